@@ -1,0 +1,39 @@
+/* error.h - errors as values that travel up, and messages for people */
+#ifndef MAXLOGIT_ERROR_H
+#define MAXLOGIT_ERROR_H
+
+/* Exit statuses of the program; functions that can fail return one of these. */
+enum status {
+  STATUS_OK = 0,       /* done; a diverged run is done too */
+  STATUS_FAIL = 1,     /* failed while running: disk full, no memory, locked run */
+  STATUS_USAGE = 2,    /* wrong usage or input */
+  STATUS_DIVERGED = 3, /* only with train.on_nonfinite=fail */
+  STATUS_STOPPED = 75  /* stopped early by a signal or a time limit; resume continues */
+};
+
+/* One error: where, what, what is allowed. The first writer wins; callers pass it up. */
+struct error {
+  int status;
+  char text[2048];
+};
+
+/* Store a message and return `status`, so that `return error_set(e, ...)` reads well.
+   `e` may be NULL. */
+int error_set(struct error *e, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Put "prefix: " before the message (a file, a place). Returns e->status. */
+int error_prefix(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A programming error: print file and line, abort. */
+_Noreturn void bug(const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+#define BUG(...) bug(__FILE__, __LINE__, __VA_ARGS__)
+#define REQUIRE(condition) \
+  do { if (!(condition)) BUG("%s is false", #condition); } while (0)
+
+/* A line on standard error: "maxlogit: ..." / "maxlogit: warning: ...". */
+void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,25 @@
+/* memory.h - allocation with one place for failure, and arenas */
+#ifndef MAXLOGIT_MEMORY_H
+#define MAXLOGIT_MEMORY_H
+#include <stddef.h>
+
+/* Zeroed memory, 64-byte aligned. No memory left: the handler below is called, which prints one
+   line and exits with STATUS_FAIL (files are written beside and renamed, so nothing is lost).
+   MAXLOGIT_FAULT=memory:K makes the K-th call (from 1) fail, for tests. */
+void *memory_new(size_t count, size_t size);
+void *memory_grow(void *old, size_t old_count, size_t new_count, size_t size); /* new part zeroed */
+char *memory_text(const char *text);                                          /* copy */
+void memory_free(void *);
+
+/* Number of memory_new / memory_grow calls so far: a test asserts that a step makes none. */
+size_t memory_calls(void);
+
+/* An arena: many small pieces that live and die together. */
+struct arena;
+struct arena *arena_new(void);
+void *arena_get(struct arena *, size_t count, size_t size); /* zeroed */
+char *arena_text(struct arena *, const char *text);
+char *arena_format(struct arena *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void arena_free(struct arena *);
+
+#endif

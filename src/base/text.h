@@ -1,0 +1,19 @@
+/* text.h - small things with strings */
+#ifndef MAXLOGIT_TEXT_H
+#define MAXLOGIT_TEXT_H
+#include <stddef.h>
+
+/* A growing string; zero-initialise, free with memory_free(b.text). */
+struct buffer { char *text; size_t length, room; };
+void buffer_add(struct buffer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void buffer_json(struct buffer *, const char *text); /* a quoted JSON string */
+
+/* The candidate nearest to `word` by edit distance, or NULL if none is near enough to suggest. */
+const char *text_nearest(const char *word, const char *const *candidates, size_t count);
+
+/* Shortest decimal that reads back as the same double ("0.03", "1e-08"). */
+void text_number(double value, char out[32]);
+
+/* Split a copy of `list` at `separator` (trimming blanks), calling `each`; stops at the first non-zero. */
+int text_split(const char *list, char separator, int (*each)(void *, const char *part), void *context);
+#endif

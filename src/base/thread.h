@@ -1,0 +1,16 @@
+/* thread.h - a pool of threads over fixed pieces of work
+   Bits never depend on the number of threads: what a piece is follows from shapes alone, every piece
+   writes its own output, and partial sums are added in the order of the pieces. */
+#ifndef MAXLOGIT_THREAD_H
+#define MAXLOGIT_THREAD_H
+
+struct pool;
+struct pool *pool_new(int threads); /* threads >= 1 including the caller */
+void pool_free(struct pool *);
+int pool_threads(const struct pool *);
+
+/* Run fn(context, piece, worker) for piece = 0..pieces-1, worker in [0, threads). Returns when all are
+   done. Called from inside a piece it runs serially on that worker: same pieces, same bits. */
+void parallel_for(struct pool *, long pieces, void (*fn)(void *context, long piece, int worker),
+                  void *context);
+#endif

@@ -1,0 +1,148 @@
+/* model.h - the decoder stack: pre-norm blocks of attention and SwiGLU, RMSNorm, RoPE */
+#ifndef MAXLOGIT_MODEL_H
+#define MAXLOGIT_MODEL_H
+#include "base/option.h"
+#include "base/series.h"
+#include "model/params.h"
+#include "numerics/program.h"
+
+/* Section [model]. Zero means "follows from others" where noted; model_resolve fills it in. */
+struct model_options {
+  long layers, width, heads;
+  long kv_heads;   /* 0: heads for mha; must be given for gqa */
+  long head_dim;   /* 0: width / heads */
+  long context;
+  long ffn_width;  /* 0: 8/3 width rounded to a multiple of 16 */
+  long vocab;      /* 0: what the data source has */
+  const char *attention; /* name of a plug-in: mha, gqa, mla */
+  long q_rank, kv_rank, rope_dim, value_dim; /* mla */
+  long tied, bias;
+  double rope_base, norm_eps, z_loss;
+  long init;       /* fan_in, fixed */
+  double init_std;
+};
+extern const struct option_row model_rows[];
+/* Fill in what follows from others, given the data's vocabulary; complain about shapes that do not fit. */
+int model_resolve(struct model_options *, long data_vocab, struct error *);
+
+enum { MAX_FACTORS = 8, MAX_PARTS = 8, MAX_STABILIZERS = 8 };
+
+/* --- attention variants (model/attention/NAME.c, one file and one row) -------------------------------- */
+
+/* A block of rows of a tensor that is a linear factor of one head's logits (design D5, science 1.4-1.6). */
+enum role { ROLE_Q_HEAD, ROLE_K_HEAD, ROLE_K_GROUP, ROLE_Q_ROPE, ROLE_K_ROPE_SHARED };
+struct factor {
+  enum role role;
+  struct param *weight; /* rows [row, row+rows) belong to the head or its group */
+  struct param *bias;   /* [1, out]: columns [row, row+rows); NULL if none */
+  long row, rows;
+};
+
+/* A piece of queries or keys between projection and score, for on_qk: x [N, heads*dim]. */
+struct qk_part { enum role role; struct tensor *x; long heads, dim; };
+
+struct model;
+struct layer_inputs {        /* inputs of one program, shared by its layers */
+  struct tensor *position;   /* int [N]: position for RoPE */
+  struct tensor *start;      /* int [N]: first visible key of the row, see attention_forward */
+  struct tensor *rope_table; /* [positions, dim] */
+  long batch, context;
+};
+
+struct attention {
+  const char *name, *help;
+  int (*resolve)(struct model_options *, struct error *);            /* shapes; may be NULL */
+  void (*declare)(struct model *, int layer);                        /* its tensors, design 3.3 */
+  /* x [N,D] normed input, residual [N,D]; returns residual + attention(x) w_o^T; *stats [H,4] */
+  struct tensor *(*forward)(struct model *, struct program *, int layer, const struct layer_inputs *,
+                            struct tensor *x, struct tensor *residual, struct tensor **stats);
+  int (*factors)(const struct model *, int layer, int head, struct factor out[MAX_FACTORS]); /* count */
+  long (*rope_dim)(const struct model_options *);                    /* dimension that RoPE turns */
+};
+extern const struct attention *const attentions[]; /* NULL-terminated, generated registry */
+const struct attention *attention_find(const char *name);
+
+/* --- stabilisers (training/stabilizers/NAME.c, one file and one row) ---------------------------------- */
+
+/* What a stabiliser sees. Arrays per head are [layers*heads], in host memory, of this step's forward
+   pass, over all micro-batches. */
+struct stabilizer_context {
+  struct model *model;
+  const void *options;           /* the struct its option rows describe */
+  void *state;                   /* state_size bytes, zeroed; free it in `free` */
+  real *const *series;           /* series[i]: where values of emits[i] go; zeroed to NaN each step */
+  struct event_sink *events;
+  long step;
+  double lr;
+  const real *max_logit, *max_abs_logit; /* signed and absolute, before any cap */
+};
+
+/* Factors on one tensor's (or one head's rows') learning rate and weight decay. */
+struct update_factors { double lr, weight_decay; };
+
+struct stabilizer {
+  const char *name, *help;
+  const struct option_row *options; size_t options_size;
+  size_t state_size;
+  const struct series *emits;    /* ends with name NULL; may be NULL */
+  int (*check)(const void *options, const struct model_options *, struct error *); /* refuse with the reason */
+  void (*declare)(struct stabilizer_context *, int layer);           /* parameters of its own, per layer */
+  int (*init)(struct stabilizer_context *, struct error *);          /* once, after parameters exist */
+  void (*on_qk)(struct stabilizer_context *, struct program *, int layer, struct qk_part *, int parts);
+  void (*on_score)(struct stabilizer_context *, struct attention_spec *);
+  /* a weight on its way into a product (sigma_reparam); returns w itself or a transformed tensor */
+  struct tensor *(*on_weight)(struct stabilizer_context *, struct program *, struct param *, struct tensor *w);
+  /* rows [row, row+rows) of p; multiply into *f */
+  void (*on_update)(struct stabilizer_context *, const struct param *p, long row, long rows,
+                    struct update_factors *f);
+  void (*before_update)(struct stabilizer_context *);                /* gradients are there */
+  void (*after_step)(struct stabilizer_context *);                   /* weights have been updated */
+  void (*free)(struct stabilizer_context *);
+  unsigned flags;                /* STABILIZER_NORMS_QK, ...: for warnings about combinations */
+};
+enum { STABILIZER_NORMS_QK = 1, STABILIZER_SCALES_QK = 2 };
+extern const struct stabilizer *const stabilizers[];
+const struct stabilizer *stabilizer_find(const char *name);
+
+/* --- the model ----------------------------------------------------------------------------------------- */
+struct model {
+  struct model_options options; /* resolved */
+  struct device *device;
+  const struct attention *attention;
+  struct params params;
+  int stabilizer_count;
+  const struct stabilizer *stabilizer[MAX_STABILIZERS];
+  struct stabilizer_context context[MAX_STABILIZERS];
+};
+
+/* `stack`: stabilisers in order with their option structs. Declares and allocates all parameters. */
+int model_init(struct model *, const struct model_options *, struct device *,
+               const struct stabilizer *const *stack, const void *const *stack_options, int stack_count,
+               struct error *);
+void model_free(struct model *);
+
+/* One recorded program over this model: training (with backward) or evaluation. */
+struct model_program {
+  struct program *program;
+  long batch, context;
+  /* inputs, [N] each, N = batch*context */
+  struct tensor *tokens, *targets, *weight, *position, *start;
+  struct tensor *loss;          /* [1,2] cross-entropy | z term */
+  struct tensor *logits, *lse;  /* [N,V], [N,1] */
+  struct tensor **stats;        /* [layers] of [H,4]: see attention_forward */
+};
+/* context may exceed options.context (evaluation at longer lengths). */
+int model_program_init(struct model *, struct model_program *, long batch, long context, int backward,
+                       struct error *);
+void model_program_free(struct model_program *);
+
+/* For attention variants: pass parts through the stack; returns what enters the score. */
+void model_on_qk(struct model *, struct program *, int layer, struct qk_part *, int parts);
+void model_on_score(struct model *, struct attention_spec *);
+struct tensor *model_weight(struct model *, struct program *, struct param *first, int count);
+
+/* Multiply rows [row, row+rows) of a factor's weight (and bias) by c: what QK-Clip does. */
+void factor_scale(struct model *, const struct factor *, double c);
+/* Frobenius norm of a factor's rows. */
+double factor_norm(struct model *, const struct factor *);
+#endif

@@ -1,0 +1,48 @@
+/* params.h - the named tensors of a model, in one block of memory, with their gradients in another
+   Tensors that are declared one after another with the same number of columns lie one after another, so
+   that w_q | w_k | w_v can be used as one [H*Dh+2*G*Dh, D] matrix. */
+#ifndef MAXLOGIT_PARAMS_H
+#define MAXLOGIT_PARAMS_H
+#include <stdint.h>
+#include "numerics/device.h"
+
+enum param_kind {
+  PARAM_MATRIX,  /* hidden matrices: what Muon takes */
+  PARAM_EMBED, PARAM_HEAD,
+  PARAM_GAIN,    /* RMSNorm gains, learned scalars */
+  PARAM_BIAS,
+  PARAM_STATE    /* not trained; saved in checkpoints: a stabiliser's memory */
+};
+
+enum param_init { INIT_FAN_IN, INIT_NORMAL, INIT_CONSTANT };
+
+struct param {
+  char name[96];            /* "blocks.0.attn.w_q" */
+  enum param_kind kind;
+  int layer;                /* -1 outside blocks */
+  long head_rows;           /* rows of one head's block of a projection to heads (w_q, w_k, w_v); else 0 */
+  struct tensor value, grad;/* [rows, cols]; gains [1, n]; ld = cols */
+  enum param_init init;
+  double init_scale;        /* INIT_FAN_IN: times 1/sqrt(cols); INIT_NORMAL: standard deviation; INIT_CONSTANT: value */
+};
+
+struct params {
+  struct device *device;
+  struct param **list;      /* in order of declaration; pointers stay valid */
+  int count;
+  struct tensor values, grads; /* everything trainable, [1, total]; after params_allocate */
+};
+
+void params_init(struct params *, struct device *);
+/* Declare a tensor; before params_allocate. The name is formatted as "blocks.%d.attn.w_q". */
+struct param *params_add(struct params *, enum param_kind, int layer, long rows, long cols,
+                         enum param_init, double init_scale, const char *format, ...)
+    __attribute__((format(printf, 8, 9)));
+void params_allocate(struct params *);
+/* Draw all values: param i takes stream (seed, STREAM_INIT, i, index); the tensor's name decides nothing. */
+void params_draw(struct params *, uint64_t seed);
+struct param *params_find(const struct params *, const char *name);
+/* The matrix made of `first` and the next count-1 parameters, value and gradient (see the top). */
+struct tensor *params_span(struct params *, struct param *first, int count);
+void params_free(struct params *);
+#endif

@@ -1,0 +1,40 @@
+/* device.h - where numbers live and who computes them */
+#ifndef MAXLOGIT_DEVICE_H
+#define MAXLOGIT_DEVICE_H
+#include <stddef.h>
+#include "numerics/ops.h"
+
+struct device {
+  const char *name;                 /* "cpu" */
+  char description[256];            /* "cpu: SkylakeX, OpenBLAS 0.3.21, 2 threads" */
+  struct ops ops;                   /* start as ops_ref, then overridden */
+  struct pool *pool;
+  void *(*get)(struct device *, size_t bytes);               /* zeroed memory on the device */
+  void (*put_back)(struct device *, void *);
+  void (*upload)(struct device *, void *to, const void *from, size_t bytes);
+  void (*download)(struct device *, void *to, const void *from, size_t bytes); /* waits */
+  void (*close)(struct device *);
+  void *private_state;
+  void *scratch; size_t scratch_bytes;                       /* see device_scratch */
+  double *op_seconds; long *op_calls; double *op_work;       /* [OP_COUNT] each, or NULL: no timing */
+};
+
+/* kind "cpu" (fast kernels), "reference" (ops_ref only) or "cuda". threads 0: all cores. */
+int device_open(struct device **, const char *kind, int threads, struct error *);
+void device_close(struct device *);
+
+/* Memory for one kernel's temporaries, at least `bytes`; grows, never shrinks, so that a step allocates
+   nothing after the first. Valid until the next call. */
+void *device_scratch(struct device *, size_t bytes);
+
+/* A tensor with memory of its own (parameters, optimiser state, inputs); zeroed. */
+struct tensor *tensor_new(struct device *, enum tensor_type, long rows, long cols, const char *name);
+void tensor_free(struct device *, struct tensor *);
+
+/* Names and facts for /code and doctor: library, version, core type, threads. */
+const char *device_blas_config(void);
+const char *device_blas_core(void);
+
+/* Fast CPU kernels, chosen by instruction set at run time: overrides rows of `ops`. */
+void ops_cpu_override(struct ops *);
+#endif

@@ -1,0 +1,42 @@
+/* linalg.h - spectra of small matrices on the host, through LAPACKE */
+#ifndef MAXLOGIT_LINALG_H
+#define MAXLOGIT_LINALG_H
+#include "base/error.h"
+#include "numerics/real.h"
+
+/* Summary of singular values sigma_1 >= ... >= sigma_n, n = min(rows, cols).
+   p_i = sigma_i^2 / sum sigma^2, r_i = sigma_i / sum sigma. */
+struct spectrum {
+  double spectral_norm;     /* sigma_1 */
+  double frobenius_norm;
+  double svd_entropy;       /* -(1/ln n) sum p ln p, in [0,1] (Moonlight, arXiv 2502.16982 sec. 3.4) */
+  double effective_rank_p;  /* exp(-sum p ln p) (arXiv 2509.26030) */
+  double effective_rank_r;  /* exp(-sum r ln r) (Roy and Vetterli) */
+  double stable_rank;       /* ||W||_F^2 / ||W||_2^2 */
+};
+
+/* Workspace for matrices up to rows x cols; no allocation afterwards. */
+struct spectra;
+struct spectra *spectra_new(long rows, long cols);
+void spectra_free(struct spectra *);
+
+enum spectra_method {
+  SPECTRA_SVD,   /* full singular values (gesdd): exact to eps * sigma_1 */
+  SPECTRA_GRAM   /* eigenvalues of the smaller Gram matrix in double: small sigma lose digits below
+                    1e-8 sigma_1 for float data, which none of the summaries above can show */
+};
+/* w [rows, cols] with ld. A non-finite entry gives NaN in every field; a solver that does not converge
+   gives STATUS_FAIL. */
+int spectrum_of(struct spectra *, enum spectra_method, const real *w, long rows, long cols, long ld,
+                struct spectrum *, struct error *);
+/* All singular values (and, where not NULL, u1 [rows], v1 [cols] of the leading pair). */
+int singular_values(struct spectra *, const real *w, long rows, long cols, long ld, double *sigma, double *u1,
+                    double *v1, struct error *);
+void spectrum_from(const double *sigma, long n, struct spectrum *);
+/* Spectrum of the bilinear form a^T b, with a, b [dh, d] (w_q^h and w_k^h): [d, d] of rank <= dh, computed
+   from the two triangular factors, never [d, d]. n in the entropy is dh. */
+int spectrum_of_form(struct spectra *, const real *a, long lda, const real *b, long ldb, long dh, long d,
+                     struct spectrum *, struct error *);
+/* Polar factor U V^T of w by SVD in double: the truth for Newton-Schulz. out may be w. */
+int polar_factor(const real *w, long rows, long cols, long ld, real *out, long ldo, struct error *);
+#endif

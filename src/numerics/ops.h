@@ -1,0 +1,90 @@
+/* ops.h - the table of operations, and the checked front through which a model is recorded */
+#ifndef MAXLOGIT_OPS_H
+#define MAXLOGIT_OPS_H
+#include "base/error.h"
+#include "base/thread.h"
+#include "numerics/tensor.h"
+
+/* One argument struct per operation: struct matmul_args { struct tensor *c, *a, *b; long ta, ...; }.
+   Every field is 8 bytes, so that tests and tools can walk them by the rows of op_fields(). */
+#define OUT(n) struct tensor *n;
+#define ADD(n) struct tensor *n;
+#define IN(n) struct tensor *n;
+#define MAY(n) struct tensor *n;
+#define MAYADD(n) struct tensor *n;
+#define SIZE(n) long n;
+#define SCALAR(n) double n;
+#define OP(name, what, fields) struct name##_args { fields };
+#include "numerics/ops.def"
+#undef OP
+
+struct device;
+
+/* A device's table: one function per operation. */
+struct ops {
+#define OP(name, what, fields) void (*name)(struct device *, const struct name##_args *);
+#include "numerics/ops.def"
+#undef OP
+};
+
+enum op {
+#define OP(name, what, fields) OP_##name,
+#include "numerics/ops.def"
+#undef OP
+  OP_COUNT
+};
+#undef OUT
+#undef ADD
+#undef IN
+#undef MAY
+#undef MAYADD
+#undef SIZE
+#undef SCALAR
+
+union op_args {
+#define OP(name, what, fields) struct name##_args name;
+#include "numerics/ops.def"
+#undef OP
+};
+
+enum op_field_kind { FIELD_OUT, FIELD_ADD, FIELD_IN, FIELD_MAY, FIELD_MAYADD, FIELD_SIZE, FIELD_SCALAR };
+struct op_field { const char *name; enum op_field_kind kind; };
+const char *op_name(enum op);
+const char *op_what(enum op);
+const struct op_field *op_fields(enum op, int *count);
+/* Necessary floating-point operations of a call (causal and symmetric products by half); elementwise
+   operations count 0: they are overhead against the sgemm limit. */
+double op_flops(enum op, const union op_args *);
+void op_run(struct device *, enum op, const union op_args *);
+
+/* The plain definition of every operation. */
+extern const struct ops ops_ref;
+
+/* --- the checked front: records into a program (program.h) and returns the result --------------------- */
+struct program;
+struct tensor *op_embed(struct program *, struct tensor *tokens, struct tensor *w);
+/* gain may be NULL; group = columns normalised together (D, or Dh for per-head norms) */
+struct tensor *op_rmsnorm(struct program *, struct tensor *x, struct tensor *gain, long group, double eps);
+/* x w^T [+ bias] [+ residual]; bias and residual may be NULL */
+struct tensor *op_linear(struct program *, struct tensor *x, struct tensor *w, struct tensor *bias,
+                         struct tensor *residual);
+struct tensor *op_rope(struct program *, struct tensor *x, struct tensor *position, struct tensor *table,
+                       long dim);
+struct tensor *op_scale(struct program *, struct tensor *x, struct tensor *s);
+struct tensor *op_swiglu(struct program *, struct tensor *gate_up);
+/* columns [from, from + cols) of x, sharing memory and gradient */
+struct tensor *op_columns(struct program *, struct tensor *x, long from, long cols);
+
+struct attention_spec {
+  long batch, heads, groups;
+  double scale;
+  long cap;          /* 0 none, 1 tanh, 2 hard */
+  double cap_value;
+};
+/* *stats: [H,4], kept until the next run; may be NULL */
+struct tensor *op_attention(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,
+                            struct tensor *start, const struct attention_spec *, struct tensor **stats);
+/* loss [1,2] = cross-entropy | z term; the gradient flows from their sum */
+struct tensor *op_cross_entropy(struct program *, struct tensor *logits, struct tensor *targets,
+                                struct tensor *weight, double z, struct tensor **lse);
+#endif

@@ -1,0 +1,39 @@
+/* program.h - record once, replay every step
+   The model is written once, forward only, through op_* (ops.h). Recording yields a static list of calls;
+   program_backward appends the reverse; program_plan gives every temporary its place in one block. A step
+   is then program_run: a loop over calls, no allocation. What varies between steps is an input tensor. */
+#ifndef MAXLOGIT_PROGRAM_H
+#define MAXLOGIT_PROGRAM_H
+#include "numerics/device.h"
+
+struct program;
+struct program *program_new(struct device *);
+void program_free(struct program *);
+
+/* A tensor that the host fills before a run (tokens, positions, weights); no gradient. */
+struct tensor *program_input(struct program *, enum tensor_type, long rows, long cols, const char *name);
+/* A temporary; `name` must live as long as the program. */
+struct tensor *program_temporary(struct program *, long rows, long cols, const char *name);
+/* Keep t's memory to the end of the run, so that the host can read it. */
+void program_keep(struct program *, struct tensor *t);
+
+/* Record one call; args is copied. */
+void program_call(struct program *, enum op, const void *args);
+
+/* For op_* in ops.c and for plug-ins with operations of their own: the step that, during
+   program_backward, appends the reverse of what was just recorded. `context` is copied (size bytes). */
+typedef void backward_step(struct program *, const void *context);
+void program_on_backward(struct program *, backward_step *, const void *context, size_t size);
+/* Does a gradient flow into t? (parameters: yes; inputs: no; temporaries: if any of their sources) */
+int program_wants_grad(const struct tensor *t);
+void program_flows(struct program *, struct tensor *result, struct tensor *source);
+/* The gradient of t as a destination; *add = 1 if something was written before (add to it). A view's
+   gradient is the same view of its owner's. Parameters' gradients always add: the caller zeroes them. */
+struct tensor *program_grad(struct program *, struct tensor *t, long *add);
+
+void program_backward(struct program *, struct tensor *loss);
+void program_plan(struct program *);     /* places all temporaries; the program is complete */
+void program_run(struct program *);
+size_t program_bytes(const struct program *); /* of planned memory */
+int program_calls(const struct program *);
+#endif

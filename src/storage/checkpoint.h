@@ -1,0 +1,30 @@
+/* checkpoint.h - the state after N updates, whole or absent
+   RUN.ckpt/step-%08ld.h5: /params/<name>, /state/<name>, the step, the configuration text, the recorder's
+   pending rows, and an XXH3 checksum over everything. Written beside, synced, renamed; the one before is
+   kept. */
+#ifndef MAXLOGIT_CHECKPOINT_H
+#define MAXLOGIT_CHECKPOINT_H
+#include <stddef.h>
+#include "base/error.h"
+
+struct checkpoint_tensor { char name[160]; long rows, cols; void *data; }; /* real, host memory */
+
+struct checkpoint {
+  long step;                     /* updates done */
+  char id[16];                   /* of the run */
+  char *config_text;             /* resolved configuration */
+  int count; struct checkpoint_tensor *tensors; /* "params/...", "state/..." */
+  void *rows; size_t rows_size;  /* recorder_pending */
+  double wall;
+  char core[64];                 /* OpenBLAS core type that computed it */
+};
+
+void checkpoint_path(char out[4096], const char *run_path, long step);
+int checkpoint_write(const char *run_path, const struct checkpoint *, int keep_all, struct error *);
+/* One file; corruption of any kind is STATUS_FAIL with the file's name, never believed. */
+int checkpoint_read(const char *path, struct checkpoint *, struct error *);
+/* The newest whole checkpoint of a run; a bad newer one is named in a warning. STATUS_USAGE if none. */
+int checkpoint_latest(const char *run_path, struct checkpoint *, struct error *);
+int checkpoint_remove_all(const char *run_path, struct error *);
+void checkpoint_free(struct checkpoint *);
+#endif

@@ -1,0 +1,69 @@
+/* recorder.h - the run file: rows in memory, whole snapshots beside and renamed, live rows between
+   Layout: design 3.5. A recorder owns RUN.h5, RUN.live.tsv and the lock. */
+#ifndef MAXLOGIT_RECORDER_H
+#define MAXLOGIT_RECORDER_H
+#include "base/series.h"
+#include "storage/config.h"
+
+struct run_facts {               /* what goes into /code, axes and root besides the configuration */
+  const char *id, *device, *data, *data_text;
+  long layers, heads; int tensors; const char *const *tensor_names;
+  double loss_floor;             /* NaN: unknown */
+};
+
+struct recorder;
+/* Fresh run at `path`. STATUS_USAGE if the file exists and overwrite is 0; STATUS_FAIL if locked. */
+int recorder_create(struct recorder **, const char *path, int overwrite, const struct config *,
+                    const struct run_facts *, struct error *);
+/* Continue after `step` updates: rows from the last snapshot and from the checkpoint, later ones dropped. */
+int recorder_resume(struct recorder **, const char *path, const struct config *, const struct run_facts *,
+                    long step, const void *rows, size_t rows_size, struct error *);
+void recorder_free(struct recorder *);
+
+/* Declare a series before the first row; returns its number. */
+int recorder_series(struct recorder *, const struct series *);
+/* Values of one series for the row being built on its axis: 1, layers, layers*heads or tensors numbers. */
+void recorder_put(struct recorder *, int series, const float *values);
+void recorder_put_number(struct recorder *, int series, double value); /* PER_STEP */
+/* End the row of an axis; series not put are NaN. */
+void recorder_row(struct recorder *, enum series_axis, long step);
+void recorder_event(struct recorder *, long step, const char *kind, int layer, int head, double value);
+void recorder_batch(struct recorder *, long step, const int *tokens, const float *mask, const int *document,
+                    long batch, long context);
+void recorder_timing(struct recorder *, long step, double seconds);
+
+/* One line to RUN.live.tsv (loss, lr, largest max logit and where, ...). */
+int recorder_live(struct recorder *, struct error *);
+/* Is a whole-file snapshot worth it now (growing intervals)? */
+int recorder_due(const struct recorder *);
+/* state: running, finished, diverged, stopped. `final` compresses. */
+int recorder_snapshot(struct recorder *, const char *state, long last_step, double wall, int final,
+                      struct error *);
+/* The rows since the last snapshot, for the checkpoint. Valid until the next call. */
+const void *recorder_pending(struct recorder *, size_t *size);
+
+/* --- reading ------------------------------------------------------------------------------------------ */
+struct run_file;
+int run_open(struct run_file **, const char *path, struct error *); /* "not a run file" is STATUS_USAGE */
+void run_close(struct run_file *);
+const char *run_state(const struct run_file *);     /* running | finished | diverged | stopped */
+long run_last_step(const struct run_file *);
+double run_wall_seconds(const struct run_file *);
+const char *run_id(const struct run_file *);
+/* A parameter as text ("train.lr"); NULL if there is none. */
+const char *run_parameter(const struct run_file *, const char *key);
+int run_parameters(const struct run_file *, int (*each)(void *, const char *key, const char *value), void *);
+struct run_series {
+  char name[96], unit[32], long_name[128]; enum series_shape shape;
+  long rows, width;       /* width: 1, layers, layers*heads, tensors */
+  long layers, heads;
+  double *step;           /* [rows] */
+  double *value;          /* [rows, width] */
+  char (*labels)[64];     /* tensors' names for PER_TENSOR, else NULL */
+};
+int run_series_names(const struct run_file *, int (*each)(void *, const char *name), void *);
+int run_read(const struct run_file *, const char *name, struct run_series *, struct error *); /* nearest name suggested */
+void run_series_free(struct run_series *);
+struct run_event { long step; char kind[24]; int layer, head; double value; };
+int run_events(const struct run_file *, struct run_event **, long *count, struct error *); /* memory_free */
+#endif
