@@ -10,7 +10,7 @@ enum series_shape {
 };
 
 /* Step axes: series on one axis are written at the same steps. */
-enum series_axis { AXIS_STEP, AXIS_SPECTRA, AXIS_VAL };
+enum series_axis { AXIS_STEP, AXIS_SPECTRA, AXIS_VAL, AXIS_PROBE, AXIS_COUNT };
 
 struct series {
   const char *name;       /* below /series: "attn/max_logit" */

@@ -17,6 +17,8 @@ int trainer_resume(struct trainer **, const char *run_path, const char *const *c
 int trainer_step(struct trainer *, struct error *);
 /* More steps to do (neither finished nor diverged)? */
 int trainer_more(const struct trainer *);
+/* The state so far on disk, so that resume continues here. */
+int trainer_checkpoint(struct trainer *, struct error *);
 /* Final snapshot with the right state, then free. `stopped`: by a signal or time limit. */
 int trainer_done(struct trainer *, int stopped, struct error *);
 

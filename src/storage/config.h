@@ -15,6 +15,8 @@ void config_free(struct config *);
 
 /* A file of `key = value` lines under [section]; problems read "FILE:LINE: KEY: ...". */
 int config_file(struct config *, const char *path, struct error *);
+/* The same from a text in memory; `name` stands for the file in messages. */
+int config_read(struct config *, const char *text, const char *name, struct error *);
 /* "section.key=value" from the command line; a later one counts. */
 int config_assign(struct config *, const char *assignment, struct error *);
 /* Set one key, saying where it came from (used by presets, sweeps, resume). */
@@ -57,8 +59,16 @@ struct train_options {
   double spike;       /* loss spike: above the running median by this many running deviations; 0 off */
   double max_time;    /* seconds; 0 none */
 };
-struct record_options { const char *path; long overwrite, every, spectra_every, batches, probe, directions; };
-struct checkpoint_options { long every; const char *keep; };
+struct record_options {
+  const char *path;          /* "": runs/<preset or optimizer>-<id>.h5 */
+  long overwrite, every, spectra_every, batches;
+  long probe_every;          /* steps between passes over the fixed probe batch; 0 off */
+};
+struct checkpoint_options {
+  long every;                /* steps; 0: only by time and at a stop */
+  double seconds;            /* and at least this often; 0 off. Decides when, never what: FREE */
+  const char *keep;          /* how many of the newest, or all */
+};
 struct device_options { long threads; };
 extern const struct option_row top_rows[], train_rows[], record_rows[], checkpoint_rows[], device_rows[];
 #endif

@@ -21,7 +21,8 @@ extern const struct option_row data_rows[];
 
 struct batch {
   long batch, context;     /* B, T */
-  int *tokens;             /* [B, T+1]: inputs [.., :T], targets [.., 1:] */
+  int *tokens;             /* [B, T+1]: inputs [.., :T], targets [.., 1:]. A batch is always filled whole;
+                              micro-batches are slices of its rows */
   float *mask;             /* [B, T]: 1 where the target counts; filled with 1 by the caller */
   int *document;           /* [B, T]: index of the document within the row, 0,0,1,1,...; zeroed by the caller */
 };

@@ -1,0 +1,23 @@
+/* drive.h - steps until a run is done or told to stop: signals, time limit, progress */
+#ifndef MAXLOGIT_DRIVE_H
+#define MAXLOGIT_DRIVE_H
+#include "run/trainer.h"
+
+/* Catch SIGINT, SIGTERM and SIGUSR1: the step in hand is finished, a checkpoint written, STATUS_STOPPED
+   returned; a second SIGINT ends at once. */
+void drive_catch_signals(void);
+int drive_stopping(void);
+
+/* Called after every step. */
+typedef void drive_tick(void *context, const struct trainer *);
+
+/* Train to the end and close the trainer (always). Status: OK (finished or diverged), STATUS_DIVERGED
+   (only train.on_nonfinite=fail), STATUS_STOPPED, STATUS_FAIL. */
+int drive(struct trainer *, double max_time, drive_tick *, void *context, struct error *);
+
+/* A drive_tick: progress on standard error: one updating line on a terminal, plain lines otherwise. */
+struct progress { double started, shown; long first_step; int terminal; };
+void progress_init(struct progress *, const struct trainer *);
+void progress_tick(void *progress, const struct trainer *);
+void progress_end(struct progress *);
+#endif
