@@ -1,0 +1,168 @@
+/* thread.c - a pool of threads over fixed pieces of work
+   One atomic word holds the number of the job and how many of its pieces nobody has taken yet. Whoever
+   counts it down by one owns a piece, and a job with pieces left cannot have ended, so a worker that
+   comes late finds either a live job or nothing: nobody waits for sleepers. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "base/thread.h"
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+typedef void piece_fn(void *context, long piece, int worker);
+
+struct member {
+  struct pool *pool;
+  int worker;
+  pthread_t thread;
+};
+
+struct pool {
+  _Alignas(64) _Atomic uint64_t ticket; /* number of the job << 32 | pieces not yet taken */
+  _Atomic(piece_fn *) fn;               /* the job; it may change only when no piece is left */
+  _Atomic(void *) context;
+  atomic_long pieces;
+  _Alignas(64) atomic_long pending;     /* pieces not yet finished */
+  _Alignas(64) atomic_int sleepers;     /* workers asleep */
+  atomic_int caller_sleeps, stop;
+  double patience;                      /* seconds to spin before sleeping */
+  int threads;
+  struct member *members;               /* [threads]; 0 is the caller */
+  pthread_mutex_t lock;
+  pthread_cond_t wake, finished;
+};
+
+static _Thread_local const struct member *self; /* set while inside a piece */
+
+static void relax(void) {
+#if defined __x86_64__ || defined __i386__
+  __builtin_ia32_pause();
+#elif defined __aarch64__
+  __asm__ volatile("yield");
+#endif
+}
+
+/* Spin until ready(pool) or until patience ends; was it ready? */
+static int spin(struct pool *p, int (*ready)(struct pool *)) {
+  if (ready(p)) return 1;
+  double end = p->patience > 0 ? clock_seconds() + p->patience : 0;
+  do {
+    for (int i = 0; i < 16; i++) {
+      relax();
+      if (ready(p)) return 1;
+    }
+  } while (end > 0 && clock_seconds() < end);
+  return 0;
+}
+
+static int work_or_stop(struct pool *p) { return (uint32_t)p->ticket > 0 || p->stop; }
+static int all_finished(struct pool *p) { return p->pending == 0; }
+
+/* Take pieces until none is left, then report them as finished. */
+static void take_part(struct pool *p, const struct member *m) {
+  long finished = 0;
+  self = m;
+  for (uint64_t ticket = p->ticket; (uint32_t)ticket > 0; ticket = p->ticket) {
+    piece_fn *fn = atomic_load_explicit(&p->fn, memory_order_relaxed);
+    void *context = atomic_load_explicit(&p->context, memory_order_relaxed);
+    long pieces = atomic_load_explicit(&p->pieces, memory_order_relaxed);
+    if (!atomic_compare_exchange_weak(&p->ticket, &ticket, ticket - 1)) continue;
+    fn(context, pieces - (long)(uint32_t)ticket, m->worker);
+    finished++;
+    if ((uint32_t)ticket == 1) break;
+  }
+  self = NULL;
+  if (finished > 0 && atomic_fetch_sub(&p->pending, finished) == finished && p->caller_sleeps) {
+    pthread_mutex_lock(&p->lock);
+    pthread_cond_signal(&p->finished);
+    pthread_mutex_unlock(&p->lock);
+  }
+}
+
+static void *work(void *argument) {
+  const struct member *m = argument;
+  struct pool *p = m->pool;
+  while (!p->stop) {
+    if (!spin(p, work_or_stop)) {
+      pthread_mutex_lock(&p->lock);
+      p->sleepers++;
+      while (!work_or_stop(p)) pthread_cond_wait(&p->wake, &p->lock);
+      p->sleepers--;
+      pthread_mutex_unlock(&p->lock);
+    }
+    take_part(p, m);
+  }
+  return NULL;
+}
+
+static int cores_online(void) {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+struct pool *pool_new(int threads) {
+  REQUIRE(threads >= 1);
+  struct pool *p = memory_new(1, sizeof *p);
+  p->members = memory_new((size_t)threads, sizeof *p->members);
+  p->patience = threads <= cores_online() ? 50e-6 : 0;
+  pthread_mutex_init(&p->lock, NULL);
+  pthread_cond_init(&p->wake, NULL);
+  pthread_cond_init(&p->finished, NULL);
+  for (int i = 0; i < threads; i++) p->members[i] = (struct member){.pool = p, .worker = i};
+  /* a system that gives fewer threads gives the same numbers, later */
+  for (p->threads = 1; p->threads < threads; p->threads++) {
+    struct member *m = &p->members[p->threads];
+    if (pthread_create(&m->thread, NULL, work, m) != 0) break;
+  }
+  return p;
+}
+
+static void wake_all(struct pool *p) {
+  pthread_mutex_lock(&p->lock);
+  pthread_cond_broadcast(&p->wake);
+  pthread_mutex_unlock(&p->lock);
+}
+
+void pool_free(struct pool *p) {
+  if (p == NULL) return;
+  p->stop = 1;
+  wake_all(p);
+  for (int i = 1; i < p->threads; i++) pthread_join(p->members[i].thread, NULL);
+  pthread_cond_destroy(&p->finished);
+  pthread_cond_destroy(&p->wake);
+  pthread_mutex_destroy(&p->lock);
+  memory_free(p->members);
+  memory_free(p);
+}
+
+int pool_threads(const struct pool *p) { return p->threads; }
+
+void parallel_for(struct pool *p, long pieces, piece_fn *fn, void *context) {
+  if (self != NULL) REQUIRE(self->pool == p);
+  if (self != NULL || p->threads == 1 || pieces <= 1) {
+    const struct member *outer = self;
+    self = outer ? outer : &p->members[0];
+    for (long i = 0; i < pieces; i++) fn(context, i, self->worker);
+    self = outer;
+    return;
+  }
+  REQUIRE(pieces <= UINT32_MAX);
+  atomic_store_explicit(&p->fn, fn, memory_order_relaxed);
+  atomic_store_explicit(&p->context, context, memory_order_relaxed);
+  atomic_store_explicit(&p->pieces, pieces, memory_order_relaxed);
+  atomic_store_explicit(&p->pending, pieces, memory_order_relaxed);
+  p->ticket = ((p->ticket >> 32) + 1) << 32 | (uint64_t)pieces;
+  if (p->sleepers > 0) wake_all(p);
+  take_part(p, &p->members[0]);
+  if (spin(p, all_finished)) return;
+  pthread_mutex_lock(&p->lock);
+  p->caller_sleeps = 1;
+  while (!all_finished(p)) pthread_cond_wait(&p->finished, &p->lock);
+  p->caller_sleeps = 0;
+  pthread_mutex_unlock(&p->lock);
+}
