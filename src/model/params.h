@@ -1,9 +1,10 @@
 /* params.h - the named tensors of a model, in one block of memory, with their gradients in another
-   Tensors that are declared one after another with the same number of columns lie one after another, so
-   that w_q | w_k | w_v can be used as one [H*Dh+2*G*Dh, D] matrix. */
+   Matrices that are declared one after another with the same number of columns lie one after another, so
+   that w_q | w_k | w_v can be used as one [H*Dh+2*G*Dh, D] matrix; so do biases, as one longer row. */
 #ifndef MAXLOGIT_PARAMS_H
 #define MAXLOGIT_PARAMS_H
 #include <stdint.h>
+#include "base/memory.h"
 #include "numerics/device.h"
 
 enum param_kind {
@@ -30,7 +31,8 @@ struct params {
   struct device *device;
   struct param **list;      /* in order of declaration; pointers stay valid */
   int count;
-  struct tensor values, grads; /* everything trainable, [1, total]; after params_allocate */
+  struct tensor values, grads; /* everything trainable, [1, total], gaps are 0; after params_allocate */
+  struct arena *arena;      /* of the struct params and spans */
 };
 
 void params_init(struct params *, struct device *);
@@ -39,10 +41,12 @@ struct param *params_add(struct params *, enum param_kind, int layer, long rows,
                          enum param_init, double init_scale, const char *format, ...)
     __attribute__((format(printf, 8, 9)));
 void params_allocate(struct params *);
-/* Draw all values: param i takes stream (seed, STREAM_INIT, i, index); the tensor's name decides nothing. */
+/* Fill in all values. The i-th of those that are drawn takes the numbers (seed, STREAM_INIT, i, index):
+   constants (gains, biases, states) take none, so that adding some leaves the others' draws alone. */
 void params_draw(struct params *, uint64_t seed);
 struct param *params_find(const struct params *, const char *name);
-/* The matrix made of `first` and the next count-1 parameters, value and gradient (see the top). */
+/* The matrix made of `first` and the next count-1 parameters, value and gradient (see the top); lives as
+   long as the params. */
 struct tensor *params_span(struct params *, struct param *first, int count);
 void params_free(struct params *);
 #endif

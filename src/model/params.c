@@ -1,0 +1,141 @@
+#include "model/params.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/random.h"
+
+enum { ALIGNMENT = 16,      /* elements: where a new row of matrices begins */
+       DRAW_PIECE = 1 << 14 /* elements drawn by one piece of work */ };
+
+void params_init(struct params *params, struct device *device) {
+  *params = (struct params){.device = device, .arena = arena_new()};
+}
+
+struct param *params_add(struct params *params, enum param_kind kind, int layer, long rows, long cols,
+                         enum param_init init, double init_scale, const char *format, ...) {
+  struct param *p = arena_get(params->arena, 1, sizeof *p);
+  p->kind = kind;
+  p->layer = layer;
+  p->init = init;
+  p->init_scale = init_scale;
+  p->value = tensor_of(NULL, rows, cols);
+  va_list list;
+  va_start(list, format);
+  int length = vsnprintf(p->name, sizeof p->name, format, list);
+  va_end(list);
+  REQUIRE(!params->values.data && rows > 0 && cols > 0 && length < (int)sizeof p->name);
+  REQUIRE(!params_find(params, p->name));
+  p->value.name = p->name;
+  params->list = memory_grow(params->list, params->count, params->count + 1, sizeof *params->list);
+  params->list[params->count++] = p;
+  return p;
+}
+
+static long size_of(const struct param *p) {
+  return p->value.rows * p->value.cols;
+}
+
+static int trains(const struct param *p) {
+  return p->kind != PARAM_STATE;
+}
+
+/* May a span run over both? */
+static int joins(const struct param *p, const struct param *next) {
+  if (p->kind == PARAM_BIAS || next->kind == PARAM_BIAS) return p->kind == next->kind;
+  return p->value.rows > 1 && next->value.rows > 1 && p->value.cols == next->value.cols;
+}
+
+void params_allocate(struct params *params) {
+  struct param *before = NULL;
+  long total = 0;
+  for (int pass = 0; pass < 2; pass++, before = NULL) {
+    long at = 0;
+    for (int i = 0; i < params->count; i++) {
+      struct param *p = params->list[i];
+      if (!trains(p)) continue;
+      if (before && !joins(before, p)) at = (at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+      if (pass == 1) {
+        p->value.data = REALS(&params->values) + at;
+        p->grad = tensor_of(REALS(&params->grads) + at, p->value.rows, p->value.cols);
+        p->grad.name = p->name;
+        p->value.grad = &p->grad;
+      }
+      at += size_of(p);
+      before = p;
+    }
+    if (pass == 1) break;
+    total = at;
+    params->values = tensor_of(params->device->get(params->device, (size_t)total * sizeof(real)), 1, total);
+    params->grads = tensor_of(params->device->get(params->device, (size_t)total * sizeof(real)), 1, total);
+  }
+  for (int i = 0; i < params->count; i++) {
+    struct param *p = params->list[i];
+    if (!trains(p)) p->value.data = params->device->get(params->device, (size_t)size_of(p) * sizeof(real));
+  }
+}
+
+struct drawing { struct draw draw; real *out; long size; double scale; };
+
+static void draw_piece(void *context, long piece, int worker) {
+  (void)worker;
+  const struct drawing *d = context;
+  long end = (piece + 1) * DRAW_PIECE < d->size ? (piece + 1) * DRAW_PIECE : d->size;
+  for (long i = piece * DRAW_PIECE; i < end; i++) d->out[i] = (real)(d->scale * draw_normal(d->draw, (uint64_t)i));
+}
+
+void params_draw(struct params *params, uint64_t seed) {
+  uint64_t drawn = 0;
+  for (int i = 0; i < params->count; i++) {
+    struct param *p = params->list[i];
+    long size = size_of(p);
+    real *values = memory_new((size_t)size, sizeof *values);
+    if (p->init == INIT_CONSTANT) {
+      for (long j = 0; j < size; j++) values[j] = (real)p->init_scale;
+    } else {
+      double fan_in = p->init == INIT_FAN_IN ? (double)p->value.cols : 1;
+      struct drawing d = {{seed, STREAM_INIT, drawn++}, values, size, p->init_scale / sqrt(fan_in)};
+      parallel_for(params->device->pool, (size + DRAW_PIECE - 1) / DRAW_PIECE, draw_piece, &d);
+    }
+    params->device->upload(params->device, p->value.data, values, (size_t)size * sizeof *values);
+    memory_free(values);
+  }
+}
+
+struct param *params_find(const struct params *params, const char *name) {
+  for (int i = 0; i < params->count; i++)
+    if (!strcmp(params->list[i]->name, name)) return params->list[i];
+  return NULL;
+}
+
+struct tensor *params_span(struct params *params, struct param *first, int count) {
+  if (count == 1) return &first->value;
+  int at = 0;
+  while (at < params->count && params->list[at] != first) at++;
+  REQUIRE(at + count <= params->count);
+  int row = first->kind == PARAM_BIAS;
+  long rows = first->value.rows, cols = first->value.cols;
+  for (int i = at + 1; i < at + count; i++) {
+    const struct param *p = params->list[i];
+    REQUIRE(joins(params->list[i - 1], p));
+    if (row) cols += p->value.cols; else rows += p->value.rows;
+  }
+  struct tensor *span = arena_get(params->arena, 2, sizeof *span);
+  span[0] = tensor_of(first->value.data, rows, cols);
+  span[1] = tensor_of(first->grad.data, rows, cols);
+  span[0].name = span[1].name = first->name;
+  span[0].grad = &span[1];
+  return span;
+}
+
+void params_free(struct params *params) {
+  if (params->values.data) {
+    for (int i = 0; i < params->count; i++)
+      if (!trains(params->list[i])) params->device->put_back(params->device, params->list[i]->value.data);
+    params->device->put_back(params->device, params->values.data);
+    params->device->put_back(params->device, params->grads.data);
+  }
+  memory_free(params->list);
+  arena_free(params->arena);
+  *params = (struct params){0};
+}

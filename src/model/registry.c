@@ -1,0 +1,31 @@
+/* registry.c - the generated tables of attention variants and stabilisers */
+#include <string.h>
+#include "model/model.h"
+
+#define ATTENTION(name) extern const struct attention attention_##name;
+#define STABILIZER(name) extern const struct stabilizer stabilizer_##name;
+#include "plugins.def"
+
+const struct attention *const attentions[] = {
+#define ATTENTION(name) &attention_##name,
+#include "plugins.def"
+  NULL
+};
+
+const struct stabilizer *const stabilizers[] = {
+#define STABILIZER(name) &stabilizer_##name,
+#include "plugins.def"
+  NULL
+};
+
+const struct attention *attention_find(const char *name) {
+  for (const struct attention *const *a = attentions; *a; a++)
+    if (!strcmp((*a)->name, name)) return *a;
+  return NULL;
+}
+
+const struct stabilizer *stabilizer_find(const char *name) {
+  for (const struct stabilizer *const *s = stabilizers; *s; s++)
+    if (!strcmp((*s)->name, name)) return *s;
+  return NULL;
+}
