@@ -1,5 +1,7 @@
 /* file.h - the few system calls that reach the disk, in one place so that each can be made to fail
-   MAXLOGIT_FAULT=io:K:kill|eio|enospc|short|fsync acts at the K-th call made through this file. */
+   MAXLOGIT_FAULT=io:K:kill|eio|enospc|short|fsync acts at the K-th call made through this file (from 1):
+   kill, eio: that call; enospc: that call and all later ones; short: the first write from there on takes
+   only half of its bytes; fsync: the first sync from there on fails. */
 #ifndef MAXLOGIT_FILE_H
 #define MAXLOGIT_FILE_H
 #include <stddef.h>
@@ -7,15 +9,19 @@
 
 /* Whole-file replacement: write `path.tmp`, then file_publish syncs it, renames it over `path` and
    syncs the folder. A reader sees the old file or the new one, never a mixture. */
-int file_publish(const char *temporary, const char *path, struct error *);
+int file_publish(const char *temporary, const char *path, struct error *); /* removes it on failure */
+int file_write(const char *path, const void *data, size_t length, struct error *); /* both steps */
 int file_remove(const char *path);                    /* a missing file is no error */
 int file_make_folders(const char *path, struct error *); /* the folders above `path` */
 int file_read(const char *path, char **text, size_t *length, struct error *); /* NUL added */
 
-/* Append-only text with one write per call; file_append_cut truncates to `length` bytes. */
+/* Append-only text with one write per call; after a failure the file is what it was before the call.
+   append_cut shortens it to `length` bytes. */
 struct append;
 struct append *append_open(const char *path, struct error *);
 int append_write(struct append *, const void *data, size_t length, struct error *);
+size_t append_length(const struct append *); /* bytes in the file */
+int append_cut(struct append *, size_t length, struct error *);
 int append_close(struct append *);
 
 /* An exclusive lock on `path` (created if missing), held until unlock or death; NULL with

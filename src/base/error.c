@@ -1,0 +1,69 @@
+#include "base/error.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int error_set(struct error *e, int status, const char *format, ...)
+{
+  if (e && !e->status) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(e->text, sizeof e->text, format, arguments);
+    va_end(arguments);
+    e->status = status;
+  }
+  return status;
+}
+
+int error_prefix(struct error *e, const char *format, ...)
+{
+  char place[sizeof e->text], old[sizeof e->text];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(place, sizeof place, format, arguments);
+  va_end(arguments);
+  memcpy(old, e->text, sizeof old);
+  size_t room = sizeof e->text;
+  int used = snprintf(e->text, room, "%s: ", place);
+  if (used >= 0 && (size_t)used < room)
+    snprintf(e->text + used, room - (size_t)used, "%s", old);
+  return e->status;
+}
+
+void bug(const char *file, int line, const char *format, ...)
+{
+  va_list arguments;
+  fflush(stdout);
+  fprintf(stderr, "maxlogit: bug at %s:%d: ", file, line);
+  va_start(arguments, format);
+  vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  fputc('\n', stderr);
+  abort();
+}
+
+/* One write, so that lines of several processes do not mix. */
+static void say(const char *prefix, const char *format, va_list arguments)
+{
+  char line[4096];
+  int n = snprintf(line, sizeof line, "%s", prefix);
+  vsnprintf(line + n, sizeof line - (size_t)n, format, arguments);
+  fprintf(stderr, "%s\n", line);
+}
+
+void message(const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  say("maxlogit: ", format, arguments);
+  va_end(arguments);
+}
+
+void warning(const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  say("maxlogit: warning: ", format, arguments);
+  va_end(arguments);
+}

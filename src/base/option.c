@@ -1,0 +1,166 @@
+#include "base/option.h"
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "base/memory.h"
+#include "base/text.h"
+
+static long *long_at(const struct option_row *row, const void *base)
+{
+  return (long *)((char *)(size_t)base + row->offset);
+}
+
+static double *double_at(const struct option_row *row, const void *base)
+{
+  return (double *)((char *)(size_t)base + row->offset);
+}
+
+static const char **text_at(const struct option_row *row, const void *base)
+{
+  return (const char **)((char *)(size_t)base + row->offset);
+}
+
+/* "1 to 64", "at least 1", "at most 3", "any" */
+static void allowed(const struct option_row *row, char out[80])
+{
+  double least = row->type == OPTION_INT ? (double)LONG_MIN : -HUGE_VAL;
+  double most = row->type == OPTION_INT ? (double)LONG_MAX : HUGE_VAL;
+  char low[32], high[32];
+  text_number(row->min, low);
+  text_number(row->max, high);
+  if (row->min > least && row->max < most)
+    snprintf(out, 80, "%s to %s", low, high);
+  else if (row->min > least)
+    snprintf(out, 80, "at least %s", low);
+  else if (row->max < most)
+    snprintf(out, 80, "at most %s", high);
+  else
+    snprintf(out, 80, "any");
+}
+
+static int out_of_range(const struct option_row *row, const char *text, struct error *e)
+{
+  char range[80];
+  allowed(row, range);
+  return error_set(e, STATUS_USAGE, "'%s' is out of range (allowed: %s)", text, range);
+}
+
+static int not_a(const struct option_row *row, const char *what, const char *text, struct error *e)
+{
+  char range[80];
+  allowed(row, range);
+  return error_set(e, STATUS_USAGE, "'%s' is not a %s (allowed: %s)", text, what, range);
+}
+
+static int parse_real(const struct option_row *row, double *value, const char *text, const char *what,
+                      struct error *e)
+{
+  char *end;
+  errno = 0;
+  double x = strtod(text, &end);
+  if (end == text || *end || isnan(x))
+    return not_a(row, what, text, e);
+  if (isinf(x) || (errno == ERANGE && x == 0) || !(x >= row->min && x <= row->max))
+    return out_of_range(row, text, e);
+  *value = x;
+  return STATUS_OK;
+}
+
+static int parse_int(const struct option_row *row, long *value, const char *text, struct error *e)
+{
+  char *end;
+  errno = 0;
+  long n = strtol(text, &end, 10);
+  if (end == text || *end) { /* 1e4 is a whole number too */
+    double x;
+    int status = parse_real(row, &x, text, "whole number", e);
+    if (status)
+      return status;
+    if (x != floor(x) || fabs(x) > 0x1p53)
+      return not_a(row, "whole number", text, e);
+    n = (long)x;
+  } else if (errno == ERANGE || (double)n < row->min || (double)n > row->max)
+    return out_of_range(row, text, e);
+  *value = n;
+  return STATUS_OK;
+}
+
+static int parse_bool(long *value, const char *text, struct error *e)
+{
+  static const char *const words[] = {"0", "1", "no", "yes", "off", "on", "false", "true"};
+  for (int i = 0; i < 8; i++)
+    if (!strcasecmp(text, words[i])) {
+      *value = i % 2;
+      return STATUS_OK;
+    }
+  return error_set(e, STATUS_USAGE, "'%s' is neither 1 nor 0 (also allowed: yes, no, on, off, true, false)", text);
+}
+
+static int parse_choice(const struct option_row *row, long *value, const char *text, struct error *e)
+{
+  size_t count = 0;
+  struct buffer list = {0};
+  for (; row->choices[count]; count++) {
+    if (!strcmp(text, row->choices[count])) {
+      *value = (long)count;
+      memory_free(list.text);
+      return STATUS_OK;
+    }
+    buffer_add(&list, "%s%s", count ? ", " : "", row->choices[count]);
+  }
+  const char *near = text_nearest(text, row->choices, count);
+  error_set(e, STATUS_USAGE, "'%s' is not one of %s%s%s%s", text, list.text, near ? "; did you mean '" : "",
+            near ? near : "", near ? "'?" : "");
+  memory_free(list.text);
+  return STATUS_USAGE;
+}
+
+static int part_is_empty(void *context, const char *part)
+{
+  (void)context;
+  return !*part;
+}
+
+int option_parse(const struct option_row *row, void *base, const char *text, struct error *e)
+{
+  switch (row->type) {
+  case OPTION_INT: return parse_int(row, long_at(row, base), text, e);
+  case OPTION_REAL: return parse_real(row, double_at(row, base), text, "number", e);
+  case OPTION_BOOL: return parse_bool(long_at(row, base), text, e);
+  case OPTION_CHOICE: return parse_choice(row, long_at(row, base), text, e);
+  case OPTION_TEXT:
+    if (row->flags & OPTION_LIST && *text && text_split(text, '+', part_is_empty, NULL))
+      return error_set(e, STATUS_USAGE, "'%s' has an empty part (a list is joined by +)", text);
+    *text_at(row, base) = text;
+    return STATUS_OK;
+  }
+  BUG("option %s has no type", row->name);
+}
+
+void option_format(const struct option_row *row, const void *base, char *out, size_t room)
+{
+  char number[32];
+  switch (row->type) {
+  case OPTION_INT:
+  case OPTION_BOOL: snprintf(out, room, "%ld", *long_at(row, base)); break;
+  case OPTION_REAL:
+    text_number(*double_at(row, base), number);
+    snprintf(out, room, "%s", number);
+    break;
+  case OPTION_CHOICE: snprintf(out, room, "%s", row->choices[*long_at(row, base)]); break;
+  case OPTION_TEXT: snprintf(out, room, "%s", *text_at(row, base)); break;
+  }
+}
+
+void option_defaults(const struct option_row *rows, void *base)
+{
+  for (; rows->name; rows++) {
+    struct error e = {0};
+    if (option_parse(rows, base, rows->standard, &e))
+      BUG("default of option %s: %s", rows->name, e.text);
+  }
+}

@@ -1,0 +1,123 @@
+#include "base/text.h"
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+
+void buffer_add(struct buffer *b, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  int wanted = vsnprintf(NULL, 0, format, arguments);
+  va_end(arguments);
+  REQUIRE(wanted >= 0);
+  size_t room = b->length + (size_t)wanted + 1;
+  if (room > b->room) {
+    room += room / 2;
+    b->text = memory_grow(b->text, b->length, room, 1);
+    b->room = room;
+  }
+  va_start(arguments, format);
+  vsnprintf(b->text + b->length, b->room - b->length, format, arguments);
+  va_end(arguments);
+  b->length += (size_t)wanted;
+}
+
+void buffer_json(struct buffer *b, const char *text)
+{
+  buffer_add(b, "\"");
+  for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+    if (*c == '"' || *c == '\\')
+      buffer_add(b, "\\%c", *c);
+    else if (*c == '\n')
+      buffer_add(b, "\\n");
+    else if (*c < 0x20)
+      buffer_add(b, "\\u%04x", *c);
+    else
+      buffer_add(b, "%c", *c);
+  }
+  buffer_add(b, "\"");
+}
+
+enum { WORD = 64 };
+
+static int smaller(int a, int b)
+{
+  return a < b ? a : b;
+}
+
+/* Optimal string alignment: insertions, deletions, substitutions, swaps of neighbours; case costs nothing. */
+static int distance(const char *a, const char *b)
+{
+  int m = (int)strlen(a), n = (int)strlen(b), row[3][WORD + 1];
+  int *before = row[0], *above = row[1], *here = row[2];
+  for (int j = 0; j <= n; j++)
+    above[j] = j;
+  for (int i = 1; i <= m; i++) {
+    here[0] = i;
+    for (int j = 1; j <= n; j++) {
+      int differs = tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]);
+      here[j] = smaller(smaller(above[j], here[j - 1]) + 1, above[j - 1] + differs);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        here[j] = smaller(here[j], before[j - 2] + 1);
+    }
+    int *free_row = before;
+    before = above, above = here, here = free_row;
+  }
+  return above[n];
+}
+
+const char *text_nearest(const char *word, const char *const *candidates, size_t count)
+{
+  const char *best = NULL;
+  int best_distance = 1000, length = (int)strnlen(word, WORD + 1);
+  if (length > WORD)
+    return NULL;
+  for (size_t i = 0; i < count; i++) {
+    int other = (int)strnlen(candidates[i], WORD + 1);
+    if (other > WORD)
+      continue;
+    int d = distance(word, candidates[i]), longer = length > other ? length : other;
+    if (d < best_distance && 3 * d <= longer + 1) /* a third of the letters, and 1 of 2 */
+      best_distance = d, best = candidates[i];
+  }
+  return best;
+}
+
+void text_number(double value, char out[32])
+{
+  if (isnan(value)) {
+    strcpy(out, "nan");
+    return;
+  }
+  for (int digits = 1; digits <= 17; digits++) {
+    snprintf(out, 32, "%.*g", digits, value);
+    if (strtod(out, NULL) == value)
+      return;
+  }
+}
+
+int text_split(const char *list, char separator, int (*each)(void *, const char *), void *context)
+{
+  int result = 0;
+  for (const char *start = list; !result; start++) {
+    const char *end = strchr(start, separator), *stop = end ? end : start + strlen(start);
+    const char *next = stop;
+    while (start < stop && isspace((unsigned char)*start))
+      start++;
+    while (stop > start && isspace((unsigned char)stop[-1]))
+      stop--;
+    size_t length = (size_t)(stop - start);
+    char *part = memcpy(memory_new(length + 1, 1), start, length);
+    result = each(context, part);
+    memory_free(part);
+    if (!end)
+      break;
+    start = next;
+  }
+  return result;
+}
