@@ -15,12 +15,13 @@ struct model_options {
   long ffn_width;  /* 0: 8/3 width rounded to a multiple of 16 */
   long vocab;      /* 0: what the data source has */
   const char *attention; /* name of a plug-in: mha, gqa, mla */
-  long q_rank, kv_rank, rope_dim, value_dim; /* mla */
+  long q_rank, kv_rank, rope_dim, value_dim; /* mla: Rq (0: no query latent), Rkv, Dr, Dv */
   long tied, bias;
   double rope_base, norm_eps, z_loss;
-  long init;       /* fan_in, fixed */
+  long init;       /* enum model_init_kind */
   double init_std;
 };
+enum model_init_kind { MODEL_INIT_FAN_IN, MODEL_INIT_FIXED };
 extern const struct option_row model_rows[];
 /* Fill in what follows from others, given the data's vocabulary; complain about shapes that do not fit. */
 int model_resolve(struct model_options *, long data_vocab, struct error *);
@@ -85,26 +86,32 @@ struct stabilizer {
   const struct option_row *options; size_t options_size;
   size_t state_size;
   const struct series *emits;    /* ends with name NULL; may be NULL */
-  int (*check)(const void *options, const struct model_options *, struct error *); /* refuse with the reason */
+  /* refuse with the reason */
+  int (*check)(const void *options, const struct model_options *, struct error *);
   void (*declare)(struct stabilizer_context *, int layer);           /* parameters of its own, per layer */
   int (*init)(struct stabilizer_context *, struct error *);          /* once, after parameters exist */
   void (*on_qk)(struct stabilizer_context *, struct program *, int layer, struct qk_part *, int parts);
   void (*on_score)(struct stabilizer_context *, struct attention_spec *);
   /* a weight on its way into a product (sigma_reparam); returns w itself or a transformed tensor */
-  struct tensor *(*on_weight)(struct stabilizer_context *, struct program *, struct param *, struct tensor *w);
+  struct tensor *(*on_weight)(struct stabilizer_context *, struct program *, struct param *,
+                              struct tensor *w);
   /* rows [row, row+rows) of p; multiply into *f */
   void (*on_update)(struct stabilizer_context *, const struct param *p, long row, long rows,
                     struct update_factors *f);
   void (*before_update)(struct stabilizer_context *);                /* gradients are there */
   void (*after_step)(struct stabilizer_context *);                   /* weights have been updated */
   void (*free)(struct stabilizer_context *);
-  unsigned flags;                /* STABILIZER_NORMS_QK, ...: for warnings about combinations */
+  unsigned flags;                /* STABILIZER_NORMS_QK, ...: see model_warning */
 };
-enum { STABILIZER_NORMS_QK = 1, STABILIZER_SCALES_QK = 2 };
+enum {
+  STABILIZER_NORMS_QK = 1,       /* logits no longer depend on the scale of w_q and w_k */
+  STABILIZER_SCALES_QK = 2,      /* acts through the scale of w_q and w_k */
+  STABILIZER_CAPS = 4            /* sets the cap of attention_forward: one at most */
+};
 extern const struct stabilizer *const stabilizers[];
 const struct stabilizer *stabilizer_find(const char *name);
 
-/* --- the model ----------------------------------------------------------------------------------------- */
+/* --- the model ---------------------------------------------------------------------------------------- */
 struct model {
   struct model_options options; /* resolved */
   struct device *device;
@@ -113,22 +120,32 @@ struct model {
   int stabilizer_count;
   const struct stabilizer *stabilizer[MAX_STABILIZERS];
   struct stabilizer_context context[MAX_STABILIZERS];
+  struct tensor *number;        /* [1,1] on the device */
 };
 
-/* `stack`: stabilisers in order with their option structs. Declares and allocates all parameters. */
+/* `stack`: stabilisers in order with their option structs. Refuses a stack that cannot work; declares and
+   allocates all parameters, in the order embed, norm, head, blocks, then what stabilisers add. Values are
+   zero until params_draw or a checkpoint fills them in. Each context's `series` arrays are allocated here. */
 int model_init(struct model *, const struct model_options *, struct device *,
                const struct stabilizer *const *stack, const void *const *stack_options, int stack_count,
                struct error *);
 void model_free(struct model *);
+/* 1, and the text, where members of the stack cancel out (QK-Clip under QK-Norm). */
+int model_warning(const struct model *, char *text, size_t room);
+/* Length of a stabiliser's series array of this shape. */
+long model_series_size(const struct model *, enum series_shape);
+/* The parameter "blocks.<layer>.<name>" ("attn.w_q"); a programming error if there is none. */
+struct param *model_param(const struct model *, int layer, const char *name);
 
 /* One recorded program over this model: training (with backward) or evaluation. */
 struct model_program {
   struct program *program;
   long batch, context;
-  /* inputs, [N] each, N = batch*context */
+  /* inputs, [N,1] each, N = batch*context; at first one whole document a row: position counts within the
+     row, start 0, weight 1/N */
   struct tensor *tokens, *targets, *weight, *position, *start;
   struct tensor *loss;          /* [1,2] cross-entropy | z term */
-  struct tensor *logits, *lse;  /* [N,V], [N,1] */
+  struct tensor *logits, *lse;  /* [N,V], [N,1]; readable after a run only without backward */
   struct tensor **stats;        /* [layers] of [H,4]: see attention_forward */
 };
 /* context may exceed options.context (evaluation at longer lengths). */
@@ -136,9 +153,14 @@ int model_program_init(struct model *, struct model_program *, long batch, long 
                        struct error *);
 void model_program_free(struct model_program *);
 
-/* For attention variants: pass parts through the stack; returns what enters the score. */
+/* For attention variants: declare tensors "blocks.<layer>.<name>" (head_rows as in struct param) ... */
+void model_add_matrix(struct model *, int layer, long rows, long cols, long head_rows, const char *name);
+void model_add_gain(struct model *, int layer, long cols, double value, const char *name);
+void model_add_bias(struct model *, int layer, long cols, const char *name);
+/* ... pass queries and keys, then the score, through the stack ... */
 void model_on_qk(struct model *, struct program *, int layer, struct qk_part *, int parts);
 void model_on_score(struct model *, struct attention_spec *);
+/* ... and take weights through it: `first` and the next count-1 parameters as one matrix. */
 struct tensor *model_weight(struct model *, struct program *, struct param *first, int count);
 
 /* Multiply rows [row, row+rows) of a factor's weight (and bias) by c: what QK-Clip does. */

@@ -81,7 +81,8 @@ static void draw_piece(void *context, long piece, int worker) {
   (void)worker;
   const struct drawing *d = context;
   long end = (piece + 1) * DRAW_PIECE < d->size ? (piece + 1) * DRAW_PIECE : d->size;
-  for (long i = piece * DRAW_PIECE; i < end; i++) d->out[i] = (real)(d->scale * draw_normal(d->draw, (uint64_t)i));
+  for (long i = piece * DRAW_PIECE; i < end; i++)
+    d->out[i] = (real)(d->scale * draw_normal(d->draw, (uint64_t)i));
 }
 
 void params_draw(struct params *params, uint64_t seed) {

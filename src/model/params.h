@@ -24,7 +24,7 @@ struct param {
   long head_rows;           /* rows of one head's block of a projection to heads (w_q, w_k, w_v); else 0 */
   struct tensor value, grad;/* [rows, cols]; gains [1, n]; ld = cols */
   enum param_init init;
-  double init_scale;        /* INIT_FAN_IN: times 1/sqrt(cols); INIT_NORMAL: standard deviation; INIT_CONSTANT: value */
+  double init_scale;        /* FAN_IN: times 1/sqrt(cols); NORMAL: standard deviation; CONSTANT: value */
 };
 
 struct params {

@@ -1,0 +1,343 @@
+#include "model/model.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/text.h"
+
+static const char *const init_kinds[] = {"fan_in", "fixed", NULL};
+
+#define ROW_INT(field, standard, min, max, help) \
+  INT_ROW(struct model_options, field, standard, min, max, "1", help, 0)
+
+const struct option_row model_rows[] = {
+  ROW_INT(layers, "2", 1, 1000, "blocks in the stack"),
+  ROW_INT(width, "64", 1, 65536, "width of the residual stream"),
+  ROW_INT(heads, "4", 1, 4096, "query heads"),
+  ROW_INT(kv_heads, "0", 0, 4096, "key/value heads; 0 with mha: as many as heads"),
+  ROW_INT(head_dim, "0", 0, 8192, "size of a head (mla: of its content part); 0: width / heads"),
+  ROW_INT(context, "64", 1, 1048576, "tokens a row"),
+  ROW_INT(ffn_width, "0", 0, 1048576, "width of SwiGLU; 0: 8/3 width, rounded to a multiple of 16"),
+  ROW_INT(vocab, "0", 0, 1048576, "symbols; 0: as many as the data has"),
+  TEXT_ROW(struct model_options, attention, "mha", "attention variant: see `maxlogit list attention`", 0),
+  ROW_INT(q_rank, "0", 0, 65536, "mla: rank of the query latent; 0: none, queries come from the width"),
+  ROW_INT(kv_rank, "0", 0, 65536, "mla: rank of the key/value latent; 0: 4 head_dim"),
+  ROW_INT(rope_dim, "0", 0, 8192, "mla: size of the rotary part; 0: head_dim / 2"),
+  ROW_INT(value_dim, "0", 0, 8192, "mla: size of a value head; 0: head_dim"),
+  BOOL_ROW(struct model_options, tied, "0", "one matrix for embedding and head", 0),
+  BOOL_ROW(struct model_options, bias, "0", "biases in the attention's projections", 0),
+  REAL_ROW(struct model_options, rope_base, "10000", 1, 1e12, "1", "base of RoPE's frequencies", 0),
+  REAL_ROW(struct model_options, norm_eps, "1e-06", 0, 1, "1", "added to the mean square in RMSNorm", 0),
+  REAL_ROW(struct model_options, z_loss, "0", 0, 1e6, "1", "factor of the z-loss: the mean of (log Z)^2", 0),
+  CHOICE_ROW(struct model_options, init, "fan_in", init_kinds,
+             "initial matrices: N(0, 1/fan_in) with embedding N(0, 1), or N(0, init_std^2) for all", 0),
+  REAL_ROW(struct model_options, init_std, "0.02", 0, 1e6, "1", "standard deviation of init = fixed", 0),
+  END_ROW
+};
+
+/* --- what follows from what --------------------------------------------------------------------------- */
+
+static int unknown_attention(const char *name, struct error *e) {
+  const char *names[64];
+  size_t count = 0;
+  char list[512] = "";
+  for (const struct attention *const *a = attentions; *a && count < 64; a++) {
+    names[count++] = (*a)->name;
+    size_t used = strlen(list);
+    snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", (*a)->name);
+  }
+  const char *nearest = text_nearest(name, names, count);
+  return error_set(e, STATUS_USAGE, "model.attention: \"%s\" is no attention variant; allowed: %s%s%s%s", name,
+                   list, nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+}
+
+int model_resolve(struct model_options *o, long data_vocab, struct error *e) {
+  const struct attention *attention = attention_find(o->attention);
+  if (!attention) return unknown_attention(o->attention, e);
+  if (o->head_dim == 0) {
+    if (o->width % o->heads)
+      return error_set(e, STATUS_USAGE, "model.head_dim: width / heads = %ld / %ld is not whole; give "
+                       "model.head_dim, or heads that divide the width", o->width, o->heads);
+    o->head_dim = o->width / o->heads;
+  }
+  if (o->ffn_width == 0) {
+    o->ffn_width = 16 * lround((double)o->width / 6);
+    if (o->ffn_width == 0) o->ffn_width = 16;
+  }
+  if (o->vocab == 0) o->vocab = data_vocab;
+  if (o->vocab < data_vocab || o->vocab < 1)
+    return error_set(e, STATUS_USAGE, "model.vocab: %ld is fewer than the %ld symbols of the data; allowed: %ld "
+                     "or more, or 0 for as many as the data has", o->vocab, data_vocab, data_vocab);
+  return attention->resolve ? attention->resolve(o, e) : STATUS_OK;
+}
+
+/* --- declaring ---------------------------------------------------------------------------------------- */
+
+static struct param *add_matrix(struct model *m, enum param_kind kind, int layer, long rows, long cols,
+                                const char *name) {
+  const struct model_options *o = &m->options;
+  /* The embedding is looked up, not multiplied: unit variance; tied, it is the head as well: fan-in. */
+  enum param_init init = kind == PARAM_EMBED && !o->tied ? INIT_NORMAL : INIT_FAN_IN;
+  double scale = 1;
+  if (o->init == MODEL_INIT_FIXED) { init = INIT_NORMAL; scale = o->init_std; }
+  return params_add(&m->params, kind, layer, rows, cols, init, scale, "%s", name);
+}
+
+static const char *block_name(char out[96], int layer, const char *name) {
+  int length = snprintf(out, 96, "blocks.%d.%s", layer, name);
+  REQUIRE(length < 96);
+  return out;
+}
+
+void model_add_matrix(struct model *m, int layer, long rows, long cols, long head_rows, const char *name) {
+  char full[96];
+  add_matrix(m, PARAM_MATRIX, layer, rows, cols, block_name(full, layer, name))->head_rows = head_rows;
+}
+
+void model_add_gain(struct model *m, int layer, long cols, double value, const char *name) {
+  params_add(&m->params, PARAM_GAIN, layer, 1, cols, INIT_CONSTANT, value, "blocks.%d.%s", layer, name);
+}
+
+void model_add_bias(struct model *m, int layer, long cols, const char *name) {
+  params_add(&m->params, PARAM_BIAS, layer, 1, cols, INIT_CONSTANT, 0, "blocks.%d.%s", layer, name);
+}
+
+struct param *model_param(const struct model *m, int layer, const char *name) {
+  char full[96];
+  struct param *p = params_find(&m->params, block_name(full, layer, name));
+  if (!p) BUG("no parameter %s", full);
+  return p;
+}
+
+static void declare(struct model *m) {
+  const struct model_options *o = &m->options;
+  add_matrix(m, PARAM_EMBED, -1, o->vocab, o->width, "embed");
+  params_add(&m->params, PARAM_GAIN, -1, 1, o->width, INIT_CONSTANT, 1, "norm");
+  if (!o->tied) add_matrix(m, PARAM_HEAD, -1, o->vocab, o->width, "head");
+  for (int l = 0; l < o->layers; l++) {
+    model_add_gain(m, l, o->width, 1, "attn.norm");
+    m->attention->declare(m, l);
+    model_add_gain(m, l, o->width, 1, "ffn.norm");
+    model_add_matrix(m, l, o->ffn_width, o->width, 0, "ffn.w_gate");
+    model_add_matrix(m, l, o->ffn_width, o->width, 0, "ffn.w_up");
+    model_add_matrix(m, l, o->width, o->ffn_width, 0, "ffn.w_down");
+  }
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->declare)
+      for (int l = 0; l < o->layers; l++) m->stabilizer[i]->declare(&m->context[i], l);
+}
+
+/* --- the stack of stabilisers ------------------------------------------------------------------------- */
+
+static int check_stack(const struct model *m, struct error *e) {
+  const char *cap = NULL;
+  for (int i = 0; i < m->stabilizer_count; i++) {
+    const struct stabilizer *s = m->stabilizer[i];
+    for (int j = 0; j < i; j++)
+      if (m->stabilizer[j] == s) return error_set(e, STATUS_USAGE, "stabilizers: %s is named twice", s->name);
+    if (s->flags & STABILIZER_CAPS) {
+      if (cap)
+        return error_set(e, STATUS_USAGE, "stabilizers: %s and %s both cap the score; keep one", cap, s->name);
+      cap = s->name;
+    }
+    if (s->check && s->check(m->context[i].options, &m->options, e)) return e ? e->status : STATUS_USAGE;
+  }
+  return STATUS_OK;
+}
+
+int model_warning(const struct model *m, char *text, size_t room) {
+  const char *norms = NULL, *scales = NULL;
+  for (int i = 0; i < m->stabilizer_count; i++) {
+    if (m->stabilizer[i]->flags & STABILIZER_NORMS_QK) norms = m->stabilizer[i]->name;
+    if (m->stabilizer[i]->flags & STABILIZER_SCALES_QK) scales = m->stabilizer[i]->name;
+  }
+  if (!norms || !scales) return 0;
+  snprintf(text, room, "stabilizers: under %s the logits do not depend on the scale of w_q and w_k, so %s "
+           "cannot lower them", norms, scales);
+  return 1;
+}
+
+long model_series_size(const struct model *m, enum series_shape shape) {
+  switch (shape) {
+    case PER_LAYER: return m->options.layers;
+    case PER_HEAD: return m->options.layers * m->options.heads;
+    case PER_TENSOR: return m->params.count;
+    default: return 1;
+  }
+}
+
+static void new_series(struct model *m, int i) {
+  const struct series *emits = m->stabilizer[i]->emits;
+  size_t count = 0;
+  while (emits && emits[count].name) count++;
+  real **series = arena_get(m->params.arena, count + 1, sizeof *series);
+  for (size_t j = 0; j < count; j++)
+    series[j] = arena_get(m->params.arena, (size_t)model_series_size(m, emits[j].shape), sizeof **series);
+  m->context[i].series = series;
+}
+
+void model_on_qk(struct model *m, struct program *program, int layer, struct qk_part *part, int parts) {
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->on_qk) m->stabilizer[i]->on_qk(&m->context[i], program, layer, part, parts);
+}
+
+void model_on_score(struct model *m, struct attention_spec *spec) {
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->on_score) m->stabilizer[i]->on_score(&m->context[i], spec);
+}
+
+struct tensor *model_weight(struct model *m, struct program *program, struct param *first, int count) {
+  (void)program;
+  return params_span(&m->params, first, count);
+}
+
+/* --- the model ---------------------------------------------------------------------------------------- */
+
+int model_init(struct model *m, const struct model_options *options, struct device *device,
+               const struct stabilizer *const *stack, const void *const *stack_options, int stack_count,
+               struct error *e) {
+  *m = (struct model){.options = *options, .device = device, .attention = attention_find(options->attention)};
+  REQUIRE(m->attention && options->vocab > 0 && options->head_dim > 0);
+  if (stack_count > MAX_STABILIZERS)
+    return error_set(e, STATUS_USAGE, "stabilizers: %d are stacked; allowed: at most %d", stack_count,
+                     MAX_STABILIZERS);
+  params_init(&m->params, device);
+  m->stabilizer_count = stack_count;
+  for (int i = 0; i < stack_count; i++) {
+    m->stabilizer[i] = stack[i];
+    m->context[i] = (struct stabilizer_context){.model = m, .options = stack_options[i]};
+    m->context[i].state = arena_get(m->params.arena, 1, stack[i]->state_size + 1);
+  }
+  int status = check_stack(m, e);
+  if (!status) {
+    declare(m);
+    params_allocate(&m->params);
+    m->number = tensor_new(device, TENSOR_REAL, 1, 1, "number");
+    for (int i = 0; i < stack_count && !status; i++) {
+      new_series(m, i);
+      if (stack[i]->init) status = stack[i]->init(&m->context[i], e);
+    }
+  }
+  if (status) model_free(m);
+  return status;
+}
+
+void model_free(struct model *m) {
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->free) m->stabilizer[i]->free(&m->context[i]);
+  if (m->number) tensor_free(m->device, m->number);
+  params_free(&m->params);
+  *m = (struct model){0};
+}
+
+/* --- programs ----------------------------------------------------------------------------------------- */
+
+/* cos | sin of position * base^(-2i/dim), i < dim/2 (RoFormer, arXiv 2104.09864 eq. 15), in double. */
+static void fill_rope_table(const struct model_options *o, struct device *device, struct tensor *table) {
+  long half = table->cols / 2;
+  real *values = memory_new((size_t)(table->rows * table->cols), sizeof *values);
+  for (long t = 0; t < table->rows; t++)
+    for (long i = 0; i < half; i++) {
+      double angle = (double)t * pow(o->rope_base, -(double)i / (double)half);
+      values[t * table->cols + i] = (real)cos(angle);
+      values[t * table->cols + half + i] = (real)sin(angle);
+    }
+  device->upload(device, table->data, values, (size_t)(table->rows * table->cols) * sizeof *values);
+  memory_free(values);
+}
+
+static void fill_inputs(const struct model *m, const struct model_program *mp) {
+  long n = mp->batch * mp->context;
+  int *position = memory_new((size_t)n, sizeof *position);
+  real *weight = memory_new((size_t)n, sizeof *weight);
+  for (long i = 0; i < n; i++) {
+    position[i] = (int)(i % mp->context);
+    weight[i] = (real)(1 / (double)n);
+  }
+  m->device->upload(m->device, mp->position->data, position, (size_t)n * sizeof *position);
+  m->device->upload(m->device, mp->weight->data, weight, (size_t)n * sizeof *weight);
+  memory_free(position);
+  memory_free(weight);
+}
+
+static struct tensor *norm(const struct model *m, struct program *program, struct tensor *x,
+                           struct param *gain) {
+  return op_rmsnorm(program, x, &gain->value, m->options.width, m->options.norm_eps);
+}
+
+static struct tensor *ffn(struct model *m, struct program *program, int layer, struct tensor *x) {
+  struct tensor *h = norm(m, program, x, model_param(m, layer, "ffn.norm"));
+  h = op_linear(program, h, model_weight(m, program, model_param(m, layer, "ffn.w_gate"), 2), NULL, NULL);
+  h = op_swiglu(program, h);
+  return op_linear(program, h, model_weight(m, program, model_param(m, layer, "ffn.w_down"), 1), NULL, x);
+}
+
+static void record(struct model *m, struct model_program *mp, const struct layer_inputs *inputs) {
+  const struct model_options *o = &m->options;
+  struct param *embed = params_find(&m->params, "embed");
+  struct param *head = o->tied ? embed : params_find(&m->params, "head");
+  struct tensor *x = op_embed(mp->program, mp->tokens, &embed->value);
+  for (int l = 0; l < o->layers; l++) {
+    struct tensor *h = norm(m, mp->program, x, model_param(m, l, "attn.norm"));
+    x = m->attention->forward(m, mp->program, l, inputs, h, x, &mp->stats[l]);
+    x = ffn(m, mp->program, l, x);
+  }
+  x = norm(m, mp->program, x, params_find(&m->params, "norm"));
+  mp->logits = op_linear(mp->program, x, model_weight(m, mp->program, head, 1), NULL, NULL);
+  mp->loss = op_cross_entropy(mp->program, mp->logits, mp->targets, mp->weight, o->z_loss, &mp->lse);
+}
+
+int model_program_init(struct model *m, struct model_program *mp, long batch, long context, int backward,
+                       struct error *e) {
+  (void)e;
+  long n = batch * context;
+  *mp = (struct model_program){.batch = batch, .context = context, .program = program_new(m->device)};
+  mp->tokens = program_input(mp->program, TENSOR_INT, n, 1, "tokens");
+  mp->targets = program_input(mp->program, TENSOR_INT, n, 1, "targets");
+  mp->weight = program_input(mp->program, TENSOR_REAL, n, 1, "weight");
+  mp->position = program_input(mp->program, TENSOR_INT, n, 1, "position");
+  mp->start = program_input(mp->program, TENSOR_INT, n, 1, "start");
+  struct tensor *rope_table =
+      program_input(mp->program, TENSOR_REAL, context, m->attention->rope_dim(&m->options), "rope table");
+  struct layer_inputs inputs = {mp->position, mp->start, rope_table, batch, context};
+  mp->stats = memory_new((size_t)m->options.layers, sizeof *mp->stats);
+  record(m, mp, &inputs);
+  program_keep(mp->program, mp->loss);
+  if (backward) {
+    program_backward(mp->program, mp->loss);
+  } else {
+    program_keep(mp->program, mp->logits);
+    program_keep(mp->program, mp->lse);
+  }
+  program_plan(mp->program);
+  fill_rope_table(&m->options, m->device, rope_table);
+  fill_inputs(m, mp);
+  return STATUS_OK;
+}
+
+void model_program_free(struct model_program *mp) {
+  if (mp->program) program_free(mp->program);
+  memory_free(mp->stats);
+  *mp = (struct model_program){0};
+}
+
+/* --- factors ------------------------------------------------------------------------------------------ */
+
+static struct tensor bias_columns(const struct factor *f) {
+  return tensor_of(REALS(&f->bias->value) + f->row, 1, f->rows);
+}
+
+void factor_scale(struct model *m, const struct factor *f, double c) {
+  struct tensor rows = tensor_rows(&f->weight->value, f->row, f->rows);
+  op_run(m->device, OP_scale, &(union op_args){.scale = {.y = &rows, .alpha = c}});
+  if (!f->bias) return;
+  struct tensor bias = bias_columns(f);
+  op_run(m->device, OP_scale, &(union op_args){.scale = {.y = &bias, .alpha = c}});
+}
+
+double factor_norm(struct model *m, const struct factor *f) {
+  struct tensor rows = tensor_rows(&f->weight->value, f->row, f->rows);
+  op_run(m->device, OP_sum_squares, &(union op_args){.sum_squares = {.y = m->number, .x = &rows}});
+  real sum;
+  m->device->download(m->device, &sum, m->number->data, sizeof sum);
+  return sqrt((double)sum);
+}
