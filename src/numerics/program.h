@@ -14,6 +14,8 @@ void program_free(struct program *);
 struct tensor *program_input(struct program *, enum tensor_type, long rows, long cols, const char *name);
 /* A temporary; `name` must live as long as the program. */
 struct tensor *program_temporary(struct program *, long rows, long cols, const char *name);
+/* Columns [from, from + cols) of a tensor of the program, sharing its memory and gradient. */
+struct tensor *program_view(struct program *, struct tensor *owner, long from, long cols);
 /* Keep t's memory to the end of the run, so that the host can read it. */
 void program_keep(struct program *, struct tensor *t);
 
@@ -30,10 +32,22 @@ void program_flows(struct program *, struct tensor *result, struct tensor *sourc
 /* The gradient of t as a destination; *add = 1 if something was written before (add to it). A view's
    gradient is the same view of its owner's. Parameters' gradients always add: the caller zeroes them. */
 struct tensor *program_grad(struct program *, struct tensor *t, long *add);
+/* The gradient of t, complete, as a source; NULL if none has reached t. Columns that only views of t could
+   have reached, and did not, are zero. */
+struct tensor *program_grad_of(struct program *, struct tensor *t);
+/* Let y's gradient go on into x unchanged (y = x + ...), without a copy where nothing has been written to
+   x's. To be called last in a backward step: afterwards y's gradient may not be read. */
+void program_grad_pass(struct program *, struct tensor *y, struct tensor *x);
 
+/* Append the reverse of everything recorded: gradients of the sum of loss's elements. */
 void program_backward(struct program *, struct tensor *loss);
+/* Is t where the gradient starts, that is, is its gradient 1? */
+int program_starts(const struct program *, const struct tensor *t);
 void program_plan(struct program *);     /* places all temporaries; the program is complete */
 void program_run(struct program *);
 size_t program_bytes(const struct program *); /* of planned memory */
 int program_calls(const struct program *);
+/* The i-th tensor of the program (inputs, temporaries, gradients, views), NULL beyond the last; `first` and
+   `last` are the calls between which its memory is its own. */
+const struct tensor *program_tensor(const struct program *, int i);
 #endif

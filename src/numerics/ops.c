@@ -1,0 +1,388 @@
+/* ops.c - names, fields and costs of operations, and the checked front that records them with their reverse */
+#include "base/clock.h"
+#include "numerics/program.h"
+#include <math.h>
+
+static const char *const names[OP_COUNT] = {
+#define OP(name, what, fields) #name,
+#include "numerics/ops.def"
+#undef OP
+};
+
+static const char *const whats[OP_COUNT] = {
+#define OP(name, what, fields) what,
+#include "numerics/ops.def"
+#undef OP
+};
+
+#define OUT(n) {#n, FIELD_OUT},
+#define ADD(n) {#n, FIELD_ADD},
+#define IN(n) {#n, FIELD_IN},
+#define MAY(n) {#n, FIELD_MAY},
+#define MAYADD(n) {#n, FIELD_MAYADD},
+#define SIZE(n) {#n, FIELD_SIZE},
+#define SCALAR(n) {#n, FIELD_SCALAR},
+#define OP(name, what, fields) static const struct op_field fields_of_##name[] = {fields};
+#include "numerics/ops.def"
+#undef OP
+
+static const struct { const struct op_field *field; int count; } fields_of[OP_COUNT] = {
+#define OP(name, what, fields) {fields_of_##name, sizeof fields_of_##name / sizeof *fields_of_##name},
+#include "numerics/ops.def"
+#undef OP
+};
+
+const char *op_name(enum op op) { return names[op]; }
+const char *op_what(enum op op) { return whats[op]; }
+
+const struct op_field *op_fields(enum op op, int *count)
+{
+  *count = fields_of[op].count;
+  return fields_of[op].field;
+}
+
+/* Pairs (query, key) under the causal mask, all heads, times the two products of size Dqk and Dv. */
+static double attention_flops(const struct tensor *q, const struct tensor *v, long batch, long heads, long groups)
+{
+  double length = (double)(q->rows / batch), pairs = (double)batch * length * (length + 1) / 2;
+  return 2 * pairs * (double)(q->cols + heads * (v->cols / groups));
+}
+
+double op_flops(enum op op, const union op_args *a)
+{
+  const struct matmul_args *m = &a->matmul;
+  const struct gram_args *g = &a->gram;
+  const struct attention_forward_args *f = &a->attention_forward;
+  const struct attention_backward_args *b = &a->attention_backward;
+  switch (op) {
+  case OP_matmul:
+    return 2.0 * (double)m->c->rows * (double)m->c->cols * (double)(m->ta ? m->a->rows : m->a->cols);
+  case OP_gram:
+    return (double)g->a->rows * (double)(g->a->rows + 1) * (double)g->a->cols;
+  case OP_attention_forward:
+    return attention_flops(f->q, f->v, f->batch, f->heads, f->groups);
+  case OP_attention_backward:
+    return 2 * attention_flops(b->q, b->v, b->batch, b->heads, b->groups);
+  default:
+    return 0;
+  }
+}
+
+static void dispatch(struct device *device, enum op op, const union op_args *args)
+{
+  switch (op) {
+#define OP(name, what, fields) \
+  case OP_##name: device->ops.name(device, &args->name); break;
+#include "numerics/ops.def"
+#undef OP
+  case OP_COUNT: BUG("no operation");
+  }
+}
+
+void op_run(struct device *device, enum op op, const union op_args *args)
+{
+  if (!device->op_seconds) {
+    dispatch(device, op, args);
+    return;
+  }
+  double begin = clock_seconds();
+  dispatch(device, op, args);
+  device->op_seconds[op] += clock_seconds() - begin;
+  device->op_calls[op]++;
+  device->op_work[op] += op_flops(op, args);
+}
+
+/* --- the checked front -------------------------------------------------------------------------------- */
+/* Each op_NAME checks shapes, records the forward call, and leaves a backward step with what it needs. */
+
+#define SHAPES(condition, a, b) \
+  do { \
+    if (!(condition)) \
+      BUG("%s: %s [%ld,%ld] and %s [%ld,%ld] do not fit (%s)", __func__, (a)->name, (a)->rows, (a)->cols, \
+          (b)->name, (b)->rows, (b)->cols, #condition); \
+  } while (0)
+
+#define CALL(p, op, ...) program_call(p, OP_##op, &(struct op##_args){__VA_ARGS__})
+#define ON_BACKWARD(p, step, ...) \
+  program_on_backward(p, step, &(struct step){__VA_ARGS__}, sizeof(struct step))
+
+static int is_vector(const struct tensor *t, long length)
+{
+  return t->rows * t->cols == length && (t->rows == 1 || t->ld == t->cols);
+}
+
+/* t's gradient for an operation that only adds: zeroed first where nothing was written. */
+static struct tensor *grad_to_add(struct program *p, struct tensor *t)
+{
+  long add;
+  struct tensor *grad = program_grad(p, t, &add);
+  if (!add) CALL(p, fill, .y = grad, .value = 0);
+  return grad;
+}
+
+/* For an operation that only overwrites: where it may write t's gradient; `settle` then adds what could not
+   be written in place. */
+struct overwrite { struct tensor *to, *target; };
+
+static struct overwrite grad_to_overwrite(struct program *p, struct tensor *t)
+{
+  long add = 1;
+  struct tensor *grad = program_wants_grad(t) ? program_grad(p, t, &add) : NULL;
+  if (!add) return (struct overwrite){grad, NULL};
+  return (struct overwrite){program_temporary(p, t->rows, t->cols, "gradient to add"), grad};
+}
+
+static void settle(struct program *p, struct overwrite w)
+{
+  if (w.target) CALL(p, axpby, .y = w.target, .x = w.to, .alpha = 1, .beta = 1);
+}
+
+/* y[n,:] = w[token[n],:] */
+struct embed_step { struct tensor *y, *tokens, *w; };
+
+static void embed_step(struct program *p, const void *context)
+{
+  const struct embed_step *s = context;
+  struct tensor *dy = program_grad_of(p, s->y);
+  if (dy && program_wants_grad(s->w))
+    CALL(p, embed_backward, .dw = grad_to_add(p, s->w), .tokens = s->tokens, .dy = dy);
+}
+
+struct tensor *op_embed(struct program *p, struct tensor *tokens, struct tensor *w)
+{
+  REQUIRE(tokens->type == TENSOR_INT && (tokens->rows == 1 || tokens->ld == 1));
+  struct tensor *y = program_temporary(p, tokens->rows * tokens->cols, w->cols, "embed");
+  CALL(p, embed_forward, .y = y, .tokens = tokens, .w = w);
+  program_flows(p, y, w);
+  ON_BACKWARD(p, embed_step, y, tokens, w);
+  return y;
+}
+
+struct norm_step { struct tensor *y, *rstd, *x, *gain; long group; };
+
+static void norm_step(struct program *p, const void *context)
+{
+  const struct norm_step *s = context;
+  struct tensor *dy = program_grad_of(p, s->y);
+  if (!dy) return;
+  long add = 0;
+  struct tensor *dx = program_wants_grad(s->x) ? program_grad(p, s->x, &add)
+                                               : program_temporary(p, s->x->rows, s->x->cols, "unused gradient");
+  int gain = s->gain && program_wants_grad(s->gain);
+  CALL(p, rmsnorm_backward, .dx = dx, .dgain = gain ? grad_to_add(p, s->gain) : NULL, .dy = dy, .x = s->x,
+       .rstd = s->rstd, .gain = s->gain, .group = s->group, .add = add);
+}
+
+struct tensor *op_rmsnorm(struct program *p, struct tensor *x, struct tensor *gain, long group, double eps)
+{
+  REQUIRE(group > 0 && x->cols % group == 0);
+  if (gain) SHAPES(is_vector(gain, group), x, gain);
+  struct tensor *y = program_temporary(p, x->rows, x->cols, "rmsnorm");
+  struct tensor *rstd = program_temporary(p, x->rows, x->cols / group, "rstd");
+  CALL(p, rmsnorm_forward, .y = y, .rstd = rstd, .x = x, .gain = gain, .group = group, .eps = eps);
+  program_flows(p, y, x);
+  if (gain) program_flows(p, y, gain);
+  ON_BACKWARD(p, norm_step, y, rstd, x, gain, group);
+  return y;
+}
+
+/* y = x w^T + bias + residual: dx = dy w, dw = dy^T x, dbias = sum of rows of dy, dresidual = dy */
+struct linear_step { struct tensor *y, *x, *w, *bias, *residual; };
+
+static void linear_step(struct program *p, const void *context)
+{
+  const struct linear_step *s = context;
+  struct tensor *dy = program_grad_of(p, s->y);
+  if (!dy) return;
+  long add;
+  if (program_wants_grad(s->x)) {
+    struct tensor *dx = program_grad(p, s->x, &add);
+    CALL(p, matmul, .c = dx, .a = dy, .b = s->w, .add = add, .alpha = 1);
+  }
+  if (program_wants_grad(s->w)) {
+    struct tensor *dw = program_grad(p, s->w, &add);
+    CALL(p, matmul, .c = dw, .a = dy, .b = s->x, .ta = 1, .add = add, .alpha = 1);
+  }
+  if (s->bias && program_wants_grad(s->bias)) {
+    struct tensor *db = program_grad(p, s->bias, &add);
+    CALL(p, sum_rows, .y = db, .x = dy, .add = add);
+  }
+  if (s->residual && program_wants_grad(s->residual)) program_grad_pass(p, s->y, s->residual);
+}
+
+struct tensor *op_linear(struct program *p, struct tensor *x, struct tensor *w, struct tensor *bias,
+                         struct tensor *residual)
+{
+  SHAPES(x->cols == w->cols, x, w);
+  if (bias) SHAPES(is_vector(bias, w->rows), w, bias);
+  struct tensor *y = program_temporary(p, x->rows, w->rows, "linear");
+  if (residual) {
+    SHAPES(residual->rows == y->rows && residual->cols == y->cols, y, residual);
+    CALL(p, copy, .y = y, .x = residual);
+    program_flows(p, y, residual);
+  }
+  CALL(p, matmul, .c = y, .a = x, .b = w, .tb = 1, .add = residual != NULL, .alpha = 1);
+  if (bias) {
+    CALL(p, add_bias, .y = y, .b = bias);
+    program_flows(p, y, bias);
+  }
+  program_flows(p, y, x);
+  program_flows(p, y, w);
+  ON_BACKWARD(p, linear_step, y, x, w, bias, residual);
+  return y;
+}
+
+/* y = R x: dx = R^T dy, a rotation backwards */
+struct rope_step { struct tensor *y, *x, *position, *table; long dim; };
+
+static void rope_step(struct program *p, const void *context)
+{
+  const struct rope_step *s = context;
+  struct tensor *dy = program_grad_of(p, s->y);
+  if (!dy || !program_wants_grad(s->x)) return;
+  long add;
+  struct tensor *dx = program_grad(p, s->x, &add);
+  CALL(p, rope, .y = dx, .x = dy, .position = s->position, .table = s->table, .dim = s->dim, .sign = -1,
+       .add = add);
+}
+
+struct tensor *op_rope(struct program *p, struct tensor *x, struct tensor *position, struct tensor *table,
+                       long dim)
+{
+  REQUIRE(dim > 0 && dim % 2 == 0 && x->cols % dim == 0 && position->type == TENSOR_INT);
+  SHAPES(is_vector(position, x->rows), x, position);
+  SHAPES(table->cols == dim, x, table);
+  struct tensor *y = program_temporary(p, x->rows, x->cols, "rope");
+  CALL(p, rope, .y = y, .x = x, .position = position, .table = table, .dim = dim, .sign = 1);
+  program_flows(p, y, x);
+  ON_BACKWARD(p, rope_step, y, x, position, table, dim);
+  return y;
+}
+
+/* y = x s, s [1] */
+struct scale_step { struct tensor *y, *x, *s; };
+
+static void scale_step(struct program *p, const void *context)
+{
+  const struct scale_step *s = context;
+  struct tensor *dy = program_grad_of(p, s->y);
+  if (!dy) return;
+  long add = 0;
+  struct tensor *dx = program_wants_grad(s->x) ? program_grad(p, s->x, &add)
+                                               : program_temporary(p, s->x->rows, s->x->cols, "unused gradient");
+  struct tensor *ds = program_wants_grad(s->s) ? grad_to_add(p, s->s) : NULL;
+  if (!ds) {
+    ds = program_temporary(p, 1, 1, "unused gradient");
+    CALL(p, fill, .y = ds, .value = 0);
+  }
+  CALL(p, scale_columns_backward, .dx = dx, .ds = ds, .dy = dy, .x = s->x, .s = s->s, .add = add);
+}
+
+struct tensor *op_scale(struct program *p, struct tensor *x, struct tensor *s)
+{
+  SHAPES(s->rows * s->cols == 1, x, s);
+  struct tensor *y = program_temporary(p, x->rows, x->cols, "scale");
+  CALL(p, scale_columns, .y = y, .x = x, .s = s);
+  program_flows(p, y, x);
+  program_flows(p, y, s);
+  ON_BACKWARD(p, scale_step, y, x, s);
+  return y;
+}
+
+struct swiglu_step { struct tensor *y, *x; };
+
+static void swiglu_step(struct program *p, const void *context)
+{
+  const struct swiglu_step *s = context;
+  struct tensor *dy = program_grad_of(p, s->y);
+  if (!dy || !program_wants_grad(s->x)) return;
+  struct overwrite dx = grad_to_overwrite(p, s->x);
+  CALL(p, swiglu_backward, .dx = dx.to, .dy = dy, .x = s->x);
+  settle(p, dx);
+}
+
+struct tensor *op_swiglu(struct program *p, struct tensor *gate_up)
+{
+  REQUIRE(gate_up->cols % 2 == 0);
+  struct tensor *y = program_temporary(p, gate_up->rows, gate_up->cols / 2, "swiglu");
+  CALL(p, swiglu_forward, .y = y, .x = gate_up);
+  program_flows(p, y, gate_up);
+  ON_BACKWARD(p, swiglu_step, y, gate_up);
+  return y;
+}
+
+struct tensor *op_columns(struct program *p, struct tensor *x, long from, long cols)
+{
+  return program_view(p, x, from, cols);
+}
+
+struct attention_step { struct tensor *o, *lse, *q, *k, *v, *start; struct attention_spec spec; };
+
+static void attention_step(struct program *p, const void *context)
+{
+  const struct attention_step *s = context;
+  struct tensor *do_ = program_grad_of(p, s->o);
+  if (!do_) return;
+  struct overwrite dq = grad_to_overwrite(p, s->q), dk = grad_to_overwrite(p, s->k);
+  struct overwrite dv = grad_to_overwrite(p, s->v);
+  CALL(p, attention_backward, .dq = dq.to, .dk = dk.to, .dv = dv.to, .do_ = do_, .o = s->o, .q = s->q,
+       .k = s->k, .v = s->v, .lse = s->lse, .start = s->start, .batch = s->spec.batch, .heads = s->spec.heads,
+       .groups = s->spec.groups, .scale = s->spec.scale, .cap = s->spec.cap, .cap_value = s->spec.cap_value);
+  settle(p, dq);
+  settle(p, dk);
+  settle(p, dv);
+}
+
+struct tensor *op_attention(struct program *p, struct tensor *q, struct tensor *k, struct tensor *v,
+                            struct tensor *start, const struct attention_spec *spec, struct tensor **stats)
+{
+  long heads = spec->heads, groups = spec->groups;
+  REQUIRE(spec->batch > 0 && groups > 0 && heads % groups == 0);
+  REQUIRE(spec->cap >= 0 && spec->cap <= 2 && (spec->cap == 0 || spec->cap_value > 0));
+  REQUIRE(q->rows % spec->batch == 0 && q->cols % heads == 0 && k->cols % groups == 0 && v->cols % groups == 0);
+  SHAPES(q->cols / heads == k->cols / groups && q->rows == k->rows, q, k);
+  SHAPES(k->rows == v->rows, k, v);
+  SHAPES(is_vector(start, q->rows) && start->type == TENSOR_INT, q, start);
+  struct tensor *o = program_temporary(p, q->rows, heads * (v->cols / groups), "attention");
+  struct tensor *lse = program_temporary(p, q->rows, heads, "lse");
+  struct tensor *statistics = program_temporary(p, heads, 4, "attention statistics");
+  program_keep(p, statistics);
+  CALL(p, attention_forward, .o = o, .lse = lse, .stats = statistics, .q = q, .k = k, .v = v, .start = start,
+       .batch = spec->batch, .heads = heads, .groups = groups, .scale = spec->scale, .cap = spec->cap,
+       .cap_value = spec->cap_value);
+  program_flows(p, o, q);
+  program_flows(p, o, k);
+  program_flows(p, o, v);
+  ON_BACKWARD(p, attention_step, o, lse, q, k, v, start, *spec);
+  if (stats) *stats = statistics;
+  return o;
+}
+
+struct loss_step { struct tensor *loss, *logits, *lse, *targets, *weight; double z; };
+
+static void loss_step(struct program *p, const void *context)
+{
+  const struct loss_step *s = context;
+  if (!program_grad_of(p, s->loss) || !program_wants_grad(s->logits)) return;
+  REQUIRE(program_starts(p, s->loss)); /* the kernel knows no other gradient of the loss than 1 */
+  struct overwrite d = grad_to_overwrite(p, s->logits);
+  CALL(p, cross_entropy_backward, .dlogits = d.to, .logits = s->logits, .lse = s->lse, .targets = s->targets,
+       .weight = s->weight, .z = s->z);
+  settle(p, d);
+}
+
+struct tensor *op_cross_entropy(struct program *p, struct tensor *logits, struct tensor *targets,
+                                struct tensor *weight, double z, struct tensor **lse)
+{
+  SHAPES(is_vector(targets, logits->rows) && targets->type == TENSOR_INT, logits, targets);
+  SHAPES(is_vector(weight, logits->rows), logits, weight);
+  struct tensor *loss = program_temporary(p, 1, 2, "loss");
+  struct tensor *each = program_temporary(p, logits->rows, 1, "loss lse");
+  program_keep(p, loss);
+  CALL(p, cross_entropy, .loss = loss, .lse = each, .logits = logits, .targets = targets, .weight = weight,
+       .z = z);
+  program_flows(p, loss, logits);
+  ON_BACKWARD(p, loss_step, loss, logits, each, targets, weight, z);
+  if (lse) *lse = each;
+  return loss;
+}

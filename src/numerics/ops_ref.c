@@ -1,0 +1,423 @@
+/* ops_ref.c - the definition of every operation: plain loops, sums in double and in the order of the indices
+   Whatever a loop below does with NaN, infinities and ties is what the operation does; other devices may
+   differ by rounding only. */
+#include "numerics/device.h"
+#include <math.h>
+#include <string.h>
+
+#define AT(t, i, j) (REALS(t)[(i) * (t)->ld + (j)])
+
+/* NaN if either is: fmax() would drop it. */
+static double max_nan(double a, double b) { return a > b || isnan(a) ? a : b; }
+
+static void put(struct tensor *t, long i, long j, double value, long add)
+{
+  AT(t, i, j) = (real)(add ? AT(t, i, j) + value : value);
+}
+
+/* --- dense products -------------------------------------------------------------------------------- */
+
+static void ref_matmul(struct device *device, const struct matmul_args *x)
+{
+  (void)device;
+  long depth = x->ta ? x->a->rows : x->a->cols;
+  for (long i = 0; i < x->c->rows; i++)
+    for (long j = 0; j < x->c->cols; j++) {
+      double sum = 0;
+      for (long k = 0; k < depth; k++)
+        sum += (double)(x->ta ? AT(x->a, k, i) : AT(x->a, i, k)) * (x->tb ? AT(x->b, j, k) : AT(x->b, k, j));
+      put(x->c, i, j, x->alpha * sum, x->add);
+    }
+}
+
+static void ref_gram(struct device *device, const struct gram_args *x)
+{
+  (void)device;
+  for (long i = 0; i < x->c->rows; i++)
+    for (long j = 0; j <= i; j++) {
+      double sum = 0;
+      for (long k = 0; k < x->a->cols; k++) sum += (double)AT(x->a, i, k) * AT(x->a, j, k);
+      sum = x->alpha * sum + (x->beta != 0 ? x->beta * AT(x->a, i, j) : 0);
+      AT(x->c, i, j) = AT(x->c, j, i) = (real)sum;
+    }
+}
+
+static void ref_add_bias(struct device *device, const struct add_bias_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->y->rows; n++)
+    for (long j = 0; j < x->y->cols; j++) AT(x->y, n, j) += AT(x->b, 0, j);
+}
+
+static void ref_sum_rows(struct device *device, const struct sum_rows_args *x)
+{
+  (void)device;
+  for (long j = 0; j < x->x->cols; j++) {
+    double sum = 0;
+    for (long n = 0; n < x->x->rows; n++) sum += AT(x->x, n, j);
+    put(x->y, 0, j, sum, x->add);
+  }
+}
+
+/* --- embedding, norms, activations ------------------------------------------------------------------- */
+
+static void ref_embed_forward(struct device *device, const struct embed_forward_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->y->rows; n++)
+    for (long j = 0; j < x->y->cols; j++) AT(x->y, n, j) = AT(x->w, INTS(x->tokens)[n], j);
+}
+
+static void ref_embed_backward(struct device *device, const struct embed_backward_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->dy->rows; n++)
+    for (long j = 0; j < x->dy->cols; j++) AT(x->dw, INTS(x->tokens)[n], j) += AT(x->dy, n, j);
+}
+
+static void ref_rmsnorm_forward(struct device *device, const struct rmsnorm_forward_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->x->rows; n++)
+    for (long g = 0; g < x->x->cols / x->group; g++) {
+      double squares = 0;
+      for (long j = 0; j < x->group; j++) {
+        double value = AT(x->x, n, g * x->group + j);
+        squares += value * value;
+      }
+      double rstd = 1 / sqrt(squares / (double)x->group + x->eps);
+      AT(x->rstd, n, g) = (real)rstd;
+      for (long j = 0; j < x->group; j++)
+        AT(x->y, n, g * x->group + j) =
+            (real)(AT(x->x, n, g * x->group + j) * rstd * (x->gain ? AT(x->gain, 0, j) : 1));
+    }
+}
+
+/* y = x rstd gain, rstd = (mean(x^2) + eps)^-1/2; with e = dy gain:
+   dx = rstd (e - x rstd^2 mean(e x)), dgain = sum over rows and groups of dy x rstd */
+static void ref_rmsnorm_backward(struct device *device, const struct rmsnorm_backward_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->x->rows; n++)
+    for (long g = 0; g < x->x->cols / x->group; g++) {
+      long from = g * x->group;
+      double rstd = AT(x->rstd, n, g), mean = 0;
+      for (long j = 0; j < x->group; j++)
+        mean += (double)AT(x->dy, n, from + j) * (x->gain ? AT(x->gain, 0, j) : 1) * AT(x->x, n, from + j);
+      mean /= (double)x->group;
+      for (long j = 0; j < x->group; j++) {
+        double dy = AT(x->dy, n, from + j), value = AT(x->x, n, from + j);
+        double e = dy * (x->gain ? AT(x->gain, 0, j) : 1);
+        put(x->dx, n, from + j, rstd * (e - value * rstd * rstd * mean), x->add);
+      }
+    }
+  for (long j = 0; x->dgain && j < x->group; j++) {
+    double sum = 0;
+    for (long n = 0; n < x->x->rows; n++)
+      for (long g = 0; g < x->x->cols / x->group; g++)
+        sum += (double)AT(x->dy, n, g * x->group + j) * AT(x->x, n, g * x->group + j) * AT(x->rstd, n, g);
+    put(x->dgain, 0, j, sum, 1);
+  }
+}
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+static void ref_swiglu_forward(struct device *device, const struct swiglu_forward_args *x)
+{
+  (void)device;
+  long width = x->y->cols;
+  for (long n = 0; n < x->y->rows; n++)
+    for (long j = 0; j < width; j++) {
+      double gate = AT(x->x, n, j), up = AT(x->x, n, width + j);
+      AT(x->y, n, j) = (real)(gate * sigmoid(gate) * up);
+    }
+}
+
+/* silu'(g) = s (1 + g (1 - s)), s = sigmoid(g) */
+static void ref_swiglu_backward(struct device *device, const struct swiglu_backward_args *x)
+{
+  (void)device;
+  long width = x->dy->cols;
+  for (long n = 0; n < x->dy->rows; n++)
+    for (long j = 0; j < width; j++) {
+      double gate = AT(x->x, n, j), up = AT(x->x, n, width + j), dy = AT(x->dy, n, j), s = sigmoid(gate);
+      AT(x->dx, n, j) = (real)(dy * up * s * (1 + gate * (1 - s)));
+      AT(x->dx, n, width + j) = (real)(dy * gate * s);
+    }
+}
+
+static void ref_rope(struct device *device, const struct rope_args *x)
+{
+  (void)device;
+  long half = x->dim / 2;
+  for (long n = 0; n < x->x->rows; n++)
+    for (long head = 0; head < x->x->cols / x->dim; head++)
+      for (long i = 0; i < half; i++) {
+        long p = INTS(x->position)[n], j = head * x->dim + i;
+        double c = AT(x->table, p, i), s = (double)x->sign * AT(x->table, p, half + i);
+        double first = AT(x->x, n, j), second = AT(x->x, n, j + half);
+        put(x->y, n, j, first * c - second * s, x->add);
+        put(x->y, n, j + half, second * c + first * s, x->add);
+      }
+}
+
+static void ref_scale_columns(struct device *device, const struct scale_columns_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->y->rows; n++)
+    for (long j = 0; j < x->y->cols; j++) AT(x->y, n, j) = AT(x->x, n, j) * AT(x->s, 0, 0);
+}
+
+static void ref_scale_columns_backward(struct device *device, const struct scale_columns_backward_args *x)
+{
+  (void)device;
+  double sum = 0;
+  for (long n = 0; n < x->dy->rows; n++)
+    for (long j = 0; j < x->dy->cols; j++) {
+      double dy = AT(x->dy, n, j);
+      sum += dy * AT(x->x, n, j);
+      put(x->dx, n, j, dy * AT(x->s, 0, 0), x->add);
+    }
+  put(x->ds, 0, 0, sum, 1);
+}
+
+/* --- attention ---------------------------------------------------------------------------------------- */
+
+static double dot(const real *a, const real *b, long n)
+{
+  double sum = 0;
+  for (long i = 0; i < n; i++) sum += (double)a[i] * b[i];
+  return sum;
+}
+
+static double cap_forward(double s, long cap, double value)
+{
+  if (cap == 1) return value * tanh(s / value);
+  return cap == 2 && s > value ? value : s;
+}
+
+/* df/ds */
+static double cap_slope(double s, long cap, double value)
+{
+  if (cap == 1) {
+    double t = tanh(s / value);
+    return 1 - t * t;
+  }
+  return cap == 2 && s > value ? 0 : 1;
+}
+
+/* What one row of one head sees: keys first..n of `sequence`, each a row of k and v. */
+struct row {
+  long n, first, dim, value_dim, query, key, value; /* columns where the head's q, k, v begin */
+};
+
+static struct row row_of(const struct tensor *q, const struct tensor *v, const struct tensor *start, long batch,
+                         long heads, long groups, long n, long h)
+{
+  long length = q->rows / batch, g = h * groups / heads;
+  struct row r = {.n = n, .first = n / length * length + INTS(start)[n], .dim = q->cols / heads,
+                  .value_dim = v->cols / groups};
+  r.query = h * r.dim;
+  r.key = g * r.dim;
+  r.value = g * r.value_dim;
+  return r;
+}
+
+/* With f_j = f(s_j), m = max f, p_j = exp(f_j - m), l = sum p: o = sum p v / l, lse = m + ln l, and the entropy
+   of p/l is ln l - sum (p/l) (f - m). `p` is room for one row. */
+static void attend(const struct attention_forward_args *x, long n, long h, double *p, double stats[4])
+{
+  struct row r = row_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, n, h);
+  double m = -INFINITY, l = 0, mean = 0;
+  for (long j = r.first; j <= n; j++) {
+    double s = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), r.dim);
+    stats[0] = max_nan(stats[0], s);
+    stats[1] = max_nan(stats[1], fabs(s));
+    p[j - r.first] = cap_forward(s, x->cap, x->cap_value);
+    m = max_nan(m, p[j - r.first]);
+  }
+  stats[2] = max_nan(stats[2], m);
+  for (long j = 0; j <= n - r.first; j++) {
+    double below = p[j] - m;
+    p[j] = exp(below);
+    l += p[j];
+    mean += p[j] * below;
+  }
+  stats[3] += log(l) - mean / l;
+  AT(x->lse, n, h) = (real)(m + log(l));
+  for (long c = 0; c < r.value_dim; c++) {
+    double sum = 0;
+    for (long j = r.first; j <= n; j++) sum += p[j - r.first] * AT(x->v, j, r.value + c);
+    AT(x->o, n, h * r.value_dim + c) = (real)(sum / l);
+  }
+}
+
+static void ref_attention_forward(struct device *device, const struct attention_forward_args *x)
+{
+  double *row = device_scratch(device, (size_t)(x->q->rows / x->batch) * sizeof *row);
+  for (long h = 0; h < x->heads; h++) {
+    double stats[4] = {-INFINITY, 0, -INFINITY, 0};
+    for (long n = 0; n < x->q->rows; n++) attend(x, n, h, row, stats);
+    stats[3] /= (double)x->q->rows;
+    for (int i = 0; i < 4; i++) AT(x->stats, h, i) = (real)stats[i];
+  }
+}
+
+/* p_j = exp(f_j - lse); dv_j += p_j do; ds_j = f'(s_j) p_j (do.v_j - do.o); dq += scale ds_j k_j;
+   dk_j += scale ds_j q. dk [T,dim] and dv [T,value_dim] of one group and sequence gather in double. */
+static void attend_backward(const struct attention_backward_args *x, long n, long h, double *dk, double *dv)
+{
+  struct row r = row_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, n, h);
+  long from = n - n % (x->q->rows / x->batch);
+  const real *q = &AT(x->q, n, r.query), *do_ = &AT(x->do_, n, h * r.value_dim);
+  double through = dot(do_, &AT(x->o, n, h * r.value_dim), r.value_dim);
+  double *dq = dk + (x->q->rows / x->batch) * r.dim;
+  for (long c = 0; c < r.dim; c++) dq[c] = 0;
+  for (long j = r.first; j <= n; j++) {
+    double s = x->scale * dot(q, &AT(x->k, j, r.key), r.dim);
+    double p = exp(cap_forward(s, x->cap, x->cap_value) - AT(x->lse, n, h));
+    double ds = cap_slope(s, x->cap, x->cap_value) * p * (dot(do_, &AT(x->v, j, r.value), r.value_dim) - through);
+    for (long c = 0; c < r.dim; c++) {
+      dq[c] += x->scale * ds * AT(x->k, j, r.key + c);
+      dk[(j - from) * r.dim + c] += x->scale * ds * q[c];
+    }
+    for (long c = 0; c < r.value_dim; c++) dv[(j - from) * r.value_dim + c] += p * do_[c];
+  }
+  for (long c = 0; c < r.dim; c++) AT(x->dq, n, r.query + c) = (real)dq[c];
+}
+
+static void ref_attention_backward(struct device *device, const struct attention_backward_args *x)
+{
+  long length = x->q->rows / x->batch, dim = x->k->cols / x->groups, value_dim = x->v->cols / x->groups;
+  long shared = x->heads / x->groups;
+  size_t bytes = (size_t)((length + 1) * dim + length * value_dim) * sizeof(double);
+  double *dk = device_scratch(device, bytes), *dv = dk + (length + 1) * dim;
+  for (long b = 0; b < x->batch; b++)
+    for (long g = 0; g < x->groups; g++) {
+      memset(dk, 0, bytes);
+      for (long h = g * shared; h < (g + 1) * shared; h++)
+        for (long t = 0; t < length; t++) attend_backward(x, b * length + t, h, dk, dv);
+      for (long t = 0; t < length; t++) {
+        for (long c = 0; c < dim; c++) AT(x->dk, b * length + t, g * dim + c) = (real)dk[t * dim + c];
+        for (long c = 0; c < value_dim; c++)
+          AT(x->dv, b * length + t, g * value_dim + c) = (real)dv[t * value_dim + c];
+      }
+    }
+}
+
+/* --- loss ------------------------------------------------------------------------------------------- */
+
+static double log_sum_exp(const real *row, long n)
+{
+  double m = -INFINITY, sum = 0;
+  for (long j = 0; j < n; j++) m = max_nan(m, row[j]);
+  for (long j = 0; j < n; j++) sum += exp(row[j] - m);
+  return m + log(sum);
+}
+
+static void ref_cross_entropy(struct device *device, const struct cross_entropy_args *x)
+{
+  (void)device;
+  double loss = 0, squares = 0;
+  for (long n = 0; n < x->logits->rows; n++) {
+    double weight = REALS(x->weight)[n];
+    double lse = AT(x->lse, n, 0) = (real)log_sum_exp(&AT(x->logits, n, 0), x->logits->cols);
+    if (weight == 0) continue;
+    loss += weight * (lse - AT(x->logits, n, INTS(x->targets)[n]));
+    squares += weight * lse * lse;
+  }
+  AT(x->loss, 0, 0) = (real)loss;
+  AT(x->loss, 0, 1) = (real)(x->z != 0 ? x->z * squares : 0);
+}
+
+static void ref_cross_entropy_backward(struct device *device, const struct cross_entropy_backward_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->logits->rows; n++) {
+    double weight = REALS(x->weight)[n], lse = AT(x->lse, n, 0);
+    for (long j = 0; j < x->logits->cols; j++) {
+      double p = exp(AT(x->logits, n, j) - lse);
+      double d = p * (1 + 2 * x->z * lse) - (j == INTS(x->targets)[n]);
+      AT(x->dlogits, n, j) = weight == 0 ? 0 : (real)(weight * d);
+    }
+  }
+}
+
+static void ref_token_loss(struct device *device, const struct token_loss_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->y->rows; n++)
+    AT(x->y, n, 0) = AT(x->lse, n, 0) - AT(x->logits, n, INTS(x->targets)[n]);
+}
+
+/* --- plain vectors ------------------------------------------------------------------------------------ */
+
+static void ref_fill(struct device *device, const struct fill_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->y->rows; n++)
+    for (long j = 0; j < x->y->cols; j++) AT(x->y, n, j) = (real)x->value;
+}
+
+static void ref_copy(struct device *device, const struct copy_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->y->rows; n++)
+    for (long j = 0; j < x->y->cols; j++) AT(x->y, n, j) = AT(x->x, n, j);
+}
+
+static void ref_axpby(struct device *device, const struct axpby_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->y->rows; n++)
+    for (long j = 0; j < x->y->cols; j++) {
+      double old = x->beta != 0 ? x->beta * AT(x->y, n, j) : 0;
+      AT(x->y, n, j) = (real)(x->alpha * AT(x->x, n, j) + old);
+    }
+}
+
+static void ref_scale(struct device *device, const struct scale_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->y->rows; n++)
+    for (long j = 0; j < x->y->cols; j++) AT(x->y, n, j) = (real)(x->alpha * AT(x->y, n, j));
+}
+
+static void ref_sum_squares(struct device *device, const struct sum_squares_args *x)
+{
+  (void)device;
+  double sum = 0;
+  for (long n = 0; n < x->x->rows; n++)
+    for (long j = 0; j < x->x->cols; j++) sum += (double)AT(x->x, n, j) * AT(x->x, n, j);
+  AT(x->y, 0, 0) = (real)sum;
+}
+
+/* --- optimisers --------------------------------------------------------------------------------------- */
+
+static void ref_adam(struct device *device, const struct adam_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->g->rows; n++)
+    for (long j = 0; j < x->g->cols; j++) {
+      double g = AT(x->g, n, j);
+      double m = x->b1 * AT(x->m, n, j) + (1 - x->b1) * g;
+      double v = x->b2 * AT(x->v, n, j) + (1 - x->b2) * g * g;
+      AT(x->m, n, j) = (real)m;
+      AT(x->v, n, j) = (real)v;
+      AT(x->direction, n, j) = (real)(m / x->c1 / (sqrt(v / x->c2) + x->eps));
+    }
+}
+
+static void ref_apply_update(struct device *device, const struct apply_update_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->w->rows; n++)
+    for (long j = 0; j < x->w->cols; j++)
+      AT(x->w, n, j) = (real)(AT(x->w, n, j) * x->keep - x->rate * AT(x->direction, n, j));
+}
+
+const struct ops ops_ref = {
+#define OP(name, what, fields) .name = ref_##name,
+#include "numerics/ops.def"
+#undef OP
+};

@@ -1,0 +1,358 @@
+/* program.c - a static list of calls, its reverse, and the places of its temporaries in one block */
+#include "numerics/program.h"
+#include "base/memory.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { /* flags of tensors */
+  OWNED = 1,   /* by a program: the tensor is a struct node */
+  INPUT = 2,
+  FLOWS = 4,   /* a gradient flows into it */
+  KEPT = 8
+};
+
+enum { ALIGNMENT = 64 };
+
+struct span { long from, to; };
+
+/* A tensor of the program. `written`: the columns that hold something, of a gradient; disjoint, in order. */
+struct node {
+  struct tensor tensor;
+  struct span *written;
+  int spans, room;
+  size_t place, bytes;
+};
+
+struct call { enum op op; union op_args args; };
+struct reverse { backward_step *step; void *context; };
+
+struct program {
+  struct device *device;
+  struct arena *arena;
+  struct node **node; int nodes, node_room;
+  struct call *call; int calls, call_room;
+  struct reverse *reverse; int reverses, reverse_room;
+  const struct tensor *loss;
+  void *block; size_t bytes;
+  int planned;
+};
+
+#define GROW(array, count, room) \
+  do { \
+    if ((count) == (room)) { \
+      int wider = (room) ? 2 * (room) : 16; \
+      (array) = memory_grow((array), (size_t)(room), (size_t)wider, sizeof *(array)); \
+      (room) = wider; \
+    } \
+  } while (0)
+
+struct program *program_new(struct device *device)
+{
+  struct program *p = memory_new(1, sizeof *p);
+  p->device = device;
+  p->arena = arena_new();
+  return p;
+}
+
+void program_free(struct program *p)
+{
+  if (!p) return;
+  for (int i = 0; i < p->nodes; i++) {
+    memory_free(p->node[i]->written);
+    if (p->node[i]->tensor.flags & INPUT) p->device->put_back(p->device, p->node[i]->tensor.data);
+  }
+  if (p->block) p->device->put_back(p->device, p->block);
+  arena_free(p->arena);
+  memory_free(p->node);
+  memory_free(p->call);
+  memory_free(p->reverse);
+  memory_free(p);
+}
+
+static size_t element(const struct tensor *t) { return t->type == TENSOR_INT ? sizeof(int) : sizeof(real); }
+
+static struct tensor *add_node(struct program *p, long rows, long cols, const char *name)
+{
+  REQUIRE(!p->planned && rows > 0 && cols > 0);
+  struct node *node = arena_get(p->arena, 1, sizeof *node);
+  node->tensor = tensor_of(NULL, rows, cols);
+  node->tensor.name = name;
+  node->tensor.flags = OWNED;
+  node->tensor.first = node->tensor.last = -1;
+  GROW(p->node, p->nodes, p->node_room);
+  p->node[p->nodes++] = node;
+  return &node->tensor;
+}
+
+struct tensor *program_input(struct program *p, enum tensor_type type, long rows, long cols, const char *name)
+{
+  struct tensor *t = add_node(p, rows, cols, name);
+  t->type = type;
+  t->flags |= INPUT;
+  t->data = p->device->get(p->device, (size_t)rows * (size_t)cols * element(t));
+  return t;
+}
+
+struct tensor *program_temporary(struct program *p, long rows, long cols, const char *name)
+{
+  return add_node(p, rows, cols, name);
+}
+
+static struct tensor *owner_of(const struct tensor *t)
+{
+  return t->base ? t->base : (struct tensor *)t;
+}
+
+struct tensor *program_view(struct program *p, struct tensor *t, long from, long cols)
+{
+  struct tensor *owner = owner_of(t);
+  REQUIRE(t->flags & OWNED);
+  REQUIRE(from >= 0 && cols > 0 && from + cols <= t->cols);
+  struct tensor *view = add_node(p, t->rows, cols, t->name);
+  view->type = t->type;
+  view->ld = owner->ld;
+  view->base = owner;
+  view->offset = t->offset + from;
+  if (owner->flags & INPUT) view->data = (char *)owner->data + (size_t)view->offset * element(owner);
+  return view;
+}
+
+void program_keep(struct program *p, struct tensor *t)
+{
+  (void)p;
+  REQUIRE(t->flags & OWNED);
+  owner_of(t)->flags |= KEPT;
+}
+
+/* --- recording ------------------------------------------------------------------------------------------ */
+
+static void touch(struct program *p, struct tensor *t, enum op_field_kind kind)
+{
+  if (!t || !(t->flags & OWNED)) return;
+  struct tensor *owner = owner_of(t);
+  if (owner->flags & INPUT) return;
+  if (owner->first < 0) {
+    if (kind != FIELD_OUT) BUG("%s: %s is read before it is written", op_name(p->call[p->calls].op), t->name);
+    owner->first = p->calls;
+  }
+  owner->last = p->calls;
+}
+
+void program_call(struct program *p, enum op op, const void *args)
+{
+  REQUIRE(!p->planned);
+  int count;
+  const struct op_field *field = op_fields(op, &count);
+  GROW(p->call, p->calls, p->call_room);
+  struct call *call = &p->call[p->calls];
+  call->op = op;
+  memcpy(&call->args, args, (size_t)count * 8);
+  struct tensor *const *tensor = args;
+  for (int i = 0; i < count && field[i].kind < FIELD_SIZE; i++) {
+    if (!tensor[i] && field[i].kind != FIELD_MAY && field[i].kind != FIELD_MAYADD)
+      BUG("%s: %s is missing", op_name(op), field[i].name);
+    touch(p, tensor[i], field[i].kind);
+  }
+  p->calls++;
+}
+
+void program_on_backward(struct program *p, backward_step *step, const void *context, size_t size)
+{
+  GROW(p->reverse, p->reverses, p->reverse_room);
+  struct reverse *r = &p->reverse[p->reverses++];
+  r->step = step;
+  r->context = arena_get(p->arena, 1, size);
+  memcpy(r->context, context, size);
+}
+
+/* --- gradients ------------------------------------------------------------------------------------------ */
+
+int program_wants_grad(const struct tensor *t)
+{
+  return t->flags & OWNED ? (owner_of(t)->flags & FLOWS) != 0 : t->grad != NULL;
+}
+
+void program_flows(struct program *p, struct tensor *result, struct tensor *source)
+{
+  (void)p;
+  if (program_wants_grad(source)) owner_of(result)->flags |= FLOWS;
+}
+
+static void zero_columns(struct program *p, struct tensor *grad, struct span s)
+{
+  struct tensor *part = s.to - s.from == grad->cols ? grad : program_view(p, grad, s.from, s.to - s.from);
+  program_call(p, OP_fill, &(struct fill_args){.y = part});
+}
+
+/* Zero whatever of a gradient nobody has written. */
+static void complete(struct program *p, struct node *grad)
+{
+  long at = 0;
+  for (int i = 0; i < grad->spans; i++) {
+    if (grad->written[i].from > at) zero_columns(p, &grad->tensor, (struct span){at, grad->written[i].from});
+    at = grad->written[i].to;
+  }
+  if (at < grad->tensor.cols) zero_columns(p, &grad->tensor, (struct span){at, grad->tensor.cols});
+  grad->spans = 0;
+}
+
+static void mark_written(struct node *grad, struct span s)
+{
+  int i = grad->spans;
+  GROW(grad->written, grad->spans, grad->room);
+  for (; i > 0 && grad->written[i - 1].from > s.from; i--) grad->written[i] = grad->written[i - 1];
+  grad->written[i] = s;
+  grad->spans++;
+}
+
+/* Somebody is about to write columns s: 0 if they are untouched, 1 if they hold something everywhere. Columns
+   of both kinds are made one by zeroing the rest. */
+static long write_columns(struct program *p, struct node *grad, struct span s)
+{
+  int overlaps = 0;
+  for (int i = 0; i < grad->spans; i++) {
+    struct span w = grad->written[i];
+    if (w.from <= s.from && s.to <= w.to) return 1;
+    overlaps |= w.from < s.to && s.from < w.to;
+  }
+  if (!overlaps) {
+    mark_written(grad, s);
+    return 0;
+  }
+  complete(p, grad);
+  mark_written(grad, (struct span){0, grad->tensor.cols});
+  return 1;
+}
+
+struct tensor *program_grad(struct program *p, struct tensor *t, long *add)
+{
+  *add = 1;
+  if (!program_wants_grad(t)) BUG("no gradient flows into %s", t->name);
+  if (!(t->flags & OWNED)) return t->grad;
+  struct tensor *owner = owner_of(t);
+  if (!owner->grad) owner->grad = add_node(p, owner->rows, owner->cols, owner->name);
+  if (!t->grad) t->grad = program_view(p, owner->grad, t->offset, t->cols);
+  *add = write_columns(p, (struct node *)owner->grad, (struct span){t->offset, t->offset + t->cols});
+  return t->grad;
+}
+
+struct tensor *program_grad_of(struct program *p, struct tensor *t)
+{
+  struct tensor *owner = owner_of(t);
+  if (!(owner->flags & OWNED) || !owner->grad) return NULL;
+  struct node *grad = (struct node *)owner->grad;
+  complete(p, grad);
+  mark_written(grad, (struct span){0, owner->cols});
+  if (!t->grad) t->grad = program_view(p, owner->grad, t->offset, t->cols);
+  return t->grad;
+}
+
+void program_grad_pass(struct program *p, struct tensor *y, struct tensor *x)
+{
+  struct tensor *dy = program_grad_of(p, y);
+  REQUIRE(dy && y->rows == x->rows && y->cols == x->cols);
+  if (x->flags & OWNED && !x->base && !y->base && !x->grad) {
+    x->grad = dy;
+    return;
+  }
+  long add;
+  struct tensor *dx = program_grad(p, x, &add);
+  if (add) program_call(p, OP_axpby, &(struct axpby_args){.y = dx, .x = dy, .alpha = 1, .beta = 1});
+  else program_call(p, OP_copy, &(struct copy_args){.y = dx, .x = dy});
+}
+
+int program_starts(const struct program *p, const struct tensor *t) { return t == p->loss; }
+
+void program_backward(struct program *p, struct tensor *loss)
+{
+  REQUIRE(!p->loss && program_wants_grad(loss));
+  p->loss = loss;
+  long add;
+  struct tensor *grad = program_grad(p, loss, &add);
+  program_call(p, OP_fill, &(struct fill_args){.y = grad, .value = 1});
+  for (int i = p->reverses; i-- > 0;) p->reverse[i].step(p, p->reverse[i].context);
+}
+
+/* --- placement -------------------------------------------------------------------------------------------- */
+
+static int by_size(const void *a, const void *b)
+{
+  const struct node *x = *(struct node *const *)a, *y = *(struct node *const *)b;
+  if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+  return (x->tensor.first > y->tensor.first) - (x->tensor.first < y->tensor.first);
+}
+
+static int live_together(const struct tensor *a, const struct tensor *b)
+{
+  return a->first <= b->last && b->first <= a->last;
+}
+
+/* The smallest gap that fits, among the placed ones (in order of place) that live at the same time. */
+static size_t best_place(struct node *const *placed, int count, const struct node *node)
+{
+  size_t end = 0, best = 0, best_gap = (size_t)-1;
+  for (int i = 0; i < count; i++) {
+    if (!live_together(&placed[i]->tensor, &node->tensor)) continue;
+    if (placed[i]->place >= end + node->bytes && placed[i]->place - end < best_gap) {
+      best = end;
+      best_gap = placed[i]->place - end;
+    }
+    if (placed[i]->place + placed[i]->bytes > end) end = placed[i]->place + placed[i]->bytes;
+  }
+  return best_gap == (size_t)-1 ? end : best;
+}
+
+/* Largest first, each into the best gap left by those it lives with. Returns the bytes of the block. */
+static size_t place_all(struct node **list, int count)
+{
+  struct node **placed = memory_new((size_t)count + 1, sizeof *placed);
+  size_t bytes = 0;
+  qsort(list, (size_t)count, sizeof *list, by_size);
+  for (int n = 0; n < count; n++) {
+    int i = n;
+    list[n]->place = best_place(placed, n, list[n]);
+    if (list[n]->place + list[n]->bytes > bytes) bytes = list[n]->place + list[n]->bytes;
+    for (; i > 0 && placed[i - 1]->place > list[n]->place; i--) placed[i] = placed[i - 1];
+    placed[i] = list[n];
+  }
+  memory_free(placed);
+  return bytes;
+}
+
+void program_plan(struct program *p)
+{
+  REQUIRE(!p->planned);
+  struct node **list = memory_new((size_t)p->nodes + 1, sizeof *list);
+  int count = 0;
+  for (int i = 0; i < p->nodes; i++) {
+    struct tensor *t = &p->node[i]->tensor;
+    if (t->base || t->flags & INPUT || t->first < 0) continue;
+    if (t->flags & KEPT) t->last = p->calls;
+    size_t bytes = (size_t)t->rows * (size_t)t->cols * element(t);
+    p->node[i]->bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    list[count++] = p->node[i];
+  }
+  p->bytes = place_all(list, count);
+  p->block = p->device->get(p->device, p->bytes);
+  for (int i = 0; i < count; i++) list[i]->tensor.data = (char *)p->block + list[i]->place;
+  for (int i = 0; i < p->nodes; i++) {
+    struct tensor *t = &p->node[i]->tensor;
+    if (t->base && t->base->data) t->data = (char *)t->base->data + (size_t)t->offset * element(t);
+  }
+  memory_free(list);
+  p->planned = 1;
+}
+
+void program_run(struct program *p)
+{
+  REQUIRE(p->planned);
+  for (int i = 0; i < p->calls; i++) op_run(p->device, p->call[i].op, &p->call[i].args);
+}
+
+size_t program_bytes(const struct program *p) { return p->bytes; }
+int program_calls(const struct program *p) { return p->calls; }
+
+const struct tensor *program_tensor(const struct program *p, int i)
+{
+  return i < p->nodes ? &p->node[i]->tensor : NULL;
+}
