@@ -1,4 +1,5 @@
 /* device.c - devices of the host, their memory, and what the BLAS says of itself */
+#include "config.h"
 #include "numerics/device.h"
 #include "base/memory.h"
 #include <cblas.h>
