@@ -1,11 +1,11 @@
+/* error.c - messages that travel up, and messages for people */
 #include "base/error.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int error_set(struct error *e, int status, const char *format, ...)
-{
+int error_set(struct error *e, int status, const char *format, ...) {
   if (e && !e->status) {
     va_list arguments;
     va_start(arguments, format);
@@ -16,8 +16,7 @@ int error_set(struct error *e, int status, const char *format, ...)
   return status;
 }
 
-int error_prefix(struct error *e, const char *format, ...)
-{
+int error_prefix(struct error *e, const char *format, ...) {
   char place[sizeof e->text], old[sizeof e->text];
   va_list arguments;
   va_start(arguments, format);
@@ -31,8 +30,7 @@ int error_prefix(struct error *e, const char *format, ...)
   return e->status;
 }
 
-void bug(const char *file, int line, const char *format, ...)
-{
+void bug(const char *file, int line, const char *format, ...) {
   va_list arguments;
   fflush(stdout);
   fprintf(stderr, "maxlogit: bug at %s:%d: ", file, line);
@@ -44,24 +42,21 @@ void bug(const char *file, int line, const char *format, ...)
 }
 
 /* One write, so that lines of several processes do not mix. */
-static void say(const char *prefix, const char *format, va_list arguments)
-{
+static void say(const char *prefix, const char *format, va_list arguments) {
   char line[4096];
   int n = snprintf(line, sizeof line, "%s", prefix);
   vsnprintf(line + n, sizeof line - (size_t)n, format, arguments);
   fprintf(stderr, "%s\n", line);
 }
 
-void message(const char *format, ...)
-{
+void message(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   say("maxlogit: ", format, arguments);
   va_end(arguments);
 }
 
-void warning(const char *format, ...)
-{
+void warning(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   say("maxlogit: warning: ", format, arguments);

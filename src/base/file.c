@@ -1,3 +1,4 @@
+/* file.c - the calls that reach the disk */
 #include "base/file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +21,7 @@ static atomic_long call_count;
 static atomic_int fault_done;
 
 /* What MAXLOGIT_FAULT wants of this call; errno is set for FAULT_ERROR. */
-static enum fault fault_now(enum call call)
-{
+static enum fault fault_now(enum call call) {
   long number = atomic_fetch_add(&call_count, 1) + 1, k = 0;
   char kind[8] = "";
   const char *spec = getenv("MAXLOGIT_FAULT");
@@ -31,9 +31,9 @@ static enum fault fault_now(enum call call)
     errno = ENOSPC;
     return FAULT_ERROR;
   }
-  if (!strcmp(kind, "kill"))
+  if (number == k && !strcmp(kind, "kill"))
     raise(SIGKILL);
-  int hit = !strcmp(kind, "eio") || (!strcmp(kind, "fsync") && call == CALL_FSYNC) ||
+  int hit = (number == k && !strcmp(kind, "eio")) || (!strcmp(kind, "fsync") && call == CALL_FSYNC) ||
             (!strcmp(kind, "short") && call == CALL_WRITE);
   if (!hit || atomic_exchange(&fault_done, 1))
     return FAULT_NONE;
@@ -41,8 +41,7 @@ static enum fault fault_now(enum call call)
   return !strcmp(kind, "short") ? FAULT_SHORT : FAULT_ERROR;
 }
 
-static int call_open(const char *path, int flags)
-{
+static int call_open(const char *path, int flags) {
   if (flags & (O_CREAT | O_TRUNC) && fault_now(CALL_OPEN))
     return -1;
   int fd;
@@ -52,8 +51,7 @@ static int call_open(const char *path, int flags)
   return fd;
 }
 
-static ssize_t call_write(int fd, const void *data, size_t length)
-{
+static ssize_t call_write(int fd, const void *data, size_t length) {
   enum fault fault = fault_now(CALL_WRITE);
   if (fault == FAULT_ERROR)
     return -1;
@@ -64,25 +62,21 @@ static ssize_t call_write(int fd, const void *data, size_t length)
   return n;
 }
 
-static int call_fsync(int fd)
-{
+static int call_fsync(int fd) {
   if (fault_now(CALL_FSYNC))
     return -1;
   return fsync(fd);
 }
 
-static int call_rename(const char *from, const char *to)
-{
+static int call_rename(const char *from, const char *to) {
   return fault_now(CALL_RENAME) ? -1 : rename(from, to);
 }
 
-static int call_cut(int fd, size_t length)
-{
+static int call_cut(int fd, size_t length) {
   return fault_now(CALL_CUT) ? -1 : ftruncate(fd, (off_t)length);
 }
 
-int file_fault_point(struct error *e)
-{
+int file_fault_point(struct error *e) {
   if (fault_now(CALL_OTHER) == FAULT_ERROR)
     return error_set(e, STATUS_FAIL, "%s", strerror(errno));
   return STATUS_OK;
@@ -90,13 +84,11 @@ int file_fault_point(struct error *e)
 
 /* --- whole files --------------------------------------------------------------------------------------- */
 
-static int fail(struct error *e, const char *what, const char *path)
-{
+static int fail(struct error *e, const char *what, const char *path) {
   return error_set(e, STATUS_FAIL, "cannot %s %s: %s", what, path, strerror(errno));
 }
 
-static int write_all(int fd, const char *data, size_t length)
-{
+static int write_all(int fd, const char *data, size_t length) {
   while (length > 0) {
     ssize_t n = call_write(fd, data, length);
     if (n < 0)
@@ -108,8 +100,7 @@ static int write_all(int fd, const char *data, size_t length)
 }
 
 /* Sync a file or a folder by name. A file system that cannot sync folders says EINVAL. */
-static int sync_path(const char *path, int flags)
-{
+static int sync_path(const char *path, int flags) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
   if (fd < 0)
     return -1;
@@ -123,8 +114,7 @@ static int sync_path(const char *path, int flags)
 }
 
 /* The folder that holds `path`, in memory to free. */
-static char *folder_of(const char *path)
-{
+static char *folder_of(const char *path) {
   const char *slash = strrchr(path, '/');
   if (!slash)
     return memory_text(".");
@@ -133,8 +123,7 @@ static char *folder_of(const char *path)
   return folder;
 }
 
-int file_publish(const char *temporary, const char *path, struct error *e)
-{
+int file_publish(const char *temporary, const char *path, struct error *e) {
   int status = STATUS_OK;
   char *folder = folder_of(path);
   if (sync_path(temporary, 0))
@@ -149,8 +138,7 @@ int file_publish(const char *temporary, const char *path, struct error *e)
   return status;
 }
 
-int file_write(const char *path, const void *data, size_t length, struct error *e)
-{
+int file_write(const char *path, const void *data, size_t length, struct error *e) {
   char temporary[4096];
   if (snprintf(temporary, sizeof temporary, "%s.tmp", path) >= (int)sizeof temporary)
     return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
@@ -167,13 +155,11 @@ int file_write(const char *path, const void *data, size_t length, struct error *
   return fail(e, "write", path);
 }
 
-int file_remove(const char *path)
-{
+int file_remove(const char *path) {
   return unlink(path) && errno != ENOENT ? STATUS_FAIL : STATUS_OK;
 }
 
-int file_make_folders(const char *path, struct error *e)
-{
+int file_make_folders(const char *path, struct error *e) {
   char *folder = folder_of(path);
   int status = STATUS_OK;
   for (char *c = folder + 1; !status; c++) {
@@ -191,8 +177,7 @@ int file_make_folders(const char *path, struct error *e)
   return status;
 }
 
-int file_read(const char *path, char **text, size_t *length, struct error *e)
-{
+int file_read(const char *path, char **text, size_t *length, struct error *e) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0)
     return error_set(e, STATUS_USAGE, "cannot read %s: %s", path, strerror(errno));
@@ -228,8 +213,7 @@ int file_read(const char *path, char **text, size_t *length, struct error *e)
 
 struct append { int fd; size_t length; char *path; };
 
-struct append *append_open(const char *path, struct error *e)
-{
+struct append *append_open(const char *path, struct error *e) {
   int fd = call_open(path, O_WRONLY | O_CREAT | O_APPEND);
   struct stat now;
   if (fd < 0 || fstat(fd, &now)) {
@@ -243,8 +227,7 @@ struct append *append_open(const char *path, struct error *e)
   return a;
 }
 
-int append_write(struct append *a, const void *data, size_t length, struct error *e)
-{
+int append_write(struct append *a, const void *data, size_t length, struct error *e) {
   if (write_all(a->fd, data, length)) {
     int status = fail(e, "write", a->path);
     if (ftruncate(a->fd, (off_t)a->length)) /* what was there stays whole */
@@ -255,21 +238,18 @@ int append_write(struct append *a, const void *data, size_t length, struct error
   return STATUS_OK;
 }
 
-size_t append_length(const struct append *a)
-{
+size_t append_length(const struct append *a) {
   return a->length;
 }
 
-int append_cut(struct append *a, size_t length, struct error *e)
-{
+int append_cut(struct append *a, size_t length, struct error *e) {
   if (call_cut(a->fd, length))
     return fail(e, "shorten", a->path);
   a->length = length;
   return STATUS_OK;
 }
 
-int append_close(struct append *a)
-{
+int append_close(struct append *a) {
   if (!a)
     return STATUS_OK;
   int failed = close(a->fd);
@@ -283,15 +263,13 @@ int append_close(struct append *a)
 struct lock { int fd; };
 
 /* Does `path` still name the file that is open as fd? A holder may have removed it before letting go. */
-static int is_same_file(int fd, const char *path)
-{
+static int is_same_file(int fd, const char *path) {
   struct stat open_file, named;
   return !fstat(fd, &open_file) && !stat(path, &named) && open_file.st_ino == named.st_ino &&
          open_file.st_dev == named.st_dev;
 }
 
-struct lock *lock_take(const char *path, struct error *e)
-{
+struct lock *lock_take(const char *path, struct error *e) {
   for (;;) {
     int fd = call_open(path, O_RDWR | O_CREAT);
     if (fd < 0) {
@@ -315,8 +293,7 @@ struct lock *lock_take(const char *path, struct error *e)
   }
 }
 
-void lock_release(struct lock *lock, const char *path)
-{
+void lock_release(struct lock *lock, const char *path) {
   if (!lock)
     return;
   if (path)

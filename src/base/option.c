@@ -1,3 +1,4 @@
+/* option.c - text to field and back */
 #include "base/option.h"
 #include <errno.h>
 #include <limits.h>
@@ -9,24 +10,20 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-static long *long_at(const struct option_row *row, const void *base)
-{
+static long *long_at(const struct option_row *row, const void *base) {
   return (long *)((char *)(size_t)base + row->offset);
 }
 
-static double *double_at(const struct option_row *row, const void *base)
-{
+static double *double_at(const struct option_row *row, const void *base) {
   return (double *)((char *)(size_t)base + row->offset);
 }
 
-static const char **text_at(const struct option_row *row, const void *base)
-{
+static const char **text_at(const struct option_row *row, const void *base) {
   return (const char **)((char *)(size_t)base + row->offset);
 }
 
 /* "1 to 64", "at least 1", "at most 3", "any" */
-static void allowed(const struct option_row *row, char out[80])
-{
+static void allowed(const struct option_row *row, char out[80]) {
   double least = row->type == OPTION_INT ? (double)LONG_MIN : -HUGE_VAL;
   double most = row->type == OPTION_INT ? (double)LONG_MAX : HUGE_VAL;
   char low[32], high[32];
@@ -42,23 +39,20 @@ static void allowed(const struct option_row *row, char out[80])
     snprintf(out, 80, "any");
 }
 
-static int out_of_range(const struct option_row *row, const char *text, struct error *e)
-{
+static int out_of_range(const struct option_row *row, const char *text, struct error *e) {
   char range[80];
   allowed(row, range);
   return error_set(e, STATUS_USAGE, "'%s' is out of range (allowed: %s)", text, range);
 }
 
-static int not_a(const struct option_row *row, const char *what, const char *text, struct error *e)
-{
+static int not_a(const struct option_row *row, const char *what, const char *text, struct error *e) {
   char range[80];
   allowed(row, range);
   return error_set(e, STATUS_USAGE, "'%s' is not a %s (allowed: %s)", text, what, range);
 }
 
 static int parse_real(const struct option_row *row, double *value, const char *text, const char *what,
-                      struct error *e)
-{
+                      struct error *e) {
   char *end;
   errno = 0;
   double x = strtod(text, &end);
@@ -70,8 +64,7 @@ static int parse_real(const struct option_row *row, double *value, const char *t
   return STATUS_OK;
 }
 
-static int parse_int(const struct option_row *row, long *value, const char *text, struct error *e)
-{
+static int parse_int(const struct option_row *row, long *value, const char *text, struct error *e) {
   char *end;
   errno = 0;
   long n = strtol(text, &end, 10);
@@ -89,19 +82,17 @@ static int parse_int(const struct option_row *row, long *value, const char *text
   return STATUS_OK;
 }
 
-static int parse_bool(long *value, const char *text, struct error *e)
-{
+static int parse_bool(long *value, const char *text, struct error *e) {
   static const char *const words[] = {"0", "1", "no", "yes", "off", "on", "false", "true"};
   for (int i = 0; i < 8; i++)
     if (!strcasecmp(text, words[i])) {
       *value = i % 2;
       return STATUS_OK;
     }
-  return error_set(e, STATUS_USAGE, "'%s' is neither 1 nor 0 (also allowed: yes, no, on, off, true, false)", text);
+  return error_set(e, STATUS_USAGE, "'%s' is neither 1 nor 0 (yes, no, on, off, true and false will do)", text);
 }
 
-static int parse_choice(const struct option_row *row, long *value, const char *text, struct error *e)
-{
+static int parse_choice(const struct option_row *row, long *value, const char *text, struct error *e) {
   size_t count = 0;
   struct buffer list = {0};
   for (; row->choices[count]; count++) {
@@ -119,14 +110,12 @@ static int parse_choice(const struct option_row *row, long *value, const char *t
   return STATUS_USAGE;
 }
 
-static int part_is_empty(void *context, const char *part)
-{
+static int part_is_empty(void *context, const char *part) {
   (void)context;
   return !*part;
 }
 
-int option_parse(const struct option_row *row, void *base, const char *text, struct error *e)
-{
+int option_parse(const struct option_row *row, void *base, const char *text, struct error *e) {
   switch (row->type) {
   case OPTION_INT: return parse_int(row, long_at(row, base), text, e);
   case OPTION_REAL: return parse_real(row, double_at(row, base), text, "number", e);
@@ -141,8 +130,7 @@ int option_parse(const struct option_row *row, void *base, const char *text, str
   BUG("option %s has no type", row->name);
 }
 
-void option_format(const struct option_row *row, const void *base, char *out, size_t room)
-{
+void option_format(const struct option_row *row, const void *base, char *out, size_t room) {
   char number[32];
   switch (row->type) {
   case OPTION_INT:
@@ -156,8 +144,7 @@ void option_format(const struct option_row *row, const void *base, char *out, si
   }
 }
 
-void option_defaults(const struct option_row *rows, void *base)
-{
+void option_defaults(const struct option_row *rows, void *base) {
   for (; rows->name; rows++) {
     struct error e = {0};
     if (option_parse(rows, base, rows->standard, &e))

@@ -1,3 +1,4 @@
+/* text.c - numbers, lists, spelling */
 #include "base/text.h"
 #include <ctype.h>
 #include <math.h>
@@ -8,8 +9,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-void buffer_add(struct buffer *b, const char *format, ...)
-{
+void buffer_add(struct buffer *b, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   int wanted = vsnprintf(NULL, 0, format, arguments);
@@ -27,8 +27,7 @@ void buffer_add(struct buffer *b, const char *format, ...)
   b->length += (size_t)wanted;
 }
 
-void buffer_json(struct buffer *b, const char *text)
-{
+void buffer_json(struct buffer *b, const char *text) {
   buffer_add(b, "\"");
   for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
     if (*c == '"' || *c == '\\')
@@ -45,14 +44,12 @@ void buffer_json(struct buffer *b, const char *text)
 
 enum { WORD = 64 };
 
-static int smaller(int a, int b)
-{
+static int smaller(int a, int b) {
   return a < b ? a : b;
 }
 
 /* Optimal string alignment: insertions, deletions, substitutions, swaps of neighbours; case costs nothing. */
-static int distance(const char *a, const char *b)
-{
+static int distance(const char *a, const char *b) {
   int m = (int)strlen(a), n = (int)strlen(b), row[3][WORD + 1];
   int *before = row[0], *above = row[1], *here = row[2];
   for (int j = 0; j <= n; j++)
@@ -71,8 +68,7 @@ static int distance(const char *a, const char *b)
   return above[n];
 }
 
-const char *text_nearest(const char *word, const char *const *candidates, size_t count)
-{
+const char *text_nearest(const char *word, const char *const *candidates, size_t count) {
   const char *best = NULL;
   int best_distance = 1000, length = (int)strnlen(word, WORD + 1);
   if (length > WORD)
@@ -82,27 +78,26 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
     if (other > WORD)
       continue;
     int d = distance(word, candidates[i]), longer = length > other ? length : other;
-    if (d < best_distance && 3 * d <= longer + 1) /* a third of the letters, and 1 of 2 */
+    if (d < best_distance && 4 * d <= longer + 2) /* one letter of two, two of six, three of ten */
       best_distance = d, best = candidates[i];
   }
   return best;
 }
 
-void text_number(double value, char out[32])
-{
+void text_number(double value, char out[32]) {
   if (isnan(value)) {
     strcpy(out, "nan");
     return;
   }
-  for (int digits = 1; digits <= 17; digits++) {
-    snprintf(out, 32, "%.*g", digits, value);
-    if (strtod(out, NULL) == value)
-      return;
+  char text[32];
+  for (int digits = 17; digits >= 1; digits--) {
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    if (strtod(text, NULL) == value && (digits == 17 || strlen(text) < strlen(out)))
+      strcpy(out, text);
   }
 }
 
-int text_split(const char *list, char separator, int (*each)(void *, const char *), void *context)
-{
+int text_split(const char *list, char separator, int (*each)(void *, const char *), void *context) {
   int result = 0;
   for (const char *start = list; !result; start++) {
     const char *end = strchr(start, separator), *stop = end ? end : start + strlen(start);

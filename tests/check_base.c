@@ -1,0 +1,545 @@
+/* check_base.c - the ground floor: random numbers, text, options, memory, files, locks */
+#include <check.h>
+#include <math.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/option.h"
+#include "base/random.h"
+#include "base/text.h"
+
+/* --- random numbers ------------------------------------------------------------------------------------ */
+
+/* The three vectors of Random123 (kat_vectors, "philox4x32 10"). */
+START_TEST(philox_known_answers) {
+  static const struct { uint32_t counter[4], key[2], out[4]; } known[] = {
+    {{0}, {0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+    {{~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+    {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0},
+     {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+  };
+  for (int i = 0; i < 3; i++) {
+    uint32_t out[4];
+    philox(known[i].counter, known[i].key, out);
+    ck_assert_mem_eq(out, known[i].out, sizeof out);
+  }
+}
+END_TEST
+
+enum { DRAWS = 1 << 19 };
+
+/* Moments within five standard errors of their estimates; neighbours, steps, streams and seeds unrelated. */
+START_TEST(normals_are_normal) {
+  struct draw d = {1, STREAM_TEST, 3};
+  struct draw other[] = {{1, STREAM_TEST, 4}, {1, STREAM_SPECTRA, 3}, {2, STREAM_TEST, 3}};
+  double moment[5] = {0}, product[4] = {0}, before = 0, below = 0, n = DRAWS;
+  for (uint64_t i = 0; i < DRAWS; i++) {
+    double x = draw_normal(d, i), power = 1;
+    ck_assert(isfinite(x));
+    for (int m = 0; m < 5; m++, power *= x) moment[m] += power / n;
+    product[0] += x * before / n;
+    for (int k = 0; k < 3; k++) product[k + 1] += x * draw_normal(other[k], i) / n;
+    below += x < -1;
+    before = x;
+  }
+  double p = 0.5 * erfc(M_SQRT1_2);
+  ck_assert(fabs(moment[1]) < 5 / sqrt(n));
+  ck_assert(fabs(moment[2] - 1) < 5 * sqrt(2 / n));
+  ck_assert(fabs(moment[3]) < 5 * sqrt(15 / n));
+  ck_assert(fabs(moment[4] - 3) < 5 * sqrt(96 / n));
+  ck_assert(fabs(below / n - p) < 5 * sqrt(p * (1 - p) / n));
+  for (int k = 0; k < 4; k++) ck_assert_msg(fabs(product[k]) < 5 / sqrt(n), "%d: %g", k, product[k]);
+}
+END_TEST
+
+START_TEST(whole_numbers_are_even) {
+  struct draw d = {42, STREAM_TEST, 0};
+  enum { N = 7 };
+  double count[N] = {0}, expected = DRAWS / (double)N, chi2 = 0;
+  for (uint64_t i = 0; i < DRAWS; i++) count[draw_below(d, i, N)]++;
+  for (int k = 0; k < N; k++) chi2 += (count[k] - expected) * (count[k] - expected) / expected;
+  ck_assert_msg(chi2 < 6 + 5 * sqrt(12), "%g", chi2); /* 6 degrees: mean 6, variance 12 */
+  uint64_t high = 0;
+  for (uint64_t i = 0; i < 1000; i++) {
+    ck_assert_uint_eq(draw_below(d, i, 1), 0);
+    uint64_t x = draw_below(d, i, (1ULL << 63) + 1);
+    ck_assert_uint_le(x, 1ULL << 63);
+    high |= x;
+    double u = draw_uniform(d, i);
+    ck_assert(u >= 0 && u < 1);
+  }
+  ck_assert_uint_eq(high, (1ULL << 63) - 1); /* every bit is used */
+}
+END_TEST
+
+/* --- text ---------------------------------------------------------------------------------------------- */
+
+START_TEST(numbers_read_back) {
+  static const struct { double value; const char *text; } known[] = {
+    {0.03, "0.03"}, {1e-8, "1e-08"}, {0, "0"}, {100, "100"}, {10000, "10000"}, {128, "128"}, {-0.5, "-0.5"},
+    {INFINITY, "inf"}, {1000000, "1e+06"}, {1.0 / 3, "0.3333333333333333"}, {NAN, "nan"},
+  };
+  char text[32];
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    text_number(known[i].value, text);
+    ck_assert_str_eq(text, known[i].text);
+  }
+  for (uint64_t i = 0; i < 20000; i++) {
+    double x = ldexp(draw_uniform((struct draw){7, STREAM_TEST, 0}, 2 * i) + 0x1p-52, (int)(i % 2000) - 1000);
+    text_number(x, text);
+    ck_assert(strtod(text, NULL) == x);
+  }
+}
+END_TEST
+
+START_TEST(nearest_word) {
+  static const char *const words[] = {"train.lr", "train.steps", "muon.momentum", "model.width",
+                                      "qk_clip.tau"};
+  static const struct { const char *word, *near; } known[] = {
+    {"train.lrr", "train.lr"}, {"trian.lr", "train.lr"}, {"TRAIN.STEPS", "train.steps"},
+    {"moun.momentun", "muon.momentum"},
+    {"qkclip.tau", "qk_clip.tau"}, {"model.height", NULL}, {"xyz", NULL}, {"", NULL},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    const char *near = text_nearest(known[i].word, words, 5);
+    if (known[i].near) ck_assert_pstr_eq(near, known[i].near);
+    else ck_assert_ptr_null(near);
+  }
+  char huge[5000];
+  memset(huge, 'a', sizeof huge - 1);
+  huge[sizeof huge - 1] = 0;
+  ck_assert_ptr_null(text_nearest(huge, words, 5));
+}
+END_TEST
+
+static int join(void *context, const char *part) {
+  buffer_add(context, "<%s>", part);
+  return !strcmp(part, "stop") ? 9 : 0;
+}
+
+START_TEST(lists_and_json) {
+  static const struct { const char *list, *parts; int result; } known[] = {
+    {"a+b", "<a><b>", 0}, {" a + b b +", "<a><b b><>", 0}, {"", "<>", 0}, {"+", "<><>", 0},
+    {"x+stop+y", "<x><stop>", 9},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    struct buffer b = {0};
+    ck_assert_int_eq(text_split(known[i].list, '+', join, &b), known[i].result);
+    ck_assert_str_eq(b.text, known[i].parts);
+    memory_free(b.text);
+  }
+  struct buffer b = {0};
+  buffer_json(&b, "a\"b\\c\n\x01\xc3\xa9");
+  ck_assert_str_eq(b.text, "\"a\\\"b\\\\c\\n\\u0001\xc3\xa9\"");
+  memory_free(b.text);
+}
+END_TEST
+
+START_TEST(clock_goes_forward) {
+  double before = clock_seconds();
+  char now[32];
+  clock_iso8601(now);
+  ck_assert_uint_eq(strlen(now), 20);
+  ck_assert(clock_seconds() >= before);
+}
+END_TEST
+
+/* --- errors -------------------------------------------------------------------------------------------- */
+
+START_TEST(first_error_counts) {
+  struct error e = {0};
+  ck_assert_int_eq(error_set(&e, STATUS_USAGE, "bad %d", 1), STATUS_USAGE);
+  ck_assert_int_eq(error_set(&e, STATUS_FAIL, "later"), STATUS_FAIL);
+  ck_assert_int_eq(error_prefix(&e, "FILE:%d", 3), STATUS_USAGE);
+  ck_assert_str_eq(e.text, "FILE:3: bad 1");
+  ck_assert_int_eq(error_set(NULL, STATUS_FAIL, "nobody listens"), STATUS_FAIL);
+  char huge[3 * sizeof e.text];
+  memset(huge, 'x', sizeof huge - 1);
+  huge[sizeof huge - 1] = 0;
+  error_prefix(&e, "%s", huge);
+  ck_assert_uint_lt(strlen(e.text), sizeof e.text);
+}
+END_TEST
+
+/* --- options ------------------------------------------------------------------------------------------- */
+
+struct sample { long count, on, colour; double rate; const char *name, *parts; };
+static const char *const colours[] = {"red", "green", "blue", NULL};
+static const struct option_row rows[] = {
+  INT_ROW(struct sample, count, "3", 1, 64, "1", "how many", 0),
+  BOOL_ROW(struct sample, on, "0", "whether", 0),
+  CHOICE_ROW(struct sample, colour, "green", colours, "which", 0),
+  REAL_ROW(struct sample, rate, "1e-3", 0, HUGE_VAL, "1", "how fast", 0),
+  TEXT_ROW(struct sample, name, "", "who", 0),
+  TEXT_ROW(struct sample, parts, "none", "what", OPTION_LIST),
+  END_ROW
+};
+
+START_TEST(options_parse) {
+  static const struct { int row; const char *text, *formatted, *message; } known[] = {
+    {0, "64", "64", NULL}, {0, "1e1", "10", NULL}, {0, "+7", "7", NULL},
+    {0, "65", NULL, "'65' is out of range (allowed: 1 to 64)"},
+    {0, "0", NULL, "'0' is out of range (allowed: 1 to 64)"},
+    {0, "1e9", NULL, "'1e9' is out of range (allowed: 1 to 64)"},
+    {0, "99999999999999999999", NULL, "'99999999999999999999' is out of range (allowed: 1 to 64)"},
+    {0, "2.5", NULL, "'2.5' is not a whole number (allowed: 1 to 64)"},
+    {0, "two", NULL, "'two' is not a whole number (allowed: 1 to 64)"},
+    {0, "2x", NULL, "'2x' is not a whole number (allowed: 1 to 64)"},
+    {0, "", NULL, "'' is not a whole number (allowed: 1 to 64)"},
+    {1, "1", "1", NULL}, {1, "yes", "1", NULL}, {1, "OFF", "0", NULL}, {1, "false", "0", NULL},
+    {1, "2", NULL, "'2' is neither 1 nor 0 (yes, no, on, off, true and false will do)"},
+    {2, "blue", "blue", NULL},
+    {2, "blu", NULL, "'blu' is not one of red, green, blue; did you mean 'blue'?"},
+    {2, "", NULL, "'' is not one of red, green, blue"},
+    {3, "3e-4", "0.0003", NULL}, {3, "0", "0", NULL},
+    {3, "-1", NULL, "'-1' is out of range (allowed: at least 0)"},
+    {3, "nan", NULL, "'nan' is not a number (allowed: at least 0)"},
+    {3, "inf", NULL, "'inf' is out of range (allowed: at least 0)"},
+    {3, "1e999", NULL, "'1e999' is out of range (allowed: at least 0)"},
+    {3, "1e-999", NULL, "'1e-999' is out of range (allowed: at least 0)"},
+    {3, "1e-3 1", NULL, "'1e-3 1' is not a number (allowed: at least 0)"},
+    {4, "any thing", "any thing", NULL}, {4, "", "", NULL},
+    {5, "qk_norm+qk_clip", "qk_norm+qk_clip", NULL},
+    {5, "a++b", NULL, "'a++b' has an empty part (a list is joined by +)"},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    struct sample s;
+    struct error e = {0};
+    char text[64], before[64];
+    option_defaults(rows, &s);
+    option_format(&rows[known[i].row], &s, before, sizeof before);
+    int status = option_parse(&rows[known[i].row], &s, known[i].text, &e);
+    option_format(&rows[known[i].row], &s, text, sizeof text);
+    if (known[i].message) {
+      ck_assert_int_eq(status, STATUS_USAGE);
+      ck_assert_str_eq(e.text, known[i].message);
+      ck_assert_str_eq(text, before); /* a bad value leaves the field alone */
+    } else {
+      ck_assert_msg(status == STATUS_OK, "%s: %s", known[i].text, e.text);
+      ck_assert_str_eq(text, known[i].formatted);
+    }
+  }
+}
+END_TEST
+
+START_TEST(options_default) {
+  struct sample s;
+  memset(&s, 0xff, sizeof s);
+  option_defaults(rows, &s);
+  ck_assert(s.count == 3 && s.on == 0 && s.colour == 1 && s.rate == 1e-3);
+  ck_assert_str_eq(s.parts, "none");
+}
+END_TEST
+
+/* --- memory -------------------------------------------------------------------------------------------- */
+
+/* What a child process returns: its exit status, or -signal. Its standard error is thrown away. */
+static int in_child(void (*work)(const void *), const void *context) {
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    if (!freopen("/dev/null", "w", stderr)) _exit(99);
+    work(context);
+    _exit(0);
+  }
+  int status;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+START_TEST(memory_is_zero_and_aligned) {
+  static const size_t sizes[] = {0, 1, 63, 64, 65, 100000};
+  struct arena *arena = arena_new();
+  for (int i = 0; i < 6; i++) {
+    size_t before = memory_calls();
+    char *plain = memory_new(sizes[i], 1), *piece = arena_get(arena, 1, sizes[i]);
+    ck_assert_uint_gt(memory_calls(), before);
+    ck_assert_uint_eq((uintptr_t)plain % 64, 0);
+    ck_assert_uint_eq((uintptr_t)piece % 64, 0);
+    for (size_t k = 0; k < sizes[i]; k++) {
+      ck_assert(plain[k] == 0 && piece[k] == 0);
+      plain[k] = piece[k] = 1;
+    }
+    plain = memory_grow(plain, sizes[i], sizes[i] + 70, 1);
+    for (size_t k = 0; k < sizes[i] + 70; k++) ck_assert_int_eq(plain[k], k < sizes[i]);
+    memory_free(plain);
+  }
+  char *text = memory_text("abc");
+  ck_assert_str_eq(arena_text(arena, text), text);
+  ck_assert_str_eq(arena_format(arena, "%s%d", text, 7), "abc7");
+  memory_free(text);
+  arena_free(arena);
+}
+END_TEST
+
+static void allocate(const void *context) {
+  for (long i = 0; i < *(const long *)context; i++) memory_free(memory_new(1, 8));
+}
+
+static void ask_too_much(const void *context) {
+  (void)context;
+  memory_free(memory_new(SIZE_MAX / 4, 8));
+}
+
+START_TEST(no_memory_left) {
+  char fault[32];
+  long calls = 3;
+  snprintf(fault, sizeof fault, "memory:%zu", memory_calls() + 3);
+  setenv("MAXLOGIT_FAULT", fault, 1);
+  ck_assert_int_eq(in_child(allocate, &calls), STATUS_FAIL);
+  calls = 2;
+  ck_assert_int_eq(in_child(allocate, &calls), 0);
+  unsetenv("MAXLOGIT_FAULT");
+  ck_assert_int_eq(in_child(ask_too_much, NULL), STATUS_FAIL);
+}
+END_TEST
+
+/* --- files --------------------------------------------------------------------------------------------- */
+
+static char folder[64];
+
+static void enter_folder(void) {
+  strcpy(folder, "/tmp/check_base.XXXXXX");
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  ck_assert_int_eq(chdir(folder), 0);
+}
+
+static void leave_folder(void) {
+  ck_assert_int_eq(chdir("/"), 0);
+  char command[80];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  ck_assert_int_eq(system(command), 0);
+}
+
+static void put(const char *path, const char *text) {
+  struct error e = {0};
+  ck_assert_msg(file_write(path, text, strlen(text), &e) == STATUS_OK, "%s", e.text);
+}
+
+static void expect(const char *path, const char *text) {
+  struct error e = {0};
+  char *found;
+  size_t length;
+  ck_assert_msg(file_read(path, &found, &length, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_str_eq(found, text);
+  ck_assert_uint_eq(length, strlen(text));
+  memory_free(found);
+}
+
+static int exists(const char *path) {
+  struct stat s;
+  return !stat(path, &s);
+}
+
+START_TEST(files_read_back) {
+  struct error e = {0};
+  char *text, *large = memory_new(300001, 1);
+  memset(large, 'a', 300000);
+  ck_assert_int_eq(file_make_folders("a/b/c/file", &e), STATUS_OK);
+  ck_assert_int_eq(file_make_folders("a/b/c/file", &e), STATUS_OK);
+  ck_assert_int_eq(file_make_folders("file", &e), STATUS_OK);
+  put("a/b/c/file", "old");
+  put("a/b/c/file", large);
+  expect("a/b/c/file", large);
+  ck_assert(!exists("a/b/c/file.tmp"));
+  memory_free(large);
+  ck_assert_int_eq(file_remove("a/b/c/file"), STATUS_OK);
+  ck_assert_int_eq(file_remove("a/b/c/file"), STATUS_OK);
+  ck_assert_int_eq(file_read("a/b/c/file", &text, NULL, &e), STATUS_USAGE);
+  ck_assert_str_eq(e.text, "cannot read a/b/c/file: No such file or directory");
+  e.status = 0;
+  ck_assert_int_eq(file_read("a", &text, NULL, &e), STATUS_USAGE);
+  ck_assert_str_eq(e.text, "cannot read a: Is a directory");
+  e.status = 0;
+  ck_assert_int_eq(file_write("no/folder", "x", 1, &e), STATUS_FAIL);
+  ck_assert_str_eq(e.text, "cannot write no/folder: No such file or directory");
+}
+END_TEST
+
+static void replace(const void *context) {
+  struct error e = {0};
+  (void)context;
+  _exit(file_write("file", "new text", 8, &e));
+}
+
+/* At every call, every failure leaves the old file or the new one; success leaves the new one. */
+START_TEST(replacement_is_whole) {
+  static const char *const kinds[] = {"kill", "eio", "enospc", "short", "fsync"};
+  put("file", "old text"); /* in this process: a child's calls are counted from here */
+  int calls = 0, hits = 0;
+  for (int kind = 0; kind < 5; kind++)
+    for (int k = 1; k <= 12; k++) {
+      char fault[32];
+      snprintf(fault, sizeof fault, "io:%d:%s", k, kinds[kind]);
+      ck_assert_int_eq(system("echo -n 'old text' > file; rm -f file.tmp"), 0);
+      setenv("MAXLOGIT_FAULT", fault, 1);
+      int status = in_child(replace, NULL);
+      unsetenv("MAXLOGIT_FAULT");
+      struct error e = {0};
+      char *text;
+      ck_assert_int_eq(file_read("file", &text, NULL, &e), STATUS_OK);
+      int is_new = !strcmp(text, "new text");
+      ck_assert_msg(is_new || !strcmp(text, "old text"), "%s: %s", fault, text);
+      ck_assert_msg(is_new || status != 0, "%s", fault);
+      ck_assert_msg(status == 0 || status == STATUS_FAIL || status == -SIGKILL, "%s: %d", fault, status);
+      ck_assert_msg(kind == 0 || !exists("file.tmp"), "%s", fault);
+      memory_free(text);
+      calls = status == -SIGKILL ? k : calls;
+      hits += status != 0;
+    }
+  ck_assert_int_eq(calls, 10);  /* 5 before, 5 in the child: open, write, sync, rename, sync */
+  ck_assert_int_eq(hits, 5 + 5 + 10 + 0 + 10);
+}
+END_TEST
+
+static void append_three(const void *context) {
+  struct error e = {0};
+  struct append *a = append_open("log", &e);
+  (void)context;
+  if (!a) _exit(STATUS_FAIL);
+  int failures = 0;
+  for (int i = 0; i < 3; i++) {
+    e.status = 0;
+    failures += append_write(a, "line of text\n", 13, &e) != STATUS_OK;
+  }
+  append_close(a);
+  _exit(10 + failures);
+}
+
+START_TEST(appended_lines_are_whole) {
+  static const struct { const char *fault; int status, lines; } known[] = {
+    {"none", 10, 3}, {"io:1:eio", STATUS_FAIL, 0}, {"io:2:eio", 11, 2}, {"io:3:enospc", 12, 1},
+    {"io:3:short", 10, 3}, {"io:4:kill", -SIGKILL, 2},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    file_remove("log");
+    setenv("MAXLOGIT_FAULT", known[i].fault, 1);
+    ck_assert_int_eq(in_child(append_three, NULL), known[i].status);
+    unsetenv("MAXLOGIT_FAULT");
+    char wanted[64] = "";
+    for (int k = 0; k < known[i].lines; k++) strcat(wanted, "line of text\n");
+    if (known[i].lines) expect("log", wanted);
+  }
+}
+END_TEST
+
+START_TEST(append_and_cut) {
+  struct error e = {0};
+  put("log", "one\n");
+  struct append *a = append_open("log", &e);
+  ck_assert_int_eq(append_write(a, "two\n", 4, &e), STATUS_OK);
+  ck_assert_uint_eq(append_length(a), 8);
+  ck_assert_int_eq(append_cut(a, 4, &e), STATUS_OK);
+  ck_assert_int_eq(append_write(a, "three\n", 6, &e), STATUS_OK);
+  ck_assert_int_eq(append_close(a), STATUS_OK);
+  expect("log", "one\nthree\n");
+}
+END_TEST
+
+static void fault_points(const void *context) {
+  struct error e = {0};
+  (void)context;
+  _exit(file_fault_point(&e) == STATUS_OK && file_fault_point(&e) == STATUS_FAIL ? 0 : 1);
+}
+
+START_TEST(fault_points_count) {
+  setenv("MAXLOGIT_FAULT", "io:2:eio", 1);
+  ck_assert_int_eq(in_child(fault_points, NULL), 0);
+}
+END_TEST
+
+static void try_lock(const void *context) {
+  struct error e = {0};
+  (void)context;
+  struct lock *lock = lock_take("run.lock", &e);
+  _exit(lock ? 0 : e.status);
+}
+
+static void lock_and_die(const void *context) {
+  (void)context;
+  lock_take("run.lock", NULL);
+  raise(SIGKILL);
+}
+
+START_TEST(one_holder) {
+  struct error e = {0};
+  ck_assert_int_eq(in_child(lock_and_die, NULL), -SIGKILL);
+  struct lock *lock = lock_take("run.lock", &e);
+  ck_assert_msg(lock != NULL, "%s", e.text);
+  ck_assert_int_eq(in_child(try_lock, NULL), STATUS_FAIL);
+  ck_assert_ptr_null(lock_take("run.lock", &e)); /* nor twice in one process */
+  ck_assert_str_eq(e.text, "run.lock is locked: another process is writing this run");
+  lock_release(lock, "run.lock");
+  ck_assert(!exists("run.lock"));
+  ck_assert_int_eq(in_child(try_lock, NULL), 0);
+  ck_assert_ptr_null(lock_take("no/folder/run.lock", NULL));
+}
+END_TEST
+
+/* Processes that take, hold and remove the same lock never hold it together. */
+static void contend(const void *context) {
+  const long *id = context;
+  for (int round = 0; round < 300; round++) {
+    struct lock *lock = lock_take("run.lock", NULL);
+    if (!lock) continue;
+    if (mkdir("held", 0777)) _exit(1);
+    if (rmdir("held")) _exit(2);
+    lock_release(lock, round % 2 == *id % 2 ? "run.lock" : NULL);
+  }
+  _exit(0);
+}
+
+START_TEST(removed_locks) {
+  pid_t child[4];
+  for (long i = 0; i < 4; i++)
+    if ((child[i] = fork()) == 0) contend(&i);
+  for (int i = 0; i < 4; i++) {
+    int status;
+    ck_assert_int_eq(waitpid(child[i], &status, 0), child[i]);
+    ck_assert_int_eq(status, 0);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("base");
+  TCase *values = tcase_create("values"), *files = tcase_create("files");
+  tcase_set_timeout(values, 60);
+  tcase_set_timeout(files, 60);
+  tcase_add_test(values, philox_known_answers);
+  tcase_add_test(values, normals_are_normal);
+  tcase_add_test(values, whole_numbers_are_even);
+  tcase_add_test(values, numbers_read_back);
+  tcase_add_test(values, nearest_word);
+  tcase_add_test(values, lists_and_json);
+  tcase_add_test(values, clock_goes_forward);
+  tcase_add_test(values, first_error_counts);
+  tcase_add_test(values, options_parse);
+  tcase_add_test(values, options_default);
+  tcase_add_test(values, memory_is_zero_and_aligned);
+  tcase_add_test(values, no_memory_left);
+  tcase_add_checked_fixture(files, enter_folder, leave_folder);
+  tcase_add_test(files, files_read_back);
+  tcase_add_test(files, replacement_is_whole);
+  tcase_add_test(files, appended_lines_are_whole);
+  tcase_add_test(files, append_and_cut);
+  tcase_add_test(files, fault_points_count);
+  tcase_add_test(files, one_holder);
+  tcase_add_test(files, removed_locks);
+  suite_add_tcase(suite, values);
+  suite_add_tcase(suite, files);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
