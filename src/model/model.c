@@ -46,8 +46,8 @@ static int unknown_attention(const char *name, struct error *e) {
     snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", (*a)->name);
   }
   const char *nearest = text_nearest(name, names, count);
-  return error_set(e, STATUS_USAGE, "model.attention: \"%s\" is no attention variant; allowed: %s%s%s%s", name,
-                   list, nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+  return error_set(e, STATUS_USAGE, "model.attention: \"%s\" is no variant; allowed: %s%s%s%s", name, list,
+                   nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
 int model_resolve(struct model_options *o, long data_vocab, struct error *e) {
@@ -65,8 +65,8 @@ int model_resolve(struct model_options *o, long data_vocab, struct error *e) {
   }
   if (o->vocab == 0) o->vocab = data_vocab;
   if (o->vocab < data_vocab || o->vocab < 1)
-    return error_set(e, STATUS_USAGE, "model.vocab: %ld is fewer than the %ld symbols of the data; allowed: %ld "
-                     "or more, or 0 for as many as the data has", o->vocab, data_vocab, data_vocab);
+    return error_set(e, STATUS_USAGE, "model.vocab: %ld is fewer than the %ld symbols of the data; allowed: "
+                     "%ld or more, or 0 for as many as the data has", o->vocab, data_vocab, data_vocab);
   return attention->resolve ? attention->resolve(o, e) : STATUS_OK;
 }
 
@@ -136,7 +136,8 @@ static int check_stack(const struct model *m, struct error *e) {
       if (m->stabilizer[j] == s) return error_set(e, STATUS_USAGE, "stabilizers: %s is named twice", s->name);
     if (s->flags & STABILIZER_CAPS) {
       if (cap)
-        return error_set(e, STATUS_USAGE, "stabilizers: %s and %s both cap the score; keep one", cap, s->name);
+        return error_set(e, STATUS_USAGE, "stabilizers: %s and %s both cap the score; keep one", cap,
+                         s->name);
       cap = s->name;
     }
     if (s->check && s->check(m->context[i].options, &m->options, e)) return e ? e->status : STATUS_USAGE;

@@ -9,8 +9,8 @@ static int resolve(struct model_options *o, struct error *e) {
   for (long g = 1; g <= o->heads; g++)
     if (o->heads % g == 0) buffer_add(&divisors, "%s%ld", g > 1 ? ", " : "", g);
   if (o->kv_heads == 0)
-    error_set(e, STATUS_USAGE, "model.kv_heads: wanted with model.attention = gqa; allowed with model.heads = "
-              "%ld: %s", o->heads, divisors.text);
+    error_set(e, STATUS_USAGE, "model.kv_heads: wanted with model.attention = gqa; allowed with model.heads "
+              "= %ld: %s", o->heads, divisors.text);
   else
     error_set(e, STATUS_USAGE, "model.kv_heads: %ld does not divide model.heads = %ld; allowed: %s",
               o->kv_heads, o->heads, divisors.text);

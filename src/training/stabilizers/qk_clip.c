@@ -1,0 +1,161 @@
+/* qk_clip.c - rescale the weights of attention logits that passed tau (Kimi K2, arXiv 2507.20534 Alg. 1)
+   After the optimiser's step, with S the max logit of the step's forward pass: where S > tau,
+   gamma = tau / S, and the head's logits shrink by gamma: rows of w_q by gamma^alpha, rows of w_k by
+   gamma^(1-alpha), rotary queries beside a shared rotary key by gamma, that key not at all. Biases shrink
+   with their rows. S <= tau touches nothing; nor does an S that is not finite, which is an event.
+
+   scope = layer  one S for all heads, their largest (kexue.fm/archives/11126, first version)
+   scope = head   every head its own
+   gqa            where a group of heads shares a key, with g the smallest gamma of the group:
+     group_max      w_q by g^alpha, w_k by g^(1-alpha): all heads shrink with the worst (Megatron-LM)
+     own_q_min_k    w_q by gamma^alpha, w_k by g^(1-alpha): exact for the worst head alone
+     q_only         w_q by gamma, w_k not at all: exact for every head, as with the shared key of K2
+     compensated    w_q by gamma g^(alpha-1), w_k by g^(1-alpha): exact for every head; the w_q of heads
+                    that need no clip grow */
+#include <math.h>
+#include "base/memory.h"
+#include "model/model.h"
+
+enum { SCOPE_HEAD, SCOPE_LAYER };
+static const char *const scopes[] = {"head", "layer", NULL};
+enum gqa_rule { GROUP_MAX, OWN_Q_MIN_K, Q_ONLY, COMPENSATED };
+static const char *const gqa_rules[] = {"group_max", "own_q_min_k", "q_only", "compensated", NULL};
+
+struct qk_clip { double tau, alpha; long scope, gqa; };
+
+static const struct option_row rows[] = {
+  REAL_ROW(struct qk_clip, tau, "100", 1e-6, 1e30, "nat", "clip where the step's max logit is above this", 0),
+  REAL_ROW(struct qk_clip, alpha, "0.5", 0, 1, "1", "exponent of the factor that w_q takes; w_k takes the rest", 0),
+  CHOICE_ROW(struct qk_clip, scope, "head", scopes, "one factor a head, or the worst head's for its layer", 0),
+  CHOICE_ROW(struct qk_clip, gqa, "q_only", gqa_rules, "what a group of heads does with the key it shares", 0),
+  END_ROW
+};
+
+static const struct series emits[] = {
+  {"qk_clip/gamma", PER_HEAD, AXIS_STEP, "1", "QK-Clip factor",
+   "factor by which QK-Clip scaled the head's logits after this step's update; 1 where it did not"},
+  {0}
+};
+
+struct head {
+  int count;
+  struct factor factor[MAX_FACTORS];
+  int shares[MAX_FACTORS]; /* first head of the layer with the same rows */
+  int group;               /* first head with the same key, where keys are shared by groups; else -1 */
+  double gamma, lowest;    /* own factor; the smallest of the group */
+  int finite;
+};
+struct qk_clip_state { struct head *head; /* [layers*heads] */ };
+
+static struct head *heads_of(const struct stabilizer_context *c, int layer) {
+  return ((struct qk_clip_state *)c->state)->head + (long)layer * c->model->options.heads;
+}
+
+static int first_with(const struct head *head, const struct factor *f) {
+  for (int h = 0;; h++)
+    for (int i = 0; i < head[h].count; i++)
+      if (head[h].factor[i].weight == f->weight && head[h].factor[i].row == f->row) return h;
+}
+
+static int init(struct stabilizer_context *c, struct error *e) {
+  (void)e;
+  struct model *m = c->model;
+  long layers = m->options.layers, heads = m->options.heads;
+  struct qk_clip_state *state = c->state;
+  state->head = arena_get(m->params.arena, (size_t)(layers * heads), sizeof *state->head);
+  for (int l = 0; l < layers; l++)
+    for (int h = 0; h < heads; h++) {
+      struct head *layer = heads_of(c, l), *own = layer + h;
+      own->count = m->attention->factors(m, l, h, own->factor);
+      own->group = -1;
+      for (int i = 0; i < own->count; i++) {
+        own->shares[i] = first_with(layer, &own->factor[i]);
+        if (own->factor[i].role == ROLE_K_GROUP) own->group = own->shares[i];
+      }
+    }
+  return STATUS_OK;
+}
+
+static double factor_of(double logit, double tau) {
+  return logit > tau ? tau / logit : 1;
+}
+
+/* gamma and lowest of every head of a layer. */
+static void measure(struct stabilizer_context *c, int layer, struct head *head) {
+  const struct qk_clip *o = c->options;
+  int heads = (int)c->model->options.heads, finite = 1;
+  double layer_gamma = 1;
+  for (int h = 0; h < heads; h++) {
+    double logit = (double)c->max_logit[(long)layer * heads + h];
+    head[h].finite = isfinite(logit);
+    if (!head[h].finite) c->events->put(c->events->context, "nonfinite", layer, h, logit);
+    head[h].gamma = head[h].finite ? factor_of(logit, o->tau) : 1;
+    layer_gamma = fmin(layer_gamma, head[h].gamma);
+    finite &= head[h].finite;
+  }
+  if (o->scope == SCOPE_LAYER)
+    for (int h = 0; h < heads; h++) head[h].gamma = finite ? layer_gamma : 1;
+  for (int h = 0; h < heads; h++) {
+    head[h].lowest = head[h].gamma;
+    for (int i = 0; i < heads; i++)
+      if (head[h].group >= 0 && head[i].group == head[h].group)
+        head[h].lowest = fmin(head[h].lowest, head[i].gamma);
+  }
+}
+
+/* What a head's own query rows take. */
+static double query_factor(const struct qk_clip *o, const struct head *head) {
+  if (head->group < 0) return pow(head->gamma, o->alpha);
+  switch ((enum gqa_rule)o->gqa) {
+    case GROUP_MAX: return pow(head->lowest, o->alpha);
+    case OWN_Q_MIN_K: return pow(head->gamma, o->alpha);
+    case Q_ONLY: return head->gamma;
+    default: return head->gamma * pow(head->lowest, o->alpha - 1);
+  }
+}
+
+static double weight_factor(const struct qk_clip *o, const struct head *head, enum role role) {
+  switch (role) {
+    case ROLE_Q_HEAD: return head->finite ? query_factor(o, head) : 1;
+    case ROLE_K_HEAD: return pow(head->gamma, 1 - o->alpha);
+    case ROLE_K_GROUP: return o->gqa == Q_ONLY ? 1 : pow(head->lowest, 1 - o->alpha);
+    case ROLE_Q_ROPE: return head->gamma;
+    default: return 1; /* ROLE_K_ROPE_SHARED */
+  }
+}
+
+/* What becomes of the head's logits. */
+static double logit_factor(const struct qk_clip *o, const struct head *head) {
+  if (!head->finite) return 1;
+  if (head->group >= 0 && o->gqa == GROUP_MAX) return head->lowest;
+  if (head->group >= 0 && o->gqa == OWN_Q_MIN_K)
+    return pow(head->gamma, o->alpha) * pow(head->lowest, 1 - o->alpha);
+  return head->gamma;
+}
+
+static void clip_head(struct stabilizer_context *c, const struct head *head, int h) {
+  for (int i = 0; i < head->count; i++) {
+    double factor = weight_factor(c->options, head, head->factor[i].role);
+    if (factor != 1 && head->shares[i] == h) factor_scale(c->model, &head->factor[i], factor);
+  }
+}
+
+static void after_step(struct stabilizer_context *c) {
+  long heads = c->model->options.heads;
+  for (int l = 0; l < c->model->options.layers; l++) {
+    struct head *head = heads_of(c, l);
+    measure(c, l, head);
+    for (int h = 0; h < heads; h++) {
+      double factor = logit_factor(c->options, &head[h]);
+      clip_head(c, &head[h], h);
+      c->series[0][l * heads + h] = (real)factor;
+      if (factor < 1) c->events->put(c->events->context, "clip", l, h, factor);
+    }
+  }
+}
+
+const struct stabilizer stabilizer_qk_clip = {
+  .name = "qk_clip", .help = "rescale the query and key weights of heads whose max logit passed tau",
+  .options = rows, .options_size = sizeof(struct qk_clip), .state_size = sizeof(struct qk_clip_state),
+  .emits = emits, .init = init, .after_step = after_step, .flags = STABILIZER_SCALES_QK,
+};

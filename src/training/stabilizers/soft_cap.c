@@ -1,0 +1,21 @@
+/* soft_cap.c - cap tanh(s / cap) in place of the score s (Gemma 2, arXiv 2408.00118 sec. 2)
+   What enters the softmax stays within +-cap; the score before the cap may grow on, and is what is
+   recorded as the max logit. */
+#include "model/model.h"
+
+struct soft_cap { double cap; };
+
+static const struct option_row rows[] = {
+  REAL_ROW(struct soft_cap, cap, "50", 1e-6, 1e30, "nat", "bound on what enters the softmax", 0),
+  END_ROW
+};
+
+static void on_score(struct stabilizer_context *c, struct attention_spec *spec) {
+  spec->cap = 1;
+  spec->cap_value = ((const struct soft_cap *)c->options)->cap;
+}
+
+const struct stabilizer stabilizer_soft_cap = {
+  .name = "soft_cap", .help = "a smooth cap on the score: cap tanh(s / cap)",
+  .options = rows, .options_size = sizeof(struct soft_cap), .on_score = on_score, .flags = STABILIZER_CAPS,
+};
