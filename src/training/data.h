@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/option.h"
+#include "base/random.h"
 
 enum data_split { DATA_TRAIN, DATA_VAL, DATA_PROBE };
 
@@ -17,6 +18,8 @@ struct data_options {
   long packing;            /* none, documents */
   const char *separator;   /* bytes with packing: the text that ends a document */
 };
+enum { DATA_CHAR, DATA_BYTE };              /* vocab */
+enum { DATA_PACKING_NONE, DATA_PACKING_DOCUMENTS };
 extern const struct option_row data_rows[];
 
 struct batch {
@@ -24,10 +27,11 @@ struct batch {
   int *tokens;             /* [B, T+1]: inputs [.., :T], targets [.., 1:]. A batch is always filled whole;
                               micro-batches are slices of its rows */
   float *mask;             /* [B, T]: 1 where the target counts; filled with 1 by the caller */
-  int *document;           /* [B, T]: index of the document within the row, 0,0,1,1,...; zeroed by the caller */
+  int *document;           /* [B, T]: index of the document within the row, 0,0,1,1,...; zeroed by the caller.
+                              A target that begins another document does not count: its mask is 0. */
 };
 
-struct data {
+struct data {               /* zeroed before init */
   const struct data_source *source;
   void *state;             /* of the source */
   long vocab;
@@ -41,7 +45,7 @@ struct data {
 struct data_source {
   const char *name, *help;
   const struct option_row *options; size_t options_size;
-  /* context: tokens wanted per row, to check that the text is long enough */
+  /* context: the longest row that will be asked for, to check that the text is long enough */
   int (*init)(struct data *, const struct data_options *, const void *options, long context, uint64_t seed,
               struct error *);
   /* fill one batch; `index` is the training step, or the number of the evaluation batch */
@@ -50,4 +54,10 @@ struct data_source {
 };
 extern const struct data_source *const data_sources[];
 const struct data_source *data_source_find(const char *name);
+
+/* --- for sources ----------------------------------------------------------------------------------------- */
+/* Where the randomness of one batch comes from. */
+struct draw data_draw(enum data_split, uint64_t seed, uint64_t index);
+/* Print token i as the i-th of these, while they last: space, letters by frequency, digits. */
+void data_letters(struct data *);
 #endif

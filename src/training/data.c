@@ -1,0 +1,33 @@
+#include "training/data.h"
+#include <string.h>
+
+static const char *const vocab_names[] = {"char", "byte", NULL};
+static const char *const packing_names[] = {"none", "documents", NULL};
+
+const struct option_row data_rows[] = {
+  TEXT_ROW(struct data_options, path, "", "text of data=bytes: a file, or files joined by +",
+           OPTION_FREE | OPTION_LIST),
+  CHOICE_ROW(struct data_options, vocab, "char", vocab_names,
+             "symbols of data=bytes: those that occur (char) or all 256 (byte)", 0),
+  REAL_ROW(struct data_options, val_fraction, "0.1", 0.001, 0.5, "1",
+           "share of the text, at its end, kept for validation", 0),
+  CHOICE_ROW(struct data_options, packing, "none", packing_names,
+             "documents: several in a row, and attention does not cross from one to the next", 0),
+  TEXT_ROW(struct data_options, separator, "\\n\\n",
+           "text that ends a document (\\n, \\t, \\\\ as in C), for packing=documents", 0),
+  END_ROW
+};
+
+struct draw data_draw(enum data_split split, uint64_t seed, uint64_t index)
+{
+  static const uint32_t stream[] = {
+    [DATA_TRAIN] = STREAM_TRAIN_DATA, [DATA_VAL] = STREAM_VAL_DATA, [DATA_PROBE] = STREAM_PROBE_DATA};
+  return (struct draw){.seed = seed, .stream = stream[split], .step = index};
+}
+
+void data_letters(struct data *data)
+{
+  static const char letters[] = " etaoinshrdlucmfwypvbgkjqxzETAOINSHRDLUCMFWYPVBGKJQXZ0123456789";
+  for (size_t i = 0; i < sizeof letters - 1 && (long)i < data->vocab; i++)
+    data->symbols[i][0] = letters[i];
+}

@@ -1,0 +1,14 @@
+/* constant.c - the rate stays; the template of a schedule */
+#include "training/schedule.h"
+
+static double factor(const void *options, long step, long steps)
+{
+  (void)options, (void)step, (void)steps;
+  return 1;
+}
+
+const struct schedule schedule_constant = {
+  .name = "constant",
+  .help = "the same rate at every step after warm-up",
+  .factor = factor,
+};

@@ -1,0 +1,24 @@
+/* cosine.c - half a cosine from 1 to `floor` (Loshchilov and Hutter, arXiv 1608.03983, eq. 5, one cycle) */
+#include "training/schedule.h"
+#include <math.h>
+
+struct cosine_options { double floor; };
+
+static const struct option_row rows[] = {
+  REAL_ROW(struct cosine_options, floor, "0.1", 0, 1, "1", "factor reached at the end", 0),
+  END_ROW
+};
+
+static double factor(const void *options, long step, long steps)
+{
+  double floor = ((const struct cosine_options *)options)->floor;
+  return floor + (1 - floor) * 0.5 * (1 + cos(M_PI * step / steps));
+}
+
+const struct schedule schedule_cosine = {
+  .name = "cosine",
+  .help = "half a cosine from 1 down to floor",
+  .options = rows,
+  .options_size = sizeof(struct cosine_options),
+  .factor = factor,
+};
