@@ -1,0 +1,461 @@
+/* check_data.c - every data source in one loop, then what is special to each */
+#define _GNU_SOURCE /* memmem */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/memory.h"
+#include "training/data.h"
+
+enum { BATCH = 16, CONTEXT = 48, SEED = 7 };
+
+static char folder[] = "/tmp/check_data.XXXXXX";
+static char path[64];
+
+static void write_text(const char *text, size_t length)
+{
+  FILE *file = fopen(path, "w");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_uint_eq(fwrite(text, 1, length, file), length);
+  ck_assert_int_eq(fclose(file), 0);
+}
+
+/* Paragraphs whose bytes tell their place: the text to test with. */
+static void write_paragraphs(void)
+{
+  char text[20000];
+  size_t n = 0;
+  for (int p = 0; n < 15000; p++) {
+    for (int w = 0; w <= p % 9; w++)
+      n += (size_t)sprintf(text + n, "word%d-%d ", p, w * p % 31);
+    n += (size_t)sprintf(text + n, "end.\n\n");
+  }
+  write_text(text, n);
+}
+
+static void make_folder(void)
+{
+  strcpy(folder + sizeof folder - 7, "XXXXXX");
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  snprintf(path, sizeof path, "%s/text", folder);
+  write_paragraphs();
+}
+
+static void remove_folder(void)
+{
+  unlink(path);
+  rmdir(folder);
+}
+
+/* A source with default options, but for `settings`: "data.vocab=byte markov.lag=2". */
+struct opened { struct data data; struct data_options shared; void *options; char *settings; };
+
+static int set(const struct option_row *rows, void *base, const char *name, const char *value)
+{
+  for (; rows && rows->name; rows++)
+    if (!strcmp(rows->name, name)) {
+      ck_assert_int_eq(option_parse(rows, base, value, NULL), STATUS_OK);
+      return 1;
+    }
+  return 0;
+}
+
+static int open_source(struct opened *s, const char *name, const char *settings, uint64_t seed, struct error *e)
+{
+  memset(s, 0, sizeof *s);
+  memset(e, 0, sizeof *e);
+  s->data.source = data_source_find(name);
+  ck_assert_ptr_nonnull(s->data.source);
+  option_defaults(data_rows, &s->shared);
+  s->shared.path = path;
+  s->options = memory_new(1, s->data.source->options_size + 1);
+  if (s->data.source->options)
+    option_defaults(s->data.source->options, s->options);
+  s->settings = memory_text(settings);
+  for (char *save, *word = strtok_r(s->settings, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+    char *dot = strchr(word, '.'), *is = strchr(word, '=');
+    *is = 0;
+    int found = !strncmp(word, "data.", 5) ? set(data_rows, &s->shared, dot + 1, is + 1)
+                                           : set(s->data.source->options, s->options, dot + 1, is + 1);
+    ck_assert_msg(found, "no option %s", word);
+  }
+  return s->data.source->init(&s->data, &s->shared, s->options, CONTEXT, seed, e);
+}
+
+static void close_source(struct opened *s)
+{
+  s->data.source->free(&s->data);
+  memory_free(s->options);
+  memory_free(s->settings);
+}
+
+static struct opened *must_open(struct opened *s, const char *name, const char *settings)
+{
+  struct error e;
+  ck_assert_msg(open_source(s, name, settings, SEED, &e) == STATUS_OK, "%s %s: %s", name, settings, e.text);
+  return s;
+}
+
+struct filled { int tokens[BATCH][CONTEXT + 1]; float mask[BATCH][CONTEXT]; int document[BATCH][CONTEXT]; };
+
+static void fill(struct filled *f, const struct opened *s, enum data_split split, uint64_t seed, uint64_t index)
+{
+  memset(f, 0, sizeof *f);
+  for (int b = 0; b < BATCH; b++)
+    for (int t = 0; t < CONTEXT; t++)
+      f->mask[b][t] = 1;
+  struct batch batch = {BATCH, CONTEXT, f->tokens[0], f->mask[0], f->document[0]};
+  s->data.source->fill(&s->data, split, seed, index, &batch);
+}
+
+static int same(const struct filled *a, const struct filled *b)
+{
+  return !memcmp(a, b, sizeof *a);
+}
+
+/* One batch obeys the contract. */
+static void check_batch(const struct opened *s, const struct filled *f)
+{
+  int masked = 0, documents = 0;
+  for (int b = 0; b < BATCH; b++) {
+    double counted = 0;
+    for (int t = 0; t <= CONTEXT; t++)
+      ck_assert(f->tokens[b][t] >= 0 && f->tokens[b][t] < s->data.vocab);
+    ck_assert_int_eq(f->document[b][0], 0);
+    for (int t = 0; t < CONTEXT; t++) {
+      ck_assert(f->mask[b][t] == 0 || f->mask[b][t] == 1);
+      counted += f->mask[b][t];
+      masked |= f->mask[b][t] == 0;
+      documents |= f->document[b][t] != 0;
+      int next = t + 1 < CONTEXT ? f->document[b][t + 1] - f->document[b][t] : 0;
+      ck_assert(next == 0 || next == 1);
+      ck_assert_msg(next == 0 || f->mask[b][t] == 0, "%s: a target in another document counts",
+                    s->data.source->name);
+    }
+    ck_assert_double_gt(counted, 0);
+  }
+  ck_assert_int_le(masked, s->data.has_mask);
+  ck_assert_int_le(documents, s->data.has_document);
+}
+
+START_TEST(every_source)
+{
+  const char *const settings[] = {"", "data.packing=documents"};
+  int count = 0;
+  for (const struct data_source *const *p = data_sources; *p; p++, count++)
+    for (int i = 0; i < 2; i++) {
+      struct opened one, two;
+      struct filled a, b;
+      must_open(&one, (*p)->name, settings[i]);
+      must_open(&two, (*p)->name, settings[i]);
+      ck_assert_uint_eq(one.data.content, two.data.content);
+      ck_assert(*one.data.description && one.data.vocab > 1 && one.data.vocab <= 256);
+      for (enum data_split split = DATA_TRAIN; split <= DATA_PROBE; split++)
+        for (uint64_t index = 0; index < 20; index++) {
+          fill(&a, &one, split, SEED, index);
+          check_batch(&one, &a);
+          fill(&b, &two, split, SEED, index);
+          ck_assert(same(&a, &b));
+          fill(&b, &one, split, SEED + 1, index);
+          ck_assert(!same(&a, &b));
+          fill(&b, &one, split, SEED, index + 1);
+          ck_assert(!same(&a, &b));
+          fill(&b, &one, (split + 1) % 3, SEED, index);
+          ck_assert(!same(&a, &b));
+        }
+      close_source(&one);
+      close_source(&two);
+    }
+  ck_assert_int_ge(count, 4);
+}
+END_TEST
+
+/* --- bytes -------------------------------------------------------------------------------------------- */
+START_TEST(bytes_windows)
+{
+  struct opened s;
+  struct filled f;
+  char text[10000];
+  for (int i = 0; i < 10000; i++) /* every window of 3 bytes says where it stands */
+    text[i] = (char)(i % 3 == 0 ? i / 3 % 61 : i % 3 == 1 ? i / 183 % 61 + 61 : 122 + i % 2);
+  write_text(text, sizeof text);
+  must_open(&s, "bytes", "data.vocab=byte");
+  ck_assert_int_eq(s.data.vocab, 256);
+  for (int split = DATA_TRAIN; split <= DATA_PROBE; split++)
+    for (uint64_t index = 0; index < 50; index++) {
+      fill(&f, &s, split, SEED, index);
+      for (int b = 0; b < BATCH; b++) {
+        char window[CONTEXT + 1];
+        for (int t = 0; t <= CONTEXT; t++)
+          window[t] = (char)f.tokens[b][t];
+        const char *at = memmem(text, sizeof text, window, sizeof window);
+        ck_assert_ptr_nonnull(at);
+        long from = at - text;
+        ck_assert(split == DATA_TRAIN ? from + CONTEXT < 9000 : from >= 9000);
+      }
+    }
+  close_source(&s);
+}
+END_TEST
+
+START_TEST(bytes_symbols)
+{
+  struct opened s, byte, joined;
+  struct error e;
+  write_text("banana\n", 7);
+  char list[256];
+  snprintf(list, sizeof list, "data.path=%s+%s+%s data.val_fraction=0.5", path, path, path);
+  ck_assert_int_eq(open_source(&s, "bytes", list, SEED, &e), STATUS_USAGE); /* 21 bytes: too short */
+  memory_free(s.options), memory_free(s.settings);
+
+  char text[700];
+  for (int i = 0; i < 700; i++)
+    text[i] = "banana\n"[i % 7];
+  write_text(text, 700);
+  must_open(&s, "bytes", "");
+  must_open(&byte, "bytes", "data.vocab=byte");
+  ck_assert_int_eq(s.data.vocab, 4);
+  ck_assert_str_eq(s.data.symbols[0], "\\n");
+  ck_assert_str_eq(s.data.symbols[1], "a");
+  ck_assert_str_eq(s.data.symbols[2], "b");
+  ck_assert_str_eq(s.data.symbols[3], "n");
+  ck_assert_str_eq(byte.data.symbols['b'], "b");
+  ck_assert(s.data.content != byte.data.content);
+  ck_assert(isnan(s.data.loss_floor));
+  snprintf(list, sizeof list, "data.path=%s+%s", path, path);
+  must_open(&joined, "bytes", list);
+  ck_assert(joined.data.content != s.data.content);
+  ck_assert_ptr_nonnull(strstr(joined.data.description, "1400 bytes"));
+  close_source(&s), close_source(&byte), close_source(&joined);
+}
+END_TEST
+
+START_TEST(bytes_documents)
+{
+  struct opened s;
+  struct filled f;
+  must_open(&s, "bytes", "data.packing=documents data.vocab=byte");
+  int boundaries = 0;
+  for (uint64_t index = 0; index < 20; index++) {
+    fill(&f, &s, DATA_TRAIN, SEED, index);
+    for (int b = 0; b < BATCH; b++)
+      for (int t = 1; t + 1 < CONTEXT; t++) {
+        int ends = f.tokens[b][t - 1] == '\n' && f.tokens[b][t] == '\n';
+        ck_assert_int_eq(f.document[b][t + 1] - f.document[b][t], ends);
+        ck_assert_int_eq(f.mask[b][t] == 0, ends);
+        boundaries += ends;
+      }
+  }
+  ck_assert_int_gt(boundaries, 100);
+  close_source(&s);
+}
+END_TEST
+
+/* Separators in a row end one document: no document is made of separators alone. */
+START_TEST(bytes_blank_lines)
+{
+  struct opened s;
+  struct filled f;
+  char text[3000];
+  for (int i = 0; i < 3000; i++)
+    text[i] = "one two\n\n\n\n\n"[i % 12];
+  write_text(text, sizeof text);
+  must_open(&s, "bytes", "data.packing=documents data.vocab=byte");
+  fill(&f, &s, DATA_TRAIN, SEED, 0);
+  for (int b = 0; b < BATCH; b++)
+    for (int t = 0; t + 1 < CONTEXT; t++)
+      ck_assert_int_eq(f.document[b][t + 1] > f.document[b][t],
+                       f.tokens[b][t] == '\n' && f.tokens[b][t + 1] == 'o');
+  close_source(&s);
+}
+END_TEST
+
+/* One message with the key, what is wrong and what is allowed. */
+START_TEST(bytes_errors)
+{
+  static const struct { const char *text; size_t length; const char *settings, *says; } bad[] = {
+    {"", 0, "", "empty"},
+    {"short", 5, "", "too short"},
+    {"one line, no blank one, but long enough .................................................."
+     "..........................................................................................."
+     "..........................................................................................."
+     "..........................................................................................."
+     "...........................................................................................", 450,
+     "data.packing=documents data.val_fraction=0.5", "data.separator"},
+    {"x", 1, "data.path=", "no file given"},
+    {"x", 1, "data.path=/nowhere/at/all", "/nowhere/at/all"},
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    struct opened s;
+    struct error e;
+    write_text(bad[i].text, bad[i].length);
+    ck_assert_int_eq(open_source(&s, "bytes", bad[i].settings, SEED, &e), STATUS_USAGE);
+    ck_assert_int_eq(e.status, STATUS_USAGE);
+    ck_assert_msg(strstr(e.text, bad[i].says) != NULL, "message: %s", e.text);
+    ck_assert_msg(!strncmp(e.text, "data.", 5), "no key: %s", e.text);
+    memory_free(s.options), memory_free(s.settings);
+  }
+}
+END_TEST
+
+/* --- markov ------------------------------------------------------------------------------------------- */
+/* Empirical -log frequency of each symbol given (x[t-1], class of x[t-lag]), or given x[t-1] alone. The
+   probabilities are estimated from the draws themselves, N >> contexts * branches, so the plug-in estimate is
+   within (contexts * branches) / 2N below the truth, and sampling adds sd(-ln p) / sqrt(N). */
+static double empirical_entropy(const char *settings, int lag, int classes)
+{
+  enum { SYMBOLS = 64, MAX_CLASSES = 4, BATCHES = 1500 };
+  static double count[SYMBOLS * MAX_CLASSES][SYMBOLS + 1];
+  memset(count, 0, sizeof count);
+  struct opened s;
+  struct filled f;
+  double total = 0, sum = 0;
+  must_open(&s, "markov", settings);
+  for (int pass = 0; pass < 2; pass++)
+    for (uint64_t index = 0; index < BATCHES; index++) {
+      fill(&f, &s, DATA_TRAIN, SEED, index);
+      for (int b = 0; b < BATCH; b++)
+        for (int t = 1, start = 0; t <= CONTEXT; t++) {
+          const int *x = f.tokens[b];
+          if (t < CONTEXT && f.document[b][t] > f.document[b][t - 1])
+            start = t;
+          if (f.mask[b][t - 1] == 0)
+            continue;
+          int class = t - lag >= start ? x[t - lag] % classes : 0;
+          double *row = count[x[t - 1] * MAX_CLASSES + class];
+          if (pass)
+            sum -= log(row[x[t]] / row[SYMBOLS]);
+          else
+            row[x[t]]++, row[SYMBOLS]++, total++;
+        }
+    }
+  close_source(&s);
+  return sum / total;
+}
+
+START_TEST(markov_entropy)
+{
+  const char *const settings[] = {"", "data.packing=documents markov.document=20"};
+  for (int i = 0; i < 2; i++) {
+    struct opened s;
+    must_open(&s, "markov", settings[i]);
+    double floor = s.data.loss_floor;
+    close_source(&s);
+    double p[8], sum = 0, entropy = 0; /* H of r^-1.5, r = 1..8, and of the mean of its four turns by 2 */
+    for (int r = 0; r < 8; r++)
+      sum += p[r] = pow(r + 1, -1.5);
+    for (int r = 0; r < 8; r++)
+      entropy -= p[r] / sum * log(p[r] / sum);
+    ck_assert_double_eq_tol(floor, entropy, 1e-12);
+    double seen = empirical_entropy(settings[i], 4, 4); /* N = 1.1e6, 2048 cells: bias < 1e-3, noise 1e-3 */
+    ck_assert_msg(fabs(seen - floor) < 5e-3, "entropy %.4f, floor %.4f", seen, floor);
+    double blind = empirical_entropy(settings[i], 4, 1); /* who does not look back pays */
+    ck_assert_msg(blind > floor + 0.2, "without looking back %.4f, floor %.4f", blind, floor);
+  }
+}
+END_TEST
+
+START_TEST(markov_languages)
+{
+  struct opened one, two;
+  struct filled f;
+  struct error e;
+  must_open(&one, "markov", "markov.language=1");
+  must_open(&two, "markov", "markov.language=2");
+  ck_assert(one.data.content != two.data.content);
+  double count[64] = {0}, total = 0;
+  for (uint64_t index = 0; index < 50; index++) {
+    fill(&f, &one, DATA_TRAIN, SEED, index);
+    for (int b = 0; b < BATCH; b++)
+      for (int t = 0; t <= CONTEXT; t++)
+        count[f.tokens[b][t]]++, total++;
+  }
+  double top = 0;
+  for (int i = 0; i < 64; i++)
+    top = count[i] > top ? count[i] : top;
+  ck_assert_double_gt(top / total, 4.0 / 64); /* text-like: some symbols are much more frequent */
+  close_source(&one), close_source(&two);
+  const char *const bad[] = {"markov.symbols=4 markov.branches=5", "markov.branches=2 markov.classes=3"};
+  for (int i = 0; i < 2; i++) {
+    ck_assert_int_eq(open_source(&one, "markov", bad[i], SEED, &e), STATUS_USAGE);
+    ck_assert_ptr_nonnull(strstr(e.text, "markov.branches"));
+    memory_free(one.options), memory_free(one.settings);
+  }
+}
+END_TEST
+
+/* --- copy, recall ------------------------------------------------------------------------------------- */
+START_TEST(copy_repeats)
+{
+  struct opened s;
+  struct filled f;
+  for (int distinct = 0; distinct < 2; distinct++) {
+    must_open(&s, "copy", distinct ? "copy.distinct=1" : "");
+    ck_assert(distinct ? s.data.loss_floor == 0 : isnan(s.data.loss_floor));
+    fill(&f, &s, DATA_TRAIN, SEED, 3);
+    for (int b = 0; b < BATCH; b++) {
+      int p = 0;
+      while (f.mask[b][p] == 0)
+        p++;
+      ck_assert(p >= CONTEXT / 4 && p <= CONTEXT / 2);
+      for (int t = p; t <= CONTEXT; t++)
+        ck_assert_int_eq(f.tokens[b][t], f.tokens[b][t - p]);
+      for (int t = 0; distinct && t < p; t++)
+        for (int u = 0; u < t; u++)
+          ck_assert_int_ne(f.tokens[b][t], f.tokens[b][u]);
+    }
+    close_source(&s);
+  }
+}
+END_TEST
+
+/* Every counted target is the value that stood after the same key before: the floor 0 is exact. */
+START_TEST(recall_is_certain)
+{
+  struct opened s;
+  struct filled f;
+  must_open(&s, "recall", "");
+  ck_assert_double_eq(s.data.loss_floor, 0);
+  fill(&f, &s, DATA_TRAIN, SEED, 3);
+  for (int b = 0; b < BATCH; b++) {
+    int value[64];
+    memset(value, -1, sizeof value);
+    for (int t = 0; t < CONTEXT; t += 2) {
+      int key = f.tokens[b][t], follows = f.tokens[b][t + 1];
+      ck_assert(key < 32 && follows >= 32);
+      ck_assert_int_eq(f.mask[b][t] == 1, value[key] >= 0);
+      if (value[key] >= 0)
+        ck_assert_int_eq(follows, value[key]);
+      value[key] = follows;
+      ck_assert(f.mask[b][t + 1] == 0);
+    }
+  }
+  close_source(&s);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("data");
+  TCase *tests = tcase_create("data");
+  tcase_add_checked_fixture(tests, make_folder, remove_folder);
+  tcase_set_timeout(tests, 60);
+  tcase_add_test(tests, every_source);
+  tcase_add_test(tests, bytes_windows);
+  tcase_add_test(tests, bytes_symbols);
+  tcase_add_test(tests, bytes_documents);
+  tcase_add_test(tests, bytes_blank_lines);
+  tcase_add_test(tests, bytes_errors);
+  tcase_add_test(tests, markov_entropy);
+  tcase_add_test(tests, markov_languages);
+  tcase_add_test(tests, copy_repeats);
+  tcase_add_test(tests, recall_is_certain);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
