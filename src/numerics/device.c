@@ -43,6 +43,7 @@ static struct device *host_open(const char *kind, int threads)
   struct device *device = memory_new(1, sizeof *device);
   *device = (struct device){.name = kind, .ops = ops_ref, .pool = pool_new(threads), .get = host_get,
                             .put_back = host_put_back, .upload = host_copy, .download = host_copy};
+  device->workers = memory_new((size_t)pool_threads(device->pool), sizeof *device->workers);
   blas_pin();
   snprintf(device->description, sizeof device->description, "%s: %s, %.60s, %d thread%s", kind,
            device_blas_core(), device_blas_config(), threads, threads == 1 ? "" : "s");
@@ -68,6 +69,9 @@ void device_close(struct device *device)
 {
   if (!device) return;
   if (device->close) device->close(device);
+  for (int i = 0; i < pool_threads(device->pool); i++)
+    if (device->workers[i].scratch) device->put_back(device, device->workers[i].scratch);
+  memory_free(device->workers);
   if (device->scratch) device->put_back(device, device->scratch);
   pool_free(device->pool);
   memory_free(device);
@@ -81,6 +85,18 @@ void *device_scratch(struct device *device, size_t bytes)
     device->scratch_bytes = bytes;
   }
   return device->scratch;
+}
+
+struct device *device_worker(struct device *device, int worker)
+{
+  struct device *own = &device->workers[worker];
+  void *scratch = own->scratch;
+  size_t bytes = own->scratch_bytes;
+  *own = *device;
+  own->scratch = scratch;
+  own->scratch_bytes = bytes;
+  own->op_seconds = NULL, own->op_calls = NULL, own->op_work = NULL;
+  return own;
 }
 
 struct tensor *tensor_new(struct device *device, enum tensor_type type, long rows, long cols, const char *name)

@@ -16,6 +16,7 @@ struct device {
   void (*close)(struct device *);
   void *private_state;
   void *scratch; size_t scratch_bytes;                       /* see device_scratch */
+  struct device *workers;                                    /* [threads], see device_worker */
   double *op_seconds; long *op_calls; double *op_work;       /* [OP_COUNT] each, or NULL: no timing */
 };
 
@@ -26,6 +27,9 @@ void device_close(struct device *);
 /* Memory for one kernel's temporaries, at least `bytes`; grows, never shrinks, so that a step allocates
    nothing after the first. Valid until the next call. */
 void *device_scratch(struct device *, size_t bytes);
+
+/* The device for calls from inside a piece of parallel_for: the same, with a scratch of its own, untimed. */
+struct device *device_worker(struct device *, int worker);
 
 /* A tensor with memory of its own (parameters, optimiser state, inputs); zeroed. */
 struct tensor *tensor_new(struct device *, enum tensor_type, long rows, long cols, const char *name);

@@ -366,6 +366,13 @@ static void ref_copy(struct device *device, const struct copy_args *x)
     for (long j = 0; j < x->y->cols; j++) AT(x->y, n, j) = AT(x->x, n, j);
 }
 
+static void ref_transpose(struct device *device, const struct transpose_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->x->rows; n++)
+    for (long j = 0; j < x->x->cols; j++) AT(x->y, j, n) = AT(x->x, n, j);
+}
+
 static void ref_axpby(struct device *device, const struct axpby_args *x)
 {
   (void)device;
