@@ -25,9 +25,9 @@ struct qk_clip { double tau, alpha; long scope, gqa; };
 
 static const struct option_row rows[] = {
   REAL_ROW(struct qk_clip, tau, "100", 1e-6, 1e30, "nat", "clip where the step's max logit is above this", 0),
-  REAL_ROW(struct qk_clip, alpha, "0.5", 0, 1, "1", "exponent of the factor that w_q takes; w_k takes the rest", 0),
-  CHOICE_ROW(struct qk_clip, scope, "head", scopes, "one factor a head, or the worst head's for its layer", 0),
-  CHOICE_ROW(struct qk_clip, gqa, "q_only", gqa_rules, "what a group of heads does with the key it shares", 0),
+  REAL_ROW(struct qk_clip, alpha, "0.5", 0, 1, "1", "exponent of w_q's share; w_k takes the rest", 0),
+  CHOICE_ROW(struct qk_clip, scope, "head", scopes, "one factor a head, or one a layer", 0),
+  CHOICE_ROW(struct qk_clip, gqa, "q_only", gqa_rules, "who takes the factor where heads share a key", 0),
   END_ROW
 };
 

@@ -51,7 +51,7 @@ static void on_qk(struct stabilizer_context *c, struct program *program, int lay
   }
 }
 
-/* RMSNorm is the unit vector times sqrt(Dh): on both sides that is Dh, where the score's scale is 1/sqrt(Dh). */
+/* RMSNorm is the unit vector times sqrt(Dh), on both sides; the score's scale is 1/sqrt(Dh). */
 static void on_score(struct stabilizer_context *c, struct attention_spec *spec) {
   if (kind_of(c) == L2) spec->scale *= spec->scale;
 }

@@ -1,0 +1,449 @@
+/* check_model.c - the whole model: gradients, identities, names, messages; in float and in double */
+#include <stdio.h>
+#include "model_fixture.h"
+
+#define SMALL "layers=2 width=12 heads=4 head_dim=4 context=7 ffn_width=16 vocab=11 "
+
+/* What each attention variant wants besides; a new variant that wants nothing needs no row. */
+static const char *wants(const char *attention) {
+  return !strcmp(attention, "gqa") ? "kv_heads=2 " : "";
+}
+
+static struct fixture *small(const char *attention, const char *more, const char *stack, struct error *e) {
+  char settings[512];
+  snprintf(settings, sizeof settings, SMALL "attention=%s %s%s", attention, wants(attention), more);
+  return fixture_try(settings, stack, NULL, e);
+}
+
+static struct fixture *small_or_fail(const char *attention, const char *more, const char *stack) {
+  struct error e = {0};
+  struct fixture *f = small(attention, more, stack, &e);
+  ck_assert_msg(f != NULL, "%s", e.text);
+  return f;
+}
+
+static void same_bits(const struct tensor *a, const struct tensor *b, long rows) {
+  ck_assert_int_eq(a->cols, b->cols);
+  ck_assert(!memcmp(a->data, b->data, (size_t)(rows * a->cols) * sizeof(real)));
+}
+
+/* --- gradients ------------------------------------------------------------------------------------------ */
+
+#ifdef MAXLOGIT_DOUBLE
+static double norm_of(const struct tensor *t) {
+  double sum = 0;
+  for (long i = 0; i < t->rows * t->cols; i++) sum += REALS(t)[i] * REALS(t)[i];
+  return sqrt(sum);
+}
+
+static double loss_moved(struct model_program *mp, struct param *p, const double *start, const double *way,
+                         double h) {
+  for (long i = 0; i < p->value.rows * p->value.cols; i++) REALS(&p->value)[i] = start[i] + h * way[i];
+  return fixture_loss(mp);
+}
+
+/* The derivative along a random direction of one tensor against a five-point difference of step h, whose
+   rounding is a few eps * loss / h. The step is so small that, for these numbers, no score moves across the
+   kink of the hard cap. */
+static void check_direction(struct model_program *mp, struct param *p, const char *what) {
+  long size = p->value.rows * p->value.cols;
+  double *start = memory_new((size_t)size, sizeof *start), *way = memory_new((size_t)size, sizeof *way);
+  double along = 0, h = 1e-5;
+  memcpy(start, p->value.data, (size_t)size * sizeof *start);
+  for (long i = 0; i < size; i++) {
+    way[i] = draw_normal((struct draw){7, STREAM_TEST, (uint64_t)size}, (uint64_t)i);
+    along += way[i] * REALS(&p->grad)[i];
+  }
+  double near = loss_moved(mp, p, start, way, h) - loss_moved(mp, p, start, way, -h);
+  double far = loss_moved(mp, p, start, way, 2 * h) - loss_moved(mp, p, start, way, -2 * h);
+  double difference = (8 * near - far) / (12 * h), size_of_it = fmax(fabs(along), norm_of(&p->grad));
+  double rounding = 4 * REAL_EPS * (double)REALS(mp->loss)[0] / h;
+  ck_assert_msg(fabs(along - difference) <= 1e-7 * size_of_it + rounding, 
+                "%s: %s: %.12g, by differences %.12g", what, p->name, along, difference);
+  ck_assert_msg(size_of_it > 1e-4, "%s: %s: no gradient", what, p->name);
+  memcpy(p->value.data, start, (size_t)size * sizeof *start);
+  memory_free(start);
+  memory_free(way);
+}
+
+static void check_gradients(struct fixture *f, const char *what) {
+  fixture_shake(f, 0.2);
+  struct model_program train = fixture_program(f, 2, 7, 1), mp = fixture_program(f, 2, 7, 0);
+  fixture_pack(&train, 3);
+  fixture_pack(&mp, 3);
+  fixture_loss(&train);
+  for (int i = 0; i < f->model.params.count; i++)
+    if (f->model.params.list[i]->kind != PARAM_STATE) check_direction(&mp, f->model.params.list[i], what);
+  model_program_free(&train);
+  model_program_free(&mp);
+}
+
+/* Every stabiliser at its defaults, caps where the scores are, and what options change in the graph. */
+static const char *const more_stacks[] = {
+  "soft_cap cap=0.7", "hard_cap cap=0.4", "qk_norm kind=rms_full", "qk_norm kind=l2",
+  "qk_norm;soft_cap cap=0.5", NULL};
+
+static void check_stack(const char *attention, const char *stack, int *checked) {
+  static const char *const variant[] = {"", "bias=1 z_loss=0.1", "tied=1 init=fixed init_std=0.3"};
+  for (int i = 0; i < 3; i++) {
+    char what[128];
+    struct error e = {0};
+    snprintf(what, sizeof what, "%s, %s, %s", attention, stack, variant[i]);
+    struct fixture *f = small(attention, variant[i], stack, &e);
+    if (!f) {
+      ck_assert_msg(strlen(e.text) > 20, "%s: refused without a reason", what);
+      continue;
+    }
+    check_gradients(f, what);
+    fixture_close(f);
+    ++*checked;
+  }
+}
+
+START_TEST(gradients) {
+  const char *attention = attentions[_i]->name;
+  int checked = 0;
+  for (const struct stabilizer *const *s = stabilizers; *s; s++) check_stack(attention, (*s)->name, &checked);
+  for (const char *const *s = more_stacks; *s; s++) check_stack(attention, *s, &checked);
+  ck_assert_int_ge(checked, 12);
+}
+END_TEST
+#endif
+
+/* --- shapes, names, numbers of parameters --------------------------------------------------------------- */
+
+START_TEST(default_stack) {
+  static const char *const name[] = {
+    "embed", "norm", "head", "blocks.0.attn.norm", "blocks.0.attn.w_q", "blocks.0.attn.w_k",
+    "blocks.0.attn.w_v", "blocks.0.attn.w_o", "blocks.0.ffn.norm", "blocks.0.ffn.w_gate", "blocks.0.ffn.w_up",
+    "blocks.0.ffn.w_down", "blocks.1.attn.norm"};
+  struct fixture *f = fixture_open("vocab=65", "none", NULL);
+  const struct params *p = &f->model.params;
+  ck_assert_int_eq(p->count, 3 + 2 * 9);
+  long total = 0;
+  for (int i = 0; i < p->count; i++) total += p->list[i]->value.rows * p->list[i]->value.cols;
+  for (int i = 0; i < 13; i++) ck_assert_str_eq(p->list[i]->name, name[i]);
+  /* D=64, F=176 (8/3 D to a multiple of 16), V=65 */
+  ck_assert_int_eq(f->model.options.ffn_width, 176);
+  ck_assert_int_eq(total, 2 * 65 * 64 + 64 + 2 * (2 * 64 + 4 * 64 * 64 + 3 * 176 * 64));
+  ck_assert_int_eq(model_param(&f->model, 0, "attn.w_k")->head_rows, 16);
+  ck_assert_int_eq(model_param(&f->model, 0, "attn.w_o")->head_rows, 0);
+  fixture_close(f);
+}
+END_TEST
+
+START_TEST(shapes_of_options) {
+  struct fixture *f = small_or_fail("gqa", "bias=1 tied=1", "none");
+  static const struct { const char *name; long rows, cols; } wanted[] = {
+    {"attn.w_q", 16, 12}, {"attn.w_k", 8, 12}, {"attn.w_v", 8, 12}, {"attn.w_o", 12, 16},
+    {"attn.b_q", 1, 16}, {"attn.b_k", 1, 8}, {"attn.b_v", 1, 8}, {"attn.b_o", 1, 12}};
+  for (int i = 0; i < 8; i++) {
+    const struct tensor *t = &model_param(&f->model, 1, wanted[i].name)->value;
+    ck_assert_int_eq(t->rows, wanted[i].rows);
+    ck_assert_int_eq(t->cols, wanted[i].cols);
+  }
+  ck_assert_ptr_null(params_find(&f->model.params, "head"));
+  fixture_close(f);
+}
+END_TEST
+
+/* A span is its members, value and gradient. */
+START_TEST(spans) {
+  struct fixture *f = small_or_fail("gqa", "bias=1", "none");
+  struct param *q = model_param(&f->model, 0, "attn.w_q"), *b = model_param(&f->model, 0, "attn.b_q");
+  struct tensor *w = params_span(&f->model.params, q, 3), *bias = params_span(&f->model.params, b, 3);
+  ck_assert_int_eq(w->rows, 32);
+  ck_assert_int_eq(bias->cols, 32);
+  ck_assert_int_eq(bias->rows, 1);
+  const struct param *v = model_param(&f->model, 0, "attn.w_v"), *b_v = model_param(&f->model, 0, "attn.b_v");
+  ck_assert_ptr_eq(REALS(w) + 24 * 12, v->value.data);
+  ck_assert_ptr_eq(REALS(w->grad) + 24 * 12, v->grad.data);
+  ck_assert_ptr_eq(REALS(bias) + 24, b_v->value.data);
+  ck_assert_ptr_eq(REALS(bias->grad) + 24, b_v->grad.data);
+  fixture_close(f);
+}
+END_TEST
+
+/* --- initialisation ------------------------------------------------------------------------------------- */
+
+static double variance(const struct param *p) {
+  double sum = 0;
+  long size = p->value.rows * p->value.cols;
+  for (long i = 0; i < size; i++) sum += (double)REALS(&p->value)[i] * (double)REALS(&p->value)[i];
+  return sum / (double)size;
+}
+
+/* The mean of n squares of N(0, v) is v (1 +- sqrt(2/n)); five of those. */
+static void check_variance(const struct fixture *f, const char *name, double wanted) {
+  const struct param *p = params_find(&f->model.params, name);
+  double n = (double)(p->value.rows * p->value.cols);
+  ck_assert_msg(fabs(variance(p) / wanted - 1) <= 5 * sqrt(2 / n), "%s: %g, not %g", name, variance(p),
+                wanted);
+}
+
+START_TEST(initial_values) {
+  struct fixture *f = fixture_open("vocab=65", "none", NULL);
+  check_variance(f, "embed", 1);
+  check_variance(f, "head", 1.0 / 64);
+  check_variance(f, "blocks.1.attn.w_k", 1.0 / 64);
+  check_variance(f, "blocks.0.ffn.w_down", 1.0 / 176);
+  ck_assert(REALS(&params_find(&f->model.params, "norm")->value)[63] == 1);
+  fixture_close(f);
+  f = fixture_open("vocab=65 init=fixed init_std=0.05", "none", NULL);
+  check_variance(f, "embed", 0.0025);
+  check_variance(f, "head", 0.0025);
+  check_variance(f, "blocks.0.ffn.w_down", 0.0025);
+  fixture_close(f);
+  f = fixture_open("vocab=65 tied=1", "none", NULL);
+  check_variance(f, "embed", 1.0 / 64);
+  fixture_close(f);
+}
+END_TEST
+
+/* Biases and a stabiliser's gains change no other tensor's draw. */
+START_TEST(draws_stay) {
+  struct fixture *plain = small_or_fail("mha", "", "none"), *more = small_or_fail("mha", "bias=1", "qk_norm");
+  for (int i = 0; i < plain->model.params.count; i++) {
+    const struct param *p = plain->model.params.list[i];
+    same_bits(&p->value, &params_find(&more->model.params, p->name)->value, p->value.rows);
+  }
+  fixture_close(plain);
+  fixture_close(more);
+}
+END_TEST
+
+/* Logits of variance s^2 give ln V + s^2/2: 1 by fan-in; D init_std^2 fixed. */
+START_TEST(loss_at_the_start) {
+  static const struct { const char *settings; double spread; } cases[] = {
+    {"vocab=65", 1}, {"vocab=65 tied=1", 1}, {"vocab=65 init=fixed", 64 * 0.0004}};
+  for (int i = 0; i < 3; i++) {
+    struct fixture *f = fixture_open(cases[i].settings, "none", NULL);
+    struct model_program mp = fixture_program(f, 4, 64, 0);
+    double n = 256, wanted = log(65) + cases[i].spread / 2;
+    ck_assert_double_eq_tol(fixture_loss(&mp), wanted, 5 * sqrt(cases[i].spread / n) + 0.05);
+    model_program_free(&mp);
+    fixture_close(f);
+  }
+}
+END_TEST
+
+/* --- identities ----------------------------------------------------------------------------------------- */
+
+START_TEST(gqa_with_every_head_is_mha) {
+  struct fixture *f[2] = {small_or_fail("mha", "bias=1", "none"), NULL};
+  struct error e = {0};
+  f[1] = fixture_try(SMALL "bias=1 attention=gqa kv_heads=4", "none", NULL, &e);
+  struct model_program mp[2];
+  for (int i = 0; i < 2; i++) {
+    fixture_shake(f[i], 0.2);
+    mp[i] = fixture_program(f[i], 2, 7, 1);
+    program_run(mp[i].program);
+  }
+  same_bits(mp[0].loss, mp[1].loss, 1);
+  same_bits(mp[0].stats[1], mp[1].stats[1], 4);
+  same_bits(&f[0]->model.params.grads, &f[1]->model.params.grads, 1);
+  for (int i = 0; i < 2; i++) {
+    model_program_free(&mp[i]);
+    fixture_close(f[i]);
+  }
+}
+END_TEST
+
+/* Sharing is what repeating the key and value rows of a group in MHA gives. */
+START_TEST(gqa_is_mha_with_repeated_keys) {
+  struct fixture *g = small_or_fail("gqa", "", "none"), *m = small_or_fail("mha", "", "none");
+  for (int i = 0; i < m->model.params.count; i++) {
+    struct tensor *to = &m->model.params.list[i]->value, *from = &g->model.params.list[i]->value;
+    size_t head = (size_t)(to->cols * 4) * sizeof(real);
+    if (to->rows == from->rows) memcpy(to->data, from->data, (size_t)(to->rows * to->cols) * sizeof(real));
+    for (int h = 0; to->rows != from->rows && h < 4; h++)
+      memcpy((char *)to->data + (size_t)h * head, (char *)from->data + (size_t)(h * 2 / 4) * head, head);
+  }
+  struct model_program a = fixture_program(g, 2, 7, 0), b = fixture_program(m, 2, 7, 0);
+  program_run(a.program);
+  program_run(b.program);
+  same_bits(a.logits, b.logits, 14);
+  same_bits(a.stats[1], b.stats[1], 4);
+  model_program_free(&a);
+  model_program_free(&b);
+  fixture_close(g);
+  fixture_close(m);
+}
+END_TEST
+
+START_TEST(causal) {
+  struct fixture *f = small_or_fail(attentions[_i]->name, "", "none");
+  struct model_program a = fixture_program(f, 1, 7, 0), b = fixture_program(f, 1, 7, 0);
+  INTS(b.tokens)[5] = (INTS(a.tokens)[5] + 1) % 11;
+  program_run(a.program);
+  program_run(b.program);
+  same_bits(a.logits, b.logits, 5);
+  ck_assert(memcmp(REALS(a.logits) + 5 * 11, REALS(b.logits) + 5 * 11, 11 * sizeof(real)));
+  model_program_free(&a);
+  model_program_free(&b);
+  fixture_close(f);
+}
+END_TEST
+
+/* The gradient of a batch is the sum over micro-batches; its maxima are the largest of theirs. */
+START_TEST(micro_batches) {
+  struct fixture *f = small_or_fail(attentions[_i]->name, "bias=1", "none");
+  struct tensor *grads = &f->model.params.grads;
+  struct model_program whole = fixture_program(f, 2, 7, 1), part = fixture_program(f, 1, 7, 1);
+  size_t bytes = (size_t)grads->cols * sizeof(real);
+  real *sum = memory_new((size_t)grads->cols, sizeof *sum);
+  double loss = fixture_loss(&whole), parts = 0, top[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
+  memcpy(sum, grads->data, bytes);
+  memset(grads->data, 0, bytes);
+  for (int b = 0; b < 2; b++) {
+    for (int i = 0; i < 7; i++) {
+      INTS(part.tokens)[i] = INTS(whole.tokens)[7 * b + i];
+      INTS(part.targets)[i] = INTS(whole.targets)[7 * b + i];
+      REALS(part.weight)[i] = REALS(whole.weight)[i];
+    }
+    parts += fixture_loss(&part);
+    for (int h = 0; h < 4; h++) top[h] = fmax(top[h], (double)REALS(part.stats[0])[4 * h]);
+  }
+  /* sums of 14 terms of order 1 in another order */
+  ck_assert_double_eq_tol(parts, loss, 14 * REAL_EPS * loss);
+  for (long i = 0; i < grads->cols; i++)
+    ck_assert_double_eq_tol((double)REALS(grads)[i], (double)sum[i], 100 * REAL_EPS);
+  for (int h = 0; h < 4; h++) ck_assert(top[h] == (double)REALS(whole.stats[0])[4 * h]);
+  memory_free(sum);
+  model_program_free(&whole);
+  model_program_free(&part);
+  fixture_close(f);
+}
+END_TEST
+
+/* Two documents packed into a row are two rows. */
+START_TEST(packed_documents) {
+  struct fixture *f = small_or_fail(attentions[_i]->name, "", "none");
+  struct model_program packed = fixture_program(f, 1, 7, 0), second = fixture_program(f, 1, 4, 0);
+  fixture_pack(&packed, 3);
+  memcpy(second.tokens->data, INTS(packed.tokens) + 3, 4 * sizeof(int));
+  program_run(packed.program);
+  program_run(second.program);
+  ck_assert(!memcmp(REALS(packed.logits) + 3 * 11, second.logits->data, 4 * 11 * sizeof(real)));
+  model_program_free(&packed);
+  model_program_free(&second);
+  fixture_close(f);
+}
+END_TEST
+
+/* A program longer than model.context begins with the same numbers. */
+START_TEST(longer_context) {
+  struct fixture *f = small_or_fail(attentions[_i]->name, "", "none");
+  struct model_program a = fixture_program(f, 1, 7, 0), b = fixture_program(f, 1, 28, 0);
+  program_run(a.program);
+  program_run(b.program);
+  same_bits(a.logits, b.logits, 7);
+  model_program_free(&a);
+  model_program_free(&b);
+  fixture_close(f);
+}
+END_TEST
+
+/* Replaying gives the same bits, once gradients are zeroed, and allocates nothing. */
+START_TEST(replay) {
+  struct fixture *f = small_or_fail(attentions[_i]->name, "bias=1", "qk_norm");
+  struct model_program mp = fixture_program(f, 2, 7, 1);
+  struct tensor *grads = &f->model.params.grads;
+  size_t bytes = (size_t)grads->cols * sizeof(real);
+  real *first = memory_new((size_t)grads->cols, sizeof *first);
+  program_run(mp.program);
+  memcpy(first, grads->data, bytes);
+  memset(grads->data, 0, bytes);
+  size_t calls = memory_calls();
+  program_run(mp.program);
+  ck_assert_uint_eq(memory_calls(), calls);
+  ck_assert(!memcmp(first, grads->data, bytes));
+  memory_free(first);
+  model_program_free(&mp);
+  fixture_close(f);
+}
+END_TEST
+
+/* --- messages ------------------------------------------------------------------------------------------- */
+
+static const struct { const char *settings, *says[3]; } wrong[] = {
+  {"width=10", {"model.head_dim", "10 / 4"}},
+  {"heads=64", {"model.head_dim: 1 is odd"}},
+  {"attention=gka", {"model.attention", "allowed: mha, gqa", "did you mean"}},
+  {"attention=gqa", {"model.kv_heads", "wanted", "1, 2, 4"}},
+  {"attention=gqa kv_heads=3", {"model.kv_heads: 3", "1, 2, 4"}},
+  {"attention=mha kv_heads=2", {"model.kv_heads: 2", "allowed: 4 or 0", "gqa"}},
+  {"kv_rank=8", {"model.kv_rank: 8", "mla"}},
+  {"vocab=3", {"model.vocab: 3", "5 or more"}},
+};
+
+START_TEST(wrong_shapes) {
+  struct model_options o = fixture_options(wrong[_i].settings);
+  struct error e = {0};
+  ck_assert_int_eq(model_resolve(&o, 5, &e), STATUS_USAGE);
+  for (int i = 0; i < 3 && wrong[_i].says[i]; i++)
+    ck_assert_msg(strstr(e.text, wrong[_i].says[i]) != NULL, "\"%s\" does not say \"%s\"", e.text,
+                  wrong[_i].says[i]);
+}
+END_TEST
+
+static const struct { const char *stack, *says; } refused[] = {
+  {"qk_norm;qk_norm kind=l2", "qk_norm is named twice"}, {"soft_cap;qk_clip;hard_cap", "both cap the score"}};
+
+START_TEST(refused_stacks) {
+  struct error e = {0};
+  ck_assert_ptr_null(small("mha", "", refused[_i].stack, &e));
+  ck_assert_int_eq(e.status, STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, refused[_i].says) != NULL, "%s", e.text);
+}
+END_TEST
+
+START_TEST(cancelling_stacks) {
+  char text[256];
+  struct fixture *f = small_or_fail("mha", "", "qk_norm;qk_clip");
+  ck_assert_int_eq(model_warning(&f->model, text, sizeof text), 1);
+  ck_assert(strstr(text, "qk_norm") && strstr(text, "qk_clip"));
+  fixture_close(f);
+  f = small_or_fail("mha", "", "soft_cap;qk_clip");
+  ck_assert_int_eq(model_warning(&f->model, text, sizeof text), 0);
+  fixture_close(f);
+}
+END_TEST
+
+static int count_attentions(void) {
+  int n = 0;
+  while (attentions[n]) n++;
+  return n;
+}
+
+int main(void) {
+  Suite *suite = suite_create("model");
+  TCase *c = tcase_create("model");
+  int n = count_attentions();
+  tcase_set_timeout(c, 60);
+#ifdef MAXLOGIT_DOUBLE
+  tcase_add_loop_test(c, gradients, 0, n);
+#endif
+  tcase_add_test(c, default_stack);
+  tcase_add_test(c, shapes_of_options);
+  tcase_add_test(c, spans);
+  tcase_add_test(c, initial_values);
+  tcase_add_test(c, draws_stay);
+  tcase_add_test(c, loss_at_the_start);
+  tcase_add_test(c, gqa_with_every_head_is_mha);
+  tcase_add_test(c, gqa_is_mha_with_repeated_keys);
+  tcase_add_loop_test(c, causal, 0, n);
+  tcase_add_loop_test(c, micro_batches, 0, n);
+  tcase_add_loop_test(c, packed_documents, 0, n);
+  tcase_add_loop_test(c, longer_context, 0, n);
+  tcase_add_loop_test(c, replay, 0, n);
+  tcase_add_loop_test(c, wrong_shapes, 0, sizeof wrong / sizeof *wrong);
+  tcase_add_loop_test(c, refused_stacks, 0, sizeof refused / sizeof *refused);
+  tcase_add_test(c, cancelling_stacks);
+  suite_add_tcase(suite, c);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
