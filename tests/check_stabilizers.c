@@ -1,0 +1,493 @@
+/* check_stabilizers.c - what each stabiliser promises, on logits recomputed here; in float and in double */
+#include <stdio.h>
+#include "model_fixture.h"
+
+enum { BATCH = 2, CONTEXT = 6, ROWS = BATCH * CONTEXT, HEADS = 4 };
+#define ONE_LAYER "layers=1 width=12 heads=4 head_dim=4 context=6 ffn_width=16 vocab=11 "
+
+/* Sums of about 10 products of rounded numbers, against the largest logit. */
+static const double close_to = 100 * REAL_EPS;
+
+/* --- logits from queries and keys ----------------------------------------------------------------------- */
+
+/* A stabiliser that keeps what the attention variant passes through on_qk. */
+static struct { struct qk_part part[MAX_PARTS]; int parts; } seen;
+
+static void see(struct stabilizer_context *c, struct program *program, int layer, struct qk_part *part,
+                int parts) {
+  (void)c;
+  if (layer > 0) return;
+  seen.parts = parts;
+  for (int i = 0; i < parts; i++) {
+    seen.part[i] = part[i];
+    program_keep(program, part[i].x);
+  }
+}
+
+static const struct stabilizer witness = {.name = "witness", .help = "keeps queries and keys", .on_qk = see};
+
+static const struct qk_part *part_of(enum role a, enum role b) {
+  for (int i = 0; i < seen.parts; i++)
+    if (seen.part[i].role == a || seen.part[i].role == b) return &seen.part[i];
+  return NULL;
+}
+
+/* Head h of row n, turned by RoPE with base 10000 to position t. */
+static void head_of(const struct qk_part *p, int n, int h, int t, double out[64]) {
+  long half = p->dim / 2;
+  const real *x = REALS(p->x) + n * p->x->ld + h * p->heads / HEADS * p->dim;
+  for (long i = 0; i < half; i++) {
+    double angle = t * pow(10000, -2.0 * (double)i / (double)p->dim);
+    out[i] = (double)x[i] * cos(angle) - (double)x[i + half] * sin(angle);
+    out[i + half] = (double)x[i + half] * cos(angle) + (double)x[i] * sin(angle);
+  }
+}
+
+static double product(const struct qk_part *q, const struct qk_part *k, int i, int j, int h, int turned) {
+  double a[64], b[64], sum = 0;
+  head_of(q, i, h, turned ? i % CONTEXT : 0, a);
+  head_of(k, j, h, turned ? j % CONTEXT : 0, b);
+  for (long d = 0; d < q->dim; d++) sum += a[d] * b[d];
+  return sum;
+}
+
+typedef double logits[HEADS][ROWS][ROWS];
+
+/* All causal logits, by role: with rotary parts of their own the content is not turned. */
+static void logits_of(logits s) {
+  const struct qk_part *q = part_of(ROLE_Q_HEAD, ROLE_Q_HEAD), *k = part_of(ROLE_K_HEAD, ROLE_K_GROUP);
+  const struct qk_part *qr = part_of(ROLE_Q_ROPE, ROLE_Q_ROPE);
+  const struct qk_part *kr = part_of(ROLE_K_ROPE_SHARED, ROLE_K_ROPE_SHARED);
+  double scale = 1 / sqrt((double)(q->dim + (qr ? qr->dim : 0)));
+  memset(s, 0, sizeof(logits));
+  for (int h = 0; h < HEADS; h++)
+    for (int i = 0; i < ROWS; i++)
+      for (int j = i / CONTEXT * CONTEXT; j <= i; j++)
+        s[h][i][j] = scale * (product(q, k, i, j, h, !qr) + (qr ? product(qr, kr, i, j, h, 1) : 0));
+}
+
+static double largest(double s[ROWS][ROWS], int absolute) {
+  double top = -INFINITY;
+  for (int i = 0; i < ROWS; i++)
+    for (int j = i / CONTEXT * CONTEXT; j <= i; j++) top = fmax(top, absolute ? fabs(s[i][j]) : s[i][j]);
+  return top;
+}
+
+/* --- a model under test --------------------------------------------------------------------------------- */
+
+static const char *wants(const char *attention) {
+  return !strcmp(attention, "gqa") ? "kv_heads=2 bias=1 " : "bias=1 ";
+}
+
+struct bench { struct fixture *f; struct model_program mp; real maxima[2 * HEADS]; };
+
+static struct bench bench_open(const char *attention, const char *more, const char *stack) {
+  char settings[512];
+  snprintf(settings, sizeof settings, ONE_LAYER "attention=%s %s%s", attention, wants(attention), more);
+  struct bench b = {.f = fixture_open(settings, stack, &witness)};
+  fixture_shake(b.f, 0.3);
+  b.mp = fixture_program(b.f, BATCH, CONTEXT, 0);
+  return b;
+}
+
+static void bench_close(struct bench *b) {
+  model_program_free(&b->mp);
+  fixture_close(b->f);
+}
+
+static double stat(const struct bench *b, int head, int which) {
+  return (double)REALS(b->mp.stats[0])[4 * head + which];
+}
+
+/* What the trainer does around after_step. */
+static void after_step(struct bench *b, const real *maxima) {
+  struct stabilizer_context *c = &b->f->model.context[0];
+  c->max_logit = c->max_abs_logit = maxima;
+  b->f->events = 0;
+  b->f->stack[0]->after_step(c);
+}
+
+static void set(struct bench *b, const char *settings) {
+  fixture_assign(b->f->stack[0]->options, b->f->options[0], settings);
+}
+
+static real *copy_values(const struct bench *b) {
+  const struct tensor *values = &b->f->model.params.values;
+  real *copy = memory_new((size_t)values->cols, sizeof *copy);
+  memcpy(copy, values->data, (size_t)values->cols * sizeof *copy);
+  return copy;
+}
+
+static int same_values(const struct bench *b, const real *copy) {
+  const struct tensor *values = &b->f->model.params.values;
+  return !memcmp(values->data, copy, (size_t)values->cols * sizeof *copy);
+}
+
+static int count_events(const struct fixture *f, const char *kind) {
+  int n = 0;
+  for (int i = 0; i < f->events; i++) n += !strcmp(f->event[i].kind, kind);
+  return n;
+}
+
+/* --- QK-Clip -------------------------------------------------------------------------------------------- */
+
+START_TEST(recorded_maxima_are_those_of_the_logits) {
+  struct bench b = bench_open(attentions[_i]->name, "", "none");
+  logits s;
+  program_run(b.mp.program);
+  logits_of(s);
+  for (int h = 0; h < HEADS; h++) {
+    ck_assert_double_eq_tol(stat(&b, h, 0), largest(s[h], 0), close_to * largest(s[h], 1));
+    ck_assert_double_eq_tol(stat(&b, h, 1), largest(s[h], 1), close_to * largest(s[h], 1));
+    ck_assert(stat(&b, h, 2) == stat(&b, h, 0));
+  }
+  bench_close(&b);
+}
+END_TEST
+
+struct rule { const char *settings; double alpha; int layer; };
+static const struct rule rules[] = {
+  {"gqa=group_max", 0.5, 0}, {"gqa=own_q_min_k", 0.5, 0}, {"gqa=q_only", 0.5, 0},
+  {"gqa=compensated", 0.5, 0}, {"gqa=group_max alpha=0.2", 0.2, 0}, {"gqa=own_q_min_k alpha=0.2", 0.2, 0},
+  {"gqa=compensated alpha=0.2", 0.2, 0},
+  {"gqa=group_max scope=layer", 0.5, 1}, {"gqa=own_q_min_k scope=layer alpha=0.9", 0.9, 1},
+  {"gqa=q_only scope=layer", 0.5, 1}, {"gqa=compensated scope=layer alpha=1", 1, 1}, {"alpha=0", 0, 0}};
+
+/* What should become of every head's logits: gamma = tau / S where S > tau; among heads that share a key
+   the worst head's under group_max, a mixture under own_q_min_k. */
+static void expected(const struct rule *rule, int shared, const real *maxima, double tau, double out[HEADS]) {
+  double gamma[HEADS], layer = 1;
+  for (int h = 0; h < HEADS; h++) {
+    gamma[h] = (double)maxima[h] > tau ? tau / (double)maxima[h] : 1;
+    layer = fmin(layer, gamma[h]);
+  }
+  for (int h = 0; h < HEADS && rule->layer; h++) gamma[h] = layer;
+  for (int h = 0; h < HEADS; h++) {
+    double group = shared ? fmin(gamma[h], gamma[h ^ 1]) : gamma[h]; /* heads 0,1 and 2,3 */
+    out[h] = gamma[h];
+    if (strstr(rule->settings, "group_max")) out[h] = group;
+    if (strstr(rule->settings, "own_q")) out[h] = pow(gamma[h], rule->alpha) * pow(group, 1 - rule->alpha);
+  }
+}
+
+static void check_scaled(double now[ROWS][ROWS], double before[ROWS][ROWS], double factor) {
+  double tolerance = close_to * largest(before, 1);
+  for (int i = 0; i < ROWS; i++)
+    for (int j = 0; j < ROWS; j++)
+      ck_assert_msg(fabs(now[i][j] - factor * before[i][j]) <= tolerance, "%.17g is not %.17g * %.17g", now[i][j],
+                    factor, before[i][j]);
+}
+
+static int compare(const void *a, const void *b) {
+  double x = (double)*(const real *)a, y = (double)*(const real *)b;
+  return (x > y) - (x < y);
+}
+
+/* After a clip all logits of a head are those before times the factor of the rule; heads that need no clip
+   keep their bits unless the rule says otherwise; nothing but query and key weights is touched. */
+static void check_rule(const char *attention, const struct rule *rule) {
+  struct bench b = bench_open(attention, "", "qk_clip");
+  int shared = b.f->model.options.kv_heads == 2, clipped = 0;
+  logits before, now;
+  double factor[HEADS], top = 0;
+  real sorted[HEADS];
+  program_run(b.mp.program);
+  logits_of(before);
+  for (int h = 0; h < HEADS; h++) sorted[h] = b.maxima[h] = (real)stat(&b, h, 0);
+  qsort(sorted, HEADS, sizeof *sorted, compare);
+  char tau[64];
+  top = ((double)sorted[1] + (double)sorted[2]) / 2; /* two heads of four are above */
+  snprintf(tau, sizeof tau, "tau=%.17g", top);
+  set(&b, tau);
+  set(&b, rule->settings);
+  expected(rule, shared, b.maxima, top, factor);
+  after_step(&b, b.maxima);
+  program_run(b.mp.program);
+  logits_of(now);
+  for (int h = 0; h < HEADS; h++) {
+    check_scaled(now[h], before[h], factor[h]);
+    if (factor[h] == 1 && !strstr(rule->settings, "compensated"))
+      ck_assert(!memcmp(now[h], before[h], sizeof now[h]));
+    ck_assert_double_eq_tol((double)b.f->model.context[0].series[0][h], factor[h], REAL_EPS);
+    clipped += factor[h] < 1;
+  }
+  ck_assert_int_eq(count_events(b.f, "clip"), clipped);
+  ck_assert_int_eq(b.f->events, clipped);
+  ck_assert_int_ge(clipped, 2);
+  bench_close(&b);
+}
+
+START_TEST(clip_rules) {
+  for (const struct attention *const *a = attentions; *a; a++) check_rule((*a)->name, &rules[_i]);
+}
+END_TEST
+
+/* Only rows of the clipped head change, and of the key that it shares. */
+START_TEST(clip_touches_its_rows_only) {
+  struct error e = {0};
+  struct fixture *f = fixture_try("layers=2 width=12 heads=4 head_dim=4 vocab=11 attention=gqa kv_heads=2 bias=1",
+                                  "qk_clip gqa=group_max", NULL, &e);
+  fixture_shake(f, 0.3);
+  real maxima[2 * HEADS] = {1, 2, 3, 4, 5, 6, 700, 8}; /* layer 1, head 2: group 1 */
+  struct bench b = {.f = f};
+  real *before = copy_values(&b);
+  after_step(&b, maxima);
+  ck_assert_int_eq(f->events, 2);
+  ck_assert_int_eq(f->event[0].layer, 1);
+  ck_assert_int_eq(f->event[0].head, 2);
+  ck_assert_double_eq_tol(f->event[0].value, 1.0 / 7, 1e-15);
+  const struct { const char *name; long from, to; } changed[] = {
+    {"attn.w_q", 8 * 12, 16 * 12}, {"attn.w_k", 4 * 12, 8 * 12}, {"attn.b_q", 8, 16}, {"attn.b_k", 4, 8}};
+  const real *values = REALS(&f->model.params.values);
+  for (int c = 0; c < 4; c++) {
+    const struct tensor *t = &model_param(&f->model, 1, changed[c].name)->value;
+    for (long i = changed[c].from; i < changed[c].to; i++) {
+      long at = REALS(t) + i - values;
+      ck_assert_double_eq_tol((double)values[at], (double)before[at] / sqrt(7), REAL_EPS);
+      before[at] = values[at];
+    }
+  }
+  ck_assert(same_values(&b, before));
+  memory_free(before);
+  fixture_close(f);
+}
+END_TEST
+
+/* gamma^alpha on the queries' side, the rest on the keys'. */
+START_TEST(clip_shares) {
+  static const char *const alpha[] = {"alpha=0", "alpha=0.3", "alpha=1"};
+  struct bench b = bench_open("mha", "", "qk_clip tau=10");
+  set(&b, alpha[_i]);
+  double share = atof(alpha[_i] + 6);
+  struct factor factor[MAX_FACTORS];
+  real maxima[HEADS] = {1, 40, 1, 1};
+  ck_assert_int_eq(attention_find("mha")->factors(&b.f->model, 0, 1, factor), 2);
+  double q = factor_norm(&b.f->model, &factor[0]), k = factor_norm(&b.f->model, &factor[1]);
+  after_step(&b, maxima);
+  ck_assert_double_eq_tol(factor_norm(&b.f->model, &factor[0]), q * pow(0.25, share), close_to);
+  ck_assert_double_eq_tol(factor_norm(&b.f->model, &factor[1]), k * pow(0.25, 1 - share), close_to);
+  bench_close(&b);
+}
+END_TEST
+
+/* At tau, below, at zero, negative: not a bit changes, gamma is 1, nothing is said. */
+START_TEST(no_clip_at_or_below_tau) {
+  static const char *const scope[] = {"scope=head", "scope=layer"};
+  struct bench b = bench_open(attentions[_i / 2]->name, "", "qk_clip tau=3 gqa=group_max");
+  set(&b, scope[_i % 2]);
+  static const real quiet[4][HEADS] = {{3, 2.5, 0, -1}, {0, 0, 0, 0}, {-1, -200, -3, (real)-0.0}, {3, 3, 3, 3}};
+  real *before = copy_values(&b);
+  for (int i = 0; i < 4; i++) {
+    after_step(&b, quiet[i]);
+    ck_assert(same_values(&b, before));
+    ck_assert_int_eq(b.f->events, 0);
+    for (int h = 0; h < HEADS; h++) ck_assert(b.f->model.context[0].series[0][h] == 1);
+  }
+  memory_free(before);
+  bench_close(&b);
+}
+END_TEST
+
+/* An infinite or undefined maximum is an event and no reason to clip; with one in the layer, the layer has no
+   maximum. */
+START_TEST(no_clip_where_not_finite) {
+  static const char *const scope[] = {"scope=head", "scope=layer"};
+  struct bench b = bench_open(attentions[_i / 2]->name, "", "qk_clip tau=3");
+  set(&b, scope[_i % 2]);
+  real maxima[HEADS] = {(real)NAN, (real)INFINITY, 2, (real)-INFINITY};
+  real *before = copy_values(&b);
+  after_step(&b, maxima);
+  ck_assert(same_values(&b, before));
+  ck_assert_int_eq(b.f->events, 3);
+  ck_assert_int_eq(count_events(b.f, "nonfinite"), 3);
+  ck_assert_int_eq(b.f->event[1].head, 1);
+  ck_assert(isinf(b.f->event[1].value) && isnan(b.f->event[0].value));
+  maxima[2] = 30;
+  after_step(&b, maxima);
+  int clips = _i % 2 ? 0 : 1;
+  ck_assert_int_eq(same_values(&b, before), !clips);
+  ck_assert_int_eq(count_events(b.f, "clip"), clips);
+  for (int h = 0; h < HEADS; h++)
+    ck_assert_double_eq_tol((double)b.f->model.context[0].series[0][h], h == 2 && clips ? 0.1 : 1, REAL_EPS);
+  memory_free(before);
+  bench_close(&b);
+}
+END_TEST
+
+/* --- caps ----------------------------------------------------------------------------------------------- */
+
+START_TEST(caps_bound_what_enters_the_softmax) {
+  static const char *const stack[] = {"soft_cap cap=0.8", "hard_cap cap=0.8"};
+  struct bench capped = bench_open(attentions[_i / 2]->name, "", stack[_i % 2]);
+  struct bench plain = bench_open(attentions[_i / 2]->name, "", "none");
+  program_run(capped.mp.program);
+  program_run(plain.mp.program);
+  int above = 0;
+  for (int h = 0; h < HEADS; h++) {
+    double s = stat(&plain, h, 0), f = _i % 2 ? fmin(s, 0.8) : 0.8 * tanh(s / 0.8);
+    ck_assert(stat(&capped, h, 0) == s);
+    ck_assert(stat(&capped, h, 1) == stat(&plain, h, 1));
+    ck_assert_double_eq_tol(stat(&capped, h, 2), f, 4 * REAL_EPS);
+    ck_assert(stat(&capped, h, 2) <= (double)(real)0.8);
+    above += s > 0.8;
+  }
+  ck_assert_int_gt(above, 0);
+  bench_close(&capped);
+  bench_close(&plain);
+}
+END_TEST
+
+/* A cap far above every score is none. */
+START_TEST(a_high_cap_changes_nothing) {
+  struct bench capped = bench_open("mha", "", "hard_cap cap=1e6"), plain = bench_open("mha", "", "none");
+  program_run(capped.mp.program);
+  program_run(plain.mp.program);
+  ck_assert(!memcmp(capped.mp.logits->data, plain.mp.logits->data, ROWS * 11 * sizeof(real)));
+  bench_close(&capped);
+  bench_close(&plain);
+}
+END_TEST
+
+/* --- QK-Norm -------------------------------------------------------------------------------------------- */
+
+static const char *const norms[] = {"qk_norm kind=rms", "qk_norm kind=rms_full", "qk_norm kind=l2"};
+
+/* The scale of w_q and w_k drops out, so QK-Clip cannot act (with no eps under the root). */
+START_TEST(scale_drops_out_under_norm) {
+  char stack[64];
+  snprintf(stack, sizeof stack, "qk_clip;%s", norms[_i % 3]);
+  struct bench b = bench_open(_i / 3 ? "gqa" : "mha", "norm_eps=0", stack);
+  set(&b, "tau=3 gqa=group_max");
+  real maxima[HEADS] = {30, 600, 3000, 6}, before[ROWS * 11];
+  program_run(b.mp.program);
+  memcpy(before, b.mp.logits->data, sizeof before);
+  for (int h = 0; h < HEADS && _i % 3 == 1; h++) maxima[h] = 30; /* over all heads: one scale for all */
+  real *values = copy_values(&b);
+  after_step(&b, maxima);
+  ck_assert(!same_values(&b, values));
+  program_run(b.mp.program);
+  for (int i = 0; i < ROWS * 11; i++)
+    ck_assert_double_eq_tol((double)REALS(b.mp.logits)[i], (double)before[i], 100 * close_to);
+  memory_free(values);
+  bench_close(&b);
+}
+END_TEST
+
+static double mean_square(const struct qk_part *p, long from, long cols) {
+  double sum = 0;
+  for (long i = from; i < from + cols; i++) sum += pow((double)REALS(p->x)[5 * p->x->ld + i], 2);
+  return sum / (double)cols;
+}
+
+static void undo_gains(struct bench *b) {
+  for (int i = 0; i < b->f->model.params.count; i++) {
+    struct param *p = b->f->model.params.list[i];
+    for (long j = 0; strstr(p->name, "_gain") && j < p->value.cols; j++) REALS(&p->value)[j] = 1;
+  }
+}
+
+START_TEST(normed_heads_have_unit_mean_square) {
+  struct bench b = bench_open("gqa", "norm_eps=0", norms[_i]);
+  undo_gains(&b);
+  program_run(b.mp.program);
+  for (int i = 0; i < seen.parts; i++) {
+    const struct qk_part *p = &seen.part[i];
+    if (_i == 0)
+      for (int h = 0; h < p->heads; h++)
+        ck_assert_double_eq_tol(mean_square(p, h * p->dim, p->dim), 1, close_to);
+    else
+      ck_assert_double_eq_tol(mean_square(p, 0, p->heads * p->dim), 1, close_to);
+  }
+  bench_close(&b);
+}
+END_TEST
+
+/* The scalar of l2 in place of 1/sqrt(Dh): logits are g cos(q, k); g starts at log2(T^2 - T). */
+START_TEST(l2_logits_are_cosines) {
+  struct bench b = bench_open("gqa", "norm_eps=0", "qk_norm kind=l2");
+  real *g = REALS(&model_param(&b.f->model, 0, "attn.qk_scale")->value);
+  params_draw(&b.f->model.params, 1);
+  ck_assert_double_eq_tol((double)*g, log2(CONTEXT * CONTEXT - CONTEXT), 4 * REAL_EPS);
+  *g = (real)1.5;
+  program_run(b.mp.program);
+  const struct qk_part *q = part_of(ROLE_Q_HEAD, ROLE_Q_HEAD), *k = part_of(ROLE_K_HEAD, ROLE_K_GROUP);
+  for (int h = 0; h < HEADS; h++) {
+    double top = -INFINITY;
+    for (int i = 0; i < ROWS; i++)
+      for (int j = i / CONTEXT * CONTEXT; j <= i; j++)
+        top = fmax(top, product(q, k, i, j, h, 1) /
+                            sqrt(product(q, q, i, i, h, 0) * product(k, k, j, j, h, 0)));
+    ck_assert_double_eq_tol(stat(&b, h, 0), 1.5 * top, close_to);
+    ck_assert(stat(&b, h, 1) <= 1.5 * (1 + close_to));
+  }
+  bench_close(&b);
+}
+END_TEST
+
+START_TEST(gains_have_their_names_and_shapes) {
+  static const struct { const char *stack, *name; long cols; } wanted[] = {
+    {"qk_norm", "attn.q_gain", 4}, {"qk_norm", "attn.k_gain", 4}, {"qk_norm kind=rms_full", "attn.q_gain", 16},
+    {"qk_norm kind=rms_full", "attn.k_gain", 8}, {"qk_norm kind=l2", "attn.qk_scale", 1}};
+  struct bench b = bench_open("gqa", "", wanted[_i].stack);
+  ck_assert_int_eq(model_param(&b.f->model, 0, wanted[_i].name)->value.cols, wanted[_i].cols);
+  bench_close(&b);
+}
+END_TEST
+
+/* --- all of them ---------------------------------------------------------------------------------------- */
+
+START_TEST(none_is_an_empty_stack) {
+  struct bench none = bench_open("mha", "", "none"), empty = bench_open("mha", "", "");
+  program_run(none.mp.program);
+  program_run(empty.mp.program);
+  ck_assert(!memcmp(none.mp.logits->data, empty.mp.logits->data, ROWS * 11 * sizeof(real)));
+  ck_assert_int_eq(none.f->model.params.count, empty.f->model.params.count);
+  bench_close(&none);
+  bench_close(&empty);
+}
+END_TEST
+
+START_TEST(every_one_is_documented) {
+  for (const struct stabilizer *const *s = stabilizers; *s; s++) {
+    ck_assert_ptr_eq(stabilizer_find((*s)->name), *s);
+    ck_assert_uint_gt(strlen((*s)->help), 10);
+    for (const struct option_row *row = (*s)->options; row && row->name; row++)
+      ck_assert_uint_gt(strlen(row->help), 10);
+    for (const struct series *e = (*s)->emits; e && e->name; e++)
+      ck_assert(e->unit && e->long_name && e->definition);
+  }
+  for (const struct attention *const *a = attentions; *a; a++) {
+    ck_assert_ptr_eq(attention_find((*a)->name), *a);
+    ck_assert_uint_gt(strlen((*a)->help), 10);
+  }
+  ck_assert_ptr_null(stabilizer_find("qk_clap"));
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("stabilizers");
+  TCase *c = tcase_create("stabilizers");
+  int n = 0;
+  while (attentions[n]) n++;
+  tcase_set_timeout(c, 60);
+  tcase_add_loop_test(c, recorded_maxima_are_those_of_the_logits, 0, n);
+  tcase_add_loop_test(c, clip_rules, 0, sizeof rules / sizeof *rules);
+  tcase_add_test(c, clip_touches_its_rows_only);
+  tcase_add_loop_test(c, clip_shares, 0, 3);
+  tcase_add_loop_test(c, no_clip_at_or_below_tau, 0, 2 * n);
+  tcase_add_loop_test(c, no_clip_where_not_finite, 0, 2 * n);
+  tcase_add_loop_test(c, caps_bound_what_enters_the_softmax, 0, 2 * n);
+  tcase_add_test(c, a_high_cap_changes_nothing);
+  tcase_add_loop_test(c, scale_drops_out_under_norm, 0, 6);
+  tcase_add_loop_test(c, normed_heads_have_unit_mean_square, 0, 2);
+  tcase_add_test(c, l2_logits_are_cosines);
+  tcase_add_loop_test(c, gains_have_their_names_and_shapes, 0, 5);
+  tcase_add_test(c, none_is_an_empty_stack);
+  tcase_add_test(c, every_one_is_documented);
+  suite_add_tcase(suite, c);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
