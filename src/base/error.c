@@ -5,12 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Hostile input that is quoted in a message must not steer the terminal. */
+static void defuse(char *text) {
+  for (; *text; text++)
+    if ((unsigned char)*text < 0x20 && *text != '\n')
+      *text = '?';
+}
+
 int error_set(struct error *e, int status, const char *format, ...) {
   if (e && !e->status) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(e->text, sizeof e->text, format, arguments);
     va_end(arguments);
+    defuse(e->text);
     e->status = status;
   }
   return status;

@@ -6,47 +6,60 @@
 #include "base/option.h"
 
 /* A section: prefix "" (top level: optimizer, stabilizers, preset, data, device), "train", "muon", ... */
-struct config_section { const char *prefix; const struct option_row *rows; size_t size; };
+struct config_section {
+  const char *prefix, *help;
+  const struct option_row *rows; size_t size;
+  int is_plugin;
+};
+/* All sections of the program: the core ones and one per plug-in; ends with rows NULL. */
+const struct config_section *config_sections(void);
 
 struct config;
-/* All sections of the program: the core ones and one per plug-in (config_sections.c gathers them). */
-struct config *config_new(void);
+struct config *config_new(void); /* everything at its default, unfinished */
 void config_free(struct config *);
 
-/* A file of `key = value` lines under [section]; problems read "FILE:LINE: KEY: ...". */
+/* A file of `key = value` lines under [section]; problems read "FILE:LINE: KEY: ...".
+   Blank lines and what follows a # are ignored. Inside [train], `lr` is train.lr; a name with a dot is
+   complete anywhere. A line that ends in \ goes on in the next. Text may stand in quotes, with
+   \" \\ \n \t for the characters that need it. */
 int config_file(struct config *, const char *path, struct error *);
 /* The same from a text in memory; `name` stands for the file in messages. */
 int config_read(struct config *, const char *text, const char *name, struct error *);
 /* "section.key=value" from the command line; a later one counts. */
 int config_assign(struct config *, const char *assignment, struct error *);
-/* Set one key, saying where it came from (used by presets, sweeps, resume). */
+/* Set one key to one value, taken literally, saying where it came from (used by sweeps, resume). */
 int config_set(struct config *, const char *key, const char *value, const char *origin, struct error *);
-/* Presets unfolded, plug-in names checked; before this the structs are not to be read. */
+/* Settle everything, presets unfolded in their place; before this the structs are not to be read. May be
+   called again after more keys were set. STATUS_USAGE if an axis is left. */
 int config_finish(struct config *, struct error *);
 
-/* The option struct of a section ("train", "muon", ""); never NULL for a known prefix. */
+/* The option struct of a section ("train", "muon", ""); NULL if there is none. */
 void *config_section(const struct config *, const char *prefix);
 
 /* Walk every key: dotted name, row, text value, origin ("default", "FILE:3", "command line", "preset
-   muon"), whether it is the default. `used` = it belongs to the core or to a plug-in that this run has. */
+   muon"), whether it is the default. `used` = it belongs to the core or to a plug-in that this run has.
+   `value` is valid until the next call. Stops at the first non-zero and returns it. */
 struct config_entry {
-  char key[96]; const struct option_row *row; const void *base;
-  char value[512]; const char *origin; int is_default, used;
+  const char *key; const struct option_row *row; const void *base;
+  const char *value, *origin; int is_default, used;
 };
 int config_each(const struct config *, int (*each)(void *, const struct config_entry *), void *context);
+/* One line on standard error for each key that was given but belongs to no part of this run. */
+void config_warn_unused(const struct config *);
 
-/* Sweep axes: keys whose value is a comma list or a range. A finished config has none; config_points
-   gives the number of combinations, config_point a copy with point i's values set (i from 0). */
+/* Sweep axes: keys whose value is a comma list or a range, the first written varying slowest. An axis that
+   a later key or preset overrides is none. config_points gives the number of combinations (1 without axes),
+   config_point an unfinished copy with point i's values set (i from 0); LONG_MAX stands for too many. */
 long config_points(const struct config *);
-struct config *config_point(const struct config *, long index, struct error *);
-/* The axes of point i as "train.lr=0.003 seed=1", for tables. */
+struct config *config_point(const struct config *, long index);
+/* The axes of point i as "train.lr=0.003 train.seed=1", for tables. */
 void config_point_label(const struct config *, long index, char *out, size_t room);
 
 /* 12 hex digits: the hash of everything that can change a run's numbers: resolved used values, the data's
    content, the version of the numerics. */
 void config_id(const struct config *, uint64_t data_content, char out[16]);
 
-/* The whole resolved configuration as a file that config_file reads. */
+/* The resolved configuration of this run (its used keys) as a file that config_file reads. */
 char *config_text(const struct config *); /* memory_free */
 #define NUMERICS_VERSION 1 /* raise when the same configuration gives other bits */
 
@@ -70,5 +83,5 @@ struct checkpoint_options {
   const char *keep;          /* how many of the newest, or all */
 };
 struct device_options { long threads; };
-extern const struct option_row top_rows[], train_rows[], record_rows[], checkpoint_rows[], device_rows[];
+struct sweep_options { const char *dir; long jobs; };
 #endif

@@ -1,0 +1,115 @@
+/* config_sections.c - every section of the configuration: the core's rows and one section per plug-in */
+#include <math.h>
+#include <string.h>
+#include "base/error.h"
+#include "model/model.h"
+#include "storage/config.h"
+#include "storage/plugin.h"
+#include "training/data.h"
+#include "training/optimizer.h"
+
+/* `preset` comes first: in a written-out configuration the resolved keys follow it and count. */
+static const struct option_row top_rows[] = {
+  TEXT_ROW(struct top_options, preset, "", "a name for a few settings: see `maxlogit list preset`", 0),
+  TEXT_ROW(struct top_options, optimizer, "muon", "see `maxlogit list optimizer`", 0),
+  TEXT_ROW(struct top_options, stabilizers, "none", "in this order: see `maxlogit list stabilizer`",
+           OPTION_LIST),
+  TEXT_ROW(struct top_options, data, "markov", "source of the tokens: see `maxlogit list data`", 0),
+  TEXT_ROW(struct top_options, device, "cpu", "cpu, cuda, or reference (plain loops, slow)", 0),
+  END_ROW
+};
+
+static const char *const decay_kinds[] = {"scaled", "independent", NULL};
+static const char *const on_nonfinite_kinds[] = {"stop", "continue", "fail", NULL};
+
+#define T struct train_options
+static const struct option_row train_rows[] = {
+  INT_ROW(T, steps, "600", 0, 1e12, "steps", "updates in all", OPTION_EXTEND),
+  INT_ROW(T, batch, "8", 1, 1e6, "sequences", "sequences a step", 0),
+  INT_ROW(T, micro_batches, "1", 1, 1e6, "1", "parts that a step's batch is computed in", 0),
+  REAL_ROW(T, lr, "0.01", 0, 1e6, "1", "learning rate before schedule and warm-up", 0),
+  INT_ROW(T, warmup, "50", 0, 1e12, "steps", "steps of linear warm-up", 0),
+  TEXT_ROW(T, schedule, "constant", "factor on the learning rate: see `maxlogit list schedule`", 0),
+  REAL_ROW(T, weight_decay, "0.1", 0, 1e6, "1", "decoupled decay of every matrix", 0),
+  CHOICE_ROW(T, decay, "scaled", decay_kinds, "decay a step: lr * weight_decay, or weight_decay alone", 0),
+  BOOL_ROW(T, decay_gains, "0", "decay gains and biases too", 0),
+  REAL_ROW(T, grad_clip, "0", 0, 1e30, "1", "bound on the gradient's norm over all tensors; 0: off", 0),
+  INT_ROW(T, val_every, "100", 0, 1e12, "steps", "steps between validations; 0: only at the end", 0),
+  INT_ROW(T, val_batches, "8", 1, 1e6, "batches", "fixed batches a validation", 0),
+  INT_ROW(T, seed, "1", 0, 0x1p53, "1", "seed of everything random", 0),
+  CHOICE_ROW(T, on_nonfinite, "stop", on_nonfinite_kinds,
+             "when loss or gradient is not finite: stop (exit 0), continue, or fail (exit 3)", 0),
+  REAL_ROW(T, spike, "8", 0, 1e30, "1",
+           "a loss this many median deviations above the running median is an event; 0: off", 0),
+  REAL_ROW(T, max_time, "0", 0, 1e12, "s", "stop after this time (exit 75), to be resumed; 0: no limit",
+           OPTION_FREE),
+  END_ROW
+};
+
+#define R struct record_options
+static const struct option_row record_rows[] = {
+  TEXT_ROW(R, path, "", "the run file; empty: runs/<preset or optimizer>-<id>.h5", OPTION_FREE),
+  BOOL_ROW(R, overwrite, "0", "replace a run file that exists", OPTION_FREE),
+  INT_ROW(R, every, "1", 1, 1e12, "steps", "steps between rows of the series", OPTION_FREE),
+  INT_ROW(R, spectra_every, "50", 0, 1e12, "steps", "steps between spectra of weights and updates; 0: off",
+          OPTION_FREE),
+  INT_ROW(R, probe_every, "0", 0, 1e12, "steps", "steps between passes over the fixed probe batch; 0: off",
+          OPTION_FREE),
+  BOOL_ROW(R, batches, "0", "store the token ids of every step", OPTION_FREE),
+  END_ROW
+};
+
+#define K struct checkpoint_options
+static const struct option_row checkpoint_rows[] = {
+  INT_ROW(K, every, "0", 0, 1e12, "steps", "steps between checkpoints; 0: only by time and at a stop",
+          OPTION_FREE),
+  REAL_ROW(K, seconds, "30", 0, 1e12, "s", "longest time between checkpoints; 0: off", OPTION_FREE),
+  TEXT_ROW(K, keep, "2", "how many of the newest to keep, or all", OPTION_FREE),
+  END_ROW
+};
+
+static const struct option_row device_rows[] = {
+  INT_ROW(struct device_options, threads, "0", 0, 1024, "threads",
+          "threads of a run; 0: all cores, and one a run in a sweep", OPTION_FREE),
+  END_ROW
+};
+
+static const struct option_row sweep_rows[] = {
+  TEXT_ROW(struct sweep_options, dir, "", "folder of the runs; empty: runs/<name of the sweep file>",
+           OPTION_FREE),
+  INT_ROW(struct sweep_options, jobs, "0", 0, 1024, "processes", "runs at a time (-j); 0: one a core",
+          OPTION_FREE),
+  END_ROW
+};
+
+static const struct config_section core[] = {
+  {"", "what is run", top_rows, sizeof(struct top_options), 0},
+  {"model", "the stack", model_rows, sizeof(struct model_options), 0},
+  {"data", "where tokens come from", data_rows, sizeof(struct data_options), 0},
+  {"train", "the training", train_rows, sizeof(struct train_options), 0},
+  {"override", "settings of single tensors, by pattern", override_rows, sizeof(struct override_options), 0},
+  {"record", "what is written", record_rows, sizeof(struct record_options), 0},
+  {"checkpoint", "states to resume from", checkpoint_rows, sizeof(struct checkpoint_options), 0},
+  {"device", "who computes", device_rows, sizeof(struct device_options), 0},
+  {"sweep", "many runs", sweep_rows, sizeof(struct sweep_options), 0},
+};
+
+enum { CORE = sizeof core / sizeof *core, MOST = 256 };
+
+const struct config_section *config_sections(void) {
+  static struct config_section table[MOST];
+  if (table[0].rows)
+    return table;
+  size_t count = CORE;
+  for (const struct plugin *p = plugin_table(); p->kind; p++) {
+    if (!p->options)
+      continue;
+    for (size_t i = 0; i < count; i++)
+      if (!strcmp(i < CORE ? core[i].prefix : table[i].prefix, p->name))
+        BUG("two sections [%s]", p->name);
+    REQUIRE(count < MOST - 1);
+    table[count++] = (struct config_section){p->name, p->help, p->options, p->options_size, 1};
+  }
+  memcpy(table, core, sizeof core);
+  return table;
+}
