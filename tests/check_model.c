@@ -227,6 +227,24 @@ START_TEST(loss_at_the_start) {
 }
 END_TEST
 
+/* The z term is z_loss times the weighted mean of (log Z)^2, apart from the cross-entropy. */
+START_TEST(z_loss_stands_apart) {
+  struct fixture *f = small_or_fail("mha", "z_loss=0.25", "none"), *plain = small_or_fail("mha", "", "none");
+  struct model_program mp = fixture_program(f, 2, 7, 0), without = fixture_program(plain, 2, 7, 0);
+  double squares = 0;
+  program_run(mp.program);
+  program_run(without.program);
+  for (int i = 0; i < 14; i++) squares += pow((double)REALS(mp.lse)[i], 2) / 14;
+  ck_assert_double_eq_tol((double)REALS(mp.loss)[1], 0.25 * squares, 14 * REAL_EPS * squares);
+  ck_assert(REALS(mp.loss)[0] == REALS(without.loss)[0]);
+  ck_assert(REALS(without.loss)[1] == 0);
+  model_program_free(&mp);
+  model_program_free(&without);
+  fixture_close(f);
+  fixture_close(plain);
+}
+END_TEST
+
 /* --- identities ----------------------------------------------------------------------------------------- */
 
 START_TEST(gqa_with_every_head_is_mha) {
@@ -430,6 +448,7 @@ int main(void) {
   tcase_add_test(c, initial_values);
   tcase_add_test(c, draws_stay);
   tcase_add_test(c, loss_at_the_start);
+  tcase_add_test(c, z_loss_stands_apart);
   tcase_add_test(c, gqa_with_every_head_is_mha);
   tcase_add_test(c, gqa_is_mha_with_repeated_keys);
   tcase_add_loop_test(c, causal, 0, n);

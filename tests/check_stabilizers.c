@@ -174,8 +174,8 @@ static void check_scaled(double now[ROWS][ROWS], double before[ROWS][ROWS], doub
   double tolerance = close_to * largest(before, 1);
   for (int i = 0; i < ROWS; i++)
     for (int j = 0; j < ROWS; j++)
-      ck_assert_msg(fabs(now[i][j] - factor * before[i][j]) <= tolerance, "%.17g is not %.17g * %.17g", now[i][j],
-                    factor, before[i][j]);
+      ck_assert_msg(fabs(now[i][j] - factor * before[i][j]) <= tolerance, "%.17g is not %.17g * %.17g",
+                    now[i][j], factor, before[i][j]);
 }
 
 static int compare(const void *a, const void *b) {
@@ -225,8 +225,8 @@ END_TEST
 /* Only rows of the clipped head change, and of the key that it shares. */
 START_TEST(clip_touches_its_rows_only) {
   struct error e = {0};
-  struct fixture *f = fixture_try("layers=2 width=12 heads=4 head_dim=4 vocab=11 attention=gqa kv_heads=2 bias=1",
-                                  "qk_clip gqa=group_max", NULL, &e);
+  struct fixture *f = fixture_try("layers=2 width=12 heads=4 head_dim=4 vocab=11 attention=gqa kv_heads=2 "
+                                  "bias=1", "qk_clip gqa=group_max", NULL, &e);
   fixture_shake(f, 0.3);
   real maxima[2 * HEADS] = {1, 2, 3, 4, 5, 6, 700, 8}; /* layer 1, head 2: group 1 */
   struct bench b = {.f = f};
@@ -275,7 +275,8 @@ START_TEST(no_clip_at_or_below_tau) {
   static const char *const scope[] = {"scope=head", "scope=layer"};
   struct bench b = bench_open(attentions[_i / 2]->name, "", "qk_clip tau=3 gqa=group_max");
   set(&b, scope[_i % 2]);
-  static const real quiet[4][HEADS] = {{3, 2.5, 0, -1}, {0, 0, 0, 0}, {-1, -200, -3, (real)-0.0}, {3, 3, 3, 3}};
+  static const real quiet[4][HEADS] = {
+    {3, 2.5, 0, -1}, {0, 0, 0, 0}, {-1, -200, -3, (real)-0.0}, {3, 3, 3, 3}};
   real *before = copy_values(&b);
   for (int i = 0; i < 4; i++) {
     after_step(&b, quiet[i]);
@@ -426,8 +427,9 @@ END_TEST
 
 START_TEST(gains_have_their_names_and_shapes) {
   static const struct { const char *stack, *name; long cols; } wanted[] = {
-    {"qk_norm", "attn.q_gain", 4}, {"qk_norm", "attn.k_gain", 4}, {"qk_norm kind=rms_full", "attn.q_gain", 16},
-    {"qk_norm kind=rms_full", "attn.k_gain", 8}, {"qk_norm kind=l2", "attn.qk_scale", 1}};
+    {"qk_norm", "attn.q_gain", 4}, {"qk_norm", "attn.k_gain", 4},
+    {"qk_norm kind=rms_full", "attn.q_gain", 16}, {"qk_norm kind=rms_full", "attn.k_gain", 8},
+    {"qk_norm kind=l2", "attn.qk_scale", 1}};
   struct bench b = bench_open("gqa", "", wanted[_i].stack);
   ck_assert_int_eq(model_param(&b.f->model, 0, wanted[_i].name)->value.cols, wanted[_i].cols);
   bench_close(&b);
