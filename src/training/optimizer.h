@@ -21,26 +21,49 @@ struct optimizer {
   const char *const *state_names;   /* NULL-terminated: "m", "v"; may be empty */
   /* Does it take this tensor? If not, the tensor goes to `adam`. NULL: takes all. */
   int (*takes)(const struct param *);
-  /* Directions for all its tensors. No allocation after the first call: temporaries from device_scratch. */
-  void (*step)(const void *options, struct device *, uint64_t seed, struct update *list, int count);
+  /* Bytes of device memory that `step` wants for temporaries; NULL: none. */
+  size_t (*work)(const void *options, struct device *, const struct update *list, int count);
+  /* Directions for all its tensors; allocates nothing. NULL: its tensors are left alone, decay included. */
+  void (*step)(const void *options, struct device *, uint64_t seed, struct update *list, int count, void *work);
 };
 extern const struct optimizer *const optimizers[];
 const struct optimizer *optimizer_find(const char *name);
 
-/* Newton-Schulz coefficient sets by name (science 2.4), shared by muon and others. */
+/* --- Newton-Schulz ---------------------------------------------------------------------------------------- */
+/* Coefficient sets: step i maps every singular value s to a s + b s^3 + c s^5. Beyond the last of its steps
+   a set repeats that one; with fewer, it stops early. */
 struct ns_step { double a, b, c; };
-struct ns_set { const char *name; double norm_scale; int steps; struct ns_step step[12]; const char *source; };
-extern const struct ns_set ns_sets[];
-extern const char *const ns_set_names[];   /* NULL-terminated, then "svd" at the end */
-/* Orthogonalise x [rows, cols] in place; steps 0: the set's own number, else its steps cyclically/last
-   repeated as documented. `eps` is added to the Frobenius norm. */
-void newton_schulz(struct device *, struct tensor *x, const struct ns_set *, int steps, double eps,
-                   void *scratch);
-size_t newton_schulz_scratch(long rows, long cols);
+struct ns_set {
+  const char *source;
+  double norm_scale;                       /* the matrix is divided by this times its Frobenius norm */
+  int steps;                               /* the set's own number, >= steps listed */
+  int listed; struct ns_step step[10];
+};
+enum ns_choice {
+  NS_KELLER, NS_QUINTIC, NS_TAYLOR, NS_SU_FIXED, NS_SU, NS_YOUJIACHENG, NS_POLAR_EXPRESS, NS_POLAR_EXPRESS_5,
+  NS_CANS, NS_CUBIC, NS_DEEPSEEK_V4, NS_AOL,
+  NS_SVD, NS_SETS = NS_SVD                 /* the exact polar factor: not a set */
+};
+extern const struct ns_set ns_sets[NS_SETS];
+extern const char *const ns_names[];       /* by enum ns_choice, then NULL: choices of an option */
+const struct ns_step *ns_step_at(const struct ns_set *, int step);
+/* Orthogonalise x [rows, cols] in place: the near-polar factor after `steps` steps (0: the set's own number).
+   A zero matrix stays zero; non-finite numbers give NaN everywhere. `eps` is added to the norm. `work` is
+   device memory of newton_schulz_work bytes. */
+void newton_schulz(struct device *, struct tensor *x, const struct ns_set *, int steps, double eps, void *work);
+size_t newton_schulz_work(long rows, long cols);
+/* The same by a singular value decomposition on the host, exact to rounding; allocates. */
+void exact_polar_factor(struct device *, struct tensor *x);
+
+/* m <- momentum m + g; direction = m, or g + momentum m with nesterov. All of one shape. */
+void momentum_step(struct device *, struct tensor *m, struct tensor *g, struct tensor *direction, double momentum,
+                   int nesterov);
 
 /* --- the set of updates of a model ---------------------------------------------------------------------- */
 /* Which optimiser and which factors each tensor has: from `optimizer`, `takes`, and the patterns
-   override.optimizer, override.lr, override.weight_decay = "GLOB:VALUE+GLOB:VALUE" (the last match counts). */
+   override.optimizer, override.lr, override.weight_decay = "GLOB:VALUE+GLOB:VALUE": the last match counts;
+   lr and weight_decay are factors. A glob is matched against the whole name of a tensor
+   (blocks.0.attn.w_q) and against its ends after a dot (w_q, attn.w_*). */
 struct override_options { const char *optimizer, *lr, *weight_decay; };
 extern const struct option_row override_rows[];
 
@@ -50,20 +73,21 @@ struct update_rule {                /* settings of training that the update need
 };
 
 struct updates;
-/* options_of(context, name): the option struct of an optimiser by name. */
+/* options_of(context, name): the option struct of an optimiser by name. After params_allocate. */
 struct updates *updates_new(struct model *, const char *optimizer, const struct override_options *,
                             const struct update_rule *,
                             const void *(*options_of)(void *, const char *), void *context,
                             struct error *);
 void updates_free(struct updates *);
-/* Directions from gradients, then the decoupled update with the stabilisers' factors.
-   hold != 0: compute directions but let the caller look (updates_direction) before updates_apply. */
+/* Directions from gradients, then the decoupled update with the stabilisers' factors: w <- w keep - rate
+   direction, keep = 1 - rate weight_decay (independent: 1 - weight_decay), rate = lr times its factors. */
 void updates_step(struct updates *, long step, double lr);
+/* The two halves, for a caller that wants to look at the directions in between. */
 void updates_directions(struct updates *, long step);
 void updates_apply(struct updates *, double lr);
 const struct tensor *updates_direction(const struct updates *, const struct param *);
 /* States for checkpoints: names like "adam.m/blocks.0.attn.w_q". */
-int updates_states(struct updates *);
-struct tensor *updates_state(struct updates *, int index, char *name, size_t room);
+int updates_states(const struct updates *);
+struct tensor *updates_state(const struct updates *, int index, char *name, size_t room);
 const char *updates_optimizer_of(const struct updates *, const struct param *);
 #endif

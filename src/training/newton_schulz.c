@@ -1,0 +1,159 @@
+/* newton_schulz.c - near-orthogonalisation by an odd polynomial of the singular values
+   X <- a X + b (X X^T) X + c (X X^T)^2 X = B X,  B = a I + b A + c A A,  A = X X^T,
+   after division by the Frobenius norm. A and B are symmetric [m,m], m the smaller side: the gram
+   operation computes one half of each. Per step 2 m^2 n + m^3 + m^2 n operations. */
+#include <math.h>
+#include "base/memory.h"
+#include "numerics/linalg.h"
+#include "training/optimizer.h"
+
+/* Polar Express (arXiv 2505.16932, appendix): the listed polynomials are slowed by 1.01 for safety. */
+#define SLOWED(a, b, c) {(a) / 1.01, (b) / (1.01 * 1.01 * 1.01), (c) / (1.01 * 1.01 * 1.01 * 1.01 * 1.01)}
+#define BY_1024(a, b, c) {(a) / 1024., (b) / 1024., (c) / 1024.}
+#define KELLER {3.4445, -4.7750, 2.0315}
+
+const struct ns_set ns_sets[NS_SETS] = {
+  [NS_KELLER] = {"Keller Jordan, Muon (2024)", 1, 5, 1, {KELLER}},
+  [NS_QUINTIC] = {"NVIDIA Emerging-Optimizers, quintic", 1, 5, 5,
+   {{4.0848, -6.8946, 2.9270}, {3.9505, -6.3029, 2.6377}, {3.7418, -5.5913, 2.3037},
+    {2.8769, -3.1427, 1.2046}, {2.8366, -3.0525, 1.2012}}},
+  [NS_TAYLOR] = {"the quintic of second-order contact at 1 (Bjorck and Bowie 1971)", 1, 10, 1,
+   {{15. / 8, -5. / 4, 3. / 8}}},
+  [NS_SU_FIXED] = {"Su Jianlin, kexue.fm/archives/10922, one polynomial", 1, 5, 1, {{3.3748, -4.6969, 2.1433}}},
+  [NS_SU] = {"Su Jianlin, kexue.fm/archives/10922, five polynomials", 1, 5, 5,
+   {{4.6182, -12.9582, 9.3299}, {3.8496, -7.9585, 4.3052}, {3.5204, -7.2918, 4.0606},
+    {3.2067, -6.8243, 4.2802}, {3.2978, -5.7848, 3.8917}}},
+  [NS_YOUJIACHENG] = {"You Jiacheng, six polynomials", 1, 6, 6,
+   {BY_1024(3955, -8306, 5008), BY_1024(3735, -6681, 3463), BY_1024(3799, -6499, 3211),
+    BY_1024(4019, -6385, 2906), BY_1024(2677, -3029, 1162), BY_1024(2172, -1833, 682)}},
+  [NS_POLAR_EXPRESS] = {"arXiv 2505.16932", 1, 8, 8,
+   {SLOWED(8.28721201814563, -23.595886519098837, 17.300387312530933),
+    SLOWED(4.107059111542203, -2.9478499167379106, 0.5448431082926601),
+    SLOWED(3.9486908534822946, -2.908902115962949, 0.5518191394370137),
+    SLOWED(3.3184196573706015, -2.488488024314874, 0.51004894012372),
+    SLOWED(2.300652019954817, -1.6689039845747493, 0.4188073119525673),
+    SLOWED(1.891301407787398, -1.26799582719459, 0.37680408948525),
+    SLOWED(1.875, -1.25, 0.375), {1.875, -1.25, 0.375}}},
+  [NS_POLAR_EXPRESS_5] = {"modded-nanogpt and nanochat: arXiv 2505.16932 for 5 steps", 1.02, 5, 5,
+   {{8.156554524902461, -22.48329292557795, 15.878769915207462},
+    {4.042929935166739, -2.808917465908714, 0.5000178451051316},
+    {3.8916678022926607, -2.772484153217685, 0.5060648178503393},
+    {3.285753657755655, -2.3681294933425376, 0.46449024233003106},
+    {2.3465413258596377, -1.7097828382687081, 0.42323551169305323}}},
+  [NS_CANS] = {"NVIDIA Emerging-Optimizers, CANS (arXiv 2506.10935)", 1, 5, 5,
+   {{8.4703, -25.1081, 18.6293}, {4.1828, -3.1087, .5806}, {3.9619, -2.9541, .5630},
+    {3.2866, -2.4647, .5074}, {2.2737, -1.6447, .4162}}},
+  [NS_CUBIC] = {"NVIDIA Emerging-Optimizers, five cubics (arXiv 2606.00371)", 1, 5, 5,
+   {{3.3656576, -3.3420992, 0}, {2.5744352, -1.4957376, 0}, {2.5368962, -1.4312570, 0},
+    {2.4418906, -1.2764040, 0}, {2.2230472, -0.9630650, 0}}},
+  [NS_DEEPSEEK_V4] = {"arXiv 2606.19348: eight of keller, then two that settle at 1", 1, 10, 10,
+   {KELLER, KELLER, KELLER, KELLER, KELLER, KELLER, KELLER, KELLER, {2, -1.5, 0.5}, {2, -1.5, 0.5}}},
+  [NS_AOL] = {"NVIDIA Emerging-Optimizers, AOL; with this normalisation it turns the sign of a matrix near rank one",
+   1, 4, 4,
+   {{4.0098, -7.0585, 2.4635}, {3.4585, -5.5479, 2.5959}, {2.7573, -3.2939, 1.4254},
+    {2.7215, -3.0494, 1.3169}}},
+};
+
+const char *const ns_names[] = {
+  [NS_KELLER] = "keller",
+  [NS_QUINTIC] = "quintic",
+  [NS_TAYLOR] = "taylor",
+  [NS_SU_FIXED] = "su_fixed",
+  [NS_SU] = "su",
+  [NS_YOUJIACHENG] = "youjiacheng",
+  [NS_POLAR_EXPRESS] = "polar_express",
+  [NS_POLAR_EXPRESS_5] = "polar_express_5",
+  [NS_CANS] = "cans",
+  [NS_CUBIC] = "cubic",
+  [NS_DEEPSEEK_V4] = "deepseek_v4",
+  [NS_AOL] = "aol",
+  [NS_SVD] = "svd", NULL
+};
+
+const struct ns_step *ns_step_at(const struct ns_set *set, int step)
+{
+  return &set->step[step < set->listed ? step : set->listed - 1];
+}
+
+/* x, turned to lie flat (m <= n), and what the steps need: device memory cut from one block. */
+struct flat {
+  struct tensor x, next;  /* [m, n] */
+  struct tensor a, b;     /* [m, m] */
+  struct tensor diagonal; /* of b, as a column */
+  struct tensor ones;     /* [m, 1] */
+  struct tensor norm;     /* [1, 1] */
+};
+
+size_t newton_schulz_work(long rows, long cols)
+{
+  long m = rows < cols ? rows : cols;
+  return sizeof(real) * (size_t)(2 * rows * cols + 2 * m * m + m + 1);
+}
+
+static struct flat lay_out(void *work, long rows, long cols)
+{
+  long m = rows < cols ? rows : cols, n = rows < cols ? cols : rows;
+  real *at = work;
+  struct flat f;
+  f.x = tensor_of(at, m, n), at += m * n;
+  f.next = tensor_of(at, m, n), at += m * n;
+  f.a = tensor_of(at, m, m), at += m * m;
+  f.b = tensor_of(at, m, m), at += m * m;
+  f.ones = tensor_of(at, m, 1), at += m;
+  f.norm = tensor_of(at, 1, 1);
+  f.diagonal = (struct tensor){.data = f.b.data, .rows = m, .cols = 1, .ld = m + 1};
+  return f;
+}
+
+/* What the matrix is multiplied by at first. An infinite norm would hide finite entries: NaN shows them. */
+static double first_scale(struct device *device, const struct ns_set *set, const struct tensor *sum, double eps)
+{
+  real squares;
+  device->download(device, &squares, sum->data, sizeof squares);
+  double norm = sqrt((double)squares);
+  return isfinite(norm) ? 1 / (set->norm_scale * norm + eps) : NAN;
+}
+
+void newton_schulz(struct device *device, struct tensor *x, const struct ns_set *set, int steps, double eps,
+                   void *work)
+{
+  const struct ops *ops = &device->ops;
+  struct flat f = lay_out(work, x->rows, x->cols);
+  int tall = x->rows > x->cols;
+  ops->sum_squares(device, &(struct sum_squares_args){.y = &f.norm, .x = x});
+  if (tall)
+    ops->transpose(device, &(struct transpose_args){.y = &f.x, .x = x});
+  else
+    ops->copy(device, &(struct copy_args){.y = &f.x, .x = x});
+  ops->scale(device, &(struct scale_args){.y = &f.x, .alpha = first_scale(device, set, &f.norm, eps)});
+  ops->fill(device, &(struct fill_args){.y = &f.ones, .value = 1});
+  for (int i = 0; i < (steps ? steps : set->steps); i++) {
+    const struct ns_step *p = ns_step_at(set, i);
+    ops->gram(device, &(struct gram_args){.c = &f.a, .a = &f.x, .alpha = 1});
+    ops->gram(device, &(struct gram_args){.c = &f.b, .a = &f.a, .alpha = p->c, .beta = p->b});
+    ops->axpby(device, &(struct axpby_args){.y = &f.diagonal, .x = &f.ones, .alpha = p->a, .beta = 1});
+    ops->matmul(device, &(struct matmul_args){.c = &f.next, .a = &f.b, .b = &f.x, .alpha = 1});
+    struct tensor swap = f.x;
+    f.x = f.next;
+    f.next = swap;
+  }
+  if (tall)
+    ops->transpose(device, &(struct transpose_args){.y = x, .x = &f.x});
+  else
+    ops->copy(device, &(struct copy_args){.y = x, .x = &f.x});
+}
+
+void exact_polar_factor(struct device *device, struct tensor *x)
+{
+  size_t count = (size_t)x->rows * (size_t)x->cols;
+  real *host = memory_new(count, sizeof *host);
+  int zero = 1;
+  device->download(device, host, x->data, count * sizeof *host);
+  for (size_t i = 0; i < count; i++)
+    zero &= host[i] == 0;
+  if (!zero && polar_factor(host, x->rows, x->cols, x->cols, host, x->cols, NULL))
+    for (size_t i = 0; i < count; i++)
+      host[i] = (real)NAN;
+  device->upload(device, x->data, host, count * sizeof *host);
+  memory_free(host);
+}

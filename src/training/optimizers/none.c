@@ -1,0 +1,10 @@
+/* none.c - no update at all: the null experiment, and the template of a new optimiser
+   An optimiser is this file under another name, one row in list.am, and `step`: from gradients (and whatever
+   state_names asks for) to directions. The shared code then does w <- w (1 - lr decay) - lr direction.
+   Without `step` the tensors stay as they were drawn. */
+#include "training/optimizer.h"
+
+const struct optimizer optimizer_none = {
+  .name = "none",
+  .help = "no update: the weights stay as they were drawn",
+};
