@@ -1,0 +1,804 @@
+/* check_optimizers.c - every optimiser in one loop, then each against the truth */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/memory.h"
+#include "base/random.h"
+#include "numerics/linalg.h"
+#include "training/optimizer.h"
+
+/* --- a small model with its updates -------------------------------------------------------------------- */
+struct bench {
+  struct device *device;
+  struct model model;
+  struct updates *updates;
+  char settings[256];
+  void *options[16]; /* of optimizers[i] */
+};
+
+static struct update_rule standard_rule = {.weight_decay = 0, .seed = 3};
+static struct override_options no_override = {"", "", ""};
+
+/* "muon.rms=0.4 adam.eps=0": into the options of one optimiser. */
+static void set_options(const struct optimizer *o, void *options, char *settings)
+{
+  char *copy = memory_text(settings);
+  size_t length = strlen(o->name);
+  for (char *save, *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+    if (strncmp(word, o->name, length) || word[length] != '.')
+      continue;
+    char *is = strchr(word, '=');
+    *is = 0;
+    const struct option_row *row = o->options;
+    while (strcmp(row->name, word + length + 1))
+      row++;
+    ck_assert_int_eq(option_parse(row, options, is + 1, NULL), STATUS_OK);
+  }
+  memory_free(copy);
+}
+
+static const void *options_of(void *context, const char *name)
+{
+  struct bench *b = context;
+  for (int i = 0; optimizers[i]; i++)
+    if (!strcmp(optimizers[i]->name, name)) {
+      if (!b->options[i]) {
+        b->options[i] = memory_new(1, optimizers[i]->options_size + 1);
+        if (optimizers[i]->options)
+          option_defaults(optimizers[i]->options, b->options[i]);
+        set_options(optimizers[i], b->options[i], b->settings);
+      }
+      return b->options[i];
+    }
+  return NULL;
+}
+
+static int try_open(struct bench *b, const char *optimizer, const char *settings, int threads,
+                    const struct override_options *override, const struct update_rule *rule,
+                    const struct stabilizer *stabilizer, struct error *e)
+{
+  *b = (struct bench){0};
+  snprintf(b->settings, sizeof b->settings, "%s", settings);
+  struct model_options o;
+  option_defaults(model_rows, &o);
+  o.heads = 4, o.kv_heads = 2, o.attention = "gqa", o.width = 32, o.head_dim = 12; /* w_q is tall: [48, 32] */
+  const void *none = NULL;
+  ck_assert_int_eq(device_open(&b->device, "cpu", threads, e), STATUS_OK);
+  ck_assert_msg(!model_resolve(&o, 64, e), "%s", e->text);
+  ck_assert_msg(!model_init(&b->model, &o, b->device, &stabilizer, &none, stabilizer != NULL, e), "%s", e->text);
+  params_draw(&b->model.params, 5);
+  b->updates = updates_new(&b->model, optimizer, override, rule, options_of, b, e);
+  return b->updates ? STATUS_OK : e->status;
+}
+
+static void open_bench(struct bench *b, const char *optimizer, const char *settings, int threads)
+{
+  struct error e = {0};
+  ck_assert_msg(!try_open(b, optimizer, settings, threads, &no_override, &standard_rule, NULL, &e), "%s", e.text);
+}
+
+static void close_bench(struct bench *b)
+{
+  updates_free(b->updates);
+  model_free(&b->model);
+  device_close(b->device);
+  for (int i = 0; optimizers[i]; i++)
+    memory_free(b->options[i]);
+}
+
+static void draw(struct tensor *t, uint64_t step, double scale)
+{
+  for (long i = 0; i < t->rows * t->cols; i++)
+    REALS(t)[i] = (real)(scale * draw_normal((struct draw){9, STREAM_TEST, step}, (uint64_t)i));
+}
+
+static real *copy_of(const struct tensor *t)
+{
+  size_t size = (size_t)(t->rows * t->cols) * sizeof(real);
+  return memcpy(memory_new(1, size), t->data, size);
+}
+
+static double rms_of(const struct tensor *t)
+{
+  double sum = 0;
+  for (long i = 0; i < t->rows * t->cols; i++)
+    sum += (double)REALS(t)[i] * REALS(t)[i];
+  return sqrt(sum / (double)(t->rows * t->cols));
+}
+
+static struct param *param(struct bench *b, const char *name)
+{
+  struct param *p = params_find(&b->model.params, name);
+  ck_assert_msg(p != NULL, "%s", name);
+  return p;
+}
+
+/* --- every optimiser ------------------------------------------------------------------------------------ */
+static int moves(const struct optimizer *o)
+{
+  return o->step != NULL;
+}
+
+/* loss = |w - target|^2 / 2, whose gradient is w - target */
+static double quadratic(struct bench *b, const real *target)
+{
+  struct params *p = &b->model.params;
+  double loss = 0;
+  for (long i = 0; i < p->values.cols; i++) {
+    double d = (double)REALS(&p->values)[i] - target[i];
+    REALS(&p->grads)[i] = (real)d;
+    loss += d * d / 2;
+  }
+  return loss;
+}
+
+START_TEST(descends)
+{
+  for (int i = 0; optimizers[i]; i++) {
+    struct bench b;
+    open_bench(&b, optimizers[i]->name, "", 2);
+    real *target = copy_of(&b.model.params.values), *start = copy_of(&b.model.params.values);
+    for (long j = 0; j < b.model.params.values.cols; j++) /* gaps between tensors stay 0 */
+      target[j] += (real)(start[j] != 0 ? draw_normal((struct draw){4, STREAM_TEST, 0}, (uint64_t)j) : 0);
+    double before = quadratic(&b, target), after = before;
+    for (long step = 0; step < 50; step++) {
+      updates_step(b.updates, step, 0.05);
+      after = quadratic(&b, target);
+    }
+    if (moves(optimizers[i]))
+      ck_assert_msg(after < before / 2, "%s: from %g to %g", optimizers[i]->name, before, after);
+    else
+      ck_assert_mem_eq(start, b.model.params.values.data, (size_t)b.model.params.values.cols * sizeof(real));
+    memory_free(target), memory_free(start);
+    close_bench(&b);
+  }
+}
+END_TEST
+
+START_TEST(rate_zero)
+{
+  for (int i = 0; optimizers[i]; i++) {
+    struct bench b;
+    struct error e = {0};
+    struct update_rule rule = {.weight_decay = 0.1, .decay_gains = 1};
+    ck_assert(!try_open(&b, optimizers[i]->name, "", 1, &no_override, &rule, NULL, &e));
+    real *start = copy_of(&b.model.params.values);
+    draw(&b.model.params.grads, 0, 1);
+    updates_step(b.updates, 0, 0);
+    ck_assert_mem_eq(start, b.model.params.values.data, (size_t)b.model.params.values.cols * sizeof(real));
+    memory_free(start);
+    close_bench(&b);
+  }
+}
+END_TEST
+
+/* Without a gradient what remains is decay: w (1 - lr wd), or w (1 - wd), rounded once. */
+START_TEST(decay)
+{
+  const double lr = 0.25, wd = 0.125;
+  for (int i = 0; optimizers[i]; i++)
+    for (int kind = 0; kind < 4; kind++) {
+      struct bench b;
+      struct error e = {0};
+      struct update_rule rule = {.weight_decay = wd, .decay_gains = kind & 1, .decay_independent = kind >> 1};
+      ck_assert(!try_open(&b, optimizers[i]->name, "", 2, &no_override, &rule, NULL, &e));
+      real *start = copy_of(&b.model.params.values);
+      updates_step(b.updates, 0, lr);
+      for (int k = 0; k < b.model.params.count; k++) {
+        const struct param *p = b.model.params.list[k];
+        int decays = moves(optimizers[i]) && (rule.decay_gains || p->kind != PARAM_GAIN);
+        double keep = decays ? 1 - wd * (rule.decay_independent ? 1 : lr) : 1;
+        const real *old = start + (REALS(&p->value) - REALS(&b.model.params.values));
+        for (long j = 0; j < p->value.rows * p->value.cols; j++)
+          ck_assert_msg(REALS(&p->value)[j] == (real)(old[j] * keep), "%s: %s", optimizers[i]->name, p->name);
+      }
+      memory_free(start);
+      close_bench(&b);
+    }
+}
+END_TEST
+
+START_TEST(same_bits_on_any_threads)
+{
+  const char *const settings[] = {"", "muon.per_head=qkv muon.coefficients=polar_express"};
+  for (int i = 0; optimizers[i]; i++)
+    for (int s = 0; s < 2; s++) {
+      real *expected = NULL;
+      for (int threads = 1; threads <= 4; threads++) {
+        struct bench b;
+        open_bench(&b, optimizers[i]->name, settings[s], threads);
+        for (long step = 0; step < 3; step++) {
+          draw(&b.model.params.grads, (uint64_t)step, 0.1);
+          updates_step(b.updates, step, 0.02);
+        }
+        if (!expected)
+          expected = copy_of(&b.model.params.values);
+        ck_assert_mem_eq(expected, b.model.params.values.data,
+                         (size_t)b.model.params.values.cols * sizeof(real));
+        close_bench(&b);
+      }
+      memory_free(expected);
+    }
+}
+END_TEST
+
+START_TEST(no_allocation)
+{
+  for (int i = 0; optimizers[i]; i++) {
+    struct bench b;
+    open_bench(&b, optimizers[i]->name, "", 1);
+    draw(&b.model.params.grads, 0, 1);
+    updates_step(b.updates, 0, 0.01);
+    size_t calls = memory_calls();
+    updates_step(b.updates, 1, 0.01);
+    ck_assert_msg(memory_calls() == calls, "%s", optimizers[i]->name);
+    close_bench(&b);
+  }
+}
+END_TEST
+
+/* Not a number in one gradient reaches its weights, and only its tensor's. */
+START_TEST(nan_survives)
+{
+  for (int i = 0; optimizers[i]; i++) {
+    struct bench b;
+    open_bench(&b, optimizers[i]->name, "", 1);
+    draw(&b.model.params.grads, 0, 1);
+    struct param *hurt = param(&b, "blocks.0.attn.w_q"), *other = param(&b, "blocks.0.attn.w_k");
+    REALS(&hurt->grad)[7] = NAN;
+    updates_step(b.updates, 0, 0.01);
+    ck_assert_int_eq(isnan(REALS(&hurt->value)[7]), moves(optimizers[i]));
+    for (long j = 0; j < other->value.rows * other->value.cols; j++)
+      ck_assert(isfinite(REALS(&other->value)[j]));
+    close_bench(&b);
+  }
+}
+END_TEST
+
+/* A checkpoint's view: states have unique names, and with them and the weights a run goes on to the same bits. */
+START_TEST(states)
+{
+  for (int i = 0; optimizers[i]; i++) {
+    struct bench one, two;
+    open_bench(&one, optimizers[i]->name, "", 1);
+    open_bench(&two, optimizers[i]->name, "", 2);
+    int count = updates_states(one.updates);
+    ck_assert_int_eq(count, updates_states(two.updates));
+    for (long step = 0; step < 4; step++) {
+      draw(&one.model.params.grads, (uint64_t)step, 0.1);
+      updates_step(one.updates, step, 0.02);
+    }
+    memcpy(two.model.params.values.data, one.model.params.values.data,
+           (size_t)one.model.params.values.cols * sizeof(real));
+    for (int k = 0; k < count; k++) {
+      char a[160], c[160];
+      struct tensor *from = updates_state(one.updates, k, a, sizeof a);
+      struct tensor *to = updates_state(two.updates, k, c, sizeof c);
+      ck_assert_str_eq(a, c);
+      ck_assert_ptr_nonnull(strchr(a, '/'));
+      ck_assert(from->rows == to->rows && from->cols == to->cols);
+      memcpy(to->data, from->data, (size_t)(from->rows * from->cols) * sizeof(real));
+    }
+    struct bench *both[] = {&one, &two};
+    for (int k = 0; k < 2; k++) {
+      draw(&both[k]->model.params.grads, 4, 0.1);
+      updates_step(both[k]->updates, 4, 0.02);
+    }
+    ck_assert_mem_eq(one.model.params.values.data, two.model.params.values.data,
+                     (size_t)one.model.params.values.cols * sizeof(real));
+    close_bench(&one), close_bench(&two);
+  }
+}
+END_TEST
+
+/* --- sgd, adam ------------------------------------------------------------------------------------------ */
+/* Independent double-precision references, five steps. Each step rounds the states, the direction and w a few
+   times: the error stays below steps * 8 eps * (|w| + lr). */
+START_TEST(adam_by_hand)
+{
+  struct bench b;
+  open_bench(&b, "adam", "", 2);
+  long n = b.model.params.values.cols;
+  double *w = memory_new((size_t)n, sizeof *w), *m = memory_new((size_t)n, sizeof *m);
+  double *v = memory_new((size_t)n, sizeof *v);
+  for (long i = 0; i < n; i++)
+    w[i] = REALS(&b.model.params.values)[i];
+  for (int step = 0; step < 5; step++) {
+    draw(&b.model.params.grads, (uint64_t)step, 0.3);
+    for (long i = 0; i < n; i++) {
+      double g = REALS(&b.model.params.grads)[i];
+      m[i] = 0.9 * m[i] + 0.1 * g;
+      v[i] = 0.95 * v[i] + 0.05 * g * g;
+      double mh = m[i] / (1 - pow(0.9, step + 1)), vh = v[i] / (1 - pow(0.95, step + 1));
+      w[i] -= 0.01 * mh / (sqrt(vh) + 1e-8);
+    }
+    updates_step(b.updates, step, 0.01);
+  }
+  for (int k = 0; k < b.model.params.count; k++) {
+    const struct tensor *t = &b.model.params.list[k]->value;
+    long at = REALS(t) - REALS(&b.model.params.values);
+    for (long j = 0; j < t->rows * t->cols; j++)
+      ck_assert_double_eq_tol(REALS(t)[j], w[at + j], 5 * 8 * REAL_EPS * (fabs(w[at + j]) + 0.01));
+  }
+  memory_free(w), memory_free(m), memory_free(v);
+  close_bench(&b);
+}
+END_TEST
+
+START_TEST(sgd_by_hand)
+{
+  for (int nesterov = 0; nesterov < 2; nesterov++) {
+    struct bench b;
+    open_bench(&b, "sgd", nesterov ? "sgd.nesterov=1 sgd.momentum=0.5" : "sgd.momentum=0.5", 1);
+    struct param *p = param(&b, "norm");
+    for (long j = 0; j < p->grad.cols; j++)
+      REALS(&p->grad)[j] = 1;
+    updates_step(b.updates, 0, 0);
+    updates_step(b.updates, 1, 0); /* m = 1, then 1.5 */
+    ck_assert_float_eq((float)REALS(updates_direction(b.updates, p))[3], nesterov ? 1.75f : 1.5f);
+    close_bench(&b);
+  }
+}
+END_TEST
+
+/* Pure noise: RMS sqrt((1-b1)/(1+b1)) = 0.2294 where v has settled, b2 -> 1. With b2 = 0.95 v is noisy and
+   shares its gradients with m: 0.226 by an independent simulation in Python (3000 numbers, 150 steps). Here
+   3072 numbers over 200 steps, of which about one in 20 is independent: 30,000, so 0.4 % of the RMS. */
+START_TEST(adam_noise)
+{
+  static const struct { const char *settings; double rms; } noise[] = {
+    {"adam.beta2=0.95", 0.226}, {"adam.beta2=0.9999", 0.2294}};
+  for (int k = 0; k < 2; k++) {
+    struct bench b;
+    open_bench(&b, "adam", noise[k].settings, 2);
+    double sum = 0;
+    struct param *p = param(&b, "blocks.0.ffn.w_gate");
+    for (int step = 0; step < 400; step++) {
+      draw(&p->grad, (uint64_t)step, 1);
+      updates_directions(b.updates, step);
+      if (step >= 200)
+        sum += pow(rms_of(updates_direction(b.updates, p)), 2) / 200;
+    }
+    ck_assert_double_eq_tol(sqrt(sum), noise[k].rms, 0.003);
+    close_bench(&b);
+  }
+}
+END_TEST
+
+/* --- Newton-Schulz -------------------------------------------------------------------------------------- */
+static double scalar_map(const struct ns_set *set, int steps, double s)
+{
+  for (int i = 0; i < (steps ? steps : set->steps); i++) {
+    const struct ns_step *p = ns_step_at(set, i);
+    s = p->a * s + p->b * s * s * s + p->c * s * s * s * s * s;
+  }
+  return s;
+}
+
+/* What comes of one rounding of each term of each step, in units of their precision: the map's condition. */
+static double rounding(const struct ns_set *set, double s)
+{
+  double error = REAL_EPS * s;
+  for (int i = 0; i < set->steps; i++) {
+    const struct ns_step *p = ns_step_at(set, i);
+    double s2 = s * s, s4 = s2 * s2;
+    error = error * fabs(p->a + 3 * p->b * s2 + 5 * p->c * s4)
+            + REAL_EPS * fabs(s) * (fabs(p->a) + fabs(p->b) * s2 + fabs(p->c) * s4);
+    s = p->a * s + p->b * s * s2 + p->c * s * s4;
+  }
+  return error;
+}
+
+/* Output ranges over inputs [0.05, 1], [0.01, 1], [0.001, 1], computed apart from this code in double precision
+   from the published coefficients, to three digits; slope at 0. */
+static const struct { enum ns_choice set; int steps; double low[3], high[3], slope; } tabulated[] = {
+  {NS_KELLER, 5, {.682, .682, .471}, {1.134, 1.134, 1.202}, 485},
+  {NS_QUINTIC, 5, {.978, .978, .475}, {1.032, 1.032, 1.145}, 493},
+  {NS_TAYLOR, 5, {.852, .228, .023}, {1, 1, 1}, 23},
+  {NS_TAYLOR, 10, {1, 1, .499}, {1, 1, 1}, 537},
+  {NS_SU_FIXED, 5, {.821, .821, .427}, {1.180, 1.183, 1.183}, 438},
+  {NS_SU, 5, {.951, .951, .612}, {1.050, 1.050, 1.050}, 662},
+  {NS_YOUJIACHENG, 6, {.996, .996, .866}, {.999, .999, .999}, 1137},
+  {NS_POLAR_EXPRESS, 5, {.870, .870, .846}, {1.124, 1.124, 1.124}, 976},
+  {NS_POLAR_EXPRESS, 6, {.997, .997, .994}, {1.001, 1.001, 1.001}, 1828},
+  {NS_POLAR_EXPRESS, 8, {1, 1, 1}, {1, 1, 1}, 6363},
+  {NS_POLAR_EXPRESS_5, 5, {.859, .859, .859}, {1.141, 1.141, 1.141}, 989},
+  {NS_CANS, 5, {.884, .884, .884}, {1.120, 1.120, 1.120}, 1049},
+  {NS_CUBIC, 5, {.774, .774, .119}, {1.300, 1.300, 1.300}, 119},
+  {NS_DEEPSEEK_V4, 10, {1, 1, 1}, {1.001, 1.001, 1.001}, 79263},
+  {NS_AOL, 4, {-1.08, -1.08, -1.08}, {1.08, 1.08, 1.08}, 104},
+};
+static const double from[] = {.05, .01, .001};
+
+START_TEST(scalar_ranges)
+{
+  for (size_t i = 0; i < sizeof tabulated / sizeof *tabulated; i++) {
+    const struct ns_set *set = &ns_sets[tabulated[i].set];
+    for (int r = 0; r < 3; r++) {
+      double low = 1e9, high = -1e9;
+      for (int k = 0; k <= 20000; k++) {
+        double y = scalar_map(set, tabulated[i].steps, pow(from[r], 1 - k / 20000.));
+        low = fmin(low, y), high = fmax(high, y);
+      }
+      double tol = tabulated[i].set == NS_AOL ? 6e-3 : 6e-4;
+      const char *name = ns_names[tabulated[i].set];
+      if (tabulated[i].set != NS_AOL || r == 0) {
+        ck_assert_msg(fabs(low - tabulated[i].low[r]) < tol, "%s from %g: low %.4f", name, from[r], low);
+        ck_assert_msg(fabs(high - tabulated[i].high[r]) < tol, "%s from %g: high %.4f", name, from[r], high);
+      }
+    }
+    double slope = scalar_map(set, tabulated[i].steps, 1e-9) / 1e-9;
+    ck_assert_msg(fabs(slope / tabulated[i].slope - 1) < .025, "%s: slope %g", ns_names[tabulated[i].set], slope);
+  }
+  for (int i = 0; i < NS_SETS; i++)
+    ck_assert(ns_names[i] && ns_sets[i].listed >= 1 && ns_sets[i].listed <= 10 && ns_sets[i].source);
+  ck_assert_str_eq(ns_names[NS_SVD], "svd");
+  ck_assert_ptr_null(ns_names[NS_SETS + 1]);
+}
+END_TEST
+
+/* keller, five steps: 1 -> 0.6964, 0.1 -> 0.7121, 0.01 -> 0.6989, 0.001 -> 0.4705; quintic 1 -> 0.9783. */
+START_TEST(scalar_points)
+{
+  ck_assert_double_eq_tol(scalar_map(&ns_sets[NS_KELLER], 0, 1), 0.6964, 1e-4);
+  ck_assert_double_eq_tol(scalar_map(&ns_sets[NS_KELLER], 0, .1), 0.7121, 1e-4);
+  ck_assert_double_eq_tol(scalar_map(&ns_sets[NS_KELLER], 0, .01), 0.6989, 1e-4);
+  ck_assert_double_eq_tol(scalar_map(&ns_sets[NS_KELLER], 0, .001), 0.4705, 1e-4);
+  ck_assert_double_eq_tol(scalar_map(&ns_sets[NS_QUINTIC], 0, 1), 0.9783, 1e-4);
+  ck_assert_double_eq_tol(scalar_map(&ns_sets[NS_QUINTIC], 0, .001), 0.4750, 1e-4);
+}
+END_TEST
+
+/* a [m,n] = b^T c as plain loops */
+static double inner(const struct tensor *a, const struct tensor *b, long i, long j)
+{
+  double sum = 0;
+  for (long k = 0; k < a->rows; k++)
+    sum += (double)REALS(a)[k * a->ld + i] * REALS(b)[k * b->ld + j];
+  return sum;
+}
+
+/* With X = U S V^T the result is U p(S) V^T: on a diagonal matrix the scalar map element by element; on any
+   matrix, polar factor transposed times result is symmetric, and its singular values are p(S). */
+static void check_shape(struct device *device, enum ns_choice choice, long rows, long cols)
+{
+  const struct ns_set *set = &ns_sets[choice];
+  long least = rows < cols ? rows : cols;
+  void *work = memory_new(1, newton_schulz_work(rows, cols));
+  struct tensor *x = tensor_new(device, TENSOR_REAL, rows, cols, "x");
+  struct tensor *polar = tensor_new(device, TENSOR_REAL, rows, cols, "polar");
+  double norm = 0, sigma[64], got[64];
+  for (long i = 0; i < least; i++) {
+    double s = pow(10, -2. * (double)i / (double)least); /* from 1 to 0.01 */
+    REALS(x)[i * cols + i] = (real)(i % 2 ? -s : s);
+    norm += s * s;
+  }
+  norm = sqrt(norm);
+  newton_schulz(device, x, set, 0, 0, work);
+  for (long i = 0; i < rows; i++)
+    for (long j = 0; j < cols; j++) {
+      double s = pow(10, -2. * (double)i / (double)least) / norm / set->norm_scale;
+      double expected = i == j ? (i % 2 ? -1 : 1) * scalar_map(set, 0, s) : 0;
+      ck_assert_msg(fabs(REALS(x)[i * cols + j] - expected) <= (i == j ? 4 * rounding(set, s) : 0), "%s [%ld,%ld] at %ld,%ld: %g, not %g",
+                    ns_names[choice], rows, cols, i, j, (double)REALS(x)[i * cols + j], expected);
+    }
+  draw(x, 77, 1);
+  struct spectra *spectra = spectra_new(rows, cols);
+  ck_assert(!polar_factor(REALS(x), rows, cols, cols, REALS(polar), cols, NULL));
+  ck_assert(!singular_values(spectra, REALS(x), rows, cols, cols, sigma, NULL, NULL, NULL));
+  norm = 0;
+  for (long i = 0; i < least; i++)
+    norm += sigma[i] * sigma[i];
+  newton_schulz(device, x, set, 0, 1e-7, work);
+  ck_assert(!singular_values(spectra, REALS(x), rows, cols, cols, got, NULL, NULL, NULL));
+  double trace = 0, mapped = 0, largest = 0, tolerance = 1e-3;
+  for (long i = 0; i < least; i++) {
+    double s = sigma[i] / sqrt(norm) / set->norm_scale, p = scalar_map(set, 0, s);
+    mapped += p;
+    tolerance = fmax(tolerance, 4 * rounding(set, s));
+    largest = fmax(largest, fabs(p));
+  }
+  for (long i = 0; i < cols; i++) {
+    trace += inner(polar, x, i, i);
+    for (long j = 0; j < i; j++)
+      ck_assert_double_eq_tol(inner(polar, x, i, j), inner(polar, x, j, i), tolerance);
+  }
+  ck_assert_double_eq_tol(trace, mapped, tolerance * (double)least);
+  ck_assert_double_eq_tol(got[0], largest, tolerance);
+  spectra_free(spectra);
+  memory_free(work);
+  tensor_free(device, x), tensor_free(device, polar);
+}
+
+START_TEST(against_svd)
+{
+  struct device *device;
+  ck_assert(!device_open(&device, "cpu", 1, NULL));
+  for (int choice = 0; choice < NS_SETS; choice++) {
+    check_shape(device, choice, 24, 24);
+    check_shape(device, choice, 17, 40);
+    check_shape(device, choice, 40, 17);
+    check_shape(device, choice, 1, 9);
+  }
+  device_close(device);
+}
+END_TEST
+
+/* What no division can help: zero stays zero; an entry that is not finite makes all so. */
+START_TEST(hostile_matrices)
+{
+  struct device *device;
+  ck_assert(!device_open(&device, "cpu", 1, NULL));
+  struct tensor *x = tensor_new(device, TENSOR_REAL, 5, 7, "x");
+  void *work = memory_new(1, newton_schulz_work(5, 7));
+  for (int svd = 0; svd < 2; svd++) {
+    const real bad[] = {0, (real)NAN, (real)INFINITY};
+    for (int k = 0; k < 3; k++) {
+      memset(x->data, 0, 35 * sizeof(real));
+      REALS(x)[8] = bad[k];
+      if (svd)
+        exact_polar_factor(device, x);
+      else
+        newton_schulz(device, x, &ns_sets[NS_KELLER], 0, 1e-7, work);
+      for (int i = 0; i < 35; i++)
+        ck_assert(k ? isnan(REALS(x)[i]) : REALS(x)[i] == 0);
+    }
+  }
+  memory_free(work);
+  tensor_free(device, x);
+  device_close(device);
+}
+END_TEST
+
+/* --- muon ----------------------------------------------------------------------------------------------- */
+/* First step: M = G and the input is (1 + momentum) G, which has G's direction. */
+START_TEST(muon_directions)
+{
+  struct bench exact, near;
+  open_bench(&exact, "muon", "muon.coefficients=svd", 1);
+  open_bench(&near, "muon", "muon.coefficients=polar_express muon.ns_steps=0", 2);
+  struct bench *both[] = {&exact, &near};
+  for (int k = 0; k < 2; k++) {
+    draw(&both[k]->model.params.grads, 0, 1);
+    updates_directions(both[k]->updates, 0);
+  }
+  int matrices = 0;
+  for (int i = 0; i < exact.model.params.count; i++) {
+    struct param *p = exact.model.params.list[i];
+    if (p->kind != PARAM_MATRIX) {
+      ck_assert_str_eq(updates_optimizer_of(exact.updates, p), "adam");
+      continue;
+    }
+    matrices++;
+    ck_assert_str_eq(updates_optimizer_of(exact.updates, p), "muon");
+    const struct tensor *d = updates_direction(exact.updates, p);
+    const struct tensor *n = updates_direction(near.updates, near.model.params.list[i]);
+    ck_assert_double_eq_tol(rms_of(d), 0.2, 1e-5);
+    /* eight steps reach 1 for every singular value above 1e-3 of the norm; G's are far above */
+    for (long j = 0; j < d->rows * d->cols; j++)
+      ck_assert_double_eq_tol(REALS(d)[j], REALS(n)[j], 1e-3);
+    struct tensor polar = tensor_of(copy_of(&p->grad), d->rows, d->cols);
+    ck_assert(!polar_factor(REALS(&polar), d->rows, d->cols, d->cols, REALS(&polar), d->cols, NULL));
+    double scale = 0.2 * sqrt(fmax((double)d->rows, (double)d->cols));
+    for (long j = 0; j < d->rows * d->cols; j++)
+      ck_assert_double_eq_tol(REALS(d)[j], scale * REALS(&polar)[j], 1e-5);
+    memory_free(polar.data);
+  }
+  ck_assert_int_eq(matrices, 14);
+  close_bench(&exact), close_bench(&near);
+}
+END_TEST
+
+START_TEST(muon_momentum)
+{
+  for (int nesterov = 0; nesterov < 2; nesterov++) {
+    struct bench b;
+    open_bench(&b, "muon", nesterov ? "muon.coefficients=svd muon.momentum=0.5"
+                                    : "muon.coefficients=svd muon.momentum=0.5 muon.nesterov=0", 1);
+    struct param *p = param(&b, "blocks.1.ffn.w_up");
+    long size = p->value.rows * p->value.cols;
+    struct tensor input = tensor_of(memory_new((size_t)size, sizeof(real)), p->value.rows, p->value.cols);
+    double *m = memory_new((size_t)size, sizeof *m);
+    for (int step = 0; step < 3; step++) {
+      draw(&p->grad, (uint64_t)step, 1);
+      for (long j = 0; j < size; j++) {
+        m[j] = 0.5 * m[j] + REALS(&p->grad)[j];
+        REALS(&input)[j] = (real)(nesterov ? REALS(&p->grad)[j] + 0.5 * m[j] : m[j]);
+      }
+      updates_directions(b.updates, step);
+    }
+    ck_assert(!polar_factor(REALS(&input), input.rows, input.cols, input.ld, REALS(&input), input.ld, NULL));
+    double scale = 0.2 * sqrt(fmax((double)input.rows, (double)input.cols));
+    for (long j = 0; j < size; j++)
+      ck_assert_double_eq_tol(REALS(updates_direction(b.updates, p))[j], scale * REALS(&input)[j], 1e-4);
+    memory_free(input.data), memory_free(m);
+    close_bench(&b);
+  }
+}
+END_TEST
+
+START_TEST(muon_scales)
+{
+  static const struct { const char *settings; double out_over_in, root_of_larger; } rule[] = {
+    {"muon.coefficients=svd muon.rms=0.5", 0, 0.5},
+    {"muon.coefficients=svd muon.scale=keller", 1, 0},
+    {"muon.coefficients=svd muon.scale=mup", 2, 0},
+    {"muon.coefficients=svd muon.scale=none", 0, 0},
+  };
+  for (int r = 0; r < 4; r++) {
+    struct bench b;
+    open_bench(&b, "muon", rule[r].settings, 1);
+    draw(&b.model.params.grads, 0, 1);
+    updates_directions(b.updates, 0);
+    const char *const names[] = {"blocks.0.ffn.w_up", "blocks.0.ffn.w_down", "blocks.0.attn.w_q"};
+    for (int i = 0; i < 3; i++) {
+      const struct tensor *d = updates_direction(b.updates, param(&b, names[i]));
+      double out = (double)d->rows, in = (double)d->cols, larger = fmax(out, in);
+      double scale = rule[r].root_of_larger ? rule[r].root_of_larger * sqrt(larger)
+                     : rule[r].out_over_in == 1 ? sqrt(fmax(1, out / in))
+                     : rule[r].out_over_in == 2 ? sqrt(out / in) : 1;
+      ck_assert_double_eq_tol(rms_of(d), scale / sqrt(larger), 1e-5); /* an orthogonal matrix has RMS 1/sqrt(larger) */
+    }
+    close_bench(&b);
+  }
+}
+END_TEST
+
+/* per_head is Muon on the blocks by themselves; for the square part of its shape it has another RMS, and every
+   head's block has all singular values equal. */
+START_TEST(muon_per_head)
+{
+  struct bench whole, qk, qkv;
+  open_bench(&whole, "muon", "", 1);
+  open_bench(&qk, "muon", "muon.per_head=qk", 1);
+  open_bench(&qkv, "muon", "muon.per_head=qkv", 1);
+  struct bench *all[] = {&whole, &qk, &qkv};
+  for (int k = 0; k < 3; k++) {
+    draw(&all[k]->model.params.grads, 0, 1);
+    updates_directions(all[k]->updates, 0);
+  }
+  static const struct { const char *name; int split[3]; } expected[] = {
+    {"blocks.0.attn.w_q", {0, 1, 1}}, {"blocks.0.attn.w_k", {0, 1, 1}}, {"blocks.0.attn.w_v", {0, 0, 1}},
+    {"blocks.0.attn.w_o", {0, 0, 0}}, {"blocks.0.ffn.w_up", {0, 0, 0}}};
+  for (int i = 0; i < 5; i++)
+    for (int k = 0; k < 3; k++) {
+      struct param *p = param(all[k], expected[i].name);
+      long rows = expected[i].split[k] ? 12 : p->value.rows, cols = p->value.cols;
+      void *work = memory_new(1, newton_schulz_work(rows, cols));
+      real *by_hand = copy_of(&p->grad);
+      const real *direction = updates_direction(all[k]->updates, p)->data;
+      for (long row = 0; row < p->value.rows; row += rows) {
+        struct tensor x = tensor_of(by_hand + row * cols, rows, cols);
+        newton_schulz(all[k]->device, &x, &ns_sets[NS_KELLER], 5, 1e-7, work);
+      }
+      double scale = 0.2 * sqrt(fmax((double)rows, (double)cols));
+      for (long j = 0; j < p->value.rows * cols; j++)
+        ck_assert_double_eq_tol(direction[j], scale * by_hand[j], 1e-4);
+      memory_free(by_hand), memory_free(work);
+    }
+  for (int k = 0; k < 3; k++)
+    close_bench(all[k]);
+}
+END_TEST
+
+/* --- overrides, stabilisers' factors ---------------------------------------------------------------------- */
+START_TEST(overrides)
+{
+  struct bench b;
+  struct error e = {0};
+  struct override_options o = {"w_[qk]:adam+blocks.1.*.w_q:sgd+head:muon", "w_q:0.5+blocks.0.attn.w_q:0.25",
+                               "attn.w_k:0+norm:1"};
+  struct update_rule rule = {.weight_decay = 0.5};
+  ck_assert_msg(!try_open(&b, "muon", "", 1, &o, &rule, NULL, &e), "%s", e.text);
+  static const struct { const char *name, *optimizer; double lr, decay; } expected[] = {
+    {"blocks.0.attn.w_q", "adam", 0.25, 1}, {"blocks.1.attn.w_q", "sgd", 0.5, 1},
+    {"blocks.0.attn.w_k", "adam", 1, 0},    {"blocks.1.attn.w_v", "muon", 1, 1},
+    {"head", "muon", 1, 1},                 {"embed", "adam", 1, 1},
+    {"norm", "adam", 1, 1},                 {"blocks.0.attn.norm", "adam", 1, 1},
+  };
+  draw(&b.model.params.grads, 0, 1);
+  real *start = copy_of(&b.model.params.values);
+  updates_step(b.updates, 0, 0.125);
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+    struct param *p = param(&b, expected[i].name);
+    ck_assert_msg(!strcmp(updates_optimizer_of(b.updates, p), expected[i].optimizer), "%s", expected[i].name);
+    const real *direction = updates_direction(b.updates, p)->data, *value = p->value.data;
+    const real *old = start + (REALS(&p->value) - REALS(&b.model.params.values));
+    double rate = 0.125 * expected[i].lr, keep = 1 - rate * 0.5 * expected[i].decay;
+    for (long j = 0; j < p->value.rows * p->value.cols; j++)
+      ck_assert_msg(fabs(value[j] - (old[j] * keep - rate * direction[j])) <= 4 * REAL_EPS * (fabs(old[j]) + 1),
+                    "%s", p->name);
+  }
+  memory_free(start);
+  close_bench(&b);
+}
+END_TEST
+
+START_TEST(bad_overrides)
+{
+  static const struct { struct override_options o; const char *says[3]; } bad[] = {
+    {{"", "w_qq:0.1", ""}, {"override.lr", "w_qq", "w_q"}},
+    {{"", "w_q", ""}, {"override.lr", "GLOB:VALUE", "w_q"}},
+    {{"", "w_q:fast", ""}, {"override.lr", "fast", "number"}},
+    {{"", "w_q:-1", ""}, {"override.lr", "-1", "number"}},
+    {{"", "w_q:nan", ""}, {"override.lr", "nan", "number"}},
+    {{"", "", "bloks.0.attn.w_q:2"}, {"override.weight_decay", "bloks", "blocks.0.attn.w_q"}},
+    {{"w_q:adan", "", ""}, {"override.optimizer", "adan", "adam"}},
+    {{"norm:muon", "", ""}, {"override.optimizer", "norm", "matrices"}},
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    struct bench b;
+    struct error e = {0};
+    ck_assert_int_eq(try_open(&b, "muon", "", 1, &bad[i].o, &standard_rule, NULL, &e), STATUS_USAGE);
+    for (int k = 0; k < 3; k++)
+      ck_assert_msg(strstr(e.text, bad[i].says[k]) != NULL, "\"%s\" is missing in: %s", bad[i].says[k], e.text);
+    close_bench(&b);
+  }
+}
+END_TEST
+
+static void freeze_second_head(struct stabilizer_context *c, const struct param *p, long row, long rows,
+                               struct update_factors *f)
+{
+  (void)c;
+  if (p->head_rows && row == rows)
+    f->lr = 0;
+}
+
+START_TEST(factors_by_head)
+{
+  static const struct stabilizer freeze = {.name = "freeze", .on_update = freeze_second_head};
+  struct bench b;
+  struct error e = {0};
+  ck_assert_msg(!try_open(&b, "muon", "", 1, &no_override, &standard_rule, &freeze, &e), "%s", e.text);
+  draw(&b.model.params.grads, 0, 1);
+  real *start = copy_of(&b.model.params.values);
+  updates_step(b.updates, 0, 0.1);
+  for (int i = 0; i < b.model.params.count; i++) {
+    const struct param *p = b.model.params.list[i];
+    const real *old = start + (REALS(&p->value) - REALS(&b.model.params.values));
+    for (long j = 0; j < p->value.rows * p->value.cols; j++) {
+      int frozen = p->head_rows && j / p->value.cols / p->head_rows == 1;
+      ck_assert_msg((REALS(&p->value)[j] == old[j]) == frozen, "%s row %ld", p->name, j / p->value.cols);
+    }
+  }
+  memory_free(start);
+  close_bench(&b);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("optimizers");
+  TCase *tests = tcase_create("optimizers");
+  tcase_set_timeout(tests, 60);
+  tcase_add_test(tests, descends);
+  tcase_add_test(tests, rate_zero);
+  tcase_add_test(tests, decay);
+  tcase_add_test(tests, same_bits_on_any_threads);
+  tcase_add_test(tests, no_allocation);
+  tcase_add_test(tests, nan_survives);
+  tcase_add_test(tests, states);
+  tcase_add_test(tests, adam_by_hand);
+  tcase_add_test(tests, sgd_by_hand);
+  tcase_add_test(tests, adam_noise);
+  tcase_add_test(tests, scalar_ranges);
+  tcase_add_test(tests, scalar_points);
+  tcase_add_test(tests, against_svd);
+  tcase_add_test(tests, hostile_matrices);
+  tcase_add_test(tests, muon_directions);
+  tcase_add_test(tests, muon_momentum);
+  tcase_add_test(tests, muon_scales);
+  tcase_add_test(tests, muon_per_head);
+  tcase_add_test(tests, overrides);
+  tcase_add_test(tests, bad_overrides);
+  tcase_add_test(tests, factors_by_head);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
