@@ -1,0 +1,908 @@
+/* check_ops.c - every operation of ops.def on every device against its definition
+   One loop: shapes of a case x strides x hostile inputs. Buffers lie between guard bands; outputs that an
+   operation must not read hold NaN; the number of threads must not change a bit. The tolerance comes from the
+   data: a kernel that is stable gives the exact result of inputs that are off by a few roundings, so the
+   reference is run on inputs that are off by random relative amounts, and its spread, scaled down to one
+   rounding and up by the growth of sums (square root of the longest dimension), is what a kernel may be off.
+   An operation without a case does not compile. */
+#include "base/memory.h"
+#include "base/random.h"
+#include "numerics/device.h"
+#include <check.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef MAXLOGIT_DOUBLE
+#define HUGE_INPUT 1e300
+#define SMALLEST DBL_MIN
+#define SPREAD 0x1p-24
+#else
+#define HUGE_INPUT 1e30
+#define SMALLEST FLT_MIN
+#define SPREAD 0x1p-10
+#endif
+
+enum { GUARD = 16, MAX_TENSORS = 12, SAMPLES = 4, RUNS = SAMPLES + 4 };
+static const real guard_value = (real)-12345.678;
+
+enum hostile { TAME, NEGATIVE, TINY, ZERO, WITH_NAN, WITH_INF, WITH_MINUS_INF, WITH_HUGE, HOSTILES };
+static const char *const hostile_names[] = {"tame", "all negative", "tiny", "zero", "NaN", "Inf", "-Inf", "huge"};
+
+/* One case: tensors, the arguments made of them, and what each run has left in them. */
+struct guarded {
+  struct tensor t;
+  char *memory;
+  size_t bytes, before; /* of memory; of the guard in front */
+  int read;             /* does the operation read the values? */
+  int symmetric;
+  char *result[RUNS];
+};
+
+struct made {
+  struct guarded item[MAX_TENSORS];
+  int items;
+  int strided;          /* rows further apart than they are wide */
+  uint64_t seed;
+  union op_args args;
+  int samples;          /* disturbed runs */
+  struct device *reference;
+};
+
+static double normal(const struct made *m, long i)
+{
+  return draw_normal((struct draw){m->seed, STREAM_TEST, (uint64_t)m->items}, (uint64_t)i);
+}
+
+static long below(const struct made *m, long i, long n)
+{
+  return (long)draw_below((struct draw){m->seed, STREAM_TEST, (uint64_t)m->items}, (uint64_t)i, (uint64_t)n);
+}
+
+static struct guarded *new_item(struct made *m, enum tensor_type type, long rows, long cols, long ld)
+{
+  if (m->items == MAX_TENSORS) ck_abort_msg("MAX_TENSORS is too small");
+  struct guarded *g = &m->item[m->items];
+  size_t size = type == TENSOR_INT ? sizeof(int) : sizeof(real);
+  long shift = m->strided ? 1 : 0; /* views may begin anywhere */
+  g->before = (size_t)(GUARD + shift) * size;
+  g->bytes = (size_t)(rows * ld + 2 * GUARD + shift) * size;
+  g->memory = memory_new(1, g->bytes);
+  g->t = tensor_of(g->memory + g->before, rows, cols);
+  g->t.ld = ld;
+  g->t.type = type;
+  g->t.name = "case";
+  if (type == TENSOR_REAL)
+    for (size_t i = 0; i < g->bytes / size; i++) ((real *)g->memory)[i] = guard_value;
+  m->items++;
+  return g;
+}
+
+static struct tensor *new_real(struct made *m, long rows, long cols, long ld, int read)
+{
+  struct guarded *g = new_item(m, TENSOR_REAL, rows, cols, ld);
+  g->read = read;
+  for (long i = 0; i < rows; i++)
+    for (long j = 0; j < cols; j++) REALS(&g->t)[i * ld + j] = read ? (real)normal(m, i * cols + j) : (real)NAN;
+  return &g->t;
+}
+
+static long stride(const struct made *m, long cols) { return cols + (m->strided ? 5 : 0); }
+
+static struct tensor *in(struct made *m, long rows, long cols)
+{
+  return new_real(m, rows, cols, stride(m, cols), 1);
+}
+
+static struct tensor *out(struct made *m, long rows, long cols, long add)
+{
+  return new_real(m, rows, cols, stride(m, cols), add != 0);
+}
+
+static struct tensor *vector(struct made *m, long n) { return new_real(m, 1, n, n, 1); }
+
+static struct tensor *positive(struct made *m, struct tensor *t)
+{
+  (void)m;
+  for (long i = 0; i < t->rows; i++)
+    for (long j = 0; j < t->cols; j++) REALS(t)[i * t->ld + j] = (real)fabs((double)REALS(t)[i * t->ld + j]);
+  return t;
+}
+
+static struct tensor *integers(struct made *m, long n, long limit)
+{
+  struct guarded *g = new_item(m, TENSOR_INT, 1, n, n);
+  for (long i = 0; i < n; i++) INTS(&g->t)[i] = (int)below(m, i, limit);
+  g->read = 1;
+  return &g->t;
+}
+
+/* Row n of a sequence of `length` sees from its document's begin: documents of `document` rows, 0: one. */
+static struct tensor *starts(struct made *m, long rows, long length, long document)
+{
+  struct tensor *t = integers(m, rows, 1);
+  for (long n = 0; n < rows; n++) INTS(t)[n] = (int)(document ? n % length / document * document : 0);
+  return t;
+}
+
+/* --- cases: make_NAME fills the arguments of variant i; 0 when there is no such variant -------------------- */
+
+static const long sizes[][2] = {{1, 1}, {1, 7}, {3, 5}, {2, 64}, {5, 33}, {1, 1000}, {70, 3}, {130, 40}};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static int make_matmul(struct made *m, int i, union op_args *args)
+{
+  static const long shape[][3] = {{1, 1, 1}, {1, 7, 3}, {3, 1, 5}, {5, 4, 1}, {17, 19, 23}, {64, 48, 33},
+                                  {33, 130, 65}, {8, 8, 300}, {130, 65, 16}};
+  if (i >= 8 * (int)(sizeof shape / sizeof *shape)) return 0;
+  const long *s = shape[i / 8];
+  struct matmul_args *a = &args->matmul;
+  *a = (struct matmul_args){.ta = i & 1, .tb = i >> 1 & 1, .add = i >> 2 & 1, .alpha = i % 3 ? 1 : -0.5};
+  a->a = a->ta ? in(m, s[2], s[0]) : in(m, s[0], s[2]);
+  a->b = a->tb ? in(m, s[1], s[2]) : in(m, s[2], s[1]);
+  a->c = out(m, s[0], s[1], a->add);
+  return 1;
+}
+
+static int make_gram(struct made *m, int i, union op_args *args)
+{
+  static const long shape[][2] = {{1, 1}, {2, 9}, {7, 1}, {16, 16}, {33, 20}, {70, 130}, {130, 64}, {200, 3}};
+  if (i >= 2 * (int)(sizeof shape / sizeof *shape)) return 0;
+  const long *s = shape[i / 2];
+  struct tensor *a = in(m, s[0], i % 2 ? s[0] : s[1]);
+  for (long r = 0; i % 2 && r < s[0]; r++)
+    for (long c = 0; c < r; c++) REALS(a)[c * a->ld + r] = REALS(a)[r * a->ld + c];
+  m->item[0].symmetric = i % 2;
+  args->gram = (struct gram_args){.c = out(m, s[0], s[0], 0), .a = a, .alpha = 2.0315, .beta = i % 2 ? -4.775 : 0};
+  return 1;
+}
+
+static int make_add_bias(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  args->add_bias = (struct add_bias_args){.y = in(m, sizes[i][0], sizes[i][1]), .b = vector(m, sizes[i][1])};
+  return 1;
+}
+
+static int make_sum_rows(struct made *m, int i, union op_args *args)
+{
+  if (i >= 2 * SIZES) return 0;
+  const long *s = sizes[i / 2];
+  args->sum_rows = (struct sum_rows_args){.y = out(m, 1, s[1], i % 2), .x = in(m, s[0], s[1]), .add = i % 2};
+  return 1;
+}
+
+static int make_embed_forward(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  args->embed_forward = (struct embed_forward_args){.y = out(m, sizes[i][0], sizes[i][1], 0),
+                                                    .tokens = integers(m, sizes[i][0], 11),
+                                                    .w = in(m, 11, sizes[i][1])};
+  return 1;
+}
+
+static int make_embed_backward(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  args->embed_backward = (struct embed_backward_args){.dw = in(m, 11, sizes[i][1]),
+                                                      .tokens = integers(m, sizes[i][0], 11),
+                                                      .dy = in(m, sizes[i][0], sizes[i][1])};
+  return 1;
+}
+
+static const long norms[][3] = {{1, 1, 1}, {3, 5, 5}, {2, 64, 64}, {7, 24, 8}, {65, 40, 4}, {4, 300, 300}, {3, 6, 1}};
+enum { NORMS = sizeof norms / sizeof *norms };
+
+static int make_rmsnorm_forward(struct made *m, int i, union op_args *args)
+{
+  if (i >= 2 * NORMS) return 0;
+  const long *s = norms[i / 2];
+  args->rmsnorm_forward = (struct rmsnorm_forward_args){
+    .y = out(m, s[0], s[1], 0), .rstd = out(m, s[0], s[1] / s[2], 0), .x = in(m, s[0], s[1]),
+    .gain = i % 2 ? vector(m, s[2]) : NULL, .group = s[2], .eps = 1e-6};
+  return 1;
+}
+
+static int make_rmsnorm_backward(struct made *m, int i, union op_args *args)
+{
+  if (i >= 4 * NORMS) return 0;
+  const long *s = norms[i / 4];
+  int gain = i & 1, add = i >> 1 & 1;
+  struct rmsnorm_backward_args *a = &args->rmsnorm_backward;
+  *a = (struct rmsnorm_backward_args){
+    .dx = out(m, s[0], s[1], add), .dgain = gain ? vector(m, s[2]) : NULL, .dy = in(m, s[0], s[1]),
+    .x = in(m, s[0], s[1]), .rstd = in(m, s[0], s[1] / s[2]), .gain = gain ? vector(m, s[2]) : NULL,
+    .group = s[2], .add = add};
+  struct tensor *y = out(m, s[0], s[1], 0);
+  op_run(m->reference, OP_rmsnorm_forward, &(union op_args){.rmsnorm_forward = {
+    .y = y, .rstd = a->rstd, .x = a->x, .gain = a->gain, .group = s[2], .eps = 1e-6}});
+  return 1;
+}
+
+static int make_swiglu_forward(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  args->swiglu_forward = (struct swiglu_forward_args){.y = out(m, sizes[i][0], sizes[i][1], 0),
+                                                      .x = in(m, sizes[i][0], 2 * sizes[i][1])};
+  REALS(args->swiglu_forward.x)[0] *= 100; /* far into a tail of the sigmoid */
+  return 1;
+}
+
+static int make_swiglu_backward(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  args->swiglu_backward = (struct swiglu_backward_args){.dx = out(m, sizes[i][0], 2 * sizes[i][1], 0),
+                                                        .dy = in(m, sizes[i][0], sizes[i][1]),
+                                                        .x = in(m, sizes[i][0], 2 * sizes[i][1])};
+  REALS(args->swiglu_backward.x)[0] *= 100;
+  return 1;
+}
+
+static int make_rope(struct made *m, int i, union op_args *args)
+{
+  static const long shape[][3] = {{1, 1, 2}, {5, 3, 4}, {9, 2, 6}, {33, 4, 16}, {7, 1, 64}};
+  if (i >= 6 * (int)(sizeof shape / sizeof *shape)) return 0;
+  const long *s = shape[i / 6];
+  long add = i % 3 == 1;
+  struct tensor *x = in(m, s[0], s[1] * s[2]);
+  args->rope = (struct rope_args){.y = i % 3 == 2 ? x : out(m, s[0], s[1] * s[2], add), .x = x,
+                                  .position = integers(m, s[0], 12), .table = new_real(m, 12, s[2], s[2], 1),
+                                  .dim = s[2], .sign = i / 3 % 2 ? 1 : -1, .add = add};
+  return 1;
+}
+
+static int make_scale_columns(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  args->scale_columns = (struct scale_columns_args){.y = out(m, sizes[i][0], sizes[i][1], 0),
+                                                    .x = in(m, sizes[i][0], sizes[i][1]), .s = vector(m, 1)};
+  return 1;
+}
+
+static int make_scale_columns_backward(struct made *m, int i, union op_args *args)
+{
+  if (i >= 2 * SIZES) return 0;
+  const long *s = sizes[i / 2];
+  args->scale_columns_backward = (struct scale_columns_backward_args){
+    .dx = out(m, s[0], s[1], i % 2), .ds = vector(m, 1), .dy = in(m, s[0], s[1]), .x = in(m, s[0], s[1]),
+    .s = vector(m, 1), .add = i % 2};
+  return 1;
+}
+
+/* batch, length, heads, groups, Dqk, Dv, document, cap; scale and cap value with it */
+static const struct { long batch, length, heads, groups, dim, value, document, cap; double scale, cap_value; }
+attentions_of[] = {
+  {1, 1, 1, 1, 1, 1, 0, 0, 1, 0},      {2, 3, 2, 1, 4, 5, 0, 0, 0.5, 0},     {1, 17, 1, 1, 8, 8, 0, 0, 0.35, 0},
+  {2, 33, 4, 2, 16, 16, 0, 0, 0.25, 0}, {1, 70, 2, 2, 16, 8, 0, 0, 3, 0},      {3, 20, 3, 1, 6, 3, 7, 0, 0.4, 0},
+  {2, 40, 2, 2, 8, 16, 1, 0, 1, 0},     {1, 65, 4, 4, 16, 16, 16, 1, 1, 2},    {2, 19, 2, 1, 5, 7, 0, 1, 2, 0.5},
+  {1, 50, 2, 1, 12, 12, 0, 2, 1, 0.75}, {1, 130, 1, 1, 32, 32, 0, 0, 0.18, 0}, {1, 37, 6, 2, 64, 64, 0, 2, 20, 300},
+};
+enum { ATTENTIONS = sizeof attentions_of / sizeof *attentions_of };
+
+static int make_attention_forward(struct made *m, int i, union op_args *args)
+{
+  if (i >= ATTENTIONS) return 0;
+  long n = attentions_of[i].batch * attentions_of[i].length, heads = attentions_of[i].heads;
+  long groups = attentions_of[i].groups, dim = attentions_of[i].dim, value = attentions_of[i].value;
+  args->attention_forward = (struct attention_forward_args){
+    .o = out(m, n, heads * value, 0), .lse = out(m, n, heads, 0), .stats = out(m, heads, 4, 0),
+    .q = in(m, n, heads * dim), .k = in(m, n, groups * dim), .v = in(m, n, groups * value),
+    .start = starts(m, n, attentions_of[i].length, attentions_of[i].document), .batch = attentions_of[i].batch,
+    .heads = heads, .groups = groups, .scale = attentions_of[i].scale, .cap = attentions_of[i].cap,
+    .cap_value = attentions_of[i].cap_value};
+  return 1;
+}
+
+static int make_attention_backward(struct made *m, int i, union op_args *args)
+{
+  union op_args forward;
+  if (!make_attention_forward(m, i, &forward)) return 0;
+  const struct attention_forward_args *f = &forward.attention_forward;
+  op_run(m->reference, OP_attention_forward, &forward);
+  m->item[0].read = m->item[1].read = 1; /* o, lse */
+  args->attention_backward = (struct attention_backward_args){
+    .dq = out(m, f->q->rows, f->q->cols, 0), .dk = out(m, f->k->rows, f->k->cols, 0),
+    .dv = out(m, f->v->rows, f->v->cols, 0), .do_ = in(m, f->o->rows, f->o->cols), .o = f->o, .q = f->q, .k = f->k,
+    .v = f->v, .lse = f->lse, .start = f->start, .batch = f->batch, .heads = f->heads, .groups = f->groups,
+    .scale = f->scale, .cap = f->cap, .cap_value = f->cap_value};
+  return 1;
+}
+
+static int make_cross_entropy(struct made *m, int i, union op_args *args)
+{
+  if (i >= 2 * SIZES) return 0;
+  const long *s = sizes[i / 2];
+  args->cross_entropy = (struct cross_entropy_args){
+    .loss = out(m, 1, 2, 0), .lse = out(m, s[0], 1, 0), .logits = in(m, s[0], s[1]),
+    .targets = integers(m, s[0], s[1]), .weight = positive(m, vector(m, s[0])), .z = i % 2 ? 0.1 : 0};
+  if (s[0] > 1) REALS(args->cross_entropy.weight)[1] = 0;
+  return 1;
+}
+
+static int make_cross_entropy_backward(struct made *m, int i, union op_args *args)
+{
+  union op_args forward;
+  if (!make_cross_entropy(m, i, &forward)) return 0;
+  const struct cross_entropy_args *f = &forward.cross_entropy;
+  op_run(m->reference, OP_cross_entropy, &forward);
+  m->item[1].read = 1; /* lse */
+  args->cross_entropy_backward = (struct cross_entropy_backward_args){
+    .dlogits = out(m, f->logits->rows, f->logits->cols, 0), .logits = f->logits, .lse = f->lse,
+    .targets = f->targets, .weight = f->weight, .z = f->z};
+  return 1;
+}
+
+static int make_token_loss(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  const long *s = sizes[i];
+  args->token_loss = (struct token_loss_args){.y = out(m, s[0], 1, 0), .logits = in(m, s[0], s[1]),
+                                              .lse = in(m, s[0], 1), .targets = integers(m, s[0], s[1])};
+  return 1;
+}
+
+static int make_fill(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  args->fill = (struct fill_args){.y = out(m, sizes[i][0], sizes[i][1], 0), .value = i % 2 ? 0 : -1.5};
+  return 1;
+}
+
+static int make_copy(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  args->copy = (struct copy_args){.y = out(m, sizes[i][0], sizes[i][1], 0), .x = in(m, sizes[i][0], sizes[i][1])};
+  return 1;
+}
+
+static int make_axpby(struct made *m, int i, union op_args *args)
+{
+  if (i >= 2 * SIZES) return 0;
+  const long *s = sizes[i / 2];
+  args->axpby = (struct axpby_args){.y = out(m, s[0], s[1], i % 2), .x = in(m, s[0], s[1]), .alpha = -1.25,
+                                    .beta = i % 2 ? 0.75 : 0};
+  return 1;
+}
+
+static int make_scale(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  args->scale = (struct scale_args){.y = in(m, sizes[i][0], sizes[i][1]), .alpha = 0.3};
+  return 1;
+}
+
+static int make_sum_squares(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  args->sum_squares = (struct sum_squares_args){.y = out(m, 1, 1, 0), .x = in(m, sizes[i][0], sizes[i][1])};
+  return 1;
+}
+
+static int make_transpose(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  const long *s = sizes[i];
+  args->transpose = (struct transpose_args){.y = out(m, s[1], s[0], 0), .x = in(m, s[0], s[1])};
+  return 1;
+}
+
+static int make_adam(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  const long *s = sizes[i];
+  args->adam = (struct adam_args){.direction = out(m, s[0], s[1], 0), .m = in(m, s[0], s[1]),
+                                  .v = positive(m, in(m, s[0], s[1])), .g = in(m, s[0], s[1]), .b1 = 0.9, .b2 = 0.95,
+                                  .c1 = 1 - pow(0.9, i + 1), .c2 = 1 - pow(0.95, i + 1), .eps = 1e-8};
+  return 1;
+}
+
+static int make_apply_update(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  args->apply_update = (struct apply_update_args){.w = in(m, sizes[i][0], sizes[i][1]),
+                                                  .direction = in(m, sizes[i][0], sizes[i][1]), .keep = 0.999,
+                                                  .rate = 0.02};
+  return 1;
+}
+
+static int (*const make[OP_COUNT])(struct made *, int, union op_args *) = {
+#define OP(name, what, fields) make_##name,
+#include "numerics/ops.def"
+#undef OP
+};
+
+/* --- the loop ---------------------------------------------------------------------------------------------- */
+
+static void free_made(struct made *m)
+{
+  for (int i = 0; i < m->items; i++) {
+    memory_free(m->item[i].memory);
+    for (int r = 0; r < RUNS; r++) memory_free(m->item[i].result[r]);
+  }
+}
+
+/* Off by a relative amount of up to SPREAD; sample < 0: as they are. */
+static void disturb(const struct guarded *g, int item, char *memory, int sample)
+{
+  if (sample < 0 || !g->read || g->t.type == TENSOR_INT) return;
+  for (long i = 0; i < g->t.rows * g->t.ld; i++) {
+    double u = draw_uniform((struct draw){(uint64_t)sample, STREAM_TEST, (uint64_t)item}, (uint64_t)i);
+    ((real *)(memory + g->before))[i] *= (real)(1 + SPREAD * (2 * u - 1));
+  }
+}
+
+/* Run on the device; what lies in each buffer afterwards, guards included, goes to result[slot]. */
+static void run_on(struct device *device, enum op op, struct made *m, int slot, int sample)
+{
+  void *place[MAX_TENSORS], *host[MAX_TENSORS];
+  for (int i = 0; i < m->items; i++) {
+    struct guarded *g = &m->item[i];
+    g->result[slot] = memory_new(1, g->bytes);
+    memcpy(g->result[slot], g->memory, g->bytes);
+    disturb(g, i, g->result[slot], sample);
+    place[i] = device->get(device, g->bytes);
+    device->upload(device, place[i], g->result[slot], g->bytes);
+    host[i] = g->t.data;
+    g->t.data = (char *)place[i] + g->before;
+  }
+  op_run(device, op, &m->args);
+  for (int i = 0; i < m->items; i++) {
+    struct guarded *g = &m->item[i];
+    device->download(device, g->result[slot], place[i], g->bytes);
+    device->put_back(device, place[i]);
+    g->t.data = host[i];
+  }
+}
+
+static int is_output(enum op op, const struct made *m, const struct tensor *t)
+{
+  int count;
+  const struct op_field *field = op_fields(op, &count);
+  struct tensor *const *value = (struct tensor *const *)&m->args;
+  for (int i = 0; i < count; i++)
+    if ((field[i].kind == FIELD_OUT || field[i].kind == FIELD_ADD || field[i].kind == FIELD_MAYADD) && value[i] == t)
+      return 1;
+  return 0;
+}
+
+/* Sums over at most this many terms. */
+static double longest(const struct made *m)
+{
+  long n = 1;
+  for (int i = 0; i < m->items; i++) {
+    if (m->item[i].t.rows > n) n = m->item[i].t.rows;
+    if (m->item[i].t.cols > n) n = m->item[i].t.cols;
+  }
+  return (double)n;
+}
+
+static double element(const struct guarded *g, int slot, long i, long j)
+{
+  return ((const real *)(g->result[slot] + g->before))[i * g->t.ld + j];
+}
+
+/* slots: 0..SAMPLES-1 disturbed, then the reference, the device, the device with other threads */
+enum { EXACT = SAMPLES, DEVICE = SAMPLES + 1, THREADS = SAMPLES + 2 };
+
+static double tolerance(const struct made *m, const struct guarded *g, long i, long j)
+{
+  double exact = element(g, EXACT, i, j), spread = 0;
+  for (int s = 0; s < m->samples; s++) {
+    double off = fabs(element(g, s, i, j) - exact);
+    if (!(off <= spread)) spread = off;
+  }
+  return (4 + 2 * sqrt(longest(m))) * REAL_EPS * (spread / SPREAD + fabs(exact)) + SMALLEST / REAL_EPS;
+}
+
+/* Is `got` what the definition's `exact` allows? Class first: what is not finite must stay so. Where an input
+   is huge a kernel may overflow on the way, but not to a finite number. An attention kernel may spread what is
+   not finite to rows that the mask keeps apart (0 * NaN). */
+static int agrees(enum op op, enum hostile hostile, double exact, double got, double allowed)
+{
+  int spreads = op == OP_attention_forward || op == OP_attention_backward;
+  if (isnan(exact) && hostile == WITH_NAN) return isnan(got);
+  if (!isfinite(exact)) return !isfinite(got);
+  if (!isfinite(got)) return hostile == WITH_HUGE || (spreads && hostile >= WITH_NAN);
+  return isnan(allowed) || fabs(got - exact) <= allowed;
+}
+
+/* ck_assert_msg tells the runner of every success: too slow for every element. */
+#define DEMAND(condition, ...) \
+  do { if (!(condition)) ck_abort_msg(__VA_ARGS__); } while (0)
+
+static void compare(const char *device, enum op op, int variant, enum hostile hostile, const struct made *m)
+{
+  for (int k = 0; k < m->items; k++) {
+    const struct guarded *g = &m->item[k];
+    if (!is_output(op, m, &g->t)) {
+      DEMAND(!memcmp(g->result[DEVICE], g->memory, g->bytes), "%s %s %d: an input changed", device,
+                    op_name(op), variant);
+      continue;
+    }
+    for (long i = 0; i < g->t.rows; i++)
+      for (long j = 0; j < g->t.cols; j++) {
+        double exact = element(g, EXACT, i, j), got = element(g, DEVICE, i, j), allowed = tolerance(m, g, i, j);
+        DEMAND(agrees(op, hostile, exact, got, allowed),
+                      "%s %s variant %d (%s%s): output %d [%ld,%ld] of [%ld,%ld] is %.9g, not %.9g (+- %.3g)", device,
+                      op_name(op), variant, hostile_names[hostile], m->strided ? ", strided" : "", k, i, j, g->t.rows,
+                      g->t.cols, got, exact, allowed);
+      }
+    DEMAND(!memcmp(g->result[DEVICE], g->result[THREADS], g->bytes), "%s %s %d: threads change the bits",
+                  device, op_name(op), variant);
+    for (long e = 0; e < (long)(g->bytes / sizeof(real)); e++) {
+      long at = e - (long)(g->before / sizeof(real)), row = at / g->t.ld;
+      int inside = at >= 0 && row < g->t.rows && at % g->t.ld < g->t.cols;
+      DEMAND(inside || ((const real *)g->result[DEVICE])[e] == guard_value,
+                    "%s %s variant %d wrote beside output %d", device, op_name(op), variant, k);
+    }
+    for (long i = 0; op == OP_gram && i < g->t.rows; i++)
+      for (long j = 0; j < i; j++) {
+        double a = element(g, DEVICE, i, j), b = element(g, DEVICE, j, i);
+        DEMAND(a == b || (isnan(a) && isnan(b)), "%s gram is not symmetric", device);
+      }
+  }
+}
+
+/* Spoil the inputs: every value of every input, or one value of input `which`. */
+static void spoil(struct made *m, enum hostile hostile, int which)
+{
+  static const double value[HOSTILES] = {[WITH_NAN] = NAN, [WITH_INF] = INFINITY, [WITH_MINUS_INF] = -INFINITY,
+                                         [WITH_HUGE] = HUGE_INPUT};
+  for (int k = 0; k < m->items; k++) {
+    struct guarded *g = &m->item[k];
+    if (!g->read || g->t.type == TENSOR_INT) continue;
+    for (long i = 0; hostile < WITH_NAN && i < g->t.rows; i++)
+      for (long j = 0; j < g->t.cols; j++) {
+        real *x = &REALS(&g->t)[i * g->t.ld + j];
+        if (hostile == NEGATIVE) *x = (real)-fabs((double)*x);
+        if (hostile == TINY) *x *= (real)(1 / HUGE_INPUT);
+        if (hostile == ZERO) *x = 0;
+      }
+    long i = below(m, 1000 + k, g->t.rows), j = below(m, 2000 + k, g->t.cols);
+    if (hostile >= WITH_NAN && k == which) {
+      REALS(&g->t)[i * g->t.ld + j] = (real)value[hostile];
+      if (g->symmetric) REALS(&g->t)[j * g->t.ld + i] = (real)value[hostile];
+    }
+  }
+}
+
+struct bench { struct device *reference, *device, *threads; };
+
+/* 0 when there is no such case. */
+static int try_case(const struct bench *b, enum op op, int variant, int strided, enum hostile hostile, int which)
+{
+  struct made m = {.strided = strided, .seed = (uint64_t)(100 * op + variant), .reference = b->reference,
+                   .samples = hostile == TAME ? SAMPLES : SAMPLES / 2};
+  if (!make[op](&m, variant, &m.args)) return 0;
+  int exists = hostile < WITH_NAN || (which < m.items && m.item[which].read && m.item[which].t.type == TENSOR_REAL);
+  if (exists) {
+    if (hostile != TAME) spoil(&m, hostile, which);
+    for (int s = 0; s < m.samples; s++) run_on(b->reference, op, &m, s, s);
+    run_on(b->reference, op, &m, EXACT, -1);
+    run_on(b->device, op, &m, DEVICE, -1);
+    run_on(b->threads, op, &m, THREADS, -1);
+    compare(b->device->name, op, variant, hostile, &m);
+  }
+  int items = m.items;
+  free_made(&m);
+  return which < items;
+}
+
+static const char *const kinds[] = {"reference", "cpu", "cuda"};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static int open_bench(struct bench *b, int kind)
+{
+  if (device_open(&b->device, kinds[kind], 1, NULL)) return 0; /* not in this build */
+  ck_assert_int_eq(device_open(&b->threads, kinds[kind], 3, NULL), STATUS_OK);
+  ck_assert_int_eq(device_open(&b->reference, "reference", 1, NULL), STATUS_OK);
+  return 1;
+}
+
+static void close_bench(struct bench *b)
+{
+  device_close(b->device);
+  device_close(b->threads);
+  device_close(b->reference);
+}
+
+START_TEST(every_operation)
+{
+  struct bench b;
+  enum op op = (enum op)(_i / KINDS);
+  if (!open_bench(&b, _i % KINDS)) {
+    ck_assert_int_ge(_i % KINDS, 2);
+    return;
+  }
+  int cases = 0;
+  for (int strided = 0; strided < 2; strided++)
+    for (int variant = 0; try_case(&b, op, variant, strided, TAME, 0); variant++) cases++;
+  /* the reference, compared with itself, can only write where it should not */
+  for (int hostile = TAME + 1; _i % KINDS && hostile < HOSTILES; hostile++)
+    for (int variant = 0; try_case(&b, op, variant, variant & 1, (enum hostile)hostile, 0); variant++)
+      for (int which = 1; hostile >= WITH_NAN && try_case(&b, op, variant, which & 1, (enum hostile)hostile, which);)
+        which++;
+  ck_assert_int_ge(cases, 8);
+  close_bench(&b);
+}
+END_TEST
+
+/* --- identities, on every device ----------------------------------------------------------------------------- */
+
+enum { T = 24, H = 4, DIM = 8, VALUE = 6 };
+
+/* One attention call on a device's memory (the host's here). */
+struct attention_case {
+  struct device *device;
+  struct tensor *q, *k, *v, *start, *o, *lse, *stats;
+  struct attention_forward_args args;
+};
+
+static void draw(struct tensor *t, uint64_t key)
+{
+  for (long i = 0; i < t->rows * t->cols; i++)
+    REALS(t)[i] = (real)draw_normal((struct draw){3, STREAM_TEST, key}, (uint64_t)i);
+}
+
+static void attention_begin(struct attention_case *c, struct device *device, long batch, long groups)
+{
+  *c = (struct attention_case){.device = device};
+  c->q = tensor_new(device, TENSOR_REAL, T, H * DIM, "q");
+  c->k = tensor_new(device, TENSOR_REAL, T, groups * DIM, "k");
+  c->v = tensor_new(device, TENSOR_REAL, T, groups * VALUE, "v");
+  c->start = tensor_new(device, TENSOR_INT, 1, T, "start");
+  c->o = tensor_new(device, TENSOR_REAL, T, H * VALUE, "o");
+  c->lse = tensor_new(device, TENSOR_REAL, T, H, "lse");
+  c->stats = tensor_new(device, TENSOR_REAL, H, 4, "stats");
+  draw(c->q, 1);
+  draw(c->k, 2);
+  draw(c->v, 3);
+  c->args = (struct attention_forward_args){.o = c->o, .lse = c->lse, .stats = c->stats, .q = c->q, .k = c->k,
+                                            .v = c->v, .start = c->start, .batch = batch, .heads = H,
+                                            .groups = groups, .scale = 0.5};
+}
+
+static void attention_run(struct attention_case *c)
+{
+  op_run(c->device, OP_attention_forward, (const union op_args *)&(union op_args){.attention_forward = c->args});
+}
+
+static void attention_end(struct attention_case *c)
+{
+  tensor_free(c->device, c->q);
+  tensor_free(c->device, c->k);
+  tensor_free(c->device, c->v);
+  tensor_free(c->device, c->start);
+  tensor_free(c->device, c->o);
+  tensor_free(c->device, c->lse);
+  tensor_free(c->device, c->stats);
+}
+
+/* Numbers of order one that took fewer than a thousand roundings. */
+static void ck_near(const struct tensor *a, const struct tensor *b, long row, const char *what)
+{
+  for (long i = row; i < a->rows; i++)
+    for (long j = 0; j < a->cols; j++) {
+      double x = REALS(a)[i * a->ld + j], y = REALS(b)[i * b->ld + j];
+      ck_assert_msg(fabs(x - y) <= 64 * REAL_EPS * (1 + fabs(x)), "%s: [%ld,%ld] %.9g and %.9g", what, i, j, x, y);
+    }
+}
+
+static struct device *host_device(int i)
+{
+  struct device *device;
+  ck_assert_int_eq(device_open(&device, kinds[i], 1, NULL), STATUS_OK);
+  return device;
+}
+
+/* The softmax does not see a constant: keys k + u move the scores of a query by q.u. */
+START_TEST(shift_of_all_keys)
+{
+  struct device *device = host_device(_i);
+  struct attention_case a, b;
+  attention_begin(&a, device, 1, H);
+  attention_begin(&b, device, 1, H);
+  for (long i = 0; i < T; i++)
+    for (long j = 0; j < H * DIM; j++) REALS(b.k)[i * H * DIM + j] += (real)(0.25 * (double)(j % 5));
+  attention_run(&a);
+  attention_run(&b);
+  ck_near(a.o, b.o, 0, "shifted keys");
+  ck_assert(REALS(a.stats)[0] != REALS(b.stats)[0]);
+  for (long h = 0; h < H; h++)
+    ck_assert_double_eq_tol(REALS(a.stats)[4 * h + 3], REALS(b.stats)[4 * h + 3], 64 * REAL_EPS);
+  attention_end(&a);
+  attention_end(&b);
+  device_close(device);
+}
+END_TEST
+
+/* The last row sees every key: their order does not matter. */
+START_TEST(order_of_keys)
+{
+  struct device *device = host_device(_i);
+  struct attention_case a, b;
+  attention_begin(&a, device, 1, H);
+  attention_begin(&b, device, 1, H);
+  for (long i = 0; i < T; i++) {
+    long from = (5 * i + 3) % T;
+    memcpy(REALS(b.k) + i * b.k->ld, REALS(a.k) + from * a.k->ld, (size_t)(H * DIM) * sizeof(real));
+    memcpy(REALS(b.v) + i * b.v->ld, REALS(a.v) + from * a.v->ld, (size_t)(H * VALUE) * sizeof(real));
+  }
+  attention_run(&a);
+  attention_run(&b);
+  ck_near(a.o, b.o, T - 1, "permuted keys");
+  ck_near(a.lse, b.lse, T - 1, "permuted keys, lse");
+  attention_end(&a);
+  attention_end(&b);
+  device_close(device);
+}
+END_TEST
+
+/* Two heads that share a key/value head, and two with copies of it. */
+START_TEST(grouped_equals_repeated)
+{
+  struct device *device = host_device(_i);
+  struct attention_case a, b;
+  attention_begin(&a, device, 1, H / 2);
+  attention_begin(&b, device, 1, H);
+  for (long i = 0; i < T; i++)
+    for (long h = 0; h < H; h++) {
+      memcpy(REALS(b.k) + i * b.k->ld + h * DIM, REALS(a.k) + i * a.k->ld + h / 2 * DIM, DIM * sizeof(real));
+      memcpy(REALS(b.v) + i * b.v->ld + h * VALUE, REALS(a.v) + i * a.v->ld + h / 2 * VALUE, VALUE * sizeof(real));
+    }
+  attention_run(&a);
+  attention_run(&b);
+  ck_near(a.o, b.o, 0, "grouped");
+  ck_near(a.lse, b.lse, 0, "grouped, lse");
+  ck_near(a.stats, b.stats, 0, "grouped, statistics");
+  attention_end(&a);
+  attention_end(&b);
+  device_close(device);
+}
+END_TEST
+
+/* Documents of 8 in one row of 24, and a batch of three sequences of 8. */
+START_TEST(documents_equal_sequences)
+{
+  struct device *device = host_device(_i);
+  struct attention_case a, b;
+  attention_begin(&a, device, 1, H);
+  attention_begin(&b, device, 3, H);
+  for (long n = 0; n < T; n++) INTS(a.start)[n] = (int)(n / 8 * 8);
+  attention_run(&a);
+  attention_run(&b);
+  ck_near(a.o, b.o, 0, "documents");
+  ck_near(a.lse, b.lse, 0, "documents, lse");
+  ck_near(a.stats, b.stats, 0, "documents, statistics");
+  attention_end(&a);
+  attention_end(&b);
+  device_close(device);
+}
+END_TEST
+
+/* Maxima, log-sum-exp and entropy against the whole matrix of scores. */
+START_TEST(by_products_equal_the_matrix)
+{
+  struct device *device = host_device(_i);
+  struct attention_case c;
+  attention_begin(&c, device, 1, H);
+  c.args.cap = 1;
+  c.args.cap_value = 1.25;
+  attention_run(&c);
+  for (long h = 0; h < H; h++) {
+    double stats[4] = {-INFINITY, 0, -INFINITY, 0};
+    for (long i = 0; i < T; i++) {
+      double f[T], sum = 0, entropy = 0;
+      for (long j = 0; j <= i; j++) {
+        double s = 0;
+        for (long d = 0; d < DIM; d++) s += 0.5 * REALS(c.q)[i * H * DIM + h * DIM + d] * REALS(c.k)[j * H * DIM + h * DIM + d];
+        f[j] = 1.25 * tanh(s / 1.25);
+        sum += exp(f[j]);
+        stats[0] = fmax(stats[0], s);
+        stats[1] = fmax(stats[1], fabs(s));
+        stats[2] = fmax(stats[2], f[j]);
+      }
+      for (long j = 0; j <= i; j++) entropy -= exp(f[j]) / sum * log(exp(f[j]) / sum);
+      stats[3] += entropy / T;
+      ck_assert_double_eq_tol(REALS(c.lse)[i * H + h], log(sum), 64 * REAL_EPS * (1 + fabs(log(sum))));
+    }
+    for (int k = 0; k < 4; k++)
+      ck_assert_double_eq_tol(REALS(c.stats)[4 * h + k], stats[k], 64 * REAL_EPS * (1 + stats[1]));
+  }
+  attention_end(&c);
+  device_close(device);
+}
+END_TEST
+
+/* One logit of head 1 is not finite: its statistics say so, the other heads' are untouched. */
+START_TEST(what_is_not_finite_surfaces)
+{
+  static const double value[] = {NAN, INFINITY, -INFINITY};
+  struct device *device = host_device(_i % 2);
+  struct attention_case clean, c;
+  attention_begin(&clean, device, 1, H);
+  attention_begin(&c, device, 1, H);
+  for (long d = 0; d < DIM; d++) REALS(c.q)[5 * H * DIM + DIM + d] = 1;
+  REALS(c.k)[2 * H * DIM + DIM] = (real)value[_i / 2];
+  attention_run(&clean);
+  attention_run(&c);
+  const real *stats = REALS(c.stats) + 4;
+  ck_assert(!isfinite(stats[1]));
+  ck_assert(!isfinite(stats[3]));
+  if (_i / 2 == 0) ck_assert(isnan(stats[0]) && isnan(stats[1]) && isnan(stats[2]) && isnan(stats[3]));
+  if (_i / 2 == 1) ck_assert(!isfinite(stats[0]) && !isfinite(stats[2]));
+  for (long h = 0; h < H; h++)
+    for (int k = 0; h != 1 && k < 4; k++)
+      ck_assert(REALS(c.stats)[4 * h + k] == REALS(clean.stats)[4 * h + k]);
+  attention_end(&clean);
+  attention_end(&c);
+  device_close(device);
+}
+END_TEST
+
+/* Cross-entropy of logits + c: the loss stays, lse moves by c. */
+START_TEST(shift_of_all_logits)
+{
+  enum { ROWS = 3, V = 11 };
+  struct device *device = host_device(_i);
+  struct tensor *logits = tensor_new(device, TENSOR_REAL, ROWS, V, "logits");
+  struct tensor *targets = tensor_new(device, TENSOR_INT, 1, ROWS, "targets");
+  struct tensor *weight = tensor_new(device, TENSOR_REAL, 1, ROWS, "weight");
+  struct tensor *loss = tensor_new(device, TENSOR_REAL, 1, 2, "loss");
+  struct tensor *lse = tensor_new(device, TENSOR_REAL, ROWS, 1, "lse");
+  draw(logits, 5);
+  for (int n = 0; n < ROWS; n++) {
+    INTS(targets)[n] = 4 * n;
+    REALS(weight)[n] = (real)(1.0 / ROWS);
+  }
+  union op_args args = {.cross_entropy = {.loss = loss, .lse = lse, .logits = logits, .targets = targets,
+                                          .weight = weight, .z = 0}};
+  op_run(device, OP_cross_entropy, &args);
+  double before = REALS(loss)[0], lse_before = REALS(lse)[1];
+  for (int i = 0; i < ROWS * V; i++) REALS(logits)[i] += 32;
+  op_run(device, OP_cross_entropy, &args);
+  ck_assert_double_eq_tol(REALS(loss)[0], before, 4 * 36 * REAL_EPS);
+  ck_assert_double_eq_tol(REALS(lse)[1], lse_before + 32, 4 * 36 * REAL_EPS);
+  tensor_free(device, logits);
+  tensor_free(device, targets);
+  tensor_free(device, weight);
+  tensor_free(device, loss);
+  tensor_free(device, lse);
+  device_close(device);
+}
+END_TEST
+
+START_TEST(a_wrong_device_is_refused)
+{
+  struct device *device;
+  struct error e = {0};
+  ck_assert_int_eq(device_open(&device, "abacus", 1, &e), STATUS_USAGE);
+  ck_assert_ptr_null(device);
+  ck_assert_ptr_nonnull(strstr(e.text, "abacus"));
+  ck_assert_int_eq(device_open(&device, "cpu", -1, NULL), STATUS_USAGE);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("operations");
+  TCase *table = tcase_create("table"), *identities = tcase_create("identities");
+  tcase_set_timeout(table, 120);
+  tcase_add_loop_test(table, every_operation, 0, OP_COUNT * KINDS);
+  suite_add_tcase(suite, table);
+  tcase_add_loop_test(identities, shift_of_all_keys, 0, 2);
+  tcase_add_loop_test(identities, order_of_keys, 0, 2);
+  tcase_add_loop_test(identities, grouped_equals_repeated, 0, 2);
+  tcase_add_loop_test(identities, documents_equal_sequences, 0, 2);
+  tcase_add_loop_test(identities, by_products_equal_the_matrix, 0, 2);
+  tcase_add_loop_test(identities, what_is_not_finite_surfaces, 0, 6);
+  tcase_add_loop_test(identities, shift_of_all_logits, 0, 2);
+  tcase_add_test(identities, a_wrong_device_is_refused);
+  suite_add_tcase(suite, identities);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
