@@ -39,6 +39,8 @@ void tensor_free(struct device *, struct tensor *);
 const char *device_blas_config(void);
 const char *device_blas_core(void);
 
-/* Fast CPU kernels, chosen by instruction set at run time: overrides rows of `ops`. */
+/* Fast CPU kernels: overrides rows of `ops`. The level is chosen at run time: v4 (AVX-512), v3 (AVX2, FMA)
+   or base; MAXLOGIT_KERNELS=NAME asks for a lower one. v3 and v4 give the same bits. */
 void ops_cpu_override(struct ops *);
+const char *ops_cpu_level(void);
 #endif

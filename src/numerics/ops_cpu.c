@@ -1,8 +1,13 @@
-/* ops_cpu.c - fast kernels of the host */
+/* ops_cpu.c - which fast kernels this processor can run
+   In single precision our own kernels, compiled for several instruction sets, so that a binary built for
+   any machine is fast on each; in double precision, which serves tests, OpenBLAS's product alone. */
+#include "config.h"
 #include "numerics/device.h"
+
+#ifdef MAXLOGIT_DOUBLE
 #include <cblas.h>
 
-static void cpu_matmul(struct device *device, const struct matmul_args *x)
+static void blas_matmul(struct device *device, const struct matmul_args *x)
 {
   (void)device;
   long depth = x->ta ? x->a->rows : x->a->cols;
@@ -11,7 +16,64 @@ static void cpu_matmul(struct device *device, const struct matmul_args *x)
              REALS(x->b), (int)x->b->ld, x->add ? 1 : 0, REALS(x->c), (int)x->c->ld);
 }
 
+const char *ops_cpu_level(void) { return "blas"; }
+void ops_cpu_override(struct ops *ops) { ops->matmul = blas_matmul; }
+
+#else
+#include <stdlib.h>
+#include <string.h>
+#include "base/error.h"
+#include "numerics/ops_cpu.h"
+
+struct level {
+  const char *name;
+  int (*supported)(void);
+  void (*gemm)(struct ops *);
+};
+
+static int always(void) { return 1; }
+#ifdef HAVE_X86_LEVELS
+static int has_v3(void)
+{
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+}
+static int has_v4(void)
+{
+  return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+static const struct level levels[] = { /* the best first */
+#define LEVEL_ROW(name, supported) {#name, supported, ops_cpu_gemm_##name}
+#ifdef HAVE_X86_LEVELS
+  LEVEL_ROW(v4, has_v4),
+  LEVEL_ROW(v3, has_v3),
+#endif
+  LEVEL_ROW(base, always),
+};
+enum { LEVELS = sizeof levels / sizeof *levels };
+
+/* The best level of this processor, or the one that MAXLOGIT_KERNELS names. */
+static const struct level *level(void)
+{
+  const char *wanted = getenv("MAXLOGIT_KERNELS");
+  const struct level *best = NULL;
+  for (int i = LEVELS - 1; i >= 0; i--) {
+    if (!levels[i].supported()) continue;
+    best = &levels[i];
+    if (wanted && !strcmp(wanted, best->name)) return best;
+  }
+  if (wanted) warning("MAXLOGIT_KERNELS=%s: this machine does not have them; using %s", wanted, best->name);
+  return best;
+}
+
+const char *ops_cpu_level(void) { return level()->name; }
+
 void ops_cpu_override(struct ops *ops)
 {
-  ops->matmul = cpu_matmul;
+  const struct level *best = level();
+  best->gemm(ops);
 }
+#endif
