@@ -50,7 +50,8 @@ const char *run_state(const struct run_file *);     /* running | finished | dive
 long run_last_step(const struct run_file *);
 double run_wall_seconds(const struct run_file *);
 const char *run_id(const struct run_file *);
-double run_loss_floor(const struct run_file *); /* NaN: unknown */
+const char *run_data_text(const struct run_file *); /* "shakespeare.txt, 1115394 bytes, 65 symbols" */
+double run_loss_floor(const struct run_file *);     /* entropy rate of the data, nat per token; NaN: unknown */
 /* A parameter as text ("train.lr"); NULL if there is none. */
 const char *run_parameter(const struct run_file *, const char *key);
 int run_parameters(const struct run_file *, int (*each)(void *, const char *key, const char *value), void *);

@@ -1,0 +1,272 @@
+#include "storage/checkpoint.h"
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/file.h"
+#include "base/memory.h"
+#include "numerics/real.h"
+#include "storage/layout.h"
+
+/* A sealed HDF5 file (storage/h5.h): the XXH3 digest of the whole file is checked before anything in it is
+   looked at, so that a damaged checkpoint is never parsed. */
+
+enum { GENERATIONS = 2 };
+static const enum h5_kind real_kind = sizeof(real) == sizeof(float) ? KIND_F32 : KIND_F64;
+
+static void folder_of(char out[4096], const char *run_path)
+{
+  run_sibling(out, run_path, ".ckpt");
+}
+
+void checkpoint_path(char out[4096], const char *run_path, long step)
+{
+  char suffix[64];
+  snprintf(suffix, sizeof suffix, ".ckpt/step-%08ld.h5", step);
+  run_sibling(out, run_path, suffix);
+}
+
+/* --- the folder ---------------------------------------------------------------------------------------- */
+
+/* The step in "step-00000100.h5", -1 for any other name. */
+static long step_of(const char *name)
+{
+  long step = -1;
+  int length = 0;
+  if (strncmp(name, "step-", 5) || sscanf(name + 5, "%ld.h5%n", &step, &length) != 1 || !length || name[5 + length])
+    return -1;
+  return step;
+}
+
+static int newer_first(const void *a, const void *b)
+{
+  long x = *(const long *)a, y = *(const long *)b;
+  return (x < y) - (x > y);
+}
+
+/* Steps of the checkpoints that are there, newest first; memory_free. No folder: none. */
+static long *list_steps(const char *run_path, size_t *count)
+{
+  char folder[4096];
+  long *steps = NULL;
+  *count = 0;
+  folder_of(folder, run_path);
+  DIR *d = opendir(folder);
+  for (struct dirent *entry; d && (entry = readdir(d));)
+    if (step_of(entry->d_name) >= 0) {
+      steps = memory_grow(steps, *count, *count + 1, sizeof *steps);
+      steps[(*count)++] = step_of(entry->d_name);
+    }
+  if (d)
+    closedir(d);
+  if (*count)
+    qsort(steps, *count, sizeof *steps, newer_first);
+  return steps;
+}
+
+static int remove_from(const char *run_path, size_t keep, struct error *e)
+{
+  size_t count;
+  int status = STATUS_OK;
+  long *steps = list_steps(run_path, &count);
+  for (size_t i = keep; i < count && !status; i++) {
+    char path[4096];
+    checkpoint_path(path, run_path, steps[i]);
+    if (file_remove(path))
+      status = error_set(e, STATUS_FAIL, "cannot remove %s", path);
+  }
+  memory_free(steps);
+  return status;
+}
+
+int checkpoint_remove_all(const char *run_path, struct error *e)
+{
+  return remove_from(run_path, 0, e);
+}
+
+/* --- writing ------------------------------------------------------------------------------------------- */
+
+static void put_bytes(struct h5 *h, const char *path, enum h5_kind kind, size_t size, int64_t rows, const void *data)
+{
+  struct h5_shape shape = {.kind = kind, .size = size, .rank = 1, .dims = {rows}};
+  h5_id id = h5_dataset(h, path, &shape);
+  h5_write(h, id, &shape, 0, rows, data);
+  h5_done(h, id);
+}
+
+static void put_tensor(struct h5 *h, const struct checkpoint_tensor *t)
+{
+  char path[192];
+  struct h5_shape shape = {.kind = real_kind, .rank = 2, .dims = {t->rows, t->cols}};
+  snprintf(path, sizeof path, "/%s", t->name);
+  h5_id id = h5_dataset(h, path, &shape);
+  h5_write(h, id, &shape, 0, t->rows, t->data);
+  h5_done(h, id);
+}
+
+static void put_head(struct h5 *h, const struct checkpoint *c)
+{
+  h5_id root = h5_group(h, "/");
+  h5_put_text(h, root, "format", CHECKPOINT_FORMAT);
+  h5_put_int(h, root, "format_version", CHECKPOINT_VERSION);
+  h5_put_int(h, root, "step", c->step);
+  h5_put_text(h, root, "id", c->id);
+  h5_put_real(h, root, "wall_seconds", c->wall);
+  h5_put_text(h, root, "blas_core", c->core);
+  h5_done(h, root);
+}
+
+int checkpoint_write(const char *run_path, const struct checkpoint *c, int keep_all, struct error *e)
+{
+  char path[4096];
+  checkpoint_path(path, run_path, c->step);
+  if (file_make_folders(path, e))
+    return e->status;
+  struct h5 *h = h5_new();
+  put_head(h, c);
+  put_bytes(h, "/parameters/config", KIND_TEXT, strlen(c->config_text) + 1, 1, c->config_text);
+  put_bytes(h, "/rows", KIND_U8, 0, (int64_t)c->rows_size, c->rows);
+  h5_done(h, h5_group(h, "/params"));
+  h5_done(h, h5_group(h, "/state"));
+  for (int i = 0; i < c->count; i++)
+    put_tensor(h, &c->tensors[i]);
+  int status = h5_save(h, path, NULL, e);
+  return status || keep_all ? status : remove_from(run_path, GENERATIONS, e);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------- */
+
+struct reader { struct h5 *h; struct checkpoint *c; const char *group; int failed; };
+
+static int read_tensor(void *context, const char *name)
+{
+  struct reader *r = context;
+  struct checkpoint *c = r->c;
+  struct checkpoint_tensor t = {.name = ""};
+  struct h5_shape shape;
+  char path[192];
+  if (snprintf(path, sizeof path, "/%s/%s", r->group, name) > (int)sizeof t.name)
+    return r->failed = 1;
+  h5_id id = h5_find(r->h, path);
+  r->failed = !h5_get_shape(r->h, id, &shape) || shape.kind >= KIND_TEXT || shape.rank != 2;
+  if (!r->failed) {
+    shape.kind = real_kind;
+    memcpy(t.name, path + 1, sizeof t.name);
+    t.rows = (long)shape.dims[0];
+    t.cols = (long)shape.dims[1];
+    t.data = memory_new((size_t)t.rows * (size_t)t.cols + 1, sizeof(real));
+    r->failed = !h5_read(r->h, id, &shape, 0, shape.dims[0], t.data);
+    c->tensors = memory_grow(c->tensors, (size_t)c->count, (size_t)c->count + 1, sizeof *c->tensors);
+    c->tensors[c->count++] = t;
+  }
+  h5_done(r->h, id);
+  return r->failed;
+}
+
+static void read_group(struct reader *r, const char *group)
+{
+  char path[64];
+  snprintf(path, sizeof path, "/%s", group);
+  r->group = group;
+  h5_id id = h5_find(r->h, path);
+  if (r->failed || id < 0)
+    r->failed = 1;
+  else
+    h5_children(r->h, id, read_tensor, r);
+  h5_done(r->h, id);
+}
+
+/* A one-dimensional dataset into new memory, a NUL behind it. */
+static void *read_bytes(struct reader *r, const char *path, enum h5_kind kind, size_t *size)
+{
+  struct h5_shape shape;
+  void *bytes = NULL;
+  h5_id id = h5_find(r->h, path);
+  if (h5_get_shape(r->h, id, &shape) && shape.kind == kind && shape.rank == 1) {
+    *size = (size_t)shape.dims[0] * h5_row_bytes(&shape);
+    bytes = memory_new(*size + 1, 1);
+    if (!h5_read(r->h, id, &shape, 0, shape.dims[0], bytes))
+      r->failed = 1;
+  } else
+    r->failed = 1;
+  h5_done(r->h, id);
+  return bytes;
+}
+
+static int read_head(struct reader *r, const char *path, struct error *e)
+{
+  char format[64] = "";
+  int64_t version = 0, step = -1;
+  struct checkpoint *c = r->c;
+  h5_id root = h5_find(r->h, "/");
+  h5_get_text(r->h, root, "format", format, sizeof format);
+  h5_get_int(r->h, root, "format_version", &version);
+  h5_get_text(r->h, root, "id", c->id, sizeof c->id);
+  h5_get_text(r->h, root, "blas_core", c->core, sizeof c->core);
+  h5_get_real(r->h, root, "wall_seconds", &c->wall);
+  r->failed = !h5_get_int(r->h, root, "step", &step) || step < 0;
+  c->step = (long)step;
+  h5_done(r->h, root);
+  if (strcmp(format, CHECKPOINT_FORMAT))
+    return error_set(e, STATUS_USAGE, "%s is not a checkpoint", path);
+  if (version > CHECKPOINT_VERSION)
+    return error_set(e, STATUS_USAGE, "%s has format version %" PRId64 "; this maxlogit reads up to %d", path, version,
+                     CHECKPOINT_VERSION);
+  return STATUS_OK;
+}
+
+int checkpoint_read(const char *path, struct checkpoint *c, struct error *e)
+{
+  struct reader r = {.c = c};
+  size_t size;
+  *c = (struct checkpoint){.step = -1};
+  int status = h5_load(&r.h, path, NULL, e);
+  if (!status)
+    status = read_head(&r, path, e);
+  if (!status) {
+    c->config_text = read_bytes(&r, "/parameters/config", KIND_TEXT, &size);
+    c->rows = read_bytes(&r, "/rows", KIND_U8, &c->rows_size);
+    read_group(&r, "params");
+    read_group(&r, "state");
+    if (r.failed)
+      status = error_set(e, STATUS_FAIL, "%s lacks a part of a checkpoint", path);
+  }
+  h5_free(r.h);
+  if (status)
+    checkpoint_free(c);
+  return status;
+}
+
+int checkpoint_latest(const char *run_path, struct checkpoint *c, struct error *e)
+{
+  size_t count;
+  int status = STATUS_FAIL, tried = 0;
+  long *steps = list_steps(run_path, &count);
+  struct error problem = {0};
+  for (size_t i = 0; i < count && status; i++) {
+    char path[4096];
+    checkpoint_path(path, run_path, steps[i]);
+    struct error this = {0};
+    status = checkpoint_read(path, c, &this);
+    if (status && i + 1 < count)
+      warning("%s: trying the one before", this.text);
+    if (status)
+      problem = this;
+    tried = 1;
+  }
+  memory_free(steps);
+  if (!tried)
+    return error_set(e, STATUS_USAGE, "%s has no checkpoint", run_path);
+  return status ? error_set(e, STATUS_FAIL, "%s; no checkpoint of %s is whole", problem.text, run_path) : STATUS_OK;
+}
+
+void checkpoint_free(struct checkpoint *c)
+{
+  for (int i = 0; i < c->count; i++)
+    memory_free(c->tensors[i].data);
+  memory_free(c->tensors);
+  memory_free(c->config_text);
+  memory_free(c->rows);
+  *c = (struct checkpoint){.step = -1};
+}

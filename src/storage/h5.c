@@ -1,0 +1,579 @@
+#include "storage/h5.h"
+#include <hdf5.h>
+#include <hdf5_hl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+#include "base/file.h"
+#include "base/memory.h"
+
+/* The bytes of a file that is being built. They belong to HDF5's own heap rules: a failed realloc is an
+   error that travels up. */
+struct image { unsigned char *bytes; };
+
+struct h5 {
+  hid_t file;
+  struct image image;            /* building */
+  char *bytes;                   /* reading: the file's content, which HDF5 looks into */
+  struct error problem;
+};
+
+enum { CHUNK_BYTES = 1 << 20, IMAGE_STEP = 1 << 20 };
+
+/* --- the seal ------------------------------------------------------------------------------------------ */
+
+#define SEAL_START "maxlogit seal 1 xxh3-128 "
+enum { SEAL_DIGEST = 32, SEAL_BYTES = sizeof SEAL_START - 1 + SEAL_DIGEST + 1 };
+
+static void seal_of(const void *bytes, size_t size, char seal[SEAL_BYTES + 1])
+{
+  XXH128_canonical_t digest;
+  XXH128_canonicalFromHash(&digest, XXH3_128bits(bytes, size));
+  char *p = seal + sprintf(seal, SEAL_START);
+  for (size_t i = 0; i < sizeof digest.digest; i++)
+    p += sprintf(p, "%02x", digest.digest[i]);
+  strcpy(p, "\n");
+}
+
+enum seal_state { SEAL_MISSING, SEAL_WRONG, SEAL_RIGHT };
+
+static enum seal_state seal_check(const char *bytes, size_t size)
+{
+  if (size < SEAL_BYTES)
+    return SEAL_MISSING;
+  const char *found = bytes + size - SEAL_BYTES;
+  if (memcmp(found, SEAL_START, sizeof SEAL_START - 1))
+    return SEAL_MISSING;
+  char wanted[SEAL_BYTES + 1];
+  seal_of(bytes, size - SEAL_BYTES, wanted);
+  return memcmp(found, wanted, SEAL_BYTES) ? SEAL_WRONG : SEAL_RIGHT;
+}
+
+/* --- kinds --------------------------------------------------------------------------------------------- */
+
+size_t h5_kind_size(enum h5_kind kind)
+{
+  static const size_t size[] = {[KIND_U8] = 1, [KIND_I32] = 4, [KIND_I64] = 8, [KIND_F32] = 4, [KIND_F64] = 8};
+  REQUIRE(kind < KIND_TEXT);
+  return size[kind];
+}
+
+size_t h5_row_bytes(const struct h5_shape *s)
+{
+  size_t bytes = s->kind < KIND_TEXT ? h5_kind_size(s->kind) : s->size;
+  for (int i = 1; i < s->rank; i++)
+    bytes *= (size_t)s->dims[i];
+  return bytes;
+}
+
+/* In memory, or in the file: little-endian everywhere. */
+static hid_t number_type(enum h5_kind kind, int in_file)
+{
+  switch (kind) {
+  case KIND_U8: return in_file ? H5T_STD_U8LE : H5T_NATIVE_UINT8;
+  case KIND_I32: return in_file ? H5T_STD_I32LE : H5T_NATIVE_INT32;
+  case KIND_I64: return in_file ? H5T_STD_I64LE : H5T_NATIVE_INT64;
+  case KIND_F32: return in_file ? H5T_IEEE_F32LE : H5T_NATIVE_FLOAT;
+  case KIND_F64: return in_file ? H5T_IEEE_F64LE : H5T_NATIVE_DOUBLE;
+  default: BUG("kind %d is no number", (int)kind);
+  }
+}
+
+static hid_t text_type(size_t size)
+{
+  hid_t type = H5Tcopy(H5T_C_S1);
+  H5Tset_size(type, size);
+  H5Tset_strpad(type, H5T_STR_NULLPAD);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  return type;
+}
+
+static hid_t make_type(enum h5_kind kind, size_t size, const struct h5_field *fields, int in_file)
+{
+  if (kind == KIND_TEXT)
+    return text_type(size);
+  if (kind != KIND_RECORD)
+    return H5Tcopy(number_type(kind, in_file));
+  hid_t type = H5Tcreate(H5T_COMPOUND, size);
+  for (; fields->name; fields++) {
+    hid_t part = make_type(fields->kind, fields->size, NULL, in_file);
+    H5Tinsert(type, fields->name, fields->offset, part);
+    H5Tclose(part);
+  }
+  return type;
+}
+
+/* --- failures ------------------------------------------------------------------------------------------ */
+
+static herr_t deepest(unsigned n, const H5E_error2_t *entry, void *out)
+{
+  (void)n;
+  const char **text = out;
+  *text = entry->desc;
+  return 1;
+}
+
+/* Keep the first failure, with the library's own reason. */
+static void fail(struct h5 *h, const char *what, const char *name)
+{
+  const char *reason = NULL;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, deepest, &reason);
+  if (!h->problem.status)
+    error_set(&h->problem, STATUS_FAIL, "HDF5 cannot %s %s: %s", what, name, reason ? reason : "no reason given");
+}
+
+static struct h5 *h5_blank(void)
+{
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* the library prints nothing by itself */
+  struct h5 *h = memory_new(1, sizeof *h);
+  h->file = -1;
+  return h;
+}
+
+void h5_free(struct h5 *h)
+{
+  if (!h)
+    return;
+  if (h->file >= 0)
+    H5Fclose(h->file);
+  free(h->image.bytes);
+  memory_free(h->bytes);
+  memory_free(h);
+}
+
+/* --- building ------------------------------------------------------------------------------------------ */
+
+/* HDF5 keeps its file in memory through these; at the end the bytes stay with us. */
+static void *image_malloc(size_t size, H5FD_file_image_op_t op, void *context)
+{
+  (void)op, (void)context;
+  return malloc(size);
+}
+
+static void *image_copy(void *to, const void *from, size_t size, H5FD_file_image_op_t op, void *context)
+{
+  (void)op, (void)context;
+  return memcpy(to, from, size);
+}
+
+static void *image_realloc(void *old, size_t size, H5FD_file_image_op_t op, void *context)
+{
+  (void)op, (void)context;
+  return realloc(old, size);
+}
+
+static herr_t image_free(void *bytes, H5FD_file_image_op_t op, void *context)
+{
+  struct image *image = context;
+  if (op == H5FD_FILE_IMAGE_OP_FILE_CLOSE)
+    image->bytes = bytes;
+  else
+    free(bytes);
+  return 0;
+}
+
+static void *image_context(void *context)
+{
+  return context;
+}
+
+static herr_t image_context_free(void *context)
+{
+  (void)context;
+  return 0;
+}
+
+/* Files of HDF5 1.10, whatever the library: its metadata carry checksums, and all current readers know it. */
+struct h5 *h5_new(void)
+{
+  struct h5 *h = h5_blank();
+  H5FD_file_image_callbacks_t callbacks = {image_malloc,  image_copy,         image_realloc, image_free,
+                                           image_context, image_context_free, &h->image};
+  hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+  H5Pset_fapl_core(access, IMAGE_STEP, 0);
+  H5Pset_file_image_callbacks(access, &callbacks);
+  H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
+  H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
+  char name[32]; /* the library tells files in memory apart by their names */
+  snprintf(name, sizeof name, "maxlogit-%p", (void *)h);
+  h->file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+  if (h->file < 0)
+    fail(h, "start", "a file");
+  H5Pclose(access);
+  return h;
+}
+
+/* Close the file; its bytes are in h->image then. Returns their number. */
+static size_t finish(struct h5 *h)
+{
+  ssize_t size = -1;
+  if (H5Fflush(h->file, H5F_SCOPE_GLOBAL) < 0 || (size = H5Fget_file_image(h->file, NULL, 0)) < 0)
+    fail(h, "finish", "the file");
+  if (h->file >= 0 && H5Fclose(h->file) < 0)
+    fail(h, "close", "the file");
+  h->file = -1;
+  if (!h->image.bytes)
+    fail(h, "keep", "the file in memory");
+  return size < 0 ? 0 : (size_t)size;
+}
+
+int h5_save(struct h5 *h, const char *path, size_t *written, struct error *e)
+{
+  size_t size = finish(h);
+  unsigned char *room = h->problem.status ? NULL : realloc(h->image.bytes, size + SEAL_BYTES + 1);
+  int status = STATUS_FAIL;
+  if (room) {
+    h->image.bytes = room;
+    seal_of(room, size, (char *)room + size);
+    status = file_write(path, room, size + SEAL_BYTES, e);
+  } else
+    error_set(e, status, "cannot write %s: %s", path, h->problem.status ? h->problem.text : "out of memory");
+  if (written)
+    *written = size + SEAL_BYTES;
+  h5_free(h);
+  return status;
+}
+
+h5_id h5_group(struct h5 *h, const char *path)
+{
+  h5_id id = h5_find(h, path);
+  if (id >= 0)
+    return id;
+  hid_t links = H5Pcreate(H5P_LINK_CREATE);
+  H5Pset_create_intermediate_group(links, 1);
+  id = H5Gcreate2(h->file, path, links, H5P_DEFAULT, H5P_DEFAULT);
+  if (id < 0)
+    fail(h, "make the group", path);
+  H5Pclose(links);
+  return id;
+}
+
+/* Rows of a chunk: about a MiB. */
+static int64_t chunk_rows(const struct h5_shape *s)
+{
+  int64_t fit = CHUNK_BYTES / (int64_t)(h5_row_bytes(s) + 1) + 1;
+  int64_t rows = s->chunk ? s->chunk : fit;
+  if (rows > s->dims[0])
+    rows = s->dims[0];
+  return rows < 1 ? 1 : rows;
+}
+
+static hid_t creation(const struct h5_shape *s)
+{
+  hsize_t chunk[4] = {(hsize_t)chunk_rows(s)};
+  for (int i = 1; i < s->rank; i++)
+    chunk[i] = (hsize_t)s->dims[i];
+  hid_t create = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_obj_track_times(create, 0);
+  H5Pset_chunk(create, s->rank, chunk);
+  if (s->compress && H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0) {
+    H5Pset_shuffle(create);
+    H5Pset_deflate(create, 4);
+  }
+  H5Pset_fletcher32(create);
+  return create;
+}
+
+h5_id h5_dataset(struct h5 *h, const char *path, const struct h5_shape *s)
+{
+  hsize_t dims[4], most[4];
+  for (int i = 0; i < s->rank; i++)
+    most[i] = dims[i] = (hsize_t)s->dims[i];
+  if (s->growing || !dims[0]) /* a chunk must not be larger than a fixed size */
+    most[0] = H5S_UNLIMITED;
+  hid_t type = make_type(s->kind, s->size, s->fields, 1), space = H5Screate_simple(s->rank, dims, most);
+  hid_t create = creation(s), links = H5Pcreate(H5P_LINK_CREATE);
+  H5Pset_create_intermediate_group(links, 1);
+  hid_t id = H5Dcreate2(h->file, path, type, space, links, create, H5P_DEFAULT);
+  if (id < 0)
+    fail(h, "make the dataset", path);
+  H5Pclose(links);
+  H5Pclose(create);
+  H5Sclose(space);
+  H5Tclose(type);
+  return id;
+}
+
+/* Read or write rows [first, first+rows) of a dataset. */
+static int transfer(struct h5 *h, h5_id id, const struct h5_shape *s, int64_t first, int64_t rows, void *in,
+                    const void *out)
+{
+  if (rows == 0)
+    return 1;
+  hsize_t start[4] = {(hsize_t)first}, count[4] = {(hsize_t)rows};
+  for (int i = 1; i < s->rank; i++)
+    count[i] = (hsize_t)s->dims[i];
+  hid_t space = H5Dget_space(id), memory = H5Screate_simple(s->rank, count, NULL);
+  hid_t type = make_type(s->kind, s->size, s->fields, 0);
+  int failed = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) < 0;
+  if (!failed)
+    failed = (in ? H5Dread(id, type, memory, space, H5P_DEFAULT, in)
+                 : H5Dwrite(id, type, memory, space, H5P_DEFAULT, out)) < 0;
+  if (failed)
+    fail(h, in ? "read" : "write", "rows");
+  H5Tclose(type);
+  H5Sclose(memory);
+  H5Sclose(space);
+  return !failed;
+}
+
+void h5_write(struct h5 *h, h5_id id, const struct h5_shape *s, int64_t first, int64_t rows, const void *data)
+{
+  if (id >= 0)
+    transfer(h, id, s, first, rows, NULL, data);
+}
+
+static void put(struct h5 *h, h5_id id, const char *name, hid_t file_type, hid_t type, const void *value)
+{
+  if (id < 0)
+    return;
+  hid_t space = H5Screate(H5S_SCALAR);
+  hid_t a = H5Acreate2(id, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT);
+  if (a < 0 || H5Awrite(a, type, value) < 0)
+    fail(h, "write the attribute", name);
+  if (a >= 0 && H5Aclose(a) < 0)
+    fail(h, "close the attribute", name);
+  H5Sclose(space);
+}
+
+/* Of variable length: the form that h5py gives back as str. */
+void h5_put_text(struct h5 *h, h5_id id, const char *name, const char *value)
+{
+  hid_t type = text_type(H5T_VARIABLE);
+  put(h, id, name, type, type, &value);
+  H5Tclose(type);
+}
+
+void h5_put_int(struct h5 *h, h5_id id, const char *name, int64_t value)
+{
+  put(h, id, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
+}
+
+void h5_put_real(struct h5 *h, h5_id id, const char *name, double value)
+{
+  put(h, id, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
+}
+
+void h5_make_scale(struct h5 *h, h5_id id, const char *name)
+{
+  if (id >= 0 && H5DSset_scale(id, name) < 0)
+    fail(h, "make the scale", name);
+}
+
+void h5_dimension(struct h5 *h, h5_id id, int dim, const char *label, h5_id scale)
+{
+  if (id < 0)
+    return;
+  if (H5DSset_label(id, (unsigned)dim, label) < 0)
+    fail(h, "label", label);
+  if (scale >= 0 && H5DSattach_scale(id, scale, (unsigned)dim) < 0)
+    fail(h, "attach the scale", label);
+}
+
+void h5_done(struct h5 *h, h5_id id)
+{
+  if (id >= 0 && H5Oclose(id) < 0)
+    fail(h, "close", "an object");
+}
+
+/* --- reading ------------------------------------------------------------------------------------------- */
+
+/* Where the file says that it ends (superblock version 2 or 3), 0 if it does not say so here. */
+static uint64_t stated_end(const char *bytes, size_t size)
+{
+  const unsigned char *b = (const unsigned char *)bytes;
+  uint64_t end = 0;
+  if (size >= 48 && (b[8] == 2 || b[8] == 3) && b[9] == 8)
+    for (int i = 7; i >= 0; i--)
+      end = end << 8 | b[28 + i];
+  return end;
+}
+
+/* May the library look at these bytes? */
+static int judge(const char *path, const char *bytes, size_t size, int *unsealed, struct error *e)
+{
+  static const char signature[8] = "\211HDF\r\n\032\n";
+  enum seal_state seal = seal_check(bytes, size);
+  if (unsealed)
+    *unsealed = seal == SEAL_MISSING;
+  if (seal == SEAL_RIGHT)
+    return STATUS_OK;
+  if (seal == SEAL_WRONG)
+    return error_set(e, STATUS_FAIL, "%s is damaged: its content does not match its checksum", path);
+  if (size < sizeof signature || memcmp(bytes, signature, sizeof signature))
+    return error_set(e, STATUS_USAGE, "%s is not an HDF5 file", path);
+  if (size < stated_end(bytes, size))
+    return error_set(e, STATUS_FAIL, "%s is cut short: %zu bytes of at least %llu", path, size,
+                     (unsigned long long)stated_end(bytes, size));
+  if (!unsealed)
+    return error_set(e, STATUS_FAIL, "%s is cut short, or another program has changed it: the checksum at its end "
+                     "is missing", path);
+  return STATUS_OK;
+}
+
+int h5_load(struct h5 **out, const char *path, int *unsealed, struct error *e)
+{
+  struct h5 *h = h5_blank();
+  size_t size = 0;
+  int status = file_read(path, &h->bytes, &size, e);
+  if (!status)
+    status = judge(path, h->bytes, size, unsealed, e);
+  if (!status) {
+    h->file = H5LTopen_file_image(h->bytes, size, H5LT_FILE_IMAGE_DONT_COPY | H5LT_FILE_IMAGE_DONT_RELEASE);
+    if (h->file < 0)
+      status = error_set(e, STATUS_FAIL, "%s cannot be read: damaged, or not an HDF5 file", path);
+  }
+  if (status)
+    h5_free(h);
+  else
+    *out = h;
+  return status;
+}
+
+h5_id h5_find(struct h5 *h, const char *path)
+{
+  return H5Oopen(h->file, path, H5P_DEFAULT);
+}
+
+int h5_is_group(struct h5 *h, h5_id id)
+{
+  (void)h;
+  return H5Iget_type(id) == H5I_GROUP;
+}
+
+/* The kind of a stored type, -1 if it is none of ours. */
+static int kind_of(hid_t type)
+{
+  size_t size = H5Tget_size(type);
+  switch (H5Tget_class(type)) {
+  case H5T_INTEGER: return size == 1 ? KIND_U8 : size <= 4 ? KIND_I32 : KIND_I64;
+  case H5T_FLOAT: return size <= 4 ? KIND_F32 : KIND_F64;
+  case H5T_STRING: return H5Tis_variable_str(type) ? -1 : KIND_TEXT;
+  case H5T_COMPOUND: return KIND_RECORD;
+  default: return -1;
+  }
+}
+
+int h5_get_shape(struct h5 *h, h5_id id, struct h5_shape *s)
+{
+  (void)h;
+  *s = (struct h5_shape){0};
+  if (id < 0 || H5Iget_type(id) != H5I_DATASET)
+    return 0;
+  hid_t type = H5Dget_type(id), space = H5Dget_space(id);
+  int kind = kind_of(type), rank = H5Sget_simple_extent_ndims(space);
+  hsize_t dims[4];
+  int ok = kind >= 0 && rank >= 1 && rank <= 4 && H5Sget_simple_extent_dims(space, dims, NULL) == rank;
+  if (ok) {
+    s->kind = (enum h5_kind)kind;
+    s->size = kind >= KIND_TEXT ? H5Tget_size(type) : 0;
+    s->rank = rank;
+    for (int i = 0; i < rank; i++)
+      s->dims[i] = (int64_t)dims[i];
+  }
+  H5Sclose(space);
+  H5Tclose(type);
+  return ok;
+}
+
+/* Open an attribute that holds one value of this class, or -1. */
+static hid_t attribute(h5_id id, const char *name, H5T_class_t class)
+{
+  if (id < 0 || H5Aexists(id, name) <= 0)
+    return -1;
+  hid_t a = H5Aopen(id, name, H5P_DEFAULT), type = H5Aget_type(a), space = H5Aget_space(a);
+  H5T_class_t found = H5Tget_class(type);
+  int fits = (found == class || (class == H5T_FLOAT && found == H5T_INTEGER)) &&
+             H5Sget_simple_extent_npoints(space) == 1;
+  H5Sclose(space);
+  H5Tclose(type);
+  if (fits)
+    return a;
+  H5Aclose(a);
+  return -1;
+}
+
+int h5_get_text(struct h5 *h, h5_id id, const char *name, char *out, size_t room)
+{
+  (void)h;
+  hid_t a = attribute(id, name, H5T_STRING);
+  if (a < 0)
+    return 0;
+  hid_t type = H5Aget_type(a);
+  int ok = 0;
+  if (H5Tis_variable_str(type) > 0) {
+    char *text = NULL;
+    ok = H5Aread(a, type, &text) >= 0 && text;
+    if (ok)
+      snprintf(out, room, "%s", text);
+    H5free_memory(text);
+  } else {
+    size_t size = H5Tget_size(type);
+    char *text = memory_new(size + 1, 1);
+    ok = H5Aread(a, type, text) >= 0;
+    if (ok)
+      snprintf(out, room, "%s", text);
+    memory_free(text);
+  }
+  H5Tclose(type);
+  H5Aclose(a);
+  return ok;
+}
+
+static int get_number(h5_id id, const char *name, H5T_class_t class, hid_t type, void *out)
+{
+  hid_t a = attribute(id, name, class);
+  if (a < 0)
+    return 0;
+  int ok = H5Aread(a, type, out) >= 0;
+  H5Aclose(a);
+  return ok;
+}
+
+int h5_get_int(struct h5 *h, h5_id id, const char *name, int64_t *value)
+{
+  (void)h;
+  return get_number(id, name, H5T_INTEGER, H5T_NATIVE_INT64, value);
+}
+
+int h5_get_real(struct h5 *h, h5_id id, const char *name, double *value)
+{
+  (void)h;
+  return get_number(id, name, H5T_FLOAT, H5T_NATIVE_DOUBLE, value);
+}
+
+int h5_get_label(struct h5 *h, h5_id id, int dim, char *out, size_t room)
+{
+  (void)h;
+  return H5DSget_label(id, (unsigned)dim, out, room) > 0;
+}
+
+int h5_read(struct h5 *h, h5_id id, const struct h5_shape *s, int64_t first, int64_t rows, void *data)
+{
+  return id >= 0 && transfer(h, id, s, first, rows, data, NULL);
+}
+
+int h5_children(struct h5 *h, h5_id id, int (*each)(void *, const char *name), void *context)
+{
+  (void)h;
+  H5G_info_t info;
+  int stop = 0;
+  if (id < 0 || H5Gget_info(id, &info) < 0)
+    return 0;
+  for (hsize_t i = 0; i < info.nlinks && !stop; i++) {
+    char name[256];
+    if (H5Lget_name_by_idx(id, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT) > 0)
+      stop = each(context, name);
+  }
+  return stop;
+}
+
+const char *h5_version(void)
+{
+  static char text[32];
+  unsigned major, minor, release;
+  H5get_libversion(&major, &minor, &release);
+  snprintf(text, sizeof text, "%u.%u.%u", major, minor, release);
+  return text;
+}

@@ -1,0 +1,74 @@
+/* h5.h - the only door to the HDF5 library: whole files, built and read in memory, under a seal
+   A file is built in memory and then goes to disk in one piece through base/file.h (beside, synced, renamed), so
+   the library never meets a full disk, and a file on disk is never half of one. Behind the last byte that HDF5
+   counts stands a seal, one line of text with the XXH3 digest of everything before it; HDF5 ignores it, as does
+   every reader built on it. Reading checks the seal before the library sees a byte: a damaged file is never
+   parsed. */
+#ifndef MAXLOGIT_H5_H
+#define MAXLOGIT_H5_H
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+
+struct h5;
+typedef int64_t h5_id; /* an open group or dataset; negative: none */
+
+enum h5_kind { KIND_U8, KIND_I32, KIND_I64, KIND_F32, KIND_F64, KIND_TEXT, KIND_RECORD };
+
+/* A field of a KIND_RECORD; a list ends with name NULL. `size` is that of a text. */
+struct h5_field { const char *name; enum h5_kind kind; size_t offset, size; };
+
+struct h5_shape {
+  enum h5_kind kind;
+  size_t size;                   /* bytes of an element; KIND_TEXT and KIND_RECORD need it */
+  const struct h5_field *fields; /* KIND_RECORD */
+  int rank;                      /* 1 to 4 */
+  int64_t dims[4];               /* dims[0]: rows */
+  int64_t chunk;                 /* rows of a chunk; 0: chosen */
+  int growing;                   /* unlimited in dims[0] */
+  int compress;                  /* shuffle and gzip */
+};
+size_t h5_kind_size(enum h5_kind);            /* of the numbers */
+size_t h5_row_bytes(const struct h5_shape *);
+
+/* --- building: the first failure is kept and reported by h5_save --------------------------------------- */
+
+struct h5 *h5_new(void);
+/* Close, seal, write to `path` by file_write. Frees h in every case; *size: bytes written, may be NULL. */
+int h5_save(struct h5 *, const char *path, size_t *size, struct error *);
+
+h5_id h5_group(struct h5 *, const char *path);   /* made where missing, with those above it */
+h5_id h5_dataset(struct h5 *, const char *path, const struct h5_shape *); /* with a Fletcher-32 sum a chunk */
+void h5_write(struct h5 *, h5_id, const struct h5_shape *, int64_t first, int64_t rows, const void *data);
+/* Attributes. */
+void h5_put_text(struct h5 *, h5_id, const char *name, const char *value); /* UTF-8 */
+void h5_put_int(struct h5 *, h5_id, const char *name, int64_t value);
+void h5_put_real(struct h5 *, h5_id, const char *name, double value);
+/* Dimension scales: name dimension `dim` and attach the scale to it (-1: none). */
+void h5_make_scale(struct h5 *, h5_id, const char *name);
+void h5_dimension(struct h5 *, h5_id, int dim, const char *label, h5_id scale);
+void h5_done(struct h5 *, h5_id);
+
+/* --- reading ------------------------------------------------------------------------------------------- */
+
+/* A missing file or one that is not HDF5 is STATUS_USAGE; a seal that does not fit, or a file cut short,
+   STATUS_FAIL. A complete HDF5 file without a seal, which another program has written or changed, is refused
+   (STATUS_FAIL) unless `unsealed` is given; *unsealed then says whether it was one. */
+int h5_load(struct h5 **, const char *path, int *unsealed, struct error *);
+void h5_free(struct h5 *);
+
+h5_id h5_find(struct h5 *, const char *path);    /* negative if there is none */
+int h5_is_group(struct h5 *, h5_id);
+int h5_get_shape(struct h5 *, h5_id, struct h5_shape *);  /* 0 if it is none of the kinds above */
+/* The rest gives 1 when it was there and readable, else 0. */
+int h5_get_text(struct h5 *, h5_id, const char *name, char *out, size_t room); /* cut to fit */
+int h5_get_int(struct h5 *, h5_id, const char *name, int64_t *);
+int h5_get_real(struct h5 *, h5_id, const char *name, double *);
+int h5_get_label(struct h5 *, h5_id, int dim, char *out, size_t room);
+/* Rows into memory of the given kind, size and fields; numbers are converted. */
+int h5_read(struct h5 *, h5_id, const struct h5_shape *, int64_t first, int64_t rows, void *data);
+/* Names of the children in order of name; stops at the first non-zero. */
+int h5_children(struct h5 *, h5_id, int (*each)(void *, const char *name), void *context);
+
+const char *h5_version(void);
+#endif

@@ -1,0 +1,16 @@
+/* layout.h - what writer and reader of a run file agree on */
+#ifndef MAXLOGIT_LAYOUT_H
+#define MAXLOGIT_LAYOUT_H
+#include "storage/h5.h"
+
+#define RUN_FORMAT "maxlogit run"
+#define CHECKPOINT_FORMAT "maxlogit checkpoint"
+enum { RUN_VERSION = 1, CHECKPOINT_VERSION = 1 }; /* raise when an older reader would misread */
+
+/* A row of /events, as in memory and in the file. */
+struct event_record { int64_t step; char kind[24]; int32_t layer, head; double value; };
+extern const struct h5_field event_fields[];
+
+/* A file beside RUN.h5: "RUN" and a suffix such as ".ckpt". */
+void run_sibling(char out[4096], const char *run_path, const char *suffix);
+#endif

@@ -1,0 +1,53 @@
+/* rows.h - the record in memory: tables of columns that grow by blocks
+   A row costs its bytes and nothing else: blocks are never moved, so a long run pays memory of
+   rows x bytes, and one allocation per block_rows rows. */
+#ifndef MAXLOGIT_ROWS_H
+#define MAXLOGIT_ROWS_H
+#include "base/series.h"
+#include "storage/h5.h"
+
+/* One table per step axis, and three more. Column 0 of each is its step, except in the events. */
+enum { TABLE_TIMING = AXIS_COUNT, TABLE_BATCHES, TABLE_EVENTS, TABLE_COUNT };
+
+struct column {
+  char name[96];
+  struct h5_shape shape;   /* dims[1..] are those of a row */
+  size_t row_bytes;
+  int64_t block_rows, blocks, room;
+  unsigned char **block;   /* [blocks] of [block_rows, row_bytes] */
+  const char *unit, *long_name, *definition; /* may be NULL */
+  const char *label[4];    /* of dimensions 1.., where known */
+};
+
+struct table {
+  struct column *column;
+  int columns;
+  int64_t rows;            /* complete ones */
+  int64_t saved;           /* of them, rows that the run file on disk has */
+  int building;            /* a row is being filled in */
+};
+
+struct rows { struct table table[TABLE_COUNT]; };
+
+void rows_free(struct rows *);
+struct column *table_find(const struct table *, const char *name); /* NULL if there is none */
+/* A new column; rows that are there already get the fill: NaN in numbers with a point, else 0. */
+struct column *table_add(struct table *, const char *name, const struct h5_shape *);
+/* The row being built, started with the fill where it was not; table_end completes it. */
+void *table_row(struct table *, struct column *);
+void table_end(struct table *);
+/* A complete row. */
+const void *column_row(const struct column *, int64_t row);
+/* Memory for rows that are read from elsewhere, block by block. */
+void *column_space(struct column *, int64_t row);
+void table_cut(struct table *, int64_t rows);
+
+size_t rows_bytes(const struct rows *, int only_unsaved);
+void rows_saved(struct rows *);
+
+/* The unsaved rows as one block of bytes that describes itself (its integrity is the carrier's business). */
+void *rows_pack(const struct rows *, size_t *size); /* memory_free */
+/* Afterwards the rows are those at the time of packing: of the rows that were read from the run file those before
+   the packed ones, then these. No bytes at all: none. STATUS_FAIL when the two do not fit each other. */
+int rows_unpack(struct rows *, const void *bytes, size_t size, struct error *);
+#endif
