@@ -1,0 +1,872 @@
+/* check_store.c - run file and checkpoint: what is written comes back, and what is damaged is reported */
+#include <check.h>
+#include <math.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "numerics/real.h"
+#include "same_run.h"
+#include "storage/checkpoint.h"
+#include "storage/h5.h"
+#include "storage/recorder.h"
+#include "storage/rows.h"
+
+/* --- a made-up run whose every number follows from its step -------------------------------------------- */
+
+enum { LAYERS = 2, HEADS = 3, TENSORS = 5, BATCH = 2, CONTEXT = 4 };
+
+static const char *const tensor_names[TENSORS] = {"embed", "blocks.0.attn.w_q", "blocks.1.attn.w_q", "norm", "head"};
+static const struct series series[] = {
+  {"loss", PER_STEP, AXIS_STEP, "nat", "training loss", "mean cross-entropy"},
+  {"attn/max_logit", PER_HEAD, AXIS_STEP, "1", "max logit", "signed maximum before any cap"},
+  {"thing/of_layer", PER_LAYER, AXIS_STEP, "1", "a thing", "made up"},
+  {"weight/norm", PER_TENSOR, AXIS_SPECTRA, "1", "norm", "Frobenius norm"},
+  {"thing/of_head", PER_HEAD, AXIS_SPECTRA, "1", "norm of a head", "Frobenius norm"},
+  {"val_loss", PER_STEP, AXIS_VAL, "nat", "validation loss", "mean cross-entropy"},
+  {"probe/loss", PER_STEP, AXIS_PROBE, "nat", "probe loss", "mean cross-entropy"},
+};
+enum { SERIES = sizeof series / sizeof *series };
+static const struct run_facts facts = {"0123456789ab", "cpu", "bytes", "a text, 12 bytes", LAYERS, HEADS, TENSORS,
+                                       tensor_names, 1.25};
+
+static char folder[] = "check_store.XXXXXX";
+static struct config *config;
+static int id[SERIES];
+
+static void setup(void)
+{
+  struct error e = {0};
+  config = config_new();
+  ck_assert_msg(!config_finish(config, &e), "%s", e.text);
+}
+
+static void teardown(void)
+{
+  config_free(config);
+}
+
+static const char *at(const char *name)
+{
+  static char path[4][256];
+  static int turn;
+  turn = (turn + 1) % 4;
+  snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
+  return path[turn];
+}
+
+/* Random bits, so NaN with payloads, infinities and denormal numbers too. */
+static uint32_t bits(int which, long step, long i)
+{
+  return draw_u32((struct draw){7, STREAM_TEST, (uint64_t)(step * 16 + which)}, (uint64_t)i);
+}
+
+static void put_row(struct recorder *r, enum series_axis axis, long step)
+{
+  for (int s = 0; s < SERIES; s++) {
+    uint32_t word[16];
+    double number;
+    for (int i = 0; i < 16; i++)
+      word[i] = bits(s, step, i);
+    memcpy(&number, word, sizeof number);
+    if (series[s].axis != axis || (s == 2 && step % 3 == 0)) /* now and then one is not put */
+      continue;
+    if (series[s].shape == PER_STEP)
+      recorder_put_number(r, id[s], number);
+    else
+      recorder_put(r, id[s], (const float *)(const void *)word);
+  }
+  recorder_row(r, axis, step);
+}
+
+static void play(struct recorder *r, long from, long to)
+{
+  struct error e = {0};
+  for (long step = from; step < to; step++) {
+    int tokens[BATCH * (CONTEXT + 1)], document[BATCH * CONTEXT];
+    float mask[BATCH * CONTEXT];
+    for (int i = 0; i < BATCH * (CONTEXT + 1); i++)
+      tokens[i] = (int)(bits(14, step, i) >> 1);
+    for (int i = 0; i < BATCH * CONTEXT; i++) {
+      document[i] = i;
+      mask[i] = (float)(i % 2);
+    }
+    recorder_batch(r, step, tokens, mask, document, BATCH, CONTEXT);
+    put_row(r, AXIS_STEP, step);
+    if (step % 5 == 0)
+      put_row(r, AXIS_SPECTRA, step);
+    if (step % 7 == 6)
+      put_row(r, AXIS_VAL, step);
+    if (step % 4 == 1)
+      recorder_event(r, step, step % 8 == 1 ? "clip" : "nonfinite", (int)step % LAYERS, -1, step % 8 == 1 ? 0.5 : NAN);
+    recorder_timing(r, step, 0.001);
+    ck_assert_msg(!recorder_live(r, &e), "%s", e.text);
+  }
+}
+
+static void declare(struct recorder *r)
+{
+  for (int s = 0; s < SERIES; s++)
+    id[s] = recorder_series(r, &series[s]);
+}
+
+static struct recorder *create(const char *path)
+{
+  struct recorder *r = NULL;
+  struct error e = {0};
+  ck_assert_msg(!recorder_create(&r, path, 1, config, &facts, &e), "%s", e.text);
+  declare(r);
+  return r;
+}
+
+static void snapshot(struct recorder *r, const char *state, long step, int final)
+{
+  struct error e = {0};
+  ck_assert_msg(!recorder_snapshot(r, state, step, 1.5, final, &e), "%s", e.text);
+}
+
+static const char *whole_run(const char *name, long steps)
+{
+  const char *path = at(name);
+  struct recorder *r = create(path);
+  play(r, 0, steps);
+  snapshot(r, "finished", steps, 1);
+  recorder_free(r);
+  return path;
+}
+
+/* --- what is written comes back ------------------------------------------------------------------------ */
+
+static double as_double(float x) { return (double)x; }
+
+/* The same bits, or both NaN (reading widens to double). */
+static int same_number(double a, double b)
+{
+  return (isnan(a) && isnan(b)) || !memcmp(&a, &b, sizeof a);
+}
+
+static void check_series(struct run_file *f, int s, long steps)
+{
+  struct run_series got;
+  struct error e = {0};
+  ck_assert_msg(!run_read(f, series[s].name, &got, &e), "%s", e.text);
+  ck_assert_str_eq(got.unit, series[s].unit);
+  ck_assert_str_eq(got.long_name, series[s].long_name);
+  ck_assert_int_eq(got.shape, series[s].shape);
+  long row = 0;
+  for (long step = 0; step < steps; step++) {
+    if ((series[s].axis == AXIS_SPECTRA && step % 5) || (series[s].axis == AXIS_VAL && step % 7 != 6) ||
+        series[s].axis == AXIS_PROBE)
+      continue;
+    ck_assert(row < got.rows);
+    ck_assert_double_eq(got.step[row], (double)step);
+    for (long i = 0; i < got.width; i++) {
+      uint32_t word[2] = {bits(s, step, i), bits(s, step, i + 1)};
+      double want;
+      float narrow;
+      memcpy(&want, word, sizeof want);
+      memcpy(&narrow, word, sizeof narrow);
+      if (series[s].shape != PER_STEP)
+        want = s == 2 && step % 3 == 0 ? NAN : as_double(narrow);
+      ck_assert_msg(same_number(want, got.value[row * got.width + i]), "%s step %ld [%ld]", series[s].name, step, i);
+    }
+    row++;
+  }
+  ck_assert_int_eq(row, got.rows);
+  if (series[s].shape == PER_TENSOR)
+    for (int i = 0; i < TENSORS; i++)
+      ck_assert_str_eq(got.labels[i], tensor_names[i]);
+  run_series_free(&got);
+}
+
+static int count_name(void *context, const char *name)
+{
+  (void)name;
+  ++*(int *)context;
+  return 0;
+}
+
+START_TEST(everything_comes_back)
+{
+  static const long lengths[] = {0, 1, 30, 1024, 2500}; /* over the edge of a block */
+  long steps = lengths[_i];
+  const char *path = whole_run("back.h5", steps);
+  struct run_file *f = NULL;
+  struct run_event *event;
+  struct error e = {0};
+  long count;
+  int names = 0;
+  ck_assert_msg(!run_open(&f, path, &e), "%s", e.text);
+  ck_assert_str_eq(run_state(f), "finished");
+  ck_assert_int_eq(run_last_step(f), steps);
+  ck_assert_double_eq(run_wall_seconds(f), 1.5);
+  ck_assert_double_eq(run_loss_floor(f), 1.25);
+  ck_assert_str_eq(run_id(f), facts.id);
+  ck_assert_str_eq(run_data_text(f), facts.data_text);
+  run_series_names(f, count_name, &names);
+  ck_assert_int_eq(names, SERIES);
+  for (int s = 0; s < SERIES; s++)
+    check_series(f, s, steps);
+  ck_assert_msg(!run_events(f, &event, &count, &e), "%s", e.text);
+  ck_assert_int_eq(count, (steps + 2) / 4);
+  for (long i = 0; i < count; i++) {
+    ck_assert_int_eq(event[i].step, 4 * i + 1);
+    ck_assert_str_eq(event[i].kind, i % 2 ? "nonfinite" : "clip");
+    ck_assert_int_eq(event[i].head, -1);
+    ck_assert(i % 2 ? isnan(event[i].value) : event[i].value == 0.5);
+  }
+  memory_free(event);
+  run_close(f);
+}
+END_TEST
+
+static int compare_parameter(void *context, const struct config_entry *entry)
+{
+  struct run_file *f = context;
+  const char *found = run_parameter(f, entry->key);
+  if (entry->used)
+    ck_assert_msg(found && !strcmp(found, entry->value), "%s: %s, want %s", entry->key, found ? found : "none",
+                  entry->value);
+  else
+    ck_assert_msg(!found, "%s is not of this run", entry->key);
+  return 0;
+}
+
+START_TEST(parameters_come_back)
+{
+  struct run_file *f = NULL;
+  struct error e = {0};
+  const char *path = whole_run("parameters.h5", 1);
+  struct h5 *h = NULL;
+  double lr;
+  int64_t steps;
+  ck_assert_msg(!run_open(&f, path, &e), "%s", e.text);
+  config_each(config, compare_parameter, f);
+  ck_assert_ptr_null(run_parameter(f, "train.lrr"));
+  run_close(f);
+  const struct train_options *train = config_section(config, "train");
+  ck_assert(!h5_load(&h, path, NULL, &e));
+  h5_id group = h5_find(h, "/parameters");
+  ck_assert(h5_get_real(h, group, "train.lr", &lr) && h5_get_int(h, group, "train.steps", &steps));
+  ck_assert_double_eq(lr, train->lr);
+  ck_assert_int_eq(steps, train->steps);
+  h5_done(h, group);
+  h5_free(h);
+}
+END_TEST
+
+START_TEST(unknown_series_is_named)
+{
+  struct run_file *f = NULL;
+  struct run_series s;
+  struct error e = {0};
+  ck_assert(!run_open(&f, whole_run("unknown.h5", 3), &e));
+  ck_assert_int_eq(run_read(f, "attn/max_logits", &s, &e), STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, "did you mean attn/max_logit?") != NULL, "%s", e.text);
+  run_close(f);
+}
+END_TEST
+
+/* --- interruptions ------------------------------------------------------------------------------------- */
+
+struct saved { void *rows; size_t size; long step; };
+
+static void save_copy(struct saved *s, const struct saved *from)
+{
+  memory_free(s->rows);
+  *s = *from;
+  s->rows = memory_new(s->size + 1, 1);
+  memcpy(s->rows, from->rows, s->size);
+}
+
+static void save(struct saved *s, struct recorder *r, long step)
+{
+  struct saved now = {.step = step};
+  now.rows = (void *)(uintptr_t)recorder_pending(r, &now.size);
+  save_copy(s, &now);
+}
+
+static struct recorder *resume(const char *path, const struct saved *s)
+{
+  struct recorder *r = NULL;
+  struct error e = {0};
+  ck_assert_msg(!recorder_resume(&r, path, config, &facts, s->step, s->rows, s->size, &e), "%s", e.text);
+  declare(r);
+  return r;
+}
+
+/* Snapshots and checkpoints at any steps, death at any later one, resume from either of the last two
+   checkpoints: the record is that of the run in one go. */
+START_TEST(any_interruption_gives_the_same_record)
+{
+  enum { STEPS = 40, TRIALS = 300 };
+  const char *want = whole_run("want.h5", STEPS), *path = at("cut.h5");
+  char live[256], live_want[256];
+  snprintf(live, sizeof live, "%s/cut.live.tsv", folder);
+  snprintf(live_want, sizeof live_want, "%s/want.live.tsv", folder);
+  for (int trial = 0; trial < TRIALS; trial++) {
+    struct draw d = {(uint64_t)trial, STREAM_TEST, 0};
+    uint64_t n = 0;
+    struct saved last = {0}, before = {0};
+    struct recorder *r = create(path);
+    snapshot(r, "running", 0, 0);
+    save(&last, r, 0);
+    save(&before, r, 0);
+    for (long step = 0; step < STEPS;) {
+      long to = step + 1 + (long)draw_below(d, n++, 6);
+      play(r, step, to < STEPS ? to : STEPS);
+      step = to < STEPS ? to : STEPS;
+      if (draw_below(d, n++, 3) == 0)
+        snapshot(r, "running", step, (int)draw_below(d, n++, 2));
+      if (draw_below(d, n++, 2) == 0) {
+        struct saved swap = before;
+        before = last;
+        last = swap;
+        save(&last, r, step);
+      }
+      if (draw_below(d, n++, 3) == 0 && step < STEPS) {
+        recorder_event(r, step, "lost", -1, -1, 0);
+        recorder_free(r); /* death: whatever was in memory is gone */
+        if (draw_below(d, n++, 3) == 0) /* the newest checkpoint was damaged */
+          save_copy(&last, &before);
+        r = resume(path, &last);
+        step = last.step;
+        recorder_event(r, step, "resume", -1, -1, NAN);
+      }
+    }
+    snapshot(r, "finished", STEPS, 1);
+    recorder_free(r);
+    memory_free(last.rows);
+    memory_free(before.rows);
+    int datasets;
+    ck_assert_msg(!same_run(want, path, 0, &datasets, stderr), "trial %d", trial);
+    ck_assert_int_ge(datasets, SERIES + 7);
+    char *a = NULL, *b = NULL;
+    struct error e = {0};
+    ck_assert(!file_read(live, &a, NULL, &e) && !file_read(live_want, &b, NULL, &e));
+    ck_assert_str_eq(a, b);
+    memory_free(a);
+    memory_free(b);
+  }
+}
+END_TEST
+
+/* A comparison that finds nothing proves nothing unless it can find something. */
+START_TEST(same_run_sees_a_difference)
+{
+  const char *a = whole_run("a.h5", 20), *b = whole_run("b.h5", 21), *c = at("c.h5");
+  struct recorder *r = create(c);
+  play(r, 0, 19);
+  recorder_put_number(r, id[0], 1.0);
+  recorder_row(r, AXIS_STEP, 19);
+  snapshot(r, "finished", 20, 1);
+  recorder_free(r);
+  ck_assert_int_eq(same_run(a, a, 0, NULL, NULL), 0);
+  ck_assert_int_gt(same_run(a, b, 0, NULL, NULL), 0);
+  ck_assert_int_gt(same_run(a, c, 0, NULL, NULL), 0);
+}
+END_TEST
+
+START_TEST(rows_of_another_run_are_refused)
+{
+  const char *path = at("other.h5");
+  struct saved s = {0};
+  struct error e = {0};
+  struct recorder *r = create(path);
+  play(r, 0, 10);
+  snapshot(r, "running", 10, 0);
+  play(r, 10, 20);
+  save(&s, r, 20);
+  recorder_free(r);
+  r = create(path); /* an older state of the file: rows 5 to 9 are nowhere */
+  play(r, 0, 5);
+  snapshot(r, "running", 5, 0);
+  recorder_free(r);
+  ck_assert_int_eq(recorder_resume(&r, path, config, &facts, 20, s.rows, s.size, &e), STATUS_FAIL);
+  ck_assert_msg(strstr(e.text, "other.h5") && strstr(e.text, "do not continue"), "%s", e.text);
+  memory_free(s.rows);
+}
+END_TEST
+
+/* Every prefix and every flipped bit of packed rows is refused or harmless; sanitizers watch. */
+START_TEST(packed_rows_are_checked)
+{
+  struct saved s = {0};
+  struct recorder *r = create(at("packed.h5"));
+  play(r, 0, 2);
+  save(&s, r, 2);
+  recorder_free(r);
+  unsigned char *bytes = s.rows;
+  for (size_t cut = 1; cut < s.size; cut += 7) {
+    struct rows rows = {0};
+    ck_assert_int_eq(rows_unpack(&rows, bytes, cut, NULL), STATUS_FAIL);
+    rows_free(&rows);
+  }
+  for (size_t bit = 0; bit < 8 * s.size; bit += 5) {
+    struct rows rows = {0};
+    bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    rows_unpack(&rows, bytes, s.size, NULL);
+    rows_free(&rows);
+    bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+  }
+  memory_free(s.rows);
+}
+END_TEST
+
+/* --- one writer, no surprises -------------------------------------------------------------------------- */
+
+START_TEST(second_writer_is_refused)
+{
+  const char *path = at("lock.h5");
+  struct recorder *r = create(path), *other = NULL;
+  struct error e = {0};
+  snapshot(r, "running", 0, 0);
+  ck_assert_int_eq(recorder_create(&other, path, 1, config, &facts, &e), STATUS_FAIL);
+  ck_assert_msg(strstr(e.text, "lock") != NULL, "%s", e.text);
+  ck_assert_int_eq(recorder_resume(&other, path, config, &facts, 0, NULL, 0, &e), STATUS_FAIL);
+  recorder_free(r);
+  r = create(path);
+  recorder_free(r);
+  ck_assert_int_ne(access(at("lock.lock"), F_OK), 0);
+}
+END_TEST
+
+START_TEST(existing_run_is_kept)
+{
+  const char *path = whole_run("kept.h5", 5);
+  char copy[256];
+  struct recorder *r = NULL;
+  struct error e = {0};
+  ck_assert_int_eq(recorder_create(&r, path, 0, config, &facts, &e), STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, "maxlogit resume") && strstr(e.text, "record.overwrite=1"), "%s", e.text);
+  snprintf(copy, sizeof copy, "%s", whole_run("kept2.h5", 5));
+  ck_assert_int_eq(same_run(path, copy, 0, NULL, stderr), 0);
+  r = create(path); /* overwriting keeps the old file until the first snapshot */
+  ck_assert_int_eq(same_run(path, copy, 0, NULL, stderr), 0);
+  recorder_free(r);
+}
+END_TEST
+
+START_TEST(folder_that_cannot_be_written)
+{
+  struct recorder *r = NULL;
+  struct error e = {0};
+  whole_run("file.h5", 1);
+  ck_assert_int_eq(recorder_create(&r, at("file.h5/x.h5"), 0, config, &facts, &e), STATUS_FAIL);
+  ck_assert_msg(strstr(e.text, "file.h5") != NULL, "%s", e.text);
+  e.status = 0;
+  ck_assert_int_eq(recorder_create(&r, "/proc/maxlogit/x.h5", 0, config, &facts, &e), STATUS_FAIL);
+  ck_assert_msg(strstr(e.text, "/proc/maxlogit") != NULL, "%s", e.text);
+}
+END_TEST
+
+static void write_text(const char *path, const char *text, size_t length)
+{
+  FILE *f = fopen(path, "wb");
+  ck_assert(f && fwrite(text, 1, length, f) == length && !fclose(f));
+}
+
+static struct checkpoint make_checkpoint(long step)
+{
+  enum { ROWS = 37, COLS = 11 };
+  struct checkpoint c = {.step = step, .id = "0123456789ab", .count = 3, .wall = 2.5, .core = "Haswell"};
+  static const char *const names[] = {"params/blocks.0.attn.w_q", "params/norm", "state/muon.momentum.blocks.0.attn.w_q"};
+  c.config_text = memory_text("[train]\nsteps = 3\n");
+  c.tensors = memory_new(3, sizeof *c.tensors);
+  for (int i = 0; i < 3; i++) {
+    struct checkpoint_tensor *t = &c.tensors[i];
+    snprintf(t->name, sizeof t->name, "%s", names[i]);
+    t->rows = i == 1 ? 1 : ROWS;
+    t->cols = COLS;
+    uint32_t *word = memory_new((size_t)(t->rows * t->cols), sizeof(real));
+    for (size_t k = 0; k < (size_t)(t->rows * t->cols) * sizeof(real) / 4; k++)
+      word[k] = bits(i, step, (long)k);
+    t->data = word;
+  }
+  c.rows_size = 1001;
+  c.rows = memory_new(c.rows_size, 1);
+  memset(c.rows, (int)step + 1, c.rows_size);
+  return c;
+}
+
+START_TEST(what_is_not_a_run_file)
+{
+  struct run_file *f = NULL;
+  struct error e = {0};
+  struct checkpoint c = make_checkpoint(3);
+  char path[4096];
+  write_text(at("text.h5"), "step,loss\n1,2\n", 14);
+  write_text(at("empty.h5"), "", 0);
+  struct h5 *h = h5_new();
+  h5_done(h, h5_group(h, "/something"));
+  ck_assert(!h5_save(h, at("foreign.h5"), NULL, &e));
+  ck_assert(!checkpoint_write(at("x.h5"), &c, 0, &e));
+  checkpoint_path(path, at("x.h5"), 3);
+  struct h5 *future = h5_new();
+  h5_id root = h5_group(future, "/");
+  h5_put_text(future, root, "format", "maxlogit run");
+  h5_put_int(future, root, "format_version", 99);
+  h5_done(future, root);
+  ck_assert(!h5_save(future, at("future.h5"), NULL, &e));
+  const struct { const char *path, *says; } bad[] = {
+    {at("text.h5"), "not an HDF5 file"}, {at("empty.h5"), "not an HDF5 file"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    e.status = 0;
+    ck_assert_int_eq(run_open(&f, bad[i].path, &e), STATUS_USAGE);
+    ck_assert_msg(strstr(e.text, bad[i].says) && strstr(e.text, bad[i].path), "%s", e.text);
+  }
+  const struct { const char *path, *says; } more[] = {
+    {at("foreign.h5"), "not a run file"}, {path, "is a checkpoint"}, {at("future.h5"), "version 99"},
+    {folder, folder}};
+  for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+    e.status = 0;
+    ck_assert_int_eq(run_open(&f, more[i].path, &e), STATUS_USAGE);
+    ck_assert_msg(strstr(e.text, more[i].says) != NULL, "%s", e.text);
+  }
+  e.status = 0;
+  ck_assert_int_eq(run_open(&f, at("nothing.h5"), &e), STATUS_USAGE);
+  checkpoint_free(&c);
+}
+END_TEST
+
+/* --- checkpoints --------------------------------------------------------------------------------------- */
+
+static void compare_checkpoints(const struct checkpoint *a, const struct checkpoint *b)
+{
+  ck_assert_int_eq(a->step, b->step);
+  ck_assert_str_eq(a->id, b->id);
+  ck_assert_str_eq(a->core, b->core);
+  ck_assert_double_eq(a->wall, b->wall);
+  ck_assert_str_eq(a->config_text, b->config_text);
+  ck_assert_int_eq(a->count, b->count);
+  for (int i = 0; i < a->count; i++) {
+    const struct checkpoint_tensor *x = &a->tensors[i], *y = &b->tensors[i];
+    ck_assert_str_eq(x->name, y->name);
+    ck_assert(x->rows == y->rows && x->cols == y->cols);
+    ck_assert_mem_eq(x->data, y->data, (size_t)(x->rows * x->cols) * sizeof(real));
+  }
+  ck_assert_uint_eq(a->rows_size, b->rows_size);
+  ck_assert_mem_eq(a->rows, b->rows, a->rows_size);
+}
+
+START_TEST(checkpoint_comes_back)
+{
+  const char *run = at("back-ckpt.h5");
+  char path[4096];
+  struct error e = {0};
+  struct checkpoint c = make_checkpoint(12), got;
+  ck_assert_msg(!checkpoint_write(run, &c, 0, &e), "%s", e.text);
+  checkpoint_path(path, run, 12);
+  ck_assert(strstr(path, "back-ckpt.ckpt/step-00000012.h5"));
+  ck_assert_msg(!checkpoint_read(path, &got, &e), "%s", e.text);
+  compare_checkpoints(&c, &got);
+  checkpoint_free(&got);
+  checkpoint_free(&c);
+}
+END_TEST
+
+static int is_there(const char *run, long step)
+{
+  char path[4096];
+  checkpoint_path(path, run, step);
+  return !access(path, F_OK);
+}
+
+START_TEST(two_generations_are_kept)
+{
+  const char *run = at("two.h5"), *all = at("all.h5");
+  struct error e = {0};
+  struct checkpoint got;
+  ck_assert_int_eq(checkpoint_latest(run, &got, &e), STATUS_USAGE);
+  e.status = 0;
+  for (long step = 0; step < 5; step++) {
+    struct checkpoint c = make_checkpoint(step);
+    ck_assert(!checkpoint_write(run, &c, 0, &e) && !checkpoint_write(all, &c, 1, &e));
+    checkpoint_free(&c);
+    ck_assert(is_there(run, step) && is_there(all, step) && is_there(all, 0));
+    ck_assert(step == 0 || is_there(run, step - 1));
+    ck_assert(step < 2 || !is_there(run, step - 2));
+  }
+  char path[4096];
+  checkpoint_path(path, run, 4);
+  write_text(path, "broken", 6);
+  ck_assert(!checkpoint_latest(run, &got, &e));
+  ck_assert_int_eq(got.step, 3);
+  checkpoint_free(&got);
+  checkpoint_path(path, run, 3);
+  ck_assert(!truncate(path, 1000));
+  ck_assert_int_eq(checkpoint_latest(run, &got, &e), STATUS_FAIL);
+  ck_assert_msg(strstr(e.text, "step-0000000") && strstr(e.text, "no checkpoint of"), "%s", e.text);
+  ck_assert(!checkpoint_remove_all(all, &e) && !is_there(all, 4));
+}
+END_TEST
+
+/* --- damage: reported or harmless, never silently wrong, never a crash --------------------------------- */
+
+static long number(const char *name, long standard)
+{
+  const char *text = getenv(name);
+  return text ? atol(text) : standard;
+}
+
+struct damage { long reported, harmless, wrong; };
+
+/* Everything the program reads of a run file equals that of the whole one? 1, 0; -1: it reported damage, as it
+   does with a warning where the seal is gone. */
+static int run_is_right(const char *path, const char *whole)
+{
+  struct run_file *f = NULL;
+  struct h5 *h = NULL;
+  struct error e = {0};
+  int unsealed = 0;
+  if (!h5_load(&h, path, &unsealed, &e))
+    h5_free(h);
+  e.status = 0;
+  if (run_open(&f, path, &e)) {
+    ck_assert_msg(e.status == STATUS_FAIL || e.status == STATUS_USAGE, "%s", e.text);
+    ck_assert_msg(strstr(e.text, "damage") != NULL, "%s", e.text);
+    return -1;
+  }
+  int ok = run_last_step(f) == 50 && !strcmp(run_state(f), "finished") && run_parameter(f, "train.lr") &&
+           !same_run(path, whole, 0, NULL, NULL);
+  run_close(f);
+  return ok || !unsealed ? ok : -1;
+}
+
+static int checkpoint_is_right(const char *path, const char *whole)
+{
+  struct checkpoint a, b;
+  struct error e = {0};
+  if (checkpoint_read(path, &a, &e)) {
+    ck_assert_msg(strstr(e.text, "damage") != NULL, "%s", e.text);
+    return -1;
+  }
+  ck_assert(!checkpoint_read(whole, &b, &e));
+  compare_checkpoints(&a, &b);
+  checkpoint_free(&a);
+  checkpoint_free(&b);
+  return 1;
+}
+
+static void judge(int verdict, struct damage *d)
+{
+  if (verdict < 0)
+    d->reported++;
+  else if (verdict)
+    d->harmless++;
+  else
+    d->wrong++;
+}
+
+static void damage_all(const char *whole, const char *what, int (*is_right)(const char *, const char *))
+{
+  struct damage flips = {0}, cuts = {0}, splices = {0};
+  struct error e = {0};
+  struct draw d = {(uint64_t)number("MAXLOGIT_TEST_SEED", 1), STREAM_TEST, 0};
+  char *bytes = NULL, damaged[256];
+  size_t size;
+  snprintf(damaged, sizeof damaged, "%s", at("damage.h5"));
+  ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr)); /* a warning each */
+  ck_assert(!file_read(whole, &bytes, &size, &e));
+  ck_assert_int_eq(is_right(whole, whole), 1);
+  long trials = number("MAXLOGIT_TEST_FLIPS", 500);
+  for (long i = 0; i < trials; i++) {
+    size_t bit = draw_below(d, (uint64_t)i, 8 * size);
+    bytes[bit / 8] ^= (char)(1 << bit % 8);
+    write_text(damaged, bytes, size);
+    judge(is_right(damaged, whole), &flips);
+    bytes[bit / 8] ^= (char)(1 << bit % 8);
+  }
+  for (size_t length = 0; length < size; length += 512) {
+    write_text(damaged, bytes, length);
+    judge(is_right(damaged, whole), &cuts);
+  }
+  for (size_t length = size - 70; length < size; length++) { /* around the seal */
+    write_text(damaged, bytes, length);
+    judge(is_right(damaged, whole), &cuts);
+  }
+  char *other = memory_new(size, 1); /* the second half is that of an older version of the file */
+  for (size_t length = 512; length < size; length += size / 16) {
+    memcpy(other, bytes, size);
+    memset(other + length, 0, size - length < 4096 ? size - length : 4096);
+    if (!memcmp(other, bytes, size))
+      continue;
+    write_text(damaged, other, size);
+    judge(is_right(damaged, whole), &splices);
+  }
+  printf("%s: %ld flips: %ld reported, %ld harmless, %ld silently wrong; %ld cuts: %ld, %ld, %ld; %ld holes: %ld, %ld, "
+         "%ld\n", what, trials, flips.reported, flips.harmless, flips.wrong, cuts.reported + cuts.harmless + cuts.wrong,
+         cuts.reported, cuts.harmless, cuts.wrong, splices.reported + splices.harmless + splices.wrong,
+         splices.reported, splices.harmless, splices.wrong);
+  ck_assert_int_eq(flips.wrong + cuts.wrong + splices.wrong, 0);
+  memory_free(other);
+  memory_free(bytes);
+}
+
+START_TEST(damaged_run_file_is_reported)
+{
+  damage_all(whole_run("whole.h5", 50), "run file", run_is_right);
+}
+END_TEST
+
+START_TEST(damaged_checkpoint_is_reported)
+{
+  char path[4096];
+  struct error e = {0};
+  struct checkpoint c = make_checkpoint(7);
+  ck_assert(!checkpoint_write(at("hurt.h5"), &c, 0, &e));
+  checkpoint_path(path, at("hurt.h5"), 7);
+  damage_all(path, "checkpoint", checkpoint_is_right);
+  checkpoint_free(&c);
+}
+END_TEST
+
+/* --- a full disk --------------------------------------------------------------------------------------- */
+
+/* In a child: files may not grow beyond a share of the run file's size. Exit 0 when all went as it should. */
+static void write_under_limit(const char *path, double share)
+{
+  rlim_t limit;
+  struct recorder *r = NULL;
+  struct error e = {0};
+  struct checkpoint c = make_checkpoint(1);
+  signal(SIGXFSZ, SIG_IGN);
+  if (recorder_create(&r, path, 1, config, &facts, &e))
+    _exit(1);
+  declare(r);
+  play(r, 0, 200);
+  struct stat now;
+  if (recorder_snapshot(r, "running", 100, 0, 0, &e) || stat(path, &now))
+    _exit(2);
+  limit = (rlim_t)((double)now.st_size * share);
+  if (setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, limit}))
+    _exit(2);
+  put_row(r, AXIS_STEP, 100);
+  if (recorder_snapshot(r, "running", 101, 0, 0, &e) != STATUS_FAIL || !strstr(e.text, "full.h5"))
+    _exit(3);
+  e.status = 0;
+  if (limit < 4096 && (checkpoint_write(path, &c, 0, &e) != STATUS_FAIL || !strstr(e.text, "step-00000001.h5")))
+    _exit(4);
+  _exit(0);
+}
+
+START_TEST(full_disk_keeps_the_old_file)
+{
+  static const double shares[] = {0.999, 0.5, 0.01};
+  const char *path = at("full.h5");
+  struct run_file *f = NULL;
+  struct error e = {0};
+  int status;
+  pid_t child = fork();
+  if (!child)
+    write_under_limit(path, shares[_i]);
+  ck_assert(waitpid(child, &status, 0) == child && WIFEXITED(status));
+  ck_assert_int_eq(WEXITSTATUS(status), 0);
+  ck_assert_msg(!run_open(&f, path, &e), "%s", e.text);
+  ck_assert_int_eq(run_last_step(f), 100);
+  run_close(f);
+  ck_assert_int_ne(access(at("full.h5.tmp"), F_OK), 0);
+}
+END_TEST
+
+/* --- long runs ----------------------------------------------------------------------------------------- */
+
+/* Bytes that snapshots and checkpoints write grow far slower than the square of the length. */
+START_TEST(snapshots_come_at_growing_intervals)
+{
+  double cost[2];
+  for (int i = 0; i < 2; i++) {
+    struct recorder *r = create(at("due.h5"));
+    long checkpoints = i ? 400 : 100;
+    double record = 0;
+    cost[i] = 0;
+    snapshot(r, "running", 0, 0);
+    for (long c = 0; c < checkpoints; c++) {
+      static float value[LAYERS * HEADS];
+      size_t size;
+      for (int row = 0; row < 400; row++) {
+        recorder_put(r, id[1], value);
+        recorder_row(r, AXIS_STEP, c * 400 + row);
+      }
+      record += 400 * 48.0;
+      if (recorder_due(r)) {
+        snapshot(r, "running", c, 0);
+        cost[i] += record;
+      }
+      recorder_pending(r, &size);
+      cost[i] += (double)size;
+    }
+    recorder_free(r);
+    cost[i] /= record;
+  }
+  /* four times the length: times 2 by the square-root rule, times 4 with a snapshot at every checkpoint */
+  ck_assert_msg(cost[1] < 2.6 * cost[0], "%g to %g times the record", cost[0], cost[1]);
+}
+END_TEST
+
+START_TEST(recording_a_step_does_not_allocate)
+{
+  struct recorder *r = create(at("allocate.h5"));
+  play(r, 0, 20);
+  size_t before = memory_calls();
+  play(r, 20, 500);
+  ck_assert_uint_eq(memory_calls(), before);
+  recorder_free(r);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("store");
+  TCase *store = tcase_create("run file"), *hurt = tcase_create("damage"), *full = tcase_create("disk");
+  TCase *ckpt = tcase_create("checkpoint");
+  suite_add_tcase(suite, store);
+  suite_add_tcase(suite, ckpt);
+  suite_add_tcase(suite, hurt);
+  suite_add_tcase(suite, full);
+  tcase_add_checked_fixture(store, setup, teardown);
+  tcase_add_checked_fixture(hurt, setup, teardown);
+  tcase_add_checked_fixture(full, setup, teardown);
+  tcase_add_loop_test(store, everything_comes_back, 0, 5);
+  tcase_add_test(store, parameters_come_back);
+  tcase_add_test(store, unknown_series_is_named);
+  tcase_add_test(store, any_interruption_gives_the_same_record);
+  tcase_add_test(store, same_run_sees_a_difference);
+  tcase_add_test(store, rows_of_another_run_are_refused);
+  tcase_add_test(store, packed_rows_are_checked);
+  tcase_add_test(store, second_writer_is_refused);
+  tcase_add_test(store, existing_run_is_kept);
+  tcase_add_test(store, folder_that_cannot_be_written);
+  tcase_add_test(store, what_is_not_a_run_file);
+  tcase_add_test(store, snapshots_come_at_growing_intervals);
+  tcase_add_test(store, recording_a_step_does_not_allocate);
+  tcase_add_test(ckpt, checkpoint_comes_back);
+  tcase_add_test(ckpt, two_generations_are_kept);
+  tcase_add_test(hurt, damaged_run_file_is_reported);
+  tcase_add_test(hurt, damaged_checkpoint_is_reported);
+  tcase_add_loop_test(full, full_disk_keeps_the_old_file, 0, 3);
+  tcase_set_timeout(store, 120);
+  tcase_set_timeout(hurt, 1800);
+  tcase_set_timeout(full, 60);
+  if (!mkdtemp(folder)) {
+    perror(folder);
+    return EXIT_FAILURE;
+  }
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  char command[64];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  if (system(command))
+    failed = 1;
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
