@@ -8,4 +8,8 @@ struct command {
   int (*run)(int argc, char **argv);
 };
 extern const struct command *const commands[]; /* NULL-terminated, generated registry */
+const struct command *command_find(const char *name);
+
+/* What `maxlogit help` says without a topic, on standard output. */
+void command_overview(void);
 #endif

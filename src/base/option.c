@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "base/memory.h"
 #include "base/text.h"
 
 static long *long_at(const struct option_row *row, const void *base) {
@@ -22,32 +21,46 @@ static const char **text_at(const struct option_row *row, const void *base) {
   return (const char **)((char *)(size_t)base + row->offset);
 }
 
-/* "1 to 64", "at least 1", "at most 3", "any" */
-static void allowed(const struct option_row *row, char out[80]) {
+static void allowed_numbers(const struct option_row *row, char *out, size_t room) {
   double least = row->type == OPTION_INT ? (double)LONG_MIN : -HUGE_VAL;
   double most = row->type == OPTION_INT ? (double)LONG_MAX : HUGE_VAL;
   char low[32], high[32];
   text_number(row->min, low);
   text_number(row->max, high);
   if (row->min > least && row->max < most)
-    snprintf(out, 80, "%s to %s", low, high);
+    snprintf(out, room, "%s to %s", low, high);
   else if (row->min > least)
-    snprintf(out, 80, "at least %s", low);
+    snprintf(out, room, "at least %s", low);
   else if (row->max < most)
-    snprintf(out, 80, "at most %s", high);
+    snprintf(out, room, "at most %s", high);
   else
-    snprintf(out, 80, "any");
+    snprintf(out, room, "any");
+}
+
+void option_allowed(const struct option_row *row, char *out, size_t room) {
+  size_t used = 0;
+  switch (row->type) {
+  case OPTION_INT:
+  case OPTION_REAL: allowed_numbers(row, out, room); break;
+  case OPTION_BOOL: snprintf(out, room, "0, 1"); break;
+  case OPTION_CHOICE:
+    *out = 0;
+    for (const char *const *c = row->choices; *c && used < room; c++)
+      used += (size_t)snprintf(out + used, room - used, "%s%s", used ? ", " : "", *c);
+    break;
+  case OPTION_TEXT: snprintf(out, room, row->flags & OPTION_LIST ? "a list joined by +" : "text"); break;
+  }
 }
 
 static int out_of_range(const struct option_row *row, const char *text, struct error *e) {
   char range[80];
-  allowed(row, range);
+  option_allowed(row, range, sizeof range);
   return error_set(e, STATUS_USAGE, "'%s' is out of range (allowed: %s)", text, range);
 }
 
 static int not_a(const struct option_row *row, const char *what, const char *text, struct error *e) {
   char range[80];
-  allowed(row, range);
+  option_allowed(row, range, sizeof range);
   return error_set(e, STATUS_USAGE, "'%s' is not a %s (allowed: %s)", text, what, range);
 }
 
@@ -94,20 +107,16 @@ static int parse_bool(long *value, const char *text, struct error *e) {
 
 static int parse_choice(const struct option_row *row, long *value, const char *text, struct error *e) {
   size_t count = 0;
-  struct buffer list = {0};
-  for (; row->choices[count]; count++) {
+  for (; row->choices[count]; count++)
     if (!strcmp(text, row->choices[count])) {
       *value = (long)count;
-      memory_free(list.text);
       return STATUS_OK;
     }
-    buffer_add(&list, "%s%s", count ? ", " : "", row->choices[count]);
-  }
+  char list[512];
+  option_allowed(row, list, sizeof list);
   const char *near = text_nearest(text, row->choices, count);
-  error_set(e, STATUS_USAGE, "'%s' is not one of %s%s%s%s", text, list.text, near ? "; did you mean '" : "",
-            near ? near : "", near ? "'?" : "");
-  memory_free(list.text);
-  return STATUS_USAGE;
+  return error_set(e, STATUS_USAGE, "'%s' is not one of %s%s%s%s", text, list, near ? "; did you mean '" : "",
+                   near ? near : "", near ? "'?" : "");
 }
 
 static int part_is_empty(void *context, const char *part) {

@@ -48,6 +48,8 @@ struct option_row {
 int option_parse(const struct option_row *, void *base, const char *text, struct error *);
 /* The field as text that parses back to the same value. */
 void option_format(const struct option_row *, const void *base, char *out, size_t room);
+/* What may stand there, for people: "1 to 64", "mha, gqa, mla", "a list joined by +". */
+void option_allowed(const struct option_row *, char *out, size_t room);
 /* Every field to its default. */
 void option_defaults(const struct option_row *rows, void *base);
 

@@ -1,0 +1,179 @@
+/* maxlogit help: commands, keys, sections and plug-ins, all from the rows that define them */
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+#include "app/command.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "storage/config.h"
+#include "storage/plugin.h"
+#include "storage/preset.h"
+
+struct arguments { const char *topic; int markdown; };
+
+static const struct argp_option options[] = {
+  {"markdown", 'm', NULL, 0, "the reference of all keys as Markdown", 0},
+  {0}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  struct arguments *a = state->input;
+  switch (key) {
+  case 'm': a->markdown = 1; return 0;
+  case ARGP_KEY_ARG:
+    if (a->topic)
+      argp_error(state, "one topic at a time");
+    a->topic = arg;
+    return 0;
+  default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* --- keys ----------------------------------------------------------------------------------------------- */
+
+static void print_key(const struct config_section *s, const struct option_row *row) {
+  char allowed[512], setting[160];
+  option_allowed(row, allowed, sizeof allowed);
+  int has_unit = strcmp(row->unit, "1") != 0;
+  snprintf(setting, sizeof setting, "%s%s%s = %s", s->prefix, *s->prefix ? "." : "", row->name, row->standard);
+  printf("  %-34s %s\n  %-34s (%s%s%s)\n", setting, row->help, "", allowed, has_unit ? "; unit: " : "",
+         has_unit ? row->unit : "");
+}
+
+static void print_section(const struct config_section *s) {
+  printf("[%s] %s\n", s->prefix, s->help);
+  for (const struct option_row *row = s->rows; row->name; row++)
+    print_key(s, row);
+}
+
+static void print_reference(void) {
+  printf("Keys, their defaults, and what may stand there. In a file: `name = value` lines under [section], # begins\n"
+         "a comment. On the command line: section.name=value, which overrides the file. Several values with commas\n"
+         "between them, or a range 1e-3:1e-1:log:5 or 1:8:lin:8, are for maxlogit sweep.\n");
+  for (const struct config_section *s = config_sections(); s->rows; s++) {
+    printf("\n");
+    print_section(s);
+  }
+}
+
+static void markdown_cell(const char *text) {
+  for (; *text; text++)
+    printf(*text == '|' || *text == '<' || *text == '*' ? "\\%c" : "%c", *text);
+}
+
+static void print_markdown(void) {
+  printf("# Keys\n\nWritten by `maxlogit help --markdown`.\n");
+  for (const struct config_section *s = config_sections(); s->rows; s++) {
+    printf("\n## %s%s%s\n\n%s\n\n| key | default | allowed | unit | meaning |\n|---|---|---|---|---|\n",
+           *s->prefix ? "[" : "top level", s->prefix, *s->prefix ? "]" : "", s->help);
+    for (const struct option_row *row = s->rows; row->name; row++) {
+      char allowed[512];
+      option_allowed(row, allowed, sizeof allowed);
+      printf("| `%s%s%s` | %s%s%s | ", s->prefix, *s->prefix ? "." : "", row->name, *row->standard ? "`" : "",
+             row->standard, *row->standard ? "`" : "");
+      markdown_cell(allowed);
+      printf(" | %s | ", strcmp(row->unit, "1") ? row->unit : "");
+      markdown_cell(row->help);
+      printf(" |\n");
+    }
+  }
+}
+
+/* --- topics --------------------------------------------------------------------------------------------- */
+
+static int help_key(const char *topic) {
+  char name[128];
+  for (const struct config_section *s = config_sections(); s->rows; s++)
+    for (const struct option_row *row = s->rows; row->name; row++) {
+      snprintf(name, sizeof name, "%s%s%s", s->prefix, *s->prefix ? "." : "", row->name);
+      if (!strcmp(name, topic)) {
+        print_key(s, row);
+        return 1;
+      }
+    }
+  return 0;
+}
+
+static int help_section(const char *topic) {
+  for (const struct config_section *s = config_sections(); s->rows; s++)
+    if (*s->prefix && !s->is_plugin && !strcmp(s->prefix, topic)) {
+      print_section(s);
+      return 1;
+    }
+  return 0;
+}
+
+/* `muon` is an optimiser and a preset: show both. */
+static int help_plugin(const char *topic) {
+  int found = 0;
+  for (const struct plugin *p = plugin_table(); p->kind; p++) {
+    if (strcmp(p->name, topic))
+      continue;
+    printf("%s%s %s: %s\n", found++ ? "\n" : "", p->kind, p->name, p->help);
+    struct config_section section = {p->name, p->help, p->options, p->options_size, 1};
+    for (const struct option_row *row = p->options; row && row->name; row++)
+      print_key(&section, row);
+    for (const struct preset *preset = presets; preset->name && !strcmp(p->kind, "preset"); preset++)
+      if (!strcmp(preset->name, topic))
+        printf("  %s\n", preset->settings);
+  }
+  return found;
+}
+
+static int help_command(const char *topic) {
+  const struct command *command = command_find(topic);
+  char name[64], *arguments[] = {name, "--help", NULL};
+  if (!command)
+    return 0;
+  snprintf(name, sizeof name, "maxlogit %s", topic);
+  command->run(2, arguments);
+  return 1;
+}
+
+static void add_word(const char **words, size_t *count, const char *word) {
+  if (*count < 1024)
+    words[(*count)++] = word;
+}
+
+static int unknown_topic(const char *topic) {
+  const char *words[1024];
+  size_t count = 0;
+  struct arena *arena = arena_new();
+  for (const struct command *const *c = commands; *c; c++)
+    add_word(words, &count, (*c)->name);
+  for (const struct plugin *p = plugin_table(); p->kind; p++)
+    add_word(words, &count, p->name);
+  for (const struct config_section *s = config_sections(); s->rows; s++) {
+    add_word(words, &count, s->prefix);
+    for (const struct option_row *row = s->rows; row->name; row++)
+      add_word(words, &count, arena_format(arena, "%s%s%s", s->prefix, *s->prefix ? "." : "", row->name));
+  }
+  const char *near = text_nearest(topic, words, count);
+  message("no help on '%.200s'%s%s%s", topic, near ? "; did you mean '" : " (topics: maxlogit help)",
+          near ? near : "", near ? "'?" : "");
+  arena_free(arena);
+  return STATUS_USAGE;
+}
+
+static int help(int argc, char **argv) {
+  static const struct argp argp = {
+    options, parse, "[TOPIC]",
+    "Explain a command, a key (train.lr), a section (train), a plug-in (muon), or all keys (config).", NULL, NULL,
+    NULL};
+  struct arguments a = {0};
+  argp_parse(&argp, argc, argv, 0, NULL, &a);
+  if (a.markdown)
+    print_markdown();
+  else if (!a.topic)
+    command_overview();
+  else if (!strcmp(a.topic, "config"))
+    print_reference();
+  else if (!(help_command(a.topic) + help_section(a.topic) + help_plugin(a.topic) + help_key(a.topic)))
+    return unknown_topic(a.topic);
+  return STATUS_OK;
+}
+
+const struct command command_help = {
+  .name = "help", .arguments = "[TOPIC]", .help = "explain a command, a key, a section or a plug-in", .run = help
+};
