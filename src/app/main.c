@@ -34,8 +34,8 @@ void command_overview(void) {
     printf("  maxlogit %-45s  %s\n", usage, (*c)->help);
   }
   printf("\nStart with `maxlogit run`: it trains the default toy stack in a few seconds.\n"
-         "`maxlogit help TOPIC` explains a command, a key (train.lr), a section (train), a plug-in (muon), or\n"
-         "every key there is (config).\n");
+         "`maxlogit help TOPIC` explains a command, a key (train.lr), a section (train), a plug-in (muon),\n"
+         "or every key there is (config).\n");
 }
 
 static int unknown(const char *word) {

@@ -35,6 +35,7 @@ int error_prefix(struct error *e, const char *format, ...) {
   int used = snprintf(e->text, room, "%s: ", place);
   if (used >= 0 && (size_t)used < room)
     snprintf(e->text + used, room - (size_t)used, "%s", old);
+  defuse(e->text);
   return e->status;
 }
 
@@ -54,6 +55,7 @@ static void say(const char *prefix, const char *format, va_list arguments) {
   char line[4096];
   int n = snprintf(line, sizeof line, "%s", prefix);
   vsnprintf(line + n, sizeof line - (size_t)n, format, arguments);
+  defuse(line);
   fprintf(stderr, "%s\n", line);
 }
 

@@ -25,8 +25,13 @@ static void allowed_numbers(const struct option_row *row, char *out, size_t room
   double least = row->type == OPTION_INT ? (double)LONG_MIN : -HUGE_VAL;
   double most = row->type == OPTION_INT ? (double)LONG_MAX : HUGE_VAL;
   char low[32], high[32];
-  text_number(row->min, low);
-  text_number(row->max, high);
+  if (row->type == OPTION_INT && fabs(row->min) < 1e15 && fabs(row->max) < 1e15) {
+    snprintf(low, sizeof low, "%.0f", row->min);
+    snprintf(high, sizeof high, "%.0f", row->max);
+  } else {
+    text_number(row->min, low);
+    text_number(row->max, high);
+  }
   if (row->min > least && row->max < most)
     snprintf(out, room, "%s to %s", low, high);
   else if (row->min > least)
@@ -102,7 +107,8 @@ static int parse_bool(long *value, const char *text, struct error *e) {
       *value = i % 2;
       return STATUS_OK;
     }
-  return error_set(e, STATUS_USAGE, "'%s' is neither 1 nor 0 (yes, no, on, off, true and false will do)", text);
+  return error_set(e, STATUS_USAGE,
+                   "'%s' is neither 1 nor 0 (yes, no, on, off, true and false will do)", text);
 }
 
 static int parse_choice(const struct option_row *row, long *value, const char *text, struct error *e) {

@@ -187,6 +187,23 @@ static int check_value(const struct key *key, const char *value, struct error *e
   return !status && row.type == OPTION_TEXT ? check_text(key, value, e) : status;
 }
 
+static int join_part(void *context, const char *part) {
+  struct buffer *b = context;
+  buffer_add(b, "%s%s", b->length ? "+" : "", part);
+  return 0;
+}
+
+/* A copy that lives as long as the configuration; of a list without blanks around its +. */
+static const char *keep_value(struct config *c, const struct key *key, const char *value) {
+  if (!(key->row->flags & OPTION_LIST))
+    return arena_text(c->arena, value);
+  struct buffer joined = {0};
+  text_split(value, '+', join_part, &joined);
+  const char *kept = arena_text(c->arena, joined.text);
+  memory_free(joined.text);
+  return kept;
+}
+
 static void add_assignment(struct config *c, struct assignment a) {
   if (c->count == c->room) {
     c->list = memory_grow(c->list, (size_t)c->count, 2 * (size_t)c->room + 16, sizeof *c->list);
@@ -205,7 +222,7 @@ int config_set(struct config *c, const char *name, const char *value, const char
   if (status)
     return e ? error_prefix(e, "%s: %s", origin, name) : status;
   struct assignment a = {index, arena_text(c->arena, origin), 1, values_new(c, 1)};
-  a.value[0] = arena_text(c->arena, value);
+  a.value[0] = keep_value(c, &c->keys[index], value);
   add_assignment(c, a);
   return STATUS_OK;
 }
@@ -228,7 +245,7 @@ static int push_value(struct values *v, const char *text) {
     v->text = memory_grow(v->text, (size_t)v->count, 2 * (size_t)v->room + 4, sizeof *v->text);
     v->room = 2 * v->room + 4;
   }
-  v->text[v->count++] = arena_text(v->config->arena, text);
+  v->text[v->count++] = keep_value(v->config, v->key, text);
   return STATUS_OK;
 }
 
@@ -338,9 +355,9 @@ static int config_write(struct config *c, const char *name, const char *text, co
       status = read_part(&v, &at);
     }
   }
-  if (status)
+  if (status && e)
     error_prefix(e, "%s: %s", origin, name);
-  else {
+  if (!status) {
     struct assignment a = {index, arena_text(c->arena, origin), v.count, values_new(c, v.count)};
     memcpy(a.value, v.text, (size_t)v.count * sizeof *a.value);
     add_assignment(c, a);

@@ -36,7 +36,8 @@ static void print_key(const struct config_section *s, const struct option_row *r
   char allowed[512], setting[160];
   option_allowed(row, allowed, sizeof allowed);
   int has_unit = strcmp(row->unit, "1") != 0;
-  snprintf(setting, sizeof setting, "%s%s%s = %s", s->prefix, *s->prefix ? "." : "", row->name, row->standard);
+  snprintf(setting, sizeof setting, "%s%s%s = %s", s->prefix, *s->prefix ? "." : "", row->name,
+           row->standard);
   printf("  %-34s %s\n  %-34s (%s%s%s)\n", setting, row->help, "", allowed, has_unit ? "; unit: " : "",
          has_unit ? row->unit : "");
 }
@@ -48,9 +49,9 @@ static void print_section(const struct config_section *s) {
 }
 
 static void print_reference(void) {
-  printf("Keys, their defaults, and what may stand there. In a file: `name = value` lines under [section], # begins\n"
-         "a comment. On the command line: section.name=value, which overrides the file. Several values with commas\n"
-         "between them, or a range 1e-3:1e-1:log:5 or 1:8:lin:8, are for maxlogit sweep.\n");
+  printf("Keys, their defaults, and what may stand there. In a file: `name = value` lines under [section],\n"
+         "# begins a comment. On the command line: section.name=value, which overrides the file. Several\n"
+         "values with commas between them, or a range (1e-3:1e-1:log:5, 1:8:lin:8), are for maxlogit sweep.\n");
   for (const struct config_section *s = config_sections(); s->rows; s++) {
     printf("\n");
     print_section(s);
@@ -159,8 +160,8 @@ static int unknown_topic(const char *topic) {
 static int help(int argc, char **argv) {
   static const struct argp argp = {
     options, parse, "[TOPIC]",
-    "Explain a command, a key (train.lr), a section (train), a plug-in (muon), or all keys (config).", NULL, NULL,
-    NULL};
+    "Explain a command, a key (train.lr), a section (train), a plug-in (muon), or all keys (config).", NULL,
+    NULL, NULL};
   struct arguments a = {0};
   argp_parse(&argp, argc, argv, 0, NULL, &a);
   if (a.markdown)
@@ -175,5 +176,6 @@ static int help(int argc, char **argv) {
 }
 
 const struct command command_help = {
-  .name = "help", .arguments = "[TOPIC]", .help = "explain a command, a key, a section or a plug-in", .run = help
+  .name = "help", .arguments = "[TOPIC]", .help = "explain a command, a key, a section or a plug-in",
+  .run = help
 };

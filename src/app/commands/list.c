@@ -115,8 +115,8 @@ static int list(int argc, char **argv) {
     while (chosen < count && kinds[chosen] != near)
       chosen++;
     if (!near) {
-      message("'%.200s' is no kind; allowed: attention, stabilizer, optimizer, schedule, data, preset, command, "
-              "operation", a.kind);
+      message("'%.200s' is no kind; allowed: attention, stabilizer, optimizer, schedule, data, preset, "
+              "command, operation", a.kind);
       return STATUS_USAGE;
     }
     count = 1;
