@@ -1,0 +1,47 @@
+# heatmap.gp - max logit, head by step, one panel a group (its first seed), one colour scale for all
+# Data: $data, one block a group: step head value on the full grid (value: largest in the interval of steps).
+# Also: bin_steps; heads_all (layers times heads), heads, low, high, last_of_all, first_seed[g], heading,
+# about.
+strip = heads_all > 8 ? 14 * heads_all : 112
+width = 1100; height = 150 + groups * (strip + 36)
+load plots."/style.gp"
+unset grid
+set logscale cb; set cbrange [10**floor(log10(low)):high * 1.05]
+set xrange [0:last_of_all]
+set yrange [heads_all-0.5:-0.5]                     # head 0 on top
+
+y_of(pixels) = 1 - pixels * 1.0 / height
+set multiplot
+set label 100 "{/:Bold ".heading."}" at screen 0.035,y_of(32) font ",17" tc rgb ink
+set label 101 sprintf("Colour: largest logit of a head%s; one seed of each group; white lines part layers.", \
+    bin_steps > 1 ? sprintf(" within %d steps", bin_steps) : " at each step") \
+    at screen 0.035,y_of(60) font ",12" tc rgb soft noenhanced
+set label 102 about at screen 0.035,y_of(81) font ",12" tc rgb soft noenhanced
+set border 15 lw 0.8
+set format cb "10^{%L}"; set cbtics font ",10" scale 0.4
+set lmargin at screen 0.075; set rmargin at screen 0.90
+set ytics font ",10"; set xtics font ",11"
+set ytics (0)
+do for [h=0:heads_all-1] {
+  if (heads <= 8 || h % heads % 4 == 0) { set ytics add (sprintf("%d.%d", h / heads, h % heads) h) }
+}
+do for [g=1:groups] {
+  set tmargin at screen y_of(124 + (g - 1) * (strip + 36))
+  set bmargin at screen y_of(124 + (g - 1) * (strip + 36) + strip)
+  set label 1 sprintf("%s, seed %d", name(g), first_seed[g]) at graph 0,1 offset 0,0.6 font ",12" \
+      tc rgb colour[g] noenhanced
+  do for [h=heads:heads_all-1:heads] {              # between layers
+    set arrow 10+h from graph 0,first h-0.5 to graph 1,first h-0.5 nohead lc rgb "white" lw 1.2 front
+  }
+  if (g == groups) { set xlabel "training step" offset 0,0.4; set format x "%g" } else { set format x "" }
+  if (g == 1) {
+    set ylabel "layer.head" offset 0.6,0
+    set colorbox user origin 0.915,y_of(height - 26) size 0.013,(1 - (150.0 / height)) noborder
+    set label 2 "max logit" at screen 0.915,y_of(110) font ",11" tc rgb ink
+  } else { unset colorbox }
+  plot $data index g-1 using 1:2:3 with image notitle
+  unset for [k=100:102] label k
+  unset label 2
+}
+unset multiplot
+set output

@@ -1,0 +1,94 @@
+# loss.gp - training loss, validation loss, and where each group ends
+# Data: $train and $val, one block a group: step n mean lo hi; $final, one block a group: the last validation
+# loss of every seed (no block content where there is none).
+# Also: final_mean[g] final_lo[g] final_hi[g]; last[g]; loss_low, loss_high (of the training loss),
+# final_low, final_high; last_of_all; loss_floor (NaN: not known); has_val; bin_steps; heading, about.
+width = 1200; height = 560
+load plots."/style.gp"
+set xrange [0:last_of_all]
+
+if (text_term) {
+  set title heading
+  set xlabel "training step"
+  unset grid; set key on outside top center horizontal
+  set yrange [loss_low:loss_high]
+  plot for [g=1:groups] $train index g-1 using 1:3 with lines lc g title name(g)
+  exit
+}
+
+set multiplot
+set label 100 "{/:Bold ".heading."}" at screen 0.03,0.945 font ",17" tc rgb ink
+set label 101 sprintf("Line: mean over %s%s", seeds_text, most_seeds > 1 ? \
+    "; band and bar: 95 % interval of the mean (Student's t); small dots: seeds." : "; dot: that seed.") \
+    at screen 0.03,0.897 font ",12" tc rgb soft noenhanced
+set label 102 about at screen 0.03,0.860 font ",12" tc rgb soft noenhanced
+
+set tmargin at screen 0.77; set bmargin at screen 0.115
+set xlabel "training step" offset 0,0.4
+set yrange [loss_low:loss_high]
+tick = 10**floor(log10(last_of_all / 2.0)); tick = last_of_all / tick > 6 ? 2 * tick : tick
+set xtics 0,tick,0.95*last_of_all
+
+# --- A: training loss
+set lmargin at screen 0.055; set rmargin at screen has_val ? 0.365 : 0.86
+set ylabel "loss  (nat per token)" offset 1.0,0
+set label 1 bin_steps > 1 ? sprintf("training, mean of %d steps", bin_steps) : "training" \
+    at graph 0.0,1.045 font ",12" tc rgb "#444444"
+if (loss_floor == loss_floor) {
+  set arrow 1 from graph 0,first loss_floor to graph 1,first loss_floor nohead lc rgb faint dt (8,6) lw 1 back
+  set label 2 "entropy rate of the data" at graph 0.99,first loss_floor offset 0,-0.6 right font ",10" \
+      tc rgb faint
+}
+if (!has_val) {
+  gap = (loss_high - loss_low) * 0.05; bottom = loss_low; top = loss_high
+  load plots."/spread.gp"
+  do for [g=1:groups] {
+    set label 20+g name(g) at first last_of_all,at[g] offset 0.8,0 left tc rgb colour[g] font ",12" noenhanced
+  }
+}
+plot for [i in banded] $train index group(i)-1 using 1:4:5 with filledcurves fc rgb band(i) notitle, \
+     for [g=1:groups] $train index g-1 using 1:3 with lines lw 1.6 dt dash(g) lc rgb colour[g] notitle
+unset for [k=100:102] label k
+if (has_val) {
+  # --- B: validation loss
+  unset ylabel; unset label 2
+  set lmargin at screen 0.39; set rmargin at screen 0.70
+  set label 1 "validation" at graph 0.0,1.045 font ",12" tc rgb "#444444"
+  set format y ""
+  plot for [i in banded] $val index group(i)-1 using 1:4:5 with filledcurves fc rgb band(i) notitle, \
+       for [g=1:groups] $val index g-1 using 1:3 with linespoints lw 1.6 pt 7 ps 0.35 dt dash(g) \
+           lc rgb colour[g] notitle
+  # --- C: the end, enlarged
+  set lmargin at screen 0.755; set rmargin at screen 0.875
+  unset xlabel; unset arrow 1
+  unset xtics
+  set format y "%g"
+  set ytics font ",11"
+  set yrange [final_low:final_high]
+  set xrange [0.4:groups+0.6]
+  if (loss_floor == loss_floor && loss_floor > final_low) {
+    set arrow 1 from graph 0,first loss_floor to graph 1,first loss_floor nohead lc rgb faint dt (8,6) back
+  }
+  set label 1 "last validation loss" at graph 0.0,1.045 font ",12" tc rgb "#444444"
+  gap = (final_high - final_low) * 0.045
+  bottom = final_low; top = final_high
+  do for [g=1:groups] { last[g] = final_mean[g] }
+  load plots."/spread.gp"
+  do for [g=1:groups] {
+    set label 20+g name(g) at graph 1,first at[g] offset 0.8,0 left font ",12" tc rgb colour[g] noenhanced
+  }
+  ended = ""; barred = ""                           # where the last loss is a number, and its interval
+  do for [g=1:groups] {
+    if (final_mean[g] == final_mean[g]) { ended = ended.sprintf(" %d", g) }
+    if (final_lo[g] == final_lo[g]) { barred = barred.sprintf(" %d", g) }
+  }
+  plot for [i in ended] $final index group(i)-1 using (group(i)-0.22):1 with points pt 7 ps 0.5 \
+           lc rgb colour[group(i)] notitle, \
+       for [i in ended] "+" using (group(i)+0.08):(final_mean[group(i)]) every ::0::0 \
+           with points pt 7 ps 1.1 lc rgb colour[group(i)] notitle, \
+       for [i in barred] "+" using (group(i)+0.08):(final_mean[group(i)]):(final_lo[group(i)]):(final_hi[group(i)]) \
+           every ::0::0 with yerrorbars pt 0 lw 1.6 lc rgb colour[group(i)] notitle, \
+       NaN notitle
+}
+unset multiplot
+set output

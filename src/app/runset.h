@@ -1,0 +1,33 @@
+/* runset.h - several run files, grouped: runs that differ only in their seed are one group */
+#ifndef MAXLOGIT_RUNSET_H
+#define MAXLOGIT_RUNSET_H
+#include "app/table.h"
+
+struct run {
+  char *path;
+  struct run_file *file;
+  char *identity;      /* every parameter that can change the numbers, but the seed */
+  char kind[64];       /* name of the preset whose settings it has, or "muon+soft_cap" */
+  int rank;            /* of that preset in the list of presets: groups stand in this order */
+  long seed;
+};
+struct run_group {
+  char label[160];     /* kind, and what tells it from other groups of that kind: "muon lr=0.01" */
+  struct run *run; int count; /* in the order of their seeds */
+};
+struct runset {
+  struct run *run; int runs;
+  struct run_group *group; int groups;
+};
+
+/* Open files and folders (all *.h5 in it). STATUS_USAGE names the first that is no run file. */
+int runset_open(struct runset *, char *const *paths, int count, struct error *);
+void runset_close(struct runset *);
+
+/* A parameter as a number; `otherwise` if it is missing. */
+double run_number(const struct run *, const char *key, double otherwise);
+/* One series as a table. */
+int run_table(const struct run *, const char *series, struct table *, struct error *);
+/* The clip threshold of the run's stabilisers ("qk_clip.tau"); NaN if it clips nothing. */
+double run_threshold(const struct run *);
+#endif

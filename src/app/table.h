@@ -1,0 +1,54 @@
+/* table.h - columns over steps: joined, reduced, averaged over seeds, thinned, written
+   What `export` prints and what the figures are drawn from is the same table. */
+#ifndef MAXLOGIT_TABLE_H
+#define MAXLOGIT_TABLE_H
+#include <stdio.h>
+#include "storage/recorder.h"
+
+/* What thinning keeps of a column: both extremes of a bin, or only the smallest or largest value
+   (the edges of a band, which must not cross). */
+enum column_kind { COLUMN_EXTREMES, COLUMN_LOW, COLUMN_HIGH };
+
+struct column { char name[128]; enum column_kind kind; };
+struct table {
+  long rows; int columns;
+  double *step;           /* [rows], increasing */
+  double *value;          /* [rows, columns] */
+  struct column *column;  /* [columns] */
+};
+
+void table_new(struct table *, long rows, int columns); /* zeros, no names */
+/* Columns l0h0 (per head), l0 (per layer), tensors' names, or the series' own name; with `prefix` != 0
+   every name is "series:column". layer, head: -1 for all; others keep only these. */
+void table_from_series(struct table *, const struct run_series *, int prefix, int layer, int head);
+void table_free(struct table *);
+/* Append the columns of `more`: rows of either, NaN where one has none. */
+void table_join(struct table *, const struct table *more);
+/* Replace all columns by one: the largest of each row, or the mean. A NaN stays NaN. */
+void table_reduce_max(struct table *, const char *name);
+void table_reduce_mean(struct table *, const char *name);
+/* Keep rows whose step is a multiple of n. */
+void table_every(struct table *, long n);
+/* At most 2 rows for each of `bins` equal intervals of the step, and the first and last rows as they
+   are. An extreme keeps its order in time; the two rows stand at the bin's first and last step.
+   A NaN makes both values NaN, so that a gap stays a gap. */
+void table_bins(struct table *, long bins);
+/* One row for each of `bins` runs of neighbouring rows: the mean step and the mean values. */
+void table_means(struct table *, long bins);
+
+/* 95 % interval of the mean by Student's t with n-1 degrees of freedom; n < 2 gives NaN edges.
+   Geometric: the same on logarithms (every value must be positive, else all three are NaN). */
+struct interval { int n; double mean, lo, hi; };
+struct interval interval_of(const double *values, int n, int geometric);
+/* Statistics over runs with the same columns: "n", then for every column NAME, NAME:lo, NAME:hi
+   (mean, lo, hi where there is one column). n counts the runs that have the row. */
+void table_band(struct table *out, const struct table *runs, int count, int geometric);
+
+enum table_format { TABLE_COLUMNS, TABLE_CSV, TABLE_TSV };
+/* A number with the digits that single precision needs where the value fits in it, else double's. */
+void table_number(double value, char out[32]);
+/* The header: a `#` comment in columns, a plain first row in CSV and TSV. `extra`: a text column after
+   the step, NULL for none. */
+void table_write_header(FILE *, const struct table *, enum table_format, const char *extra);
+void table_write_rows(FILE *, const struct table *, enum table_format, const char *extra);
+#endif
