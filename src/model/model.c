@@ -222,6 +222,11 @@ int model_init(struct model *m, const struct model_options *options, struct devi
   return status;
 }
 
+void model_begin(struct model *m) {
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->begin) m->stabilizer[i]->begin(&m->context[i]);
+}
+
 void model_free(struct model *m) {
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->free) m->stabilizer[i]->free(&m->context[i]);

@@ -90,6 +90,7 @@ struct stabilizer {
   int (*check)(const void *options, const struct model_options *, struct error *);
   void (*declare)(struct stabilizer_context *, int layer);           /* parameters of its own, per layer */
   int (*init)(struct stabilizer_context *, struct error *);          /* once, after parameters exist */
+  void (*begin)(struct stabilizer_context *);                        /* a fresh run: weights have values */
   void (*on_qk)(struct stabilizer_context *, struct program *, int layer, struct qk_part *, int parts);
   void (*on_score)(struct stabilizer_context *, struct attention_spec *);
   /* a weight on its way into a product (sigma_reparam); returns w itself or a transformed tensor */
@@ -129,6 +130,8 @@ struct model {
 int model_init(struct model *, const struct model_options *, struct device *,
                const struct stabilizer *const *stack, const void *const *stack_options, int stack_count,
                struct error *);
+/* A fresh run begins: the weights have their first values. A resumed one has its states from a checkpoint. */
+void model_begin(struct model *);
 void model_free(struct model *);
 /* 1, and the text, where members of the stack cancel out (QK-Clip under QK-Norm). */
 int model_warning(const struct model *, char *text, size_t room);

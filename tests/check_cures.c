@@ -1,0 +1,298 @@
+/* check_cures.c - stabilisers that act on spectra and learning rates: what each promises of the weights */
+#include <stdio.h>
+#include "model_fixture.h"
+#include "training/spectral.h"
+
+enum { HEADS = 4 };
+#define STACK "layers=2 width=12 heads=4 context=6 ffn_width=16 vocab=11 "
+static const char *const shapes[] = {
+  STACK "attention=mha head_dim=2", STACK "attention=mha head_dim=4", STACK "attention=gqa kv_heads=2 head_dim=4",
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static real *copy_of(const struct tensor *t)
+{
+  size_t size = (size_t)(t->rows * t->cols) * sizeof(real);
+  return memcpy(memory_new(1, size), t->data, size);
+}
+
+static struct stabilizer_context *context(struct fixture *f, double lr)
+{
+  f->model.context[0].lr = lr;
+  return &f->model.context[0];
+}
+
+/* --- the decomposition ------------------------------------------------------------------------------------ */
+START_TEST(decomposition)
+{
+  struct device *device;
+  ck_assert(!device_open(&device, "reference", 1, NULL));
+  static const long shape[][2] = {{5, 9}, {9, 5}, {6, 6}, {1, 4}, {4, 1}};
+  for (int k = 0; k < 5; k++) {
+    struct tensor *w = tensor_new(device, TENSOR_REAL, shape[k][0], shape[k][1], "w");
+    long size = w->rows * w->cols;
+    for (long i = 0; i < size; i++)
+      REALS(w)[i] = (real)draw_normal((struct draw){1, STREAM_TEST, 0}, (uint64_t)i);
+    real *old = copy_of(w);
+    struct svd s;
+    ck_assert(!svd_of(&s, device, w));
+    for (long a = 0; a < s.n; a++)
+      for (long b = 0; b < s.n; b++) {
+        double u = 0, v = 0;
+        for (long i = 0; i < s.rows; i++)
+          u += s.u[i * s.n + a] * s.u[i * s.n + b];
+        for (long i = 0; i < s.cols; i++)
+          v += s.v[i * s.n + a] * s.v[i * s.n + b];
+        ck_assert_double_eq_tol(u, a == b, 1e-13);
+        ck_assert_double_eq_tol(v, a == b, 1e-13);
+        ck_assert(a == 0 || s.sigma[a] <= s.sigma[a - 1]);
+      }
+    svd_compose(&s, device, w);
+    for (long i = 0; i < size; i++)
+      ck_assert_double_eq_tol(REALS(w)[i], old[i], 4 * REAL_EPS * s.sigma[0]);
+    svd_free(&s);
+    REALS(w)[0] = (real)NAN;
+    ck_assert_int_eq(svd_of(&s, device, w), STATUS_FAIL);
+    svd_free(&s);
+    memory_free(old);
+    tensor_free(device, w);
+  }
+  device_close(device);
+}
+END_TEST
+
+/* --- spectral_clip ---------------------------------------------------------------------------------------- */
+/* Singular values are min(sigma, bound), vectors stay: the whole block equals U min(S, bound) V^T; blocks below
+   keep their bits. Rounding of the msign form: numbers of size |W|^2 / bound^2 in float, times bound. */
+static void check_clip(const char *shape, const char *options, double bound, double tolerance)
+{
+  char stack[128];
+  snprintf(stack, sizeof stack, "spectral_clip bound=%g %s", bound, options);
+  struct fixture *f = fixture_open(shape, stack, NULL);
+  int count, touched = 0, spared = 0;
+  struct qk_block *block = qk_blocks(&f->model, strstr(options, "scope=tensor") == NULL, &count);
+  struct svd *before = memory_new((size_t)count, sizeof *before);
+  real **old = memory_new((size_t)count, sizeof *old);
+  for (int i = 0; i < count; i++) {
+    struct tensor w = qk_rows(&block[i]);
+    double scale = i % 3 == 0 ? 3 : i % 3 == 1 ? 0.1 : 1;
+    for (long j = 0; j < w.rows * w.cols; j++)
+      REALS(&w)[j] *= (real)scale;
+    old[i] = copy_of(&w);
+    ck_assert(!svd_of(&before[i], f->device, &w));
+  }
+  f->stack[0]->after_step(context(f, 0.1));
+  for (int i = 0; i < count; i++) {
+    struct tensor w = qk_rows(&block[i]);
+    struct svd *s = &before[i];
+    if (s->sigma[0] <= bound * (strstr(options, "msign") ? 0.1 : 1)) {
+      ck_assert_mem_eq(w.data, old[i], (size_t)(w.rows * w.cols) * sizeof(real));
+      spared++;
+    } else {
+      struct tensor expected = tensor_of(copy_of(&w), w.rows, w.cols);
+      touched += s->sigma[0] > bound;
+      for (long k = 0; k < s->n; k++)
+        s->sigma[k] = fmin(s->sigma[k], bound);
+      svd_compose(s, f->device, &expected);
+      for (long j = 0; j < w.rows * w.cols; j++)
+        ck_assert_double_eq_tol(REALS(&w)[j], REALS(&expected)[j], tolerance * bound);
+      memory_free(expected.data);
+    }
+    svd_free(s);
+    memory_free(old[i]);
+  }
+  ck_assert_int_gt(touched, 0);
+  ck_assert(spared > 0 || strstr(options, "msign"));
+  for (int l = 0; l < 2; l++)
+    ck_assert(f->model.context[0].series[0][l] < 1 && f->model.context[0].series[0][l] > 0);
+  memory_free(before), memory_free(old);
+  fixture_close(f);
+}
+
+START_TEST(clip_of_singular_values)
+{
+  for (int s = 0; s < SHAPES; s++) {
+    check_clip(shapes[s], "scope=head method=svd", 0.9, 8 * REAL_EPS);
+    check_clip(shapes[s], "scope=tensor method=svd", 0.9, 8 * REAL_EPS);
+    check_clip(shapes[s], "scope=head method=msign", 0.9, 2e-4);
+    check_clip(shapes[s], "scope=tensor method=msign", 0.9, 2e-4);
+  }
+}
+END_TEST
+
+START_TEST(clip_waits)
+{
+  struct fixture *f = fixture_open(shapes[1], "spectral_clip bound=0.5 every=3", NULL);
+  for (long step = 0; step < 7; step++) {
+    real *old = copy_of(&f->model.params.values);
+    struct param *p = model_param(&f->model, 0, "attn.w_q");
+    REALS(&p->value)[0] = 3;
+    old[REALS(&p->value) - REALS(&f->model.params.values)] = 3;
+    f->model.context[0].step = step;
+    f->stack[0]->after_step(context(f, 0.1));
+    ck_assert_int_eq(memcmp(old, f->model.params.values.data, (size_t)f->model.params.values.cols * sizeof(real)) != 0,
+                     (step + 1) % 3 == 0);
+    memory_free(old);
+  }
+  fixture_close(f);
+}
+END_TEST
+
+/* --- spectral_decay --------------------------------------------------------------------------------------- */
+/* sigma_1 falls by lr strength, the rest stays: W - lr strength sigma_1 u_1 v_1^T. After 500 iterations the pair
+   is exact where the gap between the first two exceeds 3 %; float rounds it to about eps. */
+START_TEST(decay_of_the_largest)
+{
+  for (int s = 0; s < SHAPES; s++)
+    for (int by_head = 0; by_head < 2; by_head++) {
+      char stack[96];
+      snprintf(stack, sizeof stack, "spectral_decay strength=2 iterations=500 scope=%s", by_head ? "head" : "tensor");
+      struct fixture *f = fixture_open(shapes[s], stack, NULL);
+      int count;
+      struct qk_block *block = qk_blocks(&f->model, by_head, &count);
+      struct svd *before = memory_new((size_t)count, sizeof *before);
+      for (int i = 0; i < count; i++) {
+        struct tensor w = qk_rows(&block[i]);
+        ck_assert(!svd_of(&before[i], f->device, &w));
+      }
+      f->stack[0]->after_step(context(f, 0.05));
+      double largest[2] = {0};
+      for (int i = 0; i < count; i++) {
+        struct tensor w = qk_rows(&block[i]), expected = tensor_of(copy_of(&w), w.rows, w.cols);
+        largest[block[i].layer] = fmax(largest[block[i].layer], before[i].sigma[0]);
+        before[i].sigma[0] *= 1 - 0.05 * 2;
+        svd_compose(&before[i], f->device, &expected);
+        for (long j = 0; j < w.rows * w.cols; j++)
+          ck_assert_double_eq_tol(REALS(&w)[j], REALS(&expected)[j], 1e-4);
+        svd_free(&before[i]);
+        memory_free(expected.data);
+      }
+      for (int l = 0; l < 2; l++)
+        ck_assert_double_eq_tol(f->model.context[0].series[0][l], largest[l], 1e-4);
+      memory_free(before);
+      fixture_close(f);
+    }
+}
+END_TEST
+
+/* Two iterations a step, going on from step to step, find the same pair. */
+START_TEST(decay_remembers)
+{
+  struct fixture *f = fixture_open(shapes[1], "spectral_decay strength=0", NULL);
+  struct tensor w = model_param(&f->model, 1, "attn.w_k")->value, q = model_param(&f->model, 1, "attn.w_q")->value;
+  struct svd k, s;
+  ck_assert(!svd_of(&k, f->device, &w) && !svd_of(&s, f->device, &q));
+  for (int step = 0; step < 300; step++)
+    f->stack[0]->after_step(context(f, 0.05));
+  ck_assert_double_eq_tol(f->model.context[0].series[0][1], fmax(k.sigma[0], s.sigma[0]), 1e-4);
+  svd_free(&k), svd_free(&s);
+  fixture_close(f);
+}
+END_TEST
+
+/* --- quack ------------------------------------------------------------------------------------------------ */
+static void scale_head(struct fixture *f, const char *name, long head, double factor)
+{
+  struct param *p = model_param(&f->model, 1, name);
+  for (long j = 0; j < p->head_rows * p->value.cols; j++)
+    REALS(&p->value)[head * p->head_rows * p->value.cols + j] *= (real)factor;
+}
+
+static double rate(struct fixture *f, const char *name, long head)
+{
+  struct update_factors u = {1, 1};
+  struct param *p = model_param(&f->model, 1, name);
+  f->stack[0]->on_update(&f->model.context[0], p, head * p->head_rows, p->head_rows, &u);
+  ck_assert_double_eq(u.weight_decay, 1);
+  return u.lr;
+}
+
+START_TEST(quack_rates)
+{
+  const double eps = 8 * REAL_EPS;
+  struct fixture *f = fixture_open(shapes[1], "quack tau=0.5", NULL);
+  f->stack[0]->begin(context(f, 0.1));
+  f->stack[0]->before_update(context(f, 0.1));
+  for (int h = 0; h < HEADS; h++) { /* at the start: tau */
+    ck_assert_double_eq_tol(rate(f, "attn.w_q", h), 0.5, eps);
+    ck_assert_double_eq_tol(rate(f, "attn.w_k", h), 0.5, eps);
+    ck_assert_double_eq(rate(f, "attn.w_v", h), 1);
+  }
+  scale_head(f, "attn.w_k", 2, 4); /* a key grows: its query slows, nobody else */
+  scale_head(f, "attn.w_q", 1, 0.5);
+  f->stack[0]->before_update(context(f, 0.1));
+  static const double q[] = {0.5, 0.5, 0.125, 0.5}, k[] = {0.5, 1, 0.5, 0.5};
+  for (int h = 0; h < HEADS; h++) {
+    ck_assert_double_eq_tol(rate(f, "attn.w_q", h), q[h], eps);
+    ck_assert_double_eq_tol(rate(f, "attn.w_k", h), k[h], eps);
+    ck_assert_double_eq_tol(f->model.context[0].series[0][HEADS + h], q[h], eps);
+    ck_assert_double_eq_tol(f->model.context[0].series[1][HEADS + h], k[h], eps);
+  }
+  fixture_close(f);
+}
+END_TEST
+
+/* A shared key: both queries of its group slow with it; it looks at the larger of them. */
+START_TEST(quack_groups)
+{
+  struct fixture *f = fixture_open(shapes[2], "quack", NULL);
+  const double eps = 8 * REAL_EPS;
+  f->stack[0]->begin(context(f, 0.1));
+  double norm[2];
+  for (int h = 0; h < 2; h++) {
+    struct factor own[MAX_FACTORS];
+    f->model.attention->factors(&f->model, 1, h, own);
+    norm[h] = factor_norm(&f->model, &own[0]);
+  }
+  scale_head(f, "attn.w_k", 0, 2);
+  scale_head(f, "attn.w_q", 1, 3);
+  f->stack[0]->before_update(context(f, 0.1));
+  for (int h = 0; h < HEADS; h++)
+    ck_assert_double_eq_tol(rate(f, "attn.w_q", h), h < 2 ? 0.5 : 1, eps);
+  ck_assert_double_eq_tol(rate(f, "attn.w_k", 0), fmax(norm[0], norm[1]) / fmax(norm[0], 3 * norm[1]), eps);
+  ck_assert_double_eq_tol(rate(f, "attn.w_k", 1), 1, eps);
+  fixture_close(f);
+}
+END_TEST
+
+/* What a resumed run finds in its checkpoint, the saved parameter, is all it needs. */
+START_TEST(quack_resumes)
+{
+  struct fixture *f = fixture_open(shapes[0], "quack", NULL), *g = fixture_open(shapes[0], "quack", NULL);
+  f->stack[0]->begin(context(f, 0.1));
+  scale_head(f, "attn.w_q", 3, 5);
+  scale_head(g, "attn.w_q", 3, 5);
+  g->stack[0]->begin(context(g, 0.1)); /* from the wrong start: overwritten now */
+  for (int l = 0; l < 2; l++) {
+    struct tensor *from = &model_param(&f->model, l, "quack.start")->value;
+    memcpy(model_param(&g->model, l, "quack.start")->value.data, from->data, (size_t)from->cols * sizeof(real));
+  }
+  f->stack[0]->before_update(context(f, 0.1));
+  g->stack[0]->before_update(context(g, 0.1));
+  ck_assert_double_eq_tol(rate(f, "attn.w_k", 3), 0.2, 8 * REAL_EPS);
+  for (int h = 0; h < HEADS; h++)
+    ck_assert(rate(f, "attn.w_k", h) == rate(g, "attn.w_k", h));
+  fixture_close(f), fixture_close(g);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("cures");
+  TCase *tests = tcase_create("cures");
+  tcase_set_timeout(tests, 60);
+  tcase_add_test(tests, decomposition);
+  tcase_add_test(tests, clip_of_singular_values);
+  tcase_add_test(tests, clip_waits);
+  tcase_add_test(tests, decay_of_the_largest);
+  tcase_add_test(tests, decay_remembers);
+  tcase_add_test(tests, quack_rates);
+  tcase_add_test(tests, quack_groups);
+  tcase_add_test(tests, quack_resumes);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
