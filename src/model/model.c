@@ -26,6 +26,8 @@ const struct option_row model_rows[] = {
   BOOL_ROW(struct model_options, tied, "0", "one matrix for embedding and head", 0),
   BOOL_ROW(struct model_options, bias, "0", "biases in the attention's projections", 0),
   REAL_ROW(struct model_options, rope_base, "10000", 1, 1e12, "1", "base of RoPE's frequencies", 0),
+  REAL_ROW(struct model_options, rope_scale, "1", 1e-6, 1e6, "1",
+           "positions are divided by it (position interpolation, arXiv 2306.15595)", 0),
   REAL_ROW(struct model_options, norm_eps, "1e-06", 0, 1, "1", "added to the mean square in RMSNorm", 0),
   REAL_ROW(struct model_options, z_loss, "0", 0, 1e6, "1", "factor of the z-loss: the mean of (log Z)^2", 0),
   CHOICE_ROW(struct model_options, init, "fan_in", init_kinds,
@@ -243,7 +245,7 @@ static void fill_rope_table(const struct model_options *o, struct device *device
   real *values = memory_new((size_t)(table->rows * table->cols), sizeof *values);
   for (long t = 0; t < table->rows; t++)
     for (long i = 0; i < half; i++) {
-      double angle = (double)t * pow(o->rope_base, -(double)i / (double)half);
+      double angle = (double)t / o->rope_scale * pow(o->rope_base, -(double)i / (double)half);
       values[t * table->cols + i] = (real)cos(angle);
       values[t * table->cols + half + i] = (real)sin(angle);
     }

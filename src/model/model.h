@@ -17,7 +17,7 @@ struct model_options {
   const char *attention; /* name of a plug-in: mha, gqa, mla */
   long q_rank, kv_rank, rope_dim, value_dim; /* mla: Rq (0: no query latent), Rkv, Dr, Dv */
   long tied, bias;
-  double rope_base, norm_eps, z_loss;
+  double rope_base, rope_scale, norm_eps, z_loss;
   long init;       /* enum model_init_kind */
   double init_std;
 };

@@ -8,19 +8,24 @@ struct trainer;
 
 enum { TRAINER_NO_RECORD = 1 };   /* keep nothing on disk (notebooks, bench, tests) */
 
-/* A fresh run from a finished configuration. */
-int trainer_init(struct trainer **, const struct config *, unsigned flags, struct error *);
+/* A fresh run from a finished configuration, which must outlive it; what follows from other options is
+   filled in there (model_resolve). */
+int trainer_init(struct trainer **, struct config *, unsigned flags, struct error *);
 /* Continue RUN.h5; `changes` are key=value texts that cannot change the past. */
 int trainer_resume(struct trainer **, const char *run_path, const char *const *changes, int count,
                    struct error *);
+/* The finished configuration that a run file tells, and its id (may be NULL). */
+int trainer_config_of(const char *run_path, struct config **, char id[16], struct error *);
 /* One step: forward, backward, update, stabilisers, record, checkpoint when due. */
 int trainer_step(struct trainer *, struct error *);
 /* More steps to do (neither finished nor diverged)? */
 int trainer_more(const struct trainer *);
 /* The state so far on disk, so that resume continues here. */
 int trainer_checkpoint(struct trainer *, struct error *);
-/* Final snapshot with the right state, then free. `stopped`: by a signal or time limit. */
-int trainer_done(struct trainer *, int stopped, struct error *);
+/* Final snapshot (finished, diverged or stopped) and checkpoint, then free. */
+int trainer_done(struct trainer *, struct error *);
+/* Free without touching the disk again: after an error. */
+void trainer_abandon(struct trainer *);
 
 /* What the last step saw. */
 long trainer_step_count(const struct trainer *);  /* updates done */
@@ -34,6 +39,10 @@ const char *trainer_path(const struct trainer *);
 const char *trainer_id(const struct trainer *);
 struct model *trainer_model(struct trainer *);
 struct device *trainer_device(struct trainer *);
-/* Mean loss on fixed validation batches, per position [context]; NULL to skip positions. */
+const struct config *trainer_config(const struct trainer *);
+const char *trainer_data(const struct trainer *);       /* one line about the data */
+double trainer_loss_floor(const struct trainer *);      /* nat per token; NaN if unknown */
+/* Mean loss on train.val_batches fixed validation batches, the same for every seed. by_position: NULL, or
+   [context], the mean loss of the targets at each position (NaN where none counts). */
 double trainer_evaluate(struct trainer *, double *by_position);
 #endif

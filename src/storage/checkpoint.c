@@ -261,6 +261,17 @@ int checkpoint_latest(const char *run_path, struct checkpoint *c, struct error *
   return status ? error_set(e, STATUS_FAIL, "%s; no checkpoint of %s is whole", problem.text, run_path) : STATUS_OK;
 }
 
+const struct checkpoint_tensor *checkpoint_find(const struct checkpoint *c, const char *group, const char *name)
+{
+  for (int i = 0; i < c->count; i++) {
+    const char *own = c->tensors[i].name;
+    size_t prefix = group ? strlen(group) : 0;
+    if (group && (strncmp(own, group, prefix) || own[prefix++] != '/')) continue;
+    if (!strcmp(own + prefix, name)) return &c->tensors[i];
+  }
+  return NULL;
+}
+
 void checkpoint_free(struct checkpoint *c)
 {
   for (int i = 0; i < c->count; i++)

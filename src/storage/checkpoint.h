@@ -26,5 +26,7 @@ int checkpoint_read(const char *path, struct checkpoint *, struct error *);
 /* The newest whole checkpoint of a run; a bad newer one is named in a warning. STATUS_USAGE if none. */
 int checkpoint_latest(const char *run_path, struct checkpoint *, struct error *);
 int checkpoint_remove_all(const char *run_path, struct error *);
+/* The tensor "group/name" (group NULL: just `name`); NULL if there is none. */
+const struct checkpoint_tensor *checkpoint_find(const struct checkpoint *, const char *group, const char *name);
 void checkpoint_free(struct checkpoint *);
 #endif

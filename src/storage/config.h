@@ -65,12 +65,15 @@ char *config_text(const struct config *); /* memory_free */
 
 /* --- core sections that have no better home ---------------------------------------------------------- */
 struct top_options { const char *optimizer, *stabilizers, *preset, *data, *device; };
+enum { ON_NONFINITE_STOP, ON_NONFINITE_CONTINUE, ON_NONFINITE_FAIL }; /* choices of train.on_nonfinite */
 struct train_options {
   long steps, batch, micro_batches; double lr; long warmup; const char *schedule;
   double weight_decay; long decay; long decay_gains; double grad_clip; long val_every, val_batches, seed;
   long on_nonfinite;  /* stop (a diverged run, exit 0), continue, fail (exit 3) */
   double spike;       /* loss spike: above the running median by this many running deviations; 0 off */
   double max_time;    /* seconds; 0 none */
+  const char *init_from; /* "" or a checkpoint, or a run file whose latest checkpoint it is: its weights */
+  const char *plant;     /* "" or LAYER:HEAD:FACTOR+...: scale w_q and w_k of a head at the start; * = all */
 };
 struct record_options {
   const char *path;          /* "": runs/<preset or optimizer>-<id>.h5 */

@@ -1,0 +1,175 @@
+/* maxlogit eval: a finished run's weights on validation text, at its own context and at longer ones */
+#include <argp.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command.h"
+#include "app/report.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "run/trainer.h"
+
+enum { MAX_CHANGES = 64, MAX_CONTEXTS = 16 };
+
+struct arguments {
+  const char *file, *change[MAX_CHANGES];
+  int count, positions, json;
+  double multiple[MAX_CONTEXTS];
+  int contexts;
+  long steps;
+};
+
+static const struct argp_option options[] = {
+  { "context", 'c', "LIST", 0, "contexts to evaluate at, as multiples of the trained one (default 1x,2x,4x)", 0 },
+  { "continue", 's', "STEPS", 0, "train so many steps at each context before evaluating, same optimiser, constant "
+    "rate, fresh state (default 0)", 0 },
+  { "positions", 'p', NULL, 0, "the loss at every position instead of the summary", 0 },
+  { "json", 'j', NULL, 0, "JSON", 0 },
+  { 0 }
+};
+
+static int add_context(void *input, const char *part)
+{
+  struct arguments *a = input;
+  char *end;
+  double x = strtod(part, &end);
+  if (end == part || (strcmp(end, "x") && *end) || !(x > 0) || a->contexts == MAX_CONTEXTS) return 1;
+  a->multiple[a->contexts++] = x;
+  return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+  struct arguments *a = state->input;
+  char *end;
+  switch (key) {
+    case 'c':
+      a->contexts = 0;
+      if (text_split(arg, ',', add_context, a)) argp_error(state, "--context=%s: wanted a list like 1x,2x,4x", arg);
+      return 0;
+    case 's':
+      a->steps = strtol(arg, &end, 10);
+      if (*end || a->steps < 0) argp_error(state, "--continue=%s: wanted a number of steps", arg);
+      return 0;
+    case 'p': a->positions = 1; return 0;
+    case 'j': a->json = 1; return 0;
+    case ARGP_KEY_ARG:
+      if (strchr(arg, '=')) {
+        if (a->count == MAX_CHANGES) argp_error(state, "more than %d key=value arguments", MAX_CHANGES);
+        a->change[a->count++] = arg;
+      } else if (!a->file) a->file = arg;
+      else argp_error(state, "'%s': one run at a time", arg);
+      return 0;
+    case ARGP_KEY_END:
+      if (!a->file) argp_error(state, "which run? maxlogit eval RUN.h5");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* The run's configuration at another context, starting from its weights; tokens a batch stay the same. */
+static int configure(const struct arguments *a, double multiple, struct config **out, struct error *e)
+{
+  struct config *c;
+  if (trainer_config_of(a->file, &c, NULL, e)) return e->status;
+  *out = c;
+  const struct model_options *m = config_section(c, "model");
+  const struct train_options *t = config_section(c, "train");
+  long context = lround((double)m->context * multiple), batch = (long)floor((double)t->batch / multiple);
+  char text[6][64];
+  snprintf(text[0], 64, "%ld", context < 2 ? 2 : context);
+  snprintf(text[1], 64, "%ld", batch < 1 ? 1 : batch);
+  snprintf(text[2], 64, "%ld", (long)ceil((double)t->val_batches * (multiple > 1 ? multiple : 1)));
+  snprintf(text[3], 64, "%ld", a->steps + 1);
+  const char *set[][2] = { { "model.context", text[0] }, { "train.batch", text[1] }, { "train.micro_batches", "1" },
+                           { "train.val_batches", text[2] }, { "train.steps", text[3] }, { "train.plant", "" },
+                           { "train.schedule", "constant" }, { "train.init_from", a->file } };
+  for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+    if (config_set(c, set[i][0], set[i][1], "eval", e)) return e->status;
+  for (int i = 0; i < a->count; i++)
+    if (config_assign(c, a->change[i], e)) return e->status;
+  return config_finish(c, e);
+}
+
+/* One context: its mean loss, and by position. */
+struct result { double multiple, loss, tail; long context; double *position; };
+
+static int evaluate(const struct arguments *a, struct result *r, struct error *e)
+{
+  struct config *c = NULL;
+  struct trainer *t = NULL;
+  int status = configure(a, r->multiple, &c, e);
+  if (!status) status = trainer_init(&t, c, TRAINER_NO_RECORD, e);
+  for (long s = 0; !status && s < a->steps; s++) status = trainer_step(t, e);
+  if (!status) {
+    r->context = ((const struct model_options *)config_section(c, "model"))->context;
+    r->position = memory_new((size_t)r->context, sizeof *r->position);
+    r->loss = trainer_evaluate(t, r->position);
+    double sum = 0;
+    long n = 0;
+    for (long i = r->context * 3 / 4; i < r->context; i++)
+      if (isfinite(r->position[i])) { sum += r->position[i]; n++; }
+    r->tail = sum / (double)n;
+  }
+  if (t) trainer_abandon(t);
+  if (c) config_free(c);
+  return status;
+}
+
+static void number(double x) { if (isfinite(x)) printf("%.6g", x); else printf("null"); }
+
+static void print_json(const struct result *r, int first)
+{
+  printf("%s{\"context\": %ld, \"multiple\": %g, \"loss\": ", first ? "" : ",\n ", r->context, r->multiple);
+  number(r->loss);
+  printf(", \"loss_last_quarter\": ");
+  number(r->tail);
+  printf(", \"loss_by_position\": [");
+  for (long i = 0; i < r->context; i++) {
+    if (i) printf(", ");
+    number(r->position[i]);
+  }
+  printf("]}");
+}
+
+static void print(const struct arguments *a, const struct result *r, int first)
+{
+  if (a->json) { print_json(r, first); return; }
+  if (!a->positions) {
+    if (first) printf("%-10s %8s %12s %20s\n", "context", "tokens", "loss", "loss, last quarter");
+    printf("%-9gx %8ld %12.4f %20.4f\n", r->multiple, r->context, r->loss, r->tail);
+    return;
+  }
+  if (first) printf("# loss by position, nat/token; one block a context\n# position loss\n");
+  else printf("\n\n");
+  printf("# context %gx = %ld\n", r->multiple, r->context);
+  for (long i = 0; i < r->context; i++) printf("%ld %.6g\n", i, r->position[i]);
+}
+
+static int run(int argc, char **argv)
+{
+  static const struct argp argp = {
+    options, parse, "RUN.h5 [key=value ...]",
+    "Evaluate a run's latest checkpoint on validation batches, at its context and at longer ones.\v"
+    "key=value changes what cannot change the weights' shapes: model.rope_base, model.rope_scale, "
+    "train.val_batches, data.path.", NULL, NULL, NULL };
+  struct arguments a = { .multiple = { 1, 2, 4 }, .contexts = 3 };
+  struct error e = { 0 };
+  int status = STATUS_OK;
+  argp_parse(&argp, argc, argv, 0, NULL, &a);
+  for (int i = 0; !status && i < a.contexts; i++) {
+    struct result r = { .multiple = a.multiple[i] };
+    status = evaluate(&a, &r, &e);
+    if (!status && a.json && i == 0) printf("[");
+    if (!status) print(&a, &r, i == 0);
+    memory_free(r.position);
+  }
+  if (a.json && !status) printf("]\n");
+  return *e.text ? report_error(&e) : status;
+}
+
+const struct command command_eval = {
+  .name = "eval", .arguments = "RUN.h5 [key=value ...]", .help = "loss at longer contexts and by position", .run = run
+};

@@ -1,0 +1,85 @@
+/* maxlogit run: train, show progress, write one run file */
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/command.h"
+#include "app/report.h"
+
+enum { MAX_ASSIGNMENTS = 256 };
+
+struct arguments {
+  const char *file, *assignment[MAX_ASSIGNMENTS];
+  int count, dry, quiet;
+};
+
+static const struct argp_option options[] = {
+  { "dry-run", 'n', NULL, 0, "print the resolved configuration and where every value came from; train nothing", 0 },
+  { "quiet", 'q', NULL, 0, "no progress, no summary", 0 },
+  { 0 }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+  struct arguments *a = state->input;
+  switch (key) {
+    case 'n': a->dry = 1; return 0;
+    case 'q': a->quiet = 1; return 0;
+    case ARGP_KEY_ARG:
+      if (strchr(arg, '=')) {
+        if (a->count == MAX_ASSIGNMENTS) argp_error(state, "more than %d key=value arguments", MAX_ASSIGNMENTS);
+        a->assignment[a->count++] = arg;
+      } else if (!a->file) a->file = arg;
+      else argp_error(state, "'%s': one configuration file at most; settings are written key=value", arg);
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static int configure(struct config *c, const struct arguments *a, struct error *e)
+{
+  if (a->file && config_file(c, a->file, e)) return e->status;
+  for (int i = 0; i < a->count; i++)
+    if (config_assign(c, a->assignment[i], e)) return e->status;
+  if (config_points(c) > 1)
+    return error_set(e, STATUS_USAGE, "this is a sweep of %ld runs: use maxlogit sweep%s%s", config_points(c),
+                     a->file ? " " : "", a->file ? a->file : "");
+  return config_finish(c, e);
+}
+
+static int print_entry(void *context, const struct config_entry *x)
+{
+  (void)context;
+  if (x->used) printf("%-28s = %-24s # %s\n", x->key, x->value, x->origin);
+  return 0;
+}
+
+static int run(int argc, char **argv)
+{
+  static const struct argp argp = {
+    options, parse, "[FILE.conf] [key=value ...]",
+    "Train one run and write its record. Without arguments: the default toy stack on a built-in source.\v"
+    "Keys: maxlogit help config. Presets and plug-ins: maxlogit list.", NULL, NULL, NULL };
+  struct arguments a = { 0 };
+  struct error e = { 0 };
+  struct trainer *t = NULL;
+  argp_parse(&argp, argc, argv, 0, NULL, &a);
+  struct config *c = config_new();
+  int status = configure(c, &a, &e);
+  if (!status) status = trainer_init(&t, c, a.dry ? TRAINER_NO_RECORD : 0, &e);
+  if (!status && a.dry) {
+    printf("# run %s\n", trainer_id(t));
+    config_each(c, print_entry, NULL);
+    trainer_abandon(t);
+  } else if (!status) {
+    status = report_drive(t, a.quiet, &e);
+  }
+  if (*e.text) status = report_error(&e);
+  config_free(c);
+  return status;
+}
+
+const struct command command_run = {
+  .name = "run", .arguments = "[FILE.conf] [key=value ...]",
+  .help = "train; prints progress; writes one run file", .run = run
+};

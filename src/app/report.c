@@ -1,0 +1,93 @@
+#include "app/report.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+
+int report_error(const struct error *e)
+{
+  message("%s", e->text);
+  return e->status;
+}
+
+struct watched {                  /* what the summary tells */
+  struct progress progress;
+  int quiet;
+  double peak; long peak_step, peak_at, steps;
+  double loss, val_loss, began, floor;
+  real last_max; long last_at;
+  char path[4096];
+  const char *state;
+  long heads;
+};
+
+static void tick(void *context, const struct trainer *t)
+{
+  struct watched *w = context;
+  const struct model_options *m = config_section(trainer_config(t), "model");
+  const real *s = trainer_max_logit(t);
+  long at = 0;
+  for (long i = 0; i < m->layers * m->heads; i++) {
+    if (isnan(s[i]) || s[i] > s[at]) at = i;
+    if ((double)s[i] > w->peak || isnan(s[i])) {
+      w->peak = (double)s[i];
+      w->peak_step = trainer_step_count(t) - 1;
+      w->peak_at = i;
+    }
+  }
+  w->last_max = s[at];
+  w->last_at = at;
+  w->steps = trainer_step_count(t);
+  w->loss = trainer_loss(t);
+  w->val_loss = trainer_val_loss(t);
+  w->state = trainer_state(t);
+  if (!w->quiet) progress_tick(&w->progress, t);
+}
+
+static void begin(struct watched *w, const struct trainer *t, int quiet)
+{
+  const struct model_options *m = config_section(trainer_config(t), "model");
+  const struct top_options *top = config_section(trainer_config(t), "");
+  const struct train_options *train = config_section(trainer_config(t), "train");
+  *w = (struct watched){ .quiet = quiet, .peak = -INFINITY, .loss = NAN, .val_loss = NAN,
+                         .began = clock_seconds(), .floor = trainer_loss_floor(t), .heads = m->heads,
+                         .state = trainer_state(t), .steps = trainer_step_count(t) };
+  snprintf(w->path, sizeof w->path, "%s", trainer_path(t));
+  progress_init(&w->progress, t);
+  if (quiet) return;
+  message("%ld layers, width %ld, %ld heads, context %ld (%s); %s, lr %g, stabilizers %s; %s", m->layers, m->width,
+          m->heads, m->context, m->attention, top->optimizer, train->lr, top->stabilizers, trainer_data(t));
+}
+
+static void summary(struct watched *w, int status)
+{
+  double seconds = clock_seconds() - w->began;
+  progress_end(&w->progress);
+  if (w->quiet) return;
+  printf("%s after %ld steps (%.1f s)\n", status == STATUS_STOPPED ? "stopped" : w->state, w->steps, seconds);
+  if (isfinite(w->loss) || isfinite(w->val_loss)) {
+    printf("  loss       train %.3f  validation %.3f", w->loss, w->val_loss);
+    if (isfinite(w->floor)) printf("  (the source's entropy rate is %.3f)", w->floor);
+    printf(" nat/token\n  max logit  last %.4g (layer %ld, head %ld)  peak %.4g at step %ld (layer %ld, head %ld)\n",
+           (double)w->last_max, w->last_at / w->heads, w->last_at % w->heads, w->peak, w->peak_step,
+           w->peak_at / w->heads, w->peak_at % w->heads);
+  }
+  printf("  record     %s\n", w->path);
+  if (status == STATUS_STOPPED) printf("go on with\n  maxlogit resume %s\n", w->path);
+  else
+    printf("try next\n  maxlogit plot %s\n  maxlogit show %s\n  maxlogit run preset=muonclip qk_clip.tau=30\n"
+           "  maxlogit help\n", w->path, w->path);
+}
+
+int report_drive(struct trainer *t, int quiet, struct error *e)
+{
+  struct watched w;
+  const struct train_options *train = config_section(trainer_config(t), "train");
+  begin(&w, t, quiet);
+  drive_catch_signals();
+  int status = drive(t, train->max_time, tick, &w, e);
+  if (status == STATUS_FAIL || status == STATUS_USAGE) progress_end(&w.progress);
+  else summary(&w, status);
+  return status;
+}

@@ -1,0 +1,10 @@
+/* report.h - a run as people see it: a line at the start, progress, a summary; used by run and resume */
+#ifndef MAXLOGIT_REPORT_H
+#define MAXLOGIT_REPORT_H
+#include "run/drive.h"
+
+/* Drive a trainer to its end (drive.h) with progress on standard error and a summary on standard output. */
+int report_drive(struct trainer *, int quiet, struct error *);
+/* Print an error's message on standard error; returns its status. */
+int report_error(const struct error *);
+#endif

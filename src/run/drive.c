@@ -1,0 +1,87 @@
+#include "run/drive.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number)
+{
+  if (caught && number == SIGINT) _exit(128 + SIGINT);
+  caught = 1;
+}
+
+void drive_catch_signals(void)
+{
+  struct sigaction a = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+  sigemptyset(&a.sa_mask);
+  sigaction(SIGINT, &a, NULL);
+  sigaction(SIGTERM, &a, NULL);
+  sigaction(SIGUSR1, &a, NULL);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+int drive_stopping(void) { return caught; }
+
+int drive(struct trainer *t, double max_time, drive_tick *tick, void *context, struct error *e)
+{
+  double began = clock_seconds();
+  int status = STATUS_OK;
+  while (trainer_more(t) && !caught && !(max_time > 0 && clock_seconds() - began >= max_time)) {
+    status = trainer_step(t, e);
+    if (status) { trainer_abandon(t); return status; }
+    if (tick) tick(context, t);
+  }
+  int diverged = !strcmp(trainer_state(t), "diverged"), more = trainer_more(t);
+  const struct train_options *o = config_section(trainer_config(t), "train");
+  int fails = o->on_nonfinite == ON_NONFINITE_FAIL;
+  status = trainer_done(t, e);
+  if (status) return status;
+  return more ? STATUS_STOPPED : diverged && fails ? STATUS_DIVERGED : STATUS_OK;
+}
+
+/* --- progress ---------------------------------------------------------------------------------------------- */
+
+void progress_init(struct progress *p, const struct trainer *t)
+{
+  *p = (struct progress){ .started = clock_seconds(), .first_step = trainer_step_count(t),
+                          .terminal = isatty(STDERR_FILENO) };
+}
+
+/* The largest max logit and its place; a NaN counts as the largest. */
+static long largest(const struct trainer *t, const struct model_options *m)
+{
+  const real *s = trainer_max_logit(t);
+  long at = 0;
+  for (long i = 1; i < m->layers * m->heads; i++)
+    if (isnan(s[i]) || s[i] > s[at]) at = i;
+  return at;
+}
+
+void progress_tick(void *context, const struct trainer *t)
+{
+  struct progress *p = context;
+  double now = clock_seconds(), interval = p->terminal ? 0.1 : 10;
+  int last = !trainer_more(t);
+  if (now - p->shown < interval && !(last && p->terminal)) return;
+  if (!p->terminal && !p->shown && !last && now - p->started < interval) return;
+  p->shown = now;
+  const struct model_options *m = config_section(trainer_config(t), "model");
+  long at = largest(t, m), done = trainer_step_count(t);
+  double rate = (double)(done - p->first_step) / (now - p->started);
+  long left = rate > 0 ? (long)((double)(trainer_steps(t) - done) / rate) : 0;
+  fprintf(stderr, "%sstep %ld/%ld  loss %.3f  max logit %.4g (layer %ld, head %ld)  %.4g steps/s  ETA %ld:%02ld%s",
+          p->terminal ? "\r\033[K" : "", done, trainer_steps(t), trainer_loss(t), (double)trainer_max_logit(t)[at],
+          at / m->heads, at % m->heads, rate, left / 60, left % 60, p->terminal ? "" : "\n");
+  fflush(stderr);
+}
+
+void progress_end(struct progress *p)
+{
+  if (p->terminal && p->shown > 0) fprintf(stderr, "\r\033[K");
+}

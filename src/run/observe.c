@@ -1,0 +1,343 @@
+#include "run/observe.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "numerics/linalg.h"
+
+/* --- the series, each said once ---------------------------------------------------------------------- */
+
+#define LOGIT_DEFINITION \
+  "signed maximum over the batch and the allowed (causal, same document) positions of the softmax input " \
+  "before any cap, softmax scale included, over all micro-batches of the step"
+
+enum { LOSS, LR, GRAD_NORM, MAX_LOGIT, MAX_ABS_LOGIT, MAX_LOGIT_CAPPED, ENTROPY,
+       VAL_LOSS, PROBE_LOSS, PROBE_MAX_LOGIT, PROBE_MAX_ABS_LOGIT, CORE_COUNT };
+
+static const struct series core[CORE_COUNT] = {
+  [LOSS] = { "loss", PER_STEP, AXIS_STEP, "nat", "training loss",
+             "mean cross-entropy per counted target of the step's batch, before its update, without z-loss" },
+  [LR] = { "lr", PER_STEP, AXIS_STEP, "1", "learning rate", "rate of this step's update, warm-up included" },
+  [GRAD_NORM] = { "grad_norm", PER_STEP, AXIS_STEP, "1", "gradient norm",
+                  "Euclidean norm over all trained tensors, before clipping" },
+  [MAX_LOGIT] = { "attn/max_logit", PER_HEAD, AXIS_STEP, "nat", "max logit", LOGIT_DEFINITION },
+  [MAX_ABS_LOGIT] = { "attn/max_abs_logit", PER_HEAD, AXIS_STEP, "nat", "max |logit|",
+                      "as attn/max_logit, of the absolute value" },
+  [MAX_LOGIT_CAPPED] = { "attn/max_logit_capped", PER_HEAD, AXIS_STEP, "nat", "max logit after the cap",
+                         "as attn/max_logit, after the cap: what enters the softmax" },
+  [ENTROPY] = { "attn/entropy", PER_HEAD, AXIS_STEP, "nat", "attention entropy",
+                "mean over queries of the entropy of the attention weights" },
+  [VAL_LOSS] = { "val_loss", PER_STEP, AXIS_VAL, "nat", "validation loss",
+                 "mean cross-entropy on fixed validation batches, the same for every seed, before the update" },
+  [PROBE_LOSS] = { "probe/loss", PER_STEP, AXIS_PROBE, "nat", "loss on the probe batch",
+                   "mean cross-entropy on one fixed batch, the same for every seed, before the update" },
+  [PROBE_MAX_LOGIT] = { "probe/max_logit", PER_HEAD, AXIS_PROBE, "nat", "max logit on the probe batch",
+                        "as attn/max_logit, on the probe batch" },
+  [PROBE_MAX_ABS_LOGIT] = { "probe/max_abs_logit", PER_HEAD, AXIS_PROBE, "nat",
+                            "max |logit| on the probe batch", "as attn/max_abs_logit, on the probe batch" },
+};
+
+/* Six summaries of a spectrum, for each of these objects. */
+enum object { WEIGHT, UPDATE, HEAD_Q, HEAD_K, HEAD_FORM, OBJECTS };
+static const struct { const char *group; enum series_shape shape; const char *what; } objects[OBJECTS] = {
+  [WEIGHT] = { "weight", PER_TENSOR, "the weight, before the step's update" },
+  [UPDATE] = { "update", PER_TENSOR, "the step's update per unit learning rate, decay apart" },
+  [HEAD_Q] = { "head_q", PER_HEAD, "the head's rows of w_q (w_qc for mla)" },
+  [HEAD_K] = { "head_k", PER_HEAD, "the rows of w_k (w_kc for mla) that serve the head" },
+  [HEAD_FORM] = { "head_qk", PER_HEAD, "the head's bilinear form w_q^T w_k, [D,D], n = head size" },
+};
+enum { SUMMARIES = 6 };
+static const struct { const char *name, *unit, *long_name, *definition; } summaries[SUMMARIES] = {
+  { "spectral_norm", "1", "spectral norm", "largest singular value" },
+  { "frobenius_norm", "1", "Frobenius norm", "root of the sum of squares" },
+  { "svd_entropy", "1", "SVD entropy", "-(1/ln n) sum p ln p, p = sigma^2 / sum sigma^2 (arXiv 2502.16982)" },
+  { "effective_rank_p", "1", "effective rank (energy)", "exp(-sum p ln p), p = sigma^2 / sum sigma^2" },
+  { "effective_rank_r", "1", "effective rank (Roy-Vetterli)", "exp(-sum r ln r), r = sigma / sum sigma" },
+  { "stable_rank", "1", "stable rank", "squared Frobenius over squared spectral norm" },
+};
+static const struct series alignment = {
+  "update/alignment", PER_TENSOR, AXIS_SPECTRA, "1", "alignment of the update",
+  "u1^T dW v1 with the leading singular pair of the weight, dW the update per unit learning rate: the "
+  "first-order change of the spectral norm"
+};
+
+/* --- state --------------------------------------------------------------------------------------------- */
+
+struct job {                     /* one matrix whose spectrum is wanted */
+  enum object object;
+  struct param *param, *other;   /* HEAD_FORM: w_q and w_k */
+  long row, rows, other_row;
+  long place;                    /* in the rows of its object */
+};
+
+struct observer {
+  struct model *model;
+  struct updates *updates;
+  struct recorder *recorder;
+  int layers, heads;
+  struct arena *arena;
+  int core_id[CORE_COUNT];
+  int *emit_id[MAX_STABILIZERS];
+  float *narrow;                 /* a row on its way to the recorder */
+  /* spectra */
+  int spectra_id[OBJECTS][SUMMARIES], alignment_id;
+  long width[OBJECTS];
+  float *value[OBJECTS][SUMMARIES], *alignment_value;
+  struct job *jobs; long job_count;
+  struct spectra **workspace; double **leading; int workers;
+  int directions;
+  struct error *job_error; int failed;
+};
+
+int observer_is_matrix(const struct param *p)
+{
+  return p->kind == PARAM_MATRIX || p->kind == PARAM_EMBED || p->kind == PARAM_HEAD;
+}
+
+static int declare(struct observer *o, const struct series *s)
+{
+  return o->recorder ? recorder_series(o->recorder, s) : -1;
+}
+
+/* Find head h's content factors: the first query role and the first key role. */
+static int head_blocks(const struct observer *o, int layer, int head, struct factor *q, struct factor *k)
+{
+  struct factor all[MAX_FACTORS];
+  int n = o->model->attention->factors(o->model, layer, head, all), have_q = 0, have_k = 0;
+  for (int i = 0; i < n; i++) {
+    if (all[i].role == ROLE_Q_HEAD && !have_q) { *q = all[i]; have_q = 1; }
+    if ((all[i].role == ROLE_K_HEAD || all[i].role == ROLE_K_GROUP) && !have_k) { *k = all[i]; have_k = 1; }
+  }
+  return have_q && have_k;
+}
+
+static void add_job(struct observer *o, struct job job) { o->jobs[o->job_count++] = job; }
+
+static void prepare_spectra(struct observer *o)
+{
+  struct params *ps = &o->model->params;
+  long most = 2L * ps->count + 3L * o->layers * o->heads, rows = 1, cols = 1;
+  o->jobs = arena_get(o->arena, (size_t)most, sizeof *o->jobs);
+  long place = 0;
+  for (int i = 0; i < ps->count; i++) {
+    struct param *p = ps->list[i];
+    if (!observer_is_matrix(p)) continue;
+    if (p->value.rows > rows) rows = p->value.rows;
+    if (p->value.cols > cols) cols = p->value.cols;
+    add_job(o, (struct job){ WEIGHT, p, NULL, 0, p->value.rows, 0, place });
+    place++;
+  }
+  for (int l = 0; l < o->layers; l++)
+    for (int h = 0; h < o->heads; h++) {
+      struct factor q = { 0 }, k = { 0 };
+      long at = (long)l * o->heads + h;
+      if (!head_blocks(o, l, h, &q, &k)) continue;
+      add_job(o, (struct job){ HEAD_Q, q.weight, NULL, q.row, q.rows, 0, at });
+      add_job(o, (struct job){ HEAD_K, k.weight, NULL, k.row, k.rows, 0, at });
+      if (q.weight->value.cols == k.weight->value.cols)
+        add_job(o, (struct job){ HEAD_FORM, q.weight, k.weight, q.row, q.rows, k.row, at });
+    }
+  for (int object = 0; object < OBJECTS; object++) {
+    long width = objects[object].shape == PER_TENSOR ? o->width[WEIGHT] : (long)o->layers * o->heads;
+    o->width[object] = width;
+    for (int s = 0; s < SUMMARIES; s++) {
+      o->value[object][s] = arena_get(o->arena, (size_t)width, sizeof(float));
+      o->spectra_id[object][s] = declare(o, &(struct series){
+        arena_format(o->arena, "%s/%s", objects[object].group, summaries[s].name), objects[object].shape,
+        AXIS_SPECTRA, summaries[s].unit,
+        arena_format(o->arena, "%s of %s", summaries[s].long_name, objects[object].what),
+        arena_format(o->arena, "%s; n = min(rows, columns); of %s", summaries[s].definition,
+                     objects[object].what) });
+    }
+  }
+  o->alignment_value = arena_get(o->arena, (size_t)o->width[UPDATE], sizeof(float));
+  o->alignment_id = declare(o, &alignment);
+  o->workers = o->model->device->pool ? pool_threads(o->model->device->pool) : 1;
+  o->workspace = arena_get(o->arena, (size_t)o->workers, sizeof *o->workspace);
+  o->leading = arena_get(o->arena, (size_t)o->workers, sizeof *o->leading);
+  for (int w = 0; w < o->workers; w++) {
+    o->workspace[w] = spectra_new(rows, cols);
+    o->leading[w] = arena_get(o->arena, (size_t)(rows + cols + (rows < cols ? rows : cols)), sizeof(double));
+  }
+  o->job_error = arena_get(o->arena, 1, sizeof *o->job_error);
+}
+
+struct observer *observer_new(struct model *m, struct updates *u, struct recorder *r, int spectra)
+{
+  struct observer *o = memory_new(1, sizeof *o);
+  *o = (struct observer){ .model = m, .updates = u, .recorder = r, .arena = arena_new(),
+                          .layers = (int)m->options.layers, .heads = (int)m->options.heads };
+  for (int i = 0; i < m->params.count; i++)
+    if (observer_is_matrix(m->params.list[i])) o->width[WEIGHT]++;
+  struct attention_spec spec = { 0 };
+  model_on_score(m, &spec);
+  for (int i = 0; i < CORE_COUNT; i++)
+    o->core_id[i] = i == MAX_LOGIT_CAPPED && !spec.cap ? -1 : declare(o, &core[i]);
+
+  long widest = (long)o->layers * o->heads;
+  if (widest < o->width[WEIGHT]) widest = o->width[WEIGHT];
+  o->narrow = arena_get(o->arena, (size_t)widest, sizeof(float));
+  for (int s = 0; s < m->stabilizer_count; s++) {
+    const struct series *emits = m->stabilizer[s]->emits;
+    int count = 0;
+    while (emits && emits[count].name) count++;
+    o->emit_id[s] = arena_get(o->arena, (size_t)count + 1, sizeof(int));
+    for (int i = 0; i < count; i++) o->emit_id[s][i] = declare(o, &emits[i]);
+  }
+  if (spectra) prepare_spectra(o);
+  return o;
+}
+
+void observer_free(struct observer *o)
+{
+  if (!o) return;
+  for (int w = 0; w < o->workers; w++) spectra_free(o->workspace[w]);
+  arena_free(o->arena);
+  memory_free(o);
+}
+
+/* --- rows ------------------------------------------------------------------------------------------------ */
+
+/* For every series of every stabiliser. */
+#define EACH_EMITTED(o, s, i) \
+  for (int s = 0; s < (o)->model->stabilizer_count; s++) \
+    for (int i = 0; (o)->model->stabilizer[s]->emits && (o)->model->stabilizer[s]->emits[i].name; i++)
+
+void observer_clear(struct observer *o)
+{
+  EACH_EMITTED(o, s, i) {
+    real *values = o->model->context[s].series[i];
+    long width = model_series_size(o->model, o->model->stabilizer[s]->emits[i].shape);
+    for (long j = 0; j < width; j++) values[j] = (real)NAN;
+  }
+}
+
+static void put(struct observer *o, int id, const real *values, long width)
+{
+  if (id < 0) return;
+  for (long i = 0; i < width; i++) o->narrow[i] = (float)values[i];
+  recorder_put(o->recorder, id, o->narrow);
+}
+
+void observer_step(struct observer *o, long step, const struct pass *p, double lr, double grad_norm)
+{
+  long n = (long)o->layers * o->heads;
+  if (!o->recorder) return;
+  recorder_put_number(o->recorder, o->core_id[LOSS], p->loss);
+  recorder_put_number(o->recorder, o->core_id[LR], lr);
+  recorder_put_number(o->recorder, o->core_id[GRAD_NORM], grad_norm);
+  put(o, o->core_id[MAX_LOGIT], p->max_logit, n);
+  put(o, o->core_id[MAX_ABS_LOGIT], p->max_abs_logit, n);
+  put(o, o->core_id[MAX_LOGIT_CAPPED], p->max_logit_capped, n);
+  put(o, o->core_id[ENTROPY], p->entropy, n);
+  EACH_EMITTED(o, s, i)
+    put(o, o->emit_id[s][i], o->model->context[s].series[i],
+        model_series_size(o->model, o->model->stabilizer[s]->emits[i].shape));
+  recorder_row(o->recorder, AXIS_STEP, step);
+}
+
+void observer_val(struct observer *o, long step, double loss)
+{
+  if (!o->recorder) return;
+  recorder_put_number(o->recorder, o->core_id[VAL_LOSS], loss);
+  recorder_row(o->recorder, AXIS_VAL, step);
+}
+
+void observer_probe(struct observer *o, long step, const struct pass *p)
+{
+  long n = (long)o->layers * o->heads;
+  if (!o->recorder) return;
+  recorder_put_number(o->recorder, o->core_id[PROBE_LOSS], p->loss);
+  put(o, o->core_id[PROBE_MAX_LOGIT], p->max_logit, n);
+  put(o, o->core_id[PROBE_MAX_ABS_LOGIT], p->max_abs_logit, n);
+  recorder_row(o->recorder, AXIS_PROBE, step);
+}
+
+/* --- spectra --------------------------------------------------------------------------------------------- */
+
+static void store(struct observer *o, enum object object, long place, const struct spectrum *s)
+{
+  const double all[SUMMARIES] = { s->spectral_norm, s->frobenius_norm, s->svd_entropy, s->effective_rank_p,
+                                  s->effective_rank_r, s->stable_rank };
+  for (int i = 0; i < SUMMARIES; i++) o->value[object][i][place] = (float)all[i];
+}
+
+/* u^T (-direction) v: the update is subtracted. */
+static double align(const struct tensor *direction, const double *u, const double *v)
+{
+  double sum = 0;
+  for (long i = 0; i < direction->rows; i++) {
+    const real *row = REALS(direction) + i * direction->ld;
+    double dot = 0;
+    for (long j = 0; j < direction->cols; j++) dot += (double)row[j] * v[j];
+    sum -= u[i] * dot;
+  }
+  return sum;
+}
+
+/* The weight of one tensor and, where there is one, its update: they share the leading pair. */
+static int weight_job(struct observer *o, const struct job *j, int worker, struct error *e)
+{
+  struct tensor *w = &j->param->value;
+  long n = w->rows < w->cols ? w->rows : w->cols;
+  double *sigma = o->leading[worker], *u = sigma + n, *v = u + w->rows;
+  struct spectrum s;
+  if (singular_values(o->workspace[worker], REALS(w), w->rows, w->cols, w->ld, sigma, u, v, e)) return e->status;
+  spectrum_from(sigma, n, &s);
+  store(o, WEIGHT, j->place, &s);
+  const struct tensor *d = o->directions ? updates_direction(o->updates, j->param) : NULL;
+  if (!d) return STATUS_OK;
+  if (spectrum_of(o->workspace[worker], SPECTRA_GRAM, REALS(d), d->rows, d->cols, d->ld, &s, e))
+    return e->status;
+  store(o, UPDATE, j->place, &s);
+  o->alignment_value[j->place] = (float)align(d, u, v);
+  return STATUS_OK;
+}
+
+static void run_job(void *context, long piece, int worker)
+{
+  struct observer *o = context;
+  const struct job *j = &o->jobs[piece];
+  const struct tensor *w = &j->param->value;
+  const real *rows = REALS(w) + j->row * w->ld;
+  struct error e = { 0 };
+  struct spectrum s;
+  int status;
+  if (j->object == WEIGHT) {
+    status = weight_job(o, j, worker, &e);
+  } else if (j->object == HEAD_FORM) {
+    const struct tensor *k = &j->other->value;
+    status = spectrum_of_form(o->workspace[worker], rows, w->ld, REALS(k) + j->other_row * k->ld, k->ld,
+                              j->rows, w->cols, &s, &e);
+    if (!status) store(o, HEAD_FORM, j->place, &s);
+  } else {
+    status = spectrum_of(o->workspace[worker], SPECTRA_GRAM, rows, j->rows, w->cols, w->ld, &s, &e);
+    if (!status) store(o, j->object, j->place, &s);
+  }
+  if (status) {
+    error_prefix(&e, "spectrum of %s", j->param->name);
+    if (!__atomic_exchange_n(&o->failed, 1, __ATOMIC_ACQ_REL)) *o->job_error = e;
+  }
+}
+
+int observer_spectra(struct observer *o, long step, int directions, struct error *e)
+{
+  if (!o->recorder) return STATUS_OK;
+  for (int object = 0; object < OBJECTS; object++)
+    for (int s = 0; s < SUMMARIES; s++)
+      for (long i = 0; i < o->width[object]; i++) o->value[object][s][i] = NAN;
+  for (long i = 0; i < o->width[UPDATE]; i++) o->alignment_value[i] = NAN;
+  o->directions = directions;
+  o->failed = 0;
+  parallel_for(o->model->device->pool, o->job_count, run_job, o);
+  for (int object = 0; object < OBJECTS; object++)
+    for (int s = 0; s < SUMMARIES; s++)
+      recorder_put(o->recorder, o->spectra_id[object][s], o->value[object][s]);
+  recorder_put(o->recorder, o->alignment_id, o->alignment_value);
+  recorder_row(o->recorder, AXIS_SPECTRA, step);
+  /* a solver that does not converge leaves NaN in the row: an event for the caller, not the end of a run */
+  if (o->failed) return error_set(e, o->job_error->status, "%s", o->job_error->text);
+  return STATUS_OK;
+}

@@ -1,0 +1,822 @@
+#include "run/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "run/observe.h"
+#include "storage/checkpoint.h"
+#include "storage/recorder.h"
+#include "training/data.h"
+#include "training/optimizer.h"
+#include "training/schedule.h"
+
+enum { SPIKE_WINDOW = 64 };
+
+/* One batch on the host, and one micro-batch of it as inputs of a program. */
+struct host_batch {
+  struct batch batch;
+  long rows, context;             /* of the whole batch */
+  int *tokens, *targets, *position, *start;
+  real *weight;
+};
+
+struct trainer {
+  struct config *config;
+  int owns_config;
+  const struct top_options *top;
+  const struct train_options *train;
+  const struct record_options *record;
+  const struct checkpoint_options *keep;
+  struct arena *arena;
+
+  struct device *device;
+  struct data data;
+  struct model model;
+  struct updates *updates;
+  const struct schedule *schedule;
+  const void *schedule_options;
+  struct model_program step_program, look_program; /* with and without backward */
+  struct host_batch host;
+
+  char id[16], path[4096];
+  struct recorder *recorder;
+  struct observer *observer;
+  struct event_sink sink;
+
+  struct pass pass, probe;
+  real *stats;                    /* [H,4] on the host */
+  struct tensor *norm;            /* [1] on the device */
+  struct tensor *token_loss;      /* [N, 1] on the device */
+  real *token_loss_host;
+  double grad_norm, val_loss, earlier_wall, started, checkpointed_at;
+  real spike_window[SPIKE_WINDOW];/* the latest finite losses; saved in checkpoints */
+  long done, checkpointed;        /* updates done; at the last checkpoint */
+  int diverged;
+};
+
+/* --- parts of init --------------------------------------------------------------------------------------- */
+
+static void on_event(void *context, const char *kind, int layer, int head, double value)
+{
+  struct trainer *t = context;
+  if (t->recorder) recorder_event(t->recorder, t->done, kind, layer, head, value);
+}
+
+struct stack {
+  struct trainer *t;
+  const struct stabilizer *member[MAX_STABILIZERS];
+  const void *options[MAX_STABILIZERS];
+  int count;
+  struct error *error;
+};
+
+static int push_stabilizer(void *context, const char *name)
+{
+  struct stack *s = context;
+  if (s->count == MAX_STABILIZERS)
+    return error_set(s->error, STATUS_USAGE, "stabilizers: more than %d", MAX_STABILIZERS);
+  s->member[s->count] = stabilizer_find(name);
+  if (!s->member[s->count]) return error_set(s->error, STATUS_USAGE, "stabilizers: unknown '%s'", name);
+  s->options[s->count++] = config_section(s->t->config, name);
+  return STATUS_OK;
+}
+
+static const void *plugin_options(void *config, const char *name) { return config_section(config, name); }
+
+static void host_batch_init(struct trainer *t, long rows, long context)
+{
+  struct host_batch *h = &t->host;
+  size_t n = (size_t)(rows * context);
+  *h = (struct host_batch){
+    .rows = rows, .context = context,
+    .batch = { rows, context, arena_get(t->arena, (size_t)(rows * (context + 1)), sizeof(int)),
+               arena_get(t->arena, n, sizeof(float)), arena_get(t->arena, n, sizeof(int)) },
+    .tokens = arena_get(t->arena, n, sizeof(int)), .targets = arena_get(t->arena, n, sizeof(int)),
+    .position = arena_get(t->arena, n, sizeof(int)), .start = arena_get(t->arena, n, sizeof(int)),
+    .weight = arena_get(t->arena, n, sizeof(real)) };
+}
+
+static void pass_init(struct trainer *t, struct pass *p)
+{
+  size_t n = (size_t)(t->model.options.layers * t->model.options.heads);
+  p->max_logit = arena_get(t->arena, n, sizeof(real));
+  p->max_abs_logit = arena_get(t->arena, n, sizeof(real));
+  p->max_logit_capped = arena_get(t->arena, n, sizeof(real));
+  p->entropy = arena_get(t->arena, n, sizeof(real));
+}
+
+static int init_data(struct trainer *t, const struct model_options *m, struct error *e)
+{
+  const struct data_source *source = data_source_find(t->top->data);
+  if (!source) return error_set(e, STATUS_USAGE, "data: unknown '%s'", t->top->data);
+  t->data.source = source;
+  t->data.loss_floor = NAN;
+  return source->init(&t->data, config_section(t->config, "data"), config_section(t->config, t->top->data),
+                      m->context, 0, e);
+}
+
+/* --- where the weights start -------------------------------------------------------------------------------- */
+
+/* The parameters of another run's checkpoint (train.init_from), every one by name and shape; their hash
+   becomes part of this run's identity. */
+static int init_from(struct trainer *t, struct error *e)
+{
+  const char *path = t->train->init_from;
+  struct checkpoint c = { 0 };
+  struct run_file *r = NULL;
+  struct error not_a_run = { 0 };
+  int status;
+  if (!*path) return STATUS_OK;
+  if (!run_open(&r, path, &not_a_run)) {
+    run_close(r);
+    status = checkpoint_latest(path, &c, e);
+  } else status = checkpoint_read(path, &c, e);
+  for (int i = 0; !status && i < t->model.params.count; i++) {
+    struct param *p = t->model.params.list[i];
+    const struct checkpoint_tensor *have = checkpoint_find(&c, "params", p->name);
+    if (!have || have->rows != p->value.rows || have->cols != p->value.cols) {
+      status = error_set(e, STATUS_USAGE, "%s: %s is missing or not %ld x %ld: another model", path, p->name,
+                         p->value.rows, p->value.cols);
+      break;
+    }
+    size_t bytes = (size_t)(have->rows * have->cols) * sizeof(real);
+    t->device->upload(t->device, p->value.data, have->data, bytes);
+    t->data.content = t->data.content * 31 + XXH3_64bits(have->data, bytes);
+  }
+  checkpoint_free(&c);
+  return status ? error_prefix(e, "train.init_from") : STATUS_OK;
+}
+
+/* One LAYER:HEAD:FACTOR of train.plant: multiply the head's query and key rows, so that its logits start
+   FACTOR^2 times as large. */
+static int plant_head(void *context, const char *part)
+{
+  struct trainer *t = context;
+  struct model *m = &t->model;
+  struct factor f[MAX_FACTORS];
+  char layer[16], head[16], rest;
+  double factor;
+  if (sscanf(part, "%15[0-9*]:%15[0-9*]:%lf%c", layer, head, &factor, &rest) != 3 || !isfinite(factor)) return 1;
+  if (*layer != '*' && atol(layer) >= m->options.layers) return 1;
+  if (*head != '*' && atol(head) >= m->options.heads) return 1;
+  for (int l = 0; l < m->options.layers; l++)
+    for (int h = 0; h < m->options.heads; h++) {
+      if ((*layer != '*' && atol(layer) != l) || (*head != '*' && atol(head) != h)) continue;
+      int n = m->attention->factors(m, l, h, f);
+      for (int i = 0; i < n; i++)
+        if (f[i].role != ROLE_K_ROPE_SHARED) factor_scale(m, &f[i], factor);
+    }
+  return 0;
+}
+
+static int init_weights(struct trainer *t, struct error *e)
+{
+  params_draw(&t->model.params, (uint64_t)t->train->seed);
+  int status = init_from(t, e);
+  if (!status && *t->train->plant && text_split(t->train->plant, '+', plant_head, t))
+    status = error_set(e, STATUS_USAGE, "train.plant = %s: wanted LAYER:HEAD:FACTOR+..., layers 0 to %ld, heads 0 "
+                       "to %ld, * for all", t->train->plant, t->model.options.layers - 1, t->model.options.heads - 1);
+  return status;
+}
+
+static int init_model(struct trainer *t, struct model_options *m, struct error *e)
+{
+  struct stack stack = { .t = t, .error = e };
+  if (text_split(t->top->stabilizers, '+', push_stabilizer, &stack)) return e->status;
+  int status = model_init(&t->model, m, t->device, stack.member, stack.options, stack.count, e);
+  if (status) return status;
+  t->sink = (struct event_sink){ on_event, t };
+  for (int i = 0; i < t->model.stabilizer_count; i++) {
+    t->model.context[i].events = &t->sink;
+    t->model.context[i].max_logit = t->pass.max_logit;
+  }
+  return init_weights(t, e);
+}
+
+static int init_training(struct trainer *t, struct error *e)
+{
+  const struct train_options *o = t->train;
+  struct update_rule rule = { o->weight_decay, o->decay_gains, o->decay, (uint64_t)o->seed };
+  t->updates = updates_new(&t->model, t->top->optimizer, config_section(t->config, "override"), &rule,
+                           plugin_options, t->config, e);
+  if (!t->updates) return e->status;
+  t->schedule = schedule_find(o->schedule);
+  if (!t->schedule) return error_set(e, STATUS_USAGE, "train.schedule: unknown '%s'", o->schedule);
+  t->schedule_options = config_section(t->config, o->schedule);
+  if (o->batch % o->micro_batches)
+    return error_set(e, STATUS_USAGE, "train.micro_batches = %ld does not divide train.batch = %ld",
+                     o->micro_batches, o->batch);
+  long rows = o->batch / o->micro_batches, context = t->model.options.context;
+  int status = model_program_init(&t->model, &t->step_program, rows, context, 1, e);
+  if (!status) status = model_program_init(&t->model, &t->look_program, rows, context, 0, e);
+  if (status) return status;
+  host_batch_init(t, o->batch, context);
+  pass_init(t, &t->pass);
+  pass_init(t, &t->probe);
+  t->stats = arena_get(t->arena, (size_t)(4 * t->model.options.heads), sizeof(real));
+  t->norm = tensor_new(t->device, TENSOR_REAL, 1, 1, "norm");
+  t->token_loss = tensor_new(t->device, TENSOR_REAL, rows * context, 1, "token loss");
+  t->token_loss_host = arena_get(t->arena, (size_t)(rows * context), sizeof(real));
+  for (int i = 0; i < t->model.stabilizer_count; i++) {
+    struct stabilizer_context *c = &t->model.context[i];
+    c->max_logit = t->pass.max_logit;
+    c->max_abs_logit = t->pass.max_abs_logit;
+  }
+  for (int i = 0; i < SPIKE_WINDOW; i++) t->spike_window[i] = (real)NAN;
+  t->val_loss = t->grad_norm = t->pass.loss = NAN;
+  return STATUS_OK;
+}
+
+static void make_path(struct trainer *t)
+{
+  if (*t->record->path) snprintf(t->path, sizeof t->path, "%s", t->record->path);
+  else snprintf(t->path, sizeof t->path, "runs/%s-%s.h5", *t->top->preset ? t->top->preset : t->top->optimizer, t->id);
+}
+
+/* Everything of a run but its files. */
+static int build(struct trainer *t, struct error *e)
+{
+  t->arena = arena_new();
+  t->top = config_section(t->config, "");
+  t->train = config_section(t->config, "train");
+  t->record = config_section(t->config, "record");
+  t->keep = config_section(t->config, "checkpoint");
+  const struct device_options *device = config_section(t->config, "device");
+  struct model_options *m = config_section(t->config, "model");
+  int status = init_data(t, m, e);
+  if (!status) status = model_resolve(m, t->data.vocab, e);
+  if (!status) status = device_open(&t->device, t->top->device, (int)device->threads, e);
+  if (!status) status = init_model(t, m, e);
+  if (!status) status = init_training(t, e);
+  if (status) return status;
+  config_id(t->config, t->data.content, t->id);
+  t->started = t->checkpointed_at = clock_seconds();
+  return STATUS_OK;
+}
+
+static void facts(struct trainer *t, struct run_facts *f)
+{
+  struct params *p = &t->model.params;
+  const char **names = arena_get(t->arena, (size_t)p->count + 1, sizeof *names);
+  *f = (struct run_facts){ .id = t->id, .device = t->device->description, .data = t->top->data,
+                           .data_text = t->data.description, .layers = t->model.options.layers,
+                           .heads = t->model.options.heads, .loss_floor = t->data.loss_floor,
+                           .tensor_names = names };
+  for (int i = 0; i < p->count; i++)
+    if (observer_is_matrix(p->list[i])) names[f->tensors++] = p->list[i]->name;
+}
+
+static void observe(struct trainer *t)
+{
+  t->observer = observer_new(&t->model, t->updates, t->recorder, t->recorder && t->record->spectra_every);
+}
+
+static void release(struct trainer *t)
+{
+  if (!t) return;
+  observer_free(t->observer);
+  recorder_free(t->recorder);
+  model_program_free(&t->step_program);
+  model_program_free(&t->look_program);
+  if (t->updates) updates_free(t->updates);
+  if (t->norm) tensor_free(t->device, t->norm);
+  if (t->token_loss) tensor_free(t->device, t->token_loss);
+  if (t->model.device) model_free(&t->model);
+  if (t->device) device_close(t->device);
+  if (t->data.source && t->data.source->free) t->data.source->free(&t->data);
+  arena_free(t->arena);
+  if (t->owns_config) config_free(t->config);
+  memory_free(t);
+}
+
+int trainer_init(struct trainer **out, struct config *c, unsigned flags, struct error *e)
+{
+  struct trainer *t = memory_new(1, sizeof *t);
+  t->config = c;
+  int status = build(t, e);
+  if (!status && !(flags & TRAINER_NO_RECORD)) {
+    struct run_facts f;
+    make_path(t);
+    facts(t, &f);
+    status = recorder_create(&t->recorder, t->path, (int)t->record->overwrite, t->config, &f, e);
+    if (!status) status = checkpoint_remove_all(t->path, e);
+  }
+  if (!status) {
+    observe(t);
+    if (t->recorder) status = recorder_snapshot(t->recorder, "running", 0, 0, 0, e);
+    if (!status && t->recorder && !strcmp(t->keep->keep, "all")) status = trainer_checkpoint(t, e);
+  }
+  if (status) { release(t); t = NULL; }
+  *out = t;
+  return status;
+}
+
+/* --- data in, statistics out ------------------------------------------------------------------------------ */
+
+/* Fill the host's batch; returns the number of targets that count. */
+static double draw_batch(struct trainer *t, enum data_split split, uint64_t seed, uint64_t index)
+{
+  struct host_batch *h = &t->host;
+  long n = h->rows * h->context;
+  double count = 0;
+  for (long i = 0; i < n; i++) { h->batch.mask[i] = 1; h->batch.document[i] = 0; }
+  t->data.source->fill(&t->data, split, seed, index, &h->batch);
+  for (long i = 0; i < n; i++) count += h->batch.mask[i];
+  for (long b = 0; b < h->rows; b++)
+    for (long c = 0, start = 0; c < h->context; c++) {
+      long at = b * h->context + c;
+      if (c && h->batch.document[at] != h->batch.document[at - 1]) start = c;
+      h->tokens[at] = h->batch.tokens[b * (h->context + 1) + c];
+      h->targets[at] = h->batch.tokens[b * (h->context + 1) + c + 1];
+      h->position[at] = (int)c;
+      h->start[at] = (int)start;
+      h->weight[at] = count > 0 ? (real)(h->batch.mask[at] / count) : 0;
+    }
+  return count;
+}
+
+/* Give a program the rows of micro-batch `part`. */
+static void feed(struct trainer *t, struct model_program *p, long part)
+{
+  long n = p->batch * p->context, from = part * n;
+  struct device *d = t->device;
+  d->upload(d, p->tokens->data, t->host.tokens + from, (size_t)n * sizeof(int));
+  d->upload(d, p->targets->data, t->host.targets + from, (size_t)n * sizeof(int));
+  d->upload(d, p->position->data, t->host.position + from, (size_t)n * sizeof(int));
+  d->upload(d, p->start->data, t->host.start + from, (size_t)n * sizeof(int));
+  d->upload(d, p->weight->data, t->host.weight + from, (size_t)n * sizeof(real));
+}
+
+/* A maximum that is NaN if one side is. */
+static real max_keeping_nan(real a, real b) { return isnan(a) ? a : isnan(b) ? b : a > b ? a : b; }
+
+static void collect(struct trainer *t, const struct model_program *p, struct pass *pass, int first)
+{
+  long layers = t->model.options.layers, heads = t->model.options.heads;
+  real loss[2];
+  t->device->download(t->device, loss, p->loss->data, sizeof loss);
+  pass->loss = (first ? 0 : pass->loss) + (double)loss[0];
+  for (long l = 0; l < layers; l++) {
+    t->device->download(t->device, t->stats, p->stats[l]->data, (size_t)heads * 4 * sizeof(real));
+    for (long h = 0; h < heads; h++) {
+      const real *s = t->stats + 4 * h;
+      long i = l * heads + h;
+      real part = s[3] / (real)t->train->micro_batches;
+      pass->max_logit[i] = first ? s[0] : max_keeping_nan(pass->max_logit[i], s[0]);
+      pass->max_abs_logit[i] = first ? s[1] : max_keeping_nan(pass->max_abs_logit[i], s[1]);
+      pass->max_logit_capped[i] = first ? s[2] : max_keeping_nan(pass->max_logit_capped[i], s[2]);
+      pass->entropy[i] = first ? part : pass->entropy[i] + part;
+    }
+  }
+}
+
+static void run_part(struct trainer *t, struct model_program *p, struct pass *pass, long part)
+{
+  feed(t, p, part);
+  program_run(p->program);
+  collect(t, p, pass, part == 0);
+}
+
+static void run_pass(struct trainer *t, struct model_program *p, struct pass *pass)
+{
+  for (long m = 0; m < t->train->micro_batches; m++) run_part(t, p, pass, m);
+}
+
+/* Validation and probe batches do not depend on the seed: runs stay comparable. */
+enum { COMMON_SEED = 0 };
+
+/* Add the losses of micro-batch `part`, which a program has just seen, to the sums of their positions. */
+static void add_positions(struct trainer *t, const struct model_program *p, long part, double *sum, double *count)
+{
+  long n = p->batch * p->context;
+  t->device->ops.token_loss(t->device, &(struct token_loss_args){ t->token_loss, p->logits, p->lse, p->targets });
+  t->device->download(t->device, t->token_loss_host, t->token_loss->data, (size_t)n * sizeof(real));
+  for (long i = 0; i < n; i++) {
+    double counts = t->host.batch.mask[part * n + i];
+    if (counts > 0) sum[i % p->context] += counts * (double)t->token_loss_host[i];
+    count[i % p->context] += counts;
+  }
+}
+
+double trainer_evaluate(struct trainer *t, double *by_position)
+{
+  struct model_program *p = &t->look_program;
+  double sum = 0, *count = by_position ? memory_new((size_t)p->context, sizeof *count) : NULL;
+  for (long i = 0; by_position && i < p->context; i++) by_position[i] = 0;
+  for (long b = 0; b < t->train->val_batches; b++) {
+    draw_batch(t, DATA_VAL, COMMON_SEED, (uint64_t)b);
+    for (long m = 0; m < t->train->micro_batches; m++) {
+      run_part(t, p, &t->probe, m);
+      if (by_position) add_positions(t, p, m, by_position, count);
+    }
+    sum += t->probe.loss;
+  }
+  for (long i = 0; by_position && i < p->context; i++) by_position[i] /= count[i];
+  memory_free(count);
+  return sum / (double)t->train->val_batches;
+}
+
+/* --- one step ---------------------------------------------------------------------------------------------- */
+
+static double gradient_norm(struct trainer *t)
+{
+  struct device *d = t->device;
+  real sum;
+  d->ops.sum_squares(d, &(struct sum_squares_args){ t->norm, &t->model.params.grads });
+  d->download(d, &sum, t->norm->data, sizeof sum);
+  return sqrt((double)sum);
+}
+
+/* Events for what is not finite; returns whether something was not. */
+static int check_finite(struct trainer *t)
+{
+  long heads = t->model.options.heads, n = t->model.options.layers * heads;
+  int bad = 0;
+  for (long i = 0; i < n; i++)
+    if (!isfinite(t->pass.max_abs_logit[i])) {
+      on_event(t, "nonfinite", (int)(i / heads), (int)(i % heads), (double)t->pass.max_abs_logit[i]);
+      bad = 1;
+    }
+  if (!isfinite(t->pass.loss)) { on_event(t, "nonfinite", -1, -1, t->pass.loss); bad = 1; }
+  else if (!isfinite(t->grad_norm)) { on_event(t, "nonfinite", -1, -1, t->grad_norm); bad = 1; }
+  return bad;
+}
+
+static int by_size(const void *a, const void *b)
+{
+  real x = *(const real *)a, y = *(const real *)b;
+  return (x > y) - (x < y);
+}
+
+/* A loss above median + spike * (median absolute deviation) of the latest losses is an event. */
+static void check_spike(struct trainer *t)
+{
+  real sorted[SPIKE_WINDOW];
+  int n = 0;
+  if (!isfinite(t->pass.loss)) return;
+  for (int i = 0; i < SPIKE_WINDOW; i++)
+    if (!isnan(t->spike_window[i])) sorted[n++] = t->spike_window[i];
+  if (t->train->spike > 0 && n == SPIKE_WINDOW) {
+    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
+    double median = (double)sorted[n / 2];
+    for (int i = 0; i < n; i++) sorted[i] = (real)fabs((double)sorted[i] - median);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
+    if (t->pass.loss > median + t->train->spike * (double)sorted[n / 2])
+      on_event(t, "spike", -1, -1, t->pass.loss);
+  }
+  t->spike_window[t->done % SPIKE_WINDOW] = (real)t->pass.loss;
+}
+
+static void clip_gradient(struct trainer *t)
+{
+  double limit = t->train->grad_clip;
+  if (limit > 0 && t->grad_norm > limit)
+    t->device->ops.scale(t->device, &(struct scale_args){ &t->model.params.grads, limit / t->grad_norm });
+}
+
+/* What is looked at beside the training batch, with the weights before this step's update. */
+static void look_around(struct trainer *t)
+{
+  long s = t->done;
+  if (t->record->probe_every && s % t->record->probe_every == 0 && t->recorder) {
+    draw_batch(t, DATA_PROBE, COMMON_SEED, 0);
+    run_pass(t, &t->look_program, &t->probe);
+    observer_probe(t->observer, s, &t->probe);
+  }
+  if (t->train->val_every && s % t->train->val_every == 0) {
+    t->val_loss = trainer_evaluate(t, NULL);
+    observer_val(t->observer, s, t->val_loss);
+  }
+}
+
+static void record_spectra(struct trainer *t, int directions)
+{
+  struct error e = { 0 };
+  if (!t->record->spectra_every || !t->recorder) return;
+  if (observer_spectra(t->observer, t->done, directions, &e)) on_event(t, "nonconverged", -1, -1, NAN);
+}
+
+static void update(struct trainer *t, double lr)
+{
+  struct model *m = &t->model;
+  for (int i = 0; i < m->stabilizer_count; i++) {
+    m->context[i].step = t->done;
+    m->context[i].lr = lr;
+    if (m->stabilizer[i]->before_update) m->stabilizer[i]->before_update(&m->context[i]);
+  }
+  updates_directions(t->updates, t->done);
+  if (t->record->spectra_every && t->done % t->record->spectra_every == 0) record_spectra(t, 1);
+  updates_apply(t->updates, lr);
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->after_step) m->stabilizer[i]->after_step(&m->context[i]);
+}
+
+/* The last look, at the state after the last update. */
+static void finish_record(struct trainer *t)
+{
+  t->val_loss = trainer_evaluate(t, NULL);
+  observer_val(t->observer, t->done, t->val_loss);
+  record_spectra(t, 0);
+}
+
+static int checkpoint_due(const struct trainer *t)
+{
+  if (t->keep->every && t->done % t->keep->every == 0) return 1;
+  return t->keep->seconds > 0 && clock_seconds() - t->checkpointed_at > t->keep->seconds;
+}
+
+int trainer_step(struct trainer *t, struct error *e)
+{
+  struct device *d = t->device;
+  double began = clock_seconds();
+  double lr = schedule_rate(t->schedule, t->schedule_options, t->train->lr, t->train->warmup, t->done,
+                            t->train->steps);
+  observer_clear(t->observer);
+  look_around(t);
+  draw_batch(t, DATA_TRAIN, (uint64_t)t->train->seed, (uint64_t)t->done);
+  if (t->recorder && t->record->batches)
+    recorder_batch(t->recorder, t->done, t->host.batch.tokens, t->data.has_mask ? t->host.batch.mask : NULL,
+                   t->data.has_document ? t->host.batch.document : NULL, t->host.rows, t->host.context);
+  d->ops.fill(d, &(struct fill_args){ &t->model.params.grads, 0 });
+  run_pass(t, &t->step_program, &t->pass);
+  t->grad_norm = gradient_norm(t);
+
+  int bad = check_finite(t);
+  check_spike(t);
+  if (bad && t->train->on_nonfinite != ON_NONFINITE_CONTINUE) {
+    t->diverged = 1;
+  } else {
+    clip_gradient(t);
+    update(t, lr);
+  }
+  if (t->done % t->record->every == 0 || t->diverged || t->done + 1 == t->train->steps)
+    observer_step(t->observer, t->done, &t->pass, lr, t->grad_norm);
+  int status = STATUS_OK;
+  if (t->recorder) {
+    recorder_timing(t->recorder, t->done, clock_seconds() - began);
+    status = recorder_live(t->recorder, e);
+  }
+  if (!t->diverged) t->done++;
+  if (t->done == t->train->steps) finish_record(t);
+  else if (!status && t->recorder && checkpoint_due(t)) status = trainer_checkpoint(t, e);
+  return status;
+}
+
+/* --- checkpoints -------------------------------------------------------------------------------------------- */
+
+static double wall(const struct trainer *t) { return t->earlier_wall + clock_seconds() - t->started; }
+
+/* The tensors of a checkpoint in a fixed order: parameters, optimiser states, the spike window (which lives
+   on the host: device NULL). */
+struct tensor_list { struct checkpoint_tensor *item; struct tensor **device; int count; };
+
+static void list_add(struct tensor_list *l, const char *group, const char *name, struct tensor *device)
+{
+  struct checkpoint_tensor *x = &l->item[l->count];
+  snprintf(x->name, sizeof x->name, "%s/%s", group, name);
+  x->rows = device ? device->rows : 1;
+  x->cols = device ? device->cols : SPIKE_WINDOW;
+  l->device[l->count++] = device;
+}
+
+static void list_tensors(struct trainer *t, struct tensor_list *l)
+{
+  struct params *p = &t->model.params;
+  int states = updates_states(t->updates);
+  size_t most = (size_t)(p->count + states + 1);
+  l->item = memory_new(most, sizeof *l->item);
+  l->device = memory_new(most, sizeof *l->device);
+  l->count = 0;
+  for (int i = 0; i < p->count; i++) list_add(l, "params", p->list[i]->name, &p->list[i]->value);
+  for (int i = 0; i < states; i++) {
+    char name[128];
+    struct tensor *state = updates_state(t->updates, i, name, sizeof name);
+    list_add(l, "state", name, state);
+  }
+  list_add(l, "state", "trainer.spike_window", NULL);
+}
+
+static void list_free(struct tensor_list *l)
+{
+  memory_free(l->item);
+  memory_free(l->device);
+}
+
+int trainer_checkpoint(struct trainer *t, struct error *e)
+{
+  struct tensor_list l;
+  struct checkpoint c = { .step = t->done, .wall = wall(t) };
+  int status = STATUS_OK;
+  if (recorder_due(t->recorder))
+    status = recorder_snapshot(t->recorder, "running", t->done, wall(t), 0, e);
+  if (status) return status;
+  list_tensors(t, &l);
+  for (int i = 0; i < l.count; i++) {
+    struct checkpoint_tensor *x = &l.item[i];
+    size_t bytes = (size_t)(x->rows * x->cols) * sizeof(real);
+    x->data = l.device[i] ? memory_new(bytes, 1) : t->spike_window;
+    if (l.device[i]) t->device->download(t->device, x->data, l.device[i]->data, bytes);
+  }
+  snprintf(c.id, sizeof c.id, "%s", t->id);
+  snprintf(c.core, sizeof c.core, "%s", device_blas_core());
+  c.config_text = config_text(t->config);
+  c.count = l.count;
+  c.tensors = l.item;
+  c.rows = (void *)(uintptr_t)recorder_pending(t->recorder, &c.rows_size);
+  status = checkpoint_write(t->path, &c, !strcmp(t->keep->keep, "all"), e);
+  for (int i = 0; i < l.count; i++)
+    if (l.device[i]) memory_free(l.item[i].data);
+  list_free(&l);
+  memory_free(c.config_text);
+  if (!status) {
+    recorder_event(t->recorder, t->done, "checkpoint", -1, -1, NAN);
+    t->checkpointed = t->done;
+    t->checkpointed_at = clock_seconds();
+  }
+  return status;
+}
+
+static int load_tensors(struct trainer *t, const struct checkpoint *c, struct error *e)
+{
+  struct tensor_list l;
+  int status = STATUS_OK;
+  list_tensors(t, &l);
+  for (int i = 0; !status && i < l.count; i++) {
+    const struct checkpoint_tensor *want = &l.item[i], *have = checkpoint_find(c, NULL, want->name);
+    size_t bytes = (size_t)(want->rows * want->cols) * sizeof(real);
+    if (!have || have->rows != want->rows || have->cols != want->cols)
+      status = error_set(e, STATUS_FAIL, "checkpoint of step %ld: %s is missing or has another shape", c->step,
+                         want->name);
+    else if (l.device[i]) t->device->upload(t->device, l.device[i]->data, have->data, bytes);
+    else memcpy(t->spike_window, have->data, bytes);
+  }
+  list_free(&l);
+  return status;
+}
+
+/* --- resume -------------------------------------------------------------------------------------------------- */
+
+static int set_parameter(void *config, const char *key, const char *value)
+{
+  return config_set(config, key, value, "run file", NULL);
+}
+
+/* The configuration that a run file tells. */
+static int config_of_run(const struct run_file *r, struct config *c, struct error *e)
+{
+  const char *preset = run_parameter(r, "preset");
+  if (preset && *preset && config_set(c, "preset", preset, "run file", e)) return e->status;
+  if (run_parameters(r, set_parameter, c))
+    return error_set(e, STATUS_FAIL, "its parameters do not fit this version");
+  return config_finish(c, e);
+}
+
+struct change { const char *key; struct config_entry found; int is_found; };
+
+static int find_entry(void *context, const struct config_entry *x)
+{
+  struct change *c = context;
+  if (strcmp(c->key, x->key)) return 0;
+  c->found = *x;
+  c->is_found = 1;
+  return 1;
+}
+
+/* Only keys that cannot change the past: free ones, and train.steps upwards under a constant schedule. */
+static int check_change(const struct config *c, const char *assignment, struct error *e)
+{
+  char key[96];
+  struct change x = { .key = key };
+  snprintf(key, sizeof key, "%.*s", (int)strcspn(assignment, "= "), assignment);
+  config_each(c, find_entry, &x);
+  if (!x.is_found || (x.found.row->flags & OPTION_FREE)) return STATUS_OK; /* unknown: config_assign says so */
+  const struct train_options *t = config_section(c, "train");
+  if (!(x.found.row->flags & OPTION_EXTEND))
+    return error_set(e, STATUS_USAGE, "%s would change the past of this run; resume takes train.steps "
+                     "(upwards, constant schedule), paths, threads and recording intervals", key);
+  if (strcmp(t->schedule, "constant"))
+    return error_set(e, STATUS_USAGE, "%s: the %s schedule depends on it; only a constant schedule can be "
+                     "extended", key, t->schedule);
+  return STATUS_OK;
+}
+
+static int change_config(struct config *c, const char *const *changes, int count, struct error *e)
+{
+  long steps = ((const struct train_options *)config_section(c, "train"))->steps;
+  for (int i = 0; i < count; i++)
+    if (check_change(c, changes[i], e) || config_assign(c, changes[i], e)) return e->status;
+  if (count && config_finish(c, e)) return e->status;
+  const struct train_options *t = config_section(c, "train");
+  if (t->steps < steps)
+    return error_set(e, STATUS_USAGE, "train.steps = %ld is less than the run's %ld", t->steps, steps);
+  return STATUS_OK;
+}
+
+int trainer_config_of(const char *path, struct config **c, char id[16], struct error *e)
+{
+  struct run_file *r = NULL;
+  *c = NULL;
+  if (run_open(&r, path, e)) return e->status;
+  *c = config_new();
+  if (id) snprintf(id, 16, "%s", run_id(r));
+  if (config_of_run(r, *c, e)) {
+    error_prefix(e, "%s", path);
+    config_free(*c);
+    *c = NULL;
+  }
+  run_close(r);
+  return *c ? STATUS_OK : e->status;
+}
+
+static int restore(struct trainer *t, const char *path, struct error *e)
+{
+  struct checkpoint c = { 0 };
+  struct run_facts f;
+  int status = checkpoint_latest(path, &c, e);
+  if (status == STATUS_USAGE) { /* killed before the first checkpoint: from the start */
+    *e = (struct error){ 0 };
+    status = STATUS_OK;
+    c.step = 0;
+  } else if (!status) {
+    if (strcmp(c.core, device_blas_core()))
+      warning("the checkpoint was computed on OpenBLAS core %s, this is %s: the bits may differ", c.core,
+              device_blas_core());
+    status = load_tensors(t, &c, e);
+  }
+  if (!status) {
+    t->done = t->checkpointed = c.step;
+    t->earlier_wall = c.wall;
+    facts(t, &f);
+    status = recorder_resume(&t->recorder, path, t->config, &f, c.step, c.rows, c.rows_size, e);
+  }
+  checkpoint_free(&c);
+  return status;
+}
+
+int trainer_resume(struct trainer **out, const char *path, const char *const *changes, int count,
+                   struct error *e)
+{
+  char id[16];
+  struct config *c;
+  *out = NULL;
+  if (trainer_config_of(path, &c, id, e)) return e->status;
+  struct trainer *t = memory_new(1, sizeof *t);
+  t->config = c;
+  t->owns_config = 1;
+  snprintf(t->path, sizeof t->path, "%s", path);
+  int status = change_config(t->config, changes, count, e);
+  if (!status) status = build(t, e);
+  if (!status && !count && strcmp(id, t->id))
+    status = error_set(e, STATUS_FAIL, "%s: the data or the numerics are not those of this run (id %s, now %s)",
+                       path, id, t->id);
+  if (!status) status = restore(t, path, e);
+  if (!status) {
+    observe(t);
+    recorder_event(t->recorder, t->done, "resume", -1, -1, NAN);
+    *out = t;
+  } else {
+    release(t);
+  }
+  return status;
+}
+
+/* --- the end, and questions ------------------------------------------------------------------------------------ */
+
+const char *trainer_state(const struct trainer *t)
+{
+  return t->diverged ? "diverged" : t->done >= t->train->steps ? "finished" : "stopped";
+}
+
+int trainer_done(struct trainer *t, struct error *e)
+{
+  int status = STATUS_OK;
+  if (t->recorder) {
+    status = recorder_snapshot(t->recorder, trainer_state(t), t->done, wall(t), 1, e);
+    if (!status && (t->checkpointed != t->done || !t->done)) status = trainer_checkpoint(t, e);
+  }
+  release(t);
+  return status;
+}
+
+void trainer_abandon(struct trainer *t) { release(t); }
+
+int trainer_more(const struct trainer *t) { return !t->diverged && t->done < t->train->steps; }
+long trainer_step_count(const struct trainer *t) { return t->done; }
+long trainer_steps(const struct trainer *t) { return t->train->steps; }
+double trainer_loss(const struct trainer *t) { return t->pass.loss; }
+double trainer_val_loss(const struct trainer *t) { return t->val_loss; }
+double trainer_grad_norm(const struct trainer *t) { return t->grad_norm; }
+const real *trainer_max_logit(const struct trainer *t) { return t->pass.max_logit; }
+const char *trainer_path(const struct trainer *t) { return t->path; }
+const char *trainer_id(const struct trainer *t) { return t->id; }
+const struct config *trainer_config(const struct trainer *t) { return t->config; }
+struct model *trainer_model(struct trainer *t) { return &t->model; }
+struct device *trainer_device(struct trainer *t) { return t->device; }
+const char *trainer_data(const struct trainer *t) { return t->data.description; }
+double trainer_loss_floor(const struct trainer *t) { return t->data.loss_floor; }
