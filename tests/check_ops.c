@@ -490,7 +490,7 @@ static double tolerance(const struct made *m, const struct guarded *g, long i, l
   double exact = element(g, EXACT, i, j), spread = 0;
   for (int s = 0; s < m->samples; s++) {
     double off = fabs(element(g, s, i, j) - exact);
-    if (!(off <= spread)) spread = off;
+    if (off > spread || isnan(off)) spread = off;
   }
   return (4 + 2 * sqrt(longest(m))) * REAL_EPS * (spread / SPREAD + fabs(exact)) + SMALLEST / REAL_EPS;
 }

@@ -5,7 +5,8 @@
 #include "numerics/real.h"
 
 /* Summary of singular values sigma_1 >= ... >= sigma_n, n = min(rows, cols).
-   p_i = sigma_i^2 / sum sigma^2, r_i = sigma_i / sum sigma. */
+   p_i = sigma_i^2 / sum sigma^2, r_i = sigma_i / sum sigma. What is not defined is NaN: everything but the
+   norms of the zero matrix, the entropy of n = 1. */
 struct spectrum {
   double spectral_norm;     /* sigma_1 */
   double frobenius_norm;
@@ -29,6 +30,10 @@ enum spectra_method {
    gives STATUS_FAIL. */
 int spectrum_of(struct spectra *, enum spectra_method, const real *w, long rows, long cols, long ld,
                 struct spectrum *, struct error *);
+/* The Gram route, with the leading pair u1 [rows], v1 [cols] almost for free; a pair of the zero matrix is
+   NaN. */
+int spectrum_and_pair(struct spectra *, const real *w, long rows, long cols, long ld, struct spectrum *,
+                      double *u1, double *v1, struct error *);
 /* All singular values (and, where not NULL, u1 [rows], v1 [cols] of the leading pair). */
 int singular_values(struct spectra *, const real *w, long rows, long cols, long ld, double *sigma, double *u1,
                     double *v1, struct error *);
@@ -37,6 +42,7 @@ void spectrum_from(const double *sigma, long n, struct spectrum *);
    from the two triangular factors, never [d, d]. n in the entropy is dh. */
 int spectrum_of_form(struct spectra *, const real *a, long lda, const real *b, long ldb, long dh, long d,
                      struct spectrum *, struct error *);
-/* Polar factor U V^T of w by SVD in double: the truth for Newton-Schulz. out may be w. */
+/* Polar factor U V^T of w by SVD in double: the truth for Newton-Schulz. out may be w. Directions of singular
+   value zero are completed to an isometry; a non-finite entry gives NaN everywhere. */
 int polar_factor(const real *w, long rows, long cols, long ld, real *out, long ldo, struct error *);
 #endif
