@@ -1,0 +1,34 @@
+#!/bin/sh
+# shellcheck disable=SC2046,SC2086,SC2044 # no name here has a blank
+# Floors: a file includes only from its own folder's floor or from one below; only storage/h5.c includes
+# hdf5.h; every source is in a list.am, and what a list.am names exists.
+cd "${top_srcdir:-.}" || exit 99
+status=0
+complain() { echo "$1"; status=1; }
+
+awk '
+  BEGIN { n = split("base numerics model training storage run app", name); for (i = 1; i <= n; i++) floor[name[i]] = i }
+  FNR == 1 { split(FILENAME, part, "/"); mine = part[2] in floor ? floor[part[2]] : n; files++ }
+  /^[ \t]*#[ \t]*include[ \t]*"/ {
+    split($0, quoted, "\""); path = quoted[2]
+    split(path, to, "/"); includes++
+    if (to[1] in floor && index(path, "/") && floor[to[1]] > mine) {
+      print FILENAME ":" FNR ": " name[mine] " includes " path ", which is a floor above"; bad = 1
+    }
+  }
+  /^[ \t]*#[ \t]*include[ \t]*<hdf5/ && FILENAME != "src/storage/h5.c" {
+    print FILENAME ":" FNR ": only src/storage/h5.c includes the HDF5 library"; bad = 1
+  }
+  END { print files " files, " includes " includes"; if (files < 20 || includes < 50) bad = 1; exit bad }
+' $(find src -name '*.[ch]' ! -name build.h) || status=1
+
+lists=$(find src tests plots -name list.am)
+named=$(sed 's/#.*//' $lists | grep -oE '(src|tests|plots)/[A-Za-z0-9_/.-]+\.(c|h|def|sh|gp)' | sort -u)
+for source in $(find src -name '*.c'); do
+  echo "$named" | grep -qxF "$source" || complain "$source is in no list.am"
+done
+for source in $named; do
+  case $source in src/plugins.def|src/build.h) continue ;; esac
+  [ -f "$source" ] || complain "a list.am names $source, which does not exist"
+done
+exit $status

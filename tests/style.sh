@@ -1,0 +1,17 @@
+#!/bin/sh
+# shellcheck disable=SC2046,SC2086,SC2044 # no name here has a blank
+# What a reader should not have to check: line lengths, blanks, functions that overrun their buffers or hide
+# errors, forgotten notes.
+cd "${top_srcdir:-.}" || exit 99
+awk '
+  function complain(what) { print FILENAME ":" FNR ": " what; bad = 1 }
+  FNR == 1 { files++ }
+  length > 110 { complain("longer than 110 columns") }
+  /\t/ { complain("a tab") }
+  /[ \t]$/ { complain("blanks at the end") }
+  /(^|[^A-Za-z0-9_])(strcpy|strcat|sprintf|vsprintf|gets|atoi|atol|atoll|atof|strtok|rand|srand|alloca|tmpnam|mktemp)[ ]*\(/ {
+    complain("a function that this project does without (overruns, hidden errors, hidden state)")
+  }
+  /(TODO|FIXME)/ { complain("an unfinished note") }
+  END { print files " files"; exit bad || files < 20 }
+' $(find src tests notebooks-c -name '*.[ch]' ! -name build.h 2>/dev/null)
