@@ -4,14 +4,9 @@
 
 #define SMALL "layers=2 width=12 heads=4 head_dim=4 context=7 ffn_width=16 vocab=11 "
 
-/* What each attention variant wants besides; a new variant that wants nothing needs no row. */
-static const char *wants(const char *attention) {
-  return !strcmp(attention, "gqa") ? "kv_heads=2 " : "";
-}
-
 static struct fixture *small(const char *attention, const char *more, const char *stack, struct error *e) {
   char settings[512];
-  snprintf(settings, sizeof settings, SMALL "attention=%s %s%s", attention, wants(attention), more);
+  snprintf(settings, sizeof settings, SMALL "attention=%s %s%s", attention, fixture_wants(attention), more);
   return fixture_try(settings, stack, NULL, e);
 }
 
@@ -84,8 +79,9 @@ static const char *const more_stacks[] = {
   "qk_norm;soft_cap cap=0.5", NULL};
 
 static void check_stack(const char *attention, const char *stack, int *checked) {
-  static const char *const variant[] = {"", "bias=1 z_loss=0.1", "tied=1 init=fixed init_std=0.3"};
-  for (int i = 0; i < 3; i++) {
+  static const char *const variant[] = {
+    "", "bias=1 z_loss=0.1", "tied=1 init=fixed init_std=0.3", "q_rank=0 z_loss=0.1"};
+  for (int i = 0; i < 4; i++) {
     char what[128];
     struct error e = {0};
     snprintf(what, sizeof what, "%s, %s, %s", attention, stack, variant[i]);
@@ -144,6 +140,25 @@ START_TEST(shapes_of_options) {
   }
   ck_assert_ptr_null(params_find(&f->model.params, "head"));
   fixture_close(f);
+}
+END_TEST
+
+START_TEST(shapes_of_mla) {
+  static const struct { const char *name; long rows, cols, head_rows; } wanted[] = {
+    {"attn.w_dq", 10, 12, 0}, {"attn.q_norm", 1, 10, 0}, {"attn.w_qc", 16, 10, 4}, {"attn.w_qr", 16, 10, 4},
+    {"attn.w_dkv", 8, 12, 0}, {"attn.kv_norm", 1, 8, 0}, {"attn.w_kc", 16, 8, 4}, {"attn.w_kr", 4, 12, 0},
+    {"attn.w_v", 24, 8, 6}, {"attn.w_o", 12, 24, 0}};
+  struct fixture *f = small_or_fail("mla", "", "none"), *direct = small_or_fail("mla", "q_rank=0", "none");
+  for (int i = 0; i < 10; i++) {
+    const struct param *p = model_param(&f->model, 1, wanted[i].name);
+    ck_assert_int_eq(p->value.rows, wanted[i].rows);
+    ck_assert_int_eq(p->value.cols, wanted[i].cols);
+    ck_assert_int_eq(p->head_rows, wanted[i].head_rows);
+  }
+  ck_assert_ptr_null(params_find(&direct->model.params, "blocks.0.attn.w_dq"));
+  ck_assert_int_eq(model_param(&direct->model, 0, "attn.w_qr")->value.cols, 12);
+  fixture_close(f);
+  fixture_close(direct);
 }
 END_TEST
 
@@ -305,7 +320,8 @@ END_TEST
 
 /* The gradient of a batch is the sum over micro-batches; its maxima are the largest of theirs. */
 START_TEST(micro_batches) {
-  struct fixture *f = small_or_fail(attentions[_i]->name, "bias=1", "none");
+  const char *attention = attentions[_i]->name;
+  struct fixture *f = small_or_fail(attention, fixture_bias(attention), "none");
   struct tensor *grads = &f->model.params.grads;
   struct model_program whole = fixture_program(f, 2, 7, 1), part = fixture_program(f, 1, 7, 1);
   size_t bytes = (size_t)grads->cols * sizeof(real);
@@ -364,7 +380,8 @@ END_TEST
 
 /* Replaying gives the same bits, once gradients are zeroed, and allocates nothing. */
 START_TEST(replay) {
-  struct fixture *f = small_or_fail(attentions[_i]->name, "bias=1", "qk_norm");
+  const char *attention = attentions[_i]->name;
+  struct fixture *f = small_or_fail(attention, fixture_bias(attention), "qk_norm");
   struct model_program mp = fixture_program(f, 2, 7, 1);
   struct tensor *grads = &f->model.params.grads;
   size_t bytes = (size_t)grads->cols * sizeof(real);
@@ -387,11 +404,14 @@ END_TEST
 static const struct { const char *settings, *says[3]; } wrong[] = {
   {"width=10", {"model.head_dim", "10 / 4"}},
   {"heads=64", {"model.head_dim: 1 is odd"}},
-  {"attention=gka", {"model.attention", "allowed: mha, gqa", "did you mean"}},
+  {"attention=gka", {"model.attention", "allowed: mha, gqa, mla", "did you mean"}},
   {"attention=gqa", {"model.kv_heads", "wanted", "1, 2, 4"}},
   {"attention=gqa kv_heads=3", {"model.kv_heads: 3", "1, 2, 4"}},
   {"attention=mha kv_heads=2", {"model.kv_heads: 2", "allowed: 4 or 0", "gqa"}},
   {"kv_rank=8", {"model.kv_rank: 8", "mla"}},
+  {"attention=mla bias=1", {"model.bias", "mha or gqa"}},
+  {"attention=mla kv_heads=2", {"model.kv_heads: 2", "4 or 0"}},
+  {"attention=mla rope_dim=3", {"model.rope_dim: 3 is odd"}},
   {"vocab=3", {"model.vocab: 3", "5 or more"}},
 };
 
@@ -405,12 +425,15 @@ START_TEST(wrong_shapes) {
 }
 END_TEST
 
-static const struct { const char *stack, *says; } refused[] = {
-  {"qk_norm;qk_norm kind=l2", "qk_norm is named twice"}, {"soft_cap;qk_clip;hard_cap", "both cap the score"}};
+static const struct { const char *attention, *stack, *says; } refused[] = {
+  {"mha", "qk_norm;qk_norm kind=l2", "qk_norm is named twice"},
+  {"mha", "soft_cap;qk_clip;hard_cap", "both cap the score"},
+  {"mha", "qk_norm_partial", "allowed here: qk_norm"},
+  {"mla", "qk_norm kind=l2", "allowed: rms"}};
 
 START_TEST(refused_stacks) {
   struct error e = {0};
-  ck_assert_ptr_null(small("mha", "", refused[_i].stack, &e));
+  ck_assert_ptr_null(small(refused[_i].attention, "", refused[_i].stack, &e));
   ck_assert_int_eq(e.status, STATUS_USAGE);
   ck_assert_msg(strstr(e.text, refused[_i].says) != NULL, "%s", e.text);
 }
@@ -421,6 +444,10 @@ START_TEST(cancelling_stacks) {
   struct fixture *f = small_or_fail("mha", "", "qk_norm;qk_clip");
   ck_assert_int_eq(model_warning(&f->model, text, sizeof text), 1);
   ck_assert(strstr(text, "qk_norm") && strstr(text, "qk_clip"));
+  fixture_close(f);
+  f = small_or_fail("mla", "", "qk_clip;qk_norm_partial");
+  ck_assert_int_eq(model_warning(&f->model, text, sizeof text), 1);
+  ck_assert(strstr(text, "qk_norm_partial") && strstr(text, "content keys"));
   fixture_close(f);
   f = small_or_fail("mha", "", "soft_cap;qk_clip");
   ck_assert_int_eq(model_warning(&f->model, text, sizeof text), 0);
@@ -444,6 +471,7 @@ int main(void) {
 #endif
   tcase_add_test(c, default_stack);
   tcase_add_test(c, shapes_of_options);
+  tcase_add_test(c, shapes_of_mla);
   tcase_add_test(c, spans);
   tcase_add_test(c, initial_values);
   tcase_add_test(c, draws_stay);

@@ -147,6 +147,17 @@ static struct tensor *build_scale(struct scene *s)
   return op_scale(s->program, source(s, 8), param(s, 1, 1));
 }
 
+static struct tensor *join_heads(struct scene *s, int shared) /* of views, and of a tensor used elsewhere */
+{
+  struct program *p = s->program;
+  struct tensor *x = op_linear(p, source(s, 4), param(s, 12, 4), NULL, NULL);
+  struct tensor *a = op_columns(p, x, 1, 4), *b = op_columns(p, x, shared ? 4 : 5, shared ? 3 : 6);
+  return op_linear(p, op_join_heads(p, a, b, 2, shared), param(s, 4, 10), NULL, a);
+}
+
+static struct tensor *build_join_heads(struct scene *s) { return join_heads(s, 0); }
+static struct tensor *build_join_shared(struct scene *s) { return join_heads(s, 1); }
+
 static struct tensor *build_swiglu(struct scene *s)
 {
   return op_swiglu(s->program, source(s, 8));
@@ -203,7 +214,8 @@ static const struct { const char *name; struct tensor *(*build)(struct scene *);
   {"embed", build_embed}, {"rmsnorm", build_norm}, {"rmsnorm by head", build_norm_heads},
   {"rmsnorm without gain", build_norm_plain}, {"linear", build_linear}, {"residual", build_residual},
   {"residual from a parameter", build_residual_param}, {"tied", build_tied}, {"rope", build_rope},
-  {"scale", build_scale}, {"swiglu", build_swiglu}, {"swiglu shared", build_swiglu_shared},
+  {"scale", build_scale}, {"join heads", build_join_heads}, {"join heads, one shared", build_join_shared},
+  {"swiglu", build_swiglu}, {"swiglu shared", build_swiglu_shared},
   {"columns", build_columns}, {"columns and owner", build_columns_whole}, {"mha", build_mha},
   {"gqa", build_gqa}, {"soft cap", build_soft_cap}, {"hard cap", build_hard_cap}, {"same qkv", build_same_qkv},
 };

@@ -53,8 +53,10 @@ static double product(const struct qk_part *q, const struct qk_part *k, int i, i
 
 typedef double logits[HEADS][ROWS][ROWS];
 
-/* All causal logits, by role: with rotary parts of their own the content is not turned. */
-static void logits_of(logits s) {
+enum { CONTENT = 1, ROTARY = 2, BOTH = 3 };
+
+/* All causal logits of some parts; where there are rotary parts, the content is not turned. */
+static void parts_of(logits s, int what) {
   const struct qk_part *q = part_of(ROLE_Q_HEAD, ROLE_Q_HEAD), *k = part_of(ROLE_K_HEAD, ROLE_K_GROUP);
   const struct qk_part *qr = part_of(ROLE_Q_ROPE, ROLE_Q_ROPE);
   const struct qk_part *kr = part_of(ROLE_K_ROPE_SHARED, ROLE_K_ROPE_SHARED);
@@ -63,7 +65,12 @@ static void logits_of(logits s) {
   for (int h = 0; h < HEADS; h++)
     for (int i = 0; i < ROWS; i++)
       for (int j = i / CONTEXT * CONTEXT; j <= i; j++)
-        s[h][i][j] = scale * (product(q, k, i, j, h, !qr) + (qr ? product(qr, kr, i, j, h, 1) : 0));
+        s[h][i][j] = scale * ((what & CONTENT ? product(q, k, i, j, h, !qr) : 0) +
+                              (what & ROTARY && qr ? product(qr, kr, i, j, h, 1) : 0));
+}
+
+static void logits_of(logits s) {
+  parts_of(s, BOTH);
 }
 
 static double largest(double s[ROWS][ROWS], int absolute) {
@@ -75,15 +82,12 @@ static double largest(double s[ROWS][ROWS], int absolute) {
 
 /* --- a model under test --------------------------------------------------------------------------------- */
 
-static const char *wants(const char *attention) {
-  return !strcmp(attention, "gqa") ? "kv_heads=2 bias=1 " : "bias=1 ";
-}
-
 struct bench { struct fixture *f; struct model_program mp; real maxima[2 * HEADS]; };
 
 static struct bench bench_open(const char *attention, const char *more, const char *stack) {
   char settings[512];
-  snprintf(settings, sizeof settings, ONE_LAYER "attention=%s %s%s", attention, wants(attention), more);
+  snprintf(settings, sizeof settings, ONE_LAYER "attention=%s %s%s%s", attention, fixture_wants(attention),
+           fixture_bias(attention), more);
   struct bench b = {.f = fixture_open(settings, stack, &witness)};
   fixture_shake(b.f, 0.3);
   b.mp = fixture_program(b.f, BATCH, CONTEXT, 0);
@@ -219,6 +223,53 @@ static void check_rule(const char *attention, const struct rule *rule) {
 
 START_TEST(clip_rules) {
   for (const struct attention *const *a = attentions; *a; a++) check_rule((*a)->name, &rules[_i]);
+}
+END_TEST
+
+/* Under mla the rotary key serves all heads. Left alone, every head shrinks by its own factor (above); the
+   naive rules shrink the rotary part of heads that need no clip. */
+START_TEST(naive_rules_of_mla) {
+  static const char *const rule[] = {
+    "qk_clip mla=kr_layer alpha=0.3 tau=1", "qk_clip mla=kr_head alpha=0.3 tau=1"};
+  struct bench b = bench_open("mla", "", rule[_i]);
+  static const real maxima[HEADS] = {2, 1, 5, (real)0.5};
+  static const double gamma[HEADS] = {0.5, 1, 0.2, 1};
+  double key = pow(_i == 0 ? 0.2 : 0.5 * 0.2, 0.7);
+  logits content, rotary, now;
+  program_run(b.mp.program);
+  parts_of(content, CONTENT);
+  parts_of(rotary, ROTARY);
+  after_step(&b, maxima);
+  program_run(b.mp.program);
+  parts_of(now, CONTENT);
+  for (int h = 0; h < HEADS; h++) check_scaled(now[h], content[h], gamma[h]);
+  parts_of(now, ROTARY);
+  for (int h = 0; h < HEADS; h++) check_scaled(now[h], rotary[h], pow(gamma[h], 0.3) * key);
+  ck_assert_int_eq(count_events(b.f, "clip"), 2);
+  bench_close(&b);
+}
+END_TEST
+
+/* What QK-Clip does to mla, by weight: w_qc and w_kc share, w_qr takes all, nothing else changes. */
+START_TEST(clip_of_mla_touches_its_rows_only) {
+  struct bench b = bench_open("mla", "", "qk_clip tau=10");
+  static const real maxima[HEADS] = {1, 2, 40, 3};
+  static const struct { const char *name; long rows; double factor; } changed[] = {
+    {"attn.w_qc", 4, 0.5}, {"attn.w_kc", 4, 0.5}, {"attn.w_qr", 4, 0.25}};
+  real *before = copy_values(&b);
+  const real *values = REALS(&b.f->model.params.values);
+  after_step(&b, maxima);
+  for (int c = 0; c < 3; c++) {
+    const struct tensor *t = &model_param(&b.f->model, 0, changed[c].name)->value;
+    for (long i = 2 * changed[c].rows * t->cols; i < 3 * changed[c].rows * t->cols; i++) {
+      long at = REALS(t) + i - values;
+      ck_assert(values[at] == (real)changed[c].factor * before[at]); /* powers of two */
+      before[at] = values[at];
+    }
+  }
+  ck_assert(same_values(&b, before));
+  memory_free(before);
+  bench_close(&b);
 }
 END_TEST
 
@@ -374,6 +425,26 @@ START_TEST(scale_drops_out_under_norm) {
 }
 END_TEST
 
+/* The same for all of mla's parts; without a norm of content keys, these alone answer to a clip. */
+START_TEST(scale_drops_out_of_normed_parts) {
+  struct bench b = bench_open("mla", "norm_eps=0", _i ? "qk_clip;qk_norm_partial" : "qk_clip;qk_norm");
+  set(&b, "tau=3 alpha=0.4");
+  static const real maxima[HEADS] = {30, 600, 3000, 6};
+  logits content, rotary, now;
+  program_run(b.mp.program);
+  parts_of(content, CONTENT);
+  parts_of(rotary, ROTARY);
+  after_step(&b, maxima);
+  program_run(b.mp.program);
+  parts_of(now, ROTARY);
+  for (int h = 0; h < HEADS; h++) check_scaled(now[h], rotary[h], 1);
+  parts_of(now, CONTENT);
+  for (int h = 0; h < HEADS; h++)
+    check_scaled(now[h], content[h], _i ? pow(3 / (double)maxima[h], 0.6) : 1);
+  bench_close(&b);
+}
+END_TEST
+
 static double mean_square(const struct qk_part *p, long from, long cols) {
   double sum = 0;
   for (long i = from; i < from + cols; i++) sum += pow((double)REALS(p->x)[5 * p->x->ld + i], 2);
@@ -426,12 +497,21 @@ START_TEST(l2_logits_are_cosines) {
 END_TEST
 
 START_TEST(gains_have_their_names_and_shapes) {
-  static const struct { const char *stack, *name; long cols; } wanted[] = {
-    {"qk_norm", "attn.q_gain", 4}, {"qk_norm", "attn.k_gain", 4},
-    {"qk_norm kind=rms_full", "attn.q_gain", 16}, {"qk_norm kind=rms_full", "attn.k_gain", 8},
-    {"qk_norm kind=l2", "attn.qk_scale", 1}};
-  struct bench b = bench_open("gqa", "", wanted[_i].stack);
-  ck_assert_int_eq(model_param(&b.f->model, 0, wanted[_i].name)->value.cols, wanted[_i].cols);
+  static const struct { const char *attention, *stack, *names[5]; long cols[4]; } wanted[] = {
+    {"gqa", "qk_norm", {"attn.q_gain", "attn.k_gain"}, {4, 4}},
+    {"gqa", "qk_norm kind=rms_full", {"attn.q_gain", "attn.k_gain"}, {16, 8}},
+    {"gqa", "qk_norm kind=l2", {"attn.qk_scale"}, {1}},
+    {"mla", "qk_norm", {"attn.qc_gain", "attn.kc_gain", "attn.qr_gain", "attn.kr_gain"}, {3, 3, 4, 4}},
+    {"mla", "qk_norm_partial", {"attn.qc_gain", "attn.qr_gain", "attn.kr_gain"}, {3, 4, 4}}};
+  int mla = !strcmp(wanted[_i].attention, "mla"), count = 0;
+  struct bench plain = bench_open(wanted[_i].attention, mla ? "head_dim=3" : "", "none");
+  struct bench b = bench_open(wanted[_i].attention, mla ? "head_dim=3" : "", wanted[_i].stack);
+  for (; wanted[_i].names[count]; count++) {
+    const struct param *gain = model_param(&b.f->model, 0, wanted[_i].names[count]);
+    ck_assert_int_eq(gain->value.cols, wanted[_i].cols[count]);
+  }
+  ck_assert_int_eq(b.f->model.params.count, plain.f->model.params.count + count);
+  bench_close(&plain);
   bench_close(&b);
 }
 END_TEST
@@ -475,12 +555,15 @@ int main(void) {
   tcase_add_loop_test(c, recorded_maxima_are_those_of_the_logits, 0, n);
   tcase_add_loop_test(c, clip_rules, 0, sizeof rules / sizeof *rules);
   tcase_add_test(c, clip_touches_its_rows_only);
+  tcase_add_test(c, clip_of_mla_touches_its_rows_only);
+  tcase_add_loop_test(c, naive_rules_of_mla, 0, 2);
   tcase_add_loop_test(c, clip_shares, 0, 3);
   tcase_add_loop_test(c, no_clip_at_or_below_tau, 0, 2 * n);
   tcase_add_loop_test(c, no_clip_where_not_finite, 0, 2 * n);
   tcase_add_loop_test(c, caps_bound_what_enters_the_softmax, 0, 2 * n);
   tcase_add_test(c, a_high_cap_changes_nothing);
   tcase_add_loop_test(c, scale_drops_out_under_norm, 0, 6);
+  tcase_add_loop_test(c, scale_drops_out_of_normed_parts, 0, 2);
   tcase_add_loop_test(c, normed_heads_have_unit_mean_square, 0, 2);
   tcase_add_test(c, l2_logits_are_cosines);
   tcase_add_loop_test(c, gains_have_their_names_and_shapes, 0, 5);

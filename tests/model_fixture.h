@@ -48,6 +48,17 @@ static inline void fixture_assign(const struct option_row *rows, void *base, con
   memory_free(copy);
 }
 
+/* What each attention variant wants in a small model; one that wants nothing needs no row. */
+static inline const char *fixture_wants(const char *attention) {
+  if (!strcmp(attention, "gqa")) return "kv_heads=2 ";
+  return strcmp(attention, "mla") ? "" : "q_rank=10 kv_rank=8 rope_dim=4 value_dim=6 ";
+}
+
+/* bias=1 where the variant has biases. */
+static inline const char *fixture_bias(const char *attention) {
+  return strcmp(attention, "mla") ? "bias=1 " : "";
+}
+
 /* The default options of a model with the settings on top, unresolved. */
 static inline struct model_options fixture_options(const char *settings) {
   struct model_options o = {0};

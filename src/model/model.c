@@ -21,7 +21,7 @@ const struct option_row model_rows[] = {
   TEXT_ROW(struct model_options, attention, "mha", "attention variant: see `maxlogit list attention`", 0),
   ROW_INT(q_rank, "0", 0, 65536, "mla: rank of the query latent; 0: none, queries come from the width"),
   ROW_INT(kv_rank, "0", 0, 65536, "mla: rank of the key/value latent; 0: 4 head_dim"),
-  ROW_INT(rope_dim, "0", 0, 8192, "mla: size of the rotary part; 0: head_dim / 2"),
+  ROW_INT(rope_dim, "0", 0, 8192, "mla: size of the rotary part, even; 0: head_dim / 2"),
   ROW_INT(value_dim, "0", 0, 8192, "mla: size of a value head; 0: head_dim"),
   BOOL_ROW(struct model_options, tied, "0", "one matrix for embedding and head", 0),
   BOOL_ROW(struct model_options, bias, "0", "biases in the attention's projections", 0),
@@ -147,16 +147,24 @@ static int check_stack(const struct model *m, struct error *e) {
   return STATUS_OK;
 }
 
+/* The last member of the stack with this flag, by name. */
+static const char *stacked(const struct model *m, unsigned flag) {
+  const char *name = NULL;
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->flags & flag) name = m->stabilizer[i]->name;
+  return name;
+}
+
 int model_warning(const struct model *m, char *text, size_t room) {
-  const char *norms = NULL, *scales = NULL;
-  for (int i = 0; i < m->stabilizer_count; i++) {
-    if (m->stabilizer[i]->flags & STABILIZER_NORMS_QK) norms = m->stabilizer[i]->name;
-    if (m->stabilizer[i]->flags & STABILIZER_SCALES_QK) scales = m->stabilizer[i]->name;
-  }
-  if (!norms || !scales) return 0;
-  snprintf(text, room, "stabilizers: under %s the logits do not depend on the scale of w_q and w_k, so %s "
-           "cannot lower them", norms, scales);
-  return 1;
+  const char *norms = stacked(m, STABILIZER_NORMS_QK), *partly = stacked(m, STABILIZER_NORMS_QK_PARTLY);
+  const char *scales = stacked(m, STABILIZER_SCALES_QK);
+  if (norms && scales)
+    snprintf(text, room, "stabilizers: under %s the logits do not depend on the scale of query and key "
+             "weights, so %s cannot lower them", norms, scales);
+  else if (partly && scales)
+    snprintf(text, room, "stabilizers: under %s the logits depend on the scale of the content keys' weights "
+             "alone, so %s lowers them by less than it should", partly, scales);
+  return scales && (norms || partly);
 }
 
 long model_series_size(const struct model *m, enum series_shape shape) {

@@ -289,6 +289,32 @@ struct tensor *op_scale(struct program *p, struct tensor *x, struct tensor *s)
   return y;
 }
 
+/* y = per head a | b: da and db are its columns again, db summed over the heads that share b */
+struct join_step { struct tensor *y, *a, *b; long heads, shared; };
+
+static void join_step(struct program *p, const void *context)
+{
+  const struct join_step *s = context;
+  struct tensor *dy = program_grad_of(p, s->y);
+  if (!dy) return;
+  struct overwrite da = grad_to_overwrite(p, s->a), db = grad_to_overwrite(p, s->b);
+  CALL(p, join_heads_backward, .da = da.to, .db = db.to, .dy = dy, .heads = s->heads, .shared = s->shared);
+  settle(p, da);
+  settle(p, db);
+}
+
+struct tensor *op_join_heads(struct program *p, struct tensor *a, struct tensor *b, long heads, int shared)
+{
+  REQUIRE(heads > 0 && a->cols % heads == 0 && (shared || b->cols % heads == 0));
+  SHAPES(a->rows == b->rows, a, b);
+  struct tensor *y = program_temporary(p, a->rows, a->cols + (shared ? heads : 1) * b->cols, "joined heads");
+  CALL(p, join_heads, .y = y, .a = a, .b = b, .heads = heads, .shared = shared);
+  program_flows(p, y, a);
+  program_flows(p, y, b);
+  ON_BACKWARD(p, join_step, y, a, b, heads, shared);
+  return y;
+}
+
 struct swiglu_step { struct tensor *y, *x; };
 
 static void swiglu_step(struct program *p, const void *context)

@@ -71,6 +71,8 @@ struct tensor *op_linear(struct program *, struct tensor *x, struct tensor *w, s
 struct tensor *op_rope(struct program *, struct tensor *x, struct tensor *position, struct tensor *table,
                        long dim);
 struct tensor *op_scale(struct program *, struct tensor *x, struct tensor *s);
+/* per head a | b, [N, heads*(Da+Db)]; a [N, heads*Da]; b [N, heads*Db], or [N, Db] shared by all heads */
+struct tensor *op_join_heads(struct program *, struct tensor *a, struct tensor *b, long heads, int shared);
 struct tensor *op_swiglu(struct program *, struct tensor *gate_up);
 /* columns [from, from + cols) of x, sharing memory and gradient */
 struct tensor *op_columns(struct program *, struct tensor *x, long from, long cols);

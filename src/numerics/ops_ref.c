@@ -181,6 +181,33 @@ static void ref_scale_columns_backward(struct device *device, const struct scale
   put(x->ds, 0, 0, sum, 1);
 }
 
+static void ref_join_heads(struct device *device, const struct join_heads_args *x)
+{
+  (void)device;
+  long da = x->a->cols / x->heads, db = x->shared ? x->b->cols : x->b->cols / x->heads;
+  for (long n = 0; n < x->y->rows; n++)
+    for (long h = 0; h < x->heads; h++) {
+      real *y = &AT(x->y, n, h * (da + db));
+      memcpy(y, &AT(x->a, n, h * da), (size_t)da * sizeof *y);
+      memcpy(y + da, &AT(x->b, n, x->shared ? 0 : h * db), (size_t)db * sizeof *y);
+    }
+}
+
+static void ref_join_heads_backward(struct device *device, const struct join_heads_backward_args *x)
+{
+  (void)device;
+  long da = x->da->cols / x->heads, db = x->shared ? x->db->cols : x->db->cols / x->heads;
+  for (long n = 0; n < x->dy->rows; n++) {
+    for (long h = 0; h < x->heads; h++)
+      memcpy(&AT(x->da, n, h * da), &AT(x->dy, n, h * (da + db)), (size_t)da * sizeof(real));
+    for (long j = 0; j < x->db->cols; j++) {
+      double sum = 0;
+      for (long h = 0; x->shared && h < x->heads; h++) sum += AT(x->dy, n, h * (da + db) + da + j);
+      AT(x->db, n, j) = x->shared ? (real)sum : AT(x->dy, n, j / db * (da + db) + da + j % db);
+    }
+  }
+}
+
 /* --- attention ---------------------------------------------------------------------------------------- */
 
 static double dot(const real *a, const real *b, long n)

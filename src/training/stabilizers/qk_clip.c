@@ -11,7 +11,12 @@
      own_q_min_k    w_q by gamma^alpha, w_k by g^(1-alpha): exact for the worst head alone
      q_only         w_q by gamma, w_k not at all: exact for every head, as with the shared key of K2
      compensated    w_q by gamma g^(alpha-1), w_k by g^(1-alpha): exact for every head; the w_q of heads
-                    that need no clip grow */
+                    that need no clip grow
+   mla            where all heads share a rotary key
+     exact          rotary queries by gamma, that key not at all: logits shrink by exactly gamma
+     kr_layer       rotary queries by gamma^alpha, that key by the layer's smallest gamma^(1-alpha)
+     kr_head        rotary queries by gamma^alpha, that key by gamma^(1-alpha) for one head after the other
+   The last two are naive rules, for comparison: they take heads along that need no clip. */
 #include <math.h>
 #include "base/memory.h"
 #include "model/model.h"
@@ -21,19 +26,24 @@ static const char *const scopes[] = {"head", "layer", NULL};
 enum gqa_rule { GROUP_MAX, OWN_Q_MIN_K, Q_ONLY, COMPENSATED };
 static const char *const gqa_rules[] = {"group_max", "own_q_min_k", "q_only", "compensated", NULL};
 
-struct qk_clip { double tau, alpha; long scope, gqa; };
+enum mla_rule { EXACT, KR_LAYER, KR_HEAD };
+static const char *const mla_rules[] = {"exact", "kr_layer", "kr_head", NULL};
+
+struct qk_clip { double tau, alpha; long scope, gqa, mla; };
 
 static const struct option_row rows[] = {
   REAL_ROW(struct qk_clip, tau, "100", 1e-6, 1e30, "nat", "clip where the step's max logit is above this", 0),
   REAL_ROW(struct qk_clip, alpha, "0.5", 0, 1, "1", "exponent of w_q's share; w_k takes the rest", 0),
   CHOICE_ROW(struct qk_clip, scope, "head", scopes, "one factor a head, or one a layer", 0),
   CHOICE_ROW(struct qk_clip, gqa, "q_only", gqa_rules, "who takes the factor where heads share a key", 0),
+  CHOICE_ROW(struct qk_clip, mla, "exact", mla_rules, "what becomes of a rotary key that all heads share", 0),
   END_ROW
 };
 
 static const struct series emits[] = {
   {"qk_clip/gamma", PER_HEAD, AXIS_STEP, "1", "QK-Clip factor",
-   "factor by which QK-Clip scaled the head's logits after this step's update; 1 where it did not"},
+   "factor by which QK-Clip scaled the head's logits (under a naive mla rule: their content part) after this "
+   "step's update; 1 where it did not"},
   {0}
 };
 
@@ -43,6 +53,7 @@ struct head {
   int shares[MAX_FACTORS]; /* first head of the layer with the same rows */
   int group;               /* first head with the same key, where keys are shared by groups; else -1 */
   double gamma, lowest;    /* own factor; the smallest of the group */
+  double lowest_of_layer;
   int finite;
 };
 struct qk_clip_state { struct head *head; /* [layers*heads] */ };
@@ -84,7 +95,7 @@ static double factor_of(double logit, double tau) {
 static void measure(struct stabilizer_context *c, int layer, struct head *head) {
   const struct qk_clip *o = c->options;
   int heads = (int)c->model->options.heads, finite = 1;
-  double layer_gamma = 1;
+  double layer_gamma = 1; /* the smallest */
   for (int h = 0; h < heads; h++) {
     double logit = (double)c->max_logit[(long)layer * heads + h];
     head[h].finite = isfinite(logit);
@@ -93,10 +104,13 @@ static void measure(struct stabilizer_context *c, int layer, struct head *head) 
     layer_gamma = fmin(layer_gamma, head[h].gamma);
     finite &= head[h].finite;
   }
-  if (o->scope == SCOPE_LAYER)
-    for (int h = 0; h < heads; h++) head[h].gamma = finite ? layer_gamma : 1;
+  if (o->scope == SCOPE_LAYER) {
+    if (!finite) layer_gamma = 1;
+    for (int h = 0; h < heads; h++) head[h].gamma = layer_gamma;
+  }
   for (int h = 0; h < heads; h++) {
     head[h].lowest = head[h].gamma;
+    head[h].lowest_of_layer = layer_gamma;
     for (int i = 0; i < heads; i++)
       if (head[h].group >= 0 && head[i].group == head[h].group)
         head[h].lowest = fmin(head[h].lowest, head[i].gamma);
@@ -114,13 +128,22 @@ static double query_factor(const struct qk_clip *o, const struct head *head) {
   }
 }
 
+/* What the shared rotary key takes: once a layer, or from every head. */
+static double shared_rope_factor(const struct qk_clip *o, const struct head *head) {
+  switch ((enum mla_rule)o->mla) {
+    case KR_LAYER: return pow(head->lowest_of_layer, 1 - o->alpha);
+    case KR_HEAD: return pow(head->gamma, 1 - o->alpha);
+    default: return 1;
+  }
+}
+
 static double weight_factor(const struct qk_clip *o, const struct head *head, enum role role) {
   switch (role) {
     case ROLE_Q_HEAD: return head->finite ? query_factor(o, head) : 1;
     case ROLE_K_HEAD: return pow(head->gamma, 1 - o->alpha);
     case ROLE_K_GROUP: return o->gqa == Q_ONLY ? 1 : pow(head->lowest, 1 - o->alpha);
-    case ROLE_Q_ROPE: return head->gamma;
-    default: return 1; /* ROLE_K_ROPE_SHARED */
+    case ROLE_Q_ROPE: return o->mla == EXACT ? head->gamma : pow(head->gamma, o->alpha);
+    default: return shared_rope_factor(o, head);
   }
 }
 
@@ -134,9 +157,13 @@ static double logit_factor(const struct qk_clip *o, const struct head *head) {
 }
 
 static void clip_head(struct stabilizer_context *c, const struct head *head, int h) {
+  const struct qk_clip *o = c->options;
   for (int i = 0; i < head->count; i++) {
-    double factor = weight_factor(c->options, head, head->factor[i].role);
-    if (factor != 1 && head->shares[i] == h) factor_scale(c->model, &head->factor[i], factor);
+    enum role role = head->factor[i].role;
+    double factor = weight_factor(o, head, role);
+    int by_every_head = role == ROLE_K_ROPE_SHARED && o->mla == KR_HEAD;
+    if (factor != 1 && (head->shares[i] == h || by_every_head))
+      factor_scale(c->model, &head->factor[i], factor);
   }
 }
 

@@ -1,10 +1,11 @@
 /* qk_norm.c - normalise queries and keys before RoPE, so that the scale of w_q and w_k drops out
-   rms       RMSNorm over every head, gains [Dh] shared by the heads (Gemma 3, Qwen 3)
+   rms       RMSNorm over every head, gains [Dh] shared by the heads (Gemma 3, Qwen 3); with mla over the
+             content and the rotary part of every query and key, each with a gain of its own
    rms_full  RMSNorm over all heads together, gains [H*Dh] and [G*Dh] (OLMo 2, arXiv 2501.00656)
    l2        q/|q| and k/|k|, and one learned scalar in place of 1/sqrt(Dh); it starts at log2(T^2 - T), T the
              context (Henry et al. 2020, arXiv 2010.04245 sec. 3) */
+#include "training/stabilizers/qk_norm.h"
 #include <math.h>
-#include "model/model.h"
 
 enum kind { RMS, RMS_FULL, L2 };
 static const char *const kinds[] = {"rms", "rms_full", "l2", NULL};
@@ -12,7 +13,7 @@ static const char *const kinds[] = {"rms", "rms_full", "l2", NULL};
 struct qk_norm { long kind; };
 
 static const struct option_row rows[] = {
-  CHOICE_ROW(struct qk_norm, kind, "rms", kinds, "what is normalised: see the stabiliser's description", 0),
+  CHOICE_ROW(struct qk_norm, kind, "rms", kinds, "RMSNorm by head, over all heads, or unit length", 0),
   END_ROW
 };
 
@@ -20,44 +21,86 @@ static enum kind kind_of(const struct stabilizer_context *c) {
   return (enum kind)((const struct qk_norm *)c->options)->kind;
 }
 
-static const char *gain_name(enum role role) {
-  return role == ROLE_Q_HEAD ? "attn.q_gain" : "attn.k_gain";
+/* --- RMSNorm ----------------------------------------------------------------------------------------- */
+
+static int is_query(enum role role) {
+  return role == ROLE_Q_HEAD || role == ROLE_Q_ROPE;
 }
 
-static void declare(struct stabilizer_context *c, int layer) {
-  const struct model_options *o = &c->model->options;
-  if (kind_of(c) == L2) {
-    double t = o->context > 2 ? (double)o->context : 2;
-    model_add_gain(c->model, layer, 1, log2(t * t - t), "attn.qk_scale");
-    return;
-  }
+static int is_rotary(enum role role) {
+  return role == ROLE_Q_ROPE || role == ROLE_K_ROPE_SHARED;
+}
+
+/* `split`: content and rotary parts are apart. */
+static const char *gain_name(enum role role, int split) {
+  if (!split) return is_query(role) ? "attn.q_gain" : "attn.k_gain";
+  if (is_rotary(role)) return is_query(role) ? "attn.qr_gain" : "attn.kr_gain";
+  return is_query(role) ? "attn.qc_gain" : "attn.kc_gain";
+}
+
+void qk_norm_declare(struct stabilizer_context *c, int layer, unsigned roles, int full) {
   struct factor factor[MAX_FACTORS];
-  int count = c->model->attention->factors(c->model, layer, 0, factor);
+  int count = c->model->attention->factors(c->model, layer, 0, factor), split = 0;
+  for (int i = 0; i < count; i++) split |= is_rotary(factor[i].role);
   for (int i = 0; i < count; i++) {
-    long cols = kind_of(c) == RMS ? factor[i].rows : factor[i].weight->value.rows;
-    model_add_gain(c->model, layer, cols, 1, gain_name(factor[i].role));
+    if (!(roles & 1u << factor[i].role)) continue;
+    long cols = full ? factor[i].weight->value.rows : factor[i].rows;
+    model_add_gain(c->model, layer, cols, 1, gain_name(factor[i].role, split));
   }
 }
 
-static void on_qk(struct stabilizer_context *c, struct program *program, int layer, struct qk_part *part,
-                  int parts) {
-  struct model *m = c->model;
+void qk_norm_apply(struct stabilizer_context *c, struct program *program, int layer, struct qk_part *part,
+                   int parts, unsigned roles) {
+  int split = 0;
+  for (int i = 0; i < parts; i++) split |= is_rotary(part[i].role);
   for (int i = 0; i < parts; i++) {
-    long group = kind_of(c) == RMS_FULL ? part[i].heads * part[i].dim : part[i].dim;
-    struct tensor *gain = kind_of(c) == L2 ? NULL : &model_param(m, layer, gain_name(part[i].role))->value;
-    part[i].x = op_rmsnorm(program, part[i].x, gain, group, m->options.norm_eps);
-    if (kind_of(c) == L2 && part[i].role == ROLE_Q_HEAD)
-      part[i].x = op_scale(program, part[i].x, &model_param(m, layer, "attn.qk_scale")->value);
+    if (!(roles & 1u << part[i].role)) continue;
+    struct tensor *gain = &model_param(c->model, layer, gain_name(part[i].role, split))->value;
+    part[i].x = op_rmsnorm(program, part[i].x, gain, gain->cols, c->model->options.norm_eps);
   }
 }
 
-/* RMSNorm is the unit vector times sqrt(Dh), on both sides; the score's scale is 1/sqrt(Dh). */
+/* --- unit length ------------------------------------------------------------------------------------- */
+
+/* RMSNorm without gain is the unit vector times sqrt(Dh). */
+static void unit_length(struct stabilizer_context *c, struct program *program, int layer,
+                        struct qk_part *part, int parts) {
+  struct tensor *scale = &model_param(c->model, layer, "attn.qk_scale")->value;
+  for (int i = 0; i < parts; i++) {
+    part[i].x = op_rmsnorm(program, part[i].x, NULL, part[i].dim, c->model->options.norm_eps);
+    if (is_query(part[i].role)) part[i].x = op_scale(program, part[i].x, scale);
+  }
+}
+
+/* From 1/sqrt(Dh) to 1/Dh: what is left of the two unit vectors' sqrt(Dh). */
 static void on_score(struct stabilizer_context *c, struct attention_spec *spec) {
   if (kind_of(c) == L2) spec->scale *= spec->scale;
 }
 
+/* --- the stabiliser ---------------------------------------------------------------------------------- */
+
+static int check(const void *options, const struct model_options *o, struct error *e) {
+  enum kind kind = (enum kind)((const struct qk_norm *)options)->kind;
+  if (kind == RMS || o->rope_dim == 0) return STATUS_OK;
+  return error_set(e, STATUS_USAGE, "qk_norm.kind: %s is for queries and keys in one piece; with "
+                   "model.attention = %s, whose content and rotary parts are apart, allowed: rms", kinds[kind],
+                   o->attention);
+}
+
+static void declare(struct stabilizer_context *c, int layer) {
+  double t = fmax((double)c->model->options.context, 2);
+  if (kind_of(c) == L2) model_add_gain(c->model, layer, 1, log2(t * t - t), "attn.qk_scale");
+  else qk_norm_declare(c, layer, ALL_ROLES, kind_of(c) == RMS_FULL);
+}
+
+static void on_qk(struct stabilizer_context *c, struct program *program, int layer, struct qk_part *part,
+                  int parts) {
+  if (kind_of(c) == L2) unit_length(c, program, layer, part, parts);
+  else qk_norm_apply(c, program, layer, part, parts, ALL_ROLES);
+}
+
 const struct stabilizer stabilizer_qk_norm = {
   .name = "qk_norm", .help = "normalised queries and keys: RMSNorm by head or over all heads, or unit length",
-  .options = rows, .options_size = sizeof(struct qk_norm),
+  .options = rows, .options_size = sizeof(struct qk_norm), .check = check,
   .declare = declare, .on_qk = on_qk, .on_score = on_score, .flags = STABILIZER_NORMS_QK,
 };

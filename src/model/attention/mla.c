@@ -1,0 +1,99 @@
+/* mla.c - multi-head latent attention (DeepSeek-V2, arXiv 2405.04434 sec. 2.1; V3, 2412.19437 eq. 1-11)
+   Queries and keys have a content part and a rotary part; one rotary key serves all heads.
+     cq = RMSNorm(x w_dq^T) [N,Rq] (x itself where q_rank = 0)    ckv = RMSNorm(x w_dkv^T) [N,Rkv]
+     qc = cq w_qc^T [N,H*Dn]                                      kc = ckv w_kc^T [N,H*Dn]
+     qr = RoPE(cq w_qr^T) [N,H*Dr]                                kr = RoPE(x w_kr^T) [N,Dr]
+     s = (qc.kc + qr.kr) / sqrt(Dn+Dr)                            v = ckv w_v^T [N,H*Dv] */
+#include <math.h>
+#include "model/model.h"
+
+static int resolve(struct model_options *o, struct error *e) {
+  if (o->kv_heads == 0) o->kv_heads = o->heads;
+  if (o->kv_heads != o->heads)
+    return error_set(e, STATUS_USAGE, "model.kv_heads: %ld, but with model.attention = mla every head has a "
+                     "key; allowed: model.heads = %ld or 0", o->kv_heads, o->heads);
+  if (o->bias)
+    return error_set(e, STATUS_USAGE, "model.bias: 1, but mla has no biases; allowed: 0, or model.attention "
+                     "= mha or gqa");
+  /* the ratios of DeepSeek-V2 */
+  if (o->kv_rank == 0) o->kv_rank = 4 * o->head_dim;
+  if (o->rope_dim == 0) o->rope_dim = o->head_dim > 4 ? o->head_dim / 4 * 2 : 2;
+  if (o->value_dim == 0) o->value_dim = o->head_dim;
+  if (o->rope_dim % 2)
+    return error_set(e, STATUS_USAGE, "model.rope_dim: %ld is odd; RoPE turns pairs, so it must be even",
+                     o->rope_dim);
+  return STATUS_OK;
+}
+
+static void declare(struct model *m, int layer) {
+  const struct model_options *o = &m->options;
+  long d = o->width, h = o->heads, from = o->q_rank ? o->q_rank : d;
+  if (o->q_rank) {
+    model_add_matrix(m, layer, o->q_rank, d, 0, "attn.w_dq");
+    model_add_gain(m, layer, o->q_rank, 1, "attn.q_norm");
+  }
+  model_add_matrix(m, layer, h * o->head_dim, from, o->head_dim, "attn.w_qc");
+  model_add_matrix(m, layer, h * o->rope_dim, from, o->rope_dim, "attn.w_qr");
+  model_add_matrix(m, layer, o->kv_rank, d, 0, "attn.w_dkv");
+  model_add_gain(m, layer, o->kv_rank, 1, "attn.kv_norm");
+  model_add_matrix(m, layer, h * o->head_dim, o->kv_rank, o->head_dim, "attn.w_kc");
+  model_add_matrix(m, layer, o->rope_dim, d, 0, "attn.w_kr");
+  model_add_matrix(m, layer, h * o->value_dim, o->kv_rank, o->value_dim, "attn.w_v");
+  model_add_matrix(m, layer, d, h * o->value_dim, 0, "attn.w_o");
+}
+
+/* x w^T, w being `name` and the next count-1 parameters */
+static struct tensor *project(struct model *m, struct program *program, int layer, struct tensor *x,
+                              const char *name, int count, struct tensor *residual) {
+  return op_linear(program, x, model_weight(m, program, model_param(m, layer, name), count), NULL, residual);
+}
+
+/* RMSNorm of x w^T */
+static struct tensor *latent(struct model *m, struct program *program, int layer, struct tensor *x,
+                             const char *weight, const char *gain) {
+  struct tensor *c = project(m, program, layer, x, weight, 1, NULL);
+  return op_rmsnorm(program, c, &model_param(m, layer, gain)->value, c->cols, m->options.norm_eps);
+}
+
+static struct tensor *forward(struct model *m, struct program *program, int layer,
+                              const struct layer_inputs *in, struct tensor *x, struct tensor *residual,
+                              struct tensor **stats) {
+  const struct model_options *o = &m->options;
+  long h = o->heads, dn = o->head_dim, dr = o->rope_dim;
+  struct tensor *cq = o->q_rank ? latent(m, program, layer, x, "attn.w_dq", "attn.q_norm") : x;
+  struct tensor *ckv = latent(m, program, layer, x, "attn.w_dkv", "attn.kv_norm");
+  struct tensor *q = project(m, program, layer, cq, "attn.w_qc", 2, NULL); /* [N, H*Dn | H*Dr] */
+  struct qk_part part[] = {{ROLE_Q_HEAD, op_columns(program, q, 0, h * dn), h, dn},
+                           {ROLE_K_HEAD, project(m, program, layer, ckv, "attn.w_kc", 1, NULL), h, dn},
+                           {ROLE_Q_ROPE, op_columns(program, q, h * dn, h * dr), h, dr},
+                           {ROLE_K_ROPE_SHARED, project(m, program, layer, x, "attn.w_kr", 1, NULL), 1, dr}};
+  struct tensor *v = project(m, program, layer, ckv, "attn.w_v", 1, NULL);
+  model_on_qk(m, program, layer, part, 4);
+  struct tensor *qr = op_rope(program, part[2].x, in->position, in->rope_table, dr);
+  struct tensor *kr = op_rope(program, part[3].x, in->position, in->rope_table, dr);
+  struct attention_spec spec = {
+    .batch = in->batch, .heads = h, .groups = h, .scale = 1 / sqrt((double)(dn + dr))};
+  model_on_score(m, &spec);
+  struct tensor *y = op_attention(program, op_join_heads(program, part[0].x, qr, h, 0),
+                                  op_join_heads(program, part[1].x, kr, h, 1), v, in->start, &spec, stats);
+  return project(m, program, layer, y, "attn.w_o", 1, residual);
+}
+
+static int factors(const struct model *m, int layer, int head, struct factor out[MAX_FACTORS]) {
+  long dn = m->options.head_dim, dr = m->options.rope_dim;
+  out[0] = (struct factor){ROLE_Q_HEAD, model_param(m, layer, "attn.w_qc"), NULL, head * dn, dn};
+  out[1] = (struct factor){ROLE_K_HEAD, model_param(m, layer, "attn.w_kc"), NULL, head * dn, dn};
+  out[2] = (struct factor){ROLE_Q_ROPE, model_param(m, layer, "attn.w_qr"), NULL, head * dr, dr};
+  out[3] = (struct factor){ROLE_K_ROPE_SHARED, model_param(m, layer, "attn.w_kr"), NULL, 0, dr};
+  return 4;
+}
+
+static long rope_dim(const struct model_options *o) {
+  return o->rope_dim;
+}
+
+const struct attention attention_mla = {
+  .name = "mla",
+  .help = "multi-head latent attention: low-rank queries and keys, one rotary key for all heads",
+  .resolve = resolve, .declare = declare, .forward = forward, .factors = factors, .rope_dim = rope_dim,
+};
