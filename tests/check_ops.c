@@ -270,6 +270,30 @@ static int make_scale_columns_backward(struct made *m, int i, union op_args *arg
   return 1;
 }
 
+/* rows, heads, Da, Db */
+static const long joins[][4] = {{1, 1, 1, 1}, {3, 2, 4, 2}, {5, 4, 1, 6}, {17, 3, 16, 8}};
+enum { JOINS = sizeof joins / sizeof *joins };
+
+static int make_join_heads(struct made *m, int i, union op_args *args)
+{
+  if (i >= 2 * JOINS) return 0;
+  const long *s = joins[i / 2], shared = i % 2;
+  args->join_heads = (struct join_heads_args){
+      .y = out(m, s[0], s[1] * (s[2] + s[3]), 0), .a = in(m, s[0], s[1] * s[2]),
+      .b = in(m, s[0], (shared ? 1 : s[1]) * s[3]), .heads = s[1], .shared = shared};
+  return 1;
+}
+
+static int make_join_heads_backward(struct made *m, int i, union op_args *args)
+{
+  if (i >= 2 * JOINS) return 0;
+  const long *s = joins[i / 2], shared = i % 2;
+  args->join_heads_backward = (struct join_heads_backward_args){
+      .da = out(m, s[0], s[1] * s[2], 0), .db = out(m, s[0], (shared ? 1 : s[1]) * s[3], 0),
+      .dy = in(m, s[0], s[1] * (s[2] + s[3])), .heads = s[1], .shared = shared};
+  return 1;
+}
+
 /* batch, length, heads, groups, Dqk, Dv, document, cap; scale and cap value with it */
 static const struct { long batch, length, heads, groups, dim, value, document, cap; double scale, cap_value; }
 attentions_of[] = {
