@@ -86,7 +86,7 @@ static double run(struct scene *s)
   return (double)REALS(s->loss)[0] + REALS(s->loss)[1];
 }
 
-/* --- what is checked: a function of x [N, 8], itself a product, for each front operation ------------------- */
+/* --- what is checked: a function of an embedding [N, 8] for each front operation -------------------------- */
 
 static struct tensor *source(struct scene *s, long cols)
 {
@@ -195,8 +195,8 @@ static struct tensor *attention(struct scene *s, long heads, long groups, long c
   long dim = 4, value_dim = 3, q = heads * dim, k = groups * dim;
   struct tensor *x = op_linear(p, source(s, 8), param(s, q + k + groups * value_dim, 8), NULL, NULL);
   struct attention_spec spec = {BATCH, heads, groups, 0.9, cap, value};
-  return op_attention(p, op_columns(p, x, 0, q), op_columns(p, x, q, k), op_columns(p, x, q + k, groups * value_dim),
-                      s->start, &spec, &s->stats);
+  return op_attention(p, op_columns(p, x, 0, q), op_columns(p, x, q, k),
+                      op_columns(p, x, q + k, groups * value_dim), s->start, &spec, &s->stats);
 }
 
 static struct tensor *build_mha(struct scene *s) { return attention(s, 2, 2, 0, 0); }
@@ -210,26 +210,56 @@ static struct tensor *build_same_qkv(struct scene *s) /* one tensor in three pla
   return op_attention(s->program, x, x, x, s->start, &(struct attention_spec){BATCH, 2, 2, 0.3, 0, 0}, NULL);
 }
 
-static const struct { const char *name; struct tensor *(*build)(struct scene *); } cases[] = {
-  {"embed", build_embed}, {"rmsnorm", build_norm}, {"rmsnorm by head", build_norm_heads},
-  {"rmsnorm without gain", build_norm_plain}, {"linear", build_linear}, {"residual", build_residual},
-  {"residual from a parameter", build_residual_param}, {"tied", build_tied}, {"rope", build_rope},
-  {"scale", build_scale}, {"join heads", build_join_heads}, {"join heads, one shared", build_join_shared},
-  {"swiglu", build_swiglu}, {"swiglu shared", build_swiglu_shared},
-  {"columns", build_columns}, {"columns and owner", build_columns_whole}, {"mha", build_mha},
-  {"gqa", build_gqa}, {"soft cap", build_soft_cap}, {"hard cap", build_hard_cap}, {"same qkv", build_same_qkv},
+static struct tensor *build_computed(struct scene *s) /* table, gain and scale are results themselves */
+{
+  struct program *p = s->program;
+  struct tensor *w = op_linear(p, param(s, VOCAB, 4), param(s, 8, 4), NULL, NULL);
+  struct tensor *x = op_embed(p, s->tokens, w);
+  struct tensor *gain = op_linear(p, param(s, 1, 3), param(s, 8, 3), NULL, NULL);
+  struct tensor *size = op_linear(p, param(s, 1, 3), param(s, 1, 3), NULL, NULL);
+  return op_linear(p, op_scale(p, op_rmsnorm(p, x, gain, 8, 1e-6), size), w, NULL, NULL);
+}
+
+static const struct {
+  const char *name;
+  struct tensor *(*build)(struct scene *);
+} cases[] = {
+    {"embed", build_embed},
+    {"rmsnorm", build_norm},
+    {"rmsnorm by head", build_norm_heads},
+    {"rmsnorm without gain", build_norm_plain},
+    {"linear", build_linear},
+    {"residual", build_residual},
+    {"residual from a parameter", build_residual_param},
+    {"tied", build_tied},
+    {"rope", build_rope},
+    {"scale", build_scale},
+    {"join heads", build_join_heads},
+    {"join heads, one shared", build_join_shared},
+    {"swiglu", build_swiglu},
+    {"swiglu shared", build_swiglu_shared},
+    {"columns", build_columns},
+    {"columns and owner", build_columns_whole},
+    {"mha", build_mha},
+    {"gqa", build_gqa},
+    {"soft cap", build_soft_cap},
+    {"hard cap", build_hard_cap},
+    {"same qkv", build_same_qkv},
+    {"computed", build_computed},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-/* --- gradients ------------------------------------------------------------------------------------------- */
+/* --- gradients ----------------------------------------- */
 
 static void move(struct tensor *t, const struct tensor *start, const struct tensor *direction, double h)
 {
-  for (long i = 0; i < t->rows * t->cols; i++) REALS(t)[i] = (real)(REALS(start)[i] + h * REALS(direction)[i]);
+  for (long i = 0; i < t->rows * t->cols; i++)
+    REALS(t)[i] = (real)(REALS(start)[i] + h * REALS(direction)[i]);
 }
 
 /* (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12 h: its error is h^4 f'''''/30 */
-static double slope(struct scene *s, struct tensor *t, const struct tensor *start, const struct tensor *direction)
+static double slope(struct scene *s, struct tensor *t, const struct tensor *start,
+                    const struct tensor *direction)
 {
   const double h = 2e-4;
   double f[5];
@@ -256,8 +286,8 @@ START_TEST(gradient_is_the_slope)
     double claimed = 0;
     for (long j = 0; j < t->rows * t->cols; j++) claimed += (double)REALS(t->grad)[j] * REALS(direction)[j];
     double measured = slope(&s, t, start, direction);
-    ck_assert_msg(fabs(claimed - measured) <= 1e-7 * fabs(measured), "%s, parameter %d: gradient %.12g, slope %.12g",
-                  cases[_i].name, i, claimed, measured);
+    ck_assert_msg(fabs(claimed - measured) <= 1e-7 * fabs(measured),
+                  "%s, parameter %d: gradient %.12g, slope %.12g", cases[_i].name, i, claimed, measured);
     tensor_free(s.device, start);
     tensor_free(s.device, direction);
   }
@@ -265,7 +295,7 @@ START_TEST(gradient_is_the_slope)
 }
 END_TEST
 
-/* --- placement and replay ----------------------------------------------------------------------------------- */
+/* --- placement and replay ----------------------------------------- */
 
 static int has_own_memory(const struct tensor *t) { return !t->base && t->first >= 0; }
 
@@ -309,7 +339,8 @@ START_TEST(replay_gives_the_same_bits)
   ck_assert_uint_eq(memory_calls(), calls);
   ck_assert_double_eq(first, again);
   for (int i = 0; i < s.params; i++)
-    for (long j = 0; j < s.param[i]->rows * s.param[i]->cols; j++) ck_assert(isfinite(REALS(s.param[i]->grad)[j]));
+    for (long j = 0; j < s.param[i]->rows * s.param[i]->cols; j++)
+      ck_assert(isfinite(REALS(s.param[i]->grad)[j]));
   end(&s);
 }
 END_TEST
@@ -352,7 +383,8 @@ START_TEST(reading_before_writing_is_a_bug)
 {
   struct scene s;
   begin(&s);
-  struct tensor *t = program_temporary(s.program, 2, 2, "never written"), *y = program_temporary(s.program, 2, 2, "y");
+  struct tensor *t = program_temporary(s.program, 2, 2, "never written"),
+                *y = program_temporary(s.program, 2, 2, "y");
   program_call(s.program, OP_copy, &(struct copy_args){.y = y, .x = t});
 }
 END_TEST

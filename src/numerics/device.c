@@ -99,7 +99,8 @@ struct device *device_worker(struct device *device, int worker)
   return own;
 }
 
-struct tensor *tensor_new(struct device *device, enum tensor_type type, long rows, long cols, const char *name)
+struct tensor *tensor_new(struct device *device, enum tensor_type type, long rows, long cols,
+                          const char *name)
 {
   struct tensor *t = memory_new(1, sizeof *t);
   size_t size = type == TENSOR_INT ? sizeof(int) : sizeof(real);

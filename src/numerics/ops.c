@@ -1,4 +1,4 @@
-/* ops.c - names, fields and costs of operations, and the checked front that records them with their reverse */
+/* ops.c - names, fields and costs of operations, and the checked front that records them and their reverse */
 #include "base/clock.h"
 #include "numerics/program.h"
 #include <math.h>
@@ -42,7 +42,8 @@ const struct op_field *op_fields(enum op op, int *count)
 }
 
 /* Pairs (query, key) under the causal mask, all heads, times the two products of size Dqk and Dv. */
-static double attention_flops(const struct tensor *q, const struct tensor *v, long batch, long heads, long groups)
+static double attention_flops(const struct tensor *q, const struct tensor *v, long batch, long heads,
+                              long groups)
 {
   double length = (double)(q->rows / batch), pairs = (double)batch * length * (length + 1) / 2;
   return 2 * pairs * (double)(q->cols + heads * (v->cols / groups));
@@ -120,6 +121,14 @@ static struct tensor *grad_to_add(struct program *p, struct tensor *t)
   return grad;
 }
 
+/* For an operation that writes a gradient whether one is wanted or not. */
+static struct tensor *grad_or_unused(struct program *p, struct tensor *t, long *add)
+{
+  *add = 0;
+  return program_wants_grad(t) ? program_grad(p, t, add)
+                               : program_temporary(p, t->rows, t->cols, "unused gradient");
+}
+
 /* For an operation that only overwrites: where it may write t's gradient; `settle` then adds what could not
    be written in place. */
 struct overwrite { struct tensor *to, *target; };
@@ -165,9 +174,8 @@ static void norm_step(struct program *p, const void *context)
   const struct norm_step *s = context;
   struct tensor *dy = program_grad_of(p, s->y);
   if (!dy) return;
-  long add = 0;
-  struct tensor *dx = program_wants_grad(s->x) ? program_grad(p, s->x, &add)
-                                               : program_temporary(p, s->x->rows, s->x->cols, "unused gradient");
+  long add;
+  struct tensor *dx = grad_or_unused(p, s->x, &add);
   int gain = s->gain && program_wants_grad(s->gain);
   CALL(p, rmsnorm_backward, .dx = dx, .dgain = gain ? grad_to_add(p, s->gain) : NULL, .dy = dy, .x = s->x,
        .rstd = s->rstd, .gain = s->gain, .group = s->group, .add = add);
@@ -267,9 +275,8 @@ static void scale_step(struct program *p, const void *context)
   const struct scale_step *s = context;
   struct tensor *dy = program_grad_of(p, s->y);
   if (!dy) return;
-  long add = 0;
-  struct tensor *dx = program_wants_grad(s->x) ? program_grad(p, s->x, &add)
-                                               : program_temporary(p, s->x->rows, s->x->cols, "unused gradient");
+  long add;
+  struct tensor *dx = grad_or_unused(p, s->x, &add);
   struct tensor *ds = program_wants_grad(s->s) ? grad_to_add(p, s->s) : NULL;
   if (!ds) {
     ds = program_temporary(p, 1, 1, "unused gradient");
@@ -365,7 +372,8 @@ struct tensor *op_attention(struct program *p, struct tensor *q, struct tensor *
   long heads = spec->heads, groups = spec->groups;
   REQUIRE(spec->batch > 0 && groups > 0 && heads % groups == 0);
   REQUIRE(spec->cap >= 0 && spec->cap <= 2 && (spec->cap == 0 || spec->cap_value > 0));
-  REQUIRE(q->rows % spec->batch == 0 && q->cols % heads == 0 && k->cols % groups == 0 && v->cols % groups == 0);
+  REQUIRE(q->rows % spec->batch == 0 && q->cols % heads == 0 && k->cols % groups == 0 &&
+          v->cols % groups == 0);
   SHAPES(q->cols / heads == k->cols / groups && q->rows == k->rows, q, k);
   SHAPES(k->rows == v->rows, k, v);
   SHAPES(is_vector(start, q->rows) && start->type == TENSOR_INT, q, start);

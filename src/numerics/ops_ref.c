@@ -238,8 +238,8 @@ struct row {
   long n, first, dim, value_dim, query, key, value; /* columns where the head's q, k, v begin */
 };
 
-static struct row row_of(const struct tensor *q, const struct tensor *v, const struct tensor *start, long batch,
-                         long heads, long groups, long n, long h)
+static struct row row_of(const struct tensor *q, const struct tensor *v, const struct tensor *start,
+                         long batch, long heads, long groups, long n, long h)
 {
   long length = q->rows / batch, g = h * groups / heads;
   struct row r = {.n = n, .first = n / length * length + INTS(start)[n], .dim = q->cols / heads,
@@ -250,8 +250,8 @@ static struct row row_of(const struct tensor *q, const struct tensor *v, const s
   return r;
 }
 
-/* With f_j = f(s_j), m = max f, p_j = exp(f_j - m), l = sum p: o = sum p v / l, lse = m + ln l, and the entropy
-   of p/l is ln l - sum (p/l) (f - m). `p` is room for one row. */
+/* With f_j = f(s_j), m = max f, p_j = exp(f_j - m), l = sum p: o = sum p v / l, lse = m + ln l, and the
+   entropy of p/l is ln l - sum (p/l) (f - m). `p` is room for one row. */
 static void attend(const struct attention_forward_args *x, long n, long h, double *p, double stats[4])
 {
   struct row r = row_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, n, h);
@@ -303,7 +303,8 @@ static void attend_backward(const struct attention_backward_args *x, long n, lon
   for (long j = r.first; j <= n; j++) {
     double s = x->scale * dot(q, &AT(x->k, j, r.key), r.dim);
     double p = exp(cap_forward(s, x->cap, x->cap_value) - AT(x->lse, n, h));
-    double ds = cap_slope(s, x->cap, x->cap_value) * p * (dot(do_, &AT(x->v, j, r.value), r.value_dim) - through);
+    double ds =
+        cap_slope(s, x->cap, x->cap_value) * p * (dot(do_, &AT(x->v, j, r.value), r.value_dim) - through);
     for (long c = 0; c < r.dim; c++) {
       dq[c] += x->scale * ds * AT(x->k, j, r.key + c);
       dk[(j - from) * r.dim + c] += x->scale * ds * q[c];

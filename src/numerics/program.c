@@ -273,7 +273,7 @@ void program_backward(struct program *p, struct tensor *loss)
   for (int i = p->reverses; i-- > 0;) p->reverse[i].step(p, p->reverse[i].context);
 }
 
-/* --- placement -------------------------------------------------------------------------------------------- */
+/* --- placement ------------------------------------------------------------------------------------------ */
 
 static int by_size(const void *a, const void *b)
 {
