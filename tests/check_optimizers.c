@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "numerics/linalg.h"
 #include "training/optimizer.h"
+#include "training/spectral.h"
 
 /* --- a small model with its updates -------------------------------------------------------------------- */
 struct bench {
@@ -19,7 +20,7 @@ struct bench {
 };
 
 static struct update_rule standard_rule = {.weight_decay = 0, .seed = 3};
-static struct override_options no_override = {"", "", ""};
+static struct override_options no_override = {"", "", "", MATCH_LR, 0};
 
 /* "muon.rms=0.4 adam.eps=0": into the options of one optimiser. */
 static void set_options(const struct optimizer *o, void *options, char *settings)
@@ -228,6 +229,8 @@ START_TEST(no_allocation)
 {
   for (int i = 0; optimizers[i]; i++) {
     struct bench b;
+    if (!strcmp(optimizers[i]->name, "spliced")) /* decomposes: a tool, not a contender */
+      continue;
     open_bench(&b, optimizers[i]->name, "", 1);
     draw(&b.model.params.grads, 0, 1);
     updates_step(b.updates, 0, 0.01);
@@ -683,13 +686,136 @@ START_TEST(muon_per_head)
 }
 END_TEST
 
+/* --- counterfactuals -------------------------------------------------------------------------------------- */
+static void spectra(struct bench *b, const char *name, struct svd *s)
+{
+  ck_assert(!svd_of(s, b->device, updates_direction(b->updates, param(b, name))));
+}
+
+static void two_steps(struct bench *b, const char *optimizer, const char *settings)
+{
+  open_bench(b, optimizer, settings, 2);
+  for (long step = 0; step < 2; step++) {
+    draw(&b->model.params.grads, (uint64_t)step, 0.3);
+    updates_directions(b->updates, step);
+  }
+}
+
+static void same_directions(struct bench *a, struct bench *b, const char *name, double tolerance)
+{
+  const struct tensor *x = updates_direction(a->updates, param(a, name));
+  const struct tensor *y = updates_direction(b->updates, param(b, name));
+  for (long j = 0; j < x->rows * x->cols; j++)
+    ck_assert_double_eq_tol(REALS(x)[j], REALS(y)[j], tolerance);
+}
+
+static const char *const spliced_names[] = {"blocks.0.attn.w_q", "blocks.1.attn.w_v", "blocks.0.ffn.w_down"};
+
+/* The pure cases are the optimisers themselves; the mixed ones have one's vectors and the other's values. */
+START_TEST(spliced)
+{
+  struct bench muon, adam, both_muon, both_adam, mixed, reverse;
+  two_steps(&muon, "muon", "muon.coefficients=svd");
+  two_steps(&adam, "adam", "");
+  two_steps(&both_muon, "spliced", "spliced.vectors=muon spliced.spectrum=muon spliced.rms=0");
+  two_steps(&both_adam, "spliced", "spliced.vectors=adam spliced.spectrum=adam spliced.rms=0");
+  two_steps(&mixed, "spliced", "spliced.vectors=muon spliced.spectrum=adam spliced.rms=0");
+  two_steps(&reverse, "spliced", "spliced.vectors=adam spliced.spectrum=muon spliced.rms=0");
+  for (int i = 0; i < 3; i++) {
+    const char *name = spliced_names[i];
+    same_directions(&both_muon, &muon, name, 1e-5);
+    same_directions(&both_adam, &adam, name, 1e-5);
+    struct svd a, m, r;
+    spectra(&adam, name, &a), spectra(&mixed, name, &m), spectra(&reverse, name, &r);
+    double flat = 0.2 * sqrt(fmax((double)a.rows, (double)a.cols));
+    for (long k = 0; k < a.n; k++) {
+      ck_assert_double_eq_tol(m.sigma[k], a.sigma[k], 1e-5 * a.sigma[0]);
+      ck_assert_double_eq_tol(r.sigma[k], flat, 1e-5 * flat);
+      m.sigma[k] = flat; /* then mixed is muon's polar factor ... */
+    }
+    struct tensor polar = tensor_of(memory_new((size_t)(a.rows * a.cols), sizeof(real)), a.rows, a.cols);
+    svd_compose(&m, mixed.device, &polar);
+    const real *expected = updates_direction(muon.updates, param(&muon, name))->data;
+    for (long j = 0; j < a.rows * a.cols; j++)
+      ck_assert_double_eq_tol(REALS(&polar)[j], expected[j], 1e-3);
+    for (long k = 0; k < a.n; k++)
+      a.sigma[k] = flat; /* ... and reverse is adam's */
+    svd_compose(&a, adam.device, &polar);
+    expected = updates_direction(reverse.updates, param(&reverse, name))->data;
+    for (long j = 0; j < a.rows * a.cols; j++)
+      ck_assert_double_eq_tol(REALS(&polar)[j], expected[j], 1e-3);
+    memory_free(polar.data);
+    svd_free(&a), svd_free(&m), svd_free(&r);
+  }
+  struct bench *all[] = {&muon, &adam, &both_muon, &both_adam, &mixed, &reverse};
+  for (int i = 0; i < 6; i++)
+    close_bench(all[i]);
+}
+END_TEST
+
+/* Random orientation: the spectrum and the RMS stay, the vectors are new at every step and the same in a rerun. */
+START_TEST(spliced_at_random)
+{
+  struct bench adam, one, two;
+  two_steps(&adam, "adam", "");
+  two_steps(&one, "spliced", "spliced.vectors=random");
+  two_steps(&two, "spliced", "spliced.vectors=random");
+  for (int i = 0; i < 3; i++) {
+    struct svd a, r;
+    same_directions(&one, &two, spliced_names[i], 1e-30);
+    const struct tensor *d = updates_direction(one.updates, param(&one, spliced_names[i]));
+    ck_assert_double_eq_tol(rms_of(d), 0.2, 1e-5);
+    spectra(&adam, spliced_names[i], &a), spectra(&one, spliced_names[i], &r);
+    for (long k = 1; k < a.n; k++)
+      ck_assert_double_eq_tol(r.sigma[k] / r.sigma[0], a.sigma[k] / a.sigma[0], 1e-5);
+    svd_free(&a), svd_free(&r);
+  }
+  real *before = copy_of(updates_direction(one.updates, param(&one, spliced_names[0])));
+  updates_directions(one.updates, 2);
+  double overlap = 0, norm = 0;
+  const struct tensor *d = updates_direction(one.updates, param(&one, spliced_names[0]));
+  for (long j = 0; j < d->rows * d->cols; j++) {
+    overlap += (double)before[j] * REALS(d)[j];
+    norm += (double)REALS(d)[j] * REALS(d)[j];
+  }
+  ck_assert_double_lt(fabs(overlap / norm), 0.2); /* about 1/sqrt(1536) where independent */
+  memory_free(before);
+  close_bench(&adam), close_bench(&one), close_bench(&two);
+}
+END_TEST
+
+START_TEST(matched)
+{
+  for (int i = 0; optimizers[i]; i++)
+    for (int match = MATCH_UPDATE_RMS; match <= MATCH_UPDATE_SPECTRAL_NORM && moves(optimizers[i]); match++) {
+      struct bench b;
+      struct error e = {0};
+      struct override_options o = {"", "", "", match, 0.3};
+      ck_assert(!try_open(&b, optimizers[i]->name, "", 2, &o, &standard_rule, NULL, &e));
+      draw(&b.model.params.grads, 0, 0.1);
+      updates_directions(b.updates, 0);
+      for (int k = 0; k < b.model.params.count; k++) {
+        if (b.model.params.list[k]->kind != PARAM_MATRIX)
+          continue;
+        const struct tensor *d = updates_direction(b.updates, b.model.params.list[k]);
+        struct svd s;
+        ck_assert(!svd_of(&s, b.device, d));
+        double size = match == MATCH_UPDATE_RMS ? rms_of(d) : s.sigma[0] / sqrt(fmax((double)d->rows, (double)d->cols));
+        ck_assert_double_eq_tol(size, 0.3, 1e-5);
+        svd_free(&s);
+      }
+      close_bench(&b);
+    }
+}
+END_TEST
+
 /* --- overrides, stabilisers' factors ---------------------------------------------------------------------- */
 START_TEST(overrides)
 {
   struct bench b;
   struct error e = {0};
   struct override_options o = {"w_[qk]:adam+blocks.1.*.w_q:sgd+head:muon", "w_q:0.5+blocks.0.attn.w_q:0.25",
-                               "attn.w_k:0+norm:1"};
+                               "attn.w_k:0+norm:1", MATCH_LR, 0};
   struct update_rule rule = {.weight_decay = 0.5};
   ck_assert_msg(!try_open(&b, "muon", "", 1, &o, &rule, NULL, &e), "%s", e.text);
   static const struct { const char *name, *optimizer; double lr, decay; } expected[] = {
@@ -719,14 +845,14 @@ END_TEST
 START_TEST(bad_overrides)
 {
   static const struct { struct override_options o; const char *says[3]; } bad[] = {
-    {{"", "w_qq:0.1", ""}, {"override.lr", "w_qq", "w_q"}},
-    {{"", "w_q", ""}, {"override.lr", "GLOB:VALUE", "w_q"}},
-    {{"", "w_q:fast", ""}, {"override.lr", "fast", "number"}},
-    {{"", "w_q:-1", ""}, {"override.lr", "-1", "number"}},
-    {{"", "w_q:nan", ""}, {"override.lr", "nan", "number"}},
-    {{"", "", "bloks.0.attn.w_q:2"}, {"override.weight_decay", "bloks", "blocks.0.attn.w_q"}},
-    {{"w_q:adan", "", ""}, {"override.optimizer", "adan", "adam"}},
-    {{"norm:muon", "", ""}, {"override.optimizer", "norm", "matrices"}},
+    {{"", "w_qq:0.1", "", MATCH_LR, 0}, {"override.lr", "w_qq", "w_q"}},
+    {{"", "w_q", "", MATCH_LR, 0}, {"override.lr", "GLOB:VALUE", "w_q"}},
+    {{"", "w_q:fast", "", MATCH_LR, 0}, {"override.lr", "fast", "number"}},
+    {{"", "w_q:-1", "", MATCH_LR, 0}, {"override.lr", "-1", "number"}},
+    {{"", "w_q:nan", "", MATCH_LR, 0}, {"override.lr", "nan", "number"}},
+    {{"", "", "bloks.0.attn.w_q:2", MATCH_LR, 0}, {"override.weight_decay", "bloks", "blocks.0.attn.w_q"}},
+    {{"w_q:adan", "", "", MATCH_LR, 0}, {"override.optimizer", "adan", "adam"}},
+    {{"norm:muon", "", "", MATCH_LR, 0}, {"override.optimizer", "norm", "matrices"}},
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     struct bench b;
@@ -792,6 +918,9 @@ int main(void)
   tcase_add_test(tests, muon_momentum);
   tcase_add_test(tests, muon_scales);
   tcase_add_test(tests, muon_per_head);
+  tcase_add_test(tests, spliced);
+  tcase_add_test(tests, spliced_at_random);
+  tcase_add_test(tests, matched);
   tcase_add_test(tests, overrides);
   tcase_add_test(tests, bad_overrides);
   tcase_add_test(tests, factors_by_head);

@@ -64,7 +64,11 @@ void momentum_step(struct device *, struct tensor *m, struct tensor *g, struct t
    override.optimizer, override.lr, override.weight_decay = "GLOB:VALUE+GLOB:VALUE": the last match counts;
    lr and weight_decay are factors. A glob is matched against the whole name of a tensor
    (blocks.0.attn.w_q) and against its ends after a dot (w_q, attn.w_*). */
-struct override_options { const char *optimizer, *lr, *weight_decay; };
+enum { MATCH_LR, MATCH_UPDATE_RMS, MATCH_UPDATE_SPECTRAL_NORM };
+struct override_options {
+  const char *optimizer, *lr, *weight_decay;
+  long match; double match_rms;     /* what is held equal between optimisers, for the hidden matrices */
+};
 extern const struct option_row override_rows[];
 
 struct update_rule {                /* settings of training that the update needs */

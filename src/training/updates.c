@@ -7,8 +7,11 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "training/optimizer.h"
+#include "training/spectral.h"
 
 enum { ALIGNMENT = 16 /* elements: where a direction begins */ };
+
+static const char *const match_names[] = {"lr", "update_rms", "update_spectral_norm", NULL};
 
 const struct option_row override_rows[] = {
   TEXT_ROW(struct override_options, optimizer, "",
@@ -17,6 +20,11 @@ const struct option_row override_rows[] = {
            OPTION_LIST),
   TEXT_ROW(struct override_options, weight_decay, "",
            "factors on train.weight_decay by tensor: GLOB:FACTOR, as in w_[qk]:10", OPTION_LIST),
+  CHOICE_ROW(struct override_options, match, "lr", match_names,
+             "held equal between optimisers on hidden matrices: the rate alone, or every update scaled to one RMS, or "
+             "to one spectral norm", 0),
+  REAL_ROW(struct override_options, match_rms, "0.2", 0, 1e6, "1",
+           "the RMS; the spectral norm is this times sqrt(max(out, in)), as of a matrix of equal singular values", 0),
   END_ROW
 };
 
@@ -38,11 +46,13 @@ struct block { struct param *param; struct rule rule; struct tensor *direction; 
 struct updates {
   struct model *model;
   struct update_rule rule;
+  long match; double match_rms;
   struct param **params;       /* [count] those that train */
   struct rule *rules;          /* [count] */
   struct tensor **directions;  /* [count] views of `memory` */
   int count;
   struct tensor *memory;       /* all directions, one after another */
+  struct tensor *numbers;      /* one a thread */
   struct group *groups; int group_count;
   struct block *blocks; int block_count;
   struct tensor **states; char (*state_names)[160]; int state_count;
@@ -184,6 +194,7 @@ static void make_directions(struct updates *u)
     total += (w->rows * w->cols + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   }
   u->memory = tensor_new(u->model->device, TENSOR_REAL, 1, total, "directions");
+  u->numbers = tensor_new(u->model->device, TENSOR_REAL, 1, pool_threads(u->model->device->pool), "numbers");
   for (int i = 0; i < u->count; i++) {
     u->directions[i]->data = REALS(u->memory) + u->directions[i]->offset;
     u->directions[i]->name = u->params[i]->name;
@@ -271,7 +282,8 @@ struct updates *updates_new(struct model *model, const char *optimizer, const st
   }
   struct arena *arena = arena_new();
   struct updates *u = arena_get(arena, 1, sizeof *u);
-  *u = (struct updates){.model = model, .rule = *rule, .arena = arena};
+  *u = (struct updates){.model = model, .rule = *rule, .arena = arena, .match = override->match,
+                        .match_rms = override->match_rms};
   gather(u, standard);
   decide_decay(u);
   if (apply_patterns(u, override, e)) {
@@ -295,10 +307,35 @@ void updates_free(struct updates *u)
     if (u->groups[i].work)
       device->put_back(device, u->groups[i].work);
   tensor_free(device, u->memory);
+  tensor_free(device, u->numbers);
   arena_free(u->arena);
 }
 
 /* --- one step ----------------------------------------------------------------------------------------- */
+/* The size of a direction that `match` holds equal, as the RMS of a matrix of equal singular values; NaN where it
+   has none. */
+static double matched_size(const struct updates *u, struct device *device, struct tensor *d, struct tensor *number)
+{
+  if (u->match == MATCH_UPDATE_RMS)
+    return norm_of(device, d, number) / sqrt((double)(d->rows * d->cols));
+  struct svd s;
+  double size = svd_of(&s, device, d) ? NAN : s.sigma[0] / sqrt(fmax((double)d->rows, (double)d->cols));
+  svd_free(&s);
+  return size;
+}
+
+static void match_one(void *context, long piece, int worker)
+{
+  struct updates *u = context;
+  struct device *device = device_worker(u->model->device, worker);
+  struct tensor *d = u->directions[piece], number = tensor_of(REALS(u->numbers) + worker, 1, 1);
+  if (u->params[piece]->kind != PARAM_MATRIX || !u->rules[piece].optimizer->step)
+    return;
+  double size = matched_size(u, device, d, &number);
+  if (size != 0)
+    device->ops.scale(device, &(struct scale_args){.y = d, .alpha = u->match_rms / size});
+}
+
 void updates_directions(struct updates *u, long step)
 {
   for (int i = 0; i < u->group_count; i++) {
@@ -308,6 +345,8 @@ void updates_directions(struct updates *u, long step)
     if (g->optimizer->step)
       g->optimizer->step(g->options, u->model->device, u->rule.seed, g->list, g->count, g->work);
   }
+  if (u->match != MATCH_LR)
+    parallel_for(u->model->device->pool, u->count, match_one, u);
 }
 
 static void apply_block(void *context, long piece, int worker)
