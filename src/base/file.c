@@ -277,11 +277,13 @@ struct lock *lock_take(const char *path, struct error *e) {
       return NULL;
     }
     if (flock(fd, LOCK_EX | LOCK_NB)) {
-      if (errno == EWOULDBLOCK)
+      int reason = errno;
+      if (reason == EWOULDBLOCK)
         error_set(e, STATUS_FAIL, "%s is locked: another process is writing this run", path);
       else
         fail(e, "lock", path);
       close(fd);
+      errno = reason;
       return NULL;
     }
     if (is_same_file(fd, path)) {

@@ -25,7 +25,7 @@ int append_cut(struct append *, size_t length, struct error *);
 int append_close(struct append *);
 
 /* An exclusive lock on `path` (created if missing), held until unlock or death; NULL with
-   STATUS_FAIL when another process holds it. */
+   STATUS_FAIL, and errno EWOULDBLOCK when another process holds it. */
 struct lock;
 struct lock *lock_take(const char *path, struct error *);
 void lock_release(struct lock *, const char *remove_path_or_null);

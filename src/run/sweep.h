@@ -1,31 +1,46 @@
 /* sweep.h - the product of lists, run by worker processes, resumable */
 #ifndef MAXLOGIT_SWEEP_H
 #define MAXLOGIT_SWEEP_H
+#include <sys/types.h>
 #include "storage/config.h"
 
-struct sweep_request {
-  const struct config *config;   /* with its axes, unfinished */
-  const char *name;              /* of the sweep file, for the default folder */
-  long shard, shards;            /* run points shard, shard + shards, ...; from 1 */
-  long jobs;                     /* processes at a time; 0: sweep.jobs, else one a core */
-  int quiet;
+enum sweep_fate {
+  SWEEP_WAITING, SWEEP_RUNNING,
+  SWEEP_FINISHED, SWEEP_DIVERGED,   /* done */
+  SWEEP_STOPPED,                    /* by a signal or train.max_time: start the sweep again */
+  SWEEP_ELSEWHERE,                  /* another process is at it */
+  SWEEP_FAILED
 };
 
-enum sweep_fate { SWEEP_WAITING, SWEEP_SKIPPED, SWEEP_DONE, SWEEP_STOPPED, SWEEP_LOCKED, SWEEP_FAILED };
-
 struct sweep_point {
-  char id[16], label[512], *path;
-  struct config *config;         /* finished, record.path set */
+  long index;                    /* of config_point */
+  char id[16], label[256];
+  char *path;                    /* DIR/ID.h5 */
   enum sweep_fate fate;
+  int was_done;                  /* before this sweep */
+  long step, steps;
   char reason[512];              /* why it failed */
 };
 
-struct sweep { struct sweep_point *points; long count; char *dir; };
+struct sweep {
+  const struct config *config;   /* with its axes, unfinished */
+  struct sweep_point *points; long count;
+  long doubles;                  /* points left out: they are the same run as an earlier one */
+  long jobs;                     /* processes at a time */
+  /* Called when something changed (point >= 0: this one) and some times a second; any may be NULL. */
+  void (*look)(void *context, const struct sweep *, long point);
+  /* A line that a worker wrote on its standard error. */
+  void (*say)(void *context, const struct sweep *, long point, const char *line);
+  void *context;
+};
 
-/* Check every point of this shard; nothing is written. Points that are the same run are taken once. */
-int sweep_plan(struct sweep *, const struct sweep_request *, struct error *);
-/* Run what is not finished. STATUS_OK when every point is done, STATUS_FAIL when one failed,
-   STATUS_STOPPED after a signal. */
-int sweep_run(struct sweep *, const struct sweep_request *, struct error *);
+/* Check every point; nothing is written. `name`: of the sweep, for the default folder. Keeps points shard,
+   shard + shards, ... from 1. */
+int sweep_plan(struct sweep *, const struct config *, const char *name, long shard, long shards,
+               struct error *);
+/* Run what is not done, in processes of their own; a point that fails stops no other. STATUS_OK when every
+   point is done, STATUS_FAIL when one failed or is run elsewhere, STATUS_STOPPED when some are to go on. */
+int sweep_run(struct sweep *, struct error *);
 void sweep_free(struct sweep *);
+const char *sweep_fate_name(enum sweep_fate);
 #endif
