@@ -117,8 +117,10 @@ static int init_data(struct trainer *t, const struct model_options *m, struct er
   if (!source) return error_set(e, STATUS_USAGE, "data: unknown '%s'", t->top->data);
   t->data.source = source;
   t->data.loss_floor = NAN;
-  return source->init(&t->data, config_section(t->config, "data"), config_section(t->config, t->top->data),
-                      m->context, 0, e);
+  int status = source->init(&t->data, config_section(t->config, "data"), config_section(t->config, t->top->data),
+                            m->context, 0, e);
+  if (status) t->data.source = NULL; /* it has cleaned up after itself */
+  return status;
 }
 
 /* --- where the weights start -------------------------------------------------------------------------------- */
