@@ -184,6 +184,7 @@ static int init_weights(struct trainer *t, struct error *e)
   if (!status && *t->train->plant && text_split(t->train->plant, '+', plant_head, t))
     status = error_set(e, STATUS_USAGE, "train.plant = %s: wanted LAYER:HEAD:FACTOR+..., layers 0 to %ld, heads 0 "
                        "to %ld, * for all", t->train->plant, t->model.options.layers - 1, t->model.options.heads - 1);
+  if (!status) model_begin(&t->model);
   return status;
 }
 

@@ -7,5 +7,15 @@ const struct preset presets[] = {
   {"muon", "Muon on hidden matrices, AdamW on the rest", "optimizer=muon stabilizers=none"},
   {"muonclip", "Muon with QK-Clip per head (Kimi K2)", "optimizer=muon stabilizers=qk_clip"},
   {"adamclip", "AdamW with QK-Clip per head", "optimizer=adam stabilizers=qk_clip"},
+  {"muon_qk_slow", "Muon with a tenth of the learning rate on w_q, w_k", "optimizer=muon override.lr=w_[qk]*:0.1"},
+  {"muon_qk_decay", "Muon with ten times the weight decay on w_q, w_k",
+   "optimizer=muon override.weight_decay=w_[qk]*:10"},
+  {"muon_qk_adam", "Adam on w_q, w_k, Muon on the other hidden matrices",
+   "optimizer=muon override.optimizer=w_[qk]*:adam"},
+  {"muon_split", "Muon on every head's block by itself (GLM-5)", "optimizer=muon muon.per_head=qkv"},
+  {"muonclip_split", "Muon on every head's block by itself, with QK-Clip (Kimi K3)",
+   "optimizer=muon muon.per_head=qkv stabilizers=qk_clip"},
+  {"muon_quack", "Muon with adaptive learning rates of queries and keys (QuacK)",
+   "optimizer=muon stabilizers=quack"},
   {NULL, NULL, NULL}
 };
