@@ -478,7 +478,7 @@ static struct checkpoint make_checkpoint(long step)
 {
   enum { ROWS = 37, COLS = 11 };
   struct checkpoint c = {.step = step, .id = "0123456789ab", .count = 3, .wall = 2.5, .core = "Haswell"};
-  static const char *const names[] = {"params/blocks.0.attn.w_q", "params/norm", "state/muon.momentum.blocks.0.attn.w_q"};
+  static const char *const names[] = {"params/blocks.0.attn.w_q", "params/norm", "state/muon.m/blocks.0.attn.w_q"};
   c.config_text = memory_text("[train]\nsteps = 3\n");
   c.tensors = memory_new(3, sizeof *c.tensors);
   for (int i = 0; i < 3; i++) {

@@ -139,6 +139,21 @@ int checkpoint_write(const char *run_path, const struct checkpoint *c, int keep_
 
 struct reader { struct h5 *h; struct checkpoint *c; const char *group; int failed; };
 
+static int read_tensor(void *context, const char *name);
+
+/* A tensor's name may hold slashes ("state/adam.m/embed"): groups within the group, never empty. */
+static int read_inner_group(struct reader *r, h5_id id, const char *group)
+{
+  const char *outer = r->group;
+  int before = r->c->count;
+  r->group = group;
+  h5_children(r->h, id, read_tensor, r);
+  r->group = outer;
+  h5_done(r->h, id);
+  r->failed = r->failed || r->c->count == before;
+  return r->failed;
+}
+
 static int read_tensor(void *context, const char *name)
 {
   struct reader *r = context;
@@ -149,7 +164,9 @@ static int read_tensor(void *context, const char *name)
   if (snprintf(path, sizeof path, "/%s/%s", r->group, name) > (int)sizeof t.name)
     return r->failed = 1;
   h5_id id = h5_find(r->h, path);
-  r->failed = !h5_get_shape(r->h, id, &shape) || shape.kind >= KIND_TEXT || shape.rank != 2;
+  if (!h5_get_shape(r->h, id, &shape))
+    return read_inner_group(r, id, path + 1);
+  r->failed = shape.kind >= KIND_TEXT || shape.rank != 2;
   if (!r->failed) {
     shape.kind = real_kind;
     memcpy(t.name, path + 1, sizeof t.name);
