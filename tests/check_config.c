@@ -373,7 +373,8 @@ START_TEST(ranges) {
     for (long p = 0; p < config_points(c); p++) {
       struct config *point = config_point(c, p);
       ck_assert_int_eq(config_finish(point, &e), STATUS_OK);
-      sprintf(values + strlen(values), "%s%s", p ? " " : "", entry(point, known[i].key).value);
+      size_t used = strlen(values);
+      snprintf(values + used, sizeof values - used, "%s%s", p ? " " : "", entry(point, known[i].key).value);
       config_free(point);
     }
     ck_assert_str_eq(values, known[i].values);
