@@ -20,6 +20,13 @@
 #include "storage/recorder.h"
 #include "storage/rows.h"
 
+/* How much to do: `make check-long` asks for more. */
+static long number(const char *name, long standard)
+{
+  const char *text = getenv(name);
+  return text ? atol(text) : standard;
+}
+
 /* --- a made-up run whose every number follows from its step -------------------------------------------- */
 
 enum { LAYERS = 2, HEADS = 3, TENSORS = 5, BATCH = 2, CONTEXT = 4 };
@@ -307,12 +314,13 @@ static struct recorder *resume(const char *path, const struct saved *s)
    checkpoints: the record is that of the run in one go. */
 START_TEST(any_interruption_gives_the_same_record)
 {
-  enum { STEPS = 40, TRIALS = 300 };
+  enum { STEPS = 40 };
+  long trials = number("MAXLOGIT_TEST_KILLS", 40);
   const char *want = whole_run("want.h5", STEPS), *path = at("cut.h5");
   char live[256], live_want[256];
   snprintf(live, sizeof live, "%s/cut.live.tsv", folder);
   snprintf(live_want, sizeof live_want, "%s/want.live.tsv", folder);
-  for (int trial = 0; trial < TRIALS; trial++) {
+  for (long trial = 0; trial < trials; trial++) {
     struct draw d = {(uint64_t)trial, STREAM_TEST, 0};
     uint64_t n = 0;
     struct saved last = {0}, before = {0};
@@ -347,7 +355,7 @@ START_TEST(any_interruption_gives_the_same_record)
     memory_free(last.rows);
     memory_free(before.rows);
     int datasets;
-    ck_assert_msg(!same_run(want, path, 0, &datasets, stderr), "trial %d", trial);
+    ck_assert_msg(!same_run(want, path, 0, &datasets, stderr), "trial %ld", trial);
     ck_assert_int_ge(datasets, SERIES + 7);
     char *a = NULL, *b = NULL;
     struct error e = {0};
@@ -610,12 +618,6 @@ START_TEST(two_generations_are_kept)
 END_TEST
 
 /* --- damage: reported or harmless, never silently wrong, never a crash --------------------------------- */
-
-static long number(const char *name, long standard)
-{
-  const char *text = getenv(name);
-  return text ? atol(text) : standard;
-}
 
 struct damage { long reported, harmless, wrong; };
 

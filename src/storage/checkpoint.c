@@ -95,13 +95,16 @@ static void put_bytes(struct h5 *h, const char *path, enum h5_kind kind, size_t 
   h5_done(h, id);
 }
 
+/* Vectors (gains, biases) have one dimension in the file. */
 static void put_tensor(struct h5 *h, const struct checkpoint_tensor *t)
 {
   char path[192];
   struct h5_shape shape = {.kind = real_kind, .rank = 2, .dims = {t->rows, t->cols}};
+  if (t->rows == 1)
+    shape = (struct h5_shape){.kind = real_kind, .rank = 1, .dims = {t->cols}};
   snprintf(path, sizeof path, "/%s", t->name);
   h5_id id = h5_dataset(h, path, &shape);
-  h5_write(h, id, &shape, 0, t->rows, t->data);
+  h5_write(h, id, &shape, 0, shape.dims[0], t->data);
   h5_done(h, id);
 }
 
@@ -137,60 +140,47 @@ int checkpoint_write(const char *run_path, const struct checkpoint *c, int keep_
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-struct reader { struct h5 *h; struct checkpoint *c; const char *group; int failed; };
+struct reader { struct h5 *h; struct checkpoint *c; char path[192]; int failed; };
 
-static int read_tensor(void *context, const char *name);
-
-/* A tensor's name may hold slashes ("state/adam.m/embed"): groups within the group, never empty. */
-static int read_inner_group(struct reader *r, h5_id id, const char *group)
+static int read_tensor(struct reader *r, h5_id id)
 {
-  const char *outer = r->group;
-  int before = r->c->count;
-  r->group = group;
-  h5_children(r->h, id, read_tensor, r);
-  r->group = outer;
-  h5_done(r->h, id);
-  r->failed = r->failed || r->c->count == before;
-  return r->failed;
-}
-
-static int read_tensor(void *context, const char *name)
-{
-  struct reader *r = context;
   struct checkpoint *c = r->c;
   struct checkpoint_tensor t = {.name = ""};
   struct h5_shape shape;
-  char path[192];
-  if (snprintf(path, sizeof path, "/%s/%s", r->group, name) > (int)sizeof t.name)
-    return r->failed = 1;
-  h5_id id = h5_find(r->h, path);
-  if (!h5_get_shape(r->h, id, &shape))
-    return read_inner_group(r, id, path + 1);
-  r->failed = shape.kind >= KIND_TEXT || shape.rank != 2;
-  if (!r->failed) {
-    shape.kind = real_kind;
-    memcpy(t.name, path + 1, sizeof t.name);
-    t.rows = (long)shape.dims[0];
-    t.cols = (long)shape.dims[1];
-    t.data = memory_new((size_t)t.rows * (size_t)t.cols + 1, sizeof(real));
-    r->failed = !h5_read(r->h, id, &shape, 0, shape.dims[0], t.data);
-    c->tensors = memory_grow(c->tensors, (size_t)c->count, (size_t)c->count + 1, sizeof *c->tensors);
-    c->tensors[c->count++] = t;
-  }
+  if (!h5_get_shape(r->h, id, &shape) || shape.kind >= KIND_TEXT || shape.rank > 2)
+    return 0;
+  shape.kind = real_kind;
+  snprintf(t.name, sizeof t.name, "%.159s", r->path + 1);
+  t.rows = shape.rank == 1 ? 1 : (long)shape.dims[0];
+  t.cols = (long)shape.dims[shape.rank - 1];
+  t.data = memory_new((size_t)t.rows * (size_t)t.cols + 1, sizeof(real));
+  c->tensors = memory_grow(c->tensors, (size_t)c->count, (size_t)c->count + 1, sizeof *c->tensors);
+  c->tensors[c->count++] = t;
+  return h5_read(r->h, id, &shape, 0, shape.dims[0], t.data);
+}
+
+static int visit(void *context, const char *name)
+{
+  struct reader *r = context;
+  size_t length = strlen(r->path);
+  snprintf(r->path + length, sizeof r->path - length, "/%s", name);
+  h5_id id = h5_find(r->h, r->path);
+  if (h5_is_group(r->h, id))
+    h5_children(r->h, id, visit, r);
+  else if (!read_tensor(r, id))
+    r->failed = 1;
   h5_done(r->h, id);
+  r->path[length] = 0;
   return r->failed;
 }
 
-static void read_group(struct reader *r, const char *group)
+static void read_group(struct reader *r, const char *path)
 {
-  char path[64];
-  snprintf(path, sizeof path, "/%s", group);
-  r->group = group;
+  snprintf(r->path, sizeof r->path, "%s", path);
   h5_id id = h5_find(r->h, path);
-  if (r->failed || id < 0)
+  if (id < 0)
     r->failed = 1;
-  else
-    h5_children(r->h, id, read_tensor, r);
+  h5_children(r->h, id, visit, r);
   h5_done(r->h, id);
 }
 
@@ -244,8 +234,8 @@ int checkpoint_read(const char *path, struct checkpoint *c, struct error *e)
   if (!status) {
     c->config_text = read_bytes(&r, "/parameters/config", KIND_TEXT, &size);
     c->rows = read_bytes(&r, "/rows", KIND_U8, &c->rows_size);
-    read_group(&r, "params");
-    read_group(&r, "state");
+    read_group(&r, "/params");
+    read_group(&r, "/state");
     if (r.failed)
       status = error_set(e, STATUS_FAIL, "%s lacks a part of a checkpoint", path);
   }

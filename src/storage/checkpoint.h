@@ -1,5 +1,5 @@
 /* checkpoint.h - the state after N updates, whole or absent
-   RUN.ckpt/step-%08ld.h5: /params/<name>, /state/<name>, the step, the configuration text, the recorder's
+   RUN.ckpt/step-%08ld.h5: /params/<name>, /state/<rule>/<name>, the step, the configuration text, the recorder's
    pending rows, and an XXH3 checksum over everything. Written beside, synced, renamed; the one before is
    kept. */
 #ifndef MAXLOGIT_CHECKPOINT_H
