@@ -63,8 +63,8 @@ do for [p=1:panels] {
   }
   if (c == 0) { set format y "10^{%L}" } else { set format y "" }
   if (p + across > panels) { set format x "%g" } else { set format x "" }
-  plot for [i in banded] $data index group(i)-1 using 1:(column(3*p+1)):(column(3*p+2)) with filledcurves \
-           fc rgb band(i) notitle, \
+  plot for [g=1:groups] $data index g-1 using 1:(column(3*p+1)):(column(3*p+2)) with filledcurves \
+           fc rgb band(g) notitle, \
        for [g=1:groups] $data index g-1 using 1:(column(3*p)) with lines lw 1.5 dt dash(g) lc rgb colour[g] \
            notitle
   if (p == 1) { unset label 2

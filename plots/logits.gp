@@ -43,6 +43,6 @@ do for [g=1:groups] {
   set label 10+g name(g) at first last_of_all,(10**at[g]) offset 0.8,0 left \
       tc rgb colour[g] font ",12" noenhanced
 }
-plot for [i in banded] $data index group(i)-1 using 1:4:5 with filledcurves fc rgb band(i) notitle, \
+plot for [g=1:groups] $data index g-1 using 1:4:5 with filledcurves fc rgb band(g) notitle, \
      for [g=1:groups] $data index g-1 using 1:3 with lines lw 2 dt dash(g) lc rgb colour[g] notitle
 set output

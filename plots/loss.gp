@@ -46,7 +46,7 @@ if (!has_val) {
     set label 20+g name(g) at first last_of_all,at[g] offset 0.8,0 left tc rgb colour[g] font ",12" noenhanced
   }
 }
-plot for [i in banded] $train index group(i)-1 using 1:4:5 with filledcurves fc rgb band(i) notitle, \
+plot for [g=1:groups] $train index g-1 using 1:4:5 with filledcurves fc rgb band(g) notitle, \
      for [g=1:groups] $train index g-1 using 1:3 with lines lw 1.6 dt dash(g) lc rgb colour[g] notitle
 unset for [k=100:102] label k
 if (has_val) {
@@ -55,7 +55,7 @@ if (has_val) {
   set lmargin at screen 0.39; set rmargin at screen 0.70
   set label 1 "validation" at graph 0.0,1.045 font ",12" tc rgb "#444444"
   set format y ""
-  plot for [i in banded] $val index group(i)-1 using 1:4:5 with filledcurves fc rgb band(i) notitle, \
+  plot for [g=1:groups] $val index g-1 using 1:4:5 with filledcurves fc rgb band(g) notitle, \
        for [g=1:groups] $val index g-1 using 1:3 with linespoints lw 1.6 pt 7 ps 0.35 dt dash(g) \
            lc rgb colour[g] notitle
   # --- C: the end, enlarged
@@ -77,18 +77,12 @@ if (has_val) {
   do for [g=1:groups] {
     set label 20+g name(g) at graph 1,first at[g] offset 0.8,0 left font ",12" tc rgb colour[g] noenhanced
   }
-  ended = ""; barred = ""                           # where the last loss is a number, and its interval
-  do for [g=1:groups] {
-    if (final_mean[g] == final_mean[g]) { ended = ended.sprintf(" %d", g) }
-    if (final_lo[g] == final_lo[g]) { barred = barred.sprintf(" %d", g) }
-  }
-  plot for [i in ended] $final index group(i)-1 using (group(i)-0.22):1 with points pt 7 ps 0.5 \
-           lc rgb colour[group(i)] notitle, \
-       for [i in ended] "+" using (group(i)+0.08):(final_mean[group(i)]) every ::0::0 \
-           with points pt 7 ps 1.1 lc rgb colour[group(i)] notitle, \
-       for [i in barred] "+" using (group(i)+0.08):(final_mean[group(i)]):(final_lo[group(i)]):(final_hi[group(i)]) \
-           every ::0::0 with yerrorbars pt 0 lw 1.6 lc rgb colour[group(i)] notitle, \
-       NaN notitle
+  ended(g) = final_mean[g] == final_mean[g]
+  at_end(y) = y == y ? y : final_low
+  plot for [g=1:groups] $final index g-1 using (g-0.22):1 with points pt 7 ps (ended(g) ? 0.5 : 0) \
+           lc rgb colour[g] notitle, \
+       for [g=1:groups] "+" using (g+0.08):(at_end(final_mean[g])):(at_end(final_lo[g])):(at_end(final_hi[g])) \
+           every ::0::0 with yerrorbars pt 7 ps (ended(g) ? 1.1 : 0) lw 1.6 lc rgb colour[g] notitle
 }
 unset multiplot
 set output

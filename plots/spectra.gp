@@ -47,8 +47,8 @@ do for [m=1:3] {
     } else { set format x ""; unset xlabel }
     if (present[k]) {
       first = 3 + 3 * (4 * (m - 1) + k - 1)
-      plot for [i in banded] $data index group(i)-1 using 1:(column(first+1)):(column(first+2)) \
-               with filledcurves fc rgb band(i) notitle, \
+      plot for [g=1:groups] $data index g-1 using 1:(column(first+1)):(column(first+2)) \
+               with filledcurves fc rgb band(g) notitle, \
            for [g=1:groups] $data index g-1 using 1:(column(first)) with lines lw 1.7 dt dash(g) \
                lc rgb colour[g] notitle
     }

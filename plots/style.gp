@@ -42,15 +42,10 @@ do for [g=1:groups] {
     colour[g] = spare(spares)
   }
 }
-band(i) = colour[int(i)] + 0xCC000000                # 80 % transparent
+band(g) = colour[g] + 0xCC000000                     # 80 % transparent
 name(g) = (known(kind[g]) > 0 ? word(known_name, known(kind[g])) : kind[g]).rest[g]
 set dashtype 11 (14,7)
 dash(g) = clipped[g] ? 1 : 11
-
-# groups with more than one seed have bands: "1 2 4", to be used as: for [i in banded] ... group(i)
-banded = ""
-do for [g=1:groups] { if (seeds[g] > 1) { banded = banded.sprintf(" %d", g) } }
-group(i) = int(i)
 
 # "3 seeds", or "2 to 3 seeds" where groups differ
 least_seeds = seeds[1]; most_seeds = seeds[1]

@@ -4,10 +4,15 @@
 
 #define SMALL "layers=2 width=12 heads=4 head_dim=4 context=7 ffn_width=16 vocab=11 "
 
-static struct fixture *small(const char *attention, const char *more, const char *stack, struct error *e) {
+static struct fixture *small_on(const char *device, int threads, const char *attention, const char *more,
+                                const char *stack, struct error *e) {
   char settings[512];
   snprintf(settings, sizeof settings, SMALL "attention=%s %s%s", attention, fixture_wants(attention), more);
-  return fixture_try(settings, stack, NULL, e);
+  return fixture_on(device, threads, settings, stack, NULL, e);
+}
+
+static struct fixture *small(const char *attention, const char *more, const char *stack, struct error *e) {
+  return small_on("reference", 1, attention, more, stack, e);
 }
 
 static struct fixture *small_or_fail(const char *attention, const char *more, const char *stack) {
@@ -399,6 +404,55 @@ START_TEST(replay) {
 }
 END_TEST
 
+static double gradient_norm(const struct fixture *f) {
+  const struct tensor *grads = &f->model.params.grads;
+  double sum = 0;
+  for (long i = 0; i < grads->cols; i++) sum += (double)REALS(grads)[i] * (double)REALS(grads)[i];
+  return sqrt(sum);
+}
+
+/* The fast kernels give the gradients of the definitions, up to rounding through the 100 or so operations of
+   a step; and the same bits on any number of threads. */
+static void check_devices(const char *attention, const char *stack) {
+  static const struct { const char *name; int threads; } device[] = {
+    {"reference", 1}, {"cpu", 1}, {"cpu", 3}};
+  struct fixture *f[3];
+  struct model_program mp[3];
+  struct error e = {0};
+  for (int i = 0; i < 3; i++) {
+    f[i] = small_on(device[i].name, device[i].threads, attention, fixture_bias(attention), stack, &e);
+    if (!f[i]) return; /* refused: see gradients */
+    fixture_shake(f[i], 0.2);
+    mp[i] = fixture_program(f[i], 2, 7, 1);
+    fixture_pack(&mp[i], 3);
+    program_run(mp[i].program);
+  }
+  const struct tensor *grads[3];
+  for (int i = 0; i < 3; i++) grads[i] = &f[i]->model.params.grads;
+  same_bits(grads[1], grads[2], 1);
+  same_bits(mp[1].stats[1], mp[2].stats[1], 4);
+  double tolerance = 1000 * REAL_EPS * gradient_norm(f[0]);
+  for (long i = 0; i < grads[0]->cols; i++)
+    ck_assert_msg(fabs((double)REALS(grads[0])[i] - (double)REALS(grads[1])[i]) <= tolerance,
+                  "%s, %s: %g is not %g", attention, stack, (double)REALS(grads[1])[i],
+                  (double)REALS(grads[0])[i]);
+  for (int i = 0; i < 16; i++)
+    ck_assert_double_eq_tol((double)REALS(mp[0].stats[1])[i], (double)REALS(mp[1].stats[1])[i],
+                            1000 * REAL_EPS * fmax(1, fabs((double)REALS(mp[0].stats[1])[i])));
+  for (int i = 0; i < 3; i++) {
+    model_program_free(&mp[i]);
+    fixture_close(f[i]);
+  }
+}
+
+START_TEST(devices_agree) {
+  const char *attention = attentions[_i]->name;
+  for (const struct stabilizer *const *s = stabilizers; *s; s++) check_devices(attention, (*s)->name);
+  check_devices(attention, "qk_norm kind=l2");
+  check_devices(attention, "soft_cap cap=0.7");
+}
+END_TEST
+
 /* --- messages ------------------------------------------------------------------------------------------- */
 
 static const struct { const char *settings, *says[3]; } wrong[] = {
@@ -484,6 +538,7 @@ int main(void) {
   tcase_add_loop_test(c, packed_documents, 0, n);
   tcase_add_loop_test(c, longer_context, 0, n);
   tcase_add_loop_test(c, replay, 0, n);
+  tcase_add_loop_test(c, devices_agree, 0, n);
   tcase_add_loop_test(c, wrong_shapes, 0, sizeof wrong / sizeof *wrong);
   tcase_add_loop_test(c, refused_stacks, 0, sizeof refused / sizeof *refused);
   tcase_add_test(c, cancelling_stacks);

@@ -474,6 +474,24 @@ START_TEST(normed_heads_have_unit_mean_square) {
 }
 END_TEST
 
+/* A gain of 2 on one part: that part and no other has a mean square of 4. */
+START_TEST(gains_act_on_their_own_part) {
+  static const struct { const char *name; enum role role; } gain[] = {
+    {"attn.qc_gain", ROLE_Q_HEAD}, {"attn.kc_gain", ROLE_K_HEAD}, {"attn.qr_gain", ROLE_Q_ROPE},
+    {"attn.kr_gain", ROLE_K_ROPE_SHARED}};
+  struct bench b = bench_open("mla", "norm_eps=0", "qk_norm");
+  undo_gains(&b);
+  struct tensor *t = &model_param(&b.f->model, 0, gain[_i].name)->value;
+  for (long j = 0; j < t->cols; j++) REALS(t)[j] = 2;
+  program_run(b.mp.program);
+  for (int i = 0; i < seen.parts; i++) {
+    const struct qk_part *p = &seen.part[i];
+    ck_assert_double_eq_tol(mean_square(p, 0, p->dim), p->role == gain[_i].role ? 4 : 1, 4 * close_to);
+  }
+  bench_close(&b);
+}
+END_TEST
+
 /* The scalar of l2 in place of 1/sqrt(Dh): logits are g cos(q, k); g starts at log2(T^2 - T). */
 START_TEST(l2_logits_are_cosines) {
   struct bench b = bench_open("gqa", "norm_eps=0", "qk_norm kind=l2");
@@ -565,6 +583,7 @@ int main(void) {
   tcase_add_loop_test(c, scale_drops_out_under_norm, 0, 6);
   tcase_add_loop_test(c, scale_drops_out_of_normed_parts, 0, 2);
   tcase_add_loop_test(c, normed_heads_have_unit_mean_square, 0, 2);
+  tcase_add_loop_test(c, gains_act_on_their_own_part, 0, 4);
   tcase_add_test(c, l2_logits_are_cosines);
   tcase_add_loop_test(c, gains_have_their_names_and_shapes, 0, 5);
   tcase_add_test(c, none_is_an_empty_stack);

@@ -97,11 +97,11 @@ static inline void fixture_close(struct fixture *f) {
 
 /* NULL, with the message, where the model or the stack is refused. `extra` (may be NULL) goes last in the
    stack. */
-static inline struct fixture *fixture_try(const char *settings, const char *stack,
-                                          const struct stabilizer *extra, struct error *e) {
+static inline struct fixture *fixture_on(const char *device, int threads, const char *settings,
+                                         const char *stack, const struct stabilizer *extra, struct error *e) {
   struct fixture *f = memory_new(1, sizeof *f);
   struct model_options o = fixture_options(settings);
-  ck_assert_int_eq(device_open(&f->device, "reference", 1, e), STATUS_OK);
+  ck_assert_int_eq(device_open(&f->device, device, threads, e), STATUS_OK);
   fixture_stack(f, stack);
   if (extra) f->stack[f->stacked++] = extra;
   if (model_resolve(&o, 1, e) ||
@@ -114,6 +114,11 @@ static inline struct fixture *fixture_try(const char *settings, const char *stac
   f->sink = (struct event_sink){fixture_put, f};
   for (int i = 0; i < f->stacked; i++) f->model.context[i].events = &f->sink;
   return f;
+}
+
+static inline struct fixture *fixture_try(const char *settings, const char *stack,
+                                          const struct stabilizer *extra, struct error *e) {
+  return fixture_on("reference", 1, settings, stack, extra, e);
 }
 
 static inline struct fixture *fixture_open(const char *settings, const char *stack,

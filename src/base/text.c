@@ -85,15 +85,12 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
 }
 
 void text_number(double value, char out[32]) {
-  if (isnan(value)) {
-    strcpy(out, "nan");
-    return;
-  }
   char text[32];
-  for (int digits = 17; digits >= 1; digits--) {
+  snprintf(out, 32, isnan(value) ? "nan" : "%.17g", value);
+  for (int digits = 16; digits >= 1; digits--) {
     snprintf(text, sizeof text, "%.*g", digits, value);
-    if (strtod(text, NULL) == value && (digits == 17 || strlen(text) < strlen(out)))
-      strcpy(out, text);
+    if (strtod(text, NULL) == value && strlen(text) < strlen(out))
+      memcpy(out, text, sizeof text);
   }
 }
 

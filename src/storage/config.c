@@ -316,7 +316,7 @@ static int push_range(struct values *v, const char *text) {
     range_value(first, last, is_log, v->key->row->type == OPTION_INT, i, n, number);
     if (strcmp(number, before) && push_value(v, number)) /* rounding may repeat a whole number */
       return STATUS_USAGE;
-    strcpy(before, number);
+    memcpy(before, number, sizeof before);
   }
   return STATUS_OK;
 }
@@ -581,7 +581,8 @@ int config_finish(struct config *c, struct error *e) {
   const struct assignment *axis = first_axis(c);
   if (axis)
     return error_set(e, STATUS_USAGE, "%s: %s: %d values where a run takes one (several: maxlogit sweep; "
-                     "a comma in a text: put it in quotes)", axis->origin, c->keys[axis->key].name, axis->count);
+                     "a comma in a text: put it in quotes)", axis->origin, c->keys[axis->key].name,
+                     axis->count);
   for (int i = 0; c->sections[i].rows; i++)
     option_defaults(c->sections[i].rows, c->structs[i]);
   for (int i = 0; i < c->key_count; i++)
@@ -727,8 +728,8 @@ int config_each(const struct config *c, int (*each)(void *, const struct config_
   for (int i = 0; i < c->key_count; i++) {
     const struct key *key = &c->keys[i];
     char number[64];
-    struct config_entry entry = {key->name, key->row, key->base, number, key->origin ? key->origin : "default",
-                                 0, is_used(c, key->section)};
+    const char *origin = key->origin ? key->origin : "default";
+    struct config_entry entry = {key->name, key->row, key->base, number, origin, 0, is_used(c, key->section)};
     if (key->row->type == OPTION_TEXT)
       entry.value = *(const char **)((char *)key->base + key->row->offset);
     else

@@ -41,8 +41,10 @@ static const struct option_row train_rows[] = {
              "when loss or gradient is not finite: stop (exit 0), continue, or fail (exit 3)", 0),
   REAL_ROW(T, spike, "8", 0, 1e30, "1",
            "a loss this many median deviations above the running median is an event; 0: off", 0),
-  TEXT_ROW(T, init_from, "", "start from the weights of this checkpoint, or of this run's latest; empty: draw them", 0),
-  TEXT_ROW(T, plant, "", "heads that start with w_q and w_k scaled: LAYER:HEAD:FACTOR, * for all", OPTION_LIST),
+  TEXT_ROW(T, init_from, "", "start from the weights of this checkpoint, or of this run's latest; "
+           "empty: draw them", 0),
+  TEXT_ROW(T, plant, "", "heads that start with w_q and w_k scaled: LAYER:HEAD:FACTOR, * for all",
+           OPTION_LIST),
   REAL_ROW(T, max_time, "0", 0, 1e12, "s", "stop after this time (exit 75), to be resumed; 0: no limit",
            OPTION_FREE),
   END_ROW

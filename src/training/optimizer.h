@@ -90,7 +90,7 @@ void updates_step(struct updates *, long step, double lr);
 void updates_directions(struct updates *, long step);
 void updates_apply(struct updates *, double lr);
 const struct tensor *updates_direction(const struct updates *, const struct param *);
-/* States for checkpoints: names like "adam.m/blocks.0.attn.w_q". */
+/* States for checkpoints: names like "adam.m.blocks.0.attn.w_q". */
 int updates_states(const struct updates *);
 struct tensor *updates_state(const struct updates *, int index, char *name, size_t room);
 const char *updates_optimizer_of(const struct updates *, const struct param *);

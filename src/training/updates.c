@@ -208,7 +208,7 @@ static void make_states(struct updates *u, const struct optimizer *optimizer, st
   for (int k = 0; name && name[k]; k++) {
     REQUIRE(k < MAX_STATES);
     struct tensor *t = tensor_new(u->model->device, TENSOR_REAL, w->rows, w->cols, NULL);
-    snprintf(u->state_names[u->state_count], sizeof *u->state_names, "%s.%s/%s", optimizer->name, name[k],
+    snprintf(u->state_names[u->state_count], sizeof *u->state_names, "%s.%s.%s", optimizer->name, name[k],
              update->param->name);
     t->name = u->state_names[u->state_count];
     u->states[u->state_count++] = update->state[k] = t;

@@ -138,8 +138,8 @@ static void print(const struct arguments *a, const struct result *r, int first)
 {
   if (a->json) { print_json(r, first); return; }
   if (!a->positions) {
-    if (first) printf("%-10s %8s %12s %20s\n", "context", "tokens", "loss", "loss, last quarter");
-    printf("%-9gx %8ld %12.4f %20.4f\n", r->multiple, r->context, r->loss, r->tail);
+    if (first) printf("%8s %10s %12s %20s\n", "context", "tokens", "loss", "loss, last quarter");
+    printf("%7gx %10ld %12.4f %20.4f\n", r->multiple, r->context, r->loss, r->tail);
     return;
   }
   if (first) printf("# loss by position, nat/token; one block a context\n# position loss\n");

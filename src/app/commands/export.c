@@ -171,7 +171,7 @@ static void write_preamble(const struct export_request *r, const struct run *run
 }
 
 static void write_run_line(const struct run *run) {
-  printf("# run %s %s seed %ld, %s, last step %ld\n", run_id(run->file), run->kind, run->seed,
+  printf("# run %s %s seed %ld, %s after %ld steps\n", run_id(run->file), run->kind, run->seed,
          run_state(run->file), run_last_step(run->file));
 }
 

@@ -51,7 +51,7 @@ static void print_section(const struct config_section *s) {
 static void print_reference(void) {
   printf("Keys, their defaults, and what may stand there. In a file: `name = value` lines under [section],\n"
          "# begins a comment. On the command line: section.name=value, which overrides the file. Several\n"
-         "values with commas between them, or a range (1e-3:1e-1:log:5, 1:8:lin:8), are for maxlogit sweep.\n");
+         "values with commas between them, or a range (1e-3:1e-1:log:5, 1:8:lin:8), are for sweeps.\n");
   for (const struct config_section *s = config_sections(); s->rows; s++) {
     printf("\n");
     print_section(s);

@@ -146,7 +146,17 @@ static int band_of(const struct run_group *group, const char *series, void (*pre
   return status;
 }
 
-static void put_block(FILE *f, const struct table *table, int g) {
+/* Where a single seed has no interval, an interval of no width: nothing to see, and nothing missing. */
+static void close_edges(struct table *band) {
+  for (long r = 0; r < band->rows; r++)
+    for (int c = 1; c < band->columns; c += 3) {
+      double *mean = &band->value[r * band->columns + c];
+      if (isnan(mean[1])) mean[1] = mean[2] = *mean;
+    }
+}
+
+static void put_block(FILE *f, struct table *table, int g) {
+  close_edges(table);
   if (g) fputs("\n\n", f);
   table_write_header(f, table, TABLE_COLUMNS, NULL);
   table_write_rows(f, table, TABLE_COLUMNS, NULL);
@@ -317,8 +327,8 @@ static int final_losses(FILE *f, const struct runset *set, struct extent *extent
     }
     struct interval interval = interval_of(values, group->count, 0);
     mean[g] = interval.mean;
-    lo[g] = interval.lo;
-    hi[g] = interval.hi;
+    lo[g] = group->count > 1 ? interval.lo : interval.mean;
+    hi[g] = group->count > 1 ? interval.hi : interval.mean;
     extend(extent, lo[g]);
     extend(extent, hi[g]);
     memory_free(values);
@@ -488,7 +498,7 @@ static int is_folder(const char *path) {
   return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* --scripts, MAXLOGIT_PLOTS, share/ in the program's folder (build) or beside it, the place of installation. */
+/* --scripts, MAXLOGIT_PLOTS, share/ in the program's folder (build) or beside it, the place of installing. */
 static int find_scripts(const struct plot_request *r, char out[4096], struct error *error) {
   const char *asked = r->scripts ? r->scripts : getenv("MAXLOGIT_PLOTS");
   char program[2048];

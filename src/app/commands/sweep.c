@@ -266,10 +266,10 @@ static int sweep(int argc, char **argv) {
   static const struct argp argp = {
     options, parse, "FILE.conf [key=value ...]",
     "Run every combination of the values given with commas or ranges (train.lr = 1e-3, 3e-3 or "
-    "1e-3:1e-1:log:5), several at a time, each into its own file in sweep.dir.\vAll points are checked before "
-    "the first is run. Runs that are finished are not run again and interrupted ones go on, so a sweep that "
-    "was stopped is continued by starting it again; several may share the work of one folder.", NULL, NULL,
-    NULL};
+    "1e-3:1e-1:log:5), several at a time, each into its own file in sweep.dir.\v"
+    "All points are checked before the first is run. Runs that are finished are not run again and interrupted "
+    "ones go on, so a sweep that was stopped is continued by starting it again; several may share the work of "
+    "one folder.", NULL, NULL, NULL};
   struct arguments a = {.shard = 1, .shards = 1};
   struct error e = {0};
   struct sweep s = {0};

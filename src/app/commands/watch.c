@@ -156,7 +156,7 @@ static void print_end(const struct watch *w) {
   const char *state = run_state(run);
   if (strcmp(state, "running") == 0)
     message("%s: no writer any more; `maxlogit resume %s` continues it", w->run_path, w->run_path);
-  else message("%s: %s, last step %ld", w->run_path, state, run_last_step(run));
+  else message("%s: %s after %ld steps", w->run_path, state, run_last_step(run));
   run_close(run);
 }
 

@@ -1,0 +1,31 @@
+#!/bin/bash
+# The completion of the shell, asked as bash would ask it.
+. "${top_srcdir:-.}/doc/completion/maxlogit" || exit 99
+program=${top_builddir:-.}/maxlogit
+failed=0
+
+# expect WANTED LINE: completing LINE at its end offers WANTED
+expect() {
+  COMP_LINE=$2 COMP_POINT=${#2}
+  IFS=' ' read -ra COMP_WORDS <<<"$2"
+  [[ $2 == *' ' ]] && COMP_WORDS+=("")
+  COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+  local word=${COMP_WORDS[COMP_CWORD]}
+  _maxlogit "$program" "${word##*=}" ""
+  case " ${COMPREPLY[*]} " in
+    *" $1 "*) ;;
+    *) echo "'$2' offers '${COMPREPLY[*]}', not '$1'"; failed=1 ;;
+  esac
+}
+
+expect run "maxlogit r"
+expect show "maxlogit "
+expect --dry-run "maxlogit run --dr"
+expect train.lr= "maxlogit run train.l"
+expect muon "maxlogit run optimizer=mu"
+expect qk_clip "maxlogit run stabilizers=qk_norm+qk"
+expect cosine "maxlogit sweep x.conf train.schedule=c"
+expect gqa "maxlogit run model.attention="
+expect train.lr "maxlogit help train.l"
+expect optimizer "maxlogit list o"
+exit $failed

@@ -1,0 +1,47 @@
+#!/bin/sh
+# Installed into a folder: every part is there, the program runs, and a stranger's program drives a run
+# through the library, found by pkg-config.
+set -e
+: "${CC:=cc}" "${MAKE:=make}" "${top_builddir:=.}"
+to=$(mktemp -d)
+trap 'rm -rf "$to"' EXIT
+prefix=$(sed -n 's/^prefix=//p' "$top_builddir/maxlogit.pc")
+unset MAKEFLAGS MFLAGS MAKELEVEL
+$MAKE -s -C "$top_builddir" install DESTDIR="$to" >"$to/log" 2>&1 || { cat "$to/log"; exit 1; }
+at=$to$prefix
+for part in bin/maxlogit lib/libmaxlogit.a lib/pkgconfig/maxlogit.pc include/maxlogit/maxlogit.h \
+    share/man/man1/maxlogit.1 share/bash-completion/completions/maxlogit share/maxlogit/plots/style.gp; do
+  [ -s "$at/$part" ] || { echo "$part was not installed"; exit 1; }
+done
+"$at/bin/maxlogit" --version
+
+cat >"$to/driver.c" <<'END'
+#include <maxlogit.h>
+#include <stdio.h>
+
+int main(void)
+{
+  struct error error = {0};
+  struct trainer *trainer;
+  struct config *config = config_new();
+  if (config_assign(config, "train.steps=3", &error) || config_finish(config, &error) ||
+      trainer_init(&trainer, config, TRAINER_NO_RECORD, &error))
+    return fprintf(stderr, "%s\n", error.text), 1;
+  while (trainer_more(trainer))
+    if (trainer_step(trainer, &error)) return 1;
+  printf("%ld steps, loss %.3f\n", trainer_step_count(trainer), trainer_loss(trainer));
+  int status = trainer_done(trainer, &error);
+  config_free(config);
+  return status;
+}
+END
+flags=$(sed -n 's/^SANITIZER_FLAGS = //p' "$top_builddir/Makefile")
+found=$(PKG_CONFIG_PATH="$at/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}" \
+  pkg-config --define-variable=prefix="$at" --cflags --libs maxlogit)
+# shellcheck disable=SC2086 # lists of flags
+$CC $flags -Wall -Werror -o "$to/driver" "$to/driver.c" $found
+"$to/driver" | tee "$to/said"
+grep -q '^3 steps, loss [0-9]' "$to/said"
+$MAKE -s -C "$top_builddir" uninstall DESTDIR="$to" >"$to/log" 2>&1
+left=$(find "$at" ! -type d)
+[ -z "$left" ] || { echo "left by uninstall: $left"; exit 1; }

@@ -1,0 +1,63 @@
+#!/bin/sh
+# show, watch and spectra: tables, JSON that is JSON, a watcher that ends with the run
+srcdir=${srcdir:-$(dirname "$0")/..}
+. "$srcdir/tests/small_runs.sh"
+for seed in 1 2; do small_run "clip-$seed" preset=muonclip train.seed=$seed qk_clip.tau=2; done
+small_run broken preset=adam train.lr=1e6 train.warmup=0
+
+is_json() { # FILE WHAT
+  if command -v python3 > /dev/null; then python3 -c 'import json, sys
+def strict(x): raise ValueError(x)
+json.load(open(sys.argv[1]), parse_constant=strict)' "$1" || fail "$2 is no JSON"
+  elif command -v jq > /dev/null; then jq . "$1" > /dev/null || fail "$2 is no JSON"
+  else echo "no python3 and no jq: $2 not parsed"; fi
+}
+
+# show: one line a run; the numbers are those that export gives
+"$program" show "$dir" > "$dir/table" || fail "show"
+test "$(grep -c . "$dir/table")" -eq 4 || fail "show: one line a run, and one above"
+grep 'broken.h5' "$dir/table" | grep -q diverged || fail "show: a diverged run is not called so"
+peak=$("$program" export "$dir/clip-1.h5" attn/max_logit --reduce=max |
+  awk '!/^#/ && $2 + 0 > m { m = $2 + 0 } END { printf "%.4g", m }')
+grep 'clip-1.h5' "$dir/table" | grep -q -F " $peak L" || fail "show: peak max logit is not $peak"
+clips=$("$program" show --events "$dir/clip-1.h5" | awk '$2 == "clip"' | grep -c .)
+test "$clips" -gt 0 || fail "no clip seen at a threshold of 2"
+for option in "" --group --parameters --events; do
+  # shellcheck disable=SC2086
+  "$program" show --json $option "$dir" > "$dir/json" || fail "show --json $option"
+  is_json "$dir/json" "show --json $option"
+done
+"$program" show --group "$dir" | grep -q '^muonclip  *2 ' || fail "show --group"
+"$program" show --parameters "$dir/clip-1.h5" > "$dir/again.conf" || fail "show --parameters"
+"$program" run --dry-run "$dir/again.conf" > "$dir/out" 2> "$dir/err" ||
+  fail "its parameters are no configuration: $(cat "$dir/err")"
+"$program" show "$dir/table" > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 2 || fail "show of no run file: exit $status"
+
+# spectra: sigma_1 <= Frobenius norm, ranks between 1 and the smaller side, entropy in [0, 1]
+"$program" spectra "$dir/clip-1.h5" > "$dir/spectra" 2> "$dir/err" || fail "spectra: $(cat "$dir/err")"
+awk '!/^#/ && NF { n++; s = $(NF-5); f = $(NF-4); h = $(NF-3); p = $(NF-2); r = $(NF-1); k = $NF
+  if (!(s <= f * 1.00001 && h >= 0 && h <= 1.00001 && p >= 0.99999)) bad = 1
+  if (!(r >= p * 0.99999 && k >= 0.99999 && k <= p * 1.00001)) bad = 1
+  } END { exit bad || n < 14 }' "$dir/spectra" || fail "spectra: impossible numbers: $(cat "$dir/spectra")"
+for what in 'blocks.1.attn.w_q ' 'l0h0 w_q ' 'l1h1 w_k ' 'l1h0 w_q^T w_k '; do
+  grep -q -F "$what" "$dir/spectra" || fail "spectra: no line $what"
+done
+"$program" spectra --json "$dir/clip-1.h5" "$dir/clip-2.h5" > "$dir/json" || fail "spectra --json"
+is_json "$dir/json" "spectra --json"
+"$program" spectra "$dir/table" > "$dir/out" 2> "$dir/err" && fail "spectra of no checkpoint"
+
+# watch: every row once, as plain lines, and it ends by itself
+"$program" run --quiet model.width=16 model.heads=2 model.context=16 train.steps=300 \
+  record.path="$dir/live.h5" &
+runner=$!
+while ! test -e "$dir/live.live.tsv" && ! test -e "$dir/live.h5"; do sleep 0.05; done
+timeout 60 "$program" watch "$dir/live.h5" > "$dir/watched" 2> "$dir/err" || fail "watch: $(cat "$dir/err")"
+wait $runner
+grep -q "finished after 300 steps" "$dir/err" || fail "watch does not tell the end: $(cat "$dir/err")"
+grep -q "$(printf '\033')" "$dir/watched" && fail "watch: escape codes in a pipe"
+awk '{ if ($1 != "step" || $2 != n++) bad = 1 } END { exit bad }' "$dir/watched" ||
+  fail "watch: rows missing or twice"
+"$program" watch "$dir/nothing.h5" > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 2 || fail "watch of no run: exit $status"
+finish

@@ -1,0 +1,16 @@
+# small_runs.sh - sourced by the tests of show, export, plot, watch and spectra: a folder of small runs
+program=${MAXLOGIT:-./maxlogit}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
+trap 'rm -rf "$dir"' EXIT
+failures=0
+
+fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+finish() { test "$failures" -eq 0 && echo "ok"; exit $((failures > 0)); }
+
+# small_run NAME key=value ...
+small_run() {
+  name=$1; shift
+  "$program" run --quiet model.layers=2 model.width=16 model.heads=2 model.context=16 train.batch=4 \
+    train.steps=40 train.warmup=5 train.val_every=10 record.spectra_every=10 device.threads=1 \
+    record.path="$dir/$name.h5" "$@" > "$dir/$name.log" 2>&1 || { cat "$dir/$name.log"; fail "run $name"; finish; }
+}
