@@ -43,4 +43,6 @@ const char *device_blas_core(void);
    or base; MAXLOGIT_KERNELS=NAME asks for a lower one. v3 and v4 give the same bits. */
 void ops_cpu_override(struct ops *);
 const char *ops_cpu_level(void);
+/* The same attention without its maxima and entropy, to measure what they cost. */
+void ops_cpu_without_maxima(struct ops *);
 #endif

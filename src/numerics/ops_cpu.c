@@ -18,6 +18,7 @@ static void blas_matmul(struct device *device, const struct matmul_args *x)
 
 const char *ops_cpu_level(void) { return "blas"; }
 void ops_cpu_override(struct ops *ops) { ops->matmul = blas_matmul; }
+void ops_cpu_without_maxima(struct ops *ops) { (void)ops; }
 
 #else
 #include <stdlib.h>
@@ -28,7 +29,7 @@ void ops_cpu_override(struct ops *ops) { ops->matmul = blas_matmul; }
 struct level {
   const char *name;
   int (*supported)(void);
-  void (*gemm)(struct ops *);
+  void (*gemm)(struct ops *), (*attention)(struct ops *), (*attention_only)(struct ops *);
 };
 
 static int always(void) { return 1; }
@@ -46,7 +47,8 @@ static int has_v4(void)
 #endif
 
 static const struct level levels[] = { /* the best first */
-#define LEVEL_ROW(name, supported) {#name, supported, ops_cpu_gemm_##name}
+#define LEVEL_ROW(name, supported) \
+  {#name, supported, ops_cpu_gemm_##name, ops_cpu_attention_##name, ops_cpu_attention_only_##name}
 #ifdef HAVE_X86_LEVELS
   LEVEL_ROW(v4, has_v4),
   LEVEL_ROW(v3, has_v3),
@@ -75,5 +77,8 @@ void ops_cpu_override(struct ops *ops)
 {
   const struct level *best = level();
   best->gemm(ops);
+  best->attention(ops);
 }
+
+void ops_cpu_without_maxima(struct ops *ops) { level()->attention_only(ops); }
 #endif

@@ -14,6 +14,7 @@
   void ops_cpu_##file##_base(struct ops *);
 DECLARE(gemm)
 DECLARE(attention)
+DECLARE(attention_only) /* forward without maxima and entropy: what they cost */
 DECLARE(rows)
 #undef DECLARE
 
@@ -28,16 +29,155 @@ DECLARE(rows)
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
+/* 16 lanes, whatever the machine has */
 enum { LANES = 16 };
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float vec_loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
+#define VEC(p) (*(vec_loose *)(p))
+#define ALL(x) ((x) - (vec){0})                                  /* every lane x */
+#define LANE ((vec){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
 
-#define LOAD(p) (*(const vec_loose *)(p))
-#define STORE(p, x) (*(vec_loose *)(p) = (x))
-#define ALL(x) ((x) - (vec){0})                    /* every lane x */
-/* mask lanes are -1 or 0: a where mask, else b */
-#define CHOOSE(mask, a, b) ((vec)(((mask) & (ivec)(a)) | (~(mask) & (ivec)(b))))
+/* x where a > b, else (also where either is NaN) y */
+#ifdef __AVX512F__
+#include <immintrin.h>
+INLINE vec where_above(vec a, vec b, vec x, vec y) {
+  __mmask16 above = _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ);
+  return (vec)_mm512_mask_blend_ps(above, (__m512)y, (__m512)x);
+}
+INLINE vec larger(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b); }
+INLINE vec smaller(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
+#else
+INLINE vec where_above(vec a, vec b, vec x, vec y) {
+  ivec above = a > b;
+  return (vec)((above & (ivec)x) | (~above & (ivec)y));
+}
+INLINE vec larger(vec a, vec b) { return where_above(a, b, a, b); }  /* b where either is NaN */
+INLINE vec smaller(vec a, vec b) { return where_above(b, a, a, b); } /* likewise */
+#endif
+
+/* Registers of the machine, for products */
+#if defined __AVX512F__
+enum { WIDTH = 16 };
+#elif defined __AVX2__
+enum { WIDTH = 8 };
+#else
+enum { WIDTH = 4 };
+#endif
+typedef float wide __attribute__((vector_size(4 * WIDTH)));
+typedef float wide_loose __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
+#define WIDE(p) (*(wide_loose *)(p))
+
+#if defined __clang__ || __GNUC__ >= 12
+#define PICK(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define PICK(x, y, ...) \
+  __builtin_shuffle(x, y, (int32_t __attribute__((vector_size(sizeof(x))))){__VA_ARGS__})
+#endif
+
+/* Transpose a WIDTH x WIDTH square: log2(WIDTH) rounds of interleaving its halves. */
+INLINE void transpose(wide x[WIDTH]) {
+#if defined __AVX512F__
+#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif defined __AVX2__
+#define LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define LOW 0, 4, 1, 5
+#define HIGH 2, 6, 3, 7
+#endif
+  wide y[WIDTH];
+  UNROLL for (int round = 1; round < WIDTH; round *= 2) {
+    UNROLL for (int i = 0; i < WIDTH / 2; i++) {
+      y[2 * i] = PICK(x[i], x[i + WIDTH / 2], LOW);
+      y[2 * i + 1] = PICK(x[i], x[i + WIDTH / 2], HIGH);
+    }
+    UNROLL for (int i = 0; i < WIDTH; i++) x[i] = y[i];
+  }
+#undef LOW
+#undef HIGH
+}
+
+/* to[p*ld + j] = from[j*row + p] for p < k, j < WIDTH; 0 where j >= rows. */
+static inline void pack_transposed(const float *from, long row, long rows, long k, float *to, long ld) {
+  long p = 0;
+  if (rows >= WIDTH)
+    for (; p + WIDTH <= k; p += WIDTH) {
+      wide x[WIDTH];
+      UNROLL for (int j = 0; j < WIDTH; j++) x[j] = WIDE(from + j * row + p);
+      transpose(x);
+      UNROLL for (int j = 0; j < WIDTH; j++) WIDE(to + (p + j) * ld) = x[j];
+    }
+  for (; p < k; p++)
+    for (long j = 0; j < WIDTH; j++) to[p * ld + j] = j < rows ? from[j * row + p] : 0;
+}
+
+/* The lanes from left to right, always in the same tree. */
+INLINE float lane_sum(vec x) {
+  x += PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+  x += PICK(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+  x += PICK(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+  x += PICK(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+  return x[0];
+}
+INLINE float lane_max(vec x) {
+  x = larger(x, PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  x = larger(x, PICK(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+  x = larger(x, PICK(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+  x = larger(x, PICK(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+  return x[0];
+}
+
+/* exp(x), within 2 units in the last place; 0 below 2^-125, NaN stays. x = n ln 2 + r, |r| <= ln 2 / 2;
+   the polynomial is that of Cephes' expf, doubled, so that n = 128 needs no exponent beyond the range. */
+INLINE vec vec_exp(vec x) {
+  vec shifted = x * 1.44269504088896341f + 12582912.0f; /* n in the low bits: 1.5 * 2^23 */
+  vec n = shifted - 12582912.0f;
+  vec r = x - n * 0.693359375f;
+  r -= n * -2.12194440e-4f;
+  vec y = ALL(2 * 1.9875691500e-4f);
+  y = y * r + 2 * 1.3981999507e-3f;
+  y = y * r + 2 * 8.3334519073e-3f;
+  y = y * r + 2 * 4.1665795894e-2f;
+  y = y * r + 2 * 1.6666665459e-1f;
+  y = y * r + 2 * 5.0000001201e-1f;
+  y = y * (r * r) + (r + r + 2.0f);
+  y *= (vec)(((ivec)shifted + 126) << 23);
+  y = where_above(ALL(-86.6f), x, ALL(0.0f), y);
+  return where_above(x, ALL(88.72283f), ALL(__builtin_inff()), y);
+}
+
+/* log(x) for normal x > 0; NaN stays. Cephes' logf. */
+INLINE vec vec_log(vec x) {
+  ivec bits = (ivec)x, e = ((bits - 0x3f3504f3) >> 23);         /* mantissa in [sqrt(1/2), sqrt(2)) */
+  vec m = (vec)(bits - (e << 23)) - 1.0f, n = __builtin_convertvector(e, vec), z = m * m;
+  vec y = ALL(7.0376836292e-2f);
+  y = y * m - 1.1514610310e-1f;
+  y = y * m + 1.1676998740e-1f;
+  y = y * m - 1.2420140846e-1f;
+  y = y * m + 1.4249322787e-1f;
+  y = y * m - 1.6668057665e-1f;
+  y = y * m + 2.0000714765e-1f;
+  y = y * m - 2.4999993993e-1f;
+  y = y * m + 3.3333331174e-1f;
+  y = y * m * z + n * -2.12194440e-4f - 0.5f * z;
+  y = m + y + n * 0.693359375f;
+  return where_above(x, ALL(0.0f), y, ALL(__builtin_nanf("")));
+}
+
+/* tanh(x), NaN stays. Cephes' tanhf below 0.625. */
+INLINE vec vec_tanh(vec x) {
+  vec size = larger(-x, x), z = x * x;
+  vec y = ALL(-5.70498872745e-3f);
+  y = y * z + 2.06390887954e-2f;
+  y = y * z - 5.37397155531e-2f;
+  y = y * z + 1.33314422036e-1f;
+  y = y * z - 3.33332819422e-1f;
+  y = y * z * x + x;
+  vec far = 1.0f - 2.0f / (vec_exp(size + size) + 1.0f);
+  return where_above(size, ALL(0.625f), where_above(x, ALL(0.0f), far, -far), y);
+}
 
 static inline long min_long(long a, long b) { return a < b ? a : b; }
 static inline long round_up(long n, long unit) { return (n + unit - 1) / unit * unit; }

@@ -7,16 +7,13 @@
 #include "numerics/ops_cpu.h"
 
 #if defined __AVX512F__
-enum { WIDTH = 16, MR = 8 };
+enum { MR = 8 };
 #elif defined __AVX2__
-enum { WIDTH = 8, MR = 6 };
+enum { MR = 6 };
 #else
-enum { WIDTH = 4, MR = 4 };
+enum { MR = 4 };
 #endif
 enum { NR = 2 * WIDTH, KC = 256, BLOCK_COLS = 512, BLOCK_FLOPS = 4000000 };
-typedef float wide __attribute__((vector_size(4 * WIDTH)));
-typedef float wide_loose __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
-#define WIDE(p) (*(wide_loose *)(p))
 
 /* c [m,n] = alpha a b + beta d; symmetric: only what tiles that reach j <= i hold. */
 struct product {
@@ -33,50 +30,18 @@ struct product {
   long block_rows, row_blocks;
 };
 
-/* Transpose a WIDTH x WIDTH square in registers: log2(WIDTH) rounds of interleaving halves. */
-#if defined __clang__ || __GNUC__ >= 12
-#define PICK(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
-#else
-typedef int32_t wide_index __attribute__((vector_size(4 * WIDTH)));
-#define PICK(x, y, ...) __builtin_shuffle(x, y, (wide_index){__VA_ARGS__})
-#endif
-#if defined __AVX512F__
-#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#elif defined __AVX2__
-#define LOW 0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
-#else
-#define LOW 0, 4, 1, 5
-#define HIGH 2, 6, 3, 7
-#endif
-INLINE void transpose(wide x[WIDTH]) {
-  wide y[WIDTH];
-  UNROLL for (int round = 1; round < WIDTH; round *= 2) {
-    UNROLL for (int i = 0; i < WIDTH / 2; i++) {
-      y[2 * i] = PICK(x[i], x[i + WIDTH / 2], LOW);
-      y[2 * i + 1] = PICK(x[i], x[i + WIDTH / 2], HIGH);
-    }
-    UNROLL for (int i = 0; i < WIDTH; i++) x[i] = y[i];
-  }
-}
-
 /* Columns [j0, j0 + WIDTH) of the right factor; `to` has rows NR apart. */
 static void pack_columns(const struct product *g, long j0, float *to) {
   const float *from = g->b + j0 * g->b_row;
-  long cols = min_long(WIDTH, g->n - j0), p = 0;
-  if (cols == WIDTH && g->b_step == 1) {
-    for (; p + WIDTH <= g->k; p += WIDTH) {
-      wide x[WIDTH];
-      UNROLL for (int j = 0; j < WIDTH; j++) x[j] = WIDE(from + j * g->b_row + p);
-      transpose(x);
-      UNROLL for (int j = 0; j < WIDTH; j++) WIDE(to + (p + j) * NR) = x[j];
-    }
-  } else if (cols == WIDTH && g->b_row == 1) {
-    for (; p < g->k; p++) memcpy(to + p * NR, from + p * g->b_step, sizeof(wide));
+  long cols = min_long(WIDTH, g->n - j0);
+  if (g->b_step == 1) {
+    pack_transposed(from, g->b_row, cols, g->k, to, NR);
+  } else if (cols == WIDTH) {
+    for (long p = 0; p < g->k; p++) memcpy(to + p * NR, from + p * g->b_step, sizeof(wide));
+  } else {
+    for (long p = 0; p < g->k; p++)
+      for (long j = 0; j < WIDTH; j++) to[p * NR + j] = j < cols ? from[j + p * g->b_step] : 0;
   }
-  for (; p < g->k; p++)
-    for (long j = 0; j < WIDTH; j++) to[p * NR + j] = j < cols ? from[j * g->b_row + p * g->b_step] : 0;
 }
 
 static void pack_panel(void *context, long panel, int worker) {

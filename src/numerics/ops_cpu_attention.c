@@ -1,0 +1,430 @@
+/* ops_cpu_attention.c - causal attention, forward and backward, without a [T,T] matrix
+   A strip of STRIP queries of one head meets blocks of BLOCK keys, with a running maximum and sum (online
+   softmax: Milakov and Gimelshein, arXiv 1805.02867; tiles: Dao et al., arXiv 2205.14135). Keys are packed
+   once per head into panels of COLS, scores come from tiles in registers, and tiles above the diagonal are
+   never touched. The maxima fall out of the softmax: a NaN among a row's scores makes its sum NaN,
+   and only then is it looked for. */
+#include <math.h>
+#include <string.h>
+#include "numerics/ops_cpu.h"
+
+#ifdef __AVX512F__
+enum { STRIP = 8, VECS = 2 };
+#else
+enum { STRIP = 4, VECS = 1 };
+#endif
+/* STRIDE between the rows of a strip keeps them apart in the cache; ALIGN is the same for every level, so
+   that blocks begin at the same keys. */
+enum { COLS = VECS * LANES, BLOCK = 512, STRIDE = BLOCK + LANES, ALIGN = 32 };
+
+/* One head of one sequence, and a worker's memory for it. Padded widths are whole vectors. */
+struct head {
+  long length, dim, value_dim, padded_dim, padded_value;
+  const int *start;       /* [length] */
+  long cap; float cap_value;
+  float *keys;            /* panel j/COLS, then dimension, then j%COLS */
+  float *values;          /* backward: packed like keys */
+  float *key_rows;        /* backward: [length, padded_dim] */
+  float *value_rows;      /* forward: [length, padded_value] */
+  float *dk, *dv;         /* backward: [length, padded_dim], [length, padded_value] */
+  float *q, *do_;         /* of a strip: [STRIP, padded_dim], scaled by the softmax scale; [STRIP, padded_value] */
+  float *score, *other;   /* [STRIP, STRIDE] */
+  float *sum;             /* [STRIP, padded_dim or padded_value] */
+};
+
+static long head_floats(const struct head *h, int backward) {
+  long panels = round_up(h->length, ALIGN), width = h->padded_dim + h->padded_value;
+  long strip = 2 * STRIP * (width + STRIDE);
+  return strip + panels * width + (backward ? panels * (width + h->padded_dim) : 0);
+}
+
+static void head_place(struct head *h, int backward, float *memory) {
+  long panels = round_up(h->length, ALIGN);
+#define TAKE(pointer, count) h->pointer = memory, memory += (count)
+  TAKE(q, STRIP * h->padded_dim);
+  TAKE(do_, STRIP * h->padded_value);
+  TAKE(sum, STRIP * (h->padded_dim + h->padded_value));
+  TAKE(score, STRIP * STRIDE);
+  TAKE(other, STRIP * STRIDE);
+  TAKE(keys, panels * h->padded_dim);
+  TAKE(value_rows, panels * h->padded_value);
+  h->values = h->value_rows;
+  if (!backward) return;
+  TAKE(key_rows, panels * h->padded_dim);
+  TAKE(dk, panels * h->padded_dim);
+  TAKE(dv, panels * h->padded_value);
+#undef TAKE
+}
+
+/* rows [count, width] into panels */
+static void pack_panels(const float *from, long ld, long count, long width, float *to) {
+  for (long j = 0; j < count; j += COLS, to += COLS * width)
+    for (long half = 0; half < COLS; half += WIDTH)
+      pack_transposed(from + (j + half) * ld, ld, count - j - half, width, to + half, COLS);
+}
+
+/* rows [count, width] times `scale`, padded with zeros */
+static void copy_rows(const float *from, long ld, long count, long width, float scale, float *to, long padded) {
+  for (long i = 0; i < count; i++, from += ld, to += padded) {
+    for (long j = 0; j < width; j++) to[j] = scale * from[j];
+    for (long j = width; j < padded; j++) to[j] = 0;
+  }
+}
+
+/* s[r][j] = sum_p a[r][p] panel[p][j] */
+INLINE void tile(int rows, const float *a, long lda, const float *panel, long k, vec s[STRIP][VECS]) {
+  UNROLL for (int r = 0; r < rows; r++)
+    UNROLL for (int v = 0; v < VECS; v++) s[r][v] = (vec){0};
+#pragma GCC unroll 4
+  for (long p = 0; p < k; p++, a++, panel += COLS) {
+    vec b[VECS];
+    UNROLL for (int v = 0; v < VECS; v++) b[v] = VEC(panel + v * LANES);
+    UNROLL for (int r = 0; r < rows; r++)
+      UNROLL for (int v = 0; v < VECS; v++) s[r][v] += a[r * lda] * b[v];
+  }
+}
+
+/* sum[r][c] = keep[r] sum[r][c] + sum_j weight[r][j] m[j][c] over the keys that row r sees in [from, to) */
+INLINE void gather(int rows, int vecs, const float *weight, long from, long to, long diagonal, const float *m,
+                   long ld, const float *keep, float *sum) {
+  vec s[STRIP][VECS];
+  UNROLL for (int r = 0; r < rows; r++)
+    UNROLL for (int v = 0; v < vecs; v++) {
+      s[r][v] = (vec){0};
+      if (keep) s[r][v] = keep[r] * VEC(sum + r * ld + v * LANES);
+    }
+  long j = from;
+#pragma GCC unroll 4
+  for (; j < min_long(to, diagonal); j++)
+    UNROLL for (int v = 0; v < vecs; v++) {
+      vec b = VEC(m + j * ld + v * LANES);
+      UNROLL for (int r = 0; r < rows; r++) s[r][v] += weight[r * STRIDE + j] * b;
+    }
+  if (to > diagonal) /* key diagonal+u is seen by rows u and later */
+    UNROLL for (int u = 0; u < rows; u++)
+      UNROLL for (int v = 0; v < vecs; v++) {
+        vec b = VEC(m + (diagonal + u) * ld + v * LANES);
+        UNROLL for (int r = u; r < rows; r++) s[r][v] += weight[r * STRIDE + diagonal + u] * b;
+      }
+  UNROLL for (int r = 0; r < rows; r++)
+    UNROLL for (int v = 0; v < vecs; v++) VEC(sum + r * ld + v * LANES) = s[r][v];
+}
+
+/* m[j][c] += sum_r weight[r][j] a[r][c] over the rows that see key j in [from, to) */
+INLINE void scatter(int rows, int vecs, const float *weight, long from, long to, long diagonal, float *m,
+                    long ld, const float *a) {
+  vec x[STRIP][VECS];
+  UNROLL for (int r = 0; r < rows; r++)
+    UNROLL for (int v = 0; v < vecs; v++) x[r][v] = VEC(a + r * ld + v * LANES);
+  long j = from;
+#pragma GCC unroll 2
+  for (; j < min_long(to, diagonal); j++)
+    UNROLL for (int v = 0; v < vecs; v++) {
+      vec s = VEC(m + j * ld + v * LANES);
+      UNROLL for (int r = 0; r < rows; r++) s += weight[r * STRIDE + j] * x[r][v];
+      VEC(m + j * ld + v * LANES) = s;
+    }
+  if (to > diagonal)
+    UNROLL for (int u = 0; u < rows; u++)
+      UNROLL for (int v = 0; v < vecs; v++) {
+        vec s = VEC(m + (diagonal + u) * ld + v * LANES);
+        UNROLL for (int r = u; r < rows; r++) s += weight[r * STRIDE + diagonal + u] * x[r][v];
+        VEC(m + (diagonal + u) * ld + v * LANES) = s;
+      }
+}
+
+/* Both over all columns; weight[r*STRIDE + j] belongs to key j. */
+INLINE void gather_all(int rows, const float *weight, long from, long to, long diagonal, const float *m,
+                       long ld, const float *keep, float *sum) {
+  long c = 0;
+  for (; c + COLS <= ld; c += COLS)
+    gather(rows, VECS, weight, from, to, diagonal, m + c, ld, keep, sum + c);
+  if (c < ld) gather(rows, 1, weight, from, to, diagonal, m + c, ld, keep, sum + c);
+}
+INLINE void scatter_all(int rows, const float *weight, long from, long to, long diagonal, float *m, long ld,
+                        const float *a) {
+  long c = 0;
+  for (; c + COLS <= ld; c += COLS) scatter(rows, VECS, weight, from, to, diagonal, m + c, ld, a + c);
+  if (c < ld) scatter(rows, 1, weight, from, to, diagonal, m + c, ld, a + c);
+}
+
+/* What enters the softmax, and its slope. */
+INLINE vec capped(vec s, long cap, float value) {
+  if (cap == 1) return value * vec_tanh(s / value);
+  return cap == 2 ? where_above(s, ALL(value), ALL(value), s) : s;
+}
+INLINE vec cap_slope(vec s, long cap, float value) {
+  if (cap == 1) {
+    vec t = vec_tanh(s / value);
+    return 1.0f - t * t;
+  }
+  return cap == 2 ? where_above(s, ALL(value), ALL(0.0f), ALL(1.0f)) : ALL(1.0f);
+}
+
+/* Maxima of one head and sequence, and the sum of its rows' entropies. */
+struct maxima { float top, bottom, capped; int nan; double entropy; };
+
+static int row_has_nan(const struct head *h, long t, const float *q) {
+  for (long j = h->start[t]; j <= t; j++) {
+    const float *k = h->keys + j / COLS * COLS * h->dim + j % COLS;
+    float s = 0;
+    for (long p = 0; p < h->dim; p++) s += q[p] * k[p * COLS];
+    if (isnan(s)) return 1;
+  }
+  return 0;
+}
+
+/* One tile of scores on its way into the softmax: maxima, cap, and -infinity where a pair is not allowed. */
+INLINE void enter(int rows, int measured, int cut, const struct head *h, long t, long j, vec s[STRIP][VECS],
+                  float *score, vec high[STRIP], vec *top, vec *bottom) {
+  const vec first = ALL((float)h->start[t]), nothing = ALL(-INFINITY);
+  UNROLL for (int r = 0; r < rows; r++)
+    UNROLL for (int v = 0; v < VECS; v++) {
+      const vec key = LANE + (float)(j + v * LANES), row = ALL((float)(t + r));
+#define ALLOWED(y, otherwise) \
+  (cut ? where_above(key, row, otherwise, where_above(first, key, otherwise, y)) : (y))
+      vec y = s[r][v];
+      if (measured) *bottom = smaller(ALLOWED(y, -nothing), *bottom);
+      if (h->cap) {
+        if (measured) *top = larger(ALLOWED(y, nothing), *top);
+        y = capped(y, h->cap, h->cap_value);
+      }
+      y = ALLOWED(y, nothing);
+#undef ALLOWED
+      high[r] = larger(y, high[r]);
+      VEC(score + r * STRIDE + j + v * LANES) = y;
+    }
+}
+
+/* Queries [t, t+rows), which all see the same first key: o [rows, ldo], lse [rows, ldl]. */
+INLINE void forward_strip(int rows, int measured, const struct head *h, long t, float *o, long ldo,
+                          float *lse, long ldl, struct maxima *x) {
+  const long first = h->start[t], end = t + rows;
+  float m[STRIP], l[LANES] = {0}, spread[LANES] = {0}, shift[LANES] = {0}, keep[LANES] = {0};
+  vec top = ALL(-INFINITY), bottom = ALL(INFINITY);
+  UNROLL for (int r = 0; r < rows; r++) m[r] = -INFINITY;
+  for (long from = first / ALIGN * ALIGN; from < end; from += BLOCK) {
+    const long to = min_long(from + BLOCK, end);
+    const int again = from > first;
+    float *score = h->score - from;
+    vec high[STRIP];
+    UNROLL for (int r = 0; r < rows; r++) high[r] = ALL(-INFINITY);
+    for (long j = from; j < to; j += COLS) {
+      vec s[STRIP][VECS];
+      tile(rows, h->q, h->padded_dim, h->keys + j * h->dim, h->dim, s);
+      if (j < first || j + COLS > t + 1) enter(rows, measured, 1, h, t, j, s, score, high, &top, &bottom);
+      else enter(rows, measured, 0, h, t, j, s, score, high, &top, &bottom);
+    }
+    UNROLL for (int r = 0; r < rows; r++) {
+      float highest = lane_max(high[r]);
+      m[r] = m[r] > highest ? m[r] : highest;
+      keep[r] = shift[r];
+      shift[r] = m[r] == -INFINITY ? 0 : m[r];
+    }
+    if (again) { /* what has been summed was measured from an older shift */
+      vec change = VEC(keep) - VEC(shift), factor = vec_exp(change);
+      VEC(spread) = factor * (VEC(spread) + change * VEC(l));
+      VEC(l) *= factor;
+      VEC(keep) = factor;
+    }
+    UNROLL for (int r = 0; r < rows; r++) {
+      vec sum = {0}, below = {0};
+      for (long j = from; j < min_long(to, t + r + 1); j += LANES) {
+        vec d = VEC(score + r * STRIDE + j) - shift[r], e = vec_exp(d);
+        sum += e;
+        if (measured) below += e * larger(d, ALL(-128.0f));
+        VEC(score + r * STRIDE + j) = e;
+      }
+      l[r] += lane_sum(sum);
+      if (measured) spread[r] += lane_sum(below);
+    }
+    gather_all(rows, score, from > first ? from : first, to, t, h->value_rows, h->padded_value,
+               again ? keep : NULL, h->sum);
+  }
+  vec log_l = vec_log(VEC(l)), entropy = log_l - VEC(spread) / VEC(l), total = VEC(shift) + log_l;
+  UNROLL for (int r = 0; r < rows; r++) {
+    const float inverse = 1 / l[r];
+    for (long c = 0; c < h->value_dim; c++) o[r * ldo + c] = h->sum[r * h->padded_value + c] * inverse;
+    lse[r * ldl] = total[r];
+    if (!measured) continue;
+    x->entropy += (double)entropy[r];
+    x->capped = m[r] > x->capped ? m[r] : x->capped;
+    if (isnan(l[r])) x->nan |= row_has_nan(h, t + r, h->q + r * h->padded_dim);
+  }
+  if (!measured) return;
+  const float highest = lane_max(top), lowest = -lane_max(-bottom);
+  x->top = highest > x->top ? highest : x->top;
+  x->bottom = lowest < x->bottom ? lowest : x->bottom;
+}
+
+/* Rows of a strip that begins at t: all of it where its rows see the same first key, else one. */
+static long strip_rows(const int *start, long t, long length) {
+  if (t % STRIP != 0 || t + STRIP > length) return 1;
+  for (int r = 1; r < STRIP; r++)
+    if (start[t + r] != start[t]) return 1;
+  return STRIP;
+}
+
+struct forward_job { const struct attention_forward_args *x; float *memory; long floats; struct maxima *maxima; };
+
+#define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
+
+static struct head head_of(const struct tensor *q, const struct tensor *v, const struct tensor *start,
+                           long batch, long heads, long groups, long sequence, long cap, double cap_value) {
+  struct head h = {.length = q->rows / batch, .dim = q->cols / heads, .value_dim = v->cols / groups,
+                   .cap = cap, .cap_value = (float)cap_value};
+  h.start = INTS(start) + sequence * h.length;
+  h.padded_dim = round_up(h.dim, LANES);
+  h.padded_value = round_up(h.value_dim, LANES);
+  return h;
+}
+
+INLINE void forward_head(int measured, const struct forward_job *job, long piece, int worker) {
+  const struct attention_forward_args *x = job->x;
+  const long sequence = piece / x->heads, number = piece % x->heads, group = number * x->groups / x->heads;
+  struct head h = head_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, sequence, x->cap, x->cap_value);
+  head_place(&h, 0, job->memory + worker * job->floats);
+  const long n = sequence * h.length;
+  pack_panels(AT(x->k, n, group * h.dim), x->k->ld, h.length, h.dim, h.keys);
+  copy_rows(AT(x->v, n, group * h.value_dim), x->v->ld, h.length, h.value_dim, 1, h.value_rows, h.padded_value);
+  struct maxima m = {.top = -INFINITY, .bottom = INFINITY, .capped = -INFINITY};
+  for (long t = 0, rows; t < h.length; t += rows) {
+    rows = strip_rows(h.start, t, h.length);
+    copy_rows(AT(x->q, n + t, number * h.dim), x->q->ld, rows, h.dim, (float)x->scale, h.q, h.padded_dim);
+    float *o = AT(x->o, n + t, number * h.value_dim), *lse = AT(x->lse, n + t, number);
+    if (rows == STRIP) forward_strip(STRIP, measured, &h, t, o, x->o->ld, lse, x->lse->ld, &m);
+    else forward_strip(1, measured, &h, t, o, x->o->ld, lse, x->lse->ld, &m);
+  }
+  if (!x->cap) m.top = m.capped;
+  if (m.bottom == -INFINITY && x->cap != 1) m.entropy = NAN; /* 0 times -infinity, as in the definition */
+  job->maxima[piece] = m;
+}
+static void forward_measured(void *job, long piece, int worker) { forward_head(1, job, piece, worker); }
+static void forward_only(void *job, long piece, int worker) { forward_head(0, job, piece, worker); }
+
+static void forward(struct device *device, const struct attention_forward_args *x, int measured) {
+  struct head h = head_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, 0, 0, 0);
+  const long pieces = x->batch * x->heads;
+  struct forward_job job = {.x = x, .floats = round_up(head_floats(&h, 0), LANES)};
+  const size_t work = (size_t)(job.floats * pool_threads(device->pool)) * sizeof(float);
+  job.memory = device_scratch(device, work + (size_t)pieces * sizeof *job.maxima);
+  job.maxima = (void *)((char *)job.memory + work);
+  parallel_for(device->pool, pieces, measured ? forward_measured : forward_only, &job);
+  if (!measured) return;
+  for (long number = 0; number < x->heads; number++) {
+    struct maxima all = {.top = -INFINITY, .bottom = INFINITY, .capped = -INFINITY};
+    for (long sequence = 0; sequence < x->batch; sequence++) {
+      const struct maxima *m = &job.maxima[sequence * x->heads + number];
+      all.top = fmaxf(all.top, m->top);
+      all.bottom = fminf(all.bottom, m->bottom);
+      all.capped = fmaxf(all.capped, m->capped);
+      all.nan |= m->nan;
+      all.entropy += m->entropy;
+    }
+    float *stats = AT(x->stats, number, 0);
+    stats[0] = all.nan ? NAN : all.top;
+    stats[1] = all.nan ? NAN : fmaxf(all.top, -all.bottom);
+    stats[2] = all.nan ? NAN : all.capped;
+    stats[3] = (float)(all.entropy / (double)x->q->rows);
+  }
+}
+static void attention_forward(struct device *device, const struct attention_forward_args *x) {
+  forward(device, x, 1);
+}
+static void attention_forward_only(struct device *device, const struct attention_forward_args *x) {
+  forward(device, x, 0);
+}
+
+/* --- backward ----------------------------------------------------------------------------------------- */
+/* p_j = exp(f_j - lse); dv_j += p_j do; ds_j = f'(s_j) p_j (do.v_j - do.o); dq = scale ds k;
+   dk_j += scale ds_j q. Scores of pairs that are not allowed are computed where a tile is cut, never used. */
+
+struct strip_in { const float *o, *lse; long ldo, ldl; float *dq; long ldq; float scale; };
+
+INLINE void backward_strip(int rows, const struct head *h, long t, const struct strip_in *in) {
+  const long first = h->start[t], end = t + rows;
+  float through[STRIP], lse[STRIP], ones[STRIP];
+  UNROLL for (int r = 0; r < rows; r++) {
+    vec sum = {0};
+    long c = 0;
+    for (; c + LANES <= h->value_dim; c += LANES)
+      sum += VEC(h->do_ + r * h->padded_value + c) * VEC(in->o + r * in->ldo + c);
+    through[r] = lane_sum(sum);
+    for (; c < h->value_dim; c++) through[r] += h->do_[r * h->padded_value + c] * in->o[r * in->ldo + c];
+    lse[r] = in->lse[r * in->ldl];
+    ones[r] = 1;
+  }
+  for (long from = first / ALIGN * ALIGN; from < end; from += BLOCK) {
+    const long to = min_long(from + BLOCK, end), seen = from > first ? from : first;
+    float *p = h->score - from, *ds = h->other - from;
+    for (long j = from; j < to; j += COLS) {
+      vec s[STRIP][VECS];
+      tile(rows, h->q, h->padded_dim, h->keys + j * h->dim, h->dim, s);
+      UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int v = 0; v < VECS; v++) {
+          vec e = vec_exp(capped(s[r][v], h->cap, h->cap_value) - lse[r]);
+          VEC(p + r * STRIDE + j + v * LANES) = e;
+          if (h->cap) e *= cap_slope(s[r][v], h->cap, h->cap_value);
+          VEC(ds + r * STRIDE + j + v * LANES) = e;
+        }
+      tile(rows, h->do_, h->padded_value, h->values + j * h->value_dim, h->value_dim, s);
+      UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int v = 0; v < VECS; v++)
+          VEC(ds + r * STRIDE + j + v * LANES) *= s[r][v] - through[r];
+    }
+    gather_all(rows, ds, seen, to, t, h->key_rows, h->padded_dim, from > first ? ones : NULL, h->sum);
+    scatter_all(rows, ds, seen, to, t, h->dk, h->padded_dim, h->q);
+    scatter_all(rows, p, seen, to, t, h->dv, h->padded_value, h->do_);
+  }
+  UNROLL for (int r = 0; r < rows; r++)
+    for (long c = 0; c < h->dim; c++) in->dq[r * in->ldq + c] = in->scale * h->sum[r * h->padded_dim + c];
+}
+
+struct backward_job { const struct attention_backward_args *x; float *memory; long floats; };
+
+/* One group of heads of one sequence, so that dk and dv gather over its heads in order. */
+static void backward_group(void *context, long piece, int worker) {
+  const struct backward_job *job = context;
+  const struct attention_backward_args *x = job->x;
+  const long sequence = piece / x->groups, group = piece % x->groups, shared = x->heads / x->groups;
+  struct head h = head_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, sequence, x->cap, x->cap_value);
+  head_place(&h, 1, job->memory + worker * job->floats);
+  const long n = sequence * h.length;
+  const float *k = AT(x->k, n, group * h.dim), *v = AT(x->v, n, group * h.value_dim);
+  pack_panels(k, x->k->ld, h.length, h.dim, h.keys);
+  pack_panels(v, x->v->ld, h.length, h.value_dim, h.values);
+  copy_rows(k, x->k->ld, h.length, h.dim, 1, h.key_rows, h.padded_dim);
+  memset(h.dk, 0, (size_t)(h.length * h.padded_dim) * sizeof *h.dk);
+  memset(h.dv, 0, (size_t)(h.length * h.padded_value) * sizeof *h.dv);
+  for (long number = group * shared; number < (group + 1) * shared; number++)
+    for (long t = 0, rows; t < h.length; t += rows) {
+      rows = strip_rows(h.start, t, h.length);
+      struct strip_in in = {
+        .o = AT(x->o, n + t, number * h.value_dim), .ldo = x->o->ld,
+        .lse = AT(x->lse, n + t, number), .ldl = x->lse->ld,
+        .dq = AT(x->dq, n + t, number * h.dim), .ldq = x->dq->ld, .scale = (float)x->scale,
+      };
+      copy_rows(AT(x->q, n + t, number * h.dim), x->q->ld, rows, h.dim, in.scale, h.q, h.padded_dim);
+      copy_rows(AT(x->do_, n + t, number * h.value_dim), x->do_->ld, rows, h.value_dim, 1, h.do_,
+                h.padded_value);
+      if (rows == STRIP) backward_strip(STRIP, &h, t, &in);
+      else backward_strip(1, &h, t, &in);
+    }
+  for (long t = 0; t < h.length; t++) {
+    memcpy(AT(x->dk, n + t, group * h.dim), h.dk + t * h.padded_dim, (size_t)h.dim * sizeof *h.dk);
+    memcpy(AT(x->dv, n + t, group * h.value_dim), h.dv + t * h.padded_value, (size_t)h.value_dim * sizeof *h.dv);
+  }
+}
+
+static void attention_backward(struct device *device, const struct attention_backward_args *x) {
+  struct head h = head_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, 0, 0, 0);
+  struct backward_job job = {.x = x, .floats = round_up(head_floats(&h, 1), LANES)};
+  job.memory = device_scratch(device, (size_t)(job.floats * pool_threads(device->pool)) * sizeof(float));
+  parallel_for(device->pool, x->batch * x->groups, backward_group, &job);
+}
+
+void EXPORT(ops_cpu_attention)(struct ops *ops) {
+  ops->attention_forward = attention_forward;
+  ops->attention_backward = attention_backward;
+}
+void EXPORT(ops_cpu_attention_only)(struct ops *ops) { ops->attention_forward = attention_forward_only; }
