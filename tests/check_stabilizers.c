@@ -321,6 +321,21 @@ START_TEST(clip_shares) {
 }
 END_TEST
 
+/* maximum = absolute reads the largest |logit|, signed the largest logit. */
+START_TEST(clip_by_either_maximum) {
+  static const char *const maximum[] = {"qk_clip tau=4 maximum=signed", "qk_clip tau=4 maximum=absolute"};
+  struct bench b = bench_open("mha", "", maximum[_i]);
+  static const real top[HEADS] = {16, -5, 1, 2}, absolute[HEADS] = {16, 40, 1, 8};
+  static const double gamma[2][HEADS] = {{0.25, 1, 1, 1}, {0.25, 0.1, 1, 0.5}};
+  struct stabilizer_context *c = &b.f->model.context[0];
+  c->max_logit = top;
+  c->max_abs_logit = absolute;
+  b.f->stack[0]->after_step(c);
+  for (int h = 0; h < HEADS; h++) ck_assert_double_eq_tol((double)c->series[0][h], gamma[_i][h], REAL_EPS);
+  bench_close(&b);
+}
+END_TEST
+
 /* At tau, below, at zero, negative: not a bit changes, gamma is 1, nothing is said. */
 START_TEST(no_clip_at_or_below_tau) {
   static const char *const scope[] = {"scope=head", "scope=layer"};
@@ -576,6 +591,7 @@ int main(void) {
   tcase_add_test(c, clip_of_mla_touches_its_rows_only);
   tcase_add_loop_test(c, naive_rules_of_mla, 0, 2);
   tcase_add_loop_test(c, clip_shares, 0, 3);
+  tcase_add_loop_test(c, clip_by_either_maximum, 0, 2);
   tcase_add_loop_test(c, no_clip_at_or_below_tau, 0, 2 * n);
   tcase_add_loop_test(c, no_clip_where_not_finite, 0, 2 * n);
   tcase_add_loop_test(c, caps_bound_what_enters_the_softmax, 0, 2 * n);

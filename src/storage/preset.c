@@ -2,6 +2,10 @@
 #include "storage/preset.h"
 #include <stddef.h>
 
+/* H*Dn = 128 rows over latents of rank 32: only in tall matrices does Muon treat heads unevenly. */
+#define TALL_MLA \
+  "model.attention=mla model.heads=8 model.head_dim=16 model.q_rank=32 model.kv_rank=32 model.rope_dim=8"
+
 const struct preset presets[] = {
   {"adam", "AdamW on every tensor", "optimizer=adam stabilizers=none"},
   {"muon", "Muon on hidden matrices, AdamW on the rest", "optimizer=muon stabilizers=none"},
@@ -17,5 +21,9 @@ const struct preset presets[] = {
    "optimizer=muon muon.per_head=qkv stabilizers=qk_clip"},
   {"muon_quack", "Muon with adaptive learning rates of queries and keys (QuacK)",
    "optimizer=muon stabilizers=quack"},
+  {"mla_muon", "Muon on latent attention whose up-projections are taller than the latents are wide",
+   "optimizer=muon stabilizers=none " TALL_MLA},
+  {"mla_muonclip", "the same with QK-Clip per head (Kimi K2)",
+   "optimizer=muon stabilizers=qk_clip " TALL_MLA},
   {NULL, NULL, NULL}
 };

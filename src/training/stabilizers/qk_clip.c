@@ -4,6 +4,7 @@
    gamma^(1-alpha), rotary queries beside a shared rotary key by gamma, that key not at all. Biases shrink
    with their rows. S <= tau touches nothing; nor does an S that is not finite, which is an event.
 
+   maximum        S is the signed maximum (K2) or the largest |logit| (kexue.fm/archives/11126 can be read so)
    scope = layer  one S for all heads, their largest (kexue.fm/archives/11126, first version)
    scope = head   every head its own
    gqa            where a group of heads shares a key, with g the smallest gamma of the group:
@@ -29,11 +30,15 @@ static const char *const gqa_rules[] = {"group_max", "own_q_min_k", "q_only", "c
 enum mla_rule { EXACT, KR_LAYER, KR_HEAD };
 static const char *const mla_rules[] = {"exact", "kr_layer", "kr_head", NULL};
 
-struct qk_clip { double tau, alpha; long scope, gqa, mla; };
+enum { SIGNED, ABSOLUTE };
+static const char *const maxima[] = {"signed", "absolute", NULL};
+
+struct qk_clip { double tau, alpha; long maximum, scope, gqa, mla; };
 
 static const struct option_row rows[] = {
   REAL_ROW(struct qk_clip, tau, "100", 1e-6, 1e30, "nat", "clip where the step's max logit is above this", 0),
   REAL_ROW(struct qk_clip, alpha, "0.5", 0, 1, "1", "exponent of w_q's share; w_k takes the rest", 0),
+  CHOICE_ROW(struct qk_clip, maximum, "signed", maxima, "of the logits, or of their absolute values", 0),
   CHOICE_ROW(struct qk_clip, scope, "head", scopes, "one factor a head, or one a layer", 0),
   CHOICE_ROW(struct qk_clip, gqa, "q_only", gqa_rules, "who takes the factor where heads share a key", 0),
   CHOICE_ROW(struct qk_clip, mla, "exact", mla_rules, "what becomes of a rotary key that all heads share", 0),
@@ -94,10 +99,11 @@ static double factor_of(double logit, double tau) {
 /* gamma and lowest of every head of a layer. */
 static void measure(struct stabilizer_context *c, int layer, struct head *head) {
   const struct qk_clip *o = c->options;
+  const real *maximum = o->maximum == SIGNED ? c->max_logit : c->max_abs_logit;
   int heads = (int)c->model->options.heads, finite = 1;
   double layer_gamma = 1; /* the smallest */
   for (int h = 0; h < heads; h++) {
-    double logit = (double)c->max_logit[(long)layer * heads + h];
+    double logit = (double)maximum[(long)layer * heads + h];
     head[h].finite = isfinite(logit);
     if (!head[h].finite) c->events->put(c->events->context, "nonfinite", layer, h, logit);
     head[h].gamma = head[h].finite ? factor_of(logit, o->tau) : 1;
