@@ -194,6 +194,8 @@ static int init_model(struct trainer *t, struct model_options *m, struct error *
   if (text_split(t->top->stabilizers, '+', push_stabilizer, &stack)) return e->status;
   int status = model_init(&t->model, m, t->device, stack.member, stack.options, stack.count, e);
   if (status) return status;
+  char cancels[256];
+  if (model_warning(&t->model, cancels, sizeof cancels)) warning("%s", cancels);
   t->sink = (struct event_sink){ on_event, t };
   for (int i = 0; i < t->model.stabilizer_count; i++) {
     t->model.context[i].events = &t->sink;
