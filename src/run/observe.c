@@ -159,7 +159,7 @@ static void prepare_spectra(struct observer *o)
   o->leading = arena_get(o->arena, (size_t)o->workers, sizeof *o->leading);
   for (int w = 0; w < o->workers; w++) {
     o->workspace[w] = spectra_new(rows, cols);
-    o->leading[w] = arena_get(o->arena, (size_t)(rows + cols + (rows < cols ? rows : cols)), sizeof(double));
+    o->leading[w] = arena_get(o->arena, (size_t)(rows + cols), sizeof(double));
   }
   o->job_error = arena_get(o->arena, 1, sizeof *o->job_error);
 }
@@ -281,11 +281,9 @@ static double align(const struct tensor *direction, const double *u, const doubl
 static int weight_job(struct observer *o, const struct job *j, int worker, struct error *e)
 {
   struct tensor *w = &j->param->value;
-  long n = w->rows < w->cols ? w->rows : w->cols;
-  double *sigma = o->leading[worker], *u = sigma + n, *v = u + w->rows;
+  double *u = o->leading[worker], *v = u + w->rows;
   struct spectrum s;
-  if (singular_values(o->workspace[worker], REALS(w), w->rows, w->cols, w->ld, sigma, u, v, e)) return e->status;
-  spectrum_from(sigma, n, &s);
+  if (spectrum_and_pair(o->workspace[worker], REALS(w), w->rows, w->cols, w->ld, &s, u, v, e)) return e->status;
   store(o, WEIGHT, j->place, &s);
   const struct tensor *d = o->directions ? updates_direction(o->updates, j->param) : NULL;
   if (!d) return STATUS_OK;
