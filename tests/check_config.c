@@ -149,9 +149,9 @@ START_TEST(messages_of_files) {
     {"[train] lr = 1", "t.conf:1: a section is written [name]"},
     {"\n\ntrain.lr", "t.conf:3: neither 'key = value' nor [section]"},
     {"= 3", "t.conf:1: neither 'key = value' nor [section]"},
-    {"train.lr = fast", "t.conf:1: train.lr: 'fast' is not a number (allowed: 0 to 1e+06)"},
-    {"train.lr = nan", "t.conf:1: train.lr: 'nan' is not a number (allowed: 0 to 1e+06)"},
-    {"train.lr =", "t.conf:1: train.lr: '' is not a number (allowed: 0 to 1e+06)"},
+    {"train.lr = fast", "t.conf:1: train.lr: 'fast' is not a number (allowed: 0 to 1e+30)"},
+    {"train.lr = nan", "t.conf:1: train.lr: 'nan' is not a number (allowed: 0 to 1e+30)"},
+    {"train.lr =", "t.conf:1: train.lr: '' is not a number (allowed: 0 to 1e+30)"},
     {"model.heads = 0", "t.conf:1: model.heads: '0' is out of range (allowed: 1 to 4096)"},
     {"model.heads = 4.5", "t.conf:1: model.heads: '4.5' is not a whole number (allowed: 1 to 4096)"},
     {"qk_clip.scope = heads",
@@ -161,7 +161,7 @@ START_TEST(messages_of_files) {
     {"train.lr = 1\n[train]\nlr = 2", "t.conf:3: train.lr: given twice (first in line 1)"},
     {"train.lr = 1e-3,", "t.conf:1: train.lr: the list has an empty part"},
     {"train.lr = , 1e-3", "t.conf:1: train.lr: the list has an empty part"},
-    {"train.lr = 1e-3, x", "t.conf:1: train.lr: 'x' is not a number (allowed: 0 to 1e+06)"},
+    {"train.lr = 1e-3, x", "t.conf:1: train.lr: 'x' is not a number (allowed: 0 to 1e+30)"},
     {"train.lr = 1:2:log",
      "t.conf:1: train.lr: '1:2:log' is not a range, FIRST:LAST:log:COUNT or FIRST:LAST:lin:COUNT "
      "(at least 2)"},
@@ -224,7 +224,7 @@ START_TEST(messages_of_the_command_line) {
     {"=3", "command line: '=3' is not key=value"},
     {"", "command line: '' is not key=value"},
     {"train.lrr=3", "command line: train.lrr: unknown key; did you mean 'train.lr'?"},
-    {"train.lr=-3", "command line: train.lr: '-3' is out of range (allowed: 0 to 1e+06)"},
+    {"train.lr=-3", "command line: train.lr: '-3' is out of range (allowed: 0 to 1e+30)"},
     {"[train]=3", "command line: [train]: unknown key; all keys: maxlogit help config"},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -316,7 +316,7 @@ START_TEST(values_are_taken_literally_by_set) {
   ck_assert_int_eq(config_finish(c, &e), STATUS_OK);
   ck_value(c, "data.path", "\"a\", b # c");
   ck_assert_int_eq(config_set(c, "train.lr", "1,2", "test", &e), STATUS_USAGE);
-  ck_assert_str_eq(e.text, "test: train.lr: '1,2' is not a number (allowed: 0 to 1e+06)");
+  ck_assert_str_eq(e.text, "test: train.lr: '1,2' is not a number (allowed: 0 to 1e+30)");
   config_free(c);
 }
 END_TEST

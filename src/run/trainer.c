@@ -522,7 +522,8 @@ static void update(struct trainer *t, double lr)
     if (m->stabilizer[i]->after_step) m->stabilizer[i]->after_step(&m->context[i]);
 }
 
-/* The last look, at the state after the last update. */
+/* The last look, at the state after the last update. It comes after the last checkpoint, so that a run which
+   is extended on resume has only the rows of the longer run. */
 static void finish_record(struct trainer *t)
 {
   t->val_loss = trainer_evaluate(t, NULL);
@@ -568,8 +569,9 @@ int trainer_step(struct trainer *t, struct error *e)
     status = recorder_live(t->recorder, e);
   }
   if (!t->diverged) t->done++;
-  if (t->done == t->train->steps) finish_record(t);
-  else if (!status && t->recorder && checkpoint_due(t)) status = trainer_checkpoint(t, e);
+  int last = t->done == t->train->steps;
+  if (!status && t->recorder && (last || (!t->diverged && checkpoint_due(t)))) status = trainer_checkpoint(t, e);
+  if (last) finish_record(t);
   return status;
 }
 
@@ -784,6 +786,7 @@ int trainer_resume(struct trainer **out, const char *path, const char *const *ch
   if (!status) {
     observe(t);
     recorder_event(t->recorder, t->done, "resume", -1, -1, NAN);
+    if (t->done == t->train->steps) finish_record(t); /* killed on the last lines */
     *out = t;
   } else {
     release(t);

@@ -27,7 +27,7 @@ static const struct option_row train_rows[] = {
   INT_ROW(T, steps, "600", 0, 1e12, "steps", "updates in all", OPTION_EXTEND),
   INT_ROW(T, batch, "8", 1, 1e6, "sequences", "sequences a step", 0),
   INT_ROW(T, micro_batches, "1", 1, 1e6, "1", "parts that a step's batch is computed in", 0),
-  REAL_ROW(T, lr, "0.01", 0, 1e6, "1", "learning rate before schedule and warm-up", 0),
+  REAL_ROW(T, lr, "0.01", 0, 1e30, "1", "learning rate before schedule and warm-up", 0),
   INT_ROW(T, warmup, "50", 0, 1e12, "steps", "steps of linear warm-up", 0),
   TEXT_ROW(T, schedule, "constant", "factor on the learning rate: see `maxlogit list schedule`", 0),
   REAL_ROW(T, weight_decay, "0.1", 0, 1e6, "1", "decoupled decay of every matrix", 0),

@@ -1,0 +1,299 @@
+/* The trainer as a whole: micro-batches, starting states, divergence as data, allocation, threads. What
+   survives kills and damaged files is tested by the crash tests. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "run/drive.h"
+#include "storage/recorder.h"
+
+#define SMALL "model.width=16 model.heads=2 model.context=12 train.batch=4 train.warmup=2 train.lr=0.02 " \
+              "train.steps=12 train.val_batches=1 device.threads=1 record.spectra_every=5 "
+
+static struct config *configured(const char *settings)
+{
+  struct config *c = config_new();
+  struct error e = { 0 };
+  char copy[2048];
+  snprintf(copy, sizeof copy, "%s %s", SMALL, settings);
+  for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+    ck_assert_msg(!config_assign(c, word, &e), "%s", e.text);
+  ck_assert_msg(!config_finish(c, &e), "%s", e.text);
+  return c;
+}
+
+static struct trainer *started(struct config *c, unsigned flags)
+{
+  struct trainer *t = NULL;
+  struct error e = { 0 };
+  ck_assert_msg(!trainer_init(&t, c, flags, &e), "%s", e.text);
+  return t;
+}
+
+static void step(struct trainer *t)
+{
+  struct error e = { 0 };
+  ck_assert_msg(!trainer_step(t, &e), "%s", e.text);
+}
+
+enum { MOST = 64 };
+struct trace { int steps; double loss[MOST], norm[MOST]; real max[MOST][8]; };
+
+/* Loss, gradient norm and max logits of every step of a run that keeps nothing on disk. */
+static struct trace traced(const char *settings)
+{
+  struct trace x = { 0 };
+  struct config *c = configured(settings);
+  struct trainer *t = started(c, TRAINER_NO_RECORD);
+  const struct model_options *m = config_section(c, "model");
+  while (trainer_more(t) && x.steps < MOST) {
+    step(t);
+    x.loss[x.steps] = trainer_loss(t);
+    x.norm[x.steps] = trainer_grad_norm(t);
+    memcpy(x.max[x.steps++], trainer_max_logit(t), (size_t)(m->layers * m->heads) * sizeof(real));
+  }
+  trainer_abandon(t);
+  config_free(c);
+  return x;
+}
+
+/* A batch in parts is the batch: the same loss, gradient and maxima, but for the order of a few sums. A step
+   of them can be compared exactly only before rounding has been through an update, so: the first step. */
+START_TEST(micro_batches)
+{
+  const char *packed[] = { "", "data=copy", "data.packing=documents" };
+  char whole[256], parts[256];
+  for (int i = 0; i < 3; i++) {
+    snprintf(whole, sizeof whole, "train.steps=1 %s", packed[i]);
+    snprintf(parts, sizeof parts, "train.steps=1 train.micro_batches=4 %s", packed[i]);
+    struct trace a = traced(whole), b = traced(parts);
+    ck_assert(fabs(a.loss[0] - b.loss[0]) <= 64 * REAL_EPS * fabs(a.loss[0]));
+    ck_assert(fabs(a.norm[0] - b.norm[0]) <= 1024 * REAL_EPS * a.norm[0]);
+    for (int h = 0; h < 4; h++) ck_assert(fabs((double)(a.max[0][h] - b.max[0][h])) <= 64 * REAL_EPS * fabs((double)a.max[0][h]));
+  }
+}
+END_TEST
+
+START_TEST(same_bits_on_any_number_of_threads)
+{
+  const char *kinds[] = { "preset=muonclip qk_clip.tau=0.8", "preset=adam model.attention=gqa model.kv_heads=1",
+                          "preset=muon stabilizers=qk_norm data.packing=documents train.micro_batches=2" };
+  for (int k = 0; k < 3; k++) {
+    struct trace one = traced(kinds[k]);
+    for (int threads = 2; threads <= 4; threads++) {
+      char settings[256];
+      snprintf(settings, sizeof settings, "%s device.threads=%d", kinds[k], threads);
+      struct trace many = traced(settings);
+      ck_assert_msg(!memcmp(&one, &many, sizeof one), "%s differs on %d threads", kinds[k], threads);
+    }
+  }
+}
+END_TEST
+
+START_TEST(no_allocation_after_the_first_step)
+{
+  const char *kinds[] = { "preset=muonclip qk_clip.tau=0.8", "preset=adam", "preset=muon stabilizers=qk_norm+soft_cap" };
+  for (int k = 0; k < 3; k++) {
+    struct config *c = configured(kinds[k]);
+    struct trainer *t = started(c, TRAINER_NO_RECORD);
+    step(t);
+    size_t calls = memory_calls();
+    for (int s = 0; s < 5; s++) step(t);
+    ck_assert_uint_eq(memory_calls(), calls);
+    trainer_abandon(t);
+    config_free(c);
+  }
+}
+END_TEST
+
+START_TEST(seeds_differ_and_repeat)
+{
+  struct trace a = traced("train.seed=1"), b = traced("train.seed=1"), c = traced("train.seed=2");
+  ck_assert(!memcmp(&a, &b, sizeof a));
+  ck_assert(memcmp(&a, &c, sizeof a));
+}
+END_TEST
+
+/* A head planted with factor f has its logits f^2 times as large in the first forward pass; others keep theirs. */
+START_TEST(planted_head)
+{
+  struct trace plain = traced("train.steps=1"), planted = traced("train.steps=1 train.plant=0:1:3");
+  ck_assert(planted.max[0][0] == plain.max[0][0]);
+  ck_assert(fabs((double)(planted.max[0][1] / plain.max[0][1]) - 9) <= 1e-4);
+}
+END_TEST
+
+/* --- divergence is data ---------------------------------------------------------------------------------- */
+
+static char folder[64];
+static void make_folder(void)
+{
+  strcpy(folder, "/tmp/maxlogit-XXXXXX");
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+static void remove_folder(void)
+{
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  ck_assert_int_eq(system(command), 0);
+}
+
+static const char *path(const char *name)
+{
+  static char out[256];
+  snprintf(out, sizeof out, "%s/%s.h5", folder, name);
+  return out;
+}
+
+static int driven(const char *name, const char *settings)
+{
+  char all[1024];
+  struct error e = { 0 };
+  snprintf(all, sizeof all, "record.path=%s %s", path(name), settings);
+  struct config *c = configured(all);
+  int status = drive(started(c, 0), 0, NULL, NULL, &e);
+  ck_assert_msg(status != STATUS_FAIL, "%s", e.text);
+  config_free(c);
+  return status;
+}
+
+static long count_events(struct run_file *r, const char *kind, struct run_event *first)
+{
+  struct run_event *events;
+  struct error e = { 0 };
+  long count, found = 0;
+  ck_assert(!run_events(r, &events, &count, &e));
+  for (long i = 0; i < count; i++)
+    if (!strcmp(events[i].kind, kind) && !found++ && first) *first = events[i];
+  memory_free(events);
+  return found;
+}
+
+/* Configurations that overflow, by different ways. Each is a finished piece of data: exit 0, state diverged, an
+   event that tells step and place, and the row of that step in the record. */
+static const char *const overflows[] = {
+  "optimizer=sgd train.lr=1e5 train.warmup=0 sgd.momentum=0",
+  "optimizer=sgd train.lr=1e30 train.warmup=0",
+  "preset=adam train.lr=1e25 train.warmup=0",
+  "preset=muon train.lr=1e25 train.warmup=0",
+  "preset=muon train.plant=*:*:1e20",
+  "preset=adam train.plant=1:0:1e25 stabilizers=soft_cap",
+};
+
+START_TEST(divergence)
+{
+  struct run_file *r;
+  struct error e = { 0 };
+  struct run_event first = { 0 };
+  struct run_series loss;
+  ck_assert_int_eq(driven("diverged", overflows[_i]), STATUS_OK);
+  ck_assert_msg(!run_open(&r, path("diverged"), &e), "%s", e.text);
+  ck_assert_str_eq(run_state(r), "diverged");
+  ck_assert_int_ge(count_events(r, "nonfinite", &first), 1);
+  ck_assert(!isfinite(first.value));
+  ck_assert_int_eq(first.step, run_last_step(r));
+  ck_assert(!run_read(r, "loss", &loss, &e));
+  ck_assert_int_eq(loss.rows, first.step + 1);
+  run_series_free(&loss);
+  run_close(r);
+}
+END_TEST
+
+START_TEST(divergence_can_fail_or_go_on)
+{
+  char settings[512];
+  struct run_file *r;
+  struct error e = { 0 };
+  snprintf(settings, sizeof settings, "%s train.on_nonfinite=fail", overflows[1]);
+  ck_assert_int_eq(driven("fails", settings), STATUS_DIVERGED);
+  snprintf(settings, sizeof settings, "%s train.on_nonfinite=continue stabilizers=qk_clip", overflows[1]);
+  ck_assert_int_eq(driven("goes_on", settings), STATUS_OK);
+  ck_assert(!run_open(&r, path("goes_on"), &e));
+  ck_assert_str_eq(run_state(r), "finished");
+  ck_assert_int_eq(run_last_step(r), 12);
+  ck_assert_int_ge(count_events(r, "nonfinite", NULL), 2);
+  ck_assert_int_eq(count_events(r, "clip", NULL), 0);
+  run_close(r);
+}
+END_TEST
+
+/* --- starting from another run, and running on -------------------------------------------------------------- */
+
+START_TEST(start_from_a_run)
+{
+  char settings[512];
+  driven("first", "preset=adam");
+  snprintf(settings, sizeof settings, "preset=muon train.steps=1 train.init_from=%s", path("first"));
+  struct run_file *r;
+  struct run_series val;
+  struct error e = { 0 };
+  ck_assert(!run_open(&r, path("first"), &e));
+  ck_assert(!run_read(r, "val_loss", &val, &e));
+  double last = val.value[val.rows - 1];
+  run_series_free(&val);
+  run_close(r);
+  ck_assert_int_eq(driven("second", settings), STATUS_OK);
+  ck_assert(!run_open(&r, path("second"), &e));
+  ck_assert(!run_read(r, "val_loss", &val, &e));
+  ck_assert(val.value[0] == last); /* the weights, to the bit */
+  run_series_free(&val);
+  run_close(r);
+}
+END_TEST
+
+/* A run extended on resume is the run that had the larger number of steps from the start. */
+START_TEST(extended_run)
+{
+  struct trainer *t;
+  struct error e = { 0 };
+  struct run_file *a, *b;
+  struct run_series x, y;
+  const char *more[] = { "train.steps=20" };
+  driven("long", "train.steps=20 checkpoint.keep=all checkpoint.every=4");
+  driven("short", "train.steps=12 checkpoint.every=4");
+  ck_assert_msg(!trainer_resume(&t, path("short"), more, 1, &e), "%s", e.text);
+  ck_assert_int_eq(drive(t, 0, NULL, NULL, &e), STATUS_OK);
+  ck_assert(!run_open(&a, path("long"), &e));
+  ck_assert(!run_open(&b, path("short"), &e));
+  const char *names[] = { "loss", "attn/max_logit", "grad_norm", "weight/svd_entropy", "val_loss" };
+  for (int i = 0; i < 5; i++) {
+    ck_assert(!run_read(a, names[i], &x, &e) && !run_read(b, names[i], &y, &e));
+    ck_assert_int_eq(x.rows, y.rows);
+    ck_assert(!memcmp(x.value, y.value, (size_t)(x.rows * x.width) * sizeof *x.value));
+    run_series_free(&x);
+    run_series_free(&y);
+  }
+  run_close(a);
+  run_close(b);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("trainer");
+  TCase *k = tcase_create("in memory");
+  tcase_set_timeout(k, 60);
+  tcase_add_test(k, micro_batches);
+  tcase_add_test(k, same_bits_on_any_number_of_threads);
+  tcase_add_test(k, no_allocation_after_the_first_step);
+  tcase_add_test(k, seeds_differ_and_repeat);
+  tcase_add_test(k, planted_head);
+  suite_add_tcase(s, k);
+  k = tcase_create("on disk");
+  tcase_set_timeout(k, 60);
+  tcase_add_checked_fixture(k, make_folder, remove_folder);
+  tcase_add_loop_test(k, divergence, 0, (int)(sizeof overflows / sizeof *overflows));
+  tcase_add_test(k, divergence_can_fail_or_go_on);
+  tcase_add_test(k, start_from_a_run);
+  tcase_add_test(k, extended_run);
+  suite_add_tcase(s, k);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
