@@ -8,7 +8,7 @@ if (term ne "png" && term ne "svg") { rows = 3 + 13 * down }
 load plots."/style.gp"
 
 set logscale y
-bottom = floor(log10(low)); top = log10(high * 1.3)
+bottom = log10(low / 1.4); top = log10(high * 1.3)
 if (top < bottom + 1) { top = bottom + 1 }
 set yrange [10**bottom:10**top]
 set xrange [0:last_of_all]
@@ -48,6 +48,7 @@ decades = top - bottom
 set ytics 10**(decades > 4 ? 2 : 1) font ",10"
 tick = 10**floor(log10(last_of_all / 2.0)); tick = last_of_all / tick > 5 ? 2 * tick : tick
 set xtics 0,tick,0.95*last_of_all font ",10"
+inside(y) = clamp(y, 10**bottom, 10**top)
 do for [p=1:panels] {
   c = (p - 1) % across; r = (p - 1) / across
   set lmargin at screen left + (panel_width + space) * c
@@ -58,13 +59,13 @@ do for [p=1:panels] {
   if (tau == tau && log10(tau) > bottom && log10(tau) < top) {
     set arrow 1 from graph 0,first tau to graph 1,first tau nohead lc rgb "#AAAAAA" dt (8,6) lw 0.8 back
     if (p == 1) {
-      set label 2 tau_name at graph 0.98,first tau offset 0,-0.55 right font ",9" tc rgb faint noenhanced
+      set label 2 tau_name at graph 0.98,first tau offset 0,0.5 right font ",9" tc rgb faint noenhanced
     }
   }
   if (c == 0) { set format y "10^{%L}" } else { set format y "" }
   if (p + across > panels) { set format x "%g" } else { set format x "" }
-  plot for [g=1:groups] $data index g-1 using 1:(column(3*p+1)):(column(3*p+2)) with filledcurves \
-           fc rgb band(g) notitle, \
+  plot for [g=1:groups] $data index g-1 using 1:(inside(column(3*p+1))):(inside(column(3*p+2))) \
+           with filledcurves fc rgb band(g) notitle, \
        for [g=1:groups] $data index g-1 using 1:(column(3*p)) with lines lw 1.5 dt dash(g) lc rgb colour[g] \
            notitle
   if (p == 1) { unset label 2

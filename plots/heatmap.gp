@@ -6,7 +6,7 @@ strip = heads_all > 8 ? 14 * heads_all : 112
 width = 1100; height = 150 + groups * (strip + 36)
 load plots."/style.gp"
 unset grid
-set logscale cb; set cbrange [10**floor(log10(low)):high * 1.05]
+set logscale cb; set cbrange [low / 1.05:high * 1.05]
 set xrange [0:last_of_all]
 set yrange [heads_all-0.5:-0.5]                     # head 0 on top
 

@@ -6,7 +6,7 @@ width = 1100; height = 640
 load plots."/style.gp"
 
 set logscale y
-bottom = floor(log10(low)); top = log10(high * 1.3)
+bottom = log10(low / 1.4); top = log10(high * 1.3)
 if (top < bottom + 1) { top = bottom + 1 }
 set yrange [10**bottom:10**top]
 set xrange [0:last_of_all]
@@ -27,22 +27,34 @@ set label 101 sprintf("Line: geometric mean over %s%s", seeds_text, \
     at screen 0.035,0.913 font ",12" tc rgb soft noenhanced
 set label 102 about at screen 0.035,0.880 font ",12" tc rgb soft noenhanced
 
-set lmargin at screen 0.085; set rmargin at screen 0.845
+set lmargin at screen 0.085; set rmargin at screen 0.80
 set bmargin at screen 0.105; set tmargin at screen 0.83
 set format y "10^{%L}"; set mytics 10
+if (top - bottom < 3.5) {                          # few decades: also 3, 30, ... as plain numbers
+  set ytics ()
+  do for [e=-6:9] { set ytics add (sprintf("%g", 10.0**e) 10.0**e, sprintf("%g", 3 * 10.0**e) 3 * 10.0**e) }
+}
 set xlabel "training step" offset 0,0.4
 set ylabel "max logit of a step  (softmax input, log scale)" offset 0.6,0
 if (tau == tau && log10(tau) > bottom && log10(tau) < top) {
   set arrow 1 from graph 0,first tau to graph 1,first tau nohead lc rgb faint dt (8,6) lw 1 back
-  set label 1 tau_name at graph 0.992,first tau offset 0,-0.6 right font ",11" tc rgb faint noenhanced
-}
-do for [g=1:groups] { last[g] = log10(last[g]) }
+  ends = groups + 1
+} else { ends = groups }
+array end[ends]
+do for [g=1:groups] { end[g] = log10(last[g]) }
+if (ends > groups) { end[ends] = log10(tau) }
 gap = (top - bottom) * 0.042
 load plots."/spread.gp"
+if (ends > groups) {
+  set label 1 tau_name at first last_of_all,(10**at[ends]) offset 0.8,0 left tc rgb faint font ",12" \
+      noenhanced
+}
 do for [g=1:groups] {
   set label 10+g name(g) at first last_of_all,(10**at[g]) offset 0.8,0 left \
       tc rgb colour[g] font ",12" noenhanced
 }
-plot for [g=1:groups] $data index g-1 using 1:4:5 with filledcurves fc rgb band(g) notitle, \
+inside(y) = clamp(y, 10**bottom, 10**top)
+plot for [g=1:groups] $data index g-1 using 1:(inside($4)):(inside($5)) with filledcurves fc rgb band(g) \
+         notitle, \
      for [g=1:groups] $data index g-1 using 1:3 with lines lw 2 dt dash(g) lc rgb colour[g] notitle
 set output

@@ -29,6 +29,10 @@ set yrange [loss_low:loss_high]
 tick = 10**floor(log10(last_of_all / 2.0)); tick = last_of_all / tick > 6 ? 2 * tick : tick
 set xtics 0,tick,0.95*last_of_all
 
+# bands: nothing where all of it lies above the frame
+lower(y) = y > loss_high ? NaN : clamp(y, loss_low, loss_high)
+upper(y) = clamp(y, loss_low, loss_high)
+
 # --- A: training loss
 set lmargin at screen 0.055; set rmargin at screen has_val ? 0.365 : 0.86
 set ylabel "loss  (nat per token)" offset 1.0,0
@@ -40,13 +44,16 @@ if (loss_floor == loss_floor) {
       tc rgb faint
 }
 if (!has_val) {
+  ends = groups; array end[ends]
+  do for [g=1:groups] { end[g] = last[g] }
   gap = (loss_high - loss_low) * 0.05; bottom = loss_low; top = loss_high
   load plots."/spread.gp"
   do for [g=1:groups] {
     set label 20+g name(g) at first last_of_all,at[g] offset 0.8,0 left tc rgb colour[g] font ",12" noenhanced
   }
 }
-plot for [g=1:groups] $train index g-1 using 1:4:5 with filledcurves fc rgb band(g) notitle, \
+plot for [g=1:groups] $train index g-1 using 1:(lower($4)):(upper($5)) with filledcurves fc rgb band(g) \
+         notitle, \
      for [g=1:groups] $train index g-1 using 1:3 with lines lw 1.6 dt dash(g) lc rgb colour[g] notitle
 unset for [k=100:102] label k
 if (has_val) {
@@ -55,7 +62,8 @@ if (has_val) {
   set lmargin at screen 0.39; set rmargin at screen 0.70
   set label 1 "validation" at graph 0.0,1.045 font ",12" tc rgb "#444444"
   set format y ""
-  plot for [g=1:groups] $val index g-1 using 1:4:5 with filledcurves fc rgb band(g) notitle, \
+  plot for [g=1:groups] $val index g-1 using 1:(lower($4)):(upper($5)) with filledcurves fc rgb band(g) \
+         notitle, \
        for [g=1:groups] $val index g-1 using 1:3 with linespoints lw 1.6 pt 7 ps 0.35 dt dash(g) \
            lc rgb colour[g] notitle
   # --- C: the end, enlarged
@@ -72,7 +80,8 @@ if (has_val) {
   set label 1 "last validation loss" at graph 0.0,1.045 font ",12" tc rgb "#444444"
   gap = (final_high - final_low) * 0.045
   bottom = final_low; top = final_high
-  do for [g=1:groups] { last[g] = final_mean[g] }
+  ends = groups; array end[ends]
+  do for [g=1:groups] { end[g] = final_mean[g] }
   load plots."/spread.gp"
   do for [g=1:groups] {
     set label 20+g name(g) at graph 1,first at[g] offset 0.8,0 left font ",12" tc rgb colour[g] noenhanced
@@ -81,8 +90,9 @@ if (has_val) {
   at_end(y) = y == y ? y : final_low
   plot for [g=1:groups] $final index g-1 using (g-0.22):1 with points pt 7 ps (ended(g) ? 0.5 : 0) \
            lc rgb colour[g] notitle, \
-       for [g=1:groups] "+" using (g+0.08):(at_end(final_mean[g])):(at_end(final_lo[g])):(at_end(final_hi[g])) \
-           every ::0::0 with yerrorbars pt 7 ps (ended(g) ? 1.1 : 0) lw 1.6 lc rgb colour[g] notitle
+       for [g=1:groups] "+" using (g+0.08):(at_end(final_mean[g])):(at_end(final_lo[g])): \
+           (at_end(final_hi[g])) every ::0::0 with yerrorbars \
+           pt 7 ps (ended(g) ? 1.1 : 0) lw 1.6 lc rgb colour[g] notitle
 }
 unset multiplot
 set output

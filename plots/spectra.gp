@@ -29,6 +29,7 @@ left = 0.075; right = 0.985; space = 0.014
 panel_width = (right - left - space * 3) / 4
 do for [m=1:3] {
   set yrange [low[m]:high[m]]
+  inside(y) = clamp(y, low[m], high[m])
   do for [k=1:4] {
     set lmargin at screen left + (panel_width + space) * (k - 1)
     set rmargin at screen left + (panel_width + space) * (k - 1) + panel_width
@@ -47,7 +48,7 @@ do for [m=1:3] {
     } else { set format x ""; unset xlabel }
     if (present[k]) {
       first = 3 + 3 * (4 * (m - 1) + k - 1)
-      plot for [g=1:groups] $data index g-1 using 1:(column(first+1)):(column(first+2)) \
+      plot for [g=1:groups] $data index g-1 using 1:(inside(column(first+1))):(inside(column(first+2))) \
                with filledcurves fc rgb band(g) notitle, \
            for [g=1:groups] $data index g-1 using 1:(column(first)) with lines lw 1.7 dt dash(g) \
                lc rgb colour[g] notitle

@@ -47,6 +47,9 @@ name(g) = (known(kind[g]) > 0 ? word(known_name, known(kind[g])) : kind[g]).rest
 set dashtype 11 (14,7)
 dash(g) = clipped[g] ? 1 : 11
 
+# filledcurves may run over the frame: give it no value outside
+clamp(y, low_, high_) = y < low_ ? low_ : y > high_ ? high_ : y
+
 # "3 seeds", or "2 to 3 seeds" where groups differ
 least_seeds = seeds[1]; most_seeds = seeds[1]
 do for [g=2:groups] {

@@ -67,12 +67,28 @@ static void name_kind(struct run *run) {
 
 /* --- opening ------------------------------------------------------------------------------------------- */
 
-static int add_run(struct runset *set, const char *path, const struct config *config, struct error *error) {
+struct opening { struct runset *set; const struct config *config; unsigned flags; };
+
+static int is_empty(const struct run_file *file) {
+  struct run_series loss;
+  if (run_read(file, "loss", &loss, NULL) != STATUS_OK) return 1;
+  int empty = loss.rows == 0;
+  run_series_free(&loss);
+  return empty;
+}
+
+static int add_run(const struct opening *o, const char *path, struct error *error) {
+  struct runset *set = o->set;
   set->run = memory_grow(set->run, (size_t)set->runs, (size_t)set->runs + 1, sizeof *set->run);
   struct run *run = &set->run[set->runs];
   int status = run_open(&run->file, path, error);
   if (status) return status;
-  struct identity identity = { config, { 0 } };
+  if ((o->flags & RUNSET_RECORDED) && is_empty(run->file)) {
+    warning("%s: no step recorded yet, left out", path);
+    run_close(run->file);
+    return STATUS_OK;
+  }
+  struct identity identity = { o->config, { 0 } };
   run_parameters(run->file, add_to_identity, &identity);
   run->identity = identity.text.text ? identity.text.text : memory_text("");
   run->path = memory_text(path);
@@ -87,8 +103,7 @@ static int is_run_name(const struct dirent *entry) {
   return length > 3 && strcmp(entry->d_name + length - 3, ".h5") == 0;
 }
 
-static int add_folder(struct runset *set, const char *path, const struct config *config,
-                      struct error *error) {
+static int add_folder(const struct opening *o, const char *path, struct error *error) {
   struct dirent **list;
   int n = scandir(path, &list, is_run_name, alphasort), status = STATUS_OK;
   if (n == 0) status = error_set(error, STATUS_USAGE, "%s: no run file (*.h5) in this folder", path);
@@ -96,7 +111,7 @@ static int add_folder(struct runset *set, const char *path, const struct config 
   for (int i = 0; i < n; i++) {
     char full[4096];
     snprintf(full, sizeof full, "%s/%s", path, list[i]->d_name);
-    if (!status) status = add_run(set, full, config, error);
+    if (!status) status = add_run(o, full, error);
     free(list[i]);
   }
   free(list);
@@ -146,16 +161,17 @@ static void make_groups(struct runset *set, const struct config *config) {
   }
 }
 
-int runset_open(struct runset *set, char *const *paths, int count, struct error *error) {
+int runset_open(struct runset *set, char *const *paths, int count, unsigned flags, struct error *error) {
   struct config *config = config_new();
+  struct opening o = { set, config, flags };
   int status = STATUS_OK;
   *set = (struct runset){ 0 };
   for (int i = 0; i < count && !status; i++) {
     struct stat info;
-    if (stat(paths[i], &info) == 0 && S_ISDIR(info.st_mode))
-      status = add_folder(set, paths[i], config, error);
-    else status = add_run(set, paths[i], config, error);
+    if (stat(paths[i], &info) == 0 && S_ISDIR(info.st_mode)) status = add_folder(&o, paths[i], error);
+    else status = add_run(&o, paths[i], error);
   }
+  if (!status && set->runs == 0) status = error_set(error, STATUS_USAGE, "no run with a recorded step");
   if (status) runset_close(set);
   else make_groups(set, config);
   config_free(config);

@@ -20,8 +20,10 @@ struct runset {
   struct run_group *group; int groups;
 };
 
-/* Open files and folders (all *.h5 in it). STATUS_USAGE names the first that is no run file. */
-int runset_open(struct runset *, char *const *paths, int count, struct error *);
+/* Open files and folders (all *.h5 in it). STATUS_USAGE names the first that is no run file. With
+   RUNSET_RECORDED a run that has just begun, without a step in its file, is left out with a warning. */
+enum { RUNSET_RECORDED = 1 };
+int runset_open(struct runset *, char *const *paths, int count, unsigned flags, struct error *);
 void runset_close(struct runset *);
 
 /* A parameter as a number; `otherwise` if it is missing. */

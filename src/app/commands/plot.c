@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-enum { CURVE_BINS = 400, IMAGE_COLUMNS = 240, LOSS_BINS = 120, MOST_GROUPS = 16, MOST_PANELS = 64 };
+enum { CURVE_BINS = 400, IMAGE_COLUMNS = 240, LOSS_BINS = 40, MOST_GROUPS = 16, MOST_PANELS = 64 };
 
 /* --- gnuplot's variables ------------------------------------------------------------------------------- */
 
@@ -428,9 +428,11 @@ static int kind_means(const struct run *run, struct table *out, struct error *er
 static void measure_kinds(const struct table *band, struct extent extent[MEASURES], double present[KINDS]) {
   for (long r = 0; r < band->rows; r++)
     for (int i = 0; i < MEASURES * KINDS; i++) {
-      double value = band->value[r * band->columns + 1 + 3 * i];
-      if (value > 0) present[i % KINDS] = 1;
-      if (value > 0) extend(&extent[i / KINDS], value);
+      const double *mean = &band->value[r * band->columns + 1 + 3 * i];
+      if (!(*mean > 0)) continue;
+      present[i % KINDS] = 1;
+      extend(&extent[i / KINDS], *mean);
+      extend(&extent[i / KINDS], fmin(mean[2], 1.1 * *mean));
       extent[0].last_step = fmax(extent[0].last_step, band->step[r]);
     }
 }
@@ -687,7 +689,7 @@ static int run_plot(int argc, char **argv) {
   struct error error = { 0 };
   r.paths = memory_new((size_t)argc, sizeof *r.paths);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
-  if (!status) status = runset_open(&set, r.paths, r.path_count, &error);
+  if (!status) status = runset_open(&set, r.paths, r.path_count, RUNSET_RECORDED, &error);
   if (!status) {
     status = make_figures(&r, &set, &error);
     runset_close(&set);

@@ -359,7 +359,8 @@ static int run_show(int argc, char **argv) {
   struct error error = { 0 };
   r.paths = memory_new((size_t)argc, sizeof *r.paths);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
-  if (!status) status = runset_open(&set, r.paths, r.path_count, &error);
+  unsigned flags = r.form == FORM_GROUPS ? RUNSET_RECORDED : 0;
+  if (!status) status = runset_open(&set, r.paths, r.path_count, flags, &error);
   if (!status) {
     status = show_set(&r, &set, &error);
     runset_close(&set);
