@@ -1,0 +1,129 @@
+#!/bin/sh
+# sweep: every point once, whatever is killed and whoever else is at it; the same bits in the end.
+# SWEEP_KILLS: how often a sweep is killed and started again (3).
+program=$(realpath "${MAXLOGIT:-./maxlogit}")
+dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 99
+failures=0
+fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+
+cat > s.conf <<'CONF'
+preset = adam, muonclip
+[train]
+seed = 1:2:lin:2
+batch = 2
+steps = 400
+[model]
+layers = 1
+width = 16
+heads = 2
+context = 8
+[record]
+spectra_every = 100
+[checkpoint]
+every = 50
+[qk_clip]
+tau = 2
+CONF
+
+sweep() { "$program" sweep s.conf "$@" > out 2> err; }
+ids() { "$program" sweep s.conf --list "$@" | cut -f 2; }
+finished() { "$program" sweep s.conf --list | awk -F '\t' '$3 == "finished"' | grep -c .; }
+bits() { # every series of every run in a folder
+  for run in "$1"/*.h5; do
+    echo "${run##*/}"
+    "$program" export --format=tsv "$run" loss val_loss grad_norm attn/max_logit attn/entropy || echo broken
+  done | grep -v '^#'
+}
+
+# a plain sweep: a file a point, a table, a line of progress each; again: nothing to do
+[ "$(ids | sort -u | grep -c .)" -eq 4 ] || fail "--list: $("$program" sweep s.conf --list)"
+[ ! -e runs ] || fail "--list wrote something"
+sweep -j 2 || fail "exit status $?: $(cat err)"
+[ "$(grep -c ' finished ' out)" -eq 4 ] || fail "the table: $(cat out)"
+[ "$(grep -c ' finished preset=' err)" -eq 4 ] || fail "the progress: $(cat err)"
+for id in $(ids); do [ -f "runs/s/$id.h5" ] || fail "no runs/s/$id.h5"; done
+[ -z "$(find runs -name '*.point' -o -name '*.lock')" ] || fail "locks are left: $(find runs -name '*.point')"
+bits runs/s > bits.plain
+cksum runs/s/*.h5 > before
+sweep || fail "again: exit status $?"
+cksum runs/s/*.h5 | cmp -s - before || fail "finished runs were run again"
+grep -q '4 runs, 4 of them done before' err || fail "again: $(cat err)"
+
+# parts of a sweep, and a point that is another's double
+[ "$(ids --shard 1/3 | grep -c .)$(ids --shard 2/3 | grep -c .)$(ids --shard 3/3 | grep -c .)" = 211 ] ||
+  fail "--shard"
+{ ids --shard 1/3; ids --shard 2/3; ids --shard 3/3; } | sort > parts
+ids | sort | cmp -s - parts || fail "the parts are not the whole"
+sweep --list device.threads=1,2 || fail "doubles: exit status $?"
+[ "$(grep -c . out)" -eq 4 ] || fail "doubles: $(cat out)"
+grep -q '4 points are left out' err || fail "doubles: $(cat err)"
+
+# one bad run stops no other: a run file that is none
+rm -r runs
+mkdir -p runs/s
+bad=$(ids | sed -n 2p)
+echo nonsense > "runs/s/$bad.h5"
+sweep -j 1
+[ $? -eq 1 ] || fail "a failed point: not exit status 1"
+[ "$(finished)" -eq 3 ] || fail "a failed point stopped others: $(cat out)"
+grep -q "$bad .*failed: .*HDF5" err || fail "a failed point: $(cat err)"
+rm "runs/s/$bad.h5"
+sweep || fail "the failed point again: exit status $?"
+[ "$(finished)" -eq 4 ] || fail "the failed point again: $(cat out)"
+bits runs/s | cmp -s - bits.plain || fail "other bits after a failure"
+
+# a worker dies: its point is reported, the rest runs, a restart mends it
+rm -r runs
+MAXLOGIT_FAULT=io:40:kill "$program" sweep s.conf -j 1 > out 2> err
+[ $? -eq 1 ] || fail "dead workers: not exit status 1"
+[ "$(grep -c 'failed: killed by signal 9' err)" -eq 4 ] || fail "dead workers: $(cat err)"
+sweep || fail "after dead workers: exit status $?"
+bits runs/s | cmp -s - bits.plain || fail "other bits after dead workers"
+
+# a signal: checkpoints, exit 75, and on
+rm -r runs
+"$program" sweep s.conf train.steps=20000 -j 2 > out 2> err &
+sweeper=$!
+i=0
+while [ "$(find runs -name '*.live.tsv' 2> /dev/null | grep -c .)" -lt 2 ] && [ $i -lt 200 ]; do
+  sleep 0.05
+  i=$((i + 1))
+done
+kill -TERM $sweeper
+wait $sweeper
+[ $? -eq 75 ] || fail "a signal: not exit status 75: $(cat err)"
+grep -q 'the same command goes on' err || fail "a signal: $(cat err)"
+[ "$(grep -c ' stopped ' out)" -eq 2 ] || fail "a signal: $(cat out)"
+[ "$(find runs -name 'step-*.h5' | grep -c .)" -ge 2 ] || fail "a signal: no checkpoints"
+rm -r runs
+
+# kill -9 the sweep: its workers end, too; start it again
+i=0
+while [ $i -lt "${SWEEP_KILLS:-3}" ]; do
+  "$program" sweep s.conf -j 2 > out 2> err &
+  sweeper=$!
+  sleep "0.$((i * 37 % 90 + 10))"
+  kill -KILL $sweeper 2> /dev/null
+  wait $sweeper 2> /dev/null
+  i=$((i + 1))
+done
+i=0
+until sweep -j 2 || [ $i -ge 20 ]; do sleep 0.2; i=$((i + 1)); done # orphans may still write their checkpoint
+[ "$(finished)" -eq 4 ] || fail "after kills: $(cat out err)"
+bits runs/s | cmp -s - bits.plain || fail "other bits after kills"
+
+# two sweeps of one folder share the work
+rm -r runs
+"$program" sweep s.conf -j 1 > out.1 2> err.1 & first=$!
+"$program" sweep s.conf -j 1 > out.2 2> err.2 & second=$!
+wait $first
+wait $second
+[ "$(finished)" -eq 4 ] || fail "two at once: $(cat err.1 err.2)"
+for id in $(ids); do
+  "$program" show --events "runs/s/$id.h5" | grep -q resume && fail "two at once: $id was run by both"
+done
+bits runs/s | cmp -s - bits.plain || fail "other bits from two at once"
+[ "$failures" -eq 0 ] && echo ok
+exit $((failures > 0))

@@ -1,0 +1,98 @@
+#!/bin/sh
+# Wrong input: exit status 2, one message that names the place, the value and the way out, nothing on standard
+# output, nothing written.
+program=$(realpath "${MAXLOGIT:-./maxlogit}")
+dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
+cd "$dir" || exit 99
+out=$dir.out err=$dir.err
+trap 'rm -rf "$dir" "$out" "$err"' EXIT
+failures=0
+fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+
+printf 'train.steps = 3\n[train]\nsteps = 4\n' > twice.conf
+printf '# two\n\n[train]\nlrr = 3\n' > misspelt.conf
+printf 'train.lr = 0.1, 0.2\n' > several.conf
+printf 'train.lr = 0.1, 0.2\ntrain.batch = 4\ntrain.micro_batches = 1, 3\n' > badpoint.conf
+printf 'just some words' > words.conf
+printf 'too short' > short.txt
+: > empty.txt
+tiny='model.layers=1 model.width=16 model.heads=2 model.context=8 train.batch=2 train.steps=2 device.threads=1'
+# shellcheck disable=SC2086
+"$program" run -q $tiny record.path=done.h5 > "$out" 2> "$err" || { cat "$err"; exit 1; }
+
+snapshot() { find . -type f -exec cksum {} + | sort; }
+
+# wrong 'PART OF THE MESSAGE' ARGUMENTS
+wrong() {
+  wanted=$1; shift
+  snapshot > "$out.before"
+  "$program" "$@" > "$out" 2> "$err" < /dev/null
+  status=$?
+  snapshot > "$out.after"
+  [ $status -eq 2 ] || fail "$*: exit status $status"
+  [ ! -s "$out" ] || fail "$*: $(head -n 1 "$out") on standard output"
+  grep -qF -- "$wanted" "$err" || fail "$*: said '$(cat "$err")', wanted '$wanted'"
+  [ "$(grep -c '^maxlogit' "$err")" -eq 1 ] || fail "$*: not one message: $(cat "$err")"
+  cmp -s "$out.before" "$out.after" || fail "$*: files changed"
+  rm -f "$out.before" "$out.after"
+}
+
+wrong "'rnu' is not a command; did you mean 'run'?" rnu
+wrong "'frobnicate' is not a command" frobnicate
+wrong "did you mean 'maxlogit run preset=muon'?" preset=muon
+wrong "no help on 'train.lrr'; did you mean 'train.lr'?" help train.lrr
+wrong "'xyz' is no kind; allowed: attention" list xyz
+for command in run resume sweep list help; do
+  wrong "--no-such-option" $command --no-such-option
+done
+
+wrong "command line: train.lrr: unknown key; did you mean 'train.lr'?" run train.lrr=1
+wrong "command line: train.lr: 'fast' is not a number" run train.lr=fast
+wrong "command line: train.steps: '-1' is out of range" run train.steps=-1
+wrong "command line: optimizer: 'mun' is not one of" run optimizer=mun
+wrong "misspelt.conf:4: train.lrr: unknown key; did you mean 'train.lr'?" run misspelt.conf
+wrong "twice.conf:3: train.steps: given twice (first in line 1)" run twice.conf
+wrong "words.conf:1: neither 'key = value' nor [section]" run words.conf
+wrong "cannot read missing.conf: No such file or directory" run missing.conf
+wrong "done.h5: an HDF5 file, not a configuration" run done.h5
+wrong "maxlogit sweep" run several.conf
+wrong "model.head_dim" run model.width=30 model.heads=4
+wrong "train.micro_batches" run train.batch=4 train.micro_batches=3
+wrong "model.kv_heads" run model.attention=gqa model.heads=4 model.kv_heads=3
+wrong "data.path" run data=bytes
+wrong "missing.txt" run data=bytes data.path=missing.txt
+wrong "empty.txt" run data=bytes data.path=empty.txt
+wrong "too short" run data=bytes data.path=short.txt
+wrong "record.overwrite=1" run record.path=done.h5
+
+wrong "cannot read missing.h5: No such file or directory" resume missing.h5
+wrong "words.conf" resume words.conf
+wrong "train.lr" resume done.h5 train.lr=0.5
+wrong "train.lrr" resume done.h5 train.lrr=0.5
+wrong "which run?" resume
+
+wrong "which sweep?" sweep
+wrong "is not I/N" sweep several.conf --shard 3/2
+wrong "is not a number from 1" sweep several.conf -j 0
+wrong "cannot read missing.conf" sweep missing.conf
+wrong "point 2 (train.lr=0.1 train.micro_batches=3): train.micro_batches" sweep badpoint.conf
+wrong "record.path: a sweep names its runs itself" sweep several.conf record.path=x.h5
+
+# and what is right: help everywhere, without a terminal and without a home
+for command in $("$program" list command | awk '{ print $1 }'); do
+  "$program" "$command" --help > "$out" 2> "$err" < /dev/null || fail "$command --help: exit status $?"
+  grep -q '^Usage: maxlogit ' "$out" || fail "$command --help says no usage"
+  [ ! -s "$err" ] || fail "$command --help: $(cat "$err")"
+  env -i "$program" help "$command" > "$out" 2>&1 || fail "help $command: exit status $?"
+done
+"$program" --version | grep -q '^maxlogit [0-9]' || fail "--version"
+"$program" > "$out" || fail "no arguments: exit status $?"
+"$program" help | cmp -s - "$out" || fail "no arguments and help say different things"
+if grep -q "$(printf '\033')" "$out"; then fail "colours"; fi
+"$program" help --markdown | grep -q '^| .train.lr. | .0.01. |' || fail "help --markdown"
+if [ -w /dev/full ]; then
+  "$program" help config > /dev/full 2> "$err"
+  [ $? -eq 1 ] || fail "a full disk behind standard output: exit status $?"
+fi
+[ "$failures" -eq 0 ] && echo ok
+exit $((failures > 0))
