@@ -21,10 +21,9 @@
 #include "storage/rows.h"
 
 /* How much to do: `make check-long` asks for more. */
-static long number(const char *name, long standard)
+static long number(long quick, long thorough)
 {
-  const char *text = getenv(name);
-  return text ? atol(text) : standard;
+  return getenv("MAXLOGIT_TEST_LONG") ? thorough : quick;
 }
 
 /* --- a made-up run whose every number follows from its step -------------------------------------------- */
@@ -315,7 +314,7 @@ static struct recorder *resume(const char *path, const struct saved *s)
 START_TEST(any_interruption_gives_the_same_record)
 {
   enum { STEPS = 40 };
-  long trials = number("MAXLOGIT_TEST_KILLS", 40);
+  long trials = number(40, 2000);
   const char *want = whole_run("want.h5", STEPS), *path = at("cut.h5");
   char live[256], live_want[256];
   snprintf(live, sizeof live, "%s/cut.live.tsv", folder);
@@ -672,14 +671,15 @@ static void damage_all(const char *whole, const char *what, int (*is_right)(cons
 {
   struct damage flips = {0}, cuts = {0}, splices = {0};
   struct error e = {0};
-  struct draw d = {(uint64_t)number("MAXLOGIT_TEST_SEED", 1), STREAM_TEST, 0};
+  const char *seed = getenv("MAXLOGIT_TEST_SEED");
+  struct draw d = {seed ? (uint64_t)atoll(seed) : 1, STREAM_TEST, 0};
   char *bytes = NULL, damaged[256];
   size_t size;
   snprintf(damaged, sizeof damaged, "%s", at("damage.h5"));
   ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr)); /* a warning each */
   ck_assert(!file_read(whole, &bytes, &size, &e));
   ck_assert_int_eq(is_right(whole, whole), 1);
-  long trials = number("MAXLOGIT_TEST_FLIPS", 500);
+  long trials = number(500, 20000);
   for (long i = 0; i < trials; i++) {
     size_t bit = draw_below(d, (uint64_t)i, 8 * size);
     bytes[bit / 8] ^= (char)(1 << bit % 8);

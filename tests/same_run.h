@@ -121,8 +121,8 @@ static void same_weights(struct same *s)
   if (have_a != have_b)
     same_say(s, e.text, "checkpoints");
   if (have_a && have_b) {
-    if (a.step != b.step || a.count != b.count || strcmp(a.config_text, b.config_text))
-      same_say(s, "differ in step, tensors or configuration", "checkpoints");
+    if (a.step != b.step || a.count != b.count || strcmp(a.id, b.id))
+      same_say(s, "differ in step, tensors or id", "checkpoints");
     for (int i = 0; i < a.count && i < b.count; i++) {
       const struct checkpoint_tensor *x = &a.tensors[i], *y = &b.tensors[i];
       if (strcmp(x->name, y->name) || x->rows != y->rows || x->cols != y->cols ||

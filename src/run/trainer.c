@@ -803,11 +803,11 @@ const char *trainer_state(const struct trainer *t)
 
 int trainer_done(struct trainer *t, struct error *e)
 {
-  int status = STATUS_OK;
-  if (t->recorder) {
-    status = recorder_snapshot(t->recorder, trainer_state(t), t->done, wall(t), 1, e);
-    if (!status && (t->checkpointed != t->done || !t->done)) status = trainer_checkpoint(t, e);
-  }
+  int status = STATUS_OK, due = t->recorder && (t->checkpointed != t->done || !t->done);
+  /* A run file that says "finished" has its last checkpoint; a diverged step is not to be done again. */
+  if (due && !t->diverged) status = trainer_checkpoint(t, e);
+  if (!status && t->recorder) status = recorder_snapshot(t->recorder, trainer_state(t), t->done, wall(t), 1, e);
+  if (!status && due && t->diverged) status = trainer_checkpoint(t, e);
   release(t);
   return status;
 }

@@ -1,0 +1,428 @@
+/* check_crash.c - the whole program killed, starved and interrupted: afterwards the record is that of a run in one go
+   A line per promise with its counts. MAXLOGIT_TEST_LONG=1 asks for thousands of trials, MAXLOGIT_TEST_SEED for other
+   random ones. Run where ./maxlogit is. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "same_run.h"
+
+/* Clips, spectra, validation, probes and stored batches, in a few milliseconds a step. */
+#define STEPS "30"
+static const char *const settings[] = {
+  "preset=muonclip", "qk_clip.tau=0.6", "model.layers=2", "model.width=16", "model.heads=2", "model.context=16",
+  "model.ffn_width=32", "train.batch=2", "train.steps=" STEPS, "train.lr=0.02", "train.val_every=10",
+  "train.val_batches=1", "record.spectra_every=5", "record.probe_every=6", "record.batches=1", "checkpoint.every=7",
+  "checkpoint.seconds=0", "device.threads=1",
+};
+enum { SETTINGS = sizeof settings / sizeof *settings, MOST = SETTINGS + 16 };
+
+static char program[4096], folder[] = "check_crash.XXXXXX";
+static int is_long, failures;
+static struct draw chance;
+static uint64_t drawn;
+
+static uint64_t below(uint64_t n) { return draw_below(chance, drawn++, n); }
+
+static void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void wrong(const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  failures++;
+  fprintf(stderr, "FAILED: ");
+  vfprintf(stderr, format, arguments);
+  fprintf(stderr, "\n");
+  va_end(arguments);
+}
+
+/* --- the program as a child ---------------------------------------------------------------------------- */
+
+struct how { const char *fault; long file_limit; const char *const *extra; };
+
+static pid_t start(const char *command, const char *run, struct how how)
+{
+  const char *argv[MOST] = {program, command};
+  char record[256];
+  int n = 2;
+  snprintf(record, sizeof record, "record.path=%s", run);
+  if (!strcmp(command, "run")) {
+    for (int i = 0; i < SETTINGS; i++)
+      argv[n++] = settings[i];
+    argv[n++] = record;
+  } else
+    argv[n++] = run;
+  for (int i = 0; how.extra && how.extra[i]; i++)
+    argv[n++] = how.extra[i];
+  pid_t child = fork();
+  if (child)
+    return child;
+  int log = open("log", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  dup2(log, STDOUT_FILENO);
+  dup2(log, STDERR_FILENO);
+  if (how.fault)
+    setenv("MAXLOGIT_FAULT", how.fault, 1);
+  if (how.file_limit) {
+    struct rlimit limit = {(rlim_t)how.file_limit, (rlim_t)how.file_limit};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  execv(program, (char *const *)(uintptr_t)argv);
+  _exit(127);
+}
+
+/* Exit status, or 128 and the signal. */
+static int finish(pid_t child)
+{
+  int status;
+  if (waitpid(child, &status, 0) != child)
+    return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int run(const char *command, const char *path, struct how how)
+{
+  return finish(start(command, path, how));
+}
+
+static const char *last_log(void)
+{
+  static char *text;
+  struct error e = {0};
+  memory_free(text);
+  text = NULL;
+  return file_read("log", &text, NULL, &e) ? "no log" : text;
+}
+
+static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void shell(const char *format, ...)
+{
+  char command[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(command, sizeof command, format, arguments);
+  va_end(arguments);
+  if (system(command))
+    wrong("%s", command);
+}
+
+/* No checkpoint file may be anything but whole. */
+static void check_checkpoints(const char *path, const char *what)
+{
+  struct checkpoint c;
+  struct error e = {0};
+  int status = checkpoint_latest(path, &c, &e);
+  if (status == STATUS_FAIL)
+    wrong("%s: %s", what, e.text);
+  if (!status)
+    checkpoint_free(&c);
+}
+
+/* Go on after whatever happened, as a user would; then the run must be that of the reference. */
+static void recover(const char *path, const char *what)
+{
+  int there = !access(path, F_OK);
+  check_checkpoints(path, what);
+  int status = run(there ? "resume" : "run", path, (struct how){0});
+  if (status)
+    wrong("%s: %s gives %d: %s", what, there ? "resume" : "run", status, last_log());
+  else if (same_run("ref.h5", path, 1, NULL, stderr))
+    wrong("%s: not the same run", what);
+}
+
+static void clear(void)
+{
+  shell("rm -rf x.*");
+}
+
+/* --- the promises -------------------------------------------------------------------------------------- */
+
+static double run_seconds;
+
+static void make_reference(void)
+{
+  struct run_file *f = NULL;
+  struct run_event *event = NULL;
+  struct error e = {0};
+  long count = 0, clips = 0;
+  double began = clock_seconds();
+  int status = run("run", "ref.h5", (struct how){0});
+  run_seconds = clock_seconds() - began;
+  if (status)
+    wrong("reference: %d: %s", status, last_log());
+  if (run_open(&f, "ref.h5", &e) || run_events(f, &event, &count, &e))
+    wrong("reference: %s", e.text);
+  for (long i = 0; i < count; i++)
+    clips += !strcmp(event[i].kind, "clip");
+  if (!clips)
+    wrong("the reference has no clip: it would not show that one is lost");
+  memory_free(event);
+  run_close(f);
+}
+
+/* P1: kill -9 at any instant, also of the resume. */
+static void random_kills(void)
+{
+  long trials = is_long ? 2000 : 10, kills = 0;
+  for (long t = 0; t < trials; t++) {
+    char what[64];
+    snprintf(what, sizeof what, "random kill, trial %ld", t);
+    clear();
+    do {
+      pid_t child = start(access("x.h5", F_OK) ? "run" : "resume", "x.h5", (struct how){0});
+      usleep((useconds_t)(run_seconds * 1e6 * (double)below(1000) / 1000));
+      kill(child, SIGKILL);
+      kills += finish(child) == 128 + SIGKILL;
+    } while (below(3));
+    recover("x.h5", what);
+  }
+  printf("P1 %ld runs, %ld kills at random times\n", trials, kills);
+}
+
+/* P1, P2: a fault at the k-th call that reaches the disk, for every k until one run goes through. */
+static void every_fault(const char *kind, int wanted)
+{
+  long step = is_long || !strcmp(kind, "kill") ? 1 : 23, hits = 0, k = 1;
+  for (;; k += step) {
+    char fault[64];
+    snprintf(fault, sizeof fault, "io:%ld:%s", k, kind);
+    clear();
+    int status = run("run", "x.h5", (struct how){.fault = fault});
+    if (!status && strcmp(kind, "short")) /* a short write is carried on with: every k succeeds */
+      break;
+    if (status != wanted)
+      wrong("%s: exit %d, not %d: %s", fault, status, wanted, last_log());
+    hits++;
+    if (status)
+      recover("x.h5", fault);
+    else if (same_run("ref.h5", "x.h5", 1, NULL, stderr))
+      wrong("%s: not the same run", fault);
+    if (!strcmp(kind, "short") && k > 150)
+      break;
+  }
+  printf("%s %s at call 1, %ld, ... that reaches the disk: %ld times\n", !strcmp(kind, "kill") ? "P1" : "P2", kind,
+         1 + step, hits);
+}
+
+/* P3: a damaged checkpoint is not believed: the one before serves, or none and it is said. */
+static void damage(void)
+{
+  long trials = is_long ? 500 : 10;
+  for (long t = 0; t < trials; t++) {
+    char path[4096], what[64];
+    struct stat now;
+    clear();
+    char fault[64];
+    snprintf(fault, sizeof fault, "io:%d:kill", 50 + (int)below(30));
+    run("run", "x.h5", (struct how){.fault = fault});
+    struct checkpoint c;
+    struct error e = {0};
+    if (checkpoint_latest("x.h5", &c, &e)) {
+      wrong("damage: %s", e.text);
+      return;
+    }
+    checkpoint_path(path, "x.h5", c.step);
+    checkpoint_free(&c);
+    if (stat(path, &now))
+      wrong("%s is missing", path);
+    FILE *f = fopen(path, "r+b");
+    long at = (long)below((uint64_t)now.st_size);
+    fseek(f, at, SEEK_SET);
+    int byte = fgetc(f);
+    fseek(f, at, SEEK_SET);
+    fputc(byte ^ 1 << below(8), f);
+    fclose(f);
+    snprintf(what, sizeof what, "bit flip at byte %ld", at);
+    int status = run("resume", "x.h5", (struct how){0});
+    const char *log = last_log();
+    if (status || !strstr(log, "step-000000"))
+      wrong("%s: exit %d: %s", what, status, log);
+    if (same_run("ref.h5", "x.h5", 1, NULL, stderr))
+      wrong("%s: not the same run", what);
+  }
+  printf("P3 %ld checkpoints damaged: named, and the one before used\n", trials);
+}
+
+/* P4: the disk is full at some size of file; with room again the run goes on. */
+static void full_disk(void)
+{
+  static const long limits[] = {2000, 60000, 100000, 118000, 126000};
+  int n = 0;
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    char what[64];
+    snprintf(what, sizeof what, "files of at most %ld bytes", limits[i]);
+    clear();
+    int status = run("run", "x.h5", (struct how){.file_limit = limits[i]});
+    const char *log = last_log();
+    if (!status)
+      continue;
+    n++;
+    if (status != STATUS_FAIL || !strstr(log, "x."))
+      wrong("%s: exit %d: %s", what, status, log);
+    recover("x.h5", what);
+  }
+  if (n < 3)
+    wrong("full disk: only %d of the sizes were too small", n);
+  printf("P4 full disk at %d sizes\n", n);
+}
+
+/* P5: the k-th allocation fails. */
+static void no_memory(void)
+{
+  long k = 1, tried = 0, stride = is_long ? 1 : 151, status;
+  for (;; k += stride) {
+    char fault[64];
+    snprintf(fault, sizeof fault, "memory:%ld", k);
+    clear();
+    status = run("run", "x.h5", (struct how){.fault = fault});
+    if (!status)
+      break;
+    tried++;
+    if (status != STATUS_FAIL || !strstr(last_log(), "memory"))
+      wrong("%s: exit %ld: %s", fault, status, last_log());
+    if (is_long ? k % 20 == 0 : tried % 5 == 0)
+      recover("x.h5", fault);
+  }
+  printf("P5 %ld failing allocations of %ld\n", tried, k);
+}
+
+/* P7: any number of threads. */
+static void threads(void)
+{
+  int n = 0;
+  for (int t = 1; t <= (is_long ? 8 : 4); t++) {
+    char option[64];
+    snprintf(option, sizeof option, "device.threads=%d", t);
+    const char *const extra[] = {option, NULL};
+    for (int repeat = 0; repeat < (is_long ? 20 : 1); repeat++, n++) {
+      clear();
+      if (run("run", "x.h5", (struct how){.extra = extra}))
+        wrong("%s: %s", option, last_log());
+      struct error e = {0};
+      struct checkpoint a, b;
+      if (checkpoint_latest("ref.h5", &a, &e) || checkpoint_latest("x.h5", &b, &e)) {
+        wrong("%s: %s", option, e.text);
+        continue;
+      }
+      for (int i = 0; i < a.count; i++)
+        if (memcmp(a.tensors[i].data, b.tensors[i].data, (size_t)(a.tensors[i].rows * a.tensors[i].cols) * 4))
+          wrong("%s: %s differs", option, a.tensors[i].name);
+      checkpoint_free(&a);
+      checkpoint_free(&b);
+      if (same_run("ref.h5", "x.h5", 0, NULL, stderr))
+        wrong("%s: not the same run", option);
+    }
+  }
+  printf("P7 %d runs on 1 to %d threads\n", n, is_long ? 8 : 4);
+}
+
+/* P8: resumed from every checkpoint of a run that kept them all; and killed and resumed until it is done. */
+static void chain(void)
+{
+  static const char *const keep[] = {"checkpoint.keep=all", NULL};
+  int from = 0, links = 0;
+  clear();
+  run("run", "x.h5", (struct how){.fault = "io:75:kill", .extra = keep});
+  shell("rm -rf all; mkdir all; cp -r x.* all");
+  for (int step = 28; step >= 0; step -= 7, from++) {
+    char what[64];
+    snprintf(what, sizeof what, "resume from checkpoint %d", step);
+    clear();
+    shell("cp -r all/x.* .; for f in x.ckpt/step-*; do test ${f#x.ckpt/step-} '<' %08d.h6 || rm $f; done", step);
+    recover("x.h5", what);
+  }
+  clear();
+  int status = run("run", "x.h5", (struct how){.fault = "io:20:kill"});
+  for (int k = 12; status && links < 100; k += 3, links++) {
+    char fault[64];
+    snprintf(fault, sizeof fault, "io:%d:kill", k);
+    status = run("resume", "x.h5", (struct how){.fault = fault});
+  }
+  recover("x.h5", "chain of kills and resumes");
+  printf("P8 resumed from each of %d checkpoints, and %d times in a chain\n", from, links);
+}
+
+/* A signal stops cleanly with 75, and says how to go on. */
+static void stops(void)
+{
+  long trials = is_long ? 100 : 4, stopped = 0;
+  for (long t = 0; t < trials; t++) {
+    int signal_sent = t % 2 ? SIGTERM : SIGINT;
+    clear();
+    pid_t child = start("run", "x.h5", (struct how){0});
+    while (access("x.h5", F_OK) && !waitpid(child, NULL, WNOHANG))
+      usleep(1000);
+    usleep((useconds_t)(run_seconds * 0.5e6 * (double)below(1000) / 1000));
+    kill(child, signal_sent);
+    int status = finish(child);
+    if (status == STATUS_STOPPED) {
+      stopped++;
+      if (!strstr(last_log(), "resume"))
+        wrong("stopped without a word on resume: %s", last_log());
+      recover("x.h5", "stopped by a signal");
+    } else if (status)
+      wrong("signal: exit %d: %s", status, last_log());
+  }
+  if (!stopped)
+    wrong("no run was stopped by a signal");
+  printf("P8 %ld of %ld runs stopped by a signal and resumed\n", stopped, trials);
+}
+
+/* P17: a second writer exits at once. */
+static void second_writer(void)
+{
+  static const char *const endless[] = {"train.steps=1000000", NULL};
+  static const char *const overwrite[] = {"record.overwrite=1", NULL};
+  clear();
+  pid_t first = start("run", "x.h5", (struct how){.extra = endless});
+  for (int i = 0; i < 5000 && access("x.h5", F_OK); i++)
+    usleep(2000);
+  int resumed = run("resume", "x.h5", (struct how){0});
+  if (resumed != STATUS_FAIL || !strstr(last_log(), "lock"))
+    wrong("second writer, resume: exit %d: %s", resumed, last_log());
+  int again = run("run", "x.h5", (struct how){.extra = overwrite});
+  if (again != STATUS_FAIL || !strstr(last_log(), "lock"))
+    wrong("second writer, run: exit %d: %s", again, last_log());
+  kill(first, SIGKILL);
+  finish(first);
+  printf("P17 second writers refused\n");
+}
+
+int main(void)
+{
+  const char *seed = getenv("MAXLOGIT_TEST_SEED"), *wanted = getenv("MAXLOGIT_TEST_ONLY");
+  static const struct { const char *name; void (*test)(void); } tests[] = {
+    {"kills", random_kills}, {"damage", damage}, {"disk", full_disk}, {"memory", no_memory}, {"threads", threads},
+    {"chain", chain}, {"stops", stops}, {"writer", second_writer},
+  };
+  static const struct { const char *kind; int exit; } faults[] = {
+    {"kill", 128 + SIGKILL}, {"eio", STATUS_FAIL}, {"enospc", STATUS_FAIL}, {"fsync", STATUS_FAIL}, {"short", 0},
+  };
+  is_long = getenv("MAXLOGIT_TEST_LONG") != NULL;
+  chance = (struct draw){seed ? (uint64_t)atoll(seed) : 1, STREAM_TEST, 0};
+  if (!realpath("maxlogit", program) || !mkdtemp(folder) || chdir(folder)) {
+    perror("check_crash");
+    return 1;
+  }
+  make_reference();
+  for (size_t i = 0; i < sizeof tests / sizeof *tests && !failures; i++)
+    if (!wanted || !strcmp(wanted, tests[i].name))
+      tests[i].test();
+  for (size_t i = 0; i < sizeof faults / sizeof *faults && !failures; i++)
+    if (!wanted || !strcmp(wanted, faults[i].kind))
+      every_fault(faults[i].kind, faults[i].exit);
+  if (failures)
+    return 1;
+  if (!chdir(".."))
+    shell("rm -rf %s", folder);
+  return 0;
+}
