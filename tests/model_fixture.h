@@ -31,6 +31,16 @@ static inline void fixture_put(void *context, const char *kind, int layer, int h
   strncpy(e->kind, kind, sizeof e->kind - 1);
 }
 
+/* A copy of `text` that lives as long as the process. */
+static inline const char *fixture_keep(const char *text) {
+  static const char *kept[64];
+  for (int i = 0; i < 64; i++) {
+    if (!kept[i]) kept[i] = memory_text(text);
+    if (!strcmp(kept[i], text)) return kept[i];
+  }
+  ck_abort_msg("too many texts in one process");
+}
+
 /* "width=12 bias=1" into the fields that `rows` describe in `base`. */
 static inline void fixture_assign(const struct option_row *rows, void *base, const char *settings) {
   char *copy = memory_text(settings), *state = NULL;
@@ -42,7 +52,7 @@ static inline void fixture_assign(const struct option_row *rows, void *base, con
     while (row->name && strcmp(row->name, word)) row++;
     ck_assert_msg(row->name != NULL, "no option %s", word);
     struct error e = {0};
-    const char *text = row->type == OPTION_TEXT ? memory_text(value) : value; /* lives on: a small leak */
+    const char *text = row->type == OPTION_TEXT ? fixture_keep(value) : value;
     ck_assert_msg(!option_parse(row, base, text, &e), "%s", e.text);
   }
   memory_free(copy);
