@@ -30,6 +30,7 @@ struct level {
   const char *name;
   int (*supported)(void);
   void (*gemm)(struct ops *), (*attention)(struct ops *), (*attention_only)(struct ops *);
+  void (*rows)(struct ops *);
 };
 
 static int always(void) { return 1; }
@@ -48,7 +49,8 @@ static int has_v4(void)
 
 static const struct level levels[] = { /* the best first */
 #define LEVEL_ROW(name, supported) \
-  {#name, supported, ops_cpu_gemm_##name, ops_cpu_attention_##name, ops_cpu_attention_only_##name}
+  {#name, supported, ops_cpu_gemm_##name, ops_cpu_attention_##name, ops_cpu_attention_only_##name, \
+   ops_cpu_rows_##name}
 #ifdef HAVE_X86_LEVELS
   LEVEL_ROW(v4, has_v4),
   LEVEL_ROW(v3, has_v3),
@@ -78,6 +80,7 @@ void ops_cpu_override(struct ops *ops)
   const struct level *best = level();
   best->gemm(ops);
   best->attention(ops);
+  best->rows(ops);
 }
 
 void ops_cpu_without_maxima(struct ops *ops) { level()->attention_only(ops); }

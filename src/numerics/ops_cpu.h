@@ -47,6 +47,7 @@ INLINE vec where_above(vec a, vec b, vec x, vec y) {
 }
 INLINE vec larger(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b); }
 INLINE vec smaller(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
+INLINE vec vec_sqrt(vec x) { return (vec)_mm512_sqrt_ps((__m512)x); }
 #else
 INLINE vec where_above(vec a, vec b, vec x, vec y) {
   ivec above = a > b;
@@ -54,6 +55,10 @@ INLINE vec where_above(vec a, vec b, vec x, vec y) {
 }
 INLINE vec larger(vec a, vec b) { return where_above(a, b, a, b); }  /* b where either is NaN */
 INLINE vec smaller(vec a, vec b) { return where_above(b, a, a, b); } /* likewise */
+INLINE vec vec_sqrt(vec x) {
+  UNROLL for (int i = 0; i < LANES; i++) x[i] = __builtin_sqrtf(x[i]);
+  return x;
+}
 #endif
 
 /* Registers of the machine, for products */

@@ -27,7 +27,7 @@ struct head {
   float *key_rows;        /* backward: [length, padded_dim] */
   float *value_rows;      /* forward: [length, padded_value] */
   float *dk, *dv;         /* backward: [length, padded_dim], [length, padded_value] */
-  float *q, *do_;         /* of a strip: [STRIP, padded_dim], scaled by the softmax scale; [STRIP, padded_value] */
+  float *q, *do_;         /* of a strip: [STRIP, padded_dim], times the scale; [STRIP, padded_value] */
   float *score, *other;   /* [STRIP, STRIDE] */
   float *sum;             /* [STRIP, padded_dim or padded_value] */
 };
@@ -64,7 +64,8 @@ static void pack_panels(const float *from, long ld, long count, long width, floa
 }
 
 /* rows [count, width] times `scale`, padded with zeros */
-static void copy_rows(const float *from, long ld, long count, long width, float scale, float *to, long padded) {
+static void copy_rows(const float *from, long ld, long count, long width, float scale, float *to,
+                      long padded) {
   for (long i = 0; i < count; i++, from += ld, to += padded) {
     for (long j = 0; j < width; j++) to[j] = scale * from[j];
     for (long j = width; j < padded; j++) to[j] = 0;
@@ -154,9 +155,9 @@ INLINE vec capped(vec s, long cap, float value) {
   return cap == 2 ? where_above(s, ALL(value), ALL(value), s) : s;
 }
 INLINE vec cap_slope(vec s, long cap, float value) {
-  if (cap == 1) {
-    vec t = vec_tanh(s / value);
-    return 1.0f - t * t;
+  if (cap == 1) { /* 1 - tanh^2 without its cancellation: 4 e / (1 + e)^2, e = exp(-2 |s/value|) */
+    vec x = s / value, e = vec_exp(-2.0f * larger(-x, x));
+    return 4.0f * e / ((1.0f + e) * (1.0f + e));
   }
   return cap == 2 ? where_above(s, ALL(value), ALL(0.0f), ALL(1.0f)) : ALL(1.0f);
 }
@@ -265,7 +266,11 @@ static long strip_rows(const int *start, long t, long length) {
   return STRIP;
 }
 
-struct forward_job { const struct attention_forward_args *x; float *memory; long floats; struct maxima *maxima; };
+struct forward_job {
+  const struct attention_forward_args *x;
+  float *memory; long floats;   /* of one worker */
+  struct maxima *maxima;        /* [batch, heads] */
+};
 
 #define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
 
@@ -279,14 +284,18 @@ static struct head head_of(const struct tensor *q, const struct tensor *v, const
   return h;
 }
 
+#define HEAD(x, sequence)                                                                                \
+  head_of((x)->q, (x)->v, (x)->start, (x)->batch, (x)->heads, (x)->groups, sequence, (x)->cap, (x)->cap_value)
+
 INLINE void forward_head(int measured, const struct forward_job *job, long piece, int worker) {
   const struct attention_forward_args *x = job->x;
   const long sequence = piece / x->heads, number = piece % x->heads, group = number * x->groups / x->heads;
-  struct head h = head_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, sequence, x->cap, x->cap_value);
+  struct head h = HEAD(x, sequence);
   head_place(&h, 0, job->memory + worker * job->floats);
   const long n = sequence * h.length;
   pack_panels(AT(x->k, n, group * h.dim), x->k->ld, h.length, h.dim, h.keys);
-  copy_rows(AT(x->v, n, group * h.value_dim), x->v->ld, h.length, h.value_dim, 1, h.value_rows, h.padded_value);
+  copy_rows(AT(x->v, n, group * h.value_dim), x->v->ld, h.length, h.value_dim, 1, h.value_rows,
+            h.padded_value);
   struct maxima m = {.top = -INFINITY, .bottom = INFINITY, .capped = -INFINITY};
   for (long t = 0, rows; t < h.length; t += rows) {
     rows = strip_rows(h.start, t, h.length);
@@ -303,7 +312,7 @@ static void forward_measured(void *job, long piece, int worker) { forward_head(1
 static void forward_only(void *job, long piece, int worker) { forward_head(0, job, piece, worker); }
 
 static void forward(struct device *device, const struct attention_forward_args *x, int measured) {
-  struct head h = head_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, 0, 0, 0);
+  struct head h = HEAD(x, 0);
   const long pieces = x->batch * x->heads;
   struct forward_job job = {.x = x, .floats = round_up(head_floats(&h, 0), LANES)};
   const size_t work = (size_t)(job.floats * pool_threads(device->pool)) * sizeof(float);
@@ -387,7 +396,7 @@ static void backward_group(void *context, long piece, int worker) {
   const struct backward_job *job = context;
   const struct attention_backward_args *x = job->x;
   const long sequence = piece / x->groups, group = piece % x->groups, shared = x->heads / x->groups;
-  struct head h = head_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, sequence, x->cap, x->cap_value);
+  struct head h = HEAD(x, sequence);
   head_place(&h, 1, job->memory + worker * job->floats);
   const long n = sequence * h.length;
   const float *k = AT(x->k, n, group * h.dim), *v = AT(x->v, n, group * h.value_dim);
@@ -412,12 +421,13 @@ static void backward_group(void *context, long piece, int worker) {
     }
   for (long t = 0; t < h.length; t++) {
     memcpy(AT(x->dk, n + t, group * h.dim), h.dk + t * h.padded_dim, (size_t)h.dim * sizeof *h.dk);
-    memcpy(AT(x->dv, n + t, group * h.value_dim), h.dv + t * h.padded_value, (size_t)h.value_dim * sizeof *h.dv);
+    memcpy(AT(x->dv, n + t, group * h.value_dim), h.dv + t * h.padded_value,
+           (size_t)h.value_dim * sizeof *h.dv);
   }
 }
 
 static void attention_backward(struct device *device, const struct attention_backward_args *x) {
-  struct head h = head_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, 0, 0, 0);
+  struct head h = HEAD(x, 0);
   struct backward_job job = {.x = x, .floats = round_up(head_floats(&h, 1), LANES)};
   job.memory = device_scratch(device, (size_t)(job.floats * pool_threads(device->pool)) * sizeof(float));
   parallel_for(device->pool, x->batch * x->groups, backward_group, &job);

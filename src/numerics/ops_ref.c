@@ -226,9 +226,9 @@ static double cap_forward(double s, long cap, double value)
 /* df/ds */
 static double cap_slope(double s, long cap, double value)
 {
-  if (cap == 1) {
-    double t = tanh(s / value);
-    return 1 - t * t;
+  if (cap == 1) { /* 1 - tanh^2 without its cancellation */
+    double c = cosh(s / value);
+    return 1 / (c * c);
   }
   return cap == 2 && s > value ? 0 : 1;
 }

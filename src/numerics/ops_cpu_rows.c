@@ -1,0 +1,405 @@
+/* ops_cpu_rows.c - operations on elements, and on rows by themselves
+   Work is cut into pieces of about PIECE numbers, whole rows at a time or, where the memory is one block,
+   anywhere; sums over pieces are added in the order of the pieces. */
+#include <math.h>
+#include <string.h>
+#include "numerics/ops_cpu.h"
+
+enum { PIECE = 16384 };
+#define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
+
+/* A vector of which `left` lanes exist; the others read 0 and are not written. */
+INLINE vec get(const float *p, long left) {
+  if (left >= LANES) return VEC(p);
+  vec x = {0};
+  memcpy(&x, p, (size_t)left * sizeof *p);
+  return x;
+}
+INLINE void put(float *p, vec x, long left) {
+  if (left >= LANES) VEC(p) = x;
+  else memcpy(p, &x, (size_t)left * sizeof *p);
+}
+#define EACH(j, n) for (long j = 0; j < (n); j += LANES)
+
+typedef double dvec __attribute__((vector_size(8 * LANES / 2)));
+INLINE dvec first_half(vec x) { return __builtin_convertvector(PICK(x, x, 0, 1, 2, 3, 4, 5, 6, 7), dvec); }
+INLINE dvec second_half(vec x) {
+  return __builtin_convertvector(PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15), dvec);
+}
+INLINE double dvec_sum(dvec x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
+
+static double squares(const float *x, long n) {
+  dvec a = {0}, b = {0};
+  EACH(j, n) {
+    vec y = get(x + j, n - j);
+    dvec low = first_half(y), high = second_half(y);
+    a += low * low;
+    b += high * high;
+  }
+  return dvec_sum(a + b);
+}
+
+/* --- pieces -------------------------------------------------------------------------------------------- */
+/* `some` does columns [from, from+n) of one row; `part` is where its piece's sums go. */
+struct walk {
+  void (*some)(const void *args, long row, long from, long n, double *part);
+  const void *args;
+  long rows, cols, rows_each, cols_each;
+  double *parts;
+  int sums;               /* in `parts`, per piece */
+};
+
+static void walk_piece(void *context, long piece, int worker) {
+  (void)worker;
+  const struct walk *w = context;
+  double *part = w->parts ? w->parts + piece * w->sums : NULL;
+  for (int i = 0; part && i < w->sums; i++) part[i] = 0;
+  if (w->rows == 1) {
+    long from = piece * w->cols_each;
+    w->some(w->args, 0, from, min_long(w->cols_each, w->cols - from), part);
+    return;
+  }
+  long row = piece * w->rows_each, end = min_long(row + w->rows_each, w->rows);
+  for (; row < end; row++) w->some(w->args, row, 0, w->cols, part);
+}
+
+static long walk_pieces(struct walk *w) {
+  w->cols_each = PIECE;
+  w->rows_each = w->cols < PIECE ? PIECE / w->cols : 1;
+  return w->rows == 1 ? (w->cols + PIECE - 1) / PIECE : (w->rows + w->rows_each - 1) / w->rows_each;
+}
+
+/* Rows of t and others like it; one long row where all of them are one block each. */
+static struct walk walk_over(const struct tensor *t, int block, const void *args,
+                             void (*some)(const void *, long, long, long, double *)) {
+  struct walk w = {.some = some, .args = args, .rows = t->rows, .cols = t->cols};
+  if (block) w.rows = 1, w.cols = t->rows * t->cols;
+  return w;
+}
+static int is_block(const struct tensor *t) { return t->ld == t->cols || t->rows == 1; }
+
+static void walk(struct device *device, struct walk w) {
+  long pieces = walk_pieces(&w);
+  parallel_for(device->pool, pieces, walk_piece, &w);
+}
+
+/* The same with `sums` numbers from every piece, added in order. */
+static void walk_summing(struct device *device, struct walk w, int sums, double *total) {
+  long pieces = walk_pieces(&w);
+  w.sums = sums;
+  w.parts = device_scratch(device, (size_t)(pieces * sums) * sizeof *w.parts);
+  parallel_for(device->pool, pieces, walk_piece, &w);
+  for (int i = 0; i < sums; i++) total[i] = 0;
+  for (long p = 0; p < pieces; p++)
+    for (int i = 0; i < sums; i++) total[i] += w.parts[p * sums + i];
+}
+
+/* --- plain vectors ------------------------------------------------------------------------------------- */
+#define SOME(name) \
+  static void name(const void *args, long row, long from, long n, double *part)
+
+SOME(some_fill) {
+  (void)part;
+  const struct fill_args *x = args;
+  float *y = AT(x->y, row, from);
+  EACH(j, n) put(y + j, ALL((float)x->value), n - j);
+}
+static void fill(struct device *device, const struct fill_args *x) {
+  walk(device, walk_over(x->y, is_block(x->y), x, some_fill));
+}
+
+SOME(some_copy) {
+  (void)part;
+  const struct copy_args *x = args;
+  memcpy(AT(x->y, row, from), AT(x->x, row, from), (size_t)n * sizeof(float));
+}
+static void copy(struct device *device, const struct copy_args *x) {
+  walk(device, walk_over(x->y, is_block(x->y) && is_block(x->x), x, some_copy));
+}
+
+SOME(some_axpby) {
+  (void)part;
+  const struct axpby_args *x = args;
+  const float alpha = (float)x->alpha, beta = (float)x->beta, *from_x = AT(x->x, row, from);
+  float *y = AT(x->y, row, from);
+  if (beta == 0) EACH(j, n) put(y + j, alpha * get(from_x + j, n - j), n - j);
+  else EACH(j, n) put(y + j, alpha * get(from_x + j, n - j) + beta * get(y + j, n - j), n - j);
+}
+static void axpby(struct device *device, const struct axpby_args *x) {
+  walk(device, walk_over(x->y, is_block(x->y) && is_block(x->x), x, some_axpby));
+}
+
+SOME(some_scale) {
+  (void)part;
+  const struct scale_args *x = args;
+  float *y = AT(x->y, row, from);
+  EACH(j, n) put(y + j, (float)x->alpha * get(y + j, n - j), n - j);
+}
+static void scale(struct device *device, const struct scale_args *x) {
+  walk(device, walk_over(x->y, is_block(x->y), x, some_scale));
+}
+
+SOME(some_squares) {
+  const struct sum_squares_args *x = args;
+  *part += squares(AT(x->x, row, from), n);
+}
+static void sum_squares(struct device *device, const struct sum_squares_args *x) {
+  double total;
+  walk_summing(device, walk_over(x->x, is_block(x->x), x, some_squares), 1, &total);
+  *AT(x->y, 0, 0) = (float)total;
+}
+
+static void transpose_rows(void *context, long piece, int worker) {
+  (void)worker;
+  const struct transpose_args *x = context;
+  long i = piece * WIDTH, rows = min_long(WIDTH, x->x->rows - i);
+  if (rows == WIDTH)
+    pack_transposed(AT(x->x, i, 0), x->x->ld, rows, x->x->cols, AT(x->y, 0, i), x->y->ld);
+  else
+    for (long end = i + rows; i < end; i++)
+      for (long j = 0; j < x->x->cols; j++) *AT(x->y, j, i) = *AT(x->x, i, j);
+}
+static void transpose_all(struct device *device, const struct transpose_args *x) {
+  struct transpose_args copy_of = *x;
+  parallel_for(device->pool, (x->x->rows + WIDTH - 1) / WIDTH, transpose_rows, &copy_of);
+}
+
+/* --- optimisers ---------------------------------------------------------------------------------------- */
+SOME(some_adam) {
+  (void)part;
+  const struct adam_args *x = args;
+  const float b1 = (float)x->b1, b2 = (float)x->b2, r1 = (float)(1 - x->b1), r2 = (float)(1 - x->b2);
+  const float c1 = (float)(1 / x->c1), c2 = (float)(1 / x->c2), eps = (float)x->eps;
+  float *to = AT(x->direction, row, from), *m = AT(x->m, row, from), *v = AT(x->v, row, from);
+  const float *gradient = AT(x->g, row, from);
+  EACH(j, n) {
+    vec g = get(gradient + j, n - j);
+    vec g2 = g * g, first = b1 * get(m + j, n - j) + r1 * g, second = b2 * get(v + j, n - j) + r2 * g2;
+    put(m + j, first, n - j);
+    put(v + j, second, n - j);
+    /* a square beyond the range gives NaN, not a direction of 0 */
+    put(to + j, first * c1 / (vec_sqrt(second * c2) + eps) + (g2 - g2), n - j);
+  }
+}
+static void adam(struct device *device, const struct adam_args *x) {
+  int block = is_block(x->direction) && is_block(x->m) && is_block(x->v) && is_block(x->g);
+  walk(device, walk_over(x->direction, block, x, some_adam));
+}
+
+SOME(some_update) {
+  (void)part;
+  const struct apply_update_args *x = args;
+  const float keep = (float)x->keep, rate = (float)x->rate, *direction = AT(x->direction, row, from);
+  float *w = AT(x->w, row, from);
+  EACH(j, n) put(w + j, keep * get(w + j, n - j) - rate * get(direction + j, n - j), n - j);
+}
+static void apply_update(struct device *device, const struct apply_update_args *x) {
+  walk(device, walk_over(x->w, is_block(x->w) && is_block(x->direction), x, some_update));
+}
+
+/* --- embedding ----------------------------------------------------------------------------------------- */
+SOME(some_embed) {
+  (void)part;
+  const struct embed_forward_args *x = args;
+  memcpy(AT(x->y, row, from), AT(x->w, INTS(x->tokens)[row], from), (size_t)n * sizeof(float));
+}
+static void embed_forward(struct device *device, const struct embed_forward_args *x) {
+  walk(device, walk_over(x->y, 0, x, some_embed));
+}
+
+enum { EMBED_COLS = 4 * LANES };
+static void embed_columns(void *context, long piece, int worker) {
+  (void)worker;
+  const struct embed_backward_args *x = context;
+  long from = piece * EMBED_COLS, n = min_long(EMBED_COLS, x->dy->cols - from);
+  for (long row = 0; row < x->dy->rows; row++) {
+    float *w = AT(x->dw, INTS(x->tokens)[row], from);
+    const float *dy = AT(x->dy, row, from);
+    EACH(j, n) put(w + j, get(w + j, n - j) + get(dy + j, n - j), n - j);
+  }
+}
+static void embed_backward(struct device *device, const struct embed_backward_args *x) {
+  struct embed_backward_args copy_of = *x;
+  parallel_for(device->pool, (x->dy->cols + EMBED_COLS - 1) / EMBED_COLS, embed_columns, &copy_of);
+}
+
+/* --- RMSNorm ------------------------------------------------------------------------------------------- */
+SOME(some_rmsnorm) {
+  (void)part, (void)from;
+  const struct rmsnorm_forward_args *a = args;
+  for (long g = 0; g < n / a->group; g++) {
+    const float *x = AT(a->x, row, g * a->group);
+    float *y = AT(a->y, row, g * a->group);
+    const float rstd = (float)(1 / sqrt(squares(x, a->group) / (double)a->group + a->eps));
+    *AT(a->rstd, row, g) = rstd;
+    EACH(j, a->group) {
+      vec z = get(x + j, a->group - j) * rstd;
+      if (a->gain) z *= get(REALS(a->gain) + j, a->group - j);
+      put(y + j, z, a->group - j);
+    }
+  }
+}
+static void rmsnorm_forward(struct device *device, const struct rmsnorm_forward_args *x) {
+  walk(device, walk_over(x->x, 0, x, some_rmsnorm));
+}
+
+/* y = x rstd gain; with e = dy gain: dx = rstd (e - x rstd * rstd mean(e x)), dgain = sum of dy x rstd. A
+   piece of NORM_ROWS rows adds its dgain into its own row of `gains`. */
+enum { NORM_ROWS = 32 };
+struct norm_job { const struct rmsnorm_backward_args *a; float *gains; long gains_ld; };
+
+static void rmsnorm_backward_rows(void *context, long piece, int worker) {
+  (void)worker;
+  const struct norm_job *job = context;
+  const struct rmsnorm_backward_args *a = job->a;
+  const long end = min_long((piece + 1) * NORM_ROWS, a->x->rows), size = a->group;
+  float *gains = job->gains + piece * job->gains_ld;
+  if (a->dgain) memset(gains, 0, (size_t)job->gains_ld * sizeof *gains);
+  for (long row = piece * NORM_ROWS; row < end; row++)
+    for (long g = 0; g < a->x->cols / size; g++) {
+      const float *x = AT(a->x, row, g * size), *dy = AT(a->dy, row, g * size), rstd = *AT(a->rstd, row, g);
+      float *dx = AT(a->dx, row, g * size);
+      vec sum = {0};
+      EACH(j, size) {
+        vec ex = get(dy + j, size - j) * get(x + j, size - j);
+        if (a->dgain) VEC(gains + j) += ex * rstd;
+        sum += a->gain ? ex * get(REALS(a->gain) + j, size - j) : ex;
+      }
+      const float mean = rstd * (lane_sum(sum) / (float)size);
+      EACH(j, size) {
+        vec e = get(dy + j, size - j);
+        if (a->gain) e *= get(REALS(a->gain) + j, size - j);
+        vec d = rstd * (e - get(x + j, size - j) * rstd * mean);
+        if (a->add) d += get(dx + j, size - j);
+        put(dx + j, d, size - j);
+      }
+    }
+}
+
+static void rmsnorm_backward(struct device *device, const struct rmsnorm_backward_args *x) {
+  long pieces = (x->x->rows + NORM_ROWS - 1) / NORM_ROWS, ld = round_up(x->group, LANES);
+  struct norm_job job = {.a = x, .gains_ld = ld};
+  job.gains = device_scratch(device, (size_t)(pieces * ld) * sizeof *job.gains);
+  parallel_for(device->pool, pieces, rmsnorm_backward_rows, &job);
+  for (long j = 0; x->dgain && j < x->group; j++) {
+    double sum = 0;
+    for (long p = 0; p < pieces; p++) sum += (double)job.gains[p * ld + j];
+    *AT(x->dgain, 0, j) += (float)sum;
+  }
+}
+
+/* --- SwiGLU, RoPE -------------------------------------------------------------------------------------- */
+INLINE vec sigmoid(vec x) { return 1.0f / (1.0f + vec_exp(-x)); }
+
+SOME(some_swiglu) {
+  (void)part;
+  const struct swiglu_forward_args *a = args;
+  const float *gate = AT(a->x, row, from), *up = AT(a->x, row, a->y->cols + from);
+  float *y = AT(a->y, row, from);
+  EACH(j, n) {
+    vec g = get(gate + j, n - j);
+    put(y + j, g * sigmoid(g) * get(up + j, n - j), n - j);
+  }
+}
+static void swiglu_forward(struct device *device, const struct swiglu_forward_args *x) {
+  walk(device, walk_over(x->y, 0, x, some_swiglu));
+}
+
+/* silu'(g) = s (1 + g (1 - s)), s = sigmoid(g) */
+SOME(some_swiglu_backward) {
+  (void)part;
+  const struct swiglu_backward_args *a = args;
+  const long width = a->dy->cols;
+  const float *gate = AT(a->x, row, from), *up = AT(a->x, row, width + from), *dy = AT(a->dy, row, from);
+  float *dgate = AT(a->dx, row, from), *dup = AT(a->dx, row, width + from);
+  EACH(j, n) {
+    vec g = get(gate + j, n - j), s = sigmoid(g), d = get(dy + j, n - j), u = get(up + j, n - j);
+    put(dgate + j, d * u * s * (1.0f + g * (1.0f - s)), n - j);
+    put(dup + j, d * g * s, n - j);
+  }
+}
+static void swiglu_backward(struct device *device, const struct swiglu_backward_args *x) {
+  walk(device, walk_over(x->dy, 0, x, some_swiglu_backward));
+}
+
+SOME(some_rope) {
+  (void)part, (void)from;
+  const struct rope_args *a = args;
+  const long half = a->dim / 2;
+  const float *c = AT(a->table, INTS(a->position)[row], 0), *s = c + half, sign = (float)a->sign;
+  for (long head = 0; head < n; head += a->dim) {
+    const float *x = AT(a->x, row, head);
+    float *y = AT(a->y, row, head);
+    EACH(i, half) {
+      const long left = half - i;
+      vec first = get(x + i, left), second = get(x + half + i, left);
+      vec cosine = get(c + i, left), sine = sign * get(s + i, left);
+      vec up = first * cosine - second * sine, down = second * cosine + first * sine;
+      if (a->add) up += get(y + i, left), down += get(y + half + i, left);
+      put(y + i, up, left);
+      put(y + half + i, down, left);
+    }
+  }
+}
+static void rope(struct device *device, const struct rope_args *x) {
+  walk(device, walk_over(x->x, 0, x, some_rope));
+}
+
+/* --- loss ---------------------------------------------------------------------------------------------- */
+/* A NaN among the logits makes the sum NaN, whatever the maximum missed. */
+static float log_sum_exp(const float *x, long n) {
+  vec high = ALL(-INFINITY), sum = {0};
+  long whole = n / LANES * LANES;
+  for (long j = 0; j < whole; j += LANES) high = larger(VEC(x + j), high);
+  float m = lane_max(high);
+  for (long j = whole; j < n; j++) m = x[j] > m ? x[j] : m;
+  for (long j = 0; j < whole; j += LANES) sum += vec_exp(VEC(x + j) - m);
+  if (whole < n) {
+    vec last = vec_exp(get(x + whole, n - whole) - m);
+    sum += where_above(ALL((float)(n - whole)), LANE, last, (vec){0});
+  }
+  return (float)((double)m + log((double)lane_sum(sum)));
+}
+
+SOME(some_cross_entropy) {
+  (void)from;
+  const struct cross_entropy_args *x = args;
+  const double weight = (double)REALS(x->weight)[row];
+  const float lse = *AT(x->lse, row, 0) = log_sum_exp(AT(x->logits, row, 0), n);
+  if (weight == 0) return;
+  part[0] += weight * ((double)lse - (double)*AT(x->logits, row, INTS(x->targets)[row]));
+  part[1] += weight * (double)lse * (double)lse;
+}
+static void cross_entropy(struct device *device, const struct cross_entropy_args *x) {
+  double total[2];
+  struct walk w = walk_over(x->logits, 0, x, some_cross_entropy);
+  walk_summing(device, w, 2, total);
+  *AT(x->loss, 0, 0) = (float)total[0];
+  *AT(x->loss, 0, 1) = (float)(x->z != 0 ? x->z * total[1] : 0);
+}
+
+SOME(some_cross_entropy_backward) {
+  (void)part, (void)from;
+  const struct cross_entropy_backward_args *x = args;
+  const float weight = REALS(x->weight)[row], lse = *AT(x->lse, row, 0), *logits = AT(x->logits, row, 0);
+  const float slope = weight * (1 + 2 * (float)x->z * lse);
+  float *d = AT(x->dlogits, row, 0);
+  if (weight == 0) {
+    memset(d, 0, (size_t)n * sizeof *d);
+    return;
+  }
+  EACH(j, n) put(d + j, slope * vec_exp(get(logits + j, n - j) - lse), n - j);
+  d[INTS(x->targets)[row]] -= weight;
+}
+static void cross_entropy_backward(struct device *device, const struct cross_entropy_backward_args *x) {
+  walk(device, walk_over(x->logits, 0, x, some_cross_entropy_backward));
+}
+
+void EXPORT(ops_cpu_rows)(struct ops *ops) {
+#define SET(name) ops->name = name
+  SET(fill), SET(copy), SET(axpby), SET(scale), SET(sum_squares), SET(adam), SET(apply_update);
+  SET(embed_forward), SET(embed_backward), SET(rmsnorm_forward), SET(rmsnorm_backward);
+  SET(swiglu_forward), SET(swiglu_backward), SET(rope), SET(cross_entropy), SET(cross_entropy_backward);
+#undef SET
+  ops->transpose = transpose_all;
+}
