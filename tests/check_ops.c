@@ -300,6 +300,26 @@ static int make_join_heads_backward(struct made *m, int i, union op_args *args)
   return 1;
 }
 
+static int make_reparam(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  const long *s = sizes[i];
+  args->reparam = (struct reparam_args){.y = out(m, s[0], s[1], 0), .sigma = out(m, 1, 1, 0),
+                                        .w = in(m, s[0], s[1]), .u = vector(m, s[0]), .v = vector(m, s[1]),
+                                        .gain = vector(m, 1)};
+  return 1;
+}
+
+static int make_reparam_backward(struct made *m, int i, union op_args *args)
+{
+  if (i >= 2 * SIZES) return 0;
+  const long *s = sizes[i / 2], add = i % 2;
+  args->reparam_backward = (struct reparam_backward_args){
+      .dw = out(m, s[0], s[1], add), .dgain = vector(m, 1), .dy = in(m, s[0], s[1]), .w = in(m, s[0], s[1]),
+      .u = vector(m, s[0]), .v = vector(m, s[1]), .gain = vector(m, 1), .sigma = vector(m, 1), .add = add};
+  return 1;
+}
+
 /* batch, length, heads, groups, Dqk, Dv, document, cap; scale and cap value with it */
 static const struct {
   long batch, length, heads, groups, dim, value, document, cap;

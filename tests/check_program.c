@@ -158,6 +158,28 @@ static struct tensor *join_heads(struct scene *s, int shared) /* of views, and o
 static struct tensor *build_join_heads(struct scene *s) { return join_heads(s, 0); }
 static struct tensor *build_join_shared(struct scene *s) { return join_heads(s, 1); }
 
+static struct tensor *build_join_rows(struct scene *s) /* of a parameter, a result, and one of both */
+{
+  struct program *p = s->program;
+  struct tensor *x = source(s, 8), *w = param(s, 3, 8);
+  struct tensor *y = op_linear(p, param(s, 2, 4), param(s, 8, 4), NULL, NULL);
+  struct tensor *all = op_join_rows(p, (struct tensor *const[]){w, y, w}, 3);
+  struct tensor *beside = op_linear(p, x, param(s, 4, 8), NULL, NULL);
+  return op_linear(p, op_linear(p, x, all, NULL, NULL), param(s, 4, 8), NULL, beside);
+}
+
+static struct tensor *build_reparam(struct scene *s)
+{
+  struct program *p = s->program;
+  struct tensor *w = param(s, 4, 8), *gain = param(s, 1, 1);
+  static real ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+  static struct tensor u, v;
+  u = tensor_of(ones, 1, 4);
+  v = tensor_of(ones, 1, 8);
+  struct tensor *x = source(s, 8), *plain = op_linear(p, x, w, NULL, NULL);
+  return op_linear(p, x, op_reparam(p, w, &u, &v, gain), NULL, plain);
+}
+
 static struct tensor *build_swiglu(struct scene *s)
 {
   return op_swiglu(s->program, source(s, 8));
@@ -236,6 +258,8 @@ static const struct {
     {"scale", build_scale},
     {"join heads", build_join_heads},
     {"join heads, one shared", build_join_shared},
+    {"join rows", build_join_rows},
+    {"reparam", build_reparam},
     {"swiglu", build_swiglu},
     {"swiglu shared", build_swiglu_shared},
     {"columns", build_columns},

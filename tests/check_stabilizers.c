@@ -1,6 +1,7 @@
 /* check_stabilizers.c - what each stabiliser promises, on logits recomputed here; in float and in double */
 #include <stdio.h>
 #include "model_fixture.h"
+#include "training/spectral.h"
 
 enum { BATCH = 2, CONTEXT = 6, ROWS = BATCH * CONTEXT, HEADS = 4 };
 #define ONE_LAYER "layers=1 width=12 heads=4 head_dim=4 context=6 ffn_width=16 vocab=11 "
@@ -549,6 +550,40 @@ START_TEST(gains_have_their_names_and_shapes) {
 }
 END_TEST
 
+/* --- sigmaReparam -------------------------------------------------------------------------------------- */
+
+/* The model is the plain one with every chosen matrix divided by its largest singular value, found apart. */
+START_TEST(reparametrised_weights_have_unit_norm) {
+  static const char *const stack[] = {"sigma_reparam", "sigma_reparam weights=qk"};
+  const char *attention = attentions[_i / 2]->name;
+  struct bench b = bench_open(attention, "", stack[_i % 2]), plain = bench_open(attention, "", "none");
+  int divided = 0;
+  model_begin(&b.f->model); /* after the shake */
+  for (int i = 0; i < plain.f->model.params.count; i++) {
+    struct param *to = plain.f->model.params.list[i], *from = params_find(&b.f->model.params, to->name);
+    char gain[128];
+    snprintf(gain, sizeof gain, "%s.sigma_gain", to->name);
+    memcpy(to->value.data, from->value.data, (size_t)(to->value.rows * to->value.cols) * sizeof(real));
+    struct param *gamma = params_find(&b.f->model.params, gain);
+    if (!gamma) continue;
+    struct svd s;
+    ck_assert_int_eq(svd_of(&s, b.f->device, &to->value), STATUS_OK);
+    for (long j = 0; j < to->value.rows * to->value.cols; j++)
+      REALS(&to->value)[j] *= (real)((double)REALS(&gamma->value)[0] / s.sigma[0]);
+    svd_free(&s);
+    divided++;
+  }
+  ck_assert_int_ge(divided, _i % 2 ? 2 : 7);
+  program_run(b.mp.program);
+  program_run(plain.mp.program);
+  /* a hundred power iterations leave an error of (sigma_2/sigma_1)^200 */
+  for (int i = 0; i < ROWS * 11; i++)
+    ck_assert_double_eq_tol((double)REALS(b.mp.logits)[i], (double)REALS(plain.mp.logits)[i], 2e-5);
+  bench_close(&b);
+  bench_close(&plain);
+}
+END_TEST
+
 /* --- all of them ---------------------------------------------------------------------------------------- */
 
 START_TEST(none_is_an_empty_stack) {
@@ -602,6 +637,7 @@ int main(void) {
   tcase_add_loop_test(c, gains_act_on_their_own_part, 0, 4);
   tcase_add_test(c, l2_logits_are_cosines);
   tcase_add_loop_test(c, gains_have_their_names_and_shapes, 0, 5);
+  tcase_add_loop_test(c, reparametrised_weights_have_unit_norm, 0, 2 * n);
   tcase_add_test(c, none_is_an_empty_stack);
   tcase_add_test(c, every_one_is_documented);
   suite_add_tcase(suite, c);

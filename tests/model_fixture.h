@@ -121,6 +121,7 @@ static inline struct fixture *fixture_on(const char *device, int threads, const 
     return NULL;
   }
   params_draw(&f->model.params, 1);
+  model_begin(&f->model);
   f->sink = (struct event_sink){fixture_put, f};
   for (int i = 0; i < f->stacked; i++) f->model.context[i].events = &f->sink;
   return f;

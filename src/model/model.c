@@ -4,6 +4,8 @@
 #include <string.h>
 #include "base/text.h"
 
+enum { MAX_SPAN = 4 };
+
 static const char *const init_kinds[] = {"fan_in", "fixed", NULL};
 
 #define ROW_INT(field, standard, min, max, help) \
@@ -197,8 +199,20 @@ void model_on_score(struct model *m, struct attention_spec *spec) {
 }
 
 struct tensor *model_weight(struct model *m, struct program *program, struct param *first, int count) {
-  (void)program;
-  return params_span(&m->params, first, count);
+  struct tensor *part[MAX_SPAN];
+  int at = 0, changed = 0;
+  REQUIRE(count <= MAX_SPAN);
+  while (m->params.list[at] != first) at++;
+  for (int i = 0; i < count; i++) {
+    struct param *p = m->params.list[at + i];
+    part[i] = &p->value;
+    for (int s = 0; s < m->stabilizer_count; s++)
+      if (m->stabilizer[s]->on_weight)
+        part[i] = m->stabilizer[s]->on_weight(&m->context[s], program, p, part[i]);
+    changed |= part[i] != &p->value;
+  }
+  if (!changed) return params_span(&m->params, first, count);
+  return count == 1 ? part[0] : op_join_rows(program, part, count);
 }
 
 /* --- the model ---------------------------------------------------------------------------------------- */

@@ -322,6 +322,66 @@ struct tensor *op_join_heads(struct program *p, struct tensor *a, struct tensor 
   return y;
 }
 
+/* y = gain/sigma w, sigma = u^T w v */
+struct reparam_step { struct tensor *y, *sigma, *w, *u, *v, *gain; };
+
+static void reparam_step(struct program *p, const void *context)
+{
+  const struct reparam_step *s = context;
+  struct tensor *dy = program_grad_of(p, s->y);
+  if (!dy) return;
+  long add;
+  struct tensor *dw = grad_or_unused(p, s->w, &add);
+  CALL(p, reparam_backward, .dw = dw, .dgain = grad_to_add(p, s->gain), .dy = dy, .w = s->w, .u = s->u,
+       .v = s->v, .gain = s->gain, .sigma = s->sigma, .add = add);
+}
+
+struct tensor *op_reparam(struct program *p, struct tensor *w, struct tensor *u, struct tensor *v,
+                          struct tensor *gain)
+{
+  SHAPES(is_vector(u, w->rows), w, u);
+  SHAPES(is_vector(v, w->cols), w, v);
+  SHAPES(is_vector(gain, 1), w, gain);
+  REQUIRE(program_wants_grad(gain));
+  struct tensor *y = program_temporary(p, w->rows, w->cols, "reparametrised");
+  struct tensor *sigma = program_temporary(p, 1, 1, "sigma");
+  CALL(p, reparam, .y = y, .sigma = sigma, .w = w, .u = u, .v = v, .gain = gain);
+  program_flows(p, y, gain);
+  ON_BACKWARD(p, reparam_step, y, sigma, w, u, v, gain);
+  return y;
+}
+
+/* y = x: dx = dy, where y is a part of the rows of `whole` */
+struct part_step { struct tensor *whole, *x; long row; };
+
+static void part_step(struct program *p, const void *context)
+{
+  const struct part_step *s = context;
+  struct tensor *dwhole = program_grad_of(p, s->whole);
+  if (!dwhole || !program_wants_grad(s->x)) return;
+  struct tensor *dy = program_rows(p, dwhole, s->row, s->x->rows);
+  long add;
+  struct tensor *dx = program_grad(p, s->x, &add);
+  if (add) CALL(p, axpby, .y = dx, .x = dy, .alpha = 1, .beta = 1);
+  else CALL(p, copy, .y = dx, .x = dy);
+}
+
+struct tensor *op_join_rows(struct program *p, struct tensor *const *part, int parts)
+{
+  long rows = 0, row = 0;
+  for (int i = 0; i < parts; i++) {
+    SHAPES(part[i]->cols == part[0]->cols, part[i], part[0]);
+    rows += part[i]->rows;
+  }
+  struct tensor *whole = program_temporary(p, rows, part[0]->cols, "joined rows");
+  for (int i = 0; i < parts; row += part[i++]->rows) {
+    CALL(p, copy, .y = program_rows(p, whole, row, part[i]->rows), .x = part[i]);
+    program_flows(p, whole, part[i]);
+    ON_BACKWARD(p, part_step, whole, part[i], row);
+  }
+  return whole;
+}
+
 struct swiglu_step { struct tensor *y, *x; };
 
 static void swiglu_step(struct program *p, const void *context)

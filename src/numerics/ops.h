@@ -73,6 +73,11 @@ struct tensor *op_rope(struct program *, struct tensor *x, struct tensor *positi
 struct tensor *op_scale(struct program *, struct tensor *x, struct tensor *s);
 /* per head a | b, [N, heads*(Da+Db)]; a [N, heads*Da]; b [N, heads*Db], or [N, Db] shared by all heads */
 struct tensor *op_join_heads(struct program *, struct tensor *a, struct tensor *b, long heads, int shared);
+/* gain/sigma w, sigma = u^T w v: no gradient flows into u [1, rows] and v [1, cols] */
+struct tensor *op_reparam(struct program *, struct tensor *w, struct tensor *u, struct tensor *v,
+                          struct tensor *gain);
+/* matrices of the same width, one below the other */
+struct tensor *op_join_rows(struct program *, struct tensor *const *part, int parts);
 struct tensor *op_swiglu(struct program *, struct tensor *gate_up);
 /* columns [from, from + cols) of x, sharing memory and gradient */
 struct tensor *op_columns(struct program *, struct tensor *x, long from, long cols);

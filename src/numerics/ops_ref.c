@@ -208,6 +208,32 @@ static void ref_join_heads_backward(struct device *device, const struct join_hea
   }
 }
 
+static void ref_reparam(struct device *device, const struct reparam_args *x)
+{
+  (void)device;
+  double sigma = 0;
+  for (long i = 0; i < x->w->rows; i++)
+    for (long j = 0; j < x->w->cols; j++) sigma += (double)AT(x->u, 0, i) * AT(x->w, i, j) * AT(x->v, 0, j);
+  AT(x->sigma, 0, 0) = (real)sigma;
+  double factor = AT(x->gain, 0, 0) / (double)AT(x->sigma, 0, 0);
+  for (long i = 0; i < x->w->rows; i++)
+    for (long j = 0; j < x->w->cols; j++) AT(x->y, i, j) = (real)(factor * AT(x->w, i, j));
+}
+
+static void ref_reparam_backward(struct device *device, const struct reparam_backward_args *x)
+{
+  (void)device;
+  double sigma = AT(x->sigma, 0, 0), factor = AT(x->gain, 0, 0) / sigma, e = 0;
+  for (long i = 0; i < x->w->rows; i++)
+    for (long j = 0; j < x->w->cols; j++) e += (double)AT(x->dy, i, j) * AT(x->w, i, j);
+  put(x->dgain, 0, 0, e / sigma, 1);
+  for (long i = 0; i < x->w->rows; i++)
+    for (long j = 0; j < x->w->cols; j++) {
+      double away = e / sigma * AT(x->u, 0, i) * AT(x->v, 0, j);
+      put(x->dw, i, j, factor * (AT(x->dy, i, j) - away), x->add);
+    }
+}
+
 /* --- attention ---------------------------------------------------------------------------------------- */
 
 static double dot(const real *a, const real *b, long n)

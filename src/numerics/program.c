@@ -103,18 +103,28 @@ static struct tensor *owner_of(const struct tensor *t)
   return t->base ? t->base : (struct tensor *)t;
 }
 
-struct tensor *program_view(struct program *p, struct tensor *t, long from, long cols)
+static struct tensor *add_view(struct program *p, struct tensor *t, long row, long rows, long from, long cols)
 {
   struct tensor *owner = owner_of(t);
   REQUIRE(t->flags & OWNED);
-  REQUIRE(from >= 0 && cols > 0 && from + cols <= t->cols);
-  struct tensor *view = add_node(p, t->rows, cols, t->name);
+  REQUIRE(row >= 0 && row + rows <= t->rows && from >= 0 && from + cols <= t->cols);
+  struct tensor *view = add_node(p, rows, cols, t->name);
   view->type = t->type;
   view->ld = owner->ld;
   view->base = owner;
-  view->offset = t->offset + from;
+  view->offset = t->offset + row * owner->ld + from;
   if (owner->flags & INPUT) view->data = (char *)owner->data + (size_t)view->offset * element(owner);
   return view;
+}
+
+struct tensor *program_view(struct program *p, struct tensor *t, long from, long cols)
+{
+  return add_view(p, t, 0, t->rows, from, cols);
+}
+
+struct tensor *program_rows(struct program *p, struct tensor *t, long row, long rows)
+{
+  return add_view(p, t, row, rows, 0, t->cols);
 }
 
 void program_keep(struct program *p, struct tensor *t)

@@ -16,6 +16,8 @@ struct tensor *program_input(struct program *, enum tensor_type, long rows, long
 struct tensor *program_temporary(struct program *, long rows, long cols, const char *name);
 /* Columns [from, from + cols) of a tensor of the program, sharing its memory and gradient. */
 struct tensor *program_view(struct program *, struct tensor *owner, long from, long cols);
+/* Rows [row, row + rows) likewise, for recorded calls; gradients do not pass through it. */
+struct tensor *program_rows(struct program *, struct tensor *owner, long row, long rows);
 /* Keep t's memory to the end of the run, so that the host can read it. */
 void program_keep(struct program *, struct tensor *t);
 
