@@ -149,17 +149,17 @@ INLINE void scatter_all(int rows, const float *weight, long from, long to, long 
   if (c < ld) scatter(rows, 1, weight, from, to, diagonal, m + c, ld, a + c);
 }
 
-/* What enters the softmax, and its slope. */
+/* What enters the softmax, f(s), and p f'(s). */
 INLINE vec capped(vec s, long cap, float value) {
   if (cap == 1) return value * vec_tanh(s / value);
   return cap == 2 ? where_above(s, ALL(value), ALL(value), s) : s;
 }
-INLINE vec cap_slope(vec s, long cap, float value) {
+INLINE vec times_slope(vec p, vec s, long cap, float value) {
   if (cap == 1) { /* 1 - tanh^2 without its cancellation: 4 e / (1 + e)^2, e = exp(-2 |s/value|) */
     vec x = s / value, e = vec_exp(-2.0f * larger(-x, x));
-    return 4.0f * e / ((1.0f + e) * (1.0f + e));
+    return p * (4.0f * e / ((1.0f + e) * (1.0f + e)));
   }
-  return cap == 2 ? where_above(s, ALL(value), ALL(0.0f), ALL(1.0f)) : ALL(1.0f);
+  return cap == 2 ? where_above(s, ALL(value), ALL(0.0f), p) : p;
 }
 
 /* Maxima of one head and sequence, and the sum of its rows' entropies. */
@@ -373,8 +373,7 @@ INLINE void backward_strip(int rows, const struct head *h, long t, const struct 
         UNROLL for (int v = 0; v < VECS; v++) {
           vec e = vec_exp(capped(s[r][v], h->cap, h->cap_value) - lse[r]);
           VEC(p + r * STRIDE + j + v * LANES) = e;
-          if (h->cap) e *= cap_slope(s[r][v], h->cap, h->cap_value);
-          VEC(ds + r * STRIDE + j + v * LANES) = e;
+          VEC(ds + r * STRIDE + j + v * LANES) = times_slope(e, s[r][v], h->cap, h->cap_value);
         }
       tile(rows, h->do_, h->padded_value, h->values + j * h->value_dim, h->value_dim, s);
       UNROLL for (int r = 0; r < rows; r++)
