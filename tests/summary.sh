@@ -2,8 +2,8 @@
 # summary.sh BUILD...: the logs of failed tests, then one line for all: "N passed, N failed[, N skipped]".
 # A program counts as many tests as it has checks, a script as one. Exit 1 when any failed, or none ran.
 for build; do
-  for result in "$build"/tests/*.trs; do
-    [ -f "$result" ] || continue
+  # shellcheck disable=SC2044 # no name here has a blank
+  for result in $(find "$build" -path "$build/*.build" -prune -o -name '*.trs' -print); do
     log=${result%.trs}.log
     outcome=$(sed -n 's/^:global-test-result: //p' "$result")
     case $outcome in FAIL | ERROR | XPASS) { echo "== $log"; tail -n 60 "$log"; } >&2 ;; esac

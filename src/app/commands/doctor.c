@@ -1,0 +1,178 @@
+/* maxlogit doctor: what this build and machine have, and the bits of one fixed run */
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+#include "app/command.h"
+#include "app/report.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "run/trainer.h"
+#include "storage/provenance.h"
+
+/* The fixed run is the default stack on the built-in source. Its bits depend on the instruction set of the
+   kernels and on the compiler, which may fuse products and sums; these are known. */
+static const char *const fixed_run[] = {"preset=muonclip", "qk_clip.tau=3", "train.steps=50", "train.seed=1"};
+static const struct { const char *kernels, *compiler, *bits; } known[] = {
+  {NULL, NULL, NULL}
+};
+
+struct diagnosis {
+  struct provenance provenance;
+  char device[256], gnuplot[64], bits[17];
+  const char *kernels, *expected;   /* bits of the fixed run; NULL: not known for this machine */
+  int threads;
+  double seconds;
+};
+
+static const struct argp_option options[] = {
+  {"json", 'j', NULL, 0, "as JSON", 0},
+  {0}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  int *json = state->input;
+  (void)arg;
+  switch (key) {
+  case 'j': *json = 1; return 0;
+  case ARGP_KEY_ARG: argp_error(state, "no arguments, please");
+  }
+  return ARGP_ERR_UNKNOWN;
+}
+
+/* "gnuplot 5.4 patchlevel 4", or empty. */
+static void gnuplot_version(char *out, size_t room) {
+  FILE *f = popen("gnuplot --version 2>/dev/null", "r");
+  if (!f || !fgets(out, (int)room, f))
+    *out = 0;
+  out[strcspn(out, "\n")] = 0;
+  if (f)
+    pclose(f);
+}
+
+static void hash_step(XXH64_state_t *hash, struct trainer *t) {
+  const struct model_options *m = config_section(trainer_config(t), "model");
+  double seen[] = {trainer_loss(t), trainer_grad_norm(t)};
+  XXH64_update(hash, seen, sizeof seen);
+  XXH64_update(hash, trainer_max_logit(t), (size_t)(m->layers * m->heads) * sizeof(real));
+}
+
+static void hash_weights(XXH64_state_t *hash, struct trainer *t) {
+  const struct tensor *values = &trainer_model(t)->params.values;
+  size_t bytes = (size_t)values->cols * sizeof(real);
+  real *copy = memory_new(1, bytes);
+  struct device *device = trainer_device(t);
+  device->download(device, copy, values->data, bytes);
+  XXH64_update(hash, copy, bytes);
+  memory_free(copy);
+}
+
+static int run_steps(struct diagnosis *d, struct trainer *t, struct error *e) {
+  XXH64_state_t *hash = XXH64_createState();
+  double start = clock_seconds();
+  XXH64_reset(hash, 0);
+  while (trainer_more(t) && !trainer_step(t, e))
+    hash_step(hash, t);
+  hash_weights(hash, t);
+  d->seconds = clock_seconds() - start;
+  d->threads = pool_threads(trainer_device(t)->pool);
+  snprintf(d->device, sizeof d->device, "%s", trainer_device(t)->description);
+  snprintf(d->bits, sizeof d->bits, "%016llx", (unsigned long long)XXH64_digest(hash));
+  XXH64_freeState(hash);
+  return e->status;
+}
+
+static int run_fixed(struct diagnosis *d, struct error *e) {
+  struct config *config = config_new();
+  struct trainer *t = NULL;
+  int status = STATUS_OK;
+  for (size_t i = 0; !status && i < sizeof fixed_run / sizeof *fixed_run; i++)
+    status = config_assign(config, fixed_run[i], e);
+  if (!status)
+    status = config_finish(config, e);
+  if (!status)
+    status = trainer_init(&t, config, TRAINER_NO_RECORD, e);
+  if (!status) {
+    status = run_steps(d, t, e);
+    trainer_abandon(t);
+  }
+  config_free(config);
+  return status;
+}
+
+static void find_expected(struct diagnosis *d) {
+  for (int i = 0; known[i].bits; i++)
+    if (!strcmp(known[i].kernels, d->kernels) &&
+        !strncmp(known[i].compiler, d->provenance.compiler, strlen(known[i].compiler)))
+      d->expected = known[i].bits;
+}
+
+/* --- as text and as JSON -------------------------------------------------------------------------------- */
+
+static void print_line(void *context, const char *name, const char *value) {
+  (void)context;
+  printf("  %-10s  %s\n", name, value);
+}
+
+static void print_text(const struct diagnosis *d) {
+  provenance_each(&d->provenance, print_line, NULL);
+  print_line(NULL, "device", d->device);
+  print_line(NULL, "gpu", "none: this version computes on the CPU");
+  print_line(NULL, "gnuplot", *d->gnuplot ? d->gnuplot : "not found: plot draws nothing (package gnuplot-nox)");
+  printf("  %-10s  50 steps in %.2f s; its bits: %s\n", "fixed run", d->seconds, d->bits);
+  if (!d->expected)
+    printf("  %-10s  no bits are known for the %s kernels made by this compiler\n", "", d->kernels);
+  else if (!strcmp(d->expected, d->bits))
+    printf("  %-10s  as expected for the %s kernels\n", "", d->kernels);
+  else
+    printf("  %-10s  NOT as expected for the %s kernels: %s\n", "", d->kernels, d->expected);
+}
+
+static void json_pair(void *context, const char *name, const char *value) {
+  struct buffer *b = context;
+  buffer_add(b, "%s\n  ", b->length ? "," : "{");
+  buffer_json(b, name);
+  buffer_add(b, ": ");
+  if (value)
+    buffer_json(b, value);
+  else
+    buffer_add(b, "null");
+}
+
+static void print_json(const struct diagnosis *d) {
+  struct buffer b = {0};
+  provenance_each(&d->provenance, json_pair, &b);
+  json_pair(&b, "device", d->device);
+  json_pair(&b, "kernels", d->kernels);
+  json_pair(&b, "gpu", NULL);
+  json_pair(&b, "gnuplot", *d->gnuplot ? d->gnuplot : NULL);
+  json_pair(&b, "bits", d->bits);
+  json_pair(&b, "expected_bits", d->expected);
+  printf("%s,\n  \"dirty\": %d,\n  \"threads\": %d,\n  \"seconds\": %.3f\n}\n", b.text, d->provenance.dirty,
+         d->threads, d->seconds);
+  memory_free(b.text);
+}
+
+static int doctor(int argc, char **argv) {
+  static const struct argp argp = {
+    options, parse, NULL,
+    "Show what this build and machine have, and do a fixed short run whose bits are compared with the known "
+    "ones.\vExit status 1 when they differ.", NULL, NULL, NULL};
+  struct diagnosis d = {.kernels = ops_cpu_level()};
+  struct error e = {0};
+  int json = 0;
+  argp_parse(&argp, argc, argv, 0, NULL, &json);
+  provenance_get(&d.provenance);
+  gnuplot_version(d.gnuplot, sizeof d.gnuplot);
+  if (run_fixed(&d, &e))
+    return report_error(&e);
+  find_expected(&d);
+  (json ? print_json : print_text)(&d);
+  return d.expected && strcmp(d.expected, d.bits) ? STATUS_FAIL : STATUS_OK;
+}
+
+const struct command command_doctor = {
+  .name = "doctor", .arguments = "", .help = "what this build and machine have; a fixed run's bits", .run = doctor
+};

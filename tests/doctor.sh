@@ -1,0 +1,9 @@
+#!/bin/sh
+# doctor: its fixed run has the same bits on one thread as on all, and the expected ones where known.
+cd "${top_builddir:-.}" || exit 99
+bits() { sed -n 's/.*"bits": "\([0-9a-f]*\)".*/\1/p'; }
+all=$(./maxlogit doctor --json) || { echo "$all"; exit 1; }
+one=$(taskset 1 ./maxlogit doctor --json) || { echo "$one"; exit 1; }
+echo "$all"
+[ "$(echo "$all" | bits)" = "$(echo "$one" | bits)" ] || { echo "other bits on one core: $one"; exit 1; }
+echo "$all" | bits | grep -qE '^[0-9a-f]{16}$'
