@@ -141,8 +141,7 @@ static int same_run(const char *a, const char *b, int weights, int *datasets, FI
 {
   struct same s = {.name_a = a, .name_b = b, .out = out};
   struct error e = {0};
-  int unsealed;
-  if (h5_load(&s.a, a, &unsealed, &e) || h5_load(&s.b, b, &unsealed, &e)) {
+  if (h5_load(&s.a, a, &e) || h5_load(&s.b, b, &e)) {
     same_say(&s, e.text, "files");
   } else {
     same_group(&s, "/series");

@@ -134,7 +134,7 @@ int checkpoint_write(const char *run_path, const struct checkpoint *c, int keep_
   h5_done(h, h5_group(h, "/state"));
   for (int i = 0; i < c->count; i++)
     put_tensor(h, &c->tensors[i]);
-  int status = h5_save(h, path, NULL, e);
+  int status = h5_save(h, path, e);
   return status || keep_all ? status : remove_from(run_path, GENERATIONS, e);
 }
 
@@ -228,7 +228,7 @@ int checkpoint_read(const char *path, struct checkpoint *c, struct error *e)
   struct reader r = {.c = c};
   size_t size;
   *c = (struct checkpoint){.step = -1};
-  int status = h5_load(&r.h, path, NULL, e);
+  int status = h5_load(&r.h, path, e);
   if (!status)
     status = read_head(&r, path, e);
   if (!status) {

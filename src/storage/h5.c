@@ -8,14 +8,14 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-/* The bytes of a file that is being built. They belong to HDF5's own heap rules: a failed realloc is an
-   error that travels up. */
-struct image { unsigned char *bytes; };
+/* The bytes of a file in memory. While one is built they grow by realloc, HDF5's own rules: a failure there is an
+   error that travels up. While one is read they are lent: HDF5 looks into them and leaves them alone. */
+struct image { unsigned char *bytes; int lent; };
 
 struct h5 {
   hid_t file;
-  struct image image;            /* building */
-  char *bytes;                   /* reading: the file's content, which HDF5 looks into */
+  struct image image;
+  char *text;                    /* reading: the file's content, which the image lends */
   struct error problem;
 };
 
@@ -137,38 +137,41 @@ void h5_free(struct h5 *h)
     return;
   if (h->file >= 0)
     H5Fclose(h->file);
-  free(h->image.bytes);
-  memory_free(h->bytes);
+  if (!h->image.lent)
+    free(h->image.bytes);
+  memory_free(h->text);
   memory_free(h);
 }
 
-/* --- building ------------------------------------------------------------------------------------------ */
+/* --- files in memory ----------------------------------------------------------------------------------- */
 
-/* HDF5 keeps its file in memory through these; at the end the bytes stay with us. */
 static void *image_malloc(size_t size, H5FD_file_image_op_t op, void *context)
 {
-  (void)op, (void)context;
-  return malloc(size);
+  const struct image *image = context;
+  (void)op;
+  return image->lent ? image->bytes : malloc(size);
 }
 
 static void *image_copy(void *to, const void *from, size_t size, H5FD_file_image_op_t op, void *context)
 {
   (void)op, (void)context;
-  return memcpy(to, from, size);
+  return to == from ? to : memcpy(to, from, size);
 }
 
 static void *image_realloc(void *old, size_t size, H5FD_file_image_op_t op, void *context)
 {
-  (void)op, (void)context;
-  return realloc(old, size);
+  const struct image *image = context;
+  (void)op;
+  return image->lent ? NULL : realloc(old, size);
 }
 
+/* What was built stays with us when HDF5 closes its file. */
 static herr_t image_free(void *bytes, H5FD_file_image_op_t op, void *context)
 {
   struct image *image = context;
   if (op == H5FD_FILE_IMAGE_OP_FILE_CLOSE)
     image->bytes = bytes;
-  else
+  else if (!image->lent)
     free(bytes);
   return 0;
 }
@@ -184,19 +187,28 @@ static herr_t image_context_free(void *context)
   return 0;
 }
 
-/* Files of HDF5 1.10, whatever the library: its metadata carry checksums, and all current readers know it. */
-struct h5 *h5_new(void)
+/* How to open a file that lies in h->image. The library tells files in memory apart by `name`. */
+static hid_t memory_access(struct h5 *h, char name[32])
 {
-  struct h5 *h = h5_blank();
   H5FD_file_image_callbacks_t callbacks = {image_malloc,  image_copy,         image_realloc, image_free,
                                            image_context, image_context_free, &h->image};
   hid_t access = H5Pcreate(H5P_FILE_ACCESS);
   H5Pset_fapl_core(access, IMAGE_STEP, 0);
   H5Pset_file_image_callbacks(access, &callbacks);
-  H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
   H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
-  char name[32]; /* the library tells files in memory apart by their names */
-  snprintf(name, sizeof name, "maxlogit-%p", (void *)h);
+  snprintf(name, 32, "maxlogit-%p", (void *)h);
+  return access;
+}
+
+/* --- building ------------------------------------------------------------------------------------------ */
+
+/* Files of HDF5 1.10, whatever the library: its metadata carry checksums, and all current readers know it. */
+struct h5 *h5_new(void)
+{
+  struct h5 *h = h5_blank();
+  char name[32];
+  hid_t access = memory_access(h, name);
+  H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
   h->file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
   if (h->file < 0)
     fail(h, "start", "a file");
@@ -218,7 +230,7 @@ static size_t finish(struct h5 *h)
   return size < 0 ? 0 : (size_t)size;
 }
 
-int h5_save(struct h5 *h, const char *path, size_t *written, struct error *e)
+int h5_save(struct h5 *h, const char *path, struct error *e)
 {
   size_t size = finish(h);
   unsigned char *room = h->problem.status ? NULL : realloc(h->image.bytes, size + SEAL_BYTES + 1);
@@ -229,8 +241,6 @@ int h5_save(struct h5 *h, const char *path, size_t *written, struct error *e)
     status = file_write(path, room, size + SEAL_BYTES, e);
   } else
     error_set(e, status, "cannot write %s: %s", path, h->problem.status ? h->problem.text : "out of memory");
-  if (written)
-    *written = size + SEAL_BYTES;
   h5_free(h);
   return status;
 }
@@ -391,12 +401,10 @@ static uint64_t stated_end(const char *bytes, size_t size)
 }
 
 /* May the library look at these bytes? */
-static int judge(const char *path, const char *bytes, size_t size, int *unsealed, struct error *e)
+static int judge(const char *path, const char *bytes, size_t size, struct error *e)
 {
   static const char signature[8] = "\211HDF\r\n\032\n";
   enum seal_state seal = seal_check(bytes, size);
-  if (unsealed)
-    *unsealed = seal == SEAL_MISSING;
   if (seal == SEAL_RIGHT)
     return STATUS_OK;
   if (seal == SEAL_WRONG)
@@ -406,24 +414,30 @@ static int judge(const char *path, const char *bytes, size_t size, int *unsealed
   if (size < stated_end(bytes, size))
     return error_set(e, STATUS_FAIL, "%s is cut short: %zu bytes of at least %llu", path, size,
                      (unsigned long long)stated_end(bytes, size));
-  if (!unsealed)
-    return error_set(e, STATUS_FAIL, "%s is cut short, or another program has changed it: the checksum at its end "
-                     "is missing", path);
-  return STATUS_OK;
+  return error_set(e, STATUS_USAGE, "%s was not written by maxlogit, or another program has changed it: the checksum "
+                   "at its end is missing", path);
 }
 
-int h5_load(struct h5 **out, const char *path, int *unsealed, struct error *e)
+static hid_t open_image(struct h5 *h, size_t size)
+{
+  char name[32];
+  h->image = (struct image){(unsigned char *)h->text, 1};
+  hid_t access = memory_access(h, name), file = -1;
+  if (H5Pset_file_image(access, h->text, size) >= 0)
+    file = H5Fopen(name, H5F_ACC_RDONLY, access);
+  H5Pclose(access);
+  return file;
+}
+
+int h5_load(struct h5 **out, const char *path, struct error *e)
 {
   struct h5 *h = h5_blank();
   size_t size = 0;
-  int status = file_read(path, &h->bytes, &size, e);
+  int status = file_read(path, &h->text, &size, e);
   if (!status)
-    status = judge(path, h->bytes, size, unsealed, e);
-  if (!status) {
-    h->file = H5LTopen_file_image(h->bytes, size, H5LT_FILE_IMAGE_DONT_COPY | H5LT_FILE_IMAGE_DONT_RELEASE);
-    if (h->file < 0)
-      status = error_set(e, STATUS_FAIL, "%s cannot be read: damaged, or not an HDF5 file", path);
-  }
+    status = judge(path, h->text, size, e);
+  if (!status && (h->file = open_image(h, size)) < 0)
+    status = error_set(e, STATUS_FAIL, "%s cannot be read: damaged, or not an HDF5 file", path);
   if (status)
     h5_free(h);
   else

@@ -34,8 +34,8 @@ size_t h5_row_bytes(const struct h5_shape *);
 /* --- building: the first failure is kept and reported by h5_save --------------------------------------- */
 
 struct h5 *h5_new(void);
-/* Close, seal, write to `path` by file_write. Frees h in every case; *size: bytes written, may be NULL. */
-int h5_save(struct h5 *, const char *path, size_t *size, struct error *);
+/* Close, seal, write to `path` by file_write. Frees h in every case. */
+int h5_save(struct h5 *, const char *path, struct error *);
 
 h5_id h5_group(struct h5 *, const char *path);   /* made where missing, with those above it */
 h5_id h5_dataset(struct h5 *, const char *path, const struct h5_shape *); /* with a Fletcher-32 sum a chunk */
@@ -51,10 +51,10 @@ void h5_done(struct h5 *, h5_id);
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-/* A missing file or one that is not HDF5 is STATUS_USAGE; a seal that does not fit, or a file cut short,
-   STATUS_FAIL. A complete HDF5 file without a seal, which another program has written or changed, is refused
-   (STATUS_FAIL) unless `unsealed` is given; *unsealed then says whether it was one. */
-int h5_load(struct h5 **, const char *path, int *unsealed, struct error *);
+/* Only a file with its seal: HDF5 1.10 itself can crash on hostile bytes (fuzzing found it), so that what another
+   program has written or changed is refused too. A missing file and one without a seal are STATUS_USAGE; a seal
+   that does not fit, or a file cut short, STATUS_FAIL. */
+int h5_load(struct h5 **, const char *path, struct error *);
 void h5_free(struct h5 *);
 
 h5_id h5_find(struct h5 *, const char *path);    /* negative if there is none */

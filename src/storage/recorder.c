@@ -302,7 +302,7 @@ int recorder_resume(struct recorder **out, const char *path, const struct config
   if (status)
     return status;
   struct walk walk = {.r = r};
-  status = h5_load(&walk.h, path, NULL, e);
+  status = h5_load(&walk.h, path, e);
   if (!status) {
     read_steps(r, walk.h);
     h5_id root = h5_find(walk.h, "/");
@@ -765,7 +765,7 @@ int recorder_snapshot(struct recorder *r, const char *state, long last_step, dou
   write_tables(r, h, final);
   write_plot_hints(r, h);
   write_status(h, state, last_step, wall);
-  int status = h5_save(h, r->path, NULL, e);
+  int status = h5_save(h, r->path, e);
   if (!status) {
     rows_saved(&r->rows);
     r->carried = 0;

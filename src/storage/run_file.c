@@ -21,7 +21,7 @@ struct run_file {
 /* --- opening ------------------------------------------------------------------------------------------- */
 
 /* Is it a run file of a version that this program reads? */
-static int check_format(struct run_file *r, int unsealed, struct error *e)
+static int check_format(struct run_file *r, struct error *e)
 {
   char format[64] = "";
   int64_t version = 0;
@@ -32,12 +32,10 @@ static int check_format(struct run_file *r, int unsealed, struct error *e)
   if (!strcmp(format, CHECKPOINT_FORMAT))
     return error_set(e, STATUS_USAGE, "%s is a checkpoint, not a run file", r->path);
   if (strcmp(format, RUN_FORMAT))
-    return error_set(e, STATUS_USAGE, "%s is an HDF5 file, but not a run file of maxlogit", r->path);
+    return error_set(e, STATUS_USAGE, "%s is not a run file of maxlogit", r->path);
   if (version > RUN_VERSION)
     return error_set(e, STATUS_USAGE, "%s has format version %" PRId64 "; this maxlogit reads up to %d", r->path,
                      version, RUN_VERSION);
-  if (unsealed)
-    warning("%s has been changed by another program: it is read, but damage in it would not be noticed", r->path);
   return STATUS_OK;
 }
 
@@ -125,11 +123,10 @@ static void read_names(struct run_file *r)
 int run_open(struct run_file **out, const char *path, struct error *e)
 {
   struct run_file *r = memory_new(1, sizeof *r);
-  int unsealed = 0;
   snprintf(r->path, sizeof r->path, "%s", path);
-  int status = h5_load(&r->h, path, &unsealed, e);
+  int status = h5_load(&r->h, path, e);
   if (!status)
-    status = check_format(r, unsealed, e);
+    status = check_format(r, e);
   if (status) {
     run_close(r);
     return status;

@@ -1,0 +1,71 @@
+#define _GNU_SOURCE
+/* checkpoint.c - fuzz target: the readers of checkpoints, run files and packed rows
+   The first byte chooses the reader, the rest is what it reads. */
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "base/memory.h"
+#include "fuzz.h"
+#include "storage/checkpoint.h"
+#include "storage/recorder.h"
+#include "storage/rows.h"
+
+static int read_series(void *file, const char *name)
+{
+  struct run_series s;
+  struct error e = {0};
+  if (!run_read(file, name, &s, &e))
+    run_series_free(&s);
+  return 0;
+}
+
+static void read_run(const char *path)
+{
+  struct run_file *f = NULL;
+  struct run_event *events = NULL;
+  struct error e = {0};
+  long count = 0;
+  if (run_open(&f, path, &e))
+    return;
+  run_series_names(f, read_series, f);
+  if (!run_events(f, &events, &count, &e))
+    memory_free(events);
+  run_close(f);
+}
+
+static void read_checkpoint(const char *path)
+{
+  struct checkpoint c;
+  struct error e = {0};
+  if (!checkpoint_read(path, &c, &e))
+    checkpoint_free(&c);
+}
+
+static void read_rows(const unsigned char *data, size_t size)
+{
+  struct rows rows = {0};
+  struct error e = {0};
+  rows_unpack(&rows, data, size, &e);
+  rows_free(&rows);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  static int file = -1;
+  static char path[64];
+  if (!size)
+    return 0;
+  if (file < 0) {
+    file = memfd_create("fuzz", MFD_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+  }
+  if (data[0] % 3 == 2) {
+    read_rows(data + 1, size - 1);
+  } else if (!ftruncate(file, 0) && pwrite(file, data + 1, size - 1, 0) == (ssize_t)size - 1) {
+    if (data[0] % 3 == 0)
+      read_checkpoint(path);
+    else
+      read_run(path);
+  }
+  return 0;
+}
