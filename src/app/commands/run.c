@@ -44,7 +44,9 @@ static int configure(struct config *c, const struct arguments *a, struct error *
   if (config_points(c) > 1)
     return error_set(e, STATUS_USAGE, "this is a sweep of %ld runs: use maxlogit sweep%s%s", config_points(c),
                      a->file ? " " : "", a->file ? a->file : "");
-  return config_finish(c, e);
+  if (config_finish(c, e)) return e->status;
+  config_warn_unused(c);
+  return STATUS_OK;
 }
 
 static int print_entry(void *context, const struct config_entry *x)
