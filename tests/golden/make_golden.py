@@ -24,6 +24,7 @@ import torch.nn.functional as F
 
 BASE = ("data=markov train.steps=20 train.batch=4 train.warmup=5 train.lr=0.02 train.seed=3 model.layers=2 "
         "model.width=32 model.heads=4 model.context=24 train.val_every=0 device.threads=1")
+MLA = "model.attention=mla model.q_rank=12 model.kv_rank=10 model.rope_dim=4 model.value_dim=6"
 CASES = {
     "adam-mha": "preset=adam",
     "muon-mha": "preset=muon",
@@ -42,6 +43,23 @@ CASES = {
     "muon-qk_norm-rms": "preset=muon stabilizers=qk_norm",
     "muon-qk_norm-rms_full": "preset=muon stabilizers=qk_norm qk_norm.kind=rms_full",
     "muon-qk_norm-l2": "preset=muon stabilizers=qk_norm qk_norm.kind=l2",
+    "mla-muon": "preset=muon " + MLA,
+    "mla-adam-no_q_latent": "preset=adam model.attention=mla model.kv_rank=10 model.rope_dim=4",
+    "mla-muonclip": "preset=muonclip qk_clip.tau=1.5 " + MLA,
+    "mla-muonclip-layer": "preset=muonclip qk_clip.tau=1.5 qk_clip.scope=layer " + MLA,
+    "mla-muonclip-kr_layer": "preset=muonclip qk_clip.tau=1.5 qk_clip.mla=kr_layer " + MLA,
+    "mla-muonclip-kr_head": "preset=muonclip qk_clip.tau=1.5 qk_clip.mla=kr_head " + MLA,
+    "mla-qk_norm": "preset=muon stabilizers=qk_norm " + MLA,
+    "mla-qk_norm_partial": "preset=muon stabilizers=qk_norm_partial " + MLA,
+    "mla-quack": "preset=muon stabilizers=quack quack.tau=0.8 " + MLA,
+    "muon-split": "preset=muon muon.per_head=qkv " + MLA,
+    "muon-quack": "preset=muon stabilizers=quack",
+    "muon-qk_slow": "preset=muon override.lr=w_[qk]:0.1",
+    "muon-qk_decay": "preset=muon override.weight_decay=w_[qk]:10",
+    "muon-qk_adam": "preset=muon override.optimizer=w_[qk]:adam",
+    "muon-spectral_clip": "preset=muon stabilizers=spectral_clip spectral_clip.bound=1.5",
+    "muon-spectral_clip-tensor": "preset=muon stabilizers=spectral_clip spectral_clip.bound=1.5 spectral_clip.scope=tensor",
+    "muonclip-absolute": "preset=muonclip qk_clip.tau=1.5 qk_clip.maximum=absolute",
     "adam-tied-zloss-gradclip": "preset=adam model.tied=1 model.z_loss=1e-3 train.grad_clip=0.5 train.micro_batches=2",
 }
 
@@ -85,6 +103,8 @@ class Run:
         self.G, self.Dh = int(p["model.kv_heads"]), int(p["model.head_dim"])
         self.F, self.V = int(p["model.ffn_width"]), int(p["model.vocab"])
         self.stack = p["stabilizers"].split("+")
+        self.mla = p["model.attention"] == "mla"
+        self.Rq, self.Rkv, self.Dr, self.Dv = (int(p["model." + k]) for k in ("q_rank", "kv_rank", "rope_dim", "value_dim"))
         self.w, drawn = {}, 0
         for name in names:
             shape, kind = self.shape(name)
@@ -112,11 +132,17 @@ class Run:
         full = self.p.get("qk_norm.kind") == "rms_full"
         table = {"w_q": (H * Dh, D), "w_k": (G * Dh, D), "w_v": (G * Dh, D), "w_o": (D, H * Dh),
                  "w_gate": (Fw, D), "w_up": (Fw, D), "w_down": (D, Fw)}
+        Rq, Rkv, Dr, Dv = self.Rq, self.Rkv, self.Dr, self.Dv
+        latent = {"w_dq": (Rq, D), "w_qc": (H * Dh, Rq or D), "w_qr": (H * Dr, Rq or D), "w_dkv": (Rkv, D),
+                  "w_kc": (H * Dh, Rkv), "w_kr": (Dr, D), "w_v": (H * Dv, Rkv), "w_o": (D, H * Dv)}
+        if self.mla:
+            table.update(latent)
         if last in table:
             return table[last], "matrix"
         if last[:2] == "b_":
             return ({"b_q": H * Dh, "b_k": G * Dh, "b_v": G * Dh, "b_o": D}[last],), "bias"
-        sizes = {"norm": D, "q_gain": H * Dh if full else Dh, "k_gain": G * Dh if full else Dh, "qk_scale": 1}
+        sizes = {"norm": D, "q_gain": H * Dh if full else Dh, "k_gain": G * Dh if full else Dh, "qk_scale": 1,
+                 "q_norm": Rq, "kv_norm": Rkv, "qc_gain": Dh, "kc_gain": Dh, "qr_gain": Dr, "kr_gain": Dr}
         return (sizes[last],), "gain"
 
     def kind(self, name):
@@ -137,8 +163,44 @@ class Run:
     def option(self, key):
         return self.p[key]
 
+    def softmax(self, q, k, v, scale):
+        """q, k, v [B,H,T,.] -> the heads' outputs side by side, and every head's largest logit before any cap."""
+        B, T = q.shape[0], q.shape[2]
+        s = (q @ k.transpose(-1, -2)) * scale
+        future = torch.ones(T, T, dtype=torch.bool).triu(1)
+        top = s.detach().masked_fill(future, -math.inf).amax((0, 2, 3))
+        self.top_abs = s.detach().abs().masked_fill(future, -math.inf).amax((0, 2, 3))
+        if "soft_cap" in self.stack:
+            c = float(self.p["soft_cap.cap"])
+            s = c * torch.tanh(s / c)
+        if "hard_cap" in self.stack:
+            s = s.clamp(max=float(self.p["hard_cap.cap"]))
+        o = s.masked_fill(future, -math.inf).softmax(-1) @ v
+        return o.transpose(1, 2).reshape(B, T, -1), top
+
+    def latent_attention(self, x, l):
+        """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): one rotary key for all heads."""
+        a, w = f"blocks.{l}.attn.", self.w
+        B, T, _ = x.shape
+
+        def heads(y, n):
+            return y.view(B, T, n, -1).transpose(1, 2)
+        cq = self.rms(x @ w[a + "w_dq"].T, w[a + "q_norm"]) if self.Rq else x
+        ckv = self.rms(x @ w[a + "w_dkv"].T, w[a + "kv_norm"])
+        part = {"qc": heads(cq @ w[a + "w_qc"].T, self.H), "qr": heads(cq @ w[a + "w_qr"].T, self.H),
+                "kc": heads(ckv @ w[a + "w_kc"].T, self.H), "kr": heads(x @ w[a + "w_kr"].T, 1)}
+        for n in part:
+            if a + n + "_gain" in w:
+                part[n] = self.rms(part[n], w[a + n + "_gain"])
+        q = torch.cat([part["qc"], self.rope(part["qr"])], -1)
+        k = torch.cat([part["kc"], self.rope(part["kr"]).expand(B, self.H, T, self.Dr)], -1)
+        o, top = self.softmax(q, k, heads(ckv @ w[a + "w_v"].T, self.H), (self.Dh + self.Dr) ** -0.5)
+        return o @ w[a + "w_o"].T, top
+
     def attention(self, x, l):
         """x [B,T,D] normed -> [B,T,D], and the largest logit of every head before any cap."""
+        if self.mla:
+            return self.latent_attention(x, l)
         a = f"blocks.{l}.attn."
         B, T, _ = x.shape
 
@@ -164,23 +226,15 @@ class Run:
         q, k = self.rope(q), self.rope(k)
         group = [h * self.G // self.H for h in range(self.H)]
         k, v = k[:, group], v[:, group]
-        s = (q @ k.transpose(-1, -2)) * scale
-        future = torch.ones(T, T, dtype=torch.bool).triu(1)
-        top = s.detach().masked_fill(future, -math.inf).amax((0, 2, 3))
-        if "soft_cap" in self.stack:
-            c = float(self.p["soft_cap.cap"])
-            s = c * torch.tanh(s / c)
-        if "hard_cap" in self.stack:
-            s = s.clamp(max=float(self.p["hard_cap.cap"]))
-        o = s.masked_fill(future, -math.inf).softmax(-1) @ v
-        y = o.transpose(1, 2).reshape(B, T, -1) @ self.w[a + "w_o"].T
+        o, top = self.softmax(q, k, v, scale)
+        y = o @ self.w[a + "w_o"].T
         if a + "b_o" in self.w:
             y = y + self.w[a + "b_o"]
         return y, top
 
     def forward(self, tokens):
         x, targets = tokens[:, :-1], tokens[:, 1:]
-        h, tops = self.w["embed"][x], []
+        h, tops, tops_abs = self.w["embed"][x], [], []
         for l in range(self.L):
             b = f"blocks.{l}."
             y, top = self.attention(self.rms(h, self.w[b + "attn.norm"]), l)
@@ -188,6 +242,8 @@ class Run:
             z = self.rms(h, self.w[b + "ffn.norm"])
             h = h + (F.silu(z @ self.w[b + "ffn.w_gate"].T) * (z @ self.w[b + "ffn.w_up"].T)) @ self.w[b + "ffn.w_down"].T
             tops.append(top)
+            tops_abs.append(self.top_abs)
+        self.tops_abs = torch.stack(tops_abs)
         logits = self.rms(h, self.w["norm"]) @ self.w.get("head", self.w["embed"]).T
         loss = F.cross_entropy(logits.reshape(-1, self.V), targets.reshape(-1))
         z = float(self.p["model.z_loss"])
@@ -205,24 +261,92 @@ class Run:
         return (m / (1 - 0.9 ** (step + 1))) / ((v / (1 - 0.95 ** (step + 1))).sqrt() + 1e-8)
 
     def muon(self, name, g):
-        s = self.state[name]
-        m = s.setdefault("m", torch.zeros_like(g)).mul_(0.95).add_(g)
+        m = self.state[name].setdefault("m", torch.zeros_like(g)).mul_(0.95).add_(g)
         x = g + 0.95 * m
+        rows = {"w_q": self.Dh, "w_k": self.Dh, "w_v": self.Dv if self.mla else self.Dh, "w_qc": self.Dh, "w_qr": self.Dr,
+                "w_kc": self.Dh}.get(name.split(".")[-1])
+        if self.p.get("muon.per_head") == "qkv" and rows:
+            return torch.cat([self.polar(b) for b in x.split(rows)])
+        return self.polar(x)
+
+    def polar(self, x):
+        shape = x.shape
         x = x / (x.norm() + 1e-7)
         tall = x.shape[0] > x.shape[1]
         x = x.T if tall else x
         for _ in range(5):
             y = x @ x.T
             x = 3.4445 * x + (-4.7750 * y + 2.0315 * y @ y) @ x
-        return (x.T if tall else x) * 0.2 * math.sqrt(max(g.shape))
+        return (x.T if tall else x) * 0.2 * math.sqrt(max(shape))
 
     def direction(self, name, g, step):
+        if self.p["override.optimizer"] and self.overrides(name):
+            return self.adam(name, g, step)
         if self.p["optimizer"] == "sgd":
             m = self.state[name].setdefault("m", torch.zeros_like(g)).mul_(float(self.p["sgd.momentum"])).add_(g)
             return m
         if self.p["optimizer"] == "muon" and self.kind(name) == "matrix":
             return self.muon(name, g)
         return self.adam(name, g, step)
+
+    def overrides(self, name):
+        return name.split(".")[-1] in ("w_q", "w_k")
+
+    def factor(self, key, name):
+        value = self.p["override." + key]
+        return float(value.split(":")[1]) if value and self.overrides(name) else 1.0
+
+    # --- stabilisers ----------------------------------------------------------------------------------------
+
+    def blocks(self, l):
+        """name -> (rows of one block, blocks) of the query and key weights."""
+        a = f"blocks.{l}.attn."
+        if self.mla:
+            return {a + "w_qc": self.Dh, a + "w_qr": self.Dr, a + "w_kc": self.Dh, a + "w_kr": self.Dr}
+        return {a + "w_q": self.Dh, a + "w_k": self.Dh}
+
+    def block_norms(self, name, rows):
+        return torch.stack([b.norm() for b in self.w[name].detach().split(rows)])
+
+    def quack_partner(self, l):
+        """QuacK (arXiv 2511.21377, sec. 3 and Alg. 2): what each block of rows is multiplied with."""
+        a = f"blocks.{l}.attn."
+        n = {c.split("_")[-1]: self.block_norms(c, rows) for c, rows in self.blocks(l).items()}
+        if not self.mla:
+            group = torch.tensor([h * self.G // self.H for h in range(self.H)])
+            return {a + "w_q": n["k"][group], a + "w_k": torch.stack([n["q"][group == g].max() for g in range(self.G)])}
+        dq = self.w[a + "w_dq"].detach().norm() if self.Rq else 1.0
+        dkv = self.w[a + "w_dkv"].detach().norm()
+        return {a + "w_qc": n["kc"] * dq * dkv, a + "w_kc": n["qc"] * dq * dkv, a + "w_qr": n["kr"].expand(self.H) * dq,
+                a + "w_kr": n["qr"].max()[None] * dq}
+
+    def quack_rates(self):
+        rates = {}
+        for l in range(self.L):
+            now = self.quack_partner(l)
+            start = self.__dict__.setdefault("quack_start", {}).setdefault(l, {k: v.clone() for k, v in now.items()})
+            for name, rows in self.blocks(l).items():
+                f = float(self.p["quack.tau"]) * start[name] / now[name]
+                rates[name] = f.repeat_interleave(rows)[:, None]
+        return rates
+
+    def spectral_clip(self):
+        bound = float(self.p["spectral_clip.bound"])
+        for l in range(self.L):
+            for name, rows in self.blocks(l).items():
+                w = self.w[name]
+                for b in w.split(rows if self.p["spectral_clip.scope"] == "head" else w.shape[0]):
+                    u, sigma, v = torch.linalg.svd(b, full_matrices=False)
+                    b.copy_(u @ torch.diag(sigma.clamp(max=bound)) @ v)
+
+    def clip_latent(self, l, gamma):
+        """K2, arXiv 2507.20534, Algorithm 1 for MLA, and the naive rules that clip the shared key too."""
+        alpha, rule, a = float(self.p["qk_clip.alpha"]), self.p["qk_clip.mla"], f"blocks.{l}.attn."
+        qr, kr = {"exact": (gamma, torch.ones(1)), "kr_layer": (gamma ** alpha, gamma.min()[None] ** (1 - alpha)),
+                  "kr_head": (gamma ** alpha, gamma.prod()[None] ** (1 - alpha))}[rule]
+        for c, f, rows in (("qc", gamma ** alpha, self.Dh), ("kc", gamma ** (1 - alpha), self.Dh), ("qr", qr, self.Dr),
+                           ("kr", kr, self.Dr)):
+            self.w[a + "w_" + c].mul_(f.to(self.dtype).repeat_interleave(rows)[:, None])
 
     def clip(self, tops):
         """QK-Clip (K2, arXiv 2507.20534, Algorithm 1; per layer: kexue.fm/archives/11126)."""
@@ -232,6 +356,9 @@ class Run:
             if self.p["qk_clip.scope"] == "layer":
                 s = s.max().expand_as(s)
             gamma = torch.where(s > tau, tau / s, torch.ones_like(s))
+            if self.mla:
+                self.clip_latent(l, gamma)
+                continue
             group = torch.tensor([h * self.G // self.H for h in range(self.H)])
             least = torch.stack([gamma[group == g].min() for g in range(self.G)])
             rule = self.p["qk_clip.gqa"]
@@ -261,12 +388,17 @@ class Run:
             limit = float(self.p["train.grad_clip"])
             factor = limit / norm if 0 < limit < norm else 1.0
             lr = self.rate(step)
+            rates = self.quack_rates() if "quack" in self.stack else {}
             for name, w in self.w.items():
                 decays = self.kind(name) in ("matrix", "embed", "head")
                 d = self.direction(name, w.grad * factor, step)
-                w.mul_(1 - lr * float(self.p["train.weight_decay"]) * decays).sub_(lr * d)
+                rate = lr * self.factor("lr", name) * rates.get(name, 1.0)
+                decay = float(self.p["train.weight_decay"]) * self.factor("weight_decay", name) * decays
+                w.mul_(1 - rate * decay).sub_(rate * d)
             if "qk_clip" in self.stack:
-                self.clip(tops)
+                self.clip(self.tops_abs if self.p["qk_clip.maximum"] == "absolute" else tops)
+            if "spectral_clip" in self.stack:
+                self.spectral_clip()
         return [float(loss), norm] + [float(t) for t in tops.flatten()]
 
 
@@ -287,7 +419,8 @@ def case_values(program, config):
             tokens = torch.tensor(f["batches/tokens"][:].astype(np.int64))
         with h5py.File(d + "/run.ckpt/step-00000000.h5") as f:
             drawn = {}
-            f["params"].visititems(lambda n, x: drawn.update({n: x[:]}) if isinstance(x, h5py.Dataset) else None)
+            f["params"].visititems(lambda n, x: drawn.update({n: x[:]})
+                                   if isinstance(x, h5py.Dataset) and "quack" not in n else None)
     order = sorted(drawn, key=declared)
     runs = [Run(p, order, dtype) for dtype in (torch.float64, torch.float32)]
     for n in order:  # the same weights, to float32's rounding
@@ -298,7 +431,8 @@ def case_values(program, config):
 
 def declared(name):
     """Sort key: the order in which the design lists the tensors, which is the order of drawing."""
-    inner = ["attn.norm", "w_q", "w_k", "w_v", "w_o", "ffn.norm", "w_gate", "w_up", "w_down"]
+    inner = ["attn.norm", "w_dq", "q_norm", "w_qc", "w_qr", "w_dkv", "kv_norm", "w_kc", "w_kr", "w_q", "w_k", "w_v",
+             "w_o", "ffn.norm", "w_gate", "w_up", "w_down"]
     if name.startswith("blocks."):
         l = int(name.split(".")[1])
         for i, part in enumerate(inner):
