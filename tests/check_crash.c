@@ -255,13 +255,17 @@ static void damage(void)
 /* P4: the disk is full at some size of file; with room again the run goes on. */
 static void full_disk(void)
 {
-  static const long limits[] = {2000, 60000, 100000, 118000, 126000};
+  static const double shares[] = {0.01, 0.3, 0.6, 0.8, 0.95}; /* of the whole run file */
   int n = 0;
-  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+  struct stat whole;
+  if (stat("ref.h5", &whole))
+    wrong("ref.h5 is missing");
+  for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
     char what[64];
-    snprintf(what, sizeof what, "files of at most %ld bytes", limits[i]);
+    long limit = (long)(shares[i] * (double)whole.st_size);
+    snprintf(what, sizeof what, "files of at most %ld bytes", limit);
     clear();
-    int status = run("run", "x.h5", (struct how){.file_limit = limits[i]});
+    int status = run("run", "x.h5", (struct how){.file_limit = limit});
     const char *log = last_log();
     if (!status)
       continue;
