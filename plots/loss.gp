@@ -1,7 +1,8 @@
 # loss.gp - training loss, validation loss, and where each group ends
 # Data: $train and $val, one block a group: step n mean lo hi; $final, one block a group: the last validation
 # loss of every seed (no block content where there is none).
-# Also: final_mean[g] final_lo[g] final_hi[g]; last[g]; loss_low, loss_high (of the training loss),
+# Also: train_least[g] val_least[g], the least lo of each band; final_mean[g] final_lo[g] final_hi[g];
+# last[g]; loss_low, loss_high (of the training loss),
 # final_low, final_high; last_of_all; loss_floor (NaN: not known); has_val; bin_steps; heading, about.
 width = 1200; height = 560
 load plots."/style.gp"
@@ -29,8 +30,8 @@ set yrange [loss_low:loss_high]
 tick = 10**floor(log10(last_of_all / 2.0)); tick = last_of_all / tick > 6 ? 2 * tick : tick
 set xtics 0,tick,0.95*last_of_all
 
-# bands: nothing where all of it lies above the frame
-lower(y) = y > loss_high ? NaN : clamp(y, loss_low, loss_high)
+# bands: nothing where all of it lies above the frame (but not nothing at all, which gnuplot complains of)
+lower(y, least) = y > loss_high && least <= loss_high ? NaN : clamp(y, loss_low, loss_high)
 upper(y) = clamp(y, loss_low, loss_high)
 
 # --- A: training loss
@@ -52,8 +53,8 @@ if (!has_val) {
     set label 20+g name(g) at first last_of_all,at[g] offset 0.8,0 left tc rgb colour[g] font ",12" noenhanced
   }
 }
-plot for [g=1:groups] $train index g-1 using 1:(lower($4)):(upper($5)) with filledcurves fc rgb band(g) \
-         notitle, \
+plot for [g=1:groups] $train index g-1 using 1:(lower($4, train_least[g])):(upper($5)) \
+         with filledcurves fc rgb band(g) notitle, \
      for [g=1:groups] $train index g-1 using 1:3 with lines lw 1.6 dt dash(g) lc rgb colour[g] notitle
 unset for [k=100:102] label k
 if (has_val) {
@@ -62,8 +63,8 @@ if (has_val) {
   set lmargin at screen 0.39; set rmargin at screen 0.70
   set label 1 "validation" at graph 0.0,1.045 font ",12" tc rgb "#444444"
   set format y ""
-  plot for [g=1:groups] $val index g-1 using 1:(lower($4)):(upper($5)) with filledcurves fc rgb band(g) \
-         notitle, \
+  plot for [g=1:groups] $val index g-1 using 1:(lower($4, val_least[g])):(upper($5)) \
+         with filledcurves fc rgb band(g) notitle, \
        for [g=1:groups] $val index g-1 using 1:3 with linespoints lw 1.6 pt 7 ps 0.35 dt dash(g) \
            lc rgb colour[g] notitle
   # --- C: the end, enlarged

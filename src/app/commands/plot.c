@@ -43,7 +43,7 @@ static void put_array(FILE *f, const char *name, const double *values, int count
   char text[32];
   fprintf(f, "array %s[%d] = [", name, count);
   for (int i = 0; i < count; i++) {
-    table_number(values[i], text);
+    table_number(isfinite(values[i]) ? values[i] : NAN, text);   /* gnuplot knows no other */
     fprintf(f, "%s%s", i ? ", " : "", text);
   }
   fprintf(f, "]\n");
@@ -289,9 +289,18 @@ static int draw_heatmap(FILE *f, const struct runset *set, struct error *error) 
   return STATUS_OK;
 }
 
+/* The smallest lower edge of a band of one column. */
+static double least_edge(const struct table *band) {
+  double least = INFINITY;
+  for (long r = 0; r < band->rows; r++) least = fmin(least, band->value[r * band->columns + 2]);
+  return least;
+}
+
 static int loss_curves(FILE *f, const struct runset *set, const char *series, const char *block,
                        void (*prepare)(struct table *), struct extent *extent, double *last,
                        struct error *error) {
+  double least[MOST_GROUPS];
+  char name[32];
   fprintf(f, "$%s << EOD\n", block);
   for (int g = 0; g < set->groups; g++) {
     struct table band;
@@ -300,9 +309,12 @@ static int loss_curves(FILE *f, const struct runset *set, const char *series, co
     measure(&band, 0.08 * run_number(set->group[g].run, "train.steps", 0), 1, extent);
     last[g] = last_value(&band, 1);
     put_block(f, &band, g);
+    least[g] = least_edge(&band);
     table_free(&band);
   }
   fprintf(f, "EOD\n");
+  snprintf(name, sizeof name, "%s_least", block);
+  put_array(f, name, least, set->groups);
   return STATUS_OK;
 }
 
