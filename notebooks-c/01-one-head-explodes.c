@@ -110,7 +110,7 @@ static void train(const char *stabilizer, struct history *h) {
   for (int step = 0; step < STEPS; step++) {
     for (int head = 0; head < HEADS; head++) h->bound[step][head] = logit_bound(t, work, head);
     must(trainer_step(t, &e) == 0, e.text);
-    for (int head = 0; head < HEADS; head++) 
+    for (int head = 0; head < HEADS; head++)
       h->max[step][head] = (double)trainer_max_logit(t)[LAYER * HEADS + head];
   }
   h->loss = trainer_loss(t);

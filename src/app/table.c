@@ -249,7 +249,7 @@ void table_band(struct table *out, const struct table *runs, int count, int geom
 }
 
 void table_number(double value, char out[32]) {
-  if (isnan(value)) strcpy(out, "NaN");
+  if (isnan(value)) snprintf(out, 32, "NaN");
   else if (value == rint(value) && fabs(value) < 1e9) snprintf(out, 32, "%.0f", value);
   else if ((double)(float)value != value || isinf(value)) text_number(value, out);
   else

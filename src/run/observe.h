@@ -14,7 +14,8 @@ struct pass {
 int observer_is_matrix(const struct param *);
 
 struct observer;
-/* Declares every series with the recorder (which may be NULL: then nothing is recorded). `spectra`: workspaces will be needed. */
+/* Declares every series with the recorder (which may be NULL: then nothing is recorded). `spectra`:
+   workspaces will be needed. */
 struct observer *observer_new(struct model *, struct updates *, struct recorder *, int spectra);
 void observer_free(struct observer *);
 

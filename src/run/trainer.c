@@ -165,11 +165,12 @@ static int plant_head(void *context, const char *part)
   char layer[16], head[16], rest;
   double factor;
   if (sscanf(part, "%15[0-9*]:%15[0-9*]:%lf%c", layer, head, &factor, &rest) != 3 || !isfinite(factor)) return 1;
-  if (*layer != '*' && atol(layer) >= m->options.layers) return 1;
-  if (*head != '*' && atol(head) >= m->options.heads) return 1;
+  long only_layer = *layer == '*' ? -1 : strtol(layer, NULL, 10);
+  long only_head = *head == '*' ? -1 : strtol(head, NULL, 10);
+  if (only_layer >= m->options.layers || only_head >= m->options.heads) return 1;
   for (int l = 0; l < m->options.layers; l++)
     for (int h = 0; h < m->options.heads; h++) {
-      if ((*layer != '*' && atol(layer) != l) || (*head != '*' && atol(head) != h)) continue;
+      if ((only_layer >= 0 && only_layer != l) || (only_head >= 0 && only_head != h)) continue;
       int n = m->attention->factors(m, l, h, f);
       for (int i = 0; i < n; i++)
         if (f[i].role != ROLE_K_ROPE_SHARED) factor_scale(m, &f[i], factor);

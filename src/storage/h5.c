@@ -30,10 +30,11 @@ static void seal_of(const void *bytes, size_t size, char seal[SEAL_BYTES + 1])
 {
   XXH128_canonical_t digest;
   XXH128_canonicalFromHash(&digest, XXH3_128bits(bytes, size));
-  char *p = seal + sprintf(seal, SEAL_START);
-  for (size_t i = 0; i < sizeof digest.digest; i++)
-    p += sprintf(p, "%02x", digest.digest[i]);
-  strcpy(p, "\n");
+  size_t at = sizeof SEAL_START - 1;
+  memcpy(seal, SEAL_START, at);
+  for (size_t i = 0; i < sizeof digest.digest; i++, at += 2)
+    snprintf(seal + at, 3, "%02x", digest.digest[i]);
+  memcpy(seal + at, "\n", 2);
 }
 
 enum seal_state { SEAL_MISSING, SEAL_WRONG, SEAL_RIGHT };

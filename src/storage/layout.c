@@ -16,5 +16,5 @@ void run_sibling(char out[4096], const char *run_path, const char *suffix)
     length -= 3;
   REQUIRE(length + strlen(suffix) < 4096);
   memcpy(out, run_path, length);
-  strcpy(out + length, suffix);
+  memcpy(out + length, suffix, strlen(suffix) + 1);
 }

@@ -64,7 +64,8 @@ struct run_series {
   char (*labels)[64];     /* tensors' names for PER_TENSOR, else NULL */
 };
 int run_series_names(const struct run_file *, int (*each)(void *, const char *name), void *);
-int run_read(const struct run_file *, const char *name, struct run_series *, struct error *); /* nearest name suggested */
+/* An unknown name gets the nearest one suggested. */
+int run_read(const struct run_file *, const char *name, struct run_series *, struct error *);
 void run_series_free(struct run_series *);
 struct run_event { long step; char kind[24]; int layer, head; double value; };
 int run_events(const struct run_file *, struct run_event **, long *count, struct error *); /* memory_free */

@@ -105,7 +105,7 @@ static int visit(void *context, const char *name)
     h5_children(r->h, id, visit, w);
   else if (h5_get_label(r->h, id, 0, label, sizeof label) && strlen(w->path) - 8 < sizeof *r->name) {
     r->name = memory_grow(r->name, (size_t)r->names, (size_t)r->names + 1, sizeof *r->name);
-    strcpy(r->name[r->names++], w->path + strlen("/series/"));
+    snprintf(r->name[r->names++], sizeof *r->name, "%s", w->path + strlen("/series/"));
   }
   h5_done(r->h, id);
   w->path[length] = 0;

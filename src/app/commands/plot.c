@@ -536,8 +536,8 @@ static int find_scripts(const struct plot_request *r, char out[4096], struct err
 
 static int size_from(const char *variable, int otherwise) {
   const char *text = getenv(variable);
-  int n = text ? atoi(text) : 0;
-  return n >= 40 && n <= 1000 ? n : otherwise;
+  long n = text ? strtol(text, NULL, 10) : 0;
+  return n >= 40 && n <= 1000 ? (int)n : otherwise;
 }
 
 static void put_terminal(FILE *f, const char *scripts, const char *term, const char *out) {

@@ -83,9 +83,9 @@ static int find_documents(struct text *text, const char *separator, struct error
 static void name_symbol(char out[8], int byte)
 {
   if (byte == '\n')
-    strcpy(out, "\\n");
+    snprintf(out, 8, "\\n");
   else if (byte == '\t')
-    strcpy(out, "\\t");
+    snprintf(out, 8, "\\t");
   else if (byte >= 32 && byte < 127)
     out[0] = (char)byte;
   else
