@@ -134,22 +134,30 @@ INLINE float lane_max(vec x) {
   return x[0];
 }
 
-/* exp(x), within 2 units in the last place; 0 below 2^-125, NaN stays. x = n ln 2 + r, |r| <= ln 2 / 2;
-   the polynomial is that of Cephes' expf, doubled, so that n = 128 needs no exponent beyond the range. */
+/* y 2^n for whole n in [-150, 128], rounded once */
+INLINE vec scale_by_power(vec y, vec n) {
+#ifdef __AVX512F__
+  return (vec)_mm512_scalef_ps((__m512)y, (__m512)n);
+#else
+  ivec whole = __builtin_convertvector(n, ivec), half = whole >> 1;
+  return y * (vec)((half + 127) << 23) * (vec)((whole - half + 127) << 23);
+#endif
+}
+
+/* exp(x), within 2 units in the last place; NaN stays. x = n ln 2 + r, |r| <= ln 2 / 2; the polynomial is
+   that of Cephes' expf. */
 INLINE vec vec_exp(vec x) {
-  vec shifted = x * 1.44269504088896341f + 12582912.0f; /* n in the low bits: 1.5 * 2^23 */
-  vec n = shifted - 12582912.0f;
+  vec n = x * 1.44269504088896341f + 12582912.0f - 12582912.0f; /* nearest: 1.5 * 2^23 leaves no fraction */
   vec r = x - n * 0.693359375f;
   r -= n * -2.12194440e-4f;
-  vec y = ALL(2 * 1.9875691500e-4f);
-  y = y * r + 2 * 1.3981999507e-3f;
-  y = y * r + 2 * 8.3334519073e-3f;
-  y = y * r + 2 * 4.1665795894e-2f;
-  y = y * r + 2 * 1.6666665459e-1f;
-  y = y * r + 2 * 5.0000001201e-1f;
-  y = y * (r * r) + (r + r + 2.0f);
-  y *= (vec)(((ivec)shifted + 126) << 23);
-  y = where_above(ALL(-86.6f), x, ALL(0.0f), y);
+  vec y = ALL(1.9875691500e-4f);
+  y = y * r + 1.3981999507e-3f;
+  y = y * r + 8.3334519073e-3f;
+  y = y * r + 4.1665795894e-2f;
+  y = y * r + 1.6666665459e-1f;
+  y = y * r + 5.0000001201e-1f;
+  y = scale_by_power(y * (r * r) + r + 1.0f, n);
+  y = where_above(ALL(-103.97f), x, ALL(0.0f), y);
   return where_above(x, ALL(88.72283f), ALL(__builtin_inff()), y);
 }
 

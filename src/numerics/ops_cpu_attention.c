@@ -4,6 +4,7 @@
    once per head into panels of COLS, scores come from tiles in registers, and tiles above the diagonal are
    never touched. The maxima fall out of the softmax: a NaN among a row's scores makes its sum NaN,
    and only then is it looked for. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include "numerics/ops_cpu.h"
@@ -149,17 +150,21 @@ INLINE void scatter_all(int rows, const float *weight, long from, long to, long 
   if (c < ld) scatter(rows, 1, weight, from, to, diagonal, m + c, ld, a + c);
 }
 
-/* What enters the softmax, f(s), and p f'(s). */
+/* What enters the softmax, f(s), and p f'(s), where p = exp(power). */
 INLINE vec capped(vec s, long cap, float value) {
   if (cap == 1) return value * vec_tanh(s / value);
   return cap == 2 ? where_above(s, ALL(value), ALL(value), s) : s;
 }
-INLINE vec times_slope(vec p, vec s, long cap, float value) {
+INLINE vec times_slope(vec p, vec power, vec s, long cap, float value) {
   if (cap == 1) { /* 1 - tanh^2 without its cancellation: 4 e / (1 + e)^2, e = exp(-2 |s/value|) */
     vec x = s / value, e = vec_exp(-2.0f * larger(-x, x));
     return p * (4.0f * e / ((1.0f + e) * (1.0f + e)));
   }
-  return cap == 2 ? where_above(s, ALL(value), ALL(0.0f), p) : p;
+  if (cap == 2) { /* 0 times p is 0, or NaN where p is infinite in truth and not by overflow */
+    vec none = where_above(power, ALL(FLT_MAX), ALL(NAN), where_above(p, ALL(-1.0f), ALL(0.0f), p));
+    return where_above(s, ALL(value), none, p);
+  }
+  return p;
 }
 
 /* Maxima of one head and sequence, and the sum of its rows' entropies. */
@@ -371,9 +376,9 @@ INLINE void backward_strip(int rows, const struct head *h, long t, const struct 
       tile(rows, h->q, h->padded_dim, h->keys + j * h->dim, h->dim, s);
       UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int v = 0; v < VECS; v++) {
-          vec e = vec_exp(capped(s[r][v], h->cap, h->cap_value) - lse[r]);
+          vec power = capped(s[r][v], h->cap, h->cap_value) - lse[r], e = vec_exp(power);
           VEC(p + r * STRIDE + j + v * LANES) = e;
-          VEC(ds + r * STRIDE + j + v * LANES) = times_slope(e, s[r][v], h->cap, h->cap_value);
+          VEC(ds + r * STRIDE + j + v * LANES) = times_slope(e, power, s[r][v], h->cap, h->cap_value);
         }
       tile(rows, h->do_, h->padded_value, h->values + j * h->value_dim, h->value_dim, s);
       UNROLL for (int r = 0; r < rows; r++)

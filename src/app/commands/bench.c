@@ -1,0 +1,475 @@
+/* bench.c - maxlogit bench: training steps against this machine's own limit, and what each recording costs
+   Every cost is a ratio of steps taken in turn, so that a busy machine disturbs both sides alike. */
+#include <argp.h>
+#include <cblas.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "app/command.h"
+#include "app/report.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+enum { MAX_ROUNDS = 400, LEAST_ROUNDS = 6, MAX_KEYS = 16 };
+
+struct stack {
+  const char *name, *keys[8];
+};
+static const struct stack stacks[] = {
+    {"toy", {"model.width=64", "model.layers=2", "model.heads=4", "model.context=64", "train.batch=8"}},
+    {"small", {"model.width=256", "model.layers=4", "model.heads=8", "model.context=256", "train.batch=8"}},
+    {"medium",
+     {"model.width=512", "model.layers=6", "model.heads=8", "model.context=512", "train.batch=4"}},
+};
+enum { STACKS = sizeof stacks / sizeof *stacks };
+
+static const struct argp_option options[] = {
+    {"quick", 'q', NULL, 0, "only toy and small, two seconds a comparison", 0},
+    {"stack", 's', "NAME", 0, "only this stack: toy, small or medium", 0},
+    {"seconds", 't', "S", 0, "seconds for each comparison (default 6)", 0},
+    {"json", 'j', NULL, 0, "as JSON", 0},
+    {0}};
+struct arguments {
+  const char *stack;
+  double seconds;
+  int quick, json;
+};
+
+static error_t parse(int key, char *text, struct argp_state *state) {
+  struct arguments *a = state->input;
+  char *end;
+  switch (key) {
+  case 'q': a->quick = 1; return 0;
+  case 's': a->stack = text; return 0;
+  case 't':
+    a->seconds = strtod(text, &end);
+    if (*end || !(a->seconds > 0)) argp_error(state, "--seconds=%s: a number above 0", text);
+    return 0;
+  case 'j': a->json = 1; return 0;
+  default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* --- timing every operation, also those that an optimiser calls by itself
+ * ---------------------------------- */
+static struct ops plain;
+static struct {
+  double seconds, flops;
+  long calls;
+} spent[OP_COUNT];
+
+static void account(enum op op, double began, const void *args) {
+  spent[op].seconds += clock_seconds() - began;
+  spent[op].flops += op_flops(op, args);
+  spent[op].calls++;
+}
+#define OP(name, what, fields)                                                                             \
+  static void timed_##name(struct device *d, const struct name##_args *args) {                             \
+    double began = clock_seconds();                                                                        \
+    plain.name(d, args);                                                                                   \
+    account(OP_##name, began, args);                                                                       \
+  }
+#define OUT(n)
+#define ADD(n)
+#define IN(n)
+#define MAY(n)
+#define MAYADD(n)
+#define SIZE(n)
+#define SCALAR(n)
+#include "numerics/ops.def"
+#undef OP
+static const struct ops timed = {
+#define OP(name, what, fields) .name = timed_##name,
+#include "numerics/ops.def"
+#undef OP
+};
+
+/* --- a trainer of one configuration
+ * ------------------------------------------------------------------------ */
+struct engine {
+  struct config *config;
+  struct trainer *trainer;
+};
+
+static int engine_open(struct engine *g, const struct stack *stack, int record, const char *const *keys,
+                       struct error *e) {
+  static const char *const common[] = {"data=markov",
+                                       "train.steps=1000000",
+                                       "train.lr=0.001",
+                                       "train.val_every=0",
+                                       "checkpoint.every=0",
+                                       "checkpoint.seconds=0",
+                                       "record.spectra_every=0",
+                                       "record.probe_every=0",
+                                       NULL};
+  g->trainer = NULL;
+  g->config = config_new();
+  int status = STATUS_OK;
+  for (int i = 0; !status && common[i]; i++) status = config_assign(g->config, common[i], e);
+  for (int i = 0; !status && stack->keys[i]; i++) status = config_assign(g->config, stack->keys[i], e);
+  for (int i = 0; !status && keys[i]; i++) status = config_assign(g->config, keys[i], e);
+  if (!status) status = config_finish(g->config, e);
+  if (!status) status = trainer_init(&g->trainer, g->config, record ? 0 : TRAINER_NO_RECORD, e);
+  return status;
+}
+static void engine_close(struct engine *g) {
+  if (g->trainer) trainer_abandon(g->trainer);
+  config_free(g->config);
+}
+
+/* Seconds of one step; NaN after an error. */
+static double step(struct engine *g, struct error *e) {
+  double began = clock_seconds();
+  return trainer_step(g->trainer, e) ? NAN : clock_seconds() - began;
+}
+
+/* --- statistics
+ * ---------------------------------------------------------------------------------------------- */
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+struct ratio {
+  double middle, low, high;
+};
+
+/* Median of paired ratios with its 95 % interval from order statistics (binomial, normal approximation). */
+static struct ratio ratio_of(const double *on, const double *off, int n) {
+  double r[MAX_ROUNDS];
+  for (int i = 0; i < n; i++) r[i] = on[i] / off[i];
+  qsort(r, (size_t)n, sizeof *r, ascending);
+  int reach = (int)ceil(0.98 * sqrt((double)n)), low = (n - 1) / 2 - reach, high = n / 2 + reach;
+  return (struct ratio){(r[(n - 1) / 2] + r[n / 2]) / 2, r[low < 0 ? 0 : low],
+                        r[high > n - 1 ? n - 1 : high]};
+}
+
+static double least(const double *x, int n) {
+  double m = x[0];
+  for (int i = 1; i < n; i++) m = x[i] < m ? x[i] : m;
+  return m;
+}
+
+/* --- the limit: the best square product
+ * ------------------------------------------------------------------- */
+struct limit {
+  double gflops;
+  int size;
+};
+static float *square[3];
+
+static void measure_limit(struct limit *l) {
+  for (int n = 64; n <= 1024; n *= 2) {
+    double flops = 2.0 * n * n * n;
+    for (int round = 0; round < 3; round++) {
+      int repeat = 1 + (int)(2e7 / flops);
+      double began = clock_seconds();
+      for (int i = 0; i < repeat; i++)
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, square[0], n, square[1], n, 0,
+                    square[2], n);
+      double rate = flops * repeat / (clock_seconds() - began) * 1e-9;
+      if (rate > l->gflops) *l = (struct limit){rate, n};
+    }
+  }
+}
+
+/* --- one stack under one optimiser
+ * ------------------------------------------------------------------------ */
+struct result {
+  const char *stack, *optimizer;
+  double seconds, flops, tokens, op_seconds[OP_COUNT], op_flops[OP_COUNT];
+  long op_calls[OP_COUNT];
+  size_t allocations;
+  struct ratio maxima, record, spectra, two;
+  int same_bits;
+  struct limit limit;
+};
+
+struct bench {
+  const struct arguments *arguments;
+  char folder[64];
+  struct limit limit;
+};
+
+/* Steps in turn: `a` as it is, then `b` (the same engine where the tables differ). */
+static int compare(struct bench *b, struct engine *x, const struct ops *x_ops, struct engine *y,
+                   const struct ops *y_ops, double *on, double *off, struct error *e) {
+  double end = clock_seconds() + b->arguments->seconds;
+  int n = 0;
+  for (; n < MAX_ROUNDS && (n < LEAST_ROUNDS || clock_seconds() < end); n++) {
+    for (int turn = 0; turn < 2; turn++) { /* the order changes every round */
+      int first = turn == n % 2;
+      struct engine *g = first ? x : y;
+      trainer_device(g->trainer)->ops = first ? *x_ops : *y_ops;
+      *(first ? on + n : off + n) = step(g, e);
+    }
+    if (isnan(on[n]) || isnan(off[n])) return 0;
+  }
+  return n;
+}
+
+static int same_weights(struct engine *x, struct engine *y, struct error *e) {
+  while (trainer_step_count(x->trainer) < trainer_step_count(y->trainer))
+    if (isnan(step(x, e))) return 0;
+  while (trainer_step_count(y->trainer) < trainer_step_count(x->trainer))
+    if (isnan(step(y, e))) return 0;
+  const struct tensor *a = &trainer_model(x->trainer)->params.values,
+                      *c = &trainer_model(y->trainer)->params.values;
+  return a->cols == c->cols && !memcmp(a->data, c->data, (size_t)a->cols * sizeof(real));
+}
+
+static int bench_one(struct bench *b, const struct stack *stack, const char *optimizer, struct result *r,
+                     struct error *e) {
+  static double on[MAX_ROUNDS], off[MAX_ROUNDS];
+  char name[64], path[2][128];
+  snprintf(name, sizeof name, "optimizer=%s", optimizer);
+  for (int i = 0; i < 2; i++)
+    snprintf(path[i], sizeof path[i], "record.path=%s/%s-%s-%d.h5", b->folder, stack->name, optimizer, i);
+  *r = (struct result){.stack = stack->name, .optimizer = optimizer};
+  struct engine one = {0}, two = {0}, record = {0}, spectra = {0};
+  int status = engine_open(&one, stack, 0, (const char *[]){name, "device.threads=1", NULL}, e);
+  if (!status) status = engine_open(&two, stack, 0, (const char *[]){name, "device.threads=2", NULL}, e);
+  if (!status)
+    status = engine_open(&record, stack, 1, (const char *[]){name, "device.threads=1", path[0], NULL}, e);
+  if (!status)
+    status =
+        engine_open(&spectra, stack, 1,
+                    (const char *[]){name, "device.threads=1", path[1], "record.spectra_every=1", NULL}, e);
+  struct engine *all[] = {&one, &two, &record, &spectra};
+  for (int i = 0; !status && i < 4; i++)
+    if (isnan(step(all[i], e))) status = STATUS_FAIL;
+  if (status) goto out;
+
+  plain = trainer_device(one.trainer)->ops;
+  struct ops bare = plain;
+  ops_cpu_without_maxima(&bare);
+  size_t calls = memory_calls();
+  status = isnan(step(&one, e)) ? STATUS_FAIL : STATUS_OK;
+  r->allocations = memory_calls() - calls;
+
+  measure_limit(&b->limit);
+  int n = compare(b, &one, &plain, &one, &bare, on, off, e);
+  if (!n) {
+    status = STATUS_FAIL;
+    goto out;
+  }
+  r->maxima = ratio_of(on, off, n);
+  r->seconds = least(on, n);
+  measure_limit(&b->limit);
+  n = compare(b, &one, &plain, &two, &plain, on, off, e);
+  r->two = ratio_of(on, off, n);
+  r->same_bits = same_weights(&one, &two, e);
+  n = compare(b, &record, &plain, &one, &plain, on, off, e);
+  r->record = ratio_of(on, off, n);
+  n = compare(b, &spectra, &plain, &record, &plain, on, off, e);
+  r->spectra = ratio_of(on, off, n);
+  r->spectra.middle = 1 + (r->spectra.middle - 1) / 10; /* one step in ten */
+  r->spectra.low = 1 + (r->spectra.low - 1) / 10;
+  r->spectra.high = 1 + (r->spectra.high - 1) / 10;
+
+  trainer_device(one.trainer)->ops = timed;
+  double end = clock_seconds() + b->arguments->seconds / 2;
+  for (int i = 0; i < LEAST_ROUNDS / 2 || clock_seconds() < end; i++) { /* each operation at its least */
+    memset(spent, 0, sizeof spent);
+    step(&one, e);
+    for (int op = 0; op < OP_COUNT; op++)
+      if (i == 0 || spent[op].seconds < r->op_seconds[op]) r->op_seconds[op] = spent[op].seconds;
+  }
+  for (int op = 0; op < OP_COUNT; op++) {
+    r->op_flops[op] = spent[op].flops;
+    r->op_calls[op] = spent[op].calls;
+    r->flops += spent[op].flops;
+  }
+  measure_limit(&b->limit);
+  r->limit = b->limit;
+  const struct model_options *m = &trainer_model(one.trainer)->options;
+  const struct train_options *t = config_section(one.config, "train");
+  r->tokens = (double)(m->context * t->batch);
+out:
+  for (int i = 0; i < 4; i++)
+    if (all[i]->config) engine_close(all[i]);
+  return status;
+}
+
+/* --- stabilisers: steps with each against steps without
+ * ----------------------------------------------------- */
+struct cost {
+  const char *name;
+  struct ratio ratio;
+};
+
+static int bench_stabilizer(struct bench *b, const char *name, struct cost *c, struct error *e) {
+  static double on[MAX_ROUNDS], off[MAX_ROUNDS];
+  char key[96];
+  snprintf(key, sizeof key, "stabilizers=%s", name);
+  struct engine with = {0}, without = {0};
+  int status = engine_open(&with, &stacks[0], 0,
+                           (const char *[]){"optimizer=muon", "device.threads=1", key, NULL}, e);
+  if (!status)
+    status = engine_open(&without, &stacks[0], 0,
+                         (const char *[]){"optimizer=muon", "device.threads=1", NULL}, e);
+  if (!status) {
+    struct ops ops = trainer_device(with.trainer)->ops;
+    int n = compare(b, &with, &ops, &without, &ops, on, off, e);
+    if (n)
+      *c = (struct cost){name, ratio_of(on, off, n)};
+    else
+      status = STATUS_FAIL;
+  }
+  engine_close(&with);
+  if (without.config) engine_close(&without);
+  return status;
+}
+
+/* --- output
+ * --------------------------------------------------------------------------------------------------- */
+static void print_ratio(const char *what, const struct ratio *r) {
+  printf("  %-34s %+.2f %%   (95 %%: %+.2f to %+.2f)\n", what, 100 * (r->middle - 1), 100 * (r->low - 1),
+         100 * (r->high - 1));
+}
+
+static void print_result(const struct result *r) {
+  double total = 0;
+  printf("%s, %s: %.2f steps/s, %.0f tokens/s, %.1f GFLOP/s = %.0f %% of sgemm (%.1f at %d)\n", r->stack,
+         r->optimizer, 1 / r->seconds, r->tokens / r->seconds, r->flops / r->seconds * 1e-9,
+         100 * r->flops / r->seconds * 1e-9 / r->limit.gflops, r->limit.gflops, r->limit.size);
+  print_ratio("maxima and entropy", &r->maxima);
+  print_ratio("recording every step", &r->record);
+  print_ratio("spectra every 10 steps", &r->spectra);
+  printf("  %-34s %.2f times   (95 %%: %.2f to %.2f), bits %s\n", "two threads", r->two.middle, r->two.low,
+         r->two.high, r->same_bits ? "the same" : "DIFFERENT");
+  printf("  %-34s %zu\n", "allocations in a step", r->allocations);
+  for (int op = 0; op < OP_COUNT; op++) total += r->op_seconds[op];
+  for (int op = 0; op < OP_COUNT; op++)
+    if (r->op_seconds[op] > 0.002 * total) {
+      printf("    %-24s %5.1f %%  %6ld calls", op_name(op), 100 * r->op_seconds[op] / total,
+             r->op_calls[op]);
+      if (r->op_flops[op] > 0) printf("  %6.1f GFLOP/s", r->op_flops[op] / r->op_seconds[op] * 1e-9);
+      printf("\n");
+    }
+}
+
+static void json_ratio(struct buffer *o, const char *what, const struct ratio *r) {
+  buffer_add(o, ", \"%s\": [%.6g, %.6g, %.6g]", what, r->middle, r->low, r->high);
+}
+
+static void json_result(struct buffer *o, const struct result *r) {
+  buffer_add(
+      o,
+      "{\"stack\": \"%s\", \"optimizer\": \"%s\", \"steps_per_second\": %.6g, \"tokens_per_second\": %.6g, "
+      "\"gflops\": %.6g, \"sgemm_gflops\": %.6g, \"fraction\": %.4g, \"allocations\": %zu, \"same_bits\": "
+      "%d",
+      r->stack, r->optimizer, 1 / r->seconds, r->tokens / r->seconds, r->flops / r->seconds * 1e-9,
+      r->limit.gflops, r->flops / r->seconds * 1e-9 / r->limit.gflops, r->allocations, r->same_bits);
+  json_ratio(o, "maxima", &r->maxima);
+  json_ratio(o, "recording", &r->record);
+  json_ratio(o, "spectra", &r->spectra);
+  json_ratio(o, "two_threads", &r->two);
+  buffer_add(o, ", \"operations\": {");
+  const char *comma = "";
+  for (int op = 0; op < OP_COUNT; op++)
+    if (r->op_calls[op]) {
+      buffer_add(o, "%s\"%s\": {\"seconds\": %.6g, \"flops\": %.6g, \"calls\": %ld}", comma, op_name(op),
+                 r->op_seconds[op], r->op_flops[op], r->op_calls[op]);
+      comma = ", ";
+    }
+  buffer_add(o, "}}");
+}
+
+static int bench_all(struct bench *b, struct error *e) {
+  const struct arguments *a = b->arguments;
+  struct buffer out = {0};
+  struct error *const error = e;
+  const char *comma = "";
+  buffer_add(&out, "{\"kernels\": \"%s\", \"blas\": \"%s\", \"stacks\": [", ops_cpu_level(),
+             device_blas_core());
+  if (!a->json)
+    printf("kernels %s; the limit is OpenBLAS (%s), one thread\n", ops_cpu_level(), device_blas_core());
+  for (int s = 0; s < STACKS; s++) {
+    if (a->stack ? strcmp(a->stack, stacks[s].name) != 0 : a->quick && s == STACKS - 1) continue;
+    for (int o = 0; o < 2; o++) {
+      struct result r;
+      if (bench_one(b, &stacks[s], o ? "muon" : "adam", &r, error)) return error->status;
+      if (a->json)
+        buffer_add(&out, "%s", comma), json_result(&out, &r), comma = ", ";
+      else
+        print_result(&r), fflush(stdout);
+    }
+  }
+  buffer_add(&out, "], \"stabilizers\": {");
+  if (!a->json) printf("stabilisers, toy stack under muon, against none:\n");
+  comma = "";
+  for (int i = 0; stabilizers[i]; i++) {
+    struct cost c = {0};
+    struct error refused = {0};
+    if (!strcmp(stabilizers[i]->name, "none")) continue;
+    if (bench_stabilizer(b, stabilizers[i]->name, &c, &refused))
+      continue; /* it does not go with this stack */
+    if (a->json)
+      buffer_add(&out, "%s\"%s\": [%.6g, %.6g, %.6g]", comma, c.name, c.ratio.middle, c.ratio.low,
+                 c.ratio.high);
+    else
+      print_ratio(c.name, &c.ratio), fflush(stdout);
+    comma = ", ";
+  }
+  buffer_add(&out, "}}");
+  if (a->json) puts(out.text);
+  memory_free(out.text);
+  return STATUS_OK;
+}
+
+/* Remove what the recording trainers have left. */
+static void clean(const struct bench *b) {
+  for (int s = 0; s < STACKS; s++)
+    for (int o = 0; o < 2; o++)
+      for (int i = 0; i < 2; i++) {
+        static const char *const ends[] = {"h5", "live.tsv", "lock", "h5.lock"};
+        for (int k = 0; k < 4; k++) {
+          char path[160];
+          snprintf(path, sizeof path, "%s/%s-%s-%d.%s", b->folder, stacks[s].name, o ? "muon" : "adam", i,
+                   ends[k]);
+          file_remove(path);
+        }
+      }
+  rmdir(b->folder);
+}
+
+static int run(int argc, char **argv) {
+  static const struct argp argp = {options,
+                                   parse,
+                                   "",
+                                   "Speed of training steps as a fraction of this machine's own matrix "
+                                   "product, and what every kind of recording "
+                                   "costs.",
+                                   NULL,
+                                   NULL,
+                                   NULL};
+  struct arguments a = {.seconds = 0};
+  argp_parse(&argp, argc, argv, 0, NULL, &a);
+  if (a.seconds == 0) a.seconds = a.quick ? 2 : 6;
+  struct error e = {0};
+  int known = a.stack == NULL;
+  for (int s = 0; s < STACKS; s++) known |= a.stack && !strcmp(a.stack, stacks[s].name);
+  if (!known)
+    return error_set(&e, STATUS_USAGE, "--stack=%s: toy, small or medium", a.stack), report_error(&e);
+  struct bench b = {.arguments = &a};
+  snprintf(b.folder, sizeof b.folder, "/tmp/maxlogit-bench-XXXXXX");
+  if (!mkdtemp(b.folder))
+    return error_set(&e, STATUS_FAIL, "no folder for the bench in /tmp"), report_error(&e);
+  for (int i = 0; i < 3; i++) {
+    square[i] = memory_new(1024 * 1024, sizeof(float));
+    for (long j = 0; j < 1024 * 1024; j++) square[i][j] = 1 + (float)(j % 7) / 8;
+  }
+  int status = bench_all(&b, &e);
+  for (int i = 0; i < 3; i++) memory_free(square[i]);
+  clean(&b);
+  return status ? report_error(&e) : STATUS_OK;
+}
+
+const struct command command_bench = {.name = "bench",
+                                      .arguments = "[--quick] [--stack=NAME] [--json]",
+                                      .help = "speed, against the machine's own measured limit",
+                                      .run = run};
