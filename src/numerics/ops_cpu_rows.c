@@ -322,6 +322,16 @@ static void swiglu_backward(struct device *device, const struct swiglu_backward_
   walk(device, walk_over(x->dy, 0, x, some_swiglu_backward));
 }
 
+/* One head in one vector: its halves swapped, times -sin | sin. */
+INLINE void rope_vector(const float *x, float *y, const float *c, float sign, long add) {
+  vec table = VEC(c), cosine = PICK(table, table, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
+  vec sine = sign * PICK(-table, table, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  vec turned = VEC(x), swapped = PICK(turned, turned, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+  turned = turned * cosine + swapped * sine;
+  if (add) turned += VEC(y);
+  VEC(y) = turned;
+}
+
 SOME(some_rope) {
   (void)part, (void)from;
   const struct rope_args *a = args;
@@ -330,6 +340,10 @@ SOME(some_rope) {
   for (long head = 0; head < n; head += a->dim) {
     const float *x = AT(a->x, row, head);
     float *y = AT(a->y, row, head);
+    if (a->dim == LANES) {
+      rope_vector(x, y, c, sign, a->add);
+      continue;
+    }
     EACH(i, half) {
       const long left = half - i;
       vec first = get(x + i, left), second = get(x + half + i, left);

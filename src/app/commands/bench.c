@@ -54,8 +54,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-/* --- timing every operation, also those that an optimiser calls by itself
- * ---------------------------------- */
+/* --- timing every operation, also those that an optimiser calls by itself ------------------------------- */
 static struct ops plain;
 static struct {
   double seconds, flops;
@@ -88,8 +87,7 @@ static const struct ops timed = {
 #undef OP
 };
 
-/* --- a trainer of one configuration
- * ------------------------------------------------------------------------ */
+/* --- a trainer of one configuration --------------------------------------------------------------------- */
 struct engine {
   struct config *config;
   struct trainer *trainer;
@@ -127,8 +125,7 @@ static double step(struct engine *g, struct error *e) {
   return trainer_step(g->trainer, e) ? NAN : clock_seconds() - began;
 }
 
-/* --- statistics
- * ---------------------------------------------------------------------------------------------- */
+/* --- statistics ----------------------------------------------------------------------------------------- */
 static int ascending(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -153,8 +150,7 @@ static double least(const double *x, int n) {
   return m;
 }
 
-/* --- the limit: the best square product
- * ------------------------------------------------------------------- */
+/* --- the limit: the best square product ----------------------------------------------------------------- */
 struct limit {
   double gflops;
   int size;
@@ -176,8 +172,7 @@ static void measure_limit(struct limit *l) {
   }
 }
 
-/* --- one stack under one optimiser
- * ------------------------------------------------------------------------ */
+/* --- one stack under one optimiser ---------------------------------------------------------------------- */
 struct result {
   const char *stack, *optimizer;
   double seconds, flops, tokens, op_seconds[OP_COUNT], op_flops[OP_COUNT];
@@ -252,19 +247,16 @@ static int bench_one(struct bench *b, const struct stack *stack, const char *opt
 
   measure_limit(&b->limit);
   int n = compare(b, &one, &plain, &one, &bare, on, off, e);
-  if (!n) {
-    status = STATUS_FAIL;
-    goto out;
-  }
+  if (!n) goto failed;
   r->maxima = ratio_of(on, off, n);
   r->seconds = least(on, n);
   measure_limit(&b->limit);
-  n = compare(b, &one, &plain, &two, &plain, on, off, e);
+  if (!(n = compare(b, &one, &plain, &two, &plain, on, off, e))) goto failed;
   r->two = ratio_of(on, off, n);
   r->same_bits = same_weights(&one, &two, e);
-  n = compare(b, &record, &plain, &one, &plain, on, off, e);
+  if (!(n = compare(b, &record, &plain, &one, &plain, on, off, e))) goto failed;
   r->record = ratio_of(on, off, n);
-  n = compare(b, &spectra, &plain, &record, &plain, on, off, e);
+  if (!(n = compare(b, &spectra, &plain, &record, &plain, on, off, e))) goto failed;
   r->spectra = ratio_of(on, off, n);
   r->spectra.middle = 1 + (r->spectra.middle - 1) / 10; /* one step in ten */
   r->spectra.low = 1 + (r->spectra.low - 1) / 10;
@@ -288,14 +280,16 @@ static int bench_one(struct bench *b, const struct stack *stack, const char *opt
   const struct model_options *m = &trainer_model(one.trainer)->options;
   const struct train_options *t = config_section(one.config, "train");
   r->tokens = (double)(m->context * t->batch);
+  goto out;
+failed:
+  status = STATUS_FAIL;
 out:
   for (int i = 0; i < 4; i++)
     if (all[i]->config) engine_close(all[i]);
   return status;
 }
 
-/* --- stabilisers: steps with each against steps without
- * ----------------------------------------------------- */
+/* --- stabilisers: steps with each against steps without ------------------------------------------------- */
 struct cost {
   const char *name;
   struct ratio ratio;
@@ -324,8 +318,7 @@ static int bench_stabilizer(struct bench *b, const char *name, struct cost *c, s
   return status;
 }
 
-/* --- output
- * --------------------------------------------------------------------------------------------------- */
+/* --- output --------------------------------------------------------------------------------------------- */
 static void print_ratio(const char *what, const struct ratio *r) {
   printf("  %-34s %+.2f %%   (95 %%: %+.2f to %+.2f)\n", what, 100 * (r->middle - 1), 100 * (r->low - 1),
          100 * (r->high - 1));
