@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "numerics/device.h"
+#include "numerics/number_format.h"
 #include <check.h>
 #include <float.h>
 #include <math.h>
@@ -328,17 +329,21 @@ static int make_reparam_backward(struct made *m, int i, union op_args *args)
   return 1;
 }
 
-/* batch, length, heads, groups, Dqk, Dv, document, cap; scale and cap value with it */
+/* batch, length, heads, groups, Dqk, Dv, document, cap; scale, cap value and format of the scores with it */
 static const struct {
   long batch, length, heads, groups, dim, value, document, cap;
   double scale, cap_value;
+  enum number_format scores_format;
 } attentions_of[] = {
-    {1, 1, 1, 1, 1, 1, 0, 0, 1, 0},        {2, 3, 2, 1, 4, 5, 0, 0, 0.5, 0},
-    {1, 17, 1, 1, 8, 8, 0, 0, 0.35, 0},    {2, 33, 4, 2, 16, 16, 0, 0, 0.25, 0},
-    {1, 70, 2, 2, 16, 8, 0, 0, 3, 0},      {3, 20, 3, 1, 6, 3, 7, 0, 0.4, 0},
-    {2, 40, 2, 2, 8, 16, 1, 0, 1, 0},      {1, 65, 4, 4, 16, 16, 16, 1, 1, 2},
-    {2, 19, 2, 1, 5, 7, 0, 1, 2, 0.5},     {1, 50, 2, 1, 12, 12, 0, 2, 1, 0.75},
-    {1, 130, 1, 1, 32, 32, 0, 0, 0.18, 0}, {1, 37, 6, 2, 64, 64, 0, 2, 2, 30},
+    {1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0}, {2, 3, 2, 1, 4, 5, 0, 0, 0.5, 0, 0},
+    {1, 17, 1, 1, 8, 8, 0, 0, 0.35, 0, 0}, {2, 33, 4, 2, 16, 16, 0, 0, 0.25, 0, 0},
+    {1, 70, 2, 2, 16, 8, 0, 0, 3, 0, 0}, {3, 20, 3, 1, 6, 3, 7, 0, 0.4, 0, 0},
+    {2, 40, 2, 2, 8, 16, 1, 0, 1, 0, 0}, {1, 65, 4, 4, 16, 16, 16, 1, 1, 2, 0},
+    {2, 19, 2, 1, 5, 7, 0, 1, 2, 0.5, 0}, {1, 50, 2, 1, 12, 12, 0, 2, 1, 0.75, 0},
+    {1, 130, 1, 1, 32, 32, 0, 0, 0.18, 0, 0}, {1, 37, 6, 2, 64, 64, 0, 2, 2, 30, 0},
+    {2, 21, 2, 1, 8, 6, 5, 0, 3, 0, FORMAT_BF16},
+    {1, 30, 2, 2, 6, 8, 0, 1, 2, 3, FORMAT_FP16},
+    {1, 33, 4, 2, 16, 8, 0, 2, 90, 400, FORMAT_FP8_E4M3},
 };
 enum { ATTENTIONS = sizeof attentions_of / sizeof *attentions_of };
 
@@ -360,7 +365,8 @@ static int make_attention_forward(struct made *m, int i, union op_args *args)
       .groups = groups,
       .scale = attentions_of[i].scale,
       .cap = attentions_of[i].cap,
-      .cap_value = attentions_of[i].cap_value};
+      .cap_value = attentions_of[i].cap_value,
+      .scores_format = attentions_of[i].scores_format};
   return 1;
 }
 
@@ -376,7 +382,8 @@ static int make_attention_backward(struct made *m, int i, union op_args *args)
       .dq = out(m, f->q->rows, f->q->cols, 0), .dk = out(m, f->k->rows, f->k->cols, 0),
       .dv = out(m, f->v->rows, f->v->cols, 0), .do_ = in(m, f->o->rows, f->o->cols), .o = f->o, .q = f->q,
       .k = f->k, .v = f->v, .lse = f->lse, .start = f->start, .batch = f->batch, .heads = f->heads,
-      .groups = f->groups, .scale = f->scale, .cap = f->cap, .cap_value = f->cap_value};
+      .groups = f->groups, .scale = f->scale, .cap = f->cap, .cap_value = f->cap_value,
+      .scores_format = f->scores_format};
   return 1;
 }
 
@@ -425,6 +432,15 @@ static int make_copy(struct made *m, int i, union op_args *args)
   if (i >= SIZES) return 0;
   args->copy =
       (struct copy_args){.y = out(m, sizes[i][0], sizes[i][1], 0), .x = in(m, sizes[i][0], sizes[i][1])};
+  return 1;
+}
+
+static int make_round_to(struct made *m, int i, union op_args *args)
+{
+  if (i >= FORMAT_COUNT * SIZES) return 0;
+  const long *s = sizes[i / FORMAT_COUNT];
+  args->round_to = (struct round_to_args){
+    .y = out(m, s[0], s[1], 0), .x = in(m, s[0], s[1]), .format = i % FORMAT_COUNT};
   return 1;
 }
 

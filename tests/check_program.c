@@ -216,7 +216,8 @@ static struct tensor *attention(struct scene *s, long heads, long groups, long c
   struct program *p = s->program;
   long dim = 4, value_dim = 3, q = heads * dim, k = groups * dim;
   struct tensor *x = op_linear(p, source(s, 8), param(s, q + k + groups * value_dim, 8), NULL, NULL);
-  struct attention_spec spec = {BATCH, heads, groups, 0.9, cap, value};
+  struct attention_spec spec = {.batch = BATCH, .heads = heads, .groups = groups, .scale = 0.9, .cap = cap,
+                                .cap_value = value};
   return op_attention(p, op_columns(p, x, 0, q), op_columns(p, x, q, k),
                       op_columns(p, x, q + k, groups * value_dim), s->start, &spec, &s->stats);
 }
@@ -229,7 +230,8 @@ static struct tensor *build_hard_cap(struct scene *s) { return attention(s, 2, 2
 static struct tensor *build_same_qkv(struct scene *s) /* one tensor in three places */
 {
   struct tensor *x = source(s, 8);
-  return op_attention(s->program, x, x, x, s->start, &(struct attention_spec){BATCH, 2, 2, 0.3, 0, 0}, NULL);
+  struct attention_spec spec = {.batch = BATCH, .heads = 2, .groups = 2, .scale = 0.3};
+  return op_attention(s->program, x, x, x, s->start, &spec, NULL);
 }
 
 static struct tensor *build_computed(struct scene *s) /* table, gain and scale are results themselves */

@@ -184,6 +184,8 @@ static const char *const overflows[] = {
   "preset=muon train.lr=1e25 train.warmup=0",
   "preset=muon train.plant=*:*:1e20",
   "preset=adam train.plant=1:0:1e25 stabilizers=soft_cap",
+  "preset=muon train.plant=*:*:1e3 precision.scores=fp16",
+  "preset=muon train.plant=*:*:1e5 precision.qk=fp8_e4m3",
 };
 
 START_TEST(divergence)

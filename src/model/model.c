@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/text.h"
+#include "numerics/number_format.h"
 
 enum { MAX_SPAN = 4 };
 
@@ -35,6 +36,14 @@ const struct option_row model_rows[] = {
   CHOICE_ROW(struct model_options, init, "fan_in", init_kinds,
              "initial matrices: N(0, 1/fan_in) with embedding N(0, 1), or N(0, init_std^2) for all", 0),
   REAL_ROW(struct model_options, init_std, "0.02", 0, 1e6, "1", "standard deviation of init = fixed", 0),
+  END_ROW
+};
+
+const struct option_row precision_rows[] = {
+  CHOICE_ROW(struct precision_options, scores, "f32", number_formats,
+             "format that logits are rounded to before the cap and the softmax; f32: not rounded", 0),
+  CHOICE_ROW(struct precision_options, qk, "f32", number_formats,
+             "format that queries and keys are rounded to before their product; f32: not rounded", 0),
   END_ROW
 };
 
@@ -194,6 +203,8 @@ void model_on_qk(struct model *m, struct program *program, int layer, struct qk_
 }
 
 void model_on_score(struct model *m, struct attention_spec *spec) {
+  spec->scores_format = m->precision.scores;
+  spec->qk_format = m->precision.qk;
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->on_score) m->stabilizer[i]->on_score(&m->context[i], spec);
 }

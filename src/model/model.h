@@ -26,6 +26,10 @@ extern const struct option_row model_rows[];
 /* Fill in what follows from others, given the data's vocabulary; complain about shapes that do not fit. */
 int model_resolve(struct model_options *, long data_vocab, struct error *);
 
+/* Section [precision]: formats (enum number_format) that attention rounds to. */
+struct precision_options { long scores, qk; };
+extern const struct option_row precision_rows[];
+
 enum { MAX_FACTORS = 8, MAX_PARTS = 8, MAX_STABILIZERS = 8 };
 
 /* --- attention variants (model/attention/NAME.c, one file and one row) -------------------------------- */
@@ -122,6 +126,7 @@ struct model {
   int stabilizer_count;
   const struct stabilizer *stabilizer[MAX_STABILIZERS];
   struct stabilizer_context context[MAX_STABILIZERS];
+  struct precision_options precision; /* zero after model_init; to be set before programs are made */
   struct tensor *number;        /* [1,1] on the device */
 };
 

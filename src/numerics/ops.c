@@ -1,5 +1,6 @@
 /* ops.c - names, fields and costs of operations, and the checked front that records them and their reverse */
 #include "base/clock.h"
+#include "numerics/number_format.h"
 #include "numerics/program.h"
 #include <math.h>
 
@@ -409,6 +410,25 @@ struct tensor *op_columns(struct program *p, struct tensor *x, long from, long c
   return program_view(p, x, from, cols);
 }
 
+struct round_step { struct tensor *y, *x; };
+
+static void round_step(struct program *p, const void *context)
+{
+  const struct round_step *s = context;
+  if (program_grad_of(p, s->y) && program_wants_grad(s->x)) program_grad_pass(p, s->y, s->x);
+}
+
+struct tensor *op_round(struct program *p, struct tensor *x, long format)
+{
+  REQUIRE(format >= 0 && format < FORMAT_COUNT);
+  if (format == FORMAT_F32) return x;
+  struct tensor *y = program_temporary(p, x->rows, x->cols, "rounded");
+  CALL(p, round_to, .y = y, .x = x, .format = format);
+  program_flows(p, y, x);
+  ON_BACKWARD(p, round_step, y, x);
+  return y;
+}
+
 struct attention_step { struct tensor *o, *lse, *q, *k, *v, *start; struct attention_spec spec; };
 
 static void attention_step(struct program *p, const void *context)
@@ -420,7 +440,8 @@ static void attention_step(struct program *p, const void *context)
   struct overwrite dv = grad_to_overwrite(p, s->v);
   CALL(p, attention_backward, .dq = dq.to, .dk = dk.to, .dv = dv.to, .do_ = do_, .o = s->o, .q = s->q,
        .k = s->k, .v = s->v, .lse = s->lse, .start = s->start, .batch = s->spec.batch, .heads = s->spec.heads,
-       .groups = s->spec.groups, .scale = s->spec.scale, .cap = s->spec.cap, .cap_value = s->spec.cap_value);
+       .groups = s->spec.groups, .scale = s->spec.scale, .cap = s->spec.cap, .cap_value = s->spec.cap_value,
+       .scores_format = s->spec.scores_format);
   settle(p, dq);
   settle(p, dk);
   settle(p, dv);
@@ -432,18 +453,21 @@ struct tensor *op_attention(struct program *p, struct tensor *q, struct tensor *
   long heads = spec->heads, groups = spec->groups;
   REQUIRE(spec->batch > 0 && groups > 0 && heads % groups == 0);
   REQUIRE(spec->cap >= 0 && spec->cap <= 2 && (spec->cap == 0 || spec->cap_value > 0));
+  REQUIRE(spec->scores_format >= 0 && spec->scores_format < FORMAT_COUNT);
   REQUIRE(q->rows % spec->batch == 0 && q->cols % heads == 0 && k->cols % groups == 0 &&
           v->cols % groups == 0);
   SHAPES(q->cols / heads == k->cols / groups && q->rows == k->rows, q, k);
   SHAPES(k->rows == v->rows, k, v);
   SHAPES(is_vector(start, q->rows) && start->type == TENSOR_INT, q, start);
+  q = op_round(p, q, spec->qk_format);
+  k = op_round(p, k, spec->qk_format);
   struct tensor *o = program_temporary(p, q->rows, heads * (v->cols / groups), "attention");
   struct tensor *lse = program_temporary(p, q->rows, heads, "lse");
   struct tensor *statistics = program_temporary(p, heads, 4, "attention statistics");
   program_keep(p, statistics);
   CALL(p, attention_forward, .o = o, .lse = lse, .stats = statistics, .q = q, .k = k, .v = v, .start = start,
        .batch = spec->batch, .heads = heads, .groups = groups, .scale = spec->scale, .cap = spec->cap,
-       .cap_value = spec->cap_value);
+       .cap_value = spec->cap_value, .scores_format = spec->scores_format);
   program_flows(p, o, q);
   program_flows(p, o, k);
   program_flows(p, o, v);

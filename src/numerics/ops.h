@@ -82,11 +82,15 @@ struct tensor *op_swiglu(struct program *, struct tensor *gate_up);
 /* columns [from, from + cols) of x, sharing memory and gradient */
 struct tensor *op_columns(struct program *, struct tensor *x, long from, long cols);
 
+/* x rounded to a number format; the gradient passes straight through */
+struct tensor *op_round(struct program *, struct tensor *x, long format);
+
 struct attention_spec {
   long batch, heads, groups;
   double scale;
   long cap;          /* 0 none, 1 tanh, 2 hard */
   double cap_value;
+  long scores_format, qk_format; /* enum number_format; 0: not rounded */
 };
 /* *stats: [H,4], kept until the next run; may be NULL */
 struct tensor *op_attention(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,

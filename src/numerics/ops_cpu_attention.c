@@ -342,7 +342,12 @@ static void forward(struct device *device, const struct attention_forward_args *
     stats[3] = (float)(all.entropy / (double)x->q->rows);
   }
 }
+/* Scores in a number format of their own are for studies: as defined. */
 static void attention_forward(struct device *device, const struct attention_forward_args *x) {
+  if (x->scores_format) {
+    ops_ref.attention_forward(device, x);
+    return;
+  }
   forward(device, x, 1);
 }
 static void attention_forward_only(struct device *device, const struct attention_forward_args *x) {
@@ -431,6 +436,10 @@ static void backward_group(void *context, long piece, int worker) {
 }
 
 static void attention_backward(struct device *device, const struct attention_backward_args *x) {
+  if (x->scores_format) {
+    ops_ref.attention_backward(device, x);
+    return;
+  }
   struct head h = HEAD(x, 0);
   struct backward_job job = {.x = x, .floats = round_up(head_floats(&h, 1), LANES)};
   job.memory = device_scratch(device, (size_t)(job.floats * pool_threads(device->pool)) * sizeof(float));

@@ -2,6 +2,7 @@
    Whatever a loop below does with NaN, infinities and ties is what the operation does; other devices may
    differ by rounding only. */
 #include "numerics/device.h"
+#include "numerics/number_format.h"
 #include <math.h>
 #include <string.h>
 
@@ -286,7 +287,7 @@ static void attend(const struct attention_forward_args *x, long n, long h, doubl
     double s = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), r.dim);
     stats[0] = max_nan(stats[0], s);
     stats[1] = max_nan(stats[1], fabs(s));
-    p[j - r.first] = cap_forward(s, x->cap, x->cap_value);
+    p[j - r.first] = cap_forward(number_round(s, (enum number_format)x->scores_format), x->cap, x->cap_value);
     m = max_nan(m, p[j - r.first]);
   }
   stats[2] = max_nan(stats[2], m);
@@ -328,6 +329,7 @@ static void attend_backward(const struct attention_backward_args *x, long n, lon
   for (long c = 0; c < r.dim; c++) dq[c] = 0;
   for (long j = r.first; j <= n; j++) {
     double s = x->scale * dot(q, &AT(x->k, j, r.key), r.dim);
+    s = number_round(s, (enum number_format)x->scores_format);
     double p = exp(cap_forward(s, x->cap, x->cap_value) - AT(x->lse, n, h));
     double ds =
         cap_slope(s, x->cap, x->cap_value) * p * (dot(do_, &AT(x->v, j, r.value), r.value_dim) - through);
@@ -418,6 +420,14 @@ static void ref_copy(struct device *device, const struct copy_args *x)
   (void)device;
   for (long n = 0; n < x->y->rows; n++)
     for (long j = 0; j < x->y->cols; j++) AT(x->y, n, j) = AT(x->x, n, j);
+}
+
+static void ref_round_to(struct device *device, const struct round_to_args *x)
+{
+  (void)device;
+  for (long n = 0; n < x->x->rows; n++)
+    for (long j = 0; j < x->x->cols; j++)
+      AT(x->y, n, j) = (real)number_round((double)AT(x->x, n, j), (enum number_format)x->format);
 }
 
 static void ref_transpose(struct device *device, const struct transpose_args *x)

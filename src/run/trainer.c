@@ -195,6 +195,7 @@ static int init_model(struct trainer *t, struct model_options *m, struct error *
   if (text_split(t->top->stabilizers, '+', push_stabilizer, &stack)) return e->status;
   int status = model_init(&t->model, m, t->device, stack.member, stack.options, stack.count, e);
   if (status) return status;
+  t->model.precision = *(const struct precision_options *)config_section(t->config, "precision");
   char cancels[256];
   if (model_warning(&t->model, cancels, sizeof cancels)) warning("%s", cancels);
   t->sink = (struct event_sink){ on_event, t };

@@ -89,6 +89,7 @@ static const struct option_row sweep_rows[] = {
 static const struct config_section core[] = {
   {"", "what is run", top_rows, sizeof(struct top_options), 0},
   {"model", "the stack", model_rows, sizeof(struct model_options), 0},
+  {"precision", "rounding inside attention, emulated", precision_rows, sizeof(struct precision_options), 0},
   {"data", "where tokens come from", data_rows, sizeof(struct data_options), 0},
   {"train", "the training", train_rows, sizeof(struct train_options), 0},
   {"override", "settings of single tensors, by pattern", override_rows, sizeof(struct override_options), 0},

@@ -1,0 +1,254 @@
+/* check_precision.c - rounding to narrow formats, for every number of them, and what attention does with it */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/memory.h"
+#include "base/random.h"
+#include "numerics/number_format.h"
+#include "numerics/program.h"
+
+/* --- the formats, bit by bit ------------------------------------------------------------------------------ */
+
+/* Bits of exponent and fraction, and the code of the largest number. */
+static const struct layout { enum number_format format; int exponent, fraction; long largest; int has_infinity; }
+layouts[] = {
+  {FORMAT_BF16, 8, 7, 0x7f7f, 1}, {FORMAT_FP16, 5, 10, 0x7bff, 1}, {FORMAT_FP8_E4M3, 4, 3, 0x7e, 0}};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+/* The number that a code without sign stands for. */
+static double decoded(const struct layout *l, long code)
+{
+  long fraction = code & ((1L << l->fraction) - 1);
+  int exponent = (int)(code >> l->fraction), bias = (1 << (l->exponent - 1)) - 1;
+  if (exponent == 0) return ldexp((double)fraction, 1 - bias - l->fraction);
+  return ldexp((double)(fraction + (1L << l->fraction)), exponent - bias - l->fraction);
+}
+
+#define ROUNDS_TO(l, x, y) \
+  do { \
+    double got_ = number_round(x, (l)->format), back_ = number_round(-(x), (l)->format); \
+    if (got_ != (y) || back_ != -(y) || !signbit(back_)) \
+      ck_abort_msg("%s: %.17g gives %.17g, not %.17g", number_formats[(l)->format], x, got_, y); \
+  } while (0)
+
+START_TEST(every_number_and_every_tie)
+{
+  const struct layout *l = &layouts[_i];
+  for (long code = 0; code < l->largest; code++) {
+    double x = decoded(l, code), next = decoded(l, code + 1), tie = (x + next) / 2;
+    ROUNDS_TO(l, x, x);
+    ROUNDS_TO(l, tie, code % 2 ? next : x);
+    ROUNDS_TO(l, nextafter(tie, 0), x);
+    ROUNDS_TO(l, nextafter(tie, INFINITY), next);
+  }
+  ROUNDS_TO(l, decoded(l, l->largest), decoded(l, l->largest));
+}
+END_TEST
+
+START_TEST(overflow)
+{
+  const struct layout *l = &layouts[_i];
+  double largest = decoded(l, l->largest), step = largest - decoded(l, l->largest - 1);
+  double tie = largest + step / 2, below = nextafter(tie, 0), above = nextafter(tie, INFINITY);
+  const double beyond[] = {above, largest + step, 1e300, INFINITY};
+  ROUNDS_TO(l, below, largest);
+  if (l->largest % 2) ck_assert(isinf(number_round(tie, l->format)));
+  else ROUNDS_TO(l, tie, largest);
+  for (int i = 0; i < 4; i++)
+    if (l->has_infinity) ROUNDS_TO(l, beyond[i], INFINITY);
+    else ck_assert(isnan(number_round(beyond[i], l->format)) && isnan(number_round(-beyond[i], l->format)));
+  ck_assert(isnan(number_round(NAN, l->format)));
+}
+END_TEST
+
+START_TEST(known_limits)
+{
+  ck_assert(decoded(&layouts[1], layouts[1].largest) == 65504);
+  ck_assert(decoded(&layouts[1], 1) == 0x1p-24);
+  ck_assert(decoded(&layouts[2], layouts[2].largest) == 448);
+  ck_assert(decoded(&layouts[2], 1) == 0x1p-9);
+  ck_assert(decoded(&layouts[0], layouts[0].largest) == 0x1.fep127);
+  ck_assert(isinf(number_round(65520, FORMAT_FP16)) && number_round(65519.99, FORMAT_FP16) == 65504);
+  ck_assert(number_round(464, FORMAT_FP8_E4M3) == 448 && isnan(number_round(464.01, FORMAT_FP8_E4M3)));
+  const double kept[] = {1.0 / 3, -1e300, 1e-310, INFINITY, -0.0};
+  for (int i = 0; i < 5; i++) {
+    double x = number_round(kept[i], FORMAT_F32);
+    ck_assert(!memcmp(&x, &kept[i], sizeof x));
+  }
+}
+END_TEST
+
+#if defined __FLT16_MANT_DIG__ && !defined __clang__
+START_TEST(as_the_compiler_does)
+{
+  for (uint64_t i = 0; i < 200000; i++) {
+    struct draw d = {1, STREAM_TEST, 0};
+    float x = (float)ldexp(draw_normal(d, i), (int)draw_below(d, 1000000 + i, 48) - 28);
+    ck_assert(number_round((double)x, FORMAT_FP16) == (double)(float)(_Float16)x);
+  }
+}
+END_TEST
+#endif
+
+/* --- attention -------------------------------------------------------------------------------------------- */
+
+enum { T = 12, H = 2, G = 1, DIM = 8, VALUE = 4, Q = T * H * DIM, K = T * G * DIM, V = T * G * VALUE };
+
+struct seen { real o[T * H * VALUE], stats[H * 4], loss[2], dq[Q], dk[K], dv[V]; };
+
+static struct tensor with_grad(real *values, struct tensor *grad, real *grads, long cols)
+{
+  struct tensor t = tensor_of(values, T, cols);
+  *grad = tensor_of(grads, T, cols);
+  t.grad = grad;
+  return t;
+}
+
+/* Attention and its gradient under a loss, on the reference device or the fast one. */
+static struct seen attended(const char *kind, real *q, real *k, real *v, long scores, long qk)
+{
+  struct seen x = {0};
+  struct device *device;
+  struct error e = {0};
+  ck_assert_msg(!device_open(&device, kind, 1, &e), "%s", e.text);
+  struct tensor dq, dk, dv, tq = with_grad(q, &dq, x.dq, H * DIM), tk = with_grad(k, &dk, x.dk, G * DIM),
+                            tv = with_grad(v, &dv, x.dv, G * VALUE), *stats, *lse;
+  struct program *p = program_new(device);
+  struct tensor *start = program_input(p, TENSOR_INT, T, 1, "start");
+  struct tensor *targets = program_input(p, TENSOR_INT, T, 1, "targets");
+  struct tensor *weight = program_input(p, TENSOR_REAL, T, 1, "weight");
+  struct attention_spec spec = {.batch = 1, .heads = H, .groups = G, .scale = 1, .scores_format = scores,
+                                .qk_format = qk};
+  struct tensor *o = op_attention(p, &tq, &tk, &tv, start, &spec, &stats);
+  struct tensor *loss = op_cross_entropy(p, o, targets, weight, 0, &lse);
+  program_keep(p, o);
+  program_backward(p, loss);
+  program_plan(p);
+  for (int i = 0; i < T; i++) {
+    INTS(start)[i] = 0;
+    INTS(targets)[i] = i % (H * VALUE);
+    REALS(weight)[i] = 1;
+  }
+  program_run(p);
+  memcpy(x.o, o->data, sizeof x.o);
+  memcpy(x.stats, stats->data, sizeof x.stats);
+  memcpy(x.loss, loss->data, sizeof x.loss);
+  program_free(p);
+  device_close(device);
+  return x;
+}
+
+static void fill(real *x, long n, uint64_t key, double size, int whole)
+{
+  for (long i = 0; i < n; i++) {
+    double z = size * draw_normal((struct draw){2, STREAM_TEST, key}, (uint64_t)i);
+    x[i] = (real)(whole ? fmin(1, fmax(-1, rint(z))) : z);
+  }
+}
+
+static const char *const kinds[] = {"reference", "cpu"};
+
+/* Scores are whole numbers up to 8: every format has them. */
+START_TEST(representable_scores_stay)
+{
+  real q[Q], k[K], v[V];
+  fill(q, Q, 0, 1, 1);
+  fill(k, K, 1, 1, 1);
+  fill(v, V, 2, 1, 0);
+  struct seen plain = attended("reference", q, k, v, FORMAT_F32, FORMAT_F32);
+  for (long f = FORMAT_BF16; f < FORMAT_COUNT; f++) {
+    struct seen scores = attended(kinds[_i], q, k, v, f, FORMAT_F32), both = attended(kinds[_i], q, k, v, f, f);
+    ck_assert(!memcmp(&scores.o, &plain.o, sizeof plain.o) && !memcmp(&both, &scores, sizeof both));
+    ck_assert(!memcmp(&scores.stats, &plain.stats, sizeof plain.stats));
+    for (int i = 0; i < Q; i++)
+      ck_assert_double_eq_tol((double)scores.dq[i], (double)plain.dq[i], 64 * REAL_EPS);
+  }
+}
+END_TEST
+
+/* Rounding queries and keys inside is attention over rounded queries and keys; gradients pass straight through. */
+START_TEST(rounded_queries_and_keys)
+{
+  real q[Q], k[K], v[V];
+  for (long f = FORMAT_BF16; f < FORMAT_COUNT; f++) {
+    fill(q, Q, 3, 1, 0);
+    fill(k, K, 4, 1, 0);
+    fill(v, V, 5, 1, 0);
+    struct seen inside = attended(kinds[_i], q, k, v, FORMAT_F32, f);
+    struct seen plain = attended(kinds[_i], q, k, v, FORMAT_F32, FORMAT_F32);
+    for (int i = 0; i < Q; i++) q[i] = (real)number_round((double)q[i], (enum number_format)f);
+    for (int i = 0; i < K; i++) k[i] = (real)number_round((double)k[i], (enum number_format)f);
+    struct seen before = attended(kinds[_i], q, k, v, FORMAT_F32, FORMAT_F32);
+    ck_assert(!memcmp(&inside, &before, sizeof before));
+    ck_assert(memcmp(&inside, &plain, sizeof plain));
+  }
+}
+END_TEST
+
+/* The softmax gets rounded scores, the recorded maxima are of scores before that. One query of one key: o = v. */
+START_TEST(rounded_scores)
+{
+  real q[Q], k[K], v[V];
+  fill(q, Q, 6, 2, 0);
+  fill(k, K, 7, 2, 0);
+  fill(v, V, 8, 1, 0);
+  struct seen plain = attended(kinds[_i], q, k, v, FORMAT_F32, FORMAT_F32);
+  for (long f = FORMAT_BF16; f < FORMAT_COUNT; f++) {
+    struct seen x = attended(kinds[_i], q, k, v, f, FORMAT_F32);
+    for (int h = 0; h < H; h++) {
+      double top = (double)plain.stats[4 * h];
+      ck_assert_double_eq_tol((double)x.stats[4 * h], top, 64 * REAL_EPS * fabs(top));
+      ck_assert_double_eq((double)x.stats[4 * h + 2], number_round((double)x.stats[4 * h], (enum number_format)f));
+    }
+    ck_assert(memcmp(x.o, plain.o, sizeof x.o));
+    for (int c = 0; c < VALUE; c++) ck_assert_double_eq_tol((double)x.o[c], (double)v[c], 4 * REAL_EPS);
+  }
+}
+END_TEST
+
+/* A score beyond the format's range makes loss and entropy non-finite; the recorded maximum tells how large. */
+START_TEST(overflowing_scores)
+{
+  const double limit[] = {[FORMAT_FP16] = 65520, [FORMAT_FP8_E4M3] = 465};
+  real q[Q], k[K], v[V];
+  fill(v, V, 9, 1, 0);
+  for (int f = FORMAT_FP16; f <= FORMAT_FP8_E4M3; f++)
+    for (int over = 0; over < 2; over++) {
+      memset(q, 0, sizeof q);
+      memset(k, 0, sizeof k);
+      q[0] = 1;
+      k[0] = (real)(over ? limit[f] : 0.99 * limit[f]);
+      struct seen x = attended(kinds[_i], q, k, v, f, FORMAT_F32);
+      ck_assert(x.stats[0] == k[0] && x.stats[1] == k[0]);
+      ck_assert_int_eq(isfinite(x.loss[0]) != 0, !over);
+      ck_assert_int_eq(isfinite(x.stats[3]) != 0, !over);
+    }
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("precision");
+  TCase *c = tcase_create("formats");
+  tcase_set_timeout(c, 60);
+  tcase_add_loop_test(c, every_number_and_every_tie, 0, LAYOUTS);
+  tcase_add_loop_test(c, overflow, 0, LAYOUTS);
+  tcase_add_test(c, known_limits);
+#if defined __FLT16_MANT_DIG__ && !defined __clang__
+  tcase_add_test(c, as_the_compiler_does);
+#endif
+  suite_add_tcase(s, c);
+  c = tcase_create("attention");
+  tcase_set_timeout(c, 60);
+  tcase_add_loop_test(c, representable_scores_stay, 0, 2);
+  tcase_add_loop_test(c, rounded_queries_and_keys, 0, 2);
+  tcase_add_loop_test(c, rounded_scores, 0, 2);
+  tcase_add_loop_test(c, overflowing_scores, 0, 2);
+  suite_add_tcase(s, c);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
