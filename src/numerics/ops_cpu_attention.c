@@ -64,11 +64,17 @@ static void pack_panels(const float *from, long ld, long count, long width, floa
       pack_transposed(from + (j + half) * ld, ld, count - j - half, width, to + half, COLS);
 }
 
+INLINE void scale_row(const float *from, long n, float scale, float *to) {
+  long j = 0;
+  for (; j + LANES <= n; j += LANES) VEC(to + j) = scale * VEC(from + j);
+  for (; j < n; j++) to[j] = scale * from[j];
+}
+
 /* rows [count, width] times `scale`, padded with zeros */
 static void copy_rows(const float *from, long ld, long count, long width, float scale, float *to,
                       long padded) {
   for (long i = 0; i < count; i++, from += ld, to += padded) {
-    for (long j = 0; j < width; j++) to[j] = scale * from[j];
+    scale_row(from, width, scale, to);
     for (long j = width; j < padded; j++) to[j] = 0;
   }
 }
@@ -249,8 +255,7 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
   }
   vec log_l = vec_log(VEC(l)), entropy = log_l - VEC(spread) / VEC(l), total = VEC(shift) + log_l;
   UNROLL for (int r = 0; r < rows; r++) {
-    const float inverse = 1 / l[r];
-    for (long c = 0; c < h->value_dim; c++) o[r * ldo + c] = h->sum[r * h->padded_value + c] * inverse;
+    scale_row(h->sum + r * h->padded_value, h->value_dim, 1 / l[r], o + r * ldo);
     lse[r * ldl] = total[r];
     if (!measured) continue;
     x->entropy += (double)entropy[r];
@@ -395,7 +400,7 @@ INLINE void backward_strip(int rows, const struct head *h, long t, const struct 
     scatter_all(rows, p, seen, to, t, h->dv, h->padded_value, h->do_);
   }
   UNROLL for (int r = 0; r < rows; r++)
-    for (long c = 0; c < h->dim; c++) in->dq[r * in->ldq + c] = in->scale * h->sum[r * h->padded_dim + c];
+    scale_row(h->sum + r * h->padded_dim, h->dim, in->scale, in->dq + r * in->ldq);
 }
 
 struct backward_job { const struct attention_backward_args *x; float *memory; long floats; };
