@@ -12,7 +12,7 @@ check_figures() { # FOLDER WHAT
     size=$(wc -c < "$1/$figure.png")
     test "$size" -gt 10000 || fail "$2: $figure.png has $size bytes"
     if command -v xmllint > /dev/null; then xmllint --noout "$1/$figure.svg" || fail "$2: $figure.svg"
-    else tail -n 1 "$1/$figure.svg" | grep -q '</svg>' || fail "$2: $figure.svg has no end"; fi
+    else tail -n 2 "$1/$figure.svg" | grep -q '</svg>' || fail "$2: $figure.svg has no end"; fi
   done
 }
 
