@@ -1,6 +1,7 @@
 /* check_cures.c - stabilisers that act on spectra and learning rates: what each promises of the weights */
 #include <stdio.h>
 #include "model_fixture.h"
+#include "training/optimizer.h"
 #include "training/spectral.h"
 
 enum { HEADS = 4 };
@@ -276,6 +277,239 @@ START_TEST(quack_resumes)
 }
 END_TEST
 
+/* --- max_output_clip -------------------------------------------------------------------------------------- */
+/* A stabiliser that keeps what attention adds to the residual stream. */
+static struct tensor *added[2];
+
+static void keep_output(struct stabilizer_context *c, struct program *program, int layer, struct tensor *x)
+{
+  (void)c;
+  program_keep(program, added[layer] = x);
+}
+
+static const struct stabilizer witness = {.name = "witness", .help = "keeps outputs", .on_output = keep_output};
+
+static const char *const output_shapes[] = {
+  STACK "attention=mha head_dim=2", STACK "attention=mha head_dim=4 bias=1",
+  STACK "attention=gqa kv_heads=2 head_dim=4 bias=1",
+  STACK "attention=mla head_dim=4 q_rank=10 kv_rank=8 rope_dim=4 value_dim=6",
+};
+
+static double largest(const struct tensor *t)
+{
+  double top = 0;
+  for (long i = 0; i < t->rows * t->cols; i++)
+    top = fmax(top, fabs((double)REALS(t)[i]));
+  return top;
+}
+
+static double watched(const struct model_program *mp, int layer)
+{
+  return (double)REALS(mp->watched[layer])[0];
+}
+
+/* The first layer passes tau, the second does not: what the first adds, biases included, shrinks to tau. */
+START_TEST(clip_of_outputs)
+{
+  struct fixture *f = fixture_open(output_shapes[_i], "max_output_clip tau=2", &witness);
+  struct stabilizer_context *c = context(f, 0.1);
+  fixture_shake(f, 0.3);
+  struct factor output = {ROLE_OUTPUT, model_param(&f->model, 0, "attn.w_o"), NULL, 0, 12};
+  factor_scale(&f->model, &output, 50);
+  struct model_program mp = fixture_program(f, 2, 6, 0);
+  program_run(mp.program);
+  double top = largest(added[0]), gamma = 2 / top;
+  real statistic[2] = {(real)watched(&mp, 0), 2}; /* the second exactly at tau */
+  ck_assert_double_gt(top, 4);
+  for (int l = 0; l < 2; l++)
+    ck_assert_double_eq(watched(&mp, l), largest(added[l]));
+  c->watched = statistic;
+  real *before = copy_of(added[0]), *values = copy_of(&f->model.params.values);
+  f->stack[0]->after_step(c);
+  ck_assert_int_eq(f->events, 1);
+  ck_assert_str_eq(f->event[0].kind, "clip");
+  ck_assert_int_eq(f->event[0].layer, 0);
+  ck_assert_int_eq(f->event[0].head, -1);
+  ck_assert_double_eq_tol(f->event[0].value, gamma, REAL_EPS);
+  ck_assert(c->series[0][0] == statistic[0] && c->series[0][1] == 2);
+  ck_assert_double_eq_tol((double)c->series[1][0], gamma, REAL_EPS);
+  ck_assert(c->series[1][1] == 1);
+  program_run(mp.program);
+  ck_assert_double_eq_tol(watched(&mp, 0), 2, 200 * REAL_EPS);
+  for (long i = 0; i < added[0]->rows * added[0]->cols; i++)
+    ck_assert_double_eq_tol((double)REALS(added[0])[i], gamma * (double)before[i], 200 * REAL_EPS);
+  const char *changed[] = {"attn.w_o", "attn.b_o"};
+  for (int k = 0; k < 1 + (f->model.options.bias != 0); k++) { /* and nothing else */
+    const struct tensor *t = &model_param(&f->model, 0, changed[k])->value;
+    memcpy(values + (REALS(t) - REALS(&f->model.params.values)), t->data,
+           (size_t)(t->rows * t->cols) * sizeof(real));
+  }
+  ck_assert_mem_eq(values, f->model.params.values.data, (size_t)f->model.params.values.cols * sizeof(real));
+  memory_free(before), memory_free(values);
+  model_program_free(&mp);
+  fixture_close(f);
+}
+END_TEST
+
+START_TEST(no_clip_of_outputs_that_are_not_finite)
+{
+  struct fixture *f = fixture_open(output_shapes[1], "max_output_clip tau=2", NULL);
+  struct stabilizer_context *c = context(f, 0.1);
+  real *values = copy_of(&f->model.params.values);
+  c->watched = (const real[]){(real)NAN, (real)INFINITY};
+  f->stack[0]->after_step(c);
+  ck_assert_mem_eq(values, f->model.params.values.data, (size_t)f->model.params.values.cols * sizeof(real));
+  ck_assert_int_eq(f->events, 2);
+  for (int l = 0; l < 2; l++) {
+    ck_assert_str_eq(f->event[l].kind, "nonfinite");
+    ck_assert_int_eq(f->event[l].layer, l);
+    ck_assert(c->series[1][l] == 1);
+  }
+  memory_free(values);
+  fixture_close(f);
+}
+END_TEST
+
+/* Looking at the branch takes the product apart from the sum: the same loss and gradient but for rounding. */
+START_TEST(watching_changes_nothing)
+{
+  struct fixture *f = fixture_open(output_shapes[_i], "max_output_clip", NULL);
+  struct fixture *g = fixture_open(output_shapes[_i], "none", NULL);
+  fixture_shake(f, 0.3), fixture_shake(g, 0.3);
+  struct model_program a = fixture_program(f, 2, 6, 1), b = fixture_program(g, 2, 6, 1);
+  ck_assert_double_eq_tol(fixture_loss(&a), fixture_loss(&b), 100 * REAL_EPS);
+  const struct tensor *x = &f->model.params.grads, *y = &g->model.params.grads;
+  double top = largest(y);
+  for (long i = 0; i < x->cols; i++)
+    ck_assert_double_eq_tol((double)REALS(x)[i], (double)REALS(y)[i], 200 * REAL_EPS * top);
+  model_program_free(&a), model_program_free(&b);
+  fixture_close(f), fixture_close(g);
+}
+END_TEST
+
+START_TEST(scale_of_outputs_under_sigma)
+{
+  struct error e = {0};
+  ck_assert_ptr_null(fixture_try(output_shapes[0], "max_output_clip; sigma_reparam", NULL, &e));
+  ck_assert_int_eq(e.status, STATUS_USAGE);
+  ck_assert_ptr_nonnull(strstr(e.text, "sigma_reparam.weights = qk"));
+  fixture_close(fixture_open(output_shapes[0], "max_output_clip; sigma_reparam weights=qk", NULL));
+}
+END_TEST
+
+/* --- QK-Clip: when, and what else ------------------------------------------------------------------------- */
+static const real passed[2 * HEADS] = {1, 40, 2, 3, 4, 5, 160, 6}; /* layer 0 head 1 by 4, layer 1 head 2 by 16 */
+
+static struct stabilizer_context *passed_tau(struct fixture *f)
+{
+  struct stabilizer_context *c = context(f, 0.1);
+  c->max_logit = c->max_abs_logit = passed;
+  return c;
+}
+
+/* Each order clips in its hook, the same way, and does nothing in the other. */
+START_TEST(clip_before_or_after)
+{
+  struct fixture *f = fixture_open(shapes[1], "qk_clip tau=10 when=before", NULL);
+  struct fixture *g = fixture_open(shapes[1], "qk_clip tau=10 when=after", NULL);
+  size_t size = (size_t)f->model.params.values.cols * sizeof(real);
+  real *untouched = copy_of(&f->model.params.values);
+  g->stack[0]->before_update(passed_tau(g));
+  ck_assert_mem_eq(g->model.params.values.data, untouched, size);
+  ck_assert_int_eq(g->events, 0);
+  f->stack[0]->before_update(passed_tau(f));
+  ck_assert_mem_ne(f->model.params.values.data, untouched, size);
+  ck_assert_int_eq(f->events, 2);
+  g->stack[0]->after_step(passed_tau(g));
+  f->stack[0]->after_step(passed_tau(f));
+  ck_assert_int_eq(f->events, 2);
+  ck_assert_int_eq(g->events, 2);
+  ck_assert_mem_eq(f->model.params.values.data, g->model.params.values.data, size);
+  ck_assert_mem_eq(f->model.context[0].series[0], g->model.context[0].series[0], 2 * HEADS * sizeof(real));
+  memory_free(untouched);
+  fixture_close(f), fixture_close(g);
+}
+END_TEST
+
+struct optimizer_options { void *of[16]; };
+
+static const void *options_of(void *context, const char *name)
+{
+  struct optimizer_options *o = context;
+  for (int i = 0; optimizers[i]; i++)
+    if (!strcmp(optimizers[i]->name, name)) {
+      if (!o->of[i])
+        o->of[i] = memory_new(1, optimizers[i]->options_size + 1);
+      if (optimizers[i]->options)
+        option_defaults(optimizers[i]->options, o->of[i]);
+      return o->of[i];
+    }
+  return NULL;
+}
+
+/* What is expected of the states: first moments of clipped rows times sqrt(gamma), 1/2 and 1/4. */
+static void expect_scaled(struct tensor *expected, const char *name)
+{
+  static const struct { const char *rows; long from, to; double factor; } clipped[] = {
+    {"blocks.0.attn.w_q", 4 * 12, 8 * 12, 0.5}, {"blocks.0.attn.w_k", 4 * 12, 8 * 12, 0.5},
+    {"blocks.1.attn.w_q", 8 * 12, 12 * 12, 0.25}, {"blocks.1.attn.w_k", 8 * 12, 12 * 12, 0.25},
+    {"blocks.0.attn.b_q", 4, 8, 0.5}, {"blocks.0.attn.b_k", 4, 8, 0.5},
+    {"blocks.1.attn.b_q", 8, 12, 0.25}, {"blocks.1.attn.b_k", 8, 12, 0.25},
+  };
+  if (!strstr(name, ".m.") && !strstr(name, ".momentum."))
+    return;
+  for (size_t k = 0; k < sizeof clipped / sizeof *clipped; k++)
+    for (long i = clipped[k].from; strstr(name, clipped[k].rows) && i < clipped[k].to; i++)
+      REALS(expected)[i] *= (real)clipped[k].factor;
+}
+
+START_TEST(clip_of_momentum)
+{
+  static const char *const optimizer[] = {"muon", "adam", "spliced", "sgd", "none"};
+  static const struct override_options no_override = {"", "", "", MATCH_LR, 0};
+  const int scales = _i % 2;
+  struct error e = {0};
+  struct fixture *f = fixture_open(STACK "attention=mha head_dim=4 bias=1",
+                                   scales ? "qk_clip tau=10 momentum=scale" : "qk_clip tau=10", NULL);
+  struct optimizer_options options = {{0}};
+  struct update_rule rule = {.seed = 1};
+  struct updates *u = updates_new(&f->model, optimizer[_i / 2], &no_override, &rule, options_of, &options, &e);
+  ck_assert_msg(u != NULL, "%s", e.text);
+  struct tensor expected[256];
+  char name[128];
+  ck_assert_int_le(updates_states(u), 256);
+  for (int i = 0; i < updates_states(u); i++) {
+    struct tensor *t = updates_state(u, i, name, sizeof name);
+    for (long j = 0; j < t->rows * t->cols; j++)
+      REALS(t)[j] = (real)draw_normal((struct draw){2, STREAM_TEST, (uint64_t)i}, (uint64_t)j);
+    expected[i] = tensor_of(copy_of(t), t->rows, t->cols);
+    if (scales)
+      expect_scaled(&expected[i], name);
+  }
+  struct stabilizer_context *c = passed_tau(f);
+  c->updates = u;
+  f->stack[0]->after_step(c);
+  for (int i = 0; i < updates_states(u); i++) {
+    const struct tensor *t = updates_state(u, i, name, sizeof name);
+    ck_assert_msg(!memcmp(t->data, expected[i].data, (size_t)(t->rows * t->cols) * sizeof(real)), "%s", name);
+    memory_free(expected[i].data);
+  }
+  updates_free(u);
+  for (int i = 0; i < 16; i++)
+    memory_free(options.of[i]);
+  fixture_close(f);
+}
+END_TEST
+
+START_TEST(probe_is_asked_for)
+{
+  struct fixture *f = fixture_open(shapes[0], "qk_clip statistic=probe; max_output_clip", NULL);
+  ck_assert_int_eq(f->model.context[0].wants_probe, 1);
+  ck_assert_int_eq(f->model.context[1].wants_probe, 0);
+  fixture_close(f);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("cures");
@@ -289,6 +523,14 @@ int main(void)
   tcase_add_test(tests, quack_rates);
   tcase_add_test(tests, quack_groups);
   tcase_add_test(tests, quack_resumes);
+  const int output_cases = sizeof output_shapes / sizeof *output_shapes;
+  tcase_add_loop_test(tests, clip_of_outputs, 0, output_cases);
+  tcase_add_test(tests, no_clip_of_outputs_that_are_not_finite);
+  tcase_add_loop_test(tests, watching_changes_nothing, 0, output_cases);
+  tcase_add_test(tests, scale_of_outputs_under_sigma);
+  tcase_add_test(tests, clip_before_or_after);
+  tcase_add_loop_test(tests, clip_of_momentum, 0, 10);
+  tcase_add_test(tests, probe_is_asked_for);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

@@ -467,6 +467,13 @@ static int make_sum_squares(struct made *m, int i, union op_args *args)
   return 1;
 }
 
+static int make_max_abs(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  args->max_abs = (struct max_abs_args){.y = out(m, 1, 1, 0), .x = in(m, sizes[i][0], sizes[i][1])};
+  return 1;
+}
+
 static int make_transpose(struct made *m, int i, union op_args *args)
 {
   if (i >= SIZES) return 0;

@@ -82,11 +82,13 @@ END_TEST
 START_TEST(same_bits_on_any_number_of_threads)
 {
   const char *kinds[] = { "preset=muonclip qk_clip.tau=0.8", "preset=adam model.attention=gqa model.kv_heads=1",
-                          "preset=muon stabilizers=qk_norm data.packing=documents train.micro_batches=2" };
-  for (int k = 0; k < 3; k++) {
+                          "preset=muon stabilizers=qk_norm data.packing=documents train.micro_batches=2",
+                          "preset=muon stabilizers=qk_clip+max_output_clip qk_clip.tau=0.8 qk_clip.when=before "
+                          "qk_clip.momentum=scale qk_clip.statistic=probe max_output_clip.tau=0.5" };
+  for (int k = 0; k < 4; k++) {
     struct trace one = traced(kinds[k]);
     for (int threads = 2; threads <= 4; threads++) {
-      char settings[256];
+      char settings[512];
       snprintf(settings, sizeof settings, "%s device.threads=%d", kinds[k], threads);
       struct trace many = traced(settings);
       ck_assert_msg(!memcmp(&one, &many, sizeof one), "%s differs on %d threads", kinds[k], threads);
@@ -276,6 +278,95 @@ START_TEST(extended_run)
 }
 END_TEST
 
+/* --- what stabilisers see ----------------------------------------------------------------------------------- */
+
+static struct run_series series_of(const char *run, const char *name)
+{
+  struct run_file *r;
+  struct run_series s;
+  struct error e = { 0 };
+  ck_assert_msg(!run_open(&r, path(run), &e), "%s", e.text);
+  ck_assert_msg(!run_read(r, name, &s, &e), "%s", e.text);
+  run_close(r);
+  return s;
+}
+
+/* With statistic = probe every step's factor is tau over the maximum on the probe batch, though val and train
+   batches pass between, and though the record has the probe in some steps only. */
+START_TEST(clip_by_the_probe)
+{
+  const char *settings = "preset=muonclip qk_clip.tau=0.8 qk_clip.statistic=probe train.val_every=1";
+  char every[256];
+  int clipped = 0;
+  snprintf(every, sizeof every, "%s record.probe_every=1", settings);
+  driven("every", every);
+  snprintf(every, sizeof every, "%s record.probe_every=5", settings);
+  driven("some", every);
+  struct run_series top = series_of("every", "probe/max_logit"), gamma = series_of("every", "qk_clip/gamma"),
+                    batch = series_of("every", "attn/max_logit"), other = series_of("some", "qk_clip/gamma");
+  ck_assert_int_eq(gamma.rows, 12);
+  for (long i = 0; i < gamma.rows * gamma.width; i++) {
+    double s = top.value[i], expected = s > 0.8 ? 0.8 / s : 1;
+    ck_assert_double_eq_tol(gamma.value[i], expected, 4 * (double)1.2e-7f);
+    ck_assert_double_eq(gamma.value[i], other.value[i]);
+    clipped += expected < 1 && top.value[i] != batch.value[i];
+  }
+  ck_assert_int_gt(clipped, 0);
+  run_series_free(&top);
+  run_series_free(&gamma);
+  run_series_free(&batch);
+  run_series_free(&other);
+}
+END_TEST
+
+/* The maximum of the parts of a batch is the batch's. */
+START_TEST(outputs_of_micro_batches)
+{
+  const char *settings = "preset=muon stabilizers=max_output_clip max_output_clip.tau=0.5";
+  char parts[256];
+  snprintf(parts, sizeof parts, "%s train.micro_batches=4", settings);
+  driven("whole", settings);
+  driven("parts", parts);
+  struct run_series a = series_of("whole", "max_output"), b = series_of("parts", "max_output"),
+                    gamma = series_of("whole", "max_output_clip/gamma");
+  ck_assert_int_eq(a.width, 2);
+  for (long l = 0; l < a.width; l++) {
+    ck_assert_double_gt(a.value[l], 0);
+    ck_assert_double_eq_tol(a.value[l], b.value[l], 64 * REAL_EPS * a.value[l]);
+  }
+  for (long i = 0; i < a.rows * a.width; i++)
+    ck_assert_double_eq_tol(gamma.value[i], fmin(1, 0.5 / a.value[i]), 4 * (double)1.2e-7f);
+  run_series_free(&a);
+  run_series_free(&b);
+  run_series_free(&gamma);
+}
+END_TEST
+
+/* Neither clip has a memory beside weights and momentum: a run in two parts is the run. */
+START_TEST(clips_resume)
+{
+  const char *settings = "preset=muon stabilizers=qk_clip+max_output_clip qk_clip.tau=0.8 qk_clip.when=before "
+                         "qk_clip.momentum=scale qk_clip.statistic=probe max_output_clip.tau=0.5";
+  char part[512];
+  struct trainer *t;
+  struct error e = { 0 };
+  const char *more[] = { "train.steps=12" };
+  driven("whole", settings);
+  snprintf(part, sizeof part, "%s train.steps=5", settings);
+  driven("part", part);
+  ck_assert_msg(!trainer_resume(&t, path("part"), more, 1, &e), "%s", e.text);
+  ck_assert_int_eq(drive(t, 0, NULL, NULL, &e), STATUS_OK);
+  const char *names[] = { "loss", "qk_clip/gamma", "max_output", "max_output_clip/gamma" };
+  for (int i = 0; i < 4; i++) {
+    struct run_series a = series_of("whole", names[i]), b = series_of("part", names[i]);
+    ck_assert_int_eq(a.rows, b.rows);
+    ck_assert_mem_eq(a.value, b.value, (size_t)(a.rows * a.width) * sizeof *a.value);
+    run_series_free(&a);
+    run_series_free(&b);
+  }
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("trainer");
@@ -294,6 +385,9 @@ int main(void)
   tcase_add_test(k, divergence_can_fail_or_go_on);
   tcase_add_test(k, start_from_a_run);
   tcase_add_test(k, extended_run);
+  tcase_add_test(k, clip_by_the_probe);
+  tcase_add_test(k, outputs_of_micro_batches);
+  tcase_add_test(k, clips_resume);
   suite_add_tcase(s, k);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);

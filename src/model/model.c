@@ -209,6 +209,29 @@ void model_on_score(struct model *m, struct attention_spec *spec) {
     if (m->stabilizer[i]->on_score) m->stabilizer[i]->on_score(&m->context[i], spec);
 }
 
+static int hears_output(const struct model *m) {
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->on_output) return 1;
+  return 0;
+}
+
+struct tensor *model_output(struct model *m, struct program *program, int layer, struct tensor *y,
+                            struct tensor *residual) {
+  struct tensor *w = model_weight(m, program, model_param(m, layer, "attn.w_o"), 1);
+  struct tensor *b = m->options.bias ? &model_param(m, layer, "attn.b_o")->value : NULL;
+  if (!hears_output(m)) return op_linear(program, y, w, b, residual);
+  struct tensor *x = op_linear(program, y, w, b, NULL);
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->on_output) m->stabilizer[i]->on_output(&m->context[i], program, layer, x);
+  return op_add(program, x, residual);
+}
+
+void model_watch(struct stabilizer_context *c, struct program *program, int layer, struct tensor *x) {
+  struct tensor **place = &c->model->watched[(c - c->model->context) * c->model->options.layers + layer];
+  REQUIRE(!*place);
+  *place = op_max_abs(program, x);
+}
+
 struct tensor *model_weight(struct model *m, struct program *program, struct param *first, int count) {
   struct tensor *part[MAX_SPAN];
   int at = 0, changed = 0;
@@ -341,6 +364,8 @@ int model_program_init(struct model *m, struct model_program *mp, long batch, lo
       program_input(mp->program, TENSOR_REAL, context, m->attention->rope_dim(&m->options), "rope table");
   struct layer_inputs inputs = {mp->position, mp->start, rope_table, batch, context};
   mp->stats = memory_new((size_t)m->options.layers, sizeof *mp->stats);
+  mp->watched = memory_new((size_t)(m->stabilizer_count * m->options.layers) + 1, sizeof *mp->watched);
+  m->watched = mp->watched;
   record(m, mp, &inputs);
   program_keep(mp->program, mp->loss);
   if (backward) {
@@ -358,6 +383,7 @@ int model_program_init(struct model *m, struct model_program *mp, long batch, lo
 void model_program_free(struct model_program *mp) {
   if (mp->program) program_free(mp->program);
   memory_free(mp->stats);
+  memory_free(mp->watched);
   *mp = (struct model_program){0};
 }
 

@@ -35,7 +35,8 @@ enum { MAX_FACTORS = 8, MAX_PARTS = 8, MAX_STABILIZERS = 8 };
 /* --- attention variants (model/attention/NAME.c, one file and one row) -------------------------------- */
 
 /* A block of rows of a tensor that is a linear factor of one head's logits (design D5, science 1.4-1.6). */
-enum role { ROLE_Q_HEAD, ROLE_K_HEAD, ROLE_K_GROUP, ROLE_Q_ROPE, ROLE_K_ROPE_SHARED };
+enum role { ROLE_Q_HEAD, ROLE_K_HEAD, ROLE_K_GROUP, ROLE_Q_ROPE, ROLE_K_ROPE_SHARED,
+            ROLE_OUTPUT /* w_o: of no logit, of what attention adds to the residual stream */ };
 struct factor {
   enum role role;
   struct param *weight; /* rows [row, row+rows) belong to the head or its group */
@@ -47,6 +48,7 @@ struct factor {
 struct qk_part { enum role role; struct tensor *x; long heads, dim; };
 
 struct model;
+struct updates; /* training/optimizer.h */
 struct layer_inputs {        /* inputs of one program, shared by its layers */
   struct tensor *position;   /* int [N]: position for RoPE */
   struct tensor *start;      /* int [N]: first visible key of the row, see attention_forward */
@@ -80,6 +82,9 @@ struct stabilizer_context {
   long step;
   double lr;
   const real *max_logit, *max_abs_logit; /* signed and absolute, before any cap */
+  const real *watched;           /* [layers]: max |x| of the tensors given to model_watch */
+  int wants_probe;               /* set by init: the maxima are of the fixed probe batch, not of the step's */
+  struct updates *updates;       /* for a stabiliser that reaches the optimisers' states */
 };
 
 /* Factors on one tensor's (or one head's rows') learning rate and weight decay. */
@@ -97,6 +102,8 @@ struct stabilizer {
   void (*begin)(struct stabilizer_context *);                        /* a fresh run: weights have values */
   void (*on_qk)(struct stabilizer_context *, struct program *, int layer, struct qk_part *, int parts);
   void (*on_score)(struct stabilizer_context *, struct attention_spec *);
+  /* what attention is about to add to the residual stream, w_o included: x [N, D] */
+  void (*on_output)(struct stabilizer_context *, struct program *, int layer, struct tensor *x);
   /* a weight on its way into a product (sigma_reparam); returns w itself or a transformed tensor */
   struct tensor *(*on_weight)(struct stabilizer_context *, struct program *, struct param *,
                               struct tensor *w);
@@ -128,6 +135,7 @@ struct model {
   struct stabilizer_context context[MAX_STABILIZERS];
   struct precision_options precision; /* zero after model_init; to be set before programs are made */
   struct tensor *number;        /* [1,1] on the device */
+  struct tensor **watched;      /* of the program that is being recorded */
 };
 
 /* `stack`: stabilisers in order with their option structs. Refuses a stack that cannot work; declares and
@@ -156,6 +164,7 @@ struct model_program {
   struct tensor *loss;          /* [1,2] cross-entropy | z term */
   struct tensor *logits, *lse;  /* [N,V], [N,1]; readable after a run only without backward */
   struct tensor **stats;        /* [layers] of [H,4]: see attention_forward */
+  struct tensor **watched;      /* [stabilisers*layers] of [1,1], by model_watch; NULL where nothing is watched */
 };
 /* context may exceed options.context (evaluation at longer lengths). */
 int model_program_init(struct model *, struct model_program *, long batch, long context, int backward,
@@ -169,8 +178,14 @@ void model_add_bias(struct model *, int layer, long cols, const char *name);
 /* ... pass queries and keys, then the score, through the stack ... */
 void model_on_qk(struct model *, struct program *, int layer, struct qk_part *, int parts);
 void model_on_score(struct model *, struct attention_spec *);
+/* ... end in residual + y w_o^T + b_o ... */
+struct tensor *model_output(struct model *, struct program *, int layer, struct tensor *y,
+                            struct tensor *residual);
 /* ... and take weights through it: `first` and the next count-1 parameters as one matrix. */
 struct tensor *model_weight(struct model *, struct program *, struct param *first, int count);
+
+/* For stabilisers, in one of their hooks: record max |x| as the layer's `watched` number; once a layer. */
+void model_watch(struct stabilizer_context *, struct program *, int layer, struct tensor *x);
 
 /* Multiply rows [row, row+rows) of a factor's weight (and bias) by c: what QK-Clip does. */
 void factor_scale(struct model *, const struct factor *, double c);

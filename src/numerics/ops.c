@@ -241,6 +241,43 @@ struct tensor *op_linear(struct program *p, struct tensor *x, struct tensor *w, 
   return y;
 }
 
+/* y = a + b */
+struct add_step { struct tensor *y, *a, *b; };
+
+static void add_step(struct program *p, const void *context)
+{
+  const struct add_step *s = context;
+  struct tensor *dy = program_grad_of(p, s->y);
+  if (!dy) return;
+  long add;
+  if (program_wants_grad(s->a)) {
+    struct tensor *da = program_grad(p, s->a, &add);
+    if (add) CALL(p, axpby, .y = da, .x = dy, .alpha = 1, .beta = 1);
+    else CALL(p, copy, .y = da, .x = dy);
+  }
+  if (program_wants_grad(s->b)) program_grad_pass(p, s->y, s->b);
+}
+
+struct tensor *op_add(struct program *p, struct tensor *a, struct tensor *b)
+{
+  SHAPES(a->rows == b->rows && a->cols == b->cols, a, b);
+  struct tensor *y = program_temporary(p, a->rows, a->cols, "sum");
+  CALL(p, copy, .y = y, .x = b);
+  CALL(p, axpby, .y = y, .x = a, .alpha = 1, .beta = 1);
+  program_flows(p, y, a);
+  program_flows(p, y, b);
+  ON_BACKWARD(p, add_step, y, a, b);
+  return y;
+}
+
+struct tensor *op_max_abs(struct program *p, struct tensor *x)
+{
+  struct tensor *y = program_temporary(p, 1, 1, "largest size");
+  program_keep(p, y);
+  CALL(p, max_abs, .y = y, .x = x);
+  return y;
+}
+
 /* y = R x: dx = R^T dy, a rotation backwards */
 struct rope_step { struct tensor *y, *x, *position, *table; long dim; };
 

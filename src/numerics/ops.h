@@ -68,6 +68,7 @@ struct tensor *op_rmsnorm(struct program *, struct tensor *x, struct tensor *gai
 /* x w^T [+ bias] [+ residual]; bias and residual may be NULL */
 struct tensor *op_linear(struct program *, struct tensor *x, struct tensor *w, struct tensor *bias,
                          struct tensor *residual);
+struct tensor *op_add(struct program *, struct tensor *a, struct tensor *b);
 struct tensor *op_rope(struct program *, struct tensor *x, struct tensor *position, struct tensor *table,
                        long dim);
 struct tensor *op_scale(struct program *, struct tensor *x, struct tensor *s);
@@ -84,6 +85,8 @@ struct tensor *op_columns(struct program *, struct tensor *x, long from, long co
 
 /* x rounded to a number format; the gradient passes straight through */
 struct tensor *op_round(struct program *, struct tensor *x, long format);
+/* max |x|, [1,1], kept until the next run; no gradient flows from it */
+struct tensor *op_max_abs(struct program *, struct tensor *x);
 
 struct attention_spec {
   long batch, heads, groups;

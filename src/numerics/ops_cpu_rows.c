@@ -83,12 +83,18 @@ static void walk(struct device *device, struct walk w) {
   parallel_for(device->pool, pieces, walk_piece, &w);
 }
 
-/* The same with `sums` numbers from every piece, added in order. */
+/* The same with `sums` numbers from every piece, left in w->parts. */
+static long walk_to_parts(struct device *device, struct walk *w, int sums) {
+  long pieces = walk_pieces(w);
+  w->sums = sums;
+  w->parts = device_scratch(device, (size_t)(pieces * sums) * sizeof *w->parts);
+  parallel_for(device->pool, pieces, walk_piece, w);
+  return pieces;
+}
+
+/* ... and added in order. */
 static void walk_summing(struct device *device, struct walk w, int sums, double *total) {
-  long pieces = walk_pieces(&w);
-  w.sums = sums;
-  w.parts = device_scratch(device, (size_t)(pieces * sums) * sizeof *w.parts);
-  parallel_for(device->pool, pieces, walk_piece, &w);
+  long pieces = walk_to_parts(device, &w, sums);
   for (int i = 0; i < sums; i++) total[i] = 0;
   for (long p = 0; p < pieces; p++)
     for (int i = 0; i < sums; i++) total[i] += w.parts[p * sums + i];
@@ -147,6 +153,28 @@ static void sum_squares(struct device *device, const struct sum_squares_args *x)
   double total;
   walk_summing(device, walk_over(x->x, is_block(x->x), x, some_squares), 1, &total);
   *AT(x->y, 0, 0) = (float)total;
+}
+
+static double larger_or_nan(double a, double b) { return a > b || isnan(a) ? a : b; }
+
+/* Without their sign the bits of floats are ordered as the floats are, and NaN is above all. */
+SOME(some_sizes) {
+  const struct max_abs_args *x = args;
+  const float *from_x = AT(x->x, row, from);
+  ivec top = {0};
+  EACH(j, n) {
+    ivec size = (ivec)get(from_x + j, n - j) & 0x7fffffff, above = size > top;
+    top = (above & size) | (~above & top);
+  }
+  vec sizes = (vec)top;
+  for (int i = 0; i < LANES; i++) *part = larger_or_nan(*part, (double)sizes[i]);
+}
+static void max_abs(struct device *device, const struct max_abs_args *x) {
+  struct walk w = walk_over(x->x, is_block(x->x), x, some_sizes);
+  long pieces = walk_to_parts(device, &w, 1);
+  double top = 0;
+  for (long p = 0; p < pieces; p++) top = larger_or_nan(top, w.parts[p]);
+  *AT(x->y, 0, 0) = (float)top;
 }
 
 static void transpose_rows(void *context, long piece, int worker) {
@@ -411,7 +439,7 @@ static void cross_entropy_backward(struct device *device, const struct cross_ent
 
 void EXPORT(ops_cpu_rows)(struct ops *ops) {
 #define SET(name) ops->name = name
-  SET(fill), SET(copy), SET(axpby), SET(scale), SET(sum_squares), SET(adam), SET(apply_update);
+  SET(fill), SET(copy), SET(axpby), SET(scale), SET(sum_squares), SET(max_abs), SET(adam), SET(apply_update);
   SET(embed_forward), SET(embed_backward), SET(rmsnorm_forward), SET(rmsnorm_backward);
   SET(swiglu_forward), SET(swiglu_backward), SET(rope), SET(cross_entropy), SET(cross_entropy_backward);
 #undef SET

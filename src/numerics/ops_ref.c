@@ -463,6 +463,18 @@ static void ref_sum_squares(struct device *device, const struct sum_squares_args
   AT(x->y, 0, 0) = (real)sum;
 }
 
+static void ref_max_abs(struct device *device, const struct max_abs_args *x)
+{
+  (void)device;
+  double top = 0;
+  for (long n = 0; n < x->x->rows; n++)
+    for (long j = 0; j < x->x->cols; j++) {
+      double size = fabs((double)AT(x->x, n, j));
+      if (size > top || isnan(size)) top = size;
+    }
+  AT(x->y, 0, 0) = (real)top;
+}
+
 /* --- optimisers --------------------------------------------------------------------------------------- */
 
 static void ref_adam(struct device *device, const struct adam_args *x)

@@ -4,10 +4,10 @@
 #include "storage/recorder.h"
 #include "training/optimizer.h"
 
-/* What one pass over a batch saw; arrays are [layers*heads]. */
+/* What one pass over a batch saw; arrays are [layers*heads], `watched` is [stabilisers*layers]. */
 struct pass {
   double loss;
-  real *max_logit, *max_abs_logit, *max_logit_capped, *entropy;
+  real *max_logit, *max_abs_logit, *max_logit_capped, *entropy, *watched;
 };
 
 /* Is it one of the tensors of the tensor axis: matrices, embedding, head? */

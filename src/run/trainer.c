@@ -49,7 +49,7 @@ struct trainer {
   struct observer *observer;
   struct event_sink sink;
 
-  struct pass pass, probe;
+  struct pass pass, probe, val;
   real *stats;                    /* [H,4] on the host */
   struct tensor *norm;            /* [1] on the device */
   struct tensor *token_loss;      /* [N, 1] on the device */
@@ -109,6 +109,7 @@ static void pass_init(struct trainer *t, struct pass *p)
   p->max_abs_logit = arena_get(t->arena, n, sizeof(real));
   p->max_logit_capped = arena_get(t->arena, n, sizeof(real));
   p->entropy = arena_get(t->arena, n, sizeof(real));
+  p->watched = arena_get(t->arena, (size_t)(t->model.stabilizer_count * t->model.options.layers) + 1, sizeof(real));
 }
 
 static int init_data(struct trainer *t, const struct model_options *m, struct error *e)
@@ -199,10 +200,7 @@ static int init_model(struct trainer *t, struct model_options *m, struct error *
   char cancels[256];
   if (model_warning(&t->model, cancels, sizeof cancels)) warning("%s", cancels);
   t->sink = (struct event_sink){ on_event, t };
-  for (int i = 0; i < t->model.stabilizer_count; i++) {
-    t->model.context[i].events = &t->sink;
-    t->model.context[i].max_logit = t->pass.max_logit;
-  }
+  for (int i = 0; i < t->model.stabilizer_count; i++) t->model.context[i].events = &t->sink;
   return init_weights(t, e);
 }
 
@@ -226,14 +224,18 @@ static int init_training(struct trainer *t, struct error *e)
   host_batch_init(t, o->batch, context);
   pass_init(t, &t->pass);
   pass_init(t, &t->probe);
+  pass_init(t, &t->val);
   t->stats = arena_get(t->arena, (size_t)(4 * t->model.options.heads), sizeof(real));
   t->norm = tensor_new(t->device, TENSOR_REAL, 1, 1, "norm");
   t->token_loss = tensor_new(t->device, TENSOR_REAL, rows * context, 1, "token loss");
   t->token_loss_host = arena_get(t->arena, (size_t)(rows * context), sizeof(real));
   for (int i = 0; i < t->model.stabilizer_count; i++) {
     struct stabilizer_context *c = &t->model.context[i];
-    c->max_logit = t->pass.max_logit;
-    c->max_abs_logit = t->pass.max_abs_logit;
+    const struct pass *seen = c->wants_probe ? &t->probe : &t->pass;
+    c->max_logit = seen->max_logit;
+    c->max_abs_logit = seen->max_abs_logit;
+    c->watched = seen->watched + i * t->model.options.layers;
+    c->updates = t->updates;
   }
   for (int i = 0; i < SPIKE_WINDOW; i++) t->spike_window[i] = (real)NAN;
   t->val_loss = t->grad_norm = t->pass.loss = NAN;
@@ -383,11 +385,22 @@ static void collect(struct trainer *t, const struct model_program *p, struct pas
   }
 }
 
+static void collect_watched(struct trainer *t, const struct model_program *p, struct pass *pass, int first)
+{
+  for (long i = 0; i < t->model.stabilizer_count * t->model.options.layers; i++) {
+    real x;
+    if (!p->watched[i]) continue;
+    t->device->download(t->device, &x, p->watched[i]->data, sizeof x);
+    pass->watched[i] = first ? x : max_keeping_nan(pass->watched[i], x);
+  }
+}
+
 static void run_part(struct trainer *t, struct model_program *p, struct pass *pass, long part)
 {
   feed(t, p, part);
   program_run(p->program);
   collect(t, p, pass, part == 0);
+  collect_watched(t, p, pass, part == 0);
 }
 
 static void run_pass(struct trainer *t, struct model_program *p, struct pass *pass)
@@ -419,10 +432,10 @@ double trainer_evaluate(struct trainer *t, double *by_position)
   for (long b = 0; b < t->train->val_batches; b++) {
     draw_batch(t, DATA_VAL, COMMON_SEED, (uint64_t)b);
     for (long m = 0; m < t->train->micro_batches; m++) {
-      run_part(t, p, &t->probe, m);
+      run_part(t, p, &t->val, m);
       if (by_position) add_positions(t, p, m, by_position, count);
     }
-    sum += t->probe.loss;
+    sum += t->val.loss;
   }
   for (long i = 0; by_position && i < p->context; i++) by_position[i] /= count[i];
   memory_free(count);
@@ -487,15 +500,23 @@ static void clip_gradient(struct trainer *t)
     t->device->ops.scale(t->device, &(struct scale_args){ &t->model.params.grads, limit / t->grad_norm });
 }
 
+static int probe_wanted(const struct trainer *t)
+{
+  for (int i = 0; i < t->model.stabilizer_count; i++)
+    if (t->model.context[i].wants_probe) return 1;
+  return 0;
+}
+
 /* What is looked at beside the training batch, with the weights before this step's update. */
 static void look_around(struct trainer *t)
 {
   long s = t->done;
-  if (t->record->probe_every && s % t->record->probe_every == 0 && t->recorder) {
+  int recorded = t->record->probe_every && s % t->record->probe_every == 0 && t->recorder;
+  if (recorded || probe_wanted(t)) {
     draw_batch(t, DATA_PROBE, COMMON_SEED, 0);
     run_pass(t, &t->look_program, &t->probe);
-    observer_probe(t->observer, s, &t->probe);
   }
+  if (recorded) observer_probe(t->observer, s, &t->probe);
   if (t->train->val_every && s % t->train->val_every == 0) {
     t->val_loss = trainer_evaluate(t, NULL);
     observer_val(t->observer, s, t->val_loss);

@@ -93,5 +93,7 @@ const struct tensor *updates_direction(const struct updates *, const struct para
 /* States for checkpoints: names like "adam.m.blocks.0.attn.w_q". */
 int updates_states(const struct updates *);
 struct tensor *updates_state(const struct updates *, int index, char *name, size_t room);
+/* Multiply what the optimisers hold as first moments (states called m or momentum) of a factor's rows by c. */
+void updates_scale_momentum(struct updates *, const struct factor *, double c);
 const char *updates_optimizer_of(const struct updates *, const struct param *);
 #endif

@@ -400,6 +400,30 @@ const char *updates_optimizer_of(const struct updates *u, const struct param *p)
   return u->rules[index_of(u, p)].optimizer->name;
 }
 
+static void scale_moments(struct updates *u, const struct update *x, const char *const *name,
+                          const struct factor *f, double c)
+{
+  struct device *device = u->model->device;
+  for (int k = 0; name && name[k]; k++) {
+    if (strcmp(name[k], "m") && strcmp(name[k], "momentum"))
+      continue;
+    struct tensor *m = x->state[k];
+    struct tensor part = x->param == f->bias ? tensor_of(REALS(m) + f->row, 1, f->rows)
+                                             : tensor_rows(m, f->row, f->rows);
+    device->ops.scale(device, &(struct scale_args){.y = &part, .alpha = c});
+  }
+}
+
+void updates_scale_momentum(struct updates *u, const struct factor *f, double c)
+{
+  for (int i = 0; i < u->group_count; i++)
+    for (int j = 0; j < u->groups[i].count; j++) {
+      const struct update *x = &u->groups[i].list[j];
+      if (x->param == f->weight || x->param == f->bias)
+        scale_moments(u, x, u->groups[i].optimizer->state_names, f, c);
+    }
+}
+
 int updates_states(const struct updates *u)
 {
   return u->state_count;

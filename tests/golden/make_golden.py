@@ -60,6 +60,12 @@ CASES = {
     "muon-spectral_clip": "preset=muon stabilizers=spectral_clip spectral_clip.bound=1.5",
     "muon-spectral_clip-tensor": "preset=muon stabilizers=spectral_clip spectral_clip.bound=1.5 spectral_clip.scope=tensor",
     "muonclip-absolute": "preset=muonclip qk_clip.tau=1.5 qk_clip.maximum=absolute",
+    "muonclip-before": "preset=muonclip qk_clip.tau=1.5 qk_clip.when=before",
+    "muonclip-momentum": "preset=muonclip qk_clip.tau=1.5 qk_clip.momentum=scale",
+    "adamclip-before-momentum": "preset=adamclip qk_clip.tau=1.5 qk_clip.when=before qk_clip.momentum=scale model.bias=1",
+    "muon-max_output_clip": "preset=muon stabilizers=max_output_clip max_output_clip.tau=3",
+    "adam-max_output_clip-bias": "preset=adam stabilizers=max_output_clip max_output_clip.tau=3 model.bias=1",
+    "mla-max_output_clip": "preset=muon stabilizers=max_output_clip max_output_clip.tau=3 " + MLA,
     "adam-tied-zloss-gradclip": "preset=adam model.tied=1 model.z_loss=1e-3 train.grad_clip=0.5 train.micro_batches=2",
 }
 
@@ -234,16 +240,17 @@ class Run:
 
     def forward(self, tokens):
         x, targets = tokens[:, :-1], tokens[:, 1:]
-        h, tops, tops_abs = self.w["embed"][x], [], []
+        h, tops, tops_abs, outputs = self.w["embed"][x], [], [], []
         for l in range(self.L):
             b = f"blocks.{l}."
             y, top = self.attention(self.rms(h, self.w[b + "attn.norm"]), l)
+            outputs.append(y.detach().abs().max())
             h = h + y
             z = self.rms(h, self.w[b + "ffn.norm"])
             h = h + (F.silu(z @ self.w[b + "ffn.w_gate"].T) * (z @ self.w[b + "ffn.w_up"].T)) @ self.w[b + "ffn.w_down"].T
             tops.append(top)
             tops_abs.append(self.top_abs)
-        self.tops_abs = torch.stack(tops_abs)
+        self.tops_abs, self.outputs = torch.stack(tops_abs), outputs
         logits = self.rms(h, self.w["norm"]) @ self.w.get("head", self.w["embed"]).T
         loss = F.cross_entropy(logits.reshape(-1, self.V), targets.reshape(-1))
         z = float(self.p["model.z_loss"])
@@ -374,9 +381,19 @@ class Run:
                 q, k = gamma * least[group] ** (alpha - 1), least ** (1 - alpha)
             for c, f in (("q", q), ("k", k)):
                 f = f.to(self.dtype).repeat_interleave(self.Dh)
-                self.w[f"blocks.{l}.attn.w_{c}"].mul_(f[:, None])
-                if f"blocks.{l}.attn.b_{c}" in self.w:
-                    self.w[f"blocks.{l}.attn.b_{c}"].mul_(f)
+                for name, rows in ((f"blocks.{l}.attn.w_{c}", f[:, None]), (f"blocks.{l}.attn.b_{c}", f)):
+                    if name in self.w:
+                        self.w[name].mul_(rows)
+                        if self.p["qk_clip.momentum"] == "scale" and "m" in self.state[name]:
+                            self.state[name]["m"].mul_(rows)
+
+    def clip_outputs(self):
+        """ "MaxOutput explosion -> clip W_o" (kexue.fm/archives/11126)."""
+        tau = float(self.p["max_output_clip.tau"])
+        for l, top in enumerate(self.outputs):
+            for name in (f"blocks.{l}.attn.w_o", f"blocks.{l}.attn.b_o"):
+                if top > tau and name in self.w:
+                    self.w[name].mul_(tau / top)
 
     def step(self, step, tokens):
         for w in self.w.values():
@@ -388,6 +405,9 @@ class Run:
             limit = float(self.p["train.grad_clip"])
             factor = limit / norm if 0 < limit < norm else 1.0
             lr = self.rate(step)
+            clip_tops = self.tops_abs if self.p.get("qk_clip.maximum") == "absolute" else tops
+            if "qk_clip" in self.stack and self.p["qk_clip.when"] == "before":
+                self.clip(clip_tops)
             rates = self.quack_rates() if "quack" in self.stack else {}
             for name, w in self.w.items():
                 decays = self.kind(name) in ("matrix", "embed", "head")
@@ -395,8 +415,10 @@ class Run:
                 rate = lr * self.factor("lr", name) * rates.get(name, 1.0)
                 decay = float(self.p["train.weight_decay"]) * self.factor("weight_decay", name) * decays
                 w.mul_(1 - rate * decay).sub_(rate * d)
-            if "qk_clip" in self.stack:
-                self.clip(self.tops_abs if self.p["qk_clip.maximum"] == "absolute" else tops)
+            if "qk_clip" in self.stack and self.p["qk_clip.when"] == "after":
+                self.clip(clip_tops)
+            if "max_output_clip" in self.stack:
+                self.clip_outputs()
             if "spectral_clip" in self.stack:
                 self.spectral_clip()
         return [float(loss), norm] + [float(t) for t in tops.flatten()]

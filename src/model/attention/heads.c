@@ -38,11 +38,7 @@ struct tensor *heads_forward(struct model *m, struct program *program, int layer
                              struct tensor **stats) {
   const struct model_options *o = &m->options;
   long dh = o->head_dim, nq = o->heads * dh, nkv = o->kv_heads * dh;
-  struct tensor *b_qkv = NULL, *b_o = NULL;
-  if (o->bias) {
-    b_qkv = params_span(&m->params, model_param(m, layer, "attn.b_q"), 3);
-    b_o = &model_param(m, layer, "attn.b_o")->value;
-  }
+  struct tensor *b_qkv = o->bias ? params_span(&m->params, model_param(m, layer, "attn.b_q"), 3) : NULL;
   struct tensor *w_qkv = model_weight(m, program, model_param(m, layer, "attn.w_q"), 3);
   struct tensor *qkv = op_linear(program, x, w_qkv, b_qkv, NULL); /* [N, H*Dh | G*Dh | G*Dh] */
   struct qk_part part[] = {{ROLE_Q_HEAD, op_columns(program, qkv, 0, nq), o->heads, dh},
@@ -55,7 +51,7 @@ struct tensor *heads_forward(struct model *m, struct program *program, int layer
     .batch = in->batch, .heads = o->heads, .groups = o->kv_heads, .scale = 1 / sqrt((double)dh)};
   model_on_score(m, &spec);
   struct tensor *y = op_attention(program, q, k, v, in->start, &spec, stats); /* [N, H*Dh] */
-  return op_linear(program, y, model_weight(m, program, model_param(m, layer, "attn.w_o"), 1), b_o, residual);
+  return model_output(m, program, layer, y, residual);
 }
 
 int heads_factors(const struct model *m, int layer, int head, struct factor out[MAX_FACTORS]) {

@@ -44,14 +44,14 @@ static void declare(struct model *m, int layer) {
 
 /* x w^T, w being `name` and the next count-1 parameters */
 static struct tensor *project(struct model *m, struct program *program, int layer, struct tensor *x,
-                              const char *name, int count, struct tensor *residual) {
-  return op_linear(program, x, model_weight(m, program, model_param(m, layer, name), count), NULL, residual);
+                              const char *name, int count) {
+  return op_linear(program, x, model_weight(m, program, model_param(m, layer, name), count), NULL, NULL);
 }
 
 /* RMSNorm of x w^T */
 static struct tensor *latent(struct model *m, struct program *program, int layer, struct tensor *x,
                              const char *weight, const char *gain) {
-  struct tensor *c = project(m, program, layer, x, weight, 1, NULL);
+  struct tensor *c = project(m, program, layer, x, weight, 1);
   return op_rmsnorm(program, c, &model_param(m, layer, gain)->value, c->cols, m->options.norm_eps);
 }
 
@@ -62,12 +62,12 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
   long h = o->heads, dn = o->head_dim, dr = o->rope_dim;
   struct tensor *cq = o->q_rank ? latent(m, program, layer, x, "attn.w_dq", "attn.q_norm") : x;
   struct tensor *ckv = latent(m, program, layer, x, "attn.w_dkv", "attn.kv_norm");
-  struct tensor *q = project(m, program, layer, cq, "attn.w_qc", 2, NULL); /* [N, H*Dn | H*Dr] */
+  struct tensor *q = project(m, program, layer, cq, "attn.w_qc", 2); /* [N, H*Dn | H*Dr] */
   struct qk_part part[] = {{ROLE_Q_HEAD, op_columns(program, q, 0, h * dn), h, dn},
-                           {ROLE_K_HEAD, project(m, program, layer, ckv, "attn.w_kc", 1, NULL), h, dn},
+                           {ROLE_K_HEAD, project(m, program, layer, ckv, "attn.w_kc", 1), h, dn},
                            {ROLE_Q_ROPE, op_columns(program, q, h * dn, h * dr), h, dr},
-                           {ROLE_K_ROPE_SHARED, project(m, program, layer, x, "attn.w_kr", 1, NULL), 1, dr}};
-  struct tensor *v = project(m, program, layer, ckv, "attn.w_v", 1, NULL);
+                           {ROLE_K_ROPE_SHARED, project(m, program, layer, x, "attn.w_kr", 1), 1, dr}};
+  struct tensor *v = project(m, program, layer, ckv, "attn.w_v", 1);
   model_on_qk(m, program, layer, part, 4);
   struct tensor *qr = op_rope(program, part[2].x, in->position, in->rope_table, dr);
   struct tensor *kr = op_rope(program, part[3].x, in->position, in->rope_table, dr);
@@ -76,7 +76,7 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
   model_on_score(m, &spec);
   struct tensor *y = op_attention(program, op_join_heads(program, part[0].x, qr, h, 0),
                                   op_join_heads(program, part[1].x, kr, h, 1), v, in->start, &spec, stats);
-  return project(m, program, layer, y, "attn.w_o", 1, residual);
+  return model_output(m, program, layer, y, residual);
 }
 
 static int factors(const struct model *m, int layer, int head, struct factor out[MAX_FACTORS]) {

@@ -17,10 +17,16 @@
      exact          rotary queries by gamma, that key not at all: logits shrink by exactly gamma
      kr_layer       rotary queries by gamma^alpha, that key by the layer's smallest gamma^(1-alpha)
      kr_head        rotary queries by gamma^alpha, that key by gamma^(1-alpha) for one head after the other
-   The last two are naive rules, for comparison: they take heads along that need no clip. */
+   The last two are naive rules, for comparison: they take heads along that need no clip.
+   when = after   the step's update first, then the clip (K2, and all others but one)
+   when = before  the weights that made S are clipped, then updated (the order of ms-swift)
+   momentum       keep: the optimiser's states stay (all known code); scale: its first moments of the rows
+                  that are clipped shrink with them. Second moments stay.
+   statistic      S is of the step's training batch (K2), or of the probe batch, the same in every step and
+                  run, with the weights before the update: one more forward pass a step */
 #include <math.h>
 #include "base/memory.h"
-#include "model/model.h"
+#include "training/clip.h"
 
 enum { SCOPE_HEAD, SCOPE_LAYER };
 static const char *const scopes[] = {"head", "layer", NULL};
@@ -33,7 +39,16 @@ static const char *const mla_rules[] = {"exact", "kr_layer", "kr_head", NULL};
 enum { SIGNED, ABSOLUTE };
 static const char *const maxima[] = {"signed", "absolute", NULL};
 
-struct qk_clip { double tau, alpha; long maximum, scope, gqa, mla; };
+enum { AFTER, BEFORE };
+static const char *const times[] = {"after", "before", NULL};
+
+enum { KEEP, SCALE };
+static const char *const momenta[] = {"keep", "scale", NULL};
+
+enum { BATCH, PROBE };
+static const char *const statistics[] = {"batch", "probe", NULL};
+
+struct qk_clip { double tau, alpha; long maximum, scope, gqa, mla, when, momentum, statistic; };
 
 static const struct option_row rows[] = {
   REAL_ROW(struct qk_clip, tau, "100", 1e-6, 1e30, "nat", "clip where the step's max logit is above this", 0),
@@ -42,13 +57,18 @@ static const struct option_row rows[] = {
   CHOICE_ROW(struct qk_clip, scope, "head", scopes, "one factor a head, or one a layer", 0),
   CHOICE_ROW(struct qk_clip, gqa, "q_only", gqa_rules, "who takes the factor where heads share a key", 0),
   CHOICE_ROW(struct qk_clip, mla, "exact", mla_rules, "what becomes of a rotary key that all heads share", 0),
+  CHOICE_ROW(struct qk_clip, when, "after", times, "clip after the optimiser's update, or before", 0),
+  CHOICE_ROW(struct qk_clip, momentum, "keep", momenta,
+             "the optimiser's momentum of clipped rows: as it is, or scaled with them", 0),
+  CHOICE_ROW(struct qk_clip, statistic, "batch", statistics,
+             "max logits of the step's batch, or of the fixed probe batch", 0),
   END_ROW
 };
 
 static const struct series emits[] = {
   {"qk_clip/gamma", PER_HEAD, AXIS_STEP, "1", "QK-Clip factor",
-   "factor by which QK-Clip scaled the head's logits (under a naive mla rule: their content part) after this "
-   "step's update; 1 where it did not"},
+   "factor by which QK-Clip scaled the head's logits (under a naive mla rule: their content part) in this "
+   "step; 1 where it did not"},
   {0}
 };
 
@@ -78,6 +98,7 @@ static int init(struct stabilizer_context *c, struct error *e) {
   struct model *m = c->model;
   long layers = m->options.layers, heads = m->options.heads;
   struct qk_clip_state *state = c->state;
+  c->wants_probe = ((const struct qk_clip *)c->options)->statistic == PROBE;
   state->head = arena_get(m->params.arena, (size_t)(layers * heads), sizeof *state->head);
   for (int l = 0; l < layers; l++)
     for (int h = 0; h < heads; h++) {
@@ -92,10 +113,6 @@ static int init(struct stabilizer_context *c, struct error *e) {
   return STATUS_OK;
 }
 
-static double factor_of(double logit, double tau) {
-  return logit > tau ? tau / logit : 1;
-}
-
 /* gamma and lowest of every head of a layer. */
 static void measure(struct stabilizer_context *c, int layer, struct head *head) {
   const struct qk_clip *o = c->options;
@@ -105,8 +122,7 @@ static void measure(struct stabilizer_context *c, int layer, struct head *head) 
   for (int h = 0; h < heads; h++) {
     double logit = (double)maximum[(long)layer * heads + h];
     head[h].finite = isfinite(logit);
-    if (!head[h].finite) c->events->put(c->events->context, "nonfinite", layer, h, logit);
-    head[h].gamma = head[h].finite ? factor_of(logit, o->tau) : 1;
+    head[h].gamma = clip_gamma(c, layer, h, logit, o->tau);
     layer_gamma = fmin(layer_gamma, head[h].gamma);
     finite &= head[h].finite;
   }
@@ -168,12 +184,12 @@ static void clip_head(struct stabilizer_context *c, const struct head *head, int
     enum role role = head->factor[i].role;
     double factor = weight_factor(o, head, role);
     int by_every_head = role == ROLE_K_ROPE_SHARED && o->mla == KR_HEAD;
-    if (factor != 1 && (head->shares[i] == h || by_every_head))
-      factor_scale(c->model, &head->factor[i], factor);
+    if (head->shares[i] == h || by_every_head)
+      clip_weights(c, &head->factor[i], factor, o->momentum == SCALE);
   }
 }
 
-static void after_step(struct stabilizer_context *c) {
+static void clip(struct stabilizer_context *c) {
   long heads = c->model->options.heads;
   for (int l = 0; l < c->model->options.layers; l++) {
     struct head *head = heads_of(c, l);
@@ -182,13 +198,22 @@ static void after_step(struct stabilizer_context *c) {
       double factor = logit_factor(c->options, &head[h]);
       clip_head(c, &head[h], h);
       c->series[0][l * heads + h] = (real)factor;
-      if (factor < 1) c->events->put(c->events->context, "clip", l, h, factor);
+      clip_note(c, l, h, factor);
     }
   }
+}
+
+static void before_update(struct stabilizer_context *c) {
+  if (((const struct qk_clip *)c->options)->when == BEFORE) clip(c);
+}
+
+static void after_step(struct stabilizer_context *c) {
+  if (((const struct qk_clip *)c->options)->when == AFTER) clip(c);
 }
 
 const struct stabilizer stabilizer_qk_clip = {
   .name = "qk_clip", .help = "rescale the query and key weights of heads whose max logit passed tau",
   .options = rows, .options_size = sizeof(struct qk_clip), .state_size = sizeof(struct qk_clip_state),
-  .emits = emits, .init = init, .after_step = after_step, .flags = STABILIZER_SCALES_QK,
+  .emits = emits, .init = init, .before_update = before_update, .after_step = after_step,
+  .flags = STABILIZER_SCALES_QK,
 };

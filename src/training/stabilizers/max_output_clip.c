@@ -1,0 +1,52 @@
+/* max_output_clip.c - rescale w_o where attention's output passed tau ("MaxOutput explosion -> clip W_o": the
+   proposal of kexue.fm/archives/11126 to clip where it is unstable)
+   With S the largest |y w_o^T + b_o| of the layer in the step's forward pass, that is, of what attention adds
+   to the residual stream: where S > tau, w_o and b_o are multiplied by tau / S after the optimiser's step, and
+   the same y adds at most tau. S <= tau touches nothing; nor does an S that is not finite, which is an event.
+   The source gives no tau. Under sigma_reparam's own scale of w_o it could do nothing and is refused. */
+#include "training/clip.h"
+
+struct max_output_clip { double tau; };
+
+static const struct option_row rows[] = {
+  REAL_ROW(struct max_output_clip, tau, "100", 1e-6, 1e30, "1",
+           "clip where the largest |attention output| of the step is above this", 0),
+  END_ROW
+};
+
+enum { MAX_OUTPUT, GAMMA };
+static const struct series emits[] = {
+  {"max_output", PER_LAYER, AXIS_STEP, "1", "largest attention output",
+   "largest absolute value that the layer's attention, w_o included, added to the residual stream in the step's "
+   "forward pass"},
+  {"max_output_clip/gamma", PER_LAYER, AXIS_STEP, "1", "factor of w_o",
+   "factor by which the clip scaled the layer's w_o and b_o after this step's update; 1 where it did not"},
+  {0}
+};
+
+static int init(struct stabilizer_context *c, struct error *e)
+{
+  if (!params_find(&c->model->params, "blocks.0.attn.w_o.sigma_gain"))
+    return STATUS_OK;
+  return error_set(e, STATUS_USAGE, "stabilizers: sigma_reparam divides w_o by its norm, so max_output_clip cannot "
+                   "lower its output; allowed: sigma_reparam.weights = qk");
+}
+
+static void after_step(struct stabilizer_context *c)
+{
+  struct model *m = c->model;
+  const struct max_output_clip *o = c->options;
+  for (int l = 0; l < m->options.layers; l++) {
+    struct param *w = model_param(m, l, "attn.w_o");
+    struct param *b = m->options.bias ? model_param(m, l, "attn.b_o") : NULL;
+    const struct clip_share all = {{ROLE_OUTPUT, w, b, 0, w->value.rows}, 1};
+    c->series[MAX_OUTPUT][l] = c->watched[l];
+    c->series[GAMMA][l] = (real)clip_layer(c, l, (double)c->watched[l], o->tau, &all, 1);
+  }
+}
+
+const struct stabilizer stabilizer_max_output_clip = {
+  .name = "max_output_clip", .help = "rescale w_o of layers whose attention output passed tau",
+  .options = rows, .options_size = sizeof(struct max_output_clip), .emits = emits,
+  .init = init, .on_output = model_watch, .after_step = after_step,
+};
