@@ -387,6 +387,37 @@ static int make_attention_backward(struct made *m, int i, union op_args *args)
   return 1;
 }
 
+static int make_attention_cached(struct made *m, int i, union op_args *args)
+{
+  if (i >= 2 * ATTENTIONS) return 0;
+  int scaled = i % 2;
+  i /= 2;
+  long n = attentions_of[i].batch, length = attentions_of[i].length, heads = attentions_of[i].heads;
+  long groups = attentions_of[i].groups, dim = attentions_of[i].dim, value = attentions_of[i].value;
+  struct attention_cached_args *a = &args->attention_cached;
+  *a = (struct attention_cached_args){
+      .o = out(m, n, heads * value, 0), .lse = out(m, n, heads, 0), .stats = out(m, heads, 4, 0),
+      .keys = in(m, n * length, groups * dim), .values = in(m, n * length, groups * value),
+      .factors = scaled ? in(m, n * length, heads) : NULL, .q = in(m, n, heads * dim),
+      .k = in(m, n, groups * dim), .v = in(m, n, groups * value), .factor = scaled ? in(m, n, heads) : NULL,
+      .slot = integers(m, n, length), .start = integers(m, n, 1), .heads = heads, .groups = groups,
+      .scaled = scaled * (dim + 1) / 2, .scale = attentions_of[i].scale, .cap = attentions_of[i].cap,
+      .cap_value = attentions_of[i].cap_value, .scores_format = attentions_of[i].scores_format};
+  for (long b = 0; b < n; b++) INTS(a->start)[b] = INTS(a->slot)[b] / 3;
+  return 1;
+}
+
+static int make_heads_product(struct made *m, int i, union op_args *args)
+{
+  if (i >= 4 * JOINS) return 0;
+  const long *s = joins[i / 4], transposed = i & 1;
+  args->heads_product = (struct heads_product_args){
+      .y = out(m, s[0], s[1] * s[3], 0), .x = in(m, s[0], s[1] * s[2]),
+      .w = transposed ? in(m, s[1] * s[3], s[2]) : in(m, s[1] * s[2], s[3]),
+      .gain = i & 2 ? vector(m, s[2]) : NULL, .heads = s[1], .transposed = transposed};
+  return 1;
+}
+
 static int make_cross_entropy(struct made *m, int i, union op_args *args)
 {
   if (i >= 2 * SIZES) return 0;

@@ -232,6 +232,46 @@ void model_watch(struct stabilizer_context *c, struct program *program, int laye
   *place = op_max_abs(program, x);
 }
 
+void qk_part_norm(struct program *program, struct qk_part *part, struct tensor *gain, double eps) {
+  if (!part->absorbed) {
+    part->x = op_rmsnorm(program, part->x, gain, gain->cols, eps);
+    return;
+  }
+  REQUIRE(!part->rstd && gain->cols == part->dim);
+  part->rstd = op_inverse_rms(program, part->x, part->dim, eps);
+  part->gain = gain;
+}
+
+/* --- decoding ----------------------------------------------------------------------------------------- */
+
+static struct tensor *cache(struct program *program, const struct layer_inputs *in, long cols,
+                            const char *name) {
+  in->decoding->cached += cols;
+  return program_input(program, TENSOR_REAL, in->batch * in->decoding->length, cols, name);
+}
+
+struct tensor *model_attend(struct program *program, const struct layer_inputs *in, struct tensor *q,
+                            struct tensor *k, struct tensor *v, const struct attention_spec *spec,
+                            struct tensor **stats) {
+  if (!in->decoding) return op_attention(program, q, k, v, in->start, spec, stats);
+  struct attention_cache c = {.slot = in->decoding->slot};
+  c.keys = cache(program, in, k->cols, "key cache");
+  c.values = cache(program, in, v->cols, "value cache");
+  return op_attention_cached(program, &c, q, k, v, NULL, 0, in->start, spec, stats);
+}
+
+struct tensor *model_attend_latent(struct program *program, const struct layer_inputs *in, struct tensor *q,
+                                   struct tensor *latent, struct tensor *rotary, struct tensor *rstd,
+                                   const struct attention_spec *spec, struct tensor **stats) {
+  struct tensor *key = op_round(program, op_join_heads(program, latent, rotary, 1, 0), spec->qk_format);
+  struct tensor *value = op_columns(program, key, 0, latent->cols); /* what is cached is one latent */
+  struct attention_cache c = {.slot = in->decoding->slot};
+  c.keys = cache(program, in, key->cols, "latent cache");
+  c.values = op_columns(program, c.keys, 0, latent->cols);
+  if (rstd) c.factors = cache(program, in, rstd->cols, "1/rms cache");
+  return op_attention_cached(program, &c, q, key, value, rstd, latent->cols, in->start, spec, stats);
+}
+
 struct tensor *model_weight(struct model *m, struct program *program, struct param *first, int count) {
   struct tensor *part[MAX_SPAN];
   int at = 0, changed = 0;
@@ -350,9 +390,9 @@ static void record(struct model *m, struct model_program *mp, const struct layer
   mp->loss = op_cross_entropy(mp->program, mp->logits, mp->targets, mp->weight, o->z_loss, &mp->lse);
 }
 
-int model_program_init(struct model *m, struct model_program *mp, long batch, long context, int backward,
-                       struct error *e) {
-  (void)e;
+/* Inputs, rope table for `positions`, and the forward pass. */
+static struct tensor *begin_program(struct model *m, struct model_program *mp, long batch, long context,
+                                    long positions, struct decoding *decoding) {
   long n = batch * context;
   *mp = (struct model_program){.batch = batch, .context = context, .program = program_new(m->device)};
   mp->tokens = program_input(mp->program, TENSOR_INT, n, 1, "tokens");
@@ -361,13 +401,18 @@ int model_program_init(struct model *m, struct model_program *mp, long batch, lo
   mp->position = program_input(mp->program, TENSOR_INT, n, 1, "position");
   mp->start = program_input(mp->program, TENSOR_INT, n, 1, "start");
   struct tensor *rope_table =
-      program_input(mp->program, TENSOR_REAL, context, m->attention->rope_dim(&m->options), "rope table");
-  struct layer_inputs inputs = {mp->position, mp->start, rope_table, batch, context};
+      program_input(mp->program, TENSOR_REAL, positions, m->attention->rope_dim(&m->options), "rope table");
+  struct layer_inputs inputs = {mp->position, mp->start, rope_table, batch, context, decoding};
+  if (decoding) decoding->slot = mp->slot = program_input(mp->program, TENSOR_INT, n, 1, "slot");
   mp->stats = memory_new((size_t)m->options.layers, sizeof *mp->stats);
   mp->watched = memory_new((size_t)(m->stabilizer_count * m->options.layers) + 1, sizeof *mp->watched);
   m->watched = mp->watched;
   record(m, mp, &inputs);
   program_keep(mp->program, mp->loss);
+  return rope_table;
+}
+
+static void end_program(struct model *m, struct model_program *mp, struct tensor *rope_table, int backward) {
   if (backward) {
     program_backward(mp->program, mp->loss);
   } else {
@@ -377,6 +422,31 @@ int model_program_init(struct model *m, struct model_program *mp, long batch, lo
   program_plan(mp->program);
   fill_rope_table(&m->options, m->device, rope_table);
   fill_inputs(m, mp);
+}
+
+int model_program_init(struct model *m, struct model_program *mp, long batch, long context, int backward,
+                       struct error *e) {
+  (void)e;
+  end_program(m, mp, begin_program(m, mp, batch, context, context, NULL), backward);
+  return STATUS_OK;
+}
+
+int model_decoder_init(struct model *m, struct model_program *mp, long batch, long length,
+                       enum decode_form form, struct error *e) {
+  struct decoding decoding = {.form = form, .length = length};
+  *mp = (struct model_program){0};
+  if (form == DECODE_ABSORBED && !m->attention->absorbs)
+    return error_set(e, STATUS_USAGE, "absorbed decoding wants keys and values that come from a latent; with "
+                     "model.attention = %s they come from the width; allowed: materialised",
+                     m->options.attention);
+  struct tensor *rope_table = begin_program(m, mp, batch, 1, length, &decoding);
+  if (decoding.refused) {
+    model_program_free(mp);
+    return error_set(e, STATUS_USAGE, "a stabiliser changes content keys in a way that a latent cache cannot "
+                     "follow; allowed: materialised");
+  }
+  mp->cached = decoding.cached;
+  end_program(m, mp, rope_table, 0);
   return STATUS_OK;
 }
 

@@ -45,7 +45,30 @@ struct factor {
 };
 
 /* A piece of queries or keys between projection and score, for on_qk: x [N, heads*dim]. */
-struct qk_part { enum role role; struct tensor *x; long heads, dim; };
+struct qk_part {
+  enum role role;
+  struct tensor *x;
+  long heads, dim;
+  /* Decoding from a latent: these keys are never formed but for the new position, so a norm of them is left
+     here for the score: 1/rms [N, heads] and gain [dim]. See qk_part_norm. */
+  int absorbed;
+  struct tensor *rstd, *gain;
+};
+/* RMSNorm of every head; the way for a stabiliser to normalise, so that absorbed keys can be decoded. */
+void qk_part_norm(struct program *, struct qk_part *, struct tensor *gain, double eps);
+
+/* Decoding: one position at a time over a cache of the earlier ones.
+   materialised  keys and values by head (or group)
+   absorbed      the latents and the shared rotary key, and, where keys are normalised, one 1/rms by head:
+                 the matrices from latent to keys and values are absorbed into queries and outputs */
+enum decode_form { DECODE_MATERIALISED, DECODE_ABSORBED };
+struct decoding {
+  enum decode_form form;
+  long length;               /* positions that the cache has room for */
+  struct tensor *slot;       /* int [B]: place of the new position in its sequence */
+  long cached;               /* numbers kept a position, so far */
+  int refused;               /* a stabiliser has changed absorbed keys in another way than qk_part_norm */
+};
 
 struct model;
 struct updates; /* training/optimizer.h */
@@ -54,6 +77,7 @@ struct layer_inputs {        /* inputs of one program, shared by its layers */
   struct tensor *start;      /* int [N]: first visible key of the row, see attention_forward */
   struct tensor *rope_table; /* [positions, dim] */
   long batch, context;
+  struct decoding *decoding; /* NULL: whole sequences */
 };
 
 struct attention {
@@ -65,6 +89,7 @@ struct attention {
                             struct tensor *x, struct tensor *residual, struct tensor **stats);
   int (*factors)(const struct model *, int layer, int head, struct factor out[MAX_FACTORS]); /* count */
   long (*rope_dim)(const struct model_options *);                    /* dimension that RoPE turns */
+  int absorbs;                                                       /* has DECODE_ABSORBED */
 };
 extern const struct attention *const attentions[]; /* NULL-terminated, generated registry */
 const struct attention *attention_find(const char *name);
@@ -165,9 +190,15 @@ struct model_program {
   struct tensor *logits, *lse;  /* [N,V], [N,1]; readable after a run only without backward */
   struct tensor **stats;        /* [layers] of [H,4]: see attention_forward */
   struct tensor **watched;      /* [stabilisers*layers] of [1,1], by model_watch; NULL where nothing is watched */
+  struct tensor *slot;          /* of a decoder: [B,1]; otherwise NULL */
+  long cached;                  /* of a decoder: numbers kept a position, all layers together */
 };
 /* context may exceed options.context (evaluation at longer lengths). */
 int model_program_init(struct model *, struct model_program *, long batch, long context, int backward,
+                       struct error *);
+/* The same model for one position of each of `batch` sequences; inputs are [B,1]. Run it for slot 0, 1, ...
+   up to length - 1: keys and values of the slots before are those of the runs before. */
+int model_decoder_init(struct model *, struct model_program *, long batch, long length, enum decode_form,
                        struct error *);
 void model_program_free(struct model_program *);
 
@@ -178,6 +209,14 @@ void model_add_bias(struct model *, int layer, long cols, const char *name);
 /* ... pass queries and keys, then the score, through the stack ... */
 void model_on_qk(struct model *, struct program *, int layer, struct qk_part *, int parts);
 void model_on_score(struct model *, struct attention_spec *);
+/* ... let queries meet keys: op_attention, or, decoding, the same over the cache ... */
+struct tensor *model_attend(struct program *, const struct layer_inputs *, struct tensor *q, struct tensor *k,
+                            struct tensor *v, const struct attention_spec *, struct tensor **stats);
+/* ... or, absorbed, queries [N, H*(R+Dr)] meet latents [N,R] and the rotary key [N,Dr] that all heads share;
+   content scores times rstd [N,H] (may be NULL); returns sums of latents [N, H*R] ... */
+struct tensor *model_attend_latent(struct program *, const struct layer_inputs *, struct tensor *q,
+                                   struct tensor *latent, struct tensor *rotary, struct tensor *rstd,
+                                   const struct attention_spec *, struct tensor **stats);
 /* ... end in residual + y w_o^T + b_o ... */
 struct tensor *model_output(struct model *, struct program *, int layer, struct tensor *y,
                             struct tensor *residual);

@@ -103,6 +103,26 @@ void params_draw(struct params *params, uint64_t seed) {
   }
 }
 
+real *params_perturb(struct params *params, double relative) {
+  struct device *device = params->device;
+  long size = params->values.cols;
+  real *old = memory_new((size_t)size, sizeof *old), *values = memory_new((size_t)size, sizeof *values);
+  device->download(device, old, params->values.data, (size_t)size * sizeof *old);
+  for (long i = 0; i < size; i++) {
+    double normal = draw_normal((struct draw){0, STREAM_TEST, 0}, (uint64_t)i);
+    values[i] = (real)((double)old[i] * (1 + relative * normal));
+  }
+  device->upload(device, params->values.data, values, (size_t)size * sizeof *values);
+  memory_free(values);
+  return old;
+}
+
+void params_put_back(struct params *params, real *values) {
+  params->device->upload(params->device, params->values.data, values,
+                         (size_t)params->values.cols * sizeof *values);
+  memory_free(values);
+}
+
 struct param *params_find(const struct params *params, const char *name) {
   for (int i = 0; i < params->count; i++)
     if (!strcmp(params->list[i]->name, name)) return params->list[i];

@@ -44,6 +44,10 @@ void params_allocate(struct params *);
 /* Fill in all values. The i-th of those that are drawn takes the numbers (seed, STREAM_INIT, i, index):
    constants (gains, biases, states) take none, so that adding some leaves the others' draws alone. */
 void params_draw(struct params *, uint64_t seed);
+/* Multiply every trained number by 1 + relative * N(0,1), to see what rounding does. Returns the old values,
+   for params_put_back, which frees them. */
+real *params_perturb(struct params *, double relative);
+void params_put_back(struct params *, real *values);
 struct param *params_find(const struct params *, const char *name);
 /* The matrix made of `first` and the next count-1 parameters, value and gradient (see the top); lives as
    long as the params. */

@@ -513,6 +513,60 @@ struct tensor *op_attention(struct program *p, struct tensor *q, struct tensor *
   return o;
 }
 
+/* --- decoding: nothing flows back ---------------------------------------------------------------------- */
+
+struct tensor *op_attention_cached(struct program *p, const struct attention_cache *cache, struct tensor *q,
+                                   struct tensor *k, struct tensor *v, struct tensor *factor, long scaled,
+                                   struct tensor *start, const struct attention_spec *spec,
+                                   struct tensor **stats)
+{
+  long heads = spec->heads, groups = spec->groups;
+  REQUIRE(spec->batch == q->rows && groups > 0 && heads % groups == 0 && !factor == !cache->factors);
+  REQUIRE(q->cols % heads == 0 && k->cols % groups == 0 && v->cols % groups == 0 && scaled <= q->cols / heads);
+  SHAPES(q->cols / heads == k->cols / groups && q->rows == k->rows, q, k);
+  SHAPES(k->rows == v->rows, k, v);
+  SHAPES(cache->keys->cols == k->cols && cache->keys->rows % k->rows == 0, cache->keys, k);
+  SHAPES(cache->values->cols == v->cols && cache->values->rows == cache->keys->rows, cache->values, v);
+  if (factor) SHAPES(factor->cols == heads && cache->factors->cols == heads, cache->factors, factor);
+  SHAPES(is_vector(start, q->rows) && start->type == TENSOR_INT, q, start);
+  SHAPES(is_vector(cache->slot, q->rows) && cache->slot->type == TENSOR_INT, q, cache->slot);
+  q = op_round(p, q, spec->qk_format);
+  k = op_round(p, k, spec->qk_format);
+  struct tensor *o = program_temporary(p, q->rows, heads * (v->cols / groups), "cached attention");
+  struct tensor *lse = program_temporary(p, q->rows, heads, "lse");
+  struct tensor *statistics = program_temporary(p, heads, 4, "attention statistics");
+  program_keep(p, statistics);
+  CALL(p, attention_cached, .o = o, .lse = lse, .stats = statistics, .keys = cache->keys,
+       .values = cache->values, .factors = cache->factors, .q = q, .k = k, .v = v, .factor = factor,
+       .slot = cache->slot, .start = start, .heads = heads, .groups = groups, .scaled = scaled,
+       .scale = spec->scale, .cap = spec->cap, .cap_value = spec->cap_value,
+       .scores_format = spec->scores_format);
+  if (stats) *stats = statistics;
+  return o;
+}
+
+struct tensor *op_heads_product(struct program *p, struct tensor *x, struct tensor *w, struct tensor *gain,
+                                long heads, int transposed)
+{
+  REQUIRE(heads > 0 && x->cols % heads == 0 && w->rows % heads == 0);
+  SHAPES(x->cols / heads == (transposed ? w->cols : w->rows / heads), x, w);
+  if (gain) SHAPES(is_vector(gain, x->cols / heads), x, gain);
+  struct tensor *y = program_temporary(p, x->rows, transposed ? w->rows : heads * w->cols, "product by heads");
+  CALL(p, heads_product, .y = y, .x = x, .w = w, .gain = gain, .heads = heads, .transposed = transposed);
+  return y;
+}
+
+struct tensor *op_inverse_rms(struct program *p, struct tensor *x, long group, double eps)
+{
+  REQUIRE(group > 0 && x->cols % group == 0);
+  struct tensor *y = program_temporary(p, x->rows, x->cols, "rmsnorm");
+  struct tensor *rstd = program_temporary(p, x->rows, x->cols / group, "rstd");
+  CALL(p, rmsnorm_forward, .y = y, .rstd = rstd, .x = x, .group = group, .eps = eps);
+  return rstd;
+}
+
+/* --- the loss ----------------------------------------------------------------------------------------- */
+
 struct loss_step { struct tensor *loss, *logits, *lse, *targets, *weight; double z; };
 
 static void loss_step(struct program *p, const void *context)

@@ -98,6 +98,17 @@ struct attention_spec {
 /* *stats: [H,4], kept until the next run; may be NULL */
 struct tensor *op_attention(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,
                             struct tensor *start, const struct attention_spec *, struct tensor **stats);
+/* Decoding (forward only): where the positions so far are; see attention_cached. `factors` may be NULL. */
+struct attention_cache { struct tensor *keys, *values, *factors, *slot; };
+struct tensor *op_attention_cached(struct program *, const struct attention_cache *, struct tensor *q,
+                                   struct tensor *k, struct tensor *v, struct tensor *factor, long scaled,
+                                   struct tensor *start, const struct attention_spec *,
+                                   struct tensor **stats);
+/* per head (x * gain) w_h, w_h rows of w, or its transpose; gain may be NULL (forward only) */
+struct tensor *op_heads_product(struct program *, struct tensor *x, struct tensor *w, struct tensor *gain,
+                                long heads, int transposed);
+/* 1/sqrt(mean(x^2)+eps) of every group of columns, [N, cols/group] (forward only) */
+struct tensor *op_inverse_rms(struct program *, struct tensor *x, long group, double eps);
 /* loss [1,2] = cross-entropy | z term; the gradient flows from their sum */
 struct tensor *op_cross_entropy(struct program *, struct tensor *logits, struct tensor *targets,
                                 struct tensor *weight, double z, struct tensor **lse);

@@ -277,33 +277,43 @@ static struct row row_of(const struct tensor *q, const struct tensor *v, const s
   return r;
 }
 
-/* With f_j = f(s_j), m = max f, p_j = exp(f_j - m), l = sum p: o = sum p v / l, lse = m + ln l, and the
-   entropy of p/l is ln l - sum (p/l) (f - m). `p` is room for one row. */
-static void attend(const struct attention_forward_args *x, long n, long h, double *p, double stats[4])
+/* p holds the scores of what the row sees. With f_j = f(r(s_j)), m = max f, p_j = exp(f_j - m), l = sum p:
+   o = sum p v / l, the result is m + ln l, and the entropy of p/l is ln l - sum (p/l) (f - m). */
+static double weigh(const struct row *r, double *p, const struct tensor *v, const struct attention_spec *x,
+                    real *o, double stats[4])
 {
-  struct row r = row_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, n, h);
   double m = -INFINITY, l = 0, mean = 0;
-  for (long j = r.first; j <= n; j++) {
-    double s = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), r.dim);
-    stats[0] = max_nan(stats[0], s);
-    stats[1] = max_nan(stats[1], fabs(s));
-    p[j - r.first] = cap_forward(number_round(s, (enum number_format)x->scores_format), x->cap, x->cap_value);
-    m = max_nan(m, p[j - r.first]);
+  for (long j = 0; j <= r->n - r->first; j++) {
+    stats[0] = max_nan(stats[0], p[j]);
+    stats[1] = max_nan(stats[1], fabs(p[j]));
+    p[j] = cap_forward(number_round(p[j], (enum number_format)x->scores_format), x->cap, x->cap_value);
+    m = max_nan(m, p[j]);
   }
   stats[2] = max_nan(stats[2], m);
-  for (long j = 0; j <= n - r.first; j++) {
+  for (long j = 0; j <= r->n - r->first; j++) {
     double below = p[j] - m;
     p[j] = exp(below);
     l += p[j];
     mean += p[j] * below;
   }
   stats[3] += log(l) - mean / l;
-  AT(x->lse, n, h) = (real)(m + log(l));
-  for (long c = 0; c < r.value_dim; c++) {
+  for (long c = 0; c < r->value_dim; c++) {
     double sum = 0;
-    for (long j = r.first; j <= n; j++) sum += p[j - r.first] * AT(x->v, j, r.value + c);
-    AT(x->o, n, h * r.value_dim + c) = (real)(sum / l);
+    for (long j = r->first; j <= r->n; j++) sum += p[j - r->first] * AT(v, j, r->value + c);
+    o[c] = (real)(sum / l);
   }
+  return m + log(l);
+}
+
+/* `p` is room for one row. */
+static void attend(const struct attention_forward_args *x, long n, long h, double *p, double stats[4])
+{
+  struct row r = row_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, n, h);
+  for (long j = r.first; j <= n; j++)
+    p[j - r.first] = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), r.dim);
+  real *o = &AT(x->o, n, h * r.value_dim);
+  struct attention_spec spec = {.cap = x->cap, .cap_value = x->cap_value, .scores_format = x->scores_format};
+  AT(x->lse, n, h) = (real)weigh(&r, p, x->v, &spec, o, stats);
 }
 
 static void ref_attention_forward(struct device *device, const struct attention_forward_args *x)
@@ -315,6 +325,62 @@ static void ref_attention_forward(struct device *device, const struct attention_
     stats[3] /= (double)x->q->rows;
     for (int i = 0; i < 4; i++) AT(x->stats, h, i) = (real)stats[i];
   }
+}
+
+static void put_row(struct tensor *to, long row, const struct tensor *from, long n)
+{
+  memmove(&AT(to, row, 0), &AT(from, n, 0), (size_t)from->cols * sizeof(real));
+}
+
+static void attend_cached(const struct attention_cached_args *x, long n, long h, double *p, double stats[4])
+{
+  long length = x->keys->rows / x->q->rows, g = h * x->groups / x->heads;
+  long dim = x->q->cols / x->heads, scaled = x->factors ? x->scaled : 0;
+  struct row r = {.n = n * length + INTS(x->slot)[n], .first = n * length + INTS(x->start)[n],
+                  .value_dim = x->values->cols / x->groups};
+  r.value = g * r.value_dim;
+  for (long j = r.first; j <= r.n; j++) {
+    const real *q = &AT(x->q, n, h * dim), *k = &AT(x->keys, j, g * dim);
+    double s = dot(q + scaled, k + scaled, dim - scaled);
+    if (x->factors) s += AT(x->factors, j, h) * dot(q, k, scaled);
+    p[j - r.first] = x->scale * s;
+  }
+  real *o = &AT(x->o, n, h * r.value_dim);
+  struct attention_spec spec = {.cap = x->cap, .cap_value = x->cap_value, .scores_format = x->scores_format};
+  AT(x->lse, n, h) = (real)weigh(&r, p, x->values, &spec, o, stats);
+}
+
+static void ref_attention_cached(struct device *device, const struct attention_cached_args *x)
+{
+  long length = x->keys->rows / x->q->rows;
+  double *row = device_scratch(device, (size_t)length * sizeof *row);
+  for (long n = 0; n < x->q->rows; n++) {
+    long to = n * length + INTS(x->slot)[n];
+    put_row(x->keys, to, x->k, n);
+    put_row(x->values, to, x->v, n);
+    if (x->factors) put_row(x->factors, to, x->factor, n);
+  }
+  for (long h = 0; h < x->heads; h++) {
+    double stats[4] = {-INFINITY, 0, -INFINITY, 0};
+    for (long n = 0; n < x->q->rows; n++) attend_cached(x, n, h, row, stats);
+    stats[3] /= (double)x->q->rows;
+    for (int i = 0; i < 4; i++) AT(x->stats, h, i) = (real)stats[i];
+  }
+}
+
+static void ref_heads_product(struct device *device, const struct heads_product_args *x)
+{
+  (void)device;
+  long from = x->x->cols / x->heads, to = x->y->cols / x->heads;
+  for (long n = 0; n < x->y->rows; n++)
+    for (long c = 0; c < x->y->cols; c++) {
+      long h = c / to, i = c % to;
+      double sum = 0;
+      for (long j = 0; j < from; j++)
+        sum += (double)AT(x->x, n, h * from + j) * (x->gain ? AT(x->gain, 0, j) : 1) *
+               (x->transposed ? AT(x->w, c, j) : AT(x->w, h * from + j, i));
+      AT(x->y, n, c) = (real)sum;
+    }
 }
 
 /* p_j = exp(f_j - lse); dv_j += p_j do; ds_j = f'(s_j) p_j (do.v_j - do.o); dq += scale ds_j k_j;

@@ -54,6 +54,7 @@ struct trainer {
   struct tensor *norm;            /* [1] on the device */
   struct tensor *token_loss;      /* [N, 1] on the device */
   real *token_loss_host;
+  int *column;                    /* of a batch, one position: [rows of a micro-batch] */
   double grad_norm, val_loss, earlier_wall, started, checkpointed_at;
   real spike_window[SPIKE_WINDOW];/* the latest finite losses; saved in checkpoints */
   long done, checkpointed;        /* updates done; at the last checkpoint */
@@ -228,6 +229,7 @@ static int init_training(struct trainer *t, struct error *e)
   t->stats = arena_get(t->arena, (size_t)(4 * t->model.options.heads), sizeof(real));
   t->norm = tensor_new(t->device, TENSOR_REAL, 1, 1, "norm");
   t->token_loss = tensor_new(t->device, TENSOR_REAL, rows * context, 1, "token loss");
+  t->column = arena_get(t->arena, (size_t)rows, sizeof(int));
   t->token_loss_host = arena_get(t->arena, (size_t)(rows * context), sizeof(real));
   for (int i = 0; i < t->model.stabilizer_count; i++) {
     struct stabilizer_context *c = &t->model.context[i];
@@ -411,12 +413,19 @@ static void run_pass(struct trainer *t, struct model_program *p, struct pass *pa
 /* Validation and probe batches do not depend on the seed: runs stay comparable. */
 enum { COMMON_SEED = 0 };
 
+/* The loss of every token that a program has just seen, [batch*context]. */
+static void token_losses(struct trainer *t, const struct model_program *p, real *out)
+{
+  struct tensor y = tensor_rows(t->token_loss, 0, p->batch * p->context);
+  t->device->ops.token_loss(t->device, &(struct token_loss_args){ &y, p->logits, p->lse, p->targets });
+  t->device->download(t->device, out, y.data, (size_t)y.rows * sizeof(real));
+}
+
 /* Add the losses of micro-batch `part`, which a program has just seen, to the sums of their positions. */
 static void add_positions(struct trainer *t, const struct model_program *p, long part, double *sum, double *count)
 {
   long n = p->batch * p->context;
-  t->device->ops.token_loss(t->device, &(struct token_loss_args){ t->token_loss, p->logits, p->lse, p->targets });
-  t->device->download(t->device, t->token_loss_host, t->token_loss->data, (size_t)n * sizeof(real));
+  token_losses(t, p, t->token_loss_host);
   for (long i = 0; i < n; i++) {
     double counts = t->host.batch.mask[part * n + i];
     if (counts > 0) sum[i % p->context] += counts * (double)t->token_loss_host[i];
@@ -440,6 +449,88 @@ double trainer_evaluate(struct trainer *t, double *by_position)
   for (long i = 0; by_position && i < p->context; i++) by_position[i] /= count[i];
   memory_free(count);
   return sum / (double)t->train->val_batches;
+}
+
+/* --- decoding ------------------------------------------------------------------------------------------------ */
+
+static void feed_column(struct trainer *t, struct tensor *input, const int *from, long context)
+{
+  int *column = t->column;
+  for (long b = 0; b < input->rows; b++) column[b] = from[b * context];
+  t->device->upload(t->device, input->data, column, (size_t)input->rows * sizeof *column);
+}
+
+/* Token losses [batch*context] of micro-batch `part`, one position after another. */
+static void decode_part(struct trainer *t, struct model_program *d, long part, real *out)
+{
+  struct host_batch *h = &t->host;
+  long n = h->context;
+  real *column = t->token_loss_host;
+  for (long c = 0; c < n; c++) {
+    long at = part * d->batch * n + c;
+    feed_column(t, d->tokens, h->tokens + at, n);
+    feed_column(t, d->targets, h->targets + at, n);
+    feed_column(t, d->position, h->position + at, n);
+    feed_column(t, d->start, h->start + at, n);
+    for (long b = 0; b < d->batch; b++) t->column[b] = (int)c;
+    t->device->upload(t->device, d->slot->data, t->column, (size_t)d->batch * sizeof(int));
+    program_run(d->program);
+    token_losses(t, d, column);
+    for (long b = 0; b < d->batch; b++) out[b * n + c] = column[b];
+  }
+}
+
+static void look_at_part(struct trainer *t, long part, real *losses)
+{
+  run_part(t, &t->look_program, &t->probe, part);
+  token_losses(t, &t->look_program, losses);
+}
+
+static double wider(double most, double a, double b)
+{
+  double off = fabs(a - b);
+  return isnan(most) || off <= most ? most : off;
+}
+
+static void compare_part(struct trainer *t, long part, const real *training, const real *decoded,
+                         const real *off, struct decode_result *r)
+{
+  long n = t->look_program.batch * t->look_program.context;
+  for (long i = 0; i < n; i++) {
+    double weight = (double)t->host.weight[part * n + i] / (double)t->train->val_batches;
+    if (weight == 0) continue;
+    r->training_loss += weight * (double)training[i];
+    r->decoded_loss += weight * (double)decoded[i];
+    r->difference = wider(r->difference, (double)training[i], (double)decoded[i]);
+    r->rounding = wider(r->rounding, (double)training[i], (double)off[i]);
+    r->tokens++;
+  }
+}
+
+int trainer_decode(struct trainer *t, enum decode_form form, struct decode_result *r, struct error *e)
+{
+  struct model_program *p = &t->look_program, decoder;
+  size_t n = (size_t)(p->batch * p->context);
+  double relative = sqrt(REAL_EPS); /* far above rounding, and still a small change */
+  *r = (struct decode_result){ 0 };
+  if (model_decoder_init(&t->model, &decoder, p->batch, p->context, form, e)) return e->status;
+  r->cached = decoder.cached;
+  real *training = memory_new(3 * n, sizeof *training), *decoded = training + n, *off = decoded + n;
+  for (long b = 0; b < t->train->val_batches; b++) {
+    draw_batch(t, DATA_VAL, COMMON_SEED, (uint64_t)b);
+    for (long part = 0; part < t->train->micro_batches; part++) {
+      look_at_part(t, part, training);
+      decode_part(t, &decoder, part, decoded);
+      real *weights = params_perturb(&t->model.params, relative);
+      look_at_part(t, part, off);
+      params_put_back(&t->model.params, weights);
+      compare_part(t, part, training, decoded, off, r);
+    }
+  }
+  r->rounding *= REAL_EPS / relative;
+  memory_free(training);
+  model_program_free(&decoder);
+  return STATUS_OK;
 }
 
 /* --- one step ---------------------------------------------------------------------------------------------- */

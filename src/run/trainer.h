@@ -45,4 +45,13 @@ double trainer_loss_floor(const struct trainer *);      /* nat per token; NaN if
 /* Mean loss on train.val_batches fixed validation batches, the same for every seed. by_position: NULL, or
    [context], the mean loss of the targets at each position (NaN where none counts). */
 double trainer_evaluate(struct trainer *, double *by_position);
+/* The same batches token by token through a cache, against the training form. */
+struct decode_result {
+  double training_loss, decoded_loss; /* means */
+  double difference;                  /* the largest between the losses of one token, absolute */
+  double rounding;                    /* the largest when every weight is off by one rounding */
+  long tokens, cached;                /* compared; numbers that the cache keeps a token, all layers together */
+};
+/* Refuses absorbed decoding, with the reason, where the model has none. */
+int trainer_decode(struct trainer *, enum decode_form, struct decode_result *, struct error *);
 #endif

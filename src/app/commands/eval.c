@@ -1,4 +1,5 @@
-/* maxlogit eval: a finished run's weights on validation text, at its own context and at longer ones */
+/* maxlogit eval: a finished run's weights on validation text, at its own context and at longer ones, and
+   decoded token by token */
 #include <argp.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,12 +20,20 @@ struct arguments {
   double multiple[MAX_CONTEXTS];
   int contexts;
   long steps;
+  const char *decode; /* a form of decoding, or NULL */
+  enum decode_form form;
 };
 
+static const char *const forms[] = { "materialised", "absorbed", NULL }; /* by enum decode_form */
+
 static const struct argp_option options[] = {
-  { "context", 'c', "LIST", 0, "contexts to evaluate at, as multiples of the trained one (default 1x,2x,4x)", 0 },
+  { "context", 'c', "LIST", 0, "contexts to evaluate at, as multiples of the trained one (default 1x,2x,4x; "
+    "with --decode 1x)", 0 },
   { "continue", 's', "STEPS", 0, "train so many steps at each context before evaluating, same optimiser, constant "
     "rate, fresh state (default 0)", 0 },
+  { "decode", 'd', "FORM", 0, "the same text token by token through a cache, against the training form: "
+    "materialised (keys and values by head) or absorbed (mla: latents and the shared rotary key; with qk_norm, "
+    "which is QK-normed MLA, one 1/rms by head beside them)", 0 },
   { "positions", 'p', NULL, 0, "the loss at every position instead of the summary", 0 },
   { "json", 'j', NULL, 0, "JSON", 0 },
   { 0 }
@@ -53,6 +62,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
       a->steps = strtol(arg, &end, 10);
       if (*end || a->steps < 0) argp_error(state, "--continue=%s: wanted a number of steps", arg);
       return 0;
+    case 'd':
+      for (int i = 0; forms[i]; i++)
+        if (!strcmp(arg, forms[i])) { a->decode = forms[i]; a->form = (enum decode_form)i; }
+      if (!a->decode) argp_error(state, "--decode=%s: wanted materialised or absorbed", arg);
+      return 0;
     case 'p': a->positions = 1; return 0;
     case 'j': a->json = 1; return 0;
     case ARGP_KEY_ARG:
@@ -64,6 +78,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
       return 0;
     case ARGP_KEY_END:
       if (!a->file) argp_error(state, "which run? maxlogit eval RUN.h5");
+      if (a->decode && a->positions) argp_error(state, "--decode and --positions do not go together");
       return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -94,7 +109,18 @@ static int configure(const struct arguments *a, double multiple, struct config *
 }
 
 /* One context: its mean loss, and by position. */
-struct result { double multiple, loss, tail; long context; double *position; };
+struct result { double multiple, loss, tail; long context; double *position; struct decode_result decoded; };
+
+static void evaluate_positions(struct trainer *t, struct result *r)
+{
+  r->position = memory_new((size_t)r->context, sizeof *r->position);
+  r->loss = trainer_evaluate(t, r->position);
+  double sum = 0;
+  long n = 0;
+  for (long i = r->context * 3 / 4; i < r->context; i++)
+    if (isfinite(r->position[i])) { sum += r->position[i]; n++; }
+  r->tail = sum / (double)n;
+}
 
 static int evaluate(const struct arguments *a, struct result *r, struct error *e)
 {
@@ -105,13 +131,8 @@ static int evaluate(const struct arguments *a, struct result *r, struct error *e
   for (long s = 0; !status && s < a->steps; s++) status = trainer_step(t, e);
   if (!status) {
     r->context = ((const struct model_options *)config_section(c, "model"))->context;
-    r->position = memory_new((size_t)r->context, sizeof *r->position);
-    r->loss = trainer_evaluate(t, r->position);
-    double sum = 0;
-    long n = 0;
-    for (long i = r->context * 3 / 4; i < r->context; i++)
-      if (isfinite(r->position[i])) { sum += r->position[i]; n++; }
-    r->tail = sum / (double)n;
+    if (a->decode) status = trainer_decode(t, a->form, &r->decoded, e);
+    else evaluate_positions(t, r);
   }
   if (t) trainer_abandon(t);
   if (c) config_free(c);
@@ -134,8 +155,33 @@ static void print_json(const struct result *r, int first)
   printf("]}");
 }
 
+static void print_decoded(const struct arguments *a, const struct result *r, int first)
+{
+  const struct decode_result *d = &r->decoded;
+  if (a->json) {
+    printf("%s{\"context\": %ld, \"decode\": \"%s\", \"tokens\": %ld, \"cached_per_token\": %ld",
+           first ? "" : ",\n ", r->context, a->decode, d->tokens, d->cached);
+    const struct { const char *name; double value; } field[] = {
+      { "loss", d->training_loss }, { "decoded_loss", d->decoded_loss },
+      { "largest_difference", d->difference }, { "rounding", d->rounding } };
+    for (int i = 0; i < 4; i++) {
+      printf(", \"%s\": ", field[i].name);
+      number(field[i].value);
+    }
+    printf("}");
+    return;
+  }
+  if (first)
+    printf("# %s: %ld numbers cached a token; a rounding: what one of every weight does to a token's loss\n"
+           "%8s %10s %12s %12s %12s %12s\n", a->decode, d->cached, "context", "tokens", "loss", "decoded",
+           "largest diff", "in roundings");
+  printf("%8ld %10ld %12.6f %12.6f %12.2e %12.2f\n", r->context, d->tokens, d->training_loss, d->decoded_loss,
+         d->difference, d->difference / d->rounding);
+}
+
 static void print(const struct arguments *a, const struct result *r, int first)
 {
+  if (a->decode) { print_decoded(a, r, first); return; }
   if (a->json) { print_json(r, first); return; }
   if (!a->positions) {
     if (first) printf("%8s %10s %12s %20s\n", "context", "tokens", "loss", "loss, last quarter");
@@ -155,10 +201,11 @@ static int run(int argc, char **argv)
     "Evaluate a run's latest checkpoint on validation batches, at its context and at longer ones.\v"
     "key=value changes what cannot change the weights' shapes: model.rope_base, model.rope_scale, "
     "train.val_batches, data.path.", NULL, NULL, NULL };
-  struct arguments a = { .multiple = { 1, 2, 4 }, .contexts = 3 };
+  struct arguments a = { .multiple = { 1, 2, 4 } };
   struct error e = { 0 };
   int status = STATUS_OK;
   argp_parse(&argp, argc, argv, 0, NULL, &a);
+  if (!a.contexts) a.contexts = a.decode ? 1 : 3;
   for (int i = 0; !status && i < a.contexts; i++) {
     struct result r = { .multiple = a.multiple[i] };
     status = evaluate(&a, &r, &e);
@@ -171,5 +218,6 @@ static int run(int argc, char **argv)
 }
 
 const struct command command_eval = {
-  .name = "eval", .arguments = "RUN.h5 [key=value ...]", .help = "loss at longer contexts and by position", .run = run
+  .name = "eval", .arguments = "RUN.h5 [key=value ...]", .help = "loss at longer contexts, by position, and decoded",
+  .run = run
 };

@@ -41,8 +41,9 @@ struct tensor *heads_forward(struct model *m, struct program *program, int layer
   struct tensor *b_qkv = o->bias ? params_span(&m->params, model_param(m, layer, "attn.b_q"), 3) : NULL;
   struct tensor *w_qkv = model_weight(m, program, model_param(m, layer, "attn.w_q"), 3);
   struct tensor *qkv = op_linear(program, x, w_qkv, b_qkv, NULL); /* [N, H*Dh | G*Dh | G*Dh] */
-  struct qk_part part[] = {{ROLE_Q_HEAD, op_columns(program, qkv, 0, nq), o->heads, dh},
-                           {key_role(o), op_columns(program, qkv, nq, nkv), o->kv_heads, dh}};
+  struct qk_part part[] = {
+    {.role = ROLE_Q_HEAD, .x = op_columns(program, qkv, 0, nq), .heads = o->heads, .dim = dh},
+    {.role = key_role(o), .x = op_columns(program, qkv, nq, nkv), .heads = o->kv_heads, .dim = dh}};
   struct tensor *v = op_columns(program, qkv, nq + nkv, nkv);
   model_on_qk(m, program, layer, part, 2);
   struct tensor *q = op_rope(program, part[0].x, in->position, in->rope_table, dh);
@@ -50,7 +51,7 @@ struct tensor *heads_forward(struct model *m, struct program *program, int layer
   struct attention_spec spec = {
     .batch = in->batch, .heads = o->heads, .groups = o->kv_heads, .scale = 1 / sqrt((double)dh)};
   model_on_score(m, &spec);
-  struct tensor *y = op_attention(program, q, k, v, in->start, &spec, stats); /* [N, H*Dh] */
+  struct tensor *y = model_attend(program, in, q, k, v, &spec, stats); /* [N, H*Dh] */
   return model_output(m, program, layer, y, residual);
 }
 

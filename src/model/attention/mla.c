@@ -3,7 +3,10 @@
      cq = RMSNorm(x w_dq^T) [N,Rq] (x itself where q_rank = 0)    ckv = RMSNorm(x w_dkv^T) [N,Rkv]
      qc = cq w_qc^T [N,H*Dn]                                      kc = ckv w_kc^T [N,H*Dn]
      qr = RoPE(cq w_qr^T) [N,H*Dr]                                kr = RoPE(x w_kr^T) [N,Dr]
-     s = (qc.kc + qr.kr) / sqrt(Dn+Dr)                            v = ckv w_v^T [N,H*Dv] */
+     s = (qc.kc + qr.kr) / sqrt(Dn+Dr)                            v = ckv w_v^T [N,H*Dv]
+   Absorbed decoding keeps ckv and kr only: by head, qc.kc = (qc w_kc).ckv and sum p v = (sum p ckv) w_v^T.
+   Under RMSNorm of kc with gain g it keeps 1/rms(kc) [H] beside them, as then qc.norm(kc) is
+   ((qc g) w_kc).ckv / rms: QK-normed MLA (arXiv 2606.16310), exactly. */
 #include <math.h>
 #include "model/model.h"
 
@@ -63,19 +66,33 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
   struct tensor *cq = o->q_rank ? latent(m, program, layer, x, "attn.w_dq", "attn.q_norm") : x;
   struct tensor *ckv = latent(m, program, layer, x, "attn.w_dkv", "attn.kv_norm");
   struct tensor *q = project(m, program, layer, cq, "attn.w_qc", 2); /* [N, H*Dn | H*Dr] */
-  struct qk_part part[] = {{ROLE_Q_HEAD, op_columns(program, q, 0, h * dn), h, dn},
-                           {ROLE_K_HEAD, project(m, program, layer, ckv, "attn.w_kc", 1), h, dn},
-                           {ROLE_Q_ROPE, op_columns(program, q, h * dn, h * dr), h, dr},
-                           {ROLE_K_ROPE_SHARED, project(m, program, layer, x, "attn.w_kr", 1), 1, dr}};
-  struct tensor *v = project(m, program, layer, ckv, "attn.w_v", 1);
+  struct tensor *w_kc = model_weight(m, program, model_param(m, layer, "attn.w_kc"), 1);
+  struct tensor *w_v = model_weight(m, program, model_param(m, layer, "attn.w_v"), 1);
+  struct tensor *kc = op_linear(program, ckv, w_kc, NULL, NULL);
+  int absorbed = in->decoding && in->decoding->form == DECODE_ABSORBED;
+  struct qk_part part[] = {
+    {.role = ROLE_Q_HEAD, .x = op_columns(program, q, 0, h * dn), .heads = h, .dim = dn},
+    {.role = ROLE_K_HEAD, .x = kc, .heads = h, .dim = dn, .absorbed = absorbed},
+    {.role = ROLE_Q_ROPE, .x = op_columns(program, q, h * dn, h * dr), .heads = h, .dim = dr},
+    {.role = ROLE_K_ROPE_SHARED, .x = project(m, program, layer, x, "attn.w_kr", 1), .heads = 1, .dim = dr}};
   model_on_qk(m, program, layer, part, 4);
   struct tensor *qr = op_rope(program, part[2].x, in->position, in->rope_table, dr);
   struct tensor *kr = op_rope(program, part[3].x, in->position, in->rope_table, dr);
   struct attention_spec spec = {
-    .batch = in->batch, .heads = h, .groups = h, .scale = 1 / sqrt((double)(dn + dr))};
+    .batch = in->batch, .heads = h, .groups = absorbed ? 1 : h, .scale = 1 / sqrt((double)(dn + dr))};
   model_on_score(m, &spec);
-  struct tensor *y = op_attention(program, op_join_heads(program, part[0].x, qr, h, 0),
-                                  op_join_heads(program, part[1].x, kr, h, 1), v, in->start, &spec, stats);
+  struct tensor *y;
+  if (absorbed) {
+    if (part[1].x != kc) in->decoding->refused = 1;
+    struct tensor *qc = op_heads_product(program, part[0].x, w_kc, part[1].gain, h, 0);
+    qc = op_join_heads(program, qc, qr, h, 0);
+    y = model_attend_latent(program, in, qc, ckv, kr, part[1].rstd, &spec, stats);
+    y = op_heads_product(program, y, w_v, NULL, h, 1);
+  } else {
+    struct tensor *k = op_join_heads(program, part[1].x, kr, h, 1);
+    struct tensor *v = op_linear(program, ckv, w_v, NULL, NULL);
+    y = model_attend(program, in, op_join_heads(program, part[0].x, qr, h, 0), k, v, &spec, stats);
+  }
   return model_output(m, program, layer, y, residual);
 }
 
@@ -96,4 +113,5 @@ const struct attention attention_mla = {
   .name = "mla",
   .help = "multi-head latent attention: low-rank queries and keys, one rotary key for all heads",
   .resolve = resolve, .declare = declare, .forward = forward, .factors = factors, .rope_dim = rope_dim,
+  .absorbs = 1,
 };

@@ -1,6 +1,8 @@
 /* qk_norm.c - normalise queries and keys before RoPE, so that the scale of w_q and w_k drops out
    rms       RMSNorm over every head, gains [Dh] shared by the heads (Gemma 3, Qwen 3); with mla over the
-             content and the rotary part of every query and key, each with a gain of its own
+             content and the rotary part of every query and key, each with a gain of its own: that is
+             QK-normed MLA, which decodes exactly from the latent cache and one 1/rms by head
+             (arXiv 2606.16310)
    rms_full  RMSNorm over all heads together, gains [H*Dh] and [G*Dh] (OLMo 2, arXiv 2501.00656)
    l2        q/|q| and k/|k|, and one learned scalar in place of 1/sqrt(Dh); it starts at log2(T^2 - T), T the
              context (Henry et al. 2020, arXiv 2010.04245 sec. 3) */
@@ -56,7 +58,7 @@ void qk_norm_apply(struct stabilizer_context *c, struct program *program, int la
   for (int i = 0; i < parts; i++) {
     if (!(roles & 1u << part[i].role)) continue;
     struct tensor *gain = &model_param(c->model, layer, gain_name(part[i].role, split))->value;
-    part[i].x = op_rmsnorm(program, part[i].x, gain, gain->cols, c->model->options.norm_eps);
+    qk_part_norm(program, &part[i], gain, c->model->options.norm_eps);
   }
 }
 
@@ -100,7 +102,8 @@ static void on_qk(struct stabilizer_context *c, struct program *program, int lay
 }
 
 const struct stabilizer stabilizer_qk_norm = {
-  .name = "qk_norm", .help = "normalised queries and keys: RMSNorm by head or over all heads, or unit length",
+  .name = "qk_norm",
+  .help = "normalised queries and keys: RMSNorm by head or over all heads, or unit length; mla: QK-normed MLA",
   .options = rows, .options_size = sizeof(struct qk_norm), .check = check,
   .declare = declare, .on_qk = on_qk, .on_score = on_score, .flags = STABILIZER_NORMS_QK,
 };

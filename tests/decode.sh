@@ -1,0 +1,37 @@
+#!/bin/sh
+# eval --decode: token by token through a cache, runs that were clipped among them, equals the training form
+srcdir=${srcdir:-$(dirname "$0")/..}
+. "$srcdir/tests/small_runs.sh"
+small_run mha stabilizers=none
+small_run gqa model.attention=gqa model.kv_heads=1 preset=muonclip qk_clip.tau=1
+small_run mla model.attention=mla preset=muonclip qk_clip.tau=1
+small_run normed model.attention=mla stabilizers=qk_norm
+for run in gqa mla; do
+  "$program" show --events "$dir/$run.h5" | awk '$2 == "clip" { n++ } END { exit !n }' || fail "$run: no clip"
+done
+
+# The mean is the evaluation's, the cache has the size that it should have (head_dim 8, kv_rank 32, rope_dim 4, two
+# layers), and no token is off by more than sums of up to 48 terms may be: 4 + 2 sqrt(48) roundings.
+decode() { # RUN FORM NUMBERS
+  "$program" eval --decode="$2" "$dir/$1.h5" > "$dir/out" 2> "$dir/err" || fail "$1 $2: $(cat "$dir/err")"
+  loss=$("$program" eval --context=1x "$dir/$1.h5" | awk 'END { print $3 }')
+  grep -q "^# $2: $3 numbers" "$dir/out" || fail "$1 $2: not $3 numbers: $(head -1 "$dir/out")"
+  awk -v loss="$loss" 'function near(x) { return (x - loss)^2 < 1e-8 }
+    END { exit !(NF == 6 && near($3) && near($4) && $6 >= 0 && $6 < 17.8) }' "$dir/out" ||
+    fail "$1 $2: loss $loss, and $(tail -1 "$dir/out")"
+}
+decode mha materialised 64
+decode gqa materialised 32
+decode mla materialised 80
+decode mla absorbed 72
+decode normed materialised 80
+decode normed absorbed 76
+
+for run in mha gqa; do
+  "$program" eval --decode=absorbed "$dir/$run.h5" > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 2 || fail "$run absorbed: exit $status"
+  grep -q "model.attention = $run" "$dir/err" || fail "$run absorbed: $(cat "$dir/err")"
+done
+"$program" eval --decode=half "$dir/mla.h5" > "$dir/out" 2>&1; status=$?
+test $status -eq 2 || fail "--decode=half: exit $status"
+finish
