@@ -10,8 +10,8 @@ for run in gqa mla; do
   "$program" show --events "$dir/$run.h5" | awk '$2 == "clip" { n++ } END { exit !n }' || fail "$run: no clip"
 done
 
-# The mean is the evaluation's, the cache has the size that it should have (head_dim 8, kv_rank 32, rope_dim 4, two
-# layers), and no token is off by more than sums of up to 48 terms may be: 4 + 2 sqrt(48) roundings.
+# The mean is the evaluation's, the cache has the size that it should have (two layers, head_dim 8, kv_rank 32,
+# rope_dim 4), and no token is off by more than sums of up to 48 terms may be: 4 + 2 sqrt(48) roundings.
 decode() { # RUN FORM NUMBERS
   "$program" eval --decode="$2" "$dir/$1.h5" > "$dir/out" 2> "$dir/err" || fail "$1 $2: $(cat "$dir/err")"
   loss=$("$program" eval --context=1x "$dir/$1.h5" | awk 'END { print $3 }')

@@ -111,7 +111,8 @@ static long rope_dim(const struct model_options *o) {
 
 const struct attention attention_mla = {
   .name = "mla",
-  .help = "multi-head latent attention: low-rank queries and keys, one rotary key for all heads",
+  .help = "multi-head latent attention: low-rank queries and keys, one rotary key for all heads; with qk_norm: "
+          "QK-normed MLA",
   .resolve = resolve, .declare = declare, .forward = forward, .factors = factors, .rope_dim = rope_dim,
   .absorbs = 1,
 };
