@@ -418,6 +418,17 @@ static int make_heads_product(struct made *m, int i, union op_args *args)
   return 1;
 }
 
+static int make_attention_look(struct made *m, int i, union op_args *args)
+{
+  union op_args forward;
+  if (!make_attention_forward(m, i, &forward)) return 0;
+  const struct attention_forward_args *f = &forward.attention_forward;
+  args->attention_look = (struct attention_look_args){
+      .look = out(m, f->heads, 5, 0), .q = f->q, .k = f->k, .start = f->start, .batch = f->batch,
+      .heads = f->heads, .groups = f->groups, .scale = f->scale, .level = 0.5};
+  return 1;
+}
+
 static int make_cross_entropy(struct made *m, int i, union op_args *args)
 {
   if (i >= 2 * SIZES) return 0;
@@ -832,6 +843,40 @@ static struct device *host_device(int i)
   return device;
 }
 
+static void look(struct device *device, struct attention_look_args *args, double level)
+{
+  args->level = level;
+  op_run(device, OP_attention_look, &(union op_args){.attention_look = *args});
+}
+
+/* All pairs are above -infinity, one is above a little less than the largest score; its q and k make it. */
+START_TEST(look_at_pairs)
+{
+  struct device *device = host_device(_i);
+  struct attention_case a;
+  attention_begin(&a, device, 2, 2);
+  attention_run(&a);
+  struct tensor *result = tensor_new(device, TENSOR_REAL, H, 5, "look");
+  struct attention_look_args args = {.look = result, .q = a.q, .k = a.k, .start = a.start, .batch = 2,
+                                     .heads = H, .groups = 2, .scale = a.args.scale};
+  for (long h = 0; h < H; h++) {
+    const real *x = REALS(result) + 5 * h;
+    double top = REALS(a.stats)[4 * h], near = 64 * REAL_EPS * top;
+    ck_assert(top > 0);
+    look(device, &args, -INFINITY);
+    ck_assert(x[0] == 1 && x[1] == T * (T / 2 + 1) / 2);
+    ck_assert_double_eq_tol(args.scale * (double)x[2] * (double)x[3] * (double)x[4], top, near);
+    look(device, &args, top - near);
+    ck_assert_double_eq_tol((double)x[0] * (double)x[1], 1, near);
+    look(device, &args, top + near);
+    ck_assert(x[0] == 0);
+  }
+  tensor_free(device, result);
+  attention_end(&a);
+  device_close(device);
+}
+END_TEST
+
 /* The softmax does not see a constant: keys k + u move the scores of a query by q.u. */
 START_TEST(shift_of_all_keys)
 {
@@ -1030,6 +1075,7 @@ int main(void)
   tcase_add_loop_test(table, every_operation, 0, OP_COUNT * KINDS);
   suite_add_tcase(suite, table);
   tcase_add_loop_test(identities, shift_of_all_keys, 0, 2);
+  tcase_add_loop_test(identities, look_at_pairs, 0, 2);
   tcase_add_loop_test(identities, order_of_keys, 0, 2);
   tcase_add_loop_test(identities, grouped_equals_repeated, 0, 2);
   tcase_add_loop_test(identities, documents_equal_sequences, 0, 2);

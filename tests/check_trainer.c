@@ -100,8 +100,9 @@ END_TEST
 START_TEST(no_allocation_after_the_first_step)
 {
   const char *kinds[] = { "preset=muonclip qk_clip.tau=0.8", "preset=adam",
-                          "preset=muon stabilizers=qk_norm+soft_cap" };
-  for (int k = 0; k < 3; k++) {
+                          "preset=muon stabilizers=qk_norm+soft_cap",
+                          "preset=muon record.level=1 precision.scores=bf16 precision.qk=fp8_e4m3" };
+  for (int k = 0; k < 4; k++) {
     struct config *c = configured(kinds[k]);
     struct trainer *t = started(c, TRAINER_NO_RECORD);
     step(t);
@@ -367,6 +368,101 @@ START_TEST(clips_resume)
 }
 END_TEST
 
+/* --- series on demand --------------------------------------------------------------------------------------- */
+
+#define ON_DEMAND "record.level=0.5 record.pairs=1 record.bound=1 record.probe_every=3 train.micro_batches=2 "
+
+static const struct { const char *settings; double dim; } looked_at[] = {
+  { "preset=muon", 8 },
+  { "preset=adam model.attention=gqa model.kv_heads=1 model.bias=1 data.packing=documents", 8 },
+  { "preset=muon model.attention=mla model.q_rank=6 train.plant=0:*:2", 12 },
+  { "preset=muon model.attention=mla precision.qk=fp8_e4m3", 12 },
+};
+
+/* What is recorded on demand fits what is recorded always. */
+START_TEST(series_on_demand)
+{
+  char settings[512];
+  snprintf(settings, sizeof settings, ON_DEMAND "%s", looked_at[_i].settings);
+  driven("looks", settings);
+  struct run_series max = series_of("looks", "attn/max_logit"), share = series_of("looks", "attn/share_above");
+  ck_assert_int_eq(max.rows, share.rows);
+  for (long i = 0; i < max.rows * max.width; i++) {
+    ck_assert(share.value[i] >= 0 && share.value[i] <= 1);
+    ck_assert_int_eq(share.value[i] > 0, max.value[i] > 0.5);
+  }
+  run_series_free(&share);
+  struct run_series top = series_of("looks", "probe/max_logit"), cosine = series_of("looks", "probe/cosine");
+  struct run_series q = series_of("looks", "probe/q_norm"), k = series_of("looks", "probe/k_norm");
+  ck_assert_int_eq(q.rows, 4);
+  for (long i = 0; i < q.rows * q.width; i++) {
+    double size = q.value[i] * k.value[i] / sqrt(looked_at[_i].dim);
+    ck_assert_double_eq_tol(size * cosine.value[i], top.value[i], 64 * REAL_EPS * size);
+  }
+  run_series_free(&top);
+  run_series_free(&cosine);
+  run_series_free(&q);
+  run_series_free(&k);
+  struct run_series tight = series_of("looks", "attn/bound_tightness");
+  ck_assert_int_eq(tight.rows, 4);
+  for (long r = 0; r < tight.rows; r++)
+    for (long h = 0; h < tight.width; h++) {
+      double x = tight.value[r * tight.width + h];
+      if (r == 3) ck_assert(isnan(x)); /* after the last update no batch was seen */
+      else ck_assert(fabs(x) <= 1 && (x > 0) == (max.value[5 * r * max.width + h] > 0));
+    }
+  run_series_free(&tight);
+  run_series_free(&max);
+}
+END_TEST
+
+/* Looking changes nothing, and is no part of a run's identity. */
+START_TEST(looking_changes_nothing)
+{
+  struct run_file *a, *b;
+  struct error e = { 0 };
+  driven("plain", "preset=muonclip qk_clip.tau=0.8 train.micro_batches=2");
+  driven("looks", "preset=muonclip qk_clip.tau=0.8 " ON_DEMAND);
+  ck_assert(!run_open(&a, path("plain"), &e));
+  ck_assert(!run_open(&b, path("looks"), &e));
+  ck_assert_str_eq(run_id(a), run_id(b));
+  run_close(a);
+  run_close(b);
+  const char *names[] = { "loss", "attn/max_logit", "grad_norm", "weight/svd_entropy", "val_loss" };
+  for (int i = 0; i < 5; i++) {
+    struct run_series x = series_of("plain", names[i]), y = series_of("looks", names[i]);
+    ck_assert_int_eq(x.rows, y.rows);
+    ck_assert(!memcmp(x.value, y.value, (size_t)(x.rows * x.width) * sizeof *x.value));
+    run_series_free(&x);
+    run_series_free(&y);
+  }
+}
+END_TEST
+
+/* Under normed queries the bound by weights says nothing. */
+START_TEST(no_bound_under_qk_norm)
+{
+  driven("normed", "preset=muon stabilizers=qk_norm " ON_DEMAND);
+  struct run_series tight = series_of("normed", "attn/bound_tightness");
+  ck_assert_int_eq(tight.rows, 4);
+  for (long i = 0; i < tight.rows * tight.width; i++) ck_assert(isnan(tight.value[i]));
+  run_series_free(&tight);
+}
+END_TEST
+
+/* The recorded maximum is that before rounding: it tells by how much fp16 was too narrow. */
+START_TEST(overflow_shows_its_size)
+{
+  driven("narrow", "preset=muon train.plant=*:*:1e3 precision.scores=fp16");
+  struct run_series max = series_of("narrow", "attn/max_logit"), loss = series_of("narrow", "loss");
+  double largest = 0;
+  for (long i = 0; i < max.width; i++) largest = fmax(largest, max.value[i]);
+  ck_assert(isfinite(largest) && largest > 65504 && !isfinite(loss.value[0]));
+  run_series_free(&max);
+  run_series_free(&loss);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("trainer");
@@ -385,6 +481,10 @@ int main(void)
   tcase_add_test(k, divergence_can_fail_or_go_on);
   tcase_add_test(k, start_from_a_run);
   tcase_add_test(k, extended_run);
+  tcase_add_loop_test(k, series_on_demand, 0, (int)(sizeof looked_at / sizeof *looked_at));
+  tcase_add_test(k, looking_changes_nothing);
+  tcase_add_test(k, no_bound_under_qk_norm);
+  tcase_add_test(k, overflow_shows_its_size);
   tcase_add_test(k, clip_by_the_probe);
   tcase_add_test(k, outputs_of_micro_batches);
   tcase_add_test(k, clips_resume);

@@ -205,6 +205,8 @@ void model_on_qk(struct model *m, struct program *program, int layer, struct qk_
 void model_on_score(struct model *m, struct attention_spec *spec) {
   spec->scores_format = m->precision.scores;
   spec->qk_format = m->precision.qk;
+  spec->look = m->look_at;
+  spec->look_level = m->look_level;
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->on_score) m->stabilizer[i]->on_score(&m->context[i], spec);
 }
@@ -382,7 +384,9 @@ static void record(struct model *m, struct model_program *mp, const struct layer
   struct tensor *x = op_embed(mp->program, mp->tokens, &embed->value);
   for (int l = 0; l < o->layers; l++) {
     struct tensor *h = norm(m, mp->program, x, model_param(m, l, "attn.norm"));
+    m->look_at = mp->looks ? &mp->looks[l] : NULL;
     x = m->attention->forward(m, mp->program, l, inputs, h, x, &mp->stats[l]);
+    m->look_at = NULL;
     x = ffn(m, mp->program, l, x);
   }
   x = norm(m, mp->program, x, params_find(&m->params, "norm"));
@@ -407,6 +411,7 @@ static struct tensor *begin_program(struct model *m, struct model_program *mp, l
   mp->stats = memory_new((size_t)m->options.layers, sizeof *mp->stats);
   mp->watched = memory_new((size_t)(m->stabilizer_count * m->options.layers) + 1, sizeof *mp->watched);
   m->watched = mp->watched;
+  if (m->look) mp->looks = memory_new((size_t)m->options.layers, sizeof *mp->looks);
   record(m, mp, &inputs);
   program_keep(mp->program, mp->loss);
   return rope_table;
@@ -454,6 +459,7 @@ void model_program_free(struct model_program *mp) {
   if (mp->program) program_free(mp->program);
   memory_free(mp->stats);
   memory_free(mp->watched);
+  memory_free(mp->looks);
   *mp = (struct model_program){0};
 }
 

@@ -42,6 +42,7 @@ struct factor {
   struct param *weight; /* rows [row, row+rows) belong to the head or its group */
   struct param *bias;   /* [1, out]: columns [row, row+rows); NULL if none */
   long row, rows;
+  struct param *gain;   /* of the RMSNorm that makes the weight's input */
 };
 
 /* A piece of queries or keys between projection and score, for on_qk: x [N, heads*dim]. */
@@ -158,7 +159,11 @@ struct model {
   int stabilizer_count;
   const struct stabilizer *stabilizer[MAX_STABILIZERS];
   struct stabilizer_context context[MAX_STABILIZERS];
-  struct precision_options precision; /* zero after model_init; to be set before programs are made */
+  /* zero after model_init; for programs that are made afterwards */
+  struct precision_options precision;
+  int look;                     /* they have `looks`, for this level */
+  double look_level;
+  struct tensor **look_at;      /* of the layer that is being recorded */
   struct tensor *number;        /* [1,1] on the device */
   struct tensor **watched;      /* of the program that is being recorded */
 };
@@ -192,6 +197,7 @@ struct model_program {
   struct tensor **watched;      /* [stabilisers*layers] of [1,1], by model_watch; NULL where nothing is watched */
   struct tensor *slot;          /* of a decoder: [B,1]; otherwise NULL */
   long cached;                  /* of a decoder: numbers kept a position, all layers together */
+  struct tensor **looks;        /* [layers] of [H,5]: see attention_look; NULL where the model does not look */
 };
 /* context may exceed options.context (evaluation at longer lengths). */
 int model_program_init(struct model *, struct model_program *, long batch, long context, int backward,

@@ -510,6 +510,12 @@ struct tensor *op_attention(struct program *p, struct tensor *q, struct tensor *
   program_flows(p, o, v);
   ON_BACKWARD(p, attention_step, o, lse, q, k, v, start, *spec);
   if (stats) *stats = statistics;
+  if (spec->look) {
+    struct tensor *look = *spec->look = program_temporary(p, heads, 5, "look");
+    program_keep(p, look);
+    CALL(p, attention_look, .look = look, .q = q, .k = k, .start = start, .batch = spec->batch, .heads = heads,
+         .groups = groups, .scale = spec->scale, .level = spec->look_level);
+  }
   return o;
 }
 

@@ -94,6 +94,8 @@ struct attention_spec {
   long cap;          /* 0 none, 1 tanh, 2 hard */
   double cap_value;
   long scores_format, qk_format; /* enum number_format; 0: not rounded */
+  struct tensor **look;          /* where to put attention_look's result, kept as *stats; NULL: not wanted */
+  double look_level;
 };
 /* *stats: [H,4], kept until the next run; may be NULL */
 struct tensor *op_attention(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,

@@ -4,6 +4,7 @@
 #include "numerics/device.h"
 #include "numerics/number_format.h"
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #define AT(t, i, j) (REALS(t)[(i) * (t)->ld + (j)])
@@ -425,6 +426,34 @@ static void ref_attention_backward(struct device *device, const struct attention
           AT(x->dv, b * length + t, g * value_dim + c) = (real)dv[t * value_dim + c];
       }
     }
+}
+
+static void look_at_head(void *context, long h, int worker)
+{
+  const struct attention_look_args *x = context;
+  double best = -INFINITY, above = 0, pairs = 0;
+  const real *q = &AT(x->q, 0, 0), *k = &AT(x->k, 0, 0);
+  long dim = x->q->cols / x->heads;
+  (void)worker;
+  for (long n = 0; n < x->q->rows; n++) {
+    struct row r = row_of(x->q, x->k, x->start, x->batch, x->heads, x->groups, n, h);
+    for (long j = r.first; j <= n; j++, pairs++) {
+      double s = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), dim);
+      above += isnan(s) ? s : s > x->level;
+      if (pairs > 0 && !(s > best) && !(isnan(s) && !isnan(best))) continue;
+      best = s;
+      q = &AT(x->q, n, r.query);
+      k = &AT(x->k, j, r.key);
+    }
+  }
+  double q_norm = sqrt(dot(q, q, dim)), k_norm = sqrt(dot(k, k, dim));
+  const double look[] = {above / pairs, pairs, q_norm, k_norm, dot(q, k, dim) / (q_norm * k_norm)};
+  for (int i = 0; i < 5; i++) AT(x->look, h, i) = (real)look[i];
+}
+
+static void ref_attention_look(struct device *device, const struct attention_look_args *x)
+{
+  parallel_for(device->pool, x->heads, look_at_head, (void *)(uintptr_t)x);
 }
 
 /* --- loss ------------------------------------------------------------------------------------------- */

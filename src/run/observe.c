@@ -14,7 +14,8 @@
   "before any cap, softmax scale included, over all micro-batches of the step"
 
 enum { LOSS, LR, GRAD_NORM, MAX_LOGIT, MAX_ABS_LOGIT, MAX_LOGIT_CAPPED, ENTROPY,
-       VAL_LOSS, PROBE_LOSS, PROBE_MAX_LOGIT, PROBE_MAX_ABS_LOGIT, CORE_COUNT };
+       SHARE_ABOVE, VAL_LOSS, PROBE_LOSS, PROBE_MAX_LOGIT, PROBE_MAX_ABS_LOGIT, PROBE_Q_NORM, PROBE_K_NORM,
+       PROBE_COSINE, CORE_COUNT };
 
 static const struct series core[CORE_COUNT] = {
   [LOSS] = { "loss", PER_STEP, AXIS_STEP, "nat", "training loss",
@@ -29,6 +30,9 @@ static const struct series core[CORE_COUNT] = {
                          "as attn/max_logit, after the cap: what enters the softmax" },
   [ENTROPY] = { "attn/entropy", PER_HEAD, AXIS_STEP, "nat", "attention entropy",
                 "mean over queries of the entropy of the attention weights" },
+  [SHARE_ABOVE] = { "attn/share_above", PER_HEAD, AXIS_STEP, "1", "share of logits above the level",
+                    "share of the pairs of attn/max_logit whose logit is above record.level (large-logit ratio, "
+                    "arXiv 2502.16982 app. D)" },
   [VAL_LOSS] = { "val_loss", PER_STEP, AXIS_VAL, "nat", "validation loss",
                  "mean cross-entropy on fixed validation batches, the same for every seed, before the update" },
   [PROBE_LOSS] = { "probe/loss", PER_STEP, AXIS_PROBE, "nat", "loss on the probe batch",
@@ -37,10 +41,17 @@ static const struct series core[CORE_COUNT] = {
                         "as attn/max_logit, on the probe batch" },
   [PROBE_MAX_ABS_LOGIT] = { "probe/max_abs_logit", PER_HEAD, AXIS_PROBE, "nat",
                             "max |logit| on the probe batch", "as attn/max_abs_logit, on the probe batch" },
+  [PROBE_Q_NORM] = { "probe/q_norm", PER_HEAD, AXIS_PROBE, "1", "|q| at the max logit",
+                     "Euclidean norm of the query of the pair that has probe/max_logit, as it enters the "
+                     "product: probe/max_logit = scale q_norm k_norm cosine" },
+  [PROBE_K_NORM] = { "probe/k_norm", PER_HEAD, AXIS_PROBE, "1", "|k| at the max logit",
+                     "as probe/q_norm, of the key" },
+  [PROBE_COSINE] = { "probe/cosine", PER_HEAD, AXIS_PROBE, "1", "cosine of q and k at the max logit",
+                     "cosine of the angle between query and key of the pair that has probe/max_logit" },
 };
 
 /* Six summaries of a spectrum, for each of these objects. */
-enum object { WEIGHT, UPDATE, HEAD_Q, HEAD_K, HEAD_FORM, OBJECTS };
+enum object { WEIGHT, UPDATE, HEAD_Q, HEAD_K, HEAD_FORM, OBJECTS, HEAD_BOUND = OBJECTS };
 static const struct { const char *group; enum series_shape shape; const char *what; } objects[OBJECTS] = {
   [WEIGHT] = { "weight", PER_TENSOR, "the weight, before the step's update" },
   [UPDATE] = { "update", PER_TENSOR, "the step's update per unit learning rate, decay apart" },
@@ -63,13 +74,21 @@ static const struct series alignment = {
   "first-order change of the spectral norm"
 };
 
+static const struct series tightness = {
+  "attn/bound_tightness", PER_HEAD, AXIS_SPECTRA, "1", "max logit over its bound",
+  "attn/max_logit over scale (|x_q| sigma(w_q) + |b_q|) (|x_k| sigma(w_k) + |b_k|), sigma the spectral norm of "
+  "the head's rows, |x| = sqrt(width) max|gain| of the RMSNorm before them; mla: content and rotary parts added "
+  "(kexue.fm/archives/11126). NaN where a stabiliser changes queries, keys or weights on their way, and after "
+  "the last update"
+};
+
 /* --- state --------------------------------------------------------------------------------------------- */
 
 struct job {                     /* one matrix whose spectrum is wanted */
   enum object object;
   struct param *param, *other;   /* HEAD_FORM: w_q and w_k */
   long row, rows, other_row;
-  long place;                    /* in the rows of its object */
+  long place;                    /* in the rows of its object; HEAD_BOUND: layer * heads + head */
 };
 
 struct observer {
@@ -85,6 +104,8 @@ struct observer {
   int spectra_id[OBJECTS][SUMMARIES], alignment_id;
   long width[OBJECTS];
   float *value[OBJECTS][SUMMARIES], *alignment_value;
+  int tightness_id;
+  double *bound, scale;
   struct job *jobs; long job_count;
   struct spectra **workspace; double **leading; int workers;
   int directions;
@@ -115,10 +136,26 @@ static int head_blocks(const struct observer *o, int layer, int head, struct fac
 
 static void add_job(struct observer *o, struct job job) { o->jobs[o->job_count++] = job; }
 
+/* The scale of scores, or NaN where logits are not those of the weights alone. */
+static double bound_scale(struct model *m)
+{
+  struct factor f[MAX_FACTORS];
+  struct attention_spec spec = { 0 };
+  long dim = 0;
+  int n = m->attention->factors(m, 0, 0, f);
+  for (int i = 0; i < n; i++)
+    if (f[i].role == ROLE_Q_HEAD || f[i].role == ROLE_Q_ROPE) dim += f[i].rows;
+  spec.scale = 1 / sqrt((double)dim);
+  model_on_score(m, &spec);
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->on_qk || m->stabilizer[i]->on_weight) return NAN;
+  return spec.scale;
+}
+
 static void prepare_spectra(struct observer *o)
 {
   struct params *ps = &o->model->params;
-  long most = 2L * ps->count + 3L * o->layers * o->heads, rows = 1, cols = 1;
+  long heads = (long)o->layers * o->heads, most = 2L * ps->count + 4 * heads, rows = 1, cols = 1;
   o->jobs = arena_get(o->arena, (size_t)most, sizeof *o->jobs);
   long place = 0;
   for (int i = 0; i < ps->count; i++) {
@@ -139,8 +176,10 @@ static void prepare_spectra(struct observer *o)
       if (q.weight->value.cols == k.weight->value.cols)
         add_job(o, (struct job){ HEAD_FORM, q.weight, k.weight, q.row, q.rows, k.row, at });
     }
+  if (o->bound)
+    for (long i = 0; i < heads; i++) add_job(o, (struct job){ .object = HEAD_BOUND, .place = i });
   for (int object = 0; object < OBJECTS; object++) {
-    long width = objects[object].shape == PER_TENSOR ? o->width[WEIGHT] : (long)o->layers * o->heads;
+    long width = objects[object].shape == PER_TENSOR ? o->width[WEIGHT] : heads;
     o->width[object] = width;
     for (int s = 0; s < SUMMARIES; s++) {
       o->value[object][s] = arena_get(o->arena, (size_t)width, sizeof(float));
@@ -164,7 +203,18 @@ static void prepare_spectra(struct observer *o)
   o->job_error = arena_get(o->arena, 1, sizeof *o->job_error);
 }
 
-struct observer *observer_new(struct model *m, struct updates *u, struct recorder *r, int spectra)
+static int wanted(int series, const struct attention_spec *spec, const struct record_options *record)
+{
+  switch (series) {
+    case MAX_LOGIT_CAPPED: return spec->cap != 0;
+    case SHARE_ABOVE: return record->level > 0;
+    case PROBE_Q_NORM: case PROBE_K_NORM: case PROBE_COSINE: return record->pairs != 0;
+    default: return 1;
+  }
+}
+
+struct observer *observer_new(struct model *m, struct updates *u, struct recorder *r,
+                              const struct record_options *record)
 {
   struct observer *o = memory_new(1, sizeof *o);
   *o = (struct observer){ .model = m, .updates = u, .recorder = r, .arena = arena_new(),
@@ -174,7 +224,7 @@ struct observer *observer_new(struct model *m, struct updates *u, struct recorde
   struct attention_spec spec = { 0 };
   model_on_score(m, &spec);
   for (int i = 0; i < CORE_COUNT; i++)
-    o->core_id[i] = i == MAX_LOGIT_CAPPED && !spec.cap ? -1 : declare(o, &core[i]);
+    o->core_id[i] = wanted(i, &spec, record) ? declare(o, &core[i]) : -1;
 
   long widest = (long)o->layers * o->heads;
   if (widest < o->width[WEIGHT]) widest = o->width[WEIGHT];
@@ -186,7 +236,12 @@ struct observer *observer_new(struct model *m, struct updates *u, struct recorde
     o->emit_id[s] = arena_get(o->arena, (size_t)count + 1, sizeof(int));
     for (int i = 0; i < count; i++) o->emit_id[s][i] = declare(o, &emits[i]);
   }
-  if (spectra) prepare_spectra(o);
+  if (r && record->spectra_every && record->bound) {
+    o->bound = arena_get(o->arena, (size_t)o->layers * (size_t)o->heads, sizeof *o->bound);
+    o->scale = bound_scale(m);
+    o->tightness_id = declare(o, &tightness);
+  }
+  if (r && record->spectra_every) prepare_spectra(o);
   return o;
 }
 
@@ -232,6 +287,7 @@ void observer_step(struct observer *o, long step, const struct pass *p, double l
   put(o, o->core_id[MAX_ABS_LOGIT], p->max_abs_logit, n);
   put(o, o->core_id[MAX_LOGIT_CAPPED], p->max_logit_capped, n);
   put(o, o->core_id[ENTROPY], p->entropy, n);
+  put(o, o->core_id[SHARE_ABOVE], p->share_above, n);
   EACH_EMITTED(o, s, i)
     put(o, o->emit_id[s][i], o->model->context[s].series[i],
         model_series_size(o->model, o->model->stabilizer[s]->emits[i].shape));
@@ -252,6 +308,9 @@ void observer_probe(struct observer *o, long step, const struct pass *p)
   recorder_put_number(o->recorder, o->core_id[PROBE_LOSS], p->loss);
   put(o, o->core_id[PROBE_MAX_LOGIT], p->max_logit, n);
   put(o, o->core_id[PROBE_MAX_ABS_LOGIT], p->max_abs_logit, n);
+  put(o, o->core_id[PROBE_Q_NORM], p->q_norm, n);
+  put(o, o->core_id[PROBE_K_NORM], p->k_norm, n);
+  put(o, o->core_id[PROBE_COSINE], p->cosine, n);
   recorder_row(o->recorder, AXIS_PROBE, step);
 }
 
@@ -294,16 +353,52 @@ static int weight_job(struct observer *o, const struct job *j, int worker, struc
   return STATUS_OK;
 }
 
+/* Bound on the norm of what a factor makes: |x| sigma(w) + |b|. RMSNorm makes no x longer than
+   sqrt(cols) max|gain|. */
+static int factor_bound(struct observer *o, const struct factor *f, int worker, double *bound, struct error *e)
+{
+  const struct tensor *w = &f->weight->value, *gain = &f->gain->value;
+  struct spectrum s;
+  double largest = 0, bias = 0;
+  if (spectrum_of(o->workspace[worker], SPECTRA_GRAM, REALS(w) + f->row * w->ld, f->rows, w->cols, w->ld, &s, e))
+    return e->status;
+  for (long i = 0; i < gain->cols; i++) {
+    double g = fabs((double)REALS(gain)[i]);
+    if (!(g <= largest)) largest = g;
+  }
+  for (long i = f->row; f->bias && i < f->row + f->rows; i++)
+    bias += (double)REALS(&f->bias->value)[i] * (double)REALS(&f->bias->value)[i];
+  *bound = sqrt((double)gain->cols) * largest * s.spectral_norm + sqrt(bias);
+  return STATUS_OK;
+}
+
+static int is_query(enum role role) { return role == ROLE_Q_HEAD || role == ROLE_Q_ROPE; }
+static int is_rotary(enum role role) { return role == ROLE_Q_ROPE || role == ROLE_K_ROPE_SHARED; }
+
+/* |s| <= scale sum over parts of |q| |k| (Su, kexue.fm/archives/11126). */
+static int bound_job(struct observer *o, const struct job *j, int worker, struct error *e)
+{
+  struct factor f[MAX_FACTORS];
+  double bound[2][2] = { { 0 } }; /* [rotary][query] */
+  int n = o->model->attention->factors(o->model, (int)(j->place / o->heads), (int)(j->place % o->heads), f);
+  for (int i = 0; i < n; i++)
+    if (factor_bound(o, &f[i], worker, &bound[is_rotary(f[i].role)][is_query(f[i].role)], e)) return e->status;
+  o->bound[j->place] = o->scale * (bound[0][0] * bound[0][1] + bound[1][0] * bound[1][1]);
+  return STATUS_OK;
+}
+
 static void run_job(void *context, long piece, int worker)
 {
   struct observer *o = context;
   const struct job *j = &o->jobs[piece];
-  const struct tensor *w = &j->param->value;
-  const real *rows = REALS(w) + j->row * w->ld;
+  const struct tensor *w = j->param ? &j->param->value : NULL;
+  const real *rows = w ? REALS(w) + j->row * w->ld : NULL;
   struct error e = { 0 };
   struct spectrum s;
   int status;
-  if (j->object == WEIGHT) {
+  if (j->object == HEAD_BOUND) {
+    status = bound_job(o, j, worker, &e);
+  } else if (j->object == WEIGHT) {
     status = weight_job(o, j, worker, &e);
   } else if (j->object == HEAD_FORM) {
     const struct tensor *k = &j->other->value;
@@ -315,25 +410,34 @@ static void run_job(void *context, long piece, int worker)
     if (!status) store(o, j->object, j->place, &s);
   }
   if (status) {
-    error_prefix(&e, "spectrum of %s", j->param->name);
+    error_prefix(&e, "spectrum of %s", j->param ? j->param->name : "a head");
     if (!__atomic_exchange_n(&o->failed, 1, __ATOMIC_ACQ_REL)) *o->job_error = e;
   }
 }
 
-int observer_spectra(struct observer *o, long step, int directions, struct error *e)
+static void put_tightness(struct observer *o, const struct pass *p)
+{
+  for (long i = 0; i < (long)o->layers * o->heads; i++)
+    o->narrow[i] = p ? (float)((double)p->max_logit[i] / o->bound[i]) : NAN;
+  recorder_put(o->recorder, o->tightness_id, o->narrow);
+}
+
+int observer_spectra(struct observer *o, long step, const struct pass *p, struct error *e)
 {
   if (!o->recorder) return STATUS_OK;
   for (int object = 0; object < OBJECTS; object++)
     for (int s = 0; s < SUMMARIES; s++)
       for (long i = 0; i < o->width[object]; i++) o->value[object][s][i] = NAN;
   for (long i = 0; i < o->width[UPDATE]; i++) o->alignment_value[i] = NAN;
-  o->directions = directions;
+  for (long i = 0; o->bound && i < (long)o->layers * o->heads; i++) o->bound[i] = NAN;
+  o->directions = p != NULL;
   o->failed = 0;
   parallel_for(o->model->device->pool, o->job_count, run_job, o);
   for (int object = 0; object < OBJECTS; object++)
     for (int s = 0; s < SUMMARIES; s++)
       recorder_put(o->recorder, o->spectra_id[object][s], o->value[object][s]);
   recorder_put(o->recorder, o->alignment_id, o->alignment_value);
+  if (o->bound) put_tightness(o, p);
   recorder_row(o->recorder, AXIS_SPECTRA, step);
   /* a solver that does not converge leaves NaN in the row: an event for the caller, not the end of a run */
   if (o->failed) return error_set(e, o->job_error->status, "%s", o->job_error->text);

@@ -1,6 +1,7 @@
 /* observe.h - turns what a step saw into rows of the record: core series, plug-ins' series, spectra */
 #ifndef MAXLOGIT_OBSERVE_H
 #define MAXLOGIT_OBSERVE_H
+#include "storage/config.h"
 #include "storage/recorder.h"
 #include "training/optimizer.h"
 
@@ -8,23 +9,24 @@
 struct pass {
   double loss;
   real *max_logit, *max_abs_logit, *max_logit_capped, *entropy, *watched;
+  real *share_above, *pairs, *q_norm, *k_norm, *cosine; /* NaN where the program does not look */
 };
 
 /* Is it one of the tensors of the tensor axis: matrices, embedding, head? */
 int observer_is_matrix(const struct param *);
 
 struct observer;
-/* Declares every series with the recorder (which may be NULL: then nothing is recorded). `spectra`:
-   workspaces will be needed. */
-struct observer *observer_new(struct model *, struct updates *, struct recorder *, int spectra);
+/* Declares every series that is wanted with the recorder (which may be NULL: then nothing is recorded). */
+struct observer *observer_new(struct model *, struct updates *, struct recorder *, const struct record_options *);
 void observer_free(struct observer *);
 
 /* Before a step: stabilisers' arrays to NaN. */
 void observer_clear(struct observer *);
 /* One row of the step axis. */
 void observer_step(struct observer *, long step, const struct pass *, double lr, double grad_norm);
-/* One row of the spectra axis: weights now and, where `directions` is not 0, the update about to be applied. */
-int observer_spectra(struct observer *, long step, int directions, struct error *);
+/* One row of the spectra axis: weights now and, where there is a pass over the step's batch, what it saw and the
+   update about to be applied. */
+int observer_spectra(struct observer *, long step, const struct pass *, struct error *);
 void observer_val(struct observer *, long step, double loss);
 void observer_probe(struct observer *, long step, const struct pass *);
 #endif

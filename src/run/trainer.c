@@ -50,7 +50,7 @@ struct trainer {
   struct event_sink sink;
 
   struct pass pass, probe, val;
-  real *stats;                    /* [H,4] on the host */
+  real *stats, *look;             /* [H,4], [H,5] on the host */
   struct tensor *norm;            /* [1] on the device */
   struct tensor *token_loss;      /* [N, 1] on the device */
   real *token_loss_host;
@@ -106,10 +106,12 @@ static void host_batch_init(struct trainer *t, long rows, long context)
 static void pass_init(struct trainer *t, struct pass *p)
 {
   size_t n = (size_t)(t->model.options.layers * t->model.options.heads);
-  p->max_logit = arena_get(t->arena, n, sizeof(real));
-  p->max_abs_logit = arena_get(t->arena, n, sizeof(real));
-  p->max_logit_capped = arena_get(t->arena, n, sizeof(real));
-  p->entropy = arena_get(t->arena, n, sizeof(real));
+  real **const all[] = { &p->max_logit, &p->max_abs_logit, &p->max_logit_capped, &p->entropy, &p->share_above,
+                         &p->pairs, &p->q_norm, &p->k_norm, &p->cosine };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    *all[i] = arena_get(t->arena, n, sizeof(real));
+    for (size_t j = 0; j < n; j++) (*all[i])[j] = (real)NAN;
+  }
   p->watched = arena_get(t->arena, (size_t)(t->model.stabilizer_count * t->model.options.layers) + 1, sizeof(real));
 }
 
@@ -219,7 +221,10 @@ static int init_training(struct trainer *t, struct error *e)
     return error_set(e, STATUS_USAGE, "train.micro_batches = %ld does not divide train.batch = %ld",
                      o->micro_batches, o->batch);
   long rows = o->batch / o->micro_batches, context = t->model.options.context;
+  t->model.look = t->record->level > 0;
+  t->model.look_level = t->record->level;
   int status = model_program_init(&t->model, &t->step_program, rows, context, 1, e);
+  t->model.look = t->record->pairs && t->record->probe_every;
   if (!status) status = model_program_init(&t->model, &t->look_program, rows, context, 0, e);
   if (status) return status;
   host_batch_init(t, o->batch, context);
@@ -227,6 +232,7 @@ static int init_training(struct trainer *t, struct error *e)
   pass_init(t, &t->probe);
   pass_init(t, &t->val);
   t->stats = arena_get(t->arena, (size_t)(4 * t->model.options.heads), sizeof(real));
+  t->look = arena_get(t->arena, (size_t)(5 * t->model.options.heads), sizeof(real));
   t->norm = tensor_new(t->device, TENSOR_REAL, 1, 1, "norm");
   t->token_loss = tensor_new(t->device, TENSOR_REAL, rows * context, 1, "token loss");
   t->column = arena_get(t->arena, (size_t)rows, sizeof(int));
@@ -285,7 +291,7 @@ static void facts(struct trainer *t, struct run_facts *f)
 
 static void observe(struct trainer *t)
 {
-  t->observer = observer_new(&t->model, t->updates, t->recorder, t->recorder && t->record->spectra_every);
+  t->observer = observer_new(&t->model, t->updates, t->recorder, t->record);
 }
 
 static void release(struct trainer *t)
@@ -367,6 +373,18 @@ static void feed(struct trainer *t, struct model_program *p, long part)
 /* A maximum that is NaN if one side is. */
 static real max_keeping_nan(real a, real b) { return isnan(a) ? a : isnan(b) ? b : a > b ? a : b; }
 
+/* What a program has seen of the pairs of head i: shares are averaged, the pair is that of the largest logit. */
+static void collect_look(struct pass *pass, long i, const real *look, int first, int largest)
+{
+  real pairs = first ? 0 : pass->pairs[i], share = first ? 0 : pass->share_above[i];
+  pass->pairs[i] = pairs + look[1];
+  pass->share_above[i] = share + (look[0] - share) * (look[1] / pass->pairs[i]);
+  if (!first && !largest) return;
+  pass->q_norm[i] = look[2];
+  pass->k_norm[i] = look[3];
+  pass->cosine[i] = look[4];
+}
+
 static void collect(struct trainer *t, const struct model_program *p, struct pass *pass, int first)
 {
   long layers = t->model.options.layers, heads = t->model.options.heads;
@@ -375,10 +393,12 @@ static void collect(struct trainer *t, const struct model_program *p, struct pas
   pass->loss = (first ? 0 : pass->loss) + (double)loss[0];
   for (long l = 0; l < layers; l++) {
     t->device->download(t->device, t->stats, p->stats[l]->data, (size_t)heads * 4 * sizeof(real));
+    if (p->looks) t->device->download(t->device, t->look, p->looks[l]->data, (size_t)heads * 5 * sizeof(real));
     for (long h = 0; h < heads; h++) {
       const real *s = t->stats + 4 * h;
       long i = l * heads + h;
       real part = s[3] / (real)t->train->micro_batches;
+      if (p->looks) collect_look(pass, i, t->look + 5 * h, first, isnan(s[0]) || s[0] > pass->max_logit[i]);
       pass->max_logit[i] = first ? s[0] : max_keeping_nan(pass->max_logit[i], s[0]);
       pass->max_abs_logit[i] = first ? s[1] : max_keeping_nan(pass->max_abs_logit[i], s[1]);
       pass->max_logit_capped[i] = first ? s[2] : max_keeping_nan(pass->max_logit_capped[i], s[2]);
@@ -614,11 +634,11 @@ static void look_around(struct trainer *t)
   }
 }
 
-static void record_spectra(struct trainer *t, int directions)
+static void record_spectra(struct trainer *t, const struct pass *pass)
 {
   struct error e = { 0 };
   if (!t->record->spectra_every || !t->recorder) return;
-  if (observer_spectra(t->observer, t->done, directions, &e)) on_event(t, "nonconverged", -1, -1, NAN);
+  if (observer_spectra(t->observer, t->done, pass, &e)) on_event(t, "nonconverged", -1, -1, NAN);
 }
 
 static void update(struct trainer *t, double lr)
@@ -630,7 +650,7 @@ static void update(struct trainer *t, double lr)
     if (m->stabilizer[i]->before_update) m->stabilizer[i]->before_update(&m->context[i]);
   }
   updates_directions(t->updates, t->done);
-  if (t->record->spectra_every && t->done % t->record->spectra_every == 0) record_spectra(t, 1);
+  if (t->record->spectra_every && t->done % t->record->spectra_every == 0) record_spectra(t, &t->pass);
   updates_apply(t->updates, lr);
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->after_step) m->stabilizer[i]->after_step(&m->context[i]);
@@ -642,7 +662,7 @@ static void finish_record(struct trainer *t)
 {
   t->val_loss = trainer_evaluate(t, NULL);
   observer_val(t->observer, t->done, t->val_loss);
-  record_spectra(t, 0);
+  record_spectra(t, NULL);
 }
 
 static int checkpoint_due(const struct trainer *t)

@@ -79,6 +79,8 @@ struct record_options {
   const char *path;          /* "": runs/<preset or optimizer>-<id>.h5 */
   long overwrite, every, spectra_every, batches;
   long probe_every;          /* steps between passes over the fixed probe batch; 0 off */
+  double level;              /* of attn/share_above; 0 off */
+  long pairs, bound;         /* probe/q_norm, k_norm, cosine; attn/bound_tightness */
 };
 struct checkpoint_options {
   long every;                /* steps; 0: only by time and at a stop */

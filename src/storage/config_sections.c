@@ -59,6 +59,12 @@ static const struct option_row record_rows[] = {
           OPTION_FREE),
   INT_ROW(R, probe_every, "0", 0, 1e12, "steps", "steps between passes over the fixed probe batch; 0: off",
           OPTION_FREE),
+  REAL_ROW(R, level, "0", 0, 1e30, "nat", "record the share of logits above it (a pass over all pairs); 0: off",
+           OPTION_FREE),
+  BOOL_ROW(R, pairs, "0", "record |q|, |k| and their cosine at the largest logit, with record.probe_every",
+           OPTION_FREE),
+  BOOL_ROW(R, bound, "0", "record max logits over their bound by norms of weights, with record.spectra_every",
+           OPTION_FREE),
   BOOL_ROW(R, batches, "0", "store the token ids of every step", OPTION_FREE),
   END_ROW
 };

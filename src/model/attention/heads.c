@@ -58,13 +58,13 @@ struct tensor *heads_forward(struct model *m, struct program *program, int layer
 int heads_factors(const struct model *m, int layer, int head, struct factor out[MAX_FACTORS]) {
   const struct model_options *o = &m->options;
   long dh = o->head_dim, group = head * o->kv_heads / o->heads;
-  struct param *b_q = NULL, *b_k = NULL;
+  struct param *b_q = NULL, *b_k = NULL, *gain = model_param(m, layer, "attn.norm");
   if (o->bias) {
     b_q = model_param(m, layer, "attn.b_q");
     b_k = model_param(m, layer, "attn.b_k");
   }
-  out[0] = (struct factor){ROLE_Q_HEAD, model_param(m, layer, "attn.w_q"), b_q, head * dh, dh};
-  out[1] = (struct factor){key_role(o), model_param(m, layer, "attn.w_k"), b_k, group * dh, dh};
+  out[0] = (struct factor){ROLE_Q_HEAD, model_param(m, layer, "attn.w_q"), b_q, head * dh, dh, gain};
+  out[1] = (struct factor){key_role(o), model_param(m, layer, "attn.w_k"), b_k, group * dh, dh, gain};
   return 2;
 }
 

@@ -98,10 +98,12 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
 
 static int factors(const struct model *m, int layer, int head, struct factor out[MAX_FACTORS]) {
   long dn = m->options.head_dim, dr = m->options.rope_dim;
-  out[0] = (struct factor){ROLE_Q_HEAD, model_param(m, layer, "attn.w_qc"), NULL, head * dn, dn};
-  out[1] = (struct factor){ROLE_K_HEAD, model_param(m, layer, "attn.w_kc"), NULL, head * dn, dn};
-  out[2] = (struct factor){ROLE_Q_ROPE, model_param(m, layer, "attn.w_qr"), NULL, head * dr, dr};
-  out[3] = (struct factor){ROLE_K_ROPE_SHARED, model_param(m, layer, "attn.w_kr"), NULL, 0, dr};
+  struct param *x = model_param(m, layer, "attn.norm"), *ckv = model_param(m, layer, "attn.kv_norm");
+  struct param *cq = m->options.q_rank ? model_param(m, layer, "attn.q_norm") : x;
+  out[0] = (struct factor){ROLE_Q_HEAD, model_param(m, layer, "attn.w_qc"), NULL, head * dn, dn, cq};
+  out[1] = (struct factor){ROLE_K_HEAD, model_param(m, layer, "attn.w_kc"), NULL, head * dn, dn, ckv};
+  out[2] = (struct factor){ROLE_Q_ROPE, model_param(m, layer, "attn.w_qr"), NULL, head * dr, dr, cq};
+  out[3] = (struct factor){ROLE_K_ROPE_SHARED, model_param(m, layer, "attn.w_kr"), NULL, 0, dr, x};
   return 4;
 }
 

@@ -39,7 +39,7 @@ static void after_step(struct stabilizer_context *c)
   for (int l = 0; l < m->options.layers; l++) {
     struct param *w = model_param(m, l, "attn.w_o");
     struct param *b = m->options.bias ? model_param(m, l, "attn.b_o") : NULL;
-    const struct clip_share all = {{ROLE_OUTPUT, w, b, 0, w->value.rows}, 1};
+    const struct clip_share all = {{.role = ROLE_OUTPUT, .weight = w, .bias = b, .rows = w->value.rows}, 1};
     c->series[MAX_OUTPUT][l] = c->watched[l];
     c->series[GAMMA][l] = (real)clip_layer(c, l, (double)c->watched[l], o->tau, &all, 1);
   }
