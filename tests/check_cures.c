@@ -314,7 +314,7 @@ START_TEST(clip_of_outputs)
   struct fixture *f = fixture_open(output_shapes[_i], "max_output_clip tau=2", &witness);
   struct stabilizer_context *c = context(f, 0.1);
   fixture_shake(f, 0.3);
-  struct factor output = {ROLE_OUTPUT, model_param(&f->model, 0, "attn.w_o"), NULL, 0, 12};
+  struct factor output = {.role = ROLE_OUTPUT, .weight = model_param(&f->model, 0, "attn.w_o"), .rows = 12};
   factor_scale(&f->model, &output, 50);
   struct model_program mp = fixture_program(f, 2, 6, 0);
   program_run(mp.program);
