@@ -83,8 +83,8 @@ START_TEST(same_bits_on_any_number_of_threads)
 {
   const char *kinds[] = { "preset=muonclip qk_clip.tau=0.8", "preset=adam model.attention=gqa model.kv_heads=1",
                           "preset=muon stabilizers=qk_norm data.packing=documents train.micro_batches=2",
-                          "preset=muon stabilizers=qk_clip+max_output_clip qk_clip.tau=0.8 qk_clip.when=before "
-                          "qk_clip.momentum=scale qk_clip.statistic=probe max_output_clip.tau=0.5" };
+                          ("preset=muon stabilizers=qk_clip+max_output_clip qk_clip.tau=0.8 qk_clip.when=before "
+                          "qk_clip.momentum=scale qk_clip.statistic=probe max_output_clip.tau=0.5") };
   for (int k = 0; k < 4; k++) {
     struct trace one = traced(kinds[k]);
     for (int threads = 2; threads <= 4; threads++) {
