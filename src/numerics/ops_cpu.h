@@ -1,7 +1,7 @@
 /* ops_cpu.h - what the fast CPU kernels share
    Each kernel file is compiled once per instruction set, as LEVEL = v4 (AVX-512), v3 (AVX2, FMA) or base;
-   ops_cpu.c picks a table at run time. Sums run over 16 lanes whatever the width of the registers, and a
-   product's sum runs over k alone, so v3 and v4 give the same bits. */
+   ops_cpu.c picks a table at run time. Each gives its own bits, the same on any number of threads: sums run over
+   a fixed number of lanes, and a product's sum over k alone. */
 #ifndef MAXLOGIT_OPS_CPU_H
 #define MAXLOGIT_OPS_CPU_H
 #include <stdint.h>
