@@ -69,7 +69,7 @@ void progress_tick(void *context, const struct trainer *t)
   double now = clock_seconds(), interval = p->terminal ? 0.1 : 10;
   int last = !trainer_more(t);
   if (now - p->shown < interval && !(last && p->terminal)) return;
-  if (!p->terminal && !p->shown && !last && now - p->started < interval) return;
+  if (!p->terminal && !p->shown && now - p->started < interval) return;
   p->shown = now;
   const struct model_options *m = config_section(trainer_config(t), "model");
   long at = largest(t, m), done = trainer_step_count(t);
