@@ -27,7 +27,8 @@
 
 enum { STEPS = 240, LAYER = 1, HEADS = 4 };
 
-static void must(int ok, const char *what) {
+static void must(int ok, const char *what)
+{
   if (ok) return;
   printf("does not hold: %s\n", what);
   exit(1);
@@ -50,11 +51,13 @@ static void must(int ok, const char *what) {
 // clip at tau does not give a max logit below tau: it overshoots by one step's growth.
 
 // %%
-static double fixed_point(double tau, double growth) {
+static double fixed_point(double tau, double growth)
+{
   return (tau + sqrt(tau * tau + 4 * tau * growth)) / 2;
 }
 
-static double settle(double tau, double growth) {
+static double settle(double tau, double growth)
+{
   double s = 1;
   for (int t = 0; t < 100000; t++) s = (s + growth) * fmin(1, tau / s);
   return s;
@@ -68,18 +71,22 @@ static double settle(double tau, double growth) {
 // head of that layer, and the bound from the weights that produced it.
 
 // %%
-struct history { double max[STEPS][HEADS], bound[STEPS][HEADS], loss; };
+struct history {
+  double max[STEPS][HEADS], bound[STEPS][HEADS], loss;
+};
 
-static double spectral_norm(struct spectra *work, const struct param *w, long row, long rows) {
+static double spectral_norm(struct spectra *work, const struct param *w, long row, long rows)
+{
   struct spectrum s;
-  struct error e = { 0 };
+  struct error e = {0};
   const real *data = w->value.data;
   long d = w->value.cols;
   must(spectrum_of(work, SPECTRA_SVD, data + row * d, rows, d, d, &s, &e) == 0, e.text);
   return s.spectral_norm;
 }
 
-static double logit_bound(struct trainer *t, struct spectra *work, int head) {
+static double logit_bound(struct trainer *t, struct spectra *work, int head)
+{
   struct model *m = trainer_model(t);
   const struct param *gain = params_find(&m->params, "blocks.1.attn.norm");
   long dh = m->options.head_dim, d = m->options.width;
@@ -90,15 +97,21 @@ static double logit_bound(struct trainer *t, struct spectra *work, int head) {
   return (double)d * largest * largest * q * k / sqrt((double)dh);
 }
 
-static void train(const char *stabilizer, struct history *h) {
+static void train(const char *stabilizer, struct history *h)
+{
   const char *settings[] = {
-    "optimizer=muon", stabilizer, "qk_clip.tau=20", "data=markov", "model.layers=2", "model.width=32",
-    "model.heads=4", "model.context=32", "train.batch=4", "train.lr=0.05", "train.weight_decay=0",
-    "train.warmup=10", "train.val_every=0", "record.spectra_every=0", "device.threads=1",
+    "optimizer=muon",       stabilizer,
+    "qk_clip.tau=20",       "data=markov",
+    "model.layers=2",       "model.width=32",
+    "model.heads=4",        "model.context=32",
+    "train.batch=4",        "train.lr=0.05",
+    "train.weight_decay=0", "train.warmup=10",
+    "train.val_every=0",    "record.spectra_every=0",
+    "device.threads=1",
   };
   struct config *config = config_new();
   struct trainer *t = NULL;
-  struct error e = { 0 };
+  struct error e = {0};
   char steps[32];
   int ok = 1;
   snprintf(steps, sizeof steps, "train.steps=%d", STEPS);
@@ -119,13 +132,15 @@ static void train(const char *stabilizer, struct history *h) {
   config_free(config);
 }
 
-static int compare(const void *a, const void *b) {
+static int compare(const void *a, const void *b)
+{
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
 
 /* Median of one head over the last quarter of the run. */
-static double late_median(double (*x)[HEADS], int head) {
+static double late_median(double (*x)[HEADS], int head)
+{
   double v[STEPS / 4];
   for (int i = 0; i < STEPS / 4; i++) v[i] = x[STEPS - STEPS / 4 + i][head];
   qsort(v, STEPS / 4, sizeof *v, compare);
@@ -133,7 +148,8 @@ static double late_median(double (*x)[HEADS], int head) {
 }
 
 /* Slope of log y against log t over the last three quarters: 1 is linear growth, 2 quadratic. */
-static double growth_exponent(double (*y)[HEADS], int head) {
+static double growth_exponent(double (*y)[HEADS], int head)
+{
   double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
   for (int t = STEPS / 4; t < STEPS; t++) {
     double a = log(t + 1), b = log(y[t][head]);
@@ -143,98 +159,108 @@ static double growth_exponent(double (*y)[HEADS], int head) {
 }
 
 // %% nb:main
-int main(void) {
+int main(void)
+{
 
-// %% [markdown]
-// ### The scalar model settles where the formula says
+  // %% [markdown]
+  // ### The scalar model settles where the formula says
 
-// %%
-printf("growth a step   settles at   formula   (threshold 100)\n");
-for (int i = 0; i < 4; i++) {
-  double growth[] = { 0.1, 1, 5, 20 }, s = settle(100, growth[i]), formula = fixed_point(100, growth[i]);
-  printf("%13g %12.3f %9.3f\n", growth[i], s, formula);
-  must(fabs(s - formula) < 1e-9 * formula, "the tug-of-war settles at its fixed point");
-}
-
-// %% [markdown]
-// ### Two runs from the same weights on the same batches
-
-// %%
-static struct history alone, clipped;
-train("stabilizers=none", &alone);
-train("stabilizers=qk_clip", &clipped);
-int top = 0;
-for (int head = 1; head < HEADS; head++)
-  if (late_median(alone.max, head) > late_median(alone.max, top)) top = head;
-printf("\nMuon alone, max logit of each head at steps:\n   step");
-for (int head = 0; head < HEADS; head++) printf("   head %d", head);
-printf("   bound of head %d\n", top);
-for (int t = 0; t < STEPS; t = t == 0 ? STEPS / 8 - 1 : t + STEPS / 8) {
-  printf("%7d", t);
-  for (int head = 0; head < HEADS; head++) printf(" %8.2f", alone.max[t][head]);
-  printf(" %17.1f\n", alone.bound[t][top]);
-}
-
-// %% [markdown]
-// The bound holds at every step, for every head, with and without the clip; and it is loose: most of the
-// growth that it allows is used only as far as queries and keys align.
-
-// %%
-for (int t = 0; t < STEPS; t++)
-  for (int head = 0; head < HEADS; head++) {
-    must(alone.max[t][head] <= alone.bound[t][head] * 1.0001, "max logit <= bound");
-    must(clipped.max[t][head] <= clipped.bound[t][head] * 1.0001, "max logit <= bound, clipped");
+  // %%
+  printf("growth a step   settles at   formula   (threshold 100)\n");
+  for (int i = 0; i < 4; i++) {
+    double growth[] = {0.1, 1, 5, 20}, s = settle(100, growth[i]), formula = fixed_point(100, growth[i]);
+    printf("%13g %12.3f %9.3f\n", growth[i], s, formula);
+    must(fabs(s - formula) < 1e-9 * formula, "the tug-of-war settles at its fixed point");
   }
-double exponent = growth_exponent(alone.bound, top);
-printf("\nThe bound of head %d grows like t^%.2f, its max logit like t^%.2f.\n", top, exponent,
-       growth_exponent(alone.max, top));
-must(exponent > 1, "two growing factors make the bound grow faster than linearly");
 
-// %% [markdown]
-// With the clip the same head stays near the threshold. The scalar model needs the growth of one step, which
-// we read off the run alone, where it passes the threshold. What it leaves out is the noise of the batch: the
-// clip acts on every upward swing and never undoes a downward one, which holds the median a little lower.
+  // %% [markdown]
+  // ### Two runs from the same weights on the same batches
 
-// %%
-double tau = 20, without = late_median(alone.max, top), with = late_median(clipped.max, top);
-int crossing = 0, span = STEPS / 8;
-while (crossing < STEPS - span - 1 && alone.max[crossing][top] < tau) crossing++;
-double growth = (alone.max[crossing + span][top] - alone.max[crossing][top]) / span;
-printf("Head %d passes %g at step %d, then growing by %.2f a step.\n", top, tau, crossing, growth);
-printf("Last quarter: %.1f alone, %.1f with QK-Clip; the scalar model says %.1f.\n", without, with,
-       fixed_point(tau, fmax(growth, 0)));
-printf("Last loss: %.3f alone, %.3f with QK-Clip.\n", alone.loss, clipped.loss);
-must(without > 2 * tau, "the head explodes");
-must(with > 0.5 * tau && with < 1.5 * tau, "the clip holds it near the threshold");
+  // %%
+  static struct history alone, clipped;
+  train("stabilizers=none", &alone);
+  train("stabilizers=qk_clip", &clipped);
+  int top = 0;
+  for (int head = 1; head < HEADS; head++)
+    if (late_median(alone.max, head) > late_median(alone.max, top)) top = head;
+  printf("\nMuon alone, max logit of each head at steps:\n   step");
+  for (int head = 0; head < HEADS; head++) printf("   head %d", head);
+  printf("   bound of head %d\n", top);
+  for (int t = 0; t < STEPS; t = t == 0 ? STEPS / 8 - 1 : t + STEPS / 8) {
+    printf("%7d", t);
+    for (int head = 0; head < HEADS; head++) printf(" %8.2f", alone.max[t][head]);
+    printf(" %17.1f\n", alone.bound[t][top]);
+  }
 
-// %% [markdown]
-// ### The picture
+  // %% [markdown]
+  // The bound holds at every step, for every head, with and without the clip; and it is loose: most of the
+  // growth that it allows is used only as far as queries and keys align.
 
-// %%
-FILE *plot = popen("if command -v gnuplot > /dev/null; then gnuplot; else cat > /dev/null; fi", "w");
-must(plot != NULL, "a pipe can be opened");
-fprintf(plot, "set terminal svg size 800,420 font 'DejaVu Sans,12' butt background 'white'\n"
-              "set output 'one-head-explodes.svg'\nset encoding utf8\nset logscale y\nset border 3\n"
-              "set tics nomirror out\nunset key\nset format y '%%g'\nset xrange [0:%d]\nset rmargin 16\n"
-              "set title 'Head %d of the second layer: Muon with and without QK-Clip'\n"
-              "set xlabel 'training step'\nset ylabel 'max logit'\n", STEPS, top);
-const struct { const char *name, *colour; double end; } labels[] = {
-  { "Muon", "#0072B2", without }, { "MuonClip", "#56B4E9", with * 1.25 },
-  { "threshold", "#888888", tau * 0.7 },
-  { "bound of Muon", "#999999", alone.bound[STEPS - 1][top] },
-};
-for (int i = 0; i < 4; i++)
-  fprintf(plot, "set label '%s' at %d,%g left offset 1,0 tc rgb '%s'\n", labels[i].name, STEPS, labels[i].end,
-          labels[i].colour);
-fprintf(plot, "plot %g with lines lw 1 dt (8,6) lc rgb '#888888', '-' with lines lw 1.5 lc rgb '#0072B2', "
-              "'-' with lines lw 2 lc rgb '#56B4E9', '-' with lines lw 1.5 lc rgb '#999999'\n", tau);
-double (*curves[])[HEADS] = { alone.max, clipped.max, alone.bound };
-for (int i = 0; i < 3; i++) {
-  for (int t = 0; t < STEPS; t++) fprintf(plot, "%d %g\n", t, curves[i][t][top]);
-  fprintf(plot, "e\n");
+  // %%
+  for (int t = 0; t < STEPS; t++)
+    for (int head = 0; head < HEADS; head++) {
+      must(alone.max[t][head] <= alone.bound[t][head] * 1.0001, "max logit <= bound");
+      must(clipped.max[t][head] <= clipped.bound[t][head] * 1.0001, "max logit <= bound, clipped");
+    }
+  double exponent = growth_exponent(alone.bound, top);
+  printf("\nThe bound of head %d grows like t^%.2f, its max logit like t^%.2f.\n", top, exponent,
+         growth_exponent(alone.max, top));
+  must(exponent > 1, "two growing factors make the bound grow faster than linearly");
+
+  // %% [markdown]
+  // With the clip the same head stays near the threshold. The scalar model needs the growth of one step, which
+  // we read off the run alone, where it passes the threshold. What it leaves out is the noise of the batch: the
+  // clip acts on every upward swing and never undoes a downward one, which holds the median a little lower.
+
+  // %%
+  double tau = 20, without = late_median(alone.max, top), with = late_median(clipped.max, top);
+  int crossing = 0, span = STEPS / 8;
+  while (crossing < STEPS - span - 1 && alone.max[crossing][top] < tau) crossing++;
+  double growth = (alone.max[crossing + span][top] - alone.max[crossing][top]) / span;
+  printf("Head %d passes %g at step %d, then growing by %.2f a step.\n", top, tau, crossing, growth);
+  printf("Last quarter: %.1f alone, %.1f with QK-Clip; the scalar model says %.1f.\n", without, with,
+         fixed_point(tau, fmax(growth, 0)));
+  printf("Last loss: %.3f alone, %.3f with QK-Clip.\n", alone.loss, clipped.loss);
+  must(without > 2 * tau, "the head explodes");
+  must(with > 0.5 * tau && with < 1.5 * tau, "the clip holds it near the threshold");
+
+  // %% [markdown]
+  // ### The picture
+
+  // %%
+  FILE *plot = popen("if command -v gnuplot > /dev/null; then gnuplot; else cat > /dev/null; fi", "w");
+  must(plot != NULL, "a pipe can be opened");
+  fprintf(plot,
+          "set terminal svg size 800,420 font 'DejaVu Sans,12' butt background 'white'\n"
+          "set output 'one-head-explodes.svg'\nset encoding utf8\nset logscale y\nset border 3\n"
+          "set tics nomirror out\nunset key\nset format y '%%g'\nset xrange [0:%d]\nset rmargin 16\n"
+          "set title 'Head %d of the second layer: Muon with and without QK-Clip'\n"
+          "set xlabel 'training step'\nset ylabel 'max logit'\n",
+          STEPS, top);
+  const struct {
+    const char *name, *colour;
+    double end;
+  } labels[] = {
+    {"Muon", "#0072B2", without},
+    {"MuonClip", "#56B4E9", with * 1.25},
+    {"threshold", "#888888", tau * 0.7},
+    {"bound of Muon", "#999999", alone.bound[STEPS - 1][top]},
+  };
+  for (int i = 0; i < 4; i++)
+    fprintf(plot, "set label '%s' at %d,%g left offset 1,0 tc rgb '%s'\n", labels[i].name, STEPS,
+            labels[i].end, labels[i].colour);
+  fprintf(plot,
+          "plot %g with lines lw 1 dt (8,6) lc rgb '#888888', '-' with lines lw 1.5 lc rgb '#0072B2', "
+          "'-' with lines lw 2 lc rgb '#56B4E9', '-' with lines lw 1.5 lc rgb '#999999'\n",
+          tau);
+  double(*curves[])[HEADS] = {alone.max, clipped.max, alone.bound};
+  for (int i = 0; i < 3; i++) {
+    for (int t = 0; t < STEPS; t++) fprintf(plot, "%d %g\n", t, curves[i][t][top]);
+    fprintf(plot, "e\n");
+  }
+  must(pclose(plot) == 0, "gnuplot draws");
+  printf("\036mlc-svg one-head-explodes.svg\036\n");
+
+  // %% nb:end
+  return 0;
 }
-must(pclose(plot) == 0, "gnuplot draws");
-printf("\036mlc-svg one-head-explodes.svg\036\n");
-
-// %% nb:end
-return 0; }

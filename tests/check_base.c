@@ -20,11 +20,15 @@
 /* --- random numbers ------------------------------------------------------------------------------------ */
 
 /* The three vectors of Random123 (kat_vectors, "philox4x32 10"). */
-START_TEST(philox_known_answers) {
-  static const struct { uint32_t counter[4], key[2], out[4]; } known[] = {
+START_TEST(philox_known_answers)
+{
+  static const struct {
+    uint32_t counter[4], key[2], out[4];
+  } known[] = {
     {{0}, {0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
     {{~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-    {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0},
+    {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+     {0xa4093822, 0x299f31d0},
      {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
   };
   for (int i = 0; i < 3; i++) {
@@ -38,7 +42,8 @@ END_TEST
 enum { DRAWS = 1 << 19 };
 
 /* Moments within five standard errors of their estimates; neighbours, steps, streams and seeds unrelated. */
-START_TEST(normals_are_normal) {
+START_TEST(normals_are_normal)
+{
   struct draw d = {1, STREAM_TEST, 3};
   struct draw other[] = {{1, STREAM_TEST, 4}, {1, STREAM_SPECTRA, 3}, {2, STREAM_TEST, 3}};
   double moment[5] = {0}, product[4] = {0}, before = 0, below = 0, n = DRAWS;
@@ -61,7 +66,8 @@ START_TEST(normals_are_normal) {
 }
 END_TEST
 
-START_TEST(whole_numbers_are_even) {
+START_TEST(whole_numbers_are_even)
+{
   struct draw d = {42, STREAM_TEST, 0};
   enum { N = 7 };
   double count[N] = {0}, expected = DRAWS / (double)N, chi2 = 0;
@@ -83,10 +89,15 @@ END_TEST
 
 /* --- text ---------------------------------------------------------------------------------------------- */
 
-START_TEST(numbers_read_back) {
-  static const struct { double value; const char *text; } known[] = {
-    {0.03, "0.03"}, {1e-8, "1e-08"}, {0, "0"}, {100, "100"}, {10000, "10000"}, {128, "128"}, {-0.5, "-0.5"},
-    {INFINITY, "inf"}, {1000000, "1e+06"}, {1.0 / 3, "0.3333333333333333"}, {NAN, "nan"},
+START_TEST(numbers_read_back)
+{
+  static const struct {
+    double value;
+    const char *text;
+  } known[] = {
+    {0.03, "0.03"}, {1e-8, "1e-08"}, {0, "0"},          {100, "100"},       {10000, "10000"},
+    {128, "128"},   {-0.5, "-0.5"},  {INFINITY, "inf"}, {1000000, "1e+06"}, {1.0 / 3, "0.3333333333333333"},
+    {NAN, "nan"},
   };
   char text[32];
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -101,18 +112,28 @@ START_TEST(numbers_read_back) {
 }
 END_TEST
 
-START_TEST(nearest_word) {
+START_TEST(nearest_word)
+{
   static const char *const words[] = {"train.lr", "train.steps", "muon.momentum", "model.width",
                                       "qk_clip.tau"};
-  static const struct { const char *word, *near; } known[] = {
-    {"train.lrr", "train.lr"}, {"trian.lr", "train.lr"}, {"TRAIN.STEPS", "train.steps"},
+  static const struct {
+    const char *word, *near;
+  } known[] = {
+    {"train.lrr", "train.lr"},
+    {"trian.lr", "train.lr"},
+    {"TRAIN.STEPS", "train.steps"},
     {"moun.momentun", "muon.momentum"},
-    {"qkclip.tau", "qk_clip.tau"}, {"model.height", NULL}, {"xyz", NULL}, {"", NULL},
+    {"qkclip.tau", "qk_clip.tau"},
+    {"model.height", NULL},
+    {"xyz", NULL},
+    {"", NULL},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     const char *near = text_nearest(known[i].word, words, 5);
-    if (known[i].near) ck_assert_pstr_eq(near, known[i].near);
-    else ck_assert_ptr_null(near);
+    if (known[i].near)
+      ck_assert_pstr_eq(near, known[i].near);
+    else
+      ck_assert_ptr_null(near);
   }
   char huge[5000];
   memset(huge, 'a', sizeof huge - 1);
@@ -121,15 +142,20 @@ START_TEST(nearest_word) {
 }
 END_TEST
 
-static int join(void *context, const char *part) {
+static int join(void *context, const char *part)
+{
   buffer_add(context, "<%s>", part);
   return !strcmp(part, "stop") ? 9 : 0;
 }
 
-START_TEST(lists_and_json) {
-  static const struct { const char *list, *parts; int result; } known[] = {
-    {"a+b", "<a><b>", 0}, {" a + b b +", "<a><b b><>", 0}, {"", "<>", 0}, {"+", "<><>", 0},
-    {"x+stop+y", "<x><stop>", 9},
+START_TEST(lists_and_json)
+{
+  static const struct {
+    const char *list, *parts;
+    int result;
+  } known[] = {
+    {"a+b", "<a><b>", 0}, {" a + b b +", "<a><b b><>", 0}, {"", "<>", 0},
+    {"+", "<><>", 0},     {"x+stop+y", "<x><stop>", 9},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     struct buffer b = {0};
@@ -144,7 +170,8 @@ START_TEST(lists_and_json) {
 }
 END_TEST
 
-START_TEST(clock_goes_forward) {
+START_TEST(clock_goes_forward)
+{
   double before = clock_seconds();
   char now[32];
   clock_iso8601(now);
@@ -155,7 +182,8 @@ END_TEST
 
 /* --- errors -------------------------------------------------------------------------------------------- */
 
-START_TEST(first_error_counts) {
+START_TEST(first_error_counts)
+{
   struct error e = {0};
   ck_assert_int_eq(error_set(&e, STATUS_USAGE, "bad %d", 1), STATUS_USAGE);
   ck_assert_int_eq(error_set(&e, STATUS_FAIL, "later"), STATUS_FAIL);
@@ -172,7 +200,11 @@ END_TEST
 
 /* --- options ------------------------------------------------------------------------------------------- */
 
-struct sample { long count, on, colour; double rate; const char *name, *parts; };
+struct sample {
+  long count, on, colour;
+  double rate;
+  const char *name, *parts;
+};
 static const char *const colours[] = {"red", "green", "blue", NULL};
 static const struct option_row rows[] = {
   INT_ROW(struct sample, count, "3", 1, 64, "1", "how many", 0),
@@ -181,12 +213,17 @@ static const struct option_row rows[] = {
   REAL_ROW(struct sample, rate, "1e-3", 0, HUGE_VAL, "1", "how fast", 0),
   TEXT_ROW(struct sample, name, "", "who", 0),
   TEXT_ROW(struct sample, parts, "none", "what", OPTION_LIST),
-  END_ROW
-};
+  END_ROW};
 
-START_TEST(options_parse) {
-  static const struct { int row; const char *text, *formatted, *message; } known[] = {
-    {0, "64", "64", NULL}, {0, "1e1", "10", NULL}, {0, "+7", "7", NULL},
+START_TEST(options_parse)
+{
+  static const struct {
+    int row;
+    const char *text, *formatted, *message;
+  } known[] = {
+    {0, "64", "64", NULL},
+    {0, "1e1", "10", NULL},
+    {0, "+7", "7", NULL},
     {0, "65", NULL, "'65' is out of range (allowed: 1 to 64)"},
     {0, "0", NULL, "'0' is out of range (allowed: 1 to 64)"},
     {0, "1e9", NULL, "'1e9' is out of range (allowed: 1 to 64)"},
@@ -195,19 +232,24 @@ START_TEST(options_parse) {
     {0, "two", NULL, "'two' is not a whole number (allowed: 1 to 64)"},
     {0, "2x", NULL, "'2x' is not a whole number (allowed: 1 to 64)"},
     {0, "", NULL, "'' is not a whole number (allowed: 1 to 64)"},
-    {1, "1", "1", NULL}, {1, "yes", "1", NULL}, {1, "OFF", "0", NULL}, {1, "false", "0", NULL},
+    {1, "1", "1", NULL},
+    {1, "yes", "1", NULL},
+    {1, "OFF", "0", NULL},
+    {1, "false", "0", NULL},
     {1, "2", NULL, "'2' is neither 1 nor 0 (yes, no, on, off, true and false will do)"},
     {2, "blue", "blue", NULL},
     {2, "blu", NULL, "'blu' is not one of red, green, blue; did you mean 'blue'?"},
     {2, "", NULL, "'' is not one of red, green, blue"},
-    {3, "3e-4", "0.0003", NULL}, {3, "0", "0", NULL},
+    {3, "3e-4", "0.0003", NULL},
+    {3, "0", "0", NULL},
     {3, "-1", NULL, "'-1' is out of range (allowed: at least 0)"},
     {3, "nan", NULL, "'nan' is not a number (allowed: at least 0)"},
     {3, "inf", NULL, "'inf' is out of range (allowed: at least 0)"},
     {3, "1e999", NULL, "'1e999' is out of range (allowed: at least 0)"},
     {3, "1e-999", NULL, "'1e-999' is out of range (allowed: at least 0)"},
     {3, "1e-3 1", NULL, "'1e-3 1' is not a number (allowed: at least 0)"},
-    {4, "any thing", "any thing", NULL}, {4, "", "", NULL},
+    {4, "any thing", "any thing", NULL},
+    {4, "", "", NULL},
     {5, "qk_norm+qk_clip", "qk_norm+qk_clip", NULL},
     {5, "a++b", NULL, "'a++b' has an empty part (a list is joined by +)"},
   };
@@ -231,7 +273,8 @@ START_TEST(options_parse) {
 }
 END_TEST
 
-START_TEST(options_default) {
+START_TEST(options_default)
+{
   struct sample s;
   memset(&s, 0xff, sizeof s);
   option_defaults(rows, &s);
@@ -243,7 +286,8 @@ END_TEST
 /* --- memory -------------------------------------------------------------------------------------------- */
 
 /* What a child process returns: its exit status, or -signal. Its standard error is thrown away. */
-static int in_child(void (*work)(const void *), const void *context) {
+static int in_child(void (*work)(const void *), const void *context)
+{
   fflush(NULL);
   pid_t child = fork();
   if (child == 0) {
@@ -256,7 +300,8 @@ static int in_child(void (*work)(const void *), const void *context) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-START_TEST(memory_is_zero_and_aligned) {
+START_TEST(memory_is_zero_and_aligned)
+{
   static const size_t sizes[] = {0, 1, 63, 64, 65, 100000};
   struct arena *arena = arena_new();
   for (int i = 0; i < 6; i++) {
@@ -281,16 +326,19 @@ START_TEST(memory_is_zero_and_aligned) {
 }
 END_TEST
 
-static void allocate(const void *context) {
+static void allocate(const void *context)
+{
   for (long i = 0; i < *(const long *)context; i++) memory_free(memory_new(1, 8));
 }
 
-static void ask_too_much(const void *context) {
+static void ask_too_much(const void *context)
+{
   (void)context;
   memory_free(memory_new(SIZE_MAX / 4, 8));
 }
 
-START_TEST(no_memory_left) {
+START_TEST(no_memory_left)
+{
   char fault[32];
   long calls = 3;
   snprintf(fault, sizeof fault, "memory:%zu", memory_calls() + 3);
@@ -307,25 +355,29 @@ END_TEST
 
 static char folder[64];
 
-static void enter_folder(void) {
+static void enter_folder(void)
+{
   snprintf(folder, sizeof folder, "/tmp/check_base.XXXXXX");
   ck_assert_ptr_nonnull(mkdtemp(folder));
   ck_assert_int_eq(chdir(folder), 0);
 }
 
-static void leave_folder(void) {
+static void leave_folder(void)
+{
   ck_assert_int_eq(chdir("/"), 0);
   char command[80];
   snprintf(command, sizeof command, "rm -rf %s", folder);
   ck_assert_int_eq(system(command), 0);
 }
 
-static void put(const char *path, const char *text) {
+static void put(const char *path, const char *text)
+{
   struct error e = {0};
   ck_assert_msg(file_write(path, text, strlen(text), &e) == STATUS_OK, "%s", e.text);
 }
 
-static void expect(const char *path, const char *text) {
+static void expect(const char *path, const char *text)
+{
   struct error e = {0};
   char *found;
   size_t length;
@@ -335,12 +387,14 @@ static void expect(const char *path, const char *text) {
   memory_free(found);
 }
 
-static int exists(const char *path) {
+static int exists(const char *path)
+{
   struct stat s;
   return !stat(path, &s);
 }
 
-START_TEST(files_read_back) {
+START_TEST(files_read_back)
+{
   struct error e = {0};
   char *text, *large = memory_new(300001, 1);
   memset(large, 'a', 300000);
@@ -365,14 +419,16 @@ START_TEST(files_read_back) {
 }
 END_TEST
 
-static void replace(const void *context) {
+static void replace(const void *context)
+{
   struct error e = {0};
   (void)context;
   _exit(file_write("file", "new text", 8, &e));
 }
 
 /* At every call, every failure leaves the old file or the new one; success leaves the new one. */
-START_TEST(replacement_is_whole) {
+START_TEST(replacement_is_whole)
+{
   static const char *const kinds[] = {"kill", "eio", "enospc", "short", "fsync"};
   put("file", "old text"); /* in this process: a child's calls are counted from here */
   int calls = 0, hits = 0;
@@ -396,12 +452,13 @@ START_TEST(replacement_is_whole) {
       calls = status == -SIGKILL ? k : calls;
       hits += status != 0;
     }
-  ck_assert_int_eq(calls, 10);  /* 5 before, 5 in the child: open, write, sync, rename, sync */
+  ck_assert_int_eq(calls, 10); /* 5 before, 5 in the child: open, write, sync, rename, sync */
   ck_assert_int_eq(hits, 5 + 5 + 10 + 0 + 10);
 }
 END_TEST
 
-static void append_three(const void *context) {
+static void append_three(const void *context)
+{
   struct error e = {0};
   struct append *a = append_open("log", &e);
   (void)context;
@@ -415,10 +472,14 @@ static void append_three(const void *context) {
   _exit(10 + failures);
 }
 
-START_TEST(appended_lines_are_whole) {
-  static const struct { const char *fault; int status, lines; } known[] = {
-    {"none", 10, 3}, {"io:1:eio", STATUS_FAIL, 0}, {"io:2:eio", 11, 2}, {"io:3:enospc", 12, 1},
-    {"io:3:short", 10, 3}, {"io:4:kill", -SIGKILL, 2},
+START_TEST(appended_lines_are_whole)
+{
+  static const struct {
+    const char *fault;
+    int status, lines;
+  } known[] = {
+    {"none", 10, 3},        {"io:1:eio", STATUS_FAIL, 0}, {"io:2:eio", 11, 2},
+    {"io:3:enospc", 12, 1}, {"io:3:short", 10, 3},        {"io:4:kill", -SIGKILL, 2},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     file_remove("log");
@@ -432,7 +493,8 @@ START_TEST(appended_lines_are_whole) {
 }
 END_TEST
 
-START_TEST(append_and_cut) {
+START_TEST(append_and_cut)
+{
   struct error e = {0};
   put("log", "one\n");
   struct append *a = append_open("log", &e);
@@ -445,32 +507,37 @@ START_TEST(append_and_cut) {
 }
 END_TEST
 
-static void fault_points(const void *context) {
+static void fault_points(const void *context)
+{
   struct error e = {0};
   (void)context;
   _exit(file_fault_point(&e) == STATUS_OK && file_fault_point(&e) == STATUS_FAIL ? 0 : 1);
 }
 
-START_TEST(fault_points_count) {
+START_TEST(fault_points_count)
+{
   setenv("MAXLOGIT_FAULT", "io:2:eio", 1);
   ck_assert_int_eq(in_child(fault_points, NULL), 0);
 }
 END_TEST
 
-static void try_lock(const void *context) {
+static void try_lock(const void *context)
+{
   struct error e = {0};
   (void)context;
   struct lock *lock = lock_take("run.lock", &e);
   _exit(lock ? 0 : e.status);
 }
 
-static void lock_and_die(const void *context) {
+static void lock_and_die(const void *context)
+{
   (void)context;
   lock_take("run.lock", NULL);
   raise(SIGKILL);
 }
 
-START_TEST(one_holder) {
+START_TEST(one_holder)
+{
   struct error e = {0};
   ck_assert_int_eq(in_child(lock_and_die, NULL), -SIGKILL);
   struct lock *lock = lock_take("run.lock", &e);
@@ -486,7 +553,8 @@ START_TEST(one_holder) {
 END_TEST
 
 /* Processes that take, hold and remove the same lock never hold it together. */
-static void contend(const void *context) {
+static void contend(const void *context)
+{
   const long *id = context;
   for (int round = 0; round < 300; round++) {
     struct lock *lock = lock_take("run.lock", NULL);
@@ -498,7 +566,8 @@ static void contend(const void *context) {
   _exit(0);
 }
 
-START_TEST(removed_locks) {
+START_TEST(removed_locks)
+{
   pid_t child[4];
   for (long i = 0; i < 4; i++)
     if ((child[i] = fork()) == 0) contend(&i);
@@ -510,7 +579,8 @@ START_TEST(removed_locks) {
 }
 END_TEST
 
-int main(void) {
+int main(void)
+{
   Suite *suite = suite_create("base");
   TCase *values = tcase_create("values"), *files = tcase_create("files");
   tcase_set_timeout(values, 60);

@@ -20,7 +20,8 @@
 static struct error e;
 
 /* A configuration from a file's text and assignments, ended by NULL; finished. */
-static struct config *configured(const char *text, const char *const *assignments) {
+static struct config *configured(const char *text, const char *const *assignments)
+{
   struct config *c = config_new();
   ck_assert_msg(config_read(c, text, "t.conf", &e) == STATUS_OK, "%s", e.text);
   for (; assignments && *assignments; assignments++)
@@ -31,9 +32,14 @@ static struct config *configured(const char *text, const char *const *assignment
 
 #define WITH(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-struct search { const char *key; struct config_entry found; char value[256]; };
+struct search {
+  const char *key;
+  struct config_entry found;
+  char value[256];
+};
 
-static int match(void *context, const struct config_entry *x) {
+static int match(void *context, const struct config_entry *x)
+{
   struct search *s = context;
   if (strcmp(x->key, s->key)) return 0;
   s->found = *x;
@@ -42,7 +48,8 @@ static int match(void *context, const struct config_entry *x) {
   return 1;
 }
 
-static struct config_entry entry(const struct config *c, const char *key) {
+static struct config_entry entry(const struct config *c, const char *key)
+{
   static struct search s;
   s.key = key;
   ck_assert_msg(config_each(c, match, &s) == 1, "no key %s", key);
@@ -53,7 +60,8 @@ static struct config_entry entry(const struct config *c, const char *key) {
 
 /* --- defaults ------------------------------------------------------------------------------------------ */
 
-START_TEST(defaults_stand) {
+START_TEST(defaults_stand)
+{
   struct config *c = configured("", NULL);
   const struct train_options *train = config_section(c, "train");
   const struct model_options *model = config_section(c, "model");
@@ -70,7 +78,8 @@ START_TEST(defaults_stand) {
 }
 END_TEST
 
-static int is_untouched(void *context, const struct config_entry *x) {
+static int is_untouched(void *context, const struct config_entry *x)
+{
   (void)context;
   ck_assert_str_eq(x->origin, "default");
   ck_assert_msg(x->is_default, "%s", x->key);
@@ -78,7 +87,8 @@ static int is_untouched(void *context, const struct config_entry *x) {
   return 0;
 }
 
-START_TEST(every_key_has_its_default) {
+START_TEST(every_key_has_its_default)
+{
   struct config *c = configured("", NULL);
   ck_assert_int_eq(config_each(c, is_untouched, NULL), 0);
   config_free(c);
@@ -87,25 +97,26 @@ END_TEST
 
 /* --- files ---------------------------------------------------------------------------------------------- */
 
-START_TEST(files_are_read) {
-  struct config *c = configured(
-    "\xef\xbb\xbf# a comment\r\n"
-    "optimizer = adam   # another\r\n"
-    "muon.momentum = 0.9\n"
-    "\n"
-    "[train]\n"
-    "  lr=3e-4\n"
-    "  steps = 1e3\n"
-    "model.width = 128\n"
-    "\tdecay_gains = yes\n"
-    "[ data ] # a section\n"
-    "path = \"a, b\" \" #c\\n\\t\\\"\\\\\" # end\n"
-    "separator = it's x#y\n"
-    "[]\n"
-    "stabilizers = qk_norm + \\\n"
-    "   qk_clip\n"
-    "[device]\n"
-    "threads=3", NULL);
+START_TEST(files_are_read)
+{
+  struct config *c = configured("\xef\xbb\xbf# a comment\r\n"
+                                "optimizer = adam   # another\r\n"
+                                "muon.momentum = 0.9\n"
+                                "\n"
+                                "[train]\n"
+                                "  lr=3e-4\n"
+                                "  steps = 1e3\n"
+                                "model.width = 128\n"
+                                "\tdecay_gains = yes\n"
+                                "[ data ] # a section\n"
+                                "path = \"a, b\" \" #c\\n\\t\\\"\\\\\" # end\n"
+                                "separator = it's x#y\n"
+                                "[]\n"
+                                "stabilizers = qk_norm + \\\n"
+                                "   qk_clip\n"
+                                "[device]\n"
+                                "threads=3",
+                                NULL);
   ck_value(c, "optimizer", "adam");
   ck_value(c, "muon.momentum", "0.9");
   ck_value(c, "train.lr", "0.0003");
@@ -123,7 +134,8 @@ START_TEST(files_are_read) {
 }
 END_TEST
 
-START_TEST(long_lines_are_whole) {
+START_TEST(long_lines_are_whole)
+{
   struct buffer text = {0};
   buffer_add(&text, "data.path = ");
   for (int i = 0; i < 500; i++) buffer_add(&text, "%s/a/folder/of/some/length/%d", i ? "+" : "", i);
@@ -134,15 +146,18 @@ START_TEST(long_lines_are_whole) {
 }
 END_TEST
 
-START_TEST(messages_of_files) {
-  static const struct { const char *text, *message; } known[] = {
+START_TEST(messages_of_files)
+{
+  static const struct {
+    const char *text, *message;
+  } known[] = {
     {"train.lrr = 1", "t.conf:1: train.lrr: unknown key; did you mean 'train.lr'?"},
     {"[train]\nlrr = 1", "t.conf:2: train.lrr: unknown key; did you mean 'train.lr'?"},
     {"lr = 1", "t.conf:1: lr: unknown key; did you mean 'train.lr'?"},
     {"[model]\nlr = 1", "t.conf:2: model.lr: unknown key; did you mean 'train.lr'?"},
     {"xyzzy = 1", "t.conf:1: xyzzy: unknown key; all keys: maxlogit help config"},
     {"[train]\noptimizer = adam", "t.conf:2: train.optimizer: unknown key; "
-                                   "'optimizer' stands before the first [section]"},
+                                  "'optimizer' stands before the first [section]"},
     {"[trian]", "t.conf:1: unknown section [trian]; did you mean [train]?"},
     {"[xyzzy]", "t.conf:1: unknown section [xyzzy]"},
     {"[train", "t.conf:1: a section is written [name]"},
@@ -195,9 +210,11 @@ START_TEST(messages_of_files) {
 END_TEST
 
 /* Every plug-in by its name, and with a letter too many. */
-START_TEST(messages_of_names) {
-  static const char *const keys[][2] = {{"optimizer", "optimizer"}, {"stabilizers", "stabilizer"}, {"data", "data"},
-    {"preset", "preset"}, {"train.schedule", "schedule"}, {"model.attention", "attention"}};
+START_TEST(messages_of_names)
+{
+  static const char *const keys[][2] = {
+    {"optimizer", "optimizer"}, {"stabilizers", "stabilizer"},  {"data", "data"},
+    {"preset", "preset"},       {"train.schedule", "schedule"}, {"model.attention", "attention"}};
   for (int i = 0; i < 6; i++) {
     const char *names[64];
     size_t count = plugin_names(keys[i][1], names, 64);
@@ -218,8 +235,11 @@ START_TEST(messages_of_names) {
 }
 END_TEST
 
-START_TEST(messages_of_the_command_line) {
-  static const struct { const char *text, *message; } known[] = {
+START_TEST(messages_of_the_command_line)
+{
+  static const struct {
+    const char *text, *message;
+  } known[] = {
     {"train.lr", "command line: 'train.lr' is not key=value"},
     {"=3", "command line: '=3' is not key=value"},
     {"", "command line: '' is not key=value"},
@@ -237,9 +257,14 @@ START_TEST(messages_of_the_command_line) {
 }
 END_TEST
 
-START_TEST(unreadable_files) {
+START_TEST(unreadable_files)
+{
   char folder[] = "/tmp/check_config.XXXXXX", path[64];
-  static const struct { const char *name, *text; size_t length; const char *message; } known[] = {
+  static const struct {
+    const char *name, *text;
+    size_t length;
+    const char *message;
+  } known[] = {
     {"none", NULL, 0, "cannot read none: No such file or directory"},
     {".", NULL, 0, "cannot read .: Is a directory"},
     {"zero", "train.lr = 1\n\0", 14, "zero: not a configuration: there is a zero byte in it"},
@@ -265,7 +290,8 @@ END_TEST
 
 /* --- who overrides whom --------------------------------------------------------------------------------- */
 
-START_TEST(later_counts) {
+START_TEST(later_counts)
+{
   struct config *c = configured("train.lr = 1e-3", WITH("train.lr=1e-2", "train.lr = 3e-2"));
   ck_value(c, "train.lr", "0.03");
   ck_assert_str_eq(entry(c, "train.lr").origin, "command line");
@@ -278,7 +304,8 @@ START_TEST(later_counts) {
 }
 END_TEST
 
-START_TEST(presets_stand_where_they_are_written) {
+START_TEST(presets_stand_where_they_are_written)
+{
   struct config *c = configured("optimizer = adam", WITH("preset=muonclip"));
   ck_value(c, "optimizer", "muon");
   ck_value(c, "stabilizers", "qk_clip");
@@ -299,7 +326,8 @@ START_TEST(presets_stand_where_they_are_written) {
 }
 END_TEST
 
-START_TEST(every_preset_holds) {
+START_TEST(every_preset_holds)
+{
   for (const struct preset *p = presets; p->name; p++) {
     char assignment[64];
     snprintf(assignment, sizeof assignment, "preset=%s", p->name);
@@ -310,7 +338,8 @@ START_TEST(every_preset_holds) {
 }
 END_TEST
 
-START_TEST(values_are_taken_literally_by_set) {
+START_TEST(values_are_taken_literally_by_set)
+{
   struct config *c = config_new();
   ck_assert_int_eq(config_set(c, "data.path", "\"a\", b # c", "test", &e), STATUS_OK);
   ck_assert_int_eq(config_finish(c, &e), STATUS_OK);
@@ -323,14 +352,25 @@ END_TEST
 
 /* --- what a run uses ------------------------------------------------------------------------------------ */
 
-START_TEST(used_sections) {
-  static const struct { const char *assignment, *key; int used; } known[] = {
-    {"optimizer=muon", "muon.momentum", 1}, {"optimizer=adam", "muon.momentum", 0},
-    {"optimizer=muon", "adam.beta1", 1}, {"optimizer=sgd", "adam.beta1", 0},
-    {"override.optimizer=*.w_q:adam", "adam.beta1", 1}, {"override.optimizer=*.w_q:sgd", "sgd.momentum", 1},
-    {"stabilizers=soft_cap + qk_clip", "qk_clip.tau", 1}, {"stabilizers=soft_cap", "qk_clip.tau", 0},
-    {"train.schedule=wsd", "wsd.decay", 1}, {"train.schedule=cosine", "wsd.decay", 0},
-    {"data=copy", "copy.symbols", 1}, {"data=copy", "markov.symbols", 0}, {"data=copy", "train.lr", 1},
+START_TEST(used_sections)
+{
+  static const struct {
+    const char *assignment, *key;
+    int used;
+  } known[] = {
+    {"optimizer=muon", "muon.momentum", 1},
+    {"optimizer=adam", "muon.momentum", 0},
+    {"optimizer=muon", "adam.beta1", 1},
+    {"optimizer=sgd", "adam.beta1", 0},
+    {"override.optimizer=*.w_q:adam", "adam.beta1", 1},
+    {"override.optimizer=*.w_q:sgd", "sgd.momentum", 1},
+    {"stabilizers=soft_cap + qk_clip", "qk_clip.tau", 1},
+    {"stabilizers=soft_cap", "qk_clip.tau", 0},
+    {"train.schedule=wsd", "wsd.decay", 1},
+    {"train.schedule=cosine", "wsd.decay", 0},
+    {"data=copy", "copy.symbols", 1},
+    {"data=copy", "markov.symbols", 0},
+    {"data=copy", "train.lr", 1},
     {"data=copy", "sweep.dir", 0},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -343,17 +383,19 @@ END_TEST
 
 /* --- axes ----------------------------------------------------------------------------------------------- */
 
-static struct config *read_axes(const char *text) {
+static struct config *read_axes(const char *text)
+{
   struct config *c = config_new();
   ck_assert_msg(config_read(c, text, "t.conf", &e) == STATUS_OK, "%s", e.text);
   return c;
 }
 
-START_TEST(products) {
+START_TEST(products)
+{
   struct config *c = read_axes("preset = adam, muonclip\ntrain.seed = 1, 2,3\ntrain.lr = 0.5");
-  static const char *const labels[] = {
-    "preset=adam train.seed=1", "preset=adam train.seed=2", "preset=adam train.seed=3",
-    "preset=muonclip train.seed=1", "preset=muonclip train.seed=2", "preset=muonclip train.seed=3"};
+  static const char *const labels[] = {"preset=adam train.seed=1",     "preset=adam train.seed=2",
+                                       "preset=adam train.seed=3",     "preset=muonclip train.seed=1",
+                                       "preset=muonclip train.seed=2", "preset=muonclip train.seed=3"};
   ck_assert_int_eq(config_points(c), 6);
   for (int i = 0; i < 6; i++) {
     char label[128], seed[8];
@@ -378,8 +420,11 @@ START_TEST(products) {
 }
 END_TEST
 
-START_TEST(ranges) {
-  static const struct { const char *text, *key, *values; } known[] = {
+START_TEST(ranges)
+{
+  static const struct {
+    const char *text, *key, *values;
+  } known[] = {
     {"train.lr = 1e-3:1e-1:log:5", "train.lr", "0.001 0.00316228 0.01 0.0316228 0.1"},
     {"train.lr = 0:1:lin:4, 7", "train.lr", "0 0.333333 0.666667 1 7"},
     {"model.layers = 1:8:lin:8", "model.layers", "1 2 3 4 5 6 7 8"},
@@ -405,8 +450,12 @@ START_TEST(ranges) {
 }
 END_TEST
 
-START_TEST(overridden_axes_are_none) {
-  static const struct { const char *text; long points; } known[] = {
+START_TEST(overridden_axes_are_none)
+{
+  static const struct {
+    const char *text;
+    long points;
+  } known[] = {
     {"train.lr = 1,2\ntrain.seed = 1,2", 4},
     {"optimizer = adam, muon\npreset = muonclip", 1},
     {"optimizer = adam, muon\npreset = muonclip, adamclip", 2},
@@ -429,19 +478,22 @@ END_TEST
 
 /* --- identity ------------------------------------------------------------------------------------------- */
 
-static void id_of(const char *text, const char *const *assignments, uint64_t data, char out[16]) {
+static void id_of(const char *text, const char *const *assignments, uint64_t data, char out[16])
+{
   struct config *c = configured(text, assignments);
   config_id(c, data, out);
   config_free(c);
 }
 
-START_TEST(same_run_same_id) {
+START_TEST(same_run_same_id)
+{
   char id[16], other[16];
   id_of("train.lr = 0.02\noptimizer = muon\nstabilizers = qk_clip", NULL, 7, id);
   ck_assert_uint_eq(strlen(id), 12);
   ck_assert_uint_eq(strspn(id, "0123456789abcdef"), 12);
   static const char *const same[] = {
-    "stabilizers = qk_clip\n[train]\nlr = 2e-2\n[]\noptimizer = muon", "preset = muonclip\ntrain.lr = 0.02",
+    "stabilizers = qk_clip\n[train]\nlr = 2e-2\n[]\noptimizer = muon",
+    "preset = muonclip\ntrain.lr = 0.02",
     "preset = muonclip\ntrain.lr = 0.020\ntrain.batch = 8",
     "preset = muonclip\ntrain.lr = 0.02\nrecord.path = x.h5",
     "preset = muonclip\ntrain.lr = 0.02\ndevice.threads = 5\ncheckpoint.every = 3\nrecord.every = 10",
@@ -451,12 +503,12 @@ START_TEST(same_run_same_id) {
     id_of(same[i], NULL, 7, other);
     ck_assert_msg(!strcmp(id, other), "%s", same[i]);
   }
-  static const char *const differ[] = {
-    "preset = muonclip", "preset = muon\ntrain.lr = 0.02",
-    "preset = muonclip\ntrain.lr = 0.02\nqk_clip.tau = 99",
-    "preset = muonclip\ntrain.lr = 0.02\ntrain.seed = 2",
-    "preset = muonclip\ntrain.lr = 0.02\nadam.beta1 = 0.8",
-    "preset = muonclip\ntrain.lr = 0.02\ntrain.steps = 601"};
+  static const char *const differ[] = {"preset = muonclip",
+                                       "preset = muon\ntrain.lr = 0.02",
+                                       "preset = muonclip\ntrain.lr = 0.02\nqk_clip.tau = 99",
+                                       "preset = muonclip\ntrain.lr = 0.02\ntrain.seed = 2",
+                                       "preset = muonclip\ntrain.lr = 0.02\nadam.beta1 = 0.8",
+                                       "preset = muonclip\ntrain.lr = 0.02\ntrain.steps = 601"};
   for (size_t i = 0; i < sizeof differ / sizeof *differ; i++) {
     id_of(differ[i], NULL, 7, other);
     ck_assert_msg(strcmp(id, other), "%s", differ[i]);
@@ -468,19 +520,23 @@ END_TEST
 
 /* --- writing -------------------------------------------------------------------------------------------- */
 
-static int same_entry(void *context, const struct config_entry *x) {
+static int same_entry(void *context, const struct config_entry *x)
+{
   if (x->used) ck_value(context, x->key, x->value);
   return 0;
 }
 
-START_TEST(written_text_reads_back) {
-  static const char *const known[] = {
-    "", "preset = adamclip\ntrain.lr = 1e-8\nqk_clip.tau = 30",
-    "preset=muon\noptimizer=sgd\ntrain.schedule=wsd",
-    "data = bytes\ndata.path = \"a,b # c\\n\\t\\\\ \\\"q\\\"\"",
-    "data.path = \" x \"", "data.path = \"x\\\\\"",
-    "data.separator = \\n\\n", "stabilizers = qk_norm+soft_cap",
-    "data = recall\nmodel.attention = gqa\nmodel.kv_heads=2"};
+START_TEST(written_text_reads_back)
+{
+  static const char *const known[] = {"",
+                                      "preset = adamclip\ntrain.lr = 1e-8\nqk_clip.tau = 30",
+                                      "preset=muon\noptimizer=sgd\ntrain.schedule=wsd",
+                                      "data = bytes\ndata.path = \"a,b # c\\n\\t\\\\ \\\"q\\\"\"",
+                                      "data.path = \" x \"",
+                                      "data.path = \"x\\\\\"",
+                                      "data.separator = \\n\\n",
+                                      "stabilizers = qk_norm+soft_cap",
+                                      "data = recall\nmodel.attention = gqa\nmodel.kv_heads=2"};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     struct config *c = configured(known[i], NULL);
     char *text = config_text(c), id[16], other[16];
@@ -500,7 +556,8 @@ START_TEST(written_text_reads_back) {
 END_TEST
 
 /* A text of every sort of character survives writing and reading. */
-START_TEST(any_text_reads_back) {
+START_TEST(any_text_reads_back)
+{
   char all[256], *c = all;
   for (int i = 1; i < 256; i++)
     if ((i >= 0x20 || i == '\n' || i == '\t')) *c++ = (char)i;
@@ -517,7 +574,8 @@ START_TEST(any_text_reads_back) {
 }
 END_TEST
 
-START_TEST(resolved_values_are_written) {
+START_TEST(resolved_values_are_written)
+{
   struct config *c = configured("model.width = 96\nmodel.heads = 6", NULL);
   ck_assert_int_eq(model_resolve(config_section(c, "model"), 65, &e), STATUS_OK);
   ck_value(c, "model.head_dim", "16");
@@ -533,7 +591,8 @@ END_TEST
 
 /* --- the table of plug-ins ------------------------------------------------------------------------------ */
 
-START_TEST(plugins_are_documented) {
+START_TEST(plugins_are_documented)
+{
   int none = 0;
   for (const struct plugin *p = plugin_table(); p->kind; p++) {
     ck_assert_msg(p->name && p->help && strlen(p->help) > 5, "%s %s", p->kind, p->name);
@@ -545,7 +604,8 @@ START_TEST(plugins_are_documented) {
 }
 END_TEST
 
-int main(void) {
+int main(void)
+{
   Suite *suite = suite_create("config");
   TCase *tests = tcase_create("config");
   tcase_set_timeout(tests, 60);

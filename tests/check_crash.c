@@ -19,10 +19,12 @@
 /* Clips, spectra, validation, probes and stored batches, in a few milliseconds a step. */
 #define STEPS "30"
 static const char *const settings[] = {
-  "preset=muonclip", "qk_clip.tau=0.6", "model.layers=2", "model.width=16", "model.heads=2", "model.context=16",
-  "model.ffn_width=32", "train.batch=2", "train.steps=" STEPS, "train.lr=0.02", "train.val_every=10",
-  "train.val_batches=1", "record.spectra_every=5", "record.probe_every=6", "record.batches=1", "record.level=0.3",
-  "record.pairs=1", "record.bound=1", "checkpoint.every=7", "checkpoint.seconds=0", "device.threads=1",
+  "preset=muonclip",        "qk_clip.tau=0.6",      "model.layers=2",     "model.width=16",
+  "model.heads=2",          "model.context=16",     "model.ffn_width=32", "train.batch=2",
+  "train.steps=" STEPS,     "train.lr=0.02",        "train.val_every=10", "train.val_batches=1",
+  "record.spectra_every=5", "record.probe_every=6", "record.batches=1",   "record.level=0.3",
+  "record.pairs=1",         "record.bound=1",       "checkpoint.every=7", "checkpoint.seconds=0",
+  "device.threads=1",
 };
 enum { SETTINGS = sizeof settings / sizeof *settings, MOST = SETTINGS + 16 };
 
@@ -47,7 +49,11 @@ static void wrong(const char *format, ...)
 
 /* --- the program as a child ---------------------------------------------------------------------------- */
 
-struct how { const char *fault; long file_limit; const char *const *extra; };
+struct how {
+  const char *fault;
+  long file_limit;
+  const char *const *extra;
+};
 
 static pid_t start(const char *command, const char *run, struct how how)
 {
@@ -56,21 +62,17 @@ static pid_t start(const char *command, const char *run, struct how how)
   int n = 2;
   snprintf(record, sizeof record, "record.path=%s", run);
   if (!strcmp(command, "run")) {
-    for (int i = 0; i < SETTINGS; i++)
-      argv[n++] = settings[i];
+    for (int i = 0; i < SETTINGS; i++) argv[n++] = settings[i];
     argv[n++] = record;
   } else
     argv[n++] = run;
-  for (int i = 0; how.extra && how.extra[i]; i++)
-    argv[n++] = how.extra[i];
+  for (int i = 0; how.extra && how.extra[i]; i++) argv[n++] = how.extra[i];
   pid_t child = fork();
-  if (child)
-    return child;
+  if (child) return child;
   int log = open("log", O_WRONLY | O_CREAT | O_TRUNC, 0666);
   dup2(log, STDOUT_FILENO);
   dup2(log, STDERR_FILENO);
-  if (how.fault)
-    setenv("MAXLOGIT_FAULT", how.fault, 1);
+  if (how.fault) setenv("MAXLOGIT_FAULT", how.fault, 1);
   if (how.file_limit) {
     struct rlimit limit = {(rlim_t)how.file_limit, (rlim_t)how.file_limit};
     signal(SIGXFSZ, SIG_IGN);
@@ -84,8 +86,7 @@ static pid_t start(const char *command, const char *run, struct how how)
 static int finish(pid_t child)
 {
   int status;
-  if (waitpid(child, &status, 0) != child)
-    return -1;
+  if (waitpid(child, &status, 0) != child) return -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -111,8 +112,7 @@ static void shell(const char *format, ...)
   va_start(arguments, format);
   vsnprintf(command, sizeof command, format, arguments);
   va_end(arguments);
-  if (system(command))
-    wrong("%s", command);
+  if (system(command)) wrong("%s", command);
 }
 
 /* No checkpoint file may be anything but whole. */
@@ -121,10 +121,8 @@ static void check_checkpoints(const char *path, const char *what)
   struct checkpoint c;
   struct error e = {0};
   int status = checkpoint_latest(path, &c, &e);
-  if (status == STATUS_FAIL)
-    wrong("%s: %s", what, e.text);
-  if (!status)
-    checkpoint_free(&c);
+  if (status == STATUS_FAIL) wrong("%s: %s", what, e.text);
+  if (!status) checkpoint_free(&c);
 }
 
 /* Go on after whatever happened, as a user would; then the run must be that of the reference. */
@@ -139,10 +137,7 @@ static void recover(const char *path, const char *what)
     wrong("%s: not the same run", what);
 }
 
-static void clear(void)
-{
-  shell("rm -rf x.*");
-}
+static void clear(void) { shell("rm -rf x.*"); }
 
 /* --- the promises -------------------------------------------------------------------------------------- */
 
@@ -157,14 +152,10 @@ static void make_reference(void)
   double began = clock_seconds();
   int status = run("run", "ref.h5", (struct how){0});
   run_seconds = clock_seconds() - began;
-  if (status)
-    wrong("reference: %d: %s", status, last_log());
-  if (run_open(&f, "ref.h5", &e) || run_events(f, &event, &count, &e))
-    wrong("reference: %s", e.text);
-  for (long i = 0; i < count; i++)
-    clips += !strcmp(event[i].kind, "clip");
-  if (!clips)
-    wrong("the reference has no clip: it would not show that one is lost");
+  if (status) wrong("reference: %d: %s", status, last_log());
+  if (run_open(&f, "ref.h5", &e) || run_events(f, &event, &count, &e)) wrong("reference: %s", e.text);
+  for (long i = 0; i < count; i++) clips += !strcmp(event[i].kind, "clip");
+  if (!clips) wrong("the reference has no clip: it would not show that one is lost");
   memory_free(event);
   run_close(f);
 }
@@ -199,18 +190,16 @@ static void every_fault(const char *kind, int wanted)
     int status = run("run", "x.h5", (struct how){.fault = fault});
     if (!status && strcmp(kind, "short")) /* a short write is carried on with: every k succeeds */
       break;
-    if (status != wanted)
-      wrong("%s: exit %d, not %d: %s", fault, status, wanted, last_log());
+    if (status != wanted) wrong("%s: exit %d, not %d: %s", fault, status, wanted, last_log());
     hits++;
     if (status)
       recover("x.h5", fault);
     else if (same_run("ref.h5", "x.h5", 1, NULL, stderr))
       wrong("%s: not the same run", fault);
-    if (!strcmp(kind, "short") && k > 150)
-      break;
+    if (!strcmp(kind, "short") && k > 150) break;
   }
-  printf("%s %s at call 1, %ld, ... that reaches the disk: %ld times\n", !strcmp(kind, "kill") ? "P1" : "P2", kind,
-         1 + step, hits);
+  printf("%s %s at call 1, %ld, ... that reaches the disk: %ld times\n", !strcmp(kind, "kill") ? "P1" : "P2",
+         kind, 1 + step, hits);
 }
 
 /* P3: a damaged checkpoint is not believed: the one before serves, or none and it is said. */
@@ -232,8 +221,7 @@ static void damage(void)
     }
     checkpoint_path(path, "x.h5", c.step);
     checkpoint_free(&c);
-    if (stat(path, &now))
-      wrong("%s is missing", path);
+    if (stat(path, &now)) wrong("%s is missing", path);
     FILE *f = fopen(path, "r+b");
     long at = (long)below((uint64_t)now.st_size);
     fseek(f, at, SEEK_SET);
@@ -244,10 +232,8 @@ static void damage(void)
     snprintf(what, sizeof what, "bit flip at byte %ld", at);
     int status = run("resume", "x.h5", (struct how){0});
     const char *log = last_log();
-    if (status || !strstr(log, "step-000000"))
-      wrong("%s: exit %d: %s", what, status, log);
-    if (same_run("ref.h5", "x.h5", 1, NULL, stderr))
-      wrong("%s: not the same run", what);
+    if (status || !strstr(log, "step-000000")) wrong("%s: exit %d: %s", what, status, log);
+    if (same_run("ref.h5", "x.h5", 1, NULL, stderr)) wrong("%s: not the same run", what);
   }
   printf("P3 %ld checkpoints damaged: named, and the one before used\n", trials);
 }
@@ -258,8 +244,7 @@ static void full_disk(void)
   static const double shares[] = {0.01, 0.3, 0.6, 0.8, 0.95}; /* of the whole run file */
   int n = 0;
   struct stat whole;
-  if (stat("ref.h5", &whole))
-    wrong("ref.h5 is missing");
+  if (stat("ref.h5", &whole)) wrong("ref.h5 is missing");
   for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
     char what[64];
     long limit = (long)(shares[i] * (double)whole.st_size);
@@ -267,15 +252,12 @@ static void full_disk(void)
     clear();
     int status = run("run", "x.h5", (struct how){.file_limit = limit});
     const char *log = last_log();
-    if (!status)
-      continue;
+    if (!status) continue;
     n++;
-    if (status != STATUS_FAIL || !strstr(log, "x."))
-      wrong("%s: exit %d: %s", what, status, log);
+    if (status != STATUS_FAIL || !strstr(log, "x.")) wrong("%s: exit %d: %s", what, status, log);
     recover("x.h5", what);
   }
-  if (n < 3)
-    wrong("full disk: only %d of the sizes were too small", n);
+  if (n < 3) wrong("full disk: only %d of the sizes were too small", n);
   printf("P4 full disk at %d sizes\n", n);
 }
 
@@ -288,13 +270,11 @@ static void no_memory(void)
     snprintf(fault, sizeof fault, "memory:%ld", k);
     clear();
     status = run("run", "x.h5", (struct how){.fault = fault});
-    if (!status)
-      break;
+    if (!status) break;
     tried++;
     if (status != STATUS_FAIL || !strstr(last_log(), "memory"))
       wrong("%s: exit %ld: %s", fault, status, last_log());
-    if (is_long ? k % 20 == 0 : tried % 5 == 0)
-      recover("x.h5", fault);
+    if (is_long ? k % 20 == 0 : tried % 5 == 0) recover("x.h5", fault);
   }
   printf("P5 %ld failing allocations of %ld\n", tried, k);
 }
@@ -309,8 +289,7 @@ static void threads(void)
     const char *const extra[] = {option, NULL};
     for (int repeat = 0; repeat < (is_long ? 20 : 1); repeat++, n++) {
       clear();
-      if (run("run", "x.h5", (struct how){.extra = extra}))
-        wrong("%s: %s", option, last_log());
+      if (run("run", "x.h5", (struct how){.extra = extra})) wrong("%s: %s", option, last_log());
       struct error e = {0};
       struct checkpoint a, b;
       if (checkpoint_latest("ref.h5", &a, &e) || checkpoint_latest("x.h5", &b, &e)) {
@@ -322,8 +301,7 @@ static void threads(void)
           wrong("%s: %s differs", option, a.tensors[i].name);
       checkpoint_free(&a);
       checkpoint_free(&b);
-      if (same_run("ref.h5", "x.h5", 0, NULL, stderr))
-        wrong("%s: not the same run", option);
+      if (same_run("ref.h5", "x.h5", 0, NULL, stderr)) wrong("%s: not the same run", option);
     }
   }
   printf("P7 %d runs on 1 to %d threads\n", n, is_long ? 8 : 4);
@@ -341,7 +319,8 @@ static void chain(void)
     char what[64];
     snprintf(what, sizeof what, "resume from checkpoint %d", step);
     clear();
-    shell("cp -r all/x.* .; for f in x.ckpt/step-*; do test ${f#x.ckpt/step-} '<' %08d.h6 || rm $f; done", step);
+    shell("cp -r all/x.* .; for f in x.ckpt/step-*; do test ${f#x.ckpt/step-} '<' %08d.h6 || rm $f; done",
+          step);
     recover("x.h5", what);
   }
   clear();
@@ -363,21 +342,18 @@ static void stops(void)
     int signal_sent = t % 2 ? SIGTERM : SIGINT;
     clear();
     pid_t child = start("run", "x.h5", (struct how){0});
-    while (access("x.h5", F_OK) && !waitpid(child, NULL, WNOHANG))
-      usleep(1000);
+    while (access("x.h5", F_OK) && !waitpid(child, NULL, WNOHANG)) usleep(1000);
     usleep((useconds_t)(run_seconds * 0.5e6 * (double)below(1000) / 1000));
     kill(child, signal_sent);
     int status = finish(child);
     if (status == STATUS_STOPPED) {
       stopped++;
-      if (!strstr(last_log(), "resume"))
-        wrong("stopped without a word on resume: %s", last_log());
+      if (!strstr(last_log(), "resume")) wrong("stopped without a word on resume: %s", last_log());
       recover("x.h5", "stopped by a signal");
     } else if (status)
       wrong("signal: exit %d: %s", status, last_log());
   }
-  if (!stopped)
-    wrong("no run was stopped by a signal");
+  if (!stopped) wrong("no run was stopped by a signal");
   printf("P8 %ld of %ld runs stopped by a signal and resumed\n", stopped, trials);
 }
 
@@ -388,8 +364,7 @@ static void second_writer(void)
   static const char *const overwrite[] = {"record.overwrite=1", NULL};
   clear();
   pid_t first = start("run", "x.h5", (struct how){.extra = endless});
-  for (int i = 0; i < 5000 && access("x.h5", F_OK); i++)
-    usleep(2000);
+  for (int i = 0; i < 5000 && access("x.h5", F_OK); i++) usleep(2000);
   int resumed = run("resume", "x.h5", (struct how){0});
   if (resumed != STATUS_FAIL || !strstr(last_log(), "lock"))
     wrong("second writer, resume: exit %d: %s", resumed, last_log());
@@ -404,12 +379,19 @@ static void second_writer(void)
 int main(void)
 {
   const char *seed = getenv("MAXLOGIT_TEST_SEED"), *wanted = getenv("MAXLOGIT_TEST_ONLY");
-  static const struct { const char *name; void (*test)(void); } tests[] = {
-    {"kills", random_kills}, {"damage", damage}, {"disk", full_disk}, {"memory", no_memory}, {"threads", threads},
-    {"chain", chain}, {"stops", stops}, {"writer", second_writer},
+  static const struct {
+    const char *name;
+    void (*test)(void);
+  } tests[] = {
+    {"kills", random_kills}, {"damage", damage}, {"disk", full_disk}, {"memory", no_memory},
+    {"threads", threads},    {"chain", chain},   {"stops", stops},    {"writer", second_writer},
   };
-  static const struct { const char *kind; int exit; } faults[] = {
-    {"kill", 128 + SIGKILL}, {"eio", STATUS_FAIL}, {"enospc", STATUS_FAIL}, {"fsync", STATUS_FAIL}, {"short", 0},
+  static const struct {
+    const char *kind;
+    int exit;
+  } faults[] = {
+    {"kill", 128 + SIGKILL}, {"eio", STATUS_FAIL}, {"enospc", STATUS_FAIL},
+    {"fsync", STATUS_FAIL},  {"short", 0},
   };
   is_long = getenv("MAXLOGIT_TEST_LONG") != NULL;
   chance = (struct draw){seed ? (uint64_t)atoll(seed) : 1, STREAM_TEST, 0};
@@ -419,14 +401,10 @@ int main(void)
   }
   make_reference();
   for (size_t i = 0; i < sizeof tests / sizeof *tests && !failures; i++)
-    if (!wanted || !strcmp(wanted, tests[i].name))
-      tests[i].test();
+    if (!wanted || !strcmp(wanted, tests[i].name)) tests[i].test();
   for (size_t i = 0; i < sizeof faults / sizeof *faults && !failures; i++)
-    if (!wanted || !strcmp(wanted, faults[i].kind))
-      every_fault(faults[i].kind, faults[i].exit);
-  if (failures)
-    return 1;
-  if (!chdir(".."))
-    shell("rm -rf %s", folder);
+    if (!wanted || !strcmp(wanted, faults[i].kind)) every_fault(faults[i].kind, faults[i].exit);
+  if (failures) return 1;
+  if (!chdir("..")) shell("rm -rf %s", folder);
   return 0;
 }

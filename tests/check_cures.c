@@ -7,7 +7,9 @@
 enum { HEADS = 4 };
 #define STACK "layers=2 width=12 heads=4 context=6 ffn_width=16 vocab=11 "
 static const char *const shapes[] = {
-  STACK "attention=mha head_dim=2", STACK "attention=mha head_dim=4", STACK "attention=gqa kv_heads=2 head_dim=4",
+  STACK "attention=mha head_dim=2",
+  STACK "attention=mha head_dim=4",
+  STACK "attention=gqa kv_heads=2 head_dim=4",
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -40,17 +42,14 @@ START_TEST(decomposition)
     for (long a = 0; a < s.n; a++)
       for (long b = 0; b < s.n; b++) {
         double u = 0, v = 0;
-        for (long i = 0; i < s.rows; i++)
-          u += s.u[i * s.n + a] * s.u[i * s.n + b];
-        for (long i = 0; i < s.cols; i++)
-          v += s.v[i * s.n + a] * s.v[i * s.n + b];
+        for (long i = 0; i < s.rows; i++) u += s.u[i * s.n + a] * s.u[i * s.n + b];
+        for (long i = 0; i < s.cols; i++) v += s.v[i * s.n + a] * s.v[i * s.n + b];
         ck_assert_double_eq_tol(u, a == b, 1e-13);
         ck_assert_double_eq_tol(v, a == b, 1e-13);
         ck_assert(a == 0 || s.sigma[a] <= s.sigma[a - 1]);
       }
     svd_compose(&s, device, w);
-    for (long i = 0; i < size; i++)
-      ck_assert_double_eq_tol(REALS(w)[i], old[i], 4 * REAL_EPS * s.sigma[0]);
+    for (long i = 0; i < size; i++) ck_assert_double_eq_tol(REALS(w)[i], old[i], 4 * REAL_EPS * s.sigma[0]);
     svd_free(&s);
     REALS(w)[0] = (real)NAN;
     ck_assert_int_eq(svd_of(&s, device, w), STATUS_FAIL);
@@ -77,8 +76,7 @@ static void check_clip(const char *shape, const char *options, double bound, dou
   for (int i = 0; i < count; i++) {
     struct tensor w = qk_rows(&block[i]);
     double scale = i % 3 == 0 ? 3 : i % 3 == 1 ? 0.1 : 1;
-    for (long j = 0; j < w.rows * w.cols; j++)
-      REALS(&w)[j] *= (real)scale;
+    for (long j = 0; j < w.rows * w.cols; j++) REALS(&w)[j] *= (real)scale;
     old[i] = copy_of(&w);
     ck_assert(!svd_of(&before[i], f->device, &w));
   }
@@ -92,8 +90,7 @@ static void check_clip(const char *shape, const char *options, double bound, dou
     } else {
       struct tensor expected = tensor_of(copy_of(&w), w.rows, w.cols);
       touched += s->sigma[0] > bound;
-      for (long k = 0; k < s->n; k++)
-        s->sigma[k] = fmin(s->sigma[k], bound);
+      for (long k = 0; k < s->n; k++) s->sigma[k] = fmin(s->sigma[k], bound);
       svd_compose(s, f->device, &expected);
       for (long j = 0; j < w.rows * w.cols; j++)
         ck_assert_double_eq_tol(REALS(&w)[j], REALS(&expected)[j], tolerance * bound);
@@ -131,8 +128,9 @@ START_TEST(clip_waits)
     old[REALS(&p->value) - REALS(&f->model.params.values)] = 3;
     f->model.context[0].step = step;
     f->stack[0]->after_step(context(f, 0.1));
-    ck_assert_int_eq(memcmp(old, f->model.params.values.data, (size_t)f->model.params.values.cols * sizeof(real)) != 0,
-                     (step + 1) % 3 == 0);
+    ck_assert_int_eq(
+      memcmp(old, f->model.params.values.data, (size_t)f->model.params.values.cols * sizeof(real)) != 0,
+      (step + 1) % 3 == 0);
     memory_free(old);
   }
   fixture_close(f);
@@ -147,7 +145,8 @@ START_TEST(decay_of_the_largest)
   for (int s = 0; s < SHAPES; s++)
     for (int by_head = 0; by_head < 2; by_head++) {
       char stack[96];
-      snprintf(stack, sizeof stack, "spectral_decay strength=2 iterations=500 scope=%s", by_head ? "head" : "tensor");
+      snprintf(stack, sizeof stack, "spectral_decay strength=2 iterations=500 scope=%s",
+               by_head ? "head" : "tensor");
       struct fixture *f = fixture_open(shapes[s], stack, NULL);
       int count;
       struct qk_block *block = qk_blocks(&f->model, by_head, &count);
@@ -168,8 +167,7 @@ START_TEST(decay_of_the_largest)
         svd_free(&before[i]);
         memory_free(expected.data);
       }
-      for (int l = 0; l < 2; l++)
-        ck_assert_double_eq_tol(f->model.context[0].series[0][l], largest[l], 1e-4);
+      for (int l = 0; l < 2; l++) ck_assert_double_eq_tol(f->model.context[0].series[0][l], largest[l], 1e-4);
       memory_free(before);
       fixture_close(f);
     }
@@ -180,11 +178,11 @@ END_TEST
 START_TEST(decay_remembers)
 {
   struct fixture *f = fixture_open(shapes[1], "spectral_decay strength=0", NULL);
-  struct tensor w = model_param(&f->model, 1, "attn.w_k")->value, q = model_param(&f->model, 1, "attn.w_q")->value;
+  struct tensor w = model_param(&f->model, 1, "attn.w_k")->value,
+                q = model_param(&f->model, 1, "attn.w_q")->value;
   struct svd k, s;
   ck_assert(!svd_of(&k, f->device, &w) && !svd_of(&s, f->device, &q));
-  for (int step = 0; step < 300; step++)
-    f->stack[0]->after_step(context(f, 0.05));
+  for (int step = 0; step < 300; step++) f->stack[0]->after_step(context(f, 0.05));
   ck_assert_double_eq_tol(f->model.context[0].series[0][1], fmax(k.sigma[0], s.sigma[0]), 1e-4);
   svd_free(&k), svd_free(&s);
   fixture_close(f);
@@ -248,8 +246,7 @@ START_TEST(quack_groups)
   scale_head(f, "attn.w_k", 0, 2);
   scale_head(f, "attn.w_q", 1, 3);
   f->stack[0]->before_update(context(f, 0.1));
-  for (int h = 0; h < HEADS; h++)
-    ck_assert_double_eq_tol(rate(f, "attn.w_q", h), h < 2 ? 0.5 : 1, eps);
+  for (int h = 0; h < HEADS; h++) ck_assert_double_eq_tol(rate(f, "attn.w_q", h), h < 2 ? 0.5 : 1, eps);
   ck_assert_double_eq_tol(rate(f, "attn.w_k", 0), fmax(norm[0], norm[1]) / fmax(norm[0], 3 * norm[1]), eps);
   ck_assert_double_eq_tol(rate(f, "attn.w_k", 1), 1, eps);
   fixture_close(f);
@@ -266,13 +263,13 @@ START_TEST(quack_resumes)
   g->stack[0]->begin(context(g, 0.1)); /* from the wrong start: overwritten now */
   for (int l = 0; l < 2; l++) {
     struct tensor *from = &model_param(&f->model, l, "quack.start")->value;
-    memcpy(model_param(&g->model, l, "quack.start")->value.data, from->data, (size_t)from->cols * sizeof(real));
+    memcpy(model_param(&g->model, l, "quack.start")->value.data, from->data,
+           (size_t)from->cols * sizeof(real));
   }
   f->stack[0]->before_update(context(f, 0.1));
   g->stack[0]->before_update(context(g, 0.1));
   ck_assert_double_eq_tol(rate(f, "attn.w_k", 3), 0.2, 8 * REAL_EPS);
-  for (int h = 0; h < HEADS; h++)
-    ck_assert(rate(f, "attn.w_k", h) == rate(g, "attn.w_k", h));
+  for (int h = 0; h < HEADS; h++) ck_assert(rate(f, "attn.w_k", h) == rate(g, "attn.w_k", h));
   fixture_close(f), fixture_close(g);
 }
 END_TEST
@@ -287,10 +284,12 @@ static void keep_output(struct stabilizer_context *c, struct program *program, i
   program_keep(program, added[layer] = x);
 }
 
-static const struct stabilizer witness = {.name = "witness", .help = "keeps outputs", .on_output = keep_output};
+static const struct stabilizer witness = {
+  .name = "witness", .help = "keeps outputs", .on_output = keep_output};
 
 static const char *const output_shapes[] = {
-  STACK "attention=mha head_dim=2", STACK "attention=mha head_dim=4 bias=1",
+  STACK "attention=mha head_dim=2",
+  STACK "attention=mha head_dim=4 bias=1",
   STACK "attention=gqa kv_heads=2 head_dim=4 bias=1",
   STACK "attention=mla head_dim=4 q_rank=10 kv_rank=8 rope_dim=4 value_dim=6",
 };
@@ -298,8 +297,7 @@ static const char *const output_shapes[] = {
 static double largest(const struct tensor *t)
 {
   double top = 0;
-  for (long i = 0; i < t->rows * t->cols; i++)
-    top = fmax(top, fabs((double)REALS(t)[i]));
+  for (long i = 0; i < t->rows * t->cols; i++) top = fmax(top, fabs((double)REALS(t)[i]));
   return top;
 }
 
@@ -321,8 +319,7 @@ START_TEST(clip_of_outputs)
   double top = largest(added[0]), gamma = 2 / top;
   real statistic[2] = {(real)watched(&mp, 0), 2}; /* the second exactly at tau */
   ck_assert_double_gt(top, 4);
-  for (int l = 0; l < 2; l++)
-    ck_assert_double_eq(watched(&mp, l), largest(added[l]));
+  for (int l = 0; l < 2; l++) ck_assert_double_eq(watched(&mp, l), largest(added[l]));
   c->watched = statistic;
   real *before = copy_of(added[0]), *values = copy_of(&f->model.params.values);
   f->stack[0]->after_step(c);
@@ -398,7 +395,8 @@ START_TEST(scale_of_outputs_under_sigma)
 END_TEST
 
 /* --- QK-Clip: when, and what else ------------------------------------------------------------------------- */
-static const real passed[2 * HEADS] = {1, 40, 2, 3, 4, 5, 160, 6}; /* layer 0 head 1 by 4, layer 1 head 2 by 16 */
+static const real passed[2 * HEADS] = {1, 40, 2,   3,
+                                       4, 5,  160, 6}; /* layer 0 head 1 by 4, layer 1 head 2 by 16 */
 
 static struct stabilizer_context *passed_tau(struct fixture *f)
 {
@@ -431,17 +429,17 @@ START_TEST(clip_before_or_after)
 }
 END_TEST
 
-struct optimizer_options { void *of[16]; };
+struct optimizer_options {
+  void *of[16];
+};
 
 static const void *options_of(void *context, const char *name)
 {
   struct optimizer_options *o = context;
   for (int i = 0; optimizers[i]; i++)
     if (!strcmp(optimizers[i]->name, name)) {
-      if (!o->of[i])
-        o->of[i] = memory_new(1, optimizers[i]->options_size + 1);
-      if (optimizers[i]->options)
-        option_defaults(optimizers[i]->options, o->of[i]);
+      if (!o->of[i]) o->of[i] = memory_new(1, optimizers[i]->options_size + 1);
+      if (optimizers[i]->options) option_defaults(optimizers[i]->options, o->of[i]);
       return o->of[i];
     }
   return NULL;
@@ -450,14 +448,21 @@ static const void *options_of(void *context, const char *name)
 /* What is expected of the states: first moments of clipped rows times sqrt(gamma), 1/2 and 1/4. */
 static void expect_scaled(struct tensor *expected, const char *name)
 {
-  static const struct { const char *rows; long from, to; double factor; } clipped[] = {
-    {"blocks.0.attn.w_q", 4 * 12, 8 * 12, 0.5}, {"blocks.0.attn.w_k", 4 * 12, 8 * 12, 0.5},
-    {"blocks.1.attn.w_q", 8 * 12, 12 * 12, 0.25}, {"blocks.1.attn.w_k", 8 * 12, 12 * 12, 0.25},
-    {"blocks.0.attn.b_q", 4, 8, 0.5}, {"blocks.0.attn.b_k", 4, 8, 0.5},
-    {"blocks.1.attn.b_q", 8, 12, 0.25}, {"blocks.1.attn.b_k", 8, 12, 0.25},
+  static const struct {
+    const char *rows;
+    long from, to;
+    double factor;
+  } clipped[] = {
+    {"blocks.0.attn.w_q", 4 * 12, 8 * 12, 0.5},
+    {"blocks.0.attn.w_k", 4 * 12, 8 * 12, 0.5},
+    {"blocks.1.attn.w_q", 8 * 12, 12 * 12, 0.25},
+    {"blocks.1.attn.w_k", 8 * 12, 12 * 12, 0.25},
+    {"blocks.0.attn.b_q", 4, 8, 0.5},
+    {"blocks.0.attn.b_k", 4, 8, 0.5},
+    {"blocks.1.attn.b_q", 8, 12, 0.25},
+    {"blocks.1.attn.b_k", 8, 12, 0.25},
   };
-  if (!strstr(name, ".m.") && !strstr(name, ".momentum."))
-    return;
+  if (!strstr(name, ".m.") && !strstr(name, ".momentum.")) return;
   for (size_t k = 0; k < sizeof clipped / sizeof *clipped; k++)
     for (long i = clipped[k].from; strstr(name, clipped[k].rows) && i < clipped[k].to; i++)
       REALS(expected)[i] *= (real)clipped[k].factor;
@@ -473,7 +478,8 @@ START_TEST(clip_of_momentum)
                                    scales ? "qk_clip tau=10 momentum=scale" : "qk_clip tau=10", NULL);
   struct optimizer_options options = {{0}};
   struct update_rule rule = {.seed = 1};
-  struct updates *u = updates_new(&f->model, optimizer[_i / 2], &no_override, &rule, options_of, &options, &e);
+  struct updates *u =
+    updates_new(&f->model, optimizer[_i / 2], &no_override, &rule, options_of, &options, &e);
   ck_assert_msg(u != NULL, "%s", e.text);
   struct tensor expected[256];
   char name[128];
@@ -483,8 +489,7 @@ START_TEST(clip_of_momentum)
     for (long j = 0; j < t->rows * t->cols; j++)
       REALS(t)[j] = (real)draw_normal((struct draw){2, STREAM_TEST, (uint64_t)i}, (uint64_t)j);
     expected[i] = tensor_of(copy_of(t), t->rows, t->cols);
-    if (scales)
-      expect_scaled(&expected[i], name);
+    if (scales) expect_scaled(&expected[i], name);
   }
   struct stabilizer_context *c = passed_tau(f);
   c->updates = u;
@@ -495,8 +500,7 @@ START_TEST(clip_of_momentum)
     memory_free(expected[i].data);
   }
   updates_free(u);
-  for (int i = 0; i < 16; i++)
-    memory_free(options.of[i]);
+  for (int i = 0; i < 16; i++) memory_free(options.of[i]);
   fixture_close(f);
 }
 END_TEST

@@ -28,8 +28,7 @@ static void write_paragraphs(void)
   char text[20000];
   size_t n = 0;
   for (int p = 0; n < 15000; p++) {
-    for (int w = 0; w <= p % 9; w++)
-      n += (size_t)sprintf(text + n, "word%d-%d ", p, w * p % 31);
+    for (int w = 0; w <= p % 9; w++) n += (size_t)sprintf(text + n, "word%d-%d ", p, w * p % 31);
     n += (size_t)sprintf(text + n, "end.\n\n");
   }
   write_text(text, n);
@@ -50,7 +49,12 @@ static void remove_folder(void)
 }
 
 /* A source with default options, but for `settings`: "data.vocab=byte markov.lag=2". */
-struct opened { struct data data; struct data_options shared; void *options; char *settings; };
+struct opened {
+  struct data data;
+  struct data_options shared;
+  void *options;
+  char *settings;
+};
 
 static int set(const struct option_row *rows, void *base, const char *name, const char *value)
 {
@@ -62,7 +66,8 @@ static int set(const struct option_row *rows, void *base, const char *name, cons
   return 0;
 }
 
-static int open_source(struct opened *s, const char *name, const char *settings, uint64_t seed, struct error *e)
+static int open_source(struct opened *s, const char *name, const char *settings, uint64_t seed,
+                       struct error *e)
 {
   memset(s, 0, sizeof *s);
   memset(e, 0, sizeof *e);
@@ -71,8 +76,7 @@ static int open_source(struct opened *s, const char *name, const char *settings,
   option_defaults(data_rows, &s->shared);
   s->shared.path = path;
   s->options = memory_new(1, s->data.source->options_size + 1);
-  if (s->data.source->options)
-    option_defaults(s->data.source->options, s->options);
+  if (s->data.source->options) option_defaults(s->data.source->options, s->options);
   s->settings = memory_text(settings);
   for (char *save, *word = strtok_r(s->settings, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
     char *dot = strchr(word, '.'), *is = strchr(word, '=');
@@ -98,22 +102,23 @@ static struct opened *must_open(struct opened *s, const char *name, const char *
   return s;
 }
 
-struct filled { int tokens[BATCH][CONTEXT + 1]; float mask[BATCH][CONTEXT]; int document[BATCH][CONTEXT]; };
+struct filled {
+  int tokens[BATCH][CONTEXT + 1];
+  float mask[BATCH][CONTEXT];
+  int document[BATCH][CONTEXT];
+};
 
-static void fill(struct filled *f, const struct opened *s, enum data_split split, uint64_t seed, uint64_t index)
+static void fill(struct filled *f, const struct opened *s, enum data_split split, uint64_t seed,
+                 uint64_t index)
 {
   memset(f, 0, sizeof *f);
   for (int b = 0; b < BATCH; b++)
-    for (int t = 0; t < CONTEXT; t++)
-      f->mask[b][t] = 1;
+    for (int t = 0; t < CONTEXT; t++) f->mask[b][t] = 1;
   struct batch batch = {BATCH, CONTEXT, f->tokens[0], f->mask[0], f->document[0]};
   s->data.source->fill(&s->data, split, seed, index, &batch);
 }
 
-static int same(const struct filled *a, const struct filled *b)
-{
-  return !memcmp(a, b, sizeof *a);
-}
+static int same(const struct filled *a, const struct filled *b) { return !memcmp(a, b, sizeof *a); }
 
 /* One batch obeys the contract. */
 static void check_batch(const struct opened *s, const struct filled *f)
@@ -121,8 +126,7 @@ static void check_batch(const struct opened *s, const struct filled *f)
   int masked = 0, documents = 0;
   for (int b = 0; b < BATCH; b++) {
     double counted = 0;
-    for (int t = 0; t <= CONTEXT; t++)
-      ck_assert(f->tokens[b][t] >= 0 && f->tokens[b][t] < s->data.vocab);
+    for (int t = 0; t <= CONTEXT; t++) ck_assert(f->tokens[b][t] >= 0 && f->tokens[b][t] < s->data.vocab);
     ck_assert_int_eq(f->document[b][0], 0);
     for (int t = 0; t < CONTEXT; t++) {
       ck_assert(f->mask[b][t] == 0 || f->mask[b][t] == 1);
@@ -188,8 +192,7 @@ START_TEST(bytes_windows)
       fill(&f, &s, split, SEED, index);
       for (int b = 0; b < BATCH; b++) {
         char window[CONTEXT + 1];
-        for (int t = 0; t <= CONTEXT; t++)
-          window[t] = (char)f.tokens[b][t];
+        for (int t = 0; t <= CONTEXT; t++) window[t] = (char)f.tokens[b][t];
         const char *at = memmem(text, sizeof text, window, sizeof window);
         ck_assert_ptr_nonnull(at);
         long from = at - text;
@@ -211,8 +214,7 @@ START_TEST(bytes_symbols)
   memory_free(s.options), memory_free(s.settings);
 
   char text[700];
-  for (int i = 0; i < 700; i++)
-    text[i] = "banana\n"[i % 7];
+  for (int i = 0; i < 700; i++) text[i] = "banana\n"[i % 7];
   write_text(text, 700);
   must_open(&s, "bytes", "");
   must_open(&byte, "bytes", "data.vocab=byte");
@@ -259,8 +261,7 @@ START_TEST(bytes_blank_lines)
   struct opened s;
   struct filled f;
   char text[3000];
-  for (int i = 0; i < 3000; i++)
-    text[i] = "one two\n\n\n\n\n"[i % 12];
+  for (int i = 0; i < 3000; i++) text[i] = "one two\n\n\n\n\n"[i % 12];
   write_text(text, sizeof text);
   must_open(&s, "bytes", "data.packing=documents data.vocab=byte");
   fill(&f, &s, DATA_TRAIN, SEED, 0);
@@ -275,15 +276,19 @@ END_TEST
 /* One message with the key, what is wrong and what is allowed. */
 START_TEST(bytes_errors)
 {
-  static const struct { const char *text; size_t length; const char *settings, *says; } bad[] = {
+  static const struct {
+    const char *text;
+    size_t length;
+    const char *settings, *says;
+  } bad[] = {
     {"", 0, "", "empty"},
     {"short", 5, "", "too short"},
     {"one line, no blank one, but long enough .................................................."
      "..........................................................................................."
      "..........................................................................................."
      "..........................................................................................."
-     "...........................................................................................", 450,
-     "data.packing=documents data.val_fraction=0.5", "data.separator"},
+     "...........................................................................................",
+     450, "data.packing=documents data.val_fraction=0.5", "data.separator"},
     {"x", 1, "data.path=", "no file given"},
     {"x", 1, "data.path=/nowhere/at/all", "/nowhere/at/all"},
   };
@@ -319,10 +324,8 @@ static double empirical_entropy(const char *settings, int lag, int classes)
       for (int b = 0; b < BATCH; b++)
         for (int t = 1, start = 0; t <= CONTEXT; t++) {
           const int *x = f.tokens[b];
-          if (t < CONTEXT && f.document[b][t] > f.document[b][t - 1])
-            start = t;
-          if (f.mask[b][t - 1] == 0)
-            continue;
+          if (t < CONTEXT && f.document[b][t] > f.document[b][t - 1]) start = t;
+          if (f.mask[b][t - 1] == 0) continue;
           int class = t - lag >= start ? x[t - lag] % classes : 0;
           double *row = count[x[t - 1] * MAX_CLASSES + class];
           if (pass)
@@ -344,10 +347,8 @@ START_TEST(markov_entropy)
     double floor = s.data.loss_floor;
     close_source(&s);
     double p[8], sum = 0, entropy = 0; /* H of r^-1.5, r = 1..8, and of the mean of its four turns by 2 */
-    for (int r = 0; r < 8; r++)
-      sum += p[r] = pow(r + 1, -1.5);
-    for (int r = 0; r < 8; r++)
-      entropy -= p[r] / sum * log(p[r] / sum);
+    for (int r = 0; r < 8; r++) sum += p[r] = pow(r + 1, -1.5);
+    for (int r = 0; r < 8; r++) entropy -= p[r] / sum * log(p[r] / sum);
     ck_assert_double_eq_tol(floor, entropy, 1e-12);
     double seen = empirical_entropy(settings[i], 4, 4); /* N = 1.1e6, 2048 cells: bias < 1e-3, noise 1e-3 */
     ck_assert_msg(fabs(seen - floor) < 5e-3, "entropy %.4f, floor %.4f", seen, floor);
@@ -369,12 +370,10 @@ START_TEST(markov_languages)
   for (uint64_t index = 0; index < 50; index++) {
     fill(&f, &one, DATA_TRAIN, SEED, index);
     for (int b = 0; b < BATCH; b++)
-      for (int t = 0; t <= CONTEXT; t++)
-        count[f.tokens[b][t]]++, total++;
+      for (int t = 0; t <= CONTEXT; t++) count[f.tokens[b][t]]++, total++;
   }
   double top = 0;
-  for (int i = 0; i < 64; i++)
-    top = count[i] > top ? count[i] : top;
+  for (int i = 0; i < 64; i++) top = count[i] > top ? count[i] : top;
   ck_assert_double_gt(top / total, 4.0 / 64); /* text-like: some symbols are much more frequent */
   close_source(&one), close_source(&two);
   const char *const bad[] = {"markov.symbols=4 markov.branches=5", "markov.branches=2 markov.classes=3"};
@@ -397,14 +396,11 @@ START_TEST(copy_repeats)
     fill(&f, &s, DATA_TRAIN, SEED, 3);
     for (int b = 0; b < BATCH; b++) {
       int p = 0;
-      while (f.mask[b][p] == 0)
-        p++;
+      while (f.mask[b][p] == 0) p++;
       ck_assert(p >= CONTEXT / 4 && p <= CONTEXT / 2);
-      for (int t = p; t <= CONTEXT; t++)
-        ck_assert_int_eq(f.tokens[b][t], f.tokens[b][t - p]);
+      for (int t = p; t <= CONTEXT; t++) ck_assert_int_eq(f.tokens[b][t], f.tokens[b][t - p]);
       for (int t = 0; distinct && t < p; t++)
-        for (int u = 0; u < t; u++)
-          ck_assert_int_ne(f.tokens[b][t], f.tokens[b][u]);
+        for (int u = 0; u < t; u++) ck_assert_int_ne(f.tokens[b][t], f.tokens[b][u]);
     }
     close_source(&s);
   }
@@ -426,8 +422,7 @@ START_TEST(recall_is_certain)
       int key = f.tokens[b][t], follows = f.tokens[b][t + 1];
       ck_assert(key < 32 && follows >= 32);
       ck_assert_int_eq(f.mask[b][t] == 1, value[key] >= 0);
-      if (value[key] >= 0)
-        ck_assert_int_eq(follows, value[key]);
+      if (value[key] >= 0) ck_assert_int_eq(follows, value[key]);
       value[key] = follows;
       ck_assert(f.mask[b][t + 1] == 0);
     }

@@ -9,7 +9,9 @@ enum { BATCH = 3, LENGTH = 9, CUT = 4, VOCAB = 11, LONGEST = 16, HEADS = 4, LAYE
 #define STACK "layers=2 width=12 heads=4 head_dim=4 context=9 ffn_width=16 vocab=11 "
 enum { LOGITS = BATCH * LENGTH * VOCAB };
 
-static const struct { const char *attention, *settings; } models[] = {
+static const struct {
+  const char *attention, *settings;
+} models[] = {
   {"mha", STACK "attention=mha bias=1"},
   {"gqa", STACK "attention=gqa kv_heads=2 bias=1"},
   {"mla", STACK "attention=mla q_rank=10 kv_rank=8 rope_dim=4 value_dim=6"},
@@ -18,8 +20,16 @@ static const struct { const char *attention, *settings; } models[] = {
 enum { MODELS = sizeof models / sizeof *models };
 
 static const char *const stacks[] = {
-  "", "qk_clip tau=0.3", "qk_norm", "qk_norm kind=rms_full", "qk_norm kind=l2", "qk_norm_partial",
-  "soft_cap cap=0.5", "hard_cap cap=0.5", "sigma_reparam", "qk_norm; soft_cap cap=0.5; sigma_reparam",
+  "",
+  "qk_clip tau=0.3",
+  "qk_norm",
+  "qk_norm kind=rms_full",
+  "qk_norm kind=l2",
+  "qk_norm_partial",
+  "soft_cap cap=0.5",
+  "hard_cap cap=0.5",
+  "sigma_reparam",
+  "qk_norm; soft_cap cap=0.5; sigma_reparam",
 };
 enum { STACKS = sizeof stacks / sizeof *stacks };
 
@@ -50,8 +60,7 @@ static void run_decoder(struct pair *p)
     }
     program_run(d->program);
     for (long b = 0; b < BATCH; b++)
-      for (long v = 0; v < VOCAB; v++)
-        p->got[(b * LENGTH + t) * VOCAB + v] = REALS(d->logits)[b * VOCAB + v];
+      for (long v = 0; v < VOCAB; v++) p->got[(b * LENGTH + t) * VOCAB + v] = REALS(d->logits)[b * VOCAB + v];
   }
 }
 
@@ -101,8 +110,8 @@ static int begin(struct pair *p, int model, const char *stack, const char *devic
   fixture_shake(p->f, 0.3);
   p->whole = fixture_program(p->f, BATCH, LENGTH, 0);
   if (packed) fixture_pack(&p->whole, CUT);
-  ck_assert_msg(!model_decoder_init(&p->f->model, &p->decoder, BATCH, LENGTH, (enum decode_form)form, &e), "%s",
-                e.text);
+  ck_assert_msg(!model_decoder_init(&p->f->model, &p->decoder, BATCH, LENGTH, (enum decode_form)form, &e),
+                "%s", e.text);
   return 1;
 }
 
@@ -196,10 +205,15 @@ END_TEST
 /* Numbers a token and layer: 2 G Dh; H (Dn + Dr + Dv) or Rkv + Dr; QK-normed: H more. */
 START_TEST(what_is_cached)
 {
-  static const struct { int model; const char *stack; enum decode_form form; long cached; } want[] = {
-    {0, "", DECODE_MATERIALISED, 2 * 4 * 4},          {1, "", DECODE_MATERIALISED, 2 * 2 * 4},
-    {2, "", DECODE_MATERIALISED, 4 * (4 + 4 + 6)},    {2, "", DECODE_ABSORBED, 8 + 4},
-    {2, "qk_norm_partial", DECODE_ABSORBED, 8 + 4},   {2, "qk_norm", DECODE_ABSORBED, 8 + 4 + 4},
+  static const struct {
+    int model;
+    const char *stack;
+    enum decode_form form;
+    long cached;
+  } want[] = {
+    {0, "", DECODE_MATERIALISED, 2 * 4 * 4},        {1, "", DECODE_MATERIALISED, 2 * 2 * 4},
+    {2, "", DECODE_MATERIALISED, 4 * (4 + 4 + 6)},  {2, "", DECODE_ABSORBED, 8 + 4},
+    {2, "qk_norm_partial", DECODE_ABSORBED, 8 + 4}, {2, "qk_norm", DECODE_ABSORBED, 8 + 4 + 4},
   };
   for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
     struct pair p;
@@ -224,7 +238,9 @@ static void refuse(int model, const struct stabilizer *extra, const char *why)
 static void norm_keys(struct stabilizer_context *c, struct program *program, int layer, struct qk_part *part,
                       int parts)
 {
-  (void)c; (void)layer; (void)parts;
+  (void)c;
+  (void)layer;
+  (void)parts;
   part[1].x = op_rmsnorm(program, part[1].x, NULL, part[1].dim, 1e-6);
 }
 

@@ -45,7 +45,7 @@ static void find_cases(void)
 /* A trainer for the line "# config key=value ...". */
 static struct trainer *start(char *line, struct config **config)
 {
-  struct error e = { 0 };
+  struct error e = {0};
   struct trainer *t = NULL;
   *config = config_new();
   for (char *word = strtok(line + strlen("# config "), " \n"); word; word = strtok(NULL, " \n"))
@@ -58,17 +58,17 @@ static struct trainer *start(char *line, struct config **config)
 static int numbers(char *line, double *out)
 {
   int n = 0;
-  for (char *word = strtok(line, "\t\n"); word && n < MAX_COLUMNS; word = strtok(NULL, "\t\n")) out[n++] = atof(word);
+  for (char *word = strtok(line, "\t\n"); word && n < MAX_COLUMNS; word = strtok(NULL, "\t\n"))
+    out[n++] = atof(word);
   return n;
 }
 
 static void compare(const char *what, long step, double ours, double theirs, double off)
 {
-  double tolerance = sizeof(real) == sizeof(double)
-                         ? 1e-9 * fabs(theirs)
-                         : MARGIN * (off + REAL_EPS * fabs(theirs));
-  ck_assert_msg(fabs(ours - theirs) <= tolerance, "%s, step %ld: %.17g, PyTorch has %.17g (tolerance %.2g)", what,
-                step, ours, theirs, tolerance);
+  double tolerance =
+    sizeof(real) == sizeof(double) ? 1e-9 * fabs(theirs) : MARGIN * (off + REAL_EPS * fabs(theirs));
+  ck_assert_msg(fabs(ours - theirs) <= tolerance, "%s, step %ld: %.17g, PyTorch has %.17g (tolerance %.2g)",
+                what, step, ours, theirs, tolerance);
 }
 
 START_TEST(golden)
@@ -82,7 +82,7 @@ START_TEST(golden)
   ck_assert_ptr_nonnull(f);
   while (fgets(line, sizeof line, f)) {
     double x[MAX_COLUMNS];
-    struct error e = { 0 };
+    struct error e = {0};
     if (!strncmp(line, "# config ", 9)) t = start(line, &c);
     if (*line == '#' || !strncmp(line, "step", 4)) continue;
     int n = numbers(line, x);

@@ -5,24 +5,28 @@
 #define SMALL "layers=2 width=12 heads=4 head_dim=4 context=7 ffn_width=16 vocab=11 "
 
 static struct fixture *small_on(const char *device, int threads, const char *attention, const char *more,
-                                const char *stack, struct error *e) {
+                                const char *stack, struct error *e)
+{
   char settings[512];
   snprintf(settings, sizeof settings, SMALL "attention=%s %s%s", attention, fixture_wants(attention), more);
   return fixture_on(device, threads, settings, stack, NULL, e);
 }
 
-static struct fixture *small(const char *attention, const char *more, const char *stack, struct error *e) {
+static struct fixture *small(const char *attention, const char *more, const char *stack, struct error *e)
+{
   return small_on("reference", 1, attention, more, stack, e);
 }
 
-static struct fixture *small_or_fail(const char *attention, const char *more, const char *stack) {
+static struct fixture *small_or_fail(const char *attention, const char *more, const char *stack)
+{
   struct error e = {0};
   struct fixture *f = small(attention, more, stack, &e);
   ck_assert_msg(f != NULL, "%s", e.text);
   return f;
 }
 
-static void same_bits(const struct tensor *a, const struct tensor *b, long rows) {
+static void same_bits(const struct tensor *a, const struct tensor *b, long rows)
+{
   ck_assert_int_eq(a->cols, b->cols);
   ck_assert(!memcmp(a->data, b->data, (size_t)(rows * a->cols) * sizeof(real)));
 }
@@ -30,14 +34,16 @@ static void same_bits(const struct tensor *a, const struct tensor *b, long rows)
 /* --- gradients ------------------------------------------------------------------------------------------ */
 
 #ifdef MAXLOGIT_DOUBLE
-static double norm_of(const struct tensor *t) {
+static double norm_of(const struct tensor *t)
+{
   double sum = 0;
   for (long i = 0; i < t->rows * t->cols; i++) sum += REALS(t)[i] * REALS(t)[i];
   return sqrt(sum);
 }
 
 static double loss_moved(struct model_program *mp, struct param *p, const double *start, const double *way,
-                         double h) {
+                         double h)
+{
   for (long i = 0; i < p->value.rows * p->value.cols; i++) REALS(&p->value)[i] = start[i] + h * way[i];
   return fixture_loss(mp);
 }
@@ -45,7 +51,8 @@ static double loss_moved(struct model_program *mp, struct param *p, const double
 /* The derivative along a random direction of one tensor against a five-point difference of step h, whose
    rounding is a few eps * loss / h. The step is so small that, for these numbers, no score moves across the
    kink of the hard cap. */
-static void check_direction(struct model_program *mp, struct param *p, const char *what) {
+static void check_direction(struct model_program *mp, struct param *p, const char *what)
+{
   long size = p->value.rows * p->value.cols;
   double *start = memory_new((size_t)size, sizeof *start), *way = memory_new((size_t)size, sizeof *way);
   double along = 0, h = 1e-5;
@@ -68,7 +75,8 @@ static void check_direction(struct model_program *mp, struct param *p, const cha
   memory_free(way);
 }
 
-static void check_gradients(struct fixture *f, const char *what) {
+static void check_gradients(struct fixture *f, const char *what)
+{
   fixture_shake(f, 0.2);
   struct model_program train = fixture_program(f, 2, 7, 1), mp = fixture_program(f, 2, 7, 0);
   fixture_pack(&train, 3);
@@ -81,13 +89,14 @@ static void check_gradients(struct fixture *f, const char *what) {
 }
 
 /* Every stabiliser at its defaults, caps where the scores are, and what options change in the graph. */
-static const char *const more_stacks[] = {
-  "soft_cap cap=0.7", "hard_cap cap=0.4", "qk_norm kind=rms_full", "qk_norm kind=l2",
-  "qk_norm;soft_cap cap=0.5", NULL};
+static const char *const more_stacks[] = {"soft_cap cap=0.7",         "hard_cap cap=0.4",
+                                          "qk_norm kind=rms_full",    "qk_norm kind=l2",
+                                          "qk_norm;soft_cap cap=0.5", NULL};
 
-static void check_stack(const char *attention, const char *stack, int *checked) {
-  static const char *const variant[] = {
-    "", "bias=1 z_loss=0.1", "tied=1 init=fixed init_std=0.3", "q_rank=0 z_loss=0.1"};
+static void check_stack(const char *attention, const char *stack, int *checked)
+{
+  static const char *const variant[] = {"", "bias=1 z_loss=0.1", "tied=1 init=fixed init_std=0.3",
+                                        "q_rank=0 z_loss=0.1"};
   for (int i = 0; i < 4; i++) {
     char what[128];
     struct error e = {0};
@@ -103,7 +112,8 @@ static void check_stack(const char *attention, const char *stack, int *checked) 
   }
 }
 
-START_TEST(gradients) {
+START_TEST(gradients)
+{
   const char *attention = attentions[_i]->name;
   int checked = 0;
   for (const struct stabilizer *const *s = stabilizers; *s; s++) check_stack(attention, (*s)->name, &checked);
@@ -115,11 +125,21 @@ END_TEST
 
 /* --- shapes, names, numbers of parameters --------------------------------------------------------------- */
 
-START_TEST(default_stack) {
-  static const char *const name[] = {
-    "embed", "norm", "head", "blocks.0.attn.norm", "blocks.0.attn.w_q", "blocks.0.attn.w_k",
-    "blocks.0.attn.w_v", "blocks.0.attn.w_o", "blocks.0.ffn.norm", "blocks.0.ffn.w_gate", "blocks.0.ffn.w_up",
-    "blocks.0.ffn.w_down", "blocks.1.attn.norm"};
+START_TEST(default_stack)
+{
+  static const char *const name[] = {"embed",
+                                     "norm",
+                                     "head",
+                                     "blocks.0.attn.norm",
+                                     "blocks.0.attn.w_q",
+                                     "blocks.0.attn.w_k",
+                                     "blocks.0.attn.w_v",
+                                     "blocks.0.attn.w_o",
+                                     "blocks.0.ffn.norm",
+                                     "blocks.0.ffn.w_gate",
+                                     "blocks.0.ffn.w_up",
+                                     "blocks.0.ffn.w_down",
+                                     "blocks.1.attn.norm"};
   struct fixture *f = fixture_open("vocab=65", "none", NULL);
   const struct params *p = &f->model.params;
   ck_assert_int_eq(p->count, 3 + 2 * 9);
@@ -135,11 +155,14 @@ START_TEST(default_stack) {
 }
 END_TEST
 
-START_TEST(shapes_of_options) {
+START_TEST(shapes_of_options)
+{
   struct fixture *f = small_or_fail("gqa", "bias=1 tied=1", "none");
-  static const struct { const char *name; long rows, cols; } wanted[] = {
-    {"attn.w_q", 16, 12}, {"attn.w_k", 8, 12}, {"attn.w_v", 8, 12}, {"attn.w_o", 12, 16},
-    {"attn.b_q", 1, 16}, {"attn.b_k", 1, 8}, {"attn.b_v", 1, 8}, {"attn.b_o", 1, 12}};
+  static const struct {
+    const char *name;
+    long rows, cols;
+  } wanted[] = {{"attn.w_q", 16, 12}, {"attn.w_k", 8, 12}, {"attn.w_v", 8, 12}, {"attn.w_o", 12, 16},
+                {"attn.b_q", 1, 16},  {"attn.b_k", 1, 8},  {"attn.b_v", 1, 8},  {"attn.b_o", 1, 12}};
   for (int i = 0; i < 8; i++) {
     const struct tensor *t = &model_param(&f->model, 1, wanted[i].name)->value;
     ck_assert_int_eq(t->rows, wanted[i].rows);
@@ -150,11 +173,15 @@ START_TEST(shapes_of_options) {
 }
 END_TEST
 
-START_TEST(shapes_of_mla) {
-  static const struct { const char *name; long rows, cols, head_rows; } wanted[] = {
-    {"attn.w_dq", 10, 12, 0}, {"attn.q_norm", 1, 10, 0}, {"attn.w_qc", 16, 10, 4}, {"attn.w_qr", 16, 10, 4},
-    {"attn.w_dkv", 8, 12, 0}, {"attn.kv_norm", 1, 8, 0}, {"attn.w_kc", 16, 8, 4}, {"attn.w_kr", 4, 12, 0},
-    {"attn.w_v", 24, 8, 6}, {"attn.w_o", 12, 24, 0}};
+START_TEST(shapes_of_mla)
+{
+  static const struct {
+    const char *name;
+    long rows, cols, head_rows;
+  } wanted[] = {{"attn.w_dq", 10, 12, 0}, {"attn.q_norm", 1, 10, 0}, {"attn.w_qc", 16, 10, 4},
+                {"attn.w_qr", 16, 10, 4}, {"attn.w_dkv", 8, 12, 0},  {"attn.kv_norm", 1, 8, 0},
+                {"attn.w_kc", 16, 8, 4},  {"attn.w_kr", 4, 12, 0},   {"attn.w_v", 24, 8, 6},
+                {"attn.w_o", 12, 24, 0}};
   struct fixture *f = small_or_fail("mla", "", "none"), *direct = small_or_fail("mla", "q_rank=0", "none");
   for (int i = 0; i < 10; i++) {
     const struct param *p = model_param(&f->model, 1, wanted[i].name);
@@ -170,7 +197,8 @@ START_TEST(shapes_of_mla) {
 END_TEST
 
 /* A span is its members, value and gradient. */
-START_TEST(spans) {
+START_TEST(spans)
+{
   struct fixture *f = small_or_fail("gqa", "bias=1", "none");
   struct param *q = model_param(&f->model, 0, "attn.w_q"), *b = model_param(&f->model, 0, "attn.b_q");
   struct tensor *w = params_span(&f->model.params, q, 3), *bias = params_span(&f->model.params, b, 3);
@@ -188,7 +216,8 @@ END_TEST
 
 /* --- initialisation ------------------------------------------------------------------------------------- */
 
-static double variance(const struct param *p) {
+static double variance(const struct param *p)
+{
   double sum = 0;
   long size = p->value.rows * p->value.cols;
   for (long i = 0; i < size; i++) sum += (double)REALS(&p->value)[i] * (double)REALS(&p->value)[i];
@@ -196,14 +225,16 @@ static double variance(const struct param *p) {
 }
 
 /* The mean of n squares of N(0, v) is v (1 +- sqrt(2/n)); five of those. */
-static void check_variance(const struct fixture *f, const char *name, double wanted) {
+static void check_variance(const struct fixture *f, const char *name, double wanted)
+{
   const struct param *p = params_find(&f->model.params, name);
   double n = (double)(p->value.rows * p->value.cols);
   ck_assert_msg(fabs(variance(p) / wanted - 1) <= 5 * sqrt(2 / n), "%s: %g, not %g", name, variance(p),
                 wanted);
 }
 
-START_TEST(initial_values) {
+START_TEST(initial_values)
+{
   struct fixture *f = fixture_open("vocab=65", "none", NULL);
   check_variance(f, "embed", 1);
   check_variance(f, "head", 1.0 / 64);
@@ -223,7 +254,8 @@ START_TEST(initial_values) {
 END_TEST
 
 /* Biases and a stabiliser's gains change no other tensor's draw. */
-START_TEST(draws_stay) {
+START_TEST(draws_stay)
+{
   struct fixture *plain = small_or_fail("mha", "", "none"), *more = small_or_fail("mha", "bias=1", "qk_norm");
   for (int i = 0; i < plain->model.params.count; i++) {
     const struct param *p = plain->model.params.list[i];
@@ -235,9 +267,12 @@ START_TEST(draws_stay) {
 END_TEST
 
 /* Logits of variance s^2 give ln V + s^2/2: 1 by fan-in; D init_std^2 fixed. */
-START_TEST(loss_at_the_start) {
-  static const struct { const char *settings; double spread; } cases[] = {
-    {"vocab=65", 1}, {"vocab=65 tied=1", 1}, {"vocab=65 init=fixed", 64 * 0.0004}};
+START_TEST(loss_at_the_start)
+{
+  static const struct {
+    const char *settings;
+    double spread;
+  } cases[] = {{"vocab=65", 1}, {"vocab=65 tied=1", 1}, {"vocab=65 init=fixed", 64 * 0.0004}};
   for (int i = 0; i < 3; i++) {
     struct fixture *f = fixture_open(cases[i].settings, "none", NULL);
     struct model_program mp = fixture_program(f, 4, 64, 0);
@@ -250,7 +285,8 @@ START_TEST(loss_at_the_start) {
 END_TEST
 
 /* The z term is z_loss times the weighted mean of (log Z)^2, apart from the cross-entropy. */
-START_TEST(z_loss_stands_apart) {
+START_TEST(z_loss_stands_apart)
+{
   struct fixture *f = small_or_fail("mha", "z_loss=0.25", "none"), *plain = small_or_fail("mha", "", "none");
   struct model_program mp = fixture_program(f, 2, 7, 0), without = fixture_program(plain, 2, 7, 0);
   double squares = 0;
@@ -269,7 +305,8 @@ END_TEST
 
 /* --- identities ----------------------------------------------------------------------------------------- */
 
-START_TEST(gqa_with_every_head_is_mha) {
+START_TEST(gqa_with_every_head_is_mha)
+{
   struct fixture *f[2] = {small_or_fail("mha", "bias=1", "none"), NULL};
   struct error e = {0};
   f[1] = fixture_try(SMALL "bias=1 attention=gqa kv_heads=4", "none", NULL, &e);
@@ -290,7 +327,8 @@ START_TEST(gqa_with_every_head_is_mha) {
 END_TEST
 
 /* Sharing is what repeating the key and value rows of a group in MHA gives. */
-START_TEST(gqa_is_mha_with_repeated_keys) {
+START_TEST(gqa_is_mha_with_repeated_keys)
+{
   struct fixture *g = small_or_fail("gqa", "", "none"), *m = small_or_fail("mha", "", "none");
   for (int i = 0; i < m->model.params.count; i++) {
     struct tensor *to = &m->model.params.list[i]->value, *from = &g->model.params.list[i]->value;
@@ -311,7 +349,8 @@ START_TEST(gqa_is_mha_with_repeated_keys) {
 }
 END_TEST
 
-START_TEST(causal) {
+START_TEST(causal)
+{
   struct fixture *f = small_or_fail(attentions[_i]->name, "", "none");
   struct model_program a = fixture_program(f, 1, 7, 0), b = fixture_program(f, 1, 7, 0);
   INTS(b.tokens)[5] = (INTS(a.tokens)[5] + 1) % 11;
@@ -326,7 +365,8 @@ START_TEST(causal) {
 END_TEST
 
 /* The gradient of a batch is the sum over micro-batches; its maxima are the largest of theirs. */
-START_TEST(micro_batches) {
+START_TEST(micro_batches)
+{
   const char *attention = attentions[_i]->name;
   struct fixture *f = small_or_fail(attention, fixture_bias(attention), "none");
   struct tensor *grads = &f->model.params.grads;
@@ -358,7 +398,8 @@ START_TEST(micro_batches) {
 END_TEST
 
 /* Two documents packed into a row are two rows. */
-START_TEST(packed_documents) {
+START_TEST(packed_documents)
+{
   struct fixture *f = small_or_fail(attentions[_i]->name, "", "none");
   struct model_program packed = fixture_program(f, 1, 7, 0), second = fixture_program(f, 1, 4, 0);
   fixture_pack(&packed, 3);
@@ -373,7 +414,8 @@ START_TEST(packed_documents) {
 END_TEST
 
 /* A program longer than model.context begins with the same numbers. */
-START_TEST(longer_context) {
+START_TEST(longer_context)
+{
   struct fixture *f = small_or_fail(attentions[_i]->name, "", "none");
   struct model_program a = fixture_program(f, 1, 7, 0), b = fixture_program(f, 1, 28, 0);
   program_run(a.program);
@@ -386,7 +428,8 @@ START_TEST(longer_context) {
 END_TEST
 
 /* Replaying gives the same bits, once gradients are zeroed, and allocates nothing. */
-START_TEST(replay) {
+START_TEST(replay)
+{
   const char *attention = attentions[_i]->name;
   struct fixture *f = small_or_fail(attention, fixture_bias(attention), "qk_norm");
   struct model_program mp = fixture_program(f, 2, 7, 1);
@@ -406,7 +449,8 @@ START_TEST(replay) {
 }
 END_TEST
 
-static double gradient_norm(const struct fixture *f) {
+static double gradient_norm(const struct fixture *f)
+{
   const struct tensor *grads = &f->model.params.grads;
   double sum = 0;
   for (long i = 0; i < grads->cols; i++) sum += (double)REALS(grads)[i] * (double)REALS(grads)[i];
@@ -415,9 +459,12 @@ static double gradient_norm(const struct fixture *f) {
 
 /* The fast kernels give the gradients of the definitions, up to rounding through the 100 or so operations of
    a step; and the same bits on any number of threads. */
-static void check_devices(const char *attention, const char *stack) {
-  static const struct { const char *name; int threads; } device[] = {
-    {"reference", 1}, {"cpu", 1}, {"cpu", 3}};
+static void check_devices(const char *attention, const char *stack)
+{
+  static const struct {
+    const char *name;
+    int threads;
+  } device[] = {{"reference", 1}, {"cpu", 1}, {"cpu", 3}};
   struct fixture *f[3];
   struct model_program mp[3];
   struct error e = {0};
@@ -447,7 +494,8 @@ static void check_devices(const char *attention, const char *stack) {
   }
 }
 
-START_TEST(devices_agree) {
+START_TEST(devices_agree)
+{
   const char *attention = attentions[_i]->name;
   for (const struct stabilizer *const *s = stabilizers; *s; s++) check_devices(attention, (*s)->name);
   check_devices(attention, "qk_norm kind=l2");
@@ -457,7 +505,9 @@ END_TEST
 
 /* --- messages ------------------------------------------------------------------------------------------- */
 
-static const struct { const char *settings, *says[3]; } wrong[] = {
+static const struct {
+  const char *settings, *says[3];
+} wrong[] = {
   {"width=10", {"model.head_dim", "10 / 4"}},
   {"heads=64", {"model.head_dim: 1 is odd"}},
   {"attention=gka", {"model.attention", "allowed: mha, gqa, mla", "did you mean"}},
@@ -471,7 +521,8 @@ static const struct { const char *settings, *says[3]; } wrong[] = {
   {"vocab=3", {"model.vocab: 3", "5 or more"}},
 };
 
-START_TEST(wrong_shapes) {
+START_TEST(wrong_shapes)
+{
   struct model_options o = fixture_options(wrong[_i].settings);
   struct error e = {0};
   ck_assert_int_eq(model_resolve(&o, 5, &e), STATUS_USAGE);
@@ -481,13 +532,15 @@ START_TEST(wrong_shapes) {
 }
 END_TEST
 
-static const struct { const char *attention, *stack, *says; } refused[] = {
-  {"mha", "qk_norm;qk_norm kind=l2", "qk_norm is named twice"},
-  {"mha", "soft_cap;qk_clip;hard_cap", "both cap the score"},
-  {"mha", "qk_norm_partial", "allowed here: qk_norm"},
-  {"mla", "qk_norm kind=l2", "allowed: rms"}};
+static const struct {
+  const char *attention, *stack, *says;
+} refused[] = {{"mha", "qk_norm;qk_norm kind=l2", "qk_norm is named twice"},
+               {"mha", "soft_cap;qk_clip;hard_cap", "both cap the score"},
+               {"mha", "qk_norm_partial", "allowed here: qk_norm"},
+               {"mla", "qk_norm kind=l2", "allowed: rms"}};
 
-START_TEST(refused_stacks) {
+START_TEST(refused_stacks)
+{
   struct error e = {0};
   ck_assert_ptr_null(small(refused[_i].attention, "", refused[_i].stack, &e));
   ck_assert_int_eq(e.status, STATUS_USAGE);
@@ -495,7 +548,8 @@ START_TEST(refused_stacks) {
 }
 END_TEST
 
-START_TEST(cancelling_stacks) {
+START_TEST(cancelling_stacks)
+{
   char text[256];
   struct fixture *f = small_or_fail("mha", "", "qk_norm;qk_clip");
   ck_assert_int_eq(model_warning(&f->model, text, sizeof text), 1);
@@ -511,13 +565,15 @@ START_TEST(cancelling_stacks) {
 }
 END_TEST
 
-static int count_attentions(void) {
+static int count_attentions(void)
+{
   int n = 0;
   while (attentions[n]) n++;
   return n;
 }
 
-int main(void) {
+int main(void)
+{
   Suite *suite = suite_create("model");
   TCase *c = tcase_create("model");
   int n = count_attentions();

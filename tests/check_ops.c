@@ -45,7 +45,7 @@ struct guarded {
 struct made {
   struct guarded item[MAX_TENSORS];
   int items;
-  int strided;          /* rows further apart than they are wide */
+  int strided; /* rows further apart than they are wide */
   uint64_t seed;
   union op_args args;
   enum hostile hostile; /* what every value is like; what one value is like, see spoil */
@@ -146,8 +146,8 @@ enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static int make_matmul(struct made *m, int i, union op_args *args)
 {
-  static const long shape[][3] = {{1, 1, 1}, {1, 7, 3}, {3, 1, 5}, {5, 4, 1}, {17, 19, 23}, {64, 48, 33},
-                                  {33, 130, 65}, {8, 8, 300}, {130, 65, 16}};
+  static const long shape[][3] = {{1, 1, 1},    {1, 7, 3},     {3, 1, 5},   {5, 4, 1},    {17, 19, 23},
+                                  {64, 48, 33}, {33, 130, 65}, {8, 8, 300}, {130, 65, 16}};
   if (i >= 8 * (int)(sizeof shape / sizeof *shape)) return 0;
   const long *s = shape[i / 8];
   struct matmul_args *a = &args->matmul;
@@ -168,7 +168,7 @@ static int make_gram(struct made *m, int i, union op_args *args)
     for (long c = 0; c < r; c++) REALS(a)[c * a->ld + r] = REALS(a)[r * a->ld + c];
   m->item[0].symmetric = i % 2;
   args->gram =
-      (struct gram_args){.c = out(m, s[0], s[0], 0), .a = a, .alpha = 2.0315, .beta = i % 2 ? -4.775 : 0};
+    (struct gram_args){.c = out(m, s[0], s[0], 0), .a = a, .alpha = 2.0315, .beta = i % 2 ? -4.775 : 0};
   return 1;
 }
 
@@ -213,9 +213,12 @@ static int make_rmsnorm_forward(struct made *m, int i, union op_args *args)
 {
   if (i >= 2 * NORMS) return 0;
   const long *s = norms[i / 2];
-  args->rmsnorm_forward = (struct rmsnorm_forward_args){
-    .y = out(m, s[0], s[1], 0), .rstd = out(m, s[0], s[1] / s[2], 0), .x = in(m, s[0], s[1]),
-    .gain = i % 2 ? vector(m, s[2]) : NULL, .group = s[2], .eps = 1e-6};
+  args->rmsnorm_forward = (struct rmsnorm_forward_args){.y = out(m, s[0], s[1], 0),
+                                                        .rstd = out(m, s[0], s[1] / s[2], 0),
+                                                        .x = in(m, s[0], s[1]),
+                                                        .gain = i % 2 ? vector(m, s[2]) : NULL,
+                                                        .group = s[2],
+                                                        .eps = 1e-6};
   return 1;
 }
 
@@ -225,13 +228,19 @@ static int make_rmsnorm_backward(struct made *m, int i, union op_args *args)
   const long *s = norms[i / 4];
   int gain = i & 1, add = i >> 1 & 1;
   struct rmsnorm_backward_args *a = &args->rmsnorm_backward;
-  *a = (struct rmsnorm_backward_args){
-    .dx = out(m, s[0], s[1], add), .dgain = gain ? vector(m, s[2]) : NULL, .dy = in(m, s[0], s[1]),
-    .x = in(m, s[0], s[1]), .rstd = in(m, s[0], s[1] / s[2]), .gain = gain ? vector(m, s[2]) : NULL,
-    .group = s[2], .add = add};
+  *a = (struct rmsnorm_backward_args){.dx = out(m, s[0], s[1], add),
+                                      .dgain = gain ? vector(m, s[2]) : NULL,
+                                      .dy = in(m, s[0], s[1]),
+                                      .x = in(m, s[0], s[1]),
+                                      .rstd = in(m, s[0], s[1] / s[2]),
+                                      .gain = gain ? vector(m, s[2]) : NULL,
+                                      .group = s[2],
+                                      .add = add};
   struct tensor *y = out(m, s[0], s[1], 0);
-  op_run(m->reference, OP_rmsnorm_forward, &(union op_args){.rmsnorm_forward = {
-    .y = y, .rstd = a->rstd, .x = a->x, .gain = a->gain, .group = s[2], .eps = 1e-6}});
+  op_run(
+    m->reference, OP_rmsnorm_forward,
+    &(union op_args){
+      .rmsnorm_forward = {.y = y, .rstd = a->rstd, .x = a->x, .gain = a->gain, .group = s[2], .eps = 1e-6}});
   return 1;
 }
 
@@ -261,17 +270,21 @@ static int make_rope(struct made *m, int i, union op_args *args)
   const long *s = shape[i / 6];
   long add = i % 3 == 1;
   struct tensor *x = in(m, s[0], s[1] * s[2]);
-  args->rope = (struct rope_args){.y = i % 3 == 2 ? x : out(m, s[0], s[1] * s[2], add), .x = x,
-                                  .position = integers(m, s[0], 12), .table = new_real(m, 12, s[2], s[2], 1),
-                                  .dim = s[2], .sign = i / 3 % 2 ? 1 : -1, .add = add};
+  args->rope = (struct rope_args){.y = i % 3 == 2 ? x : out(m, s[0], s[1] * s[2], add),
+                                  .x = x,
+                                  .position = integers(m, s[0], 12),
+                                  .table = new_real(m, 12, s[2], s[2], 1),
+                                  .dim = s[2],
+                                  .sign = i / 3 % 2 ? 1 : -1,
+                                  .add = add};
   return 1;
 }
 
 static int make_scale_columns(struct made *m, int i, union op_args *args)
 {
   if (i >= SIZES) return 0;
-  args->scale_columns = (struct scale_columns_args){.y = out(m, sizes[i][0], sizes[i][1], 0),
-                                                    .x = in(m, sizes[i][0], sizes[i][1]), .s = vector(m, 1)};
+  args->scale_columns = (struct scale_columns_args){
+    .y = out(m, sizes[i][0], sizes[i][1], 0), .x = in(m, sizes[i][0], sizes[i][1]), .s = vector(m, 1)};
   return 1;
 }
 
@@ -279,9 +292,12 @@ static int make_scale_columns_backward(struct made *m, int i, union op_args *arg
 {
   if (i >= 2 * SIZES) return 0;
   const long *s = sizes[i / 2];
-  args->scale_columns_backward = (struct scale_columns_backward_args){
-    .dx = out(m, s[0], s[1], i % 2), .ds = vector(m, 1), .dy = in(m, s[0], s[1]), .x = in(m, s[0], s[1]),
-    .s = vector(m, 1), .add = i % 2};
+  args->scale_columns_backward = (struct scale_columns_backward_args){.dx = out(m, s[0], s[1], i % 2),
+                                                                      .ds = vector(m, 1),
+                                                                      .dy = in(m, s[0], s[1]),
+                                                                      .x = in(m, s[0], s[1]),
+                                                                      .s = vector(m, 1),
+                                                                      .add = i % 2};
   return 1;
 }
 
@@ -293,9 +309,11 @@ static int make_join_heads(struct made *m, int i, union op_args *args)
 {
   if (i >= 2 * JOINS) return 0;
   const long *s = joins[i / 2], shared = i % 2;
-  args->join_heads = (struct join_heads_args){
-      .y = out(m, s[0], s[1] * (s[2] + s[3]), 0), .a = in(m, s[0], s[1] * s[2]),
-      .b = in(m, s[0], (shared ? 1 : s[1]) * s[3]), .heads = s[1], .shared = shared};
+  args->join_heads = (struct join_heads_args){.y = out(m, s[0], s[1] * (s[2] + s[3]), 0),
+                                              .a = in(m, s[0], s[1] * s[2]),
+                                              .b = in(m, s[0], (shared ? 1 : s[1]) * s[3]),
+                                              .heads = s[1],
+                                              .shared = shared};
   return 1;
 }
 
@@ -303,9 +321,12 @@ static int make_join_heads_backward(struct made *m, int i, union op_args *args)
 {
   if (i >= 2 * JOINS) return 0;
   const long *s = joins[i / 2], shared = i % 2;
-  args->join_heads_backward = (struct join_heads_backward_args){
-      .da = out(m, s[0], s[1] * s[2], 0), .db = out(m, s[0], (shared ? 1 : s[1]) * s[3], 0),
-      .dy = in(m, s[0], s[1] * (s[2] + s[3])), .heads = s[1], .shared = shared};
+  args->join_heads_backward =
+    (struct join_heads_backward_args){.da = out(m, s[0], s[1] * s[2], 0),
+                                      .db = out(m, s[0], (shared ? 1 : s[1]) * s[3], 0),
+                                      .dy = in(m, s[0], s[1] * (s[2] + s[3])),
+                                      .heads = s[1],
+                                      .shared = shared};
   return 1;
 }
 
@@ -313,8 +334,11 @@ static int make_reparam(struct made *m, int i, union op_args *args)
 {
   if (i >= SIZES) return 0;
   const long *s = sizes[i];
-  args->reparam = (struct reparam_args){.y = out(m, s[0], s[1], 0), .sigma = out(m, 1, 1, 0),
-                                        .w = in(m, s[0], s[1]), .u = vector(m, s[0]), .v = vector(m, s[1]),
+  args->reparam = (struct reparam_args){.y = out(m, s[0], s[1], 0),
+                                        .sigma = out(m, 1, 1, 0),
+                                        .w = in(m, s[0], s[1]),
+                                        .u = vector(m, s[0]),
+                                        .v = vector(m, s[1]),
                                         .gain = vector(m, 1)};
   return 1;
 }
@@ -323,9 +347,15 @@ static int make_reparam_backward(struct made *m, int i, union op_args *args)
 {
   if (i >= 2 * SIZES) return 0;
   const long *s = sizes[i / 2], add = i % 2;
-  args->reparam_backward = (struct reparam_backward_args){
-      .dw = out(m, s[0], s[1], add), .dgain = vector(m, 1), .dy = in(m, s[0], s[1]), .w = in(m, s[0], s[1]),
-      .u = vector(m, s[0]), .v = vector(m, s[1]), .gain = vector(m, 1), .sigma = vector(m, 1), .add = add};
+  args->reparam_backward = (struct reparam_backward_args){.dw = out(m, s[0], s[1], add),
+                                                          .dgain = vector(m, 1),
+                                                          .dy = in(m, s[0], s[1]),
+                                                          .w = in(m, s[0], s[1]),
+                                                          .u = vector(m, s[0]),
+                                                          .v = vector(m, s[1]),
+                                                          .gain = vector(m, 1),
+                                                          .sigma = vector(m, 1),
+                                                          .add = add};
   return 1;
 }
 
@@ -335,15 +365,21 @@ static const struct {
   double scale, cap_value;
   enum number_format scores_format;
 } attentions_of[] = {
-    {1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0}, {2, 3, 2, 1, 4, 5, 0, 0, 0.5, 0, 0},
-    {1, 17, 1, 1, 8, 8, 0, 0, 0.35, 0, 0}, {2, 33, 4, 2, 16, 16, 0, 0, 0.25, 0, 0},
-    {1, 70, 2, 2, 16, 8, 0, 0, 3, 0, 0}, {3, 20, 3, 1, 6, 3, 7, 0, 0.4, 0, 0},
-    {2, 40, 2, 2, 8, 16, 1, 0, 1, 0, 0}, {1, 65, 4, 4, 16, 16, 16, 1, 1, 2, 0},
-    {2, 19, 2, 1, 5, 7, 0, 1, 2, 0.5, 0}, {1, 50, 2, 1, 12, 12, 0, 2, 1, 0.75, 0},
-    {1, 130, 1, 1, 32, 32, 0, 0, 0.18, 0, 0}, {1, 37, 6, 2, 64, 64, 0, 2, 2, 30, 0},
-    {2, 21, 2, 1, 8, 6, 5, 0, 3, 0, FORMAT_BF16},
-    {1, 30, 2, 2, 6, 8, 0, 1, 2, 3, FORMAT_FP16},
-    {1, 33, 4, 2, 16, 8, 0, 2, 90, 400, FORMAT_FP8_E4M3},
+  {1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0},
+  {2, 3, 2, 1, 4, 5, 0, 0, 0.5, 0, 0},
+  {1, 17, 1, 1, 8, 8, 0, 0, 0.35, 0, 0},
+  {2, 33, 4, 2, 16, 16, 0, 0, 0.25, 0, 0},
+  {1, 70, 2, 2, 16, 8, 0, 0, 3, 0, 0},
+  {3, 20, 3, 1, 6, 3, 7, 0, 0.4, 0, 0},
+  {2, 40, 2, 2, 8, 16, 1, 0, 1, 0, 0},
+  {1, 65, 4, 4, 16, 16, 16, 1, 1, 2, 0},
+  {2, 19, 2, 1, 5, 7, 0, 1, 2, 0.5, 0},
+  {1, 50, 2, 1, 12, 12, 0, 2, 1, 0.75, 0},
+  {1, 130, 1, 1, 32, 32, 0, 0, 0.18, 0, 0},
+  {1, 37, 6, 2, 64, 64, 0, 2, 2, 30, 0},
+  {2, 21, 2, 1, 8, 6, 5, 0, 3, 0, FORMAT_BF16},
+  {1, 30, 2, 2, 6, 8, 0, 1, 2, 3, FORMAT_FP16},
+  {1, 33, 4, 2, 16, 8, 0, 2, 90, 400, FORMAT_FP8_E4M3},
 };
 enum { ATTENTIONS = sizeof attentions_of / sizeof *attentions_of };
 
@@ -352,21 +388,21 @@ static int make_attention_forward(struct made *m, int i, union op_args *args)
   if (i >= ATTENTIONS) return 0;
   long n = attentions_of[i].batch * attentions_of[i].length, heads = attentions_of[i].heads;
   long groups = attentions_of[i].groups, dim = attentions_of[i].dim, value = attentions_of[i].value;
-  args->attention_forward = (struct attention_forward_args){
-      .o = out(m, n, heads * value, 0),
-      .lse = out(m, n, heads, 0),
-      .stats = out(m, heads, 4, 0),
-      .q = in(m, n, heads * dim),
-      .k = in(m, n, groups * dim),
-      .v = in(m, n, groups * value),
-      .start = starts(m, n, attentions_of[i].length, attentions_of[i].document),
-      .batch = attentions_of[i].batch,
-      .heads = heads,
-      .groups = groups,
-      .scale = attentions_of[i].scale,
-      .cap = attentions_of[i].cap,
-      .cap_value = attentions_of[i].cap_value,
-      .scores_format = attentions_of[i].scores_format};
+  args->attention_forward =
+    (struct attention_forward_args){.o = out(m, n, heads * value, 0),
+                                    .lse = out(m, n, heads, 0),
+                                    .stats = out(m, heads, 4, 0),
+                                    .q = in(m, n, heads * dim),
+                                    .k = in(m, n, groups * dim),
+                                    .v = in(m, n, groups * value),
+                                    .start = starts(m, n, attentions_of[i].length, attentions_of[i].document),
+                                    .batch = attentions_of[i].batch,
+                                    .heads = heads,
+                                    .groups = groups,
+                                    .scale = attentions_of[i].scale,
+                                    .cap = attentions_of[i].cap,
+                                    .cap_value = attentions_of[i].cap_value,
+                                    .scores_format = attentions_of[i].scores_format};
   return 1;
 }
 
@@ -378,12 +414,23 @@ static int make_attention_backward(struct made *m, int i, union op_args *args)
   op_run(m->reference, OP_attention_forward, &forward);
   now_read(f->o);
   now_read(f->lse);
-  args->attention_backward = (struct attention_backward_args){
-      .dq = out(m, f->q->rows, f->q->cols, 0), .dk = out(m, f->k->rows, f->k->cols, 0),
-      .dv = out(m, f->v->rows, f->v->cols, 0), .do_ = in(m, f->o->rows, f->o->cols), .o = f->o, .q = f->q,
-      .k = f->k, .v = f->v, .lse = f->lse, .start = f->start, .batch = f->batch, .heads = f->heads,
-      .groups = f->groups, .scale = f->scale, .cap = f->cap, .cap_value = f->cap_value,
-      .scores_format = f->scores_format};
+  args->attention_backward = (struct attention_backward_args){.dq = out(m, f->q->rows, f->q->cols, 0),
+                                                              .dk = out(m, f->k->rows, f->k->cols, 0),
+                                                              .dv = out(m, f->v->rows, f->v->cols, 0),
+                                                              .do_ = in(m, f->o->rows, f->o->cols),
+                                                              .o = f->o,
+                                                              .q = f->q,
+                                                              .k = f->k,
+                                                              .v = f->v,
+                                                              .lse = f->lse,
+                                                              .start = f->start,
+                                                              .batch = f->batch,
+                                                              .heads = f->heads,
+                                                              .groups = f->groups,
+                                                              .scale = f->scale,
+                                                              .cap = f->cap,
+                                                              .cap_value = f->cap_value,
+                                                              .scores_format = f->scores_format};
   return 1;
 }
 
@@ -395,14 +442,25 @@ static int make_attention_cached(struct made *m, int i, union op_args *args)
   long n = attentions_of[i].batch, length = attentions_of[i].length, heads = attentions_of[i].heads;
   long groups = attentions_of[i].groups, dim = attentions_of[i].dim, value = attentions_of[i].value;
   struct attention_cached_args *a = &args->attention_cached;
-  *a = (struct attention_cached_args){
-      .o = out(m, n, heads * value, 0), .lse = out(m, n, heads, 0), .stats = out(m, heads, 4, 0),
-      .keys = in(m, n * length, groups * dim), .values = in(m, n * length, groups * value),
-      .factors = scaled ? in(m, n * length, heads) : NULL, .q = in(m, n, heads * dim),
-      .k = in(m, n, groups * dim), .v = in(m, n, groups * value), .factor = scaled ? in(m, n, heads) : NULL,
-      .slot = integers(m, n, length), .start = integers(m, n, 1), .heads = heads, .groups = groups,
-      .scaled = scaled * (dim + 1) / 2, .scale = attentions_of[i].scale, .cap = attentions_of[i].cap,
-      .cap_value = attentions_of[i].cap_value, .scores_format = attentions_of[i].scores_format};
+  *a = (struct attention_cached_args){.o = out(m, n, heads * value, 0),
+                                      .lse = out(m, n, heads, 0),
+                                      .stats = out(m, heads, 4, 0),
+                                      .keys = in(m, n * length, groups * dim),
+                                      .values = in(m, n * length, groups * value),
+                                      .factors = scaled ? in(m, n * length, heads) : NULL,
+                                      .q = in(m, n, heads * dim),
+                                      .k = in(m, n, groups * dim),
+                                      .v = in(m, n, groups * value),
+                                      .factor = scaled ? in(m, n, heads) : NULL,
+                                      .slot = integers(m, n, length),
+                                      .start = integers(m, n, 1),
+                                      .heads = heads,
+                                      .groups = groups,
+                                      .scaled = scaled * (dim + 1) / 2,
+                                      .scale = attentions_of[i].scale,
+                                      .cap = attentions_of[i].cap,
+                                      .cap_value = attentions_of[i].cap_value,
+                                      .scores_format = attentions_of[i].scores_format};
   for (long b = 0; b < n; b++) INTS(a->start)[b] = INTS(a->slot)[b] / 3;
   return 1;
 }
@@ -411,10 +469,13 @@ static int make_heads_product(struct made *m, int i, union op_args *args)
 {
   if (i >= 4 * JOINS) return 0;
   const long *s = joins[i / 4], transposed = i & 1;
-  args->heads_product = (struct heads_product_args){
-      .y = out(m, s[0], s[1] * s[3], 0), .x = in(m, s[0], s[1] * s[2]),
-      .w = transposed ? in(m, s[1] * s[3], s[2]) : in(m, s[1] * s[2], s[3]),
-      .gain = i & 2 ? vector(m, s[2]) : NULL, .heads = s[1], .transposed = transposed};
+  args->heads_product =
+    (struct heads_product_args){.y = out(m, s[0], s[1] * s[3], 0),
+                                .x = in(m, s[0], s[1] * s[2]),
+                                .w = transposed ? in(m, s[1] * s[3], s[2]) : in(m, s[1] * s[2], s[3]),
+                                .gain = i & 2 ? vector(m, s[2]) : NULL,
+                                .heads = s[1],
+                                .transposed = transposed};
   return 1;
 }
 
@@ -423,9 +484,15 @@ static int make_attention_look(struct made *m, int i, union op_args *args)
   union op_args forward;
   if (!make_attention_forward(m, i, &forward)) return 0;
   const struct attention_forward_args *f = &forward.attention_forward;
-  args->attention_look = (struct attention_look_args){
-      .look = out(m, f->heads, 5, 0), .q = f->q, .k = f->k, .start = f->start, .batch = f->batch,
-      .heads = f->heads, .groups = f->groups, .scale = f->scale, .level = 0.5};
+  args->attention_look = (struct attention_look_args){.look = out(m, f->heads, 5, 0),
+                                                      .q = f->q,
+                                                      .k = f->k,
+                                                      .start = f->start,
+                                                      .batch = f->batch,
+                                                      .heads = f->heads,
+                                                      .groups = f->groups,
+                                                      .scale = f->scale,
+                                                      .level = 0.5};
   return 1;
 }
 
@@ -433,9 +500,12 @@ static int make_cross_entropy(struct made *m, int i, union op_args *args)
 {
   if (i >= 2 * SIZES) return 0;
   const long *s = sizes[i / 2];
-  args->cross_entropy = (struct cross_entropy_args){
-    .loss = out(m, 1, 2, 0), .lse = out(m, s[0], 1, 0), .logits = in(m, s[0], s[1]),
-    .targets = integers(m, s[0], s[1]), .weight = positive(m, vector(m, s[0])), .z = i % 2 ? 0.1 : 0};
+  args->cross_entropy = (struct cross_entropy_args){.loss = out(m, 1, 2, 0),
+                                                    .lse = out(m, s[0], 1, 0),
+                                                    .logits = in(m, s[0], s[1]),
+                                                    .targets = integers(m, s[0], s[1]),
+                                                    .weight = positive(m, vector(m, s[0])),
+                                                    .z = i % 2 ? 0.1 : 0};
   if (s[0] > 1) REALS(args->cross_entropy.weight)[1] = 0;
   return 1;
 }
@@ -447,9 +517,13 @@ static int make_cross_entropy_backward(struct made *m, int i, union op_args *arg
   const struct cross_entropy_args *f = &forward.cross_entropy;
   op_run(m->reference, OP_cross_entropy, &forward);
   now_read(f->lse);
-  args->cross_entropy_backward = (struct cross_entropy_backward_args){
-    .dlogits = out(m, f->logits->rows, f->logits->cols, 0), .logits = f->logits, .lse = f->lse,
-    .targets = f->targets, .weight = f->weight, .z = f->z};
+  args->cross_entropy_backward =
+    (struct cross_entropy_backward_args){.dlogits = out(m, f->logits->rows, f->logits->cols, 0),
+                                         .logits = f->logits,
+                                         .lse = f->lse,
+                                         .targets = f->targets,
+                                         .weight = f->weight,
+                                         .z = f->z};
   return 1;
 }
 
@@ -457,8 +531,10 @@ static int make_token_loss(struct made *m, int i, union op_args *args)
 {
   if (i >= SIZES) return 0;
   const long *s = sizes[i];
-  args->token_loss = (struct token_loss_args){.y = out(m, s[0], 1, 0), .logits = in(m, s[0], s[1]),
-                                              .lse = in(m, s[0], 1), .targets = integers(m, s[0], s[1])};
+  args->token_loss = (struct token_loss_args){.y = out(m, s[0], 1, 0),
+                                              .logits = in(m, s[0], s[1]),
+                                              .lse = in(m, s[0], 1),
+                                              .targets = integers(m, s[0], s[1])};
   return 1;
 }
 
@@ -473,7 +549,7 @@ static int make_copy(struct made *m, int i, union op_args *args)
 {
   if (i >= SIZES) return 0;
   args->copy =
-      (struct copy_args){.y = out(m, sizes[i][0], sizes[i][1], 0), .x = in(m, sizes[i][0], sizes[i][1])};
+    (struct copy_args){.y = out(m, sizes[i][0], sizes[i][1], 0), .x = in(m, sizes[i][0], sizes[i][1])};
   return 1;
 }
 
@@ -481,8 +557,8 @@ static int make_round_to(struct made *m, int i, union op_args *args)
 {
   if (i >= FORMAT_COUNT * SIZES) return 0;
   const long *s = sizes[i / FORMAT_COUNT];
-  args->round_to = (struct round_to_args){
-    .y = out(m, s[0], s[1], 0), .x = in(m, s[0], s[1]), .format = i % FORMAT_COUNT};
+  args->round_to =
+    (struct round_to_args){.y = out(m, s[0], s[1], 0), .x = in(m, s[0], s[1]), .format = i % FORMAT_COUNT};
   return 1;
 }
 
@@ -490,8 +566,8 @@ static int make_axpby(struct made *m, int i, union op_args *args)
 {
   if (i >= 2 * SIZES) return 0;
   const long *s = sizes[i / 2];
-  args->axpby = (struct axpby_args){.y = out(m, s[0], s[1], i % 2), .x = in(m, s[0], s[1]), .alpha = -1.25,
-                                    .beta = i % 2 ? 0.75 : 0};
+  args->axpby = (struct axpby_args){
+    .y = out(m, s[0], s[1], i % 2), .x = in(m, s[0], s[1]), .alpha = -1.25, .beta = i % 2 ? 0.75 : 0};
   return 1;
 }
 
@@ -528,10 +604,15 @@ static int make_adam(struct made *m, int i, union op_args *args)
 {
   if (i >= SIZES) return 0;
   const long *s = sizes[i];
-  args->adam = (struct adam_args){
-      .direction = out(m, s[0], s[1], 0), .m = in(m, s[0], s[1]), .v = positive(m, in(m, s[0], s[1])),
-      .g = in(m, s[0], s[1]), .b1 = 0.9, .b2 = 0.95, .c1 = 1 - pow(0.9, i + 1), .c2 = 1 - pow(0.95, i + 1),
-      .eps = 1e-8};
+  args->adam = (struct adam_args){.direction = out(m, s[0], s[1], 0),
+                                  .m = in(m, s[0], s[1]),
+                                  .v = positive(m, in(m, s[0], s[1])),
+                                  .g = in(m, s[0], s[1]),
+                                  .b1 = 0.9,
+                                  .b2 = 0.95,
+                                  .c1 = 1 - pow(0.9, i + 1),
+                                  .c2 = 1 - pow(0.95, i + 1),
+                                  .eps = 1e-8};
   return 1;
 }
 
@@ -539,7 +620,8 @@ static int make_apply_update(struct made *m, int i, union op_args *args)
 {
   if (i >= SIZES) return 0;
   args->apply_update = (struct apply_update_args){.w = in(m, sizes[i][0], sizes[i][1]),
-                                                  .direction = in(m, sizes[i][0], sizes[i][1]), .keep = 0.999,
+                                                  .direction = in(m, sizes[i][0], sizes[i][1]),
+                                                  .keep = 0.999,
                                                   .rate = 0.02};
   return 1;
 }
@@ -648,7 +730,9 @@ static int agrees(enum op op, enum hostile hostile, double exact, double got, do
 
 /* ck_assert_msg tells the runner of every success: too slow for every element. */
 #define DEMAND(condition, ...) \
-  do { if (!(condition)) ck_abort_msg(__VA_ARGS__); } while (0)
+  do { \
+    if (!(condition)) ck_abort_msg(__VA_ARGS__); \
+  } while (0)
 
 static void compare(const char *device, enum op op, int variant, enum hostile hostile, const struct made *m)
 {
@@ -656,7 +740,7 @@ static void compare(const char *device, enum op op, int variant, enum hostile ho
     const struct guarded *g = &m->item[k];
     if (!is_output(op, m, &g->t)) {
       DEMAND(!memcmp(g->result[DEVICE], g->memory, g->bytes), "%s %s %d: an input changed", device,
-                    op_name(op), variant);
+             op_name(op), variant);
       continue;
     }
     for (long i = 0; i < g->t.rows; i++)
@@ -670,12 +754,12 @@ static void compare(const char *device, enum op op, int variant, enum hostile ho
                g->t.rows, g->t.cols, got, exact, allowed);
       }
     DEMAND(!memcmp(g->result[DEVICE], g->result[THREADS], g->bytes), "%s %s %d: threads change the bits",
-                  device, op_name(op), variant);
+           device, op_name(op), variant);
     for (long e = 0; e < (long)(g->bytes / sizeof(real)); e++) {
       long at = e - (long)(g->before / sizeof(real)), row = at / g->t.ld;
       int inside = at >= 0 && row < g->t.rows && at % g->t.ld < g->t.cols;
       DEMAND(inside || ((const real *)g->result[DEVICE])[e] == guard_value,
-                    "%s %s variant %d wrote beside output %d", device, op_name(op), variant, k);
+             "%s %s variant %d wrote beside output %d", device, op_name(op), variant, k);
     }
     for (long i = 0; op == OP_gram && i < g->t.rows; i++)
       for (long j = 0; j < i; j++) {
@@ -689,7 +773,7 @@ static void compare(const char *device, enum op op, int variant, enum hostile ho
 static void spoil(struct made *m, enum hostile hostile, int which)
 {
   static const double value[HOSTILES] = {
-      [WITH_NAN] = NAN, [WITH_INF] = INFINITY, [WITH_MINUS_INF] = -INFINITY, [WITH_HUGE] = HUGE_INPUT};
+    [WITH_NAN] = NAN, [WITH_INF] = INFINITY, [WITH_MINUS_INF] = -INFINITY, [WITH_HUGE] = HUGE_INPUT};
   for (int k = 0; k < m->items; k++) {
     struct guarded *g = &m->item[k];
     if (!g->read || g->t.type == TENSOR_INT) continue;
@@ -701,7 +785,9 @@ static void spoil(struct made *m, enum hostile hostile, int which)
   }
 }
 
-struct bench { struct device *reference, *device, *threads; };
+struct bench {
+  struct device *reference, *device, *threads;
+};
 
 /* The case, where it exists, is compared when `wanted`. Returns the number of its tensors, 0: no such case.
  */
@@ -733,7 +819,7 @@ static void try_hostile(const struct bench *b, enum op op, enum hostile hostile)
   for (int variant = 0; items; variant++)
     for (int which = 0; which == 0 || (hostile >= WITH_NAN && which < items); which++)
       items =
-          try_case(b, op, variant, (variant + which) & 1, hostile, which, (variant + (int)hostile) % 3 == 0);
+        try_case(b, op, variant, (variant + which) & 1, hostile, which, (variant + (int)hostile) % 3 == 0);
 }
 
 static const char *const kinds[] = {"reference", "cpu", "cuda"};
@@ -803,9 +889,17 @@ static void attention_begin(struct attention_case *c, struct device *device, lon
   draw(c->q, 1);
   draw(c->k, 2);
   draw(c->v, 3);
-  c->args = (struct attention_forward_args){.o = c->o, .lse = c->lse, .stats = c->stats, .q = c->q, .k = c->k,
-                                            .v = c->v, .start = c->start, .batch = batch, .heads = H,
-                                            .groups = groups, .scale = 0.5};
+  c->args = (struct attention_forward_args){.o = c->o,
+                                            .lse = c->lse,
+                                            .stats = c->stats,
+                                            .q = c->q,
+                                            .k = c->k,
+                                            .v = c->v,
+                                            .start = c->start,
+                                            .batch = batch,
+                                            .heads = H,
+                                            .groups = groups,
+                                            .scale = 0.5};
 }
 
 static void attention_run(struct attention_case *c)
@@ -857,8 +951,14 @@ START_TEST(look_at_pairs)
   attention_begin(&a, device, 2, 2);
   attention_run(&a);
   struct tensor *result = tensor_new(device, TENSOR_REAL, H, 5, "look");
-  struct attention_look_args args = {.look = result, .q = a.q, .k = a.k, .start = a.start, .batch = 2,
-                                     .heads = H, .groups = 2, .scale = a.args.scale};
+  struct attention_look_args args = {.look = result,
+                                     .q = a.q,
+                                     .k = a.k,
+                                     .start = a.start,
+                                     .batch = 2,
+                                     .heads = H,
+                                     .groups = 2,
+                                     .scale = a.args.scale};
   for (long h = 0; h < H; h++) {
     const real *x = REALS(result) + 5 * h;
     double top = REALS(a.stats)[4 * h], near = 64 * REAL_EPS * top;
@@ -1039,8 +1139,9 @@ START_TEST(shift_of_all_logits)
     INTS(targets)[n] = 4 * n;
     REALS(weight)[n] = (real)(1.0 / ROWS);
   }
-  union op_args args = {.cross_entropy = {.loss = loss, .lse = lse, .logits = logits, .targets = targets,
-                                          .weight = weight, .z = 0}};
+  union op_args args = {
+    .cross_entropy = {
+      .loss = loss, .lse = lse, .logits = logits, .targets = targets, .weight = weight, .z = 0}};
   op_run(device, OP_cross_entropy, &args);
   double before = REALS(loss)[0], lse_before = REALS(lse)[1];
   for (int i = 0; i < ROWS * V; i++) REALS(logits)[i] += 32;

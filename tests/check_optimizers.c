@@ -28,13 +28,11 @@ static void set_options(const struct optimizer *o, void *options, char *settings
   char *copy = memory_text(settings);
   size_t length = strlen(o->name);
   for (char *save, *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-    if (strncmp(word, o->name, length) || word[length] != '.')
-      continue;
+    if (strncmp(word, o->name, length) || word[length] != '.') continue;
     char *is = strchr(word, '=');
     *is = 0;
     const struct option_row *row = o->options;
-    while (strcmp(row->name, word + length + 1))
-      row++;
+    while (strcmp(row->name, word + length + 1)) row++;
     ck_assert_int_eq(option_parse(row, options, is + 1, NULL), STATUS_OK);
   }
   memory_free(copy);
@@ -47,8 +45,7 @@ static const void *options_of(void *context, const char *name)
     if (!strcmp(optimizers[i]->name, name)) {
       if (!b->options[i]) {
         b->options[i] = memory_new(1, optimizers[i]->options_size + 1);
-        if (optimizers[i]->options)
-          option_defaults(optimizers[i]->options, b->options[i]);
+        if (optimizers[i]->options) option_defaults(optimizers[i]->options, b->options[i]);
         set_options(optimizers[i], b->options[i], b->settings);
       }
       return b->options[i];
@@ -68,7 +65,8 @@ static int try_open(struct bench *b, const char *optimizer, const char *settings
   const void *none = NULL;
   ck_assert_int_eq(device_open(&b->device, "cpu", threads, e), STATUS_OK);
   ck_assert_msg(!model_resolve(&o, 64, e), "%s", e->text);
-  ck_assert_msg(!model_init(&b->model, &o, b->device, &stabilizer, &none, stabilizer != NULL, e), "%s", e->text);
+  ck_assert_msg(!model_init(&b->model, &o, b->device, &stabilizer, &none, stabilizer != NULL, e), "%s",
+                e->text);
   params_draw(&b->model.params, 5);
   b->updates = updates_new(&b->model, optimizer, override, rule, options_of, b, e);
   return b->updates ? STATUS_OK : e->status;
@@ -77,7 +75,8 @@ static int try_open(struct bench *b, const char *optimizer, const char *settings
 static void open_bench(struct bench *b, const char *optimizer, const char *settings, int threads)
 {
   struct error e = {0};
-  ck_assert_msg(!try_open(b, optimizer, settings, threads, &no_override, &standard_rule, NULL, &e), "%s", e.text);
+  ck_assert_msg(!try_open(b, optimizer, settings, threads, &no_override, &standard_rule, NULL, &e), "%s",
+                e.text);
 }
 
 static void close_bench(struct bench *b)
@@ -85,8 +84,7 @@ static void close_bench(struct bench *b)
   updates_free(b->updates);
   model_free(&b->model);
   device_close(b->device);
-  for (int i = 0; optimizers[i]; i++)
-    memory_free(b->options[i]);
+  for (int i = 0; optimizers[i]; i++) memory_free(b->options[i]);
 }
 
 static void draw(struct tensor *t, uint64_t step, double scale)
@@ -104,8 +102,7 @@ static real *copy_of(const struct tensor *t)
 static double rms_of(const struct tensor *t)
 {
   double sum = 0;
-  for (long i = 0; i < t->rows * t->cols; i++)
-    sum += (double)REALS(t)[i] * REALS(t)[i];
+  for (long i = 0; i < t->rows * t->cols; i++) sum += (double)REALS(t)[i] * REALS(t)[i];
   return sqrt(sum / (double)(t->rows * t->cols));
 }
 
@@ -117,10 +114,7 @@ static struct param *param(struct bench *b, const char *name)
 }
 
 /* --- every optimiser ------------------------------------------------------------------------------------ */
-static int moves(const struct optimizer *o)
-{
-  return o->step != NULL;
-}
+static int moves(const struct optimizer *o) { return o->step != NULL; }
 
 /* loss = |w - target|^2 / 2, whose gradient is w - target */
 static double quadratic(struct bench *b, const real *target)
@@ -214,8 +208,7 @@ START_TEST(same_bits_on_any_threads)
           draw(&b.model.params.grads, (uint64_t)step, 0.1);
           updates_step(b.updates, step, 0.02);
         }
-        if (!expected)
-          expected = copy_of(&b.model.params.values);
+        if (!expected) expected = copy_of(&b.model.params.values);
         ck_assert_mem_eq(expected, b.model.params.values.data,
                          (size_t)b.model.params.values.cols * sizeof(real));
         close_bench(&b);
@@ -306,8 +299,7 @@ START_TEST(adam_by_hand)
   long n = b.model.params.values.cols;
   double *w = memory_new((size_t)n, sizeof *w), *m = memory_new((size_t)n, sizeof *m);
   double *v = memory_new((size_t)n, sizeof *v);
-  for (long i = 0; i < n; i++)
-    w[i] = REALS(&b.model.params.values)[i];
+  for (long i = 0; i < n; i++) w[i] = REALS(&b.model.params.values)[i];
   for (int step = 0; step < 5; step++) {
     draw(&b.model.params.grads, (uint64_t)step, 0.3);
     for (long i = 0; i < n; i++) {
@@ -336,8 +328,7 @@ START_TEST(sgd_by_hand)
     struct bench b;
     open_bench(&b, "sgd", nesterov ? "sgd.nesterov=1 sgd.momentum=0.5" : "sgd.momentum=0.5", 1);
     struct param *p = param(&b, "norm");
-    for (long j = 0; j < p->grad.cols; j++)
-      REALS(&p->grad)[j] = 1;
+    for (long j = 0; j < p->grad.cols; j++) REALS(&p->grad)[j] = 1;
     updates_step(b.updates, 0, 0);
     updates_step(b.updates, 1, 0); /* m = 1, then 1.5 */
     ck_assert_float_eq((float)REALS(updates_direction(b.updates, p))[3], nesterov ? 1.75f : 1.5f);
@@ -351,8 +342,10 @@ END_TEST
    3072 numbers over 200 steps, of which about one in 20 is independent: 30,000, so 0.4 % of the RMS. */
 START_TEST(adam_noise)
 {
-  static const struct { const char *settings; double rms; } noise[] = {
-    {"adam.beta2=0.95", 0.226}, {"adam.beta2=0.9999", 0.2294}};
+  static const struct {
+    const char *settings;
+    double rms;
+  } noise[] = {{"adam.beta2=0.95", 0.226}, {"adam.beta2=0.9999", 0.2294}};
   for (int k = 0; k < 2; k++) {
     struct bench b;
     open_bench(&b, "adam", noise[k].settings, 2);
@@ -361,8 +354,7 @@ START_TEST(adam_noise)
     for (int step = 0; step < 400; step++) {
       draw(&p->grad, (uint64_t)step, 1);
       updates_directions(b.updates, step);
-      if (step >= 200)
-        sum += pow(rms_of(updates_direction(b.updates, p)), 2) / 200;
+      if (step >= 200) sum += pow(rms_of(updates_direction(b.updates, p)), 2) / 200;
     }
     ck_assert_double_eq_tol(sqrt(sum), noise[k].rms, 0.003);
     close_bench(&b);
@@ -387,8 +379,8 @@ static double rounding(const struct ns_set *set, double s)
   for (int i = 0; i < set->steps; i++) {
     const struct ns_step *p = ns_step_at(set, i);
     double s2 = s * s, s4 = s2 * s2;
-    error = error * fabs(p->a + 3 * p->b * s2 + 5 * p->c * s4)
-            + REAL_EPS * fabs(s) * (fabs(p->a) + fabs(p->b) * s2 + fabs(p->c) * s4);
+    error = error * fabs(p->a + 3 * p->b * s2 + 5 * p->c * s4) +
+            REAL_EPS * fabs(s) * (fabs(p->a) + fabs(p->b) * s2 + fabs(p->c) * s4);
     s = p->a * s + p->b * s * s2 + p->c * s * s4;
   }
   return error;
@@ -396,7 +388,11 @@ static double rounding(const struct ns_set *set, double s)
 
 /* Output ranges over inputs [0.05, 1], [0.01, 1], [0.001, 1], computed apart from this code in double precision
    from the published coefficients, to three digits; slope at 0. */
-static const struct { enum ns_choice set; int steps; double low[3], high[3], slope; } tabulated[] = {
+static const struct {
+  enum ns_choice set;
+  int steps;
+  double low[3], high[3], slope;
+} tabulated[] = {
   {NS_KELLER, 5, {.682, .682, .471}, {1.134, 1.134, 1.202}, 485},
   {NS_QUINTIC, 5, {.978, .978, .475}, {1.032, 1.032, 1.145}, 493},
   {NS_TAYLOR, 5, {.852, .228, .023}, {1, 1, 1}, 23},
@@ -433,7 +429,8 @@ START_TEST(scalar_ranges)
       }
     }
     double slope = scalar_map(set, tabulated[i].steps, 1e-9) / 1e-9;
-    ck_assert_msg(fabs(slope / tabulated[i].slope - 1) < .025, "%s: slope %g", ns_names[tabulated[i].set], slope);
+    ck_assert_msg(fabs(slope / tabulated[i].slope - 1) < .025, "%s: slope %g", ns_names[tabulated[i].set],
+                  slope);
   }
   for (int i = 0; i < NS_SETS; i++)
     ck_assert(ns_names[i] && ns_sets[i].listed >= 1 && ns_sets[i].listed <= 10 && ns_sets[i].source);
@@ -458,8 +455,7 @@ END_TEST
 static double inner(const struct tensor *a, const struct tensor *b, long i, long j)
 {
   double sum = 0;
-  for (long k = 0; k < a->rows; k++)
-    sum += (double)REALS(a)[k * a->ld + i] * REALS(b)[k * b->ld + j];
+  for (long k = 0; k < a->rows; k++) sum += (double)REALS(a)[k * a->ld + i] * REALS(b)[k * b->ld + j];
   return sum;
 }
 
@@ -493,8 +489,7 @@ static void check_shape(struct device *device, enum ns_choice choice, long rows,
   ck_assert(!polar_factor(REALS(x), rows, cols, cols, REALS(polar), cols, NULL));
   ck_assert(!singular_values(spectra, REALS(x), rows, cols, cols, sigma, NULL, NULL, NULL));
   norm = 0;
-  for (long i = 0; i < least; i++)
-    norm += sigma[i] * sigma[i];
+  for (long i = 0; i < least; i++) norm += sigma[i] * sigma[i];
   newton_schulz(device, x, set, 0, 1e-7, work);
   ck_assert(!singular_values(spectra, REALS(x), rows, cols, cols, got, NULL, NULL, NULL));
   double trace = 0, mapped = 0, largest = 0, tolerance = 1e-3;
@@ -546,8 +541,7 @@ START_TEST(hostile_matrices)
         exact_polar_factor(device, x);
       else
         newton_schulz(device, x, &ns_sets[NS_KELLER], 0, 1e-7, work);
-      for (int i = 0; i < 35; i++)
-        ck_assert(k ? isnan(REALS(x)[i]) : REALS(x)[i] == 0);
+      for (int i = 0; i < 35; i++) ck_assert(k ? isnan(REALS(x)[i]) : REALS(x)[i] == 0);
     }
   }
   memory_free(work);
@@ -581,8 +575,7 @@ START_TEST(muon_directions)
     const struct tensor *n = updates_direction(near.updates, near.model.params.list[i]);
     ck_assert_double_eq_tol(rms_of(d), 0.2, 1e-5);
     /* eight steps reach 1 for every singular value above 1e-3 of the norm; G's are far above */
-    for (long j = 0; j < d->rows * d->cols; j++)
-      ck_assert_double_eq_tol(REALS(d)[j], REALS(n)[j], 1e-3);
+    for (long j = 0; j < d->rows * d->cols; j++) ck_assert_double_eq_tol(REALS(d)[j], REALS(n)[j], 1e-3);
     struct tensor polar = tensor_of(copy_of(&p->grad), d->rows, d->cols);
     ck_assert(!polar_factor(REALS(&polar), d->rows, d->cols, d->cols, REALS(&polar), d->cols, NULL));
     double scale = 0.2 * sqrt(fmax((double)d->rows, (double)d->cols));
@@ -599,8 +592,10 @@ START_TEST(muon_momentum)
 {
   for (int nesterov = 0; nesterov < 2; nesterov++) {
     struct bench b;
-    open_bench(&b, "muon", nesterov ? "muon.coefficients=svd muon.momentum=0.5"
-                                    : "muon.coefficients=svd muon.momentum=0.5 muon.nesterov=0", 1);
+    open_bench(&b, "muon",
+               nesterov ? "muon.coefficients=svd muon.momentum=0.5"
+                        : "muon.coefficients=svd muon.momentum=0.5 muon.nesterov=0",
+               1);
     struct param *p = param(&b, "blocks.1.ffn.w_up");
     long size = p->value.rows * p->value.cols;
     struct tensor input = tensor_of(memory_new((size_t)size, sizeof(real)), p->value.rows, p->value.cols);
@@ -625,7 +620,10 @@ END_TEST
 
 START_TEST(muon_scales)
 {
-  static const struct { const char *settings; double out_over_in, root_of_larger; } rule[] = {
+  static const struct {
+    const char *settings;
+    double out_over_in, root_of_larger;
+  } rule[] = {
     {"muon.coefficients=svd muon.rms=0.5", 0, 0.5},
     {"muon.coefficients=svd muon.scale=keller", 1, 0},
     {"muon.coefficients=svd muon.scale=mup", 2, 0},
@@ -640,10 +638,12 @@ START_TEST(muon_scales)
     for (int i = 0; i < 3; i++) {
       const struct tensor *d = updates_direction(b.updates, param(&b, names[i]));
       double out = (double)d->rows, in = (double)d->cols, larger = fmax(out, in);
-      double scale = rule[r].root_of_larger ? rule[r].root_of_larger * sqrt(larger)
+      double scale = rule[r].root_of_larger     ? rule[r].root_of_larger * sqrt(larger)
                      : rule[r].out_over_in == 1 ? sqrt(fmax(1, out / in))
-                     : rule[r].out_over_in == 2 ? sqrt(out / in) : 1;
-      ck_assert_double_eq_tol(rms_of(d), scale / sqrt(larger), 1e-5); /* an orthogonal matrix has RMS 1/sqrt(larger) */
+                     : rule[r].out_over_in == 2 ? sqrt(out / in)
+                                                : 1;
+      ck_assert_double_eq_tol(rms_of(d), scale / sqrt(larger),
+                              1e-5); /* an orthogonal matrix has RMS 1/sqrt(larger) */
     }
     close_bench(&b);
   }
@@ -663,9 +663,14 @@ START_TEST(muon_per_head)
     draw(&all[k]->model.params.grads, 0, 1);
     updates_directions(all[k]->updates, 0);
   }
-  static const struct { const char *name; int split[3]; } expected[] = {
-    {"blocks.0.attn.w_q", {0, 1, 1}}, {"blocks.0.attn.w_k", {0, 1, 1}}, {"blocks.0.attn.w_v", {0, 0, 1}},
-    {"blocks.0.attn.w_o", {0, 0, 0}}, {"blocks.0.ffn.w_up", {0, 0, 0}}};
+  static const struct {
+    const char *name;
+    int split[3];
+  } expected[] = {{"blocks.0.attn.w_q", {0, 1, 1}},
+                  {"blocks.0.attn.w_k", {0, 1, 1}},
+                  {"blocks.0.attn.w_v", {0, 0, 1}},
+                  {"blocks.0.attn.w_o", {0, 0, 0}},
+                  {"blocks.0.ffn.w_up", {0, 0, 0}}};
   for (int i = 0; i < 5; i++)
     for (int k = 0; k < 3; k++) {
       struct param *p = param(all[k], expected[i].name);
@@ -682,8 +687,7 @@ START_TEST(muon_per_head)
         ck_assert_double_eq_tol(direction[j], scale * by_hand[j], 1e-4);
       memory_free(by_hand), memory_free(work);
     }
-  for (int k = 0; k < 3; k++)
-    close_bench(all[k]);
+  for (int k = 0; k < 3; k++) close_bench(all[k]);
 }
 END_TEST
 
@@ -706,8 +710,7 @@ static void same_directions(struct bench *a, struct bench *b, const char *name, 
 {
   const struct tensor *x = updates_direction(a->updates, param(a, name));
   const struct tensor *y = updates_direction(b->updates, param(b, name));
-  for (long j = 0; j < x->rows * x->cols; j++)
-    ck_assert_double_eq_tol(REALS(x)[j], REALS(y)[j], tolerance);
+  for (long j = 0; j < x->rows * x->cols; j++) ck_assert_double_eq_tol(REALS(x)[j], REALS(y)[j], tolerance);
 }
 
 static const char *const spliced_names[] = {"blocks.0.attn.w_q", "blocks.1.attn.w_v", "blocks.0.ffn.w_down"};
@@ -737,20 +740,16 @@ START_TEST(spliced)
     struct tensor polar = tensor_of(memory_new((size_t)(a.rows * a.cols), sizeof(real)), a.rows, a.cols);
     svd_compose(&m, mixed.device, &polar);
     const real *expected = updates_direction(muon.updates, param(&muon, name))->data;
-    for (long j = 0; j < a.rows * a.cols; j++)
-      ck_assert_double_eq_tol(REALS(&polar)[j], expected[j], 1e-3);
-    for (long k = 0; k < a.n; k++)
-      a.sigma[k] = flat; /* ... and reverse is adam's */
+    for (long j = 0; j < a.rows * a.cols; j++) ck_assert_double_eq_tol(REALS(&polar)[j], expected[j], 1e-3);
+    for (long k = 0; k < a.n; k++) a.sigma[k] = flat; /* ... and reverse is adam's */
     svd_compose(&a, adam.device, &polar);
     expected = updates_direction(reverse.updates, param(&reverse, name))->data;
-    for (long j = 0; j < a.rows * a.cols; j++)
-      ck_assert_double_eq_tol(REALS(&polar)[j], expected[j], 1e-3);
+    for (long j = 0; j < a.rows * a.cols; j++) ck_assert_double_eq_tol(REALS(&polar)[j], expected[j], 1e-3);
     memory_free(polar.data);
     svd_free(&a), svd_free(&m), svd_free(&r);
   }
   struct bench *all[] = {&muon, &adam, &both_muon, &both_adam, &mixed, &reverse};
-  for (int i = 0; i < 6; i++)
-    close_bench(all[i]);
+  for (int i = 0; i < 6; i++) close_bench(all[i]);
 }
 END_TEST
 
@@ -796,12 +795,12 @@ START_TEST(matched)
       draw(&b.model.params.grads, 0, 0.1);
       updates_directions(b.updates, 0);
       for (int k = 0; k < b.model.params.count; k++) {
-        if (b.model.params.list[k]->kind != PARAM_MATRIX)
-          continue;
+        if (b.model.params.list[k]->kind != PARAM_MATRIX) continue;
         const struct tensor *d = updates_direction(b.updates, b.model.params.list[k]);
         struct svd s;
         ck_assert(!svd_of(&s, b.device, d));
-        double size = match == MATCH_UPDATE_RMS ? rms_of(d) : s.sigma[0] / sqrt(fmax((double)d->rows, (double)d->cols));
+        double size =
+          match == MATCH_UPDATE_RMS ? rms_of(d) : s.sigma[0] / sqrt(fmax((double)d->rows, (double)d->cols));
         ck_assert_double_eq_tol(size, 0.3, 1e-5);
         svd_free(&s);
       }
@@ -819,11 +818,18 @@ START_TEST(overrides)
                                "attn.w_k:0+norm:1", MATCH_LR, 0};
   struct update_rule rule = {.weight_decay = 0.5};
   ck_assert_msg(!try_open(&b, "muon", "", 1, &o, &rule, NULL, &e), "%s", e.text);
-  static const struct { const char *name, *optimizer; double lr, decay; } expected[] = {
-    {"blocks.0.attn.w_q", "adam", 0.25, 1}, {"blocks.1.attn.w_q", "sgd", 0.5, 1},
-    {"blocks.0.attn.w_k", "adam", 1, 0},    {"blocks.1.attn.w_v", "muon", 1, 1},
-    {"head", "muon", 1, 1},                 {"embed", "adam", 1, 1},
-    {"norm", "adam", 1, 1},                 {"blocks.0.attn.norm", "adam", 1, 1},
+  static const struct {
+    const char *name, *optimizer;
+    double lr, decay;
+  } expected[] = {
+    {"blocks.0.attn.w_q", "adam", 0.25, 1},
+    {"blocks.1.attn.w_q", "sgd", 0.5, 1},
+    {"blocks.0.attn.w_k", "adam", 1, 0},
+    {"blocks.1.attn.w_v", "muon", 1, 1},
+    {"head", "muon", 1, 1},
+    {"embed", "adam", 1, 1},
+    {"norm", "adam", 1, 1},
+    {"blocks.0.attn.norm", "adam", 1, 1},
   };
   draw(&b.model.params.grads, 0, 1);
   real *start = copy_of(&b.model.params.values);
@@ -835,7 +841,8 @@ START_TEST(overrides)
     const real *old = start + (REALS(&p->value) - REALS(&b.model.params.values));
     double rate = 0.125 * expected[i].lr, keep = 1 - rate * 0.5 * expected[i].decay;
     for (long j = 0; j < p->value.rows * p->value.cols; j++)
-      ck_assert_msg(fabs(value[j] - (old[j] * keep - rate * direction[j])) <= 4 * REAL_EPS * (fabs(old[j]) + 1),
+      ck_assert_msg(fabs(value[j] - (old[j] * keep - rate * direction[j])) <=
+                      4 * REAL_EPS * (fabs(old[j]) + 1),
                     "%s", p->name);
   }
   memory_free(start);
@@ -845,7 +852,10 @@ END_TEST
 
 START_TEST(bad_overrides)
 {
-  static const struct { struct override_options o; const char *says[3]; } bad[] = {
+  static const struct {
+    struct override_options o;
+    const char *says[3];
+  } bad[] = {
     {{"", "w_qq:0.1", "", MATCH_LR, 0}, {"override.lr", "w_qq", "w_q"}},
     {{"", "w_q", "", MATCH_LR, 0}, {"override.lr", "GLOB:VALUE", "w_q"}},
     {{"", "w_q:fast", "", MATCH_LR, 0}, {"override.lr", "fast", "number"}},
@@ -860,7 +870,8 @@ START_TEST(bad_overrides)
     struct error e = {0};
     ck_assert_int_eq(try_open(&b, "muon", "", 1, &bad[i].o, &standard_rule, NULL, &e), STATUS_USAGE);
     for (int k = 0; k < 3; k++)
-      ck_assert_msg(strstr(e.text, bad[i].says[k]) != NULL, "\"%s\" is missing in: %s", bad[i].says[k], e.text);
+      ck_assert_msg(strstr(e.text, bad[i].says[k]) != NULL, "\"%s\" is missing in: %s", bad[i].says[k],
+                    e.text);
     close_bench(&b);
   }
 }
@@ -870,8 +881,7 @@ static void freeze_second_head(struct stabilizer_context *c, const struct param 
                                struct update_factors *f)
 {
   (void)c;
-  if (p->head_rows && row == rows)
-    f->lr = 0;
+  if (p->head_rows && row == rows) f->lr = 0;
 }
 
 START_TEST(factors_by_head)

@@ -11,8 +11,12 @@
 /* --- the formats, bit by bit ------------------------------------------------------------------------------ */
 
 /* Bits of exponent and fraction, and the code of the largest number. */
-static const struct layout { enum number_format format; int exponent, fraction; long largest; int has_infinity; }
-layouts[] = {
+static const struct layout {
+  enum number_format format;
+  int exponent, fraction;
+  long largest;
+  int has_infinity;
+} layouts[] = {
   {FORMAT_BF16, 8, 7, 0x7f7f, 1}, {FORMAT_FP16, 5, 10, 0x7bff, 1}, {FORMAT_FP8_E4M3, 4, 3, 0x7e, 0}};
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
@@ -53,11 +57,15 @@ START_TEST(overflow)
   double tie = largest + step / 2, below = nextafter(tie, 0), above = nextafter(tie, INFINITY);
   const double beyond[] = {above, largest + step, 1e300, INFINITY};
   ROUNDS_TO(l, below, largest);
-  if (l->largest % 2) ck_assert(isinf(number_round(tie, l->format)));
-  else ROUNDS_TO(l, tie, largest);
+  if (l->largest % 2)
+    ck_assert(isinf(number_round(tie, l->format)));
+  else
+    ROUNDS_TO(l, tie, largest);
   for (int i = 0; i < 4; i++)
-    if (l->has_infinity) ROUNDS_TO(l, beyond[i], INFINITY);
-    else ck_assert(isnan(number_round(beyond[i], l->format)) && isnan(number_round(-beyond[i], l->format)));
+    if (l->has_infinity)
+      ROUNDS_TO(l, beyond[i], INFINITY);
+    else
+      ck_assert(isnan(number_round(beyond[i], l->format)) && isnan(number_round(-beyond[i], l->format)));
   ck_assert(isnan(number_round(NAN, l->format)));
 }
 END_TEST
@@ -95,7 +103,9 @@ END_TEST
 
 enum { T = 12, H = 2, G = 1, DIM = 8, VALUE = 4, Q = T * H * DIM, K = T * G * DIM, V = T * G * VALUE };
 
-struct seen { real o[T * H * VALUE], stats[H * 4], loss[2], dq[Q], dk[K], dv[V]; };
+struct seen {
+  real o[T * H * VALUE], stats[H * 4], loss[2], dq[Q], dk[K], dv[V];
+};
 
 static struct tensor with_grad(real *values, struct tensor *grad, real *grads, long cols)
 {
@@ -118,8 +128,8 @@ static struct seen attended(const char *kind, real *q, real *k, real *v, long sc
   struct tensor *start = program_input(p, TENSOR_INT, T, 1, "start");
   struct tensor *targets = program_input(p, TENSOR_INT, T, 1, "targets");
   struct tensor *weight = program_input(p, TENSOR_REAL, T, 1, "weight");
-  struct attention_spec spec = {.batch = 1, .heads = H, .groups = G, .scale = 1, .scores_format = scores,
-                                .qk_format = qk};
+  struct attention_spec spec = {
+    .batch = 1, .heads = H, .groups = G, .scale = 1, .scores_format = scores, .qk_format = qk};
   struct tensor *o = op_attention(p, &tq, &tk, &tv, start, &spec, &stats);
   struct tensor *loss = op_cross_entropy(p, o, targets, weight, 0, &lse);
   program_keep(p, o);
@@ -158,7 +168,8 @@ START_TEST(representable_scores_stay)
   fill(v, V, 2, 1, 0);
   struct seen plain = attended("reference", q, k, v, FORMAT_F32, FORMAT_F32);
   for (long f = FORMAT_BF16; f < FORMAT_COUNT; f++) {
-    struct seen scores = attended(kinds[_i], q, k, v, f, FORMAT_F32), both = attended(kinds[_i], q, k, v, f, f);
+    struct seen scores = attended(kinds[_i], q, k, v, f, FORMAT_F32),
+                both = attended(kinds[_i], q, k, v, f, f);
     ck_assert(!memcmp(&scores.o, &plain.o, sizeof plain.o) && !memcmp(&both, &scores, sizeof both));
     ck_assert(!memcmp(&scores.stats, &plain.stats, sizeof plain.stats));
     for (int i = 0; i < Q; i++)
@@ -199,7 +210,8 @@ START_TEST(rounded_scores)
     for (int h = 0; h < H; h++) {
       double top = (double)plain.stats[4 * h];
       ck_assert_double_eq_tol((double)x.stats[4 * h], top, 64 * REAL_EPS * fabs(top));
-      ck_assert_double_eq((double)x.stats[4 * h + 2], number_round((double)x.stats[4 * h], (enum number_format)f));
+      ck_assert_double_eq((double)x.stats[4 * h + 2],
+                          number_round((double)x.stats[4 * h], (enum number_format)f));
     }
     ck_assert(memcmp(x.o, plain.o, sizeof x.o));
     for (int c = 0; c < VALUE; c++) ck_assert_double_eq_tol((double)x.o[c], (double)v[c], 4 * REAL_EPS);

@@ -180,10 +180,7 @@ static struct tensor *build_reparam(struct scene *s)
   return op_linear(p, x, op_reparam(p, w, &u, &v, gain), NULL, plain);
 }
 
-static struct tensor *build_swiglu(struct scene *s)
-{
-  return op_swiglu(s->program, source(s, 8));
-}
+static struct tensor *build_swiglu(struct scene *s) { return op_swiglu(s->program, source(s, 8)); }
 
 static struct tensor *build_swiglu_shared(struct scene *s) /* an overwriting operation that has to add */
 {
@@ -216,8 +213,8 @@ static struct tensor *attention(struct scene *s, long heads, long groups, long c
   struct program *p = s->program;
   long dim = 4, value_dim = 3, q = heads * dim, k = groups * dim;
   struct tensor *x = op_linear(p, source(s, 8), param(s, q + k + groups * value_dim, 8), NULL, NULL);
-  struct attention_spec spec = {.batch = BATCH, .heads = heads, .groups = groups, .scale = 0.9, .cap = cap,
-                                .cap_value = value};
+  struct attention_spec spec = {
+    .batch = BATCH, .heads = heads, .groups = groups, .scale = 0.9, .cap = cap, .cap_value = value};
   return op_attention(p, op_columns(p, x, 0, q), op_columns(p, x, q, k),
                       op_columns(p, x, q + k, groups * value_dim), s->start, &spec, &s->stats);
 }
@@ -248,30 +245,30 @@ static const struct {
   const char *name;
   struct tensor *(*build)(struct scene *);
 } cases[] = {
-    {"embed", build_embed},
-    {"rmsnorm", build_norm},
-    {"rmsnorm by head", build_norm_heads},
-    {"rmsnorm without gain", build_norm_plain},
-    {"linear", build_linear},
-    {"residual", build_residual},
-    {"residual from a parameter", build_residual_param},
-    {"tied", build_tied},
-    {"rope", build_rope},
-    {"scale", build_scale},
-    {"join heads", build_join_heads},
-    {"join heads, one shared", build_join_shared},
-    {"join rows", build_join_rows},
-    {"reparam", build_reparam},
-    {"swiglu", build_swiglu},
-    {"swiglu shared", build_swiglu_shared},
-    {"columns", build_columns},
-    {"columns and owner", build_columns_whole},
-    {"mha", build_mha},
-    {"gqa", build_gqa},
-    {"soft cap", build_soft_cap},
-    {"hard cap", build_hard_cap},
-    {"same qkv", build_same_qkv},
-    {"computed", build_computed},
+  {"embed", build_embed},
+  {"rmsnorm", build_norm},
+  {"rmsnorm by head", build_norm_heads},
+  {"rmsnorm without gain", build_norm_plain},
+  {"linear", build_linear},
+  {"residual", build_residual},
+  {"residual from a parameter", build_residual_param},
+  {"tied", build_tied},
+  {"rope", build_rope},
+  {"scale", build_scale},
+  {"join heads", build_join_heads},
+  {"join heads, one shared", build_join_shared},
+  {"join rows", build_join_rows},
+  {"reparam", build_reparam},
+  {"swiglu", build_swiglu},
+  {"swiglu shared", build_swiglu_shared},
+  {"columns", build_columns},
+  {"columns and owner", build_columns_whole},
+  {"mha", build_mha},
+  {"gqa", build_gqa},
+  {"soft cap", build_soft_cap},
+  {"hard cap", build_hard_cap},
+  {"same qkv", build_same_qkv},
+  {"computed", build_computed},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

@@ -10,8 +10,7 @@ enum { STEPS = 1000 };
 static void *standard(const struct schedule *s)
 {
   void *options = memory_new(1, s->options_size + 1);
-  if (s->options)
-    option_defaults(s->options, options);
+  if (s->options) option_defaults(s->options, options);
   return options;
 }
 
@@ -20,8 +19,7 @@ static double factor(const char *name, const char *option, const char *value, lo
   const struct schedule *s = schedule_find(name);
   void *options = standard(s);
   for (const struct option_row *row = s->options; row && row->name; row++)
-    if (!strcmp(row->name, option))
-      ck_assert_int_eq(option_parse(row, options, value, NULL), STATUS_OK);
+    if (!strcmp(row->name, option)) ck_assert_int_eq(option_parse(row, options, value, NULL), STATUS_OK);
   double f = s->factor(options, step, STEPS);
   memory_free(options);
   return f;

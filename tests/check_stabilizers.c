@@ -12,10 +12,14 @@ static const double close_to = 100 * REAL_EPS;
 /* --- logits from queries and keys ----------------------------------------------------------------------- */
 
 /* A stabiliser that keeps what the attention variant passes through on_qk. */
-static struct { struct qk_part part[MAX_PARTS]; int parts; } seen;
+static struct {
+  struct qk_part part[MAX_PARTS];
+  int parts;
+} seen;
 
 static void see(struct stabilizer_context *c, struct program *program, int layer, struct qk_part *part,
-                int parts) {
+                int parts)
+{
   (void)c;
   if (layer > 0) return;
   seen.parts = parts;
@@ -27,14 +31,16 @@ static void see(struct stabilizer_context *c, struct program *program, int layer
 
 static const struct stabilizer witness = {.name = "witness", .help = "keeps queries and keys", .on_qk = see};
 
-static const struct qk_part *part_of(enum role a, enum role b) {
+static const struct qk_part *part_of(enum role a, enum role b)
+{
   for (int i = 0; i < seen.parts; i++)
     if (seen.part[i].role == a || seen.part[i].role == b) return &seen.part[i];
   return NULL;
 }
 
 /* Head h of row n, turned by RoPE with base 10000 to position t. */
-static void head_of(const struct qk_part *p, int n, int h, int t, double out[64]) {
+static void head_of(const struct qk_part *p, int n, int h, int t, double out[64])
+{
   long half = p->dim / 2;
   const real *x = REALS(p->x) + n * p->x->ld + h * p->heads / HEADS * p->dim;
   for (long i = 0; i < half; i++) {
@@ -44,7 +50,8 @@ static void head_of(const struct qk_part *p, int n, int h, int t, double out[64]
   }
 }
 
-static double product(const struct qk_part *q, const struct qk_part *k, int i, int j, int h, int turned) {
+static double product(const struct qk_part *q, const struct qk_part *k, int i, int j, int h, int turned)
+{
   double a[64], b[64], sum = 0;
   head_of(q, i, h, turned ? i % CONTEXT : 0, a);
   head_of(k, j, h, turned ? j % CONTEXT : 0, b);
@@ -57,7 +64,8 @@ typedef double logits[HEADS][ROWS][ROWS];
 enum { CONTENT = 1, ROTARY = 2, BOTH = 3 };
 
 /* All causal logits of some parts; where there are rotary parts, the content is not turned. */
-static void parts_of(logits s, int what) {
+static void parts_of(logits s, int what)
+{
   const struct qk_part *q = part_of(ROLE_Q_HEAD, ROLE_Q_HEAD), *k = part_of(ROLE_K_HEAD, ROLE_K_GROUP);
   const struct qk_part *qr = part_of(ROLE_Q_ROPE, ROLE_Q_ROPE);
   const struct qk_part *kr = part_of(ROLE_K_ROPE_SHARED, ROLE_K_ROPE_SHARED);
@@ -70,11 +78,10 @@ static void parts_of(logits s, int what) {
                               (what & ROTARY && qr ? product(qr, kr, i, j, h, 1) : 0));
 }
 
-static void logits_of(logits s) {
-  parts_of(s, BOTH);
-}
+static void logits_of(logits s) { parts_of(s, BOTH); }
 
-static double largest(double s[ROWS][ROWS], int absolute) {
+static double largest(double s[ROWS][ROWS], int absolute)
+{
   double top = -INFINITY;
   for (int i = 0; i < ROWS; i++)
     for (int j = i / CONTEXT * CONTEXT; j <= i; j++) top = fmax(top, absolute ? fabs(s[i][j]) : s[i][j]);
@@ -83,9 +90,14 @@ static double largest(double s[ROWS][ROWS], int absolute) {
 
 /* --- a model under test --------------------------------------------------------------------------------- */
 
-struct bench { struct fixture *f; struct model_program mp; real maxima[2 * HEADS]; };
+struct bench {
+  struct fixture *f;
+  struct model_program mp;
+  real maxima[2 * HEADS];
+};
 
-static struct bench bench_open(const char *attention, const char *more, const char *stack) {
+static struct bench bench_open(const char *attention, const char *more, const char *stack)
+{
   char settings[512];
   snprintf(settings, sizeof settings, ONE_LAYER "attention=%s %s%s%s", attention, fixture_wants(attention),
            fixture_bias(attention), more);
@@ -95,40 +107,47 @@ static struct bench bench_open(const char *attention, const char *more, const ch
   return b;
 }
 
-static void bench_close(struct bench *b) {
+static void bench_close(struct bench *b)
+{
   model_program_free(&b->mp);
   fixture_close(b->f);
 }
 
-static double stat(const struct bench *b, int head, int which) {
+static double stat(const struct bench *b, int head, int which)
+{
   return (double)REALS(b->mp.stats[0])[4 * head + which];
 }
 
 /* What the trainer does around after_step. */
-static void after_step(struct bench *b, const real *maxima) {
+static void after_step(struct bench *b, const real *maxima)
+{
   struct stabilizer_context *c = &b->f->model.context[0];
   c->max_logit = c->max_abs_logit = maxima;
   b->f->events = 0;
   b->f->stack[0]->after_step(c);
 }
 
-static void set(struct bench *b, const char *settings) {
+static void set(struct bench *b, const char *settings)
+{
   fixture_assign(b->f->stack[0]->options, b->f->options[0], settings);
 }
 
-static real *copy_values(const struct bench *b) {
+static real *copy_values(const struct bench *b)
+{
   const struct tensor *values = &b->f->model.params.values;
   real *copy = memory_new((size_t)values->cols, sizeof *copy);
   memcpy(copy, values->data, (size_t)values->cols * sizeof *copy);
   return copy;
 }
 
-static int same_values(const struct bench *b, const real *copy) {
+static int same_values(const struct bench *b, const real *copy)
+{
   const struct tensor *values = &b->f->model.params.values;
   return !memcmp(values->data, copy, (size_t)values->cols * sizeof *copy);
 }
 
-static int count_events(const struct fixture *f, const char *kind) {
+static int count_events(const struct fixture *f, const char *kind)
+{
   int n = 0;
   for (int i = 0; i < f->events; i++) n += !strcmp(f->event[i].kind, kind);
   return n;
@@ -136,7 +155,8 @@ static int count_events(const struct fixture *f, const char *kind) {
 
 /* --- QK-Clip -------------------------------------------------------------------------------------------- */
 
-START_TEST(recorded_maxima_are_those_of_the_logits) {
+START_TEST(recorded_maxima_are_those_of_the_logits)
+{
   struct bench b = bench_open(attentions[_i]->name, "", "none");
   logits s;
   program_run(b.mp.program);
@@ -150,17 +170,28 @@ START_TEST(recorded_maxima_are_those_of_the_logits) {
 }
 END_TEST
 
-struct rule { const char *settings; double alpha; int layer; };
-static const struct rule rules[] = {
-  {"gqa=group_max", 0.5, 0}, {"gqa=own_q_min_k", 0.5, 0}, {"gqa=q_only", 0.5, 0},
-  {"gqa=compensated", 0.5, 0}, {"gqa=group_max alpha=0.2", 0.2, 0}, {"gqa=own_q_min_k alpha=0.2", 0.2, 0},
-  {"gqa=compensated alpha=0.2", 0.2, 0},
-  {"gqa=group_max scope=layer", 0.5, 1}, {"gqa=own_q_min_k scope=layer alpha=0.9", 0.9, 1},
-  {"gqa=q_only scope=layer", 0.5, 1}, {"gqa=compensated scope=layer alpha=1", 1, 1}, {"alpha=0", 0, 0}};
+struct rule {
+  const char *settings;
+  double alpha;
+  int layer;
+};
+static const struct rule rules[] = {{"gqa=group_max", 0.5, 0},
+                                    {"gqa=own_q_min_k", 0.5, 0},
+                                    {"gqa=q_only", 0.5, 0},
+                                    {"gqa=compensated", 0.5, 0},
+                                    {"gqa=group_max alpha=0.2", 0.2, 0},
+                                    {"gqa=own_q_min_k alpha=0.2", 0.2, 0},
+                                    {"gqa=compensated alpha=0.2", 0.2, 0},
+                                    {"gqa=group_max scope=layer", 0.5, 1},
+                                    {"gqa=own_q_min_k scope=layer alpha=0.9", 0.9, 1},
+                                    {"gqa=q_only scope=layer", 0.5, 1},
+                                    {"gqa=compensated scope=layer alpha=1", 1, 1},
+                                    {"alpha=0", 0, 0}};
 
 /* What should become of every head's logits: gamma = tau / S where S > tau; among heads that share a key
    the worst head's under group_max, a mixture under own_q_min_k. */
-static void expected(const struct rule *rule, int shared, const real *maxima, double tau, double out[HEADS]) {
+static void expected(const struct rule *rule, int shared, const real *maxima, double tau, double out[HEADS])
+{
   double gamma[HEADS], layer = 1;
   for (int h = 0; h < HEADS; h++) {
     gamma[h] = (double)maxima[h] > tau ? tau / (double)maxima[h] : 1;
@@ -175,7 +206,8 @@ static void expected(const struct rule *rule, int shared, const real *maxima, do
   }
 }
 
-static void check_scaled(double now[ROWS][ROWS], double before[ROWS][ROWS], double factor) {
+static void check_scaled(double now[ROWS][ROWS], double before[ROWS][ROWS], double factor)
+{
   double tolerance = close_to * largest(before, 1);
   for (int i = 0; i < ROWS; i++)
     for (int j = 0; j < ROWS; j++)
@@ -183,14 +215,16 @@ static void check_scaled(double now[ROWS][ROWS], double before[ROWS][ROWS], doub
                     now[i][j], factor, before[i][j]);
 }
 
-static int compare(const void *a, const void *b) {
+static int compare(const void *a, const void *b)
+{
   double x = (double)*(const real *)a, y = (double)*(const real *)b;
   return (x > y) - (x < y);
 }
 
 /* After a clip all logits of a head are those before times the factor of the rule; heads that need no clip
    keep their bits unless the rule says otherwise; nothing but query and key weights is touched. */
-static void check_rule(const char *attention, const struct rule *rule) {
+static void check_rule(const char *attention, const struct rule *rule)
+{
   struct bench b = bench_open(attention, "", "qk_clip");
   int shared = b.f->model.options.kv_heads == 2, clipped = 0;
   logits before, now;
@@ -222,16 +256,18 @@ static void check_rule(const char *attention, const struct rule *rule) {
   bench_close(&b);
 }
 
-START_TEST(clip_rules) {
+START_TEST(clip_rules)
+{
   for (const struct attention *const *a = attentions; *a; a++) check_rule((*a)->name, &rules[_i]);
 }
 END_TEST
 
 /* Under mla the rotary key serves all heads. Left alone, every head shrinks by its own factor (above); the
    naive rules shrink the rotary part of heads that need no clip. */
-START_TEST(naive_rules_of_mla) {
-  static const char *const rule[] = {
-    "qk_clip mla=kr_layer alpha=0.3 tau=1", "qk_clip mla=kr_head alpha=0.3 tau=1"};
+START_TEST(naive_rules_of_mla)
+{
+  static const char *const rule[] = {"qk_clip mla=kr_layer alpha=0.3 tau=1",
+                                     "qk_clip mla=kr_head alpha=0.3 tau=1"};
   struct bench b = bench_open("mla", "", rule[_i]);
   static const real maxima[HEADS] = {2, 1, 5, (real)0.5};
   static const double gamma[HEADS] = {0.5, 1, 0.2, 1};
@@ -252,11 +288,15 @@ START_TEST(naive_rules_of_mla) {
 END_TEST
 
 /* What QK-Clip does to mla, by weight: w_qc and w_kc share, w_qr takes all, nothing else changes. */
-START_TEST(clip_of_mla_touches_its_rows_only) {
+START_TEST(clip_of_mla_touches_its_rows_only)
+{
   struct bench b = bench_open("mla", "", "qk_clip tau=10");
   static const real maxima[HEADS] = {1, 2, 40, 3};
-  static const struct { const char *name; long rows; double factor; } changed[] = {
-    {"attn.w_qc", 4, 0.5}, {"attn.w_kc", 4, 0.5}, {"attn.w_qr", 4, 0.25}};
+  static const struct {
+    const char *name;
+    long rows;
+    double factor;
+  } changed[] = {{"attn.w_qc", 4, 0.5}, {"attn.w_kc", 4, 0.5}, {"attn.w_qr", 4, 0.25}};
   real *before = copy_values(&b);
   const real *values = REALS(&b.f->model.params.values);
   after_step(&b, maxima);
@@ -275,10 +315,12 @@ START_TEST(clip_of_mla_touches_its_rows_only) {
 END_TEST
 
 /* Only rows of the clipped head change, and of the key that it shares. */
-START_TEST(clip_touches_its_rows_only) {
+START_TEST(clip_touches_its_rows_only)
+{
   struct error e = {0};
   struct fixture *f = fixture_try("layers=2 width=12 heads=4 head_dim=4 vocab=11 attention=gqa kv_heads=2 "
-                                  "bias=1", "qk_clip gqa=group_max", NULL, &e);
+                                  "bias=1",
+                                  "qk_clip gqa=group_max", NULL, &e);
   fixture_shake(f, 0.3);
   real maxima[2 * HEADS] = {1, 2, 3, 4, 5, 6, 700, 8}; /* layer 1, head 2: group 1 */
   struct bench b = {.f = f};
@@ -288,7 +330,10 @@ START_TEST(clip_touches_its_rows_only) {
   ck_assert_int_eq(f->event[0].layer, 1);
   ck_assert_int_eq(f->event[0].head, 2);
   ck_assert_double_eq_tol(f->event[0].value, 1.0 / 7, 1e-15);
-  const struct { const char *name; long from, to; } changed[] = {
+  const struct {
+    const char *name;
+    long from, to;
+  } changed[] = {
     {"attn.w_q", 8 * 12, 16 * 12}, {"attn.w_k", 4 * 12, 8 * 12}, {"attn.b_q", 8, 16}, {"attn.b_k", 4, 8}};
   const real *values = REALS(&f->model.params.values);
   for (int c = 0; c < 4; c++) {
@@ -306,7 +351,8 @@ START_TEST(clip_touches_its_rows_only) {
 END_TEST
 
 /* gamma^alpha on the queries' side, the rest on the keys'. */
-START_TEST(clip_shares) {
+START_TEST(clip_shares)
+{
   static const char *const alpha[] = {"alpha=0", "alpha=0.3", "alpha=1"};
   struct bench b = bench_open("mha", "", "qk_clip tau=10");
   set(&b, alpha[_i]);
@@ -323,7 +369,8 @@ START_TEST(clip_shares) {
 END_TEST
 
 /* maximum = absolute reads the largest |logit|, signed the largest logit. */
-START_TEST(clip_by_either_maximum) {
+START_TEST(clip_by_either_maximum)
+{
   static const char *const maximum[] = {"qk_clip tau=4 maximum=signed", "qk_clip tau=4 maximum=absolute"};
   struct bench b = bench_open("mha", "", maximum[_i]);
   static const real top[HEADS] = {16, -5, 1, 2}, absolute[HEADS] = {16, 40, 1, 8};
@@ -338,7 +385,8 @@ START_TEST(clip_by_either_maximum) {
 END_TEST
 
 /* At tau, below, at zero, negative: not a bit changes, gamma is 1, nothing is said. */
-START_TEST(no_clip_at_or_below_tau) {
+START_TEST(no_clip_at_or_below_tau)
+{
   static const char *const scope[] = {"scope=head", "scope=layer"};
   struct bench b = bench_open(attentions[_i / 2]->name, "", "qk_clip tau=3 gqa=group_max");
   set(&b, scope[_i % 2]);
@@ -358,7 +406,8 @@ END_TEST
 
 /* An infinite or undefined maximum is an event and no reason to clip; with one in the layer, the layer has no
    maximum. */
-START_TEST(no_clip_where_not_finite) {
+START_TEST(no_clip_where_not_finite)
+{
   static const char *const scope[] = {"scope=head", "scope=layer"};
   struct bench b = bench_open(attentions[_i / 2]->name, "", "qk_clip tau=3");
   set(&b, scope[_i % 2]);
@@ -384,7 +433,8 @@ END_TEST
 
 /* --- caps ----------------------------------------------------------------------------------------------- */
 
-START_TEST(caps_bound_what_enters_the_softmax) {
+START_TEST(caps_bound_what_enters_the_softmax)
+{
   static const char *const stack[] = {"soft_cap cap=0.8", "hard_cap cap=0.8"};
   struct bench capped = bench_open(attentions[_i / 2]->name, "", stack[_i % 2]);
   struct bench plain = bench_open(attentions[_i / 2]->name, "", "none");
@@ -406,7 +456,8 @@ START_TEST(caps_bound_what_enters_the_softmax) {
 END_TEST
 
 /* A cap far above every score is none. */
-START_TEST(a_high_cap_changes_nothing) {
+START_TEST(a_high_cap_changes_nothing)
+{
   struct bench capped = bench_open("mha", "", "hard_cap cap=1e6"), plain = bench_open("mha", "", "none");
   program_run(capped.mp.program);
   program_run(plain.mp.program);
@@ -421,7 +472,8 @@ END_TEST
 static const char *const norms[] = {"qk_norm kind=rms", "qk_norm kind=rms_full", "qk_norm kind=l2"};
 
 /* The scale of w_q and w_k drops out, so QK-Clip cannot act (with no eps under the root). */
-START_TEST(scale_drops_out_under_norm) {
+START_TEST(scale_drops_out_under_norm)
+{
   char stack[64];
   snprintf(stack, sizeof stack, "qk_clip;%s", norms[_i % 3]);
   struct bench b = bench_open(_i / 3 ? "gqa" : "mha", "norm_eps=0", stack);
@@ -442,7 +494,8 @@ START_TEST(scale_drops_out_under_norm) {
 END_TEST
 
 /* The same for all of mla's parts; without a norm of content keys, these alone answer to a clip. */
-START_TEST(scale_drops_out_of_normed_parts) {
+START_TEST(scale_drops_out_of_normed_parts)
+{
   struct bench b = bench_open("mla", "norm_eps=0", _i ? "qk_clip;qk_norm_partial" : "qk_clip;qk_norm");
   set(&b, "tau=3 alpha=0.4");
   static const real maxima[HEADS] = {30, 600, 3000, 6};
@@ -455,26 +508,28 @@ START_TEST(scale_drops_out_of_normed_parts) {
   parts_of(now, ROTARY);
   for (int h = 0; h < HEADS; h++) check_scaled(now[h], rotary[h], 1);
   parts_of(now, CONTENT);
-  for (int h = 0; h < HEADS; h++)
-    check_scaled(now[h], content[h], _i ? pow(3 / (double)maxima[h], 0.6) : 1);
+  for (int h = 0; h < HEADS; h++) check_scaled(now[h], content[h], _i ? pow(3 / (double)maxima[h], 0.6) : 1);
   bench_close(&b);
 }
 END_TEST
 
-static double mean_square(const struct qk_part *p, long from, long cols) {
+static double mean_square(const struct qk_part *p, long from, long cols)
+{
   double sum = 0;
   for (long i = from; i < from + cols; i++) sum += pow((double)REALS(p->x)[5 * p->x->ld + i], 2);
   return sum / (double)cols;
 }
 
-static void undo_gains(struct bench *b) {
+static void undo_gains(struct bench *b)
+{
   for (int i = 0; i < b->f->model.params.count; i++) {
     struct param *p = b->f->model.params.list[i];
     for (long j = 0; strstr(p->name, "_gain") && j < p->value.cols; j++) REALS(&p->value)[j] = 1;
   }
 }
 
-START_TEST(normed_heads_have_unit_mean_square) {
+START_TEST(normed_heads_have_unit_mean_square)
+{
   struct bench b = bench_open("gqa", "norm_eps=0", norms[_i]);
   undo_gains(&b);
   program_run(b.mp.program);
@@ -491,10 +546,15 @@ START_TEST(normed_heads_have_unit_mean_square) {
 END_TEST
 
 /* A gain of 2 on one part: that part and no other has a mean square of 4. */
-START_TEST(gains_act_on_their_own_part) {
-  static const struct { const char *name; enum role role; } gain[] = {
-    {"attn.qc_gain", ROLE_Q_HEAD}, {"attn.kc_gain", ROLE_K_HEAD}, {"attn.qr_gain", ROLE_Q_ROPE},
-    {"attn.kr_gain", ROLE_K_ROPE_SHARED}};
+START_TEST(gains_act_on_their_own_part)
+{
+  static const struct {
+    const char *name;
+    enum role role;
+  } gain[] = {{"attn.qc_gain", ROLE_Q_HEAD},
+              {"attn.kc_gain", ROLE_K_HEAD},
+              {"attn.qr_gain", ROLE_Q_ROPE},
+              {"attn.kr_gain", ROLE_K_ROPE_SHARED}};
   struct bench b = bench_open("mla", "norm_eps=0", "qk_norm");
   undo_gains(&b);
   struct tensor *t = &model_param(&b.f->model, 0, gain[_i].name)->value;
@@ -509,7 +569,8 @@ START_TEST(gains_act_on_their_own_part) {
 END_TEST
 
 /* The scalar of l2 in place of 1/sqrt(Dh): logits are g cos(q, k); g starts at log2(T^2 - T). */
-START_TEST(l2_logits_are_cosines) {
+START_TEST(l2_logits_are_cosines)
+{
   struct bench b = bench_open("gqa", "norm_eps=0", "qk_norm kind=l2");
   real *g = REALS(&model_param(&b.f->model, 0, "attn.qk_scale")->value);
   params_draw(&b.f->model.params, 1);
@@ -521,8 +582,8 @@ START_TEST(l2_logits_are_cosines) {
     double top = -INFINITY;
     for (int i = 0; i < ROWS; i++)
       for (int j = i / CONTEXT * CONTEXT; j <= i; j++)
-        top = fmax(top, product(q, k, i, j, h, 1) /
-                            sqrt(product(q, q, i, i, h, 0) * product(k, k, j, j, h, 0)));
+        top =
+          fmax(top, product(q, k, i, j, h, 1) / sqrt(product(q, q, i, i, h, 0) * product(k, k, j, j, h, 0)));
     ck_assert_double_eq_tol(stat(&b, h, 0), 1.5 * top, close_to);
     ck_assert(stat(&b, h, 1) <= 1.5 * (1 + close_to));
   }
@@ -530,8 +591,12 @@ START_TEST(l2_logits_are_cosines) {
 }
 END_TEST
 
-START_TEST(gains_have_their_names_and_shapes) {
-  static const struct { const char *attention, *stack, *names[5]; long cols[4]; } wanted[] = {
+START_TEST(gains_have_their_names_and_shapes)
+{
+  static const struct {
+    const char *attention, *stack, *names[5];
+    long cols[4];
+  } wanted[] = {
     {"gqa", "qk_norm", {"attn.q_gain", "attn.k_gain"}, {4, 4}},
     {"gqa", "qk_norm kind=rms_full", {"attn.q_gain", "attn.k_gain"}, {16, 8}},
     {"gqa", "qk_norm kind=l2", {"attn.qk_scale"}, {1}},
@@ -553,7 +618,8 @@ END_TEST
 /* --- sigmaReparam -------------------------------------------------------------------------------------- */
 
 /* The model is the plain one with every chosen matrix divided by its largest singular value, found apart. */
-START_TEST(reparametrised_weights_have_unit_norm) {
+START_TEST(reparametrised_weights_have_unit_norm)
+{
   static const char *const stack[] = {"sigma_reparam", "sigma_reparam weights=qk"};
   const char *attention = attentions[_i / 2]->name;
   struct bench b = bench_open(attention, "", stack[_i % 2]), plain = bench_open(attention, "", "none");
@@ -586,7 +652,8 @@ END_TEST
 
 /* --- all of them ---------------------------------------------------------------------------------------- */
 
-START_TEST(none_is_an_empty_stack) {
+START_TEST(none_is_an_empty_stack)
+{
   struct bench none = bench_open("mha", "", "none"), empty = bench_open("mha", "", "");
   program_run(none.mp.program);
   program_run(empty.mp.program);
@@ -597,7 +664,8 @@ START_TEST(none_is_an_empty_stack) {
 }
 END_TEST
 
-START_TEST(every_one_is_documented) {
+START_TEST(every_one_is_documented)
+{
   for (const struct stabilizer *const *s = stabilizers; *s; s++) {
     ck_assert_ptr_eq(stabilizer_find((*s)->name), *s);
     ck_assert_uint_gt(strlen((*s)->help), 10);
@@ -614,7 +682,8 @@ START_TEST(every_one_is_documented) {
 }
 END_TEST
 
-int main(void) {
+int main(void)
+{
   Suite *suite = suite_create("stabilizers");
   TCase *c = tcase_create("stabilizers");
   int n = 0;

@@ -21,16 +21,14 @@
 #include "storage/rows.h"
 
 /* How much to do: `make check-long` asks for more. */
-static long number(long quick, long thorough)
-{
-  return getenv("MAXLOGIT_TEST_LONG") ? thorough : quick;
-}
+static long number(long quick, long thorough) { return getenv("MAXLOGIT_TEST_LONG") ? thorough : quick; }
 
 /* --- a made-up run whose every number follows from its step -------------------------------------------- */
 
 enum { LAYERS = 2, HEADS = 3, TENSORS = 5, BATCH = 2, CONTEXT = 4 };
 
-static const char *const tensor_names[TENSORS] = {"embed", "blocks.0.attn.w_q", "blocks.1.attn.w_q", "norm", "head"};
+static const char *const tensor_names[TENSORS] = {"embed", "blocks.0.attn.w_q", "blocks.1.attn.w_q", "norm",
+                                                  "head"};
 static const struct series series[] = {
   {"loss", PER_STEP, AXIS_STEP, "nat", "training loss", "mean cross-entropy"},
   {"attn/max_logit", PER_HEAD, AXIS_STEP, "1", "max logit", "signed maximum before any cap"},
@@ -41,8 +39,8 @@ static const struct series series[] = {
   {"probe/loss", PER_STEP, AXIS_PROBE, "nat", "probe loss", "mean cross-entropy"},
 };
 enum { SERIES = sizeof series / sizeof *series };
-static const struct run_facts facts = {"0123456789ab", "cpu", "bytes", "a text, 12 bytes", LAYERS, HEADS, TENSORS,
-                                       tensor_names, 1.25};
+static const struct run_facts facts = {
+  "0123456789ab", "cpu", "bytes", "a text, 12 bytes", LAYERS, HEADS, TENSORS, tensor_names, 1.25};
 
 static char folder[] = "check_store.XXXXXX";
 static struct config *config;
@@ -55,10 +53,7 @@ static void setup(void)
   ck_assert_msg(!config_finish(config, &e), "%s", e.text);
 }
 
-static void teardown(void)
-{
-  config_free(config);
-}
+static void teardown(void) { config_free(config); }
 
 static const char *at(const char *name)
 {
@@ -80,8 +75,7 @@ static void put_row(struct recorder *r, enum series_axis axis, long step)
   for (int s = 0; s < SERIES; s++) {
     uint32_t word[16];
     double number;
-    for (int i = 0; i < 16; i++)
-      word[i] = bits(s, step, i);
+    for (int i = 0; i < 16; i++) word[i] = bits(s, step, i);
     memcpy(&number, word, sizeof number);
     if (series[s].axis != axis || (s == 2 && step % 3 == 0)) /* now and then one is not put */
       continue;
@@ -99,20 +93,18 @@ static void play(struct recorder *r, long from, long to)
   for (long step = from; step < to; step++) {
     int tokens[BATCH * (CONTEXT + 1)], document[BATCH * CONTEXT];
     float mask[BATCH * CONTEXT];
-    for (int i = 0; i < BATCH * (CONTEXT + 1); i++)
-      tokens[i] = (int)(bits(14, step, i) >> 1);
+    for (int i = 0; i < BATCH * (CONTEXT + 1); i++) tokens[i] = (int)(bits(14, step, i) >> 1);
     for (int i = 0; i < BATCH * CONTEXT; i++) {
       document[i] = i;
       mask[i] = (float)(i % 2);
     }
     recorder_batch(r, step, tokens, mask, document, BATCH, CONTEXT);
     put_row(r, AXIS_STEP, step);
-    if (step % 5 == 0)
-      put_row(r, AXIS_SPECTRA, step);
-    if (step % 7 == 6)
-      put_row(r, AXIS_VAL, step);
+    if (step % 5 == 0) put_row(r, AXIS_SPECTRA, step);
+    if (step % 7 == 6) put_row(r, AXIS_VAL, step);
     if (step % 4 == 1)
-      recorder_event(r, step, step % 8 == 1 ? "clip" : "nonfinite", (int)step % LAYERS, -1, step % 8 == 1 ? 0.5 : NAN);
+      recorder_event(r, step, step % 8 == 1 ? "clip" : "nonfinite", (int)step % LAYERS, -1,
+                     step % 8 == 1 ? 0.5 : NAN);
     recorder_timing(r, step, 0.001);
     ck_assert_msg(!recorder_live(r, &e), "%s", e.text);
   }
@@ -120,8 +112,7 @@ static void play(struct recorder *r, long from, long to)
 
 static void declare(struct recorder *r)
 {
-  for (int s = 0; s < SERIES; s++)
-    id[s] = recorder_series(r, &series[s]);
+  for (int s = 0; s < SERIES; s++) id[s] = recorder_series(r, &series[s]);
 }
 
 static struct recorder *create(const char *path)
@@ -154,10 +145,7 @@ static const char *whole_run(const char *name, long steps)
 static double as_double(float x) { return (double)x; }
 
 /* The same bits, or both NaN (reading widens to double). */
-static int same_number(double a, double b)
-{
-  return (isnan(a) && isnan(b)) || !memcmp(&a, &b, sizeof a);
-}
+static int same_number(double a, double b) { return (isnan(a) && isnan(b)) || !memcmp(&a, &b, sizeof a); }
 
 static void check_series(struct run_file *f, int s, long steps)
 {
@@ -180,16 +168,15 @@ static void check_series(struct run_file *f, int s, long steps)
       float narrow;
       memcpy(&want, word, sizeof want);
       memcpy(&narrow, word, sizeof narrow);
-      if (series[s].shape != PER_STEP)
-        want = s == 2 && step % 3 == 0 ? NAN : as_double(narrow);
-      ck_assert_msg(same_number(want, got.value[row * got.width + i]), "%s step %ld [%ld]", series[s].name, step, i);
+      if (series[s].shape != PER_STEP) want = s == 2 && step % 3 == 0 ? NAN : as_double(narrow);
+      ck_assert_msg(same_number(want, got.value[row * got.width + i]), "%s step %ld [%ld]", series[s].name,
+                    step, i);
     }
     row++;
   }
   ck_assert_int_eq(row, got.rows);
   if (series[s].shape == PER_TENSOR)
-    for (int i = 0; i < TENSORS; i++)
-      ck_assert_str_eq(got.labels[i], tensor_names[i]);
+    for (int i = 0; i < TENSORS; i++) ck_assert_str_eq(got.labels[i], tensor_names[i]);
   run_series_free(&got);
 }
 
@@ -219,8 +206,7 @@ START_TEST(everything_comes_back)
   ck_assert_str_eq(run_data_text(f), facts.data_text);
   run_series_names(f, count_name, &names);
   ck_assert_int_eq(names, SERIES);
-  for (int s = 0; s < SERIES; s++)
-    check_series(f, s, steps);
+  for (int s = 0; s < SERIES; s++) check_series(f, s, steps);
   ck_assert_msg(!run_events(f, &event, &count, &e), "%s", e.text);
   ck_assert_int_eq(count, (steps + 2) / 4);
   for (long i = 0; i < count; i++) {
@@ -239,8 +225,8 @@ static int compare_parameter(void *context, const struct config_entry *entry)
   struct run_file *f = context;
   const char *found = run_parameter(f, entry->key);
   if (entry->used)
-    ck_assert_msg(found && !strcmp(found, entry->value), "%s: %s, want %s", entry->key, found ? found : "none",
-                  entry->value);
+    ck_assert_msg(found && !strcmp(found, entry->value), "%s: %s, want %s", entry->key,
+                  found ? found : "none", entry->value);
   else
     ck_assert_msg(!found, "%s is not of this run", entry->key);
   return 0;
@@ -283,7 +269,11 @@ END_TEST
 
 /* --- interruptions ------------------------------------------------------------------------------------- */
 
-struct saved { void *rows; size_t size; long step; };
+struct saved {
+  void *rows;
+  size_t size;
+  long step;
+};
 
 static void save_copy(struct saved *s, const struct saved *from)
 {
@@ -331,8 +321,7 @@ START_TEST(any_interruption_gives_the_same_record)
       long to = step + 1 + (long)draw_below(d, n++, 6);
       play(r, step, to < STEPS ? to : STEPS);
       step = to < STEPS ? to : STEPS;
-      if (draw_below(d, n++, 3) == 0)
-        snapshot(r, "running", step, (int)draw_below(d, n++, 2));
+      if (draw_below(d, n++, 3) == 0) snapshot(r, "running", step, (int)draw_below(d, n++, 2));
       if (draw_below(d, n++, 2) == 0) {
         struct saved swap = before;
         before = last;
@@ -341,7 +330,7 @@ START_TEST(any_interruption_gives_the_same_record)
       }
       if (draw_below(d, n++, 3) == 0 && step < STEPS) {
         recorder_event(r, step, "lost", -1, -1, 0);
-        recorder_free(r); /* death: whatever was in memory is gone */
+        recorder_free(r);               /* death: whatever was in memory is gone */
         if (draw_below(d, n++, 3) == 0) /* the newest checkpoint was damaged */
           save_copy(&last, &before);
         r = resume(path, &last);
@@ -485,7 +474,8 @@ static struct checkpoint make_checkpoint(long step)
 {
   enum { ROWS = 37, COLS = 11 };
   struct checkpoint c = {.step = step, .id = "0123456789ab", .count = 3, .wall = 2.5, .core = "Haswell"};
-  static const char *const names[] = {"params/blocks.0.attn.w_q", "params/norm", "state/muon.m/blocks.0.attn.w_q"};
+  static const char *const names[] = {"params/blocks.0.attn.w_q", "params/norm",
+                                      "state/muon.m/blocks.0.attn.w_q"};
   c.config_text = memory_text("[train]\nsteps = 3\n");
   c.tensors = memory_new(3, sizeof *c.tensors);
   for (int i = 0; i < 3; i++) {
@@ -523,16 +513,20 @@ START_TEST(what_is_not_a_run_file)
   h5_put_int(future, root, "format_version", 99);
   h5_done(future, root);
   ck_assert(!h5_save(future, at("future.h5"), &e));
-  const struct { const char *path, *says; } bad[] = {
-    {at("text.h5"), "not an HDF5 file"}, {at("empty.h5"), "not an HDF5 file"}};
+  const struct {
+    const char *path, *says;
+  } bad[] = {{at("text.h5"), "not an HDF5 file"}, {at("empty.h5"), "not an HDF5 file"}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     e.status = 0;
     ck_assert_int_eq(run_open(&f, bad[i].path, &e), STATUS_USAGE);
     ck_assert_msg(strstr(e.text, bad[i].says) && strstr(e.text, bad[i].path), "%s", e.text);
   }
-  const struct { const char *path, *says; } more[] = {
-    {at("foreign.h5"), "not a run file"}, {path, "is a checkpoint"}, {at("future.h5"), "version 99"},
-    {folder, folder}};
+  const struct {
+    const char *path, *says;
+  } more[] = {{at("foreign.h5"), "not a run file"},
+              {path, "is a checkpoint"},
+              {at("future.h5"), "version 99"},
+              {folder, folder}};
   for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
     e.status = 0;
     ck_assert_int_eq(run_open(&f, more[i].path, &e), STATUS_USAGE);
@@ -618,7 +612,9 @@ END_TEST
 
 /* --- damage: reported or harmless, never silently wrong, never a crash --------------------------------- */
 
-struct damage { long reported, harmless, wrong; };
+struct damage {
+  long reported, harmless, wrong;
+};
 
 /* Everything the program reads of a run file equals that of the whole one? 1, 0; -1: it reported damage. */
 static int run_is_right(const char *path, const char *whole)
@@ -692,24 +688,23 @@ static void damage_all(const char *whole, const char *what, int (*is_right)(cons
   for (size_t length = 512; length < size; length += size / 16) {
     memcpy(other, bytes, size);
     memset(other + length, 0, size - length < 4096 ? size - length : 4096);
-    if (!memcmp(other, bytes, size))
-      continue;
+    if (!memcmp(other, bytes, size)) continue;
     write_text(damaged, other, size);
     judge(is_right(damaged, whole), &splices);
   }
-  printf("%s: %ld flips: %ld reported, %ld harmless, %ld silently wrong; %ld cuts: %ld, %ld, %ld; %ld holes: %ld, %ld, "
-         "%ld\n", what, trials, flips.reported, flips.harmless, flips.wrong, cuts.reported + cuts.harmless + cuts.wrong,
-         cuts.reported, cuts.harmless, cuts.wrong, splices.reported + splices.harmless + splices.wrong,
-         splices.reported, splices.harmless, splices.wrong);
+  printf("%s: %ld flips: %ld reported, %ld harmless, %ld silently wrong; %ld cuts: %ld, %ld, %ld; %ld holes: "
+         "%ld, %ld, "
+         "%ld\n",
+         what, trials, flips.reported, flips.harmless, flips.wrong,
+         cuts.reported + cuts.harmless + cuts.wrong, cuts.reported, cuts.harmless, cuts.wrong,
+         splices.reported + splices.harmless + splices.wrong, splices.reported, splices.harmless,
+         splices.wrong);
   ck_assert_int_eq(flips.wrong + cuts.wrong + splices.wrong, 0);
   memory_free(other);
   memory_free(bytes);
 }
 
-START_TEST(damaged_run_file_is_reported)
-{
-  damage_all(whole_run("whole.h5", 50), "run file", run_is_right);
-}
+START_TEST(damaged_run_file_is_reported) { damage_all(whole_run("whole.h5", 50), "run file", run_is_right); }
 END_TEST
 
 START_TEST(damaged_checkpoint_is_reported)
@@ -734,21 +729,18 @@ static void write_under_limit(const char *path, double share)
   struct error e = {0};
   struct checkpoint c = make_checkpoint(1);
   signal(SIGXFSZ, SIG_IGN);
-  if (recorder_create(&r, path, 1, config, &facts, &e))
-    _exit(1);
+  if (recorder_create(&r, path, 1, config, &facts, &e)) _exit(1);
   declare(r);
   play(r, 0, 200);
   struct stat now;
-  if (recorder_snapshot(r, "running", 100, 0, 0, &e) || stat(path, &now))
-    _exit(2);
+  if (recorder_snapshot(r, "running", 100, 0, 0, &e) || stat(path, &now)) _exit(2);
   limit = (rlim_t)((double)now.st_size * share);
-  if (setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, limit}))
-    _exit(2);
+  if (setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, limit})) _exit(2);
   put_row(r, AXIS_STEP, 100);
-  if (recorder_snapshot(r, "running", 101, 0, 0, &e) != STATUS_FAIL || !strstr(e.text, "full.h5"))
-    _exit(3);
+  if (recorder_snapshot(r, "running", 101, 0, 0, &e) != STATUS_FAIL || !strstr(e.text, "full.h5")) _exit(3);
   e.status = 0;
-  if (limit < 4096 && (checkpoint_write(path, &c, 0, &e) != STATUS_FAIL || !strstr(e.text, "step-00000001.h5")))
+  if (limit < 4096 &&
+      (checkpoint_write(path, &c, 0, &e) != STATUS_FAIL || !strstr(e.text, "step-00000001.h5")))
     _exit(4);
   _exit(0);
 }
@@ -761,8 +753,7 @@ START_TEST(full_disk_keeps_the_old_file)
   struct error e = {0};
   int status;
   pid_t child = fork();
-  if (!child)
-    write_under_limit(path, shares[_i]);
+  if (!child) write_under_limit(path, shares[_i]);
   ck_assert(waitpid(child, &status, 0) == child && WIFEXITED(status));
   ck_assert_int_eq(WEXITSTATUS(status), 0);
   ck_assert_msg(!run_open(&f, path, &e), "%s", e.text);
@@ -861,7 +852,6 @@ int main(void)
   srunner_free(runner);
   char command[64];
   snprintf(command, sizeof command, "rm -rf %s", folder);
-  if (system(command))
-    failed = 1;
+  if (system(command)) failed = 1;
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -8,9 +8,13 @@ enum { MOST = 5000 };
 static atomic_int count[MOST];
 static atomic_int busy[16], wrong;
 
-struct job { struct pool *pool; int threads; };
+struct job {
+  struct pool *pool;
+  int threads;
+};
 
-static void piece_once(void *context, long piece, int worker) {
+static void piece_once(void *context, long piece, int worker)
+{
   const struct job *job = context;
   count[piece]++;
   if (worker < 0 || worker >= job->threads) {
@@ -21,7 +25,8 @@ static void piece_once(void *context, long piece, int worker) {
   busy[worker]--;
 }
 
-START_TEST(every_piece_once) {
+START_TEST(every_piece_once)
+{
   int threads = _i + 1;
   struct job job = {pool_new(threads), threads};
   ck_assert_int_eq(pool_threads(job.pool), threads);
@@ -36,14 +41,16 @@ START_TEST(every_piece_once) {
 }
 END_TEST
 
-static void piece_plain(void *context, long piece, int worker) {
+static void piece_plain(void *context, long piece, int worker)
+{
   (void)worker;
   ((long *)context)[piece] += piece + 1;
 }
 
 /* Many tiny loops one after another: no piece of one job may slip into the next, and what pieces wrote
    without atomics is seen after the loop. */
-START_TEST(many_tiny_loops) {
+START_TEST(many_tiny_loops)
+{
   struct pool *pool = pool_new(_i + 1);
   long sum[7] = {0};
   int loops = 20000;
@@ -57,23 +64,33 @@ START_TEST(many_tiny_loops) {
 }
 END_TEST
 
-struct nest { struct pool *pool; long inner[40][9]; int same_worker[40]; };
-struct inner_job { long *counts; int worker, same; };
+struct nest {
+  struct pool *pool;
+  long inner[40][9];
+  int same_worker[40];
+};
+struct inner_job {
+  long *counts;
+  int worker, same;
+};
 
-static void piece_inner(void *context, long piece, int worker) {
+static void piece_inner(void *context, long piece, int worker)
+{
   struct inner_job *job = context;
   job->counts[piece]++;
   job->same &= worker == job->worker;
 }
 
-static void piece_outer(void *context, long piece, int worker) {
+static void piece_outer(void *context, long piece, int worker)
+{
   struct nest *nest = context;
   struct inner_job job = {nest->inner[piece], worker, 1};
   parallel_for(nest->pool, 9, piece_inner, &job);
   nest->same_worker[piece] = job.same;
 }
 
-START_TEST(nested_calls_are_serial) {
+START_TEST(nested_calls_are_serial)
+{
   struct nest nest = {.pool = pool_new(_i + 1)};
   parallel_for(nest.pool, 40, piece_outer, &nest);
   for (int i = 0; i < 40; i++) {
@@ -87,7 +104,8 @@ START_TEST(nested_calls_are_serial) {
 }
 END_TEST
 
-static void piece_slow(void *context, long piece, int worker) {
+static void piece_slow(void *context, long piece, int worker)
+{
   (void)worker;
   volatile double x = 0;
   for (long i = 0; i < (piece == 0 ? 20000000 : 10); i++) x += 1;
@@ -95,7 +113,8 @@ static void piece_slow(void *context, long piece, int worker) {
 }
 
 /* One long piece: the others fall asleep and must wake for the next job. */
-START_TEST(sleepers_wake) {
+START_TEST(sleepers_wake)
+{
   struct pool *pool = pool_new(4);
   for (int k = 0; k < 5; k++) {
     long done[8] = {0};
@@ -106,13 +125,15 @@ START_TEST(sleepers_wake) {
 }
 END_TEST
 
-START_TEST(empty_life) {
+START_TEST(empty_life)
+{
   for (int i = 0; i < 50; i++) pool_free(pool_new(1 + i % 8));
   pool_free(NULL);
 }
 END_TEST
 
-int main(void) {
+int main(void)
+{
   Suite *suite = suite_create("thread");
   TCase *tcase = tcase_create("pool");
   tcase_set_timeout(tcase, 60);

@@ -11,13 +11,14 @@
 #include "run/drive.h"
 #include "storage/recorder.h"
 
-#define SMALL "model.width=16 model.heads=2 model.context=12 train.batch=4 train.warmup=2 train.lr=0.02 " \
-              "train.steps=12 train.val_batches=1 device.threads=1 record.spectra_every=5 "
+#define SMALL \
+  "model.width=16 model.heads=2 model.context=12 train.batch=4 train.warmup=2 train.lr=0.02 " \
+  "train.steps=12 train.val_batches=1 device.threads=1 record.spectra_every=5 "
 
 static struct config *configured(const char *settings)
 {
   struct config *c = config_new();
-  struct error e = { 0 };
+  struct error e = {0};
   char copy[2048];
   snprintf(copy, sizeof copy, "%s %s", SMALL, settings);
   for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
@@ -29,24 +30,28 @@ static struct config *configured(const char *settings)
 static struct trainer *started(struct config *c, unsigned flags)
 {
   struct trainer *t = NULL;
-  struct error e = { 0 };
+  struct error e = {0};
   ck_assert_msg(!trainer_init(&t, c, flags, &e), "%s", e.text);
   return t;
 }
 
 static void step(struct trainer *t)
 {
-  struct error e = { 0 };
+  struct error e = {0};
   ck_assert_msg(!trainer_step(t, &e), "%s", e.text);
 }
 
 enum { MOST = 64 };
-struct trace { int steps; double loss[MOST], norm[MOST]; real max[MOST][8]; };
+struct trace {
+  int steps;
+  double loss[MOST], norm[MOST];
+  real max[MOST][8];
+};
 
 /* Loss, gradient norm and max logits of every step of a run that keeps nothing on disk. */
 static struct trace traced(const char *settings)
 {
-  struct trace x = { 0 };
+  struct trace x = {0};
   struct config *c = configured(settings);
   struct trainer *t = started(c, TRAINER_NO_RECORD);
   const struct model_options *m = config_section(c, "model");
@@ -65,7 +70,7 @@ static struct trace traced(const char *settings)
    of them can be compared exactly only before rounding has been through an update, so: the first step. */
 START_TEST(micro_batches)
 {
-  const char *packed[] = { "", "data=copy", "data.packing=documents" };
+  const char *packed[] = {"", "data=copy", "data.packing=documents"};
   char whole[256], parts[256];
   for (int i = 0; i < 3; i++) {
     snprintf(whole, sizeof whole, "train.steps=1 %s", packed[i]);
@@ -81,10 +86,11 @@ END_TEST
 
 START_TEST(same_bits_on_any_number_of_threads)
 {
-  const char *kinds[] = { "preset=muonclip qk_clip.tau=0.8", "preset=adam model.attention=gqa model.kv_heads=1",
-                          "preset=muon stabilizers=qk_norm data.packing=documents train.micro_batches=2",
-                          ("preset=muon stabilizers=qk_clip+max_output_clip qk_clip.tau=0.8 qk_clip.when=before "
-                          "qk_clip.momentum=scale qk_clip.statistic=probe max_output_clip.tau=0.5") };
+  const char *kinds[] = {
+    "preset=muonclip qk_clip.tau=0.8", "preset=adam model.attention=gqa model.kv_heads=1",
+    "preset=muon stabilizers=qk_norm data.packing=documents train.micro_batches=2",
+    ("preset=muon stabilizers=qk_clip+max_output_clip qk_clip.tau=0.8 qk_clip.when=before "
+     "qk_clip.momentum=scale qk_clip.statistic=probe max_output_clip.tau=0.5")};
   for (int k = 0; k < 4; k++) {
     struct trace one = traced(kinds[k]);
     for (int threads = 2; threads <= 4; threads++) {
@@ -99,9 +105,9 @@ END_TEST
 
 START_TEST(no_allocation_after_the_first_step)
 {
-  const char *kinds[] = { "preset=muonclip qk_clip.tau=0.8", "preset=adam",
-                          "preset=muon stabilizers=qk_norm+soft_cap",
-                          "preset=muon record.level=1 precision.scores=bf16 precision.qk=fp8_e4m3" };
+  const char *kinds[] = {"preset=muonclip qk_clip.tau=0.8", "preset=adam",
+                         "preset=muon stabilizers=qk_norm+soft_cap",
+                         "preset=muon record.level=1 precision.scores=bf16 precision.qk=fp8_e4m3"};
   for (int k = 0; k < 4; k++) {
     struct config *c = configured(kinds[k]);
     struct trainer *t = started(c, TRAINER_NO_RECORD);
@@ -157,7 +163,7 @@ static const char *path(const char *name)
 static int driven(const char *name, const char *settings)
 {
   char all[1024];
-  struct error e = { 0 };
+  struct error e = {0};
   snprintf(all, sizeof all, "record.path=%s %s", path(name), settings);
   struct config *c = configured(all);
   int status = drive(started(c, 0), 0, NULL, NULL, &e);
@@ -169,7 +175,7 @@ static int driven(const char *name, const char *settings)
 static long count_events(struct run_file *r, const char *kind, struct run_event *first)
 {
   struct run_event *events;
-  struct error e = { 0 };
+  struct error e = {0};
   long count, found = 0;
   ck_assert(!run_events(r, &events, &count, &e));
   for (long i = 0; i < count; i++)
@@ -194,8 +200,8 @@ static const char *const overflows[] = {
 START_TEST(divergence)
 {
   struct run_file *r;
-  struct error e = { 0 };
-  struct run_event first = { 0 };
+  struct error e = {0};
+  struct run_event first = {0};
   struct run_series loss;
   ck_assert_int_eq(driven("diverged", overflows[_i]), STATUS_OK);
   ck_assert_msg(!run_open(&r, path("diverged"), &e), "%s", e.text);
@@ -214,7 +220,7 @@ START_TEST(divergence_can_fail_or_go_on)
 {
   char settings[512];
   struct run_file *r;
-  struct error e = { 0 };
+  struct error e = {0};
   snprintf(settings, sizeof settings, "%s train.on_nonfinite=fail", overflows[1]);
   ck_assert_int_eq(driven("fails", settings), STATUS_DIVERGED);
   snprintf(settings, sizeof settings, "%s train.on_nonfinite=continue stabilizers=qk_clip", overflows[1]);
@@ -237,7 +243,7 @@ START_TEST(start_from_a_run)
   snprintf(settings, sizeof settings, "preset=muon train.steps=1 train.init_from=%s", path("first"));
   struct run_file *r;
   struct run_series val;
-  struct error e = { 0 };
+  struct error e = {0};
   ck_assert(!run_open(&r, path("first"), &e));
   ck_assert(!run_read(r, "val_loss", &val, &e));
   double last = val.value[val.rows - 1];
@@ -256,17 +262,17 @@ END_TEST
 START_TEST(extended_run)
 {
   struct trainer *t;
-  struct error e = { 0 };
+  struct error e = {0};
   struct run_file *a, *b;
   struct run_series x, y;
-  const char *more[] = { "train.steps=20" };
+  const char *more[] = {"train.steps=20"};
   driven("long", "train.steps=20 checkpoint.keep=all checkpoint.every=4");
   driven("short", "train.steps=12 checkpoint.every=4");
   ck_assert_msg(!trainer_resume(&t, path("short"), more, 1, &e), "%s", e.text);
   ck_assert_int_eq(drive(t, 0, NULL, NULL, &e), STATUS_OK);
   ck_assert(!run_open(&a, path("long"), &e));
   ck_assert(!run_open(&b, path("short"), &e));
-  const char *names[] = { "loss", "attn/max_logit", "grad_norm", "weight/svd_entropy", "val_loss" };
+  const char *names[] = {"loss", "attn/max_logit", "grad_norm", "weight/svd_entropy", "val_loss"};
   for (int i = 0; i < 5; i++) {
     ck_assert(!run_read(a, names[i], &x, &e) && !run_read(b, names[i], &y, &e));
     ck_assert_int_eq(x.rows, y.rows);
@@ -285,7 +291,7 @@ static struct run_series series_of(const char *run, const char *name)
 {
   struct run_file *r;
   struct run_series s;
-  struct error e = { 0 };
+  struct error e = {0};
   ck_assert_msg(!run_open(&r, path(run), &e), "%s", e.text);
   ck_assert_msg(!run_read(r, name, &s, &e), "%s", e.text);
   run_close(r);
@@ -346,18 +352,19 @@ END_TEST
 /* Neither clip has a memory beside weights and momentum: a run in two parts is the run. */
 START_TEST(clips_resume)
 {
-  const char *settings = "preset=muon stabilizers=qk_clip+max_output_clip qk_clip.tau=0.8 qk_clip.when=before "
-                         "qk_clip.momentum=scale qk_clip.statistic=probe max_output_clip.tau=0.5";
+  const char *settings =
+    "preset=muon stabilizers=qk_clip+max_output_clip qk_clip.tau=0.8 qk_clip.when=before "
+    "qk_clip.momentum=scale qk_clip.statistic=probe max_output_clip.tau=0.5";
   char part[512];
   struct trainer *t;
-  struct error e = { 0 };
-  const char *more[] = { "train.steps=12" };
+  struct error e = {0};
+  const char *more[] = {"train.steps=12"};
   driven("whole", settings);
   snprintf(part, sizeof part, "%s train.steps=5", settings);
   driven("part", part);
   ck_assert_msg(!trainer_resume(&t, path("part"), more, 1, &e), "%s", e.text);
   ck_assert_int_eq(drive(t, 0, NULL, NULL, &e), STATUS_OK);
-  const char *names[] = { "loss", "qk_clip/gamma", "max_output", "max_output_clip/gamma" };
+  const char *names[] = {"loss", "qk_clip/gamma", "max_output", "max_output_clip/gamma"};
   for (int i = 0; i < 4; i++) {
     struct run_series a = series_of("whole", names[i]), b = series_of("part", names[i]);
     ck_assert_int_eq(a.rows, b.rows);
@@ -372,11 +379,14 @@ END_TEST
 
 #define ON_DEMAND "record.level=0.5 record.pairs=1 record.bound=1 record.probe_every=3 train.micro_batches=2 "
 
-static const struct { const char *settings; double dim; } looked_at[] = {
-  { "preset=muon", 8 },
-  { "preset=adam model.attention=gqa model.kv_heads=1 model.bias=1 data.packing=documents", 8 },
-  { "preset=muon model.attention=mla model.q_rank=6 train.plant=0:*:2", 12 },
-  { "preset=muon model.attention=mla precision.qk=fp8_e4m3", 12 },
+static const struct {
+  const char *settings;
+  double dim;
+} looked_at[] = {
+  {"preset=muon", 8},
+  {"preset=adam model.attention=gqa model.kv_heads=1 model.bias=1 data.packing=documents", 8},
+  {"preset=muon model.attention=mla model.q_rank=6 train.plant=0:*:2", 12},
+  {"preset=muon model.attention=mla precision.qk=fp8_e4m3", 12},
 };
 
 /* What is recorded on demand fits what is recorded always. */
@@ -385,7 +395,8 @@ START_TEST(series_on_demand)
   char settings[512];
   snprintf(settings, sizeof settings, ON_DEMAND "%s", looked_at[_i].settings);
   driven("looks", settings);
-  struct run_series max = series_of("looks", "attn/max_logit"), share = series_of("looks", "attn/share_above");
+  struct run_series max = series_of("looks", "attn/max_logit"),
+                    share = series_of("looks", "attn/share_above");
   ck_assert_int_eq(max.rows, share.rows);
   for (long i = 0; i < max.rows * max.width; i++) {
     ck_assert(share.value[i] >= 0 && share.value[i] <= 1);
@@ -408,8 +419,10 @@ START_TEST(series_on_demand)
   for (long r = 0; r < tight.rows; r++)
     for (long h = 0; h < tight.width; h++) {
       double x = tight.value[r * tight.width + h];
-      if (r == 3) ck_assert(isnan(x)); /* after the last update no batch was seen */
-      else ck_assert(fabs(x) <= 1 && (x > 0) == (max.value[5 * r * max.width + h] > 0));
+      if (r == 3)
+        ck_assert(isnan(x)); /* after the last update no batch was seen */
+      else
+        ck_assert(fabs(x) <= 1 && (x > 0) == (max.value[5 * r * max.width + h] > 0));
     }
   run_series_free(&tight);
   run_series_free(&max);
@@ -420,7 +433,7 @@ END_TEST
 START_TEST(looking_changes_nothing)
 {
   struct run_file *a, *b;
-  struct error e = { 0 };
+  struct error e = {0};
   driven("plain", "preset=muonclip qk_clip.tau=0.8 train.micro_batches=2");
   driven("looks", "preset=muonclip qk_clip.tau=0.8 " ON_DEMAND);
   ck_assert(!run_open(&a, path("plain"), &e));
@@ -428,7 +441,7 @@ START_TEST(looking_changes_nothing)
   ck_assert_str_eq(run_id(a), run_id(b));
   run_close(a);
   run_close(b);
-  const char *names[] = { "loss", "attn/max_logit", "grad_norm", "weight/svd_entropy", "val_loss" };
+  const char *names[] = {"loss", "attn/max_logit", "grad_norm", "weight/svd_entropy", "val_loss"};
   for (int i = 0; i < 5; i++) {
     struct run_series x = series_of("plain", names[i]), y = series_of("looks", names[i]);
     ck_assert_int_eq(x.rows, y.rows);

@@ -10,7 +10,11 @@
 #include "model/model.h"
 
 enum { FIXTURE_EVENTS = 256 };
-struct fixture_event { char kind[24]; int layer, head; double value; };
+struct fixture_event {
+  char kind[24];
+  int layer, head;
+  double value;
+};
 
 struct fixture {
   struct device *device;
@@ -23,7 +27,8 @@ struct fixture {
   int events;
 };
 
-static inline void fixture_put(void *context, const char *kind, int layer, int head, double value) {
+static inline void fixture_put(void *context, const char *kind, int layer, int head, double value)
+{
   struct fixture *f = context;
   ck_assert_int_lt(f->events, FIXTURE_EVENTS);
   struct fixture_event *e = &f->event[f->events++];
@@ -32,7 +37,8 @@ static inline void fixture_put(void *context, const char *kind, int layer, int h
 }
 
 /* A copy of `text` that lives as long as the process. */
-static inline const char *fixture_keep(const char *text) {
+static inline const char *fixture_keep(const char *text)
+{
   static const char *kept[64];
   for (int i = 0; i < 64; i++) {
     if (!kept[i]) kept[i] = memory_text(text);
@@ -42,7 +48,8 @@ static inline const char *fixture_keep(const char *text) {
 }
 
 /* "width=12 bias=1" into the fields that `rows` describe in `base`. */
-static inline void fixture_assign(const struct option_row *rows, void *base, const char *settings) {
+static inline void fixture_assign(const struct option_row *rows, void *base, const char *settings)
+{
   char *copy = memory_text(settings), *state = NULL;
   for (char *word = strtok_r(copy, " ", &state); word; word = strtok_r(NULL, " ", &state)) {
     char *value = strchr(word, '=');
@@ -59,18 +66,21 @@ static inline void fixture_assign(const struct option_row *rows, void *base, con
 }
 
 /* What each attention variant wants in a small model; one that wants nothing needs no row. */
-static inline const char *fixture_wants(const char *attention) {
+static inline const char *fixture_wants(const char *attention)
+{
   if (!strcmp(attention, "gqa")) return "kv_heads=2 ";
   return strcmp(attention, "mla") ? "" : "q_rank=10 kv_rank=8 rope_dim=4 value_dim=6 ";
 }
 
 /* bias=1 where the variant has biases. */
-static inline const char *fixture_bias(const char *attention) {
+static inline const char *fixture_bias(const char *attention)
+{
   return strcmp(attention, "mla") ? "bias=1 " : "";
 }
 
 /* The default options of a model with the settings on top, unresolved. */
-static inline struct model_options fixture_options(const char *settings) {
+static inline struct model_options fixture_options(const char *settings)
+{
   struct model_options o = {0};
   option_defaults(model_rows, &o);
   fixture_assign(model_rows, &o, settings);
@@ -78,7 +88,8 @@ static inline struct model_options fixture_options(const char *settings) {
 }
 
 /* "qk_norm kind=l2; qk_clip tau=3" */
-static inline void fixture_stack(struct fixture *f, const char *stack) {
+static inline void fixture_stack(struct fixture *f, const char *stack)
+{
   char *copy = memory_text(stack), *state = NULL;
   for (char *part = strtok_r(copy, ";", &state); part; part = strtok_r(NULL, ";", &state)) {
     part += strspn(part, " ");
@@ -98,7 +109,8 @@ static inline void fixture_stack(struct fixture *f, const char *stack) {
   memory_free(copy);
 }
 
-static inline void fixture_close(struct fixture *f) {
+static inline void fixture_close(struct fixture *f)
+{
   if (f->model.device) model_free(&f->model);
   for (int i = 0; i < f->stacked; i++) memory_free(f->options[i]);
   device_close(f->device);
@@ -108,7 +120,8 @@ static inline void fixture_close(struct fixture *f) {
 /* NULL, with the message, where the model or the stack is refused. `extra` (may be NULL) goes last in the
    stack. */
 static inline struct fixture *fixture_on(const char *device, int threads, const char *settings,
-                                         const char *stack, const struct stabilizer *extra, struct error *e) {
+                                         const char *stack, const struct stabilizer *extra, struct error *e)
+{
   struct fixture *f = memory_new(1, sizeof *f);
   struct model_options o = fixture_options(settings);
   ck_assert_int_eq(device_open(&f->device, device, threads, e), STATUS_OK);
@@ -128,12 +141,14 @@ static inline struct fixture *fixture_on(const char *device, int threads, const 
 }
 
 static inline struct fixture *fixture_try(const char *settings, const char *stack,
-                                          const struct stabilizer *extra, struct error *e) {
+                                          const struct stabilizer *extra, struct error *e)
+{
   return fixture_on("reference", 1, settings, stack, extra, e);
 }
 
 static inline struct fixture *fixture_open(const char *settings, const char *stack,
-                                           const struct stabilizer *extra) {
+                                           const struct stabilizer *extra)
+{
   struct error e = {0};
   struct fixture *f = fixture_try(settings, stack, extra, &e);
   ck_assert_msg(f != NULL, "%s", e.text);
@@ -141,7 +156,8 @@ static inline struct fixture *fixture_open(const char *settings, const char *sta
 }
 
 /* Gains, biases and scalars away from their neutral starts: values += size N(0,1), by tensor. */
-static inline void fixture_shake(struct fixture *f, double size) {
+static inline void fixture_shake(struct fixture *f, double size)
+{
   for (int i = 0; i < f->model.params.count; i++) {
     struct tensor *t = &f->model.params.list[i]->value;
     for (long j = 0; j < t->rows * t->cols; j++)
@@ -149,8 +165,8 @@ static inline void fixture_shake(struct fixture *f, double size) {
   }
 }
 
-static inline struct model_program fixture_program(struct fixture *f, long batch, long context,
-                                                   int backward) {
+static inline struct model_program fixture_program(struct fixture *f, long batch, long context, int backward)
+{
   struct model_program mp;
   struct error e = {0};
   ck_assert_int_eq(model_program_init(&f->model, &mp, batch, context, backward, &e), STATUS_OK);
@@ -163,7 +179,8 @@ static inline struct model_program fixture_program(struct fixture *f, long batch
 }
 
 /* Two documents in every row, the second from position `cut` on; targets of some rows masked. */
-static inline void fixture_pack(struct model_program *mp, long cut) {
+static inline void fixture_pack(struct model_program *mp, long cut)
+{
   for (long i = 0; i < mp->batch * mp->context; i++) {
     long t = i % mp->context;
     INTS(mp->start)[i] = (int)(t < cut ? 0 : cut);
@@ -172,7 +189,8 @@ static inline void fixture_pack(struct model_program *mp, long cut) {
   }
 }
 
-static inline double fixture_loss(struct model_program *mp) {
+static inline double fixture_loss(struct model_program *mp)
+{
   program_run(mp->program);
   return (double)REALS(mp->loss)[0] + (double)REALS(mp->loss)[1];
 }

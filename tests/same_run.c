@@ -9,7 +9,6 @@ int main(int argc, char **argv)
     return 2;
   }
   int differences = same_run(argv[1], argv[2], 1, &datasets, stdout);
-  if (!differences)
-    printf("the same: %d datasets, events, weights\n", datasets);
+  if (!differences) printf("the same: %d datasets, events, weights\n", datasets);
   return differences ? 1 : 0;
 }

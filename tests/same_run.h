@@ -10,13 +10,18 @@
 #include "storage/h5.h"
 #include "storage/recorder.h"
 
-struct same { struct h5 *a, *b; char path[512]; const char *name_a, *name_b; int datasets, differences; FILE *out; };
+struct same {
+  struct h5 *a, *b;
+  char path[512];
+  const char *name_a, *name_b;
+  int datasets, differences;
+  FILE *out;
+};
 
 static void same_say(struct same *s, const char *what, const char *where)
 {
   s->differences++;
-  if (s->out)
-    fprintf(s->out, "%s and %s: %s %s\n", s->name_a, s->name_b, where, what);
+  if (s->out) fprintf(s->out, "%s and %s: %s %s\n", s->name_a, s->name_b, where, what);
 }
 
 /* All of a dataset; NULL if it cannot be read. */
@@ -24,8 +29,7 @@ static void *same_bytes(struct h5 *h, h5_id id, const struct h5_shape *shape, si
 {
   *size = (size_t)shape->dims[0] * h5_row_bytes(shape);
   void *bytes = memory_new(*size + 1, 1);
-  if (h5_read(h, id, shape, 0, shape->dims[0], bytes))
-    return bytes;
+  if (h5_read(h, id, shape, 0, shape->dims[0], bytes)) return bytes;
   memory_free(bytes);
   return NULL;
 }
@@ -48,8 +52,7 @@ static void same_dataset(struct same *s, h5_id a, h5_id b)
     same_say(s, "cannot be read", s->path);
   else if (memcmp(p, q, size)) {
     size_t at = 0;
-    while (((char *)p)[at] == ((char *)q)[at])
-      at++;
+    while (((char *)p)[at] == ((char *)q)[at]) at++;
     char text[64];
     snprintf(text, sizeof text, "differs from row %ld", (long)(at / h5_row_bytes(&x)));
     same_say(s, text, s->path);
@@ -77,8 +80,7 @@ static int same_visit(void *context, const char *name)
 static void same_group(struct same *s, const char *path)
 {
   h5_id a = h5_find(s->a, path), b = h5_find(s->b, path);
-  if ((a < 0) != (b < 0))
-    same_say(s, "is in one of them only", path);
+  if ((a < 0) != (b < 0)) same_say(s, "is in one of them only", path);
   snprintf(s->path, sizeof s->path, "%s", path);
   h5_children(s->a, a, same_visit, s);
   h5_done(s->a, a);
@@ -89,7 +91,8 @@ static long same_filter(struct run_event *event, long count)
 {
   long kept = 0;
   for (long i = 0; i < count; i++)
-    if (!strcmp(event[i].kind, "clip") || !strcmp(event[i].kind, "spike") || !strcmp(event[i].kind, "nonfinite"))
+    if (!strcmp(event[i].kind, "clip") || !strcmp(event[i].kind, "spike") ||
+        !strcmp(event[i].kind, "nonfinite"))
       event[kept++] = event[i];
   return kept;
 }
@@ -105,8 +108,7 @@ static void same_events(struct same *s)
     same_say(s, e.text, "events");
   m = same_filter(x, m);
   n = same_filter(y, n);
-  if (m != n || memcmp(x, y, (size_t)n * sizeof *x))
-    same_say(s, "differ", "events");
+  if (m != n || memcmp(x, y, (size_t)n * sizeof *x)) same_say(s, "differ", "events");
   memory_free(x);
   memory_free(y);
   run_close(a);
@@ -118,8 +120,7 @@ static void same_weights(struct same *s)
   struct checkpoint a, b;
   struct error e = {0};
   int have_a = !checkpoint_latest(s->name_a, &a, &e), have_b = !checkpoint_latest(s->name_b, &b, &e);
-  if (have_a != have_b)
-    same_say(s, e.text, "checkpoints");
+  if (have_a != have_b) same_say(s, e.text, "checkpoints");
   if (have_a && have_b) {
     if (a.step != b.step || a.count != b.count || strcmp(a.id, b.id))
       same_say(s, "differ in step, tensors or id", "checkpoints");
@@ -130,10 +131,8 @@ static void same_weights(struct same *s)
         same_say(s, "differs", x->name);
     }
   }
-  if (have_a)
-    checkpoint_free(&a);
-  if (have_b)
-    checkpoint_free(&b);
+  if (have_a) checkpoint_free(&a);
+  if (have_b) checkpoint_free(&b);
 }
 
 /* The number of differences; each is a line on `out` (NULL: none). *datasets: how many were compared. */
@@ -150,16 +149,13 @@ static int same_run(const char *a, const char *b, int weights, int *datasets, FI
     struct same back = {.a = s.b, .b = s.a, .name_a = b, .name_b = a};
     same_group(&back, "/series");
     same_group(&back, "/batches");
-    if (back.datasets != forth)
-      same_say(&s, "differ in number", "datasets");
+    if (back.datasets != forth) same_say(&s, "differ in number", "datasets");
     same_events(&s);
-    if (weights)
-      same_weights(&s);
+    if (weights) same_weights(&s);
   }
   h5_free(s.a);
   h5_free(s.b);
-  if (datasets)
-    *datasets = s.datasets;
+  if (datasets) *datasets = s.datasets;
   return s.differences;
 }
 #endif

@@ -14,4 +14,8 @@ awk '
   }
   /(TODO|FIXME)/ { complain("an unfinished note") }
   END { print files " files"; exit bad || files < 20 }
-' $(find src tests notebooks-c -name '*.[ch]' ! -name build.h 2>/dev/null)
+' $(find src tests notebooks-c -name '*.[ch]' ! -name build.h 2>/dev/null) || exit 1
+case $(clang-format --version 2>/dev/null) in
+  *version\ 14.*) find src tests notebooks-c -name '*.[ch]' ! -name build.h -exec clang-format --dry-run -Werror {} + ;;
+  *) echo "clang-format 14 is not installed: the layout of the code is not checked" ;;
+esac

@@ -7,7 +7,8 @@
    utf8 is set, else '*'. Values that are not finite leave a gap; log_scale: those not positive too. */
 struct chart {
   const char *title;
-  const double *x, *y; long count;
+  const double *x, *y;
+  long count;
   int columns, rows, log_scale, utf8;
 };
 void chart_draw(struct buffer *, const struct chart *);

@@ -15,17 +15,17 @@
 const struct command *const commands[] = {
 #define COMMAND(name) &command_##name,
 #include "plugins.def"
-  NULL
-};
+  NULL};
 
-const struct command *command_find(const char *name) {
+const struct command *command_find(const char *name)
+{
   for (const struct command *const *c = commands; *c; c++)
-    if (!strcmp((*c)->name, name))
-      return *c;
+    if (!strcmp((*c)->name, name)) return *c;
   return NULL;
 }
 
-void command_overview(void) {
+void command_overview(void)
+{
   printf("maxlogit trains small attention stacks, records what every head does, and compares the ways of\n"
          "keeping attention logits bounded.\n\n");
   for (const struct command *const *c = commands; *c; c++) {
@@ -38,11 +38,11 @@ void command_overview(void) {
          "or every key there is (config).\n");
 }
 
-static int unknown(const char *word) {
+static int unknown(const char *word)
+{
   const char *names[64];
   size_t count = 0;
-  for (const struct command *const *c = commands; *c && count < 64; c++)
-    names[count++] = (*c)->name;
+  for (const struct command *const *c = commands; *c && count < 64; c++) names[count++] = (*c)->name;
   const char *near = text_nearest(word, names, count);
   size_t length = strlen(word);
   if (near)
@@ -55,14 +55,16 @@ static int unknown(const char *word) {
 }
 
 /* What was printed must have arrived: a full disk behind a redirection is a failure. */
-static void close_output(void) {
+static void close_output(void)
+{
   if (fflush(stdout) || ferror(stdout)) {
     message("cannot write to standard output");
     _exit(STATUS_FAIL);
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
   argp_err_exit_status = STATUS_USAGE;
   argp_program_version = PACKAGE_STRING;
   atexit(close_output);
@@ -71,11 +73,9 @@ int main(int argc, char **argv) {
     puts(argp_program_version);
     return STATUS_OK;
   }
-  if (!strcmp(word, "--help") || !strcmp(word, "-?") || !strcmp(word, "-h"))
-    word = "help";
+  if (!strcmp(word, "--help") || !strcmp(word, "-?") || !strcmp(word, "-h")) word = "help";
   const struct command *command = command_find(word);
-  if (!command)
-    return unknown(word);
+  if (!command) return unknown(word);
   char name[64];
   snprintf(name, sizeof name, "maxlogit %s", command->name);
   argv += argc > 1;

@@ -11,12 +11,14 @@ int report_error(const struct error *e)
   return e->status;
 }
 
-struct watched {                  /* what the summary tells */
+struct watched { /* what the summary tells */
   struct progress progress;
   int quiet;
-  double peak; long peak_step, peak_at, steps;
+  double peak;
+  long peak_step, peak_at, steps;
   double loss, val_loss, began, floor;
-  real last_max; long last_at;
+  real last_max;
+  long last_at;
   char path[4096];
   const char *state;
   long heads;
@@ -50,14 +52,21 @@ static void begin(struct watched *w, const struct trainer *t, int quiet)
   const struct model_options *m = config_section(trainer_config(t), "model");
   const struct top_options *top = config_section(trainer_config(t), "");
   const struct train_options *train = config_section(trainer_config(t), "train");
-  *w = (struct watched){ .quiet = quiet, .peak = -INFINITY, .loss = NAN, .val_loss = NAN,
-                         .began = clock_seconds(), .floor = trainer_loss_floor(t), .heads = m->heads,
-                         .state = trainer_state(t), .steps = trainer_step_count(t) };
+  *w = (struct watched){.quiet = quiet,
+                        .peak = -INFINITY,
+                        .loss = NAN,
+                        .val_loss = NAN,
+                        .began = clock_seconds(),
+                        .floor = trainer_loss_floor(t),
+                        .heads = m->heads,
+                        .state = trainer_state(t),
+                        .steps = trainer_step_count(t)};
   snprintf(w->path, sizeof w->path, "%s", trainer_path(t));
   progress_init(&w->progress, t);
   if (quiet) return;
-  message("%ld layers, width %ld, %ld heads, context %ld (%s); %s, lr %g, stabilizers %s; %s", m->layers, m->width,
-          m->heads, m->context, m->attention, top->optimizer, train->lr, top->stabilizers, trainer_data(t));
+  message("%ld layers, width %ld, %ld heads, context %ld (%s); %s, lr %g, stabilizers %s; %s", m->layers,
+          m->width, m->heads, m->context, m->attention, top->optimizer, train->lr, top->stabilizers,
+          trainer_data(t));
 }
 
 static void summary(struct watched *w, int status)
@@ -69,15 +78,18 @@ static void summary(struct watched *w, int status)
   if (isfinite(w->loss) || isfinite(w->val_loss)) {
     printf("  loss       train %.3f  validation %.3f", w->loss, w->val_loss);
     if (isfinite(w->floor)) printf("  (the source's entropy rate is %.3f)", w->floor);
-    printf(" nat/token\n  max logit  last %.4g (layer %ld, head %ld)  peak %.4g at step %ld (layer %ld, head %ld)\n",
+    printf(" nat/token\n  max logit  last %.4g (layer %ld, head %ld)  peak %.4g at step %ld (layer %ld, head "
+           "%ld)\n",
            (double)w->last_max, w->last_at / w->heads, w->last_at % w->heads, w->peak, w->peak_step,
            w->peak_at / w->heads, w->peak_at % w->heads);
   }
   printf("  record     %s\n", w->path);
-  if (status == STATUS_STOPPED) printf("go on with\n  maxlogit resume %s\n", w->path);
+  if (status == STATUS_STOPPED)
+    printf("go on with\n  maxlogit resume %s\n", w->path);
   else
     printf("try next\n  maxlogit plot %s\n  maxlogit show %s\n  maxlogit run preset=muonclip qk_clip.tau=30\n"
-           "  maxlogit help\n", w->path, w->path);
+           "  maxlogit help\n",
+           w->path, w->path);
 }
 
 int report_drive(struct trainer *t, int quiet, struct error *e)
@@ -87,7 +99,9 @@ int report_drive(struct trainer *t, int quiet, struct error *e)
   begin(&w, t, quiet);
   drive_catch_signals();
   int status = drive(t, train->max_time, tick, &w, e);
-  if (status == STATUS_FAIL || status == STATUS_USAGE) progress_end(&w.progress);
-  else summary(&w, status);
+  if (status == STATUS_FAIL || status == STATUS_USAGE)
+    progress_end(&w.progress);
+  else
+    summary(&w, status);
   return status;
 }

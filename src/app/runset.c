@@ -11,9 +11,13 @@
 
 /* --- which parameters count ---------------------------------------------------------------------------- */
 
-struct key_search { const char *key; int is_free; };
+struct key_search {
+  const char *key;
+  int is_free;
+};
 
-static int look_at_key(void *context, const struct config_entry *entry) {
+static int look_at_key(void *context, const struct config_entry *entry)
+{
   struct key_search *search = context;
   if (strcmp(entry->key, search->key) != 0) return 0;
   search->is_free = (entry->row->flags & OPTION_FREE) != 0;
@@ -21,16 +25,21 @@ static int look_at_key(void *context, const struct config_entry *entry) {
 }
 
 /* The seed, the preset's name (its settings are stored too) and keys that cannot change the numbers. */
-static int key_is_free(const struct config *config, const char *key) {
-  struct key_search search = { key, 0 };
+static int key_is_free(const struct config *config, const char *key)
+{
+  struct key_search search = {key, 0};
   if (strcmp(key, "train.seed") == 0 || strcmp(key, "preset") == 0) return 1;
   config_each(config, look_at_key, &search);
   return search.is_free;
 }
 
-struct identity { const struct config *config; struct buffer text; };
+struct identity {
+  const struct config *config;
+  struct buffer text;
+};
 
-static int add_to_identity(void *context, const char *key, const char *value) {
+static int add_to_identity(void *context, const char *key, const char *value)
+{
   struct identity *identity = context;
   if (!key_is_free(identity->config, key)) buffer_add(&identity->text, "%s=%s\n", key, value);
   return 0;
@@ -38,7 +47,8 @@ static int add_to_identity(void *context, const char *key, const char *value) {
 
 /* --- the name of what a run does ----------------------------------------------------------------------- */
 
-static int setting_differs(void *context, const char *setting) {
+static int setting_differs(void *context, const char *setting)
+{
   const struct run *run = context;
   const char *equals = strchr(setting, '=');
   if (!equals) return 0;
@@ -48,12 +58,14 @@ static int setting_differs(void *context, const char *setting) {
   return !value || strcmp(value, equals + 1) != 0;
 }
 
-static const char *parameter_or(const struct run *run, const char *key, const char *otherwise) {
+static const char *parameter_or(const struct run *run, const char *key, const char *otherwise)
+{
   const char *value = run_parameter(run->file, key);
   return value && *value ? value : otherwise;
 }
 
-static void name_kind(struct run *run) {
+static void name_kind(struct run *run)
+{
   const char *optimizer = parameter_or(run, "optimizer", "?");
   const char *stabilizers = parameter_or(run, "stabilizers", "none");
   for (run->rank = 0; presets[run->rank].name; run->rank++) {
@@ -61,15 +73,22 @@ static void name_kind(struct run *run) {
     snprintf(run->kind, sizeof run->kind, "%s", presets[run->rank].name);
     return;
   }
-  if (strcmp(stabilizers, "none") == 0) snprintf(run->kind, sizeof run->kind, "%s", optimizer);
-  else snprintf(run->kind, sizeof run->kind, "%.30s+%.30s", optimizer, stabilizers);
+  if (strcmp(stabilizers, "none") == 0)
+    snprintf(run->kind, sizeof run->kind, "%s", optimizer);
+  else
+    snprintf(run->kind, sizeof run->kind, "%.30s+%.30s", optimizer, stabilizers);
 }
 
 /* --- opening ------------------------------------------------------------------------------------------- */
 
-struct opening { struct runset *set; const struct config *config; unsigned flags; };
+struct opening {
+  struct runset *set;
+  const struct config *config;
+  unsigned flags;
+};
 
-static int is_empty(const struct run_file *file) {
+static int is_empty(const struct run_file *file)
+{
   struct run_series loss;
   if (run_read(file, "loss", &loss, NULL) != STATUS_OK) return 1;
   int empty = loss.rows == 0;
@@ -77,7 +96,8 @@ static int is_empty(const struct run_file *file) {
   return empty;
 }
 
-static int add_run(const struct opening *o, const char *path, struct error *error) {
+static int add_run(const struct opening *o, const char *path, struct error *error)
+{
   struct runset *set = o->set;
   set->run = memory_grow(set->run, (size_t)set->runs, (size_t)set->runs + 1, sizeof *set->run);
   struct run *run = &set->run[set->runs];
@@ -88,7 +108,7 @@ static int add_run(const struct opening *o, const char *path, struct error *erro
     run_close(run->file);
     return STATUS_OK;
   }
-  struct identity identity = { o->config, { 0 } };
+  struct identity identity = {o->config, {0}};
   run_parameters(run->file, add_to_identity, &identity);
   run->identity = identity.text.text ? identity.text.text : memory_text("");
   run->path = memory_text(path);
@@ -98,12 +118,14 @@ static int add_run(const struct opening *o, const char *path, struct error *erro
   return STATUS_OK;
 }
 
-static int is_run_name(const struct dirent *entry) {
+static int is_run_name(const struct dirent *entry)
+{
   size_t length = strlen(entry->d_name);
   return length > 3 && strcmp(entry->d_name + length - 3, ".h5") == 0;
 }
 
-static int add_folder(const struct opening *o, const char *path, struct error *error) {
+static int add_folder(const struct opening *o, const char *path, struct error *error)
+{
   struct dirent **list;
   int n = scandir(path, &list, is_run_name, alphasort), status = STATUS_OK;
   if (n == 0) status = error_set(error, STATUS_USAGE, "%s: no run file (*.h5) in this folder", path);
@@ -118,7 +140,8 @@ static int add_folder(const struct opening *o, const char *path, struct error *e
   return status;
 }
 
-static int compare_runs(const void *a, const void *b) {
+static int compare_runs(const void *a, const void *b)
+{
   const struct run *x = a, *y = b;
   int order = (x->rank > y->rank) - (x->rank < y->rank);
   if (!order) order = strcmp(x->kind, y->kind);
@@ -127,10 +150,15 @@ static int compare_runs(const void *a, const void *b) {
   return order ? order : strcmp(x->path, y->path);
 }
 
-struct difference { const struct runset *set; struct run_group *group; const struct config *config; };
+struct difference {
+  const struct runset *set;
+  struct run_group *group;
+  const struct config *config;
+};
 
 /* Add " lr=0.01" where another group of the same kind has another value. */
-static int label_difference(void *context, const char *key, const char *value) {
+static int label_difference(void *context, const char *key, const char *value)
+{
   struct difference *d = context;
   if (key_is_free(d->config, key)) return 0;
   for (int g = 0; g < d->set->groups; g++) {
@@ -145,7 +173,8 @@ static int label_difference(void *context, const char *key, const char *value) {
   return 0;
 }
 
-static void make_groups(struct runset *set, const struct config *config) {
+static void make_groups(struct runset *set, const struct config *config)
+{
   qsort(set->run, (size_t)set->runs, sizeof *set->run, compare_runs);
   set->group = memory_new((size_t)set->runs + 1, sizeof *set->group);
   for (int i = 0; i < set->runs; i++) {
@@ -155,30 +184,36 @@ static void make_groups(struct runset *set, const struct config *config) {
     set->group[set->groups - 1].count++;
   }
   for (int g = 0; g < set->groups; g++) {
-    struct difference d = { set, &set->group[g], config };
+    struct difference d = {set, &set->group[g], config};
     snprintf(d.group->label, sizeof d.group->label, "%s", d.group->run->kind);
     run_parameters(d.group->run->file, label_difference, &d);
   }
 }
 
-int runset_open(struct runset *set, char *const *paths, int count, unsigned flags, struct error *error) {
+int runset_open(struct runset *set, char *const *paths, int count, unsigned flags, struct error *error)
+{
   struct config *config = config_new();
-  struct opening o = { set, config, flags };
+  struct opening o = {set, config, flags};
   int status = STATUS_OK;
-  *set = (struct runset){ 0 };
+  *set = (struct runset){0};
   for (int i = 0; i < count && !status; i++) {
     struct stat info;
-    if (stat(paths[i], &info) == 0 && S_ISDIR(info.st_mode)) status = add_folder(&o, paths[i], error);
-    else status = add_run(&o, paths[i], error);
+    if (stat(paths[i], &info) == 0 && S_ISDIR(info.st_mode))
+      status = add_folder(&o, paths[i], error);
+    else
+      status = add_run(&o, paths[i], error);
   }
   if (!status && set->runs == 0) status = error_set(error, STATUS_USAGE, "no run with a recorded step");
-  if (status) runset_close(set);
-  else make_groups(set, config);
+  if (status)
+    runset_close(set);
+  else
+    make_groups(set, config);
   config_free(config);
   return status;
 }
 
-void runset_close(struct runset *set) {
+void runset_close(struct runset *set)
+{
   for (int i = 0; i < set->runs; i++) {
     run_close(set->run[i].file);
     memory_free(set->run[i].path);
@@ -186,19 +221,21 @@ void runset_close(struct runset *set) {
   }
   memory_free(set->run);
   memory_free(set->group);
-  *set = (struct runset){ 0 };
+  *set = (struct runset){0};
 }
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-double run_number(const struct run *run, const char *key, double otherwise) {
+double run_number(const struct run *run, const char *key, double otherwise)
+{
   const char *value = run_parameter(run->file, key);
   char *end;
   double number = value ? strtod(value, &end) : otherwise;
   return value && (end == value || *end) ? otherwise : number;
 }
 
-int run_table(const struct run *run, const char *series, struct table *table, struct error *error) {
+int run_table(const struct run *run, const char *series, struct table *table, struct error *error)
+{
   struct run_series data;
   int status = run_read(run->file, series, &data, error);
   if (status) return error_prefix(error, "%s", run->path);
@@ -207,12 +244,14 @@ int run_table(const struct run *run, const char *series, struct table *table, st
   return STATUS_OK;
 }
 
-static int is_qk_clip(void *context, const char *part) {
+static int is_qk_clip(void *context, const char *part)
+{
   (void)context;
   return strcmp(part, "qk_clip") == 0;
 }
 
-double run_threshold(const struct run *run) {
+double run_threshold(const struct run *run)
+{
   const char *stack = parameter_or(run, "stabilizers", "none");
   return text_split(stack, '+', is_qk_clip, NULL) ? run_number(run, "qk_clip.tau", NAN) : NAN;
 }

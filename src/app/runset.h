@@ -6,18 +6,21 @@
 struct run {
   char *path;
   struct run_file *file;
-  char *identity;      /* every parameter that can change the numbers, but the seed */
-  char kind[64];       /* name of the preset whose settings it has, or "muon+soft_cap" */
-  int rank;            /* of that preset in the list of presets: groups stand in this order */
+  char *identity; /* every parameter that can change the numbers, but the seed */
+  char kind[64];  /* name of the preset whose settings it has, or "muon+soft_cap" */
+  int rank;       /* of that preset in the list of presets: groups stand in this order */
   long seed;
 };
 struct run_group {
-  char label[160];     /* kind, and what tells it from other groups of that kind: "muon lr=0.01" */
-  struct run *run; int count; /* in the order of their seeds */
+  char label[160]; /* kind, and what tells it from other groups of that kind: "muon lr=0.01" */
+  struct run *run;
+  int count; /* in the order of their seeds */
 };
 struct runset {
-  struct run *run; int runs;
-  struct run_group *group; int groups;
+  struct run *run;
+  int runs;
+  struct run_group *group;
+  int groups;
 };
 
 /* Open files and folders (all *.h5 in it). STATUS_USAGE names the first that is no run file. With

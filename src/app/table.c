@@ -7,37 +7,45 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-void table_new(struct table *t, long rows, int columns) {
-  *t = (struct table){ .rows = rows, .columns = columns };
+void table_new(struct table *t, long rows, int columns)
+{
+  *t = (struct table){.rows = rows, .columns = columns};
   t->step = memory_new((size_t)rows + 1, sizeof *t->step);
   t->value = memory_new((size_t)rows * (size_t)columns + 1, sizeof *t->value);
   t->column = memory_new((size_t)columns + 1, sizeof *t->column);
 }
 
-void table_free(struct table *t) {
+void table_free(struct table *t)
+{
   memory_free(t->step);
   memory_free(t->value);
   memory_free(t->column);
-  *t = (struct table){ 0 };
+  *t = (struct table){0};
 }
 
 static double *row_of(const struct table *t, long row) { return t->value + row * t->columns; }
 
-static void series_column_name(const struct run_series *s, long i, char *out, size_t room) {
-  if (s->shape == PER_HEAD) snprintf(out, room, "l%ldh%ld", i / s->heads, i % s->heads);
-  else if (s->shape == PER_LAYER) snprintf(out, room, "l%ld", i);
-  else if (s->shape == PER_TENSOR) snprintf(out, room, "%s", s->labels[i]);
-  else snprintf(out, room, "%s", s->name);
+static void series_column_name(const struct run_series *s, long i, char *out, size_t room)
+{
+  if (s->shape == PER_HEAD)
+    snprintf(out, room, "l%ldh%ld", i / s->heads, i % s->heads);
+  else if (s->shape == PER_LAYER)
+    snprintf(out, room, "l%ld", i);
+  else if (s->shape == PER_TENSOR)
+    snprintf(out, room, "%s", s->labels[i]);
+  else
+    snprintf(out, room, "%s", s->name);
 }
 
-static int series_has(const struct run_series *s, long i, int layer, int head) {
-  if (s->shape == PER_HEAD)
-    return (layer < 0 || i / s->heads == layer) && (head < 0 || i % s->heads == head);
+static int series_has(const struct run_series *s, long i, int layer, int head)
+{
+  if (s->shape == PER_HEAD) return (layer < 0 || i / s->heads == layer) && (head < 0 || i % s->heads == head);
   if (s->shape == PER_LAYER) return layer < 0 || i == layer;
   return 1;
 }
 
-void table_from_series(struct table *t, const struct run_series *s, int prefix, int layer, int head) {
+void table_from_series(struct table *t, const struct run_series *s, int prefix, int layer, int head)
+{
   long *from = memory_new((size_t)s->width + 1, sizeof *from);
   int columns = 0;
   for (long i = 0; i < s->width; i++)
@@ -48,7 +56,8 @@ void table_from_series(struct table *t, const struct run_series *s, int prefix, 
     series_column_name(s, from[c], name, sizeof name);
     if (prefix && s->shape != PER_STEP)
       snprintf(t->column[c].name, sizeof t->column[c].name, "%.60s:%.64s", s->name, name);
-    else snprintf(t->column[c].name, sizeof t->column[c].name, "%s", name);
+    else
+      snprintf(t->column[c].name, sizeof t->column[c].name, "%s", name);
     for (long r = 0; r < s->rows; r++) row_of(t, r)[c] = s->value[r * s->width + from[c]];
   }
   memcpy(t->step, s->step, (size_t)s->rows * sizeof *t->step);
@@ -56,7 +65,8 @@ void table_from_series(struct table *t, const struct run_series *s, int prefix, 
 }
 
 /* The union of two increasing lists of steps; returns its length. */
-static long merge_steps(const double *a, long na, const double *b, long nb, double *out) {
+static long merge_steps(const double *a, long na, const double *b, long nb, double *out)
+{
   long i = 0, j = 0, n = 0;
   while (i < na || j < nb) {
     double step = j >= nb || (i < na && a[i] <= b[j]) ? a[i] : b[j];
@@ -67,7 +77,8 @@ static long merge_steps(const double *a, long na, const double *b, long nb, doub
   return n;
 }
 
-static void copy_columns(struct table *to, int first, const struct table *from) {
+static void copy_columns(struct table *to, int first, const struct table *from)
+{
   long k = 0;
   for (int c = 0; c < from->columns; c++) to->column[first + c] = from->column[c];
   for (long r = 0; r < to->rows; r++) {
@@ -77,7 +88,8 @@ static void copy_columns(struct table *to, int first, const struct table *from) 
   }
 }
 
-void table_join(struct table *t, const struct table *more) {
+void table_join(struct table *t, const struct table *more)
+{
   struct table out;
   table_new(&out, t->rows + more->rows, t->columns + more->columns);
   out.rows = merge_steps(t->step, t->rows, more->step, more->rows, out.step);
@@ -87,7 +99,8 @@ void table_join(struct table *t, const struct table *more) {
   *t = out;
 }
 
-static void table_reduce(struct table *t, const char *name, double (*reduce)(const double *, int)) {
+static void table_reduce(struct table *t, const char *name, double (*reduce)(const double *, int))
+{
   struct table out;
   table_new(&out, t->rows, 1);
   snprintf(out.column[0].name, sizeof out.column[0].name, "%s", name);
@@ -99,14 +112,16 @@ static void table_reduce(struct table *t, const char *name, double (*reduce)(con
   *t = out;
 }
 
-static double largest(const double *x, int n) {
+static double largest(const double *x, int n)
+{
   double m = n > 0 ? x[0] : NAN;
   for (int i = 1; i < n; i++)
     if (!(x[i] <= m) && !isnan(m)) m = x[i];
   return m;
 }
 
-static double mean(const double *x, int n) {
+static double mean(const double *x, int n)
+{
   double sum = 0;
   for (int i = 0; i < n; i++) sum += x[i];
   return sum / n;
@@ -115,7 +130,8 @@ static double mean(const double *x, int n) {
 void table_reduce_max(struct table *t, const char *name) { table_reduce(t, name, largest); }
 void table_reduce_mean(struct table *t, const char *name) { table_reduce(t, name, mean); }
 
-void table_every(struct table *t, long n) {
+void table_every(struct table *t, long n)
+{
   long kept = 0;
   for (long r = 0; r < t->rows; r++) {
     if (fmod(t->step[r], (double)n) != 0) continue;
@@ -127,23 +143,28 @@ void table_every(struct table *t, long n) {
 }
 
 /* One column of rows [first, last]: the two values that stand for it. */
-static void bin_values(const struct table *t, int column, long first, long last, double out[2]) {
+static void bin_values(const struct table *t, int column, long first, long last, double out[2])
+{
   long low = first, high = first;
   for (long r = first; r <= last; r++) {
     double x = row_of(t, r)[column];
     if (x < row_of(t, low)[column]) low = r;
     if (x > row_of(t, high)[column]) high = r;
-    if (isnan(x)) { out[0] = out[1] = NAN; return; }
+    if (isnan(x)) {
+      out[0] = out[1] = NAN;
+      return;
+    }
   }
   double smallest = row_of(t, low)[column], greatest = row_of(t, high)[column];
   switch (t->column[column].kind) {
-    case COLUMN_LOW: out[0] = out[1] = smallest; break;
-    case COLUMN_HIGH: out[0] = out[1] = greatest; break;
-    default: out[0] = low < high ? smallest : greatest; out[1] = low < high ? greatest : smallest;
+  case COLUMN_LOW: out[0] = out[1] = smallest; break;
+  case COLUMN_HIGH: out[0] = out[1] = greatest; break;
+  default: out[0] = low < high ? smallest : greatest; out[1] = low < high ? greatest : smallest;
   }
 }
 
-static void bin_rows(const struct table *t, long first, long last, struct table *out) {
+static void bin_rows(const struct table *t, long first, long last, struct table *out)
+{
   long n = out->rows;
   out->step[n] = t->step[first];
   out->step[n + 1] = t->step[last];
@@ -156,7 +177,8 @@ static void bin_rows(const struct table *t, long first, long last, struct table 
   out->rows += first == last ? 1 : 2;
 }
 
-void table_bins(struct table *t, long bins) {
+void table_bins(struct table *t, long bins)
+{
   if (bins < 1 || t->rows <= 2 * bins + 2) return;
   struct table out;
   table_new(&out, 2 * bins + 2, t->columns);
@@ -174,7 +196,8 @@ void table_bins(struct table *t, long bins) {
   *t = out;
 }
 
-void table_means(struct table *t, long bins) {
+void table_means(struct table *t, long bins)
+{
   if (bins < 1 || t->rows <= bins) return;
   for (long b = 0; b < bins; b++) {
     long first = b * t->rows / bins, last = (b + 1) * t->rows / bins;
@@ -189,7 +212,8 @@ void table_means(struct table *t, long bins) {
   t->rows = bins;
 }
 
-struct interval interval_of(const double *values, int n, int geometric) {
+struct interval interval_of(const double *values, int n, int geometric)
+{
   double m = 0, square = 0;
   for (int i = 0; i < n; i++) m += geometric ? log(values[i] > 0 ? values[i] : NAN) : values[i];
   m /= n;
@@ -198,27 +222,31 @@ struct interval interval_of(const double *values, int n, int geometric) {
     square += d * d;
   }
   double half = n < 2 ? NAN : gsl_cdf_tdist_Pinv(0.975, n - 1) * sqrt(square / (n - 1) / n);
-  struct interval i = { n, m, m - half, m + half };
+  struct interval i = {n, m, m - half, m + half};
   if (geometric) i.mean = exp(i.mean), i.lo = exp(i.lo), i.hi = exp(i.hi);
   return i;
 }
 
-static void band_columns(struct table *out, const struct table *run) {
+static void band_columns(struct table *out, const struct table *run)
+{
   snprintf(out->column[0].name, sizeof out->column[0].name, "n");
   out->column[0].kind = COLUMN_LOW;
   for (int c = 0; c < run->columns; c++) {
-    static const char *const alone[] = { "mean", "lo", "hi" }, *const suffix[] = { "", ":lo", ":hi" };
-    static const enum column_kind kind[] = { COLUMN_EXTREMES, COLUMN_LOW, COLUMN_HIGH };
+    static const char *const alone[] = {"mean", "lo", "hi"}, *const suffix[] = {"", ":lo", ":hi"};
+    static const enum column_kind kind[] = {COLUMN_EXTREMES, COLUMN_LOW, COLUMN_HIGH};
     for (int k = 0; k < 3; k++) {
       struct column *column = &out->column[1 + 3 * c + k];
       column->kind = kind[k];
-      if (run->columns == 1) snprintf(column->name, sizeof column->name, "%s", alone[k]);
-      else snprintf(column->name, sizeof column->name, "%.120s%s", run->column[c].name, suffix[k]);
+      if (run->columns == 1)
+        snprintf(column->name, sizeof column->name, "%s", alone[k]);
+      else
+        snprintf(column->name, sizeof column->name, "%.120s%s", run->column[c].name, suffix[k]);
     }
   }
 }
 
-void table_band(struct table *out, const struct table *runs, int count, int geometric) {
+void table_band(struct table *out, const struct table *runs, int count, int geometric)
+{
   long rows = 0, *next = memory_new((size_t)count, sizeof *next);
   double *x = memory_new((size_t)count, sizeof *x);
   for (int i = 0; i < count; i++) rows += runs[i].rows;
@@ -248,10 +276,14 @@ void table_band(struct table *out, const struct table *runs, int count, int geom
   memory_free(next);
 }
 
-void table_number(double value, char out[32]) {
-  if (isnan(value)) snprintf(out, 32, "NaN");
-  else if (value == rint(value) && fabs(value) < 1e9) snprintf(out, 32, "%.0f", value);
-  else if ((double)(float)value != value || isinf(value)) text_number(value, out);
+void table_number(double value, char out[32])
+{
+  if (isnan(value))
+    snprintf(out, 32, "NaN");
+  else if (value == rint(value) && fabs(value) < 1e9)
+    snprintf(out, 32, "%.0f", value);
+  else if ((double)(float)value != value || isinf(value))
+    text_number(value, out);
   else
     for (int digits = 1; digits <= 9; digits++) {
       snprintf(out, 32, "%.*g", digits, value);
@@ -259,11 +291,13 @@ void table_number(double value, char out[32]) {
     }
 }
 
-static char separator_of(enum table_format format) {
+static char separator_of(enum table_format format)
+{
   return format == TABLE_CSV ? ',' : format == TABLE_TSV ? '\t' : ' ';
 }
 
-void table_write_header(FILE *f, const struct table *t, enum table_format format, const char *extra) {
+void table_write_header(FILE *f, const struct table *t, enum table_format format, const char *extra)
+{
   char separator = separator_of(format);
   fprintf(f, "%sstep", format == TABLE_COLUMNS ? "# " : "");
   if (extra) fprintf(f, "%c%s", separator, extra);
@@ -271,7 +305,8 @@ void table_write_header(FILE *f, const struct table *t, enum table_format format
   fputc('\n', f);
 }
 
-void table_write_rows(FILE *f, const struct table *t, enum table_format format, const char *extra) {
+void table_write_rows(FILE *f, const struct table *t, enum table_format format, const char *extra)
+{
   char separator = separator_of(format), text[32];
   for (long r = 0; r < t->rows && !ferror(f); r++) {
     table_number(t->step[r], text);

@@ -9,12 +9,16 @@
    (the edges of a band, which must not cross). */
 enum column_kind { COLUMN_EXTREMES, COLUMN_LOW, COLUMN_HIGH };
 
-struct column { char name[128]; enum column_kind kind; };
+struct column {
+  char name[128];
+  enum column_kind kind;
+};
 struct table {
-  long rows; int columns;
-  double *step;           /* [rows], increasing */
-  double *value;          /* [rows, columns] */
-  struct column *column;  /* [columns] */
+  long rows;
+  int columns;
+  double *step;          /* [rows], increasing */
+  double *value;         /* [rows, columns] */
+  struct column *column; /* [columns] */
 };
 
 void table_new(struct table *, long rows, int columns); /* zeros, no names */
@@ -38,7 +42,10 @@ void table_means(struct table *, long bins);
 
 /* 95 % interval of the mean by Student's t with n-1 degrees of freedom; n < 2 gives NaN edges.
    Geometric: the same on logarithms (every value must be positive, else all three are NaN). */
-struct interval { int n; double mean, lo, hi; };
+struct interval {
+  int n;
+  double mean, lo, hi;
+};
 struct interval interval_of(const double *values, int n, int geometric);
 /* Statistics over runs with the same columns: "n", then for every column NAME, NAME:lo, NAME:hi
    (mean, lo, hi where there is one column). n counts the runs that have the row. */

@@ -6,13 +6,14 @@
 #include <string.h>
 
 /* Hostile input that is quoted in a message must not steer the terminal. */
-static void defuse(char *text) {
+static void defuse(char *text)
+{
   for (; *text; text++)
-    if ((unsigned char)*text < 0x20 && *text != '\n')
-      *text = '?';
+    if ((unsigned char)*text < 0x20 && *text != '\n') *text = '?';
 }
 
-int error_set(struct error *e, int status, const char *format, ...) {
+int error_set(struct error *e, int status, const char *format, ...)
+{
   if (e && !e->status) {
     va_list arguments;
     va_start(arguments, format);
@@ -24,7 +25,8 @@ int error_set(struct error *e, int status, const char *format, ...) {
   return status;
 }
 
-int error_prefix(struct error *e, const char *format, ...) {
+int error_prefix(struct error *e, const char *format, ...)
+{
   char place[sizeof e->text], old[sizeof e->text];
   va_list arguments;
   va_start(arguments, format);
@@ -33,13 +35,13 @@ int error_prefix(struct error *e, const char *format, ...) {
   memcpy(old, e->text, sizeof old);
   size_t room = sizeof e->text;
   int used = snprintf(e->text, room, "%s: ", place);
-  if (used >= 0 && (size_t)used < room)
-    snprintf(e->text + used, room - (size_t)used, "%s", old);
+  if (used >= 0 && (size_t)used < room) snprintf(e->text + used, room - (size_t)used, "%s", old);
   defuse(e->text);
   return e->status;
 }
 
-void bug(const char *file, int line, const char *format, ...) {
+void bug(const char *file, int line, const char *format, ...)
+{
   va_list arguments;
   fflush(stdout);
   fprintf(stderr, "maxlogit: bug at %s:%d: ", file, line);
@@ -51,7 +53,8 @@ void bug(const char *file, int line, const char *format, ...) {
 }
 
 /* One write, so that lines of several processes do not mix. */
-static void say(const char *prefix, const char *format, va_list arguments) {
+static void say(const char *prefix, const char *format, va_list arguments)
+{
   char line[4096];
   int n = snprintf(line, sizeof line, "%s", prefix);
   vsnprintf(line + n, sizeof line - (size_t)n, format, arguments);
@@ -59,14 +62,16 @@ static void say(const char *prefix, const char *format, va_list arguments) {
   fprintf(stderr, "%s\n", line);
 }
 
-void message(const char *format, ...) {
+void message(const char *format, ...)
+{
   va_list arguments;
   va_start(arguments, format);
   say("maxlogit: ", format, arguments);
   va_end(arguments);
 }
 
-void warning(const char *format, ...) {
+void warning(const char *format, ...)
+{
   va_list arguments;
   va_start(arguments, format);
   say("maxlogit: warning: ", format, arguments);

@@ -19,18 +19,18 @@ struct error {
 
 /* Store a message and return `status`, so that `return error_set(e, ...)` reads well.
    `e` may be NULL. */
-int error_set(struct error *e, int status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int error_set(struct error *e, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Put "prefix: " before the message (a file, a place). Returns e->status. */
 int error_prefix(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A programming error: print file and line, abort. */
-_Noreturn void bug(const char *file, int line, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+_Noreturn void bug(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #define BUG(...) bug(__FILE__, __LINE__, __VA_ARGS__)
 #define REQUIRE(condition) \
-  do { if (!(condition)) BUG("%s is false", #condition); } while (0)
+  do { \
+    if (!(condition)) BUG("%s is false", #condition); \
+  } while (0)
 
 /* A line on standard error: "maxlogit: ..." / "maxlogit: warning: ...". */
 void message(const char *format, ...) __attribute__((format(printf, 1, 2)));

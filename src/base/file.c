@@ -21,78 +21,74 @@ static atomic_long call_count;
 static atomic_int fault_done;
 
 /* What MAXLOGIT_FAULT wants of this call; errno is set for FAULT_ERROR. */
-static enum fault fault_now(enum call call) {
+static enum fault fault_now(enum call call)
+{
   long number = atomic_fetch_add(&call_count, 1) + 1, k = 0;
   char kind[8] = "";
   const char *spec = getenv("MAXLOGIT_FAULT");
-  if (!spec || sscanf(spec, "io:%ld:%7s", &k, kind) != 2 || number < k)
-    return FAULT_NONE;
+  if (!spec || sscanf(spec, "io:%ld:%7s", &k, kind) != 2 || number < k) return FAULT_NONE;
   if (!strcmp(kind, "enospc")) {
     errno = ENOSPC;
     return FAULT_ERROR;
   }
-  if (number == k && !strcmp(kind, "kill"))
-    raise(SIGKILL);
+  if (number == k && !strcmp(kind, "kill")) raise(SIGKILL);
   int hit = (number == k && !strcmp(kind, "eio")) || (!strcmp(kind, "fsync") && call == CALL_FSYNC) ||
             (!strcmp(kind, "short") && call == CALL_WRITE);
-  if (!hit || atomic_exchange(&fault_done, 1))
-    return FAULT_NONE;
+  if (!hit || atomic_exchange(&fault_done, 1)) return FAULT_NONE;
   errno = EIO;
   return !strcmp(kind, "short") ? FAULT_SHORT : FAULT_ERROR;
 }
 
-static int call_open(const char *path, int flags) {
-  if (flags & (O_CREAT | O_TRUNC) && fault_now(CALL_OPEN))
-    return -1;
+static int call_open(const char *path, int flags)
+{
+  if (flags & (O_CREAT | O_TRUNC) && fault_now(CALL_OPEN)) return -1;
   int fd;
-  do
-    fd = open(path, flags | O_CLOEXEC, 0666);
+  do fd = open(path, flags | O_CLOEXEC, 0666);
   while (fd < 0 && errno == EINTR);
   return fd;
 }
 
-static ssize_t call_write(int fd, const void *data, size_t length) {
+static ssize_t call_write(int fd, const void *data, size_t length)
+{
   enum fault fault = fault_now(CALL_WRITE);
-  if (fault == FAULT_ERROR)
-    return -1;
+  if (fault == FAULT_ERROR) return -1;
   ssize_t n;
-  do
-    n = write(fd, data, fault == FAULT_SHORT ? (length + 1) / 2 : length);
+  do n = write(fd, data, fault == FAULT_SHORT ? (length + 1) / 2 : length);
   while (n < 0 && errno == EINTR);
   return n;
 }
 
-static int call_fsync(int fd) {
-  if (fault_now(CALL_FSYNC))
-    return -1;
+static int call_fsync(int fd)
+{
+  if (fault_now(CALL_FSYNC)) return -1;
   return fsync(fd);
 }
 
-static int call_rename(const char *from, const char *to) {
+static int call_rename(const char *from, const char *to)
+{
   return fault_now(CALL_RENAME) ? -1 : rename(from, to);
 }
 
-static int call_cut(int fd, size_t length) {
-  return fault_now(CALL_CUT) ? -1 : ftruncate(fd, (off_t)length);
-}
+static int call_cut(int fd, size_t length) { return fault_now(CALL_CUT) ? -1 : ftruncate(fd, (off_t)length); }
 
-int file_fault_point(struct error *e) {
-  if (fault_now(CALL_OTHER) == FAULT_ERROR)
-    return error_set(e, STATUS_FAIL, "%s", strerror(errno));
+int file_fault_point(struct error *e)
+{
+  if (fault_now(CALL_OTHER) == FAULT_ERROR) return error_set(e, STATUS_FAIL, "%s", strerror(errno));
   return STATUS_OK;
 }
 
 /* --- whole files --------------------------------------------------------------------------------------- */
 
-static int fail(struct error *e, const char *what, const char *path) {
+static int fail(struct error *e, const char *what, const char *path)
+{
   return error_set(e, STATUS_FAIL, "cannot %s %s: %s", what, path, strerror(errno));
 }
 
-static int write_all(int fd, const char *data, size_t length) {
+static int write_all(int fd, const char *data, size_t length)
+{
   while (length > 0) {
     ssize_t n = call_write(fd, data, length);
-    if (n < 0)
-      return -1;
+    if (n < 0) return -1;
     data += n;
     length -= (size_t)n;
   }
@@ -100,13 +96,12 @@ static int write_all(int fd, const char *data, size_t length) {
 }
 
 /* Sync a file or a folder by name. A file system that cannot sync folders says EINVAL. */
-static int sync_path(const char *path, int flags) {
+static int sync_path(const char *path, int flags)
+{
   int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
-  if (fd < 0)
-    return -1;
+  if (fd < 0) return -1;
   int result = call_fsync(fd);
-  if (result && errno == EINVAL && flags)
-    result = 0;
+  if (result && errno == EINVAL && flags) result = 0;
   int reason = errno;
   close(fd);
   errno = reason;
@@ -114,16 +109,17 @@ static int sync_path(const char *path, int flags) {
 }
 
 /* The folder that holds `path`, in memory to free. */
-static char *folder_of(const char *path) {
+static char *folder_of(const char *path)
+{
   const char *slash = strrchr(path, '/');
-  if (!slash)
-    return memory_text(".");
+  if (!slash) return memory_text(".");
   char *folder = memory_text(path);
   folder[slash == path ? 1 : slash - path] = 0;
   return folder;
 }
 
-int file_publish(const char *temporary, const char *path, struct error *e) {
+int file_publish(const char *temporary, const char *path, struct error *e)
+{
   int status = STATUS_OK;
   char *folder = folder_of(path);
   if (sync_path(temporary, 0))
@@ -132,63 +128,54 @@ int file_publish(const char *temporary, const char *path, struct error *e) {
     status = fail(e, "write", path);
   else if (sync_path(folder, O_DIRECTORY))
     status = fail(e, "sync folder", folder);
-  if (status)
-    unlink(temporary);
+  if (status) unlink(temporary);
   memory_free(folder);
   return status;
 }
 
-int file_write(const char *path, const void *data, size_t length, struct error *e) {
+int file_write(const char *path, const void *data, size_t length, struct error *e)
+{
   char temporary[4096];
   if (snprintf(temporary, sizeof temporary, "%s.tmp", path) >= (int)sizeof temporary)
     return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
   int fd = call_open(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-  if (fd < 0)
-    return fail(e, "write", path);
+  if (fd < 0) return fail(e, "write", path);
   int failed = write_all(fd, data, length), reason = errno;
-  if (close(fd) && !failed)
-    failed = 1, reason = errno;
-  if (!failed)
-    return file_publish(temporary, path, e);
+  if (close(fd) && !failed) failed = 1, reason = errno;
+  if (!failed) return file_publish(temporary, path, e);
   unlink(temporary);
   errno = reason;
   return fail(e, "write", path);
 }
 
-int file_remove(const char *path) {
-  return unlink(path) && errno != ENOENT ? STATUS_FAIL : STATUS_OK;
-}
+int file_remove(const char *path) { return unlink(path) && errno != ENOENT ? STATUS_FAIL : STATUS_OK; }
 
-int file_make_folders(const char *path, struct error *e) {
+int file_make_folders(const char *path, struct error *e)
+{
   char *folder = folder_of(path);
   int status = STATUS_OK;
   for (char *c = folder + 1; !status; c++) {
     char old = *c;
-    if (old && old != '/')
-      continue;
+    if (old && old != '/') continue;
     *c = 0;
-    if (mkdir(folder, 0777) && errno != EEXIST)
-      status = fail(e, "make the folder", folder);
+    if (mkdir(folder, 0777) && errno != EEXIST) status = fail(e, "make the folder", folder);
     *c = old;
-    if (!old)
-      break;
+    if (!old) break;
   }
   memory_free(folder);
   return status;
 }
 
-int file_read(const char *path, char **text, size_t *length, struct error *e) {
+int file_read(const char *path, char **text, size_t *length, struct error *e)
+{
   int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return error_set(e, STATUS_USAGE, "cannot read %s: %s", path, strerror(errno));
+  if (fd < 0) return error_set(e, STATUS_USAGE, "cannot read %s: %s", path, strerror(errno));
   size_t room = 65536, used = 0;
   char *data = memory_new(room, 1);
   ssize_t n;
   while ((n = read(fd, data + used, room - used - 1)) != 0) {
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0)
-      break;
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) break;
     used += (size_t)n;
     if (used == room - 1) {
       data = memory_grow(data, room, 2 * room, 1);
@@ -204,22 +191,25 @@ int file_read(const char *path, char **text, size_t *length, struct error *e) {
   }
   data[used] = 0;
   *text = data;
-  if (length)
-    *length = used;
+  if (length) *length = used;
   return STATUS_OK;
 }
 
 /* --- append-only text ---------------------------------------------------------------------------------- */
 
-struct append { int fd; size_t length; char *path; };
+struct append {
+  int fd;
+  size_t length;
+  char *path;
+};
 
-struct append *append_open(const char *path, struct error *e) {
+struct append *append_open(const char *path, struct error *e)
+{
   int fd = call_open(path, O_WRONLY | O_CREAT | O_APPEND);
   struct stat now;
   if (fd < 0 || fstat(fd, &now)) {
     fail(e, "write", path);
-    if (fd >= 0)
-      close(fd);
+    if (fd >= 0) close(fd);
     return NULL;
   }
   struct append *a = memory_new(1, sizeof *a);
@@ -227,7 +217,8 @@ struct append *append_open(const char *path, struct error *e) {
   return a;
 }
 
-int append_write(struct append *a, const void *data, size_t length, struct error *e) {
+int append_write(struct append *a, const void *data, size_t length, struct error *e)
+{
   if (write_all(a->fd, data, length)) {
     int status = fail(e, "write", a->path);
     if (ftruncate(a->fd, (off_t)a->length)) /* what was there stays whole */
@@ -238,20 +229,18 @@ int append_write(struct append *a, const void *data, size_t length, struct error
   return STATUS_OK;
 }
 
-size_t append_length(const struct append *a) {
-  return a->length;
-}
+size_t append_length(const struct append *a) { return a->length; }
 
-int append_cut(struct append *a, size_t length, struct error *e) {
-  if (call_cut(a->fd, length))
-    return fail(e, "shorten", a->path);
+int append_cut(struct append *a, size_t length, struct error *e)
+{
+  if (call_cut(a->fd, length)) return fail(e, "shorten", a->path);
   a->length = length;
   return STATUS_OK;
 }
 
-int append_close(struct append *a) {
-  if (!a)
-    return STATUS_OK;
+int append_close(struct append *a)
+{
+  if (!a) return STATUS_OK;
   int failed = close(a->fd);
   memory_free(a->path);
   memory_free(a);
@@ -260,16 +249,20 @@ int append_close(struct append *a) {
 
 /* --- locks --------------------------------------------------------------------------------------------- */
 
-struct lock { int fd; };
+struct lock {
+  int fd;
+};
 
 /* Does `path` still name the file that is open as fd? A holder may have removed it before letting go. */
-static int is_same_file(int fd, const char *path) {
+static int is_same_file(int fd, const char *path)
+{
   struct stat open_file, named;
   return !fstat(fd, &open_file) && !stat(path, &named) && open_file.st_ino == named.st_ino &&
          open_file.st_dev == named.st_dev;
 }
 
-struct lock *lock_take(const char *path, struct error *e) {
+struct lock *lock_take(const char *path, struct error *e)
+{
   for (;;) {
     int fd = call_open(path, O_RDWR | O_CREAT);
     if (fd < 0) {
@@ -295,11 +288,10 @@ struct lock *lock_take(const char *path, struct error *e) {
   }
 }
 
-void lock_release(struct lock *lock, const char *path) {
-  if (!lock)
-    return;
-  if (path)
-    unlink(path);
+void lock_release(struct lock *lock, const char *path)
+{
+  if (!lock) return;
+  if (path) unlink(path);
   close(lock->fd);
   memory_free(lock);
 }

@@ -9,10 +9,10 @@
 
 /* Whole-file replacement: write `path.tmp`, then file_publish syncs it, renames it over `path` and
    syncs the folder. A reader sees the old file or the new one, never a mixture. */
-int file_publish(const char *temporary, const char *path, struct error *); /* removes it on failure */
+int file_publish(const char *temporary, const char *path, struct error *);         /* removes it on failure */
 int file_write(const char *path, const void *data, size_t length, struct error *); /* both steps */
-int file_remove(const char *path);                    /* a missing file is no error */
-int file_make_folders(const char *path, struct error *); /* the folders above `path` */
+int file_remove(const char *path);                                            /* a missing file is no error */
+int file_make_folders(const char *path, struct error *);                      /* the folders above `path` */
 int file_read(const char *path, char **text, size_t *length, struct error *); /* NUL added */
 
 /* Append-only text with one write per call; after a failure the file is what it was before the call.

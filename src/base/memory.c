@@ -13,68 +13,72 @@ enum { ALIGNMENT = 64, ARENA_BLOCK = 16384 };
 
 static atomic_size_t calls;
 
-static _Noreturn void out_of_memory(size_t count, size_t size) {
+static _Noreturn void out_of_memory(size_t count, size_t size)
+{
   message("out of memory (%zu x %zu bytes wanted)", count, size);
   _exit(STATUS_FAIL); /* no clean-up: it could want memory, and files on disk are whole at any instant */
 }
 
-static int call_fails(void) {
+static int call_fails(void)
+{
   size_t number = atomic_fetch_add(&calls, 1) + 1;
   const char *fault = getenv("MAXLOGIT_FAULT");
   return fault && !strncmp(fault, "memory:", 7) && strtoull(fault + 7, NULL, 10) == number;
 }
 
-void *memory_new(size_t count, size_t size) {
+void *memory_new(size_t count, size_t size)
+{
   size_t bytes;
   if (call_fails() || __builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - ALIGNMENT)
     out_of_memory(count, size);
   bytes = bytes ? (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
   void *memory = aligned_alloc(ALIGNMENT, bytes);
-  if (!memory)
-    out_of_memory(count, size);
+  if (!memory) out_of_memory(count, size);
   return memset(memory, 0, bytes);
 }
 
-void *memory_grow(void *old, size_t old_count, size_t new_count, size_t size) {
+void *memory_grow(void *old, size_t old_count, size_t new_count, size_t size)
+{
   void *memory = memory_new(new_count, size);
-  if (old)
-    memcpy(memory, old, (old_count < new_count ? old_count : new_count) * size);
+  if (old) memcpy(memory, old, (old_count < new_count ? old_count : new_count) * size);
   memory_free(old);
   return memory;
 }
 
-char *memory_text(const char *text) {
+char *memory_text(const char *text)
+{
   size_t room = strlen(text) + 1;
   return memcpy(memory_new(room, 1), text, room);
 }
 
-void memory_free(void *memory) {
-  free(memory);
-}
+void memory_free(void *memory) { free(memory); }
 
-size_t memory_calls(void) {
-  return atomic_load(&calls);
-}
+size_t memory_calls(void) { return atomic_load(&calls); }
 
 /* --- arenas ------------------------------------------------------------------------------------------- */
 
-struct block { struct block *next; size_t used, room; };
-struct arena { struct block *first; };
+struct block {
+  struct block *next;
+  size_t used, room;
+};
+struct arena {
+  struct block *first;
+};
 
 static const size_t header = (sizeof(struct block) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 
-struct arena *arena_new(void) {
-  return memory_new(1, sizeof(struct arena));
-}
+struct arena *arena_new(void) { return memory_new(1, sizeof(struct arena)); }
 
-static struct block *block_new(struct arena *arena, size_t room) {
+static struct block *block_new(struct arena *arena, size_t room)
+{
   struct block *block = memory_new(header + room, 1);
   block->room = room;
   block->next = arena->first;
   return arena->first = block;
 }
 
-void *arena_get(struct arena *arena, size_t count, size_t size) {
+void *arena_get(struct arena *arena, size_t count, size_t size)
+{
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - 2 * ALIGNMENT)
     out_of_memory(count, size);
@@ -87,12 +91,14 @@ void *arena_get(struct arena *arena, size_t count, size_t size) {
   return piece;
 }
 
-char *arena_text(struct arena *arena, const char *text) {
+char *arena_text(struct arena *arena, const char *text)
+{
   size_t room = strlen(text) + 1;
   return memcpy(arena_get(arena, room, 1), text, room);
 }
 
-char *arena_format(struct arena *arena, const char *format, ...) {
+char *arena_format(struct arena *arena, const char *format, ...)
+{
   va_list arguments;
   va_start(arguments, format);
   int length = vsnprintf(NULL, 0, format, arguments);
@@ -105,9 +111,9 @@ char *arena_format(struct arena *arena, const char *format, ...) {
   return text;
 }
 
-void arena_free(struct arena *arena) {
-  if (!arena)
-    return;
+void arena_free(struct arena *arena)
+{
+  if (!arena) return;
   for (struct block *block = arena->first, *next; block; block = next) {
     next = block->next;
     memory_free(block);

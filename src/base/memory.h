@@ -8,7 +8,7 @@
    MAXLOGIT_FAULT=memory:K makes the K-th call (from 1) fail, for tests. */
 void *memory_new(size_t count, size_t size);
 void *memory_grow(void *old, size_t old_count, size_t new_count, size_t size); /* new part zeroed */
-char *memory_text(const char *text);                                          /* copy */
+char *memory_text(const char *text);                                           /* copy */
 void memory_free(void *);
 
 /* Number of memory_new / memory_grow calls so far: a test asserts that a step makes none. */

@@ -9,19 +9,23 @@
 #include <strings.h>
 #include "base/text.h"
 
-static long *long_at(const struct option_row *row, const void *base) {
+static long *long_at(const struct option_row *row, const void *base)
+{
   return (long *)((char *)(size_t)base + row->offset);
 }
 
-static double *double_at(const struct option_row *row, const void *base) {
+static double *double_at(const struct option_row *row, const void *base)
+{
   return (double *)((char *)(size_t)base + row->offset);
 }
 
-static const char **text_at(const struct option_row *row, const void *base) {
+static const char **text_at(const struct option_row *row, const void *base)
+{
   return (const char **)((char *)(size_t)base + row->offset);
 }
 
-static void allowed_numbers(const struct option_row *row, char *out, size_t room) {
+static void allowed_numbers(const struct option_row *row, char *out, size_t room)
+{
   double least = row->type == OPTION_INT ? (double)LONG_MIN : -HUGE_VAL;
   double most = row->type == OPTION_INT ? (double)LONG_MAX : HUGE_VAL;
   char low[32], high[32];
@@ -42,7 +46,8 @@ static void allowed_numbers(const struct option_row *row, char *out, size_t room
     snprintf(out, room, "any");
 }
 
-void option_allowed(const struct option_row *row, char *out, size_t room) {
+void option_allowed(const struct option_row *row, char *out, size_t room)
+{
   size_t used = 0;
   switch (row->type) {
   case OPTION_INT:
@@ -57,42 +62,43 @@ void option_allowed(const struct option_row *row, char *out, size_t room) {
   }
 }
 
-static int out_of_range(const struct option_row *row, const char *text, struct error *e) {
+static int out_of_range(const struct option_row *row, const char *text, struct error *e)
+{
   char range[80];
   option_allowed(row, range, sizeof range);
   return error_set(e, STATUS_USAGE, "'%s' is out of range (allowed: %s)", text, range);
 }
 
-static int not_a(const struct option_row *row, const char *what, const char *text, struct error *e) {
+static int not_a(const struct option_row *row, const char *what, const char *text, struct error *e)
+{
   char range[80];
   option_allowed(row, range, sizeof range);
   return error_set(e, STATUS_USAGE, "'%s' is not a %s (allowed: %s)", text, what, range);
 }
 
 static int parse_real(const struct option_row *row, double *value, const char *text, const char *what,
-                      struct error *e) {
+                      struct error *e)
+{
   char *end;
   errno = 0;
   double x = strtod(text, &end);
-  if (end == text || *end || isnan(x))
-    return not_a(row, what, text, e);
+  if (end == text || *end || isnan(x)) return not_a(row, what, text, e);
   if (isinf(x) || (errno == ERANGE && x == 0) || !(x >= row->min && x <= row->max))
     return out_of_range(row, text, e);
   *value = x;
   return STATUS_OK;
 }
 
-static int parse_int(const struct option_row *row, long *value, const char *text, struct error *e) {
+static int parse_int(const struct option_row *row, long *value, const char *text, struct error *e)
+{
   char *end;
   errno = 0;
   long n = strtol(text, &end, 10);
   if (end == text || *end) { /* 1e4 is a whole number too */
     double x;
     int status = parse_real(row, &x, text, "whole number", e);
-    if (status)
-      return status;
-    if (x != floor(x) || fabs(x) > 0x1p53)
-      return not_a(row, "whole number", text, e);
+    if (status) return status;
+    if (x != floor(x) || fabs(x) > 0x1p53) return not_a(row, "whole number", text, e);
     n = (long)x;
   } else if (errno == ERANGE || (double)n < row->min || (double)n > row->max)
     return out_of_range(row, text, e);
@@ -100,18 +106,20 @@ static int parse_int(const struct option_row *row, long *value, const char *text
   return STATUS_OK;
 }
 
-static int parse_bool(long *value, const char *text, struct error *e) {
+static int parse_bool(long *value, const char *text, struct error *e)
+{
   static const char *const words[] = {"0", "1", "no", "yes", "off", "on", "false", "true"};
   for (int i = 0; i < 8; i++)
     if (!strcasecmp(text, words[i])) {
       *value = i % 2;
       return STATUS_OK;
     }
-  return error_set(e, STATUS_USAGE,
-                   "'%s' is neither 1 nor 0 (yes, no, on, off, true and false will do)", text);
+  return error_set(e, STATUS_USAGE, "'%s' is neither 1 nor 0 (yes, no, on, off, true and false will do)",
+                   text);
 }
 
-static int parse_choice(const struct option_row *row, long *value, const char *text, struct error *e) {
+static int parse_choice(const struct option_row *row, long *value, const char *text, struct error *e)
+{
   size_t count = 0;
   for (; row->choices[count]; count++)
     if (!strcmp(text, row->choices[count])) {
@@ -125,12 +133,14 @@ static int parse_choice(const struct option_row *row, long *value, const char *t
                    near ? near : "", near ? "'?" : "");
 }
 
-static int part_is_empty(void *context, const char *part) {
+static int part_is_empty(void *context, const char *part)
+{
   (void)context;
   return !*part;
 }
 
-int option_parse(const struct option_row *row, void *base, const char *text, struct error *e) {
+int option_parse(const struct option_row *row, void *base, const char *text, struct error *e)
+{
   switch (row->type) {
   case OPTION_INT: return parse_int(row, long_at(row, base), text, e);
   case OPTION_REAL: return parse_real(row, double_at(row, base), text, "number", e);
@@ -145,7 +155,8 @@ int option_parse(const struct option_row *row, void *base, const char *text, str
   BUG("option %s has no type", row->name);
 }
 
-void option_format(const struct option_row *row, const void *base, char *out, size_t room) {
+void option_format(const struct option_row *row, const void *base, char *out, size_t room)
+{
   char number[32];
   switch (row->type) {
   case OPTION_INT:
@@ -159,10 +170,10 @@ void option_format(const struct option_row *row, const void *base, char *out, si
   }
 }
 
-void option_defaults(const struct option_row *rows, void *base) {
+void option_defaults(const struct option_row *rows, void *base)
+{
   for (; rows->name; rows++) {
     struct error e = {0};
-    if (option_parse(rows, base, rows->standard, &e))
-      BUG("default of option %s: %s", rows->name, e.text);
+    if (option_parse(rows, base, rows->standard, &e)) BUG("default of option %s: %s", rows->name, e.text);
   }
 }

@@ -13,35 +13,48 @@ enum option_type {
   OPTION_TEXT    /* const char * */
 };
 
-enum { /* flags */
-  OPTION_FREE = 1,     /* cannot change the numbers: not in the run id, may change on resume */
-  OPTION_EXTEND = 2,   /* may change on resume under the rule its owner checks (train.steps) */
-  OPTION_LIST = 4      /* text: a list joined by + */
+enum {                    /* flags */
+       OPTION_FREE = 1,   /* cannot change the numbers: not in the run id, may change on resume */
+       OPTION_EXTEND = 2, /* may change on resume under the rule its owner checks (train.steps) */
+       OPTION_LIST = 4    /* text: a list joined by + */
 };
 
 struct option_row {
-  const char *name;            /* within its section: "tau" */
+  const char *name; /* within its section: "tau" */
   enum option_type type;
-  size_t offset;               /* of the field in the section's struct */
-  const char *standard;        /* default, as text */
-  double min, max;             /* numbers: inclusive range */
-  const char *const *choices;  /* NULL-terminated */
-  const char *unit;            /* "1" if none */
-  const char *help;            /* one line: what it is; never repeats name, default or range */
+  size_t offset;              /* of the field in the section's struct */
+  const char *standard;       /* default, as text */
+  double min, max;            /* numbers: inclusive range */
+  const char *const *choices; /* NULL-terminated */
+  const char *unit;           /* "1" if none */
+  const char *help;           /* one line: what it is; never repeats name, default or range */
   unsigned flags;
 };
 
 #define INT_ROW(S, field, standard_, min_, max_, unit_, help_, flags_) \
-  { #field, OPTION_INT, offsetof(S, field), standard_, min_, max_, NULL, unit_, help_, flags_ }
+  { \
+#field, OPTION_INT, offsetof(S, field), standard_, min_, max_, NULL, unit_, help_, flags_ \
+  }
 #define REAL_ROW(S, field, standard_, min_, max_, unit_, help_, flags_) \
-  { #field, OPTION_REAL, offsetof(S, field), standard_, min_, max_, NULL, unit_, help_, flags_ }
+  { \
+#field, OPTION_REAL, offsetof(S, field), standard_, min_, max_, NULL, unit_, help_, flags_ \
+  }
 #define BOOL_ROW(S, field, standard_, help_, flags_) \
-  { #field, OPTION_BOOL, offsetof(S, field), standard_, 0, 1, NULL, "1", help_, flags_ }
+  { \
+#field, OPTION_BOOL, offsetof(S, field), standard_, 0, 1, NULL, "1", help_, flags_ \
+  }
 #define CHOICE_ROW(S, field, standard_, choices_, help_, flags_) \
-  { #field, OPTION_CHOICE, offsetof(S, field), standard_, 0, 0, choices_, "1", help_, flags_ }
+  { \
+#field, OPTION_CHOICE, offsetof(S, field), standard_, 0, 0, choices_, "1", help_, flags_ \
+  }
 #define TEXT_ROW(S, field, standard_, help_, flags_) \
-  { #field, OPTION_TEXT, offsetof(S, field), standard_, 0, 0, NULL, "1", help_, flags_ }
-#define END_ROW { NULL, OPTION_INT, 0, NULL, 0, 0, NULL, NULL, NULL, 0 }
+  { \
+#field, OPTION_TEXT, offsetof(S, field), standard_, 0, 0, NULL, "1", help_, flags_ \
+  }
+#define END_ROW \
+  { \
+    NULL, OPTION_INT, 0, NULL, 0, 0, NULL, NULL, NULL, 0 \
+  }
 
 /* Parse `text` into the row's field of `base`; a text value points at `text`, which must live on.
    The message says what is allowed, not where: the caller adds the place. */

@@ -11,7 +11,7 @@ enum stream {
   STREAM_TRAIN_DATA = 2, /* step = training step */
   STREAM_VAL_DATA = 3,
   STREAM_PROBE_DATA = 4,
-  STREAM_SOURCE = 5,     /* what a data source draws once: its tables */
+  STREAM_SOURCE = 5, /* what a data source draws once: its tables */
   STREAM_OPTIMIZER = 6,
   STREAM_SPECTRA = 7,
   STREAM_TEST = 8
@@ -20,7 +20,11 @@ enum stream {
 /* The raw block: 4 words from a 4-word counter and a 2-word key. */
 void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
-struct draw { uint64_t seed; uint32_t stream; uint64_t step; };
+struct draw {
+  uint64_t seed;
+  uint32_t stream;
+  uint64_t step;
+};
 
 uint32_t draw_u32(struct draw, uint64_t index);
 double draw_uniform(struct draw, uint64_t index);             /* [0, 1), 32 random bits */

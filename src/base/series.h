@@ -3,17 +3,17 @@
 #define MAXLOGIT_SERIES_H
 
 enum series_shape {
-  PER_STEP,        /* [step]               stored as float64 */
-  PER_LAYER,       /* [step, layer]        the rest as float32 */
-  PER_HEAD,        /* [step, layer, head] */
-  PER_TENSOR       /* [step, tensor]: every matrix parameter, in the order of /parameters of the model */
+  PER_STEP,  /* [step]               stored as float64 */
+  PER_LAYER, /* [step, layer]        the rest as float32 */
+  PER_HEAD,  /* [step, layer, head] */
+  PER_TENSOR /* [step, tensor]: every matrix parameter, in the order of /parameters of the model */
 };
 
 /* Step axes: series on one axis are written at the same steps. */
 enum series_axis { AXIS_STEP, AXIS_SPECTRA, AXIS_VAL, AXIS_PROBE, AXIS_COUNT };
 
 struct series {
-  const char *name;       /* below /series: "attn/max_logit" */
+  const char *name; /* below /series: "attn/max_logit" */
   enum series_shape shape;
   enum series_axis axis;
   const char *unit;       /* "1" if none, "nat" */

@@ -9,7 +9,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-void buffer_add(struct buffer *b, const char *format, ...) {
+void buffer_add(struct buffer *b, const char *format, ...)
+{
   va_list arguments;
   va_start(arguments, format);
   int wanted = vsnprintf(NULL, 0, format, arguments);
@@ -27,7 +28,8 @@ void buffer_add(struct buffer *b, const char *format, ...) {
   b->length += (size_t)wanted;
 }
 
-void buffer_json(struct buffer *b, const char *text) {
+void buffer_json(struct buffer *b, const char *text)
+{
   buffer_add(b, "\"");
   for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
     if (*c == '"' || *c == '\\')
@@ -44,16 +46,14 @@ void buffer_json(struct buffer *b, const char *text) {
 
 enum { WORD = 64 };
 
-static int smaller(int a, int b) {
-  return a < b ? a : b;
-}
+static int smaller(int a, int b) { return a < b ? a : b; }
 
 /* Optimal string alignment: insertions, deletions, substitutions, swaps of neighbours; case costs nothing. */
-static int distance(const char *a, const char *b) {
+static int distance(const char *a, const char *b)
+{
   int m = (int)strlen(a), n = (int)strlen(b), row[3][WORD + 1];
   int *before = row[0], *above = row[1], *here = row[2];
-  for (int j = 0; j <= n; j++)
-    above[j] = j;
+  for (int j = 0; j <= n; j++) above[j] = j;
   for (int i = 1; i <= m; i++) {
     here[0] = i;
     for (int j = 1; j <= n; j++) {
@@ -68,15 +68,14 @@ static int distance(const char *a, const char *b) {
   return above[n];
 }
 
-const char *text_nearest(const char *word, const char *const *candidates, size_t count) {
+const char *text_nearest(const char *word, const char *const *candidates, size_t count)
+{
   const char *best = NULL;
   int best_distance = 1000, length = (int)strnlen(word, WORD + 1);
-  if (length > WORD)
-    return NULL;
+  if (length > WORD) return NULL;
   for (size_t i = 0; i < count; i++) {
     int other = (int)strnlen(candidates[i], WORD + 1);
-    if (other > WORD)
-      continue;
+    if (other > WORD) continue;
     int d = distance(word, candidates[i]), longer = length > other ? length : other;
     if (d < best_distance && 4 * d <= longer + 2) /* one letter of two, two of six, three of ten */
       best_distance = d, best = candidates[i];
@@ -84,31 +83,29 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
   return best;
 }
 
-void text_number(double value, char out[32]) {
+void text_number(double value, char out[32])
+{
   char text[32];
   snprintf(out, 32, isnan(value) ? "nan" : "%.17g", value);
   for (int digits = 16; digits >= 1; digits--) {
     snprintf(text, sizeof text, "%.*g", digits, value);
-    if (strtod(text, NULL) == value && strlen(text) < strlen(out))
-      memcpy(out, text, sizeof text);
+    if (strtod(text, NULL) == value && strlen(text) < strlen(out)) memcpy(out, text, sizeof text);
   }
 }
 
-int text_split(const char *list, char separator, int (*each)(void *, const char *), void *context) {
+int text_split(const char *list, char separator, int (*each)(void *, const char *), void *context)
+{
   int result = 0;
   for (const char *start = list; !result; start++) {
     const char *end = strchr(start, separator), *stop = end ? end : start + strlen(start);
     const char *next = stop;
-    while (start < stop && isspace((unsigned char)*start))
-      start++;
-    while (stop > start && isspace((unsigned char)stop[-1]))
-      stop--;
+    while (start < stop && isspace((unsigned char)*start)) start++;
+    while (stop > start && isspace((unsigned char)stop[-1])) stop--;
     size_t length = (size_t)(stop - start);
     char *part = memcpy(memory_new(length + 1, 1), start, length);
     result = each(context, part);
     memory_free(part);
-    if (!end)
-      break;
+    if (!end) break;
     start = next;
   }
   return result;

@@ -4,7 +4,10 @@
 #include <stddef.h>
 
 /* A growing string; zero-initialise, free with memory_free(b.text). */
-struct buffer { char *text; size_t length, room; };
+struct buffer {
+  char *text;
+  size_t length, room;
+};
 void buffer_add(struct buffer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buffer_json(struct buffer *, const char *text); /* a quoted JSON string */
 

@@ -27,19 +27,20 @@ struct pool {
   _Atomic(piece_fn *) fn;               /* the job; it may change only when no piece is left */
   _Atomic(void *) context;
   atomic_long pieces;
-  _Alignas(64) atomic_long pending;     /* pieces not yet finished */
-  _Alignas(64) atomic_int sleepers;     /* workers asleep */
+  _Alignas(64) atomic_long pending; /* pieces not yet finished */
+  _Alignas(64) atomic_int sleepers; /* workers asleep */
   atomic_int caller_sleeps, stop;
-  double patience;                      /* seconds to spin before sleeping */
+  double patience; /* seconds to spin before sleeping */
   int threads;
-  struct member *members;               /* [threads]; 0 is the caller */
+  struct member *members; /* [threads]; 0 is the caller */
   pthread_mutex_t lock;
   pthread_cond_t wake, finished;
 };
 
 static _Thread_local const struct member *self; /* set while inside a piece */
 
-static void relax(void) {
+static void relax(void)
+{
 #if defined __x86_64__ || defined __i386__
   __builtin_ia32_pause();
 #elif defined __aarch64__
@@ -48,7 +49,8 @@ static void relax(void) {
 }
 
 /* Spin until ready(pool) or until patience ends; was it ready? */
-static int spin(struct pool *p, int (*ready)(struct pool *)) {
+static int spin(struct pool *p, int (*ready)(struct pool *))
+{
   if (ready(p)) return 1;
   double end = p->patience > 0 ? clock_seconds() + p->patience : 0;
   do {
@@ -64,7 +66,8 @@ static int work_or_stop(struct pool *p) { return (uint32_t)p->ticket > 0 || p->s
 static int all_finished(struct pool *p) { return p->pending == 0; }
 
 /* Take pieces until none is left, then report them as finished. */
-static void take_part(struct pool *p, const struct member *m) {
+static void take_part(struct pool *p, const struct member *m)
+{
   long finished = 0;
   self = m;
   for (uint64_t ticket = p->ticket; (uint32_t)ticket > 0; ticket = p->ticket) {
@@ -84,7 +87,8 @@ static void take_part(struct pool *p, const struct member *m) {
   }
 }
 
-static void *work(void *argument) {
+static void *work(void *argument)
+{
   const struct member *m = argument;
   struct pool *p = m->pool;
   while (!p->stop) {
@@ -100,12 +104,14 @@ static void *work(void *argument) {
   return NULL;
 }
 
-static int cores_online(void) {
+static int cores_online(void)
+{
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-struct pool *pool_new(int threads) {
+struct pool *pool_new(int threads)
+{
   REQUIRE(threads >= 1);
   struct pool *p = memory_new(1, sizeof *p);
   p->members = memory_new((size_t)threads, sizeof *p->members);
@@ -122,13 +128,15 @@ struct pool *pool_new(int threads) {
   return p;
 }
 
-static void wake_all(struct pool *p) {
+static void wake_all(struct pool *p)
+{
   pthread_mutex_lock(&p->lock);
   pthread_cond_broadcast(&p->wake);
   pthread_mutex_unlock(&p->lock);
 }
 
-void pool_free(struct pool *p) {
+void pool_free(struct pool *p)
+{
   if (p == NULL) return;
   p->stop = 1;
   wake_all(p);
@@ -142,7 +150,8 @@ void pool_free(struct pool *p) {
 
 int pool_threads(const struct pool *p) { return p->threads; }
 
-void parallel_for(struct pool *p, long pieces, piece_fn *fn, void *context) {
+void parallel_for(struct pool *p, long pieces, piece_fn *fn, void *context)
+{
   if (self != NULL) REQUIRE(self->pool == p);
   if (self != NULL || p->threads == 1 || pieces <= 1) {
     const struct member *outer = self;

@@ -36,20 +36,19 @@ const struct option_row model_rows[] = {
   CHOICE_ROW(struct model_options, init, "fan_in", init_kinds,
              "initial matrices: N(0, 1/fan_in) with embedding N(0, 1), or N(0, init_std^2) for all", 0),
   REAL_ROW(struct model_options, init_std, "0.02", 0, 1e6, "1", "standard deviation of init = fixed", 0),
-  END_ROW
-};
+  END_ROW};
 
 const struct option_row precision_rows[] = {
   CHOICE_ROW(struct precision_options, scores, "f32", number_formats,
              "format that logits are rounded to before the cap and the softmax; f32: not rounded", 0),
   CHOICE_ROW(struct precision_options, qk, "f32", number_formats,
              "format that queries and keys are rounded to before their product; f32: not rounded", 0),
-  END_ROW
-};
+  END_ROW};
 
 /* --- what follows from what --------------------------------------------------------------------------- */
 
-static int unknown_attention(const char *name, struct error *e) {
+static int unknown_attention(const char *name, struct error *e)
+{
   const char *names[64];
   size_t count = 0;
   char list[512] = "";
@@ -63,13 +62,16 @@ static int unknown_attention(const char *name, struct error *e) {
                    nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
-int model_resolve(struct model_options *o, long data_vocab, struct error *e) {
+int model_resolve(struct model_options *o, long data_vocab, struct error *e)
+{
   const struct attention *attention = attention_find(o->attention);
   if (!attention) return unknown_attention(o->attention, e);
   if (o->head_dim == 0) {
     if (o->width % o->heads)
-      return error_set(e, STATUS_USAGE, "model.head_dim: width / heads = %ld / %ld is not whole; give "
-                       "model.head_dim, or heads that divide the width", o->width, o->heads);
+      return error_set(e, STATUS_USAGE,
+                       "model.head_dim: width / heads = %ld / %ld is not whole; give "
+                       "model.head_dim, or heads that divide the width",
+                       o->width, o->heads);
     o->head_dim = o->width / o->heads;
   }
   if (o->ffn_width == 0) {
@@ -78,50 +80,62 @@ int model_resolve(struct model_options *o, long data_vocab, struct error *e) {
   }
   if (o->vocab == 0) o->vocab = data_vocab;
   if (o->vocab < data_vocab || o->vocab < 1)
-    return error_set(e, STATUS_USAGE, "model.vocab: %ld is fewer than the %ld symbols of the data; allowed: "
-                     "%ld or more, or 0 for as many as the data has", o->vocab, data_vocab, data_vocab);
+    return error_set(e, STATUS_USAGE,
+                     "model.vocab: %ld is fewer than the %ld symbols of the data; allowed: "
+                     "%ld or more, or 0 for as many as the data has",
+                     o->vocab, data_vocab, data_vocab);
   return attention->resolve ? attention->resolve(o, e) : STATUS_OK;
 }
 
 /* --- declaring ---------------------------------------------------------------------------------------- */
 
 static struct param *add_matrix(struct model *m, enum param_kind kind, int layer, long rows, long cols,
-                                const char *name) {
+                                const char *name)
+{
   const struct model_options *o = &m->options;
   /* The embedding is looked up, not multiplied: unit variance; tied, it is the head as well: fan-in. */
   enum param_init init = kind == PARAM_EMBED && !o->tied ? INIT_NORMAL : INIT_FAN_IN;
   double scale = 1;
-  if (o->init == MODEL_INIT_FIXED) { init = INIT_NORMAL; scale = o->init_std; }
+  if (o->init == MODEL_INIT_FIXED) {
+    init = INIT_NORMAL;
+    scale = o->init_std;
+  }
   return params_add(&m->params, kind, layer, rows, cols, init, scale, "%s", name);
 }
 
-static const char *block_name(char out[96], int layer, const char *name) {
+static const char *block_name(char out[96], int layer, const char *name)
+{
   int length = snprintf(out, 96, "blocks.%d.%s", layer, name);
   REQUIRE(length < 96);
   return out;
 }
 
-void model_add_matrix(struct model *m, int layer, long rows, long cols, long head_rows, const char *name) {
+void model_add_matrix(struct model *m, int layer, long rows, long cols, long head_rows, const char *name)
+{
   char full[96];
   add_matrix(m, PARAM_MATRIX, layer, rows, cols, block_name(full, layer, name))->head_rows = head_rows;
 }
 
-void model_add_gain(struct model *m, int layer, long cols, double value, const char *name) {
+void model_add_gain(struct model *m, int layer, long cols, double value, const char *name)
+{
   params_add(&m->params, PARAM_GAIN, layer, 1, cols, INIT_CONSTANT, value, "blocks.%d.%s", layer, name);
 }
 
-void model_add_bias(struct model *m, int layer, long cols, const char *name) {
+void model_add_bias(struct model *m, int layer, long cols, const char *name)
+{
   params_add(&m->params, PARAM_BIAS, layer, 1, cols, INIT_CONSTANT, 0, "blocks.%d.%s", layer, name);
 }
 
-struct param *model_param(const struct model *m, int layer, const char *name) {
+struct param *model_param(const struct model *m, int layer, const char *name)
+{
   char full[96];
   struct param *p = params_find(&m->params, block_name(full, layer, name));
   if (!p) BUG("no parameter %s", full);
   return p;
 }
 
-static void declare(struct model *m) {
+static void declare(struct model *m)
+{
   const struct model_options *o = &m->options;
   add_matrix(m, PARAM_EMBED, -1, o->vocab, o->width, "embed");
   params_add(&m->params, PARAM_GAIN, -1, 1, o->width, INIT_CONSTANT, 1, "norm");
@@ -141,7 +155,8 @@ static void declare(struct model *m) {
 
 /* --- the stack of stabilisers ------------------------------------------------------------------------- */
 
-static int check_stack(const struct model *m, struct error *e) {
+static int check_stack(const struct model *m, struct error *e)
+{
   const char *cap = NULL;
   for (int i = 0; i < m->stabilizer_count; i++) {
     const struct stabilizer *s = m->stabilizer[i];
@@ -159,35 +174,43 @@ static int check_stack(const struct model *m, struct error *e) {
 }
 
 /* The last member of the stack with this flag, by name. */
-static const char *stacked(const struct model *m, unsigned flag) {
+static const char *stacked(const struct model *m, unsigned flag)
+{
   const char *name = NULL;
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->flags & flag) name = m->stabilizer[i]->name;
   return name;
 }
 
-int model_warning(const struct model *m, char *text, size_t room) {
+int model_warning(const struct model *m, char *text, size_t room)
+{
   const char *norms = stacked(m, STABILIZER_NORMS_QK), *partly = stacked(m, STABILIZER_NORMS_QK_PARTLY);
   const char *scales = stacked(m, STABILIZER_SCALES_QK);
   if (norms && scales)
-    snprintf(text, room, "stabilizers: under %s the logits do not depend on the scale of query and key "
-             "weights, so %s cannot lower them", norms, scales);
+    snprintf(text, room,
+             "stabilizers: under %s the logits do not depend on the scale of query and key "
+             "weights, so %s cannot lower them",
+             norms, scales);
   else if (partly && scales)
-    snprintf(text, room, "stabilizers: under %s the logits depend on the scale of the content keys' weights "
-             "alone, so %s lowers them by less than it should", partly, scales);
+    snprintf(text, room,
+             "stabilizers: under %s the logits depend on the scale of the content keys' weights "
+             "alone, so %s lowers them by less than it should",
+             partly, scales);
   return scales && (norms || partly);
 }
 
-long model_series_size(const struct model *m, enum series_shape shape) {
+long model_series_size(const struct model *m, enum series_shape shape)
+{
   switch (shape) {
-    case PER_LAYER: return m->options.layers;
-    case PER_HEAD: return m->options.layers * m->options.heads;
-    case PER_TENSOR: return m->params.count;
-    default: return 1;
+  case PER_LAYER: return m->options.layers;
+  case PER_HEAD: return m->options.layers * m->options.heads;
+  case PER_TENSOR: return m->params.count;
+  default: return 1;
   }
 }
 
-static void new_series(struct model *m, int i) {
+static void new_series(struct model *m, int i)
+{
   const struct series *emits = m->stabilizer[i]->emits;
   size_t count = 0;
   while (emits && emits[count].name) count++;
@@ -197,12 +220,14 @@ static void new_series(struct model *m, int i) {
   m->context[i].series = series;
 }
 
-void model_on_qk(struct model *m, struct program *program, int layer, struct qk_part *part, int parts) {
+void model_on_qk(struct model *m, struct program *program, int layer, struct qk_part *part, int parts)
+{
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->on_qk) m->stabilizer[i]->on_qk(&m->context[i], program, layer, part, parts);
 }
 
-void model_on_score(struct model *m, struct attention_spec *spec) {
+void model_on_score(struct model *m, struct attention_spec *spec)
+{
   spec->scores_format = m->precision.scores;
   spec->qk_format = m->precision.qk;
   spec->look = m->look_at;
@@ -211,14 +236,16 @@ void model_on_score(struct model *m, struct attention_spec *spec) {
     if (m->stabilizer[i]->on_score) m->stabilizer[i]->on_score(&m->context[i], spec);
 }
 
-static int hears_output(const struct model *m) {
+static int hears_output(const struct model *m)
+{
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->on_output) return 1;
   return 0;
 }
 
 struct tensor *model_output(struct model *m, struct program *program, int layer, struct tensor *y,
-                            struct tensor *residual) {
+                            struct tensor *residual)
+{
   struct tensor *w = model_weight(m, program, model_param(m, layer, "attn.w_o"), 1);
   struct tensor *b = m->options.bias ? &model_param(m, layer, "attn.b_o")->value : NULL;
   if (!hears_output(m)) return op_linear(program, y, w, b, residual);
@@ -228,13 +255,15 @@ struct tensor *model_output(struct model *m, struct program *program, int layer,
   return op_add(program, x, residual);
 }
 
-void model_watch(struct stabilizer_context *c, struct program *program, int layer, struct tensor *x) {
+void model_watch(struct stabilizer_context *c, struct program *program, int layer, struct tensor *x)
+{
   struct tensor **place = &c->model->watched[(c - c->model->context) * c->model->options.layers + layer];
   REQUIRE(!*place);
   *place = op_max_abs(program, x);
 }
 
-void qk_part_norm(struct program *program, struct qk_part *part, struct tensor *gain, double eps) {
+void qk_part_norm(struct program *program, struct qk_part *part, struct tensor *gain, double eps)
+{
   if (!part->absorbed) {
     part->x = op_rmsnorm(program, part->x, gain, gain->cols, eps);
     return;
@@ -247,14 +276,16 @@ void qk_part_norm(struct program *program, struct qk_part *part, struct tensor *
 /* --- decoding ----------------------------------------------------------------------------------------- */
 
 static struct tensor *cache(struct program *program, const struct layer_inputs *in, long cols,
-                            const char *name) {
+                            const char *name)
+{
   in->decoding->cached += cols;
   return program_input(program, TENSOR_REAL, in->batch * in->decoding->length, cols, name);
 }
 
 struct tensor *model_attend(struct program *program, const struct layer_inputs *in, struct tensor *q,
                             struct tensor *k, struct tensor *v, const struct attention_spec *spec,
-                            struct tensor **stats) {
+                            struct tensor **stats)
+{
   if (!in->decoding) return op_attention(program, q, k, v, in->start, spec, stats);
   struct attention_cache c = {.slot = in->decoding->slot};
   c.keys = cache(program, in, k->cols, "key cache");
@@ -264,7 +295,8 @@ struct tensor *model_attend(struct program *program, const struct layer_inputs *
 
 struct tensor *model_attend_latent(struct program *program, const struct layer_inputs *in, struct tensor *q,
                                    struct tensor *latent, struct tensor *rotary, struct tensor *rstd,
-                                   const struct attention_spec *spec, struct tensor **stats) {
+                                   const struct attention_spec *spec, struct tensor **stats)
+{
   struct tensor *key = op_round(program, op_join_heads(program, latent, rotary, 1, 0), spec->qk_format);
   struct tensor *value = op_columns(program, key, 0, latent->cols); /* what is cached is one latent */
   struct attention_cache c = {.slot = in->decoding->slot};
@@ -274,7 +306,8 @@ struct tensor *model_attend_latent(struct program *program, const struct layer_i
   return op_attention_cached(program, &c, q, key, value, rstd, latent->cols, in->start, spec, stats);
 }
 
-struct tensor *model_weight(struct model *m, struct program *program, struct param *first, int count) {
+struct tensor *model_weight(struct model *m, struct program *program, struct param *first, int count)
+{
   struct tensor *part[MAX_SPAN];
   int at = 0, changed = 0;
   REQUIRE(count <= MAX_SPAN);
@@ -295,7 +328,8 @@ struct tensor *model_weight(struct model *m, struct program *program, struct par
 
 int model_init(struct model *m, const struct model_options *options, struct device *device,
                const struct stabilizer *const *stack, const void *const *stack_options, int stack_count,
-               struct error *e) {
+               struct error *e)
+{
   *m = (struct model){.options = *options, .device = device, .attention = attention_find(options->attention)};
   REQUIRE(m->attention && options->vocab > 0 && options->head_dim > 0);
   if (stack_count > MAX_STABILIZERS)
@@ -322,12 +356,14 @@ int model_init(struct model *m, const struct model_options *options, struct devi
   return status;
 }
 
-void model_begin(struct model *m) {
+void model_begin(struct model *m)
+{
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->begin) m->stabilizer[i]->begin(&m->context[i]);
 }
 
-void model_free(struct model *m) {
+void model_free(struct model *m)
+{
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->free) m->stabilizer[i]->free(&m->context[i]);
   if (m->number) tensor_free(m->device, m->number);
@@ -338,7 +374,8 @@ void model_free(struct model *m) {
 /* --- programs ----------------------------------------------------------------------------------------- */
 
 /* cos | sin of position * base^(-2i/dim), i < dim/2 (RoFormer, arXiv 2104.09864 eq. 15), in double. */
-static void fill_rope_table(const struct model_options *o, struct device *device, struct tensor *table) {
+static void fill_rope_table(const struct model_options *o, struct device *device, struct tensor *table)
+{
   long half = table->cols / 2;
   real *values = memory_new((size_t)(table->rows * table->cols), sizeof *values);
   for (long t = 0; t < table->rows; t++)
@@ -351,7 +388,8 @@ static void fill_rope_table(const struct model_options *o, struct device *device
   memory_free(values);
 }
 
-static void fill_inputs(const struct model *m, const struct model_program *mp) {
+static void fill_inputs(const struct model *m, const struct model_program *mp)
+{
   long n = mp->batch * mp->context;
   int *position = memory_new((size_t)n, sizeof *position);
   real *weight = memory_new((size_t)n, sizeof *weight);
@@ -366,18 +404,21 @@ static void fill_inputs(const struct model *m, const struct model_program *mp) {
 }
 
 static struct tensor *norm(const struct model *m, struct program *program, struct tensor *x,
-                           struct param *gain) {
+                           struct param *gain)
+{
   return op_rmsnorm(program, x, &gain->value, m->options.width, m->options.norm_eps);
 }
 
-static struct tensor *ffn(struct model *m, struct program *program, int layer, struct tensor *x) {
+static struct tensor *ffn(struct model *m, struct program *program, int layer, struct tensor *x)
+{
   struct tensor *h = norm(m, program, x, model_param(m, layer, "ffn.norm"));
   h = op_linear(program, h, model_weight(m, program, model_param(m, layer, "ffn.w_gate"), 2), NULL, NULL);
   h = op_swiglu(program, h);
   return op_linear(program, h, model_weight(m, program, model_param(m, layer, "ffn.w_down"), 1), NULL, x);
 }
 
-static void record(struct model *m, struct model_program *mp, const struct layer_inputs *inputs) {
+static void record(struct model *m, struct model_program *mp, const struct layer_inputs *inputs)
+{
   const struct model_options *o = &m->options;
   struct param *embed = params_find(&m->params, "embed");
   struct param *head = o->tied ? embed : params_find(&m->params, "head");
@@ -396,7 +437,8 @@ static void record(struct model *m, struct model_program *mp, const struct layer
 
 /* Inputs, rope table for `positions`, and the forward pass. */
 static struct tensor *begin_program(struct model *m, struct model_program *mp, long batch, long context,
-                                    long positions, struct decoding *decoding) {
+                                    long positions, struct decoding *decoding)
+{
   long n = batch * context;
   *mp = (struct model_program){.batch = batch, .context = context, .program = program_new(m->device)};
   mp->tokens = program_input(mp->program, TENSOR_INT, n, 1, "tokens");
@@ -405,7 +447,7 @@ static struct tensor *begin_program(struct model *m, struct model_program *mp, l
   mp->position = program_input(mp->program, TENSOR_INT, n, 1, "position");
   mp->start = program_input(mp->program, TENSOR_INT, n, 1, "start");
   struct tensor *rope_table =
-      program_input(mp->program, TENSOR_REAL, positions, m->attention->rope_dim(&m->options), "rope table");
+    program_input(mp->program, TENSOR_REAL, positions, m->attention->rope_dim(&m->options), "rope table");
   struct layer_inputs inputs = {mp->position, mp->start, rope_table, batch, context, decoding};
   if (decoding) decoding->slot = mp->slot = program_input(mp->program, TENSOR_INT, n, 1, "slot");
   mp->stats = memory_new((size_t)m->options.layers, sizeof *mp->stats);
@@ -417,7 +459,8 @@ static struct tensor *begin_program(struct model *m, struct model_program *mp, l
   return rope_table;
 }
 
-static void end_program(struct model *m, struct model_program *mp, struct tensor *rope_table, int backward) {
+static void end_program(struct model *m, struct model_program *mp, struct tensor *rope_table, int backward)
+{
   if (backward) {
     program_backward(mp->program, mp->loss);
   } else {
@@ -430,24 +473,28 @@ static void end_program(struct model *m, struct model_program *mp, struct tensor
 }
 
 int model_program_init(struct model *m, struct model_program *mp, long batch, long context, int backward,
-                       struct error *e) {
+                       struct error *e)
+{
   (void)e;
   end_program(m, mp, begin_program(m, mp, batch, context, context, NULL), backward);
   return STATUS_OK;
 }
 
 int model_decoder_init(struct model *m, struct model_program *mp, long batch, long length,
-                       enum decode_form form, struct error *e) {
+                       enum decode_form form, struct error *e)
+{
   struct decoding decoding = {.form = form, .length = length};
   *mp = (struct model_program){0};
   if (form == DECODE_ABSORBED && !m->attention->absorbs)
-    return error_set(e, STATUS_USAGE, "absorbed decoding wants keys and values that come from a latent; with "
+    return error_set(e, STATUS_USAGE,
+                     "absorbed decoding wants keys and values that come from a latent; with "
                      "model.attention = %s they come from the width; allowed: materialised",
                      m->options.attention);
   struct tensor *rope_table = begin_program(m, mp, batch, 1, length, &decoding);
   if (decoding.refused) {
     model_program_free(mp);
-    return error_set(e, STATUS_USAGE, "a stabiliser changes content keys in a way that a latent cache cannot "
+    return error_set(e, STATUS_USAGE,
+                     "a stabiliser changes content keys in a way that a latent cache cannot "
                      "follow; allowed: materialised");
   }
   mp->cached = decoding.cached;
@@ -455,7 +502,8 @@ int model_decoder_init(struct model *m, struct model_program *mp, long batch, lo
   return STATUS_OK;
 }
 
-void model_program_free(struct model_program *mp) {
+void model_program_free(struct model_program *mp)
+{
   if (mp->program) program_free(mp->program);
   memory_free(mp->stats);
   memory_free(mp->watched);
@@ -465,11 +513,13 @@ void model_program_free(struct model_program *mp) {
 
 /* --- factors ------------------------------------------------------------------------------------------ */
 
-static struct tensor bias_columns(const struct factor *f) {
+static struct tensor bias_columns(const struct factor *f)
+{
   return tensor_of(REALS(&f->bias->value) + f->row, 1, f->rows);
 }
 
-void factor_scale(struct model *m, const struct factor *f, double c) {
+void factor_scale(struct model *m, const struct factor *f, double c)
+{
   struct tensor rows = tensor_rows(&f->weight->value, f->row, f->rows);
   op_run(m->device, OP_scale, &(union op_args){.scale = {.y = &rows, .alpha = c}});
   if (!f->bias) return;
@@ -477,7 +527,8 @@ void factor_scale(struct model *m, const struct factor *f, double c) {
   op_run(m->device, OP_scale, &(union op_args){.scale = {.y = &bias, .alpha = c}});
 }
 
-double factor_norm(struct model *m, const struct factor *f) {
+double factor_norm(struct model *m, const struct factor *f)
+{
   struct tensor rows = tensor_rows(&f->weight->value, f->row, f->rows);
   op_run(m->device, OP_sum_squares, &(union op_args){.sum_squares = {.y = m->number, .x = &rows}});
   real sum;

@@ -9,16 +9,16 @@
 /* Section [model]. Zero means "follows from others" where noted; model_resolve fills it in. */
 struct model_options {
   long layers, width, heads;
-  long kv_heads;   /* 0: heads for mha; must be given for gqa */
-  long head_dim;   /* 0: width / heads */
+  long kv_heads; /* 0: heads for mha; must be given for gqa */
+  long head_dim; /* 0: width / heads */
   long context;
-  long ffn_width;  /* 0: 8/3 width rounded to a multiple of 16 */
-  long vocab;      /* 0: what the data source has */
-  const char *attention; /* name of a plug-in: mha, gqa, mla */
+  long ffn_width;                            /* 0: 8/3 width rounded to a multiple of 16 */
+  long vocab;                                /* 0: what the data source has */
+  const char *attention;                     /* name of a plug-in: mha, gqa, mla */
   long q_rank, kv_rank, rope_dim, value_dim; /* mla: Rq (0: no query latent), Rkv, Dr, Dv */
   long tied, bias;
   double rope_base, rope_scale, norm_eps, z_loss;
-  long init;       /* enum model_init_kind */
+  long init; /* enum model_init_kind */
   double init_std;
 };
 enum model_init_kind { MODEL_INIT_FAN_IN, MODEL_INIT_FIXED };
@@ -27,7 +27,9 @@ extern const struct option_row model_rows[];
 int model_resolve(struct model_options *, long data_vocab, struct error *);
 
 /* Section [precision]: formats (enum number_format) that attention rounds to. */
-struct precision_options { long scores, qk; };
+struct precision_options {
+  long scores, qk;
+};
 extern const struct option_row precision_rows[];
 
 enum { MAX_FACTORS = 8, MAX_PARTS = 8, MAX_STABILIZERS = 8 };
@@ -35,14 +37,20 @@ enum { MAX_FACTORS = 8, MAX_PARTS = 8, MAX_STABILIZERS = 8 };
 /* --- attention variants (model/attention/NAME.c, one file and one row) -------------------------------- */
 
 /* A block of rows of a tensor that is a linear factor of one head's logits (design D5, science 1.4-1.6). */
-enum role { ROLE_Q_HEAD, ROLE_K_HEAD, ROLE_K_GROUP, ROLE_Q_ROPE, ROLE_K_ROPE_SHARED,
-            ROLE_OUTPUT /* w_o: of no logit, of what attention adds to the residual stream */ };
+enum role {
+  ROLE_Q_HEAD,
+  ROLE_K_HEAD,
+  ROLE_K_GROUP,
+  ROLE_Q_ROPE,
+  ROLE_K_ROPE_SHARED,
+  ROLE_OUTPUT /* w_o: of no logit, of what attention adds to the residual stream */
+};
 struct factor {
   enum role role;
   struct param *weight; /* rows [row, row+rows) belong to the head or its group */
   struct param *bias;   /* [1, out]: columns [row, row+rows); NULL if none */
   long row, rows;
-  struct param *gain;   /* of the RMSNorm that makes the weight's input */
+  struct param *gain; /* of the RMSNorm that makes the weight's input */
 };
 
 /* A piece of queries or keys between projection and score, for on_qk: x [N, heads*dim]. */
@@ -65,14 +73,14 @@ void qk_part_norm(struct program *, struct qk_part *, struct tensor *gain, doubl
 enum decode_form { DECODE_MATERIALISED, DECODE_ABSORBED };
 struct decoding {
   enum decode_form form;
-  long length;               /* positions that the cache has room for */
-  struct tensor *slot;       /* int [B]: place of the new position in its sequence */
-  long cached;               /* numbers kept a position, so far */
-  int refused;               /* a stabiliser has changed absorbed keys in another way than qk_part_norm */
+  long length;         /* positions that the cache has room for */
+  struct tensor *slot; /* int [B]: place of the new position in its sequence */
+  long cached;         /* numbers kept a position, so far */
+  int refused;         /* a stabiliser has changed absorbed keys in another way than qk_part_norm */
 };
 
 struct model;
-struct updates; /* training/optimizer.h */
+struct updates;              /* training/optimizer.h */
 struct layer_inputs {        /* inputs of one program, shared by its layers */
   struct tensor *position;   /* int [N]: position for RoPE */
   struct tensor *start;      /* int [N]: first visible key of the row, see attention_forward */
@@ -83,14 +91,14 @@ struct layer_inputs {        /* inputs of one program, shared by its layers */
 
 struct attention {
   const char *name, *help;
-  int (*resolve)(struct model_options *, struct error *);            /* shapes; may be NULL */
-  void (*declare)(struct model *, int layer);                        /* its tensors, design 3.3 */
+  int (*resolve)(struct model_options *, struct error *); /* shapes; may be NULL */
+  void (*declare)(struct model *, int layer);             /* its tensors, design 3.3 */
   /* x [N,D] normed input, residual [N,D]; returns residual + attention(x) w_o^T; *stats [H,4] */
   struct tensor *(*forward)(struct model *, struct program *, int layer, const struct layer_inputs *,
                             struct tensor *x, struct tensor *residual, struct tensor **stats);
   int (*factors)(const struct model *, int layer, int head, struct factor out[MAX_FACTORS]); /* count */
-  long (*rope_dim)(const struct model_options *);                    /* dimension that RoPE turns */
-  int absorbs;                                                       /* has DECODE_ABSORBED */
+  long (*rope_dim)(const struct model_options *); /* dimension that RoPE turns */
+  int absorbs;                                    /* has DECODE_ABSORBED */
 };
 extern const struct attention *const attentions[]; /* NULL-terminated, generated registry */
 const struct attention *attention_find(const char *name);
@@ -101,31 +109,34 @@ const struct attention *attention_find(const char *name);
    pass, over all micro-batches. */
 struct stabilizer_context {
   struct model *model;
-  const void *options;           /* the struct its option rows describe */
-  void *state;                   /* state_size bytes, zeroed; free it in `free` */
-  real *const *series;           /* series[i]: where values of emits[i] go; zeroed to NaN each step */
+  const void *options; /* the struct its option rows describe */
+  void *state;         /* state_size bytes, zeroed; free it in `free` */
+  real *const *series; /* series[i]: where values of emits[i] go; zeroed to NaN each step */
   struct event_sink *events;
   long step;
   double lr;
   const real *max_logit, *max_abs_logit; /* signed and absolute, before any cap */
-  const real *watched;           /* [layers]: max |x| of the tensors given to model_watch */
-  int wants_probe;               /* set by init: the maxima are of the fixed probe batch, not of the step's */
-  struct updates *updates;       /* for a stabiliser that reaches the optimisers' states */
+  const real *watched;                   /* [layers]: max |x| of the tensors given to model_watch */
+  int wants_probe;         /* set by init: the maxima are of the fixed probe batch, not of the step's */
+  struct updates *updates; /* for a stabiliser that reaches the optimisers' states */
 };
 
 /* Factors on one tensor's (or one head's rows') learning rate and weight decay. */
-struct update_factors { double lr, weight_decay; };
+struct update_factors {
+  double lr, weight_decay;
+};
 
 struct stabilizer {
   const char *name, *help;
-  const struct option_row *options; size_t options_size;
+  const struct option_row *options;
+  size_t options_size;
   size_t state_size;
-  const struct series *emits;    /* ends with name NULL; may be NULL */
+  const struct series *emits; /* ends with name NULL; may be NULL */
   /* refuse with the reason */
   int (*check)(const void *options, const struct model_options *, struct error *);
-  void (*declare)(struct stabilizer_context *, int layer);           /* parameters of its own, per layer */
-  int (*init)(struct stabilizer_context *, struct error *);          /* once, after parameters exist */
-  void (*begin)(struct stabilizer_context *);                        /* a fresh run: weights have values */
+  void (*declare)(struct stabilizer_context *, int layer);  /* parameters of its own, per layer */
+  int (*init)(struct stabilizer_context *, struct error *); /* once, after parameters exist */
+  void (*begin)(struct stabilizer_context *);               /* a fresh run: weights have values */
   void (*on_qk)(struct stabilizer_context *, struct program *, int layer, struct qk_part *, int parts);
   void (*on_score)(struct stabilizer_context *, struct attention_spec *);
   /* what attention is about to add to the residual stream, w_o included: x [N, D] */
@@ -136,10 +147,10 @@ struct stabilizer {
   /* rows [row, row+rows) of p; multiply into *f */
   void (*on_update)(struct stabilizer_context *, const struct param *p, long row, long rows,
                     struct update_factors *f);
-  void (*before_update)(struct stabilizer_context *);                /* gradients are there */
-  void (*after_step)(struct stabilizer_context *);                   /* weights have been updated */
+  void (*before_update)(struct stabilizer_context *); /* gradients are there */
+  void (*after_step)(struct stabilizer_context *);    /* weights have been updated */
   void (*free)(struct stabilizer_context *);
-  unsigned flags;                /* STABILIZER_NORMS_QK, ...: see model_warning */
+  unsigned flags; /* STABILIZER_NORMS_QK, ...: see model_warning */
 };
 enum {
   STABILIZER_NORMS_QK = 1,       /* logits no longer depend on the scale of w_q and w_k */
@@ -161,11 +172,11 @@ struct model {
   struct stabilizer_context context[MAX_STABILIZERS];
   /* zero after model_init; for programs that are made afterwards */
   struct precision_options precision;
-  int look;                     /* they have `looks`, for this level */
+  int look; /* they have `looks`, for this level */
   double look_level;
-  struct tensor **look_at;      /* of the layer that is being recorded */
-  struct tensor *number;        /* [1,1] on the device */
-  struct tensor **watched;      /* of the program that is being recorded */
+  struct tensor **look_at; /* of the layer that is being recorded */
+  struct tensor *number;   /* [1,1] on the device */
+  struct tensor **watched; /* of the program that is being recorded */
 };
 
 /* `stack`: stabilisers in order with their option structs. Refuses a stack that cannot work; declares and
@@ -191,13 +202,13 @@ struct model_program {
   /* inputs, [N,1] each, N = batch*context; at first one whole document a row: position counts within the
      row, start 0, weight 1/N */
   struct tensor *tokens, *targets, *weight, *position, *start;
-  struct tensor *loss;          /* [1,2] cross-entropy | z term */
-  struct tensor *logits, *lse;  /* [N,V], [N,1]; readable after a run only without backward */
-  struct tensor **stats;        /* [layers] of [H,4]: see attention_forward */
-  struct tensor **watched;      /* [stabilisers*layers] of [1,1], by model_watch; NULL where nothing is watched */
-  struct tensor *slot;          /* of a decoder: [B,1]; otherwise NULL */
-  long cached;                  /* of a decoder: numbers kept a position, all layers together */
-  struct tensor **looks;        /* [layers] of [H,5]: see attention_look; NULL where the model does not look */
+  struct tensor *loss;         /* [1,2] cross-entropy | z term */
+  struct tensor *logits, *lse; /* [N,V], [N,1]; readable after a run only without backward */
+  struct tensor **stats;       /* [layers] of [H,4]: see attention_forward */
+  struct tensor **watched; /* [stabilisers*layers] of [1,1], by model_watch; NULL where nothing is watched */
+  struct tensor *slot;     /* of a decoder: [B,1]; otherwise NULL */
+  long cached;             /* of a decoder: numbers kept a position, all layers together */
+  struct tensor **looks;   /* [layers] of [H,5]: see attention_look; NULL where the model does not look */
 };
 /* context may exceed options.context (evaluation at longer lengths). */
 int model_program_init(struct model *, struct model_program *, long batch, long context, int backward,

@@ -5,15 +5,19 @@
 #include <string.h>
 #include "base/random.h"
 
-enum { ALIGNMENT = 16,      /* elements: where a new row of matrices begins */
-       DRAW_PIECE = 1 << 14 /* elements drawn by one piece of work */ };
+enum {
+  ALIGNMENT = 16,      /* elements: where a new row of matrices begins */
+  DRAW_PIECE = 1 << 14 /* elements drawn by one piece of work */
+};
 
-void params_init(struct params *params, struct device *device) {
+void params_init(struct params *params, struct device *device)
+{
   *params = (struct params){.device = device, .arena = arena_new()};
 }
 
 struct param *params_add(struct params *params, enum param_kind kind, int layer, long rows, long cols,
-                         enum param_init init, double init_scale, const char *format, ...) {
+                         enum param_init init, double init_scale, const char *format, ...)
+{
   struct param *p = arena_get(params->arena, 1, sizeof *p);
   p->kind = kind;
   p->layer = layer;
@@ -32,21 +36,19 @@ struct param *params_add(struct params *params, enum param_kind kind, int layer,
   return p;
 }
 
-static long size_of(const struct param *p) {
-  return p->value.rows * p->value.cols;
-}
+static long size_of(const struct param *p) { return p->value.rows * p->value.cols; }
 
-static int trains(const struct param *p) {
-  return p->kind != PARAM_STATE;
-}
+static int trains(const struct param *p) { return p->kind != PARAM_STATE; }
 
 /* May a span run over both? */
-static int joins(const struct param *p, const struct param *next) {
+static int joins(const struct param *p, const struct param *next)
+{
   if (p->kind == PARAM_BIAS || next->kind == PARAM_BIAS) return p->kind == next->kind;
   return p->value.rows > 1 && next->value.rows > 1 && p->value.cols == next->value.cols;
 }
 
-void params_allocate(struct params *params) {
+void params_allocate(struct params *params)
+{
   struct param *before = NULL;
   long total = 0;
   for (int pass = 0; pass < 2; pass++, before = NULL) {
@@ -75,9 +77,15 @@ void params_allocate(struct params *params) {
   }
 }
 
-struct drawing { struct draw draw; real *out; long size; double scale; };
+struct drawing {
+  struct draw draw;
+  real *out;
+  long size;
+  double scale;
+};
 
-static void draw_piece(void *context, long piece, int worker) {
+static void draw_piece(void *context, long piece, int worker)
+{
   (void)worker;
   const struct drawing *d = context;
   long end = (piece + 1) * DRAW_PIECE < d->size ? (piece + 1) * DRAW_PIECE : d->size;
@@ -85,7 +93,8 @@ static void draw_piece(void *context, long piece, int worker) {
     d->out[i] = (real)(d->scale * draw_normal(d->draw, (uint64_t)i));
 }
 
-void params_draw(struct params *params, uint64_t seed) {
+void params_draw(struct params *params, uint64_t seed)
+{
   uint64_t drawn = 0;
   for (int i = 0; i < params->count; i++) {
     struct param *p = params->list[i];
@@ -103,7 +112,8 @@ void params_draw(struct params *params, uint64_t seed) {
   }
 }
 
-real *params_perturb(struct params *params, double relative) {
+real *params_perturb(struct params *params, double relative)
+{
   struct device *device = params->device;
   long size = params->values.cols;
   real *old = memory_new((size_t)size, sizeof *old), *values = memory_new((size_t)size, sizeof *values);
@@ -117,19 +127,22 @@ real *params_perturb(struct params *params, double relative) {
   return old;
 }
 
-void params_put_back(struct params *params, real *values) {
+void params_put_back(struct params *params, real *values)
+{
   params->device->upload(params->device, params->values.data, values,
                          (size_t)params->values.cols * sizeof *values);
   memory_free(values);
 }
 
-struct param *params_find(const struct params *params, const char *name) {
+struct param *params_find(const struct params *params, const char *name)
+{
   for (int i = 0; i < params->count; i++)
     if (!strcmp(params->list[i]->name, name)) return params->list[i];
   return NULL;
 }
 
-struct tensor *params_span(struct params *params, struct param *first, int count) {
+struct tensor *params_span(struct params *params, struct param *first, int count)
+{
   if (count == 1) return &first->value;
   int at = 0;
   while (at < params->count && params->list[at] != first) at++;
@@ -139,7 +152,10 @@ struct tensor *params_span(struct params *params, struct param *first, int count
   for (int i = at + 1; i < at + count; i++) {
     const struct param *p = params->list[i];
     REQUIRE(joins(params->list[i - 1], p));
-    if (row) cols += p->value.cols; else rows += p->value.rows;
+    if (row)
+      cols += p->value.cols;
+    else
+      rows += p->value.rows;
   }
   struct tensor *span = arena_get(params->arena, 2, sizeof *span);
   span[0] = tensor_of(first->value.data, rows, cols);
@@ -149,7 +165,8 @@ struct tensor *params_span(struct params *params, struct param *first, int count
   return span;
 }
 
-void params_free(struct params *params) {
+void params_free(struct params *params)
+{
   if (params->values.data) {
     for (int i = 0; i < params->count; i++)
       if (!trains(params->list[i])) params->device->put_back(params->device, params->list[i]->value.data);

@@ -8,38 +8,38 @@
 #include "numerics/device.h"
 
 enum param_kind {
-  PARAM_MATRIX,  /* hidden matrices: what Muon takes */
-  PARAM_EMBED, PARAM_HEAD,
-  PARAM_GAIN,    /* RMSNorm gains, learned scalars */
+  PARAM_MATRIX, /* hidden matrices: what Muon takes */
+  PARAM_EMBED,
+  PARAM_HEAD,
+  PARAM_GAIN, /* RMSNorm gains, learned scalars */
   PARAM_BIAS,
-  PARAM_STATE    /* not trained; saved in checkpoints: a stabiliser's memory */
+  PARAM_STATE /* not trained; saved in checkpoints: a stabiliser's memory */
 };
 
 enum param_init { INIT_FAN_IN, INIT_NORMAL, INIT_CONSTANT };
 
 struct param {
-  char name[96];            /* "blocks.0.attn.w_q" */
+  char name[96]; /* "blocks.0.attn.w_q" */
   enum param_kind kind;
-  int layer;                /* -1 outside blocks */
-  long head_rows;           /* rows of one head's block of a projection to heads (w_q, w_k, w_v); else 0 */
-  struct tensor value, grad;/* [rows, cols]; gains [1, n]; ld = cols */
+  int layer;                 /* -1 outside blocks */
+  long head_rows;            /* rows of one head's block of a projection to heads (w_q, w_k, w_v); else 0 */
+  struct tensor value, grad; /* [rows, cols]; gains [1, n]; ld = cols */
   enum param_init init;
-  double init_scale;        /* FAN_IN: times 1/sqrt(cols); NORMAL: standard deviation; CONSTANT: value */
+  double init_scale; /* FAN_IN: times 1/sqrt(cols); NORMAL: standard deviation; CONSTANT: value */
 };
 
 struct params {
   struct device *device;
-  struct param **list;      /* in order of declaration; pointers stay valid */
+  struct param **list; /* in order of declaration; pointers stay valid */
   int count;
   struct tensor values, grads; /* everything trainable, [1, total], gaps are 0; after params_allocate */
-  struct arena *arena;      /* of the struct params and spans */
+  struct arena *arena;         /* of the struct params and spans */
 };
 
 void params_init(struct params *, struct device *);
 /* Declare a tensor; before params_allocate. The name is formatted as "blocks.%d.attn.w_q". */
-struct param *params_add(struct params *, enum param_kind, int layer, long rows, long cols,
-                         enum param_init, double init_scale, const char *format, ...)
-    __attribute__((format(printf, 8, 9)));
+struct param *params_add(struct params *, enum param_kind, int layer, long rows, long cols, enum param_init,
+                         double init_scale, const char *format, ...) __attribute__((format(printf, 8, 9)));
 void params_allocate(struct params *);
 /* Fill in all values. The i-th of those that are drawn takes the numbers (seed, STREAM_INIT, i, index):
    constants (gains, biases, states) take none, so that adding some leaves the others' draws alone. */

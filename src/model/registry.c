@@ -9,22 +9,22 @@
 const struct attention *const attentions[] = {
 #define ATTENTION(name) &attention_##name,
 #include "plugins.def"
-  NULL
-};
+  NULL};
 
 const struct stabilizer *const stabilizers[] = {
 #define STABILIZER(name) &stabilizer_##name,
 #include "plugins.def"
-  NULL
-};
+  NULL};
 
-const struct attention *attention_find(const char *name) {
+const struct attention *attention_find(const char *name)
+{
   for (const struct attention *const *a = attentions; *a; a++)
     if (!strcmp((*a)->name, name)) return *a;
   return NULL;
 }
 
-const struct stabilizer *stabilizer_find(const char *name) {
+const struct stabilizer *stabilizer_find(const char *name)
+{
   for (const struct stabilizer *const *s = stabilizers; *s; s++)
     if (!strcmp((*s)->name, name)) return *s;
   return NULL;

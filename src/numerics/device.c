@@ -41,12 +41,17 @@ static int all_cores(void)
 static struct device *host_open(const char *kind, int threads)
 {
   struct device *device = memory_new(1, sizeof *device);
-  *device = (struct device){.name = kind, .ops = ops_ref, .pool = pool_new(threads), .get = host_get,
-                            .put_back = host_put_back, .upload = host_copy, .download = host_copy};
+  *device = (struct device){.name = kind,
+                            .ops = ops_ref,
+                            .pool = pool_new(threads),
+                            .get = host_get,
+                            .put_back = host_put_back,
+                            .upload = host_copy,
+                            .download = host_copy};
   device->workers = memory_new((size_t)pool_threads(device->pool), sizeof *device->workers);
   blas_pin();
-  snprintf(device->description, sizeof device->description, "%s: kernels %s, %s, %.60s, %d thread%s",
-           kind, ops_cpu_level(), device_blas_core(), device_blas_config(), threads, threads == 1 ? "" : "s");
+  snprintf(device->description, sizeof device->description, "%s: kernels %s, %s, %.60s, %d thread%s", kind,
+           ops_cpu_level(), device_blas_core(), device_blas_config(), threads, threads == 1 ? "" : "s");
   return device;
 }
 

@@ -5,19 +5,22 @@
 #include "numerics/ops.h"
 
 struct device {
-  const char *name;                 /* "cpu" */
-  char description[256];            /* "cpu: SkylakeX, OpenBLAS 0.3.21, 2 threads" */
-  struct ops ops;                   /* start as ops_ref, then overridden */
+  const char *name;      /* "cpu" */
+  char description[256]; /* "cpu: SkylakeX, OpenBLAS 0.3.21, 2 threads" */
+  struct ops ops;        /* start as ops_ref, then overridden */
   struct pool *pool;
-  void *(*get)(struct device *, size_t bytes);               /* zeroed memory on the device */
+  void *(*get)(struct device *, size_t bytes); /* zeroed memory on the device */
   void (*put_back)(struct device *, void *);
   void (*upload)(struct device *, void *to, const void *from, size_t bytes);
   void (*download)(struct device *, void *to, const void *from, size_t bytes); /* waits */
   void (*close)(struct device *);
   void *private_state;
-  void *scratch; size_t scratch_bytes;                       /* see device_scratch */
-  struct device *workers;                                    /* [threads], see device_worker */
-  double *op_seconds; long *op_calls; double *op_work;       /* [OP_COUNT] each, or NULL: no timing */
+  void *scratch;
+  size_t scratch_bytes;   /* see device_scratch */
+  struct device *workers; /* [threads], see device_worker */
+  double *op_seconds;
+  long *op_calls;
+  double *op_work; /* [OP_COUNT] each, or NULL: no timing */
 };
 
 /* kind "cpu" (fast kernels), "reference" (ops_ref only) or "cuda". threads 0: all cores. */

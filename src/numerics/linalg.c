@@ -13,9 +13,10 @@ struct spectra {
   double *b;              /* [longer, shorter]: a second one; left vectors */
   double *square, *other; /* [shorter, shorter]: a Gram matrix or product; right vectors */
   double *sigma, *d, *e, *tau;
-  double *vector;         /* [longer] */
-  double *work; long work_size;
-  int *integers;          /* 8 shorter */
+  double *vector; /* [longer] */
+  double *work;
+  long work_size;
+  int *integers; /* 8 shorter */
 };
 
 struct spectra *spectra_new(long rows, long cols)
@@ -85,10 +86,7 @@ static int solved(int info, const char *solver, struct error *e)
   return info ? error_set(e, STATUS_FAIL, "%s did not converge (info %d)", solver, info) : STATUS_OK;
 }
 
-static void all_nan(struct spectrum *out)
-{
-  *out = (struct spectrum){NAN, NAN, NAN, NAN, NAN, NAN};
-}
+static void all_nan(struct spectrum *out) { *out = (struct spectrum){NAN, NAN, NAN, NAN, NAN, NAN}; }
 
 void spectrum_from(const double *sigma, long n, struct spectrum *out)
 {

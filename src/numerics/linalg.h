@@ -8,12 +8,12 @@
    p_i = sigma_i^2 / sum sigma^2, r_i = sigma_i / sum sigma. What is not defined is NaN: everything but the
    norms of the zero matrix, the entropy of n = 1. */
 struct spectrum {
-  double spectral_norm;     /* sigma_1 */
+  double spectral_norm; /* sigma_1 */
   double frobenius_norm;
-  double svd_entropy;       /* -(1/ln n) sum p ln p, in [0,1] (Moonlight, arXiv 2502.16982 sec. 3.4) */
-  double effective_rank_p;  /* exp(-sum p ln p) (arXiv 2509.26030) */
-  double effective_rank_r;  /* exp(-sum r ln r) (Roy and Vetterli) */
-  double stable_rank;       /* ||W||_F^2 / ||W||_2^2 */
+  double svd_entropy;      /* -(1/ln n) sum p ln p, in [0,1] (Moonlight, arXiv 2502.16982 sec. 3.4) */
+  double effective_rank_p; /* exp(-sum p ln p) (arXiv 2509.26030) */
+  double effective_rank_r; /* exp(-sum r ln r) (Roy and Vetterli) */
+  double stable_rank;      /* ||W||_F^2 / ||W||_2^2 */
 };
 
 /* Workspace for matrices up to rows x cols; no allocation afterwards. */
@@ -22,8 +22,8 @@ struct spectra *spectra_new(long rows, long cols);
 void spectra_free(struct spectra *);
 
 enum spectra_method {
-  SPECTRA_SVD,   /* full singular values (gesdd): exact to eps * sigma_1 */
-  SPECTRA_GRAM   /* eigenvalues of the smaller Gram matrix in double: small sigma lose digits below
+  SPECTRA_SVD, /* full singular values (gesdd): exact to eps * sigma_1 */
+  SPECTRA_GRAM /* eigenvalues of the smaller Gram matrix in double: small sigma lose digits below
                     1e-8 sigma_1 for float data, which none of the summaries above can show */
 };
 /* w [rows, cols] with ld. A non-finite entry gives NaN in every field; a solver that does not converge

@@ -5,7 +5,10 @@
 const char *const number_formats[] = {"f32", "bf16", "fp16", "fp8_e4m3", NULL};
 
 /* Digits of the significand, the exponent of the smallest subnormal, the largest number. */
-static const struct { int digits, smallest; double largest, overflow; } formats[FORMAT_COUNT] = {
+static const struct {
+  int digits, smallest;
+  double largest, overflow;
+} formats[FORMAT_COUNT] = {
   [FORMAT_BF16] = {8, -133, 0x1.fep127, INFINITY},
   [FORMAT_FP16] = {11, -24, 65504, INFINITY},
   [FORMAT_FP8_E4M3] = {4, -9, 448, NAN},

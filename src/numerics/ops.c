@@ -27,7 +27,10 @@ static const char *const whats[OP_COUNT] = {
 #include "numerics/ops.def"
 #undef OP
 
-static const struct { const struct op_field *field; int count; } fields_of[OP_COUNT] = {
+static const struct {
+  const struct op_field *field;
+  int count;
+} fields_of[OP_COUNT] = {
 #define OP(name, what, fields) {fields_of_##name, sizeof fields_of_##name / sizeof *fields_of_##name},
 #include "numerics/ops.def"
 #undef OP
@@ -59,14 +62,10 @@ double op_flops(enum op op, const union op_args *a)
   switch (op) {
   case OP_matmul:
     return 2.0 * (double)m->c->rows * (double)m->c->cols * (double)(m->ta ? m->a->rows : m->a->cols);
-  case OP_gram:
-    return (double)g->a->rows * (double)(g->a->rows + 1) * (double)g->a->cols;
-  case OP_attention_forward:
-    return attention_flops(f->q, f->v, f->batch, f->heads, f->groups);
-  case OP_attention_backward:
-    return 2 * attention_flops(b->q, b->v, b->batch, b->heads, b->groups);
-  default:
-    return 0;
+  case OP_gram: return (double)g->a->rows * (double)(g->a->rows + 1) * (double)g->a->cols;
+  case OP_attention_forward: return attention_flops(f->q, f->v, f->batch, f->heads, f->groups);
+  case OP_attention_backward: return 2 * attention_flops(b->q, b->v, b->batch, b->heads, b->groups);
+  default: return 0;
   }
 }
 
@@ -74,7 +73,9 @@ static void dispatch(struct device *device, enum op op, const union op_args *arg
 {
   switch (op) {
 #define OP(name, what, fields) \
-  case OP_##name: device->ops.name(device, &args->name); break;
+  case OP_##name: \
+    device->ops.name(device, &args->name); \
+    break;
 #include "numerics/ops.def"
 #undef OP
   case OP_COUNT: BUG("no operation");
@@ -132,7 +133,9 @@ static struct tensor *grad_or_unused(struct program *p, struct tensor *t, long *
 
 /* For an operation that only overwrites: where it may write t's gradient; `settle` then adds what could not
    be written in place. */
-struct overwrite { struct tensor *to, *target; };
+struct overwrite {
+  struct tensor *to, *target;
+};
 
 static struct overwrite grad_to_overwrite(struct program *p, struct tensor *t)
 {
@@ -148,7 +151,9 @@ static void settle(struct program *p, struct overwrite w)
 }
 
 /* y[n,:] = w[token[n],:] */
-struct embed_step { struct tensor *y, *tokens, *w; };
+struct embed_step {
+  struct tensor *y, *tokens, *w;
+};
 
 static void embed_step(struct program *p, const void *context)
 {
@@ -168,7 +173,10 @@ struct tensor *op_embed(struct program *p, struct tensor *tokens, struct tensor 
   return y;
 }
 
-struct norm_step { struct tensor *y, *rstd, *x, *gain; long group; };
+struct norm_step {
+  struct tensor *y, *rstd, *x, *gain;
+  long group;
+};
 
 static void norm_step(struct program *p, const void *context)
 {
@@ -196,7 +204,9 @@ struct tensor *op_rmsnorm(struct program *p, struct tensor *x, struct tensor *ga
 }
 
 /* y = x w^T + bias + residual: dx = dy w, dw = dy^T x, dbias = sum of rows of dy, dresidual = dy */
-struct linear_step { struct tensor *y, *x, *w, *bias, *residual; };
+struct linear_step {
+  struct tensor *y, *x, *w, *bias, *residual;
+};
 
 static void linear_step(struct program *p, const void *context)
 {
@@ -242,7 +252,9 @@ struct tensor *op_linear(struct program *p, struct tensor *x, struct tensor *w, 
 }
 
 /* y = a + b */
-struct add_step { struct tensor *y, *a, *b; };
+struct add_step {
+  struct tensor *y, *a, *b;
+};
 
 static void add_step(struct program *p, const void *context)
 {
@@ -252,8 +264,10 @@ static void add_step(struct program *p, const void *context)
   long add;
   if (program_wants_grad(s->a)) {
     struct tensor *da = program_grad(p, s->a, &add);
-    if (add) CALL(p, axpby, .y = da, .x = dy, .alpha = 1, .beta = 1);
-    else CALL(p, copy, .y = da, .x = dy);
+    if (add)
+      CALL(p, axpby, .y = da, .x = dy, .alpha = 1, .beta = 1);
+    else
+      CALL(p, copy, .y = da, .x = dy);
   }
   if (program_wants_grad(s->b)) program_grad_pass(p, s->y, s->b);
 }
@@ -279,7 +293,10 @@ struct tensor *op_max_abs(struct program *p, struct tensor *x)
 }
 
 /* y = R x: dx = R^T dy, a rotation backwards */
-struct rope_step { struct tensor *y, *x, *position, *table; long dim; };
+struct rope_step {
+  struct tensor *y, *x, *position, *table;
+  long dim;
+};
 
 static void rope_step(struct program *p, const void *context)
 {
@@ -306,7 +323,9 @@ struct tensor *op_rope(struct program *p, struct tensor *x, struct tensor *posit
 }
 
 /* y = x s, s [1] */
-struct scale_step { struct tensor *y, *x, *s; };
+struct scale_step {
+  struct tensor *y, *x, *s;
+};
 
 static void scale_step(struct program *p, const void *context)
 {
@@ -335,7 +354,10 @@ struct tensor *op_scale(struct program *p, struct tensor *x, struct tensor *s)
 }
 
 /* y = per head a | b: da and db are its columns again, db summed over the heads that share b */
-struct join_step { struct tensor *y, *a, *b; long heads, shared; };
+struct join_step {
+  struct tensor *y, *a, *b;
+  long heads, shared;
+};
 
 static void join_step(struct program *p, const void *context)
 {
@@ -361,7 +383,9 @@ struct tensor *op_join_heads(struct program *p, struct tensor *a, struct tensor 
 }
 
 /* y = gain/sigma w, sigma = u^T w v */
-struct reparam_step { struct tensor *y, *sigma, *w, *u, *v, *gain; };
+struct reparam_step {
+  struct tensor *y, *sigma, *w, *u, *v, *gain;
+};
 
 static void reparam_step(struct program *p, const void *context)
 {
@@ -390,7 +414,10 @@ struct tensor *op_reparam(struct program *p, struct tensor *w, struct tensor *u,
 }
 
 /* y = x: dx = dy, where y is a part of the rows of `whole` */
-struct part_step { struct tensor *whole, *x; long row; };
+struct part_step {
+  struct tensor *whole, *x;
+  long row;
+};
 
 static void part_step(struct program *p, const void *context)
 {
@@ -400,8 +427,10 @@ static void part_step(struct program *p, const void *context)
   struct tensor *dy = program_rows(p, dwhole, s->row, s->x->rows);
   long add;
   struct tensor *dx = program_grad(p, s->x, &add);
-  if (add) CALL(p, axpby, .y = dx, .x = dy, .alpha = 1, .beta = 1);
-  else CALL(p, copy, .y = dx, .x = dy);
+  if (add)
+    CALL(p, axpby, .y = dx, .x = dy, .alpha = 1, .beta = 1);
+  else
+    CALL(p, copy, .y = dx, .x = dy);
 }
 
 struct tensor *op_join_rows(struct program *p, struct tensor *const *part, int parts)
@@ -420,7 +449,9 @@ struct tensor *op_join_rows(struct program *p, struct tensor *const *part, int p
   return whole;
 }
 
-struct swiglu_step { struct tensor *y, *x; };
+struct swiglu_step {
+  struct tensor *y, *x;
+};
 
 static void swiglu_step(struct program *p, const void *context)
 {
@@ -447,7 +478,9 @@ struct tensor *op_columns(struct program *p, struct tensor *x, long from, long c
   return program_view(p, x, from, cols);
 }
 
-struct round_step { struct tensor *y, *x; };
+struct round_step {
+  struct tensor *y, *x;
+};
 
 static void round_step(struct program *p, const void *context)
 {
@@ -466,7 +499,10 @@ struct tensor *op_round(struct program *p, struct tensor *x, long format)
   return y;
 }
 
-struct attention_step { struct tensor *o, *lse, *q, *k, *v, *start; struct attention_spec spec; };
+struct attention_step {
+  struct tensor *o, *lse, *q, *k, *v, *start;
+  struct attention_spec spec;
+};
 
 static void attention_step(struct program *p, const void *context)
 {
@@ -513,8 +549,8 @@ struct tensor *op_attention(struct program *p, struct tensor *q, struct tensor *
   if (spec->look) {
     struct tensor *look = *spec->look = program_temporary(p, heads, 5, "look");
     program_keep(p, look);
-    CALL(p, attention_look, .look = look, .q = q, .k = k, .start = start, .batch = spec->batch, .heads = heads,
-         .groups = groups, .scale = spec->scale, .level = spec->look_level);
+    CALL(p, attention_look, .look = look, .q = q, .k = k, .start = start, .batch = spec->batch,
+         .heads = heads, .groups = groups, .scale = spec->scale, .level = spec->look_level);
   }
   return o;
 }
@@ -528,7 +564,8 @@ struct tensor *op_attention_cached(struct program *p, const struct attention_cac
 {
   long heads = spec->heads, groups = spec->groups;
   REQUIRE(spec->batch == q->rows && groups > 0 && heads % groups == 0 && !factor == !cache->factors);
-  REQUIRE(q->cols % heads == 0 && k->cols % groups == 0 && v->cols % groups == 0 && scaled <= q->cols / heads);
+  REQUIRE(q->cols % heads == 0 && k->cols % groups == 0 && v->cols % groups == 0 &&
+          scaled <= q->cols / heads);
   SHAPES(q->cols / heads == k->cols / groups && q->rows == k->rows, q, k);
   SHAPES(k->rows == v->rows, k, v);
   SHAPES(cache->keys->cols == k->cols && cache->keys->rows % k->rows == 0, cache->keys, k);
@@ -557,7 +594,8 @@ struct tensor *op_heads_product(struct program *p, struct tensor *x, struct tens
   REQUIRE(heads > 0 && x->cols % heads == 0 && w->rows % heads == 0);
   SHAPES(x->cols / heads == (transposed ? w->cols : w->rows / heads), x, w);
   if (gain) SHAPES(is_vector(gain, x->cols / heads), x, gain);
-  struct tensor *y = program_temporary(p, x->rows, transposed ? w->rows : heads * w->cols, "product by heads");
+  struct tensor *y =
+    program_temporary(p, x->rows, transposed ? w->rows : heads * w->cols, "product by heads");
   CALL(p, heads_product, .y = y, .x = x, .w = w, .gain = gain, .heads = heads, .transposed = transposed);
   return y;
 }
@@ -573,7 +611,10 @@ struct tensor *op_inverse_rms(struct program *p, struct tensor *x, long group, d
 
 /* --- the loss ----------------------------------------------------------------------------------------- */
 
-struct loss_step { struct tensor *loss, *logits, *lse, *targets, *weight; double z; };
+struct loss_step {
+  struct tensor *loss, *logits, *lse, *targets, *weight;
+  double z;
+};
 
 static void loss_step(struct program *p, const void *context)
 {

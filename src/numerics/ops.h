@@ -14,7 +14,10 @@
 #define MAYADD(n) struct tensor *n;
 #define SIZE(n) long n;
 #define SCALAR(n) double n;
-#define OP(name, what, fields) struct name##_args { fields };
+#define OP(name, what, fields) \
+  struct name##_args { \
+    fields \
+  };
 #include "numerics/ops.def"
 #undef OP
 
@@ -48,7 +51,10 @@ union op_args {
 };
 
 enum op_field_kind { FIELD_OUT, FIELD_ADD, FIELD_IN, FIELD_MAY, FIELD_MAYADD, FIELD_SIZE, FIELD_SCALAR };
-struct op_field { const char *name; enum op_field_kind kind; };
+struct op_field {
+  const char *name;
+  enum op_field_kind kind;
+};
 const char *op_name(enum op);
 const char *op_what(enum op);
 const struct op_field *op_fields(enum op, int *count);
@@ -91,7 +97,7 @@ struct tensor *op_max_abs(struct program *, struct tensor *x);
 struct attention_spec {
   long batch, heads, groups;
   double scale;
-  long cap;          /* 0 none, 1 tanh, 2 hard */
+  long cap; /* 0 none, 1 tanh, 2 hard */
   double cap_value;
   long scores_format, qk_format; /* enum number_format; 0: not rounded */
   struct tensor **look;          /* where to put attention_look's result, kept as *stats; NULL: not wanted */
@@ -101,7 +107,9 @@ struct attention_spec {
 struct tensor *op_attention(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,
                             struct tensor *start, const struct attention_spec *, struct tensor **stats);
 /* Decoding (forward only): where the positions so far are; see attention_cached. `factors` may be NULL. */
-struct attention_cache { struct tensor *keys, *values, *factors, *slot; };
+struct attention_cache {
+  struct tensor *keys, *values, *factors, *slot;
+};
 struct tensor *op_attention_cached(struct program *, const struct attention_cache *, struct tensor *q,
                                    struct tensor *k, struct tensor *v, struct tensor *factor, long scaled,
                                    struct tensor *start, const struct attention_spec *,

@@ -11,9 +11,10 @@ static void blas_matmul(struct device *device, const struct matmul_args *x)
 {
   (void)device;
   long depth = x->ta ? x->a->rows : x->a->cols;
-  BLAS(gemm)(CblasRowMajor, x->ta ? CblasTrans : CblasNoTrans, x->tb ? CblasTrans : CblasNoTrans,
-             (int)x->c->rows, (int)x->c->cols, (int)depth, (real)x->alpha, REALS(x->a), (int)x->a->ld,
-             REALS(x->b), (int)x->b->ld, x->add ? 1 : 0, REALS(x->c), (int)x->c->ld);
+  BLAS(gemm)
+  (CblasRowMajor, x->ta ? CblasTrans : CblasNoTrans, x->tb ? CblasTrans : CblasNoTrans, (int)x->c->rows,
+   (int)x->c->cols, (int)depth, (real)x->alpha, REALS(x->a), (int)x->a->ld, REALS(x->b), (int)x->b->ld,
+   x->add ? 1 : 0, REALS(x->c), (int)x->c->ld);
 }
 
 const char *ops_cpu_level(void) { return "blas"; }
@@ -47,10 +48,13 @@ static int has_v4(void)
 }
 #endif
 
-static const struct level levels[] = { /* the best first */
+static const struct level levels[] = {
+/* the best first */
 #define LEVEL_ROW(name, supported) \
-  {#name, supported, ops_cpu_gemm_##name, ops_cpu_attention_##name, ops_cpu_attention_only_##name, \
-   ops_cpu_rows_##name}
+  { \
+#name, supported, ops_cpu_gemm_##name, ops_cpu_attention_##name, ops_cpu_attention_only_##name, \
+      ops_cpu_rows_##name \
+  }
 #ifdef HAVE_X86_LEVELS
   LEVEL_ROW(v4, has_v4),
   LEVEL_ROW(v3, has_v3),

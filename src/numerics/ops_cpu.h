@@ -8,7 +8,7 @@
 #include "numerics/device.h"
 
 /* What each file of kernels puts into the table, at each level. */
-#define DECLARE(file)                     \
+#define DECLARE(file) \
   void ops_cpu_##file##_v4(struct ops *); \
   void ops_cpu_##file##_v3(struct ops *); \
   void ops_cpu_##file##_base(struct ops *);
@@ -35,13 +35,14 @@ typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float vec_loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
 #define VEC(p) (*(vec_loose *)(p))
-#define ALL(x) ((x) - (vec){0})                                  /* every lane x */
+#define ALL(x) ((x) - (vec){0}) /* every lane x */
 #define LANE ((vec){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
 
 /* x where a > b, else (also where either is NaN) y */
 #ifdef __AVX512F__
 #include <immintrin.h>
-INLINE vec where_above(vec a, vec b, vec x, vec y) {
+INLINE vec where_above(vec a, vec b, vec x, vec y)
+{
   __mmask16 above = _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ);
   return (vec)_mm512_mask_blend_ps(above, (__m512)y, (__m512)x);
 }
@@ -49,14 +50,17 @@ INLINE vec larger(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b
 INLINE vec smaller(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
 INLINE vec vec_sqrt(vec x) { return (vec)_mm512_sqrt_ps((__m512)x); }
 #else
-INLINE vec where_above(vec a, vec b, vec x, vec y) {
+INLINE vec where_above(vec a, vec b, vec x, vec y)
+{
   ivec above = a > b;
   return (vec)((above & (ivec)x) | (~above & (ivec)y));
 }
 INLINE vec larger(vec a, vec b) { return where_above(a, b, a, b); }  /* b where either is NaN */
 INLINE vec smaller(vec a, vec b) { return where_above(b, a, a, b); } /* likewise */
-INLINE vec vec_sqrt(vec x) {
-  UNROLL for (int i = 0; i < LANES; i++) x[i] = __builtin_sqrtf(x[i]);
+INLINE vec vec_sqrt(vec x)
+{
+  UNROLL
+  for (int i = 0; i < LANES; i++) x[i] = __builtin_sqrtf(x[i]);
   return x;
 }
 #endif
@@ -81,7 +85,8 @@ typedef float wide_loose __attribute__((vector_size(4 * WIDTH), aligned(4), may_
 #endif
 
 /* Transpose a WIDTH x WIDTH square: log2(WIDTH) rounds of interleaving its halves. */
-INLINE void transpose(wide x[WIDTH]) {
+INLINE void transpose(wide x[WIDTH])
+{
 #if defined __AVX512F__
 #define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
@@ -93,40 +98,48 @@ INLINE void transpose(wide x[WIDTH]) {
 #define HIGH 2, 6, 3, 7
 #endif
   wide y[WIDTH];
-  UNROLL for (int round = 1; round < WIDTH; round *= 2) {
-    UNROLL for (int i = 0; i < WIDTH / 2; i++) {
+  UNROLL
+  for (int round = 1; round < WIDTH; round *= 2) {
+    UNROLL
+    for (int i = 0; i < WIDTH / 2; i++) {
       y[2 * i] = PICK(x[i], x[i + WIDTH / 2], LOW);
       y[2 * i + 1] = PICK(x[i], x[i + WIDTH / 2], HIGH);
     }
-    UNROLL for (int i = 0; i < WIDTH; i++) x[i] = y[i];
+    UNROLL
+    for (int i = 0; i < WIDTH; i++) x[i] = y[i];
   }
 #undef LOW
 #undef HIGH
 }
 
 /* to[p*ld + j] = from[j*row + p] for p < k, j < WIDTH; 0 where j >= rows. */
-static inline void pack_transposed(const float *from, long row, long rows, long k, float *to, long ld) {
+static inline void pack_transposed(const float *from, long row, long rows, long k, float *to, long ld)
+{
   long p = 0;
   if (rows >= WIDTH)
     for (; p + WIDTH <= k; p += WIDTH) {
       wide x[WIDTH];
-      UNROLL for (int j = 0; j < WIDTH; j++) x[j] = WIDE(from + j * row + p);
+      UNROLL
+      for (int j = 0; j < WIDTH; j++) x[j] = WIDE(from + j * row + p);
       transpose(x);
-      UNROLL for (int j = 0; j < WIDTH; j++) WIDE(to + (p + j) * ld) = x[j];
+      UNROLL
+      for (int j = 0; j < WIDTH; j++) WIDE(to + (p + j) * ld) = x[j];
     }
   for (; p < k; p++)
     for (long j = 0; j < WIDTH; j++) to[p * ld + j] = j < rows ? from[j * row + p] : 0;
 }
 
 /* The lanes from left to right, always in the same tree. */
-INLINE float lane_sum(vec x) {
+INLINE float lane_sum(vec x)
+{
   x += PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
   x += PICK(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
   x += PICK(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
   x += PICK(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
   return x[0];
 }
-INLINE float lane_max(vec x) {
+INLINE float lane_max(vec x)
+{
   x = larger(x, PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
   x = larger(x, PICK(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
   x = larger(x, PICK(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
@@ -135,7 +148,8 @@ INLINE float lane_max(vec x) {
 }
 
 /* y 2^n for whole n in [-150, 128], rounded once */
-INLINE vec scale_by_power(vec y, vec n) {
+INLINE vec scale_by_power(vec y, vec n)
+{
 #ifdef __AVX512F__
   return (vec)_mm512_scalef_ps((__m512)y, (__m512)n);
 #else
@@ -146,7 +160,8 @@ INLINE vec scale_by_power(vec y, vec n) {
 
 /* exp(x), within 2 units in the last place; NaN stays. x = n ln 2 + r, |r| <= ln 2 / 2; the polynomial is
    that of Cephes' expf. */
-INLINE vec vec_exp(vec x) {
+INLINE vec vec_exp(vec x)
+{
   vec n = x * 1.44269504088896341f + 12582912.0f - 12582912.0f; /* nearest: 1.5 * 2^23 leaves no fraction */
   vec r = x - n * 0.693359375f;
   r -= n * -2.12194440e-4f;
@@ -162,8 +177,9 @@ INLINE vec vec_exp(vec x) {
 }
 
 /* log(x) for normal x > 0; NaN stays. Cephes' logf. */
-INLINE vec vec_log(vec x) {
-  ivec bits = (ivec)x, e = ((bits - 0x3f3504f3) >> 23);         /* mantissa in [sqrt(1/2), sqrt(2)) */
+INLINE vec vec_log(vec x)
+{
+  ivec bits = (ivec)x, e = ((bits - 0x3f3504f3) >> 23); /* mantissa in [sqrt(1/2), sqrt(2)) */
   vec m = (vec)(bits - (e << 23)) - 1.0f, n = __builtin_convertvector(e, vec), z = m * m;
   vec y = ALL(7.0376836292e-2f);
   y = y * m - 1.1514610310e-1f;
@@ -180,7 +196,8 @@ INLINE vec vec_log(vec x) {
 }
 
 /* tanh(x), NaN stays. Cephes' tanhf below 0.625. */
-INLINE vec vec_tanh(vec x) {
+INLINE vec vec_tanh(vec x)
+{
   vec size = larger(-x, x), z = x * x;
   vec y = ALL(-5.70498872745e-3f);
   y = y * z + 2.06390887954e-2f;

@@ -21,25 +21,28 @@ enum { COLS = VECS * LANES, BLOCK = 512, STRIDE = BLOCK + LANES, ALIGN = 32 };
 /* One head of one sequence, and a worker's memory for it. Padded widths are whole vectors. */
 struct head {
   long length, dim, value_dim, padded_dim, padded_value;
-  const int *start;       /* [length] */
-  long cap; float cap_value;
-  float *keys;            /* panel j/COLS, then dimension, then j%COLS */
-  float *values;          /* backward: packed like keys */
-  float *key_rows;        /* backward: [length, padded_dim] */
-  float *value_rows;      /* forward: [length, padded_value] */
-  float *dk, *dv;         /* backward: [length, padded_dim], [length, padded_value] */
-  float *q, *do_;         /* of a strip: [STRIP, padded_dim], times the scale; [STRIP, padded_value] */
-  float *score, *other;   /* [STRIP, STRIDE] */
-  float *sum;             /* [STRIP, padded_dim or padded_value] */
+  const int *start; /* [length] */
+  long cap;
+  float cap_value;
+  float *keys;          /* panel j/COLS, then dimension, then j%COLS */
+  float *values;        /* backward: packed like keys */
+  float *key_rows;      /* backward: [length, padded_dim] */
+  float *value_rows;    /* forward: [length, padded_value] */
+  float *dk, *dv;       /* backward: [length, padded_dim], [length, padded_value] */
+  float *q, *do_;       /* of a strip: [STRIP, padded_dim], times the scale; [STRIP, padded_value] */
+  float *score, *other; /* [STRIP, STRIDE] */
+  float *sum;           /* [STRIP, padded_dim or padded_value] */
 };
 
-static long head_floats(const struct head *h, int backward) {
+static long head_floats(const struct head *h, int backward)
+{
   long panels = round_up(h->length, ALIGN), width = h->padded_dim + h->padded_value;
   long strip = 2 * STRIP * (width + STRIDE);
   return strip + panels * width + (backward ? panels * (width + h->padded_dim) : 0);
 }
 
-static void head_place(struct head *h, int backward, float *memory) {
+static void head_place(struct head *h, int backward, float *memory)
+{
   long panels = round_up(h->length, ALIGN);
 #define TAKE(pointer, count) h->pointer = memory, memory += (count)
   TAKE(q, STRIP * h->padded_dim);
@@ -58,21 +61,23 @@ static void head_place(struct head *h, int backward, float *memory) {
 }
 
 /* rows [count, width] into panels */
-static void pack_panels(const float *from, long ld, long count, long width, float *to) {
+static void pack_panels(const float *from, long ld, long count, long width, float *to)
+{
   for (long j = 0; j < count; j += COLS, to += COLS * width)
     for (long half = 0; half < COLS; half += WIDTH)
       pack_transposed(from + (j + half) * ld, ld, count - j - half, width, to + half, COLS);
 }
 
-INLINE void scale_row(const float *from, long n, float scale, float *to) {
+INLINE void scale_row(const float *from, long n, float scale, float *to)
+{
   long j = 0;
   for (; j + LANES <= n; j += LANES) VEC(to + j) = scale * VEC(from + j);
   for (; j < n; j++) to[j] = scale * from[j];
 }
 
 /* rows [count, width] times `scale`, padded with zeros */
-static void copy_rows(const float *from, long ld, long count, long width, float scale, float *to,
-                      long padded) {
+static void copy_rows(const float *from, long ld, long count, long width, float scale, float *to, long padded)
+{
   for (long i = 0; i < count; i++, from += ld, to += padded) {
     scale_row(from, width, scale, to);
     for (long j = width; j < padded; j++) to[j] = 0;
@@ -80,88 +85,105 @@ static void copy_rows(const float *from, long ld, long count, long width, float 
 }
 
 /* s[r][j] = sum_p a[r][p] panel[p][j] */
-INLINE void tile(int rows, const float *a, long lda, const float *panel, long k, vec s[STRIP][VECS]) {
-  UNROLL for (int r = 0; r < rows; r++)
-    UNROLL for (int v = 0; v < VECS; v++) s[r][v] = (vec){0};
+INLINE void tile(int rows, const float *a, long lda, const float *panel, long k, vec s[STRIP][VECS])
+{
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < VECS; v++) s[r][v] = (vec){0};
 #pragma GCC unroll 4
   for (long p = 0; p < k; p++, a++, panel += COLS) {
     vec b[VECS];
-    UNROLL for (int v = 0; v < VECS; v++) b[v] = VEC(panel + v * LANES);
-    UNROLL for (int r = 0; r < rows; r++)
-      UNROLL for (int v = 0; v < VECS; v++) s[r][v] += a[r * lda] * b[v];
+    UNROLL
+    for (int v = 0; v < VECS; v++) b[v] = VEC(panel + v * LANES);
+    UNROLL
+    for (int r = 0; r < rows; r++) UNROLL
+    for (int v = 0; v < VECS; v++) s[r][v] += a[r * lda] * b[v];
   }
 }
 
 /* sum[r][c] = keep[r] sum[r][c] + sum_j weight[r][j] m[j][c] over the keys that row r sees in [from, to) */
 INLINE void gather(int rows, int vecs, const float *weight, long from, long to, long diagonal, const float *m,
-                   long ld, const float *keep, float *sum) {
+                   long ld, const float *keep, float *sum)
+{
   vec s[STRIP][VECS];
-  UNROLL for (int r = 0; r < rows; r++)
-    UNROLL for (int v = 0; v < vecs; v++) {
-      s[r][v] = (vec){0};
-      if (keep) s[r][v] = keep[r] * VEC(sum + r * ld + v * LANES);
-    }
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++) {
+    s[r][v] = (vec){0};
+    if (keep) s[r][v] = keep[r] * VEC(sum + r * ld + v * LANES);
+  }
   long j = from;
 #pragma GCC unroll 4
-  for (; j < min_long(to, diagonal); j++)
-    UNROLL for (int v = 0; v < vecs; v++) {
-      vec b = VEC(m + j * ld + v * LANES);
-      UNROLL for (int r = 0; r < rows; r++) s[r][v] += weight[r * STRIDE + j] * b;
-    }
+  for (; j < min_long(to, diagonal); j++) UNROLL
+  for (int v = 0; v < vecs; v++) {
+    vec b = VEC(m + j * ld + v * LANES);
+    UNROLL
+    for (int r = 0; r < rows; r++) s[r][v] += weight[r * STRIDE + j] * b;
+  }
   if (to > diagonal) /* key diagonal+u is seen by rows u and later */
-    UNROLL for (int u = 0; u < rows; u++)
-      UNROLL for (int v = 0; v < vecs; v++) {
-        vec b = VEC(m + (diagonal + u) * ld + v * LANES);
-        UNROLL for (int r = u; r < rows; r++) s[r][v] += weight[r * STRIDE + diagonal + u] * b;
-      }
-  UNROLL for (int r = 0; r < rows; r++)
-    UNROLL for (int v = 0; v < vecs; v++) VEC(sum + r * ld + v * LANES) = s[r][v];
+    UNROLL
+  for (int u = 0; u < rows; u++) UNROLL
+  for (int v = 0; v < vecs; v++) {
+    vec b = VEC(m + (diagonal + u) * ld + v * LANES);
+    UNROLL
+    for (int r = u; r < rows; r++) s[r][v] += weight[r * STRIDE + diagonal + u] * b;
+  }
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++) VEC(sum + r * ld + v * LANES) = s[r][v];
 }
 
 /* m[j][c] += sum_r weight[r][j] a[r][c] over the rows that see key j in [from, to) */
 INLINE void scatter(int rows, int vecs, const float *weight, long from, long to, long diagonal, float *m,
-                    long ld, const float *a) {
+                    long ld, const float *a)
+{
   vec x[STRIP][VECS];
-  UNROLL for (int r = 0; r < rows; r++)
-    UNROLL for (int v = 0; v < vecs; v++) x[r][v] = VEC(a + r * ld + v * LANES);
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++) x[r][v] = VEC(a + r * ld + v * LANES);
   long j = from;
 #pragma GCC unroll 2
-  for (; j < min_long(to, diagonal); j++)
-    UNROLL for (int v = 0; v < vecs; v++) {
-      vec s = VEC(m + j * ld + v * LANES);
-      UNROLL for (int r = 0; r < rows; r++) s += weight[r * STRIDE + j] * x[r][v];
-      VEC(m + j * ld + v * LANES) = s;
-    }
-  if (to > diagonal)
-    UNROLL for (int u = 0; u < rows; u++)
-      UNROLL for (int v = 0; v < vecs; v++) {
-        vec s = VEC(m + (diagonal + u) * ld + v * LANES);
-        UNROLL for (int r = u; r < rows; r++) s += weight[r * STRIDE + diagonal + u] * x[r][v];
-        VEC(m + (diagonal + u) * ld + v * LANES) = s;
-      }
+  for (; j < min_long(to, diagonal); j++) UNROLL
+  for (int v = 0; v < vecs; v++) {
+    vec s = VEC(m + j * ld + v * LANES);
+    UNROLL
+    for (int r = 0; r < rows; r++) s += weight[r * STRIDE + j] * x[r][v];
+    VEC(m + j * ld + v * LANES) = s;
+  }
+  if (to > diagonal) UNROLL
+  for (int u = 0; u < rows; u++) UNROLL
+  for (int v = 0; v < vecs; v++) {
+    vec s = VEC(m + (diagonal + u) * ld + v * LANES);
+    UNROLL
+    for (int r = u; r < rows; r++) s += weight[r * STRIDE + diagonal + u] * x[r][v];
+    VEC(m + (diagonal + u) * ld + v * LANES) = s;
+  }
 }
 
 /* Both over all columns; weight[r*STRIDE + j] belongs to key j. */
 INLINE void gather_all(int rows, const float *weight, long from, long to, long diagonal, const float *m,
-                       long ld, const float *keep, float *sum) {
+                       long ld, const float *keep, float *sum)
+{
   long c = 0;
-  for (; c + COLS <= ld; c += COLS)
-    gather(rows, VECS, weight, from, to, diagonal, m + c, ld, keep, sum + c);
+  for (; c + COLS <= ld; c += COLS) gather(rows, VECS, weight, from, to, diagonal, m + c, ld, keep, sum + c);
   if (c < ld) gather(rows, 1, weight, from, to, diagonal, m + c, ld, keep, sum + c);
 }
 INLINE void scatter_all(int rows, const float *weight, long from, long to, long diagonal, float *m, long ld,
-                        const float *a) {
+                        const float *a)
+{
   long c = 0;
   for (; c + COLS <= ld; c += COLS) scatter(rows, VECS, weight, from, to, diagonal, m + c, ld, a + c);
   if (c < ld) scatter(rows, 1, weight, from, to, diagonal, m + c, ld, a + c);
 }
 
 /* What enters the softmax, f(s), and p f'(s), where p = exp(power). */
-INLINE vec capped(vec s, long cap, float value) {
+INLINE vec capped(vec s, long cap, float value)
+{
   if (cap == 1) return value * vec_tanh(s / value);
   return cap == 2 ? where_above(s, ALL(value), ALL(value), s) : s;
 }
-INLINE vec times_slope(vec p, vec power, vec s, long cap, float value) {
+INLINE vec times_slope(vec p, vec power, vec s, long cap, float value)
+{
   if (cap == 1) { /* 1 - tanh^2 without its cancellation: 4 e / (1 + e)^2, e = exp(-2 |s/value|) */
     vec x = s / value, e = vec_exp(-2.0f * larger(-x, x));
     return p * (4.0f * e / ((1.0f + e) * (1.0f + e)));
@@ -174,9 +196,14 @@ INLINE vec times_slope(vec p, vec power, vec s, long cap, float value) {
 }
 
 /* Maxima of one head and sequence, and the sum of its rows' entropies. */
-struct maxima { float top, bottom, capped; int nan; double entropy; };
+struct maxima {
+  float top, bottom, capped;
+  int nan;
+  double entropy;
+};
 
-static int row_has_nan(const struct head *h, long t, const float *q) {
+static int row_has_nan(const struct head *h, long t, const float *q)
+{
   for (long j = h->start[t]; j <= t; j++) {
     const float *k = h->keys + j / COLS * COLS * h->dim + j % COLS;
     float s = 0;
@@ -188,46 +215,54 @@ static int row_has_nan(const struct head *h, long t, const float *q) {
 
 /* One tile of scores on its way into the softmax: maxima, cap, and -infinity where a pair is not allowed. */
 INLINE void enter(int rows, int measured, int cut, const struct head *h, long t, long j, vec s[STRIP][VECS],
-                  float *score, vec high[STRIP], vec *top, vec *bottom) {
+                  float *score, vec high[STRIP], vec *top, vec *bottom)
+{
   const vec first = ALL((float)h->start[t]), nothing = ALL(-INFINITY);
-  UNROLL for (int r = 0; r < rows; r++)
-    UNROLL for (int v = 0; v < VECS; v++) {
-      const vec key = LANE + (float)(j + v * LANES), row = ALL((float)(t + r));
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < VECS; v++) {
+    const vec key = LANE + (float)(j + v * LANES), row = ALL((float)(t + r));
 #define ALLOWED(y, otherwise) \
   (cut ? where_above(key, row, otherwise, where_above(first, key, otherwise, y)) : (y))
-      vec y = s[r][v];
-      if (measured) *bottom = smaller(ALLOWED(y, -nothing), *bottom);
-      if (h->cap) {
-        if (measured) *top = larger(ALLOWED(y, nothing), *top);
-        y = capped(y, h->cap, h->cap_value);
-      }
-      y = ALLOWED(y, nothing);
-#undef ALLOWED
-      high[r] = larger(y, high[r]);
-      VEC(score + r * STRIDE + j + v * LANES) = y;
+    vec y = s[r][v];
+    if (measured) *bottom = smaller(ALLOWED(y, -nothing), *bottom);
+    if (h->cap) {
+      if (measured) *top = larger(ALLOWED(y, nothing), *top);
+      y = capped(y, h->cap, h->cap_value);
     }
+    y = ALLOWED(y, nothing);
+#undef ALLOWED
+    high[r] = larger(y, high[r]);
+    VEC(score + r * STRIDE + j + v * LANES) = y;
+  }
 }
 
 /* Queries [t, t+rows), which all see the same first key: o [rows, ldo], lse [rows, ldl]. */
 INLINE void forward_strip(int rows, int measured, const struct head *h, long t, float *o, long ldo,
-                          float *lse, long ldl, struct maxima *x) {
+                          float *lse, long ldl, struct maxima *x)
+{
   const long first = h->start[t], end = t + rows;
   float m[STRIP], l[LANES] = {0}, spread[LANES] = {0}, shift[LANES] = {0}, keep[LANES] = {0};
   vec top = ALL(-INFINITY), bottom = ALL(INFINITY);
-  UNROLL for (int r = 0; r < rows; r++) m[r] = -INFINITY;
+  UNROLL
+  for (int r = 0; r < rows; r++) m[r] = -INFINITY;
   for (long from = first / ALIGN * ALIGN; from < end; from += BLOCK) {
     const long to = min_long(from + BLOCK, end);
     const int again = from > first;
     float *score = h->score - from;
     vec high[STRIP];
-    UNROLL for (int r = 0; r < rows; r++) high[r] = ALL(-INFINITY);
+    UNROLL
+    for (int r = 0; r < rows; r++) high[r] = ALL(-INFINITY);
     for (long j = from; j < to; j += COLS) {
       vec s[STRIP][VECS];
       tile(rows, h->q, h->padded_dim, h->keys + j * h->dim, h->dim, s);
-      if (j < first || j + COLS > t + 1) enter(rows, measured, 1, h, t, j, s, score, high, &top, &bottom);
-      else enter(rows, measured, 0, h, t, j, s, score, high, &top, &bottom);
+      if (j < first || j + COLS > t + 1)
+        enter(rows, measured, 1, h, t, j, s, score, high, &top, &bottom);
+      else
+        enter(rows, measured, 0, h, t, j, s, score, high, &top, &bottom);
     }
-    UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL
+    for (int r = 0; r < rows; r++) {
       float highest = lane_max(high[r]);
       m[r] = m[r] > highest ? m[r] : highest;
       keep[r] = shift[r];
@@ -239,7 +274,8 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
       VEC(l) *= factor;
       VEC(keep) = factor;
     }
-    UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL
+    for (int r = 0; r < rows; r++) {
       vec sum = {0}, below = {0};
       for (long j = from; j < min_long(to, t + r + 1); j += LANES) {
         vec d = VEC(score + r * STRIDE + j) - shift[r], e = vec_exp(d);
@@ -254,7 +290,8 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
                again ? keep : NULL, h->sum);
   }
   vec log_l = vec_log(VEC(l)), entropy = log_l - VEC(spread) / VEC(l), total = VEC(shift) + log_l;
-  UNROLL for (int r = 0; r < rows; r++) {
+  UNROLL
+  for (int r = 0; r < rows; r++) {
     scale_row(h->sum + r * h->padded_value, h->value_dim, 1 / l[r], o + r * ldo);
     lse[r * ldl] = total[r];
     if (!measured) continue;
@@ -269,7 +306,8 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
 }
 
 /* Rows of a strip that begins at t: all of it where its rows see the same first key, else one. */
-static long strip_rows(const int *start, long t, long length) {
+static long strip_rows(const int *start, long t, long length)
+{
   if (t % STRIP != 0 || t + STRIP > length) return 1;
   for (int r = 1; r < STRIP; r++)
     if (start[t + r] != start[t]) return 1;
@@ -278,26 +316,32 @@ static long strip_rows(const int *start, long t, long length) {
 
 struct forward_job {
   const struct attention_forward_args *x;
-  float *memory; long floats;   /* of one worker */
-  struct maxima *maxima;        /* [batch, heads] */
+  float *memory;
+  long floats;           /* of one worker */
+  struct maxima *maxima; /* [batch, heads] */
 };
 
 #define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
 
 static struct head head_of(const struct tensor *q, const struct tensor *v, const struct tensor *start,
-                           long batch, long heads, long groups, long sequence, long cap, double cap_value) {
-  struct head h = {.length = q->rows / batch, .dim = q->cols / heads, .value_dim = v->cols / groups,
-                   .cap = cap, .cap_value = (float)cap_value};
+                           long batch, long heads, long groups, long sequence, long cap, double cap_value)
+{
+  struct head h = {.length = q->rows / batch,
+                   .dim = q->cols / heads,
+                   .value_dim = v->cols / groups,
+                   .cap = cap,
+                   .cap_value = (float)cap_value};
   h.start = INTS(start) + sequence * h.length;
   h.padded_dim = round_up(h.dim, LANES);
   h.padded_value = round_up(h.value_dim, LANES);
   return h;
 }
 
-#define HEAD(x, sequence)                                                                                \
+#define HEAD(x, sequence) \
   head_of((x)->q, (x)->v, (x)->start, (x)->batch, (x)->heads, (x)->groups, sequence, (x)->cap, (x)->cap_value)
 
-INLINE void forward_head(int measured, const struct forward_job *job, long piece, int worker) {
+INLINE void forward_head(int measured, const struct forward_job *job, long piece, int worker)
+{
   const struct attention_forward_args *x = job->x;
   const long sequence = piece / x->heads, number = piece % x->heads, group = number * x->groups / x->heads;
   struct head h = HEAD(x, sequence);
@@ -311,8 +355,10 @@ INLINE void forward_head(int measured, const struct forward_job *job, long piece
     rows = strip_rows(h.start, t, h.length);
     copy_rows(AT(x->q, n + t, number * h.dim), x->q->ld, rows, h.dim, (float)x->scale, h.q, h.padded_dim);
     float *o = AT(x->o, n + t, number * h.value_dim), *lse = AT(x->lse, n + t, number);
-    if (rows == STRIP) forward_strip(STRIP, measured, &h, t, o, x->o->ld, lse, x->lse->ld, &m);
-    else forward_strip(1, measured, &h, t, o, x->o->ld, lse, x->lse->ld, &m);
+    if (rows == STRIP)
+      forward_strip(STRIP, measured, &h, t, o, x->o->ld, lse, x->lse->ld, &m);
+    else
+      forward_strip(1, measured, &h, t, o, x->o->ld, lse, x->lse->ld, &m);
   }
   if (!x->cap) m.top = m.capped;
   if (m.bottom == -INFINITY && x->cap != 1) m.entropy = NAN; /* 0 times -infinity, as in the definition */
@@ -321,7 +367,8 @@ INLINE void forward_head(int measured, const struct forward_job *job, long piece
 static void forward_measured(void *job, long piece, int worker) { forward_head(1, job, piece, worker); }
 static void forward_only(void *job, long piece, int worker) { forward_head(0, job, piece, worker); }
 
-static void forward(struct device *device, const struct attention_forward_args *x, int measured) {
+static void forward(struct device *device, const struct attention_forward_args *x, int measured)
+{
   struct head h = HEAD(x, 0);
   const long pieces = x->batch * x->heads;
   struct forward_job job = {.x = x, .floats = round_up(head_floats(&h, 0), LANES)};
@@ -348,14 +395,16 @@ static void forward(struct device *device, const struct attention_forward_args *
   }
 }
 /* Scores in a number format of their own are for studies: as defined. */
-static void attention_forward(struct device *device, const struct attention_forward_args *x) {
+static void attention_forward(struct device *device, const struct attention_forward_args *x)
+{
   if (x->scores_format) {
     ops_ref.attention_forward(device, x);
     return;
   }
   forward(device, x, 1);
 }
-static void attention_forward_only(struct device *device, const struct attention_forward_args *x) {
+static void attention_forward_only(struct device *device, const struct attention_forward_args *x)
+{
   forward(device, x, 0);
 }
 
@@ -363,12 +412,20 @@ static void attention_forward_only(struct device *device, const struct attention
 /* p_j = exp(f_j - lse); dv_j += p_j do; ds_j = f'(s_j) p_j (do.v_j - do.o); dq = scale ds k;
    dk_j += scale ds_j q. Scores of pairs that are not allowed are computed where a tile is cut, never used. */
 
-struct strip_in { const float *o, *lse; long ldo, ldl; float *dq; long ldq; float scale; };
+struct strip_in {
+  const float *o, *lse;
+  long ldo, ldl;
+  float *dq;
+  long ldq;
+  float scale;
+};
 
-INLINE void backward_strip(int rows, const struct head *h, long t, const struct strip_in *in) {
+INLINE void backward_strip(int rows, const struct head *h, long t, const struct strip_in *in)
+{
   const long first = h->start[t], end = t + rows;
   float through[STRIP], lse[STRIP], ones[STRIP];
-  UNROLL for (int r = 0; r < rows; r++) {
+  UNROLL
+  for (int r = 0; r < rows; r++) {
     vec sum = {0};
     long c = 0;
     for (; c + LANES <= h->value_dim; c += LANES)
@@ -384,29 +441,36 @@ INLINE void backward_strip(int rows, const struct head *h, long t, const struct 
     for (long j = from; j < to; j += COLS) {
       vec s[STRIP][VECS];
       tile(rows, h->q, h->padded_dim, h->keys + j * h->dim, h->dim, s);
-      UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int v = 0; v < VECS; v++) {
-          vec power = capped(s[r][v], h->cap, h->cap_value) - lse[r], e = vec_exp(power);
-          VEC(p + r * STRIDE + j + v * LANES) = e;
-          VEC(ds + r * STRIDE + j + v * LANES) = times_slope(e, power, s[r][v], h->cap, h->cap_value);
-        }
+      UNROLL
+      for (int r = 0; r < rows; r++) UNROLL
+      for (int v = 0; v < VECS; v++) {
+        vec power = capped(s[r][v], h->cap, h->cap_value) - lse[r], e = vec_exp(power);
+        VEC(p + r * STRIDE + j + v * LANES) = e;
+        VEC(ds + r * STRIDE + j + v * LANES) = times_slope(e, power, s[r][v], h->cap, h->cap_value);
+      }
       tile(rows, h->do_, h->padded_value, h->values + j * h->value_dim, h->value_dim, s);
-      UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int v = 0; v < VECS; v++)
-          VEC(ds + r * STRIDE + j + v * LANES) *= s[r][v] - through[r];
+      UNROLL
+      for (int r = 0; r < rows; r++) UNROLL
+      for (int v = 0; v < VECS; v++) VEC(ds + r * STRIDE + j + v * LANES) *= s[r][v] - through[r];
     }
     gather_all(rows, ds, seen, to, t, h->key_rows, h->padded_dim, from > first ? ones : NULL, h->sum);
     scatter_all(rows, ds, seen, to, t, h->dk, h->padded_dim, h->q);
     scatter_all(rows, p, seen, to, t, h->dv, h->padded_value, h->do_);
   }
-  UNROLL for (int r = 0; r < rows; r++)
+  UNROLL
+  for (int r = 0; r < rows; r++)
     scale_row(h->sum + r * h->padded_dim, h->dim, in->scale, in->dq + r * in->ldq);
 }
 
-struct backward_job { const struct attention_backward_args *x; float *memory; long floats; };
+struct backward_job {
+  const struct attention_backward_args *x;
+  float *memory;
+  long floats;
+};
 
 /* One group of heads of one sequence, so that dk and dv gather over its heads in order. */
-static void backward_group(void *context, long piece, int worker) {
+static void backward_group(void *context, long piece, int worker)
+{
   const struct backward_job *job = context;
   const struct attention_backward_args *x = job->x;
   const long sequence = piece / x->groups, group = piece % x->groups, shared = x->heads / x->groups;
@@ -423,15 +487,21 @@ static void backward_group(void *context, long piece, int worker) {
     for (long t = 0, rows; t < h.length; t += rows) {
       rows = strip_rows(h.start, t, h.length);
       struct strip_in in = {
-        .o = AT(x->o, n + t, number * h.value_dim), .ldo = x->o->ld,
-        .lse = AT(x->lse, n + t, number), .ldl = x->lse->ld,
-        .dq = AT(x->dq, n + t, number * h.dim), .ldq = x->dq->ld, .scale = (float)x->scale,
+        .o = AT(x->o, n + t, number * h.value_dim),
+        .ldo = x->o->ld,
+        .lse = AT(x->lse, n + t, number),
+        .ldl = x->lse->ld,
+        .dq = AT(x->dq, n + t, number * h.dim),
+        .ldq = x->dq->ld,
+        .scale = (float)x->scale,
       };
       copy_rows(AT(x->q, n + t, number * h.dim), x->q->ld, rows, h.dim, in.scale, h.q, h.padded_dim);
       copy_rows(AT(x->do_, n + t, number * h.value_dim), x->do_->ld, rows, h.value_dim, 1, h.do_,
                 h.padded_value);
-      if (rows == STRIP) backward_strip(STRIP, &h, t, &in);
-      else backward_strip(1, &h, t, &in);
+      if (rows == STRIP)
+        backward_strip(STRIP, &h, t, &in);
+      else
+        backward_strip(1, &h, t, &in);
     }
   for (long t = 0; t < h.length; t++) {
     memcpy(AT(x->dk, n + t, group * h.dim), h.dk + t * h.padded_dim, (size_t)h.dim * sizeof *h.dk);
@@ -440,7 +510,8 @@ static void backward_group(void *context, long piece, int worker) {
   }
 }
 
-static void attention_backward(struct device *device, const struct attention_backward_args *x) {
+static void attention_backward(struct device *device, const struct attention_backward_args *x)
+{
   if (x->scores_format) {
     ops_ref.attention_backward(device, x);
     return;
@@ -451,7 +522,8 @@ static void attention_backward(struct device *device, const struct attention_bac
   parallel_for(device->pool, x->batch * x->groups, backward_group, &job);
 }
 
-void EXPORT(ops_cpu_attention)(struct ops *ops) {
+void EXPORT(ops_cpu_attention)(struct ops *ops)
+{
   ops->attention_forward = attention_forward;
   ops->attention_backward = attention_backward;
 }

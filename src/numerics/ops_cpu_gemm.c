@@ -18,20 +18,25 @@ enum { NR = 2 * WIDTH, KC = 256, BLOCK_COLS = 512, BLOCK_FLOPS = 4000000 };
 /* c [m,n] = alpha a b + beta d; symmetric: only what tiles that reach j <= i hold. */
 struct product {
   long m, n, k;
-  const float *a; long a_row, a_step;  /* a[i*a_row + p*a_step] */
-  const float *b; long b_row, b_step;  /* b[j*b_row + p*b_step] */
-  float *c; long ldc;
-  const float *d; long ldd;
+  const float *a;
+  long a_row, a_step; /* a[i*a_row + p*a_step] */
+  const float *b;
+  long b_row, b_step; /* b[j*b_row + p*b_step] */
+  float *c;
+  long ldc;
+  const float *d;
+  long ldd;
   float alpha, beta;
   int symmetric;
   int pack_a, pack_b;
-  float *right;                        /* panel j/NR, then p, then j%NR; columns beyond n are 0 */
-  float *left;                         /* [threads][block_rows*KC]: strip i/MR, then p, then i%MR */
+  float *right; /* panel j/NR, then p, then j%NR; columns beyond n are 0 */
+  float *left;  /* [threads][block_rows*KC]: strip i/MR, then p, then i%MR */
   long block_rows, row_blocks;
 };
 
 /* Columns [j0, j0 + WIDTH) of the right factor; `to` has rows NR apart. */
-static void pack_columns(const struct product *g, long j0, float *to) {
+static void pack_columns(const struct product *g, long j0, float *to)
+{
   const float *from = g->b + j0 * g->b_row;
   long cols = min_long(WIDTH, g->n - j0);
   if (g->b_step == 1) {
@@ -44,7 +49,8 @@ static void pack_columns(const struct product *g, long j0, float *to) {
   }
 }
 
-static void pack_panel(void *context, long panel, int worker) {
+static void pack_panel(void *context, long panel, int worker)
+{
   (void)worker;
   const struct product *g = context;
   float *to = g->right + panel * NR * g->k;
@@ -53,7 +59,8 @@ static void pack_panel(void *context, long panel, int worker) {
 }
 
 /* A block of a transposed left factor into strips. */
-static void pack_left(const struct product *g, long i0, long rows, long p0, long k, float *to) {
+static void pack_left(const struct product *g, long i0, long rows, long p0, long k, float *to)
+{
   const float *from = g->a + i0 + p0 * g->a_step;
   for (long p = 0; p < k; p++, from += g->a_step, to += MR) {
     long i = 0;
@@ -63,18 +70,24 @@ static void pack_left(const struct product *g, long i0, long rows, long p0, long
 }
 
 /* Where a tile reads and writes: k terms from p0 on, rows from i0 and columns from j0 on. */
-struct place { long p0, k, i0, j0; const float *a, *b, *ahead; };
+struct place {
+  long p0, k, i0, j0;
+  const float *a, *b, *ahead;
+};
 
-INLINE void step(int rows, int halves, const float *a, long a_row, const float *b, wide s[MR][2]) {
+INLINE void step(int rows, int halves, const float *a, long a_row, const float *b, wide s[MR][2])
+{
   const wide b0 = WIDE(b), b1 = WIDE(halves == 2 ? b + WIDTH : b);
-  UNROLL for (int i = 0; i < rows; i++) {
+  UNROLL
+  for (int i = 0; i < rows; i++) {
     wide x = a[i * a_row] - (wide){0};
     s[i][0] += x * b0;
     if (halves == 2) s[i][1] += x * b1;
   }
 }
 
-INLINE wide finish(float alpha, wide sum, float beta, const float *d) {
+INLINE wide finish(float alpha, wide sum, float beta, const float *d)
+{
   wide x = alpha * sum;
   if (beta != 0) x += beta * WIDE(d);
   return x;
@@ -82,10 +95,12 @@ INLINE wide finish(float alpha, wide sum, float beta, const float *d) {
 
 /* rows x (halves*WIDTH) sums in registers, then c = alpha sum + beta d (+ c after the first block of k) */
 INLINE void tile(int rows, int halves, const struct product *g, const struct place *at, long a_row,
-                 long a_step, long b_step) {
+                 long a_step, long b_step)
+{
   const float *a = at->a, *b = at->b, *ahead = at->ahead;
   float *c = g->c + at->i0 * g->ldc + at->j0;
-  UNROLL for (int i = 0; i < rows; i++) {
+  UNROLL
+  for (int i = 0; i < rows; i++) {
     __builtin_prefetch(c + i * g->ldc, 1);
     if (halves == 2) __builtin_prefetch(c + i * g->ldc + WIDTH, 1);
   }
@@ -93,7 +108,8 @@ INLINE void tile(int rows, int halves, const struct product *g, const struct pla
   long p = 0;
   for (; p + 8 <= at->k; p += 8, ahead += 64 / sizeof *ahead) {
     __builtin_prefetch(ahead, 0, 2); /* a line of the panel that comes next */
-    UNROLL for (int u = 0; u < 8; u++, a += a_step, b += b_step) step(rows, halves, a, a_row, b, s);
+    UNROLL
+    for (int u = 0; u < 8; u++, a += a_step, b += b_step) step(rows, halves, a, a_row, b, s);
   }
   for (; p < at->k; p++, a += a_step, b += b_step) step(rows, halves, a, a_row, b, s);
 
@@ -102,13 +118,15 @@ INLINE void tile(int rows, int halves, const struct product *g, const struct pla
   const float *d = first ? g->d + at->i0 * g->ldd + at->j0 : c;
   const long ldd = first ? g->ldd : g->ldc, cols = g->n - at->j0;
   if (cols >= halves * WIDTH) {
-    UNROLL for (int i = 0; i < rows; i++) {
+    UNROLL
+    for (int i = 0; i < rows; i++) {
       WIDE(c + i * g->ldc) = finish(g->alpha, s[i][0], beta, d + i * ldd);
       if (halves == 2) WIDE(c + i * g->ldc + WIDTH) = finish(g->alpha, s[i][1], beta, d + i * ldd + WIDTH);
     }
   } else {
     float x[MR][NR];
-    UNROLL for (int i = 0; i < rows; i++) {
+    UNROLL
+    for (int i = 0; i < rows; i++) {
       WIDE(x[i]) = g->alpha * s[i][0];
       if (halves == 2) WIDE(x[i] + WIDTH) = g->alpha * s[i][1];
     }
@@ -119,8 +137,10 @@ INLINE void tile(int rows, int halves, const struct product *g, const struct pla
 }
 
 INLINE void tile_of(long rows, int halves, const struct product *g, const struct place *at, long a_row,
-                    long a_step, long b_step) {
+                    long a_step, long b_step)
+{
   switch (rows) {
+/* clang-format off */
 #define CASE(r) case r: tile(r, halves, g, at, a_row, a_step, b_step); break;
     CASE(1) CASE(2) CASE(3) CASE(4)
 #if defined __AVX2__
@@ -129,24 +149,33 @@ INLINE void tile_of(long rows, int halves, const struct product *g, const struct
 #if defined __AVX512F__
     CASE(7) CASE(8)
 #endif
+/* clang-format on */
 #undef CASE
   }
 }
-INLINE void tile_with(long rows, int halves, const struct product *g, const struct place *at) {
-  if (g->pack_a) tile_of(rows, halves, g, at, 1, MR, NR);
-  else if (!g->pack_b) tile_of(rows, halves, g, at, g->a_row, 1, g->b_step);
-  else if (g->a_step == 1) tile_of(rows, halves, g, at, g->a_row, 1, NR);
-  else tile_of(rows, halves, g, at, 1, g->a_step, NR);
+INLINE void tile_with(long rows, int halves, const struct product *g, const struct place *at)
+{
+  if (g->pack_a)
+    tile_of(rows, halves, g, at, 1, MR, NR);
+  else if (!g->pack_b)
+    tile_of(rows, halves, g, at, g->a_row, 1, g->b_step);
+  else if (g->a_step == 1)
+    tile_of(rows, halves, g, at, g->a_row, 1, NR);
+  else
+    tile_of(rows, halves, g, at, 1, g->a_step, NR);
 }
-static void tile_full(long rows, const struct product *g, const struct place *at) {
+static void tile_full(long rows, const struct product *g, const struct place *at)
+{
   tile_with(rows, 2, g, at);
 }
-static void tile_half(long rows, const struct product *g, const struct place *at) {
+static void tile_half(long rows, const struct product *g, const struct place *at)
+{
   tile_with(rows, 1, g, at);
 }
 
 /* One piece: a block of rows times a block of columns, over all of k. */
-static void multiply_block(void *context, long piece, int worker) {
+static void multiply_block(void *context, long piece, int worker)
+{
   const struct product *g = context;
   long i0 = piece % g->row_blocks * g->block_rows, rows = min_long(g->block_rows, g->m - i0);
   long from = piece / g->row_blocks * BLOCK_COLS, to = min_long(from + BLOCK_COLS, g->n);
@@ -165,8 +194,10 @@ static void multiply_block(void *context, long piece, int worker) {
         at.a = g->pack_a ? left + i * at.k : g->a + at.i0 * g->a_row + p0 * g->a_step;
         at.ahead = at.b + NR * g->k + NR * at.k * (i - skip) / (rows - skip);
         long cols = (g->symmetric ? min_long(g->n, at.i0 + strip) : g->n) - at.j0;
-        if (cols > WIDTH) tile_full(strip, g, &at);
-        else tile_half(strip, g, &at);
+        if (cols > WIDTH)
+          tile_full(strip, g, &at);
+        else
+          tile_half(strip, g, &at);
       }
     }
   }
@@ -174,7 +205,8 @@ static void multiply_block(void *context, long piece, int worker) {
 
 /* Blocks of rows of about BLOCK_FLOPS or, for long k, of at least 128 rows, which each panel of the right
    factor serves while it is in the nearest cache; as equal as strips allow. */
-static void cut_rows(struct product *g) {
+static void cut_rows(struct product *g)
+{
   double flops = 2.0 * (double)g->m * (double)min_long(g->n, BLOCK_COLS) * (double)g->k;
   long blocks = min_long((long)(flops / BLOCK_FLOPS) + 1, (g->m + 127) / 128);
   if (blocks > 1) blocks = round_up(blocks, 4);
@@ -182,7 +214,8 @@ static void cut_rows(struct product *g) {
   g->row_blocks = (g->m + g->block_rows - 1) / g->block_rows;
 }
 
-static void multiply(struct device *device, struct product *g) {
+static void multiply(struct device *device, struct product *g)
+{
   cut_rows(g);
   /* packing pays unless a factor is read few times, or lies well already */
   g->pack_a = g->a_step != 1 && g->a_step > 512;
@@ -195,20 +228,32 @@ static void multiply(struct device *device, struct product *g) {
   parallel_for(device->pool, g->row_blocks * ((g->n + BLOCK_COLS - 1) / BLOCK_COLS), multiply_block, g);
 }
 
-static void matmul(struct device *device, const struct matmul_args *x) {
+static void matmul(struct device *device, const struct matmul_args *x)
+{
   const struct tensor *a = x->a, *b = x->b, *c = x->c;
   struct product g = {
-    .m = c->rows, .n = c->cols, .k = x->ta ? a->rows : a->cols,
-    .a = a->data, .a_row = x->ta ? 1 : a->ld, .a_step = x->ta ? a->ld : 1,
-    .b = b->data, .b_row = x->tb ? b->ld : 1, .b_step = x->tb ? 1 : b->ld,
-    .c = c->data, .ldc = c->ld, .d = c->data, .ldd = c->ld,
-    .alpha = (float)x->alpha, .beta = x->add ? 1 : 0,
+    .m = c->rows,
+    .n = c->cols,
+    .k = x->ta ? a->rows : a->cols,
+    .a = a->data,
+    .a_row = x->ta ? 1 : a->ld,
+    .a_step = x->ta ? a->ld : 1,
+    .b = b->data,
+    .b_row = x->tb ? b->ld : 1,
+    .b_step = x->tb ? 1 : b->ld,
+    .c = c->data,
+    .ldc = c->ld,
+    .d = c->data,
+    .ldd = c->ld,
+    .alpha = (float)x->alpha,
+    .beta = x->add ? 1 : 0,
   };
   multiply(device, &g);
 }
 
 /* Upper triangle from the lower one, WIDTH rows at a time. */
-static void mirror_rows(void *context, long strip, int worker) {
+static void mirror_rows(void *context, long strip, int worker)
+{
   (void)worker;
   const struct product *g = context;
   long i0 = strip * WIDTH, rows = min_long(WIDTH, g->m - i0);
@@ -217,7 +262,8 @@ static void mirror_rows(void *context, long strip, int worker) {
     float *high = g->c + j0 * g->ldc + i0;
     if (rows == WIDTH) {
       wide x[WIDTH], old;
-      UNROLL for (int i = 0; i < WIDTH; i++) x[i] = WIDE(low + i * g->ldc);
+      UNROLL
+      for (int i = 0; i < WIDTH; i++) x[i] = WIDE(low + i * g->ldc);
       transpose(x);
       for (int i = 0; i < WIDTH; i++) {
         if (j0 == i0) { /* on the diagonal: what lies below it stays */
@@ -233,21 +279,34 @@ static void mirror_rows(void *context, long strip, int worker) {
   }
 }
 
-static void gram(struct device *device, const struct gram_args *x) {
+static void gram(struct device *device, const struct gram_args *x)
+{
   const struct tensor *a = x->a, *c = x->c;
   const int square = x->beta != 0; /* then a is symmetric, its own transpose */
   struct product g = {
-    .m = c->rows, .n = c->rows, .k = a->cols,
-    .a = a->data, .a_row = a->ld, .a_step = 1,
-    .b = a->data, .b_row = square ? 1 : a->ld, .b_step = square ? a->ld : 1,
-    .c = c->data, .ldc = c->ld, .d = a->data, .ldd = a->ld,
-    .alpha = (float)x->alpha, .beta = (float)x->beta, .symmetric = 1,
+    .m = c->rows,
+    .n = c->rows,
+    .k = a->cols,
+    .a = a->data,
+    .a_row = a->ld,
+    .a_step = 1,
+    .b = a->data,
+    .b_row = square ? 1 : a->ld,
+    .b_step = square ? a->ld : 1,
+    .c = c->data,
+    .ldc = c->ld,
+    .d = a->data,
+    .ldd = a->ld,
+    .alpha = (float)x->alpha,
+    .beta = (float)x->beta,
+    .symmetric = 1,
   };
   multiply(device, &g);
   parallel_for(device->pool, (g.m + WIDTH - 1) / WIDTH, mirror_rows, &g);
 }
 
-void EXPORT(ops_cpu_gemm)(struct ops *ops) {
+void EXPORT(ops_cpu_gemm)(struct ops *ops)
+{
   ops->matmul = matmul;
   ops->gram = gram;
 }

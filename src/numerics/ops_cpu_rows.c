@@ -9,26 +9,32 @@ enum { PIECE = 16384 };
 #define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
 
 /* A vector of which `left` lanes exist; the others read 0 and are not written. */
-INLINE vec get(const float *p, long left) {
+INLINE vec get(const float *p, long left)
+{
   if (left >= LANES) return VEC(p);
   vec x = {0};
   memcpy(&x, p, (size_t)left * sizeof *p);
   return x;
 }
-INLINE void put(float *p, vec x, long left) {
-  if (left >= LANES) VEC(p) = x;
-  else memcpy(p, &x, (size_t)left * sizeof *p);
+INLINE void put(float *p, vec x, long left)
+{
+  if (left >= LANES)
+    VEC(p) = x;
+  else
+    memcpy(p, &x, (size_t)left * sizeof *p);
 }
 #define EACH(j, n) for (long j = 0; j < (n); j += LANES)
 
 typedef double dvec __attribute__((vector_size(8 * LANES / 2)));
 INLINE dvec first_half(vec x) { return __builtin_convertvector(PICK(x, x, 0, 1, 2, 3, 4, 5, 6, 7), dvec); }
-INLINE dvec second_half(vec x) {
+INLINE dvec second_half(vec x)
+{
   return __builtin_convertvector(PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15), dvec);
 }
 INLINE double dvec_sum(dvec x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
 
-static double squares(const float *x, long n) {
+static double squares(const float *x, long n)
+{
   dvec a = {0}, b = {0};
   EACH(j, n) {
     vec y = get(x + j, n - j);
@@ -46,10 +52,11 @@ struct walk {
   const void *args;
   long rows, cols, rows_each, cols_each;
   double *parts;
-  int sums;               /* in `parts`, per piece */
+  int sums; /* in `parts`, per piece */
 };
 
-static void walk_piece(void *context, long piece, int worker) {
+static void walk_piece(void *context, long piece, int worker)
+{
   (void)worker;
   const struct walk *w = context;
   double *part = w->parts ? w->parts + piece * w->sums : NULL;
@@ -63,7 +70,8 @@ static void walk_piece(void *context, long piece, int worker) {
   for (; row < end; row++) w->some(w->args, row, 0, w->cols, part);
 }
 
-static long walk_pieces(struct walk *w) {
+static long walk_pieces(struct walk *w)
+{
   w->cols_each = PIECE;
   w->rows_each = w->cols < PIECE ? PIECE / w->cols : 1;
   return w->rows == 1 ? (w->cols + PIECE - 1) / PIECE : (w->rows + w->rows_each - 1) / w->rows_each;
@@ -71,20 +79,23 @@ static long walk_pieces(struct walk *w) {
 
 /* Rows of t and others like it; one long row where all of them are one block each. */
 static struct walk walk_over(const struct tensor *t, int block, const void *args,
-                             void (*some)(const void *, long, long, long, double *)) {
+                             void (*some)(const void *, long, long, long, double *))
+{
   struct walk w = {.some = some, .args = args, .rows = t->rows, .cols = t->cols};
   if (block) w.rows = 1, w.cols = t->rows * t->cols;
   return w;
 }
 static int is_block(const struct tensor *t) { return t->ld == t->cols || t->rows == 1; }
 
-static void walk(struct device *device, struct walk w) {
+static void walk(struct device *device, struct walk w)
+{
   long pieces = walk_pieces(&w);
   parallel_for(device->pool, pieces, walk_piece, &w);
 }
 
 /* The same with `sums` numbers from every piece, left in w->parts. */
-static long walk_to_parts(struct device *device, struct walk *w, int sums) {
+static long walk_to_parts(struct device *device, struct walk *w, int sums)
+{
   long pieces = walk_pieces(w);
   w->sums = sums;
   w->parts = device_scratch(device, (size_t)(pieces * sums) * sizeof *w->parts);
@@ -93,7 +104,8 @@ static long walk_to_parts(struct device *device, struct walk *w, int sums) {
 }
 
 /* ... and added in order. */
-static void walk_summing(struct device *device, struct walk w, int sums, double *total) {
+static void walk_summing(struct device *device, struct walk w, int sums, double *total)
+{
   long pieces = walk_to_parts(device, &w, sums);
   for (int i = 0; i < sums; i++) total[i] = 0;
   for (long p = 0; p < pieces; p++)
@@ -101,55 +113,66 @@ static void walk_summing(struct device *device, struct walk w, int sums, double 
 }
 
 /* --- plain vectors ------------------------------------------------------------------------------------- */
-#define SOME(name) \
-  static void name(const void *args, long row, long from, long n, double *part)
+#define SOME(name) static void name(const void *args, long row, long from, long n, double *part)
 
-SOME(some_fill) {
+SOME(some_fill)
+{
   (void)part;
   const struct fill_args *x = args;
   float *y = AT(x->y, row, from);
   EACH(j, n) put(y + j, ALL((float)x->value), n - j);
 }
-static void fill(struct device *device, const struct fill_args *x) {
+static void fill(struct device *device, const struct fill_args *x)
+{
   walk(device, walk_over(x->y, is_block(x->y), x, some_fill));
 }
 
-SOME(some_copy) {
+SOME(some_copy)
+{
   (void)part;
   const struct copy_args *x = args;
   memcpy(AT(x->y, row, from), AT(x->x, row, from), (size_t)n * sizeof(float));
 }
-static void copy(struct device *device, const struct copy_args *x) {
+static void copy(struct device *device, const struct copy_args *x)
+{
   walk(device, walk_over(x->y, is_block(x->y) && is_block(x->x), x, some_copy));
 }
 
-SOME(some_axpby) {
+SOME(some_axpby)
+{
   (void)part;
   const struct axpby_args *x = args;
   const float alpha = (float)x->alpha, beta = (float)x->beta, *from_x = AT(x->x, row, from);
   float *y = AT(x->y, row, from);
-  if (beta == 0) EACH(j, n) put(y + j, alpha * get(from_x + j, n - j), n - j);
-  else EACH(j, n) put(y + j, alpha * get(from_x + j, n - j) + beta * get(y + j, n - j), n - j);
+  if (beta == 0)
+    EACH(j, n) put(y + j, alpha * get(from_x + j, n - j), n - j);
+  else
+    EACH(j, n) put(y + j, alpha * get(from_x + j, n - j) + beta * get(y + j, n - j), n - j);
 }
-static void axpby(struct device *device, const struct axpby_args *x) {
+static void axpby(struct device *device, const struct axpby_args *x)
+{
   walk(device, walk_over(x->y, is_block(x->y) && is_block(x->x), x, some_axpby));
 }
 
-SOME(some_scale) {
+SOME(some_scale)
+{
   (void)part;
   const struct scale_args *x = args;
   float *y = AT(x->y, row, from);
   EACH(j, n) put(y + j, (float)x->alpha * get(y + j, n - j), n - j);
 }
-static void scale(struct device *device, const struct scale_args *x) {
+static void scale(struct device *device, const struct scale_args *x)
+{
   walk(device, walk_over(x->y, is_block(x->y), x, some_scale));
 }
 
-SOME(some_squares) {
+SOME(some_squares)
+{
   const struct sum_squares_args *x = args;
   *part += squares(AT(x->x, row, from), n);
 }
-static void sum_squares(struct device *device, const struct sum_squares_args *x) {
+static void sum_squares(struct device *device, const struct sum_squares_args *x)
+{
   double total;
   walk_summing(device, walk_over(x->x, is_block(x->x), x, some_squares), 1, &total);
   *AT(x->y, 0, 0) = (float)total;
@@ -158,7 +181,8 @@ static void sum_squares(struct device *device, const struct sum_squares_args *x)
 static double larger_or_nan(double a, double b) { return a > b || isnan(a) ? a : b; }
 
 /* Without their sign the bits of floats are ordered as the floats are, and NaN is above all. */
-SOME(some_sizes) {
+SOME(some_sizes)
+{
   const struct max_abs_args *x = args;
   const float *from_x = AT(x->x, row, from);
   ivec top = {0};
@@ -169,7 +193,8 @@ SOME(some_sizes) {
   vec sizes = (vec)top;
   for (int i = 0; i < LANES; i++) *part = larger_or_nan(*part, (double)sizes[i]);
 }
-static void max_abs(struct device *device, const struct max_abs_args *x) {
+static void max_abs(struct device *device, const struct max_abs_args *x)
+{
   struct walk w = walk_over(x->x, is_block(x->x), x, some_sizes);
   long pieces = walk_to_parts(device, &w, 1);
   double top = 0;
@@ -177,7 +202,8 @@ static void max_abs(struct device *device, const struct max_abs_args *x) {
   *AT(x->y, 0, 0) = (float)top;
 }
 
-static void transpose_rows(void *context, long piece, int worker) {
+static void transpose_rows(void *context, long piece, int worker)
+{
   (void)worker;
   const struct transpose_args *x = context;
   long i = piece * WIDTH, rows = min_long(WIDTH, x->x->rows - i);
@@ -187,13 +213,15 @@ static void transpose_rows(void *context, long piece, int worker) {
     for (long end = i + rows; i < end; i++)
       for (long j = 0; j < x->x->cols; j++) *AT(x->y, j, i) = *AT(x->x, i, j);
 }
-static void transpose_all(struct device *device, const struct transpose_args *x) {
+static void transpose_all(struct device *device, const struct transpose_args *x)
+{
   struct transpose_args copy_of = *x;
   parallel_for(device->pool, (x->x->rows + WIDTH - 1) / WIDTH, transpose_rows, &copy_of);
 }
 
 /* --- optimisers ---------------------------------------------------------------------------------------- */
-SOME(some_adam) {
+SOME(some_adam)
+{
   (void)part;
   const struct adam_args *x = args;
   const float b1 = (float)x->b1, b2 = (float)x->b2, r1 = (float)(1 - x->b1), r2 = (float)(1 - x->b2);
@@ -209,34 +237,40 @@ SOME(some_adam) {
     put(to + j, first * c1 / (vec_sqrt(second * c2) + eps) + (g2 - g2), n - j);
   }
 }
-static void adam(struct device *device, const struct adam_args *x) {
+static void adam(struct device *device, const struct adam_args *x)
+{
   int block = is_block(x->direction) && is_block(x->m) && is_block(x->v) && is_block(x->g);
   walk(device, walk_over(x->direction, block, x, some_adam));
 }
 
-SOME(some_update) {
+SOME(some_update)
+{
   (void)part;
   const struct apply_update_args *x = args;
   const float keep = (float)x->keep, rate = (float)x->rate, *direction = AT(x->direction, row, from);
   float *w = AT(x->w, row, from);
   EACH(j, n) put(w + j, keep * get(w + j, n - j) - rate * get(direction + j, n - j), n - j);
 }
-static void apply_update(struct device *device, const struct apply_update_args *x) {
+static void apply_update(struct device *device, const struct apply_update_args *x)
+{
   walk(device, walk_over(x->w, is_block(x->w) && is_block(x->direction), x, some_update));
 }
 
 /* --- embedding ----------------------------------------------------------------------------------------- */
-SOME(some_embed) {
+SOME(some_embed)
+{
   (void)part;
   const struct embed_forward_args *x = args;
   memcpy(AT(x->y, row, from), AT(x->w, INTS(x->tokens)[row], from), (size_t)n * sizeof(float));
 }
-static void embed_forward(struct device *device, const struct embed_forward_args *x) {
+static void embed_forward(struct device *device, const struct embed_forward_args *x)
+{
   walk(device, walk_over(x->y, 0, x, some_embed));
 }
 
 enum { EMBED_COLS = 4 * LANES };
-static void embed_columns(void *context, long piece, int worker) {
+static void embed_columns(void *context, long piece, int worker)
+{
   (void)worker;
   const struct embed_backward_args *x = context;
   long from = piece * EMBED_COLS, n = min_long(EMBED_COLS, x->dy->cols - from);
@@ -246,13 +280,15 @@ static void embed_columns(void *context, long piece, int worker) {
     EACH(j, n) put(w + j, get(w + j, n - j) + get(dy + j, n - j), n - j);
   }
 }
-static void embed_backward(struct device *device, const struct embed_backward_args *x) {
+static void embed_backward(struct device *device, const struct embed_backward_args *x)
+{
   struct embed_backward_args copy_of = *x;
   parallel_for(device->pool, (x->dy->cols + EMBED_COLS - 1) / EMBED_COLS, embed_columns, &copy_of);
 }
 
 /* --- RMSNorm ------------------------------------------------------------------------------------------- */
-SOME(some_rmsnorm) {
+SOME(some_rmsnorm)
+{
   (void)part, (void)from;
   const struct rmsnorm_forward_args *a = args;
   for (long g = 0; g < n / a->group; g++) {
@@ -267,16 +303,22 @@ SOME(some_rmsnorm) {
     }
   }
 }
-static void rmsnorm_forward(struct device *device, const struct rmsnorm_forward_args *x) {
+static void rmsnorm_forward(struct device *device, const struct rmsnorm_forward_args *x)
+{
   walk(device, walk_over(x->x, 0, x, some_rmsnorm));
 }
 
 /* y = x rstd gain; with e = dy gain: dx = rstd (e - x rstd * rstd mean(e x)), dgain = sum of dy x rstd. A
    piece of NORM_ROWS rows adds its dgain into its own row of `gains`. */
 enum { NORM_ROWS = 32 };
-struct norm_job { const struct rmsnorm_backward_args *a; float *gains; long gains_ld; };
+struct norm_job {
+  const struct rmsnorm_backward_args *a;
+  float *gains;
+  long gains_ld;
+};
 
-static void rmsnorm_backward_rows(void *context, long piece, int worker) {
+static void rmsnorm_backward_rows(void *context, long piece, int worker)
+{
   (void)worker;
   const struct norm_job *job = context;
   const struct rmsnorm_backward_args *a = job->a;
@@ -304,7 +346,8 @@ static void rmsnorm_backward_rows(void *context, long piece, int worker) {
     }
 }
 
-static void rmsnorm_backward(struct device *device, const struct rmsnorm_backward_args *x) {
+static void rmsnorm_backward(struct device *device, const struct rmsnorm_backward_args *x)
+{
   long pieces = (x->x->rows + NORM_ROWS - 1) / NORM_ROWS, ld = round_up(x->group, LANES);
   struct norm_job job = {.a = x, .gains_ld = ld};
   job.gains = device_scratch(device, (size_t)(pieces * ld) * sizeof *job.gains);
@@ -319,7 +362,8 @@ static void rmsnorm_backward(struct device *device, const struct rmsnorm_backwar
 /* --- SwiGLU, RoPE -------------------------------------------------------------------------------------- */
 INLINE vec sigmoid(vec x) { return 1.0f / (1.0f + vec_exp(-x)); }
 
-SOME(some_swiglu) {
+SOME(some_swiglu)
+{
   (void)part;
   const struct swiglu_forward_args *a = args;
   const float *gate = AT(a->x, row, from), *up = AT(a->x, row, a->y->cols + from);
@@ -329,12 +373,14 @@ SOME(some_swiglu) {
     put(y + j, g * sigmoid(g) * get(up + j, n - j), n - j);
   }
 }
-static void swiglu_forward(struct device *device, const struct swiglu_forward_args *x) {
+static void swiglu_forward(struct device *device, const struct swiglu_forward_args *x)
+{
   walk(device, walk_over(x->y, 0, x, some_swiglu));
 }
 
 /* silu'(g) = s (1 + g (1 - s)), s = sigmoid(g) */
-SOME(some_swiglu_backward) {
+SOME(some_swiglu_backward)
+{
   (void)part;
   const struct swiglu_backward_args *a = args;
   const long width = a->dy->cols;
@@ -346,12 +392,14 @@ SOME(some_swiglu_backward) {
     put(dup + j, d * g * s, n - j);
   }
 }
-static void swiglu_backward(struct device *device, const struct swiglu_backward_args *x) {
+static void swiglu_backward(struct device *device, const struct swiglu_backward_args *x)
+{
   walk(device, walk_over(x->dy, 0, x, some_swiglu_backward));
 }
 
 /* One head in one vector: its halves swapped, times -sin | sin. */
-INLINE void rope_vector(const float *x, float *y, const float *c, float sign, long add) {
+INLINE void rope_vector(const float *x, float *y, const float *c, float sign, long add)
+{
   vec table = VEC(c), cosine = PICK(table, table, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
   vec sine = sign * PICK(-table, table, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
   vec turned = VEC(x), swapped = PICK(turned, turned, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
@@ -360,7 +408,8 @@ INLINE void rope_vector(const float *x, float *y, const float *c, float sign, lo
   VEC(y) = turned;
 }
 
-SOME(some_rope) {
+SOME(some_rope)
+{
   (void)part, (void)from;
   const struct rope_args *a = args;
   const long half = a->dim / 2;
@@ -383,13 +432,15 @@ SOME(some_rope) {
     }
   }
 }
-static void rope(struct device *device, const struct rope_args *x) {
+static void rope(struct device *device, const struct rope_args *x)
+{
   walk(device, walk_over(x->x, 0, x, some_rope));
 }
 
 /* --- loss ---------------------------------------------------------------------------------------------- */
 /* A NaN among the logits makes the sum NaN, whatever the maximum missed. */
-static float log_sum_exp(const float *x, long n) {
+static float log_sum_exp(const float *x, long n)
+{
   vec high = ALL(-INFINITY), sum = {0};
   long whole = n / LANES * LANES;
   for (long j = 0; j < whole; j += LANES) high = larger(VEC(x + j), high);
@@ -403,7 +454,8 @@ static float log_sum_exp(const float *x, long n) {
   return (float)((double)m + log((double)lane_sum(sum)));
 }
 
-SOME(some_cross_entropy) {
+SOME(some_cross_entropy)
+{
   (void)from;
   const struct cross_entropy_args *x = args;
   const double weight = (double)REALS(x->weight)[row];
@@ -412,7 +464,8 @@ SOME(some_cross_entropy) {
   part[0] += weight * ((double)lse - (double)*AT(x->logits, row, INTS(x->targets)[row]));
   part[1] += weight * (double)lse * (double)lse;
 }
-static void cross_entropy(struct device *device, const struct cross_entropy_args *x) {
+static void cross_entropy(struct device *device, const struct cross_entropy_args *x)
+{
   double total[2];
   struct walk w = walk_over(x->logits, 0, x, some_cross_entropy);
   walk_summing(device, w, 2, total);
@@ -420,7 +473,8 @@ static void cross_entropy(struct device *device, const struct cross_entropy_args
   *AT(x->loss, 0, 1) = (float)(x->z != 0 ? x->z * total[1] : 0);
 }
 
-SOME(some_cross_entropy_backward) {
+SOME(some_cross_entropy_backward)
+{
   (void)part, (void)from;
   const struct cross_entropy_backward_args *x = args;
   const float weight = REALS(x->weight)[row], lse = *AT(x->lse, row, 0), *logits = AT(x->logits, row, 0);
@@ -433,11 +487,13 @@ SOME(some_cross_entropy_backward) {
   EACH(j, n) put(d + j, slope * vec_exp(get(logits + j, n - j) - lse), n - j);
   d[INTS(x->targets)[row]] -= weight;
 }
-static void cross_entropy_backward(struct device *device, const struct cross_entropy_backward_args *x) {
+static void cross_entropy_backward(struct device *device, const struct cross_entropy_backward_args *x)
+{
   walk(device, walk_over(x->logits, 0, x, some_cross_entropy_backward));
 }
 
-void EXPORT(ops_cpu_rows)(struct ops *ops) {
+void EXPORT(ops_cpu_rows)(struct ops *ops)
+{
 #define SET(name) ops->name = name
   SET(fill), SET(copy), SET(axpby), SET(scale), SET(sum_squares), SET(max_abs), SET(adam), SET(apply_update);
   SET(embed_forward), SET(embed_backward), SET(rmsnorm_forward), SET(rmsnorm_backward);

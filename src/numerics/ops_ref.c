@@ -91,7 +91,7 @@ static void ref_rmsnorm_forward(struct device *device, const struct rmsnorm_forw
       AT(x->rstd, n, g) = (real)rstd;
       for (long j = 0; j < x->group; j++)
         AT(x->y, n, g * x->group + j) =
-            (real)(AT(x->x, n, g * x->group + j) * rstd * (x->gain ? AT(x->gain, 0, j) : 1));
+          (real)(AT(x->x, n, g * x->group + j) * rstd * (x->gain ? AT(x->gain, 0, j) : 1));
     }
 }
 
@@ -270,7 +270,9 @@ static struct row row_of(const struct tensor *q, const struct tensor *v, const s
                          long batch, long heads, long groups, long n, long h)
 {
   long length = q->rows / batch, g = h * groups / heads;
-  struct row r = {.n = n, .first = n / length * length + INTS(start)[n], .dim = q->cols / heads,
+  struct row r = {.n = n,
+                  .first = n / length * length + INTS(start)[n],
+                  .dim = q->cols / heads,
                   .value_dim = v->cols / groups};
   r.query = h * r.dim;
   r.key = g * r.dim;
@@ -337,7 +339,8 @@ static void attend_cached(const struct attention_cached_args *x, long n, long h,
 {
   long length = x->keys->rows / x->q->rows, g = h * x->groups / x->heads;
   long dim = x->q->cols / x->heads, scaled = x->factors ? x->scaled : 0;
-  struct row r = {.n = n * length + INTS(x->slot)[n], .first = n * length + INTS(x->start)[n],
+  struct row r = {.n = n * length + INTS(x->slot)[n],
+                  .first = n * length + INTS(x->start)[n],
                   .value_dim = x->values->cols / x->groups};
   r.value = g * r.value_dim;
   for (long j = r.first; j <= r.n; j++) {
@@ -399,7 +402,7 @@ static void attend_backward(const struct attention_backward_args *x, long n, lon
     s = number_round(s, (enum number_format)x->scores_format);
     double p = exp(cap_forward(s, x->cap, x->cap_value) - AT(x->lse, n, h));
     double ds =
-        cap_slope(s, x->cap, x->cap_value) * p * (dot(do_, &AT(x->v, j, r.value), r.value_dim) - through);
+      cap_slope(s, x->cap, x->cap_value) * p * (dot(do_, &AT(x->v, j, r.value), r.value_dim) - through);
     for (long c = 0; c < r.dim; c++) {
       dq[c] += x->scale * ds * AT(x->k, j, r.key + c);
       dk[(j - from) * r.dim + c] += x->scale * ds * q[c];

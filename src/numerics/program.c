@@ -4,16 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { /* flags of tensors */
-  OWNED = 1,   /* by a program: the tensor is a struct node */
-  INPUT = 2,
-  FLOWS = 4,   /* a gradient flows into it */
-  KEPT = 8
+enum {            /* flags of tensors */
+       OWNED = 1, /* by a program: the tensor is a struct node */
+       INPUT = 2,
+       FLOWS = 4, /* a gradient flows into it */
+       KEPT = 8
 };
 
 enum { ALIGNMENT = 64 };
 
-struct span { long from, to; };
+struct span {
+  long from, to;
+};
 
 /* A tensor of the program. `written`: the columns that hold something, of a gradient; disjoint, in order. */
 struct node {
@@ -23,17 +25,27 @@ struct node {
   size_t place, bytes;
 };
 
-struct call { enum op op; union op_args args; };
-struct reverse { backward_step *step; void *context; };
+struct call {
+  enum op op;
+  union op_args args;
+};
+struct reverse {
+  backward_step *step;
+  void *context;
+};
 
 struct program {
   struct device *device;
   struct arena *arena;
-  struct node **node; int nodes, node_room;
-  struct call *call; int calls, call_room;
-  struct reverse *reverse; int reverses, reverse_room;
+  struct node **node;
+  int nodes, node_room;
+  struct call *call;
+  int calls, call_room;
+  struct reverse *reverse;
+  int reverses, reverse_room;
   const struct tensor *loss;
-  void *block; size_t bytes;
+  void *block;
+  size_t bytes;
   int planned;
 };
 
@@ -98,10 +110,7 @@ struct tensor *program_temporary(struct program *p, long rows, long cols, const 
   return add_node(p, rows, cols, name);
 }
 
-static struct tensor *owner_of(const struct tensor *t)
-{
-  return t->base ? t->base : (struct tensor *)t;
-}
+static struct tensor *owner_of(const struct tensor *t) { return t->base ? t->base : (struct tensor *)t; }
 
 static struct tensor *add_view(struct program *p, struct tensor *t, long row, long rows, long from, long cols)
 {
@@ -267,8 +276,10 @@ void program_grad_pass(struct program *p, struct tensor *y, struct tensor *x)
   }
   long add;
   struct tensor *dx = program_grad(p, x, &add);
-  if (add) program_call(p, OP_axpby, &(struct axpby_args){.y = dx, .x = dy, .alpha = 1, .beta = 1});
-  else program_call(p, OP_copy, &(struct copy_args){.y = dx, .x = dy});
+  if (add)
+    program_call(p, OP_axpby, &(struct axpby_args){.y = dx, .x = dy, .alpha = 1, .beta = 1});
+  else
+    program_call(p, OP_copy, &(struct copy_args){.y = dx, .x = dy});
 }
 
 int program_starts(const struct program *p, const struct tensor *t) { return t == p->loss; }

@@ -45,7 +45,7 @@ void program_grad_pass(struct program *, struct tensor *y, struct tensor *x);
 void program_backward(struct program *, struct tensor *loss);
 /* Is t where the gradient starts, that is, is its gradient 1? */
 int program_starts(const struct program *, const struct tensor *t);
-void program_plan(struct program *);     /* places all temporaries; the program is complete */
+void program_plan(struct program *); /* places all temporaries; the program is complete */
 void program_run(struct program *);
 size_t program_bytes(const struct program *); /* of planned memory */
 int program_calls(const struct program *);

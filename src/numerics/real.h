@@ -5,8 +5,8 @@
 typedef double real;
 #define REAL_NAME "float64"
 #define REAL_EPS 2.220446049250313e-16
-#define BLAS(name) cblas_d##name        /* BLAS(gemm) */
-#define LAPACK(name) LAPACKE_d##name    /* LAPACK(gesdd) */
+#define BLAS(name) cblas_d##name     /* BLAS(gemm) */
+#define LAPACK(name) LAPACKE_d##name /* LAPACK(gesdd) */
 #else
 typedef float real;
 #define REAL_NAME "float32"

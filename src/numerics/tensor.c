@@ -7,7 +7,7 @@ struct tensor tensor_of(void *data, long rows, long cols)
 {
   REQUIRE(rows >= 0 && cols >= 0);
   return (struct tensor){
-      .data = data, .rows = rows, .cols = cols, .ld = cols, .type = TENSOR_REAL, .name = ""};
+    .data = data, .rows = rows, .cols = cols, .ld = cols, .type = TENSOR_REAL, .name = ""};
 }
 
 struct tensor tensor_rows(const struct tensor *t, long row, long rows)

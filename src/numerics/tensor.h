@@ -8,15 +8,15 @@
 enum tensor_type { TENSOR_REAL, TENSOR_INT }; /* real, int32_t */
 
 struct tensor {
-  void *data;            /* device memory */
-  long rows, cols, ld;   /* ld >= cols, in elements */
+  void *data;          /* device memory */
+  long rows, cols, ld; /* ld >= cols, in elements */
   enum tensor_type type;
   const char *name;
   /* book-keeping of the program that owns it (program.c); zero for parameters */
-  struct tensor *grad;   /* same shape; NULL where no gradient flows */
-  struct tensor *base;   /* a view's owner */
-  long offset;           /* of a view in its owner, elements */
-  int first, last;       /* calls that write it first and use it last */
+  struct tensor *grad; /* same shape; NULL where no gradient flows */
+  struct tensor *base; /* a view's owner */
+  long offset;         /* of a view in its owner, elements */
+  int first, last;     /* calls that write it first and use it last */
   unsigned flags;
 };
 

@@ -18,7 +18,7 @@ static void on_signal(int number)
 
 void drive_catch_signals(void)
 {
-  struct sigaction a = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+  struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
   sigemptyset(&a.sa_mask);
   sigaction(SIGINT, &a, NULL);
   sigaction(SIGTERM, &a, NULL);
@@ -34,7 +34,10 @@ int drive(struct trainer *t, double max_time, drive_tick *tick, void *context, s
   int status = STATUS_OK;
   while (trainer_more(t) && !caught && !(max_time > 0 && clock_seconds() - began >= max_time)) {
     status = trainer_step(t, e);
-    if (status) { trainer_abandon(t); return status; }
+    if (status) {
+      trainer_abandon(t);
+      return status;
+    }
     if (tick) tick(context, t);
   }
   int diverged = !strcmp(trainer_state(t), "diverged"), more = trainer_more(t);
@@ -49,8 +52,8 @@ int drive(struct trainer *t, double max_time, drive_tick *tick, void *context, s
 
 void progress_init(struct progress *p, const struct trainer *t)
 {
-  *p = (struct progress){ .started = clock_seconds(), .first_step = trainer_step_count(t),
-                          .terminal = isatty(STDERR_FILENO) };
+  *p = (struct progress){
+    .started = clock_seconds(), .first_step = trainer_step_count(t), .terminal = isatty(STDERR_FILENO)};
 }
 
 /* The largest max logit and its place; a NaN counts as the largest. */
@@ -75,9 +78,10 @@ void progress_tick(void *context, const struct trainer *t)
   long at = largest(t, m), done = trainer_step_count(t);
   double rate = (double)(done - p->first_step) / (now - p->started);
   long left = rate > 0 ? (long)((double)(trainer_steps(t) - done) / rate) : 0;
-  fprintf(stderr, "%sstep %ld/%ld  loss %.3f  max logit %.4g (layer %ld, head %ld)  %.4g steps/s  ETA %ld:%02ld%s",
-          p->terminal ? "\r\033[K" : "", done, trainer_steps(t), trainer_loss(t), (double)trainer_max_logit(t)[at],
-          at / m->heads, at % m->heads, rate, left / 60, left % 60, p->terminal ? "" : "\n");
+  fprintf(
+    stderr, "%sstep %ld/%ld  loss %.3f  max logit %.4g (layer %ld, head %ld)  %.4g steps/s  ETA %ld:%02ld%s",
+    p->terminal ? "\r\033[K" : "", done, trainer_steps(t), trainer_loss(t), (double)trainer_max_logit(t)[at],
+    at / m->heads, at % m->heads, rate, left / 60, left % 60, p->terminal ? "" : "\n");
   fflush(stderr);
 }
 

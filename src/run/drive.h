@@ -16,7 +16,11 @@ typedef void drive_tick(void *context, const struct trainer *);
 int drive(struct trainer *, double max_time, drive_tick *, void *context, struct error *);
 
 /* A drive_tick: progress on standard error: one updating line on a terminal, plain lines otherwise. */
-struct progress { double started, shown; long first_step; int terminal; };
+struct progress {
+  double started, shown;
+  long first_step;
+  int terminal;
+};
 void progress_init(struct progress *, const struct trainer *);
 void progress_tick(void *progress, const struct trainer *);
 void progress_end(struct progress *);

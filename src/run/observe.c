@@ -13,82 +13,112 @@
   "signed maximum over the batch and the allowed (causal, same document) positions of the softmax input " \
   "before any cap, softmax scale included, over all micro-batches of the step"
 
-enum { LOSS, LR, GRAD_NORM, MAX_LOGIT, MAX_ABS_LOGIT, MAX_LOGIT_CAPPED, ENTROPY,
-       SHARE_ABOVE, VAL_LOSS, PROBE_LOSS, PROBE_MAX_LOGIT, PROBE_MAX_ABS_LOGIT, PROBE_Q_NORM, PROBE_K_NORM,
-       PROBE_COSINE, CORE_COUNT };
+enum {
+  LOSS,
+  LR,
+  GRAD_NORM,
+  MAX_LOGIT,
+  MAX_ABS_LOGIT,
+  MAX_LOGIT_CAPPED,
+  ENTROPY,
+  SHARE_ABOVE,
+  VAL_LOSS,
+  PROBE_LOSS,
+  PROBE_MAX_LOGIT,
+  PROBE_MAX_ABS_LOGIT,
+  PROBE_Q_NORM,
+  PROBE_K_NORM,
+  PROBE_COSINE,
+  CORE_COUNT
+};
 
 static const struct series core[CORE_COUNT] = {
-  [LOSS] = { "loss", PER_STEP, AXIS_STEP, "nat", "training loss",
-             "mean cross-entropy per counted target of the step's batch, before its update, without z-loss" },
-  [LR] = { "lr", PER_STEP, AXIS_STEP, "1", "learning rate", "rate of this step's update, warm-up included" },
-  [GRAD_NORM] = { "grad_norm", PER_STEP, AXIS_STEP, "1", "gradient norm",
-                  "Euclidean norm over all trained tensors, before clipping" },
-  [MAX_LOGIT] = { "attn/max_logit", PER_HEAD, AXIS_STEP, "nat", "max logit", LOGIT_DEFINITION },
-  [MAX_ABS_LOGIT] = { "attn/max_abs_logit", PER_HEAD, AXIS_STEP, "nat", "max |logit|",
-                      "as attn/max_logit, of the absolute value" },
-  [MAX_LOGIT_CAPPED] = { "attn/max_logit_capped", PER_HEAD, AXIS_STEP, "nat", "max logit after the cap",
-                         "as attn/max_logit, after the cap: what enters the softmax" },
-  [ENTROPY] = { "attn/entropy", PER_HEAD, AXIS_STEP, "nat", "attention entropy",
-                "mean over queries of the entropy of the attention weights" },
-  [SHARE_ABOVE] = { "attn/share_above", PER_HEAD, AXIS_STEP, "1", "share of logits above the level",
-                    "share of the pairs of attn/max_logit whose logit is above record.level (large-logit ratio, "
-                    "arXiv 2502.16982 app. D)" },
-  [VAL_LOSS] = { "val_loss", PER_STEP, AXIS_VAL, "nat", "validation loss",
-                 "mean cross-entropy on fixed validation batches, the same for every seed, before the update" },
-  [PROBE_LOSS] = { "probe/loss", PER_STEP, AXIS_PROBE, "nat", "loss on the probe batch",
-                   "mean cross-entropy on one fixed batch, the same for every seed, before the update" },
-  [PROBE_MAX_LOGIT] = { "probe/max_logit", PER_HEAD, AXIS_PROBE, "nat", "max logit on the probe batch",
-                        "as attn/max_logit, on the probe batch" },
-  [PROBE_MAX_ABS_LOGIT] = { "probe/max_abs_logit", PER_HEAD, AXIS_PROBE, "nat",
-                            "max |logit| on the probe batch", "as attn/max_abs_logit, on the probe batch" },
-  [PROBE_Q_NORM] = { "probe/q_norm", PER_HEAD, AXIS_PROBE, "1", "|q| at the max logit",
-                     "Euclidean norm of the query of the pair that has probe/max_logit, as it enters the "
-                     "product: probe/max_logit = scale q_norm k_norm cosine" },
-  [PROBE_K_NORM] = { "probe/k_norm", PER_HEAD, AXIS_PROBE, "1", "|k| at the max logit",
-                     "as probe/q_norm, of the key" },
-  [PROBE_COSINE] = { "probe/cosine", PER_HEAD, AXIS_PROBE, "1", "cosine of q and k at the max logit",
-                     "cosine of the angle between query and key of the pair that has probe/max_logit" },
+  [LOSS] = {"loss", PER_STEP, AXIS_STEP, "nat", "training loss",
+            "mean cross-entropy per counted target of the step's batch, before its update, without z-loss"},
+  [LR] = {"lr", PER_STEP, AXIS_STEP, "1", "learning rate", "rate of this step's update, warm-up included"},
+  [GRAD_NORM] = {"grad_norm", PER_STEP, AXIS_STEP, "1", "gradient norm",
+                 "Euclidean norm over all trained tensors, before clipping"},
+  [MAX_LOGIT] = {"attn/max_logit", PER_HEAD, AXIS_STEP, "nat", "max logit", LOGIT_DEFINITION},
+  [MAX_ABS_LOGIT] = {"attn/max_abs_logit", PER_HEAD, AXIS_STEP, "nat", "max |logit|",
+                     "as attn/max_logit, of the absolute value"},
+  [MAX_LOGIT_CAPPED] = {"attn/max_logit_capped", PER_HEAD, AXIS_STEP, "nat", "max logit after the cap",
+                        "as attn/max_logit, after the cap: what enters the softmax"},
+  [ENTROPY] = {"attn/entropy", PER_HEAD, AXIS_STEP, "nat", "attention entropy",
+               "mean over queries of the entropy of the attention weights"},
+  [SHARE_ABOVE] =
+    {"attn/share_above", PER_HEAD, AXIS_STEP, "1", "share of logits above the level",
+     "share of the pairs of attn/max_logit whose logit is above record.level (large-logit ratio, "
+     "arXiv 2502.16982 app. D)"},
+  [VAL_LOSS] = {"val_loss", PER_STEP, AXIS_VAL, "nat", "validation loss",
+                "mean cross-entropy on fixed validation batches, the same for every seed, before the update"},
+  [PROBE_LOSS] = {"probe/loss", PER_STEP, AXIS_PROBE, "nat", "loss on the probe batch",
+                  "mean cross-entropy on one fixed batch, the same for every seed, before the update"},
+  [PROBE_MAX_LOGIT] = {"probe/max_logit", PER_HEAD, AXIS_PROBE, "nat", "max logit on the probe batch",
+                       "as attn/max_logit, on the probe batch"},
+  [PROBE_MAX_ABS_LOGIT] = {"probe/max_abs_logit", PER_HEAD, AXIS_PROBE, "nat",
+                           "max |logit| on the probe batch", "as attn/max_abs_logit, on the probe batch"},
+  [PROBE_Q_NORM] = {"probe/q_norm", PER_HEAD, AXIS_PROBE, "1", "|q| at the max logit",
+                    "Euclidean norm of the query of the pair that has probe/max_logit, as it enters the "
+                    "product: probe/max_logit = scale q_norm k_norm cosine"},
+  [PROBE_K_NORM] = {"probe/k_norm", PER_HEAD, AXIS_PROBE, "1", "|k| at the max logit",
+                    "as probe/q_norm, of the key"},
+  [PROBE_COSINE] = {"probe/cosine", PER_HEAD, AXIS_PROBE, "1", "cosine of q and k at the max logit",
+                    "cosine of the angle between query and key of the pair that has probe/max_logit"},
 };
 
 /* Six summaries of a spectrum, for each of these objects. */
 enum object { WEIGHT, UPDATE, HEAD_Q, HEAD_K, HEAD_FORM, OBJECTS, HEAD_BOUND = OBJECTS };
-static const struct { const char *group; enum series_shape shape; const char *what; } objects[OBJECTS] = {
-  [WEIGHT] = { "weight", PER_TENSOR, "the weight, before the step's update" },
-  [UPDATE] = { "update", PER_TENSOR, "the step's update per unit learning rate, decay apart" },
-  [HEAD_Q] = { "head_q", PER_HEAD, "the head's rows of w_q (w_qc for mla)" },
-  [HEAD_K] = { "head_k", PER_HEAD, "the rows of w_k (w_kc for mla) that serve the head" },
-  [HEAD_FORM] = { "head_qk", PER_HEAD, "the head's bilinear form w_q^T w_k, [D,D], n = head size" },
+static const struct {
+  const char *group;
+  enum series_shape shape;
+  const char *what;
+} objects[OBJECTS] = {
+  [WEIGHT] = {"weight", PER_TENSOR, "the weight, before the step's update"},
+  [UPDATE] = {"update", PER_TENSOR, "the step's update per unit learning rate, decay apart"},
+  [HEAD_Q] = {"head_q", PER_HEAD, "the head's rows of w_q (w_qc for mla)"},
+  [HEAD_K] = {"head_k", PER_HEAD, "the rows of w_k (w_kc for mla) that serve the head"},
+  [HEAD_FORM] = {"head_qk", PER_HEAD, "the head's bilinear form w_q^T w_k, [D,D], n = head size"},
 };
 enum { SUMMARIES = 6 };
-static const struct { const char *name, *unit, *long_name, *definition; } summaries[SUMMARIES] = {
-  { "spectral_norm", "1", "spectral norm", "largest singular value" },
-  { "frobenius_norm", "1", "Frobenius norm", "root of the sum of squares" },
-  { "svd_entropy", "1", "SVD entropy", "-(1/ln n) sum p ln p, p = sigma^2 / sum sigma^2 (arXiv 2502.16982)" },
-  { "effective_rank_p", "1", "effective rank (energy)", "exp(-sum p ln p), p = sigma^2 / sum sigma^2" },
-  { "effective_rank_r", "1", "effective rank (Roy-Vetterli)", "exp(-sum r ln r), r = sigma / sum sigma" },
-  { "stable_rank", "1", "stable rank", "squared Frobenius over squared spectral norm" },
+static const struct {
+  const char *name, *unit, *long_name, *definition;
+} summaries[SUMMARIES] = {
+  {"spectral_norm", "1", "spectral norm", "largest singular value"},
+  {"frobenius_norm", "1", "Frobenius norm", "root of the sum of squares"},
+  {"svd_entropy", "1", "SVD entropy", "-(1/ln n) sum p ln p, p = sigma^2 / sum sigma^2 (arXiv 2502.16982)"},
+  {"effective_rank_p", "1", "effective rank (energy)", "exp(-sum p ln p), p = sigma^2 / sum sigma^2"},
+  {"effective_rank_r", "1", "effective rank (Roy-Vetterli)", "exp(-sum r ln r), r = sigma / sum sigma"},
+  {"stable_rank", "1", "stable rank", "squared Frobenius over squared spectral norm"},
 };
 static const struct series alignment = {
-  "update/alignment", PER_TENSOR, AXIS_SPECTRA, "1", "alignment of the update",
+  "update/alignment",
+  PER_TENSOR,
+  AXIS_SPECTRA,
+  "1",
+  "alignment of the update",
   "u1^T dW v1 with the leading singular pair of the weight, dW the update per unit learning rate: the "
-  "first-order change of the spectral norm"
-};
+  "first-order change of the spectral norm"};
 
-static const struct series tightness = {
-  "attn/bound_tightness", PER_HEAD, AXIS_SPECTRA, "1", "max logit over its bound",
-  "attn/max_logit over scale (|x_q| sigma(w_q) + |b_q|) (|x_k| sigma(w_k) + |b_k|), sigma the spectral norm of "
-  "the head's rows, |x| = sqrt(width) max|gain| of the RMSNorm before them; mla: content and rotary parts added "
-  "(kexue.fm/archives/11126). NaN where a stabiliser changes queries, keys or weights on their way, and after "
-  "the last update"
-};
+static const struct series tightness = {"attn/bound_tightness",
+                                        PER_HEAD,
+                                        AXIS_SPECTRA,
+                                        "1",
+                                        "max logit over its bound",
+                                        "attn/max_logit over scale (|x_q| sigma(w_q) + |b_q|) (|x_k| "
+                                        "sigma(w_k) + |b_k|), sigma the spectral norm of "
+                                        "the head's rows, |x| = sqrt(width) max|gain| of the RMSNorm before "
+                                        "them; mla: content and rotary parts added "
+                                        "(kexue.fm/archives/11126). NaN where a stabiliser changes queries, "
+                                        "keys or weights on their way, and after "
+                                        "the last update"};
 
 /* --- state --------------------------------------------------------------------------------------------- */
 
-struct job {                     /* one matrix whose spectrum is wanted */
+struct job { /* one matrix whose spectrum is wanted */
   enum object object;
-  struct param *param, *other;   /* HEAD_FORM: w_q and w_k */
+  struct param *param, *other; /* HEAD_FORM: w_q and w_k */
   long row, rows, other_row;
-  long place;                    /* in the rows of its object; HEAD_BOUND: layer * heads + head */
+  long place; /* in the rows of its object; HEAD_BOUND: layer * heads + head */
 };
 
 struct observer {
@@ -99,17 +129,21 @@ struct observer {
   struct arena *arena;
   int core_id[CORE_COUNT];
   int *emit_id[MAX_STABILIZERS];
-  float *narrow;                 /* a row on its way to the recorder */
+  float *narrow; /* a row on its way to the recorder */
   /* spectra */
   int spectra_id[OBJECTS][SUMMARIES], alignment_id;
   long width[OBJECTS];
   float *value[OBJECTS][SUMMARIES], *alignment_value;
   int tightness_id;
   double *bound, scale;
-  struct job *jobs; long job_count;
-  struct spectra **workspace; double **leading; int workers;
+  struct job *jobs;
+  long job_count;
+  struct spectra **workspace;
+  double **leading;
+  int workers;
   int directions;
-  struct error *job_error; int failed;
+  struct error *job_error;
+  int failed;
 };
 
 int observer_is_matrix(const struct param *p)
@@ -128,8 +162,14 @@ static int head_blocks(const struct observer *o, int layer, int head, struct fac
   struct factor all[MAX_FACTORS];
   int n = o->model->attention->factors(o->model, layer, head, all), have_q = 0, have_k = 0;
   for (int i = 0; i < n; i++) {
-    if (all[i].role == ROLE_Q_HEAD && !have_q) { *q = all[i]; have_q = 1; }
-    if ((all[i].role == ROLE_K_HEAD || all[i].role == ROLE_K_GROUP) && !have_k) { *k = all[i]; have_k = 1; }
+    if (all[i].role == ROLE_Q_HEAD && !have_q) {
+      *q = all[i];
+      have_q = 1;
+    }
+    if ((all[i].role == ROLE_K_HEAD || all[i].role == ROLE_K_GROUP) && !have_k) {
+      *k = all[i];
+      have_k = 1;
+    }
   }
   return have_q && have_k;
 }
@@ -140,7 +180,7 @@ static void add_job(struct observer *o, struct job job) { o->jobs[o->job_count++
 static double bound_scale(struct model *m)
 {
   struct factor f[MAX_FACTORS];
-  struct attention_spec spec = { 0 };
+  struct attention_spec spec = {0};
   long dim = 0;
   int n = m->attention->factors(m, 0, 0, f);
   for (int i = 0; i < n; i++)
@@ -163,32 +203,32 @@ static void prepare_spectra(struct observer *o)
     if (!observer_is_matrix(p)) continue;
     if (p->value.rows > rows) rows = p->value.rows;
     if (p->value.cols > cols) cols = p->value.cols;
-    add_job(o, (struct job){ WEIGHT, p, NULL, 0, p->value.rows, 0, place });
+    add_job(o, (struct job){WEIGHT, p, NULL, 0, p->value.rows, 0, place});
     place++;
   }
   for (int l = 0; l < o->layers; l++)
     for (int h = 0; h < o->heads; h++) {
-      struct factor q = { 0 }, k = { 0 };
+      struct factor q = {0}, k = {0};
       long at = (long)l * o->heads + h;
       if (!head_blocks(o, l, h, &q, &k)) continue;
-      add_job(o, (struct job){ HEAD_Q, q.weight, NULL, q.row, q.rows, 0, at });
-      add_job(o, (struct job){ HEAD_K, k.weight, NULL, k.row, k.rows, 0, at });
+      add_job(o, (struct job){HEAD_Q, q.weight, NULL, q.row, q.rows, 0, at});
+      add_job(o, (struct job){HEAD_K, k.weight, NULL, k.row, k.rows, 0, at});
       if (q.weight->value.cols == k.weight->value.cols)
-        add_job(o, (struct job){ HEAD_FORM, q.weight, k.weight, q.row, q.rows, k.row, at });
+        add_job(o, (struct job){HEAD_FORM, q.weight, k.weight, q.row, q.rows, k.row, at});
     }
   if (o->bound)
-    for (long i = 0; i < heads; i++) add_job(o, (struct job){ .object = HEAD_BOUND, .place = i });
+    for (long i = 0; i < heads; i++) add_job(o, (struct job){.object = HEAD_BOUND, .place = i});
   for (int object = 0; object < OBJECTS; object++) {
     long width = objects[object].shape == PER_TENSOR ? o->width[WEIGHT] : heads;
     o->width[object] = width;
     for (int s = 0; s < SUMMARIES; s++) {
       o->value[object][s] = arena_get(o->arena, (size_t)width, sizeof(float));
-      o->spectra_id[object][s] = declare(o, &(struct series){
-        arena_format(o->arena, "%s/%s", objects[object].group, summaries[s].name), objects[object].shape,
-        AXIS_SPECTRA, summaries[s].unit,
-        arena_format(o->arena, "%s of %s", summaries[s].long_name, objects[object].what),
-        arena_format(o->arena, "%s; n = min(rows, columns); of %s", summaries[s].definition,
-                     objects[object].what) });
+      o->spectra_id[object][s] = declare(
+        o, &(struct series){arena_format(o->arena, "%s/%s", objects[object].group, summaries[s].name),
+                            objects[object].shape, AXIS_SPECTRA, summaries[s].unit,
+                            arena_format(o->arena, "%s of %s", summaries[s].long_name, objects[object].what),
+                            arena_format(o->arena, "%s; n = min(rows, columns); of %s",
+                                         summaries[s].definition, objects[object].what)});
     }
   }
   o->alignment_value = arena_get(o->arena, (size_t)o->width[UPDATE], sizeof(float));
@@ -206,10 +246,12 @@ static void prepare_spectra(struct observer *o)
 static int wanted(int series, const struct attention_spec *spec, const struct record_options *record)
 {
   switch (series) {
-    case MAX_LOGIT_CAPPED: return spec->cap != 0;
-    case SHARE_ABOVE: return record->level > 0;
-    case PROBE_Q_NORM: case PROBE_K_NORM: case PROBE_COSINE: return record->pairs != 0;
-    default: return 1;
+  case MAX_LOGIT_CAPPED: return spec->cap != 0;
+  case SHARE_ABOVE: return record->level > 0;
+  case PROBE_Q_NORM:
+  case PROBE_K_NORM:
+  case PROBE_COSINE: return record->pairs != 0;
+  default: return 1;
   }
 }
 
@@ -217,14 +259,17 @@ struct observer *observer_new(struct model *m, struct updates *u, struct recorde
                               const struct record_options *record)
 {
   struct observer *o = memory_new(1, sizeof *o);
-  *o = (struct observer){ .model = m, .updates = u, .recorder = r, .arena = arena_new(),
-                          .layers = (int)m->options.layers, .heads = (int)m->options.heads };
+  *o = (struct observer){.model = m,
+                         .updates = u,
+                         .recorder = r,
+                         .arena = arena_new(),
+                         .layers = (int)m->options.layers,
+                         .heads = (int)m->options.heads};
   for (int i = 0; i < m->params.count; i++)
     if (observer_is_matrix(m->params.list[i])) o->width[WEIGHT]++;
-  struct attention_spec spec = { 0 };
+  struct attention_spec spec = {0};
   model_on_score(m, &spec);
-  for (int i = 0; i < CORE_COUNT; i++)
-    o->core_id[i] = wanted(i, &spec, record) ? declare(o, &core[i]) : -1;
+  for (int i = 0; i < CORE_COUNT; i++) o->core_id[i] = wanted(i, &spec, record) ? declare(o, &core[i]) : -1;
 
   long widest = (long)o->layers * o->heads;
   if (widest < o->width[WEIGHT]) widest = o->width[WEIGHT];
@@ -262,7 +307,8 @@ void observer_free(struct observer *o)
 
 void observer_clear(struct observer *o)
 {
-  EACH_EMITTED(o, s, i) {
+  EACH_EMITTED(o, s, i)
+  {
     real *values = o->model->context[s].series[i];
     long width = model_series_size(o->model, o->model->stabilizer[s]->emits[i].shape);
     for (long j = 0; j < width; j++) values[j] = (real)NAN;
@@ -289,8 +335,8 @@ void observer_step(struct observer *o, long step, const struct pass *p, double l
   put(o, o->core_id[ENTROPY], p->entropy, n);
   put(o, o->core_id[SHARE_ABOVE], p->share_above, n);
   EACH_EMITTED(o, s, i)
-    put(o, o->emit_id[s][i], o->model->context[s].series[i],
-        model_series_size(o->model, o->model->stabilizer[s]->emits[i].shape));
+  put(o, o->emit_id[s][i], o->model->context[s].series[i],
+      model_series_size(o->model, o->model->stabilizer[s]->emits[i].shape));
   recorder_row(o->recorder, AXIS_STEP, step);
 }
 
@@ -318,8 +364,8 @@ void observer_probe(struct observer *o, long step, const struct pass *p)
 
 static void store(struct observer *o, enum object object, long place, const struct spectrum *s)
 {
-  const double all[SUMMARIES] = { s->spectral_norm, s->frobenius_norm, s->svd_entropy, s->effective_rank_p,
-                                  s->effective_rank_r, s->stable_rank };
+  const double all[SUMMARIES] = {s->spectral_norm,    s->frobenius_norm,   s->svd_entropy,
+                                 s->effective_rank_p, s->effective_rank_r, s->stable_rank};
   for (int i = 0; i < SUMMARIES; i++) o->value[object][i][place] = (float)all[i];
 }
 
@@ -342,7 +388,8 @@ static int weight_job(struct observer *o, const struct job *j, int worker, struc
   struct tensor *w = &j->param->value;
   double *u = o->leading[worker], *v = u + w->rows;
   struct spectrum s;
-  if (spectrum_and_pair(o->workspace[worker], REALS(w), w->rows, w->cols, w->ld, &s, u, v, e)) return e->status;
+  if (spectrum_and_pair(o->workspace[worker], REALS(w), w->rows, w->cols, w->ld, &s, u, v, e))
+    return e->status;
   store(o, WEIGHT, j->place, &s);
   const struct tensor *d = o->directions ? updates_direction(o->updates, j->param) : NULL;
   if (!d) return STATUS_OK;
@@ -355,12 +402,14 @@ static int weight_job(struct observer *o, const struct job *j, int worker, struc
 
 /* Bound on the norm of what a factor makes: |x| sigma(w) + |b|. RMSNorm makes no x longer than
    sqrt(cols) max|gain|. */
-static int factor_bound(struct observer *o, const struct factor *f, int worker, double *bound, struct error *e)
+static int factor_bound(struct observer *o, const struct factor *f, int worker, double *bound,
+                        struct error *e)
 {
   const struct tensor *w = &f->weight->value, *gain = &f->gain->value;
   struct spectrum s;
   double largest = 0, bias = 0;
-  if (spectrum_of(o->workspace[worker], SPECTRA_GRAM, REALS(w) + f->row * w->ld, f->rows, w->cols, w->ld, &s, e))
+  if (spectrum_of(o->workspace[worker], SPECTRA_GRAM, REALS(w) + f->row * w->ld, f->rows, w->cols, w->ld, &s,
+                  e))
     return e->status;
   for (long i = 0; i < gain->cols; i++) {
     double g = fabs((double)REALS(gain)[i]);
@@ -379,10 +428,11 @@ static int is_rotary(enum role role) { return role == ROLE_Q_ROPE || role == ROL
 static int bound_job(struct observer *o, const struct job *j, int worker, struct error *e)
 {
   struct factor f[MAX_FACTORS];
-  double bound[2][2] = { { 0 } }; /* [rotary][query] */
+  double bound[2][2] = {{0}}; /* [rotary][query] */
   int n = o->model->attention->factors(o->model, (int)(j->place / o->heads), (int)(j->place % o->heads), f);
   for (int i = 0; i < n; i++)
-    if (factor_bound(o, &f[i], worker, &bound[is_rotary(f[i].role)][is_query(f[i].role)], e)) return e->status;
+    if (factor_bound(o, &f[i], worker, &bound[is_rotary(f[i].role)][is_query(f[i].role)], e))
+      return e->status;
   o->bound[j->place] = o->scale * (bound[0][0] * bound[0][1] + bound[1][0] * bound[1][1]);
   return STATUS_OK;
 }
@@ -393,7 +443,7 @@ static void run_job(void *context, long piece, int worker)
   const struct job *j = &o->jobs[piece];
   const struct tensor *w = j->param ? &j->param->value : NULL;
   const real *rows = w ? REALS(w) + j->row * w->ld : NULL;
-  struct error e = { 0 };
+  struct error e = {0};
   struct spectrum s;
   int status;
   if (j->object == HEAD_BOUND) {

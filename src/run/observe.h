@@ -17,7 +17,8 @@ int observer_is_matrix(const struct param *);
 
 struct observer;
 /* Declares every series that is wanted with the recorder (which may be NULL: then nothing is recorded). */
-struct observer *observer_new(struct model *, struct updates *, struct recorder *, const struct record_options *);
+struct observer *observer_new(struct model *, struct updates *, struct recorder *,
+                              const struct record_options *);
 void observer_free(struct observer *);
 
 /* Before a step: stabilisers' arrays to NaN. */

@@ -25,33 +25,33 @@
 
 enum { MOST_POINTS = 100000, TICK_MS = 100 };
 
-const char *sweep_fate_name(enum sweep_fate fate) {
-  static const char *const names[] = {"waiting", "running", "finished", "diverged", "stopped", "elsewhere",
-                                      "failed"};
+const char *sweep_fate_name(enum sweep_fate fate)
+{
+  static const char *const names[] = {"waiting", "running",   "finished", "diverged",
+                                      "stopped", "elsewhere", "failed"};
   return names[fate];
 }
 
 /* --- the plan ------------------------------------------------------------------------------------------- */
 
 /* Point `index`, finished: its file in place, one thread unless told otherwise. */
-static struct config *point_config(const struct sweep *s, long index, const char *path, struct error *e) {
+static struct config *point_config(const struct sweep *s, long index, const char *path, struct error *e)
+{
   struct config *c = config_point(s->config, index);
   int status = config_finish(c, e);
   if (!status && ((const struct device_options *)config_section(c, "device"))->threads == 0)
     status = config_set(c, "device.threads", "1", "sweep", e);
   if (!status && *((const struct record_options *)config_section(c, "record"))->path)
     status = error_set(e, STATUS_USAGE, "record.path: a sweep names its runs itself, in sweep.dir");
-  if (!status && path)
-    status = config_set(c, "record.path", path, "sweep", e);
-  if (!status)
-    status = config_finish(c, e);
-  if (!status)
-    return c;
+  if (!status && path) status = config_set(c, "record.path", path, "sweep", e);
+  if (!status) status = config_finish(c, e);
+  if (!status) return c;
   config_free(c);
   return NULL;
 }
 
-static int check_point(struct sweep *s, struct sweep_point *p, struct error *e) {
+static int check_point(struct sweep *s, struct sweep_point *p, struct error *e)
+{
   struct config *c = point_config(s, p->index, NULL, e);
   struct trainer *t = NULL;
   if (c && trainer_init(&t, c, TRAINER_NO_RECORD, e) == STATUS_OK) {
@@ -60,45 +60,44 @@ static int check_point(struct sweep *s, struct sweep_point *p, struct error *e) 
     trainer_abandon(t);
   }
   config_free(c);
-  if (!t && *p->label)
-    error_prefix(e, "point %ld (%s)", p->index + 1, p->label);
+  if (!t && *p->label) error_prefix(e, "point %ld (%s)", p->index + 1, p->label);
   return t ? STATUS_OK : e->status;
 }
 
-static char *make_path(const char *folder, const char *id) {
+static char *make_path(const char *folder, const char *id)
+{
   struct buffer b = {0};
   buffer_add(&b, "%s/%s.h5", folder, id);
   return b.text;
 }
 
 /* Was this run done before? 0 too where there is no file or it cannot be read: its worker will tell. */
-static int is_done(const char *path, enum sweep_fate *fate) {
+static int is_done(const char *path, enum sweep_fate *fate)
+{
   struct run_file *run = NULL;
   struct error e = {0};
-  if (access(path, F_OK) || run_open(&run, path, &e))
-    return 0;
+  if (access(path, F_OK) || run_open(&run, path, &e)) return 0;
   int finished = !strcmp(run_state(run), "finished"), diverged = !strcmp(run_state(run), "diverged");
-  if (finished || diverged)
-    *fate = finished ? SWEEP_FINISHED : SWEEP_DIVERGED;
+  if (finished || diverged) *fate = finished ? SWEEP_FINISHED : SWEEP_DIVERGED;
   run_close(run);
   return finished || diverged;
 }
 
-static int is_double(const struct sweep *s, const char *id) {
+static int is_double(const struct sweep *s, const char *id)
+{
   for (long i = 0; i < s->count; i++)
-    if (!strcmp(s->points[i].id, id))
-      return 1;
+    if (!strcmp(s->points[i].id, id)) return 1;
   return 0;
 }
 
-static int plan_points(struct sweep *s, long points, struct error *e) {
+static int plan_points(struct sweep *s, long points, struct error *e)
+{
   s->points = memory_new((size_t)points, sizeof *s->points);
   for (long i = 0; i < points; i++) {
     struct sweep_point *p = &s->points[s->count];
     *p = (struct sweep_point){.index = i};
     config_point_label(s->config, i, p->label, sizeof p->label);
-    if (check_point(s, p, e))
-      return e->status;
+    if (check_point(s, p, e)) return e->status;
     if (is_double(s, p->id))
       s->doubles++;
     else
@@ -107,15 +106,16 @@ static int plan_points(struct sweep *s, long points, struct error *e) {
   return STATUS_OK;
 }
 
-static void keep_shard(struct sweep *s, long shard, long shards) {
+static void keep_shard(struct sweep *s, long shard, long shards)
+{
   long kept = 0;
-  for (long i = shard - 1; i < s->count; i += shards)
-    s->points[kept++] = s->points[i];
+  for (long i = shard - 1; i < s->count; i += shards) s->points[kept++] = s->points[i];
   s->count = kept;
 }
 
 int sweep_plan(struct sweep *s, const struct config *config, const char *name, long shard, long shards,
-               struct error *e) {
+               struct error *e)
+{
   *s = (struct sweep){.config = config};
   REQUIRE(shard >= 1 && shard <= shards);
   long points = config_points(config);
@@ -142,9 +142,9 @@ int sweep_plan(struct sweep *s, const struct config *config, const char *name, l
   return status;
 }
 
-void sweep_free(struct sweep *s) {
-  for (long i = 0; i < s->count; i++)
-    memory_free(s->points[i].path);
+void sweep_free(struct sweep *s)
+{
+  for (long i = 0; i < s->count; i++) memory_free(s->points[i].path);
   memory_free(s->points);
   *s = (struct sweep){0};
 }
@@ -152,54 +152,57 @@ void sweep_free(struct sweep *s) {
 /* --- a worker ------------------------------------------------------------------------------------------- */
 
 /* What a worker tells: small enough to be written and read whole. */
-struct note { enum sweep_fate fate; long step; char reason[512]; };
+struct note {
+  enum sweep_fate fate;
+  long step;
+  char reason[512];
+};
 
-struct telling { int fd; double told; };
+struct telling {
+  int fd;
+  double told;
+};
 
-static void tell(int fd, enum sweep_fate fate, long step, const char *reason) {
+static void tell(int fd, enum sweep_fate fate, long step, const char *reason)
+{
   struct note note = {.fate = fate, .step = step};
   snprintf(note.reason, sizeof note.reason, "%s", reason);
-  while (write(fd, &note, sizeof note) < 0 && errno == EINTR) {
-  }
+  while (write(fd, &note, sizeof note) < 0 && errno == EINTR) {}
 }
 
-static void tell_progress(void *context, const struct trainer *t) {
+static void tell_progress(void *context, const struct trainer *t)
+{
   struct telling *telling = context;
   double now = clock_seconds();
-  if (now - telling->told < TICK_MS * 1e-3)
-    return;
+  if (now - telling->told < TICK_MS * 1e-3) return;
   telling->told = now;
   tell(telling->fd, SWEEP_RUNNING, trainer_step_count(t), "");
 }
 
-static enum sweep_fate train(const struct sweep *s, const struct sweep_point *p, int fd, struct error *e) {
+static enum sweep_fate train(const struct sweep *s, const struct sweep_point *p, int fd, struct error *e)
+{
   struct config *c = point_config(s, p->index, p->path, e);
-  if (!c)
-    return SWEEP_FAILED;
+  if (!c) return SWEEP_FAILED;
   struct trainer *t = NULL;
   const struct record_options *record = config_section(c, "record");
   const struct train_options *o = config_section(c, "train");
   enum sweep_fate fate;
-  if (!record->overwrite && is_done(p->path, &fate))
-    return fate;
+  if (!record->overwrite && is_done(p->path, &fate)) return fate;
   int goes_on = !record->overwrite && !access(p->path, F_OK);
   int status = goes_on ? trainer_resume(&t, p->path, NULL, 0, e) : trainer_init(&t, c, 0, e);
-  if (status)
-    return SWEEP_FAILED;
+  if (status) return SWEEP_FAILED;
   struct telling telling = {.fd = fd};
   status = drive(t, o->max_time, tell_progress, &telling, e);
-  if (status == STATUS_STOPPED)
-    return SWEEP_STOPPED;
-  if (status == STATUS_DIVERGED)
-    error_set(e, status, "diverged, and train.on_nonfinite = fail");
+  if (status == STATUS_STOPPED) return SWEEP_STOPPED;
+  if (status == STATUS_DIVERGED) error_set(e, status, "diverged, and train.on_nonfinite = fail");
   return status == STATUS_OK && is_done(p->path, &fate) ? fate : SWEEP_FAILED;
 }
 
-static _Noreturn void work(const struct sweep *s, const struct sweep_point *p, int fd, pid_t parent) {
+static _Noreturn void work(const struct sweep *s, const struct sweep_point *p, int fd, pid_t parent)
+{
   struct error e = {0};
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent)
-    _exit(STATUS_STOPPED);
+  if (getppid() != parent) _exit(STATUS_STOPPED);
   struct buffer lock_path = {0};
   buffer_add(&lock_path, "%.*s.point", (int)strlen(p->path) - 3, p->path);
   if (file_make_folders(p->path, &e))
@@ -216,24 +219,29 @@ static _Noreturn void work(const struct sweep *s, const struct sweep_point *p, i
 
 /* --- the parent ---------------------------------------------------------------------------------------- */
 
-struct worker { pid_t pid; long point; int notes, text; struct buffer line; };
+struct worker {
+  pid_t pid;
+  long point;
+  int notes, text;
+  struct buffer line;
+};
 
-static void look(struct sweep *s, long point) {
-  if (s->look)
-    s->look(s->context, s, point);
+static void look(struct sweep *s, long point)
+{
+  if (s->look) s->look(s->context, s, point);
 }
 
-static int open_pipe(int ends[2], struct error *e) {
-  if (pipe2(ends, O_CLOEXEC))
-    return error_set(e, STATUS_FAIL, "cannot open a pipe: %s", strerror(errno));
+static int open_pipe(int ends[2], struct error *e)
+{
+  if (pipe2(ends, O_CLOEXEC)) return error_set(e, STATUS_FAIL, "cannot open a pipe: %s", strerror(errno));
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return STATUS_OK;
 }
 
-static int start(struct sweep *s, struct worker *w, long point, struct error *e) {
+static int start(struct sweep *s, struct worker *w, long point, struct error *e)
+{
   int notes[2], text[2];
-  if (open_pipe(notes, e))
-    return e->status;
+  if (open_pipe(notes, e)) return e->status;
   if (open_pipe(text, e)) {
     close(notes[0]);
     close(notes[1]);
@@ -258,33 +266,33 @@ static int start(struct sweep *s, struct worker *w, long point, struct error *e)
   return error_set(e, STATUS_FAIL, "cannot start a process: %s", strerror(errno));
 }
 
-static void hear_notes(struct sweep *s, struct worker *w) {
+static void hear_notes(struct sweep *s, struct worker *w)
+{
   struct note note;
   struct sweep_point *p = &s->points[w->point];
   while (read(w->notes, &note, sizeof note) == (ssize_t)sizeof note) {
     p->fate = note.fate;
     p->step = note.step;
-    if (*note.reason)
-      snprintf(p->reason, sizeof p->reason, "%s", note.reason);
+    if (*note.reason) snprintf(p->reason, sizeof p->reason, "%s", note.reason);
   }
 }
 
-static void hear_text(struct sweep *s, struct worker *w) {
+static void hear_text(struct sweep *s, struct worker *w)
+{
   char piece[4096], *end;
   ssize_t n;
-  while ((n = read(w->text, piece, sizeof piece)) > 0)
-    buffer_add(&w->line, "%.*s", (int)n, piece);
+  while ((n = read(w->text, piece, sizeof piece)) > 0) buffer_add(&w->line, "%.*s", (int)n, piece);
   while (w->line.length && (end = strchr(w->line.text, '\n'))) {
     *end = 0;
-    if (s->say)
-      s->say(s->context, s, w->point, w->line.text);
+    if (s->say) s->say(s->context, s, w->point, w->line.text);
     w->line.length -= (size_t)(end + 1 - w->line.text);
     memmove(w->line.text, end + 1, w->line.length + 1);
   }
 }
 
 /* The worker is gone: its last words, and what became of its point. */
-static void bury(struct sweep *s, struct worker *w, int status) {
+static void bury(struct sweep *s, struct worker *w, int status)
+{
   struct sweep_point *p = &s->points[w->point];
   hear_notes(s, w);
   hear_text(s, w);
@@ -303,7 +311,8 @@ static void bury(struct sweep *s, struct worker *w, int status) {
   look(s, p - s->points);
 }
 
-static void reap(struct sweep *s, struct worker *workers, long count) {
+static void reap(struct sweep *s, struct worker *workers, long count)
+{
   for (long i = 0; i < count; i++) {
     int status;
     if (workers[i].pid && waitpid(workers[i].pid, &status, WNOHANG) == workers[i].pid)
@@ -312,7 +321,8 @@ static void reap(struct sweep *s, struct worker *workers, long count) {
 }
 
 /* Sleep until a worker says something or a tick has passed. */
-static void listen_to(struct sweep *s, struct worker *workers, long count, struct pollfd *ears) {
+static void listen_to(struct sweep *s, struct worker *workers, long count, struct pollfd *ears)
+{
   for (long i = 0; i < count; i++) {
     ears[2 * i] = (struct pollfd){.fd = workers[i].pid ? workers[i].notes : -1, .events = POLLIN};
     ears[2 * i + 1] = (struct pollfd){.fd = workers[i].pid ? workers[i].text : -1, .events = POLLIN};
@@ -326,14 +336,15 @@ static void listen_to(struct sweep *s, struct worker *workers, long count, struc
   look(s, -1);
 }
 
-static long next_waiting(const struct sweep *s, long from) {
-  while (from < s->count && s->points[from].fate != SWEEP_WAITING)
-    from++;
+static long next_waiting(const struct sweep *s, long from)
+{
+  while (from < s->count && s->points[from].fate != SWEEP_WAITING) from++;
   return from;
 }
 
 /* Keep the workers busy until the points are used up; returns the number still at work. */
-static long keep_busy(struct sweep *s, struct worker *workers, long count, struct error *e) {
+static long keep_busy(struct sweep *s, struct worker *workers, long count, struct error *e)
+{
   long busy = 0;
   for (long i = 0; i < count; i++) {
     long point = next_waiting(s, 0);
@@ -344,7 +355,8 @@ static long keep_busy(struct sweep *s, struct worker *workers, long count, struc
   return busy;
 }
 
-static int outcome(const struct sweep *s, const struct error *e) {
+static int outcome(const struct sweep *s, const struct error *e)
+{
   int failed = e->status != STATUS_OK, open = 0;
   for (long i = 0; i < s->count; i++) {
     enum sweep_fate fate = s->points[i].fate;
@@ -354,23 +366,23 @@ static int outcome(const struct sweep *s, const struct error *e) {
   return failed ? STATUS_FAIL : open ? STATUS_STOPPED : STATUS_OK;
 }
 
-static long all_cores(void) {
+static long all_cores(void)
+{
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-int sweep_run(struct sweep *s, struct error *e) {
+int sweep_run(struct sweep *s, struct error *e)
+{
   long count = s->jobs ? s->jobs : all_cores();
-  if (count > s->count)
-    count = s->count;
+  if (count > s->count) count = s->count;
   struct worker *workers = memory_new((size_t)count, sizeof *workers);
   struct pollfd *ears = memory_new(2 * (size_t)count, sizeof *ears);
   drive_catch_signals();
-  for (int told = 0; keep_busy(s, workers, count, e); ) {
+  for (int told = 0; keep_busy(s, workers, count, e);) {
     listen_to(s, workers, count, ears);
     for (long i = 0; i < count && drive_stopping() && !told; i++)
-      if (workers[i].pid)
-        kill(workers[i].pid, SIGTERM);
+      if (workers[i].pid) kill(workers[i].pid, SIGTERM);
     told = drive_stopping();
     reap(s, workers, count);
   }

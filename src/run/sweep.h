@@ -5,28 +5,31 @@
 #include "storage/config.h"
 
 enum sweep_fate {
-  SWEEP_WAITING, SWEEP_RUNNING,
-  SWEEP_FINISHED, SWEEP_DIVERGED,   /* done */
-  SWEEP_STOPPED,                    /* by a signal or train.max_time: start the sweep again */
-  SWEEP_ELSEWHERE,                  /* another process is at it */
+  SWEEP_WAITING,
+  SWEEP_RUNNING,
+  SWEEP_FINISHED,
+  SWEEP_DIVERGED,  /* done */
+  SWEEP_STOPPED,   /* by a signal or train.max_time: start the sweep again */
+  SWEEP_ELSEWHERE, /* another process is at it */
   SWEEP_FAILED
 };
 
 struct sweep_point {
-  long index;                    /* of config_point */
+  long index; /* of config_point */
   char id[16], label[256];
-  char *path;                    /* DIR/ID.h5 */
+  char *path; /* DIR/ID.h5 */
   enum sweep_fate fate;
-  int was_done;                  /* before this sweep */
+  int was_done; /* before this sweep */
   long step, steps;
-  char reason[512];              /* why it failed */
+  char reason[512]; /* why it failed */
 };
 
 struct sweep {
-  const struct config *config;   /* with its axes, unfinished */
-  struct sweep_point *points; long count;
-  long doubles;                  /* points left out: they are the same run as an earlier one */
-  long jobs;                     /* processes at a time */
+  const struct config *config; /* with its axes, unfinished */
+  struct sweep_point *points;
+  long count;
+  long doubles; /* points left out: they are the same run as an earlier one */
+  long jobs;    /* processes at a time */
   /* Called when something changed (point >= 0: this one) and some times a second; any may be NULL. */
   void (*look)(void *context, const struct sweep *, long point);
   /* A line that a worker wrote on its standard error. */

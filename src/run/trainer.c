@@ -21,7 +21,7 @@ enum { SPIKE_WINDOW = 64 };
 /* One batch on the host, and one micro-batch of it as inputs of a program. */
 struct host_batch {
   struct batch batch;
-  long rows, context;             /* of the whole batch */
+  long rows, context; /* of the whole batch */
   int *tokens, *targets, *position, *start;
   real *weight;
 };
@@ -50,14 +50,14 @@ struct trainer {
   struct event_sink sink;
 
   struct pass pass, probe, val;
-  real *stats, *look;             /* [H,4], [H,5] on the host */
-  struct tensor *norm;            /* [1] on the device */
-  struct tensor *token_loss;      /* [N, 1] on the device */
+  real *stats, *look;        /* [H,4], [H,5] on the host */
+  struct tensor *norm;       /* [1] on the device */
+  struct tensor *token_loss; /* [N, 1] on the device */
   real *token_loss_host;
-  int *column;                    /* of a batch, one position: [rows of a micro-batch] */
+  int *column; /* of a batch, one position: [rows of a micro-batch] */
   double grad_norm, val_loss, earlier_wall, started, checkpointed_at;
-  real spike_window[SPIKE_WINDOW];/* the latest finite losses; saved in checkpoints */
-  long done, checkpointed;        /* updates done; at the last checkpoint */
+  real spike_window[SPIKE_WINDOW]; /* the latest finite losses; saved in checkpoints */
+  long done, checkpointed;         /* updates done; at the last checkpoint */
   int diverged;
 };
 
@@ -95,24 +95,28 @@ static void host_batch_init(struct trainer *t, long rows, long context)
   struct host_batch *h = &t->host;
   size_t n = (size_t)(rows * context);
   *h = (struct host_batch){
-    .rows = rows, .context = context,
-    .batch = { rows, context, arena_get(t->arena, (size_t)(rows * (context + 1)), sizeof(int)),
-               arena_get(t->arena, n, sizeof(float)), arena_get(t->arena, n, sizeof(int)) },
-    .tokens = arena_get(t->arena, n, sizeof(int)), .targets = arena_get(t->arena, n, sizeof(int)),
-    .position = arena_get(t->arena, n, sizeof(int)), .start = arena_get(t->arena, n, sizeof(int)),
-    .weight = arena_get(t->arena, n, sizeof(real)) };
+    .rows = rows,
+    .context = context,
+    .batch = {rows, context, arena_get(t->arena, (size_t)(rows * (context + 1)), sizeof(int)),
+              arena_get(t->arena, n, sizeof(float)), arena_get(t->arena, n, sizeof(int))},
+    .tokens = arena_get(t->arena, n, sizeof(int)),
+    .targets = arena_get(t->arena, n, sizeof(int)),
+    .position = arena_get(t->arena, n, sizeof(int)),
+    .start = arena_get(t->arena, n, sizeof(int)),
+    .weight = arena_get(t->arena, n, sizeof(real))};
 }
 
 static void pass_init(struct trainer *t, struct pass *p)
 {
   size_t n = (size_t)(t->model.options.layers * t->model.options.heads);
-  real **const all[] = { &p->max_logit, &p->max_abs_logit, &p->max_logit_capped, &p->entropy, &p->share_above,
-                         &p->pairs, &p->q_norm, &p->k_norm, &p->cosine };
+  real **const all[] = {&p->max_logit, &p->max_abs_logit, &p->max_logit_capped, &p->entropy, &p->share_above,
+                        &p->pairs,     &p->q_norm,        &p->k_norm,           &p->cosine};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     *all[i] = arena_get(t->arena, n, sizeof(real));
     for (size_t j = 0; j < n; j++) (*all[i])[j] = (real)NAN;
   }
-  p->watched = arena_get(t->arena, (size_t)(t->model.stabilizer_count * t->model.options.layers) + 1, sizeof(real));
+  p->watched =
+    arena_get(t->arena, (size_t)(t->model.stabilizer_count * t->model.options.layers) + 1, sizeof(real));
 }
 
 static int init_data(struct trainer *t, const struct model_options *m, struct error *e)
@@ -121,8 +125,8 @@ static int init_data(struct trainer *t, const struct model_options *m, struct er
   if (!source) return error_set(e, STATUS_USAGE, "data: unknown '%s'", t->top->data);
   t->data.source = source;
   t->data.loss_floor = NAN;
-  int status = source->init(&t->data, config_section(t->config, "data"), config_section(t->config, t->top->data),
-                            m->context, 0, e);
+  int status = source->init(&t->data, config_section(t->config, "data"),
+                            config_section(t->config, t->top->data), m->context, 0, e);
   if (status) t->data.source = NULL; /* it has cleaned up after itself */
   return status;
 }
@@ -134,15 +138,16 @@ static int init_data(struct trainer *t, const struct model_options *m, struct er
 static int init_from(struct trainer *t, struct error *e)
 {
   const char *path = t->train->init_from;
-  struct checkpoint c = { 0 };
+  struct checkpoint c = {0};
   struct run_file *r = NULL;
-  struct error not_a_run = { 0 };
+  struct error not_a_run = {0};
   int status;
   if (!*path) return STATUS_OK;
   if (!run_open(&r, path, &not_a_run)) {
     run_close(r);
     status = checkpoint_latest(path, &c, e);
-  } else status = checkpoint_read(path, &c, e);
+  } else
+    status = checkpoint_read(path, &c, e);
   for (int i = 0; !status && i < t->model.params.count; i++) {
     struct param *p = t->model.params.list[i];
     const struct checkpoint_tensor *have = checkpoint_find(&c, "params", p->name);
@@ -168,7 +173,8 @@ static int plant_head(void *context, const char *part)
   struct factor f[MAX_FACTORS];
   char layer[16], head[16], rest;
   double factor;
-  if (sscanf(part, "%15[0-9*]:%15[0-9*]:%lf%c", layer, head, &factor, &rest) != 3 || !isfinite(factor)) return 1;
+  if (sscanf(part, "%15[0-9*]:%15[0-9*]:%lf%c", layer, head, &factor, &rest) != 3 || !isfinite(factor))
+    return 1;
   long only_layer = *layer == '*' ? -1 : strtol(layer, NULL, 10);
   long only_head = *head == '*' ? -1 : strtol(head, NULL, 10);
   if (only_layer >= m->options.layers || only_head >= m->options.heads) return 1;
@@ -187,22 +193,24 @@ static int init_weights(struct trainer *t, struct error *e)
   params_draw(&t->model.params, (uint64_t)t->train->seed);
   int status = init_from(t, e);
   if (!status && *t->train->plant && text_split(t->train->plant, '+', plant_head, t))
-    status = error_set(e, STATUS_USAGE, "train.plant = %s: wanted LAYER:HEAD:FACTOR+..., layers 0 to %ld, heads 0 "
-                       "to %ld, * for all", t->train->plant, t->model.options.layers - 1, t->model.options.heads - 1);
+    status = error_set(e, STATUS_USAGE,
+                       "train.plant = %s: wanted LAYER:HEAD:FACTOR+..., layers 0 to %ld, heads 0 "
+                       "to %ld, * for all",
+                       t->train->plant, t->model.options.layers - 1, t->model.options.heads - 1);
   if (!status) model_begin(&t->model);
   return status;
 }
 
 static int init_model(struct trainer *t, struct model_options *m, struct error *e)
 {
-  struct stack stack = { .t = t, .error = e };
+  struct stack stack = {.t = t, .error = e};
   if (text_split(t->top->stabilizers, '+', push_stabilizer, &stack)) return e->status;
   int status = model_init(&t->model, m, t->device, stack.member, stack.options, stack.count, e);
   if (status) return status;
   t->model.precision = *(const struct precision_options *)config_section(t->config, "precision");
   char cancels[256];
   if (model_warning(&t->model, cancels, sizeof cancels)) warning("%s", cancels);
-  t->sink = (struct event_sink){ on_event, t };
+  t->sink = (struct event_sink){on_event, t};
   for (int i = 0; i < t->model.stabilizer_count; i++) t->model.context[i].events = &t->sink;
   return init_weights(t, e);
 }
@@ -210,7 +218,7 @@ static int init_model(struct trainer *t, struct model_options *m, struct error *
 static int init_training(struct trainer *t, struct error *e)
 {
   const struct train_options *o = t->train;
-  struct update_rule rule = { o->weight_decay, o->decay_gains, o->decay, (uint64_t)o->seed };
+  struct update_rule rule = {o->weight_decay, o->decay_gains, o->decay, (uint64_t)o->seed};
   t->updates = updates_new(&t->model, t->top->optimizer, config_section(t->config, "override"), &rule,
                            plugin_options, t->config, e);
   if (!t->updates) return e->status;
@@ -252,8 +260,11 @@ static int init_training(struct trainer *t, struct error *e)
 
 static void make_path(struct trainer *t)
 {
-  if (*t->record->path) snprintf(t->path, sizeof t->path, "%s", t->record->path);
-  else snprintf(t->path, sizeof t->path, "runs/%s-%s.h5", *t->top->preset ? t->top->preset : t->top->optimizer, t->id);
+  if (*t->record->path)
+    snprintf(t->path, sizeof t->path, "%s", t->record->path);
+  else
+    snprintf(t->path, sizeof t->path, "runs/%s-%s.h5", *t->top->preset ? t->top->preset : t->top->optimizer,
+             t->id);
 }
 
 /* Everything of a run but its files. */
@@ -281,10 +292,14 @@ static void facts(struct trainer *t, struct run_facts *f)
 {
   struct params *p = &t->model.params;
   const char **names = arena_get(t->arena, (size_t)p->count + 1, sizeof *names);
-  *f = (struct run_facts){ .id = t->id, .device = t->device->description, .data = t->top->data,
-                           .data_text = t->data.description, .layers = t->model.options.layers,
-                           .heads = t->model.options.heads, .loss_floor = t->data.loss_floor,
-                           .tensor_names = names };
+  *f = (struct run_facts){.id = t->id,
+                          .device = t->device->description,
+                          .data = t->top->data,
+                          .data_text = t->data.description,
+                          .layers = t->model.options.layers,
+                          .heads = t->model.options.heads,
+                          .loss_floor = t->data.loss_floor,
+                          .tensor_names = names};
   for (int i = 0; i < p->count; i++)
     if (observer_is_matrix(p->list[i])) names[f->tensors++] = p->list[i]->name;
 }
@@ -329,7 +344,10 @@ int trainer_init(struct trainer **out, struct config *c, unsigned flags, struct 
     if (t->recorder) status = recorder_snapshot(t->recorder, "running", 0, 0, 0, e);
     if (!status && t->recorder && !strcmp(t->keep->keep, "all")) status = trainer_checkpoint(t, e);
   }
-  if (status) { release(t); t = NULL; }
+  if (status) {
+    release(t);
+    t = NULL;
+  }
   *out = t;
   return status;
 }
@@ -342,7 +360,10 @@ static double draw_batch(struct trainer *t, enum data_split split, uint64_t seed
   struct host_batch *h = &t->host;
   long n = h->rows * h->context;
   double count = 0;
-  for (long i = 0; i < n; i++) { h->batch.mask[i] = 1; h->batch.document[i] = 0; }
+  for (long i = 0; i < n; i++) {
+    h->batch.mask[i] = 1;
+    h->batch.document[i] = 0;
+  }
   t->data.source->fill(&t->data, split, seed, index, &h->batch);
   for (long i = 0; i < n; i++) count += h->batch.mask[i];
   for (long b = 0; b < h->rows; b++)
@@ -393,7 +414,8 @@ static void collect(struct trainer *t, const struct model_program *p, struct pas
   pass->loss = (first ? 0 : pass->loss) + (double)loss[0];
   for (long l = 0; l < layers; l++) {
     t->device->download(t->device, t->stats, p->stats[l]->data, (size_t)heads * 4 * sizeof(real));
-    if (p->looks) t->device->download(t->device, t->look, p->looks[l]->data, (size_t)heads * 5 * sizeof(real));
+    if (p->looks)
+      t->device->download(t->device, t->look, p->looks[l]->data, (size_t)heads * 5 * sizeof(real));
     for (long h = 0; h < heads; h++) {
       const real *s = t->stats + 4 * h;
       long i = l * heads + h;
@@ -437,12 +459,13 @@ enum { COMMON_SEED = 0 };
 static void token_losses(struct trainer *t, const struct model_program *p, real *out)
 {
   struct tensor y = tensor_rows(t->token_loss, 0, p->batch * p->context);
-  t->device->ops.token_loss(t->device, &(struct token_loss_args){ &y, p->logits, p->lse, p->targets });
+  t->device->ops.token_loss(t->device, &(struct token_loss_args){&y, p->logits, p->lse, p->targets});
   t->device->download(t->device, out, y.data, (size_t)y.rows * sizeof(real));
 }
 
 /* Add the losses of micro-batch `part`, which a program has just seen, to the sums of their positions. */
-static void add_positions(struct trainer *t, const struct model_program *p, long part, double *sum, double *count)
+static void add_positions(struct trainer *t, const struct model_program *p, long part, double *sum,
+                          double *count)
 {
   long n = p->batch * p->context;
   token_losses(t, p, t->token_loss_host);
@@ -532,7 +555,7 @@ int trainer_decode(struct trainer *t, enum decode_form form, struct decode_resul
   struct model_program *p = &t->look_program, decoder;
   size_t n = (size_t)(p->batch * p->context);
   double relative = sqrt(REAL_EPS); /* far above rounding, and still a small change */
-  *r = (struct decode_result){ 0 };
+  *r = (struct decode_result){0};
   if (model_decoder_init(&t->model, &decoder, p->batch, p->context, form, e)) return e->status;
   r->cached = decoder.cached;
   real *training = memory_new(3 * n, sizeof *training), *decoded = training + n, *off = decoded + n;
@@ -559,7 +582,7 @@ static double gradient_norm(struct trainer *t)
 {
   struct device *d = t->device;
   real sum;
-  d->ops.sum_squares(d, &(struct sum_squares_args){ t->norm, &t->model.params.grads });
+  d->ops.sum_squares(d, &(struct sum_squares_args){t->norm, &t->model.params.grads});
   d->download(d, &sum, t->norm->data, sizeof sum);
   return sqrt((double)sum);
 }
@@ -574,8 +597,13 @@ static int check_finite(struct trainer *t)
       on_event(t, "nonfinite", (int)(i / heads), (int)(i % heads), (double)t->pass.max_abs_logit[i]);
       bad = 1;
     }
-  if (!isfinite(t->pass.loss)) { on_event(t, "nonfinite", -1, -1, t->pass.loss); bad = 1; }
-  else if (!isfinite(t->grad_norm)) { on_event(t, "nonfinite", -1, -1, t->grad_norm); bad = 1; }
+  if (!isfinite(t->pass.loss)) {
+    on_event(t, "nonfinite", -1, -1, t->pass.loss);
+    bad = 1;
+  } else if (!isfinite(t->grad_norm)) {
+    on_event(t, "nonfinite", -1, -1, t->grad_norm);
+    bad = 1;
+  }
   return bad;
 }
 
@@ -608,7 +636,7 @@ static void clip_gradient(struct trainer *t)
 {
   double limit = t->train->grad_clip;
   if (limit > 0 && t->grad_norm > limit)
-    t->device->ops.scale(t->device, &(struct scale_args){ &t->model.params.grads, limit / t->grad_norm });
+    t->device->ops.scale(t->device, &(struct scale_args){&t->model.params.grads, limit / t->grad_norm});
 }
 
 static int probe_wanted(const struct trainer *t)
@@ -636,7 +664,7 @@ static void look_around(struct trainer *t)
 
 static void record_spectra(struct trainer *t, const struct pass *pass)
 {
-  struct error e = { 0 };
+  struct error e = {0};
   if (!t->record->spectra_every || !t->recorder) return;
   if (observer_spectra(t->observer, t->done, pass, &e)) on_event(t, "nonconverged", -1, -1, NAN);
 }
@@ -675,15 +703,15 @@ int trainer_step(struct trainer *t, struct error *e)
 {
   struct device *d = t->device;
   double began = clock_seconds();
-  double lr = schedule_rate(t->schedule, t->schedule_options, t->train->lr, t->train->warmup, t->done,
-                            t->train->steps);
+  double lr =
+    schedule_rate(t->schedule, t->schedule_options, t->train->lr, t->train->warmup, t->done, t->train->steps);
   observer_clear(t->observer);
   look_around(t);
   draw_batch(t, DATA_TRAIN, (uint64_t)t->train->seed, (uint64_t)t->done);
   if (t->recorder && t->record->batches)
     recorder_batch(t->recorder, t->done, t->host.batch.tokens, t->data.has_mask ? t->host.batch.mask : NULL,
                    t->data.has_document ? t->host.batch.document : NULL, t->host.rows, t->host.context);
-  d->ops.fill(d, &(struct fill_args){ &t->model.params.grads, 0 });
+  d->ops.fill(d, &(struct fill_args){&t->model.params.grads, 0});
   run_pass(t, &t->step_program, &t->pass);
   t->grad_norm = gradient_norm(t);
 
@@ -704,7 +732,8 @@ int trainer_step(struct trainer *t, struct error *e)
   }
   if (!t->diverged) t->done++;
   int last = t->done == t->train->steps;
-  if (!status && t->recorder && (last || (!t->diverged && checkpoint_due(t)))) status = trainer_checkpoint(t, e);
+  if (!status && t->recorder && (last || (!t->diverged && checkpoint_due(t))))
+    status = trainer_checkpoint(t, e);
   if (last) finish_record(t);
   return status;
 }
@@ -715,7 +744,11 @@ static double wall(const struct trainer *t) { return t->earlier_wall + clock_sec
 
 /* The tensors of a checkpoint in a fixed order: parameters, optimiser states, the spike window (which lives
    on the host: device NULL). */
-struct tensor_list { struct checkpoint_tensor *item; struct tensor **device; int count; };
+struct tensor_list {
+  struct checkpoint_tensor *item;
+  struct tensor **device;
+  int count;
+};
 
 static void list_add(struct tensor_list *l, const char *group, const char *name, struct tensor *device)
 {
@@ -752,10 +785,9 @@ static void list_free(struct tensor_list *l)
 int trainer_checkpoint(struct trainer *t, struct error *e)
 {
   struct tensor_list l;
-  struct checkpoint c = { .step = t->done, .wall = wall(t) };
+  struct checkpoint c = {.step = t->done, .wall = wall(t)};
   int status = STATUS_OK;
-  if (recorder_due(t->recorder))
-    status = recorder_snapshot(t->recorder, "running", t->done, wall(t), 0, e);
+  if (recorder_due(t->recorder)) status = recorder_snapshot(t->recorder, "running", t->done, wall(t), 0, e);
   if (status) return status;
   list_tensors(t, &l);
   for (int i = 0; i < l.count; i++) {
@@ -792,10 +824,12 @@ static int load_tensors(struct trainer *t, const struct checkpoint *c, struct er
     const struct checkpoint_tensor *want = &l.item[i], *have = checkpoint_find(c, NULL, want->name);
     size_t bytes = (size_t)(want->rows * want->cols) * sizeof(real);
     if (!have || have->rows != want->rows || have->cols != want->cols)
-      status = error_set(e, STATUS_FAIL, "checkpoint of step %ld: %s is missing or has another shape", c->step,
-                         want->name);
-    else if (l.device[i]) t->device->upload(t->device, l.device[i]->data, have->data, bytes);
-    else memcpy(t->spike_window, have->data, bytes);
+      status = error_set(e, STATUS_FAIL, "checkpoint of step %ld: %s is missing or has another shape",
+                         c->step, want->name);
+    else if (l.device[i])
+      t->device->upload(t->device, l.device[i]->data, have->data, bytes);
+    else
+      memcpy(t->spike_window, have->data, bytes);
   }
   list_free(&l);
   return status;
@@ -818,7 +852,11 @@ static int config_of_run(const struct run_file *r, struct config *c, struct erro
   return config_finish(c, e);
 }
 
-struct change { const char *key; struct config_entry found; int is_found; };
+struct change {
+  const char *key;
+  struct config_entry found;
+  int is_found;
+};
 
 static int find_entry(void *context, const struct config_entry *x)
 {
@@ -833,17 +871,22 @@ static int find_entry(void *context, const struct config_entry *x)
 static int check_change(const struct config *c, const char *assignment, struct error *e)
 {
   char key[96];
-  struct change x = { .key = key };
+  struct change x = {.key = key};
   snprintf(key, sizeof key, "%.*s", (int)strcspn(assignment, "= "), assignment);
   config_each(c, find_entry, &x);
-  if (!x.is_found || (x.found.row->flags & OPTION_FREE)) return STATUS_OK; /* unknown: config_assign says so */
+  if (!x.is_found || (x.found.row->flags & OPTION_FREE))
+    return STATUS_OK; /* unknown: config_assign says so */
   const struct train_options *t = config_section(c, "train");
   if (!(x.found.row->flags & OPTION_EXTEND))
-    return error_set(e, STATUS_USAGE, "%s would change the past of this run; resume takes train.steps "
-                     "(upwards, constant schedule), paths, threads and recording intervals", key);
+    return error_set(e, STATUS_USAGE,
+                     "%s would change the past of this run; resume takes train.steps "
+                     "(upwards, constant schedule), paths, threads and recording intervals",
+                     key);
   if (strcmp(t->schedule, "constant"))
-    return error_set(e, STATUS_USAGE, "%s: the %s schedule depends on it; only a constant schedule can be "
-                     "extended", key, t->schedule);
+    return error_set(e, STATUS_USAGE,
+                     "%s: the %s schedule depends on it; only a constant schedule can be "
+                     "extended",
+                     key, t->schedule);
   return STATUS_OK;
 }
 
@@ -877,11 +920,11 @@ int trainer_config_of(const char *path, struct config **c, char id[16], struct e
 
 static int restore(struct trainer *t, const char *path, struct error *e)
 {
-  struct checkpoint c = { 0 };
+  struct checkpoint c = {0};
   struct run_facts f;
   int status = checkpoint_latest(path, &c, e);
   if (status == STATUS_USAGE) { /* killed before the first checkpoint: from the start */
-    *e = (struct error){ 0 };
+    *e = (struct error){0};
     status = STATUS_OK;
     c.step = 0;
   } else if (!status) {
@@ -914,8 +957,9 @@ int trainer_resume(struct trainer **out, const char *path, const char *const *ch
   int status = change_config(t->config, changes, count, e);
   if (!status) status = build(t, e);
   if (!status && !count && strcmp(id, t->id))
-    status = error_set(e, STATUS_FAIL, "%s: the data or the numerics are not those of this run (id %s, now %s)",
-                       path, id, t->id);
+    status =
+      error_set(e, STATUS_FAIL, "%s: the data or the numerics are not those of this run (id %s, now %s)",
+                path, id, t->id);
   if (!status) status = restore(t, path, e);
   if (!status) {
     observe(t);
@@ -940,7 +984,8 @@ int trainer_done(struct trainer *t, struct error *e)
   int status = STATUS_OK, due = t->recorder && (t->checkpointed != t->done || !t->done);
   /* A run file that says "finished" has its last checkpoint; a diverged step is not to be done again. */
   if (due && !t->diverged) status = trainer_checkpoint(t, e);
-  if (!status && t->recorder) status = recorder_snapshot(t->recorder, trainer_state(t), t->done, wall(t), 1, e);
+  if (!status && t->recorder)
+    status = recorder_snapshot(t->recorder, trainer_state(t), t->done, wall(t), 1, e);
   if (!status && due && t->diverged) status = trainer_checkpoint(t, e);
   release(t);
   return status;

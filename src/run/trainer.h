@@ -6,7 +6,7 @@
 
 struct trainer;
 
-enum { TRAINER_NO_RECORD = 1 };   /* keep nothing on disk (notebooks, bench, tests) */
+enum { TRAINER_NO_RECORD = 1 }; /* keep nothing on disk (notebooks, bench, tests) */
 
 /* A fresh run from a finished configuration, which must outlive it; what follows from other options is
    filled in there (model_resolve). */
@@ -28,10 +28,10 @@ int trainer_done(struct trainer *, struct error *);
 void trainer_abandon(struct trainer *);
 
 /* What the last step saw. */
-long trainer_step_count(const struct trainer *);  /* updates done */
+long trainer_step_count(const struct trainer *); /* updates done */
 long trainer_steps(const struct trainer *);
 double trainer_loss(const struct trainer *);
-double trainer_val_loss(const struct trainer *);  /* the latest; NaN before the first */
+double trainer_val_loss(const struct trainer *); /* the latest; NaN before the first */
 double trainer_grad_norm(const struct trainer *);
 const real *trainer_max_logit(const struct trainer *); /* [layers*heads] */
 const char *trainer_state(const struct trainer *);
@@ -40,8 +40,8 @@ const char *trainer_id(const struct trainer *);
 struct model *trainer_model(struct trainer *);
 struct device *trainer_device(struct trainer *);
 const struct config *trainer_config(const struct trainer *);
-const char *trainer_data(const struct trainer *);       /* one line about the data */
-double trainer_loss_floor(const struct trainer *);      /* nat per token; NaN if unknown */
+const char *trainer_data(const struct trainer *);  /* one line about the data */
+double trainer_loss_floor(const struct trainer *); /* nat per token; NaN if unknown */
 /* Mean loss on train.val_batches fixed validation batches, the same for every seed. by_position: NULL, or
    [context], the mean loss of the targets at each position (NaN where none counts). */
 double trainer_evaluate(struct trainer *, double *by_position);
@@ -50,7 +50,7 @@ struct decode_result {
   double training_loss, decoded_loss; /* means */
   double difference;                  /* the largest between the losses of one token, absolute */
   double rounding;                    /* the largest when every weight is off by one rounding */
-  long tokens, cached;                /* compared; numbers that the cache keeps a token, all layers together */
+  long tokens, cached; /* compared; numbers that the cache keeps a token, all layers together */
 };
 /* Refuses absorbed decoding, with the reason, where the model has none. */
 int trainer_decode(struct trainer *, enum decode_form, struct decode_result *, struct error *);

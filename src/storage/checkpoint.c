@@ -15,10 +15,7 @@
 enum { GENERATIONS = 2 };
 static const enum h5_kind real_kind = sizeof(real) == sizeof(float) ? KIND_F32 : KIND_F64;
 
-static void folder_of(char out[4096], const char *run_path)
-{
-  run_sibling(out, run_path, ".ckpt");
-}
+static void folder_of(char out[4096], const char *run_path) { run_sibling(out, run_path, ".ckpt"); }
 
 void checkpoint_path(char out[4096], const char *run_path, long step)
 {
@@ -34,7 +31,8 @@ static long step_of(const char *name)
 {
   long step = -1;
   int length = 0;
-  if (strncmp(name, "step-", 5) || sscanf(name + 5, "%ld.h5%n", &step, &length) != 1 || !length || name[5 + length])
+  if (strncmp(name, "step-", 5) || sscanf(name + 5, "%ld.h5%n", &step, &length) != 1 || !length ||
+      name[5 + length])
     return -1;
   return step;
 }
@@ -58,10 +56,8 @@ static long *list_steps(const char *run_path, size_t *count)
       steps = memory_grow(steps, *count, *count + 1, sizeof *steps);
       steps[(*count)++] = step_of(entry->d_name);
     }
-  if (d)
-    closedir(d);
-  if (*count)
-    qsort(steps, *count, sizeof *steps, newer_first);
+  if (d) closedir(d);
+  if (*count) qsort(steps, *count, sizeof *steps, newer_first);
   return steps;
 }
 
@@ -73,21 +69,18 @@ static int remove_from(const char *run_path, size_t keep, struct error *e)
   for (size_t i = keep; i < count && !status; i++) {
     char path[4096];
     checkpoint_path(path, run_path, steps[i]);
-    if (file_remove(path))
-      status = error_set(e, STATUS_FAIL, "cannot remove %s", path);
+    if (file_remove(path)) status = error_set(e, STATUS_FAIL, "cannot remove %s", path);
   }
   memory_free(steps);
   return status;
 }
 
-int checkpoint_remove_all(const char *run_path, struct error *e)
-{
-  return remove_from(run_path, 0, e);
-}
+int checkpoint_remove_all(const char *run_path, struct error *e) { return remove_from(run_path, 0, e); }
 
 /* --- writing ------------------------------------------------------------------------------------------- */
 
-static void put_bytes(struct h5 *h, const char *path, enum h5_kind kind, size_t size, int64_t rows, const void *data)
+static void put_bytes(struct h5 *h, const char *path, enum h5_kind kind, size_t size, int64_t rows,
+                      const void *data)
 {
   struct h5_shape shape = {.kind = kind, .size = size, .rank = 1, .dims = {rows}};
   h5_id id = h5_dataset(h, path, &shape);
@@ -100,8 +93,7 @@ static void put_tensor(struct h5 *h, const struct checkpoint_tensor *t)
 {
   char path[192];
   struct h5_shape shape = {.kind = real_kind, .rank = 2, .dims = {t->rows, t->cols}};
-  if (t->rows == 1)
-    shape = (struct h5_shape){.kind = real_kind, .rank = 1, .dims = {t->cols}};
+  if (t->rows == 1) shape = (struct h5_shape){.kind = real_kind, .rank = 1, .dims = {t->cols}};
   snprintf(path, sizeof path, "/%s", t->name);
   h5_id id = h5_dataset(h, path, &shape);
   h5_write(h, id, &shape, 0, shape.dims[0], t->data);
@@ -124,31 +116,33 @@ int checkpoint_write(const char *run_path, const struct checkpoint *c, int keep_
 {
   char path[4096];
   checkpoint_path(path, run_path, c->step);
-  if (file_make_folders(path, e))
-    return e->status;
+  if (file_make_folders(path, e)) return e->status;
   struct h5 *h = h5_new();
   put_head(h, c);
   put_bytes(h, "/parameters/config", KIND_TEXT, strlen(c->config_text) + 1, 1, c->config_text);
   put_bytes(h, "/rows", KIND_U8, 0, (int64_t)c->rows_size, c->rows);
   h5_done(h, h5_group(h, "/params"));
   h5_done(h, h5_group(h, "/state"));
-  for (int i = 0; i < c->count; i++)
-    put_tensor(h, &c->tensors[i]);
+  for (int i = 0; i < c->count; i++) put_tensor(h, &c->tensors[i]);
   int status = h5_save(h, path, e);
   return status || keep_all ? status : remove_from(run_path, GENERATIONS, e);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-struct reader { struct h5 *h; struct checkpoint *c; char path[192]; int failed; };
+struct reader {
+  struct h5 *h;
+  struct checkpoint *c;
+  char path[192];
+  int failed;
+};
 
 static int read_tensor(struct reader *r, h5_id id)
 {
   struct checkpoint *c = r->c;
   struct checkpoint_tensor t = {.name = ""};
   struct h5_shape shape;
-  if (!h5_get_shape(r->h, id, &shape) || shape.kind >= KIND_TEXT || shape.rank > 2)
-    return 0;
+  if (!h5_get_shape(r->h, id, &shape) || shape.kind >= KIND_TEXT || shape.rank > 2) return 0;
   shape.kind = real_kind;
   snprintf(t.name, sizeof t.name, "%.159s", r->path + 1);
   t.rows = shape.rank == 1 ? 1 : (long)shape.dims[0];
@@ -178,8 +172,7 @@ static void read_group(struct reader *r, const char *path)
 {
   snprintf(r->path, sizeof r->path, "%s", path);
   h5_id id = h5_find(r->h, path);
-  if (id < 0)
-    r->failed = 1;
+  if (id < 0) r->failed = 1;
   h5_children(r->h, id, visit, r);
   h5_done(r->h, id);
 }
@@ -193,8 +186,7 @@ static void *read_bytes(struct reader *r, const char *path, enum h5_kind kind, s
   if (h5_get_shape(r->h, id, &shape) && shape.kind == kind && shape.rank == 1) {
     *size = (size_t)shape.dims[0] * h5_row_bytes(&shape);
     bytes = memory_new(*size + 1, 1);
-    if (!h5_read(r->h, id, &shape, 0, shape.dims[0], bytes))
-      r->failed = 1;
+    if (!h5_read(r->h, id, &shape, 0, shape.dims[0], bytes)) r->failed = 1;
   } else
     r->failed = 1;
   h5_done(r->h, id);
@@ -215,11 +207,10 @@ static int read_head(struct reader *r, const char *path, struct error *e)
   r->failed = !h5_get_int(r->h, root, "step", &step) || step < 0;
   c->step = (long)step;
   h5_done(r->h, root);
-  if (strcmp(format, CHECKPOINT_FORMAT))
-    return error_set(e, STATUS_USAGE, "%s is not a checkpoint", path);
+  if (strcmp(format, CHECKPOINT_FORMAT)) return error_set(e, STATUS_USAGE, "%s is not a checkpoint", path);
   if (version > CHECKPOINT_VERSION)
-    return error_set(e, STATUS_USAGE, "%s has format version %" PRId64 "; this maxlogit reads up to %d", path, version,
-                     CHECKPOINT_VERSION);
+    return error_set(e, STATUS_USAGE, "%s has format version %" PRId64 "; this maxlogit reads up to %d", path,
+                     version, CHECKPOINT_VERSION);
   return STATUS_OK;
 }
 
@@ -229,19 +220,16 @@ int checkpoint_read(const char *path, struct checkpoint *c, struct error *e)
   size_t size;
   *c = (struct checkpoint){.step = -1};
   int status = h5_load(&r.h, path, e);
-  if (!status)
-    status = read_head(&r, path, e);
+  if (!status) status = read_head(&r, path, e);
   if (!status) {
     c->config_text = read_bytes(&r, "/parameters/config", KIND_TEXT, &size);
     c->rows = read_bytes(&r, "/rows", KIND_U8, &c->rows_size);
     read_group(&r, "/params");
     read_group(&r, "/state");
-    if (r.failed)
-      status = error_set(e, STATUS_FAIL, "%s lacks a part of a checkpoint", path);
+    if (r.failed) status = error_set(e, STATUS_FAIL, "%s lacks a part of a checkpoint", path);
   }
   h5_free(r.h);
-  if (status)
-    checkpoint_free(c);
+  if (status) checkpoint_free(c);
   return status;
 }
 
@@ -256,19 +244,18 @@ int checkpoint_latest(const char *run_path, struct checkpoint *c, struct error *
     checkpoint_path(path, run_path, steps[i]);
     struct error this = {0};
     status = checkpoint_read(path, c, &this);
-    if (status && i + 1 < count)
-      warning("%s: trying the one before", this.text);
-    if (status)
-      problem = this;
+    if (status && i + 1 < count) warning("%s: trying the one before", this.text);
+    if (status) problem = this;
     tried = 1;
   }
   memory_free(steps);
-  if (!tried)
-    return error_set(e, STATUS_USAGE, "%s has no checkpoint", run_path);
-  return status ? error_set(e, STATUS_FAIL, "%s; no checkpoint of %s is whole", problem.text, run_path) : STATUS_OK;
+  if (!tried) return error_set(e, STATUS_USAGE, "%s has no checkpoint", run_path);
+  return status ? error_set(e, STATUS_FAIL, "%s; no checkpoint of %s is whole", problem.text, run_path)
+                : STATUS_OK;
 }
 
-const struct checkpoint_tensor *checkpoint_find(const struct checkpoint *c, const char *group, const char *name)
+const struct checkpoint_tensor *checkpoint_find(const struct checkpoint *c, const char *group,
+                                                const char *name)
 {
   for (int i = 0; i < c->count; i++) {
     const char *own = c->tensors[i].name;
@@ -281,8 +268,7 @@ const struct checkpoint_tensor *checkpoint_find(const struct checkpoint *c, cons
 
 void checkpoint_free(struct checkpoint *c)
 {
-  for (int i = 0; i < c->count; i++)
-    memory_free(c->tensors[i].data);
+  for (int i = 0; i < c->count; i++) memory_free(c->tensors[i].data);
   memory_free(c->tensors);
   memory_free(c->config_text);
   memory_free(c->rows);

@@ -7,16 +7,22 @@
 #include <stddef.h>
 #include "base/error.h"
 
-struct checkpoint_tensor { char name[160]; long rows, cols; void *data; }; /* real, host memory */
+struct checkpoint_tensor {
+  char name[160];
+  long rows, cols;
+  void *data;
+}; /* real, host memory */
 
 struct checkpoint {
-  long step;                     /* updates done */
-  char id[16];                   /* of the run */
-  char *config_text;             /* resolved configuration */
-  int count; struct checkpoint_tensor *tensors; /* "params/...", "state/..." */
-  void *rows; size_t rows_size;  /* recorder_pending */
+  long step;         /* updates done */
+  char id[16];       /* of the run */
+  char *config_text; /* resolved configuration */
+  int count;
+  struct checkpoint_tensor *tensors; /* "params/...", "state/..." */
+  void *rows;
+  size_t rows_size; /* recorder_pending */
   double wall;
-  char core[64];                 /* OpenBLAS core type that computed it */
+  char core[64]; /* OpenBLAS core type that computed it */
 };
 
 void checkpoint_path(char out[4096], const char *run_path, long step);
@@ -27,6 +33,7 @@ int checkpoint_read(const char *path, struct checkpoint *, struct error *);
 int checkpoint_latest(const char *run_path, struct checkpoint *, struct error *);
 int checkpoint_remove_all(const char *run_path, struct error *);
 /* The tensor "group/name" (group NULL: just `name`); NULL if there is none. */
-const struct checkpoint_tensor *checkpoint_find(const struct checkpoint *, const char *group, const char *name);
+const struct checkpoint_tensor *checkpoint_find(const struct checkpoint *, const char *group,
+                                                const char *name);
 void checkpoint_free(struct checkpoint *);
 #endif

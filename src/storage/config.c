@@ -20,26 +20,34 @@
 enum { MOST_NAMES = 256, MOST_VALUES = 100000 };
 
 struct key {
-  const char *name;               /* dotted */
+  const char *name; /* dotted */
   const struct option_row *row;
   const struct config_section *section;
-  void *base;                     /* the section's struct */
-  const char *origin;             /* NULL: default */
+  void *base;         /* the section's struct */
+  const char *origin; /* NULL: default */
 };
 
-struct assignment { int key; const char *origin; int count; const char **value; };
+struct assignment {
+  int key;
+  const char *origin;
+  int count;
+  const char **value;
+};
 
 struct config {
   struct arena *arena;
   const struct config_section *sections;
-  void **structs;                 /* one a section */
-  struct key *keys; int key_count;
-  struct assignment *list; int count, room;
+  void **structs; /* one a section */
+  struct key *keys;
+  int key_count;
+  struct assignment *list;
+  int count, room;
 };
 
 /* --- sections and keys --------------------------------------------------------------------------------- */
 
-static void add_section(struct config *c, int index) {
+static void add_section(struct config *c, int index)
+{
   const struct config_section *s = &c->sections[index];
   c->structs[index] = arena_get(c->arena, 1, s->size);
   for (const struct option_row *row = s->rows; row->name; row++) {
@@ -48,14 +56,14 @@ static void add_section(struct config *c, int index) {
   }
 }
 
-struct config *config_new(void) {
+struct config *config_new(void)
+{
   struct config *c = memory_new(1, sizeof *c);
   c->arena = arena_new();
   c->sections = config_sections();
   int sections = 0, keys = 0;
   for (; c->sections[sections].rows; sections++)
-    for (const struct option_row *row = c->sections[sections].rows; row->name; row++)
-      keys++;
+    for (const struct option_row *row = c->sections[sections].rows; row->name; row++) keys++;
   c->structs = arena_get(c->arena, (size_t)sections, sizeof *c->structs);
   c->keys = arena_get(c->arena, (size_t)keys, sizeof *c->keys);
   for (int i = 0; i < sections; i++) {
@@ -65,65 +73,69 @@ struct config *config_new(void) {
   return c;
 }
 
-void config_free(struct config *c) {
-  if (!c)
-    return;
+void config_free(struct config *c)
+{
+  if (!c) return;
   memory_free(c->list);
   arena_free(c->arena);
   memory_free(c);
 }
 
-void *config_section(const struct config *c, const char *prefix) {
+void *config_section(const struct config *c, const char *prefix)
+{
   for (int i = 0; c->sections[i].rows; i++)
-    if (!strcmp(c->sections[i].prefix, prefix))
-      return c->structs[i];
+    if (!strcmp(c->sections[i].prefix, prefix)) return c->structs[i];
   return NULL;
 }
 
-static int find_key(const struct config *c, const char *name) {
+static int find_key(const struct config *c, const char *name)
+{
   for (int i = 0; i < c->key_count; i++)
-    if (!strcmp(c->keys[i].name, name))
-      return i;
+    if (!strcmp(c->keys[i].name, name)) return i;
   return -1;
 }
 
 /* What may have been meant by an unknown key: the nearest, or one with this last part, or NULL. */
-static const char *suggest_key(const struct config *c, const char *name) {
+static const char *suggest_key(const struct config *c, const char *name)
+{
   const char **names = memory_new((size_t)c->key_count, sizeof *names);
-  for (int i = 0; i < c->key_count; i++)
-    names[i] = c->keys[i].name;
+  for (int i = 0; i < c->key_count; i++) names[i] = c->keys[i].name;
   const char *near = text_nearest(name, names, (size_t)c->key_count);
   const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
   for (int i = 0; i < c->key_count && !near; i++)
-    if (!strcmp(c->keys[i].row->name, last))
-      near = names[i];
+    if (!strcmp(c->keys[i].row->name, last)) near = names[i];
   memory_free(names);
   return near;
 }
 
-static int unknown_key(const struct config *c, const char *name, struct error *e) {
+static int unknown_key(const struct config *c, const char *name, struct error *e)
+{
   const char *near = suggest_key(c, name);
-  if (near)
-    return error_set(e, STATUS_USAGE, "unknown key; did you mean '%s'?", near);
+  if (near) return error_set(e, STATUS_USAGE, "unknown key; did you mean '%s'?", near);
   return error_set(e, STATUS_USAGE, "unknown key; all keys: maxlogit help config");
 }
 
 /* --- one value ------------------------------------------------------------------------------------------ */
 
 /* Keys that name plug-ins, and of which kind. */
-static const struct { const char *key, *kind; } name_keys[] = {
-  {"optimizer", "optimizer"}, {"stabilizers", "stabilizer"}, {"data", "data"}, {"preset", "preset"},
-  {"train.schedule", "schedule"}, {"model.attention", "attention"},
+static const struct {
+  const char *key, *kind;
+} name_keys[] = {
+  {"optimizer", "optimizer"}, {"stabilizers", "stabilizer"},  {"data", "data"},
+  {"preset", "preset"},       {"train.schedule", "schedule"}, {"model.attention", "attention"},
 };
 static const char *const device_names[] = {"cpu", "cuda", "reference", NULL};
 
 struct naming {
-  const char *const *names; size_t count;
-  const char *seen[MAX_STABILIZERS]; int parts;
+  const char *const *names;
+  size_t count;
+  const char *seen[MAX_STABILIZERS];
+  int parts;
   struct error *error;
 };
 
-static int check_name(void *context, const char *part) {
+static int check_name(void *context, const char *part)
+{
   struct naming *n = context;
   for (size_t i = 0; i < n->count; i++)
     if (!strcmp(n->names[i], part)) {
@@ -136,8 +148,7 @@ static int check_name(void *context, const char *part) {
       return STATUS_OK;
     }
   struct buffer list = {0};
-  for (size_t i = 0; i < n->count; i++)
-    buffer_add(&list, "%s%s", i ? ", " : "", n->names[i]);
+  for (size_t i = 0; i < n->count; i++) buffer_add(&list, "%s%s", i ? ", " : "", n->names[i]);
   const char *near = text_nearest(part, n->names, n->count);
   error_set(n->error, STATUS_USAGE, "'%s' is not one of %s%s%s%s", part, list.text ? list.text : "(none)",
             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
@@ -146,30 +157,29 @@ static int check_name(void *context, const char *part) {
 }
 
 static int check_names(const char *const *names, size_t count, const char *value, int is_list,
-                       struct error *e) {
+                       struct error *e)
+{
   struct naming n = {.names = names, .count = count, .error = e};
   return is_list ? text_split(value, '+', check_name, &n) : check_name(&n, value);
 }
 
-static int check_keep(const char *value, struct error *e) {
+static int check_keep(const char *value, struct error *e)
+{
   char *end;
   long n = strtol(value, &end, 10);
-  if (!strcmp(value, "all") || (end != value && !*end && n >= 1))
-    return STATUS_OK;
+  if (!strcmp(value, "all") || (end != value && !*end && n >= 1)) return STATUS_OK;
   return error_set(e, STATUS_USAGE, "'%s' is neither a number (at least 1) nor all", value);
 }
 
 /* Texts with a meaning of their own. */
-static int check_text(const struct key *key, const char *value, struct error *e) {
+static int check_text(const struct key *key, const char *value, struct error *e)
+{
   for (const unsigned char *c = (const unsigned char *)value; *c; c++)
     if (*c < 0x20 && *c != '\n' && *c != '\t')
       return error_set(e, STATUS_USAGE, "there is a control character (0x%02x) in the value", *c);
-  if (!strcmp(key->name, "checkpoint.keep"))
-    return check_keep(value, e);
-  if (!strcmp(key->name, "device"))
-    return check_names(device_names, 3, value, 0, e);
-  if (!strcmp(key->name, "preset") && !*value)
-    return STATUS_OK;
+  if (!strcmp(key->name, "checkpoint.keep")) return check_keep(value, e);
+  if (!strcmp(key->name, "device")) return check_names(device_names, 3, value, 0, e);
+  if (!strcmp(key->name, "preset") && !*value) return STATUS_OK;
   const char *names[MOST_NAMES];
   for (size_t i = 0; i < sizeof name_keys / sizeof *name_keys; i++)
     if (!strcmp(key->name, name_keys[i].key))
@@ -179,24 +189,30 @@ static int check_text(const struct key *key, const char *value, struct error *e)
 }
 
 /* Would this text do? Nothing is changed. */
-static int check_value(const struct key *key, const char *value, struct error *e) {
-  union { long whole; double number; const char *text; } field;
+static int check_value(const struct key *key, const char *value, struct error *e)
+{
+  union {
+    long whole;
+    double number;
+    const char *text;
+  } field;
   struct option_row row = *key->row;
   row.offset = 0;
   int status = option_parse(&row, &field, value, e);
   return !status && row.type == OPTION_TEXT ? check_text(key, value, e) : status;
 }
 
-static int join_part(void *context, const char *part) {
+static int join_part(void *context, const char *part)
+{
   struct buffer *b = context;
   buffer_add(b, "%s%s", b->length ? "+" : "", part);
   return 0;
 }
 
 /* A copy that lives as long as the configuration; of a list without blanks around its +. */
-static const char *keep_value(struct config *c, const struct key *key, const char *value) {
-  if (!(key->row->flags & OPTION_LIST))
-    return arena_text(c->arena, value);
+static const char *keep_value(struct config *c, const struct key *key, const char *value)
+{
+  if (!(key->row->flags & OPTION_LIST)) return arena_text(c->arena, value);
   struct buffer joined = {0};
   text_split(value, '+', join_part, &joined);
   const char *kept = arena_text(c->arena, joined.text);
@@ -204,7 +220,8 @@ static const char *keep_value(struct config *c, const struct key *key, const cha
   return kept;
 }
 
-static void add_assignment(struct config *c, struct assignment a) {
+static void add_assignment(struct config *c, struct assignment a)
+{
   if (c->count == c->room) {
     c->list = memory_grow(c->list, (size_t)c->count, 2 * (size_t)c->room + 16, sizeof *c->list);
     c->room = 2 * c->room + 16;
@@ -212,15 +229,16 @@ static void add_assignment(struct config *c, struct assignment a) {
   c->list[c->count++] = a;
 }
 
-static const char **values_new(struct config *c, int count) {
+static const char **values_new(struct config *c, int count)
+{
   return arena_get(c->arena, (size_t)count, sizeof(const char *));
 }
 
-int config_set(struct config *c, const char *name, const char *value, const char *origin, struct error *e) {
+int config_set(struct config *c, const char *name, const char *value, const char *origin, struct error *e)
+{
   int index = find_key(c, name);
   int status = index < 0 ? unknown_key(c, name, e) : check_value(&c->keys[index], value, e);
-  if (status)
-    return e ? error_prefix(e, "%s: %s", origin, name) : status;
+  if (status) return e ? error_prefix(e, "%s: %s", origin, name) : status;
   struct assignment a = {index, arena_text(c->arena, origin), 1, values_new(c, 1)};
   a.value[0] = keep_value(c, &c->keys[index], value);
   add_assignment(c, a);
@@ -232,15 +250,15 @@ int config_set(struct config *c, const char *name, const char *value, const char
 struct values {
   struct config *config;
   const struct key *key;
-  const char **text; int count, room;
+  const char **text;
+  int count, room;
   struct error *error;
 };
 
-static int push_value(struct values *v, const char *text) {
-  if (v->count == MOST_VALUES)
-    return error_set(v->error, STATUS_USAGE, "more than %d values", MOST_VALUES);
-  if (check_value(v->key, text, v->error))
-    return STATUS_USAGE;
+static int push_value(struct values *v, const char *text)
+{
+  if (v->count == MOST_VALUES) return error_set(v->error, STATUS_USAGE, "more than %d values", MOST_VALUES);
+  if (check_value(v->key, text, v->error)) return STATUS_USAGE;
   if (v->count == v->room) {
     v->text = memory_grow(v->text, (size_t)v->count, 2 * (size_t)v->room + 4, sizeof *v->text);
     v->room = 2 * v->room + 4;
@@ -249,21 +267,21 @@ static int push_value(struct values *v, const char *text) {
   return STATUS_OK;
 }
 
-static const char *skip_blanks(const char *at) {
-  while (isspace((unsigned char)*at))
-    at++;
+static const char *skip_blanks(const char *at)
+{
+  while (isspace((unsigned char)*at)) at++;
   return at;
 }
 
 /* "..." "..." with escapes, adjacent strings joined; `*at` moves behind them. */
-static int read_quoted(const char **at, struct buffer *out, struct error *e) {
+static int read_quoted(const char **at, struct buffer *out, struct error *e)
+{
   static const char escapes[] = "\"\\nt", meanings[] = "\"\\\n\t";
   const char *c = *at;
   for (buffer_add(out, "%s", ""); *c == '"'; c = skip_blanks(c + 1)) {
     for (c++; *c != '"'; c++) {
       const char *escape = c[0] == '\\' && c[1] ? strchr(escapes, c[1]) : NULL;
-      if (!*c)
-        return error_set(e, STATUS_USAGE, "a quote is not closed");
+      if (!*c) return error_set(e, STATUS_USAGE, "a quote is not closed");
       if (*c == '\\' && !escape)
         return error_set(e, STATUS_USAGE, "only \\\" \\\\ \\n \\t may stand in quotes after a backslash");
       buffer_add(out, "%c", escape ? meanings[escape - escapes] : *c);
@@ -274,21 +292,23 @@ static int read_quoted(const char **at, struct buffer *out, struct error *e) {
   return STATUS_OK;
 }
 
-static void read_plain(const char **at, struct buffer *out) {
+static void read_plain(const char **at, struct buffer *out)
+{
   const char *end = *at + strcspn(*at, ","), *stop = end;
-  while (stop > *at && isspace((unsigned char)stop[-1]))
-    stop--;
+  while (stop > *at && isspace((unsigned char)stop[-1])) stop--;
   buffer_add(out, "%.*s", (int)(stop - *at), *at);
   *at = end;
 }
 
-static int bad_range(struct values *v, const char *text) {
+static int bad_range(struct values *v, const char *text)
+{
   return error_set(v->error, STATUS_USAGE,
                    "'%s' is not a range, FIRST:LAST:log:COUNT or FIRST:LAST:lin:COUNT (at least 2)", text);
 }
 
 /* Value i of n between first and last; inner ones are rounded, so that they read well and no libm decides. */
-static void range_value(double first, double last, int is_log, int is_whole, long i, long n, char out[32]) {
+static void range_value(double first, double last, int is_log, int is_whole, long i, long n, char out[32])
+{
   double t = (double)i / (double)(n - 1);
   if (i > 0 && i < n - 1) {
     snprintf(out, 32, "%.6g", is_log ? first * pow(last / first, t) : first + (last - first) * t);
@@ -298,7 +318,8 @@ static void range_value(double first, double last, int is_log, int is_whole, lon
     text_number(i ? last : first, out);
 }
 
-static int push_range(struct values *v, const char *text) {
+static int push_range(struct values *v, const char *text)
+{
   double first, last;
   char kind[4], number[32], before[32] = "";
   long n;
@@ -308,8 +329,7 @@ static int push_range(struct values *v, const char *text) {
   int is_log = !strcmp(kind, "log");
   if ((!is_log && strcmp(kind, "lin")) || n < 2 || !isfinite(first) || !isfinite(last))
     return bad_range(v, text);
-  if (n > MOST_VALUES)
-    return error_set(v->error, STATUS_USAGE, "more than %d values", MOST_VALUES);
+  if (n > MOST_VALUES) return error_set(v->error, STATUS_USAGE, "more than %d values", MOST_VALUES);
   if (is_log && !(first > 0 && last > 0))
     return error_set(v->error, STATUS_USAGE, "'%s': a log range needs positive ends", text);
   for (long i = 0; i < n; i++) {
@@ -322,7 +342,8 @@ static int push_range(struct values *v, const char *text) {
 }
 
 /* One part of a comma list. */
-static int read_part(struct values *v, const char **at) {
+static int read_part(struct values *v, const char **at)
+{
   struct buffer part = {0};
   int status = STATUS_OK, quoted = **at == '"';
   if (quoted)
@@ -342,7 +363,8 @@ static int read_part(struct values *v, const char **at) {
 
 /* A value as it is written in a file or on the command line: one, or an axis of several. */
 static int config_write(struct config *c, const char *name, const char *text, const char *origin,
-                        struct error *e) {
+                        struct error *e)
+{
   int index = find_key(c, name), status = STATUS_OK;
   struct values v = {.config = c, .error = e};
   if (index < 0)
@@ -350,13 +372,12 @@ static int config_write(struct config *c, const char *name, const char *text, co
   else {
     v.key = &c->keys[index];
     const char *at = skip_blanks(text);
-    for (status = read_part(&v, &at); !status && *at; ) {
+    for (status = read_part(&v, &at); !status && *at;) {
       at = skip_blanks(at + 1);
       status = read_part(&v, &at);
     }
   }
-  if (status && e)
-    error_prefix(e, "%s: %s", origin, name);
+  if (status && e) error_prefix(e, "%s: %s", origin, name);
   if (!status) {
     struct assignment a = {index, arena_text(c->arena, origin), v.count, values_new(c, v.count)};
     memcpy(a.value, v.text, (size_t)v.count * sizeof *a.value);
@@ -366,12 +387,12 @@ static int config_write(struct config *c, const char *name, const char *text, co
   return status;
 }
 
-int config_assign(struct config *c, const char *assignment, struct error *e) {
+int config_assign(struct config *c, const char *assignment, struct error *e)
+{
   const char *equals = strchr(assignment, '='), *start = skip_blanks(assignment), *end = equals;
   if (!equals || start == equals)
     return error_set(e, STATUS_USAGE, "command line: '%.200s' is not key=value", assignment);
-  while (end > start && isspace((unsigned char)end[-1]))
-    end--;
+  while (end > start && isspace((unsigned char)end[-1])) end--;
   char *name = memory_text(start);
   name[end - start] = 0;
   int status = config_write(c, name, equals + 1, "command line", e);
@@ -386,16 +407,18 @@ struct reading {
   const char *name;
   int line;
   char section[64];
-  int *line_of;           /* [keys]: where each was given; 0: not yet */
+  int *line_of; /* [keys]: where each was given; 0: not yet */
   struct error *error;
 };
 
-static int bad_line(struct reading *r, const char *what, const char *detail) {
+static int bad_line(struct reading *r, const char *what, const char *detail)
+{
   return error_set(r->error, STATUS_USAGE, "%s:%d: %s%s", r->name, r->line, what, detail);
 }
 
 /* Cut off a comment: a # at the start or after a blank, outside quotes. */
-static void cut_comment(char *line) {
+static void cut_comment(char *line)
+{
   int quoted = 0;
   for (char *c = line; *c; c++) {
     if (*c == '\\' && quoted && c[1])
@@ -409,17 +432,17 @@ static void cut_comment(char *line) {
   }
 }
 
-static char *trim(char *text) {
+static char *trim(char *text)
+{
   char *start = (char *)(size_t)skip_blanks(text), *end = start + strlen(start);
-  while (end > start && isspace((unsigned char)end[-1]))
-    *--end = 0;
+  while (end > start && isspace((unsigned char)end[-1])) *--end = 0;
   return start;
 }
 
-static int read_section(struct reading *r, char *line) {
+static int read_section(struct reading *r, char *line)
+{
   char *end = strchr(line, ']');
-  if (!end || end[1])
-    return bad_line(r, "a section is written [name]", "");
+  if (!end || end[1]) return bad_line(r, "a section is written [name]", "");
   *end = 0;
   char *name = trim(line + 1);
   const struct config_section *sections = r->config->sections;
@@ -438,10 +461,10 @@ static int read_section(struct reading *r, char *line) {
   return STATUS_USAGE;
 }
 
-static int read_setting(struct reading *r, char *line, int first_line) {
+static int read_setting(struct reading *r, char *line, int first_line)
+{
   char *equals = strchr(line, '=');
-  if (!equals || equals == line)
-    return bad_line(r, "neither 'key = value' nor [section]", "");
+  if (!equals || equals == line) return bad_line(r, "neither 'key = value' nor [section]", "");
   *equals = 0;
   char *key = trim(line);
   int is_whole = !*r->section || strchr(key, '.');
@@ -455,15 +478,14 @@ static int read_setting(struct reading *r, char *line, int first_line) {
   if (index >= 0 && r->line_of[index])
     return error_set(r->error, STATUS_USAGE, "%s: %s: given twice (first in line %d)", origin, name,
                      r->line_of[index]);
-  if (index >= 0)
-    r->line_of[index] = first_line;
+  if (index >= 0) r->line_of[index] = first_line;
   return config_write(r->config, name, equals + 1, origin, r->error);
 }
 
 /* The next line without comment and outer blanks, in memory to free; NULL at the end. */
-static char *next_line(struct reading *r, const char **at) {
-  if (!**at)
-    return NULL;
+static char *next_line(struct reading *r, const char **at)
+{
+  if (!**at) return NULL;
   size_t length = strcspn(*at, "\n");
   char *line = memory_new(length + 1, 1);
   memcpy(line, *at, length);
@@ -476,9 +498,10 @@ static char *next_line(struct reading *r, const char **at) {
 }
 
 /* A line with those it goes on in, joined by blanks. */
-static char *next_lines(struct reading *r, const char **at) {
+static char *next_lines(struct reading *r, const char **at)
+{
   char *line = next_line(r, at);
-  for (size_t n; line && (n = strlen(line)) > 0 && line[n - 1] == '\\'; ) {
+  for (size_t n; line && (n = strlen(line)) > 0 && line[n - 1] == '\\';) {
     line[n - 1] = ' ';
     char *more = next_line(r, at);
     struct buffer joined = {0};
@@ -490,11 +513,11 @@ static char *next_lines(struct reading *r, const char **at) {
   return line;
 }
 
-int config_read(struct config *c, const char *text, const char *name, struct error *e) {
+int config_read(struct config *c, const char *text, const char *name, struct error *e)
+{
   struct reading r = {.config = c, .name = name, .error = e};
   r.line_of = memory_new((size_t)c->key_count, sizeof *r.line_of);
-  if (!strncmp(text, "\xef\xbb\xbf", 3))
-    text += 3;
+  if (!strncmp(text, "\xef\xbb\xbf", 3)) text += 3;
   int status = STATUS_OK, first = 1;
   for (char *line; !status && (line = next_lines(&r, &text)); first = r.line + 1) {
     if (*line == '[')
@@ -507,15 +530,17 @@ int config_read(struct config *c, const char *text, const char *name, struct err
   return status;
 }
 
-int config_file(struct config *c, const char *path, struct error *e) {
+int config_file(struct config *c, const char *path, struct error *e)
+{
   char *text;
   size_t length;
   int status = file_read(path, &text, &length, e);
-  if (status)
-    return status;
+  if (status) return status;
   if (!strncmp(text, "\x89HDF", 4))
-    status = error_set(e, STATUS_USAGE, "%s: an HDF5 file, not a configuration; to continue a run: "
-                       "maxlogit resume %s", path, path);
+    status = error_set(e, STATUS_USAGE,
+                       "%s: an HDF5 file, not a configuration; to continue a run: "
+                       "maxlogit resume %s",
+                       path, path);
   else if (strlen(text) != length)
     status = error_set(e, STATUS_USAGE, "%s: not a configuration: there is a zero byte in it", path);
   else
@@ -526,23 +551,21 @@ int config_file(struct config *c, const char *path, struct error *e) {
 
 /* --- playing the list into the structs ------------------------------------------------------------------ */
 
-static const struct preset *find_preset(const char *name) {
+static const struct preset *find_preset(const char *name)
+{
   const struct preset *p = presets;
-  while (p->name && strcmp(p->name, name))
-    p++;
+  while (p->name && strcmp(p->name, name)) p++;
   return p->name ? p : NULL;
 }
 
-static int is_preset(const struct config *c, int key) {
-  return !strcmp(c->keys[key].name, "preset");
-}
+static int is_preset(const struct config *c, int key) { return !strcmp(c->keys[key].name, "preset"); }
 
 /* Call each(context, key, value) for the settings of a preset; "" has none. Stops at the first non-zero. */
 static int preset_settings(const struct config *c, const char *name,
-                           int (*each)(void *, int key, const char *value), void *context) {
+                           int (*each)(void *, int key, const char *value), void *context)
+{
   const struct preset *preset = find_preset(name);
-  if (!preset)
-    return 0;
+  if (!preset) return 0;
   int result = 0;
   char *settings = memory_text(preset->settings), *rest = settings, *word;
   while (!result && (word = strsep(&rest, " "))) {
@@ -550,17 +573,20 @@ static int preset_settings(const struct config *c, const char *name,
     REQUIRE(value);
     *value++ = 0;
     int key = find_key(c, word);
-    if (key < 0)
-      BUG("preset %s: unknown key %s", name, word);
+    if (key < 0) BUG("preset %s: unknown key %s", name, word);
     result = each(context, key, value);
   }
   memory_free(settings);
   return result;
 }
 
-struct playing { struct config *config; const char *origin; };
+struct playing {
+  struct config *config;
+  const char *origin;
+};
 
-static int play(void *context, int index, const char *value) {
+static int play(void *context, int index, const char *value)
+{
   struct playing *p = context;
   struct key *key = &p->config->keys[index];
   struct error e = {0};
@@ -570,23 +596,24 @@ static int play(void *context, int index, const char *value) {
   return 0;
 }
 
-static int play_preset_setting(void *context, int index, const char *value) {
+static int play_preset_setting(void *context, int index, const char *value)
+{
   struct playing *p = context;
   return play(p, index, arena_text(p->config->arena, value));
 }
 
 static const struct assignment *first_axis(const struct config *c);
 
-int config_finish(struct config *c, struct error *e) {
+int config_finish(struct config *c, struct error *e)
+{
   const struct assignment *axis = first_axis(c);
   if (axis)
-    return error_set(e, STATUS_USAGE, "%s: %s: %d values where a run takes one (several: maxlogit sweep; "
-                     "a comma in a text: put it in quotes)", axis->origin, c->keys[axis->key].name,
-                     axis->count);
-  for (int i = 0; c->sections[i].rows; i++)
-    option_defaults(c->sections[i].rows, c->structs[i]);
-  for (int i = 0; i < c->key_count; i++)
-    c->keys[i].origin = NULL;
+    return error_set(e, STATUS_USAGE,
+                     "%s: %s: %d values where a run takes one (several: maxlogit sweep; "
+                     "a comma in a text: put it in quotes)",
+                     axis->origin, c->keys[axis->key].name, axis->count);
+  for (int i = 0; c->sections[i].rows; i++) option_defaults(c->sections[i].rows, c->structs[i]);
+  for (int i = 0; i < c->key_count; i++) c->keys[i].origin = NULL;
   for (int i = 0; i < c->count; i++) {
     const struct assignment *a = &c->list[i];
     struct playing p = {c, a->origin};
@@ -601,62 +628,61 @@ int config_finish(struct config *c, struct error *e) {
 
 /* --- axes ----------------------------------------------------------------------------------------------- */
 
-static int is_key(void *context, int key, const char *value) {
+static int is_key(void *context, int key, const char *value)
+{
   (void)value;
   return *(int *)context == key;
 }
 
 /* Does assignment `later` set `key` whichever of its values is chosen? */
-static int overrides(const struct config *c, const struct assignment *later, int key) {
-  if (later->key == key)
-    return 1;
-  if (!is_preset(c, later->key))
-    return 0;
+static int overrides(const struct config *c, const struct assignment *later, int key)
+{
+  if (later->key == key) return 1;
+  if (!is_preset(c, later->key)) return 0;
   for (int i = 0; i < later->count; i++)
-    if (!preset_settings(c, later->value[i], is_key, &key))
-      return 0;
+    if (!preset_settings(c, later->value[i], is_key, &key)) return 0;
   return 1;
 }
 
-static int is_axis(const struct config *c, int index) {
-  if (c->list[index].count < 2)
-    return 0;
+static int is_axis(const struct config *c, int index)
+{
+  if (c->list[index].count < 2) return 0;
   for (int i = index + 1; i < c->count; i++)
-    if (overrides(c, &c->list[i], c->list[index].key))
-      return 0;
+    if (overrides(c, &c->list[i], c->list[index].key)) return 0;
   return 1;
 }
 
-static const struct assignment *first_axis(const struct config *c) {
+static const struct assignment *first_axis(const struct config *c)
+{
   for (int i = 0; i < c->count; i++)
-    if (is_axis(c, i))
-      return &c->list[i];
+    if (is_axis(c, i)) return &c->list[i];
   return NULL;
 }
 
-long config_points(const struct config *c) {
+long config_points(const struct config *c)
+{
   long points = 1;
   for (int i = 0; i < c->count; i++)
-    if (is_axis(c, i) && __builtin_mul_overflow(points, (long)c->list[i].count, &points))
-      return LONG_MAX;
+    if (is_axis(c, i) && __builtin_mul_overflow(points, (long)c->list[i].count, &points)) return LONG_MAX;
   return points;
 }
 
 /* Which value of each axis makes point `index`; calls visit(context, assignment, its value). */
 static void visit_point(const struct config *c, long index,
-                        void (*visit)(void *, const struct assignment *, const char *, int), void *context) {
+                        void (*visit)(void *, const struct assignment *, const char *, int), void *context)
+{
   long block = config_points(c);
   REQUIRE(index >= 0 && index < block && block < LONG_MAX);
   for (int i = 0; i < c->count; i++) {
     const struct assignment *a = &c->list[i];
     int axis = is_axis(c, i);
-    if (axis)
-      block /= a->count;
+    if (axis) block /= a->count;
     visit(context, a, a->value[axis ? index / block % a->count : 0], axis);
   }
 }
 
-static void copy_assignment(void *context, const struct assignment *a, const char *value, int axis) {
+static void copy_assignment(void *context, const struct assignment *a, const char *value, int axis)
+{
   struct config *copy = context;
   (void)axis;
   struct assignment one = {a->key, arena_text(copy->arena, a->origin), 1, values_new(copy, 1)};
@@ -664,23 +690,29 @@ static void copy_assignment(void *context, const struct assignment *a, const cha
   add_assignment(copy, one);
 }
 
-struct config *config_point(const struct config *c, long index) {
+struct config *config_point(const struct config *c, long index)
+{
   struct config *copy = config_new();
   visit_point(c, index, copy_assignment, copy);
   return copy;
 }
 
-struct label { const struct config *config; char *out; size_t room; };
+struct label {
+  const struct config *config;
+  char *out;
+  size_t room;
+};
 
-static void add_label(void *context, const struct assignment *a, const char *value, int axis) {
+static void add_label(void *context, const struct assignment *a, const char *value, int axis)
+{
   struct label *l = context;
-  if (!axis)
-    return;
+  if (!axis) return;
   size_t used = strlen(l->out);
   snprintf(l->out + used, l->room - used, "%s%s=%s", used ? " " : "", l->config->keys[a->key].name, value);
 }
 
-void config_point_label(const struct config *c, long index, char *out, size_t room) {
+void config_point_label(const struct config *c, long index, char *out, size_t room)
+{
   struct label l = {c, out, room};
   *out = 0;
   visit_point(c, index, add_label, &l);
@@ -688,23 +720,22 @@ void config_point_label(const struct config *c, long index, char *out, size_t ro
 
 /* --- walking -------------------------------------------------------------------------------------------- */
 
-static int in_list(void *name, const char *part) {
-  return !strcmp(name, part);
-}
+static int in_list(void *name, const char *part) { return !strcmp(name, part); }
 
 /* A pattern list GLOB:NAME+GLOB:NAME names this plug-in. */
-static int in_override(void *name, const char *part) {
+static int in_override(void *name, const char *part)
+{
   const char *colon = strrchr(part, ':');
   return colon && !strcmp(name, colon + 1);
 }
 
-static int is_used(const struct config *c, const struct config_section *s) {
+static int is_used(const struct config *c, const struct config_section *s)
+{
   const struct top_options *top = config_section(c, "");
   const struct train_options *train = config_section(c, "train");
   const struct override_options *override = config_section(c, "override");
   char *name = (char *)(size_t)s->prefix;
-  if (!s->is_plugin)
-    return strcmp(name, "sweep") != 0;
+  if (!s->is_plugin) return strcmp(name, "sweep") != 0;
   const struct optimizer *optimizer = optimizer_find(top->optimizer);
   int takes_rest = !strcmp(name, "adam") && optimizer && optimizer->takes;
   return takes_rest || !strcmp(name, top->optimizer) || !strcmp(name, top->data) ||
@@ -712,19 +743,23 @@ static int is_used(const struct config *c, const struct config_section *s) {
          text_split(override->optimizer, '+', in_override, name);
 }
 
-static int is_default(const struct key *key, const char *value) {
-  union { long whole; double number; } field;
+static int is_default(const struct key *key, const char *value)
+{
+  union {
+    long whole;
+    double number;
+  } field;
   struct option_row row = *key->row;
   char text[64];
-  if (row.type == OPTION_TEXT)
-    return !strcmp(value, row.standard);
+  if (row.type == OPTION_TEXT) return !strcmp(value, row.standard);
   row.offset = 0;
   option_parse(&row, &field, row.standard, NULL);
   option_format(&row, &field, text, sizeof text);
   return !strcmp(value, text);
 }
 
-int config_each(const struct config *c, int (*each)(void *, const struct config_entry *), void *context) {
+int config_each(const struct config *c, int (*each)(void *, const struct config_entry *), void *context)
+{
   for (int i = 0; i < c->key_count; i++) {
     const struct key *key = &c->keys[i];
     char number[64];
@@ -736,13 +771,13 @@ int config_each(const struct config *c, int (*each)(void *, const struct config_
       option_format(key->row, key->base, number, sizeof number);
     entry.is_default = !key->origin || is_default(key, entry.value);
     int result = each(context, &entry);
-    if (result)
-      return result;
+    if (result) return result;
   }
   return 0;
 }
 
-static int warn_unused(void *context, const struct config_entry *x) {
+static int warn_unused(void *context, const struct config_entry *x)
+{
   (void)context;
   if (!x->used && strcmp(x->origin, "default") && strncmp(x->key, "sweep.", 6))
     warning("%s: %s has no effect: this run does not use %.*s", x->origin, x->key, (int)strcspn(x->key, "."),
@@ -750,18 +785,19 @@ static int warn_unused(void *context, const struct config_entry *x) {
   return 0;
 }
 
-void config_warn_unused(const struct config *c) {
-  config_each(c, warn_unused, NULL);
-}
+void config_warn_unused(const struct config *c) { config_each(c, warn_unused, NULL); }
 
 /* --- identity ------------------------------------------------------------------------------------------- */
 
-struct lines { char **line; size_t count, room; };
+struct lines {
+  char **line;
+  size_t count, room;
+};
 
-static int add_identity(void *context, const struct config_entry *x) {
+static int add_identity(void *context, const struct config_entry *x)
+{
   struct lines *l = context;
-  if (!x->used || x->row->flags & OPTION_FREE || !strcmp(x->key, "preset"))
-    return 0;
+  if (!x->used || x->row->flags & OPTION_FREE || !strcmp(x->key, "preset")) return 0;
   if (l->count == l->room) {
     l->line = memory_grow(l->line, l->count, 2 * l->room + 64, sizeof *l->line);
     l->room = 2 * l->room + 64;
@@ -772,11 +808,10 @@ static int add_identity(void *context, const struct config_entry *x) {
   return 0;
 }
 
-static int by_text(const void *a, const void *b) {
-  return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-void config_id(const struct config *c, uint64_t data_content, char out[16]) {
+void config_id(const struct config *c, uint64_t data_content, char out[16])
+{
   struct lines l = {0};
   struct buffer all = {0};
   config_each(c, add_identity, &l);
@@ -793,13 +828,15 @@ void config_id(const struct config *c, uint64_t data_content, char out[16]) {
 
 /* --- writing -------------------------------------------------------------------------------------------- */
 
-static int needs_quotes(const char *text) {
+static int needs_quotes(const char *text)
+{
   size_t n = strlen(text);
   return n > 0 && (strpbrk(text, ",\"#\n\t") || text[n - 1] == '\\' || isspace((unsigned char)text[0]) ||
                    isspace((unsigned char)text[n - 1]));
 }
 
-static void write_quoted(struct buffer *b, const char *text) {
+static void write_quoted(struct buffer *b, const char *text)
+{
   buffer_add(b, "\"");
   for (; *text; text++) {
     if (*text == '"' || *text == '\\')
@@ -812,14 +849,18 @@ static void write_quoted(struct buffer *b, const char *text) {
   buffer_add(b, "\"");
 }
 
-struct writing { struct buffer out; size_t section; char name[64]; };
+struct writing {
+  struct buffer out;
+  size_t section;
+  char name[64];
+};
 
-static int write_entry(void *context, const struct config_entry *x) {
+static int write_entry(void *context, const struct config_entry *x)
+{
   struct writing *w = context;
   const char *dot = strchr(x->key, '.');
   size_t length = dot ? (size_t)(dot - x->key) : 0;
-  if (!x->used)
-    return 0;
+  if (!x->used) return 0;
   if (dot && (strncmp(w->name, x->key, length) || w->name[length])) {
     snprintf(w->name, sizeof w->name, "%.*s", (int)length, x->key);
     buffer_add(&w->out, "\n[%s]\n", w->name);
@@ -833,7 +874,8 @@ static int write_entry(void *context, const struct config_entry *x) {
   return 0;
 }
 
-char *config_text(const struct config *c) {
+char *config_text(const struct config *c)
+{
   struct writing w = {0};
   config_each(c, write_entry, &w);
   return w.out.text;

@@ -8,7 +8,8 @@
 /* A section: prefix "" (top level: optimizer, stabilizers, preset, data, device), "train", "muon", ... */
 struct config_section {
   const char *prefix, *help;
-  const struct option_row *rows; size_t size;
+  const struct option_row *rows;
+  size_t size;
   int is_plugin;
 };
 /* All sections of the program: the core ones and one per plug-in; ends with rows NULL. */
@@ -40,8 +41,11 @@ void *config_section(const struct config *, const char *prefix);
    muon"), whether it is the default. `used` = it belongs to the core or to a plug-in that this run has.
    `value` is valid until the next call. Stops at the first non-zero and returns it. */
 struct config_entry {
-  const char *key; const struct option_row *row; const void *base;
-  const char *value, *origin; int is_default, used;
+  const char *key;
+  const struct option_row *row;
+  const void *base;
+  const char *value, *origin;
+  int is_default, used;
 };
 int config_each(const struct config *, int (*each)(void *, const struct config_entry *), void *context);
 /* One line on standard error for each key that was given but belongs to no part of this run. */
@@ -61,32 +65,46 @@ void config_id(const struct config *, uint64_t data_content, char out[16]);
 
 /* The resolved configuration of this run (its used keys) as a file that config_file reads. */
 char *config_text(const struct config *); /* memory_free */
-#define NUMERICS_VERSION 1 /* raise when the same configuration gives other bits */
+#define NUMERICS_VERSION 1                /* raise when the same configuration gives other bits */
 
 /* --- core sections that have no better home ---------------------------------------------------------- */
-struct top_options { const char *optimizer, *stabilizers, *preset, *data, *device; };
+struct top_options {
+  const char *optimizer, *stabilizers, *preset, *data, *device;
+};
 enum { ON_NONFINITE_STOP, ON_NONFINITE_CONTINUE, ON_NONFINITE_FAIL }; /* choices of train.on_nonfinite */
 struct train_options {
-  long steps, batch, micro_batches; double lr; long warmup; const char *schedule;
-  double weight_decay; long decay; long decay_gains; double grad_clip; long val_every, val_batches, seed;
-  long on_nonfinite;  /* stop (a diverged run, exit 0), continue, fail (exit 3) */
-  double spike;       /* loss spike: above the running median by this many running deviations; 0 off */
-  double max_time;    /* seconds; 0 none */
+  long steps, batch, micro_batches;
+  double lr;
+  long warmup;
+  const char *schedule;
+  double weight_decay;
+  long decay;
+  long decay_gains;
+  double grad_clip;
+  long val_every, val_batches, seed;
+  long on_nonfinite;     /* stop (a diverged run, exit 0), continue, fail (exit 3) */
+  double spike;          /* loss spike: above the running median by this many running deviations; 0 off */
+  double max_time;       /* seconds; 0 none */
   const char *init_from; /* "" or a checkpoint, or a run file whose latest checkpoint it is: its weights */
   const char *plant;     /* "" or LAYER:HEAD:FACTOR+...: scale w_q and w_k of a head at the start; * = all */
 };
 struct record_options {
-  const char *path;          /* "": runs/<preset or optimizer>-<id>.h5 */
+  const char *path; /* "": runs/<preset or optimizer>-<id>.h5 */
   long overwrite, every, spectra_every, batches;
-  long probe_every;          /* steps between passes over the fixed probe batch; 0 off */
-  double level;              /* of attn/share_above; 0 off */
-  long pairs, bound;         /* probe/q_norm, k_norm, cosine; attn/bound_tightness */
+  long probe_every;  /* steps between passes over the fixed probe batch; 0 off */
+  double level;      /* of attn/share_above; 0 off */
+  long pairs, bound; /* probe/q_norm, k_norm, cosine; attn/bound_tightness */
 };
 struct checkpoint_options {
-  long every;                /* steps; 0: only by time and at a stop */
-  double seconds;            /* and at least this often; 0 off. Decides when, never what: FREE */
-  const char *keep;          /* how many of the newest, or all */
+  long every;       /* steps; 0: only by time and at a stop */
+  double seconds;   /* and at least this often; 0 off. Decides when, never what: FREE */
+  const char *keep; /* how many of the newest, or all */
 };
-struct device_options { long threads; };
-struct sweep_options { const char *dir; long jobs; };
+struct device_options {
+  long threads;
+};
+struct sweep_options {
+  const char *dir;
+  long jobs;
+};
 #endif

@@ -16,8 +16,7 @@ static const struct option_row top_rows[] = {
            OPTION_LIST),
   TEXT_ROW(struct top_options, data, "markov", "source of the tokens: see `maxlogit list data`", 0),
   TEXT_ROW(struct top_options, device, "cpu", "cpu, cuda, or reference (plain loops, slow)", 0),
-  END_ROW
-};
+  END_ROW};
 
 static const char *const decay_kinds[] = {"scaled", "independent", NULL};
 static const char *const on_nonfinite_kinds[] = {"stop", "continue", "fail", NULL};
@@ -41,14 +40,15 @@ static const struct option_row train_rows[] = {
              "when loss or gradient is not finite: stop (exit 0), continue, or fail (exit 3)", 0),
   REAL_ROW(T, spike, "8", 0, 1e30, "1",
            "a loss this many median deviations above the running median is an event; 0: off", 0),
-  TEXT_ROW(T, init_from, "", "start from the weights of this checkpoint, or of this run's latest; "
-           "empty: draw them", 0),
+  TEXT_ROW(T, init_from, "",
+           "start from the weights of this checkpoint, or of this run's latest; "
+           "empty: draw them",
+           0),
   TEXT_ROW(T, plant, "", "heads that start with w_q and w_k scaled: LAYER:HEAD:FACTOR, * for all",
            OPTION_LIST),
   REAL_ROW(T, max_time, "0", 0, 1e12, "s", "stop after this time (exit 75), to be resumed; 0: no limit",
            OPTION_FREE),
-  END_ROW
-};
+  END_ROW};
 
 #define R struct record_options
 static const struct option_row record_rows[] = {
@@ -59,38 +59,33 @@ static const struct option_row record_rows[] = {
           OPTION_FREE),
   INT_ROW(R, probe_every, "0", 0, 1e12, "steps", "steps between passes over the fixed probe batch; 0: off",
           OPTION_FREE),
-  REAL_ROW(R, level, "0", 0, 1e30, "nat", "record the share of logits above it (a pass over all pairs); 0: off",
-           OPTION_FREE),
+  REAL_ROW(R, level, "0", 0, 1e30, "nat",
+           "record the share of logits above it (a pass over all pairs); 0: off", OPTION_FREE),
   BOOL_ROW(R, pairs, "0", "record |q|, |k| and their cosine at the largest logit, with record.probe_every",
            OPTION_FREE),
   BOOL_ROW(R, bound, "0", "record max logits over their bound by norms of weights, with record.spectra_every",
            OPTION_FREE),
   BOOL_ROW(R, batches, "0", "store the token ids of every step", OPTION_FREE),
-  END_ROW
-};
+  END_ROW};
 
 #define K struct checkpoint_options
 static const struct option_row checkpoint_rows[] = {
   INT_ROW(K, every, "0", 0, 1e12, "steps", "steps between checkpoints; 0: only by time and at a stop",
           OPTION_FREE),
   REAL_ROW(K, seconds, "30", 0, 1e12, "s", "longest time between checkpoints; 0: off", OPTION_FREE),
-  TEXT_ROW(K, keep, "2", "how many of the newest to keep, or all", OPTION_FREE),
-  END_ROW
-};
+  TEXT_ROW(K, keep, "2", "how many of the newest to keep, or all", OPTION_FREE), END_ROW};
 
 static const struct option_row device_rows[] = {
   INT_ROW(struct device_options, threads, "0", 0, 1024, "threads",
           "threads of a run; 0: all cores, and one a run in a sweep", OPTION_FREE),
-  END_ROW
-};
+  END_ROW};
 
 static const struct option_row sweep_rows[] = {
   TEXT_ROW(struct sweep_options, dir, "", "folder of the runs; empty: runs/<name of the sweep file>",
            OPTION_FREE),
   INT_ROW(struct sweep_options, jobs, "0", 0, 1024, "processes", "runs at a time (-j); 0: one a core",
           OPTION_FREE),
-  END_ROW
-};
+  END_ROW};
 
 static const struct config_section core[] = {
   {"", "what is run", top_rows, sizeof(struct top_options), 0},
@@ -107,17 +102,15 @@ static const struct config_section core[] = {
 
 enum { CORE = sizeof core / sizeof *core, MOST = 256 };
 
-const struct config_section *config_sections(void) {
+const struct config_section *config_sections(void)
+{
   static struct config_section table[MOST];
-  if (table[0].rows)
-    return table;
+  if (table[0].rows) return table;
   size_t count = CORE;
   for (const struct plugin *p = plugin_table(); p->kind; p++) {
-    if (!p->options)
-      continue;
+    if (!p->options) continue;
     for (size_t i = 0; i < count; i++)
-      if (!strcmp(i < CORE ? core[i].prefix : table[i].prefix, p->name))
-        BUG("two sections [%s]", p->name);
+      if (!strcmp(i < CORE ? core[i].prefix : table[i].prefix, p->name)) BUG("two sections [%s]", p->name);
     REQUIRE(count < MOST - 1);
     table[count++] = (struct config_section){p->name, p->help, p->options, p->options_size, 1};
   }

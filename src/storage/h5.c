@@ -10,12 +10,15 @@
 
 /* The bytes of a file in memory. While one is built they grow by realloc, HDF5's own rules: a failure there is an
    error that travels up. While one is read they are lent: HDF5 looks into them and leaves them alone. */
-struct image { unsigned char *bytes; int lent; };
+struct image {
+  unsigned char *bytes;
+  int lent;
+};
 
 struct h5 {
   hid_t file;
   struct image image;
-  char *text;                    /* reading: the file's content, which the image lends */
+  char *text; /* reading: the file's content, which the image lends */
   struct error problem;
 };
 
@@ -32,8 +35,7 @@ static void seal_of(const void *bytes, size_t size, char seal[SEAL_BYTES + 1])
   XXH128_canonicalFromHash(&digest, XXH3_128bits(bytes, size));
   size_t at = sizeof SEAL_START - 1;
   memcpy(seal, SEAL_START, at);
-  for (size_t i = 0; i < sizeof digest.digest; i++, at += 2)
-    snprintf(seal + at, 3, "%02x", digest.digest[i]);
+  for (size_t i = 0; i < sizeof digest.digest; i++, at += 2) snprintf(seal + at, 3, "%02x", digest.digest[i]);
   memcpy(seal + at, "\n", 2);
 }
 
@@ -41,11 +43,9 @@ enum seal_state { SEAL_MISSING, SEAL_WRONG, SEAL_RIGHT };
 
 static enum seal_state seal_check(const char *bytes, size_t size)
 {
-  if (size < SEAL_BYTES)
-    return SEAL_MISSING;
+  if (size < SEAL_BYTES) return SEAL_MISSING;
   const char *found = bytes + size - SEAL_BYTES;
-  if (memcmp(found, SEAL_START, sizeof SEAL_START - 1))
-    return SEAL_MISSING;
+  if (memcmp(found, SEAL_START, sizeof SEAL_START - 1)) return SEAL_MISSING;
   char wanted[SEAL_BYTES + 1];
   seal_of(bytes, size - SEAL_BYTES, wanted);
   return memcmp(found, wanted, SEAL_BYTES) ? SEAL_WRONG : SEAL_RIGHT;
@@ -55,7 +55,8 @@ static enum seal_state seal_check(const char *bytes, size_t size)
 
 size_t h5_kind_size(enum h5_kind kind)
 {
-  static const size_t size[] = {[KIND_U8] = 1, [KIND_I32] = 4, [KIND_I64] = 8, [KIND_F32] = 4, [KIND_F64] = 8};
+  static const size_t size[] = {
+    [KIND_U8] = 1, [KIND_I32] = 4, [KIND_I64] = 8, [KIND_F32] = 4, [KIND_F64] = 8};
   REQUIRE(kind < KIND_TEXT);
   return size[kind];
 }
@@ -63,8 +64,7 @@ size_t h5_kind_size(enum h5_kind kind)
 size_t h5_row_bytes(const struct h5_shape *s)
 {
   size_t bytes = s->kind < KIND_TEXT ? h5_kind_size(s->kind) : s->size;
-  for (int i = 1; i < s->rank; i++)
-    bytes *= (size_t)s->dims[i];
+  for (int i = 1; i < s->rank; i++) bytes *= (size_t)s->dims[i];
   return bytes;
 }
 
@@ -92,10 +92,8 @@ static hid_t text_type(size_t size)
 
 static hid_t make_type(enum h5_kind kind, size_t size, const struct h5_field *fields, int in_file)
 {
-  if (kind == KIND_TEXT)
-    return text_type(size);
-  if (kind != KIND_RECORD)
-    return H5Tcopy(number_type(kind, in_file));
+  if (kind == KIND_TEXT) return text_type(size);
+  if (kind != KIND_RECORD) return H5Tcopy(number_type(kind, in_file));
   hid_t type = H5Tcreate(H5T_COMPOUND, size);
   for (; fields->name; fields++) {
     hid_t part = make_type(fields->kind, fields->size, NULL, in_file);
@@ -121,7 +119,8 @@ static void fail(struct h5 *h, const char *what, const char *name)
   const char *reason = NULL;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, deepest, &reason);
   if (!h->problem.status)
-    error_set(&h->problem, STATUS_FAIL, "HDF5 cannot %s %s: %s", what, name, reason ? reason : "no reason given");
+    error_set(&h->problem, STATUS_FAIL, "HDF5 cannot %s %s: %s", what, name,
+              reason ? reason : "no reason given");
 }
 
 static struct h5 *h5_blank(void)
@@ -134,12 +133,9 @@ static struct h5 *h5_blank(void)
 
 void h5_free(struct h5 *h)
 {
-  if (!h)
-    return;
-  if (h->file >= 0)
-    H5Fclose(h->file);
-  if (!h->image.lent)
-    free(h->image.bytes);
+  if (!h) return;
+  if (h->file >= 0) H5Fclose(h->file);
+  if (!h->image.lent) free(h->image.bytes);
   memory_free(h->text);
   memory_free(h);
 }
@@ -177,10 +173,7 @@ static herr_t image_free(void *bytes, H5FD_file_image_op_t op, void *context)
   return 0;
 }
 
-static void *image_context(void *context)
-{
-  return context;
-}
+static void *image_context(void *context) { return context; }
 
 static herr_t image_context_free(void *context)
 {
@@ -211,8 +204,7 @@ struct h5 *h5_new(void)
   hid_t access = memory_access(h, name);
   H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
   h->file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
-  if (h->file < 0)
-    fail(h, "start", "a file");
+  if (h->file < 0) fail(h, "start", "a file");
   H5Pclose(access);
   return h;
 }
@@ -223,11 +215,9 @@ static size_t finish(struct h5 *h)
   ssize_t size = -1;
   if (H5Fflush(h->file, H5F_SCOPE_GLOBAL) < 0 || (size = H5Fget_file_image(h->file, NULL, 0)) < 0)
     fail(h, "finish", "the file");
-  if (h->file >= 0 && H5Fclose(h->file) < 0)
-    fail(h, "close", "the file");
+  if (h->file >= 0 && H5Fclose(h->file) < 0) fail(h, "close", "the file");
   h->file = -1;
-  if (!h->image.bytes)
-    fail(h, "keep", "the file in memory");
+  if (!h->image.bytes) fail(h, "keep", "the file in memory");
   return size < 0 ? 0 : (size_t)size;
 }
 
@@ -249,13 +239,11 @@ int h5_save(struct h5 *h, const char *path, struct error *e)
 h5_id h5_group(struct h5 *h, const char *path)
 {
   h5_id id = h5_find(h, path);
-  if (id >= 0)
-    return id;
+  if (id >= 0) return id;
   hid_t links = H5Pcreate(H5P_LINK_CREATE);
   H5Pset_create_intermediate_group(links, 1);
   id = H5Gcreate2(h->file, path, links, H5P_DEFAULT, H5P_DEFAULT);
-  if (id < 0)
-    fail(h, "make the group", path);
+  if (id < 0) fail(h, "make the group", path);
   H5Pclose(links);
   return id;
 }
@@ -265,16 +253,14 @@ static int64_t chunk_rows(const struct h5_shape *s)
 {
   int64_t fit = CHUNK_BYTES / (int64_t)(h5_row_bytes(s) + 1) + 1;
   int64_t rows = s->chunk ? s->chunk : fit;
-  if (rows > s->dims[0])
-    rows = s->dims[0];
+  if (rows > s->dims[0]) rows = s->dims[0];
   return rows < 1 ? 1 : rows;
 }
 
 static hid_t creation(const struct h5_shape *s)
 {
   hsize_t chunk[4] = {(hsize_t)chunk_rows(s)};
-  for (int i = 1; i < s->rank; i++)
-    chunk[i] = (hsize_t)s->dims[i];
+  for (int i = 1; i < s->rank; i++) chunk[i] = (hsize_t)s->dims[i];
   hid_t create = H5Pcreate(H5P_DATASET_CREATE);
   H5Pset_obj_track_times(create, 0);
   H5Pset_chunk(create, s->rank, chunk);
@@ -289,16 +275,14 @@ static hid_t creation(const struct h5_shape *s)
 h5_id h5_dataset(struct h5 *h, const char *path, const struct h5_shape *s)
 {
   hsize_t dims[4], most[4];
-  for (int i = 0; i < s->rank; i++)
-    most[i] = dims[i] = (hsize_t)s->dims[i];
+  for (int i = 0; i < s->rank; i++) most[i] = dims[i] = (hsize_t)s->dims[i];
   if (s->growing || !dims[0]) /* a chunk must not be larger than a fixed size */
     most[0] = H5S_UNLIMITED;
   hid_t type = make_type(s->kind, s->size, s->fields, 1), space = H5Screate_simple(s->rank, dims, most);
   hid_t create = creation(s), links = H5Pcreate(H5P_LINK_CREATE);
   H5Pset_create_intermediate_group(links, 1);
   hid_t id = H5Dcreate2(h->file, path, type, space, links, create, H5P_DEFAULT);
-  if (id < 0)
-    fail(h, "make the dataset", path);
+  if (id < 0) fail(h, "make the dataset", path);
   H5Pclose(links);
   H5Pclose(create);
   H5Sclose(space);
@@ -310,19 +294,16 @@ h5_id h5_dataset(struct h5 *h, const char *path, const struct h5_shape *s)
 static int transfer(struct h5 *h, h5_id id, const struct h5_shape *s, int64_t first, int64_t rows, void *in,
                     const void *out)
 {
-  if (rows == 0)
-    return 1;
+  if (rows == 0) return 1;
   hsize_t start[4] = {(hsize_t)first}, count[4] = {(hsize_t)rows};
-  for (int i = 1; i < s->rank; i++)
-    count[i] = (hsize_t)s->dims[i];
+  for (int i = 1; i < s->rank; i++) count[i] = (hsize_t)s->dims[i];
   hid_t space = H5Dget_space(id), memory = H5Screate_simple(s->rank, count, NULL);
   hid_t type = make_type(s->kind, s->size, s->fields, 0);
   int failed = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) < 0;
   if (!failed)
     failed = (in ? H5Dread(id, type, memory, space, H5P_DEFAULT, in)
                  : H5Dwrite(id, type, memory, space, H5P_DEFAULT, out)) < 0;
-  if (failed)
-    fail(h, in ? "read" : "write", "rows");
+  if (failed) fail(h, in ? "read" : "write", "rows");
   H5Tclose(type);
   H5Sclose(memory);
   H5Sclose(space);
@@ -331,20 +312,16 @@ static int transfer(struct h5 *h, h5_id id, const struct h5_shape *s, int64_t fi
 
 void h5_write(struct h5 *h, h5_id id, const struct h5_shape *s, int64_t first, int64_t rows, const void *data)
 {
-  if (id >= 0)
-    transfer(h, id, s, first, rows, NULL, data);
+  if (id >= 0) transfer(h, id, s, first, rows, NULL, data);
 }
 
 static void put(struct h5 *h, h5_id id, const char *name, hid_t file_type, hid_t type, const void *value)
 {
-  if (id < 0)
-    return;
+  if (id < 0) return;
   hid_t space = H5Screate(H5S_SCALAR);
   hid_t a = H5Acreate2(id, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT);
-  if (a < 0 || H5Awrite(a, type, value) < 0)
-    fail(h, "write the attribute", name);
-  if (a >= 0 && H5Aclose(a) < 0)
-    fail(h, "close the attribute", name);
+  if (a < 0 || H5Awrite(a, type, value) < 0) fail(h, "write the attribute", name);
+  if (a >= 0 && H5Aclose(a) < 0) fail(h, "close the attribute", name);
   H5Sclose(space);
 }
 
@@ -368,24 +345,19 @@ void h5_put_real(struct h5 *h, h5_id id, const char *name, double value)
 
 void h5_make_scale(struct h5 *h, h5_id id, const char *name)
 {
-  if (id >= 0 && H5DSset_scale(id, name) < 0)
-    fail(h, "make the scale", name);
+  if (id >= 0 && H5DSset_scale(id, name) < 0) fail(h, "make the scale", name);
 }
 
 void h5_dimension(struct h5 *h, h5_id id, int dim, const char *label, h5_id scale)
 {
-  if (id < 0)
-    return;
-  if (H5DSset_label(id, (unsigned)dim, label) < 0)
-    fail(h, "label", label);
-  if (scale >= 0 && H5DSattach_scale(id, scale, (unsigned)dim) < 0)
-    fail(h, "attach the scale", label);
+  if (id < 0) return;
+  if (H5DSset_label(id, (unsigned)dim, label) < 0) fail(h, "label", label);
+  if (scale >= 0 && H5DSattach_scale(id, scale, (unsigned)dim) < 0) fail(h, "attach the scale", label);
 }
 
 void h5_done(struct h5 *h, h5_id id)
 {
-  if (id >= 0 && H5Oclose(id) < 0)
-    fail(h, "close", "an object");
+  if (id >= 0 && H5Oclose(id) < 0) fail(h, "close", "an object");
 }
 
 /* --- reading ------------------------------------------------------------------------------------------- */
@@ -396,8 +368,7 @@ static uint64_t stated_end(const char *bytes, size_t size)
   const unsigned char *b = (const unsigned char *)bytes;
   uint64_t end = 0;
   if (size >= 48 && (b[8] == 2 || b[8] == 3) && b[9] == 8)
-    for (int i = 7; i >= 0; i--)
-      end = end << 8 | b[28 + i];
+    for (int i = 7; i >= 0; i--) end = end << 8 | b[28 + i];
   return end;
 }
 
@@ -406,8 +377,7 @@ static int judge(const char *path, const char *bytes, size_t size, struct error 
 {
   static const char signature[8] = "\211HDF\r\n\032\n";
   enum seal_state seal = seal_check(bytes, size);
-  if (seal == SEAL_RIGHT)
-    return STATUS_OK;
+  if (seal == SEAL_RIGHT) return STATUS_OK;
   if (seal == SEAL_WRONG)
     return error_set(e, STATUS_FAIL, "%s is damaged: its content does not match its checksum", path);
   if (size < sizeof signature || memcmp(bytes, signature, sizeof signature))
@@ -415,8 +385,10 @@ static int judge(const char *path, const char *bytes, size_t size, struct error 
   if (size < stated_end(bytes, size))
     return error_set(e, STATUS_FAIL, "%s is cut short: %zu bytes of at least %llu", path, size,
                      (unsigned long long)stated_end(bytes, size));
-  return error_set(e, STATUS_USAGE, "%s was not written by maxlogit, or another program has changed it: the checksum "
-                   "at its end is missing", path);
+  return error_set(e, STATUS_USAGE,
+                   "%s was not written by maxlogit, or another program has changed it: the checksum "
+                   "at its end is missing",
+                   path);
 }
 
 static hid_t open_image(struct h5 *h, size_t size)
@@ -424,8 +396,7 @@ static hid_t open_image(struct h5 *h, size_t size)
   char name[32];
   h->image = (struct image){(unsigned char *)h->text, 1};
   hid_t access = memory_access(h, name), file = -1;
-  if (H5Pset_file_image(access, h->text, size) >= 0)
-    file = H5Fopen(name, H5F_ACC_RDONLY, access);
+  if (H5Pset_file_image(access, h->text, size) >= 0) file = H5Fopen(name, H5F_ACC_RDONLY, access);
   H5Pclose(access);
   return file;
 }
@@ -435,8 +406,7 @@ int h5_load(struct h5 **out, const char *path, struct error *e)
   struct h5 *h = h5_blank();
   size_t size = 0;
   int status = file_read(path, &h->text, &size, e);
-  if (!status)
-    status = judge(path, h->text, size, e);
+  if (!status) status = judge(path, h->text, size, e);
   if (!status && (h->file = open_image(h, size)) < 0)
     status = error_set(e, STATUS_FAIL, "%s cannot be read: damaged, or not an HDF5 file", path);
   if (status)
@@ -446,10 +416,7 @@ int h5_load(struct h5 **out, const char *path, struct error *e)
   return status;
 }
 
-h5_id h5_find(struct h5 *h, const char *path)
-{
-  return H5Oopen(h->file, path, H5P_DEFAULT);
-}
+h5_id h5_find(struct h5 *h, const char *path) { return H5Oopen(h->file, path, H5P_DEFAULT); }
 
 int h5_is_group(struct h5 *h, h5_id id)
 {
@@ -474,8 +441,7 @@ int h5_get_shape(struct h5 *h, h5_id id, struct h5_shape *s)
 {
   (void)h;
   *s = (struct h5_shape){0};
-  if (id < 0 || H5Iget_type(id) != H5I_DATASET)
-    return 0;
+  if (id < 0 || H5Iget_type(id) != H5I_DATASET) return 0;
   hid_t type = H5Dget_type(id), space = H5Dget_space(id);
   int kind = kind_of(type), rank = H5Sget_simple_extent_ndims(space);
   hsize_t dims[4];
@@ -484,8 +450,7 @@ int h5_get_shape(struct h5 *h, h5_id id, struct h5_shape *s)
     s->kind = (enum h5_kind)kind;
     s->size = kind >= KIND_TEXT ? H5Tget_size(type) : 0;
     s->rank = rank;
-    for (int i = 0; i < rank; i++)
-      s->dims[i] = (int64_t)dims[i];
+    for (int i = 0; i < rank; i++) s->dims[i] = (int64_t)dims[i];
   }
   H5Sclose(space);
   H5Tclose(type);
@@ -495,16 +460,14 @@ int h5_get_shape(struct h5 *h, h5_id id, struct h5_shape *s)
 /* Open an attribute that holds one value of this class, or -1. */
 static hid_t attribute(h5_id id, const char *name, H5T_class_t class)
 {
-  if (id < 0 || H5Aexists(id, name) <= 0)
-    return -1;
+  if (id < 0 || H5Aexists(id, name) <= 0) return -1;
   hid_t a = H5Aopen(id, name, H5P_DEFAULT), type = H5Aget_type(a), space = H5Aget_space(a);
   H5T_class_t found = H5Tget_class(type);
   int fits = (found == class || (class == H5T_FLOAT && found == H5T_INTEGER)) &&
              H5Sget_simple_extent_npoints(space) == 1;
   H5Sclose(space);
   H5Tclose(type);
-  if (fits)
-    return a;
+  if (fits) return a;
   H5Aclose(a);
   return -1;
 }
@@ -513,22 +476,19 @@ int h5_get_text(struct h5 *h, h5_id id, const char *name, char *out, size_t room
 {
   (void)h;
   hid_t a = attribute(id, name, H5T_STRING);
-  if (a < 0)
-    return 0;
+  if (a < 0) return 0;
   hid_t type = H5Aget_type(a);
   int ok = 0;
   if (H5Tis_variable_str(type) > 0) {
     char *text = NULL;
     ok = H5Aread(a, type, &text) >= 0 && text;
-    if (ok)
-      snprintf(out, room, "%s", text);
+    if (ok) snprintf(out, room, "%s", text);
     H5free_memory(text);
   } else {
     size_t size = H5Tget_size(type);
     char *text = memory_new(size + 1, 1);
     ok = H5Aread(a, type, text) >= 0;
-    if (ok)
-      snprintf(out, room, "%s", text);
+    if (ok) snprintf(out, room, "%s", text);
     memory_free(text);
   }
   H5Tclose(type);
@@ -539,8 +499,7 @@ int h5_get_text(struct h5 *h, h5_id id, const char *name, char *out, size_t room
 static int get_number(h5_id id, const char *name, H5T_class_t class, hid_t type, void *out)
 {
   hid_t a = attribute(id, name, class);
-  if (a < 0)
-    return 0;
+  if (a < 0) return 0;
   int ok = H5Aread(a, type, out) >= 0;
   H5Aclose(a);
   return ok;
@@ -574,8 +533,7 @@ int h5_children(struct h5 *h, h5_id id, int (*each)(void *, const char *name), v
   (void)h;
   H5G_info_t info;
   int stop = 0;
-  if (id < 0 || H5Gget_info(id, &info) < 0)
-    return 0;
+  if (id < 0 || H5Gget_info(id, &info) < 0) return 0;
   for (hsize_t i = 0; i < info.nlinks && !stop; i++) {
     char name[256];
     if (H5Lget_name_by_idx(id, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT) > 0)

@@ -16,7 +16,11 @@ typedef int64_t h5_id; /* an open group or dataset; negative: none */
 enum h5_kind { KIND_U8, KIND_I32, KIND_I64, KIND_F32, KIND_F64, KIND_TEXT, KIND_RECORD };
 
 /* A field of a KIND_RECORD; a list ends with name NULL. `size` is that of a text. */
-struct h5_field { const char *name; enum h5_kind kind; size_t offset, size; };
+struct h5_field {
+  const char *name;
+  enum h5_kind kind;
+  size_t offset, size;
+};
 
 struct h5_shape {
   enum h5_kind kind;
@@ -28,7 +32,7 @@ struct h5_shape {
   int growing;                   /* unlimited in dims[0] */
   int compress;                  /* shuffle and gzip */
 };
-size_t h5_kind_size(enum h5_kind);            /* of the numbers */
+size_t h5_kind_size(enum h5_kind); /* of the numbers */
 size_t h5_row_bytes(const struct h5_shape *);
 
 /* --- building: the first failure is kept and reported by h5_save --------------------------------------- */
@@ -37,7 +41,7 @@ struct h5 *h5_new(void);
 /* Close, seal, write to `path` by file_write. Frees h in every case. */
 int h5_save(struct h5 *, const char *path, struct error *);
 
-h5_id h5_group(struct h5 *, const char *path);   /* made where missing, with those above it */
+h5_id h5_group(struct h5 *, const char *path); /* made where missing, with those above it */
 h5_id h5_dataset(struct h5 *, const char *path, const struct h5_shape *); /* with a Fletcher-32 sum a chunk */
 void h5_write(struct h5 *, h5_id, const struct h5_shape *, int64_t first, int64_t rows, const void *data);
 /* Attributes. */
@@ -57,9 +61,9 @@ void h5_done(struct h5 *, h5_id);
 int h5_load(struct h5 **, const char *path, struct error *);
 void h5_free(struct h5 *);
 
-h5_id h5_find(struct h5 *, const char *path);    /* negative if there is none */
+h5_id h5_find(struct h5 *, const char *path); /* negative if there is none */
 int h5_is_group(struct h5 *, h5_id);
-int h5_get_shape(struct h5 *, h5_id, struct h5_shape *);  /* 0 if it is none of the kinds above */
+int h5_get_shape(struct h5 *, h5_id, struct h5_shape *); /* 0 if it is none of the kinds above */
 /* The rest gives 1 when it was there and readable, else 0. */
 int h5_get_text(struct h5 *, h5_id, const char *name, char *out, size_t room); /* cut to fit */
 int h5_get_int(struct h5 *, h5_id, const char *name, int64_t *);

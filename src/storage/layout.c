@@ -2,18 +2,21 @@
 #include <stddef.h>
 #include <string.h>
 
-#define FIELD(record, field, kind) {#field, kind, offsetof(struct record, field), sizeof ((struct record *)0)->field}
+#define FIELD(record, field, kind) \
+  { \
+#field, kind, offsetof(struct record, field), sizeof((struct record *)0)->field \
+  }
 
 const struct h5_field event_fields[] = {
-  FIELD(event_record, step, KIND_I64),  FIELD(event_record, kind, KIND_TEXT), FIELD(event_record, layer, KIND_I32),
-  FIELD(event_record, head, KIND_I32), FIELD(event_record, value, KIND_F64), {NULL, KIND_U8, 0, 0},
+  FIELD(event_record, step, KIND_I64),  FIELD(event_record, kind, KIND_TEXT),
+  FIELD(event_record, layer, KIND_I32), FIELD(event_record, head, KIND_I32),
+  FIELD(event_record, value, KIND_F64), {NULL, KIND_U8, 0, 0},
 };
 
 void run_sibling(char out[4096], const char *run_path, const char *suffix)
 {
   size_t length = strlen(run_path);
-  if (length > 3 && !strcmp(run_path + length - 3, ".h5"))
-    length -= 3;
+  if (length > 3 && !strcmp(run_path + length - 3, ".h5")) length -= 3;
   REQUIRE(length + strlen(suffix) < 4096);
   memcpy(out, run_path, length);
   memcpy(out + length, suffix, strlen(suffix) + 1);

@@ -8,7 +8,12 @@
 enum { RUN_VERSION = 1, CHECKPOINT_VERSION = 1 }; /* raise when an older reader would misread */
 
 /* A row of /events, as in memory and in the file. */
-struct event_record { int64_t step; char kind[24]; int32_t layer, head; double value; };
+struct event_record {
+  int64_t step;
+  char kind[24];
+  int32_t layer, head;
+  double value;
+};
 extern const struct h5_field event_fields[];
 
 /* A file beside RUN.h5: "RUN" and a suffix such as ".ckpt". */

@@ -14,14 +14,15 @@ static struct plugin table[MOST];
 static size_t count;
 
 static void add(const char *kind, const char *name, const char *help, const struct option_row *options,
-                size_t size) {
+                size_t size)
+{
   REQUIRE(count < MOST - 1);
   table[count++] = (struct plugin){kind, name, help, options, options ? size : 0};
 }
 
-const struct plugin *plugin_table(void) {
-  if (count)
-    return table;
+const struct plugin *plugin_table(void)
+{
+  if (count) return table;
   for (const struct attention *const *p = attentions; *p; p++)
     add("attention", (*p)->name, (*p)->help, NULL, 0);
   for (const struct stabilizer *const *p = stabilizers; *p; p++)
@@ -32,22 +33,22 @@ const struct plugin *plugin_table(void) {
     add("schedule", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
   for (const struct data_source *const *p = data_sources; *p; p++)
     add("data", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
-  for (const struct preset *p = presets; p->name; p++)
-    add("preset", p->name, p->help, NULL, 0);
+  for (const struct preset *p = presets; p->name; p++) add("preset", p->name, p->help, NULL, 0);
   return table;
 }
 
-const char *const *plugin_kinds(void) {
-  static const char *const kinds[] = {"attention", "stabilizer", "optimizer", "schedule", "data", "preset",
-                                      NULL};
+const char *const *plugin_kinds(void)
+{
+  static const char *const kinds[] = {"attention", "stabilizer", "optimizer", "schedule",
+                                      "data",      "preset",     NULL};
   return kinds;
 }
 
-size_t plugin_names(const char *kind, const char **out, size_t room) {
+size_t plugin_names(const char *kind, const char **out, size_t room)
+{
   size_t n = 0;
   for (const struct plugin *p = plugin_table(); p->kind; p++)
-    if (!strcmp(p->kind, kind) && n + 1 < room)
-      out[n++] = p->name;
+    if (!strcmp(p->kind, kind) && n + 1 < room) out[n++] = p->name;
   out[n] = NULL;
   return n;
 }

@@ -5,14 +5,15 @@
 #include "base/option.h"
 
 struct plugin {
-  const char *kind;   /* attention, stabilizer, optimizer, schedule, data, preset */
+  const char *kind; /* attention, stabilizer, optimizer, schedule, data, preset */
   const char *name, *help;
-  const struct option_row *options; size_t options_size;
+  const struct option_row *options;
+  size_t options_size;
 };
 
 /* All of them, by kind; ends with kind NULL. */
 const struct plugin *plugin_table(void);
-const char *const *plugin_kinds(void);   /* NULL-terminated */
+const char *const *plugin_kinds(void); /* NULL-terminated */
 /* The names of one kind, NULL-terminated: at most `room` - 1 of them. Returns their number. */
 size_t plugin_names(const char *kind, const char **out, size_t room);
 #endif

@@ -11,7 +11,8 @@ const struct preset presets[] = {
   {"muon", "Muon on hidden matrices, AdamW on the rest", "optimizer=muon stabilizers=none"},
   {"muonclip", "Muon with QK-Clip per head (Kimi K2)", "optimizer=muon stabilizers=qk_clip"},
   {"adamclip", "AdamW with QK-Clip per head", "optimizer=adam stabilizers=qk_clip"},
-  {"muon_qk_slow", "Muon with a tenth of the learning rate on w_q, w_k", "optimizer=muon override.lr=w_[qk]*:0.1"},
+  {"muon_qk_slow", "Muon with a tenth of the learning rate on w_q, w_k",
+   "optimizer=muon override.lr=w_[qk]*:0.1"},
   {"muon_qk_decay", "Muon with ten times the weight decay on w_q, w_k",
    "optimizer=muon override.weight_decay=w_[qk]*:10"},
   {"muon_qk_adam", "Adam on w_q, w_k, Muon on the other hidden matrices",
@@ -25,5 +26,4 @@ const struct preset presets[] = {
    "optimizer=muon stabilizers=none " TALL_MLA},
   {"mla_muonclip", "the same with QK-Clip per head (Kimi K2)",
    "optimizer=muon stabilizers=qk_clip " TALL_MLA},
-  {NULL, NULL, NULL}
-};
+  {NULL, NULL, NULL}};

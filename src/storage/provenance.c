@@ -25,14 +25,12 @@ static void cpu_name(char *out, size_t room)
   snprintf(out, room, "unknown");
   while (f && fgets(line, sizeof line, f)) {
     const char *colon = strchr(line, ':');
-    if (strncmp(line, "model name", 10) || !colon)
-      continue;
+    if (strncmp(line, "model name", 10) || !colon) continue;
     line[strcspn(line, "\n")] = 0;
     snprintf(out, room, "%s", colon + 2);
     break;
   }
-  if (f)
-    fclose(f);
+  if (f) fclose(f);
 }
 
 void provenance_get(struct provenance *p)
@@ -40,8 +38,11 @@ void provenance_get(struct provenance *p)
   int major = 0, minor = 0, patch = 0;
   unsigned xxh = XXH_versionNumber();
   struct utsname os;
-  *p = (struct provenance){.version = PACKAGE_VERSION, .revision = BUILD_REVISION, .dirty = BUILD_DIRTY,
-                           .compiler = COMPILER, .flags = BUILD_FLAGS};
+  *p = (struct provenance){.version = PACKAGE_VERSION,
+                           .revision = BUILD_REVISION,
+                           .dirty = BUILD_DIRTY,
+                           .compiler = COMPILER,
+                           .flags = BUILD_FLAGS};
   LAPACKE_ilaver(&major, &minor, &patch);
   snprintf(p->hdf5, sizeof p->hdf5, "%s", h5_version());
   snprintf(p->openblas, sizeof p->openblas, "%s", device_blas_config());
@@ -57,14 +58,16 @@ void provenance_get(struct provenance *p)
   cpu_name(p->cpu, sizeof p->cpu);
 }
 
-void provenance_each(const struct provenance *p, void (*each)(void *, const char *, const char *), void *context)
+void provenance_each(const struct provenance *p, void (*each)(void *, const char *, const char *),
+                     void *context)
 {
-  const struct { const char *name, *value; } rows[] = {
-    {"version", p->version}, {"revision", p->revision}, {"compiler", p->compiler}, {"flags", p->flags},
-    {"hdf5", p->hdf5}, {"openblas", p->openblas}, {"blas_core", p->blas_core}, {"lapack", p->lapack},
-    {"xxhash", p->xxhash}, {"gsl", p->gsl}, {"libc", p->libc}, {"host", p->host}, {"system", p->system},
-    {"cpu", p->cpu},
+  const struct {
+    const char *name, *value;
+  } rows[] = {
+    {"version", p->version}, {"revision", p->revision}, {"compiler", p->compiler},   {"flags", p->flags},
+    {"hdf5", p->hdf5},       {"openblas", p->openblas}, {"blas_core", p->blas_core}, {"lapack", p->lapack},
+    {"xxhash", p->xxhash},   {"gsl", p->gsl},           {"libc", p->libc},           {"host", p->host},
+    {"system", p->system},   {"cpu", p->cpu},
   };
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    each(context, rows[i].name, rows[i].value);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) each(context, rows[i].name, rows[i].value);
 }

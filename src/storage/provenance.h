@@ -3,9 +3,9 @@
 #define MAXLOGIT_PROVENANCE_H
 
 struct provenance {
-  const char *version;       /* of maxlogit */
-  const char *revision;      /* git commit, "unknown" outside a checkout and its tarballs */
-  int dirty;                 /* tracked files differed from it: 1, 0; -1 unknown */
+  const char *version;  /* of maxlogit */
+  const char *revision; /* git commit, "unknown" outside a checkout and its tarballs */
+  int dirty;            /* tracked files differed from it: 1, 0; -1 unknown */
   const char *compiler, *flags;
   char hdf5[32], openblas[128], blas_core[64], lapack[32], xxhash[32], gsl[32], libc[64];
   char host[128], system[256], cpu[128];
@@ -13,5 +13,6 @@ struct provenance {
 
 void provenance_get(struct provenance *);
 /* The texts of it by name, for whoever lists them. */
-void provenance_each(const struct provenance *, void (*each)(void *, const char *name, const char *value), void *);
+void provenance_each(const struct provenance *, void (*each)(void *, const char *name, const char *value),
+                     void *);
 #endif

@@ -26,9 +26,15 @@ struct parameter {
 };
 
 /* Where a live column comes from. */
-struct live { const char *name; enum series_axis axis; };
+struct live {
+  const char *name;
+  enum series_axis axis;
+};
 static const struct live live_columns[] = {
-  {"loss", AXIS_STEP}, {"val_loss", AXIS_VAL}, {"lr", AXIS_STEP}, {"grad_norm", AXIS_STEP},
+  {"loss", AXIS_STEP},
+  {"val_loss", AXIS_VAL},
+  {"lr", AXIS_STEP},
+  {"grad_norm", AXIS_STEP},
 };
 static const char live_header[] = "step\tloss\tval_loss\tlr\tgrad_norm\tmax_logit\tlayer\thead\n";
 
@@ -36,48 +42,54 @@ struct recorder {
   char path[4096], lock_path[4096], live_path[4096];
   struct lock *lock;
   struct append *live;
-  struct arena *arena;         /* every text below */
+  struct arena *arena; /* every text below */
   struct run_facts facts;
   struct provenance code;
-  struct parameter *parameter; int parameters;
+  struct parameter *parameter;
+  int parameters;
   const char *config_text;
   char started[32];
   struct rows rows;
   void *packed;
-  size_t carried;              /* bytes that checkpoints have carried since the last snapshot */
+  size_t carried; /* bytes that checkpoints have carried since the last snapshot */
   int snapshots;
-  struct error problem;        /* found where none could be reported; given by the next call that can */
+  struct error problem; /* found where none could be reported; given by the next call that can */
 };
 
-static const struct { const char *folder, *step; } place[] = {
-  [AXIS_STEP] = {"/series", "step"},           [AXIS_SPECTRA] = {"/series", "spectra_step"},
-  [AXIS_VAL] = {"/series", "val_step"},        [AXIS_PROBE] = {"/series", "probe_step"},
-  [TABLE_TIMING] = {"/timing", "step"},        [TABLE_BATCHES] = {"/batches", "step"},
+static const struct {
+  const char *folder, *step;
+} place[] = {
+  [AXIS_STEP] = {"/series", "step"},    [AXIS_SPECTRA] = {"/series", "spectra_step"},
+  [AXIS_VAL] = {"/series", "val_step"}, [AXIS_PROBE] = {"/series", "probe_step"},
+  [TABLE_TIMING] = {"/timing", "step"}, [TABLE_BATCHES] = {"/batches", "step"},
   [TABLE_EVENTS] = {"", "events"},
 };
 static const struct h5_shape step_shape = {.kind = KIND_I64, .rank = 1};
-static const struct h5_shape event_shape = {.kind = KIND_RECORD, .size = sizeof(struct event_record),
-                                            .fields = event_fields, .rank = 1};
+static const struct h5_shape event_shape = {
+  .kind = KIND_RECORD, .size = sizeof(struct event_record), .fields = event_fields, .rank = 1};
 
 /* --- facts --------------------------------------------------------------------------------------------- */
 
 static int copy_parameter(void *context, const struct config_entry *entry)
 {
   struct recorder *r = context;
-  if (!entry->used)
-    return 0;
-  r->parameter = memory_grow(r->parameter, (size_t)r->parameters, (size_t)r->parameters + 1, sizeof *r->parameter);
+  if (!entry->used) return 0;
+  r->parameter =
+    memory_grow(r->parameter, (size_t)r->parameters, (size_t)r->parameters + 1, sizeof *r->parameter);
   const struct option_row *row = entry->row;
   const char *field = (const char *)entry->base + row->offset;
   struct parameter *p = &r->parameter[r->parameters++];
-  *p = (struct parameter){arena_text(r->arena, entry->key),  arena_text(r->arena, entry->value),
-                          row->unit ? row->unit : "1",       row->help ? row->help : "",
+  *p = (struct parameter){arena_text(r->arena, entry->key),
+                          arena_text(r->arena, entry->value),
+                          row->unit ? row->unit : "1",
+                          row->help ? row->help : "",
                           arena_text(r->arena, entry->origin ? entry->origin : "default"),
-                          row->type, 0, 0, entry->is_default};
-  if (row->type == OPTION_REAL)
-    memcpy(&p->number, field, sizeof p->number);
-  if (row->type == OPTION_INT || row->type == OPTION_BOOL)
-    p->integer = *(const long *)(const void *)field;
+                          row->type,
+                          0,
+                          0,
+                          entry->is_default};
+  if (row->type == OPTION_REAL) memcpy(&p->number, field, sizeof p->number);
+  if (row->type == OPTION_INT || row->type == OPTION_BOOL) p->integer = *(const long *)(const void *)field;
   return 0;
 }
 
@@ -89,11 +101,16 @@ static const char *own(struct recorder *r, const char *text)
 static void copy_facts(struct recorder *r, const struct run_facts *f)
 {
   const char **names = arena_get(r->arena, (size_t)f->tensors + 1, sizeof *names);
-  for (int i = 0; i < f->tensors; i++)
-    names[i] = own(r, f->tensor_names[i]);
-  r->facts = (struct run_facts){.id = own(r, f->id), .device = own(r, f->device), .data = own(r, f->data),
-                                .data_text = own(r, f->data_text), .layers = f->layers, .heads = f->heads,
-                                .tensors = f->tensors, .tensor_names = names, .loss_floor = f->loss_floor};
+  for (int i = 0; i < f->tensors; i++) names[i] = own(r, f->tensor_names[i]);
+  r->facts = (struct run_facts){.id = own(r, f->id),
+                                .device = own(r, f->device),
+                                .data = own(r, f->data),
+                                .data_text = own(r, f->data_text),
+                                .layers = f->layers,
+                                .heads = f->heads,
+                                .tensors = f->tensors,
+                                .tensor_names = names,
+                                .loss_floor = f->loss_floor};
 }
 
 static void start_tables(struct rows *rows)
@@ -109,8 +126,7 @@ static void start_tables(struct rows *rows)
   }
   struct h5_shape seconds = {.kind = KIND_F64, .rank = 1};
   struct table *timing = &rows->table[TABLE_TIMING];
-  if (!table_find(timing, "seconds"))
-    table_add(timing, "seconds", &seconds);
+  if (!table_find(timing, "seconds")) table_add(timing, "seconds", &seconds);
   struct column *c = table_find(timing, "seconds");
   c->unit = "s";
   c->long_name = "time of the step";
@@ -119,13 +135,11 @@ static void start_tables(struct rows *rows)
 
 /* --- life ---------------------------------------------------------------------------------------------- */
 
-static int begin(struct recorder **out, const char *path, const struct config *config, const struct run_facts *facts,
-                 struct error *e)
+static int begin(struct recorder **out, const char *path, const struct config *config,
+                 const struct run_facts *facts, struct error *e)
 {
-  if (strlen(path) > 4000)
-    return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
-  if (file_make_folders(path, e))
-    return e->status;
+  if (strlen(path) > 4000) return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
+  if (file_make_folders(path, e)) return e->status;
   struct recorder *r = memory_new(1, sizeof *r);
   snprintf(r->path, sizeof r->path, "%s", path);
   run_sibling(r->lock_path, path, ".lock");
@@ -150,8 +164,7 @@ static int begin(struct recorder **out, const char *path, const struct config *c
 static int open_live(struct recorder *r, struct error *e)
 {
   r->live = append_open(r->live_path, e);
-  if (!r->live)
-    return e->status;
+  if (!r->live) return e->status;
   return append_length(r->live) ? STATUS_OK : append_write(r->live, live_header, sizeof live_header - 1, e);
 }
 
@@ -160,17 +173,15 @@ int recorder_create(struct recorder **out, const char *path, int overwrite, cons
 {
   struct recorder *r = NULL;
   int status = begin(&r, path, config, facts, e);
-  if (status)
-    return status;
+  if (status) return status;
   if (!overwrite && !access(path, F_OK))
-    status = error_set(e, STATUS_USAGE, "%s exists: `maxlogit resume %s` continues it, record.overwrite=1 replaces it",
-                       path, path);
-  if (!status)
-    status = checkpoint_remove_all(path, e);
+    status =
+      error_set(e, STATUS_USAGE,
+                "%s exists: `maxlogit resume %s` continues it, record.overwrite=1 replaces it", path, path);
+  if (!status) status = checkpoint_remove_all(path, e);
   if (!status && file_remove(r->live_path))
     status = error_set(e, STATUS_FAIL, "cannot remove %s", r->live_path);
-  if (!status)
-    status = open_live(r, e);
+  if (!status) status = open_live(r, e);
   start_tables(&r->rows);
   if (status)
     recorder_free(r);
@@ -181,8 +192,7 @@ int recorder_create(struct recorder **out, const char *path, int overwrite, cons
 
 void recorder_free(struct recorder *r)
 {
-  if (!r)
-    return;
+  if (!r) return;
   append_close(r->live);
   lock_release(r->lock, r->lock_path);
   rows_free(&r->rows);
@@ -209,8 +219,7 @@ static void read_column(struct recorder *r, struct table *t, struct h5 *h, h5_id
     return;
   }
   int64_t rows = shape.dims[0];
-  if (shape.kind == KIND_RECORD)
-    shape = event_shape;
+  if (shape.kind == KIND_RECORD) shape = event_shape;
   struct column *c = table_add(t, name, &shape);
   c->unit = text_of(r, h, id, "units");
   c->long_name = text_of(r, h, id, "long_name");
@@ -234,20 +243,22 @@ static void read_steps(struct recorder *r, struct h5 *h)
     char path[64];
     snprintf(path, sizeof path, "%s/%s", place[t].folder, place[t].step);
     h5_id id = h5_find(h, path);
-    if (id >= 0)
-      read_column(r, &r->rows.table[t], h, id, place[t].step);
+    if (id >= 0) read_column(r, &r->rows.table[t], h, id, place[t].step);
     h5_done(h, id);
   }
 }
 
-struct walk { struct recorder *r; struct h5 *h; char path[256]; };
+struct walk {
+  struct recorder *r;
+  struct h5 *h;
+  char path[256];
+};
 
 /* A dataset belongs to the table whose step axis labels its first dimension; scales have no label. */
 static void place_dataset(struct walk *w, h5_id id)
 {
   char label[64];
-  if (!h5_get_label(w->h, id, 0, label, sizeof label))
-    return;
+  if (!h5_get_label(w->h, id, 0, label, sizeof label)) return;
   for (int t = 0; t < TABLE_EVENTS; t++) {
     size_t folder = strlen(place[t].folder);
     if (!strncmp(w->path, place[t].folder, folder) && w->path[folder] == '/' && !strcmp(label, place[t].step))
@@ -278,29 +289,27 @@ static int cut_live(struct recorder *r, struct error *e)
   char *text = NULL;
   size_t length = 0, keep = 0;
   struct error ignored = {0};
-  if (t->rows)
-    memcpy(&last, column_row(&t->column[0], t->rows - 1), sizeof last);
-  if (!file_read(r->live_path, &text, &length, &ignored) && !strncmp(text, live_header, sizeof live_header - 1)) {
+  if (t->rows) memcpy(&last, column_row(&t->column[0], t->rows - 1), sizeof last);
+  if (!file_read(r->live_path, &text, &length, &ignored) &&
+      !strncmp(text, live_header, sizeof live_header - 1)) {
     keep = sizeof live_header - 1;
     for (char *end; (end = strchr(text + keep, '\n')) && strtoll(text + keep, NULL, 10) <= last;)
       keep = (size_t)(end + 1 - text);
   }
   memory_free(text);
   r->live = append_open(r->live_path, e);
-  if (!r->live)
-    return e->status;
-  if (append_length(r->live) > keep && append_cut(r->live, keep, e))
-    return e->status;
+  if (!r->live) return e->status;
+  if (append_length(r->live) > keep && append_cut(r->live, keep, e)) return e->status;
   return keep ? STATUS_OK : append_write(r->live, live_header, sizeof live_header - 1, e);
 }
 
-int recorder_resume(struct recorder **out, const char *path, const struct config *config, const struct run_facts *facts,
-                    long step, const void *rows, size_t rows_size, struct error *e)
+int recorder_resume(struct recorder **out, const char *path, const struct config *config,
+                    const struct run_facts *facts, long step, const void *rows, size_t rows_size,
+                    struct error *e)
 {
   struct recorder *r = NULL;
   int status = begin(&r, path, config, facts, e);
-  if (status)
-    return status;
+  if (status) return status;
   struct walk walk = {.r = r};
   status = h5_load(&walk.h, path, e);
   if (!status) {
@@ -315,8 +324,7 @@ int recorder_resume(struct recorder **out, const char *path, const struct config
     else if (rows_unpack(&r->rows, rows, rows_size, e))
       status = error_prefix(e, "%s at step %ld", path, step);
   }
-  if (!status)
-    status = cut_live(r, e);
+  if (!status) status = cut_live(r, e);
   if (status)
     recorder_free(r);
   else
@@ -333,7 +341,8 @@ static int handle(enum series_axis axis, const struct table *t, const struct col
 
 static struct table *table_of(struct recorder *r, int series)
 {
-  REQUIRE(series >= 0 && series >> 16 < AXIS_COUNT && (series & 0xffff) < r->rows.table[series >> 16].columns);
+  REQUIRE(series >= 0 && series >> 16 < AXIS_COUNT &&
+          (series & 0xffff) < r->rows.table[series >> 16].columns);
   return &r->rows.table[series >> 16];
 }
 
@@ -362,8 +371,7 @@ int recorder_series(struct recorder *r, const struct series *s)
     error_set(&r->problem, STATUS_FAIL, "%s: the series %s has another shape in the file", r->path, s->name);
     shape = c->shape;
   }
-  if (!c)
-    c = table_add(t, s->name, &shape);
+  if (!c) c = table_add(t, s->name, &shape);
   c->unit = own(r, s->unit);
   c->long_name = own(r, s->long_name);
   c->definition = own(r, s->definition);
@@ -395,10 +403,7 @@ static void end_row(struct recorder *r, int table, int64_t step)
   table_end(t);
 }
 
-void recorder_row(struct recorder *r, enum series_axis axis, long step)
-{
-  end_row(r, (int)axis, step);
-}
+void recorder_row(struct recorder *r, enum series_axis axis, long step) { end_row(r, (int)axis, step); }
 
 void recorder_event(struct recorder *r, long step, const char *kind, int layer, int head, double value)
 {
@@ -416,15 +421,15 @@ static void start_batches(struct table *t, int has_mask, int has_document, long 
   struct h5_shape document = {.kind = KIND_I32, .rank = 3, .dims = {0, batch, context}};
   table_add(t, "step", &step_shape);
   table_add(t, "tokens", &tokens);
-  if (has_mask)
-    table_add(t, "mask", &mask);
-  if (has_document)
-    table_add(t, "document", &document);
+  if (has_mask) table_add(t, "mask", &mask);
+  if (has_document) table_add(t, "document", &document);
 }
 
 static void describe_batches(struct table *t)
 {
-  static const struct { const char *name, *long_name, *definition, *last_dimension; } text[] = {
+  static const struct {
+    const char *name, *long_name, *definition, *last_dimension;
+  } text[] = {
     {"step", "training step", "steps count from 0", NULL},
     {"tokens", "token ids", "inputs are [..., :-1], targets [..., 1:]", "token"},
     {"mask", "weight of the target in the loss", "1: it counts, 0: it does not", "target"},
@@ -433,8 +438,7 @@ static void describe_batches(struct table *t)
   };
   for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
     struct column *c = table_find(t, text[i].name);
-    if (!c)
-      continue;
+    if (!c) continue;
     c->unit = "1";
     c->long_name = text[i].long_name;
     c->definition = text[i].definition;
@@ -447,17 +451,16 @@ void recorder_batch(struct recorder *r, long step, const int *tokens, const floa
                     long batch, long context)
 {
   struct table *t = &r->rows.table[TABLE_BATCHES];
-  if (!t->columns)
-    start_batches(t, mask != NULL, document != NULL, batch, context);
-  if (!t->column[0].unit)
-    describe_batches(t);
-  const struct { const char *name; const void *data; } parts[] = {
-    {"tokens", tokens}, {"mask", mask}, {"document", document}};
+  if (!t->columns) start_batches(t, mask != NULL, document != NULL, batch, context);
+  if (!t->column[0].unit) describe_batches(t);
+  const struct {
+    const char *name;
+    const void *data;
+  } parts[] = {{"tokens", tokens}, {"mask", mask}, {"document", document}};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     struct column *c = parts[i].data ? table_find(t, parts[i].name) : NULL;
     REQUIRE(c || !parts[i].data);
-    if (c)
-      memcpy(table_row(t, c), parts[i].data, c->row_bytes);
+    if (c) memcpy(table_row(t, c), parts[i].data, c->row_bytes);
   }
   end_row(r, TABLE_BATCHES, step);
 }
@@ -477,8 +480,7 @@ static double last_number(const struct recorder *r, const struct live *l)
   const struct table *t = &r->rows.table[l->axis];
   const struct column *c = t->rows ? table_find(t, l->name) : NULL;
   double value = NAN;
-  if (c && c->row_bytes == sizeof value)
-    memcpy(&value, column_row(c, t->rows - 1), sizeof value);
+  if (c && c->row_bytes == sizeof value) memcpy(&value, column_row(c, t->rows - 1), sizeof value);
   return value;
 }
 
@@ -488,13 +490,11 @@ static double largest(const struct recorder *r, const char *name, long *place_of
   const struct table *t = &r->rows.table[AXIS_STEP];
   const struct column *c = table_find(t, name);
   *place_of_it = -1;
-  if (!c || c->shape.kind != KIND_F32)
-    return NAN;
+  if (!c || c->shape.kind != KIND_F32) return NAN;
   const float *row = column_row(c, t->rows - 1);
   long n = (long)(c->row_bytes / sizeof *row), best = 0;
   for (long i = 1; i < n && !isnan(row[best]); i++)
-    if (!(row[i] <= row[best]))
-      best = i;
+    if (!(row[i] <= row[best])) best = i;
   *place_of_it = best;
   return (double)row[best];
 }
@@ -505,10 +505,8 @@ int recorder_live(struct recorder *r, struct error *e)
   char line[512];
   int64_t step;
   long where;
-  if (r->problem.status)
-    return error_set(e, r->problem.status, "%s", r->problem.text);
-  if (!t->rows)
-    return STATUS_OK;
+  if (r->problem.status) return error_set(e, r->problem.status, "%s", r->problem.text);
+  if (!t->rows) return STATUS_OK;
   memcpy(&step, column_row(&t->column[0], t->rows - 1), sizeof step);
   int n = snprintf(line, sizeof line, "%" PRId64, step);
   for (size_t i = 0; i < sizeof live_columns / sizeof *live_columns; i++)
@@ -528,8 +526,7 @@ int recorder_live(struct recorder *r, struct error *e)
 int recorder_due(const struct recorder *r)
 {
   size_t unsaved = rows_bytes(&r->rows, 1), all = rows_bytes(&r->rows, 0);
-  if (!r->snapshots)
-    return 1;
+  if (!r->snapshots) return 1;
   return unsaved > 0 && (all < ALWAYS_BYTES || r->carried + unsaved >= all);
 }
 
@@ -541,7 +538,10 @@ const void *recorder_pending(struct recorder *r, size_t *size)
   return r->packed;
 }
 
-struct put { struct h5 *h; h5_id id; };
+struct put {
+  struct h5 *h;
+  h5_id id;
+};
 
 static void put_code(void *context, const char *name, const char *value)
 {
@@ -585,10 +585,14 @@ static size_t longest(const struct recorder *r, size_t offset)
 /* A table beside the attributes: fixed texts as wide as the longest, so that they carry checksums. */
 static void write_parameter_table(const struct recorder *r, struct h5 *h)
 {
-  static const struct { const char *name; size_t offset; } texts[] = {
-    {"name", offsetof(struct parameter, name)}, {"value", offsetof(struct parameter, value)},
-    {"unit", offsetof(struct parameter, unit)}, {"help", offsetof(struct parameter, help)},
-    {"origin", offsetof(struct parameter, origin)}};
+  static const struct {
+    const char *name;
+    size_t offset;
+  } texts[] = {{"name", offsetof(struct parameter, name)},
+               {"value", offsetof(struct parameter, value)},
+               {"unit", offsetof(struct parameter, unit)},
+               {"help", offsetof(struct parameter, help)},
+               {"origin", offsetof(struct parameter, origin)}};
   enum { TEXTS = sizeof texts / sizeof *texts };
   struct h5_field fields[TEXTS + 2] = {{NULL, KIND_U8, 0, 0}};
   size_t size = 0;
@@ -601,13 +605,14 @@ static void write_parameter_table(const struct recorder *r, struct h5 *h)
   char *table = memory_new((size_t)r->parameters + 1, size);
   for (int i = 0; i < r->parameters; i++) {
     for (int k = 0; k < TEXTS; k++) {
-      const char *text = *(const char *const *)(const void *)((const char *)&r->parameter[i] + texts[k].offset);
+      const char *text =
+        *(const char *const *)(const void *)((const char *)&r->parameter[i] + texts[k].offset);
       memcpy(table + (size_t)i * size + fields[k].offset, text, strlen(text));
     }
     table[(size_t)i * size + fields[TEXTS].offset] = (char)r->parameter[i].is_default;
   }
-  struct h5_shape shape = {.kind = KIND_RECORD, .size = size, .fields = fields, .rank = 1, .dims = {r->parameters},
-                           .compress = 1};
+  struct h5_shape shape = {
+    .kind = KIND_RECORD, .size = size, .fields = fields, .rank = 1, .dims = {r->parameters}, .compress = 1};
   h5_id id = h5_dataset(h, "/parameters/table", &shape);
   h5_write(h, id, &shape, 0, r->parameters, table);
   h5_done(h, id);
@@ -641,8 +646,7 @@ static void write_range(struct h5 *h, const char *path, const char *name, const 
 {
   struct h5_shape shape = {.kind = KIND_I32, .rank = 1, .dims = {n}};
   int32_t *value = memory_new((size_t)n + 1, sizeof *value);
-  for (long i = 0; i < n; i++)
-    value[i] = (int32_t)i;
+  for (long i = 0; i < n; i++) value[i] = (int32_t)i;
   h5_id id = h5_dataset(h, path, &shape);
   h5_write(h, id, &shape, 0, n, value);
   h5_put_text(h, id, "units", "1");
@@ -656,9 +660,8 @@ static void write_tensor_names(const struct recorder *r, struct h5 *h)
 {
   enum { WIDTH = 64 };
   struct h5_shape shape = {.kind = KIND_TEXT, .size = WIDTH, .rank = 1, .dims = {r->facts.tensors}};
-  char (*names)[WIDTH] = memory_new((size_t)r->facts.tensors + 1, WIDTH);
-  for (int i = 0; i < r->facts.tensors; i++)
-    snprintf(names[i], WIDTH, "%s", r->facts.tensor_names[i]);
+  char(*names)[WIDTH] = memory_new((size_t)r->facts.tensors + 1, WIDTH);
+  for (int i = 0; i < r->facts.tensors; i++) snprintf(names[i], WIDTH, "%s", r->facts.tensor_names[i]);
   h5_id id = h5_dataset(h, "/series/tensor", &shape);
   h5_write(h, id, &shape, 0, r->facts.tensors, names);
   h5_put_text(h, id, "long_name", "parameter");
@@ -673,16 +676,15 @@ static void write_scales(const struct recorder *r, struct h5 *h)
   write_range(h, "/series/head", "head", "head", r->facts.heads);
   write_tensor_names(r, h);
   const struct column *tokens = table_find(&r->rows.table[TABLE_BATCHES], "tokens");
-  if (!tokens)
-    return;
+  if (!tokens) return;
   write_range(h, "/batches/sequence", "sequence", "row of the batch", tokens->shape.dims[1]);
   write_range(h, "/batches/token", "token", "position of a token", tokens->shape.dims[2]);
   write_range(h, "/batches/target", "target", "position of a target", tokens->shape.dims[2] - 1);
 }
 
 /* Its rows, its attributes, its dimensions. The step itself comes first and becomes the scale. */
-static void write_column(const struct recorder *r, struct h5 *h, int table, const struct column *c, h5_id *scale,
-                         int compress)
+static void write_column(const struct recorder *r, struct h5 *h, int table, const struct column *c,
+                         h5_id *scale, int compress)
 {
   char path[256];
   int64_t rows = r->rows.table[table].rows;
@@ -695,12 +697,9 @@ static void write_column(const struct recorder *r, struct h5 *h, int table, cons
   h5_id id = h5_dataset(h, path, &shape);
   for (int64_t row = 0; row < rows; row += c->block_rows)
     h5_write(h, id, &shape, row, rows - row < c->block_rows ? rows - row : c->block_rows, column_row(c, row));
-  if (c->unit)
-    h5_put_text(h, id, "units", c->unit);
-  if (c->long_name)
-    h5_put_text(h, id, "long_name", c->long_name);
-  if (c->definition)
-    h5_put_text(h, id, "definition", c->definition);
+  if (c->unit) h5_put_text(h, id, "units", c->unit);
+  if (c->long_name) h5_put_text(h, id, "long_name", c->long_name);
+  if (c->definition) h5_put_text(h, id, "definition", c->definition);
   if (table == TABLE_EVENTS) {
     h5_done(h, id);
   } else if (*scale < 0) {
@@ -724,15 +723,13 @@ static void write_tables(const struct recorder *r, struct h5 *h, int compress)
     h5_id scale = -1;
     for (int c = 0; c < r->rows.table[t].columns; c++)
       write_column(r, h, t, &r->rows.table[t].column[c], &scale, compress);
-    if (scale >= 0)
-      h5_done(h, scale);
+    if (scale >= 0) h5_done(h, scale);
   }
 }
 
 static void write_plot_hints(const struct recorder *r, struct h5 *h)
 {
-  if (!table_find(&r->rows.table[AXIS_STEP], "attn/max_logit"))
-    return;
+  if (!table_find(&r->rows.table[AXIS_STEP], "attn/max_logit")) return;
   h5_id series = h5_group(h, "/series"), attn = h5_group(h, "/series/attn");
   h5_put_text(h, series, "NX_class", "NXentry");
   h5_put_text(h, series, "default", "attn");
@@ -754,10 +751,10 @@ static void write_status(struct h5 *h, const char *state, long last_step, double
   h5_done(h, status);
 }
 
-int recorder_snapshot(struct recorder *r, const char *state, long last_step, double wall, int final, struct error *e)
+int recorder_snapshot(struct recorder *r, const char *state, long last_step, double wall, int final,
+                      struct error *e)
 {
-  if (r->problem.status)
-    return error_set(e, r->problem.status, "%s", r->problem.text);
+  if (r->problem.status) return error_set(e, r->problem.status, "%s", r->problem.text);
   struct h5 *h = h5_new();
   write_root(r, h);
   write_parameters(r, h);

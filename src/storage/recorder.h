@@ -5,10 +5,12 @@
 #include "base/series.h"
 #include "storage/config.h"
 
-struct run_facts {               /* what goes into /code, axes and root besides the configuration */
+struct run_facts { /* what goes into /code, axes and root besides the configuration */
   const char *id, *device, *data, *data_text;
-  long layers, heads; int tensors; const char *const *tensor_names;
-  double loss_floor;             /* NaN: unknown */
+  long layers, heads;
+  int tensors;
+  const char *const *tensor_names;
+  double loss_floor; /* NaN: unknown */
 };
 
 struct recorder;
@@ -46,27 +48,33 @@ const void *recorder_pending(struct recorder *, size_t *size);
 struct run_file;
 int run_open(struct run_file **, const char *path, struct error *); /* "not a run file" is STATUS_USAGE */
 void run_close(struct run_file *);
-const char *run_state(const struct run_file *);     /* running | finished | diverged | stopped */
+const char *run_state(const struct run_file *); /* running | finished | diverged | stopped */
 long run_last_step(const struct run_file *);
 double run_wall_seconds(const struct run_file *);
 const char *run_id(const struct run_file *);
 const char *run_data_text(const struct run_file *); /* "shakespeare.txt, 1115394 bytes, 65 symbols" */
-double run_loss_floor(const struct run_file *);     /* entropy rate of the data, nat per token; NaN: unknown */
+double run_loss_floor(const struct run_file *); /* entropy rate of the data, nat per token; NaN: unknown */
 /* A parameter as text ("train.lr"); NULL if there is none. */
 const char *run_parameter(const struct run_file *, const char *key);
 int run_parameters(const struct run_file *, int (*each)(void *, const char *key, const char *value), void *);
 struct run_series {
-  char name[96], unit[32], long_name[128]; enum series_shape shape;
-  long rows, width;       /* width: 1, layers, layers*heads, tensors */
+  char name[96], unit[32], long_name[128];
+  enum series_shape shape;
+  long rows, width; /* width: 1, layers, layers*heads, tensors */
   long layers, heads;
-  double *step;           /* [rows] */
-  double *value;          /* [rows, width] */
-  char (*labels)[64];     /* tensors' names for PER_TENSOR, else NULL */
+  double *step;       /* [rows] */
+  double *value;      /* [rows, width] */
+  char (*labels)[64]; /* tensors' names for PER_TENSOR, else NULL */
 };
 int run_series_names(const struct run_file *, int (*each)(void *, const char *name), void *);
 /* An unknown name gets the nearest one suggested. */
 int run_read(const struct run_file *, const char *name, struct run_series *, struct error *);
 void run_series_free(struct run_series *);
-struct run_event { long step; char kind[24]; int layer, head; double value; };
+struct run_event {
+  long step;
+  char kind[24];
+  int layer, head;
+  double value;
+};
 int run_events(const struct run_file *, struct run_event **, long *count, struct error *); /* memory_free */
 #endif

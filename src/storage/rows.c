@@ -11,8 +11,7 @@ void rows_free(struct rows *r)
   for (int t = 0; t < TABLE_COUNT; t++) {
     struct table *table = &r->table[t];
     for (int c = 0; c < table->columns; c++) {
-      for (int64_t b = 0; b < table->column[c].blocks; b++)
-        memory_free(table->column[c].block[b]);
+      for (int64_t b = 0; b < table->column[c].blocks; b++) memory_free(table->column[c].block[b]);
       memory_free(table->column[c].block);
     }
     memory_free(table->column);
@@ -23,8 +22,7 @@ void rows_free(struct rows *r)
 struct column *table_find(const struct table *t, const char *name)
 {
   for (int c = 0; c < t->columns; c++)
-    if (!strcmp(t->column[c].name, name))
-      return &t->column[c];
+    if (!strcmp(t->column[c].name, name)) return &t->column[c];
   return NULL;
 }
 
@@ -35,8 +33,7 @@ void *column_space(struct column *c, int64_t row)
     c->block = memory_grow(c->block, (size_t)c->room, (size_t)(2 * b + 8), sizeof *c->block);
     c->room = 2 * b + 8;
   }
-  for (; c->blocks <= b; c->blocks++)
-    c->block[c->blocks] = memory_new((size_t)c->block_rows, c->row_bytes);
+  for (; c->blocks <= b; c->blocks++) c->block[c->blocks] = memory_new((size_t)c->block_rows, c->row_bytes);
   return c->block[b] + (size_t)(row % c->block_rows) * c->row_bytes;
 }
 
@@ -52,11 +49,9 @@ static void fill(struct column *c, int64_t row)
   float *f = out;
   double *d = out;
   if (c->shape.kind == KIND_F32)
-    for (size_t i = 0; i < c->row_bytes / sizeof *f; i++)
-      f[i] = NAN;
+    for (size_t i = 0; i < c->row_bytes / sizeof *f; i++) f[i] = NAN;
   if (c->shape.kind == KIND_F64)
-    for (size_t i = 0; i < c->row_bytes / sizeof *d; i++)
-      d[i] = NAN;
+    for (size_t i = 0; i < c->row_bytes / sizeof *d; i++) d[i] = NAN;
 }
 
 struct column *table_add(struct table *t, const char *name, const struct h5_shape *shape)
@@ -68,16 +63,14 @@ struct column *table_add(struct table *t, const char *name, const struct h5_shap
   c->row_bytes = h5_row_bytes(shape);
   c->block_rows = BLOCK_BYTES / (int64_t)c->row_bytes;
   c->block_rows = c->block_rows < 1 ? 1 : c->block_rows > BLOCK_ROWS ? BLOCK_ROWS : c->block_rows;
-  for (int64_t row = 0; row < t->rows + t->building; row++)
-    fill(c, row);
+  for (int64_t row = 0; row < t->rows + t->building; row++) fill(c, row);
   return c;
 }
 
 void *table_row(struct table *t, struct column *c)
 {
   if (!t->building)
-    for (int i = 0; i < t->columns; i++)
-      fill(&t->column[i], t->rows);
+    for (int i = 0; i < t->columns; i++) fill(&t->column[i], t->rows);
   t->building = 1;
   return column_space(c, t->rows);
 }
@@ -90,10 +83,8 @@ void table_end(struct table *t)
 
 void table_cut(struct table *t, int64_t rows)
 {
-  if (t->rows > rows)
-    t->rows = rows;
-  if (t->saved > t->rows)
-    t->saved = t->rows;
+  if (t->rows > rows) t->rows = rows;
+  if (t->saved > t->rows) t->saved = t->rows;
   t->building = 0;
 }
 
@@ -102,21 +93,26 @@ size_t rows_bytes(const struct rows *r, int only_unsaved)
   size_t bytes = 0;
   for (int t = 0; t < TABLE_COUNT; t++)
     for (int c = 0; c < r->table[t].columns; c++)
-      bytes += (size_t)(r->table[t].rows - (only_unsaved ? r->table[t].saved : 0)) * r->table[t].column[c].row_bytes;
+      bytes +=
+        (size_t)(r->table[t].rows - (only_unsaved ? r->table[t].saved : 0)) * r->table[t].column[c].row_bytes;
   return bytes;
 }
 
 void rows_saved(struct rows *r)
 {
-  for (int t = 0; t < TABLE_COUNT; t++)
-    r->table[t].saved = r->table[t].rows;
+  for (int t = 0; t < TABLE_COUNT; t++) r->table[t].saved = r->table[t].rows;
 }
 
 /* --- packed rows: a head, then tables in order, each with its columns and their rows ------------------- */
 
 static const char magic[16] = "maxlogit rows 1";
-struct packed_table { int64_t columns, first, rows; };
-struct packed_column { char name[96]; int64_t kind, size, rank, dims[3]; };
+struct packed_table {
+  int64_t columns, first, rows;
+};
+struct packed_column {
+  char name[96];
+  int64_t kind, size, rank, dims[3];
+};
 
 static char *add(char *to, const void *from, size_t size)
 {
@@ -137,12 +133,14 @@ void *rows_pack(const struct rows *r, size_t *size)
     p = add(p, &head, sizeof head);
     for (int i = 0; i < table->columns; i++) {
       const struct column *c = &table->column[i];
-      struct packed_column about = {"", c->shape.kind, (int64_t)c->shape.size, c->shape.rank,
+      struct packed_column about = {"",
+                                    c->shape.kind,
+                                    (int64_t)c->shape.size,
+                                    c->shape.rank,
                                     {c->shape.dims[1], c->shape.dims[2], c->shape.dims[3]}};
       memcpy(about.name, c->name, sizeof about.name);
       p = add(p, &about, sizeof about);
-      for (int64_t row = table->saved; row < table->rows; row++)
-        p = add(p, column_row(c, row), c->row_bytes);
+      for (int64_t row = table->saved; row < table->rows; row++) p = add(p, column_row(c, row), c->row_bytes);
     }
   }
   REQUIRE(p == bytes + room);
@@ -150,12 +148,13 @@ void *rows_pack(const struct rows *r, size_t *size)
   return bytes;
 }
 
-struct cursor { const char *at, *end; };
+struct cursor {
+  const char *at, *end;
+};
 
 static int take(struct cursor *c, void *out, size_t size)
 {
-  if ((size_t)(c->end - c->at) < size)
-    return 0;
+  if ((size_t)(c->end - c->at) < size) return 0;
   memcpy(out, c->at, size);
   c->at += size;
   return 1;
@@ -165,10 +164,11 @@ static int take(struct cursor *c, void *out, size_t size)
 static struct column *match(struct table *t, const struct packed_column *about, int64_t first)
 {
   struct column *c = memchr(about->name, 0, sizeof about->name) ? table_find(t, about->name) : NULL;
-  struct h5_shape shape = {.kind = (enum h5_kind)about->kind, .size = (size_t)about->size, .rank = (int)about->rank,
+  struct h5_shape shape = {.kind = (enum h5_kind)about->kind,
+                           .size = (size_t)about->size,
+                           .rank = (int)about->rank,
                            .dims = {0, about->dims[0], about->dims[1], about->dims[2]}};
-  if (c)
-    return c->shape.kind == shape.kind && c->row_bytes == h5_row_bytes(&shape) ? c : NULL;
+  if (c) return c->shape.kind == shape.kind && c->row_bytes == h5_row_bytes(&shape) ? c : NULL;
   return first ? NULL : table_add(t, about->name, &shape);
 }
 
@@ -178,28 +178,26 @@ static int column_fits(const struct packed_column *about)
   if (about->kind < 0 || about->kind > KIND_RECORD || about->rank < 1 || about->rank > 4 || bytes < 1)
     return 0;
   for (int i = 0; i < about->rank - 1; i++)
-    if (about->dims[i] < 1 || __builtin_mul_overflow(bytes, about->dims[i], &bytes))
-      return 0;
+    if (about->dims[i] < 1 || __builtin_mul_overflow(bytes, about->dims[i], &bytes)) return 0;
   return bytes < INT64_MAX / 2;
 }
 
 static int unpack_table(struct table *t, struct cursor *in)
 {
   struct packed_table head;
-  if (!take(in, &head, sizeof head) || head.first < 0 || head.rows < 0 || head.columns < 0 || t->rows < head.first)
+  if (!take(in, &head, sizeof head) || head.first < 0 || head.rows < 0 || head.columns < 0 ||
+      t->rows < head.first)
     return 0;
   int64_t wanted = head.first + head.rows;
-  if (t->columns > head.columns && head.rows)
-    return 0;
-  table_cut(t, head.rows ? head.first : wanted); /* packed rows count: the file's may be of a life before a kill */
+  if (t->columns > head.columns && head.rows) return 0;
+  table_cut(t, head.rows ? head.first
+                         : wanted); /* packed rows count: the file's may be of a life before a kill */
   t->saved = t->rows;
   for (int64_t i = 0; i < head.columns; i++) {
     struct packed_column about;
-    if (!take(in, &about, sizeof about) || !column_fits(&about))
-      return 0;
+    if (!take(in, &about, sizeof about) || !column_fits(&about)) return 0;
     struct column *c = match(t, &about, head.first);
-    if (!c || (uint64_t)head.rows > (size_t)(in->end - in->at) / c->row_bytes)
-      return 0;
+    if (!c || (uint64_t)head.rows > (size_t)(in->end - in->at) / c->row_bytes) return 0;
     for (int64_t row = head.first; row < wanted; row++, in->at += c->row_bytes)
       memcpy(column_space(c, row), in->at, c->row_bytes);
   }
@@ -212,15 +210,15 @@ int rows_unpack(struct rows *r, const void *bytes, size_t size, struct error *e)
   struct cursor in = {bytes, (const char *)bytes + size};
   char head[sizeof magic];
   if (!size) {
-    for (int t = 0; t < TABLE_COUNT; t++)
-      table_cut(&r->table[t], 0);
+    for (int t = 0; t < TABLE_COUNT; t++) table_cut(&r->table[t], 0);
     return STATUS_OK;
   }
   if (!take(&in, head, sizeof head) || memcmp(head, magic, sizeof magic))
     return error_set(e, STATUS_FAIL, "the rows in the checkpoint are of another version");
   for (int t = 0; t < TABLE_COUNT; t++)
     if (!unpack_table(&r->table[t], &in))
-      return error_set(e, STATUS_FAIL, "the rows in the checkpoint do not continue the run file: it is an older "
+      return error_set(e, STATUS_FAIL,
+                       "the rows in the checkpoint do not continue the run file: it is an older "
                        "copy, or that of another run");
   return STATUS_OK;
 }

@@ -11,23 +11,25 @@ enum { TABLE_TIMING = AXIS_COUNT, TABLE_BATCHES, TABLE_EVENTS, TABLE_COUNT };
 
 struct column {
   char name[96];
-  struct h5_shape shape;   /* dims[1..] are those of a row */
+  struct h5_shape shape; /* dims[1..] are those of a row */
   size_t row_bytes;
   int64_t block_rows, blocks, room;
-  unsigned char **block;   /* [blocks] of [block_rows, row_bytes] */
+  unsigned char **block;                     /* [blocks] of [block_rows, row_bytes] */
   const char *unit, *long_name, *definition; /* may be NULL */
-  const char *label[4];    /* of dimensions 1.., where known */
+  const char *label[4];                      /* of dimensions 1.., where known */
 };
 
 struct table {
   struct column *column;
   int columns;
-  int64_t rows;            /* complete ones */
-  int64_t saved;           /* of them, rows that the run file on disk has */
-  int building;            /* a row is being filled in */
+  int64_t rows;  /* complete ones */
+  int64_t saved; /* of them, rows that the run file on disk has */
+  int building;  /* a row is being filled in */
 };
 
-struct rows { struct table table[TABLE_COUNT]; };
+struct rows {
+  struct table table[TABLE_COUNT];
+};
 
 void rows_free(struct rows *);
 struct column *table_find(const struct table *, const char *name); /* NULL if there is none */

@@ -13,9 +13,11 @@ struct run_file {
   char state[24], id[16], data[64], data_text[256];
   int64_t last_step;
   double wall, loss_floor;
-  char *parameter; int64_t parameters; /* names and values, each parameter_room bytes */
+  char *parameter;
+  int64_t parameters; /* names and values, each parameter_room bytes */
   size_t parameter_room;
-  char (*name)[96]; int names;   /* of the series */
+  char (*name)[96];
+  int names; /* of the series */
 };
 
 /* --- opening ------------------------------------------------------------------------------------------- */
@@ -34,8 +36,8 @@ static int check_format(struct run_file *r, struct error *e)
   if (strcmp(format, RUN_FORMAT))
     return error_set(e, STATUS_USAGE, "%s is not a run file of maxlogit", r->path);
   if (version > RUN_VERSION)
-    return error_set(e, STATUS_USAGE, "%s has format version %" PRId64 "; this maxlogit reads up to %d", r->path,
-                     version, RUN_VERSION);
+    return error_set(e, STATUS_USAGE, "%s has format version %" PRId64 "; this maxlogit reads up to %d",
+                     r->path, version, RUN_VERSION);
   return STATUS_OK;
 }
 
@@ -80,7 +82,8 @@ static void read_parameters(struct run_file *r)
   h5_id id = h5_find(r->h, "/parameters/table");
   if (h5_get_shape(r->h, id, &table) && table.kind == KIND_RECORD) {
     size_t room = table.size + 1;
-    struct h5_field fields[] = {{"name", KIND_TEXT, 0, room}, {"value", KIND_TEXT, room, room}, {NULL, KIND_U8, 0, 0}};
+    struct h5_field fields[] = {
+      {"name", KIND_TEXT, 0, room}, {"value", KIND_TEXT, room, room}, {NULL, KIND_U8, 0, 0}};
     struct h5_shape pairs = {.kind = KIND_RECORD, .size = 2 * room, .fields = fields, .rank = 1};
     void *rows = NULL;
     r->parameters = read_all(r, "/parameters/table", &pairs, &rows);
@@ -90,7 +93,10 @@ static void read_parameters(struct run_file *r)
   h5_done(r->h, id);
 }
 
-struct walk { struct run_file *r; char path[256]; };
+struct walk {
+  struct run_file *r;
+  char path[256];
+};
 
 /* Collect the datasets whose first dimension is a step axis. */
 static int visit(void *context, const char *name)
@@ -125,8 +131,7 @@ int run_open(struct run_file **out, const char *path, struct error *e)
   struct run_file *r = memory_new(1, sizeof *r);
   snprintf(r->path, sizeof r->path, "%s", path);
   int status = h5_load(&r->h, path, e);
-  if (!status)
-    status = check_format(r, e);
+  if (!status) status = check_format(r, e);
   if (status) {
     run_close(r);
     return status;
@@ -140,8 +145,7 @@ int run_open(struct run_file **out, const char *path, struct error *e)
 
 void run_close(struct run_file *r)
 {
-  if (!r)
-    return;
+  if (!r) return;
   h5_free(r->h);
   memory_free(r->parameter);
   memory_free(r->name);
@@ -165,12 +169,12 @@ static const char *parameter_name(const struct run_file *r, int64_t i)
 const char *run_parameter(const struct run_file *r, const char *key)
 {
   for (int64_t i = 0; i < r->parameters; i++)
-    if (!strcmp(parameter_name(r, i), key))
-      return parameter_name(r, i) + r->parameter_room;
+    if (!strcmp(parameter_name(r, i), key)) return parameter_name(r, i) + r->parameter_room;
   return NULL;
 }
 
-int run_parameters(const struct run_file *r, int (*each)(void *, const char *key, const char *value), void *context)
+int run_parameters(const struct run_file *r, int (*each)(void *, const char *key, const char *value),
+                   void *context)
 {
   int stop = 0;
   for (int64_t i = 0; i < r->parameters && !stop; i++)
@@ -183,19 +187,17 @@ int run_parameters(const struct run_file *r, int (*each)(void *, const char *key
 int run_series_names(const struct run_file *r, int (*each)(void *, const char *name), void *context)
 {
   int stop = 0;
-  for (int i = 0; i < r->names && !stop; i++)
-    stop = each(context, r->name[i]);
+  for (int i = 0; i < r->names && !stop; i++) stop = each(context, r->name[i]);
   return stop;
 }
 
 static int no_such_series(const struct run_file *r, const char *name, struct error *e)
 {
   const char **all = memory_new((size_t)r->names + 1, sizeof *all);
-  for (int i = 0; i < r->names; i++)
-    all[i] = r->name[i];
+  for (int i = 0; i < r->names; i++) all[i] = r->name[i];
   const char *near = text_nearest(name, all, (size_t)r->names);
-  int status = error_set(e, STATUS_USAGE, "%s has no series %s%s%s%s", r->path, name, near ? "; did you mean " : "",
-                         near ? near : "", near ? "?" : "");
+  int status = error_set(e, STATUS_USAGE, "%s has no series %s%s%s%s", r->path, name,
+                         near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
   memory_free(all);
   return status;
 }
@@ -203,8 +205,7 @@ static int no_such_series(const struct run_file *r, const char *name, struct err
 static int is_series(const struct run_file *r, const char *name)
 {
   for (int i = 0; i < r->names; i++)
-    if (!strcmp(r->name[i], name))
-      return 1;
+    if (!strcmp(r->name[i], name)) return 1;
   return 0;
 }
 
@@ -212,12 +213,12 @@ static void shape_of(struct run_series *s, const struct h5_shape *found, const c
 {
   s->layers = s->heads = 1;
   s->width = (long)(h5_row_bytes(found) / h5_kind_size(found->kind));
-  s->shape = found->rank == 1 ? PER_STEP : found->rank == 3 ? PER_HEAD : !strcmp(label, "tensor") ? PER_TENSOR
-                                                                                                 : PER_LAYER;
-  if (s->shape == PER_LAYER || s->shape == PER_HEAD)
-    s->layers = (long)found->dims[1];
-  if (s->shape == PER_HEAD)
-    s->heads = (long)found->dims[2];
+  s->shape = found->rank == 1           ? PER_STEP
+             : found->rank == 3         ? PER_HEAD
+             : !strcmp(label, "tensor") ? PER_TENSOR
+                                        : PER_LAYER;
+  if (s->shape == PER_LAYER || s->shape == PER_HEAD) s->layers = (long)found->dims[1];
+  if (s->shape == PER_HEAD) s->heads = (long)found->dims[2];
 }
 
 static void read_labels(struct run_file *r, struct run_series *s)
@@ -243,7 +244,8 @@ static int read_numbers(struct run_file *r, h5_id id, const struct h5_shape *fou
   int ok = h5_get_shape(r->h, axis, &steps) && steps.rank == 1 && steps.dims[0] == s->rows;
   s->step = memory_new((size_t)s->rows + 1, sizeof *s->step);
   s->value = memory_new((size_t)s->rows * (size_t)s->width + 1, sizeof *s->value);
-  ok = ok && h5_read(r->h, axis, &step, 0, s->rows, s->step) && h5_read(r->h, id, &value, 0, s->rows, s->value);
+  ok =
+    ok && h5_read(r->h, axis, &step, 0, s->rows, s->step) && h5_read(r->h, id, &value, 0, s->rows, s->value);
   h5_done(r->h, axis);
   return ok;
 }
@@ -254,8 +256,7 @@ int run_read(const struct run_file *file, const char *name, struct run_series *s
   struct h5_shape found;
   char path[128], label[64] = "";
   *s = (struct run_series){.rows = 0};
-  if (!is_series(r, name))
-    return no_such_series(r, name, e);
+  if (!is_series(r, name)) return no_such_series(r, name, e);
   snprintf(path, sizeof path, "/series/%s", name);
   h5_id id = h5_find(r->h, path);
   int ok = h5_get_shape(r->h, id, &found) && found.kind < KIND_TEXT && found.rank <= 3;
@@ -269,8 +270,7 @@ int run_read(const struct run_file *file, const char *name, struct run_series *s
     ok = read_numbers(r, id, &found, s);
   }
   h5_done(r->h, id);
-  if (ok && s->shape == PER_TENSOR)
-    read_labels(r, s);
+  if (ok && s->shape == PER_TENSOR) read_labels(r, s);
   if (!ok) {
     run_series_free(s);
     return error_set(e, STATUS_FAIL, "%s: the series %s cannot be read", r->path, name);
@@ -289,17 +289,19 @@ void run_series_free(struct run_series *s)
 int run_events(const struct run_file *file, struct run_event **out, long *count, struct error *e)
 {
   struct run_file *r = (struct run_file *)(uintptr_t)file;
-  struct h5_shape shape = {.kind = KIND_RECORD, .size = sizeof(struct event_record), .fields = event_fields, .rank = 1};
+  struct h5_shape shape = {
+    .kind = KIND_RECORD, .size = sizeof(struct event_record), .fields = event_fields, .rank = 1};
   void *rows = NULL;
   *count = (long)read_all(r, "/events", &shape, &rows);
   const struct event_record *record = rows;
-  if (!rows)
-    return error_set(e, STATUS_FAIL, "%s: the events cannot be read", r->path);
+  if (!rows) return error_set(e, STATUS_FAIL, "%s: the events cannot be read", r->path);
   *out = memory_new((size_t)*count + 1, sizeof **out);
   for (long i = 0; i < *count; i++) {
-    (*out)[i] = (struct run_event){.step = (long)record[i].step, .layer = record[i].layer, .head = record[i].head,
+    (*out)[i] = (struct run_event){.step = (long)record[i].step,
+                                   .layer = record[i].layer,
+                                   .head = record[i].head,
                                    .value = record[i].value};
-    snprintf((*out)[i].kind, sizeof (*out)[i].kind, "%.23s", record[i].kind);
+    snprintf((*out)[i].kind, sizeof(*out)[i].kind, "%.23s", record[i].kind);
   }
   memory_free(rows);
   return STATUS_OK;

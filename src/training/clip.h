@@ -15,7 +15,10 @@ void clip_note(struct stabilizer_context *, int layer, int head, double gamma);
 
 /* The share of a weight: it takes gamma^exponent. Where the statistic is a product of the weights (to the
    power of 1), exponents that add up to 1 bring it down to tau. */
-struct clip_share { struct factor factor; double exponent; };
+struct clip_share {
+  struct factor factor;
+  double exponent;
+};
 /* All of it for one layer (head -1): test, shares, event. Returns gamma. */
 double clip_layer(struct stabilizer_context *, int layer, double value, double tau, const struct clip_share *,
                   int count);

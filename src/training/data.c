@@ -15,8 +15,7 @@ const struct option_row data_rows[] = {
              "documents: several in a row, and attention does not cross from one to the next", 0),
   TEXT_ROW(struct data_options, separator, "\\n\\n",
            "text that ends a document (\\n, \\t, \\\\ as in C), for packing=documents", 0),
-  END_ROW
-};
+  END_ROW};
 
 struct draw data_draw(enum data_split split, uint64_t seed, uint64_t index)
 {
@@ -28,6 +27,5 @@ struct draw data_draw(enum data_split split, uint64_t seed, uint64_t index)
 void data_letters(struct data *data)
 {
   static const char letters[] = " etaoinshrdlucmfwypvbgkjqxzETAOINSHRDLUCMFWYPVBGKJQXZ0123456789";
-  for (size_t i = 0; i < sizeof letters - 1 && (long)i < data->vocab; i++)
-    data->symbols[i][0] = letters[i];
+  for (size_t i = 0; i < sizeof letters - 1 && (long)i < data->vocab; i++) data->symbols[i][0] = letters[i];
 }

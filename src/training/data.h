@@ -12,39 +12,40 @@ enum data_split { DATA_TRAIN, DATA_VAL, DATA_PROBE };
 /* Section [data]: what all sources share. `packing`: documents packed into the context, attention not
    crossing their boundaries. */
 struct data_options {
-  const char *path;        /* bytes: a file or files joined by + */
-  long vocab;              /* bytes: char, byte */
-  double val_fraction;     /* 0.1 */
-  long packing;            /* none, documents */
-  const char *separator;   /* bytes with packing: the text that ends a document */
+  const char *path;      /* bytes: a file or files joined by + */
+  long vocab;            /* bytes: char, byte */
+  double val_fraction;   /* 0.1 */
+  long packing;          /* none, documents */
+  const char *separator; /* bytes with packing: the text that ends a document */
 };
-enum { DATA_CHAR, DATA_BYTE };              /* vocab */
+enum { DATA_CHAR, DATA_BYTE }; /* vocab */
 enum { DATA_PACKING_NONE, DATA_PACKING_DOCUMENTS };
 extern const struct option_row data_rows[];
 
 struct batch {
-  long batch, context;     /* B, T */
-  int *tokens;             /* [B, T+1]: inputs [.., :T], targets [.., 1:]. A batch is always filled whole;
+  long batch, context; /* B, T */
+  int *tokens;         /* [B, T+1]: inputs [.., :T], targets [.., 1:]. A batch is always filled whole;
                               micro-batches are slices of its rows */
-  float *mask;             /* [B, T]: 1 where the target counts; filled with 1 by the caller */
-  int *document;           /* [B, T]: index of the document within the row, 0,0,1,1,...; zeroed by the caller.
+  float *mask;         /* [B, T]: 1 where the target counts; filled with 1 by the caller */
+  int *document;       /* [B, T]: index of the document within the row, 0,0,1,1,...; zeroed by the caller.
                               A target that begins another document does not count: its mask is 0. */
 };
 
-struct data {               /* zeroed before init */
+struct data { /* zeroed before init */
   const struct data_source *source;
-  void *state;             /* of the source */
+  void *state; /* of the source */
   long vocab;
-  double loss_floor;       /* entropy rate, nat per token; NaN if unknown */
-  uint64_t content;        /* hash of everything the source draws from, paths apart */
-  char description[256];   /* "shakespeare.txt, 1115394 bytes, 65 symbols" */
+  double loss_floor;     /* entropy rate, nat per token; NaN if unknown */
+  uint64_t content;      /* hash of everything the source draws from, paths apart */
+  char description[256]; /* "shakespeare.txt, 1115394 bytes, 65 symbols" */
   int has_mask, has_document;
-  char symbols[256][8];    /* how to print token i, where vocab <= 256; may be empty */
+  char symbols[256][8]; /* how to print token i, where vocab <= 256; may be empty */
 };
 
 struct data_source {
   const char *name, *help;
-  const struct option_row *options; size_t options_size;
+  const struct option_row *options;
+  size_t options_size;
   /* context: the longest row that will be asked for, to check that the text is long enough */
   int (*init)(struct data *, const struct data_options *, const void *options, long context, uint64_t seed,
               struct error *);

@@ -12,28 +12,24 @@
 const struct optimizer *const optimizers[] = {
 #define OPTIMIZER(name) &optimizer_##name,
 #include "plugins.def"
-  NULL
-};
+  NULL};
 
 const struct schedule *const schedules[] = {
 #define SCHEDULE(name) &schedule_##name,
 #include "plugins.def"
-  NULL
-};
+  NULL};
 
 const struct data_source *const data_sources[] = {
 #define DATA(name) &data_source_##name,
 #include "plugins.def"
-  NULL
-};
+  NULL};
 
-#define FIND(kind)                                             \
-  const struct kind *kind##_find(const char *name)             \
-  {                                                            \
-    for (const struct kind *const *p = kind##s; *p; p++)       \
-      if (!strcmp((*p)->name, name))                           \
-        return *p;                                             \
-    return NULL;                                               \
+#define FIND(kind) \
+  const struct kind *kind##_find(const char *name) \
+  { \
+    for (const struct kind *const *p = kind##s; *p; p++) \
+      if (!strcmp((*p)->name, name)) return *p; \
+    return NULL; \
   }
 
 FIND(optimizer)

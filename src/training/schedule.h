@@ -5,11 +5,13 @@
 
 struct schedule {
   const char *name, *help;
-  const struct option_row *options; size_t options_size;
+  const struct option_row *options;
+  size_t options_size;
   /* factor on train.lr at step 0..steps-1, before warm-up min(1, (step+1)/warmup) */
   double (*factor)(const void *options, long step, long steps);
 };
 extern const struct schedule *const schedules[];
 const struct schedule *schedule_find(const char *name);
-double schedule_rate(const struct schedule *, const void *options, double lr, long warmup, long step, long steps);
+double schedule_rate(const struct schedule *, const void *options, double lr, long warmup, long step,
+                     long steps);
 #endif

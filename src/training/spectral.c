@@ -8,14 +8,14 @@
 static int decompose(struct svd *s, double *w)
 {
   for (long i = 0; i < s->rows * s->cols; i++)
-    if (!isfinite(w[i]))
-      return STATUS_FAIL;
-  double *v = memory_new((size_t)(s->cols * s->n), sizeof *v), *u = memory_new((size_t)(s->rows * s->n), sizeof *u);
-  lapack_int status = LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'S', (lapack_int)s->cols, (lapack_int)s->rows, w,
-                                     (lapack_int)s->cols, s->sigma, v, (lapack_int)s->cols, u, (lapack_int)s->n);
+    if (!isfinite(w[i])) return STATUS_FAIL;
+  double *v = memory_new((size_t)(s->cols * s->n), sizeof *v),
+         *u = memory_new((size_t)(s->rows * s->n), sizeof *u);
+  lapack_int status =
+    LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'S', (lapack_int)s->cols, (lapack_int)s->rows, w, (lapack_int)s->cols,
+                   s->sigma, v, (lapack_int)s->cols, u, (lapack_int)s->n);
   for (long k = 0; k < s->n; k++)
-    for (long j = 0; j < s->cols; j++)
-      s->v[j * s->n + k] = v[k * s->cols + j];
+    for (long j = 0; j < s->cols; j++) s->v[j * s->n + k] = v[k * s->cols + j];
   for (long i = 0; i < s->rows * s->n; i++) /* u^T by columns is u by rows */
     s->u[i] = u[i];
   memory_free(v);
@@ -34,8 +34,7 @@ int svd_of(struct svd *s, struct device *device, const struct tensor *w)
   real *host = memory_new(size, sizeof *host);
   double *wide = memory_new(size, sizeof *wide);
   device->download(device, host, w->data, size * sizeof *host);
-  for (size_t i = 0; i < size; i++)
-    wide[i] = host[i];
+  for (size_t i = 0; i < size; i++) wide[i] = host[i];
   int status = decompose(s, wide);
   memory_free(host);
   memory_free(wide);
@@ -57,8 +56,7 @@ void svd_compose(const struct svd *s, struct device *device, struct tensor *w)
   for (long i = 0; i < s->rows; i++)
     for (long j = 0; j < s->cols; j++) {
       double sum = 0;
-      for (long k = 0; k < s->n; k++)
-        sum += s->u[i * s->n + k] * s->sigma[k] * s->v[j * s->n + k];
+      for (long k = 0; k < s->n; k++) sum += s->u[i * s->n + k] * s->sigma[k] * s->v[j * s->n + k];
       host[i * s->cols + j] = (real)sum;
     }
   device->upload(device, w->data, host, size * sizeof *host);
@@ -69,8 +67,7 @@ void svd_compose(const struct svd *s, struct device *device, struct tensor *w)
 static int listed(const struct qk_block *block, int count, const struct factor *f, int by_head)
 {
   for (int i = 0; i < count; i++)
-    if (block[i].weight == f->weight && (!by_head || block[i].row == f->row))
-      return 1;
+    if (block[i].weight == f->weight && (!by_head || block[i].row == f->row)) return 1;
   return 0;
 }
 
@@ -91,10 +88,7 @@ struct qk_block *qk_blocks(struct model *m, int by_head, int *count)
   return block;
 }
 
-struct tensor qk_rows(const struct qk_block *b)
-{
-  return tensor_rows(&b->weight->value, b->row, b->rows);
-}
+struct tensor qk_rows(const struct qk_block *b) { return tensor_rows(&b->weight->value, b->row, b->rows); }
 
 /* --- power iteration ------------------------------------------------------------------------------------ */
 double norm_of(struct device *device, struct tensor *x, struct tensor *number)
@@ -108,18 +102,17 @@ double norm_of(struct device *device, struct tensor *x, struct tensor *number)
 static double normalise(struct device *device, struct tensor *x, struct tensor *number)
 {
   double norm = norm_of(device, x, number);
-  if (norm != 0)
-    device->ops.scale(device, &(struct scale_args){.y = x, .alpha = 1 / norm});
+  if (norm != 0) device->ops.scale(device, &(struct scale_args){.y = x, .alpha = 1 / norm});
   return norm;
 }
 
-double power_iteration(struct device *device, struct tensor *w, struct tensor *u, struct tensor *v, int iterations,
-                       struct tensor *number)
+double power_iteration(struct device *device, struct tensor *w, struct tensor *u, struct tensor *v,
+                       int iterations, struct tensor *number)
 {
   const struct ops *ops = &device->ops;
   double sigma = 0;
   for (int i = 0; i < iterations; i++) {
-    ops->matmul(device, &(struct matmul_args){.c = v, .a = u, .b = w, .alpha = 1});          /* v = u w */
+    ops->matmul(device, &(struct matmul_args){.c = v, .a = u, .b = w, .alpha = 1}); /* v = u w */
     normalise(device, v, number);
     ops->matmul(device, &(struct matmul_args){.c = u, .a = v, .b = w, .tb = 1, .alpha = 1}); /* u = v w^T */
     sigma = normalise(device, u, number);

@@ -5,14 +5,21 @@
 
 /* w = u diag(sigma) v^T in double, on the host: w [rows, cols], u [rows, n], sigma [n], v [cols, n], n the
    smaller side. STATUS_FAIL where w is not finite or the solver does not converge. Allocates. */
-struct svd { long rows, cols, n; double *u, *sigma, *v; };
+struct svd {
+  long rows, cols, n;
+  double *u, *sigma, *v;
+};
 int svd_of(struct svd *, struct device *, const struct tensor *w);
 void svd_free(struct svd *);
 /* w = u diag(sigma) v^T back to the device. */
 void svd_compose(const struct svd *, struct device *, struct tensor *w);
 
 /* A block of rows of a weight that is a factor of logits; each block once, by tensor or by head. */
-struct qk_block { struct param *weight, *bias; int layer; long row, rows; };
+struct qk_block {
+  struct param *weight, *bias;
+  int layer;
+  long row, rows;
+};
 /* All of a model's, in order of layer and factor; from the model's arena. */
 struct qk_block *qk_blocks(struct model *, int by_head, int *count);
 struct tensor qk_rows(const struct qk_block *);

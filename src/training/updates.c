@@ -20,13 +20,16 @@ const struct option_row override_rows[] = {
            OPTION_LIST),
   TEXT_ROW(struct override_options, weight_decay, "",
            "factors on train.weight_decay by tensor: GLOB:FACTOR, as in w_[qk]:10", OPTION_LIST),
-  CHOICE_ROW(struct override_options, match, "lr", match_names,
-             "held equal between optimisers on hidden matrices: the rate alone, or every update scaled to one RMS, or "
-             "to one spectral norm", 0),
-  REAL_ROW(struct override_options, match_rms, "0.2", 0, 1e6, "1",
-           "the RMS; the spectral norm is this times sqrt(max(out, in)), as of a matrix of equal singular values", 0),
-  END_ROW
-};
+  CHOICE_ROW(
+    struct override_options, match, "lr", match_names,
+    "held equal between optimisers on hidden matrices: the rate alone, or every update scaled to one RMS, or "
+    "to one spectral norm",
+    0),
+  REAL_ROW(
+    struct override_options, match_rms, "0.2", 0, 1e6, "1",
+    "the RMS; the spectral norm is this times sqrt(max(out, in)), as of a matrix of equal singular values",
+    0),
+  END_ROW};
 
 /* The tensors of one optimiser. */
 struct group {
@@ -38,24 +41,38 @@ struct group {
 };
 
 /* What one parameter has. */
-struct rule { const struct optimizer *optimizer; double lr, weight_decay; };
+struct rule {
+  const struct optimizer *optimizer;
+  double lr, weight_decay;
+};
 
 /* Rows that share their factors: a whole tensor, or one head's where a stabiliser speaks about heads. */
-struct block { struct param *param; struct rule rule; struct tensor *direction; long row, rows; double keep, rate; };
+struct block {
+  struct param *param;
+  struct rule rule;
+  struct tensor *direction;
+  long row, rows;
+  double keep, rate;
+};
 
 struct updates {
   struct model *model;
   struct update_rule rule;
-  long match; double match_rms;
-  struct param **params;       /* [count] those that train */
-  struct rule *rules;          /* [count] */
-  struct tensor **directions;  /* [count] views of `memory` */
+  long match;
+  double match_rms;
+  struct param **params;      /* [count] those that train */
+  struct rule *rules;         /* [count] */
+  struct tensor **directions; /* [count] views of `memory` */
   int count;
-  struct tensor *memory;       /* all directions, one after another */
-  struct tensor *numbers;      /* one a thread */
-  struct group *groups; int group_count;
-  struct block *blocks; int block_count;
-  struct tensor **states; char (*state_names)[160]; int state_count;
+  struct tensor *memory;  /* all directions, one after another */
+  struct tensor *numbers; /* one a thread */
+  struct group *groups;
+  int group_count;
+  struct block *blocks;
+  int block_count;
+  struct tensor **states;
+  char (*state_names)[160];
+  int state_count;
   struct arena *arena;
 };
 
@@ -71,8 +88,7 @@ struct patterns {
 static int matches(const char *glob, const char *name)
 {
   for (; name; name = strchr(name, '.') ? strchr(name, '.') + 1 : NULL)
-    if (!fnmatch(glob, name, 0))
-      return 1;
+    if (!fnmatch(glob, name, 0)) return 1;
   return 0;
 }
 
@@ -101,8 +117,7 @@ static int one_pattern(void *context, const char *part)
   for (int i = 0; i < p->updates->count; i++)
     if (matches(glob, p->updates->params[i]->name)) {
       found = 1;
-      if (p->apply(p, p->updates->params[i], &p->updates->rules[i], colon + 1))
-        return p->error->status;
+      if (p->apply(p, p->updates->params[i], &p->updates->rules[i], colon + 1)) return p->error->status;
     }
   return found ? STATUS_OK : no_such_tensor(p, glob);
 }
@@ -113,8 +128,7 @@ static int set_optimizer(struct patterns *p, struct param *param, struct rule *r
   if (!rule->optimizer) {
     const char *names[64];
     size_t count = 0;
-    for (const struct optimizer *const *o = optimizers; *o && count < 64; o++)
-      names[count++] = (*o)->name;
+    for (const struct optimizer *const *o = optimizers; *o && count < 64; o++) names[count++] = (*o)->name;
     const char *nearest = text_nearest(value, names, count);
     return error_set(p->error, STATUS_USAGE, "%s: no optimiser is called \"%s\"%s%s%s", p->key, value,
                      nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
@@ -131,7 +145,8 @@ static int set_factor(const struct patterns *p, double *factor, const char *valu
   char *end;
   double number = strtod(value, &end);
   if (*end || !(number >= 0 && number <= 1e6))
-    return error_set(p->error, STATUS_USAGE, "%s: \"%s\" is not a factor: a number from 0 to 1e6", p->key, value);
+    return error_set(p->error, STATUS_USAGE, "%s: \"%s\" is not a factor: a number from 0 to 1e6", p->key,
+                     value);
   *factor = number;
   return STATUS_OK;
 }
@@ -153,10 +168,8 @@ static int apply_patterns(struct updates *u, const struct override_options *o, s
   struct patterns optimizer = {u, "override.optimizer", set_optimizer, e}, lr = {u, "override.lr", set_lr, e},
                   decay = {u, "override.weight_decay", set_weight_decay, e};
   int status = *o->optimizer ? text_split(o->optimizer, '+', one_pattern, &optimizer) : STATUS_OK;
-  if (!status && *o->lr)
-    status = text_split(o->lr, '+', one_pattern, &lr);
-  if (!status && *o->weight_decay)
-    status = text_split(o->weight_decay, '+', one_pattern, &decay);
+  if (!status && *o->lr) status = text_split(o->lr, '+', one_pattern, &lr);
+  if (!status && *o->weight_decay) status = text_split(o->weight_decay, '+', one_pattern, &decay);
   return status;
 }
 
@@ -224,30 +237,27 @@ static void make_group(struct updates *u, const struct optimizer *optimizer, con
       g.list[g.count] = (struct update){.param = u->params[i], .direction = u->directions[i]};
       make_states(u, optimizer, &g.list[g.count++]);
     }
-  if (!g.count)
-    return;
+  if (!g.count) return;
   if (optimizer->work)
-    g.work = u->model->device->get(u->model->device, optimizer->work(options, u->model->device, g.list, g.count));
+    g.work =
+      u->model->device->get(u->model->device, optimizer->work(options, u->model->device, g.list, g.count));
   u->groups[u->group_count++] = g;
 }
 
 static void make_groups(struct updates *u, const void *(*options_of)(void *, const char *), void *context)
 {
   size_t kinds = 0, states = (size_t)u->count * MAX_STATES;
-  while (optimizers[kinds])
-    kinds++;
+  while (optimizers[kinds]) kinds++;
   u->groups = arena_get(u->arena, kinds, sizeof *u->groups);
   u->states = arena_get(u->arena, states, sizeof *u->states);
   u->state_names = arena_get(u->arena, states, sizeof *u->state_names);
-  for (size_t i = 0; i < kinds; i++)
-    make_group(u, optimizers[i], options_of(context, optimizers[i]->name));
+  for (size_t i = 0; i < kinds; i++) make_group(u, optimizers[i], options_of(context, optimizers[i]->name));
 }
 
 static int speaks_about_heads(const struct model *model)
 {
   for (int i = 0; i < model->stabilizer_count; i++)
-    if (model->stabilizer[i]->on_update)
-      return 1;
+    if (model->stabilizer[i]->on_update) return 1;
   return 0;
 }
 
@@ -259,21 +269,18 @@ static void make_blocks(struct updates *u)
     for (int i = 0; i < u->count; i++) {
       struct param *p = u->params[i];
       long rows = by_head && p->head_rows ? p->head_rows : p->value.rows;
-      if (!u->rules[i].optimizer->step)
-        continue;
+      if (!u->rules[i].optimizer->step) continue;
       for (long row = 0; row < p->value.rows; row += rows, n++)
-        if (pass)
-          u->blocks[n] = (struct block){p, u->rules[i], u->directions[i], row, rows, 1, 0};
+        if (pass) u->blocks[n] = (struct block){p, u->rules[i], u->directions[i], row, rows, 1, 0};
     }
     u->block_count = n;
-    if (!pass)
-      u->blocks = arena_get(u->arena, (size_t)n + 1, sizeof *u->blocks);
+    if (!pass) u->blocks = arena_get(u->arena, (size_t)n + 1, sizeof *u->blocks);
   }
 }
 
-struct updates *updates_new(struct model *model, const char *optimizer, const struct override_options *override,
-                            const struct update_rule *rule, const void *(*options_of)(void *, const char *),
-                            void *context, struct error *e)
+struct updates *updates_new(struct model *model, const char *optimizer,
+                            const struct override_options *override, const struct update_rule *rule,
+                            const void *(*options_of)(void *, const char *), void *context, struct error *e)
 {
   const struct optimizer *standard = optimizer_find(optimizer);
   if (!standard) {
@@ -282,7 +289,10 @@ struct updates *updates_new(struct model *model, const char *optimizer, const st
   }
   struct arena *arena = arena_new();
   struct updates *u = arena_get(arena, 1, sizeof *u);
-  *u = (struct updates){.model = model, .rule = *rule, .arena = arena, .match = override->match,
+  *u = (struct updates){.model = model,
+                        .rule = *rule,
+                        .arena = arena,
+                        .match = override->match,
                         .match_rms = override->match_rms};
   gather(u, standard);
   decide_decay(u);
@@ -298,14 +308,11 @@ struct updates *updates_new(struct model *model, const char *optimizer, const st
 
 void updates_free(struct updates *u)
 {
-  if (!u)
-    return;
+  if (!u) return;
   struct device *device = u->model->device;
-  for (int i = 0; i < u->state_count; i++)
-    tensor_free(device, u->states[i]);
+  for (int i = 0; i < u->state_count; i++) tensor_free(device, u->states[i]);
   for (int i = 0; i < u->group_count; i++)
-    if (u->groups[i].work)
-      device->put_back(device, u->groups[i].work);
+    if (u->groups[i].work) device->put_back(device, u->groups[i].work);
   tensor_free(device, u->memory);
   tensor_free(device, u->numbers);
   arena_free(u->arena);
@@ -314,10 +321,10 @@ void updates_free(struct updates *u)
 /* --- one step ----------------------------------------------------------------------------------------- */
 /* The size of a direction that `match` holds equal, as the RMS of a matrix of equal singular values; NaN where it
    has none. */
-static double matched_size(const struct updates *u, struct device *device, struct tensor *d, struct tensor *number)
+static double matched_size(const struct updates *u, struct device *device, struct tensor *d,
+                           struct tensor *number)
 {
-  if (u->match == MATCH_UPDATE_RMS)
-    return norm_of(device, d, number) / sqrt((double)(d->rows * d->cols));
+  if (u->match == MATCH_UPDATE_RMS) return norm_of(device, d, number) / sqrt((double)(d->rows * d->cols));
   struct svd s;
   double size = svd_of(&s, device, d) ? NAN : s.sigma[0] / sqrt(fmax((double)d->rows, (double)d->cols));
   svd_free(&s);
@@ -329,33 +336,31 @@ static void match_one(void *context, long piece, int worker)
   struct updates *u = context;
   struct device *device = device_worker(u->model->device, worker);
   struct tensor *d = u->directions[piece], number = tensor_of(REALS(u->numbers) + worker, 1, 1);
-  if (u->params[piece]->kind != PARAM_MATRIX || !u->rules[piece].optimizer->step)
-    return;
+  if (u->params[piece]->kind != PARAM_MATRIX || !u->rules[piece].optimizer->step) return;
   double size = matched_size(u, device, d, &number);
-  if (size != 0)
-    device->ops.scale(device, &(struct scale_args){.y = d, .alpha = u->match_rms / size});
+  if (size != 0) device->ops.scale(device, &(struct scale_args){.y = d, .alpha = u->match_rms / size});
 }
 
 void updates_directions(struct updates *u, long step)
 {
   for (int i = 0; i < u->group_count; i++) {
     struct group *g = &u->groups[i];
-    for (int j = 0; j < g->count; j++)
-      g->list[j].step = step;
+    for (int j = 0; j < g->count; j++) g->list[j].step = step;
     if (g->optimizer->step)
       g->optimizer->step(g->options, u->model->device, u->rule.seed, g->list, g->count, g->work);
   }
-  if (u->match != MATCH_LR)
-    parallel_for(u->model->device->pool, u->count, match_one, u);
+  if (u->match != MATCH_LR) parallel_for(u->model->device->pool, u->count, match_one, u);
 }
 
 static void apply_block(void *context, long piece, int worker)
 {
   const struct updates *u = context;
   const struct block *b = &u->blocks[piece];
-  struct tensor w = tensor_rows(&b->param->value, b->row, b->rows), d = tensor_rows(b->direction, b->row, b->rows);
-  u->model->device->ops.apply_update(device_worker(u->model->device, worker), &(struct apply_update_args){
-    .w = &w, .direction = &d, .keep = b->keep, .rate = b->rate});
+  struct tensor w = tensor_rows(&b->param->value, b->row, b->rows),
+                d = tensor_rows(b->direction, b->row, b->rows);
+  u->model->device->ops.apply_update(
+    device_worker(u->model->device, worker),
+    &(struct apply_update_args){.w = &w, .direction = &d, .keep = b->keep, .rate = b->rate});
 }
 
 static void set_factors(const struct updates *u, struct block *b, double lr)
@@ -370,8 +375,7 @@ static void set_factors(const struct updates *u, struct block *b, double lr)
 
 void updates_apply(struct updates *u, double lr)
 {
-  for (int i = 0; i < u->block_count; i++)
-    set_factors(u, &u->blocks[i], lr);
+  for (int i = 0; i < u->block_count; i++) set_factors(u, &u->blocks[i], lr);
   parallel_for(u->model->device->pool, u->block_count, apply_block, u);
 }
 
@@ -385,8 +389,7 @@ void updates_step(struct updates *u, long step, double lr)
 static int index_of(const struct updates *u, const struct param *p)
 {
   for (int i = 0; i < u->count; i++)
-    if (u->params[i] == p)
-      return i;
+    if (u->params[i] == p) return i;
   BUG("%s does not train", p->name);
 }
 
@@ -405,11 +408,10 @@ static void scale_moments(struct updates *u, const struct update *x, const char 
 {
   struct device *device = u->model->device;
   for (int k = 0; name && name[k]; k++) {
-    if (strcmp(name[k], "m") && strcmp(name[k], "momentum"))
-      continue;
+    if (strcmp(name[k], "m") && strcmp(name[k], "momentum")) continue;
     struct tensor *m = x->state[k];
-    struct tensor part = x->param == f->bias ? tensor_of(REALS(m) + f->row, 1, f->rows)
-                                             : tensor_rows(m, f->row, f->rows);
+    struct tensor part =
+      x->param == f->bias ? tensor_of(REALS(m) + f->row, 1, f->rows) : tensor_rows(m, f->row, f->rows);
     device->ops.scale(device, &(struct scale_args){.y = &part, .alpha = c});
   }
 }
@@ -424,10 +426,7 @@ void updates_scale_momentum(struct updates *u, const struct factor *f, double c)
     }
 }
 
-int updates_states(const struct updates *u)
-{
-  return u->state_count;
-}
+int updates_states(const struct updates *u) { return u->state_count; }
 
 struct tensor *updates_state(const struct updates *u, int index, char *name, size_t room)
 {

@@ -14,8 +14,7 @@ static int read_series(void *file, const char *name)
 {
   struct run_series s;
   struct error e = {0};
-  if (!run_read(file, name, &s, &e))
-    run_series_free(&s);
+  if (!run_read(file, name, &s, &e)) run_series_free(&s);
   return 0;
 }
 
@@ -25,11 +24,9 @@ static void read_run(const char *path)
   struct run_event *events = NULL;
   struct error e = {0};
   long count = 0;
-  if (run_open(&f, path, &e))
-    return;
+  if (run_open(&f, path, &e)) return;
   run_series_names(f, read_series, f);
-  if (!run_events(f, &events, &count, &e))
-    memory_free(events);
+  if (!run_events(f, &events, &count, &e)) memory_free(events);
   run_close(f);
 }
 
@@ -37,8 +34,7 @@ static void read_checkpoint(const char *path)
 {
   struct checkpoint c;
   struct error e = {0};
-  if (!checkpoint_read(path, &c, &e))
-    checkpoint_free(&c);
+  if (!checkpoint_read(path, &c, &e)) checkpoint_free(&c);
 }
 
 static void read_rows(const unsigned char *data, size_t size)
@@ -53,8 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   static int file = -1;
   static char path[64];
-  if (!size)
-    return 0;
+  if (!size) return 0;
   if (file < 0) {
     file = memfd_create("fuzz", MFD_CLOEXEC);
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);

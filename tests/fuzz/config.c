@@ -8,19 +8,19 @@
 #include "fuzz.h"
 #include "storage/config.h"
 
-static void check_error(int status, const struct error *e) {
+static void check_error(int status, const struct error *e)
+{
   REQUIRE(status == STATUS_USAGE && e->status == STATUS_USAGE && *e->text);
-  for (const char *c = e->text; *c; c++)
-    REQUIRE((unsigned char)*c >= 0x20 || *c == '\n');
+  for (const char *c = e->text; *c; c++) REQUIRE((unsigned char)*c >= 0x20 || *c == '\n');
 }
 
 /* What was written reads back to the same run, written the same way. */
-static void check_finished(const struct config *c) {
+static void check_finished(const struct config *c)
+{
   struct error e = {0};
   struct config *again = config_new();
   char *text = config_text(c), *twice, id[16], other[16];
-  if (config_read(again, text, "written", &e) || config_finish(again, &e))
-    BUG("%s\n%s", e.text, text);
+  if (config_read(again, text, "written", &e) || config_finish(again, &e)) BUG("%s\n%s", e.text, text);
   twice = config_text(again);
   config_id(c, 1, id);
   config_id(again, 1, other);
@@ -30,7 +30,8 @@ static void check_finished(const struct config *c) {
   config_free(again);
 }
 
-static void check_points(const struct config *c) {
+static void check_points(const struct config *c)
+{
   long points = config_points(c), last[] = {0, points - 1};
   REQUIRE(points >= 1);
   for (int i = 0; i < 2 && points < 1000; i++) {
@@ -39,27 +40,25 @@ static void check_points(const struct config *c) {
     struct config *point = config_point(c, last[i]);
     config_point_label(c, last[i], label, sizeof label);
     int status = config_finish(point, &e);
-    if (status)
-      BUG("a point does not hold: %s", e.text);
+    if (status) BUG("a point does not hold: %s", e.text);
     check_finished(point);
     config_free(point);
   }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
   struct error e = {0};
   char *text = memory_new(size + 1, 1);
   memcpy(text, data, size);
   struct config *c = config_new();
   int status = config_read(c, text, "fuzz", &e);
-  if (status)
-    check_error(status, &e);
+  if (status) check_error(status, &e);
   char *rest = text, *line;
   while ((line = strsep(&rest, "\n"))) { /* what was read before an error stays, and assignments follow it */
     e = (struct error){0};
     status = config_assign(c, line, &e);
-    if (status)
-      check_error(status, &e);
+    if (status) check_error(status, &e);
   }
   check_points(c);
   config_free(c);

@@ -12,15 +12,16 @@
 
 enum { CUTS = 40, CHANGES = 100 };
 
-static void run_variants(const char *path, uint64_t number) {
+static void run_variants(const char *path, uint64_t number)
+{
   struct error e = {0};
   char *text;
   size_t length;
-  if (file_read(path, &text, &length, &e))
-    BUG("%s", e.text);
+  if (file_read(path, &text, &length, &e)) BUG("%s", e.text);
   LLVMFuzzerTestOneInput((const uint8_t *)text, length);
   for (uint64_t i = 0; i < CUTS && length; i++)
-    LLVMFuzzerTestOneInput((const uint8_t *)text, draw_below((struct draw){1, STREAM_TEST, number}, i, length));
+    LLVMFuzzerTestOneInput((const uint8_t *)text,
+                           draw_below((struct draw){1, STREAM_TEST, number}, i, length));
   for (uint64_t i = 0; i < CHANGES && length; i++) {
     struct draw draw = {2, STREAM_TEST, number};
     char *byte = text + draw_below(draw, 2 * i, length), old = *byte;
@@ -31,14 +32,16 @@ static void run_variants(const char *path, uint64_t number) {
   memory_free(text);
 }
 
-static void corpus_of(const char *program, char *out, size_t room) {
+static void corpus_of(const char *program, char *out, size_t room)
+{
   const char *top = getenv("top_srcdir"), *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
   const char *end = strstr(name, "_corpus");
   REQUIRE(end);
   snprintf(out, room, "%s/tests/fuzz/%.*s", top ? top : ".", (int)(end - name), name);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
   char corpus[4096];
   uint64_t files = 0;
   if (argc == 2)
@@ -50,10 +53,9 @@ int main(int argc, char **argv) {
     message("no folder %s", corpus);
     return EXIT_FAILURE;
   }
-  for (const struct dirent *entry; (entry = readdir(folder)); ) {
+  for (const struct dirent *entry; (entry = readdir(folder));) {
     char path[8192];
-    if (entry->d_name[0] == '.')
-      continue;
+    if (entry->d_name[0] == '.') continue;
     snprintf(path, sizeof path, "%s/%s", corpus, entry->d_name);
     run_variants(path, files++);
   }

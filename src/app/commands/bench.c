@@ -20,26 +20,26 @@ struct stack {
   const char *name, *keys[8];
 };
 static const struct stack stacks[] = {
-    {"toy", {"model.width=64", "model.layers=2", "model.heads=4", "model.context=64", "train.batch=8"}},
-    {"small", {"model.width=256", "model.layers=4", "model.heads=8", "model.context=256", "train.batch=8"}},
-    {"medium",
-     {"model.width=512", "model.layers=6", "model.heads=8", "model.context=512", "train.batch=4"}},
+  {"toy", {"model.width=64", "model.layers=2", "model.heads=4", "model.context=64", "train.batch=8"}},
+  {"small", {"model.width=256", "model.layers=4", "model.heads=8", "model.context=256", "train.batch=8"}},
+  {"medium", {"model.width=512", "model.layers=6", "model.heads=8", "model.context=512", "train.batch=4"}},
 };
 enum { STACKS = sizeof stacks / sizeof *stacks };
 
 static const struct argp_option options[] = {
-    {"quick", 'q', NULL, 0, "only toy and small, two seconds a comparison", 0},
-    {"stack", 's', "NAME", 0, "only this stack: toy, small or medium", 0},
-    {"seconds", 't', "S", 0, "seconds for each comparison (default 6)", 0},
-    {"json", 'j', NULL, 0, "as JSON", 0},
-    {0}};
+  {"quick", 'q', NULL, 0, "only toy and small, two seconds a comparison", 0},
+  {"stack", 's', "NAME", 0, "only this stack: toy, small or medium", 0},
+  {"seconds", 't', "S", 0, "seconds for each comparison (default 6)", 0},
+  {"json", 'j', NULL, 0, "as JSON", 0},
+  {0}};
 struct arguments {
   const char *stack;
   double seconds;
   int quick, json;
 };
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t parse(int key, char *text, struct argp_state *state)
+{
   struct arguments *a = state->input;
   char *end;
   switch (key) {
@@ -61,16 +61,18 @@ static struct {
   long calls;
 } spent[OP_COUNT];
 
-static void account(enum op op, double began, const void *args) {
+static void account(enum op op, double began, const void *args)
+{
   spent[op].seconds += clock_seconds() - began;
   spent[op].flops += op_flops(op, args);
   spent[op].calls++;
 }
-#define OP(name, what, fields)                                                                             \
-  static void timed_##name(struct device *d, const struct name##_args *args) {                             \
-    double began = clock_seconds();                                                                        \
-    plain.name(d, args);                                                                                   \
-    account(OP_##name, began, args);                                                                       \
+#define OP(name, what, fields) \
+  static void timed_##name(struct device *d, const struct name##_args *args) \
+  { \
+    double began = clock_seconds(); \
+    plain.name(d, args); \
+    account(OP_##name, began, args); \
   }
 #define OUT(n)
 #define ADD(n)
@@ -94,7 +96,8 @@ struct engine {
 };
 
 static int engine_open(struct engine *g, const struct stack *stack, int record, const char *const *keys,
-                       struct error *e) {
+                       struct error *e)
+{
   static const char *const common[] = {"data=markov",
                                        "train.steps=1000000",
                                        "train.lr=0.001",
@@ -114,19 +117,22 @@ static int engine_open(struct engine *g, const struct stack *stack, int record, 
   if (!status) status = trainer_init(&g->trainer, g->config, record ? 0 : TRAINER_NO_RECORD, e);
   return status;
 }
-static void engine_close(struct engine *g) {
+static void engine_close(struct engine *g)
+{
   if (g->trainer) trainer_abandon(g->trainer);
   config_free(g->config);
 }
 
 /* Seconds of one step; NaN after an error. */
-static double step(struct engine *g, struct error *e) {
+static double step(struct engine *g, struct error *e)
+{
   double began = clock_seconds();
   return trainer_step(g->trainer, e) ? NAN : clock_seconds() - began;
 }
 
 /* --- statistics ----------------------------------------------------------------------------------------- */
-static int ascending(const void *a, const void *b) {
+static int ascending(const void *a, const void *b)
+{
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
@@ -135,7 +141,8 @@ struct ratio {
 };
 
 /* Median of paired ratios with its 95 % interval from order statistics (binomial, normal approximation). */
-static struct ratio ratio_of(const double *on, const double *off, int n) {
+static struct ratio ratio_of(const double *on, const double *off, int n)
+{
   double r[MAX_ROUNDS];
   for (int i = 0; i < n; i++) r[i] = on[i] / off[i];
   qsort(r, (size_t)n, sizeof *r, ascending);
@@ -144,7 +151,8 @@ static struct ratio ratio_of(const double *on, const double *off, int n) {
                         r[high > n - 1 ? n - 1 : high]};
 }
 
-static double least(const double *x, int n) {
+static double least(const double *x, int n)
+{
   double m = x[0];
   for (int i = 1; i < n; i++) m = x[i] < m ? x[i] : m;
   return m;
@@ -157,7 +165,8 @@ struct limit {
 };
 static float *square[3];
 
-static void measure_limit(struct limit *l) {
+static void measure_limit(struct limit *l)
+{
   for (int n = 64; n <= 1024; n *= 2) {
     double flops = 2.0 * n * n * n;
     for (int round = 0; round < 3; round++) {
@@ -191,7 +200,8 @@ struct bench {
 
 /* Steps in turn: `a` as it is, then `b` (the same engine where the tables differ). */
 static int compare(struct bench *b, struct engine *x, const struct ops *x_ops, struct engine *y,
-                   const struct ops *y_ops, double *on, double *off, struct error *e) {
+                   const struct ops *y_ops, double *on, double *off, struct error *e)
+{
   double end = clock_seconds() + b->arguments->seconds;
   int n = 0;
   for (; n < MAX_ROUNDS && (n < LEAST_ROUNDS || clock_seconds() < end); n++) {
@@ -206,7 +216,8 @@ static int compare(struct bench *b, struct engine *x, const struct ops *x_ops, s
   return n;
 }
 
-static int same_weights(struct engine *x, struct engine *y, struct error *e) {
+static int same_weights(struct engine *x, struct engine *y, struct error *e)
+{
   while (trainer_step_count(x->trainer) < trainer_step_count(y->trainer))
     if (isnan(step(x, e))) return 0;
   while (trainer_step_count(y->trainer) < trainer_step_count(x->trainer))
@@ -217,7 +228,8 @@ static int same_weights(struct engine *x, struct engine *y, struct error *e) {
 }
 
 static int bench_one(struct bench *b, const struct stack *stack, const char *optimizer, struct result *r,
-                     struct error *e) {
+                     struct error *e)
+{
   static double on[MAX_ROUNDS], off[MAX_ROUNDS];
   char name[64], path[2][128];
   snprintf(name, sizeof name, "optimizer=%s", optimizer);
@@ -231,8 +243,8 @@ static int bench_one(struct bench *b, const struct stack *stack, const char *opt
     status = engine_open(&record, stack, 1, (const char *[]){name, "device.threads=1", path[0], NULL}, e);
   if (!status)
     status =
-        engine_open(&spectra, stack, 1,
-                    (const char *[]){name, "device.threads=1", path[1], "record.spectra_every=1", NULL}, e);
+      engine_open(&spectra, stack, 1,
+                  (const char *[]){name, "device.threads=1", path[1], "record.spectra_every=1", NULL}, e);
   struct engine *all[] = {&one, &two, &record, &spectra};
   for (int i = 0; !status && i < 4; i++)
     if (isnan(step(all[i], e))) status = STATUS_FAIL;
@@ -295,16 +307,17 @@ struct cost {
   struct ratio ratio;
 };
 
-static int bench_stabilizer(struct bench *b, const char *name, struct cost *c, struct error *e) {
+static int bench_stabilizer(struct bench *b, const char *name, struct cost *c, struct error *e)
+{
   static double on[MAX_ROUNDS], off[MAX_ROUNDS];
   char key[96];
   snprintf(key, sizeof key, "stabilizers=%s", name);
   struct engine with = {0}, without = {0};
-  int status = engine_open(&with, &stacks[0], 0,
-                           (const char *[]){"optimizer=muon", "device.threads=1", key, NULL}, e);
+  int status =
+    engine_open(&with, &stacks[0], 0, (const char *[]){"optimizer=muon", "device.threads=1", key, NULL}, e);
   if (!status)
-    status = engine_open(&without, &stacks[0], 0,
-                         (const char *[]){"optimizer=muon", "device.threads=1", NULL}, e);
+    status =
+      engine_open(&without, &stacks[0], 0, (const char *[]){"optimizer=muon", "device.threads=1", NULL}, e);
   if (!status) {
     struct ops ops = trainer_device(with.trainer)->ops;
     int n = compare(b, &with, &ops, &without, &ops, on, off, e);
@@ -319,12 +332,14 @@ static int bench_stabilizer(struct bench *b, const char *name, struct cost *c, s
 }
 
 /* --- output --------------------------------------------------------------------------------------------- */
-static void print_ratio(const char *what, const struct ratio *r) {
+static void print_ratio(const char *what, const struct ratio *r)
+{
   printf("  %-34s %+.2f %%   (95 %%: %+.2f to %+.2f)\n", what, 100 * (r->middle - 1), 100 * (r->low - 1),
          100 * (r->high - 1));
 }
 
-static void print_result(const struct result *r) {
+static void print_result(const struct result *r)
+{
   double total = 0;
   printf("%s, %s: %.2f steps/s, %.0f tokens/s, %.1f GFLOP/s = %.0f %% of sgemm (%.1f at %d)\n", r->stack,
          r->optimizer, 1 / r->seconds, r->tokens / r->seconds, r->flops / r->seconds * 1e-9,
@@ -338,25 +353,26 @@ static void print_result(const struct result *r) {
   for (int op = 0; op < OP_COUNT; op++) total += r->op_seconds[op];
   for (int op = 0; op < OP_COUNT; op++)
     if (r->op_seconds[op] > 0.002 * total) {
-      printf("    %-24s %5.1f %%  %6ld calls", op_name(op), 100 * r->op_seconds[op] / total,
-             r->op_calls[op]);
+      printf("    %-24s %5.1f %%  %6ld calls", op_name(op), 100 * r->op_seconds[op] / total, r->op_calls[op]);
       if (r->op_flops[op] > 0) printf("  %6.1f GFLOP/s", r->op_flops[op] / r->op_seconds[op] * 1e-9);
       printf("\n");
     }
 }
 
-static void json_ratio(struct buffer *o, const char *what, const struct ratio *r) {
+static void json_ratio(struct buffer *o, const char *what, const struct ratio *r)
+{
   buffer_add(o, ", \"%s\": [%.6g, %.6g, %.6g]", what, r->middle, r->low, r->high);
 }
 
-static void json_result(struct buffer *o, const struct result *r) {
+static void json_result(struct buffer *o, const struct result *r)
+{
   buffer_add(
-      o,
-      "{\"stack\": \"%s\", \"optimizer\": \"%s\", \"steps_per_second\": %.6g, \"tokens_per_second\": %.6g, "
-      "\"gflops\": %.6g, \"sgemm_gflops\": %.6g, \"fraction\": %.4g, \"allocations\": %zu, \"same_bits\": "
-      "%d",
-      r->stack, r->optimizer, 1 / r->seconds, r->tokens / r->seconds, r->flops / r->seconds * 1e-9,
-      r->limit.gflops, r->flops / r->seconds * 1e-9 / r->limit.gflops, r->allocations, r->same_bits);
+    o,
+    "{\"stack\": \"%s\", \"optimizer\": \"%s\", \"steps_per_second\": %.6g, \"tokens_per_second\": %.6g, "
+    "\"gflops\": %.6g, \"sgemm_gflops\": %.6g, \"fraction\": %.4g, \"allocations\": %zu, \"same_bits\": "
+    "%d",
+    r->stack, r->optimizer, 1 / r->seconds, r->tokens / r->seconds, r->flops / r->seconds * 1e-9,
+    r->limit.gflops, r->flops / r->seconds * 1e-9 / r->limit.gflops, r->allocations, r->same_bits);
   json_ratio(o, "maxima", &r->maxima);
   json_ratio(o, "recording", &r->record);
   json_ratio(o, "spectra", &r->spectra);
@@ -372,7 +388,8 @@ static void json_result(struct buffer *o, const struct result *r) {
   buffer_add(o, "}}");
 }
 
-static int bench_all(struct bench *b, struct error *e) {
+static int bench_all(struct bench *b, struct error *e)
+{
   const struct arguments *a = b->arguments;
   struct buffer out = {0};
   struct error *const error = e;
@@ -415,7 +432,8 @@ static int bench_all(struct bench *b, struct error *e) {
 }
 
 /* Remove what the recording trainers have left. */
-static void clean(const struct bench *b) {
+static void clean(const struct bench *b)
+{
   for (int s = 0; s < STACKS; s++)
     for (int o = 0; o < 2; o++)
       for (int i = 0; i < 2; i++) {
@@ -430,7 +448,8 @@ static void clean(const struct bench *b) {
   rmdir(b->folder);
 }
 
-static int run(int argc, char **argv) {
+static int run(int argc, char **argv)
+{
   static const struct argp argp = {options,
                                    parse,
                                    "",

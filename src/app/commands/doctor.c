@@ -16,27 +16,25 @@
    kernels, and on the compiler and its flags, which may fuse products and sums; with the default flags these are
    known. */
 static const char *const fixed_run[] = {"preset=muonclip", "qk_clip.tau=3", "train.steps=50", "train.seed=1"};
-static const struct { const char *kernels, *compiler, *bits; } known[] = {
-  {"v4", "gcc 12", "d89d8f1dbd3c4359"},
-  {"v3", "gcc 12", "60682722ae3a8995"},
-  {"base", "gcc 12", "56752054cc15102c"},
-  {NULL, NULL, NULL}
-};
+static const struct {
+  const char *kernels, *compiler, *bits;
+} known[] = {{"v4", "gcc 12", "d89d8f1dbd3c4359"},
+             {"v3", "gcc 12", "60682722ae3a8995"},
+             {"base", "gcc 12", "56752054cc15102c"},
+             {NULL, NULL, NULL}};
 
 struct diagnosis {
   struct provenance provenance;
   char device[256], gnuplot[64], bits[17];
-  const char *kernels, *expected;   /* bits of the fixed run; NULL: not known for this machine */
+  const char *kernels, *expected; /* bits of the fixed run; NULL: not known for this machine */
   int threads;
   double seconds;
 };
 
-static const struct argp_option options[] = {
-  {"json", 'j', NULL, 0, "as JSON", 0},
-  {0}
-};
+static const struct argp_option options[] = {{"json", 'j', NULL, 0, "as JSON", 0}, {0}};
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
   int *json = state->input;
   (void)arg;
   switch (key) {
@@ -47,23 +45,24 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 }
 
 /* "gnuplot 5.4 patchlevel 4", or empty. */
-static void gnuplot_version(char *out, size_t room) {
+static void gnuplot_version(char *out, size_t room)
+{
   FILE *f = popen("gnuplot --version 2>/dev/null", "r");
-  if (!f || !fgets(out, (int)room, f))
-    *out = 0;
+  if (!f || !fgets(out, (int)room, f)) *out = 0;
   out[strcspn(out, "\n")] = 0;
-  if (f)
-    pclose(f);
+  if (f) pclose(f);
 }
 
-static void hash_step(XXH64_state_t *hash, struct trainer *t) {
+static void hash_step(XXH64_state_t *hash, struct trainer *t)
+{
   const struct model_options *m = config_section(trainer_config(t), "model");
   double seen[] = {trainer_loss(t), trainer_grad_norm(t)};
   XXH64_update(hash, seen, sizeof seen);
   XXH64_update(hash, trainer_max_logit(t), (size_t)(m->layers * m->heads) * sizeof(real));
 }
 
-static void hash_weights(XXH64_state_t *hash, struct trainer *t) {
+static void hash_weights(XXH64_state_t *hash, struct trainer *t)
+{
   const struct tensor *values = &trainer_model(t)->params.values;
   size_t bytes = (size_t)values->cols * sizeof(real);
   real *copy = memory_new(1, bytes);
@@ -73,12 +72,12 @@ static void hash_weights(XXH64_state_t *hash, struct trainer *t) {
   memory_free(copy);
 }
 
-static int run_steps(struct diagnosis *d, struct trainer *t, struct error *e) {
+static int run_steps(struct diagnosis *d, struct trainer *t, struct error *e)
+{
   XXH64_state_t *hash = XXH64_createState();
   double start = clock_seconds();
   XXH64_reset(hash, 0);
-  while (trainer_more(t) && !trainer_step(t, e))
-    hash_step(hash, t);
+  while (trainer_more(t) && !trainer_step(t, e)) hash_step(hash, t);
   hash_weights(hash, t);
   d->seconds = clock_seconds() - start;
   d->threads = pool_threads(trainer_device(t)->pool);
@@ -88,16 +87,15 @@ static int run_steps(struct diagnosis *d, struct trainer *t, struct error *e) {
   return e->status;
 }
 
-static int run_fixed(struct diagnosis *d, struct error *e) {
+static int run_fixed(struct diagnosis *d, struct error *e)
+{
   struct config *config = config_new();
   struct trainer *t = NULL;
   int status = STATUS_OK;
   for (size_t i = 0; !status && i < sizeof fixed_run / sizeof *fixed_run; i++)
     status = config_assign(config, fixed_run[i], e);
-  if (!status)
-    status = config_finish(config, e);
-  if (!status)
-    status = trainer_init(&t, config, TRAINER_NO_RECORD, e);
+  if (!status) status = config_finish(config, e);
+  if (!status) status = trainer_init(&t, config, TRAINER_NO_RECORD, e);
   if (!status) {
     status = run_steps(d, t, e);
     trainer_abandon(t);
@@ -106,12 +104,14 @@ static int run_fixed(struct diagnosis *d, struct error *e) {
   return status;
 }
 
-static int has_default_flags(const char *flags) {
+static int has_default_flags(const char *flags)
+{
   const char *end = strstr(flags, " -g -O3");
   return end && !end[strlen(" -g -O3")];
 }
 
-static void find_expected(struct diagnosis *d) {
+static void find_expected(struct diagnosis *d)
+{
   if (!has_default_flags(d->provenance.flags)) return;
   for (int i = 0; known[i].bits; i++)
     if (!strcmp(known[i].kernels, d->kernels) &&
@@ -121,16 +121,19 @@ static void find_expected(struct diagnosis *d) {
 
 /* --- as text and as JSON -------------------------------------------------------------------------------- */
 
-static void print_line(void *context, const char *name, const char *value) {
+static void print_line(void *context, const char *name, const char *value)
+{
   (void)context;
   printf("  %-10s  %s\n", name, value);
 }
 
-static void print_text(const struct diagnosis *d) {
+static void print_text(const struct diagnosis *d)
+{
   provenance_each(&d->provenance, print_line, NULL);
   print_line(NULL, "device", d->device);
   print_line(NULL, "gpu", "none: this version computes on the CPU");
-  print_line(NULL, "gnuplot", *d->gnuplot ? d->gnuplot : "not found: plot draws nothing (package gnuplot-nox)");
+  print_line(NULL, "gnuplot",
+             *d->gnuplot ? d->gnuplot : "not found: plot draws nothing (package gnuplot-nox)");
   printf("  %-10s  50 steps in %.2f s; its bits: %s\n", "fixed run", d->seconds, d->bits);
   if (!d->expected)
     printf("  %-10s  no bits are known for the %s kernels of this compiler and its flags\n", "", d->kernels);
@@ -140,7 +143,8 @@ static void print_text(const struct diagnosis *d) {
     printf("  %-10s  NOT as expected for the %s kernels: %s\n", "", d->kernels, d->expected);
 }
 
-static void json_pair(void *context, const char *name, const char *value) {
+static void json_pair(void *context, const char *name, const char *value)
+{
   struct buffer *b = context;
   buffer_add(b, "%s\n  ", b->length ? "," : "{");
   buffer_json(b, name);
@@ -151,7 +155,8 @@ static void json_pair(void *context, const char *name, const char *value) {
     buffer_add(b, "null");
 }
 
-static void print_json(const struct diagnosis *d) {
+static void print_json(const struct diagnosis *d)
+{
   struct buffer b = {0};
   provenance_each(&d->provenance, json_pair, &b);
   json_pair(&b, "device", d->device);
@@ -165,24 +170,30 @@ static void print_json(const struct diagnosis *d) {
   memory_free(b.text);
 }
 
-static int doctor(int argc, char **argv) {
+static int doctor(int argc, char **argv)
+{
   static const struct argp argp = {
-    options, parse, NULL,
+    options,
+    parse,
+    NULL,
     "Show what this build and machine have, and do a fixed short run whose bits are compared with the known "
-    "ones.\vExit status 1 when they differ.", NULL, NULL, NULL};
+    "ones.\vExit status 1 when they differ.",
+    NULL,
+    NULL,
+    NULL};
   struct diagnosis d = {.kernels = ops_cpu_level()};
   struct error e = {0};
   int json = 0;
   argp_parse(&argp, argc, argv, 0, NULL, &json);
   provenance_get(&d.provenance);
   gnuplot_version(d.gnuplot, sizeof d.gnuplot);
-  if (run_fixed(&d, &e))
-    return report_error(&e);
+  if (run_fixed(&d, &e)) return report_error(&e);
   find_expected(&d);
   (json ? print_json : print_text)(&d);
   return d.expected && strcmp(d.expected, d.bits) ? STATUS_FAIL : STATUS_OK;
 }
 
-const struct command command_doctor = {
-  .name = "doctor", .arguments = "", .help = "what this build and machine have; a fixed run's bits", .run = doctor
-};
+const struct command command_doctor = {.name = "doctor",
+                                       .arguments = "",
+                                       .help = "what this build and machine have; a fixed run's bits",
+                                       .run = doctor};

@@ -24,20 +24,26 @@ struct arguments {
   enum decode_form form;
 };
 
-static const char *const forms[] = { "materialised", "absorbed", NULL }; /* by enum decode_form */
+static const char *const forms[] = {"materialised", "absorbed", NULL}; /* by enum decode_form */
 
 static const struct argp_option options[] = {
-  { "context", 'c', "LIST", 0, "contexts to evaluate at, as multiples of the trained one (default 1x,2x,4x; "
-    "with --decode 1x)", 0 },
-  { "continue", 's', "STEPS", 0, "train so many steps at each context before evaluating, same optimiser, constant "
-    "rate, fresh state (default 0)", 0 },
-  { "decode", 'd', "FORM", 0, "the same text token by token through a cache, against the training form: "
-    "materialised (keys and values by head) or absorbed (mla: latents and the shared rotary key; with qk_norm, "
-    "which is QK-normed MLA, one 1/rms by head beside them)", 0 },
-  { "positions", 'p', NULL, 0, "the loss at every position instead of the summary", 0 },
-  { "json", 'j', NULL, 0, "JSON", 0 },
-  { 0 }
-};
+  {"context", 'c', "LIST", 0,
+   "contexts to evaluate at, as multiples of the trained one (default 1x,2x,4x; "
+   "with --decode 1x)",
+   0},
+  {"continue", 's', "STEPS", 0,
+   "train so many steps at each context before evaluating, same optimiser, constant "
+   "rate, fresh state (default 0)",
+   0},
+  {"decode", 'd', "FORM", 0,
+   "the same text token by token through a cache, against the training form: "
+   "materialised (keys and values by head) or absorbed (mla: latents and the shared rotary key; with "
+   "qk_norm, "
+   "which is QK-normed MLA, one 1/rms by head beside them)",
+   0},
+  {"positions", 'p', NULL, 0, "the loss at every position instead of the summary", 0},
+  {"json", 'j', NULL, 0, "JSON", 0},
+  {0}};
 
 static int add_context(void *input, const char *part)
 {
@@ -54,33 +60,39 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   struct arguments *a = state->input;
   char *end;
   switch (key) {
-    case 'c':
-      a->contexts = 0;
-      if (text_split(arg, ',', add_context, a)) argp_error(state, "--context=%s: wanted a list like 1x,2x,4x", arg);
-      return 0;
-    case 's':
-      a->steps = strtol(arg, &end, 10);
-      if (*end || a->steps < 0) argp_error(state, "--continue=%s: wanted a number of steps", arg);
-      return 0;
-    case 'd':
-      for (int i = 0; forms[i]; i++)
-        if (!strcmp(arg, forms[i])) { a->decode = forms[i]; a->form = (enum decode_form)i; }
-      if (!a->decode) argp_error(state, "--decode=%s: wanted materialised or absorbed", arg);
-      return 0;
-    case 'p': a->positions = 1; return 0;
-    case 'j': a->json = 1; return 0;
-    case ARGP_KEY_ARG:
-      if (strchr(arg, '=')) {
-        if (a->count == MAX_CHANGES) argp_error(state, "more than %d key=value arguments", MAX_CHANGES);
-        a->change[a->count++] = arg;
-      } else if (!a->file) a->file = arg;
-      else argp_error(state, "'%s': one run at a time", arg);
-      return 0;
-    case ARGP_KEY_END:
-      if (!a->file) argp_error(state, "which run? maxlogit eval RUN.h5");
-      if (a->decode && a->positions) argp_error(state, "--decode and --positions do not go together");
-      return 0;
-    default: return ARGP_ERR_UNKNOWN;
+  case 'c':
+    a->contexts = 0;
+    if (text_split(arg, ',', add_context, a))
+      argp_error(state, "--context=%s: wanted a list like 1x,2x,4x", arg);
+    return 0;
+  case 's':
+    a->steps = strtol(arg, &end, 10);
+    if (*end || a->steps < 0) argp_error(state, "--continue=%s: wanted a number of steps", arg);
+    return 0;
+  case 'd':
+    for (int i = 0; forms[i]; i++)
+      if (!strcmp(arg, forms[i])) {
+        a->decode = forms[i];
+        a->form = (enum decode_form)i;
+      }
+    if (!a->decode) argp_error(state, "--decode=%s: wanted materialised or absorbed", arg);
+    return 0;
+  case 'p': a->positions = 1; return 0;
+  case 'j': a->json = 1; return 0;
+  case ARGP_KEY_ARG:
+    if (strchr(arg, '=')) {
+      if (a->count == MAX_CHANGES) argp_error(state, "more than %d key=value arguments", MAX_CHANGES);
+      a->change[a->count++] = arg;
+    } else if (!a->file)
+      a->file = arg;
+    else
+      argp_error(state, "'%s': one run at a time", arg);
+    return 0;
+  case ARGP_KEY_END:
+    if (!a->file) argp_error(state, "which run? maxlogit eval RUN.h5");
+    if (a->decode && a->positions) argp_error(state, "--decode and --positions do not go together");
+    return 0;
+  default: return ARGP_ERR_UNKNOWN;
   }
 }
 
@@ -98,9 +110,10 @@ static int configure(const struct arguments *a, double multiple, struct config *
   snprintf(text[1], 64, "%ld", batch < 1 ? 1 : batch);
   snprintf(text[2], 64, "%ld", (long)ceil((double)t->val_batches * (multiple > 1 ? multiple : 1)));
   snprintf(text[3], 64, "%ld", a->steps + 1);
-  const char *set[][2] = { { "model.context", text[0] }, { "train.batch", text[1] }, { "train.micro_batches", "1" },
-                           { "train.val_batches", text[2] }, { "train.steps", text[3] }, { "train.plant", "" },
-                           { "train.schedule", "constant" }, { "train.init_from", a->file } };
+  const char *set[][2] = {{"model.context", text[0]},     {"train.batch", text[1]},
+                          {"train.micro_batches", "1"},   {"train.val_batches", text[2]},
+                          {"train.steps", text[3]},       {"train.plant", ""},
+                          {"train.schedule", "constant"}, {"train.init_from", a->file}};
   for (size_t i = 0; i < sizeof set / sizeof *set; i++)
     if (config_set(c, set[i][0], set[i][1], "eval", e)) return e->status;
   for (int i = 0; i < a->count; i++)
@@ -109,7 +122,12 @@ static int configure(const struct arguments *a, double multiple, struct config *
 }
 
 /* One context: its mean loss, and by position. */
-struct result { double multiple, loss, tail; long context; double *position; struct decode_result decoded; };
+struct result {
+  double multiple, loss, tail;
+  long context;
+  double *position;
+  struct decode_result decoded;
+};
 
 static void evaluate_positions(struct trainer *t, struct result *r)
 {
@@ -118,7 +136,10 @@ static void evaluate_positions(struct trainer *t, struct result *r)
   double sum = 0;
   long n = 0;
   for (long i = r->context * 3 / 4; i < r->context; i++)
-    if (isfinite(r->position[i])) { sum += r->position[i]; n++; }
+    if (isfinite(r->position[i])) {
+      sum += r->position[i];
+      n++;
+    }
   r->tail = sum / (double)n;
 }
 
@@ -131,15 +152,23 @@ static int evaluate(const struct arguments *a, struct result *r, struct error *e
   for (long s = 0; !status && s < a->steps; s++) status = trainer_step(t, e);
   if (!status) {
     r->context = ((const struct model_options *)config_section(c, "model"))->context;
-    if (a->decode) status = trainer_decode(t, a->form, &r->decoded, e);
-    else evaluate_positions(t, r);
+    if (a->decode)
+      status = trainer_decode(t, a->form, &r->decoded, e);
+    else
+      evaluate_positions(t, r);
   }
   if (t) trainer_abandon(t);
   if (c) config_free(c);
   return status;
 }
 
-static void number(double x) { if (isfinite(x)) printf("%.6g", x); else printf("null"); }
+static void number(double x)
+{
+  if (isfinite(x))
+    printf("%.6g", x);
+  else
+    printf("null");
+}
 
 static void print_json(const struct result *r, int first)
 {
@@ -161,9 +190,13 @@ static void print_decoded(const struct arguments *a, const struct result *r, int
   if (a->json) {
     printf("%s{\"context\": %ld, \"decode\": \"%s\", \"tokens\": %ld, \"cached_per_token\": %ld",
            first ? "" : ",\n ", r->context, a->decode, d->tokens, d->cached);
-    const struct { const char *name; double value; } field[] = {
-      { "loss", d->training_loss }, { "decoded_loss", d->decoded_loss },
-      { "largest_difference", d->difference }, { "rounding", d->rounding } };
+    const struct {
+      const char *name;
+      double value;
+    } field[] = {{"loss", d->training_loss},
+                 {"decoded_loss", d->decoded_loss},
+                 {"largest_difference", d->difference},
+                 {"rounding", d->rounding}};
     for (int i = 0; i < 4; i++) {
       printf(", \"%s\": ", field[i].name);
       number(field[i].value);
@@ -173,23 +206,31 @@ static void print_decoded(const struct arguments *a, const struct result *r, int
   }
   if (first)
     printf("# %s: %ld numbers cached a token; a rounding: what one of every weight does to a token's loss\n"
-           "%8s %10s %12s %12s %12s %12s\n", a->decode, d->cached, "context", "tokens", "loss", "decoded",
-           "largest diff", "in roundings");
+           "%8s %10s %12s %12s %12s %12s\n",
+           a->decode, d->cached, "context", "tokens", "loss", "decoded", "largest diff", "in roundings");
   printf("%8ld %10ld %12.6f %12.6f %12.2e %12.2f\n", r->context, d->tokens, d->training_loss, d->decoded_loss,
          d->difference, d->difference / d->rounding);
 }
 
 static void print(const struct arguments *a, const struct result *r, int first)
 {
-  if (a->decode) { print_decoded(a, r, first); return; }
-  if (a->json) { print_json(r, first); return; }
+  if (a->decode) {
+    print_decoded(a, r, first);
+    return;
+  }
+  if (a->json) {
+    print_json(r, first);
+    return;
+  }
   if (!a->positions) {
     if (first) printf("%8s %10s %12s %20s\n", "context", "tokens", "loss", "loss, last quarter");
     printf("%7gx %10ld %12.4f %20.4f\n", r->multiple, r->context, r->loss, r->tail);
     return;
   }
-  if (first) printf("# loss by position, nat/token; one block a context\n# position loss\n");
-  else printf("\n\n");
+  if (first)
+    printf("# loss by position, nat/token; one block a context\n# position loss\n");
+  else
+    printf("\n\n");
   printf("# context %gx = %ld\n", r->multiple, r->context);
   for (long i = 0; i < r->context; i++) printf("%ld %.6g\n", i, r->position[i]);
 }
@@ -197,17 +238,22 @@ static void print(const struct arguments *a, const struct result *r, int first)
 static int run(int argc, char **argv)
 {
   static const struct argp argp = {
-    options, parse, "RUN.h5 [key=value ...]",
+    options,
+    parse,
+    "RUN.h5 [key=value ...]",
     "Evaluate a run's latest checkpoint on validation batches, at its context and at longer ones.\v"
     "key=value changes what cannot change the weights' shapes: model.rope_base, model.rope_scale, "
-    "train.val_batches, data.path.", NULL, NULL, NULL };
-  struct arguments a = { .multiple = { 1, 2, 4 } };
-  struct error e = { 0 };
+    "train.val_batches, data.path.",
+    NULL,
+    NULL,
+    NULL};
+  struct arguments a = {.multiple = {1, 2, 4}};
+  struct error e = {0};
   int status = STATUS_OK;
   argp_parse(&argp, argc, argv, 0, NULL, &a);
   if (!a.contexts) a.contexts = a.decode ? 1 : 3;
   for (int i = 0; !status && i < a.contexts; i++) {
-    struct result r = { .multiple = a.multiple[i] };
+    struct result r = {.multiple = a.multiple[i]};
     status = evaluate(&a, &r, &e);
     if (!status && a.json && i == 0) printf("[");
     if (!status) print(&a, &r, i == 0);
@@ -217,7 +263,7 @@ static int run(int argc, char **argv)
   return *e.text ? report_error(&e) : status;
 }
 
-const struct command command_eval = {
-  .name = "eval", .arguments = "RUN.h5 [key=value ...]", .help = "loss at longer contexts, by position, and decoded",
-  .run = run
-};
+const struct command command_eval = {.name = "eval",
+                                     .arguments = "RUN.h5 [key=value ...]",
+                                     .help = "loss at longer contexts, by position, and decoded",
+                                     .run = run};

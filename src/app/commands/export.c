@@ -10,8 +10,10 @@
 #include "base/text.h"
 
 struct export_request {
-  char **paths; int path_count;
-  char **series; int series_count;
+  char **paths;
+  int path_count;
+  char **series;
+  int series_count;
   int layer, head, band, geometric, reduce, long_form, list;
   long every, bins;
   enum table_format format;
@@ -20,22 +22,22 @@ struct export_request {
 enum { KEY_FORMAT = 256, KEY_LAYER, KEY_HEAD, KEY_EVERY, KEY_BINS, KEY_BAND, KEY_REDUCE, KEY_LONG, KEY_LIST };
 
 static const struct argp_option options[] = {
-  { "format", KEY_FORMAT, "NAME", 0, "columns (default: blanks, for gnuplot and awk), csv, tsv", 0 },
-  { "layer", KEY_LAYER, "L", 0, "Only this layer, from 0", 0 },
-  { "head", KEY_HEAD, "H", 0, "Only this head of each layer, from 0", 0 },
-  { "reduce", KEY_REDUCE, "max|mean", 0, "One column: the largest or the mean of each step", 0 },
-  { "every", KEY_EVERY, "N", 0, "Only steps that are multiples of N", 0 },
-  { "bins", KEY_BINS, "N", 0, "Thin to the extremes of each of N intervals: spikes survive", 0 },
-  { "band", KEY_BAND, "MEAN", OPTION_ARG_OPTIONAL,
-    "Mean and 95 % interval (Student's t) over runs that differ only in their seed; "
-    "MEAN is arithmetic (default) or geometric",
-    0 },
-  { "long", KEY_LONG, NULL, 0, "One value a row: step, column, value", 0 },
-  { "list", KEY_LIST, NULL, 0, "Name the series in the files", 0 },
-  { 0 }
-};
+  {"format", KEY_FORMAT, "NAME", 0, "columns (default: blanks, for gnuplot and awk), csv, tsv", 0},
+  {"layer", KEY_LAYER, "L", 0, "Only this layer, from 0", 0},
+  {"head", KEY_HEAD, "H", 0, "Only this head of each layer, from 0", 0},
+  {"reduce", KEY_REDUCE, "max|mean", 0, "One column: the largest or the mean of each step", 0},
+  {"every", KEY_EVERY, "N", 0, "Only steps that are multiples of N", 0},
+  {"bins", KEY_BINS, "N", 0, "Thin to the extremes of each of N intervals: spikes survive", 0},
+  {"band", KEY_BAND, "MEAN", OPTION_ARG_OPTIONAL,
+   "Mean and 95 % interval (Student's t) over runs that differ only in their seed; "
+   "MEAN is arithmetic (default) or geometric",
+   0},
+  {"long", KEY_LONG, NULL, 0, "One value a row: step, column, value", 0},
+  {"list", KEY_LIST, NULL, 0, "Name the series in the files", 0},
+  {0}};
 
-static long whole_number(struct argp_state *state, const char *option, const char *text, long least) {
+static long whole_number(struct argp_state *state, const char *option, const char *text, long least)
+{
   char *end;
   long n = strtol(text, &end, 10);
   if (end == text || *end || n < least)
@@ -43,7 +45,8 @@ static long whole_number(struct argp_state *state, const char *option, const cha
   return n;
 }
 
-static int one_of(struct argp_state *state, const char *option, const char *text, const char *const *names) {
+static int one_of(struct argp_state *state, const char *option, const char *text, const char *const *names)
+{
   int count = 0;
   for (; names[count]; count++)
     if (strcmp(names[count], text) == 0) return count;
@@ -53,35 +56,42 @@ static int one_of(struct argp_state *state, const char *option, const char *text
   return 0;
 }
 
-static int is_run_path(const char *text) {
+static int is_run_path(const char *text)
+{
   size_t length = strlen(text);
   return (length > 3 && strcmp(text + length - 3, ".h5") == 0) || access(text, F_OK) == 0;
 }
 
-static error_t parse(int key, char *text, struct argp_state *state) {
-  static const char *const formats[] = { "columns", "csv", "tsv", NULL };
-  static const char *const means[] = { "arithmetic", "geometric", NULL };
-  static const char *const reductions[] = { "max", "mean", NULL };
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+  static const char *const formats[] = {"columns", "csv", "tsv", NULL};
+  static const char *const means[] = {"arithmetic", "geometric", NULL};
+  static const char *const reductions[] = {"max", "mean", NULL};
   struct export_request *r = state->input;
   switch (key) {
-    case KEY_FORMAT: r->format = (enum table_format)one_of(state, "format", text, formats); return 0;
-    case KEY_LAYER: r->layer = (int)whole_number(state, "layer", text, 0); return 0;
-    case KEY_HEAD: r->head = (int)whole_number(state, "head", text, 0); return 0;
-    case KEY_REDUCE: r->reduce = 1 + one_of(state, "reduce", text, reductions); return 0;
-    case KEY_EVERY: r->every = whole_number(state, "every", text, 1); return 0;
-    case KEY_BINS: r->bins = whole_number(state, "bins", text, 1); return 0;
-    case KEY_BAND: r->band = 1; r->geometric = text ? one_of(state, "band", text, means) : 0; return 0;
-    case KEY_LONG: r->long_form = 1; return 0;
-    case KEY_LIST: r->list = 1; return 0;
-    case ARGP_KEY_ARG:
-      if (is_run_path(text)) r->paths[r->path_count++] = text;
-      else r->series[r->series_count++] = text;
-      return 0;
-    case ARGP_KEY_END:
-      if (r->path_count == 0) argp_error(state, "no run file given");
-      if (r->series_count == 0 && !r->list)
-        argp_error(state, "no series given; --list names those in the file");
-      return 0;
+  case KEY_FORMAT: r->format = (enum table_format)one_of(state, "format", text, formats); return 0;
+  case KEY_LAYER: r->layer = (int)whole_number(state, "layer", text, 0); return 0;
+  case KEY_HEAD: r->head = (int)whole_number(state, "head", text, 0); return 0;
+  case KEY_REDUCE: r->reduce = 1 + one_of(state, "reduce", text, reductions); return 0;
+  case KEY_EVERY: r->every = whole_number(state, "every", text, 1); return 0;
+  case KEY_BINS: r->bins = whole_number(state, "bins", text, 1); return 0;
+  case KEY_BAND:
+    r->band = 1;
+    r->geometric = text ? one_of(state, "band", text, means) : 0;
+    return 0;
+  case KEY_LONG: r->long_form = 1; return 0;
+  case KEY_LIST: r->list = 1; return 0;
+  case ARGP_KEY_ARG:
+    if (is_run_path(text))
+      r->paths[r->path_count++] = text;
+    else
+      r->series[r->series_count++] = text;
+    return 0;
+  case ARGP_KEY_END:
+    if (r->path_count == 0) argp_error(state, "no run file given");
+    if (r->series_count == 0 && !r->list)
+      argp_error(state, "no series given; --list names those in the file");
+    return 0;
   }
   return ARGP_ERR_UNKNOWN;
 }
@@ -89,8 +99,9 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 /* --- tables -------------------------------------------------------------------------------------------- */
 
 static int read_table(const struct export_request *r, const struct run *run, struct table *table,
-                      struct error *error) {
-  *table = (struct table){ 0 };
+                      struct error *error)
+{
+  *table = (struct table){0};
   for (int i = 0; i < r->series_count; i++) {
     struct run_series series;
     struct table one;
@@ -104,7 +115,8 @@ static int read_table(const struct export_request *r, const struct run *run, str
     if (r->reduce == 2) table_reduce_mean(&one, series.name);
     int none = one.columns == 0;
     run_series_free(&series);
-    if (i == 0) *table = one;
+    if (i == 0)
+      *table = one;
     else {
       table_join(table, &one);
       table_free(&one);
@@ -118,13 +130,15 @@ static int read_table(const struct export_request *r, const struct run *run, str
   return STATUS_OK;
 }
 
-static int same_columns(const struct table *a, const struct table *b) {
+static int same_columns(const struct table *a, const struct table *b)
+{
   int same = a->columns == b->columns;
   for (int c = 0; same && c < a->columns; c++) same = strcmp(a->column[c].name, b->column[c].name) == 0;
   return same;
 }
 
-static void write_long(FILE *f, const struct table *t, enum table_format format, const char *extra) {
+static void write_long(FILE *f, const struct table *t, enum table_format format, const char *extra)
+{
   char separator = format == TABLE_CSV ? ',' : format == TABLE_TSV ? '\t' : ' ', step[32], value[32];
   for (long row = 0; row < t->rows && !ferror(f); row++)
     for (int c = 0; c < t->columns; c++) {
@@ -138,29 +152,35 @@ static void write_long(FILE *f, const struct table *t, enum table_format format,
 
 /* Columns: a block each, two empty lines between (gnuplot's index). CSV and TSV: one table, where several
    blocks are told apart by a column. */
-static void write_block(const struct export_request *r, struct table *t, const char *extra, int first) {
+static void write_block(const struct export_request *r, struct table *t, const char *extra, int first)
+{
   if (r->format == TABLE_COLUMNS) extra = NULL;
   if (r->bins) table_bins(t, r->bins);
   if (first || r->format == TABLE_COLUMNS) {
-    if (!r->long_form) table_write_header(stdout, t, r->format, extra ? r->band ? "group" : "run" : NULL);
+    if (!r->long_form)
+      table_write_header(stdout, t, r->format, extra ? r->band ? "group" : "run" : NULL);
     else {
-      struct column names[] = { { "column", COLUMN_EXTREMES }, { "value", COLUMN_EXTREMES } };
-      struct table header = { .columns = 2, .column = names };
+      struct column names[] = {{"column", COLUMN_EXTREMES}, {"value", COLUMN_EXTREMES}};
+      struct table header = {.columns = 2, .column = names};
       table_write_header(stdout, &header, r->format, extra ? r->band ? "group" : "run" : NULL);
     }
   }
-  if (r->long_form) write_long(stdout, t, r->format, extra);
-  else table_write_rows(stdout, t, r->format, extra);
+  if (r->long_form)
+    write_long(stdout, t, r->format, extra);
+  else
+    table_write_rows(stdout, t, r->format, extra);
 }
 
-static void write_preamble(const struct export_request *r, const struct run *run) {
+static void write_preamble(const struct export_request *r, const struct run *run)
+{
   printf("# maxlogit export\n");
   for (int i = 0; i < r->series_count; i++) {
     struct run_series series;
     if (run_read(run->file, r->series[i], &series, NULL) != STATUS_OK) continue;
     printf("# series %s [%s]: %s%s\n", series.name, series.unit, series.long_name,
-           r->reduce == 1 && series.width > 1 ? ", largest of each step" :
-           r->reduce == 2 && series.width > 1 ? ", mean of each step" : "");
+           r->reduce == 1 && series.width > 1   ? ", largest of each step"
+           : r->reduce == 2 && series.width > 1 ? ", mean of each step"
+                                                : "");
     run_series_free(&series);
   }
   if (r->band)
@@ -170,12 +190,14 @@ static void write_preamble(const struct export_request *r, const struct run *run
     printf("# thinned: smallest and largest value in each of %ld intervals of the step\n", r->bins);
 }
 
-static void write_run_line(const struct run *run) {
+static void write_run_line(const struct run *run)
+{
   printf("# run %s %s seed %ld, %s after %ld steps\n", run_id(run->file), run->kind, run->seed,
          run_state(run->file), run_last_step(run->file));
 }
 
-static int export_runs(const struct export_request *r, const struct runset *set, struct error *error) {
+static int export_runs(const struct export_request *r, const struct runset *set, struct error *error)
+{
   int columns = r->format == TABLE_COLUMNS;
   for (int i = 0; i < set->runs; i++) {
     const struct run *run = &set->run[i];
@@ -192,8 +214,8 @@ static int export_runs(const struct export_request *r, const struct runset *set,
   return STATUS_OK;
 }
 
-static int export_group(const struct export_request *r, const struct runset *set, int g,
-                        struct error *error) {
+static int export_group(const struct export_request *r, const struct runset *set, int g, struct error *error)
+{
   const struct run_group *group = &set->group[g];
   int columns = r->format == TABLE_COLUMNS;
   struct table *runs = memory_new((size_t)group->count, sizeof *runs), band;
@@ -219,8 +241,9 @@ static int export_group(const struct export_request *r, const struct runset *set
   return status;
 }
 
-static int print_series_name(void *context, const char *name) {
-  static const char *const shapes[] = { "step", "step, layer", "step, layer, head", "step, tensor" };
+static int print_series_name(void *context, const char *name)
+{
+  static const char *const shapes[] = {"step", "step, layer", "step, layer, head", "step, tensor"};
   struct run_series series;
   if (run_read(context, name, &series, NULL) != STATUS_OK) return 0;
   printf("%-32s %-6s [%s]  %s\n", name, series.unit, shapes[series.shape], series.long_name);
@@ -228,31 +251,38 @@ static int print_series_name(void *context, const char *name) {
   return 0;
 }
 
-static int finish_output(void) {
+static int finish_output(void)
+{
   if (fflush(stdout) == 0 && !ferror(stdout)) return STATUS_OK;
   message("standard output: cannot be written");
   return STATUS_FAIL;
 }
 
-static int run_export(int argc, char **argv) {
+static int run_export(int argc, char **argv)
+{
   static const struct argp argp = {
-    .options = options, .parser = parse, .args_doc = "RUN.h5 ... SERIES ...",
+    .options = options,
+    .parser = parse,
+    .args_doc = "RUN.h5 ... SERIES ...",
     .doc = "Print series of run files as text: lines of # and then columns, the step first. A folder stands "
            "for all run files in it.\v"
            "maxlogit export runs/a.h5 loss val_loss\n"
            "maxlogit export demo attn/max_logit --reduce=max --band=geometric --bins=500",
   };
-  struct export_request r = { .layer = -1, .head = -1 };
+  struct export_request r = {.layer = -1, .head = -1};
   struct runset set;
-  struct error error = { 0 };
+  struct error error = {0};
   r.paths = memory_new((size_t)argc, sizeof *r.paths);
   r.series = memory_new((size_t)argc, sizeof *r.series);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
   if (!status) status = runset_open(&set, r.paths, r.path_count, 0, &error);
   if (!status) {
-    if (r.list) run_series_names(set.run->file, print_series_name, set.run->file);
-    else if (!r.band) status = export_runs(&r, &set, &error);
-    else for (int g = 0; g < set.groups && !status; g++) status = export_group(&r, &set, g, &error);
+    if (r.list)
+      run_series_names(set.run->file, print_series_name, set.run->file);
+    else if (!r.band)
+      status = export_runs(&r, &set, &error);
+    else
+      for (int g = 0; g < set.groups && !status; g++) status = export_group(&r, &set, g, &error);
     runset_close(&set);
   }
   if (*error.text) message("%s", error.text);
@@ -263,6 +293,8 @@ static int run_export(int argc, char **argv) {
 }
 
 const struct command command_export = {
-  .name = "export", .arguments = "RUN.h5 ... SERIES [...]", .run = run_export,
+  .name = "export",
+  .arguments = "RUN.h5 ... SERIES [...]",
+  .run = run_export,
   .help = "text columns for gnuplot, awk, spreadsheets",
 };

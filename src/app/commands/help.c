@@ -10,20 +10,21 @@
 #include "storage/plugin.h"
 #include "storage/preset.h"
 
-struct arguments { const char *topic; int markdown; };
-
-static const struct argp_option options[] = {
-  {"markdown", 'm', NULL, 0, "the reference of all keys as Markdown", 0},
-  {0}
+struct arguments {
+  const char *topic;
+  int markdown;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
+static const struct argp_option options[] = {
+  {"markdown", 'm', NULL, 0, "the reference of all keys as Markdown", 0}, {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
   struct arguments *a = state->input;
   switch (key) {
   case 'm': a->markdown = 1; return 0;
   case ARGP_KEY_ARG:
-    if (a->topic)
-      argp_error(state, "one topic at a time");
+    if (a->topic) argp_error(state, "one topic at a time");
     a->topic = arg;
     return 0;
   default: return ARGP_ERR_UNKNOWN;
@@ -32,7 +33,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* --- keys ----------------------------------------------------------------------------------------------- */
 
-static void print_key(const struct config_section *s, const struct option_row *row) {
+static void print_key(const struct config_section *s, const struct option_row *row)
+{
   char allowed[512], setting[160];
   option_allowed(row, allowed, sizeof allowed);
   int has_unit = strcmp(row->unit, "1") != 0;
@@ -42,13 +44,14 @@ static void print_key(const struct config_section *s, const struct option_row *r
          has_unit ? row->unit : "");
 }
 
-static void print_section(const struct config_section *s) {
+static void print_section(const struct config_section *s)
+{
   printf("[%s] %s\n", s->prefix, s->help);
-  for (const struct option_row *row = s->rows; row->name; row++)
-    print_key(s, row);
+  for (const struct option_row *row = s->rows; row->name; row++) print_key(s, row);
 }
 
-static void print_reference(void) {
+static void print_reference(void)
+{
   printf("Keys, their defaults, and what may stand there. In a file: `name = value` lines under [section],\n"
          "# begins a comment. On the command line: section.name=value, which overrides the file. Several\n"
          "values with commas between them, or a range (1e-3:1e-1:log:5, 1:8:lin:8), are for sweeps.\n");
@@ -58,12 +61,13 @@ static void print_reference(void) {
   }
 }
 
-static void markdown_cell(const char *text) {
-  for (; *text; text++)
-    printf(*text == '|' || *text == '<' || *text == '*' ? "\\%c" : "%c", *text);
+static void markdown_cell(const char *text)
+{
+  for (; *text; text++) printf(*text == '|' || *text == '<' || *text == '*' ? "\\%c" : "%c", *text);
 }
 
-static void print_markdown(void) {
+static void print_markdown(void)
+{
   printf("# Keys\n\nWritten by `maxlogit help --markdown`.\n");
   for (const struct config_section *s = config_sections(); s->rows; s++) {
     printf("\n## %s%s%s\n\n%s\n\n| key | default | allowed | unit | meaning |\n|---|---|---|---|---|\n",
@@ -83,7 +87,8 @@ static void print_markdown(void) {
 
 /* --- topics --------------------------------------------------------------------------------------------- */
 
-static int help_key(const char *topic) {
+static int help_key(const char *topic)
+{
   char name[128];
   for (const struct config_section *s = config_sections(); s->rows; s++)
     for (const struct option_row *row = s->rows; row->name; row++) {
@@ -96,7 +101,8 @@ static int help_key(const char *topic) {
   return 0;
 }
 
-static int help_section(const char *topic) {
+static int help_section(const char *topic)
+{
   for (const struct config_section *s = config_sections(); s->rows; s++)
     if (*s->prefix && !s->is_plugin && !strcmp(s->prefix, topic)) {
       print_section(s);
@@ -106,45 +112,42 @@ static int help_section(const char *topic) {
 }
 
 /* `muon` is an optimiser and a preset: show both. */
-static int help_plugin(const char *topic) {
+static int help_plugin(const char *topic)
+{
   int found = 0;
   for (const struct plugin *p = plugin_table(); p->kind; p++) {
-    if (strcmp(p->name, topic))
-      continue;
+    if (strcmp(p->name, topic)) continue;
     printf("%s%s %s: %s\n", found++ ? "\n" : "", p->kind, p->name, p->help);
     struct config_section section = {p->name, p->help, p->options, p->options_size, 1};
-    for (const struct option_row *row = p->options; row && row->name; row++)
-      print_key(&section, row);
+    for (const struct option_row *row = p->options; row && row->name; row++) print_key(&section, row);
     for (const struct preset *preset = presets; preset->name && !strcmp(p->kind, "preset"); preset++)
-      if (!strcmp(preset->name, topic))
-        printf("  %s\n", preset->settings);
+      if (!strcmp(preset->name, topic)) printf("  %s\n", preset->settings);
   }
   return found;
 }
 
-static int help_command(const char *topic) {
+static int help_command(const char *topic)
+{
   const struct command *command = command_find(topic);
   char name[64], *arguments[] = {name, "--help", NULL};
-  if (!command)
-    return 0;
+  if (!command) return 0;
   snprintf(name, sizeof name, "maxlogit %s", topic);
   command->run(2, arguments);
   return 1;
 }
 
-static void add_word(const char **words, size_t *count, const char *word) {
-  if (*count < 1024)
-    words[(*count)++] = word;
+static void add_word(const char **words, size_t *count, const char *word)
+{
+  if (*count < 1024) words[(*count)++] = word;
 }
 
-static int unknown_topic(const char *topic) {
+static int unknown_topic(const char *topic)
+{
   const char *words[1024];
   size_t count = 0;
   struct arena *arena = arena_new();
-  for (const struct command *const *c = commands; *c; c++)
-    add_word(words, &count, (*c)->name);
-  for (const struct plugin *p = plugin_table(); p->kind; p++)
-    add_word(words, &count, p->name);
+  for (const struct command *const *c = commands; *c; c++) add_word(words, &count, (*c)->name);
+  for (const struct plugin *p = plugin_table(); p->kind; p++) add_word(words, &count, p->name);
   for (const struct config_section *s = config_sections(); s->rows; s++) {
     add_word(words, &count, s->prefix);
     for (const struct option_row *row = s->rows; row->name; row++)
@@ -157,11 +160,16 @@ static int unknown_topic(const char *topic) {
   return STATUS_USAGE;
 }
 
-static int help(int argc, char **argv) {
+static int help(int argc, char **argv)
+{
   static const struct argp argp = {
-    options, parse, "[TOPIC]",
-    "Explain a command, a key (train.lr), a section (train), a plug-in (muon), or all keys (config).", NULL,
-    NULL, NULL};
+    options,
+    parse,
+    "[TOPIC]",
+    "Explain a command, a key (train.lr), a section (train), a plug-in (muon), or all keys (config).",
+    NULL,
+    NULL,
+    NULL};
   struct arguments a = {0};
   argp_parse(&argp, argc, argv, 0, NULL, &a);
   if (a.markdown)
@@ -175,7 +183,7 @@ static int help(int argc, char **argv) {
   return STATUS_OK;
 }
 
-const struct command command_help = {
-  .name = "help", .arguments = "[TOPIC]", .help = "explain a command, a key, a section or a plug-in",
-  .run = help
-};
+const struct command command_help = {.name = "help",
+                                     .arguments = "[TOPIC]",
+                                     .help = "explain a command, a key, a section or a plug-in",
+                                     .run = help};

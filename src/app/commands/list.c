@@ -9,20 +9,21 @@
 #include "numerics/ops.h"
 #include "storage/plugin.h"
 
-struct arguments { const char *kind; int json; };
-
-static const struct argp_option options[] = {
-  {"json", 'j', NULL, 0, "as JSON, with every plug-in's options", 0},
-  {0}
+struct arguments {
+  const char *kind;
+  int json;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
+static const struct argp_option options[] = {
+  {"json", 'j', NULL, 0, "as JSON, with every plug-in's options", 0}, {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
   struct arguments *a = state->input;
   switch (key) {
   case 'j': a->json = 1; return 0;
   case ARGP_KEY_ARG:
-    if (a->kind)
-      argp_error(state, "one kind at a time");
+    if (a->kind) argp_error(state, "one kind at a time");
     a->kind = arg;
     return 0;
   default: return ARGP_ERR_UNKNOWN;
@@ -32,10 +33,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 typedef void visitor(void *context, const struct plugin *);
 
 /* Everything of one kind; commands and operations look like plug-ins without options. */
-static void each(const char *kind, visitor *visit, void *context) {
+static void each(const char *kind, visitor *visit, void *context)
+{
   for (const struct plugin *p = plugin_table(); p->kind; p++)
-    if (!strcmp(p->kind, kind))
-      visit(context, p);
+    if (!strcmp(p->kind, kind)) visit(context, p);
   if (!strcmp(kind, "command"))
     for (const struct command *const *c = commands; *c; c++)
       visit(context, &(struct plugin){kind, (*c)->name, (*c)->help, NULL, 0});
@@ -44,16 +45,21 @@ static void each(const char *kind, visitor *visit, void *context) {
       visit(context, &(struct plugin){kind, op_name(op), op_what(op), NULL, 0});
 }
 
-static void print_line(void *context, const struct plugin *p) {
+static void print_line(void *context, const struct plugin *p)
+{
   (void)context;
   printf("  %-20s %s\n", p->name, p->help);
 }
 
-static void json_option(struct buffer *b, const struct option_row *row) {
+static void json_option(struct buffer *b, const struct option_row *row)
+{
   char allowed[512];
   option_allowed(row, allowed, sizeof allowed);
-  const char *const parts[][2] = {{"name", row->name}, {"default", row->standard}, {"allowed", allowed},
-                                  {"unit", row->unit}, {"help", row->help}};
+  const char *const parts[][2] = {{"name", row->name},
+                                  {"default", row->standard},
+                                  {"allowed", allowed},
+                                  {"unit", row->unit},
+                                  {"help", row->help}};
   for (int i = 0; i < 5; i++) {
     buffer_add(b, "%s\"%s\": ", i ? ", " : "{", parts[i][0]);
     buffer_json(b, parts[i][1]);
@@ -61,9 +67,13 @@ static void json_option(struct buffer *b, const struct option_row *row) {
   buffer_add(b, "}");
 }
 
-struct writing { struct buffer out; int count; };
+struct writing {
+  struct buffer out;
+  int count;
+};
 
-static void json_plugin(void *context, const struct plugin *p) {
+static void json_plugin(void *context, const struct plugin *p)
+{
   struct writing *w = context;
   buffer_add(&w->out, "%s\n    {\"name\": ", w->count++ ? "," : "");
   buffer_json(&w->out, p->name);
@@ -77,15 +87,16 @@ static void json_plugin(void *context, const struct plugin *p) {
   buffer_add(&w->out, "]}");
 }
 
-static void print_text(const char *const *kinds, size_t count) {
+static void print_text(const char *const *kinds, size_t count)
+{
   for (size_t i = 0; i < count; i++) {
-    if (count > 1)
-      printf("%s%s\n", i ? "\n" : "", kinds[i]);
+    if (count > 1) printf("%s%s\n", i ? "\n" : "", kinds[i]);
     each(kinds[i], print_line, NULL);
   }
 }
 
-static void print_json(const char *const *kinds, size_t count) {
+static void print_json(const char *const *kinds, size_t count)
+{
   struct writing w = {0};
   for (size_t i = 0; i < count; i++) {
     buffer_add(&w.out, "%s\n  \"%s\": [", i ? "," : "{", kinds[i]);
@@ -97,26 +108,31 @@ static void print_json(const char *const *kinds, size_t count) {
   memory_free(w.out.text);
 }
 
-static int list(int argc, char **argv) {
+static int list(int argc, char **argv)
+{
   static const struct argp argp = {
-    options, parse, "[KIND]",
+    options,
+    parse,
+    "[KIND]",
     "List what there is: attention, stabilizer, optimizer, schedule, data, preset, command, operation.\v"
-    "`maxlogit help NAME` explains one of them.", NULL, NULL, NULL};
+    "`maxlogit help NAME` explains one of them.",
+    NULL,
+    NULL,
+    NULL};
   struct arguments a = {0};
   argp_parse(&argp, argc, argv, 0, NULL, &a);
   const char *kinds[16];
   size_t count = 0, chosen = 0;
-  for (const char *const *k = plugin_kinds(); *k; k++)
-    kinds[count++] = *k;
+  for (const char *const *k = plugin_kinds(); *k; k++) kinds[count++] = *k;
   kinds[count++] = "command";
   kinds[count++] = "operation";
   if (a.kind) {
     const char *near = text_nearest(a.kind, kinds, count); /* takes the plural, too */
-    while (chosen < count && kinds[chosen] != near)
-      chosen++;
+    while (chosen < count && kinds[chosen] != near) chosen++;
     if (!near) {
       message("'%.200s' is no kind; allowed: attention, stabilizer, optimizer, schedule, data, preset, "
-              "command, operation", a.kind);
+              "command, operation",
+              a.kind);
       return STATUS_USAGE;
     }
     count = 1;
@@ -126,5 +142,4 @@ static int list(int argc, char **argv) {
 }
 
 const struct command command_list = {
-  .name = "list", .arguments = "[KIND]", .help = "what there is to choose from", .run = list
-};
+  .name = "list", .arguments = "[KIND]", .help = "what there is to choose from", .run = list};

@@ -18,7 +18,8 @@ enum { CURVE_BINS = 400, IMAGE_COLUMNS = 240, LOSS_BINS = 40, MOST_GROUPS = 16, 
 
 /* --- gnuplot's variables ------------------------------------------------------------------------------- */
 
-static void put_quoted(FILE *f, const char *text) {
+static void put_quoted(FILE *f, const char *text)
+{
   fputc('\'', f);
   for (; *text; text++) {
     if (*text == '\'') fputc('\'', f);
@@ -27,30 +28,34 @@ static void put_quoted(FILE *f, const char *text) {
   fputc('\'', f);
 }
 
-static void put_text(FILE *f, const char *name, const char *text) {
+static void put_text(FILE *f, const char *name, const char *text)
+{
   fprintf(f, "%s = ", name);
   put_quoted(f, text);
   fputc('\n', f);
 }
 
-static void put_number(FILE *f, const char *name, double value) {
+static void put_number(FILE *f, const char *name, double value)
+{
   char text[32];
   table_number(value, text);
   fprintf(f, "%s = %s%s\n", name, text, strpbrk(text, ".eN") ? "" : ".0");
 }
 
-static void put_array(FILE *f, const char *name, const double *values, int count) {
+static void put_array(FILE *f, const char *name, const double *values, int count)
+{
   char text[32];
   fprintf(f, "array %s[%d] = [", name, count);
   for (int i = 0; i < count; i++) {
-    table_number(isfinite(values[i]) ? values[i] : NAN, text);   /* gnuplot knows no other */
+    table_number(isfinite(values[i]) ? values[i] : NAN, text); /* gnuplot knows no other */
     fprintf(f, "%s%s", i ? ", " : "", text);
   }
   fprintf(f, "]\n");
 }
 
 static void put_words(FILE *f, const char *name, const struct runset *set,
-                      const char *(*word)(const struct run_group *)) {
+                      const char *(*word)(const struct run_group *))
+{
   fprintf(f, "array %s[%d] = [", name, set->groups);
   for (int g = 0; g < set->groups; g++) {
     if (g) fputs(", ", f);
@@ -60,11 +65,13 @@ static void put_words(FILE *f, const char *name, const struct runset *set,
 }
 
 static const char *group_kind(const struct run_group *group) { return group->run->kind; }
-static const char *group_rest(const struct run_group *group) {
+static const char *group_rest(const struct run_group *group)
+{
   return group->label + strlen(group->run->kind);
 }
 
-static void put_groups(FILE *f, const struct runset *set) {
+static void put_groups(FILE *f, const struct runset *set)
+{
   double seeds[MOST_GROUPS], clipped[MOST_GROUPS], first_seed[MOST_GROUPS];
   for (int g = 0; g < set->groups; g++) {
     const char *stack = run_parameter(set->group[g].run->file, "stabilizers");
@@ -81,7 +88,8 @@ static void put_groups(FILE *f, const struct runset *set) {
 }
 
 /* A parameter that all runs share, or NULL. */
-static const char *common(const struct runset *set, const char *key) {
+static const char *common(const struct runset *set, const char *key)
+{
   const char *value = run_parameter(set->run->file, key);
   for (int i = 1; i < set->runs && value; i++) {
     const char *other = run_parameter(set->run[i].file, key);
@@ -91,14 +99,23 @@ static const char *common(const struct runset *set, const char *key) {
 }
 
 /* What was trained: the settings that all runs share. */
-static void put_about(FILE *f, const struct runset *set) {
-  static const struct { const char *key, *before; } parts[] = {
-    { "model.layers", "" }, { "model.heads", " layers \303\227 " }, { "model.width", " heads, width " },
-    { "model.context", ", context " }, { "train.batch", ", batch " }, { "train.lr", ", lr " },
-    { "train.weight_decay", ", weight decay " }, { "train.schedule", ", schedule " }, { "data", ". Data: " },
-    { "data.path", ", " },
+static void put_about(FILE *f, const struct runset *set)
+{
+  static const struct {
+    const char *key, *before;
+  } parts[] = {
+    {"model.layers", ""},
+    {"model.heads", " layers \303\227 "},
+    {"model.width", " heads, width "},
+    {"model.context", ", context "},
+    {"train.batch", ", batch "},
+    {"train.lr", ", lr "},
+    {"train.weight_decay", ", weight decay "},
+    {"train.schedule", ", schedule "},
+    {"data", ". Data: "},
+    {"data.path", ", "},
   };
-  struct buffer text = { 0 };
+  struct buffer text = {0};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     const char *value = common(set, parts[i].key), *slash = value ? strrchr(value, '/') : NULL;
     if (value) buffer_add(&text, "%s%s", parts[i].before, slash ? slash + 1 : value);
@@ -107,12 +124,17 @@ static void put_about(FILE *f, const struct runset *set) {
   memory_free(text.text);
 }
 
-static void put_threshold(FILE *f, const struct runset *set) {
+static void put_threshold(FILE *f, const struct runset *set)
+{
   double tau = NAN;
   for (int i = 0; i < set->runs; i++) {
     double own = run_threshold(&set->run[i]);
-    if (isnan(tau)) tau = own;
-    else if (!isnan(own) && own != tau) { tau = NAN; break; }
+    if (isnan(tau))
+      tau = own;
+    else if (!isnan(own) && own != tau) {
+      tau = NAN;
+      break;
+    }
   }
   char name[64], number[32];
   table_number(tau, number);
@@ -123,9 +145,12 @@ static void put_threshold(FILE *f, const struct runset *set) {
 
 /* --- data ---------------------------------------------------------------------------------------------- */
 
-struct extent { double low, high, last_step; };
+struct extent {
+  double low, high, last_step;
+};
 
-static void extend(struct extent *e, double value) {
+static void extend(struct extent *e, double value)
+{
   if (!isfinite(value)) return;
   if (!(value >= e->low)) e->low = value;
   if (!(value <= e->high)) e->high = value;
@@ -133,7 +158,8 @@ static void extend(struct extent *e, double value) {
 
 /* Mean and interval over the seeds of a group; `prepare` acts on each run's table first. */
 static int band_of(const struct run_group *group, const char *series, void (*prepare)(struct table *),
-                   int geometric, struct table *band, struct error *error) {
+                   int geometric, struct table *band, struct error *error)
+{
   struct table *runs = memory_new((size_t)group->count, sizeof *runs);
   int status = STATUS_OK;
   for (int i = 0; i < group->count && !status; i++) {
@@ -147,7 +173,8 @@ static int band_of(const struct run_group *group, const char *series, void (*pre
 }
 
 /* Where a single seed has no interval, an interval of no width: nothing to see, and nothing missing. */
-static void close_edges(struct table *band) {
+static void close_edges(struct table *band)
+{
   for (long r = 0; r < band->rows; r++)
     for (int c = 1; c < band->columns; c += 3) {
       double *mean = &band->value[r * band->columns + c];
@@ -155,7 +182,8 @@ static void close_edges(struct table *band) {
     }
 }
 
-static void put_block(FILE *f, struct table *table, int g) {
+static void put_block(FILE *f, struct table *table, int g)
+{
   close_edges(table);
   if (g) fputs("\n\n", f);
   table_write_header(f, table, TABLE_COLUMNS, NULL);
@@ -163,7 +191,8 @@ static void put_block(FILE *f, struct table *table, int g) {
 }
 
 /* The last finite value of a column. */
-static double last_value(const struct table *t, int column) {
+static double last_value(const struct table *t, int column)
+{
   for (long r = t->rows - 1; r >= 0; r--)
     if (isfinite(t->value[r * t->columns + column])) return t->value[r * t->columns + column];
   return NAN;
@@ -171,7 +200,8 @@ static double last_value(const struct table *t, int column) {
 
 /* Extent of the means of a band from a step on, and of its edges where they are not too far out: with
    few seeds an interval can be wider than everything else. */
-static void measure(const struct table *t, double from_step, double edge, struct extent *e) {
+static void measure(const struct table *t, double from_step, double edge, struct extent *e)
+{
   for (long r = 0; r < t->rows; r++) {
     e->last_step = fmax(e->last_step, t->step[r]);
     for (int c = 1; c < t->columns && t->step[r] >= from_step; c += 3) {
@@ -182,13 +212,15 @@ static void measure(const struct table *t, double from_step, double edge, struct
   }
 }
 
-static void put_extent(FILE *f, const struct extent *e) {
+static void put_extent(FILE *f, const struct extent *e)
+{
   put_number(f, "low", e->low);
   put_number(f, "high", e->high);
   put_number(f, "last_of_all", fmax(e->last_step, 1));
 }
 
-static void put_heading(FILE *f, const struct runset *set, const char *text) {
+static void put_heading(FILE *f, const struct runset *set, const char *text)
+{
   put_text(f, "heading", text);
   put_about(f, set);
 }
@@ -199,8 +231,9 @@ static void keep_largest(struct table *t) { table_reduce_max(t, "max"); }
 static void smooth(struct table *t) { table_means(t, LOSS_BINS); }
 
 static int logit_bands(FILE *f, const struct runset *set, void (*prepare)(struct table *), double *last,
-                       struct error *error) {
-  struct extent extent = { NAN, NAN, 0 };
+                       struct error *error)
+{
+  struct extent extent = {NAN, NAN, 0};
   fprintf(f, "$data << EOD\n");
   for (int g = 0; g < set->groups; g++) {
     struct table band;
@@ -220,7 +253,8 @@ static int logit_bands(FILE *f, const struct runset *set, void (*prepare)(struct
   return STATUS_OK;
 }
 
-static int draw_logits(FILE *f, const struct runset *set, struct error *error) {
+static int draw_logits(FILE *f, const struct runset *set, struct error *error)
+{
   double last[MOST_GROUPS];
   int status = logit_bands(f, set, keep_largest, last, error);
   put_array(f, "last", last, set->groups);
@@ -228,7 +262,8 @@ static int draw_logits(FILE *f, const struct runset *set, struct error *error) {
   return status;
 }
 
-static int draw_heads(FILE *f, const struct runset *set, struct error *error) {
+static int draw_heads(FILE *f, const struct runset *set, struct error *error)
+{
   double last[MOST_GROUPS];
   int layers = (int)run_number(set->run, "model.layers", 1),
       heads = (int)run_number(set->run, "model.heads", 1);
@@ -240,15 +275,15 @@ static int draw_heads(FILE *f, const struct runset *set, struct error *error) {
     return error_set(error, STATUS_USAGE, "figure heads: %d heads; at most %d can be drawn on a page", panels,
                      MOST_PANELS);
   fprintf(f, "panels = %d\nacross = %d\narray panel_name[%d] = [", panels, heads < 8 ? heads : 8, panels);
-  for (int p = 0; p < panels; p++)
-    fprintf(f, "%s'layer %d, head %d'", p ? ", " : "", p / heads, p % heads);
+  for (int p = 0; p < panels; p++) fprintf(f, "%s'layer %d, head %d'", p ? ", " : "", p / heads, p % heads);
   fprintf(f, "]\n");
   put_heading(f, set, "Max logit of every head against training step");
   return logit_bands(f, set, NULL, last, error);
 }
 
 /* One value for each head and each of at most IMAGE_COLUMNS intervals: the largest. */
-static void put_image(FILE *f, const struct table *t, struct extent *extent) {
+static void put_image(FILE *f, const struct table *t, struct extent *extent)
+{
   long columns = t->rows < IMAGE_COLUMNS ? t->rows : IMAGE_COLUMNS;
   double span = t->rows > 0 ? t->step[t->rows - 1] - t->step[0] : 0;
   for (long b = 0; b < columns; b++) {
@@ -266,8 +301,9 @@ static void put_image(FILE *f, const struct table *t, struct extent *extent) {
   if (t->rows > 0) extent->last_step = fmax(extent->last_step, t->step[t->rows - 1]);
 }
 
-static int draw_heatmap(FILE *f, const struct runset *set, struct error *error) {
-  struct extent extent = { NAN, NAN, 0 };
+static int draw_heatmap(FILE *f, const struct runset *set, struct error *error)
+{
+  struct extent extent = {NAN, NAN, 0};
   if (set->runs > 1 && (!common(set, "model.layers") || !common(set, "model.heads")))
     return error_set(error, STATUS_USAGE, "figure heatmap: the runs differ in model.layers or model.heads");
   int heads = (int)run_number(set->run, "model.heads", 1);
@@ -290,7 +326,8 @@ static int draw_heatmap(FILE *f, const struct runset *set, struct error *error) 
 }
 
 /* The smallest lower edge of a band of one column. */
-static double least_edge(const struct table *band) {
+static double least_edge(const struct table *band)
+{
   double least = INFINITY;
   for (long r = 0; r < band->rows; r++) least = fmin(least, band->value[r * band->columns + 2]);
   return least;
@@ -298,7 +335,8 @@ static double least_edge(const struct table *band) {
 
 static int loss_curves(FILE *f, const struct runset *set, const char *series, const char *block,
                        void (*prepare)(struct table *), struct extent *extent, double *last,
-                       struct error *error) {
+                       struct error *error)
+{
   double least[MOST_GROUPS];
   char name[32];
   fprintf(f, "$%s << EOD\n", block);
@@ -318,7 +356,8 @@ static int loss_curves(FILE *f, const struct runset *set, const char *series, co
   return STATUS_OK;
 }
 
-static int final_losses(FILE *f, const struct runset *set, struct extent *extent, struct error *error) {
+static int final_losses(FILE *f, const struct runset *set, struct extent *extent, struct error *error)
+{
   double mean[MOST_GROUPS], lo[MOST_GROUPS], hi[MOST_GROUPS];
   fprintf(f, "$final << EOD\n");
   for (int g = 0; g < set->groups; g++) {
@@ -353,7 +392,8 @@ static int final_losses(FILE *f, const struct runset *set, struct extent *extent
   return STATUS_OK;
 }
 
-static int has_rows(const struct runset *set, const char *series) {
+static int has_rows(const struct runset *set, const char *series)
+{
   int some = 1;
   for (int i = 0; i < set->runs && some; i++) {
     struct run_series data;
@@ -366,9 +406,10 @@ static int has_rows(const struct runset *set, const char *series) {
   return some;
 }
 
-static int draw_loss(FILE *f, const struct runset *set, struct error *error) {
+static int draw_loss(FILE *f, const struct runset *set, struct error *error)
+{
   double last[MOST_GROUPS];
-  struct extent extent = { NAN, NAN, 0 }, final = { NAN, NAN, 0 };
+  struct extent extent = {NAN, NAN, 0}, final = {NAN, NAN, 0};
   int has_val = has_rows(set, "val_loss");
   int status = loss_curves(f, set, "loss", "train", smooth, &extent, last, error);
   if (!status && has_val) status = loss_curves(f, set, "val_loss", "val", NULL, &extent, last, error);
@@ -395,13 +436,18 @@ static int draw_loss(FILE *f, const struct runset *set, struct error *error) {
 }
 
 enum { MEASURES = 3, KINDS = 4 };
-static const char *const measures[MEASURES] = { "weight/spectral_norm", "weight/svd_entropy",
-                                                "weight/stable_rank" };
-static const char *const kinds[KINDS][4] = {   /* ends of tensors' names */
-  { ".w_q", ".w_k" }, { ".w_v", ".w_o" }, { ".w_gate", ".w_up", ".w_down" }, { "embed", "head" },
+static const char *const measures[MEASURES] = {"weight/spectral_norm", "weight/svd_entropy",
+                                               "weight/stable_rank"};
+static const char *const kinds[KINDS][4] = {
+  /* ends of tensors' names */
+  {".w_q", ".w_k"},
+  {".w_v", ".w_o"},
+  {".w_gate", ".w_up", ".w_down"},
+  {"embed", "head"},
 };
 
-static int is_of_kind(const char *tensor, int kind) {
+static int is_of_kind(const char *tensor, int kind)
+{
   size_t length = strlen(tensor);
   for (int i = 0; i < 4 && kinds[kind][i]; i++) {
     size_t end = strlen(kinds[kind][i]);
@@ -411,7 +457,8 @@ static int is_of_kind(const char *tensor, int kind) {
 }
 
 /* One column for each measure and kind: the mean over the tensors of that kind. */
-static int kind_means(const struct run *run, struct table *out, struct error *error) {
+static int kind_means(const struct run *run, struct table *out, struct error *error)
+{
   for (int m = 0; m < MEASURES; m++) {
     struct table all, means;
     int status = run_table(run, measures[m], &all, error);
@@ -428,7 +475,8 @@ static int kind_means(const struct run *run, struct table *out, struct error *er
             means.value[r * KINDS + k] += all.value[r * all.columns + c] / n;
     }
     table_free(&all);
-    if (m == 0) *out = means;
+    if (m == 0)
+      *out = means;
     else {
       table_join(out, &means);
       table_free(&means);
@@ -437,7 +485,8 @@ static int kind_means(const struct run *run, struct table *out, struct error *er
   return STATUS_OK;
 }
 
-static void measure_kinds(const struct table *band, struct extent extent[MEASURES], double present[KINDS]) {
+static void measure_kinds(const struct table *band, struct extent extent[MEASURES], double present[KINDS])
+{
   for (long r = 0; r < band->rows; r++)
     for (int i = 0; i < MEASURES * KINDS; i++) {
       const double *mean = &band->value[r * band->columns + 1 + 3 * i];
@@ -449,9 +498,10 @@ static void measure_kinds(const struct table *band, struct extent extent[MEASURE
     }
 }
 
-static int draw_spectra(FILE *f, const struct runset *set, struct error *error) {
-  struct extent extent[MEASURES] = { { NAN, NAN, 0 }, { NAN, NAN, 0 }, { NAN, NAN, 0 } };
-  double present[KINDS] = { 0 }, low[MEASURES], high[MEASURES];
+static int draw_spectra(FILE *f, const struct runset *set, struct error *error)
+{
+  struct extent extent[MEASURES] = {{NAN, NAN, 0}, {NAN, NAN, 0}, {NAN, NAN, 0}};
+  double present[KINDS] = {0}, low[MEASURES], high[MEASURES];
   fprintf(f, "$data << EOD\n");
   for (int g = 0; g < set->groups; g++) {
     const struct run_group *group = &set->group[g];
@@ -486,34 +536,37 @@ static int draw_spectra(FILE *f, const struct runset *set, struct error *error) 
 struct figure {
   const char *name, *help;
   int (*draw)(FILE *, const struct runset *, struct error *);
-  const char *needs;   /* drawn without being asked for where all runs have this series */
-  int no_text;         /* cannot be drawn with characters */
+  const char *needs; /* drawn without being asked for where all runs have this series */
+  int no_text;       /* cannot be drawn with characters */
 };
 static const struct figure figures[] = {
-  { "logits", "max logit of the largest head, with bands over seeds", draw_logits, "attn/max_logit", 0 },
-  { "heads", "max logit of every head, small multiples", draw_heads, "attn/max_logit", 0 },
-  { "heatmap", "max logit, head by step", draw_heatmap, "attn/max_logit", 1 },
-  { "loss", "training and validation loss", draw_loss, "loss", 0 },
-  { "spectra", "spectral norm, SVD entropy and stable rank of the weights", draw_spectra,
-    "weight/spectral_norm", 1 },
+  {"logits", "max logit of the largest head, with bands over seeds", draw_logits, "attn/max_logit", 0},
+  {"heads", "max logit of every head, small multiples", draw_heads, "attn/max_logit", 0},
+  {"heatmap", "max logit, head by step", draw_heatmap, "attn/max_logit", 1},
+  {"loss", "training and validation loss", draw_loss, "loss", 0},
+  {"spectra", "spectral norm, SVD entropy and stable rank of the weights", draw_spectra,
+   "weight/spectral_norm", 1},
 };
 enum { FIGURES = sizeof figures / sizeof *figures };
 
 /* --- gnuplot ------------------------------------------------------------------------------------------- */
 
 struct plot_request {
-  char **paths; int path_count;
+  char **paths;
+  int path_count;
   const char *folder, *scripts, *format;
   int terminal, script, chosen[FIGURES], any_chosen;
 };
 
-static int is_folder(const char *path) {
+static int is_folder(const char *path)
+{
   struct stat info;
   return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 /* --scripts, MAXLOGIT_PLOTS, share/ in the program's folder (build) or beside it, the place of installing. */
-static int find_scripts(const struct plot_request *r, char out[4096], struct error *error) {
+static int find_scripts(const struct plot_request *r, char out[4096], struct error *error)
+{
   const char *asked = r->scripts ? r->scripts : getenv("MAXLOGIT_PLOTS");
   char program[2048];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -534,14 +587,16 @@ static int find_scripts(const struct plot_request *r, char out[4096], struct err
                    out);
 }
 
-static int size_from(const char *variable, int otherwise) {
+static int size_from(const char *variable, int otherwise)
+{
   const char *text = getenv(variable);
   long n = text ? strtol(text, NULL, 10) : 0;
   return n >= 40 && n <= 1000 ? (int)n : otherwise;
 }
 
-static void put_terminal(FILE *f, const char *scripts, const char *term, const char *out) {
-  struct winsize size = { 0 };
+static void put_terminal(FILE *f, const char *scripts, const char *term, const char *out)
+{
+  struct winsize size = {0};
   int tty = isatty(STDOUT_FILENO), known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40;
   if (strcmp(term, "dumb") == 0 && tty && !getenv("NO_COLOR")) term = "dumbansi";
   put_text(f, "plots", scripts);
@@ -552,7 +607,8 @@ static void put_terminal(FILE *f, const char *scripts, const char *term, const c
 }
 
 /* Run gnuplot on a script; whatever it says on standard error is an error. */
-static int run_gnuplot(FILE *script, struct error *error) {
+static int run_gnuplot(FILE *script, struct error *error)
+{
   FILE *complaints = tmpfile();
   if (!complaints) return error_set(error, STATUS_FAIL, "no temporary file: %s", strerror(errno));
   fflush(stdout);
@@ -580,7 +636,8 @@ static int run_gnuplot(FILE *script, struct error *error) {
 
 /* The whole input of gnuplot for one figure, as a temporary file. */
 static FILE *make_script(const struct figure *figure, const struct runset *set, const char *scripts,
-                         const char *term, const char *out, struct error *error) {
+                         const char *term, const char *out, struct error *error)
+{
   FILE *f = tmpfile();
   if (!f) {
     error_set(error, STATUS_FAIL, "no temporary file: %s", strerror(errno));
@@ -598,26 +655,31 @@ static FILE *make_script(const struct figure *figure, const struct runset *set, 
   return NULL;
 }
 
-static int copy_out(FILE *script) {
+static int copy_out(FILE *script)
+{
   char block[65536];
   for (size_t n; (n = fread(block, 1, sizeof block, script)) > 0;) fwrite(block, 1, n, stdout);
   return fflush(stdout) == 0 ? STATUS_OK : STATUS_FAIL;
 }
 
 static int make_figure(const struct plot_request *r, const struct figure *figure, const struct runset *set,
-                       const char *scripts, const char *term, struct error *error) {
+                       const char *scripts, const char *term, struct error *error)
+{
   char out[4096] = "";
   if (!r->terminal) snprintf(out, sizeof out, "%s/%s.%s", r->folder, figure->name, term);
   FILE *script = make_script(figure, set, scripts, term, out, error);
   if (!script) return error->status;
   int status = r->script ? copy_out(script) : run_gnuplot(script, error);
   fclose(script);
-  if (status && *error->text) error_prefix(error, "figure %s", figure->name);
-  else if (!r->terminal && !r->script) printf("%s\n", out);
+  if (status && *error->text)
+    error_prefix(error, "figure %s", figure->name);
+  else if (!r->terminal && !r->script)
+    printf("%s\n", out);
   return status;
 }
 
-static int make_figures(const struct plot_request *r, const struct runset *set, struct error *error) {
+static int make_figures(const struct plot_request *r, const struct runset *set, struct error *error)
+{
   char scripts[4096], first[4200];
   int status = find_scripts(r, scripts, error);
   snprintf(first, sizeof first, "%s/x", r->folder);
@@ -630,7 +692,8 @@ static int make_figures(const struct plot_request *r, const struct runset *set, 
     if (r->any_chosen ? !r->chosen[i] : (r->terminal && i > 0) || !has_rows(set, figures[i].needs)) continue;
     if (r->terminal && figures[i].no_text)
       return error_set(error, STATUS_USAGE, "figure %s: cannot be drawn with characters", figures[i].name);
-    if (r->terminal) status = make_figure(r, &figures[i], set, scripts, "dumb", error);
+    if (r->terminal)
+      status = make_figure(r, &figures[i], set, scripts, "dumb", error);
     else {
       if (!r->format || strcmp(r->format, "svg") == 0)
         status = make_figure(r, &figures[i], set, scripts, "svg", error);
@@ -645,17 +708,17 @@ static int make_figures(const struct plot_request *r, const struct runset *set, 
 
 enum { KEY_FORMAT = 256, KEY_FIGURE, KEY_SCRIPT, KEY_SCRIPTS };
 static const struct argp_option options[] = {
-  { "output", 'o', "DIR", 0, "Folder for the figures (default: figures)", 0 },
-  { "terminal", 't', NULL, 0, "Draw with characters, on standard output", 0 },
-  { "figure", KEY_FIGURE, "NAME", 0,
-    "Only this figure: logits, heads, heatmap, loss, spectra (may be repeated)", 0 },
-  { "format", KEY_FORMAT, "svg|png", 0, "Only this format (default: both)", 0 },
-  { "script", KEY_SCRIPT, NULL, 0, "Print gnuplot's whole input, data included, and draw nothing", 0 },
-  { "scripts", KEY_SCRIPTS, "DIR", 0, "Folder of the plot scripts (also: MAXLOGIT_PLOTS)", 0 },
-  { 0 }
-};
+  {"output", 'o', "DIR", 0, "Folder for the figures (default: figures)", 0},
+  {"terminal", 't', NULL, 0, "Draw with characters, on standard output", 0},
+  {"figure", KEY_FIGURE, "NAME", 0,
+   "Only this figure: logits, heads, heatmap, loss, spectra (may be repeated)", 0},
+  {"format", KEY_FORMAT, "svg|png", 0, "Only this format (default: both)", 0},
+  {"script", KEY_SCRIPT, NULL, 0, "Print gnuplot's whole input, data included, and draw nothing", 0},
+  {"scripts", KEY_SCRIPTS, "DIR", 0, "Folder of the plot scripts (also: MAXLOGIT_PLOTS)", 0},
+  {0}};
 
-static void choose_figure(struct plot_request *r, struct argp_state *state, const char *name) {
+static void choose_figure(struct plot_request *r, struct argp_state *state, const char *name)
+{
   const char *names[FIGURES];
   for (int i = 0; i < FIGURES; i++) {
     names[i] = figures[i].name;
@@ -668,37 +731,41 @@ static void choose_figure(struct plot_request *r, struct argp_state *state, cons
              near ? near : "", near ? "'?" : "");
 }
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t parse(int key, char *text, struct argp_state *state)
+{
   struct plot_request *r = state->input;
   switch (key) {
-    case 'o': r->folder = text; return 0;
-    case 't': r->terminal = 1; return 0;
-    case KEY_FIGURE: choose_figure(r, state, text); return 0;
-    case KEY_FORMAT:
-      if (strcmp(text, "svg") != 0 && strcmp(text, "png") != 0)
-        argp_error(state, "--format=%s: svg or png is wanted", text);
-      r->format = text;
-      return 0;
-    case KEY_SCRIPT: r->script = 1; return 0;
-    case KEY_SCRIPTS: r->scripts = text; return 0;
-    case ARGP_KEY_ARG: r->paths[r->path_count++] = text; return 0;
-    case ARGP_KEY_END:
-      if (r->path_count == 0) argp_error(state, "no run file given");
-      return 0;
+  case 'o': r->folder = text; return 0;
+  case 't': r->terminal = 1; return 0;
+  case KEY_FIGURE: choose_figure(r, state, text); return 0;
+  case KEY_FORMAT:
+    if (strcmp(text, "svg") != 0 && strcmp(text, "png") != 0)
+      argp_error(state, "--format=%s: svg or png is wanted", text);
+    r->format = text;
+    return 0;
+  case KEY_SCRIPT: r->script = 1; return 0;
+  case KEY_SCRIPTS: r->scripts = text; return 0;
+  case ARGP_KEY_ARG: r->paths[r->path_count++] = text; return 0;
+  case ARGP_KEY_END:
+    if (r->path_count == 0) argp_error(state, "no run file given");
+    return 0;
   }
   return ARGP_ERR_UNKNOWN;
 }
 
-static int run_plot(int argc, char **argv) {
+static int run_plot(int argc, char **argv)
+{
   static const struct argp argp = {
-    .options = options, .parser = parse, .args_doc = "RUN.h5 ...",
+    .options = options,
+    .parser = parse,
+    .args_doc = "RUN.h5 ...",
     .doc = "Draw figures of runs with gnuplot. A folder stands for all run files in it; runs that differ "
            "only in their seed become one curve with a band.\v"
            "maxlogit plot demo -o figures\nmaxlogit plot -t runs/a.h5 runs/b.h5",
   };
-  struct plot_request r = { .folder = "figures" };
+  struct plot_request r = {.folder = "figures"};
   struct runset set;
-  struct error error = { 0 };
+  struct error error = {0};
   r.paths = memory_new((size_t)argc, sizeof *r.paths);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
   if (!status) status = runset_open(&set, r.paths, r.path_count, RUNSET_RECORDED, &error);
@@ -712,6 +779,8 @@ static int run_plot(int argc, char **argv) {
 }
 
 const struct command command_plot = {
-  .name = "plot", .arguments = "RUN.h5 ... [-o DIR]", .run = run_plot,
+  .name = "plot",
+  .arguments = "RUN.h5 ... [-o DIR]",
+  .run = run_plot,
   .help = "figures: SVG, PNG, or in the terminal (-t)",
 };

@@ -13,27 +13,26 @@ struct arguments {
   int count, quiet;
 };
 
-static const struct argp_option options[] = {
-  { "quiet", 'q', NULL, 0, "no progress, no summary", 0 },
-  { 0 }
-};
+static const struct argp_option options[] = {{"quiet", 'q', NULL, 0, "no progress, no summary", 0}, {0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
   struct arguments *a = state->input;
   switch (key) {
-    case 'q': a->quiet = 1; return 0;
-    case ARGP_KEY_ARG:
-      if (strchr(arg, '=')) {
-        if (a->count == MAX_CHANGES) argp_error(state, "more than %d key=value arguments", MAX_CHANGES);
-        a->change[a->count++] = arg;
-      } else if (!a->file) a->file = arg;
-      else argp_error(state, "'%s': one run at a time", arg);
-      return 0;
-    case ARGP_KEY_END:
-      if (!a->file) argp_error(state, "which run? maxlogit resume RUN.h5");
-      return 0;
-    default: return ARGP_ERR_UNKNOWN;
+  case 'q': a->quiet = 1; return 0;
+  case ARGP_KEY_ARG:
+    if (strchr(arg, '=')) {
+      if (a->count == MAX_CHANGES) argp_error(state, "more than %d key=value arguments", MAX_CHANGES);
+      a->change[a->count++] = arg;
+    } else if (!a->file)
+      a->file = arg;
+    else
+      argp_error(state, "'%s': one run at a time", arg);
+    return 0;
+  case ARGP_KEY_END:
+    if (!a->file) argp_error(state, "which run? maxlogit resume RUN.h5");
+    return 0;
+  default: return ARGP_ERR_UNKNOWN;
   }
 }
 
@@ -53,11 +52,17 @@ static int is_over(const char *path, int *over, struct error *e)
 static int resume(int argc, char **argv)
 {
   static const struct argp argp = {
-    options, parse, "RUN.h5 [key=value ...]",
-    "Continue a run from its last checkpoint, bit for bit.\vOnly keys that cannot change the past may be given: "
-    "train.steps upwards under a constant schedule, paths, threads, recording intervals.", NULL, NULL, NULL };
-  struct arguments a = { 0 };
-  struct error e = { 0 };
+    options,
+    parse,
+    "RUN.h5 [key=value ...]",
+    "Continue a run from its last checkpoint, bit for bit.\vOnly keys that cannot change the past may be "
+    "given: "
+    "train.steps upwards under a constant schedule, paths, threads, recording intervals.",
+    NULL,
+    NULL,
+    NULL};
+  struct arguments a = {0};
+  struct error e = {0};
   struct trainer *t = NULL;
   int over = 0;
   argp_parse(&argp, argc, argv, 0, NULL, &a);
@@ -67,6 +72,7 @@ static int resume(int argc, char **argv)
   return *e.text ? report_error(&e) : status;
 }
 
-const struct command command_resume = {
-  .name = "resume", .arguments = "RUN.h5 [key=value ...]", .help = "continue a run, bit for bit", .run = resume
-};
+const struct command command_resume = {.name = "resume",
+                                       .arguments = "RUN.h5 [key=value ...]",
+                                       .help = "continue a run, bit for bit",
+                                       .run = resume};

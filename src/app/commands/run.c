@@ -14,25 +14,27 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-  { "dry-run", 'n', NULL, 0, "print the resolved configuration and where every value came from; train nothing", 0 },
-  { "quiet", 'q', NULL, 0, "no progress, no summary", 0 },
-  { 0 }
-};
+  {"dry-run", 'n', NULL, 0, "print the resolved configuration and where every value came from; train nothing",
+   0},
+  {"quiet", 'q', NULL, 0, "no progress, no summary", 0},
+  {0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
   struct arguments *a = state->input;
   switch (key) {
-    case 'n': a->dry = 1; return 0;
-    case 'q': a->quiet = 1; return 0;
-    case ARGP_KEY_ARG:
-      if (strchr(arg, '=')) {
-        if (a->count == MAX_ASSIGNMENTS) argp_error(state, "more than %d key=value arguments", MAX_ASSIGNMENTS);
-        a->assignment[a->count++] = arg;
-      } else if (!a->file) a->file = arg;
-      else argp_error(state, "'%s': one configuration file at most; settings are written key=value", arg);
-      return 0;
-    default: return ARGP_ERR_UNKNOWN;
+  case 'n': a->dry = 1; return 0;
+  case 'q': a->quiet = 1; return 0;
+  case ARGP_KEY_ARG:
+    if (strchr(arg, '=')) {
+      if (a->count == MAX_ASSIGNMENTS) argp_error(state, "more than %d key=value arguments", MAX_ASSIGNMENTS);
+      a->assignment[a->count++] = arg;
+    } else if (!a->file)
+      a->file = arg;
+    else
+      argp_error(state, "'%s': one configuration file at most; settings are written key=value", arg);
+    return 0;
+  default: return ARGP_ERR_UNKNOWN;
   }
 }
 
@@ -59,11 +61,16 @@ static int print_entry(void *context, const struct config_entry *x)
 static int run(int argc, char **argv)
 {
   static const struct argp argp = {
-    options, parse, "[FILE.conf] [key=value ...]",
+    options,
+    parse,
+    "[FILE.conf] [key=value ...]",
     "Train one run and write its record. Without arguments: the default toy stack on a built-in source.\v"
-    "Keys: maxlogit help config. Presets and plug-ins: maxlogit list.", NULL, NULL, NULL };
-  struct arguments a = { 0 };
-  struct error e = { 0 };
+    "Keys: maxlogit help config. Presets and plug-ins: maxlogit list.",
+    NULL,
+    NULL,
+    NULL};
+  struct arguments a = {0};
+  struct error e = {0};
   struct trainer *t = NULL;
   argp_parse(&argp, argc, argv, 0, NULL, &a);
   struct config *c = config_new();
@@ -81,7 +88,7 @@ static int run(int argc, char **argv)
   return status;
 }
 
-const struct command command_run = {
-  .name = "run", .arguments = "[FILE.conf] [key=value ...]",
-  .help = "train; prints progress; writes one run file", .run = run
-};
+const struct command command_run = {.name = "run",
+                                    .arguments = "[FILE.conf] [key=value ...]",
+                                    .help = "train; prints progress; writes one run file",
+                                    .run = run};

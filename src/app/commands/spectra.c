@@ -10,29 +10,40 @@
 #include "storage/checkpoint.h"
 #include "storage/recorder.h"
 
-struct spectra_request { char **paths; int path_count, json; };
+struct spectra_request {
+  char **paths;
+  int path_count, json;
+};
 
-static const struct { const char *name, *title; size_t offset; } fields[] = {
-  { "spectral_norm", "spectral", offsetof(struct spectrum, spectral_norm) },
-  { "frobenius_norm", "Frobenius", offsetof(struct spectrum, frobenius_norm) },
-  { "svd_entropy", "entropy", offsetof(struct spectrum, svd_entropy) },
-  { "effective_rank_p", "eff.rank p", offsetof(struct spectrum, effective_rank_p) },
-  { "effective_rank_r", "eff.rank r", offsetof(struct spectrum, effective_rank_r) },
-  { "stable_rank", "stable rank", offsetof(struct spectrum, stable_rank) },
+static const struct {
+  const char *name, *title;
+  size_t offset;
+} fields[] = {
+  {"spectral_norm", "spectral", offsetof(struct spectrum, spectral_norm)},
+  {"frobenius_norm", "Frobenius", offsetof(struct spectrum, frobenius_norm)},
+  {"svd_entropy", "entropy", offsetof(struct spectrum, svd_entropy)},
+  {"effective_rank_p", "eff.rank p", offsetof(struct spectrum, effective_rank_p)},
+  {"effective_rank_r", "eff.rank r", offsetof(struct spectrum, effective_rank_r)},
+  {"stable_rank", "stable rank", offsetof(struct spectrum, stable_rank)},
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
-static double field_of(const struct spectrum *s, int f) {
+static double field_of(const struct spectrum *s, int f)
+{
   return *(const double *)((const char *)s + fields[f].offset);
 }
 
 /* --- output -------------------------------------------------------------------------------------------- */
 
-struct output { struct buffer text; int json, items; };
+struct output {
+  struct buffer text;
+  int json, items;
+};
 
 /* One line, or one JSON object. layer, head: -1 where they do not apply. */
 static void put(struct output *o, const char *name, long rows, long cols, int layer, int head,
-                const struct spectrum *s) {
+                const struct spectrum *s)
+{
   struct buffer *b = &o->text;
   if (!o->json) {
     buffer_add(b, "%-28s %5ldx%-5ld", name, rows, cols);
@@ -53,7 +64,8 @@ static void put(struct output *o, const char *name, long rows, long cols, int la
   buffer_add(b, "}");
 }
 
-static void put_start(struct output *o, const char *path, long step, int first) {
+static void put_start(struct output *o, const char *path, long step, int first)
+{
   struct buffer *b = &o->text;
   o->items = 0;
   if (o->json) {
@@ -64,9 +76,8 @@ static void put_start(struct output *o, const char *path, long step, int first) 
   }
   buffer_add(b, "%s# %s, after %ld updates\n", first ? "" : "\n", path, step);
   buffer_add(
-      b,
-      "# p = sigma^2 / sum sigma^2, r = sigma / sum sigma; entropy -(1/ln n) sum p ln p; effective ranks "
-      "exp(-sum p ln p), exp(-sum r ln r)\n");
+    b, "# p = sigma^2 / sum sigma^2, r = sigma / sum sigma; entropy -(1/ln n) sum p ln p; effective ranks "
+       "exp(-sum p ln p), exp(-sum r ln r)\n");
   buffer_add(b, "%-28s %11s", "# tensor", "shape");
   for (int f = 0; f < FIELDS; f++) buffer_add(b, " %11s", fields[f].title);
   buffer_add(b, "\n");
@@ -74,7 +85,8 @@ static void put_start(struct output *o, const char *path, long step, int first) 
 
 /* --- spectra ------------------------------------------------------------------------------------------- */
 
-static const struct checkpoint_tensor *find_tensor(const struct checkpoint *c, const char *name) {
+static const struct checkpoint_tensor *find_tensor(const struct checkpoint *c, const char *name)
+{
   for (int i = 0; i < c->count; i++)
     if (strncmp(c->tensors[i].name, "params/", 7) == 0 && strcmp(c->tensors[i].name + 7, name) == 0)
       return &c->tensors[i];
@@ -82,7 +94,8 @@ static const struct checkpoint_tensor *find_tensor(const struct checkpoint *c, c
 }
 
 static int put_matrices(struct output *o, struct spectra *work, const struct checkpoint *c,
-                        struct error *error) {
+                        struct error *error)
+{
   for (int i = 0; i < c->count; i++) {
     const struct checkpoint_tensor *t = &c->tensors[i];
     struct spectrum s;
@@ -95,28 +108,34 @@ static int put_matrices(struct output *o, struct spectra *work, const struct che
 }
 
 /* The rows of a tensor that a head's queries or keys are made of. */
-struct block { const struct checkpoint_tensor *tensor; const char *weight; long row, rows; };
+struct block {
+  const struct checkpoint_tensor *tensor;
+  const char *weight;
+  long row, rows;
+};
 
-static struct block find_block(const struct checkpoint *c, const struct factor *factors, int count,
-                               int query) {
+static struct block find_block(const struct checkpoint *c, const struct factor *factors, int count, int query)
+{
   for (int i = 0; i < count; i++) {
     enum role role = factors[i].role;
     if (query ? role != ROLE_Q_HEAD : role != ROLE_K_HEAD && role != ROLE_K_GROUP) continue;
     const char *name = factors[i].weight->name, *dot = strrchr(name, '.');
-    return (struct block){ find_tensor(c, name), dot ? dot + 1 : name, factors[i].row, factors[i].rows };
+    return (struct block){find_tensor(c, name), dot ? dot + 1 : name, factors[i].row, factors[i].rows};
   }
-  return (struct block){ 0 };
+  return (struct block){0};
 }
 
 static int block_spectrum(struct spectra *work, const struct block *b, struct spectrum *s,
-                          struct error *error) {
+                          struct error *error)
+{
   const real *w = b->tensor->data;
   return spectrum_of(work, SPECTRA_SVD, w + b->row * b->tensor->cols, b->rows, b->tensor->cols,
                      b->tensor->cols, s, error);
 }
 
 static int put_head(struct output *o, struct spectra *work, const struct checkpoint *c,
-                    const struct model *model, int layer, int head, struct error *error) {
+                    const struct model *model, int layer, int head, struct error *error)
+{
   struct factor factors[MAX_FACTORS];
   int count = model->attention->factors(model, layer, head, factors), status;
   struct block q = find_block(c, factors, count, 1), k = find_block(c, factors, count, 0);
@@ -142,10 +161,11 @@ static int put_head(struct output *o, struct spectra *work, const struct checkpo
 
 /* The model of the checkpoint's configuration says which rows belong to which head, whatever the variant. */
 static int put_heads(struct output *o, struct spectra *work, const struct checkpoint *c, const char *path,
-                     struct error *error) {
+                     struct error *error)
+{
   struct config *config = config_new();
   struct device *device = NULL;
-  struct model model = { 0 };
+  struct model model = {0};
   int status = config_read(config, c->config_text, path, error);
   if (!status) status = config_finish(config, error);
   if (!status) status = device_open(&device, "reference", 1, error);
@@ -163,15 +183,17 @@ static int put_heads(struct output *o, struct spectra *work, const struct checkp
 }
 
 /* A checkpoint, or a run file: then the newest of its checkpoints. */
-static int read_either(const char *path, struct checkpoint *c, struct error *error) {
+static int read_either(const char *path, struct checkpoint *c, struct error *error)
+{
   struct run_file *run;
   if (run_open(&run, path, NULL) != STATUS_OK) return checkpoint_read(path, c, error);
   run_close(run);
   return checkpoint_latest(path, c, error);
 }
 
-static int put_file(struct output *o, const char *path, int first, struct error *error) {
-  struct checkpoint c = { 0 };
+static int put_file(struct output *o, const char *path, int first, struct error *error)
+{
+  struct checkpoint c = {0};
   long rows = 1, cols = 1;
   int status = read_either(path, &c, error);
   if (status) return status;
@@ -193,31 +215,33 @@ static int put_file(struct output *o, const char *path, int first, struct error 
 
 enum { KEY_JSON = 256 };
 static const struct argp_option options[] = {
-  { "json", KEY_JSON, NULL, 0, "The same as JSON; values that are not finite are text there", 0 },
-  { 0 }
-};
+  {"json", KEY_JSON, NULL, 0, "The same as JSON; values that are not finite are text there", 0}, {0}};
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t parse(int key, char *text, struct argp_state *state)
+{
   struct spectra_request *r = state->input;
   switch (key) {
-    case KEY_JSON: r->json = 1; return 0;
-    case ARGP_KEY_ARG: r->paths[r->path_count++] = text; return 0;
-    case ARGP_KEY_END:
-      if (r->path_count == 0) argp_error(state, "no checkpoint or run file given");
-      return 0;
+  case KEY_JSON: r->json = 1; return 0;
+  case ARGP_KEY_ARG: r->paths[r->path_count++] = text; return 0;
+  case ARGP_KEY_END:
+    if (r->path_count == 0) argp_error(state, "no checkpoint or run file given");
+    return 0;
   }
   return ARGP_ERR_UNKNOWN;
 }
 
-static int run_spectra(int argc, char **argv) {
+static int run_spectra(int argc, char **argv)
+{
   static const struct argp argp = {
-    .options = options, .parser = parse, .args_doc = "FILE ...",
+    .options = options,
+    .parser = parse,
+    .args_doc = "FILE ...",
     .doc = "Singular-value entropy and norms of a checkpoint, or of a run's newest one: of every matrix, of "
            "every head's rows of w_q and w_k, and of its bilinear form w_q^T w_k.",
   };
-  struct spectra_request r = { 0 };
-  struct output output = { 0 };
-  struct error error = { 0 };
+  struct spectra_request r = {0};
+  struct output output = {0};
+  struct error error = {0};
   r.paths = memory_new((size_t)argc, sizeof *r.paths);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
   output.json = r.json;
@@ -230,6 +254,8 @@ static int run_spectra(int argc, char **argv) {
 }
 
 const struct command command_spectra = {
-  .name = "spectra", .arguments = "FILE ...", .run = run_spectra,
+  .name = "spectra",
+  .arguments = "FILE ...",
+  .run = run_spectra,
   .help = "singular-value entropy and norms of a checkpoint",
 };

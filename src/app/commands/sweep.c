@@ -25,29 +25,30 @@ static const struct argp_option options[] = {
   {"shard", 's', "I/N", 0, "only part I of N parts, I from 1", 0},
   {"list", 'l', NULL, 0, "print the points, run nothing", 0},
   {"quiet", 'q', NULL, 0, "no progress", 0},
-  {0}
-};
+  {0}};
 
-static void parse_shard(struct arguments *a, const char *text, struct argp_state *state) {
+static void parse_shard(struct arguments *a, const char *text, struct argp_state *state)
+{
   int end = -1;
   if (sscanf(text, "%ld/%ld%n", &a->shard, &a->shards, &end) != 2 || end < 0 || text[end] || a->shard < 1 ||
       a->shard > a->shards)
     argp_error(state, "--shard '%s' is not I/N with I from 1 to N", text);
 }
 
-static void parse_word(struct arguments *a, const char *word, struct argp_state *state) {
+static void parse_word(struct arguments *a, const char *word, struct argp_state *state)
+{
   if (!strchr(word, '=')) {
     if (a->file)
       argp_error(state, "'%s': one configuration file at most; settings are written key=value", word);
     a->file = word;
   } else {
-    if (a->count == MOST_ASSIGNMENTS)
-      argp_error(state, "more than %d key=value arguments", MOST_ASSIGNMENTS);
+    if (a->count == MOST_ASSIGNMENTS) argp_error(state, "more than %d key=value arguments", MOST_ASSIGNMENTS);
     a->assignment[a->count++] = word;
   }
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
   struct arguments *a = state->input;
   char *end;
   switch (key) {
@@ -61,8 +62,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   case 'q': a->quiet = 1; return 0;
   case ARGP_KEY_ARG: parse_word(a, arg, state); return 0;
   case ARGP_KEY_END:
-    if (!a->file)
-      argp_error(state, "which sweep? maxlogit sweep FILE.conf");
+    if (!a->file) argp_error(state, "which sweep? maxlogit sweep FILE.conf");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
@@ -72,15 +72,15 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 struct view {
   int quiet, terminal, has_bar;
-  double started, drawn, before;       /* before: share of the work that was done when we started */
-  char *line[MOST_LINES]; int lines;   /* what workers said, to say it once */
+  double started, drawn, before; /* before: share of the work that was done when we started */
+  char *line[MOST_LINES];
+  int lines; /* what workers said, to say it once */
 };
 
-static int is_over(const struct sweep_point *p) {
-  return p->fate > SWEEP_RUNNING;
-}
+static int is_over(const struct sweep_point *p) { return p->fate > SWEEP_RUNNING; }
 
-static double share(const struct sweep *s) {
+static double share(const struct sweep *s)
+{
   double done = 0;
   for (long i = 0; i < s->count; i++) {
     const struct sweep_point *p = &s->points[i];
@@ -89,27 +89,26 @@ static double share(const struct sweep *s) {
   return done / (double)s->count;
 }
 
-static long count_over(const struct sweep *s) {
+static long count_over(const struct sweep *s)
+{
   long over = 0;
-  for (long i = 0; i < s->count; i++)
-    over += is_over(&s->points[i]);
+  for (long i = 0; i < s->count; i++) over += is_over(&s->points[i]);
   return over;
 }
 
-static void clear_bar(struct view *v) {
-  if (v->has_bar)
-    fprintf(stderr, "\r\033[K");
+static void clear_bar(struct view *v)
+{
+  if (v->has_bar) fprintf(stderr, "\r\033[K");
   v->has_bar = 0;
 }
 
-static void draw_bar(struct view *v, const struct sweep *s) {
+static void draw_bar(struct view *v, const struct sweep *s)
+{
   double now = clock_seconds(), done = share(s), gained = done - v->before;
-  if (!v->terminal || now - v->drawn < 0.1)
-    return;
+  if (!v->terminal || now - v->drawn < 0.1) return;
   v->drawn = now;
   char bar[BAR + 1];
-  for (int i = 0; i < BAR; i++)
-    bar[i] = i < done * BAR ? '=' : ' ';
+  for (int i = 0; i < BAR; i++) bar[i] = i < done * BAR ? '=' : ' ';
   bar[BAR] = 0;
   fprintf(stderr, "\r\033[K[%s] %ld/%ld", bar, count_over(s), s->count);
   if (gained > 0) {
@@ -120,7 +119,8 @@ static void draw_bar(struct view *v, const struct sweep *s) {
   v->has_bar = 1;
 }
 
-static void look(void *context, const struct sweep *s, long point) {
+static void look(void *context, const struct sweep *s, long point)
+{
   struct view *v = context;
   if (point >= 0) {
     const struct sweep_point *p = &s->points[point];
@@ -130,18 +130,16 @@ static void look(void *context, const struct sweep *s, long point) {
     else if (!v->quiet)
       message("%ld/%ld %s %s %s", count_over(s), s->count, p->id, sweep_fate_name(p->fate), p->label);
   }
-  if (!v->quiet)
-    draw_bar(v, s);
+  if (!v->quiet) draw_bar(v, s);
 }
 
-static void say(void *context, const struct sweep *s, long point, const char *line) {
+static void say(void *context, const struct sweep *s, long point, const char *line)
+{
   struct view *v = context;
   const char *text = strncmp(line, "maxlogit: ", 10) ? line : line + 10;
   for (int i = 0; i < v->lines; i++)
-    if (!strcmp(v->line[i], text))
-      return;
-  if (v->lines < MOST_LINES)
-    v->line[v->lines++] = memory_text(text);
+    if (!strcmp(v->line[i], text)) return;
+  if (v->lines < MOST_LINES) v->line[v->lines++] = memory_text(text);
   clear_bar(v);
   message("%s: %s", s->points[point].id, text);
 }
@@ -149,47 +147,46 @@ static void say(void *context, const struct sweep *s, long point, const char *li
 /* --- results -------------------------------------------------------------------------------------------- */
 
 /* Numbers of one run for the table; NaN where there are none. */
-struct result { double val_loss, peak, last, wall; };
+struct result {
+  double val_loss, peak, last, wall;
+};
 
 /* NaN counts as the largest. */
-static double larger(double a, double b) {
-  return isnan(a) || a > b ? a : b;
-}
+static double larger(double a, double b) { return isnan(a) || a > b ? a : b; }
 
-static void read_maxima(const struct run_file *run, struct result *r) {
+static void read_maxima(const struct run_file *run, struct result *r)
+{
   struct run_series x = {0};
   struct error e = {0};
-  if (run_read(run, "attn/max_logit", &x, &e))
-    return;
+  if (run_read(run, "attn/max_logit", &x, &e)) return;
   for (long row = 0; row < x.rows; row++) {
     double most = -INFINITY;
-    for (long i = 0; i < x.width; i++)
-      most = larger(x.value[row * x.width + i], most);
+    for (long i = 0; i < x.width; i++) most = larger(x.value[row * x.width + i], most);
     r->peak = row ? larger(most, r->peak) : most;
     r->last = most;
   }
   run_series_free(&x);
 }
 
-static struct result read_result(const char *path) {
+static struct result read_result(const char *path)
+{
   struct result r = {NAN, NAN, NAN, NAN};
   struct run_file *run = NULL;
   struct run_series x = {0};
   struct error e = {0};
-  if (access(path, R_OK) || run_open(&run, path, &e))
-    return r;
+  if (access(path, R_OK) || run_open(&run, path, &e)) return r;
   r.wall = run_wall_seconds(run);
   read_maxima(run, &r);
   if (run_read(run, "val_loss", &x, &e) == STATUS_OK) {
-    if (x.rows)
-      r.val_loss = x.value[x.rows - 1];
+    if (x.rows) r.val_loss = x.value[x.rows - 1];
     run_series_free(&x);
   }
   run_close(run);
   return r;
 }
 
-static void print_table(const struct sweep *s) {
+static void print_table(const struct sweep *s)
+{
   printf("%-12s  %-9s  %8s  %10s  %10s  %8s  point\n", "id", "state", "val loss", "peak logit", "last logit",
          "wall s");
   for (long i = 0; i < s->count; i++) {
@@ -200,76 +197,82 @@ static void print_table(const struct sweep *s) {
   }
 }
 
-static void print_list(const struct sweep *s) {
+static void print_list(const struct sweep *s)
+{
   for (long i = 0; i < s->count; i++) {
     const struct sweep_point *p = &s->points[i];
     printf("%ld\t%s\t%s\t%s\n", p->index + 1, p->id, sweep_fate_name(p->fate), p->label);
   }
 }
 
-static void say_what_next(const struct sweep *s, int status, const char *file) {
+static void say_what_next(const struct sweep *s, int status, const char *file)
+{
   long elsewhere = 0;
-  for (long i = 0; i < s->count; i++)
-    elsewhere += s->points[i].fate == SWEEP_ELSEWHERE;
-  if (elsewhere)
-    message("%ld of the runs are being written by another process", elsewhere);
-  if (status == STATUS_STOPPED)
-    message("stopped; the same command goes on: maxlogit sweep %s ...", file);
+  for (long i = 0; i < s->count; i++) elsewhere += s->points[i].fate == SWEEP_ELSEWHERE;
+  if (elsewhere) message("%ld of the runs are being written by another process", elsewhere);
+  if (status == STATUS_STOPPED) message("stopped; the same command goes on: maxlogit sweep %s ...", file);
 }
 
 /* --- the command ---------------------------------------------------------------------------------------- */
 
 /* "experiments/01-width/sweep.conf" is called "sweep". */
-static char *name_of(const char *file) {
+static char *name_of(const char *file)
+{
   const char *slash = strrchr(file, '/');
   char *name = memory_text(slash ? slash + 1 : file);
   size_t length = strlen(name);
-  if (length > 5 && !strcmp(name + length - 5, ".conf"))
-    name[length - 5] = 0;
+  if (length > 5 && !strcmp(name + length - 5, ".conf")) name[length - 5] = 0;
   return name;
 }
 
-static int plan(struct sweep *s, struct config *c, const struct arguments *a, struct error *e) {
-  if (config_file(c, a->file, e))
-    return e->status;
+static int plan(struct sweep *s, struct config *c, const struct arguments *a, struct error *e)
+{
+  if (config_file(c, a->file, e)) return e->status;
   for (int i = 0; i < a->count; i++)
-    if (config_assign(c, a->assignment[i], e))
-      return e->status;
+    if (config_assign(c, a->assignment[i], e)) return e->status;
   char *name = name_of(a->file);
   int status = sweep_plan(s, c, name, a->shard, a->shards, e);
   memory_free(name);
   if (!status && s->doubles)
     warning("%ld points are left out: each is the same run as an earlier one", s->doubles);
-  if (a->jobs)
-    s->jobs = a->jobs;
+  if (a->jobs) s->jobs = a->jobs;
   return status;
 }
 
-static int run_points(struct sweep *s, const struct arguments *a, struct error *e) {
-  struct view view = {.quiet = a->quiet, .terminal = !a->quiet && isatty(STDERR_FILENO),
-                      .started = clock_seconds(), .before = share(s)};
+static int run_points(struct sweep *s, const struct arguments *a, struct error *e)
+{
+  struct view view = {.quiet = a->quiet,
+                      .terminal = !a->quiet && isatty(STDERR_FILENO),
+                      .started = clock_seconds(),
+                      .before = share(s)};
   s->look = look;
   s->say = say;
   s->context = &view;
-  if (!a->quiet && s->count)
-    message("%ld runs, %ld of them done before", s->count, count_over(s));
+  if (!a->quiet && s->count) message("%ld runs, %ld of them done before", s->count, count_over(s));
   int status = sweep_run(s, e);
   clear_bar(&view);
-  for (int i = 0; i < view.lines; i++)
-    memory_free(view.line[i]);
+  for (int i = 0; i < view.lines; i++) memory_free(view.line[i]);
   print_table(s);
   say_what_next(s, status, a->file);
   return status;
 }
 
-static int sweep(int argc, char **argv) {
+static int sweep(int argc, char **argv)
+{
   static const struct argp argp = {
-    options, parse, "FILE.conf [key=value ...]",
+    options,
+    parse,
+    "FILE.conf [key=value ...]",
     "Run every combination of the values given with commas or ranges (train.lr = 1e-3, 3e-3 or "
     "1e-3:1e-1:log:5), several at a time, each into its own file in sweep.dir.\v"
-    "All points are checked before the first is run. Runs that are finished are not run again and interrupted "
-    "ones go on, so a sweep that was stopped is continued by starting it again; several may share the work of "
-    "one folder.", NULL, NULL, NULL};
+    "All points are checked before the first is run. Runs that are finished are not run again and "
+    "interrupted "
+    "ones go on, so a sweep that was stopped is continued by starting it again; several may share the work "
+    "of "
+    "one folder.",
+    NULL,
+    NULL,
+    NULL};
   struct arguments a = {.shard = 1, .shards = 1};
   struct error e = {0};
   struct sweep s = {0};
@@ -280,14 +283,13 @@ static int sweep(int argc, char **argv) {
     print_list(&s);
   else if (!status)
     status = run_points(&s, &a, &e);
-  if (e.status)
-    message("%s", e.text);
+  if (e.status) message("%s", e.text);
   sweep_free(&s);
   config_free(c);
   return status;
 }
 
-const struct command command_sweep = {
-  .name = "sweep", .arguments = "FILE.conf [key=value ...] [-j N]", .help = "run every combination of values",
-  .run = sweep
-};
+const struct command command_sweep = {.name = "sweep",
+                                      .arguments = "FILE.conf [key=value ...] [-j N]",
+                                      .help = "run every combination of values",
+                                      .run = sweep};

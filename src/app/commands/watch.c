@@ -20,22 +20,23 @@
 
 /* Columns of RUN.live.tsv that are used, by name: a newer file may have more. */
 enum { STEP, LOSS, VAL_LOSS, MAX_LOGIT, LAYER, HEAD, FIELDS };
-static const char *const field_names[FIELDS] = { "step", "loss", "val_loss", "max_logit", "layer", "head" };
+static const char *const field_names[FIELDS] = {"step", "loss", "val_loss", "max_logit", "layer", "head"};
 enum { MOST_COLUMNS = 32 };
 
 struct watch {
   const char *run_path;
   char live_path[4096], lock_path[4096];
   FILE *live;
-  long offset;                   /* of the first byte not yet understood */
-  int place[FIELDS];             /* column of each field, -1 if missing */
+  long offset;       /* of the first byte not yet understood */
+  int place[FIELDS]; /* column of each field, -1 if missing */
   long rows, room;
-  double *value[FIELDS];         /* [rows] each */
+  double *value[FIELDS]; /* [rows] each */
   int terminal;
   double interval, last_news;
 };
 
-static void sibling(char out[4096], const char *run_path, const char *suffix) {
+static void sibling(char out[4096], const char *run_path, const char *suffix)
+{
   size_t length = strlen(run_path);
   if (length > 3 && strcmp(run_path + length - 3, ".h5") == 0) length -= 3;
   snprintf(out, 4096, "%.*s%s", (int)length, run_path, suffix);
@@ -43,14 +44,16 @@ static void sibling(char out[4096], const char *run_path, const char *suffix) {
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-static int split_line(char *line, char *column[MOST_COLUMNS]) {
+static int split_line(char *line, char *column[MOST_COLUMNS])
+{
   int n = 0;
   for (char *rest = line, *part; n < MOST_COLUMNS && (part = strsep(&rest, "\t\n")) != NULL;)
     column[n++] = part;
   return n;
 }
 
-static void read_header(struct watch *w, char *line) {
+static void read_header(struct watch *w, char *line)
+{
   char *column[MOST_COLUMNS];
   int n = split_line(line, column);
   for (int f = 0; f < FIELDS; f++) {
@@ -60,7 +63,8 @@ static void read_header(struct watch *w, char *line) {
   }
 }
 
-static void read_row(struct watch *w, char *line) {
+static void read_row(struct watch *w, char *line)
+{
   char *column[MOST_COLUMNS];
   int n = split_line(line, column);
   if (w->rows == w->room) {
@@ -75,7 +79,8 @@ static void read_row(struct watch *w, char *line) {
 }
 
 /* Whole lines that have come since; a file that has become shorter (a resume cut it) is read again. */
-static long read_news(struct watch *w) {
+static long read_news(struct watch *w)
+{
   char line[1024];
   long before = w->rows;
   struct stat info;
@@ -86,8 +91,10 @@ static long read_news(struct watch *w) {
   while (fgets(line, sizeof line, w->live) && line[strlen(line) - 1] == '\n') {
     int header = w->offset == 0;
     w->offset += (long)strlen(line);
-    if (header) read_header(w, line);
-    else read_row(w, line);
+    if (header)
+      read_header(w, line);
+    else
+      read_row(w, line);
   }
   if (w->rows != before) w->last_news = clock_seconds();
   return before;
@@ -95,26 +102,31 @@ static long read_news(struct watch *w) {
 
 /* A writer holds the lock and removes it at the end. Where one was killed the file stays, unlocked; it is
    only tried after a silence, since trying could disturb a writer that starts at that very moment. */
-static int is_over(const struct watch *w) {
+static int is_over(const struct watch *w)
+{
   int lock = open(w->lock_path, O_RDONLY | O_CLOEXEC), over = 1;
   if (lock < 0) return 1;
-  if (clock_seconds() - w->last_news < 3) over = 0;
-  else if (flock(lock, LOCK_SH | LOCK_NB) != 0) over = 0;
+  if (clock_seconds() - w->last_news < 3)
+    over = 0;
+  else if (flock(lock, LOCK_SH | LOCK_NB) != 0)
+    over = 0;
   close(lock);
   return over;
 }
 
 /* --- drawing ------------------------------------------------------------------------------------------- */
 
-static void add_row_text(struct buffer *b, const struct watch *w, long row) {
+static void add_row_text(struct buffer *b, const struct watch *w, long row)
+{
   buffer_add(b, "step %.0f  loss %.4f", w->value[STEP][row], w->value[LOSS][row]);
   if (!isnan(w->value[VAL_LOSS][row])) buffer_add(b, "  val %.4f", w->value[VAL_LOSS][row]);
   buffer_add(b, "  max logit %.4g", w->value[MAX_LOGIT][row]);
   if (w->value[LAYER][row] >= 0) buffer_add(b, " (L%.0fH%.0f)", w->value[LAYER][row], w->value[HEAD][row]);
 }
 
-static void print_lines(const struct watch *w, long from) {
-  struct buffer b = { 0 };
+static void print_lines(const struct watch *w, long from)
+{
+  struct buffer b = {0};
   for (long row = from; row < w->rows; row++) {
     add_row_text(&b, w, row);
     buffer_add(&b, "\n");
@@ -124,9 +136,10 @@ static void print_lines(const struct watch *w, long from) {
   memory_free(b.text);
 }
 
-static void draw(const struct watch *w) {
-  struct winsize size = { .ws_row = 24, .ws_col = 80 };
-  struct buffer b = { 0 };
+static void draw(const struct watch *w)
+{
+  struct winsize size = {.ws_row = 24, .ws_col = 80};
+  struct buffer b = {0};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_row = 24, size.ws_col = 80;
   int rows = (size.ws_row - 3) / 2, utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
   if (w->rows > 0) {
@@ -134,20 +147,21 @@ static void draw(const struct watch *w) {
     add_row_text(&b, w, w->rows - 1);
     buffer_add(&b, "\n");
     struct chart chart = {
-      "loss (nat per token)", w->value[STEP], w->value[LOSS], w->rows, size.ws_col, rows, 0, utf8
-    };
+      "loss (nat per token)", w->value[STEP], w->value[LOSS], w->rows, size.ws_col, rows, 0, utf8};
     chart_draw(&b, &chart);
     chart.title = "max logit (log scale)";
     chart.y = w->value[MAX_LOGIT];
     chart.log_scale = 1;
     chart_draw(&b, &chart);
-  } else buffer_add(&b, "%s: no step yet\n", w->run_path);
+  } else
+    buffer_add(&b, "%s: no step yet\n", w->run_path);
   printf("\033[H\033[J%s", b.text);
   fflush(stdout);
   memory_free(b.text);
 }
 
-static void print_end(const struct watch *w) {
+static void print_end(const struct watch *w)
+{
   struct run_file *run;
   if (run_open(&run, w->run_path, NULL) != STATUS_OK) {
     message("%s: no writer any more, and no run file: `maxlogit run` starts it anew", w->run_path);
@@ -156,20 +170,24 @@ static void print_end(const struct watch *w) {
   const char *state = run_state(run);
   if (strcmp(state, "running") == 0)
     message("%s: no writer any more; `maxlogit resume %s` continues it", w->run_path, w->run_path);
-  else message("%s: %s after %ld steps", w->run_path, state, run_last_step(run));
+  else
+    message("%s: %s after %ld steps", w->run_path, state, run_last_step(run));
   run_close(run);
 }
 
-static int follow(struct watch *w, struct error *error) {
+static int follow(struct watch *w, struct error *error)
+{
   if (access(w->live_path, R_OK) != 0 && access(w->run_path, R_OK) != 0)
     return error_set(error, STATUS_USAGE, "%s: no such run, nor %s", w->run_path, w->live_path);
   for (int over = 0;;) {
     long from = read_news(w);
-    if (w->terminal) draw(w);
-    else print_lines(w, from);
+    if (w->terminal)
+      draw(w);
+    else
+      print_lines(w, from);
     if (over || ferror(stdout)) break;
     over = is_over(w);
-    struct timespec pause = { (time_t)w->interval, (long)(fmod(w->interval, 1) * 1e9) };
+    struct timespec pause = {(time_t)w->interval, (long)(fmod(w->interval, 1) * 1e9)};
     if (!over) nanosleep(&pause, NULL);
   }
   print_end(w);
@@ -180,38 +198,40 @@ static int follow(struct watch *w, struct error *error) {
 
 enum { KEY_INTERVAL = 'n' };
 static const struct argp_option options[] = {
-  { "interval", KEY_INTERVAL, "SECONDS", 0, "Look for news this often (default: 0.5)", 0 },
-  { 0 }
-};
+  {"interval", KEY_INTERVAL, "SECONDS", 0, "Look for news this often (default: 0.5)", 0}, {0}};
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t parse(int key, char *text, struct argp_state *state)
+{
   struct watch *w = state->input;
   char *end;
   switch (key) {
-    case KEY_INTERVAL:
-      w->interval = strtod(text, &end);
-      if (*end || !(w->interval >= 0.01 && w->interval <= 3600))
-        argp_error(state, "--interval=%s: seconds from 0.01 to 3600 are wanted", text);
-      return 0;
-    case ARGP_KEY_ARG:
-      if (w->run_path) argp_error(state, "one run file is wanted");
-      w->run_path = text;
-      return 0;
-    case ARGP_KEY_END:
-      if (!w->run_path) argp_error(state, "no run file given");
-      return 0;
+  case KEY_INTERVAL:
+    w->interval = strtod(text, &end);
+    if (*end || !(w->interval >= 0.01 && w->interval <= 3600))
+      argp_error(state, "--interval=%s: seconds from 0.01 to 3600 are wanted", text);
+    return 0;
+  case ARGP_KEY_ARG:
+    if (w->run_path) argp_error(state, "one run file is wanted");
+    w->run_path = text;
+    return 0;
+  case ARGP_KEY_END:
+    if (!w->run_path) argp_error(state, "no run file given");
+    return 0;
   }
   return ARGP_ERR_UNKNOWN;
 }
 
-static int run_watch(int argc, char **argv) {
+static int run_watch(int argc, char **argv)
+{
   static const struct argp argp = {
-    .options = options, .parser = parse, .args_doc = "RUN.h5",
+    .options = options,
+    .parser = parse,
+    .args_doc = "RUN.h5",
     .doc = "Follow a run that is being written: curves on a terminal, plain lines elsewhere. Ends when the "
            "run ends.",
   };
-  struct watch w = { .interval = 0.5, .terminal = isatty(STDOUT_FILENO) };
-  struct error error = { 0 };
+  struct watch w = {.interval = 0.5, .terminal = isatty(STDOUT_FILENO)};
+  struct error error = {0};
   int status = argp_parse(&argp, argc, argv, 0, NULL, &w) ? STATUS_USAGE : STATUS_OK;
   if (!status) {
     setlocale(LC_CTYPE, "");
@@ -227,5 +247,8 @@ static int run_watch(int argc, char **argv) {
 }
 
 const struct command command_watch = {
-  .name = "watch", .arguments = "RUN.h5", .run = run_watch, .help = "live curves in the terminal",
+  .name = "watch",
+  .arguments = "RUN.h5",
+  .run = run_watch,
+  .help = "live curves in the terminal",
 };

@@ -3,14 +3,17 @@
 #include "base/memory.h"
 #include "model/attention/heads.h"
 
-static int resolve(struct model_options *o, struct error *e) {
+static int resolve(struct model_options *o, struct error *e)
+{
   if (o->kv_heads > 0 && o->heads % o->kv_heads == 0) return heads_resolve(o, e);
   struct buffer divisors = {0};
   for (long g = 1; g <= o->heads; g++)
     if (o->heads % g == 0) buffer_add(&divisors, "%s%ld", g > 1 ? ", " : "", g);
   if (o->kv_heads == 0)
-    error_set(e, STATUS_USAGE, "model.kv_heads: wanted with model.attention = gqa; allowed with model.heads "
-              "= %ld: %s", o->heads, divisors.text);
+    error_set(e, STATUS_USAGE,
+              "model.kv_heads: wanted with model.attention = gqa; allowed with model.heads "
+              "= %ld: %s",
+              o->heads, divisors.text);
   else
     error_set(e, STATUS_USAGE, "model.kv_heads: %ld does not divide model.heads = %ld; allowed: %s",
               o->kv_heads, o->heads, divisors.text);
@@ -21,6 +24,9 @@ static int resolve(struct model_options *o, struct error *e) {
 const struct attention attention_gqa = {
   .name = "gqa",
   .help = "grouped-query attention: model.kv_heads key/value heads, each shared by a group of query heads",
-  .resolve = resolve, .declare = heads_declare, .forward = heads_forward, .factors = heads_factors,
+  .resolve = resolve,
+  .declare = heads_declare,
+  .forward = heads_forward,
+  .factors = heads_factors,
   .rope_dim = heads_rope_dim,
 };

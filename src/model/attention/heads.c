@@ -1,11 +1,15 @@
 #include "model/attention/heads.h"
 #include <math.h>
 
-int heads_resolve(struct model_options *o, struct error *e) {
+int heads_resolve(struct model_options *o, struct error *e)
+{
   if (o->head_dim % 2)
     return error_set(e, STATUS_USAGE, "model.head_dim: %ld is odd; RoPE turns pairs, so it must be even",
                      o->head_dim);
-  const struct { const char *name; long value; } mla[] = {
+  const struct {
+    const char *name;
+    long value;
+  } mla[] = {
     {"q_rank", o->q_rank}, {"kv_rank", o->kv_rank}, {"rope_dim", o->rope_dim}, {"value_dim", o->value_dim}};
   for (int i = 0; i < 4; i++)
     if (mla[i].value)
@@ -14,7 +18,8 @@ int heads_resolve(struct model_options *o, struct error *e) {
   return STATUS_OK;
 }
 
-void heads_declare(struct model *m, int layer) {
+void heads_declare(struct model *m, int layer)
+{
   const struct model_options *o = &m->options;
   long d = o->width, dh = o->head_dim, q = o->heads * dh, kv = o->kv_heads * dh;
   model_add_matrix(m, layer, q, d, dh, "attn.w_q");
@@ -29,13 +34,15 @@ void heads_declare(struct model *m, int layer) {
 }
 
 /* A group of one head: the key is the head's own. */
-static enum role key_role(const struct model_options *o) {
+static enum role key_role(const struct model_options *o)
+{
   return o->kv_heads == o->heads ? ROLE_K_HEAD : ROLE_K_GROUP;
 }
 
 struct tensor *heads_forward(struct model *m, struct program *program, int layer,
                              const struct layer_inputs *in, struct tensor *x, struct tensor *residual,
-                             struct tensor **stats) {
+                             struct tensor **stats)
+{
   const struct model_options *o = &m->options;
   long dh = o->head_dim, nq = o->heads * dh, nkv = o->kv_heads * dh;
   struct tensor *b_qkv = o->bias ? params_span(&m->params, model_param(m, layer, "attn.b_q"), 3) : NULL;
@@ -55,7 +62,8 @@ struct tensor *heads_forward(struct model *m, struct program *program, int layer
   return model_output(m, program, layer, y, residual);
 }
 
-int heads_factors(const struct model *m, int layer, int head, struct factor out[MAX_FACTORS]) {
+int heads_factors(const struct model *m, int layer, int head, struct factor out[MAX_FACTORS])
+{
   const struct model_options *o = &m->options;
   long dh = o->head_dim, group = head * o->kv_heads / o->heads;
   struct param *b_q = NULL, *b_k = NULL, *gain = model_param(m, layer, "attn.norm");
@@ -68,6 +76,4 @@ int heads_factors(const struct model *m, int layer, int head, struct factor out[
   return 2;
 }
 
-long heads_rope_dim(const struct model_options *o) {
-  return o->head_dim;
-}
+long heads_rope_dim(const struct model_options *o) { return o->head_dim; }

@@ -10,13 +10,17 @@
 #include <math.h>
 #include "model/model.h"
 
-static int resolve(struct model_options *o, struct error *e) {
+static int resolve(struct model_options *o, struct error *e)
+{
   if (o->kv_heads == 0) o->kv_heads = o->heads;
   if (o->kv_heads != o->heads)
-    return error_set(e, STATUS_USAGE, "model.kv_heads: %ld, but with model.attention = mla every head has a "
-                     "key; allowed: model.heads = %ld or 0", o->kv_heads, o->heads);
+    return error_set(e, STATUS_USAGE,
+                     "model.kv_heads: %ld, but with model.attention = mla every head has a "
+                     "key; allowed: model.heads = %ld or 0",
+                     o->kv_heads, o->heads);
   if (o->bias)
-    return error_set(e, STATUS_USAGE, "model.bias: 1, but mla has no biases; allowed: 0, or model.attention "
+    return error_set(e, STATUS_USAGE,
+                     "model.bias: 1, but mla has no biases; allowed: 0, or model.attention "
                      "= mha or gqa");
   /* the ratios of DeepSeek-V2 */
   if (o->kv_rank == 0) o->kv_rank = 4 * o->head_dim;
@@ -28,7 +32,8 @@ static int resolve(struct model_options *o, struct error *e) {
   return STATUS_OK;
 }
 
-static void declare(struct model *m, int layer) {
+static void declare(struct model *m, int layer)
+{
   const struct model_options *o = &m->options;
   long d = o->width, h = o->heads, from = o->q_rank ? o->q_rank : d;
   if (o->q_rank) {
@@ -47,20 +52,23 @@ static void declare(struct model *m, int layer) {
 
 /* x w^T, w being `name` and the next count-1 parameters */
 static struct tensor *project(struct model *m, struct program *program, int layer, struct tensor *x,
-                              const char *name, int count) {
+                              const char *name, int count)
+{
   return op_linear(program, x, model_weight(m, program, model_param(m, layer, name), count), NULL, NULL);
 }
 
 /* RMSNorm of x w^T */
 static struct tensor *latent(struct model *m, struct program *program, int layer, struct tensor *x,
-                             const char *weight, const char *gain) {
+                             const char *weight, const char *gain)
+{
   struct tensor *c = project(m, program, layer, x, weight, 1);
   return op_rmsnorm(program, c, &model_param(m, layer, gain)->value, c->cols, m->options.norm_eps);
 }
 
 static struct tensor *forward(struct model *m, struct program *program, int layer,
                               const struct layer_inputs *in, struct tensor *x, struct tensor *residual,
-                              struct tensor **stats) {
+                              struct tensor **stats)
+{
   const struct model_options *o = &m->options;
   long h = o->heads, dn = o->head_dim, dr = o->rope_dim;
   struct tensor *cq = o->q_rank ? latent(m, program, layer, x, "attn.w_dq", "attn.q_norm") : x;
@@ -96,7 +104,8 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
   return model_output(m, program, layer, y, residual);
 }
 
-static int factors(const struct model *m, int layer, int head, struct factor out[MAX_FACTORS]) {
+static int factors(const struct model *m, int layer, int head, struct factor out[MAX_FACTORS])
+{
   long dn = m->options.head_dim, dr = m->options.rope_dim;
   struct param *x = model_param(m, layer, "attn.norm"), *ckv = model_param(m, layer, "attn.kv_norm");
   struct param *cq = m->options.q_rank ? model_param(m, layer, "attn.q_norm") : x;
@@ -107,14 +116,17 @@ static int factors(const struct model *m, int layer, int head, struct factor out
   return 4;
 }
 
-static long rope_dim(const struct model_options *o) {
-  return o->rope_dim;
-}
+static long rope_dim(const struct model_options *o) { return o->rope_dim; }
 
 const struct attention attention_mla = {
   .name = "mla",
-  .help = "multi-head latent attention: low-rank queries and keys, one rotary key for all heads; with qk_norm: "
-          "QK-normed MLA",
-  .resolve = resolve, .declare = declare, .forward = forward, .factors = factors, .rope_dim = rope_dim,
+  .help =
+    "multi-head latent attention: low-rank queries and keys, one rotary key for all heads; with qk_norm: "
+    "QK-normed MLA",
+  .resolve = resolve,
+  .declare = declare,
+  .forward = forward,
+  .factors = factors,
+  .rope_dim = rope_dim,
   .absorbs = 1,
 };

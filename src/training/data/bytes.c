@@ -9,13 +9,16 @@
 #include "training/data.h"
 
 struct text {
-  unsigned char *token;  /* [length] */
-  unsigned char *ends;   /* [length]: 1 where a document ends; NULL without packing */
-  size_t length, train;  /* validation is [train, length) */
+  unsigned char *token; /* [length] */
+  unsigned char *ends;  /* [length]: 1 where a document ends; NULL without packing */
+  size_t length, train; /* validation is [train, length) */
 };
 
 /* --- reading ------------------------------------------------------------------------------------------ */
-struct reading { struct text *text; struct error *error; };
+struct reading {
+  struct text *text;
+  struct error *error;
+};
 
 static int read_part(void *context, const char *path)
 {
@@ -37,11 +40,11 @@ static int read_part(void *context, const char *path)
 static int read_all(struct text *text, const char *path, struct error *e)
 {
   if (!*path)
-    return error_set(e, STATUS_USAGE, "data.path: no file given; data=bytes reads any file, as in "
+    return error_set(e, STATUS_USAGE,
+                     "data.path: no file given; data=bytes reads any file, as in "
                      "data.path=book.txt (data=markov needs none)");
   int status = text_split(path, '+', read_part, &(struct reading){text, e});
-  if (!status && !text->length)
-    return error_set(e, STATUS_USAGE, "data.path: %s: the text is empty", path);
+  if (!status && !text->length) return error_set(e, STATUS_USAGE, "data.path: %s: the text is empty", path);
   return status;
 }
 
@@ -63,7 +66,8 @@ static int find_documents(struct text *text, const char *separator, struct error
   unsigned char mark[64];
   size_t length = unescape(separator, mark), last = 0;
   if (!length)
-    return error_set(e, STATUS_USAGE, "data.separator: empty, but data.packing=documents needs the text that "
+    return error_set(e, STATUS_USAGE,
+                     "data.separator: empty, but data.packing=documents needs the text that "
                      "ends a document, as in \\n\\n");
   text->ends = memory_new(text->length, 1);
   for (size_t i = length; i <= text->length; i++)
@@ -74,8 +78,10 @@ static int find_documents(struct text *text, const char *separator, struct error
       last = i;
     }
   if (!last)
-    return error_set(e, STATUS_USAGE, "data.separator: \"%s\" does not occur in the text, so there are no "
-                     "documents to pack", separator);
+    return error_set(e, STATUS_USAGE,
+                     "data.separator: \"%s\" does not occur in the text, so there are no "
+                     "documents to pack",
+                     separator);
   return STATUS_OK;
 }
 
@@ -96,15 +102,13 @@ static void name_symbol(char out[8], int byte)
 static void number_symbols(struct data *data, struct text *text, long vocab)
 {
   int occurs[256] = {0}, number[256];
-  for (size_t i = 0; i < text->length; i++)
-    occurs[text->token[i]] = 1;
+  for (size_t i = 0; i < text->length; i++) occurs[text->token[i]] = 1;
   for (int b = 0; b < 256; b++)
     if (occurs[b] || vocab == DATA_BYTE) {
       number[b] = (int)data->vocab;
       name_symbol(data->symbols[data->vocab++], b);
     }
-  for (size_t i = 0; i < text->length; i++)
-    text->token[i] = (unsigned char)number[text->token[i]];
+  for (size_t i = 0; i < text->length; i++) text->token[i] = (unsigned char)number[text->token[i]];
 }
 
 /* --- the source --------------------------------------------------------------------------------------- */
@@ -120,11 +124,12 @@ static uint64_t hash(const struct text *text, const struct data_options *o)
 static int check_length(const struct text *text, const struct data_options *o, long context, struct error *e)
 {
   size_t val = text->length - text->train, least = val < text->train ? val : text->train;
-  if (least > (size_t)context)
-    return STATUS_OK;
-  return error_set(e, STATUS_USAGE, "data.path: %s: the text is too short: its %zu bytes leave %zu for training and "
-                   "%zu for validation (data.val_fraction = %g), and a context of %ld needs at least %ld of each",
-                   o->path, text->length, text->train, val, o->val_fraction, context, context + 1);
+  if (least > (size_t)context) return STATUS_OK;
+  return error_set(
+    e, STATUS_USAGE,
+    "data.path: %s: the text is too short: its %zu bytes leave %zu for training and "
+    "%zu for validation (data.val_fraction = %g), and a context of %ld needs at least %ld of each",
+    o->path, text->length, text->train, val, o->val_fraction, context, context + 1);
 }
 
 static void release(struct data *data)
@@ -135,17 +140,15 @@ static void release(struct data *data)
   memory_free(text);
 }
 
-static int init(struct data *data, const struct data_options *o, const void *options, long context, uint64_t seed,
-                struct error *e)
+static int init(struct data *data, const struct data_options *o, const void *options, long context,
+                uint64_t seed, struct error *e)
 {
   (void)options, (void)seed;
   struct text *text = data->state = memory_new(1, sizeof *text);
   int status = read_all(text, o->path, e);
   text->train = text->length - (size_t)(o->val_fraction * (double)text->length);
-  if (!status)
-    status = check_length(text, o, context, e);
-  if (!status && o->packing == DATA_PACKING_DOCUMENTS)
-    status = find_documents(text, o->separator, e);
+  if (!status) status = check_length(text, o, context, e);
+  if (!status && o->packing == DATA_PACKING_DOCUMENTS) status = find_documents(text, o->separator, e);
   if (status) {
     release(data);
     return status;
@@ -160,7 +163,8 @@ static int init(struct data *data, const struct data_options *o, const void *opt
   return STATUS_OK;
 }
 
-static void fill(const struct data *data, enum data_split split, uint64_t seed, uint64_t index, struct batch *out)
+static void fill(const struct data *data, enum data_split split, uint64_t seed, uint64_t index,
+                 struct batch *out)
 {
   const struct text *text = data->state;
   size_t from = split == DATA_TRAIN ? 0 : text->train;
@@ -170,12 +174,10 @@ static void fill(const struct data *data, enum data_split split, uint64_t seed, 
   for (long b = 0; b < out->batch; b++) {
     size_t at = from + draw_below(draw, (uint64_t)b, length - (size_t)T);
     int document = 0;
-    for (long t = 0; t <= T; t++)
-      out->tokens[b * (T + 1) + t] = text->token[at + (size_t)t];
+    for (long t = 0; t <= T; t++) out->tokens[b * (T + 1) + t] = text->token[at + (size_t)t];
     for (long t = 0; text->ends && t < T; t++) {
       out->document[b * T + t] = document;
-      if (text->ends[at + (size_t)t])
-        out->mask[b * T + t] = 0, document++;
+      if (text->ends[at + (size_t)t]) out->mask[b * T + t] = 0, document++;
     }
   }
 }

@@ -20,28 +20,32 @@
 
 enum { MAX_SYMBOLS = 256, MAX_BRANCHES = 32 };
 
-struct markov_options { long symbols, branches, lag, classes, document, language; double exponent; };
+struct markov_options {
+  long symbols, branches, lag, classes, document, language;
+  double exponent;
+};
 
 static const struct option_row rows[] = {
   INT_ROW(struct markov_options, symbols, "64", 2, MAX_SYMBOLS, "symbols", "size of the vocabulary", 0),
-  INT_ROW(struct markov_options, branches, "8", 2, MAX_BRANCHES, "symbols", "possible successors of a symbol", 0),
+  INT_ROW(struct markov_options, branches, "8", 2, MAX_BRANCHES, "symbols", "possible successors of a symbol",
+          0),
   REAL_ROW(struct markov_options, exponent, "1.5", 0, 10, "1",
            "the r-th likely successor has probability proportional to r^-exponent", 0),
   INT_ROW(struct markov_options, lag, "4", 1, 1024, "tokens",
-          "distance of the earlier symbol on which the next one depends (1: no further back than a chain)", 0),
+          "distance of the earlier symbol on which the next one depends (1: no further back than a chain)",
+          0),
   INT_ROW(struct markov_options, classes, "4", 1, MAX_BRANCHES, "1",
           "classes of the earlier symbol (1: it does not matter)", 0),
   INT_ROW(struct markov_options, document, "32", 1, 1000000, "tokens",
           "mean length of a document, for data.packing=documents", 0),
   INT_ROW(struct markov_options, language, "1", 0, 2147483647, "1", "which language: decides the tables", 0),
-  END_ROW
-};
+  END_ROW};
 
 struct chain {
   struct markov_options o;
   int packing;
-  double first[MAX_SYMBOLS];                          /* cumulated frequencies of a first symbol */
-  double cumulated[MAX_BRANCHES];                     /* of p */
+  double first[MAX_SYMBOLS];      /* cumulated frequencies of a first symbol */
+  double cumulated[MAX_BRANCHES]; /* of p */
   unsigned char next[MAX_SYMBOLS][MAX_BRANCHES];
 };
 
@@ -49,8 +53,7 @@ struct chain {
 static double power_law(double *cumulated, long n, double exponent)
 {
   double sum = 0, entropy = 0, so_far = 0;
-  for (long r = 0; r < n; r++)
-    sum += pow((double)r + 1, -exponent);
+  for (long r = 0; r < n; r++) sum += pow((double)r + 1, -exponent);
   for (long r = 0; r < n; r++) {
     double p = pow((double)r + 1, -exponent) / sum;
     entropy -= p > 0 ? p * log(p) : 0;
@@ -63,8 +66,7 @@ static double power_law(double *cumulated, long n, double exponent)
 static long pick(const double *cumulated, double uniform)
 {
   long i = 0;
-  while (uniform >= cumulated[i])
-    i++;
+  while (uniform >= cumulated[i]) i++;
   return i;
 }
 
@@ -77,8 +79,7 @@ static void draw_successors(struct chain *c)
     char taken[MAX_SYMBOLS] = {0};
     for (long j = 0; j < c->o.branches;) {
       long n = pick(c->first, draw_uniform(draw, draws++));
-      if (!taken[n])
-        c->next[s][j++] = (unsigned char)n;
+      if (!taken[n]) c->next[s][j++] = (unsigned char)n;
       taken[n] = 1;
     }
   }
@@ -105,8 +106,8 @@ static int init(struct data *data, const struct data_options *shared, const void
   data->has_mask = data->has_document = c->packing;
   data->content = XXH3_64bits(c, sizeof *c);
   data_letters(data);
-  snprintf(data->description, sizeof data->description, "built-in chain, %ld symbols, lag %ld, entropy %.4f nat",
-           o->symbols, o->lag, data->loss_floor);
+  snprintf(data->description, sizeof data->description,
+           "built-in chain, %ld symbols, lag %ld, entropy %.4f nat", o->symbols, o->lag, data->loss_floor);
   return STATUS_OK;
 }
 
@@ -138,21 +139,17 @@ static void fill_row(const struct chain *c, struct draw draw, const struct batch
       end = t + document_length(c, draw_uniform(draw, at + 2 * (uint64_t)t + 1));
     }
     x[t] = t == start ? (int)pick(c->first, uniform) : successor(c, x, t, start, uniform);
-    if (t < T)
-      out->document[b * T + t] = document;
+    if (t < T) out->document[b * T + t] = document;
   }
 }
 
-static void fill(const struct data *data, enum data_split split, uint64_t seed, uint64_t index, struct batch *out)
+static void fill(const struct data *data, enum data_split split, uint64_t seed, uint64_t index,
+                 struct batch *out)
 {
-  for (long b = 0; b < out->batch; b++)
-    fill_row(data->state, data_draw(split, seed, index), out, b);
+  for (long b = 0; b < out->batch; b++) fill_row(data->state, data_draw(split, seed, index), out, b);
 }
 
-static void release(struct data *data)
-{
-  memory_free(data->state);
-}
+static void release(struct data *data) { memory_free(data->state); }
 
 const struct data_source data_source_markov = {
   .name = "markov",

@@ -5,12 +5,13 @@
 #include "base/memory.h"
 #include "training/data.h"
 
-struct recall_options { long symbols; };
-
-static const struct option_row rows[] = {
-  INT_ROW(struct recall_options, symbols, "64", 4, 256, "symbols", "size of the vocabulary, keys and values", 0),
-  END_ROW
+struct recall_options {
+  long symbols;
 };
+
+static const struct option_row rows[] = {INT_ROW(struct recall_options, symbols, "64", 4, 256, "symbols",
+                                                 "size of the vocabulary, keys and values", 0),
+                                         END_ROW};
 
 static int init(struct data *data, const struct data_options *shared, const void *options, long context,
                 uint64_t seed, struct error *e)
@@ -23,8 +24,8 @@ static int init(struct data *data, const struct data_options *shared, const void
   data->loss_floor = 0;
   data->has_mask = 1;
   data_letters(data);
-  snprintf(data->description, sizeof data->description, "recall task, %ld keys and %ld values", o->symbols / 2,
-           o->symbols / 2);
+  snprintf(data->description, sizeof data->description, "recall task, %ld keys and %ld values",
+           o->symbols / 2, o->symbols / 2);
   return STATUS_OK;
 }
 
@@ -33,8 +34,7 @@ static void fill_row(long keys, struct draw draw, const struct batch *out, long 
   long T = out->context, used = T / 4 < keys ? T / 4 : keys;
   uint64_t at = (uint64_t)b << 32;
   int key[128], value[128], seen[128] = {0};
-  for (int i = 0; i < keys; i++)
-    key[i] = i;
+  for (int i = 0; i < keys; i++) key[i] = i;
   for (long i = 0; i < used; i++) { /* a shuffle's head: which keys, and what they stand for */
     long pick = i + (long)draw_below(draw, at++, (uint64_t)(keys - i));
     int swap = key[i];
@@ -51,22 +51,18 @@ static void fill_row(long keys, struct draw draw, const struct batch *out, long 
       x[t + 1] = value[i];
       mask[t] = (float)seen[i];
     }
-    if (t + 1 < T)
-      mask[t + 1] = 0; /* the next key cannot be known */
+    if (t + 1 < T) mask[t + 1] = 0; /* the next key cannot be known */
     seen[i] = 1;
   }
 }
 
-static void fill(const struct data *data, enum data_split split, uint64_t seed, uint64_t index, struct batch *out)
+static void fill(const struct data *data, enum data_split split, uint64_t seed, uint64_t index,
+                 struct batch *out)
 {
-  for (long b = 0; b < out->batch; b++)
-    fill_row(data->vocab / 2, data_draw(split, seed, index), out, b);
+  for (long b = 0; b < out->batch; b++) fill_row(data->vocab / 2, data_draw(split, seed, index), out, b);
 }
 
-static void release(struct data *data)
-{
-  (void)data;
-}
+static void release(struct data *data) { (void)data; }
 
 const struct data_source data_source_recall = {
   .name = "recall",

@@ -3,18 +3,23 @@
 #include <math.h>
 #include "training/optimizer.h"
 
-struct adam_options { double beta1, beta2, eps; };
+struct adam_options {
+  double beta1, beta2, eps;
+};
 
 static const struct option_row rows[] = {
   REAL_ROW(struct adam_options, beta1, "0.9", 0, 0.999999, "1", "decay of the first moment", 0),
   REAL_ROW(struct adam_options, beta2, "0.95", 0, 0.999999, "1", "decay of the second moment", 0),
   REAL_ROW(struct adam_options, eps, "1e-8", 0, 1, "1", "added to the root of the second moment", 0),
-  END_ROW
-};
+  END_ROW};
 
 static const char *const states[] = {"m", "v", NULL};
 
-struct job { const struct adam_options *options; struct device *device; struct update *list; };
+struct job {
+  const struct adam_options *options;
+  struct device *device;
+  struct update *list;
+};
 
 static void step_one(void *context, long piece, int worker)
 {
@@ -22,9 +27,15 @@ static void step_one(void *context, long piece, int worker)
   const struct adam_options *o = job->options;
   const struct update *u = &job->list[piece];
   double t = (double)u->step + 1;
-  struct adam_args args = {
-    .direction = u->direction, .m = u->state[0], .v = u->state[1], .g = &u->param->grad, .b1 = o->beta1,
-    .b2 = o->beta2, .c1 = 1 - pow(o->beta1, t), .c2 = 1 - pow(o->beta2, t), .eps = o->eps};
+  struct adam_args args = {.direction = u->direction,
+                           .m = u->state[0],
+                           .v = u->state[1],
+                           .g = &u->param->grad,
+                           .b1 = o->beta1,
+                           .b2 = o->beta2,
+                           .c1 = 1 - pow(o->beta1, t),
+                           .c2 = 1 - pow(o->beta2, t),
+                           .eps = o->eps};
   job->device->ops.adam(device_worker(job->device, worker), &args);
 }
 

@@ -9,7 +9,12 @@
 enum { SCALE_MOONLIGHT, SCALE_KELLER, SCALE_MUP, SCALE_NONE };
 enum { HEADS_NONE, HEADS_QK, HEADS_QKV };
 
-struct muon_options { double momentum; long nesterov, ns_steps, coefficients; double rms; long scale, per_head; };
+struct muon_options {
+  double momentum;
+  long nesterov, ns_steps, coefficients;
+  double rms;
+  long scale, per_head;
+};
 
 static const char *const scale_names[] = {"moonlight", "keller", "mup", "none", NULL};
 static const char *const head_names[] = {"none", "qk", "qkv", NULL};
@@ -21,13 +26,15 @@ static const struct option_row rows[] = {
           "Newton-Schulz steps; beyond those of the set its last is repeated; 0: the set's own number", 0),
   CHOICE_ROW(struct muon_options, coefficients, "keller", ns_names,
              "polynomials of Newton-Schulz, or svd: the exact polar factor", 0),
-  REAL_ROW(struct muon_options, rms, "0.2", 0, 1e6, "1", "root mean square of the update, with scale=moonlight", 0),
+  REAL_ROW(struct muon_options, rms, "0.2", 0, 1e6, "1",
+           "root mean square of the update, with scale=moonlight", 0),
   CHOICE_ROW(struct muon_options, scale, "moonlight", scale_names,
-             "moonlight: rms sqrt(max(out, in)); keller: sqrt(max(1, out/in)); mup: sqrt(out/in); none: 1", 0),
+             "moonlight: rms sqrt(max(out, in)); keller: sqrt(max(1, out/in)); mup: sqrt(out/in); none: 1",
+             0),
   CHOICE_ROW(struct muon_options, per_head, "none", head_names,
-             "orthogonalise every head's block of rows by itself: in the projections to q and k, or also v", 0),
-  END_ROW
-};
+             "orthogonalise every head's block of rows by itself: in the projections to q and k, or also v",
+             0),
+  END_ROW};
 
 static const char *const states[] = {"m", NULL};
 
@@ -77,8 +84,7 @@ static void step_block(void *context, long piece, int worker)
   const struct muon_options *o = job->options;
   const struct update *u = job->list;
   long block = job->blocks - 1 - piece;
-  for (; block >= blocks_of(o, u->param); u++)
-    block -= blocks_of(o, u->param);
+  for (; block >= blocks_of(o, u->param); u++) block -= blocks_of(o, u->param);
   long height = block_rows(o, u->param), row = block * height;
   struct tensor m = tensor_rows(u->state[0], row, height), g = tensor_rows(&u->param->grad, row, height);
   struct tensor x = tensor_rows(u->direction, row, height);
@@ -89,7 +95,8 @@ static void step_block(void *context, long piece, int worker)
   else
     newton_schulz(device, &x, &ns_sets[o->coefficients], (int)o->ns_steps, 1e-7,
                   job->work + (size_t)worker * job->work_size);
-  device->ops.scale(device, &(struct scale_args){.y = &x, .alpha = scale_of(o, (double)x.rows, (double)x.cols)});
+  device->ops.scale(device,
+                    &(struct scale_args){.y = &x, .alpha = scale_of(o, (double)x.rows, (double)x.cols)});
 }
 
 static size_t work_of_worker(const struct muon_options *o, const struct update *list, int count)
@@ -112,15 +119,11 @@ static void step(const void *options, struct device *device, uint64_t seed, stru
 {
   (void)seed;
   struct job job = {options, device, list, 0, work, work_of_worker(options, list, count)};
-  for (int i = 0; i < count; i++)
-    job.blocks += blocks_of(options, list[i].param);
+  for (int i = 0; i < count; i++) job.blocks += blocks_of(options, list[i].param);
   parallel_for(device->pool, job.blocks, step_block, &job);
 }
 
-static int takes(const struct param *p)
-{
-  return p->kind == PARAM_MATRIX;
-}
+static int takes(const struct param *p) { return p->kind == PARAM_MATRIX; }
 
 const struct optimizer optimizer_muon = {
   .name = "muon",

@@ -2,17 +2,22 @@
    m <- momentum m + g;  direction = m, or g + momentum m with nesterov (Sutskever et al. 2013) */
 #include "training/optimizer.h"
 
-struct sgd_options { double momentum; long nesterov; };
+struct sgd_options {
+  double momentum;
+  long nesterov;
+};
 
 static const struct option_row rows[] = {
   REAL_ROW(struct sgd_options, momentum, "0.9", 0, 1, "1", "share of the past kept in the momentum", 0),
-  BOOL_ROW(struct sgd_options, nesterov, "0", "look ahead: gradient + momentum * m", 0),
-  END_ROW
-};
+  BOOL_ROW(struct sgd_options, nesterov, "0", "look ahead: gradient + momentum * m", 0), END_ROW};
 
 static const char *const states[] = {"m", NULL};
 
-struct job { const struct sgd_options *options; struct device *device; struct update *list; };
+struct job {
+  const struct sgd_options *options;
+  struct device *device;
+  struct update *list;
+};
 
 static void step_one(void *context, long piece, int worker)
 {

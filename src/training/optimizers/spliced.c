@@ -16,7 +16,10 @@
 enum { FROM_MUON, FROM_ADAM, FROM_CHANCE };
 
 struct spliced_options {
-  long vectors, spectrum; double rms, momentum; long nesterov; double beta1, beta2, eps;
+  long vectors, spectrum;
+  double rms, momentum;
+  long nesterov;
+  double beta1, beta2, eps;
 };
 
 static const char *const vector_names[] = {"muon", "adam", "random", NULL};
@@ -25,15 +28,14 @@ static const char *const spectrum_names[] = {"muon", "adam", NULL};
 static const struct option_row rows[] = {
   CHOICE_ROW(struct spliced_options, vectors, "muon", vector_names, "whose singular vectors", 0),
   CHOICE_ROW(struct spliced_options, spectrum, "adam", spectrum_names, "whose singular values", 0),
-  REAL_ROW(struct spliced_options, rms, "0.2", 0, 1e6, "1", "root mean square of the update; 0: as the spectrum has it",
-           0),
+  REAL_ROW(struct spliced_options, rms, "0.2", 0, 1e6, "1",
+           "root mean square of the update; 0: as the spectrum has it", 0),
   REAL_ROW(struct spliced_options, momentum, "0.95", 0, 1, "1", "of muon's part", 0),
   BOOL_ROW(struct spliced_options, nesterov, "1", "of muon's part", 0),
   REAL_ROW(struct spliced_options, beta1, "0.9", 0, 0.999999, "1", "of adam's part", 0),
   REAL_ROW(struct spliced_options, beta2, "0.95", 0, 0.999999, "1", "of adam's part", 0),
   REAL_ROW(struct spliced_options, eps, "1e-8", 0, 1, "1", "of adam's part", 0),
-  END_ROW
-};
+  END_ROW};
 
 static const char *const states[] = {"momentum", "m", "v", NULL};
 
@@ -56,13 +58,20 @@ static size_t work_of_worker(const struct update *list, int count)
   return (most + 63) / 64 * 64;
 }
 
-static void adam_direction(const struct job *job, struct device *device, const struct update *u, struct tensor *out)
+static void adam_direction(const struct job *job, struct device *device, const struct update *u,
+                           struct tensor *out)
 {
   const struct spliced_options *o = job->options;
   double t = (double)u->step + 1;
-  device->ops.adam(device, &(struct adam_args){
-    .direction = out, .m = u->state[1], .v = u->state[2], .g = &u->param->grad, .b1 = o->beta1, .b2 = o->beta2,
-    .c1 = 1 - pow(o->beta1, t), .c2 = 1 - pow(o->beta2, t), .eps = o->eps});
+  device->ops.adam(device, &(struct adam_args){.direction = out,
+                                               .m = u->state[1],
+                                               .v = u->state[2],
+                                               .g = &u->param->grad,
+                                               .b1 = o->beta1,
+                                               .b2 = o->beta2,
+                                               .c1 = 1 - pow(o->beta1, t),
+                                               .c2 = 1 - pow(o->beta2, t),
+                                               .eps = o->eps});
 }
 
 static void draw_gaussian(const struct job *job, struct device *device, const struct update *u, long piece,
@@ -71,8 +80,7 @@ static void draw_gaussian(const struct job *job, struct device *device, const st
   struct draw draw = {job->seed, STREAM_OPTIMIZER, (uint64_t)u->step};
   size_t size = (size_t)(out->rows * out->cols);
   real *host = memory_new(size, sizeof *host);
-  for (size_t i = 0; i < size; i++)
-    host[i] = (real)draw_normal(draw, (uint64_t)piece << 32 | i);
+  for (size_t i = 0; i < size; i++) host[i] = (real)draw_normal(draw, (uint64_t)piece << 32 | i);
   device->upload(device, out->data, host, size * sizeof *host);
   memory_free(host);
 }
@@ -87,8 +95,7 @@ static void set_spectrum(const struct job *job, const struct svd *adam, struct s
     squares += from->sigma[k] * from->sigma[k];
   }
   double scale = o->rms > 0 && squares > 0 ? o->rms * sqrt((double)(from->rows * from->cols) / squares) : 1;
-  for (long k = 0; k < from->n; k++)
-    from->sigma[k] *= scale;
+  for (long k = 0; k < from->n; k++) from->sigma[k] *= scale;
 }
 
 static void step_one(void *context, long piece, int worker)
@@ -97,7 +104,8 @@ static void step_one(void *context, long piece, int worker)
   const struct spliced_options *o = job->options;
   const struct update *u = &job->list[piece];
   struct device *device = device_worker(job->device, worker);
-  struct tensor other = tensor_of(job->work + (size_t)worker * job->work_size, u->direction->rows, u->direction->cols);
+  struct tensor other =
+    tensor_of(job->work + (size_t)worker * job->work_size, u->direction->rows, u->direction->cols);
   struct svd muon, adam, chance = {0};
   momentum_step(device, u->state[0], &u->param->grad, u->direction, o->momentum, (int)o->nesterov);
   int status = svd_of(&muon, device, u->direction);
@@ -132,10 +140,7 @@ static void step(const void *options, struct device *device, uint64_t seed, stru
                &(struct job){options, device, list, seed, work, work_of_worker(list, count)});
 }
 
-static int takes(const struct param *p)
-{
-  return p->kind == PARAM_MATRIX;
-}
+static int takes(const struct param *p) { return p->kind == PARAM_MATRIX; }
 
 const struct optimizer optimizer_spliced = {
   .name = "spliced",

@@ -2,12 +2,12 @@
 #include "training/schedule.h"
 #include <math.h>
 
-struct cosine_options { double floor; };
+struct cosine_options {
+  double floor;
+};
 
 static const struct option_row rows[] = {
-  REAL_ROW(struct cosine_options, floor, "0.1", 0, 1, "1", "factor reached at the end", 0),
-  END_ROW
-};
+  REAL_ROW(struct cosine_options, floor, "0.1", 0, 1, "1", "factor reached at the end", 0), END_ROW};
 
 static double factor(const void *options, long step, long steps)
 {

@@ -1,12 +1,12 @@
 /* linear.c - a straight line from 1 to `floor` */
 #include "training/schedule.h"
 
-struct linear_options { double floor; };
+struct linear_options {
+  double floor;
+};
 
 static const struct option_row rows[] = {
-  REAL_ROW(struct linear_options, floor, "0", 0, 1, "1", "factor reached at the end", 0),
-  END_ROW
-};
+  REAL_ROW(struct linear_options, floor, "0", 0, 1, "1", "factor reached at the end", 0), END_ROW};
 
 static double factor(const void *options, long step, long steps)
 {

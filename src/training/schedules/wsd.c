@@ -1,13 +1,13 @@
 /* wsd.c - warm-up, stable, decay (MiniCPM, arXiv 2404.06395 sec. 4), here with a linear decay */
 #include "training/schedule.h"
 
-struct wsd_options { double decay, floor; };
+struct wsd_options {
+  double decay, floor;
+};
 
 static const struct option_row rows[] = {
   REAL_ROW(struct wsd_options, decay, "0.2", 0, 1, "1", "share of the run that decays, at its end", 0),
-  REAL_ROW(struct wsd_options, floor, "0", 0, 1, "1", "factor reached at the end", 0),
-  END_ROW
-};
+  REAL_ROW(struct wsd_options, floor, "0", 0, 1, "1", "factor reached at the end", 0), END_ROW};
 
 static double factor(const void *options, long step, long steps)
 {

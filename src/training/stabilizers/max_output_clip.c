@@ -6,29 +6,30 @@
    The source gives no tau. Under sigma_reparam's own scale of w_o it could do nothing and is refused. */
 #include "training/clip.h"
 
-struct max_output_clip { double tau; };
+struct max_output_clip {
+  double tau;
+};
 
 static const struct option_row rows[] = {
   REAL_ROW(struct max_output_clip, tau, "100", 1e-6, 1e30, "1",
            "clip where the largest |attention output| of the step is above this", 0),
-  END_ROW
-};
+  END_ROW};
 
 enum { MAX_OUTPUT, GAMMA };
 static const struct series emits[] = {
   {"max_output", PER_LAYER, AXIS_STEP, "1", "largest attention output",
-   "largest absolute value that the layer's attention, w_o included, added to the residual stream in the step's "
+   "largest absolute value that the layer's attention, w_o included, added to the residual stream in the "
+   "step's "
    "forward pass"},
   {"max_output_clip/gamma", PER_LAYER, AXIS_STEP, "1", "factor of w_o",
    "factor by which the clip scaled the layer's w_o and b_o after this step's update; 1 where it did not"},
-  {0}
-};
+  {0}};
 
 static int init(struct stabilizer_context *c, struct error *e)
 {
-  if (!params_find(&c->model->params, "blocks.0.attn.w_o.sigma_gain"))
-    return STATUS_OK;
-  return error_set(e, STATUS_USAGE, "stabilizers: sigma_reparam divides w_o by its norm, so max_output_clip cannot "
+  if (!params_find(&c->model->params, "blocks.0.attn.w_o.sigma_gain")) return STATUS_OK;
+  return error_set(e, STATUS_USAGE,
+                   "stabilizers: sigma_reparam divides w_o by its norm, so max_output_clip cannot "
                    "lower its output; allowed: sigma_reparam.weights = qk");
 }
 
@@ -46,7 +47,12 @@ static void after_step(struct stabilizer_context *c)
 }
 
 const struct stabilizer stabilizer_max_output_clip = {
-  .name = "max_output_clip", .help = "rescale w_o of layers whose attention output passed tau",
-  .options = rows, .options_size = sizeof(struct max_output_clip), .emits = emits,
-  .init = init, .on_output = model_watch, .after_step = after_step,
+  .name = "max_output_clip",
+  .help = "rescale w_o of layers whose attention output passed tau",
+  .options = rows,
+  .options_size = sizeof(struct max_output_clip),
+  .emits = emits,
+  .init = init,
+  .on_output = model_watch,
+  .after_step = after_step,
 };

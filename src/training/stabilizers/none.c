@@ -6,5 +6,6 @@
 #include "model/model.h"
 
 const struct stabilizer stabilizer_none = {
-  .name = "none", .help = "nothing: attention logits are left to themselves",
+  .name = "none",
+  .help = "nothing: attention logits are left to themselves",
 };

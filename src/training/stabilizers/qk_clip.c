@@ -48,7 +48,10 @@ static const char *const momenta[] = {"keep", "scale", NULL};
 enum { BATCH, PROBE };
 static const char *const statistics[] = {"batch", "probe", NULL};
 
-struct qk_clip { double tau, alpha; long maximum, scope, gqa, mla, when, momentum, statistic; };
+struct qk_clip {
+  double tau, alpha;
+  long maximum, scope, gqa, mla, when, momentum, statistic;
+};
 
 static const struct option_row rows[] = {
   REAL_ROW(struct qk_clip, tau, "100", 1e-6, 1e30, "nat", "clip where the step's max logit is above this", 0),
@@ -62,15 +65,13 @@ static const struct option_row rows[] = {
              "the optimiser's momentum of clipped rows: as it is, or scaled with them", 0),
   CHOICE_ROW(struct qk_clip, statistic, "batch", statistics,
              "max logits of the step's batch, or of the fixed probe batch", 0),
-  END_ROW
-};
+  END_ROW};
 
 static const struct series emits[] = {
   {"qk_clip/gamma", PER_HEAD, AXIS_STEP, "1", "QK-Clip factor",
    "factor by which QK-Clip scaled the head's logits (under a naive mla rule: their content part) in this "
    "step; 1 where it did not"},
-  {0}
-};
+  {0}};
 
 struct head {
   int count;
@@ -81,19 +82,24 @@ struct head {
   double lowest_of_layer;
   int finite;
 };
-struct qk_clip_state { struct head *head; /* [layers*heads] */ };
+struct qk_clip_state {
+  struct head *head; /* [layers*heads] */
+};
 
-static struct head *heads_of(const struct stabilizer_context *c, int layer) {
+static struct head *heads_of(const struct stabilizer_context *c, int layer)
+{
   return ((struct qk_clip_state *)c->state)->head + (long)layer * c->model->options.heads;
 }
 
-static int first_with(const struct head *head, const struct factor *f) {
+static int first_with(const struct head *head, const struct factor *f)
+{
   for (int h = 0;; h++)
     for (int i = 0; i < head[h].count; i++)
       if (head[h].factor[i].weight == f->weight && head[h].factor[i].row == f->row) return h;
 }
 
-static int init(struct stabilizer_context *c, struct error *e) {
+static int init(struct stabilizer_context *c, struct error *e)
+{
   (void)e;
   struct model *m = c->model;
   long layers = m->options.layers, heads = m->options.heads;
@@ -114,7 +120,8 @@ static int init(struct stabilizer_context *c, struct error *e) {
 }
 
 /* gamma and lowest of every head of a layer. */
-static void measure(struct stabilizer_context *c, int layer, struct head *head) {
+static void measure(struct stabilizer_context *c, int layer, struct head *head)
+{
   const struct qk_clip *o = c->options;
   const real *maximum = o->maximum == SIGNED ? c->max_logit : c->max_abs_logit;
   int heads = (int)c->model->options.heads, finite = 1;
@@ -140,37 +147,41 @@ static void measure(struct stabilizer_context *c, int layer, struct head *head) 
 }
 
 /* What a head's own query rows take. */
-static double query_factor(const struct qk_clip *o, const struct head *head) {
+static double query_factor(const struct qk_clip *o, const struct head *head)
+{
   if (head->group < 0) return pow(head->gamma, o->alpha);
   switch ((enum gqa_rule)o->gqa) {
-    case GROUP_MAX: return pow(head->lowest, o->alpha);
-    case OWN_Q_MIN_K: return pow(head->gamma, o->alpha);
-    case Q_ONLY: return head->gamma;
-    default: return head->gamma * pow(head->lowest, o->alpha - 1);
+  case GROUP_MAX: return pow(head->lowest, o->alpha);
+  case OWN_Q_MIN_K: return pow(head->gamma, o->alpha);
+  case Q_ONLY: return head->gamma;
+  default: return head->gamma * pow(head->lowest, o->alpha - 1);
   }
 }
 
 /* What the shared rotary key takes: once a layer, or from every head. */
-static double shared_rope_factor(const struct qk_clip *o, const struct head *head) {
+static double shared_rope_factor(const struct qk_clip *o, const struct head *head)
+{
   switch ((enum mla_rule)o->mla) {
-    case KR_LAYER: return pow(head->lowest_of_layer, 1 - o->alpha);
-    case KR_HEAD: return pow(head->gamma, 1 - o->alpha);
-    default: return 1;
+  case KR_LAYER: return pow(head->lowest_of_layer, 1 - o->alpha);
+  case KR_HEAD: return pow(head->gamma, 1 - o->alpha);
+  default: return 1;
   }
 }
 
-static double weight_factor(const struct qk_clip *o, const struct head *head, enum role role) {
+static double weight_factor(const struct qk_clip *o, const struct head *head, enum role role)
+{
   switch (role) {
-    case ROLE_Q_HEAD: return head->finite ? query_factor(o, head) : 1;
-    case ROLE_K_HEAD: return pow(head->gamma, 1 - o->alpha);
-    case ROLE_K_GROUP: return o->gqa == Q_ONLY ? 1 : pow(head->lowest, 1 - o->alpha);
-    case ROLE_Q_ROPE: return o->mla == EXACT ? head->gamma : pow(head->gamma, o->alpha);
-    default: return shared_rope_factor(o, head);
+  case ROLE_Q_HEAD: return head->finite ? query_factor(o, head) : 1;
+  case ROLE_K_HEAD: return pow(head->gamma, 1 - o->alpha);
+  case ROLE_K_GROUP: return o->gqa == Q_ONLY ? 1 : pow(head->lowest, 1 - o->alpha);
+  case ROLE_Q_ROPE: return o->mla == EXACT ? head->gamma : pow(head->gamma, o->alpha);
+  default: return shared_rope_factor(o, head);
   }
 }
 
 /* What becomes of the head's logits. */
-static double logit_factor(const struct qk_clip *o, const struct head *head) {
+static double logit_factor(const struct qk_clip *o, const struct head *head)
+{
   if (!head->finite) return 1;
   if (head->group >= 0 && o->gqa == GROUP_MAX) return head->lowest;
   if (head->group >= 0 && o->gqa == OWN_Q_MIN_K)
@@ -178,7 +189,8 @@ static double logit_factor(const struct qk_clip *o, const struct head *head) {
   return head->gamma;
 }
 
-static void clip_head(struct stabilizer_context *c, const struct head *head, int h) {
+static void clip_head(struct stabilizer_context *c, const struct head *head, int h)
+{
   const struct qk_clip *o = c->options;
   for (int i = 0; i < head->count; i++) {
     enum role role = head->factor[i].role;
@@ -189,7 +201,8 @@ static void clip_head(struct stabilizer_context *c, const struct head *head, int
   }
 }
 
-static void clip(struct stabilizer_context *c) {
+static void clip(struct stabilizer_context *c)
+{
   long heads = c->model->options.heads;
   for (int l = 0; l < c->model->options.layers; l++) {
     struct head *head = heads_of(c, l);
@@ -203,17 +216,25 @@ static void clip(struct stabilizer_context *c) {
   }
 }
 
-static void before_update(struct stabilizer_context *c) {
+static void before_update(struct stabilizer_context *c)
+{
   if (((const struct qk_clip *)c->options)->when == BEFORE) clip(c);
 }
 
-static void after_step(struct stabilizer_context *c) {
+static void after_step(struct stabilizer_context *c)
+{
   if (((const struct qk_clip *)c->options)->when == AFTER) clip(c);
 }
 
 const struct stabilizer stabilizer_qk_clip = {
-  .name = "qk_clip", .help = "rescale the query and key weights of heads whose max logit passed tau",
-  .options = rows, .options_size = sizeof(struct qk_clip), .state_size = sizeof(struct qk_clip_state),
-  .emits = emits, .init = init, .before_update = before_update, .after_step = after_step,
+  .name = "qk_clip",
+  .help = "rescale the query and key weights of heads whose max logit passed tau",
+  .options = rows,
+  .options_size = sizeof(struct qk_clip),
+  .state_size = sizeof(struct qk_clip_state),
+  .emits = emits,
+  .init = init,
+  .before_update = before_update,
+  .after_step = after_step,
   .flags = STABILIZER_SCALES_QK,
 };

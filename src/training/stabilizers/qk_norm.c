@@ -12,35 +12,35 @@
 enum kind { RMS, RMS_FULL, L2 };
 static const char *const kinds[] = {"rms", "rms_full", "l2", NULL};
 
-struct qk_norm { long kind; };
+struct qk_norm {
+  long kind;
+};
 
 static const struct option_row rows[] = {
   CHOICE_ROW(struct qk_norm, kind, "rms", kinds, "RMSNorm by head, over all heads, or unit length", 0),
-  END_ROW
-};
+  END_ROW};
 
-static enum kind kind_of(const struct stabilizer_context *c) {
+static enum kind kind_of(const struct stabilizer_context *c)
+{
   return (enum kind)((const struct qk_norm *)c->options)->kind;
 }
 
 /* --- RMSNorm ----------------------------------------------------------------------------------------- */
 
-static int is_query(enum role role) {
-  return role == ROLE_Q_HEAD || role == ROLE_Q_ROPE;
-}
+static int is_query(enum role role) { return role == ROLE_Q_HEAD || role == ROLE_Q_ROPE; }
 
-static int is_rotary(enum role role) {
-  return role == ROLE_Q_ROPE || role == ROLE_K_ROPE_SHARED;
-}
+static int is_rotary(enum role role) { return role == ROLE_Q_ROPE || role == ROLE_K_ROPE_SHARED; }
 
 /* `split`: content and rotary parts are apart. */
-static const char *gain_name(enum role role, int split) {
+static const char *gain_name(enum role role, int split)
+{
   if (!split) return is_query(role) ? "attn.q_gain" : "attn.k_gain";
   if (is_rotary(role)) return is_query(role) ? "attn.qr_gain" : "attn.kr_gain";
   return is_query(role) ? "attn.qc_gain" : "attn.kc_gain";
 }
 
-void qk_norm_declare(struct stabilizer_context *c, int layer, unsigned roles, int full) {
+void qk_norm_declare(struct stabilizer_context *c, int layer, unsigned roles, int full)
+{
   struct factor factor[MAX_FACTORS];
   int count = c->model->attention->factors(c->model, layer, 0, factor), split = 0;
   for (int i = 0; i < count; i++) split |= is_rotary(factor[i].role);
@@ -52,7 +52,8 @@ void qk_norm_declare(struct stabilizer_context *c, int layer, unsigned roles, in
 }
 
 void qk_norm_apply(struct stabilizer_context *c, struct program *program, int layer, struct qk_part *part,
-                   int parts, unsigned roles) {
+                   int parts, unsigned roles)
+{
   int split = 0;
   for (int i = 0; i < parts; i++) split |= is_rotary(part[i].role);
   for (int i = 0; i < parts; i++) {
@@ -66,7 +67,8 @@ void qk_norm_apply(struct stabilizer_context *c, struct program *program, int la
 
 /* RMSNorm without gain is the unit vector times sqrt(Dh). */
 static void unit_length(struct stabilizer_context *c, struct program *program, int layer,
-                        struct qk_part *part, int parts) {
+                        struct qk_part *part, int parts)
+{
   struct tensor *scale = &model_param(c->model, layer, "attn.qk_scale")->value;
   for (int i = 0; i < parts; i++) {
     part[i].x = op_rmsnorm(program, part[i].x, NULL, part[i].dim, c->model->options.norm_eps);
@@ -75,35 +77,50 @@ static void unit_length(struct stabilizer_context *c, struct program *program, i
 }
 
 /* From 1/sqrt(Dh) to 1/Dh: what is left of the two unit vectors' sqrt(Dh). */
-static void on_score(struct stabilizer_context *c, struct attention_spec *spec) {
+static void on_score(struct stabilizer_context *c, struct attention_spec *spec)
+{
   if (kind_of(c) == L2) spec->scale *= spec->scale;
 }
 
 /* --- the stabiliser ---------------------------------------------------------------------------------- */
 
-static int check(const void *options, const struct model_options *o, struct error *e) {
+static int check(const void *options, const struct model_options *o, struct error *e)
+{
   enum kind kind = (enum kind)((const struct qk_norm *)options)->kind;
   if (kind == RMS || o->rope_dim == 0) return STATUS_OK;
-  return error_set(e, STATUS_USAGE, "qk_norm.kind: %s is for queries and keys in one piece; with "
-                   "model.attention = %s, whose content and rotary parts are apart, allowed: rms", kinds[kind],
-                   o->attention);
+  return error_set(e, STATUS_USAGE,
+                   "qk_norm.kind: %s is for queries and keys in one piece; with "
+                   "model.attention = %s, whose content and rotary parts are apart, allowed: rms",
+                   kinds[kind], o->attention);
 }
 
-static void declare(struct stabilizer_context *c, int layer) {
+static void declare(struct stabilizer_context *c, int layer)
+{
   double t = fmax((double)c->model->options.context, 2);
-  if (kind_of(c) == L2) model_add_gain(c->model, layer, 1, log2(t * t - t), "attn.qk_scale");
-  else qk_norm_declare(c, layer, ALL_ROLES, kind_of(c) == RMS_FULL);
+  if (kind_of(c) == L2)
+    model_add_gain(c->model, layer, 1, log2(t * t - t), "attn.qk_scale");
+  else
+    qk_norm_declare(c, layer, ALL_ROLES, kind_of(c) == RMS_FULL);
 }
 
 static void on_qk(struct stabilizer_context *c, struct program *program, int layer, struct qk_part *part,
-                  int parts) {
-  if (kind_of(c) == L2) unit_length(c, program, layer, part, parts);
-  else qk_norm_apply(c, program, layer, part, parts, ALL_ROLES);
+                  int parts)
+{
+  if (kind_of(c) == L2)
+    unit_length(c, program, layer, part, parts);
+  else
+    qk_norm_apply(c, program, layer, part, parts, ALL_ROLES);
 }
 
 const struct stabilizer stabilizer_qk_norm = {
   .name = "qk_norm",
-  .help = "normalised queries and keys: RMSNorm by head or over all heads, or unit length; mla: QK-normed MLA",
-  .options = rows, .options_size = sizeof(struct qk_norm), .check = check,
-  .declare = declare, .on_qk = on_qk, .on_score = on_score, .flags = STABILIZER_NORMS_QK,
+  .help =
+    "normalised queries and keys: RMSNorm by head or over all heads, or unit length; mla: QK-normed MLA",
+  .options = rows,
+  .options_size = sizeof(struct qk_norm),
+  .check = check,
+  .declare = declare,
+  .on_qk = on_qk,
+  .on_score = on_score,
+  .flags = STABILIZER_NORMS_QK,
 };

@@ -7,23 +7,29 @@
 
 enum { ROLES = 1 << ROLE_Q_HEAD | 1 << ROLE_Q_ROPE | 1 << ROLE_K_ROPE_SHARED };
 
-static int check(const void *options, const struct model_options *o, struct error *e) {
+static int check(const void *options, const struct model_options *o, struct error *e)
+{
   (void)options;
   if (o->rope_dim) return STATUS_OK;
-  return error_set(e, STATUS_USAGE, "stabilizers: qk_norm_partial leaves out the content keys of mla, which "
-                   "model.attention = %s does not have; allowed here: qk_norm", o->attention);
+  return error_set(e, STATUS_USAGE,
+                   "stabilizers: qk_norm_partial leaves out the content keys of mla, which "
+                   "model.attention = %s does not have; allowed here: qk_norm",
+                   o->attention);
 }
 
-static void declare(struct stabilizer_context *c, int layer) {
-  qk_norm_declare(c, layer, ROLES, 0);
-}
+static void declare(struct stabilizer_context *c, int layer) { qk_norm_declare(c, layer, ROLES, 0); }
 
 static void on_qk(struct stabilizer_context *c, struct program *program, int layer, struct qk_part *part,
-                  int parts) {
+                  int parts)
+{
   qk_norm_apply(c, program, layer, part, parts, ROLES);
 }
 
 const struct stabilizer stabilizer_qk_norm_partial = {
-  .name = "qk_norm_partial", .help = "RMSNorm of mla's queries and rotary keys, not of its content keys",
-  .check = check, .declare = declare, .on_qk = on_qk, .flags = STABILIZER_NORMS_QK_PARTLY,
+  .name = "qk_norm_partial",
+  .help = "RMSNorm of mla's queries and rotary keys, not of its content keys",
+  .check = check,
+  .declare = declare,
+  .on_qk = on_qk,
+  .flags = STABILIZER_NORMS_QK_PARTLY,
 };

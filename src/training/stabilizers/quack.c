@@ -13,24 +13,31 @@
 #include "base/memory.h"
 #include "model/model.h"
 
-struct quack { double tau; };
+struct quack {
+  double tau;
+};
 
 static const struct option_row rows[] = {
   REAL_ROW(struct quack, tau, "1", 1e-6, 1e6, "1", "factor on the rates of queries and keys at the start", 0),
-  END_ROW
-};
+  END_ROW};
 
 static const struct series emits[] = {
   {"quack/q_factor", PER_HEAD, AXIS_STEP, "1", "QuacK factor of queries",
    "factor on the learning rate of the head's query rows (content rows for mla) in this step"},
   {"quack/k_factor", PER_HEAD, AXIS_STEP, "1", "QuacK factor of keys",
    "factor on the learning rate of the head's (or its group's) key rows in this step"},
-  {0}
-};
+  {0}};
 
 /* One block of rows, once however many heads use it. */
-struct entry { struct factor factor; int layer; double partner, rate; };
-struct quack_state { struct entry *entry; int count; };
+struct entry {
+  struct factor factor;
+  int layer;
+  double partner, rate;
+};
+struct quack_state {
+  struct entry *entry;
+  int count;
+};
 
 /* Blocks of one layer, into `out` from `count` on; returns how many there are then. */
 static int add_layer(const struct model *m, int layer, struct entry *out, int count)
@@ -41,8 +48,7 @@ static int add_layer(const struct model *m, int layer, struct entry *out, int co
       int known = 0;
       for (int j = first; j < count; j++)
         known |= out[j].factor.weight == f[i].weight && out[j].factor.row == f[i].row;
-      if (!known)
-        out[count++] = (struct entry){.factor = f[i], .layer = layer};
+      if (!known) out[count++] = (struct entry){.factor = f[i], .layer = layer};
     }
   return count;
 }
@@ -64,8 +70,7 @@ static int init(struct stabilizer_context *c, struct error *e)
   struct quack_state *state = c->state;
   size_t most = (size_t)(m->options.layers * m->options.heads * MAX_FACTORS);
   state->entry = arena_get(m->params.arena, most, sizeof *state->entry);
-  for (int l = 0; l < m->options.layers; l++)
-    state->count = add_layer(m, l, state->entry, state->count);
+  for (int l = 0; l < m->options.layers; l++) state->count = add_layer(m, l, state->entry, state->count);
   return STATUS_OK;
 }
 
@@ -73,8 +78,7 @@ static int init(struct stabilizer_context *c, struct error *e)
 static double norm_of_role(struct model *m, const struct factor *f, int count, enum role a, enum role b)
 {
   for (int i = 0; i < count; i++)
-    if (f[i].role == a || f[i].role == b)
-      return factor_norm(m, &f[i]);
+    if (f[i].role == a || f[i].role == b) return factor_norm(m, &f[i]);
   BUG("a head without role %d or %d", (int)a, (int)b);
 }
 
@@ -91,15 +95,15 @@ static double partner_in_head(struct model *m, int layer, enum role role, const 
 {
   switch (role) {
   case ROLE_Q_HEAD:
-    return norm_of_role(m, f, count, ROLE_K_HEAD, ROLE_K_GROUP) * latent_norm(m, layer, "w_dq")
-           * latent_norm(m, layer, "w_dkv");
+    return norm_of_role(m, f, count, ROLE_K_HEAD, ROLE_K_GROUP) * latent_norm(m, layer, "w_dq") *
+           latent_norm(m, layer, "w_dkv");
   case ROLE_Q_ROPE:
     return norm_of_role(m, f, count, ROLE_K_ROPE_SHARED, ROLE_K_ROPE_SHARED) * latent_norm(m, layer, "w_dq");
   case ROLE_K_ROPE_SHARED:
     return norm_of_role(m, f, count, ROLE_Q_ROPE, ROLE_Q_ROPE) * latent_norm(m, layer, "w_dq");
   default: /* ROLE_K_HEAD, ROLE_K_GROUP */
-    return norm_of_role(m, f, count, ROLE_Q_HEAD, ROLE_Q_HEAD) * latent_norm(m, layer, "w_dq")
-           * latent_norm(m, layer, "w_dkv");
+    return norm_of_role(m, f, count, ROLE_Q_HEAD, ROLE_Q_HEAD) * latent_norm(m, layer, "w_dq") *
+           latent_norm(m, layer, "w_dkv");
   }
 }
 
@@ -120,13 +124,13 @@ static double partner(struct model *m, const struct entry *e)
 static void measure(struct stabilizer_context *c)
 {
   struct quack_state *state = c->state;
-  for (int i = 0; i < state->count; i++)
-    state->entry[i].partner = partner(c->model, &state->entry[i]);
+  for (int i = 0; i < state->count; i++) state->entry[i].partner = partner(c->model, &state->entry[i]);
 }
 
 /* --- hooks ---------------------------------------------------------------------------------------------- */
 /* Walk the entries with the place of each in its layer's saved parameter. */
-static void each_start(struct stabilizer_context *c, void (*visit)(struct stabilizer_context *, struct entry *, real *))
+static void each_start(struct stabilizer_context *c,
+                       void (*visit)(struct stabilizer_context *, struct entry *, real *))
 {
   struct quack_state *state = c->state;
   struct device *device = c->model->device;
@@ -163,8 +167,7 @@ static const struct entry *entry_of(const struct stabilizer_context *c, const st
   const struct quack_state *state = c->state;
   for (int i = 0; i < state->count; i++) {
     const struct factor *f = &state->entry[i].factor;
-    if (f->weight == p && row >= f->row && row < f->row + f->rows)
-      return &state->entry[i];
+    if (f->weight == p && row >= f->row && row < f->row + f->rows) return &state->entry[i];
   }
   return NULL;
 }
@@ -192,8 +195,7 @@ static void on_update(struct stabilizer_context *c, const struct param *p, long 
 {
   (void)count;
   const struct entry *e = entry_of(c, p, row);
-  if (e)
-    f->lr *= e->rate;
+  if (e) f->lr *= e->rate;
 }
 
 const struct stabilizer stabilizer_quack = {

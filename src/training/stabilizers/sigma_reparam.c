@@ -11,17 +11,24 @@ enum { FIRST_ITERATIONS = 100 }; /* before step 0, where no earlier u is there t
 enum { ALL, QK };
 static const char *const kinds[] = {"all", "qk", NULL};
 
-struct sigma_reparam { long weights; };
+struct sigma_reparam {
+  long weights;
+};
 
 static const struct option_row rows[] = {
   CHOICE_ROW(struct sigma_reparam, weights, "all", kinds, "every hidden matrix, or queries and keys", 0),
-  END_ROW
+  END_ROW};
+
+struct pair {
+  struct param *weight, *gain, *u, *v;
+};
+struct sigma_state {
+  struct pair *pair;
+  int count;
 };
 
-struct pair { struct param *weight, *gain, *u, *v; };
-struct sigma_state { struct pair *pair; int count; };
-
-static int is_factor(const struct model *m, const struct param *p) {
+static int is_factor(const struct model *m, const struct param *p)
+{
   struct factor factor[MAX_FACTORS];
   int count = m->attention->factors(m, p->layer, 0, factor);
   for (int i = 0; i < count; i++)
@@ -29,7 +36,8 @@ static int is_factor(const struct model *m, const struct param *p) {
   return 0;
 }
 
-static void declare(struct stabilizer_context *c, int layer) {
+static void declare(struct stabilizer_context *c, int layer)
+{
   const struct sigma_reparam *o = c->options;
   struct params *params = &c->model->params;
   for (int i = 0, before = params->count; i < before; i++) {
@@ -42,13 +50,15 @@ static void declare(struct stabilizer_context *c, int layer) {
   }
 }
 
-static struct param *companion(const struct params *params, const struct param *p, const char *what) {
+static struct param *companion(const struct params *params, const struct param *p, const char *what)
+{
   char name[128];
   snprintf(name, sizeof name, "%s.%s", p->name, what);
   return params_find(params, name);
 }
 
-static int init(struct stabilizer_context *c, struct error *e) {
+static int init(struct stabilizer_context *c, struct error *e)
+{
   (void)e;
   struct sigma_state *s = c->state;
   const struct params *params = &c->model->params;
@@ -57,28 +67,26 @@ static int init(struct stabilizer_context *c, struct error *e) {
     struct param *p = params->list[i], *gain = companion(params, p, "sigma_gain");
     if (gain)
       s->pair[s->count++] =
-          (struct pair){p, gain, companion(params, p, "sigma_u"), companion(params, p, "sigma_v")};
+        (struct pair){p, gain, companion(params, p, "sigma_u"), companion(params, p, "sigma_v")};
   }
   return STATUS_OK;
 }
 
-static void iterate(struct stabilizer_context *c, int iterations) {
+static void iterate(struct stabilizer_context *c, int iterations)
+{
   const struct sigma_state *s = c->state;
   for (int i = 0; i < s->count; i++)
     power_iteration(c->model->device, &s->pair[i].weight->value, &s->pair[i].u->value, &s->pair[i].v->value,
                     iterations, c->model->number);
 }
 
-static void begin(struct stabilizer_context *c) {
-  iterate(c, FIRST_ITERATIONS);
-}
+static void begin(struct stabilizer_context *c) { iterate(c, FIRST_ITERATIONS); }
 
-static void after_step(struct stabilizer_context *c) {
-  iterate(c, 1);
-}
+static void after_step(struct stabilizer_context *c) { iterate(c, 1); }
 
 static struct tensor *on_weight(struct stabilizer_context *c, struct program *program, struct param *p,
-                                struct tensor *w) {
+                                struct tensor *w)
+{
   const struct sigma_state *s = c->state;
   for (int i = 0; i < s->count; i++)
     if (s->pair[i].weight == p)
@@ -87,8 +95,15 @@ static struct tensor *on_weight(struct stabilizer_context *c, struct program *pr
 }
 
 const struct stabilizer stabilizer_sigma_reparam = {
-  .name = "sigma_reparam", .help = "weights divided by their spectral norm, times a learned scalar",
-  .options = rows, .options_size = sizeof(struct sigma_reparam), .state_size = sizeof(struct sigma_state),
-  .declare = declare, .init = init, .begin = begin, .on_weight = on_weight, .after_step = after_step,
+  .name = "sigma_reparam",
+  .help = "weights divided by their spectral norm, times a learned scalar",
+  .options = rows,
+  .options_size = sizeof(struct sigma_reparam),
+  .state_size = sizeof(struct sigma_state),
+  .declare = declare,
+  .init = init,
+  .begin = begin,
+  .on_weight = on_weight,
+  .after_step = after_step,
   .flags = STABILIZER_NORMS_QK,
 };

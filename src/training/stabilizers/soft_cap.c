@@ -3,19 +3,24 @@
    recorded as the max logit. */
 #include "model/model.h"
 
-struct soft_cap { double cap; };
-
-static const struct option_row rows[] = {
-  REAL_ROW(struct soft_cap, cap, "50", 1e-6, 1e30, "nat", "bound on what enters the softmax", 0),
-  END_ROW
+struct soft_cap {
+  double cap;
 };
 
-static void on_score(struct stabilizer_context *c, struct attention_spec *spec) {
+static const struct option_row rows[] = {
+  REAL_ROW(struct soft_cap, cap, "50", 1e-6, 1e30, "nat", "bound on what enters the softmax", 0), END_ROW};
+
+static void on_score(struct stabilizer_context *c, struct attention_spec *spec)
+{
   spec->cap = 1;
   spec->cap_value = ((const struct soft_cap *)c->options)->cap;
 }
 
 const struct stabilizer stabilizer_soft_cap = {
-  .name = "soft_cap", .help = "a smooth cap on the score: cap tanh(s / cap)",
-  .options = rows, .options_size = sizeof(struct soft_cap), .on_score = on_score, .flags = STABILIZER_CAPS,
+  .name = "soft_cap",
+  .help = "a smooth cap on the score: cap tanh(s / cap)",
+  .options = rows,
+  .options_size = sizeof(struct soft_cap),
+  .on_score = on_score,
+  .flags = STABILIZER_CAPS,
 };

@@ -13,27 +13,36 @@ static const char *const scopes[] = {"tensor", "head", NULL};
 enum { BY_SVD, BY_MSIGN };
 static const char *const methods[] = {"svd", "msign", NULL};
 
-struct spectral_clip { double bound; long scope, method, every; };
+struct spectral_clip {
+  double bound;
+  long scope, method, every;
+};
 
 static const struct option_row rows[] = {
   REAL_ROW(struct spectral_clip, bound, "4", 1e-6, 1e30, "1", "largest singular value allowed", 0),
-  CHOICE_ROW(struct spectral_clip, scope, "head", scopes, "every head's rows by themselves, or whole tensors", 0),
+  CHOICE_ROW(struct spectral_clip, scope, "head", scopes, "every head's rows by themselves, or whole tensors",
+             0),
   CHOICE_ROW(struct spectral_clip, method, "svd", methods, "how: a decomposition, or Newton-Schulz", 0),
-  INT_ROW(struct spectral_clip, every, "1", 1, 1e9, "steps", "steps between clips", 0),
-  END_ROW
-};
+  INT_ROW(struct spectral_clip, every, "1", 1, 1e9, "steps", "steps between clips", 0), END_ROW};
 
-static const struct series emits[] = {
-  {"spectral_clip/kept", PER_LAYER, AXIS_STEP, "1", "norm kept by the spectral clip",
-   "smallest ratio of Frobenius norms after and before this step's clip, over the layer's query and key blocks"},
-  {0}
-};
+static const struct series emits[] = {{"spectral_clip/kept", PER_LAYER, AXIS_STEP, "1",
+                                       "norm kept by the spectral clip",
+                                       "smallest ratio of Frobenius norms after and before this step's clip, "
+                                       "over the layer's query and key blocks"},
+                                      {0}};
 
-struct clip_state { struct qk_block *block; int count; struct tensor *work, *number; };
+struct clip_state {
+  struct qk_block *block;
+  int count;
+  struct tensor *work, *number;
+};
 
 /* --- the msign formula ---------------------------------------------------------------------------------- */
 /* All of them lie flat, [n, wide] with n <= wide; square is [n, n], `work` is for newton_schulz. */
-struct parts { struct tensor m, s, result, square, ones, diagonal; void *work; };
+struct parts {
+  struct tensor m, s, result, square, ones, diagonal;
+  void *work;
+};
 
 static size_t parts_size(long height, long cols)
 {
@@ -80,8 +89,8 @@ static void clip_by_msign(struct device *device, struct tensor *w, double bound,
   ops->axpby(device, &(struct axpby_args){.y = &p.diagonal, .x = &p.ones, .alpha = -1, .beta = 1});
   msign(device, &p.square, p.work);
   ops->copy(device, &(struct copy_args){.y = &p.result, .x = &p.m});
-  ops->axpby(device, &(struct axpby_args){.y = &p.result, .x = &p.s, .alpha = 1, .beta = 1});  /* m + s */
-  ops->axpby(device, &(struct axpby_args){.y = &p.s, .x = &p.m, .alpha = -1, .beta = 1});      /* s - m */
+  ops->axpby(device, &(struct axpby_args){.y = &p.result, .x = &p.s, .alpha = 1, .beta = 1}); /* m + s */
+  ops->axpby(device, &(struct axpby_args){.y = &p.s, .x = &p.m, .alpha = -1, .beta = 1});     /* s - m */
   ops->matmul(device, &(struct matmul_args){.c = &p.result, .a = &p.square, .b = &p.s, .add = 1, .alpha = 1});
   ops->scale(device, &(struct scale_args){.y = &p.result, .alpha = bound / 2});
   if (tall)
@@ -96,8 +105,7 @@ static void clip_by_svd(struct device *device, struct tensor *w, double bound)
 {
   struct svd s;
   if (!svd_of(&s, device, w) && s.sigma[0] > bound) {
-    for (long k = 0; k < s.n; k++)
-      s.sigma[k] = fmin(s.sigma[k], bound);
+    for (long k = 0; k < s.n; k++) s.sigma[k] = fmin(s.sigma[k], bound);
     svd_compose(&s, device, w);
   }
   svd_free(&s);
@@ -116,7 +124,8 @@ static int init(struct stabilizer_context *c, struct error *e)
     size_t size = parts_size(s->block[i].rows, s->block[i].weight->value.cols);
     most = size > most ? size : most;
   }
-  s->work = tensor_new(device, TENSOR_REAL, 1, o->method == BY_MSIGN ? (long)(most / sizeof(real)) : 1, "work");
+  s->work =
+    tensor_new(device, TENSOR_REAL, 1, o->method == BY_MSIGN ? (long)(most / sizeof(real)) : 1, "work");
   s->number = tensor_new(device, TENSOR_REAL, 1, 1, "number");
   return STATUS_OK;
 }
@@ -129,8 +138,7 @@ static double clip(struct stabilizer_context *c, const struct qk_block *b)
   struct device *device = c->model->device;
   struct tensor w = qk_rows(b);
   double norm = norm_of(device, &w, s->number);
-  if (norm <= o->bound)
-    return 1;
+  if (norm <= o->bound) return 1;
   if (o->method == BY_MSIGN)
     clip_by_msign(device, &w, o->bound, s->work->data);
   else
@@ -142,10 +150,8 @@ static void after_step(struct stabilizer_context *c)
 {
   const struct spectral_clip *o = c->options;
   struct clip_state *s = c->state;
-  if ((c->step + 1) % o->every)
-    return;
-  for (int l = 0; l < c->model->options.layers; l++)
-    c->series[0][l] = 1;
+  if ((c->step + 1) % o->every) return;
+  for (int l = 0; l < c->model->options.layers; l++) c->series[0][l] = 1;
   for (int i = 0; i < s->count; i++) {
     double kept = clip(c, &s->block[i]);
     real *least = &c->series[0][s->block[i].layer];

@@ -8,23 +8,28 @@
 enum { BY_TENSOR, BY_HEAD };
 static const char *const scopes[] = {"tensor", "head", NULL};
 
-struct spectral_decay { double strength; long scope, iterations; };
+struct spectral_decay {
+  double strength;
+  long scope, iterations;
+};
 
 static const struct option_row rows[] = {
-  REAL_ROW(struct spectral_decay, strength, "1", 0, 1e6, "1", "decay of the largest singular value a step, over lr",
-           0),
+  REAL_ROW(struct spectral_decay, strength, "1", 0, 1e6, "1",
+           "decay of the largest singular value a step, over lr", 0),
   CHOICE_ROW(struct spectral_decay, scope, "tensor", scopes, "whole tensors, or every head's rows", 0),
-  INT_ROW(struct spectral_decay, iterations, "2", 1, 1000, "1", "power iterations a step", 0),
-  END_ROW
-};
+  INT_ROW(struct spectral_decay, iterations, "2", 1, 1000, "1", "power iterations a step", 0), END_ROW};
 
-static const struct series emits[] = {
-  {"spectral_decay/largest", PER_LAYER, AXIS_STEP, "1", "spectral norm of w_q, w_k",
-   "largest estimated spectral norm among the layer's query and key blocks after this step, before its decay"},
-  {0}
-};
+static const struct series emits[] = {{"spectral_decay/largest", PER_LAYER, AXIS_STEP, "1",
+                                       "spectral norm of w_q, w_k",
+                                       "largest estimated spectral norm among the layer's query and key "
+                                       "blocks after this step, before its decay"},
+                                      {0}};
 
-struct decay_state { struct qk_block *block; int count; struct tensor *v, *number; };
+struct decay_state {
+  struct qk_block *block;
+  int count;
+  struct tensor *v, *number;
+};
 
 /* The left vectors of a weight, row by row, as a parameter that does not train. */
 static void declare(struct stabilizer_context *c, int layer)
@@ -63,14 +68,14 @@ static void after_step(struct stabilizer_context *c)
   const struct spectral_decay *o = c->options;
   struct decay_state *s = c->state;
   struct device *device = c->model->device;
-  for (int l = 0; l < c->model->options.layers; l++)
-    c->series[0][l] = 0;
+  for (int l = 0; l < c->model->options.layers; l++) c->series[0][l] = 0;
   for (int i = 0; i < s->count; i++) {
     const struct qk_block *b = &s->block[i];
     struct tensor w = qk_rows(b), u = left_of(c->model, b), v = tensor_of(s->v->data, 1, w.cols);
     double sigma = power_iteration(device, &w, &u, &v, (int)o->iterations, s->number);
-    device->ops.matmul(device, &(struct matmul_args){.c = &w, .a = &u, .b = &v, .ta = 1, .add = 1,
-                                                     .alpha = -c->lr * o->strength * sigma});
+    device->ops.matmul(
+      device, &(struct matmul_args){
+                .c = &w, .a = &u, .b = &v, .ta = 1, .add = 1, .alpha = -c->lr * o->strength * sigma});
     real *largest = &c->series[0][b->layer];
     *largest = isnan(*largest) || *largest > sigma ? *largest : (real)sigma;
   }
