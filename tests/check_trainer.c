@@ -138,6 +138,49 @@ START_TEST(planted_head)
 }
 END_TEST
 
+/* The same to the bit by powers of two, whoever shares a key, and for all heads together. In one layer, as the
+   logits of later ones follow what earlier ones put out. */
+static const char *const keys[] = {"",
+                                   "model.bias=1",
+                                   "model.attention=gqa model.kv_heads=1",
+                                   "model.attention=gqa model.kv_heads=2 model.bias=1",
+                                   "model.attention=mla",
+                                   "model.attention=mla model.q_rank=6"};
+
+START_TEST(planted_heads_that_share_keys)
+{
+  char settings[3][256];
+  const char *plants[] = {"", "train.plant=0:1:-2", "train.plant=*:*:2+0:2:2"};
+  const real factor[3][4] = {{1, 1, 1, 1}, {1, 4, 1, 1}, {4, 4, 16, 4}};
+  struct trace x[3];
+  for (int k = 0; k < 3; k++) {
+    snprintf(settings[k], sizeof *settings, "train.steps=1 model.layers=1 model.heads=4 %s %s", keys[_i],
+             plants[k]);
+    x[k] = traced(settings[k]);
+    for (int h = 0; h < 4; h++)
+      ck_assert_msg(x[k].max[0][h] == factor[k][h] * x[0].max[0][h], "%s: head %d: %g, not %g times %g",
+                    settings[k], h, (double)x[k].max[0][h], (double)factor[k][h], (double)x[0].max[0][h]);
+  }
+}
+END_TEST
+
+/* A list that does not fit is refused. */
+START_TEST(wrong_plants)
+{
+  const char *wrong[] = {"0:0", "2:0:3", "0:2:3", "0:0:inf", "0:0:3x"};
+  for (int i = 0; i < 5; i++) {
+    char settings[128];
+    struct trainer *t;
+    struct error e = {0};
+    snprintf(settings, sizeof settings, "train.plant=%s", wrong[i]);
+    struct config *c = configured(settings);
+    ck_assert_int_eq(trainer_init(&t, c, TRAINER_NO_RECORD, &e), STATUS_USAGE);
+    ck_assert_msg(strstr(e.text, "layers 0 to 1, heads 0 to 1") != NULL, "%s", e.text);
+    config_free(c);
+  }
+}
+END_TEST
+
 /* --- divergence is data ---------------------------------------------------------------------------------- */
 
 static char folder[64];
@@ -486,6 +529,8 @@ int main(void)
   tcase_add_test(k, no_allocation_after_the_first_step);
   tcase_add_test(k, seeds_differ_and_repeat);
   tcase_add_test(k, planted_head);
+  tcase_add_loop_test(k, planted_heads_that_share_keys, 0, (int)(sizeof keys / sizeof *keys));
+  tcase_add_test(k, wrong_plants);
   suite_add_tcase(s, k);
   k = tcase_create("on disk");
   tcase_set_timeout(k, 60);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "model/plant.h"
 #include "run/observe.h"
 #include "storage/checkpoint.h"
 #include "storage/recorder.h"
@@ -164,39 +165,11 @@ static int init_from(struct trainer *t, struct error *e)
   return status ? error_prefix(e, "train.init_from") : STATUS_OK;
 }
 
-/* One LAYER:HEAD:FACTOR of train.plant: multiply the head's query and key rows, so that its logits start
-   FACTOR^2 times as large. */
-static int plant_head(void *context, const char *part)
-{
-  struct trainer *t = context;
-  struct model *m = &t->model;
-  struct factor f[MAX_FACTORS];
-  char layer[16], head[16], rest;
-  double factor;
-  if (sscanf(part, "%15[0-9*]:%15[0-9*]:%lf%c", layer, head, &factor, &rest) != 3 || !isfinite(factor))
-    return 1;
-  long only_layer = *layer == '*' ? -1 : strtol(layer, NULL, 10);
-  long only_head = *head == '*' ? -1 : strtol(head, NULL, 10);
-  if (only_layer >= m->options.layers || only_head >= m->options.heads) return 1;
-  for (int l = 0; l < m->options.layers; l++)
-    for (int h = 0; h < m->options.heads; h++) {
-      if ((only_layer >= 0 && only_layer != l) || (only_head >= 0 && only_head != h)) continue;
-      int n = m->attention->factors(m, l, h, f);
-      for (int i = 0; i < n; i++)
-        if (f[i].role != ROLE_K_ROPE_SHARED) factor_scale(m, &f[i], factor);
-    }
-  return 0;
-}
-
 static int init_weights(struct trainer *t, struct error *e)
 {
   params_draw(&t->model.params, (uint64_t)t->train->seed);
   int status = init_from(t, e);
-  if (!status && *t->train->plant && text_split(t->train->plant, '+', plant_head, t))
-    status = error_set(e, STATUS_USAGE,
-                       "train.plant = %s: wanted LAYER:HEAD:FACTOR+..., layers 0 to %ld, heads 0 "
-                       "to %ld, * for all",
-                       t->train->plant, t->model.options.layers - 1, t->model.options.heads - 1);
+  if (!status) status = plant_heads(&t->model, t->train->plant, e);
   if (!status) model_begin(&t->model);
   return status;
 }

@@ -86,7 +86,7 @@ struct train_options {
   double spike;          /* loss spike: above the running median by this many running deviations; 0 off */
   double max_time;       /* seconds; 0 none */
   const char *init_from; /* "" or a checkpoint, or a run file whose latest checkpoint it is: its weights */
-  const char *plant;     /* "" or LAYER:HEAD:FACTOR+...: scale w_q and w_k of a head at the start; * = all */
+  const char *plant;     /* "" or LAYER:HEAD:FACTOR+...: model/plant.h */
 };
 struct record_options {
   const char *path; /* "": runs/<preset or optimizer>-<id>.h5 */

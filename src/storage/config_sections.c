@@ -44,8 +44,11 @@ static const struct option_row train_rows[] = {
            "start from the weights of this checkpoint, or of this run's latest; "
            "empty: draw them",
            0),
-  TEXT_ROW(T, plant, "", "heads that start with w_q and w_k scaled: LAYER:HEAD:FACTOR, * for all",
-           OPTION_LIST),
+  TEXT_ROW(
+    T, plant, "",
+    "heads whose logits start FACTOR^2 times as large, by their rows of w_q and (not where it is shared) "
+    "w_k: LAYER:HEAD:FACTOR, * for all; a norm of queries and keys undoes it",
+    OPTION_LIST),
   REAL_ROW(T, max_time, "0", 0, 1e12, "s", "stop after this time (exit 75), to be resumed; 0: no limit",
            OPTION_FREE),
   END_ROW};

@@ -1,0 +1,53 @@
+#include "model/plant.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "base/text.h"
+
+/* May the key that meets this head's queries of `role` be scaled for this head alone? */
+static int key_is_own(const struct factor *f, int count, enum role role)
+{
+  for (int i = 0; role == ROLE_Q_HEAD && i < count; i++)
+    if (f[i].role == ROLE_K_HEAD) return 1;
+  return 0;
+}
+
+static void plant_head(struct model *m, int layer, int head, double factor)
+{
+  struct factor f[MAX_FACTORS];
+  int count = m->attention->factors(m, layer, head, f);
+  for (int i = 0; i < count; i++) switch (f[i].role) {
+    case ROLE_K_HEAD: factor_scale(m, &f[i], factor); break;
+    case ROLE_Q_HEAD:
+    case ROLE_Q_ROPE:
+      factor_scale(m, &f[i], key_is_own(f, count, f[i].role) ? factor : factor * factor);
+      break;
+    default: break; /* of several heads, or of no logit */
+    }
+}
+
+static int plant_one(void *context, const char *part)
+{
+  struct model *m = context;
+  char layer[16], head[16], rest;
+  double factor;
+  if (sscanf(part, "%15[0-9*]:%15[0-9*]:%lf%c", layer, head, &factor, &rest) != 3 || !isfinite(factor))
+    return 1;
+  long only_layer = *layer == '*' ? -1 : strtol(layer, NULL, 10);
+  long only_head = *head == '*' ? -1 : strtol(head, NULL, 10);
+  if (only_layer >= m->options.layers || only_head >= m->options.heads) return 1;
+  for (int l = 0; l < m->options.layers; l++)
+    for (int h = 0; h < m->options.heads; h++)
+      if ((only_layer < 0 || only_layer == l) && (only_head < 0 || only_head == h))
+        plant_head(m, l, h, factor);
+  return 0;
+}
+
+int plant_heads(struct model *m, const char *list, struct error *e)
+{
+  if (!*list || !text_split(list, '+', plant_one, m)) return STATUS_OK;
+  return error_set(e, STATUS_USAGE,
+                   "train.plant = %s: wanted LAYER:HEAD:FACTOR+..., layers 0 to %ld, heads 0 "
+                   "to %ld, * for all",
+                   list, m->options.layers - 1, m->options.heads - 1);
+}
