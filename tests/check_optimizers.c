@@ -588,6 +588,60 @@ START_TEST(muon_directions)
 }
 END_TEST
 
+/* Every set takes its own number of steps unless told otherwise; only then do sets of one beginning differ. */
+START_TEST(muon_takes_the_sets_steps)
+{
+  for (int set = 0; set < NS_SETS; set++) {
+    struct bench own, told, keller;
+    char silent[64], loud[96];
+    snprintf(silent, sizeof silent, "muon.coefficients=%s", ns_names[set]);
+    snprintf(loud, sizeof loud, "%s muon.ns_steps=%d", silent, ns_sets[set].steps);
+    open_bench(&own, "muon", silent, 1);
+    open_bench(&told, "muon", loud, 1);
+    open_bench(&keller, "muon", "muon.coefficients=keller", 1);
+    struct bench *all[] = {&own, &told, &keller};
+    for (int k = 0; k < 3; k++) {
+      draw(&all[k]->model.params.grads, 0, 1);
+      updates_directions(all[k]->updates, 0);
+    }
+    const char *name = "blocks.1.ffn.w_up";
+    const struct tensor *d = updates_direction(own.updates, param(&own, name));
+    size_t size = (size_t)(d->rows * d->cols) * sizeof(real);
+    ck_assert_msg(!memcmp(d->data, updates_direction(told.updates, param(&told, name))->data, size), "%s",
+                  ns_names[set]);
+    int as_keller = !memcmp(d->data, updates_direction(keller.updates, param(&keller, name))->data, size);
+    ck_assert_msg(as_keller == (set == NS_KELLER), "%s", ns_names[set]);
+    for (int k = 0; k < 3; k++) close_bench(all[k]);
+  }
+}
+END_TEST
+
+/* ... and the number is filled in, so that it is recorded and part of the run's id. */
+START_TEST(muon_resolves_steps)
+{
+  const struct optimizer *o = optimizer_find("muon");
+  const struct option_row *row = o->options;
+  void *options = memory_new(1, o->options_size);
+  while (strcmp(row->name, "ns_steps")) row++;
+  const struct {
+    char *settings;
+    const char *steps;
+  } cases[] = {{"", "5"},
+               {"muon.coefficients=deepseek_v4", "10"},
+               {"muon.coefficients=taylor muon.ns_steps=3", "3"},
+               {"muon.coefficients=svd", "0"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[32];
+    option_defaults(o->options, options);
+    set_options(o, options, cases[i].settings);
+    o->resolve(options);
+    option_format(row, options, text, sizeof text);
+    ck_assert_str_eq(text, cases[i].steps);
+  }
+  memory_free(options);
+}
+END_TEST
+
 START_TEST(muon_momentum)
 {
   for (int nesterov = 0; nesterov < 2; nesterov++) {
@@ -926,6 +980,8 @@ int main(void)
   tcase_add_test(tests, against_svd);
   tcase_add_test(tests, hostile_matrices);
   tcase_add_test(tests, muon_directions);
+  tcase_add_test(tests, muon_takes_the_sets_steps);
+  tcase_add_test(tests, muon_resolves_steps);
   tcase_add_test(tests, muon_momentum);
   tcase_add_test(tests, muon_scales);
   tcase_add_test(tests, muon_per_head);

@@ -181,6 +181,25 @@ START_TEST(wrong_plants)
 }
 END_TEST
 
+static int is_ns_steps(void *value, const struct config_entry *x)
+{
+  if (strcmp(x->key, "muon.ns_steps")) return 0;
+  snprintf(value, 32, "%s", x->value);
+  return 1;
+}
+
+/* What follows from other options is recorded as what it is. */
+START_TEST(resolved_options)
+{
+  char value[32] = "";
+  struct config *c = configured("preset=muon muon.coefficients=taylor");
+  trainer_abandon(started(c, TRAINER_NO_RECORD));
+  ck_assert_int_eq(config_each(c, is_ns_steps, value), 1);
+  ck_assert_str_eq(value, "10");
+  config_free(c);
+}
+END_TEST
+
 /* --- divergence is data ---------------------------------------------------------------------------------- */
 
 static char folder[64];
@@ -531,6 +550,7 @@ int main(void)
   tcase_add_test(k, planted_head);
   tcase_add_loop_test(k, planted_heads_that_share_keys, 0, (int)(sizeof keys / sizeof *keys));
   tcase_add_test(k, wrong_plants);
+  tcase_add_test(k, resolved_options);
   suite_add_tcase(s, k);
   k = tcase_create("on disk");
   tcase_set_timeout(k, 60);

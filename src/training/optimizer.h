@@ -19,6 +19,7 @@ struct optimizer {
   const char *name, *help;
   const struct option_row *options;
   size_t options_size;
+  void (*resolve)(void *options); /* fill in what follows from other options; may be NULL */
   const char *const *state_names; /* NULL-terminated: "m", "v"; may be empty */
   /* Does it take this tensor? If not, the tensor goes to `adam`. NULL: takes all. */
   int (*takes)(const struct param *);

@@ -22,8 +22,8 @@ static const char *const head_names[] = {"none", "qk", "qkv", NULL};
 static const struct option_row rows[] = {
   REAL_ROW(struct muon_options, momentum, "0.95", 0, 1, "1", "share of the past kept in the momentum", 0),
   BOOL_ROW(struct muon_options, nesterov, "1", "look ahead: gradient + momentum * M", 0),
-  INT_ROW(struct muon_options, ns_steps, "5", 0, 100, "1",
-          "Newton-Schulz steps; beyond those of the set its last is repeated; 0: the set's own number", 0),
+  INT_ROW(struct muon_options, ns_steps, "0", 0, 100, "1",
+          "Newton-Schulz steps; 0: the set's own number; beyond those of the set its last is repeated", 0),
   CHOICE_ROW(struct muon_options, coefficients, "keller", ns_names,
              "polynomials of Newton-Schulz, or svd: the exact polar factor", 0),
   REAL_ROW(struct muon_options, rms, "0.2", 0, 1e6, "1",
@@ -37,6 +37,12 @@ static const struct option_row rows[] = {
   END_ROW};
 
 static const char *const states[] = {"m", NULL};
+
+static void resolve(void *options)
+{
+  struct muon_options *o = options;
+  if (o->ns_steps == 0 && o->coefficients != NS_SVD) o->ns_steps = ns_sets[o->coefficients].steps;
+}
 
 /* --- blocks: what is orthogonalised as one matrix ------------------------------------------------------ */
 static int is_value(const struct param *p)
@@ -130,6 +136,7 @@ const struct optimizer optimizer_muon = {
   .help = "orthogonalised momentum for the hidden matrices (Newton-Schulz); the rest goes to adam",
   .options = rows,
   .options_size = sizeof(struct muon_options),
+  .resolve = resolve,
   .state_names = states,
   .takes = takes,
   .work = work_size,
