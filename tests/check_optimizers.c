@@ -154,37 +154,40 @@ END_TEST
 
 START_TEST(rate_zero)
 {
-  for (int i = 0; optimizers[i]; i++) {
-    struct bench b;
-    struct error e = {0};
-    struct update_rule rule = {.weight_decay = 0.1, .decay_gains = 1};
-    ck_assert(!try_open(&b, optimizers[i]->name, "", 1, &no_override, &rule, NULL, &e));
-    real *start = copy_of(&b.model.params.values);
-    draw(&b.model.params.grads, 0, 1);
-    updates_step(b.updates, 0, 0);
-    ck_assert_mem_eq(start, b.model.params.values.data, (size_t)b.model.params.values.cols * sizeof(real));
-    memory_free(start);
-    close_bench(&b);
-  }
+  for (int i = 0; optimizers[i]; i++)
+    for (int independent = 0; independent < 2; independent++) {
+      struct bench b;
+      struct error e = {0};
+      struct update_rule rule = {
+        .weight_decay = 0.1, .decay_gains = 1, .decay_independent = independent, .lr = 0.1};
+      ck_assert(!try_open(&b, optimizers[i]->name, "", 1, &no_override, &rule, NULL, &e));
+      real *start = copy_of(&b.model.params.values);
+      draw(&b.model.params.grads, 0, 1);
+      updates_step(b.updates, 0, 0);
+      ck_assert_mem_eq(start, b.model.params.values.data, (size_t)b.model.params.values.cols * sizeof(real));
+      memory_free(start);
+      close_bench(&b);
+    }
 }
 END_TEST
 
-/* Without a gradient what remains is decay: w (1 - lr wd), or w (1 - wd), rounded once. */
+/* Without a gradient what remains is decay: w (1 - lr wd), or w (1 - lr/base wd), rounded once. */
 START_TEST(decay)
 {
-  const double lr = 0.25, wd = 0.125;
+  const double lr = 0.125, wd = 0.125;
   for (int i = 0; optimizers[i]; i++)
     for (int kind = 0; kind < 4; kind++) {
       struct bench b;
       struct error e = {0};
-      struct update_rule rule = {.weight_decay = wd, .decay_gains = kind & 1, .decay_independent = kind >> 1};
+      struct update_rule rule = {
+        .weight_decay = wd, .decay_gains = kind & 1, .decay_independent = kind >> 1, .lr = 4 * lr};
       ck_assert(!try_open(&b, optimizers[i]->name, "", 2, &no_override, &rule, NULL, &e));
       real *start = copy_of(&b.model.params.values);
       updates_step(b.updates, 0, lr);
       for (int k = 0; k < b.model.params.count; k++) {
         const struct param *p = b.model.params.list[k];
         int decays = moves(optimizers[i]) && (rule.decay_gains || p->kind != PARAM_GAIN);
-        double keep = decays ? 1 - wd * (rule.decay_independent ? 1 : lr) : 1;
+        double keep = decays ? 1 - wd * (rule.decay_independent ? 0.25 : lr) : 1;
         const real *old = start + (REALS(&p->value) - REALS(&b.model.params.values));
         for (long j = 0; j < p->value.rows * p->value.cols; j++)
           ck_assert_msg(REALS(&p->value)[j] == (real)(old[j] * keep), "%s: %s", optimizers[i]->name, p->name);

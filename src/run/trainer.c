@@ -191,7 +191,7 @@ static int init_model(struct trainer *t, struct model_options *m, struct error *
 static int init_training(struct trainer *t, struct error *e)
 {
   const struct train_options *o = t->train;
-  struct update_rule rule = {o->weight_decay, o->decay_gains, o->decay, (uint64_t)o->seed};
+  struct update_rule rule = {o->weight_decay, o->decay_gains, o->decay, o->lr, (uint64_t)o->seed};
   t->updates = updates_new(&t->model, t->top->optimizer, config_section(t->config, "override"), &rule,
                            plugin_options, t->config, e);
   if (!t->updates) return e->status;

@@ -30,7 +30,11 @@ static const struct option_row train_rows[] = {
   INT_ROW(T, warmup, "50", 0, 1e12, "steps", "steps of linear warm-up", 0),
   TEXT_ROW(T, schedule, "constant", "factor on the learning rate: see `maxlogit list schedule`", 0),
   REAL_ROW(T, weight_decay, "0.1", 0, 1e6, "1", "decoupled decay of every matrix", 0),
-  CHOICE_ROW(T, decay, "scaled", decay_kinds, "decay a step: lr * weight_decay, or weight_decay alone", 0),
+  CHOICE_ROW(
+    T, decay, "scaled", decay_kinds,
+    "decay a step: the step's rate * weight_decay, or weight_decay times the schedule's and the warm-up's "
+    "factor alone",
+    0),
   BOOL_ROW(T, decay_gains, "0", "decay gains and biases too", 0),
   REAL_ROW(T, grad_clip, "0", 0, 1e30, "1", "bound on the gradient's norm over all tensors; 0: off", 0),
   INT_ROW(T, val_every, "100", 0, 1e12, "steps", "steps between validations; 0: only at the end", 0),

@@ -94,6 +94,7 @@ struct update_rule { /* settings of training that the update needs */
   double weight_decay;
   long decay_gains;
   long decay_independent; /* train.decay = scaled | independent */
+  double lr;              /* train.lr: of it, the rate of a step is the schedule's and the warm-up's share */
   uint64_t seed;
 };
 
@@ -104,7 +105,8 @@ struct updates *updates_new(struct model *, const char *optimizer, const struct 
                             void *context, struct error *);
 void updates_free(struct updates *);
 /* Directions from gradients, then the decoupled update with the stabilisers' factors: w <- w keep - rate
-   direction, keep = 1 - rate weight_decay (independent: 1 - weight_decay), rate = lr times its factors. */
+   direction, keep = 1 - rate weight_decay, rate = lr times its factors; independent of the base rate (Loshchilov and
+   Hutter, arXiv 1711.05101, Alg. 2; Wortsman et al., arXiv 2309.14322): keep = 1 - (lr / rule.lr) weight_decay. */
 void updates_step(struct updates *, long step, double lr);
 /* The two halves, for a caller that wants to look at the directions in between. */
 void updates_directions(struct updates *, long step);

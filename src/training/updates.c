@@ -370,7 +370,8 @@ static void set_factors(const struct updates *u, struct block *b, double lr)
     if (u->model->stabilizer[i]->on_update)
       u->model->stabilizer[i]->on_update(&u->model->context[i], b->param, b->row, b->rows, &f);
   b->rate = lr * f.lr;
-  b->keep = 1 - u->rule.weight_decay * f.weight_decay * (u->rule.decay_independent ? 1 : b->rate);
+  double share = u->rule.lr > 0 ? lr / u->rule.lr : 0;
+  b->keep = 1 - u->rule.weight_decay * f.weight_decay * (u->rule.decay_independent ? share : b->rate);
 }
 
 void updates_apply(struct updates *u, double lr)
