@@ -155,19 +155,28 @@ static void declare(struct model *m)
 
 /* --- the stack of stabilisers ------------------------------------------------------------------------- */
 
+/* Of what there is one at most: two would declare the same gains, or set the same cap. */
+static const struct {
+  unsigned flag;
+  const char *what;
+} only_once[] = {{STABILIZER_CAPS, "cap the score"}, {STABILIZER_NORMS_PARTS, "normalise the queries"}};
+
+static int check_pair(const struct stabilizer *a, const struct stabilizer *b, struct error *e)
+{
+  if (a == b) return error_set(e, STATUS_USAGE, "stabilizers: %s is named twice", a->name);
+  for (size_t i = 0; i < sizeof only_once / sizeof *only_once; i++)
+    if (a->flags & b->flags & only_once[i].flag)
+      return error_set(e, STATUS_USAGE, "stabilizers: %s and %s both %s; keep one", a->name, b->name,
+                       only_once[i].what);
+  return STATUS_OK;
+}
+
 static int check_stack(const struct model *m, struct error *e)
 {
-  const char *cap = NULL;
   for (int i = 0; i < m->stabilizer_count; i++) {
     const struct stabilizer *s = m->stabilizer[i];
     for (int j = 0; j < i; j++)
-      if (m->stabilizer[j] == s) return error_set(e, STATUS_USAGE, "stabilizers: %s is named twice", s->name);
-    if (s->flags & STABILIZER_CAPS) {
-      if (cap)
-        return error_set(e, STATUS_USAGE, "stabilizers: %s and %s both cap the score; keep one", cap,
-                         s->name);
-      cap = s->name;
-    }
+      if (check_pair(m->stabilizer[j], s, e)) return e ? e->status : STATUS_USAGE;
     if (s->check && s->check(m->context[i].options, &m->options, e)) return e ? e->status : STATUS_USAGE;
   }
   return STATUS_OK;

@@ -153,10 +153,11 @@ struct stabilizer {
   unsigned flags; /* STABILIZER_NORMS_QK, ...: see model_warning */
 };
 enum {
-  STABILIZER_NORMS_QK = 1,       /* logits no longer depend on the scale of w_q and w_k */
-  STABILIZER_SCALES_QK = 2,      /* acts through the scale of w_q and w_k */
-  STABILIZER_CAPS = 4,           /* sets the cap of attention_forward: one at most */
-  STABILIZER_NORMS_QK_PARTLY = 8 /* as NORMS_QK, but content keys keep their scale */
+  STABILIZER_NORMS_QK = 1,        /* logits no longer depend on the scale of w_q and w_k */
+  STABILIZER_SCALES_QK = 2,       /* acts through the scale of w_q and w_k */
+  STABILIZER_CAPS = 4,            /* sets the cap of attention_forward: one at most */
+  STABILIZER_NORMS_QK_PARTLY = 8, /* as NORMS_QK, but content keys keep their scale */
+  STABILIZER_NORMS_PARTS = 16     /* norms queries or keys themselves, with gains by role: one at most */
 };
 extern const struct stabilizer *const stabilizers[];
 const struct stabilizer *stabilizer_find(const char *name);
