@@ -320,6 +320,55 @@ START_TEST(start_from_a_run)
 }
 END_TEST
 
+static double first_val(const char *name)
+{
+  struct run_file *r;
+  struct run_series val;
+  struct error e = {0};
+  ck_assert(!run_open(&r, path(name), &e));
+  ck_assert(!run_read(r, "val_loss", &val, &e));
+  double first = val.value[0];
+  run_series_free(&val);
+  run_close(r);
+  return first;
+}
+
+/* The states of a stabiliser begin afresh where the source has none of them, and quack's always: sizes are
+   relative to this run's start, so that the first factors are tau. Weights that train are wanted. */
+START_TEST(start_with_another_stabiliser)
+{
+  char settings[512];
+  struct run_file *r;
+  struct run_series factor;
+  struct error e = {0};
+  const char *source[] = {"preset=muon", "preset=muon stabilizers=quack"};
+  for (int i = 0; i < 2; i++) {
+    char from[32], to[32], decayed[32];
+    snprintf(from, sizeof from, "from%d", i), snprintf(to, sizeof to, "to%d", i);
+    snprintf(decayed, sizeof decayed, "decayed%d", i);
+    driven(from, source[i]);
+    snprintf(settings, sizeof settings, "preset=muon stabilizers=quack quack.tau=0.75 train.init_from=%s",
+             path(from));
+    driven(to, settings);
+    ck_assert(!run_open(&r, path(to), &e));
+    ck_assert(!run_read(r, "quack/q_factor", &factor, &e));
+    for (int h = 0; h < 4; h++) ck_assert_double_eq_tol(factor.value[h], 0.75, 1e-6);
+    run_series_free(&factor);
+    run_close(r);
+    snprintf(settings, sizeof settings, "preset=muon stabilizers=spectral_decay train.init_from=%s",
+             path(from));
+    driven(decayed, settings);
+    ck_assert(first_val(decayed) == first_val(to));
+  }
+  snprintf(settings, sizeof settings, "preset=muon stabilizers=qk_norm train.init_from=%s", path("from0"));
+  struct config *c = configured(settings);
+  struct trainer *t;
+  ck_assert_int_eq(trainer_init(&t, c, TRAINER_NO_RECORD, &e), STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, "q_gain is missing") != NULL, "%s", e.text);
+  config_free(c);
+}
+END_TEST
+
 /* A run extended on resume is the run that had the larger number of steps from the start. */
 START_TEST(extended_run)
 {
@@ -558,6 +607,7 @@ int main(void)
   tcase_add_loop_test(k, divergence, 0, (int)(sizeof overflows / sizeof *overflows));
   tcase_add_test(k, divergence_can_fail_or_go_on);
   tcase_add_test(k, start_from_a_run);
+  tcase_add_test(k, start_with_another_stabiliser);
   tcase_add_test(k, extended_run);
   tcase_add_loop_test(k, series_on_demand, 0, (int)(sizeof looked_at / sizeof *looked_at));
   tcase_add_test(k, looking_changes_nothing);

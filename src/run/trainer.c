@@ -134,8 +134,9 @@ static int init_data(struct trainer *t, const struct model_options *m, struct er
 
 /* --- where the weights start -------------------------------------------------------------------------------- */
 
-/* The parameters of another run's checkpoint (train.init_from), every one by name and shape; their hash
-   becomes part of this run's identity. */
+/* The parameters of another run's checkpoint (train.init_from), by name and shape: every one that trains, and
+   such states of stabilisers as it has; the others start afresh. Their hash becomes part of this run's
+   identity. */
 static int init_from(struct trainer *t, struct error *e)
 {
   const char *path = t->train->init_from;
@@ -152,7 +153,9 @@ static int init_from(struct trainer *t, struct error *e)
   for (int i = 0; !status && i < t->model.params.count; i++) {
     struct param *p = t->model.params.list[i];
     const struct checkpoint_tensor *have = checkpoint_find(&c, "params", p->name);
-    if (!have || have->rows != p->value.rows || have->cols != p->value.cols) {
+    int fits = have && have->rows == p->value.rows && have->cols == p->value.cols;
+    if (!fits && p->kind == PARAM_STATE) continue;
+    if (!fits) {
       status = error_set(e, STATUS_USAGE, "%s: %s is missing or not %ld x %ld: another model", path, p->name,
                          p->value.rows, p->value.cols);
       break;
