@@ -18,11 +18,15 @@
 #ifdef MAXLOGIT_DOUBLE
 #define HUGE_INPUT 1e300
 #define SMALLEST DBL_MIN
+#define LARGEST DBL_MAX
 #define SPREAD 0x1p-24
+#define SQUARE_OVERFLOWS 1.3407807929942596e154 /* the root of LARGEST */
 #else
 #define HUGE_INPUT 1e30
 #define SMALLEST FLT_MIN
+#define LARGEST FLT_MAX
 #define SPREAD 0x1p-10
+#define SQUARE_OVERFLOWS 1.8446743523953730e19
 #endif
 
 enum { GUARD = 16, MAX_TENSORS = 12, SAMPLES = 8, RUNS = SAMPLES + 4 };
@@ -141,13 +145,14 @@ static struct tensor *starts(struct made *m, long rows, long length, long docume
 /* --- cases: make_NAME fills the arguments of variant i; 0 when there is no such variant
  * ----------------------------------------- */
 
-static const long sizes[][2] = {{1, 1}, {1, 7}, {3, 5}, {2, 64}, {5, 33}, {1, 1000}, {70, 3}, {130, 40}};
+static const long sizes[][2] = {{1, 1},    {1, 7},  {3, 5},    {2, 64},    {5, 33},
+                                {1, 1000}, {70, 3}, {130, 40}, {1, 20001}, {2, 17000}};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static int make_matmul(struct made *m, int i, union op_args *args)
 {
-  static const long shape[][3] = {{1, 1, 1},    {1, 7, 3},     {3, 1, 5},   {5, 4, 1},    {17, 19, 23},
-                                  {64, 48, 33}, {33, 130, 65}, {8, 8, 300}, {130, 65, 16}};
+  static const long shape[][3] = {{1, 1, 1},    {1, 7, 3},     {3, 1, 5},   {5, 4, 1},     {17, 19, 23},
+                                  {64, 48, 33}, {33, 130, 65}, {8, 8, 300}, {130, 65, 16}, {1, 20001, 2}};
   if (i >= 8 * (int)(sizeof shape / sizeof *shape)) return 0;
   const long *s = shape[i / 8];
   struct matmul_args *a = &args->matmul;
@@ -160,7 +165,8 @@ static int make_matmul(struct made *m, int i, union op_args *args)
 
 static int make_gram(struct made *m, int i, union op_args *args)
 {
-  static const long shape[][2] = {{1, 1}, {2, 9}, {7, 1}, {16, 16}, {33, 20}, {70, 130}, {130, 64}, {200, 3}};
+  static const long shape[][2] = {{1, 1},    {2, 9},    {7, 1},   {16, 16},  {33, 20},
+                                  {70, 130}, {130, 64}, {200, 3}, {1, 20001}};
   if (i >= 2 * (int)(sizeof shape / sizeof *shape)) return 0;
   const long *s = shape[i / 2];
   struct tensor *a = in(m, s[0], i % 2 ? s[0] : s[1]);
@@ -205,8 +211,9 @@ static int make_embed_backward(struct made *m, int i, union op_args *args)
   return 1;
 }
 
-static const long norms[][3] = {{1, 1, 1},   {3, 5, 5},     {2, 64, 64}, {7, 24, 8},
-                                {65, 40, 4}, {4, 300, 300}, {3, 6, 1}};
+static const long norms[][3] = {{1, 1, 1},      {3, 5, 5},       {2, 64, 64}, {7, 24, 8},
+                                {65, 40, 4},    {4, 300, 300},   {3, 6, 1},   {1, 20001, 20001},
+                                {1, 20004, 12}, {2, 16400, 8200}};
 enum { NORMS = sizeof norms / sizeof *norms };
 
 static int make_rmsnorm_forward(struct made *m, int i, union op_args *args)
@@ -265,7 +272,8 @@ static int make_swiglu_backward(struct made *m, int i, union op_args *args)
 
 static int make_rope(struct made *m, int i, union op_args *args)
 {
-  static const long shape[][3] = {{1, 1, 2}, {5, 3, 4}, {9, 2, 6}, {33, 4, 16}, {7, 1, 64}};
+  static const long shape[][3] = {{1, 1, 2},  {5, 3, 4},     {9, 2, 6},    {33, 4, 16},
+                                  {7, 1, 64}, {1, 1100, 16}, {1, 2, 16500}};
   if (i >= 6 * (int)(sizeof shape / sizeof *shape)) return 0;
   const long *s = shape[i / 6];
   long add = i % 3 == 1;
@@ -302,7 +310,7 @@ static int make_scale_columns_backward(struct made *m, int i, union op_args *arg
 }
 
 /* rows, heads, Da, Db */
-static const long joins[][4] = {{1, 1, 1, 1}, {3, 2, 4, 2}, {5, 4, 1, 6}, {17, 3, 16, 8}};
+static const long joins[][4] = {{1, 1, 1, 1}, {3, 2, 4, 2}, {5, 4, 1, 6}, {17, 3, 16, 8}, {1, 300, 64, 8}};
 enum { JOINS = sizeof joins / sizeof *joins };
 
 static int make_join_heads(struct made *m, int i, union op_args *args)
@@ -578,10 +586,10 @@ static int make_scale(struct made *m, int i, union op_args *args)
   return 1;
 }
 
-static int make_sum_squares(struct made *m, int i, union op_args *args)
+static int make_norm(struct made *m, int i, union op_args *args)
 {
   if (i >= SIZES) return 0;
-  args->sum_squares = (struct sum_squares_args){.y = out(m, 1, 1, 0), .x = in(m, sizes[i][0], sizes[i][1])};
+  args->norm = (struct norm_args){.y = out(m, 1, 1, 0), .x = in(m, sizes[i][0], sizes[i][1])};
   return 1;
 }
 
@@ -1157,6 +1165,81 @@ START_TEST(shift_of_all_logits)
 }
 END_TEST
 
+/* --- edges of the range ----------------------------------------- */
+
+static int same_or_near(double got, double exact)
+{
+  if (isnan(exact)) return isnan(got);
+  return got == exact || fabs(got - exact) <= 8 * REAL_EPS * fabs(exact);
+}
+
+/* A norm is out of range only where its value is. */
+START_TEST(norm_at_the_edges)
+{
+  enum { N = 37 };
+  static const double c[][3] = {/* two values among zeros; the norm */
+                                {0.3 * LARGEST, 0.4 * LARGEST, 0.5 * LARGEST},
+                                {-3 / SMALLEST * REAL_EPS, 0, 3 / SMALLEST * REAL_EPS},
+                                {6 * SMALLEST, 8 * SMALLEST, 10 * SMALLEST},
+                                {LARGEST, 0, LARGEST},
+                                {LARGEST, LARGEST, INFINITY},
+                                {1, -INFINITY, INFINITY},
+                                {NAN, INFINITY, NAN},
+                                {INFINITY, NAN, NAN},
+                                {0, 0, 0}};
+  struct device *device = host_device(_i);
+  struct tensor *x = tensor_new(device, TENSOR_REAL, 1, N, "x"),
+                *y = tensor_new(device, TENSOR_REAL, 1, 1, "y");
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    REALS(x)[3] = (real)c[i][0];
+    REALS(x)[N - 1] = (real)c[i][1];
+    op_run(device, OP_norm, &(union op_args){.norm = {.y = y, .x = x}});
+    ck_assert_msg(same_or_near(REALS(y)[0], c[i][2]), "case %d: %g, not %g", (int)i, (double)REALS(y)[0],
+                  c[i][2]);
+  }
+  tensor_free(device, x);
+  tensor_free(device, y);
+  device_close(device);
+}
+END_TEST
+
+/* Squares, corrections and quotients that fit give the definition's value; a v that does not is never a
+   direction of 0, neither in its step nor in the next. */
+START_TEST(adam_at_the_edges)
+{
+  enum { N = 19 };
+  static const struct edge {
+    double g, m, v, b2, c1, c2, direction;
+  } c[] = {
+    {2 * SQUARE_OVERFLOWS, 0, 0, 0.95, 0.1, 0.05, 1},
+    {-2 * SQUARE_OVERFLOWS, 0, 0, 0.95, 0.1, 0.05, -1},
+    {0, 0.5 * LARGEST, 0.5 * LARGEST, 1, 0.01, 1e-4, 0.9 * SQUARE_OVERFLOWS / 1.4142135623730951},
+    {1e3 * SQUARE_OVERFLOWS, 0, 0, 0.95, 0.1, 0.05, NAN},
+    {1, 1, INFINITY, 0.95, 0.1, 0.05, NAN},
+    {NAN, 1, 1, 0.95, 0.1, 0.05, NAN},
+    {0, 0, 0, 0.95, 0.1, 0.05, 0},
+  };
+  struct device *device = host_device(_i);
+  struct tensor *t[4];
+  for (int k = 0; k < 4; k++) t[k] = tensor_new(device, TENSOR_REAL, 1, N, "adam");
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    for (int j = 0; j < N; j++) {
+      REALS(t[1])[j] = (real)c[i].m;
+      REALS(t[2])[j] = (real)c[i].v;
+      REALS(t[3])[j] = (real)c[i].g;
+    }
+    struct adam_args args = {t[0], t[1], t[2], t[3], 0.9, c[i].b2, c[i].c1, c[i].c2, 1e-8};
+    op_run(device, OP_adam, &(union op_args){.adam = args});
+    for (int j = 0; j < N; j++) {
+      double got = REALS(t[0])[j];
+      ck_assert_msg(same_or_near(got, c[i].direction), "case %d: %g, not %g", (int)i, got, c[i].direction);
+    }
+  }
+  for (int k = 0; k < 4; k++) tensor_free(device, t[k]);
+  device_close(device);
+}
+END_TEST
+
 START_TEST(a_wrong_device_is_refused)
 {
   struct device *device;
@@ -1183,6 +1266,8 @@ int main(void)
   tcase_add_loop_test(identities, by_products_equal_the_matrix, 0, 2);
   tcase_add_loop_test(identities, what_is_not_finite_surfaces, 0, 6);
   tcase_add_loop_test(identities, shift_of_all_logits, 0, 2);
+  tcase_add_loop_test(identities, norm_at_the_edges, 0, 2);
+  tcase_add_loop_test(identities, adam_at_the_edges, 0, 2);
   tcase_add_test(identities, a_wrong_device_is_refused);
   suite_add_tcase(suite, identities);
   SRunner *runner = srunner_create(suite);

@@ -539,8 +539,8 @@ void factor_scale(struct model *m, const struct factor *f, double c)
 double factor_norm(struct model *m, const struct factor *f)
 {
   struct tensor rows = tensor_rows(&f->weight->value, f->row, f->rows);
-  op_run(m->device, OP_sum_squares, &(union op_args){.sum_squares = {.y = m->number, .x = &rows}});
-  real sum;
-  m->device->download(m->device, &sum, m->number->data, sizeof sum);
-  return sqrt((double)sum);
+  op_run(m->device, OP_norm, &(union op_args){.norm = {.y = m->number, .x = &rows}});
+  real norm;
+  m->device->download(m->device, &norm, m->number->data, sizeof norm);
+  return (double)norm;
 }

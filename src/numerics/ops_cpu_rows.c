@@ -1,8 +1,9 @@
 /* ops_cpu_rows.c - operations on elements, and on rows by themselves
-   Work is cut into pieces of about PIECE numbers, whole rows at a time or, where the memory is one block,
-   anywhere; sums over pieces are added in the order of the pieces. */
+   Work is cut into pieces of about PIECE numbers: whole rows, or, for operations on elements whose memory is one
+   block, anywhere; sums over pieces are added in the order of the pieces. */
 #include <math.h>
 #include <string.h>
+#include "base/number.h"
 #include "numerics/ops_cpu.h"
 
 enum { PIECE = 16384 };
@@ -46,11 +47,13 @@ static double squares(const float *x, long n)
 }
 
 /* --- pieces -------------------------------------------------------------------------------------------- */
-/* `some` does columns [from, from+n) of one row; `part` is where its piece's sums go. */
+/* `some` does columns [from, from+n) of one row, all of them unless the walk is flat; `part` is where its
+   piece's sums go. */
 struct walk {
   void (*some)(const void *args, long row, long from, long n, double *part);
   const void *args;
-  long rows, cols, rows_each, cols_each;
+  int flat; /* one block, cut anywhere */
+  long rows, cols, rows_each;
   double *parts;
   int sums; /* in `parts`, per piece */
 };
@@ -61,9 +64,8 @@ static void walk_piece(void *context, long piece, int worker)
   const struct walk *w = context;
   double *part = w->parts ? w->parts + piece * w->sums : NULL;
   for (int i = 0; part && i < w->sums; i++) part[i] = 0;
-  if (w->rows == 1) {
-    long from = piece * w->cols_each;
-    w->some(w->args, 0, from, min_long(w->cols_each, w->cols - from), part);
+  if (w->flat) {
+    w->some(w->args, 0, piece * PIECE, min_long(PIECE, w->cols - piece * PIECE), part);
     return;
   }
   long row = piece * w->rows_each, end = min_long(row + w->rows_each, w->rows);
@@ -72,17 +74,24 @@ static void walk_piece(void *context, long piece, int worker)
 
 static long walk_pieces(struct walk *w)
 {
-  w->cols_each = PIECE;
+  if (w->flat) return (w->cols + PIECE - 1) / PIECE;
   w->rows_each = w->cols < PIECE ? PIECE / w->cols : 1;
-  return w->rows == 1 ? (w->cols + PIECE - 1) / PIECE : (w->rows + w->rows_each - 1) / w->rows_each;
+  return (w->rows + w->rows_each - 1) / w->rows_each;
 }
 
-/* Rows of t and others like it; one long row where all of them are one block each. */
+/* For an operation on rows: t's, and those of others like it. */
+static struct walk walk_rows(const struct tensor *t, const void *args,
+                             void (*some)(const void *, long, long, long, double *))
+{
+  return (struct walk){.some = some, .args = args, .rows = t->rows, .cols = t->cols};
+}
+
+/* For an operation on elements: one long row where all its tensors are one block each. */
 static struct walk walk_over(const struct tensor *t, int block, const void *args,
                              void (*some)(const void *, long, long, long, double *))
 {
-  struct walk w = {.some = some, .args = args, .rows = t->rows, .cols = t->cols};
-  if (block) w.rows = 1, w.cols = t->rows * t->cols;
+  struct walk w = walk_rows(t, args, some);
+  if (block) w.flat = 1, w.rows = 1, w.cols = t->rows * t->cols;
   return w;
 }
 static int is_block(const struct tensor *t) { return t->ld == t->cols || t->rows == 1; }
@@ -168,17 +177,15 @@ static void scale(struct device *device, const struct scale_args *x)
 
 SOME(some_squares)
 {
-  const struct sum_squares_args *x = args;
+  const struct norm_args *x = args;
   *part += squares(AT(x->x, row, from), n);
 }
-static void sum_squares(struct device *device, const struct sum_squares_args *x)
+static void norm(struct device *device, const struct norm_args *x)
 {
   double total;
   walk_summing(device, walk_over(x->x, is_block(x->x), x, some_squares), 1, &total);
-  *AT(x->y, 0, 0) = (float)total;
+  *AT(x->y, 0, 0) = (float)sqrt(total);
 }
-
-static double larger_or_nan(double a, double b) { return a > b || isnan(a) ? a : b; }
 
 /* Without their sign the bits of floats are ordered as the floats are, and NaN is above all. */
 SOME(some_sizes)
@@ -191,14 +198,14 @@ SOME(some_sizes)
     top = (above & size) | (~above & top);
   }
   vec sizes = (vec)top;
-  for (int i = 0; i < LANES; i++) *part = larger_or_nan(*part, (double)sizes[i]);
+  for (int i = 0; i < LANES; i++) *part = max_keeping_nan(*part, (double)sizes[i]);
 }
 static void max_abs(struct device *device, const struct max_abs_args *x)
 {
   struct walk w = walk_over(x->x, is_block(x->x), x, some_sizes);
   long pieces = walk_to_parts(device, &w, 1);
   double top = 0;
-  for (long p = 0; p < pieces; p++) top = larger_or_nan(top, w.parts[p]);
+  for (long p = 0; p < pieces; p++) top = max_keeping_nan(top, w.parts[p]);
   *AT(x->y, 0, 0) = (float)top;
 }
 
@@ -225,16 +232,16 @@ SOME(some_adam)
   (void)part;
   const struct adam_args *x = args;
   const float b1 = (float)x->b1, b2 = (float)x->b2, r1 = (float)(1 - x->b1), r2 = (float)(1 - x->b2);
-  const float c1 = (float)(1 / x->c1), c2 = (float)(1 / x->c2), eps = (float)x->eps;
+  const float c1 = (float)(1 / x->c1), c2 = (float)(1 / sqrt(x->c2)), eps = (float)x->eps;
   float *to = AT(x->direction, row, from), *m = AT(x->m, row, from), *v = AT(x->v, row, from);
   const float *gradient = AT(x->g, row, from);
   EACH(j, n) {
     vec g = get(gradient + j, n - j);
-    vec g2 = g * g, first = b1 * get(m + j, n - j) + r1 * g, second = b2 * get(v + j, n - j) + r2 * g2;
+    vec first = b1 * get(m + j, n - j) + r1 * g, second = b2 * get(v + j, n - j) + r2 * g * g;
     put(m + j, first, n - j);
     put(v + j, second, n - j);
-    /* a square beyond the range gives NaN, not a direction of 0 */
-    put(to + j, first * c1 / (vec_sqrt(second * c2) + eps) + (g2 - g2), n - j);
+    /* the order is that of no overflow on the way; an infinite v makes the direction NaN */
+    put(to + j, first / (vec_sqrt(second) * c2 + eps) * c1 + (second - second), n - j);
   }
 }
 static void adam(struct device *device, const struct adam_args *x)
@@ -265,7 +272,7 @@ SOME(some_embed)
 }
 static void embed_forward(struct device *device, const struct embed_forward_args *x)
 {
-  walk(device, walk_over(x->y, 0, x, some_embed));
+  walk(device, walk_rows(x->y, x, some_embed));
 }
 
 enum { EMBED_COLS = 4 * LANES };
@@ -305,7 +312,7 @@ SOME(some_rmsnorm)
 }
 static void rmsnorm_forward(struct device *device, const struct rmsnorm_forward_args *x)
 {
-  walk(device, walk_over(x->x, 0, x, some_rmsnorm));
+  walk(device, walk_rows(x->x, x, some_rmsnorm));
 }
 
 /* y = x rstd gain; with e = dy gain: dx = rstd (e - x rstd * rstd mean(e x)), dgain = sum of dy x rstd. A
@@ -375,7 +382,7 @@ SOME(some_swiglu)
 }
 static void swiglu_forward(struct device *device, const struct swiglu_forward_args *x)
 {
-  walk(device, walk_over(x->y, 0, x, some_swiglu));
+  walk(device, walk_rows(x->y, x, some_swiglu));
 }
 
 /* silu'(g) = s (1 + g (1 - s)), s = sigmoid(g) */
@@ -394,7 +401,7 @@ SOME(some_swiglu_backward)
 }
 static void swiglu_backward(struct device *device, const struct swiglu_backward_args *x)
 {
-  walk(device, walk_over(x->dy, 0, x, some_swiglu_backward));
+  walk(device, walk_rows(x->dy, x, some_swiglu_backward));
 }
 
 /* One head in one vector: its halves swapped, times -sin | sin. */
@@ -434,7 +441,7 @@ SOME(some_rope)
 }
 static void rope(struct device *device, const struct rope_args *x)
 {
-  walk(device, walk_over(x->x, 0, x, some_rope));
+  walk(device, walk_rows(x->x, x, some_rope));
 }
 
 /* --- loss ---------------------------------------------------------------------------------------------- */
@@ -467,7 +474,7 @@ SOME(some_cross_entropy)
 static void cross_entropy(struct device *device, const struct cross_entropy_args *x)
 {
   double total[2];
-  struct walk w = walk_over(x->logits, 0, x, some_cross_entropy);
+  struct walk w = walk_rows(x->logits, x, some_cross_entropy);
   walk_summing(device, w, 2, total);
   *AT(x->loss, 0, 0) = (float)total[0];
   *AT(x->loss, 0, 1) = (float)(x->z != 0 ? x->z * total[1] : 0);
@@ -489,13 +496,13 @@ SOME(some_cross_entropy_backward)
 }
 static void cross_entropy_backward(struct device *device, const struct cross_entropy_backward_args *x)
 {
-  walk(device, walk_over(x->logits, 0, x, some_cross_entropy_backward));
+  walk(device, walk_rows(x->logits, x, some_cross_entropy_backward));
 }
 
 void EXPORT(ops_cpu_rows)(struct ops *ops)
 {
 #define SET(name) ops->name = name
-  SET(fill), SET(copy), SET(axpby), SET(scale), SET(sum_squares), SET(max_abs), SET(adam), SET(apply_update);
+  SET(fill), SET(copy), SET(axpby), SET(scale), SET(norm), SET(max_abs), SET(adam), SET(apply_update);
   SET(embed_forward), SET(embed_backward), SET(rmsnorm_forward), SET(rmsnorm_backward);
   SET(swiglu_forward), SET(swiglu_backward), SET(rope), SET(cross_entropy), SET(cross_entropy_backward);
 #undef SET

@@ -1,6 +1,7 @@
 /* ops_ref.c - the definition of every operation: plain loops, sums in double and in the order of the indices
    Whatever a loop below does with NaN, infinities and ties is what the operation does; other devices may
    differ by rounding only. */
+#include "base/number.h"
 #include "numerics/device.h"
 #include "numerics/number_format.h"
 #include <math.h>
@@ -8,9 +9,6 @@
 #include <string.h>
 
 #define AT(t, i, j) (REALS(t)[(i) * (t)->ld + (j)])
-
-/* NaN if either is: fmax() would drop it. */
-static double max_nan(double a, double b) { return a > b || isnan(a) ? a : b; }
 
 static void put(struct tensor *t, long i, long j, double value, long add)
 {
@@ -287,12 +285,12 @@ static double weigh(const struct row *r, double *p, const struct tensor *v, cons
 {
   double m = -INFINITY, l = 0, mean = 0;
   for (long j = 0; j <= r->n - r->first; j++) {
-    stats[0] = max_nan(stats[0], p[j]);
-    stats[1] = max_nan(stats[1], fabs(p[j]));
+    stats[0] = max_keeping_nan(stats[0], p[j]);
+    stats[1] = max_keeping_nan(stats[1], fabs(p[j]));
     p[j] = cap_forward(number_round(p[j], (enum number_format)x->scores_format), x->cap, x->cap_value);
-    m = max_nan(m, p[j]);
+    m = max_keeping_nan(m, p[j]);
   }
-  stats[2] = max_nan(stats[2], m);
+  stats[2] = max_keeping_nan(stats[2], m);
   for (long j = 0; j <= r->n - r->first; j++) {
     double below = p[j] - m;
     p[j] = exp(below);
@@ -464,7 +462,7 @@ static void ref_attention_look(struct device *device, const struct attention_loo
 static double log_sum_exp(const real *row, long n)
 {
   double m = -INFINITY, sum = 0;
-  for (long j = 0; j < n; j++) m = max_nan(m, row[j]);
+  for (long j = 0; j < n; j++) m = max_keeping_nan(m, row[j]);
   for (long j = 0; j < n; j++) sum += exp(row[j] - m);
   return m + log(sum);
 }
@@ -552,25 +550,35 @@ static void ref_scale(struct device *device, const struct scale_args *x)
     for (long j = 0; j < x->y->cols; j++) AT(x->y, n, j) = (real)(x->alpha * AT(x->y, n, j));
 }
 
-static void ref_sum_squares(struct device *device, const struct sum_squares_args *x)
+static double largest_size(const struct tensor *t)
+{
+  double top = 0;
+  for (long n = 0; n < t->rows; n++)
+    for (long j = 0; j < t->cols; j++) top = max_keeping_nan(top, fabs((double)AT(t, n, j)));
+  return top;
+}
+
+/* Squares of x / 2^e, where 2^e is above the largest, neither overflow nor vanish in the sum. */
+static void ref_norm(struct device *device, const struct norm_args *x)
 {
   (void)device;
-  double sum = 0;
+  double top = largest_size(x->x), sum = 0;
+  int e;
+  AT(x->y, 0, 0) = (real)top;
+  if (top == 0 || !isfinite(top)) return;
+  frexp(top, &e);
   for (long n = 0; n < x->x->rows; n++)
-    for (long j = 0; j < x->x->cols; j++) sum += (double)AT(x->x, n, j) * AT(x->x, n, j);
-  AT(x->y, 0, 0) = (real)sum;
+    for (long j = 0; j < x->x->cols; j++) {
+      double value = ldexp((double)AT(x->x, n, j), -e);
+      sum += value * value;
+    }
+  AT(x->y, 0, 0) = (real)ldexp(sqrt(sum), e);
 }
 
 static void ref_max_abs(struct device *device, const struct max_abs_args *x)
 {
   (void)device;
-  double top = 0;
-  for (long n = 0; n < x->x->rows; n++)
-    for (long j = 0; j < x->x->cols; j++) {
-      double size = fabs((double)AT(x->x, n, j));
-      if (size > top || isnan(size)) top = size;
-    }
-  AT(x->y, 0, 0) = (real)top;
+  AT(x->y, 0, 0) = (real)largest_size(x->x);
 }
 
 /* --- optimisers --------------------------------------------------------------------------------------- */
@@ -581,11 +589,10 @@ static void ref_adam(struct device *device, const struct adam_args *x)
   for (long n = 0; n < x->g->rows; n++)
     for (long j = 0; j < x->g->cols; j++) {
       double g = AT(x->g, n, j);
-      double m = x->b1 * AT(x->m, n, j) + (1 - x->b1) * g;
-      double v = x->b2 * AT(x->v, n, j) + (1 - x->b2) * g * g;
-      AT(x->m, n, j) = (real)m;
-      AT(x->v, n, j) = (real)v;
-      AT(x->direction, n, j) = (real)(m / x->c1 / (sqrt(v / x->c2) + x->eps));
+      double m = AT(x->m, n, j) = (real)(x->b1 * AT(x->m, n, j) + (1 - x->b1) * g);
+      double v = AT(x->v, n, j) = (real)(x->b2 * AT(x->v, n, j) + (1 - x->b2) * g * g);
+      double d = isinf(v) ? NAN : m / (sqrt(v) / sqrt(x->c2) + x->eps) / x->c1;
+      AT(x->direction, n, j) = (real)d;
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "model/plant.h"
 #include "run/observe.h"
@@ -374,9 +375,6 @@ static void feed(struct trainer *t, struct model_program *p, long part)
   d->upload(d, p->weight->data, t->host.weight + from, (size_t)n * sizeof(real));
 }
 
-/* A maximum that is NaN if one side is. */
-static real max_keeping_nan(real a, real b) { return isnan(a) ? a : isnan(b) ? b : a > b ? a : b; }
-
 /* What a program has seen of the pairs of head i: shares are averaged, the pair is that of the largest logit. */
 static void collect_look(struct pass *pass, long i, const real *look, int first, int largest)
 {
@@ -404,9 +402,9 @@ static void collect(struct trainer *t, const struct model_program *p, struct pas
       long i = l * heads + h;
       real part = s[3] / (real)t->train->micro_batches;
       if (p->looks) collect_look(pass, i, t->look + 5 * h, first, isnan(s[0]) || s[0] > pass->max_logit[i]);
-      pass->max_logit[i] = first ? s[0] : max_keeping_nan(pass->max_logit[i], s[0]);
-      pass->max_abs_logit[i] = first ? s[1] : max_keeping_nan(pass->max_abs_logit[i], s[1]);
-      pass->max_logit_capped[i] = first ? s[2] : max_keeping_nan(pass->max_logit_capped[i], s[2]);
+      pass->max_logit[i] = first ? s[0] : (real)max_keeping_nan(pass->max_logit[i], s[0]);
+      pass->max_abs_logit[i] = first ? s[1] : (real)max_keeping_nan(pass->max_abs_logit[i], s[1]);
+      pass->max_logit_capped[i] = first ? s[2] : (real)max_keeping_nan(pass->max_logit_capped[i], s[2]);
       pass->entropy[i] = first ? part : pass->entropy[i] + part;
     }
   }
@@ -418,7 +416,7 @@ static void collect_watched(struct trainer *t, const struct model_program *p, st
     real x;
     if (!p->watched[i]) continue;
     t->device->download(t->device, &x, p->watched[i]->data, sizeof x);
-    pass->watched[i] = first ? x : max_keeping_nan(pass->watched[i], x);
+    pass->watched[i] = first ? x : (real)max_keeping_nan(pass->watched[i], x);
   }
 }
 
@@ -564,10 +562,10 @@ int trainer_decode(struct trainer *t, enum decode_form form, struct decode_resul
 static double gradient_norm(struct trainer *t)
 {
   struct device *d = t->device;
-  real sum;
-  d->ops.sum_squares(d, &(struct sum_squares_args){t->norm, &t->model.params.grads});
-  d->download(d, &sum, t->norm->data, sizeof sum);
-  return sqrt((double)sum);
+  real norm;
+  d->ops.norm(d, &(struct norm_args){t->norm, &t->model.params.grads});
+  d->download(d, &norm, t->norm->data, sizeof norm);
+  return (double)norm;
 }
 
 /* Events for what is not finite; returns whether something was not. */

@@ -161,13 +161,12 @@ static struct flat lay_out(void *work, long rows, long cols)
 }
 
 /* What the matrix is multiplied by at first. An infinite norm would hide finite entries: NaN shows them. */
-static double first_scale(struct device *device, const struct ns_set *set, const struct tensor *sum,
+static double first_scale(struct device *device, const struct ns_set *set, const struct tensor *number,
                           double eps)
 {
-  real squares;
-  device->download(device, &squares, sum->data, sizeof squares);
-  double norm = sqrt((double)squares);
-  return isfinite(norm) ? 1 / (set->norm_scale * norm + eps) : NAN;
+  real norm;
+  device->download(device, &norm, number->data, sizeof norm);
+  return isfinite(norm) ? 1 / (set->norm_scale * (double)norm + eps) : NAN;
 }
 
 void newton_schulz(struct device *device, struct tensor *x, const struct ns_set *set, int steps, double eps,
@@ -176,7 +175,7 @@ void newton_schulz(struct device *device, struct tensor *x, const struct ns_set 
   const struct ops *ops = &device->ops;
   struct flat f = lay_out(work, x->rows, x->cols);
   int tall = x->rows > x->cols;
-  ops->sum_squares(device, &(struct sum_squares_args){.y = &f.norm, .x = x});
+  ops->norm(device, &(struct norm_args){.y = &f.norm, .x = x});
   if (tall)
     ops->transpose(device, &(struct transpose_args){.y = &f.x, .x = x});
   else

@@ -93,10 +93,10 @@ struct tensor qk_rows(const struct qk_block *b) { return tensor_rows(&b->weight-
 /* --- power iteration ------------------------------------------------------------------------------------ */
 double norm_of(struct device *device, struct tensor *x, struct tensor *number)
 {
-  real sum;
-  device->ops.sum_squares(device, &(struct sum_squares_args){.y = number, .x = x});
-  device->download(device, &sum, number->data, sizeof sum);
-  return sqrt((double)sum);
+  real norm;
+  device->ops.norm(device, &(struct norm_args){.y = number, .x = x});
+  device->download(device, &norm, number->data, sizeof norm);
+  return (double)norm;
 }
 
 static double normalise(struct device *device, struct tensor *x, struct tensor *number)

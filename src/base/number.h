@@ -1,0 +1,8 @@
+/* number.h - arithmetic of single numbers that keeps NaN */
+#ifndef MAXLOGIT_NUMBER_H
+#define MAXLOGIT_NUMBER_H
+#include <math.h>
+
+/* The larger of two; NaN if either is: fmax() would drop it. */
+static inline double max_keeping_nan(double a, double b) { return a > b || isnan(a) ? a : b; }
+#endif
