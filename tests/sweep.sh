@@ -114,6 +114,16 @@ until sweep -j 2 || [ $i -ge 20 ]; do sleep 0.2; i=$((i + 1)); done # orphans ma
 [ "$(finished)" -eq 4 ] || fail "after kills: $(cat out err)"
 bits runs/s | cmp -s - bits.plain || fail "other bits after kills"
 
+# a point that another process is at is left to it: no failure, and said in words
+rm -r runs
+mkdir -p runs/s
+one=$(ids | sed -n 1p)
+flock "runs/s/$one.point" "$program" sweep s.conf -j 1 > out 2> err
+[ $? -eq 0 ] || fail "a point elsewhere: not exit status 0: $(cat err)"
+grep -q '1 of the runs is left to another process' err || fail "a point elsewhere: $(cat err)"
+[ "$(grep -c ' finished ' out)$(grep -c ' elsewhere ' out)" = 31 ] || fail "a point elsewhere: $(cat out)"
+[ ! -e "runs/s/$one.h5" ] || fail "a point elsewhere was run here, too"
+
 # two sweeps of one folder share the work
 rm -r runs
 "$program" sweep s.conf -j 1 > out.1 2> err.1 & first=$!

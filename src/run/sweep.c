@@ -360,7 +360,7 @@ static int outcome(const struct sweep *s, const struct error *e)
   int failed = e->status != STATUS_OK, open = 0;
   for (long i = 0; i < s->count; i++) {
     enum sweep_fate fate = s->points[i].fate;
-    failed |= fate == SWEEP_FAILED || fate == SWEEP_ELSEWHERE;
+    failed |= fate == SWEEP_FAILED;
     open |= fate == SWEEP_STOPPED || fate == SWEEP_WAITING;
   }
   return failed ? STATUS_FAIL : open ? STATUS_STOPPED : STATUS_OK;

@@ -42,7 +42,8 @@ struct sweep {
 int sweep_plan(struct sweep *, const struct config *, const char *name, long shard, long shards,
                struct error *);
 /* Run what is not done, in processes of their own; a point that fails stops no other. STATUS_OK when every
-   point is done, STATUS_FAIL when one failed or is run elsewhere, STATUS_STOPPED when some are to go on. */
+   point is done or in the hands of another process, STATUS_FAIL when one failed, STATUS_STOPPED when some are
+   to go on. */
 int sweep_run(struct sweep *, struct error *);
 void sweep_free(struct sweep *);
 const char *sweep_fate_name(enum sweep_fate);

@@ -209,7 +209,10 @@ static void say_what_next(const struct sweep *s, int status, const char *file)
 {
   long elsewhere = 0;
   for (long i = 0; i < s->count; i++) elsewhere += s->points[i].fate == SWEEP_ELSEWHERE;
-  if (elsewhere) message("%ld of the runs are being written by another process", elsewhere);
+  if (elsewhere)
+    message("%ld of the runs %s left to another process that is at work on %s; started again, this command "
+            "tells when all are done",
+            elsewhere, elsewhere == 1 ? "is" : "are", elsewhere == 1 ? "it" : "them");
   if (status == STATUS_STOPPED) message("stopped; the same command goes on: maxlogit sweep %s ...", file);
 }
 
@@ -269,7 +272,9 @@ static int sweep(int argc, char **argv)
     "interrupted "
     "ones go on, so a sweep that was stopped is continued by starting it again; several may share the work "
     "of "
-    "one folder.",
+    "one folder.\n\nExit status: 0 when every run is done (diverged ones are) or in the hands of another "
+    "sweep, 1 when one "
+    "failed, 75 when stopped.",
     NULL,
     NULL,
     NULL};
