@@ -51,6 +51,19 @@ sweep || fail "again: exit status $?"
 cksum runs/s/*.h5 | cmp -s - before || fail "finished runs were run again"
 grep -q '4 runs, 4 of them done before' err || fail "again: $(cat err)"
 
+# other recording keys: what the files of before lack is said, what they hold more often is not
+sweep record.spectra_every=200 || fail "fewer spectra: exit status $?"
+grep without err && fail "fewer spectra: nothing lacks"
+sweep record.spectra_every=50 record.probe_every=10 || fail "more recorded: exit status $?"
+cksum runs/s/*.h5 | cmp -s - before || fail "more recorded: finished runs were run again"
+for id in $(ids); do
+  grep -q "$id preset=.* done before without record.spectra_every=50 (has 100) record.probe_every=10 (has 0)" err ||
+    fail "more recorded: not said of $id: $(cat err)"
+done
+grep -q '4 of the runs keep.*another sweep.dir' err || fail "more recorded: no way out: $(cat err)"
+[ "$("$program" sweep s.conf --list record.batches=1 | grep -c 'lacks record.batches=1 (has 0)$')" -eq 4 ] ||
+  fail "more recorded: --list"
+
 # parts of a sweep, and a point that is another's double
 [ "$(ids --shard 1/3 | grep -c .)$(ids --shard 2/3 | grep -c .)$(ids --shard 3/3 | grep -c .)" = 211 ] ||
   fail "--shard"
@@ -110,7 +123,7 @@ while [ $i -lt "${SWEEP_KILLS:-3}" ]; do
   i=$((i + 1))
 done
 i=0
-until sweep -j 2 || [ $i -ge 20 ]; do sleep 0.2; i=$((i + 1)); done # orphans may still write their checkpoint
+until { sweep -j 2 && ! grep -q 'left to another' err; } || [ $i -ge 20 ]; do sleep 0.2; i=$((i + 1)); done # orphans may still write their checkpoint
 [ "$(finished)" -eq 4 ] || fail "after kills: $(cat out err)"
 bits runs/s | cmp -s - bits.plain || fail "other bits after kills"
 

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -71,14 +72,45 @@ static char *make_path(const char *folder, const char *id)
   return b.text;
 }
 
-/* Was this run done before? 0 too where there is no file or it cannot be read: its worker will tell. */
-static int is_done(const char *path, enum sweep_fate *fate)
+struct lacking {
+  const struct run_file *run;
+  char *out;
+  size_t room;
+};
+
+/* Does a run recorded with `has` lack rows or series that `wanted` asks for? Intervals: 0 is off, and the rows
+   of an interval are there under each that divides it. */
+static int is_lacking(const struct option_row *row, const char *wanted, const char *has)
+{
+  if (!strcmp(wanted, has)) return 0;
+  if (strcmp(row->unit, "steps")) return strcmp(wanted, row->standard) != 0;
+  long interval = strtol(wanted, NULL, 10), recorded = strtol(has, NULL, 10);
+  return interval && (!recorded || interval % recorded);
+}
+
+static int add_lacking(void *context, const struct config_entry *x)
+{
+  struct lacking *l = context;
+  if (strncmp(x->key, "record.", 7) || !strcmp(x->row->name, "path") || !strcmp(x->row->name, "overwrite"))
+    return 0;
+  const char *has = run_parameter(l->run, x->key);
+  size_t used = strlen(l->out);
+  if (!has) has = x->row->standard; /* a file older than the key */
+  if (is_lacking(x->row, x->value, has))
+    snprintf(l->out + used, l->room - used, "%s%s=%s (has %s)", used ? " " : "", x->key, x->value, has);
+  return 0;
+}
+
+/* Was this run done before? 0 too where there is no file or it cannot be read: its worker will tell.
+   `wanted`: NULL, or the point's configuration; then `lacks` says what the file was made without. */
+static int is_done(const char *path, enum sweep_fate *fate, const struct config *wanted, char lacks[256])
 {
   struct run_file *run = NULL;
   struct error e = {0};
   if (access(path, F_OK) || run_open(&run, path, &e)) return 0;
   int finished = !strcmp(run_state(run), "finished"), diverged = !strcmp(run_state(run), "diverged");
   if (finished || diverged) *fate = finished ? SWEEP_FINISHED : SWEEP_DIVERGED;
+  if (wanted) config_each(wanted, add_lacking, &(struct lacking){run, lacks, 256});
   run_close(run);
   return finished || diverged;
 }
@@ -135,7 +167,9 @@ int sweep_plan(struct sweep *s, const struct config *config, const char *name, l
   for (long i = 0; i < s->count && !status; i++) {
     struct sweep_point *p = &s->points[i];
     p->path = make_path(folder.text, p->id);
-    p->was_done = !record->overwrite && is_done(p->path, &p->fate);
+    struct config *c = record->overwrite ? NULL : point_config(s, p->index, NULL, e);
+    p->was_done = c && is_done(p->path, &p->fate, c, p->lacks);
+    config_free(c);
   }
   memory_free(folder.text);
   config_free(first);
@@ -187,7 +221,7 @@ static enum sweep_fate train(const struct sweep *s, const struct sweep_point *p,
   const struct record_options *record = config_section(c, "record");
   const struct train_options *o = config_section(c, "train");
   enum sweep_fate fate;
-  if (!record->overwrite && is_done(p->path, &fate)) return fate;
+  if (!record->overwrite && is_done(p->path, &fate, NULL, NULL)) return fate;
   int goes_on = !record->overwrite && !access(p->path, F_OK);
   int status = goes_on ? trainer_resume(&t, p->path, NULL, 0, e) : trainer_init(&t, c, 0, e);
   if (status) return SWEEP_FAILED;
@@ -195,7 +229,7 @@ static enum sweep_fate train(const struct sweep *s, const struct sweep_point *p,
   status = drive(t, o->max_time, tell_progress, &telling, e);
   if (status == STATUS_STOPPED) return SWEEP_STOPPED;
   if (status == STATUS_DIVERGED) error_set(e, status, "diverged, and train.on_nonfinite = fail");
-  return status == STATUS_OK && is_done(p->path, &fate) ? fate : SWEEP_FAILED;
+  return status == STATUS_OK && is_done(p->path, &fate, NULL, NULL) ? fate : SWEEP_FAILED;
 }
 
 static _Noreturn void work(const struct sweep *s, const struct sweep_point *p, int fd, pid_t parent)

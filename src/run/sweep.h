@@ -19,7 +19,8 @@ struct sweep_point {
   char id[16], label[256];
   char *path; /* DIR/ID.h5 */
   enum sweep_fate fate;
-  int was_done; /* before this sweep */
+  int was_done;    /* before this sweep */
+  char lacks[256]; /* record keys asked for that its file was made without, "record.pairs=1 (has 0)"; or "" */
   long step, steps;
   char reason[512]; /* why it failed */
 };

@@ -201,8 +201,27 @@ static void print_list(const struct sweep *s)
 {
   for (long i = 0; i < s->count; i++) {
     const struct sweep_point *p = &s->points[i];
-    printf("%ld\t%s\t%s\t%s\n", p->index + 1, p->id, sweep_fate_name(p->fate), p->label);
+    printf("%ld\t%s\t%s\t%s", p->index + 1, p->id, sweep_fate_name(p->fate), p->label);
+    printf(*p->lacks ? "\tlacks %s\n" : "\n", p->lacks);
   }
+}
+
+/* Runs of an earlier sweep that were recorded with other keys: nothing is trained again for them. */
+static void say_what_lacks(const struct sweep *s)
+{
+  long lacking = 0;
+  for (long i = 0; i < s->count; i++) {
+    const struct sweep_point *p = &s->points[i];
+    if (*p->lacks) {
+      lacking++;
+      warning("%s %s was %s before without %s", p->id, p->label, p->was_done ? "done" : "begun", p->lacks);
+    }
+  }
+  if (lacking)
+    warning(
+      "%ld of the runs keep%s to what %s recorded with; to record more, remove the files named above or give "
+      "another sweep.dir, and they are run anew (record.overwrite=1 runs all anew)",
+      lacking, lacking == 1 ? "s" : "", lacking == 1 ? "it was" : "they were");
 }
 
 static void say_what_next(const struct sweep *s, int status, const char *file)
@@ -252,6 +271,7 @@ static int run_points(struct sweep *s, const struct arguments *a, struct error *
   s->say = say;
   s->context = &view;
   if (!a->quiet && s->count) message("%ld runs, %ld of them done before", s->count, count_over(s));
+  say_what_lacks(s);
   int status = sweep_run(s, e);
   clear_bar(&view);
   for (int i = 0; i < view.lines; i++) memory_free(view.line[i]);
