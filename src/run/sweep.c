@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>
+#include <search.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "run/drive.h"
+#include "run/plan.h"
 #include "run/trainer.h"
 #include "storage/recorder.h"
 
@@ -49,20 +51,6 @@ static struct config *point_config(const struct sweep *s, long index, const char
   if (!status) return c;
   config_free(c);
   return NULL;
-}
-
-static int check_point(struct sweep *s, struct sweep_point *p, struct error *e)
-{
-  struct config *c = point_config(s, p->index, NULL, e);
-  struct trainer *t = NULL;
-  if (c && trainer_init(&t, c, TRAINER_NO_RECORD, e) == STATUS_OK) {
-    snprintf(p->id, sizeof p->id, "%s", trainer_id(t));
-    p->steps = trainer_steps(t);
-    trainer_abandon(t);
-  }
-  config_free(c);
-  if (!t && *p->label) error_prefix(e, "point %ld (%s)", p->index + 1, p->label);
-  return t ? STATUS_OK : e->status;
 }
 
 static char *make_path(const char *folder, const char *id)
@@ -115,34 +103,52 @@ static int is_done(const char *path, enum sweep_fate *fate, const struct config 
   return finished || diverged;
 }
 
-static int is_double(const struct sweep *s, const char *id)
+struct planning {
+  struct sweep *sweep;
+  struct plan *plan;
+  const char *folder;
+  void *seen; /* tsearch: the points by id */
+};
+
+static int by_id(const void *a, const void *b)
 {
-  for (long i = 0; i < s->count; i++)
-    if (!strcmp(s->points[i].id, id)) return 1;
-  return 0;
+  return strcmp(((const struct sweep_point *)a)->id, ((const struct sweep_point *)b)->id);
 }
 
-static int plan_points(struct sweep *s, long points, struct error *e)
+/* Fill in a point of the product; 0 in *is_new where it is the same run as an earlier one. */
+static int plan_point(struct planning *g, struct sweep_point *p, int *is_new, struct error *e)
 {
-  s->points = memory_new((size_t)points, sizeof *s->points);
-  for (long i = 0; i < points; i++) {
+  config_point_label(g->sweep->config, p->index, p->label, sizeof p->label);
+  struct config *c = point_config(g->sweep, p->index, NULL, e);
+  int status = c ? plan_check(g->plan, c, p->id, e) : e->status;
+  if (status && *p->label) error_prefix(e, "point %ld (%s)", p->index + 1, p->label);
+  *is_new = !status && *(struct sweep_point **)tsearch(p, &g->seen, by_id) == p;
+  if (*is_new) {
+    const struct record_options *record = config_section(c, "record");
+    p->steps = ((const struct train_options *)config_section(c, "train"))->steps;
+    p->path = make_path(g->folder, p->id);
+    p->was_done = !record->overwrite && is_done(p->path, &p->fate, c, p->lacks);
+  }
+  config_free(c);
+  return status;
+}
+
+static int plan_points(struct planning *g, long points, long shard, long shards, struct error *e)
+{
+  struct sweep *s = g->sweep;
+  int status = STATUS_OK, is_new;
+  s->points = memory_new((size_t)(points / shards) + 1, sizeof *s->points);
+  for (long i = shard - 1; i < points && !status; i += shards) {
     struct sweep_point *p = &s->points[s->count];
     *p = (struct sweep_point){.index = i};
-    config_point_label(s->config, i, p->label, sizeof p->label);
-    if (check_point(s, p, e)) return e->status;
-    if (is_double(s, p->id))
-      s->doubles++;
-    else
+    status = plan_point(g, p, &is_new, e);
+    if (is_new)
       s->count++;
+    else
+      s->doubles++;
   }
-  return STATUS_OK;
-}
-
-static void keep_shard(struct sweep *s, long shard, long shards)
-{
-  long kept = 0;
-  for (long i = shard - 1; i < s->count; i += shards) s->points[kept++] = s->points[i];
-  s->count = kept;
+  for (long i = 0; i < s->count; i++) tdelete(&s->points[i], &g->seen, by_id);
+  return status;
 }
 
 int sweep_plan(struct sweep *s, const struct config *config, const char *name, long shard, long shards,
@@ -156,20 +162,14 @@ int sweep_plan(struct sweep *s, const struct config *config, const char *name, l
   struct config *first = config_point(config, 0);
   int status = config_finish(first, e);
   const struct sweep_options *o = config_section(first, "sweep");
-  const struct record_options *record = config_section(first, "record");
   struct buffer folder = {0};
   if (!status) {
     buffer_add(&folder, "%s%s", *o->dir ? o->dir : "runs/", *o->dir ? "" : name);
     s->jobs = o->jobs;
-    status = plan_points(s, points, e);
-  }
-  keep_shard(s, shard, shards);
-  for (long i = 0; i < s->count && !status; i++) {
-    struct sweep_point *p = &s->points[i];
-    p->path = make_path(folder.text, p->id);
-    struct config *c = record->overwrite ? NULL : point_config(s, p->index, NULL, e);
-    p->was_done = c && is_done(p->path, &p->fate, c, p->lacks);
-    config_free(c);
+    struct planning planning = {.sweep = s, .plan = plan_new(), .folder = folder.text};
+    status = plan_points(&planning, points, shard, shards, e);
+    s->trainers = plan_trainers(planning.plan);
+    plan_free(planning.plan);
   }
   memory_free(folder.text);
   config_free(first);

@@ -29,8 +29,9 @@ struct sweep {
   const struct config *config; /* with its axes, unfinished */
   struct sweep_point *points;
   long count;
-  long doubles; /* points left out: they are the same run as an earlier one */
-  long jobs;    /* processes at a time */
+  long doubles;  /* points left out: they are the same run as an earlier one */
+  long jobs;     /* processes at a time */
+  long trainers; /* built to check the points: one for each structure */
   /* Called when something changed (point >= 0: this one) and some times a second; any may be NULL. */
   void (*look)(void *context, const struct sweep *, long point);
   /* A line that a worker wrote on its standard error. */
@@ -38,8 +39,8 @@ struct sweep {
   void *context;
 };
 
-/* Check every point; nothing is written. `name`: of the sweep, for the default folder. Keeps points shard,
-   shard + shards, ... from 1. */
+/* Check points shard, shard + shards, ... (from 1) of the product, and keep only them; nothing is written.
+   `name`: of the sweep, for the default folder. */
 int sweep_plan(struct sweep *, const struct config *, const char *name, long shard, long shards,
                struct error *);
 /* Run what is not done, in processes of their own; a point that fails stops no other. STATUS_OK when every

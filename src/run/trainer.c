@@ -987,4 +987,5 @@ const struct config *trainer_config(const struct trainer *t) { return t->config;
 struct model *trainer_model(struct trainer *t) { return &t->model; }
 struct device *trainer_device(struct trainer *t) { return t->device; }
 const char *trainer_data(const struct trainer *t) { return t->data.description; }
+uint64_t trainer_content(const struct trainer *t) { return t->data.content; }
 double trainer_loss_floor(const struct trainer *t) { return t->data.loss_floor; }

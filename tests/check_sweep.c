@@ -1,0 +1,142 @@
+/* check_sweep.c - the plan of a sweep: every point sound and named as its run, for little work */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/file.h"
+#include "base/memory.h"
+#include "run/sweep.h"
+#include "run/trainer.h"
+
+static struct config *configured(const char *const *settings)
+{
+  struct config *c = config_new();
+  struct error e = {0};
+  for (; *settings; settings++) ck_assert_msg(!config_assign(c, *settings, &e), "%s", e.text);
+  return c;
+}
+
+static void plan(struct sweep *s, const struct config *c, long shard, long shards)
+{
+  struct error e = {0};
+  ck_assert_msg(!sweep_plan(s, c, "check_sweep.none", shard, shards, &e), "%s", e.text);
+}
+
+static void write_text(const char *path, const char *text)
+{
+  struct error e = {0};
+  ck_assert_msg(!file_write(path, text, strlen(text), &e), "%s", e.text);
+}
+
+/* A list of everything that can change an id: structure, rates, seeds, the text. */
+START_TEST(ids_are_those_of_the_trainers)
+{
+  char text[2][64] = {"/tmp/check_sweep.XXXXXX", "/tmp/check_sweep.XXXXXX"}, paths[160];
+  for (int i = 0; i < 2; i++) ck_assert_int_ge(mkstemp(text[i]), 0);
+  write_text(text[0],
+             "the quick brown fox jumps over the lazy dog; the quick brown fox jumps over the lazy dog");
+  write_text(text[1],
+             "pack my box with five dozen liquor jugs; pack my box with five dozen liquor jugs, please");
+  snprintf(paths, sizeof paths, "data.path=%s,%s", text[0], text[1]);
+  const char *const settings[] = {
+    "model.context=4",           "model.layers=1",    "data=markov,bytes", paths,
+    "preset=adam,muonclip",      "model.width=16,32", "model.heads=2",     "train.lr=0.01,0.02",
+    "data.val_fraction=0.2,0.3", "qk_clip.tau=20",    "train.seed=1,2",    NULL};
+  struct config *c = configured(settings);
+  struct sweep s;
+  struct error e = {0};
+  plan(&s, c, 1, 1);
+  ck_assert_int_eq(s.count + s.doubles, 128);
+  ck_assert_int_eq(s.count, 32 + 64); /* markov does not know the text */
+  for (long i = 0; i < s.count; i++) {
+    struct config *point = config_point(c, s.points[i].index);
+    struct trainer *t;
+    ck_assert(!config_finish(point, &e));
+    ck_assert_msg(!trainer_init(&t, point, TRAINER_NO_RECORD, &e), "%s", e.text);
+    ck_assert_msg(!strcmp(trainer_id(t), s.points[i].id), "%s: %s, not %s", s.points[i].label, s.points[i].id,
+                  trainer_id(t));
+    ck_assert_int_eq(trainer_steps(t), s.points[i].steps);
+    trainer_abandon(t);
+    config_free(point);
+    for (long k = 0; k < i; k++) ck_assert_str_ne(s.points[k].id, s.points[i].id);
+  }
+  sweep_free(&s);
+  config_free(c);
+  for (int i = 0; i < 2; i++) unlink(text[i]);
+}
+END_TEST
+
+/* Seeds and rates cost no trainer: no device, no weights, no text. A part of the sweep costs its part. */
+START_TEST(a_plan_is_little_work)
+{
+  const char *const few[] = {"model.width=256", "train.lr=1e-3:1e-1:log:10", "train.seed=1,2", NULL};
+  const char *const many[] = {"model.width=256", "train.lr=1e-3:1e-1:log:10", "train.seed=1:100:lin:100",
+                              NULL};
+  struct config *a = configured(few), *b = configured(many);
+  struct sweep s;
+  size_t before = memory_calls();
+  plan(&s, a, 1, 1);
+  size_t for_few = memory_calls() - before;
+  ck_assert_int_eq(s.count, 20);
+  ck_assert_int_eq(s.trainers, 1);
+  sweep_free(&s);
+  before = memory_calls();
+  plan(&s, b, 1, 1);
+  size_t for_many = memory_calls() - before;
+  ck_assert_int_eq(s.count, 1000);
+  ck_assert_int_eq(s.trainers, 1);
+  sweep_free(&s);
+  printf("calls of the allocator: 20 points %zu, 1000 points %zu\n", for_few, for_many);
+  ck_assert_uint_le((for_many - for_few) / 980, 300); /* the configuration's own pieces */
+  before = memory_calls();
+  plan(&s, b, 3, 50);
+  ck_assert_int_eq(s.count, 20);
+  ck_assert_int_eq(s.points[1].index, 52);
+  ck_assert_uint_le(memory_calls() - before, for_few + for_few / 10);
+  sweep_free(&s);
+  config_free(a);
+  config_free(b);
+}
+END_TEST
+
+/* What a trainer would refuse is refused by the plan, with the point's name. */
+START_TEST(an_unsound_point_is_named)
+{
+  static const struct {
+    const char *settings[6], *what;
+  } cases[] = {
+    {{"model.heads=2,4,5", "train.lr=1,2", NULL}, "point 5 (model.heads=5 train.lr=1)"},
+    {{"train.batch=8,6", "train.micro_batches=4", NULL}, "point 2 (train.batch=6)"},
+    {{"stabilizers=qk_norm,soft_cap+hard_cap", NULL}, "both cap"},
+    {{"override.lr=w_q:0.5,w_z:0.5", NULL}, "no tensor matches"},
+    {{"train.plant=*:0:2,9:0:2", NULL}, "train.plant"},
+    {{"data=markov,bytes", NULL}, "data.path"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct config *c = configured(cases[i].settings);
+    struct sweep s;
+    struct error e = {0};
+    ck_assert_int_eq(sweep_plan(&s, c, "check_sweep.none", 1, 1, &e), STATUS_USAGE);
+    ck_assert_msg(strstr(e.text, cases[i].what) && strstr(e.text, "point "), "%s", e.text);
+    sweep_free(&s);
+    config_free(c);
+  }
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("sweep");
+  TCase *k = tcase_create("plan");
+  tcase_set_timeout(k, 300);
+  tcase_add_test(k, ids_are_those_of_the_trainers);
+  tcase_add_test(k, a_plan_is_little_work);
+  tcase_add_test(k, an_unsound_point_is_named);
+  suite_add_tcase(suite, k);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed > 0;
+}
