@@ -3,7 +3,10 @@
 # Also: panel_name[p]; across (panels in a row); low, high, last_of_all, tau, tau_name, heading, about.
 down = (panels + across - 1) / across
 panel_height = 150
-width = 1200; height = 170 + panel_height * down
+width = 1200
+load plots."/legend.gp"
+top_edge = 112 + 18 * legend_lines
+height = top_edge + 40 + panel_height * down
 if (term ne "png" && term ne "svg") { rows = 3 + 13 * down }
 load plots."/style.gp"
 
@@ -30,22 +33,21 @@ if (text_term) {
 y_of(pixels) = 1 - pixels * 1.0 / height           # from the top edge
 set multiplot
 set label 100 "{/:Bold ".heading."}" at screen 0.035,y_of(32) font ",17" tc rgb ink
-set label 101 sprintf("Line: geometric mean over %s%s", seeds_text, \
+set label 101 sprintf("Line: %s%s", over_seeds("geometric mean"), \
     most_seeds > 1 ? "; band: 95 % interval (Student's t on logarithms)." : ".") \
     at screen 0.035,y_of(60) font ",12" tc rgb soft noenhanced
 set label 102 about at screen 0.035,y_of(81) font ",12" tc rgb soft noenhanced
-x_name = 0.06
-do for [g=1:groups] {                              # one legend for all panels
-  set arrow 50+g from screen x_name,y_of(106) to screen x_name+0.03,y_of(106) nohead lw 2.2 dt dash(g) \
-      lc rgb colour[g]
-  set label 50+g name(g) at screen x_name+0.036,y_of(106) font ",12" tc rgb colour[g] noenhanced
-  x_name = x_name + 0.06 + 0.0085 * strlen(name(g))
-}
+legend_top = 106; load plots."/legend.gp"    # one for all panels
 left = 0.06; right = 0.985; space = 0.014
 panel_width = (right - left - space * (across - 1)) / across
 set format y "10^{%L}"; set mytics 10
 decades = top - bottom
 set ytics 10**(decades > 4 ? 2 : 1) font ",10"
+label_format = "10^{%L}"
+if (decades < 2) {
+  label_format = "%g"; set ytics () font ",10"
+  do for [e=-6:9] { do for [t in tics_of(decades)] { set ytics add (t * 10.0**e) } }
+}
 tick = 10**floor(log10(last_of_all / 2.0)); tick = last_of_all / tick > 5 ? 2 * tick : tick
 set xtics 0,tick,0.95*last_of_all font ",10"
 inside(y) = clamp(y, 10**bottom, 10**top)
@@ -53,8 +55,8 @@ do for [p=1:panels] {
   c = (p - 1) % across; r = (p - 1) / across
   set lmargin at screen left + (panel_width + space) * c
   set rmargin at screen left + (panel_width + space) * c + panel_width
-  set tmargin at screen y_of(130 + panel_height * r)
-  set bmargin at screen y_of(130 + panel_height * r + panel_height - 20)
+  set tmargin at screen y_of(top_edge + panel_height * r)
+  set bmargin at screen y_of(top_edge + panel_height * r + panel_height - 20)
   set label 1 panel_name[p] at graph 0.03,0.90 font ",11" tc rgb "#444444"
   if (tau == tau && log10(tau) > bottom && log10(tau) < top) {
     set arrow 1 from graph 0,first tau to graph 1,first tau nohead lc rgb "#AAAAAA" dt (8,6) lw 0.8 back
@@ -62,7 +64,7 @@ do for [p=1:panels] {
       set label 2 tau_name at graph 0.98,first tau offset 0,0.5 right font ",9" tc rgb faint noenhanced
     }
   }
-  if (c == 0) { set format y "10^{%L}" } else { set format y "" }
+  if (c == 0) { set format y label_format } else { set format y "" }
   if (p + across > panels) { set format x "%g" } else { set format x "" }
   plot for [g=1:groups] $data index g-1 using 1:(inside(column(3*p+1))):(inside(column(3*p+2))) \
            with filledcurves fc rgb band(g) notitle, \
@@ -74,7 +76,7 @@ do for [p=1:panels] {
 }
 unset label 1; unset arrow 1
 set label 200 "training step" at screen (left + right) / 2,y_of(height - 14) center font ",12" tc rgb ink
-set label 201 "max logit  (log scale)" at screen 0.014,y_of(130 + panel_height * down / 2.0) center rotate \
+set label 201 "max logit  (log scale)" at screen 0.014,y_of(top_edge + panel_height * down / 2.0) center rotate \
     font ",12" tc rgb ink
 unset border; unset tics; unset grid; unset xlabel; unset ylabel
 set lmargin at screen 0; set rmargin at screen 1; set tmargin at screen 1; set bmargin at screen 0

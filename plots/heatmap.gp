@@ -19,6 +19,13 @@ set label 101 sprintf("Colour: largest logit of a head%s; one seed of each group
 set label 102 about at screen 0.035,y_of(81) font ",12" tc rgb soft noenhanced
 set border 15 lw 0.8
 set format cb "10^{%L}"; set cbtics font ",10" scale 0.4
+if (log10(high / low) < 3.5) {                      # few decades: more, and as plain numbers
+  set cbtics ()
+  do for [e=-6:9] { do for [t in tics_of(log10(high / low))] {
+    set cbtics add (sprintf("%g", t * 10.0**e) t * 10.0**e)
+  } }
+}
+bar = clamp(height - 150.0, 60, 480)                # pixels
 set lmargin at screen 0.075; set rmargin at screen 0.90
 set ytics font ",10"; set xtics font ",11"
 set ytics (0)
@@ -36,7 +43,7 @@ do for [g=1:groups] {
   if (g == groups) { set xlabel "training step" offset 0,0.4; set format x "%g" } else { set format x "" }
   if (g == 1) {
     set ylabel "layer.head" offset 0.6,0
-    set colorbox user origin 0.915,y_of(height - 26) size 0.013,(1 - (150.0 / height)) noborder
+    set colorbox user origin 0.915,y_of(124 + bar) size 0.013,(1.0 * bar / height) noborder
     set label 2 "max logit" at screen 0.915,y_of(110) font ",11" tc rgb ink
   } else { unset colorbox }
   plot $data index g-1 using 1:2:3 with image notitle

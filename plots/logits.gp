@@ -22,17 +22,19 @@ if (text_term) {
 }
 
 set label 100 "{/:Bold ".heading."}" at screen 0.035,0.955 font ",17" tc rgb ink
-set label 101 sprintf("Line: geometric mean over %s%s", seeds_text, \
+set label 101 sprintf("Line: %s%s", over_seeds("geometric mean"), \
     most_seeds > 1 ? "; band: 95 % interval of the mean (Student's t on logarithms)." : ".") \
     at screen 0.035,0.913 font ",12" tc rgb soft noenhanced
 set label 102 about at screen 0.035,0.880 font ",12" tc rgb soft noenhanced
 
-set lmargin at screen 0.085; set rmargin at screen 0.80
+set lmargin at screen 0.085; set rmargin at screen edge_beside(0.80)
 set bmargin at screen 0.105; set tmargin at screen 0.83
 set format y "10^{%L}"; set mytics 10
-if (top - bottom < 3.5) {                          # few decades: also 3, 30, ... as plain numbers
+if (top - bottom < 3.5) {                          # few decades: more, and as plain numbers
   set ytics ()
-  do for [e=-6:9] { set ytics add (sprintf("%g", 10.0**e) 10.0**e, sprintf("%g", 3 * 10.0**e) 3 * 10.0**e) }
+  do for [e=-6:9] { do for [t in tics_of(top - bottom)] {
+    set ytics add (sprintf("%g", t * 10.0**e) t * 10.0**e)
+  } }
 }
 set xlabel "training step" offset 0,0.4
 set ylabel "max logit of a step  (softmax input, log scale)" offset 0.6,0

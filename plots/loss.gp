@@ -1,10 +1,10 @@
 # loss.gp - training loss, validation loss, and where each group ends
 # Data: $train and $val, one block a group: step n mean lo hi; $final, one block a group: the last validation
 # loss of every seed (no block content where there is none).
-# Also: train_least[g] val_least[g], the least lo of each band; final_mean[g] final_lo[g] final_hi[g];
-# last[g]; loss_low, loss_high (of the training loss),
+# Also: train_least[g] val_least[g], the least lo of each band; train_last[g] val_last[g], where each curve ends;
+# final_mean[g] final_lo[g] final_hi[g]; loss_low, loss_high (of the training loss),
 # final_low, final_high; last_of_all; loss_floor (NaN: not known); has_val; bin_steps; heading, about.
-width = 1200; height = 560
+width = 1240; height = 560
 load plots."/style.gp"
 set xrange [0:last_of_all]
 
@@ -19,7 +19,7 @@ if (text_term) {
 
 set multiplot
 set label 100 "{/:Bold ".heading."}" at screen 0.03,0.945 font ",17" tc rgb ink
-set label 101 sprintf("Line: mean over %s%s", seeds_text, most_seeds > 1 ? \
+set label 101 sprintf("Line: %s%s", over_seeds("mean"), most_seeds > 1 ? \
     "; band and bar: 95 % interval of the mean (Student's t); small dots: seeds." : "; dot: that seed.") \
     at screen 0.03,0.897 font ",12" tc rgb soft noenhanced
 set label 102 about at screen 0.03,0.860 font ",12" tc rgb soft noenhanced
@@ -35,8 +35,13 @@ lower(y, least) = y > loss_high && least <= loss_high ? NaN : clamp(y, loss_low,
 upper(y) = clamp(y, loss_low, loss_high)
 
 # --- A: training loss
-set lmargin at screen 0.055; set rmargin at screen has_val ? 0.365 : 0.86
-set ylabel "loss  (nat per token)" offset 1.0,0
+# columns of panels: A and B share an axis, C has its own and the names at its right
+edge = edge_beside(has_val ? 0.88 : 0.86)
+left = 0.075; small = 0.105                        # width of C
+wide = (edge - small - 0.085 - 0.025 - left) / 2
+set lmargin at screen left; set rmargin at screen has_val ? left + wide : edge
+loss_unit = "loss  (nat per token)"
+set ylabel loss_unit offset 0.6,0
 set label 1 bin_steps > 1 ? sprintf("training, mean of %d steps", bin_steps) : "training" \
     at graph 0.0,1.045 font ",12" tc rgb "#444444"
 if (loss_floor == loss_floor) {
@@ -46,7 +51,7 @@ if (loss_floor == loss_floor) {
 }
 if (!has_val) {
   ends = groups; array end[ends]
-  do for [g=1:groups] { end[g] = last[g] }
+  do for [g=1:groups] { end[g] = train_last[g] }
   gap = (loss_high - loss_low) * 0.05; bottom = loss_low; top = loss_high
   load plots."/spread.gp"
   do for [g=1:groups] {
@@ -60,7 +65,7 @@ unset for [k=100:102] label k
 if (has_val) {
   # --- B: validation loss
   unset ylabel; unset label 2
-  set lmargin at screen 0.39; set rmargin at screen 0.70
+  set lmargin at screen left + wide + 0.025; set rmargin at screen left + 2 * wide + 0.025
   set label 1 "validation" at graph 0.0,1.045 font ",12" tc rgb "#444444"
   set format y ""
   plot for [g=1:groups] $val index g-1 using 1:(lower($4, val_least[g])):(upper($5)) \
@@ -68,7 +73,8 @@ if (has_val) {
        for [g=1:groups] $val index g-1 using 1:3 with linespoints lw 1.6 pt 7 ps 0.35 dt dash(g) \
            lc rgb colour[g] notitle
   # --- C: the end, enlarged
-  set lmargin at screen 0.755; set rmargin at screen 0.875
+  set lmargin at screen edge - small; set rmargin at screen edge
+  set ylabel loss_unit offset 0.6,0
   unset xlabel; unset arrow 1
   unset xtics
   set format y "%g"

@@ -27,7 +27,8 @@ if (out ne "") set output out
 known_kind   = "adam     adamclip muon     muonclip"
 known_name   = "Adam     AdamClip Muon     MuonClip"
 known_colour = "0xD55E00 0xE69F00 0x0072B2 0x56B4E9"
-spare_colour = "0x009E73 0xCC79A7 0x222222 0x8C6D31 0x7A5195 0x6B8E23 0xA0A0A0 0x00A5B5 0xB22222 0x4B4BC8"
+spare_colour = "0x009E73 0xCC79A7 0x222222 0x8C6D31 0x7A5195 0x6B8E23 0xA0A0A0 0x00A5B5 0xB22222 0x4B4BC8 \
+                0x1B5E20 0xF06292 0x5D4037 0x9E9D24 0x37474F 0xFF8A65"
 known(k) = sum [i=1:words(known_kind)] (word(known_kind, i) eq k ? i : 0)
 earlier(g) = g < 2 ? 0 : sum [i=1:g-1] (kind[i] eq kind[g])
 spare(n) = int(word(spare_colour, 1 + (n - 1) % words(spare_colour)))
@@ -43,12 +44,18 @@ do for [g=1:groups] {
   }
 }
 band(g) = colour[g] + 0xCC000000                     # 80 % transparent
-name(g) = (known(kind[g]) > 0 ? word(known_name, known(kind[g])) : kind[g]).rest[g]
+full_name(g) = (known(kind[g]) > 0 ? word(known_name, known(kind[g])) : kind[g]).rest[g]
+name(g) = strlen(full_name(g)) > 38 ? full_name(g)[1:37]."…" : full_name(g)
 set dashtype 11 (14,7)
 dash(g) = clipped[g] ? 1 : 11
 
 # filledcurves may run over the frame: give it no value outside
 clamp(y, low_, high_) = y < low_ ? low_ : y > high_ ? high_ : y
+
+# the longest name, and the right edge (screen) that leaves room for it beside the curves
+longest = 0
+do for [g=1:groups] { if (strlen(name(g)) > longest) { longest = strlen(name(g)) } }
+edge_beside(most) = clamp(1 - (30 + 9.2 * longest) / width, 0.6, most)
 
 # "3 seeds", or "2 to 3 seeds" where groups differ
 least_seeds = seeds[1]; most_seeds = seeds[1]
@@ -59,6 +66,7 @@ do for [g=2:groups] {
 seeds_text = most_seeds == 1 ? "1 seed" : \
              least_seeds == most_seeds ? sprintf("%d seeds", most_seeds) : \
              sprintf("%d to %d seeds", least_seeds, most_seeds)
+over_seeds(what) = most_seeds == 1 ? seeds_text : what." over ".seeds_text
 
 # --- axes --------------------------------------------------------------------------------------------------
 ink = "#111111"; soft = "#666666"; faint = "#888888"
@@ -68,3 +76,5 @@ set grid back lc rgb "#DDDDDD" lw 0.6 dt 1
 unset key
 set palette defined (0 "#440154", 1 "#482777", 2 "#3f4a8a", 3 "#31678e", 4 "#26838f", 5 "#1f9d8a", \
                      6 "#6cce5a", 7 "#b6de2b", 8 "#fee825")   # viridis
+# a log axis of few decades has also 2 and 5, or 3, times a power of ten
+tics_of(decades) = decades < 1.5 ? "1 2 5" : decades < 3.5 ? "1 3" : "1"

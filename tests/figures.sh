@@ -23,6 +23,57 @@ check_figures "$dir/all" "three groups"
 "$program" plot "$dir/muon-1.h5" -o "$dir/one" > /dev/null 2> "$dir/err" || fail "one run: $(cat "$dir/err")"
 check_figures "$dir/one" "one run"
 
+# every axis is named, with its unit where it has one, inside the picture
+named() { # FILE TEXT LEAST: the text stands in the file, and at no place left of LEAST pixels
+  awk -v text="$2" -v least="$3" '
+    /<g transform="translate\(/ { split($0, part, /[(,]/); x = part[2] + 0 }
+    index($0, text) { found = 1; if (x < least) exit found = 0 }
+    END { exit !found }' "$1" || fail "$1: \"$2\" is not to be read"
+}
+named "$dir/all/loss.svg" 'loss  (nat per token)' 16
+named "$dir/one/loss.svg" 'loss  (nat per token)' 16
+named "$dir/all/logits.svg" 'max logit of a step  (softmax input, log scale)' 16
+named "$dir/all/heads.svg" 'max logit  (log scale)' 16
+named "$dir/all/heatmap.svg" 'layer.head' 16
+for measure in 'spectral norm' 'SVD entropy' 'stable rank'; do named "$dir/all/spectra.svg" "$measure" 16; done
+for figure in logits heads heatmap loss spectra; do named "$dir/all/$figure.svg" 'training step' 8; done
+
+# one row a figure: what the list names has a script and a line of --help
+"$program" plot --help > "$dir/help"
+for figure in $(sed -n 's|.*src/app/figures/\([a-z_]*\)\.c.*|\1|p' "$srcdir/src/app/figures/list.am"); do
+  test -f "$srcdir/plots/$figure.gp" || fail "no plots/$figure.gp"
+  tr -s ' \n' ' ' < "$dir/help" | grep -q "[:;] $figure (" || fail "--help does not name the figure $figure"
+done
+
+# latent attention: its tensors are in the panel of queries and keys
+mkdir "$dir/mla"
+small_run mla/latent preset=mla_muon
+"$program" plot --figure=spectra "$dir/mla/latent.h5" -o "$dir/mla" > /dev/null 2> "$dir/err" ||
+  fail "spectra of latent attention: $(cat "$dir/err")"
+named "$dir/mla/spectra.svg" 'w_dq w_qc w_qr w_dkv w_kc w_kr' 16
+"$program" plot "$dir/mla/latent.h5" "$dir/muon-1.h5" -o "$dir/mixed" > /dev/null 2> "$dir/err" ||
+  fail "runs with other heads: $(cat "$dir/err")"
+test "$(grep -c 'left out' "$dir/err")" -eq 2 || fail "figures that cannot be drawn: $(cat "$dir/err")"
+
+# more groups than a figure takes: says what they differ in; --where chooses
+mkdir "$dir/many"
+for lr in 01 02 03 04 05 06 07 08 09; do
+  for preset in adam muon; do small_run "many/$preset-$lr" preset=$preset train.lr=0.$lr train.steps=2; done
+done
+"$program" plot "$dir/many" -o "$dir/x" > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 2 || fail "18 groups: exit $status"
+grep -q -- '--where' "$dir/err" && grep -q 'kind = adam, muon' "$dir/err" &&
+  grep -q 'train.lr = 0.01, 0.02' "$dir/err" || fail "18 groups: no way to choose: $(cat "$dir/err")"
+"$program" plot --script --figure=logits --where kind=muon --where train.lr=0.010,9e-2 "$dir/many" > "$dir/out" ||
+  fail "--where"
+grep -q "^groups = 2$" "$dir/out" || fail "--where: $(grep '^groups' "$dir/out")"
+"$program" plot --where kind=adam "$dir/many" -o "$dir/some" > "$dir/out" 2> "$dir/err" ||
+  fail "nine groups: $(cat "$dir/err")"
+for wrong in train.lr=7 train.rl=0.01 train.lr; do
+  "$program" plot --where $wrong "$dir/many" -o "$dir/x" > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 2 || fail "--where $wrong: exit $status"
+done
+
 # without spectra and validation; a run that diverges in its middle; runs of different lengths
 small_run bare preset=muon record.spectra_every=0 train.val_every=0
 small_run broken preset=adam train.lr=1e6 train.warmup=0

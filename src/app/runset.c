@@ -212,16 +212,158 @@ int runset_open(struct runset *set, char *const *paths, int count, unsigned flag
   return status;
 }
 
+static void run_free(struct run *run)
+{
+  run_close(run->file);
+  memory_free(run->path);
+  memory_free(run->identity);
+}
+
 void runset_close(struct runset *set)
 {
-  for (int i = 0; i < set->runs; i++) {
-    run_close(set->run[i].file);
-    memory_free(set->run[i].path);
-    memory_free(set->run[i].identity);
-  }
+  for (int i = 0; i < set->runs; i++) run_free(&set->run[i]);
   memory_free(set->run);
   memory_free(set->group);
   *set = (struct runset){0};
+}
+
+/* --- choosing ------------------------------------------------------------------------------------------ */
+
+static const char *value_of(const struct run *run, const char *key)
+{
+  return strcmp(key, "kind") == 0 ? run->kind : parameter_or(run, key, "");
+}
+
+static int same_value(void *context, const char *wanted)
+{
+  const char *value = context;
+  char *end, *own_end;
+  double number = strtod(wanted, &end), own = strtod(value, &own_end);
+  if (strcmp(wanted, value) == 0) return 1;
+  return end != wanted && !*end && own_end != value && !*own_end && number == own;
+}
+
+/* "KEY = a, b": the values that occur; how many. */
+static int add_values(struct buffer *b, const struct runset *set, const char *key)
+{
+  int different = 0;
+  buffer_add(b, "%s =", key);
+  for (int i = 0; i < set->runs; i++) {
+    const char *value = value_of(&set->run[i], key);
+    int seen = 0;
+    for (int k = 0; k < i && !seen; k++) seen = strcmp(value_of(&set->run[k], key), value) == 0;
+    if (!seen) buffer_add(b, "%s %s", different++ ? "," : "", value);
+  }
+  return different;
+}
+
+struct key_names {
+  const char **name;
+  size_t count;
+};
+
+static int add_key_name(void *context, const struct config_entry *entry)
+{
+  struct key_names *keys = context;
+  keys->name = memory_grow(keys->name, keys->count, keys->count + 1, sizeof *keys->name);
+  keys->name[keys->count++] = memory_text(entry->key);
+  return 0;
+}
+
+static int check_key(const struct config *config, const char *key, struct error *error)
+{
+  struct key_names keys = {0};
+  int status = STATUS_OK, known = strcmp(key, "kind") == 0;
+  config_each(config, add_key_name, &keys);
+  for (size_t i = 0; i < keys.count && !known; i++) known = strcmp(keys.name[i], key) == 0;
+  if (!known) {
+    const char *near = text_nearest(key, keys.name, keys.count);
+    status = error_set(error, STATUS_USAGE, "--where %s: no such key%s%s%s", key,
+                       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  }
+  for (size_t i = 0; i < keys.count; i++) memory_free((char *)keys.name[i]);
+  memory_free(keys.name);
+  return status;
+}
+
+static int keep_where(struct runset *set, const struct config *config, const char *condition,
+                      struct error *error)
+{
+  char key[96];
+  const char *equals = strchr(condition, '=');
+  if (!equals || equals == condition || equals - condition >= (long)sizeof key)
+    return error_set(error, STATUS_USAGE, "--where %s: KEY=VALUE is wanted", condition);
+  snprintf(key, sizeof key, "%.*s", (int)(equals - condition), condition);
+  int status = check_key(config, key, error), kept = 0;
+  if (status) return status;
+  struct buffer values = {0};
+  add_values(&values, set, key);
+  for (int i = 0; i < set->runs; i++) {
+    if (text_split(equals + 1, ',', same_value, (void *)value_of(&set->run[i], key)))
+      set->run[kept++] = set->run[i];
+    else
+      run_free(&set->run[i]);
+  }
+  set->runs = kept;
+  if (!kept)
+    status = error_set(error, STATUS_USAGE, "--where %s: no such run; there is %s", condition, values.text);
+  memory_free(values.text);
+  return status;
+}
+
+int runset_where(struct runset *set, char *const *conditions, int count, struct error *error)
+{
+  struct config *config = config_new();
+  int status = STATUS_OK;
+  for (int i = 0; i < count && !status; i++) status = keep_where(set, config, conditions[i], error);
+  if (!status && count) {
+    memory_free(set->group);
+    set->group = NULL;
+    set->groups = 0;
+    make_groups(set, config);
+  }
+  config_free(config);
+  return status;
+}
+
+struct differences {
+  const struct runset *set;
+  const struct config *config;
+  struct buffer text;
+};
+
+static int add_difference(void *context, const char *key, const char *value)
+{
+  struct differences *d = context;
+  char line[100];
+  int differs = 0;
+  (void)value;
+  snprintf(line, sizeof line, "\n  %.90s =", key);
+  if (key_is_free(d->config, key) || (d->text.text && strstr(d->text.text, line))) return 0;
+  for (int g = 1; g < d->set->groups && !differs; g++) {
+    const struct run *run = d->set->group[g].run,
+                     *before = d->set->group[g - 1].run; /* kinds stand together */
+    differs = strcmp(run->kind, before->kind) == 0 && strcmp(value_of(run, key), value_of(before, key)) != 0;
+  }
+  if (!differs) return 0;
+  buffer_add(&d->text, "\n  ");
+  add_values(&d->text, d->set, key);
+  return 0;
+}
+
+char *runset_differences(const struct runset *set)
+{
+  struct config *config = config_new();
+  struct differences d = {set, config, {0}};
+  buffer_add(&d.text, "\n  ");
+  if (add_values(&d.text, set, "kind") < 2) {
+    memory_free(d.text.text);
+    d.text = (struct buffer){0};
+    buffer_add(&d.text, "%s", "");
+  }
+  for (int g = 0; g < set->groups; g++) run_parameters(set->group[g].run->file, add_difference, &d);
+  config_free(config);
+  return d.text.text;
 }
 
 /* --- reading ------------------------------------------------------------------------------------------- */

@@ -29,6 +29,13 @@ enum { RUNSET_RECORDED = 1 };
 int runset_open(struct runset *, char *const *paths, int count, unsigned flags, struct error *);
 void runset_close(struct runset *);
 
+/* Keep only the runs for which all of the conditions hold: "KEY=VALUE", or KEY=VALUE,VALUE,... for any of them.
+   KEY: a key of the configuration, or "kind"; numbers compare as numbers. STATUS_USAGE: no such key, or no run
+   left (says what values there are). */
+int runset_where(struct runset *, char *const *conditions, int count, struct error *);
+/* What groups differ in, one key a line with the values that occur: "\n  kind = adam, muon". For memory_free. */
+char *runset_differences(const struct runset *);
+
 /* A parameter as a number; `otherwise` if it is missing. */
 double run_number(const struct run *, const char *key, double otherwise);
 /* One series as a table. */

@@ -1,0 +1,224 @@
+/* figure.c - the registry of figures, and what they share */
+#include "app/figure.h"
+#include <math.h>
+#include <string.h>
+#include "app/gnuplot.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+#define FIGURE(name) extern const struct figure figure_##name;
+#include "plugins.def"
+
+const struct figure *const figures[] = {
+#define FIGURE(name) &figure_##name,
+#include "plugins.def"
+  NULL};
+
+int figure_fits(const struct runset *set, struct error *error)
+{
+  if (set->groups <= FIGURE_GROUPS) return STATUS_OK;
+  char *differences = runset_differences(set);
+  int status =
+    error_set(error, STATUS_USAGE,
+              "%d groups of runs (those that differ only in their seed are one); %d fit in a figure. "
+              "Choose with --where KEY=VALUE[,VALUE]; they differ in%.1500s",
+              set->groups, FIGURE_GROUPS, differences);
+  memory_free(differences);
+  return status;
+}
+
+int figure_needs(const struct runset *set, const char *series)
+{
+  int some = 1;
+  for (int i = 0; i < set->runs && some; i++) {
+    struct run_series data;
+    some = run_read(set->run[i].file, series, &data, NULL) == STATUS_OK;
+    if (some) {
+      some = data.rows > 0;
+      run_series_free(&data);
+    }
+  }
+  return some;
+}
+
+/* --- the runs ------------------------------------------------------------------------------------------ */
+
+void figure_put_groups(FILE *f, const struct runset *set)
+{
+  size_t n = (size_t)set->groups;
+  double *seeds = memory_new(n, sizeof *seeds), *clipped = memory_new(n, sizeof *clipped);
+  double *first_seed = memory_new(n, sizeof *first_seed);
+  const char **kind = memory_new(n, sizeof *kind), **rest = memory_new(n, sizeof *rest);
+  for (int g = 0; g < set->groups; g++) {
+    const struct run_group *group = &set->group[g];
+    const char *stack = run_parameter(group->run->file, "stabilizers");
+    kind[g] = group->run->kind;
+    rest[g] = group->label + strlen(group->run->kind);
+    seeds[g] = group->count;
+    clipped[g] = stack && *stack && strcmp(stack, "none") != 0;
+    first_seed[g] = (double)group->run->seed;
+  }
+  fprintf(f, "groups = %d\n", set->groups);
+  gnuplot_texts(f, "kind", kind, set->groups);
+  gnuplot_texts(f, "rest", rest, set->groups);
+  gnuplot_numbers(f, "seeds", seeds, set->groups);
+  gnuplot_numbers(f, "clipped", clipped, set->groups);
+  gnuplot_numbers(f, "first_seed", first_seed, set->groups);
+  memory_free(seeds);
+  memory_free(clipped);
+  memory_free(first_seed);
+  memory_free(kind);
+  memory_free(rest);
+}
+
+const char *figure_common(const struct runset *set, const char *key)
+{
+  const char *value = run_parameter(set->run->file, key);
+  for (int i = 1; i < set->runs && value; i++) {
+    const char *other = run_parameter(set->run[i].file, key);
+    if (!other || strcmp(other, value) != 0) return NULL;
+  }
+  return value && *value ? value : NULL;
+}
+
+void figure_put_heading(FILE *f, const struct runset *set, const char *heading)
+{
+  static const struct {
+    const char *key, *before;
+  } parts[] = {
+    {"model.layers", ""},
+    {"model.heads", " layers \303\227 "},
+    {"model.width", " heads, width "},
+    {"model.context", ", context "},
+    {"train.batch", ", batch "},
+    {"train.lr", ", lr "},
+    {"train.weight_decay", ", weight decay "},
+    {"train.schedule", ", schedule "},
+    {"data", ". Data: "},
+    {"data.path", ", "},
+  };
+  struct buffer text = {0};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    const char *value = figure_common(set, parts[i].key), *slash = value ? strrchr(value, '/') : NULL;
+    if (value) buffer_add(&text, "%s%s", parts[i].before, slash ? slash + 1 : value);
+  }
+  gnuplot_text(f, "heading", heading);
+  gnuplot_text(f, "about", text.text ? text.text : "");
+  memory_free(text.text);
+}
+
+void figure_put_threshold(FILE *f, const struct runset *set)
+{
+  double tau = NAN;
+  for (int i = 0; i < set->runs; i++) {
+    double own = run_threshold(&set->run[i]);
+    if (isnan(tau))
+      tau = own;
+    else if (!isnan(own) && own != tau) {
+      tau = NAN;
+      break;
+    }
+  }
+  char name[64], number[32];
+  table_number(tau, number);
+  snprintf(name, sizeof name, "clip threshold \317\204 = %s", number);
+  gnuplot_number(f, "tau", tau);
+  gnuplot_text(f, "tau_name", name);
+}
+
+int figure_common_heads(const struct runset *set, const char *figure, int *all, int *heads,
+                        struct error *error)
+{
+  if (!figure_common(set, "model.layers") || !figure_common(set, "model.heads"))
+    return error_set(error, STATUS_USAGE, "figure %s: the runs differ in model.layers or model.heads",
+                     figure);
+  *heads = (int)run_number(set->run, "model.heads", 1);
+  *all = *heads * (int)run_number(set->run, "model.layers", 1);
+  return STATUS_OK;
+}
+
+/* --- the numbers --------------------------------------------------------------------------------------- */
+
+void extent_see(struct extent *e, double value)
+{
+  if (!isfinite(value)) return;
+  if (!(value >= e->low)) e->low = value;
+  if (!(value <= e->high)) e->high = value;
+}
+
+void extent_put(FILE *f, const struct extent *e)
+{
+  gnuplot_number(f, "low", e->low);
+  gnuplot_number(f, "high", e->high);
+  gnuplot_number(f, "last_of_all", fmax(e->last_step, 1));
+}
+
+int figure_band(const struct run_group *group, const char *series, void (*prepare)(struct table *),
+                int geometric, struct table *band, struct error *error)
+{
+  struct table *runs = memory_new((size_t)group->count, sizeof *runs);
+  int status = STATUS_OK;
+  for (int i = 0; i < group->count && !status; i++) {
+    status = run_table(&group->run[i], series, &runs[i], error);
+    if (!status && prepare) prepare(&runs[i]);
+  }
+  if (!status) table_band(band, runs, group->count, geometric);
+  for (int i = 0; i < group->count; i++) table_free(&runs[i]);
+  memory_free(runs);
+  return status;
+}
+
+void figure_see(const struct table *band, double from_step, double edge, struct extent *e)
+{
+  for (long r = 0; r < band->rows; r++) {
+    e->last_step = fmax(e->last_step, band->step[r]);
+    for (int c = 1; c < band->columns && band->step[r] >= from_step; c += 3) {
+      const double *mean = &band->value[r * band->columns + c];
+      extent_see(e, *mean);
+      if (isfinite(mean[2])) extent_see(e, fmin(mean[2], *mean * edge));
+    }
+  }
+}
+
+void figure_put_block(FILE *f, struct table *band, int g)
+{
+  for (long r = 0; r < band->rows; r++)
+    for (int c = 1; c < band->columns; c += 3) {
+      double *mean = &band->value[r * band->columns + c];
+      if (isnan(mean[1])) mean[1] = mean[2] = *mean;
+    }
+  if (g) fputs("\n\n", f);
+  table_write_header(f, band, TABLE_COLUMNS, NULL);
+  table_write_rows(f, band, TABLE_COLUMNS, NULL);
+}
+
+double figure_last(const struct table *t, int column)
+{
+  for (long r = t->rows - 1; r >= 0; r--)
+    if (isfinite(t->value[r * t->columns + column])) return t->value[r * t->columns + column];
+  return NAN;
+}
+
+int figure_put_logits(FILE *f, const struct runset *set, void (*prepare)(struct table *), struct error *error)
+{
+  struct extent extent = {NAN, NAN, 0};
+  double last[FIGURE_GROUPS];
+  fprintf(f, "$data << EOD\n");
+  for (int g = 0; g < set->groups; g++) {
+    struct table band;
+    int status = figure_band(&set->group[g], "attn/max_logit", prepare, 1, &band, error);
+    if (status) return status;
+    figure_see(&band, 0, 2, &extent);
+    last[g] = figure_last(&band, 1);
+    table_bins(&band, FIGURE_BINS);
+    figure_put_block(f, &band, g);
+    table_free(&band);
+  }
+  fprintf(f, "EOD\n");
+  if (!(extent.high > 0)) return error_set(error, STATUS_USAGE, "no positive max logit to draw");
+  extent.low = fmax(extent.low, extent.high * 1e-6);
+  extent_put(f, &extent);
+  figure_put_threshold(f, set);
+  gnuplot_numbers(f, "last", last, set->groups);
+  return STATUS_OK;
+}

@@ -1,0 +1,55 @@
+/* figure.h - one file and one row a figure: figures/NAME.c gives the numbers, plots/NAME.gp draws them */
+#ifndef MAXLOGIT_FIGURE_H
+#define MAXLOGIT_FIGURE_H
+#include "app/runset.h"
+
+enum { FIGURE_GROUPS = 16, FIGURE_BINS = 400 }; /* most groups in one; intervals of the step in a curve */
+
+struct figure {
+  const char *name, *help;
+  /* Write what NAME.gp reads, in gnuplot's language. STATUS_USAGE where these runs have nothing to draw. */
+  int (*data)(FILE *, const struct runset *, struct error *);
+  const char *needs; /* drawn without being asked for where all runs have this series */
+  int no_text;       /* cannot be drawn with characters */
+};
+extern const struct figure *const figures[]; /* NULL-terminated, generated registry */
+/* STATUS_USAGE where the set has more groups than a figure takes, naming what to choose by; figure_needs:
+   does every run have rows of this series? */
+int figure_fits(const struct runset *, struct error *);
+int figure_needs(const struct runset *, const char *series);
+
+/* --- what the figures share ---------------------------------------------------------------------------- */
+
+/* groups, kind[g], rest[g], seeds[g], clipped[g], first_seed[g]: see plots/style.gp. */
+void figure_put_groups(FILE *, const struct runset *);
+/* heading, and about: the settings that all runs share. */
+void figure_put_heading(FILE *, const struct runset *, const char *heading);
+/* tau and tau_name: the clip threshold where all runs that clip have the same, else NaN. */
+void figure_put_threshold(FILE *, const struct runset *);
+/* A parameter that all runs share, or NULL. */
+const char *figure_common(const struct runset *, const char *key);
+/* layers * heads, where all runs have the same; *heads: a layer's. STATUS_USAGE names `figure`. */
+int figure_common_heads(const struct runset *, const char *figure, int *all, int *heads, struct error *);
+
+/* Smallest and largest finite value, and the last step: begin with {NAN, NAN, 0}. */
+struct extent {
+  double low, high, last_step;
+};
+void extent_see(struct extent *, double value);
+void extent_put(FILE *, const struct extent *); /* low, high, last_of_all */
+
+/* Mean and 95 % interval of a series over the seeds of a group (table_band); `prepare` (may be NULL) acts on
+   each run's table first. */
+int figure_band(const struct run_group *, const char *series, void (*prepare)(struct table *), int geometric,
+                struct table *band, struct error *);
+/* See the means of a band from a step on, and its upper edges up to `edge` times their mean: with few seeds an
+   interval can be wider than everything else. */
+void figure_see(const struct table *band, double from_step, double edge, struct extent *);
+/* The band as data block number g; an interval that one seed does not have gets no width. */
+void figure_put_block(FILE *, struct table *band, int g);
+/* The last finite value of a column; NaN if there is none. */
+double figure_last(const struct table *, int column);
+/* $data: a band a group of attn/max_logit, after `prepare`, geometric; with it low, high, last_of_all, the
+   threshold and last[g], where the first column ends. */
+int figure_put_logits(FILE *, const struct runset *, void (*prepare)(struct table *), struct error *);
+#endif

@@ -1,0 +1,26 @@
+/* heads.c - max logit of every head against step: small multiples */
+#include "app/figure.h"
+
+enum { MOST_PANELS = 64, MOST_ACROSS = 8 };
+
+static int heads_data(FILE *f, const struct runset *set, struct error *error)
+{
+  int panels, heads, status = figure_common_heads(set, "heads", &panels, &heads, error);
+  if (status) return status;
+  if (panels > MOST_PANELS)
+    return error_set(error, STATUS_USAGE, "figure heads: %d heads; at most %d can be drawn on a page", panels,
+                     MOST_PANELS);
+  fprintf(f, "panels = %d\nacross = %d\n", panels, heads < MOST_ACROSS ? heads : MOST_ACROSS);
+  fprintf(f, "array panel_name[%d] = [", panels);
+  for (int p = 0; p < panels; p++) fprintf(f, "%s'layer %d, head %d'", p ? ", " : "", p / heads, p % heads);
+  fprintf(f, "]\n");
+  figure_put_heading(f, set, "Max logit of every head against training step");
+  return figure_put_logits(f, set, NULL, error);
+}
+
+const struct figure figure_heads = {
+  .name = "heads",
+  .help = "max logit of every head, small multiples",
+  .data = heads_data,
+  .needs = "attn/max_logit",
+};

@@ -1,0 +1,57 @@
+/* heatmap.c - max logit, head by step, of the first seed of every group */
+#include <math.h>
+#include "app/figure.h"
+
+enum { COLUMNS = 240 };
+
+/* One value for each head and each of at most COLUMNS intervals: the largest. */
+static void put_image(FILE *f, const struct table *t, struct extent *extent)
+{
+  long columns = t->rows < COLUMNS ? t->rows : COLUMNS;
+  double span = t->rows > 0 ? t->step[t->rows - 1] - t->step[0] : 0;
+  for (long b = 0; b < columns; b++) {
+    long first = b * t->rows / columns, last = (b + 1) * t->rows / columns;
+    for (int c = 0; c < t->columns; c++) {
+      double m = t->value[first * t->columns + c];
+      char text[32];
+      for (long r = first; r < last; r++)
+        if (!(t->value[r * t->columns + c] <= m) && !isnan(m)) m = t->value[r * t->columns + c];
+      if (m > 0) extent_see(extent, m);
+      table_number(isfinite(m) && m > 0 ? m : NAN, text);
+      fprintf(f, "%.6g %d %s\n", t->step[0] + span * ((double)b + 0.5) / (double)columns, c, text);
+    }
+  }
+  if (t->rows > 0) extent->last_step = fmax(extent->last_step, t->step[t->rows - 1]);
+}
+
+static int heatmap_data(FILE *f, const struct runset *set, struct error *error)
+{
+  struct extent extent = {NAN, NAN, 0};
+  int all, heads, status = figure_common_heads(set, "heatmap", &all, &heads, error);
+  if (status) return status;
+  fprintf(f, "$data << EOD\n");
+  for (int g = 0; g < set->groups; g++) {
+    struct table table;
+    status = run_table(set->group[g].run, "attn/max_logit", &table, error);
+    if (status) return status;
+    if (g) fputs("\n\n", f);
+    put_image(f, &table, &extent);
+    table_free(&table);
+  }
+  fprintf(f, "EOD\n");
+  if (!(extent.high > 0)) return error_set(error, STATUS_USAGE, "no positive max logit to draw");
+  extent.low = fmax(extent.low, extent.high * 1e-4);
+  extent_put(f, &extent);
+  fprintf(f, "bin_steps = %d\n", (int)ceil((extent.last_step + 1) / COLUMNS));
+  fprintf(f, "heads = %d\nheads_all = %d\n", heads, all);
+  figure_put_heading(f, set, "Max logit: head by training step");
+  return STATUS_OK;
+}
+
+const struct figure figure_heatmap = {
+  .name = "heatmap",
+  .help = "max logit, head by step",
+  .data = heatmap_data,
+  .needs = "attn/max_logit",
+  .no_text = 1,
+};

@@ -1,0 +1,128 @@
+/* loss.c - training and validation loss against step, and where each group ends */
+#include <math.h>
+#include "app/figure.h"
+#include "app/gnuplot.h"
+#include "base/memory.h"
+
+enum { LOSS_BINS = 40 };
+static const double first_shown = 0.08; /* of a run: the fall from the start would take all of the axis */
+
+static void smooth(struct table *t) { table_means(t, LOSS_BINS); }
+
+/* The smallest lower edge of a band of one column. */
+static double least_edge(const struct table *band)
+{
+  double least = INFINITY;
+  for (long r = 0; r < band->rows; r++) least = fmin(least, band->value[r * band->columns + 2]);
+  return least;
+}
+
+static int put_curves(FILE *f, const struct runset *set, const char *series, const char *block,
+                      void (*prepare)(struct table *), struct extent *extent, struct error *error)
+{
+  double least[FIGURE_GROUPS], last[FIGURE_GROUPS];
+  char name[32];
+  fprintf(f, "$%s << EOD\n", block);
+  for (int g = 0; g < set->groups; g++) {
+    struct table band;
+    int status = figure_band(&set->group[g], series, prepare, 0, &band, error);
+    if (status) return status;
+    figure_see(&band, first_shown * run_number(set->group[g].run, "train.steps", 0), 1, extent);
+    last[g] = figure_last(&band, 1);
+    figure_put_block(f, &band, g);
+    least[g] = least_edge(&band);
+    table_free(&band);
+  }
+  fprintf(f, "EOD\n");
+  snprintf(name, sizeof name, "%s_least", block);
+  gnuplot_numbers(f, name, least, set->groups);
+  snprintf(name, sizeof name, "%s_last", block);
+  gnuplot_numbers(f, name, last, set->groups);
+  return STATUS_OK;
+}
+
+/* The last validation loss of every seed, as block g of $final; their mean and interval. */
+static int put_final(FILE *f, const struct run_group *group, int g, struct interval *out,
+                     struct extent *extent, struct error *error)
+{
+  double *values = memory_new((size_t)group->count, sizeof *values);
+  int status = STATUS_OK;
+  if (g) fputs("\n\n", f);
+  for (int i = 0; i < group->count && !status; i++) {
+    struct table table;
+    char text[32];
+    status = run_table(&group->run[i], "val_loss", &table, error);
+    if (status) break;
+    values[i] = table.rows ? table.value[table.rows - 1] : NAN;
+    table_number(values[i], text);
+    fprintf(f, "%s\n", text);
+    extent_see(extent, values[i]);
+    table_free(&table);
+  }
+  *out = interval_of(values, group->count, 0);
+  if (group->count < 2) out->lo = out->hi = out->mean;
+  memory_free(values);
+  return status;
+}
+
+static int put_finals(FILE *f, const struct runset *set, struct extent *extent, struct error *error)
+{
+  double mean[FIGURE_GROUPS], lo[FIGURE_GROUPS], hi[FIGURE_GROUPS];
+  fprintf(f, "$final << EOD\n");
+  for (int g = 0; g < set->groups; g++) {
+    struct interval interval;
+    int status = put_final(f, &set->group[g], g, &interval, extent, error);
+    if (status) return status;
+    mean[g] = interval.mean;
+    lo[g] = interval.lo;
+    hi[g] = interval.hi;
+    extent_see(extent, lo[g]);
+    extent_see(extent, hi[g]);
+  }
+  fprintf(f, "EOD\n");
+  gnuplot_numbers(f, "final_mean", mean, set->groups);
+  gnuplot_numbers(f, "final_lo", lo, set->groups);
+  gnuplot_numbers(f, "final_hi", hi, set->groups);
+  return STATUS_OK;
+}
+
+/* The entropy rate of the data that all runs have; NaN: not known, or not the same. */
+static double common_floor(const struct runset *set)
+{
+  double rate = run_loss_floor(set->run->file);
+  for (int i = 1; i < set->runs; i++)
+    if (run_loss_floor(set->run[i].file) != rate) return NAN;
+  return rate;
+}
+
+static int loss_data(FILE *f, const struct runset *set, struct error *error)
+{
+  struct extent extent = {NAN, NAN, 0}, final = {NAN, NAN, 0};
+  int has_val = figure_needs(set, "val_loss");
+  int status = put_curves(f, set, "loss", "train", smooth, &extent, error);
+  if (!status && has_val) status = put_curves(f, set, "val_loss", "val", NULL, &extent, error);
+  if (!status && has_val) status = put_finals(f, set, &final, error);
+  if (status) return status;
+  double floor_ = common_floor(set), steps = run_number(set->run, "train.steps", 0);
+  extent_see(&extent, floor_);
+  if (!(extent.high >= extent.low)) return error_set(error, STATUS_USAGE, "no finite loss to draw");
+  if (!(final.high >= final.low)) has_val = 0;
+  double margin = 0.07 * (extent.high - extent.low) + 1e-3 * fabs(extent.high);
+  double final_margin = 0.08 * (final.high - final.low) + 1e-3 * fabs(final.high);
+  fprintf(f, "has_val = %d\nbin_steps = %d\n", has_val, (int)fmax(1, round(steps / LOSS_BINS)));
+  gnuplot_number(f, "loss_low", extent.low - margin);
+  gnuplot_number(f, "loss_high", extent.high + margin);
+  gnuplot_number(f, "final_low", final.low - final_margin);
+  gnuplot_number(f, "final_high", final.high + final_margin);
+  gnuplot_number(f, "last_of_all", fmax(extent.last_step, 1));
+  gnuplot_number(f, "loss_floor", floor_);
+  figure_put_heading(f, set, has_val ? "Training and validation loss" : "Training loss");
+  return STATUS_OK;
+}
+
+const struct figure figure_loss = {
+  .name = "loss",
+  .help = "training and validation loss",
+  .data = loss_data,
+  .needs = "loss",
+};

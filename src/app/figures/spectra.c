@@ -1,0 +1,167 @@
+/* spectra.c - spectra of the weights against step, by kind of tensor */
+#include <math.h>
+#include <string.h>
+#include "app/figure.h"
+#include "app/gnuplot.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+enum { MEASURES = 3, KINDS = 5, MOST_NAMES = 8 };
+static const char *const measures[MEASURES] = {"weight/spectral_norm", "weight/svd_entropy",
+                                               "weight/stable_rank"};
+/* The last part of the tensors' names. What is of no other kind is of the last, so that nothing that a variant
+   of attention or of the feed-forward part adds is left out. */
+static const struct {
+  const char *name, *ends[MOST_NAMES];
+} kinds[KINDS] = {
+  {"queries and keys", {"w_q", "w_k", "w_dq", "w_qc", "w_qr", "w_dkv", "w_kc", "w_kr"}},
+  {"values and output", {"w_v", "w_o"}},
+  {"feed-forward", {"w_gate", "w_up", "w_down"}},
+  {"embedding and head", {"embed", "head"}},
+  {"other", {NULL}},
+};
+
+static const char *last_part(const char *tensor)
+{
+  const char *dot = strrchr(tensor, '.');
+  return dot ? dot + 1 : tensor;
+}
+
+static int kind_of(const char *tensor)
+{
+  for (int k = 0; k < KINDS - 1; k++)
+    for (int i = 0; i < MOST_NAMES && kinds[k].ends[i]; i++)
+      if (strcmp(last_part(tensor), kinds[k].ends[i]) == 0) return k;
+  return KINDS - 1;
+}
+
+/* What the tensors of a kind are called, each once: " w_q w_k ". */
+static void add_name(struct buffer *names, const char *tensor)
+{
+  char wanted[140];
+  snprintf(wanted, sizeof wanted, " %s ", last_part(tensor));
+  if (!names->text) buffer_add(names, " ");
+  if (!strstr(names->text, wanted)) buffer_add(names, "%s", wanted + 1);
+}
+
+/* One column for each measure and kind: the mean over the tensors of that kind, NaN where a run has none. */
+static int kind_means(const struct run *run, struct buffer names[KINDS], struct table *out,
+                      struct error *error)
+{
+  for (int m = 0; m < MEASURES; m++) {
+    struct table all, means;
+    int status = run_table(run, measures[m], &all, error);
+    if (status) {
+      if (m > 0) table_free(out);
+      return status;
+    }
+    int count[KINDS] = {0};
+    table_new(&means, all.rows, KINDS);
+    memcpy(means.step, all.step, (size_t)all.rows * sizeof *all.step);
+    for (int c = 0; c < all.columns; c++) {
+      int k = kind_of(all.column[c].name);
+      count[k]++;
+      add_name(&names[k], all.column[c].name);
+      for (long r = 0; r < all.rows; r++) means.value[r * KINDS + k] += all.value[r * all.columns + c];
+    }
+    for (int k = 0; k < KINDS; k++) {
+      snprintf(means.column[k].name, sizeof means.column[k].name, "%s:%d", measures[m], k);
+      for (long r = 0; r < all.rows; r++) means.value[r * KINDS + k] /= count[k]; /* 0/0: NaN */
+    }
+    table_free(&all);
+    if (m == 0)
+      *out = means;
+    else {
+      table_join(out, &means);
+      table_free(&means);
+    }
+  }
+  return STATUS_OK;
+}
+
+static void see_kinds(const struct table *band, struct extent extent[MEASURES])
+{
+  for (long r = 0; r < band->rows; r++)
+    for (int i = 0; i < MEASURES * KINDS; i++) {
+      const double *mean = &band->value[r * band->columns + 1 + 3 * i];
+      if (!isfinite(*mean)) continue;
+      extent_see(&extent[i / KINDS], *mean);
+      if (isfinite(mean[2])) extent_see(&extent[i / KINDS], fmin(mean[2], 1.1 * *mean));
+      extent[0].last_step = fmax(extent[0].last_step, band->step[r]);
+    }
+}
+
+static int put_curves(FILE *f, const struct runset *set, struct extent extent[MEASURES],
+                      struct buffer names[KINDS], struct error *error)
+{
+  fprintf(f, "$data << EOD\n");
+  for (int g = 0; g < set->groups; g++) {
+    const struct run_group *group = &set->group[g];
+    struct table *runs = memory_new((size_t)group->count, sizeof *runs), band;
+    int status = STATUS_OK;
+    for (int i = 0; i < group->count && !status; i++)
+      status = kind_means(&group->run[i], names, &runs[i], error);
+    if (!status) {
+      table_band(&band, runs, group->count, 0);
+      see_kinds(&band, extent);
+      table_bins(&band, FIGURE_BINS);
+      figure_put_block(f, &band, g);
+      table_free(&band);
+    }
+    for (int i = 0; i < group->count; i++) table_free(&runs[i]);
+    memory_free(runs);
+    if (status) return status;
+  }
+  fprintf(f, "EOD\n");
+  return STATUS_OK;
+}
+
+/* The kinds that some run has: their place among the columns, their names and their tensors'. */
+static void put_panels(FILE *f, struct buffer names[KINDS])
+{
+  const char *name[KINDS], *tensors[KINDS];
+  double kind[KINDS];
+  int panels = 0;
+  for (int k = 0; k < KINDS; k++) {
+    if (!names[k].text) continue;
+    names[k].text[names[k].length - 1] = '\0'; /* the last blank */
+    name[panels] = kinds[k].name;
+    tensors[panels] = names[k].text + 1;
+    kind[panels++] = k;
+  }
+  fprintf(f, "kinds = %d\npanels = %d\n", KINDS, panels);
+  gnuplot_numbers(f, "panel_kind", kind, panels);
+  gnuplot_texts(f, "panel_name", name, panels);
+  gnuplot_texts(f, "panel_tensors", tensors, panels);
+}
+
+static int spectra_data(FILE *f, const struct runset *set, struct error *error)
+{
+  struct extent extent[MEASURES] = {{NAN, NAN, 0}, {NAN, NAN, 0}, {NAN, NAN, 0}};
+  struct buffer names[KINDS] = {{0}};
+  double low[MEASURES], high[MEASURES];
+  int status = put_curves(f, set, extent, names, error);
+  for (int m = 0; m < MEASURES && !status; m++) {
+    if (!isfinite(extent[m].high)) status = error_set(error, STATUS_USAGE, "no finite spectrum to draw");
+    double margin = 0.06 * (extent[m].high - extent[m].low) + 1e-6 * extent[m].high;
+    low[m] = m == 1 ? extent[m].low - margin : 0; /* entropies lie near 1, the others begin at 0 */
+    high[m] = extent[m].high + margin;
+  }
+  if (!status) {
+    gnuplot_numbers(f, "low", low, MEASURES);
+    gnuplot_numbers(f, "high", high, MEASURES);
+    put_panels(f, names);
+    gnuplot_number(f, "last_of_all", fmax(extent[0].last_step, 1));
+    figure_put_heading(f, set, "Spectra of the weights against training step");
+  }
+  for (int k = 0; k < KINDS; k++) memory_free(names[k].text);
+  return status;
+}
+
+const struct figure figure_spectra = {
+  .name = "spectra",
+  .help = "spectral norm, SVD entropy and stable rank of the weights",
+  .data = spectra_data,
+  .needs = "weight/spectral_norm",
+  .no_text = 1,
+};

@@ -1,0 +1,137 @@
+/* gnuplot.c - talking to gnuplot */
+#include "app/gnuplot.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "app/table.h"
+
+/* --- variables ----------------------------------------------------------------------------------------- */
+
+static void quote(FILE *f, const char *text)
+{
+  fputc('\'', f);
+  for (; *text; text++) {
+    if (*text == '\'') fputc('\'', f);
+    fputc(*text, f);
+  }
+  fputc('\'', f);
+}
+
+void gnuplot_text(FILE *f, const char *name, const char *text)
+{
+  fprintf(f, "%s = ", name);
+  quote(f, text);
+  fputc('\n', f);
+}
+
+void gnuplot_number(FILE *f, const char *name, double value)
+{
+  char text[32];
+  table_number(isfinite(value) ? value : NAN, text);
+  fprintf(f, "%s = %s%s\n", name, text, strpbrk(text, ".eN") ? "" : ".0"); /* 1/2 is 0 to gnuplot */
+}
+
+void gnuplot_numbers(FILE *f, const char *name, const double *values, int count)
+{
+  char text[32];
+  fprintf(f, "array %s[%d] = [", name, count);
+  for (int i = 0; i < count; i++) {
+    table_number(isfinite(values[i]) ? values[i] : NAN, text);
+    fprintf(f, "%s%s", i ? ", " : "", text);
+  }
+  fprintf(f, "]\n");
+}
+
+void gnuplot_texts(FILE *f, const char *name, const char *const *texts, int count)
+{
+  fprintf(f, "array %s[%d] = [", name, count);
+  for (int i = 0; i < count; i++) {
+    if (i) fputs(", ", f);
+    quote(f, texts[i]);
+  }
+  fprintf(f, "]\n");
+}
+
+/* --- scripts and terminals ----------------------------------------------------------------------------- */
+
+static int is_folder(const char *path)
+{
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+int gnuplot_scripts(const char *asked, char out[4096], struct error *error)
+{
+  char program[2048];
+  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  program[length > 0 ? length : 0] = '\0';
+  char *slash = strrchr(program, '/');
+  if (slash) *slash = '\0';
+  if (!asked) asked = getenv("MAXLOGIT_PLOTS");
+  if (asked && *asked) {
+    snprintf(out, 4096, "%s", asked);
+    return is_folder(out) ? STATUS_OK : error_set(error, STATUS_USAGE, "%s: no such folder", out);
+  }
+  snprintf(out, 4096, "%s/share/maxlogit/plots", program);
+  if (is_folder(out)) return STATUS_OK;
+  snprintf(out, 4096, "%s/../share/maxlogit/plots", program);
+  if (is_folder(out)) return STATUS_OK;
+  snprintf(out, 4096, "%s/plots", PKGDATADIR);
+  if (is_folder(out)) return STATUS_OK;
+  return error_set(error, STATUS_FAIL, "plot scripts not found (%s); MAXLOGIT_PLOTS may name their folder",
+                   out);
+}
+
+static int size_from(const char *variable, int otherwise)
+{
+  const char *text = getenv(variable);
+  long n = text ? strtol(text, NULL, 10) : 0;
+  return n >= 40 && n <= 1000 ? (int)n : otherwise;
+}
+
+void gnuplot_terminal(FILE *f, const char *scripts, const char *term, const char *out)
+{
+  struct winsize size = {0};
+  int tty = isatty(STDOUT_FILENO), known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40;
+  if (strcmp(term, "dumb") == 0 && tty && !getenv("NO_COLOR")) term = "dumbansi";
+  gnuplot_text(f, "plots", scripts);
+  gnuplot_text(f, "term", term);
+  gnuplot_text(f, "out", out);
+  fprintf(f, "columns = %d\nrows = %d\n", known ? size.ws_col - 1 : size_from("COLUMNS", 100),
+          known && size.ws_row > 20 ? size.ws_row - 2 : 32);
+}
+
+/* --- running ------------------------------------------------------------------------------------------- */
+
+int gnuplot_run(FILE *script, struct error *error)
+{
+  FILE *complaints = tmpfile();
+  if (!complaints) return error_set(error, STATUS_FAIL, "no temporary file: %s", strerror(errno));
+  fflush(stdout);
+  rewind(script);
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(fileno(script), STDIN_FILENO);
+    dup2(fileno(complaints), STDERR_FILENO);
+    execlp("gnuplot", "gnuplot", "-", (char *)NULL);
+    _exit(127);
+  }
+  int exit_status = 0, status = STATUS_OK;
+  char text[1200] = "";
+  if (child < 0 || waitpid(child, &exit_status, 0) < 0)
+    status = error_set(error, STATUS_FAIL, "gnuplot cannot be started: %s", strerror(errno));
+  else if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 127)
+    status = error_set(error, STATUS_FAIL, "gnuplot is not installed (on Debian: apt install gnuplot-nox)");
+  else {
+    rewind(complaints);
+    text[fread(text, 1, sizeof text - 1, complaints)] = '\0';
+    if (exit_status != 0 || *text) status = error_set(error, STATUS_FAIL, "gnuplot: %s", text);
+  }
+  fclose(complaints);
+  return status;
+}

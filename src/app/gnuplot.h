@@ -1,0 +1,20 @@
+/* gnuplot.h - talking to gnuplot: variables in its language, the plot scripts, running it */
+#ifndef MAXLOGIT_GNUPLOT_H
+#define MAXLOGIT_GNUPLOT_H
+#include <stdio.h>
+#include "base/error.h"
+
+/* An assignment each. Arrays count from 1 in gnuplot. What is not finite becomes NaN: it knows no other. */
+void gnuplot_text(FILE *, const char *name, const char *text);
+void gnuplot_number(FILE *, const char *name, double value);
+void gnuplot_numbers(FILE *, const char *name, const double *values, int count);
+void gnuplot_texts(FILE *, const char *name, const char *const *texts, int count);
+
+/* The folder of the plot scripts: `asked` (NULL: MAXLOGIT_PLOTS), share/ in the program's folder (as built) or
+   beside it, the place of installing. STATUS_USAGE: the folder asked for is none; STATUS_FAIL: none found. */
+int gnuplot_scripts(const char *asked, char out[4096], struct error *);
+/* What style.gp wants to know: plots, term (png, svg, dumb), out, and columns and rows of the terminal. */
+void gnuplot_terminal(FILE *, const char *scripts, const char *term, const char *out);
+/* Run gnuplot on a script, from its beginning; whatever it says on standard error is an error. */
+int gnuplot_run(FILE *script, struct error *);
+#endif
