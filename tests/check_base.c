@@ -45,14 +45,19 @@ enum { DRAWS = 1 << 19 };
 START_TEST(normals_are_normal)
 {
   struct draw d = {1, STREAM_TEST, 3};
-  struct draw other[] = {{1, STREAM_TEST, 4}, {1, STREAM_SPECTRA, 3}, {2, STREAM_TEST, 3}};
-  double moment[5] = {0}, product[4] = {0}, before = 0, below = 0, n = DRAWS;
+  struct draw other[] = {{1, STREAM_TEST, 4},
+                         {1, STREAM_SPECTRA, 3},
+                         {2, STREAM_TEST, 3},
+                         {1 + (1ULL << 32), STREAM_TEST, 3},
+                         {1, STREAM_TEST, 3 + (1ULL << 32)}};
+  enum { OTHERS = sizeof other / sizeof *other };
+  double moment[5] = {0}, product[1 + OTHERS] = {0}, before = 0, below = 0, n = DRAWS;
   for (uint64_t i = 0; i < DRAWS; i++) {
     double x = draw_normal(d, i), power = 1;
     ck_assert(isfinite(x));
     for (int m = 0; m < 5; m++, power *= x) moment[m] += power / n;
     product[0] += x * before / n;
-    for (int k = 0; k < 3; k++) product[k + 1] += x * draw_normal(other[k], i) / n;
+    for (int k = 0; k < OTHERS; k++) product[k + 1] += x * draw_normal(other[k], i) / n;
     below += x < -1;
     before = x;
   }
@@ -62,7 +67,7 @@ START_TEST(normals_are_normal)
   ck_assert(fabs(moment[3]) < 5 * sqrt(15 / n));
   ck_assert(fabs(moment[4] - 3) < 5 * sqrt(96 / n));
   ck_assert(fabs(below / n - p) < 5 * sqrt(p * (1 - p) / n));
-  for (int k = 0; k < 4; k++) ck_assert_msg(fabs(product[k]) < 5 / sqrt(n), "%d: %g", k, product[k]);
+  for (int k = 0; k <= OTHERS; k++) ck_assert_msg(fabs(product[k]) < 5 / sqrt(n), "%d: %g", k, product[k]);
 }
 END_TEST
 
@@ -331,11 +336,8 @@ static void allocate(const void *context)
   for (long i = 0; i < *(const long *)context; i++) memory_free(memory_new(1, 8));
 }
 
-static void ask_too_much(const void *context)
-{
-  (void)context;
-  memory_free(memory_new(SIZE_MAX / 4, 8));
-}
+/* Eight bytes each; the second product is 8 beyond the range of sizes. */
+static void ask_too_much(const void *context) { memory_free(memory_new(*(const size_t *)context, 8)); }
 
 START_TEST(no_memory_left)
 {
@@ -347,7 +349,8 @@ START_TEST(no_memory_left)
   calls = 2;
   ck_assert_int_eq(in_child(allocate, &calls), 0);
   unsetenv("MAXLOGIT_FAULT");
-  ck_assert_int_eq(in_child(ask_too_much, NULL), STATUS_FAIL);
+  const size_t too_many[] = {SIZE_MAX / 4, SIZE_MAX / 8 + 2};
+  for (int i = 0; i < 2; i++) ck_assert_int_eq(in_child(ask_too_much, &too_many[i]), STATUS_FAIL);
 }
 END_TEST
 

@@ -203,6 +203,56 @@ START_TEST(bytes_windows)
 }
 END_TEST
 
+/* Every window of either part is drawn, and none that reaches out of it: in 60 bytes each, whose values tell their
+   places, 12 may begin. */
+START_TEST(bytes_first_and_last_window)
+{
+  struct opened s;
+  struct filled f;
+  char text[120];
+  int seen[2][120] = {{0}};
+  for (int i = 0; i < 120; i++) text[i] = (char)i;
+  write_text(text, sizeof text);
+  must_open(&s, "bytes", "data.vocab=byte data.val_fraction=0.5");
+  for (uint64_t index = 0; index < 40; index++)
+    for (int split = DATA_TRAIN; split <= DATA_VAL; split++) {
+      fill(&f, &s, (enum data_split)split, SEED, index);
+      for (int b = 0; b < BATCH; b++) seen[split == DATA_VAL][f.tokens[b][0]]++;
+    }
+  for (int i = 0; i < 120; i++) {
+    ck_assert_int_eq(seen[0][i] > 0, i < 60 - CONTEXT);
+    ck_assert_int_eq(seen[1][i] > 0, i >= 60 && i < 120 - CONTEXT);
+  }
+  close_source(&s);
+}
+END_TEST
+
+/* What decides which tokens are drawn is in the data's hash: bytes, their cut, their documents. */
+START_TEST(bytes_content)
+{
+  static const char *const settings[] = {"", "data.vocab=byte", "data.val_fraction=0.2",
+                                         "data.packing=documents", "data.packing=documents data.separator=."};
+  uint64_t content[6];
+  struct opened s;
+  for (int i = 0; i < 5; i++) {
+    must_open(&s, "bytes", settings[i]);
+    content[i] = s.data.content;
+    close_source(&s);
+  }
+  must_open(&s, "bytes", "data.separator=."); /* not used without packing */
+  ck_assert_uint_eq(s.data.content, content[0]);
+  close_source(&s);
+  char text[15000];
+  memset(text, 'a', sizeof text);
+  write_text(text, sizeof text);
+  must_open(&s, "bytes", "");
+  content[5] = s.data.content;
+  close_source(&s);
+  for (int i = 0; i < 6; i++)
+    for (int j = 0; j < i; j++) ck_assert_msg(content[i] != content[j], "%d and %d", i, j);
+}
+END_TEST
+
 START_TEST(bytes_symbols)
 {
   struct opened s, byte, joined;
@@ -269,6 +319,16 @@ START_TEST(bytes_blank_lines)
     for (int t = 0; t + 1 < CONTEXT; t++)
       ck_assert_int_eq(f.document[b][t + 1] > f.document[b][t],
                        f.tokens[b][t] == '\n' && f.tokens[b][t + 1] == 'o');
+  close_source(&s);
+  /* nor where separators do not overlap */
+  for (int i = 0; i < 3000; i++) text[i] = "one two;.;.;."[i % 13];
+  write_text(text, sizeof text);
+  must_open(&s, "bytes", "data.packing=documents data.vocab=byte data.separator=;.");
+  fill(&f, &s, DATA_TRAIN, SEED, 0);
+  for (int b = 0; b < BATCH; b++)
+    for (int t = 0; t + 1 < CONTEXT; t++)
+      ck_assert_int_eq(f.document[b][t + 1] > f.document[b][t],
+                       f.tokens[b][t] == '.' && f.tokens[b][t + 1] == 'o');
   close_source(&s);
 }
 END_TEST
@@ -358,14 +418,50 @@ START_TEST(markov_entropy)
 }
 END_TEST
 
+/* The order of the successors turns by branches / classes = 2 with each class: what is likeliest after class c is
+   what has rank 8 - 2 c after class 0. Of the most frequent symbol there are about 1e5 draws, and neighbouring
+   ranks down to 6 (counted from 0) differ by a fifth. */
+START_TEST(markov_turns)
+{
+  enum { CLASSES = 4, BRANCHES = 8, LAG = 4 };
+  static double count[64][CLASSES][64];
+  double total[64] = {0};
+  struct opened s;
+  struct filled f;
+  int top = 0;
+  memset(count, 0, sizeof count);
+  must_open(&s, "markov", "");
+  for (uint64_t index = 0; index < 1500; index++) {
+    fill(&f, &s, DATA_TRAIN, SEED, index);
+    for (int b = 0; b < BATCH; b++)
+      for (int t = LAG; t <= CONTEXT; t++) {
+        const int *x = f.tokens[b];
+        count[x[t - 1]][x[t - LAG] % CLASSES][x[t]]++;
+        total[x[t - 1]]++;
+      }
+  }
+  for (int i = 0; i < 64; i++) top = total[i] > total[top] ? i : top;
+  for (int c = 1; c < CLASSES; c++) {
+    int likeliest = 0, rank = 0;
+    for (int i = 0; i < 64; i++) likeliest = count[top][c][i] > count[top][c][likeliest] ? i : likeliest;
+    for (int i = 0; i < 64; i++) rank += count[top][0][i] > count[top][0][likeliest];
+    ck_assert_int_eq(rank, BRANCHES - 2 * c);
+  }
+  close_source(&s);
+}
+END_TEST
+
 START_TEST(markov_languages)
 {
   struct opened one, two;
-  struct filled f;
+  struct filled f, other;
   struct error e;
   must_open(&one, "markov", "markov.language=1");
   must_open(&two, "markov", "markov.language=2");
   ck_assert(one.data.content != two.data.content);
+  fill(&f, &one, DATA_TRAIN, SEED, 0);
+  fill(&other, &two, DATA_TRAIN, SEED, 0);
+  ck_assert(!same(&f, &other));
   double count[64] = {0}, total = 0;
   for (uint64_t index = 0; index < 50; index++) {
     fill(&f, &one, DATA_TRAIN, SEED, index);
@@ -393,15 +489,19 @@ START_TEST(copy_repeats)
   for (int distinct = 0; distinct < 2; distinct++) {
     must_open(&s, "copy", distinct ? "copy.distinct=1" : "");
     ck_assert(distinct ? s.data.loss_floor == 0 : isnan(s.data.loss_floor));
-    fill(&f, &s, DATA_TRAIN, SEED, 3);
-    for (int b = 0; b < BATCH; b++) {
-      int p = 0;
-      while (f.mask[b][p] == 0) p++;
-      ck_assert(p >= CONTEXT / 4 && p <= CONTEXT / 2);
-      for (int t = p; t <= CONTEXT; t++) ck_assert_int_eq(f.tokens[b][t], f.tokens[b][t - p]);
-      for (int t = 0; distinct && t < p; t++)
-        for (int u = 0; u < t; u++) ck_assert_int_ne(f.tokens[b][t], f.tokens[b][u]);
+    int seen[CONTEXT] = {0};
+    for (uint64_t index = 0; index < 20; index++) {
+      fill(&f, &s, DATA_TRAIN, SEED, index);
+      for (int b = 0; b < BATCH; b++) {
+        int p = 0;
+        while (f.mask[b][p] == 0) p++;
+        seen[p] = 1;
+        for (int t = p; t <= CONTEXT; t++) ck_assert_int_eq(f.tokens[b][t], f.tokens[b][t - p]);
+        for (int t = 0; distinct && t < p; t++)
+          for (int u = 0; u < t; u++) ck_assert_int_ne(f.tokens[b][t], f.tokens[b][u]);
+      }
     }
+    for (int p = 0; p < CONTEXT; p++) ck_assert_int_eq(seen[p], p >= CONTEXT / 4 && p <= CONTEXT / 2);
     close_source(&s);
   }
 }
@@ -415,6 +515,8 @@ START_TEST(recall_is_certain)
   must_open(&s, "recall", "");
   ck_assert_double_eq(s.data.loss_floor, 0);
   fill(&f, &s, DATA_TRAIN, SEED, 3);
+  int before[64], differs = 0; /* what a key stands for is drawn for every row */
+  memset(before, -1, sizeof before);
   for (int b = 0; b < BATCH; b++) {
     int value[64];
     memset(value, -1, sizeof value);
@@ -424,9 +526,12 @@ START_TEST(recall_is_certain)
       ck_assert_int_eq(f.mask[b][t] == 1, value[key] >= 0);
       if (value[key] >= 0) ck_assert_int_eq(follows, value[key]);
       value[key] = follows;
+      differs |= before[key] >= 0 && before[key] != follows;
+      before[key] = follows;
       ck_assert(f.mask[b][t + 1] == 0);
     }
   }
+  ck_assert(differs);
   close_source(&s);
 }
 END_TEST
@@ -439,11 +544,14 @@ int main(void)
   tcase_set_timeout(tests, 60);
   tcase_add_test(tests, every_source);
   tcase_add_test(tests, bytes_windows);
+  tcase_add_test(tests, bytes_first_and_last_window);
+  tcase_add_test(tests, bytes_content);
   tcase_add_test(tests, bytes_symbols);
   tcase_add_test(tests, bytes_documents);
   tcase_add_test(tests, bytes_blank_lines);
   tcase_add_test(tests, bytes_errors);
   tcase_add_test(tests, markov_entropy);
+  tcase_add_test(tests, markov_turns);
   tcase_add_test(tests, markov_languages);
   tcase_add_test(tests, copy_repeats);
   tcase_add_test(tests, recall_is_certain);
