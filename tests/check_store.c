@@ -1,5 +1,7 @@
 /* check_store.c - run file and checkpoint: what is written comes back, and what is damaged is reported */
 #include <check.h>
+#include <hdf5.h>
+#include <hdf5_hl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdint.h>
@@ -252,6 +254,81 @@ START_TEST(parameters_come_back)
   ck_assert_int_eq(steps, train->steps);
   h5_done(h, group);
   h5_free(h);
+}
+END_TEST
+
+/* What programs that know HDF5 alone rely on: every dataset carries checksums, numbers are little-endian, and
+   every dimension of a series names a scale that is attached. */
+START_TEST(other_readers_find_their_way)
+{
+  static const struct {
+    const char *path;
+    int scales; /* dimensions that have one */
+  } known[] = {{"/series/step", 0},
+               {"/series/loss", 1},
+               {"/series/val_loss", 1},
+               {"/series/attn/max_logit", 3},
+               {"/series/weight/norm", 2},
+               {"/series/thing/of_layer", 2},
+               {"/batches/tokens", 3},
+               {"/batches/mask", 3},
+               {"/timing/seconds", 1},
+               {"/series/layer", 0},
+               {"/events", 0},
+               {"/parameters/table", 0}};
+  char name[64];
+  hid_t file = H5Fopen(whole_run("readers.h5", 30), H5F_ACC_RDONLY, H5P_DEFAULT);
+  ck_assert(file >= 0);
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    const char *path = known[i].path;
+    hid_t data = H5Dopen2(file, path, H5P_DEFAULT), type = H5Dget_type(data),
+          made = H5Dget_create_plist(data);
+    ck_assert_msg(data >= 0, "%s", path);
+    int filters = H5Pget_nfilters(made);
+    ck_assert_msg(filters > 0, "%s", path);
+    H5Z_filter_t last = H5Pget_filter2(made, (unsigned)filters - 1, NULL, NULL, NULL, 0, NULL, NULL);
+    ck_assert_msg(last == H5Z_FILTER_FLETCHER32, "%s", path);
+    if (H5Tget_class(type) != H5T_COMPOUND) ck_assert_msg(H5Tget_order(type) == H5T_ORDER_LE, "%s", path);
+    for (int dim = 0; dim < known[i].scales; dim++) {
+      ck_assert_msg(H5DSget_label(data, (unsigned)dim, name, sizeof name) > 0, "%s", path);
+      ck_assert_msg(H5DSget_num_scales(data, (unsigned)dim) == 1, "%s: dimension %s", path, name);
+    }
+    H5Pclose(made);
+    H5Tclose(type);
+    H5Dclose(data);
+  }
+  H5Fclose(file);
+}
+END_TEST
+
+/* The live file's largest logit, and where: a NaN is larger than any number. */
+START_TEST(live_rows_tell_the_largest)
+{
+  static const struct {
+    float value[LAYERS * HEADS];
+    const char *ends;
+  } known[] = {{{1, 2, 5, 4, 3, 2}, "\t5\t0\t2"},
+               {{-4, -2, -3, -1.5F, -7, -9}, "\t-1.5\t1\t0"},
+               {{1, 2, 3, NAN, 9, 0}, "\tnan\t1\t0"},
+               {{NAN, 2, 3, 4, 9, 0}, "\tnan\t0\t0"}};
+  enum { KNOWN = sizeof known / sizeof *known };
+  struct recorder *r = create(at("largest.h5"));
+  struct error e = {0};
+  char *text = NULL;
+  for (long step = 0; step < KNOWN; step++) {
+    recorder_put(r, id[1], known[step].value);
+    recorder_row(r, AXIS_STEP, step);
+    ck_assert_msg(!recorder_live(r, &e), "%s", e.text);
+  }
+  recorder_free(r);
+  ck_assert_msg(!file_read(at("largest.live.tsv"), &text, NULL, &e), "%s", e.text);
+  char *line = strtok(text, "\n");
+  for (int i = 0; i < KNOWN; i++) {
+    line = strtok(NULL, "\n");
+    ck_assert(line && strlen(line) > strlen(known[i].ends));
+    ck_assert_str_eq(line + strlen(line) - strlen(known[i].ends), known[i].ends);
+  }
+  memory_free(text);
 }
 END_TEST
 
@@ -534,6 +611,15 @@ START_TEST(what_is_not_a_run_file)
   }
   e.status = 0;
   ck_assert_int_eq(run_open(&f, at("nothing.h5"), &e), STATUS_USAGE);
+  struct h5 *bare = h5_new(); /* as an older writer might leave it */
+  root = h5_group(bare, "/");
+  h5_put_text(bare, root, "format", "maxlogit run");
+  h5_put_int(bare, root, "format_version", 1);
+  h5_done(bare, root);
+  e.status = 0;
+  ck_assert_msg(!h5_save(bare, at("bare.h5"), &e) && !run_open(&f, at("bare.h5"), &e), "%s", e.text);
+  ck_assert(isnan(run_loss_floor(f)));
+  run_close(f);
   checkpoint_free(&c);
 }
 END_TEST
@@ -607,6 +693,39 @@ START_TEST(two_generations_are_kept)
   ck_assert_int_eq(checkpoint_latest(run, &got, &e), STATUS_FAIL);
   ck_assert_msg(strstr(e.text, "step-0000000") && strstr(e.text, "no checkpoint of"), "%s", e.text);
   ck_assert(!checkpoint_remove_all(all, &e) && !is_there(all, 4));
+}
+END_TEST
+
+/* What only looks like a checkpoint is none; one of a later format, or without a part, is refused. */
+START_TEST(odd_checkpoints)
+{
+  const char *run = at("odd.h5");
+  struct error e = {0};
+  struct checkpoint c = make_checkpoint(3), got;
+  char path[4096], odd[4200];
+  ck_assert(!checkpoint_write(run, &c, 0, &e));
+  checkpoint_path(path, run, 9);
+  static const char *const suffixes[] = {".tmp", "x", ".h5"};
+  for (int i = 0; i < 3; i++) {
+    snprintf(odd, sizeof odd, "%s%s", path, suffixes[i]);
+    write_text(odd, "half", 4);
+  }
+  ck_assert_msg(!checkpoint_latest(run, &got, &e), "%s", e.text);
+  ck_assert_int_eq(got.step, 3);
+  checkpoint_free(&got);
+  for (int future = 0; future < 2; future++) {
+    struct h5 *h = h5_new();
+    h5_id root = h5_group(h, "/");
+    h5_put_text(h, root, "format", "maxlogit checkpoint");
+    h5_put_int(h, root, "format_version", future ? 99 : 1);
+    h5_put_int(h, root, "step", 9);
+    h5_done(h, root);
+    ck_assert(!h5_save(h, path, &e));
+    ck_assert_int_eq(checkpoint_read(path, &got, &e), future ? STATUS_USAGE : STATUS_FAIL);
+    ck_assert_msg(strstr(e.text, future ? "version 99" : "lacks a part"), "%s", e.text);
+    e.status = 0;
+  }
+  checkpoint_free(&c);
 }
 END_TEST
 
@@ -703,6 +822,26 @@ static void damage_all(const char *whole, const char *what, int (*is_right)(cons
   memory_free(other);
   memory_free(bytes);
 }
+
+/* A file that HDF5 would read, but whose bytes nobody vouches for: changed by another program, say. */
+START_TEST(unsealed_file_is_refused)
+{
+  const char *whole = whole_run("sealed.h5", 3), *bare = at("bare.h5");
+  struct error e = {0};
+  struct run_file *f = NULL;
+  char *bytes = NULL, *seal;
+  size_t size;
+  ck_assert(!file_read(whole, &bytes, &size, &e));
+  seal = bytes + size - 100;
+  while (seal < bytes + size && strncmp(seal, "maxlogit seal", 13)) seal++;
+  ck_assert(seal < bytes + size);
+  write_text(bare, bytes, (size_t)(seal - bytes));
+  ck_assert_int_eq(run_open(&f, bare, &e), STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, "bare.h5") && strstr(e.text, "the checksum at its end is missing"), "%s",
+                e.text);
+  memory_free(bytes);
+}
+END_TEST
 
 START_TEST(damaged_run_file_is_reported) { damage_all(whole_run("whole.h5", 50), "run file", run_is_right); }
 END_TEST
@@ -823,6 +962,8 @@ int main(void)
   tcase_add_checked_fixture(full, setup, teardown);
   tcase_add_loop_test(store, everything_comes_back, 0, 5);
   tcase_add_test(store, parameters_come_back);
+  tcase_add_test(store, other_readers_find_their_way);
+  tcase_add_test(store, live_rows_tell_the_largest);
   tcase_add_test(store, unknown_series_is_named);
   tcase_add_test(store, any_interruption_gives_the_same_record);
   tcase_add_test(store, same_run_sees_a_difference);
@@ -836,6 +977,8 @@ int main(void)
   tcase_add_test(store, recording_a_step_does_not_allocate);
   tcase_add_test(ckpt, checkpoint_comes_back);
   tcase_add_test(ckpt, two_generations_are_kept);
+  tcase_add_test(ckpt, odd_checkpoints);
+  tcase_add_test(hurt, unsealed_file_is_refused);
   tcase_add_test(hurt, damaged_run_file_is_reported);
   tcase_add_test(hurt, damaged_checkpoint_is_reported);
   tcase_add_loop_test(full, full_disk_keeps_the_old_file, 0, 3);
