@@ -1,0 +1,38 @@
+#!/bin/sh
+# list and help say the same of every plug-in, whatever it is called by
+program=${MAXLOGIT:-./maxlogit}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
+trap 'rm -rf "$dir"' EXIT
+failures=0 count=0
+fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+
+"$program" list --json > "$dir/all.json" || fail "list --json: exit $?"
+for kind in attention stabilizer optimizer schedule data preset command operation; do
+  "$program" list $kind > "$dir/one" || fail "list $kind: exit $?"
+  test -s "$dir/one" || fail "list $kind: nothing"
+  if [ $kind != data ]; then
+    "$program" list ${kind}s | cmp -s - "$dir/one" || fail "list ${kind}s is not list $kind"
+  fi
+  "$program" list --json $kind > "$dir/json" || fail "list --json $kind: exit $?"
+  while read -r name rest; do
+    count=$((count + 1))
+    grep -qF "{\"name\": \"$name\", \"help\": \"" "$dir/json" || fail "list --json $kind: no $name"
+    grep -qF "{\"name\": \"$name\", \"help\": \"" "$dir/all.json" || fail "list --json: no $kind $name"
+    case $kind in command | operation) continue ;; esac
+    "$program" help "$name" > "$dir/help" || fail "help $name: exit $?"
+    grep -qF "$kind $name: $rest" "$dir/help" || fail "help $name does not explain the $kind"
+    # every option that help names, with its default
+    sed -n "s/^  $name\.\([a-z0-9_]*\) = \([^ ]*\) .*/\1 \2/p" "$dir/help" | while read -r option standard; do
+      grep -F "{\"name\": \"$name\", \"help\": \"" "$dir/json" |
+        grep -qF "{\"name\": \"$option\", \"default\": \"$standard\"" || echo "$name.$option"
+    done > "$dir/missing"
+    case $kind in attention | preset) ;; *) test -s "$dir/missing" && fail "not in list --json $kind: $(cat "$dir/missing")" ;; esac
+  done < "$dir/one"
+done
+[ $count -gt 60 ] || fail "looked at $count names only"
+"$program" help muon | grep -q '^  optimizer=muon stabilizers=none$' || fail "help muon: no settings of the preset"
+"$program" help muon | grep -q '^  muon.momentum = 0.95 ' || fail "help muon: no options of the optimiser"
+"$program" help train.lr | grep -q '^  train.lr = 0.01 ' || fail "help train.lr"
+"$program" help train | grep -q '^  train.lr = 0.01 ' || fail "help train"
+[ "$failures" -eq 0 ] && echo ok
+exit $((failures > 0))

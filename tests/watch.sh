@@ -1,0 +1,63 @@
+#!/bin/sh
+# watch, on live files made here: columns by their names, whole lines only, a file that a resume cut, a writer that
+# was killed. Its life beside a real run is in show.sh.
+program=${MAXLOGIT:-./maxlogit}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
+trap 'rm -rf "$dir"' EXIT
+failures=0
+fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+finish() { test "$failures" -eq 0 && echo "ok"; exit $((failures > 0)); }
+
+header='step\tloss\tval_loss\tlr\tgrad_norm\tmax_logit\tlayer\thead\n'
+row() { printf '%s\t2.5\tnan\t0.01\t1\t7.5\t1\t2\n' "$1"; }
+
+# no writer: what is there is printed, and that is the end; half a line is not there yet
+{ printf "$header"; row 0; row 1; printf '2\t2.5\tnan'; } > "$dir/a.live.tsv"
+timeout 60 "$program" watch "$dir/a.h5" > "$dir/out" 2> "$dir/err" || fail "no writer: exit $?: $(cat "$dir/err")"
+printf 'step 0  loss 2.5000  max logit 7.5 (L1H2)\nstep 1  loss 2.5000  max logit 7.5 (L1H2)\n' |
+  cmp - "$dir/out" || fail "rows: $(cat "$dir/out")"
+grep -q 'no run file' "$dir/err" || fail "the end: $(cat "$dir/err")"
+
+# a newer program may have written other columns, in another order
+printf 'loss\tnew\tstep\thead\tlayer\tmax_logit\tval_loss\n1.5\t9\t4\t3\t0\tnan\t1.75\n' > "$dir/b.live.tsv"
+timeout 60 "$program" watch "$dir/b.h5" > "$dir/out" 2> "$dir/err" || fail "other columns: exit $?"
+echo 'step 4  loss 1.5000  val 1.7500  max logit nan (L0H3)' | cmp - "$dir/out" ||
+  fail "other columns: $(cat "$dir/out")"
+
+# wait until the output has this many lines; a minute is for ever
+lines() {
+  tries=0
+  while [ "$(grep -c . "$dir/out")" -lt "$1" ]; do
+    tries=$((tries + 1))
+    [ $tries -lt 3000 ] || { fail "$2: $(cat "$dir/out")"; return; }
+    sleep 0.02
+  done
+}
+if command -v flock > /dev/null; then
+  # a resume cuts the file: it is read again; the lock goes: that is the end
+  { printf "$header"; row 0; row 1; row 2; } > "$dir/c.live.tsv"
+  exec 9> "$dir/c.lock"
+  flock 9
+  : > "$dir/out"
+  timeout 120 "$program" watch --interval=0.01 "$dir/c.h5" > "$dir/out" 2> "$dir/err" 9>&- &
+  watcher=$!
+  lines 3 "three rows"
+  { printf "$header"; row 0; } > "$dir/c.live.tsv"
+  lines 4 "after a cut"
+  row 1 >> "$dir/c.live.tsv"
+  lines 5 "after a cut and a row"
+  rm "$dir/c.lock"
+  wait $watcher || fail "watch beside a writer: exit $?: $(cat "$dir/err")"
+  awk '{ printf "%s ", $2 } END { print "" }' "$dir/out" | grep -qx '0 1 2 0 1 ' ||
+    fail "a cut file: $(cat "$dir/out")"
+  exec 9>&-
+else
+  echo "flock: skipped, not installed"
+fi
+
+# a lock that nobody holds is that of a writer that was killed
+: > "$dir/a.lock"
+timeout 60 "$program" watch --interval=0.01 "$dir/a.h5" > "$dir/out" 2> "$dir/err" ||
+  fail "a killed writer: exit $?"
+test "$(grep -c . "$dir/out")" -eq 2 || fail "a killed writer: $(cat "$dir/out")"
+finish
