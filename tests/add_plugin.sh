@@ -23,6 +23,22 @@ awk -v file="$file" 'index($0, "<!-- " file " -->") { found = 1 } /^```/ && insi
   inside { print } /^```c/ && found { inside = 1 }' README.md >"$file"
 [ "$(wc -l <"$file")" -gt 20 ] || { echo "README.md has no example for $file"; exit 1; }
 sed -i "s,^optimizers = .*,&\n\t$file \\\\," "$list"
+# and a stabiliser with a series by tensor: every matrix's number is its own
+cat >src/training/stabilizers/counts.c <<'END'
+#include "model/model.h"
+static const struct series emits[] = {
+  {"counts", PER_TENSOR, AXIS_STEP, "1", "elements", "numbers that the tensor has"}, {0}};
+static void after_step(struct stabilizer_context *c)
+{
+  const struct params *p = &c->model->params;
+  for (int i = 0, at = 0; i < p->count; i++)
+    if (param_is_matrix(p->list[i]))
+      c->series[0][at++] = (real)(p->list[i]->value.rows * p->list[i]->value.cols);
+}
+const struct stabilizer stabilizer_counts = {
+  .name = "counts", .help = "how many numbers tensors have", .emits = emits, .after_step = after_step};
+END
+sed -i 's,^stabilizers = ,&src/training/stabilizers/counts.c ,' src/training/stabilizers/list.am
 rm -f src/plugins.def src/build.h
 { autoreconf -i && ./configure -q CFLAGS='-O0 -Wall -Werror' &&
   make -j2 src/plugins.def src/build.h && make -j2 maxlogit; } >log 2>&1 || { tail -n 30 log; exit 1; }
@@ -37,4 +53,9 @@ run="optimizer=lion model.width=16 model.heads=2 train.batch=2 train.warmup=2"
 ./maxlogit export whole.h5 loss >whole.txt
 ./maxlogit export half.h5 loss >half.txt
 cmp whole.txt half.txt
+./maxlogit run -q model.layers=1 model.width=16 model.heads=2 model.ffn_width=32 train.steps=2 train.batch=2 \
+  stabilizers=qk_norm+counts record.path=counts.h5
+# embed and head, q k v o, gate up down
+counts=$(./maxlogit export counts.h5 counts | tail -n 1)
+[ "$counts" = "1 1024 1024 256 256 256 256 512 512 512" ] || { echo "counts by tensor: $counts"; exit 1; }
 echo "one file and one row: $file, $list"

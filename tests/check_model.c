@@ -550,6 +550,28 @@ START_TEST(refused_stacks)
 }
 END_TEST
 
+/* A series by tensor has a number for every matrix, no more: that is what the recorder takes. */
+static const struct series by_tensor[] = {
+  {"test/by_tensor", PER_TENSOR, AXIS_STEP, "1", "a number", "a number by tensor"}, {0}};
+static const struct stabilizer emitter = {.name = "emitter", .help = "for a test", .emits = by_tensor};
+
+START_TEST(series_by_tensor)
+{
+  const char *const settings[] = {"", "tied=1", "bias=1"};
+  for (int i = 0; i < 3; i++) {
+    struct error e = {0};
+    struct model_options o = fixture_options(settings[i]);
+    struct fixture *f = fixture_try(settings[i], "qk_norm;quack;sigma_reparam", &emitter, &e);
+    ck_assert_msg(f != NULL, "%s", e.text);
+    long matrices = o.layers * 7 + (o.tied ? 1 : 2); /* q k v o gate up down, embed, head */
+    ck_assert_int_eq(model_series_size(&f->model, PER_TENSOR), matrices);
+    ck_assert_int_eq(params_matrices(&f->model.params), matrices);
+    for (long k = 0; k < matrices; k++) f->model.context[3].series[0][k] = (real)k;
+    fixture_close(f);
+  }
+}
+END_TEST
+
 START_TEST(cancelling_stacks)
 {
   char text[256];
@@ -601,6 +623,7 @@ int main(void)
   tcase_add_loop_test(c, devices_agree, 0, n);
   tcase_add_loop_test(c, wrong_shapes, 0, sizeof wrong / sizeof *wrong);
   tcase_add_loop_test(c, refused_stacks, 0, sizeof refused / sizeof *refused);
+  tcase_add_test(c, series_by_tensor);
   tcase_add_test(c, cancelling_stacks);
   suite_add_tcase(suite, c);
   SRunner *runner = srunner_create(suite);

@@ -6,7 +6,7 @@ enum series_shape {
   PER_STEP,  /* [step]               stored as float64 */
   PER_LAYER, /* [step, layer]        the rest as float32 */
   PER_HEAD,  /* [step, layer, head] */
-  PER_TENSOR /* [step, tensor]: every matrix parameter, in the order of /parameters of the model */
+  PER_TENSOR /* [step, tensor]: every matrix (embedding and head too), in the order of the model's parameters */
 };
 
 /* Step axes: series on one axis are written at the same steps. */

@@ -213,7 +213,7 @@ long model_series_size(const struct model *m, enum series_shape shape)
   switch (shape) {
   case PER_LAYER: return m->options.layers;
   case PER_HEAD: return m->options.layers * m->options.heads;
-  case PER_TENSOR: return m->params.count;
+  case PER_TENSOR: return params_matrices(&m->params);
   default: return 1;
   }
 }

@@ -36,6 +36,18 @@ struct param *params_add(struct params *params, enum param_kind kind, int layer,
   return p;
 }
 
+int param_is_matrix(const struct param *p)
+{
+  return p->kind == PARAM_MATRIX || p->kind == PARAM_EMBED || p->kind == PARAM_HEAD;
+}
+
+int params_matrices(const struct params *params)
+{
+  int count = 0;
+  for (int i = 0; i < params->count; i++) count += param_is_matrix(params->list[i]);
+  return count;
+}
+
 static long size_of(const struct param *p) { return p->value.rows * p->value.cols; }
 
 static int trains(const struct param *p) { return p->kind != PARAM_STATE; }

@@ -48,6 +48,9 @@ void params_draw(struct params *, uint64_t seed);
    for params_put_back, which frees them. */
 real *params_perturb(struct params *, double relative);
 void params_put_back(struct params *, real *values);
+/* Matrices, embedding and head: what a series by tensor has a number for; and how many there are. */
+int param_is_matrix(const struct param *);
+int params_matrices(const struct params *);
 struct param *params_find(const struct params *, const char *name);
 /* The matrix made of `first` and the next count-1 parameters, value and gradient (see the top); lives as
    long as the params. */

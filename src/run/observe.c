@@ -146,11 +146,6 @@ struct observer {
   int failed;
 };
 
-int observer_is_matrix(const struct param *p)
-{
-  return p->kind == PARAM_MATRIX || p->kind == PARAM_EMBED || p->kind == PARAM_HEAD;
-}
-
 static int declare(struct observer *o, const struct series *s)
 {
   return o->recorder ? recorder_series(o->recorder, s) : -1;
@@ -200,7 +195,7 @@ static void prepare_spectra(struct observer *o)
   long place = 0;
   for (int i = 0; i < ps->count; i++) {
     struct param *p = ps->list[i];
-    if (!observer_is_matrix(p)) continue;
+    if (!param_is_matrix(p)) continue;
     if (p->value.rows > rows) rows = p->value.rows;
     if (p->value.cols > cols) cols = p->value.cols;
     add_job(o, (struct job){WEIGHT, p, NULL, 0, p->value.rows, 0, place});
@@ -265,8 +260,7 @@ struct observer *observer_new(struct model *m, struct updates *u, struct recorde
                          .arena = arena_new(),
                          .layers = (int)m->options.layers,
                          .heads = (int)m->options.heads};
-  for (int i = 0; i < m->params.count; i++)
-    if (observer_is_matrix(m->params.list[i])) o->width[WEIGHT]++;
+  o->width[WEIGHT] = params_matrices(&m->params);
   struct attention_spec spec = {0};
   model_on_score(m, &spec);
   for (int i = 0; i < CORE_COUNT; i++) o->core_id[i] = wanted(i, &spec, record) ? declare(o, &core[i]) : -1;

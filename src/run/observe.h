@@ -12,9 +12,6 @@ struct pass {
   real *share_above, *pairs, *q_norm, *k_norm, *cosine; /* NaN where the program does not look */
 };
 
-/* Is it one of the tensors of the tensor axis: matrices, embedding, head? */
-int observer_is_matrix(const struct param *);
-
 struct observer;
 /* Declares every series that is wanted with the recorder (which may be NULL: then nothing is recorded). */
 struct observer *observer_new(struct model *, struct updates *, struct recorder *,

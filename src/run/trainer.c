@@ -285,7 +285,7 @@ static void facts(struct trainer *t, struct run_facts *f)
                           .loss_floor = t->data.loss_floor,
                           .tensor_names = names};
   for (int i = 0; i < p->count; i++)
-    if (observer_is_matrix(p->list[i])) names[f->tensors++] = p->list[i]->name;
+    if (param_is_matrix(p->list[i])) names[f->tensors++] = p->list[i]->name;
 }
 
 static void observe(struct trainer *t)
