@@ -287,6 +287,47 @@ START_TEST(scale_changes_no_bit)
 }
 END_TEST
 
+/* All of the decomposition: orthonormal vectors, and the matrix again, whatever its shape and scale. */
+START_TEST(factors_and_their_product)
+{
+  long rows = shapes[_i][0], cols = shapes[_i][1], n = lesser(rows, cols), ld = cols + PAD;
+  static double u[AREA], v[AREA], known[MAX];
+  static real again[MAX * (MAX + PAD)];
+  for (int k = 0; k < 3; k++) {
+    double scale = k == 0 ? 1 : k == 1 ? 1e30 : 0;
+    falling(known, n, n);
+    matrix_of(known, rows, cols, w);
+    for (long i = 0; i < rows; i++)
+      for (long j = 0; j < cols; j++) w[i * ld + j] *= (real)scale;
+    ck_assert_int_eq(svd_factors(w, rows, cols, ld, u, sigma, v, NULL), STATUS_OK);
+    for (long a = 0; a < n; a++) {
+      ck_assert_double_le(fabs(sigma[a] - scale * known[a]),
+                          8 * REAL_EPS * scale * known[0] * sqrt((double)n));
+      for (long b = 0; b < n; b++) {
+        double uu = 0, vv = 0;
+        for (long i = 0; i < rows; i++) uu += u[i * n + a] * u[i * n + b];
+        for (long j = 0; j < cols; j++) vv += v[j * n + a] * v[j * n + b];
+        ck_assert_double_eq_tol(uu, a == b, 1e-12);
+        ck_assert_double_eq_tol(vv, a == b, 1e-12);
+      }
+    }
+    for (long i = 0; i < rows * ld; i++) again[i] = -7;
+    svd_product(u, sigma, v, rows, cols, again, ld);
+    for (long i = 0; i < rows; i++)
+      for (long j = 0; j < ld; j++)
+        if (j < cols)
+          ck_assert_double_le(fabs((double)(again[i * ld + j] - w[i * ld + j])),
+                              REAL_EPS * scale * known[0] * 4);
+        else
+          ck_assert(again[i * ld + j] == -7);
+  }
+  w[0] = (real)INFINITY;
+  struct error e = {0};
+  ck_assert_int_eq(svd_factors(w, rows, cols, ld, u, sigma, v, &e), STATUS_FAIL);
+  ck_assert(strstr(e.text, "not finite"));
+}
+END_TEST
+
 START_TEST(zero_matrix)
 {
   struct spectra *s = spectra_new(5, 4);
@@ -312,6 +353,7 @@ int main(void)
   tcase_add_loop_test(t, gram_route_against_svd, 0, 2 * SHAPES);
   tcase_add_loop_test(t, form_against_the_product, 0, 6);
   tcase_add_loop_test(t, polar_factor_is_one, 0, SHAPES);
+  tcase_add_loop_test(t, factors_and_their_product, 0, SHAPES);
   tcase_add_loop_test(t, what_is_not_finite_gives_nan, 0, 3);
   tcase_add_loop_test(t, scale_changes_no_bit, 0, 4);
   tcase_add_test(t, zero_matrix);

@@ -6,6 +6,7 @@
 #include <cblas.h>
 #include <lapacke.h>
 #include <math.h>
+#include <string.h>
 
 struct spectra {
   long longer, shorter;   /* sides of the largest matrix */
@@ -270,4 +271,39 @@ int polar_factor(const real *w, long rows, long cols, long ld, real *out, long l
     for (long j = 0; j < cols; j++) out[i * ldo + j] = isnan(scale) ? (real)NAN : (real)s->a[i * cols + j];
   spectra_free(s);
   return status;
+}
+
+int svd_factors(const real *w, long rows, long cols, long ld, double *u, double *sigma, double *v,
+                struct error *e)
+{
+  long n = shorter_of(rows, cols);
+  struct spectra *s = spectra_new(rows, cols);
+  double scale = load(w, rows, cols, ld, s->a);
+  int status = isnan(scale) ? error_set(e, STATUS_FAIL, "svd: an entry is not finite")
+                            : decompose(s, s->a, cols, rows, 1, e);
+  if (!status) { /* of w^T: its left vectors are v by columns, its right ones, transposed, u by rows */
+    rescale(s->sigma, n, scale);
+    memcpy(sigma, s->sigma, (size_t)n * sizeof *sigma);
+    memcpy(u, s->other, (size_t)(rows * n) * sizeof *u);
+    for (long j = 0; j < cols; j++)
+      for (long k = 0; k < n; k++) v[j * n + k] = s->b[k * cols + j];
+  }
+  spectra_free(s);
+  return status;
+}
+
+void svd_product(const double *u, const double *sigma, const double *v, long rows, long cols, real *out,
+                 long ldo)
+{
+  long n = shorter_of(rows, cols);
+  double *scaled = memory_new((size_t)(rows * n), sizeof *scaled),
+         *product = memory_new((size_t)(rows * cols), sizeof *product);
+  for (long i = 0; i < rows; i++)
+    for (long k = 0; k < n; k++) scaled[i * n + k] = u[i * n + k] * sigma[k];
+  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)cols, (int)n, 1, scaled, (int)n, v,
+              (int)n, 0, product, (int)cols);
+  for (long i = 0; i < rows; i++)
+    for (long j = 0; j < cols; j++) out[i * ldo + j] = (real)product[i * cols + j];
+  memory_free(scaled);
+  memory_free(product);
 }

@@ -4,6 +4,7 @@
    operation computes one half of each. Per step 2 m^2 n + m^3 + m^2 n operations. */
 #include <math.h>
 #include "base/memory.h"
+#include "numerics/cut.h"
 #include "numerics/linalg.h"
 #include "training/optimizer.h"
 
@@ -150,13 +151,13 @@ static struct flat lay_out(void *work, long rows, long cols)
   long m = rows < cols ? rows : cols, n = rows < cols ? cols : rows;
   real *at = work;
   struct flat f;
-  f.x = tensor_of(at, m, n), at += m * n;
-  f.next = tensor_of(at, m, n), at += m * n;
-  f.a = tensor_of(at, m, m), at += m * m;
-  f.b = tensor_of(at, m, m), at += m * m;
-  f.ones = tensor_of(at, m, 1), at += m;
-  f.norm = tensor_of(at, 1, 1);
-  f.diagonal = (struct tensor){.data = f.b.data, .rows = m, .cols = 1, .ld = m + 1};
+  f.x = tensor_cut(&at, m, n);
+  f.next = tensor_cut(&at, m, n);
+  f.a = tensor_cut(&at, m, m);
+  f.b = tensor_cut(&at, m, m);
+  f.ones = tensor_cut(&at, m, 1);
+  f.norm = tensor_cut(&at, 1, 1);
+  f.diagonal = tensor_diagonal(&f.b);
   return f;
 }
 

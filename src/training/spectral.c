@@ -1,28 +1,9 @@
 #include "training/spectral.h"
-#include <lapacke.h>
 #include <math.h>
 #include "base/memory.h"
+#include "numerics/linalg.h"
 
 /* --- decompositions on the host ------------------------------------------------------------------------ */
-/* Row-major w [rows, cols] is w^T to LAPACK's column-major eyes: its left vectors are v, its right ones u. */
-static int decompose(struct svd *s, double *w)
-{
-  for (long i = 0; i < s->rows * s->cols; i++)
-    if (!isfinite(w[i])) return STATUS_FAIL;
-  double *v = memory_new((size_t)(s->cols * s->n), sizeof *v),
-         *u = memory_new((size_t)(s->rows * s->n), sizeof *u);
-  lapack_int status =
-    LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'S', (lapack_int)s->cols, (lapack_int)s->rows, w, (lapack_int)s->cols,
-                   s->sigma, v, (lapack_int)s->cols, u, (lapack_int)s->n);
-  for (long k = 0; k < s->n; k++)
-    for (long j = 0; j < s->cols; j++) s->v[j * s->n + k] = v[k * s->cols + j];
-  for (long i = 0; i < s->rows * s->n; i++) /* u^T by columns is u by rows */
-    s->u[i] = u[i];
-  memory_free(v);
-  memory_free(u);
-  return status ? STATUS_FAIL : STATUS_OK;
-}
-
 int svd_of(struct svd *s, struct device *device, const struct tensor *w)
 {
   REQUIRE(w->ld == w->cols);
@@ -32,12 +13,9 @@ int svd_of(struct svd *s, struct device *device, const struct tensor *w)
   s->v = memory_new((size_t)(s->cols * s->n), sizeof *s->v);
   s->sigma = memory_new((size_t)s->n, sizeof *s->sigma);
   real *host = memory_new(size, sizeof *host);
-  double *wide = memory_new(size, sizeof *wide);
   device->download(device, host, w->data, size * sizeof *host);
-  for (size_t i = 0; i < size; i++) wide[i] = host[i];
-  int status = decompose(s, wide);
+  int status = svd_factors(host, w->rows, w->cols, w->cols, s->u, s->sigma, s->v, NULL);
   memory_free(host);
-  memory_free(wide);
   return status;
 }
 
@@ -53,12 +31,7 @@ void svd_compose(const struct svd *s, struct device *device, struct tensor *w)
   REQUIRE(w->rows == s->rows && w->cols == s->cols && w->ld == w->cols);
   size_t size = (size_t)(w->rows * w->cols);
   real *host = memory_new(size, sizeof *host);
-  for (long i = 0; i < s->rows; i++)
-    for (long j = 0; j < s->cols; j++) {
-      double sum = 0;
-      for (long k = 0; k < s->n; k++) sum += s->u[i * s->n + k] * s->sigma[k] * s->v[j * s->n + k];
-      host[i * s->cols + j] = (real)sum;
-    }
+  svd_product(s->u, s->sigma, s->v, s->rows, s->cols, host, s->cols);
   device->upload(device, w->data, host, size * sizeof *host);
   memory_free(host);
 }

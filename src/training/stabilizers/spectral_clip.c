@@ -5,6 +5,7 @@
                      mclip(M) = (M + s + msign(M M^T - I) (s - M)) / 2,   s = msign(M)
                    (kexue.fm/archives/11059, the form that does not nest); transposed for tall M */
 #include <math.h>
+#include "numerics/cut.h"
 #include "training/optimizer.h"
 #include "training/spectral.h"
 
@@ -56,12 +57,12 @@ static struct parts lay_out(void *memory, long height, long cols)
   long n = height < cols ? height : cols, wide = height < cols ? cols : height;
   real *at = memory;
   struct parts p;
-  p.m = tensor_of(at, n, wide), at += n * wide;
-  p.s = tensor_of(at, n, wide), at += n * wide;
-  p.result = tensor_of(at, n, wide), at += n * wide;
-  p.square = tensor_of(at, n, n), at += n * n;
-  p.ones = tensor_of(at, n, 1), at += n;
-  p.diagonal = (struct tensor){.data = p.square.data, .rows = n, .cols = 1, .ld = n + 1};
+  p.m = tensor_cut(&at, n, wide);
+  p.s = tensor_cut(&at, n, wide);
+  p.result = tensor_cut(&at, n, wide);
+  p.square = tensor_cut(&at, n, n);
+  p.ones = tensor_cut(&at, n, 1);
+  p.diagonal = tensor_diagonal(&p.square);
   p.work = at;
   return p;
 }
