@@ -75,6 +75,7 @@ int plan_check(struct plan *plan, struct config *c, char id[16], struct error *e
   size_t i = 0;
   while (i < plan->count && plan->known[i].key != key) i++;
   int status = i < plan->count ? STATUS_OK : learn(plan, key, c, e);
+  trainer_resolve(c);
   if (!status) status = model_resolve(config_section(c, "model"), plan->known[i].vocab, e);
   if (!status) config_id(c, plan->known[i].content, id);
   return status;

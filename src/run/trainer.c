@@ -244,7 +244,7 @@ static void make_path(struct trainer *t)
              t->id);
 }
 
-static void resolve_optimizers(const struct config *c)
+void trainer_resolve(const struct config *c)
 {
   for (const struct optimizer *const *o = optimizers; *o; o++)
     if ((*o)->resolve) (*o)->resolve(config_section(c, (*o)->name));
@@ -260,7 +260,7 @@ static int build(struct trainer *t, struct error *e)
   t->keep = config_section(t->config, "checkpoint");
   const struct device_options *device = config_section(t->config, "device");
   struct model_options *m = config_section(t->config, "model");
-  resolve_optimizers(t->config);
+  trainer_resolve(t->config);
   int status = init_data(t, m, e);
   if (!status) status = model_resolve(m, t->data.vocab, e);
   if (!status) status = device_open(&t->device, t->top->device, (int)device->threads, e);

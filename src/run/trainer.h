@@ -36,6 +36,8 @@ double trainer_grad_norm(const struct trainer *);
 const real *trainer_max_logit(const struct trainer *); /* [layers*heads] */
 const char *trainer_state(const struct trainer *);
 const char *trainer_path(const struct trainer *);
+/* Numbers that follow from others get them (muon.ns_steps), as before an id is made: all but the model's. */
+void trainer_resolve(const struct config *);
 const char *trainer_id(const struct trainer *);
 struct model *trainer_model(struct trainer *);
 struct device *trainer_device(struct trainer *);
