@@ -27,6 +27,14 @@ for option in "" --group --parameters --events; do
   "$program" show --json $option "$dir" > "$dir/json" || fail "show --json $option"
   is_json "$dir/json" "show --json $option"
 done
+for command in "list" "list preset" "doctor" "eval $dir/clip-1.h5" "eval --decode=materialised $dir/clip-1.h5" \
+  "bench --stack=toy --seconds=0.001"; do
+  # shellcheck disable=SC2086
+  "$program" ${command%% *} --json ${command#"${command%% *}"} > "$dir/json" 2> "$dir/err" || fail "$command --json"
+  is_json "$dir/json" "$command --json"
+done
+"$program" show --json --events "$dir/broken.h5" | grep -q '"kind": "nonfinite".*"value": "\(NaN\|-*Infinity\)"' ||
+  fail "JSON: a value that is not finite is not its text: $("$program" show --json --events "$dir/broken.h5")"
 "$program" show --group "$dir" | grep -q '^muonclip  *2 ' || fail "show --group"
 "$program" show --parameters "$dir/clip-1.h5" > "$dir/again.conf" || fail "show --parameters"
 "$program" run --dry-run "$dir/again.conf" > "$dir/out" 2> "$dir/err" ||

@@ -28,22 +28,6 @@ void buffer_add(struct buffer *b, const char *format, ...)
   b->length += (size_t)wanted;
 }
 
-void buffer_json(struct buffer *b, const char *text)
-{
-  buffer_add(b, "\"");
-  for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-    if (*c == '"' || *c == '\\')
-      buffer_add(b, "\\%c", *c);
-    else if (*c == '\n')
-      buffer_add(b, "\\n");
-    else if (*c < 0x20)
-      buffer_add(b, "\\u%04x", *c);
-    else
-      buffer_add(b, "%c", *c);
-  }
-  buffer_add(b, "\"");
-}
-
 enum { WORD = 64 };
 
 static int smaller(int a, int b) { return a < b ? a : b; }

@@ -9,7 +9,6 @@ struct buffer {
   size_t length, room;
 };
 void buffer_add(struct buffer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void buffer_json(struct buffer *, const char *text); /* a quoted JSON string */
 
 /* The candidate nearest to `word` by edit distance, or NULL if none is near enough to suggest. */
 const char *text_nearest(const char *word, const char *const *candidates, size_t count);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "app/command.h"
+#include "app/json.h"
 #include "app/report.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -30,7 +31,7 @@ static const struct argp_option options[] = {
   {"quick", 'q', NULL, 0, "only toy and small, two seconds a comparison", 0},
   {"stack", 's', "NAME", 0, "only this stack: toy, small or medium", 0},
   {"seconds", 't', "S", 0, "seconds for each comparison (default 6)", 0},
-  {"json", 'j', NULL, 0, "as JSON", 0},
+  {"json", 'j', NULL, 0, JSON_HELP, 0},
   {0}};
 struct arguments {
   const char *stack;
@@ -359,76 +360,77 @@ static void print_result(const struct result *r)
     }
 }
 
-static void json_ratio(struct buffer *o, const char *what, const struct ratio *r)
+static json_t *json_ratio(const struct ratio *r)
 {
-  buffer_add(o, ", \"%s\": [%.6g, %.6g, %.6g]", what, r->middle, r->low, r->high);
+  return json_pack("[o, o, o]", json_number(r->middle), json_number(r->low), json_number(r->high));
 }
 
-static void json_result(struct buffer *o, const struct result *r)
+static json_t *json_result(const struct result *r)
 {
-  buffer_add(
-    o,
-    "{\"stack\": \"%s\", \"optimizer\": \"%s\", \"steps_per_second\": %.6g, \"tokens_per_second\": %.6g, "
-    "\"gflops\": %.6g, \"sgemm_gflops\": %.6g, \"fraction\": %.4g, \"allocations\": %zu, \"same_bits\": "
-    "%d",
-    r->stack, r->optimizer, 1 / r->seconds, r->tokens / r->seconds, r->flops / r->seconds * 1e-9,
-    r->limit.gflops, r->flops / r->seconds * 1e-9 / r->limit.gflops, r->allocations, r->same_bits);
-  json_ratio(o, "maxima", &r->maxima);
-  json_ratio(o, "recording", &r->record);
-  json_ratio(o, "spectra", &r->spectra);
-  json_ratio(o, "two_threads", &r->two);
-  buffer_add(o, ", \"operations\": {");
-  const char *comma = "";
+  json_t *operations = json_object();
   for (int op = 0; op < OP_COUNT; op++)
-    if (r->op_calls[op]) {
-      buffer_add(o, "%s\"%s\": {\"seconds\": %.6g, \"flops\": %.6g, \"calls\": %ld}", comma, op_name(op),
-                 r->op_seconds[op], r->op_flops[op], r->op_calls[op]);
-      comma = ", ";
-    }
-  buffer_add(o, "}}");
+    if (r->op_calls[op])
+      json_object_set_new(operations, op_name(op),
+                          json_pack("{s:o, s:o, s:I}", "seconds", json_number(r->op_seconds[op]), "flops",
+                                    json_number(r->op_flops[op]), "calls", (json_int_t)r->op_calls[op]));
+  return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:i, s:o, s:o, s:o, s:o, s:o}", "stack",
+                   r->stack, "optimizer", r->optimizer, "steps_per_second", json_number(1 / r->seconds),
+                   "tokens_per_second", json_number(r->tokens / r->seconds), "gflops",
+                   json_number(r->flops / r->seconds * 1e-9), "sgemm_gflops", json_number(r->limit.gflops),
+                   "fraction", json_number(r->flops / r->seconds * 1e-9 / r->limit.gflops), "allocations",
+                   (json_int_t)r->allocations, "same_bits", r->same_bits, "maxima", json_ratio(&r->maxima),
+                   "recording", json_ratio(&r->record), "spectra", json_ratio(&r->spectra), "two_threads",
+                   json_ratio(&r->two), "operations", operations);
 }
 
-static int bench_all(struct bench *b, struct error *e)
+static int bench_stacks(struct bench *b, json_t *out, struct error *e)
 {
   const struct arguments *a = b->arguments;
-  struct buffer out = {0};
-  struct error *const error = e;
-  const char *comma = "";
-  buffer_add(&out, "{\"kernels\": \"%s\", \"blas\": \"%s\", \"stacks\": [", ops_cpu_level(),
-             device_blas_core());
-  if (!a->json)
-    printf("kernels %s; the limit is OpenBLAS (%s), one thread\n", ops_cpu_level(), device_blas_core());
   for (int s = 0; s < STACKS; s++) {
     if (a->stack ? strcmp(a->stack, stacks[s].name) != 0 : a->quick && s == STACKS - 1) continue;
     for (int o = 0; o < 2; o++) {
       struct result r;
-      if (bench_one(b, &stacks[s], o ? "muon" : "adam", &r, error)) return error->status;
+      if (bench_one(b, &stacks[s], o ? "muon" : "adam", &r, e)) return e->status;
       if (a->json)
-        buffer_add(&out, "%s", comma), json_result(&out, &r), comma = ", ";
+        json_array_append_new(out, json_result(&r));
       else
         print_result(&r), fflush(stdout);
     }
   }
-  buffer_add(&out, "], \"stabilizers\": {");
-  if (!a->json) printf("stabilisers, toy stack under muon, against none:\n");
-  comma = "";
+  return STATUS_OK;
+}
+
+static void bench_stabilizers(struct bench *b, json_t *out)
+{
   for (int i = 0; stabilizers[i]; i++) {
     struct cost c = {0};
     struct error refused = {0};
     if (!strcmp(stabilizers[i]->name, "none")) continue;
     if (bench_stabilizer(b, stabilizers[i]->name, &c, &refused))
       continue; /* it does not go with this stack */
-    if (a->json)
-      buffer_add(&out, "%s\"%s\": [%.6g, %.6g, %.6g]", comma, c.name, c.ratio.middle, c.ratio.low,
-                 c.ratio.high);
+    if (b->arguments->json)
+      json_object_set_new(out, c.name, json_ratio(&c.ratio));
     else
       print_ratio(c.name, &c.ratio), fflush(stdout);
-    comma = ", ";
   }
-  buffer_add(&out, "}}");
-  if (a->json) puts(out.text);
-  memory_free(out.text);
-  return STATUS_OK;
+}
+
+static int bench_all(struct bench *b, struct error *e)
+{
+  int json = b->arguments->json;
+  json_t *of_stacks = json_array(), *of_stabilizers = json_object();
+  json_t *all = json_pack("{s:s, s:s, s:o, s:o}", "kernels", ops_cpu_level(), "blas", device_blas_core(),
+                          "stacks", of_stacks, "stabilizers", of_stabilizers);
+  if (!json)
+    printf("kernels %s; the limit is OpenBLAS (%s), one thread\n", ops_cpu_level(), device_blas_core());
+  int status = bench_stacks(b, of_stacks, e);
+  if (!status && !json) printf("stabilisers, toy stack under muon, against none:\n");
+  if (!status) bench_stabilizers(b, of_stabilizers);
+  if (!status && json)
+    json_print(all);
+  else
+    json_decref(all);
+  return status;
 }
 
 /* Remove what the recording trainers have left. */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <xxhash.h>
 #include "app/command.h"
+#include "app/json.h"
 #include "app/report.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -31,7 +32,7 @@ struct diagnosis {
   double seconds;
 };
 
-static const struct argp_option options[] = {{"json", 'j', NULL, 0, "as JSON", 0}, {0}};
+static const struct argp_option options[] = {{"json", 'j', NULL, 0, JSON_HELP, 0}, {0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -143,31 +144,25 @@ static void print_text(const struct diagnosis *d)
     printf("  %-10s  NOT as expected for the %s kernels: %s\n", "", d->kernels, d->expected);
 }
 
-static void json_pair(void *context, const char *name, const char *value)
+static void json_pair(void *object, const char *name, const char *value)
 {
-  struct buffer *b = context;
-  buffer_add(b, "%s\n  ", b->length ? "," : "{");
-  buffer_json(b, name);
-  buffer_add(b, ": ");
-  if (value)
-    buffer_json(b, value);
-  else
-    buffer_add(b, "null");
+  json_object_set_new(object, name, json_text(value));
 }
 
 static void print_json(const struct diagnosis *d)
 {
-  struct buffer b = {0};
-  provenance_each(&d->provenance, json_pair, &b);
-  json_pair(&b, "device", d->device);
-  json_pair(&b, "kernels", d->kernels);
-  json_pair(&b, "gpu", NULL);
-  json_pair(&b, "gnuplot", *d->gnuplot ? d->gnuplot : NULL);
-  json_pair(&b, "bits", d->bits);
-  json_pair(&b, "expected_bits", d->expected);
-  printf("%s,\n  \"dirty\": %d,\n  \"threads\": %d,\n  \"seconds\": %.3f\n}\n", b.text, d->provenance.dirty,
-         d->threads, d->seconds);
-  memory_free(b.text);
+  json_t *all = json_object();
+  provenance_each(&d->provenance, json_pair, all);
+  json_pair(all, "device", d->device);
+  json_pair(all, "kernels", d->kernels);
+  json_pair(all, "gpu", NULL);
+  json_pair(all, "gnuplot", *d->gnuplot ? d->gnuplot : NULL);
+  json_pair(all, "bits", d->bits);
+  json_pair(all, "expected_bits", d->expected);
+  json_object_set_new(all, "dirty", json_integer(d->provenance.dirty));
+  json_object_set_new(all, "threads", json_integer(d->threads));
+  json_object_set_new(all, "seconds", json_number(d->seconds));
+  json_print(all);
 }
 
 static int doctor(int argc, char **argv)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "app/command.h"
+#include "app/json.h"
 #include "app/report.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -42,7 +43,7 @@ static const struct argp_option options[] = {
    "which is QK-normed MLA, one 1/rms by head beside them)",
    0},
   {"positions", 'p', NULL, 0, "the loss at every position instead of the summary", 0},
-  {"json", 'j', NULL, 0, "JSON", 0},
+  {"json", 'j', NULL, 0, JSON_HELP, 0},
   {0}};
 
 static int add_context(void *input, const char *part)
@@ -162,48 +163,27 @@ static int evaluate(const struct arguments *a, struct result *r, struct error *e
   return status;
 }
 
-static void number(double x)
+static json_t *json_result(const struct result *r)
 {
-  if (isfinite(x))
-    printf("%.6g", x);
-  else
-    printf("null");
+  json_t *positions = json_array();
+  for (long i = 0; i < r->context; i++) json_array_append_new(positions, json_number(r->position[i]));
+  return json_pack("{s:I, s:o, s:o, s:o, s:o}", "context", (json_int_t)r->context, "multiple",
+                   json_number(r->multiple), "loss", json_number(r->loss), "loss_last_quarter",
+                   json_number(r->tail), "loss_by_position", positions);
 }
 
-static void print_json(const struct result *r, int first)
+static json_t *json_decoded(const struct arguments *a, const struct result *r)
 {
-  printf("%s{\"context\": %ld, \"multiple\": %g, \"loss\": ", first ? "" : ",\n ", r->context, r->multiple);
-  number(r->loss);
-  printf(", \"loss_last_quarter\": ");
-  number(r->tail);
-  printf(", \"loss_by_position\": [");
-  for (long i = 0; i < r->context; i++) {
-    if (i) printf(", ");
-    number(r->position[i]);
-  }
-  printf("]}");
+  const struct decode_result *d = &r->decoded;
+  return json_pack("{s:I, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "context", (json_int_t)r->context, "decode",
+                   a->decode, "tokens", (json_int_t)d->tokens, "cached_per_token", (json_int_t)d->cached,
+                   "loss", json_number(d->training_loss), "decoded_loss", json_number(d->decoded_loss),
+                   "largest_difference", json_number(d->difference), "rounding", json_number(d->rounding));
 }
 
 static void print_decoded(const struct arguments *a, const struct result *r, int first)
 {
   const struct decode_result *d = &r->decoded;
-  if (a->json) {
-    printf("%s{\"context\": %ld, \"decode\": \"%s\", \"tokens\": %ld, \"cached_per_token\": %ld",
-           first ? "" : ",\n ", r->context, a->decode, d->tokens, d->cached);
-    const struct {
-      const char *name;
-      double value;
-    } field[] = {{"loss", d->training_loss},
-                 {"decoded_loss", d->decoded_loss},
-                 {"largest_difference", d->difference},
-                 {"rounding", d->rounding}};
-    for (int i = 0; i < 4; i++) {
-      printf(", \"%s\": ", field[i].name);
-      number(field[i].value);
-    }
-    printf("}");
-    return;
-  }
   if (first)
     printf("# %s: %ld numbers cached a token; a rounding: what one of every weight does to a token's loss\n"
            "%8s %10s %12s %12s %12s %12s\n",
@@ -216,10 +196,6 @@ static void print(const struct arguments *a, const struct result *r, int first)
 {
   if (a->decode) {
     print_decoded(a, r, first);
-    return;
-  }
-  if (a->json) {
-    print_json(r, first);
     return;
   }
   if (!a->positions) {
@@ -251,15 +227,21 @@ static int run(int argc, char **argv)
   struct error e = {0};
   int status = STATUS_OK;
   argp_parse(&argp, argc, argv, 0, NULL, &a);
+  json_t *all = json_array();
   if (!a.contexts) a.contexts = a.decode ? 1 : 3;
   for (int i = 0; !status && i < a.contexts; i++) {
     struct result r = {.multiple = a.multiple[i]};
     status = evaluate(&a, &r, &e);
-    if (!status && a.json && i == 0) printf("[");
-    if (!status) print(&a, &r, i == 0);
+    if (!status && a.json)
+      json_array_append_new(all, a.decode ? json_decoded(&a, &r) : json_result(&r));
+    else if (!status)
+      print(&a, &r, i == 0);
     memory_free(r.position);
   }
-  if (a.json && !status) printf("]\n");
+  if (a.json && !status)
+    json_print(all);
+  else
+    json_decref(all);
   return *e.text ? report_error(&e) : status;
 }
 

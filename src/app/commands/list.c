@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "app/command.h"
+#include "app/json.h"
 #include "base/error.h"
-#include "base/memory.h"
 #include "base/text.h"
 #include "numerics/ops.h"
 #include "storage/plugin.h"
@@ -15,7 +15,7 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-  {"json", 'j', NULL, 0, "as JSON, with every plug-in's options", 0}, {0}};
+  {"json", 'j', NULL, 0, "with every plug-in's options, " JSON_HELP, 0}, {0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -51,40 +51,22 @@ static void print_line(void *context, const struct plugin *p)
   printf("  %-20s %s\n", p->name, p->help);
 }
 
-static void json_option(struct buffer *b, const struct option_row *row)
+static json_t *json_option(const struct option_row *row)
 {
   char allowed[512];
   option_allowed(row, allowed, sizeof allowed);
-  const char *const parts[][2] = {{"name", row->name},
-                                  {"default", row->standard},
-                                  {"allowed", allowed},
-                                  {"unit", row->unit},
-                                  {"help", row->help}};
-  for (int i = 0; i < 5; i++) {
-    buffer_add(b, "%s\"%s\": ", i ? ", " : "{", parts[i][0]);
-    buffer_json(b, parts[i][1]);
-  }
-  buffer_add(b, "}");
+  return json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", json_text(row->name), "default",
+                   json_text(row->standard), "allowed", json_text(allowed), "unit", json_text(row->unit),
+                   "help", json_text(row->help));
 }
 
-struct writing {
-  struct buffer out;
-  int count;
-};
-
-static void json_plugin(void *context, const struct plugin *p)
+static void json_plugin(void *list, const struct plugin *p)
 {
-  struct writing *w = context;
-  buffer_add(&w->out, "%s\n    {\"name\": ", w->count++ ? "," : "");
-  buffer_json(&w->out, p->name);
-  buffer_add(&w->out, ", \"help\": ");
-  buffer_json(&w->out, p->help);
-  buffer_add(&w->out, ", \"options\": [");
-  for (const struct option_row *row = p->options; row && row->name; row++) {
-    buffer_add(&w->out, "%s", row == p->options ? "" : ", ");
-    json_option(&w->out, row);
-  }
-  buffer_add(&w->out, "]}");
+  json_t *rows = json_array();
+  for (const struct option_row *row = p->options; row && row->name; row++)
+    json_array_append_new(rows, json_option(row));
+  json_array_append_new(list, json_pack("{s:o, s:o, s:o}", "name", json_text(p->name), "help",
+                                        json_text(p->help), "options", rows));
 }
 
 static void print_text(const char *const *kinds, size_t count)
@@ -97,15 +79,13 @@ static void print_text(const char *const *kinds, size_t count)
 
 static void print_json(const char *const *kinds, size_t count)
 {
-  struct writing w = {0};
+  json_t *all = json_object();
   for (size_t i = 0; i < count; i++) {
-    buffer_add(&w.out, "%s\n  \"%s\": [", i ? "," : "{", kinds[i]);
-    w.count = 0;
-    each(kinds[i], json_plugin, &w);
-    buffer_add(&w.out, "\n  ]");
+    json_t *members = json_array();
+    each(kinds[i], json_plugin, members);
+    json_object_set_new(all, kinds[i], members);
   }
-  printf("%s\n}\n", w.out.text);
-  memory_free(w.out.text);
+  json_print(all);
 }
 
 static int list(int argc, char **argv)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "app/command.h"
+#include "app/json.h"
 #include "app/runset.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -21,20 +22,24 @@ struct place {
   int layer, head;
 };
 struct summary {
-  double loss, val_loss, lr; /* of the last row; lr is train.lr */
-  struct place peak, final;  /* max logit: of the whole run, of the last row */
-  long steps, clips;         /* updates done; events of kind clip */
+  double loss, val_loss, lr;  /* of the last row; lr is train.lr */
+  int has_loss, has_val_loss; /* else there is no row */
+  struct place peak, final;   /* max logit: of the whole run, of the last row; layer -1: none */
+  long steps;                 /* updates done */
+  double clips;               /* events of kind clip */
 };
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-static double last_of(const struct run *run, const char *name)
+static int last_of(const struct run *run, const char *name, double *value)
 {
   struct run_series s;
-  if (run_read(run->file, name, &s, NULL) != STATUS_OK) return NAN;
-  double value = s.rows > 0 ? s.value[s.rows - 1] : NAN;
+  *value = NAN;
+  if (run_read(run->file, name, &s, NULL) != STATUS_OK) return 0;
+  int some = s.rows > 0;
+  if (some) *value = s.value[s.rows - 1];
   run_series_free(&s);
-  return value;
+  return some;
 }
 
 static void see(struct place *p, const struct run_series *s, long row, long i)
@@ -66,10 +71,9 @@ static int summarise(const struct run *run, struct summary *out, struct error *e
   long count;
   int status = run_events(run->file, &events, &count, error);
   if (status) return error_prefix(error, "%s", run->path);
-  *out = (struct summary){.loss = last_of(run, "loss"),
-                          .val_loss = last_of(run, "val_loss"),
-                          .lr = run_number(run, "train.lr", NAN),
-                          .steps = run_last_step(run->file)};
+  *out = (struct summary){.lr = run_number(run, "train.lr", NAN), .steps = run_last_step(run->file)};
+  out->has_loss = last_of(run, "loss", &out->loss);
+  out->has_val_loss = last_of(run, "val_loss", &out->val_loss);
   for (long i = 0; i < count; i++) out->clips += strcmp(events[i].kind, "clip") == 0;
   memory_free(events);
   max_logits(run, out);
@@ -98,14 +102,26 @@ static void place_text(const struct place *p, char out[32])
     snprintf(out, 32, "%.4g L%dH%d", p->value, p->layer, p->head);
 }
 
+static void number_text(int has, double value, char out[32])
+{
+  if (!has)
+    snprintf(out, 32, "-");
+  else if (isfinite(value))
+    snprintf(out, 32, "%.4f", value);
+  else
+    table_number(value, out);
+}
+
 static void print_run(const struct run *run, const struct summary *s, int width)
 {
-  char peak[32], final[32];
+  char peak[32], final[32], loss[32], val[32];
   place_text(&s->peak, peak);
   place_text(&s->final, final);
-  printf("%-*s %-12s %-8.4g %4ld %-9s %6ld %7.4f %7.4f  %-14s %-14s %6ld %7.1f  %s\n", width, run->kind,
-         stack_of(run), s->lr, run->seed, run_state(run->file), s->steps, s->loss, s->val_loss, peak, final,
-         s->clips, run_wall_seconds(run->file), file_name(run));
+  number_text(s->has_loss, s->loss, loss);
+  number_text(s->has_val_loss, s->val_loss, val);
+  printf("%-*s %-12s %-8.4g %4ld %-9s %6ld %7s %7s  %-14s %-14s %6.0f %7.1f  %s\n", width, run->kind,
+         stack_of(run), s->lr, run->seed, run_state(run->file), s->steps, loss, val, peak, final, s->clips,
+         run_wall_seconds(run->file), file_name(run));
 }
 
 static void print_runs(const struct runset *set, const struct summary *summaries)
@@ -118,12 +134,17 @@ static void print_runs(const struct runset *set, const struct summary *summaries
   for (int i = 0; i < set->runs; i++) print_run(&set->run[i], &summaries[i], width);
 }
 
-/* A statistic of a group's summaries: field at `offset`. */
-static struct interval group_interval(const struct summary *s, int count, size_t offset, int geometric)
+static int is_diverged(const struct run *run) { return strcmp(run_state(run->file), "diverged") == 0; }
+
+/* A statistic of a group's summaries, those of diverged runs left out: field at `offset`. */
+static struct interval group_interval(const struct run_group *group, const struct summary *s, size_t offset,
+                                      int geometric)
 {
-  double *values = memory_new((size_t)count, sizeof *values);
-  for (int i = 0; i < count; i++) values[i] = *(const double *)((const char *)&s[i] + offset);
-  struct interval interval = interval_of(values, count, geometric);
+  double *values = memory_new((size_t)group->count, sizeof *values);
+  int n = 0;
+  for (int i = 0; i < group->count; i++)
+    if (!is_diverged(&group->run[i])) values[n++] = *(const double *)((const char *)&s[i] + offset);
+  struct interval interval = interval_of(values, n, geometric);
   memory_free(values);
   return interval;
 }
@@ -131,36 +152,38 @@ static struct interval group_interval(const struct summary *s, int count, size_t
 struct group_summary {
   struct interval loss, val_loss, peak, final;
   int diverged;
-  double clips;
+  double clips; /* mean of a run */
 };
 
 static struct group_summary summarise_group(const struct run_group *group, const struct summary *s)
 {
   struct group_summary g = {
-    .loss = group_interval(s, group->count, offsetof(struct summary, loss), 0),
-    .val_loss = group_interval(s, group->count, offsetof(struct summary, val_loss), 0),
-    .peak = group_interval(s, group->count, offsetof(struct summary, peak.value), 1),
-    .final = group_interval(s, group->count, offsetof(struct summary, final.value), 1),
+    .loss = group_interval(group, s, offsetof(struct summary, loss), 0),
+    .val_loss = group_interval(group, s, offsetof(struct summary, val_loss), 0),
+    .peak = group_interval(group, s, offsetof(struct summary, peak.value), 1),
+    .final = group_interval(group, s, offsetof(struct summary, final.value), 1),
+    .clips = group_interval(group, s, offsetof(struct summary, clips), 0).mean,
   };
-  for (int i = 0; i < group->count; i++) {
-    g.diverged += strcmp(run_state(group->run[i].file), "diverged") == 0;
-    g.clips += (double)s[i].clips / group->count;
-  }
+  for (int i = 0; i < group->count; i++) g.diverged += is_diverged(&group->run[i]);
   return g;
 }
 
 static void print_plus_minus(const struct interval *i)
 {
+  char mean[32];
+  number_text(i->n > 0, i->mean, mean);
   if (i->n < 2)
-    printf("  %7.4f %-9s", i->mean, "");
+    printf("  %7s %-9s", mean, "");
   else
-    printf("  %7.4f \302\261 %-7.4f", i->mean, i->hi - i->mean);
+    printf("  %7s \302\261 %-7.4f", mean, i->hi - i->mean);
 }
 
 static void print_between(const struct interval *i)
 {
   char text[48];
-  if (i->n < 2)
+  if (i->n < 1)
+    snprintf(text, sizeof text, "-");
+  else if (i->n < 2)
     snprintf(text, sizeof text, "%.4g", i->mean);
   else
     snprintf(text, sizeof text, "%.4g [%.4g, %.4g]", i->mean, i->lo, i->hi);
@@ -169,7 +192,7 @@ static void print_between(const struct interval *i)
 
 static void print_groups(const struct runset *set, const struct summary *summaries)
 {
-  int width = 10;
+  int width = 10, diverged = 0;
   for (int g = 0; g < set->groups; g++)
     if ((int)strlen(set->group[g].label) > width) width = (int)strlen(set->group[g].label);
   printf("%-*s %5s %8s  %-17s  %-17s  %-24s  %-24s %8s\n", width, "group", "seeds", "diverged", "loss", "val",
@@ -182,9 +205,14 @@ static void print_groups(const struct runset *set, const struct summary *summari
     print_plus_minus(&s.val_loss);
     print_between(&s.peak);
     print_between(&s.final);
-    printf(" %8.1f\n", s.clips);
+    if (s.loss.n)
+      printf(" %8.1f\n", s.clips);
+    else
+      printf(" %8s\n", "-");
+    diverged += s.diverged;
   }
-  printf("Mean and 95 %% interval over seeds (Student's t); of max logits the geometric mean.\n");
+  printf("Mean and 95 %% interval over seeds (Student's t); of max logits the geometric mean.%s\n",
+         diverged ? " Runs that diverged are counted, and left out of every mean." : "");
 }
 
 static int print_parameter(void *context, const char *key, const char *value)
@@ -212,145 +240,116 @@ static int print_events(const struct run *run, struct error *error)
 
 /* --- JSON ---------------------------------------------------------------------------------------------- */
 
-/* JSON has no NaN and no infinity: they are text there. */
-static void json_number(struct buffer *b, const char *name, double value)
+static json_t *json_place(const struct place *p)
 {
-  char text[32];
-  table_number(value, text);
-  buffer_add(b, isfinite(value) ? "\"%s\": %s" : "\"%s\": \"%s\"", name, text);
-}
-
-static void json_text(struct buffer *b, const char *name, const char *text)
-{
-  buffer_add(b, "\"%s\": ", name);
-  buffer_json(b, text);
-}
-
-static void json_place(struct buffer *b, const char *name, const struct place *p)
-{
-  buffer_add(b, ", \"%s\": {", name);
-  json_number(b, "value", p->value);
-  buffer_add(b, ", \"step\": %.0f, \"layer\": %d, \"head\": %d}", isnan(p->step) ? -1.0 : p->step, p->layer,
-             p->head);
+  if (p->layer < 0) return json_null();
+  return json_pack("{s:o, s:o, s:i, s:i}", "value", json_number(p->value), "step", json_number(p->step),
+                   "layer", p->layer, "head", p->head);
 }
 
 static int json_parameter(void *context, const char *key, const char *value)
 {
-  struct buffer *b = context;
-  if (b->text[b->length - 1] != '{') buffer_add(b, ", ");
-  buffer_json(b, key);
-  buffer_add(b, ": ");
-  buffer_json(b, value);
+  json_object_set_new(context, key, json_text(value));
   return 0;
 }
 
-static int json_events(struct buffer *b, const struct run *run, struct error *error)
+static int json_events(json_t *out, const struct run *run, struct error *error)
 {
   struct run_event *events;
   long count;
   int status = run_events(run->file, &events, &count, error);
   if (status) return error_prefix(error, "%s", run->path);
-  buffer_add(b, ", \"events\": [");
-  for (long i = 0; i < count; i++) {
-    buffer_add(b, "%s{\"step\": %ld, ", i ? ", " : "", events[i].step);
-    json_text(b, "kind", events[i].kind);
-    buffer_add(b, ", \"layer\": %d, \"head\": %d, ", events[i].layer, events[i].head);
-    json_number(b, "value", events[i].value);
-    buffer_add(b, "}");
-  }
-  buffer_add(b, "]");
+  for (long i = 0; i < count; i++)
+    json_array_append_new(out, json_pack("{s:I, s:o, s:i, s:i, s:o}", "step", (json_int_t)events[i].step,
+                                         "kind", json_text(events[i].kind), "layer", events[i].layer, "head",
+                                         events[i].head, "value", json_number(events[i].value)));
   memory_free(events);
   return STATUS_OK;
 }
 
-static int json_run(struct buffer *b, const struct run *run, const struct summary *s, enum form form,
-                    struct error *error)
+static json_t *number_or_null(int has, double value) { return has ? json_number(value) : json_null(); }
+
+static json_t *json_run(const struct run *run, const struct summary *s)
 {
-  buffer_add(b, "  {");
-  json_text(b, "file", run->path);
-  buffer_add(b, ", ");
-  json_text(b, "id", run_id(run->file));
-  buffer_add(b, ", ");
-  json_text(b, "kind", run->kind);
-  buffer_add(b, ", ");
-  json_text(b, "stabilizers", stack_of(run));
-  buffer_add(b, ", ");
-  json_number(b, "lr", s->lr);
-  buffer_add(b, ", \"seed\": %ld, ", run->seed);
-  json_text(b, "state", run_state(run->file));
-  buffer_add(b, ", \"steps\": %ld, ", s->steps);
-  json_number(b, "loss", s->loss);
-  buffer_add(b, ", ");
-  json_number(b, "val_loss", s->val_loss);
-  json_place(b, "peak_max_logit", &s->peak);
-  json_place(b, "last_max_logit", &s->final);
-  buffer_add(b, ", \"clips\": %ld, ", s->clips);
-  json_number(b, "wall_seconds", run_wall_seconds(run->file));
+  const char *preset = run_parameter(run->file, "preset");
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "file",
+                   json_text(run->path), "id", json_text(run_id(run->file)), "preset",
+                   json_text(preset && *preset ? preset : NULL), "kind", json_text(run->kind), "stabilizers",
+                   json_text(stack_of(run)), "lr", json_number(s->lr), "seed", (json_int_t)run->seed, "state",
+                   json_text(run_state(run->file)), "steps", (json_int_t)s->steps, "loss",
+                   number_or_null(s->has_loss, s->loss), "val_loss",
+                   number_or_null(s->has_val_loss, s->val_loss), "peak_max_logit", json_place(&s->peak),
+                   "last_max_logit", json_place(&s->final), "clips", json_number(s->clips), "wall_seconds",
+                   json_number(run_wall_seconds(run->file)));
+}
+
+static int print_json_runs(const struct show_request *r, const struct runset *set,
+                           const struct summary *summaries, struct error *error)
+{
+  json_t *all = json_array();
   int status = STATUS_OK;
-  if (form == FORM_PARAMETERS) {
-    buffer_add(b, ", \"parameters\": {");
-    run_parameters(run->file, json_parameter, b);
-    buffer_add(b, "}");
+  for (int i = 0; i < set->runs && !status; i++) {
+    json_t *one = json_run(&set->run[i], &summaries[i]);
+    if (r->form == FORM_PARAMETERS) {
+      json_t *parameters = json_object();
+      run_parameters(set->run[i].file, json_parameter, parameters);
+      json_object_set_new(one, "parameters", parameters);
+    }
+    if (r->form == FORM_EVENTS) {
+      json_t *events = json_array();
+      status = json_events(events, &set->run[i], error);
+      json_object_set_new(one, "events", events);
+    }
+    json_array_append_new(all, one);
   }
-  if (form == FORM_EVENTS) status = json_events(b, run, error);
-  buffer_add(b, "}");
+  if (status)
+    json_decref(all);
+  else
+    json_print(all);
   return status;
 }
 
-static void json_interval(struct buffer *b, const char *name, const struct interval *i)
+static json_t *json_interval(const struct interval *i)
 {
-  buffer_add(b, ", \"%s\": {", name);
-  json_number(b, "mean", i->mean);
-  buffer_add(b, ", ");
-  json_number(b, "lo", i->lo);
-  buffer_add(b, ", ");
-  json_number(b, "hi", i->hi);
-  buffer_add(b, "}");
+  return json_pack("{s:i, s:o, s:o, s:o}", "n", i->n, "mean", number_or_null(i->n > 0, i->mean), "lo",
+                   number_or_null(i->n > 1, i->lo), "hi", number_or_null(i->n > 1, i->hi));
 }
 
-static void json_group(struct buffer *b, const struct run_group *group, const struct summary *summaries)
+static void print_json_groups(const struct runset *set, const struct summary *summaries)
 {
-  struct group_summary s = summarise_group(group, summaries);
-  buffer_add(b, "  {");
-  json_text(b, "group", group->label);
-  buffer_add(b, ", \"seeds\": %d, \"diverged\": %d", group->count, s.diverged);
-  json_interval(b, "loss", &s.loss);
-  json_interval(b, "val_loss", &s.val_loss);
-  json_interval(b, "peak_max_logit_geometric", &s.peak);
-  json_interval(b, "last_max_logit_geometric", &s.final);
-  buffer_add(b, ", ");
-  json_number(b, "clips", s.clips);
-  buffer_add(b, "}");
+  json_t *all = json_array();
+  for (int g = 0; g < set->groups; g++) {
+    const struct run_group *group = &set->group[g];
+    struct group_summary s = summarise_group(group, summaries + (group->run - set->run));
+    json_array_append_new(
+      all, json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "group", json_text(group->label),
+                     "kind", json_text(group->run->kind), "seeds", group->count, "diverged", s.diverged,
+                     "loss", json_interval(&s.loss), "val_loss", json_interval(&s.val_loss),
+                     "peak_max_logit_geometric", json_interval(&s.peak), "last_max_logit_geometric",
+                     json_interval(&s.final), "clips", number_or_null(s.loss.n > 0, s.clips)));
+  }
+  json_print(all);
 }
 
 static int print_json(const struct show_request *r, const struct runset *set, const struct summary *summaries,
                       struct error *error)
 {
-  struct buffer b = {0};
-  int status = STATUS_OK, count = r->form == FORM_GROUPS ? set->groups : set->runs;
-  buffer_add(&b, "[\n");
-  for (int i = 0; i < count && !status; i++) {
-    const struct run_group *group = &set->group[i];
-    if (r->form != FORM_GROUPS)
-      status = json_run(&b, &set->run[i], &summaries[i], r->form, error);
-    else
-      json_group(&b, group, summaries + (group->run - set->run));
-    buffer_add(&b, i + 1 < count ? ",\n" : "\n");
-  }
-  buffer_add(&b, "]\n");
-  if (!status) fputs(b.text, stdout);
-  memory_free(b.text);
-  return status;
+  if (r->form != FORM_GROUPS) return print_json_runs(r, set, summaries, error);
+  print_json_groups(set, summaries);
+  return STATUS_OK;
 }
 
 /* --- command line -------------------------------------------------------------------------------------- */
 
 enum { KEY_GROUP = 256, KEY_JSON, KEY_PARAMETERS, KEY_EVENTS };
 static const struct argp_option options[] = {
-  {"group", KEY_GROUP, NULL, 0, "One line for the runs that differ only in their seed", 0},
+  {"group", KEY_GROUP, NULL, 0,
+   "One line for the runs that differ only in their seed; those that diverged are counted and left out of "
+   "the means",
+   0},
   {"parameters", KEY_PARAMETERS, NULL, 0, "The configuration of each run, as a file that run reads", 0},
   {"events", KEY_EVENTS, NULL, 0, "Clips, spikes, non-finite values, checkpoints", 0},
-  {"json", KEY_JSON, NULL, 0, "The same as JSON; values that are not finite are text there", 0},
+  {"json", KEY_JSON, NULL, 0, "The same " JSON_HELP, 0},
   {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state)

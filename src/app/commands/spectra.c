@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "app/command.h"
+#include "app/json.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/model.h"
@@ -37,41 +38,36 @@ static double field_of(const struct spectrum *s, int f)
 
 struct output {
   struct buffer text;
-  int json, items;
+  json_t *files, *spectra; /* NULL: text */
 };
 
 /* One line, or one JSON object. layer, head: -1 where they do not apply. */
 static void put(struct output *o, const char *name, long rows, long cols, int layer, int head,
                 const struct spectrum *s)
 {
-  struct buffer *b = &o->text;
-  if (!o->json) {
-    buffer_add(b, "%-28s %5ldx%-5ld", name, rows, cols);
-    for (int f = 0; f < FIELDS; f++) buffer_add(b, " %11.5g", field_of(s, f));
-    buffer_add(b, "\n");
+  if (!o->files) {
+    buffer_add(&o->text, "%-28s %5ldx%-5ld", name, rows, cols);
+    for (int f = 0; f < FIELDS; f++) buffer_add(&o->text, " %11.5g", field_of(s, f));
+    buffer_add(&o->text, "\n");
     return;
   }
-  buffer_add(b, "%s\n    {\"name\": ", o->items++ ? "," : "");
-  buffer_json(b, name);
-  buffer_add(b, ", \"rows\": %ld, \"cols\": %ld", rows, cols);
-  if (layer >= 0) buffer_add(b, ", \"layer\": %d, \"head\": %d", layer, head);
-  for (int f = 0; f < FIELDS; f++) {
-    double value = field_of(s, f);
-    char number[32];
-    text_number(value, number);
-    buffer_add(b, isfinite(value) ? ", \"%s\": %s" : ", \"%s\": \"%s\"", fields[f].name, number);
+  json_t *one =
+    json_pack("{s:o, s:I, s:I}", "name", json_text(name), "rows", (json_int_t)rows, "cols", (json_int_t)cols);
+  if (layer >= 0) {
+    json_object_set_new(one, "layer", json_integer(layer));
+    json_object_set_new(one, "head", json_integer(head));
   }
-  buffer_add(b, "}");
+  for (int f = 0; f < FIELDS; f++) json_object_set_new(one, fields[f].name, json_number(field_of(s, f)));
+  json_array_append_new(o->spectra, one);
 }
 
 static void put_start(struct output *o, const char *path, long step, int first)
 {
   struct buffer *b = &o->text;
-  o->items = 0;
-  if (o->json) {
-    buffer_add(b, "%s\n  {\"file\": ", first ? "" : ",");
-    buffer_json(b, path);
-    buffer_add(b, ", \"step\": %ld, \"spectra\": [", step);
+  if (o->files) {
+    o->spectra = json_array();
+    json_array_append_new(o->files, json_pack("{s:o, s:I, s:o}", "file", json_text(path), "step",
+                                              (json_int_t)step, "spectra", o->spectra));
     return;
   }
   buffer_add(b, "%s# %s, after %ld updates\n", first ? "" : "\n", path, step);
@@ -205,7 +201,6 @@ static int put_file(struct output *o, const char *path, int first, struct error 
   put_start(o, path, c.step, first);
   status = put_matrices(o, work, &c, error);
   if (!status) status = put_heads(o, work, &c, path, error);
-  if (o->json) buffer_add(&o->text, "]}");
   spectra_free(work);
   checkpoint_free(&c);
   return status;
@@ -214,8 +209,7 @@ static int put_file(struct output *o, const char *path, int first, struct error 
 /* --- command line -------------------------------------------------------------------------------------- */
 
 enum { KEY_JSON = 256 };
-static const struct argp_option options[] = {
-  {"json", KEY_JSON, NULL, 0, "The same as JSON; values that are not finite are text there", 0}, {0}};
+static const struct argp_option options[] = {{"json", KEY_JSON, NULL, 0, "The same " JSON_HELP, 0}, {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
@@ -244,10 +238,11 @@ static int run_spectra(int argc, char **argv)
   struct error error = {0};
   r.paths = memory_new((size_t)argc, sizeof *r.paths);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
-  output.json = r.json;
+  if (r.json) output.files = json_array();
   for (int i = 0; i < r.path_count && !status; i++) status = put_file(&output, r.paths[i], i == 0, &error);
   if (*error.text) message("%s", error.text);
-  if (!status) printf(r.json ? "[%s\n]\n" : "%s", output.text.text);
+  if (!status && r.json) json_print(output.files);
+  if (!status && !r.json) printf("%s", output.text.text);
   memory_free(output.text.text);
   memory_free(r.paths);
   return status;

@@ -1,0 +1,68 @@
+#include "app/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/table.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+json_t *json_number(double value)
+{
+  char text[32];
+  if (isnan(value)) return json_string("NaN");
+  if (isinf(value)) return json_string(value > 0 ? "Infinity" : "-Infinity");
+  table_number(value, text);
+  double short_value = strtod(text, NULL);
+  if (short_value == rint(short_value) && fabs(short_value) < 1e9)
+    return json_integer((json_int_t)short_value);
+  return json_real(short_value);
+}
+
+json_t *json_text(const char *text)
+{
+  if (!text) return json_null();
+  json_t *value = json_string(text);
+  if (value) return value;
+  char *copy = memory_text(text);
+  for (char *c = copy; *c; c++)
+    if ((unsigned char)*c >= 0x80) *c = '?';
+  value = json_string(copy);
+  memory_free(copy);
+  return value;
+}
+
+static void print_value(const json_t *value)
+{
+  /* 15 digits: every decimal of so many is the text of a double, so that 0.1 stays 0.1 */
+  REQUIRE(value && json_dumpf(value, stdout, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15)) == 0);
+}
+
+void json_print(json_t *root)
+{
+  int is_array = json_is_array(root);
+  const char *comma = "\n", *key;
+  size_t i;
+  json_t *value;
+  printf(is_array ? "[" : "{");
+  if (is_array) json_array_foreach(root, i, value)
+    {
+      printf("%s  ", comma);
+      print_value(value);
+      comma = ",\n";
+    }
+  else
+    json_object_foreach(root, key, value)
+    {
+      json_t *name = json_string(key);
+      printf("%s  ", comma);
+      print_value(name);
+      printf(": ");
+      print_value(value);
+      json_decref(name);
+      comma = ",\n";
+    }
+  printf(is_array ? "\n]\n" : "\n}\n");
+  json_decref(root);
+}
