@@ -196,6 +196,75 @@ START_TEST(shapes_of_mla)
 }
 END_TEST
 
+/* What is not given follows from the rest, and is always possible. */
+START_TEST(defaults_of_mla)
+{
+  static const long wanted[][4] = {/* head_dim, then kv_rank, rope_dim, value_dim */
+                                   {16, 64, 8, 16},
+                                   {6, 24, 2, 6},
+                                   {4, 16, 2, 4},
+                                   {3, 12, 2, 3},
+                                   {10, 40, 4, 10}};
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+    struct model_options o = fixture_options("attention=mla heads=4 vocab=11");
+    struct error e = {0};
+    o.head_dim = wanted[i][0];
+    ck_assert_msg(model_resolve(&o, 5, &e) == STATUS_OK, "%s", e.text);
+    ck_assert(o.kv_rank == wanted[i][1] && o.rope_dim == wanted[i][2] && o.value_dim == wanted[i][3]);
+    ck_assert(o.kv_heads == 4 && o.q_rank == 0);
+  }
+}
+END_TEST
+
+/* The linear factors of a head's logits: which rows of which tensors, in which role, behind which norm. */
+START_TEST(factors_of_heads)
+{
+  static const struct {
+    const char *attention, *more;
+    struct {
+      enum role role;
+      const char *weight, *norm;
+      long step, rows; /* rows of head h begin at step h; step -1: two heads share them */
+    } want[MAX_FACTORS];
+  } known[] = {
+    {"mha", "", {{ROLE_Q_HEAD, "attn.w_q", "attn.norm", 4, 4}, {ROLE_K_HEAD, "attn.w_k", "attn.norm", 4, 4}}},
+    {"gqa",
+     "",
+     {{ROLE_Q_HEAD, "attn.w_q", "attn.norm", 4, 4}, {ROLE_K_GROUP, "attn.w_k", "attn.norm", -1, 4}}},
+    {"mla",
+     "head_dim=6",
+     {{ROLE_Q_HEAD, "attn.w_qc", "attn.q_norm", 6, 6},
+      {ROLE_K_HEAD, "attn.w_kc", "attn.kv_norm", 6, 6},
+      {ROLE_Q_ROPE, "attn.w_qr", "attn.q_norm", 4, 4},
+      {ROLE_K_ROPE_SHARED, "attn.w_kr", "attn.norm", 0, 4}}},
+    {"mla",
+     "q_rank=0",
+     {{ROLE_Q_HEAD, "attn.w_qc", "attn.norm", 4, 4},
+      {ROLE_K_HEAD, "attn.w_kc", "attn.kv_norm", 4, 4},
+      {ROLE_Q_ROPE, "attn.w_qr", "attn.norm", 4, 4},
+      {ROLE_K_ROPE_SHARED, "attn.w_kr", "attn.norm", 0, 4}}},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    struct fixture *f = small_or_fail(known[i].attention, known[i].more, "none");
+    for (int h = 0; h < 4; h++) {
+      struct factor found[MAX_FACTORS];
+      int count = f->model.attention->factors(&f->model, 1, h, found), wanted = 0;
+      while (wanted < MAX_FACTORS && known[i].want[wanted].weight) wanted++;
+      ck_assert_int_eq(count, wanted);
+      for (int k = 0; k < count; k++) {
+        long step = known[i].want[k].step, row = step < 0 ? h / 2 * 4 : h * step;
+        ck_assert_int_eq(found[k].role, known[i].want[k].role);
+        ck_assert_ptr_eq(found[k].weight, model_param(&f->model, 1, known[i].want[k].weight));
+        ck_assert_ptr_eq(found[k].gain, model_param(&f->model, 1, known[i].want[k].norm));
+        ck_assert_int_eq(found[k].row, row);
+        ck_assert_int_eq(found[k].rows, known[i].want[k].rows);
+      }
+    }
+    fixture_close(f);
+  }
+}
+END_TEST
+
 /* A span is its members, value and gradient. */
 START_TEST(spans)
 {
@@ -249,6 +318,23 @@ START_TEST(initial_values)
   fixture_close(f);
   f = fixture_open("vocab=65 tied=1", "none", NULL);
   check_variance(f, "embed", 1.0 / 64);
+  fixture_close(f);
+}
+END_TEST
+
+/* No two matrices are drawn alike: every pair of numbers in the same place differs. */
+START_TEST(draws_differ)
+{
+  struct fixture *f = fixture_open("vocab=64 ffn_width=64", "none", NULL);
+  const struct params *all = &f->model.params;
+  for (int i = 0; i < all->count; i++)
+    for (int j = 0; j < i; j++) {
+      const struct tensor *a = &all->list[i]->value, *b = &all->list[j]->value;
+      long same = 0, size = a->rows * a->cols;
+      if (a->rows == 1 || size != b->rows * b->cols) continue;
+      for (long k = 0; k < size; k++) same += REALS(a)[k] == REALS(b)[k];
+      ck_assert_msg(same < size / 1000, "%s and %s", all->list[i]->name, all->list[j]->name);
+    }
   fixture_close(f);
 }
 END_TEST
@@ -413,6 +499,62 @@ START_TEST(packed_documents)
 }
 END_TEST
 
+/* Positions twice as large, divided by two, are the same positions. */
+START_TEST(rope_scale_divides_positions)
+{
+  const char *attention = attentions[_i]->name;
+  struct fixture *f = small_or_fail(attention, "", "none");
+  struct fixture *wide = small_or_fail(attention, "rope_scale=2", "none");
+  struct model_program a = fixture_program(f, 1, 7, 0), b = fixture_program(wide, 1, 14, 0);
+  for (int i = 0; i < 7; i++) INTS(b.position)[i] = 2 * i;
+  program_run(a.program);
+  program_run(b.program);
+  same_bits(a.logits, b.logits, 7);
+  model_program_free(&a);
+  model_program_free(&b);
+  fixture_close(f);
+  fixture_close(wide);
+}
+END_TEST
+
+static void times(struct fixture *f, const char *name, double c)
+{
+  struct tensor *t = &params_find(&f->model.params, name)->value;
+  for (long i = 0; i < t->rows * t->cols; i++) REALS(t)[i] *= (real)c;
+}
+
+/* x / sqrt(mean(x^2) + eps): twice the x under four times the eps is the same, under the same eps it is not.
+   Nothing but the embedding reaches the last norm here. */
+START_TEST(norm_eps_is_beside_the_mean_square)
+{
+  static const struct {
+    const char *eps;
+    double size;
+  } cases[] = {{"norm_eps=0.0625", 1}, {"norm_eps=0.25", 2}, {"norm_eps=0.0625", 2}};
+  struct fixture *f[3];
+  struct model_program mp[3];
+  for (int i = 0; i < 3; i++) {
+    f[i] = small_or_fail("mha", cases[i].eps, "none");
+    times(f[i], "embed", cases[i].size);
+    for (int l = 0; l < 2; l++) {
+      times(f[i], l ? "blocks.1.attn.w_o" : "blocks.0.attn.w_o", 0);
+      times(f[i], l ? "blocks.1.ffn.w_down" : "blocks.0.ffn.w_down", 0);
+    }
+    mp[i] = fixture_program(f[i], 1, 7, 0);
+    program_run(mp[i].program);
+  }
+  same_bits(mp[0].logits, mp[1].logits, 7);
+  double off = 0;
+  for (int i = 0; i < 7 * 11; i++)
+    off = fmax(off, fabs((double)REALS(mp[0].logits)[i] - (double)REALS(mp[2].logits)[i]));
+  ck_assert_double_gt(off, 0.01);
+  for (int i = 0; i < 3; i++) {
+    model_program_free(&mp[i]);
+    fixture_close(f[i]);
+  }
+}
+END_TEST
+
 /* A program longer than model.context begins with the same numbers. */
 START_TEST(longer_context)
 {
@@ -510,11 +652,15 @@ static const struct {
 } wrong[] = {
   {"width=10", {"model.head_dim", "10 / 4"}},
   {"heads=64", {"model.head_dim: 1 is odd"}},
+  {"width=12", {"model.head_dim: 3 is odd"}},
   {"attention=gka", {"model.attention", "allowed: mha, gqa, mla", "did you mean"}},
   {"attention=gqa", {"model.kv_heads", "wanted", "1, 2, 4"}},
   {"attention=gqa kv_heads=3", {"model.kv_heads: 3", "1, 2, 4"}},
   {"attention=mha kv_heads=2", {"model.kv_heads: 2", "allowed: 4 or 0", "gqa"}},
   {"kv_rank=8", {"model.kv_rank: 8", "mla"}},
+  {"q_rank=8", {"model.q_rank: 8", "mla"}},
+  {"attention=gqa kv_heads=2 rope_dim=8", {"model.rope_dim: 8", "mla"}},
+  {"value_dim=8", {"model.value_dim: 8", "mla"}},
   {"attention=mla bias=1", {"model.bias", "mha or gqa"}},
   {"attention=mla kv_heads=2", {"model.kv_heads: 2", "4 or 0"}},
   {"attention=mla rope_dim=3", {"model.rope_dim: 3 is odd"}},
@@ -608,8 +754,11 @@ int main(void)
   tcase_add_test(c, default_stack);
   tcase_add_test(c, shapes_of_options);
   tcase_add_test(c, shapes_of_mla);
+  tcase_add_test(c, defaults_of_mla);
+  tcase_add_test(c, factors_of_heads);
   tcase_add_test(c, spans);
   tcase_add_test(c, initial_values);
+  tcase_add_test(c, draws_differ);
   tcase_add_test(c, draws_stay);
   tcase_add_test(c, loss_at_the_start);
   tcase_add_test(c, z_loss_stands_apart);
@@ -618,6 +767,8 @@ int main(void)
   tcase_add_loop_test(c, causal, 0, n);
   tcase_add_loop_test(c, micro_batches, 0, n);
   tcase_add_loop_test(c, packed_documents, 0, n);
+  tcase_add_loop_test(c, rope_scale_divides_positions, 0, n);
+  tcase_add_test(c, norm_eps_is_beside_the_mean_square);
   tcase_add_loop_test(c, longer_context, 0, n);
   tcase_add_loop_test(c, replay, 0, n);
   tcase_add_loop_test(c, devices_agree, 0, n);

@@ -402,6 +402,35 @@ START_TEST(parameter_gradients_add)
 }
 END_TEST
 
+/* Multiplications and additions, counted one by one. */
+START_TEST(work_is_counted)
+{
+  long pairs = 0, products = 0, lower = 0;
+  struct tensor q = tensor_of(NULL, N, 4 * 6), k = tensor_of(NULL, N, 2 * 6), v = tensor_of(NULL, N, 2 * 5);
+  struct tensor a = tensor_of(NULL, 7, 3), b = tensor_of(NULL, 7, 4), c = tensor_of(NULL, 3, 4);
+  struct tensor square = tensor_of(NULL, 7, 7);
+  for (int i = 0; i < BATCH; i++)
+    for (int t = 0; t < LENGTH; t++)
+      for (int j = 0; j <= t; j++) pairs++;
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < 4; j++)
+      for (int p = 0; p < 7; p++) products++;
+  for (int i = 0; i < 7; i++)
+    for (int j = 0; j <= i; j++) lower += 3;
+  union op_args args = {
+    .attention_forward = {.q = &q, .k = &k, .v = &v, .batch = BATCH, .heads = 4, .groups = 2}};
+  double forward = op_flops(OP_attention_forward, &args);
+  ck_assert_double_eq(forward, (double)(2 * pairs * 4 * (6 + 5)));
+  args = (union op_args){
+    .attention_backward = {.q = &q, .k = &k, .v = &v, .batch = BATCH, .heads = 4, .groups = 2}};
+  ck_assert_double_eq(op_flops(OP_attention_backward, &args), 2 * forward);
+  args = (union op_args){.matmul = {.c = &c, .a = &a, .b = &b, .ta = 1, .alpha = 1}};
+  ck_assert_double_eq(op_flops(OP_matmul, &args), (double)(2 * products));
+  args = (union op_args){.gram = {.c = &square, .a = &a, .alpha = 1}};
+  ck_assert_double_eq(op_flops(OP_gram, &args), (double)(2 * lower));
+}
+END_TEST
+
 START_TEST(reading_before_writing_is_a_bug)
 {
   struct scene s;
@@ -430,6 +459,7 @@ int main(void)
   tcase_add_loop_test(t, replay_gives_the_same_bits, 0, CASES);
   tcase_add_test(t, kept_tensors_survive_the_run);
   tcase_add_test(t, parameter_gradients_add);
+  tcase_add_test(t, work_is_counted);
   tcase_add_test_raise_signal(t, reading_before_writing_is_a_bug, SIGABRT);
   tcase_add_test_raise_signal(t, shapes_that_do_not_fit_are_a_bug, SIGABRT);
   suite_add_tcase(suite, t);
