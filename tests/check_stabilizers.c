@@ -431,6 +431,46 @@ START_TEST(no_clip_where_not_finite)
 }
 END_TEST
 
+/* A head without a finite maximum keeps its query rows, bias included, while its group is clipped: what becomes of
+   its logits is what becomes of the key that it shares. */
+START_TEST(head_not_finite_in_a_clipped_group)
+{
+  static const char *const rule[] = {"gqa=group_max", "gqa=own_q_min_k", "gqa=q_only", "gqa=compensated"};
+  static const double bad[] = {NAN, INFINITY, -INFINITY}, alpha = 0.3, gamma = 0.1;
+  const double query = _i == 2 || _i == 3 ? gamma * (_i == 3 ? pow(gamma, alpha - 1) : 1) : pow(gamma, alpha);
+  const double key = _i == 2 ? 1 : pow(gamma, 1 - alpha);
+  const double logit[HEADS] = {key, query * key, 1, 1};
+  for (int k = 0; k < 3; k++) {
+    struct bench b = bench_open("gqa", "", "qk_clip tau=3 alpha=0.3");
+    struct param *w[] = {model_param(&b.f->model, 0, "attn.w_q"), model_param(&b.f->model, 0, "attn.b_q")};
+    const real maxima[HEADS] = {(real)bad[k], 30, 2, (real)2.5};
+    real *old[2];
+    logits before, now;
+    set(&b, rule[_i]);
+    program_run(b.mp.program);
+    logits_of(before);
+    for (int i = 0; i < 2; i++) { /* of head 0: 4 rows, or 4 numbers of the bias */
+      size_t size = 4 * sizeof(real) * (size_t)(i ? 1 : w[i]->value.cols);
+      old[i] = memcpy(memory_new(1, size), w[i]->value.data, size);
+    }
+    after_step(&b, maxima);
+    for (int i = 0; i < 2; i++) {
+      ck_assert_mem_eq(w[i]->value.data, old[i], 4 * sizeof(real) * (size_t)(i ? 1 : w[i]->value.cols));
+      memory_free(old[i]);
+    }
+    program_run(b.mp.program);
+    logits_of(now);
+    for (int h = 0; h < HEADS; h++) {
+      check_scaled(now[h], before[h], logit[h]);
+      ck_assert_double_eq_tol((double)b.f->model.context[0].series[0][h], logit[h], REAL_EPS);
+    }
+    ck_assert_int_eq(count_events(b.f, "nonfinite"), 1);
+    ck_assert_int_eq(count_events(b.f, "clip"), key < 1 ? 2 : 1);
+    bench_close(&b);
+  }
+}
+END_TEST
+
 /* --- caps ----------------------------------------------------------------------------------------------- */
 
 START_TEST(caps_bound_what_enters_the_softmax)
@@ -698,6 +738,7 @@ int main(void)
   tcase_add_loop_test(c, clip_by_either_maximum, 0, 2);
   tcase_add_loop_test(c, no_clip_at_or_below_tau, 0, 2 * n);
   tcase_add_loop_test(c, no_clip_where_not_finite, 0, 2 * n);
+  tcase_add_loop_test(c, head_not_finite_in_a_clipped_group, 0, 4);
   tcase_add_loop_test(c, caps_bound_what_enters_the_softmax, 0, 2 * n);
   tcase_add_test(c, a_high_cap_changes_nothing);
   tcase_add_loop_test(c, scale_drops_out_under_norm, 0, 6);

@@ -2,7 +2,8 @@
    After the optimiser's step, with S the max logit of the step's forward pass: where S > tau,
    gamma = tau / S, and the head's logits shrink by gamma: rows of w_q by gamma^alpha, rows of w_k by
    gamma^(1-alpha), rotary queries beside a shared rotary key by gamma, that key not at all. Biases shrink
-   with their rows. S <= tau touches nothing; nor does an S that is not finite, which is an event.
+   with their rows. S <= tau touches nothing; nor does an S that is not finite, which is an event
+   (but the key that such a head shares follows its group).
 
    maximum        S is the signed maximum (K2) or the largest |logit| (kexue.fm/archives/11126 can be read so)
    scope = layer  one S for all heads, their largest (kexue.fm/archives/11126, first version)
@@ -182,7 +183,7 @@ static double weight_factor(const struct qk_clip *o, const struct head *head, en
 /* What becomes of the head's logits. */
 static double logit_factor(const struct qk_clip *o, const struct head *head)
 {
-  if (!head->finite) return 1;
+  if (!head->finite) return head->group >= 0 ? weight_factor(o, head, ROLE_K_GROUP) : 1;
   if (head->group >= 0 && o->gqa == GROUP_MAX) return head->lowest;
   if (head->group >= 0 && o->gqa == OWN_Q_MIN_K)
     return pow(head->gamma, o->alpha) * pow(head->lowest, 1 - o->alpha);
