@@ -481,7 +481,7 @@ END_TEST
 static void id_of(const char *text, const char *const *assignments, uint64_t data, char out[16])
 {
   struct config *c = configured(text, assignments);
-  config_id(c, data, out);
+  config_id(c, data, 0, out);
   config_free(c);
 }
 
@@ -518,6 +518,112 @@ START_TEST(same_run_same_id)
 }
 END_TEST
 
+/* Every key that cannot change a run's numbers; whatever is not here is in the id. */
+static const char *const free_keys[] = {
+  "data.path",          "train.max_time",       "record.path",        "record.overwrite",
+  "record.every",       "record.spectra_every", "record.probe_every", "record.level",
+  "record.pairs",       "record.bound",         "record.batches",     "checkpoint.every",
+  "checkpoint.seconds", "checkpoint.keep",      "device.threads",
+};
+
+static int is_free(const char *key)
+{
+  for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
+    if (!strcmp(free_keys[i], key)) return 1;
+  return 0;
+}
+
+/* Another value of the same key. */
+static void other_value(const struct config_entry *x, char out[64])
+{
+  static const char *const texts[][3] = {{"optimizer", "sgd", "adam"},
+                                         {"stabilizers", "qk_norm", "none"},
+                                         {"data", "copy", "markov"},
+                                         {"device", "reference", "cpu"},
+                                         {"checkpoint.keep", "3", "4"},
+                                         {"model.attention", "gqa", "mha"},
+                                         {"train.schedule", "cosine", "linear"}};
+  const struct option_row *row = x->row;
+  double value = strtod(x->value, NULL), up = row->type == OPTION_REAL ? 0.125 : 1;
+  long choice = 0;
+  strcpy(out, "other");
+  switch (row->type) {
+  case OPTION_BOOL: strcpy(out, value == 0 ? "1" : "0"); break;
+  case OPTION_CHOICE:
+    while (!strcmp(row->choices[choice], x->value)) choice++;
+    strcpy(out, row->choices[choice]);
+    break;
+  case OPTION_TEXT:
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+      if (!strcmp(texts[i][0], x->key)) strcpy(out, texts[i][1 + !strcmp(texts[i][1], x->value)]);
+    break;
+  default: text_number(value + up <= row->max ? value + up : value - up, out);
+  }
+}
+
+struct rows_walk {
+  struct config *config;
+  char id[16];
+  int walked;
+};
+
+static int changes_the_id(void *context, const struct config_entry *x)
+{
+  struct rows_walk *w = context;
+  char *text = config_text(w->config), other[64], id[16];
+  if (x->used && strcmp(x->key, "preset") && !(x->row->flags & OPTION_CONTENT)) {
+    struct config *c = configured(text, NULL);
+    other_value(x, other);
+    ck_assert_msg(!config_set(c, x->key, other, "test", &e) && !config_finish(c, &e), "%s", e.text);
+    config_id(c, 7, 0, id);
+    int same = strcmp(id, w->id) == 0;
+    ck_assert_msg(same == is_free(x->key), "%s = %s: the id is %s", x->key, other, same ? "the same" : "new");
+    config_free(c);
+    w->walked++;
+  }
+  memory_free(text);
+  return 0;
+}
+
+/* Every row of every section, plug-ins among them: a key that can change the numbers changes the id. */
+START_TEST(every_key_counts)
+{
+  struct rows_walk w = {0};
+  int sections = 0;
+  for (const struct plugin *p = plugin_table(); p->kind; p++) {
+    char chosen[128];
+    if (!p->options) continue;
+    const char *key = !strcmp(p->kind, "optimizer")    ? "optimizer"
+                      : !strcmp(p->kind, "stabilizer") ? "stabilizers"
+                      : !strcmp(p->kind, "data")       ? "data"
+                      : !strcmp(p->kind, "schedule")   ? "train.schedule"
+                                                       : NULL;
+    if (!key) continue;
+    snprintf(chosen, sizeof chosen, "%s=%s", key, p->name);
+    w.config = configured("", WITH(chosen));
+    config_id(w.config, 7, 0, w.id);
+    config_each(w.config, changes_the_id, &w);
+    config_free(w.config);
+    sections++;
+  }
+  ck_assert_int_gt(sections, 10);
+  ck_assert_int_gt(w.walked, 50 * sections);
+  struct config *c = configured("", NULL), *from = configured("", WITH("train.init_from=x"));
+  char drawn[16], one[16], two[16], elsewhere[16];
+  config_id(c, 7, 0, drawn);
+  config_id(from, 7, 1, one);
+  config_id(from, 7, 2, two);
+  config_set(from, "train.init_from", "y", "test", NULL);
+  config_finish(from, &e);
+  config_id(from, 7, 2, elsewhere);
+  ck_assert_str_ne(drawn, one);
+  ck_assert_str_ne(one, two);
+  ck_assert_str_eq(two, elsewhere);
+  config_free(c);
+  config_free(from);
+}
+END_TEST
+
 /* --- writing -------------------------------------------------------------------------------------------- */
 
 static int same_entry(void *context, const struct config_entry *x)
@@ -542,8 +648,8 @@ START_TEST(written_text_reads_back)
     char *text = config_text(c), id[16], other[16];
     struct config *again = configured(text, NULL);
     config_each(c, same_entry, again);
-    config_id(c, 3, id);
-    config_id(again, 3, other);
+    config_id(c, 3, 0, id);
+    config_id(again, 3, 0, other);
     ck_assert_str_eq(id, other);
     char *twice = config_text(again);
     ck_assert_str_eq(text, twice);
@@ -626,6 +732,7 @@ int main(void)
   tcase_add_test(tests, ranges);
   tcase_add_test(tests, overridden_axes_are_none);
   tcase_add_test(tests, same_run_same_id);
+  tcase_add_test(tests, every_key_counts);
   tcase_add_test(tests, written_text_reads_back);
   tcase_add_test(tests, any_text_reads_back);
   tcase_add_test(tests, resolved_values_are_written);

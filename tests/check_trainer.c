@@ -2,6 +2,7 @@
    survives kills and damaged files is tested by the crash tests. */
 #include <check.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "base/memory.h"
 #include "run/drive.h"
+#include "same_run.h"
 #include "storage/recorder.h"
 
 #define SMALL \
@@ -396,6 +398,102 @@ START_TEST(extended_run)
 }
 END_TEST
 
+/* --- what a run is made of ---------------------------------------------------------------------------------- */
+
+static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void shell(const char *format, ...)
+{
+  char command[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(command, sizeof command, format, arguments);
+  va_end(arguments);
+  ck_assert_int_eq(system(command), 0);
+}
+
+/* Resume to 12 steps, with one more change or NULL. */
+static int resumed(const char *name, const char *change, struct error *e)
+{
+  const char *changes[] = {"train.steps=12", change};
+  struct trainer *t = NULL;
+  *e = (struct error){0};
+  int status = trainer_resume(&t, path(name), changes, change ? 2 : 1, e);
+  return status ? status : drive(t, 0, NULL, NULL, e);
+}
+
+static void check_same(const char *a, const char *b)
+{
+  char first[256];
+  snprintf(first, sizeof first, "%s", path(a));
+  ck_assert_int_eq(same_run(first, path(b), 1, NULL, stderr), 0);
+}
+
+static const char *id_of(const char *name)
+{
+  static char id[16];
+  struct run_file *r;
+  struct error e = {0};
+  ck_assert_msg(!run_open(&r, path(name), &e), "%s", e.text);
+  snprintf(id, sizeof id, "%s", run_id(r));
+  run_close(r);
+  return id;
+}
+
+/* The text may lie elsewhere on resume; it may not be another one, whatever else is given. */
+START_TEST(resume_wants_the_same_text)
+{
+  char settings[512], change[256];
+  struct error e = {0};
+  shell("yes 'a first text of some letters, again and again.' | head -c 4000 > %s/text", folder);
+  shell("cp %s/text %s/moved; tr f g < %s/text > %s/other", folder, folder, folder, folder);
+  for (int steps = 5; steps <= 12; steps += 7) {
+    snprintf(settings, sizeof settings, "data=bytes data.path=%s/text train.steps=%d", folder, steps);
+    driven(steps == 5 ? "part" : "whole", settings);
+  }
+  snprintf(change, sizeof change, "data.path=%s/other", folder);
+  ck_assert_int_eq(resumed("part", change, &e), STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, "data.path: not the data of this run"), "%s", e.text);
+  snprintf(change, sizeof change, "data.path=%s/moved", folder);
+  ck_assert_msg(!resumed("part", change, &e), "%s", e.text);
+  check_same("whole", "part");
+  shell("cp %s/other %s/text", folder, folder);
+  driven("third", settings);
+  shell("cp %s/moved %s/text", folder, folder);
+  ck_assert_int_eq(resumed("third", NULL, &e), STATUS_USAGE);
+}
+END_TEST
+
+/* The weights that a run starts from count by their content; once it has a checkpoint they are not needed. */
+START_TEST(resume_and_the_first_weights)
+{
+  char settings[512], change[512], id[16];
+  struct error e = {0};
+  driven("from", "preset=adam train.steps=3");
+  shell("cp -r %s/from.h5 %s/copy.h5; cp -r %s/from.ckpt %s/copy.ckpt", folder, folder, folder, folder);
+  snprintf(settings, sizeof settings, "train.init_from=%s", path("from"));
+  driven("whole", settings);
+  strcpy(id, id_of("whole"));
+  snprintf(settings, sizeof settings, "train.init_from=%s", path("copy"));
+  driven("again", settings);
+  ck_assert_str_eq(id_of("again"), id);
+  snprintf(settings, sizeof settings, "train.steps=5 train.init_from=%s", path("from"));
+  driven("part", settings);
+  driven("early", settings);
+  ck_assert_int_eq(resumed("from", NULL, &e), STATUS_OK); /* extended */
+  driven("other", settings);
+  strcpy(id, id_of("other"));
+  ck_assert_str_ne(id, id_of("part"));
+  ck_assert_msg(!resumed("part", NULL, &e), "%s", e.text);
+  check_same("whole", "part");
+  shell("rm -r %s/early.ckpt", folder); /* as if killed before its first checkpoint */
+  ck_assert_int_eq(resumed("early", NULL, &e), STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, "not the weights that this run started from"), "%s", e.text);
+  snprintf(change, sizeof change, "train.init_from=%s", path("copy"));
+  ck_assert_msg(!resumed("early", change, &e), "%s", e.text);
+  check_same("whole", "early");
+}
+END_TEST
+
 /* --- what stabilisers see ----------------------------------------------------------------------------------- */
 
 static struct run_series series_of(const char *run, const char *name)
@@ -609,6 +707,8 @@ int main(void)
   tcase_add_test(k, start_from_a_run);
   tcase_add_test(k, start_with_another_stabiliser);
   tcase_add_test(k, extended_run);
+  tcase_add_test(k, resume_wants_the_same_text);
+  tcase_add_test(k, resume_and_the_first_weights);
   tcase_add_loop_test(k, series_on_demand, 0, (int)(sizeof looked_at / sizeof *looked_at));
   tcase_add_test(k, looking_changes_nothing);
   tcase_add_test(k, no_bound_under_qk_norm);

@@ -16,7 +16,8 @@ enum option_type {
 enum {                    /* flags */
        OPTION_FREE = 1,   /* cannot change the numbers: not in the run id, may change on resume */
        OPTION_EXTEND = 2, /* may change on resume under the rule its owner checks (train.steps) */
-       OPTION_LIST = 4    /* text: a list joined by + */
+       OPTION_LIST = 4,   /* text: a list joined by + */
+       OPTION_CONTENT = 8 /* text: names a source whose content counts in the run id, not its name */
 };
 
 struct option_row {

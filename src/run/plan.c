@@ -9,7 +9,7 @@
 #include "run/trainer.h"
 
 struct known { /* a structure that has been checked */
-  uint64_t key, content;
+  uint64_t key, data, start;
   long vocab;
 };
 
@@ -64,7 +64,9 @@ static int learn(struct plan *plan, uint64_t key, struct config *c, struct error
   int status = trainer_init(&t, c, TRAINER_NO_RECORD, e);
   if (status) return status;
   plan->known = memory_grow(plan->known, plan->count, plan->count + 1, sizeof *plan->known);
-  plan->known[plan->count++] = (struct known){key, trainer_content(t), trainer_model(t)->options.vocab};
+  struct known *k = &plan->known[plan->count++];
+  *k = (struct known){.key = key, .vocab = trainer_model(t)->options.vocab};
+  trainer_contents(t, &k->data, &k->start);
   trainer_abandon(t);
   return STATUS_OK;
 }
@@ -77,6 +79,6 @@ int plan_check(struct plan *plan, struct config *c, char id[16], struct error *e
   int status = i < plan->count ? STATUS_OK : learn(plan, key, c, e);
   trainer_resolve(c);
   if (!status) status = model_resolve(config_section(c, "model"), plan->known[i].vocab, e);
-  if (!status) config_id(c, plan->known[i].content, id);
+  if (!status) config_id(c, plan->known[i].data, plan->known[i].start, id);
   return status;
 }

@@ -28,9 +28,18 @@ struct host_batch {
   real *weight;
 };
 
+/* What a run file tells of the run that is to go on. */
+struct origin {
+  char id[16];
+  int told; /* the contents; files of old do not tell them */
+  uint64_t data_content, start_content;
+  int has_state; /* there is a checkpoint: where the weights started is of no account */
+};
+
 struct trainer {
   struct config *config;
   int owns_config;
+  const struct origin *origin; /* while a run is resumed, else NULL */
   const struct top_options *top;
   const struct train_options *train;
   const struct record_options *record;
@@ -39,6 +48,7 @@ struct trainer {
 
   struct device *device;
   struct data data;
+  uint64_t start_content; /* hash of the weights of train.init_from; 0: drawn */
   struct model model;
   struct updates *updates;
   const struct schedule *schedule;
@@ -129,15 +139,20 @@ static int init_data(struct trainer *t, const struct model_options *m, struct er
   t->data.loss_floor = NAN;
   int status = source->init(&t->data, config_section(t->config, "data"),
                             config_section(t->config, t->top->data), m->context, 0, e);
-  if (status) t->data.source = NULL; /* it has cleaned up after itself */
-  return status;
+  if (status) {
+    t->data.source = NULL; /* it has cleaned up after itself */
+    return status;
+  }
+  if (t->origin && t->origin->told && t->origin->data_content != t->data.content)
+    return error_set(e, STATUS_USAGE, "%s: not the data of this run (%s now): another content",
+                     strcmp(t->top->data, "bytes") ? "data" : "data.path", t->data.description);
+  return STATUS_OK;
 }
 
 /* --- where the weights start -------------------------------------------------------------------------------- */
 
 /* The parameters of another run's checkpoint (train.init_from), by name and shape: every one that trains, and
-   such states of stabilisers as it has; the others start afresh. Their hash becomes part of this run's
-   identity. */
+   such states of stabilisers as it has; the others start afresh. */
 static int init_from(struct trainer *t, struct error *e)
 {
   const char *path = t->train->init_from;
@@ -163,16 +178,22 @@ static int init_from(struct trainer *t, struct error *e)
     }
     size_t bytes = (size_t)(have->rows * have->cols) * sizeof(real);
     t->device->upload(t->device, p->value.data, have->data, bytes);
-    t->data.content = t->data.content * 31 + XXH3_64bits(have->data, bytes);
+    t->start_content = t->start_content * 31 + XXH3_64bits(have->data, bytes);
   }
   checkpoint_free(&c);
+  if (!status && t->origin && t->origin->told && t->origin->start_content != t->start_content)
+    status = error_set(e, STATUS_USAGE, "%s: not the weights that this run started from", path);
   return status ? error_prefix(e, "train.init_from") : STATUS_OK;
 }
 
 static int init_weights(struct trainer *t, struct error *e)
 {
+  int status = STATUS_OK;
   params_draw(&t->model.params, (uint64_t)t->train->seed);
-  int status = init_from(t, e);
+  if (t->origin && t->origin->told && t->origin->has_state)
+    t->start_content = t->origin->start_content;
+  else
+    status = init_from(t, e);
   if (!status) status = plant_heads(&t->model, t->train->plant, e);
   if (!status) model_begin(&t->model);
   return status;
@@ -267,7 +288,7 @@ static int build(struct trainer *t, struct error *e)
   if (!status) status = init_model(t, m, e);
   if (!status) status = init_training(t, e);
   if (status) return status;
-  config_id(t->config, t->data.content, t->id);
+  config_id(t->config, t->data.content, t->start_content, t->id);
   t->started = t->checkpointed_at = clock_seconds();
   return STATUS_OK;
 }
@@ -283,6 +304,8 @@ static void facts(struct trainer *t, struct run_facts *f)
                           .layers = t->model.options.layers,
                           .heads = t->model.options.heads,
                           .loss_floor = t->data.loss_floor,
+                          .data_content = t->data.content,
+                          .start_content = t->start_content,
                           .tensor_names = names};
   for (int i = 0; i < p->count; i++)
     if (param_is_matrix(p->list[i])) names[f->tensors++] = p->list[i]->name;
@@ -848,14 +871,15 @@ static int find_entry(void *context, const struct config_entry *x)
   return 1;
 }
 
-/* Only keys that cannot change the past: free ones, and train.steps upwards under a constant schedule. */
+/* Only keys that cannot change the past: free ones, train.steps upwards under a constant schedule, and where
+   train.init_from lies now (its content is compared where it is still needed). */
 static int check_change(const struct config *c, const char *assignment, struct error *e)
 {
   char key[96];
   struct change x = {.key = key};
   snprintf(key, sizeof key, "%.*s", (int)strcspn(assignment, "= "), assignment);
   config_each(c, find_entry, &x);
-  if (!x.is_found || (x.found.row->flags & OPTION_FREE))
+  if (!x.is_found || (x.found.row->flags & (OPTION_FREE | OPTION_CONTENT)))
     return STATUS_OK; /* unknown: config_assign says so */
   const struct train_options *t = config_section(c, "train");
   if (!(x.found.row->flags & OPTION_EXTEND))
@@ -883,13 +907,15 @@ static int change_config(struct config *c, const char *const *changes, int count
   return STATUS_OK;
 }
 
-int trainer_config_of(const char *path, struct config **c, char id[16], struct error *e)
+static int read_origin(const char *path, struct config **c, struct origin *o, struct error *e)
 {
   struct run_file *r = NULL;
   *c = NULL;
   if (run_open(&r, path, e)) return e->status;
   *c = config_new();
-  if (id) snprintf(id, 16, "%s", run_id(r));
+  *o = (struct origin){.told = 0};
+  o->told = run_contents(r, &o->data_content, &o->start_content);
+  snprintf(o->id, sizeof o->id, "%s", run_id(r));
   if (config_of_run(r, *c, e)) {
     error_prefix(e, "%s", path);
     config_free(*c);
@@ -899,49 +925,79 @@ int trainer_config_of(const char *path, struct config **c, char id[16], struct e
   return *c ? STATUS_OK : e->status;
 }
 
-static int restore(struct trainer *t, const char *path, struct error *e)
+int trainer_config_of(const char *path, struct config **c, char id[16], struct error *e)
 {
-  struct checkpoint c = {0};
-  struct run_facts f;
-  int status = checkpoint_latest(path, &c, e);
-  if (status == STATUS_USAGE) { /* killed before the first checkpoint: from the start */
-    *e = (struct error){0};
-    status = STATUS_OK;
-    c.step = 0;
-  } else if (!status) {
-    if (strcmp(c.core, device_blas_core()))
-      warning("the checkpoint was computed on OpenBLAS core %s, this is %s: the bits may differ", c.core,
-              device_blas_core());
-    status = load_tensors(t, &c, e);
-  }
-  if (!status) {
-    t->done = t->checkpointed = c.step;
-    t->earlier_wall = c.wall;
-    facts(t, &f);
-    status = recorder_resume(&t->recorder, path, t->config, &f, c.step, c.rows, c.rows_size, e);
-  }
-  checkpoint_free(&c);
+  struct origin o;
+  int status = read_origin(path, c, &o, e);
+  if (id && !status) snprintf(id, sizeof o.id, "%s", o.id);
   return status;
+}
+
+static int other_numerics(const char *path, const char *id, const char *now, struct error *e)
+{
+  return error_set(e, STATUS_FAIL, "%s: the data or the numerics are not those of this run (id %s, now %s)",
+                   path, id, now);
+}
+
+/* The configuration as it was, with the contents that the file tells, has the run's id: else these are other
+   numerics. */
+static int check_numerics(const char *path, const struct config *c, const struct origin *o, struct error *e)
+{
+  char now[16];
+  if (!o->told) return STATUS_OK;
+  config_id(c, o->data_content, o->start_content, now);
+  return strcmp(now, o->id) ? other_numerics(path, o->id, now, e) : STATUS_OK;
+}
+
+/* The newest checkpoint; none, where the run was killed before the first: then from the start. */
+static int read_state(const char *path, struct checkpoint *c, struct error *e)
+{
+  int status = checkpoint_latest(path, c, e);
+  if (status == STATUS_USAGE) {
+    *e = (struct error){0};
+    *c = (struct checkpoint){0};
+    return STATUS_OK;
+  }
+  if (!status && strcmp(c->core, device_blas_core()))
+    warning("the checkpoint was computed on OpenBLAS core %s, this is %s: the bits may differ", c->core,
+            device_blas_core());
+  return status;
+}
+
+static int restore(struct trainer *t, const char *path, const struct checkpoint *c, struct error *e)
+{
+  struct run_facts f;
+  int status = c->count ? load_tensors(t, c, e) : STATUS_OK;
+  if (status) return status;
+  t->done = t->checkpointed = c->step;
+  t->earlier_wall = c->wall;
+  facts(t, &f);
+  return recorder_resume(&t->recorder, path, t->config, &f, c->step, c->rows, c->rows_size, e);
 }
 
 int trainer_resume(struct trainer **out, const char *path, const char *const *changes, int count,
                    struct error *e)
 {
-  char id[16];
+  struct origin origin;
+  struct checkpoint state = {0};
   struct config *c;
   *out = NULL;
-  if (trainer_config_of(path, &c, id, e)) return e->status;
+  if (read_origin(path, &c, &origin, e)) return e->status;
   struct trainer *t = memory_new(1, sizeof *t);
   t->config = c;
   t->owns_config = 1;
+  t->origin = &origin;
   snprintf(t->path, sizeof t->path, "%s", path);
-  int status = change_config(t->config, changes, count, e);
+  int status = check_numerics(path, c, &origin, e);
+  if (!status) status = change_config(c, changes, count, e);
+  if (!status) status = read_state(path, &state, e);
+  origin.has_state = state.count > 0;
   if (!status) status = build(t, e);
-  if (!status && !count && strcmp(id, t->id))
-    status =
-      error_set(e, STATUS_FAIL, "%s: the data or the numerics are not those of this run (id %s, now %s)",
-                path, id, t->id);
-  if (!status) status = restore(t, path, e);
+  if (!status && !origin.told && !count && strcmp(origin.id, t->id))
+    status = other_numerics(path, origin.id, t->id, e);
+  if (!status) status = restore(t, path, &state, e);
+  checkpoint_free(&state);
+  t->origin = NULL;
   if (!status) {
     observe(t);
     recorder_event(t->recorder, t->done, "resume", -1, -1, NAN);
@@ -987,5 +1043,11 @@ const struct config *trainer_config(const struct trainer *t) { return t->config;
 struct model *trainer_model(struct trainer *t) { return &t->model; }
 struct device *trainer_device(struct trainer *t) { return t->device; }
 const char *trainer_data(const struct trainer *t) { return t->data.description; }
-uint64_t trainer_content(const struct trainer *t) { return t->data.content; }
+
+void trainer_contents(const struct trainer *t, uint64_t *data, uint64_t *start)
+{
+  *data = t->data.content;
+  *start = t->start_content;
+}
+
 double trainer_loss_floor(const struct trainer *t) { return t->data.loss_floor; }

@@ -42,8 +42,9 @@ const char *trainer_id(const struct trainer *);
 struct model *trainer_model(struct trainer *);
 struct device *trainer_device(struct trainer *);
 const struct config *trainer_config(const struct trainer *);
-const char *trainer_data(const struct trainer *);  /* one line about the data */
-uint64_t trainer_content(const struct trainer *);  /* hash of all that the run draws and starts from */
+const char *trainer_data(const struct trainer *); /* one line about the data */
+/* Hashes of what the run draws its data from, and of the weights that it starts from (0: drawn). */
+void trainer_contents(const struct trainer *, uint64_t *data, uint64_t *start);
 double trainer_loss_floor(const struct trainer *); /* nat per token; NaN if unknown */
 /* Mean loss on train.val_batches fixed validation batches, the same for every seed. by_position: NULL, or
    [context], the mean loss of the targets at each position (NaN where none counts). */

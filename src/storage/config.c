@@ -792,6 +792,7 @@ void config_warn_unused(const struct config *c) { config_each(c, warn_unused, NU
 struct lines {
   char **line;
   size_t count, room;
+  char start[24]; /* stands for train.init_from */
 };
 
 static int add_identity(void *context, const struct config_entry *x)
@@ -803,17 +804,18 @@ static int add_identity(void *context, const struct config_entry *x)
     l->room = 2 * l->room + 64;
   }
   struct buffer line = {0};
-  buffer_add(&line, "%s=%s\n", x->key, x->value);
+  buffer_add(&line, "%s=%s\n", x->key, x->row->flags & OPTION_CONTENT ? l->start : x->value);
   l->line[l->count++] = line.text;
   return 0;
 }
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-void config_id(const struct config *c, uint64_t data_content, char out[16])
+void config_id(const struct config *c, uint64_t data_content, uint64_t start_content, char out[16])
 {
   struct lines l = {0};
   struct buffer all = {0};
+  if (start_content) snprintf(l.start, sizeof l.start, "%016llx", (unsigned long long)start_content);
   config_each(c, add_identity, &l);
   qsort(l.line, l.count, sizeof *l.line, by_text);
   buffer_add(&all, "numerics %d, data %016llx\n", NUMERICS_VERSION, (unsigned long long)data_content);

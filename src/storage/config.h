@@ -59,9 +59,9 @@ struct config *config_point(const struct config *, long index);
 /* The axes of point i as "train.lr=0.003 train.seed=1", for tables. */
 void config_point_label(const struct config *, long index, char *out, size_t room);
 
-/* 12 hex digits: the hash of everything that can change a run's numbers: resolved used values, the data's
-   content, the version of the numerics. */
-void config_id(const struct config *, uint64_t data_content, char out[16]);
+/* 12 hex digits: the hash of everything that can change a run's numbers: resolved used values, the content of
+   the data and of the weights it starts from (0: drawn), the version of the numerics. */
+void config_id(const struct config *, uint64_t data_content, uint64_t start_content, char out[16]);
 
 /* The resolved configuration of this run (its used keys) as a file that config_file reads. */
 char *config_text(const struct config *); /* memory_free */

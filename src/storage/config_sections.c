@@ -47,7 +47,7 @@ static const struct option_row train_rows[] = {
   TEXT_ROW(T, init_from, "",
            "start from the weights of this checkpoint, or of this run's latest; "
            "empty: draw them",
-           0),
+           OPTION_CONTENT),
   TEXT_ROW(
     T, plant, "",
     "heads whose logits start FACTOR^2 times as large, by their rows of w_q and (not where it is shared) "

@@ -110,7 +110,9 @@ static void copy_facts(struct recorder *r, const struct run_facts *f)
                                 .heads = f->heads,
                                 .tensors = f->tensors,
                                 .tensor_names = names,
-                                .loss_floor = f->loss_floor};
+                                .loss_floor = f->loss_floor,
+                                .data_content = f->data_content,
+                                .start_content = f->start_content};
 }
 
 static void start_tables(struct rows *rows)
@@ -549,6 +551,13 @@ static void put_code(void *context, const char *name, const char *value)
   h5_put_text(p->h, p->id, name, value);
 }
 
+static void put_hash(struct h5 *h, h5_id id, const char *name, uint64_t hash)
+{
+  char text[24];
+  snprintf(text, sizeof text, "%016" PRIx64, hash);
+  h5_put_text(h, id, name, text);
+}
+
 static void write_root(const struct recorder *r, struct h5 *h)
 {
   h5_id root = h5_group(h, "/"), code = h5_group(h, "/code");
@@ -557,6 +566,8 @@ static void write_root(const struct recorder *r, struct h5 *h)
   h5_put_text(h, root, "id", r->facts.id);
   h5_put_text(h, root, "data", r->facts.data);
   h5_put_text(h, root, "data_text", r->facts.data_text);
+  put_hash(h, root, "data_content", r->facts.data_content);
+  put_hash(h, root, "start_content", r->facts.start_content);
   h5_put_real(h, root, "loss_floor", r->facts.loss_floor);
   h5_put_text(h, root, "software", "maxlogit");
   h5_put_text(h, root, "softwareVersion", r->code.version);

@@ -11,6 +11,8 @@ struct run_facts { /* what goes into /code, axes and root besides the configurat
   int tensors;
   const char *const *tensor_names;
   double loss_floor; /* NaN: unknown */
+  uint64_t data_content,
+    start_content; /* hashes: of what the data is drawn from, of train.init_from (0: none) */
 };
 
 struct recorder;
@@ -53,6 +55,8 @@ long run_last_step(const struct run_file *);
 double run_wall_seconds(const struct run_file *);
 const char *run_id(const struct run_file *);
 const char *run_data_text(const struct run_file *); /* "shakespeare.txt, 1115394 bytes, 65 symbols" */
+/* run_facts' hashes of contents; 0 where the file does not tell them. */
+int run_contents(const struct run_file *, uint64_t *data, uint64_t *start);
 double run_loss_floor(const struct run_file *); /* entropy rate of the data, nat per token; NaN: unknown */
 /* A parameter as text ("train.lr"); NULL if there is none. */
 const char *run_parameter(const struct run_file *, const char *key);

@@ -10,7 +10,7 @@
 struct run_file {
   char path[4096];
   struct h5 *h;
-  char state[24], id[16], data[64], data_text[256];
+  char state[24], id[16], data[64], data_text[256], data_content[24], start_content[24];
   int64_t last_step;
   double wall, loss_floor;
   char *parameter;
@@ -47,6 +47,8 @@ static void read_facts(struct run_file *r)
   h5_get_text(r->h, root, "id", r->id, sizeof r->id);
   h5_get_text(r->h, root, "data", r->data, sizeof r->data);
   h5_get_text(r->h, root, "data_text", r->data_text, sizeof r->data_text);
+  h5_get_text(r->h, root, "data_content", r->data_content, sizeof r->data_content);
+  h5_get_text(r->h, root, "start_content", r->start_content, sizeof r->start_content);
   r->loss_floor = NAN;
   h5_get_real(r->h, root, "loss_floor", &r->loss_floor);
   h5_get_text(r->h, status, "state", r->state, sizeof r->state);
@@ -160,6 +162,11 @@ double run_wall_seconds(const struct run_file *r) { return r->wall; }
 const char *run_id(const struct run_file *r) { return r->id; }
 const char *run_data_text(const struct run_file *r) { return r->data_text; }
 double run_loss_floor(const struct run_file *r) { return r->loss_floor; }
+
+int run_contents(const struct run_file *r, uint64_t *data, uint64_t *start)
+{
+  return sscanf(r->data_content, "%" SCNx64, data) == 1 && sscanf(r->start_content, "%" SCNx64, start) == 1;
+}
 
 static const char *parameter_name(const struct run_file *r, int64_t i)
 {

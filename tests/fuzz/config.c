@@ -22,8 +22,8 @@ static void check_finished(const struct config *c)
   char *text = config_text(c), *twice, id[16], other[16];
   if (config_read(again, text, "written", &e) || config_finish(again, &e)) BUG("%s\n%s", e.text, text);
   twice = config_text(again);
-  config_id(c, 1, id);
-  config_id(again, 1, other);
+  config_id(c, 1, 0, id);
+  config_id(again, 1, 0, other);
   REQUIRE(!strcmp(text, twice) && !strcmp(id, other));
   memory_free(text);
   memory_free(twice);
