@@ -582,7 +582,7 @@ START_TEST(what_is_not_a_run_file)
   struct h5 *h = h5_new();
   h5_done(h, h5_group(h, "/something"));
   ck_assert(!h5_save(h, at("foreign.h5"), &e));
-  ck_assert(!checkpoint_write(at("x.h5"), &c, 0, &e));
+  ck_assert(!checkpoint_write(at("x.h5"), &c, 2, &e));
   checkpoint_path(path, at("x.h5"), 3);
   struct h5 *future = h5_new();
   h5_id root = h5_group(future, "/");
@@ -650,7 +650,7 @@ START_TEST(checkpoint_comes_back)
   char path[4096];
   struct error e = {0};
   struct checkpoint c = make_checkpoint(12), got;
-  ck_assert_msg(!checkpoint_write(run, &c, 0, &e), "%s", e.text);
+  ck_assert_msg(!checkpoint_write(run, &c, 2, &e), "%s", e.text);
   checkpoint_path(path, run, 12);
   ck_assert(strstr(path, "back-ckpt.ckpt/step-00000012.h5"));
   ck_assert_msg(!checkpoint_read(path, &got, &e), "%s", e.text);
@@ -676,7 +676,7 @@ START_TEST(two_generations_are_kept)
   e.status = 0;
   for (long step = 0; step < 5; step++) {
     struct checkpoint c = make_checkpoint(step);
-    ck_assert(!checkpoint_write(run, &c, 0, &e) && !checkpoint_write(all, &c, 1, &e));
+    ck_assert(!checkpoint_write(run, &c, 2, &e) && !checkpoint_write(all, &c, 0, &e));
     checkpoint_free(&c);
     ck_assert(is_there(run, step) && is_there(all, step) && is_there(all, 0));
     ck_assert(step == 0 || is_there(run, step - 1));
@@ -851,7 +851,7 @@ START_TEST(damaged_checkpoint_is_reported)
   char path[4096];
   struct error e = {0};
   struct checkpoint c = make_checkpoint(7);
-  ck_assert(!checkpoint_write(at("hurt.h5"), &c, 0, &e));
+  ck_assert(!checkpoint_write(at("hurt.h5"), &c, 2, &e));
   checkpoint_path(path, at("hurt.h5"), 7);
   damage_all(path, "checkpoint", checkpoint_is_right);
   checkpoint_free(&c);
@@ -879,7 +879,7 @@ static void write_under_limit(const char *path, double share)
   if (recorder_snapshot(r, "running", 101, 0, 0, &e) != STATUS_FAIL || !strstr(e.text, "full.h5")) _exit(3);
   e.status = 0;
   if (limit < 4096 &&
-      (checkpoint_write(path, &c, 0, &e) != STATUS_FAIL || !strstr(e.text, "step-00000001.h5")))
+      (checkpoint_write(path, &c, 2, &e) != STATUS_FAIL || !strstr(e.text, "step-00000001.h5")))
     _exit(4);
   _exit(0);
 }

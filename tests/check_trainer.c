@@ -398,6 +398,37 @@ START_TEST(extended_run)
 }
 END_TEST
 
+/* The peak of a run in two parts is that of the whole, wherever it lies. */
+START_TEST(peak_of_a_resumed_run)
+{
+  struct trainer *t;
+  struct error e = {0};
+  const char *kinds[] = {"preset=muon train.plant=0:1:9 train.lr=0.3 train.warmup=0 train.weight_decay=2",
+                         "preset=muon", "preset=muon train.plant=1:0:1e30 train.on_nonfinite=continue"};
+  const char *more[] = {"train.steps=12"};
+  for (int i = 0; i < 3; i++) {
+    char settings[512];
+    struct config *c = configured(kinds[i]);
+    struct trainer *whole = started(c, TRAINER_NO_RECORD);
+    while (trainer_more(whole)) step(whole);
+    struct peak a = trainer_peak(whole);
+    snprintf(settings, sizeof settings, "%s train.steps=5 record.overwrite=1", kinds[i]);
+    driven("part", settings);
+    ck_assert_msg(!trainer_resume(&t, path("part"), more, 1, &e), "%s", e.text);
+    while (trainer_more(t)) step(t);
+    struct peak b = trainer_peak(t);
+    ck_assert_int_eq(a.step, b.step);
+    ck_assert_int_eq(a.at, b.at);
+    ck_assert(!memcmp(&a.value, &b.value, sizeof a.value));
+    ck_assert(i == 1 ? a.step > 5 : a.step < 5); /* once it must come from before the resume */
+    ck_assert_int_eq(isnan(a.value), i == 2);
+    trainer_abandon(t);
+    trainer_abandon(whole);
+    config_free(c);
+  }
+}
+END_TEST
+
 /* --- what a run is made of ---------------------------------------------------------------------------------- */
 
 static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -491,6 +522,20 @@ START_TEST(resume_and_the_first_weights)
   snprintf(change, sizeof change, "train.init_from=%s", path("copy"));
   ck_assert_msg(!resumed("early", change, &e), "%s", e.text);
   check_same("whole", "early");
+}
+END_TEST
+
+START_TEST(kept_checkpoints)
+{
+  char file[4096], settings[128];
+  for (long keep = 1; keep <= 5; keep += 2) {
+    snprintf(settings, sizeof settings, "checkpoint.every=1 record.overwrite=1 checkpoint.keep=%ld", keep);
+    driven("kept", settings);
+    for (long step = 1; step <= 12; step++) {
+      checkpoint_path(file, path("kept"), step);
+      ck_assert_int_eq(!access(file, F_OK), step > 12 - keep);
+    }
+  }
 }
 END_TEST
 
@@ -707,6 +752,8 @@ int main(void)
   tcase_add_test(k, start_from_a_run);
   tcase_add_test(k, start_with_another_stabiliser);
   tcase_add_test(k, extended_run);
+  tcase_add_test(k, peak_of_a_resumed_run);
+  tcase_add_test(k, kept_checkpoints);
   tcase_add_test(k, resume_wants_the_same_text);
   tcase_add_test(k, resume_and_the_first_weights);
   tcase_add_loop_test(k, series_on_demand, 0, (int)(sizeof looked_at / sizeof *looked_at));

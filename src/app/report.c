@@ -14,8 +14,8 @@ int report_error(const struct error *e)
 struct watched { /* what the summary tells */
   struct progress progress;
   int quiet;
-  double peak;
-  long peak_step, peak_at, steps;
+  struct peak peak;
+  long steps;
   double loss, val_loss, began, floor;
   real last_max;
   long last_at;
@@ -30,14 +30,9 @@ static void tick(void *context, const struct trainer *t)
   const struct model_options *m = config_section(trainer_config(t), "model");
   const real *s = trainer_max_logit(t);
   long at = 0;
-  for (long i = 0; i < m->layers * m->heads; i++) {
-    if (isnan(s[i]) || s[i] > s[at]) at = i;
-    if ((double)s[i] > w->peak || isnan(s[i])) {
-      w->peak = (double)s[i];
-      w->peak_step = trainer_step_count(t) - 1;
-      w->peak_at = i;
-    }
-  }
+  for (long i = 1; i < m->layers * m->heads && !isnan(s[at]); i++)
+    if (!(s[i] <= s[at])) at = i;
+  w->peak = trainer_peak(t);
   w->last_max = s[at];
   w->last_at = at;
   w->steps = trainer_step_count(t);
@@ -53,7 +48,7 @@ static void begin(struct watched *w, const struct trainer *t, int quiet)
   const struct top_options *top = config_section(trainer_config(t), "");
   const struct train_options *train = config_section(trainer_config(t), "train");
   *w = (struct watched){.quiet = quiet,
-                        .peak = -INFINITY,
+                        .peak = trainer_peak(t),
                         .loss = NAN,
                         .val_loss = NAN,
                         .began = clock_seconds(),
@@ -80,8 +75,8 @@ static void summary(struct watched *w, int status)
     if (isfinite(w->floor)) printf("  (the source's entropy rate is %.3f)", w->floor);
     printf(" nat/token\n  max logit  last %.4g (layer %ld, head %ld)  peak %.4g at step %ld (layer %ld, head "
            "%ld)\n",
-           (double)w->last_max, w->last_at / w->heads, w->last_at % w->heads, w->peak, w->peak_step,
-           w->peak_at / w->heads, w->peak_at % w->heads);
+           (double)w->last_max, w->last_at / w->heads, w->last_at % w->heads, w->peak.value, w->peak.step,
+           w->peak.at / w->heads, w->peak.at % w->heads);
   }
   printf("  record     %s\n", w->path);
   if (status == STATUS_STOPPED)

@@ -67,6 +67,7 @@ struct trainer {
   struct tensor *token_loss; /* [N, 1] on the device */
   real *token_loss_host;
   int *column; /* of a batch, one position: [rows of a micro-batch] */
+  struct peak peak;
   double grad_norm, val_loss, earlier_wall, started, checkpointed_at;
   real spike_window[SPIKE_WINDOW]; /* the latest finite losses; saved in checkpoints */
   long done, checkpointed;         /* updates done; at the last checkpoint */
@@ -253,6 +254,7 @@ static int init_training(struct trainer *t, struct error *e)
   }
   for (int i = 0; i < SPIKE_WINDOW; i++) t->spike_window[i] = (real)NAN;
   t->val_loss = t->grad_norm = t->pass.loss = NAN;
+  t->peak = (struct peak){-INFINITY, -1, -1};
   return STATUS_OK;
 }
 
@@ -636,6 +638,14 @@ static void check_spike(struct trainer *t)
   t->spike_window[t->done % SPIKE_WINDOW] = (real)t->pass.loss;
 }
 
+static void note_peak(struct trainer *t)
+{
+  for (long i = 0; i < t->model.options.layers * t->model.options.heads; i++) {
+    double s = (double)t->pass.max_logit[i];
+    if (!isnan(t->peak.value) && !(s <= t->peak.value)) t->peak = (struct peak){s, t->done, i};
+  }
+}
+
 static void clip_gradient(struct trainer *t)
 {
   double limit = t->train->grad_clip;
@@ -719,6 +729,7 @@ int trainer_step(struct trainer *t, struct error *e)
   run_pass(t, &t->step_program, &t->pass);
   t->grad_norm = gradient_norm(t);
 
+  note_peak(t);
   int bad = check_finite(t);
   check_spike(t);
   if (bad && t->train->on_nonfinite != ON_NONFINITE_CONTINUE) {
@@ -789,7 +800,11 @@ static void list_free(struct tensor_list *l)
 int trainer_checkpoint(struct trainer *t, struct error *e)
 {
   struct tensor_list l;
-  struct checkpoint c = {.step = t->done, .wall = wall(t)};
+  struct checkpoint c = {.step = t->done,
+                         .wall = wall(t),
+                         .peak = t->peak.value,
+                         .peak_step = t->peak.step,
+                         .peak_at = t->peak.at};
   int status = STATUS_OK;
   if (recorder_due(t->recorder)) status = recorder_snapshot(t->recorder, "running", t->done, wall(t), 0, e);
   if (status) return status;
@@ -806,7 +821,7 @@ int trainer_checkpoint(struct trainer *t, struct error *e)
   c.count = l.count;
   c.tensors = l.item;
   c.rows = (void *)(uintptr_t)recorder_pending(t->recorder, &c.rows_size);
-  status = checkpoint_write(t->path, &c, !strcmp(t->keep->keep, "all"), e);
+  status = checkpoint_write(t->path, &c, atol(t->keep->keep), e); /* "all": 0 */
   for (int i = 0; i < l.count; i++)
     if (l.device[i]) memory_free(l.item[i].data);
   list_free(&l);
@@ -971,6 +986,7 @@ static int restore(struct trainer *t, const char *path, const struct checkpoint 
   if (status) return status;
   t->done = t->checkpointed = c->step;
   t->earlier_wall = c->wall;
+  if (c->count) t->peak = (struct peak){c->peak, c->peak_step, c->peak_at};
   facts(t, &f);
   return recorder_resume(&t->recorder, path, t->config, &f, c->step, c->rows, c->rows_size, e);
 }
@@ -1037,6 +1053,7 @@ double trainer_loss(const struct trainer *t) { return t->pass.loss; }
 double trainer_val_loss(const struct trainer *t) { return t->val_loss; }
 double trainer_grad_norm(const struct trainer *t) { return t->grad_norm; }
 const real *trainer_max_logit(const struct trainer *t) { return t->pass.max_logit; }
+struct peak trainer_peak(const struct trainer *t) { return t->peak; }
 const char *trainer_path(const struct trainer *t) { return t->path; }
 const char *trainer_id(const struct trainer *t) { return t->id; }
 const struct config *trainer_config(const struct trainer *t) { return t->config; }

@@ -34,6 +34,12 @@ double trainer_loss(const struct trainer *);
 double trainer_val_loss(const struct trainer *); /* the latest; NaN before the first */
 double trainer_grad_norm(const struct trainer *);
 const real *trainer_max_logit(const struct trainer *); /* [layers*heads] */
+/* The largest max logit of the whole run, what was before a resume included; the first NaN counts as largest. */
+struct peak {
+  double value;  /* -INFINITY before the first step */
+  long step, at; /* at: layer * heads + head; -1 */
+};
+struct peak trainer_peak(const struct trainer *);
 const char *trainer_state(const struct trainer *);
 const char *trainer_path(const struct trainer *);
 /* Numbers that follow from others get them (muon.ns_steps), as before an id is made: all but the model's. */

@@ -1,6 +1,7 @@
 #include "storage/checkpoint.h"
 #include <dirent.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,6 @@
 /* A sealed HDF5 file (storage/h5.h): the XXH3 digest of the whole file is checked before anything in it is
    looked at, so that a damaged checkpoint is never parsed. */
 
-enum { GENERATIONS = 2 };
 static const enum h5_kind real_kind = sizeof(real) == sizeof(float) ? KIND_F32 : KIND_F64;
 
 static void folder_of(char out[4096], const char *run_path) { run_sibling(out, run_path, ".ckpt"); }
@@ -108,11 +108,14 @@ static void put_head(struct h5 *h, const struct checkpoint *c)
   h5_put_int(h, root, "step", c->step);
   h5_put_text(h, root, "id", c->id);
   h5_put_real(h, root, "wall_seconds", c->wall);
+  h5_put_real(h, root, "peak_max_logit", c->peak);
+  h5_put_int(h, root, "peak_step", c->peak_step);
+  h5_put_int(h, root, "peak_place", c->peak_at);
   h5_put_text(h, root, "blas_core", c->core);
   h5_done(h, root);
 }
 
-int checkpoint_write(const char *run_path, const struct checkpoint *c, int keep_all, struct error *e)
+int checkpoint_write(const char *run_path, const struct checkpoint *c, long keep, struct error *e)
 {
   char path[4096];
   checkpoint_path(path, run_path, c->step);
@@ -125,7 +128,7 @@ int checkpoint_write(const char *run_path, const struct checkpoint *c, int keep_
   h5_done(h, h5_group(h, "/state"));
   for (int i = 0; i < c->count; i++) put_tensor(h, &c->tensors[i]);
   int status = h5_save(h, path, e);
-  return status || keep_all ? status : remove_from(run_path, GENERATIONS, e);
+  return status || !keep ? status : remove_from(run_path, (size_t)keep, e);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------- */
@@ -196,7 +199,7 @@ static void *read_bytes(struct reader *r, const char *path, enum h5_kind kind, s
 static int read_head(struct reader *r, const char *path, struct error *e)
 {
   char format[64] = "";
-  int64_t version = 0, step = -1;
+  int64_t version = 0, step = -1, peak_step = -1, peak_at = -1;
   struct checkpoint *c = r->c;
   h5_id root = h5_find(r->h, "/");
   h5_get_text(r->h, root, "format", format, sizeof format);
@@ -206,6 +209,12 @@ static int read_head(struct reader *r, const char *path, struct error *e)
   h5_get_real(r->h, root, "wall_seconds", &c->wall);
   r->failed = !h5_get_int(r->h, root, "step", &step) || step < 0;
   c->step = (long)step;
+  c->peak = -INFINITY; /* files of old do not tell it */
+  h5_get_real(r->h, root, "peak_max_logit", &c->peak);
+  h5_get_int(r->h, root, "peak_step", &peak_step);
+  h5_get_int(r->h, root, "peak_place", &peak_at);
+  c->peak_step = (long)peak_step;
+  c->peak_at = (long)peak_at;
   h5_done(r->h, root);
   if (strcmp(format, CHECKPOINT_FORMAT)) return error_set(e, STATUS_USAGE, "%s is not a checkpoint", path);
   if (version > CHECKPOINT_VERSION)

@@ -1,7 +1,7 @@
 /* checkpoint.h - the state after N updates, whole or absent
    RUN.ckpt/step-%08ld.h5: /params/<name>, /state/<rule>/<name>, the step, the configuration text, the recorder's
-   pending rows, and an XXH3 checksum over everything. Written beside, synced, renamed; the one before is
-   kept. */
+   pending rows, and an XXH3 checksum over everything. Written beside, synced, renamed; then
+   older ones are removed as checkpoint.keep says. */
 #ifndef MAXLOGIT_CHECKPOINT_H
 #define MAXLOGIT_CHECKPOINT_H
 #include <stddef.h>
@@ -22,11 +22,14 @@ struct checkpoint {
   void *rows;
   size_t rows_size; /* recorder_pending */
   double wall;
-  char core[64]; /* OpenBLAS core type that computed it */
+  double peak;             /* the largest max logit of the run so far, NaN above all; -INFINITY: none yet */
+  long peak_step, peak_at; /* layer * heads + head */
+  char core[64];           /* OpenBLAS core type that computed it */
 };
 
 void checkpoint_path(char out[4096], const char *run_path, long step);
-int checkpoint_write(const char *run_path, const struct checkpoint *, int keep_all, struct error *);
+/* Afterwards the newest `keep` are left (0: all). */
+int checkpoint_write(const char *run_path, const struct checkpoint *, long keep, struct error *);
 /* One file; corruption of any kind is STATUS_FAIL with the file's name, never believed. */
 int checkpoint_read(const char *path, struct checkpoint *, struct error *);
 /* The newest whole checkpoint of a run; a bad newer one is named in a warning. STATUS_USAGE if none. */
