@@ -280,6 +280,22 @@ START_TEST(divergence)
 }
 END_TEST
 
+/* No step names a place twice as not finite. */
+static void check_told_once(const char *name)
+{
+  struct run_file *r;
+  struct run_event *x;
+  struct error e = {0};
+  long count;
+  ck_assert(!run_open(&r, path(name), &e) && !run_events(r, &x, &count, &e));
+  for (long i = 0; i < count; i++)
+    for (long j = 0; j < i; j++)
+      ck_assert(strcmp(x[i].kind, "nonfinite") || strcmp(x[j].kind, "nonfinite") || x[i].step != x[j].step ||
+                x[i].layer != x[j].layer || x[i].head != x[j].head);
+  memory_free(x);
+  run_close(r);
+}
+
 START_TEST(divergence_can_fail_or_go_on)
 {
   char settings[512];
@@ -295,6 +311,7 @@ START_TEST(divergence_can_fail_or_go_on)
   ck_assert_int_ge(count_events(r, "nonfinite", NULL), 2);
   ck_assert_int_eq(count_events(r, "clip", NULL), 0);
   run_close(r);
+  check_told_once("goes_on");
 }
 END_TEST
 

@@ -72,13 +72,21 @@ struct trainer {
   real spike_window[SPIKE_WINDOW]; /* the latest finite losses; saved in checkpoints */
   long done, checkpointed;         /* updates done; at the last checkpoint */
   int diverged;
+  long *
+    told_at; /* [layers+1, heads+1], from layer -1 and head -1: the step of the latest nonfinite event, + 1 */
 };
 
 /* --- parts of init --------------------------------------------------------------------------------------- */
 
+/* What is not finite is told once a step and place, whoever meets it. */
 static void on_event(void *context, const char *kind, int layer, int head, double value)
 {
   struct trainer *t = context;
+  if (!strcmp(kind, "nonfinite")) {
+    long *told = &t->told_at[(layer + 1) * (t->model.options.heads + 1) + head + 1];
+    if (*told == t->done + 1) return;
+    *told = t->done + 1;
+  }
   if (t->recorder) recorder_event(t->recorder, t->done, kind, layer, head, value);
 }
 
@@ -240,6 +248,8 @@ static int init_training(struct trainer *t, struct error *e)
   pass_init(t, &t->val);
   t->stats = arena_get(t->arena, (size_t)(4 * t->model.options.heads), sizeof(real));
   t->look = arena_get(t->arena, (size_t)(5 * t->model.options.heads), sizeof(real));
+  t->told_at = arena_get(t->arena, (size_t)((t->model.options.layers + 1) * (t->model.options.heads + 1)),
+                         sizeof *t->told_at);
   t->norm = tensor_new(t->device, TENSOR_REAL, 1, 1, "norm");
   t->token_loss = tensor_new(t->device, TENSOR_REAL, rows * context, 1, "token loss");
   t->column = arena_get(t->arena, (size_t)rows, sizeof(int));
