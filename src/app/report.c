@@ -92,7 +92,6 @@ int report_drive(struct trainer *t, int quiet, struct error *e)
   struct watched w;
   const struct train_options *train = config_section(trainer_config(t), "train");
   begin(&w, t, quiet);
-  drive_catch_signals();
   int status = drive(t, train->max_time, tick, &w, e);
   if (status == STATUS_FAIL || status == STATUS_USAGE)
     progress_end(&w.progress);

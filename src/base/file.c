@@ -32,6 +32,8 @@ static enum fault fault_now(enum call call)
     return FAULT_ERROR;
   }
   if (number == k && !strcmp(kind, "kill")) raise(SIGKILL);
+  if (number == k && !strcmp(kind, "int")) raise(SIGINT);
+  if (number == k && !strcmp(kind, "term")) raise(SIGTERM);
   int hit = (number == k && !strcmp(kind, "eio")) || (!strcmp(kind, "fsync") && call == CALL_FSYNC) ||
             (!strcmp(kind, "short") && call == CALL_WRITE);
   if (!hit || atomic_exchange(&fault_done, 1)) return FAULT_NONE;

@@ -4,7 +4,9 @@
 #include "run/trainer.h"
 
 /* Catch SIGINT, SIGTERM and SIGUSR1: the step in hand is finished, a checkpoint written, STATUS_STOPPED
-   returned; a second SIGINT ends at once. */
+   returned; a second SIGINT ends at once. A command that trains calls this first of all: a signal that comes before
+   the first step is then a stop at step 0, with a run file that resume takes; one that comes before this call, while
+   the program is loaded, ends the process as it ends any (130, 143), and nothing has been written. */
 void drive_catch_signals(void);
 int drive_stopping(void);
 

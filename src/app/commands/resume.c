@@ -65,6 +65,7 @@ static int resume(int argc, char **argv)
   struct error e = {0};
   struct trainer *t = NULL;
   int over = 0;
+  drive_catch_signals();
   argp_parse(&argp, argc, argv, 0, NULL, &a);
   int status = a.count ? STATUS_OK : is_over(a.file, &over, &e);
   if (!status && !over) status = trainer_resume(&t, a.file, a.change, a.count, &e);

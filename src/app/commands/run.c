@@ -65,13 +65,19 @@ static int run(int argc, char **argv)
     parse,
     "[FILE.conf] [key=value ...]",
     "Train one run and write its record. Without arguments: the default toy stack on a built-in source.\v"
-    "Keys: maxlogit help config. Presets and plug-ins: maxlogit list.",
+    "Keys: maxlogit help config. Presets and plug-ins: maxlogit list.\n"
+    "Ctrl-C, SIGTERM or SIGUSR1: the step in hand is finished, the state saved, exit status 75; maxlogit "
+    "resume goes "
+    "on. Before the first step too; only while the program is still being loaded does a signal end it as it "
+    "ends "
+    "any, with nothing written. A second Ctrl-C ends it at once.",
     NULL,
     NULL,
     NULL};
   struct arguments a = {0};
   struct error e = {0};
   struct trainer *t = NULL;
+  drive_catch_signals();
   argp_parse(&argp, argc, argv, 0, NULL, &a);
   struct config *c = config_new();
   int status = configure(c, &a, &e);

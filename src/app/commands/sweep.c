@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "run/drive.h"
 #include "run/sweep.h"
 #include "storage/recorder.h"
 
@@ -301,6 +302,7 @@ static int sweep(int argc, char **argv)
   struct arguments a = {.shard = 1, .shards = 1};
   struct error e = {0};
   struct sweep s = {0};
+  drive_catch_signals();
   argp_parse(&argp, argc, argv, 0, NULL, &a);
   struct config *c = config_new();
   int status = plan(&s, c, &a, &e);
