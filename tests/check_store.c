@@ -41,8 +41,9 @@ static const struct series series[] = {
   {"probe/loss", PER_STEP, AXIS_PROBE, "nat", "probe loss", "mean cross-entropy"},
 };
 enum { SERIES = sizeof series / sizeof *series };
-static const struct run_facts facts = {
-  "0123456789ab", "cpu", "bytes", "a text, 12 bytes", LAYERS, HEADS, TENSORS, tensor_names, 1.25};
+static const struct run_facts facts = {"0123456789ab", "cpu", "bytes",   "a text, 12 bytes",
+                                       LAYERS,         HEADS, TENSORS,   tensor_names,
+                                       1.25,           7,     UINT64_MAX};
 
 static char folder[] = "check_store.XXXXXX";
 static struct config *config;
@@ -204,6 +205,8 @@ START_TEST(everything_comes_back)
   ck_assert_int_eq(run_last_step(f), steps);
   ck_assert_double_eq(run_wall_seconds(f), 1.5);
   ck_assert_double_eq(run_loss_floor(f), 1.25);
+  uint64_t data, start;
+  ck_assert(run_contents(f, &data, &start) && data == 7 && start == UINT64_MAX);
   ck_assert_str_eq(run_id(f), facts.id);
   ck_assert_str_eq(run_data_text(f), facts.data_text);
   run_series_names(f, count_name, &names);
