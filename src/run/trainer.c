@@ -831,7 +831,7 @@ int trainer_checkpoint(struct trainer *t, struct error *e)
   c.count = l.count;
   c.tensors = l.item;
   c.rows = (void *)(uintptr_t)recorder_pending(t->recorder, &c.rows_size);
-  status = checkpoint_write(t->path, &c, atol(t->keep->keep), e); /* "all": 0 */
+  status = checkpoint_write(t->path, &c, strtol(t->keep->keep, NULL, 10), e); /* "all": 0 */
   for (int i = 0; i < l.count; i++)
     if (l.device[i]) memory_free(l.item[i].data);
   list_free(&l);
