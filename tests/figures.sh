@@ -74,6 +74,8 @@ for wrong in train.lr=7 train.rl=0.01 train.lr; do
   test $status -eq 2 || fail "--where $wrong: exit $status"
 done
 
+LC_ALL=C "$program" plot "$dir/muon-1.h5" -o "$dir/c" > /dev/null 2> "$dir/err" || fail "LC_ALL=C: $(cat "$dir/err")"
+
 # without spectra and validation; a run that diverges in its middle; runs of different lengths
 small_run bare preset=muon record.spectra_every=0 train.val_every=0
 small_run broken preset=adam train.lr=1e6 train.warmup=0

@@ -118,6 +118,7 @@ int gnuplot_run(FILE *script, struct error *error)
   if (child == 0) {
     dup2(fileno(script), STDIN_FILENO);
     dup2(fileno(complaints), STDERR_FILENO);
+    setenv("LC_ALL", "C.UTF-8", 1); /* in no other character set can it draw all letters */
     execlp("gnuplot", "gnuplot", "-", (char *)NULL);
     _exit(127);
   }

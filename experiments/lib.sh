@@ -1,0 +1,94 @@
+# shellcheck shell=sh disable=SC2034 # sourced by the experiments' run.sh, which use what is set here
+# lib.sh - what the experiments share: their command line, the sweep, the runs' parameters, figures, keeping
+#
+#   run.sh [--keep] [TEXT [DIR]]
+#
+# TEXT: what to train on (default demo/kjv.txt, which `./bootstrap demo` leaves). DIR: runs, table.txt and figures
+# (default: the experiment's name); runs that are done are not repeated. --keep: also replace the figures beside
+# run.sh and the table in its README.md. MAXLOGIT names the program (default ./maxlogit), JOBS the runs at a time
+# (default 1), KEYS further key=value of all runs (to try a script on small ones).
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+name=$(basename "$here" | sed 's/^[0-9]*-//')
+maxlogit=${MAXLOGIT:-./maxlogit}
+keep=0
+case ${1:-} in
+  --keep) keep=1; shift ;;
+  -*) echo "usage: $0 [--keep] [TEXT [DIR]]" >&2; exit 2 ;;
+esac
+text=${1:-demo/kjv.txt}
+dir=${2:-$name}
+for tool in "$maxlogit" jq gnuplot; do
+  command -v "$tool" >/dev/null || { echo "$0: $tool is not there" >&2; exit 2; }
+done
+[ -s "$text" ] || { echo "$0: $text is not there: give a text, or run ./bootstrap demo, which makes it" >&2; exit 2; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+LC_ALL=C.UTF-8 # numbers with a point, letters for gnuplot
+export LC_ALL
+
+# sweep FILE [key=value ...]: train all of it into $dir
+sweep() {
+  file=$1
+  shift
+  # shellcheck disable=SC2086 # a list of settings
+  "$maxlogit" sweep "$here/$file" data=bytes data.path="$text" sweep.dir="$dir" -j "${JOBS:-1}" ${KEYS:-} "$@" \
+    >"$work/sweep"
+}
+
+# runs [DIR] JQ: a line a run, of what JQ makes of it; p("train.seed") is a parameter as text
+runs() {
+  from=$dir
+  if [ $# = 2 ]; then from=$1; shift; fi
+  "$maxlogit" show --json --parameters "$from" >"$work/runs.json"
+  jq -r "def p(key): .parameters[key] | tostring; .[] | $1" "$work/runs.json"
+}
+
+# group JQ FILE...: mean and interval over the runs of one group, as JQ shows them
+group() {
+  filter=$1
+  shift
+  "$maxlogit" show --json --group "$@" >"$work/group.json"
+  jq -r "def number: if type == \"number\" then . else nan end; .[] | $filter" "$work/group.json"
+}
+
+# rows RUN SERIES ...: columns without a header. median N RUN SERIES ...: of the last N rows
+rows() {
+  "$maxlogit" export "$@" >"$work/export"
+  grep -v '^#' "$work/export"
+}
+median() {
+  count=$1
+  shift
+  rows "$@" >"$work/rows.all"
+  tail -n "$count" "$work/rows.all" | awk '{ print $2 }' | sort -g |
+    awk '{ x[NR] = $1 } END { print (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 }'
+}
+
+# draw SCRIPT NAME [VARIABLE=VALUE ...]: $dir/NAME.png and .svg; the script finds term, out, style and the
+# variables, all of them text
+draw() {
+  script=$1 figure=$2
+  shift 2
+  for term in png svg; do
+    {
+      for pair in "term=$term" "out=$dir/$figure.$term" "style=$here/../../plots/style.gp" "$@"; do
+        echo "${pair%%=*} = '${pair#*=}'"
+      done
+      echo "load '$here/$script'"
+    } | gnuplot - >&2
+  done
+}
+
+# finish FIGURE...: show $dir/table.txt; with --keep into README.md (the block after the line <!-- table -->)
+finish() {
+  cat "$dir/table.txt"
+  [ $keep = 1 ] || return 0
+  for figure; do cp "$dir/$figure" "$here/"; done
+  awk -v table="$dir/table.txt" '
+    /^```/ && wait { print; while ((getline line < table) > 0) print line; wait = 0; skip = 1; next }
+    /^```/ { skip = 0 }
+    !skip { print }
+    /^<!-- table -->/ { wait = 1 }' "$here/README.md" >"$work/README.md"
+  cat "$work/README.md" >"$here/README.md"
+}

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Every experiment's one command on runs of a few steps: it ends, its table has a row for each question without a
+# missing number, its figures are drawn, and nothing beside the script changes.
+srcdir=${srcdir:-$(dirname "$0")/..}
+program=$(cd "$(dirname "${MAXLOGIT:-./maxlogit}")" && pwd)/$(basename "${MAXLOGIT:-./maxlogit}")
+for tool in jq gnuplot; do
+  command -v $tool > /dev/null || { echo "$tool is not installed: experiments not tested"; exit 77; }
+done
+dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
+trap 'rm -rf "$dir"' EXIT
+failures=0
+fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+
+cp -R "$srcdir/experiments" "$srcdir/plots" "$srcdir/README.md" "$dir/"
+chmod -R u+w "$dir"
+cp -R "$dir/experiments" "$dir/before"
+cd "$dir" || exit 99
+MAXLOGIT=$program
+MAXLOGIT_PLOTS=$dir/plots
+KEYS='train.seed=1,2 train.steps=4 train.warmup=2 train.batch=4 train.val_batches=1 model.layers=2 record.spectra_every=2'
+export MAXLOGIT MAXLOGIT_PLOTS KEYS
+
+try() { # NAME ROWS FIGURE...
+  name=$1 rows=$2
+  shift 2
+  "experiments/$name/run.sh" README.md "$name" > "$name.out" 2> "$name.err" ||
+    { fail "$name: exit $?"; tail -n 5 "$name.err"; return; }
+  cmp -s "$name.out" "$name/table.txt" || fail "$name: does not print its table"
+  test "$(grep -c '[0-9]\.[0-9]' "$name.out")" -eq "$rows" || fail "$name: $(cat "$name.out")"
+  grep -qiE 'nan|null|inf' "$name.out" && fail "$name: a number is missing: $(cat "$name.out")"
+  for figure; do
+    test "$(wc -c < "$name/$figure")" -gt 5000 || fail "$name: $figure has nothing in it"
+  done
+}
+try 02-over-clipping 6 over-clipping.png over-clipping.svg
+try 03-mla-family 6 mla-family.png mla-family.svg
+if [ -n "${MAXLOGIT_TEST_LONG:-}" ]; then
+  try 01-four-presets 7 logits.png heads.png loss.png
+  try 04-cures 14 cures.png cures.svg
+fi
+diff -r before experiments || fail "the sources changed"
+
+# --keep: the table goes into README.md, and nothing else of it changes
+experiments/02-over-clipping/run.sh --keep README.md 02-over-clipping > out 2> err || fail "--keep: $(tail -n 3 err)"
+awk '/^<!-- table -->/ { wait = 1 } /^```/ && inside { exit } inside { print } /^```/ && wait { inside = 1 }' \
+  experiments/02-over-clipping/README.md | cmp - 02-over-clipping/table.txt || fail "--keep: not the table"
+for file in before experiments; do
+  awk '/^```/ { skip = 0 } !skip { print } /^<!-- table -->/ { getline; print; skip = 1 }' "$file/02-over-clipping/README.md" > "$file.rest"
+done
+cmp before.rest experiments.rest || fail "--keep: more than the table changed"
+cmp -s 02-over-clipping/over-clipping.png experiments/02-over-clipping/over-clipping.png || fail "--keep: not the figure"
+
+experiments/02-over-clipping/run.sh nowhere.txt > out 2> err; status=$?
+test $status -eq 2 || fail "no text: exit $status"
+test $failures -eq 0 && echo ok
+exit $((failures > 0))
