@@ -410,6 +410,9 @@ static void feed(struct trainer *t, struct model_program *p, long part)
   d->upload(d, p->weight->data, t->host.weight + from, (size_t)n * sizeof(real));
 }
 
+/* Is `a` the maximum where `b` was? Of several NaN the first is. */
+static int passes(real a, real b) { return isnan(a) ? !isnan(b) : a > b; }
+
 /* What a program has seen of the pairs of head i: shares are averaged, the pair is that of the largest logit. */
 static void collect_look(struct pass *pass, long i, const real *look, int first, int largest)
 {
@@ -436,7 +439,7 @@ static void collect(struct trainer *t, const struct model_program *p, struct pas
       const real *s = t->stats + 4 * h;
       long i = l * heads + h;
       real part = s[3] / (real)t->train->micro_batches;
-      if (p->looks) collect_look(pass, i, t->look + 5 * h, first, isnan(s[0]) || s[0] > pass->max_logit[i]);
+      if (p->looks) collect_look(pass, i, t->look + 5 * h, first, passes(s[0], pass->max_logit[i]));
       pass->max_logit[i] = first ? s[0] : (real)max_keeping_nan(pass->max_logit[i], s[0]);
       pass->max_abs_logit[i] = first ? s[1] : (real)max_keeping_nan(pass->max_abs_logit[i], s[1]);
       pass->max_logit_capped[i] = first ? s[2] : (real)max_keeping_nan(pass->max_logit_capped[i], s[2]);
