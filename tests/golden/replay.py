@@ -1,0 +1,931 @@
+"""A run once more, by PyTorch's autograd and the formulas of the papers, written without looking at the C code:
+model, gradients, optimisers, stabilisers, and every series and event that a run file holds.
+
+A batch is never cut into micro-batches here: what a run records of a step is a property of the whole batch.
+"""
+import fnmatch
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+SUMMARIES = ("spectral_norm", "frobenius_norm", "svd_entropy", "effective_rank_p", "effective_rank_r", "stable_rank")
+KELLER = (3.4445, -4.7750, 2.0315)
+
+# --- random numbers ---------------------------------------------------------------------------------------
+
+
+def philox(counter, key):
+    c = [np.asarray(x, dtype=np.uint64) for x in counter]
+    k0, k1 = key
+    mask = np.uint64(0xFFFFFFFF)
+    for _ in range(10):
+        p0, p1 = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [(p1 >> np.uint64(32)) ^ c[1] ^ np.uint64(k0), p1 & mask, (p0 >> np.uint64(32)) ^ c[3] ^ np.uint64(k1), p0 & mask]
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return c
+
+
+def words(seed, stream, step, blocks):
+    blocks = np.asarray(blocks, dtype=np.uint64)
+    one = np.ones_like(blocks)
+    return philox((blocks & np.uint64(0xFFFFFFFF), blocks >> np.uint64(32), one * np.uint64(step & 0xFFFFFFFF),
+                   one * np.uint64(stream << 24)), (seed & 0xFFFFFFFF, seed >> 32))
+
+
+def normals(seed, stream, step, n):
+    """n draws of N(0,1), index 0..n-1."""
+    w = words(seed, stream, step, np.arange((n + 3) // 4))
+    out = np.empty((len(w[0]), 4))
+    for pair in (0, 1):
+        r = np.sqrt(-2 * np.log((w[2 * pair].astype(float) + 0.5) * 2.0 ** -32))
+        a = 2 * np.pi * 2.0 ** -32 * w[2 * pair + 1].astype(float)
+        out[:, 2 * pair], out[:, 2 * pair + 1] = r * np.cos(a), r * np.sin(a)
+    return out.ravel()[:n]
+
+
+def below(seed, stream, step, index, n):
+    """A draw from 0..n-1."""
+    w = words(seed, stream, step, [index // 2])
+    low, high = int(w[index % 2 * 2][0]), int(w[index % 2 * 2 + 1][0])
+    return (high << 32 | low) * n >> 64
+
+
+# --- batches ----------------------------------------------------------------------------------------------
+
+VAL, PROBE = 3, 4  # streams of random numbers; both are drawn with seed 0, whatever the run's
+
+
+class Text:
+    """data = bytes: windows of the last part of a text; with packing, documents end with the separator."""
+
+    def __init__(self, p, path):
+        text = open(path, "rb").read()
+        symbols = sorted(set(text)) if p["data.vocab"] == "char" else range(256)
+        number = {s: i for i, s in enumerate(symbols)}
+        self.token = [number[b] for b in text]
+        self.start = len(text) - int(float(p["data.val_fraction"]) * len(text))
+        self.packed = p["data.packing"] == "documents"
+        self.ends = set()
+        mark = p["data.separator"].encode().replace(b"\\n", b"\n").replace(b"\\t", b"\t")
+        at = text.find(mark)
+        while at >= 0:
+            self.ends.add(at + len(mark) - 1)
+            at = text.find(mark, at + len(mark))
+        self.B, self.T = int(p["train.batch"]), int(p["model.context"])
+
+    def batch(self, stream, index):
+        B, T = self.B, self.T
+        tokens, mask, document = np.zeros((B, T + 1), int), np.ones((B, T)), np.zeros((B, T), int)
+        for b in range(B):
+            at = self.start + below(0, stream, index, b, len(self.token) - self.start - T)
+            tokens[b] = self.token[at:at + T + 1]
+            d = 0
+            for t in range(T if self.packed else 0):
+                document[b, t] = d
+                if at + t in self.ends:
+                    mask[b, t] = 0
+                    d += 1
+        return tokens, mask, document
+
+
+class Recall:
+    """data = recall: pairs of a key and its value, drawn anew for every row."""
+
+    def __init__(self, p):
+        self.keys = int(p["recall.symbols"]) // 2
+        self.B, self.T = int(p["train.batch"]), int(p["model.context"])
+
+    def batch(self, stream, index):
+        B, T, K = self.B, self.T, self.keys
+        tokens, mask = np.zeros((B, T + 1), int), np.ones((B, T))
+        for b in range(B):
+            at = iter(range(b << 32, (b << 32) + 10 ** 9))
+            key, value, seen, used = list(range(K)), {}, set(), min(T // 4, K)
+            for i in range(used):
+                pick = i + below(0, stream, index, next(at), K - i)
+                key[i], key[pick] = key[pick], key[i]
+                value[i] = K + below(0, stream, index, next(at), K)
+            for t in range(0, T + 1, 2):
+                i = below(0, stream, index, next(at), used)
+                tokens[b, t] = key[i]
+                if t < T:
+                    tokens[b, t + 1], mask[b, t] = value[i], i in seen
+                if t + 1 < T:
+                    mask[b, t + 1] = 0
+                seen.add(i)
+        return tokens, mask, np.zeros((B, T), int)
+
+
+def uniform(seed, stream, step, index):
+    return int(words(seed, stream, step, [index // 4])[index % 4][0]) * 2.0 ** -32
+
+
+class Markov:
+    """data = markov: the next symbol hangs on the one before and on the class of one at a fixed distance."""
+
+    def __init__(self, p):
+        def option(key):
+            return int(p["markov." + key])
+        self.symbols, self.branches, self.lag, self.classes, self.mean = map(
+            option, ("symbols", "branches", "lag", "classes", "document"))
+        self.packed = p["data.packing"] == "documents"
+        self.first = self.law(self.symbols, 1)
+        self.turns = self.law(self.branches, float(p["markov.exponent"]))
+        self.next, draws = [], 0
+        for _ in range(self.symbols):
+            follow = []
+            while len(follow) < self.branches:
+                n = self.pick(self.first, uniform(option("language"), 5, 0, draws))
+                draws += 1
+                if n not in follow:
+                    follow.append(n)
+            self.next.append(follow)
+        self.B, self.T = int(p["train.batch"]), int(p["model.context"])
+
+    @staticmethod
+    def law(n, exponent):
+        p = np.arange(1, n + 1) ** -float(exponent)
+        return np.append(np.cumsum(p / p.sum())[:-1], 1.0)
+
+    @staticmethod
+    def pick(law, x):
+        return int(np.searchsorted(law, x, side="right"))
+
+    def batch(self, stream, index):
+        B, T = self.B, self.T
+        tokens, mask, document = np.zeros((B, T + 1), int), np.ones((B, T)), np.zeros((B, T), int)
+        for b in range(B):
+            def draw(i):
+                return uniform(0, stream, index, (b << 32) + i)
+
+            def length(t):
+                return 1 + int(draw(2 * t + 1) * (2 * self.mean - 1))
+            x, start, d, end = tokens[b], 0, 0, length(0) if self.packed else T + 1
+            for t in range(T + 1):
+                if t == end:
+                    mask[b, t - 1] = 0
+                    start, d, end = t, d + 1, t + length(t)
+                if t == start:
+                    x[t] = self.pick(self.first, draw(2 * t))
+                else:
+                    c = x[t - self.lag] % self.classes if t - self.lag >= start else 0
+                    turn = self.branches // self.classes * c
+                    x[t] = self.next[x[t - 1]][(self.pick(self.turns, draw(2 * t)) - turn) % self.branches]
+                if t < T:
+                    document[b, t] = d
+        return tokens, mask, document
+
+
+# --- spectra ----------------------------------------------------------------------------------------------
+
+
+def spectrum(w, n=None):
+    """The six summaries of SUMMARIES (science of names: arXiv 2502.16982; Roy and Vetterli 2007); n: singular values
+    that count, where the matrix is known to have no more."""
+    w = w.detach().to(torch.float64)
+    if not w.isfinite().all():
+        return [math.nan] * 6
+    sigma = torch.linalg.svdvals(w)[:n]
+    p, r = sigma ** 2 / (sigma ** 2).sum(), sigma / sigma.sum()
+    energy = float(torch.special.entr(p).sum())
+    return [float(sigma[0]), float(sigma.pow(2).sum().sqrt()), energy / math.log(len(sigma)), math.exp(energy),
+            math.exp(float(torch.special.entr(r).sum())), float((sigma ** 2).sum() / sigma[0] ** 2)]
+
+
+def largest(w):
+    """Its spectral norm, NaN where it is not finite."""
+    return spectrum(w)[0]
+
+
+# --- a run ------------------------------------------------------------------------------------------------
+
+HANDLED = {"soft_cap", "hard_cap", "qk_norm", "qk_norm_partial", "qk_clip", "max_output_clip", "quack", "spectral_clip",
+           "spectral_decay", "sigma_reparam", "none"}
+
+
+class Unknown(Exception):
+    """The run has something that this program does not know."""
+
+
+def matches(glob, name):
+    """Does the pattern fit the name, or its end after one of its dots?"""
+    parts = name.split(".")
+    return any(fnmatch.fnmatchcase(".".join(parts[i:]), glob) for i in range(len(parts)))
+
+
+class Run:
+    """One run replayed in PyTorch; `p` is the dictionary of options as the run file tells them, `data` gives its
+    validation and probe batches (or is None)."""
+
+    def __init__(self, p, names, dtype, data=None):
+        self.p, self.dtype, self.data = p, dtype, data
+        self.L, self.D, self.H, self.T = (int(p["model." + k]) for k in ("layers", "width", "heads", "context"))
+        self.G, self.Dh = int(p["model.kv_heads"]), int(p["model.head_dim"])
+        self.F, self.V = int(p["model.ffn_width"]), int(p["model.vocab"])
+        self.stack = p["stabilizers"].split("+")
+        self.mla = p["model.attention"] == "mla"
+        self.Rq, self.Rkv, self.Dr, self.Dv = (int(p["model." + k]) for k in ("q_rank", "kv_rank", "rope_dim", "value_dim"))
+        self.group = torch.tensor([h * self.G // self.H for h in range(self.H)])
+        self.check_known()
+        self.w, self.fixed, self.losses, drawn = {}, {}, [], 0
+        for name in names:
+            shape, kind = self.shape(name)
+            if kind == "gain":
+                v = np.ones(shape) * self.initial_gain(name)
+            elif kind == "bias":
+                v = np.zeros(shape)
+            else:
+                std = 1.0 if kind == "state" or kind == "embed" and "head" in names else shape[1] ** -0.5  # tied: a head as well
+                v = normals(int(p["train.seed"]), 1, drawn, int(np.prod(shape))).reshape(shape) * std
+                drawn += 1
+            if kind == "state":
+                self.fixed[name] = torch.tensor(v, dtype=dtype)
+            else:
+                self.w[name] = torch.tensor(v, dtype=dtype, requires_grad=True)
+        self.state = {n: {} for n in self.w}
+
+    def number(self, key):
+        return float(self.p[key])
+
+    def check_known(self):
+        p = self.p
+        unknown = set(self.stack) - HANDLED
+        if unknown:
+            raise Unknown("stabilizers = " + "+".join(unknown))
+        wanted = {"precision.scores": "f32", "precision.qk": "f32", "muon.coefficients": "keller", "spectral_clip.method": "svd",
+                  "train.decay": "scaled", "model.ffn": "swiglu", "model.mtp": "0", "model.rope_scale": ("1", "1.0")}
+        for key, value in wanted.items():
+            if p.get(key, value) not in value:
+                raise Unknown(f"{key} = {p[key]}")
+        if p["optimizer"] not in ("adam", "muon", "sgd", "none"):
+            raise Unknown("optimizer = " + p["optimizer"])
+
+    def load(self, params, states):
+        """Weights and states from a checkpoint of the run."""
+        for name in sorted(params, key=declared):
+            v = torch.tensor(params[name], dtype=self.dtype)
+            if name.endswith("quack.start") or name.split(".")[-1] in ("sigma_u", "sigma_v", "spectral_decay"):
+                self.fixed[name] = v
+            else:
+                self.w[name] = v.requires_grad_(True)
+        self.state = {n: {} for n in self.w}
+        for name, v in states.items():
+            _, moment, tensor = (name + ".").split(".", 2)
+            if moment in ("m", "v"):
+                self.state[tensor[:-1]][moment] = torch.tensor(v, dtype=self.dtype)
+
+    def initial_gain(self, name):
+        if name.endswith("qk_scale"):
+            return math.log2(self.T * self.T - self.T)  # Henry et al. 2020, arXiv 2010.04245 sec. 3
+        return 1.0
+
+    def shape(self, name):
+        D, H, G, Dh, Fw, V = self.D, self.H, self.G, self.Dh, self.F, self.V
+        last = name.split(".")[-1]
+        if name in ("embed", "head"):
+            return (V, D), name
+        if last == "spectral_decay":
+            return (self.shape(name[:-len(".spectral_decay")])[0][0],), "state"
+        if last == "sigma_gain":
+            return (1,), "gain"
+        full = "qk_norm" in self.stack and self.p.get("qk_norm.kind") == "rms_full"
+        table = {"w_q": (H * Dh, D), "w_k": (G * Dh, D), "w_v": (G * Dh, D), "w_o": (D, H * Dh),
+                 "w_gate": (Fw, D), "w_up": (Fw, D), "w_down": (D, Fw)}
+        Rq, Rkv, Dr, Dv = self.Rq, self.Rkv, self.Dr, self.Dv
+        latent = {"w_dq": (Rq, D), "w_qc": (H * Dh, Rq or D), "w_qr": (H * Dr, Rq or D), "w_dkv": (Rkv, D),
+                  "w_kc": (H * Dh, Rkv), "w_kr": (Dr, D), "w_v": (H * Dv, Rkv), "w_o": (D, H * Dv)}
+        if self.mla:
+            table.update(latent)
+        if last in table:
+            return table[last], "matrix"
+        if last[:2] == "b_":
+            return ({"b_q": H * Dh, "b_k": G * Dh, "b_v": G * Dh, "b_o": D}[last],), "bias"
+        sizes = {"norm": D, "q_gain": H * Dh if full else Dh, "k_gain": G * Dh if full else Dh, "qk_scale": 1,
+                 "q_norm": Rq, "kv_norm": Rkv, "qc_gain": Dh, "kc_gain": Dh, "qr_gain": Dr, "kr_gain": Dr}
+        return (sizes[last],), "gain"
+
+    def kind(self, name):
+        return self.shape(name)[1]
+
+    def matrices(self):
+        """The tensor axis of a run file."""
+        return [n for n in self.w if self.kind(n) in ("matrix", "embed", "head")]
+
+    # --- forward --------------------------------------------------------------------------------------------
+
+    def weight(self, name):
+        """What the model multiplies with: under sigmaReparam (arXiv 2303.06296) gain / sigma(W) W."""
+        w, gain = self.w[name], self.w.get(name + ".sigma_gain")
+        if gain is None:
+            return w
+        return w * (gain / (self.fixed[name + ".sigma_u"] @ w @ self.fixed[name + ".sigma_v"]))
+
+    def rms(self, x, g=None):
+        y = x / torch.sqrt((x * x).mean(-1, keepdim=True) + self.number("model.norm_eps"))
+        return y if g is None else y * g
+
+    def rope(self, x):
+        half = x.shape[-1] // 2
+        f = self.number("model.rope_base") ** (-torch.arange(half, dtype=torch.float64) * 2 / x.shape[-1])
+        a = torch.arange(x.shape[-2], dtype=torch.float64)[:, None] * f
+        c, s = a.cos().to(self.dtype), a.sin().to(self.dtype)
+        x1, x2 = x[..., :half], x[..., half:]
+        return torch.cat([x1 * c - x2 * s, x1 * s + x2 * c], -1)
+
+    def capped(self, s):
+        if "soft_cap" in self.stack:
+            c = self.number("soft_cap.cap")
+            s = c * torch.tanh(s / c)
+        if "hard_cap" in self.stack:
+            s = s.clamp(max=self.number("hard_cap.cap"))
+        return s
+
+    def softmax(self, q, k, v, scale):
+        """q, k, v [B,H,T,.] -> the heads' outputs side by side; keeps what every head has seen of its logits."""
+        B, T = q.shape[0], q.shape[2]
+        allowed = self.allowed[:, None]
+        s = (q @ k.transpose(-1, -2)) * scale
+        c = self.capped(s)
+        p = c.masked_fill(~allowed, -math.inf).softmax(-1)
+        with torch.no_grad():
+            self.see(q, k, s, c, p, allowed)
+        if v.isfinite().all():
+            o = p @ v
+        else:  # what a query must not see does not reach it, NaN or not: 0 NaN would be NaN
+            o = torch.where(allowed[..., None], p[..., None] * v[:, :, None], torch.zeros((), dtype=self.dtype)).sum(-2)
+        return o.transpose(1, 2).reshape(B, T, -1)
+
+    def see(self, q, k, s, c, p, allowed):
+        def top(x):
+            return x.masked_fill(~allowed, -math.inf).amax((0, 2, 3))
+        T, seen = s.shape[-1], self.seen
+        seen["max_logit"].append(top(s))
+        seen["max_abs_logit"].append(top(s.abs()))
+        seen["max_logit_capped"].append(top(c))
+        seen["entropy"].append(torch.special.entr(p).sum(-1).mean((0, 2)))
+        above = torch.where(s.isnan(), s, (s > self.number("record.level")).to(s.dtype))
+        seen["share_above"].append(above.masked_fill(~allowed, 0).sum((0, 2, 3)) / allowed.sum())
+        flat = s.masked_fill(~allowed, -math.inf).transpose(0, 1).reshape(self.H, -1).argmax(-1)
+        b, i, j, h = flat // (T * T), flat // T % T, flat % T, torch.arange(self.H)
+        query, key = q[b, h, i], k[b, h, j]
+        seen["q_norm"].append(query.norm(dim=-1))
+        seen["k_norm"].append(key.norm(dim=-1))
+        seen["cosine"].append((query * key).sum(-1) / (query.norm(dim=-1) * key.norm(dim=-1)))
+
+    def latent_attention(self, x, l):
+        """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): one rotary key for all heads."""
+        a, w = f"blocks.{l}.attn.", self.w
+        B, T, _ = x.shape
+
+        def project(x, n):
+            return x @ self.weight(a + n).T
+
+        def heads(y, n):
+            return y.view(B, T, n, -1).transpose(1, 2)
+        cq = self.rms(project(x, "w_dq"), w[a + "q_norm"]) if self.Rq else x
+        ckv = self.rms(project(x, "w_dkv"), w[a + "kv_norm"])
+        part = {"qc": heads(project(cq, "w_qc"), self.H), "qr": heads(project(cq, "w_qr"), self.H),
+                "kc": heads(project(ckv, "w_kc"), self.H), "kr": heads(project(x, "w_kr"), 1)}
+        for n in part:
+            if a + n + "_gain" in w:
+                part[n] = self.rms(part[n], w[a + n + "_gain"])
+        q = torch.cat([part["qc"], self.rope(part["qr"])], -1)
+        k = torch.cat([part["kc"], self.rope(part["kr"]).expand(B, self.H, T, self.Dr)], -1)
+        return project(self.softmax(q, k, heads(project(ckv, "w_v"), self.H), (self.Dh + self.Dr) ** -0.5), "w_o")
+
+    def attention(self, x, l):
+        """x [B,T,D] normed -> [B,T,D]."""
+        if self.mla:
+            return self.latent_attention(x, l)
+        a = f"blocks.{l}.attn."
+        B, T, _ = x.shape
+
+        def project(x, c):
+            y = x @ self.weight(a + "w_" + c).T
+            return y + self.w[a + "b_" + c] if a + "b_" + c in self.w else y
+        q, k, v = project(x, "q"), project(x, "k"), project(x, "v")
+        scale = self.Dh ** -0.5
+        norm = "qk_norm" in self.stack and self.p["qk_norm.kind"]
+        if norm == "rms_full":
+            q, k = self.rms(q, self.w[a + "q_gain"]), self.rms(k, self.w[a + "k_gain"])
+
+        def heads(y, n):
+            return y.view(B, T, n, -1).transpose(1, 2)
+        q, k, v = heads(q, self.H), heads(k, self.G), heads(v, self.G)
+        if norm == "rms":
+            q, k = self.rms(q, self.w[a + "q_gain"]), self.rms(k, self.w[a + "k_gain"])
+        if norm == "l2":
+            # y / |y| is RMSNorm(y) / sqrt(Dh); recorded are the norms of the latter, both roots being in the scale
+            q, k, scale = self.rms(q) * self.w[a + "qk_scale"], self.rms(k), 1 / self.Dh
+        q, k = self.rope(q), self.rope(k)
+        return project(self.softmax(q, k[:, self.group], v[:, self.group], scale), "o")
+
+    def forward(self, batch):
+        """-> loss, loss with z-loss, what the heads have seen {name: [L,H]}, attention's largest outputs [L]."""
+        tokens, mask, document = (torch.tensor(np.asarray(x)) for x in batch)
+        T = tokens.shape[1] - 1
+        self.allowed = (document[:, :, None] == document[:, None, :]) & torch.ones(T, T, dtype=torch.bool).tril()
+        self.seen = {n: [] for n in ("max_logit", "max_abs_logit", "max_logit_capped", "entropy", "share_above", "q_norm",
+                                     "k_norm", "cosine")}
+        x, targets = tokens[:, :-1].long(), tokens[:, 1:].long()
+        h, outputs = self.w["embed"][x], []
+        for l in range(self.L):
+            b = f"blocks.{l}."
+            y = self.attention(self.rms(h, self.w[b + "attn.norm"]), l)
+            outputs.append(y.detach().abs().max())
+            h = h + y
+            z = self.rms(h, self.w[b + "ffn.norm"])
+            gate, up, down = (self.weight(b + "ffn.w_" + n) for n in ("gate", "up", "down"))
+            h = h + (F.silu(z @ gate.T) * (z @ up.T)) @ down.T
+        logits = self.rms(h, self.w["norm"]) @ self.w.get("head", self.w["embed"]).T
+        share = mask.to(self.dtype).flatten() / float(mask.sum())
+        lse = logits.logsumexp(-1)
+        each = (lse - logits.gather(-1, targets[..., None])[..., 0]).flatten()
+        loss = torch.where(share > 0, each * share, torch.zeros_like(share)).sum()
+        z = torch.where(share > 0, lse.flatten() ** 2 * share, torch.zeros_like(share)).sum()
+        seen = {n: torch.stack(v) for n, v in self.seen.items()}
+        return loss, loss + self.number("model.z_loss") * z, seen, torch.stack(outputs)
+
+    # --- updates --------------------------------------------------------------------------------------------
+
+    def rate(self, step):
+        steps, warmup = int(self.p["train.steps"]), int(self.p["train.warmup"])
+        schedule = self.p["train.schedule"]
+        floor = float(self.p.get(schedule + ".floor", 0))
+        done = step / steps
+        if schedule == "cosine":
+            f = floor + (1 - floor) * (1 + math.cos(math.pi * done)) / 2
+        elif schedule == "linear":
+            f = 1 - (1 - floor) * done
+        elif schedule == "wsd":
+            decay = self.number("wsd.decay")
+            f = 1 if 1 - done >= decay else floor + (1 - floor) * (1 - done) / decay
+        else:
+            f = 1
+        return self.number("train.lr") * f * min(1.0, (step + 1) / max(1, warmup))
+
+    def moment(self, name, which, like):
+        return self.state[name].setdefault(which, torch.zeros_like(like))
+
+    def adam(self, name, g, step):
+        b1, b2, eps = (self.number("adam." + k) for k in ("beta1", "beta2", "eps"))
+        m = self.moment(name, "m", g).mul_(b1).add_(g, alpha=1 - b1)
+        v = self.moment(name, "v", g).mul_(b2).add_(g * g, alpha=1 - b2)
+        return (m / (1 - b1 ** (step + 1))) / ((v / (1 - b2 ** (step + 1))).sqrt() + eps)
+
+    def muon(self, name, g):
+        mu = self.number("muon.momentum")
+        m = self.moment(name, "m", g).mul_(mu).add_(g)
+        x = g + mu * m if int(self.p["muon.nesterov"]) else m
+        rows = {"w_q": self.Dh, "w_k": self.Dh, "w_v": self.Dv if self.mla else self.Dh, "w_qc": self.Dh, "w_qr": self.Dr,
+                "w_kc": self.Dh}.get(name.split(".")[-1])
+        split = self.p["muon.per_head"]
+        if rows and (split == "qkv" or split == "qk" and not name.endswith("w_v")):
+            return torch.cat([self.polar(b) for b in x.split(rows)])
+        return self.polar(x)
+
+    def polar(self, x):
+        out, into = x.shape
+        scale = {"moonlight": self.number("muon.rms") * math.sqrt(max(out, into)), "keller": math.sqrt(max(1, out / into)),
+                 "mup": math.sqrt(out / into), "none": 1}[self.p["muon.scale"]]
+        x = x / (x.norm() + 1e-7)
+        tall = out > into
+        x = x.T if tall else x
+        a, b, c = KELLER
+        for _ in range(int(self.p["muon.ns_steps"]) or 5):
+            y = x @ x.T
+            x = a * x + (b * y + c * y @ y) @ x
+        return (x.T if tall else x) * scale
+
+    def override(self, key, name, otherwise):
+        for part in filter(None, self.p["override." + key].split("+")):
+            glob, value = part.rsplit(":", 1)
+            if matches(glob, name):
+                otherwise = value
+        return otherwise
+
+    def direction(self, name, g, step):
+        matrix = self.kind(name) == "matrix"
+        standard = self.p["optimizer"]
+        optimizer = self.override("optimizer", name, "adam" if standard == "muon" and not matrix else standard)
+        if optimizer == "none":
+            return None
+        if optimizer == "sgd":
+            mu = self.number("sgd.momentum")
+            m = self.moment(name, "m", g).mul_(mu).add_(g)
+            d = (g + mu * m if int(self.p["sgd.nesterov"]) else m).clone()
+        elif optimizer == "muon":
+            d = self.muon(name, g)
+        elif optimizer == "adam":
+            d = self.adam(name, g, step)
+        else:
+            raise Unknown("override.optimizer = " + optimizer)
+        if matrix and self.p["override.match"] == "update_rms":
+            d = d * (self.number("override.match_rms") / d.pow(2).mean().sqrt())
+        elif matrix and self.p["override.match"] != "lr":
+            d = d * (self.number("override.match_rms") * math.sqrt(max(d.shape)) / largest(d))
+        return d
+
+    # --- stabilisers ----------------------------------------------------------------------------------------
+
+    def blocks(self, l):
+        """name -> rows of one head's block of the query and key weights."""
+        a = f"blocks.{l}.attn."
+        if self.mla:
+            return {a + "w_qc": self.Dh, a + "w_kc": self.Dh, a + "w_qr": self.Dr, a + "w_kr": self.Dr}
+        return {a + "w_q": self.Dh, a + "w_k": self.Dh}
+
+    def block_norms(self, name, rows):
+        return torch.stack([b.norm() for b in self.w[name].detach().split(rows)])
+
+    def quack_partner(self, l):
+        """QuacK (arXiv 2511.21377, sec. 3 and Alg. 2): what each block of rows is multiplied with."""
+        a = f"blocks.{l}.attn."
+        n = {c.split("_")[-1]: self.block_norms(c, rows) for c, rows in self.blocks(l).items()}
+        if not self.mla:
+            return {a + "w_q": n["k"][self.group], a + "w_k": torch.stack([n["q"][self.group == g].max() for g in range(self.G)])}
+        dq = self.w[a + "w_dq"].detach().norm() if self.Rq else 1.0
+        dkv = self.w[a + "w_dkv"].detach().norm()
+        return {a + "w_qc": n["kc"] * dq * dkv, a + "w_kc": n["qc"] * dq * dkv, a + "w_qr": n["kr"].expand(self.H) * dq,
+                a + "w_kr": n["qr"].max()[None] * dq}
+
+    def quack_start(self, l):
+        """The partners' sizes before step 0: of this run, or as a checkpoint of the run kept them, head after head,
+        each block when its first head comes."""
+        kept = self.fixed.get(f"blocks.{l}.quack.start")
+        if kept is None:
+            return self.__dict__.setdefault("quack_first", {}).setdefault(l, self.quack_partner(l))
+        now, kept, start, seen = self.quack_partner(l), iter(kept.flatten()), {}, set()
+        start = {n: torch.zeros_like(v) for n, v in now.items()}
+        for h in range(self.H):
+            for n, v in now.items():
+                at = h * len(v) // self.H
+                if (n, at) not in seen:
+                    start[n][at] = next(kept)
+                    seen.add((n, at))
+        return start
+
+    def quack_rates(self, row):
+        """Factors on the rates, [rows, 1] by weight."""
+        rates, tau = {}, self.number("quack.tau")
+        of = {"q": [], "k": []}
+        for l in range(self.L):
+            start = self.quack_start(l)
+            for (name, now), rows in zip(self.quack_partner(l).items(), [self.blocks(l)[n] for n in self.quack_partner(l)]):
+                f = tau * start[name] / now
+                rates[name] = f.repeat_interleave(rows)[:, None]
+                last = name.split("_")[-1]
+                if last in ("q", "qc"):
+                    of["q"].append(f)
+                elif last in ("k", "kc"):
+                    of["k"].append(f[self.group] if not self.mla else f)
+        row["quack/q_factor"], row["quack/k_factor"] = torch.stack(of["q"]), torch.stack(of["k"])
+        return rates
+
+    def scoped(self, name, rows, scope):
+        return self.w[name].split(rows if scope == "head" else self.w[name].shape[0])
+
+    def spectral_clip(self, step, row):
+        bound = self.number("spectral_clip.bound")
+        if (step + 1) % int(self.p["spectral_clip.every"]):
+            return
+        least = torch.ones(self.L, dtype=torch.float64)
+        for l in range(self.L):
+            for name, rows in self.blocks(l).items():
+                for b in self.scoped(name, rows, self.p["spectral_clip.scope"]):
+                    before = float(b.norm())
+                    u, sigma, v = torch.linalg.svd(b, full_matrices=False)
+                    b.copy_(u @ torch.diag(sigma.clamp(max=bound)) @ v)
+                    least[l] = min(float(least[l]), float(b.norm()) / before)
+        row["spectral_clip/kept"] = least
+
+    def spectral_decay(self, lr, row):
+        """kexue.fm/archives/10648: W - lr strength sigma u v^T, the pair by power iteration."""
+        most = torch.zeros(self.L, dtype=torch.float64)
+        for l in range(self.L):
+            for name, rows in self.blocks(l).items():
+                kept = self.fixed[name + ".spectral_decay"]
+                blocks = self.scoped(name, rows, self.p["spectral_decay.scope"])
+                for w, u in zip(blocks, kept.split(blocks[0].shape[0])):
+                    for _ in range(int(self.p["spectral_decay.iterations"])):
+                        v = u @ w
+                        v = v / v.norm()
+                        u.copy_(w @ v)
+                        sigma = float(u.norm())
+                        u.div_(sigma)
+                    w.sub_(lr * self.number("spectral_decay.strength") * sigma * torch.outer(u, v))
+                    most[l] = max(float(most[l]), sigma)
+        row["spectral_decay/largest"] = most
+
+    def sigma_reparam(self):
+        """One power iteration for the spectral norm of every weight that is divided by it."""
+        for name in self.w:
+            if name + ".sigma_gain" in self.w:
+                u, v, w = self.fixed[name + ".sigma_u"], self.fixed[name + ".sigma_v"], self.w[name].detach()
+                v.copy_((u @ w) / (u @ w).norm())
+                u.copy_((w @ v) / (w @ v).norm())
+
+    def clip_latent(self, l, gamma):
+        """K2, arXiv 2507.20534, Algorithm 1 for MLA, and the naive rules that clip the shared key too."""
+        alpha, rule, a = self.number("qk_clip.alpha"), self.p["qk_clip.mla"], f"blocks.{l}.attn."
+        one = torch.ones(1, dtype=gamma.dtype)
+        qr, kr = {"exact": (gamma, one), "kr_layer": (gamma ** alpha, gamma.min()[None] ** (1 - alpha)),
+                  "kr_head": (gamma ** alpha, gamma.prod()[None] ** (1 - alpha))}[rule]
+        for c, f, rows in (("qc", gamma ** alpha, self.Dh), ("kc", gamma ** (1 - alpha), self.Dh), ("qr", qr, self.Dr),
+                           ("kr", kr, self.Dr)):
+            self.scale_rows(a + "w_" + c, f.to(self.dtype).repeat_interleave(rows)[:, None])
+        return gamma
+
+    def scale_rows(self, name, factors):
+        if name in self.w:
+            self.w[name].mul_(factors)
+            if self.p["qk_clip.momentum"] == "scale" and "m" in self.state[name]:
+                self.state[name]["m"].mul_(factors)
+
+    def clip_heads(self, l, gamma):
+        if self.mla:
+            return self.clip_latent(l, gamma)
+        alpha, rule, group = self.number("qk_clip.alpha"), self.p["qk_clip.gqa"], self.group
+        least = torch.stack([gamma[group == g].min() for g in range(self.G)])
+        if self.G == self.H:
+            q, k = gamma ** alpha, gamma ** (1 - alpha)
+        elif rule == "group_max":
+            q, k = least[group] ** alpha, least ** (1 - alpha)
+        elif rule == "own_q_min_k":
+            q, k = gamma ** alpha, least ** (1 - alpha)
+        elif rule == "q_only":
+            q, k = gamma, torch.ones_like(least)
+        else:
+            q, k = gamma * least[group] ** (alpha - 1), least ** (1 - alpha)
+        for c, f in (("q", q), ("k", k)):
+            f = f.to(self.dtype).repeat_interleave(self.Dh)
+            self.scale_rows(f"blocks.{l}.attn.w_{c}", f[:, None])
+            self.scale_rows(f"blocks.{l}.attn.b_{c}", f)
+        logits = {"group_max": least[group], "own_q_min_k": gamma ** alpha * least[group] ** (1 - alpha)}
+        factor = gamma if self.G == self.H else logits.get(rule, gamma)
+        assert torch.allclose(q * k[group], factor)
+        return factor
+
+    def qk_clip(self, tops, row, event):
+        """QK-Clip (K2, arXiv 2507.20534, Algorithm 1; per layer: kexue.fm/archives/11126)."""
+        tau, factors = self.number("qk_clip.tau"), []
+        for l in range(self.L):
+            s = tops[l]
+            finite = s.isfinite()
+            for h in range(self.H):
+                if not finite[h]:
+                    event("nonfinite", l, h, float(s[h]))
+            if self.p["qk_clip.scope"] == "layer":
+                s = s.max().expand_as(s)
+            gamma = torch.where((s > tau) & s.isfinite(), tau / s, torch.ones_like(s))
+            factors.append(self.clip_heads(l, gamma))
+            for h in range(self.H):
+                if factors[l][h] < 1:
+                    event("clip", l, h, float(factors[l][h]))
+        row["qk_clip/gamma"] = torch.stack(factors)
+
+    def max_output_clip(self, outputs, row, event):
+        """ "MaxOutput explosion -> clip W_o" (kexue.fm/archives/11126)."""
+        tau = self.number("max_output_clip.tau")
+        gamma = torch.where((outputs > tau) & outputs.isfinite(), tau / outputs, torch.ones_like(outputs))
+        for l in range(self.L):
+            if not outputs[l].isfinite():
+                event("nonfinite", l, -1, float(outputs[l]))
+            if gamma[l] < 1:
+                event("clip", l, -1, float(gamma[l]))
+                for name in (f"blocks.{l}.attn.w_o", f"blocks.{l}.attn.b_o"):
+                    if name in self.w:
+                        self.w[name].mul_(gamma[l])
+        row["max_output"], row["max_output_clip/gamma"] = outputs, gamma
+
+    # --- what is recorded -----------------------------------------------------------------------------------
+
+    def head_rows(self, l, which):
+        """Head h's rows of the content queries or keys."""
+        a = f"blocks.{l}.attn.w_" + which + ("c" if self.mla else "")
+        blocks = self.w[a].detach().split(self.Dh)
+        return [blocks[h if self.mla or which == "q" else int(self.group[h])] for h in range(self.H)]
+
+    def bound(self, l):
+        """Of every head's logits: norms of what goes in times spectral norms (kexue.fm/archives/11126)."""
+        a = f"blocks.{l}.attn."
+
+        def part(weight, rows, gain, at, bias=None):
+            g = self.w[a + gain].detach()
+            b = self.w[a + bias].detach().split(rows)[at].norm() if a + (bias or "-") in self.w else 0.0
+            return math.sqrt(len(g)) * float(g.abs().max()) * largest(self.w[a + weight].split(rows)[at]) + float(b)
+        out = []
+        for h in range(self.H):
+            if not self.mla:
+                out.append(self.Dh ** -0.5 * part("w_q", self.Dh, "norm", h, "b_q")
+                           * part("w_k", self.Dh, "norm", int(self.group[h]), "b_k"))
+                continue
+            q = "q_norm" if self.Rq else "norm"
+            out.append((self.Dh + self.Dr) ** -0.5 * (part("w_qc", self.Dh, q, h) * part("w_kc", self.Dh, "kv_norm", h)
+                                                      + part("w_qr", self.Dr, q, h) * part("w_kr", self.Dr, "norm", 0)))
+        return torch.tensor(out, dtype=torch.float64)
+
+    def spectra(self, directions, tops):
+        """A row of the spectra axis; directions and tops are None after the last update."""
+        row, nan = {}, [math.nan] * 6
+        names = self.matrices()
+
+        def put(group, values):
+            for i, summary in enumerate(SUMMARIES):
+                row[group + "/" + summary] = torch.tensor([v[i] for v in values], dtype=torch.float64)
+        put("weight", [spectrum(self.w[n]) for n in names])
+        known = directions or {}
+        put("update", [spectrum(known[n]) if known.get(n) is not None else nan for n in names])
+        q = [r for l in range(self.L) for r in self.head_rows(l, "q")]
+        k = [r for l in range(self.L) for r in self.head_rows(l, "k")]
+        put("head_q", [spectrum(x) for x in q])
+        put("head_k", [spectrum(x) for x in k])
+        put("head_qk", [spectrum(x.double().T @ y.double(), self.Dh) if x.shape == y.shape else nan for x, y in zip(q, k)])
+        align = []
+        for n in names:
+            w = self.w[n].detach().double()
+            if known.get(n) is None or not w.isfinite().all():
+                align.append(math.nan)
+                continue
+            u, _, v = torch.linalg.svd(w, full_matrices=False)
+            align.append(float(u[:, 0] @ -known[n].double() @ v[0]))  # W moves by -lr times the direction
+        row["update/alignment"] = torch.tensor(align, dtype=torch.float64)
+        if int(self.p["record.bound"]):
+            changed = {"qk_norm", "qk_norm_partial", "sigma_reparam"} & set(self.stack)
+            row["attn/bound_tightness"] = torch.stack([
+                tops[l].double() / self.bound(l) if tops is not None and not changed
+                else torch.full((self.H,), math.nan) for l in range(self.L)])
+        return row
+
+    def validation(self):
+        if self.data is None:
+            return None
+        with torch.no_grad():
+            losses = [float(self.forward(self.data.batch(VAL, b))[0]) for b in range(int(self.p["train.val_batches"]))]
+        return {"val_loss": sum(losses) / len(losses)}
+
+    def spike(self, loss):
+        """Above the median of the 64 finite losses before by train.spike times their median absolute deviation?"""
+        window, factor = sorted(self.losses[-64:]), self.number("train.spike")
+        if not factor or len(window) < 64 or not math.isfinite(loss):
+            return False
+        median = window[32]
+        return loss > median + factor * sorted(abs(x - median) for x in window)[32]
+
+    def look(self, step):
+        """Rows of the probe and validation axes, with the weights before the update; the probe's maxima."""
+        rows, seen = {}, None
+        every, val = int(self.p["record.probe_every"]), int(self.p["train.val_every"])
+        recorded = every and step % every == 0
+        if self.data and (recorded or "qk_clip" in self.stack and self.p["qk_clip.statistic"] == "probe"):
+            with torch.no_grad():
+                loss, _, seen, _ = self.forward(self.data.batch(PROBE, 0))
+            if recorded:
+                rows["probe"] = {"probe/loss": float(loss)}
+                names = ["max_logit", "max_abs_logit"] + ["q_norm", "k_norm", "cosine"] * int(self.p["record.pairs"])
+                rows["probe"].update({"probe/" + n: seen[n] for n in names})
+        if val and step % val == 0:
+            rows["val"] = self.validation()
+        return rows, seen
+
+    def step(self, step, batch):
+        """-> rows {axis: {series: values}} and events [(kind, layer, head, value)] of this step; then updates."""
+        events = []
+
+        def event(*what):
+            events.append(what)
+        for w in self.w.values():
+            w.grad = None
+        rows, probe = self.look(step)
+        loss, total, seen, outputs = self.forward(batch)
+        total.backward()
+        with torch.no_grad():
+            lr, loss = self.rate(step), float(loss)
+            norm = math.sqrt(sum(float(w.grad.double().pow(2).sum()) for w in self.w.values()))
+            row = {"loss": loss, "lr": lr, "grad_norm": norm}
+            names = ["max_logit", "max_abs_logit", "entropy"] + ["share_above"] * (self.number("record.level") > 0)
+            names += ["max_logit_capped"] * bool({"soft_cap", "hard_cap"} & set(self.stack))
+            row.update({"attn/" + n: seen[n] for n in names})
+            for l in range(self.L):
+                for h in range(self.H):
+                    if not seen["max_abs_logit"][l, h].isfinite():
+                        event("nonfinite", l, h, float(seen["max_abs_logit"][l, h]))
+            if not math.isfinite(loss) or not math.isfinite(norm):
+                event("nonfinite", -1, -1, norm if math.isfinite(loss) else loss)
+            if self.spike(loss):
+                event("spike", -1, -1, loss)
+            if math.isfinite(loss):
+                self.losses.append(loss)
+            steps, every = int(self.p["train.steps"]), int(self.p["record.spectra_every"])
+            self.diverged = bool({"nonfinite"} & {e[0] for e in events}) and self.p["train.on_nonfinite"] != "continue"
+            if not self.diverged:
+                rows.update(self.update(step, lr, norm, seen, outputs, probe, row, event, every))
+            if step % int(self.p["record.every"]) == 0 or self.diverged or step + 1 == steps:
+                rows["step"] = row
+        return rows, events
+
+    def update(self, step, lr, norm, seen, outputs, probe, row, event, every):
+        rows, rates = {}, {}
+        limit = self.number("train.grad_clip")
+        factor = limit / norm if 0 < limit < norm else 1.0
+        source = probe if self.p.get("qk_clip.statistic") == "probe" else seen
+        tops = source and source["max_abs_logit" if self.p.get("qk_clip.maximum") == "absolute" else "max_logit"]
+        for s in self.stack:
+            if s == "qk_clip" and self.p["qk_clip.when"] == "before":
+                self.qk_clip(tops, row, event)
+            elif s == "quack":
+                rates = self.quack_rates(row)
+        directions = {name: self.direction(name, w.grad * factor, step) for name, w in self.w.items()}
+        if every and step % every == 0:
+            rows["spectra"] = self.spectra(directions, seen["max_logit"])
+        for name, w in self.w.items():
+            decays = self.kind(name) in ("matrix", "embed", "head") or int(self.p["train.decay_gains"])
+            rate = lr * float(self.override("lr", name, 1)) * rates.get(name, 1.0)
+            decay = self.number("train.weight_decay") * float(self.override("weight_decay", name, 1)) * bool(decays)
+            if directions[name] is not None:
+                w.mul_(1 - rate * decay).sub_(rate * directions[name])
+        for s in self.stack:
+            if s == "qk_clip" and self.p["qk_clip.when"] == "after":
+                self.qk_clip(tops, row, event)
+            elif s == "max_output_clip":
+                self.max_output_clip(outputs, row, event)
+            elif s == "spectral_clip":
+                self.spectral_clip(step, row)
+            elif s == "spectral_decay":
+                self.spectral_decay(lr, row)
+            elif s == "sigma_reparam":
+                self.sigma_reparam()
+        return rows
+
+    def finish(self):
+        """The last rows: the state after the last update."""
+        rows = {"val": self.validation()}
+        if int(self.p["record.spectra_every"]):
+            rows["spectra"] = self.spectra(None, None)
+        return rows
+
+
+def declared(name):
+    """Sort key: the order in which the design lists the tensors, which is the order of drawing."""
+    inner = ["attn.norm", "w_dq", "q_norm", "w_qc", "w_qr", "w_dkv", "kv_norm", "w_kc", "w_kr", "w_q", "w_k", "w_v",
+             "w_o", "ffn.norm", "w_gate", "w_up", "w_down"]
+    if name.startswith("blocks."):
+        l = int(name.split(".")[1])
+        for i, part in enumerate(inner):
+            if name.endswith("." + part):
+                return (1, l, i)
+        return (2, l, [i for i, part in enumerate(inner + [""]) if "." + part in name][0])
+    return (0, ["embed", "norm", "head"].index(name), 0)
+
+
+# --- run files --------------------------------------------------------------------------------------------
+
+
+def text(v):
+    return v.decode() if isinstance(v, bytes) else str(v)
+
+
+def datasets(group):
+    import h5py
+    found = {}
+    group.visititems(lambda n, x: found.update({n: x[:]}) if isinstance(x, h5py.Dataset) else None)
+    return found
+
+
+class RunFile:
+    """What a run has left: parameters, batches, series, events, checkpoints."""
+
+    def __init__(self, path):
+        import h5py
+        self.folder = path[:-len(".h5")] + ".ckpt"
+        with h5py.File(path) as f:
+            self.p = {k: text(v) for k, v in f["parameters"].attrs.items()}
+            batches = {k: v[:] for k, v in f["batches"].items()} if "batches" in f else {}
+            self.series, self.steps, self.definition = {}, {}, {}
+            for name, values in datasets(f["series"]).items():
+                d = f["series"][name]
+                if "definition" in d.attrs:
+                    self.series[name], self.definition[name] = values, text(d.attrs["definition"])
+                    self.steps[name] = f["series"][text(d.dims[0].label)][:].astype(int)
+            self.events = [(int(e[0]), text(e[1]), int(e[2]), int(e[3]), float(e[4])) for e in f["events"][:]
+                           if text(e[1]) in ("clip", "spike", "nonfinite")]
+        if "tokens" not in batches:
+            raise Unknown("no batches: it takes record.batches = 1")
+        self.batches = []
+        for i, tokens in enumerate(batches["tokens"]):
+            shape = (tokens.shape[0], tokens.shape[1] - 1)
+            self.batches.append((tokens.astype(np.int64), batches["mask"][i].astype(float) if "mask" in batches else np.ones(shape),
+                                 batches["document"][i] if "document" in batches else np.zeros(shape, int)))
+
+    def checkpoint(self, step):
+        """-> parameters, states."""
+        import h5py
+        with h5py.File(f"{self.folder}/step-{step:08d}.h5") as f:
+            return datasets(f["params"]), datasets(f["state"])
+
+    def data(self):
+        if self.p["data"] == "bytes" and "+" not in self.p["data.path"]:
+            return Text(self.p, self.p["data.path"])
+        return {"recall": Recall, "markov": Markov}[self.p["data"]](self.p) if self.p["data"] in ("recall", "markov") else None
