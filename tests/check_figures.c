@@ -73,7 +73,8 @@ static void put_tensors(struct recorder *r, int id, float first, float each)
 
 static void write_run(int run)
 {
-  struct run_facts facts = {"0123456789ab", "cpu", "bytes", "a text", LAYERS, HEADS, TENSORS, tensors, NAN};
+  struct run_facts facts = {"0123456789ab", "cpu",   "bytes", "a text", LAYERS, HEADS,
+                            TENSORS,        tensors, NAN,     0,        0};
   struct config *config = configure(run);
   struct recorder *r;
   struct error e = {0};

@@ -18,6 +18,7 @@ grep '^#' "$dir/heads" | grep -e "$dir" -e "$(uname -n)" -e '[0-9][0-9][0-9][0-9
   fail "header tells too much"
 small_run again preset=muon train.seed=1 device.threads=2
 "$program" export "$dir/again.h5" attn/max_logit | cmp - "$dir/heads" || fail "same run, other text"
+rm "$dir/again.h5"
 
 # filters and formats
 "$program" export "$dir/muon-1.h5" attn/max_logit --layer=1 --head=0 | awk '!/^#/ { print $1, $2 }' > "$dir/a"

@@ -1,6 +1,7 @@
 /* runset.c - several run files, grouped by everything but their seed */
 #include "app/runset.h"
 #include <dirent.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,38 +12,64 @@
 
 /* --- which parameters count ---------------------------------------------------------------------------- */
 
-struct key_search {
-  const char *key;
-  int is_free;
+/* A key that tells groups apart. Not so the seed, the preset's name (its settings are stored too), keys that
+   cannot change the numbers, and names of sources whose content counts. */
+struct key {
+  char name[96], standard[64];
+  int clashes; /* among the differences of this set another key has the same last part */
+};
+struct keys {
+  struct key *key;
+  size_t count;
 };
 
-static int look_at_key(void *context, const struct config_entry *entry)
+static int compare_keys(const void *a, const void *b)
 {
-  struct key_search *search = context;
-  if (strcmp(entry->key, search->key) != 0) return 0;
-  search->is_free = (entry->row->flags & OPTION_FREE) != 0;
-  return 1;
+  return strcmp(((const struct key *)a)->name, ((const struct key *)b)->name);
 }
 
-/* The seed, the preset's name (its settings are stored too) and keys that cannot change the numbers. */
-static int key_is_free(const struct config *config, const char *key)
+static int add_key(void *context, const struct config_entry *x)
 {
-  struct key_search search = {key, 0};
-  if (strcmp(key, "train.seed") == 0 || strcmp(key, "preset") == 0) return 1;
-  config_each(config, look_at_key, &search);
-  return search.is_free;
-}
-
-struct identity {
-  const struct config *config;
-  struct buffer text;
-};
-
-static int add_to_identity(void *context, const char *key, const char *value)
-{
-  struct identity *identity = context;
-  if (!key_is_free(identity->config, key)) buffer_add(&identity->text, "%s=%s\n", key, value);
+  struct keys *keys = context;
+  if (strcmp(x->key, "train.seed") == 0 || strcmp(x->key, "preset") == 0) return 0;
+  if (x->row->flags & (OPTION_FREE | OPTION_CONTENT)) return 0;
+  keys->key = memory_grow(keys->key, keys->count, keys->count + 1, sizeof *keys->key);
+  struct key *key = &keys->key[keys->count++];
+  snprintf(key->name, sizeof key->name, "%s", x->key);
+  snprintf(key->standard, sizeof key->standard, "%s", x->value);
   return 0;
+}
+
+static void keys_init(struct keys *keys)
+{
+  struct config *config = config_new();
+  *keys = (struct keys){0};
+  config_each(config, add_key, keys);
+  config_free(config);
+  qsort(keys->key, keys->count, sizeof *keys->key, compare_keys);
+}
+
+static const char *parameter_or(const struct run *run, const char *key, const char *otherwise)
+{
+  const char *value = run_parameter(run->file, key);
+  return value && *value ? value : otherwise;
+}
+
+/* A key that a file does not have counts as at its default. */
+static char *identity_of(const struct run *run, const struct keys *keys)
+{
+  struct buffer text = {0};
+  uint64_t data, start;
+  for (size_t k = 0; k < keys->count; k++) {
+    const char *value = run_parameter(run->file, keys->key[k].name);
+    buffer_add(&text, "%s=%s\n", keys->key[k].name, value ? value : keys->key[k].standard);
+  }
+  if (run_contents(run->file, &data, &start))
+    buffer_add(&text, "data %016" PRIx64 " start %016" PRIx64 "\n", data, start);
+  else /* a file of old: by name */
+    buffer_add(&text, "data %s start %s\n", parameter_or(run, "data.path", ""),
+               parameter_or(run, "train.init_from", ""));
+  return text.text;
 }
 
 /* --- the name of what a run does ----------------------------------------------------------------------- */
@@ -58,32 +85,50 @@ static int setting_differs(void *context, const char *setting)
   return !value || strcmp(value, equals + 1) != 0;
 }
 
-static const char *parameter_or(const struct run *run, const char *key, const char *otherwise)
+static int has_settings(struct run *run, int preset)
 {
-  const char *value = run_parameter(run->file, key);
-  return value && *value ? value : otherwise;
+  return text_split(presets[preset].settings, ' ', setting_differs, run) == 0;
+}
+
+static int count_one(void *count, const char *part)
+{
+  (void)part;
+  ++*(int *)count;
+  return 0;
+}
+
+/* The preset that the run was given, if later keys have left it as it is; else the one that says most of what
+   the run has; -1: none. */
+static int preset_of(struct run *run)
+{
+  const char *given = parameter_or(run, "preset", "");
+  int best = -1, most = 0;
+  for (int i = 0; presets[i].name; i++) {
+    int settings = 0;
+    if (!has_settings(run, i)) continue;
+    if (strcmp(presets[i].name, given) == 0) return i;
+    text_split(presets[i].settings, ' ', count_one, &settings);
+    if (settings >= most) best = i, most = settings;
+  }
+  return best;
 }
 
 static void name_kind(struct run *run)
 {
-  const char *optimizer = parameter_or(run, "optimizer", "?");
   const char *stabilizers = parameter_or(run, "stabilizers", "none");
-  for (run->rank = 0; presets[run->rank].name; run->rank++) {
-    if (text_split(presets[run->rank].settings, ' ', setting_differs, run) != 0) continue;
-    snprintf(run->kind, sizeof run->kind, "%s", presets[run->rank].name);
-    return;
-  }
-  if (strcmp(stabilizers, "none") == 0)
-    snprintf(run->kind, sizeof run->kind, "%s", optimizer);
-  else
-    snprintf(run->kind, sizeof run->kind, "%.30s+%.30s", optimizer, stabilizers);
+  int preset = preset_of(run), is_bare = strcmp(stabilizers, "none") == 0;
+  const char *name = preset < 0 ? parameter_or(run, "optimizer", "?") : presets[preset].name;
+  if (preset >= 0 && strstr(presets[preset].settings, "stabilizers=")) is_bare = 1; /* the name says them */
+  snprintf(run->kind, sizeof run->kind, "%.40s%s%.50s", name, is_bare ? "" : "+", is_bare ? "" : stabilizers);
+  for (run->rank = 0; presets[run->rank].name; run->rank++)
+    if (run->rank == preset) break;
 }
 
 /* --- opening ------------------------------------------------------------------------------------------- */
 
 struct opening {
   struct runset *set;
-  const struct config *config;
+  const struct keys *keys;
   unsigned flags;
 };
 
@@ -108,9 +153,7 @@ static int add_run(const struct opening *o, const char *path, struct error *erro
     run_close(run->file);
     return STATUS_OK;
   }
-  struct identity identity = {o->config, {0}};
-  run_parameters(run->file, add_to_identity, &identity);
-  run->identity = identity.text.text ? identity.text.text : memory_text("");
+  run->identity = identity_of(run, o->keys);
   run->path = memory_text(path);
   run->seed = strtol(parameter_or(run, "train.seed", "0"), NULL, 10);
   name_kind(run);
@@ -150,52 +193,150 @@ static int compare_runs(const void *a, const void *b)
   return order ? order : strcmp(x->path, y->path);
 }
 
-struct difference {
-  const struct runset *set;
-  struct run_group *group;
-  const struct config *config;
-};
-
-/* Add " lr=0.01" where another group of the same kind has another value. */
-static int label_difference(void *context, const char *key, const char *value)
+static int compare_identities(const void *a, const void *b)
 {
-  struct difference *d = context;
-  if (key_is_free(d->config, key)) return 0;
-  for (int g = 0; g < d->set->groups; g++) {
-    const struct run *other = d->set->group[g].run;
-    if (strcmp(other->kind, d->group->run->kind) != 0) continue;
-    if (strcmp(parameter_or(other, key, ""), value) == 0) continue;
-    const char *dot = strrchr(key, '.');
-    size_t length = strlen(d->group->label);
-    snprintf(d->group->label + length, sizeof d->group->label - length, " %s=%s", dot ? dot + 1 : key, value);
-    break;
+  const struct run *x = a, *y = b;
+  int order = strcmp(x->identity, y->identity);
+  if (!order) order = (x->rank > y->rank) - (x->rank < y->rank);
+  return order ? order : strcmp(x->path, y->path);
+}
+
+/* The same settings have one name, whether a preset or its keys were given. */
+static void share_names(struct runset *set)
+{
+  qsort(set->run, (size_t)set->runs, sizeof *set->run, compare_identities);
+  for (int i = 1; i < set->runs; i++) {
+    struct run *run = &set->run[i];
+    if (strcmp(run->identity, run[-1].identity) != 0) continue;
+    memcpy(run->kind, run[-1].kind, sizeof run->kind);
+    run->rank = run[-1].rank;
+  }
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+  const struct run *const *x = a, *const *y = b;
+  int order = strcmp(run_id((*x)->file), run_id((*y)->file));
+  return order ? order : strcmp((*x)->path, (*y)->path);
+}
+
+static int check_once(const struct runset *set, struct error *error)
+{
+  const struct run **by_id = memory_new((size_t)set->runs + 1, sizeof *by_id);
+  int status = STATUS_OK;
+  for (int i = 0; i < set->runs; i++) by_id[i] = &set->run[i];
+  qsort(by_id, (size_t)set->runs, sizeof *by_id, compare_ids);
+  for (int i = 1; i < set->runs && !status; i++)
+    if (strcmp(run_id(by_id[i - 1]->file), run_id(by_id[i]->file)) == 0)
+      status = error_set(error, STATUS_USAGE,
+                         "%s and %s are the same run (id %s), which would count as two seeds; give it once",
+                         by_id[i - 1]->path, by_id[i]->path, run_id(by_id[i]->file));
+  memory_free(by_id);
+  return status;
+}
+
+/* --- labels -------------------------------------------------------------------------------------------- */
+
+static const char *group_value(const struct run_group *group, const struct key *key)
+{
+  const char *value = run_parameter(group->run->file, key->name);
+  return value ? value : key->standard;
+}
+
+/* Has another group of the same kind another value? */
+static int differs(const struct runset *set, const struct run_group *group, const struct key *key)
+{
+  for (int g = 0; g < set->groups; g++) {
+    const struct run_group *other = &set->group[g];
+    if (strcmp(other->run->kind, group->run->kind) == 0 &&
+        strcmp(group_value(other, key), group_value(group, key)) != 0)
+      return 1;
   }
   return 0;
 }
 
-static void make_groups(struct runset *set, const struct config *config)
+static const char *last_part(const char *name)
 {
+  const char *dot = strrchr(name, '.');
+  return dot ? dot + 1 : name;
+}
+
+/* A difference that can be said: one group has it, the other lacks it. */
+static int is_said(const struct runset *set, const struct run_group *group, const struct key *key)
+{
+  const char *value = group_value(group, key);
+  return *value && strcmp(value, "none") != 0 && differs(set, group, key);
+}
+
+static void label_groups(struct runset *set, struct keys *keys)
+{
+  unsigned char *said = memory_new(keys->count + 1, 1);
+  for (size_t k = 0; k < keys->count; k++)
+    for (int g = 0; g < set->groups && !said[k]; g++)
+      said[k] = (unsigned char)is_said(set, &set->group[g], &keys->key[k]);
+  for (size_t k = 0; k < keys->count; k++)
+    for (size_t j = 0; j < keys->count && said[k]; j++)
+      if (j != k && said[j] && strcmp(last_part(keys->key[j].name), last_part(keys->key[k].name)) == 0)
+        keys->key[k].clashes = 1;
+  for (int g = 0; g < set->groups; g++) {
+    struct run_group *group = &set->group[g];
+    snprintf(group->label, sizeof group->label, "%s", group->run->kind);
+    for (size_t k = 0; k < keys->count; k++) {
+      const struct key *key = &keys->key[k];
+      size_t length = strlen(group->label);
+      if (said[k] && is_said(set, group, key))
+        snprintf(group->label + length, sizeof group->label - length, " %s=%s",
+                 key->clashes ? key->name : last_part(key->name), group_value(group, key));
+    }
+  }
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+  const struct run_group *const *x = a, *const *y = b;
+  return strcmp((*x)->label, (*y)->label);
+}
+
+/* Groups that differ in what no key tells, the text, are told apart by it. */
+static void tell_data_apart(struct runset *set)
+{
+  struct run_group **by_label = memory_new((size_t)set->groups + 1, sizeof *by_label);
+  for (int g = 0; g < set->groups; g++) by_label[g] = &set->group[g];
+  qsort(by_label, (size_t)set->groups, sizeof *by_label, compare_labels);
+  for (int first = 0, end; first < set->groups; first = end) {
+    for (end = first + 1; end < set->groups && !strcmp(by_label[first]->label, by_label[end]->label);) end++;
+    for (int g = first; g < end && end > first + 1; g++) {
+      struct run_group *group = by_label[g];
+      size_t length = strlen(group->label);
+      const char *path = parameter_or(group->run, "data.path", ""), *slash = strrchr(path, '/');
+      snprintf(group->label + length, sizeof group->label - length, " %s%.12s",
+               *path ? slash ? slash + 1 : path : "start of ", *path ? "" : run_id(group->run->file));
+    }
+  }
+  memory_free(by_label);
+}
+
+static void make_groups(struct runset *set, struct keys *keys)
+{
+  share_names(set);
   qsort(set->run, (size_t)set->runs, sizeof *set->run, compare_runs);
   set->group = memory_new((size_t)set->runs + 1, sizeof *set->group);
   for (int i = 0; i < set->runs; i++) {
     struct run *run = &set->run[i];
-    int same = i > 0 && strcmp(run->kind, run[-1].kind) == 0 && strcmp(run->identity, run[-1].identity) == 0;
-    if (!same) set->group[set->groups++].run = run;
+    if (i == 0 || strcmp(run->identity, run[-1].identity) != 0) set->group[set->groups++].run = run;
     set->group[set->groups - 1].count++;
   }
-  for (int g = 0; g < set->groups; g++) {
-    struct difference d = {set, &set->group[g], config};
-    snprintf(d.group->label, sizeof d.group->label, "%s", d.group->run->kind);
-    run_parameters(d.group->run->file, label_difference, &d);
-  }
+  label_groups(set, keys);
+  tell_data_apart(set);
 }
 
 int runset_open(struct runset *set, char *const *paths, int count, unsigned flags, struct error *error)
 {
-  struct config *config = config_new();
-  struct opening o = {set, config, flags};
+  struct keys keys;
+  struct opening o = {set, &keys, flags};
   int status = STATUS_OK;
   *set = (struct runset){0};
+  keys_init(&keys);
   for (int i = 0; i < count && !status; i++) {
     struct stat info;
     if (stat(paths[i], &info) == 0 && S_ISDIR(info.st_mode))
@@ -204,11 +345,12 @@ int runset_open(struct runset *set, char *const *paths, int count, unsigned flag
       status = add_run(&o, paths[i], error);
   }
   if (!status && set->runs == 0) status = error_set(error, STATUS_USAGE, "no run with a recorded step");
+  if (!status && flags & RUNSET_ONCE) status = check_once(set, error);
   if (status)
     runset_close(set);
   else
-    make_groups(set, config);
-  config_free(config);
+    make_groups(set, &keys);
+  memory_free(keys.key);
   return status;
 }
 
@@ -320,50 +462,35 @@ int runset_where(struct runset *set, char *const *conditions, int count, struct 
     memory_free(set->group);
     set->group = NULL;
     set->groups = 0;
-    make_groups(set, config);
+    struct keys keys;
+    keys_init(&keys);
+    make_groups(set, &keys);
+    memory_free(keys.key);
   }
   config_free(config);
   return status;
 }
 
-struct differences {
-  const struct runset *set;
-  const struct config *config;
-  struct buffer text;
-};
-
-static int add_difference(void *context, const char *key, const char *value)
-{
-  struct differences *d = context;
-  char line[100];
-  int differs = 0;
-  (void)value;
-  snprintf(line, sizeof line, "\n  %.90s =", key);
-  if (key_is_free(d->config, key) || (d->text.text && strstr(d->text.text, line))) return 0;
-  for (int g = 1; g < d->set->groups && !differs; g++) {
-    const struct run *run = d->set->group[g].run,
-                     *before = d->set->group[g - 1].run; /* kinds stand together */
-    differs = strcmp(run->kind, before->kind) == 0 && strcmp(value_of(run, key), value_of(before, key)) != 0;
-  }
-  if (!differs) return 0;
-  buffer_add(&d->text, "\n  ");
-  add_values(&d->text, d->set, key);
-  return 0;
-}
-
 char *runset_differences(const struct runset *set)
 {
-  struct config *config = config_new();
-  struct differences d = {set, config, {0}};
-  buffer_add(&d.text, "\n  ");
-  if (add_values(&d.text, set, "kind") < 2) {
-    memory_free(d.text.text);
-    d.text = (struct buffer){0};
-    buffer_add(&d.text, "%s", "");
+  struct buffer text = {0};
+  struct keys keys;
+  keys_init(&keys);
+  buffer_add(&text, "\n  ");
+  if (add_values(&text, set, "kind") < 2) text.text[text.length = 0] = 0;
+  for (size_t k = 0; k < keys.count; k++) {
+    int said = 0;
+    for (int g = 1; g < set->groups && !said; g++) { /* kinds stand together */
+      const struct run_group *group = &set->group[g], *before = group - 1;
+      said = strcmp(group->run->kind, before->run->kind) == 0 &&
+             strcmp(group_value(group, &keys.key[k]), group_value(before, &keys.key[k])) != 0;
+    }
+    if (!said) continue;
+    buffer_add(&text, "\n  ");
+    add_values(&text, set, keys.key[k].name);
   }
-  for (int g = 0; g < set->groups; g++) run_parameters(set->group[g].run->file, add_difference, &d);
-  config_free(config);
-  return d.text.text;
+  memory_free(keys.key);
+  return text.text;
 }
 
 /* --- reading ------------------------------------------------------------------------------------------- */

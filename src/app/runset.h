@@ -6,13 +6,16 @@
 struct run {
   char *path;
   struct run_file *file;
-  char *identity; /* every parameter that can change the numbers, but the seed */
-  char kind[64];  /* name of the preset whose settings it has, or "muon+soft_cap" */
-  int rank;       /* of that preset in the list of presets: groups stand in this order */
+  char *identity; /* all that can change the numbers, but the seed: parameters, content of data and start */
+  char
+    kind[96]; /* its preset, "muon_split+soft_cap" with stabilisers added to it; or optimizer+stabilizers */
+  int rank;   /* of that preset in the list of presets: groups stand in this order */
   long seed;
 };
 struct run_group {
-  char label[160]; /* kind, and what tells it from other groups of that kind: "muon lr=0.01" */
+  /* kind, and what tells it from other groups of that kind: "muon lr=0.01"; keys in full where short ones clash,
+     "override.lr"; nothing where a value is none */
+  char label[256];
   struct run *run;
   int count; /* in the order of their seeds */
 };
@@ -24,8 +27,9 @@ struct runset {
 };
 
 /* Open files and folders (all *.h5 in it). STATUS_USAGE names the first that is no run file. With
-   RUNSET_RECORDED a run that has just begun, without a step in its file, is left out with a warning. */
-enum { RUNSET_RECORDED = 1 };
+   RUNSET_RECORDED a run that has just begun, without a step in its file, is left out with a warning; with
+   RUNSET_ONCE the same run twice (a copy: the same id) is STATUS_USAGE: it would count as two seeds. */
+enum { RUNSET_RECORDED = 1, RUNSET_ONCE = 2 };
 int runset_open(struct runset *, char *const *paths, int count, unsigned flags, struct error *);
 void runset_close(struct runset *);
 

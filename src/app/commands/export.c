@@ -275,7 +275,7 @@ static int run_export(int argc, char **argv)
   r.paths = memory_new((size_t)argc, sizeof *r.paths);
   r.series = memory_new((size_t)argc, sizeof *r.series);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
-  if (!status) status = runset_open(&set, r.paths, r.path_count, 0, &error);
+  if (!status) status = runset_open(&set, r.paths, r.path_count, r.band ? RUNSET_ONCE : 0, &error);
   if (!status) {
     if (r.list)
       run_series_names(set.run->file, print_series_name, set.run->file);

@@ -172,7 +172,7 @@ static void print_plus_minus(const struct interval *i)
 {
   char mean[32];
   number_text(i->n > 0, i->mean, mean);
-  if (i->n < 2)
+  if (i->n < 2 || !isfinite(i->mean))
     printf("  %7s %-9s", mean, "");
   else
     printf("  %7s \302\261 %-7.4f", mean, i->hi - i->mean);
@@ -183,6 +183,8 @@ static void print_between(const struct interval *i)
   char text[48];
   if (i->n < 1)
     snprintf(text, sizeof text, "-");
+  else if (!isfinite(i->mean))
+    table_number(i->mean, text);
   else if (i->n < 2)
     snprintf(text, sizeof text, "%.4g", i->mean);
   else
@@ -415,7 +417,7 @@ static int run_show(int argc, char **argv)
   struct error error = {0};
   r.paths = memory_new((size_t)argc, sizeof *r.paths);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
-  unsigned flags = r.form == FORM_GROUPS ? RUNSET_RECORDED : 0;
+  unsigned flags = r.form == FORM_GROUPS ? RUNSET_RECORDED | RUNSET_ONCE : 0;
   if (!status) status = runset_open(&set, r.paths, r.path_count, flags, &error);
   if (!status) {
     status = show_set(&r, &set, &error);
