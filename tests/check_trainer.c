@@ -202,6 +202,23 @@ START_TEST(resolved_options)
 }
 END_TEST
 
+/* A trainer without a record takes every call and leaves nothing behind. */
+START_TEST(nothing_is_kept)
+{
+  struct error e = {0};
+  struct config *c = configured("preset=muonclip qk_clip.tau=0.8 checkpoint.every=2 checkpoint.keep=all "
+                                "record.batches=1 record.probe_every=1 record.spectra_every=1");
+  struct trainer *t = started(c, TRAINER_NO_RECORD);
+  ck_assert_int_eq(trainer_checkpoint(t, &e), STATUS_OK);
+  while (trainer_more(t)) step(t);
+  ck_assert_int_eq(trainer_checkpoint(t, &e), STATUS_OK);
+  ck_assert_str_eq(trainer_path(t), "");
+  ck_assert_int_eq(trainer_done(t, &e), STATUS_OK);
+  ck_assert_int_eq(access(".ckpt", F_OK), -1);
+  config_free(c);
+}
+END_TEST
+
 /* --- divergence is data ---------------------------------------------------------------------------------- */
 
 static char folder[64];
@@ -757,6 +774,7 @@ int main(void)
   tcase_add_test(k, no_allocation_after_the_first_step);
   tcase_add_test(k, seeds_differ_and_repeat);
   tcase_add_test(k, planted_head);
+  tcase_add_test(k, nothing_is_kept);
   tcase_add_loop_test(k, planted_heads_that_share_keys, 0, (int)(sizeof keys / sizeof *keys));
   tcase_add_test(k, wrong_plants);
   tcase_add_test(k, resolved_options);

@@ -146,10 +146,7 @@ struct observer {
   int failed;
 };
 
-static int declare(struct observer *o, const struct series *s)
-{
-  return o->recorder ? recorder_series(o->recorder, s) : -1;
-}
+static int declare(struct observer *o, const struct series *s) { return recorder_series(o->recorder, s); }
 
 /* Find head h's content factors: the first query role and the first key role. */
 static int head_blocks(const struct observer *o, int layer, int head, struct factor *q, struct factor *k)
@@ -275,12 +272,12 @@ struct observer *observer_new(struct model *m, struct updates *u, struct recorde
     o->emit_id[s] = arena_get(o->arena, (size_t)count + 1, sizeof(int));
     for (int i = 0; i < count; i++) o->emit_id[s][i] = declare(o, &emits[i]);
   }
-  if (r && record->spectra_every && record->bound) {
+  if (record->spectra_every && record->bound) {
     o->bound = arena_get(o->arena, (size_t)o->layers * (size_t)o->heads, sizeof *o->bound);
     o->scale = bound_scale(m);
     o->tightness_id = declare(o, &tightness);
   }
-  if (r && record->spectra_every) prepare_spectra(o);
+  if (record->spectra_every) prepare_spectra(o);
   return o;
 }
 
@@ -319,7 +316,6 @@ static void put(struct observer *o, int id, const real *values, long width)
 void observer_step(struct observer *o, long step, const struct pass *p, double lr, double grad_norm)
 {
   long n = (long)o->layers * o->heads;
-  if (!o->recorder) return;
   recorder_put_number(o->recorder, o->core_id[LOSS], p->loss);
   recorder_put_number(o->recorder, o->core_id[LR], lr);
   recorder_put_number(o->recorder, o->core_id[GRAD_NORM], grad_norm);
@@ -336,7 +332,6 @@ void observer_step(struct observer *o, long step, const struct pass *p, double l
 
 void observer_val(struct observer *o, long step, double loss)
 {
-  if (!o->recorder) return;
   recorder_put_number(o->recorder, o->core_id[VAL_LOSS], loss);
   recorder_row(o->recorder, AXIS_VAL, step);
 }
@@ -344,7 +339,6 @@ void observer_val(struct observer *o, long step, double loss)
 void observer_probe(struct observer *o, long step, const struct pass *p)
 {
   long n = (long)o->layers * o->heads;
-  if (!o->recorder) return;
   recorder_put_number(o->recorder, o->core_id[PROBE_LOSS], p->loss);
   put(o, o->core_id[PROBE_MAX_LOGIT], p->max_logit, n);
   put(o, o->core_id[PROBE_MAX_ABS_LOGIT], p->max_abs_logit, n);
@@ -468,7 +462,6 @@ static void put_tightness(struct observer *o, const struct pass *p)
 
 int observer_spectra(struct observer *o, long step, const struct pass *p, struct error *e)
 {
-  if (!o->recorder) return STATUS_OK;
   for (int object = 0; object < OBJECTS; object++)
     for (int s = 0; s < SUMMARIES; s++)
       for (long i = 0; i < o->width[object]; i++) o->value[object][s][i] = NAN;

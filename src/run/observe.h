@@ -13,7 +13,7 @@ struct pass {
 };
 
 struct observer;
-/* Declares every series that is wanted with the recorder (which may be NULL: then nothing is recorded). */
+/* Declares every series that is wanted with the recorder . */
 struct observer *observer_new(struct model *, struct updates *, struct recorder *,
                               const struct record_options *);
 void observer_free(struct observer *);

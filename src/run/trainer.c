@@ -42,7 +42,7 @@ struct trainer {
   const struct origin *origin; /* while a run is resumed, else NULL */
   const struct top_options *top;
   const struct train_options *train;
-  const struct record_options *record;
+  struct record_options record; /* nothing costly is wanted where nothing is kept */
   const struct checkpoint_options *keep;
   struct arena *arena;
 
@@ -87,7 +87,7 @@ static void on_event(void *context, const char *kind, int layer, int head, doubl
     if (*told == t->done + 1) return;
     *told = t->done + 1;
   }
-  if (t->recorder) recorder_event(t->recorder, t->done, kind, layer, head, value);
+  recorder_event(t->recorder, t->done, kind, layer, head, value);
 }
 
 struct stack {
@@ -236,10 +236,10 @@ static int init_training(struct trainer *t, struct error *e)
     return error_set(e, STATUS_USAGE, "train.micro_batches = %ld does not divide train.batch = %ld",
                      o->micro_batches, o->batch);
   long rows = o->batch / o->micro_batches, context = t->model.options.context;
-  t->model.look = t->record->level > 0;
-  t->model.look_level = t->record->level;
+  t->model.look = t->record.level > 0;
+  t->model.look_level = t->record.level;
   int status = model_program_init(&t->model, &t->step_program, rows, context, 1, e);
-  t->model.look = t->record->pairs && t->record->probe_every;
+  t->model.look = t->record.pairs && t->record.probe_every;
   if (!status) status = model_program_init(&t->model, &t->look_program, rows, context, 0, e);
   if (status) return status;
   host_batch_init(t, o->batch, context);
@@ -270,8 +270,8 @@ static int init_training(struct trainer *t, struct error *e)
 
 static void make_path(struct trainer *t)
 {
-  if (*t->record->path)
-    snprintf(t->path, sizeof t->path, "%s", t->record->path);
+  if (*t->record.path)
+    snprintf(t->path, sizeof t->path, "%s", t->record.path);
   else
     snprintf(t->path, sizeof t->path, "runs/%s-%s.h5", *t->top->preset ? t->top->preset : t->top->optimizer,
              t->id);
@@ -284,12 +284,13 @@ void trainer_resolve(const struct config *c)
 }
 
 /* Everything of a run but its files. */
-static int build(struct trainer *t, struct error *e)
+static int build(struct trainer *t, int keeps, struct error *e)
 {
   t->arena = arena_new();
   t->top = config_section(t->config, "");
   t->train = config_section(t->config, "train");
-  t->record = config_section(t->config, "record");
+  t->record = *(const struct record_options *)config_section(t->config, "record");
+  if (!keeps) t->record.spectra_every = t->record.probe_every = t->record.batches = 0;
   t->keep = config_section(t->config, "checkpoint");
   const struct device_options *device = config_section(t->config, "device");
   struct model_options *m = config_section(t->config, "model");
@@ -325,7 +326,7 @@ static void facts(struct trainer *t, struct run_facts *f)
 
 static void observe(struct trainer *t)
 {
-  t->observer = observer_new(&t->model, t->updates, t->recorder, t->record);
+  t->observer = observer_new(&t->model, t->updates, t->recorder, &t->record);
 }
 
 static void release(struct trainer *t)
@@ -346,22 +347,31 @@ static void release(struct trainer *t)
   memory_free(t);
 }
 
+static int create_record(struct trainer *t, const struct run_facts *f, struct error *e)
+{
+  make_path(t);
+  int status = recorder_create(&t->recorder, t->path, (int)t->record.overwrite, t->config, f, e);
+  return status ? status : checkpoint_remove_all(t->path, e);
+}
+
 int trainer_init(struct trainer **out, struct config *c, unsigned flags, struct error *e)
 {
   struct trainer *t = memory_new(1, sizeof *t);
+  int keeps = !(flags & TRAINER_NO_RECORD);
   t->config = c;
-  int status = build(t, e);
-  if (!status && !(flags & TRAINER_NO_RECORD)) {
+  int status = build(t, keeps, e);
+  if (!status) {
     struct run_facts f;
-    make_path(t);
     facts(t, &f);
-    status = recorder_create(&t->recorder, t->path, (int)t->record->overwrite, t->config, &f, e);
-    if (!status) status = checkpoint_remove_all(t->path, e);
+    if (keeps)
+      status = create_record(t, &f, e);
+    else
+      t->recorder = recorder_null(&f);
   }
   if (!status) {
     observe(t);
-    if (t->recorder) status = recorder_snapshot(t->recorder, "running", 0, 0, 0, e);
-    if (!status && t->recorder && !strcmp(t->keep->keep, "all")) status = trainer_checkpoint(t, e);
+    status = recorder_snapshot(t->recorder, "running", 0, 0, 0, e);
+    if (!status && !strcmp(t->keep->keep, "all")) status = trainer_checkpoint(t, e);
   }
   if (status) {
     release(t);
@@ -677,7 +687,7 @@ static int probe_wanted(const struct trainer *t)
 static void look_around(struct trainer *t)
 {
   long s = t->done;
-  int recorded = t->record->probe_every && s % t->record->probe_every == 0 && t->recorder;
+  int recorded = t->record.probe_every && s % t->record.probe_every == 0;
   if (recorded || probe_wanted(t)) {
     draw_batch(t, DATA_PROBE, COMMON_SEED, 0);
     run_pass(t, &t->look_program, &t->probe);
@@ -692,7 +702,7 @@ static void look_around(struct trainer *t)
 static void record_spectra(struct trainer *t, const struct pass *pass)
 {
   struct error e = {0};
-  if (!t->record->spectra_every || !t->recorder) return;
+  if (!t->record.spectra_every) return;
   if (observer_spectra(t->observer, t->done, pass, &e)) on_event(t, "nonconverged", -1, -1, NAN);
 }
 
@@ -705,7 +715,7 @@ static void update(struct trainer *t, double lr)
     if (m->stabilizer[i]->before_update) m->stabilizer[i]->before_update(&m->context[i]);
   }
   updates_directions(t->updates, t->done);
-  if (t->record->spectra_every && t->done % t->record->spectra_every == 0) record_spectra(t, &t->pass);
+  if (t->record.spectra_every && t->done % t->record.spectra_every == 0) record_spectra(t, &t->pass);
   updates_apply(t->updates, lr);
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->after_step) m->stabilizer[i]->after_step(&m->context[i]);
@@ -735,7 +745,7 @@ int trainer_step(struct trainer *t, struct error *e)
   observer_clear(t->observer);
   look_around(t);
   draw_batch(t, DATA_TRAIN, (uint64_t)t->train->seed, (uint64_t)t->done);
-  if (t->recorder && t->record->batches)
+  if (t->record.batches)
     recorder_batch(t->recorder, t->done, t->host.batch.tokens, t->data.has_mask ? t->host.batch.mask : NULL,
                    t->data.has_document ? t->host.batch.document : NULL, t->host.rows, t->host.context);
   d->ops.fill(d, &(struct fill_args){&t->model.params.grads, 0});
@@ -751,17 +761,13 @@ int trainer_step(struct trainer *t, struct error *e)
     clip_gradient(t);
     update(t, lr);
   }
-  if (t->done % t->record->every == 0 || t->diverged || t->done + 1 == t->train->steps)
+  if (t->done % t->record.every == 0 || t->diverged || t->done + 1 == t->train->steps)
     observer_step(t->observer, t->done, &t->pass, lr, t->grad_norm);
-  int status = STATUS_OK;
-  if (t->recorder) {
-    recorder_timing(t->recorder, t->done, clock_seconds() - began);
-    status = recorder_live(t->recorder, e);
-  }
+  recorder_timing(t->recorder, t->done, clock_seconds() - began);
+  int status = recorder_live(t->recorder, e);
   if (!t->diverged) t->done++;
   int last = t->done == t->train->steps;
-  if (!status && t->recorder && (last || (!t->diverged && checkpoint_due(t))))
-    status = trainer_checkpoint(t, e);
+  if (!status && (last || (!t->diverged && checkpoint_due(t)))) status = trainer_checkpoint(t, e);
   if (last) finish_record(t);
   return status;
 }
@@ -819,6 +825,7 @@ int trainer_checkpoint(struct trainer *t, struct error *e)
                          .peak_step = t->peak.step,
                          .peak_at = t->peak.at};
   int status = STATUS_OK;
+  if (!recorder_keeps(t->recorder)) return STATUS_OK;
   if (recorder_due(t->recorder)) status = recorder_snapshot(t->recorder, "running", t->done, wall(t), 0, e);
   if (status) return status;
   list_tensors(t, &l);
@@ -1021,7 +1028,7 @@ int trainer_resume(struct trainer **out, const char *path, const char *const *ch
   if (!status) status = change_config(c, changes, count, e);
   if (!status) status = read_state(path, &state, e);
   origin.has_state = state.count > 0;
-  if (!status) status = build(t, e);
+  if (!status) status = build(t, 1, e);
   if (!status && !origin.told && !count && strcmp(origin.id, t->id))
     status = other_numerics(path, origin.id, t->id, e);
   if (!status) status = restore(t, path, &state, e);
@@ -1047,11 +1054,10 @@ const char *trainer_state(const struct trainer *t)
 
 int trainer_done(struct trainer *t, struct error *e)
 {
-  int status = STATUS_OK, due = t->recorder && (t->checkpointed != t->done || !t->done);
+  int status = STATUS_OK, due = t->checkpointed != t->done || !t->done;
   /* A run file that says "finished" has its last checkpoint; a diverged step is not to be done again. */
   if (due && !t->diverged) status = trainer_checkpoint(t, e);
-  if (!status && t->recorder)
-    status = recorder_snapshot(t->recorder, trainer_state(t), t->done, wall(t), 1, e);
+  if (!status) status = recorder_snapshot(t->recorder, trainer_state(t), t->done, wall(t), 1, e);
   if (!status && due && t->diverged) status = trainer_checkpoint(t, e);
   release(t);
   return status;

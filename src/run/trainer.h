@@ -20,7 +20,7 @@ int trainer_config_of(const char *run_path, struct config **, char id[16], struc
 int trainer_step(struct trainer *, struct error *);
 /* More steps to do (neither finished nor diverged)? */
 int trainer_more(const struct trainer *);
-/* The state so far on disk, so that resume continues here. */
+/* The state so far on disk, so that resume continues here; nothing with TRAINER_NO_RECORD. */
 int trainer_checkpoint(struct trainer *, struct error *);
 /* Final snapshot (finished, diverged or stopped) and checkpoint, then free. */
 int trainer_done(struct trainer *, struct error *);

@@ -39,6 +39,7 @@ static const struct live live_columns[] = {
 static const char live_header[] = "step\tloss\tval_loss\tlr\tgrad_norm\tmax_logit\tlayer\thead\n";
 
 struct recorder {
+  int is_null;
   char path[4096], lock_path[4096], live_path[4096];
   struct lock *lock;
   struct append *live;
@@ -191,6 +192,21 @@ int recorder_create(struct recorder **out, const char *path, int overwrite, cons
     *out = r;
   return status;
 }
+
+struct recorder *recorder_null(const struct run_facts *facts)
+{
+  struct recorder *r = memory_new(1, sizeof *r);
+  r->is_null = 1;
+  r->arena = arena_new();
+  copy_facts(r, facts);
+  start_tables(&r->rows);
+  struct table *events = &r->rows.table[TABLE_EVENTS];
+  table_row(events, &events->column[0]); /* its memory now: later nothing is allocated */
+  table_cut(events, 0);
+  return r;
+}
+
+int recorder_keeps(const struct recorder *r) { return !r->is_null; }
 
 void recorder_free(struct recorder *r)
 {
@@ -398,11 +414,19 @@ void recorder_put_number(struct recorder *r, int series, double value)
   memcpy(table_row(table_of(r, series), c), &value, sizeof value);
 }
 
+static void end(const struct recorder *r, struct table *t)
+{
+  if (r->is_null)
+    table_cut(t, t->rows);
+  else
+    table_end(t);
+}
+
 static void end_row(struct recorder *r, int table, int64_t step)
 {
   struct table *t = &r->rows.table[table];
   memcpy(table_row(t, &t->column[0]), &step, sizeof step);
-  table_end(t);
+  end(r, t);
 }
 
 void recorder_row(struct recorder *r, enum series_axis axis, long step) { end_row(r, (int)axis, step); }
@@ -413,7 +437,7 @@ void recorder_event(struct recorder *r, long step, const char *kind, int layer, 
   struct event_record event = {.step = step, .layer = layer, .head = head, .value = value};
   snprintf(event.kind, sizeof event.kind, "%s", kind);
   memcpy(table_row(t, &t->column[0]), &event, sizeof event);
-  table_end(t);
+  end(r, t);
 }
 
 static void start_batches(struct table *t, int has_mask, int has_document, long batch, long context)
@@ -507,6 +531,7 @@ int recorder_live(struct recorder *r, struct error *e)
   char line[512];
   int64_t step;
   long where;
+  if (r->is_null) return STATUS_OK;
   if (r->problem.status) return error_set(e, r->problem.status, "%s", r->problem.text);
   if (!t->rows) return STATUS_OK;
   memcpy(&step, column_row(&t->column[0], t->rows - 1), sizeof step);
@@ -765,6 +790,7 @@ static void write_status(struct h5 *h, const char *state, long last_step, double
 int recorder_snapshot(struct recorder *r, const char *state, long last_step, double wall, int final,
                       struct error *e)
 {
+  if (r->is_null) return STATUS_OK;
   if (r->problem.status) return error_set(e, r->problem.status, "%s", r->problem.text);
   struct h5 *h = h5_new();
   write_root(r, h);

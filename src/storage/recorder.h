@@ -22,6 +22,9 @@ int recorder_create(struct recorder **, const char *path, int overwrite, const s
 /* Continue after `step` updates: rows from the last snapshot and from the checkpoint, later ones dropped. */
 int recorder_resume(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                     long step, const void *rows, size_t rows_size, struct error *);
+/* One that takes everything and keeps nothing: no file, no memory that grows. */
+struct recorder *recorder_null(const struct run_facts *);
+int recorder_keeps(const struct recorder *); /* 0: the null recorder */
 void recorder_free(struct recorder *);
 
 /* Declare a series before the first row; returns its number. */
