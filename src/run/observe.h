@@ -1,16 +1,10 @@
 /* observe.h - turns what a step saw into rows of the record: core series, plug-ins' series, spectra */
 #ifndef MAXLOGIT_OBSERVE_H
 #define MAXLOGIT_OBSERVE_H
+#include "run/pass.h"
 #include "storage/config.h"
 #include "storage/recorder.h"
 #include "training/optimizer.h"
-
-/* What one pass over a batch saw; arrays are [layers*heads], `watched` is [stabilisers*layers]. */
-struct pass {
-  double loss;
-  real *max_logit, *max_abs_logit, *max_logit_capped, *entropy, *watched;
-  real *share_above, *pairs, *q_norm, *k_norm, *cosine; /* NaN where the program does not look */
-};
 
 struct observer;
 /* Declares every series that is wanted with the recorder . */

@@ -1,0 +1,24 @@
+/* batches.h - one batch on the host: drawn from the data, given to a program in parts */
+#ifndef MAXLOGIT_BATCHES_H
+#define MAXLOGIT_BATCHES_H
+#include "base/memory.h"
+#include "model/model.h"
+#include "training/data.h"
+
+/* Validation and probe batches do not depend on the seed: runs stay comparable. */
+enum { COMMON_SEED = 0 };
+
+/* One batch, and its rows as inputs of a program. */
+struct host_batch {
+  struct batch batch;
+  long rows, context; /* of the whole batch */
+  int *tokens, *targets, *position, *start;
+  real *weight;
+};
+void host_batch_init(struct host_batch *, struct arena *, long rows, long context);
+/* Fill it; returns the number of targets that count. */
+double host_batch_draw(struct host_batch *, const struct data *, enum data_split, uint64_t seed,
+                       uint64_t index);
+/* Give a program the rows of micro-batch `part`. */
+void host_batch_feed(const struct host_batch *, struct device *, struct model_program *, long part);
+#endif

@@ -1,0 +1,176 @@
+/* resume.c - a run goes on: what its file tells, what may be changed, its newest state */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "run/state.h"
+
+static int set_parameter(void *config, const char *key, const char *value)
+{
+  return config_set(config, key, value, "run file", NULL);
+}
+
+/* The configuration that a run file tells. */
+static int config_of_run(const struct run_file *r, struct config *c, struct error *e)
+{
+  const char *preset = run_parameter(r, "preset");
+  if (preset && *preset && config_set(c, "preset", preset, "run file", e)) return e->status;
+  if (run_parameters(r, set_parameter, c))
+    return error_set(e, STATUS_FAIL, "its parameters do not fit this version");
+  return config_finish(c, e);
+}
+
+struct change {
+  const char *key;
+  struct config_entry found;
+  int is_found;
+};
+
+static int find_entry(void *context, const struct config_entry *x)
+{
+  struct change *c = context;
+  if (strcmp(c->key, x->key)) return 0;
+  c->found = *x;
+  c->is_found = 1;
+  return 1;
+}
+
+/* Only keys that cannot change the past: free ones, train.steps upwards under a constant schedule, and where
+   train.init_from lies now (its content is compared where it is still needed). */
+static int check_change(const struct config *c, const char *assignment, struct error *e)
+{
+  char key[96];
+  struct change x = {.key = key};
+  snprintf(key, sizeof key, "%.*s", (int)strcspn(assignment, "= "), assignment);
+  config_each(c, find_entry, &x);
+  if (!x.is_found || (x.found.row->flags & (OPTION_FREE | OPTION_CONTENT)))
+    return STATUS_OK; /* unknown: config_assign says so */
+  const struct train_options *t = config_section(c, "train");
+  if (!(x.found.row->flags & OPTION_EXTEND))
+    return error_set(e, STATUS_USAGE,
+                     "%s would change the past of this run; resume takes train.steps "
+                     "(upwards, constant schedule), paths, threads and recording intervals",
+                     key);
+  if (strcmp(t->schedule, "constant"))
+    return error_set(e, STATUS_USAGE,
+                     "%s: the %s schedule depends on it; only a constant schedule can be "
+                     "extended",
+                     key, t->schedule);
+  return STATUS_OK;
+}
+
+static int change_config(struct config *c, const char *const *changes, int count, struct error *e)
+{
+  long steps = ((const struct train_options *)config_section(c, "train"))->steps;
+  for (int i = 0; i < count; i++)
+    if (check_change(c, changes[i], e) || config_assign(c, changes[i], e)) return e->status;
+  if (count && config_finish(c, e)) return e->status;
+  const struct train_options *t = config_section(c, "train");
+  if (t->steps < steps)
+    return error_set(e, STATUS_USAGE, "train.steps = %ld is less than the run's %ld", t->steps, steps);
+  return STATUS_OK;
+}
+
+static int read_origin(const char *path, struct config **c, struct origin *o, struct error *e)
+{
+  struct run_file *r = NULL;
+  *c = NULL;
+  if (run_open(&r, path, e)) return e->status;
+  *c = config_new();
+  *o = (struct origin){.told = 0};
+  o->told = run_contents(r, &o->data_content, &o->start_content);
+  snprintf(o->id, sizeof o->id, "%s", run_id(r));
+  if (config_of_run(r, *c, e)) {
+    error_prefix(e, "%s", path);
+    config_free(*c);
+    *c = NULL;
+  }
+  run_close(r);
+  return *c ? STATUS_OK : e->status;
+}
+
+int trainer_config_of(const char *path, struct config **c, char id[16], struct error *e)
+{
+  struct origin o;
+  int status = read_origin(path, c, &o, e);
+  if (id && !status) snprintf(id, sizeof o.id, "%s", o.id);
+  return status;
+}
+
+static int other_numerics(const char *path, const char *id, const char *now, struct error *e)
+{
+  return error_set(e, STATUS_FAIL, "%s: the data or the numerics are not those of this run (id %s, now %s)",
+                   path, id, now);
+}
+
+/* The configuration as it was, with the contents that the file tells, has the run's id: else these are other
+   numerics. */
+static int check_numerics(const char *path, const struct config *c, const struct origin *o, struct error *e)
+{
+  char now[16];
+  if (!o->told) return STATUS_OK;
+  config_id(c, o->data_content, o->start_content, now);
+  return strcmp(now, o->id) ? other_numerics(path, o->id, now, e) : STATUS_OK;
+}
+
+/* The newest checkpoint; none, where the run was killed before the first: then from the start. */
+static int read_state(const char *path, struct checkpoint *c, struct error *e)
+{
+  int status = checkpoint_latest(path, c, e);
+  if (status == STATUS_USAGE) {
+    *e = (struct error){0};
+    *c = (struct checkpoint){0};
+    return STATUS_OK;
+  }
+  if (!status && strcmp(c->core, device_blas_core()))
+    warning("the checkpoint was computed on OpenBLAS core %s, this is %s: the bits may differ", c->core,
+            device_blas_core());
+  return status;
+}
+
+static int restore(struct trainer *t, const char *path, const struct checkpoint *c, struct error *e)
+{
+  struct run_facts f;
+  int status = c->count ? trainer_load(t, c, e) : STATUS_OK;
+  if (status) return status;
+  t->done = t->checkpointed = c->step;
+  t->earlier_wall = c->wall;
+  if (c->count) t->health.peak = (struct peak){c->peak, c->peak_step, c->peak_at};
+  trainer_facts(t, &f);
+  return recorder_resume(&t->recorder, path, t->config, &f, c->step, c->rows, c->rows_size, e);
+}
+
+int trainer_resume(struct trainer **out, const char *path, const char *const *changes, int count,
+                   struct error *e)
+{
+  struct origin origin;
+  struct checkpoint state = {0};
+  struct config *c;
+  *out = NULL;
+  if (read_origin(path, &c, &origin, e)) return e->status;
+  struct trainer *t = memory_new(1, sizeof *t);
+  t->config = c;
+  t->owns_config = 1;
+  t->origin = &origin;
+  snprintf(t->path, sizeof t->path, "%s", path);
+  int status = check_numerics(path, c, &origin, e);
+  if (!status) status = change_config(c, changes, count, e);
+  if (!status) status = read_state(path, &state, e);
+  origin.has_state = state.count > 0;
+  if (!status) status = trainer_build(t, 1, e);
+  if (!status && !origin.told && !count && strcmp(origin.id, t->id))
+    status = other_numerics(path, origin.id, t->id, e);
+  if (!status) status = restore(t, path, &state, e);
+  checkpoint_free(&state);
+  t->origin = NULL;
+  if (!status) {
+    trainer_observe(t);
+    recorder_event(t->recorder, t->done, "resume", -1, -1, NAN);
+    if (t->done == t->train->steps) trainer_finish_record(t); /* killed on the last lines */
+    *out = t;
+  } else {
+    trainer_release(t);
+  }
+  return status;
+}

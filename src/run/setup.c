@@ -1,0 +1,233 @@
+/* setup.c - a trainer from its configuration, and its end */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "model/plant.h"
+#include "run/start.h"
+#include "run/state.h"
+#include "training/optimizer.h"
+
+struct stack {
+  struct trainer *t;
+  const struct stabilizer *member[MAX_STABILIZERS];
+  const void *options[MAX_STABILIZERS];
+  int count;
+  struct error *error;
+};
+
+static int push_stabilizer(void *context, const char *name)
+{
+  struct stack *s = context;
+  if (s->count == MAX_STABILIZERS)
+    return error_set(s->error, STATUS_USAGE, "stabilizers: more than %d", MAX_STABILIZERS);
+  s->member[s->count] = stabilizer_find(name);
+  if (!s->member[s->count]) return error_set(s->error, STATUS_USAGE, "stabilizers: unknown '%s'", name);
+  s->options[s->count++] = config_section(s->t->config, name);
+  return STATUS_OK;
+}
+
+static const void *plugin_options(void *config, const char *name) { return config_section(config, name); }
+
+static int init_data(struct trainer *t, const struct model_options *m, struct error *e)
+{
+  const struct data_source *source = data_source_find(t->top->data);
+  if (!source) return error_set(e, STATUS_USAGE, "data: unknown '%s'", t->top->data);
+  t->data.source = source;
+  t->data.loss_floor = NAN;
+  int status = source->init(&t->data, config_section(t->config, "data"),
+                            config_section(t->config, t->top->data), m->context, 0, e);
+  if (status) {
+    t->data.source = NULL; /* it has cleaned up after itself */
+    return status;
+  }
+  if (t->origin && t->origin->told && t->origin->data_content != t->data.content)
+    return error_set(e, STATUS_USAGE, "%s: not the data of this run (%s now): another content",
+                     strcmp(t->top->data, "bytes") ? "data" : "data.path", t->data.description);
+  return STATUS_OK;
+}
+
+static int init_weights(struct trainer *t, struct error *e)
+{
+  const struct origin *o = t->origin && t->origin->told ? t->origin : NULL;
+  int status = STATUS_OK;
+  params_draw(&t->model.params, (uint64_t)t->train->seed);
+  if (o && o->has_state)
+    t->start_content = o->start_content;
+  else
+    status = start_from(&t->model, t->train->init_from, o ? &o->start_content : NULL, &t->start_content, e);
+  if (!status) status = plant_heads(&t->model, t->train->plant, e);
+  if (!status) model_begin(&t->model);
+  return status;
+}
+
+static int init_model(struct trainer *t, struct model_options *m, struct error *e)
+{
+  struct stack stack = {.t = t, .error = e};
+  if (text_split(t->top->stabilizers, '+', push_stabilizer, &stack)) return e->status;
+  int status = model_init(&t->model, m, t->device, stack.member, stack.options, stack.count, e);
+  if (status) return status;
+  t->model.precision = *(const struct precision_options *)config_section(t->config, "precision");
+  char cancels[256];
+  if (model_warning(&t->model, cancels, sizeof cancels)) warning("%s", cancels);
+  t->sink = (struct event_sink){health_event, &t->health};
+  for (int i = 0; i < t->model.stabilizer_count; i++) t->model.context[i].events = &t->sink;
+  return init_weights(t, e);
+}
+
+static int init_training(struct trainer *t, struct error *e)
+{
+  const struct train_options *o = t->train;
+  struct update_rule rule = {o->weight_decay, o->decay_gains, o->decay, o->lr, (uint64_t)o->seed};
+  t->updates = updates_new(&t->model, t->top->optimizer, config_section(t->config, "override"), &rule,
+                           plugin_options, t->config, e);
+  if (!t->updates) return e->status;
+  t->schedule = schedule_find(o->schedule);
+  if (!t->schedule) return error_set(e, STATUS_USAGE, "train.schedule: unknown '%s'", o->schedule);
+  t->schedule_options = config_section(t->config, o->schedule);
+  if (o->batch % o->micro_batches)
+    return error_set(e, STATUS_USAGE, "train.micro_batches = %ld does not divide train.batch = %ld",
+                     o->micro_batches, o->batch);
+  long rows = o->batch / o->micro_batches, context = t->model.options.context;
+  t->model.look = t->record.level > 0;
+  t->model.look_level = t->record.level;
+  int status = model_program_init(&t->model, &t->step_program, rows, context, 1, e);
+  t->model.look = t->record.pairs && t->record.probe_every;
+  if (!status) status = model_program_init(&t->model, &t->look_program, rows, context, 0, e);
+  if (status) return status;
+  host_batch_init(&t->host, t->arena, o->batch, context);
+  pass_init(&t->pass, t->arena, &t->model, o->micro_batches);
+  pass_init(&t->probe, t->arena, &t->model, o->micro_batches);
+  pass_init(&t->val, t->arena, &t->model, o->micro_batches);
+  health_init(&t->health, t->arena, &t->model, &t->done);
+  t->norm = tensor_new(t->device, TENSOR_REAL, 1, 1, "norm");
+  t->token_loss = tensor_new(t->device, TENSOR_REAL, rows * context, 1, "token loss");
+  t->column = arena_get(t->arena, (size_t)rows, sizeof(int));
+  t->token_loss_host = arena_get(t->arena, (size_t)(rows * context), sizeof(real));
+  for (int i = 0; i < t->model.stabilizer_count; i++) {
+    struct stabilizer_context *c = &t->model.context[i];
+    const struct pass *seen = c->wants_probe ? &t->probe : &t->pass;
+    c->max_logit = seen->max_logit;
+    c->max_abs_logit = seen->max_abs_logit;
+    c->watched = seen->watched + i * t->model.options.layers;
+    c->updates = t->updates;
+  }
+  t->val_loss = t->grad_norm = NAN;
+  return STATUS_OK;
+}
+
+void trainer_resolve(const struct config *c)
+{
+  for (const struct optimizer *const *o = optimizers; *o; o++)
+    if ((*o)->resolve) (*o)->resolve(config_section(c, (*o)->name));
+}
+
+/* Everything of a run but its files. */
+int trainer_build(struct trainer *t, int keeps, struct error *e)
+{
+  t->arena = arena_new();
+  t->top = config_section(t->config, "");
+  t->train = config_section(t->config, "train");
+  t->record = *(const struct record_options *)config_section(t->config, "record");
+  if (!keeps) t->record.spectra_every = t->record.probe_every = t->record.batches = 0;
+  t->keep = config_section(t->config, "checkpoint");
+  const struct device_options *device = config_section(t->config, "device");
+  struct model_options *m = config_section(t->config, "model");
+  trainer_resolve(t->config);
+  int status = init_data(t, m, e);
+  if (!status) status = model_resolve(m, t->data.vocab, e);
+  if (!status) status = device_open(&t->device, t->top->device, (int)device->threads, e);
+  if (!status) status = init_model(t, m, e);
+  if (!status) status = init_training(t, e);
+  if (status) return status;
+  config_id(t->config, t->data.content, t->start_content, t->id);
+  t->started = t->checkpointed_at = clock_seconds();
+  return STATUS_OK;
+}
+
+void trainer_facts(struct trainer *t, struct run_facts *f)
+{
+  struct params *p = &t->model.params;
+  const char **names = arena_get(t->arena, (size_t)p->count + 1, sizeof *names);
+  *f = (struct run_facts){.id = t->id,
+                          .device = t->device->description,
+                          .data = t->top->data,
+                          .data_text = t->data.description,
+                          .layers = t->model.options.layers,
+                          .heads = t->model.options.heads,
+                          .loss_floor = t->data.loss_floor,
+                          .data_content = t->data.content,
+                          .start_content = t->start_content,
+                          .tensor_names = names};
+  for (int i = 0; i < p->count; i++)
+    if (param_is_matrix(p->list[i])) names[f->tensors++] = p->list[i]->name;
+}
+
+void trainer_observe(struct trainer *t)
+{
+  t->health.recorder = t->recorder;
+  t->observer = observer_new(&t->model, t->updates, t->recorder, &t->record);
+}
+
+void trainer_release(struct trainer *t)
+{
+  if (!t) return;
+  observer_free(t->observer);
+  recorder_free(t->recorder);
+  model_program_free(&t->step_program);
+  model_program_free(&t->look_program);
+  if (t->updates) updates_free(t->updates);
+  if (t->norm) tensor_free(t->device, t->norm);
+  if (t->token_loss) tensor_free(t->device, t->token_loss);
+  if (t->model.device) model_free(&t->model);
+  if (t->device) device_close(t->device);
+  if (t->data.source && t->data.source->free) t->data.source->free(&t->data);
+  arena_free(t->arena);
+  if (t->owns_config) config_free(t->config);
+  memory_free(t);
+}
+
+static void make_path(struct trainer *t)
+{
+  if (*t->record.path)
+    snprintf(t->path, sizeof t->path, "%s", t->record.path);
+  else
+    snprintf(t->path, sizeof t->path, "runs/%s-%s.h5", *t->top->preset ? t->top->preset : t->top->optimizer,
+             t->id);
+}
+
+static int create_record(struct trainer *t, const struct run_facts *f, struct error *e)
+{
+  make_path(t);
+  int status = recorder_create(&t->recorder, t->path, (int)t->record.overwrite, t->config, f, e);
+  return status ? status : checkpoint_remove_all(t->path, e);
+}
+
+int trainer_init(struct trainer **out, struct config *c, unsigned flags, struct error *e)
+{
+  struct trainer *t = memory_new(1, sizeof *t);
+  int keeps = !(flags & TRAINER_NO_RECORD);
+  t->config = c;
+  int status = trainer_build(t, keeps, e);
+  if (!status) {
+    struct run_facts f;
+    trainer_facts(t, &f);
+    if (keeps)
+      status = create_record(t, &f, e);
+    else
+      t->recorder = recorder_null(&f);
+  }
+  if (!status) {
+    trainer_observe(t);
+    status = recorder_snapshot(t->recorder, "running", 0, 0, 0, e);
+    if (!status && !strcmp(t->keep->keep, "all")) status = trainer_checkpoint(t, e);
+  }
+  if (status) {
+    trainer_release(t);
+    t = NULL;
+  }
+  *out = t;
+  return status;
+}

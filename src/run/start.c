@@ -1,0 +1,40 @@
+#include "run/start.h"
+
+#include <xxhash.h>
+
+#include "storage/checkpoint.h"
+#include "storage/recorder.h"
+
+int start_from(struct model *m, const char *path, const uint64_t *expected, uint64_t *content,
+               struct error *e)
+{
+  struct checkpoint c = {0};
+  struct run_file *r = NULL;
+  struct error not_a_run = {0};
+  int status;
+  *content = 0;
+  if (!*path) return STATUS_OK;
+  if (!run_open(&r, path, &not_a_run)) {
+    run_close(r);
+    status = checkpoint_latest(path, &c, e);
+  } else
+    status = checkpoint_read(path, &c, e);
+  for (int i = 0; !status && i < m->params.count; i++) {
+    struct param *p = m->params.list[i];
+    const struct checkpoint_tensor *have = checkpoint_find(&c, "params", p->name);
+    int fits = have && have->rows == p->value.rows && have->cols == p->value.cols;
+    if (!fits && p->kind == PARAM_STATE) continue;
+    if (!fits) {
+      status = error_set(e, STATUS_USAGE, "%s: %s is missing or not %ld x %ld: another model", path, p->name,
+                         p->value.rows, p->value.cols);
+      break;
+    }
+    size_t bytes = (size_t)(have->rows * have->cols) * sizeof(real);
+    m->device->upload(m->device, p->value.data, have->data, bytes);
+    *content = *content * 31 + XXH3_64bits(have->data, bytes);
+  }
+  checkpoint_free(&c);
+  if (!status && expected && *expected != *content)
+    status = error_set(e, STATUS_USAGE, "%s: not the weights that this run started from", path);
+  return status ? error_prefix(e, "train.init_from") : STATUS_OK;
+}

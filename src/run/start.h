@@ -1,0 +1,10 @@
+/* start.h - weights that come from another run */
+#ifndef MAXLOGIT_START_H
+#define MAXLOGIT_START_H
+#include "model/model.h"
+
+/* The parameters of a checkpoint, or of a run's latest (train.init_from; "": none), by name and shape: every one
+   that trains, and such states of stabilisers as it has; the others start afresh. *content: their hash, 0 for
+   none. expected: NULL, or what it must be. */
+int start_from(struct model *, const char *path, const uint64_t *expected, uint64_t *content, struct error *);
+#endif

@@ -1,0 +1,75 @@
+/* state.h - the inside of a trainer, for the files that it is made of */
+#ifndef MAXLOGIT_STATE_H
+#define MAXLOGIT_STATE_H
+#include "run/batches.h"
+#include "run/health.h"
+#include "run/observe.h"
+#include "run/trainer.h"
+#include "storage/checkpoint.h"
+#include "training/schedule.h"
+
+/* What a run file tells of the run that is to go on. */
+struct origin {
+  char id[16];
+  int told; /* the contents; files of old do not tell them */
+  uint64_t data_content, start_content;
+  int has_state; /* there is a checkpoint: where the weights started is of no account */
+};
+
+struct trainer {
+  struct config *config;
+  int owns_config;
+  const struct origin *origin; /* while a run is resumed, else NULL */
+  const struct top_options *top;
+  const struct train_options *train;
+  struct record_options record; /* nothing costly is wanted where nothing is kept */
+  const struct checkpoint_options *keep;
+  struct arena *arena;
+
+  struct device *device;
+  struct data data;
+  uint64_t start_content; /* hash of the weights of train.init_from; 0: drawn */
+  struct model model;
+  struct updates *updates;
+  const struct schedule *schedule;
+  const void *schedule_options;
+  struct model_program step_program, look_program; /* with and without backward */
+  struct host_batch host;
+
+  char id[16], path[4096];
+  struct recorder *recorder;
+  struct observer *observer;
+  struct event_sink sink;
+
+  struct pass pass, probe, val;
+  struct health health;
+  struct tensor *norm;       /* [1] on the device */
+  struct tensor *token_loss; /* [N, 1] on the device */
+  real *token_loss_host;
+  int *column; /* of a batch, one position: [rows of a micro-batch] */
+  double grad_norm, val_loss, earlier_wall, started, checkpointed_at;
+  long done, checkpointed; /* updates done; at the last checkpoint */
+  int diverged;
+};
+
+/* setup.c: everything of a run but its files; with `keeps` 0 nothing costly is recorded. */
+int trainer_build(struct trainer *, int keeps, struct error *);
+void trainer_facts(struct trainer *, struct run_facts *);
+/* With the recorder there: series and events go to it. */
+void trainer_observe(struct trainer *);
+void trainer_release(struct trainer *);
+
+/* look.c: one micro-batch, or all of the host's batch, through a program. */
+void trainer_run_part(struct trainer *, struct model_program *, struct pass *, long part);
+void trainer_run_pass(struct trainer *, struct model_program *, struct pass *);
+/* The loss of every token that a program has just seen, [batch*context]. */
+void trainer_token_losses(struct trainer *, const struct model_program *, real *out);
+
+/* save.c */
+double trainer_wall(const struct trainer *); /* seconds, of the whole run */
+/* Put a checkpoint's tensors in their places. */
+int trainer_load(struct trainer *, const struct checkpoint *, struct error *);
+
+/* trainer.c: the last look, at the state after the last update. */
+void trainer_finish_record(struct trainer *);
+#endif
