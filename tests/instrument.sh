@@ -55,6 +55,10 @@ run norm-mla preset=adam stabilizers=qk_norm_partial $mla
 run spike preset=adam train.steps=90 train.lr=1e-4 train.spike=1 record.spectra_every=0 model.layers=1 model.width=8
 run nonfinite preset=muonclip stabilizers=qk_clip+max_output_clip train.plant=1:2:1e20 train.on_nonfinite=continue \
   train.steps=3
+for rule in group_max compensated; do
+  run nonfinite-$rule preset=muonclip qk_clip.tau=1 qk_clip.gqa=$rule train.plant=1:2:1e20 train.on_nonfinite=continue \
+    train.steps=2 $gqa
+done
 run nonfinite-stop preset=muon train.plant=1:2:1e20
 $python "$source/instrument.py" "$folder"/*.h5 || failed=1
 exit $failed

@@ -644,7 +644,8 @@ class Run:
             if self.p["qk_clip.momentum"] == "scale" and "m" in self.state[name]:
                 self.state[name]["m"].mul_(factors)
 
-    def clip_heads(self, l, gamma):
+    def clip_heads(self, l, gamma, finite):
+        """-> what becomes of the heads' logits. A head that is not finite keeps its queries."""
         if self.mla:
             return self.clip_latent(l, gamma)
         alpha, rule, group = self.number("qk_clip.alpha"), self.p["qk_clip.gqa"], self.group
@@ -659,12 +660,13 @@ class Run:
             q, k = gamma, torch.ones_like(least)
         else:
             q, k = gamma * least[group] ** (alpha - 1), least ** (1 - alpha)
+        q = torch.where(finite, q, torch.ones_like(q))
         for c, f in (("q", q), ("k", k)):
             f = f.to(self.dtype).repeat_interleave(self.Dh)
             self.scale_rows(f"blocks.{l}.attn.w_{c}", f[:, None])
             self.scale_rows(f"blocks.{l}.attn.b_{c}", f)
         logits = {"group_max": least[group], "own_q_min_k": gamma ** alpha * least[group] ** (1 - alpha)}
-        factor = gamma if self.G == self.H else logits.get(rule, gamma)
+        factor = gamma if self.G == self.H else torch.where(finite, logits.get(rule, gamma), k[group])
         assert torch.allclose(q * k[group], factor)
         return factor
 
@@ -680,7 +682,7 @@ class Run:
             if self.p["qk_clip.scope"] == "layer":
                 s = s.max().expand_as(s)
             gamma = torch.where((s > tau) & s.isfinite(), tau / s, torch.ones_like(s))
-            factors.append(self.clip_heads(l, gamma))
+            factors.append(self.clip_heads(l, gamma, finite))
             for h in range(self.H):
                 if factors[l][h] < 1:
                     event("clip", l, h, float(factors[l][h]))
@@ -794,8 +796,9 @@ class Run:
         """-> rows {axis: {series: values}} and events [(kind, layer, head, value)] of this step; then updates."""
         events = []
 
-        def event(*what):
-            events.append(what)
+        def event(*what):  # of one place, the first that is not finite
+            if what[0] != "nonfinite" or what[:3] not in [e[:3] for e in events]:
+                events.append(what)
         for w in self.w.values():
             w.grad = None
         rows, probe = self.look(step)
