@@ -27,7 +27,7 @@ set label 101 sprintf("Line: %s%s", over_seeds("geometric mean"), \
     at screen 0.035,0.913 font ",12" tc rgb soft noenhanced
 set label 102 about at screen 0.035,0.880 font ",12" tc rgb soft noenhanced
 
-set lmargin at screen 0.085; set rmargin at screen edge_beside(0.80)
+set lmargin at screen 0.095; set rmargin at screen edge_beside(0.80)
 set bmargin at screen 0.105; set tmargin at screen 0.83
 set format y "10^{%L}"; set mytics 10
 if (top - bottom < 3.5) {                          # few decades: more, and as plain numbers
