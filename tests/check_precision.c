@@ -1,10 +1,12 @@
-/* check_precision.c - rounding to narrow formats, for every number of them, and what attention does with it */
+/* check_precision.c - rounding to narrow formats, for every number of them, and what attention does with it;
+   sums over long contexts */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
 #include "base/random.h"
+#include "numerics/device.h"
 #include "numerics/number_format.h"
 #include "numerics/program.h"
 
@@ -99,6 +101,41 @@ START_TEST(as_the_compiler_does)
 END_TEST
 #endif
 
+/* Every level's rounding of arrays is that of single numbers, bit for bit: numbers all over the range, the numbers
+   of the format and the ties between them, and what lies beside those. */
+START_TEST(arrays_round_as_numbers)
+{
+  const struct layout *l = &layouts[_i];
+  const char *level;
+  long n = 0;
+  float *x = memory_new(1 << 21, sizeof *x);
+  for (uint32_t i = 0; i < 1 << 20; i++, n++) {
+    uint32_t bits = i * 4096 + i % 4093;
+    memcpy(&x[n], &bits, sizeof bits);
+  }
+  for (long code = 0; code < l->largest; code++) {
+    const float tie = (float)((decoded(l, code) + decoded(l, code + 1)) / 2);
+    const float near[] = {(float)decoded(l, code), tie, nextafterf(tie, 0), nextafterf(tie, INFINITY), -tie};
+    for (int k = 0; k < 5; k++) x[n++] = near[k];
+  }
+  for (int k = 0; (level = ops_cpu_level_at(k)); k++) {
+    struct device *device;
+    ck_assert_int_eq(device_open(&device, "cpu", 1, NULL), STATUS_OK);
+    ops_cpu_override_by(&device->ops, level);
+    struct tensor tx = tensor_of(x, 1, n), *y = tensor_new(device, TENSOR_REAL, 1, n, "y");
+    op_run(device, OP_round_to, &(union op_args){.round_to = {.y = y, .x = &tx, .format = l->format}});
+    for (long i = 0; i < n; i++) {
+      float exact = (float)number_round((double)x[i], l->format), got = REALS(y)[i];
+      if (isnan(exact) ? !isnan(got) : memcmp(&got, &exact, sizeof got) != 0)
+        ck_abort_msg("%s %s: %.9g gives %.9g, not %.9g", level, number_formats[l->format], x[i], got, exact);
+    }
+    tensor_free(device, y);
+    device_close(device);
+  }
+  memory_free(x);
+}
+END_TEST
+
 /* --- attention -------------------------------------------------------------------------------------------- */
 
 enum { T = 12, H = 2, G = 1, DIM = 8, VALUE = 4, Q = T * H * DIM, K = T * G * DIM, V = T * G * VALUE };
@@ -123,7 +160,7 @@ static struct seen attended(const char *kind, real *q, real *k, real *v, long sc
   struct error e = {0};
   ck_assert_msg(!device_open(&device, kind, 1, &e), "%s", e.text);
   struct tensor dq, dk, dv, tq = with_grad(q, &dq, x.dq, H * DIM), tk = with_grad(k, &dk, x.dk, G * DIM),
-                            tv = with_grad(v, &dv, x.dv, G * VALUE), *stats, *lse;
+                            tv = with_grad(v, &dv, x.dv, G * VALUE), *stats, *ml;
   struct program *p = program_new(device);
   struct tensor *start = program_input(p, TENSOR_INT, T, 1, "start");
   struct tensor *targets = program_input(p, TENSOR_INT, T, 1, "targets");
@@ -131,7 +168,7 @@ static struct seen attended(const char *kind, real *q, real *k, real *v, long sc
   struct attention_spec spec = {
     .batch = 1, .heads = H, .groups = G, .scale = 1, .scores_format = scores, .qk_format = qk};
   struct tensor *o = op_attention(p, &tq, &tk, &tv, start, &spec, &stats);
-  struct tensor *loss = op_cross_entropy(p, o, targets, weight, 0, &lse);
+  struct tensor *loss = op_cross_entropy(p, o, targets, weight, 0, &ml);
   program_keep(p, o);
   program_backward(p, loss);
   program_plan(p);
@@ -239,6 +276,169 @@ START_TEST(overflowing_scores)
 }
 END_TEST
 
+/* --- long contexts ---------------------------------------------------------------------------------------- */
+/* Equal terms are the worst: each addition to a long sum rounds alike. No row of the results may be off by more
+   than a length-independent number of roundings; MAXLOGIT_TEST_LONG=1 goes to 64k. */
+
+enum { LONG_DIM = 4, ROUNDINGS = 48 };
+
+static long long_context(void) { return getenv("MAXLOGIT_TEST_LONG") ? 65536 : 8192; }
+
+static struct device *opened(const char *kind, const char *level)
+{
+  struct device *device;
+  ck_assert_int_eq(device_open(&device, kind, 1, NULL), STATUS_OK);
+  if (level) ops_cpu_override_by(&device->ops, level);
+  return device;
+}
+
+enum {
+  LONG_Q,
+  LONG_K,
+  LONG_V,
+  LONG_DO,
+  LONG_O,
+  LONG_ML,
+  LONG_STATS,
+  LONG_DQ,
+  LONG_DK,
+  LONG_DV,
+  LONG_TENSORS
+};
+
+struct long_attention {
+  struct device *device;
+  struct tensor *t[LONG_TENSORS], *start;
+};
+
+static void long_attend(struct long_attention *x, struct device *device, long length)
+{
+  static const long cols[LONG_TENSORS] = {
+    [LONG_Q] = LONG_DIM,  [LONG_K] = LONG_DIM, [LONG_V] = LONG_DIM, [LONG_DO] = LONG_DIM,
+    [LONG_O] = LONG_DIM,  [LONG_ML] = 2,       [LONG_STATS] = 4,    [LONG_DQ] = LONG_DIM,
+    [LONG_DK] = LONG_DIM, [LONG_DV] = LONG_DIM};
+  x->device = device;
+  for (int i = 0; i < LONG_TENSORS; i++)
+    x->t[i] = tensor_new(device, TENSOR_REAL, i == LONG_STATS ? 1 : length, cols[i], "long");
+  x->start = tensor_new(device, TENSOR_INT, 1, length, "start");
+  for (long i = 0; i < length * LONG_DIM; i++) {
+    REALS(x->t[LONG_Q])[i] = (real)0.01;
+    REALS(x->t[LONG_K])[i] = REALS(x->t[LONG_V])[i] = (real)((1.0 + (double)(i / LONG_DIM % 2)) / 3);
+    REALS(x->t[LONG_DO])[i] = (real)0.7;
+  }
+  struct tensor **t = x->t;
+  op_run(device, OP_attention_forward,
+         &(union op_args){.attention_forward = {.o = t[LONG_O],
+                                                .ml = t[LONG_ML],
+                                                .stats = t[LONG_STATS],
+                                                .q = t[LONG_Q],
+                                                .k = t[LONG_K],
+                                                .v = t[LONG_V],
+                                                .start = x->start,
+                                                .batch = 1,
+                                                .heads = 1,
+                                                .groups = 1,
+                                                .scale = 1}});
+  op_run(device, OP_attention_backward,
+         &(union op_args){.attention_backward = {.dq = t[LONG_DQ],
+                                                 .dk = t[LONG_DK],
+                                                 .dv = t[LONG_DV],
+                                                 .do_ = t[LONG_DO],
+                                                 .o = t[LONG_O],
+                                                 .q = t[LONG_Q],
+                                                 .k = t[LONG_K],
+                                                 .v = t[LONG_V],
+                                                 .ml = t[LONG_ML],
+                                                 .start = x->start,
+                                                 .batch = 1,
+                                                 .heads = 1,
+                                                 .groups = 1,
+                                                 .scale = 1}});
+}
+
+static void long_free(struct long_attention *x)
+{
+  for (int i = 0; i < LONG_TENSORS; i++) tensor_free(x->device, x->t[i]);
+  tensor_free(x->device, x->start);
+  device_close(x->device);
+}
+
+/* Largest relative distance, in roundings. */
+static double roundings(const struct tensor *a, const struct tensor *exact)
+{
+  double most = 0;
+  for (long i = 0; i < a->rows * a->cols; i++) {
+    double x = (double)REALS(a)[i], y = (double)REALS(exact)[i], off = fabs(x - y) / fabs(y) / REAL_EPS;
+    if (x != y && !(off <= most)) most = off; /* 0 and 0 are near */
+  }
+  return most;
+}
+
+START_TEST(attention_over_a_long_context)
+{
+  static const struct {
+    const char *name;
+    int tensor;
+  } result[] = {{"o", LONG_O},   {"ml", LONG_ML}, {"entropy and maxima", LONG_STATS},
+                {"dq", LONG_DQ}, {"dk", LONG_DK}, {"dv", LONG_DV}};
+  struct long_attention exact, x;
+  const char *level;
+  long_attend(&exact, opened("reference", NULL), long_context());
+  for (int i = 0; (level = ops_cpu_level_at(i)); i++) {
+    long_attend(&x, opened("cpu", level), long_context());
+    for (size_t k = 0; k < sizeof result / sizeof *result; k++) {
+      double off = roundings(x.t[result[k].tensor], exact.t[result[k].tensor]);
+      ck_assert_msg(off <= ROUNDINGS, "%s: %s is off by %.3g roundings", level, result[k].name, off);
+    }
+    long_free(&x);
+  }
+  long_free(&exact);
+}
+END_TEST
+
+/* Gradients of an embedding, of a projection's weights, and of a norm's gain: sums over all positions. */
+START_TEST(gradients_over_many_positions)
+{
+  const long n = 16 * long_context();
+  enum { WIDTH = 20 };
+  const char *level;
+  for (int i = 0; (level = ops_cpu_level_at(i)); i++) {
+    struct device *device = opened("cpu", level);
+    struct tensor *dy = tensor_new(device, TENSOR_REAL, n, WIDTH, "dy");
+    struct tensor *rstd = tensor_new(device, TENSOR_REAL, n, 1, "rstd");
+    struct tensor *dx = tensor_new(device, TENSOR_REAL, n, WIDTH, "dx");
+    struct tensor *token = tensor_new(device, TENSOR_INT, 1, n, "tokens");
+    struct tensor *dw = tensor_new(device, TENSOR_REAL, 3, WIDTH, "dw"), *exact;
+    struct tensor *square = tensor_new(device, TENSOR_REAL, WIDTH, WIDTH, "square");
+    struct tensor *dgain = tensor_new(device, TENSOR_REAL, 1, WIDTH, "dgain");
+    const double c = (double)(real)(1.0 / 3);
+    for (long j = 0; j < n; j++) {
+      INTS(token)[j] = (int)(j % 2);
+      REALS(rstd)[j] = 1;
+      for (long k = 0; k < WIDTH; k++) REALS(dy)[j * WIDTH + k] = (real)c;
+    }
+    op_run(device, OP_embed_backward, &(union op_args){.embed_backward = {dw, token, dy}});
+    op_run(device, OP_matmul,
+           &(union op_args){.matmul = {.c = square, .a = dy, .b = dy, .ta = 1, .alpha = 1}});
+    op_run(device, OP_rmsnorm_backward,
+           &(union op_args){.rmsnorm_backward = {
+                              .dx = dx, .dgain = dgain, .dy = dy, .x = dy, .rstd = rstd, .group = WIDTH}});
+    exact = tensor_new(device, TENSOR_REAL, WIDTH, WIDTH, "exact");
+    for (long k = 0; k < WIDTH * WIDTH; k++) REALS(exact)[k] = (real)((double)n * c * c);
+    double products = roundings(square, exact), gains = roundings(dgain, exact);
+    for (long k = 0; k < WIDTH * WIDTH; k++) REALS(exact)[k] = (real)((double)n / 2 * c);
+    dw->rows = 2;
+    double embedding = roundings(dw, exact);
+    ck_assert_msg(embedding <= ROUNDINGS && gains <= ROUNDINGS && products <= ROUNDINGS,
+                  "%s: embedding %.3g, gains %.3g, weights %.3g roundings", level, embedding, gains,
+                  products);
+    struct tensor *all[] = {dy, rstd, dx, token, dw, square, dgain, exact};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) tensor_free(device, all[k]);
+    device_close(device);
+  }
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("precision");
@@ -247,6 +447,7 @@ int main(void)
   tcase_add_loop_test(c, every_number_and_every_tie, 0, LAYOUTS);
   tcase_add_loop_test(c, overflow, 0, LAYOUTS);
   tcase_add_test(c, known_limits);
+  tcase_add_loop_test(c, arrays_round_as_numbers, 0, LAYOUTS);
 #if defined __FLT16_MANT_DIG__ && !defined __clang__
   tcase_add_test(c, as_the_compiler_does);
 #endif
@@ -257,6 +458,11 @@ int main(void)
   tcase_add_loop_test(c, rounded_queries_and_keys, 0, 2);
   tcase_add_loop_test(c, rounded_scores, 0, 2);
   tcase_add_loop_test(c, overflowing_scores, 0, 2);
+  suite_add_tcase(s, c);
+  c = tcase_create("long contexts");
+  tcase_set_timeout(c, getenv("MAXLOGIT_TEST_LONG") ? 3600 : 120);
+  tcase_add_test(c, attention_over_a_long_context);
+  tcase_add_test(c, gradients_over_many_positions);
   suite_add_tcase(s, c);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);

@@ -441,7 +441,7 @@ static void record(struct model *m, struct model_program *mp, const struct layer
   }
   x = norm(m, mp->program, x, params_find(&m->params, "norm"));
   mp->logits = op_linear(mp->program, x, model_weight(m, mp->program, head, 1), NULL, NULL);
-  mp->loss = op_cross_entropy(mp->program, mp->logits, mp->targets, mp->weight, o->z_loss, &mp->lse);
+  mp->loss = op_cross_entropy(mp->program, mp->logits, mp->targets, mp->weight, o->z_loss, &mp->ml);
 }
 
 /* Inputs, rope table for `positions`, and the forward pass. */
@@ -474,7 +474,7 @@ static void end_program(struct model *m, struct model_program *mp, struct tensor
     program_backward(mp->program, mp->loss);
   } else {
     program_keep(mp->program, mp->logits);
-    program_keep(mp->program, mp->lse);
+    program_keep(mp->program, mp->ml);
   }
   program_plan(mp->program);
   fill_rope_table(&m->options, m->device, rope_table);

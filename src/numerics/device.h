@@ -43,9 +43,13 @@ const char *device_blas_config(void);
 const char *device_blas_core(void);
 
 /* Fast CPU kernels: overrides rows of `ops`. The level is chosen at run time: v4 (AVX-512), v3 (AVX2, FMA)
-   or base; MAXLOGIT_KERNELS=NAME asks for a lower one. v3 and v4 give the same bits. */
+   or base; MAXLOGIT_KERNELS=NAME asks for a lower one. */
 void ops_cpu_override(struct ops *);
 const char *ops_cpu_level(void);
+/* The same by hand, for tests: the levels of this machine, the best first (NULL after the last), and the kernels
+   of one of them. */
+const char *ops_cpu_level_at(int i);
+void ops_cpu_override_by(struct ops *, const char *level);
 /* The same attention without its maxima and entropy, to measure what they cost. */
 void ops_cpu_without_maxima(struct ops *);
 #endif

@@ -500,7 +500,7 @@ struct tensor *op_round(struct program *p, struct tensor *x, long format)
 }
 
 struct attention_step {
-  struct tensor *o, *lse, *q, *k, *v, *start;
+  struct tensor *o, *ml, *q, *k, *v, *start;
   struct attention_spec spec;
 };
 
@@ -512,7 +512,7 @@ static void attention_step(struct program *p, const void *context)
   struct overwrite dq = grad_to_overwrite(p, s->q), dk = grad_to_overwrite(p, s->k);
   struct overwrite dv = grad_to_overwrite(p, s->v);
   CALL(p, attention_backward, .dq = dq.to, .dk = dk.to, .dv = dv.to, .do_ = do_, .o = s->o, .q = s->q,
-       .k = s->k, .v = s->v, .lse = s->lse, .start = s->start, .batch = s->spec.batch, .heads = s->spec.heads,
+       .k = s->k, .v = s->v, .ml = s->ml, .start = s->start, .batch = s->spec.batch, .heads = s->spec.heads,
        .groups = s->spec.groups, .scale = s->spec.scale, .cap = s->spec.cap, .cap_value = s->spec.cap_value,
        .scores_format = s->spec.scores_format);
   settle(p, dq);
@@ -535,16 +535,16 @@ struct tensor *op_attention(struct program *p, struct tensor *q, struct tensor *
   q = op_round(p, q, spec->qk_format);
   k = op_round(p, k, spec->qk_format);
   struct tensor *o = program_temporary(p, q->rows, heads * (v->cols / groups), "attention");
-  struct tensor *lse = program_temporary(p, q->rows, heads, "lse");
+  struct tensor *ml = program_temporary(p, q->rows, 2 * heads, "softmax");
   struct tensor *statistics = program_temporary(p, heads, 4, "attention statistics");
   program_keep(p, statistics);
-  CALL(p, attention_forward, .o = o, .lse = lse, .stats = statistics, .q = q, .k = k, .v = v, .start = start,
+  CALL(p, attention_forward, .o = o, .ml = ml, .stats = statistics, .q = q, .k = k, .v = v, .start = start,
        .batch = spec->batch, .heads = heads, .groups = groups, .scale = spec->scale, .cap = spec->cap,
        .cap_value = spec->cap_value, .scores_format = spec->scores_format);
   program_flows(p, o, q);
   program_flows(p, o, k);
   program_flows(p, o, v);
-  ON_BACKWARD(p, attention_step, o, lse, q, k, v, start, *spec);
+  ON_BACKWARD(p, attention_step, o, ml, q, k, v, start, *spec);
   if (stats) *stats = statistics;
   if (spec->look) {
     struct tensor *look = *spec->look = program_temporary(p, heads, 5, "look");
@@ -576,10 +576,10 @@ struct tensor *op_attention_cached(struct program *p, const struct attention_cac
   q = op_round(p, q, spec->qk_format);
   k = op_round(p, k, spec->qk_format);
   struct tensor *o = program_temporary(p, q->rows, heads * (v->cols / groups), "cached attention");
-  struct tensor *lse = program_temporary(p, q->rows, heads, "lse");
+  struct tensor *ml = program_temporary(p, q->rows, 2 * heads, "softmax");
   struct tensor *statistics = program_temporary(p, heads, 4, "attention statistics");
   program_keep(p, statistics);
-  CALL(p, attention_cached, .o = o, .lse = lse, .stats = statistics, .keys = cache->keys,
+  CALL(p, attention_cached, .o = o, .ml = ml, .stats = statistics, .keys = cache->keys,
        .values = cache->values, .factors = cache->factors, .q = q, .k = k, .v = v, .factor = factor,
        .slot = cache->slot, .start = start, .heads = heads, .groups = groups, .scaled = scaled,
        .scale = spec->scale, .cap = spec->cap, .cap_value = spec->cap_value,
@@ -612,7 +612,7 @@ struct tensor *op_inverse_rms(struct program *p, struct tensor *x, long group, d
 /* --- the loss ----------------------------------------------------------------------------------------- */
 
 struct loss_step {
-  struct tensor *loss, *logits, *lse, *targets, *weight;
+  struct tensor *loss, *logits, *ml, *targets, *weight;
   double z;
 };
 
@@ -622,23 +622,23 @@ static void loss_step(struct program *p, const void *context)
   if (!program_grad_of(p, s->loss) || !program_wants_grad(s->logits)) return;
   REQUIRE(program_starts(p, s->loss)); /* the kernel knows no other gradient of the loss than 1 */
   struct overwrite d = grad_to_overwrite(p, s->logits);
-  CALL(p, cross_entropy_backward, .dlogits = d.to, .logits = s->logits, .lse = s->lse, .targets = s->targets,
+  CALL(p, cross_entropy_backward, .dlogits = d.to, .logits = s->logits, .ml = s->ml, .targets = s->targets,
        .weight = s->weight, .z = s->z);
   settle(p, d);
 }
 
 struct tensor *op_cross_entropy(struct program *p, struct tensor *logits, struct tensor *targets,
-                                struct tensor *weight, double z, struct tensor **lse)
+                                struct tensor *weight, double z, struct tensor **ml)
 {
   SHAPES(is_vector(targets, logits->rows) && targets->type == TENSOR_INT, logits, targets);
   SHAPES(is_vector(weight, logits->rows), logits, weight);
   struct tensor *loss = program_temporary(p, 1, 2, "loss");
-  struct tensor *each = program_temporary(p, logits->rows, 1, "loss lse");
+  struct tensor *each = program_temporary(p, logits->rows, 2, "loss softmax");
   program_keep(p, loss);
-  CALL(p, cross_entropy, .loss = loss, .lse = each, .logits = logits, .targets = targets, .weight = weight,
+  CALL(p, cross_entropy, .loss = loss, .ml = each, .logits = logits, .targets = targets, .weight = weight,
        .z = z);
   program_flows(p, loss, logits);
   ON_BACKWARD(p, loss_step, loss, logits, each, targets, weight, z);
-  if (lse) *lse = each;
+  if (ml) *ml = each;
   return loss;
 }

@@ -121,5 +121,5 @@ struct tensor *op_heads_product(struct program *, struct tensor *x, struct tenso
 struct tensor *op_inverse_rms(struct program *, struct tensor *x, long group, double eps);
 /* loss [1,2] = cross-entropy | z term; the gradient flows from their sum */
 struct tensor *op_cross_entropy(struct program *, struct tensor *logits, struct tensor *targets,
-                                struct tensor *weight, double z, struct tensor **lse);
+                                struct tensor *weight, double z, struct tensor **ml);
 #endif

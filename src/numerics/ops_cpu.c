@@ -18,7 +18,13 @@ static void blas_matmul(struct device *device, const struct matmul_args *x)
 }
 
 const char *ops_cpu_level(void) { return "blas"; }
+const char *ops_cpu_level_at(int i) { return i == 0 ? "blas" : NULL; }
 void ops_cpu_override(struct ops *ops) { ops->matmul = blas_matmul; }
+void ops_cpu_override_by(struct ops *ops, const char *name)
+{
+  (void)name;
+  ops_cpu_override(ops);
+}
 void ops_cpu_without_maxima(struct ops *ops) { (void)ops; }
 
 #else
@@ -79,12 +85,30 @@ static const struct level *level(void)
 
 const char *ops_cpu_level(void) { return level()->name; }
 
-void ops_cpu_override(struct ops *ops)
+const char *ops_cpu_level_at(int i)
 {
-  const struct level *best = level();
-  best->gemm(ops);
-  best->attention(ops);
-  best->rows(ops);
+  for (int k = 0; k < LEVELS; k++)
+    if (levels[k].supported() && i-- == 0) return levels[k].name;
+  return NULL;
+}
+
+static void override(struct ops *ops, const struct level *by)
+{
+  by->gemm(ops);
+  by->attention(ops);
+  by->rows(ops);
+}
+
+void ops_cpu_override(struct ops *ops) { override(ops, level()); }
+
+void ops_cpu_override_by(struct ops *ops, const char *name)
+{
+  for (int k = 0; k < LEVELS; k++)
+    if (!strcmp(levels[k].name, name) && levels[k].supported()) {
+      override(ops, &levels[k]);
+      return;
+    }
+  BUG("no kernels %s", name);
 }
 
 void ops_cpu_without_maxima(struct ops *ops) { level()->attention_only(ops); }

@@ -3,7 +3,9 @@
    softmax: Milakov and Gimelshein, arXiv 1805.02867; tiles: Dao et al., arXiv 2205.14135). Keys are packed
    once per head into panels of COLS, scores come from tiles in registers, and tiles above the diagonal are
    never touched. The maxima fall out of the softmax: a NaN among a row's scores makes its sum NaN,
-   and only then is it looked for. */
+   and only then is it looked for.
+   Sums over the context are sums of sums of at most CHUNK keys or ROWS rows: their error does not grow with its
+   length. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -11,12 +13,14 @@
 
 #ifdef __AVX512F__
 enum { STRIP = 8, VECS = 2 };
+static const float all_ones[STRIP] = {1, 1, 1, 1, 1, 1, 1, 1};
 #else
 enum { STRIP = 4, VECS = 1 };
+static const float all_ones[STRIP] = {1, 1, 1, 1};
 #endif
 /* STRIDE between the rows of a strip keeps them apart in the cache; ALIGN is the same for every level, so
    that blocks begin at the same keys. */
-enum { COLS = VECS * LANES, BLOCK = 512, STRIDE = BLOCK + LANES, ALIGN = 32 };
+enum { COLS = VECS * LANES, BLOCK = 512, STRIDE = BLOCK + LANES, ALIGN = 32, CHUNK = 128, ROWS = 512 };
 
 /* One head of one sequence, and a worker's memory for it. Padded widths are whole vectors. */
 struct head {
@@ -24,24 +28,30 @@ struct head {
   const int *start; /* [length] */
   long cap;
   float cap_value;
-  float *keys;          /* panel j/COLS, then dimension, then j%COLS */
-  float *values;        /* backward: packed like keys */
-  float *key_rows;      /* backward: [length, padded_dim] */
-  float *value_rows;    /* forward: [length, padded_value] */
-  float *dk, *dv;       /* backward: [length, padded_dim], [length, padded_value] */
-  float *q, *do_;       /* of a strip: [STRIP, padded_dim], times the scale; [STRIP, padded_value] */
-  float *score, *other; /* [STRIP, STRIDE] */
-  float *sum;           /* [STRIP, padded_dim or padded_value] */
+  float *keys;       /* panel j/COLS, then dimension, then j%COLS */
+  float *values;     /* backward: packed like keys */
+  float *key_rows;   /* backward: [length, padded_dim] */
+  float *value_rows; /* forward: [length, padded_value] */
+  float *dk, *dv;    /* backward: [length, padded_dim], [length, padded_value]: of up to ROWS rows */
+  float *dk_before, *dv_before; /* of the rows before, where there are more than ROWS; else NULL */
+  float *q, *do_;               /* of a strip: [STRIP, padded_dim], times the scale; [STRIP, padded_value] */
+  float *score, *other;         /* [STRIP, STRIDE] */
+  float *sum;                   /* [STRIP, padded_dim or padded_value] */
 };
 
-static long head_floats(const struct head *h, int backward)
+/* LONG_BACKWARD: more than ROWS rows add to a key. */
+enum pass { FORWARD, BACKWARD, LONG_BACKWARD };
+
+static long head_floats(const struct head *h, enum pass pass)
 {
   long panels = round_up(h->length, ALIGN), width = h->padded_dim + h->padded_value;
   long strip = 2 * STRIP * (width + STRIDE);
-  return strip + panels * width + (backward ? panels * (width + h->padded_dim) : 0);
+  const long more[] = {
+    [FORWARD] = 0, [BACKWARD] = width + h->padded_dim, [LONG_BACKWARD] = 2 * width + h->padded_dim};
+  return strip + panels * (width + more[pass]);
 }
 
-static void head_place(struct head *h, int backward, float *memory)
+static void head_place(struct head *h, enum pass pass, float *memory)
 {
   long panels = round_up(h->length, ALIGN);
 #define TAKE(pointer, count) h->pointer = memory, memory += (count)
@@ -53,10 +63,13 @@ static void head_place(struct head *h, int backward, float *memory)
   TAKE(keys, panels * h->padded_dim);
   TAKE(value_rows, panels * h->padded_value);
   h->values = h->value_rows;
-  if (!backward) return;
+  if (pass == FORWARD) return;
   TAKE(key_rows, panels * h->padded_dim);
   TAKE(dk, panels * h->padded_dim);
   TAKE(dv, panels * h->padded_value);
+  if (pass == BACKWARD) return;
+  TAKE(dk_before, panels * h->padded_dim);
+  TAKE(dv_before, panels * h->padded_value);
 #undef TAKE
 }
 
@@ -101,17 +114,15 @@ INLINE void tile(int rows, const float *a, long lda, const float *panel, long k,
   }
 }
 
-/* sum[r][c] = keep[r] sum[r][c] + sum_j weight[r][j] m[j][c] over the keys that row r sees in [from, to) */
+/* sum[r][c] = keep[r] sum[r][c] + sum_j weight[r][j] m[j][c] over the keys that row r sees in [from, to), which
+   are summed by themselves: long sums are made of short ones */
 INLINE void gather(int rows, int vecs, const float *weight, long from, long to, long diagonal, const float *m,
                    long ld, const float *keep, float *sum)
 {
   vec s[STRIP][VECS];
   UNROLL
   for (int r = 0; r < rows; r++) UNROLL
-  for (int v = 0; v < vecs; v++) {
-    s[r][v] = (vec){0};
-    if (keep) s[r][v] = keep[r] * VEC(sum + r * ld + v * LANES);
-  }
+  for (int v = 0; v < vecs; v++) s[r][v] = (vec){0};
   long j = from;
 #pragma GCC unroll 4
   for (; j < min_long(to, diagonal); j++) UNROLL
@@ -130,7 +141,11 @@ INLINE void gather(int rows, int vecs, const float *weight, long from, long to, 
   }
   UNROLL
   for (int r = 0; r < rows; r++) UNROLL
-  for (int v = 0; v < vecs; v++) VEC(sum + r * ld + v * LANES) = s[r][v];
+  for (int v = 0; v < vecs; v++) {
+    float *to_sum = sum + r * ld + v * LANES;
+    if (keep) s[r][v] += keep[r] * VEC(to_sum);
+    VEC(to_sum) = s[r][v];
+  }
 }
 
 /* m[j][c] += sum_r weight[r][j] a[r][c] over the rows that see key j in [from, to) */
@@ -160,21 +175,44 @@ INLINE void scatter(int rows, int vecs, const float *weight, long from, long to,
   }
 }
 
-/* Both over all columns; weight[r*STRIDE + j] belongs to key j. */
-INLINE void gather_all(int rows, const float *weight, long from, long to, long diagonal, const float *m,
-                       long ld, const float *keep, float *sum)
+/* Both over all columns; weight[r*STRIDE + j] belongs to key j. Functions of their own: inlined into everything
+   that calls them they take the compiler a minute. */
+INLINE void gather_columns(int rows, const float *weight, long from, long to, long diagonal, const float *m,
+                           long ld, const float *keep, float *sum)
 {
-  long c = 0;
-  for (; c + COLS <= ld; c += COLS) gather(rows, VECS, weight, from, to, diagonal, m + c, ld, keep, sum + c);
-  if (c < ld) gather(rows, 1, weight, from, to, diagonal, m + c, ld, keep, sum + c);
+  for (long end; from < to; from = end, keep = all_ones) {
+    end = from + CHUNK;
+    if (end > diagonal || end > to) end = to; /* the diagonal is done once */
+    long c = 0;
+    for (; c + COLS <= ld; c += COLS)
+      gather(rows, VECS, weight, from, end, diagonal, m + c, ld, keep, sum + c);
+    if (c < ld) gather(rows, 1, weight, from, end, diagonal, m + c, ld, keep, sum + c);
+  }
 }
-INLINE void scatter_all(int rows, const float *weight, long from, long to, long diagonal, float *m, long ld,
-                        const float *a)
+INLINE void scatter_columns(int rows, const float *weight, long from, long to, long diagonal, float *m,
+                            long ld, const float *a)
 {
   long c = 0;
   for (; c + COLS <= ld; c += COLS) scatter(rows, VECS, weight, from, to, diagonal, m + c, ld, a + c);
   if (c < ld) scatter(rows, 1, weight, from, to, diagonal, m + c, ld, a + c);
 }
+#define APART static __attribute__((noinline)) void
+#define BOTH(name, rows) \
+  APART gather_##name(const float *weight, long from, long to, long diagonal, const float *m, long ld, \
+                      const float *keep, float *sum) \
+  { \
+    gather_columns(rows, weight, from, to, diagonal, m, ld, keep, sum); \
+  } \
+  APART scatter_##name(const float *weight, long from, long to, long diagonal, float *m, long ld, \
+                       const float *a) \
+  { \
+    scatter_columns(rows, weight, from, to, diagonal, m, ld, a); \
+  }
+BOTH(strip, STRIP)
+BOTH(one, 1)
+#undef BOTH
+#define GATHER(rows, ...) ((rows) == STRIP ? gather_strip(__VA_ARGS__) : gather_one(__VA_ARGS__))
+#define SCATTER(rows, ...) ((rows) == STRIP ? scatter_strip(__VA_ARGS__) : scatter_one(__VA_ARGS__))
 
 /* What enters the softmax, f(s), and p f'(s), where p = exp(power). */
 INLINE vec capped(vec s, long cap, float value)
@@ -237,9 +275,9 @@ INLINE void enter(int rows, int measured, int cut, const struct head *h, long t,
   }
 }
 
-/* Queries [t, t+rows), which all see the same first key: o [rows, ldo], lse [rows, ldl]. */
-INLINE void forward_strip(int rows, int measured, const struct head *h, long t, float *o, long ldo,
-                          float *lse, long ldl, struct maxima *x)
+/* Queries [t, t+rows), which all see the same first key: o [rows, ldo], ml [rows, ldm]. */
+INLINE void forward_strip(int rows, int measured, const struct head *h, long t, float *o, long ldo, float *ml,
+                          long ldm, struct maxima *x)
 {
   const long first = h->start[t], end = t + rows;
   float m[STRIP], l[LANES] = {0}, spread[LANES] = {0}, shift[LANES] = {0}, keep[LANES] = {0};
@@ -286,14 +324,16 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
       l[r] += lane_sum(sum);
       if (measured) spread[r] += lane_sum(below);
     }
-    gather_all(rows, score, from > first ? from : first, to, t, h->value_rows, h->padded_value,
-               again ? keep : NULL, h->sum);
+    GATHER(rows, score, from > first ? from : first, to, t, h->value_rows, h->padded_value,
+           again ? keep : NULL, h->sum);
   }
-  vec log_l = vec_log(VEC(l)), entropy = log_l - VEC(spread) / VEC(l), total = VEC(shift) + log_l;
+  vec entropy = vec_log(VEC(l)) - VEC(spread) / VEC(l);
   UNROLL
   for (int r = 0; r < rows; r++) {
     scale_row(h->sum + r * h->padded_value, h->value_dim, 1 / l[r], o + r * ldo);
-    lse[r * ldl] = total[r];
+    const float sum = l[r] > 0 ? l[r] : NAN; /* 0: every score is -infinity */
+    ml[r * ldm] = shift[r] + (sum - sum);
+    ml[r * ldm + 1] = sum;
     if (!measured) continue;
     x->entropy += (double)entropy[r];
     x->capped = m[r] > x->capped ? m[r] : x->capped;
@@ -345,7 +385,7 @@ INLINE void forward_head(int measured, const struct forward_job *job, long piece
   const struct attention_forward_args *x = job->x;
   const long sequence = piece / x->heads, number = piece % x->heads, group = number * x->groups / x->heads;
   struct head h = HEAD(x, sequence);
-  head_place(&h, 0, job->memory + worker * job->floats);
+  head_place(&h, FORWARD, job->memory + worker * job->floats);
   const long n = sequence * h.length;
   pack_panels(AT(x->k, n, group * h.dim), x->k->ld, h.length, h.dim, h.keys);
   copy_rows(AT(x->v, n, group * h.value_dim), x->v->ld, h.length, h.value_dim, 1, h.value_rows,
@@ -354,11 +394,11 @@ INLINE void forward_head(int measured, const struct forward_job *job, long piece
   for (long t = 0, rows; t < h.length; t += rows) {
     rows = strip_rows(h.start, t, h.length);
     copy_rows(AT(x->q, n + t, number * h.dim), x->q->ld, rows, h.dim, (float)x->scale, h.q, h.padded_dim);
-    float *o = AT(x->o, n + t, number * h.value_dim), *lse = AT(x->lse, n + t, number);
+    float *o = AT(x->o, n + t, number * h.value_dim), *ml = AT(x->ml, n + t, 2 * number);
     if (rows == STRIP)
-      forward_strip(STRIP, measured, &h, t, o, x->o->ld, lse, x->lse->ld, &m);
+      forward_strip(STRIP, measured, &h, t, o, x->o->ld, ml, x->ml->ld, &m);
     else
-      forward_strip(1, measured, &h, t, o, x->o->ld, lse, x->lse->ld, &m);
+      forward_strip(1, measured, &h, t, o, x->o->ld, ml, x->ml->ld, &m);
   }
   if (!x->cap) m.top = m.capped;
   if (m.bottom == -INFINITY && x->cap != 1) m.entropy = NAN; /* 0 times -infinity, as in the definition */
@@ -371,7 +411,7 @@ static void forward(struct device *device, const struct attention_forward_args *
 {
   struct head h = HEAD(x, 0);
   const long pieces = x->batch * x->heads;
-  struct forward_job job = {.x = x, .floats = round_up(head_floats(&h, 0), LANES)};
+  struct forward_job job = {.x = x, .floats = round_up(head_floats(&h, FORWARD), LANES)};
   const size_t work = (size_t)(job.floats * pool_threads(device->pool)) * sizeof(float);
   job.memory = device_scratch(device, work + (size_t)pieces * sizeof *job.maxima);
   job.maxima = (void *)((char *)job.memory + work);
@@ -409,12 +449,12 @@ static void attention_forward_only(struct device *device, const struct attention
 }
 
 /* --- backward ----------------------------------------------------------------------------------------- */
-/* p_j = exp(f_j - lse); dv_j += p_j do; ds_j = f'(s_j) p_j (do.v_j - do.o); dq = scale ds k;
+/* p_j = exp(f_j - m) / l; dv_j += p_j do; ds_j = f'(s_j) p_j (do.v_j - do.o); dq = scale ds k;
    dk_j += scale ds_j q. Scores of pairs that are not allowed are computed where a tile is cut, never used. */
 
 struct strip_in {
-  const float *o, *lse;
-  long ldo, ldl;
+  const float *o, *ml;
+  long ldo, ldm;
   float *dq;
   long ldq;
   float scale;
@@ -423,7 +463,7 @@ struct strip_in {
 INLINE void backward_strip(int rows, const struct head *h, long t, const struct strip_in *in)
 {
   const long first = h->start[t], end = t + rows;
-  float through[STRIP], lse[STRIP], ones[STRIP];
+  float through[STRIP], shift[STRIP], part[STRIP];
   UNROLL
   for (int r = 0; r < rows; r++) {
     vec sum = {0};
@@ -432,8 +472,8 @@ INLINE void backward_strip(int rows, const struct head *h, long t, const struct 
       sum += VEC(h->do_ + r * h->padded_value + c) * VEC(in->o + r * in->ldo + c);
     through[r] = lane_sum(sum);
     for (; c < h->value_dim; c++) through[r] += h->do_[r * h->padded_value + c] * in->o[r * in->ldo + c];
-    lse[r] = in->lse[r * in->ldl];
-    ones[r] = 1;
+    shift[r] = in->ml[r * in->ldm];
+    part[r] = 1 / in->ml[r * in->ldm + 1];
   }
   for (long from = first / ALIGN * ALIGN; from < end; from += BLOCK) {
     const long to = min_long(from + BLOCK, end), seen = from > first ? from : first;
@@ -444,7 +484,7 @@ INLINE void backward_strip(int rows, const struct head *h, long t, const struct 
       UNROLL
       for (int r = 0; r < rows; r++) UNROLL
       for (int v = 0; v < VECS; v++) {
-        vec power = capped(s[r][v], h->cap, h->cap_value) - lse[r], e = vec_exp(power);
+        vec power = capped(s[r][v], h->cap, h->cap_value) - shift[r], e = part[r] * vec_exp(power);
         VEC(p + r * STRIDE + j + v * LANES) = e;
         VEC(ds + r * STRIDE + j + v * LANES) = times_slope(e, power, s[r][v], h->cap, h->cap_value);
       }
@@ -453,9 +493,9 @@ INLINE void backward_strip(int rows, const struct head *h, long t, const struct 
       for (int r = 0; r < rows; r++) UNROLL
       for (int v = 0; v < VECS; v++) VEC(ds + r * STRIDE + j + v * LANES) *= s[r][v] - through[r];
     }
-    gather_all(rows, ds, seen, to, t, h->key_rows, h->padded_dim, from > first ? ones : NULL, h->sum);
-    scatter_all(rows, ds, seen, to, t, h->dk, h->padded_dim, h->q);
-    scatter_all(rows, p, seen, to, t, h->dv, h->padded_value, h->do_);
+    GATHER(rows, ds, seen, to, t, h->key_rows, h->padded_dim, from > first ? all_ones : NULL, h->sum);
+    SCATTER(rows, ds, seen, to, t, h->dk, h->padded_dim, h->q);
+    SCATTER(rows, p, seen, to, t, h->dv, h->padded_value, h->do_);
   }
   UNROLL
   for (int r = 0; r < rows; r++)
@@ -466,7 +506,49 @@ struct backward_job {
   const struct attention_backward_args *x;
   float *memory;
   long floats;
+  enum pass pass;
 };
+
+/* to += from, which begins anew */
+static void move_sum(float *from, long n, float *to)
+{
+  for (long i = 0; i < n; i += LANES) {
+    VEC(to + i) += VEC(from + i);
+    VEC(from + i) = (vec){0};
+  }
+}
+
+/* dk and dv of the latest rows, which see keys [from, to), go to those of the rows before. */
+static void move_sums(const struct head *h, long from, long to)
+{
+  const long k = from * h->padded_dim, v = from * h->padded_value;
+  move_sum(h->dk + k, (to - from) * h->padded_dim, h->dk_before + k);
+  move_sum(h->dv + v, (to - from) * h->padded_value, h->dv_before + v);
+}
+
+/* One strip of query rows of head `number`, or one row; returns their number. */
+static long backward_rows(const struct attention_backward_args *x, const struct head *h, long number, long n,
+                          long t)
+{
+  const long rows = strip_rows(h->start, t, h->length);
+  struct strip_in in = {
+    .o = AT(x->o, n + t, number * h->value_dim),
+    .ldo = x->o->ld,
+    .ml = AT(x->ml, n + t, 2 * number),
+    .ldm = x->ml->ld,
+    .dq = AT(x->dq, n + t, number * h->dim),
+    .ldq = x->dq->ld,
+    .scale = (float)x->scale,
+  };
+  copy_rows(AT(x->q, n + t, number * h->dim), x->q->ld, rows, h->dim, in.scale, h->q, h->padded_dim);
+  copy_rows(AT(x->do_, n + t, number * h->value_dim), x->do_->ld, rows, h->value_dim, 1, h->do_,
+            h->padded_value);
+  if (rows == STRIP)
+    backward_strip(STRIP, h, t, &in);
+  else
+    backward_strip(1, h, t, &in);
+  return rows;
+}
 
 /* One group of heads of one sequence, so that dk and dv gather over its heads in order. */
 static void backward_group(void *context, long piece, int worker)
@@ -475,38 +557,31 @@ static void backward_group(void *context, long piece, int worker)
   const struct attention_backward_args *x = job->x;
   const long sequence = piece / x->groups, group = piece % x->groups, shared = x->heads / x->groups;
   struct head h = HEAD(x, sequence);
-  head_place(&h, 1, job->memory + worker * job->floats);
-  const long n = sequence * h.length;
+  head_place(&h, job->pass, job->memory + worker * job->floats);
+  const long n = sequence * h.length, keys = h.length * h.padded_dim, values = h.length * h.padded_value;
   const float *k = AT(x->k, n, group * h.dim), *v = AT(x->v, n, group * h.value_dim);
   pack_panels(k, x->k->ld, h.length, h.dim, h.keys);
   pack_panels(v, x->v->ld, h.length, h.value_dim, h.values);
   copy_rows(k, x->k->ld, h.length, h.dim, 1, h.key_rows, h.padded_dim);
-  memset(h.dk, 0, (size_t)(h.length * h.padded_dim) * sizeof *h.dk);
-  memset(h.dv, 0, (size_t)(h.length * h.padded_value) * sizeof *h.dv);
+  memset(h.dk, 0, (size_t)keys * sizeof *h.dk);
+  memset(h.dv, 0, (size_t)values * sizeof *h.dv);
+  if (h.dk_before) memset(h.dk_before, 0, (size_t)keys * sizeof *h.dk);
+  if (h.dv_before) memset(h.dv_before, 0, (size_t)values * sizeof *h.dv);
+  long added = 0, from = h.length, to = 0; /* rows since sums were moved, and the keys that they see */
   for (long number = group * shared; number < (group + 1) * shared; number++)
     for (long t = 0, rows; t < h.length; t += rows) {
-      rows = strip_rows(h.start, t, h.length);
-      struct strip_in in = {
-        .o = AT(x->o, n + t, number * h.value_dim),
-        .ldo = x->o->ld,
-        .lse = AT(x->lse, n + t, number),
-        .ldl = x->lse->ld,
-        .dq = AT(x->dq, n + t, number * h.dim),
-        .ldq = x->dq->ld,
-        .scale = (float)x->scale,
-      };
-      copy_rows(AT(x->q, n + t, number * h.dim), x->q->ld, rows, h.dim, in.scale, h.q, h.padded_dim);
-      copy_rows(AT(x->do_, n + t, number * h.value_dim), x->do_->ld, rows, h.value_dim, 1, h.do_,
-                h.padded_value);
-      if (rows == STRIP)
-        backward_strip(STRIP, &h, t, &in);
-      else
-        backward_strip(1, &h, t, &in);
+      rows = backward_rows(x, &h, number, n, t);
+      added += rows;
+      from = min_long(from, h.start[t]);
+      if (t + rows > to) to = t + rows;
+      if (!h.dk_before || (added < ROWS && t + rows < h.length)) continue;
+      move_sums(&h, from, to);
+      added = 0, from = h.length, to = 0;
     }
+  const float *dk = h.dk_before ? h.dk_before : h.dk, *dv = h.dv_before ? h.dv_before : h.dv;
   for (long t = 0; t < h.length; t++) {
-    memcpy(AT(x->dk, n + t, group * h.dim), h.dk + t * h.padded_dim, (size_t)h.dim * sizeof *h.dk);
-    memcpy(AT(x->dv, n + t, group * h.value_dim), h.dv + t * h.padded_value,
-           (size_t)h.value_dim * sizeof *h.dv);
+    memcpy(AT(x->dk, n + t, group * h.dim), dk + t * h.padded_dim, (size_t)h.dim * sizeof *dk);
+    memcpy(AT(x->dv, n + t, group * h.value_dim), dv + t * h.padded_value, (size_t)h.value_dim * sizeof *dv);
   }
 }
 
@@ -517,7 +592,9 @@ static void attention_backward(struct device *device, const struct attention_bac
     return;
   }
   struct head h = HEAD(x, 0);
-  struct backward_job job = {.x = x, .floats = round_up(head_floats(&h, 1), LANES)};
+  struct backward_job job = {.x = x,
+                             .pass = h.length * (x->heads / x->groups) > ROWS ? LONG_BACKWARD : BACKWARD};
+  job.floats = round_up(head_floats(&h, job.pass), LANES);
   job.memory = device_scratch(device, (size_t)(job.floats * pool_threads(device->pool)) * sizeof(float));
   parallel_for(device->pool, x->batch * x->groups, backward_group, &job);
 }

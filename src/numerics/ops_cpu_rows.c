@@ -32,6 +32,14 @@ INLINE dvec second_half(vec x)
 {
   return __builtin_convertvector(PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15), dvec);
 }
+INLINE vec from_halves(dvec low, dvec high)
+{
+  typedef float half __attribute__((vector_size(4 * LANES / 2)));
+  half part[2] = {__builtin_convertvector(low, half), __builtin_convertvector(high, half)};
+  vec whole;
+  memcpy(&whole, part, sizeof whole);
+  return whole;
+}
 INLINE double dvec_sum(dvec x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
 
 static double squares(const float *x, long n)
@@ -275,22 +283,51 @@ static void embed_forward(struct device *device, const struct embed_forward_args
   walk(device, walk_rows(x->y, x, some_embed));
 }
 
-enum { EMBED_COLS = 4 * LANES };
+/* Rows of dy by their token, those of one token in their order: each token's sum is made in registers. */
+enum { EMBED_COLS = 2 * LANES };
+struct embed_job {
+  const struct embed_backward_args *x;
+  int *row; /* [rows] */
+};
+
+static void sort_rows(const struct embed_backward_args *x, int *row, int *next)
+{
+  const int *token = INTS(x->tokens);
+  memset(next, 0, (size_t)(x->dw->rows + 1) * sizeof *next);
+  for (long n = 0; n < x->dy->rows; n++) next[token[n] + 1]++;
+  for (long v = 0; v < x->dw->rows; v++) next[v + 1] += next[v];
+  for (long n = 0; n < x->dy->rows; n++) row[next[token[n]]++] = (int)n;
+}
+
 static void embed_columns(void *context, long piece, int worker)
 {
   (void)worker;
-  const struct embed_backward_args *x = context;
-  long from = piece * EMBED_COLS, n = min_long(EMBED_COLS, x->dy->cols - from);
-  for (long row = 0; row < x->dy->rows; row++) {
-    float *w = AT(x->dw, INTS(x->tokens)[row], from);
-    const float *dy = AT(x->dy, row, from);
-    EACH(j, n) put(w + j, get(w + j, n - j) + get(dy + j, n - j), n - j);
+  const struct embed_job *job = context;
+  const struct embed_backward_args *x = job->x;
+  const long cols = min_long(EMBED_COLS, x->dy->cols - piece * EMBED_COLS);
+  for (long i = 0, end; i < x->dy->rows; i = end) {
+    const int token = INTS(x->tokens)[job->row[i]];
+    for (end = i + 1; end < x->dy->rows && INTS(x->tokens)[job->row[end]] == token; end++)
+      ;
+    EACH(j, cols) {
+      float *w = AT(x->dw, token, piece * EMBED_COLS + j);
+      const long left = cols - j;
+      dvec low = first_half(get(w, left)), high = second_half(get(w, left));
+      for (long k = i; k < end; k++) {
+        vec dy = get(AT(x->dy, job->row[k], piece * EMBED_COLS + j), left);
+        low += first_half(dy);
+        high += second_half(dy);
+      }
+      put(w, from_halves(low, high), left);
+    }
   }
 }
 static void embed_backward(struct device *device, const struct embed_backward_args *x)
 {
-  struct embed_backward_args copy_of = *x;
-  parallel_for(device->pool, (x->dy->cols + EMBED_COLS - 1) / EMBED_COLS, embed_columns, &copy_of);
+  struct embed_job job = {.x = x};
+  job.row = device_scratch(device, (size_t)(x->dy->rows + x->dw->rows + 1) * sizeof *job.row);
+  sort_rows(x, job.row, job.row + x->dy->rows);
+  parallel_for(device->pool, (x->dy->cols + EMBED_COLS - 1) / EMBED_COLS, embed_columns, &job);
 }
 
 /* --- RMSNorm ------------------------------------------------------------------------------------------- */
@@ -445,8 +482,8 @@ static void rope(struct device *device, const struct rope_args *x)
 }
 
 /* --- loss ---------------------------------------------------------------------------------------------- */
-/* A NaN among the logits makes the sum NaN, whatever the maximum missed. */
-static float log_sum_exp(const float *x, long n)
+/* A NaN among the logits makes the sum NaN, whatever the maximum missed: then it is NaN too. */
+static void max_and_sum(const float *x, long n, float ml[2])
 {
   vec high = ALL(-INFINITY), sum = {0};
   long whole = n / LANES * LANES;
@@ -458,18 +495,24 @@ static float log_sum_exp(const float *x, long n)
     vec last = vec_exp(get(x + whole, n - whole) - m);
     sum += where_above(ALL((float)(n - whole)), LANE, last, (vec){0});
   }
-  return (float)((double)m + log((double)lane_sum(sum)));
+  ml[1] = lane_sum(sum);
+  ml[0] = m + (ml[1] - ml[1]);
 }
+
+/* m + ln l less the target's logit: the large numbers first */
+static double loss_of(const float ml[2], double logit) { return (double)ml[0] - logit + log((double)ml[1]); }
 
 SOME(some_cross_entropy)
 {
   (void)from;
   const struct cross_entropy_args *x = args;
   const double weight = (double)REALS(x->weight)[row];
-  const float lse = *AT(x->lse, row, 0) = log_sum_exp(AT(x->logits, row, 0), n);
+  float *ml = AT(x->ml, row, 0);
+  max_and_sum(AT(x->logits, row, 0), n, ml);
   if (weight == 0) return;
-  part[0] += weight * ((double)lse - (double)*AT(x->logits, row, INTS(x->targets)[row]));
-  part[1] += weight * (double)lse * (double)lse;
+  const double lse = loss_of(ml, 0);
+  part[0] += weight * loss_of(ml, (double)*AT(x->logits, row, INTS(x->targets)[row]));
+  part[1] += weight * lse * lse;
 }
 static void cross_entropy(struct device *device, const struct cross_entropy_args *x)
 {
@@ -484,14 +527,14 @@ SOME(some_cross_entropy_backward)
 {
   (void)part, (void)from;
   const struct cross_entropy_backward_args *x = args;
-  const float weight = REALS(x->weight)[row], lse = *AT(x->lse, row, 0), *logits = AT(x->logits, row, 0);
-  const float slope = weight * (1 + 2 * (float)x->z * lse);
+  const float weight = REALS(x->weight)[row], *ml = AT(x->ml, row, 0), *logits = AT(x->logits, row, 0);
+  const float slope = (float)((double)weight * (1 + 2 * x->z * loss_of(ml, 0)) / (double)ml[1]);
   float *d = AT(x->dlogits, row, 0);
   if (weight == 0) {
     memset(d, 0, (size_t)n * sizeof *d);
     return;
   }
-  EACH(j, n) put(d + j, slope * vec_exp(get(logits + j, n - j) - lse), n - j);
+  EACH(j, n) put(d + j, slope * vec_exp(get(logits + j, n - j) - ml[0]), n - j);
   d[INTS(x->targets)[row]] -= weight;
 }
 static void cross_entropy_backward(struct device *device, const struct cross_entropy_backward_args *x)

@@ -70,9 +70,12 @@ static void ref_embed_forward(struct device *device, const struct embed_forward_
 
 static void ref_embed_backward(struct device *device, const struct embed_backward_args *x)
 {
-  (void)device;
-  for (long n = 0; n < x->dy->rows; n++)
-    for (long j = 0; j < x->dy->cols; j++) AT(x->dw, INTS(x->tokens)[n], j) += AT(x->dy, n, j);
+  double *sum = device_scratch(device, (size_t)x->dw->rows * sizeof *sum);
+  for (long j = 0; j < x->dy->cols; j++) {
+    for (long v = 0; v < x->dw->rows; v++) sum[v] = AT(x->dw, v, j);
+    for (long n = 0; n < x->dy->rows; n++) sum[INTS(x->tokens)[n]] += AT(x->dy, n, j);
+    for (long v = 0; v < x->dw->rows; v++) AT(x->dw, v, j) = (real)sum[v];
+  }
 }
 
 static void ref_rmsnorm_forward(struct device *device, const struct rmsnorm_forward_args *x)
@@ -279,9 +282,9 @@ static struct row row_of(const struct tensor *q, const struct tensor *v, const s
 }
 
 /* p holds the scores of what the row sees. With f_j = f(r(s_j)), m = max f, p_j = exp(f_j - m), l = sum p:
-   o = sum p v / l, the result is m + ln l, and the entropy of p/l is ln l - sum (p/l) (f - m). */
-static double weigh(const struct row *r, double *p, const struct tensor *v, const struct attention_spec *x,
-                    real *o, double stats[4])
+   o = sum p v / l, and the entropy of p/l is ln l - sum (p/l) (f - m). */
+static void weigh(const struct row *r, double *p, const struct tensor *v, const struct attention_spec *x,
+                  real *o, real ml[2], double stats[4])
 {
   double m = -INFINITY, l = 0, mean = 0;
   for (long j = 0; j <= r->n - r->first; j++) {
@@ -303,7 +306,8 @@ static double weigh(const struct row *r, double *p, const struct tensor *v, cons
     for (long j = r->first; j <= r->n; j++) sum += p[j - r->first] * AT(v, j, r->value + c);
     o[c] = (real)(sum / l);
   }
-  return m + log(l);
+  ml[0] = (real)m;
+  ml[1] = (real)l;
 }
 
 /* `p` is room for one row. */
@@ -314,7 +318,7 @@ static void attend(const struct attention_forward_args *x, long n, long h, doubl
     p[j - r.first] = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), r.dim);
   real *o = &AT(x->o, n, h * r.value_dim);
   struct attention_spec spec = {.cap = x->cap, .cap_value = x->cap_value, .scores_format = x->scores_format};
-  AT(x->lse, n, h) = (real)weigh(&r, p, x->v, &spec, o, stats);
+  weigh(&r, p, x->v, &spec, o, &AT(x->ml, n, 2 * h), stats);
 }
 
 static void ref_attention_forward(struct device *device, const struct attention_forward_args *x)
@@ -349,7 +353,7 @@ static void attend_cached(const struct attention_cached_args *x, long n, long h,
   }
   real *o = &AT(x->o, n, h * r.value_dim);
   struct attention_spec spec = {.cap = x->cap, .cap_value = x->cap_value, .scores_format = x->scores_format};
-  AT(x->lse, n, h) = (real)weigh(&r, p, x->values, &spec, o, stats);
+  weigh(&r, p, x->values, &spec, o, &AT(x->ml, n, 2 * h), stats);
 }
 
 static void ref_attention_cached(struct device *device, const struct attention_cached_args *x)
@@ -385,20 +389,21 @@ static void ref_heads_product(struct device *device, const struct heads_product_
     }
 }
 
-/* p_j = exp(f_j - lse); dv_j += p_j do; ds_j = f'(s_j) p_j (do.v_j - do.o); dq += scale ds_j k_j;
+/* p_j = exp(f_j - m) / l; dv_j += p_j do; ds_j = f'(s_j) p_j (do.v_j - do.o); dq += scale ds_j k_j;
    dk_j += scale ds_j q. dk [T,dim] and dv [T,value_dim] of one group and sequence gather in double. */
 static void attend_backward(const struct attention_backward_args *x, long n, long h, double *dk, double *dv)
 {
   struct row r = row_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, n, h);
   long from = n - n % (x->q->rows / x->batch);
   const real *q = &AT(x->q, n, r.query), *do_ = &AT(x->do_, n, h * r.value_dim);
+  const real *ml = &AT(x->ml, n, 2 * h);
   double through = dot(do_, &AT(x->o, n, h * r.value_dim), r.value_dim);
   double *dq = dk + (x->q->rows / x->batch) * r.dim;
   for (long c = 0; c < r.dim; c++) dq[c] = 0;
   for (long j = r.first; j <= n; j++) {
     double s = x->scale * dot(q, &AT(x->k, j, r.key), r.dim);
     s = number_round(s, (enum number_format)x->scores_format);
-    double p = exp(cap_forward(s, x->cap, x->cap_value) - AT(x->lse, n, h));
+    double p = exp(cap_forward(s, x->cap, x->cap_value) - ml[0]) / ml[1];
     double ds =
       cap_slope(s, x->cap, x->cap_value) * p * (dot(do_, &AT(x->v, j, r.value), r.value_dim) - through);
     for (long c = 0; c < r.dim; c++) {
@@ -459,13 +464,17 @@ static void ref_attention_look(struct device *device, const struct attention_loo
 
 /* --- loss ------------------------------------------------------------------------------------------- */
 
-static double log_sum_exp(const real *row, long n)
+static void max_and_sum(const real *row, long n, real ml[2])
 {
   double m = -INFINITY, sum = 0;
   for (long j = 0; j < n; j++) m = max_keeping_nan(m, row[j]);
   for (long j = 0; j < n; j++) sum += exp(row[j] - m);
-  return m + log(sum);
+  ml[0] = (real)m;
+  ml[1] = (real)sum;
 }
+
+/* m + ln l less the target's logit: the large numbers first */
+static double loss_of(const real ml[2], double logit) { return (double)ml[0] - logit + log((double)ml[1]); }
 
 static void ref_cross_entropy(struct device *device, const struct cross_entropy_args *x)
 {
@@ -473,9 +482,11 @@ static void ref_cross_entropy(struct device *device, const struct cross_entropy_
   double loss = 0, squares = 0;
   for (long n = 0; n < x->logits->rows; n++) {
     double weight = REALS(x->weight)[n];
-    double lse = AT(x->lse, n, 0) = (real)log_sum_exp(&AT(x->logits, n, 0), x->logits->cols);
+    real *ml = &AT(x->ml, n, 0);
+    max_and_sum(&AT(x->logits, n, 0), x->logits->cols, ml);
     if (weight == 0) continue;
-    loss += weight * (lse - AT(x->logits, n, INTS(x->targets)[n]));
+    loss += weight * loss_of(ml, AT(x->logits, n, INTS(x->targets)[n]));
+    double lse = loss_of(ml, 0);
     squares += weight * lse * lse;
   }
   AT(x->loss, 0, 0) = (real)loss;
@@ -486,9 +497,10 @@ static void ref_cross_entropy_backward(struct device *device, const struct cross
 {
   (void)device;
   for (long n = 0; n < x->logits->rows; n++) {
-    double weight = REALS(x->weight)[n], lse = AT(x->lse, n, 0);
+    const real *ml = &AT(x->ml, n, 0);
+    double weight = REALS(x->weight)[n], lse = loss_of(ml, 0);
     for (long j = 0; j < x->logits->cols; j++) {
-      double p = exp(AT(x->logits, n, j) - lse);
+      double p = exp(AT(x->logits, n, j) - ml[0]) / ml[1];
       double d = p * (1 + 2 * x->z * lse) - (j == INTS(x->targets)[n]);
       AT(x->dlogits, n, j) = weight == 0 ? 0 : (real)(weight * d);
     }
@@ -499,7 +511,7 @@ static void ref_token_loss(struct device *device, const struct token_loss_args *
 {
   (void)device;
   for (long n = 0; n < x->y->rows; n++)
-    AT(x->y, n, 0) = AT(x->lse, n, 0) - AT(x->logits, n, INTS(x->targets)[n]);
+    AT(x->y, n, 0) = (real)loss_of(&AT(x->ml, n, 0), AT(x->logits, n, INTS(x->targets)[n]));
 }
 
 /* --- plain vectors ------------------------------------------------------------------------------------ */

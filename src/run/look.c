@@ -17,7 +17,7 @@ void trainer_run_pass(struct trainer *t, struct model_program *p, struct pass *p
 void trainer_token_losses(struct trainer *t, const struct model_program *p, real *out)
 {
   struct tensor y = tensor_rows(t->token_loss, 0, p->batch * p->context);
-  t->device->ops.token_loss(t->device, &(struct token_loss_args){&y, p->logits, p->lse, p->targets});
+  t->device->ops.token_loss(t->device, &(struct token_loss_args){&y, p->logits, p->ml, p->targets});
   t->device->download(t->device, out, y.data, (size_t)y.rows * sizeof(real));
 }
 
