@@ -323,7 +323,7 @@ static void long_attend(struct long_attention *x, struct device *device, long le
   x->start = tensor_new(device, TENSOR_INT, 1, length, "start");
   for (long i = 0; i < length * LONG_DIM; i++) {
     REALS(x->t[LONG_Q])[i] = (real)0.01;
-    REALS(x->t[LONG_K])[i] = REALS(x->t[LONG_V])[i] = (real)((1.0 + (double)(i / LONG_DIM % 2)) / 3);
+    REALS(x->t[LONG_K])[i] = REALS(x->t[LONG_V])[i] = (real)((1.0 + (double)(i / LONG_DIM % 2 * 4)) / 3);
     REALS(x->t[LONG_DO])[i] = (real)0.7;
   }
   struct tensor **t = x->t;
