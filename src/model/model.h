@@ -203,9 +203,9 @@ struct model_program {
   /* inputs, [N,1] each, N = batch*context; at first one whole document a row: position counts within the
      row, start 0, weight 1/N */
   struct tensor *tokens, *targets, *weight, *position, *start;
-  struct tensor *loss;         /* [1,2] cross-entropy | z term */
-  struct tensor *logits, *ml; /* [N,V], [N,2], see cross_entropy; readable after a run only without backward */
-  struct tensor **stats;       /* [layers] of [H,4]: see attention_forward */
+  struct tensor *loss;        /* [1,2] cross-entropy | z term */
+  struct tensor *logits, *ml; /* [N,V], [N,2] (cross_entropy); readable after a run only without backward */
+  struct tensor **stats;      /* [layers] of [H,4]: see attention_forward */
   struct tensor **watched; /* [stabilisers*layers] of [1,1], by model_watch; NULL where nothing is watched */
   struct tensor *slot;     /* of a decoder: [B,1]; otherwise NULL */
   long cached;             /* of a decoder: numbers kept a position, all layers together */
