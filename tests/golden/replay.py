@@ -12,6 +12,8 @@ import torch.nn.functional as F
 
 SUMMARIES = ("spectral_norm", "frobenius_norm", "svd_entropy", "effective_rank_p", "effective_rank_r", "stable_rank")
 KELLER = (3.4445, -4.7750, 2.0315)
+SETS = {"keller": [KELLER] * 5, "deepseek_v4": [KELLER] * 8 + [(2, -1.5, 0.5)] * 2,  # the second: arXiv 2606.19348
+        "taylor": [(15 / 8, -10 / 8, 3 / 8)] * 10}
 
 # --- random numbers ---------------------------------------------------------------------------------------
 
@@ -88,6 +90,25 @@ class Text:
                     mask[b, t] = 0
                     d += 1
         return tokens, mask, document
+
+
+class Copy:
+    """data = copy: a prefix of T/4 to T/2 symbols, repeated."""
+
+    def __init__(self, p):
+        self.B, self.T, self.symbols = int(p["train.batch"]), int(p["model.context"]), int(p["copy.symbols"])
+        if int(p["copy.distinct"]):
+            raise Unknown("copy.distinct = 1")
+
+    def batch(self, stream, index):
+        B, T = self.B, self.T
+        tokens, mask = np.zeros((B, T + 1), int), np.ones((B, T))
+        for b in range(B):
+            length = T // 4 + below(0, stream, index, b << 32, T // 2 - T // 4 + 1)
+            prefix = [below(0, stream, index, (b << 32) + 1 + t, self.symbols) for t in range(length)]
+            tokens[b] = [prefix[t % length] for t in range(T + 1)]
+            mask[b, :length] = 0
+        return tokens, mask, np.zeros((B, T), int)
 
 
 class Recall:
@@ -234,7 +255,7 @@ class Run:
             shape, kind = self.shape(name)
             if kind == "gain":
                 v = np.ones(shape) * self.initial_gain(name)
-            elif kind == "bias":
+            elif kind == "bias" or name.endswith("sigma_v"):
                 v = np.zeros(shape)
             else:
                 std = 1.0 if kind == "state" or kind == "embed" and "head" in names else shape[1] ** -0.5  # tied: a head as well
@@ -245,6 +266,19 @@ class Run:
             else:
                 self.w[name] = torch.tensor(v, dtype=dtype, requires_grad=True)
         self.state = {n: {} for n in self.w}
+        with torch.no_grad():
+            for part in filter(None, p["train.plant"].split("+")):
+                self.plant(*part.split(":"))
+            for _ in range(100):  # so many before the first step
+                self.sigma_reparam()
+
+    def plant(self, l, h, factor):
+        """The logits of a head start factor^2 times as large: its queries take what a key that others share does not."""
+        a, h, f = f"blocks.{l}.attn.w_", int(h), float(factor)
+        own = self.G == self.H
+        for c, rows, times in ([("qc", self.Dh, f), ("kc", self.Dh, f), ("qr", self.Dr, f * f)] if self.mla else
+                               [("q", self.Dh, f), ("k", self.Dh, f)] if own else [("q", self.Dh, f * f)]):
+            self.w[a + c][h * rows:(h + 1) * rows] *= times
 
     def number(self, key):
         return float(self.p[key])
@@ -254,10 +288,10 @@ class Run:
         unknown = set(self.stack) - HANDLED
         if unknown:
             raise Unknown("stabilizers = " + "+".join(unknown))
-        wanted = {"precision.scores": "f32", "precision.qk": "f32", "muon.coefficients": "keller", "spectral_clip.method": "svd",
-                  "train.decay": "scaled", "model.ffn": "swiglu", "model.mtp": "0", "model.rope_scale": ("1", "1.0")}
+        wanted = {"precision.scores": "f32", "precision.qk": "f32", "muon.coefficients": tuple(SETS), "spectral_clip.method": "svd",
+                  "model.ffn": "swiglu", "model.mtp": "0", "model.rope_scale": ("1", "1.0")}
         for key, value in wanted.items():
-            if p.get(key, value) not in value:
+            if key in p and p[key] not in value:
                 raise Unknown(f"{key} = {p[key]}")
         if p["optimizer"] not in ("adam", "muon", "sgd", "none"):
             raise Unknown("optimizer = " + p["optimizer"])
@@ -288,6 +322,8 @@ class Run:
             return (V, D), name
         if last == "spectral_decay":
             return (self.shape(name[:-len(".spectral_decay")])[0][0],), "state"
+        if last in ("sigma_u", "sigma_v"):
+            return (self.shape(name[:-len(".sigma_u")])[0][last == "sigma_v"],), "state"
         if last == "sigma_gain":
             return (1,), "gain"
         full = "qk_norm" in self.stack and self.p.get("qk_norm.kind") == "rms_full"
@@ -493,8 +529,9 @@ class Run:
         x = x / (x.norm() + 1e-7)
         tall = out > into
         x = x.T if tall else x
-        a, b, c = KELLER
-        for _ in range(int(self.p["muon.ns_steps"]) or 5):
+        steps = SETS[self.p["muon.coefficients"]]
+        for i in range(int(self.p["muon.ns_steps"]) or len(steps)):
+            a, b, c = steps[min(i, len(steps) - 1)]
             y = x @ x.T
             x = a * x + (b * y + c * y @ y) @ x
         return (x.T if tall else x) * scale
@@ -847,8 +884,9 @@ class Run:
             decays = self.kind(name) in ("matrix", "embed", "head") or int(self.p["train.decay_gains"])
             rate = lr * float(self.override("lr", name, 1)) * rates.get(name, 1.0)
             decay = self.number("train.weight_decay") * float(self.override("weight_decay", name, 1)) * bool(decays)
+            shrink = lr / self.number("train.lr") if self.p["train.decay"] == "independent" else rate
             if directions[name] is not None:
-                w.mul_(1 - rate * decay).sub_(rate * directions[name])
+                w.mul_(1 - shrink * decay).sub_(rate * directions[name])
         for s in self.stack:
             if s == "qk_clip" and self.p["qk_clip.when"] == "after":
                 self.qk_clip(tops, row, event)
@@ -879,6 +917,8 @@ def declared(name):
         for i, part in enumerate(inner):
             if name.endswith("." + part):
                 return (1, l, i)
+        if name.endswith("spectral_decay"):
+            return (2, l, ["w_q", "w_qc", "w_k", "w_kc", "w_qr", "w_kr"].index(name.split(".")[-2]))
         return (2, l, [i for i, part in enumerate(inner + [""]) if "." + part in name][0])
     return (0, ["embed", "norm", "head"].index(name), 0)
 
@@ -931,4 +971,5 @@ class RunFile:
     def data(self):
         if self.p["data"] == "bytes" and "+" not in self.p["data.path"]:
             return Text(self.p, self.p["data.path"])
-        return {"recall": Recall, "markov": Markov}[self.p["data"]](self.p) if self.p["data"] in ("recall", "markov") else None
+        sources = {"recall": Recall, "markov": Markov, "copy": Copy}
+        return sources[self.p["data"]](self.p) if self.p["data"] in sources else None
