@@ -40,7 +40,7 @@ for rule in exact kr_layer kr_head; do
 done
 run clip-layer preset=adamclip qk_clip.tau=1 qk_clip.scope=layer qk_clip.maximum=absolute qk_clip.momentum=scale
 run clip-probe preset=muonclip qk_clip.tau=1 qk_clip.statistic=probe qk_clip.alpha=0.2
-run clip-before preset=muonclip qk_clip.tau=1 qk_clip.when=before record.spectra_every=0
+run clip-before preset=muonclip qk_clip.tau=1 qk_clip.when=before
 run output preset=muon stabilizers=max_output_clip+qk_clip max_output_clip.tau=1 qk_clip.tau=1 model.bias=1
 run quack preset=muon stabilizers=quack $gqa
 run quack-mla preset=adam stabilizers=quack $mla

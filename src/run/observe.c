@@ -57,9 +57,11 @@ static const struct series core[CORE_COUNT] = {
                        "as attn/max_logit, on the probe batch"},
   [PROBE_MAX_ABS_LOGIT] = {"probe/max_abs_logit", PER_HEAD, AXIS_PROBE, "nat",
                            "max |logit| on the probe batch", "as attn/max_abs_logit, on the probe batch"},
-  [PROBE_Q_NORM] = {"probe/q_norm", PER_HEAD, AXIS_PROBE, "1", "|q| at the max logit",
-                    "Euclidean norm of the query of the pair that has probe/max_logit, as it enters the "
-                    "product: probe/max_logit = scale q_norm k_norm cosine"},
+  [PROBE_Q_NORM] =
+    {"probe/q_norm", PER_HEAD, AXIS_PROBE, "1", "|q| at the max logit",
+     "Euclidean norm of the query of the pair that has probe/max_logit, as it enters the "
+     "product: probe/max_logit = scale q_norm k_norm cosine (under qk_norm.kind = l2 both are RMS-normed "
+     "and scale is 1 over the head size)"},
   [PROBE_K_NORM] = {"probe/k_norm", PER_HEAD, AXIS_PROBE, "1", "|k| at the max logit",
                     "as probe/q_norm, of the key"},
   [PROBE_COSINE] = {"probe/cosine", PER_HEAD, AXIS_PROBE, "1", "cosine of q and k at the max logit",
@@ -71,13 +73,15 @@ enum object { WEIGHT, UPDATE, HEAD_Q, HEAD_K, HEAD_FORM, OBJECTS, HEAD_BOUND = O
 static const struct {
   const char *group;
   enum series_shape shape;
-  const char *what;
+  const char *what, *note; /* the note is for the definition alone */
 } objects[OBJECTS] = {
-  [WEIGHT] = {"weight", PER_TENSOR, "the weight, before the step's update"},
-  [UPDATE] = {"update", PER_TENSOR, "the step's update per unit learning rate, decay apart"},
-  [HEAD_Q] = {"head_q", PER_HEAD, "the head's rows of w_q (w_qc for mla)"},
-  [HEAD_K] = {"head_k", PER_HEAD, "the rows of w_k (w_kc for mla) that serve the head"},
-  [HEAD_FORM] = {"head_qk", PER_HEAD, "the head's bilinear form w_q^T w_k, [D,D], n = head size"},
+  [WEIGHT] = {"weight", PER_TENSOR, "the weight, before the step's update",
+              " (after a clip of qk_clip.when = before)"},
+  [UPDATE] = {"update", PER_TENSOR, "the step's update per unit learning rate, decay apart",
+              "; the tensor's own rate, with the factors of override.lr and of stabilisers"},
+  [HEAD_Q] = {"head_q", PER_HEAD, "the head's rows of w_q (w_qc for mla)", ""},
+  [HEAD_K] = {"head_k", PER_HEAD, "the rows of w_k (w_kc for mla) that serve the head", ""},
+  [HEAD_FORM] = {"head_qk", PER_HEAD, "the head's bilinear form w_q^T w_k, [D,D], n = head size", ""},
 };
 enum { SUMMARIES = 6 };
 static const struct {
@@ -96,21 +100,22 @@ static const struct series alignment = {
   AXIS_SPECTRA,
   "1",
   "alignment of the update",
-  "u1^T dW v1 with the leading singular pair of the weight, dW the update per unit learning rate: the "
-  "first-order change of the spectral norm"};
+  "u1^T dW v1 with the leading singular pair of the weight, dW the update of update/spectral_norm: the "
+  "first-order change of the spectral norm per unit of the tensor's learning rate"};
 
-static const struct series tightness = {"attn/bound_tightness",
-                                        PER_HEAD,
-                                        AXIS_SPECTRA,
-                                        "1",
-                                        "max logit over its bound",
-                                        "attn/max_logit over scale (|x_q| sigma(w_q) + |b_q|) (|x_k| "
-                                        "sigma(w_k) + |b_k|), sigma the spectral norm of "
-                                        "the head's rows, |x| = sqrt(width) max|gain| of the RMSNorm before "
-                                        "them; mla: content and rotary parts added "
-                                        "(kexue.fm/archives/11126). NaN where a stabiliser changes queries, "
-                                        "keys or weights on their way, and after "
-                                        "the last update"};
+static const struct series tightness = {
+  "attn/bound_tightness",
+  PER_HEAD,
+  AXIS_SPECTRA,
+  "1",
+  "max logit over its bound",
+  "attn/max_logit over scale (|x_q| sigma(w_q) + |b_q|) (|x_k| "
+  "sigma(w_k) + |b_k|), sigma the spectral norm of "
+  "the head's rows, |x| = sqrt(width) max|gain| of the RMSNorm before "
+  "them; mla: content and rotary parts added "
+  "(kexue.fm/archives/11126). NaN where a stabiliser changes queries, "
+  "keys or weights on their way, and after "
+  "the last update; under qk_clip.when = before the bound is of the clipped weights"};
 
 /* --- state --------------------------------------------------------------------------------------------- */
 
@@ -216,11 +221,12 @@ static void prepare_spectra(struct observer *o)
     for (int s = 0; s < SUMMARIES; s++) {
       o->value[object][s] = arena_get(o->arena, (size_t)width, sizeof(float));
       o->spectra_id[object][s] = declare(
-        o, &(struct series){arena_format(o->arena, "%s/%s", objects[object].group, summaries[s].name),
-                            objects[object].shape, AXIS_SPECTRA, summaries[s].unit,
-                            arena_format(o->arena, "%s of %s", summaries[s].long_name, objects[object].what),
-                            arena_format(o->arena, "%s; n = min(rows, columns); of %s",
-                                         summaries[s].definition, objects[object].what)});
+        o,
+        &(struct series){arena_format(o->arena, "%s/%s", objects[object].group, summaries[s].name),
+                         objects[object].shape, AXIS_SPECTRA, summaries[s].unit,
+                         arena_format(o->arena, "%s of %s", summaries[s].long_name, objects[object].what),
+                         arena_format(o->arena, "%s; n = min(rows, columns); of %s%s",
+                                      summaries[s].definition, objects[object].what, objects[object].note)});
     }
   }
   o->alignment_value = arena_get(o->arena, (size_t)o->width[UPDATE], sizeof(float));
