@@ -514,6 +514,16 @@ static void check_shape(struct device *device, enum ns_choice choice, long rows,
   tensor_free(device, x), tensor_free(device, polar);
 }
 
+/* Beyond the steps of a set its last one is repeated. */
+START_TEST(beyond_the_last_step)
+{
+  for (int set = 0; set < NS_SETS; set++)
+    for (int step = ns_sets[set].listed; step < 20; step++)
+      ck_assert_mem_eq(ns_step_at(&ns_sets[set], step), &ns_sets[set].step[ns_sets[set].listed - 1],
+                       sizeof(struct ns_step));
+}
+END_TEST
+
 START_TEST(against_svd)
 {
   struct device *device;
@@ -811,6 +821,39 @@ START_TEST(spliced)
 END_TEST
 
 /* Random orientation: the spectrum and the RMS stay, the vectors are new at every step and the same in a rerun. */
+static double cosine(const real *a, const real *b, long n)
+{
+  double ab = 0, aa = 0, bb = 0;
+  for (long i = 0; i < n; i++) {
+    ab += (double)a[i] * (double)b[i];
+    aa += (double)a[i] * (double)a[i];
+    bb += (double)b[i] * (double)b[i];
+  }
+  return ab / sqrt(aa * bb);
+}
+
+/* Where the gradient has no rank left the flat spectrum has none: one row alone moves. */
+START_TEST(spliced_of_low_rank)
+{
+  struct bench b;
+  open_bench(&b, "spliced", "spliced.vectors=muon spliced.spectrum=muon spliced.rms=0", 1);
+  struct param *p = param(&b, "blocks.0.ffn.w_up");
+  for (long j = 0; j < p->grad.cols; j++) REALS(&p->grad)[3 * p->grad.ld + j] = (real)(j + 1);
+  updates_directions(b.updates, 0);
+  const struct tensor *d = updates_direction(b.updates, p);
+  double row = 0, all = 0;
+  for (long i = 0; i < d->rows; i++)
+    for (long j = 0; j < d->cols; j++) {
+      double square = (double)REALS(d)[i * d->cols + j] * (double)REALS(d)[i * d->cols + j];
+      row += i == 3 ? square : 0;
+      all += square;
+    }
+  ck_assert_double_eq_tol(sqrt(row), 0.2 * sqrt(fmax((double)d->rows, (double)d->cols)), 1e-5);
+  ck_assert_double_eq_tol(all, row, 1e-9);
+  close_bench(&b);
+}
+END_TEST
+
 START_TEST(spliced_at_random)
 {
   struct bench adam, one, two;
@@ -827,15 +870,14 @@ START_TEST(spliced_at_random)
       ck_assert_double_eq_tol(r.sigma[k] / r.sigma[0], a.sigma[k] / a.sigma[0], 1e-5);
     svd_free(&a), svd_free(&r);
   }
-  real *before = copy_of(updates_direction(one.updates, param(&one, spliced_names[0])));
+  real *before = copy_of(updates_direction(one.updates, param(&one, "blocks.0.attn.w_q")));
+  const struct tensor *d = updates_direction(one.updates, param(&one, "blocks.0.attn.w_q"));
+  const struct tensor *other = updates_direction(one.updates, param(&one, "blocks.1.attn.w_q"));
+  long size = d->rows * d->cols;
+  ck_assert_double_lt(fabs(cosine(before, REALS(other), size)),
+                      0.2); /* about 1/sqrt(1536) where independent */
   updates_directions(one.updates, 2);
-  double overlap = 0, norm = 0;
-  const struct tensor *d = updates_direction(one.updates, param(&one, spliced_names[0]));
-  for (long j = 0; j < d->rows * d->cols; j++) {
-    overlap += (double)before[j] * REALS(d)[j];
-    norm += (double)REALS(d)[j] * REALS(d)[j];
-  }
-  ck_assert_double_lt(fabs(overlap / norm), 0.2); /* about 1/sqrt(1536) where independent */
+  ck_assert_double_lt(fabs(cosine(before, REALS(d), size)), 0.2);
   memory_free(before);
   close_bench(&adam), close_bench(&one), close_bench(&two);
 }
@@ -845,15 +887,22 @@ START_TEST(matched)
 {
   for (int i = 0; optimizers[i]; i++)
     for (int match = MATCH_UPDATE_RMS; match <= MATCH_UPDATE_SPECTRAL_NORM && moves(optimizers[i]); match++) {
-      struct bench b;
+      struct bench b, plain;
       struct error e = {0};
       struct override_options o = {"", "", "", match, 0.3};
       ck_assert(!try_open(&b, optimizers[i]->name, "", 2, &o, &standard_rule, NULL, &e));
+      open_bench(&plain, optimizers[i]->name, "", 2);
       draw(&b.model.params.grads, 0, 0.1);
+      draw(&plain.model.params.grads, 0, 0.1);
       updates_directions(b.updates, 0);
+      updates_directions(plain.updates, 0);
       for (int k = 0; k < b.model.params.count; k++) {
-        if (b.model.params.list[k]->kind != PARAM_MATRIX) continue;
         const struct tensor *d = updates_direction(b.updates, b.model.params.list[k]);
+        if (b.model.params.list[k]->kind != PARAM_MATRIX) { /* left as it is */
+          const struct tensor *p = updates_direction(plain.updates, plain.model.params.list[k]);
+          ck_assert_mem_eq(d->data, p->data, (size_t)(d->rows * d->cols) * sizeof(real));
+          continue;
+        }
         struct svd s;
         ck_assert(!svd_of(&s, b.device, d));
         double size =
@@ -861,7 +910,7 @@ START_TEST(matched)
         ck_assert_double_eq_tol(size, 0.3, 1e-5);
         svd_free(&s);
       }
-      close_bench(&b);
+      close_bench(&b), close_bench(&plain);
     }
 }
 END_TEST
@@ -980,6 +1029,7 @@ int main(void)
   tcase_add_test(tests, adam_noise);
   tcase_add_test(tests, scalar_ranges);
   tcase_add_test(tests, scalar_points);
+  tcase_add_test(tests, beyond_the_last_step);
   tcase_add_test(tests, against_svd);
   tcase_add_test(tests, hostile_matrices);
   tcase_add_test(tests, muon_directions);
@@ -990,6 +1040,7 @@ int main(void)
   tcase_add_test(tests, muon_per_head);
   tcase_add_test(tests, spliced);
   tcase_add_test(tests, spliced_at_random);
+  tcase_add_test(tests, spliced_of_low_rank);
   tcase_add_test(tests, matched);
   tcase_add_test(tests, overrides);
   tcase_add_test(tests, bad_overrides);

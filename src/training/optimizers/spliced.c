@@ -85,13 +85,15 @@ static void draw_gaussian(const struct job *job, struct device *device, const st
   memory_free(host);
 }
 
-/* Singular values for the vectors of `from`. Where `from` has rank to spare, a flat spectrum has none. */
+/* Singular values for the vectors of `from`. Where `from` has no rank left (below what rounding makes of 0), a
+   flat spectrum has none. */
 static void set_spectrum(const struct job *job, const struct svd *adam, struct svd *from)
 {
   const struct spliced_options *o = job->options;
+  const double none = from->sigma[0] * REAL_EPS * fmax((double)from->rows, (double)from->cols);
   double squares = 0, flat = 0.2 * sqrt(fmax((double)from->rows, (double)from->cols));
   for (long k = 0; k < from->n; k++) {
-    from->sigma[k] = o->spectrum == FROM_ADAM ? adam->sigma[k] : from->sigma[k] > 0 ? flat : 0;
+    from->sigma[k] = o->spectrum == FROM_ADAM ? adam->sigma[k] : from->sigma[k] > none ? flat : 0;
     squares += from->sigma[k] * from->sigma[k];
   }
   double scale = o->rms > 0 && squares > 0 ? o->rms * sqrt((double)(from->rows * from->cols) / squares) : 1;
