@@ -249,6 +249,34 @@ START_TEST(quack_groups)
   for (int h = 0; h < HEADS; h++) ck_assert_double_eq_tol(rate(f, "attn.w_q", h), h < 2 ? 0.5 : 1, eps);
   ck_assert_double_eq_tol(rate(f, "attn.w_k", 0), fmax(norm[0], norm[1]) / fmax(norm[0], 3 * norm[1]), eps);
   ck_assert_double_eq_tol(rate(f, "attn.w_k", 1), 1, eps);
+  scale_head(f, "attn.w_q", 0, 12); /* now the first of the group is the larger one */
+  f->stack[0]->before_update(context(f, 0.1));
+  ck_assert_double_eq_tol(rate(f, "attn.w_k", 0), fmax(norm[0], norm[1]) / fmax(12 * norm[0], 3 * norm[1]),
+                          eps);
+  ck_assert(12 * norm[0] > 3 * norm[1]);
+  for (int h = 0; h < 2; h++) { /* NaN in either is seen */
+    real *w = REALS(&model_param(&f->model, 1, "attn.w_q")->value) + h * 4 * 12, kept = *w;
+    *w = (real)NAN;
+    f->stack[0]->before_update(context(f, 0.1));
+    ck_assert(isnan(rate(f, "attn.w_k", 0)));
+    ck_assert(!isnan(rate(f, "attn.w_k", 1)));
+    *w = kept;
+  }
+  fixture_close(f);
+}
+END_TEST
+
+/* What is multiplied by nothing has no size to be measured by: the rate is tau. */
+START_TEST(quack_of_zero)
+{
+  struct fixture *f = fixture_open(shapes[1], "quack tau=0.25", NULL);
+  scale_head(f, "attn.w_k", 2, 0);
+  f->stack[0]->begin(context(f, 0.1));
+  f->stack[0]->before_update(context(f, 0.1));
+  for (int h = 0; h < HEADS; h++) {
+    ck_assert_double_eq_tol(rate(f, "attn.w_q", h), 0.25, 8 * REAL_EPS);
+    ck_assert_double_eq_tol(rate(f, "attn.w_k", h), 0.25, 8 * REAL_EPS);
+  }
   fixture_close(f);
 }
 END_TEST
@@ -526,6 +554,7 @@ int main(void)
   tcase_add_test(tests, decay_remembers);
   tcase_add_test(tests, quack_rates);
   tcase_add_test(tests, quack_groups);
+  tcase_add_test(tests, quack_of_zero);
   tcase_add_test(tests, quack_resumes);
   const int output_cases = sizeof output_shapes / sizeof *output_shapes;
   tcase_add_loop_test(tests, clip_of_outputs, 0, output_cases);

@@ -67,7 +67,10 @@ START_TEST(known_points)
   ck_assert_double_eq_tol(factor("cosine", "floor", "0.1", 250), 0.1 + 0.9 * (0.5 + sqrt(0.125)), eps);
   ck_assert_double_eq_tol(factor("cosine", "floor", "0.1", STEPS), 0.1, eps);
   ck_assert_double_eq(factor("wsd", "decay", "0.4", 600), 1);
+  ck_assert_double_eq_tol(factor("wsd", "decay", "0.4", 601), 1 - 1 / 400., eps);
+  ck_assert_double_eq_tol(factor("wsd", "decay", "0.4", 700), 0.75, eps);
   ck_assert_double_eq_tol(factor("wsd", "decay", "0.4", 800), 0.5, eps);
+  ck_assert_double_eq_tol(factor("wsd", "floor", "0.1", 950), 0.325, eps);
   ck_assert_double_eq_tol(factor("wsd", "floor", "0.1", STEPS), 0.1, eps);
   ck_assert_double_eq(factor("wsd", "decay", "0", 999), 1);
 }

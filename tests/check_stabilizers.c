@@ -390,10 +390,13 @@ START_TEST(no_clip_at_or_below_tau)
   static const char *const scope[] = {"scope=head", "scope=layer"};
   struct bench b = bench_open(attentions[_i / 2]->name, "", "qk_clip tau=3 gqa=group_max");
   set(&b, scope[_i % 2]);
-  static const real quiet[4][HEADS] = {
-    {3, 2.5, 0, -1}, {0, 0, 0, 0}, {-1, -200, -3, (real)-0.0}, {3, 3, 3, 3}};
+  static const real quiet[5][HEADS] = {{3, 2.5, 0, -1},
+                                       {0, 0, 0, 0},
+                                       {-1, -200, -3, (real)-0.0},
+                                       {3, 3, 3, 3},
+                                       {(real)2.99999, (real)2.9, 2, 1}};
   real *before = copy_values(&b);
-  for (int i = 0; i < 4; i++) {
+  for (int i = 0; i < 5; i++) {
     after_step(&b, quiet[i]);
     ck_assert(same_values(&b, before));
     ck_assert_int_eq(b.f->events, 0);

@@ -369,6 +369,26 @@ static double first_val(const char *name)
   return first;
 }
 
+/* A run that starts from other weights under the same path is another run. */
+START_TEST(weights_at_the_start_are_part_of_the_id)
+{
+  char settings[512], id[3][16];
+  const char *source[] = {"preset=adam train.steps=2", "preset=adam train.steps=2 record.overwrite=1",
+                          "preset=adam train.steps=2 record.overwrite=1 train.seed=2"};
+  for (int i = 0; i < 3; i++) {
+    driven("source", source[i]);
+    snprintf(settings, sizeof settings, "preset=muon train.init_from=%s", path("source"));
+    struct config *c = configured(settings);
+    struct trainer *t = started(c, TRAINER_NO_RECORD);
+    snprintf(id[i], sizeof *id, "%s", trainer_id(t));
+    trainer_abandon(t);
+    config_free(c);
+  }
+  ck_assert_str_eq(id[0], id[1]);
+  ck_assert_str_ne(id[0], id[2]);
+}
+END_TEST
+
 /* The states of a stabiliser begin afresh where the source has none of them, and quack's always: sizes are
    relative to this run's start, so that the first factors are tau. Weights that train are wanted. */
 START_TEST(start_with_another_stabiliser)
@@ -786,6 +806,7 @@ int main(void)
   tcase_add_test(k, divergence_can_fail_or_go_on);
   tcase_add_test(k, start_from_a_run);
   tcase_add_test(k, start_with_another_stabiliser);
+  tcase_add_test(k, weights_at_the_start_are_part_of_the_id);
   tcase_add_test(k, extended_run);
   tcase_add_test(k, peak_of_a_resumed_run);
   tcase_add_test(k, kept_checkpoints);
