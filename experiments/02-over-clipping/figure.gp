@@ -33,7 +33,7 @@ do for [c=1:2] {
   # norms
   set tmargin at screen 0.85; set bmargin at screen 0.50
   set yrange [down(low[1]):up(high[1])]; set ytics 100; set format y "10^{%L}"; set format x ""; unset xlabel
-  if (c == 1) { set ylabel "|w_q| |w_k|  (Frobenius norms, log scale)" offset 0.5,0 noenhanced } else { unset ylabel }
+  if (c == 1) { set ylabel "|w_q| |w_k|  (Frobenius norms)" offset 0.5,0 noenhanced } else { unset ylabel }
   set arrow 1 from graph 0,first dead to graph 1,first dead nohead lc rgb faint dt (8,6) lw 0.8 back
   set label 2 "dead below 0.01" at graph 0.01,first dead offset 0,-0.7 left font ",10" tc rgb faint
   plot for [h=1:heads] file(c, "products") using 1:(column(h+1) > 0 ? column(h+1) : NaN) \
@@ -41,7 +41,7 @@ do for [c=1:2] {
   # logits
   set tmargin at screen 0.45; set bmargin at screen 0.10
   set yrange [down(low[2]):up(high[2])]; set format x "%g"; set xlabel "training step" offset 0,0.4
-  if (c == 1) { set ylabel "max logit  (softmax input, log scale)" offset 0.5,0 } else { unset ylabel }
+  if (c == 1) { set ylabel "max logit  (softmax input)" offset 0.5,0 } else { unset ylabel }
   set arrow 1 from graph 0,first tau to graph 1,first tau nohead lc rgb faint dt (8,6) lw 0.8 back
   set label 2 "clip threshold {/Symbol t} = 10" at graph 0.99,first tau offset 0,1.4 right font ",10" tc rgb faint
   unset label 1
