@@ -124,7 +124,6 @@ void trainer_resolve(const struct config *c)
     if ((*o)->resolve) (*o)->resolve(config_section(c, (*o)->name));
 }
 
-/* Everything of a run but its files. */
 int trainer_build(struct trainer *t, int keeps, struct error *e)
 {
   t->arena = arena_new();

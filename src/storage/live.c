@@ -1,0 +1,93 @@
+/* live.c - RUN.live.tsv: a line a step, for those who watch and for what a kill would cost */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "storage/recorder_state.h"
+
+/* Where a live column comes from. */
+struct live {
+  const char *name;
+  enum series_axis axis;
+};
+static const struct live live_columns[] = {
+  {"loss", AXIS_STEP},
+  {"val_loss", AXIS_VAL},
+  {"lr", AXIS_STEP},
+  {"grad_norm", AXIS_STEP},
+};
+static const char live_header[] = "step\tloss\tval_loss\tlr\tgrad_norm\tmax_logit\tlayer\thead\n";
+
+int recorder_open_live(struct recorder *r, struct error *e)
+{
+  r->live = append_open(r->live_path, e);
+  if (!r->live) return e->status;
+  return append_length(r->live) ? STATUS_OK : append_write(r->live, live_header, sizeof live_header - 1, e);
+}
+
+/* The live rows up to the last step that is kept; half a line at the end goes too. */
+int recorder_cut_live(struct recorder *r, struct error *e)
+{
+  const struct table *t = &r->rows.table[AXIS_STEP];
+  int64_t last = -1;
+  char *text = NULL;
+  size_t length = 0, keep = 0;
+  struct error ignored = {0};
+  if (t->rows) memcpy(&last, column_row(&t->column[0], t->rows - 1), sizeof last);
+  if (!file_read(r->live_path, &text, &length, &ignored) &&
+      !strncmp(text, live_header, sizeof live_header - 1)) {
+    keep = sizeof live_header - 1;
+    for (char *end; (end = strchr(text + keep, '\n')) && strtoll(text + keep, NULL, 10) <= last;)
+      keep = (size_t)(end + 1 - text);
+  }
+  memory_free(text);
+  r->live = append_open(r->live_path, e);
+  if (!r->live) return e->status;
+  if (append_length(r->live) > keep && append_cut(r->live, keep, e)) return e->status;
+  return keep ? STATUS_OK : append_write(r->live, live_header, sizeof live_header - 1, e);
+}
+
+/* The last value of a series of one number a step, NaN if there is none. */
+static double last_number(const struct recorder *r, const struct live *l)
+{
+  const struct table *t = &r->rows.table[l->axis];
+  const struct column *c = t->rows ? table_find(t, l->name) : NULL;
+  double value = NAN;
+  if (c && c->row_bytes == sizeof value) memcpy(&value, column_row(c, t->rows - 1), sizeof value);
+  return value;
+}
+
+/* The largest value of the last row and where it is; a NaN is larger than any number. */
+static double largest(const struct recorder *r, const char *name, long *place_of_it)
+{
+  const struct table *t = &r->rows.table[AXIS_STEP];
+  const struct column *c = table_find(t, name);
+  *place_of_it = -1;
+  if (!c || c->shape.kind != KIND_F32) return NAN;
+  const float *row = column_row(c, t->rows - 1);
+  long n = (long)(c->row_bytes / sizeof *row), best = 0;
+  for (long i = 1; i < n && !isnan(row[best]); i++)
+    if (!(row[i] <= row[best])) best = i;
+  *place_of_it = best;
+  return (double)row[best];
+}
+
+int recorder_live(struct recorder *r, struct error *e)
+{
+  const struct table *t = &r->rows.table[AXIS_STEP];
+  char line[512];
+  int64_t step;
+  long where;
+  if (r->is_null) return STATUS_OK;
+  if (r->problem.status) return error_set(e, r->problem.status, "%s", r->problem.text);
+  if (!t->rows) return STATUS_OK;
+  memcpy(&step, column_row(&t->column[0], t->rows - 1), sizeof step);
+  int n = snprintf(line, sizeof line, "%" PRId64, step);
+  for (size_t i = 0; i < sizeof live_columns / sizeof *live_columns; i++)
+    n += snprintf(line + n, sizeof line - (size_t)n, "\t%.9g", last_number(r, &live_columns[i]));
+  double max = largest(r, "attn/max_logit", &where);
+  n += snprintf(line + n, sizeof line - (size_t)n, "\t%.9g\t%ld\t%ld\n", max,
+                where < 0 ? -1 : where / r->facts.heads, where < 0 ? -1 : where % r->facts.heads);
+  return append_write(r->live, line, (size_t)n, e);
+}

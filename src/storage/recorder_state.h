@@ -1,0 +1,56 @@
+/* recorder_state.h - the inside of a recorder, for the files that it is made of */
+#ifndef MAXLOGIT_RECORDER_STATE_H
+#define MAXLOGIT_RECORDER_STATE_H
+#include "base/file.h"
+#include "base/memory.h"
+#include "storage/layout.h"
+#include "storage/provenance.h"
+#include "storage/recorder.h"
+#include "storage/rows.h"
+
+struct parameter {
+  const char *name, *value, *unit, *help, *origin;
+  enum option_type type;
+  int64_t integer;
+  double number;
+  int is_default;
+};
+
+struct recorder {
+  int is_null;
+  char path[4096], lock_path[4096], live_path[4096];
+  struct lock *lock;
+  struct append *live;
+  struct arena *arena; /* every text below */
+  struct run_facts facts;
+  struct provenance code;
+  struct parameter *parameter;
+  int parameters;
+  const char *config_text;
+  char started[32];
+  struct rows rows;
+  void *packed;
+  size_t carried; /* bytes that checkpoints have carried since the last snapshot */
+  int snapshots;
+  struct error problem; /* found where none could be reported; given by the next call that can */
+};
+
+/* Where the tables of struct rows lie in the file, and what their steps are called. */
+struct table_place {
+  const char *folder, *step;
+};
+extern const struct table_place table_places[TABLE_COUNT];
+extern const struct h5_shape recorder_step_shape, recorder_event_shape;
+
+/* A copy that lives as long as the recorder; of NULL "". */
+const char *recorder_own(struct recorder *, const char *text);
+/* The columns that every table has, where they are not there yet. */
+void recorder_start_tables(struct rows *);
+/* Lock, facts and parameters; no rows yet. */
+int recorder_begin(struct recorder **, const char *path, const struct config *, const struct run_facts *,
+                   struct error *);
+
+/* live.c: RUN.live.tsv from its start, or cut to the rows that are kept. */
+int recorder_open_live(struct recorder *, struct error *);
+int recorder_cut_live(struct recorder *, struct error *);
+#endif

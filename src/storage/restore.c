@@ -1,0 +1,111 @@
+/* restore.c - a recorder that goes on: the rows of its run file and checkpoint */
+#include <stdio.h>
+#include <string.h>
+#include "storage/recorder_state.h"
+
+static const char *text_of(struct recorder *r, struct h5 *h, h5_id id, const char *name)
+{
+  char text[2048];
+  return h5_get_text(h, id, name, text, sizeof text) ? recorder_own(r, text) : NULL;
+}
+
+/* A column of the run file with its rows. The first of a table, its steps, says how many rows there are. */
+static void read_column(struct recorder *r, struct table *t, struct h5 *h, h5_id id, const char *name)
+{
+  struct h5_shape shape;
+  if (!h5_get_shape(h, id, &shape) || (t->columns && shape.dims[0] != t->rows)) {
+    error_set(&r->problem, STATUS_FAIL, "%s: %s cannot be read", r->path, name);
+    return;
+  }
+  int64_t rows = shape.dims[0];
+  if (shape.kind == KIND_RECORD) shape = recorder_event_shape;
+  struct column *c = table_add(t, name, &shape);
+  c->unit = text_of(r, h, id, "units");
+  c->long_name = text_of(r, h, id, "long_name");
+  c->definition = text_of(r, h, id, "definition");
+  for (int dim = 1; dim < shape.rank; dim++) {
+    char label[64] = "";
+    h5_get_label(h, id, dim, label, sizeof label);
+    c->label[dim] = recorder_own(r, label);
+  }
+  for (int64_t row = 0; row < rows; row += c->block_rows) {
+    int64_t n = rows - row < c->block_rows ? rows - row : c->block_rows;
+    if (!h5_read(h, id, &c->shape, row, n, column_space(c, row)))
+      error_set(&r->problem, STATUS_FAIL, "%s: %s cannot be read", r->path, name);
+  }
+  t->rows = rows;
+}
+
+static void read_steps(struct recorder *r, struct h5 *h)
+{
+  for (int t = 0; t < TABLE_COUNT; t++) {
+    char path[64];
+    snprintf(path, sizeof path, "%s/%s", table_places[t].folder, table_places[t].step);
+    h5_id id = h5_find(h, path);
+    if (id >= 0) read_column(r, &r->rows.table[t], h, id, table_places[t].step);
+    h5_done(h, id);
+  }
+}
+
+struct walk {
+  struct recorder *r;
+  struct h5 *h;
+  char path[256];
+};
+
+/* A dataset belongs to the table whose step axis labels its first dimension; scales have no label. */
+static void place_dataset(struct walk *w, h5_id id)
+{
+  char label[64];
+  if (!h5_get_label(w->h, id, 0, label, sizeof label)) return;
+  for (int t = 0; t < TABLE_EVENTS; t++) {
+    size_t folder = strlen(table_places[t].folder);
+    if (!strncmp(w->path, table_places[t].folder, folder) && w->path[folder] == '/' &&
+        !strcmp(label, table_places[t].step))
+      read_column(w->r, &w->r->rows.table[t], w->h, id, w->path + folder + 1);
+  }
+}
+
+static int visit(void *context, const char *name)
+{
+  struct walk *w = context;
+  size_t length = strlen(w->path);
+  snprintf(w->path + length, sizeof w->path - length, "/%s", name);
+  h5_id id = h5_find(w->h, w->path);
+  if (h5_is_group(w->h, id))
+    h5_children(w->h, id, visit, w);
+  else
+    place_dataset(w, id);
+  h5_done(w->h, id);
+  w->path[length] = 0;
+  return 0;
+}
+
+int recorder_resume(struct recorder **out, const char *path, const struct config *config,
+                    const struct run_facts *facts, long step, const void *rows, size_t rows_size,
+                    struct error *e)
+{
+  struct recorder *r = NULL;
+  int status = recorder_begin(&r, path, config, facts, e);
+  if (status) return status;
+  struct walk walk = {.r = r};
+  status = h5_load(&walk.h, path, e);
+  if (!status) {
+    read_steps(r, walk.h);
+    h5_id root = h5_find(walk.h, "/");
+    h5_children(walk.h, root, visit, &walk);
+    h5_done(walk.h, root);
+    h5_free(walk.h);
+    recorder_start_tables(&r->rows);
+    if (r->problem.status)
+      status = error_set(e, r->problem.status, "%s", r->problem.text);
+    else if (rows_unpack(&r->rows, rows, rows_size, e))
+      status = error_prefix(e, "%s at step %ld", path, step);
+  }
+  if (!status) status = recorder_cut_live(r, e);
+  if (status)
+    recorder_free(r);
+  else
+    *out = r;
+  return status;
+}
