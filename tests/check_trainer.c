@@ -579,6 +579,22 @@ START_TEST(resume_and_the_first_weights)
 }
 END_TEST
 
+/* A file whose id is not that of its own configuration was computed by other numerics, whatever key is given. */
+START_TEST(resume_wants_the_same_numerics)
+{
+  struct config *c = configured("");
+  struct run_facts facts = {"0123456789ab", "cpu", "markov", "a chain", 2, 2, 0, NULL, NAN, 1, 0};
+  struct recorder *r;
+  struct error e = {0};
+  ck_assert_msg(!recorder_create(&r, path("strange"), 0, c, &facts, &e), "%s", e.text);
+  ck_assert_msg(!recorder_snapshot(r, "running", 0, 0, 0, &e), "%s", e.text);
+  recorder_free(r);
+  ck_assert_int_eq(resumed("strange", NULL, &e), STATUS_FAIL);
+  ck_assert_msg(strstr(e.text, "computes other numbers"), "%s", e.text);
+  config_free(c);
+}
+END_TEST
+
 START_TEST(kept_checkpoints)
 {
   char file[4096], settings[128];
@@ -809,6 +825,7 @@ int main(void)
   tcase_add_test(k, weights_at_the_start_are_part_of_the_id);
   tcase_add_test(k, extended_run);
   tcase_add_test(k, peak_of_a_resumed_run);
+  tcase_add_test(k, resume_wants_the_same_numerics);
   tcase_add_test(k, kept_checkpoints);
   tcase_add_test(k, resume_wants_the_same_text);
   tcase_add_test(k, resume_and_the_first_weights);

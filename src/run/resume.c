@@ -78,8 +78,8 @@ static int read_origin(const char *path, struct config **c, struct origin *o, st
   *c = NULL;
   if (run_open(&r, path, e)) return e->status;
   *c = config_new();
-  *o = (struct origin){.told = 0};
-  o->told = run_contents(r, &o->data_content, &o->start_content);
+  *o = (struct origin){0};
+  run_contents(r, &o->data_content, &o->start_content);
   snprintf(o->id, sizeof o->id, "%s", run_id(r));
   if (config_of_run(r, *c, e)) {
     error_prefix(e, "%s", path);
@@ -98,20 +98,15 @@ int trainer_config_of(const char *path, struct config **c, char id[16], struct e
   return status;
 }
 
-static int other_numerics(const char *path, const char *id, const char *now, struct error *e)
-{
-  return error_set(e, STATUS_FAIL, "%s: the data or the numerics are not those of this run (id %s, now %s)",
-                   path, id, now);
-}
-
 /* The configuration as it was, with the contents that the file tells, has the run's id: else these are other
-   numerics. */
+   numerics, or the file is so old that it does not tell them. */
 static int check_numerics(const char *path, const struct config *c, const struct origin *o, struct error *e)
 {
   char now[16];
-  if (!o->told) return STATUS_OK;
   config_id(c, o->data_content, o->start_content, now);
-  return strcmp(now, o->id) ? other_numerics(path, o->id, now, e) : STATUS_OK;
+  if (!strcmp(now, o->id)) return STATUS_OK;
+  return error_set(e, STATUS_FAIL, "%s: this version computes other numbers than this run's (id %s, now %s)",
+                   path, o->id, now);
 }
 
 /* The newest checkpoint; none, where the run was killed before the first: then from the start. */
@@ -159,8 +154,6 @@ int trainer_resume(struct trainer **out, const char *path, const char *const *ch
   if (!status) status = read_state(path, &state, e);
   origin.has_state = state.count > 0;
   if (!status) status = trainer_build(t, 1, e);
-  if (!status && !origin.told && !count && strcmp(origin.id, t->id))
-    status = other_numerics(path, origin.id, t->id, e);
   if (!status) status = restore(t, path, &state, e);
   checkpoint_free(&state);
   t->origin = NULL;

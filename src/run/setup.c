@@ -43,7 +43,7 @@ static int init_data(struct trainer *t, const struct model_options *m, struct er
     t->data.source = NULL; /* it has cleaned up after itself */
     return status;
   }
-  if (t->origin && t->origin->told && t->origin->data_content != t->data.content)
+  if (t->origin && t->origin->data_content != t->data.content)
     return error_set(e, STATUS_USAGE, "%s: not the data of this run (%s now): another content",
                      strcmp(t->top->data, "bytes") ? "data" : "data.path", t->data.description);
   return STATUS_OK;
@@ -51,7 +51,7 @@ static int init_data(struct trainer *t, const struct model_options *m, struct er
 
 static int init_weights(struct trainer *t, struct error *e)
 {
-  const struct origin *o = t->origin && t->origin->told ? t->origin : NULL;
+  const struct origin *o = t->origin;
   int status = STATUS_OK;
   params_draw(&t->model.params, (uint64_t)t->train->seed);
   if (o && o->has_state)

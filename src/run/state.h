@@ -11,7 +11,6 @@
 /* What a run file tells of the run that is to go on. */
 struct origin {
   char id[16];
-  int told; /* the contents; files of old do not tell them */
   uint64_t data_content, start_content;
   int has_state; /* there is a checkpoint: where the weights started is of no account */
 };

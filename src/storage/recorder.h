@@ -58,7 +58,7 @@ long run_last_step(const struct run_file *);
 double run_wall_seconds(const struct run_file *);
 const char *run_id(const struct run_file *);
 const char *run_data_text(const struct run_file *); /* "shakespeare.txt, 1115394 bytes, 65 symbols" */
-/* run_facts' hashes of contents; 0 where the file does not tell them. */
+/* run_facts' hashes of contents; returns 0, and gives 0, where a file of old does not tell them. */
 int run_contents(const struct run_file *, uint64_t *data, uint64_t *start);
 double run_loss_floor(const struct run_file *); /* entropy rate of the data, nat per token; NaN: unknown */
 /* A parameter as text ("train.lr"); NULL if there is none. */

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
 #include "base/text.h"
@@ -165,7 +166,9 @@ double run_loss_floor(const struct run_file *r) { return r->loss_floor; }
 
 int run_contents(const struct run_file *r, uint64_t *data, uint64_t *start)
 {
-  return sscanf(r->data_content, "%" SCNx64, data) == 1 && sscanf(r->start_content, "%" SCNx64, start) == 1;
+  *data = strtoull(r->data_content, NULL, 16);
+  *start = strtoull(r->start_content, NULL, 16);
+  return *r->data_content != 0;
 }
 
 static const char *parameter_name(const struct run_file *r, int64_t i)
