@@ -107,7 +107,7 @@ SERIES = {
     "nonfinite": "preset=muonclip stabilizers=qk_clip+max_output_clip+soft_cap train.batch=3 train.micro_batches=3 train.steps=2 "
                  "train.on_nonfinite=continue record.spectra_every=1",
     "nonfinite-stop": "preset=muon stabilizers=hard_cap train.batch=3 train.micro_batches=3 train.steps=2",
-    "spike": "preset=adam train.steps=90 train.lr=1e-4 train.spike=1 model.layers=1 model.heads=2 model.width=8 record.spectra_every=0 "
+    "spike": "preset=adam train.steps=90 train.lr=1e-4 train.spike=0.3 model.layers=1 model.heads=2 model.width=8 record.spectra_every=0 "
              "record.probe_every=0 train.val_every=0 record.level=0",
 }
 PLANTED = ("nonfinite", "nonfinite-stop")  # NaN in the embedding of a symbol that one micro-batch alone has

@@ -267,7 +267,7 @@ class Run:
                 self.w[name] = torch.tensor(v, dtype=dtype, requires_grad=True)
         self.state = {n: {} for n in self.w}
         with torch.no_grad():
-            for part in filter(None, p["train.plant"].split("+")):
+            for part in filter(None, p["train.plant"].split("+") if names else []):  # a checkpoint's weights have it
                 self.plant(*part.split(":"))
             for _ in range(100):  # so many before the first step
                 self.sigma_reparam()
