@@ -104,10 +104,11 @@ static void *work(void *argument)
   return NULL;
 }
 
-static int cores_online(void)
+int thread_cores(void)
 {
   cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return cores > 0 ? cores : 1;
 }
 
 struct pool *pool_new(int threads)
@@ -115,7 +116,7 @@ struct pool *pool_new(int threads)
   REQUIRE(threads >= 1);
   struct pool *p = memory_new(1, sizeof *p);
   p->members = memory_new((size_t)threads, sizeof *p->members);
-  p->patience = threads <= cores_online() ? 50e-6 : 0;
+  p->patience = threads <= thread_cores() ? 50e-6 : 0;
   pthread_mutex_init(&p->lock, NULL);
   pthread_cond_init(&p->wake, NULL);
   pthread_cond_init(&p->finished, NULL);

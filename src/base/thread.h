@@ -4,6 +4,9 @@
 #ifndef MAXLOGIT_THREAD_H
 #define MAXLOGIT_THREAD_H
 
+/* Cores that this process may run on: at least 1. */
+int thread_cores(void);
+
 struct pool;
 struct pool *pool_new(int threads); /* threads >= 1 including the caller */
 void pool_free(struct pool *);

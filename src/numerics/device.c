@@ -2,8 +2,8 @@
 #include "config.h"
 #include "numerics/device.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include <cblas.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,13 +31,6 @@ static void host_copy(struct device *device, void *to, const void *from, size_t 
   if (bytes) memcpy(to, from, bytes);
 }
 
-static int all_cores(void)
-{
-  cpu_set_t set;
-  int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  return cores > 0 ? cores : 1;
-}
-
 static struct device *host_open(const char *kind, int threads)
 {
   struct device *device = memory_new(1, sizeof *device);
@@ -62,7 +55,7 @@ int device_open(struct device **out, const char *kind, int threads, struct error
   if (!strcmp(kind, "reference")) {
     *out = host_open("reference", 1);
   } else if (!strcmp(kind, "cpu")) {
-    *out = host_open("cpu", threads ? threads : all_cores());
+    *out = host_open("cpu", threads ? threads : thread_cores());
     ops_cpu_override(&(*out)->ops);
   } else {
     return error_set(e, STATUS_USAGE, "device = %s: this build has cpu and reference", kind);

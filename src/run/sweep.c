@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <search.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "run/drive.h"
 #include "run/plan.h"
 #include "run/trainer.h"
@@ -400,15 +400,9 @@ static int outcome(const struct sweep *s, const struct error *e)
   return failed ? STATUS_FAIL : open ? STATUS_STOPPED : STATUS_OK;
 }
 
-static long all_cores(void)
-{
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 int sweep_run(struct sweep *s, struct error *e)
 {
-  long count = s->jobs ? s->jobs : all_cores();
+  long count = s->jobs ? s->jobs : thread_cores();
   if (count > s->count) count = s->count;
   struct worker *workers = memory_new((size_t)count, sizeof *workers);
   struct pollfd *ears = memory_new(2 * (size_t)count, sizeof *ears);

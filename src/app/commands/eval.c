@@ -9,15 +9,16 @@
 #include "app/command.h"
 #include "app/json.h"
 #include "app/report.h"
+#include "app/words.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "run/trainer.h"
 
-enum { MAX_CHANGES = 64, MAX_CONTEXTS = 16 };
+enum { MAX_CONTEXTS = 16 };
 
 struct arguments {
-  const char *file, *change[MAX_CHANGES];
-  int count, positions, json;
+  struct words words;
+  int positions, json;
   double multiple[MAX_CONTEXTS];
   int contexts;
   long steps;
@@ -80,17 +81,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
   case 'p': a->positions = 1; return 0;
   case 'j': a->json = 1; return 0;
-  case ARGP_KEY_ARG:
-    if (strchr(arg, '=')) {
-      if (a->count == MAX_CHANGES) argp_error(state, "more than %d key=value arguments", MAX_CHANGES);
-      a->change[a->count++] = arg;
-    } else if (!a->file)
-      a->file = arg;
-    else
-      argp_error(state, "'%s': one run at a time", arg);
-    return 0;
+  case ARGP_KEY_INIT: state->child_inputs[0] = &a->words; return 0;
   case ARGP_KEY_END:
-    if (!a->file) argp_error(state, "which run? maxlogit eval RUN.h5");
     if (a->decode && a->positions) argp_error(state, "--decode and --positions do not go together");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
@@ -101,7 +93,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static int configure(const struct arguments *a, double multiple, struct config **out, struct error *e)
 {
   struct config *c;
-  if (trainer_config_of(a->file, &c, NULL, e)) return e->status;
+  if (trainer_config_of(a->words.file, &c, NULL, e)) return e->status;
   *out = c;
   const struct model_options *m = config_section(c, "model");
   const struct train_options *t = config_section(c, "train");
@@ -114,11 +106,11 @@ static int configure(const struct arguments *a, double multiple, struct config *
   const char *set[][2] = {
     {"model.context", text[0]},     {"train.batch", text[1]}, {"train.micro_batches", "1"},
     {"train.val_batches", text[2]}, {"train.steps", text[3]}, {"train.plant", ""},
-    {"train.schedule", "constant"}, {"train.warmup", "0"},    {"train.init_from", a->file}};
+    {"train.schedule", "constant"}, {"train.warmup", "0"},    {"train.init_from", a->words.file}};
   for (size_t i = 0; i < sizeof set / sizeof *set; i++)
     if (config_set(c, set[i][0], set[i][1], "eval", e)) return e->status;
-  for (int i = 0; i < a->count; i++)
-    if (config_assign(c, a->change[i], e)) return e->status;
+  for (int i = 0; i < a->words.count; i++)
+    if (config_assign(c, a->words.assignment[i], e)) return e->status;
   return config_finish(c, e);
 }
 
@@ -220,10 +212,11 @@ static int run(int argc, char **argv)
     "Evaluate a run's latest checkpoint on validation batches, at its context and at longer ones.\v"
     "key=value changes what cannot change the weights' shapes: model.rope_base, model.rope_scale, "
     "train.val_batches, data.path.",
-    NULL,
+    words_child,
     NULL,
     NULL};
-  struct arguments a = {.multiple = {1, 2, 4}};
+  struct arguments a = {.words = {.wanted = "which run? maxlogit eval RUN.h5", .once = "one run at a time"},
+                        .multiple = {1, 2, 4}};
   struct error e = {0};
   int status = STATUS_OK;
   argp_parse(&argp, argc, argv, 0, NULL, &a);
@@ -242,6 +235,7 @@ static int run(int argc, char **argv)
     json_print(all);
   else
     json_decref(all);
+  words_free(&a.words);
   return *e.text ? report_error(&e) : status;
 }
 

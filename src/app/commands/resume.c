@@ -4,13 +4,12 @@
 
 #include "app/command.h"
 #include "app/report.h"
+#include "app/words.h"
 #include "storage/recorder.h"
 
-enum { MAX_CHANGES = 64 };
-
 struct arguments {
-  const char *file, *change[MAX_CHANGES];
-  int count, quiet;
+  struct words words;
+  int quiet;
 };
 
 static const struct argp_option options[] = {{"quiet", 'q', NULL, 0, "no progress, no summary", 0}, {0}};
@@ -18,20 +17,10 @@ static const struct argp_option options[] = {{"quiet", 'q', NULL, 0, "no progres
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
   struct arguments *a = state->input;
+  (void)arg;
   switch (key) {
   case 'q': a->quiet = 1; return 0;
-  case ARGP_KEY_ARG:
-    if (strchr(arg, '=')) {
-      if (a->count == MAX_CHANGES) argp_error(state, "more than %d key=value arguments", MAX_CHANGES);
-      a->change[a->count++] = arg;
-    } else if (!a->file)
-      a->file = arg;
-    else
-      argp_error(state, "'%s': one run at a time", arg);
-    return 0;
-  case ARGP_KEY_END:
-    if (!a->file) argp_error(state, "which run? maxlogit resume RUN.h5");
-    return 0;
+  case ARGP_KEY_INIT: state->child_inputs[0] = &a->words; return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }
@@ -58,18 +47,20 @@ static int resume(int argc, char **argv)
     "Continue a run from its last checkpoint, bit for bit.\vOnly keys that cannot change the past may be "
     "given: "
     "train.steps upwards under a constant schedule, paths, threads, recording intervals.",
-    NULL,
+    words_child,
     NULL,
     NULL};
-  struct arguments a = {0};
+  struct arguments a = {
+    .words = {.wanted = "which run? maxlogit resume RUN.h5", .once = "one run at a time"}};
   struct error e = {0};
   struct trainer *t = NULL;
   int over = 0;
   drive_catch_signals();
   argp_parse(&argp, argc, argv, 0, NULL, &a);
-  int status = a.count ? STATUS_OK : is_over(a.file, &over, &e);
-  if (!status && !over) status = trainer_resume(&t, a.file, a.change, a.count, &e);
+  int status = a.words.count ? STATUS_OK : is_over(a.words.file, &over, &e);
+  if (!status && !over) status = trainer_resume(&t, a.words.file, a.words.assignment, a.words.count, &e);
   if (t) status = report_drive(t, a.quiet, &e);
+  words_free(&a.words);
   return *e.text ? report_error(&e) : status;
 }
 

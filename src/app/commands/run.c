@@ -1,16 +1,14 @@
 /* maxlogit run: train, show progress, write one run file */
 #include <argp.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "app/command.h"
 #include "app/report.h"
-
-enum { MAX_ASSIGNMENTS = 256 };
+#include "app/words.h"
 
 struct arguments {
-  const char *file, *assignment[MAX_ASSIGNMENTS];
-  int count, dry, quiet;
+  struct words words;
+  int dry, quiet;
 };
 
 static const struct argp_option options[] = {
@@ -22,23 +20,16 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
   struct arguments *a = state->input;
+  (void)arg;
   switch (key) {
   case 'n': a->dry = 1; return 0;
   case 'q': a->quiet = 1; return 0;
-  case ARGP_KEY_ARG:
-    if (strchr(arg, '=')) {
-      if (a->count == MAX_ASSIGNMENTS) argp_error(state, "more than %d key=value arguments", MAX_ASSIGNMENTS);
-      a->assignment[a->count++] = arg;
-    } else if (!a->file)
-      a->file = arg;
-    else
-      argp_error(state, "'%s': one configuration file at most; settings are written key=value", arg);
-    return 0;
+  case ARGP_KEY_INIT: state->child_inputs[0] = &a->words; return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }
 
-static int configure(struct config *c, const struct arguments *a, struct error *e)
+static int configure(struct config *c, const struct words *a, struct error *e)
 {
   if (a->file && config_file(c, a->file, e)) return e->status;
   for (int i = 0; i < a->count; i++)
@@ -71,16 +62,16 @@ static int run(int argc, char **argv)
     "on. Before the first step too; only while the program is still being loaded does a signal end it as it "
     "ends "
     "any, with nothing written. A second Ctrl-C ends it at once.",
-    NULL,
+    words_child,
     NULL,
     NULL};
-  struct arguments a = {0};
+  struct arguments a = {.words = {.once = "one configuration file at most"}};
   struct error e = {0};
   struct trainer *t = NULL;
   drive_catch_signals();
   argp_parse(&argp, argc, argv, 0, NULL, &a);
   struct config *c = config_new();
-  int status = configure(c, &a, &e);
+  int status = configure(c, &a.words, &e);
   if (!status) status = trainer_init(&t, c, a.dry ? TRAINER_NO_RECORD : 0, &e);
   if (!status && a.dry) {
     printf("# run %s\n", trainer_id(t));
@@ -91,6 +82,7 @@ static int run(int argc, char **argv)
   }
   if (*e.text) status = report_error(&e);
   config_free(c);
+  words_free(&a.words);
   return status;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "app/command.h"
+#include "app/words.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -13,11 +14,11 @@
 #include "run/sweep.h"
 #include "storage/recorder.h"
 
-enum { MOST_ASSIGNMENTS = 256, BAR = 30, MOST_LINES = 64 };
+enum { BAR = 30, MOST_LINES = 64 };
 
 struct arguments {
-  const char *file, *assignment[MOST_ASSIGNMENTS];
-  int count, list, quiet;
+  struct words words;
+  int list, quiet;
   long jobs, shard, shards;
 };
 
@@ -36,18 +37,6 @@ static void parse_shard(struct arguments *a, const char *text, struct argp_state
     argp_error(state, "--shard '%s' is not I/N with I from 1 to N", text);
 }
 
-static void parse_word(struct arguments *a, const char *word, struct argp_state *state)
-{
-  if (!strchr(word, '=')) {
-    if (a->file)
-      argp_error(state, "'%s': one configuration file at most; settings are written key=value", word);
-    a->file = word;
-  } else {
-    if (a->count == MOST_ASSIGNMENTS) argp_error(state, "more than %d key=value arguments", MOST_ASSIGNMENTS);
-    a->assignment[a->count++] = word;
-  }
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
   struct arguments *a = state->input;
@@ -61,10 +50,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   case 's': parse_shard(a, arg, state); return 0;
   case 'l': a->list = 1; return 0;
   case 'q': a->quiet = 1; return 0;
-  case ARGP_KEY_ARG: parse_word(a, arg, state); return 0;
-  case ARGP_KEY_END:
-    if (!a->file) argp_error(state, "which sweep? maxlogit sweep FILE.conf");
-    return 0;
+  case ARGP_KEY_INIT: state->child_inputs[0] = &a->words; return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }
@@ -250,10 +236,10 @@ static char *name_of(const char *file)
 
 static int plan(struct sweep *s, struct config *c, const struct arguments *a, struct error *e)
 {
-  if (config_file(c, a->file, e)) return e->status;
-  for (int i = 0; i < a->count; i++)
-    if (config_assign(c, a->assignment[i], e)) return e->status;
-  char *name = name_of(a->file);
+  if (config_file(c, a->words.file, e)) return e->status;
+  for (int i = 0; i < a->words.count; i++)
+    if (config_assign(c, a->words.assignment[i], e)) return e->status;
+  char *name = name_of(a->words.file);
   int status = sweep_plan(s, c, name, a->shard, a->shards, e);
   memory_free(name);
   if (!status && s->doubles)
@@ -277,7 +263,7 @@ static int run_points(struct sweep *s, const struct arguments *a, struct error *
   clear_bar(&view);
   for (int i = 0; i < view.lines; i++) memory_free(view.line[i]);
   print_table(s);
-  say_what_next(s, status, a->file);
+  say_what_next(s, status, a->words.file);
   return status;
 }
 
@@ -296,10 +282,13 @@ static int sweep(int argc, char **argv)
     "one folder.\n\nExit status: 0 when every run is done (diverged ones are) or in the hands of another "
     "sweep, 1 when one "
     "failed, 75 when stopped.",
-    NULL,
+    words_child,
     NULL,
     NULL};
-  struct arguments a = {.shard = 1, .shards = 1};
+  struct arguments a = {
+    .words = {.wanted = "which sweep? maxlogit sweep FILE.conf", .once = "one configuration file at most"},
+    .shard = 1,
+    .shards = 1};
   struct error e = {0};
   struct sweep s = {0};
   drive_catch_signals();
@@ -313,6 +302,7 @@ static int sweep(int argc, char **argv)
   if (e.status) message("%s", e.text);
   sweep_free(&s);
   config_free(c);
+  words_free(&a.words);
   return status;
 }
 
