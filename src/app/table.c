@@ -1,6 +1,5 @@
 /* table.c - columns over steps */
 #include "app/table.h"
-#include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,21 +209,6 @@ void table_means(struct table *t, long bins)
     }
   }
   t->rows = bins;
-}
-
-struct interval interval_of(const double *values, int n, int geometric)
-{
-  double m = 0, square = 0;
-  for (int i = 0; i < n; i++) m += geometric ? log(values[i] > 0 ? values[i] : NAN) : values[i];
-  m /= n;
-  for (int i = 0; i < n; i++) {
-    double d = (geometric ? log(values[i]) : values[i]) - m;
-    square += d * d;
-  }
-  double half = n < 2 ? NAN : gsl_cdf_tdist_Pinv(0.975, n - 1) * sqrt(square / (n - 1) / n);
-  struct interval i = {n, m, m - half, m + half};
-  if (geometric) i.mean = exp(i.mean), i.lo = exp(i.lo), i.hi = exp(i.hi);
-  return i;
 }
 
 static void band_columns(struct table *out, const struct table *run)

@@ -3,6 +3,7 @@
 #ifndef MAXLOGIT_TABLE_H
 #define MAXLOGIT_TABLE_H
 #include <stdio.h>
+#include "app/statistics.h"
 #include "storage/recorder.h"
 
 /* What thinning keeps of a column: both extremes of a bin, or only the smallest or largest value
@@ -40,13 +41,6 @@ void table_bins(struct table *, long bins);
 /* One row for each of `bins` runs of neighbouring rows: the mean step and the mean values. */
 void table_means(struct table *, long bins);
 
-/* 95 % interval of the mean by Student's t with n-1 degrees of freedom; n < 2 gives NaN edges.
-   Geometric: the same on logarithms (every value must be positive, else all three are NaN). */
-struct interval {
-  int n;
-  double mean, lo, hi;
-};
-struct interval interval_of(const double *values, int n, int geometric);
 /* Statistics over runs with the same columns: "n", then for every column NAME, NAME:lo, NAME:hi
    (mean, lo, hi where there is one column). n counts the runs that have the row. */
 void table_band(struct table *out, const struct table *runs, int count, int geometric);

@@ -10,6 +10,7 @@
 #include "app/command.h"
 #include "app/json.h"
 #include "app/report.h"
+#include "app/statistics.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -132,24 +133,12 @@ static double step(struct engine *g, struct error *e)
 }
 
 /* --- statistics ----------------------------------------------------------------------------------------- */
-static int ascending(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-struct ratio {
-  double middle, low, high;
-};
-
-/* Median of paired ratios with its 95 % interval from order statistics (binomial, normal approximation). */
-static struct ratio ratio_of(const double *on, const double *off, int n)
+/* Of paired ratios, with the 95 % interval. */
+static struct median ratio_of(const double *on, const double *off, int n)
 {
   double r[MAX_ROUNDS];
   for (int i = 0; i < n; i++) r[i] = on[i] / off[i];
-  qsort(r, (size_t)n, sizeof *r, ascending);
-  int reach = (int)ceil(0.98 * sqrt((double)n)), low = (n - 1) / 2 - reach, high = n / 2 + reach;
-  return (struct ratio){(r[(n - 1) / 2] + r[n / 2]) / 2, r[low < 0 ? 0 : low],
-                        r[high > n - 1 ? n - 1 : high]};
+  return median_of(r, n);
 }
 
 static double least(const double *x, int n)
@@ -188,7 +177,7 @@ struct result {
   double seconds, flops, tokens, op_seconds[OP_COUNT], op_flops[OP_COUNT];
   long op_calls[OP_COUNT];
   size_t allocations;
-  struct ratio maxima, record, spectra, two;
+  struct median maxima, record, spectra, two;
   int same_bits;
   struct limit limit;
 };
@@ -305,7 +294,7 @@ out:
 /* --- stabilisers: steps with each against steps without ------------------------------------------------- */
 struct cost {
   const char *name;
-  struct ratio ratio;
+  struct median ratio;
 };
 
 static int bench_stabilizer(struct bench *b, const char *name, struct cost *c, struct error *e)
@@ -333,7 +322,7 @@ static int bench_stabilizer(struct bench *b, const char *name, struct cost *c, s
 }
 
 /* --- output --------------------------------------------------------------------------------------------- */
-static void print_ratio(const char *what, const struct ratio *r)
+static void print_ratio(const char *what, const struct median *r)
 {
   printf("  %-34s %+.2f %%   (95 %%: %+.2f to %+.2f)\n", what, 100 * (r->middle - 1), 100 * (r->low - 1),
          100 * (r->high - 1));
@@ -360,7 +349,7 @@ static void print_result(const struct result *r)
     }
 }
 
-static json_t *json_ratio(const struct ratio *r)
+static json_t *json_ratio(const struct median *r)
 {
   return json_pack("[o, o, o]", json_number(r->middle), json_number(r->low), json_number(r->high));
 }
