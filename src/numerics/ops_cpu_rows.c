@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/number.h"
+#include "numerics/number_format.h"
 #include "numerics/ops_cpu.h"
 
 enum { PIECE = 16384 };
@@ -41,6 +42,21 @@ INLINE vec from_halves(dvec low, dvec high)
   return whole;
 }
 INLINE double dvec_sum(dvec x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
+
+/* sum factor a b in double; an infinite factor meets each term, as in the definitions */
+static double dot(double factor, const float *a, const float *b, long n)
+{
+  dvec low = {0}, high = {0};
+  long j = 0;
+  for (; j + LANES <= n; j += LANES) {
+    vec x = VEC(a + j), y = VEC(b + j);
+    low += factor * first_half(x) * first_half(y);
+    high += factor * second_half(x) * second_half(y);
+  }
+  double sum = dvec_sum(low + high);
+  for (; j < n; j++) sum += factor * (double)a[j] * (double)b[j];
+  return sum;
+}
 
 static double squares(const float *x, long n)
 {
@@ -232,6 +248,226 @@ static void transpose_all(struct device *device, const struct transpose_args *x)
 {
   struct transpose_args copy_of = *x;
   parallel_for(device->pool, (x->x->rows + WIDTH - 1) / WIDTH, transpose_rows, &copy_of);
+}
+
+SOME(some_add_bias)
+{
+  (void)part, (void)from;
+  const struct add_bias_args *x = args;
+  float *y = AT(x->y, row, 0);
+  EACH(j, n) put(y + j, get(y + j, n - j) + get(REALS(x->b) + j, n - j), n - j);
+}
+static void add_bias(struct device *device, const struct add_bias_args *x)
+{
+  walk(device, walk_rows(x->y, x, some_add_bias));
+}
+
+enum { SUM_COLS = 2 * LANES };
+static void sum_some_columns(void *context, long piece, int worker)
+{
+  (void)worker;
+  const struct sum_rows_args *x = context;
+  const long from = piece * SUM_COLS, end = min_long(from + SUM_COLS, x->x->cols);
+  for (long j = from; j < end; j += LANES) {
+    const long left = end - j;
+    float *y = AT(x->y, 0, j);
+    dvec low = {0}, high = {0};
+    if (x->add) low = first_half(get(y, left)), high = second_half(get(y, left));
+    for (long row = 0; row < x->x->rows; row++) {
+      vec z = get(AT(x->x, row, j), left);
+      low += first_half(z);
+      high += second_half(z);
+    }
+    put(y, from_halves(low, high), left);
+  }
+}
+static void sum_rows(struct device *device, const struct sum_rows_args *x)
+{
+  struct sum_rows_args copy_of = *x;
+  parallel_for(device->pool, (x->x->cols + SUM_COLS - 1) / SUM_COLS, sum_some_columns, &copy_of);
+}
+
+SOME(some_scale_columns)
+{
+  (void)part;
+  const struct scale_columns_args *x = args;
+  const float s = *REALS(x->s), *from_x = AT(x->x, row, from);
+  float *y = AT(x->y, row, from);
+  EACH(j, n) put(y + j, get(from_x + j, n - j) * s, n - j);
+}
+static void scale_columns(struct device *device, const struct scale_columns_args *x)
+{
+  walk(device, walk_over(x->y, is_block(x->y) && is_block(x->x), x, some_scale_columns));
+}
+
+SOME(some_scale_columns_backward)
+{
+  const struct scale_columns_backward_args *x = args;
+  const float s = *REALS(x->s), *dy = AT(x->dy, row, from);
+  float *dx = AT(x->dx, row, from);
+  *part += dot(1, dy, AT(x->x, row, from), n);
+  EACH(j, n) {
+    vec d = get(dy + j, n - j) * s;
+    if (x->add) d += get(dx + j, n - j);
+    put(dx + j, d, n - j);
+  }
+}
+static void scale_columns_backward(struct device *device, const struct scale_columns_backward_args *x)
+{
+  const int block = is_block(x->dy) && is_block(x->x) && is_block(x->dx);
+  double total;
+  walk_summing(device, walk_over(x->dy, block, x, some_scale_columns_backward), 1, &total);
+  *REALS(x->ds) = (float)((double)*REALS(x->ds) + total);
+}
+
+/* Digits of the significand, the smallest quantum and the largest number; ties to even. A size plus a number
+   whose last digit is the quantum, less that number, is rounded to the quantum. bf16 has the exponents of its
+   origin: its rounding is that of the bits. */
+INLINE vec round_to_grid(vec x, int digits, int smallest, float largest, float beyond)
+{
+  const ivec sign = (ivec)x & (int32_t)0x80000000, least = (ivec){0} + ((smallest + 127) << 23);
+  vec size = (vec)((ivec)x & 0x7fffffff);
+  vec bounded = where_above(size, ALL(0x1p20f), ALL(0x1p20f), size); /* NaN stays */
+  ivec quantum = ((ivec)bounded & 0x7f800000) - ((digits - 1) << 23), above = quantum > least;
+  vec far = (vec)((above & quantum) | (~above & least)) * 0x1.8p23f;
+  bounded = (bounded + far) - far;
+  return (vec)((ivec)where_above(bounded, ALL(largest), ALL(beyond), bounded) | sign);
+}
+INLINE vec round_to_bf16(vec x)
+{
+  const ivec bits = (ivec)x, rounded = (bits + 0x7fff + ((bits >> 16) & 1)) & (int32_t)0xffff0000;
+  const ivec is_nan = (bits & 0x7fffffff) > 0x7f800000;
+  return (vec)((is_nan & bits) | (~is_nan & rounded));
+}
+SOME(some_round)
+{
+  (void)part;
+  const struct round_to_args *x = args;
+  const float *from_x = AT(x->x, row, from);
+  float *y = AT(x->y, row, from);
+  switch ((enum number_format)x->format) {
+  case FORMAT_BF16:
+    EACH(j, n) put(y + j, round_to_bf16(get(from_x + j, n - j)), n - j);
+    break;
+  case FORMAT_FP16:
+    EACH(j, n) put(y + j, round_to_grid(get(from_x + j, n - j), 11, -24, 65504, INFINITY), n - j);
+    break;
+  case FORMAT_FP8_E4M3:
+    EACH(j, n) put(y + j, round_to_grid(get(from_x + j, n - j), 4, -9, 448, NAN), n - j);
+    break;
+  case FORMAT_F32:
+  case FORMAT_COUNT: EACH(j, n) put(y + j, get(from_x + j, n - j), n - j);
+  }
+}
+static void round_to(struct device *device, const struct round_to_args *x)
+{
+  walk(device, walk_over(x->y, is_block(x->y) && is_block(x->x), x, some_round));
+}
+
+/* --- heads of two parts --------------------------------------------------------------------------------- */
+SOME(some_join)
+{
+  (void)part, (void)from, (void)n;
+  const struct join_heads_args *x = args;
+  const long da = x->a->cols / x->heads, db = x->shared ? x->b->cols : x->b->cols / x->heads;
+  float *y = AT(x->y, row, 0);
+  for (long h = 0; h < x->heads; h++, y += da + db) {
+    const float *a = AT(x->a, row, h * da), *b = AT(x->b, row, x->shared ? 0 : h * db);
+    EACH(j, da) put(y + j, get(a + j, da - j), da - j);
+    EACH(j, db) put(y + da + j, get(b + j, db - j), db - j);
+  }
+}
+static void join_heads(struct device *device, const struct join_heads_args *x)
+{
+  walk(device, walk_rows(x->y, x, some_join));
+}
+
+SOME(some_join_backward)
+{
+  (void)part, (void)from, (void)n;
+  const struct join_heads_backward_args *x = args;
+  const long da = x->da->cols / x->heads, db = x->shared ? x->db->cols : x->db->cols / x->heads;
+  const float *dy = AT(x->dy, row, 0);
+  for (long h = 0; h < x->heads; h++) {
+    const float *d = dy + h * (da + db);
+    float *to = AT(x->da, row, h * da);
+    EACH(j, da) put(to + j, get(d + j, da - j), da - j);
+    if (x->shared) continue;
+    to = AT(x->db, row, h * db);
+    EACH(j, db) put(to + j, get(d + da + j, db - j), db - j);
+  }
+  float *sum = AT(x->db, row, 0);
+  if (x->shared)
+    EACH(j, db) {
+      dvec low = {0}, high = {0};
+      for (long h = 0; h < x->heads; h++) {
+        vec d = get(dy + h * (da + db) + da + j, db - j);
+        low += first_half(d);
+        high += second_half(d);
+      }
+      put(sum + j, from_halves(low, high), db - j);
+    }
+}
+static void join_heads_backward(struct device *device, const struct join_heads_backward_args *x)
+{
+  walk(device, walk_rows(x->dy, x, some_join_backward));
+}
+
+/* --- reparametrised weights ----------------------------------------------------------------------------- */
+SOME(some_sigma)
+{
+  (void)from;
+  const struct reparam_args *x = args;
+  *part += dot((double)REALS(x->u)[row], AT(x->w, row, 0), REALS(x->v), n);
+}
+SOME(some_reparam)
+{
+  (void)part;
+  const struct reparam_args *x = args;
+  const float factor = (float)((double)*REALS(x->gain) / (double)*REALS(x->sigma)), *w = AT(x->w, row, from);
+  float *y = AT(x->y, row, from);
+  EACH(j, n) put(y + j, factor * get(w + j, n - j), n - j);
+}
+static void reparam(struct device *device, const struct reparam_args *x)
+{
+  double sigma;
+  walk_summing(device, walk_rows(x->w, x, some_sigma), 1, &sigma);
+  *REALS(x->sigma) = (float)sigma;
+  walk(device, walk_over(x->w, is_block(x->w) && is_block(x->y), x, some_reparam));
+}
+
+/* dw [+]= factor (dy - away u v^T), away = e / sigma */
+struct reparam_job {
+  const struct reparam_backward_args *x;
+  double factor, away;
+};
+SOME(some_gain)
+{
+  const struct reparam_backward_args *x = args;
+  *part += dot(1, AT(x->dy, row, from), AT(x->w, row, from), n);
+}
+SOME(some_reparam_backward)
+{
+  (void)part, (void)from;
+  const struct reparam_job *job = args;
+  const struct reparam_backward_args *x = job->x;
+  const float *dy = AT(x->dy, row, 0), *v = REALS(x->v), factor = (float)job->factor;
+  const float away = (float)(job->away * (double)REALS(x->u)[row]);
+  float *dw = AT(x->dw, row, 0);
+  EACH(j, n) {
+    vec d = factor * (get(dy + j, n - j) - away * get(v + j, n - j));
+    if (x->add) d += get(dw + j, n - j);
+    put(dw + j, d, n - j);
+  }
+}
+static void reparam_backward(struct device *device, const struct reparam_backward_args *x)
+{
+  const double sigma = (double)*REALS(x->sigma);
+  double e;
+  walk_summing(device, walk_over(x->w, is_block(x->w) && is_block(x->dy), x, some_gain), 1, &e);
+  *REALS(x->dgain) = (float)((double)*REALS(x->dgain) + e / sigma);
+  struct reparam_job job = {.x = x, .factor = (double)*REALS(x->gain) / sigma, .away = e / sigma};
+  walk(device, walk_rows(x->w, &job, some_reparam_backward));
 }
 
 /* --- optimisers ---------------------------------------------------------------------------------------- */
@@ -547,6 +783,8 @@ void EXPORT(ops_cpu_rows)(struct ops *ops)
 #define SET(name) ops->name = name
   SET(fill), SET(copy), SET(axpby), SET(scale), SET(norm), SET(max_abs), SET(adam), SET(apply_update);
   SET(embed_forward), SET(embed_backward), SET(rmsnorm_forward), SET(rmsnorm_backward);
+  SET(add_bias), SET(sum_rows), SET(scale_columns), SET(scale_columns_backward), SET(round_to);
+  SET(join_heads), SET(join_heads_backward), SET(reparam), SET(reparam_backward);
   SET(swiglu_forward), SET(swiglu_backward), SET(rope), SET(cross_entropy), SET(cross_entropy_backward);
 #undef SET
   ops->transpose = transpose_all;
