@@ -11,4 +11,27 @@ small_run on train.init_from="$dir/from.h5" train.steps=$steps train.warmup=0 tr
 "$program" export "$dir/on.h5" lr | awk '!/^#/ && $2 != 0.01 { bad = 1 } END { exit bad }' || fail "the rate varies"
 wanted=$("$program" export "$dir/on.h5" val_loss | awk 'END { printf "%.6g", $2 }')
 test -n "$loss" && test "$loss" = "$wanted" || fail "continued to $loss, the same training gives $wanted"
+
+# every number of eval: by position and summed up, at its own context and at half of it
+"$program" eval --context=1x,0.5x "$dir/from.h5" > "$dir/summary" 2> "$dir/err" || fail "eval: $(cat "$dir/err")"
+"$program" eval --positions --context=1x,0.5x "$dir/from.h5" > "$dir/positions" || fail "eval --positions"
+"$program" eval --json --context=1x,0.5x "$dir/from.h5" > "$dir/json" || fail "eval --json"
+awk '/^# context/ { block++ } /^[0-9]/ { n[block]++; sum[block] += $2; loss[block, $1] = $2
+    if ($1 != n[block] - 1) bad = 1 }
+  END { if (bad || n[1] != 16 || n[2] != 8) exit 1
+    for (b = 1; b <= 2; b++) { tail = 0
+      for (i = n[b] * 3 / 4; i < n[b]; i++) tail += loss[b, i]
+      printf "%gx %d %.6f %.6f\n", b == 1 ? 1 : 0.5, n[b], sum[b] / n[b], tail / (n[b] / 4) } }' \
+  "$dir/positions" > "$dir/wanted" || fail "positions: $(cat "$dir/positions")"
+as_wanted() { # OFF: how far the lines of standard input may be off
+  paste -d ' ' - "$dir/wanted" | awk -v off="$1" 'function near(a, b) { return a - b <= off && b - a <= off }
+    { n++; if ($1 != $5 || $2 != $6 || !near($3, $7) || !near($4, $8)) bad = 1 } END { exit bad || n != 2 }'
+}
+awk 'NR > 1 { print $1, $2, $3, $4 }' "$dir/summary" | as_wanted 6e-5 ||
+  fail "the summary is not that of the positions: $(cat "$dir/summary" "$dir/wanted")"
+sed -n 's/.*"context": \([0-9]*\), "multiple": \([0-9.]*\), "loss": \([^,]*\), "loss_last_quarter": \([^,]*\),.*/\2x \1 \3 \4/p' \
+  "$dir/json" | as_wanted 1e-5 ||
+  fail "the JSON is not that of the positions: $(cat "$dir/json")"
+val=$("$program" export "$dir/from.h5" val_loss | awk 'END { printf "%.4f", $2 }')
+test "$(awk 'NR == 2 { print $3 }' "$dir/summary")" = "$val" || fail "at its own context eval is not the last val_loss $val"
 finish
