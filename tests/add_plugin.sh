@@ -28,13 +28,15 @@ sed -i "s,^optimizers = .*,&\n\t$file \\\\," "$list"
 cat >src/training/stabilizers/counts.c <<'END'
 #include "model/model.h"
 static const struct series emits[] = {
-  {"counts", PER_TENSOR, AXIS_STEP, "1", "elements", "numbers that the tensor has"}, {0}};
-static void after_step(struct stabilizer_context *c)
+  {"counts", PER_TENSOR, AXIS_STEP, "1", "elements", "numbers that the tensor has", EVENT_NONE}, {0}};
+static void after_step(struct stabilizer_context *c, struct program *p)
 {
-  const struct params *p = &c->model->params;
-  for (int i = 0, at = 0; i < p->count; i++)
-    if (param_is_matrix(p->list[i]))
-      c->series[0][at++] = (real)(p->list[i]->value.rows * p->list[i]->value.cols);
+  const struct params *all = &c->model->params;
+  double count[64];
+  int n = 0;
+  for (int i = 0; i < all->count; i++)
+    if (param_is_matrix(all->list[i])) count[n++] = (double)(all->list[i]->value.rows * all->list[i]->value.cols);
+  PROGRAM_CALL(p, copy, .y = c->series[0], .x = program_reals(p, 1, n, count, "counts"));
 }
 const struct stabilizer stabilizer_counts = {
   .name = "counts", .help = "how many numbers tensors have", .emits = emits, .after_step = after_step};

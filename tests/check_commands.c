@@ -11,10 +11,10 @@
 enum { LAYERS = 2, HEADS = 2, TENSORS = 2, ROWS = 4 };
 static const char *const tensors[TENSORS] = {"embed", "blocks.0.attn.w_q"};
 static const struct series series[] = {
-  {"loss", PER_STEP, AXIS_STEP, "nat", "training loss", "made up"},
-  {"attn/max_logit", PER_HEAD, AXIS_STEP, "1", "max logit", "made up"},
-  {"val_loss", PER_STEP, AXIS_VAL, "nat", "validation loss", "made up"},
-  {"weight/spectral_norm", PER_TENSOR, AXIS_SPECTRA, "1", "spectral norm", "made up"},
+  {"loss", PER_STEP, AXIS_STEP, "nat", "training loss", "made up", EVENT_NONE},
+  {"attn/max_logit", PER_HEAD, AXIS_STEP, "1", "max logit", "made up", EVENT_NONE},
+  {"val_loss", PER_STEP, AXIS_VAL, "nat", "validation loss", "made up", EVENT_NONE},
+  {"weight/spectral_norm", PER_TENSOR, AXIS_SPECTRA, "1", "spectral norm", "made up", EVENT_NONE},
 };
 enum { LOSS, MAX_LOGIT, VAL_LOSS, NORM, SERIES };
 

@@ -13,16 +13,35 @@ static const char *const shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-static real *copy_of(const struct tensor *t)
+static const char *const kinds[] = {"reference", "cpu", "isolated"};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static void ck_values(const struct fixture *f, const real *expected)
 {
-  size_t size = (size_t)(t->rows * t->cols) * sizeof(real);
-  return memcpy(memory_new(1, size), t->data, size);
+  real *now = fixture_copy(f, &f->model.params.values);
+  ck_assert_mem_eq(now, expected, fixture_bytes(&f->model.params.values));
+  memory_free(now);
 }
 
-static struct stabilizer_context *context(struct fixture *f, double lr)
+static void after_step(struct fixture *f, long step, double rate)
 {
-  f->model.context[0].lr = lr;
-  return &f->model.context[0];
+  fixture_run(f, 0, f->stack[0]->after_step, &(struct moment){step, rate, 1});
+}
+
+static struct tensor rows_of(const struct qk_block *b)
+{
+  return tensor_rows(&b->weight->value, b->row, b->rows);
+}
+
+/* A decomposition back to numbers, on the host; the caller frees them. */
+static real *composed(const struct svd *s)
+{
+  struct device *host;
+  ck_assert(!device_open(&host, "reference", 1, NULL));
+  struct tensor w = tensor_of(memory_new((size_t)(s->rows * s->cols), sizeof(real)), s->rows, s->cols);
+  svd_compose(s, host, &w);
+  device_close(host);
+  return w.data;
 }
 
 /* --- the decomposition ------------------------------------------------------------------------------------ */
@@ -36,7 +55,7 @@ START_TEST(decomposition)
     long size = w->rows * w->cols;
     for (long i = 0; i < size; i++)
       REALS(w)[i] = (real)draw_normal((struct draw){1, STREAM_TEST, 0}, (uint64_t)i);
-    real *old = copy_of(w);
+    real *old = memcpy(memory_new(1, fixture_bytes(w)), w->data, fixture_bytes(w));
     struct svd s;
     ck_assert(!svd_of(&s, device, w));
     for (long a = 0; a < s.n; a++)
@@ -64,45 +83,44 @@ END_TEST
 /* --- spectral_clip ---------------------------------------------------------------------------------------- */
 /* Singular values are min(sigma, bound), vectors stay: the whole block equals U min(S, bound) V^T; blocks below
    keep their bits. Rounding of the msign form: numbers of size |W|^2 / bound^2 in float, times bound. */
-static void check_clip(const char *shape, const char *options, double bound, double tolerance)
+static void check_clip(const char *device, const char *shape, const char *options, double bound,
+                       double tolerance)
 {
   char stack[128];
   snprintf(stack, sizeof stack, "spectral_clip bound=%g %s", bound, options);
-  struct fixture *f = fixture_open(shape, stack, NULL);
+  struct fixture *f = fixture_open_on(device, shape, stack, NULL);
   int count, touched = 0, spared = 0;
   struct qk_block *block = qk_blocks(&f->model, strstr(options, "scope=tensor") == NULL, &count);
   struct svd *before = memory_new((size_t)count, sizeof *before);
   real **old = memory_new((size_t)count, sizeof *old);
   for (int i = 0; i < count; i++) {
-    struct tensor w = qk_rows(&block[i]);
-    double scale = i % 3 == 0 ? 3 : i % 3 == 1 ? 0.1 : 1;
-    for (long j = 0; j < w.rows * w.cols; j++) REALS(&w)[j] *= (real)scale;
-    old[i] = copy_of(&w);
+    struct tensor w = rows_of(&block[i]);
+    fixture_scale(f, &w, 0, w.rows * w.cols, i % 3 == 0 ? 3 : i % 3 == 1 ? 0.1 : 1);
+    old[i] = fixture_copy(f, &w);
     ck_assert(!svd_of(&before[i], f->device, &w));
   }
-  f->stack[0]->after_step(context(f, 0.1));
+  after_step(f, 0, 0.1);
   for (int i = 0; i < count; i++) {
-    struct tensor w = qk_rows(&block[i]);
+    struct tensor w = rows_of(&block[i]);
+    real *now = fixture_copy(f, &w);
     struct svd *s = &before[i];
     if (s->sigma[0] <= bound * (strstr(options, "msign") ? 0.1 : 1)) {
-      ck_assert_mem_eq(w.data, old[i], (size_t)(w.rows * w.cols) * sizeof(real));
+      ck_assert_mem_eq(now, old[i], fixture_bytes(&w));
       spared++;
     } else {
-      struct tensor expected = tensor_of(copy_of(&w), w.rows, w.cols);
       touched += s->sigma[0] > bound;
       for (long k = 0; k < s->n; k++) s->sigma[k] = fmin(s->sigma[k], bound);
-      svd_compose(s, f->device, &expected);
+      real *expected = composed(s);
       for (long j = 0; j < w.rows * w.cols; j++)
-        ck_assert_double_eq_tol(REALS(&w)[j], REALS(&expected)[j], tolerance * bound);
-      memory_free(expected.data);
+        ck_assert_double_eq_tol(now[j], expected[j], tolerance * bound);
+      memory_free(expected);
     }
     svd_free(s);
-    memory_free(old[i]);
+    memory_free(old[i]), memory_free(now);
   }
   ck_assert_int_gt(touched, 0);
   ck_assert(spared > 0 || strstr(options, "msign"));
-  for (int l = 0; l < 2; l++)
-    ck_assert(f->model.context[0].series[0][l] < 1 && f->model.context[0].series[0][l] > 0);
+  for (int l = 0; l < 2; l++) ck_assert(fixture_series(f, 0, 0)[l] < 1 && fixture_series(f, 0, 0)[l] > 0);
   memory_free(before), memory_free(old);
   fixture_close(f);
 }
@@ -110,28 +128,27 @@ static void check_clip(const char *shape, const char *options, double bound, dou
 START_TEST(clip_of_singular_values)
 {
   for (int s = 0; s < SHAPES; s++) {
-    check_clip(shapes[s], "scope=head method=svd", 0.9, 8 * REAL_EPS);
-    check_clip(shapes[s], "scope=tensor method=svd", 0.9, 8 * REAL_EPS);
-    check_clip(shapes[s], "scope=head method=msign", 0.9, 2e-4);
-    check_clip(shapes[s], "scope=tensor method=msign", 0.9, 2e-4);
+    check_clip(kinds[_i], shapes[s], "scope=head method=svd", 0.9, 8 * REAL_EPS);
+    check_clip(kinds[_i], shapes[s], "scope=tensor method=svd", 0.9, 8 * REAL_EPS);
+    check_clip(kinds[_i], shapes[s], "scope=head method=msign", 0.9, 2e-4);
+    check_clip(kinds[_i], shapes[s], "scope=tensor method=msign", 0.9, 2e-4);
   }
 }
 END_TEST
 
 START_TEST(clip_waits)
 {
-  struct fixture *f = fixture_open(shapes[1], "spectral_clip bound=0.5 every=3", NULL);
+  struct fixture *f = fixture_open(
+    shapes[1],
+    _i ? "spectral_clip bound=0.5 every=3 method=msign" : "spectral_clip bound=0.5 every=3 method=svd", NULL);
   for (long step = 0; step < 7; step++) {
-    real *old = copy_of(&f->model.params.values);
     struct param *p = model_param(&f->model, 0, "attn.w_q");
-    REALS(&p->value)[0] = 3;
-    old[REALS(&p->value) - REALS(&f->model.params.values)] = 3;
-    f->model.context[0].step = step;
-    f->stack[0]->after_step(context(f, 0.1));
-    ck_assert_int_eq(
-      memcmp(old, f->model.params.values.data, (size_t)f->model.params.values.cols * sizeof(real)) != 0,
-      (step + 1) % 3 == 0);
-    memory_free(old);
+    fixture_put_at(f, &p->value, 0, 3);
+    real *old = fixture_copy(f, &f->model.params.values);
+    after_step(f, step, 0.1);
+    real *now = fixture_copy(f, &f->model.params.values);
+    ck_assert_int_eq(memcmp(old, now, fixture_bytes(&f->model.params.values)) != 0, (step + 1) % 3 == 0);
+    memory_free(old), memory_free(now);
   }
   fixture_close(f);
 }
@@ -147,27 +164,26 @@ START_TEST(decay_of_the_largest)
       char stack[96];
       snprintf(stack, sizeof stack, "spectral_decay strength=2 iterations=500 scope=%s",
                by_head ? "head" : "tensor");
-      struct fixture *f = fixture_open(shapes[s], stack, NULL);
+      struct fixture *f = fixture_open_on(kinds[_i], shapes[s], stack, NULL);
       int count;
       struct qk_block *block = qk_blocks(&f->model, by_head, &count);
       struct svd *before = memory_new((size_t)count, sizeof *before);
       for (int i = 0; i < count; i++) {
-        struct tensor w = qk_rows(&block[i]);
+        struct tensor w = rows_of(&block[i]);
         ck_assert(!svd_of(&before[i], f->device, &w));
       }
-      f->stack[0]->after_step(context(f, 0.05));
+      after_step(f, 0, 0.05);
       double largest[2] = {0};
       for (int i = 0; i < count; i++) {
-        struct tensor w = qk_rows(&block[i]), expected = tensor_of(copy_of(&w), w.rows, w.cols);
+        struct tensor w = rows_of(&block[i]);
         largest[block[i].layer] = fmax(largest[block[i].layer], before[i].sigma[0]);
         before[i].sigma[0] *= 1 - 0.05 * 2;
-        svd_compose(&before[i], f->device, &expected);
-        for (long j = 0; j < w.rows * w.cols; j++)
-          ck_assert_double_eq_tol(REALS(&w)[j], REALS(&expected)[j], 1e-4);
+        real *expected = composed(&before[i]), *now = fixture_copy(f, &w);
+        for (long j = 0; j < w.rows * w.cols; j++) ck_assert_double_eq_tol(now[j], expected[j], 1e-4);
         svd_free(&before[i]);
-        memory_free(expected.data);
+        memory_free(expected), memory_free(now);
       }
-      for (int l = 0; l < 2; l++) ck_assert_double_eq_tol(f->model.context[0].series[0][l], largest[l], 1e-4);
+      for (int l = 0; l < 2; l++) ck_assert_double_eq_tol(fixture_series(f, 0, 0)[l], largest[l], 1e-4);
       memory_free(before);
       fixture_close(f);
     }
@@ -182,8 +198,8 @@ START_TEST(decay_remembers)
                 q = model_param(&f->model, 1, "attn.w_q")->value;
   struct svd k, s;
   ck_assert(!svd_of(&k, f->device, &w) && !svd_of(&s, f->device, &q));
-  for (int step = 0; step < 300; step++) f->stack[0]->after_step(context(f, 0.05));
-  ck_assert_double_eq_tol(f->model.context[0].series[0][1], fmax(k.sigma[0], s.sigma[0]), 1e-4);
+  for (int step = 0; step < 300; step++) after_step(f, step, 0.05);
+  ck_assert_double_eq_tol(fixture_series(f, 0, 0)[1], fmax(k.sigma[0], s.sigma[0]), 1e-4);
   svd_free(&k), svd_free(&s);
   fixture_close(f);
 }
@@ -193,25 +209,42 @@ END_TEST
 static void scale_head(struct fixture *f, const char *name, long head, double factor)
 {
   struct param *p = model_param(&f->model, 1, name);
-  for (long j = 0; j < p->head_rows * p->value.cols; j++)
-    REALS(&p->value)[head * p->head_rows * p->value.cols + j] *= (real)factor;
+  long size = p->head_rows * p->value.cols;
+  fixture_scale(f, &p->value, head * size, (head + 1) * size, factor);
 }
 
+static void begin(struct fixture *f) { fixture_run(f, 0, f->stack[0]->begin, &(struct moment){0}); }
+
+static void before_update(struct fixture *f)
+{
+  fixture_run(f, 0, f->stack[0]->before_update, &(struct moment){0, 0.1, 1});
+}
+
+/* The factor on the learning rate of a head's rows, on top of one that was there. */
 static double rate(struct fixture *f, const char *name, long head)
 {
-  struct update_factors u = {1, 1};
   struct param *p = model_param(&f->model, 1, name);
-  f->stack[0]->on_update(&f->model.context[0], p, head * p->head_rows, p->head_rows, &u);
-  ck_assert_double_eq(u.weight_decay, 1);
-  return u.lr;
+  struct update_block block[] = {{model_param(&f->model, 1, "attn.norm"), 0, 1},
+                                 {p, head * p->head_rows, p->head_rows}};
+  struct program *program = program_new(f->device);
+  struct tensor *factor = program_input(program, TENSOR_REAL, 1, 2, "factors");
+  fixture_put(f, factor, (const real[]){3, 2});
+  f->stack[0]->on_update(&f->model.context[0], program, block, 2, factor);
+  program_plan(program);
+  numbers_tell(f->model.numbers, &(struct moment){0, 0.1, 1});
+  program_run(program);
+  ck_assert_double_eq(fixture_at(f, factor, 0), 3);
+  double result = fixture_at(f, factor, 1) / 2;
+  program_free(program);
+  return result;
 }
 
 START_TEST(quack_rates)
 {
   const double eps = 8 * REAL_EPS;
-  struct fixture *f = fixture_open(shapes[1], "quack tau=0.5", NULL);
-  f->stack[0]->begin(context(f, 0.1));
-  f->stack[0]->before_update(context(f, 0.1));
+  struct fixture *f = fixture_open_on(kinds[_i], shapes[1], "quack tau=0.5", NULL);
+  begin(f);
+  before_update(f);
   for (int h = 0; h < HEADS; h++) { /* at the start: tau */
     ck_assert_double_eq_tol(rate(f, "attn.w_q", h), 0.5, eps);
     ck_assert_double_eq_tol(rate(f, "attn.w_k", h), 0.5, eps);
@@ -219,13 +252,13 @@ START_TEST(quack_rates)
   }
   scale_head(f, "attn.w_k", 2, 4); /* a key grows: its query slows, nobody else */
   scale_head(f, "attn.w_q", 1, 0.5);
-  f->stack[0]->before_update(context(f, 0.1));
+  before_update(f);
   static const double q[] = {0.5, 0.5, 0.125, 0.5}, k[] = {0.5, 1, 0.5, 0.5};
   for (int h = 0; h < HEADS; h++) {
     ck_assert_double_eq_tol(rate(f, "attn.w_q", h), q[h], eps);
     ck_assert_double_eq_tol(rate(f, "attn.w_k", h), k[h], eps);
-    ck_assert_double_eq_tol(f->model.context[0].series[0][HEADS + h], q[h], eps);
-    ck_assert_double_eq_tol(f->model.context[0].series[1][HEADS + h], k[h], eps);
+    ck_assert_double_eq_tol(fixture_series(f, 0, 0)[HEADS + h], q[h], eps);
+    ck_assert_double_eq_tol(fixture_series(f, 0, 1)[HEADS + h], k[h], eps);
   }
   fixture_close(f);
 }
@@ -234,33 +267,39 @@ END_TEST
 /* A shared key: both queries of its group slow with it; it looks at the larger of them. */
 START_TEST(quack_groups)
 {
-  struct fixture *f = fixture_open(shapes[2], "quack", NULL);
+  struct fixture *f = fixture_open_on(kinds[_i], shapes[2], "quack", NULL);
   const double eps = 8 * REAL_EPS;
-  f->stack[0]->begin(context(f, 0.1));
+  begin(f);
   double norm[2];
   for (int h = 0; h < 2; h++) {
     struct factor own[MAX_FACTORS];
     f->model.attention->factors(&f->model, 1, h, own);
-    norm[h] = factor_norm(&f->model, &own[0]);
+    struct tensor w = tensor_rows(&own[0].weight->value, own[0].row, own[0].rows);
+    real *x = fixture_copy(f, &w);
+    double squares = 0;
+    for (long j = 0; j < w.rows * w.cols; j++) squares += (double)x[j] * (double)x[j];
+    norm[h] = sqrt(squares);
+    memory_free(x);
   }
   scale_head(f, "attn.w_k", 0, 2);
   scale_head(f, "attn.w_q", 1, 3);
-  f->stack[0]->before_update(context(f, 0.1));
+  before_update(f);
   for (int h = 0; h < HEADS; h++) ck_assert_double_eq_tol(rate(f, "attn.w_q", h), h < 2 ? 0.5 : 1, eps);
   ck_assert_double_eq_tol(rate(f, "attn.w_k", 0), fmax(norm[0], norm[1]) / fmax(norm[0], 3 * norm[1]), eps);
   ck_assert_double_eq_tol(rate(f, "attn.w_k", 1), 1, eps);
   scale_head(f, "attn.w_q", 0, 12); /* now the first of the group is the larger one */
-  f->stack[0]->before_update(context(f, 0.1));
+  before_update(f);
   ck_assert_double_eq_tol(rate(f, "attn.w_k", 0), fmax(norm[0], norm[1]) / fmax(12 * norm[0], 3 * norm[1]),
                           eps);
   ck_assert(12 * norm[0] > 3 * norm[1]);
   for (int h = 0; h < 2; h++) { /* NaN in either is seen */
-    real *w = REALS(&model_param(&f->model, 1, "attn.w_q")->value) + h * 4 * 12, kept = *w;
-    *w = (real)NAN;
-    f->stack[0]->before_update(context(f, 0.1));
+    struct tensor *w = &model_param(&f->model, 1, "attn.w_q")->value;
+    double kept = fixture_at(f, w, h * 4 * 12);
+    fixture_put_at(f, w, h * 4 * 12, NAN);
+    before_update(f);
     ck_assert(isnan(rate(f, "attn.w_k", 0)));
     ck_assert(!isnan(rate(f, "attn.w_k", 1)));
-    *w = kept;
+    fixture_put_at(f, w, h * 4 * 12, kept);
   }
   fixture_close(f);
 }
@@ -269,10 +308,10 @@ END_TEST
 /* What is multiplied by nothing has no size to be measured by: the rate is tau. */
 START_TEST(quack_of_zero)
 {
-  struct fixture *f = fixture_open(shapes[1], "quack tau=0.25", NULL);
+  struct fixture *f = fixture_open_on(kinds[_i], shapes[1], "quack tau=0.25", NULL);
   scale_head(f, "attn.w_k", 2, 0);
-  f->stack[0]->begin(context(f, 0.1));
-  f->stack[0]->before_update(context(f, 0.1));
+  begin(f);
+  before_update(f);
   for (int h = 0; h < HEADS; h++) {
     ck_assert_double_eq_tol(rate(f, "attn.w_q", h), 0.25, 8 * REAL_EPS);
     ck_assert_double_eq_tol(rate(f, "attn.w_k", h), 0.25, 8 * REAL_EPS);
@@ -285,17 +324,17 @@ END_TEST
 START_TEST(quack_resumes)
 {
   struct fixture *f = fixture_open(shapes[0], "quack", NULL), *g = fixture_open(shapes[0], "quack", NULL);
-  f->stack[0]->begin(context(f, 0.1));
+  begin(f);
   scale_head(f, "attn.w_q", 3, 5);
   scale_head(g, "attn.w_q", 3, 5);
-  g->stack[0]->begin(context(g, 0.1)); /* from the wrong start: overwritten now */
+  begin(g); /* from the wrong start: overwritten now */
   for (int l = 0; l < 2; l++) {
-    struct tensor *from = &model_param(&f->model, l, "quack.start")->value;
-    memcpy(model_param(&g->model, l, "quack.start")->value.data, from->data,
-           (size_t)from->cols * sizeof(real));
+    real *start = fixture_copy(f, &model_param(&f->model, l, "quack.start")->value);
+    fixture_put(g, &model_param(&g->model, l, "quack.start")->value, start);
+    memory_free(start);
   }
-  f->stack[0]->before_update(context(f, 0.1));
-  g->stack[0]->before_update(context(g, 0.1));
+  before_update(f);
+  before_update(g);
   ck_assert_double_eq_tol(rate(f, "attn.w_k", 3), 0.2, 8 * REAL_EPS);
   for (int h = 0; h < HEADS; h++) ck_assert(rate(f, "attn.w_k", h) == rate(g, "attn.w_k", h));
   fixture_close(f), fixture_close(g);
@@ -322,55 +361,53 @@ static const char *const output_shapes[] = {
   STACK "attention=mla head_dim=4 q_rank=10 kv_rank=8 rope_dim=4 value_dim=6",
 };
 
-static double largest(const struct tensor *t)
+static double largest(const struct fixture *f, const struct tensor *t)
 {
   double top = 0;
-  for (long i = 0; i < t->rows * t->cols; i++) top = fmax(top, fabs((double)REALS(t)[i]));
+  real *x = fixture_copy(f, t);
+  for (long i = 0; i < t->rows * t->cols; i++) top = fmax(top, fabs((double)x[i]));
+  memory_free(x);
   return top;
-}
-
-static double watched(const struct model_program *mp, int layer)
-{
-  return (double)REALS(mp->watched[layer])[0];
 }
 
 /* The first layer passes tau, the second does not: what the first adds, biases included, shrinks to tau. */
 START_TEST(clip_of_outputs)
 {
-  struct fixture *f = fixture_open(output_shapes[_i], "max_output_clip tau=2", &witness);
-  struct stabilizer_context *c = context(f, 0.1);
+  enum { CASES = sizeof output_shapes / sizeof *output_shapes };
+  struct fixture *f =
+    fixture_open_on(kinds[_i / CASES], output_shapes[_i % CASES], "max_output_clip tau=2", &witness);
   fixture_shake(f, 0.3);
-  struct factor output = {.role = ROLE_OUTPUT, .weight = model_param(&f->model, 0, "attn.w_o"), .rows = 12};
-  factor_scale(&f->model, &output, 50);
+  struct tensor *w_o = &model_param(&f->model, 0, "attn.w_o")->value;
+  fixture_scale(f, w_o, 0, w_o->rows * w_o->cols, 50);
   struct model_program mp = fixture_program(f, 2, 6, 0);
   program_run(mp.program);
-  double top = largest(added[0]), gamma = 2 / top;
-  real statistic[2] = {(real)watched(&mp, 0), 2}; /* the second exactly at tau */
+  double top = largest(f, added[0]), gamma = 2 / top;
   ck_assert_double_gt(top, 4);
-  for (int l = 0; l < 2; l++) ck_assert_double_eq(watched(&mp, l), largest(added[l]));
-  c->watched = statistic;
-  real *before = copy_of(added[0]), *values = copy_of(&f->model.params.values);
-  f->stack[0]->after_step(c);
-  ck_assert_int_eq(f->events, 1);
-  ck_assert_str_eq(f->event[0].kind, "clip");
-  ck_assert_int_eq(f->event[0].layer, 0);
-  ck_assert_int_eq(f->event[0].head, -1);
-  ck_assert_double_eq_tol(f->event[0].value, gamma, REAL_EPS);
-  ck_assert(c->series[0][0] == statistic[0] && c->series[0][1] == 2);
-  ck_assert_double_eq_tol((double)c->series[1][0], gamma, REAL_EPS);
-  ck_assert(c->series[1][1] == 1);
+  for (int l = 0; l < 2; l++) ck_assert_double_eq(fixture_at(f, mp.watched, l), largest(f, added[l]));
+  fixture_put_at(f, f->model.seen.watched, 0, top);
+  fixture_put_at(f, f->model.seen.watched, 1, 2); /* the second exactly at tau */
+  real *before = fixture_copy(f, added[0]), *values = fixture_copy(f, &f->model.params.values);
+  after_step(f, 0, 0.1);
+  ck_assert_int_eq(fixture_events(f, 0, EVENT_CLIP), 1);
+  ck_assert_int_eq(fixture_events(f, 0, EVENT_NONFINITE), 0);
+  const real *outputs = fixture_series(f, 0, 0), *factors = fixture_series(f, 0, 1);
+  ck_assert(outputs[0] == (real)top && outputs[1] == 2);
+  ck_assert_double_eq_tol((double)factors[0], gamma, REAL_EPS);
+  ck_assert(factors[1] == 1);
   program_run(mp.program);
-  ck_assert_double_eq_tol(watched(&mp, 0), 2, 200 * REAL_EPS);
+  ck_assert_double_eq_tol(fixture_at(f, mp.watched, 0), 2, 200 * REAL_EPS);
+  real *now = fixture_copy(f, added[0]);
   for (long i = 0; i < added[0]->rows * added[0]->cols; i++)
-    ck_assert_double_eq_tol((double)REALS(added[0])[i], gamma * (double)before[i], 200 * REAL_EPS);
+    ck_assert_double_eq_tol((double)now[i], gamma * (double)before[i], 200 * REAL_EPS);
   const char *changed[] = {"attn.w_o", "attn.b_o"};
   for (int k = 0; k < 1 + (f->model.options.bias != 0); k++) { /* and nothing else */
     const struct tensor *t = &model_param(&f->model, 0, changed[k])->value;
-    memcpy(values + (REALS(t) - REALS(&f->model.params.values)), t->data,
-           (size_t)(t->rows * t->cols) * sizeof(real));
+    real *part = fixture_copy(f, t);
+    memcpy(values + (REALS(t) - REALS(&f->model.params.values)), part, fixture_bytes(t));
+    memory_free(part);
   }
-  ck_assert_mem_eq(values, f->model.params.values.data, (size_t)f->model.params.values.cols * sizeof(real));
-  memory_free(before), memory_free(values);
+  ck_values(f, values);
+  memory_free(before), memory_free(values), memory_free(now);
   model_program_free(&mp);
   fixture_close(f);
 }
@@ -379,17 +416,15 @@ END_TEST
 START_TEST(no_clip_of_outputs_that_are_not_finite)
 {
   struct fixture *f = fixture_open(output_shapes[1], "max_output_clip tau=2", NULL);
-  struct stabilizer_context *c = context(f, 0.1);
-  real *values = copy_of(&f->model.params.values);
-  c->watched = (const real[]){(real)NAN, (real)INFINITY};
-  f->stack[0]->after_step(c);
-  ck_assert_mem_eq(values, f->model.params.values.data, (size_t)f->model.params.values.cols * sizeof(real));
-  ck_assert_int_eq(f->events, 2);
-  for (int l = 0; l < 2; l++) {
-    ck_assert_str_eq(f->event[l].kind, "nonfinite");
-    ck_assert_int_eq(f->event[l].layer, l);
-    ck_assert(c->series[1][l] == 1);
-  }
+  real *values = fixture_copy(f, &f->model.params.values);
+  fixture_put_at(f, f->model.seen.watched, 0, NAN);
+  fixture_put_at(f, f->model.seen.watched, 1, INFINITY);
+  after_step(f, 0, 0.1);
+  ck_values(f, values);
+  ck_assert_int_eq(fixture_events(f, 0, EVENT_NONFINITE), 2);
+  ck_assert_int_eq(fixture_events(f, 0, EVENT_CLIP), 0);
+  ck_assert(isnan(fixture_series(f, 0, 0)[0]) && isinf(fixture_series(f, 0, 0)[1]));
+  for (int l = 0; l < 2; l++) ck_assert(fixture_series(f, 0, 1)[l] == 1);
   memory_free(values);
   fixture_close(f);
 }
@@ -404,7 +439,7 @@ START_TEST(watching_changes_nothing)
   struct model_program a = fixture_program(f, 2, 6, 1), b = fixture_program(g, 2, 6, 1);
   ck_assert_double_eq_tol(fixture_loss(&a), fixture_loss(&b), 100 * REAL_EPS);
   const struct tensor *x = &f->model.params.grads, *y = &g->model.params.grads;
-  double top = largest(y);
+  double top = largest(g, y);
   for (long i = 0; i < x->cols; i++)
     ck_assert_double_eq_tol((double)REALS(x)[i], (double)REALS(y)[i], 200 * REAL_EPS * top);
   model_program_free(&a), model_program_free(&b);
@@ -426,33 +461,35 @@ END_TEST
 static const real passed[2 * HEADS] = {1, 40, 2,   3,
                                        4, 5,  160, 6}; /* layer 0 head 1 by 4, layer 1 head 2 by 16 */
 
-static struct stabilizer_context *passed_tau(struct fixture *f)
+static void passed_tau(struct fixture *f)
 {
-  struct stabilizer_context *c = context(f, 0.1);
-  c->max_logit = c->max_abs_logit = passed;
-  return c;
+  fixture_seen(f, 0, passed);
+  fixture_seen(f, 1, passed);
 }
+
+static void hook(struct fixture *f, fixture_hook *of) { fixture_run(f, 0, of, &(struct moment){0, 0.1, 1}); }
 
 /* Each order clips in its hook, the same way, and does nothing in the other. */
 START_TEST(clip_before_or_after)
 {
-  struct fixture *f = fixture_open(shapes[1], "qk_clip tau=10 when=before", NULL);
-  struct fixture *g = fixture_open(shapes[1], "qk_clip tau=10 when=after", NULL);
-  size_t size = (size_t)f->model.params.values.cols * sizeof(real);
-  real *untouched = copy_of(&f->model.params.values);
-  g->stack[0]->before_update(passed_tau(g));
-  ck_assert_mem_eq(g->model.params.values.data, untouched, size);
-  ck_assert_int_eq(g->events, 0);
-  f->stack[0]->before_update(passed_tau(f));
-  ck_assert_mem_ne(f->model.params.values.data, untouched, size);
-  ck_assert_int_eq(f->events, 2);
-  g->stack[0]->after_step(passed_tau(g));
-  f->stack[0]->after_step(passed_tau(f));
-  ck_assert_int_eq(f->events, 2);
-  ck_assert_int_eq(g->events, 2);
-  ck_assert_mem_eq(f->model.params.values.data, g->model.params.values.data, size);
-  ck_assert_mem_eq(f->model.context[0].series[0], g->model.context[0].series[0], 2 * HEADS * sizeof(real));
-  memory_free(untouched);
+  struct fixture *f = fixture_open_on(kinds[_i], shapes[1], "qk_clip tau=10 when=before", NULL);
+  struct fixture *g = fixture_open_on(kinds[_i], shapes[1], "qk_clip tau=10 when=after", NULL);
+  real *untouched = fixture_copy(f, &f->model.params.values);
+  passed_tau(f), passed_tau(g);
+  hook(g, g->stack[0]->before_update);
+  ck_values(g, untouched);
+  ck_assert_int_eq(fixture_events(g, 0, EVENT_CLIP), 0);
+  hook(f, f->stack[0]->before_update);
+  real *clipped = fixture_copy(f, &f->model.params.values);
+  ck_assert_mem_ne(clipped, untouched, fixture_bytes(&f->model.params.values));
+  ck_assert_int_eq(fixture_events(f, 0, EVENT_CLIP), 2);
+  hook(g, g->stack[0]->after_step);
+  hook(f, f->stack[0]->after_step);
+  ck_assert_int_eq(fixture_events(f, 0, EVENT_CLIP), 2);
+  ck_assert_int_eq(fixture_events(g, 0, EVENT_CLIP), 2);
+  ck_values(f, clipped), ck_values(g, clipped);
+  ck_assert_mem_eq(fixture_series(f, 0, 0), fixture_series(g, 0, 0), 2 * HEADS * sizeof(real));
+  memory_free(untouched), memory_free(clipped);
   fixture_close(f), fixture_close(g);
 }
 END_TEST
@@ -474,7 +511,7 @@ static const void *options_of(void *context, const char *name)
 }
 
 /* What is expected of the states: first moments of clipped rows times sqrt(gamma), 1/2 and 1/4. */
-static void expect_scaled(struct tensor *expected, const char *name)
+static void expect_scaled(real *expected, const char *name)
 {
   static const struct {
     const char *rows;
@@ -493,7 +530,7 @@ static void expect_scaled(struct tensor *expected, const char *name)
   if (!strstr(name, ".m.") && !strstr(name, ".momentum.")) return;
   for (size_t k = 0; k < sizeof clipped / sizeof *clipped; k++)
     for (long i = clipped[k].from; strstr(name, clipped[k].rows) && i < clipped[k].to; i++)
-      REALS(expected)[i] *= (real)clipped[k].factor;
+      expected[i] *= (real)clipped[k].factor;
 }
 
 START_TEST(clip_of_momentum)
@@ -502,30 +539,31 @@ START_TEST(clip_of_momentum)
   static const struct override_options no_override = {"", "", "", MATCH_LR, 0};
   const int scales = _i % 2;
   struct error e = {0};
-  struct fixture *f = fixture_open(STACK "attention=mha head_dim=4 bias=1",
-                                   scales ? "qk_clip tau=10 momentum=scale" : "qk_clip tau=10", NULL);
+  struct fixture *f = fixture_open_on(kinds[_i / 10], STACK "attention=mha head_dim=4 bias=1",
+                                      scales ? "qk_clip tau=10 momentum=scale" : "qk_clip tau=10", NULL);
   struct optimizer_options options = {{0}};
   struct update_rule rule = {.seed = 1};
   struct updates *u =
-    updates_new(&f->model, optimizer[_i / 2], &no_override, &rule, options_of, &options, &e);
+    updates_new(&f->model, optimizer[_i % 10 / 2], &no_override, &rule, options_of, &options, &e);
   ck_assert_msg(u != NULL, "%s", e.text);
-  struct tensor expected[256];
+  real *expected[256];
   char name[128];
   ck_assert_int_le(updates_states(u), 256);
   for (int i = 0; i < updates_states(u); i++) {
     struct tensor *t = updates_state(u, i, name, sizeof name);
+    expected[i] = fixture_copy(f, t);
     for (long j = 0; j < t->rows * t->cols; j++)
-      REALS(t)[j] = (real)draw_normal((struct draw){2, STREAM_TEST, (uint64_t)i}, (uint64_t)j);
-    expected[i] = tensor_of(copy_of(t), t->rows, t->cols);
-    if (scales) expect_scaled(&expected[i], name);
+      expected[i][j] = (real)draw_normal((struct draw){2, STREAM_TEST, (uint64_t)i}, (uint64_t)j);
+    fixture_put(f, t, expected[i]);
+    if (scales) expect_scaled(expected[i], name);
   }
-  struct stabilizer_context *c = passed_tau(f);
-  c->updates = u;
-  f->stack[0]->after_step(c);
+  passed_tau(f);
+  hook(f, f->stack[0]->after_step);
   for (int i = 0; i < updates_states(u); i++) {
     const struct tensor *t = updates_state(u, i, name, sizeof name);
-    ck_assert_msg(!memcmp(t->data, expected[i].data, (size_t)(t->rows * t->cols) * sizeof(real)), "%s", name);
-    memory_free(expected[i].data);
+    real *now = fixture_copy(f, t);
+    ck_assert_msg(!memcmp(now, expected[i], fixture_bytes(t)), "%s", name);
+    memory_free(expected[i]), memory_free(now);
   }
   updates_free(u);
   for (int i = 0; i < 16; i++) memory_free(options.of[i]);
@@ -548,21 +586,21 @@ int main(void)
   TCase *tests = tcase_create("cures");
   tcase_set_timeout(tests, 60);
   tcase_add_test(tests, decomposition);
-  tcase_add_test(tests, clip_of_singular_values);
-  tcase_add_test(tests, clip_waits);
-  tcase_add_test(tests, decay_of_the_largest);
+  tcase_add_loop_test(tests, clip_of_singular_values, 0, KINDS);
+  tcase_add_loop_test(tests, clip_waits, 0, 2);
+  tcase_add_loop_test(tests, decay_of_the_largest, 0, KINDS);
   tcase_add_test(tests, decay_remembers);
-  tcase_add_test(tests, quack_rates);
-  tcase_add_test(tests, quack_groups);
-  tcase_add_test(tests, quack_of_zero);
+  tcase_add_loop_test(tests, quack_rates, 0, KINDS);
+  tcase_add_loop_test(tests, quack_groups, 0, KINDS);
+  tcase_add_loop_test(tests, quack_of_zero, 0, KINDS);
   tcase_add_test(tests, quack_resumes);
   const int output_cases = sizeof output_shapes / sizeof *output_shapes;
-  tcase_add_loop_test(tests, clip_of_outputs, 0, output_cases);
+  tcase_add_loop_test(tests, clip_of_outputs, 0, KINDS * output_cases);
   tcase_add_test(tests, no_clip_of_outputs_that_are_not_finite);
   tcase_add_loop_test(tests, watching_changes_nothing, 0, output_cases);
   tcase_add_test(tests, scale_of_outputs_under_sigma);
-  tcase_add_test(tests, clip_before_or_after);
-  tcase_add_loop_test(tests, clip_of_momentum, 0, 10);
+  tcase_add_loop_test(tests, clip_before_or_after, 0, KINDS);
+  tcase_add_loop_test(tests, clip_of_momentum, 0, 10 * KINDS);
   tcase_add_test(tests, probe_is_asked_for);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);

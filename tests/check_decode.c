@@ -154,18 +154,16 @@ static int clip(struct pair *p, const char *tau)
   snprintf(setting, sizeof setting, "tau=%s", tau);
   fixture_assign(p->f->stack[0]->options, p->f->options[0], setting);
   real maxima[LAYERS * HEADS], absolute[LAYERS * HEADS];
-  struct stabilizer_context *c = &p->f->model.context[0];
   int above = 0;
   program_run(p->whole.program);
   for (int i = 0; i < LAYERS * HEADS; i++) {
-    const real *stats = REALS(p->whole.stats[i / HEADS]) + 4 * (i % HEADS);
-    maxima[i] = stats[0];
-    absolute[i] = stats[1];
+    maxima[i] = (real)fixture_at(p->f, p->whole.all_stats, 4 * i);
+    absolute[i] = (real)fixture_at(p->f, p->whole.all_stats, 4 * i + 1);
     above += (double)maxima[i] > strtod(tau, NULL);
   }
-  c->max_logit = maxima;
-  c->max_abs_logit = absolute;
-  p->f->stack[0]->after_step(c);
+  fixture_seen(p->f, 0, maxima);
+  fixture_seen(p->f, 1, absolute);
+  fixture_run(p->f, 0, p->f->stack[0]->after_step, &(struct moment){0});
   return above;
 }
 

@@ -29,12 +29,12 @@ static const char *const tensors[TENSORS] = {
   "blocks.0.ffn.w_router",
 };
 static const struct series series[] = {
-  {"loss", PER_STEP, AXIS_STEP, "nat", "training loss", "made up"},
-  {"attn/max_logit", PER_HEAD, AXIS_STEP, "1", "max logit", "made up"},
-  {"val_loss", PER_STEP, AXIS_VAL, "nat", "validation loss", "made up"},
-  {"weight/spectral_norm", PER_TENSOR, AXIS_SPECTRA, "1", "spectral norm", "made up"},
-  {"weight/svd_entropy", PER_TENSOR, AXIS_SPECTRA, "1", "SVD entropy", "made up"},
-  {"weight/stable_rank", PER_TENSOR, AXIS_SPECTRA, "1", "stable rank", "made up"},
+  {"loss", PER_STEP, AXIS_STEP, "nat", "training loss", "made up", EVENT_NONE},
+  {"attn/max_logit", PER_HEAD, AXIS_STEP, "1", "max logit", "made up", EVENT_NONE},
+  {"val_loss", PER_STEP, AXIS_VAL, "nat", "validation loss", "made up", EVENT_NONE},
+  {"weight/spectral_norm", PER_TENSOR, AXIS_SPECTRA, "1", "spectral norm", "made up", EVENT_NONE},
+  {"weight/svd_entropy", PER_TENSOR, AXIS_SPECTRA, "1", "SVD entropy", "made up", EVENT_NONE},
+  {"weight/stable_rank", PER_TENSOR, AXIS_SPECTRA, "1", "stable rank", "made up", EVENT_NONE},
 };
 enum { LOSS, MAX_LOGIT, VAL_LOSS, SPECTRAL_NORM, SVD_ENTROPY, STABLE_RANK, SERIES };
 

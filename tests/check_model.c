@@ -699,7 +699,14 @@ END_TEST
 
 /* A series by tensor has a number for every matrix, no more: that is what the recorder takes. */
 static const struct series by_tensor[] = {
-  {"test/by_tensor", PER_TENSOR, AXIS_STEP, "1", "a number", "a number by tensor"}, {0}};
+  {"test/by_tensor", PER_TENSOR, AXIS_STEP, "1", "a number", "a number by tensor", EVENT_NONE}, {0}};
+static void emit_places(struct stabilizer_context *c, struct program *p)
+{
+  double place[64];
+  for (int i = 0; i < 64; i++) place[i] = i;
+  PROGRAM_CALL(p, copy, .y = c->series[0], .x = program_reals(p, 1, c->series[0]->cols, place, "places"));
+}
+
 static const struct stabilizer emitter = {.name = "emitter", .help = "for a test", .emits = by_tensor};
 
 START_TEST(series_by_tensor)
@@ -713,7 +720,9 @@ START_TEST(series_by_tensor)
     long matrices = o.layers * 7 + (o.tied ? 1 : 2); /* q k v o gate up down, embed, head */
     ck_assert_int_eq(model_series_size(&f->model, PER_TENSOR), matrices);
     ck_assert_int_eq(params_matrices(&f->model.params), matrices);
-    for (long k = 0; k < matrices; k++) f->model.context[3].series[0][k] = (real)k;
+    ck_assert_int_eq(f->model.context[3].series[0]->cols, matrices);
+    fixture_run(f, 3, emit_places, &(struct moment){0});
+    for (long k = 0; k < matrices; k++) ck_assert(fixture_series(f, 3, 0)[k] == (real)k);
     fixture_close(f);
   }
 }

@@ -2,7 +2,7 @@
    placement, replay */
 #include "base/memory.h"
 #include "base/random.h"
-#include "numerics/program.h"
+#include "numerics/exchange.h"
 #include <check.h>
 #include <math.h>
 #include <signal.h>
@@ -449,6 +449,243 @@ START_TEST(shapes_that_do_not_fit_are_a_bug)
 }
 END_TEST
 
+/* --- guards, host steps, memory from outside --------------------------------------------------------------- */
+
+static const char *const kinds[] = {"reference", "cpu", "isolated"};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static struct device *open_kind(int i)
+{
+  struct device *device;
+  ck_assert_int_eq(device_open(&device, kinds[i], 2, NULL), STATUS_OK);
+  return device;
+}
+
+static struct tensor *row(struct device *device, long n, const double *values)
+{
+  struct tensor *t = tensor_new(device, TENSOR_REAL, 1, n, "row");
+  for (long i = 0; i < n; i++) {
+    real x = (real)values[i];
+    device->upload(device, REALS(t) + i, &x, sizeof x);
+  }
+  return t;
+}
+
+static double at(struct device *device, const struct tensor *t, long i)
+{
+  struct tensor one = tensor_of(REALS(t) + i, 1, 1);
+  return device_number(device, &one);
+}
+
+static void put(struct device *device, struct tensor *t, long i, double value)
+{
+  real x = (real)value;
+  device->upload(device, REALS(t) + i, &x, sizeof x);
+}
+
+static void add_one(struct program *p, struct tensor *y, struct tensor *one)
+{
+  PROGRAM_CALL(p, axpby, .y = y, .x = one, .alpha = 1, .beta = 1);
+}
+
+static void host_adds_one(struct device *device, void *context)
+{
+  struct tensor *y = *(struct tensor **)context;
+  put(device, y, 0, at(device, y, 0) + 1);
+}
+
+/* Counters of: no guard, outer, inner, outer again, a host step under outer. A guard that is not a number counts as
+   not 0. The inner guard is computed by the program itself, from the outer and its own. */
+START_TEST(guards)
+{
+  static const double tried[][7] = {
+    /* outer, inner; what is added */
+    {1, 1, 1, 1, 1, 1, 1},    {1, 0, 1, 1, 0, 1, 1},   {0, 1, 1, 0, 0, 0, 0},       {0, 0, 1, 0, 0, 0, 0},
+    {-2, 0.5, 1, 1, 1, 1, 1}, {NAN, 0, 1, 1, 1, 1, 1}, {INFINITY, 1, 1, 1, 1, 1, 1}};
+  struct device *device = open_kind(_i);
+  struct tensor *outer = tensor_new(device, TENSOR_REAL, 1, 1, "outer"),
+                *own = tensor_new(device, TENSOR_REAL, 1, 1, "inner"), *one = row(device, 1, (double[]){1});
+  struct tensor *counter[5];
+  for (int k = 0; k < 5; k++) counter[k] = tensor_new(device, TENSOR_REAL, 1, 1, "counter");
+  struct program *p = program_new(device);
+  ck_assert_ptr_null(program_guard_of(p));
+  add_one(p, counter[0], one);
+  program_guard(p, outer);
+  ck_assert_ptr_eq(program_guard_of(p), outer);
+  add_one(p, counter[1], one);
+  struct tensor *inner = program_temporary(p, 1, 1, "both");
+  program_guard(p, NULL);
+  PROGRAM_CALL(p, copy, .y = inner, .x = own);
+  PROGRAM_CALL(p, multiply, .y = inner, .x = outer);
+  program_guard(p, inner);
+  add_one(p, counter[2], one);
+  struct tensor *others = program_temporary(p, 40, 40, "what may not lie where the guard is");
+  PROGRAM_CALL(p, fill, .y = others, .value = 0);
+  program_guard(p, outer);
+  add_one(p, counter[3], one);
+  program_host(p, host_adds_one, &counter[4], sizeof counter[4]);
+  program_guard(p, inner);
+  PROGRAM_CALL(p, fill, .y = others, .value = 1);
+  program_guard(p, NULL);
+  program_plan(p);
+  ck_assert_int_eq(program_host_steps(p), 1);
+  double expected[5] = {0};
+  for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
+    put(device, outer, 0, tried[i][0]);
+    put(device, own, 0, tried[i][1]);
+    program_run(p);
+    for (int k = 0; k < 5; k++) {
+      expected[k] += tried[i][2 + k];
+      ck_assert_msg(at(device, counter[k], 0) == expected[k], "case %d, counter %d: %g, not %g", (int)i, k,
+                    at(device, counter[k], 0), expected[k]);
+    }
+  }
+  program_free(p);
+  for (int k = 0; k < 5; k++) tensor_free(device, counter[k]);
+  tensor_free(device, outer), tensor_free(device, own), tensor_free(device, one);
+  device_close(device);
+}
+END_TEST
+
+/* A host step waits for what is before it, and what is after it sees what it left. */
+START_TEST(host_steps_keep_their_place)
+{
+  struct device *device = open_kind(_i);
+  struct tensor *y = tensor_new(device, TENSOR_REAL, 1, 1, "y"), *one = row(device, 1, (double[]){1});
+  struct program *p = program_new(device);
+  PROGRAM_CALL(p, fill, .y = y, .value = 5);
+  program_host(p, host_adds_one, &y, sizeof y);
+  PROGRAM_CALL(p, axpby, .y = y, .x = one, .alpha = 1, .beta = 2);
+  program_host(p, host_adds_one, &y, sizeof y);
+  program_plan(p);
+  for (int run = 0; run < 2; run++) {
+    long waits = device->waits;
+    program_run(p);
+    ck_assert(device->waits == waits + 2 && at(device, y, 0) == 14);
+  }
+  program_free(p);
+  tensor_free(device, y), tensor_free(device, one);
+  device_close(device);
+}
+END_TEST
+
+/* Parts of a tensor from outside lie in its memory, rows apart as its rows are. */
+START_TEST(views_of_memory_from_outside)
+{
+  struct device *device = open_kind(_i);
+  double values[12];
+  for (int i = 0; i < 12; i++) values[i] = i;
+  struct tensor *t = row(device, 12, values);
+  *t = tensor_of(t->data, 3, 4);
+  struct program *p = program_new(device);
+  struct tensor *cols = program_view(p, t, 1, 2), *rows = program_rows(p, t, 2, 1);
+  struct tensor *both = program_rows(p, cols, 1, 1), *y = program_temporary(p, 3, 2, "y");
+  ck_assert(cols->ld == 4 && cols->rows == 3 && cols->cols == 2 && rows->rows == 1 && rows->cols == 4);
+  program_keep(p, y);
+  PROGRAM_CALL(p, copy, .y = y, .x = cols);
+  PROGRAM_CALL(p, fill, .y = rows, .value = -1);
+  PROGRAM_CALL(p, fill, .y = both, .value = -2);
+  program_plan(p);
+  program_run(p);
+  for (int i = 0; i < 12; i++) ck_assert(at(device, t, i) == (i >= 8 ? -1 : i == 5 || i == 6 ? -2 : i));
+  for (int i = 0; i < 6; i++) ck_assert(at(device, y, i) == i / 2 * 4 + 1 + i % 2);
+  program_free(p);
+  *t = tensor_of(t->data, 1, 12);
+  tensor_free(device, t);
+  device_close(device);
+}
+END_TEST
+
+/* --- numbers and report ------------------------------------------------------------------------------------ */
+
+static double rate_times(const void *context, const struct moment *now)
+{
+  return *(const double *)context * now->rate + (double)now->step + 100 * now->share;
+}
+
+/* Numbers have the values of the moment told last; the context was copied. What a program writes is in the report
+   after a read; what it does not write, is empty after a clear and stays otherwise. */
+START_TEST(numbers_and_report)
+{
+  struct device *device = open_kind(_i);
+  struct numbers *n = numbers_new(device);
+  struct report *r = report_new(device, 32);
+  double factor = 2;
+  struct tensor *fixed = numbers_constant(n, 0.75),
+                *moving = numbers_varying(n, rate_times, &factor, sizeof factor);
+  factor = 1000;
+  struct tensor *a = report_add(r, 1, 1, NAN, "a"), *b = report_add(r, 2, 3, -1, "b");
+  struct tensor *guard = tensor_new(device, TENSOR_REAL, 1, 1, "guard");
+  report_column_empty(r, b, 1, -INFINITY);
+  struct program *clear = program_new(device), *write = program_new(device);
+  report_record_clear(r, clear);
+  program_plan(clear);
+  PROGRAM_CALL(write, copy, .y = a, .x = moving);
+  program_guard(write, guard);
+  PROGRAM_CALL(write, copy, .y = program_view(write, program_rows(write, b, 1, 1), 2, 1), .x = fixed);
+  program_plan(write);
+  program_run(clear);
+  report_read(r);
+  ck_assert(isnan(*report_of(r, a)));
+  for (int i = 0; i < 6; i++) ck_assert((double)report_of(r, b)[i] == (i % 3 == 1 ? -INFINITY : -1));
+  for (int step = 0; step < 4; step++) {
+    numbers_tell(n, &(struct moment){step, 0.5, 0.25});
+    ck_assert_int_eq(numbers_moment(n)->step, step);
+    put(device, guard, 0, step == 1);
+    if (step == 3) program_run(clear);
+    program_run(write);
+    report_read(r);
+    ck_assert((double)*report_of(r, a) == 1 + step + 25);
+    ck_assert((double)report_of(r, b)[5] == (step == 1 || step == 2 ? 0.75 : -1));
+    ck_assert((double)report_of(r, b)[4] == -INFINITY && (double)report_of(r, b)[2] == -1);
+  }
+  program_free(clear), program_free(write);
+  numbers_free(n), report_free(r);
+  tensor_free(device, guard);
+  device_close(device);
+}
+END_TEST
+
+/* --- memory that the host may not touch --------------------------------------------------------------------- */
+
+static struct device *isolated(void)
+{
+  struct device *device;
+  ck_assert_int_eq(device_open(&device, "isolated", 2, NULL), STATUS_OK);
+  return device;
+}
+
+START_TEST(isolated_memory_works_through_its_device)
+{
+  struct device *device = isolated();
+  struct tensor *x = row(device, 3, (double[]){1, -2, 3}), *y = tensor_new(device, TENSOR_REAL, 1, 3, "y");
+  for (int i = 0; i < 3; i++) ck_assert(at(device, y, i) == 0);
+  op_run(device, OP_copy, &(union op_args){.copy = {.y = y, .x = x}});
+  op_run(device, OP_scale, &(union op_args){.scale = {.y = y, .alpha = 2}});
+  for (int i = 0; i < 3; i++) ck_assert(at(device, y, i) == 2 * at(device, x, i));
+  real host[3];
+  device->fetch(device, host, y->data, sizeof host);
+  ck_assert(host[0] == 2 && host[1] == -4 && host[2] == 6);
+  tensor_free(device, x), tensor_free(device, y);
+  device_close(device);
+}
+END_TEST
+
+/* 0: reads at once; 1: writes; 2: reads after an operation has let the device in; 3: after an upload. */
+START_TEST(isolated_memory_crashes_on_the_host)
+{
+  struct device *device = isolated();
+  struct tensor *x = tensor_new(device, TENSOR_REAL, 1, 4, "x");
+  if (_i == 2) op_run(device, OP_fill, &(union op_args){.fill = {.y = x, .value = 1}});
+  if (_i == 3) put(device, x, 0, 1);
+  volatile real *memory = REALS(x);
+  if (_i == 1)
+    memory[0] = 1;
+  else
+    ck_assert(memory[0] == 7);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("program");
@@ -462,6 +699,12 @@ int main(void)
   tcase_add_test(t, work_is_counted);
   tcase_add_test_raise_signal(t, reading_before_writing_is_a_bug, SIGABRT);
   tcase_add_test_raise_signal(t, shapes_that_do_not_fit_are_a_bug, SIGABRT);
+  tcase_add_loop_test(t, guards, 0, KINDS);
+  tcase_add_loop_test(t, host_steps_keep_their_place, 0, KINDS);
+  tcase_add_loop_test(t, views_of_memory_from_outside, 0, KINDS);
+  tcase_add_loop_test(t, numbers_and_report, 0, KINDS);
+  tcase_add_test(t, isolated_memory_works_through_its_device);
+  tcase_add_loop_test_raise_signal(t, isolated_memory_crashes_on_the_host, SIGSEGV, 0, 4);
   suite_add_tcase(suite, t);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

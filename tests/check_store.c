@@ -32,13 +32,13 @@ enum { LAYERS = 2, HEADS = 3, TENSORS = 5, BATCH = 2, CONTEXT = 4 };
 static const char *const tensor_names[TENSORS] = {"embed", "blocks.0.attn.w_q", "blocks.1.attn.w_q", "norm",
                                                   "head"};
 static const struct series series[] = {
-  {"loss", PER_STEP, AXIS_STEP, "nat", "training loss", "mean cross-entropy"},
-  {"attn/max_logit", PER_HEAD, AXIS_STEP, "1", "max logit", "signed maximum before any cap"},
-  {"thing/of_layer", PER_LAYER, AXIS_STEP, "1", "a thing", "made up"},
-  {"weight/norm", PER_TENSOR, AXIS_SPECTRA, "1", "norm", "Frobenius norm"},
-  {"thing/of_head", PER_HEAD, AXIS_SPECTRA, "1", "norm of a head", "Frobenius norm"},
-  {"val_loss", PER_STEP, AXIS_VAL, "nat", "validation loss", "mean cross-entropy"},
-  {"probe/loss", PER_STEP, AXIS_PROBE, "nat", "probe loss", "mean cross-entropy"},
+  {"loss", PER_STEP, AXIS_STEP, "nat", "training loss", "mean cross-entropy", EVENT_NONE},
+  {"attn/max_logit", PER_HEAD, AXIS_STEP, "1", "max logit", "signed maximum before any cap", EVENT_NONE},
+  {"thing/of_layer", PER_LAYER, AXIS_STEP, "1", "a thing", "made up", EVENT_NONE},
+  {"weight/norm", PER_TENSOR, AXIS_SPECTRA, "1", "norm", "Frobenius norm", EVENT_NONE},
+  {"thing/of_head", PER_HEAD, AXIS_SPECTRA, "1", "norm of a head", "Frobenius norm", EVENT_NONE},
+  {"val_loss", PER_STEP, AXIS_VAL, "nat", "validation loss", "mean cross-entropy", EVENT_NONE},
+  {"probe/loss", PER_STEP, AXIS_PROBE, "nat", "probe loss", "mean cross-entropy", EVENT_NONE},
 };
 enum { SERIES = sizeof series / sizeof *series };
 static const struct run_facts facts = {"0123456789ab", "cpu", "bytes",   "a text, 12 bytes",

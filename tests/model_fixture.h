@@ -9,32 +9,13 @@
 #include "base/random.h"
 #include "model/model.h"
 
-enum { FIXTURE_EVENTS = 256 };
-struct fixture_event {
-  char kind[24];
-  int layer, head;
-  double value;
-};
-
 struct fixture {
   struct device *device;
   struct model model;
   const struct stabilizer *stack[MAX_STABILIZERS];
   void *options[MAX_STABILIZERS];
   int stacked;
-  struct event_sink sink;
-  struct fixture_event event[FIXTURE_EVENTS];
-  int events;
 };
-
-static inline void fixture_put(void *context, const char *kind, int layer, int head, double value)
-{
-  struct fixture *f = context;
-  ck_assert_int_lt(f->events, FIXTURE_EVENTS);
-  struct fixture_event *e = &f->event[f->events++];
-  *e = (struct fixture_event){.layer = layer, .head = head, .value = value};
-  strncpy(e->kind, kind, sizeof e->kind - 1);
-}
 
 /* A copy of `text` that lives as long as the process. */
 static inline const char *fixture_keep(const char *text)
@@ -133,10 +114,13 @@ static inline struct fixture *fixture_on(const char *device, int threads, const 
     fixture_close(f);
     return NULL;
   }
+  struct program *clear = program_new(f->device);
+  report_record_clear(f->model.report, clear);
+  program_plan(clear);
+  program_run(clear);
+  program_free(clear);
   params_draw(&f->model.params, 1);
   model_begin(&f->model);
-  f->sink = (struct event_sink){fixture_put, f};
-  for (int i = 0; i < f->stacked; i++) f->model.context[i].events = &f->sink;
   return f;
 }
 
@@ -146,13 +130,62 @@ static inline struct fixture *fixture_try(const char *settings, const char *stac
   return fixture_on("reference", 1, settings, stack, extra, e);
 }
 
+static inline struct fixture *fixture_open_on(const char *device, const char *settings, const char *stack,
+                                              const struct stabilizer *extra)
+{
+  struct error e = {0};
+  struct fixture *f = fixture_on(device, 1, settings, stack, extra, &e);
+  ck_assert_msg(f != NULL, "%s", e.text);
+  return f;
+}
+
 static inline struct fixture *fixture_open(const char *settings, const char *stack,
                                            const struct stabilizer *extra)
 {
-  struct error e = {0};
-  struct fixture *f = fixture_try(settings, stack, extra, &e);
-  ck_assert_msg(f != NULL, "%s", e.text);
-  return f;
+  return fixture_open_on("reference", settings, stack, extra);
+}
+
+/* --- device memory, by download and upload alone ------------------------------------------------------- */
+
+static inline size_t fixture_bytes(const struct tensor *t)
+{
+  return (size_t)(t->rows * t->cols) * (t->type == TENSOR_INT ? sizeof(int) : sizeof(real));
+}
+
+/* What a tensor of one block holds; the caller frees it. */
+static inline real *fixture_copy(const struct fixture *f, const struct tensor *t)
+{
+  real *host = memory_new(1, fixture_bytes(t));
+  ck_assert(t->ld == t->cols || t->rows == 1);
+  f->device->download(f->device, host, t->data, fixture_bytes(t));
+  return host;
+}
+
+static inline void fixture_put(const struct fixture *f, struct tensor *t, const void *host)
+{
+  f->device->upload(f->device, t->data, host, fixture_bytes(t));
+}
+
+static inline double fixture_at(const struct fixture *f, const struct tensor *t, long i)
+{
+  real x;
+  f->device->download(f->device, &x, REALS(t) + i, sizeof x);
+  return (double)x;
+}
+
+static inline void fixture_put_at(const struct fixture *f, struct tensor *t, long i, double value)
+{
+  real x = (real)value;
+  f->device->upload(f->device, REALS(t) + i, &x, sizeof x);
+}
+
+/* t[i] *= c for i in [from, to) */
+static inline void fixture_scale(const struct fixture *f, struct tensor *t, long from, long to, double c)
+{
+  real *host = fixture_copy(f, t);
+  for (long i = from; i < to; i++) host[i] *= (real)c;
+  fixture_put(f, t, host);
+  memory_free(host);
 }
 
 /* Gains, biases and scalars away from their neutral starts: values += size N(0,1), by tensor. */
@@ -160,39 +193,100 @@ static inline void fixture_shake(struct fixture *f, double size)
 {
   for (int i = 0; i < f->model.params.count; i++) {
     struct tensor *t = &f->model.params.list[i]->value;
+    real *host = fixture_copy(f, t);
     for (long j = 0; j < t->rows * t->cols; j++)
-      REALS(t)[j] += (real)(size * draw_normal((struct draw){3, STREAM_TEST, (uint64_t)i}, (uint64_t)j));
+      host[j] += (real)(size * draw_normal((struct draw){3, STREAM_TEST, (uint64_t)i}, (uint64_t)j));
+    fixture_put(f, t, host);
+    memory_free(host);
   }
+}
+
+/* --- hooks ---------------------------------------------------------------------------------------------- */
+
+typedef void fixture_hook(struct stabilizer_context *, struct program *);
+
+/* Record the hook of stabiliser i, run it at this moment, read the report. */
+static inline void fixture_run(struct fixture *f, int i, fixture_hook *hook, const struct moment *now)
+{
+  struct program *p = program_new(f->device);
+  hook(&f->model.context[i], p);
+  program_plan(p);
+  numbers_tell(f->model.numbers, now);
+  program_run(p);
+  program_free(p);
+  report_read(f->model.report);
+}
+
+/* Column `column` of what the step is said to have seen, [L*H]: 0 signed maxima, 1 absolute ones. */
+static inline void fixture_seen(struct fixture *f, int column, const real *maxima)
+{
+  struct tensor *stats = f->model.seen.stats;
+  for (long n = 0; n < stats->rows; n++)
+    fixture_put_at(f, stats, n * stats->cols + column, (double)maxima[n]);
+}
+
+/* Series s of stabiliser i as it was read last. */
+static inline const real *fixture_series(const struct fixture *f, int i, int s)
+{
+  return report_of(f->model.report, f->model.context[i].series[s]);
+}
+
+/* How many values of the series are the sign of an event of this kind, as the trainer decides it. */
+static inline int fixture_events(const struct fixture *f, int i, enum series_event kind)
+{
+  int n = 0;
+  const struct series *emits = f->model.stabilizer[i]->emits;
+  for (int s = 0; emits && emits[s].name; s++)
+    for (long k = 0; emits[s].event == kind && k < f->model.context[i].series[s]->cols; k++) {
+      double value = (double)fixture_series(f, i, s)[k];
+      n += kind == EVENT_CLIP ? value < 1 : !isfinite(value);
+    }
+  return n;
 }
 
 static inline struct model_program fixture_program(struct fixture *f, long batch, long context, int backward)
 {
   struct model_program mp;
   struct error e = {0};
-  ck_assert_int_eq(model_program_init(&f->model, &mp, batch, context, backward, &e), STATUS_OK);
+  ck_assert_int_eq(model_program_init(&f->model, &mp, batch, context, backward, NULL, 1, &e), STATUS_OK);
   long vocab = f->model.options.vocab;
-  for (long i = 0; i < batch * context; i++) {
-    INTS(mp.tokens)[i] = (int)draw_below((struct draw){5, STREAM_TEST, 0}, (uint64_t)i, (uint64_t)vocab);
-    INTS(mp.targets)[i] = (int)draw_below((struct draw){5, STREAM_TEST, 1}, (uint64_t)i, (uint64_t)vocab);
+  struct tensor *const inputs[] = {mp.tokens, mp.targets};
+  int *drawn = memory_new((size_t)(batch * context), sizeof *drawn);
+  for (uint64_t k = 0; k < 2; k++) {
+    for (long i = 0; i < batch * context; i++)
+      drawn[i] = (int)draw_below((struct draw){5, STREAM_TEST, k}, (uint64_t)i, (uint64_t)vocab);
+    fixture_put(f, inputs[k], drawn);
   }
+  memory_free(drawn);
   return mp;
 }
 
 /* Two documents in every row, the second from position `cut` on; targets of some rows masked. */
 static inline void fixture_pack(struct model_program *mp, long cut)
 {
-  for (long i = 0; i < mp->batch * mp->context; i++) {
+  long n = mp->batch * mp->context;
+  struct device *device = program_device(mp->program);
+  int *start = memory_new((size_t)n, sizeof *start), *position = memory_new((size_t)n, sizeof *position);
+  real *weight = memory_new((size_t)n, sizeof *weight);
+  for (long i = 0; i < n; i++) {
     long t = i % mp->context;
-    INTS(mp->start)[i] = (int)(t < cut ? 0 : cut);
-    INTS(mp->position)[i] = (int)(t < cut ? t : t - cut);
-    REALS(mp->weight)[i] = (real)(i % 5 == 1 ? 0 : 0.01 * (double)(i + 1));
+    start[i] = (int)(t < cut ? 0 : cut);
+    position[i] = (int)(t < cut ? t : t - cut);
+    weight[i] = (real)(i % 5 == 1 ? 0 : 0.01 * (double)(i + 1));
   }
+  device->upload(device, mp->start->data, start, (size_t)n * sizeof *start);
+  device->upload(device, mp->position->data, position, (size_t)n * sizeof *position);
+  device->upload(device, mp->weight->data, weight, (size_t)n * sizeof *weight);
+  memory_free(start), memory_free(position), memory_free(weight);
 }
 
 static inline double fixture_loss(struct model_program *mp)
 {
+  real loss[2];
+  struct device *device = program_device(mp->program);
   program_run(mp->program);
-  return (double)REALS(mp->loss)[0] + (double)REALS(mp->loss)[1];
+  device->download(device, loss, mp->loss->data, sizeof loss);
+  return (double)loss[0] + (double)loss[1];
 }
 
 #endif

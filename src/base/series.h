@@ -12,6 +12,13 @@ enum series_shape {
 /* Step axes: series on one axis are written at the same steps. */
 enum series_axis { AXIS_STEP, AXIS_SPECTRA, AXIS_VAL, AXIS_PROBE, AXIS_COUNT };
 
+/* What a value of a series can be the sign of: an event of this kind. */
+enum series_event {
+  EVENT_NONE,
+  EVENT_CLIP,     /* below 1: "clip" */
+  EVENT_NONFINITE /* not finite: "nonfinite" */
+};
+
 struct series {
   const char *name; /* below /series: "attn/max_logit" */
   enum series_shape shape;
@@ -19,12 +26,7 @@ struct series {
   const char *unit;       /* "1" if none, "nat" */
   const char *long_name;  /* plot label */
   const char *definition; /* exact meaning */
-};
-
-/* Where plug-ins report events; `layer` and `head` are -1 where they do not apply. */
-struct event_sink {
-  void (*put)(void *context, const char *kind, int layer, int head, double value);
-  void *context;
+  enum series_event event;
 };
 
 #endif

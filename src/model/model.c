@@ -223,10 +223,60 @@ static void new_series(struct model *m, int i)
   const struct series *emits = m->stabilizer[i]->emits;
   size_t count = 0;
   while (emits && emits[count].name) count++;
-  real **series = arena_get(m->params.arena, count + 1, sizeof *series);
+  struct tensor **series = arena_get(m->params.arena, count + 1, sizeof *series);
   for (size_t j = 0; j < count; j++)
-    series[j] = arena_get(m->params.arena, (size_t)model_series_size(m, emits[j].shape), sizeof **series);
+    series[j] = report_add(m->report, 1, model_series_size(m, emits[j].shape), NAN, emits[j].name);
   m->context[i].series = series;
+}
+
+/* --- what passes see ------------------------------------------------------------------------------------ */
+
+static struct seen new_seen(struct model *m)
+{
+  long heads = m->options.layers * m->options.heads, watched = m->stabilizer_count * m->options.layers;
+  struct seen s = {.loss = report_add(m->report, 1, 2, 0, "loss"),
+                   .stats = report_add(m->report, heads, 4, -INFINITY, "attention statistics"),
+                   .pairs = report_add(m->report, heads, 5, 0, "pairs"),
+                   .watched = report_add(m->report, watched + 1, 1, 0, "watched")};
+  report_column_empty(m->report, s.stats, 1, 0); /* of absolute values */
+  report_column_empty(m->report, s.stats, 3, 0); /* a sum */
+  return s;
+}
+
+static long report_room(const struct model *m)
+{
+  long heads = m->options.layers * m->options.heads, watched = m->stabilizer_count * m->options.layers;
+  long room = 3 * (2 + 9 * heads + watched + 1) + 64;
+  for (int i = 0; i < m->stabilizer_count; i++)
+    for (const struct series *e = m->stabilizer[i]->emits; e && e->name; e++)
+      room += model_series_size(m, e->shape);
+  return room;
+}
+
+/* Columns of a tensor outside of programs, rows alike. */
+static struct tensor *part(struct model *m, struct tensor *t, long row, long rows, long col)
+{
+  struct tensor *view = arena_get(m->params.arena, 1, sizeof *view);
+  *view = tensor_of(REALS(t) + row * t->ld + col, rows, 1);
+  view->ld = t->ld;
+  view->name = t->name;
+  return view;
+}
+
+/* What the hooks of member i are told: its maxima are those of the pass it wants. */
+static void make_context(struct model *m, int i)
+{
+  struct stabilizer_context *c = &m->context[i];
+  const struct seen *seen = c->wants_probe ? &m->probe : &m->seen;
+  c->max_logit = part(m, seen->stats, 0, seen->stats->rows, 0);
+  c->max_abs_logit = part(m, seen->stats, 0, seen->stats->rows, 1);
+  c->watched = part(m, seen->watched, i * m->options.layers, m->options.layers, 0);
+}
+
+static double rate_of(const void *context, const struct moment *now)
+{
+  (void)context;
+  return now->rate;
 }
 
 void model_on_qk(struct model *m, struct program *program, int layer, struct qk_part *part, int parts)
@@ -240,6 +290,7 @@ void model_on_score(struct model *m, struct attention_spec *spec)
   spec->scores_format = m->precision.scores;
   spec->qk_format = m->precision.qk;
   spec->look = m->look_at;
+  spec->stats = m->stats_at;
   spec->look_level = m->look_level;
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->on_score) m->stabilizer[i]->on_score(&m->context[i], spec);
@@ -266,9 +317,8 @@ struct tensor *model_output(struct model *m, struct program *program, int layer,
 
 void model_watch(struct stabilizer_context *c, struct program *program, int layer, struct tensor *x)
 {
-  struct tensor **place = &c->model->watched[(c - c->model->context) * c->model->options.layers + layer];
-  REQUIRE(!*place);
-  *place = op_max_abs(program, x);
+  long place = (c - c->model->context) * c->model->options.layers + layer;
+  PROGRAM_CALL(program, max_abs, .y = program_rows(program, c->model->watched, place, 1), .x = x);
 }
 
 void qk_part_norm(struct program *program, struct qk_part *part, struct tensor *gain, double eps)
@@ -355,10 +405,17 @@ int model_init(struct model *m, const struct model_options *options, struct devi
   if (!status) {
     declare(m);
     params_allocate(&m->params);
-    m->number = tensor_new(device, TENSOR_REAL, 1, 1, "number");
+    m->numbers = numbers_new(device);
+    m->report = report_new(device, report_room(m));
+    m->seen = new_seen(m);
+    m->probe = new_seen(m);
+    m->val = new_seen(m);
+    m->lr = numbers_varying(m->numbers, rate_of, NULL, 0);
     for (int i = 0; i < stack_count && !status; i++) {
       new_series(m, i);
+      m->context[i].numbers = m->numbers;
       if (stack[i]->init) status = stack[i]->init(&m->context[i], e);
+      make_context(m, i);
     }
   }
   if (status) model_free(m);
@@ -367,15 +424,24 @@ int model_init(struct model *m, const struct model_options *options, struct devi
 
 void model_begin(struct model *m)
 {
-  for (int i = 0; i < m->stabilizer_count; i++)
-    if (m->stabilizer[i]->begin) m->stabilizer[i]->begin(&m->context[i]);
+  for (int i = 0; i < m->stabilizer_count; i++) {
+    const struct stabilizer *s = m->stabilizer[i];
+    if (!s->begin) continue;
+    struct program *p = program_new(m->device);
+    s->begin(&m->context[i], p);
+    program_plan(p);
+    numbers_tell(m->numbers, &(struct moment){0});
+    for (int k = 0; k < (s->begin_times ? s->begin_times : 1); k++) program_run(p);
+    program_free(p);
+  }
 }
 
 void model_free(struct model *m)
 {
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->free) m->stabilizer[i]->free(&m->context[i]);
-  if (m->number) tensor_free(m->device, m->number);
+  numbers_free(m->numbers);
+  report_free(m->report);
   params_free(&m->params);
   *m = (struct model){0};
 }
@@ -431,12 +497,15 @@ static void record(struct model *m, struct model_program *mp, const struct layer
   const struct model_options *o = &m->options;
   struct param *embed = params_find(&m->params, "embed");
   struct param *head = o->tied ? embed : params_find(&m->params, "head");
+  long heads = o->heads;
   struct tensor *x = op_embed(mp->program, mp->tokens, &embed->value);
   for (int l = 0; l < o->layers; l++) {
     struct tensor *h = norm(m, mp->program, x, model_param(m, l, "attn.norm"));
     m->look_at = mp->looks ? &mp->looks[l] : NULL;
+    m->stats_at = program_rows(mp->program, mp->all_stats, l * heads, heads);
     x = m->attention->forward(m, mp->program, l, inputs, h, x, &mp->stats[l]);
     m->look_at = NULL;
+    m->stats_at = NULL;
     x = ffn(m, mp->program, l, x);
   }
   x = norm(m, mp->program, x, params_find(&m->params, "norm"));
@@ -460,7 +529,14 @@ static struct tensor *begin_program(struct model *m, struct model_program *mp, l
   struct layer_inputs inputs = {mp->position, mp->start, rope_table, batch, context, decoding};
   if (decoding) decoding->slot = mp->slot = program_input(mp->program, TENSOR_INT, n, 1, "slot");
   mp->stats = memory_new((size_t)m->options.layers, sizeof *mp->stats);
-  mp->watched = memory_new((size_t)(m->stabilizer_count * m->options.layers) + 1, sizeof *mp->watched);
+  mp->all_stats =
+    program_temporary(mp->program, m->options.layers * m->options.heads, 4, "attention statistics");
+  program_keep(mp->program, mp->all_stats);
+  if (hears_output(m)) {
+    mp->watched = program_temporary(mp->program, m->stabilizer_count * m->options.layers, 1, "watched");
+    program_keep(mp->program, mp->watched);
+    PROGRAM_CALL(mp->program, fill, .y = mp->watched, .value = 0);
+  }
   m->watched = mp->watched;
   if (m->look) mp->looks = memory_new((size_t)m->options.layers, sizeof *mp->looks);
   record(m, mp, &inputs);
@@ -481,11 +557,38 @@ static void end_program(struct model *m, struct model_program *mp, struct tensor
   fill_inputs(m, mp);
 }
 
+/* Take what the program has seen into what its batch has. */
+static void see(struct model *m, struct model_program *mp, const struct seen *into, long parts)
+{
+  struct program *p = mp->program;
+  long watched = m->stabilizer_count * m->options.layers;
+  for (int l = 0; mp->looks && l < m->options.layers; l++) {
+    long h = m->options.heads;
+    PROGRAM_CALL(p, see_pairs, .seen = program_rows(p, into->pairs, l * h, h), .look = mp->looks[l],
+                 .stats = mp->stats[l], .largest = program_rows(p, into->stats, l * h, h));
+  }
+  PROGRAM_CALL(p, see, .seen = into->stats, .stats = mp->all_stats, .share = 1 / (double)parts);
+  PROGRAM_CALL(p, axpby, .y = into->loss, .x = mp->loss, .alpha = 1, .beta = 1);
+  if (mp->watched) PROGRAM_CALL(p, larger, .y = program_rows(p, into->watched, 0, watched), .x = mp->watched);
+}
+
+void model_record_clear(struct program *p, const struct seen *s)
+{
+  PROGRAM_CALL(p, fill, .y = s->loss, .value = 0);
+  PROGRAM_CALL(p, fill, .y = s->stats, .value = -INFINITY);
+  PROGRAM_CALL(p, fill, .y = program_view(p, s->stats, 1, 1), .value = 0); /* of absolute values */
+  PROGRAM_CALL(p, fill, .y = program_view(p, s->stats, 3, 1), .value = 0); /* a sum */
+  PROGRAM_CALL(p, fill, .y = s->pairs, .value = 0);
+  PROGRAM_CALL(p, fill, .y = s->watched, .value = 0);
+}
+
 int model_program_init(struct model *m, struct model_program *mp, long batch, long context, int backward,
-                       struct error *e)
+                       const struct seen *into, long parts, struct error *e)
 {
   (void)e;
-  end_program(m, mp, begin_program(m, mp, batch, context, context, NULL), backward);
+  struct tensor *rope_table = begin_program(m, mp, batch, context, context, NULL);
+  if (into) see(m, mp, into, parts);
+  end_program(m, mp, rope_table, backward);
   return STATUS_OK;
 }
 
@@ -515,7 +618,6 @@ void model_program_free(struct model_program *mp)
 {
   if (mp->program) program_free(mp->program);
   memory_free(mp->stats);
-  memory_free(mp->watched);
   memory_free(mp->looks);
   *mp = (struct model_program){0};
 }
@@ -536,11 +638,11 @@ void factor_scale(struct model *m, const struct factor *f, double c)
   op_run(m->device, OP_scale, &(union op_args){.scale = {.y = &bias, .alpha = c}});
 }
 
-double factor_norm(struct model *m, const struct factor *f)
+void model_segment(const struct model *m, const struct param *p, long row, long rows, int out[2])
 {
-  struct tensor rows = tensor_rows(&f->weight->value, f->row, f->rows);
-  op_run(m->device, OP_norm, &(union op_args){.norm = {.y = m->number, .x = &rows}});
-  real norm;
-  m->device->download(m->device, &norm, m->number->data, sizeof norm);
-  return (double)norm;
+  long from = REALS(&p->value) - REALS(&m->params.values);
+  int column =
+    p->kind == PARAM_BIAS; /* [1, out]: what is said of rows of a weight is of columns of its bias */
+  out[0] = (int)(from + (column ? row : row * p->value.cols));
+  out[1] = (int)(column ? rows : rows * p->value.cols);
 }

@@ -4,7 +4,7 @@
 #include "base/option.h"
 #include "base/series.h"
 #include "model/params.h"
-#include "numerics/program.h"
+#include "numerics/exchange.h"
 
 /* Section [model]. Zero means "follows from others" where noted; model_resolve fills it in. */
 struct model_options {
@@ -105,25 +105,33 @@ const struct attention *attention_find(const char *name);
 
 /* --- stabilisers (training/stabilizers/NAME.c, one file and one row) ---------------------------------- */
 
-/* What a stabiliser sees. Arrays per head are [layers*heads], in host memory, of this step's forward
-   pass, over all micro-batches. */
+/* What passes over batches have seen, all micro-batches together; in the report. */
+struct seen {
+  struct tensor *loss;    /* [1,2]: cross-entropy | z term */
+  struct tensor *stats;   /* [L*H,4]: see attention_forward; maxima (NaN if one is), entropy averaged */
+  struct tensor *pairs;   /* [L*H,5]: see attention_look; empty where the programs do not look */
+  struct tensor *watched; /* [S*L,1]: largest |x| of what was given to model_watch, by stabiliser and layer */
+};
+
+/* What a stabiliser sees. Its hooks are called once, while a program is recorded, and leave calls in it: nothing
+   here is a number yet. */
 struct stabilizer_context {
   struct model *model;
-  const void *options; /* the struct its option rows describe */
-  void *state;         /* state_size bytes, zeroed; free it in `free` */
-  real *const *series; /* series[i]: where values of emits[i] go; zeroed to NaN each step */
-  struct event_sink *events;
-  long step;
-  double lr;
-  const real *max_logit, *max_abs_logit; /* signed and absolute, before any cap */
-  const real *watched;                   /* [layers]: max |x| of the tensors given to model_watch */
-  int wants_probe;         /* set by init: the maxima are of the fixed probe batch, not of the step's */
+  const void *options;     /* the struct its option rows describe */
+  void *state;             /* state_size bytes, zeroed; free it in `free` */
+  struct tensor **series;  /* series[i]: where emits[i] goes, [1, length]; NaN until a step writes it */
+  struct numbers *numbers; /* for numbers of its own: thresholds, ... */
+  struct tensor *max_logit,
+    *max_abs_logit;        /* [L*H,1], signed and absolute, before any cap, of this step's pass */
+  struct tensor *watched;  /* [L,1]: max |x| of the tensors given to model_watch */
+  int wants_probe;         /* set by init: the maxima are of the fixed probe batch instead */
   struct updates *updates; /* for a stabiliser that reaches the optimisers' states */
 };
 
-/* Factors on one tensor's (or one head's rows') learning rate and weight decay. */
-struct update_factors {
-  double lr, weight_decay;
+/* Rows of a parameter that have a learning rate of their own: see on_update. */
+struct update_block {
+  struct param *param;
+  long row, rows;
 };
 
 struct stabilizer {
@@ -134,9 +142,10 @@ struct stabilizer {
   const struct series *emits; /* ends with name NULL; may be NULL */
   /* refuse with the reason */
   int (*check)(const void *options, const struct model_options *, struct error *);
-  void (*declare)(struct stabilizer_context *, int layer);  /* parameters of its own, per layer */
-  int (*init)(struct stabilizer_context *, struct error *); /* once, after parameters exist */
-  void (*begin)(struct stabilizer_context *);               /* a fresh run: weights have values */
+  void (*declare)(struct stabilizer_context *, int layer);      /* parameters of its own, per layer */
+  int (*init)(struct stabilizer_context *, struct error *);     /* once, after parameters exist */
+  void (*begin)(struct stabilizer_context *, struct program *); /* a fresh run: weights have values */
+  int begin_times;                                              /* how often that is run; 0: once */
   void (*on_qk)(struct stabilizer_context *, struct program *, int layer, struct qk_part *, int parts);
   void (*on_score)(struct stabilizer_context *, struct attention_spec *);
   /* what attention is about to add to the residual stream, w_o included: x [N, D] */
@@ -144,11 +153,11 @@ struct stabilizer {
   /* a weight on its way into a product (sigma_reparam); returns w itself or a transformed tensor */
   struct tensor *(*on_weight)(struct stabilizer_context *, struct program *, struct param *,
                               struct tensor *w);
-  /* rows [row, row+rows) of p; multiply into *f */
-  void (*on_update)(struct stabilizer_context *, const struct param *p, long row, long rows,
-                    struct update_factors *f);
-  void (*before_update)(struct stabilizer_context *); /* gradients are there */
-  void (*after_step)(struct stabilizer_context *);    /* weights have been updated */
+  /* multiply into the factors [1, blocks] on the learning rates of the blocks */
+  void (*on_update)(struct stabilizer_context *, struct program *, const struct update_block *, int blocks,
+                    struct tensor *factor);
+  void (*before_update)(struct stabilizer_context *, struct program *); /* gradients are there */
+  void (*after_step)(struct stabilizer_context *, struct program *);    /* weights have been updated */
   void (*free)(struct stabilizer_context *);
   unsigned flags; /* STABILIZER_NORMS_QK, ...: see model_warning */
 };
@@ -175,9 +184,12 @@ struct model {
   struct precision_options precision;
   int look; /* they have `looks`, for this level */
   double look_level;
-  struct tensor **look_at; /* of the layer that is being recorded */
-  struct tensor *number;   /* [1,1] on the device */
-  struct tensor **watched; /* of the program that is being recorded */
+  struct tensor **look_at, *stats_at; /* of the layer that is being recorded */
+  struct tensor *watched;             /* [S*L,1] of the program that is being recorded */
+  struct numbers *numbers;
+  struct tensor *lr; /* the step's learning rate, [1] */
+  struct report *report;
+  struct seen seen, probe, val; /* of the step's batch; of the probe batch; of validation batches */
 };
 
 /* `stack`: stabilisers in order with their option structs. Refuses a stack that cannot work; declares and
@@ -205,20 +217,24 @@ struct model_program {
   struct tensor *tokens, *targets, *weight, *position, *start;
   struct tensor *loss;        /* [1,2] cross-entropy | z term */
   struct tensor *logits, *ml; /* [N,V], [N,2] (cross_entropy); readable after a run only without backward */
-  struct tensor **stats;      /* [layers] of [H,4]: see attention_forward */
-  struct tensor **watched; /* [stabilisers*layers] of [1,1], by model_watch; NULL where nothing is watched */
-  struct tensor *slot;     /* of a decoder: [B,1]; otherwise NULL */
-  long cached;             /* of a decoder: numbers kept a position, all layers together */
-  struct tensor **looks;   /* [layers] of [H,5]: see attention_look; NULL where the model does not look */
+  struct tensor **stats;      /* [layers] of [H,4]: see attention_forward; rows of all_stats */
+  struct tensor *all_stats;
+  struct tensor *watched; /* [stabilisers*layers,1], by model_watch; 0 where nothing is watched */
+  struct tensor *slot;    /* of a decoder: [B,1]; otherwise NULL */
+  long cached;            /* of a decoder: numbers kept a position, all layers together */
+  struct tensor **looks;  /* [layers] of [H,5]: see attention_look; NULL where the model does not look */
 };
-/* context may exceed options.context (evaluation at longer lengths). */
+/* context may exceed options.context (evaluation at longer lengths). What the program sees goes into `into` (may be
+   NULL), of which it is one part in `parts`: micro-batches of a batch. */
 int model_program_init(struct model *, struct model_program *, long batch, long context, int backward,
-                       struct error *);
+                       const struct seen *into, long parts, struct error *);
 /* The same model for one position of each of `batch` sequences; inputs are [B,1]. Run it for slot 0, 1, ...
    up to length - 1: keys and values of the slots before are those of the runs before. */
 int model_decoder_init(struct model *, struct model_program *, long batch, long length, enum decode_form,
                        struct error *);
 void model_program_free(struct model_program *);
+/* Record: nothing has been seen. */
+void model_record_clear(struct program *, const struct seen *);
 
 /* For attention variants: declare tensors "blocks.<layer>.<name>" (head_rows as in struct param) ... */
 void model_add_matrix(struct model *, int layer, long rows, long cols, long head_rows, const char *name);
@@ -244,8 +260,8 @@ struct tensor *model_weight(struct model *, struct program *, struct param *firs
 /* For stabilisers, in one of their hooks: record max |x| as the layer's `watched` number; once a layer. */
 void model_watch(struct stabilizer_context *, struct program *, int layer, struct tensor *x);
 
-/* Multiply rows [row, row+rows) of a factor's weight (and bias) by c: what QK-Clip does. */
+/* Multiply rows [row, row+rows) of a factor's weight (and bias) by c, at once. */
 void factor_scale(struct model *, const struct factor *, double c);
-/* Frobenius norm of a factor's rows. */
-double factor_norm(struct model *, const struct factor *);
+/* The place and length of these rows in params.values (or params.grads), as the operations on segments take them. */
+void model_segment(const struct model *, const struct param *, long row, long rows, int out[2]);
 #endif

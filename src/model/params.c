@@ -59,34 +59,47 @@ static int joins(const struct param *p, const struct param *next)
   return p->value.rows > 1 && next->value.rows > 1 && p->value.cols == next->value.cols;
 }
 
+/* Trainable parameters in the order of memory: hidden matrices first, so that what one optimiser takes lies
+   together; in the order of declaration among themselves. */
+static int in_order(const struct params *params, int out[])
+{
+  static const enum param_kind kinds[] = {PARAM_MATRIX, PARAM_EMBED, PARAM_HEAD, PARAM_GAIN, PARAM_BIAS};
+  int n = 0;
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+    for (int i = 0; i < params->count; i++)
+      if (params->list[i]->kind == kinds[k]) out[n++] = i;
+  return n;
+}
+
+static void place(struct params *params, struct param *p, long at)
+{
+  p->value.data = REALS(&params->values) + at;
+  p->grad = tensor_of(REALS(&params->grads) + at, p->value.rows, p->value.cols);
+  p->grad.name = p->name;
+  p->value.grad = &p->grad;
+}
+
 void params_allocate(struct params *params)
 {
-  struct param *before = NULL;
-  long total = 0;
-  for (int pass = 0; pass < 2; pass++, before = NULL) {
-    long at = 0;
-    for (int i = 0; i < params->count; i++) {
-      struct param *p = params->list[i];
-      if (!trains(p)) continue;
-      if (before && !joins(before, p)) at = (at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-      if (pass == 1) {
-        p->value.data = REALS(&params->values) + at;
-        p->grad = tensor_of(REALS(&params->grads) + at, p->value.rows, p->value.cols);
-        p->grad.name = p->name;
-        p->value.grad = &p->grad;
-      }
-      at += size_of(p);
-      before = p;
-    }
-    if (pass == 1) break;
-    total = at;
-    params->values = tensor_of(params->device->get(params->device, (size_t)total * sizeof(real)), 1, total);
-    params->grads = tensor_of(params->device->get(params->device, (size_t)total * sizeof(real)), 1, total);
+  int *order = memory_new((size_t)params->count + 1, sizeof *order), count = in_order(params, order);
+  long *at = memory_new((size_t)params->count + 1, sizeof *at), total = 0;
+  for (int i = 0; i < count; i++) {
+    struct param **p = &params->list[order[i]];
+    if (i && (order[i] != order[i - 1] + 1 || !joins(p[-1], p[0])))
+      total = (total + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    at[i] = total;
+    total += size_of(*p);
   }
+  size_t bytes = (size_t)total * sizeof(real);
+  params->values = tensor_of(params->device->get(params->device, bytes), 1, total);
+  params->grads = tensor_of(params->device->get(params->device, bytes), 1, total);
+  for (int i = 0; i < count; i++) place(params, params->list[order[i]], at[i]);
   for (int i = 0; i < params->count; i++) {
     struct param *p = params->list[i];
     if (!trains(p)) p->value.data = params->device->get(params->device, (size_t)size_of(p) * sizeof(real));
   }
+  memory_free(order);
+  memory_free(at);
 }
 
 struct drawing {

@@ -4,8 +4,11 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include <cblas.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* OpenBLAS changes its bits with its thread count: it runs single-threaded inside our own threads. */
 static void blas_pin(void) { openblas_set_num_threads(1); }
@@ -31,6 +34,95 @@ static void host_copy(struct device *device, void *to, const void *from, size_t 
   if (bytes) memcpy(to, from, bytes);
 }
 
+static void host_download(struct device *device, void *to, const void *from, size_t bytes)
+{
+  device->waits++;
+  host_copy(device, to, from, bytes);
+}
+
+/* --- memory that only the device may touch ---------------------------------------------------------------- */
+/* The same kernels over memory that is mapped inaccessible outside of the device's own calls: whoever follows a
+   device pointer on the host crashes at once. Memory is handed out once and unmapped with the device. */
+
+enum { REGION_GIB = 4, LINE = 64 };
+
+struct region {
+  pthread_mutex_t lock;
+  char *base;
+  size_t used, page;
+  int inside; /* calls that have entered and not left */
+};
+
+static void protect(const struct region *r, int access)
+{
+  if (mprotect(r->base, (r->used + r->page - 1) / r->page * r->page, access)) BUG("mprotect failed");
+}
+
+static void region_enter(struct device *device)
+{
+  struct region *r = device->private_state;
+  pthread_mutex_lock(&r->lock);
+  if (r->inside++ == 0) protect(r, PROT_READ | PROT_WRITE);
+  pthread_mutex_unlock(&r->lock);
+}
+
+static void region_leave(struct device *device)
+{
+  struct region *r = device->private_state;
+  pthread_mutex_lock(&r->lock);
+  if (--r->inside == 0) protect(r, PROT_NONE);
+  pthread_mutex_unlock(&r->lock);
+}
+
+static void *region_get(struct device *device, size_t bytes)
+{
+  struct region *r = device->private_state;
+  pthread_mutex_lock(&r->lock);
+  void *memory = r->base + r->used;
+  r->used += (bytes + LINE) / LINE * LINE;
+  REQUIRE(r->used < (size_t)REGION_GIB << 30);
+  protect(r, r->inside ? PROT_READ | PROT_WRITE : PROT_NONE);
+  pthread_mutex_unlock(&r->lock);
+  return memory;
+}
+
+static void region_put_back(struct device *device, void *memory) { (void)device, (void)memory; }
+
+static void region_copy(struct device *device, void *to, const void *from, size_t bytes)
+{
+  region_enter(device);
+  host_copy(device, to, from, bytes);
+  region_leave(device);
+}
+
+static void region_download(struct device *device, void *to, const void *from, size_t bytes)
+{
+  device->waits++;
+  region_copy(device, to, from, bytes);
+}
+
+static void region_close(struct device *device)
+{
+  struct region *r = device->private_state;
+  munmap(r->base, (size_t)REGION_GIB << 30);
+  pthread_mutex_destroy(&r->lock);
+  memory_free(r);
+}
+
+static void isolate(struct device *device)
+{
+  struct region *r = memory_new(1, sizeof *r);
+  pthread_mutex_init(&r->lock, NULL);
+  r->page = (size_t)sysconf(_SC_PAGESIZE);
+  r->base =
+    mmap(NULL, (size_t)REGION_GIB << 30, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (r->base == MAP_FAILED) BUG("no room for %d GiB of addresses", REGION_GIB);
+  device->private_state = r;
+  device->get = region_get, device->put_back = region_put_back, device->close = region_close;
+  device->upload = device->fetch = region_copy, device->download = region_download;
+  device->enter = region_enter, device->leave = region_leave;
+}
+
 static struct device *host_open(const char *kind, int threads)
 {
   struct device *device = memory_new(1, sizeof *device);
@@ -40,7 +132,8 @@ static struct device *host_open(const char *kind, int threads)
                             .get = host_get,
                             .put_back = host_put_back,
                             .upload = host_copy,
-                            .download = host_copy};
+                            .download = host_download,
+                            .fetch = host_copy};
   device->workers = memory_new((size_t)pool_threads(device->pool), sizeof *device->workers);
   blas_pin();
   snprintf(device->description, sizeof device->description, "%s: kernels %s, %s, %.60s, %d thread%s", kind,
@@ -57,8 +150,12 @@ int device_open(struct device **out, const char *kind, int threads, struct error
   } else if (!strcmp(kind, "cpu")) {
     *out = host_open("cpu", threads ? threads : thread_cores());
     ops_cpu_override(&(*out)->ops);
+  } else if (!strcmp(kind, "isolated")) {
+    *out = host_open("isolated", threads ? threads : thread_cores());
+    ops_cpu_override(&(*out)->ops);
+    isolate(*out);
   } else {
-    return error_set(e, STATUS_USAGE, "device = %s: this build has cpu and reference", kind);
+    return error_set(e, STATUS_USAGE, "device = %s: this build has cpu, reference and isolated", kind);
   }
   return STATUS_OK;
 }
@@ -66,11 +163,11 @@ int device_open(struct device **out, const char *kind, int threads, struct error
 void device_close(struct device *device)
 {
   if (!device) return;
-  if (device->close) device->close(device);
   for (int i = 0; i < pool_threads(device->pool); i++)
     if (device->workers[i].scratch) device->put_back(device, device->workers[i].scratch);
   memory_free(device->workers);
   if (device->scratch) device->put_back(device, device->scratch);
+  if (device->close) device->close(device);
   pool_free(device->pool);
   memory_free(device);
 }
@@ -95,6 +192,13 @@ struct device *device_worker(struct device *device, int worker)
   own->scratch_bytes = bytes;
   own->op_seconds = NULL, own->op_calls = NULL, own->op_work = NULL;
   return own;
+}
+
+double device_number(struct device *device, const struct tensor *number)
+{
+  real x;
+  device->download(device, &x, number->data, sizeof x);
+  return (double)x;
 }
 
 struct tensor *tensor_new(struct device *device, enum tensor_type type, long rows, long cols,

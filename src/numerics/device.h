@@ -13,8 +13,12 @@ struct device {
   void (*put_back)(struct device *, void *);
   void (*upload)(struct device *, void *to, const void *from, size_t bytes);
   void (*download)(struct device *, void *to, const void *from, size_t bytes); /* waits */
+  /* The same without waiting: `to` holds it when the device has come so far (here: at once). */
+  void (*fetch)(struct device *, void *to, const void *from, size_t bytes);
+  void (*enter)(struct device *), (*leave)(struct device *); /* around its own calls; may be NULL */
   void (*close)(struct device *);
   void *private_state;
+  long waits; /* downloads so far */
   void *scratch;
   size_t scratch_bytes;   /* see device_scratch */
   struct device *workers; /* [threads], see device_worker */
@@ -23,7 +27,8 @@ struct device {
   double *op_work; /* [OP_COUNT] each, or NULL: no timing */
 };
 
-/* kind "cpu" (fast kernels), "reference" (ops_ref only) or "cuda". threads 0: all cores. */
+/* kind "cpu" (fast kernels), "reference" (ops_ref only), "isolated" (cpu, its memory inaccessible to the host) or
+   "cuda". threads 0: all cores. */
 int device_open(struct device **, const char *kind, int threads, struct error *);
 void device_close(struct device *);
 
@@ -37,6 +42,9 @@ struct device *device_worker(struct device *, int worker);
 /* A tensor with memory of its own (parameters, optimiser state, inputs); zeroed. */
 struct tensor *tensor_new(struct device *, enum tensor_type, long rows, long cols, const char *name);
 void tensor_free(struct device *, struct tensor *);
+
+/* A number [1] on the device; waits. */
+double device_number(struct device *, const struct tensor *);
 
 /* Names and facts for /code and doctor: library, version, core type, threads. */
 const char *device_blas_config(void);

@@ -21,6 +21,7 @@ static const char *const whats[OP_COUNT] = {
 #define IN(n) {#n, FIELD_IN},
 #define MAY(n) {#n, FIELD_MAY},
 #define MAYADD(n) {#n, FIELD_MAYADD},
+#define NUMBER(n) {#n, FIELD_NUMBER},
 #define SIZE(n) {#n, FIELD_SIZE},
 #define SCALAR(n) {#n, FIELD_SCALAR},
 #define OP(name, what, fields) static const struct op_field fields_of_##name[] = {fields};
@@ -82,14 +83,28 @@ static void dispatch(struct device *device, enum op op, const union op_args *arg
   }
 }
 
+/* The guard is read where it lies: by the device, among its own calls. */
+static void dispatch_if(struct device *device, const struct tensor *guard, enum op op,
+                        const union op_args *args)
+{
+  if (device->enter) device->enter(device);
+  if (!guard || REALS(guard)[0] != 0) dispatch(device, op, args);
+  if (device->leave) device->leave(device);
+}
+
 void op_run(struct device *device, enum op op, const union op_args *args)
 {
+  op_run_if(device, NULL, op, args);
+}
+
+void op_run_if(struct device *device, const struct tensor *guard, enum op op, const union op_args *args)
+{
   if (!device->op_seconds) {
-    dispatch(device, op, args);
+    dispatch_if(device, guard, op, args);
     return;
   }
   double begin = clock_seconds();
-  dispatch(device, op, args);
+  dispatch_if(device, guard, op, args);
   device->op_seconds[op] += clock_seconds() - begin;
   device->op_calls[op]++;
   device->op_work[op] += op_flops(op, args);
@@ -281,14 +296,6 @@ struct tensor *op_add(struct program *p, struct tensor *a, struct tensor *b)
   program_flows(p, y, a);
   program_flows(p, y, b);
   ON_BACKWARD(p, add_step, y, a, b);
-  return y;
-}
-
-struct tensor *op_max_abs(struct program *p, struct tensor *x)
-{
-  struct tensor *y = program_temporary(p, 1, 1, "largest size");
-  program_keep(p, y);
-  CALL(p, max_abs, .y = y, .x = x);
   return y;
 }
 
@@ -536,7 +543,8 @@ struct tensor *op_attention(struct program *p, struct tensor *q, struct tensor *
   k = op_round(p, k, spec->qk_format);
   struct tensor *o = program_temporary(p, q->rows, heads * (v->cols / groups), "attention");
   struct tensor *ml = program_temporary(p, q->rows, 2 * heads, "softmax");
-  struct tensor *statistics = program_temporary(p, heads, 4, "attention statistics");
+  struct tensor *statistics =
+    spec->stats ? spec->stats : program_temporary(p, heads, 4, "attention statistics");
   program_keep(p, statistics);
   CALL(p, attention_forward, .o = o, .ml = ml, .stats = statistics, .q = q, .k = k, .v = v, .start = start,
        .batch = spec->batch, .heads = heads, .groups = groups, .scale = spec->scale, .cap = spec->cap,
@@ -577,7 +585,8 @@ struct tensor *op_attention_cached(struct program *p, const struct attention_cac
   k = op_round(p, k, spec->qk_format);
   struct tensor *o = program_temporary(p, q->rows, heads * (v->cols / groups), "cached attention");
   struct tensor *ml = program_temporary(p, q->rows, 2 * heads, "softmax");
-  struct tensor *statistics = program_temporary(p, heads, 4, "attention statistics");
+  struct tensor *statistics =
+    spec->stats ? spec->stats : program_temporary(p, heads, 4, "attention statistics");
   program_keep(p, statistics);
   CALL(p, attention_cached, .o = o, .ml = ml, .stats = statistics, .keys = cache->keys,
        .values = cache->values, .factors = cache->factors, .q = q, .k = k, .v = v, .factor = factor,

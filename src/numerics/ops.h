@@ -12,6 +12,7 @@
 #define IN(n) struct tensor *n;
 #define MAY(n) struct tensor *n;
 #define MAYADD(n) struct tensor *n;
+#define NUMBER(n) struct tensor *n;
 #define SIZE(n) long n;
 #define SCALAR(n) double n;
 #define OP(name, what, fields) \
@@ -41,6 +42,7 @@ enum op {
 #undef IN
 #undef MAY
 #undef MAYADD
+#undef NUMBER
 #undef SIZE
 #undef SCALAR
 
@@ -50,7 +52,17 @@ union op_args {
 #undef OP
 };
 
-enum op_field_kind { FIELD_OUT, FIELD_ADD, FIELD_IN, FIELD_MAY, FIELD_MAYADD, FIELD_SIZE, FIELD_SCALAR };
+enum op_field_kind {
+  FIELD_OUT,
+  FIELD_ADD,
+  FIELD_IN,
+  FIELD_MAY,
+  FIELD_MAYADD,
+  FIELD_NUMBER,
+  FIELD_SIZE,
+  FIELD_SCALAR
+};
+enum reduce_kind { REDUCE_MIN, REDUCE_MAX, REDUCE_SUM, REDUCE_PRODUCT };
 struct op_field {
   const char *name;
   enum op_field_kind kind;
@@ -62,6 +74,8 @@ const struct op_field *op_fields(enum op, int *count);
    operations count 0: they are overhead against the sgemm limit. */
 double op_flops(enum op, const union op_args *);
 void op_run(struct device *, enum op, const union op_args *);
+/* Only where the number `guard` [1] is not 0; NULL: always. */
+void op_run_if(struct device *, const struct tensor *guard, enum op, const union op_args *);
 
 /* The plain definition of every operation. */
 extern const struct ops ops_ref;
@@ -91,8 +105,6 @@ struct tensor *op_columns(struct program *, struct tensor *x, long from, long co
 
 /* x rounded to a number format; the gradient passes straight through */
 struct tensor *op_round(struct program *, struct tensor *x, long format);
-/* max |x|, [1,1], kept until the next run; no gradient flows from it */
-struct tensor *op_max_abs(struct program *, struct tensor *x);
 
 struct attention_spec {
   long batch, heads, groups;
@@ -100,6 +112,7 @@ struct attention_spec {
   long cap; /* 0 none, 1 tanh, 2 hard */
   double cap_value;
   long scores_format, qk_format; /* enum number_format; 0: not rounded */
+  struct tensor *stats;          /* where the statistics go; NULL: a tensor of their own */
   struct tensor **look;          /* where to put attention_look's result, kept as *stats; NULL: not wanted */
   double look_level;
 };

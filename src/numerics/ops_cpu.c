@@ -37,7 +37,7 @@ struct level {
   const char *name;
   int (*supported)(void);
   void (*gemm)(struct ops *), (*attention)(struct ops *), (*attention_only)(struct ops *);
-  void (*rows)(struct ops *);
+  void (*rows)(struct ops *), (*update)(struct ops *);
 };
 
 static int always(void) { return 1; }
@@ -59,7 +59,7 @@ static const struct level levels[] = {
 #define LEVEL_ROW(name, supported) \
   { \
 #name, supported, ops_cpu_gemm_##name, ops_cpu_attention_##name, ops_cpu_attention_only_##name, \
-      ops_cpu_rows_##name \
+      ops_cpu_rows_##name, ops_cpu_update_##name \
   }
 #ifdef HAVE_X86_LEVELS
   LEVEL_ROW(v4, has_v4),
@@ -97,6 +97,7 @@ static void override(struct ops *ops, const struct level *by)
   by->gemm(ops);
   by->attention(ops);
   by->rows(ops);
+  by->update(ops);
 }
 
 void ops_cpu_override(struct ops *ops) { override(ops, level()); }

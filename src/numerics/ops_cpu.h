@@ -5,6 +5,7 @@
 #ifndef MAXLOGIT_OPS_CPU_H
 #define MAXLOGIT_OPS_CPU_H
 #include <stdint.h>
+#include <string.h>
 #include "numerics/device.h"
 
 /* What each file of kernels puts into the table, at each level. */
@@ -16,6 +17,7 @@ DECLARE(gemm)
 DECLARE(attention)
 DECLARE(attention_only) /* forward without maxima and entropy: what they cost */
 DECLARE(rows)
+DECLARE(update)
 #undef DECLARE
 
 #ifdef LEVEL
@@ -207,6 +209,56 @@ INLINE vec vec_tanh(vec x)
   y = y * z * x + x;
   vec far = 1.0f - 2.0f / (vec_exp(size + size) + 1.0f);
   return where_above(size, ALL(0.625f), where_above(x, ALL(0.0f), far, -far), y);
+}
+
+/* A NUMBER: 1 where it is absent. */
+INLINE double number(const struct tensor *t) { return t ? (double)REALS(t)[0] : 1; }
+
+enum { PIECE = 16384 }; /* numbers that one piece of work takes, about */
+
+/* A vector of which `left` lanes exist; the others read 0 and are not written. */
+INLINE vec get(const float *p, long left)
+{
+  if (left >= LANES) return VEC(p);
+  vec x = {0};
+  memcpy(&x, p, (size_t)left * sizeof *p);
+  return x;
+}
+INLINE void put(float *p, vec x, long left)
+{
+  if (left >= LANES)
+    VEC(p) = x;
+  else
+    memcpy(p, &x, (size_t)left * sizeof *p);
+}
+#define EACH(j, n) for (long j = 0; j < (n); j += LANES)
+
+typedef double dvec __attribute__((vector_size(8 * LANES / 2)));
+INLINE dvec first_half(vec x) { return __builtin_convertvector(PICK(x, x, 0, 1, 2, 3, 4, 5, 6, 7), dvec); }
+INLINE dvec second_half(vec x)
+{
+  return __builtin_convertvector(PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15), dvec);
+}
+INLINE vec from_halves(dvec low, dvec high)
+{
+  typedef float half __attribute__((vector_size(4 * LANES / 2)));
+  half part[2] = {__builtin_convertvector(low, half), __builtin_convertvector(high, half)};
+  vec whole;
+  memcpy(&whole, part, sizeof whole);
+  return whole;
+}
+INLINE double dvec_sum(dvec x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
+
+static inline double squares(const float *x, long n)
+{
+  dvec a = {0}, b = {0};
+  EACH(j, n) {
+    vec y = get(x + j, n - j);
+    dvec low = first_half(y), high = second_half(y);
+    a += low * low;
+    b += high * high;
+  }
+  return dvec_sum(a + b);
 }
 
 static inline long min_long(long a, long b) { return a < b ? a : b; }

@@ -7,41 +7,7 @@
 #include "numerics/number_format.h"
 #include "numerics/ops_cpu.h"
 
-enum { PIECE = 16384 };
 #define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
-
-/* A vector of which `left` lanes exist; the others read 0 and are not written. */
-INLINE vec get(const float *p, long left)
-{
-  if (left >= LANES) return VEC(p);
-  vec x = {0};
-  memcpy(&x, p, (size_t)left * sizeof *p);
-  return x;
-}
-INLINE void put(float *p, vec x, long left)
-{
-  if (left >= LANES)
-    VEC(p) = x;
-  else
-    memcpy(p, &x, (size_t)left * sizeof *p);
-}
-#define EACH(j, n) for (long j = 0; j < (n); j += LANES)
-
-typedef double dvec __attribute__((vector_size(8 * LANES / 2)));
-INLINE dvec first_half(vec x) { return __builtin_convertvector(PICK(x, x, 0, 1, 2, 3, 4, 5, 6, 7), dvec); }
-INLINE dvec second_half(vec x)
-{
-  return __builtin_convertvector(PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15), dvec);
-}
-INLINE vec from_halves(dvec low, dvec high)
-{
-  typedef float half __attribute__((vector_size(4 * LANES / 2)));
-  half part[2] = {__builtin_convertvector(low, half), __builtin_convertvector(high, half)};
-  vec whole;
-  memcpy(&whole, part, sizeof whole);
-  return whole;
-}
-INLINE double dvec_sum(dvec x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
 
 /* sum factor a b in double; an infinite factor meets each term, as in the definitions */
 static double dot(double factor, const float *a, const float *b, long n)
@@ -56,18 +22,6 @@ static double dot(double factor, const float *a, const float *b, long n)
   double sum = dvec_sum(low + high);
   for (; j < n; j++) sum += factor * (double)a[j] * (double)b[j];
   return sum;
-}
-
-static double squares(const float *x, long n)
-{
-  dvec a = {0}, b = {0};
-  EACH(j, n) {
-    vec y = get(x + j, n - j);
-    dvec low = first_half(y), high = second_half(y);
-    a += low * low;
-    b += high * high;
-  }
-  return dvec_sum(a + b);
 }
 
 /* --- pieces -------------------------------------------------------------------------------------------- */
@@ -175,7 +129,8 @@ SOME(some_axpby)
 {
   (void)part;
   const struct axpby_args *x = args;
-  const float alpha = (float)x->alpha, beta = (float)x->beta, *from_x = AT(x->x, row, from);
+  const float alpha = (float)(x->alpha * number(x->a)), *from_x = AT(x->x, row, from);
+  const float beta = x->beta != 0 ? (float)(x->beta * number(x->b)) : 0;
   float *y = AT(x->y, row, from);
   if (beta == 0)
     EACH(j, n) put(y + j, alpha * get(from_x + j, n - j), n - j);
@@ -191,11 +146,13 @@ SOME(some_scale)
 {
   (void)part;
   const struct scale_args *x = args;
+  const float factor = (float)(x->alpha * number(x->by));
   float *y = AT(x->y, row, from);
-  EACH(j, n) put(y + j, (float)x->alpha * get(y + j, n - j), n - j);
+  EACH(j, n) put(y + j, factor * get(y + j, n - j), n - j);
 }
 static void scale(struct device *device, const struct scale_args *x)
 {
+  if (x->alpha * number(x->by) == 1) return;
   walk(device, walk_over(x->y, is_block(x->y), x, some_scale));
 }
 
@@ -468,43 +425,6 @@ static void reparam_backward(struct device *device, const struct reparam_backwar
   *REALS(x->dgain) = (float)((double)*REALS(x->dgain) + e / sigma);
   struct reparam_job job = {.x = x, .factor = (double)*REALS(x->gain) / sigma, .away = e / sigma};
   walk(device, walk_rows(x->w, &job, some_reparam_backward));
-}
-
-/* --- optimisers ---------------------------------------------------------------------------------------- */
-SOME(some_adam)
-{
-  (void)part;
-  const struct adam_args *x = args;
-  const float b1 = (float)x->b1, b2 = (float)x->b2, r1 = (float)(1 - x->b1), r2 = (float)(1 - x->b2);
-  const float c1 = (float)(1 / x->c1), c2 = (float)(1 / sqrt(x->c2)), eps = (float)x->eps;
-  float *to = AT(x->direction, row, from), *m = AT(x->m, row, from), *v = AT(x->v, row, from);
-  const float *gradient = AT(x->g, row, from);
-  EACH(j, n) {
-    vec g = get(gradient + j, n - j);
-    vec first = b1 * get(m + j, n - j) + r1 * g, second = b2 * get(v + j, n - j) + r2 * g * g;
-    put(m + j, first, n - j);
-    put(v + j, second, n - j);
-    /* the order is that of no overflow on the way; an infinite v makes the direction NaN */
-    put(to + j, first / (vec_sqrt(second) * c2 + eps) * c1 + (second - second), n - j);
-  }
-}
-static void adam(struct device *device, const struct adam_args *x)
-{
-  int block = is_block(x->direction) && is_block(x->m) && is_block(x->v) && is_block(x->g);
-  walk(device, walk_over(x->direction, block, x, some_adam));
-}
-
-SOME(some_update)
-{
-  (void)part;
-  const struct apply_update_args *x = args;
-  const float keep = (float)x->keep, rate = (float)x->rate, *direction = AT(x->direction, row, from);
-  float *w = AT(x->w, row, from);
-  EACH(j, n) put(w + j, keep * get(w + j, n - j) - rate * get(direction + j, n - j), n - j);
-}
-static void apply_update(struct device *device, const struct apply_update_args *x)
-{
-  walk(device, walk_over(x->w, is_block(x->w) && is_block(x->direction), x, some_update));
 }
 
 /* --- embedding ----------------------------------------------------------------------------------------- */
@@ -781,7 +701,7 @@ static void cross_entropy_backward(struct device *device, const struct cross_ent
 void EXPORT(ops_cpu_rows)(struct ops *ops)
 {
 #define SET(name) ops->name = name
-  SET(fill), SET(copy), SET(axpby), SET(scale), SET(norm), SET(max_abs), SET(adam), SET(apply_update);
+  SET(fill), SET(copy), SET(axpby), SET(scale), SET(norm), SET(max_abs);
   SET(embed_forward), SET(embed_backward), SET(rmsnorm_forward), SET(rmsnorm_backward);
   SET(add_bias), SET(sum_rows), SET(scale_columns), SET(scale_columns_backward), SET(round_to);
   SET(join_heads), SET(join_heads_backward), SET(reparam), SET(reparam_backward);

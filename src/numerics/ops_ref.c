@@ -4,11 +4,10 @@
 #include "base/number.h"
 #include "numerics/device.h"
 #include "numerics/number_format.h"
+#include "numerics/ops_ref.h"
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-
-#define AT(t, i, j) (REALS(t)[(i) * (t)->ld + (j)])
 
 static void put(struct tensor *t, long i, long j, double value, long add)
 {
@@ -547,73 +546,31 @@ static void ref_transpose(struct device *device, const struct transpose_args *x)
 
 static void ref_axpby(struct device *device, const struct axpby_args *x)
 {
+  double alpha = x->alpha * number(x->a), beta = x->beta != 0 ? x->beta * number(x->b) : 0;
   (void)device;
   for (long n = 0; n < x->y->rows; n++)
     for (long j = 0; j < x->y->cols; j++) {
-      double old = x->beta != 0 ? x->beta * AT(x->y, n, j) : 0;
-      AT(x->y, n, j) = (real)(x->alpha * AT(x->x, n, j) + old);
+      double old = beta != 0 ? beta * (double)AT(x->y, n, j) : 0;
+      AT(x->y, n, j) = (real)(alpha * (double)AT(x->x, n, j) + old);
     }
 }
 
 static void ref_scale(struct device *device, const struct scale_args *x)
 {
   (void)device;
+  double alpha = x->alpha * number(x->by);
+  if (alpha == 1) return;
   for (long n = 0; n < x->y->rows; n++)
-    for (long j = 0; j < x->y->cols; j++) AT(x->y, n, j) = (real)(x->alpha * AT(x->y, n, j));
-}
-
-static double largest_size(const struct tensor *t)
-{
-  double top = 0;
-  for (long n = 0; n < t->rows; n++)
-    for (long j = 0; j < t->cols; j++) top = max_keeping_nan(top, fabs((double)AT(t, n, j)));
-  return top;
-}
-
-/* Squares of x / 2^e, where 2^e is above the largest, neither overflow nor vanish in the sum. */
-static void ref_norm(struct device *device, const struct norm_args *x)
-{
-  (void)device;
-  double top = largest_size(x->x), sum = 0;
-  int e;
-  AT(x->y, 0, 0) = (real)top;
-  if (top == 0 || !isfinite(top)) return;
-  frexp(top, &e);
-  for (long n = 0; n < x->x->rows; n++)
-    for (long j = 0; j < x->x->cols; j++) {
-      double value = ldexp((double)AT(x->x, n, j), -e);
-      sum += value * value;
-    }
-  AT(x->y, 0, 0) = (real)ldexp(sqrt(sum), e);
+    for (long j = 0; j < x->y->cols; j++) AT(x->y, n, j) = (real)(alpha * AT(x->y, n, j));
 }
 
 static void ref_max_abs(struct device *device, const struct max_abs_args *x)
 {
   (void)device;
-  AT(x->y, 0, 0) = (real)largest_size(x->x);
-}
-
-/* --- optimisers --------------------------------------------------------------------------------------- */
-
-static void ref_adam(struct device *device, const struct adam_args *x)
-{
-  (void)device;
-  for (long n = 0; n < x->g->rows; n++)
-    for (long j = 0; j < x->g->cols; j++) {
-      double g = AT(x->g, n, j);
-      double m = AT(x->m, n, j) = (real)(x->b1 * AT(x->m, n, j) + (1 - x->b1) * g);
-      double v = AT(x->v, n, j) = (real)(x->b2 * AT(x->v, n, j) + (1 - x->b2) * g * g);
-      double d = isinf(v) ? NAN : m / (sqrt(v) / sqrt(x->c2) + x->eps) / x->c1;
-      AT(x->direction, n, j) = (real)d;
-    }
-}
-
-static void ref_apply_update(struct device *device, const struct apply_update_args *x)
-{
-  (void)device;
-  for (long n = 0; n < x->w->rows; n++)
-    for (long j = 0; j < x->w->cols; j++)
-      AT(x->w, n, j) = (real)(AT(x->w, n, j) * x->keep - x->rate * AT(x->direction, n, j));
+  double top = 0;
+  for (long n = 0; n < x->x->rows; n++)
+    for (long j = 0; j < x->x->cols; j++) top = max_keeping_nan(top, fabs((double)AT(x->x, n, j)));
+  AT(x->y, 0, 0) = (real)top;
 }
 
 const struct ops ops_ref = {

@@ -25,9 +25,13 @@ struct node {
   size_t place, bytes;
 };
 
+/* One operation, or a step of the host. */
 struct call {
   enum op op;
   union op_args args;
+  struct tensor *guard; /* NULL: always */
+  host_step *host;
+  void *context;
 };
 struct reverse {
   backward_step *step;
@@ -44,6 +48,8 @@ struct program {
   struct reverse *reverse;
   int reverses, reverse_room;
   const struct tensor *loss;
+  struct tensor *guard; /* of the calls that are being recorded */
+  int host_steps;
   void *block;
   size_t bytes;
   int planned;
@@ -112,11 +118,22 @@ struct tensor *program_temporary(struct program *p, long rows, long cols, const 
 
 static struct tensor *owner_of(const struct tensor *t) { return t->base ? t->base : (struct tensor *)t; }
 
+/* A part of a tensor that is not the program's: its place is known already. */
+static struct tensor *part_of(struct program *p, struct tensor *t, long row, long rows, long from, long cols)
+{
+  struct tensor *part = arena_get(p->arena, 1, sizeof *part);
+  *part = tensor_of((char *)t->data + (size_t)(row * t->ld + from) * element(t), rows, cols);
+  part->ld = t->ld;
+  part->type = t->type;
+  part->name = t->name;
+  return part;
+}
+
 static struct tensor *add_view(struct program *p, struct tensor *t, long row, long rows, long from, long cols)
 {
-  struct tensor *owner = owner_of(t);
-  REQUIRE(t->flags & OWNED);
   REQUIRE(row >= 0 && row + rows <= t->rows && from >= 0 && from + cols <= t->cols);
+  if (!(t->flags & OWNED)) return part_of(p, t, row, rows, from, cols);
+  struct tensor *owner = owner_of(t);
   struct tensor *view = add_node(p, rows, cols, t->name);
   view->type = t->type;
   view->ld = owner->ld;
@@ -134,6 +151,28 @@ struct tensor *program_view(struct program *p, struct tensor *t, long from, long
 struct tensor *program_rows(struct program *p, struct tensor *t, long row, long rows)
 {
   return add_view(p, t, row, rows, 0, t->cols);
+}
+
+static struct tensor *constant(struct program *p, enum tensor_type type, long rows, long cols,
+                               const void *values, const char *name)
+{
+  struct tensor *t = program_input(p, type, rows, cols, name);
+  p->device->upload(p->device, t->data, values, (size_t)(rows * cols) * element(t));
+  return t;
+}
+
+struct tensor *program_ints(struct program *p, long rows, long cols, const int *values, const char *name)
+{
+  return constant(p, TENSOR_INT, rows, cols, values, name);
+}
+
+struct tensor *program_reals(struct program *p, long rows, long cols, const double *values, const char *name)
+{
+  real *narrow = memory_new((size_t)(rows * cols), sizeof *narrow);
+  for (long i = 0; i < rows * cols; i++) narrow[i] = (real)values[i];
+  struct tensor *t = constant(p, TENSOR_REAL, rows, cols, narrow, name);
+  memory_free(narrow);
+  return t;
 }
 
 void program_keep(struct program *p, struct tensor *t)
@@ -157,18 +196,40 @@ static void touch(struct program *p, struct tensor *t, enum op_field_kind kind)
   owner->last = p->calls;
 }
 
-void program_call(struct program *p, enum op op, const void *args)
+void program_guard(struct program *p, struct tensor *guard) { p->guard = guard; }
+struct tensor *program_guard_of(const struct program *p) { return p->guard; }
+
+static struct call *add_call(struct program *p)
 {
   REQUIRE(!p->planned);
-  int count;
-  const struct op_field *field = op_fields(op, &count);
   GROW(p->call, p->calls, p->call_room);
   struct call *call = &p->call[p->calls];
+  *call = (struct call){.guard = p->guard};
+  if (p->guard) touch(p, p->guard, FIELD_IN);
+  return call;
+}
+
+void program_host(struct program *p, host_step *step, const void *context, size_t size)
+{
+  struct call *call = add_call(p);
+  call->host = step;
+  call->context = arena_get(p->arena, 1, size);
+  memcpy(call->context, context, size);
+  p->host_steps++;
+  p->calls++;
+}
+
+void program_call(struct program *p, enum op op, const void *args)
+{
+  int count;
+  const struct op_field *field = op_fields(op, &count);
+  struct call *call = add_call(p);
   call->op = op;
   memcpy(&call->args, args, (size_t)count * 8);
   struct tensor *const *tensor = args;
   for (int i = 0; i < count && field[i].kind < FIELD_SIZE; i++) {
-    if (!tensor[i] && field[i].kind != FIELD_MAY && field[i].kind != FIELD_MAYADD)
+    if (!tensor[i] && field[i].kind != FIELD_MAY && field[i].kind != FIELD_MAYADD &&
+        field[i].kind != FIELD_NUMBER)
       BUG("%s: %s is missing", op_name(op), field[i].name);
     touch(p, tensor[i], field[i].kind);
   }
@@ -367,11 +428,23 @@ void program_plan(struct program *p)
 void program_run(struct program *p)
 {
   REQUIRE(p->planned);
-  for (int i = 0; i < p->calls; i++) op_run(p->device, p->call[i].op, &p->call[i].args);
+  for (int i = 0; i < p->calls; i++) {
+    const struct call *call = &p->call[i];
+    if (!call->host)
+      op_run_if(p->device, call->guard, call->op, &call->args);
+    else if (!call->guard || device_number(p->device, call->guard) != 0)
+      call->host(p->device, call->context);
+  }
 }
 
 size_t program_bytes(const struct program *p) { return p->bytes; }
 int program_calls(const struct program *p) { return p->calls; }
+int program_host_steps(const struct program *p) { return p->host_steps; }
+struct device *program_device(const struct program *p) { return p->device; }
+void *program_memory(struct program *p, size_t count, size_t size)
+{
+  return arena_get(p->arena, count, size);
+}
 
 const struct tensor *program_tensor(const struct program *p, int i)
 {

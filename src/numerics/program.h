@@ -14,15 +14,27 @@ void program_free(struct program *);
 struct tensor *program_input(struct program *, enum tensor_type, long rows, long cols, const char *name);
 /* A temporary; `name` must live as long as the program. */
 struct tensor *program_temporary(struct program *, long rows, long cols, const char *name);
-/* Columns [from, from + cols) of a tensor of the program, sharing its memory and gradient. */
+/* Columns [from, from + cols) of a tensor of the program, sharing its memory and gradient; or of one from
+   outside, whose memory must not move. */
 struct tensor *program_view(struct program *, struct tensor *owner, long from, long cols);
 /* Rows [row, row + rows) likewise, for recorded calls; gradients do not pass through it. */
 struct tensor *program_rows(struct program *, struct tensor *owner, long row, long rows);
+/* Tensors that hold these values from the start: indices, coefficients. */
+struct tensor *program_ints(struct program *, long rows, long cols, const int *values, const char *name);
+struct tensor *program_reals(struct program *, long rows, long cols, const double *values, const char *name);
 /* Keep t's memory to the end of the run, so that the host can read it. */
 void program_keep(struct program *, struct tensor *t);
 
 /* Record one call; args is copied. */
 void program_call(struct program *, enum op, const void *args);
+#define PROGRAM_CALL(p, op, ...) program_call(p, OP_##op, &(struct op##_args){__VA_ARGS__})
+/* Calls recorded from now on are done only where this number [1] is not 0; NULL: always. */
+void program_guard(struct program *, struct tensor *);
+struct tensor *program_guard_of(const struct program *);
+/* Where nothing else will do (a decomposition by LAPACK): a step of the host between calls, which waits for what
+   comes before it. It reads and writes the device's memory by download and upload. `context` is copied. */
+typedef void host_step(struct device *, void *context);
+void program_host(struct program *, host_step *, const void *context, size_t size);
 
 /* For op_* in ops.c and for plug-ins with operations of their own: the step that, during
    program_backward, appends the reverse of what was just recorded. `context` is copied (size bytes). */
@@ -49,6 +61,10 @@ void program_plan(struct program *); /* places all temporaries; the program is c
 void program_run(struct program *);
 size_t program_bytes(const struct program *); /* of planned memory */
 int program_calls(const struct program *);
+int program_host_steps(const struct program *);
+struct device *program_device(const struct program *);
+/* Zeroed memory of the host that lives as long as the program. */
+void *program_memory(struct program *, size_t count, size_t size);
 /* The i-th tensor of the program (inputs, temporaries, gradients, views), NULL beyond the last; `first` and
    `last` are the calls between which its memory is its own. */
 const struct tensor *program_tensor(const struct program *, int i);

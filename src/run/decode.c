@@ -33,7 +33,7 @@ static void decode_part(struct trainer *t, struct model_program *d, long part, r
 
 static void look_at_part(struct trainer *t, long part, real *losses)
 {
-  trainer_run_part(t, &t->look_program, &t->probe, part);
+  trainer_run_part(t, &t->look_program, part);
   trainer_token_losses(t, &t->look_program, losses);
 }
 

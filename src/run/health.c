@@ -12,9 +12,8 @@ void health_init(struct health *h, struct arena *arena, const struct model *m, c
   h->told_at = arena_get(arena, (size_t)((h->layers + 1) * (h->heads + 1)), sizeof *h->told_at);
 }
 
-void health_event(void *context, const char *kind, int layer, int head, double value)
+void health_event(struct health *h, const char *kind, int layer, int head, double value)
 {
-  struct health *h = context;
   if (!strcmp(kind, "nonfinite")) {
     long *told = &h->told_at[(layer + 1) * (h->heads + 1) + head + 1];
     if (*told == *h->step + 1) return;
@@ -23,23 +22,37 @@ void health_event(void *context, const char *kind, int layer, int head, double v
   recorder_event(h->recorder, *h->step, kind, layer, head, value);
 }
 
-int health_finite(struct health *h, const struct pass *pass, double grad_norm)
+void health_finite(struct health *h, const struct pass *pass, double grad_norm)
 {
   long heads = h->heads, n = h->layers * heads;
-  int bad = 0;
   for (long i = 0; i < n; i++)
-    if (!isfinite(pass->max_abs_logit[i])) {
+    if (!isfinite(pass->max_abs_logit[i]))
       health_event(h, "nonfinite", (int)(i / heads), (int)(i % heads), (double)pass->max_abs_logit[i]);
-      bad = 1;
-    }
-  if (!isfinite(pass->loss)) {
+  if (!isfinite(pass->loss))
     health_event(h, "nonfinite", -1, -1, pass->loss);
-    bad = 1;
-  } else if (!isfinite(grad_norm)) {
+  else if (!isfinite(grad_norm))
     health_event(h, "nonfinite", -1, -1, grad_norm);
-    bad = 1;
+}
+
+static void tell_series(struct health *h, const struct model *m, const struct series *series,
+                        const real *value)
+{
+  for (long k = 0; k < model_series_size(m, series->shape); k++) {
+    int by_head = series->shape == PER_HEAD;
+    int layer = (int)(by_head ? k / h->heads : k), head = by_head ? (int)(k % h->heads) : -1;
+    if (series->event == EVENT_CLIP && value[k] < 1) health_event(h, "clip", layer, head, (double)value[k]);
+    if (series->event == EVENT_NONFINITE && !isfinite(value[k]))
+      health_event(h, "nonfinite", layer, head, (double)value[k]);
   }
-  return bad;
+}
+
+void health_series(struct health *h, const struct model *m)
+{
+  for (int s = 0; s < m->stabilizer_count; s++) {
+    const struct series *emits = m->stabilizer[s]->emits;
+    for (int i = 0; emits && emits[i].name; i++)
+      if (emits[i].event) tell_series(h, m, &emits[i], report_of(m->report, m->context[s].series[i]));
+  }
 }
 
 static int by_size(const void *a, const void *b)

@@ -17,11 +17,13 @@ struct health {
 };
 
 void health_init(struct health *, struct arena *, const struct model *, const long *step);
-/* An event of the step (struct event_sink's put); what is not finite is told once a step and place. */
-void health_event(void *health, const char *kind, int layer, int head, double value);
-/* Events for what is not finite; returns whether something was not. */
-int health_finite(struct health *, const struct pass *, double grad_norm);
+/* An event of the step; what is not finite is told once a step and place. */
+void health_event(struct health *, const char *kind, int layer, int head, double value);
+/* Events for what is not finite. */
+void health_finite(struct health *, const struct pass *, double grad_norm);
 /* A loss above median + `limit` (median absolute deviation) of the latest losses is an event; 0: never. */
 void health_spike(struct health *, double loss, double limit);
+/* The events that stabilisers' series tell, from the report that was read last. */
+void health_series(struct health *, const struct model *);
 void health_peak(struct health *, const struct pass *);
 #endif

@@ -2,22 +2,21 @@
 #include "base/memory.h"
 #include "run/state.h"
 
-void trainer_run_part(struct trainer *t, struct model_program *p, struct pass *pass, long part)
+void trainer_run_part(struct trainer *t, struct model_program *p, long part)
 {
   host_batch_feed(&t->host, t->device, p, part);
   program_run(p->program);
-  pass_collect(pass, p, part);
 }
 
-void trainer_run_pass(struct trainer *t, struct model_program *p, struct pass *pass)
+void trainer_run_pass(struct trainer *t, struct model_program *p)
 {
-  for (long m = 0; m < t->train->micro_batches; m++) trainer_run_part(t, p, pass, m);
+  for (long m = 0; m < t->train->micro_batches; m++) trainer_run_part(t, p, m);
 }
 
 void trainer_token_losses(struct trainer *t, const struct model_program *p, real *out)
 {
   struct tensor y = tensor_rows(t->token_loss, 0, p->batch * p->context);
-  t->device->ops.token_loss(t->device, &(struct token_loss_args){&y, p->logits, p->ml, p->targets});
+  op_run(t->device, OP_token_loss, &(union op_args){.token_loss = {&y, p->logits, p->ml, p->targets}});
   t->device->download(t->device, out, y.data, (size_t)y.rows * sizeof(real));
 }
 
@@ -34,20 +33,28 @@ static void add_positions(struct trainer *t, const struct model_program *p, long
   }
 }
 
-double trainer_evaluate(struct trainer *t, double *by_position)
+void trainer_run_validation(struct trainer *t, double *sum, double *count)
 {
   struct model_program *p = &t->look_program;
-  double sum = 0, *count = by_position ? memory_new((size_t)p->context, sizeof *count) : NULL;
-  for (long i = 0; by_position && i < p->context; i++) by_position[i] = 0;
+  program_run(t->begin_look);
   for (long b = 0; b < t->train->val_batches; b++) {
     host_batch_draw(&t->host, &t->data, DATA_VAL, COMMON_SEED, (uint64_t)b);
     for (long m = 0; m < t->train->micro_batches; m++) {
-      trainer_run_part(t, p, &t->val, m);
-      if (by_position) add_positions(t, p, m, by_position, count);
+      trainer_run_part(t, p, m);
+      if (sum) add_positions(t, p, m, sum, count);
     }
-    sum += t->val.loss;
   }
-  for (long i = 0; by_position && i < p->context; i++) by_position[i] /= count[i];
+}
+
+double trainer_evaluate(struct trainer *t, double *by_position)
+{
+  long context = t->look_program.context;
+  double *count = by_position ? memory_new((size_t)context, sizeof *count) : NULL;
+  real loss;
+  for (long i = 0; by_position && i < context; i++) by_position[i] = 0;
+  trainer_run_validation(t, by_position, count);
+  for (long i = 0; by_position && i < context; i++) by_position[i] /= count[i];
   memory_free(count);
-  return sum / (double)t->train->val_batches;
+  t->device->download(t->device, &loss, t->model.probe.loss->data, sizeof loss);
+  return (double)loss / (double)t->train->val_batches;
 }

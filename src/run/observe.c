@@ -101,7 +101,8 @@ static const struct series alignment = {
   "1",
   "alignment of the update",
   "u1^T dW v1 with the leading singular pair of the weight, dW the update of update/spectral_norm: the "
-  "first-order change of the spectral norm per unit of the tensor's learning rate"};
+  "first-order change of the spectral norm per unit of the tensor's learning rate",
+  EVENT_NONE};
 
 static const struct series tightness = {
   "attn/bound_tightness",
@@ -115,7 +116,8 @@ static const struct series tightness = {
   "them; mla: content and rotary parts added "
   "(kexue.fm/archives/11126). NaN where a stabiliser changes queries, "
   "keys or weights on their way, and after "
-  "the last update; under qk_clip.when = before the bound is of the clipped weights"};
+  "the last update; under qk_clip.when = before the bound is of the clipped weights",
+  EVENT_NONE};
 
 /* --- state --------------------------------------------------------------------------------------------- */
 
@@ -146,6 +148,7 @@ struct observer {
   struct spectra **workspace;
   double **leading;
   int workers;
+  real *values, *update; /* copies of all weights and of all directions, as params.values lies */
   int directions;
   struct error *job_error;
   int failed;
@@ -169,6 +172,12 @@ static int head_blocks(const struct observer *o, int layer, int head, struct fac
     }
   }
   return have_q && have_k;
+}
+
+/* Where a tensor of the parameters stands in a copy of them all. */
+static const real *in_copy(const struct observer *o, const real *copy, const struct tensor *t)
+{
+  return copy + (REALS(t) - REALS(&o->model->params.values));
 }
 
 static void add_job(struct observer *o, struct job job) { o->jobs[o->job_count++] = job; }
@@ -221,14 +230,16 @@ static void prepare_spectra(struct observer *o)
     for (int s = 0; s < SUMMARIES; s++) {
       o->value[object][s] = arena_get(o->arena, (size_t)width, sizeof(float));
       o->spectra_id[object][s] = declare(
-        o,
-        &(struct series){arena_format(o->arena, "%s/%s", objects[object].group, summaries[s].name),
-                         objects[object].shape, AXIS_SPECTRA, summaries[s].unit,
-                         arena_format(o->arena, "%s of %s", summaries[s].long_name, objects[object].what),
-                         arena_format(o->arena, "%s; n = min(rows, columns); of %s%s",
-                                      summaries[s].definition, objects[object].what, objects[object].note)});
+        o, &(struct series){arena_format(o->arena, "%s/%s", objects[object].group, summaries[s].name),
+                            objects[object].shape, AXIS_SPECTRA, summaries[s].unit,
+                            arena_format(o->arena, "%s of %s", summaries[s].long_name, objects[object].what),
+                            arena_format(o->arena, "%s; n = min(rows, columns); of %s%s",
+                                         summaries[s].definition, objects[object].what, objects[object].note),
+                            EVENT_NONE});
     }
   }
+  o->values = arena_get(o->arena, (size_t)ps->values.cols, sizeof *o->values);
+  o->update = arena_get(o->arena, (size_t)ps->values.cols, sizeof *o->update);
   o->alignment_value = arena_get(o->arena, (size_t)o->width[UPDATE], sizeof(float));
   o->alignment_id = declare(o, &alignment);
   o->workers = o->model->device->pool ? pool_threads(o->model->device->pool) : 1;
@@ -302,16 +313,6 @@ void observer_free(struct observer *o)
   for (int s = 0; s < (o)->model->stabilizer_count; s++) \
     for (int i = 0; (o)->model->stabilizer[s]->emits && (o)->model->stabilizer[s]->emits[i].name; i++)
 
-void observer_clear(struct observer *o)
-{
-  EACH_EMITTED(o, s, i)
-  {
-    real *values = o->model->context[s].series[i];
-    long width = model_series_size(o->model, o->model->stabilizer[s]->emits[i].shape);
-    for (long j = 0; j < width; j++) values[j] = (real)NAN;
-  }
-}
-
 static void put(struct observer *o, int id, const real *values, long width)
 {
   if (id < 0) return;
@@ -331,7 +332,7 @@ void observer_step(struct observer *o, long step, const struct pass *p, double l
   put(o, o->core_id[ENTROPY], p->entropy, n);
   put(o, o->core_id[SHARE_ABOVE], p->share_above, n);
   EACH_EMITTED(o, s, i)
-  put(o, o->emit_id[s][i], o->model->context[s].series[i],
+  put(o, o->emit_id[s][i], report_of(o->model->report, o->model->context[s].series[i]),
       model_series_size(o->model, o->model->stabilizer[s]->emits[i].shape));
   recorder_row(o->recorder, AXIS_STEP, step);
 }
@@ -364,11 +365,11 @@ static void store(struct observer *o, enum object object, long place, const stru
 }
 
 /* u^T (-direction) v: the update is subtracted. */
-static double align(const struct tensor *direction, const double *u, const double *v)
+static double align(const struct tensor *direction, const real *values, const double *u, const double *v)
 {
   double sum = 0;
   for (long i = 0; i < direction->rows; i++) {
-    const real *row = REALS(direction) + i * direction->ld;
+    const real *row = values + i * direction->ld;
     double dot = 0;
     for (long j = 0; j < direction->cols; j++) dot += (double)row[j] * v[j];
     sum -= u[i] * dot;
@@ -382,15 +383,14 @@ static int weight_job(struct observer *o, const struct job *j, int worker, struc
   struct tensor *w = &j->param->value;
   double *u = o->leading[worker], *v = u + w->rows;
   struct spectrum s;
-  if (spectrum_and_pair(o->workspace[worker], REALS(w), w->rows, w->cols, w->ld, &s, u, v, e))
+  if (spectrum_and_pair(o->workspace[worker], in_copy(o, o->values, w), w->rows, w->cols, w->ld, &s, u, v, e))
     return e->status;
   store(o, WEIGHT, j->place, &s);
-  const struct tensor *d = o->directions ? updates_direction(o->updates, j->param) : NULL;
-  if (!d) return STATUS_OK;
-  if (spectrum_of(o->workspace[worker], SPECTRA_GRAM, REALS(d), d->rows, d->cols, d->ld, &s, e))
-    return e->status;
+  if (!o->directions) return STATUS_OK;
+  const real *d = in_copy(o, o->update, w);
+  if (spectrum_of(o->workspace[worker], SPECTRA_GRAM, d, w->rows, w->cols, w->ld, &s, e)) return e->status;
   store(o, UPDATE, j->place, &s);
-  o->alignment_value[j->place] = (float)align(d, u, v);
+  o->alignment_value[j->place] = (float)align(w, d, u, v);
   return STATUS_OK;
 }
 
@@ -402,15 +402,15 @@ static int factor_bound(struct observer *o, const struct factor *f, int worker, 
   const struct tensor *w = &f->weight->value, *gain = &f->gain->value;
   struct spectrum s;
   double largest = 0, bias = 0;
-  if (spectrum_of(o->workspace[worker], SPECTRA_GRAM, REALS(w) + f->row * w->ld, f->rows, w->cols, w->ld, &s,
-                  e))
+  if (spectrum_of(o->workspace[worker], SPECTRA_GRAM, in_copy(o, o->values, w) + f->row * w->ld, f->rows,
+                  w->cols, w->ld, &s, e))
     return e->status;
   for (long i = 0; i < gain->cols; i++) {
-    double g = fabs((double)REALS(gain)[i]);
+    double g = fabs((double)in_copy(o, o->values, gain)[i]);
     if (!(g <= largest)) largest = g;
   }
   for (long i = f->row; f->bias && i < f->row + f->rows; i++)
-    bias += (double)REALS(&f->bias->value)[i] * (double)REALS(&f->bias->value)[i];
+    bias += pow((double)in_copy(o, o->values, &f->bias->value)[i], 2);
   *bound = sqrt((double)gain->cols) * largest * s.spectral_norm + sqrt(bias);
   return STATUS_OK;
 }
@@ -436,7 +436,7 @@ static void run_job(void *context, long piece, int worker)
   struct observer *o = context;
   const struct job *j = &o->jobs[piece];
   const struct tensor *w = j->param ? &j->param->value : NULL;
-  const real *rows = w ? REALS(w) + j->row * w->ld : NULL;
+  const real *rows = w ? in_copy(o, o->values, w) + j->row * w->ld : NULL;
   struct error e = {0};
   struct spectrum s;
   int status;
@@ -446,8 +446,9 @@ static void run_job(void *context, long piece, int worker)
     status = weight_job(o, j, worker, &e);
   } else if (j->object == HEAD_FORM) {
     const struct tensor *k = &j->other->value;
-    status = spectrum_of_form(o->workspace[worker], rows, w->ld, REALS(k) + j->other_row * k->ld, k->ld,
-                              j->rows, w->cols, &s, &e);
+    status =
+      spectrum_of_form(o->workspace[worker], rows, w->ld, in_copy(o, o->values, k) + j->other_row * k->ld,
+                       k->ld, j->rows, w->cols, &s, &e);
     if (!status) store(o, HEAD_FORM, j->place, &s);
   } else {
     status = spectrum_of(o->workspace[worker], SPECTRA_GRAM, rows, j->rows, w->cols, w->ld, &s, &e);
@@ -457,6 +458,14 @@ static void run_job(void *context, long piece, int worker)
     error_prefix(&e, "spectrum of %s", j->param ? j->param->name : "a head");
     if (!__atomic_exchange_n(&o->failed, 1, __ATOMIC_ACQ_REL)) *o->job_error = e;
   }
+}
+
+static void take_copies(struct observer *o)
+{
+  struct device *device = o->model->device;
+  size_t bytes = (size_t)o->model->params.values.cols * sizeof(real);
+  device->download(device, o->values, o->model->params.values.data, bytes);
+  if (o->directions) device->download(device, o->update, updates_all_directions(o->updates)->data, bytes);
 }
 
 static void put_tightness(struct observer *o, const struct pass *p)
@@ -474,6 +483,7 @@ int observer_spectra(struct observer *o, long step, const struct pass *p, struct
   for (long i = 0; i < o->width[UPDATE]; i++) o->alignment_value[i] = NAN;
   for (long i = 0; o->bound && i < (long)o->layers * o->heads; i++) o->bound[i] = NAN;
   o->directions = p != NULL;
+  take_copies(o);
   o->failed = 0;
   parallel_for(o->model->device->pool, o->job_count, run_job, o);
   for (int object = 0; object < OBJECTS; object++)

@@ -12,8 +12,6 @@ struct observer *observer_new(struct model *, struct updates *, struct recorder 
                               const struct record_options *);
 void observer_free(struct observer *);
 
-/* Before a step: stabilisers' arrays to NaN. */
-void observer_clear(struct observer *);
 /* One row of the step axis. */
 void observer_step(struct observer *, long step, const struct pass *, double lr, double grad_norm);
 /* One row of the spectra axis: weights now and, where there is a pass over the step's batch, what it saw and the

@@ -72,15 +72,33 @@ static int init_model(struct trainer *t, struct model_options *m, struct error *
   t->model.precision = *(const struct precision_options *)config_section(t->config, "precision");
   char cancels[256];
   if (model_warning(&t->model, cancels, sizeof cancels)) warning("%s", cancels);
-  t->sink = (struct event_sink){health_event, &t->health};
-  for (int i = 0; i < t->model.stabilizer_count; i++) t->model.context[i].events = &t->sink;
   return init_weights(t, e);
+}
+
+static void record_beginnings(struct trainer *t)
+{
+  struct model *m = &t->model;
+  t->begin = program_new(t->device);
+  report_record_clear(m->report, t->begin);
+  PROGRAM_CALL(t->begin, fill, .y = &m->params.grads, .value = 0);
+  t->begin_look = program_new(t->device);
+  model_record_clear(t->begin_look, &m->probe);
+  t->keep_val = program_new(t->device);
+  PROGRAM_CALL(t->keep_val, copy, .y = m->val.loss, .x = m->probe.loss);
+  program_plan(t->begin);
+  program_plan(t->begin_look);
+  program_plan(t->keep_val);
 }
 
 static int init_training(struct trainer *t, struct error *e)
 {
   const struct train_options *o = t->train;
-  struct update_rule rule = {o->weight_decay, o->decay_gains, o->decay, o->lr, (uint64_t)o->seed};
+  struct update_rule rule = {.weight_decay = o->weight_decay,
+                             .decay_gains = o->decay_gains,
+                             .decay_independent = o->decay,
+                             .seed = (uint64_t)o->seed,
+                             .grad_clip = o->grad_clip,
+                             .stops = o->on_nonfinite != ON_NONFINITE_CONTINUE};
   t->updates = updates_new(&t->model, t->top->optimizer, config_section(t->config, "override"), &rule,
                            plugin_options, t->config, e);
   if (!t->updates) return e->status;
@@ -93,27 +111,21 @@ static int init_training(struct trainer *t, struct error *e)
   long rows = o->batch / o->micro_batches, context = t->model.options.context;
   t->model.look = t->record.level > 0;
   t->model.look_level = t->record.level;
-  int status = model_program_init(&t->model, &t->step_program, rows, context, 1, e);
+  int status =
+    model_program_init(&t->model, &t->step_program, rows, context, 1, &t->model.seen, o->micro_batches, e);
   t->model.look = t->record.pairs && t->record.probe_every;
-  if (!status) status = model_program_init(&t->model, &t->look_program, rows, context, 0, e);
+  if (!status)
+    status =
+      model_program_init(&t->model, &t->look_program, rows, context, 0, &t->model.probe, o->micro_batches, e);
   if (status) return status;
+  record_beginnings(t);
   host_batch_init(&t->host, t->arena, o->batch, context);
-  pass_init(&t->pass, t->arena, &t->model, o->micro_batches);
-  pass_init(&t->probe, t->arena, &t->model, o->micro_batches);
-  pass_init(&t->val, t->arena, &t->model, o->micro_batches);
+  pass_init(&t->pass, t->arena, &t->model);
+  pass_init(&t->probe, t->arena, &t->model);
   health_init(&t->health, t->arena, &t->model, &t->done);
-  t->norm = tensor_new(t->device, TENSOR_REAL, 1, 1, "norm");
   t->token_loss = tensor_new(t->device, TENSOR_REAL, rows * context, 1, "token loss");
   t->column = arena_get(t->arena, (size_t)rows, sizeof(int));
   t->token_loss_host = arena_get(t->arena, (size_t)(rows * context), sizeof(real));
-  for (int i = 0; i < t->model.stabilizer_count; i++) {
-    struct stabilizer_context *c = &t->model.context[i];
-    const struct pass *seen = c->wants_probe ? &t->probe : &t->pass;
-    c->max_logit = seen->max_logit;
-    c->max_abs_logit = seen->max_abs_logit;
-    c->watched = seen->watched + i * t->model.options.layers;
-    c->updates = t->updates;
-  }
   t->val_loss = t->grad_norm = NAN;
   return STATUS_OK;
 }
@@ -178,7 +190,9 @@ void trainer_release(struct trainer *t)
   model_program_free(&t->step_program);
   model_program_free(&t->look_program);
   if (t->updates) updates_free(t->updates);
-  if (t->norm) tensor_free(t->device, t->norm);
+  program_free(t->begin);
+  program_free(t->begin_look);
+  program_free(t->keep_val);
   if (t->token_loss) tensor_free(t->device, t->token_loss);
   if (t->model.device) model_free(&t->model);
   if (t->device) device_close(t->device);

@@ -33,16 +33,16 @@ struct trainer {
   const struct schedule *schedule;
   const void *schedule_options;
   struct model_program step_program, look_program; /* with and without backward */
+  struct program *begin, *begin_look;              /* what a step, and a look at other batches, begin with */
+  struct program *keep_val; /* a sum of losses, from the probe's place to the validation's */
   struct host_batch host;
 
   char id[16], path[4096];
   struct recorder *recorder;
   struct observer *observer;
-  struct event_sink sink;
 
-  struct pass pass, probe, val;
+  struct pass pass, probe;
   struct health health;
-  struct tensor *norm;       /* [1] on the device */
   struct tensor *token_loss; /* [N, 1] on the device */
   real *token_loss_host;
   int *column; /* of a batch, one position: [rows of a micro-batch] */
@@ -59,8 +59,11 @@ void trainer_observe(struct trainer *);
 void trainer_release(struct trainer *);
 
 /* look.c: one micro-batch, or all of the host's batch, through a program. */
-void trainer_run_part(struct trainer *, struct model_program *, struct pass *, long part);
-void trainer_run_pass(struct trainer *, struct model_program *, struct pass *);
+void trainer_run_part(struct trainer *, struct model_program *, long part);
+void trainer_run_pass(struct trainer *, struct model_program *);
+/* All validation batches; their losses add up in the place of the probe's. sum, count: NULL, or [context], where those
+   of every position are added. */
+void trainer_run_validation(struct trainer *, double *sum, double *count);
 /* The loss of every token that a program has just seen, [batch*context]. */
 void trainer_token_losses(struct trainer *, const struct model_program *, real *out);
 

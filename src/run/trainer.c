@@ -8,22 +8,6 @@
 
 /* --- one step ---------------------------------------------------------------------------------------------- */
 
-static double gradient_norm(struct trainer *t)
-{
-  struct device *d = t->device;
-  real norm;
-  d->ops.norm(d, &(struct norm_args){t->norm, &t->model.params.grads});
-  d->download(d, &norm, t->norm->data, sizeof norm);
-  return (double)norm;
-}
-
-static void clip_gradient(struct trainer *t)
-{
-  double limit = t->train->grad_clip;
-  if (limit > 0 && t->grad_norm > limit)
-    t->device->ops.scale(t->device, &(struct scale_args){&t->model.params.grads, limit / t->grad_norm});
-}
-
 static int probe_wanted(const struct trainer *t)
 {
   for (int i = 0; i < t->model.stabilizer_count; i++)
@@ -31,19 +15,34 @@ static int probe_wanted(const struct trainer *t)
   return 0;
 }
 
-/* What is looked at beside the training batch, with the weights before this step's update. */
+static int due(long every, long step) { return every && step % every == 0; }
+
+/* What is looked at beside the training batch, with the weights before this step's update. The probe comes last: its
+   maxima may be wanted by stabilisers. */
 static void look_around(struct trainer *t)
 {
-  long s = t->done;
-  int recorded = t->record.probe_every && s % t->record.probe_every == 0;
-  if (recorded || probe_wanted(t)) {
-    host_batch_draw(&t->host, &t->data, DATA_PROBE, COMMON_SEED, 0);
-    trainer_run_pass(t, &t->look_program, &t->probe);
+  if (due(t->train->val_every, t->done)) {
+    trainer_run_validation(t, NULL, NULL);
+    program_run(t->keep_val);
   }
-  if (recorded) observer_probe(t->observer, s, &t->probe);
-  if (t->train->val_every && s % t->train->val_every == 0) {
-    t->val_loss = trainer_evaluate(t, NULL);
-    observer_val(t->observer, s, t->val_loss);
+  if (due(t->record.probe_every, t->done) || probe_wanted(t)) {
+    host_batch_draw(&t->host, &t->data, DATA_PROBE, COMMON_SEED, 0);
+    program_run(t->begin_look);
+    trainer_run_pass(t, &t->look_program);
+  }
+}
+
+/* Rows of what was looked at. */
+static void observe_looks(struct trainer *t)
+{
+  const struct report *r = t->model.report;
+  if (due(t->record.probe_every, t->done)) {
+    pass_read(&t->probe, r, &t->model.probe, t->look_program.looks != NULL);
+    observer_probe(t->observer, t->done, &t->probe);
+  }
+  if (due(t->train->val_every, t->done)) {
+    t->val_loss = (double)report_of(r, t->model.val.loss)[0] / (double)t->train->val_batches;
+    observer_val(t->observer, t->done, t->val_loss);
   }
 }
 
@@ -54,19 +53,14 @@ static void record_spectra(struct trainer *t, const struct pass *pass)
   if (observer_spectra(t->observer, t->done, pass, &e)) health_event(&t->health, "nonconverged", -1, -1, NAN);
 }
 
-static void update(struct trainer *t, double lr)
+/* The spectra's row is of the weights before the update and of the update to come; a step that is not finite has
+   none. */
+static void look_at_update(struct trainer *t)
 {
-  struct model *m = &t->model;
-  for (int i = 0; i < m->stabilizer_count; i++) {
-    m->context[i].step = t->done;
-    m->context[i].lr = lr;
-    if (m->stabilizer[i]->before_update) m->stabilizer[i]->before_update(&m->context[i]);
-  }
-  updates_directions(t->updates, t->done);
-  if (t->record.spectra_every && t->done % t->record.spectra_every == 0) record_spectra(t, &t->pass);
-  updates_apply(t->updates, lr);
-  for (int i = 0; i < m->stabilizer_count; i++)
-    if (m->stabilizer[i]->after_step) m->stabilizer[i]->after_step(&m->context[i]);
+  report_read(t->model.report);
+  if (report_of(t->model.report, updates_go(t->updates))[0] == 0) return;
+  pass_read(&t->pass, t->model.report, &t->model.seen, t->step_program.looks != NULL);
+  record_spectra(t, &t->pass);
 }
 
 /* The last look, at the state after the last update. It comes after the last checkpoint, so that a run which
@@ -84,33 +78,46 @@ static int checkpoint_due(const struct trainer *t)
   return t->keep->seconds > 0 && clock_seconds() - t->checkpointed_at > t->keep->seconds;
 }
 
+static struct moment moment_of(const struct trainer *t)
+{
+  const struct train_options *o = t->train;
+  return (struct moment){t->done,
+                         schedule_rate(t->schedule, t->schedule_options, o->lr, o->warmup, t->done, o->steps),
+                         schedule_rate(t->schedule, t->schedule_options, 1, o->warmup, t->done, o->steps)};
+}
+
+/* Events and rows from the step's report. */
+static void read_step(struct trainer *t, const struct moment *now)
+{
+  struct report *r = t->model.report;
+  report_read(r);
+  pass_read(&t->pass, r, &t->model.seen, t->step_program.looks != NULL);
+  t->grad_norm = (double)report_of(r, updates_grad_norm(t->updates))[0];
+  t->diverged = report_of(r, updates_go(t->updates))[0] == 0;
+  observe_looks(t);
+  health_peak(&t->health, &t->pass);
+  health_finite(&t->health, &t->pass, t->grad_norm);
+  health_spike(&t->health, t->pass.loss, t->train->spike);
+  if (!t->diverged) health_series(&t->health, &t->model);
+  if (t->done % t->record.every == 0 || t->diverged || t->done + 1 == t->train->steps)
+    observer_step(t->observer, t->done, &t->pass, now->rate, t->grad_norm);
+}
+
 int trainer_step(struct trainer *t, struct error *e)
 {
-  struct device *d = t->device;
   double began = clock_seconds();
-  double lr =
-    schedule_rate(t->schedule, t->schedule_options, t->train->lr, t->train->warmup, t->done, t->train->steps);
-  observer_clear(t->observer);
+  struct moment now = moment_of(t);
+  program_run(t->begin);
   look_around(t);
   host_batch_draw(&t->host, &t->data, DATA_TRAIN, (uint64_t)t->train->seed, (uint64_t)t->done);
   if (t->record.batches)
     recorder_batch(t->recorder, t->done, t->host.batch.tokens, t->data.has_mask ? t->host.batch.mask : NULL,
                    t->data.has_document ? t->host.batch.document : NULL, t->host.rows, t->host.context);
-  d->ops.fill(d, &(struct fill_args){&t->model.params.grads, 0});
-  trainer_run_pass(t, &t->step_program, &t->pass);
-  t->grad_norm = gradient_norm(t);
-
-  health_peak(&t->health, &t->pass);
-  int bad = health_finite(&t->health, &t->pass, t->grad_norm);
-  health_spike(&t->health, t->pass.loss, t->train->spike);
-  if (bad && t->train->on_nonfinite != ON_NONFINITE_CONTINUE) {
-    t->diverged = 1;
-  } else {
-    clip_gradient(t);
-    update(t, lr);
-  }
-  if (t->done % t->record.every == 0 || t->diverged || t->done + 1 == t->train->steps)
-    observer_step(t->observer, t->done, &t->pass, lr, t->grad_norm);
+  trainer_run_pass(t, &t->step_program);
+  updates_directions(t->updates, &now);
+  if (due(t->record.spectra_every, t->done)) look_at_update(t);
+  updates_apply(t->updates);
+  read_step(t, &now);
   recorder_timing(t->recorder, t->done, clock_seconds() - began);
   int status = recorder_live(t->recorder, e);
   if (!t->diverged) t->done++;

@@ -14,7 +14,7 @@ static const struct {
   {"optimizer", "optimizer"}, {"stabilizers", "stabilizer"},  {"data", "data"},
   {"preset", "preset"},       {"train.schedule", "schedule"}, {"model.attention", "attention"},
 };
-static const char *const device_names[] = {"cpu", "cuda", "reference", NULL};
+static const char *const device_names[] = {"cpu", "cuda", "reference", "isolated", NULL};
 
 struct naming {
   const char *const *names;
@@ -68,7 +68,7 @@ static int check_text(const struct key *key, const char *value, struct error *e)
     if (*c < 0x20 && *c != '\n' && *c != '\t')
       return error_set(e, STATUS_USAGE, "there is a control character (0x%02x) in the value", *c);
   if (!strcmp(key->name, "checkpoint.keep")) return check_keep(value, e);
-  if (!strcmp(key->name, "device")) return check_names(device_names, 3, value, 0, e);
+  if (!strcmp(key->name, "device")) return check_names(device_names, 4, value, 0, e);
   if (!strcmp(key->name, "preset") && !*value) return STATUS_OK;
   const char *names[MOST_NAMES];
   for (size_t i = 0; i < sizeof name_keys / sizeof *name_keys; i++)

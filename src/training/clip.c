@@ -1,32 +1,22 @@
-/* clip.c - the threshold test, the scaling and the event of every clip */
+/* clip.c - what every clip does to the weights */
 #include "training/clip.h"
-#include <math.h>
 #include "training/optimizer.h"
 
-double clip_gamma(struct stabilizer_context *c, int layer, int head, double value, double tau)
+void clip_record(struct stabilizer_context *c, struct program *p, const struct factor *f, int count,
+                 struct tensor *scale, int momentum)
 {
-  if (isfinite(value)) return value > tau ? tau / value : 1;
-  c->events->put(c->events->context, "nonfinite", layer, head, value);
-  return 1;
-}
-
-void clip_weights(struct stabilizer_context *c, const struct factor *f, double factor, int momentum)
-{
-  if (factor == 1) return;
-  factor_scale(c->model, f, factor);
-  if (momentum) updates_scale_momentum(c->updates, f, factor);
-}
-
-void clip_note(struct stabilizer_context *c, int layer, int head, double gamma)
-{
-  if (gamma < 1) c->events->put(c->events->context, "clip", layer, head, gamma);
-}
-
-double clip_layer(struct stabilizer_context *c, int layer, double value, double tau,
-                  const struct clip_share *share, int count)
-{
-  double gamma = clip_gamma(c, layer, -1, value, tau);
-  for (int i = 0; i < count; i++) clip_weights(c, &share[i].factor, pow(gamma, share[i].exponent), 0);
-  clip_note(c, layer, -1, gamma);
-  return gamma;
+  int *segment = program_memory(p, 4 * (size_t)count, sizeof *segment), n = 0;
+  int *owner = program_memory(p, 2 * (size_t)count, sizeof *owner);
+  for (int i = 0; i < count; i++) {
+    model_segment(c->model, f[i].weight, f[i].row, f[i].rows, segment + 2 * n);
+    owner[n++] = i;
+    if (!f[i].bias) continue;
+    model_segment(c->model, f[i].bias, f[i].row, f[i].rows, segment + 2 * n);
+    owner[n++] = i;
+  }
+  struct tensor *factor = program_temporary(p, 1, n, "clip factors");
+  PROGRAM_CALL(p, take, .y = factor, .x = scale, .index = program_ints(p, 1, n, owner, "clipped"));
+  PROGRAM_CALL(p, scale_segments, .x = &c->model->params.values,
+               .segment = program_ints(p, n, 2, segment, "clipped"), .factor = factor);
+  if (momentum) updates_record_scale_momentum(c->updates, p, f, count, scale);
 }

@@ -1,11 +1,6 @@
-/* newton_schulz.c - near-orthogonalisation by an odd polynomial of the singular values
-   X <- a X + b (X X^T) X + c (X X^T)^2 X = B X,  B = a I + b A + c A A,  A = X X^T,
-   after division by the Frobenius norm. A and B are symmetric [m,m], m the smaller side: the gram
-   operation computes one half of each. Per step 2 m^2 n + m^3 + m^2 n operations. */
-#include <math.h>
+/* newton_schulz.c - sets of coefficients for near-orthogonalisation by an odd polynomial of the singular values
+   X <- a X + b (X X^T) X + c (X X^T)^2 X, after division by the Frobenius norm: the operation newton_schulz */
 #include "base/memory.h"
-#include "numerics/cut.h"
-#include "numerics/linalg.h"
 #include "training/optimizer.h"
 
 /* Polar Express (arXiv 2505.16932, appendix): the listed polynomials are slowed by 1.01 for safety. */
@@ -131,83 +126,24 @@ const struct ns_step *ns_step_at(const struct ns_set *set, int step)
   return &set->step[step < set->listed ? step : set->listed - 1];
 }
 
-/* x, turned to lie flat (m <= n), and what the steps need: device memory cut from one block. */
-struct flat {
-  struct tensor x, next;  /* [m, n] */
-  struct tensor a, b;     /* [m, m] */
-  struct tensor diagonal; /* of b, as a column */
-  struct tensor ones;     /* [m, 1] */
-  struct tensor norm;     /* [1, 1] */
-};
-
-size_t newton_schulz_work(long rows, long cols)
+void newton_schulz_record(struct program *p, struct tensor *x, const long *place, long places, long rows,
+                          long cols, const struct ns_set *set, long steps, double eps, struct tensor *by,
+                          double scale)
 {
-  long m = rows < cols ? rows : cols;
-  return sizeof(real) * (size_t)(2 * rows * cols + 2 * m * m + m + 1);
-}
-
-static struct flat lay_out(void *work, long rows, long cols)
-{
-  long m = rows < cols ? rows : cols, n = rows < cols ? cols : rows;
-  real *at = work;
-  struct flat f;
-  f.x = tensor_cut(&at, m, n);
-  f.next = tensor_cut(&at, m, n);
-  f.a = tensor_cut(&at, m, m);
-  f.b = tensor_cut(&at, m, m);
-  f.ones = tensor_cut(&at, m, 1);
-  f.norm = tensor_cut(&at, 1, 1);
-  f.diagonal = tensor_diagonal(&f.b);
-  return f;
-}
-
-/* What the matrix is multiplied by at first. An infinite norm would hide finite entries: NaN shows them. */
-static double first_scale(struct device *device, const struct ns_set *set, const struct tensor *number,
-                          double eps)
-{
-  real norm;
-  device->download(device, &norm, number->data, sizeof norm);
-  return isfinite(norm) ? 1 / (set->norm_scale * (double)norm + eps) : NAN;
-}
-
-void newton_schulz(struct device *device, struct tensor *x, const struct ns_set *set, int steps, double eps,
-                   void *work)
-{
-  const struct ops *ops = &device->ops;
-  struct flat f = lay_out(work, x->rows, x->cols);
-  int tall = x->rows > x->cols;
-  ops->norm(device, &(struct norm_args){.y = &f.norm, .x = x});
-  if (tall)
-    ops->transpose(device, &(struct transpose_args){.y = &f.x, .x = x});
-  else
-    ops->copy(device, &(struct copy_args){.y = &f.x, .x = x});
-  ops->scale(device, &(struct scale_args){.y = &f.x, .alpha = first_scale(device, set, &f.norm, eps)});
-  ops->fill(device, &(struct fill_args){.y = &f.ones, .value = 1});
-  for (int i = 0; i < (steps ? steps : set->steps); i++) {
-    const struct ns_step *p = ns_step_at(set, i);
-    ops->gram(device, &(struct gram_args){.c = &f.a, .a = &f.x, .alpha = 1});
-    ops->gram(device, &(struct gram_args){.c = &f.b, .a = &f.a, .alpha = p->c, .beta = p->b});
-    ops->axpby(device, &(struct axpby_args){.y = &f.diagonal, .x = &f.ones, .alpha = p->a, .beta = 1});
-    ops->matmul(device, &(struct matmul_args){.c = &f.next, .a = &f.b, .b = &f.x, .alpha = 1});
-    struct tensor swap = f.x;
-    f.x = f.next;
-    f.next = swap;
+  long m = rows < cols ? rows : cols, threads = pool_threads(program_device(p)->pool);
+  double coefficients[3 * (sizeof set->step / sizeof *set->step)];
+  int *at = memory_new((size_t)places, sizeof *at);
+  for (int i = 0; i < set->listed; i++) {
+    coefficients[3 * i] = set->step[i].a;
+    coefficients[3 * i + 1] = set->step[i].b;
+    coefficients[3 * i + 2] = set->step[i].c;
   }
-  if (tall)
-    ops->transpose(device, &(struct transpose_args){.y = x, .x = &f.x});
-  else
-    ops->copy(device, &(struct copy_args){.y = x, .x = &f.x});
-}
-
-void exact_polar_factor(struct device *device, struct tensor *x)
-{
-  size_t count = (size_t)x->rows * (size_t)x->cols;
-  real *host = memory_new(count, sizeof *host);
-  int zero = 1;
-  device->download(device, host, x->data, count * sizeof *host);
-  for (size_t i = 0; i < count; i++) zero &= host[i] == 0;
-  if (!zero && polar_factor(host, x->rows, x->cols, x->cols, host, x->cols, NULL))
-    for (size_t i = 0; i < count; i++) host[i] = (real)NAN;
-  device->upload(device, x->data, host, count * sizeof *host);
-  memory_free(host);
+  for (long i = 0; i < places; i++) at[i] = (int)place[i];
+  struct tensor *work = program_temporary(p, places < threads ? places : threads,
+                                          2 * rows * cols + 2 * m * m + m + 1, "newton-schulz");
+  PROGRAM_CALL(p, newton_schulz, .x = x, .work = work, .place = program_ints(p, 1, places, at, "places"),
+               .coefficients = program_reals(p, set->listed, 3, coefficients, "coefficients"), .by = by,
+               .rows = rows, .cols = cols, .steps = steps ? steps : set->steps, .norm_scale = set->norm_scale,
+               .eps = eps, .scale = scale);
+  memory_free(at);
 }

@@ -1,18 +1,23 @@
 /* optimizer.h - one file and one row per optimiser
    An optimiser turns gradients into directions; the shared code then does the decoupled update
    w <- w (1 - lr weight_decay) - lr direction, so that every recording and every counterfactual sees the
-   same quantity whatever the optimiser. */
+   same quantity whatever the optimiser. All of it is recorded once, as programs of the update. */
 #ifndef MAXLOGIT_OPTIMIZER_H
 #define MAXLOGIT_OPTIMIZER_H
 #include "model/model.h"
 
 enum { MAX_STATES = 4 };
 
-struct update { /* one tensor in one step */
-  struct param *param;
-  struct tensor *state[MAX_STATES]; /* like the parameter, in the order of state_names */
-  struct tensor *direction;         /* out, [rows, cols] */
-  long step;                        /* updates of this tensor so far: 0, 1, ... */
+/* Tensors of one optimiser that lie one after another, as one row of n numbers. Between tensors there may be gaps
+   of a few zeros. */
+struct update {
+  struct tensor *grad;              /* [1,n] */
+  struct tensor *state[MAX_STATES]; /* [1,n], in the order of state_names; 0 at the start */
+  struct tensor *direction;         /* out, [1,n] */
+  struct param *const *param;       /* the tensors, ... */
+  const long *place;                /* ... and where in the row each begins */
+  int count;
+  uint64_t seed; /* of the run */
 };
 
 struct optimizer {
@@ -23,11 +28,9 @@ struct optimizer {
   const char *const *state_names; /* NULL-terminated: "m", "v"; may be empty */
   /* Does it take this tensor? If not, the tensor goes to `adam`. NULL: takes all. */
   int (*takes)(const struct param *);
-  /* Bytes of device memory that `step` wants for temporaries; NULL: none. */
-  size_t (*work)(const void *options, struct device *, const struct update *list, int count);
-  /* Directions for all its tensors; allocates nothing. NULL: its tensors are left alone, decay included. */
-  void (*step)(const void *options, struct device *, uint64_t seed, struct update *list, int count,
-               void *work);
+  /* Record the calls from gradient to direction, states included. Numbers that options give, or that vary from step
+     to step, are numbers_constant and numbers_varying. NULL: its tensors are left alone, decay included. */
+  void (*record)(const void *options, struct program *, struct numbers *, const struct update *);
 };
 extern const struct optimizer *const optimizers[];
 const struct optimizer *optimizer_find(const char *name);
@@ -64,18 +67,20 @@ enum ns_choice {
 extern const struct ns_set ns_sets[NS_SETS];
 extern const char *const ns_names[]; /* by enum ns_choice, then NULL: choices of an option */
 const struct ns_step *ns_step_at(const struct ns_set *, int step);
-/* Orthogonalise x [rows, cols] in place: the near-polar factor after `steps` steps (0: the set's own number).
-   A zero matrix stays zero; non-finite numbers give NaN everywhere. `eps` is added to the norm. `work` is
-   device memory of newton_schulz_work bytes. */
-void newton_schulz(struct device *, struct tensor *x, const struct ns_set *, int steps, double eps,
-                   void *work);
-size_t newton_schulz_work(long rows, long cols);
-/* The same by a singular value decomposition on the host, exact to rounding; allocates. */
-void exact_polar_factor(struct device *, struct tensor *x);
+/* Record: orthogonalise the matrices [rows, cols] at these places of the row x, in place: the near-polar factor after
+   `steps` steps (0: the set's own number), times scale by. A zero matrix stays zero; non-finite numbers give NaN
+   everywhere. `eps` is added to the norm. */
+void newton_schulz_record(struct program *, struct tensor *x, const long *place, long places, long rows,
+                          long cols, const struct ns_set *, long steps, double eps, struct tensor *by,
+                          double scale);
 
-/* m <- momentum m + g; direction = m, or g + momentum m with nesterov. All of one shape. */
-void momentum_step(struct device *, struct tensor *m, struct tensor *g, struct tensor *direction,
-                   double momentum, int nesterov);
+/* --- what optimisers share ---------------------------------------------------------------------------------- */
+struct adam_numbers {
+  double beta1, beta2, eps;
+};
+/* Record Adam's direction of u's gradients, with the moments m and v, all [1,n]. */
+void adam_record(struct program *, struct numbers *, const struct update *u, struct tensor *direction,
+                 struct tensor *m, struct tensor *v, const struct adam_numbers *);
 
 /* --- the set of updates of a model ---------------------------------------------------------------------- */
 /* Which optimiser and which factors each tensor has: from `optimizer`, `takes`, and the patterns
@@ -94,28 +99,39 @@ struct update_rule { /* settings of training that the update needs */
   double weight_decay;
   long decay_gains;
   long decay_independent; /* train.decay = scaled | independent */
-  double lr;              /* train.lr: of it, the rate of a step is the schedule's and the warm-up's share */
   uint64_t seed;
+  double grad_clip; /* largest norm of the gradient; 0: any */
+  int stops; /* a step that is not finite, and every one after it, leaves weights and states as they are */
 };
 
 struct updates;
-/* options_of(context, name): the option struct of an optimiser by name. After params_allocate. */
+/* Record the update half of a step: gradient norm, finite test, gradient clip, directions, the stabilisers' hooks, and
+   the decoupled update with their factors: w <- w keep - rate direction, keep = 1 - rate weight_decay (independent:
+   1 - share weight_decay: Loshchilov and Hutter, arXiv 1711.05101, Alg. 2;
+   Wortsman et al., arXiv 2309.14322), rate = lr times its factors.
+   options_of(context, name): the option struct of an optimiser by name. */
 struct updates *updates_new(struct model *, const char *optimizer, const struct override_options *,
                             const struct update_rule *, const void *(*options_of)(void *, const char *),
                             void *context, struct error *);
 void updates_free(struct updates *);
-/* Directions from gradients, then the decoupled update with the stabilisers' factors: w <- w keep - rate
-   direction, keep = 1 - rate weight_decay, rate = lr times its factors; independent of the base rate (Loshchilov and
-   Hutter, arXiv 1711.05101, Alg. 2; Wortsman et al., arXiv 2309.14322): keep = 1 - (lr / rule.lr) weight_decay. */
-void updates_step(struct updates *, long step, double lr);
-/* The two halves, for a caller that wants to look at the directions in between. */
-void updates_directions(struct updates *, long step);
-void updates_apply(struct updates *, double lr);
+/* The two halves, for a caller that looks at the directions in between. The first tells the device the moment. */
+void updates_directions(struct updates *, const struct moment *);
+void updates_apply(struct updates *);
+/* Numbers [1] of the report: the gradient's norm before the clip; 1, or 0 where the step changed nothing. */
+const struct tensor *updates_grad_norm(const struct updates *);
+const struct tensor *updates_go(const struct updates *);
+/* All directions in one row, as params.values lies; one parameter's. */
+const struct tensor *updates_all_directions(const struct updates *);
 const struct tensor *updates_direction(const struct updates *, const struct param *);
 /* States for checkpoints: names like "adam.m.blocks.0.attn.w_q". */
 int updates_states(const struct updates *);
 struct tensor *updates_state(const struct updates *, int index, char *name, size_t room);
-/* Multiply what the optimisers hold as first moments (states called m or momentum) of a factor's rows by c. */
-void updates_scale_momentum(struct updates *, const struct factor *, double c);
+/* Record, in a hook: multiply what the optimisers hold as first moments (states called m or momentum) of the rows of
+   factor i by scale[i], scale [count]. */
+void updates_record_scale_momentum(struct updates *, struct program *, const struct factor *, int count,
+                                   struct tensor *scale);
 const char *updates_optimizer_of(const struct updates *, const struct param *);
+/* Calls, and waits for the host, of one update. */
+int updates_calls(const struct updates *);
+int updates_host_steps(const struct updates *);
 #endif

@@ -4,19 +4,74 @@
 #include "numerics/linalg.h"
 
 /* --- decompositions on the host ------------------------------------------------------------------------ */
-int svd_of(struct svd *s, struct device *device, const struct tensor *w)
+int svd_of_host(struct svd *s, const real *w, long rows, long cols)
 {
-  REQUIRE(w->ld == w->cols);
-  size_t size = (size_t)(w->rows * w->cols);
-  *s = (struct svd){.rows = w->rows, .cols = w->cols, .n = w->rows < w->cols ? w->rows : w->cols};
+  *s = (struct svd){.rows = rows, .cols = cols, .n = rows < cols ? rows : cols};
   s->u = memory_new((size_t)(s->rows * s->n), sizeof *s->u);
   s->v = memory_new((size_t)(s->cols * s->n), sizeof *s->v);
   s->sigma = memory_new((size_t)s->n, sizeof *s->sigma);
+  return svd_factors(w, rows, cols, cols, s->u, s->sigma, s->v, NULL);
+}
+
+static real *copy_of(struct device *device, const struct tensor *w)
+{
+  REQUIRE(w->ld == w->cols);
+  size_t size = (size_t)(w->rows * w->cols);
   real *host = memory_new(size, sizeof *host);
   device->download(device, host, w->data, size * sizeof *host);
-  int status = svd_factors(host, w->rows, w->cols, w->cols, s->u, s->sigma, s->v, NULL);
+  return host;
+}
+
+static void put_back(struct device *device, struct tensor *w, real *host)
+{
+  device->upload(device, w->data, host, (size_t)(w->rows * w->cols) * sizeof *host);
+  memory_free(host);
+}
+
+int svd_of(struct svd *s, struct device *device, const struct tensor *w)
+{
+  real *host = copy_of(device, w);
+  int status = svd_of_host(s, host, w->rows, w->cols);
   memory_free(host);
   return status;
+}
+
+void svd_put_nan(struct device *device, struct tensor *w)
+{
+  size_t size = (size_t)(w->rows * w->cols);
+  real *host = memory_new(size, sizeof *host);
+  for (size_t i = 0; i < size; i++) host[i] = (real)NAN;
+  put_back(device, w, host);
+}
+
+void exact_polar_factor(struct device *device, struct tensor *x, double scale)
+{
+  long size = x->rows * x->cols;
+  real *host = copy_of(device, x);
+  int zero = 1, failed = 0;
+  for (long i = 0; i < size; i++) zero &= host[i] == 0;
+  if (!zero) failed = polar_factor(host, x->rows, x->cols, x->cols, host, x->cols, NULL);
+  for (long i = 0; i < size; i++) host[i] = failed ? (real)NAN : (real)(scale * (double)host[i]);
+  put_back(device, x, host);
+}
+
+struct each {
+  struct device *device;
+  void (*one)(void *context, struct device *, long i);
+  void *context;
+};
+
+static void each_piece(void *context, long piece, int worker)
+{
+  (void)worker;
+  const struct each *e = context;
+  e->one(e->context, e->device, piece);
+}
+
+void host_each(struct device *device, long count, void (*one)(void *context, struct device *, long i),
+               void *context)
+{
+  parallel_for(device->pool, count, each_piece, &(struct each){device, one, context});
 }
 
 void svd_free(struct svd *s)
@@ -61,34 +116,28 @@ struct qk_block *qk_blocks(struct model *m, int by_head, int *count)
   return block;
 }
 
-struct tensor qk_rows(const struct qk_block *b) { return tensor_rows(&b->weight->value, b->row, b->rows); }
+void qk_reduce_layers(const struct model *m, struct program *p, const struct qk_block *block, int count,
+                      long kind, struct tensor *x, struct tensor *y)
+{
+  int layers = (int)m->options.layers, at = 0, *member = program_memory(p, (size_t)count, sizeof *member);
+  int *first = program_memory(p, (size_t)layers + 1, sizeof *first);
+  for (int l = 0; l < layers; l++) {
+    for (int i = 0; i < count; i++)
+      if (block[i].layer == l) member[at++] = i;
+    first[l + 1] = at;
+  }
+  PROGRAM_CALL(p, reduce, .y = y, .x = x, .member = program_ints(p, 1, count, member, "blocks"),
+               .first = program_ints(p, 1, layers + 1, first, "layers"), .kind = kind);
+}
 
 /* --- power iteration ------------------------------------------------------------------------------------ */
-double norm_of(struct device *device, struct tensor *x, struct tensor *number)
+void power_iteration_record(struct program *p, struct tensor *w, struct tensor *u, struct tensor *v,
+                            int iterations, struct tensor *sigma)
 {
-  real norm;
-  device->ops.norm(device, &(struct norm_args){.y = number, .x = x});
-  device->download(device, &norm, number->data, sizeof norm);
-  return (double)norm;
-}
-
-static double normalise(struct device *device, struct tensor *x, struct tensor *number)
-{
-  double norm = norm_of(device, x, number);
-  if (norm != 0) device->ops.scale(device, &(struct scale_args){.y = x, .alpha = 1 / norm});
-  return norm;
-}
-
-double power_iteration(struct device *device, struct tensor *w, struct tensor *u, struct tensor *v,
-                       int iterations, struct tensor *number)
-{
-  const struct ops *ops = &device->ops;
-  double sigma = 0;
   for (int i = 0; i < iterations; i++) {
-    ops->matmul(device, &(struct matmul_args){.c = v, .a = u, .b = w, .alpha = 1}); /* v = u w */
-    normalise(device, v, number);
-    ops->matmul(device, &(struct matmul_args){.c = u, .a = v, .b = w, .tb = 1, .alpha = 1}); /* u = v w^T */
-    sigma = normalise(device, u, number);
+    PROGRAM_CALL(p, matmul, .c = v, .a = u, .b = w, .alpha = 1); /* v = u w */
+    PROGRAM_CALL(p, normalise, .y = v, .size = sigma);
+    PROGRAM_CALL(p, matmul, .c = u, .a = v, .b = w, .tb = 1, .alpha = 1); /* u = v w^T */
+    PROGRAM_CALL(p, normalise, .y = u, .size = sigma);
   }
-  return sigma;
 }

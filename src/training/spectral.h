@@ -10,9 +10,11 @@ struct svd {
   double *u, *sigma, *v;
 };
 int svd_of(struct svd *, struct device *, const struct tensor *w);
+int svd_of_host(struct svd *, const real *w, long rows, long cols);
 void svd_free(struct svd *);
 /* w = u diag(sigma) v^T back to the device. */
 void svd_compose(const struct svd *, struct device *, struct tensor *w);
+void svd_put_nan(struct device *, struct tensor *w);
 
 /* A block of rows of a weight that is a factor of logits; each block once, by tensor or by head. */
 struct qk_block {
@@ -22,11 +24,20 @@ struct qk_block {
 };
 /* All of a model's, in order of layer and factor; from the model's arena. */
 struct qk_block *qk_blocks(struct model *, int by_head, int *count);
-struct tensor qk_rows(const struct qk_block *);
+/* Record: y[l] = the smallest (REDUCE_MIN) or largest (REDUCE_MAX) x[i] among the blocks i of layer l; x [1, count],
+   y [1, layers]. */
+void qk_reduce_layers(const struct model *, struct program *, const struct qk_block *, int count, long kind,
+                      struct tensor *x, struct tensor *y);
 
-/* The leading singular pair of w [rows, cols] by power iteration on the device, from u [1, rows] on; u and
-   v [1, cols] come out with length 1. Returns sigma; NaN where w is not finite, 0 where w u is 0. */
-double power_iteration(struct device *, struct tensor *w, struct tensor *u, struct tensor *v, int iterations,
-                       struct tensor *number);
-double norm_of(struct device *, struct tensor *x, struct tensor *number); /* Frobenius; number [1,1] */
+/* Record `iterations` of power iteration for the leading singular pair of w [rows, cols], from u [1, rows] on; u and
+   v [1, cols] come out with length 1, sigma [1] the value: NaN where w is not finite, 0 where w^T u is 0. */
+void power_iteration_record(struct program *, struct tensor *w, struct tensor *u, struct tensor *v,
+                            int iterations, struct tensor *sigma);
+
+/* In a step of the host: one(context, device, i) for every i < count, on the device's threads. */
+void host_each(struct device *, long count, void (*one)(void *context, struct device *, long i),
+               void *context);
+/* x <- scale times its polar factor U V^T, by a decomposition on the host, exact to rounding; a zero matrix stays zero,
+   one that is not finite becomes NaN. Allocates. */
+void exact_polar_factor(struct device *, struct tensor *x, double scale);
 #endif

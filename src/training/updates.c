@@ -9,8 +9,6 @@
 #include "training/optimizer.h"
 #include "training/spectral.h"
 
-enum { ALIGNMENT = 16 /* elements: where a direction begins */ };
-
 static const char *const match_names[] = {"lr", "update_rms", "update_spectral_norm", NULL};
 
 const struct option_row override_rows[] = {
@@ -31,28 +29,10 @@ const struct option_row override_rows[] = {
     0),
   END_ROW};
 
-/* The tensors of one optimiser. */
-struct group {
-  const struct optimizer *optimizer;
-  const void *options;
-  struct update *list;
-  int count;
-  void *work; /* device memory */
-};
-
 /* What one parameter has. */
 struct rule {
   const struct optimizer *optimizer;
   double lr, weight_decay;
-};
-
-/* Rows that share their factors: a whole tensor, or one head's where a stabiliser speaks about heads. */
-struct block {
-  struct param *param;
-  struct rule rule;
-  struct tensor *direction;
-  long row, rows;
-  double keep, rate;
 };
 
 struct updates {
@@ -60,19 +40,23 @@ struct updates {
   struct update_rule rule;
   long match;
   double match_rms;
-  struct param **params;      /* [count] those that train */
-  struct rule *rules;         /* [count] */
-  struct tensor **directions; /* [count] views of `memory` */
+  struct param **params; /* [count] those that train, in the order of memory */
+  struct rule *rules;    /* [count] */
   int count;
-  struct tensor *memory;  /* all directions, one after another */
-  struct tensor *numbers; /* one a thread */
-  struct group *groups;
-  int group_count;
-  struct block *blocks;
+  struct tensor *all;       /* [1, total] every direction, as params.values lies */
+  struct tensor *direction; /* [count] by parameter */
+  struct update *rows;      /* what optimisers record */
+  int row_count;
+  struct update_block *blocks; /* rows of parameters that have factors of their own */
+  struct rule *block_rules;
   int block_count;
-  struct tensor **states;
+  struct tensor **states; /* by parameter, for checkpoints */
   char (*state_names)[160];
   int state_count;
+  struct tensor **memory; /* of the rows' states */
+  int memory_count;
+  struct tensor *go, *reported_go, *grad_norm; /* [1] */
+  struct program *directions, *apply;
   struct arena *arena;
 };
 
@@ -174,17 +158,24 @@ static int apply_patterns(struct updates *u, const struct override_options *o, s
 }
 
 /* --- construction ------------------------------------------------------------------------------------- */
+/* In the order of memory. */
 static void gather(struct updates *u, const struct optimizer *standard)
 {
   const struct params *all = &u->model->params;
   u->params = arena_get(u->arena, (size_t)all->count, sizeof *u->params);
   u->rules = arena_get(u->arena, (size_t)all->count, sizeof *u->rules);
-  for (int i = 0; i < all->count; i++)
-    if (all->list[i]->kind != PARAM_STATE) {
-      int taken = !standard->takes || standard->takes(all->list[i]);
-      u->rules[u->count] = (struct rule){taken ? standard : optimizer_find("adam"), 1, 1};
-      u->params[u->count++] = all->list[i];
-    }
+  for (int i = 0; i < all->count; i++) {
+    struct param *p = all->list[i];
+    if (p->kind == PARAM_STATE) continue;
+    int at = u->count++;
+    for (; at > 0 && REALS(&u->params[at - 1]->value) > REALS(&p->value); at--)
+      u->params[at] = u->params[at - 1];
+    u->params[at] = p;
+  }
+  for (int i = 0; i < u->count; i++) {
+    int taken = !standard->takes || standard->takes(u->params[i]);
+    u->rules[i] = (struct rule){taken ? standard : optimizer_find("adam"), 1, 1};
+  }
 }
 
 /* Weight decay acts on every matrix, embedding and head included; on the rest where asked for. */
@@ -195,64 +186,86 @@ static void decide_decay(struct updates *u)
       u->rules[i].weight_decay = 0;
 }
 
+/* --- rows --------------------------------------------------------------------------------------------- */
+
+static long begin_of(const struct updates *u, const struct param *p)
+{
+  return REALS(&p->value) - REALS(&u->model->params.values);
+}
+
+static long end_of(const struct updates *u, const struct param *p)
+{
+  return begin_of(u, p) + p->value.rows * p->value.cols;
+}
+
+static struct tensor *view(struct updates *u, void *data, long cols, const char *name)
+{
+  struct tensor *t = arena_get(u->arena, 1, sizeof *t);
+  *t = tensor_of(data, 1, cols);
+  t->name = name;
+  return t;
+}
+
 static void make_directions(struct updates *u)
 {
-  long total = 0;
-  u->directions = arena_get(u->arena, (size_t)u->count, sizeof *u->directions);
+  u->all = tensor_new(u->model->device, TENSOR_REAL, 1, u->model->params.values.cols, "directions");
+  u->direction = arena_get(u->arena, (size_t)u->count, sizeof *u->direction);
   for (int i = 0; i < u->count; i++) {
-    const struct tensor *w = &u->params[i]->value;
-    u->directions[i] = arena_get(u->arena, 1, sizeof(struct tensor));
-    *u->directions[i] = tensor_of(NULL, w->rows, w->cols);
-    u->directions[i]->offset = total;
-    total += (w->rows * w->cols + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  }
-  u->memory = tensor_new(u->model->device, TENSOR_REAL, 1, total, "directions");
-  u->numbers = tensor_new(u->model->device, TENSOR_REAL, 1, pool_threads(u->model->device->pool), "numbers");
-  for (int i = 0; i < u->count; i++) {
-    u->directions[i]->data = REALS(u->memory) + u->directions[i]->offset;
-    u->directions[i]->name = u->params[i]->name;
+    const struct param *p = u->params[i];
+    u->direction[i] = tensor_of(REALS(u->all) + begin_of(u, p), p->value.rows, p->value.cols);
+    u->direction[i].name = p->name;
   }
 }
 
-static void make_states(struct updates *u, const struct optimizer *optimizer, struct update *update)
+static void name_states(struct updates *u, const struct update *row, const struct optimizer *optimizer, int k)
 {
-  const struct tensor *w = &update->param->value;
-  const char *const *name = optimizer->state_names;
-  for (int k = 0; name && name[k]; k++) {
+  for (int i = 0; i < row->count; i++) {
+    struct param *p = row->param[i];
+    char *name = u->state_names[u->state_count];
+    snprintf(name, sizeof *u->state_names, "%s.%s.%s", optimizer->name, optimizer->state_names[k], p->name);
+    struct tensor *t = arena_get(u->arena, 1, sizeof *t);
+    *t = tensor_of(REALS(row->state[k]) + row->place[i], p->value.rows, p->value.cols);
+    t->name = name;
+    u->states[u->state_count++] = t;
+  }
+}
+
+/* Parameters [first, first+count), which lie one after another and have one optimiser. */
+static void make_row(struct updates *u, int first, int count)
+{
+  const struct optimizer *o = u->rules[first].optimizer;
+  struct update *row = &u->rows[u->row_count++];
+  long from = begin_of(u, u->params[first]), n = end_of(u, u->params[first + count - 1]) - from;
+  long *place = arena_get(u->arena, (size_t)count, sizeof *place);
+  for (int i = 0; i < count; i++) place[i] = begin_of(u, u->params[first + i]) - from;
+  *row = (struct update){.grad = view(u, REALS(&u->model->params.grads) + from, n, "gradients"),
+                         .direction = view(u, REALS(u->all) + from, n, "directions"),
+                         .param = u->params + first,
+                         .place = place,
+                         .count = count,
+                         .seed = u->rule.seed};
+  for (int k = 0; o->state_names && o->state_names[k]; k++) {
     REQUIRE(k < MAX_STATES);
-    struct tensor *t = tensor_new(u->model->device, TENSOR_REAL, w->rows, w->cols, NULL);
-    snprintf(u->state_names[u->state_count], sizeof *u->state_names, "%s.%s.%s", optimizer->name, name[k],
-             update->param->name);
-    t->name = u->state_names[u->state_count];
-    u->states[u->state_count++] = update->state[k] = t;
+    row->state[k] = tensor_new(u->model->device, TENSOR_REAL, 1, n, o->state_names[k]);
+    u->memory[u->memory_count++] = row->state[k];
+    name_states(u, row, o, k);
   }
 }
 
-static void make_group(struct updates *u, const struct optimizer *optimizer, const void *options)
+static void make_rows(struct updates *u)
 {
-  struct group g = {.optimizer = optimizer, .options = options};
-  g.list = arena_get(u->arena, (size_t)u->count, sizeof *g.list);
-  for (int i = 0; i < u->count; i++)
-    if (u->rules[i].optimizer == optimizer) {
-      g.list[g.count] = (struct update){.param = u->params[i], .direction = u->directions[i]};
-      make_states(u, optimizer, &g.list[g.count++]);
-    }
-  if (!g.count) return;
-  if (optimizer->work)
-    g.work =
-      u->model->device->get(u->model->device, optimizer->work(options, u->model->device, g.list, g.count));
-  u->groups[u->group_count++] = g;
+  size_t states = (size_t)u->count * MAX_STATES;
+  u->rows = arena_get(u->arena, (size_t)u->count + 1, sizeof *u->rows);
+  u->states = arena_get(u->arena, states + 1, sizeof *u->states);
+  u->memory = arena_get(u->arena, states + 1, sizeof *u->memory);
+  u->state_names = arena_get(u->arena, states + 1, sizeof *u->state_names);
+  for (int i = 0, n; i < u->count; i += n) {
+    for (n = 1; i + n < u->count && u->rules[i + n].optimizer == u->rules[i].optimizer; n++) {}
+    make_row(u, i, n);
+  }
 }
 
-static void make_groups(struct updates *u, const void *(*options_of)(void *, const char *), void *context)
-{
-  size_t kinds = 0, states = (size_t)u->count * MAX_STATES;
-  while (optimizers[kinds]) kinds++;
-  u->groups = arena_get(u->arena, kinds, sizeof *u->groups);
-  u->states = arena_get(u->arena, states, sizeof *u->states);
-  u->state_names = arena_get(u->arena, states, sizeof *u->state_names);
-  for (size_t i = 0; i < kinds; i++) make_group(u, optimizers[i], options_of(context, optimizers[i]->name));
-}
+/* --- blocks ------------------------------------------------------------------------------------------- */
 
 static int speaks_about_heads(const struct model *model)
 {
@@ -269,14 +282,172 @@ static void make_blocks(struct updates *u)
     for (int i = 0; i < u->count; i++) {
       struct param *p = u->params[i];
       long rows = by_head && p->head_rows ? p->head_rows : p->value.rows;
-      if (!u->rules[i].optimizer->step) continue;
+      if (!u->rules[i].optimizer->record) continue;
       for (long row = 0; row < p->value.rows; row += rows, n++)
-        if (pass) u->blocks[n] = (struct block){p, u->rules[i], u->directions[i], row, rows, 1, 0};
+        if (pass) {
+          u->blocks[n] = (struct update_block){p, row, rows};
+          u->block_rules[n] = u->rules[i];
+        }
     }
     u->block_count = n;
-    if (!pass) u->blocks = arena_get(u->arena, (size_t)n + 1, sizeof *u->blocks);
+    if (pass) continue;
+    u->blocks = arena_get(u->arena, (size_t)n + 1, sizeof *u->blocks);
+    u->block_rules = arena_get(u->arena, (size_t)n + 1, sizeof *u->block_rules);
   }
 }
+
+/* --- recording: gradient to direction ------------------------------------------------------------------- */
+
+/* go: 1 as long as every step has been finite. */
+static void record_health(struct updates *u, struct program *p)
+{
+  const struct seen *seen = &u->model->seen;
+  PROGRAM_CALL(p, norm, .y = u->grad_norm, .x = &u->model->params.grads);
+  if (u->rule.stops) {
+    PROGRAM_CALL(p, all_finite, .y = u->go, .x = program_view(p, seen->loss, 0, 1));
+    PROGRAM_CALL(p, all_finite, .y = u->go, .x = program_view(p, seen->stats, 1, 1));
+    PROGRAM_CALL(p, all_finite, .y = u->go, .x = u->grad_norm);
+  }
+  PROGRAM_CALL(p, copy, .y = u->reported_go, .x = u->go);
+}
+
+static void record_clip(struct updates *u, struct program *p)
+{
+  if (!(u->rule.grad_clip > 0)) return;
+  struct tensor *factor = program_temporary(p, 1, 1, "gradient clip");
+  PROGRAM_CALL(p, clip_factor, .y = factor, .x = u->grad_norm,
+               .limit = numbers_constant(u->model->numbers, u->rule.grad_clip));
+  PROGRAM_CALL(p, scale, .y = &u->model->params.grads, .by = factor, .alpha = 1);
+}
+
+struct matching {
+  struct updates *updates;
+  double rms;
+};
+
+/* Scale a direction to a spectral norm of rms sqrt(max(rows, cols)), as of a matrix of equal singular values. */
+static void match_one(void *context, struct device *device, long i)
+{
+  const struct matching *m = context;
+  struct updates *u = m->updates;
+  struct tensor *d = &u->direction[i];
+  struct svd s;
+  if (u->params[i]->kind != PARAM_MATRIX || !u->rules[i].optimizer->record) return;
+  int failed = svd_of(&s, device, d);
+  double size = failed ? NAN : s.sigma[0] / sqrt(fmax((double)d->rows, (double)d->cols));
+  svd_free(&s);
+  if (size == 0) return;
+  op_run(device, OP_scale, &(union op_args){.scale = {.y = d, .alpha = m->rms / size}});
+}
+
+static void match_spectral(struct device *device, void *context)
+{
+  struct matching *m = context;
+  host_each(device, m->updates->count, match_one, m);
+}
+
+static void match_rms(struct updates *u, struct program *p)
+{
+  int *segment = program_memory(p, 2 * (size_t)u->count, sizeof *segment), n = 0;
+  double *size = program_memory(p, (size_t)u->count, sizeof *size);
+  for (int i = 0; i < u->count; i++) {
+    const struct param *x = u->params[i];
+    if (x->kind != PARAM_MATRIX || !u->rules[i].optimizer->record) continue;
+    model_segment(u->model, x, 0, x->value.rows, segment + 2 * (long)n);
+    size[n++] = sqrt((double)(x->value.rows * x->value.cols));
+  }
+  if (!n) return;
+  struct tensor *segments = program_ints(p, n, 2, segment, "matched");
+  struct tensor *factor = program_temporary(p, 1, n, "matching"), *norm = program_temporary(p, 1, n, "norms");
+  PROGRAM_CALL(p, norm_segments, .y = norm, .x = u->all, .segment = segments);
+  PROGRAM_CALL(p, copy, .y = factor, .x = program_reals(p, 1, n, size, "sizes"));
+  PROGRAM_CALL(p, scale, .y = factor, .by = numbers_constant(u->model->numbers, u->match_rms), .alpha = 1);
+  PROGRAM_CALL(p, divide, .y = factor, .x = norm);
+  PROGRAM_CALL(p, scale_segments, .x = u->all, .segment = segments, .factor = factor);
+}
+
+static struct program *record_directions(struct updates *u, const void *(*options_of)(void *, const char *),
+                                         void *context)
+{
+  struct model *m = u->model;
+  struct program *p = program_new(m->device);
+  record_health(u, p);
+  program_guard(p, u->go);
+  record_clip(u, p);
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->before_update) m->stabilizer[i]->before_update(&m->context[i], p);
+  for (int i = 0; i < u->row_count; i++) {
+    const struct optimizer *o = u->rules[u->rows[i].param - u->params].optimizer;
+    if (o->record) o->record(options_of(context, o->name), p, m->numbers, &u->rows[i]);
+  }
+  if (u->match == MATCH_UPDATE_RMS) match_rms(u, p);
+  if (u->match == MATCH_UPDATE_SPECTRAL_NORM)
+    program_host(p, match_spectral, &(struct matching){u, u->match_rms}, sizeof(struct matching));
+  program_plan(p);
+  return p;
+}
+
+/* --- recording: direction to weight --------------------------------------------------------------------- */
+
+static double share_of(const void *context, const struct moment *now)
+{
+  (void)context;
+  return now->share;
+}
+
+/* keep = 1 - decay rate, or, where decay does not follow the base rate, 1 - decay share. */
+static void record_keep(struct updates *u, struct program *p, struct tensor *keep, struct tensor *rate)
+{
+  int n = u->block_count;
+  double *decay = program_memory(p, (size_t)n, sizeof *decay);
+  for (int i = 0; i < n; i++) decay[i] = u->rule.weight_decay * u->block_rules[i].weight_decay;
+  struct tensor *lost = program_temporary(p, 1, n, "decay");
+  PROGRAM_CALL(p, copy, .y = lost, .x = program_reals(p, 1, n, decay, "weight decay"));
+  if (u->rule.decay_independent)
+    PROGRAM_CALL(p, scale, .y = lost, .by = numbers_varying(u->model->numbers, share_of, NULL, 0),
+                 .alpha = 1);
+  else
+    PROGRAM_CALL(p, multiply, .y = lost, .x = rate);
+  PROGRAM_CALL(p, fill, .y = keep, .value = 1);
+  PROGRAM_CALL(p, axpby, .y = keep, .x = lost, .alpha = -1, .beta = 1);
+}
+
+static void record_weights(struct updates *u, struct program *p)
+{
+  struct model *m = u->model;
+  int n = u->block_count, *segment = program_memory(p, 2 * (size_t)n + 1, sizeof *segment);
+  double *factor = program_memory(p, (size_t)n + 1, sizeof *factor);
+  if (!n) return;
+  for (int i = 0; i < n; i++) {
+    const struct update_block *b = &u->blocks[i];
+    /* a bias is one row: its rows are not columns here */
+    model_segment(m, b->param, b->row, b->param->kind == PARAM_BIAS ? b->param->value.cols : b->rows,
+                  segment + 2 * i);
+    factor[i] = u->block_rules[i].lr;
+  }
+  struct tensor *rate = program_temporary(p, 1, n, "rates"), *keep = program_temporary(p, 1, n, "keep");
+  PROGRAM_CALL(p, copy, .y = rate, .x = program_reals(p, 1, n, factor, "rate factors"));
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->on_update) m->stabilizer[i]->on_update(&m->context[i], p, u->blocks, n, rate);
+  PROGRAM_CALL(p, scale, .y = rate, .by = m->lr, .alpha = 1);
+  record_keep(u, p, keep, rate);
+  PROGRAM_CALL(p, apply_segments, .w = &m->params.values, .direction = u->all,
+               .segment = program_ints(p, n, 2, segment, "blocks"), .keep = keep, .rate = rate);
+}
+
+static struct program *record_apply(struct updates *u)
+{
+  struct model *m = u->model;
+  struct program *p = program_new(m->device);
+  program_guard(p, u->go);
+  record_weights(u, p);
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->after_step) m->stabilizer[i]->after_step(&m->context[i], p);
+  program_plan(p);
+  return p;
+}
+
+/* --- construction --------------------------------------------------------------------------------------- */
 
 struct updates *updates_new(struct model *model, const char *optimizer,
                             const struct override_options *override, const struct update_rule *rule,
@@ -301,8 +472,16 @@ struct updates *updates_new(struct model *model, const char *optimizer,
     return NULL;
   }
   make_directions(u);
-  make_groups(u, options_of, context);
+  make_rows(u);
   make_blocks(u);
+  u->go = tensor_new(model->device, TENSOR_REAL, 1, 1, "go");
+  u->grad_norm = report_add(model->report, 1, 1, NAN, "gradient norm");
+  u->reported_go = report_add(model->report, 1, 1, 1, "go");
+  real one = 1;
+  model->device->upload(model->device, u->go->data, &one, sizeof one);
+  for (int i = 0; i < model->stabilizer_count; i++) model->context[i].updates = u;
+  u->directions = record_directions(u, options_of, context);
+  u->apply = record_apply(u);
   return u;
 }
 
@@ -310,83 +489,26 @@ void updates_free(struct updates *u)
 {
   if (!u) return;
   struct device *device = u->model->device;
-  for (int i = 0; i < u->state_count; i++) tensor_free(device, u->states[i]);
-  for (int i = 0; i < u->group_count; i++)
-    if (u->groups[i].work) device->put_back(device, u->groups[i].work);
-  tensor_free(device, u->memory);
-  tensor_free(device, u->numbers);
+  program_free(u->directions);
+  program_free(u->apply);
+  for (int i = 0; i < u->memory_count; i++) tensor_free(device, u->memory[i]);
+  tensor_free(device, u->all);
+  tensor_free(device, u->go);
   arena_free(u->arena);
 }
 
 /* --- one step ----------------------------------------------------------------------------------------- */
-/* The size of a direction that `match` holds equal, as the RMS of a matrix of equal singular values; NaN where it
-   has none. */
-static double matched_size(const struct updates *u, struct device *device, struct tensor *d,
-                           struct tensor *number)
+
+void updates_directions(struct updates *u, const struct moment *now)
 {
-  if (u->match == MATCH_UPDATE_RMS) return norm_of(device, d, number) / sqrt((double)(d->rows * d->cols));
-  struct svd s;
-  double size = svd_of(&s, device, d) ? NAN : s.sigma[0] / sqrt(fmax((double)d->rows, (double)d->cols));
-  svd_free(&s);
-  return size;
+  numbers_tell(u->model->numbers, now);
+  program_run(u->directions);
 }
 
-static void match_one(void *context, long piece, int worker)
-{
-  struct updates *u = context;
-  struct device *device = device_worker(u->model->device, worker);
-  struct tensor *d = u->directions[piece], number = tensor_of(REALS(u->numbers) + worker, 1, 1);
-  if (u->params[piece]->kind != PARAM_MATRIX || !u->rules[piece].optimizer->step) return;
-  double size = matched_size(u, device, d, &number);
-  if (size != 0) device->ops.scale(device, &(struct scale_args){.y = d, .alpha = u->match_rms / size});
-}
-
-void updates_directions(struct updates *u, long step)
-{
-  for (int i = 0; i < u->group_count; i++) {
-    struct group *g = &u->groups[i];
-    for (int j = 0; j < g->count; j++) g->list[j].step = step;
-    if (g->optimizer->step)
-      g->optimizer->step(g->options, u->model->device, u->rule.seed, g->list, g->count, g->work);
-  }
-  if (u->match != MATCH_LR) parallel_for(u->model->device->pool, u->count, match_one, u);
-}
-
-static void apply_block(void *context, long piece, int worker)
-{
-  const struct updates *u = context;
-  const struct block *b = &u->blocks[piece];
-  struct tensor w = tensor_rows(&b->param->value, b->row, b->rows),
-                d = tensor_rows(b->direction, b->row, b->rows);
-  u->model->device->ops.apply_update(
-    device_worker(u->model->device, worker),
-    &(struct apply_update_args){.w = &w, .direction = &d, .keep = b->keep, .rate = b->rate});
-}
-
-static void set_factors(const struct updates *u, struct block *b, double lr)
-{
-  struct update_factors f = {b->rule.lr, b->rule.weight_decay};
-  for (int i = 0; i < u->model->stabilizer_count; i++)
-    if (u->model->stabilizer[i]->on_update)
-      u->model->stabilizer[i]->on_update(&u->model->context[i], b->param, b->row, b->rows, &f);
-  b->rate = lr * f.lr;
-  double share = u->rule.lr > 0 ? lr / u->rule.lr : 0;
-  b->keep = 1 - u->rule.weight_decay * f.weight_decay * (u->rule.decay_independent ? share : b->rate);
-}
-
-void updates_apply(struct updates *u, double lr)
-{
-  for (int i = 0; i < u->block_count; i++) set_factors(u, &u->blocks[i], lr);
-  parallel_for(u->model->device->pool, u->block_count, apply_block, u);
-}
-
-void updates_step(struct updates *u, long step, double lr)
-{
-  updates_directions(u, step);
-  updates_apply(u, lr);
-}
+void updates_apply(struct updates *u) { program_run(u->apply); }
 
 /* --- looking in --------------------------------------------------------------------------------------- */
+
 static int index_of(const struct updates *u, const struct param *p)
 {
   for (int i = 0; i < u->count; i++)
@@ -396,35 +518,16 @@ static int index_of(const struct updates *u, const struct param *p)
 
 const struct tensor *updates_direction(const struct updates *u, const struct param *p)
 {
-  return u->directions[index_of(u, p)];
+  return &u->direction[index_of(u, p)];
 }
+
+const struct tensor *updates_all_directions(const struct updates *u) { return u->all; }
+const struct tensor *updates_grad_norm(const struct updates *u) { return u->grad_norm; }
+const struct tensor *updates_go(const struct updates *u) { return u->reported_go; }
 
 const char *updates_optimizer_of(const struct updates *u, const struct param *p)
 {
   return u->rules[index_of(u, p)].optimizer->name;
-}
-
-static void scale_moments(struct updates *u, const struct update *x, const char *const *name,
-                          const struct factor *f, double c)
-{
-  struct device *device = u->model->device;
-  for (int k = 0; name && name[k]; k++) {
-    if (strcmp(name[k], "m") && strcmp(name[k], "momentum")) continue;
-    struct tensor *m = x->state[k];
-    struct tensor part =
-      x->param == f->bias ? tensor_of(REALS(m) + f->row, 1, f->rows) : tensor_rows(m, f->row, f->rows);
-    device->ops.scale(device, &(struct scale_args){.y = &part, .alpha = c});
-  }
-}
-
-void updates_scale_momentum(struct updates *u, const struct factor *f, double c)
-{
-  for (int i = 0; i < u->group_count; i++)
-    for (int j = 0; j < u->groups[i].count; j++) {
-      const struct update *x = &u->groups[i].list[j];
-      if (x->param == f->weight || x->param == f->bias)
-        scale_moments(u, x, u->groups[i].optimizer->state_names, f, c);
-    }
 }
 
 int updates_states(const struct updates *u) { return u->state_count; }
@@ -435,13 +538,45 @@ struct tensor *updates_state(const struct updates *u, int index, char *name, siz
   return u->states[index];
 }
 
-/* --- what optimisers share ---------------------------------------------------------------------------- */
-void momentum_step(struct device *device, struct tensor *m, struct tensor *g, struct tensor *direction,
-                   double momentum, int nesterov)
+int updates_calls(const struct updates *u) { return program_calls(u->directions) + program_calls(u->apply); }
+int updates_host_steps(const struct updates *u)
 {
-  const struct ops *ops = &device->ops;
-  ops->axpby(device, &(struct axpby_args){.y = m, .x = g, .alpha = 1, .beta = momentum});
-  ops->copy(device, &(struct copy_args){.y = direction, .x = nesterov ? g : m});
-  if (nesterov)
-    ops->axpby(device, &(struct axpby_args){.y = direction, .x = m, .alpha = momentum, .beta = 1});
+  return program_host_steps(u->directions) + program_host_steps(u->apply);
+}
+
+/* --- momentum that shrinks with its weights --------------------------------------------------------------- */
+
+/* The segments of a row that belong to these factors, and whose they are; returns how many. */
+static int row_segments(const struct updates *u, const struct update *row, const struct factor *f, int count,
+                        int *segment, int *owner)
+{
+  long from = begin_of(u, row->param[0]);
+  int n = 0;
+  for (int i = 0; i < count; i++)
+    for (int k = 0; k < row->count; k++) {
+      if (row->param[k] != f[i].weight && row->param[k] != f[i].bias) continue;
+      model_segment(u->model, row->param[k], f[i].row, f[i].rows, segment + 2 * n);
+      segment[2 * n] -= (int)from;
+      owner[n++] = i;
+    }
+  return n;
+}
+
+void updates_record_scale_momentum(struct updates *u, struct program *p, const struct factor *f, int count,
+                                   struct tensor *scale)
+{
+  int *segment = program_memory(p, 4 * (size_t)count, sizeof *segment);
+  int *owner = program_memory(p, 2 * (size_t)count, sizeof *owner);
+  for (int i = 0; i < u->row_count; i++) {
+    const struct update *row = &u->rows[i];
+    const char *const *name = u->rules[row->param - u->params].optimizer->state_names;
+    int n = row_segments(u, row, f, count, segment, owner);
+    for (int k = 0; n && name && name[k]; k++) {
+      if (strcmp(name[k], "m") && strcmp(name[k], "momentum")) continue;
+      struct tensor *own = program_temporary(p, 1, n, "factors");
+      PROGRAM_CALL(p, take, .y = own, .x = scale, .index = program_ints(p, 1, n, owner, "factors"));
+      PROGRAM_CALL(p, scale_segments, .x = row->state[k], .segment = program_ints(p, n, 2, segment, "rows"),
+                   .factor = own);
+    }
+  }
 }

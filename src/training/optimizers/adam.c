@@ -3,54 +3,40 @@
 #include <math.h>
 #include "training/optimizer.h"
 
-struct adam_options {
-  double beta1, beta2, eps;
-};
-
 static const struct option_row rows[] = {
-  REAL_ROW(struct adam_options, beta1, "0.9", 0, 0.999999, "1", "decay of the first moment", 0),
-  REAL_ROW(struct adam_options, beta2, "0.95", 0, 0.999999, "1", "decay of the second moment", 0),
-  REAL_ROW(struct adam_options, eps, "1e-8", 0, 1, "1", "added to the root of the second moment", 0),
+  REAL_ROW(struct adam_numbers, beta1, "0.9", 0, 0.999999, "1", "decay of the first moment", 0),
+  REAL_ROW(struct adam_numbers, beta2, "0.95", 0, 0.999999, "1", "decay of the second moment", 0),
+  REAL_ROW(struct adam_numbers, eps, "1e-8", 0, 1, "1", "added to the root of the second moment", 0),
   END_ROW};
 
 static const char *const states[] = {"m", "v", NULL};
 
-struct job {
-  const struct adam_options *options;
-  struct device *device;
-  struct update *list;
-};
-
-static void step_one(void *context, long piece, int worker)
+/* 1 - beta^t at the t-th update: what the moments lack that began at 0; of beta as the device has it, whose 1 - beta
+   is another one where beta is near 1. */
+static double correction(const void *beta, const struct moment *now)
 {
-  const struct job *job = context;
-  const struct adam_options *o = job->options;
-  const struct update *u = &job->list[piece];
-  double t = (double)u->step + 1;
-  struct adam_args args = {.direction = u->direction,
-                           .m = u->state[0],
-                           .v = u->state[1],
-                           .g = &u->param->grad,
-                           .b1 = o->beta1,
-                           .b2 = o->beta2,
-                           .c1 = 1 - pow(o->beta1, t),
-                           .c2 = 1 - pow(o->beta2, t),
-                           .eps = o->eps};
-  job->device->ops.adam(device_worker(job->device, worker), &args);
+  return 1 - pow((double)(real) * (const double *)beta, (double)now->step + 1);
 }
 
-static void step(const void *options, struct device *device, uint64_t seed, struct update *list, int count,
-                 void *work)
+void adam_record(struct program *p, struct numbers *n, const struct update *u, struct tensor *direction,
+                 struct tensor *m, struct tensor *v, const struct adam_numbers *o)
 {
-  (void)seed, (void)work;
-  parallel_for(device->pool, count, step_one, &(struct job){options, device, list});
+  PROGRAM_CALL(
+    p, adam, .direction = direction, .m = m, .v = v, .g = u->grad, .b1 = numbers_constant(n, o->beta1),
+    .b2 = numbers_constant(n, o->beta2), .c1 = numbers_varying(n, correction, &o->beta1, sizeof o->beta1),
+    .c2 = numbers_varying(n, correction, &o->beta2, sizeof o->beta2), .eps = numbers_constant(n, o->eps));
+}
+
+static void record(const void *options, struct program *p, struct numbers *n, const struct update *u)
+{
+  adam_record(p, n, u, u->direction, u->state[0], u->state[1], options);
 }
 
 const struct optimizer optimizer_adam = {
   .name = "adam",
   .help = "AdamW; also takes what others leave: embedding, head, gains, biases",
   .options = rows,
-  .options_size = sizeof(struct adam_options),
+  .options_size = sizeof(struct adam_numbers),
   .state_names = states,
-  .step = step,
+  .record = record,
 };

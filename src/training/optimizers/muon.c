@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "training/optimizer.h"
+#include "training/spectral.h"
 
 enum { SCALE_MOONLIGHT, SCALE_KELLER, SCALE_MUP, SCALE_NONE };
 enum { HEADS_NONE, HEADS_QK, HEADS_QKV };
@@ -57,15 +58,11 @@ static long block_rows(const struct muon_options *o, const struct param *p)
   return split ? p->head_rows : p->value.rows;
 }
 
-static long blocks_of(const struct muon_options *o, const struct param *p)
-{
-  return p->value.rows / block_rows(o, p);
-}
-
+/* The factor on a block [out, in], but for the number rms. */
 static double scale_of(const struct muon_options *o, double out, double in)
 {
   switch (o->scale) {
-  case SCALE_MOONLIGHT: return o->rms * sqrt(fmax(out, in));
+  case SCALE_MOONLIGHT: return sqrt(fmax(out, in));
   case SCALE_KELLER: return sqrt(fmax(1, out / in));
   case SCALE_MUP: return sqrt(out / in);
   default: return 1;
@@ -73,60 +70,78 @@ static double scale_of(const struct muon_options *o, double out, double in)
 }
 
 /* --- the step ----------------------------------------------------------------------------------------- */
-struct job {
-  const struct muon_options *options;
-  struct device *device;
-  const struct update *list;
-  long blocks;
-  char *work;
-  size_t work_size; /* of one worker */
+
+/* The blocks of one shape in a row of tensors: [count] places. */
+struct blocks {
+  long rows, cols, count;
+  long *place;
 };
 
-/* Pieces run from the last block to the first: a layer's large matrices are declared last, and threads end
-   together when what is left is small. */
-static void step_block(void *context, long piece, int worker)
+static long gather(const struct muon_options *o, const struct update *u, long height, long cols, long *place)
 {
-  const struct job *job = context;
-  const struct muon_options *o = job->options;
-  const struct update *u = job->list;
-  long block = job->blocks - 1 - piece;
-  for (; block >= blocks_of(o, u->param); u++) block -= blocks_of(o, u->param);
-  long height = block_rows(o, u->param), row = block * height;
-  struct tensor m = tensor_rows(u->state[0], row, height), g = tensor_rows(&u->param->grad, row, height);
-  struct tensor x = tensor_rows(u->direction, row, height);
-  struct device *device = device_worker(job->device, worker);
-  momentum_step(device, &m, &g, &x, o->momentum, (int)o->nesterov);
-  if (o->coefficients == NS_SVD)
-    exact_polar_factor(device, &x);
-  else
-    newton_schulz(device, &x, &ns_sets[o->coefficients], (int)o->ns_steps, 1e-7,
-                  job->work + (size_t)worker * job->work_size);
-  device->ops.scale(device,
-                    &(struct scale_args){.y = &x, .alpha = scale_of(o, (double)x.rows, (double)x.cols)});
-}
-
-static size_t work_of_worker(const struct muon_options *o, const struct update *list, int count)
-{
-  size_t most = 0;
-  for (int i = 0; i < count; i++) {
-    size_t bytes = newton_schulz_work(block_rows(o, list[i].param), list[i].param->value.cols);
-    most = bytes > most ? bytes : most;
+  long n = 0;
+  for (int i = 0; i < u->count; i++) {
+    const struct tensor *w = &u->param[i]->value;
+    if (block_rows(o, u->param[i]) != height || w->cols != cols) continue;
+    for (long row = 0; row < w->rows; row += height) {
+      if (place) place[n] = u->place[i] + row * cols;
+      n++;
+    }
   }
-  return (most + 63) / 64 * 64;
+  return n;
 }
 
-static size_t work_size(const void *options, struct device *device, const struct update *list, int count)
+/* Is tensor i the first of its blocks' shape? */
+static int is_first(const struct muon_options *o, const struct update *u, int i)
 {
-  return (size_t)pool_threads(device->pool) * work_of_worker(options, list, count);
+  for (int k = 0; k < i; k++)
+    if (block_rows(o, u->param[k]) == block_rows(o, u->param[i]) &&
+        u->param[k]->value.cols == u->param[i]->value.cols)
+      return 0;
+  return 1;
 }
 
-static void step(const void *options, struct device *device, uint64_t seed, struct update *list, int count,
-                 void *work)
+struct polar {
+  struct tensor *x;
+  struct blocks blocks;
+  double scale;
+};
+
+static void polar_block(void *context, struct device *device, long i)
 {
-  (void)seed;
-  struct job job = {options, device, list, 0, work, work_of_worker(options, list, count)};
-  for (int i = 0; i < count; i++) job.blocks += blocks_of(options, list[i].param);
-  parallel_for(device->pool, job.blocks, step_block, &job);
+  const struct polar *job = context;
+  struct tensor x = tensor_of(REALS(job->x) + job->blocks.place[i], job->blocks.rows, job->blocks.cols);
+  exact_polar_factor(device, &x, job->scale);
+}
+
+/* The exact polar factor wants the host. */
+static void polar_step(struct device *device, void *context)
+{
+  struct polar *job = context;
+  host_each(device, job->blocks.count, polar_block, job);
+}
+
+static void record(const void *options, struct program *p, struct numbers *n, const struct update *u)
+{
+  const struct muon_options *o = options;
+  PROGRAM_CALL(p, momentum, .direction = u->direction, .m = u->state[0], .g = u->grad,
+               .mu = numbers_constant(n, o->momentum), .nesterov = o->nesterov);
+  struct tensor *rms = o->scale == SCALE_MOONLIGHT ? numbers_constant(n, o->rms) : NULL;
+  for (int i = 0; i < u->count; i++) {
+    if (!is_first(o, u, i)) continue;
+    struct blocks b = {.rows = block_rows(o, u->param[i]), .cols = u->param[i]->value.cols};
+    b.count = gather(o, u, b.rows, b.cols, NULL);
+    b.place = program_memory(p, (size_t)b.count, sizeof *b.place);
+    gather(o, u, b.rows, b.cols, b.place);
+    double scale = scale_of(o, (double)b.rows, (double)b.cols);
+    if (o->coefficients == NS_SVD) {
+      struct polar job = {u->direction, b, rms ? scale * o->rms : scale};
+      program_host(p, polar_step, &job, sizeof job);
+    } else {
+      newton_schulz_record(p, u->direction, b.place, b.count, b.rows, b.cols, &ns_sets[o->coefficients],
+                           o->ns_steps, 1e-7, rms, scale);
+    }
+  }
 }
 
 static int takes(const struct param *p) { return p->kind == PARAM_MATRIX; }
@@ -139,6 +154,5 @@ const struct optimizer optimizer_muon = {
   .resolve = resolve,
   .state_names = states,
   .takes = takes,
-  .work = work_size,
-  .step = step,
+  .record = record,
 };

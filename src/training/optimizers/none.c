@@ -1,7 +1,7 @@
 /* none.c - no update at all: the null experiment, and the template of a new optimiser
-   An optimiser is this file under another name, one row in list.am, and `step`: from gradients (and whatever
-   state_names asks for) to directions. The shared code then does w <- w (1 - lr decay) - lr direction.
-   Without `step` the tensors stay as they were drawn. */
+   An optimiser is this file under another name, one row in list.am, and `record`: the calls from gradients (and
+   whatever state_names asks for) to directions. The shared code then does w <- w (1 - lr decay) - lr direction.
+   Without `record` the tensors stay as they were drawn. */
 #include "training/optimizer.h"
 
 const struct optimizer optimizer_none = {

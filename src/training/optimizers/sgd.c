@@ -13,25 +13,11 @@ static const struct option_row rows[] = {
 
 static const char *const states[] = {"m", NULL};
 
-struct job {
-  const struct sgd_options *options;
-  struct device *device;
-  struct update *list;
-};
-
-static void step_one(void *context, long piece, int worker)
+static void record(const void *options, struct program *p, struct numbers *n, const struct update *u)
 {
-  const struct job *job = context;
-  const struct update *u = &job->list[piece];
-  momentum_step(device_worker(job->device, worker), u->state[0], &u->param->grad, u->direction,
-                job->options->momentum, (int)job->options->nesterov);
-}
-
-static void step(const void *options, struct device *device, uint64_t seed, struct update *list, int count,
-                 void *work)
-{
-  (void)seed, (void)work;
-  parallel_for(device->pool, count, step_one, &(struct job){options, device, list});
+  const struct sgd_options *o = options;
+  PROGRAM_CALL(p, momentum, .direction = u->direction, .m = u->state[0], .g = u->grad,
+               .mu = numbers_constant(n, o->momentum), .nesterov = o->nesterov);
 }
 
 const struct optimizer optimizer_sgd = {
@@ -40,5 +26,5 @@ const struct optimizer optimizer_sgd = {
   .options = rows,
   .options_size = sizeof(struct sgd_options),
   .state_names = states,
-  .step = step,
+  .record = record,
 };

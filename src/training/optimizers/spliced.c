@@ -40,56 +40,23 @@ static const struct option_row rows[] = {
 static const char *const states[] = {"momentum", "m", "v", NULL};
 
 struct job {
-  const struct spliced_options *options;
-  struct device *device;
-  const struct update *list;
-  uint64_t seed;
-  char *work;
-  size_t work_size; /* of one worker */
+  struct spliced_options options;
+  struct numbers *numbers;
+  struct update update;
+  struct tensor *adam; /* Adam's directions, as update.direction lies */
 };
 
-static size_t work_of_worker(const struct update *list, int count)
+static void draw_gaussian(const struct job *job, long piece, long size, real *out)
 {
-  size_t most = 0;
-  for (int i = 0; i < count; i++) {
-    size_t size = (size_t)(list[i].direction->rows * list[i].direction->cols) * sizeof(real);
-    most = size > most ? size : most;
-  }
-  return (most + 63) / 64 * 64;
-}
-
-static void adam_direction(const struct job *job, struct device *device, const struct update *u,
-                           struct tensor *out)
-{
-  const struct spliced_options *o = job->options;
-  double t = (double)u->step + 1;
-  device->ops.adam(device, &(struct adam_args){.direction = out,
-                                               .m = u->state[1],
-                                               .v = u->state[2],
-                                               .g = &u->param->grad,
-                                               .b1 = o->beta1,
-                                               .b2 = o->beta2,
-                                               .c1 = 1 - pow(o->beta1, t),
-                                               .c2 = 1 - pow(o->beta2, t),
-                                               .eps = o->eps});
-}
-
-static void draw_gaussian(const struct job *job, struct device *device, const struct update *u, long piece,
-                          struct tensor *out)
-{
-  struct draw draw = {job->seed, STREAM_OPTIMIZER, (uint64_t)u->step};
-  size_t size = (size_t)(out->rows * out->cols);
-  real *host = memory_new(size, sizeof *host);
-  for (size_t i = 0; i < size; i++) host[i] = (real)draw_normal(draw, (uint64_t)piece << 32 | i);
-  device->upload(device, out->data, host, size * sizeof *host);
-  memory_free(host);
+  struct draw draw = {job->update.seed, STREAM_OPTIMIZER, (uint64_t)numbers_moment(job->numbers)->step};
+  for (long i = 0; i < size; i++) out[i] = (real)draw_normal(draw, (uint64_t)piece << 32 | (uint64_t)i);
 }
 
 /* Singular values for the vectors of `from`. Where `from` has no rank left (below what rounding makes of 0), a
    flat spectrum has none. */
 static void set_spectrum(const struct job *job, const struct svd *adam, struct svd *from)
 {
-  const struct spliced_options *o = job->options;
+  const struct spliced_options *o = &job->options;
   const double none = from->sigma[0] * REAL_EPS * fmax((double)from->rows, (double)from->cols);
   double squares = 0, flat = 0.2 * sqrt(fmax((double)from->rows, (double)from->cols));
   for (long k = 0; k < from->n; k++) {
@@ -100,46 +67,50 @@ static void set_spectrum(const struct job *job, const struct svd *adam, struct s
   for (long k = 0; k < from->n; k++) from->sigma[k] *= scale;
 }
 
-static void step_one(void *context, long piece, int worker)
+static void splice(void *context, struct device *device, long piece)
 {
   const struct job *job = context;
-  const struct spliced_options *o = job->options;
-  const struct update *u = &job->list[piece];
-  struct device *device = device_worker(job->device, worker);
-  struct tensor other =
-    tensor_of(job->work + (size_t)worker * job->work_size, u->direction->rows, u->direction->cols);
+  const struct update *u = &job->update;
+  const struct tensor *w = &u->param[piece]->value;
+  struct tensor x = tensor_of(REALS(u->direction) + u->place[piece], w->rows, w->cols);
+  struct tensor y = tensor_of(REALS(job->adam) + u->place[piece], w->rows, w->cols);
   struct svd muon, adam, chance = {0};
-  momentum_step(device, u->state[0], &u->param->grad, u->direction, o->momentum, (int)o->nesterov);
-  int status = svd_of(&muon, device, u->direction);
-  adam_direction(job, device, u, &other);
-  status |= svd_of(&adam, device, &other);
-  if (o->vectors == FROM_CHANCE) {
-    draw_gaussian(job, device, u, piece, &other);
-    status |= svd_of(&chance, device, &other);
+  int status = svd_of(&muon, device, &x) | svd_of(&adam, device, &y);
+  if (job->options.vectors == FROM_CHANCE) {
+    real *host = memory_new((size_t)(w->rows * w->cols), sizeof *host);
+    draw_gaussian(job, piece, w->rows * w->cols, host);
+    status |= svd_of_host(&chance, host, w->rows, w->cols);
+    memory_free(host);
   }
-  struct svd *from = o->vectors == FROM_MUON ? &muon : o->vectors == FROM_ADAM ? &adam : &chance;
-  if (status) {
-    device->ops.fill(device, &(struct fill_args){.y = u->direction, .value = NAN});
-  } else {
+  struct svd *from = job->options.vectors == FROM_MUON   ? &muon
+                     : job->options.vectors == FROM_ADAM ? &adam
+                                                         : &chance;
+  if (status)
+    svd_put_nan(device, &x);
+  else {
     set_spectrum(job, &adam, from);
-    svd_compose(from, device, u->direction);
+    svd_compose(from, device, &x);
   }
   svd_free(&muon);
   svd_free(&adam);
   svd_free(&chance);
 }
 
-static size_t work_size(const void *options, struct device *device, const struct update *list, int count)
+static void splice_all(struct device *device, void *context)
 {
-  (void)options;
-  return (size_t)pool_threads(device->pool) * work_of_worker(list, count);
+  struct job *job = context;
+  host_each(device, job->update.count, splice, job);
 }
 
-static void step(const void *options, struct device *device, uint64_t seed, struct update *list, int count,
-                 void *work)
+static void record(const void *options, struct program *p, struct numbers *n, const struct update *u)
 {
-  parallel_for(device->pool, count, step_one,
-               &(struct job){options, device, list, seed, work, work_of_worker(list, count)});
+  const struct spliced_options *o = options;
+  struct tensor *adam = program_temporary(p, 1, u->direction->cols, "adam's direction");
+  PROGRAM_CALL(p, momentum, .direction = u->direction, .m = u->state[0], .g = u->grad,
+               .mu = numbers_constant(n, o->momentum), .nesterov = o->nesterov);
+  adam_record(p, n, u, adam, u->state[1], u->state[2], &(struct adam_numbers){o->beta1, o->beta2, o->eps});
+  program_keep(p, adam);
+  program_host(p, splice_all, &(struct job){*o, n, *u, adam}, sizeof(struct job));
 }
 
 static int takes(const struct param *p) { return p->kind == PARAM_MATRIX; }
@@ -151,6 +122,5 @@ const struct optimizer optimizer_spliced = {
   .options_size = sizeof(struct spliced_options),
   .state_names = states,
   .takes = takes,
-  .work = work_size,
-  .step = step,
+  .record = record,
 };

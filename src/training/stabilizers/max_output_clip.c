@@ -20,9 +20,11 @@ static const struct series emits[] = {
   {"max_output", PER_LAYER, AXIS_STEP, "1", "largest attention output",
    "largest absolute value that the layer's attention, w_o included, added to the residual stream in the "
    "step's "
-   "forward pass"},
+   "forward pass",
+   EVENT_NONFINITE},
   {"max_output_clip/gamma", PER_LAYER, AXIS_STEP, "1", "factor of w_o",
-   "factor by which the clip scaled the layer's w_o and b_o after this step's update; 1 where it did not"},
+   "factor by which the clip scaled the layer's w_o and b_o after this step's update; 1 where it did not",
+   EVENT_CLIP},
   {0}};
 
 static int init(struct stabilizer_context *c, struct error *e)
@@ -33,17 +35,21 @@ static int init(struct stabilizer_context *c, struct error *e)
                    "lower its output; allowed: sigma_reparam.weights = qk");
 }
 
-static void after_step(struct stabilizer_context *c)
+static void after_step(struct stabilizer_context *c, struct program *p)
 {
   struct model *m = c->model;
   const struct max_output_clip *o = c->options;
-  for (int l = 0; l < m->options.layers; l++) {
-    struct param *w = model_param(m, l, "attn.w_o");
-    struct param *b = m->options.bias ? model_param(m, l, "attn.b_o") : NULL;
-    const struct clip_share all = {{.role = ROLE_OUTPUT, .weight = w, .bias = b, .rows = w->value.rows}, 1};
-    c->series[MAX_OUTPUT][l] = c->watched[l];
-    c->series[GAMMA][l] = (real)clip_layer(c, l, (double)c->watched[l], o->tau, &all, 1);
+  int layers = (int)m->options.layers;
+  struct factor *f = program_memory(p, (size_t)layers, sizeof *f);
+  for (int l = 0; l < layers; l++) {
+    struct param *w = model_param(m, l, "attn.w_o"),
+                 *b = m->options.bias ? model_param(m, l, "attn.b_o") : NULL;
+    f[l] = (struct factor){.role = ROLE_OUTPUT, .weight = w, .bias = b, .rows = w->value.rows};
   }
+  PROGRAM_CALL(p, copy, .y = c->series[MAX_OUTPUT], .x = c->watched);
+  PROGRAM_CALL(p, clip_factor, .y = c->series[GAMMA], .x = c->watched,
+               .limit = numbers_constant(c->numbers, o->tau));
+  clip_record(c, p, f, layers, c->series[GAMMA], 0);
 }
 
 const struct stabilizer stabilizer_max_output_clip = {

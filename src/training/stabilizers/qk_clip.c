@@ -25,8 +25,6 @@
                   that are clipped shrink with them. Second moments stay.
    statistic      S is of the step's training batch (K2), or of the probe batch, the same in every step and
                   run, with the weights before the update: one more forward pass a step */
-#include <math.h>
-#include "base/memory.h"
 #include "training/clip.h"
 
 enum { SCOPE_HEAD, SCOPE_LAYER };
@@ -71,160 +69,217 @@ static const struct option_row rows[] = {
 static const struct series emits[] = {
   {"qk_clip/gamma", PER_HEAD, AXIS_STEP, "1", "QK-Clip factor",
    "factor by which QK-Clip scaled the head's logits (under a naive mla rule: their content part) in this "
-   "step; 1 where it did not"},
+   "step; 1 where it did not",
+   EVENT_CLIP},
   {0}};
-
-struct head {
-  int count;
-  struct factor factor[MAX_FACTORS];
-  int shares[MAX_FACTORS]; /* first head of the layer with the same rows */
-  int group;               /* first head with the same key, where keys are shared by groups; else -1 */
-  double gamma, lowest;    /* own factor; the smallest of the group */
-  double lowest_of_layer;
-  int finite;
-};
-struct qk_clip_state {
-  struct head *head; /* [layers*heads] */
-};
-
-static struct head *heads_of(const struct stabilizer_context *c, int layer)
-{
-  return ((struct qk_clip_state *)c->state)->head + (long)layer * c->model->options.heads;
-}
-
-static int first_with(const struct head *head, const struct factor *f)
-{
-  for (int h = 0;; h++)
-    for (int i = 0; i < head[h].count; i++)
-      if (head[h].factor[i].weight == f->weight && head[h].factor[i].row == f->row) return h;
-}
 
 static int init(struct stabilizer_context *c, struct error *e)
 {
   (void)e;
-  struct model *m = c->model;
-  long layers = m->options.layers, heads = m->options.heads;
-  struct qk_clip_state *state = c->state;
   c->wants_probe = ((const struct qk_clip *)c->options)->statistic == PROBE;
-  state->head = arena_get(m->params.arena, (size_t)(layers * heads), sizeof *state->head);
-  for (int l = 0; l < layers; l++)
-    for (int h = 0; h < heads; h++) {
-      struct head *layer = heads_of(c, l), *own = layer + h;
-      own->count = m->attention->factors(m, l, h, own->factor);
-      own->group = -1;
-      for (int i = 0; i < own->count; i++) {
-        own->shares[i] = first_with(layer, &own->factor[i]);
-        if (own->factor[i].role == ROLE_K_GROUP) own->group = own->shares[i];
-      }
-    }
   return STATUS_OK;
 }
 
-/* gamma and lowest of every head of a layer. */
-static void measure(struct stabilizer_context *c, int layer, struct head *head)
+/* --- which heads go together ---------------------------------------------------------------------------- */
+
+/* First head of the layer with the same rows. */
+static int first_with(const struct model *m, int layer, const struct factor *f)
+{
+  struct factor g[MAX_FACTORS];
+  for (int h = 0;; h++)
+    for (int i = 0, n = m->attention->factors(m, layer, h, g); i < n; i++)
+      if (g[i].weight == f->weight && g[i].row == f->row) return h;
+}
+
+/* First head with the same key, where keys are shared by groups; else -1. */
+static int group_of(const struct model *m, int layer, int head)
+{
+  struct factor f[MAX_FACTORS];
+  for (int i = 0, n = m->attention->factors(m, layer, head, f); i < n; i++)
+    if (f[i].role == ROLE_K_GROUP) return first_with(m, layer, &f[i]);
+  return -1;
+}
+
+static int in_layer(const struct model *m, int layer, int a, int b)
+{
+  (void)m, (void)layer, (void)a, (void)b;
+  return 1;
+}
+
+static int in_group(const struct model *m, int layer, int a, int b)
+{
+  return group_of(m, layer, a) == group_of(m, layer, b);
+}
+
+/* Record y[head] = reduction of x over the heads of its layer that are `together` with it; x as a vector [L*H]. */
+static struct tensor *over(struct stabilizer_context *c, struct program *p, struct tensor *x, long kind,
+                           int (*together)(const struct model *, int layer, int a, int b))
+{
+  const struct model *m = c->model;
+  int heads = (int)m->options.heads, n = (int)m->options.layers * heads, at = 0;
+  int *member = program_memory(p, (size_t)n * (size_t)heads, sizeof *member);
+  int *first = program_memory(p, (size_t)n + 1, sizeof *first);
+  for (int i = 0; i < n; i++) {
+    for (int h = 0; h < heads; h++)
+      if (together(m, i / heads, i % heads, h)) member[at++] = i / heads * heads + h;
+    first[i + 1] = at;
+  }
+  struct tensor *y = program_temporary(p, 1, n, "over heads");
+  PROGRAM_CALL(p, reduce, .y = y, .x = x, .member = program_ints(p, 1, at, member, "heads"),
+               .first = program_ints(p, 1, n + 1, first, "heads"), .kind = kind);
+  return y;
+}
+
+/* --- the factors of heads --------------------------------------------------------------------------------- */
+
+/* All [1, L*H]. */
+struct gammas {
+  struct tensor *logit;          /* S, [L*H,1] */
+  struct tensor *gamma, *lowest; /* own factor; the smallest of the group */
+  struct tensor *alpha, *rest;   /* numbers: alpha, 1 - alpha */
+  int grouped;                   /* heads share keys by groups */
+};
+
+static struct tensor *copy(struct program *p, struct tensor *x)
+{
+  struct tensor *y = program_temporary(p, 1, x->cols, "factors");
+  PROGRAM_CALL(p, copy, .y = y, .x = x);
+  return y;
+}
+
+/* x^e */
+static struct tensor *power(struct program *p, struct tensor *x, struct tensor *e)
+{
+  struct tensor *y = copy(p, x);
+  PROGRAM_CALL(p, power, .y = y, .by = e, .exponent = 1);
+  return y;
+}
+
+static struct tensor *product(struct program *p, struct tensor *x, struct tensor *y)
+{
+  PROGRAM_CALL(p, multiply, .y = x, .x = y);
+  return x;
+}
+
+static struct gammas measure(struct stabilizer_context *c, struct program *p)
 {
   const struct qk_clip *o = c->options;
-  const real *maximum = o->maximum == SIGNED ? c->max_logit : c->max_abs_logit;
-  int heads = (int)c->model->options.heads, finite = 1;
-  double layer_gamma = 1; /* the smallest */
-  for (int h = 0; h < heads; h++) {
-    double logit = (double)maximum[(long)layer * heads + h];
-    head[h].finite = isfinite(logit);
-    head[h].gamma = clip_gamma(c, layer, h, logit, o->tau);
-    layer_gamma = fmin(layer_gamma, head[h].gamma);
-    finite &= head[h].finite;
-  }
-  if (o->scope == SCOPE_LAYER) {
-    if (!finite) layer_gamma = 1;
-    for (int h = 0; h < heads; h++) head[h].gamma = layer_gamma;
-  }
-  for (int h = 0; h < heads; h++) {
-    head[h].lowest = head[h].gamma;
-    head[h].lowest_of_layer = layer_gamma;
-    for (int i = 0; i < heads; i++)
-      if (head[h].group >= 0 && head[i].group == head[h].group)
-        head[h].lowest = fmin(head[h].lowest, head[i].gamma);
-  }
+  struct gammas g = {.logit = o->maximum == SIGNED ? c->max_logit : c->max_abs_logit,
+                     .gamma = program_temporary(p, 1, c->max_logit->rows, "gamma"),
+                     .alpha = numbers_constant(c->numbers, o->alpha),
+                     .rest = numbers_constant(c->numbers, 1 - o->alpha),
+                     .grouped = group_of(c->model, 0, 0) >= 0};
+  /* One that is not finite keeps its layer from being clipped: the largest is then not finite. */
+  struct tensor *by = o->scope == SCOPE_LAYER ? over(c, p, g.logit, REDUCE_MAX, in_layer) : g.logit;
+  PROGRAM_CALL(p, clip_factor, .y = g.gamma, .x = by, .limit = numbers_constant(c->numbers, o->tau));
+  g.lowest = g.grouped ? over(c, p, g.gamma, REDUCE_MIN, in_group) : g.gamma;
+  return g;
 }
 
 /* What a head's own query rows take. */
-static double query_factor(const struct qk_clip *o, const struct head *head)
+static struct tensor *query_factor(const struct qk_clip *o, struct program *p, const struct gammas *g)
 {
-  if (head->group < 0) return pow(head->gamma, o->alpha);
-  switch ((enum gqa_rule)o->gqa) {
-  case GROUP_MAX: return pow(head->lowest, o->alpha);
-  case OWN_Q_MIN_K: return pow(head->gamma, o->alpha);
-  case Q_ONLY: return head->gamma;
-  default: return head->gamma * pow(head->lowest, o->alpha - 1);
+  struct tensor *y;
+  if (!g->grouped || o->gqa == OWN_Q_MIN_K)
+    y = power(p, g->gamma, g->alpha);
+  else if (o->gqa == GROUP_MAX)
+    y = power(p, g->lowest, g->alpha);
+  else if (o->gqa == Q_ONLY)
+    y = copy(p, g->gamma);
+  else { /* gamma g^alpha / g */
+    y = product(p, power(p, g->lowest, g->alpha), g->gamma);
+    PROGRAM_CALL(p, divide, .y = y, .x = g->lowest);
   }
+  PROGRAM_CALL(p, one_unless_finite, .y = y, .x = g->logit);
+  return y;
 }
 
 /* What the shared rotary key takes: once a layer, or from every head. */
-static double shared_rope_factor(const struct qk_clip *o, const struct head *head)
-{
-  switch ((enum mla_rule)o->mla) {
-  case KR_LAYER: return pow(head->lowest_of_layer, 1 - o->alpha);
-  case KR_HEAD: return pow(head->gamma, 1 - o->alpha);
-  default: return 1;
-  }
-}
-
-static double weight_factor(const struct qk_clip *o, const struct head *head, enum role role)
-{
-  switch (role) {
-  case ROLE_Q_HEAD: return head->finite ? query_factor(o, head) : 1;
-  case ROLE_K_HEAD: return pow(head->gamma, 1 - o->alpha);
-  case ROLE_K_GROUP: return o->gqa == Q_ONLY ? 1 : pow(head->lowest, 1 - o->alpha);
-  case ROLE_Q_ROPE: return o->mla == EXACT ? head->gamma : pow(head->gamma, o->alpha);
-  default: return shared_rope_factor(o, head);
-  }
-}
-
-/* What becomes of the head's logits. */
-static double logit_factor(const struct qk_clip *o, const struct head *head)
-{
-  if (!head->finite) return head->group >= 0 ? weight_factor(o, head, ROLE_K_GROUP) : 1;
-  if (head->group >= 0 && o->gqa == GROUP_MAX) return head->lowest;
-  if (head->group >= 0 && o->gqa == OWN_Q_MIN_K)
-    return pow(head->gamma, o->alpha) * pow(head->lowest, 1 - o->alpha);
-  return head->gamma;
-}
-
-static void clip_head(struct stabilizer_context *c, const struct head *head, int h)
+static struct tensor *shared_rope_factor(struct stabilizer_context *c, struct program *p,
+                                         const struct gammas *g)
 {
   const struct qk_clip *o = c->options;
-  for (int i = 0; i < head->count; i++) {
-    enum role role = head->factor[i].role;
-    double factor = weight_factor(o, head, role);
-    int by_every_head = role == ROLE_K_ROPE_SHARED && o->mla == KR_HEAD;
-    if (head->shares[i] == h || by_every_head)
-      clip_weights(c, &head->factor[i], factor, o->momentum == SCALE);
+  if (o->mla == EXACT) return NULL;
+  if (o->mla == KR_LAYER) return power(p, over(c, p, g->gamma, REDUCE_MIN, in_layer), g->rest);
+  return over(c, p, power(p, g->gamma, g->rest), REDUCE_PRODUCT, in_layer);
+}
+
+/* NULL: these rows are not touched. */
+static struct tensor *weight_factor(struct stabilizer_context *c, struct program *p, const struct gammas *g,
+                                    enum role role)
+{
+  const struct qk_clip *o = c->options;
+  switch (role) {
+  case ROLE_Q_HEAD: return query_factor(o, p, g);
+  case ROLE_K_HEAD: return power(p, g->gamma, g->rest);
+  case ROLE_K_GROUP: return o->gqa == Q_ONLY ? NULL : power(p, g->lowest, g->rest);
+  case ROLE_Q_ROPE: return o->mla == EXACT ? g->gamma : power(p, g->gamma, g->alpha);
+  default: return shared_rope_factor(c, p, g);
   }
 }
 
-static void clip(struct stabilizer_context *c)
+/* What becomes of the heads' logits; of one that is not finite, what its group's key does. */
+static void record_logit_factor(struct stabilizer_context *c, struct program *p, const struct gammas *g)
 {
-  long heads = c->model->options.heads;
-  for (int l = 0; l < c->model->options.layers; l++) {
-    struct head *head = heads_of(c, l);
-    measure(c, l, head);
-    for (int h = 0; h < heads; h++) {
-      double factor = logit_factor(c->options, &head[h]);
-      clip_head(c, &head[h], h);
-      c->series[0][l * heads + h] = (real)factor;
-      clip_note(c, l, h, factor);
-    }
+  const struct qk_clip *o = c->options;
+  if (g->grouped && o->gqa == COMPENSATED) { /* gamma to the bit: an own 1 is no clip */
+    struct tensor *key = power(p, g->lowest, g->rest), *unless_finite = copy(p, key);
+    PROGRAM_CALL(p, one_unless_finite, .y = unless_finite, .x = g->logit);
+    PROGRAM_CALL(p, divide, .y = key, .x = unless_finite);
+    PROGRAM_CALL(p, copy, .y = c->series[0], .x = product(p, key, g->gamma));
+    return;
   }
+  if (g->grouped && o->gqa != Q_ONLY) {
+    PROGRAM_CALL(p, copy, .y = c->series[0],
+                 .x = product(p, query_factor(o, p, g), power(p, g->lowest, g->rest)));
+    return;
+  }
+  PROGRAM_CALL(p, copy, .y = c->series[0], .x = g->gamma);
+  PROGRAM_CALL(p, one_unless_finite, .y = c->series[0], .x = g->logit);
 }
 
-static void before_update(struct stabilizer_context *c)
+/* --- the weights that take them --------------------------------------------------------------------------- */
+
+/* Rows of one role, each once, and the head whose factor they take. */
+static int rows_of(const struct model *m, enum role role, struct factor *out, int *head)
 {
-  if (((const struct qk_clip *)c->options)->when == BEFORE) clip(c);
+  struct factor f[MAX_FACTORS];
+  int heads = (int)m->options.heads, count = 0;
+  for (int l = 0; l < m->options.layers; l++)
+    for (int h = 0; h < heads; h++)
+      for (int i = 0, n = m->attention->factors(m, l, h, f); i < n; i++)
+        if (f[i].role == role && first_with(m, l, &f[i]) == h) {
+          out[count] = f[i];
+          head[count++] = l * heads + h;
+        }
+  return count;
 }
 
-static void after_step(struct stabilizer_context *c)
+static void clip(struct stabilizer_context *c, struct program *p)
 {
-  if (((const struct qk_clip *)c->options)->when == AFTER) clip(c);
+  const struct qk_clip *o = c->options;
+  size_t most = (size_t)(c->model->options.layers * c->model->options.heads);
+  struct gammas g = measure(c, p);
+  for (enum role role = ROLE_Q_HEAD; role <= ROLE_K_ROPE_SHARED; role++) {
+    struct factor *f = program_memory(p, most, sizeof *f);
+    int *head = program_memory(p, most, sizeof *head), count = rows_of(c->model, role, f, head);
+    struct tensor *by_head = count ? weight_factor(c, p, &g, role) : NULL;
+    if (!by_head) continue;
+    struct tensor *scale = program_temporary(p, 1, count, "clip factors");
+    PROGRAM_CALL(p, take, .y = scale, .x = by_head, .index = program_ints(p, 1, count, head, "heads"));
+    clip_record(c, p, f, count, scale, o->momentum == SCALE);
+  }
+  record_logit_factor(c, p, &g);
+}
+
+static void before_update(struct stabilizer_context *c, struct program *p)
+{
+  if (((const struct qk_clip *)c->options)->when == BEFORE) clip(c, p);
+}
+
+static void after_step(struct stabilizer_context *c, struct program *p)
+{
+  if (((const struct qk_clip *)c->options)->when == AFTER) clip(c, p);
 }
 
 const struct stabilizer stabilizer_qk_clip = {
@@ -232,7 +287,6 @@ const struct stabilizer stabilizer_qk_clip = {
   .help = "rescale the query and key weights of heads whose max logit passed tau",
   .options = rows,
   .options_size = sizeof(struct qk_clip),
-  .state_size = sizeof(struct qk_clip_state),
   .emits = emits,
   .init = init,
   .before_update = before_update,

@@ -8,7 +8,6 @@
    the largest among its heads. For mla (Alg. 2) w_qc goes with |w_dq| |w_kc| |w_dkv|, w_kc with
    |w_dq| |w_qc| |w_dkv|, w_qr with |w_dq| |w_kr|, w_kr with |w_dq| |w_qr|; the latent projections keep
    their rates. */
-#include <math.h>
 #include <stdio.h>
 #include "base/memory.h"
 #include "model/model.h"
@@ -23,20 +22,20 @@ static const struct option_row rows[] = {
 
 static const struct series emits[] = {
   {"quack/q_factor", PER_HEAD, AXIS_STEP, "1", "QuacK factor of queries",
-   "factor on the learning rate of the head's query rows (content rows for mla) in this step"},
+   "factor on the learning rate of the head's query rows (content rows for mla) in this step", EVENT_NONE},
   {"quack/k_factor", PER_HEAD, AXIS_STEP, "1", "QuacK factor of keys",
-   "factor on the learning rate of the head's (or its group's) key rows in this step"},
+   "factor on the learning rate of the head's (or its group's) key rows in this step", EVENT_NONE},
   {0}};
 
 /* One block of rows, once however many heads use it. */
 struct entry {
   struct factor factor;
   int layer;
-  double partner, rate;
 };
 struct quack_state {
   struct entry *entry;
   int count;
+  struct tensor *rate; /* [1, count]: of this step */
 };
 
 /* Blocks of one layer, into `out` from `count` on; returns how many there are then. */
@@ -71,131 +70,160 @@ static int init(struct stabilizer_context *c, struct error *e)
   size_t most = (size_t)(m->options.layers * m->options.heads * MAX_FACTORS);
   state->entry = arena_get(m->params.arena, most, sizeof *state->entry);
   for (int l = 0; l < m->options.layers; l++) state->count = add_layer(m, l, state->entry, state->count);
+  state->rate = tensor_new(m->device, TENSOR_REAL, 1, state->count, "quack rates");
   return STATUS_OK;
 }
 
 /* --- sizes ---------------------------------------------------------------------------------------------- */
-static double norm_of_role(struct model *m, const struct factor *f, int count, enum role a, enum role b)
+
+static int entry_of(const struct quack_state *s, const struct param *p, long row)
+{
+  for (int i = 0; i < s->count; i++) {
+    const struct factor *f = &s->entry[i].factor;
+    if (f->weight == p && row >= f->row && row < f->row + f->rows) return i;
+  }
+  return -1;
+}
+
+/* The entry of a head's factor that has role a or b. */
+static int entry_of_role(const struct quack_state *s, const struct factor *f, int count, enum role a,
+                         enum role b)
 {
   for (int i = 0; i < count; i++)
-    if (f[i].role == a || f[i].role == b) return factor_norm(m, &f[i]);
+    if (f[i].role == a || f[i].role == b) return entry_of(s, f[i].weight, f[i].row);
   BUG("a head without role %d or %d", (int)a, (int)b);
 }
 
-/* A latent projection of mla; 1 where there is none. */
-static double latent_norm(struct model *m, int layer, const char *name)
-{
-  char full[96];
-  snprintf(full, sizeof full, "blocks.%d.attn.%s", layer, name);
-  struct param *p = params_find(&m->params, full);
-  return p ? factor_norm(m, &(struct factor){.weight = p, .rows = p->value.rows}) : 1;
-}
-
-static double partner_in_head(struct model *m, int layer, enum role role, const struct factor *f, int count)
+/* What the rows are multiplied with in this head. */
+static int partner_in_head(const struct quack_state *s, enum role role, const struct factor *f, int count)
 {
   switch (role) {
-  case ROLE_Q_HEAD:
-    return norm_of_role(m, f, count, ROLE_K_HEAD, ROLE_K_GROUP) * latent_norm(m, layer, "w_dq") *
-           latent_norm(m, layer, "w_dkv");
-  case ROLE_Q_ROPE:
-    return norm_of_role(m, f, count, ROLE_K_ROPE_SHARED, ROLE_K_ROPE_SHARED) * latent_norm(m, layer, "w_dq");
-  case ROLE_K_ROPE_SHARED:
-    return norm_of_role(m, f, count, ROLE_Q_ROPE, ROLE_Q_ROPE) * latent_norm(m, layer, "w_dq");
-  default: /* ROLE_K_HEAD, ROLE_K_GROUP */
-    return norm_of_role(m, f, count, ROLE_Q_HEAD, ROLE_Q_HEAD) * latent_norm(m, layer, "w_dq") *
-           latent_norm(m, layer, "w_dkv");
+  case ROLE_Q_HEAD: return entry_of_role(s, f, count, ROLE_K_HEAD, ROLE_K_GROUP);
+  case ROLE_Q_ROPE: return entry_of_role(s, f, count, ROLE_K_ROPE_SHARED, ROLE_K_ROPE_SHARED);
+  case ROLE_K_ROPE_SHARED: return entry_of_role(s, f, count, ROLE_Q_ROPE, ROLE_Q_ROPE);
+  default: return entry_of_role(s, f, count, ROLE_Q_HEAD, ROLE_Q_HEAD);
   }
 }
 
-/* The largest among the heads that use the block. */
-static double partner(struct model *m, const struct entry *e)
+static int is_rotary(enum role role) { return role == ROLE_Q_ROPE || role == ROLE_K_ROPE_SHARED; }
+
+/* Record norm[i] of every entry, then of every layer's latent projections (places of none: -1); where they stand goes
+   to dq and dkv [layers]. */
+static struct tensor *record_norms(struct stabilizer_context *c, struct program *p, int *dq, int *dkv)
 {
-  double largest = 0;
-  struct factor f[MAX_FACTORS];
-  for (int h = 0; h < m->options.heads; h++)
-    for (int i = 0, n = m->attention->factors(m, e->layer, h, f); i < n; i++)
-      if (f[i].weight == e->factor.weight && f[i].row == e->factor.row) {
-        double size = partner_in_head(m, e->layer, e->factor.role, f, n);
-        largest = size > largest || isnan(size) ? size : largest;
-      }
-  return largest;
+  const struct model *m = c->model;
+  const struct quack_state *s = c->state;
+  int layers = (int)m->options.layers, n = s->count;
+  int *segment = program_memory(p, 2 * (size_t)(n + 2 * layers), sizeof *segment);
+  for (int i = 0; i < n; i++) {
+    const struct factor *f = &s->entry[i].factor;
+    model_segment(m, f->weight, f->row, f->rows, segment + 2 * i);
+  }
+  for (int l = 0; l < layers; l++)
+    for (int k = 0; k < 2; k++) {
+      char name[96];
+      snprintf(name, sizeof name, "blocks.%d.attn.%s", l, k ? "w_dkv" : "w_dq");
+      const struct param *latent = params_find(&m->params, name);
+      (k ? dkv : dq)[l] = latent ? n : -1;
+      if (latent) model_segment(m, latent, 0, latent->value.rows, segment + 2 * (long)n++);
+    }
+  struct tensor *norm = program_temporary(p, 1, n, "norms");
+  PROGRAM_CALL(p, norm_segments, .y = norm, .x = (struct tensor *)&m->params.values,
+               .segment = program_ints(p, n, 2, segment, "rows"));
+  return norm;
 }
 
-static void measure(struct stabilizer_context *c)
+/* y[i] *= x[index[i]] */
+static void multiply_at(struct program *p, struct tensor *y, struct tensor *x, const int *index)
 {
-  struct quack_state *state = c->state;
-  for (int i = 0; i < state->count; i++) state->entry[i].partner = partner(c->model, &state->entry[i]);
+  struct tensor *own = program_temporary(p, 1, y->cols, "taken");
+  PROGRAM_CALL(p, take, .y = own, .x = x, .index = program_ints(p, 1, y->cols, index, "index"));
+  PROGRAM_CALL(p, multiply, .y = y, .x = own);
+}
+
+/* Record for every entry the size of what it is multiplied with: the largest among the heads that use it. */
+static struct tensor *record_partner(struct stabilizer_context *c, struct program *p)
+{
+  const struct model *m = c->model;
+  const struct quack_state *s = c->state;
+  int heads = (int)m->options.heads, layers = (int)m->options.layers, at = 0;
+  int *dq = program_memory(p, 2 * (size_t)layers, sizeof *dq), *dkv = dq + layers;
+  int *member = program_memory(p, (size_t)(s->count * heads), sizeof *member);
+  int *first = program_memory(p, (size_t)s->count + 1, sizeof *first);
+  int *query = program_memory(p, 2 * (size_t)s->count, sizeof *query), *key = query + s->count;
+  struct factor f[MAX_FACTORS];
+  struct tensor *norm = record_norms(c, p, dq, dkv);
+  for (int i = 0; i < s->count; i++) {
+    const struct entry *e = &s->entry[i];
+    for (int h = 0; h < heads; h++)
+      for (int k = 0, n = m->attention->factors(m, e->layer, h, f); k < n; k++)
+        if (f[k].weight == e->factor.weight && f[k].row == e->factor.row)
+          member[at++] = partner_in_head(s, e->factor.role, f, n);
+    first[i + 1] = at;
+    query[i] = dq[e->layer];
+    key[i] = is_rotary(e->factor.role) ? -1 : dkv[e->layer];
+  }
+  struct tensor *partner = program_temporary(p, 1, s->count, "partners");
+  PROGRAM_CALL(p, reduce, .y = partner, .x = norm, .member = program_ints(p, 1, at, member, "partners"),
+               .first = program_ints(p, 1, s->count + 1, first, "entries"), .kind = REDUCE_MAX);
+  multiply_at(p, partner, norm, query);
+  multiply_at(p, partner, norm, key);
+  return partner;
 }
 
 /* --- hooks ---------------------------------------------------------------------------------------------- */
-/* Walk the entries with the place of each in its layer's saved parameter. */
-static void each_start(struct stabilizer_context *c,
-                       void (*visit)(struct stabilizer_context *, struct entry *, real *))
+
+/* Record copies between a row of all entries and the layers' saved sizes. */
+static void copy_start(struct stabilizer_context *c, struct program *p, struct tensor *all, int save)
 {
-  struct quack_state *state = c->state;
-  struct device *device = c->model->device;
-  for (int i = 0, at = 0; i < state->count; i++) {
-    struct entry *e = &state->entry[i];
-    at = i > 0 && e->layer == e[-1].layer ? at + 1 : 0;
-    real *place = REALS(&model_param(c->model, e->layer, "quack.start")->value) + at, start;
-    device->download(device, &start, place, sizeof start);
-    visit(c, e, &start);
-    device->upload(device, place, &start, sizeof start);
+  const struct quack_state *s = c->state;
+  for (int l = 0, at = 0; l < c->model->options.layers; l++) {
+    struct tensor *start = &model_param(c->model, l, "quack.start")->value;
+    struct tensor *part = program_view(p, all, at, start->cols);
+    PROGRAM_CALL(p, copy, .y = save ? start : part, .x = save ? part : start);
+    at += (int)start->cols;
+    REQUIRE(at <= s->count);
   }
 }
 
-static void keep_start(struct stabilizer_context *c, struct entry *e, real *start)
+static void begin(struct stabilizer_context *c, struct program *p)
 {
-  (void)c;
-  *start = (real)e->partner;
+  copy_start(c, p, record_partner(c, p), 1);
 }
 
-static void set_rate(struct stabilizer_context *c, struct entry *e, real *start)
-{
-  double tau = ((const struct quack *)c->options)->tau;
-  e->rate = e->partner == 0 ? tau : tau * (double)*start / e->partner;
-}
-
-static void begin(struct stabilizer_context *c)
-{
-  measure(c);
-  each_start(c, keep_start);
-}
-
-static const struct entry *entry_of(const struct stabilizer_context *c, const struct param *p, long row)
-{
-  const struct quack_state *state = c->state;
-  for (int i = 0; i < state->count; i++) {
-    const struct factor *f = &state->entry[i].factor;
-    if (f->weight == p && row >= f->row && row < f->row + f->rows) return &state->entry[i];
-  }
-  return NULL;
-}
-
-static void before_update(struct stabilizer_context *c)
+static void before_update(struct stabilizer_context *c, struct program *p)
 {
   struct model *m = c->model;
+  const struct quack_state *s = c->state;
+  int heads = (int)m->options.heads, n = (int)m->options.layers * heads;
+  int *query = program_memory(p, 2 * (size_t)n, sizeof *query), *key = query + n;
   struct factor f[MAX_FACTORS];
-  measure(c);
-  each_start(c, set_rate);
-  for (int l = 0; l < m->options.layers; l++)
-    for (int h = 0; h < m->options.heads; h++)
-      for (int i = 0, n = m->attention->factors(m, l, h, f); i < n; i++) {
-        long at = l * m->options.heads + h;
-        real rate = (real)entry_of(c, f[i].weight, f[i].row)->rate;
-        if (f[i].role == ROLE_Q_HEAD)
-          c->series[0][at] = rate;
-        else if (f[i].role == ROLE_K_HEAD || f[i].role == ROLE_K_GROUP)
-          c->series[1][at] = rate;
-      }
+  struct tensor *partner = record_partner(c, p);
+  copy_start(c, p, s->rate, 0);
+  PROGRAM_CALL(p, divide, .y = s->rate, .x = partner);
+  PROGRAM_CALL(p, scale, .y = s->rate,
+               .by = numbers_constant(c->numbers, ((const struct quack *)c->options)->tau), .alpha = 1);
+  for (int i = 0; i < n; i++) {
+    int count = m->attention->factors(m, i / heads, i % heads, f);
+    query[i] = entry_of_role(s, f, count, ROLE_Q_HEAD, ROLE_Q_HEAD);
+    key[i] = entry_of_role(s, f, count, ROLE_K_HEAD, ROLE_K_GROUP);
+  }
+  PROGRAM_CALL(p, take, .y = c->series[0], .x = s->rate, .index = program_ints(p, 1, n, query, "queries"));
+  PROGRAM_CALL(p, take, .y = c->series[1], .x = s->rate, .index = program_ints(p, 1, n, key, "keys"));
 }
 
-static void on_update(struct stabilizer_context *c, const struct param *p, long row, long count,
-                      struct update_factors *f)
+static void on_update(struct stabilizer_context *c, struct program *p, const struct update_block *block,
+                      int blocks, struct tensor *factor)
 {
-  (void)count;
-  const struct entry *e = entry_of(c, p, row);
-  if (e) f->lr *= e->rate;
+  const struct quack_state *s = c->state;
+  int *index = program_memory(p, (size_t)blocks, sizeof *index);
+  for (int i = 0; i < blocks; i++) index[i] = entry_of(s, block[i].param, block[i].row);
+  multiply_at(p, factor, s->rate, index);
+}
+
+static void release(struct stabilizer_context *c)
+{
+  tensor_free(c->model->device, ((struct quack_state *)c->state)->rate);
 }
 
 const struct stabilizer stabilizer_quack = {
@@ -210,4 +238,5 @@ const struct stabilizer stabilizer_quack = {
   .begin = begin,
   .before_update = before_update,
   .on_update = on_update,
+  .free = release,
 };

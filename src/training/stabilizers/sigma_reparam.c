@@ -72,17 +72,13 @@ static int init(struct stabilizer_context *c, struct error *e)
   return STATUS_OK;
 }
 
-static void iterate(struct stabilizer_context *c, int iterations)
+static void iterate(struct stabilizer_context *c, struct program *p)
 {
   const struct sigma_state *s = c->state;
   for (int i = 0; i < s->count; i++)
-    power_iteration(c->model->device, &s->pair[i].weight->value, &s->pair[i].u->value, &s->pair[i].v->value,
-                    iterations, c->model->number);
+    power_iteration_record(p, &s->pair[i].weight->value, &s->pair[i].u->value, &s->pair[i].v->value, 1,
+                           program_temporary(p, 1, 1, "sigma"));
 }
-
-static void begin(struct stabilizer_context *c) { iterate(c, FIRST_ITERATIONS); }
-
-static void after_step(struct stabilizer_context *c) { iterate(c, 1); }
 
 static struct tensor *on_weight(struct stabilizer_context *c, struct program *program, struct param *p,
                                 struct tensor *w)
@@ -102,8 +98,9 @@ const struct stabilizer stabilizer_sigma_reparam = {
   .state_size = sizeof(struct sigma_state),
   .declare = declare,
   .init = init,
-  .begin = begin,
+  .begin = iterate,
   .on_weight = on_weight,
-  .after_step = after_step,
+  .begin_times = FIRST_ITERATIONS,
+  .after_step = iterate,
   .flags = STABILIZER_NORMS_QK,
 };

@@ -29,142 +29,162 @@ static const struct option_row rows[] = {
 static const struct series emits[] = {{"spectral_clip/kept", PER_LAYER, AXIS_STEP, "1",
                                        "norm kept by the spectral clip",
                                        "smallest ratio of Frobenius norms after and before this step's clip, "
-                                       "over the layer's query and key blocks"},
+                                       "over the layer's query and key blocks",
+                                       EVENT_NONE},
                                       {0}};
 
 struct clip_state {
   struct qk_block *block;
   int count;
-  struct tensor *work, *number;
 };
 
 /* --- the msign formula ---------------------------------------------------------------------------------- */
-/* All of them lie flat, [n, wide] with n <= wide; square is [n, n], `work` is for newton_schulz. */
-struct parts {
-  struct tensor m, s, result, square, ones, diagonal;
-  void *work;
-};
 
-static size_t parts_size(long height, long cols)
+/* Record x <- msign(x), x [n, wide] with n <= wide. */
+static void msign(struct program *p, struct tensor *x)
 {
-  long n = height < cols ? height : cols;
-  return newton_schulz_work(height, cols) /* no less than that of the square */
-         + sizeof(real) * (size_t)(3 * height * cols + n * n + n);
+  long place = 0;
+  newton_schulz_record(p, x, &place, 1, x->rows, x->cols, &ns_sets[NS_POLAR_EXPRESS], 12, 1e-30, NULL, 1);
 }
 
-static struct parts lay_out(void *memory, long height, long cols)
+/* Record w <- bound mclip(w / bound); all that it works on lies flat, [n, wide] with n <= wide. */
+static void clip_by_msign(struct program *p, struct tensor *w, struct tensor *inverse, struct tensor *half)
 {
-  long n = height < cols ? height : cols, wide = height < cols ? cols : height;
-  real *at = memory;
-  struct parts p;
-  p.m = tensor_cut(&at, n, wide);
-  p.s = tensor_cut(&at, n, wide);
-  p.result = tensor_cut(&at, n, wide);
-  p.square = tensor_cut(&at, n, n);
-  p.ones = tensor_cut(&at, n, 1);
-  p.diagonal = tensor_diagonal(&p.square);
-  p.work = at;
-  return p;
-}
-
-static void msign(struct device *device, struct tensor *x, void *work)
-{
-  newton_schulz(device, x, &ns_sets[NS_POLAR_EXPRESS], 12, 1e-30, work);
-}
-
-/* w <- bound mclip(w / bound) */
-static void clip_by_msign(struct device *device, struct tensor *w, double bound, void *memory)
-{
-  const struct ops *ops = &device->ops;
-  struct parts p = lay_out(memory, w->rows, w->cols);
   int tall = w->rows > w->cols;
+  long n = tall ? w->cols : w->rows, wide = tall ? w->rows : w->cols;
+  struct tensor *m = program_temporary(p, n, wide, "m"), *s = program_temporary(p, n, wide, "msign of m");
+  struct tensor *result = program_temporary(p, n, wide, "clipped"),
+                *square = program_temporary(p, n, n, "square");
   if (tall)
-    ops->transpose(device, &(struct transpose_args){.y = &p.m, .x = w});
+    PROGRAM_CALL(p, transpose, .y = m, .x = w);
   else
-    ops->copy(device, &(struct copy_args){.y = &p.m, .x = w});
-  ops->scale(device, &(struct scale_args){.y = &p.m, .alpha = 1 / bound});
-  ops->copy(device, &(struct copy_args){.y = &p.s, .x = &p.m});
-  msign(device, &p.s, p.work);
-  ops->fill(device, &(struct fill_args){.y = &p.ones, .value = 1});
-  ops->gram(device, &(struct gram_args){.c = &p.square, .a = &p.m, .alpha = 1});
-  ops->axpby(device, &(struct axpby_args){.y = &p.diagonal, .x = &p.ones, .alpha = -1, .beta = 1});
-  msign(device, &p.square, p.work);
-  ops->copy(device, &(struct copy_args){.y = &p.result, .x = &p.m});
-  ops->axpby(device, &(struct axpby_args){.y = &p.result, .x = &p.s, .alpha = 1, .beta = 1}); /* m + s */
-  ops->axpby(device, &(struct axpby_args){.y = &p.s, .x = &p.m, .alpha = -1, .beta = 1});     /* s - m */
-  ops->matmul(device, &(struct matmul_args){.c = &p.result, .a = &p.square, .b = &p.s, .add = 1, .alpha = 1});
-  ops->scale(device, &(struct scale_args){.y = &p.result, .alpha = bound / 2});
+    PROGRAM_CALL(p, copy, .y = m, .x = w);
+  PROGRAM_CALL(p, scale, .y = m, .by = inverse, .alpha = 1);
+  PROGRAM_CALL(p, copy, .y = s, .x = m);
+  msign(p, s);
+  double *identity = program_memory(p, (size_t)(n * n), sizeof *identity);
+  for (long i = 0; i < n; i++) identity[i * n + i] = 1;
+  PROGRAM_CALL(p, gram, .c = square, .a = m, .alpha = 1);
+  PROGRAM_CALL(p, axpby, .y = square, .x = program_reals(p, n, n, identity, "identity"), .alpha = -1,
+               .beta = 1);
+  msign(p, square);
+  PROGRAM_CALL(p, copy, .y = result, .x = m);
+  PROGRAM_CALL(p, axpby, .y = result, .x = s, .alpha = 1, .beta = 1); /* m + s */
+  PROGRAM_CALL(p, axpby, .y = s, .x = m, .alpha = -1, .beta = 1);     /* s - m */
+  PROGRAM_CALL(p, matmul, .c = result, .a = square, .b = s, .add = 1, .alpha = 1);
+  PROGRAM_CALL(p, scale, .y = result, .by = half, .alpha = 1);
   if (tall)
-    ops->transpose(device, &(struct transpose_args){.y = w, .x = &p.result});
+    PROGRAM_CALL(p, transpose, .y = w, .x = result);
   else
-    ops->copy(device, &(struct copy_args){.y = w, .x = &p.result});
+    PROGRAM_CALL(p, copy, .y = w, .x = result);
 }
 
 /* --- the decomposition ---------------------------------------------------------------------------------- */
-/* A matrix that cannot be decomposed (it is not finite) is left as it is: the run sees it. */
-static void clip_by_svd(struct device *device, struct tensor *w, double bound)
+
+struct by_svd {
+  struct stabilizer_context *context;
+  struct tensor *norm, *kept; /* [1, count]: Frobenius norms before, and the share of them that is left */
+  real *host;                 /* [count]: the norms */
+};
+
+static double size_of(const struct svd *s)
 {
-  struct svd s;
-  if (!svd_of(&s, device, w) && s.sigma[0] > bound) {
-    for (long k = 0; k < s.n; k++) s.sigma[k] = fmin(s.sigma[k], bound);
-    svd_compose(&s, device, w);
+  double squares = 0;
+  for (long k = 0; k < s->n; k++) squares += s->sigma[k] * s->sigma[k];
+  return sqrt(squares);
+}
+
+/* A norm within the bound needs no look at the spectrum. A matrix that cannot be decomposed (it is not finite) is left
+   as it is: the run sees it. */
+static void clip_block(void *context, struct device *device, long i)
+{
+  const struct by_svd *job = context;
+  const struct clip_state *s = job->context->state;
+  const struct qk_block *b = &s->block[i];
+  double bound = ((const struct spectral_clip *)job->context->options)->bound;
+  struct tensor w = tensor_rows(&b->weight->value, b->row, b->rows);
+  struct svd svd;
+  real kept = 1;
+  if ((double)job->host[i] <= bound) return;
+  if (!svd_of(&svd, device, &w) && svd.sigma[0] > bound) {
+    double before = size_of(&svd);
+    for (long k = 0; k < svd.n; k++) svd.sigma[k] = fmin(svd.sigma[k], bound);
+    kept = (real)(size_of(&svd) / before);
+    svd_compose(&svd, device, &w);
   }
-  svd_free(&s);
+  svd_free(&svd);
+  device->upload(device, REALS(job->kept) + i, &kept, sizeof kept);
+}
+
+static void clip_by_svd(struct device *device, void *context)
+{
+  struct by_svd *job = context;
+  long count = ((const struct clip_state *)job->context->state)->count;
+  device->download(device, job->host, job->norm->data, (size_t)count * sizeof *job->host);
+  host_each(device, count, clip_block, job);
 }
 
 /* --- hooks ---------------------------------------------------------------------------------------------- */
+
 static int init(struct stabilizer_context *c, struct error *e)
 {
   (void)e;
-  const struct spectral_clip *o = c->options;
   struct clip_state *s = c->state;
-  struct device *device = c->model->device;
-  s->block = qk_blocks(c->model, o->scope == BY_HEAD, &s->count);
-  size_t most = 0;
-  for (int i = 0; i < s->count; i++) {
-    size_t size = parts_size(s->block[i].rows, s->block[i].weight->value.cols);
-    most = size > most ? size : most;
-  }
-  s->work =
-    tensor_new(device, TENSOR_REAL, 1, o->method == BY_MSIGN ? (long)(most / sizeof(real)) : 1, "work");
-  s->number = tensor_new(device, TENSOR_REAL, 1, 1, "number");
+  s->block = qk_blocks(c->model, ((const struct spectral_clip *)c->options)->scope == BY_HEAD, &s->count);
   return STATUS_OK;
 }
 
-/* Returns the share of the norm that is left. A norm below the bound needs no look at the spectrum. */
-static double clip(struct stabilizer_context *c, const struct qk_block *b)
+/* Record the clip of one block, done only where its norm is above the bound (below, its spectrum is). */
+static void record_block(struct program *p, const struct qk_block *b, struct tensor *norm,
+                         struct tensor *kept, struct tensor *numbers[3])
 {
-  const struct spectral_clip *o = c->options;
-  struct clip_state *s = c->state;
-  struct device *device = c->model->device;
-  struct tensor w = qk_rows(b);
-  double norm = norm_of(device, &w, s->number);
-  if (norm <= o->bound) return 1;
-  if (o->method == BY_MSIGN)
-    clip_by_msign(device, &w, o->bound, s->work->data);
-  else
-    clip_by_svd(device, &w, o->bound);
-  return norm_of(device, &w, s->number) / norm;
+  struct tensor *due = program_guard_of(p), *w = program_rows(p, &b->weight->value, b->row, b->rows);
+  struct tensor *above = program_temporary(p, 1, 1, "above the bound");
+  program_guard(p, NULL); /* what a guard is made of is computed in any case */
+  PROGRAM_CALL(p, norm, .y = norm, .x = w);
+  PROGRAM_CALL(p, above, .y = above, .x = norm, .limit = numbers[0]);
+  PROGRAM_CALL(p, multiply, .y = above, .x = due);
+  program_guard(p, above);
+  clip_by_msign(p, w, numbers[1], numbers[2]);
+  PROGRAM_CALL(p, norm, .y = kept, .x = w);
+  PROGRAM_CALL(p, divide, .y = kept, .x = norm);
+  program_guard(p, due);
 }
 
-static void after_step(struct stabilizer_context *c)
+static double is_due(const void *every, const struct moment *now)
+{
+  return (now->step + 1) % *(const long *)every == 0;
+}
+
+static void after_step(struct stabilizer_context *c, struct program *p)
 {
   const struct spectral_clip *o = c->options;
   struct clip_state *s = c->state;
-  if ((c->step + 1) % o->every) return;
-  for (int l = 0; l < c->model->options.layers; l++) c->series[0][l] = 1;
-  for (int i = 0; i < s->count; i++) {
-    double kept = clip(c, &s->block[i]);
-    real *least = &c->series[0][s->block[i].layer];
-    *least = isnan(*least) || *least < kept ? *least : (real)kept;
+  struct tensor *go = program_guard_of(p), *due = program_temporary(p, 1, 1, "due");
+  struct tensor *kept = program_temporary(p, 1, s->count, "kept"),
+                *norm = program_temporary(p, 1, s->count, "norms");
+  program_guard(p, NULL);
+  PROGRAM_CALL(p, copy, .y = due, .x = numbers_varying(c->numbers, is_due, &o->every, sizeof o->every));
+  if (go) PROGRAM_CALL(p, multiply, .y = due, .x = go);
+  program_guard(p, due);
+  PROGRAM_CALL(p, fill, .y = kept, .value = 1);
+  if (o->method == BY_MSIGN) {
+    struct tensor *numbers[] = {numbers_constant(c->numbers, o->bound),
+                                numbers_constant(c->numbers, 1 / o->bound),
+                                numbers_constant(c->numbers, o->bound / 2)};
+    for (int i = 0; i < s->count; i++)
+      record_block(p, &s->block[i], program_view(p, norm, i, 1), program_view(p, kept, i, 1), numbers);
+  } else {
+    real *host = program_memory(p, (size_t)s->count, sizeof *host);
+    for (int i = 0; i < s->count; i++)
+      PROGRAM_CALL(p, norm, .y = program_view(p, norm, i, 1),
+                   .x = program_rows(p, &s->block[i].weight->value, s->block[i].row, s->block[i].rows));
+    program_keep(p, norm);
+    program_keep(p, kept);
+    program_host(p, clip_by_svd, &(struct by_svd){c, norm, kept, host}, sizeof(struct by_svd));
   }
-}
-
-static void release(struct stabilizer_context *c)
-{
-  struct clip_state *s = c->state;
-  tensor_free(c->model->device, s->work);
-  tensor_free(c->model->device, s->number);
+  qk_reduce_layers(c->model, p, s->block, s->count, REDUCE_MIN, kept, c->series[0]);
+  program_guard(p, go);
 }
 
 const struct stabilizer stabilizer_spectral_clip = {
@@ -176,6 +196,5 @@ const struct stabilizer stabilizer_spectral_clip = {
   .emits = emits,
   .init = init,
   .after_step = after_step,
-  .free = release,
   .flags = STABILIZER_SCALES_QK,
 };

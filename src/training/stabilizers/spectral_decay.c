@@ -1,7 +1,6 @@
 /* spectral_decay.c - decay of the largest singular value alone (kexue.fm/archives/10648)
    After the step W <- W - lr strength sigma_1 u_1 v_1^T on the query and key weights, by tensor or by head:
    the pair comes from a power iteration that goes on from the step before. */
-#include <math.h>
 #include <stdio.h>
 #include "training/spectral.h"
 
@@ -22,13 +21,13 @@ static const struct option_row rows[] = {
 static const struct series emits[] = {{"spectral_decay/largest", PER_LAYER, AXIS_STEP, "1",
                                        "spectral norm of w_q, w_k",
                                        "largest estimated spectral norm among the layer's query and key "
-                                       "blocks after this step, before its decay"},
+                                       "blocks after this step, before its decay",
+                                       EVENT_NONE},
                                       {0}};
 
 struct decay_state {
   struct qk_block *block;
   int count;
-  struct tensor *v, *number;
 };
 
 /* The left vectors of a weight, row by row, as a parameter that does not train. */
@@ -48,44 +47,33 @@ static int init(struct stabilizer_context *c, struct error *e)
   struct model *m = c->model;
   struct decay_state *s = c->state;
   s->block = qk_blocks(m, ((const struct spectral_decay *)c->options)->scope == BY_HEAD, &s->count);
-  long widest = 1;
-  for (int i = 0; i < s->count; i++)
-    widest = s->block[i].weight->value.cols > widest ? s->block[i].weight->value.cols : widest;
-  s->v = tensor_new(m->device, TENSOR_REAL, 1, widest, "v");
-  s->number = tensor_new(m->device, TENSOR_REAL, 1, 1, "number");
   return STATUS_OK;
 }
 
-static struct tensor left_of(struct model *m, const struct qk_block *b)
+static struct tensor *left_of(struct model *m, struct program *p, const struct qk_block *b)
 {
   char name[128];
   snprintf(name, sizeof name, "%s.spectral_decay", b->weight->name);
-  return tensor_of(REALS(&params_find(&m->params, name)->value) + b->row, 1, b->rows);
+  return program_view(p, &params_find(&m->params, name)->value, b->row, b->rows);
 }
 
-static void after_step(struct stabilizer_context *c)
+static void after_step(struct stabilizer_context *c, struct program *p)
 {
   const struct spectral_decay *o = c->options;
   struct decay_state *s = c->state;
-  struct device *device = c->model->device;
-  for (int l = 0; l < c->model->options.layers; l++) c->series[0][l] = 0;
+  struct tensor *sigma = program_temporary(p, 1, s->count, "sigma");
+  struct tensor *strength = numbers_constant(c->numbers, o->strength);
   for (int i = 0; i < s->count; i++) {
     const struct qk_block *b = &s->block[i];
-    struct tensor w = qk_rows(b), u = left_of(c->model, b), v = tensor_of(s->v->data, 1, w.cols);
-    double sigma = power_iteration(device, &w, &u, &v, (int)o->iterations, s->number);
-    device->ops.matmul(
-      device, &(struct matmul_args){
-                .c = &w, .a = &u, .b = &v, .ta = 1, .add = 1, .alpha = -c->lr * o->strength * sigma});
-    real *largest = &c->series[0][b->layer];
-    *largest = isnan(*largest) || *largest > sigma ? *largest : (real)sigma;
+    struct tensor *w = program_rows(p, &b->weight->value, b->row, b->rows), *u = left_of(c->model, p, b);
+    struct tensor *v = program_temporary(p, 1, w->cols, "right vector"), *own = program_view(p, sigma, i, 1);
+    power_iteration_record(p, w, u, v, (int)o->iterations, own);
+    PROGRAM_CALL(p, scale, .y = v, .by = own, .alpha = 1);
+    PROGRAM_CALL(p, scale, .y = v, .by = strength, .alpha = 1);
+    PROGRAM_CALL(p, scale, .y = v, .by = c->model->lr, .alpha = 1);
+    PROGRAM_CALL(p, matmul, .c = w, .a = u, .b = v, .ta = 1, .add = 1, .alpha = -1);
   }
-}
-
-static void release(struct stabilizer_context *c)
-{
-  struct decay_state *s = c->state;
-  tensor_free(c->model->device, s->v);
-  tensor_free(c->model->device, s->number);
+  qk_reduce_layers(c->model, p, s->block, s->count, REDUCE_MAX, sigma, c->series[0]);
 }
 
 const struct stabilizer stabilizer_spectral_decay = {
@@ -98,6 +86,5 @@ const struct stabilizer stabilizer_spectral_decay = {
   .declare = declare,
   .init = init,
   .after_step = after_step,
-  .free = release,
   .flags = STABILIZER_SCALES_QK,
 };

@@ -1,0 +1,134 @@
+#include "numerics/exchange.h"
+#include <string.h>
+#include "base/memory.h"
+
+enum { MOST_NUMBERS = 512 };
+
+struct number {
+  number_of *of;
+  const void *context;
+  double value;
+};
+
+struct numbers {
+  struct device *device;
+  struct arena *arena;
+  struct tensor *all; /* [1, MOST_NUMBERS] on the device */
+  real host[MOST_NUMBERS];
+  struct number number[MOST_NUMBERS];
+  int count;
+  struct moment moment;
+};
+
+struct numbers *numbers_new(struct device *device)
+{
+  struct numbers *n = memory_new(1, sizeof *n);
+  n->device = device;
+  n->arena = arena_new();
+  n->all = tensor_new(device, TENSOR_REAL, 1, MOST_NUMBERS, "numbers");
+  return n;
+}
+
+void numbers_free(struct numbers *n)
+{
+  if (!n) return;
+  tensor_free(n->device, n->all);
+  arena_free(n->arena);
+  memory_free(n);
+}
+
+static struct tensor *add_number(struct numbers *n, struct number number)
+{
+  REQUIRE(n->count < MOST_NUMBERS);
+  struct tensor *t = arena_get(n->arena, 1, sizeof *t);
+  *t = tensor_of(REALS(n->all) + n->count, 1, 1);
+  t->name = "number";
+  n->number[n->count++] = number;
+  return t;
+}
+
+struct tensor *numbers_constant(struct numbers *n, double value)
+{
+  return add_number(n, (struct number){.value = value});
+}
+
+struct tensor *numbers_varying(struct numbers *n, number_of *of, const void *context, size_t size)
+{
+  void *own = arena_get(n->arena, 1, size + 1);
+  if (size) memcpy(own, context, size);
+  return add_number(n, (struct number){.of = of, .context = own});
+}
+
+void numbers_tell(struct numbers *n, const struct moment *moment)
+{
+  n->moment = *moment;
+  for (int i = 0; i < n->count; i++) {
+    const struct number *x = &n->number[i];
+    n->host[i] = (real)(x->of ? x->of(x->context, moment) : x->value);
+  }
+  n->device->upload(n->device, n->all->data, n->host, (size_t)n->count * sizeof *n->host);
+}
+
+const struct moment *numbers_moment(const struct numbers *n) { return &n->moment; }
+
+/* --- the report --------------------------------------------------------------------------------------------- */
+
+struct report {
+  struct device *device;
+  struct arena *arena;
+  struct tensor *all; /* [1, room] on the device */
+  real *host;
+  long used;
+};
+
+struct report *report_new(struct device *device, long room)
+{
+  struct report *r = memory_new(1, sizeof *r);
+  r->device = device;
+  r->arena = arena_new();
+  r->all = tensor_new(device, TENSOR_REAL, 1, room, "report");
+  r->host = arena_get(r->arena, (size_t)room, sizeof *r->host);
+  return r;
+}
+
+void report_free(struct report *r)
+{
+  if (!r) return;
+  tensor_free(r->device, r->all);
+  arena_free(r->arena);
+  memory_free(r);
+}
+
+struct tensor *report_add(struct report *r, long rows, long cols, double empty, const char *name)
+{
+  REQUIRE(r->used + rows * cols <= r->all->cols);
+  struct tensor *t = arena_get(r->arena, 1, sizeof *t);
+  *t = tensor_of(REALS(r->all) + r->used, rows, cols);
+  t->name = name;
+  for (long i = 0; i < rows * cols; i++) r->host[r->used + i] = (real)empty;
+  r->used += rows * cols;
+  return t;
+}
+
+void report_column_empty(struct report *r, const struct tensor *t, long column, double empty)
+{
+  real *host = r->host + (REALS(t) - REALS(r->all));
+  for (long i = 0; i < t->rows; i++) host[i * t->cols + column] = (real)empty;
+}
+
+void report_record_clear(struct report *r, struct program *p)
+{
+  struct tensor *empty = program_input(p, TENSOR_REAL, 1, r->used, "empty report");
+  r->device->upload(r->device, empty->data, r->host, (size_t)r->used * sizeof *r->host);
+  PROGRAM_CALL(p, copy, .y = program_view(p, r->all, 0, r->used), .x = empty);
+}
+
+void report_read(struct report *r)
+{
+  r->device->fetch(r->device, r->host, r->all->data, (size_t)r->used * sizeof *r->host);
+}
+
+const real *report_of(const struct report *r, const struct tensor *t)
+{
+  return r->host + (REALS(t) - REALS(r->all));
+}

@@ -1,0 +1,42 @@
+/* exchange.h - what the host tells the programs of a step, and what they report: one upload, one download
+   Nothing else crosses between host and device while a run goes on. */
+#ifndef MAXLOGIT_EXCHANGE_H
+#define MAXLOGIT_EXCHANGE_H
+#include "numerics/program.h"
+
+/* --- numbers: from the host -------------------------------------------------------------------------------- */
+
+/* What varies with time. */
+struct moment {
+  long step;    /* 0, 1, ... */
+  double rate;  /* the learning rate of this step */
+  double share; /* of the base rate: schedule and warm-up */
+};
+
+struct numbers;
+struct numbers *numbers_new(struct device *);
+void numbers_free(struct numbers *);
+/* A number [1] for the arguments of operations: one of the run, ... */
+struct tensor *numbers_constant(struct numbers *, double value);
+/* ... or one of the moment: of(context, moment); the context is copied. */
+typedef double number_of(const void *context, const struct moment *);
+struct tensor *numbers_varying(struct numbers *, number_of *, const void *context, size_t size);
+/* The moment's values to the device. Before the programs of a step run. */
+void numbers_tell(struct numbers *, const struct moment *);
+const struct moment *numbers_moment(const struct numbers *); /* the last one told */
+
+/* --- the report: from the device ----------------------------------------------------------------------------- */
+
+struct report;
+struct report *report_new(struct device *, long room); /* real numbers */
+void report_free(struct report *);
+/* A tensor in the report, for programs to write; `empty` is what it holds before a step writes it. */
+struct tensor *report_add(struct report *, long rows, long cols, double empty, const char *name);
+void report_column_empty(struct report *, const struct tensor *, long column, double empty);
+/* Record: all of it is empty again. After the last report_add, before the first report_read. */
+void report_record_clear(struct report *, struct program *);
+/* The report as it stands when the device has come so far; one fetch. */
+void report_read(struct report *);
+/* Where a tensor of the report stands in what was read last: [rows, cols], row by row. */
+const real *report_of(const struct report *, const struct tensor *);
+#endif
