@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "numerics/exchange.h"
+#include "numerics/waves.h"
 #include <check.h>
 #include <math.h>
 #include <signal.h>
@@ -686,6 +687,35 @@ START_TEST(isolated_memory_crashes_on_the_host)
 }
 END_TEST
 
+/* --- waves -------------------------------------------------------------------------------------------------- */
+
+/* Three columns of one matrix, a whole other one, and the first again: who must wait for whom. */
+START_TEST(waves_follow_the_memory)
+{
+  real memory[48], other[8];
+  struct tensor a = tensor_of(memory, 4, 12), column[3], b = tensor_of(other, 2, 4),
+                row = tensor_of(memory + 12, 1, 12);
+  int wave[8];
+  for (int i = 0; i < 3; i++) {
+    column[i] = tensor_of(memory + 4 * i, 4, 4);
+    column[i].ld = a.ld;
+  }
+  const struct footprint calls[] = {
+    {.access = {{&column[0], 1}}, .count = 1},          /* 0 */
+    {.access = {{&column[1], 1}, {&b, 0}}, .count = 2}, /* 0: beside it */
+    {.access = {{&column[2], 1}, {&b, 0}}, .count = 2}, /* 0: reads what is only read */
+    {.access = {{&b, 1}, {&column[0], 0}}, .count = 2}, /* 1: after its readers, and after column 0 */
+    {.access = {{&row, 1}}, .count = 1},                /* 2: a row of all columns, after column 0's reader */
+    {.access = {{&b, 0}}, .count = 1},                  /* 2: after its writer */
+    {.barrier = 1},                                     /* 3 */
+    {.access = {{&column[1], 0}}, .count = 1},          /* 4 */
+  };
+  const int expected[] = {0, 0, 0, 1, 2, 2, 3, 4};
+  ck_assert_int_eq(waves_find(calls, 8, wave), 5);
+  for (int i = 0; i < 8; i++) ck_assert_msg(wave[i] == expected[i], "call %d is in wave %d", i, wave[i]);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("program");
@@ -699,6 +729,7 @@ int main(void)
   tcase_add_test(t, work_is_counted);
   tcase_add_test_raise_signal(t, reading_before_writing_is_a_bug, SIGABRT);
   tcase_add_test_raise_signal(t, shapes_that_do_not_fit_are_a_bug, SIGABRT);
+  tcase_add_test(t, waves_follow_the_memory);
   tcase_add_loop_test(t, guards, 0, KINDS);
   tcase_add_loop_test(t, host_steps_keep_their_place, 0, KINDS);
   tcase_add_loop_test(t, views_of_memory_from_outside, 0, KINDS);

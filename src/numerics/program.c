@@ -1,5 +1,7 @@
 /* program.c - a static list of calls, its reverse, and the places of its temporaries in one block */
 #include "numerics/program.h"
+#include "base/thread.h"
+#include "numerics/waves.h"
 #include "base/memory.h"
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,11 @@ struct node {
   struct span *written;
   int spans, room;
   size_t place, bytes;
+};
+
+/* Calls [from, from+count) of `order`; apart: each is one piece of work, all at the same time. */
+struct group {
+  int from, count, apart;
 };
 
 /* One operation, or a step of the host. */
@@ -50,6 +57,9 @@ struct program {
   const struct tensor *loss;
   struct tensor *guard; /* of the calls that are being recorded */
   int host_steps;
+  int *order; /* calls wave by wave */
+  struct group *group;
+  int groups;
   void *block;
   size_t bytes;
   int planned;
@@ -401,6 +411,67 @@ static size_t place_all(struct node **list, int count)
   return bytes;
 }
 
+/* --- what may run at the same time ---------------------------------------------------------------------- */
+
+static void touches(struct footprint *f, const struct tensor *t, int writes)
+{
+  if (!t || !t->data) return;
+  REQUIRE(f->count < (int)(sizeof f->access / sizeof *f->access));
+  f->access[f->count++] = (struct access){t, writes};
+}
+
+static void footprint_of(const struct call *call, struct footprint *f)
+{
+  int count;
+  const struct op_field *field = op_fields(call->op, &count);
+  struct tensor *const *tensor = (struct tensor *const *)&call->args;
+  *f = (struct footprint){.barrier = call->host != NULL};
+  for (int i = 0; !call->host && i < count && field[i].kind < FIELD_SIZE; i++)
+    touches(f, tensor[i],
+            field[i].kind == FIELD_OUT || field[i].kind == FIELD_ADD || field[i].kind == FIELD_MAYADD);
+  touches(f, call->guard, 0);
+}
+
+/* Work of a call, about: operations, and numbers that are moved. */
+static double cost_of(const struct call *call, const struct footprint *f)
+{
+  double cost = call->host ? 0 : op_flops(call->op, &call->args);
+  for (int i = 0; i < f->count; i++)
+    cost += 8 * (double)f->access[i].tensor->rows * (double)f->access[i].tensor->cols;
+  return cost;
+}
+
+/* Calls of one wave go to threads whole where none of them outweighs the rest; otherwise one after another, each cut
+   inside. Bits do not depend on it. */
+static void add_group(struct program *p, int from, int count, const struct footprint *f)
+{
+  double most = 0, all = 0;
+  for (int i = from; i < from + count; i++) {
+    double cost = cost_of(&p->call[p->order[i]], &f[p->order[i]]);
+    most = cost > most ? cost : most;
+    all += cost;
+  }
+  p->group[p->groups++] = (struct group){from, count, count > 1 && most <= 0.6 * all};
+}
+
+static void find_waves(struct program *p)
+{
+  struct footprint *f = memory_new((size_t)p->calls + 1, sizeof *f);
+  int *wave = memory_new((size_t)p->calls + 1, sizeof *wave), n = 0;
+  for (int i = 0; i < p->calls; i++) footprint_of(&p->call[i], &f[i]);
+  int waves = waves_find(f, p->calls, wave);
+  p->order = arena_get(p->arena, (size_t)p->calls + 1, sizeof *p->order);
+  p->group = arena_get(p->arena, (size_t)waves + 1, sizeof *p->group);
+  for (int w = 0; w < waves; w++) {
+    int from = n;
+    for (int i = 0; i < p->calls; i++)
+      if (wave[i] == w) p->order[n++] = i;
+    add_group(p, from, n - from, f);
+  }
+  memory_free(f);
+  memory_free(wave);
+}
+
 void program_plan(struct program *p)
 {
   REQUIRE(!p->planned);
@@ -422,18 +493,41 @@ void program_plan(struct program *p)
     if (t->base && t->base->data) t->data = (char *)t->base->data + (size_t)t->offset * element(t);
   }
   memory_free(list);
+  find_waves(p);
   p->planned = 1;
+}
+
+/* --- running -------------------------------------------------------------------------------------------- */
+
+static void run_call(struct device *device, const struct call *call)
+{
+  if (!call->host)
+    op_run_if(device, call->guard, call->op, &call->args);
+  else if (!call->guard || device_number(device, call->guard) != 0)
+    call->host(device, call->context);
+}
+
+struct gang {
+  struct program *program;
+  const struct group *group;
+};
+
+static void run_piece(void *context, long piece, int worker)
+{
+  const struct gang *g = context;
+  struct program *p = g->program;
+  run_call(device_worker(p->device, worker), &p->call[p->order[g->group->from + piece]]);
 }
 
 void program_run(struct program *p)
 {
   REQUIRE(p->planned);
-  for (int i = 0; i < p->calls; i++) {
-    const struct call *call = &p->call[i];
-    if (!call->host)
-      op_run_if(p->device, call->guard, call->op, &call->args);
-    else if (!call->guard || device_number(p->device, call->guard) != 0)
-      call->host(p->device, call->context);
+  for (int i = 0; i < p->groups; i++) {
+    const struct group *g = &p->group[i];
+    if (g->apart && !p->device->op_seconds)
+      parallel_for(p->device->pool, g->count, run_piece, &(struct gang){p, g});
+    else
+      for (int k = g->from; k < g->from + g->count; k++) run_call(p->device, &p->call[p->order[k]]);
   }
 }
 

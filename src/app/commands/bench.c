@@ -62,19 +62,27 @@ static struct {
   double seconds, flops;
   long calls;
 } spent[OP_COUNT];
+static double inside; /* seconds of operations that the one being timed is composed of */
+static int depth;
+static long calls_of_step;
 
-static void account(enum op op, double began, const void *args)
+static void account(enum op op, double began, double outside, const void *args)
 {
-  spent[op].seconds += clock_seconds() - began;
+  double seconds = clock_seconds() - began;
+  spent[op].seconds += seconds - inside;
   spent[op].flops += op_flops(op, args);
   spent[op].calls++;
+  inside = outside + seconds;
 }
 #define OP(name, what, fields) \
   static void timed_##name(struct device *d, const struct name##_args *args) \
   { \
-    double began = clock_seconds(); \
+    double began = clock_seconds(), outside = inside; \
+    inside = 0; \
+    calls_of_step += !depth++; \
     plain.name(d, args); \
-    account(OP_##name, began, args); \
+    depth--; \
+    account(OP_##name, began, outside, args); \
   }
 #define OUT(n)
 #define ADD(n)
@@ -175,7 +183,8 @@ static void measure_limit(struct limit *l)
 struct result {
   const char *stack, *optimizer;
   double seconds, flops, tokens, op_seconds[OP_COUNT], op_flops[OP_COUNT];
-  long op_calls[OP_COUNT];
+  long op_calls[OP_COUNT], calls,
+    waits; /* of a step: calls of its programs, times that the host waits for them */
   size_t allocations;
   struct median maxima, record, spectra, two;
   int same_bits;
@@ -244,8 +253,10 @@ static int bench_one(struct bench *b, const struct stack *stack, const char *opt
   struct ops bare = plain;
   ops_cpu_without_maxima(&bare);
   size_t calls = memory_calls();
+  long waits = trainer_device(one.trainer)->waits;
   status = isnan(step(&one, e)) ? STATUS_FAIL : STATUS_OK;
   r->allocations = memory_calls() - calls;
+  r->waits = trainer_device(one.trainer)->waits - waits;
 
   measure_limit(&b->limit);
   int n = compare(b, &one, &plain, &one, &bare, on, off, e);
@@ -268,6 +279,7 @@ static int bench_one(struct bench *b, const struct stack *stack, const char *opt
   double end = clock_seconds() + b->arguments->seconds / 2;
   for (int i = 0; i < LEAST_ROUNDS / 2 || clock_seconds() < end; i++) { /* each operation at its least */
     memset(spent, 0, sizeof spent);
+    calls_of_step = 0;
     step(&one, e);
     for (int op = 0; op < OP_COUNT; op++)
       if (i == 0 || spent[op].seconds < r->op_seconds[op]) r->op_seconds[op] = spent[op].seconds;
@@ -277,6 +289,7 @@ static int bench_one(struct bench *b, const struct stack *stack, const char *opt
     r->op_calls[op] = spent[op].calls;
     r->flops += spent[op].flops;
   }
+  r->calls = calls_of_step;
   measure_limit(&b->limit);
   r->limit = b->limit;
   const struct model_options *m = &trainer_model(one.trainer)->options;
@@ -340,6 +353,7 @@ static void print_result(const struct result *r)
   printf("  %-34s %.2f times   (95 %%: %.2f to %.2f), bits %s\n", "two threads", r->two.middle, r->two.low,
          r->two.high, r->same_bits ? "the same" : "DIFFERENT");
   printf("  %-34s %zu\n", "allocations in a step", r->allocations);
+  printf("  %-34s %ld, %ld\n", "calls of a step, waits of the host", r->calls, r->waits);
   for (int op = 0; op < OP_COUNT; op++) total += r->op_seconds[op];
   for (int op = 0; op < OP_COUNT; op++)
     if (r->op_seconds[op] > 0.002 * total) {
@@ -362,14 +376,14 @@ static json_t *json_result(const struct result *r)
       json_object_set_new(operations, op_name(op),
                           json_pack("{s:o, s:o, s:I}", "seconds", json_number(r->op_seconds[op]), "flops",
                                     json_number(r->op_flops[op]), "calls", (json_int_t)r->op_calls[op]));
-  return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:i, s:o, s:o, s:o, s:o, s:o}", "stack",
-                   r->stack, "optimizer", r->optimizer, "steps_per_second", json_number(1 / r->seconds),
-                   "tokens_per_second", json_number(r->tokens / r->seconds), "gflops",
-                   json_number(r->flops / r->seconds * 1e-9), "sgemm_gflops", json_number(r->limit.gflops),
-                   "fraction", json_number(r->flops / r->seconds * 1e-9 / r->limit.gflops), "allocations",
-                   (json_int_t)r->allocations, "same_bits", r->same_bits, "maxima", json_ratio(&r->maxima),
-                   "recording", json_ratio(&r->record), "spectra", json_ratio(&r->spectra), "two_threads",
-                   json_ratio(&r->two), "operations", operations);
+  return json_pack(
+    "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:i, s:o, s:o, s:o, s:o, s:o}", "stack", r->stack,
+    "optimizer", r->optimizer, "steps_per_second", json_number(1 / r->seconds), "tokens_per_second",
+    json_number(r->tokens / r->seconds), "gflops", json_number(r->flops / r->seconds * 1e-9), "sgemm_gflops",
+    json_number(r->limit.gflops), "fraction", json_number(r->flops / r->seconds * 1e-9 / r->limit.gflops),
+    "allocations", (json_int_t)r->allocations, "calls", (json_int_t)r->calls, "waits", (json_int_t)r->waits,
+    "same_bits", r->same_bits, "maxima", json_ratio(&r->maxima), "recording", json_ratio(&r->record),
+    "spectra", json_ratio(&r->spectra), "two_threads", json_ratio(&r->two), "operations", operations);
 }
 
 static int bench_stacks(struct bench *b, json_t *out, struct error *e)
