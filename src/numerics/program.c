@@ -454,13 +454,22 @@ static void add_group(struct program *p, int from, int count, const struct footp
   p->group[p->groups++] = (struct group){from, count, count > 1 && most <= 0.6 * all};
 }
 
+/* Comparing all pairs of more calls than this would take longer than it saves: they stay in their order. */
+enum { MOST_COMPARED = 2000 };
+
 static void find_waves(struct program *p)
 {
+  p->order = arena_get(p->arena, (size_t)p->calls + 1, sizeof *p->order);
+  if (p->calls > MOST_COMPARED) {
+    p->group = arena_get(p->arena, 1, sizeof *p->group);
+    for (int i = 0; i < p->calls; i++) p->order[i] = i;
+    p->group[p->groups++] = (struct group){0, p->calls, 0};
+    return;
+  }
   struct footprint *f = memory_new((size_t)p->calls + 1, sizeof *f);
   int *wave = memory_new((size_t)p->calls + 1, sizeof *wave), n = 0;
   for (int i = 0; i < p->calls; i++) footprint_of(&p->call[i], &f[i]);
   int waves = waves_find(f, p->calls, wave);
-  p->order = arena_get(p->arena, (size_t)p->calls + 1, sizeof *p->order);
   p->group = arena_get(p->arena, (size_t)waves + 1, sizeof *p->group);
   for (int w = 0; w < waves; w++) {
     int from = n;
