@@ -60,7 +60,9 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
   for (size_t i = 0; i < count; i++) {
     int other = (int)strnlen(candidates[i], WORD + 1);
     if (other > WORD) continue;
-    int d = distance(word, candidates[i]), longer = length > other ? length : other;
+    int longer = length > other ? length : other;
+    if (4 * abs(length - other) > longer + 2) continue; /* as far apart as that at least */
+    int d = distance(word, candidates[i]);
     if (d < best_distance && 4 * d <= longer + 2) /* one letter of two, two of six, three of ten */
       best_distance = d, best = candidates[i];
   }
