@@ -4,8 +4,8 @@
    once per head into panels of COLS, scores come from tiles in registers, and tiles above the diagonal are
    never touched. The maxima fall out of the softmax: a NaN among a row's scores makes its sum NaN,
    and only then is it looked for.
-   Sums over the context are sums of sums of at most CHUNK keys or ROWS rows: their error does not grow with its
-   length. */
+   Sums over the context are sums of sums of at most CHUNK keys or ROWS rows; the outer ones are in double, or over
+   keys with what rounding lost (Kahan, Comm. ACM 8 (1965) 40): their error does not grow with its length. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static const float all_ones[STRIP] = {1, 1, 1, 1};
 #endif
 /* STRIDE between the rows of a strip keeps them apart in the cache; ALIGN is the same for every level, so
    that blocks begin at the same keys. */
-enum { COLS = VECS * LANES, BLOCK = 512, STRIDE = BLOCK + LANES, ALIGN = 32, CHUNK = 128, ROWS = 512 };
+enum { COLS = VECS * LANES, BLOCK = 512, STRIDE = BLOCK + LANES, ALIGN = 32, CHUNK = 128, ROWS = 256 };
 
 /* One head of one sequence, and a worker's memory for it. Padded widths are whole vectors. */
 struct head {
@@ -33,10 +33,10 @@ struct head {
   float *key_rows;   /* backward: [length, padded_dim] */
   float *value_rows; /* forward: [length, padded_value] */
   float *dk, *dv;    /* backward: [length, padded_dim], [length, padded_value]: of up to ROWS rows */
-  float *dk_before, *dv_before; /* of the rows before, where there are more than ROWS; else NULL */
-  float *q, *do_;               /* of a strip: [STRIP, padded_dim], times the scale; [STRIP, padded_value] */
-  float *score, *other;         /* [STRIP, STRIDE] */
-  float *sum;                   /* [STRIP, padded_dim or padded_value] */
+  double *dk_before, *dv_before; /* of the rows before, where there are more than ROWS; else NULL */
+  float *q, *do_;                /* of a strip: [STRIP, padded_dim], times the scale; [STRIP, padded_value] */
+  float *score, *other;          /* [STRIP, STRIDE] */
+  float *sum; /* [2, STRIP, padded_dim or padded_value]: sums, and what rounding added to them */
 };
 
 /* LONG_BACKWARD: more than ROWS rows add to a key. */
@@ -45,9 +45,10 @@ enum pass { FORWARD, BACKWARD, LONG_BACKWARD };
 static long head_floats(const struct head *h, enum pass pass)
 {
   long panels = round_up(h->length, ALIGN), width = h->padded_dim + h->padded_value;
-  long strip = 2 * STRIP * (width + STRIDE);
+  const long wider = h->padded_dim > h->padded_value ? h->padded_dim : h->padded_value;
+  long strip = STRIP * (width + 2 * wider + 2 * STRIDE);
   const long more[] = {
-    [FORWARD] = 0, [BACKWARD] = width + h->padded_dim, [LONG_BACKWARD] = 2 * width + h->padded_dim};
+    [FORWARD] = 0, [BACKWARD] = width + h->padded_dim, [LONG_BACKWARD] = 3 * width + h->padded_dim};
   return strip + panels * (width + more[pass]);
 }
 
@@ -57,7 +58,7 @@ static void head_place(struct head *h, enum pass pass, float *memory)
 #define TAKE(pointer, count) h->pointer = memory, memory += (count)
   TAKE(q, STRIP * h->padded_dim);
   TAKE(do_, STRIP * h->padded_value);
-  TAKE(sum, STRIP * (h->padded_dim + h->padded_value));
+  TAKE(sum, 2 * STRIP * (h->padded_dim > h->padded_value ? h->padded_dim : h->padded_value));
   TAKE(score, STRIP * STRIDE);
   TAKE(other, STRIP * STRIDE);
   TAKE(keys, panels * h->padded_dim);
@@ -68,9 +69,9 @@ static void head_place(struct head *h, enum pass pass, float *memory)
   TAKE(dk, panels * h->padded_dim);
   TAKE(dv, panels * h->padded_value);
   if (pass == BACKWARD) return;
-  TAKE(dk_before, panels * h->padded_dim);
-  TAKE(dv_before, panels * h->padded_value);
 #undef TAKE
+  h->dk_before = (double *)memory; /* all that lies before is whole vectors */
+  h->dv_before = h->dk_before + panels * h->padded_dim;
 }
 
 /* rows [count, width] into panels */
@@ -114,6 +115,14 @@ INLINE void tile(int rows, const float *a, long lda, const float *panel, long k,
   }
 }
 
+/* sum += x, where `lost` is how much too large the sum is by rounding */
+INLINE void add_kept(vec x, float *sum, float *lost)
+{
+  const vec old = VEC(sum), y = x - VEC(lost), total = old + y;
+  VEC(lost) = (total - old) - y;
+  VEC(sum) = total;
+}
+
 /* sum[r][c] = keep[r] sum[r][c] + sum_j weight[r][j] m[j][c] over the keys that row r sees in [from, to), which
    are summed by themselves: long sums are made of short ones */
 INLINE void gather(int rows, int vecs, const float *weight, long from, long to, long diagonal, const float *m,
@@ -143,8 +152,14 @@ INLINE void gather(int rows, int vecs, const float *weight, long from, long to, 
   for (int r = 0; r < rows; r++) UNROLL
   for (int v = 0; v < vecs; v++) {
     float *to_sum = sum + r * ld + v * LANES;
-    if (keep) s[r][v] += keep[r] * VEC(to_sum);
-    VEC(to_sum) = s[r][v];
+    if (keep) {
+      float *lost = to_sum + STRIP * ld;
+      VEC(to_sum) *= keep[r];
+      VEC(lost) *= keep[r];
+      add_kept(s[r][v], to_sum, lost);
+    } else {
+      VEC(to_sum) = s[r][v];
+    }
   }
 }
 
@@ -214,6 +229,12 @@ BOTH(one, 1)
 #define GATHER(rows, ...) ((rows) == STRIP ? gather_strip(__VA_ARGS__) : gather_one(__VA_ARGS__))
 #define SCATTER(rows, ...) ((rows) == STRIP ? scatter_strip(__VA_ARGS__) : scatter_one(__VA_ARGS__))
 
+/* Before a strip whose rows see `keys` keys: one chunk is not added to anything. */
+INLINE void begin_sums(const struct head *h, long keys, long ld)
+{
+  if (keys > CHUNK) memset(h->sum + STRIP * ld, 0, (size_t)(STRIP * ld) * sizeof *h->sum);
+}
+
 /* What enters the softmax, f(s), and p f'(s), where p = exp(power). */
 INLINE vec capped(vec s, long cap, float value)
 {
@@ -281,9 +302,11 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
 {
   const long first = h->start[t], end = t + rows;
   float m[STRIP], l[LANES] = {0}, spread[LANES] = {0}, shift[LANES] = {0}, keep[LANES] = {0};
+  float lost[LANES] = {0}; /* of l */
   vec top = ALL(-INFINITY), bottom = ALL(INFINITY);
   UNROLL
   for (int r = 0; r < rows; r++) m[r] = -INFINITY;
+  begin_sums(h, end - first, h->padded_value);
   for (long from = first / ALIGN * ALIGN; from < end; from += BLOCK) {
     const long to = min_long(from + BLOCK, end);
     const int again = from > first;
@@ -310,8 +333,10 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
       vec change = VEC(keep) - VEC(shift), factor = vec_exp(change);
       VEC(spread) = factor * (VEC(spread) + change * VEC(l));
       VEC(l) *= factor;
+      VEC(lost) *= factor;
       VEC(keep) = factor;
     }
+    float more[LANES] = {0};
     UNROLL
     for (int r = 0; r < rows; r++) {
       vec sum = {0}, below = {0};
@@ -321,9 +346,10 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
         if (measured) below += e * larger(d, ALL(-128.0f));
         VEC(score + r * STRIDE + j) = e;
       }
-      l[r] += lane_sum(sum);
+      more[r] = lane_sum(sum);
       if (measured) spread[r] += lane_sum(below);
     }
+    add_kept(VEC(more), l, lost);
     GATHER(rows, score, from > first ? from : first, to, t, h->value_rows, h->padded_value,
            again ? keep : NULL, h->sum);
   }
@@ -475,6 +501,7 @@ INLINE void backward_strip(int rows, const struct head *h, long t, const struct 
     shift[r] = in->ml[r * in->ldm];
     part[r] = 1 / in->ml[r * in->ldm + 1];
   }
+  begin_sums(h, end - first, h->padded_dim);
   for (long from = first / ALIGN * ALIGN; from < end; from += BLOCK) {
     const long to = min_long(from + BLOCK, end), seen = from > first ? from : first;
     float *p = h->score - from, *ds = h->other - from;
@@ -510,11 +537,11 @@ struct backward_job {
 };
 
 /* to += from, which begins anew */
-static void move_sum(float *from, long n, float *to)
+static void move_sum(float *from, long n, double *to)
 {
-  for (long i = 0; i < n; i += LANES) {
-    VEC(to + i) += VEC(from + i);
-    VEC(from + i) = (vec){0};
+  for (long i = 0; i < n; i++) {
+    to[i] += (double)from[i];
+    from[i] = 0;
   }
 }
 
@@ -565,8 +592,8 @@ static void backward_group(void *context, long piece, int worker)
   copy_rows(k, x->k->ld, h.length, h.dim, 1, h.key_rows, h.padded_dim);
   memset(h.dk, 0, (size_t)keys * sizeof *h.dk);
   memset(h.dv, 0, (size_t)values * sizeof *h.dv);
-  if (h.dk_before) memset(h.dk_before, 0, (size_t)keys * sizeof *h.dk);
-  if (h.dv_before) memset(h.dv_before, 0, (size_t)values * sizeof *h.dv);
+  if (h.dk_before) memset(h.dk_before, 0, (size_t)keys * sizeof *h.dk_before);
+  if (h.dv_before) memset(h.dv_before, 0, (size_t)values * sizeof *h.dv_before);
   long added = 0, from = h.length, to = 0; /* rows since sums were moved, and the keys that they see */
   for (long number = group * shared; number < (group + 1) * shared; number++)
     for (long t = 0, rows; t < h.length; t += rows) {
@@ -578,10 +605,12 @@ static void backward_group(void *context, long piece, int worker)
       move_sums(&h, from, to);
       added = 0, from = h.length, to = 0;
     }
-  const float *dk = h.dk_before ? h.dk_before : h.dk, *dv = h.dv_before ? h.dv_before : h.dv;
+  for (long i = 0; h.dk_before && i < keys; i++) h.dk[i] = (float)h.dk_before[i];
+  for (long i = 0; h.dv_before && i < values; i++) h.dv[i] = (float)h.dv_before[i];
   for (long t = 0; t < h.length; t++) {
-    memcpy(AT(x->dk, n + t, group * h.dim), dk + t * h.padded_dim, (size_t)h.dim * sizeof *dk);
-    memcpy(AT(x->dv, n + t, group * h.value_dim), dv + t * h.padded_value, (size_t)h.value_dim * sizeof *dv);
+    memcpy(AT(x->dk, n + t, group * h.dim), h.dk + t * h.padded_dim, (size_t)h.dim * sizeof *h.dk);
+    memcpy(AT(x->dv, n + t, group * h.value_dim), h.dv + t * h.padded_value,
+           (size_t)h.value_dim * sizeof *h.dv);
   }
 }
 
