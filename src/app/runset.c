@@ -289,6 +289,7 @@ static void label_groups(struct runset *set, struct keys *keys)
                  key->clashes ? key->name : last_part(key->name), group_value(group, key));
     }
   }
+  memory_free(said);
 }
 
 static int compare_labels(const void *a, const void *b)
