@@ -680,6 +680,7 @@ START_TEST(isolated_memory_crashes_on_the_host)
   if (_i == 2) op_run(device, OP_fill, &(union op_args){.fill = {.y = x, .value = 1}});
   if (_i == 3) put(device, x, 0, 1);
   volatile real *memory = REALS(x);
+  signal(SIGSEGV, SIG_DFL); /* a sanitizer would answer in its own way */
   if (_i == 1)
     memory[0] = 1;
   else
