@@ -36,6 +36,7 @@ enum { LANES = 16 };
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float vec_loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
+typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
 #define VEC(p) (*(vec_loose *)(p))
 #define ALL(x) ((x) - (vec){0}) /* every lane x */
 #define LANE ((vec){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})

@@ -292,8 +292,9 @@ INLINE vec round_to_grid(vec x, int digits, int smallest, float largest, float b
 }
 INLINE vec round_to_bf16(vec x)
 {
-  const ivec bits = (ivec)x, rounded = (bits + 0x7fff + ((bits >> 16) & 1)) & (int32_t)0xffff0000;
-  const ivec is_nan = (bits & 0x7fffffff) > 0x7f800000;
+  const uvec bits = (uvec)x,
+             rounded = (bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000; /* a NaN's may wrap */
+  const uvec is_nan = (uvec)((ivec)(bits & 0x7fffffff) > 0x7f800000);
   return (vec)((is_nan & bits) | (~is_nan & rounded));
 }
 SOME(some_round)
