@@ -4,6 +4,9 @@
 #include <stddef.h>
 #include "numerics/ops.h"
 
+/* Of the inputs of products on a device that has a choice; sums and weights stay in single precision. */
+enum device_math { MATH_FP32, MATH_TF32, MATH_BF16 };
+
 struct device {
   const char *name;      /* "cpu" */
   char description[256]; /* "cpu: SkylakeX, OpenBLAS 0.3.21, 2 threads" */
@@ -18,6 +21,11 @@ struct device {
   void (*enter)(struct device *), (*leave)(struct device *); /* around its own calls; may be NULL */
   void (*close)(struct device *);
   void *private_state;
+  /* A device that computes while the host goes on: its queue, and the guard of the call being made, which its kernels
+     read (NULL: always). Where there is no queue the guard is read before a call. */
+  void *stream;
+  const struct tensor *guard;
+  enum device_math math;
   long waits; /* downloads so far */
   void *scratch;
   size_t scratch_bytes;   /* see device_scratch */

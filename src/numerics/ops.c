@@ -88,7 +88,9 @@ static void dispatch_if(struct device *device, const struct tensor *guard, enum 
                         const union op_args *args)
 {
   if (device->enter) device->enter(device);
-  if (!guard || REALS(guard)[0] != 0) dispatch(device, op, args);
+  device->guard = guard;
+  if (device->stream || !guard || REALS(guard)[0] != 0) dispatch(device, op, args);
+  device->guard = NULL;
   if (device->leave) device->leave(device);
 }
 
