@@ -25,7 +25,8 @@ int error_set(struct error *e, int status, const char *format, ...) __attribute_
 int error_prefix(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A programming error: print file and line, abort. */
-_Noreturn void bug(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void bug(const char *file, int line, const char *format, ...)
+  __attribute__((noreturn, format(printf, 3, 4))); /* not _Noreturn: kernels include this from C++ */
 #define BUG(...) bug(__FILE__, __LINE__, __VA_ARGS__)
 #define REQUIRE(condition) \
   do { \
