@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "app/json.h"
+#include "analysis/json.h"
 
 /* What json_print writes for this value, parsed again. */
 static json_t *printed(json_t *value, char *text, size_t room)

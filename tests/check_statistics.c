@@ -1,7 +1,7 @@
 /* check_statistics.c - means, medians and intervals against tables and values worked out by hand */
 #include <check.h>
 #include <math.h>
-#include "app/statistics.h"
+#include "analysis/statistics.h"
 
 static void near(double value, double wanted)
 {

@@ -1,7 +1,7 @@
 /* figure.h - one file and one row a figure: figures/NAME.c gives the numbers, plots/NAME.gp draws them */
 #ifndef MAXLOGIT_FIGURE_H
 #define MAXLOGIT_FIGURE_H
-#include "app/runset.h"
+#include "analysis/runset.h"
 
 enum { FIGURE_GROUPS = 16, FIGURE_BINS = 400 }; /* most groups in one; intervals of the step in a curve */
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "app/table.h"
+#include "analysis/table.h"
 
 /* --- variables ----------------------------------------------------------------------------------------- */
 

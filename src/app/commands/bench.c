@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 #include "app/command.h"
-#include "app/json.h"
+#include "analysis/json.h"
 #include "app/report.h"
-#include "app/statistics.h"
+#include "analysis/statistics.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"

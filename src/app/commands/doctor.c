@@ -4,7 +4,7 @@
 #include <string.h>
 #include <xxhash.h>
 #include "app/command.h"
-#include "app/json.h"
+#include "analysis/json.h"
 #include "app/report.h"
 #include "base/clock.h"
 #include "base/memory.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "app/command.h"
-#include "app/json.h"
+#include "analysis/json.h"
 #include "app/report.h"
 #include "app/words.h"
 #include "base/memory.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "app/command.h"
-#include "app/runset.h"
+#include "analysis/runset.h"
 #include "base/memory.h"
 #include "base/text.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "app/command.h"
-#include "app/json.h"
+#include "analysis/json.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "numerics/ops.h"

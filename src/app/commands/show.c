@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "app/command.h"
-#include "app/json.h"
-#include "app/runset.h"
+#include "analysis/json.h"
+#include "analysis/runset.h"
 #include "base/memory.h"
 #include "base/text.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "app/command.h"
-#include "app/json.h"
+#include "analysis/json.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/model.h"

@@ -1,10 +1,10 @@
-#include "app/json.h"
+#include "analysis/json.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "app/table.h"
+#include "analysis/table.h"
 #include "base/error.h"
 #include "base/memory.h"
 

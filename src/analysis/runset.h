@@ -1,7 +1,7 @@
 /* runset.h - several run files, grouped: runs that differ only in their seed are one group */
 #ifndef MAXLOGIT_RUNSET_H
 #define MAXLOGIT_RUNSET_H
-#include "app/table.h"
+#include "analysis/table.h"
 
 struct run {
   char *path;

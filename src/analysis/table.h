@@ -3,7 +3,7 @@
 #ifndef MAXLOGIT_TABLE_H
 #define MAXLOGIT_TABLE_H
 #include <stdio.h>
-#include "app/statistics.h"
+#include "analysis/statistics.h"
 #include "storage/recorder.h"
 
 /* What thinning keeps of a column: both extremes of a bin, or only the smallest or largest value

@@ -1,4 +1,4 @@
-#include "app/statistics.h"
+#include "analysis/statistics.h"
 
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_sort.h>

@@ -1,5 +1,5 @@
 /* table.c - columns over steps */
-#include "app/table.h"
+#include "analysis/table.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
