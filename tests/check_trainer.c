@@ -800,6 +800,68 @@ START_TEST(overflow_shows_its_size)
 }
 END_TEST
 
+/* --- a host ahead of its device ------------------------------------------------------------------------------ */
+
+static const char *const ahead_of[] = {
+  "preset=muonclip qk_clip.tau=3 record.batches=1 record.probe_every=3 train.val_every=4 checkpoint.every=5",
+  "preset=adam data=copy data.packing=documents record.batches=1 record.every=5 record.level=1",
+  "preset=muon train.plant=1:0:1e30 train.on_nonfinite=continue record.spectra_every=0",
+  /* diverged after some steps, without a look at the weights in between */
+  "optimizer=sgd train.lr=1e5 train.warmup=0 sgd.momentum=0 record.spectra_every=0 record.batches=1",
+  "preset=muonclip train.lr=1e25 train.warmup=8 record.spectra_every=0 train.val_every=2",
+  "preset=adam train.lr=1e25 train.warmup=6 record.spectra_every=0 stabilizers=sigma_reparam",
+  "preset=muon train.lr=1e25 train.warmup=6 record.spectra_every=4 stabilizers=quack",
+};
+
+/* Reports read some steps late are the same reports, and a divergence noticed late leaves the same weights: the
+   steps that were under way have changed nothing. */
+START_TEST(late_reports)
+{
+  driven("at-once", ahead_of[_i]);
+  for (int ahead = 1; ahead <= AHEAD_MOST; ahead += ahead == 1 ? 2 : 5) {
+    char settings[1024];
+    struct error e = {0};
+    snprintf(settings, sizeof settings, "record.path=%s record.overwrite=1 %s", path("late"), ahead_of[_i]);
+    struct config *c = configured(settings);
+    struct trainer *t = started(c, 0);
+    trainer_device(t)->ahead = ahead;
+    ck_assert_msg(drive(t, 0, NULL, NULL, &e) != STATUS_FAIL, "%s", e.text);
+    config_free(c);
+    char want[256];
+    int datasets;
+    snprintf(want, sizeof want, "%s", path("at-once"));
+    ck_assert_int_eq(same_run(want, path("late"), 1, &datasets, stderr), 0);
+    ck_assert_int_ge(datasets, 8);
+  }
+  struct run_file *r;
+  struct error e = {0};
+  ck_assert(!run_open(&r, path("late"), &e));
+  ck_assert_str_eq(run_state(r), _i < 3 ? "finished" : "diverged");
+  if (_i >= 3) ck_assert_int_lt(run_last_step(r), 10); /* there were steps under way */
+  run_close(r);
+}
+END_TEST
+
+/* What the trainer tells after a step is of the last report that was read; settled, of the last step. */
+START_TEST(settled)
+{
+  struct error e = {0};
+  struct trace x = traced("");
+  struct config *c = configured("record.spectra_every=0");
+  struct trainer *t = started(c, TRAINER_NO_RECORD);
+  trainer_device(t)->ahead = 2;
+  for (int i = 0; i < 6; i++) {
+    step(t);
+    ck_assert_int_eq(trainer_step_count(t), i + 1);
+    if (i >= 2) ck_assert(trainer_loss(t) == x.loss[i - 2]);
+  }
+  ck_assert(!trainer_settle(t, &e));
+  ck_assert(trainer_loss(t) == x.loss[5] && trainer_max_logit(t)[3] == x.max[5][3]);
+  trainer_abandon(t);
+  config_free(c);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("trainer");
@@ -814,6 +876,7 @@ int main(void)
   tcase_add_loop_test(k, planted_heads_that_share_keys, 0, (int)(sizeof keys / sizeof *keys));
   tcase_add_test(k, wrong_plants);
   tcase_add_test(k, resolved_options);
+  tcase_add_test(k, settled);
   suite_add_tcase(s, k);
   k = tcase_create("on disk");
   tcase_set_timeout(k, 60);
@@ -836,6 +899,7 @@ int main(void)
   tcase_add_test(k, clip_by_the_probe);
   tcase_add_test(k, outputs_of_micro_batches);
   tcase_add_test(k, clips_resume);
+  tcase_add_loop_test(k, late_reports, 0, (int)(sizeof ahead_of / sizeof *ahead_of));
   suite_add_tcase(s, k);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);

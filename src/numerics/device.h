@@ -7,6 +7,8 @@
 /* Of the inputs of products on a device that has a choice; sums and weights stay in single precision. */
 enum device_math { MATH_FP32, MATH_TF32, MATH_BF16 };
 
+enum { AHEAD_MOST = 8 };
+
 struct device {
   const char *name;      /* "cpu" */
   char description[256]; /* "cpu: SkylakeX, OpenBLAS 0.3.21, 2 threads" */
@@ -16,8 +18,13 @@ struct device {
   void (*put_back)(struct device *, void *);
   void (*upload)(struct device *, void *to, const void *from, size_t bytes);
   void (*download)(struct device *, void *to, const void *from, size_t bytes); /* waits */
-  /* The same without waiting: `to` holds it when the device has come so far (here: at once). */
+  /* The same without waiting: `to` holds it once the host has reached a mark made afterwards. */
   void (*fetch)(struct device *, void *to, const void *from, size_t bytes);
+  /* A place among what the device has been told so far, and waiting until it has come there. NULL where all is done at
+     once. */
+  long (*mark)(struct device *);
+  void (*reach)(struct device *, long mark);
+  int ahead; /* steps that the host may be ahead of the device, at most AHEAD_MOST */
   void (*enter)(struct device *), (*leave)(struct device *); /* around its own calls; may be NULL */
   void (*close)(struct device *);
   void *private_state;

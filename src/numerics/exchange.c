@@ -79,6 +79,10 @@ struct report {
   struct tensor *all; /* [1, room] on the device */
   real *host;
   long used;
+  /* asked for: [AHEAD_MOST + 1] rows of `used`, a ring */
+  real *late;
+  long mark[AHEAD_MOST + 1];
+  int oldest, under_way;
 };
 
 struct report *report_new(struct device *device, long room)
@@ -120,12 +124,51 @@ void report_record_clear(struct report *r, struct program *p)
 {
   struct tensor *empty = program_input(p, TENSOR_REAL, 1, r->used, "empty report");
   r->device->upload(r->device, empty->data, r->host, (size_t)r->used * sizeof *r->host);
+  r->late = arena_get(r->arena, (size_t)r->used * (AHEAD_MOST + 1), sizeof *r->late);
   PROGRAM_CALL(p, copy, .y = program_view(p, r->all, 0, r->used), .x = empty);
+}
+
+void report_ask(struct report *r)
+{
+  struct device *d = r->device;
+  REQUIRE(r->under_way <= AHEAD_MOST);
+  int at = (r->oldest + r->under_way++) % (AHEAD_MOST + 1);
+  d->fetch(d, r->late + at * r->used, r->all->data, (size_t)r->used * sizeof *r->late);
+  r->mark[at] = d->mark ? d->mark(d) : 0;
+}
+
+static void reach_oldest(struct report *r)
+{
+  REQUIRE(r->under_way > 0);
+  if (r->device->reach) r->device->reach(r->device, r->mark[r->oldest]);
+}
+
+static void forget_oldest(struct report *r)
+{
+  r->oldest = (r->oldest + 1) % (AHEAD_MOST + 1);
+  r->under_way--;
+}
+
+void report_receive(struct report *r)
+{
+  reach_oldest(r);
+  memcpy(r->host, r->late + r->oldest * r->used, (size_t)r->used * sizeof *r->host);
+  forget_oldest(r);
+}
+
+void report_drop(struct report *r)
+{
+  while (r->under_way) {
+    reach_oldest(r);
+    forget_oldest(r);
+  }
 }
 
 void report_read(struct report *r)
 {
-  r->device->fetch(r->device, r->host, r->all->data, (size_t)r->used * sizeof *r->host);
+  REQUIRE(!r->under_way);
+  report_ask(r);
+  report_receive(r);
 }
 
 const real *report_of(const struct report *r, const struct tensor *t)

@@ -35,7 +35,13 @@ struct tensor *report_add(struct report *, long rows, long cols, double empty, c
 void report_column_empty(struct report *, const struct tensor *, long column, double empty);
 /* Record: all of it is empty again. After the last report_add, before the first report_read. */
 void report_record_clear(struct report *, struct program *);
-/* The report as it stands when the device has come so far; one fetch. */
+/* Ask for the report as it stands when the device has come so far, without waiting: one fetch. At most AHEAD_MOST + 1
+   may be under way. */
+void report_ask(struct report *);
+/* The oldest that was asked for; waits until it is there. */
+void report_receive(struct report *);
+void report_drop(struct report *); /* all that were asked for */
+/* As it stands now: waits. Not while others are under way. */
 void report_read(struct report *);
 /* Where a tensor of the report stands in what was read last: [rows, cols], row by row. */
 const real *report_of(const struct report *, const struct tensor *);

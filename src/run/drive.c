@@ -40,6 +40,12 @@ int drive(struct trainer *t, double max_time, drive_tick *tick, void *context, s
     }
     if (tick) tick(context, t);
   }
+  status = trainer_settle(t, e);
+  if (status) {
+    trainer_abandon(t);
+    return status;
+  }
+  if (tick && trainer_device(t)->ahead) tick(context, t);
   int diverged = !strcmp(trainer_state(t), "diverged"), more = trainer_more(t);
   const struct train_options *o = config_section(trainer_config(t), "train");
   int fails = o->on_nonfinite == ON_NONFINITE_FAIL;

@@ -53,13 +53,14 @@ static void list_free(struct tensor_list *l)
 
 int trainer_checkpoint(struct trainer *t, struct error *e)
 {
+  int status = trainer_settle(t, e);
+  if (status) return status;
   struct tensor_list l;
   struct checkpoint c = {.step = t->done,
                          .wall = trainer_wall(t),
                          .peak = t->health.peak.value,
                          .peak_step = t->health.peak.step,
                          .peak_at = t->health.peak.at};
-  int status = STATUS_OK;
   if (!recorder_keeps(t->recorder)) return STATUS_OK;
   if (recorder_due(t->recorder))
     status = recorder_snapshot(t->recorder, "running", t->done, trainer_wall(t), 0, e);

@@ -90,6 +90,16 @@ static void record_beginnings(struct trainer *t)
   program_plan(t->keep_val);
 }
 
+static void init_flights(struct trainer *t)
+{
+  size_t n = (size_t)(t->host.rows * t->host.context);
+  t->flight = arena_get(t->arena, AHEAD_MOST + 1, sizeof *t->flight);
+  for (int i = 0; t->record.batches && i <= AHEAD_MOST; i++)
+    t->flight[i].batch = (struct batch){
+      t->host.rows, t->host.context, arena_get(t->arena, n + (size_t)t->host.rows, sizeof(int)),
+      arena_get(t->arena, n, sizeof(float)), arena_get(t->arena, n, sizeof(int))};
+}
+
 static int init_training(struct trainer *t, struct error *e)
 {
   const struct train_options *o = t->train;
@@ -122,7 +132,8 @@ static int init_training(struct trainer *t, struct error *e)
   host_batch_init(&t->host, t->arena, o->batch, context);
   pass_init(&t->pass, t->arena, &t->model);
   pass_init(&t->probe, t->arena, &t->model);
-  health_init(&t->health, t->arena, &t->model, &t->done);
+  health_init(&t->health, t->arena, &t->model, &t->reading);
+  init_flights(t);
   t->token_loss = tensor_new(t->device, TENSOR_REAL, rows * context, 1, "token loss");
   t->column = arena_get(t->arena, (size_t)rows, sizeof(int));
   t->token_loss_host = arena_get(t->arena, (size_t)(rows * context), sizeof(real));

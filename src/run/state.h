@@ -15,6 +15,13 @@ struct origin {
   int has_state; /* there is a checkpoint: where the weights started is of no account */
 };
 
+/* What a step's rows need besides its report. */
+struct flight {
+  struct moment now;
+  double began;
+  struct batch batch; /* a copy, where batches are recorded */
+};
+
 struct trainer {
   struct config *config;
   int owns_config;
@@ -48,6 +55,11 @@ struct trainer {
   int *column; /* of a batch, one position: [rows of a micro-batch] */
   double grad_norm, val_loss, earlier_wall, started, checkpointed_at;
   long done, checkpointed; /* updates done; at the last checkpoint */
+  /* Steps that the device has been told and whose reports are not read yet, oldest first: a ring. */
+  struct flight *flight; /* [AHEAD_MOST + 1] */
+  int oldest, flying;
+  long reading; /* the step whose report is read; after reading, the last one read */
+  double read_at;
   int diverged;
 };
 

@@ -36,13 +36,13 @@ static void look_around(struct trainer *t)
 static void observe_looks(struct trainer *t)
 {
   const struct report *r = t->model.report;
-  if (due(t->record.probe_every, t->done)) {
+  if (due(t->record.probe_every, t->reading)) {
     pass_read(&t->probe, r, &t->model.probe, t->look_program.looks != NULL);
-    observer_probe(t->observer, t->done, &t->probe);
+    observer_probe(t->observer, t->reading, &t->probe);
   }
-  if (due(t->train->val_every, t->done)) {
+  if (due(t->train->val_every, t->reading)) {
     t->val_loss = (double)report_of(r, t->model.val.loss)[0] / (double)t->train->val_batches;
-    observer_val(t->observer, t->done, t->val_loss);
+    observer_val(t->observer, t->reading, t->val_loss);
   }
 }
 
@@ -50,6 +50,7 @@ static void record_spectra(struct trainer *t, const struct pass *pass)
 {
   struct error e = {0};
   if (!t->record.spectra_every) return;
+  t->reading = t->done;
   if (observer_spectra(t->observer, t->done, pass, &e)) health_event(&t->health, "nonconverged", -1, -1, NAN);
 }
 
@@ -86,11 +87,29 @@ static struct moment moment_of(const struct trainer *t)
                          schedule_rate(t->schedule, t->schedule_options, 1, o->warmup, t->done, o->steps)};
 }
 
+/* --- the report, some steps later where the device is behind ------------------------------------------------ */
+
+static void take_off(struct trainer *t, const struct moment *now, double began)
+{
+  struct flight *f = &t->flight[(t->oldest + t->flying++) % (AHEAD_MOST + 1)];
+  const struct batch *b = &t->host.batch;
+  size_t n = (size_t)(t->host.rows * t->host.context);
+  f->now = *now, f->began = began;
+  if (t->record.batches) {
+    memcpy(f->batch.tokens, b->tokens, (n + (size_t)t->host.rows) * sizeof *b->tokens);
+    memcpy(f->batch.mask, b->mask, n * sizeof *b->mask);
+    memcpy(f->batch.document, b->document, n * sizeof *b->document);
+  }
+  report_ask(t->model.report);
+}
+
 /* Events and rows from the step's report. */
-static void read_step(struct trainer *t, const struct moment *now)
+static void read_step(struct trainer *t, const struct flight *f)
 {
   struct report *r = t->model.report;
-  report_read(r);
+  if (t->record.batches)
+    recorder_batch(t->recorder, t->reading, f->batch.tokens, t->data.has_mask ? f->batch.mask : NULL,
+                   t->data.has_document ? f->batch.document : NULL, t->host.rows, t->host.context);
   pass_read(&t->pass, r, &t->model.seen, t->step_program.looks != NULL);
   t->grad_norm = (double)report_of(r, updates_grad_norm(t->updates))[0];
   t->diverged = report_of(r, updates_go(t->updates))[0] == 0;
@@ -99,31 +118,68 @@ static void read_step(struct trainer *t, const struct moment *now)
   health_finite(&t->health, &t->pass, t->grad_norm);
   health_spike(&t->health, t->pass.loss, t->train->spike);
   if (!t->diverged) health_series(&t->health, &t->model);
-  if (t->done % t->record.every == 0 || t->diverged || t->done + 1 == t->train->steps)
-    observer_step(t->observer, t->done, &t->pass, now->rate, t->grad_norm);
+  if (t->reading % t->record.every == 0 || t->diverged || t->reading + 1 == t->train->steps)
+    observer_step(t->observer, t->reading, &t->pass, f->now.rate, t->grad_norm);
 }
 
-int trainer_step(struct trainer *t, struct error *e)
+/* The oldest step that is under way. Those after a step that is not finite have changed nothing: they never were. */
+static int land_oldest(struct trainer *t, struct error *e)
+{
+  const struct flight *f = &t->flight[t->oldest];
+  t->reading = f->now.step;
+  report_receive(t->model.report);
+  read_step(t, f);
+  double now = clock_seconds();
+  recorder_timing(t->recorder, t->reading, now - (f->began > t->read_at ? f->began : t->read_at));
+  t->read_at = now;
+  t->oldest = (t->oldest + 1) % (AHEAD_MOST + 1);
+  t->flying--;
+  if (t->diverged) {
+    report_drop(t->model.report);
+    t->flying = 0;
+    t->done = t->reading;
+  }
+  return recorder_live(t->recorder, e);
+}
+
+/* Until no more than this many steps are under way. */
+static int settle(struct trainer *t, int most, struct error *e)
+{
+  int status = STATUS_OK;
+  while (!status && t->flying > most) status = land_oldest(t, e);
+  return status;
+}
+
+int trainer_settle(struct trainer *t, struct error *e) { return settle(t, 0, e); }
+
+/* --- one step -------------------------------------------------------------------------------------------------- */
+
+static void tell_step(struct trainer *t)
 {
   double began = clock_seconds();
   struct moment now = moment_of(t);
   program_run(t->begin);
   look_around(t);
   host_batch_draw(&t->host, &t->data, DATA_TRAIN, (uint64_t)t->train->seed, (uint64_t)t->done);
-  if (t->record.batches)
-    recorder_batch(t->recorder, t->done, t->host.batch.tokens, t->data.has_mask ? t->host.batch.mask : NULL,
-                   t->data.has_document ? t->host.batch.document : NULL, t->host.rows, t->host.context);
   trainer_run_pass(t, &t->step_program);
   updates_directions(t->updates, &now);
   if (due(t->record.spectra_every, t->done)) look_at_update(t);
   updates_apply(t->updates);
-  read_step(t, &now);
-  recorder_timing(t->recorder, t->done, clock_seconds() - began);
-  int status = recorder_live(t->recorder, e);
-  if (!t->diverged) t->done++;
-  int last = t->done == t->train->steps;
-  if (!status && (last || (!t->diverged && checkpoint_due(t)))) status = trainer_checkpoint(t, e);
-  if (last) trainer_finish_record(t);
+  take_off(t, &now, began);
+  t->done++;
+}
+
+/* What looks at weights, or keeps them, first waits for all that was told before: a divergence must be known. */
+int trainer_step(struct trainer *t, struct error *e)
+{
+  int status = due(t->record.spectra_every, t->done) ? settle(t, 0, e) : STATUS_OK;
+  if (status || !trainer_more(t)) return status;
+  tell_step(t);
+  int halt = t->done == t->train->steps || checkpoint_due(t);
+  status = settle(t, halt ? 0 : t->device->ahead, e);
+  if (status || t->diverged) return status;
+  if (halt) status = trainer_checkpoint(t, e);
+  if (t->done == t->train->steps) trainer_finish_record(t);
   return status;
 }
 
@@ -136,9 +192,9 @@ const char *trainer_state(const struct trainer *t)
 
 int trainer_done(struct trainer *t, struct error *e)
 {
-  int status = STATUS_OK, due = t->checkpointed != t->done || !t->done;
+  int status = settle(t, 0, e), due = t->checkpointed != t->done || !t->done;
   /* A run file that says "finished" has its last checkpoint; a diverged step is not to be done again. */
-  if (due && !t->diverged) status = trainer_checkpoint(t, e);
+  if (!status && due && !t->diverged) status = trainer_checkpoint(t, e);
   if (!status) status = recorder_snapshot(t->recorder, trainer_state(t), t->done, trainer_wall(t), 1, e);
   if (!status && due && t->diverged) status = trainer_checkpoint(t, e);
   trainer_release(t);

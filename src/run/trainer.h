@@ -16,8 +16,12 @@ int trainer_resume(struct trainer **, const char *run_path, const char *const *c
                    struct error *);
 /* The finished configuration that a run file tells, and its id (may be NULL). */
 int trainer_config_of(const char *run_path, struct config **, char id[16], struct error *);
-/* One step: forward, backward, update, stabilisers, record, checkpoint when due. */
+/* One step: forward, backward, update, stabilisers, record, checkpoint when due. A device that computes while the host
+   goes on has then been told the step; its report is read some steps later, so that a divergence is noticed late, when
+   the steps after it have changed nothing. */
 int trainer_step(struct trainer *, struct error *);
+/* Wait for the reports of all steps so far. */
+int trainer_settle(struct trainer *, struct error *);
 /* More steps to do (neither finished nor diverged)? */
 int trainer_more(const struct trainer *);
 /* The state so far on disk, so that resume continues here; nothing with TRAINER_NO_RECORD. */
@@ -27,8 +31,8 @@ int trainer_done(struct trainer *, struct error *);
 /* Free without touching the disk again: after an error. */
 void trainer_abandon(struct trainer *);
 
-/* What the last step saw. */
-long trainer_step_count(const struct trainer *); /* updates done */
+/* What the last step saw whose report has been read (trainer_settle: the last). */
+long trainer_step_count(const struct trainer *); /* updates done, or told to the device */
 long trainer_steps(const struct trainer *);
 double trainer_loss(const struct trainer *);
 double trainer_val_loss(const struct trainer *); /* the latest; NaN before the first */
