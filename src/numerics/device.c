@@ -129,6 +129,7 @@ static struct device *host_open(const char *kind, int threads)
   *device = (struct device){.name = kind,
                             .ops = ops_ref,
                             .pool = pool_new(threads),
+                            .runs = 1,
                             .get = host_get,
                             .put_back = host_put_back,
                             .upload = host_copy,

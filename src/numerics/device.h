@@ -28,6 +28,11 @@ struct device {
   void (*enter)(struct device *), (*leave)(struct device *); /* around its own calls; may be NULL */
   void (*close)(struct device *);
   void *private_state;
+  /* Runs of one layout that a launch computes, and the bytes between the slabs of two of them: every pointer of a
+     recorded call lies in a run's slab, and what it is for run 0 lies r * stride further for run r. A device that
+     computes runs as an axis of its grid replays the program of run 0 with that offset. 1 and 0 when a run is alone. */
+  int runs;
+  size_t stride;
   /* A device that computes while the host goes on: its queue, and the guard of the call being made, which its kernels
      read (NULL: always). Where there is no queue the guard is read before a call. */
   void *stream;
