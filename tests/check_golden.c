@@ -14,7 +14,7 @@
 
 #include "run/trainer.h"
 
-enum { MAX_CASES = 64, MAX_COLUMNS = 128, LINE = 8192 };
+enum { MAX_CASES = 128, MAX_COLUMNS = 128, LINE = 8192 };
 static const double MARGIN = 8;
 
 static char cases[MAX_CASES][256];
@@ -35,8 +35,9 @@ static void find_cases(void)
   DIR *d = opendir(folder());
   for (struct dirent *x; d && (x = readdir(d));) {
     size_t n = strlen(x->d_name);
-    if (n > 4 && !strcmp(x->d_name + n - 4, ".tsv") && case_count < MAX_CASES)
-      snprintf(cases[case_count++], sizeof *cases, "%.250s", x->d_name);
+    if (n <= 4 || strcmp(x->d_name + n - 4, ".tsv") != 0) continue;
+    REQUIRE(case_count < MAX_CASES);
+    snprintf(cases[case_count++], sizeof *cases, "%.250s", x->d_name);
   }
   if (d) closedir(d);
   qsort(cases, (size_t)case_count, sizeof *cases, by_name);

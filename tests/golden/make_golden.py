@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 sys.dont_write_bytecode = True  # the source stays as it was distributed
-from replay import Run, RunFile, declared  # noqa: E402
+from replay import SETS, Run, RunFile, declared  # noqa: E402
 
 BASE = ("data=markov train.steps=20 train.batch=4 train.warmup=5 train.lr=0.02 train.seed=3 model.layers=2 "
         "model.width=32 model.heads=4 model.context=24 train.val_every=0 device.threads=1")
@@ -75,13 +75,12 @@ CASES = {
     "mla-spectral_decay": "preset=muon stabilizers=spectral_decay spectral_decay.strength=3 " + MLA,
     "muonclip-probe": "preset=muonclip qk_clip.tau=1.5 qk_clip.statistic=probe data=copy copy.symbols=20",
     "muonclip-probe-before": "preset=muonclip qk_clip.tau=1.5 qk_clip.statistic=probe qk_clip.when=before qk_clip.maximum=absolute data=copy copy.symbols=20",
-    "muon-deepseek_v4": "preset=muon muon.coefficients=deepseek_v4",
-    "muon-taylor": "preset=muon muon.coefficients=taylor",
     "adam-independent-cosine": "preset=adam train.decay=independent train.weight_decay=0.05 train.schedule=cosine",
     "adam-gqa-plant": "preset=adam model.attention=gqa model.kv_heads=2 train.plant=0:1:1.5+1:3:-1.25",
     "mla-plant": "preset=muon train.plant=1:2:1.5 " + MLA,
     "adam-tied-zloss-gradclip": "preset=adam model.tied=1 model.z_loss=1e-3 train.grad_clip=0.5 train.micro_batches=2",
 }
+CASES.update({f"muon-{name}": f"preset=muon muon.coefficients={name}" for name in SETS if name != "keller"})
 
 # Every series, of short runs
 SHORT = ("data=bytes data.path=tests/golden/text.txt data.packing=documents data.val_fraction=0.3 train.steps=4 train.batch=4 "
