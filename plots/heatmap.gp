@@ -17,6 +17,7 @@ set label 101 sprintf("Colour: largest logit of a head%s; one seed of each group
     bin_steps > 1 ? sprintf(" within %d steps", bin_steps) : " at each step") \
     at screen 0.035,y_of(60) font ",12" tc rgb soft noenhanced
 set label 102 about at screen 0.035,y_of(81) font ",12" tc rgb soft noenhanced
+set datafile missing                                # a NaN is a hole, not a pixel that is not there
 set border 15 lw 0.8
 set format cb "10^{%L}"; set cbtics font ",10" scale 0.4
 if (log10(high / low) < 3.5) {                      # few decades: more, and as plain numbers
@@ -46,7 +47,7 @@ do for [g=1:groups] {
     set colorbox user origin 0.915,y_of(124 + bar) size 0.013,(1.0 * bar / height) noborder
     set label 2 "max logit" at screen 0.915,y_of(110) font ",11" tc rgb ink
   } else { unset colorbox }
-  plot $data index g-1 using 1:2:3 with image notitle
+  plot $data index g-1 using 1:2:($3 < low ? low : $3) with image notitle
   unset for [k=100:102] label k
   unset label 2
 }

@@ -7,7 +7,7 @@ if (!exists("legend_lines")) {
   legend_lines = 1
   at_x = 0.06
   do for [g=1:groups] {
-    wide = 0.06 + 10.2 / width * strlen(kind[g].rest[g])
+    wide = 0.06 + 10.2 / width * strlen(kind[g].rest[g].note[g])
     if (at_x > 0.06 && at_x + wide > 1.02) { at_x = 0.06; legend_lines = legend_lines + 1 }
     legend_x[g] = at_x; legend_line[g] = legend_lines
     at_x = at_x + wide

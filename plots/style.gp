@@ -7,8 +7,9 @@
 #   groups        number of groups of runs; a group's runs differ only in their seed
 #   kind[g]       what a group is: a preset's name, or optimizer+stabilizers
 #   rest[g]       what else tells it from others (" lr=0.01"), or empty
+#   note[g]       which of its runs diverged (" (1 of 3 diverged)"), or empty
 #   clipped[g]    1 where a stabiliser is on: drawn solid; the others are dashed
-#   seeds[g]      number of runs
+#   seeds[g]      number of runs that are drawn: not those that diverged, unless all did
 # `maxlogit plot --script` prints all of it, data included, for a figure of your own.
 
 set encoding utf8
@@ -45,7 +46,8 @@ do for [g=1:groups] {
 }
 band(g) = colour[g] + 0xCC000000                     # 80 % transparent
 full_name(g) = (known(kind[g]) > 0 ? word(known_name, known(kind[g])) : kind[g]).rest[g]
-name(g) = strlen(full_name(g)) > 38 ? full_name(g)[1:37]."…" : full_name(g)
+room_of(g) = 38 - strlen(note[g])
+name(g) = (strlen(full_name(g)) > room_of(g) ? full_name(g)[1:room_of(g)-1]."…" : full_name(g)).note[g]
 set dashtype 11 (14,7)
 dash(g) = clipped[g] ? 1 : 11
 

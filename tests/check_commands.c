@@ -258,6 +258,17 @@ START_TEST(export_band)
   prints_part("export one.h5 two.h5 loss --band", "\n4 2 NaN NaN NaN\n6 2 3 -3.353102368087");
   prints_part("export one.h5 two.h5 attn/max_logit --reduce=max --band=geometric", "\n2 2 7.07106");
   prints_part("export one.h5 two.h5 attn/max_logit --reduce=max --band", "\n2 2 25.5 ");
+  /* the diverged run is counted, and in no mean */
+  prints_part("export one.h5 two.h5 broken.h5 loss --band", "# step n mean lo hi\n0 2 4.5 -1.853102368087");
+  prints_part("export one.h5 two.h5 broken.h5 loss --band",
+              "# group muon: runs 2, 1 diverged and left out\n");
+  prints_part("export one.h5 two.h5 broken.h5 loss --band --format=csv",
+              "runs 2, 1 diverged and left out\nstep,n,");
+  prints_part("export one.h5 two.h5 loss --band", "# group muon: runs 2\n");
+  prints_part("export one.h5 two.h5 broken.h5 val_loss --band", "\n8 2 2.625 ");
+  prints_part("export broken.h5 loss --band",
+              "# group muon: runs 0, 1 diverged and left out\n# step n mean lo hi\n");
+  ck_assert_ptr_null(strstr(output(0, "export broken.h5 loss --band"), "\n0 "));
 }
 END_TEST
 

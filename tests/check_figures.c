@@ -9,9 +9,10 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-/* --- three runs of three steps: two seeds of Muon, one of Adam whose logits end in NaN ------------------ */
+/* --- runs of three steps: two seeds of Muon, one of Adam whose logits end in NaN, and some that diverged: a third seed
+   of Muon, both of SGD ------------------------------------------------------------------------------------ */
 
-enum { LAYERS = 2, HEADS = 2, STEPS = 3, RUNS = 3, TENSORS = 14 };
+enum { LAYERS = 2, HEADS = 2, STEPS = 3, RUNS = 6, TENSORS = 14 };
 static const char *const tensors[TENSORS] = {
   "embed",
   "blocks.0.attn.w_dq",
@@ -39,15 +40,20 @@ static const struct series series[] = {
 enum { LOSS, MAX_LOGIT, VAL_LOSS, SPECTRAL_NORM, SVD_ENTROPY, STABLE_RANK, SERIES };
 
 static const char *const settings[RUNS][2] = {
-  {"optimizer=muon", "train.seed=1"}, {"optimizer=muon", "train.seed=2"}, {"optimizer=adam", "train.seed=1"}};
+  {"optimizer=muon", "train.seed=1"}, {"optimizer=muon", "train.seed=2"}, {"optimizer=adam", "train.seed=1"},
+  {"optimizer=muon", "train.seed=0"}, {"optimizer=sgd", "train.seed=4"},  {"optimizer=sgd", "train.seed=5"}};
+enum { FIRST_DIVERGED = 3 };
 static const float logits[RUNS][STEPS][LAYERS * HEADS] = {
   {{1, 2, 3, 8}, {8, 1, 1, 2}, {1, 9, 1, 1}},
   {{1, 2, 1, 1}, {2, 1, 1, 1}, {4, 1, 1, 1}},
   {{5, 1, 1, 1}, {1, 1, 7, 1}, {NAN, NAN, NAN, NAN}},
+  {{100, 100, 100, 100}, {100, 100, 100, 100}, {100, 100, 100, 100}},
+  {{2, 1, 1, 1}, {2, 1, 1, 1}, {1e9F, -1, NAN, 1}},
+  {{8, 1, 1, 1}, {8, 1, 1, 1}, {8, 1, 1, 1}},
 };
-static const double loss[RUNS][STEPS] = {{3, 2, 1}, {5, 4, 3}, {6, 6, 6}};
-static const double val_loss[RUNS] = {2, 4, 6};
-static const float norm_of_first[RUNS] = {1, 3, 1}; /* tensor i: i more */
+static const double loss[RUNS][STEPS] = {{3, 2, 1}, {5, 4, 3}, {6, 6, 6}, {90, 90, 90}, {7, 7, 7}, {9, 9, 9}};
+static const double val_loss[RUNS] = {2, 4, 6, 90, 7, 9};
+static const float norm_of_first[RUNS] = {1, 3, 1, 90, 1, 1}; /* tensor i: i more */
 
 static char folder[] = "/tmp/check_figures.XXXXXX";
 static char paths[RUNS][64];
@@ -93,7 +99,8 @@ static void write_run(int run)
   put_tensors(r, id[SVD_ENTROPY], 0.5F, 0);
   put_tensors(r, id[STABLE_RANK], 2, 0);
   recorder_row(r, AXIS_SPECTRA, 0);
-  ck_assert_msg(!recorder_snapshot(r, "finished", STEPS, 1, 1, &e), "%s", e.text);
+  ck_assert_msg(!recorder_snapshot(r, run < FIRST_DIVERGED ? "finished" : "diverged", STEPS, 1, 1, &e), "%s",
+                e.text);
   recorder_free(r);
   config_free(config);
 }
@@ -186,12 +193,12 @@ static double number(const char *text, const char *name)
   return strtod(at + strlen(start), NULL);
 }
 
-enum { ADAM, MUON }; /* blocks: in the order of the presets */
+enum { ADAM, MUON, SGD }; /* blocks: in the order of the presets, then others */
 
 START_TEST(logits_are_the_geometric_mean_of_the_largest_head)
 {
   char *text = text_of("logits");
-  ck_assert_int_eq(set.groups, 2);
+  ck_assert_int_eq(set.groups, 3);
   static const double mean[STEPS] = {4, 4, 6}; /* of 8 and 2, 8 and 2, 9 and 4 */
   for (int step = 0; step < STEPS; step++) {
     ck_assert_double_eq(cell(text, "data", MUON, step + 1, 1), step);
@@ -230,6 +237,7 @@ START_TEST(the_heat_map_has_the_first_seed_as_it_is)
       ck_assert_double_eq_tol(cell(text, "data", MUON, row, 3), (double)logits[0][step][h], 1e-6);
     }
   ck_assert_double_nan(cell(text, "data", ADAM, 9, 3));
+  ck_assert_double_eq(cell(text, "data", SGD, 10, 3), -1); /* a logit below zero is a value, too */
   ck_assert_double_eq_tol(number(text, "high"), 9, 1e-6);
   free(text);
 }
@@ -270,6 +278,33 @@ START_TEST(spectra_are_means_over_the_tensors_of_a_kind)
 }
 END_TEST
 
+/* Counted beside the name; where nothing is left, the first seed is drawn, alone. */
+START_TEST(runs_that_diverged_are_in_no_mean)
+{
+  char *groups = NULL, *text = text_of("logits"), *loss_text = text_of("loss");
+  size_t size;
+  FILE *f = open_memstream(&groups, &size);
+  figure_put_groups(f, &set);
+  fclose(f);
+  static const double seeds[] = {1, 2, 1}, first[] = {1, 1, 4};
+  for (int g = 0; g < 3; g++) {
+    ck_assert_double_eq(element(groups, "seeds", g + 1), seeds[g]);
+    ck_assert_double_eq(element(groups, "first_seed", g + 1), first[g]);
+  }
+  ck_assert_msg(strstr(groups, "['', ' (1 of 3 diverged)', ' (all 2 diverged; seed 4)']"), "%s", groups);
+  ck_assert_double_eq(cell(text, "data", SGD, 2, 2), 1);
+  ck_assert_double_eq_tol(cell(text, "data", SGD, 2, 3), 2, 1e-6);
+  ck_assert_double_eq_tol(cell(text, "data", SGD, 2, 5), 2, 1e-6);
+  ck_assert_double_eq_tol(number(text, "high"), 12, 1e-6); /* what diverged sets no axis */
+  ck_assert_double_lt(number(loss_text, "loss_high"), 7);
+  ck_assert_double_eq_tol(element(loss_text, "final_mean", SGD + 1), 7, 1e-6);
+  ck_assert_double_eq_tol(element(loss_text, "final_hi", SGD + 1), 7, 1e-6);
+  free(groups);
+  free(text);
+  free(loss_text);
+}
+END_TEST
+
 START_TEST(runs_are_chosen_by_their_values)
 {
   struct error e = {0};
@@ -279,7 +314,7 @@ START_TEST(runs_are_chosen_by_their_values)
   ck_assert_msg(strstr(e.text, "train.seed") != NULL, "%s", e.text);
   ck_assert_int_eq(runset_where(&set, by_kind, 1, &e), STATUS_OK);
   ck_assert_int_eq(set.groups, 1);
-  ck_assert_int_eq(set.group[0].count, 2);
+  ck_assert_int_eq(set.group[0].count, 3);
   ck_assert_int_eq(runset_where(&set, by_seed, 1, &e), STATUS_OK);
   ck_assert_int_eq(set.runs, 1);
   ck_assert_int_eq(set.run[0].seed, 2);
@@ -299,6 +334,7 @@ int main(void)
   tcase_add_test(t, the_heat_map_has_the_first_seed_as_it_is);
   tcase_add_test(t, losses_are_means_over_the_seeds);
   tcase_add_test(t, spectra_are_means_over_the_tensors_of_a_kind);
+  tcase_add_test(t, runs_that_diverged_are_in_no_mean);
   tcase_add_test(t, runs_are_chosen_by_their_values);
   suite_add_tcase(s, t);
   SRunner *runner = srunner_create(s);

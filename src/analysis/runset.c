@@ -128,6 +128,18 @@ void runset_close(struct runset *set)
   *set = (struct runset){0};
 }
 
+/* --- what counts in a mean ------------------------------------------------------------------------------ */
+
+int run_is_diverged(const struct run *run) { return strcmp(run_state(run->file), "diverged") == 0; }
+
+int run_group_counted(const struct run_group *group, const struct run **out)
+{
+  int count = 0;
+  for (int i = 0; i < group->count; i++)
+    if (!run_is_diverged(&group->run[i])) out[count++] = &group->run[i];
+  return count;
+}
+
 /* --- reading ------------------------------------------------------------------------------------------- */
 
 const char *run_parameter_or(const struct run *run, const char *key, const char *otherwise)

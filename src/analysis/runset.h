@@ -40,6 +40,10 @@ int runset_where(struct runset *, char *const *conditions, int count, struct err
 /* What groups differ in, one key a line with the values that occur: "\n  kind = adam, muon". For memory_free. */
 char *runset_differences(const struct runset *);
 
+int run_is_diverged(const struct run *);
+/* The runs of a group that its means are taken over, those that did not diverge, into out[group->count]; returns
+   how many. */
+int run_group_counted(const struct run_group *, const struct run **out);
 /* A parameter as a number; `otherwise` if it is missing. */
 double run_number(const struct run *, const char *key, double otherwise);
 /* One series as a table. */

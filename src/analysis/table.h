@@ -42,7 +42,8 @@ void table_bins(struct table *, long bins);
 void table_means(struct table *, long bins);
 
 /* Statistics over runs with the same columns: "n", then for every column NAME, NAME:lo, NAME:hi
-   (mean, lo, hi where there is one column). n counts the runs that have the row. */
+   (mean, lo, hi where there is one column). n counts the runs that have the row. Without a run (count 0) the
+   columns are those of *runs, and there is no row. */
 void table_band(struct table *out, const struct table *runs, int count, int geometric);
 
 enum table_format { TABLE_COLUMNS, TABLE_CSV, TABLE_TSV };

@@ -43,24 +43,59 @@ int figure_needs(const struct runset *set, const char *series)
 
 /* --- the runs ------------------------------------------------------------------------------------------ */
 
+int figure_runs(const struct run_group *group, const struct run **out)
+{
+  int count = run_group_counted(group, out);
+  if (!count) out[count++] = group->run;
+  return count;
+}
+
+int figure_sets_axis(const struct runset *set, const struct run_group *group)
+{
+  const struct run **counted = memory_new((size_t)set->runs, sizeof *counted);
+  int own = run_group_counted(group, counted), some = 0;
+  for (int g = 0; g < set->groups && !some; g++) some = run_group_counted(&set->group[g], counted);
+  memory_free(counted);
+  return own || !some;
+}
+
+/* What stands behind a group's name where runs of it diverged. */
+static void write_note(const struct run_group *group, int diverged, char *out, size_t room)
+{
+  if (!diverged)
+    *out = 0;
+  else if (group->count == 1)
+    snprintf(out, room, " (diverged)");
+  else if (diverged < group->count)
+    snprintf(out, room, " (%d of %d diverged)", diverged, group->count);
+  else
+    snprintf(out, room, " (all %d diverged; seed %ld)", diverged, group->run->seed);
+}
+
 void figure_put_groups(FILE *f, const struct runset *set)
 {
   size_t n = (size_t)set->groups;
   double *seeds = memory_new(n, sizeof *seeds), *clipped = memory_new(n, sizeof *clipped);
   double *first_seed = memory_new(n, sizeof *first_seed);
   const char **kind = memory_new(n, sizeof *kind), **rest = memory_new(n, sizeof *rest);
+  const char **note = memory_new(n, sizeof *note);
+  const struct run **drawn = memory_new((size_t)set->runs, sizeof *drawn);
+  char(*text)[64] = memory_new(n, sizeof *text);
   for (int g = 0; g < set->groups; g++) {
     const struct run_group *group = &set->group[g];
     const char *stack = run_parameter(group->run->file, "stabilizers");
     kind[g] = group->run->kind;
     rest[g] = group->label + strlen(group->run->kind);
-    seeds[g] = group->count;
+    note[g] = text[g];
+    write_note(group, group->count - run_group_counted(group, drawn), text[g], sizeof text[g]);
+    seeds[g] = figure_runs(group, drawn);
+    first_seed[g] = (double)drawn[0]->seed;
     clipped[g] = stack && *stack && strcmp(stack, "none") != 0;
-    first_seed[g] = (double)group->run->seed;
   }
   fprintf(f, "groups = %d\n", set->groups);
   gnuplot_texts(f, "kind", kind, set->groups);
   gnuplot_texts(f, "rest", rest, set->groups);
+  gnuplot_texts(f, "note", note, set->groups);
   gnuplot_numbers(f, "seeds", seeds, set->groups);
   gnuplot_numbers(f, "clipped", clipped, set->groups);
   gnuplot_numbers(f, "first_seed", first_seed, set->groups);
@@ -69,6 +104,9 @@ void figure_put_groups(FILE *f, const struct runset *set)
   memory_free(first_seed);
   memory_free(kind);
   memory_free(rest);
+  memory_free(note);
+  memory_free(drawn);
+  memory_free(text);
 }
 
 const char *figure_common(const struct runset *set, const char *key)
@@ -156,15 +194,17 @@ void extent_put(FILE *f, const struct extent *e)
 int figure_band(const struct run_group *group, const char *series, void (*prepare)(struct table *),
                 int geometric, struct table *band, struct error *error)
 {
+  const struct run **drawn = memory_new((size_t)group->count, sizeof *drawn);
   struct table *runs = memory_new((size_t)group->count, sizeof *runs);
-  int status = STATUS_OK;
-  for (int i = 0; i < group->count && !status; i++) {
-    status = run_table(&group->run[i], series, &runs[i], error);
+  int count = figure_runs(group, drawn), status = STATUS_OK;
+  for (int i = 0; i < count && !status; i++) {
+    status = run_table(drawn[i], series, &runs[i], error);
     if (!status && prepare) prepare(&runs[i]);
   }
-  if (!status) table_band(band, runs, group->count, geometric);
-  for (int i = 0; i < group->count; i++) table_free(&runs[i]);
+  if (!status) table_band(band, runs, count, geometric);
+  for (int i = 0; i < count; i++) table_free(&runs[i]);
   memory_free(runs);
+  memory_free(drawn);
   return status;
 }
 
@@ -208,7 +248,7 @@ int figure_put_logits(FILE *f, const struct runset *set, void (*prepare)(struct 
     struct table band;
     int status = figure_band(&set->group[g], "attn/max_logit", prepare, 1, &band, error);
     if (status) return status;
-    figure_see(&band, 0, 2, &extent);
+    if (figure_sets_axis(set, &set->group[g])) figure_see(&band, 0, 2, &extent);
     last[g] = figure_last(&band, 1);
     table_bins(&band, FIGURE_BINS);
     figure_put_block(f, &band, g);

@@ -20,7 +20,15 @@ int figure_needs(const struct runset *, const char *series);
 
 /* --- what the figures share ---------------------------------------------------------------------------- */
 
-/* groups, kind[g], rest[g], seeds[g], clipped[g], first_seed[g]: see plots/style.gp. */
+/* The runs of a group that are drawn, into out[group->count]; returns how many. Those that did not diverge; where
+   there is none, the first as it is: nothing is averaged then. */
+int figure_runs(const struct run_group *, const struct run **out);
+
+/* Do its values set the axes? Not those of a group of which every run diverged, unless all groups are such: the
+   others would be a line at the bottom. */
+int figure_sets_axis(const struct runset *, const struct run_group *);
+
+/* groups, kind[g], rest[g], note[g], seeds[g], clipped[g], first_seed[g]: see plots/style.gp. */
 void figure_put_groups(FILE *, const struct runset *);
 /* heading, and about: the settings that all runs share. */
 void figure_put_heading(FILE *, const struct runset *, const char *heading);
@@ -38,7 +46,7 @@ struct extent {
 void extent_see(struct extent *, double value);
 void extent_put(FILE *, const struct extent *); /* low, high, last_of_all */
 
-/* Mean and 95 % interval of a series over the seeds of a group (table_band); `prepare` (may be NULL) acts on
+/* Mean and 95 % interval of a series over the runs of a group that are drawn (table_band); `prepare` (may be NULL) acts on
    each run's table first. */
 int figure_band(const struct run_group *, const char *series, void (*prepare)(struct table *), int geometric,
                 struct table *band, struct error *);

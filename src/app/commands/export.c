@@ -30,7 +30,7 @@ static const struct argp_option options[] = {
   {"bins", KEY_BINS, "N", 0, "Thin to the extremes of each of N intervals: spikes survive", 0},
   {"band", KEY_BAND, "MEAN", OPTION_ARG_OPTIONAL,
    "Mean and 95 % interval (Student's t) over runs that differ only in their seed; "
-   "MEAN is arithmetic (default) or geometric",
+   "those that diverged are counted and left out; MEAN is arithmetic (default) or geometric",
    0},
   {"long", KEY_LONG, NULL, 0, "One value a row: step, column, value", 0},
   {"list", KEY_LIST, NULL, 0, "Name the series in the files", 0},
@@ -214,30 +214,44 @@ static int export_runs(const struct export_request *r, const struct runset *set,
   return STATUS_OK;
 }
 
+/* "# group NAME: runs 2, 1 diverged and left out" */
+static void write_group_line(const struct run_group *group, int counted)
+{
+  printf("# group %s: runs %d", group->label, counted);
+  if (counted < group->count) printf(", %d diverged and left out", group->count - counted);
+  printf("\n");
+}
+
 static int export_group(const struct export_request *r, const struct runset *set, int g, struct error *error)
 {
   const struct run_group *group = &set->group[g];
   int columns = r->format == TABLE_COLUMNS;
-  struct table *runs = memory_new((size_t)group->count, sizeof *runs), band;
-  int status = STATUS_OK;
-  for (int i = 0; i < group->count && !status; i++) {
-    status = read_table(r, &group->run[i], &runs[i], error);
+  const struct run **counted = memory_new((size_t)set->runs, sizeof *counted);
+  int count = run_group_counted(group, counted), status = STATUS_OK;
+  if (!count) counted[0] = group->run; /* what the columns are called */
+  int read = count ? count : 1;
+  struct table *runs = memory_new((size_t)read, sizeof *runs), band;
+  for (int i = 0; i < read && !status; i++) {
+    status = read_table(r, counted[i], &runs[i], error);
     if (!status && !same_columns(&runs[0], &runs[i]))
-      status = error_set(error, STATUS_USAGE, "%s: its columns differ from those of %s", group->run[i].path,
-                         group->run[0].path);
+      status = error_set(error, STATUS_USAGE, "%s: its columns differ from those of %s", counted[i]->path,
+                         counted[0]->path);
   }
   if (!status) {
-    table_band(&band, runs, group->count, r->geometric);
+    table_band(&band, runs, count, r->geometric);
     if (g == 0) write_preamble(r, group->run);
     if (g > 0 && columns) printf("\n\n");
-    for (int k = 0; k < set->groups; k++)
-      if (columns ? k == g : g == 0)
-        printf("# group %s: runs %d\n", set->group[k].label, set->group[k].count);
+    if (columns) write_group_line(group, count);
+    for (int k = 0; k < set->groups && g == 0 && !columns; k++) {
+      const struct run_group *one = &set->group[k];
+      write_group_line(one, run_group_counted(one, counted));
+    }
     write_block(r, &band, set->groups > 1 ? group->label : NULL, g == 0);
     table_free(&band);
   }
-  for (int i = 0; i < group->count; i++) table_free(&runs[i]);
+  for (int i = 0; i < read; i++) table_free(&runs[i]);
   memory_free(runs);
+  memory_free(counted);
   return status;
 }
 

@@ -134,8 +134,6 @@ static void print_runs(const struct runset *set, const struct summary *summaries
   for (int i = 0; i < set->runs; i++) print_run(&set->run[i], &summaries[i], width);
 }
 
-static int is_diverged(const struct run *run) { return strcmp(run_state(run->file), "diverged") == 0; }
-
 /* A statistic of a group's summaries, those of diverged runs left out: field at `offset`. */
 static struct interval group_interval(const struct run_group *group, const struct summary *s, size_t offset,
                                       int geometric)
@@ -143,7 +141,7 @@ static struct interval group_interval(const struct run_group *group, const struc
   double *values = memory_new((size_t)group->count, sizeof *values);
   int n = 0;
   for (int i = 0; i < group->count; i++)
-    if (!is_diverged(&group->run[i])) values[n++] = *(const double *)((const char *)&s[i] + offset);
+    if (!run_is_diverged(&group->run[i])) values[n++] = *(const double *)((const char *)&s[i] + offset);
   struct interval interval = interval_of(values, n, geometric);
   memory_free(values);
   return interval;
@@ -164,7 +162,7 @@ static struct group_summary summarise_group(const struct run_group *group, const
     .final = group_interval(group, s, offsetof(struct summary, final.value), 1),
     .clips = group_interval(group, s, offsetof(struct summary, clips), 0).mean,
   };
-  for (int i = 0; i < group->count; i++) g.diverged += is_diverged(&group->run[i]);
+  for (int i = 0; i < group->count; i++) g.diverged += run_is_diverged(&group->run[i]);
   return g;
 }
 

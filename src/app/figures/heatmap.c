@@ -1,11 +1,12 @@
-/* heatmap.c - max logit, head by step, of the first seed of every group */
+/* heatmap.c - max logit, head by step, of the first seed of every group (of those that did not diverge, if any) */
 #include <math.h>
 #include "app/figure.h"
+#include "base/memory.h"
 
 enum { COLUMNS = 240 };
 
 /* One value for each head and each of at most COLUMNS intervals: the largest. */
-static void put_image(FILE *f, const struct table *t, struct extent *extent)
+static void put_image(FILE *f, const struct table *t, int sets_axis, struct extent *extent)
 {
   long columns = t->rows < COLUMNS ? t->rows : COLUMNS;
   double span = t->rows > 0 ? t->step[t->rows - 1] - t->step[0] : 0;
@@ -16,8 +17,8 @@ static void put_image(FILE *f, const struct table *t, struct extent *extent)
       char text[32];
       for (long r = first; r < last; r++)
         if (!(t->value[r * t->columns + c] <= m) && !isnan(m)) m = t->value[r * t->columns + c];
-      if (m > 0) extent_see(extent, m);
-      table_number(isfinite(m) && m > 0 ? m : NAN, text);
+      if (m > 0 && sets_axis) extent_see(extent, m);
+      table_number(isfinite(m) ? m : NAN, text);
       fprintf(f, "%.6g %d %s\n", t->step[0] + span * ((double)b + 0.5) / (double)columns, c, text);
     }
   }
@@ -29,15 +30,19 @@ static int heatmap_data(FILE *f, const struct runset *set, struct error *error)
   struct extent extent = {NAN, NAN, 0};
   int all, heads, status = figure_common_heads(set, "heatmap", &all, &heads, error);
   if (status) return status;
+  const struct run **drawn = memory_new((size_t)set->runs, sizeof *drawn);
   fprintf(f, "$data << EOD\n");
   for (int g = 0; g < set->groups; g++) {
     struct table table;
-    status = run_table(set->group[g].run, "attn/max_logit", &table, error);
-    if (status) return status;
+    figure_runs(&set->group[g], drawn);
+    status = run_table(drawn[0], "attn/max_logit", &table, error);
+    if (status) break;
     if (g) fputs("\n\n", f);
-    put_image(f, &table, &extent);
+    put_image(f, &table, figure_sets_axis(set, &set->group[g]), &extent);
     table_free(&table);
   }
+  memory_free(drawn);
+  if (status) return status;
   fprintf(f, "EOD\n");
   if (!(extent.high > 0)) return error_set(error, STATUS_USAGE, "no positive max logit to draw");
   extent.low = fmax(extent.low, extent.high * 1e-4);

@@ -27,7 +27,8 @@ static int put_curves(FILE *f, const struct runset *set, const char *series, con
     struct table band;
     int status = figure_band(&set->group[g], series, prepare, 0, &band, error);
     if (status) return status;
-    figure_see(&band, first_shown * run_number(set->group[g].run, "train.steps", 0), 1, extent);
+    if (figure_sets_axis(set, &set->group[g]))
+      figure_see(&band, first_shown * run_number(set->group[g].run, "train.steps", 0), 1, extent);
     last[g] = figure_last(&band, 1);
     figure_put_block(f, &band, g);
     least[g] = least_edge(&band);
@@ -41,17 +42,18 @@ static int put_curves(FILE *f, const struct runset *set, const char *series, con
   return STATUS_OK;
 }
 
-/* The last validation loss of every seed, as block g of $final; their mean and interval. */
+/* The last validation loss of every seed drawn, as block g of $final; their mean and interval. */
 static int put_final(FILE *f, const struct run_group *group, int g, struct interval *out,
                      struct extent *extent, struct error *error)
 {
   double *values = memory_new((size_t)group->count, sizeof *values);
-  int status = STATUS_OK;
+  const struct run **drawn = memory_new((size_t)group->count, sizeof *drawn);
+  int count = figure_runs(group, drawn), status = STATUS_OK;
   if (g) fputs("\n\n", f);
-  for (int i = 0; i < group->count && !status; i++) {
+  for (int i = 0; i < count && !status; i++) {
     struct table table;
     char text[32];
-    status = run_table(&group->run[i], "val_loss", &table, error);
+    status = run_table(drawn[i], "val_loss", &table, error);
     if (status) break;
     values[i] = table.rows ? table.value[table.rows - 1] : NAN;
     table_number(values[i], text);
@@ -59,23 +61,27 @@ static int put_final(FILE *f, const struct run_group *group, int g, struct inter
     extent_see(extent, values[i]);
     table_free(&table);
   }
-  *out = interval_of(values, group->count, 0);
-  if (group->count < 2) out->lo = out->hi = out->mean;
+  *out = interval_of(values, count, 0);
+  if (count < 2) out->lo = out->hi = out->mean;
   memory_free(values);
+  memory_free(drawn);
   return status;
 }
 
 static int put_finals(FILE *f, const struct runset *set, struct extent *extent, struct error *error)
 {
   double mean[FIGURE_GROUPS], lo[FIGURE_GROUPS], hi[FIGURE_GROUPS];
+  struct extent unused = {NAN, NAN, 0};
   fprintf(f, "$final << EOD\n");
   for (int g = 0; g < set->groups; g++) {
     struct interval interval;
-    int status = put_final(f, &set->group[g], g, &interval, extent, error);
+    int status = put_final(f, &set->group[g], g, &interval,
+                           figure_sets_axis(set, &set->group[g]) ? extent : &unused, error);
     if (status) return status;
     mean[g] = interval.mean;
     lo[g] = interval.lo;
     hi[g] = interval.hi;
+    if (!figure_sets_axis(set, &set->group[g])) continue;
     extent_see(extent, lo[g]);
     extent_see(extent, hi[g]);
   }

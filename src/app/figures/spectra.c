@@ -97,19 +97,20 @@ static int put_curves(FILE *f, const struct runset *set, struct extent extent[ME
   fprintf(f, "$data << EOD\n");
   for (int g = 0; g < set->groups; g++) {
     const struct run_group *group = &set->group[g];
+    const struct run **drawn = memory_new((size_t)group->count, sizeof *drawn);
     struct table *runs = memory_new((size_t)group->count, sizeof *runs), band;
-    int status = STATUS_OK;
-    for (int i = 0; i < group->count && !status; i++)
-      status = kind_means(&group->run[i], names, &runs[i], error);
+    int count = figure_runs(group, drawn), status = STATUS_OK;
+    for (int i = 0; i < count && !status; i++) status = kind_means(drawn[i], names, &runs[i], error);
     if (!status) {
-      table_band(&band, runs, group->count, 0);
-      see_kinds(&band, extent);
+      table_band(&band, runs, count, 0);
+      if (figure_sets_axis(set, group)) see_kinds(&band, extent);
       table_bins(&band, FIGURE_BINS);
       figure_put_block(f, &band, g);
       table_free(&band);
     }
-    for (int i = 0; i < group->count; i++) table_free(&runs[i]);
+    for (int i = 0; i < count; i++) table_free(&runs[i]);
     memory_free(runs);
+    memory_free(drawn);
     if (status) return status;
   }
   fprintf(f, "EOD\n");
