@@ -711,6 +711,8 @@ static const struct {
   {"preset=adam model.attention=gqa model.kv_heads=1 model.bias=1 data.packing=documents", 8},
   {"preset=muon model.attention=mla model.q_rank=6 train.plant=0:*:2", 12},
   {"preset=muon model.attention=mla precision.qk=fp8_e4m3", 12},
+  {"preset=muonclip qk_clip.when=before qk_clip.tau=0.02 model.bias=1",
+   8}, /* the bound is not that of what is clipped */
 };
 
 /* What is recorded on demand fits what is recorded always. */

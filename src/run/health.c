@@ -1,5 +1,6 @@
 #include "run/health.h"
 
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,25 +56,16 @@ void health_series(struct health *h, const struct model *m)
   }
 }
 
-static int by_size(const void *a, const void *b)
-{
-  real x = *(const real *)a, y = *(const real *)b;
-  return (x > y) - (x < y);
-}
-
 void health_spike(struct health *h, double loss, double limit)
 {
-  real sorted[SPIKE_WINDOW];
-  int n = 0;
+  double before[SPIKE_WINDOW], work[SPIKE_WINDOW];
+  size_t n = 0;
   if (!isfinite(loss)) return;
   for (int i = 0; i < SPIKE_WINDOW; i++)
-    if (!isnan(h->spike_window[i])) sorted[n++] = h->spike_window[i];
+    if (!isnan(h->spike_window[i])) before[n++] = (double)h->spike_window[i];
   if (limit > 0 && n == SPIKE_WINDOW) {
-    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
-    double median = (double)sorted[n / 2];
-    for (int i = 0; i < n; i++) sorted[i] = (real)fabs((double)sorted[i] - median);
-    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
-    if (loss > median + limit * (double)sorted[n / 2]) health_event(h, "spike", -1, -1, loss);
+    double deviation = gsl_stats_mad0(before, 1, n, work), median = gsl_stats_median(before, 1, n);
+    if (loss > median + limit * deviation) health_event(h, "spike", -1, -1, loss);
   }
   h->spike_window[*h->step % SPIKE_WINDOW] = (real)loss;
 }

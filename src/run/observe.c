@@ -116,7 +116,7 @@ static const struct series tightness = {
   "them; mla: content and rotary parts added "
   "(kexue.fm/archives/11126). NaN where a stabiliser changes queries, "
   "keys or weights on their way, and after "
-  "the last update; under qk_clip.when = before the bound is of the clipped weights",
+  "the last update. Of the weights that made these logits, also under qk_clip.when = before",
   EVENT_NONE};
 
 /* --- state --------------------------------------------------------------------------------------------- */
@@ -149,6 +149,7 @@ struct observer {
   double **leading;
   int workers;
   real *values, *update; /* copies of all weights and of all directions, as params.values lies */
+  real *seen;            /* the weights that the batch saw, for the bound; NULL: they are those of `values` */
   int directions;
   struct error *job_error;
   int failed;
@@ -240,6 +241,9 @@ static void prepare_spectra(struct observer *o)
   }
   o->values = arena_get(o->arena, (size_t)ps->values.cols, sizeof *o->values);
   o->update = arena_get(o->arena, (size_t)ps->values.cols, sizeof *o->update);
+  for (int s = 0; s < o->model->stabilizer_count && o->bound && !o->seen; s++)
+    if (o->model->stabilizer[s]->before_update)
+      o->seen = arena_get(o->arena, (size_t)ps->values.cols, sizeof *o->seen);
   o->alignment_value = arena_get(o->arena, (size_t)o->width[UPDATE], sizeof(float));
   o->alignment_id = declare(o, &alignment);
   o->workers = o->model->device->pool ? pool_threads(o->model->device->pool) : 1;
@@ -394,6 +398,9 @@ static int weight_job(struct observer *o, const struct job *j, int worker, struc
   return STATUS_OK;
 }
 
+/* The weights that made the step's logits. */
+static const real *weights_seen(const struct observer *o) { return o->seen ? o->seen : o->values; }
+
 /* Bound on the norm of what a factor makes: |x| sigma(w) + |b|. RMSNorm makes no x longer than
    sqrt(cols) max|gain|. */
 static int factor_bound(struct observer *o, const struct factor *f, int worker, double *bound,
@@ -402,15 +409,15 @@ static int factor_bound(struct observer *o, const struct factor *f, int worker, 
   const struct tensor *w = &f->weight->value, *gain = &f->gain->value;
   struct spectrum s;
   double largest = 0, bias = 0;
-  if (spectrum_of(o->workspace[worker], SPECTRA_GRAM, in_copy(o, o->values, w) + f->row * w->ld, f->rows,
-                  w->cols, w->ld, &s, e))
+  if (spectrum_of(o->workspace[worker], SPECTRA_GRAM, in_copy(o, weights_seen(o), w) + f->row * w->ld,
+                  f->rows, w->cols, w->ld, &s, e))
     return e->status;
   for (long i = 0; i < gain->cols; i++) {
-    double g = fabs((double)in_copy(o, o->values, gain)[i]);
+    double g = fabs((double)in_copy(o, weights_seen(o), gain)[i]);
     if (!(g <= largest)) largest = g;
   }
   for (long i = f->row; f->bias && i < f->row + f->rows; i++)
-    bias += pow((double)in_copy(o, o->values, &f->bias->value)[i], 2);
+    bias += pow((double)in_copy(o, weights_seen(o), &f->bias->value)[i], 2);
   *bound = sqrt((double)gain->cols) * largest * s.spectral_norm + sqrt(bias);
   return STATUS_OK;
 }
@@ -466,6 +473,13 @@ static void take_copies(struct observer *o)
   size_t bytes = (size_t)o->model->params.values.cols * sizeof(real);
   device->download(device, o->values, o->model->params.values.data, bytes);
   if (o->directions) device->download(device, o->update, updates_all_directions(o->updates)->data, bytes);
+}
+
+void observer_weights(struct observer *o)
+{
+  struct device *device = o->model->device;
+  const struct tensor *values = &o->model->params.values;
+  if (o->seen) device->download(device, o->seen, values->data, (size_t)values->cols * sizeof(real));
 }
 
 static void put_tightness(struct observer *o, const struct pass *p)

@@ -14,6 +14,8 @@ void observer_free(struct observer *);
 
 /* One row of the step axis. */
 void observer_step(struct observer *, long step, const struct pass *, double lr, double grad_norm);
+/* Keep the weights that the step's batch saw, before anything changes them: where a row of the spectra axis is due. */
+void observer_weights(struct observer *);
 /* One row of the spectra axis: weights now and, where there is a pass over the step's batch, what it saw and the
    update about to be applied. */
 int observer_spectra(struct observer *, long step, const struct pass *, struct error *);

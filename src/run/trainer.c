@@ -162,6 +162,7 @@ static void tell_step(struct trainer *t)
   look_around(t);
   host_batch_draw(&t->host, &t->data, DATA_TRAIN, (uint64_t)t->train->seed, (uint64_t)t->done);
   trainer_run_pass(t, &t->step_program);
+  if (due(t->record.spectra_every, t->done)) observer_weights(t->observer);
   updates_directions(t->updates, &now);
   if (due(t->record.spectra_every, t->done)) look_at_update(t);
   updates_apply(t->updates);

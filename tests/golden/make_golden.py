@@ -93,6 +93,7 @@ SERIES = {
     "adamclip-bias": "preset=adamclip stabilizers=qk_clip+max_output_clip qk_clip.tau=1.5 max_output_clip.tau=2 model.bias=1",
     "muonclip-gqa-group_max": "preset=muonclip qk_clip.tau=1.5 qk_clip.gqa=group_max " + GQA,
     "muonclip-gqa-own_q_min_k": "preset=muonclip qk_clip.tau=1.5 qk_clip.gqa=own_q_min_k model.bias=1 train.schedule=cosine " + GQA,
+    "muonclip-before": "preset=muonclip qk_clip.tau=1 qk_clip.when=before model.bias=1",
     "muonclip-mla": "preset=muonclip qk_clip.tau=1.5 " + LATENT,
     "muonclip-probe-layer": "preset=muonclip qk_clip.tau=1.5 qk_clip.statistic=probe qk_clip.scope=layer qk_clip.maximum=absolute",
     "quack-gqa": "preset=muon stabilizers=quack quack.tau=0.8 train.schedule=linear data=markov markov.symbols=24 markov.branches=4 "

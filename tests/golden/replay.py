@@ -798,8 +798,14 @@ class Run:
                                                       + part("w_qr", self.Dr, q, h) * part("w_kr", self.Dr, "norm", 0)))
         return torch.tensor(out, dtype=torch.float64)
 
-    def spectra(self, directions, tops):
-        """A row of the spectra axis; directions and tops are None after the last update."""
+    def tightness(self, tops):
+        """Max logits over their bound by the weights that made them; NaN where these weights do not say it all."""
+        if tops is None or {"qk_norm", "qk_norm_partial", "sigma_reparam"} & set(self.stack):
+            return torch.full((self.L, self.H), math.nan)
+        return torch.stack([tops[l].double() / self.bound(l) for l in range(self.L)])
+
+    def spectra(self, directions, tight):
+        """A row of the spectra axis; without directions after the last update."""
         row, nan = {}, [math.nan] * 6
         names = self.matrices()
 
@@ -824,10 +830,7 @@ class Run:
             align.append(float(u[:, 0] @ -known[n].double() @ v[0]))  # W moves by -lr times the direction
         row["update/alignment"] = torch.tensor(align, dtype=torch.float64)
         if int(self.p["record.bound"]):
-            changed = {"qk_norm", "qk_norm_partial", "sigma_reparam"} & set(self.stack)
-            row["attn/bound_tightness"] = torch.stack([
-                tops[l].double() / self.bound(l) if tops is not None and not changed
-                else torch.full((self.H,), math.nan) for l in range(self.L)])
+            row["attn/bound_tightness"] = tight
         return row
 
     def validation(self):
@@ -839,11 +842,10 @@ class Run:
 
     def spike(self, loss):
         """Above the median of the 64 finite losses before by train.spike times their median absolute deviation?"""
-        window, factor = sorted(self.losses[-64:]), self.number("train.spike")
+        window, factor = np.array(self.losses[-64:]), self.number("train.spike")
         if not factor or len(window) < 64 or not math.isfinite(loss):
             return False
-        median = window[32]
-        return loss > median + factor * sorted(abs(x - median) for x in window)[32]
+        return loss > np.median(window) + factor * np.median(np.abs(window - np.median(window)))
 
     def look(self, step):
         """Rows of the probe and validation axes, with the weights before the update; the probe's maxima."""
@@ -904,14 +906,16 @@ class Run:
         factor = limit / norm if 0 < limit < norm else 1.0
         source = probe if self.p.get("qk_clip.statistic") == "probe" else seen
         tops = source and source["max_abs_logit" if self.p.get("qk_clip.maximum") == "absolute" else "max_logit"]
+        due = every and step % every == 0
+        tight = self.tightness(seen["max_logit"]) if due and int(self.p["record.bound"]) else None
         for s in self.stack:
             if s == "qk_clip" and self.p["qk_clip.when"] == "before":
                 self.qk_clip(tops, row, event)
             elif s == "quack":
                 rates = self.quack_rates(row)
         directions = {name: self.direction(name, w.grad * factor, step) for name, w in self.w.items()}
-        if every and step % every == 0:
-            rows["spectra"] = self.spectra(directions, seen["max_logit"])
+        if due:
+            rows["spectra"] = self.spectra(directions, tight)
         for name, w in self.w.items():
             decays = self.kind(name) in ("matrix", "embed", "head") or int(self.p["train.decay_gains"])
             rate = lr * float(self.override("lr", name, 1)) * rates.get(name, 1.0)
@@ -936,7 +940,7 @@ class Run:
         """The last rows: the state after the last update."""
         rows = {"val": self.validation()}
         if int(self.p["record.spectra_every"]):
-            rows["spectra"] = self.spectra(None, None)
+            rows["spectra"] = self.spectra(None, self.tightness(None))
         return rows
 
 
