@@ -46,8 +46,8 @@ struct extent {
 void extent_see(struct extent *, double value);
 void extent_put(FILE *, const struct extent *); /* low, high, last_of_all */
 
-/* Mean and 95 % interval of a series over the runs of a group that are drawn (table_band); `prepare` (may be NULL) acts on
-   each run's table first. */
+/* Mean and 95 % interval of a series over the runs of a group that are drawn (table_band); `prepare` (may be NULL)
+   acts on each run's table first. */
 int figure_band(const struct run_group *, const char *series, void (*prepare)(struct table *), int geometric,
                 struct table *band, struct error *);
 /* See the means of a band from a step on, and its upper edges up to `edge` times their mean: with few seeds an
