@@ -236,10 +236,9 @@ static void refuse(int model, const struct stabilizer *extra, const char *why)
 static void norm_keys(struct stabilizer_context *c, struct program *program, int layer, struct qk_part *part,
                       int parts)
 {
-  (void)c;
   (void)layer;
   (void)parts;
-  part[1].x = op_rmsnorm(program, part[1].x, NULL, part[1].dim, 1e-6);
+  part[1].x = op_rmsnorm(program, part[1].x, NULL, part[1].dim, c->model->norm_eps);
 }
 
 START_TEST(what_cannot_be_absorbed_is_refused)

@@ -29,7 +29,7 @@
 #define SQUARE_OVERFLOWS 1.8446743523953730e19
 #endif
 
-enum { GUARD = 16, MAX_TENSORS = 12, SAMPLES = 8, RUNS = SAMPLES + 4 };
+enum { GUARD = 16, MAX_TENSORS = 16, SAMPLES = 8, RUNS = SAMPLES + 4 };
 static const real guard_value = (real)-12345.678;
 
 enum hostile { TAME, NEGATIVE, TINY, ZERO, WITH_NAN, WITH_INF, WITH_MINUS_INF, WITH_HUGE, HOSTILES };
@@ -237,7 +237,7 @@ static int make_rmsnorm_forward(struct made *m, int i, union op_args *args)
                                                         .x = in(m, s[0], s[1]),
                                                         .gain = i % 2 ? vector(m, s[2]) : NULL,
                                                         .group = s[2],
-                                                        .eps = 1e-6};
+                                                        .eps = number(m, 1, 1e-6)};
   return 1;
 }
 
@@ -255,11 +255,13 @@ static int make_rmsnorm_backward(struct made *m, int i, union op_args *args)
                                       .gain = gain ? vector(m, s[2]) : NULL,
                                       .group = s[2],
                                       .add = add};
-  struct tensor *y = out(m, s[0], s[1], 0);
-  op_run(
-    m->reference, OP_rmsnorm_forward,
-    &(union op_args){
-      .rmsnorm_forward = {.y = y, .rstd = a->rstd, .x = a->x, .gain = a->gain, .group = s[2], .eps = 1e-6}});
+  union op_args forward = {.rmsnorm_forward = {.y = out(m, s[0], s[1], 0),
+                                               .rstd = a->rstd,
+                                               .x = a->x,
+                                               .gain = a->gain,
+                                               .group = s[2],
+                                               .eps = number(m, 1, 1e-6)}};
+  op_run(m->reference, OP_rmsnorm_forward, &forward);
   return 1;
 }
 
@@ -406,6 +408,18 @@ static const struct {
 };
 enum { ATTENTIONS = sizeof attentions_of / sizeof *attentions_of };
 
+static struct attention_score score_of(struct made *m, int i)
+{
+  return (struct attention_score){.batch = attentions_of[i].batch,
+                                  .heads = attentions_of[i].heads,
+                                  .groups = attentions_of[i].groups,
+                                  .scale = attentions_of[i].scale,
+                                  .cap = attentions_of[i].cap,
+                                  .cap_value =
+                                    number(m, attentions_of[i].cap > 0, attentions_of[i].cap_value),
+                                  .scores_format = attentions_of[i].scores_format};
+}
+
 static int make_attention_forward(struct made *m, int i, union op_args *args)
 {
   if (i >= ATTENTIONS) return 0;
@@ -419,13 +433,7 @@ static int make_attention_forward(struct made *m, int i, union op_args *args)
                                     .k = in(m, n, groups * dim),
                                     .v = in(m, n, groups * value),
                                     .start = starts(m, n, attentions_of[i].length, attentions_of[i].document),
-                                    .batch = attentions_of[i].batch,
-                                    .heads = heads,
-                                    .groups = groups,
-                                    .scale = attentions_of[i].scale,
-                                    .cap = attentions_of[i].cap,
-                                    .cap_value = attentions_of[i].cap_value,
-                                    .scores_format = attentions_of[i].scores_format};
+                                    .score = score_of(m, i)};
   return 1;
 }
 
@@ -447,13 +455,7 @@ static int make_attention_backward(struct made *m, int i, union op_args *args)
                                                               .v = f->v,
                                                               .ml = f->ml,
                                                               .start = f->start,
-                                                              .batch = f->batch,
-                                                              .heads = f->heads,
-                                                              .groups = f->groups,
-                                                              .scale = f->scale,
-                                                              .cap = f->cap,
-                                                              .cap_value = f->cap_value,
-                                                              .scores_format = f->scores_format};
+                                                              .score = f->score};
   return 1;
 }
 
@@ -477,13 +479,8 @@ static int make_attention_cached(struct made *m, int i, union op_args *args)
                                       .factor = scaled ? in(m, n, heads) : NULL,
                                       .slot = integers(m, n, length),
                                       .start = integers(m, n, 1),
-                                      .heads = heads,
-                                      .groups = groups,
                                       .scaled = scaled * (dim + 1) / 2,
-                                      .scale = attentions_of[i].scale,
-                                      .cap = attentions_of[i].cap,
-                                      .cap_value = attentions_of[i].cap_value,
-                                      .scores_format = attentions_of[i].scores_format};
+                                      .score = score_of(m, i)};
   for (long b = 0; b < n; b++) INTS(a->start)[b] = INTS(a->slot)[b] / 3;
   return 1;
 }
@@ -511,11 +508,8 @@ static int make_attention_look(struct made *m, int i, union op_args *args)
                                                       .q = f->q,
                                                       .k = f->k,
                                                       .start = f->start,
-                                                      .batch = f->batch,
-                                                      .heads = f->heads,
-                                                      .groups = f->groups,
-                                                      .scale = f->scale,
-                                                      .level = 0.5};
+                                                      .level = number(m, i % 2, 0.5),
+                                                      .score = f->score};
   return 1;
 }
 
@@ -528,7 +522,7 @@ static int make_cross_entropy(struct made *m, int i, union op_args *args)
                                                     .logits = in(m, s[0], s[1]),
                                                     .targets = integers(m, s[0], s[1]),
                                                     .weight = positive(m, vector(m, s[0])),
-                                                    .z = i % 2 ? 0.1 : 0};
+                                                    .z = number(m, i % 4 != 3, i % 2 ? 0.1 : 0)};
   if (s[0] > 1) REALS(args->cross_entropy.weight)[1] = 0;
   return 1;
 }
@@ -1187,17 +1181,15 @@ static void attention_begin(struct attention_case *c, struct device *device, lon
   draw(c->q, 1);
   draw(c->k, 2);
   draw(c->v, 3);
-  c->args = (struct attention_forward_args){.o = c->o,
-                                            .ml = c->ml,
-                                            .stats = c->stats,
-                                            .q = c->q,
-                                            .k = c->k,
-                                            .v = c->v,
-                                            .start = c->start,
-                                            .batch = batch,
-                                            .heads = H,
-                                            .groups = groups,
-                                            .scale = 0.5};
+  c->args =
+    (struct attention_forward_args){.o = c->o,
+                                    .ml = c->ml,
+                                    .stats = c->stats,
+                                    .q = c->q,
+                                    .k = c->k,
+                                    .v = c->v,
+                                    .start = c->start,
+                                    .score = {.batch = batch, .heads = H, .groups = groups, .scale = 0.5}};
 }
 
 static void attention_run(struct attention_case *c)
@@ -1239,7 +1231,9 @@ static struct device *host_device(int i)
 
 static void look(struct device *device, struct attention_look_args *args, double level)
 {
-  args->level = level;
+  real number = (real)level;
+  struct tensor t = tensor_of(&number, 1, 1);
+  args->level = &t;
   op_run(device, OP_attention_look, &(union op_args){.attention_look = *args});
 }
 
@@ -1370,7 +1364,9 @@ START_TEST(by_products_equal_the_matrix)
   struct attention_case c;
   attention_begin(&c, device, 1, H);
   c.args.cap = 1;
-  c.args.cap_value = 1.25;
+  real limit = 1.25;
+  struct tensor cap_value = tensor_of(&limit, 1, 1);
+  c.args.cap_value = &cap_value;
   attention_run(&c);
   for (long h = 0; h < H; h++) {
     double stats[4] = {-INFINITY, 0, -INFINITY, 0};
@@ -1436,6 +1432,8 @@ START_TEST(shift_of_all_logits)
   struct tensor *weight = tensor_new(device, TENSOR_REAL, 1, ROWS, "weight");
   struct tensor *loss = tensor_new(device, TENSOR_REAL, 1, 2, "loss");
   struct tensor *ml = tensor_new(device, TENSOR_REAL, ROWS, 2, "ml");
+  real none = 0;
+  struct tensor z = tensor_of(&none, 1, 1);
   draw(logits, 5);
   for (int n = 0; n < ROWS; n++) {
     INTS(targets)[n] = 4 * n;
@@ -1443,7 +1441,7 @@ START_TEST(shift_of_all_logits)
   }
   union op_args args = {
     .cross_entropy = {
-      .loss = loss, .ml = ml, .logits = logits, .targets = targets, .weight = weight, .z = 0}};
+      .loss = loss, .ml = ml, .logits = logits, .targets = targets, .weight = weight, .z = &z}};
   op_run(device, OP_cross_entropy, &args);
   double before = REALS(loss)[0], max_before = REALS(ml)[2];
   for (int i = 0; i < ROWS * V; i++) REALS(logits)[i] += 32;
@@ -1838,11 +1836,14 @@ START_TEST(loss_of_large_logits)
     REALS(logits)[j] = (real)(size + step_of(j));
     sum += exp(step_of(j));
   }
+  real none = 0;
+  struct tensor z = tensor_of(&none, 1, 1);
   INTS(targets)[0] = TARGET;
   REALS(weight)[0] = 1;
-  op_run(device, OP_cross_entropy, &(union op_args){.cross_entropy = {loss, ml, logits, targets, weight, 0}});
+  op_run(device, OP_cross_entropy,
+         &(union op_args){.cross_entropy = {loss, ml, logits, targets, weight, &z}});
   op_run(device, OP_cross_entropy_backward,
-         &(union op_args){.cross_entropy_backward = {dlogits, logits, ml, targets, weight, 0}});
+         &(union op_args){.cross_entropy_backward = {dlogits, logits, ml, targets, weight, &z}});
   op_run(device, OP_token_loss, &(union op_args){.token_loss = {each, logits, ml, targets}});
   const double exact = log(sum) - step_of(TARGET);
   ck_assert_double_eq_tol(REALS(loss)[0], exact, tolerance * exact);

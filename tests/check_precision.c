@@ -167,9 +167,10 @@ static struct seen attended(const char *kind, real *q, real *k, real *v, long sc
   struct tensor *targets = program_input(p, TENSOR_INT, T, 1, "targets");
   struct tensor *weight = program_input(p, TENSOR_REAL, T, 1, "weight");
   struct attention_spec spec = {
-    .batch = 1, .heads = H, .groups = G, .scale = 1, .scores_format = scores, .qk_format = qk};
+    .score = {.batch = 1, .heads = H, .groups = G, .scale = 1, .scores_format = scores}, .qk_format = qk};
+  double none = 0;
   struct tensor *o = op_attention(p, &tq, &tk, &tv, start, &spec, &stats);
-  struct tensor *loss = op_cross_entropy(p, o, targets, weight, 0, &ml);
+  struct tensor *loss = op_cross_entropy(p, o, targets, weight, program_reals(p, 1, 1, &none, "z"), &ml);
   program_keep(p, o);
   program_backward(p, loss);
   program_plan(p);

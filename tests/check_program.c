@@ -60,11 +60,16 @@ static void begin(struct scene *s)
   }
 }
 
+static struct tensor *number(struct program *p, double value)
+{
+  return program_reals(p, 1, 1, &value, "number");
+}
+
 /* y, mixed by a random matrix, into the cross-entropy. */
 static void finish(struct scene *s, struct tensor *y)
 {
   struct tensor *logits = op_linear(s->program, y, param(s, VOCAB, y->cols), NULL, NULL);
-  s->loss = op_cross_entropy(s->program, logits, s->targets, s->weight, 0.01, NULL);
+  s->loss = op_cross_entropy(s->program, logits, s->targets, s->weight, number(s->program, 0.01), NULL);
   program_backward(s->program, s->loss);
   program_plan(s->program);
 }
@@ -98,17 +103,17 @@ static struct tensor *build_embed(struct scene *s) { return source(s, 8); }
 
 static struct tensor *build_norm(struct scene *s)
 {
-  return op_rmsnorm(s->program, source(s, 8), param(s, 1, 8), 8, 1e-6);
+  return op_rmsnorm(s->program, source(s, 8), param(s, 1, 8), 8, number(s->program, 1e-6));
 }
 
 static struct tensor *build_norm_heads(struct scene *s)
 {
-  return op_rmsnorm(s->program, source(s, 8), param(s, 1, 4), 4, 1e-2);
+  return op_rmsnorm(s->program, source(s, 8), param(s, 1, 4), 4, number(s->program, 1e-2));
 }
 
 static struct tensor *build_norm_plain(struct scene *s)
 {
-  return op_rmsnorm(s->program, source(s, 8), NULL, 2, 1e-6);
+  return op_rmsnorm(s->program, source(s, 8), NULL, 2, number(s->program, 1e-6));
 }
 
 static struct tensor *build_linear(struct scene *s)
@@ -120,7 +125,8 @@ static struct tensor *build_residual(struct scene *s) /* two uses of one residua
 {
   struct tensor *x = source(s, 8);
   struct tensor *a = op_linear(s->program, x, param(s, 8, 8), NULL, x);
-  struct tensor *b = op_linear(s->program, op_rmsnorm(s->program, a, NULL, 8, 1e-6), param(s, 8, 8), NULL, a);
+  struct tensor *b = op_linear(s->program, op_rmsnorm(s->program, a, NULL, 8, number(s->program, 1e-6)),
+                               param(s, 8, 8), NULL, a);
   struct tensor *c = op_linear(s->program, b, param(s, 8, 8), NULL, a);
   return op_linear(s->program, op_swiglu(s->program, c), param(s, 8, 4), param(s, 1, 8), b);
 }
@@ -214,8 +220,12 @@ static struct tensor *attention(struct scene *s, long heads, long groups, long c
   struct program *p = s->program;
   long dim = 4, value_dim = 3, q = heads * dim, k = groups * dim;
   struct tensor *x = op_linear(p, source(s, 8), param(s, q + k + groups * value_dim, 8), NULL, NULL);
-  struct attention_spec spec = {
-    .batch = BATCH, .heads = heads, .groups = groups, .scale = 0.9, .cap = cap, .cap_value = value};
+  struct attention_spec spec = {.score = {.batch = BATCH,
+                                          .heads = heads,
+                                          .groups = groups,
+                                          .scale = 0.9,
+                                          .cap = cap,
+                                          .cap_value = cap ? number(p, value) : NULL}};
   return op_attention(p, op_columns(p, x, 0, q), op_columns(p, x, q, k),
                       op_columns(p, x, q + k, groups * value_dim), s->start, &spec, &s->stats);
 }
@@ -228,7 +238,7 @@ static struct tensor *build_hard_cap(struct scene *s) { return attention(s, 2, 2
 static struct tensor *build_same_qkv(struct scene *s) /* one tensor in three places */
 {
   struct tensor *x = source(s, 8);
-  struct attention_spec spec = {.batch = BATCH, .heads = 2, .groups = 2, .scale = 0.3};
+  struct attention_spec spec = {.score = {.batch = BATCH, .heads = 2, .groups = 2, .scale = 0.3}};
   return op_attention(s->program, x, x, x, s->start, &spec, NULL);
 }
 
@@ -239,7 +249,7 @@ static struct tensor *build_computed(struct scene *s) /* table, gain and scale a
   struct tensor *x = op_embed(p, s->tokens, w);
   struct tensor *gain = op_linear(p, param(s, 1, 3), param(s, 8, 3), NULL, NULL);
   struct tensor *size = op_linear(p, param(s, 1, 3), param(s, 1, 3), NULL, NULL);
-  return op_linear(p, op_scale(p, op_rmsnorm(p, x, gain, 8, 1e-6), size), w, NULL, NULL);
+  return op_linear(p, op_scale(p, op_rmsnorm(p, x, gain, 8, number(p, 1e-6)), size), w, NULL, NULL);
 }
 
 static const struct {
@@ -614,6 +624,9 @@ START_TEST(numbers_and_report)
   double factor = 2;
   struct tensor *fixed = numbers_constant(n, 0.75),
                 *moving = numbers_varying(n, rate_times, &factor, sizeof factor);
+  real known = 0;
+  device->download(device, &known, fixed->data, sizeof known);
+  ck_assert((double)known == 0.75);
   factor = 1000;
   struct tensor *a = report_add(r, 1, 1, NAN, "a"), *b = report_add(r, 2, 3, -1, "b");
   struct tensor *guard = tensor_new(device, TENSOR_REAL, 1, 1, "guard");

@@ -287,7 +287,7 @@ void model_on_qk(struct model *m, struct program *program, int layer, struct qk_
 
 void model_on_score(struct model *m, struct attention_spec *spec)
 {
-  spec->scores_format = m->precision.scores;
+  spec->score.scores_format = m->precision.scores;
   spec->qk_format = m->precision.qk;
   spec->look = m->look_at;
   spec->stats = m->stats_at;
@@ -321,7 +321,7 @@ void model_watch(struct stabilizer_context *c, struct program *program, int laye
   PROGRAM_CALL(program, max_abs, .y = program_rows(program, c->model->watched, place, 1), .x = x);
 }
 
-void qk_part_norm(struct program *program, struct qk_part *part, struct tensor *gain, double eps)
+void qk_part_norm(struct program *program, struct qk_part *part, struct tensor *gain, struct tensor *eps)
 {
   if (!part->absorbed) {
     part->x = op_rmsnorm(program, part->x, gain, gain->cols, eps);
@@ -411,6 +411,8 @@ int model_init(struct model *m, const struct model_options *options, struct devi
     m->probe = new_seen(m);
     m->val = new_seen(m);
     m->lr = numbers_varying(m->numbers, rate_of, NULL, 0);
+    m->norm_eps = numbers_constant(m->numbers, options->norm_eps);
+    m->z_loss = numbers_constant(m->numbers, options->z_loss);
     for (int i = 0; i < stack_count && !status; i++) {
       new_series(m, i);
       m->context[i].numbers = m->numbers;
@@ -481,7 +483,7 @@ static void fill_inputs(const struct model *m, const struct model_program *mp)
 static struct tensor *norm(const struct model *m, struct program *program, struct tensor *x,
                            struct param *gain)
 {
-  return op_rmsnorm(program, x, &gain->value, m->options.width, m->options.norm_eps);
+  return op_rmsnorm(program, x, &gain->value, m->options.width, m->norm_eps);
 }
 
 static struct tensor *ffn(struct model *m, struct program *program, int layer, struct tensor *x)
@@ -510,7 +512,7 @@ static void record(struct model *m, struct model_program *mp, const struct layer
   }
   x = norm(m, mp->program, x, params_find(&m->params, "norm"));
   mp->logits = op_linear(mp->program, x, model_weight(m, mp->program, head, 1), NULL, NULL);
-  mp->loss = op_cross_entropy(mp->program, mp->logits, mp->targets, mp->weight, o->z_loss, &mp->ml);
+  mp->loss = op_cross_entropy(mp->program, mp->logits, mp->targets, mp->weight, m->z_loss, &mp->ml);
 }
 
 /* Inputs, rope table for `positions`, and the forward pass. */

@@ -64,7 +64,7 @@ struct qk_part {
   struct tensor *rstd, *gain;
 };
 /* RMSNorm of every head; the way for a stabiliser to normalise, so that absorbed keys can be decoded. */
-void qk_part_norm(struct program *, struct qk_part *, struct tensor *gain, double eps);
+void qk_part_norm(struct program *, struct qk_part *, struct tensor *gain, struct tensor *eps);
 
 /* Decoding: one position at a time over a cache of the earlier ones.
    materialised  keys and values by head (or group)
@@ -182,12 +182,13 @@ struct model {
   struct stabilizer_context context[MAX_STABILIZERS];
   /* zero after model_init; for programs that are made afterwards */
   struct precision_options precision;
-  int look; /* they have `looks`, for this level */
-  double look_level;
+  int look;                           /* they have `looks`, for this level */
+  struct tensor *look_level;          /* [1] */
   struct tensor **look_at, *stats_at; /* of the layer that is being recorded */
   struct tensor *watched;             /* [S*L,1] of the program that is being recorded */
   struct numbers *numbers;
-  struct tensor *lr; /* the step's learning rate, [1] */
+  struct tensor *lr;                /* the step's learning rate, [1] */
+  struct tensor *norm_eps, *z_loss; /* [1] */
   struct report *report;
   struct seen seen, probe, val; /* of the step's batch; of the probe batch; of validation batches */
 };

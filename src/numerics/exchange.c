@@ -5,9 +5,8 @@
 enum { MOST_NUMBERS = 512 };
 
 struct number {
-  number_of *of;
+  number_of *of; /* NULL: a constant, told when it was made */
   const void *context;
-  double value;
 };
 
 struct numbers {
@@ -49,7 +48,11 @@ static struct tensor *add_number(struct numbers *n, struct number number)
 
 struct tensor *numbers_constant(struct numbers *n, double value)
 {
-  return add_number(n, (struct number){.value = value});
+  struct tensor *t = add_number(n, (struct number){0});
+  real *host = &n->host[n->count - 1];
+  *host = (real)value;
+  n->device->upload(n->device, t->data, host, sizeof *host);
+  return t;
 }
 
 struct tensor *numbers_varying(struct numbers *n, number_of *of, const void *context, size_t size)
@@ -64,7 +67,7 @@ void numbers_tell(struct numbers *n, const struct moment *moment)
   n->moment = *moment;
   for (int i = 0; i < n->count; i++) {
     const struct number *x = &n->number[i];
-    n->host[i] = (real)(x->of ? x->of(x->context, moment) : x->value);
+    if (x->of) n->host[i] = (real)x->of(x->context, moment);
   }
   n->device->upload(n->device, n->all->data, n->host, (size_t)n->count * sizeof *n->host);
 }

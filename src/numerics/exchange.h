@@ -16,12 +16,12 @@ struct moment {
 struct numbers;
 struct numbers *numbers_new(struct device *);
 void numbers_free(struct numbers *);
-/* A number [1] for the arguments of operations: one of the run, ... */
+/* A number [1] for the arguments of operations: one of the run, on the device from now on, ... */
 struct tensor *numbers_constant(struct numbers *, double value);
 /* ... or one of the moment: of(context, moment); the context is copied. */
 typedef double number_of(const void *context, const struct moment *);
 struct tensor *numbers_varying(struct numbers *, number_of *, const void *context, size_t size);
-/* The moment's values to the device. Before the programs of a step run. */
+/* The moment's values to the device. Before the programs run that take them. */
 void numbers_tell(struct numbers *, const struct moment *);
 const struct moment *numbers_moment(const struct numbers *); /* the last one told */
 

@@ -207,7 +207,8 @@ static void norm_step(struct program *p, const void *context)
        .rstd = s->rstd, .gain = s->gain, .group = s->group, .add = add);
 }
 
-struct tensor *op_rmsnorm(struct program *p, struct tensor *x, struct tensor *gain, long group, double eps)
+struct tensor *op_rmsnorm(struct program *p, struct tensor *x, struct tensor *gain, long group,
+                          struct tensor *eps)
 {
   REQUIRE(group > 0 && x->cols % group == 0);
   if (gain) SHAPES(is_vector(gain, group), x, gain);
@@ -510,7 +511,7 @@ struct tensor *op_round(struct program *p, struct tensor *x, long format)
 
 struct attention_step {
   struct tensor *o, *ml, *q, *k, *v, *start;
-  struct attention_spec spec;
+  struct attention_score score;
 };
 
 static void attention_step(struct program *p, const void *context)
@@ -521,46 +522,54 @@ static void attention_step(struct program *p, const void *context)
   struct overwrite dq = grad_to_overwrite(p, s->q), dk = grad_to_overwrite(p, s->k);
   struct overwrite dv = grad_to_overwrite(p, s->v);
   CALL(p, attention_backward, .dq = dq.to, .dk = dk.to, .dv = dv.to, .do_ = do_, .o = s->o, .q = s->q,
-       .k = s->k, .v = s->v, .ml = s->ml, .start = s->start, .batch = s->spec.batch, .heads = s->spec.heads,
-       .groups = s->spec.groups, .scale = s->spec.scale, .cap = s->spec.cap, .cap_value = s->spec.cap_value,
-       .scores_format = s->spec.scores_format);
+       .k = s->k, .v = s->v, .ml = s->ml, .start = s->start, .score = s->score);
   settle(p, dq);
   settle(p, dk);
   settle(p, dv);
 }
 
+static void require_score(const struct attention_score *s)
+{
+  REQUIRE(s->batch > 0 && s->groups > 0 && s->heads % s->groups == 0);
+  REQUIRE(s->cap >= 0 && s->cap <= 2 && (s->cap == 0) == !s->cap_value);
+  REQUIRE(s->scores_format >= 0 && s->scores_format < FORMAT_COUNT);
+}
+
+static struct tensor *statistics_of(struct program *p, const struct attention_spec *spec)
+{
+  struct tensor *own = spec->stats;
+  if (!own) own = program_temporary(p, spec->score.heads, 4, "attention statistics");
+  program_keep(p, own);
+  return own;
+}
+
 struct tensor *op_attention(struct program *p, struct tensor *q, struct tensor *k, struct tensor *v,
                             struct tensor *start, const struct attention_spec *spec, struct tensor **stats)
 {
-  long heads = spec->heads, groups = spec->groups;
-  REQUIRE(spec->batch > 0 && groups > 0 && heads % groups == 0);
-  REQUIRE(spec->cap >= 0 && spec->cap <= 2 && (spec->cap == 0 || spec->cap_value > 0));
-  REQUIRE(spec->scores_format >= 0 && spec->scores_format < FORMAT_COUNT);
-  REQUIRE(q->rows % spec->batch == 0 && q->cols % heads == 0 && k->cols % groups == 0 &&
-          v->cols % groups == 0);
-  SHAPES(q->cols / heads == k->cols / groups && q->rows == k->rows, q, k);
+  const struct attention_score *s = &spec->score;
+  require_score(s);
+  REQUIRE(q->rows % s->batch == 0 && q->cols % s->heads == 0 && k->cols % s->groups == 0 &&
+          v->cols % s->groups == 0);
+  SHAPES(q->cols / s->heads == k->cols / s->groups && q->rows == k->rows, q, k);
   SHAPES(k->rows == v->rows, k, v);
   SHAPES(is_vector(start, q->rows) && start->type == TENSOR_INT, q, start);
   q = op_round(p, q, spec->qk_format);
   k = op_round(p, k, spec->qk_format);
-  struct tensor *o = program_temporary(p, q->rows, heads * (v->cols / groups), "attention");
-  struct tensor *ml = program_temporary(p, q->rows, 2 * heads, "softmax");
-  struct tensor *statistics =
-    spec->stats ? spec->stats : program_temporary(p, heads, 4, "attention statistics");
-  program_keep(p, statistics);
+  struct tensor *o = program_temporary(p, q->rows, s->heads * (v->cols / s->groups), "attention");
+  struct tensor *ml = program_temporary(p, q->rows, 2 * s->heads, "softmax");
+  struct tensor *statistics = statistics_of(p, spec);
   CALL(p, attention_forward, .o = o, .ml = ml, .stats = statistics, .q = q, .k = k, .v = v, .start = start,
-       .batch = spec->batch, .heads = heads, .groups = groups, .scale = spec->scale, .cap = spec->cap,
-       .cap_value = spec->cap_value, .scores_format = spec->scores_format);
+       .score = *s);
   program_flows(p, o, q);
   program_flows(p, o, k);
   program_flows(p, o, v);
-  ON_BACKWARD(p, attention_step, o, ml, q, k, v, start, *spec);
+  ON_BACKWARD(p, attention_step, o, ml, q, k, v, start, *s);
   if (stats) *stats = statistics;
   if (spec->look) {
-    struct tensor *look = *spec->look = program_temporary(p, heads, 5, "look");
+    struct tensor *look = *spec->look = program_temporary(p, s->heads, 5, "look");
     program_keep(p, look);
-    CALL(p, attention_look, .look = look, .q = q, .k = k, .start = start, .batch = spec->batch,
-         .heads = heads, .groups = groups, .scale = spec->scale, .level = spec->look_level);
+    CALL(p, attention_look, .look = look, .q = q, .k = k, .start = start, .level = spec->look_level,
+         .score = *s);
   }
   return o;
 }
@@ -572,29 +581,26 @@ struct tensor *op_attention_cached(struct program *p, const struct attention_cac
                                    struct tensor *start, const struct attention_spec *spec,
                                    struct tensor **stats)
 {
-  long heads = spec->heads, groups = spec->groups;
-  REQUIRE(spec->batch == q->rows && groups > 0 && heads % groups == 0 && !factor == !cache->factors);
-  REQUIRE(q->cols % heads == 0 && k->cols % groups == 0 && v->cols % groups == 0 &&
-          scaled <= q->cols / heads);
-  SHAPES(q->cols / heads == k->cols / groups && q->rows == k->rows, q, k);
+  const struct attention_score *s = &spec->score;
+  require_score(s);
+  REQUIRE(s->batch == q->rows && !factor == !cache->factors);
+  REQUIRE(q->cols % s->heads == 0 && k->cols % s->groups == 0 && v->cols % s->groups == 0 &&
+          scaled <= q->cols / s->heads);
+  SHAPES(q->cols / s->heads == k->cols / s->groups && q->rows == k->rows, q, k);
   SHAPES(k->rows == v->rows, k, v);
   SHAPES(cache->keys->cols == k->cols && cache->keys->rows % k->rows == 0, cache->keys, k);
   SHAPES(cache->values->cols == v->cols && cache->values->rows == cache->keys->rows, cache->values, v);
-  if (factor) SHAPES(factor->cols == heads && cache->factors->cols == heads, cache->factors, factor);
+  if (factor) SHAPES(factor->cols == s->heads && cache->factors->cols == s->heads, cache->factors, factor);
   SHAPES(is_vector(start, q->rows) && start->type == TENSOR_INT, q, start);
   SHAPES(is_vector(cache->slot, q->rows) && cache->slot->type == TENSOR_INT, q, cache->slot);
   q = op_round(p, q, spec->qk_format);
   k = op_round(p, k, spec->qk_format);
-  struct tensor *o = program_temporary(p, q->rows, heads * (v->cols / groups), "cached attention");
-  struct tensor *ml = program_temporary(p, q->rows, 2 * heads, "softmax");
-  struct tensor *statistics =
-    spec->stats ? spec->stats : program_temporary(p, heads, 4, "attention statistics");
-  program_keep(p, statistics);
+  struct tensor *o = program_temporary(p, q->rows, s->heads * (v->cols / s->groups), "cached attention");
+  struct tensor *ml = program_temporary(p, q->rows, 2 * s->heads, "softmax");
+  struct tensor *statistics = statistics_of(p, spec);
   CALL(p, attention_cached, .o = o, .ml = ml, .stats = statistics, .keys = cache->keys,
        .values = cache->values, .factors = cache->factors, .q = q, .k = k, .v = v, .factor = factor,
-       .slot = cache->slot, .start = start, .heads = heads, .groups = groups, .scaled = scaled,
-       .scale = spec->scale, .cap = spec->cap, .cap_value = spec->cap_value,
-       .scores_format = spec->scores_format);
+       .slot = cache->slot, .start = start, .scaled = scaled, .score = *s);
   if (stats) *stats = statistics;
   return o;
 }
@@ -611,7 +617,7 @@ struct tensor *op_heads_product(struct program *p, struct tensor *x, struct tens
   return y;
 }
 
-struct tensor *op_inverse_rms(struct program *p, struct tensor *x, long group, double eps)
+struct tensor *op_inverse_rms(struct program *p, struct tensor *x, long group, struct tensor *eps)
 {
   REQUIRE(group > 0 && x->cols % group == 0);
   struct tensor *y = program_temporary(p, x->rows, x->cols, "rmsnorm");
@@ -623,8 +629,7 @@ struct tensor *op_inverse_rms(struct program *p, struct tensor *x, long group, d
 /* --- the loss ----------------------------------------------------------------------------------------- */
 
 struct loss_step {
-  struct tensor *loss, *logits, *ml, *targets, *weight;
-  double z;
+  struct tensor *loss, *logits, *ml, *targets, *weight, *z;
 };
 
 static void loss_step(struct program *p, const void *context)
@@ -639,7 +644,7 @@ static void loss_step(struct program *p, const void *context)
 }
 
 struct tensor *op_cross_entropy(struct program *p, struct tensor *logits, struct tensor *targets,
-                                struct tensor *weight, double z, struct tensor **ml)
+                                struct tensor *weight, struct tensor *z, struct tensor **ml)
 {
   SHAPES(is_vector(targets, logits->rows) && targets->type == TENSOR_INT, logits, targets);
   SHAPES(is_vector(weight, logits->rows), logits, weight);

@@ -15,12 +15,24 @@
 #define NUMBER(n) struct tensor *n;
 #define SIZE(n) long n;
 #define SCALAR(n) double n;
+#define STRUCT(name, fields) \
+  struct name { \
+    fields \
+  };
+#define SCORE \
+  union { \
+    struct { \
+      SCORE_FIELDS \
+    }; \
+    struct attention_score score; \
+  };
 #define OP(name, what, fields) \
   struct name##_args { \
     fields \
   };
 #include "numerics/ops.def"
 #undef OP
+#undef STRUCT
 
 struct device;
 
@@ -83,8 +95,9 @@ extern const struct ops ops_ref;
 /* --- the checked front: records into a program (program.h) and returns the result --------------------- */
 struct program;
 struct tensor *op_embed(struct program *, struct tensor *tokens, struct tensor *w);
-/* gain may be NULL; group = columns normalised together (D, or Dh for per-head norms) */
-struct tensor *op_rmsnorm(struct program *, struct tensor *x, struct tensor *gain, long group, double eps);
+/* gain may be NULL; group = columns normalised together (D, or Dh for per-head norms); eps [1] */
+struct tensor *op_rmsnorm(struct program *, struct tensor *x, struct tensor *gain, long group,
+                          struct tensor *eps);
 /* x w^T [+ bias] [+ residual]; bias and residual may be NULL */
 struct tensor *op_linear(struct program *, struct tensor *x, struct tensor *w, struct tensor *bias,
                          struct tensor *residual);
@@ -107,14 +120,11 @@ struct tensor *op_columns(struct program *, struct tensor *x, long from, long co
 struct tensor *op_round(struct program *, struct tensor *x, long format);
 
 struct attention_spec {
-  long batch, heads, groups;
-  double scale;
-  long cap; /* 0 none, 1 tanh, 2 hard */
-  double cap_value;
-  long scores_format, qk_format; /* enum number_format; 0: not rounded */
-  struct tensor *stats;          /* where the statistics go; NULL: a tensor of their own */
-  struct tensor **look;          /* where to put attention_look's result, kept as *stats; NULL: not wanted */
-  double look_level;
+  struct attention_score score;
+  long qk_format;            /* enum number_format that queries and keys are rounded to; 0: they are not */
+  struct tensor *stats;      /* where the statistics go; NULL: a tensor of their own */
+  struct tensor **look;      /* where to put attention_look's result, kept as *stats; NULL: not wanted */
+  struct tensor *look_level; /* [1] */
 };
 /* *stats: [H,4], kept until the next run; may be NULL */
 struct tensor *op_attention(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,
@@ -131,8 +141,8 @@ struct tensor *op_attention_cached(struct program *, const struct attention_cach
 struct tensor *op_heads_product(struct program *, struct tensor *x, struct tensor *w, struct tensor *gain,
                                 long heads, int transposed);
 /* 1/sqrt(mean(x^2)+eps) of every group of columns, [N, cols/group] (forward only) */
-struct tensor *op_inverse_rms(struct program *, struct tensor *x, long group, double eps);
-/* loss [1,2] = cross-entropy | z term; the gradient flows from their sum */
+struct tensor *op_inverse_rms(struct program *, struct tensor *x, long group, struct tensor *eps);
+/* loss [1,2] = cross-entropy | z term, z [1]; the gradient flows from their sum */
 struct tensor *op_cross_entropy(struct program *, struct tensor *logits, struct tensor *targets,
-                                struct tensor *weight, double z, struct tensor **ml);
+                                struct tensor *weight, struct tensor *z, struct tensor **ml);
 #endif

@@ -390,21 +390,20 @@ struct forward_job {
 #define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
 
 static struct head head_of(const struct tensor *q, const struct tensor *v, const struct tensor *start,
-                           long batch, long heads, long groups, long sequence, long cap, double cap_value)
+                           const struct attention_score *score, long sequence)
 {
-  struct head h = {.length = q->rows / batch,
-                   .dim = q->cols / heads,
-                   .value_dim = v->cols / groups,
-                   .cap = cap,
-                   .cap_value = (float)cap_value};
+  struct head h = {.length = q->rows / score->batch,
+                   .dim = q->cols / score->heads,
+                   .value_dim = v->cols / score->groups,
+                   .cap = score->cap,
+                   .cap_value = (float)number(score->cap_value)};
   h.start = INTS(start) + sequence * h.length;
   h.padded_dim = round_up(h.dim, LANES);
   h.padded_value = round_up(h.value_dim, LANES);
   return h;
 }
 
-#define HEAD(x, sequence) \
-  head_of((x)->q, (x)->v, (x)->start, (x)->batch, (x)->heads, (x)->groups, sequence, (x)->cap, (x)->cap_value)
+#define HEAD(x, sequence) head_of((x)->q, (x)->v, (x)->start, &(x)->score, sequence)
 
 INLINE void forward_head(int measured, const struct forward_job *job, long piece, int worker)
 {
@@ -456,7 +455,7 @@ static void forward(struct device *device, const struct attention_forward_args *
     float *stats = AT(x->stats, number, 0);
     stats[0] = all.nan ? NAN : all.top;
     stats[1] = all.nan ? NAN : fmaxf(all.top, -all.bottom);
-    stats[2] = all.nan ? NAN : all.capped;
+    stats[2] = all.nan || (x->cap == 1 && isnan(h.cap_value)) ? NAN : all.capped;
     stats[3] = (float)(all.entropy / (double)x->q->rows);
   }
 }

@@ -492,10 +492,11 @@ SOME(some_rmsnorm)
 {
   (void)part, (void)from;
   const struct rmsnorm_forward_args *a = args;
+  const double eps = number(a->eps);
   for (long g = 0; g < n / a->group; g++) {
     const float *x = AT(a->x, row, g * a->group);
     float *y = AT(a->y, row, g * a->group);
-    const float rstd = (float)(1 / sqrt(squares(x, a->group) / (double)a->group + a->eps));
+    const float rstd = (float)(1 / sqrt(squares(x, a->group) / (double)a->group + eps));
     *AT(a->rstd, row, g) = rstd;
     EACH(j, a->group) {
       vec z = get(x + j, a->group - j) * rstd;
@@ -673,11 +674,11 @@ SOME(some_cross_entropy)
 }
 static void cross_entropy(struct device *device, const struct cross_entropy_args *x)
 {
-  double total[2];
+  double total[2], z = number(x->z);
   struct walk w = walk_rows(x->logits, x, some_cross_entropy);
   walk_summing(device, w, 2, total);
   *AT(x->loss, 0, 0) = (float)total[0];
-  *AT(x->loss, 0, 1) = (float)(x->z != 0 ? x->z * total[1] : 0);
+  *AT(x->loss, 0, 1) = (float)(z != 0 ? z * total[1] : 0);
 }
 
 SOME(some_cross_entropy_backward)
@@ -685,7 +686,7 @@ SOME(some_cross_entropy_backward)
   (void)part, (void)from;
   const struct cross_entropy_backward_args *x = args;
   const float weight = REALS(x->weight)[row], *ml = AT(x->ml, row, 0), *logits = AT(x->logits, row, 0);
-  const float slope = (float)((double)weight * (1 + 2 * x->z * loss_of(ml, 0)) / (double)ml[1]);
+  const float slope = (float)((double)weight * (1 + 2 * number(x->z) * loss_of(ml, 0)) / (double)ml[1]);
   float *d = AT(x->dlogits, row, 0);
   if (weight == 0) {
     memset(d, 0, (size_t)n * sizeof *d);

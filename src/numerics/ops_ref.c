@@ -87,7 +87,7 @@ static void ref_rmsnorm_forward(struct device *device, const struct rmsnorm_forw
         double value = AT(x->x, n, g * x->group + j);
         squares += value * value;
       }
-      double rstd = 1 / sqrt(squares / (double)x->group + x->eps);
+      double rstd = 1 / sqrt(squares / (double)x->group + number(x->eps));
       AT(x->rstd, n, g) = (real)rstd;
       for (long j = 0; j < x->group; j++)
         AT(x->y, n, g * x->group + j) =
@@ -282,14 +282,15 @@ static struct row row_of(const struct tensor *q, const struct tensor *v, const s
 
 /* p holds the scores of what the row sees. With f_j = f(r(s_j)), m = max f, p_j = exp(f_j - m), l = sum p:
    o = sum p v / l, and the entropy of p/l is ln l - sum (p/l) (f - m). */
-static void weigh(const struct row *r, double *p, const struct tensor *v, const struct attention_spec *x,
+static void weigh(const struct row *r, double *p, const struct tensor *v, const struct attention_score *x,
                   real *o, real ml[2], double stats[4])
 {
   double m = -INFINITY, l = 0, mean = 0;
   for (long j = 0; j <= r->n - r->first; j++) {
     stats[0] = max_keeping_nan(stats[0], p[j]);
     stats[1] = max_keeping_nan(stats[1], fabs(p[j]));
-    p[j] = cap_forward(number_round(p[j], (enum number_format)x->scores_format), x->cap, x->cap_value);
+    p[j] =
+      cap_forward(number_round(p[j], (enum number_format)x->scores_format), x->cap, number(x->cap_value));
     m = max_keeping_nan(m, p[j]);
   }
   stats[2] = max_keeping_nan(stats[2], m);
@@ -316,8 +317,7 @@ static void attend(const struct attention_forward_args *x, long n, long h, doubl
   for (long j = r.first; j <= n; j++)
     p[j - r.first] = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), r.dim);
   real *o = &AT(x->o, n, h * r.value_dim);
-  struct attention_spec spec = {.cap = x->cap, .cap_value = x->cap_value, .scores_format = x->scores_format};
-  weigh(&r, p, x->v, &spec, o, &AT(x->ml, n, 2 * h), stats);
+  weigh(&r, p, x->v, &x->score, o, &AT(x->ml, n, 2 * h), stats);
 }
 
 static void ref_attention_forward(struct device *device, const struct attention_forward_args *x)
@@ -351,8 +351,7 @@ static void attend_cached(const struct attention_cached_args *x, long n, long h,
     p[j - r.first] = x->scale * s;
   }
   real *o = &AT(x->o, n, h * r.value_dim);
-  struct attention_spec spec = {.cap = x->cap, .cap_value = x->cap_value, .scores_format = x->scores_format};
-  weigh(&r, p, x->values, &spec, o, &AT(x->ml, n, 2 * h), stats);
+  weigh(&r, p, x->values, &x->score, o, &AT(x->ml, n, 2 * h), stats);
 }
 
 static void ref_attention_cached(struct device *device, const struct attention_cached_args *x)
@@ -397,14 +396,13 @@ static void attend_backward(const struct attention_backward_args *x, long n, lon
   const real *q = &AT(x->q, n, r.query), *do_ = &AT(x->do_, n, h * r.value_dim);
   const real *ml = &AT(x->ml, n, 2 * h);
   double through = dot(do_, &AT(x->o, n, h * r.value_dim), r.value_dim);
-  double *dq = dk + (x->q->rows / x->batch) * r.dim;
+  double *dq = dk + (x->q->rows / x->batch) * r.dim, limit = number(x->cap_value);
   for (long c = 0; c < r.dim; c++) dq[c] = 0;
   for (long j = r.first; j <= n; j++) {
     double s = x->scale * dot(q, &AT(x->k, j, r.key), r.dim);
     s = number_round(s, (enum number_format)x->scores_format);
-    double p = exp(cap_forward(s, x->cap, x->cap_value) - ml[0]) / ml[1];
-    double ds =
-      cap_slope(s, x->cap, x->cap_value) * p * (dot(do_, &AT(x->v, j, r.value), r.value_dim) - through);
+    double p = exp(cap_forward(s, x->cap, limit) - ml[0]) / ml[1];
+    double ds = cap_slope(s, x->cap, limit) * p * (dot(do_, &AT(x->v, j, r.value), r.value_dim) - through);
     for (long c = 0; c < r.dim; c++) {
       dq[c] += x->scale * ds * AT(x->k, j, r.key + c);
       dk[(j - from) * r.dim + c] += x->scale * ds * q[c];
@@ -436,7 +434,7 @@ static void ref_attention_backward(struct device *device, const struct attention
 static void look_at_head(void *context, long h, int worker)
 {
   const struct attention_look_args *x = context;
-  double best = -INFINITY, above = 0, pairs = 0;
+  double best = -INFINITY, above = 0, pairs = 0, level = number(x->level);
   const real *q = &AT(x->q, 0, 0), *k = &AT(x->k, 0, 0);
   long dim = x->q->cols / x->heads;
   (void)worker;
@@ -444,7 +442,7 @@ static void look_at_head(void *context, long h, int worker)
     struct row r = row_of(x->q, x->k, x->start, x->batch, x->heads, x->groups, n, h);
     for (long j = r.first; j <= n; j++, pairs++) {
       double s = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), dim);
-      above += isnan(s) ? s : s > x->level;
+      above += isnan(s) ? s : s > level;
       if (pairs > 0 && !(s > best) && !(isnan(s) && !isnan(best))) continue;
       best = s;
       q = &AT(x->q, n, r.query);
@@ -478,7 +476,7 @@ static double loss_of(const real ml[2], double logit) { return (double)ml[0] - l
 static void ref_cross_entropy(struct device *device, const struct cross_entropy_args *x)
 {
   (void)device;
-  double loss = 0, squares = 0;
+  double loss = 0, squares = 0, z = number(x->z);
   for (long n = 0; n < x->logits->rows; n++) {
     double weight = REALS(x->weight)[n];
     real *ml = &AT(x->ml, n, 0);
@@ -489,18 +487,19 @@ static void ref_cross_entropy(struct device *device, const struct cross_entropy_
     squares += weight * lse * lse;
   }
   AT(x->loss, 0, 0) = (real)loss;
-  AT(x->loss, 0, 1) = (real)(x->z != 0 ? x->z * squares : 0);
+  AT(x->loss, 0, 1) = (real)(z != 0 ? z * squares : 0);
 }
 
 static void ref_cross_entropy_backward(struct device *device, const struct cross_entropy_backward_args *x)
 {
   (void)device;
+  double z = number(x->z);
   for (long n = 0; n < x->logits->rows; n++) {
     const real *ml = &AT(x->ml, n, 0);
     double weight = REALS(x->weight)[n], lse = loss_of(ml, 0);
     for (long j = 0; j < x->logits->cols; j++) {
       double p = exp(AT(x->logits, n, j) - ml[0]) / ml[1];
-      double d = p * (1 + 2 * x->z * lse) - (j == INTS(x->targets)[n]);
+      double d = p * (1 + 2 * z * lse) - (j == INTS(x->targets)[n]);
       AT(x->dlogits, n, j) = weight == 0 ? 0 : (real)(weight * d);
     }
   }

@@ -192,11 +192,11 @@ static double bound_scale(struct model *m)
   int n = m->attention->factors(m, 0, 0, f);
   for (int i = 0; i < n; i++)
     if (f[i].role == ROLE_Q_HEAD || f[i].role == ROLE_Q_ROPE) dim += f[i].rows;
-  spec.scale = 1 / sqrt((double)dim);
+  spec.score.scale = 1 / sqrt((double)dim);
   model_on_score(m, &spec);
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->on_qk || m->stabilizer[i]->on_weight) return NAN;
-  return spec.scale;
+  return spec.score.scale;
 }
 
 static void prepare_spectra(struct observer *o)
@@ -259,7 +259,7 @@ static void prepare_spectra(struct observer *o)
 static int wanted(int series, const struct attention_spec *spec, const struct record_options *record)
 {
   switch (series) {
-  case MAX_LOGIT_CAPPED: return spec->cap != 0;
+  case MAX_LOGIT_CAPPED: return spec->score.cap != 0;
   case SHARE_ABOVE: return record->level > 0;
   case PROBE_Q_NORM:
   case PROBE_K_NORM:

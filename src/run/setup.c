@@ -120,7 +120,7 @@ static int init_training(struct trainer *t, struct error *e)
                      o->micro_batches, o->batch);
   long rows = o->batch / o->micro_batches, context = t->model.options.context;
   t->model.look = t->record.level > 0;
-  t->model.look_level = t->record.level;
+  t->model.look_level = numbers_constant(t->model.numbers, t->record.level);
   int status =
     model_program_init(&t->model, &t->step_program, rows, context, 1, &t->model.seen, o->micro_batches, e);
   t->model.look = t->record.pairs && t->record.probe_every;

@@ -65,7 +65,7 @@ void config_id(const struct config *, uint64_t data_content, uint64_t start_cont
 
 /* The resolved configuration of this run (its used keys) as a file that config_file reads. */
 char *config_text(const struct config *); /* memory_free */
-#define NUMERICS_VERSION 2                /* raise when the same configuration gives other bits */
+#define NUMERICS_VERSION 3                /* raise when the same configuration gives other bits */
 
 /* --- core sections that have no better home ---------------------------------------------------------- */
 struct top_options {

@@ -400,9 +400,11 @@ static void record_keep(struct updates *u, struct program *p, struct tensor *kee
 {
   int n = u->block_count;
   double *decay = program_memory(p, (size_t)n, sizeof *decay);
-  for (int i = 0; i < n; i++) decay[i] = u->rule.weight_decay * u->block_rules[i].weight_decay;
+  for (int i = 0; i < n; i++) decay[i] = u->block_rules[i].weight_decay;
   struct tensor *lost = program_temporary(p, 1, n, "decay");
-  PROGRAM_CALL(p, copy, .y = lost, .x = program_reals(p, 1, n, decay, "weight decay"));
+  PROGRAM_CALL(p, copy, .y = lost, .x = program_reals(p, 1, n, decay, "decay factors"));
+  PROGRAM_CALL(p, scale, .y = lost, .by = numbers_constant(u->model->numbers, u->rule.weight_decay),
+               .alpha = 1);
   if (u->rule.decay_independent)
     PROGRAM_CALL(p, scale, .y = lost, .by = numbers_varying(u->model->numbers, share_of, NULL, 0),
                  .alpha = 1);

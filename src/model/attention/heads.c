@@ -56,7 +56,7 @@ struct tensor *heads_forward(struct model *m, struct program *program, int layer
   struct tensor *q = op_rope(program, part[0].x, in->position, in->rope_table, dh);
   struct tensor *k = op_rope(program, part[1].x, in->position, in->rope_table, dh);
   struct attention_spec spec = {
-    .batch = in->batch, .heads = o->heads, .groups = o->kv_heads, .scale = 1 / sqrt((double)dh)};
+    .score = {.batch = in->batch, .heads = o->heads, .groups = o->kv_heads, .scale = 1 / sqrt((double)dh)}};
   model_on_score(m, &spec);
   struct tensor *y = model_attend(program, in, q, k, v, &spec, stats); /* [N, H*Dh] */
   return model_output(m, program, layer, y, residual);

@@ -62,7 +62,7 @@ static struct tensor *latent(struct model *m, struct program *program, int layer
                              const char *weight, const char *gain)
 {
   struct tensor *c = project(m, program, layer, x, weight, 1);
-  return op_rmsnorm(program, c, &model_param(m, layer, gain)->value, c->cols, m->options.norm_eps);
+  return op_rmsnorm(program, c, &model_param(m, layer, gain)->value, c->cols, m->norm_eps);
 }
 
 static struct tensor *forward(struct model *m, struct program *program, int layer,
@@ -87,7 +87,8 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
   struct tensor *qr = op_rope(program, part[2].x, in->position, in->rope_table, dr);
   struct tensor *kr = op_rope(program, part[3].x, in->position, in->rope_table, dr);
   struct attention_spec spec = {
-    .batch = in->batch, .heads = h, .groups = absorbed ? 1 : h, .scale = 1 / sqrt((double)(dn + dr))};
+    .score = {
+      .batch = in->batch, .heads = h, .groups = absorbed ? 1 : h, .scale = 1 / sqrt((double)(dn + dr))}};
   model_on_score(m, &spec);
   struct tensor *y;
   if (absorbed) {

@@ -59,7 +59,7 @@ void qk_norm_apply(struct stabilizer_context *c, struct program *program, int la
   for (int i = 0; i < parts; i++) {
     if (!(roles & 1u << part[i].role)) continue;
     struct tensor *gain = &model_param(c->model, layer, gain_name(part[i].role, split))->value;
-    qk_part_norm(program, &part[i], gain, c->model->options.norm_eps);
+    qk_part_norm(program, &part[i], gain, c->model->norm_eps);
   }
 }
 
@@ -71,7 +71,7 @@ static void unit_length(struct stabilizer_context *c, struct program *program, i
 {
   struct tensor *scale = &model_param(c->model, layer, "attn.qk_scale")->value;
   for (int i = 0; i < parts; i++) {
-    part[i].x = op_rmsnorm(program, part[i].x, NULL, part[i].dim, c->model->options.norm_eps);
+    part[i].x = op_rmsnorm(program, part[i].x, NULL, part[i].dim, c->model->norm_eps);
     if (is_query(part[i].role)) part[i].x = op_scale(program, part[i].x, scale);
   }
 }
@@ -79,7 +79,7 @@ static void unit_length(struct stabilizer_context *c, struct program *program, i
 /* From 1/sqrt(Dh) to 1/Dh: what is left of the two unit vectors' sqrt(Dh). */
 static void on_score(struct stabilizer_context *c, struct attention_spec *spec)
 {
-  if (kind_of(c) == L2) spec->scale *= spec->scale;
+  if (kind_of(c) == L2) spec->score.scale *= spec->score.scale;
 }
 
 /* --- the stabiliser ---------------------------------------------------------------------------------- */

@@ -10,10 +10,22 @@ struct soft_cap {
 static const struct option_row rows[] = {
   REAL_ROW(struct soft_cap, cap, "50", 1e-6, 1e30, "nat", "bound on what enters the softmax", 0), END_ROW};
 
+struct soft_cap_state {
+  struct tensor *cap; /* [1] */
+};
+
+static int init(struct stabilizer_context *c, struct error *e)
+{
+  (void)e;
+  ((struct soft_cap_state *)c->state)->cap =
+    numbers_constant(c->numbers, ((const struct soft_cap *)c->options)->cap);
+  return STATUS_OK;
+}
+
 static void on_score(struct stabilizer_context *c, struct attention_spec *spec)
 {
-  spec->cap = 1;
-  spec->cap_value = ((const struct soft_cap *)c->options)->cap;
+  spec->score.cap = 1;
+  spec->score.cap_value = ((struct soft_cap_state *)c->state)->cap;
 }
 
 const struct stabilizer stabilizer_soft_cap = {
@@ -21,6 +33,8 @@ const struct stabilizer stabilizer_soft_cap = {
   .help = "a smooth cap on the score: cap tanh(s / cap)",
   .options = rows,
   .options_size = sizeof(struct soft_cap),
+  .state_size = sizeof(struct soft_cap_state),
+  .init = init,
   .on_score = on_score,
   .flags = STABILIZER_CAPS,
 };
