@@ -1,0 +1,93 @@
+#define _GNU_SOURCE
+/* safetensors.c - fuzz target: the readers of other programs' checkpoints
+   The first byte chooses what the rest is: a file of tensors, the index of shards, or the config.json beside them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "base/error.h"
+#include "fuzz.h"
+#include "storage/weights.h"
+
+enum { TENSORS, INDEX, CONFIG, FILES };
+static const char *const names[FILES] = {"a.safetensors", "model.safetensors.index.json", "config.json"};
+static char folder[64];
+static int file[FILES];
+
+static void remove_folder(void)
+{
+  char path[128];
+  for (int i = 0; i < FILES; i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+    unlink(path);
+  }
+  rmdir(folder);
+}
+
+static void make_folder(void)
+{
+  char path[128], target[64];
+  snprintf(folder, sizeof folder, "/tmp/maxlogit-fuzz.XXXXXX");
+  REQUIRE(mkdtemp(folder));
+  for (int i = 0; i < FILES; i++) {
+    file[i] = memfd_create(names[i], MFD_CLOEXEC);
+    snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+    snprintf(target, sizeof target, "/proc/self/fd/%d", file[i]);
+    REQUIRE(file[i] >= 0 && symlink(target, path) == 0);
+  }
+  atexit(remove_folder);
+}
+
+static void put(int which, const void *data, size_t size)
+{
+  REQUIRE(ftruncate(file[which], 0) == 0 && pwrite(file[which], data, size, 0) == (ssize_t)size);
+}
+
+/* What stands still while another file is varied. */
+static void put_valid(void)
+{
+  static const char header[] =
+    "{\"a.weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,3],\"data_offsets\":[0,6]},"
+    "\"a.weight_scale_inv\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[6,10]}}";
+  static const char map[] =
+    "{\"weight_map\":{\"a.weight\":\"a.safetensors\",\"a.weight_scale_inv\":\"a.safetensors\"}}";
+  char text[512] = {(char)(sizeof header - 1)};
+  memcpy(text + 8, header, sizeof header - 1);
+  put(TENSORS, text, 8 + sizeof header - 1 + 10);
+  put(INDEX, map, sizeof map - 1);
+  put(CONFIG, "{}", 2);
+}
+
+static void read_numbers(const struct weights *w)
+{
+  double row[4096];
+  for (size_t i = 0; i < weights_count(w); i++) {
+    const struct weight *t = weights_at(w, i);
+    REQUIRE(weights_find(w, t->tensor.name) == t);
+    if (weight_check(w, t, NULL) || t->rows < 1 || t->cols < 1) continue;
+    int64_t count = t->cols < 4096 ? t->cols : 4096;
+    weight_read(t, 0, 0, count, row);
+    weight_read(t, t->rows - 1, t->cols - count, count, row);
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  struct weights *w = NULL;
+  struct error e = {0};
+  char path[128];
+  if (!size) return 0;
+  if (!*folder) make_folder();
+  int which = data[0] % FILES;
+  put_valid();
+  put(which, data + 1, size - 1);
+  snprintf(path, sizeof path, "%s/%s", folder, names[which == TENSORS ? TENSORS : INDEX]);
+  if (weights_open(&w, path, NULL, &e)) {
+    if (!*e.text) abort();
+    return 0;
+  }
+  read_numbers(w);
+  weights_close(w);
+  return 0;
+}
