@@ -17,10 +17,14 @@
   "model.width=16 model.heads=2 model.context=12 train.batch=4 train.warmup=2 train.lr=0.02 " \
   "train.steps=12 train.val_batches=1 device.threads=1 record.spectra_every=5 "
 
+static const char *on_device = "device=cpu";
+static void isolate(void) { on_device = "device=isolated"; } /* memory that the host cannot touch */
+
 static struct config *configured(const char *settings)
 {
   struct config *c = config_new();
   struct error e = {0};
+  ck_assert_msg(!config_assign(c, on_device, &e), "%s", e.text);
   char copy[2048];
   snprintf(copy, sizeof copy, "%s %s", SMALL, settings);
   for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
@@ -864,11 +868,8 @@ START_TEST(settled)
 }
 END_TEST
 
-int main(void)
+static void add_in_memory(TCase *k)
 {
-  Suite *s = suite_create("trainer");
-  TCase *k = tcase_create("in memory");
-  tcase_set_timeout(k, 60);
   tcase_add_test(k, micro_batches);
   tcase_add_test(k, same_bits_on_any_number_of_threads);
   tcase_add_test(k, no_allocation_after_the_first_step);
@@ -879,9 +880,10 @@ int main(void)
   tcase_add_test(k, wrong_plants);
   tcase_add_test(k, resolved_options);
   tcase_add_test(k, settled);
-  suite_add_tcase(s, k);
-  k = tcase_create("on disk");
-  tcase_set_timeout(k, 60);
+}
+
+static void add_on_disk(TCase *k)
+{
   tcase_add_checked_fixture(k, make_folder, remove_folder);
   tcase_add_loop_test(k, divergence, 0, (int)(sizeof overflows / sizeof *overflows));
   tcase_add_test(k, divergence_can_fail_or_go_on);
@@ -902,7 +904,25 @@ int main(void)
   tcase_add_test(k, outputs_of_micro_batches);
   tcase_add_test(k, clips_resume);
   tcase_add_loop_test(k, late_reports, 0, (int)(sizeof ahead_of / sizeof *ahead_of));
-  suite_add_tcase(s, k);
+}
+
+int main(void)
+{
+  static const struct {
+    const char *name;
+    void (*add)(TCase *), (*setup)(void);
+  } cases[] = {{"in memory", add_in_memory, NULL},
+               {"in memory, isolated", add_in_memory, isolate},
+               {"on disk", add_on_disk, NULL},
+               {"on disk, isolated", add_on_disk, isolate}};
+  Suite *s = suite_create("trainer");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    TCase *k = tcase_create(cases[i].name);
+    tcase_set_timeout(k, 60);
+    if (cases[i].setup) tcase_add_checked_fixture(k, cases[i].setup, NULL);
+    cases[i].add(k);
+    suite_add_tcase(s, k);
+  }
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);
   int failed = srunner_ntests_failed(r);
