@@ -110,20 +110,24 @@ static const char *block_name(char out[96], int layer, const char *name)
   return out;
 }
 
-void model_add_matrix(struct model *m, int layer, long rows, long cols, long head_rows, const char *name)
+struct param *model_add_matrix(struct model *m, int layer, long rows, long cols, long head_rows,
+                               const char *name)
 {
   char full[96];
-  add_matrix(m, PARAM_MATRIX, layer, rows, cols, block_name(full, layer, name))->head_rows = head_rows;
+  struct param *p = add_matrix(m, PARAM_MATRIX, layer, rows, cols, block_name(full, layer, name));
+  p->head_rows = head_rows;
+  return p;
 }
 
-void model_add_gain(struct model *m, int layer, long cols, double value, const char *name)
+struct param *model_add_gain(struct model *m, int layer, long cols, double value, const char *name)
 {
-  params_add(&m->params, PARAM_GAIN, layer, 1, cols, INIT_CONSTANT, value, "blocks.%d.%s", layer, name);
+  return params_add(&m->params, PARAM_GAIN, layer, 1, cols, INIT_CONSTANT, value, "blocks.%d.%s", layer,
+                    name);
 }
 
-void model_add_bias(struct model *m, int layer, long cols, const char *name)
+struct param *model_add_bias(struct model *m, int layer, long cols, const char *name)
 {
-  params_add(&m->params, PARAM_BIAS, layer, 1, cols, INIT_CONSTANT, 0, "blocks.%d.%s", layer, name);
+  return params_add(&m->params, PARAM_BIAS, layer, 1, cols, INIT_CONSTANT, 0, "blocks.%d.%s", layer, name);
 }
 
 struct param *model_param(const struct model *m, int layer, const char *name)
@@ -137,16 +141,18 @@ struct param *model_param(const struct model *m, int layer, const char *name)
 static void declare(struct model *m)
 {
   const struct model_options *o = &m->options;
-  add_matrix(m, PARAM_EMBED, -1, o->vocab, o->width, "embed");
-  params_add(&m->params, PARAM_GAIN, -1, 1, o->width, INIT_CONSTANT, 1, "norm");
-  if (!o->tied) add_matrix(m, PARAM_HEAD, -1, o->vocab, o->width, "head");
+  m->embed = add_matrix(m, PARAM_EMBED, -1, o->vocab, o->width, "embed");
+  m->norm = params_add(&m->params, PARAM_GAIN, -1, 1, o->width, INIT_CONSTANT, 1, "norm");
+  m->head = o->tied ? m->embed : add_matrix(m, PARAM_HEAD, -1, o->vocab, o->width, "head");
+  m->layer = arena_get(m->params.arena, (size_t)o->layers, sizeof *m->layer);
   for (int l = 0; l < o->layers; l++) {
-    model_add_gain(m, l, o->width, 1, "attn.norm");
+    struct layer *b = &m->layer[l];
+    b->attn_norm = model_add_gain(m, l, o->width, 1, "attn.norm");
     m->attention->declare(m, l);
-    model_add_gain(m, l, o->width, 1, "ffn.norm");
-    model_add_matrix(m, l, o->ffn_width, o->width, 0, "ffn.w_gate");
-    model_add_matrix(m, l, o->ffn_width, o->width, 0, "ffn.w_up");
-    model_add_matrix(m, l, o->width, o->ffn_width, 0, "ffn.w_down");
+    b->ffn_norm = model_add_gain(m, l, o->width, 1, "ffn.norm");
+    b->w_gate = model_add_matrix(m, l, o->ffn_width, o->width, 0, "ffn.w_gate");
+    b->w_up = model_add_matrix(m, l, o->ffn_width, o->width, 0, "ffn.w_up");
+    b->w_down = model_add_matrix(m, l, o->width, o->ffn_width, 0, "ffn.w_down");
   }
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->declare)
@@ -306,8 +312,8 @@ static int hears_output(const struct model *m)
 struct tensor *model_output(struct model *m, struct program *program, int layer, struct tensor *y,
                             struct tensor *residual)
 {
-  struct tensor *w = model_weight(m, program, model_param(m, layer, "attn.w_o"), 1);
-  struct tensor *b = m->options.bias ? &model_param(m, layer, "attn.b_o")->value : NULL;
+  const struct layer *own = &m->layer[layer];
+  struct tensor *w = model_weight(m, program, own->w_o, 1), *b = own->b_o ? &own->b_o->value : NULL;
   if (!hears_output(m)) return op_linear(program, y, w, b, residual);
   struct tensor *x = op_linear(program, y, w, b, NULL);
   for (int i = 0; i < m->stabilizer_count; i++)
@@ -486,32 +492,30 @@ static struct tensor *norm(const struct model *m, struct program *program, struc
   return op_rmsnorm(program, x, &gain->value, m->options.width, m->norm_eps);
 }
 
-static struct tensor *ffn(struct model *m, struct program *program, int layer, struct tensor *x)
+static struct tensor *ffn(struct model *m, struct program *program, const struct layer *b, struct tensor *x)
 {
-  struct tensor *h = norm(m, program, x, model_param(m, layer, "ffn.norm"));
-  h = op_linear(program, h, model_weight(m, program, model_param(m, layer, "ffn.w_gate"), 2), NULL, NULL);
+  struct tensor *h = norm(m, program, x, b->ffn_norm);
+  h = op_linear(program, h, model_weight(m, program, b->w_gate, 2), NULL, NULL); /* gate | up */
   h = op_swiglu(program, h);
-  return op_linear(program, h, model_weight(m, program, model_param(m, layer, "ffn.w_down"), 1), NULL, x);
+  return op_linear(program, h, model_weight(m, program, b->w_down, 1), NULL, x);
 }
 
 static void record(struct model *m, struct model_program *mp, const struct layer_inputs *inputs)
 {
   const struct model_options *o = &m->options;
-  struct param *embed = params_find(&m->params, "embed");
-  struct param *head = o->tied ? embed : params_find(&m->params, "head");
   long heads = o->heads;
-  struct tensor *x = op_embed(mp->program, mp->tokens, &embed->value);
+  struct tensor *x = op_embed(mp->program, mp->tokens, &m->embed->value);
   for (int l = 0; l < o->layers; l++) {
-    struct tensor *h = norm(m, mp->program, x, model_param(m, l, "attn.norm"));
+    struct tensor *h = norm(m, mp->program, x, m->layer[l].attn_norm);
     m->look_at = mp->looks ? &mp->looks[l] : NULL;
     m->stats_at = program_rows(mp->program, mp->all_stats, l * heads, heads);
     x = m->attention->forward(m, mp->program, l, inputs, h, x, &mp->stats[l]);
     m->look_at = NULL;
     m->stats_at = NULL;
-    x = ffn(m, mp->program, l, x);
+    x = ffn(m, mp->program, &m->layer[l], x);
   }
-  x = norm(m, mp->program, x, params_find(&m->params, "norm"));
-  mp->logits = op_linear(mp->program, x, model_weight(m, mp->program, head, 1), NULL, NULL);
+  x = norm(m, mp->program, x, m->norm);
+  mp->logits = op_linear(mp->program, x, model_weight(m, mp->program, m->head, 1), NULL, NULL);
   mp->loss = op_cross_entropy(mp->program, mp->logits, mp->targets, mp->weight, m->z_loss, &mp->ml);
 }
 

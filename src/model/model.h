@@ -92,7 +92,8 @@ struct layer_inputs {        /* inputs of one program, shared by its layers */
 struct attention {
   const char *name, *help;
   int (*resolve)(struct model_options *, struct error *); /* shapes; may be NULL */
-  void (*declare)(struct model *, int layer);             /* its tensors, design 3.3 */
+  /* its tensors, into layer[layer]: w_o, b_o and attention */
+  void (*declare)(struct model *, int layer);
   /* x [N,D] normed input, residual [N,D]; returns residual + attention(x) w_o^T; *stats [H,4] */
   struct tensor *(*forward)(struct model *, struct program *, int layer, const struct layer_inputs *,
                             struct tensor *x, struct tensor *residual, struct tensor **stats);
@@ -172,11 +173,20 @@ extern const struct stabilizer *const stabilizers[];
 const struct stabilizer *stabilizer_find(const char *name);
 
 /* --- the model ---------------------------------------------------------------------------------------- */
+/* The parameters of one block; those of attention but for its output are its own. */
+struct layer {
+  struct param *attn_norm, *w_o, *b_o; /* b_o: NULL without biases */
+  struct param *ffn_norm, *w_gate, *w_up, *w_down;
+  void *attention; /* what the variant's declare has put here, in the arena of the parameters */
+};
+
 struct model {
   struct model_options options; /* resolved */
   struct device *device;
   const struct attention *attention;
   struct params params;
+  struct param *embed, *norm, *head; /* head: embed where tied */
+  struct layer *layer;               /* [layers] */
   int stabilizer_count;
   const struct stabilizer *stabilizer[MAX_STABILIZERS];
   struct stabilizer_context context[MAX_STABILIZERS];
@@ -206,7 +216,8 @@ void model_free(struct model *);
 int model_warning(const struct model *, char *text, size_t room);
 /* Length of a stabiliser's series array of this shape. */
 long model_series_size(const struct model *, enum series_shape);
-/* The parameter "blocks.<layer>.<name>" ("attn.w_q"); a programming error if there is none. */
+/* The parameter "blocks.<layer>.<name>" ("attn.w_q"), searched for by its name; a programming error if there is
+   none. */
 struct param *model_param(const struct model *, int layer, const char *name);
 
 /* One recorded program over this model: training (with backward) or evaluation. */
@@ -238,9 +249,10 @@ void model_program_free(struct model_program *);
 void model_record_clear(struct program *, const struct seen *);
 
 /* For attention variants: declare tensors "blocks.<layer>.<name>" (head_rows as in struct param) ... */
-void model_add_matrix(struct model *, int layer, long rows, long cols, long head_rows, const char *name);
-void model_add_gain(struct model *, int layer, long cols, double value, const char *name);
-void model_add_bias(struct model *, int layer, long cols, const char *name);
+struct param *model_add_matrix(struct model *, int layer, long rows, long cols, long head_rows,
+                               const char *name);
+struct param *model_add_gain(struct model *, int layer, long cols, double value, const char *name);
+struct param *model_add_bias(struct model *, int layer, long cols, const char *name);
 /* ... pass queries and keys, then the score, through the stack ... */
 void model_on_qk(struct model *, struct program *, int layer, struct qk_part *, int parts);
 void model_on_score(struct model *, struct attention_spec *);

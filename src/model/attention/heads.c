@@ -18,19 +18,31 @@ int heads_resolve(struct model_options *o, struct error *e)
   return STATUS_OK;
 }
 
+/* One after another in memory; biases NULL without model.bias. */
+struct weights {
+  struct param *w_q, *w_k, *w_v, *b_q, *b_k, *b_v;
+};
+
+static const struct weights *weights_of(const struct model *m, int layer)
+{
+  return m->layer[layer].attention;
+}
+
 void heads_declare(struct model *m, int layer)
 {
   const struct model_options *o = &m->options;
   long d = o->width, dh = o->head_dim, q = o->heads * dh, kv = o->kv_heads * dh;
-  model_add_matrix(m, layer, q, d, dh, "attn.w_q");
-  model_add_matrix(m, layer, kv, d, dh, "attn.w_k");
-  model_add_matrix(m, layer, kv, d, dh, "attn.w_v");
-  model_add_matrix(m, layer, d, q, 0, "attn.w_o");
+  struct layer *b = &m->layer[layer];
+  struct weights *w = b->attention = arena_get(m->params.arena, 1, sizeof *w);
+  w->w_q = model_add_matrix(m, layer, q, d, dh, "attn.w_q");
+  w->w_k = model_add_matrix(m, layer, kv, d, dh, "attn.w_k");
+  w->w_v = model_add_matrix(m, layer, kv, d, dh, "attn.w_v");
+  b->w_o = model_add_matrix(m, layer, d, q, 0, "attn.w_o");
   if (!o->bias) return;
-  model_add_bias(m, layer, q, "attn.b_q");
-  model_add_bias(m, layer, kv, "attn.b_k");
-  model_add_bias(m, layer, kv, "attn.b_v");
-  model_add_bias(m, layer, d, "attn.b_o");
+  w->b_q = model_add_bias(m, layer, q, "attn.b_q");
+  w->b_k = model_add_bias(m, layer, kv, "attn.b_k");
+  w->b_v = model_add_bias(m, layer, kv, "attn.b_v");
+  b->b_o = model_add_bias(m, layer, d, "attn.b_o");
 }
 
 /* A group of one head: the key is the head's own. */
@@ -45,8 +57,9 @@ struct tensor *heads_forward(struct model *m, struct program *program, int layer
 {
   const struct model_options *o = &m->options;
   long dh = o->head_dim, nq = o->heads * dh, nkv = o->kv_heads * dh;
-  struct tensor *b_qkv = o->bias ? params_span(&m->params, model_param(m, layer, "attn.b_q"), 3) : NULL;
-  struct tensor *w_qkv = model_weight(m, program, model_param(m, layer, "attn.w_q"), 3);
+  const struct weights *w = weights_of(m, layer);
+  struct tensor *b_qkv = o->bias ? params_span(&m->params, w->b_q, 3) : NULL;
+  struct tensor *w_qkv = model_weight(m, program, w->w_q, 3);
   struct tensor *qkv = op_linear(program, x, w_qkv, b_qkv, NULL); /* [N, H*Dh | G*Dh | G*Dh] */
   struct qk_part part[] = {
     {.role = ROLE_Q_HEAD, .x = op_columns(program, qkv, 0, nq), .heads = o->heads, .dim = dh},
@@ -66,13 +79,10 @@ int heads_factors(const struct model *m, int layer, int head, struct factor out[
 {
   const struct model_options *o = &m->options;
   long dh = o->head_dim, group = head * o->kv_heads / o->heads;
-  struct param *b_q = NULL, *b_k = NULL, *gain = model_param(m, layer, "attn.norm");
-  if (o->bias) {
-    b_q = model_param(m, layer, "attn.b_q");
-    b_k = model_param(m, layer, "attn.b_k");
-  }
-  out[0] = (struct factor){ROLE_Q_HEAD, model_param(m, layer, "attn.w_q"), b_q, head * dh, dh, gain};
-  out[1] = (struct factor){key_role(o), model_param(m, layer, "attn.w_k"), b_k, group * dh, dh, gain};
+  const struct weights *w = weights_of(m, layer);
+  struct param *gain = m->layer[layer].attn_norm;
+  out[0] = (struct factor){ROLE_Q_HEAD, w->w_q, w->b_q, head * dh, dh, gain};
+  out[1] = (struct factor){key_role(o), w->w_k, w->b_k, group * dh, dh, gain};
   return 2;
 }
 

@@ -32,37 +32,50 @@ static int resolve(struct model_options *o, struct error *e)
   return STATUS_OK;
 }
 
+struct weights {
+  struct param *w_dq, *q_norm; /* NULL without a query latent */
+  struct param *w_qc, *w_qr;   /* one after the other in memory */
+  struct param *w_dkv, *kv_norm, *w_kc, *w_kr, *w_v;
+};
+
+static const struct weights *weights_of(const struct model *m, int layer)
+{
+  return m->layer[layer].attention;
+}
+
 static void declare(struct model *m, int layer)
 {
   const struct model_options *o = &m->options;
   long d = o->width, h = o->heads, from = o->q_rank ? o->q_rank : d;
+  struct layer *b = &m->layer[layer];
+  struct weights *w = b->attention = arena_get(m->params.arena, 1, sizeof *w);
   if (o->q_rank) {
-    model_add_matrix(m, layer, o->q_rank, d, 0, "attn.w_dq");
-    model_add_gain(m, layer, o->q_rank, 1, "attn.q_norm");
+    w->w_dq = model_add_matrix(m, layer, o->q_rank, d, 0, "attn.w_dq");
+    w->q_norm = model_add_gain(m, layer, o->q_rank, 1, "attn.q_norm");
   }
-  model_add_matrix(m, layer, h * o->head_dim, from, o->head_dim, "attn.w_qc");
-  model_add_matrix(m, layer, h * o->rope_dim, from, o->rope_dim, "attn.w_qr");
-  model_add_matrix(m, layer, o->kv_rank, d, 0, "attn.w_dkv");
-  model_add_gain(m, layer, o->kv_rank, 1, "attn.kv_norm");
-  model_add_matrix(m, layer, h * o->head_dim, o->kv_rank, o->head_dim, "attn.w_kc");
-  model_add_matrix(m, layer, o->rope_dim, d, 0, "attn.w_kr");
-  model_add_matrix(m, layer, h * o->value_dim, o->kv_rank, o->value_dim, "attn.w_v");
-  model_add_matrix(m, layer, d, h * o->value_dim, 0, "attn.w_o");
+  w->w_qc = model_add_matrix(m, layer, h * o->head_dim, from, o->head_dim, "attn.w_qc");
+  w->w_qr = model_add_matrix(m, layer, h * o->rope_dim, from, o->rope_dim, "attn.w_qr");
+  w->w_dkv = model_add_matrix(m, layer, o->kv_rank, d, 0, "attn.w_dkv");
+  w->kv_norm = model_add_gain(m, layer, o->kv_rank, 1, "attn.kv_norm");
+  w->w_kc = model_add_matrix(m, layer, h * o->head_dim, o->kv_rank, o->head_dim, "attn.w_kc");
+  w->w_kr = model_add_matrix(m, layer, o->rope_dim, d, 0, "attn.w_kr");
+  w->w_v = model_add_matrix(m, layer, h * o->value_dim, o->kv_rank, o->value_dim, "attn.w_v");
+  b->w_o = model_add_matrix(m, layer, d, h * o->value_dim, 0, "attn.w_o");
 }
 
-/* x w^T, w being `name` and the next count-1 parameters */
-static struct tensor *project(struct model *m, struct program *program, int layer, struct tensor *x,
-                              const char *name, int count)
+/* x w^T, w being `first` and the next count-1 parameters */
+static struct tensor *project(struct model *m, struct program *program, struct tensor *x, struct param *first,
+                              int count)
 {
-  return op_linear(program, x, model_weight(m, program, model_param(m, layer, name), count), NULL, NULL);
+  return op_linear(program, x, model_weight(m, program, first, count), NULL, NULL);
 }
 
 /* RMSNorm of x w^T */
-static struct tensor *latent(struct model *m, struct program *program, int layer, struct tensor *x,
-                             const char *weight, const char *gain)
+static struct tensor *latent(struct model *m, struct program *program, struct tensor *x, struct param *weight,
+                             struct param *gain)
 {
-  struct tensor *c = project(m, program, layer, x, weight, 1);
-  return op_rmsnorm(program, c, &model_param(m, layer, gain)->value, c->cols, m->norm_eps);
+  struct tensor *c = project(m, program, x, weight, 1);
+  return op_rmsnorm(program, c, &gain->value, c->cols, m->norm_eps);
 }
 
 static struct tensor *forward(struct model *m, struct program *program, int layer,
@@ -71,18 +84,18 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
 {
   const struct model_options *o = &m->options;
   long h = o->heads, dn = o->head_dim, dr = o->rope_dim;
-  struct tensor *cq = o->q_rank ? latent(m, program, layer, x, "attn.w_dq", "attn.q_norm") : x;
-  struct tensor *ckv = latent(m, program, layer, x, "attn.w_dkv", "attn.kv_norm");
-  struct tensor *q = project(m, program, layer, cq, "attn.w_qc", 2); /* [N, H*Dn | H*Dr] */
-  struct tensor *w_kc = model_weight(m, program, model_param(m, layer, "attn.w_kc"), 1);
-  struct tensor *w_v = model_weight(m, program, model_param(m, layer, "attn.w_v"), 1);
+  const struct weights *w = weights_of(m, layer);
+  struct tensor *cq = o->q_rank ? latent(m, program, x, w->w_dq, w->q_norm) : x;
+  struct tensor *ckv = latent(m, program, x, w->w_dkv, w->kv_norm);
+  struct tensor *q = project(m, program, cq, w->w_qc, 2); /* [N, H*Dn | H*Dr] */
+  struct tensor *w_kc = model_weight(m, program, w->w_kc, 1), *w_v = model_weight(m, program, w->w_v, 1);
   struct tensor *kc = op_linear(program, ckv, w_kc, NULL, NULL);
   int absorbed = in->decoding && in->decoding->form == DECODE_ABSORBED;
   struct qk_part part[] = {
     {.role = ROLE_Q_HEAD, .x = op_columns(program, q, 0, h * dn), .heads = h, .dim = dn},
     {.role = ROLE_K_HEAD, .x = kc, .heads = h, .dim = dn, .absorbed = absorbed},
     {.role = ROLE_Q_ROPE, .x = op_columns(program, q, h * dn, h * dr), .heads = h, .dim = dr},
-    {.role = ROLE_K_ROPE_SHARED, .x = project(m, program, layer, x, "attn.w_kr", 1), .heads = 1, .dim = dr}};
+    {.role = ROLE_K_ROPE_SHARED, .x = project(m, program, x, w->w_kr, 1), .heads = 1, .dim = dr}};
   model_on_qk(m, program, layer, part, 4);
   struct tensor *qr = op_rope(program, part[2].x, in->position, in->rope_table, dr);
   struct tensor *kr = op_rope(program, part[3].x, in->position, in->rope_table, dr);
@@ -108,12 +121,12 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
 static int factors(const struct model *m, int layer, int head, struct factor out[MAX_FACTORS])
 {
   long dn = m->options.head_dim, dr = m->options.rope_dim;
-  struct param *x = model_param(m, layer, "attn.norm"), *ckv = model_param(m, layer, "attn.kv_norm");
-  struct param *cq = m->options.q_rank ? model_param(m, layer, "attn.q_norm") : x;
-  out[0] = (struct factor){ROLE_Q_HEAD, model_param(m, layer, "attn.w_qc"), NULL, head * dn, dn, cq};
-  out[1] = (struct factor){ROLE_K_HEAD, model_param(m, layer, "attn.w_kc"), NULL, head * dn, dn, ckv};
-  out[2] = (struct factor){ROLE_Q_ROPE, model_param(m, layer, "attn.w_qr"), NULL, head * dr, dr, cq};
-  out[3] = (struct factor){ROLE_K_ROPE_SHARED, model_param(m, layer, "attn.w_kr"), NULL, 0, dr, x};
+  const struct weights *w = weights_of(m, layer);
+  struct param *x = m->layer[layer].attn_norm, *cq = w->q_norm ? w->q_norm : x;
+  out[0] = (struct factor){ROLE_Q_HEAD, w->w_qc, NULL, head * dn, dn, cq};
+  out[1] = (struct factor){ROLE_K_HEAD, w->w_kc, NULL, head * dn, dn, w->kv_norm};
+  out[2] = (struct factor){ROLE_Q_ROPE, w->w_qr, NULL, head * dr, dr, cq};
+  out[3] = (struct factor){ROLE_K_ROPE_SHARED, w->w_kr, NULL, 0, dr, x};
   return 4;
 }
 

@@ -42,9 +42,8 @@ static void after_step(struct stabilizer_context *c, struct program *p)
   int layers = (int)m->options.layers;
   struct factor *f = program_memory(p, (size_t)layers, sizeof *f);
   for (int l = 0; l < layers; l++) {
-    struct param *w = model_param(m, l, "attn.w_o"),
-                 *b = m->options.bias ? model_param(m, l, "attn.b_o") : NULL;
-    f[l] = (struct factor){.role = ROLE_OUTPUT, .weight = w, .bias = b, .rows = w->value.rows};
+    const struct layer *b = &m->layer[l];
+    f[l] = (struct factor){.role = ROLE_OUTPUT, .weight = b->w_o, .bias = b->b_o, .rows = b->w_o->value.rows};
   }
   PROGRAM_CALL(p, copy, .y = c->series[MAX_OUTPUT], .x = c->watched);
   PROGRAM_CALL(p, clip_factor, .y = c->series[GAMMA], .x = c->watched,
