@@ -115,7 +115,7 @@ static void setup(void)
     write_run(i);
     list[i] = paths[i];
   }
-  ck_assert_msg(!runset_open(&set, list, RUNS, 0, &e), "%s", e.text);
+  ck_assert_msg(!runset_select(&set, &(struct selection){.path = list, .paths = RUNS}, 0, &e), "%s", e.text);
 }
 
 static void teardown(void)
@@ -305,25 +305,6 @@ START_TEST(runs_that_diverged_are_in_no_mean)
 }
 END_TEST
 
-START_TEST(runs_are_chosen_by_their_values)
-{
-  struct error e = {0};
-  char *by_kind[] = {"kind=muon"}, *by_seed[] = {"train.seed=2.0,7"}, *wrong[] = {"train.sed=1"},
-       *none[] = {"kind=sgd"};
-  ck_assert_int_eq(runset_where(&set, wrong, 1, &e), STATUS_USAGE);
-  ck_assert_msg(strstr(e.text, "train.seed") != NULL, "%s", e.text);
-  ck_assert_int_eq(runset_where(&set, by_kind, 1, &e), STATUS_OK);
-  ck_assert_int_eq(set.groups, 1);
-  ck_assert_int_eq(set.group[0].count, 3);
-  ck_assert_int_eq(runset_where(&set, by_seed, 1, &e), STATUS_OK);
-  ck_assert_int_eq(set.runs, 1);
-  ck_assert_int_eq(set.run[0].seed, 2);
-  e = (struct error){0};
-  ck_assert_int_eq(runset_where(&set, none, 1, &e), STATUS_USAGE);
-  ck_assert_msg(strstr(e.text, "kind = muon") != NULL, "%s", e.text);
-}
-END_TEST
-
 int main(void)
 {
   Suite *s = suite_create("figures");
@@ -335,7 +316,6 @@ int main(void)
   tcase_add_test(t, losses_are_means_over_the_seeds);
   tcase_add_test(t, spectra_are_means_over_the_tensors_of_a_kind);
   tcase_add_test(t, runs_that_diverged_are_in_no_mean);
-  tcase_add_test(t, runs_are_chosen_by_their_values);
   suite_add_tcase(s, t);
   SRunner *runner = srunner_create(s);
   srunner_run_all(runner, CK_NORMAL);

@@ -21,6 +21,7 @@
 #include "storage/h5.h"
 #include "storage/recorder.h"
 #include "storage/rows.h"
+#include "storage/seal.h"
 
 /* How much to do: `make check-long` asks for more. */
 static long number(long quick, long thorough) { return getenv("MAXLOGIT_TEST_LONG") ? thorough : quick; }
@@ -190,18 +191,51 @@ static int count_name(void *context, const char *name)
   return 0;
 }
 
+static void write_text(const char *path, const char *text, size_t length)
+{
+  FILE *f = fopen(path, "wb");
+  ck_assert(f && fwrite(text, 1, length, f) == length && !fclose(f));
+}
+
+/* The file at `path` as it was before files had heads. */
+static const char *without_head(const char *path)
+{
+  struct error e = {0};
+  char *bytes = NULL, seal[SEAL_BYTES + 1];
+  size_t size, length, behind;
+  ck_assert(!file_read(path, &bytes, &size, &e));
+  ck_assert_ptr_nonnull(head_find(bytes, size, &length, &behind));
+  size -= behind;
+  seal_make(bytes, size, seal);
+  memcpy(bytes + size, seal, SEAL_BYTES);
+  write_text(at("headless.h5"), bytes, size + SEAL_BYTES);
+  memory_free(bytes);
+  return at("headless.h5");
+}
+
+/* By all of it or by its head, and where it has none. */
+enum { WAYS = 4 };
+static struct run_file *open_in_way(int way, const char *path)
+{
+  struct run_file *f = NULL;
+  struct error e = {0};
+  if (way > 1) path = without_head(path);
+  int status = way % 2 ? run_peek(&f, path, &e) : run_open(&f, path, &e);
+  ck_assert_msg(!status, "%s", e.text);
+  return f;
+}
+
 START_TEST(everything_comes_back)
 {
   static const long lengths[] = {0, 1, 30, 1024, 2500}; /* over the edge of a block */
-  long steps = lengths[_i];
-  const char *path = whole_run("back.h5", steps);
-  struct run_file *f = NULL;
+  long steps = lengths[_i / WAYS];
+  struct run_file *f = open_in_way(_i % WAYS, whole_run("back.h5", steps));
   struct run_event *event;
   struct error e = {0};
   long count;
   int names = 0;
-  ck_assert_msg(!run_open(&f, path, &e), "%s", e.text);
   ck_assert_str_eq(run_state(f), "finished");
+  ck_assert_int_eq(strlen(run_date(f)), strlen("2026-01-01T00:00:00Z"));
   ck_assert_int_eq(run_last_step(f), steps);
   ck_assert_double_eq(run_wall_seconds(f), 1.5);
   ck_assert_double_eq(run_loss_floor(f), 1.25);
@@ -212,6 +246,9 @@ START_TEST(everything_comes_back)
   run_series_names(f, count_name, &names);
   ck_assert_int_eq(names, SERIES);
   for (int s = 0; s < SERIES; s++) check_series(f, s, steps);
+  ck_assert_int_eq(run_rows(f, "loss"), steps);
+  ck_assert_int_eq(run_rows(f, "los"), 0);
+  run_rest(f);
   ck_assert_msg(!run_events(f, &event, &count, &e), "%s", e.text);
   ck_assert_int_eq(count, (steps + 2) / 4);
   for (long i = 0; i < count; i++) {
@@ -239,13 +276,12 @@ static int compare_parameter(void *context, const struct config_entry *entry)
 
 START_TEST(parameters_come_back)
 {
-  struct run_file *f = NULL;
   struct error e = {0};
   const char *path = whole_run("parameters.h5", 1);
+  struct run_file *f = open_in_way(_i, path);
   struct h5 *h = NULL;
   double lr;
   int64_t steps;
-  ck_assert_msg(!run_open(&f, path, &e), "%s", e.text);
   config_each(config, compare_parameter, f);
   ck_assert_ptr_null(run_parameter(f, "train.lrr"));
   run_close(f);
@@ -543,12 +579,6 @@ START_TEST(folder_that_cannot_be_written)
   ck_assert_msg(strstr(e.text, "/proc/maxlogit") != NULL, "%s", e.text);
 }
 END_TEST
-
-static void write_text(const char *path, const char *text, size_t length)
-{
-  FILE *f = fopen(path, "wb");
-  ck_assert(f && fwrite(text, 1, length, f) == length && !fclose(f));
-}
 
 static struct checkpoint make_checkpoint(long step)
 {
@@ -963,8 +993,8 @@ int main(void)
   tcase_add_checked_fixture(store, setup, teardown);
   tcase_add_checked_fixture(hurt, setup, teardown);
   tcase_add_checked_fixture(full, setup, teardown);
-  tcase_add_loop_test(store, everything_comes_back, 0, 5);
-  tcase_add_test(store, parameters_come_back);
+  tcase_add_loop_test(store, everything_comes_back, 0, 5 * WAYS);
+  tcase_add_loop_test(store, parameters_come_back, 0, WAYS);
   tcase_add_test(store, other_readers_find_their_way);
   tcase_add_test(store, live_rows_tell_the_largest);
   tcase_add_test(store, unknown_series_is_named);

@@ -1,37 +1,45 @@
-/* choose.c - which runs of a set are meant */
+/* choose.c - which runs of a set are meant: conditions, and the keys that they know */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "analysis/runset_parts.h"
 #include "base/memory.h"
-#include "base/text.h"
 
-static const char *value_of(const struct run *run, const char *key)
+/* --- keys ---------------------------------------------------------------------------------------------- */
+
+static const char *const facts[] = {"kind", "state", "id", "seed", "steps", "date"};
+enum { FACTS = sizeof facts / sizeof *facts };
+
+const char *run_value(const struct run *run, const char *key, char room[RUN_VALUE])
 {
-  return strcmp(key, "kind") == 0 ? run->kind : run_parameter_or(run, key, "");
+  if (strcmp(key, "kind") == 0) return run->kind;
+  if (strcmp(key, "state") == 0) return run_state(run->file);
+  if (strcmp(key, "id") == 0) return run_id(run->file);
+  if (strcmp(key, "date") == 0) return run_date(run->file);
+  if (strcmp(key, "seed") != 0 && strcmp(key, "steps") != 0) return run_parameter_or(run, key, "");
+  snprintf(room, RUN_VALUE, "%ld", *key == 's' && key[1] == 'e' ? run->seed : run_last_step(run->file));
+  return room;
 }
 
-static int same_value(void *context, const char *wanted)
+static int is_number(const char *text, double *number)
 {
-  const char *value = context;
-  char *end, *own_end;
-  double number = strtod(wanted, &end), own = strtod(value, &own_end);
-  if (strcmp(wanted, value) == 0) return 1;
-  return end != wanted && !*end && own_end != value && !*own_end && number == own;
+  char *end;
+  *number = strtod(text, &end);
+  return end != text && !*end;
 }
 
-/* "KEY = a, b": the values that occur; how many. */
-static int add_values(struct buffer *b, const struct runset *set, const char *key)
+int run_compare(const struct run *x, const struct run *y, const char *key)
 {
-  int different = 0;
-  buffer_add(b, "%s =", key);
-  for (int i = 0; i < set->runs; i++) {
-    const char *value = value_of(&set->run[i], key);
-    int seen = 0;
-    for (int k = 0; k < i && !seen; k++) seen = strcmp(value_of(&set->run[k], key), value) == 0;
-    if (!seen) buffer_add(b, "%s %s", different++ ? "," : "", value);
+  char rooms[2][RUN_VALUE];
+  double a, b;
+  if (strcmp(key, "kind") == 0) {
+    int order = (x->rank > y->rank) - (x->rank < y->rank);
+    return order ? order : strcmp(x->kind, y->kind);
   }
-  return different;
+  const char *one = run_value(x, key, rooms[0]), *two = run_value(y, key, rooms[1]);
+  int first = is_number(one, &a), second = is_number(two, &b);
+  if (first && second) return (a > b) - (a < b);
+  return first != second ? second - first : strcmp(one, two);
 }
 
 struct key_names {
@@ -39,72 +47,202 @@ struct key_names {
   size_t count;
 };
 
+static void add_name(struct key_names *keys, const char *name)
+{
+  keys->name = memory_grow(keys->name, keys->count, keys->count + 1, sizeof *keys->name);
+  keys->name[keys->count++] = memory_text(name);
+}
+
 static int add_key_name(void *context, const struct config_entry *entry)
 {
-  struct key_names *keys = context;
-  keys->name = memory_grow(keys->name, keys->count, keys->count + 1, sizeof *keys->name);
-  keys->name[keys->count++] = memory_text(entry->key);
+  add_name(context, entry->key);
   return 0;
 }
 
-static int check_key(const struct config *config, const char *key, struct error *error)
+static int check_key(const char *option, const char *key, struct error *error)
 {
+  struct config *config = config_new();
   struct key_names keys = {0};
-  int status = STATUS_OK, known = strcmp(key, "kind") == 0;
+  int status = STATUS_OK, known = 0;
+  for (int i = 0; i < FACTS; i++) add_name(&keys, facts[i]);
   config_each(config, add_key_name, &keys);
   for (size_t i = 0; i < keys.count && !known; i++) known = strcmp(keys.name[i], key) == 0;
   if (!known) {
     const char *near = text_nearest(key, keys.name, keys.count);
-    status = error_set(error, STATUS_USAGE, "--where %s: no such key%s%s%s", key,
+    char full[100];
+    for (size_t i = 0; i < keys.count && !near; i++) { /* "lr": the last part of one */
+      snprintf(full, sizeof full, ".%.90s", key);
+      size_t length = strlen(keys.name[i]), part = strlen(full);
+      if (length > part && strcmp(keys.name[i] + length - part, full) == 0) near = keys.name[i];
+    }
+    status = error_set(error, STATUS_USAGE, "%s %s: no such key%s%s%s", option, key,
                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
   }
   for (size_t i = 0; i < keys.count; i++) memory_free((char *)keys.name[i]);
   memory_free(keys.name);
-  return status;
-}
-
-static int keep_where(struct runset *set, const struct config *config, const char *condition,
-                      struct error *error)
-{
-  char key[96];
-  const char *equals = strchr(condition, '=');
-  if (!equals || equals == condition || equals - condition >= (long)sizeof key)
-    return error_set(error, STATUS_USAGE, "--where %s: KEY=VALUE is wanted", condition);
-  snprintf(key, sizeof key, "%.*s", (int)(equals - condition), condition);
-  int status = check_key(config, key, error), kept = 0;
-  if (status) return status;
-  struct buffer values = {0};
-  add_values(&values, set, key);
-  for (int i = 0; i < set->runs; i++) {
-    if (text_split(equals + 1, ',', same_value, (void *)value_of(&set->run[i], key)))
-      set->run[kept++] = set->run[i];
-    else
-      run_free(&set->run[i]);
-  }
-  set->runs = kept;
-  if (!kept)
-    status = error_set(error, STATUS_USAGE, "--where %s: no such run; there is %s", condition, values.text);
-  memory_free(values.text);
-  return status;
-}
-
-int runset_where(struct runset *set, char *const *conditions, int count, struct error *error)
-{
-  struct config *config = config_new();
-  int status = STATUS_OK;
-  for (int i = 0; i < count && !status; i++) status = keep_where(set, config, conditions[i], error);
-  if (!status && count) {
-    memory_free(set->group);
-    set->group = NULL;
-    set->groups = 0;
-    struct keys keys;
-    keys_init(&keys);
-    runset_group(set, &keys);
-    memory_free(keys.key);
-  }
   config_free(config);
   return status;
 }
+
+struct key_reading {
+  struct key_list *list;
+  const char *option;
+  struct error *error;
+};
+
+static int add_listed(void *context, const char *part)
+{
+  struct key_reading *r = context;
+  struct key_list *l = r->list;
+  if (check_key(r->option, part, r->error)) return 1;
+  l->name = memory_grow(l->name, (size_t)l->count, (size_t)l->count + 1, sizeof *l->name);
+  snprintf(l->name[l->count++], sizeof *l->name, "%s", part);
+  return 0;
+}
+
+int key_list_read(struct key_list *list, const char *option, const char *text, struct error *error)
+{
+  struct key_reading reading = {list, option, error};
+  *list = (struct key_list){0};
+  if (!text_split(text, ',', add_listed, &reading)) return STATUS_OK;
+  key_list_free(list);
+  return STATUS_USAGE;
+}
+
+void key_list_free(struct key_list *list)
+{
+  memory_free(list->name);
+  *list = (struct key_list){0};
+}
+
+/* --- conditions ---------------------------------------------------------------------------------------- */
+
+enum operator{ IS, IS_NOT, LESS, AT_MOST, MORE, AT_LEAST };
+static const char *const operators[] = {
+  [IS] = "=", [IS_NOT] = "!=", [LESS] = "<", [AT_MOST] = "<=", [MORE] = ">", [AT_LEAST] = ">="};
+
+struct condition {
+  char key[96];
+  enum operator operator;
+  const char *values;
+};
+
+static int same_value(void *context, const char *wanted)
+{
+  const char *value = context;
+  double number, own;
+  return strcmp(wanted, value) == 0 ||
+         (is_number(wanted, &number) && is_number(value, &own) && number == own);
+}
+
+static int holds(const struct condition *c, const struct run *run)
+{
+  char room[RUN_VALUE];
+  const char *value = run_value(run, c->key, room);
+  double own, wanted;
+  if (c->operator<= IS_NOT)
+    return text_split(c->values, ',', same_value, (void *)(uintptr_t)value) == (c->operator== IS);
+  int order, comparable = is_number(value, &own) && is_number(c->values, &wanted);
+  if (comparable)
+    order = (own > wanted) - (own < wanted), comparable = own == own;
+  else {
+    order = strcmp(value, c->values); /* dates */
+    comparable = strcmp(c->key, "date") == 0;
+  }
+  switch (c->operator) {
+  case LESS: return comparable && order < 0;
+  case AT_MOST: return comparable && order <= 0;
+  case MORE: return comparable && order > 0;
+  default: return comparable && order >= 0;
+  }
+}
+
+/* "KEY OP VALUES", all of it in `text`, which is cut in pieces. */
+static int read_condition(struct condition *c, char *text, struct error *error)
+{
+  size_t length = strcspn(text, "!<>="), end = length;
+  char sign[3] = "";
+  double number;
+  while (end < strlen(text) && end - length < 2 && strchr("!<>=", text[end])) end++;
+  memcpy(sign, text + length, end - length);
+  for (c->operator= IS; c->operator<= AT_LEAST; c->operator++)
+    if (strcmp(sign, operators[c->operator]) == 0) break;
+  while (length && text[length - 1] == ' ') length--;
+  if (c->operator> AT_LEAST || !length || length >= sizeof c->key)
+    return error_set(error, STATUS_USAGE, "--where %s: KEY=VALUE is wanted; or !=, <, <=, >, >=", text);
+  snprintf(c->key, sizeof c->key, "%.*s", (int)length, text);
+  c->values = text + end;
+  while (*c->values == ' ') c->values++;
+  int status = check_key("--where", c->key, error);
+  if (!status && c->operator> IS_NOT && strcmp(c->key, "date") != 0 && !is_number(c->values, &number))
+    status = error_set(error, STATUS_USAGE, "--where %s: %s wants one number", text, sign);
+  return status;
+}
+
+int runset_values(struct buffer *b, const struct runset *set, const char *key)
+{
+  enum { MOST = 24 };
+  int different = 0;
+  char rooms[2][RUN_VALUE];
+  buffer_add(b, "%s =", key);
+  for (int i = 0; i < set->runs; i++) {
+    const char *value = run_value(&set->run[i], key, rooms[0]);
+    int seen = 0;
+    for (int k = 0; k < i && !seen; k++) seen = strcmp(run_value(&set->run[k], key, rooms[1]), value) == 0;
+    if (seen) continue;
+    if (++different > MOST) {
+      buffer_add(b, ", ...");
+      break;
+    }
+    buffer_add(b, "%s %s", different > 1 ? "," : "", value);
+  }
+  return different;
+}
+
+struct keeping {
+  struct runset *set;
+  struct error *error;
+};
+
+static int keep_where(void *context, const char *part)
+{
+  struct keeping *keeping = context;
+  struct runset *set = keeping->set;
+  struct condition c;
+  char *text = memory_text(part);
+  int status = read_condition(&c, text, keeping->error), kept = 0;
+  for (int i = 0; i < set->runs && !status; i++) kept += holds(&c, &set->run[i]);
+  if (!status && !kept) {
+    struct buffer values = {0};
+    runset_values(&values, set, c.key);
+    status =
+      error_set(keeping->error, STATUS_USAGE, "--where %s: no such run; there is %s", part, values.text);
+    memory_free(values.text);
+  }
+  if (!status) {
+    kept = 0;
+    for (int i = 0; i < set->runs; i++) {
+      if (holds(&c, &set->run[i]))
+        set->run[kept++] = set->run[i];
+      else
+        run_free(&set->run[i]);
+    }
+    set->runs = kept;
+  }
+  memory_free(text);
+  return status;
+}
+
+int runset_keep(struct runset *set, const struct selection *selection, struct error *error)
+{
+  struct keeping keeping = {set, error};
+  int status = STATUS_OK;
+  for (int i = 0; i < selection->wheres && !status; i++)
+    status = text_split(selection->where[i], '&', keep_where, &keeping);
+  return status;
+}
+
+/* --- what groups differ in ----------------------------------------------------------------------------- */
 
 char *runset_differences(const struct runset *set)
 {
@@ -112,7 +250,7 @@ char *runset_differences(const struct runset *set)
   struct keys keys;
   keys_init(&keys);
   buffer_add(&text, "\n  ");
-  if (add_values(&text, set, "kind") < 2) text.text[text.length = 0] = 0;
+  if (runset_values(&text, set, "kind") < 2) text.text[text.length = 0] = 0;
   for (size_t k = 0; k < keys.count; k++) {
     int said = 0;
     for (int g = 1; g < set->groups && !said; g++) { /* kinds stand together */
@@ -122,7 +260,7 @@ char *runset_differences(const struct runset *set)
     }
     if (!said) continue;
     buffer_add(&text, "\n  ");
-    add_values(&text, set, keys.key[k].name);
+    runset_values(&text, set, keys.key[k].name);
   }
   memory_free(keys.key);
   return text.text;

@@ -1,4 +1,7 @@
 /* group.c - runs that differ only in their seed are one group; what groups are called */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,12 +57,14 @@ char *run_identity(const struct run *run, const struct keys *keys)
 
 /* --- groups -------------------------------------------------------------------------------------------- */
 
-static int compare_runs(const void *a, const void *b)
+static int compare_runs(const void *a, const void *b, void *by)
 {
   const struct run *x = a, *y = b;
-  int order = (x->rank > y->rank) - (x->rank < y->rank);
-  if (!order) order = strcmp(x->kind, y->kind);
-  if (!order) order = strcmp(x->identity, y->identity);
+  const struct key_list *keys = by;
+  int order = 0;
+  for (int k = 0; k < keys->count && !order; k++) order = run_compare(x, y, keys->name[k]);
+  if (!keys->count) order = run_compare(x, y, "kind");
+  if (!order) order = strcmp(x->mark, y->mark);
   if (!order) order = (x->seed > y->seed) - (x->seed < y->seed);
   return order ? order : strcmp(x->path, y->path);
 }
@@ -72,8 +77,7 @@ static int compare_identities(const void *a, const void *b)
   return order ? order : strcmp(x->path, y->path);
 }
 
-/* The same settings have one name, whether a preset or its keys were given. */
-static void share_names(struct runset *set)
+void runset_share_names(struct runset *set)
 {
   qsort(set->run, (size_t)set->runs, sizeof *set->run, compare_identities);
   for (int i = 1; i < set->runs; i++) {
@@ -92,53 +96,85 @@ const char *group_value(const struct run_group *group, const struct key *key)
   return value ? value : key->standard;
 }
 
-/* Has another group of the same kind another value? */
-static int differs(const struct runset *set, const struct run_group *group, const struct key *key)
-{
-  for (int g = 0; g < set->groups; g++) {
-    const struct run_group *other = &set->group[g];
-    if (strcmp(other->run->kind, group->run->kind) == 0 &&
-        strcmp(group_value(other, key), group_value(group, key)) != 0)
-      return 1;
-  }
-  return 0;
-}
-
 static const char *last_part(const char *name)
 {
   const char *dot = strrchr(name, '.');
   return dot ? dot + 1 : name;
 }
 
-/* A difference that can be said: one group has it, the other lacks it. */
-static int is_said(const struct runset *set, const struct run_group *group, const struct key *key)
+static int has_value(const struct run_group *group, const struct key *key)
 {
   const char *value = group_value(group, key);
-  return *value && strcmp(value, "none") != 0 && differs(set, group, key);
+  return *value && strcmp(value, "none") != 0;
+}
+
+/* Do groups [first, end), those of a kind, differ in it? */
+static int differ(const struct run_group *first, const struct run_group *end, const struct key *key)
+{
+  const char *value = group_value(first, key);
+  for (const struct run_group *group = first + 1; group < end; group++)
+    if (strcmp(group_value(group, key), value) != 0) return 1;
+  return 0;
+}
+
+/* said[group * keys + key]: groups of its kind differ in it, and this one has a value. */
+static unsigned char *find_differences(const struct runset *set, const struct keys *keys)
+{
+  unsigned char *said = memory_new((size_t)set->groups * keys->count + 1, 1);
+  struct run_group *all = set->group, *past = all + set->groups;
+  for (struct run_group *first = all, *end; first < past; first = end) {
+    for (end = first + 1; end < past && strcmp(end->run->kind, first->run->kind) == 0;) end++;
+    for (size_t k = 0; k < keys->count; k++)
+      if (differ(first, end, &keys->key[k]))
+        for (struct run_group *group = first; group < end; group++)
+          said[(size_t)(group - all) * keys->count + k] = (unsigned char)has_value(group, &keys->key[k]);
+  }
+  return said;
 }
 
 static void label_groups(struct runset *set, struct keys *keys)
 {
-  unsigned char *said = memory_new(keys->count + 1, 1);
+  unsigned char *said = find_differences(set, keys), *any = memory_new(keys->count + 1, 1);
+  for (int g = 0; g < set->groups; g++)
+    for (size_t k = 0; k < keys->count; k++) any[k] |= said[(size_t)g * keys->count + k];
   for (size_t k = 0; k < keys->count; k++)
-    for (int g = 0; g < set->groups && !said[k]; g++)
-      said[k] = (unsigned char)is_said(set, &set->group[g], &keys->key[k]);
-  for (size_t k = 0; k < keys->count; k++)
-    for (size_t j = 0; j < keys->count && said[k]; j++)
-      if (j != k && said[j] && strcmp(last_part(keys->key[j].name), last_part(keys->key[k].name)) == 0)
+    for (size_t j = 0; j < keys->count && any[k]; j++)
+      if (j != k && any[j] && strcmp(last_part(keys->key[j].name), last_part(keys->key[k].name)) == 0)
         keys->key[k].clashes = 1;
   for (int g = 0; g < set->groups; g++) {
     struct run_group *group = &set->group[g];
-    snprintf(group->label, sizeof group->label, "%s", group->run->kind);
+    group->kind_length = snprintf(group->label, sizeof group->label, "%s", group->run->kind);
     for (size_t k = 0; k < keys->count; k++) {
       const struct key *key = &keys->key[k];
       size_t length = strlen(group->label);
-      if (said[k] && is_said(set, group, key))
+      if (said[(size_t)g * keys->count + k])
         snprintf(group->label + length, sizeof group->label - length, " %s=%s",
                  key->clashes ? key->name : last_part(key->name), group_value(group, key));
     }
   }
   memory_free(said);
+  memory_free(any);
+}
+
+/* "muon lr=0.01": a key whose values are names of parts needs no name of its own. */
+static void label_by(struct run_group *group, const struct key_list *by)
+{
+  static const char *const names[] = {"kind", "optimizer", "preset", "stabilizers", "data", NULL};
+  char room[RUN_VALUE];
+  for (int k = 0; k < by->count; k++) {
+    const char *key = by->name[k], *value = run_value(group->run, key, room);
+    size_t length = strlen(group->label);
+    int is_name = 0, clashes = 0;
+    for (int i = 0; names[i] && !is_name; i++) is_name = strcmp(names[i], key) == 0;
+    for (int i = 0; i < by->count; i++)
+      clashes |= i != k && strcmp(last_part(by->name[i]), last_part(key)) == 0;
+    snprintf(group->label + length, sizeof group->label - length, "%s%s%s%s", k ? " " : "",
+             is_name   ? ""
+             : clashes ? key
+                       : last_part(key),
+             is_name ? "" : "=", *value ? value : "none");
+    if (k == 0) group->kind_length = (int)strlen(group->label);
+  }
 }
 
 static int compare_labels(const void *a, const void *b)
@@ -166,16 +202,27 @@ static void tell_data_apart(struct runset *set)
   memory_free(by_label);
 }
 
-void runset_group(struct runset *set, struct keys *keys)
+static char *mark_of(const struct run *run, const struct key_list *by)
 {
-  share_names(set);
-  qsort(set->run, (size_t)set->runs, sizeof *set->run, compare_runs);
+  struct buffer text = {0};
+  char room[RUN_VALUE];
+  if (!by->count) return memory_text(run->identity);
+  for (int k = 0; k < by->count; k++) buffer_add(&text, "%s\n", run_value(run, by->name[k], room));
+  return text.text;
+}
+
+void runset_group(struct runset *set, struct keys *keys, const struct key_list *by)
+{
+  for (int i = 0; i < set->runs; i++) set->run[i].mark = mark_of(&set->run[i], by);
+  qsort_r(set->run, (size_t)set->runs, sizeof *set->run, compare_runs, (void *)(uintptr_t)by);
   set->group = memory_new((size_t)set->runs + 1, sizeof *set->group);
   for (int i = 0; i < set->runs; i++) {
     struct run *run = &set->run[i];
-    if (i == 0 || strcmp(run->identity, run[-1].identity) != 0) set->group[set->groups++].run = run;
+    if (i == 0 || strcmp(run->mark, run[-1].mark) != 0) set->group[set->groups++].run = run;
     set->group[set->groups - 1].count++;
   }
+  for (int g = 0; g < set->groups && by->count; g++) label_by(&set->group[g], by);
+  if (by->count) return;
   label_groups(set, keys);
   tell_data_apart(set);
 }

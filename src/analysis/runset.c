@@ -1,6 +1,10 @@
-/* runset.c - run files and folders opened, and what is read of one */
+/* runset.c - run files and folders opened, put in order, and what is read of one */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <dirent.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,21 +20,14 @@ struct opening {
   unsigned flags;
 };
 
-static int is_empty(const struct run_file *file)
-{
-  struct run_series loss;
-  if (run_read(file, "loss", &loss, NULL) != STATUS_OK) return 1;
-  int empty = loss.rows == 0;
-  run_series_free(&loss);
-  return empty;
-}
+static int is_empty(const struct run_file *file) { return run_rows(file, "loss") == 0; }
 
 static int add_run(const struct opening *o, const char *path, struct error *error)
 {
   struct runset *set = o->set;
   set->run = memory_grow(set->run, (size_t)set->runs, (size_t)set->runs + 1, sizeof *set->run);
   struct run *run = &set->run[set->runs];
-  int status = run_open(&run->file, path, error);
+  int status = run_peek(&run->file, path, error);
   if (status) return status;
   if ((o->flags & RUNSET_RECORDED) && is_empty(run->file)) {
     warning("%s: no step recorded yet, left out", path);
@@ -89,26 +86,114 @@ static int check_once(const struct runset *set, struct error *error)
   return status;
 }
 
-int runset_open(struct runset *set, char *const *paths, int count, unsigned flags, struct error *error)
+static int open_paths(struct opening *o, const struct selection *selection, struct error *error)
+{
+  int status = STATUS_OK;
+  for (int i = 0; i < selection->paths && !status; i++) {
+    struct stat info;
+    if (stat(selection->path[i], &info) == 0 && S_ISDIR(info.st_mode))
+      status = add_folder(o, selection->path[i], error);
+    else
+      status = add_run(o, selection->path[i], error);
+  }
+  if (!status && o->set->runs == 0) status = error_set(error, STATUS_USAGE, "no run with a recorded step");
+  return status;
+}
+
+/* --- order --------------------------------------------------------------------------------------------- */
+
+struct order {
+  char key[96];
+  int downwards;
+};
+
+static int compare_by_order(const void *a, const void *b, void *context)
+{
+  const struct run *x = *(struct run *const *)a, *y = *(struct run *const *)b;
+  const struct order *o = context;
+  int order = run_compare(x, y, o->key);
+  if (o->downwards) order = -order;
+  return order ? order : (x > y) - (x < y); /* else as they stand */
+}
+
+static int read_order(struct order *o, const struct selection *selection, struct error *error)
+{
+  const char *sort = selection->sort ? selection->sort : "date";
+  struct key_list keys = {0};
+  o->downwards = *sort == '-';
+  int status = key_list_read(&keys, "--sort", sort + o->downwards, error);
+  if (!status && keys.count != 1)
+    status = error_set(error, STATUS_USAGE, "--sort=%s: one key is wanted", sort);
+  if (!status) snprintf(o->key, sizeof o->key, "%s", keys.name[0]);
+  key_list_free(&keys);
+  return status;
+}
+
+static void list_runs(struct runset *set, const struct order *o)
+{
+  memory_free(set->list);
+  set->list = memory_new((size_t)set->runs + 1, sizeof *set->list);
+  for (int i = 0; i < set->runs; i++) set->list[i] = &set->run[i];
+  if (o) qsort_r(set->list, (size_t)set->runs, sizeof *set->list, compare_by_order, (void *)(uintptr_t)o);
+}
+
+static void keep_last(struct runset *set, long last, const struct order *o)
+{
+  list_runs(set, o);
+  struct run *kept = memory_new((size_t)set->runs + 1, sizeof *kept);
+  int count = last < set->runs ? (int)last : set->runs, dropped = set->runs - count;
+  for (int i = 0; i < set->runs; i++) {
+    if (i < dropped)
+      run_free(set->list[i]);
+    else
+      kept[i - dropped] = *set->list[i];
+  }
+  memory_free(set->run);
+  set->run = kept;
+  set->runs = count;
+}
+
+/* Groups in the order of the first of their runs. */
+static void order_groups(struct runset *set)
+{
+  struct run_group *ordered = memory_new((size_t)set->runs + 1, sizeof *ordered);
+  int *group_of = memory_new((size_t)set->runs + 1, sizeof *group_of), count = 0;
+  for (int g = 0; g < set->groups; g++)
+    for (int i = 0; i < set->group[g].count; i++) group_of[set->group[g].run - set->run + i] = g;
+  for (int i = 0; i < set->runs; i++) {
+    struct run_group *group = &set->group[group_of[set->list[i] - set->run]];
+    if (!group->count) continue;
+    ordered[count++] = *group;
+    group->count = 0;
+  }
+  memory_free(set->group);
+  memory_free(group_of);
+  set->group = ordered;
+}
+
+int runset_select(struct runset *set, const struct selection *selection, unsigned flags, struct error *error)
 {
   struct keys keys;
+  struct key_list by = {0};
+  struct order order = {0};
   struct opening o = {set, &keys, flags};
-  int status = STATUS_OK;
   *set = (struct runset){0};
   keys_init(&keys);
-  for (int i = 0; i < count && !status; i++) {
-    struct stat info;
-    if (stat(paths[i], &info) == 0 && S_ISDIR(info.st_mode))
-      status = add_folder(&o, paths[i], error);
-    else
-      status = add_run(&o, paths[i], error);
-  }
-  if (!status && set->runs == 0) status = error_set(error, STATUS_USAGE, "no run with a recorded step");
+  int status = selection->by ? key_list_read(&by, "--by", selection->by, error) : STATUS_OK;
+  if (!status) status = read_order(&order, selection, error);
+  if (!status) status = open_paths(&o, selection, error);
+  if (!status) runset_share_names(set);
+  if (!status) status = runset_keep(set, selection, error);
+  if (!status && selection->last) keep_last(set, selection->last, &order);
   if (!status && flags & RUNSET_ONCE) status = check_once(set, error);
   if (status)
     runset_close(set);
-  else
-    runset_group(set, &keys);
+  else {
+    runset_group(set, &keys, &by);
+    list_runs(set, selection->sort || selection->last ? &order : NULL);
+    if (selection->sort) order_groups(set);
+  }
+  key_list_free(&by);
   memory_free(keys.key);
   return status;
 }
@@ -118,6 +203,7 @@ void run_free(struct run *run)
   run_close(run->file);
   memory_free(run->path);
   memory_free(run->identity);
+  memory_free(run->mark);
 }
 
 void runset_close(struct runset *set)
@@ -125,6 +211,7 @@ void runset_close(struct runset *set)
   for (int i = 0; i < set->runs; i++) run_free(&set->run[i]);
   memory_free(set->run);
   memory_free(set->group);
+  memory_free(set->list);
   *set = (struct runset){0};
 }
 
@@ -160,6 +247,7 @@ int run_table(const struct run *run, const char *series, struct table *table, st
 {
   struct run_series data;
   int status = run_read(run->file, series, &data, error);
+  run_rest(run->file);
   if (status) return error_prefix(error, "%s", run->path);
   table_from_series(table, &data, 0, -1, -1);
   run_series_free(&data);

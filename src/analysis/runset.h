@@ -1,4 +1,4 @@
-/* runset.h - several run files, grouped: runs that differ only in their seed are one group */
+/* runset.h - several run files, chosen and grouped: runs that differ only in their seed are one group */
 #ifndef MAXLOGIT_RUNSET_H
 #define MAXLOGIT_RUNSET_H
 #include "analysis/table.h"
@@ -7,6 +7,7 @@ struct run {
   char *path;
   struct run_file *file;
   char *identity; /* all that can change the numbers, but the seed: parameters, content of data and start */
+  char *mark;     /* what makes its group: the identity, or the values of chosen keys */
   char
     kind[96]; /* its preset, "muon_split+soft_cap" with stabilisers added to it; or optimizer+stabilizers */
   int rank;   /* of that preset in the list of presets: groups stand in this order */
@@ -14,29 +15,42 @@ struct run {
 };
 struct run_group {
   /* kind, and what tells it from other groups of that kind: "muon lr=0.01"; keys in full where short ones clash,
-     "override.lr"; nothing where a value is none */
+     "override.lr"; nothing where a value is none. Of groups by chosen keys: their values. */
   char label[256];
+  int kind_length; /* so many characters of the label are its kind: what gives it a colour */
   struct run *run;
   int count; /* in the order of their seeds */
 };
 struct runset {
-  struct run *run;
+  struct run *run; /* group by group */
   int runs;
   struct run_group *group;
   int groups;
+  struct run **list; /* [runs] in the order that was asked for */
 };
 
-/* Open files and folders (all *.h5 in it). STATUS_USAGE names the first that is no run file. With
+/* Which runs, how grouped, in which order; NULL and 0 where nothing is asked. */
+struct selection {
+  char *const *path; /* files, and folders: all *.h5 in it */
+  int paths;
+  /* "KEY OP VALUE & ...", OP one of = != < <= > >=; VALUE,VALUE,... for any of them (=) or none of them (!=). All
+     must hold. KEY: a key of the configuration, or kind, state, id, seed, steps (done), date (started). Numbers
+     compare as numbers; a run that does not have the key has no value: only != holds. */
+  char *const *where;
+  int wheres;
+  const char *by;   /* "KEY,KEY,...": runs that have the same values of these are a group */
+  const char *sort; /* "KEY", "-KEY" downwards; also the order of the groups, by their first run */
+  long last;        /* keep so many: the last in that order; without one, those started last */
+};
+
+/* Open what is selected, by heads alone where files have one. STATUS_USAGE names the first file that is no run file,
+   a key that is none (with the nearest), or a condition that leaves no run (with the values there are). With
    RUNSET_RECORDED a run that has just begun, without a step in its file, is left out with a warning; with
    RUNSET_ONCE the same run twice (a copy: the same id) is STATUS_USAGE: it would count as two seeds. */
 enum { RUNSET_RECORDED = 1, RUNSET_ONCE = 2 };
-int runset_open(struct runset *, char *const *paths, int count, unsigned flags, struct error *);
+int runset_select(struct runset *, const struct selection *, unsigned flags, struct error *);
 void runset_close(struct runset *);
 
-/* Keep only the runs for which all of the conditions hold: "KEY=VALUE", or KEY=VALUE,VALUE,... for any of them.
-   KEY: a key of the configuration, or "kind"; numbers compare as numbers. STATUS_USAGE: no such key, or no run
-   left (says what values there are). */
-int runset_where(struct runset *, char *const *conditions, int count, struct error *);
 /* What groups differ in, one key a line with the values that occur: "\n  kind = adam, muon". For memory_free. */
 char *runset_differences(const struct runset *);
 
@@ -44,6 +58,10 @@ int run_is_diverged(const struct run *);
 /* The runs of a group that its means are taken over, those that did not diverge, into out[group->count]; returns
    how many. */
 int run_group_counted(const struct run_group *, const struct run **out);
+/* What a condition compares: "kind", "state", "train.lr" ...; "" where the run has none. `room` holds what is put
+   together. */
+enum { RUN_VALUE = 32 };
+const char *run_value(const struct run *, const char *key, char room[RUN_VALUE]);
 /* A parameter as a number; `otherwise` if it is missing. */
 double run_number(const struct run *, const char *key, double otherwise);
 /* One series as a table. */

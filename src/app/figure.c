@@ -29,16 +29,9 @@ int figure_fits(const struct runset *set, struct error *error)
 
 int figure_needs(const struct runset *set, const char *series)
 {
-  int some = 1;
-  for (int i = 0; i < set->runs && some; i++) {
-    struct run_series data;
-    some = run_read(set->run[i].file, series, &data, NULL) == STATUS_OK;
-    if (some) {
-      some = data.rows > 0;
-      run_series_free(&data);
-    }
-  }
-  return some;
+  for (int i = 0; i < set->runs; i++)
+    if (!run_rows(set->run[i].file, series)) return 0;
+  return 1;
 }
 
 /* --- the runs ------------------------------------------------------------------------------------------ */
@@ -81,11 +74,13 @@ void figure_put_groups(FILE *f, const struct runset *set)
   const char **note = memory_new(n, sizeof *note);
   const struct run **drawn = memory_new((size_t)set->runs, sizeof *drawn);
   char(*text)[64] = memory_new(n, sizeof *text);
+  char(*kinds)[sizeof set->group->label] = memory_new(n, sizeof *kinds);
   for (int g = 0; g < set->groups; g++) {
     const struct run_group *group = &set->group[g];
     const char *stack = run_parameter(group->run->file, "stabilizers");
-    kind[g] = group->run->kind;
-    rest[g] = group->label + strlen(group->run->kind);
+    snprintf(kinds[g], sizeof *kinds, "%.*s", group->kind_length, group->label);
+    kind[g] = kinds[g];
+    rest[g] = group->label + group->kind_length;
     note[g] = text[g];
     write_note(group, group->count - run_group_counted(group, drawn), text[g], sizeof text[g]);
     seeds[g] = figure_runs(group, drawn);
@@ -103,6 +98,7 @@ void figure_put_groups(FILE *f, const struct runset *set)
   memory_free(clipped);
   memory_free(first_seed);
   memory_free(kind);
+  memory_free(kinds);
   memory_free(rest);
   memory_free(note);
   memory_free(drawn);

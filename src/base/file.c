@@ -172,7 +172,8 @@ int file_read(const char *path, char **text, size_t *length, struct error *e)
 {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return error_set(e, STATUS_USAGE, "cannot read %s: %s", path, strerror(errno));
-  size_t room = 65536, used = 0;
+  struct stat info;
+  size_t room = fstat(fd, &info) == 0 && info.st_size > 0 ? (size_t)info.st_size + 2 : 65536, used = 0;
   char *data = memory_new(room, 1);
   ssize_t n;
   while ((n = read(fd, data + used, room - used - 1)) != 0) {
@@ -195,6 +196,26 @@ int file_read(const char *path, char **text, size_t *length, struct error *e)
   *text = data;
   if (length) *length = used;
   return STATUS_OK;
+}
+
+char *file_read_end(const char *path, size_t most, size_t *length)
+{
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  struct stat info;
+  char *data = NULL;
+  if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+    size_t size = (size_t)info.st_size < most ? (size_t)info.st_size : most, used = 0;
+    data = memory_new(size + 1, 1);
+    for (ssize_t n = 1; used < size && n > 0; used += n > 0 ? (size_t)n : 0)
+      n = pread(fd, data + used, size - used, info.st_size - (off_t)(size - used));
+    *length = used;
+    if (used < size) {
+      memory_free(data);
+      data = NULL;
+    }
+  }
+  if (fd >= 0) close(fd);
+  return data;
 }
 
 /* --- append-only text ---------------------------------------------------------------------------------- */

@@ -15,6 +15,9 @@ int file_remove(const char *path);                                            /*
 int file_make_folders(const char *path, struct error *);                      /* the folders above `path` */
 int file_read(const char *path, char **text, size_t *length, struct error *); /* NUL added */
 
+/* The last `most` bytes of a file, or all of it; NULL where it cannot be read. For memory_free. */
+char *file_read_end(const char *path, size_t most, size_t *length);
+
 /* Append-only text with one write per call; after a failure the file is what it was before the call.
    append_cut shortens it to `length` bytes. */
 struct append;

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 #include "base/file.h"
 #include "base/memory.h"
+#include "storage/seal.h"
 
 /* The bytes of a file in memory. While one is built they grow by realloc, HDF5's own rules: a failure there is an
    error that travels up. While one is read they are lent: HDF5 looks into them and leaves them alone. */
@@ -19,37 +19,13 @@ struct h5 {
   hid_t file;
   struct image image;
   char *text; /* reading: the file's content, which the image lends */
+  size_t size;
+  char *head; /* building: storage/seal.h */
+  size_t head_size;
   struct error problem;
 };
 
 enum { CHUNK_BYTES = 1 << 20, IMAGE_STEP = 1 << 20 };
-
-/* --- the seal ------------------------------------------------------------------------------------------ */
-
-#define SEAL_START "maxlogit seal 1 xxh3-128 "
-enum { SEAL_DIGEST = 32, SEAL_BYTES = sizeof SEAL_START - 1 + SEAL_DIGEST + 1 };
-
-static void seal_of(const void *bytes, size_t size, char seal[SEAL_BYTES + 1])
-{
-  XXH128_canonical_t digest;
-  XXH128_canonicalFromHash(&digest, XXH3_128bits(bytes, size));
-  size_t at = sizeof SEAL_START - 1;
-  memcpy(seal, SEAL_START, at);
-  for (size_t i = 0; i < sizeof digest.digest; i++, at += 2) snprintf(seal + at, 3, "%02x", digest.digest[i]);
-  memcpy(seal + at, "\n", 2);
-}
-
-enum seal_state { SEAL_MISSING, SEAL_WRONG, SEAL_RIGHT };
-
-static enum seal_state seal_check(const char *bytes, size_t size)
-{
-  if (size < SEAL_BYTES) return SEAL_MISSING;
-  const char *found = bytes + size - SEAL_BYTES;
-  if (memcmp(found, SEAL_START, sizeof SEAL_START - 1)) return SEAL_MISSING;
-  char wanted[SEAL_BYTES + 1];
-  seal_of(bytes, size - SEAL_BYTES, wanted);
-  return memcmp(found, wanted, SEAL_BYTES) ? SEAL_WRONG : SEAL_RIGHT;
-}
 
 /* --- kinds --------------------------------------------------------------------------------------------- */
 
@@ -137,6 +113,7 @@ void h5_free(struct h5 *h)
   if (h->file >= 0) H5Fclose(h->file);
   if (!h->image.lent) free(h->image.bytes);
   memory_free(h->text);
+  memory_free(h->head);
   memory_free(h);
 }
 
@@ -221,14 +198,28 @@ static size_t finish(struct h5 *h)
   return size < 0 ? 0 : (size_t)size;
 }
 
+void h5_put_head(struct h5 *h, const void *head, size_t size)
+{
+  memory_free(h->head);
+  h->head = memory_new(size + 1, 1);
+  memcpy(h->head, head, size);
+  h->head_size = size;
+}
+
 int h5_save(struct h5 *h, const char *path, struct error *e)
 {
-  size_t size = finish(h);
-  unsigned char *room = h->problem.status ? NULL : realloc(h->image.bytes, size + SEAL_BYTES + 1);
+  size_t size = finish(h), behind = h->head_size + HEAD_LINE + SEAL_BYTES + 1;
+  unsigned char *room = h->problem.status ? NULL : realloc(h->image.bytes, size + behind);
   int status = STATUS_FAIL;
   if (room) {
     h->image.bytes = room;
-    seal_of(room, size, (char *)room + size);
+    if (h->head) {
+      memcpy(room + size, h->head, h->head_size);
+      size += h->head_size;
+      head_make_line(h->head, h->head_size, (char *)room + size);
+      size += HEAD_LINE;
+    }
+    seal_make(room, size, (char *)room + size);
     status = file_write(path, room, size + SEAL_BYTES, e);
   } else
     error_set(e, status, "cannot write %s: %s", path, h->problem.status ? h->problem.text : "out of memory");
@@ -406,6 +397,7 @@ int h5_load(struct h5 **out, const char *path, struct error *e)
   struct h5 *h = h5_blank();
   size_t size = 0;
   int status = file_read(path, &h->text, &size, e);
+  h->size = size;
   if (!status) status = judge(path, h->text, size, e);
   if (!status && (h->file = open_image(h, size)) < 0)
     status = error_set(e, STATUS_FAIL, "%s cannot be read: damaged, or not an HDF5 file", path);
@@ -414,6 +406,12 @@ int h5_load(struct h5 **out, const char *path, struct error *e)
   else
     *out = h;
   return status;
+}
+
+const char *h5_get_head(const struct h5 *h, size_t *length)
+{
+  size_t wanted;
+  return head_find(h->text, h->size, length, &wanted);
 }
 
 h5_id h5_find(struct h5 *h, const char *path) { return H5Oopen(h->file, path, H5P_DEFAULT); }

@@ -1,9 +1,8 @@
 /* h5.h - the only door to the HDF5 library: whole files, built and read in memory, under a seal
    A file is built in memory and then goes to disk in one piece through base/file.h (beside, synced, renamed), so
    the library never meets a full disk, and a file on disk is never half of one. Behind the last byte that HDF5
-   counts stands a seal, one line of text with the XXH3 digest of everything before it; HDF5 ignores it, as does
-   every reader built on it. Reading checks the seal before the library sees a byte: a damaged file is never
-   parsed. */
+   counts stands a seal (storage/seal.h). Reading checks the seal before the library sees a byte: a damaged file is
+   never parsed. */
 #ifndef MAXLOGIT_H5_H
 #define MAXLOGIT_H5_H
 #include <stddef.h>
@@ -41,6 +40,9 @@ struct h5 *h5_new(void);
 /* Close, seal, write to `path` by file_write. Frees h in every case. */
 int h5_save(struct h5 *, const char *path, struct error *);
 
+/* The file's head (storage/seal.h): its texts. */
+void h5_put_head(struct h5 *, const void *head, size_t size);
+
 h5_id h5_group(struct h5 *, const char *path); /* made where missing, with those above it */
 h5_id h5_dataset(struct h5 *, const char *path, const struct h5_shape *); /* with a Fletcher-32 sum a chunk */
 void h5_write(struct h5 *, h5_id, const struct h5_shape *, int64_t first, int64_t rows, const void *data);
@@ -60,6 +62,7 @@ void h5_done(struct h5 *, h5_id);
    that does not fit, or a file cut short, STATUS_FAIL. */
 int h5_load(struct h5 **, const char *path, struct error *);
 void h5_free(struct h5 *);
+const char *h5_get_head(const struct h5 *, size_t *length); /* NULL: it has none */
 
 h5_id h5_find(struct h5 *, const char *path); /* negative if there is none */
 int h5_is_group(struct h5 *, h5_id);

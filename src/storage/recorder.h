@@ -52,11 +52,16 @@ const void *recorder_pending(struct recorder *, size_t *size);
 /* --- reading ------------------------------------------------------------------------------------------ */
 struct run_file;
 int run_open(struct run_file **, const char *path, struct error *); /* "not a run file" is STATUS_USAGE */
+/* The same without loading the file, where it tells in its head what it is (storage/seal.h): the rest is loaded, and
+   checked, when a series or the events are read, and may be let go again. */
+int run_peek(struct run_file **, const char *path, struct error *);
+void run_rest(const struct run_file *);
 void run_close(struct run_file *);
 const char *run_state(const struct run_file *); /* running | finished | diverged | stopped */
 long run_last_step(const struct run_file *);
 double run_wall_seconds(const struct run_file *);
 const char *run_id(const struct run_file *);
+const char *run_date(const struct run_file *);      /* when it was started: ISO 8601 */
 const char *run_data_text(const struct run_file *); /* "shakespeare.txt, 1115394 bytes, 65 symbols" */
 /* run_facts' hashes of contents; returns 0, and gives 0, where a file of old does not tell them. */
 int run_contents(const struct run_file *, uint64_t *data, uint64_t *start);
@@ -74,6 +79,7 @@ struct run_series {
   char (*labels)[64]; /* tensors' names for PER_TENSOR, else NULL */
 };
 int run_series_names(const struct run_file *, int (*each)(void *, const char *name), void *);
+long run_rows(const struct run_file *, const char *series); /* 0: none, or no such series */
 /* An unknown name gets the nearest one suggested. */
 int run_read(const struct run_file *, const char *name, struct run_series *, struct error *);
 void run_series_free(struct run_series *);

@@ -7,56 +7,77 @@
 #include "base/text.h"
 #include "storage/layout.h"
 #include "storage/recorder.h"
+#include "storage/seal.h"
+
+struct pair {
+  const char *key, *value;
+};
 
 struct run_file {
   char path[4096];
-  struct h5 *h;
-  char state[24], id[16], data[64], data_text[256], data_content[24], start_content[24];
-  int64_t last_step;
-  double wall, loss_floor;
-  char *parameter;
-  int64_t parameters; /* names and values, each parameter_room bytes */
-  size_t parameter_room;
-  char (*name)[96];
-  int names; /* of the series */
+  struct h5 *h; /* NULL while it is not wanted */
+  char *head;   /* its texts are those of the pairs */
+  size_t head_size;
+  struct pair *pair, *sorted; /* all; by key */
+  size_t pairs;
+  char (*name)[96]; /* of the series */
+  long *rows;
+  int names;
 };
 
-/* --- opening ------------------------------------------------------------------------------------------- */
+/* --- the head ------------------------------------------------------------------------------------------ */
 
-/* Is it a run file of a version that this program reads? */
-static int check_format(struct run_file *r, struct error *e)
+static int compare_pairs(const void *a, const void *b)
 {
-  char format[64] = "";
-  int64_t version = 0;
-  h5_id root = h5_find(r->h, "/");
-  h5_get_text(r->h, root, "format", format, sizeof format);
-  h5_get_int(r->h, root, "format_version", &version);
-  h5_done(r->h, root);
-  if (!strcmp(format, CHECKPOINT_FORMAT))
-    return error_set(e, STATUS_USAGE, "%s is a checkpoint, not a run file", r->path);
-  if (strcmp(format, RUN_FORMAT))
-    return error_set(e, STATUS_USAGE, "%s is not a run file of maxlogit", r->path);
-  if (version > RUN_VERSION)
-    return error_set(e, STATUS_USAGE, "%s has format version %" PRId64 "; this maxlogit reads up to %d",
-                     r->path, version, RUN_VERSION);
-  return STATUS_OK;
+  return strcmp(((const struct pair *)a)->key, ((const struct pair *)b)->key);
 }
 
-static void read_facts(struct run_file *r)
+static const char *value_of(const struct run_file *r, const char *key)
 {
-  h5_id root = h5_find(r->h, "/"), status = h5_find(r->h, "/status");
-  h5_get_text(r->h, root, "id", r->id, sizeof r->id);
-  h5_get_text(r->h, root, "data", r->data, sizeof r->data);
-  h5_get_text(r->h, root, "data_text", r->data_text, sizeof r->data_text);
-  h5_get_text(r->h, root, "data_content", r->data_content, sizeof r->data_content);
-  h5_get_text(r->h, root, "start_content", r->start_content, sizeof r->start_content);
-  r->loss_floor = NAN;
-  h5_get_real(r->h, root, "loss_floor", &r->loss_floor);
-  h5_get_text(r->h, status, "state", r->state, sizeof r->state);
-  h5_get_int(r->h, status, "last_step", &r->last_step);
-  h5_get_real(r->h, status, "wall_seconds", &r->wall);
-  h5_done(r->h, root);
-  h5_done(r->h, status);
+  const struct pair wanted = {key, NULL},
+                    *found = bsearch(&wanted, r->sorted, r->pairs, sizeof wanted, compare_pairs);
+  return found ? found->value : NULL;
+}
+
+static const char *fact(const struct run_file *r, const char *key)
+{
+  const char *value = value_of(r, key);
+  return value ? value : "";
+}
+
+/* The texts of a head become pairs, and those of the series their names. */
+static void take_head(struct run_file *r)
+{
+  const char *at = r->head, *end = r->head + r->head_size;
+  size_t texts = 0;
+  for (size_t i = 0; i < r->head_size; i++) texts += !r->head[i];
+  r->pairs = texts / 2;
+  r->pair = memory_new(r->pairs + 1, sizeof *r->pair);
+  r->sorted = memory_new(r->pairs + 1, sizeof *r->sorted);
+  r->name = memory_new(r->pairs + 1, sizeof *r->name);
+  r->rows = memory_new(r->pairs + 1, sizeof *r->rows);
+  for (size_t i = 0; i < r->pairs && at < end; i++) {
+    struct pair *p = &r->pair[i];
+    p->key = at;
+    p->value = at + strlen(at) + 1;
+    at = p->value + strlen(p->value) + 1;
+    if (strncmp(p->key, HEAD_SERIES, strlen(HEAD_SERIES))) continue;
+    snprintf(r->name[r->names], sizeof *r->name, "%s", p->key + strlen(HEAD_SERIES));
+    r->rows[r->names++] = strtol(p->value, NULL, 10);
+  }
+  memcpy(r->sorted, r->pair, r->pairs * sizeof *r->pair);
+  qsort(r->sorted, r->pairs, sizeof *r->sorted, compare_pairs);
+}
+
+static void add_text(struct buffer *head, const char *key, const char *value)
+{
+  buffer_add(head, "%s%c%s%c", key, 0, value, 0);
+}
+
+static void copy_attribute(struct run_file *r, struct buffer *head, h5_id id, const char *name)
+{
+  char text[512];
+  if (h5_get_text(r->h, id, name, text, sizeof text)) add_text(head, name, text);
 }
 
 /* All rows of a dataset into new memory; 0 when it is not there or not of this kind. */
@@ -78,8 +99,32 @@ static int64_t read_all(struct run_file *r, const char *path, const struct h5_sh
   return rows;
 }
 
+static void copy_facts(struct run_file *r, struct buffer *head)
+{
+  static const char *const texts[] = {"id", "data", "data_text", "data_content", "start_content", "date"};
+  h5_id root = h5_find(r->h, "/"), status = h5_find(r->h, "/status");
+  int64_t step = 0;
+  double floor, wall;
+  char number[32];
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) copy_attribute(r, head, root, texts[i]);
+  copy_attribute(r, head, status, "state");
+  h5_get_int(r->h, status, "last_step", &step);
+  snprintf(number, sizeof number, "%" PRId64, step);
+  add_text(head, "last_step", number);
+  if (h5_get_real(r->h, root, "loss_floor", &floor)) {
+    text_number(floor, number);
+    add_text(head, "loss_floor", number);
+  }
+  if (h5_get_real(r->h, status, "wall_seconds", &wall)) {
+    text_number(wall, number);
+    add_text(head, "wall_seconds", number);
+  }
+  h5_done(r->h, root);
+  h5_done(r->h, status);
+}
+
 /* Two fields of the table; none of its texts is longer than a whole row of it. */
-static void read_parameters(struct run_file *r)
+static void copy_parameters(struct run_file *r, struct buffer *head)
 {
   struct h5_shape table;
   h5_id id = h5_find(r->h, "/parameters/table");
@@ -89,15 +134,19 @@ static void read_parameters(struct run_file *r)
       {"name", KIND_TEXT, 0, room}, {"value", KIND_TEXT, room, room}, {NULL, KIND_U8, 0, 0}};
     struct h5_shape pairs = {.kind = KIND_RECORD, .size = 2 * room, .fields = fields, .rank = 1};
     void *rows = NULL;
-    r->parameters = read_all(r, "/parameters/table", &pairs, &rows);
-    r->parameter = rows;
-    r->parameter_room = room;
+    int64_t count = read_all(r, "/parameters/table", &pairs, &rows);
+    for (int64_t i = 0; i < count; i++) {
+      const char *name = (const char *)rows + (size_t)i * 2 * room;
+      buffer_add(head, HEAD_PARAMETER "%s%c%s%c", name, 0, name + room, 0);
+    }
+    memory_free(rows);
   }
   h5_done(r->h, id);
 }
 
 struct walk {
   struct run_file *r;
+  struct buffer *head;
   char path[256];
 };
 
@@ -106,90 +155,177 @@ static int visit(void *context, const char *name)
 {
   struct walk *w = context;
   struct run_file *r = w->r;
+  struct h5_shape shape;
   size_t length = strlen(w->path);
   char label[64];
   snprintf(w->path + length, sizeof w->path - length, "/%s", name);
   h5_id id = h5_find(r->h, w->path);
   if (h5_is_group(r->h, id))
     h5_children(r->h, id, visit, w);
-  else if (h5_get_label(r->h, id, 0, label, sizeof label) && strlen(w->path) - 8 < sizeof *r->name) {
-    r->name = memory_grow(r->name, (size_t)r->names, (size_t)r->names + 1, sizeof *r->name);
-    snprintf(r->name[r->names++], sizeof *r->name, "%s", w->path + strlen("/series/"));
-  }
+  else if (h5_get_label(r->h, id, 0, label, sizeof label) && strlen(w->path) - 8 < sizeof *r->name)
+    buffer_add(w->head, HEAD_SERIES "%s%c%" PRId64 "%c", w->path + strlen("/series/"), 0,
+               h5_get_shape(r->h, id, &shape) ? shape.dims[0] : 0, 0);
   h5_done(r->h, id);
   w->path[length] = 0;
   return 0;
 }
 
-static void read_names(struct run_file *r)
+/* A file that was written before there were heads: what one would tell. */
+static void make_head(struct run_file *r)
 {
-  struct walk walk = {r, "/series"};
+  struct buffer head = {0};
+  struct walk walk = {r, &head, "/series"};
+  copy_facts(r, &head);
+  copy_parameters(r, &head);
   h5_id series = h5_find(r->h, "/series");
   h5_children(r->h, series, visit, &walk);
   h5_done(r->h, series);
+  r->head = head.text ? head.text : memory_new(1, 1);
+  r->head_size = head.length;
+}
+
+/* --- opening ------------------------------------------------------------------------------------------- */
+
+static int check_version(const struct run_file *r, int64_t version, struct error *e)
+{
+  if (version <= RUN_VERSION) return STATUS_OK;
+  return error_set(e, STATUS_USAGE, "%s has format version %" PRId64 "; this maxlogit reads up to %d",
+                   r->path, version, RUN_VERSION);
+}
+
+/* Is it a run file of a version that this program reads? */
+static int check_format(struct run_file *r, struct error *e)
+{
+  char format[64] = "";
+  int64_t version = 0;
+  h5_id root = h5_find(r->h, "/");
+  h5_get_text(r->h, root, "format", format, sizeof format);
+  h5_get_int(r->h, root, "format_version", &version);
+  h5_done(r->h, root);
+  if (!strcmp(format, CHECKPOINT_FORMAT))
+    return error_set(e, STATUS_USAGE, "%s is a checkpoint, not a run file", r->path);
+  if (strcmp(format, RUN_FORMAT))
+    return error_set(e, STATUS_USAGE, "%s is not a run file of maxlogit", r->path);
+  return check_version(r, version, e);
+}
+
+static int load(struct run_file *r, struct error *e)
+{
+  if (r->h) return STATUS_OK;
+  int status = h5_load(&r->h, r->path, e);
+  return status ? status : check_format(r, e);
+}
+
+static struct run_file *run_blank(const char *path)
+{
+  struct run_file *r = memory_new(1, sizeof *r);
+  snprintf(r->path, sizeof r->path, "%s", path);
+  return r;
 }
 
 int run_open(struct run_file **out, const char *path, struct error *e)
 {
-  struct run_file *r = memory_new(1, sizeof *r);
-  snprintf(r->path, sizeof r->path, "%s", path);
-  int status = h5_load(&r->h, path, e);
-  if (!status) status = check_format(r, e);
+  struct run_file *r = run_blank(path);
+  int status = load(r, e);
   if (status) {
     run_close(r);
     return status;
   }
-  read_facts(r);
-  read_parameters(r);
-  read_names(r);
+  const char *head = h5_get_head(r->h, &r->head_size);
+  if (head) {
+    r->head = memory_new(r->head_size + 1, 1);
+    memcpy(r->head, head, r->head_size);
+  } else
+    make_head(r);
+  take_head(r);
   *out = r;
   return STATUS_OK;
+}
+
+int run_peek(struct run_file **out, const char *path, struct error *e)
+{
+  struct run_file *r = run_blank(path);
+  r->head = head_read(path, &r->head_size);
+  if (!r->head) {
+    run_close(r);
+    int status = run_open(out, path, e);
+    if (!status) run_rest(*out);
+    return status;
+  }
+  take_head(r);
+  int status = check_version(r, strtol(fact(r, "format_version"), NULL, 10), e);
+  if (status)
+    run_close(r);
+  else
+    *out = r;
+  return status;
+}
+
+void run_rest(const struct run_file *file)
+{
+  struct run_file *r = (struct run_file *)(uintptr_t)file; /* it comes back where it is wanted */
+  h5_free(r->h);
+  r->h = NULL;
 }
 
 void run_close(struct run_file *r)
 {
   if (!r) return;
   h5_free(r->h);
-  memory_free(r->parameter);
+  memory_free(r->head);
+  memory_free(r->pair);
+  memory_free(r->sorted);
   memory_free(r->name);
+  memory_free(r->rows);
   memory_free(r);
 }
 
 /* --- facts --------------------------------------------------------------------------------------------- */
 
-const char *run_state(const struct run_file *r) { return r->state; }
-long run_last_step(const struct run_file *r) { return (long)r->last_step; }
-double run_wall_seconds(const struct run_file *r) { return r->wall; }
-const char *run_id(const struct run_file *r) { return r->id; }
-const char *run_data_text(const struct run_file *r) { return r->data_text; }
-double run_loss_floor(const struct run_file *r) { return r->loss_floor; }
+static double number_of(const struct run_file *r, const char *key)
+{
+  const char *value = value_of(r, key);
+  return value ? strtod(value, NULL) : NAN;
+}
+
+const char *run_state(const struct run_file *r) { return fact(r, "state"); }
+long run_last_step(const struct run_file *r) { return strtol(fact(r, "last_step"), NULL, 10); }
+double run_wall_seconds(const struct run_file *r) { return number_of(r, "wall_seconds"); }
+const char *run_id(const struct run_file *r) { return fact(r, "id"); }
+const char *run_date(const struct run_file *r) { return fact(r, "date"); }
+const char *run_data_text(const struct run_file *r) { return fact(r, "data_text"); }
+double run_loss_floor(const struct run_file *r) { return number_of(r, "loss_floor"); }
 
 int run_contents(const struct run_file *r, uint64_t *data, uint64_t *start)
 {
-  *data = strtoull(r->data_content, NULL, 16);
-  *start = strtoull(r->start_content, NULL, 16);
-  return *r->data_content != 0;
-}
-
-static const char *parameter_name(const struct run_file *r, int64_t i)
-{
-  return r->parameter + (size_t)i * 2 * r->parameter_room;
+  *data = strtoull(fact(r, "data_content"), NULL, 16);
+  *start = strtoull(fact(r, "start_content"), NULL, 16);
+  return *fact(r, "data_content") != 0;
 }
 
 const char *run_parameter(const struct run_file *r, const char *key)
 {
-  for (int64_t i = 0; i < r->parameters; i++)
-    if (!strcmp(parameter_name(r, i), key)) return parameter_name(r, i) + r->parameter_room;
-  return NULL;
+  char full[128];
+  snprintf(full, sizeof full, HEAD_PARAMETER "%s", key);
+  return value_of(r, full);
 }
 
 int run_parameters(const struct run_file *r, int (*each)(void *, const char *key, const char *value),
                    void *context)
 {
+  size_t prefix = strlen(HEAD_PARAMETER);
   int stop = 0;
-  for (int64_t i = 0; i < r->parameters && !stop; i++)
-    stop = each(context, parameter_name(r, i), parameter_name(r, i) + r->parameter_room);
+  for (size_t i = 0; i < r->pairs && !stop; i++)
+    if (!strncmp(r->pair[i].key, HEAD_PARAMETER, prefix))
+      stop = each(context, r->pair[i].key + prefix, r->pair[i].value);
   return stop;
+}
+
+long run_rows(const struct run_file *r, const char *series)
+{
+  for (int i = 0; i < r->names; i++)
+    if (!strcmp(r->name[i], series)) return r->rows[i];
+  return 0;
 }
 
 /* --- series -------------------------------------------------------------------------------------------- */
@@ -267,6 +403,7 @@ int run_read(const struct run_file *file, const char *name, struct run_series *s
   char path[128], label[64] = "";
   *s = (struct run_series){.rows = 0};
   if (!is_series(r, name)) return no_such_series(r, name, e);
+  if (load(r, e)) return e ? e->status : STATUS_FAIL;
   snprintf(path, sizeof path, "/series/%s", name);
   h5_id id = h5_find(r->h, path);
   int ok = h5_get_shape(r->h, id, &found) && found.kind < KIND_TEXT && found.rank <= 3;
@@ -302,6 +439,7 @@ int run_events(const struct run_file *file, struct run_event **out, long *count,
   struct h5_shape shape = {
     .kind = KIND_RECORD, .size = sizeof(struct event_record), .fields = event_fields, .rank = 1};
   void *rows = NULL;
+  if (load(r, e)) return e ? e->status : STATUS_FAIL;
   *count = (long)read_all(r, "/events", &shape, &rows);
   const struct event_record *record = rows;
   if (!rows) return error_set(e, STATUS_FAIL, "%s: the events cannot be read", r->path);

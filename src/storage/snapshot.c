@@ -2,8 +2,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
+#include "base/text.h"
 #include "storage/recorder_state.h"
 
 /* Below this a snapshot at every checkpoint costs less than the checkpoint's own sync. */
@@ -252,6 +254,73 @@ static void write_status(struct h5 *h, const char *state, long last_step, double
   h5_done(h, status);
 }
 
+/* --- the head (storage/seal.h) */
+
+static void head_text(struct buffer *head, const char *key, const char *value)
+{
+  buffer_add(head, "%s%c%s%c", key, 0, value, 0);
+}
+
+static void head_number(struct buffer *head, const char *key, double value)
+{
+  char text[32];
+  text_number(value, text);
+  head_text(head, key, text);
+}
+
+static void head_hash(struct buffer *head, const char *key, uint64_t hash)
+{
+  char text[24];
+  snprintf(text, sizeof text, "%016" PRIx64, hash);
+  head_text(head, key, text);
+}
+
+struct series_rows {
+  const char *name;
+  int64_t rows;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+  return strcmp(((const struct series_rows *)a)->name, ((const struct series_rows *)b)->name);
+}
+
+static void head_series(const struct recorder *r, struct buffer *head)
+{
+  struct series_rows *all = NULL;
+  size_t count = 0;
+  for (int t = 0; t < AXIS_COUNT; t++)
+    for (int c = 1; c < r->rows.table[t].columns; c++) {
+      all = memory_grow(all, count, count + 1, sizeof *all);
+      all[count++] = (struct series_rows){r->rows.table[t].column[c].name, r->rows.table[t].rows};
+    }
+  if (count) qsort(all, count, sizeof *all, compare_names);
+  for (size_t i = 0; i < count; i++)
+    buffer_add(head, HEAD_SERIES "%s%c%" PRId64 "%c", all[i].name, 0, all[i].rows, 0);
+  memory_free(all);
+}
+
+static void write_head(const struct recorder *r, struct h5 *h, const char *state, long last_step, double wall)
+{
+  struct buffer head = {0};
+  head_number(&head, "format_version", RUN_VERSION);
+  head_text(&head, "id", r->facts.id);
+  head_text(&head, "state", state);
+  head_number(&head, "last_step", (double)last_step);
+  head_number(&head, "wall_seconds", wall);
+  head_text(&head, "date", r->started);
+  head_text(&head, "data", r->facts.data);
+  head_text(&head, "data_text", r->facts.data_text);
+  head_hash(&head, "data_content", r->facts.data_content);
+  head_hash(&head, "start_content", r->facts.start_content);
+  head_number(&head, "loss_floor", r->facts.loss_floor);
+  for (int i = 0; i < r->parameters; i++)
+    buffer_add(&head, HEAD_PARAMETER "%s%c%s%c", r->parameter[i].name, 0, r->parameter[i].value, 0);
+  head_series(r, &head);
+  h5_put_head(h, head.text, head.length);
+  memory_free(head.text);
+}
+
 int recorder_snapshot(struct recorder *r, const char *state, long last_step, double wall, int final,
                       struct error *e)
 {
@@ -264,6 +333,7 @@ int recorder_snapshot(struct recorder *r, const char *state, long last_step, dou
   write_tables(r, h, final);
   write_plot_hints(r, h);
   write_status(h, state, last_step, wall);
+  write_head(r, h, state, last_step, wall);
   int status = h5_save(h, r->path, e);
   if (!status) {
     rows_saved(&r->rows);

@@ -5,13 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 #include "app/command.h"
-#include "analysis/runset.h"
+#include "app/selection.h"
 #include "base/memory.h"
 #include "base/text.h"
 
 struct export_request {
-  char **paths;
-  int path_count;
+  struct chosen chosen;
   char **series;
   int series_count;
   int layer, head, band, geometric, reduce, long_form, list;
@@ -82,13 +81,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
   case KEY_LONG: r->long_form = 1; return 0;
   case KEY_LIST: r->list = 1; return 0;
   case ARGP_KEY_ARG:
-    if (is_run_path(text))
-      r->paths[r->path_count++] = text;
-    else
-      r->series[r->series_count++] = text;
+    if (is_run_path(text)) return ARGP_ERR_UNKNOWN;
+    r->series[r->series_count++] = text;
     return 0;
+  case ARGP_KEY_INIT: state->child_inputs[0] = &r->chosen; return 0;
   case ARGP_KEY_END:
-    if (r->path_count == 0) argp_error(state, "no run file given");
+    if (r->chosen.selection.paths == 0) argp_error(state, "no run file given");
     if (r->series_count == 0 && !r->list)
       argp_error(state, "no series given; --list names those in the file");
     return 0;
@@ -126,6 +124,7 @@ static int read_table(const struct export_request *r, const struct run *run, str
       return error_set(error, STATUS_USAGE, "%s: %s: no such layer or head", run->path, r->series[i]);
     }
   }
+  run_rest(run->file);
   if (r->every) table_every(table, r->every);
   return STATUS_OK;
 }
@@ -184,8 +183,10 @@ static void write_preamble(const struct export_request *r, const struct run *run
     run_series_free(&series);
   }
   if (r->band)
-    printf("# %s mean and 95 %% interval (Student's t) over n runs that differ only in train.seed\n",
-           r->geometric ? "geometric" : "arithmetic");
+    printf("# %s mean and 95 %% interval (Student's t) over n runs that %s %s\n",
+           r->geometric ? "geometric" : "arithmetic",
+           r->chosen.selection.by ? "have the same" : "differ only in",
+           r->chosen.selection.by ? r->chosen.selection.by : "train.seed");
   if (r->bins)
     printf("# thinned: smallest and largest value in each of %ld intervals of the step\n", r->bins);
 }
@@ -200,14 +201,14 @@ static int export_runs(const struct export_request *r, const struct runset *set,
 {
   int columns = r->format == TABLE_COLUMNS;
   for (int i = 0; i < set->runs; i++) {
-    const struct run *run = &set->run[i];
+    const struct run *run = set->list[i];
     struct table table;
     int status = read_table(r, run, &table, error);
     if (status) return status;
     if (i == 0) write_preamble(r, run);
     if (i > 0 && columns) printf("\n\n");
     for (int k = 0; k < set->runs; k++)
-      if (columns ? k == i : i == 0) write_run_line(&set->run[k]);
+      if (columns ? k == i : i == 0) write_run_line(set->list[k]);
     write_block(r, &table, set->runs > 1 ? run_id(run->file) : NULL, i == 0);
     table_free(&table);
   }
@@ -277,22 +278,22 @@ static int run_export(int argc, char **argv)
   static const struct argp argp = {
     .options = options,
     .parser = parse,
+    .children = selection_child,
     .args_doc = "RUN.h5 ... SERIES ...",
-    .doc = "Print series of run files as text: lines of # and then columns, the step first. A folder stands "
-           "for all run files in it.\v"
-           "maxlogit export runs/a.h5 loss val_loss\n"
-           "maxlogit export demo attn/max_logit --reduce=max --band=geometric --bins=500",
+    .doc =
+      "Print series of run files as text: lines of # and then columns, the step first. " SELECTION_HELP "\v"
+      "maxlogit export runs/a.h5 loss val_loss\n"
+      "maxlogit export demo attn/max_logit --reduce=max --band=geometric --bins=500",
   };
   struct export_request r = {.layer = -1, .head = -1};
   struct runset set;
   struct error error = {0};
-  r.paths = memory_new((size_t)argc, sizeof *r.paths);
   r.series = memory_new((size_t)argc, sizeof *r.series);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
-  if (!status) status = runset_open(&set, r.paths, r.path_count, r.band ? RUNSET_ONCE : 0, &error);
+  if (!status) status = runset_select(&set, &r.chosen.selection, r.band ? RUNSET_ONCE : 0, &error);
   if (!status) {
     if (r.list)
-      run_series_names(set.run->file, print_series_name, set.run->file);
+      run_series_names(set.list[0]->file, print_series_name, set.list[0]->file);
     else if (!r.band)
       status = export_runs(&r, &set, &error);
     else
@@ -301,7 +302,7 @@ static int run_export(int argc, char **argv)
   }
   if (*error.text) message("%s", error.text);
   if (!status) status = finish_output();
-  memory_free(r.paths);
+  chosen_free(&r.chosen);
   memory_free(r.series);
   return status;
 }

@@ -6,13 +6,13 @@
 #include "app/command.h"
 #include "app/figure.h"
 #include "app/gnuplot.h"
+#include "app/selection.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 
 struct plot_request {
-  char **paths, **where;
-  int path_count, where_count;
+  struct chosen chosen_runs;
   const char *folder, *scripts, *format;
   int terminal, script, any_chosen;
   int *chosen; /* [figures] */
@@ -99,15 +99,11 @@ static int make_figures(const struct plot_request *r, const struct runset *set, 
 
 /* --- command line -------------------------------------------------------------------------------------- */
 
-enum { KEY_FORMAT = 256, KEY_FIGURE, KEY_SCRIPT, KEY_SCRIPTS, KEY_WHERE };
+enum { KEY_FORMAT = 256, KEY_FIGURE, KEY_SCRIPT, KEY_SCRIPTS };
 static const struct argp_option options[] = {
   {"output", 'o', "DIR", 0, "Folder for the figures (default: figures)", 0},
   {"terminal", 't', NULL, 0, "Draw with characters, on standard output", 0},
   {"figure", KEY_FIGURE, "NAME", 0, "Only this figure (may be repeated): ", 0}, /* its names: explain() */
-  {"where", KEY_WHERE, "KEY=VALUE", 0,
-   "Only runs with this value, or one of VALUE,VALUE,...; may be repeated, all must hold. KEY: any of the "
-   "configuration, or kind, the first word of a group's name",
-   0},
   {"format", KEY_FORMAT, "svg|png", 0, "Only this format (default: both)", 0},
   {"script", KEY_SCRIPT, NULL, 0, "Print gnuplot's whole input, data included, and draw nothing", 0},
   {"scripts", KEY_SCRIPTS, "DIR", 0, "Folder of the plot scripts (also: MAXLOGIT_PLOTS)", 0},
@@ -155,7 +151,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
   case 'o': r->folder = text; return 0;
   case 't': r->terminal = 1; return 0;
   case KEY_FIGURE: choose_figure(r, state, text); return 0;
-  case KEY_WHERE: r->where[r->where_count++] = text; return 0;
   case KEY_FORMAT:
     if (strcmp(text, "svg") != 0 && strcmp(text, "png") != 0)
       argp_error(state, "--format=%s: svg or png is wanted", text);
@@ -163,10 +158,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     return 0;
   case KEY_SCRIPT: r->script = 1; return 0;
   case KEY_SCRIPTS: r->scripts = text; return 0;
-  case ARGP_KEY_ARG: r->paths[r->path_count++] = text; return 0;
-  case ARGP_KEY_END:
-    if (r->path_count == 0) argp_error(state, "no run file given");
-    return 0;
+  case ARGP_KEY_INIT: state->child_inputs[0] = &r->chosen_runs; return 0;
   }
   return ARGP_ERR_UNKNOWN;
 }
@@ -177,28 +169,25 @@ static int run_plot(int argc, char **argv)
     .options = options,
     .parser = parse,
     .help_filter = explain,
+    .children = selection_child,
     .args_doc = "RUN.h5 ...",
-    .doc = "Draw figures of runs with gnuplot. A folder stands for all run files in it; runs that differ "
+    .doc = "Draw figures of runs with gnuplot. " SELECTION_HELP " Runs that differ "
            "only in their seed become one curve with a band.\v"
            "maxlogit plot demo -o figures\nmaxlogit plot -t runs/a.h5 runs/b.h5\n"
-           "maxlogit plot sweep --where kind=muon,adam --where train.lr=0.01",
+           "maxlogit plot sweep --where 'kind=muon,adam & train.lr<0.02'",
   };
   struct plot_request r = {.folder = "figures"};
   struct runset set;
   struct error error = {0};
-  r.paths = memory_new((size_t)argc, sizeof *r.paths);
-  r.where = memory_new((size_t)argc, sizeof *r.where);
   r.chosen = memory_new((size_t)figure_count(), sizeof *r.chosen);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
-  if (!status) status = runset_open(&set, r.paths, r.path_count, RUNSET_RECORDED, &error);
+  if (!status) status = runset_select(&set, &r.chosen_runs.selection, RUNSET_RECORDED, &error);
   if (!status) {
-    status = runset_where(&set, r.where, r.where_count, &error);
-    if (!status) status = make_figures(&r, &set, &error);
+    status = make_figures(&r, &set, &error);
     runset_close(&set);
   }
   if (*error.text) message("%s", error.text);
-  memory_free(r.paths);
-  memory_free(r.where);
+  chosen_free(&r.chosen_runs);
   memory_free(r.chosen);
   return status;
 }

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include "app/command.h"
+#include "app/selection.h"
 #include "analysis/json.h"
-#include "analysis/runset.h"
 #include "base/memory.h"
 #include "base/text.h"
 
 enum form { FORM_RUNS, FORM_GROUPS, FORM_PARAMETERS, FORM_EVENTS };
 struct show_request {
-  char **paths;
-  int path_count, json;
+  struct chosen chosen;
+  int json;
   enum form form;
 };
 
@@ -77,6 +77,7 @@ static int summarise(const struct run *run, struct summary *out, struct error *e
   for (long i = 0; i < count; i++) out->clips += strcmp(events[i].kind, "clip") == 0;
   memory_free(events);
   max_logits(run, out);
+  run_rest(run->file);
   return STATUS_OK;
 }
 
@@ -131,7 +132,7 @@ static void print_runs(const struct runset *set, const struct summary *summaries
     if ((int)strlen(set->run[i].kind) > width) width = (int)strlen(set->run[i].kind);
   printf("%-*s %-12s %-8s %4s %-9s %6s %7s %7s  %-14s %-14s %6s %7s  %s\n", width, "kind", "stabilizers",
          "lr", "seed", "state", "steps", "loss", "val", "peak max logit", "last", "clips", "wall s", "file");
-  for (int i = 0; i < set->runs; i++) print_run(&set->run[i], &summaries[i], width);
+  for (int i = 0; i < set->runs; i++) print_run(set->list[i], &summaries[set->list[i] - set->run], width);
 }
 
 /* A statistic of a group's summaries, those of diverged runs left out: field at `offset`. */
@@ -289,15 +290,16 @@ static int print_json_runs(const struct show_request *r, const struct runset *se
   json_t *all = json_array();
   int status = STATUS_OK;
   for (int i = 0; i < set->runs && !status; i++) {
-    json_t *one = json_run(&set->run[i], &summaries[i]);
+    const struct run *run = set->list[i];
+    json_t *one = json_run(run, &summaries[run - set->run]);
     if (r->form == FORM_PARAMETERS) {
       json_t *parameters = json_object();
-      run_parameters(set->run[i].file, json_parameter, parameters);
+      run_parameters(run->file, json_parameter, parameters);
       json_object_set_new(one, "parameters", parameters);
     }
     if (r->form == FORM_EVENTS) {
       json_t *events = json_array();
-      status = json_events(events, &set->run[i], error);
+      status = json_events(events, run, error);
       json_object_set_new(one, "events", events);
     }
     json_array_append_new(all, one);
@@ -355,14 +357,15 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *text, struct argp_state *state)
 {
   struct show_request *r = state->input;
+  (void)text;
   switch (key) {
   case KEY_GROUP: r->form = FORM_GROUPS; return 0;
   case KEY_PARAMETERS: r->form = FORM_PARAMETERS; return 0;
   case KEY_EVENTS: r->form = FORM_EVENTS; return 0;
   case KEY_JSON: r->json = 1; return 0;
-  case ARGP_KEY_ARG: r->paths[r->path_count++] = text; return 0;
+  case ARGP_KEY_INIT: state->child_inputs[0] = &r->chosen; return 0;
   case ARGP_KEY_END:
-    if (r->path_count == 0) argp_error(state, "no run file given");
+    if (r->chosen.selection.by && r->form == FORM_RUNS) r->form = FORM_GROUPS;
     return 0;
   }
   return ARGP_ERR_UNKNOWN;
@@ -372,11 +375,12 @@ static int print_each(const struct show_request *r, const struct runset *set, st
 {
   int status = STATUS_OK;
   for (int i = 0; i < set->runs && !status; i++) {
-    if (set->runs > 1) printf("%s# %s\n", i ? "\n" : "", set->run[i].path);
+    const struct run *run = set->list[i];
+    if (set->runs > 1) printf("%s# %s\n", i ? "\n" : "", run->path);
     if (r->form == FORM_PARAMETERS)
-      run_parameters(set->run[i].file, print_parameter, NULL);
+      run_parameters(run->file, print_parameter, NULL);
     else
-      status = print_events(&set->run[i], error);
+      status = print_events(run, error);
   }
   return status;
 }
@@ -405,24 +409,24 @@ static int run_show(int argc, char **argv)
   static const struct argp argp = {
     .options = options,
     .parser = parse,
+    .children = selection_child,
     .args_doc = "RUN.h5 ...",
-    .doc = "A summary of runs, one line each. A folder stands for all run files in it. loss and val are "
+    .doc = "A summary of runs, one line each. " SELECTION_HELP " loss and val are "
            "those of the last recorded step; peak and last are the largest max logit of the whole run and "
            "of its last step, with layer and head.",
   };
   struct show_request r = {0};
   struct runset set;
   struct error error = {0};
-  r.paths = memory_new((size_t)argc, sizeof *r.paths);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
   unsigned flags = r.form == FORM_GROUPS ? RUNSET_RECORDED | RUNSET_ONCE : 0;
-  if (!status) status = runset_open(&set, r.paths, r.path_count, flags, &error);
+  if (!status) status = runset_select(&set, &r.chosen.selection, flags, &error);
   if (!status) {
     status = show_set(&r, &set, &error);
     runset_close(&set);
   }
   if (*error.text) message("%s", error.text);
-  memory_free(r.paths);
+  chosen_free(&r.chosen);
   return status;
 }
 

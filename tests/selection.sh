@@ -1,0 +1,90 @@
+#!/bin/sh
+# which runs a command takes: conditions, chosen groups, order, the last; by the heads of files alone
+srcdir=${srcdir:-$(dirname "$0")/..}
+. "$srcdir/tests/small_runs.sh"
+tiny() { name=$1; shift; small_run "$name" train.steps=2 train.val_every=1 record.spectra_every=0 "$@"; }
+mkdir "$dir/runs"
+for seed in 1 2; do
+  for lr in 9e-5 0.01 0.02; do tiny "runs/muon-$lr-$seed" preset=muon train.lr=$lr train.seed=$seed; done
+  tiny "runs/clip-$seed" preset=muonclip qk_clip.tau=30 train.seed=$seed
+done
+tiny runs/adam preset=adam train.steps=3
+
+files() { "$program" show "$dir/runs" "$@" 2> "$dir/err" | awk 'NR > 1 { sub(".h5$", "", $NF); printf "%s ", $NF }'; }
+is() { # WANTED OPTION ...
+  wanted=$1; shift
+  found=$(files "$@"); test "$found" = "$wanted " || fail "$*: $found, not $wanted: $(cat "$dir/err")"
+}
+counts() { # WANTED CONDITION ...
+  wanted=$1; shift
+  for c in "$@"; do
+    found=$(files --where "$c" | wc -w); test "$found" -eq "$wanted" || fail "--where '$c': $found runs, not $wanted"
+  done
+}
+counts 9 'train.steps>0'
+counts 2 'train.lr>0.01' 'train.lr>=0.02' 'train.lr=0.020' 'train.lr = 2e-2 , 5' ' train.lr != 0.01,9e-5' \
+  'train.lr<0.01' 'train.lr=.00009' 'kind=muonclip' 'qk_clip.tau<=30' 'qk_clip.tau!=,5' 'stabilizers!=none'
+counts 6 'kind=muon' 'train.lr<=0.01 & optimizer=muon'
+counts 1 'steps=3' 'kind=muon & train.lr>=0.01 & train.lr<0.02 & seed=2' 'id='"$("$program" show --json "$dir/runs/adam.h5" | sed -n 's/.*"id": "\([0-9a-f]*\)".*/\1/p')"
+counts 9 'date>2020' 'state=finished'
+test "$(files --where kind=muon --where 'seed<2' | wc -w)" -eq 3 || fail "two --where: both hold"
+is "muon-0.02-1 muon-0.02-2" --where 'train.lr=0.02 & kind=muon'
+
+# order, and the last of it
+is "muon-9e-5-1 muon-0.01-1 muon-0.02-1" --where 'kind=muon & seed=1' --sort train.lr
+is "muon-0.02-1 muon-0.01-1 muon-9e-5-1" --where 'kind=muon & seed=1' --sort=-train.lr
+is "muon-0.01-1 muon-0.02-1" --where 'kind=muon & seed=1' --sort train.lr --last 2
+is "adam" --sort steps --last 1
+test "$(files --last 4 | wc -w)" -eq 4 || fail "--last"
+sleep 1
+tiny runs/young preset=adam train.seed=5
+is "young" --last 1
+
+# groups by chosen keys, in the order of their numbers; a curve each
+"$program" show --by optimizer "$dir/runs" > "$dir/out" || fail "--by optimizer"
+grep -q '^muon  *8  *0 ' "$dir/out" && grep -q '^adam  *2  *0 ' "$dir/out" || fail "--by optimizer: $(cat "$dir/out")"
+"$program" show --by train.lr,optimizer --where kind=muon,adam "$dir/runs" | sed -e 1d -e '$d' |
+  awk '{ print $1, $2, $3 }' > "$dir/a"
+printf 'lr=9e-05 muon 2\nlr=0.01 adam 2\nlr=0.01 muon 2\nlr=0.02 muon 2\n' | cmp -s - "$dir/a" ||
+  fail "--by two keys: $(cat "$dir/a")"
+"$program" show --by train.lr --sort=-train.lr --where kind=muon "$dir/runs" | sed -e 1d -e '$d' |
+  awk '{ print $1, $2 }' > "$dir/a"
+printf 'lr=0.02 2\nlr=0.01 2\nlr=9e-05 2\n' | cmp -s - "$dir/a" || fail "groups in order: $(cat "$dir/a")"
+"$program" show --by kind,qk_clip.tau "$dir/runs" | grep -q '^muonclip tau=30  *2 ' || fail "--by kind,qk_clip.tau"
+test "$("$program" export --band --by optimizer "$dir/runs" loss | grep -c '^# group')" -eq 2 || fail "export --by"
+"$program" export --band --by optimizer "$dir/runs" loss | grep -q 'that have the same optimizer$' || fail "export does not say by what"
+"$program" plot --script --figure=loss --by optimizer "$dir/runs" > "$dir/out" || fail "plot --by"
+grep -q '^groups = 2$' "$dir/out" && grep -q "^array kind\[2\] = \['muon', 'adam'\]\|^array kind\[2\] = \['adam', 'muon'\]" "$dir/out" ||
+  fail "plot --by: $(grep -E '^(groups|array kind)' "$dir/out")"
+
+# wrong ones are refused, and helped
+wrong() { # WHAT-IT-SAYS OPTION ...
+  says=$1; shift
+  "$program" show "$dir/runs" "$@" > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 2 && grep -q -- "$says" "$dir/err" || fail "$*: exit $status, $(cat "$dir/err")"
+}
+wrong "did you mean 'train.lr'" --where lr=1
+wrong "did you mean 'kind'" --where kid=muon
+wrong 'KEY=VALUE is wanted' --where kind
+wrong 'KEY=VALUE is wanted' --where 'kind=muon &'
+wrong 'KEY=VALUE is wanted' --where '=3'
+wrong 'KEY=VALUE is wanted' --where 'train.lr=<3'
+wrong 'wants one number' --where 'train.lr<fast'
+wrong 'wants one number' --where 'train.lr<1,2'
+wrong 'there is kind = muon, muonclip, adam\|there is kind = adam, muon, muonclip' --where kind=sgd
+wrong "did you mean 'optimizer'" --by optimiser
+wrong "did you mean 'train.lr'" --sort lr
+wrong 'one key' --sort train.lr,seed
+wrong 'at least 1' --last 0
+
+# heads alone: a damaged file is no hindrance to those who do not want it, and refused to who does
+size=$(wc -c < "$dir/runs/adam.h5")
+printf 'x' | dd of="$dir/runs/adam.h5" bs=1 seek=$((size / 2)) conv=notrunc 2> /dev/null
+is "young" --where 'kind=adam & seed=5'
+"$program" show "$dir/runs/adam.h5" > "$dir/out" 2> "$dir/err" && grep -q ' 1 finished .* [0-9]' "$dir/out" && fail "numbers out of a damaged file"
+"$program" export "$dir/runs" loss --where 'kind=adam & seed=1' > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 1 && grep -q 'adam.h5 is damaged' "$dir/err" || fail "a damaged file: exit $status, $(cat "$dir/err")"
+LC_ALL=C sed 's/finished/finishex/' "$dir/runs/young.h5" > "$dir/other.h5"
+"$program" show --where state=finished "$dir/other.h5" > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 1 && grep -q 'other.h5 is damaged' "$dir/err" || fail "a changed head: exit $status, $(cat "$dir/err")"
+finish
