@@ -100,11 +100,15 @@ START_TEST(numbers_read_back)
     double value;
     const char *text;
   } known[] = {
-    {0.03, "0.03"}, {1e-8, "1e-08"}, {0, "0"},          {100, "100"},       {10000, "10000"},
-    {128, "128"},   {-0.5, "-0.5"},  {INFINITY, "inf"}, {1000000, "1e+06"}, {1.0 / 3, "0.3333333333333333"},
-    {NAN, "nan"},
+    {0.03, "0.03"},     {1e-8, "1e-08"},
+    {0, "0"},           {100, "100"},
+    {10000, "10000"},   {128, "128"},
+    {-0.5, "-0.5"},     {INFINITY, "inf"},
+    {1000000, "1e+06"}, {1.0 / 3, "0.3333333333333333"},
+    {NAN, "nan"},       {20, "20"},
+    {1e5, "1e+05"},     {0x1p55, "36028797018963968"},
   };
-  char text[32];
+  char text[32], other[32];
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     text_number(known[i].value, text);
     ck_assert_str_eq(text, known[i].text);
@@ -113,6 +117,8 @@ START_TEST(numbers_read_back)
     double x = ldexp(draw_uniform((struct draw){7, STREAM_TEST, 0}, 2 * i) + 0x1p-52, (int)(i % 2000) - 1000);
     text_number(x, text);
     ck_assert(strtod(text, NULL) == x);
+    snprintf(other, sizeof other, "%.*g", (int)(i % 17) + 1, x); /* none that reads back is shorter */
+    ck_assert(strtod(other, NULL) != x || strlen(other) >= strlen(text));
   }
 }
 END_TEST

@@ -32,20 +32,23 @@ enum { WORD = 64 };
 
 static int smaller(int a, int b) { return a < b ? a : b; }
 
-/* Optimal string alignment: insertions, deletions, substitutions, swaps of neighbours; case costs nothing. */
-static int distance(const char *a, const char *b)
+/* Optimal string alignment: insertions, deletions, substitutions, swaps of neighbours; case costs nothing. More than
+   `most` may come out as anything above it: where a whole row is, no later one is below. */
+static int distance(const char *a, const char *b, int most)
 {
   int m = (int)strlen(a), n = (int)strlen(b), row[3][WORD + 1];
   int *before = row[0], *above = row[1], *here = row[2];
   for (int j = 0; j <= n; j++) above[j] = j;
   for (int i = 1; i <= m; i++) {
-    here[0] = i;
+    int least = here[0] = i;
     for (int j = 1; j <= n; j++) {
       int differs = tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]);
       here[j] = smaller(smaller(above[j], here[j - 1]) + 1, above[j - 1] + differs);
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         here[j] = smaller(here[j], before[j - 2] + 1);
+      least = smaller(least, here[j]);
     }
+    if (least > most) return least;
     int *free_row = before;
     before = above, above = here, here = free_row;
   }
@@ -61,22 +64,30 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
     int other = (int)strnlen(candidates[i], WORD + 1);
     if (other > WORD) continue;
     int longer = length > other ? length : other;
-    if (4 * abs(length - other) > longer + 2) continue; /* as far apart as that at least */
-    int d = distance(word, candidates[i]);
-    if (d < best_distance && 4 * d <= longer + 2) /* one letter of two, two of six, three of ten */
-      best_distance = d, best = candidates[i];
+    int most = (longer + 2) / 4;              /* one letter of two, two of six, three of ten */
+    if (abs(length - other) > most) continue; /* as far apart as that at least */
+    int d = distance(word, candidates[i], most);
+    if (d < best_distance && d <= most) best_distance = d, best = candidates[i];
   }
   return best;
 }
 
+/* The shortest text that reads back as this value; of two that are as short, the one without an exponent. */
 void text_number(double value, char out[32])
 {
   char text[32];
-  snprintf(out, 32, isnan(value) ? "nan" : "%.17g", value);
-  for (int digits = 16; digits >= 1; digits--) {
-    snprintf(text, sizeof text, "%.*g", digits, value);
-    if (strtod(text, NULL) == value && strlen(text) < strlen(out)) memcpy(out, text, sizeof text);
+  int digits = 1;
+  for (; digits < 17; digits++) {
+    snprintf(out, 32, "%.*g", digits, value);
+    if (strtod(out, NULL) == value) break;
   }
+  if (digits == 17) snprintf(out, 32, isnan(value) ? "nan" : "%.17g", value);
+  /* more digits change nothing but the form: 2e+01 with one, 20 with two */
+  const char *exponent = strchr(out, 'e');
+  long more = exponent ? strtol(exponent + 1, NULL, 10) + 1 : 0;
+  if (more <= digits || more > 17) return;
+  snprintf(text, sizeof text, "%.*g", (int)more, value);
+  if (strlen(text) <= strlen(out)) memcpy(out, text, sizeof text);
 }
 
 int text_split(const char *list, char separator, int (*each)(void *, const char *), void *context)

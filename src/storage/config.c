@@ -11,30 +11,67 @@
 
 /* --- sections and keys --------------------------------------------------------------------------------- */
 
-static void add_section(struct config *c, int index)
+/* What every configuration begins with, made once and never changed: all keys, and each section at its defaults. */
+struct blank {
+  struct key *keys; /* base: not set */
+  int *by_name;     /* places of keys, in the order of their names */
+  void **structs;   /* one a section */
+  int sections, key_count;
+};
+
+static const struct key *sorting;
+
+static int by_key_name(const void *a, const void *b)
 {
-  const struct config_section *s = &c->sections[index];
-  c->structs[index] = arena_get(c->arena, 1, s->size);
-  for (const struct option_row *row = s->rows; row->name; row++) {
-    const char *name = arena_format(c->arena, "%s%s%s", s->prefix, *s->prefix ? "." : "", row->name);
-    c->keys[c->key_count++] = (struct key){name, row, s, c->structs[index], NULL};
+  return strcmp(sorting[*(const int *)a].name, sorting[*(const int *)b].name);
+}
+
+static const struct blank *blank(void)
+{
+  static struct blank made;
+  if (made.keys) return &made;
+  const struct config_section *sections = config_sections();
+  struct arena *arena = arena_new();
+  struct blank b = {0};
+  for (; sections[b.sections].rows; b.sections++)
+    for (const struct option_row *row = sections[b.sections].rows; row->name; row++) b.key_count++;
+  b.structs = arena_get(arena, (size_t)b.sections, sizeof *b.structs);
+  b.keys = arena_get(arena, (size_t)b.key_count, sizeof *b.keys);
+  b.by_name = arena_get(arena, (size_t)b.key_count, sizeof *b.by_name);
+  struct key *key = b.keys;
+  for (int i = 0; i < b.sections; i++) {
+    const struct config_section *s = &sections[i];
+    b.structs[i] = arena_get(arena, 1, s->size);
+    option_defaults(s->rows, b.structs[i]);
+    for (const struct option_row *row = s->rows; row->name; row++)
+      *key++ = (struct key){arena_format(arena, "%s%s%s", s->prefix, *s->prefix ? "." : "", row->name), row,
+                            s, NULL, NULL};
   }
+  for (int i = 0; i < b.key_count; i++) b.by_name[i] = i;
+  sorting = b.keys;
+  qsort(b.by_name, (size_t)b.key_count, sizeof *b.by_name, by_key_name);
+  return made = b, &made;
+}
+
+static void set_defaults(struct config *c)
+{
+  const struct blank *b = blank();
+  for (int i = 0; i < b->sections; i++) memcpy(c->structs[i], b->structs[i], c->sections[i].size);
 }
 
 struct config *config_new(void)
 {
+  const struct blank *b = blank();
   struct config *c = memory_new(1, sizeof *c);
   c->arena = arena_new();
   c->sections = config_sections();
-  int sections = 0, keys = 0;
-  for (; c->sections[sections].rows; sections++)
-    for (const struct option_row *row = c->sections[sections].rows; row->name; row++) keys++;
-  c->structs = arena_get(c->arena, (size_t)sections, sizeof *c->structs);
-  c->keys = arena_get(c->arena, (size_t)keys, sizeof *c->keys);
-  for (int i = 0; i < sections; i++) {
-    add_section(c, i);
-    option_defaults(c->sections[i].rows, c->structs[i]);
-  }
+  c->structs = arena_get(c->arena, (size_t)b->sections, sizeof *c->structs);
+  for (int i = 0; i < b->sections; i++) c->structs[i] = arena_get(c->arena, 1, c->sections[i].size);
+  c->key_count = b->key_count;
+  c->keys = arena_get(c->arena, (size_t)b->key_count, sizeof *c->keys);
+  memcpy(c->keys, b->keys, (size_t)b->key_count * sizeof *c->keys);
+  for (int i = 0; i < b->key_count; i++) c->keys[i].base = c->structs[c->keys[i].section - c->sections];
+  set_defaults(c);
   return c;
 }
 
@@ -55,8 +92,16 @@ void *config_section(const struct config *c, const char *prefix)
 
 int config_find_key(const struct config *c, const char *name)
 {
-  for (int i = 0; i < c->key_count; i++)
-    if (!strcmp(c->keys[i].name, name)) return i;
+  const int *by_name = blank()->by_name;
+  int low = 0, high = c->key_count;
+  while (low < high) {
+    int middle = (low + high) / 2, order = strcmp(name, c->keys[by_name[middle]].name);
+    if (!order) return by_name[middle];
+    if (order < 0)
+      high = middle;
+    else
+      low = middle + 1;
+  }
   return -1;
 }
 
@@ -167,7 +212,7 @@ int config_finish(struct config *c, struct error *e)
                      "%s: %s: %d values where a run takes one (several: maxlogit sweep; "
                      "a comma in a text: put it in quotes)",
                      axis->origin, c->keys[axis->key].name, axis->count);
-  for (int i = 0; c->sections[i].rows; i++) option_defaults(c->sections[i].rows, c->structs[i]);
+  set_defaults(c);
   for (int i = 0; i < c->key_count; i++) c->keys[i].origin = NULL;
   for (int i = 0; i < c->count; i++) {
     const struct assignment *a = &c->list[i];

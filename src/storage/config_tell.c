@@ -33,28 +33,31 @@ static int is_used(const struct config *c, const struct config_section *s)
          text_split(override->optimizer, '+', in_override, name);
 }
 
+/* Is its value what the row says where nothing is said? */
 static int is_default(const struct key *key, const char *value)
 {
   union {
     long whole;
     double number;
-  } field;
+  } standard;
   struct option_row row = *key->row;
-  char text[64];
+  const char *field = (const char *)key->base + row.offset;
   if (row.type == OPTION_TEXT) return !strcmp(value, row.standard);
   row.offset = 0;
-  option_parse(&row, &field, row.standard, NULL);
-  option_format(&row, &field, text, sizeof text);
-  return !strcmp(value, text);
+  option_parse(&row, &standard, row.standard, NULL);
+  return row.type == OPTION_REAL ? *(const double *)field == standard.number
+                                 : *(const long *)field == standard.whole;
 }
 
 int config_each(const struct config *c, int (*each)(void *, const struct config_entry *), void *context)
 {
-  for (int i = 0; i < c->key_count; i++) {
+  const struct config_section *section = NULL;
+  for (int i = 0, used = 0; i < c->key_count; i++) {
     const struct key *key = &c->keys[i];
     char number[64];
+    if (key->section != section) used = is_used(c, section = key->section);
     const char *origin = key->origin ? key->origin : "default";
-    struct config_entry entry = {key->name, key->row, key->base, number, origin, 0, is_used(c, key->section)};
+    struct config_entry entry = {key->name, key->row, key->base, number, origin, 0, used};
     if (key->row->type == OPTION_TEXT)
       entry.value = *(const char **)((char *)key->base + key->row->offset);
     else

@@ -1,5 +1,6 @@
-/* config.c - fuzz target: the configuration as file and as command line
-   Whatever the text: an error with a message, or a configuration that its own written form repeats. */
+/* config.c - fuzz target: the configuration as it is read, as a file and as a command line
+   Whatever the text: an error with a message, or values that hold. What is made of them: settled.c. */
+#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,38 +13,6 @@ static void check_error(int status, const struct error *e)
 {
   REQUIRE(status == STATUS_USAGE && e->status == STATUS_USAGE && *e->text);
   for (const char *c = e->text; *c; c++) REQUIRE((unsigned char)*c >= 0x20 || *c == '\n');
-}
-
-/* What was written reads back to the same run, written the same way. */
-static void check_finished(const struct config *c)
-{
-  struct error e = {0};
-  struct config *again = config_new();
-  char *text = config_text(c), *twice, id[16], other[16];
-  if (config_read(again, text, "written", &e) || config_finish(again, &e)) BUG("%s\n%s", e.text, text);
-  twice = config_text(again);
-  config_id(c, 1, 0, id);
-  config_id(again, 1, 0, other);
-  REQUIRE(!strcmp(text, twice) && !strcmp(id, other));
-  memory_free(text);
-  memory_free(twice);
-  config_free(again);
-}
-
-static void check_points(const struct config *c)
-{
-  long points = config_points(c), last[] = {0, points - 1};
-  REQUIRE(points >= 1);
-  for (int i = 0; i < (points > 1 ? 2 : 1) && points < 1000; i++) {
-    struct error e = {0};
-    char label[128];
-    struct config *point = config_point(c, last[i]);
-    config_point_label(c, last[i], label, sizeof label);
-    int status = config_finish(point, &e);
-    if (status) BUG("a point does not hold: %s", e.text);
-    check_finished(point);
-    config_free(point);
-  }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -60,7 +29,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     status = config_assign(c, line, &e);
     if (status) check_error(status, &e);
   }
-  check_points(c);
+  char label[128];
+  long points = config_points(c);
+  REQUIRE(points >= 1);
+  if (points < LONG_MAX) config_point_label(c, points - 1, label, sizeof label);
   config_free(c);
   memory_free(text);
   return 0;

@@ -1,5 +1,5 @@
 /* corpus.c - runs a fuzz target without a fuzzer: every file of its corpus whole, cut short, and with single
-   bytes changed. The program NAME_corpus reads $top_srcdir/tests/fuzz/NAME, or the folder it is given. */
+   bytes changed. The program NAME_corpus reads $top_srcdir/tests/fuzz/corpora/NAME, or the folder it is given. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void corpus_of(const char *program, char *out, size_t room)
   const char *top = getenv("top_srcdir"), *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
   const char *end = strstr(name, "_corpus");
   REQUIRE(end);
-  snprintf(out, room, "%s/tests/fuzz/%.*s", top ? top : ".", (int)(end - name), name);
+  snprintf(out, room, "%s/tests/fuzz/corpora/%.*s", top ? top : ".", (int)(end - name), name);
 }
 
 int main(int argc, char **argv)
