@@ -29,4 +29,44 @@ for run in mha gqa; do
     done
   done
 done
+
+# checkpoints of others: a table, the same as JSON, one clear message where something is wrong
+others=$srcdir/tests/checkpoints
+"$program" spectra "$others/deepseek_v3" > "$dir/table" 2> "$dir/err" || fail "deepseek_v3: $(cat "$dir/err")"
+test ! -s "$dir/err" || fail "deepseek_v3 says $(cat "$dir/err")"
+for wanted in 'family deepseek_v3: 2 layers, 4 heads' 'l1h3 w_qr^T w_kr' 'experts.*.up_proj (3) median' 'content'; do
+  grep -qF "$wanted" "$dir/table" || fail "deepseek_v3: no $wanted"
+done
+"$program" spectra --threads=1 "$others/deepseek_v3" | cmp -s - "$dir/table" || fail "other numbers on one thread"
+"$program" spectra --json "$others/deepseek_v3" "$others/gpt2/model.safetensors" > "$dir/json" || fail "no JSON"
+for wanted in '"family": "gpt2"' '"bound":' '"query bias":' '"experts": [{"name": "model.layers.1.mlp.experts.*.gate_proj"'; do
+  grep -qF "$wanted" "$dir/json" || fail "JSON without $wanted"
+done
+"$program" spectra --only=heads "$others/bert" > "$dir/heads"
+grep -q '^bert.encoder' "$dir/heads" && fail "--only=heads has matrices"
+grep -q '^l1h3 w_q ' "$dir/heads" || fail "--only=heads has no heads"
+"$program" spectra --only=matrices "$others/bert" > "$dir/heads"
+grep -q '^l1h3' "$dir/heads" && fail "--only=matrices has heads"
+
+# refused WANTED ARGUMENT ...: one line, status 2
+refused() {
+  wanted=$1; shift
+  "$program" spectra "$@" > "$dir/out" 2> "$dir/err"
+  test $? -eq 2 || fail "spectra $*: no status 2"
+  test ! -s "$dir/out" || fail "spectra $*: wrote $(cat "$dir/out")"
+  test "$(grep -c . "$dir/err")" -eq 1 || fail "spectra $*: not one line: $(cat "$dir/err")"
+  grep -qF -- "$wanted" "$dir/err" || fail "spectra $*: $(cat "$dir/err")"
+}
+mkdir "$dir/cut" "$dir/shards"
+head -c 300 "$others/llama/model.safetensors" > "$dir/cut/model.safetensors"
+refused 'cut short' "$dir/cut"
+cp "$others/deepseek_v3"/*.json "$others/deepseek_v3"/model-0000[13]-of-00003.safetensors "$dir/shards"
+refused 'its shard model-00002-of-00003.safetensors is missing' "$dir/shards"
+refused 'No such file' "$dir/absent.safetensors"
+refused 'allowed for 6 heads of 6' --set=num_attention_heads=6 "$others/llama"
+refused 'KEY=VALUE' --set=12 "$others/llama"
+cp "$others/qwen2/model.safetensors" "$dir/cut/model.safetensors"
+refused 'num_attention_heads is wanted' "$dir/cut/model.safetensors"
+"$program" spectra --set=num_attention_heads=4 --set=head_dim=6 "$dir/cut" > "$dir/out" 2> "$dir/err" || fail "by names: $(cat "$dir/err")"
+grep -q 'read as qwen2 by the tensors' "$dir/err" || fail "by names: no warning"
 finish

@@ -1,19 +1,34 @@
-/* spectra.c - singular values of a checkpoint, summed up: every matrix, every head, every bilinear form */
+/* spectra.c - singular values of checkpoints, summed up: every matrix, every head, and what bounds its logits */
 #include <argp.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
-#include "app/command.h"
+#include <sys/stat.h>
+#include <unistd.h>
 #include "analysis/json.h"
+#include "analysis/own_stack.h"
+#include "analysis/spectra.h"
+#include "app/command.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "model/model.h"
-#include "numerics/linalg.h"
-#include "storage/checkpoint.h"
-#include "storage/recorder.h"
+#include "numerics/device.h"
 
 struct spectra_request {
-  char **paths;
-  int path_count, json;
+  char **paths, **settings;
+  int path_count, setting_count, json, threads;
+  unsigned what;
+  const char *config;
+};
+
+/* A checkpoint, of either kind. */
+struct subject {
+  const char *path;
+  long step; /* of our own */
+  struct own_stack *own;
+  struct weights *weights;
+  struct stack stack;
+  int has_heads;
 };
 
 static const struct {
@@ -34,188 +49,309 @@ static double field_of(const struct spectrum *s, int f)
   return *(const double *)((const char *)s + fields[f].offset);
 }
 
-/* --- output -------------------------------------------------------------------------------------------- */
-
-struct output {
-  struct buffer text;
-  json_t *files, *spectra; /* NULL: text */
-};
-
-/* One line, or one JSON object. layer, head: -1 where they do not apply. */
-static void put(struct output *o, const char *name, long rows, long cols, int layer, int head,
-                const struct spectrum *s)
+static const struct weights *weights_in(const struct subject *s)
 {
-  if (!o->files) {
-    buffer_add(&o->text, "%-28s %5ldx%-5ld", name, rows, cols);
-    for (int f = 0; f < FIELDS; f++) buffer_add(&o->text, " %11.5g", field_of(s, f));
-    buffer_add(&o->text, "\n");
-    return;
-  }
-  json_t *one =
-    json_pack("{s:o, s:I, s:I}", "name", json_text(name), "rows", (json_int_t)rows, "cols", (json_int_t)cols);
-  if (layer >= 0) {
-    json_object_set_new(one, "layer", json_integer(layer));
-    json_object_set_new(one, "head", json_integer(head));
-  }
-  for (int f = 0; f < FIELDS; f++) json_object_set_new(one, fields[f].name, json_number(field_of(s, f)));
-  json_array_append_new(o->spectra, one);
+  return s->own ? own_stack_weights(s->own) : s->weights;
 }
 
-static void put_start(struct output *o, const char *path, long step, int first)
+static const struct stack *stack_in(const struct subject *s)
 {
-  struct buffer *b = &o->text;
-  if (o->files) {
-    o->spectra = json_array();
-    json_array_append_new(o->files, json_pack("{s:o, s:I, s:o}", "file", json_text(path), "step",
-                                              (json_int_t)step, "spectra", o->spectra));
-    return;
+  return s->own ? own_stack_stack(s->own) : s->has_heads ? &s->stack : NULL;
+}
+
+/* --- text ---------------------------------------------------------------------------------------------- */
+
+/* The column of names is as wide as the longest, at least as wide as for our own. */
+static int name_width(const struct checkpoint_spectra *s)
+{
+  size_t width = 28;
+  for (long i = 0; i < s->matrices; i++) {
+    size_t length = strlen(s->matrix[i].name) + (s->matrix[i].count > 1 ? 16 : 0);
+    width = length > width ? length : width;
   }
-  buffer_add(b, "%s# %s, after %ld updates\n", first ? "" : "\n", path, step);
+  return width < 100 ? (int)width : 100;
+}
+
+static void line(struct buffer *b, int width, const char *name, long rows, long cols,
+                 const struct spectrum *s)
+{
+  buffer_add(b, "%-*s %6ldx%-6ld", width, name, rows, cols);
+  for (int f = 0; f < FIELDS; f++) buffer_add(b, " %11.5g", field_of(s, f));
+  buffer_add(b, "\n");
+}
+
+static void text_matrices(struct buffer *b, int width, const struct checkpoint_spectra *s)
+{
+  long experts = 0;
+  for (long i = 0; i < s->matrices; i++) {
+    const struct matrix_spectrum *m = &s->matrix[i];
+    if (m->count == 1) line(b, width, m->name, m->rows, m->cols, &m->quantile[0]);
+    experts += m->count > 1;
+  }
+  if (!experts) return;
+  static const char *const names[QUANTILES] = {"least", "25 %", "median", "75 %", "most"};
+  buffer_add(b, "\n# experts: the distribution of each number over them\n");
+  for (long i = 0; i < s->matrices; i++) {
+    const struct matrix_spectrum *m = &s->matrix[i];
+    char name[320];
+    for (int q = 0; q < QUANTILES && m->count > 1; q++) {
+      snprintf(name, sizeof name, "%s (%ld) %s", m->name, m->count, names[q]);
+      line(b, width, name, m->rows, m->cols, &m->quantile[q]);
+    }
+  }
+}
+
+static void text_part(struct buffer *b, int width, long layer, long head, const struct part_spectrum *p)
+{
+  char name[128];
+  snprintf(name, sizeof name, "l%ldh%ld %s", layer, head, p->q_name);
+  line(b, width, name, p->rows, p->q_cols, &p->q);
+  snprintf(name, sizeof name, "l%ldh%ld %s", layer, head, p->k_name);
+  line(b, width, name, p->rows, p->k_cols, &p->k);
+  snprintf(name, sizeof name, "l%ldh%ld %s^T %s", layer, head, p->q_name, p->k_name);
+  line(b, width, name, p->q_cols, p->k_cols, &p->form);
+}
+
+static double share_of(const struct head_spectrum *h)
+{
+  return h->terms && isfinite(h->bound) ? h->term[h->largest].value / h->bound : NAN;
+}
+
+static void text_bounds(struct buffer *b, const struct checkpoint_spectra *s)
+{
+  if (!s->head) return;
+  buffer_add(
+    b, "\n# |logit| of any input, before any cap: its bound, and that between positions without "
+       "a turn; the largest part of the bound\n# head        scale       bound       still  share  part\n");
+  for (long i = 0; i < s->layers * s->heads; i++) {
+    const struct head_spectrum *h = &s->head[i];
+    char name[48];
+    if (!h->parts) continue;
+    snprintf(name, sizeof name, "l%ldh%ld", i / s->heads, i % s->heads);
+    buffer_add(b, "%-10s %8.5g %11.5g %11.5g  %5.3f  %s\n", name, h->scale, h->bound, h->still, share_of(h),
+               h->terms ? h->term[h->largest].name : "-");
+  }
+}
+
+static void text_start(struct buffer *b, int width, const struct subject *s, int first)
+{
+  buffer_add(b, "%s# %s, ", first ? "" : "\n", s->path);
+  if (s->own)
+    buffer_add(b, "after %ld updates\n", s->step);
+  else if (s->has_heads)
+    buffer_add(b, "family %s: %ld layers, %ld heads\n", s->stack.family, s->stack.layers, s->stack.heads);
+  else
+    buffer_add(b, "of no family that is known: matrices alone\n");
   buffer_add(
     b, "# p = sigma^2 / sum sigma^2, r = sigma / sum sigma; entropy -(1/ln n) sum p ln p; effective ranks "
        "exp(-sum p ln p), exp(-sum r ln r)\n");
-  buffer_add(b, "%-28s %11s", "# tensor", "shape");
+  buffer_add(b, "%-*s %13s", width, "# tensor", "shape");
   for (int f = 0; f < FIELDS; f++) buffer_add(b, " %11s", fields[f].title);
   buffer_add(b, "\n");
 }
 
-/* --- spectra ------------------------------------------------------------------------------------------- */
-
-static const struct checkpoint_tensor *find_tensor(const struct checkpoint *c, const char *name)
+static void put_text(struct buffer *b, const struct subject *s, const struct checkpoint_spectra *c, int first)
 {
-  for (int i = 0; i < c->count; i++)
-    if (strncmp(c->tensors[i].name, "params/", 7) == 0 && strcmp(c->tensors[i].name + 7, name) == 0)
-      return &c->tensors[i];
-  return NULL;
+  int width = name_width(c);
+  text_start(b, width, s, first);
+  text_matrices(b, width, c);
+  for (long i = 0; c->head && i < c->layers * c->heads; i++)
+    for (int p = 0; p < c->head[i].parts; p++)
+      text_part(b, width, i / c->heads, i % c->heads, &c->head[i].part[p]);
+  text_bounds(b, c);
+  if (c->left_out)
+    buffer_add(b, "# left out: %ld tensor%s of two dimensions whose numbers are whole\n", c->left_out,
+               c->left_out > 1 ? "s" : "");
 }
 
-static int put_matrices(struct output *o, struct spectra *work, const struct checkpoint *c,
-                        struct error *error)
+/* --- JSON ---------------------------------------------------------------------------------------------- */
+
+static json_t *json_spectrum(const char *name, long rows, long cols, const struct spectrum *s)
 {
-  for (int i = 0; i < c->count; i++) {
-    const struct checkpoint_tensor *t = &c->tensors[i];
-    struct spectrum s;
-    if (strncmp(t->name, "params/", 7) != 0 || t->rows < 2 || t->cols < 2) continue;
-    int status = spectrum_of(work, SPECTRA_SVD, t->data, t->rows, t->cols, t->cols, &s, error);
-    if (status) return error_prefix(error, "%s", t->name + 7);
-    put(o, t->name + 7, t->rows, t->cols, -1, -1, &s);
+  json_t *one =
+    json_pack("{s:o, s:I, s:I}", "name", json_text(name), "rows", (json_int_t)rows, "cols", (json_int_t)cols);
+  for (int f = 0; f < FIELDS; f++) json_object_set_new(one, fields[f].name, json_number(field_of(s, f)));
+  return one;
+}
+
+static void json_matrices(json_t *spectra, json_t *experts, const struct checkpoint_spectra *s)
+{
+  for (long i = 0; i < s->matrices; i++) {
+    const struct matrix_spectrum *m = &s->matrix[i];
+    if (m->count == 1) {
+      json_array_append_new(spectra, json_spectrum(m->name, m->rows, m->cols, &m->quantile[0]));
+      continue;
+    }
+    json_t *one = json_pack("{s:o, s:I, s:I, s:I}", "name", json_text(m->name), "count", (json_int_t)m->count,
+                            "rows", (json_int_t)m->rows, "cols", (json_int_t)m->cols);
+    for (int f = 0; f < FIELDS; f++) {
+      json_t *list = json_array();
+      for (int q = 0; q < QUANTILES; q++)
+        json_array_append_new(list, json_number(field_of(&m->quantile[q], f)));
+      json_object_set_new(one, fields[f].name, list);
+    }
+    json_array_append_new(experts, one);
   }
-  return STATUS_OK;
 }
 
-/* The rows of a tensor that a head's queries or keys are made of. */
-struct block {
-  const struct checkpoint_tensor *tensor;
-  const char *weight;
-  long row, rows;
-};
-
-static struct block find_block(const struct checkpoint *c, const struct factor *factors, int count, int query)
+static void json_of_head(json_t *spectra, const char *name, long rows, long cols, long layer, long head,
+                         const struct spectrum *s)
 {
-  for (int i = 0; i < count; i++) {
-    enum role role = factors[i].role;
-    if (query ? role != ROLE_Q_HEAD : role != ROLE_K_HEAD && role != ROLE_K_GROUP) continue;
-    const char *name = factors[i].weight->name, *dot = strrchr(name, '.');
-    return (struct block){find_tensor(c, name), dot ? dot + 1 : name, factors[i].row, factors[i].rows};
+  char text[128];
+  snprintf(text, sizeof text, "l%ldh%ld %s", layer, head, name);
+  json_t *one = json_spectrum(text, rows, cols, s);
+  json_object_set_new(one, "layer", json_integer(layer));
+  json_object_set_new(one, "head", json_integer(head));
+  json_array_append_new(spectra, one);
+}
+
+static json_t *json_heads(json_t *spectra, const struct checkpoint_spectra *s)
+{
+  json_t *heads = json_array();
+  for (long i = 0; s->head && i < s->layers * s->heads; i++) {
+    const struct head_spectrum *h = &s->head[i];
+    long layer = i / s->heads, head = i % s->heads;
+    char form[96];
+    json_t *terms = json_object();
+    for (int p = 0; p < h->parts; p++) {
+      const struct part_spectrum *x = &h->part[p];
+      snprintf(form, sizeof form, "%s^T %s", x->q_name, x->k_name);
+      json_of_head(spectra, x->q_name, x->rows, x->q_cols, layer, head, &x->q);
+      json_of_head(spectra, x->k_name, x->rows, x->k_cols, layer, head, &x->k);
+      json_of_head(spectra, form, x->q_cols, x->k_cols, layer, head, &x->form);
+    }
+    for (int t = 0; t < h->terms; t++)
+      json_object_set_new(terms, h->term[t].name, json_number(h->term[t].value));
+    if (h->parts)
+      json_array_append_new(heads,
+                            json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "layer", (json_int_t)layer, "head",
+                                      (json_int_t)head, "scale", json_number(h->scale), "bound",
+                                      json_number(h->bound), "still", json_number(h->still), "parts", terms));
+    else
+      json_decref(terms);
   }
-  return (struct block){0};
+  return heads;
 }
 
-static int block_spectrum(struct spectra *work, const struct block *b, struct spectrum *s,
-                          struct error *error)
+static void put_json(json_t *files, const struct subject *s, const struct checkpoint_spectra *c)
 {
-  const real *w = b->tensor->data;
-  return spectrum_of(work, SPECTRA_SVD, w + b->row * b->tensor->cols, b->rows, b->tensor->cols,
-                     b->tensor->cols, s, error);
+  json_t *spectra = json_array(), *experts = json_array();
+  json_matrices(spectra, experts, c);
+  json_t *heads = json_heads(spectra, c);
+  const struct stack *stack = stack_in(s);
+  json_array_append_new(files, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "file", json_text(s->path),
+                                         "family", json_text(stack ? stack->family : NULL), "step",
+                                         s->own ? json_integer(s->step) : json_null(), "spectra", spectra,
+                                         "experts", experts, "heads", heads));
 }
 
-static int put_head(struct output *o, struct spectra *work, const struct checkpoint *c,
-                    const struct model *model, int layer, int head, struct error *error)
+/* --- files --------------------------------------------------------------------------------------------- */
+
+static int is_of_others(const char *path)
 {
-  struct factor factors[MAX_FACTORS];
-  int count = model->attention->factors(model, layer, head, factors), status;
-  struct block q = find_block(c, factors, count, 1), k = find_block(c, factors, count, 0);
-  struct spectrum s;
-  char name[96];
-  if (!q.tensor || !k.tensor)
-    return error_set(error, STATUS_FAIL, "head %d of layer %d: tensors are missing", head, layer);
-  if ((status = block_spectrum(work, &q, &s, error))) return status;
-  snprintf(name, sizeof name, "l%dh%d %s", layer, head, q.weight);
-  put(o, name, q.rows, q.tensor->cols, layer, head, &s);
-  if ((status = block_spectrum(work, &k, &s, error))) return status;
-  snprintf(name, sizeof name, "l%dh%d %s", layer, head, k.weight);
-  put(o, name, k.rows, k.tensor->cols, layer, head, &s);
-  if (q.rows != k.rows || q.tensor->cols != k.tensor->cols) return STATUS_OK; /* MLA: two different latents */
-  const real *wq = q.tensor->data, *wk = k.tensor->data;
-  long d = q.tensor->cols;
-  if ((status = spectrum_of_form(work, wq + q.row * d, d, wk + k.row * d, d, q.rows, d, &s, error)))
+  static const char *const ends[] = {".safetensors", ".json"};
+  struct stat facts;
+  if (stat(path, &facts) == 0 && S_ISDIR(facts.st_mode)) return 1;
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    size_t n = strlen(ends[i]), length = strlen(path);
+    if (length > n && strcmp(path + length - n, ends[i]) == 0) return 1;
+  }
+  return 0;
+}
+
+static int open_subject(struct subject *s, const struct spectra_request *r, const char *path, struct error *e)
+{
+  *s = (struct subject){.path = path};
+  if (!is_of_others(path)) {
+    int status = own_stack_open(&s->own, path, e);
+    if (!status) s->step = own_stack_checkpoint(s->own)->step;
     return status;
-  snprintf(name, sizeof name, "l%dh%d %s^T %s", layer, head, q.weight, k.weight);
-  put(o, name, d, d, layer, head, &s);
-  return STATUS_OK;
-}
-
-/* The model of the checkpoint's configuration says which rows belong to which head, whatever the variant. */
-static int put_heads(struct output *o, struct spectra *work, const struct checkpoint *c, const char *path,
-                     struct error *error)
-{
-  struct config *config = config_new();
-  struct device *device = NULL;
-  struct model model = {0};
-  int status = config_read(config, c->config_text, path, error);
-  if (!status) status = config_finish(config, error);
-  if (!status) status = device_open(&device, "reference", 1, error);
-  if (!status) {
-    struct model_options options = *(struct model_options *)config_section(config, "model");
-    status = model_resolve(&options, options.vocab, error);
-    if (!status) status = model_init(&model, &options, device, NULL, NULL, 0, error);
-    for (int l = 0; !status && l < options.layers; l++)
-      for (int h = 0; !status && h < options.heads; h++) status = put_head(o, work, c, &model, l, h, error);
-    model_free(&model);
-    device_close(device);
   }
-  config_free(config);
+  int status = weights_open(&s->weights, path, r->config, e);
+  for (int i = 0; i < r->setting_count && !status; i++) status = weights_set(s->weights, r->settings[i], e);
+  if (!status) status = stack_open(&s->stack, s->weights, &s->has_heads, e);
+  if (!status && s->has_heads && s->stack.by_names)
+    warning("%s: no model_type that is known; read as %s by the tensors' names", path, s->stack.family);
   return status;
 }
 
-/* A checkpoint, or a run file: then the newest of its checkpoints. */
-static int read_either(const char *path, struct checkpoint *c, struct error *error)
+static void close_subject(struct subject *s)
 {
-  struct run_file *run;
-  if (run_open(&run, path, NULL) != STATUS_OK) return checkpoint_read(path, c, error);
-  run_close(run);
-  return checkpoint_latest(path, c, error);
+  own_stack_close(s->own);
+  weights_close(s->weights);
 }
 
-static int put_file(struct output *o, const char *path, int first, struct error *error)
+struct bar {
+  double started, shown;
+};
+
+static void show_bar(void *context, double done)
 {
-  struct checkpoint c = {0};
-  long rows = 1, cols = 1;
-  int status = read_either(path, &c, error);
-  if (status) return status;
-  for (int i = 0; i < c.count; i++) {
-    rows = c.tensors[i].rows > rows ? c.tensors[i].rows : rows;
-    cols = c.tensors[i].cols > cols ? c.tensors[i].cols : cols;
+  struct bar *b = context;
+  double now = clock_seconds();
+  if (now - b->shown < 0.1 && done < 1) return;
+  b->shown = now;
+  long left = done > 0 ? (long)((now - b->started) * (1 - done) / done) : 0;
+  fprintf(stderr, "\r\033[Kspectra %3.0f %%  ETA %ld:%02ld%s", 100 * done, left / 60, left % 60,
+          done < 1 ? "" : "\r\033[K");
+  fflush(stderr);
+}
+
+static int put_file(struct buffer *text, json_t *files, const struct spectra_request *r, const char *path,
+                    int first, struct device *device, struct error *e)
+{
+  struct subject s;
+  struct checkpoint_spectra c;
+  struct bar bar = {.started = clock_seconds()};
+  int status = open_subject(&s, r, path, e);
+  if (!status)
+    status = checkpoint_spectra(&c, weights_in(&s), stack_in(&s), device->pool, r->what,
+                                isatty(STDERR_FILENO) ? show_bar : NULL, &bar, e);
+  if (!status) {
+    if (files)
+      put_json(files, &s, &c);
+    else
+      put_text(text, &s, &c, first);
+    checkpoint_spectra_free(&c);
   }
-  struct spectra *work = spectra_new(rows, cols);
-  put_start(o, path, c.step, first);
-  status = put_matrices(o, work, &c, error);
-  if (!status) status = put_heads(o, work, &c, path, error);
-  spectra_free(work);
-  checkpoint_free(&c);
+  close_subject(&s);
   return status;
 }
 
 /* --- command line -------------------------------------------------------------------------------------- */
 
-enum { KEY_JSON = 256 };
-static const struct argp_option options[] = {{"json", KEY_JSON, NULL, 0, "The same " JSON_HELP, 0}, {0}};
+enum { KEY_JSON = 256, KEY_CONFIG, KEY_SET, KEY_ONLY, KEY_THREADS };
+static const struct argp_option options[] = {
+  {"config", KEY_CONFIG, "FILE", 0, "The config.json of a checkpoint of others (default: the one beside it)",
+   0},
+  {"set", KEY_SET, "KEY=VALUE", 0, "A value of config.json that is missing or to be another; may be repeated",
+   0},
+  {"only", KEY_ONLY, "heads|matrices", 0, "Leave out the others", 0},
+  {"threads", KEY_THREADS, "N", 0, "Threads (default: all cores); the numbers do not depend on it", 0},
+  {"json", KEY_JSON, NULL, 0, "The same " JSON_HELP, 0},
+  {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
   struct spectra_request *r = state->input;
+  char *end;
   switch (key) {
   case KEY_JSON: r->json = 1; return 0;
+  case KEY_CONFIG: r->config = text; return 0;
+  case KEY_SET: r->settings[r->setting_count++] = text; return 0;
+  case KEY_ONLY:
+    r->what = strcmp(text, "heads") == 0      ? SPECTRA_HEADS
+              : strcmp(text, "matrices") == 0 ? SPECTRA_MATRICES
+                                              : 0;
+    if (!r->what) argp_error(state, "--only=%s: allowed: heads, matrices", text);
+    return 0;
+  case KEY_THREADS: {
+    long n = strtol(text, &end, 10);
+    if (end == text || *end || n < 1 || n > 1024)
+      argp_error(state, "--threads=%s: a whole number from 1 to 1024 is wanted", text);
+    r->threads = (int)n;
+    return 0;
+  }
   case ARGP_KEY_ARG: r->paths[r->path_count++] = text; return 0;
   case ARGP_KEY_END:
     if (r->path_count == 0) argp_error(state, "no checkpoint or run file given");
@@ -224,33 +360,59 @@ static error_t parse(int key, char *text, struct argp_state *state)
   return ARGP_ERR_UNKNOWN;
 }
 
+/* The families, from their table. */
+static char *explain(int key, const char *text, void *input)
+{
+  struct buffer b = {0};
+  const char *name, *help;
+  (void)input;
+  if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;
+  buffer_add(&b, "Checkpoints of others, by model_type in config.json or by the tensors' names:\n");
+  for (int i = 0; (name = stack_family(i, &help)); i++) buffer_add(&b, "  %-12s %s\n", name, help);
+  char *copy = strdup(b.text); /* argp frees it */
+  memory_free(b.text);
+  return copy;
+}
+
 static int run_spectra(int argc, char **argv)
 {
   static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "FILE ...",
+    .args_doc = "FILE|DIR ...",
     .doc = "Singular-value entropy and norms of a checkpoint, or of a run's newest one: of every matrix, of "
-           "every head's rows of w_q and w_k, and of its bilinear form w_q^T w_k.",
+           "every head's rows of w_q and w_k, and of its bilinear form w_q^T w_k; and a bound on the head's "
+           "logits. Also of checkpoints of others: a file of safetensors, or a folder with shards and their "
+           "index.\v",
+    .help_filter = explain,
   };
-  struct spectra_request r = {0};
-  struct output output = {0};
+  struct spectra_request r = {.what = SPECTRA_HEADS | SPECTRA_MATRICES};
+  struct buffer text = {0};
   struct error error = {0};
+  struct device *device = NULL;
   r.paths = memory_new((size_t)argc, sizeof *r.paths);
+  r.settings = memory_new((size_t)argc, sizeof *r.settings);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
-  if (r.json) output.files = json_array();
-  for (int i = 0; i < r.path_count && !status; i++) status = put_file(&output, r.paths[i], i == 0, &error);
+  json_t *files = r.json ? json_array() : NULL;
+  if (!status) status = device_open(&device, "cpu", r.threads, &error);
+  for (int i = 0; i < r.path_count && !status; i++)
+    status = put_file(&text, files, &r, r.paths[i], i == 0, device, &error);
+  device_close(device);
   if (*error.text) message("%s", error.text);
-  if (!status && r.json) json_print(output.files);
-  if (!status && !r.json) printf("%s", output.text.text);
-  memory_free(output.text.text);
+  if (!status && r.json)
+    json_print(files);
+  else
+    json_decref(files);
+  if (!status && !r.json) printf("%s", text.text);
+  memory_free(text.text);
   memory_free(r.paths);
+  memory_free(r.settings);
   return status;
 }
 
 const struct command command_spectra = {
   .name = "spectra",
-  .arguments = "FILE ...",
+  .arguments = "FILE|DIR ...",
   .run = run_spectra,
-  .help = "singular-value entropy and norms of a checkpoint",
+  .help = "singular-value entropy and norms, bounds on logits, of a checkpoint, ours or safetensors",
 };

@@ -1,0 +1,450 @@
+/* check_spectra.c - checkpoints of others: small files of every family against NumPy, forms and bounds against numbers
+   worked out apart from this program, and what does not fit */
+#define _GNU_SOURCE
+#include <check.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "analysis/spectra.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "numerics/device.h"
+
+static char folder[4096];
+
+static const char *checkpoints(void)
+{
+  const char *top = getenv("top_srcdir");
+  snprintf(folder, sizeof folder, "%s/tests/checkpoints", top ? top : ".");
+  return folder;
+}
+
+static struct weights *opened(const char *family, const char *config)
+{
+  char path[8192];
+  struct weights *w = NULL;
+  struct error e = {0};
+  snprintf(path, sizeof path, "%s/%s", checkpoints(), family);
+  int status = weights_open(&w, path, config, &e);
+  ck_assert_msg(status == STATUS_OK, "%s", e.text);
+  return w;
+}
+
+static struct checkpoint_spectra spectra_in(struct weights *w, struct stack *stack, int threads)
+{
+  struct checkpoint_spectra s;
+  struct error e = {0};
+  struct device *device = NULL;
+  ck_assert_int_eq(device_open(&device, "cpu", threads, &e), STATUS_OK);
+  int known, status = stack_open(stack, w, &known, &e);
+  ck_assert_msg(status == STATUS_OK && known, "%s", e.text);
+  status = checkpoint_spectra(&s, w, stack, device->pool, SPECTRA_HEADS | SPECTRA_MATRICES, NULL, NULL, &e);
+  ck_assert_msg(status == STATUS_OK, "%s", e.text);
+  device_close(device);
+  return s;
+}
+
+/* --- every family against NumPy ------------------------------------------------------------------------ */
+
+static void same(double got, const char *wanted, const char *line)
+{
+  double value = strtod(wanted, NULL);
+  if (isnan(value))
+    ck_assert_msg(isnan(got), "%s: %.9g", line, got);
+  else
+    ck_assert_msg(fabs(got - value) <= 3e-6 * fabs(value), "%s: %.9g instead of %s", line, got, wanted);
+}
+
+static void same_spectrum(const struct spectrum *got, char *const *wanted, const char *line)
+{
+  for (int f = 0; f < 6; f++) same(((const double *)got)[f], wanted[f], line);
+}
+
+static const struct spectrum *find_object(const struct head_spectrum *h, const char *name)
+{
+  for (int p = 0; p < h->parts; p++) {
+    char form[64];
+    snprintf(form, sizeof form, "%s^T %s", h->part[p].q_name, h->part[p].k_name);
+    if (strcmp(name, form) == 0) return &h->part[p].form;
+    if (strcmp(name, h->part[p].q_name) == 0) return &h->part[p].q;
+    if (strcmp(name, h->part[p].k_name) == 0) return &h->part[p].k;
+  }
+  return NULL;
+}
+
+static void check_line(const struct checkpoint_spectra *s, char *text)
+{
+  char line[1024], *field[16];
+  int count = 0;
+  long layer, head;
+  snprintf(line, sizeof line, "%s", text);
+  for (char *at = strtok(text, "\t"); at && count < 16; at = strtok(NULL, "\t")) field[count++] = at;
+  if (strcmp(field[0], "m") == 0) {
+    const struct matrix_spectrum *m = NULL;
+    for (long i = 0; i < s->matrices; i++)
+      if (strcmp(s->matrix[i].name, field[1]) == 0) m = &s->matrix[i];
+    ck_assert_msg(m && m->count == strtol(field[2], NULL, 10),
+                  "%s: no such matrix, or another number of them", line);
+    same_spectrum(&m->quantile[strtol(field[3], NULL, 10)], field + 4, line);
+    return;
+  }
+  ck_assert_int_eq(sscanf(field[0], "l%ldh%ld", &layer, &head), 2);
+  ck_assert(layer < s->layers && head < s->heads);
+  const struct head_spectrum *h = &s->head[layer * s->heads + head];
+  if (strcmp(field[1], "bound") != 0) {
+    const struct spectrum *object = find_object(h, field[1]);
+    ck_assert_msg(object, "%s: no such object", line);
+    same_spectrum(object, field + 2, line);
+    return;
+  }
+  same(h->scale, field[2], line);
+  same(h->bound, field[3], line);
+  same(h->still, field[4], line);
+  ck_assert_msg(strcmp(h->term[h->largest].name, field[5]) == 0, "%s: %s", line, h->term[h->largest].name);
+  same(h->term[h->largest].value / h->bound, field[6], line);
+}
+
+static const char *const families[] = {"llama",  "qwen2",  "qwen3",       "qwen3_next",
+                                       "gemma2", "gemma3", "olmo2",       "gpt_neox",
+                                       "gpt2",   "bert",   "deepseek_v3", "moonlight"};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+START_TEST(against_numpy)
+{
+  const char *family = families[_i];
+  struct weights *w = opened(family, NULL);
+  struct stack stack;
+  struct checkpoint_spectra s = spectra_in(w, &stack, 3);
+  char path[8192], *text, *rest;
+  size_t length;
+  long lines = 0, matrices = 0;
+  ck_assert_str_eq(stack.family, family);
+  ck_assert_int_eq(stack.by_names, 0);
+  snprintf(path, sizeof path, "%s/%s/expected.tsv", checkpoints(), family);
+  ck_assert_int_eq(file_read(path, &text, &length, NULL), STATUS_OK);
+  for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+    if (*line == '#') continue;
+    matrices += strncmp(line, "m\t", 2) == 0;
+    check_line(&s, line);
+    lines++;
+  }
+  ck_assert_int_ge(lines, 30);
+  ck_assert_int_eq(matrices, 5 * s.matrices);
+  memory_free(text);
+  /* the same bits on one thread */
+  struct checkpoint_spectra one = spectra_in(w, &stack, 1);
+  ck_assert_int_eq(one.matrices, s.matrices);
+  for (long i = 0; i < s.layers * s.heads; i++) {
+    ck_assert_mem_eq(&one.head[i].bound, &s.head[i].bound, sizeof(double));
+    ck_assert_mem_eq(&one.head[i].part[0].form, &s.head[i].part[0].form, sizeof(struct spectrum));
+  }
+  for (long i = 0; i < s.matrices; i++)
+    ck_assert_mem_eq(one.matrix[i].quantile, s.matrix[i].quantile, sizeof one.matrix[i].quantile);
+  checkpoint_spectra_free(&one);
+  checkpoint_spectra_free(&s);
+  weights_close(w);
+}
+END_TEST
+
+/* The layer without softmax attention of a hybrid has no bound. */
+START_TEST(hybrid_layers)
+{
+  struct weights *w = opened("qwen3_next", NULL);
+  struct stack stack;
+  struct checkpoint_spectra s = spectra_in(w, &stack, 1);
+  ck_assert_int_eq(s.head[0].parts, 0);
+  ck_assert(isnan(s.head[0].bound));
+  ck_assert_int_eq(s.head[s.heads].parts, 1);
+  checkpoint_spectra_free(&s);
+  weights_close(w);
+}
+END_TEST
+
+/* Without a model_type the tensors' names say it; what they do not say has to be given. */
+START_TEST(by_names)
+{
+  const char *family = families[_i];
+  struct weights *real_one = opened(family, NULL), *w;
+  const json_t *config = weights_config(real_one), *inner = json_object_get(config, "text_config");
+  struct error e = {0};
+  struct stack stack;
+  const char *key;
+  json_t *value;
+  int known;
+  char path[] = "/tmp/maxlogit-config.XXXXXX";
+  FILE *f = fdopen(mkstemp(path), "w");
+  json_t *quantization = json_object_get(config, "quantization_config");
+  json_t *other = json_pack("{s:s, s:O?}", "model_type", "unheard_of", "quantization_config", quantization);
+  ck_assert_int_eq(json_dumpf(other, f, 0), 0); /* blocks scale when the file is opened */
+  json_decref(other);
+  fclose(f);
+  w = opened(family, path);
+  json_object_foreach((json_t *)(inner ? inner : config), key, value)
+  {
+    char *text = json_dumps(value, JSON_ENCODE_ANY), set[512];
+    snprintf(set, sizeof set, "%s=%s", key, text);
+    if (strcmp(key, "model_type") != 0) ck_assert_int_eq(weights_set(w, set, NULL), STATUS_OK);
+    free(text);
+  }
+  int status = stack_open(&stack, w, &known, &e);
+  ck_assert_msg(status == STATUS_OK && known, "%s", e.text);
+  ck_assert_str_eq(stack.family, family);
+  ck_assert_int_eq(stack.by_names, 1);
+  weights_close(w);
+  weights_close(real_one);
+  remove(path);
+}
+END_TEST
+
+/* --- tensors in memory --------------------------------------------------------------------------------- */
+
+static struct safetensor tensor(const char *name, long rows, long cols, const float *data)
+{
+  return (struct safetensor){.name = name,
+                             .dtype_name = "F32",
+                             .dtype = DTYPE_F32,
+                             .rank = rows ? 2 : 1,
+                             .dims = {rows ? rows : cols, cols},
+                             .count = (rows ? rows : 1) * cols,
+                             .data = (const unsigned char *)data,
+                             .bytes = (size_t)((rows ? rows : 1) * cols) * 4};
+}
+
+static const float w_of_test[] = {1, 2, 0, 0, 1, 2}, b_of_test[] = {2, 0, 1, 1, 1, 0},
+                   gain_of_test[] = {1, .5f, 2};
+
+/* q = w_of_test, k = b_of_test, of one head of size 2 over width 3. */
+static struct head_logits small_head(const struct weights *w, enum norm_kind kind, const struct weight *gain)
+{
+  struct norm before = {.kind = kind, .gain = gain, .size = 3};
+  return (struct head_logits){
+    .parts = 1,
+    .scale = 1 / sqrt(2),
+    .part[0] = {
+      .name = "",
+      .q = {.name = "w_q", .weight = weights_find(w, "a"), .rows = 2, .inputs = 3, .before = before},
+      .k = {.name = "w_k", .weight = weights_find(w, "b"), .rows = 2, .inputs = 3, .before = before},
+      .rotary = ROTARY_HALVES,
+      .rotary_size = 2}};
+}
+
+static void near(double got, double wanted) { ck_assert_double_eq_tol(got, wanted, 1e-6 * wanted); }
+
+START_TEST(two_triangles)
+{
+  const struct safetensor t[] = {tensor("a", 2, 3, w_of_test), tensor("b", 2, 3, b_of_test),
+                                 tensor("g", 0, 3, gain_of_test)};
+  struct weights *w = weights_of(t, 3);
+  struct head_work *work = head_work_new(2, 3);
+  struct head_spectrum h;
+  struct head_logits plain = small_head(w, NORM_RMS, NULL);
+  ck_assert_int_eq(head_spectrum(work, &plain, &h, NULL), STATUS_OK);
+  near(h.part[0].q.spectral_norm, 2.645751);
+  near(h.part[0].q.frobenius_norm, 3.162278);
+  near(h.part[0].form.spectral_norm, 6.311666);
+  near(h.part[0].form.frobenius_norm, sqrt(6.311666 * 6.311666 + 1.778449 * 1.778449));
+  near(h.part[0].q.spectral_norm * h.part[0].k.spectral_norm, 6.480741);
+  /* with the gain of the norm before: what the logits are bounded by */
+  struct head_logits gained = small_head(w, NORM_RMS, weights_find(w, "g"));
+  ck_assert_int_eq(head_spectrum(work, &gained, &h, NULL), STATUS_OK);
+  near(h.bound, 25.015056);
+  near(h.still, 12.061109);
+  near(h.part[0].form.spectral_norm, 6.311666); /* the form is of the rows as they are */
+  ck_assert_str_eq(h.term[h.largest].name, "weights");
+  /* LayerNorm takes the mean away: the rows lose theirs */
+  struct head_logits centred = small_head(w, NORM_LAYER, NULL);
+  centred.part[0].k = centred.part[0].q;
+  ck_assert_int_eq(head_spectrum(work, &centred, &h, NULL), STATUS_OK);
+  near(h.bound, 3 * 1.732051 * 1.732051 / sqrt(2));
+  /* gain 1 + g */
+  static const float less[] = {0, -.5f, 1};
+  const struct safetensor u[] = {t[0], t[1], tensor("g", 0, 3, less)};
+  struct weights *v = weights_of(u, 3);
+  struct head_logits one_more = small_head(v, NORM_RMS_PLUS_ONE, weights_find(v, "g"));
+  ck_assert_int_eq(head_spectrum(work, &one_more, &h, NULL), STATUS_OK);
+  near(h.bound, 25.015056);
+  /* no norm before: nothing bounds it */
+  struct head_logits bare = small_head(w, NORM_NONE, NULL);
+  ck_assert_int_eq(head_spectrum(work, &bare, &h, NULL), STATUS_OK);
+  ck_assert(isnan(h.bound) && isnan(h.still));
+  head_work_free(work);
+  weights_close(v);
+  weights_close(w);
+}
+END_TEST
+
+START_TEST(normed_queries_and_keys)
+{
+  static const float q[] = {1, 2, 3, .5f}, k[] = {2, 1, .5f, 4}, bad[] = {1, NAN, 3, .5f};
+  static const float eye[] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
+  const struct safetensor t[] = {tensor("w", 4, 4, eye), tensor("q", 0, 4, q), tensor("k", 0, 4, k),
+                                 tensor("bad", 0, 4, bad)};
+  struct weights *w = weights_of(t, 4);
+  struct head_work *work = head_work_new(4, 4);
+  struct head_spectrum h;
+  struct projection p = {.name = "w_q", .weight = weights_find(w, "w"), .rows = 4, .inputs = 4};
+  struct head_logits in = {
+    .parts = 1,
+    .scale = .5,
+    .part[0] = {.name = "", .q = p, .k = p, .rotary = ROTARY_HALVES, .rotary_size = 4}};
+  in.part[0].q.after = (struct norm){.kind = NORM_RMS, .gain = weights_find(w, "q"), .size = 4};
+  in.part[0].k.after = (struct norm){.kind = NORM_RMS, .gain = weights_find(w, "k"), .size = 4};
+  ck_assert_int_eq(head_spectrum(work, &in, &h, NULL), STATUS_OK);
+  near(h.bound, 16); /* pairs (0, 2), (1, 3): 3*2 and 2*4 */
+  ck_assert_str_eq(h.term[0].name, "gain 1");
+  in.part[0].rotary = ROTARY_INTERLEAVED; /* pairs (0, 1), (2, 3): 2*2 and 3*4 */
+  ck_assert_int_eq(head_spectrum(work, &in, &h, NULL), STATUS_OK);
+  near(h.bound, 24);
+  in.part[0].rotary = ROTARY_NONE; /* 2, 2, 1.5, 2 */
+  ck_assert_int_eq(head_spectrum(work, &in, &h, NULL), STATUS_OK);
+  near(h.bound, 4);
+  in.part[0].rotary = ROTARY_HALVES;
+  in.part[0].rotary_size = 2; /* pair (0, 1), then 2 and 3 alone: 4, 1.5, 2 */
+  ck_assert_int_eq(head_spectrum(work, &in, &h, NULL), STATUS_OK);
+  near(h.bound, 8);
+  in.part[0].q.after.gain = weights_find(w, "bad");
+  ck_assert_int_eq(head_spectrum(work, &in, &h, NULL), STATUS_OK);
+  ck_assert(isnan(h.bound));
+  /* keys that keep their scale: sqrt(4) max|gain_q| times sqrt(4) |w_k| */
+  in.part[0].q.after.gain = weights_find(w, "q");
+  in.part[0].k = p;
+  in.part[0].k.before = (struct norm){.kind = NORM_RMS, .size = 4};
+  ck_assert_int_eq(head_spectrum(work, &in, &h, NULL), STATUS_OK);
+  near(h.bound, .5 * 2 * 3 * 2 * 1);
+  head_work_free(work);
+  weights_close(w);
+}
+END_TEST
+
+/* Singular values by all three ways, across tiles and blocks, for both shapes. */
+START_TEST(ways_of_a_matrix)
+{
+  static const long sides[][2] = {{300, 270}, {270, 300}, {257, 257}, {9000, 130}, {130, 9000}};
+  long rows = sides[_i][0], cols = sides[_i][1];
+  float *x = memory_new((size_t)(rows * cols), sizeof *x);
+  for (long i = 0; i < rows * cols; i++) {
+    x[i] = (float)draw_below((struct draw){7, STREAM_TEST, 0}, (uint64_t)i, 2001) / 1000 - 1;
+    x[i] *= (float)(1 + i % cols) / (float)cols; /* a spectrum that is not flat */
+  }
+  const struct safetensor t[] = {tensor("x", rows, cols, x)};
+  struct weights *w = weights_of(t, 1);
+  struct spectrum exact, other;
+  struct device *device = NULL;
+  ck_assert_int_eq(device_open(&device, "cpu", 2, NULL), STATUS_OK);
+  ck_assert_int_eq(matrix_spectrum(weights_at(w, 0), 0, rows, MATRIX_SVD, NULL, &exact, NULL), STATUS_OK);
+  for (int way = MATRIX_GRAM; way <= MATRIX_PACKED; way++) {
+    ck_assert_int_eq(
+      matrix_spectrum(weights_at(w, 0), 0, rows, (enum matrix_way)way, device->pool, &other, NULL),
+      STATUS_OK);
+    for (int f = 0; f < 6; f++)
+      ck_assert_double_eq_tol(((double *)&other)[f], ((double *)&exact)[f], 1e-9 * ((double *)&exact)[f]);
+    struct spectrum alone;
+    ck_assert_int_eq(matrix_spectrum(weights_at(w, 0), 0, rows, (enum matrix_way)way, NULL, &alone, NULL),
+                     STATUS_OK);
+    ck_assert_mem_eq(&alone, &other, sizeof alone);
+  }
+  x[rows * cols - 1] = NAN;
+  for (int way = MATRIX_SVD; way <= MATRIX_PACKED; way++) {
+    ck_assert_int_eq(
+      matrix_spectrum(weights_at(w, 0), 0, rows, (enum matrix_way)way, device->pool, &other, NULL),
+      STATUS_OK);
+    ck_assert(isnan(other.spectral_norm) && isnan(other.svd_entropy));
+  }
+  device_close(device);
+  weights_close(w);
+  memory_free(x);
+}
+END_TEST
+
+/* --- what does not fit --------------------------------------------------------------------------------- */
+
+struct change {
+  const char *family, *set, *why;
+};
+static const struct change changes[] = {
+  {"llama", "num_attention_heads=0", "num_attention_heads n_head: allowed: a whole number from 1"},
+  {"llama", "num_attention_heads=1.5", "allowed: a whole number from 1"},
+  {"llama", "num_attention_heads=6", "self_attn.q_proj.weight is 24x12; allowed for 6 heads of 6: 36 rows"},
+  {"llama", "head_dim=99999999999", "allowed: a whole number from 1"},
+  {"llama", "num_key_value_heads=3", "num_key_value_heads: 3 does not divide num_attention_heads = 4"},
+  {"llama", "num_key_value_heads=4",
+   "self_attn.k_proj.weight is 12x12; allowed for 4 heads, 4 for keys, of 6: 24x12"},
+  {"llama", "num_hidden_layers=3", "num_hidden_layers: 3, but the last layer with self_attn.q_proj is 1"},
+  {"llama", "model_type=gpt2", "model_type gpt2"},
+  {"qwen3", "head_dim=12", "allowed for 4 heads of 12: 48 rows"},
+  {"gemma2", "query_pre_attn_scalar=-1", "query_pre_attn_scalar: allowed: a number above 0"},
+  {"gpt_neox", "rotary_pct=2", "rotary_pct partial_rotary_factor: allowed: a number from 0 to 1"},
+  {"gpt2", "n_head=5", "allowed for 5 heads of 2: 30 columns"},
+  {"deepseek_v3", "qk_rope_head_dim=5",
+   "self_attn.q_b_proj.weight is 40x9; allowed for 4 heads of 6 + 5: 44 rows"},
+  {"deepseek_v3", "qk_nope_head_dim=null", "qk_nope_head_dim"},
+  {"moonlight", "num_attention_heads=8", "allowed for 8 heads of 6 + 4"},
+};
+
+START_TEST(misfits)
+{
+  const struct change *c = &changes[_i];
+  struct weights *w = opened(c->family, NULL);
+  struct stack stack;
+  struct error e = {0};
+  int known;
+  ck_assert_int_eq(weights_set(w, c->set, NULL), STATUS_OK);
+  ck_assert_int_eq(stack_open(&stack, w, &known, &e), STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, c->why), "'%s' does not say '%s'", e.text, c->why);
+  ck_assert(!known);
+  weights_close(w);
+}
+END_TEST
+
+START_TEST(missing_tensors)
+{
+  static const float x[144];
+  struct stack stack;
+  struct error e = {0};
+  int known = 1;
+  const struct safetensor none[] = {tensor("some.matrix", 3, 3, x)};
+  struct weights *w = weights_of(none, 1);
+  ck_assert_int_eq(stack_open(&stack, w, &known, &e), STATUS_OK);
+  ck_assert_int_eq(known, 0);
+  weights_close(w);
+  const struct safetensor half[] = {tensor("model.layers.0.self_attn.q_proj.weight", 12, 12, x),
+                                    tensor("model.layers.0.self_attn.k_proj.weight", 12, 12, x),
+                                    tensor("model.layers.0.input_layernorm.weight", 0, 12, x),
+                                    tensor("model.layers.1.self_attn.q_proj.weight", 12, 12, x)};
+  w = weights_of(half, 4);
+  ck_assert_int_eq(weights_set(w, "num_attention_heads=2", NULL), STATUS_OK);
+  ck_assert_int_eq(stack_open(&stack, w, &known, &e), STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, "model.layers.1.self_attn.k_proj.weight is missing; family llama"), "%s",
+                e.text);
+  weights_close(w);
+  w = weights_of(half, 3);
+  e = (struct error){0};
+  ck_assert_int_eq(stack_open(&stack, w, &known, &e), STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, "num_attention_heads is wanted"), "%s", e.text);
+  weights_close(w);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("spectra");
+  TCase *tests = tcase_create("spectra");
+  tcase_set_timeout(tests, 60);
+  tcase_add_loop_test(tests, against_numpy, 0, FAMILIES);
+  tcase_add_loop_test(tests, by_names, 0, FAMILIES);
+  tcase_add_test(tests, hybrid_layers);
+  tcase_add_test(tests, two_triangles);
+  tcase_add_test(tests, normed_queries_and_keys);
+  tcase_add_loop_test(tests, ways_of_a_matrix, 0, 5);
+  tcase_add_loop_test(tests, misfits, 0, sizeof changes / sizeof *changes);
+  tcase_add_test(tests, missing_tensors);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
