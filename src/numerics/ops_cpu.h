@@ -8,16 +8,14 @@
 #include <string.h>
 #include "numerics/device.h"
 
-/* What each file of kernels puts into the table, at each level. */
-#define DECLARE(file) \
-  void ops_cpu_##file##_v4(struct ops *); \
-  void ops_cpu_##file##_v3(struct ops *); \
-  void ops_cpu_##file##_base(struct ops *);
-DECLARE(gemm)
-DECLARE(attention)
-DECLARE(attention_only) /* forward without maxima and entropy: what they cost */
-DECLARE(rows)
-DECLARE(update)
+/* What each file of kernels puts into the table, at each level: ops_cpu_FILE_LEVEL. attention_only: forward without
+   maxima and entropy, what they cost. */
+#define EACH_KERNEL_FILE(DO, level) \
+  DO(gemm, level) DO(attention, level) DO(attention_only, level) DO(rows, level) DO(update, level)
+#define DECLARE(file, level) void ops_cpu_##file##_##level(struct ops *);
+EACH_KERNEL_FILE(DECLARE, v4)
+EACH_KERNEL_FILE(DECLARE, v3)
+EACH_KERNEL_FILE(DECLARE, base)
 #undef DECLARE
 
 #ifdef LEVEL

@@ -9,10 +9,8 @@
     (void)ops; \
     BUG("a fuzz target computes"); \
   }
-#define NO_KERNELS(level) \
-  NONE(gemm, level) NONE(attention, level) NONE(attention_only, level) NONE(rows, level)
-NO_KERNELS(base)
+EACH_KERNEL_FILE(NONE, base)
 #ifdef HAVE_X86_LEVELS
-NO_KERNELS(v3)
-NO_KERNELS(v4)
+EACH_KERNEL_FILE(NONE, v3)
+EACH_KERNEL_FILE(NONE, v4)
 #endif
