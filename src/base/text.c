@@ -55,17 +55,28 @@ static int distance(const char *a, const char *b, int most)
   return above[n];
 }
 
+/* The symbols that occur, as bits; capitals are as small letters, and some others share one. */
+static unsigned symbols_of(const char *text)
+{
+  unsigned seen = 0;
+  while (*text) seen |= 1U << ((unsigned char)*text++ & 31);
+  return seen;
+}
+
 const char *text_nearest(const char *word, const char *const *candidates, size_t count)
 {
   const char *best = NULL;
   int best_distance = 1000, length = (int)strnlen(word, WORD + 1);
   if (length > WORD) return NULL;
+  unsigned own = symbols_of(word);
   for (size_t i = 0; i < count; i++) {
     int other = (int)strnlen(candidates[i], WORD + 1);
     if (other > WORD) continue;
     int longer = length > other ? length : other;
-    int most = (longer + 2) / 4;              /* one letter of two, two of six, three of ten */
-    if (abs(length - other) > most) continue; /* as far apart as that at least */
+    int most = (longer + 2) / 4;                 /* one letter of two, two of six, three of ten */
+    if (abs(length - other) > most) continue;    /* as far apart as that at least */
+    unsigned others = symbols_of(candidates[i]); /* each symbol that only one of them has is a change */
+    if (__builtin_popcount(own & ~others) > most || __builtin_popcount(others & ~own) > most) continue;
     int d = distance(word, candidates[i], most);
     if (d < best_distance && d <= most) best_distance = d, best = candidates[i];
   }

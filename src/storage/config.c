@@ -13,6 +13,7 @@
 
 /* What every configuration begins with, made once and never changed: all keys, and each section at its defaults. */
 struct blank {
+  struct arena *arena;
   struct key *keys; /* base: not set */
   int *by_name;     /* places of keys, in the order of their names */
   void **structs;   /* one a section */
@@ -32,7 +33,7 @@ static const struct blank *blank(void)
   if (made.keys) return &made;
   const struct config_section *sections = config_sections();
   struct arena *arena = arena_new();
-  struct blank b = {0};
+  struct blank b = {.arena = arena};
   for (; sections[b.sections].rows; b.sections++)
     for (const struct option_row *row = sections[b.sections].rows; row->name; row++) b.key_count++;
   b.structs = arena_get(arena, (size_t)b.sections, sizeof *b.structs);
