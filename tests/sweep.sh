@@ -127,6 +127,58 @@ until { sweep -j 2 && ! grep -q 'left to another' err; } || [ $i -ge 20 ]; do sl
 [ "$(finished)" -eq 4 ] || fail "after kills: $(cat out err)"
 bits runs/s | cmp -s - bits.plain || fail "other bits after kills"
 
+# several runs in one launch: structures apart, seeds together, and the same bits
+rm -r runs
+[ "$("$program" sweep s.conf --list sweep.together=3 | cut -f 5 | tr '\n' ' ')" = 'launch 1 launch 1 launch 2 launch 2 ' ] ||
+  fail "together: $("$program" sweep s.conf --list sweep.together=3)"
+[ "$("$program" sweep s.conf --list sweep.together=8 preset=adam train.seed=1:9:lin:9 train.lr=0.01,0.02 train.steps=9 |
+  cut -f 5 | sort | uniq -c | tr -s ' \n' ' ')" = ' 8 launch 1 8 launch 2 2 launch 3 ' ] || fail "together: eight at a time"
+sweep sweep.together=3 -j 1 || fail "together: exit status $?: $(cat err)"
+[ "$(grep -c ' finished ' out)" -eq 4 ] || fail "together, the table: $(cat out)"
+[ "$(grep -c ' finished preset=' err)" -eq 4 ] || fail "together, the progress: $(cat err)"
+bits runs/s | cmp -s - bits.plain || fail "other bits together"
+
+# one bad run stops no other of its launch
+rm -r runs
+mkdir -p runs/s
+echo nonsense > "runs/s/$bad.h5"
+sweep -j 1 sweep.together=4
+[ $? -eq 1 ] || fail "a failed point of a launch: not exit status 1"
+[ "$(finished)" -eq 3 ] || fail "a failed point of a launch stopped others: $(cat out)"
+grep -q "$bad .*failed: .*HDF5" err || fail "a failed point of a launch: $(cat err)"
+rm "runs/s/$bad.h5"
+
+# a launch is stopped, or killed; what goes on does so in other company, and alone
+rm -r runs
+"$program" sweep s.conf train.steps=20000 sweep.together=2 -j 1 > out 2> err &
+sweeper=$!
+i=0
+while [ "$(find runs -name '*.live.tsv' 2> /dev/null | grep -c .)" -lt 2 ] && [ $i -lt 200 ]; do
+  sleep 0.05
+  i=$((i + 1))
+done
+kill -TERM $sweeper
+wait $sweeper
+[ $? -eq 75 ] || fail "a signal to a launch: not exit status 75: $(cat err)"
+[ "$(grep -c ' stopped ' out)" -eq 2 ] || fail "a signal to a launch: $(cat out)"
+rm -r runs
+i=0
+while [ $i -lt "${SWEEP_KILLS:-3}" ]; do
+  "$program" sweep s.conf sweep.together=$((i % 3 + 2)) > out 2> err &
+  sweeper=$!
+  sleep "0.$((i * 37 % 90 + 10))"
+  kill -KILL $sweeper 2> /dev/null
+  wait $sweeper 2> /dev/null
+  i=$((i + 1))
+done
+i=0
+until { sweep sweep.together=$((i % 2 * 2 + 1)) && ! grep -q 'left to another' err; } || [ $i -ge 20 ]; do
+  sleep 0.2
+  i=$((i + 1))
+done
+[ "$(finished)" -eq 4 ] || fail "after kills of launches: $(cat out err)"
+bits runs/s | cmp -s - bits.plain || fail "other bits after kills of launches"
+
 # a point that another process is at is left to it: no failure, and said in words
 rm -r runs
 mkdir -p runs/s

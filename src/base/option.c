@@ -170,6 +170,12 @@ void option_format(const struct option_row *row, const void *base, char *out, si
   }
 }
 
+int option_is_number(const struct option_row *row)
+{
+  if (row->flags & OPTION_STRUCTURE) return 0;
+  return row->type == OPTION_REAL || row->flags & OPTION_NUMBER;
+}
+
 void option_defaults(const struct option_row *rows, void *base)
 {
   for (; rows->name; rows++) {

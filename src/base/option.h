@@ -13,11 +13,17 @@ enum option_type {
   OPTION_TEXT    /* const char * */
 };
 
-enum {                    /* flags */
-       OPTION_FREE = 1,   /* cannot change the numbers: not in the run id, may change on resume */
-       OPTION_EXTEND = 2, /* may change on resume under the rule its owner checks (train.steps) */
-       OPTION_LIST = 4,   /* text: a list joined by + */
-       OPTION_CONTENT = 8 /* text: names a source whose content counts in the run id, not its name */
+enum {                     /* flags */
+       OPTION_FREE = 1,    /* cannot change the numbers: not in the run id, may change on resume */
+       OPTION_EXTEND = 2,  /* may change on resume under the rule its owner checks (train.steps) */
+       OPTION_LIST = 4,    /* text: a list joined by + */
+       OPTION_CONTENT = 8, /* text: names a source whose content counts in the run id, not its name */
+       /* Programs of a step are recorded once and may serve many runs at a time: is the option a mere number in them,
+          or does it decide about calls, shapes and constants? A real is a number unless said otherwise, everything
+          else is structure. */
+       OPTION_NUMBER = 16,
+       OPTION_STRUCTURE = 32,
+       OPTION_OFF = 64 /* a real whose 0 means off: whether it is 0 is structure */
 };
 
 struct option_row {
@@ -64,6 +70,8 @@ int option_parse(const struct option_row *, void *base, const char *text, struct
 void option_format(const struct option_row *, const void *base, char *out, size_t room);
 /* What may stand there, for people: "1 to 64", "mha, gqa, mla", "a list joined by +". */
 void option_allowed(const struct option_row *, char *out, size_t room);
+/* May runs that differ in it share their programs? See OPTION_NUMBER. */
+int option_is_number(const struct option_row *);
 /* Every field to its default. */
 void option_defaults(const struct option_row *rows, void *base);
 

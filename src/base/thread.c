@@ -176,3 +176,32 @@ void parallel_for(struct pool *p, long pieces, piece_fn *fn, void *context)
   p->caller_sleeps = 0;
   pthread_mutex_unlock(&p->lock);
 }
+
+/* --- threads of their own ---------------------------------------------------------------------------------- */
+
+struct errand {
+  void (*fn)(void *context, int thread);
+  void *context;
+  int thread, started;
+  pthread_t handle;
+};
+
+static void *run_errand(void *argument)
+{
+  struct errand *x = argument;
+  x->fn(x->context, x->thread);
+  return NULL;
+}
+
+void threads_run(int count, void (*fn)(void *context, int thread), void *context)
+{
+  struct errand *errand = memory_new((size_t)count, sizeof *errand);
+  for (int i = 0; i < count; i++) errand[i] = (struct errand){.fn = fn, .context = context, .thread = i};
+  for (int i = 1; i < count; i++)
+    errand[i].started = !pthread_create(&errand[i].handle, NULL, run_errand, &errand[i]);
+  for (int i = 0; i < count; i++)
+    if (!errand[i].started) run_errand(&errand[i]);
+  for (int i = 1; i < count; i++)
+    if (errand[i].started) pthread_join(errand[i].handle, NULL);
+  memory_free(errand);
+}

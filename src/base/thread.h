@@ -16,4 +16,8 @@ int pool_threads(const struct pool *);
    done. Called from inside a piece it runs serially on that worker: same pieces, same bits. */
 void parallel_for(struct pool *, long pieces, void (*fn)(void *context, long piece, int worker),
                   void *context);
+
+/* Run fn(context, thread) for thread = 0..count-1 at the same time, the caller being thread 0; each may use a pool of
+   its own. A system that gives fewer threads gets the rest done one after another. */
+void threads_run(int count, void (*fn)(void *context, int thread), void *context);
 #endif

@@ -91,12 +91,12 @@ void params_allocate(struct params *params)
     total += size_of(*p);
   }
   size_t bytes = (size_t)total * sizeof(real);
-  params->values = tensor_of(params->device->get(params->device, bytes), 1, total);
-  params->grads = tensor_of(params->device->get(params->device, bytes), 1, total);
+  params->values = tensor_of(device_get(params->device, bytes), 1, total);
+  params->grads = tensor_of(device_get(params->device, bytes), 1, total);
   for (int i = 0; i < count; i++) place(params, params->list[order[i]], at[i]);
   for (int i = 0; i < params->count; i++) {
     struct param *p = params->list[i];
-    if (!trains(p)) p->value.data = params->device->get(params->device, (size_t)size_of(p) * sizeof(real));
+    if (!trains(p)) p->value.data = device_get(params->device, (size_t)size_of(p) * sizeof(real));
   }
   memory_free(order);
   memory_free(at);
@@ -194,9 +194,9 @@ void params_free(struct params *params)
 {
   if (params->values.data) {
     for (int i = 0; i < params->count; i++)
-      if (!trains(params->list[i])) params->device->put_back(params->device, params->list[i]->value.data);
-    params->device->put_back(params->device, params->values.data);
-    params->device->put_back(params->device, params->grads.data);
+      if (!trains(params->list[i])) device_put_back(params->device, params->list[i]->value.data);
+    device_put_back(params->device, params->values.data);
+    device_put_back(params->device, params->grads.data);
   }
   memory_free(params->list);
   arena_free(params->arena);

@@ -161,23 +161,39 @@ int device_open(struct device **out, const char *kind, int threads, struct error
   return STATUS_OK;
 }
 
+enum { PLACE = 256 }; /* bytes that places are rounded up to: aligned for every device */
+
+/* Not from a run's slab: what a kernel needs is known only when it runs. */
+static struct device *scratch_owner(struct device *device) { return device->whole ? device->whole : device; }
+
 void device_close(struct device *device)
 {
   if (!device) return;
+  struct device *owner = scratch_owner(device);
   for (int i = 0; i < pool_threads(device->pool); i++)
-    if (device->workers[i].scratch) device->put_back(device, device->workers[i].scratch);
+    if (device->workers[i].scratch) owner->put_back(owner, device->workers[i].scratch);
   memory_free(device->workers);
-  if (device->scratch) device->put_back(device, device->scratch);
+  if (device->scratch) owner->put_back(owner, device->scratch);
   if (device->close) device->close(device);
   pool_free(device->pool);
   memory_free(device);
 }
 
+void *device_get(struct device *device, size_t bytes)
+{
+  void *memory = device->get(device, bytes);
+  device->given += (bytes + PLACE) / PLACE * PLACE;
+  return memory;
+}
+
+void device_put_back(struct device *device, void *memory) { device->put_back(device, memory); }
+
 void *device_scratch(struct device *device, size_t bytes)
 {
+  struct device *owner = scratch_owner(device);
   if (bytes > device->scratch_bytes) {
-    if (device->scratch) device->put_back(device, device->scratch);
-    device->scratch = device->get(device, bytes);
+    if (device->scratch) owner->put_back(owner, device->scratch);
+    device->scratch = owner->get(owner, bytes);
     device->scratch_bytes = bytes;
   }
   return device->scratch;
@@ -207,7 +223,7 @@ struct tensor *tensor_new(struct device *device, enum tensor_type type, long row
 {
   struct tensor *t = memory_new(1, sizeof *t);
   size_t size = type == TENSOR_INT ? sizeof(int) : sizeof(real);
-  *t = tensor_of(device->get(device, (size_t)rows * (size_t)cols * size), rows, cols);
+  *t = tensor_of(device_get(device, (size_t)rows * (size_t)cols * size), rows, cols);
   t->type = type;
   t->name = name;
   return t;
@@ -216,6 +232,6 @@ struct tensor *tensor_new(struct device *device, enum tensor_type type, long row
 void tensor_free(struct device *device, struct tensor *t)
 {
   if (!t) return;
-  device->put_back(device, t->data);
+  device_put_back(device, t->data);
   memory_free(t);
 }

@@ -33,6 +33,10 @@ struct device {
      computes runs as an axis of its grid replays the program of run 0 with that offset. 1 and 0 when a run is alone. */
   int runs;
   size_t stride;
+  size_t given;         /* bytes of device_get so far, places rounded up */
+  struct device *whole; /* of a run's device (slab.h): the one that all runs share; else NULL */
+  char *slab;           /* its memory, ... */
+  size_t slab_bytes;    /* ... and how much of it */
   /* A device that computes while the host goes on: its queue, and the guard of the call being made, which its kernels
      read (NULL: always). Where there is no queue the guard is read before a call. */
   void *stream;
@@ -51,6 +55,10 @@ struct device {
    "cuda". threads 0: all cores. */
 int device_open(struct device **, const char *kind, int threads, struct error *);
 void device_close(struct device *);
+
+/* Zeroed memory for what lives as long as a run, or as its owner; device_put_back ends it. */
+void *device_get(struct device *, size_t bytes);
+void device_put_back(struct device *, void *);
 
 /* Memory for one kernel's temporaries, at least `bytes`; grows, never shrinks, so that a step allocates
    nothing after the first. Valid until the next call. */

@@ -87,9 +87,9 @@ void program_free(struct program *p)
   if (!p) return;
   for (int i = 0; i < p->nodes; i++) {
     memory_free(p->node[i]->written);
-    if (p->node[i]->tensor.flags & INPUT) p->device->put_back(p->device, p->node[i]->tensor.data);
+    if (p->node[i]->tensor.flags & INPUT) device_put_back(p->device, p->node[i]->tensor.data);
   }
-  if (p->block) p->device->put_back(p->device, p->block);
+  if (p->block) device_put_back(p->device, p->block);
   arena_free(p->arena);
   memory_free(p->node);
   memory_free(p->call);
@@ -117,7 +117,7 @@ struct tensor *program_input(struct program *p, enum tensor_type type, long rows
   struct tensor *t = add_node(p, rows, cols, name);
   t->type = type;
   t->flags |= INPUT;
-  t->data = p->device->get(p->device, (size_t)rows * (size_t)cols * element(t));
+  t->data = device_get(p->device, (size_t)rows * (size_t)cols * element(t));
   return t;
 }
 
@@ -495,7 +495,7 @@ void program_plan(struct program *p)
     list[count++] = p->node[i];
   }
   p->bytes = place_all(list, count);
-  p->block = p->device->get(p->device, p->bytes);
+  p->block = device_get(p->device, p->bytes);
   for (int i = 0; i < count; i++) list[i]->tensor.data = (char *)p->block + list[i]->place;
   for (int i = 0; i < p->nodes; i++) {
     struct tensor *t = &p->node[i]->tensor;
@@ -538,6 +538,38 @@ void program_run(struct program *p)
     else
       for (int k = g->from; k < g->from + g->count; k++) run_call(p->device, &p->call[p->order[k]]);
   }
+}
+
+static int same_tensor(const struct tensor *a, const struct tensor *b, ptrdiff_t shift)
+{
+  if (!a || !b) return a == b;
+  return a->rows == b->rows && a->cols == b->cols && a->ld == b->ld && a->type == b->type &&
+         (const char *)a->data + shift == (const char *)b->data;
+}
+
+static int same_call(const struct call *a, const struct call *b, ptrdiff_t shift)
+{
+  if (a->op != b->op || a->host != b->host || !same_tensor(a->guard, b->guard, shift)) return 0;
+  if (a->host) return 1;
+  int count;
+  const struct op_field *field = op_fields(a->op, &count);
+  const char *x = (const char *)&a->args, *y = (const char *)&b->args;
+  struct tensor *const *of_a = (struct tensor *const *)&a->args, *const *of_b =
+                                                                   (struct tensor *const *)&b->args;
+  for (int i = 0; i < count; i++)
+    if (field[i].kind < FIELD_SIZE ? !same_tensor(of_a[i], of_b[i], shift)
+                                   : memcmp(x + 8 * i, y + 8 * i, 8) != 0)
+      return 0;
+  return 1;
+}
+
+const char *program_difference(const struct program *a, const struct program *b, ptrdiff_t shift)
+{
+  REQUIRE(a->planned && b->planned);
+  for (int i = 0; i < a->calls && i < b->calls; i++)
+    if (!same_call(&a->call[i], &b->call[i], shift))
+      return a->call[i].host ? "a step of the host" : op_name(a->call[i].op);
+  return a->calls == b->calls ? NULL : "the number of calls";
 }
 
 size_t program_bytes(const struct program *p) { return p->bytes; }

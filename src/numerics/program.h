@@ -59,6 +59,9 @@ void program_backward(struct program *, struct tensor *loss);
 int program_starts(const struct program *, const struct tensor *t);
 void program_plan(struct program *); /* places all temporaries; the program is complete */
 void program_run(struct program *);
+/* Do two programs make the same calls with the same constants, all that lies at an address for the first lying `shift`
+   bytes further for the second? NULL, or what differs: the name of an operation. Contexts of host steps may differ. */
+const char *program_difference(const struct program *, const struct program *, ptrdiff_t shift);
 size_t program_bytes(const struct program *); /* of planned memory */
 int program_calls(const struct program *);
 int program_host_steps(const struct program *);

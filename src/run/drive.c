@@ -2,13 +2,14 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
-static volatile sig_atomic_t caught;
+static atomic_int caught; /* lock-free: handlers may write it, and any thread that drives a run reads it */
 
 static void on_signal(int number)
 {
@@ -28,19 +29,14 @@ void drive_catch_signals(void)
 
 int drive_stopping(void) { return caught; }
 
-int drive(struct trainer *t, double max_time, drive_tick *tick, void *context, struct error *e)
+int drive_goes_on(const struct trainer *t, double max_time, double began)
 {
-  double began = clock_seconds();
-  int status = STATUS_OK;
-  while (trainer_more(t) && !caught && !(max_time > 0 && clock_seconds() - began >= max_time)) {
-    status = trainer_step(t, e);
-    if (status) {
-      trainer_abandon(t);
-      return status;
-    }
-    if (tick) tick(context, t);
-  }
-  status = trainer_settle(t, e);
+  return trainer_more(t) && !caught && !(max_time > 0 && clock_seconds() - began >= max_time);
+}
+
+int drive_end(struct trainer *t, drive_tick *tick, void *context, struct error *e)
+{
+  int status = trainer_settle(t, e);
   if (status) {
     trainer_abandon(t);
     return status;
@@ -52,6 +48,20 @@ int drive(struct trainer *t, double max_time, drive_tick *tick, void *context, s
   status = trainer_done(t, e);
   if (status) return status;
   return more ? STATUS_STOPPED : diverged && fails ? STATUS_DIVERGED : STATUS_OK;
+}
+
+int drive(struct trainer *t, double max_time, drive_tick *tick, void *context, struct error *e)
+{
+  double began = clock_seconds();
+  while (drive_goes_on(t, max_time, began)) {
+    int status = trainer_step(t, e);
+    if (status) {
+      trainer_abandon(t);
+      return status;
+    }
+    if (tick) tick(context, t);
+  }
+  return drive_end(t, tick, context, e);
 }
 
 /* --- progress ---------------------------------------------------------------------------------------------- */

@@ -17,6 +17,11 @@ typedef void drive_tick(void *context, const struct trainer *);
    (only train.on_nonfinite=fail), STATUS_STOPPED, STATUS_FAIL. */
 int drive(struct trainer *, double max_time, drive_tick *, void *context, struct error *);
 
+/* Its parts, for who drives several: is there a step to do, now? `began`: clock_seconds() at the start. And the end:
+   what is under way is waited for and told, the trainer closed; status as drive's. */
+int drive_goes_on(const struct trainer *, double max_time, double began);
+int drive_end(struct trainer *, drive_tick *, void *context, struct error *);
+
 /* A drive_tick: progress on standard error: one updating line on a terminal, plain lines otherwise. */
 struct progress {
   double started, shown;

@@ -136,8 +136,8 @@ static int restore(struct trainer *t, const char *path, const struct checkpoint 
   return recorder_resume(&t->recorder, path, t->config, &f, c->step, c->rows, c->rows_size, e);
 }
 
-int trainer_resume(struct trainer **out, const char *path, const char *const *changes, int count,
-                   struct error *e)
+static int resume(struct trainer **out, struct device *device, const char *path, const char *const *changes,
+                  int count, struct error *e)
 {
   struct origin origin;
   struct checkpoint state = {0};
@@ -147,6 +147,8 @@ int trainer_resume(struct trainer **out, const char *path, const char *const *ch
   struct trainer *t = memory_new(1, sizeof *t);
   t->config = c;
   t->owns_config = 1;
+  t->device = device;
+  t->shares_device = device != NULL;
   t->origin = &origin;
   snprintf(t->path, sizeof t->path, "%s", path);
   int status = check_numerics(path, c, &origin, e);
@@ -166,4 +168,15 @@ int trainer_resume(struct trainer **out, const char *path, const char *const *ch
     trainer_release(t);
   }
   return status;
+}
+
+int trainer_resume(struct trainer **out, const char *path, const char *const *changes, int count,
+                   struct error *e)
+{
+  return resume(out, NULL, path, changes, count, e);
+}
+
+int trainer_resume_on(struct trainer **out, struct device *device, const char *path, struct error *e)
+{
+  return resume(out, device, path, NULL, 0, e);
 }

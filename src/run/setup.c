@@ -160,7 +160,7 @@ int trainer_build(struct trainer *t, int keeps, struct error *e)
   trainer_resolve(t->config);
   int status = init_data(t, m, e);
   if (!status) status = model_resolve(m, t->data.vocab, e);
-  if (!status) status = device_open(&t->device, t->top->device, (int)device->threads, e);
+  if (!status && !t->device) status = device_open(&t->device, t->top->device, (int)device->threads, e);
   if (!status) status = init_model(t, m, e);
   if (!status) status = init_training(t, e);
   if (status) return status;
@@ -206,7 +206,7 @@ void trainer_release(struct trainer *t)
   program_free(t->keep_val);
   if (t->token_loss) tensor_free(t->device, t->token_loss);
   if (t->model.device) model_free(&t->model);
-  if (t->device) device_close(t->device);
+  if (t->device && !t->shares_device) device_close(t->device);
   if (t->data.source && t->data.source->free) t->data.source->free(&t->data);
   arena_free(t->arena);
   if (t->owns_config) config_free(t->config);
@@ -229,10 +229,28 @@ static int create_record(struct trainer *t, const struct run_facts *f, struct er
   return status ? status : checkpoint_remove_all(t->path, e);
 }
 
+int trainer_bytes(struct config *c, size_t *bytes, struct error *e)
+{
+  struct trainer *t = memory_new(1, sizeof *t);
+  t->config = c;
+  int status = trainer_build(t, 1, e);
+  if (!status) *bytes = t->device->given;
+  trainer_release(t);
+  return status;
+}
+
 int trainer_init(struct trainer **out, struct config *c, unsigned flags, struct error *e)
+{
+  return trainer_init_on(out, NULL, c, flags, e);
+}
+
+int trainer_init_on(struct trainer **out, struct device *device, struct config *c, unsigned flags,
+                    struct error *e)
 {
   struct trainer *t = memory_new(1, sizeof *t);
   int keeps = !(flags & TRAINER_NO_RECORD);
+  t->device = device;
+  t->shares_device = device != NULL;
   t->config = c;
   int status = trainer_build(t, keeps, e);
   if (!status) {

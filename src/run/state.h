@@ -33,6 +33,7 @@ struct trainer {
   struct arena *arena;
 
   struct device *device;
+  int shares_device; /* it is the caller's */
   struct data data;
   uint64_t start_content; /* hash of the weights of train.init_from; 0: drawn */
   struct model model;

@@ -1,5 +1,5 @@
-/* sweep.c - a process a run: a crash, a kill or no memory costs one point. Each worker holds a lock on its
-   point from before it looks at the run file until the run is over, so that sweeps may share a folder. */
+/* sweep.c - a process a launch: a crash, a kill or no memory costs its points alone. Each worker holds a lock on every
+   point of its own from before it looks at the run file until the launch is over, so that sweeps may share a folder. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -21,7 +21,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "numerics/slab.h"
 #include "run/drive.h"
+#include "run/launch.h"
 #include "run/plan.h"
 #include "run/trainer.h"
 #include "storage/recorder.h"
@@ -125,6 +127,7 @@ static int plan_point(struct planning *g, struct sweep_point *p, int *is_new, st
   *is_new = !status && *(struct sweep_point **)tsearch(p, &g->seen, by_id) == p;
   if (*is_new) {
     const struct record_options *record = config_section(c, "record");
+    p->structure = config_structure(c);
     p->steps = ((const struct train_options *)config_section(c, "train"))->steps;
     p->path = make_path(g->folder, p->id);
     p->was_done = !record->overwrite && is_done(p->path, &p->fate, c, p->lacks);
@@ -166,6 +169,9 @@ int sweep_plan(struct sweep *s, const struct config *config, const char *name, l
   if (!status) {
     buffer_add(&folder, "%s%s", *o->dir ? o->dir : "runs/", *o->dir ? "" : name);
     s->jobs = o->jobs;
+    s->together =
+      o->together ? o->together : slabs_pay(((const struct top_options *)config_section(first, ""))->device);
+    s->threads = ((const struct device_options *)config_section(first, "device"))->threads;
     struct planning planning = {.sweep = s, .plan = plan_new(), .folder = folder.text};
     status = plan_points(&planning, points, shard, shards, e);
     s->trainers = plan_trainers(planning.plan);
@@ -183,71 +189,153 @@ void sweep_free(struct sweep *s)
   *s = (struct sweep){0};
 }
 
+/* --- how the machine is shared ---------------------------------------------------------------------------- */
+
+void sweep_share(struct sweep *s)
+{
+  long cores = thread_cores();
+  long most = s->together < s->count ? s->together : s->count; /* threads that a launch can use well */
+  if (!s->threads) {
+    long share = s->jobs ? cores / s->jobs : cores;
+    s->threads = share < most ? share : most;
+    if (s->threads < 1) s->threads = 1;
+  }
+  if (!s->jobs) s->jobs = cores / s->threads;
+  if (s->jobs < 1) s->jobs = 1;
+}
+
+static long next_waiting(const struct sweep *s, long from)
+{
+  while (from < s->count && s->points[from].fate != SWEEP_WAITING) from++;
+  return from;
+}
+
+/* The waiting points that share a launch with the first of them, it included; returns how many. */
+static long next_launch(const struct sweep *s, long first, long *point)
+{
+  long n = 0;
+  for (long i = first; i < s->count && n < s->together; i = next_waiting(s, i + 1))
+    if (s->points[i].structure == s->points[first].structure) point[n++] = i;
+  return n;
+}
+
+void sweep_launches(const struct sweep *s, long *launch)
+{
+  long number = 0;
+  for (long i = 0; i < s->count; i++) launch[i] = 0;
+  for (long i = next_waiting(s, 0); i < s->count; i = next_waiting(s, i + 1)) {
+    if (launch[i]) continue;
+    long n = 0;
+    number++;
+    for (long k = i; k < s->count && n < s->together; k = next_waiting(s, k + 1))
+      if (!launch[k] && s->points[k].structure == s->points[i].structure) launch[k] = number, n++;
+  }
+}
+
 /* --- a worker ------------------------------------------------------------------------------------------- */
 
-/* What a worker tells: small enough to be written and read whole. */
+/* What a worker tells of a point: small enough to be written and read whole. */
 struct note {
+  long point;
   enum sweep_fate fate;
   long step;
   char reason[512];
 };
 
-struct telling {
-  int fd;
-  double told;
+/* A launch as its worker knows it; arrays by run. */
+struct crew {
+  struct sweep *sweep;
+  int fd; /* takes the notes */
+  long count;
+  const long *point;
+  struct lock **lock;
+  char **lock_path;
+  struct launch_run *run;
+  long *berth; /* which point the runs that are computed belong to */
+  double *told;
 };
 
-static void tell(int fd, enum sweep_fate fate, long step, const char *reason)
+static void tell(const struct crew *c, long at, enum sweep_fate fate, long step, const char *reason)
 {
-  struct note note = {.fate = fate, .step = step};
-  snprintf(note.reason, sizeof note.reason, "%s", reason);
-  while (write(fd, &note, sizeof note) < 0 && errno == EINTR) {}
+  struct note note = {.point = c->point[at], .fate = fate, .step = step};
+  snprintf(note.reason, sizeof note.reason, "%.511s", reason);
+  while (write(c->fd, &note, sizeof note) < 0 && errno == EINTR) {}
 }
 
-static void tell_progress(void *context, const struct trainer *t)
+static void tell_progress(void *context, int run, const struct trainer *t)
 {
-  struct telling *telling = context;
+  struct crew *c = context;
   double now = clock_seconds();
-  if (now - telling->told < TICK_MS * 1e-3) return;
-  telling->told = now;
-  tell(telling->fd, SWEEP_RUNNING, trainer_step_count(t), "");
+  if (now - c->told[run] < TICK_MS * 1e-3) return;
+  c->told[run] = now;
+  tell(c, c->berth[run], SWEEP_RUNNING, trainer_step_count(t), "");
 }
 
-static enum sweep_fate train(const struct sweep *s, const struct sweep_point *p, int fd, struct error *e)
-{
-  struct config *c = point_config(s, p->index, p->path, e);
-  if (!c) return SWEEP_FAILED;
-  struct trainer *t = NULL;
-  const struct record_options *record = config_section(c, "record");
-  const struct train_options *o = config_section(c, "train");
-  enum sweep_fate fate;
-  if (!record->overwrite && is_done(p->path, &fate, NULL, NULL)) return fate;
-  int goes_on = !record->overwrite && !access(p->path, F_OK);
-  int status = goes_on ? trainer_resume(&t, p->path, NULL, 0, e) : trainer_init(&t, c, 0, e);
-  if (status) return SWEEP_FAILED;
-  struct telling telling = {.fd = fd};
-  status = drive(t, o->max_time, tell_progress, &telling, e);
-  if (status == STATUS_STOPPED) return SWEEP_STOPPED;
-  if (status == STATUS_DIVERGED) error_set(e, status, "diverged, and train.on_nonfinite = fail");
-  return status == STATUS_OK && is_done(p->path, &fate, NULL, NULL) ? fate : SWEEP_FAILED;
-}
+static struct sweep_point *point_of(const struct crew *c, long at) { return &c->sweep->points[c->point[at]]; }
 
-static _Noreturn void work(const struct sweep *s, const struct sweep_point *p, int fd, pid_t parent)
+/* The run of a point, to be computed; 0 where there is nothing to do, which is told. */
+static int enlist(struct crew *c, long at, struct launch_run *run)
 {
+  struct sweep_point *p = point_of(c, at);
   struct error e = {0};
+  struct buffer lock_path = {0};
+  enum sweep_fate fate;
+  buffer_add(&lock_path, "%.*s.point", (int)strlen(p->path) - 3, p->path);
+  c->lock_path[at] = lock_path.text;
+  errno = 0;
+  if (!file_make_folders(p->path, &e)) c->lock[at] = lock_take(lock_path.text, &e);
+  if (!c->lock[at]) {
+    tell(c, at, errno == EWOULDBLOCK ? SWEEP_ELSEWHERE : SWEEP_FAILED, p->steps, e.text);
+    return 0;
+  }
+  struct config *config = point_config(c->sweep, p->index, p->path, &e);
+  if (!config) {
+    tell(c, at, SWEEP_FAILED, 0, e.text);
+    return 0;
+  }
+  const struct record_options *record = config_section(config, "record");
+  int is_over = !record->overwrite && is_done(p->path, &fate, NULL, NULL);
+  if (is_over) tell(c, at, fate, p->steps, "");
+  if (is_over || (!record->overwrite && !access(p->path, F_OK))) {
+    config_free(config);
+    config = NULL;
+  }
+  *run = (struct launch_run){.config = config, .path = p->path};
+  return !is_over;
+}
+
+static void tell_end(void *context, int number)
+{
+  const struct crew *c = context;
+  struct launch_run *run = &c->run[number];
+  const struct sweep_point *p = point_of(c, c->berth[number]);
+  enum sweep_fate fate = SWEEP_FAILED;
+  if (run->status == STATUS_STOPPED)
+    fate = SWEEP_STOPPED;
+  else if (run->status == STATUS_DIVERGED)
+    error_set(&run->error, run->status, "diverged, and train.on_nonfinite = fail");
+  else if (run->status == STATUS_OK && !is_done(p->path, &fate, NULL, NULL))
+    fate = SWEEP_FAILED;
+  tell(c, c->berth[number], fate, p->steps, run->error.text);
+}
+
+static _Noreturn void work(struct sweep *s, const long *point, long count, int fd, pid_t parent)
+{
+  size_t n = (size_t)count;
+  struct crew c = {.sweep = s, .fd = fd, .count = count, .point = point};
+  int runs = 0;
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(STATUS_STOPPED);
-  struct buffer lock_path = {0};
-  buffer_add(&lock_path, "%.*s.point", (int)strlen(p->path) - 3, p->path);
-  if (file_make_folders(p->path, &e))
-    tell(fd, SWEEP_FAILED, 0, e.text);
-  else {
-    struct lock *lock = lock_take(lock_path.text, &e);
-    int elsewhere = !lock && errno == EWOULDBLOCK;
-    enum sweep_fate fate = lock ? train(s, p, fd, &e) : elsewhere ? SWEEP_ELSEWHERE : SWEEP_FAILED;
-    tell(fd, fate, p->steps, e.text);
-    lock_release(lock, lock_path.text);
-  }
+  c.lock = memory_new(n, sizeof *c.lock);
+  c.lock_path = memory_new(n, sizeof *c.lock_path);
+  c.run = memory_new(n, sizeof *c.run);
+  c.berth = memory_new(n, sizeof *c.berth);
+  c.told = memory_new(n, sizeof *c.told);
+  for (long i = 0; i < count; i++)
+    if (enlist(&c, i, &c.run[runs])) c.berth[runs++] = i;
+  launch_drive(c.run, runs, (int)s->threads, &(struct launch_ears){tell_progress, tell_end, &c});
+  for (long i = 0; i < count; i++)
+    if (c.lock[i]) lock_release(c.lock[i], c.lock_path[i]);
   _exit(STATUS_OK); /* without the parent's buffers and exit handlers */
 }
 
@@ -255,7 +343,7 @@ static _Noreturn void work(const struct sweep *s, const struct sweep_point *p, i
 
 struct worker {
   pid_t pid;
-  long point;
+  long *point, count; /* its points */
   int notes, text;
   struct buffer line;
 };
@@ -272,9 +360,10 @@ static int open_pipe(int ends[2], struct error *e)
   return STATUS_OK;
 }
 
-static int start(struct sweep *s, struct worker *w, long point, struct error *e)
+static int start(struct sweep *s, struct worker *w, struct error *e)
 {
   int notes[2], text[2];
+  w->count = next_launch(s, next_waiting(s, 0), w->point);
   if (open_pipe(notes, e)) return e->status;
   if (open_pipe(text, e)) {
     close(notes[0]);
@@ -285,15 +374,13 @@ static int start(struct sweep *s, struct worker *w, long point, struct error *e)
   pid_t parent = getpid(), pid = fork();
   if (pid == 0) {
     dup2(text[1], STDERR_FILENO);
-    work(s, &s->points[point], notes[1], parent);
+    work(s, w->point, w->count, notes[1], parent);
   }
   close(notes[1]);
   close(text[1]);
-  *w = (struct worker){.pid = pid, .point = point, .notes = notes[0], .text = text[0]};
-  if (pid > 0) {
-    s->points[point].fate = SWEEP_RUNNING;
-    return STATUS_OK;
-  }
+  w->pid = pid, w->notes = notes[0], w->text = text[0];
+  for (long i = 0; pid > 0 && i < w->count; i++) s->points[w->point[i]].fate = SWEEP_RUNNING;
+  if (pid > 0) return STATUS_OK;
   close(notes[0]);
   close(text[0]);
   w->pid = 0;
@@ -303,11 +390,13 @@ static int start(struct sweep *s, struct worker *w, long point, struct error *e)
 static void hear_notes(struct sweep *s, struct worker *w)
 {
   struct note note;
-  struct sweep_point *p = &s->points[w->point];
   while (read(w->notes, &note, sizeof note) == (ssize_t)sizeof note) {
+    struct sweep_point *p = &s->points[note.point];
+    int was_over = p->fate > SWEEP_RUNNING;
     p->fate = note.fate;
     p->step = note.step;
     if (*note.reason) snprintf(p->reason, sizeof p->reason, "%s", note.reason);
+    if (p->fate > SWEEP_RUNNING && !was_over) look(s, note.point);
   }
 }
 
@@ -318,31 +407,32 @@ static void hear_text(struct sweep *s, struct worker *w)
   while ((n = read(w->text, piece, sizeof piece)) > 0) buffer_add(&w->line, "%.*s", (int)n, piece);
   while (w->line.length && (end = strchr(w->line.text, '\n'))) {
     *end = 0;
-    if (s->say) s->say(s->context, s, w->point, w->line.text);
+    if (s->say) s->say(s->context, s, w->point[0], w->count, w->line.text);
     w->line.length -= (size_t)(end + 1 - w->line.text);
     memmove(w->line.text, end + 1, w->line.length + 1);
   }
 }
 
-/* The worker is gone: its last words, and what became of its point. */
+/* The worker is gone: its last words, and what became of its points. */
 static void bury(struct sweep *s, struct worker *w, int status)
 {
-  struct sweep_point *p = &s->points[w->point];
   hear_notes(s, w);
   hear_text(s, w);
-  if (p->fate == SWEEP_RUNNING) {
+  for (long i = 0; i < w->count; i++) {
+    struct sweep_point *p = &s->points[w->point[i]];
+    if (p->fate != SWEEP_RUNNING) continue;
     p->fate = SWEEP_FAILED;
     if (WIFSIGNALED(status))
       snprintf(p->reason, sizeof p->reason, "killed by signal %d (%s)", WTERMSIG(status),
                strsignal(WTERMSIG(status)));
     else
       snprintf(p->reason, sizeof p->reason, "ended with status %d", WEXITSTATUS(status));
+    look(s, w->point[i]);
   }
   close(w->notes);
   close(w->text);
   memory_free(w->line.text);
-  *w = (struct worker){0};
-  look(s, p - s->points);
+  *w = (struct worker){.point = w->point};
 }
 
 static void reap(struct sweep *s, struct worker *workers, long count)
@@ -370,20 +460,13 @@ static void listen_to(struct sweep *s, struct worker *workers, long count, struc
   look(s, -1);
 }
 
-static long next_waiting(const struct sweep *s, long from)
-{
-  while (from < s->count && s->points[from].fate != SWEEP_WAITING) from++;
-  return from;
-}
-
 /* Keep the workers busy until the points are used up; returns the number still at work. */
 static long keep_busy(struct sweep *s, struct worker *workers, long count, struct error *e)
 {
   long busy = 0;
   for (long i = 0; i < count; i++) {
-    long point = next_waiting(s, 0);
-    if (!workers[i].pid && point < s->count && !drive_stopping() && !e->status)
-      start(s, &workers[i], point, e);
+    int waiting = next_waiting(s, 0) < s->count;
+    if (!workers[i].pid && waiting && !drive_stopping() && !e->status) start(s, &workers[i], e);
     busy += workers[i].pid != 0;
   }
   return busy;
@@ -402,9 +485,11 @@ static int outcome(const struct sweep *s, const struct error *e)
 
 int sweep_run(struct sweep *s, struct error *e)
 {
-  long count = s->jobs ? s->jobs : thread_cores();
-  if (count > s->count) count = s->count;
+  sweep_share(s);
+  long count = s->jobs < s->count ? s->jobs : s->count, most = s->together;
   struct worker *workers = memory_new((size_t)count, sizeof *workers);
+  long *points = memory_new((size_t)(count * most), sizeof *points);
+  for (long i = 0; i < count; i++) workers[i].point = points + i * most;
   struct pollfd *ears = memory_new(2 * (size_t)count, sizeof *ears);
   drive_catch_signals();
   for (int told = 0; keep_busy(s, workers, count, e);) {
@@ -415,6 +500,7 @@ int sweep_run(struct sweep *s, struct error *e)
     reap(s, workers, count);
   }
   memory_free(ears);
+  memory_free(points);
   memory_free(workers);
   return outcome(s, e);
 }

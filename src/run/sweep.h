@@ -1,6 +1,7 @@
-/* sweep.h - the product of lists, run by worker processes, resumable */
+/* sweep.h - the product of lists, run by worker processes of one run or a few, resumable */
 #ifndef MAXLOGIT_SWEEP_H
 #define MAXLOGIT_SWEEP_H
+#include <stdint.h>
 #include <sys/types.h>
 #include "storage/config.h"
 
@@ -21,6 +22,7 @@ struct sweep_point {
   enum sweep_fate fate;
   int was_done;    /* before this sweep */
   char lacks[256]; /* record keys asked for that its file was made without, "record.pairs=1 (has 0)"; or "" */
+  uint64_t structure; /* points of one structure may share a launch */
   long step, steps;
   char reason[512]; /* why it failed */
 };
@@ -30,12 +32,14 @@ struct sweep {
   struct sweep_point *points;
   long count;
   long doubles;  /* points left out: they are the same run as an earlier one */
-  long jobs;     /* processes at a time */
+  long jobs;     /* launches at a time, each a process */
+  long together; /* the most runs of a launch */
+  long threads;  /* of a launch; 0: one a run, as far as the cores go */
   long trainers; /* built to check the points: one for each structure */
   /* Called when something changed (point >= 0: this one) and some times a second; any may be NULL. */
   void (*look)(void *context, const struct sweep *, long point);
-  /* A line that a worker wrote on its standard error. */
-  void (*say)(void *context, const struct sweep *, long point, const char *line);
+  /* A line that a worker wrote on its standard error, the point being one of its `count`. */
+  void (*say)(void *context, const struct sweep *, long point, long count, const char *line);
   void *context;
 };
 
@@ -43,6 +47,11 @@ struct sweep {
    `name`: of the sweep, for the default folder. */
 int sweep_plan(struct sweep *, const struct config *, const char *name, long shard, long shards,
                struct error *);
+/* How sweep_run will use the machine: fill in jobs and threads where they are 0. One run a launch on the
+   CPU, where a process a run is as fast and a crash costs one run; as many launches as the cores carry. */
+void sweep_share(struct sweep *);
+/* launch[i], from 1: which launch will compute point i; 0: it is done. */
+void sweep_launches(const struct sweep *, long *launch);
 /* Run what is not done, in processes of their own; a point that fails stops no other. STATUS_OK when every
    point is done or in the hands of another process, STATUS_FAIL when one failed, STATUS_STOPPED when some are
    to go on. */

@@ -226,3 +226,26 @@ void trainer_contents(const struct trainer *t, uint64_t *data, uint64_t *start)
 }
 
 double trainer_loss_floor(const struct trainer *t) { return t->data.loss_floor; }
+
+/* --- many of one structure ------------------------------------------------------------------------------------- */
+
+enum { PROGRAMS = 7 };
+
+static void programs_of(const struct trainer *t, const struct program *out[PROGRAMS])
+{
+  const struct program *const mine[] = {t->begin, t->begin_look, t->keep_val, t->step_program.program,
+                                        t->look_program.program};
+  memcpy(out, mine, sizeof mine);
+  updates_programs(t->updates, out + sizeof mine / sizeof *mine);
+}
+
+const char *trainer_difference(const struct trainer *a, const struct trainer *b)
+{
+  const struct program *of_a[PROGRAMS], *of_b[PROGRAMS];
+  const char *difference = NULL;
+  programs_of(a, of_a);
+  programs_of(b, of_b);
+  for (int i = 0; i < PROGRAMS && !difference; i++)
+    difference = program_difference(of_a[i], of_b[i], b->device->slab - a->device->slab);
+  return difference;
+}

@@ -14,6 +14,11 @@ int trainer_init(struct trainer **, struct config *, unsigned flags, struct erro
 /* Continue RUN.h5; `changes` are key=value texts that cannot change the past. */
 int trainer_resume(struct trainer **, const char *run_path, const char *const *changes, int count,
                    struct error *);
+/* The same on a device that the caller has opened and closes: a run's slab (numerics/slab.h). */
+int trainer_init_on(struct trainer **, struct device *, struct config *, unsigned flags, struct error *);
+int trainer_resume_on(struct trainer **, struct device *, const char *run_path, struct error *);
+/* Bytes of the device that a run of this structure owns. One is built to know. */
+int trainer_bytes(struct config *, size_t *bytes, struct error *);
 /* The finished configuration that a run file tells, and its id (may be NULL). */
 int trainer_config_of(const char *run_path, struct config **, char id[16], struct error *);
 /* One step: forward, backward, update, stabilisers, record, checkpoint when due. A device that computes while the host
@@ -30,6 +35,9 @@ int trainer_checkpoint(struct trainer *, struct error *);
 int trainer_done(struct trainer *, struct error *);
 /* Free without touching the disk again: after an error. */
 void trainer_abandon(struct trainer *);
+
+/* Two runs on slabs of one device: NULL where their programs are the same, each in its own slab; else what differs. */
+const char *trainer_difference(const struct trainer *, const struct trainer *);
 
 /* What the last step saw whose report has been read (trainer_settle: the last). */
 long trainer_step_count(const struct trainer *); /* updates done, or told to the device */

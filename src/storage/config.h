@@ -63,6 +63,9 @@ void config_point_label(const struct config *, long index, char *out, size_t roo
    the data and of the weights it starts from (0: drawn), the version of the numerics. */
 void config_id(const struct config *, uint64_t data_content, uint64_t start_content, char out[16]);
 
+/* Runs whose structures are equal have the same programs, with other numbers (OPTION_NUMBER). */
+uint64_t config_structure(const struct config *);
+
 /* The resolved configuration of this run (its used keys) as a file that config_file reads. */
 char *config_text(const struct config *); /* memory_free */
 #define NUMERICS_VERSION 3                /* raise when the same configuration gives other bits */
@@ -105,6 +108,6 @@ struct device_options {
 };
 struct sweep_options {
   const char *dir;
-  long jobs;
+  long jobs, together;
 };
 #endif

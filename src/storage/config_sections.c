@@ -23,12 +23,13 @@ static const char *const on_nonfinite_kinds[] = {"stop", "continue", "fail", NUL
 
 #define T struct train_options
 static const struct option_row train_rows[] = {
-  INT_ROW(T, steps, "600", 0, 1e12, "steps", "updates in all", OPTION_EXTEND),
+  INT_ROW(T, steps, "600", 0, 1e12, "steps", "updates in all", OPTION_EXTEND | OPTION_NUMBER),
   INT_ROW(T, batch, "8", 1, 1e6, "sequences", "sequences a step", 0),
   INT_ROW(T, micro_batches, "1", 1, 1e6, "1", "parts that a step's batch is computed in", 0),
   REAL_ROW(T, lr, "0.01", 0, 1e30, "1", "learning rate before schedule and warm-up", 0),
-  INT_ROW(T, warmup, "50", 0, 1e12, "steps", "steps of linear warm-up", 0),
-  TEXT_ROW(T, schedule, "constant", "factor on the learning rate: see `maxlogit list schedule`", 0),
+  INT_ROW(T, warmup, "50", 0, 1e12, "steps", "steps of linear warm-up", OPTION_NUMBER),
+  TEXT_ROW(T, schedule, "constant", "factor on the learning rate: see `maxlogit list schedule`",
+           OPTION_NUMBER),
   REAL_ROW(T, weight_decay, "0.1", 0, 1e6, "1", "decoupled decay of every matrix", 0),
   CHOICE_ROW(
     T, decay, "scaled", decay_kinds,
@@ -36,10 +37,11 @@ static const struct option_row train_rows[] = {
     "factor alone",
     0),
   BOOL_ROW(T, decay_gains, "0", "decay gains and biases too", 0),
-  REAL_ROW(T, grad_clip, "0", 0, 1e30, "1", "bound on the gradient's norm over all tensors; 0: off", 0),
+  REAL_ROW(T, grad_clip, "0", 0, 1e30, "1", "bound on the gradient's norm over all tensors; 0: off",
+           OPTION_OFF),
   INT_ROW(T, val_every, "100", 0, 1e12, "steps", "steps between validations; 0: only at the end", 0),
   INT_ROW(T, val_batches, "8", 1, 1e6, "batches", "fixed batches a validation", 0),
-  INT_ROW(T, seed, "1", 0, 0x1p53, "1", "seed of everything random", 0),
+  INT_ROW(T, seed, "1", 0, 0x1p53, "1", "seed of everything random", OPTION_NUMBER),
   CHOICE_ROW(T, on_nonfinite, "stop", on_nonfinite_kinds,
              "when loss or gradient is not finite: stop (exit 0), continue, or fail (exit 3)", 0),
   REAL_ROW(T, spike, "8", 0, 1e30, "1",
@@ -47,51 +49,58 @@ static const struct option_row train_rows[] = {
   TEXT_ROW(T, init_from, "",
            "start from the weights of this checkpoint, or of this run's latest; "
            "empty: draw them",
-           OPTION_CONTENT),
+           OPTION_CONTENT | OPTION_NUMBER),
   TEXT_ROW(
     T, plant, "",
     "heads whose logits start FACTOR^2 times as large, by their rows of w_q and (not where it is shared) "
     "w_k: LAYER:HEAD:FACTOR, * for all; a norm of queries and keys undoes it",
-    OPTION_LIST),
+    OPTION_LIST | OPTION_NUMBER),
   REAL_ROW(T, max_time, "0", 0, 1e12, "s", "stop after this time (exit 75), to be resumed; 0: no limit",
            OPTION_FREE),
   END_ROW};
 
 #define R struct record_options
 static const struct option_row record_rows[] = {
-  TEXT_ROW(R, path, "", "the run file; empty: runs/<preset or optimizer>-<id>.h5", OPTION_FREE),
-  BOOL_ROW(R, overwrite, "0", "replace a run file that exists", OPTION_FREE),
-  INT_ROW(R, every, "1", 1, 1e12, "steps", "steps between rows of the series", OPTION_FREE),
+  TEXT_ROW(R, path, "", "the run file; empty: runs/<preset or optimizer>-<id>.h5",
+           OPTION_FREE | OPTION_NUMBER),
+  BOOL_ROW(R, overwrite, "0", "replace a run file that exists", OPTION_FREE | OPTION_NUMBER),
+  INT_ROW(R, every, "1", 1, 1e12, "steps", "steps between rows of the series", OPTION_FREE | OPTION_NUMBER),
   INT_ROW(R, spectra_every, "50", 0, 1e12, "steps", "steps between spectra of weights and updates; 0: off",
           OPTION_FREE),
   INT_ROW(R, probe_every, "0", 0, 1e12, "steps", "steps between passes over the fixed probe batch; 0: off",
           OPTION_FREE),
   REAL_ROW(R, level, "0", 0, 1e30, "nat",
-           "record the share of logits above it (a pass over all pairs); 0: off", OPTION_FREE),
+           "record the share of logits above it (a pass over all pairs); 0: off",
+           OPTION_FREE | OPTION_STRUCTURE),
   BOOL_ROW(R, pairs, "0", "record |q|, |k| and their cosine at the largest logit, with record.probe_every",
            OPTION_FREE),
   BOOL_ROW(R, bound, "0", "record max logits over their bound by norms of weights, with record.spectra_every",
            OPTION_FREE),
-  BOOL_ROW(R, batches, "0", "store the token ids of every step", OPTION_FREE),
+  BOOL_ROW(R, batches, "0", "store the token ids of every step", OPTION_FREE | OPTION_NUMBER),
   END_ROW};
 
 #define K struct checkpoint_options
 static const struct option_row checkpoint_rows[] = {
   INT_ROW(K, every, "0", 0, 1e12, "steps", "steps between checkpoints; 0: only by time and at a stop",
-          OPTION_FREE),
+          OPTION_FREE | OPTION_NUMBER),
   REAL_ROW(K, seconds, "30", 0, 1e12, "s", "longest time between checkpoints; 0: off", OPTION_FREE),
-  TEXT_ROW(K, keep, "2", "how many of the newest to keep, or all", OPTION_FREE), END_ROW};
+  TEXT_ROW(K, keep, "2", "how many of the newest to keep, or all", OPTION_FREE | OPTION_NUMBER), END_ROW};
 
 static const struct option_row device_rows[] = {
   INT_ROW(struct device_options, threads, "0", 0, 1024, "threads",
-          "threads of a run; 0: all cores, and one a run in a sweep", OPTION_FREE),
+          "threads of a run, or of a launch; 0: all cores, and one a run in a sweep",
+          OPTION_FREE | OPTION_NUMBER),
   END_ROW};
 
 static const struct option_row sweep_rows[] = {
   TEXT_ROW(struct sweep_options, dir, "", "folder of the runs; empty: runs/<name of the sweep file>",
-           OPTION_FREE),
-  INT_ROW(struct sweep_options, jobs, "0", 0, 1024, "processes", "runs at a time (-j); 0: one a core",
-          OPTION_FREE),
+           OPTION_FREE | OPTION_NUMBER),
+  INT_ROW(struct sweep_options, jobs, "0", 0, 1024, "processes",
+          "launches at a time (-j), each a process; 0: as many as the cores carry",
+          OPTION_FREE | OPTION_NUMBER),
+  INT_ROW(struct sweep_options, together, "0", 0, 1024, "runs",
+          "runs of one launch, which differ in numbers alone; 0: as many as pay, on the CPU one",
+          OPTION_FREE | OPTION_NUMBER),
   END_ROW};
 
 static const struct config_section core[] = {

@@ -121,6 +121,26 @@ void config_id(const struct config *c, uint64_t data_content, uint64_t start_con
   memory_free(l.line);
 }
 
+static int add_structure(void *context, const struct config_entry *x)
+{
+  struct buffer *text = context;
+  if (!x->used || !strcmp(x->key, "preset")) return 0;
+  if (!option_is_number(x->row))
+    buffer_add(text, "%s=%s\n", x->key, x->value);
+  else if (x->row->flags & OPTION_OFF)
+    buffer_add(text, "%s is %s\n", x->key, strtod(x->value, NULL) == 0 ? "off" : "on");
+  return 0;
+}
+
+uint64_t config_structure(const struct config *c)
+{
+  struct buffer text = {0};
+  config_each(c, add_structure, &text);
+  uint64_t structure = XXH3_64bits(text.text, text.length);
+  memory_free(text.text);
+  return structure;
+}
+
 /* --- writing -------------------------------------------------------------------------------------------- */
 
 static int needs_quotes(const char *text)

@@ -1,6 +1,7 @@
 #include "storage/h5.h"
 #include <hdf5.h>
 #include <hdf5_hl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ struct h5 {
   char *head; /* building: storage/seal.h */
   size_t head_size;
   struct error problem;
+  int outside; /* done with the library */
 };
 
 enum { CHUNK_BYTES = 1 << 20, IMAGE_STEP = 1 << 20 };
@@ -99,8 +101,30 @@ static void fail(struct h5 *h, const char *what, const char *name)
               reason ? reason : "no reason given");
 }
 
+/* The library is not made for several threads: who has a file open in it has it alone. A thread may have several. */
+static pthread_mutex_t door;
+
+static void make_door(void)
+{
+  pthread_mutexattr_t kind;
+  pthread_mutexattr_init(&kind);
+  pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&door, &kind);
+  pthread_mutexattr_destroy(&kind);
+}
+
+static void enter(void)
+{
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, make_door);
+  pthread_mutex_lock(&door);
+}
+
+static void leave(void) { pthread_mutex_unlock(&door); }
+
 static struct h5 *h5_blank(void)
 {
+  enter();
   H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* the library prints nothing by itself */
   struct h5 *h = memory_new(1, sizeof *h);
   h->file = -1;
@@ -111,6 +135,7 @@ void h5_free(struct h5 *h)
 {
   if (!h) return;
   if (h->file >= 0) H5Fclose(h->file);
+  if (!h->outside) leave();
   if (!h->image.lent) free(h->image.bytes);
   memory_free(h->text);
   memory_free(h->head);
@@ -209,6 +234,8 @@ void h5_put_head(struct h5 *h, const void *head, size_t size)
 int h5_save(struct h5 *h, const char *path, struct error *e)
 {
   size_t size = finish(h), behind = h->head_size + HEAD_LINE + SEAL_BYTES + 1;
+  h->outside = 1; /* the disk may take its time */
+  leave();
   unsigned char *room = h->problem.status ? NULL : realloc(h->image.bytes, size + behind);
   int status = STATUS_FAIL;
   if (room) {

@@ -540,6 +540,12 @@ struct tensor *updates_state(const struct updates *u, int index, char *name, siz
   return u->states[index];
 }
 
+void updates_programs(const struct updates *u, const struct program *out[2])
+{
+  out[0] = u->directions;
+  out[1] = u->apply;
+}
+
 int updates_calls(const struct updates *u) { return program_calls(u->directions) + program_calls(u->apply); }
 int updates_host_steps(const struct updates *u)
 {

@@ -23,7 +23,8 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-  {"jobs", 'j', "N", 0, "runs at a time (default: sweep.jobs, or one a core)", 0},
+  {"jobs", 'j', "N", 0,
+   "launches at a time, each a process (default: sweep.jobs, or as many as the cores carry)", 0},
   {"shard", 's', "I/N", 0, "only part I of N parts, I from 1", 0},
   {"list", 'l', NULL, 0, "print the points, run nothing", 0},
   {"quiet", 'q', NULL, 0, "no progress", 0},
@@ -120,7 +121,7 @@ static void look(void *context, const struct sweep *s, long point)
   if (!v->quiet) draw_bar(v, s);
 }
 
-static void say(void *context, const struct sweep *s, long point, const char *line)
+static void say(void *context, const struct sweep *s, long point, long count, const char *line)
 {
   struct view *v = context;
   const char *text = strncmp(line, "maxlogit: ", 10) ? line : line + 10;
@@ -128,7 +129,10 @@ static void say(void *context, const struct sweep *s, long point, const char *li
     if (!strcmp(v->line[i], text)) return;
   if (v->lines < MOST_LINES) v->line[v->lines++] = memory_text(text);
   clear_bar(v);
-  message("%s: %s", s->points[point].id, text);
+  if (count > 1)
+    message("%s or one of the %ld computed with it: %s", s->points[point].id, count - 1, text);
+  else
+    message("%s: %s", s->points[point].id, text);
 }
 
 /* --- results -------------------------------------------------------------------------------------------- */
@@ -186,11 +190,15 @@ static void print_table(const struct sweep *s)
 
 static void print_list(const struct sweep *s)
 {
+  long *launch = memory_new((size_t)s->count + 1, sizeof *launch);
+  sweep_launches(s, launch);
   for (long i = 0; i < s->count; i++) {
     const struct sweep_point *p = &s->points[i];
     printf("%ld\t%s\t%s\t%s", p->index + 1, p->id, sweep_fate_name(p->fate), p->label);
+    if (s->together > 1 && launch[i]) printf("\tlaunch %ld", launch[i]);
     printf(*p->lacks ? "\tlacks %s\n" : "\n", p->lacks);
   }
+  memory_free(launch);
 }
 
 /* Runs of an earlier sweep that were recorded with other keys: nothing is trained again for them. */
@@ -258,6 +266,10 @@ static int run_points(struct sweep *s, const struct arguments *a, struct error *
   s->say = say;
   s->context = &view;
   if (!a->quiet && s->count) message("%ld runs, %ld of them done before", s->count, count_over(s));
+  sweep_share(s);
+  if (!a->quiet && s->together > 1)
+    message("up to %ld runs a launch, on %ld thread%s; %ld launch%s at a time", s->together, s->threads,
+            s->threads == 1 ? "" : "s", s->jobs, s->jobs == 1 ? "" : "es");
   say_what_lacks(s);
   int status = sweep_run(s, e);
   clear_bar(&view);

@@ -1,0 +1,86 @@
+#include "numerics/slab.h"
+#include "base/memory.h"
+#include "base/thread.h"
+
+enum {
+  PAGE = 4096
+}; /* slabs begin on pages of their own: threads that compute different runs share no line */
+
+struct slabs {
+  struct device *whole;
+  char *memory;
+  struct device **run;
+  int runs;
+};
+
+static void *slab_get(struct device *device, size_t bytes)
+{
+  size_t from = device->given; /* device_get counts this piece afterwards */
+  if (from + bytes > device->slab_bytes)
+    BUG("a run wants %zu bytes more than the %zu of its slab", from + bytes - device->slab_bytes,
+        device->slab_bytes);
+  return device->slab + from;
+}
+
+/* What a run has given back is not used again: its layout stays that of the others. */
+static void slab_put_back(struct device *device, void *memory) { (void)device, (void)memory; }
+
+static struct device *device_of_run(const struct slabs *s, int run, size_t bytes, int threads)
+{
+  struct device *device = memory_new(1, sizeof *device);
+  *device = *s->whole;
+  device->whole = s->whole;
+  device->pool = pool_new(threads);
+  device->workers = memory_new((size_t)pool_threads(device->pool), sizeof *device->workers);
+  device->slab = s->memory + (size_t)run * s->whole->stride;
+  device->slab_bytes = bytes;
+  device->given = 0;
+  device->waits = 0;
+  device->scratch = NULL;
+  device->scratch_bytes = 0;
+  device->get = slab_get;
+  device->put_back = slab_put_back;
+  device->close = NULL;
+  return device;
+}
+
+int slabs_open(struct slabs **out, const char *kind, int runs, size_t bytes, int threads, struct error *e)
+{
+  *out = NULL;
+  REQUIRE(runs >= 1 && threads >= 1);
+  struct device *whole;
+  int status = device_open(&whole, kind, 1, e);
+  if (status) return status;
+  struct slabs *s = memory_new(1, sizeof *s);
+  s->whole = whole;
+  s->runs = runs;
+  whole->runs = runs;
+  whole->stride = runs > 1 ? (bytes + PAGE - 1) / PAGE * PAGE : 0;
+  s->memory = whole->get(whole, (size_t)(runs - 1) * whole->stride + bytes + 1);
+  s->run = memory_new((size_t)runs, sizeof(struct device *));
+  for (int i = 0; i < runs; i++) s->run[i] = device_of_run(s, i, bytes, threads);
+  *out = s;
+  return STATUS_OK;
+}
+
+void slabs_close(struct slabs *s)
+{
+  if (!s) return;
+  for (int i = 0; i < s->runs; i++) device_close(s->run[i]);
+  memory_free(s->run);
+  s->whole->put_back(s->whole, s->memory);
+  device_close(s->whole);
+  memory_free(s);
+}
+
+struct device *slabs_device(struct slabs *s, int run)
+{
+  REQUIRE(run >= 0 && run < s->runs);
+  return s->run[run];
+}
+
+int slabs_pay(const char *kind)
+{
+  (void)kind; /* the kinds of this build are the host's */
+  return 1;
+}

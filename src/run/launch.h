@@ -1,0 +1,27 @@
+/* launch.h - runs of equal structure computed together on one device: a slab, files, events and an end for each */
+#ifndef MAXLOGIT_LAUNCH_H
+#define MAXLOGIT_LAUNCH_H
+#include "run/trainer.h"
+
+struct launch_run {
+  struct config *config; /* finished, of a fresh run; must outlive the call. NULL: ... */
+  const char *path;      /* ... the run of this file goes on */
+  unsigned flags;        /* of a fresh run, see trainer_init */
+  /* out: as of drive(), with the reason where it failed */
+  int status;
+  struct error error;
+};
+
+/* Who is told, one call at a time, from any thread; each may be NULL. */
+struct launch_ears {
+  void (*step)(void *context, int run, const struct trainer *); /* after every step of a run */
+  void (*end)(void *context, int run); /* its status and error stand, its files are written */
+  void *context;
+};
+
+/* Train all of them to their ends, those of equal structure (config_structure) at the same time, the others after
+   them. On the host whole runs go to `threads` threads, the one that has most steps left first; more threads than runs
+   share a run. A run that fails, diverges, ends or is stopped leaves the others alone, and every run has the bits that
+   it has alone. */
+void launch_drive(struct launch_run *, int count, int threads, const struct launch_ears *);
+#endif

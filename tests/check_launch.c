@@ -1,0 +1,394 @@
+/* check_launch.c - runs computed together have the bits, the files and the ends that they have alone */
+#include <check.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/file.h"
+#include "numerics/slab.h"
+#include "run/drive.h"
+#include "run/launch.h"
+#include "same_run.h"
+#include "training/optimizer.h"
+#include "training/schedule.h"
+
+enum { POINTS = 8, STOP_AT = 25 };
+
+static char dir[64];
+
+/* Mere numbers differ: rates, decay, betas, caps of the clip, seeds, schedules, ends; and a structure of its own.
+   Point 3 diverges, point 4 ends early. */
+static const char *const points[POINTS][8] = {
+  {"train.lr=0.02", NULL},
+  {"train.seed=7", "train.weight_decay=0", "adam.beta2=0.99", NULL},
+  {"qk_clip.tau=0.5", "muon.momentum=0.8", "train.warmup=3", NULL},
+  {"train.lr=1e30", "train.warmup=20", "train.weight_decay=1e6", NULL},
+  {"train.steps=17", "train.seed=3", NULL},
+  {"train.schedule=cosine", "train.lr=0.05", NULL},
+  {"model.width=24", "train.lr=0.03", NULL},
+  {"train.grad_clip=0.1", "qk_clip.alpha=0.2", "train.spike=2", NULL},
+};
+
+static struct config *config_of(const char *device, int point, const char *folder)
+{
+  static const char *const common[] = {
+    "preset=muonclip",     "model.layers=2",          "model.width=16",   "model.heads=2",
+    "model.context=16",    "train.batch=4",           "train.steps=60",   "train.micro_batches=2",
+    "train.val_every=20",  "record.spectra_every=20", "record.batches=1", "record.probe_every=15",
+    "checkpoint.every=10", "checkpoint.seconds=0",    "device.threads=1", "record.bound=1"};
+  struct config *c = config_new();
+  struct error e = {0};
+  char path[256];
+  for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+    ck_assert_msg(!config_assign(c, common[i], &e), "%s", e.text);
+  for (const char *const *x = points[point]; *x; x++) ck_assert_msg(!config_assign(c, *x, &e), "%s", e.text);
+  snprintf(path, sizeof path, "%s/%s/%d.h5", dir, folder, point);
+  ck_assert(!config_set(c, "device", device, "test", &e));
+  ck_assert(!config_set(c, "record.path", path, "test", &e));
+  ck_assert_msg(!config_finish(c, &e), "%s", e.text);
+  return c;
+}
+
+static void path_of(char path[256], const char *folder, int point)
+{
+  snprintf(path, 256, "%s/%s/%d.h5", dir, folder, point);
+}
+
+/* Points [from, from+count) fresh, together. */
+static void compute(const char *device, const char *folder, int from, int count, int threads,
+                    void (*step)(void *, int, const struct trainer *))
+{
+  struct launch_run run[POINTS] = {{0}};
+  for (int i = 0; i < count; i++) run[i].config = config_of(device, from + i, folder);
+  launch_drive(run, count, threads, &(struct launch_ears){.step = step});
+  for (int i = 0; i < count; i++) {
+    ck_assert_msg(run[i].status == STATUS_OK || step, "point %d: %s", from + i, run[i].error.text);
+    config_free(run[i].config);
+  }
+}
+
+static void go_on(const char *folder, const int *point, int count, int threads)
+{
+  struct launch_run run[POINTS] = {{0}};
+  char path[POINTS][256];
+  for (int i = 0; i < count; i++) {
+    path_of(path[i], folder, point[i]);
+    if (access(path[i], F_OK))
+      run[i].config = config_of("cpu", point[i], folder); /* killed before it was there */
+    else
+      run[i].path = path[i];
+  }
+  launch_drive(run, count, threads, NULL);
+  for (int i = 0; i < count; i++) {
+    ck_assert_msg(!run[i].status, "point %d: %s", point[i], run[i].error.text);
+    config_free(run[i].config);
+  }
+}
+
+static void make_folder(void)
+{
+  snprintf(dir, sizeof dir, "/tmp/check_launch.XXXXXX");
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+}
+
+static void remove_folder(void)
+{
+  char command[128];
+  snprintf(command, sizeof command, "rm -r %s", dir);
+  ck_assert_int_eq(system(command), 0);
+}
+
+/* As `maxlogit run` does it: a device of its own, all its memory here and there. */
+static void compute_alone(const char *device, const char *folder)
+{
+  for (int i = 0; i < POINTS; i++) {
+    struct config *c = config_of(device, i, folder);
+    struct trainer *t;
+    struct error e = {0};
+    ck_assert_msg(!trainer_init(&t, c, 0, &e), "%s", e.text);
+    ck_assert_msg(!drive(t, 0, NULL, NULL, &e), "%s", e.text);
+    config_free(c);
+  }
+}
+
+static void compare(const char *folder)
+{
+  for (int i = 0; i < POINTS; i++) {
+    char alone[256], other[256];
+    int datasets = 0;
+    path_of(alone, "alone", i);
+    path_of(other, folder, i);
+    ck_assert_msg(!same_run(alone, other, 1, &datasets, stderr), "%s", other);
+    ck_assert_int_gt(datasets, 30);
+  }
+}
+
+static void check_ends(void)
+{
+  for (int i = 0; i < POINTS; i++) {
+    struct run_file *r;
+    struct error e = {0};
+    char path[256];
+    path_of(path, "alone", i);
+    ck_assert(!run_open(&r, path, &e));
+    ck_assert_str_eq(run_state(r), i == 3 ? "diverged" : "finished");
+    if (i == 4) ck_assert_int_eq(run_last_step(r), 17);
+    if (i == 3) ck_assert_int_lt(run_last_step(r), 60);
+    run_close(r);
+  }
+}
+
+/* One, three and eight at a time, on fewer threads than runs, as many and more. */
+START_TEST(company_changes_nothing)
+{
+  make_folder();
+  compute_alone("cpu", "alone");
+  check_ends();
+  for (int i = 0; i < POINTS; i++) compute("cpu", "one", i, 1, 1 + i % 3, NULL);
+  for (int i = 0; i < POINTS; i += 3) compute("cpu", "three", i, POINTS - i < 3 ? POINTS - i : 3, 2, NULL);
+  compute("cpu", "eight", 0, POINTS, 3, NULL);
+  compute("isolated", "isolated", 0, POINTS, 2, NULL);
+  compare("one");
+  compare("three");
+  compare("eight");
+  remove_folder();
+}
+END_TEST
+
+static void stop_at(void *context, int run, const struct trainer *t)
+{
+  (void)context;
+  if (run == 0 && trainer_step_count(t) == STOP_AT) raise(SIGTERM);
+}
+
+static void kill_at(void *context, int run, const struct trainer *t)
+{
+  (void)context;
+  if (run == 0 && trainer_step_count(t) == STOP_AT) raise(SIGKILL);
+}
+
+/* A launch that is stopped, or killed: each run goes on alone, or in other company, to the same bits. */
+START_TEST(stopped_in_company)
+{
+  static const int some[] = {0, 1, 2, 5, 7}, others[] = {4, 6};
+  make_folder();
+  compute_alone("cpu", "alone");
+  for (int killed = 0; killed < 2; killed++) {
+    char folder[32];
+    int status;
+    snprintf(folder, sizeof folder, "stopped%d", killed);
+    pid_t child = fork();
+    if (child == 0) {
+      drive_catch_signals();
+      compute("cpu", folder, 0, POINTS, 2, killed ? kill_at : stop_at);
+      _exit(0);
+    }
+    ck_assert(waitpid(child, &status, 0) == child);
+    ck_assert(killed ? WIFSIGNALED(status) : WIFEXITED(status) && !WEXITSTATUS(status));
+    struct run_file *r;
+    struct error e = {0};
+    char path[256];
+    path_of(path, folder, 0);
+    ck_assert_msg(!run_open(&r, path, &e), "%s", e.text);
+    ck_assert_str_eq(run_state(r), killed ? "running" : "stopped");
+    run_close(r);
+    go_on(folder, some, 5, 2);
+    for (int i = 0; i < 2; i++) go_on(folder, &others[i], 1, 2);
+    if (!killed) ck_assert(0 == 0);
+    for (int i = 0; i < POINTS; i++) {
+      char alone[256], other[256];
+      if (i == 3) continue;
+      path_of(alone, "alone", i);
+      path_of(other, folder, i);
+      ck_assert_msg(!same_run(alone, other, 1, NULL, stderr), "%s", other);
+    }
+  }
+  remove_folder();
+}
+END_TEST
+
+/* What fails stops no other: a file that exists, a file that is none. */
+START_TEST(a_failure_is_its_own)
+{
+  make_folder();
+  compute_alone("cpu", "alone");
+  struct launch_run run[4] = {{0}};
+  char path[256], none[256];
+  path_of(path, "alone", 2);
+  path_of(none, "none", 0);
+  run[0].config = config_of("cpu", 0, "alone"); /* is there */
+  run[1].config = config_of("cpu", 1, "new");
+  run[2].path = path; /* is finished */
+  run[3].path = none;
+  launch_drive(run, 4, 2, NULL);
+  ck_assert_int_eq(run[0].status, STATUS_USAGE);
+  ck_assert_msg(strstr(run[0].error.text, "exists"), "%s", run[0].error.text);
+  ck_assert_msg(!run[1].status && !run[2].status, "%s%s", run[1].error.text, run[2].error.text);
+  ck_assert_int_ne(run[3].status, STATUS_OK);
+  char alone[256], other[256];
+  path_of(alone, "alone", 1);
+  path_of(other, "new", 1);
+  ck_assert(!same_run(alone, other, 1, NULL, stderr));
+  config_free(run[0].config);
+  config_free(run[1].config);
+  remove_folder();
+}
+END_TEST
+
+/* --- what an option row says --------------------------------------------------------------------------------- */
+
+static const char *const stacks[][6] = {
+  {"optimizer=adam", "model.bias=1", NULL},
+  {"model.attention=gqa", "model.kv_heads=1", NULL},
+  {"model.attention=mla", NULL},
+  {"train.decay=independent", "override.match=update_rms", NULL},
+};
+enum { STACKS = sizeof stacks / sizeof *stacks };
+
+static struct config *small(const char *const *settings)
+{
+  static const char *const common[] = {"model.layers=1",       "model.width=16", "model.heads=2",
+                                       "model.context=8",      "train.batch=2",  "device.threads=1",
+                                       "record.probe_every=2", "record.level=1", "train.grad_clip=1"};
+  struct config *c = config_new();
+  struct error e = {0};
+  for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+    ck_assert_msg(!config_assign(c, common[i], &e), "%s", e.text);
+  for (; *settings; settings++) ck_assert_msg(!config_assign(c, *settings, &e), "%s", e.text);
+  ck_assert_msg(!config_finish(c, &e), "%s", e.text);
+  return c;
+}
+
+struct varying {
+  const char *const *settings;
+  const char *only; /* a plug-in's section; NULL: all */
+  int tried, refused, wrong;
+};
+
+/* Two runs that differ in this value: one structure, and one program but for the place. */
+static void compare_programs(struct varying *v, const char *key, const char *value)
+{
+  struct config *c[2] = {small(v->settings), small(v->settings)};
+  struct trainer *t[2] = {NULL, NULL};
+  struct slabs *slabs;
+  struct error e = {0};
+  size_t bytes;
+  ck_assert_msg(!config_set(c[1], key, value, "test", &e) && !config_finish(c[1], &e), "%s", e.text);
+  ck_assert(!trainer_bytes(c[0], &bytes, &e));
+  ck_assert(!slabs_open(&slabs, "cpu", 2, bytes, 1, &e));
+  int failed = 0;
+  for (int i = 0; i < 2 && !failed; i++)
+    failed = trainer_init_on(&t[i], slabs_device(slabs, i), c[i], TRAINER_NO_RECORD, &e);
+  v->tried++;
+  v->refused += failed;
+  if (!failed) {
+    const char *difference = trainer_difference(t[0], t[1]);
+    ck_assert_msg(config_structure(c[0]) == config_structure(c[1]), "%s = %s is structure", key, value);
+    if (difference) fprintf(stderr, "%s = %s changes %s: OPTION_STRUCTURE\n", key, value, difference);
+    v->wrong += difference != NULL;
+  }
+  for (int i = 0; i < 2; i++) {
+    if (t[i]) trainer_abandon(t[i]);
+    config_free(c[i]);
+  }
+  slabs_close(slabs);
+}
+
+static int vary(void *context, const struct config_entry *x)
+{
+  struct varying *v = context;
+  const struct option_row *row = x->row;
+  if (!x->used || !option_is_number(row) || row->type == OPTION_TEXT || !strncmp(x->key, "checkpoint.", 11) ||
+      !strncmp(x->key, "sweep.", 6) || !strncmp(x->key, "device.", 7) || !strncmp(x->key, "record.", 7))
+    return 0;
+  if (v->only && (strncmp(x->key, v->only, strlen(v->only)) || x->key[strlen(v->only)] != '.')) return 0;
+  double now = strtod(x->value, NULL);
+  const double values[] = {row->flags & OPTION_OFF ? 3 : row->min, row->max < 7 ? row->max : 7, 0.75 * now,
+                           now + 1};
+  char key[96];
+  snprintf(key, sizeof key, "%s", x->key);
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    char text[32];
+    double value = values[i] < row->min ? row->min : values[i] > row->max ? row->max : values[i];
+    if (row->type != OPTION_REAL) value = floor(value);
+    if ((row->flags & OPTION_OFF && value == 0) || value == now) continue;
+    snprintf(text, sizeof text, "%.9g", value);
+    compare_programs(v, key, text);
+  }
+  return 0;
+}
+
+static void vary_all(const char *const *settings, const char *only, struct varying *all)
+{
+  struct varying v = {.settings = settings, .only = only};
+  struct config *c = small(settings);
+  config_each(c, vary, &v);
+  config_free(c);
+  all->tried += v.tried;
+  all->refused += v.refused;
+  all->wrong += v.wrong;
+}
+
+START_TEST(numbers_change_no_program)
+{
+  struct varying all = {0};
+  char setting[96];
+  const char *const one[] = {setting, NULL};
+  for (const struct optimizer *const *o = optimizers; *o; o++) {
+    snprintf(setting, sizeof setting, "optimizer=%s", (*o)->name);
+    vary_all(one, (*o)->name, &all);
+  }
+  for (const struct stabilizer *const *s = stabilizers; *s; s++) {
+    snprintf(setting, sizeof setting, "stabilizers=%s", (*s)->name);
+    vary_all(one, (*s)->name, &all);
+  }
+  for (const struct schedule *const *s = schedules; *s; s++) {
+    snprintf(setting, sizeof setting, "train.schedule=%s", (*s)->name);
+    vary_all(one, (*s)->name, &all);
+  }
+  for (int i = 0; i < STACKS; i++) vary_all(stacks[i], NULL, &all);
+  printf("%d values, %d refused\n", all.tried, all.refused);
+  ck_assert_int_eq(all.wrong, 0);
+  ck_assert_int_gt(all.tried, 150);
+  ck_assert_int_lt(all.refused, all.tried / 10);
+}
+END_TEST
+
+/* What decides about calls is structure: here the record finds what a row says. */
+START_TEST(structure_changes_programs)
+{
+  static const char *const pairs[][2] = {{"train.grad_clip", "0"},       {"model.bias", "1"},
+                                         {"train.micro_batches", "2"},   {"record.level", "0"},
+                                         {"train.decay", "independent"}, {"muon.ns_steps", "3"}};
+  const char *const none[] = {NULL};
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    struct config *a = small(none), *b = small(none);
+    struct error e = {0};
+    ck_assert(!config_set(b, pairs[i][0], pairs[i][1], "test", &e) && !config_finish(b, &e));
+    ck_assert_msg(config_structure(a) != config_structure(b), "%s", pairs[i][0]);
+    config_free(a);
+    config_free(b);
+  }
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("launch");
+  TCase *k = tcase_create("runs");
+  tcase_set_timeout(k, 300);
+  tcase_add_test(k, company_changes_nothing);
+  tcase_add_test(k, stopped_in_company);
+  tcase_add_test(k, a_failure_is_its_own);
+  tcase_add_test(k, numbers_change_no_program);
+  tcase_add_test(k, structure_changes_programs);
+  suite_add_tcase(suite, k);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed > 0;
+}
