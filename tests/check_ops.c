@@ -917,6 +917,15 @@ static void disturb(const struct guarded *g, int item, char *memory, int sample)
 }
 
 /* Run on the device; what lies in each buffer afterwards, guards included, goes to result[slot]. */
+/* So that the next call has what its own operation declares, and no more. */
+static void forget_scratch(struct device *device)
+{
+  if (device->scratch) device->put_back(device, device->scratch);
+  device->scratch = NULL;
+  device->scratch_bytes = device->scratch_wanted = device->worker_wanted = 0;
+  for (int i = 0; i < pool_threads(device->pool); i++) device->workers[i].scratch_bytes = 0;
+}
+
 static void run_on(struct device *device, enum op op, struct made *m, int slot, int sample)
 {
   void *place[MAX_TENSORS], *host[MAX_TENSORS];
@@ -930,7 +939,10 @@ static void run_on(struct device *device, enum op op, struct made *m, int slot, 
     host[i] = g->t.data;
     g->t.data = (char *)place[i] + g->before;
   }
+  if (device->workers) forget_scratch(device);
   op_run(device, op, &m->args);
+  ck_assert_msg(!device->undeclared, "%s on %s takes more scratch than it declares", op_name(op),
+                device->name);
   for (int i = 0; i < m->items; i++) {
     struct guarded *g = &m->item[i];
     device->download(device, g->result[slot], place[i], g->bytes);

@@ -163,17 +163,11 @@ int device_open(struct device **out, const char *kind, int threads, struct error
 
 enum { PLACE = 256 }; /* bytes that places are rounded up to: aligned for every device */
 
-/* Not from a run's slab: what a kernel needs is known only when it runs. */
-static struct device *scratch_owner(struct device *device) { return device->whole ? device->whole : device; }
-
 void device_close(struct device *device)
 {
   if (!device) return;
-  struct device *owner = scratch_owner(device);
-  for (int i = 0; i < pool_threads(device->pool); i++)
-    if (device->workers[i].scratch) owner->put_back(owner, device->workers[i].scratch);
   memory_free(device->workers);
-  if (device->scratch) owner->put_back(owner, device->scratch);
+  if (device->scratch) device_put_back(device, device->scratch);
   if (device->close) device->close(device);
   pool_free(device->pool);
   memory_free(device);
@@ -188,13 +182,34 @@ void *device_get(struct device *device, size_t bytes)
 
 void device_put_back(struct device *device, void *memory) { device->put_back(device, memory); }
 
+void device_wants_scratch(struct device *device, size_t bytes, size_t worker_bytes)
+{
+  size_t whole = (bytes + PLACE - 1) / PLACE * PLACE, each = (worker_bytes + PLACE - 1) / PLACE * PLACE;
+  if (whole > device->scratch_wanted) device->scratch_wanted = whole;
+  if (each > device->worker_wanted) device->worker_wanted = each;
+}
+
+/* One block: the device's own, then each worker's. */
+void device_settle_scratch(struct device *device)
+{
+  int workers = device->workers ? pool_threads(device->pool) : 0;
+  size_t own = device->scratch_wanted, each = workers ? device->worker_wanted : 0;
+  if (own <= device->scratch_bytes && (!workers || each <= device->workers[0].scratch_bytes)) return;
+  if (device->scratch) device_put_back(device, device->scratch);
+  device->scratch = device_get(device, own + (size_t)workers * each);
+  device->scratch_bytes = own;
+  for (int i = 0; i < workers; i++) {
+    device->workers[i].scratch = (char *)device->scratch + own + (size_t)i * each;
+    device->workers[i].scratch_bytes = each;
+  }
+}
+
 void *device_scratch(struct device *device, size_t bytes)
 {
-  struct device *owner = scratch_owner(device);
   if (bytes > device->scratch_bytes) {
-    if (device->scratch) owner->put_back(owner, device->scratch);
-    device->scratch = owner->get(owner, bytes);
-    device->scratch_bytes = bytes;
+    device->undeclared++;
+    device_wants_scratch(device, bytes, 0);
+    device_settle_scratch(device);
   }
   return device->scratch;
 }

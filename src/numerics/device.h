@@ -44,7 +44,10 @@ struct device {
   enum device_math math;
   long waits; /* downloads so far */
   void *scratch;
-  size_t scratch_bytes;   /* see device_scratch */
+  size_t scratch_bytes; /* see device_scratch */
+  /* What the programs planned so far want of it at once: for calls of their own, and for those inside of pieces. */
+  size_t scratch_wanted, worker_wanted;
+  long undeclared;        /* calls that took more */
   struct device *workers; /* [threads], see device_worker */
   double *op_seconds;
   long *op_calls;
@@ -60,9 +63,14 @@ void device_close(struct device *);
 void *device_get(struct device *, size_t bytes);
 void device_put_back(struct device *, void *);
 
-/* Memory for one kernel's temporaries, at least `bytes`; grows, never shrinks, so that a step allocates
-   nothing after the first. Valid until the next call. */
+/* Memory for one kernel's temporaries, valid until the next call: no more than its operation has declared (struct ops),
+   or it is allocated in the midst of a step, which `undeclared` counts. */
 void *device_scratch(struct device *, size_t bytes);
+/* Calls to come declare so many bytes: at once, and for each worker (device_worker). */
+void device_wants_scratch(struct device *, size_t bytes, size_t worker_bytes);
+/* Memory for all that was declared; nothing where it is there. A run does this when it is built, so that a step
+   allocates nothing and all of it lies in the run's slab; otherwise the first call does. */
+void device_settle_scratch(struct device *);
 
 /* The device for calls from inside a piece of parallel_for: the same, with a scratch of its own, untimed. */
 struct device *device_worker(struct device *, int worker);

@@ -70,6 +70,11 @@ double op_flops(enum op op, const union op_args *a)
   }
 }
 
+size_t op_scratch_bytes(const struct device *device, enum op op, const union op_args *args)
+{
+  return device->ops.scratch[op] ? device->ops.scratch[op](device, args) : 0;
+}
+
 static void dispatch(struct device *device, enum op op, const union op_args *args)
 {
   switch (op) {
@@ -96,6 +101,12 @@ static void dispatch_if(struct device *device, const struct tensor *guard, enum 
 
 void op_run(struct device *device, enum op op, const union op_args *args)
 {
+  /* newton_schulz makes its calls on workers */
+  size_t bytes = op_scratch_bytes(device, op, args);
+  if (bytes) {
+    device_wants_scratch(device, bytes, bytes);
+    device_settle_scratch(device);
+  }
   op_run_if(device, NULL, op, args);
 }
 

@@ -1,6 +1,7 @@
 /* ops.h - the table of operations, and the checked front through which a model is recorded */
 #ifndef MAXLOGIT_OPS_H
 #define MAXLOGIT_OPS_H
+#include <stddef.h>
 #include "base/error.h"
 #include "base/thread.h"
 #include "numerics/tensor.h"
@@ -36,18 +37,20 @@
 
 struct device;
 
-/* A device's table: one function per operation. */
-struct ops {
-#define OP(name, what, fields) void (*name)(struct device *, const struct name##_args *);
-#include "numerics/ops.def"
-#undef OP
-};
-
 enum op {
 #define OP(name, what, fields) OP_##name,
 #include "numerics/ops.def"
 #undef OP
   OP_COUNT
+};
+/* A device's table: one function per operation, and where an operation wants memory beside its arguments, how many
+   bytes of device_scratch a call takes: known from the shapes of its arguments, whose memory is not looked at. */
+typedef size_t op_scratch(const struct device *, const void *args);
+struct ops {
+#define OP(name, what, fields) void (*name)(struct device *, const struct name##_args *);
+#include "numerics/ops.def"
+#undef OP
+  op_scratch *scratch[OP_COUNT]; /* NULL: none */
 };
 #undef OUT
 #undef ADD
@@ -85,6 +88,8 @@ const struct op_field *op_fields(enum op, int *count);
 /* Necessary floating-point operations of a call (causal and symmetric products by half); elementwise
    operations count 0: they are overhead against the sgemm limit. */
 double op_flops(enum op, const union op_args *);
+/* Bytes of device_scratch that a call takes on this device. */
+size_t op_scratch_bytes(const struct device *, enum op, const union op_args *);
 void op_run(struct device *, enum op, const union op_args *);
 /* Only where the number `guard` [1] is not 0; NULL: always. */
 void op_run_if(struct device *, const struct tensor *guard, enum op, const union op_args *);

@@ -389,17 +389,25 @@ struct forward_job {
 
 #define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
 
-static struct head head_of(const struct tensor *q, const struct tensor *v, const struct tensor *start,
-                           const struct attention_score *score, long sequence)
+/* What follows from shapes alone. */
+static struct head head_sizes(const struct tensor *q, const struct tensor *v,
+                              const struct attention_score *score)
 {
   struct head h = {.length = q->rows / score->batch,
                    .dim = q->cols / score->heads,
                    .value_dim = v->cols / score->groups,
-                   .cap = score->cap,
-                   .cap_value = (float)number(score->cap_value)};
-  h.start = INTS(start) + sequence * h.length;
+                   .cap = score->cap};
   h.padded_dim = round_up(h.dim, LANES);
   h.padded_value = round_up(h.value_dim, LANES);
+  return h;
+}
+
+static struct head head_of(const struct tensor *q, const struct tensor *v, const struct tensor *start,
+                           const struct attention_score *score, long sequence)
+{
+  struct head h = head_sizes(q, v, score);
+  h.cap_value = (float)number(score->cap_value);
+  h.start = INTS(start) + sequence * h.length;
   return h;
 }
 
@@ -432,16 +440,36 @@ INLINE void forward_head(int measured, const struct forward_job *job, long piece
 static void forward_measured(void *job, long piece, int worker) { forward_head(1, job, piece, worker); }
 static void forward_only(void *job, long piece, int worker) { forward_head(0, job, piece, worker); }
 
+static struct forward_job forward_job_of(const struct attention_forward_args *x)
+{
+  struct head h = head_sizes(x->q, x->v, &x->score);
+  return (struct forward_job){.x = x, .floats = round_up(head_floats(&h, FORWARD), LANES)};
+}
+
+/* A worker's place each, then what every head of every sequence saw. */
+static size_t forward_work(const struct device *device, const struct forward_job *job)
+{
+  return (size_t)(job->floats * pool_threads(device->pool)) * sizeof(float);
+}
+
+static size_t forward_scratch(const struct device *device, const void *args)
+{
+  const struct attention_forward_args *x = args;
+  if (x->scores_format) return ops_ref.scratch[OP_attention_forward](device, x);
+  struct forward_job job = forward_job_of(x);
+  return forward_work(device, &job) + (size_t)(x->batch * x->heads) * sizeof *job.maxima;
+}
+
 static void forward(struct device *device, const struct attention_forward_args *x, int measured)
 {
-  struct head h = HEAD(x, 0);
   const long pieces = x->batch * x->heads;
-  struct forward_job job = {.x = x, .floats = round_up(head_floats(&h, FORWARD), LANES)};
-  const size_t work = (size_t)(job.floats * pool_threads(device->pool)) * sizeof(float);
+  struct forward_job job = forward_job_of(x);
+  const size_t work = forward_work(device, &job);
   job.memory = device_scratch(device, work + (size_t)pieces * sizeof *job.maxima);
   job.maxima = (void *)((char *)job.memory + work);
   parallel_for(device->pool, pieces, measured ? forward_measured : forward_only, &job);
   if (!measured) return;
+  const int cap_is_nan = x->cap == 1 && isnan((float)number(x->cap_value));
   for (long number = 0; number < x->heads; number++) {
     struct maxima all = {.top = -INFINITY, .bottom = INFINITY, .capped = -INFINITY};
     for (long sequence = 0; sequence < x->batch; sequence++) {
@@ -455,7 +483,7 @@ static void forward(struct device *device, const struct attention_forward_args *
     float *stats = AT(x->stats, number, 0);
     stats[0] = all.nan ? NAN : all.top;
     stats[1] = all.nan ? NAN : fmaxf(all.top, -all.bottom);
-    stats[2] = all.nan || (x->cap == 1 && isnan(h.cap_value)) ? NAN : all.capped;
+    stats[2] = all.nan || cap_is_nan ? NAN : all.capped;
     stats[3] = (float)(all.entropy / (double)x->q->rows);
   }
 }
@@ -613,17 +641,30 @@ static void backward_group(void *context, long piece, int worker)
   }
 }
 
+static struct backward_job backward_job_of(const struct attention_backward_args *x)
+{
+  struct head h = head_sizes(x->q, x->v, &x->score);
+  struct backward_job job = {.x = x,
+                             .pass = h.length * (x->heads / x->groups) > ROWS ? LONG_BACKWARD : BACKWARD};
+  job.floats = round_up(head_floats(&h, job.pass), LANES);
+  return job;
+}
+
+static size_t backward_scratch(const struct device *device, const void *args)
+{
+  const struct attention_backward_args *x = args;
+  if (x->scores_format) return ops_ref.scratch[OP_attention_backward](device, x);
+  return (size_t)(backward_job_of(x).floats * pool_threads(device->pool)) * sizeof(float);
+}
+
 static void attention_backward(struct device *device, const struct attention_backward_args *x)
 {
   if (x->scores_format) {
     ops_ref.attention_backward(device, x);
     return;
   }
-  struct head h = HEAD(x, 0);
-  struct backward_job job = {.x = x,
-                             .pass = h.length * (x->heads / x->groups) > ROWS ? LONG_BACKWARD : BACKWARD};
-  job.floats = round_up(head_floats(&h, job.pass), LANES);
-  job.memory = device_scratch(device, (size_t)(job.floats * pool_threads(device->pool)) * sizeof(float));
+  struct backward_job job = backward_job_of(x);
+  job.memory = device_scratch(device, backward_scratch(device, x));
   parallel_for(device->pool, x->batch * x->groups, backward_group, &job);
 }
 
@@ -631,5 +672,7 @@ void EXPORT(ops_cpu_attention)(struct ops *ops)
 {
   ops->attention_forward = attention_forward;
   ops->attention_backward = attention_backward;
+  ops->scratch[OP_attention_forward] = forward_scratch;
+  ops->scratch[OP_attention_backward] = backward_scratch;
 }
 void EXPORT(ops_cpu_attention_only)(struct ops *ops) { ops->attention_forward = attention_forward_only; }

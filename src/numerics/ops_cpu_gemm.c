@@ -214,24 +214,37 @@ static void cut_rows(struct product *g)
   g->row_blocks = (g->m + g->block_rows - 1) / g->block_rows;
 }
 
-static void multiply(struct device *device, struct product *g)
+/* Blocks, and which factors are packed: that pays unless a factor is read few times, or lies well already. Returns the
+   room for them, in numbers; *right: where the left factor's begins. */
+static long plan_product(struct product *g, int threads, long *right)
 {
   cut_rows(g);
-  /* packing pays unless a factor is read few times, or lies well already */
   g->pack_a = g->a_step != 1 && g->a_step > 512;
   g->pack_b = g->a_step != 1 || g->b_row != 1 || g->n % WIDTH != 0 || g->m > 128 || g->k > KC;
-  long panels = g->pack_b ? (g->n + NR - 1) / NR : 0, right = round_up(panels * NR * g->k, LANES);
-  long left = g->pack_a ? round_up(g->block_rows, MR) * KC * pool_threads(device->pool) : 0;
-  g->right = device_scratch(device, sizeof(float) * (size_t)(right + left));
+  long panels = g->pack_b ? (g->n + NR - 1) / NR : 0;
+  *right = round_up(panels * NR * g->k, LANES);
+  return *right + (g->pack_a ? round_up(g->block_rows, MR) * KC * threads : 0);
+}
+
+static size_t product_scratch(const struct device *device, struct product g)
+{
+  long right;
+  return sizeof(float) * (size_t)plan_product(&g, pool_threads(device->pool), &right);
+}
+
+static void multiply(struct device *device, struct product *g)
+{
+  long right, room = plan_product(g, pool_threads(device->pool), &right);
+  g->right = device_scratch(device, sizeof(float) * (size_t)room);
   g->left = g->right + right;
-  parallel_for(device->pool, panels, pack_panel, g);
+  parallel_for(device->pool, g->pack_b ? (g->n + NR - 1) / NR : 0, pack_panel, g);
   parallel_for(device->pool, g->row_blocks * ((g->n + BLOCK_COLS - 1) / BLOCK_COLS), multiply_block, g);
 }
 
-static void matmul(struct device *device, const struct matmul_args *x)
+static struct product product_of(const struct matmul_args *x)
 {
   const struct tensor *a = x->a, *b = x->b, *c = x->c;
-  struct product g = {
+  return (struct product){
     .m = c->rows,
     .n = c->cols,
     .k = x->ta ? a->rows : a->cols,
@@ -248,6 +261,16 @@ static void matmul(struct device *device, const struct matmul_args *x)
     .alpha = (float)x->alpha,
     .beta = x->add ? 1 : 0,
   };
+}
+
+static size_t matmul_scratch(const struct device *device, const void *args)
+{
+  return product_scratch(device, product_of(args));
+}
+
+static void matmul(struct device *device, const struct matmul_args *x)
+{
+  struct product g = product_of(x);
   multiply(device, &g);
 }
 
@@ -279,11 +302,11 @@ static void mirror_rows(void *context, long strip, int worker)
   }
 }
 
-static void gram(struct device *device, const struct gram_args *x)
+static struct product product_of_gram(const struct gram_args *x)
 {
   const struct tensor *a = x->a, *c = x->c;
   const int square = x->beta != 0; /* then a is symmetric, its own transpose */
-  struct product g = {
+  return (struct product){
     .m = c->rows,
     .n = c->rows,
     .k = a->cols,
@@ -301,6 +324,16 @@ static void gram(struct device *device, const struct gram_args *x)
     .beta = (float)x->beta,
     .symmetric = 1,
   };
+}
+
+static size_t gram_scratch(const struct device *device, const void *args)
+{
+  return product_scratch(device, product_of_gram(args));
+}
+
+static void gram(struct device *device, const struct gram_args *x)
+{
+  struct product g = product_of_gram(x);
   multiply(device, &g);
   parallel_for(device->pool, (g.m + WIDTH - 1) / WIDTH, mirror_rows, &g);
 }
@@ -309,4 +342,6 @@ void EXPORT(ops_cpu_gemm)(struct ops *ops)
 {
   ops->matmul = matmul;
   ops->gram = gram;
+  ops->scratch[OP_matmul] = matmul_scratch;
+  ops->scratch[OP_gram] = gram_scratch;
 }

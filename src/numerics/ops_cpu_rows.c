@@ -80,6 +80,18 @@ static void walk(struct device *device, struct walk w)
   parallel_for(device->pool, pieces, walk_piece, &w);
 }
 
+/* Room for `sums` numbers from every piece over t: of rows, or of PIECE elements. */
+static size_t parts_room(const struct tensor *t, int sums)
+{
+  return (size_t)((t->rows + t->rows * t->cols / PIECE + 1) * sums) * sizeof(double);
+}
+#define PARTS_SCRATCH(name, field, sums) \
+  static size_t name##_scratch(const struct device *device, const void *args) \
+  { \
+    (void)device; \
+    return parts_room(((const struct name##_args *)args)->field, sums); \
+  }
+
 /* The same with `sums` numbers from every piece, left in w->parts. */
 static long walk_to_parts(struct device *device, struct walk *w, int sums)
 {
@@ -161,6 +173,7 @@ SOME(some_squares)
   const struct norm_args *x = args;
   *part += squares(AT(x->x, row, from), n);
 }
+PARTS_SCRATCH(norm, x, 1)
 static void norm(struct device *device, const struct norm_args *x)
 {
   double total;
@@ -181,6 +194,7 @@ SOME(some_sizes)
   vec sizes = (vec)top;
   for (int i = 0; i < LANES; i++) *part = max_keeping_nan(*part, (double)sizes[i]);
 }
+PARTS_SCRATCH(max_abs, x, 1)
 static void max_abs(struct device *device, const struct max_abs_args *x)
 {
   struct walk w = walk_over(x->x, is_block(x->x), x, some_sizes);
@@ -269,6 +283,7 @@ SOME(some_scale_columns_backward)
     put(dx + j, d, n - j);
   }
 }
+PARTS_SCRATCH(scale_columns_backward, dy, 1)
 static void scale_columns_backward(struct device *device, const struct scale_columns_backward_args *x)
 {
   const int block = is_block(x->dy) && is_block(x->x) && is_block(x->dx);
@@ -386,6 +401,7 @@ SOME(some_reparam)
   float *y = AT(x->y, row, from);
   EACH(j, n) put(y + j, factor * get(w + j, n - j), n - j);
 }
+PARTS_SCRATCH(reparam, w, 1)
 static void reparam(struct device *device, const struct reparam_args *x)
 {
   double sigma;
@@ -418,6 +434,7 @@ SOME(some_reparam_backward)
     put(dw + j, d, n - j);
   }
 }
+PARTS_SCRATCH(reparam_backward, w, 1)
 static void reparam_backward(struct device *device, const struct reparam_backward_args *x)
 {
   const double sigma = (double)*REALS(x->sigma);
@@ -479,10 +496,16 @@ static void embed_columns(void *context, long piece, int worker)
     }
   }
 }
+static size_t embed_backward_scratch(const struct device *device, const void *args)
+{
+  (void)device;
+  const struct embed_backward_args *x = args;
+  return (size_t)(x->dy->rows + x->dw->rows + 1) * sizeof *((struct embed_job *)0)->row;
+}
 static void embed_backward(struct device *device, const struct embed_backward_args *x)
 {
   struct embed_job job = {.x = x};
-  job.row = device_scratch(device, (size_t)(x->dy->rows + x->dw->rows + 1) * sizeof *job.row);
+  job.row = device_scratch(device, embed_backward_scratch(device, x));
   sort_rows(x, job.row, job.row + x->dy->rows);
   parallel_for(device->pool, (x->dy->cols + EMBED_COLS - 1) / EMBED_COLS, embed_columns, &job);
 }
@@ -548,11 +571,21 @@ static void rmsnorm_backward_rows(void *context, long piece, int worker)
     }
 }
 
+static long norm_pieces(const struct rmsnorm_backward_args *x)
+{
+  return (x->x->rows + NORM_ROWS - 1) / NORM_ROWS;
+}
+static size_t rmsnorm_backward_scratch(const struct device *device, const void *args)
+{
+  (void)device;
+  const struct rmsnorm_backward_args *x = args;
+  return (size_t)(norm_pieces(x) * round_up(x->group, LANES)) * sizeof(float);
+}
 static void rmsnorm_backward(struct device *device, const struct rmsnorm_backward_args *x)
 {
-  long pieces = (x->x->rows + NORM_ROWS - 1) / NORM_ROWS, ld = round_up(x->group, LANES);
+  long pieces = norm_pieces(x), ld = round_up(x->group, LANES);
   struct norm_job job = {.a = x, .gains_ld = ld};
-  job.gains = device_scratch(device, (size_t)(pieces * ld) * sizeof *job.gains);
+  job.gains = device_scratch(device, rmsnorm_backward_scratch(device, x));
   parallel_for(device->pool, pieces, rmsnorm_backward_rows, &job);
   for (long j = 0; x->dgain && j < x->group; j++) {
     double sum = 0;
@@ -672,6 +705,7 @@ SOME(some_cross_entropy)
   part[0] += weight * loss_of(ml, (double)*AT(x->logits, row, INTS(x->targets)[row]));
   part[1] += weight * lse * lse;
 }
+PARTS_SCRATCH(cross_entropy, logits, 2)
 static void cross_entropy(struct device *device, const struct cross_entropy_args *x)
 {
   double total[2], z = number(x->z);
@@ -702,6 +736,14 @@ static void cross_entropy_backward(struct device *device, const struct cross_ent
 
 void EXPORT(ops_cpu_rows)(struct ops *ops)
 {
+  ops->scratch[OP_norm] = norm_scratch;
+  ops->scratch[OP_max_abs] = max_abs_scratch;
+  ops->scratch[OP_scale_columns_backward] = scale_columns_backward_scratch;
+  ops->scratch[OP_reparam] = reparam_scratch;
+  ops->scratch[OP_reparam_backward] = reparam_backward_scratch;
+  ops->scratch[OP_cross_entropy] = cross_entropy_scratch;
+  ops->scratch[OP_embed_backward] = embed_backward_scratch;
+  ops->scratch[OP_rmsnorm_backward] = rmsnorm_backward_scratch;
 #define SET(name) ops->name = name
   SET(fill), SET(copy), SET(axpby), SET(scale), SET(norm), SET(max_abs);
   SET(embed_forward), SET(embed_backward), SET(rmsnorm_forward), SET(rmsnorm_backward);

@@ -157,6 +157,13 @@ static void some_squares(const void *args, long segment, long from, long n, doub
   (void)segment;
   *part = squares(REALS(((const struct norm_segments_args *)args)->x) + from, n);
 }
+/* Segments do not overlap: as many pieces as the row has, and one more for each that ends in a rest. */
+static size_t norm_segments_scratch(const struct device *device, const void *args)
+{
+  (void)device;
+  const struct norm_segments_args *x = args;
+  return (size_t)(x->segment->rows + x->x->rows * x->x->cols / PIECE + 1) * sizeof(double);
+}
 static void norm_segments(struct device *device, const struct norm_segments_args *x)
 {
   long pieces = all_pieces(x->segment);
@@ -177,4 +184,5 @@ void EXPORT(ops_cpu_update)(struct ops *ops)
   ops->apply_segments = apply_segments;
   ops->scale_segments = scale_segments;
   ops->norm_segments = norm_segments;
+  ops->scratch[OP_norm_segments] = norm_segments_scratch;
 }

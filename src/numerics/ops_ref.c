@@ -67,9 +67,15 @@ static void ref_embed_forward(struct device *device, const struct embed_forward_
     for (long j = 0; j < x->y->cols; j++) AT(x->y, n, j) = AT(x->w, INTS(x->tokens)[n], j);
 }
 
+static size_t embed_scratch(const struct device *device, const void *args)
+{
+  (void)device;
+  return (size_t)((const struct embed_backward_args *)args)->dw->rows * sizeof(double);
+}
+
 static void ref_embed_backward(struct device *device, const struct embed_backward_args *x)
 {
-  double *sum = device_scratch(device, (size_t)x->dw->rows * sizeof *sum);
+  double *sum = device_scratch(device, embed_scratch(device, x));
   for (long j = 0; j < x->dy->cols; j++) {
     for (long v = 0; v < x->dw->rows; v++) sum[v] = AT(x->dw, v, j);
     for (long n = 0; n < x->dy->rows; n++) sum[INTS(x->tokens)[n]] += AT(x->dy, n, j);
@@ -320,9 +326,17 @@ static void attend(const struct attention_forward_args *x, long n, long h, doubl
   weigh(&r, p, x->v, &x->score, o, &AT(x->ml, n, 2 * h), stats);
 }
 
+/* A row of scores. */
+static size_t forward_scratch(const struct device *device, const void *args)
+{
+  (void)device;
+  const struct attention_forward_args *x = args;
+  return (size_t)(x->q->rows / x->batch) * sizeof(double);
+}
+
 static void ref_attention_forward(struct device *device, const struct attention_forward_args *x)
 {
-  double *row = device_scratch(device, (size_t)(x->q->rows / x->batch) * sizeof *row);
+  double *row = device_scratch(device, forward_scratch(device, x));
   for (long h = 0; h < x->heads; h++) {
     double stats[4] = {-INFINITY, 0, -INFINITY, 0};
     for (long n = 0; n < x->q->rows; n++) attend(x, n, h, row, stats);
@@ -354,10 +368,17 @@ static void attend_cached(const struct attention_cached_args *x, long n, long h,
   weigh(&r, p, x->values, &x->score, o, &AT(x->ml, n, 2 * h), stats);
 }
 
+static size_t cached_scratch(const struct device *device, const void *args)
+{
+  (void)device;
+  const struct attention_cached_args *x = args;
+  return (size_t)(x->keys->rows / x->q->rows) * sizeof(double);
+}
+
 static void ref_attention_cached(struct device *device, const struct attention_cached_args *x)
 {
   long length = x->keys->rows / x->q->rows;
-  double *row = device_scratch(device, (size_t)length * sizeof *row);
+  double *row = device_scratch(device, cached_scratch(device, x));
   for (long n = 0; n < x->q->rows; n++) {
     long to = n * length + INTS(x->slot)[n];
     put_row(x->keys, to, x->k, n);
@@ -412,11 +433,20 @@ static void attend_backward(const struct attention_backward_args *x, long n, lon
   for (long c = 0; c < r.dim; c++) AT(x->dq, n, r.query + c) = (real)dq[c];
 }
 
+/* dk [T,dim], dq [dim], dv [T,value_dim] of one group. */
+static size_t backward_scratch(const struct device *device, const void *args)
+{
+  (void)device;
+  const struct attention_backward_args *x = args;
+  long length = x->q->rows / x->batch, dim = x->k->cols / x->groups, value_dim = x->v->cols / x->groups;
+  return (size_t)((length + 1) * dim + length * value_dim) * sizeof(double);
+}
+
 static void ref_attention_backward(struct device *device, const struct attention_backward_args *x)
 {
   long length = x->q->rows / x->batch, dim = x->k->cols / x->groups, value_dim = x->v->cols / x->groups;
   long shared = x->heads / x->groups;
-  size_t bytes = (size_t)((length + 1) * dim + length * value_dim) * sizeof(double);
+  size_t bytes = backward_scratch(device, x);
   double *dk = device_scratch(device, bytes), *dv = dk + (length + 1) * dim;
   for (long b = 0; b < x->batch; b++)
     for (long g = 0; g < x->groups; g++) {
@@ -576,4 +606,9 @@ const struct ops ops_ref = {
 #define OP(name, what, fields) .name = ref_##name,
 #include "numerics/ops.def"
 #undef OP
+  .scratch = {[OP_embed_backward] = embed_scratch,
+              [OP_attention_forward] = forward_scratch,
+              [OP_attention_cached] = cached_scratch,
+              [OP_attention_backward] = backward_scratch,
+              [OP_newton_schulz] = newton_schulz_scratch},
 };

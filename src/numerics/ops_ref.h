@@ -23,6 +23,9 @@ SMALL_OPS
 UPDATE_OPS
 #undef REF
 
+/* What its products and norms take, each on its worker. */
+size_t newton_schulz_scratch(const struct device *, const void *args);
+
 #define AT(t, i, j) (REALS(t)[(i) * (t)->ld + (j)])
 /* A NUMBER: 1 where it is absent. */
 static inline double number(const struct tensor *t) { return t ? (double)REALS(t)[0] : 1; }

@@ -183,6 +183,28 @@ static void orthogonalise(void *context, long piece, int worker)
     ops->copy(device, &(struct copy_args){.y = &x, .x = &f.x});
 }
 
+size_t newton_schulz_scratch(const struct device *device, const void *args)
+{
+  const struct newton_schulz_args *a = args;
+  struct flat f = lay_out(REALS(a->work), a->rows, a->cols);
+  struct tensor x = tensor_of(NULL, a->rows, a->cols);
+  const struct {
+    enum op op;
+    union op_args args;
+  } calls[] = {
+    {OP_norm, {.norm = {.y = &f.norm, .x = &x}}},
+    {OP_gram, {.gram = {.c = &f.a, .a = &f.x, .alpha = 1}}},
+    {OP_gram, {.gram = {.c = &f.b, .a = &f.a, .alpha = 1, .beta = 1}}},
+    {OP_matmul, {.matmul = {.c = &f.next, .a = &f.b, .b = &f.x, .alpha = 1}}},
+  };
+  size_t most = 0;
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    size_t bytes = op_scratch_bytes(device, calls[i].op, &calls[i].args);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
 void ref_newton_schulz(struct device *device, const struct newton_schulz_args *x)
 {
   struct schulz job = {device, x};

@@ -457,6 +457,20 @@ static void add_group(struct program *p, int from, int count, const struct footp
 /* Comparing all pairs of more calls than this would take longer than it saves: they stay in their order. */
 enum { MOST_COMPARED = 2000 };
 
+/* Calls that go to threads whole, and newton_schulz, which cuts itself, run on workers. */
+static void declare_scratch(struct program *p)
+{
+  size_t most = 0, apart = 0;
+  for (int i = 0; i < p->groups; i++)
+    for (int k = 0; k < p->group[i].count; k++) {
+      const struct call *call = &p->call[p->order[p->group[i].from + k]];
+      size_t bytes = call->host ? 0 : op_scratch_bytes(p->device, call->op, &call->args);
+      if (bytes > most) most = bytes;
+      if (bytes > apart && (p->group[i].apart || call->op == OP_newton_schulz)) apart = bytes;
+    }
+  device_wants_scratch(p->device, most, apart);
+}
+
 static void find_waves(struct program *p)
 {
   p->order = arena_get(p->arena, (size_t)p->calls + 1, sizeof *p->order);
@@ -503,6 +517,7 @@ void program_plan(struct program *p)
   }
   memory_free(list);
   find_waves(p);
+  declare_scratch(p);
   p->planned = 1;
 }
 
@@ -531,6 +546,7 @@ static void run_piece(void *context, long piece, int worker)
 void program_run(struct program *p)
 {
   REQUIRE(p->planned);
+  device_settle_scratch(p->device);
   for (int i = 0; i < p->groups; i++) {
     const struct group *g = &p->group[i];
     if (g->apart && !p->device->op_seconds)

@@ -164,6 +164,7 @@ int trainer_build(struct trainer *t, int keeps, struct error *e)
   if (!status) status = init_model(t, m, e);
   if (!status) status = init_training(t, e);
   if (status) return status;
+  device_settle_scratch(t->device);
   config_id(t->config, t->data.content, t->start_content, t->id);
   t->started = t->checkpointed_at = clock_seconds();
   return STATUS_OK;
