@@ -28,8 +28,6 @@ struct cuda_blas {
 
 /* The first member of what `private_state` of a CUDA device points to. */
 struct cuda_launch {
-  int runs;
-  size_t stride;                /* bytes between two of them */
   const struct cuda_blas *blas; /* for large products; NULL: own kernels */
 };
 

@@ -1,0 +1,532 @@
+/* attention.cu - attention and its reverse, tile by tile; definitions: ops.def, ops_ref.c
+   A block has SIDE rows (of queries, or of keys) of one head and goes through the other side in tiles of SIDE. Scores
+   are made in registers, 4 x 4 a thread, from chunks of both sides in shared memory; the weights made of them go to
+   shared memory, where they multiply rows of values (forward), of keys (dq), of queries (dk) or of do (dv). So each
+   gradient has one owner, and no sum has atomics. Maxima meet in codes whose order is that of the floats, NaN above
+   all: lanes, block, then one atomic maximum a block. */
+#include "cuda/kernels.h"
+
+enum { SIDE = 64, CHUNK = 32, LD = SIDE + 4, THREADS = 256 };
+enum way { FORWARD, TO_Q, TO_K, TO_V };
+
+struct attention {
+  view q, k, v, o, do_, ml, stats, to; /* to: the gradient that is made */
+  ints start;
+  view_of<double> entropy; /* [heads, tiles * batch] */
+  view through;            /* do.o [N, heads] */
+  long batch, heads, groups, length, tiles;
+  int dim, value_dim, cap;
+  float scale;
+  view limit; /* of the cap */
+  enum number_format format;
+};
+
+static __device__ inline float capped(int cap, float limit, float s)
+{
+  if (cap == 1) return limit * tanhf(s / limit);
+  return cap == 2 && s > limit ? limit : s;
+}
+
+/* df/ds */
+static __device__ inline float slope(int cap, float limit, float s)
+{
+  if (cap == 1) { /* 1 - tanh^2 without its cancellation */
+    float c = coshf(s / limit);
+    return 1 / (c * c);
+  }
+  return cap == 2 && s > limit ? 0 : 1;
+}
+
+/* Some rows of a tensor, from column `at` on; beyond the last is nothing. */
+struct rows {
+  const float *data;
+  long ld, count;
+};
+static __device__ inline struct rows rows_of(const view &t, long first, long count, long at)
+{
+  struct rows r = {t.row(first) + at, t.ld, count < SIDE ? count : (long)SIDE};
+  return r;
+}
+
+/* s[i][j] = sum over depth of x[4 y + i] y[4 x + j], in its order: SIDE x SIDE by all threads. */
+static __device__ inline void scores(float s[4][4], struct rows x, struct rows y, int depth, float *xs,
+                                     float *ys)
+{
+  int warp = threadIdx.x / 32, row = threadIdx.x / 8 % 4, d = threadIdx.x % 8;
+  const int up = threadIdx.x / 16 * 4, across = threadIdx.x % 16 * 4;
+  for (int i = 0; i < 4; i++)
+    for (int j = 0; j < 4; j++) s[i][j] = 0;
+  for (int d0 = 0; d0 < depth; d0 += CHUNK) {
+    __syncthreads(); /* the chunk before has been read */
+    UNROLL
+    for (int l = 0; l < SIDE * CHUNK / THREADS; l++) { /* a warp: 8 columns of 4 rows */
+      int block = l * (THREADS / 32) + warp, r = block / 4 * 4 + row, c = block % 4 * 8 + d;
+      xs[c * LD + r] = r < x.count && d0 + c < depth ? x.data[r * x.ld + d0 + c] : 0;
+      ys[c * LD + r] = r < y.count && d0 + c < depth ? y.data[r * y.ld + d0 + c] : 0;
+    }
+    __syncthreads();
+    int end = depth - d0 < CHUNK ? depth - d0 : CHUNK;
+    for (int c = 0; c < end; c++) {
+      float4 u = *(const float4 *)&xs[c * LD + up], v = *(const float4 *)&ys[c * LD + across];
+      float left[4] = {u.x, u.y, u.z, u.w}, right[4] = {v.x, v.y, v.z, v.w};
+      UNROLL
+      for (int i = 0; i < 4; i++) UNROLL
+      for (int j = 0; j < 4; j++) s[i][j] = fmaf(left[i], right[j], s[i][j]);
+    }
+  }
+}
+
+/* Column c of the EACH that a thread has of a row of 16 EACH: by fours where there are so many. */
+template <int EACH> static __device__ inline int column(int c)
+{
+  const int by = EACH < 4 ? EACH : 4;
+  return c / by * 16 * by + (int)(threadIdx.x % 16) * by + c % by;
+}
+
+/* sum[i][c] += sum over the rows j of y, in their order, of w[4 y + i][j] y[j][column c]. */
+template <int EACH>
+static __device__ inline void gather(float sum[4][EACH], const float *w, struct rows y, int width, float *ys)
+{
+  const int up = threadIdx.x / 16 * 4, y_ld = 16 * EACH + 4;
+  for (int j0 = 0; j0 < y.count; j0 += CHUNK) {
+    __syncthreads(); /* the weights are written, and the chunk before has been read */
+    for (int l = threadIdx.x; l < CHUNK * 16 * EACH; l += THREADS) {
+      int j = l / (16 * EACH), c = l % (16 * EACH);
+      ys[j * y_ld + c] = j0 + j < y.count && c < width ? y.data[(j0 + j) * y.ld + c] : 0;
+    }
+    __syncthreads();
+    for (int j = 0; j < CHUNK; j += 4) {
+      float weight[4][4];
+      UNROLL
+      for (int i = 0; i < 4; i++) {
+        float4 four = *(const float4 *)&w[(up + i) * LD + j0 + j];
+        weight[i][0] = four.x, weight[i][1] = four.y, weight[i][2] = four.z, weight[i][3] = four.w;
+      }
+      UNROLL
+      for (int k = 0; k < 4; k++) UNROLL
+      for (int c = 0; c < EACH; c++) {
+        float value = ys[(j + k) * y_ld + column<EACH>(c)];
+        UNROLL
+        for (int i = 0; i < 4; i++) sum[i][c] = fmaf(weight[i][k], value, sum[i][c]);
+      }
+    }
+  }
+}
+
+static __device__ inline float sum_of_16(float x)
+{
+  for (int by = 8; by; by /= 2) x += __shfl_xor_sync(ALL, x, by);
+  return x;
+}
+static __device__ inline float max_of_16(float x)
+{
+  for (int by = 8; by; by /= 2) x = max_nan(x, __shfl_xor_sync(ALL, x, by));
+  return x;
+}
+
+/* Running softmax of a row, f - m and all: o = sum p v / l, entropy = ln l - e / l with e = sum p (f - m). */
+struct running {
+  float m, l, e;
+};
+
+/* Weights of a row's 64 scores f (-inf where masked, see `seen`) against the new maximum; what was summed before is
+   to be multiplied by the result. */
+static __device__ inline float advance(struct running *r, float f[4], const int seen[4])
+{
+  float top = -INFINITY;
+  for (int j = 0; j < 4; j++)
+    if (seen[j]) top = max_nan(top, f[j]);
+  float before = r->m, now = max_nan(before, max_of_16(top)), l = 0, e = 0;
+  float base = now == -INFINITY ? 0 : now; /* -inf - -inf would be a NaN too early */
+  for (int j = 0; j < 4; j++) {
+    float under = f[j] - base, p = seen[j] ? expf(under) : 0;
+    l += p;
+    e += seen[j] ? p * under : 0;
+    f[j] = p;
+  }
+  float shrink = r->l == 0 ? 0 : expf(before - base);
+  if (r->l != 0) r->e = shrink * (r->e + (before - base) * r->l);
+  r->l = r->l * shrink + sum_of_16(l);
+  r->e += sum_of_16(e);
+  r->m = now;
+  return shrink;
+}
+
+template <int WAY, int EACH>
+static __global__ void __launch_bounds__(THREADS) attention_kernel(struct guarded guard, struct attention x)
+{
+  DYNAMIC_SHARED(float, shared);
+  if (guard.off()) return;
+  float *xs = shared, *ys = xs + CHUNK * LD, *ws = ys + CHUNK * LD,
+        *zs = ws + SIDE * LD;                    /* zs [CHUNK, 16 EACH + 4] */
+  const int by_key = WAY == TO_K || WAY == TO_V; /* the block has keys, and goes through queries */
+  const int up = threadIdx.x / 16 * 4, across = threadIdx.x % 16 * 4;
+  const long shared_by = x.heads / x.groups, sides = by_key ? x.groups : x.heads;
+  long tile = blockIdx.x % x.tiles, head = blockIdx.x / x.tiles % sides, b = blockIdx.x / x.tiles / sides;
+  if (!by_key) tile = x.tiles - 1 - tile;         /* the longest first */
+  const long t0 = tile * SIDE, n0 = b * x.length; /* first of the block's rows; of the sequence */
+  const int dim = x.dim, value_dim = x.value_dim, width = WAY == FORWARD || WAY == TO_V ? value_dim : dim;
+  const int *start = x.start.base() + n0;
+  const float limit = (float)number(x.limit);
+
+  float sum[4][EACH] = {}, most = -INFINITY, most_abs = 0;
+  struct running row[4];
+  for (int i = 0; i < 4; i++) row[i].m = -INFINITY, row[i].l = row[i].e = 0;
+
+  for (long h = by_key ? head * shared_by : head; h < (by_key ? (head + 1) * shared_by : head + 1); h++) {
+    const long g = h / shared_by;
+    const long end = by_key ? x.length : t0 + SIDE < x.length ? t0 + SIDE : x.length;
+    long u0 = by_key ? t0 : 0;
+    if (!by_key) { /* the first key that any row sees */
+      long first = end - 1;
+      for (long t = t0; t < end; t++) first = start[t] < first ? start[t] : first;
+      u0 = first / SIDE * SIDE;
+    }
+    for (; u0 < end; u0 += SIDE) {
+      const long query0 = by_key ? u0 : t0, key0 = by_key ? t0 : u0;
+      struct rows q = rows_of(x.q, n0 + query0, x.length - query0, h * dim);
+      struct rows k = rows_of(x.k, n0 + key0, x.length - key0, g * dim);
+      struct rows v = rows_of(x.v, n0 + key0, x.length - key0, g * value_dim), d = v;
+      if (WAY != FORWARD) d = rows_of(x.do_, n0 + query0, x.length - query0, h * value_dim);
+      float s[4][4], dp[4][4];
+      scores(s, by_key ? k : q, by_key ? q : k, dim, xs, ys);
+      if (WAY == TO_Q) scores(dp, d, v, value_dim, xs, ys);
+      if (WAY == TO_K) scores(dp, v, d, value_dim, xs, ys);
+      __syncthreads(); /* the weights of the tile before have been read, by all */
+      UNROLL
+      for (int i = 0; i < 4; i++) {
+        float w[4];
+        int seen[4];
+        UNROLL
+        for (int j = 0; j < 4; j++) {
+          long t = by_key ? u0 + across + j : t0 + up + i, u = by_key ? t0 + up + i : u0 + across + j;
+          seen[j] = t < x.length && u <= t && u >= start[t];
+          float score = x.scale * s[i][j];
+          if (WAY == FORWARD && seen[j])
+            most = max_nan(most, score), most_abs = max_nan(most_abs, fabsf(score));
+          score = rounded(score, x.format);
+          w[j] = capped(x.cap, limit, score);
+          if (WAY == FORWARD || !seen[j]) continue;
+          const float *ml = &x.ml.at(n0 + t, 2 * h);
+          w[j] = expf(w[j] - ml[0]) / ml[1];
+          if (WAY == TO_V) continue;
+          w[j] = x.scale *
+                 (slope(x.cap, limit, score) * w[j] * (dp[i][j] - x.through.at(0, (n0 + t) * x.heads + h)));
+        }
+        if (WAY == FORWARD) {
+          float shrink = advance(&row[i], w, seen);
+          UNROLL
+          for (int c = 0; c < EACH; c++) sum[i][c] *= shrink;
+        }
+        float4 four =
+          make_float4(seen[0] ? w[0] : 0, seen[1] ? w[1] : 0, seen[2] ? w[2] : 0, seen[3] ? w[3] : 0);
+        *(float4 *)&ws[(up + i) * LD + across] = four;
+      }
+      gather<EACH>(sum, ws, WAY == FORWARD ? v : WAY == TO_Q ? k : WAY == TO_K ? q : d, width, zs);
+    }
+  }
+
+  double entropy = 0;
+  float most_f = -INFINITY;
+  const view &to = WAY == FORWARD ? x.o : x.to;
+  UNROLL
+  for (int i = 0; i < 4; i++) {
+    long t = t0 + up + i;
+    if (t >= x.length) continue;
+    if (WAY == FORWARD) {
+      float l = row[i].m == -INFINITY ? NAN : row[i].l; /* all are -inf */
+      most_f = max_nan(most_f, row[i].m);
+      for (int c = 0; c < EACH; c++) sum[i][c] /= l;
+      if (across == 0) {
+        x.ml.at(n0 + t, 2 * head) = row[i].m, x.ml.at(n0 + t, 2 * head + 1) = l;
+        entropy += logf(l) - row[i].e / l;
+      }
+    }
+    for (int c = 0; c < EACH; c++)
+      if (column<EACH>(c) < width) to.at(n0 + t, head * width + column<EACH>(c)) = sum[i][c];
+  }
+  if (WAY != FORWARD) return;
+  most = block_max(most), most_abs = block_max(most_abs), most_f = block_max(most_f);
+  entropy = block_sum(entropy);
+  if (threadIdx.x > 0) return;
+  unsigned *codes = (unsigned *)x.stats.row(head);
+  atomicMax(&codes[0], order_code(most));
+  atomicMax(&codes[1], order_code(most_abs));
+  atomicMax(&codes[2], order_code(most_f));
+  x.entropy.at(0, (head * x.batch + b) * x.tiles + tile) = entropy;
+}
+
+struct stats_begin {
+  view stats;
+  __device__ void operator()(long h, long j) const
+  {
+    *(unsigned *)&stats.at(h, j) = order_code(j == 1 ? 0 : -INFINITY);
+  }
+};
+struct stats_end {
+  view stats;
+  view_of<double> entropy;
+  long parts, rows;
+  __device__ void operator()(long h) const
+  {
+    double sum = 0;
+    for (long i = lane(); i < parts; i += team()) sum += entropy.at(0, h * parts + i);
+    sum = team_sum(sum);
+    if (lane() > 0) return;
+    for (int j = 0; j < 3; j++) stats.at(h, j) = order_decode(*(unsigned *)&stats.at(h, j));
+    stats.at(h, 3) = (float)(sum / (double)rows);
+  }
+};
+
+template <int WAY, int EACH> static void launch_attention(const struct queue &q, const struct attention &x)
+{
+  size_t bytes = sizeof(float) * (2 * CHUNK * LD + SIDE * LD + CHUNK * (16 * EACH + 4));
+  long sides = WAY == TO_K || WAY == TO_V ? x.groups : x.heads;
+  dim3 grid((unsigned)(x.tiles * sides * x.batch), 1, q.runs);
+  ALLOW_SHARED((attention_kernel<WAY, EACH>), bytes);
+  LAUNCH((attention_kernel<WAY, EACH>), grid, THREADS, bytes, q.stream, q.guard, x);
+}
+
+/* A thread's columns of what a tile makes: heads are 8 to 256 wide. */
+template <int WAY> static void choose_width(const struct queue &q, const struct attention &x, long width)
+{
+  REQUIRE(width <= 256);
+  if (width <= 16)
+    launch_attention<WAY, 1>(q, x);
+  else if (width <= 32)
+    launch_attention<WAY, 2>(q, x);
+  else if (width <= 64)
+    launch_attention<WAY, 4>(q, x);
+  else if (width <= 128)
+    launch_attention<WAY, 8>(q, x);
+  else
+    launch_attention<WAY, 16>(q, x);
+}
+
+/* What both ways have in common. */
+template <class A> static struct attention describe(struct device *device, const A *a)
+{
+  struct attention x = {};
+  x.q = VIEW(a->q), x.k = VIEW(a->k), x.v = VIEW(a->v), x.o = VIEW(a->o), x.ml = VIEW(a->ml);
+  x.start = INTS_VIEW(a->start);
+  x.batch = a->batch, x.heads = a->heads, x.groups = a->groups, x.length = a->q->rows / a->batch;
+  x.tiles = ceil_div(x.length, SIDE);
+  x.dim = (int)(a->q->cols / a->heads), x.value_dim = (int)(a->v->cols / a->groups);
+  x.cap = (int)a->cap, x.scale = (float)a->scale, x.limit = VIEW(a->cap_value);
+  x.format = (enum number_format)a->scores_format;
+  return x;
+}
+
+/* "o = softmax(f(r(scale q k^T))) v, with ml and stats" */
+static void attention_forward(struct device *device, const struct attention_forward_args *a)
+{
+  struct attention x = describe(device, a);
+  x.stats = VIEW(a->stats);
+  x.entropy = scratch<double>(device, x.heads * x.batch * x.tiles);
+  each(device, x.heads, 3, stats_begin{x.stats});
+  choose_width<FORWARD>(queue_of(device), x, x.value_dim);
+  each_row(device, x.heads, x.batch * x.tiles, stats_end{x.stats, x.entropy, x.batch * x.tiles, a->q->rows});
+}
+
+struct through_row {
+  struct attention x;
+  __device__ void operator()(long i) const
+  {
+    long n = i / x.heads, h = i - n * x.heads;
+    const float *a = x.do_.row(n) + h * x.value_dim, *b = x.o.row(n) + h * x.value_dim;
+    float sum = 0;
+    for (int c = lane(); c < x.value_dim; c += team()) sum = fmaf(a[c], b[c], sum);
+    sum = team_sum(sum);
+    if (lane() == 0) x.through.at(0, i) = sum;
+  }
+};
+
+/* "dq, dk, dv from do; scores recomputed tile by tile": p_j = exp(f_j - m) / l; dv_j += p_j do;
+   ds_j = f'(s_j) p_j (do.v_j - do.o); dq += scale ds_j k_j; dk_j += scale ds_j q */
+static void attention_backward(struct device *device, const struct attention_backward_args *a)
+{
+  struct attention x = describe(device, a);
+  struct queue q = queue_of(device);
+  x.do_ = VIEW(a->do_);
+  x.through = scratch<float>(device, a->q->rows * a->heads);
+  each_row(device, a->q->rows * a->heads, x.value_dim, through_row{x});
+  x.to = VIEW(a->dq);
+  choose_width<TO_Q>(q, x, x.dim);
+  x.to = VIEW(a->dk);
+  choose_width<TO_K>(q, x, x.dim);
+  x.to = VIEW(a->dv);
+  choose_width<TO_V>(q, x, x.value_dim);
+}
+
+/* --- decoding: a block has one new position of one head ------------------------------------------------------------ */
+
+struct put_rows {
+  view to, from;
+  ints slot;
+  long length;
+  __device__ void operator()(long n, long j) const { to.at(n * length + slot.base()[n], j) = from.at(n, j); }
+};
+
+struct cached {
+  struct attention x; /* q, o, ml, stats; k and v are the whole cache */
+  view factors, weights;
+  ints slot;
+  int scaled;
+};
+
+/* "o = softmax(f(r(scale q k^T))) v over a cache, to which k and v are added"; "with factors: s = scale (factor_jh sum
+   of q k over the first `scaled` columns + that over the rest)". weights [B H, L + 4]: p of every row, then what the
+   head's statistics get from it */
+static __global__ void cached_kernel(struct guarded guard, struct cached c)
+{
+  if (guard.off()) return;
+  const struct attention &x = c.x;
+  long n = blockIdx.x / x.heads, h = blockIdx.x - n * x.heads, g = h * x.groups / x.heads;
+  long first = x.start.base()[n], last = c.slot.base()[n], row0 = n * x.length;
+  const float *q = x.q.row(n) + h * x.dim;
+  float *p = c.weights.base() + blockIdx.x * (x.length + 4), *stats = p + x.length;
+  float most = -INFINITY, most_abs = 0, m = -INFINITY, limit = (float)number(x.limit);
+  for (long j = first + threadIdx.x; j <= last; j += blockDim.x) {
+    const float *k = x.k.row(row0 + j) + g * x.dim;
+    float s = 0, part = 0;
+    for (int d = 0; d < c.scaled; d++) part = fmaf(q[d], k[d], part);
+    for (int d = c.scaled; d < x.dim; d++) s = fmaf(q[d], k[d], s);
+    s = x.scale * (c.factors.data ? c.factors.at(row0 + j, h) * part + s : s);
+    most = max_nan(most, s), most_abs = max_nan(most_abs, fabsf(s));
+    p[j] = capped(x.cap, limit, rounded(s, x.format));
+    m = max_nan(m, p[j]);
+  }
+  most = block_max(most), most_abs = block_max(most_abs), m = block_max(m);
+  double l = 0, e = 0;
+  for (long j = first + threadIdx.x; j <= last; j += blockDim.x) {
+    float under = p[j] - m;
+    p[j] = expf(under);
+    l += p[j], e += p[j] * under;
+  }
+  l = block_sum(l), e = block_sum(e); /* and every weight is there */
+  __syncthreads();
+  for (int i = threadIdx.x; i < x.value_dim; i += blockDim.x) {
+    float sum = 0;
+    for (long j = first; j <= last; j++) sum = fmaf(p[j], x.v.at(row0 + j, g * x.value_dim + i), sum);
+    x.o.at(n, h * x.value_dim + i) = sum / (float)l;
+  }
+  if (threadIdx.x > 0) return;
+  x.ml.at(n, 2 * h) = m, x.ml.at(n, 2 * h + 1) = (float)l;
+  stats[0] = most, stats[1] = most_abs, stats[2] = m, stats[3] = (float)(log(l) - e / l);
+}
+
+struct cached_stats {
+  view stats, weights;
+  long batch, heads, length;
+  __device__ void operator()(long, long h) const
+  {
+    float top[3] = {-INFINITY, 0, -INFINITY};
+    double entropy = 0;
+    for (long n = 0; n < batch; n++) {
+      const float *from = weights.base() + (n * heads + h) * (length + 4) + length;
+      for (int j = 0; j < 3; j++) top[j] = max_nan(top[j], from[j]);
+      entropy += from[3];
+    }
+    for (int j = 0; j < 3; j++) stats.at(h, j) = top[j];
+    stats.at(h, 3) = (float)(entropy / (double)batch);
+  }
+};
+
+static void attention_cached(struct device *device, const struct attention_cached_args *a)
+{
+  struct queue q = queue_of(device);
+  struct cached c = {};
+  long batch = a->q->rows, length = a->keys->rows / batch;
+  c.x.q = VIEW(a->q), c.x.k = VIEW(a->keys), c.x.v = VIEW(a->values), c.x.o = VIEW(a->o),
+  c.x.ml = VIEW(a->ml);
+  c.x.start = INTS_VIEW(a->start), c.slot = INTS_VIEW(a->slot), c.factors = VIEW(a->factors);
+  c.x.heads = a->heads, c.x.groups = a->groups, c.x.length = length;
+  c.x.dim = (int)(a->q->cols / a->heads), c.x.value_dim = (int)(a->values->cols / a->groups);
+  c.x.cap = (int)a->cap, c.x.scale = (float)a->scale, c.x.limit = VIEW(a->cap_value);
+  c.x.format = (enum number_format)a->scores_format, c.scaled = a->factors ? (int)a->scaled : 0;
+  c.weights = scratch<float>(device, batch * a->heads * (length + 4));
+  each(device, batch, a->k->cols, put_rows{c.x.k, VIEW(a->k), c.slot, length});
+  each(device, batch, a->v->cols, put_rows{c.x.v, VIEW(a->v), c.slot, length});
+  if (a->factors) each(device, batch, a->heads, put_rows{c.factors, VIEW(a->factor), c.slot, length});
+  dim3 grid((unsigned)(batch * a->heads), 1, q.runs);
+  LAUNCH(cached_kernel, grid, 128, 0, q.stream, q.guard, c);
+  each(device, 1, a->heads, cached_stats{VIEW(a->stats), c.weights, batch, a->heads, length});
+}
+
+/* --- a look at all pairs ---------------------------------------------------------------------------------------------- */
+
+/* The first of the pairs with the largest s, or where s is NaN. */
+struct candidate {
+  double s;
+  long pair; /* n * length + j; -1: none yet */
+};
+static __device__ inline int comes_before(struct candidate a, struct candidate b)
+{
+  if (a.pair < 0 || b.pair < 0) return b.pair < 0 && a.pair >= 0;
+  int a_nan = a.s != a.s, b_nan = b.s != b.s;
+  if (a_nan || b_nan) return a_nan && (!b_nan || a.pair < b.pair);
+  return a.s > b.s || (a.s == b.s && a.pair < b.pair);
+}
+
+static __device__ inline double dot(const float *a, const float *b, int n)
+{
+  double sum = 0;
+  for (int i = 0; i < n; i++) sum += (double)a[i] * (double)b[i];
+  return sum;
+}
+
+/* "look [H,5] over all batch rows and allowed pairs: share with s > level; number of pairs; |q|, |k| and their cosine at
+   the first of the pairs with the largest s, or where s is NaN": a block a head, in double, as it is defined */
+static __global__ void look_kernel(struct guarded guard, struct attention x, view look, double scale,
+                                   view level)
+{
+  __shared__ double best_s[THREADS];
+  __shared__ long best_pair[THREADS];
+  if (guard.off()) return;
+  long h = blockIdx.x, g = h * x.groups / x.heads;
+  double above = 0, pairs = 0;
+  struct candidate best = {0, -1};
+  for (long n = 0; n < x.batch * x.length; n++) {
+    long first = x.start.base()[n], t = n % x.length;
+    for (long j = first + threadIdx.x; j <= t; j += THREADS) {
+      struct candidate one = {scale * dot(x.q.row(n) + h * x.dim, x.k.row(n - t + j) + g * x.dim, x.dim),
+                              n * x.length + j};
+      above += one.s != one.s ? one.s : one.s > number(level);
+      pairs++;
+      if (comes_before(one, best)) best = one;
+    }
+  }
+  best_s[threadIdx.x] = best.s, best_pair[threadIdx.x] = best.pair;
+  above = block_sum(above), pairs = block_sum(pairs);
+  __syncthreads();
+  if (threadIdx.x > 0) return;
+  for (int i = 0; i < THREADS; i++) {
+    struct candidate one = {best_s[i], best_pair[i]};
+    if (comes_before(one, best)) best = one;
+  }
+  long n = best.pair / x.length, j = best.pair % x.length;
+  const float *q = x.q.row(n) + h * x.dim, *k = x.k.row(n - n % x.length + j) + g * x.dim;
+  double q_norm = sqrt(dot(q, q, x.dim)), k_norm = sqrt(dot(k, k, x.dim));
+  look.at(h, 0) = (float)(above / pairs), look.at(h, 1) = (float)pairs;
+  look.at(h, 2) = (float)q_norm, look.at(h, 3) = (float)k_norm;
+  look.at(h, 4) = (float)(dot(q, k, x.dim) / (q_norm * k_norm));
+}
+
+static void attention_look(struct device *device, const struct attention_look_args *a)
+{
+  struct queue q = queue_of(device);
+  struct attention x = {};
+  x.q = VIEW(a->q), x.k = VIEW(a->k), x.start = INTS_VIEW(a->start);
+  x.batch = a->batch, x.heads = a->heads, x.groups = a->groups, x.length = a->q->rows / a->batch;
+  x.dim = (int)(a->q->cols / a->heads);
+  dim3 grid((unsigned)a->heads, 1, q.runs);
+  LAUNCH(look_kernel, grid, THREADS, 0, q.stream, q.guard, x, VIEW(a->look), a->scale, VIEW(a->level));
+}
+
+extern "C" void ops_cuda_attention(struct ops *ops)
+{
+  ops->attention_forward = attention_forward;
+  ops->attention_backward = attention_backward;
+  ops->attention_cached = attention_cached;
+  ops->attention_look = attention_look;
+}

@@ -1,0 +1,12 @@
+/* table.cu - the table of the GPU: every operation */
+#include "cuda/launch.h"
+
+extern "C" void ops_cuda_override(struct ops *ops)
+{
+  ops_cuda_rows(ops);
+  ops_cuda_vectors(ops);
+  ops_cuda_update(ops);
+  ops_cuda_small(ops);
+  ops_cuda_gemm(ops);
+  ops_cuda_attention(ops);
+}
