@@ -192,7 +192,7 @@ static __global__ void __launch_bounds__(THREADS) attention_kernel(struct guarde
       scores(s, by_key ? k : q, by_key ? q : k, dim, xs, ys);
       if (WAY == TO_Q) scores(dp, d, v, value_dim, xs, ys);
       if (WAY == TO_K) scores(dp, v, d, value_dim, xs, ys);
-      __syncthreads(); /* the weights of the tile before have been read, by all */
+      /* the weights of the tile before have been read: the barriers of `scores` are behind all */
       UNROLL
       for (int i = 0; i < 4; i++) {
         float w[4];
@@ -403,8 +403,7 @@ static __global__ void cached_kernel(struct guarded guard, struct cached c)
     p[j] = expf(under);
     l += p[j], e += p[j] * under;
   }
-  l = block_sum(l), e = block_sum(e); /* and every weight is there */
-  __syncthreads();
+  l = block_sum(l), e = block_sum(e); /* barriers: every weight is there */
   for (int i = threadIdx.x; i < x.value_dim; i += blockDim.x) {
     float sum = 0;
     for (long j = first; j <= last; j++) sum = fmaf(p[j], x.v.at(row0 + j, g * x.value_dim + i), sum);
@@ -497,8 +496,7 @@ static __global__ void look_kernel(struct guarded guard, struct attention x, vie
     }
   }
   best_s[threadIdx.x] = best.s, best_pair[threadIdx.x] = best.pair;
-  above = block_sum(above), pairs = block_sum(pairs);
-  __syncthreads();
+  above = block_sum(above), pairs = block_sum(pairs); /* barriers: every candidate is there */
   if (threadIdx.x > 0) return;
   for (int i = 0; i < THREADS; i++) {
     struct candidate one = {best_s[i], best_pair[i]};

@@ -2,8 +2,8 @@
    A block makes a tile of c from tiles of a and b in shared memory, [k, row], two of each: while one pair is
    multiplied the next comes into registers. In single precision a sum is of fused multiply-adds in the order of k;
    where a tile's k are shared out to groups of threads, the groups' sums are added in their order. With device.math
-   = tf32 or bf16 tensor cores multiply what is rounded on its way into shared memory; sums stay in single
-   precision. The tile follows from the shape alone. */
+   = tf32 or bf16 numbers are rounded on their way into shared memory, and multiplied and summed in single precision,
+   as tensor cores do it. The tile follows from the shape alone. */
 #include "cuda/kernels.h"
 
 /* c [m,n] = alpha op(a) op(b) + what `add` and `beta` say, `batch` of them, so many numbers apart */
@@ -15,6 +15,7 @@ struct product {
   float alpha, beta;     /* beta a is added, where a [m,m] is symmetric, */
   const float *diagonal; /* and this number of the run to the diagonal, if not NULL; coefficients a | b | c */
   long batch, next_a, next_b, next_c;
+  enum device_math math;
 };
 
 /* Tiles of MxN; a thread makes YxX of it (by fours) in single precision, GROUPS of threads share K of a tile. */
@@ -116,12 +117,12 @@ static __global__ void __launch_bounds__(T::THREADS) product_kernel(struct guard
     UNROLL
     for (int l = 0; l < T::A_LOADS; l++) {
       struct place at = brought<T::ROWS, T::DEPTH, T::THREADS>(l, p.ta);
-      as[at.k * T::A_LD + at.row] = from_a[l];
+      as[at.k * T::A_LD + at.row] = product_input(from_a[l], p.math);
     }
     UNROLL
     for (int l = 0; l < T::B_LOADS; l++) {
       struct place at = brought<T::COLS, T::DEPTH, T::THREADS>(l, !p.tb);
-      bs[at.k * T::B_LD + at.row] = from_b[l];
+      bs[at.k * T::B_LD + at.row] = product_input(from_b[l], p.math);
     }
   };
 
@@ -185,8 +186,9 @@ static long tiles_of(const struct product *p, long size)
   return ceil_div(p->m, size) * ceil_div(p->n, size) * p->batch;
 }
 
-static void multiply_by(const struct queue &q, const struct product &p)
+static void multiply_by(const struct queue &q, struct product p)
 {
+  p.math = q.device->math;
   if (tiles_of(&p, large_tile::ROWS) >= FILLS)
     launch_product<large_tile>(q, p);
   else if (tiles_of(&p, middle_tile::ROWS) >= FILLS)
@@ -250,14 +252,17 @@ struct heads_product_each {
   view y, x, w, gain;
   long from, to;
   int transposed;
+  enum device_math math;
   __device__ void operator()(long n, long c) const
   {
     long h = c / to, i = c - h * to;
     const float *in = x.row(n) + h * from;
     float sum = 0;
-    for (long j = 0; j < from; j++)
-      sum = fmaf(gain.data ? in[j] * gain.base()[j] : in[j], transposed ? w.at(c, j) : w.at(h * from + j, i),
-                 sum);
+    for (long j = 0; j < from; j++) {
+      float left = gain.data ? in[j] * gain.base()[j] : in[j],
+            right = transposed ? w.at(c, j) : w.at(h * from + j, i);
+      sum = fmaf(product_input(left, math), product_input(right, math), sum);
+    }
     y.at(n, c) = sum;
   }
 };
@@ -267,7 +272,7 @@ static void heads_product(struct device *device, const struct heads_product_args
 {
   each(device, x->y->rows, x->y->cols,
        heads_product_each{VIEW(x->y), VIEW(x->x), VIEW(x->w), VIEW(x->gain), x->x->cols / x->heads,
-                          x->y->cols / x->heads, x->transposed != 0});
+                          x->y->cols / x->heads, x->transposed != 0, device->math});
 }
 
 /* --- Newton-Schulz ------------------------------------------------------------------------------------------------ */

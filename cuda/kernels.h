@@ -292,6 +292,15 @@ static __device__ inline float rounded(float x, enum number_format format)
   return fabsf(x) <= largest ? x : format == FORMAT_FP16 ? copysignf(INFINITY, x) : NAN;
 }
 
+/* An input of a product on a device with this math: to the nearest number of 8 (bf16, ties to even) or 11 digits
+   (tf32, ties away from zero, as cvt.rna does it), an infinity and a NaN as they are. */
+static __device__ inline float product_input(float x, enum device_math math)
+{
+  if (math == MATH_FP32 || x != x) return x;
+  if (math == MATH_BF16) return rounded(x, FORMAT_BF16);
+  return __uint_as_float((__float_as_uint(x) + 0x1000) & 0xffffe000u);
+}
+
 /* Integers in the order of the floats, NaN above all. */
 static __device__ inline unsigned order_code(float x)
 {

@@ -1952,6 +1952,47 @@ START_TEST(loss_of_large_logits)
 }
 END_TEST
 
+#ifdef CUDA_ON_HOST
+/* To 11 digits, ties away from zero. */
+static double to_tf32(double x)
+{
+  int e;
+  double digits = frexp(x, &e);
+  return ldexp(round(ldexp(digits, 11)), e - 11);
+}
+
+/* device.math: products of inputs that are rounded, summed as before, and nothing else is. */
+START_TEST(products_of_rounded_inputs)
+{
+  enum { M = 33, N = 29, DEPTH = 70 };
+  struct device *device = open_kind(1, 1), *reference = open_kind(0, 1);
+  device->math = _i ? MATH_BF16 : MATH_TF32;
+  struct tensor *a = tensor_new(reference, TENSOR_REAL, M, DEPTH, "a");
+  struct tensor *b = tensor_new(reference, TENSOR_REAL, DEPTH, N, "b");
+  struct tensor *c[3];
+  for (int k = 0; k < 3; k++) c[k] = tensor_new(reference, TENSOR_REAL, M, N, "c");
+  draw(a, 11), draw(b, 12);
+  for (int k = 0; k < 3; k++) { /* rounded inside, not at all, before */
+    for (long i = 0; k == 2 && i < M * DEPTH; i++)
+      REALS(a)[i] = (real)(_i ? number_round(REALS(a)[i], FORMAT_BF16) : to_tf32(REALS(a)[i]));
+    for (long i = 0; k == 2 && i < DEPTH * N; i++)
+      REALS(b)[i] = (real)(_i ? number_round(REALS(b)[i], FORMAT_BF16) : to_tf32(REALS(b)[i]));
+    op_run(k ? reference : device, OP_matmul,
+           &(union op_args){.matmul = {.c = c[k], .a = a, .b = b, .alpha = 1}});
+  }
+  double most = 0;
+  for (long i = 0; i < M * N; i++) {
+    ck_assert_double_eq_tol(REALS(c[0])[i], REALS(c[2])[i], 64 * REAL_EPS * sqrt(DEPTH));
+    most = fmax(most, fabs((double)REALS(c[0])[i] - (double)REALS(c[1])[i]));
+  }
+  ck_assert_double_gt(most, 1e-4);
+  tensor_free(reference, a), tensor_free(reference, b);
+  for (int k = 0; k < 3; k++) tensor_free(reference, c[k]);
+  device_close(device), device_close(reference);
+}
+END_TEST
+#endif
+
 START_TEST(a_wrong_device_is_refused)
 {
   struct device *device;
@@ -1990,6 +2031,9 @@ int main(void)
   tcase_add_loop_test(identities, normalise_at_the_edges, 0, HOSTS);
   tcase_add_loop_test(identities, what_is_left_alone, 0, HOSTS);
   tcase_add_test(identities, a_wrong_device_is_refused);
+#ifdef CUDA_ON_HOST
+  tcase_add_loop_test(identities, products_of_rounded_inputs, 0, 2);
+#endif
   suite_add_tcase(suite, identities);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

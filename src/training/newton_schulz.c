@@ -130,7 +130,10 @@ void newton_schulz_record(struct program *p, struct tensor *x, const long *place
                           long cols, const struct ns_set *set, long steps, double eps, struct tensor *by,
                           double scale)
 {
-  long m = rows < cols ? rows : cols, threads = pool_threads(program_device(p)->pool);
+  const struct device *device = program_device(p);
+  long m = rows < cols ? rows : cols;
+  /* a queue takes all matrices at once, the pool one a thread */
+  long lanes = device->stream ? places : pool_threads(device->pool);
   double coefficients[3 * (sizeof set->step / sizeof *set->step)];
   int *at = memory_new((size_t)places, sizeof *at);
   for (int i = 0; i < set->listed; i++) {
@@ -139,7 +142,7 @@ void newton_schulz_record(struct program *p, struct tensor *x, const long *place
     coefficients[3 * i + 2] = set->step[i].c;
   }
   for (long i = 0; i < places; i++) at[i] = (int)place[i];
-  struct tensor *work = program_temporary(p, places < threads ? places : threads,
+  struct tensor *work = program_temporary(p, places < lanes ? places : lanes,
                                           2 * rows * cols + 2 * m * m + m + 1, "newton-schulz");
   PROGRAM_CALL(p, newton_schulz, .x = x, .work = work, .place = program_ints(p, 1, places, at, "places"),
                .coefficients = program_reals(p, set->listed, 3, coefficients, "coefficients"), .by = by,
