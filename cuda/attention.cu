@@ -318,6 +318,7 @@ template <class A> static struct attention describe(struct device *device, const
 }
 
 /* "o = softmax(f(r(scale q k^T))) v, with ml and stats" */
+SCRATCH(attention_forward, 8 * x->heads * x->batch * ceil_div(x->q->rows / x->batch, SIDE))
 static void attention_forward(struct device *device, const struct attention_forward_args *a)
 {
   struct attention x = describe(device, a);
@@ -343,6 +344,7 @@ struct through_row {
 
 /* "dq, dk, dv from do; scores recomputed tile by tile": p_j = exp(f_j - m) / l; dv_j += p_j do;
    ds_j = f'(s_j) p_j (do.v_j - do.o); dq += scale ds_j k_j; dk_j += scale ds_j q */
+SCRATCH(attention_backward, 4 * x->q->rows * x->heads)
 static void attention_backward(struct device *device, const struct attention_backward_args *a)
 {
   struct attention x = describe(device, a);
@@ -431,6 +433,7 @@ struct cached_stats {
   }
 };
 
+SCRATCH(attention_cached, 4 * x->q->rows * x->heads * (x->keys->rows / x->q->rows + 4))
 static void attention_cached(struct device *device, const struct attention_cached_args *a)
 {
   struct queue q = queue_of(device);
@@ -527,4 +530,7 @@ extern "C" void ops_cuda_attention(struct ops *ops)
   ops->attention_backward = attention_backward;
   ops->attention_cached = attention_cached;
   ops->attention_look = attention_look;
+  ops->scratch[OP_attention_forward] = attention_forward_scratch;
+  ops->scratch[OP_attention_backward] = attention_backward_scratch;
+  ops->scratch[OP_attention_cached] = attention_cached_scratch;
 }

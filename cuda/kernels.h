@@ -54,14 +54,19 @@ template <class T> static view_of<T> view_as(const struct device *device, const 
 #define VIEW(t) view_as<float>(device, t)
 #define INTS_VIEW(t) view_as<int>(device, t)
 
-/* Room for `count` numbers of every run between the launches of one operation. */
+/* Room for `count` numbers of every run between the launches of one operation, as its row of ops.scratch declares. */
 template <class T> static view_of<T> scratch(struct device *device, long count)
 {
-  size_t stride = ((size_t)count * sizeof(T) + 63) / 64 * 64;
-  char *memory = (char *)device_scratch(device, stride * (size_t)device->runs);
-  view_of<T> v = {(T *)memory, 1, count, count, stride};
+  view_of<T> v = {(T *)device_scratch(device, (size_t)count * sizeof(T)), 1, count, count, device->stride};
   return v;
 }
+/* NAME_scratch for that row: bytes of a call with arguments x. */
+#define SCRATCH(name, bytes) \
+  static size_t name##_scratch(const struct device *, const void *args) \
+  { \
+    const struct name##_args *x = (const struct name##_args *)args; \
+    return (size_t)(bytes); \
+  }
 
 /* A run whose guard is 0 stays as it is. */
 struct guarded {
@@ -263,12 +268,18 @@ template <class G> struct column_parts {
   }
 };
 
+/* Numbers of scratch that they take. */
+static inline long column_parts_of(long rows, long cols)
+{
+  return ceil_div(rows, SUM_ROWS) > 1 ? ceil_div(rows, SUM_ROWS) * cols : 0;
+}
+
 template <class F, class G> static void sum_columns(struct device *device, long rows, long cols, F f, G done)
 {
   struct queue q = queue_of(device);
   long pieces = ceil_div(rows, SUM_ROWS);
   view_of<double> part = {};
-  if (pieces > 1) part = scratch<double>(device, pieces * cols);
+  if (pieces > 1) part = scratch<double>(device, column_parts_of(rows, cols));
   dim3 grid((unsigned)ceil_div(cols, 32), (unsigned)pieces, q.runs), block(32, 8);
   LAUNCH((columns_kernel<F, G>), grid, block, 8 * 32 * sizeof(double), q.stream, q.guard, rows, cols, f, part,
          done);

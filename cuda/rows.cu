@@ -24,6 +24,7 @@ struct put_column {
   }
 };
 /* "y[:] [+]= sum_n x[n,:], in a fixed order" */
+SCRATCH(sum_rows, 8 * column_parts_of(x->x->rows, x->x->cols))
 static void sum_rows(struct device *device, const struct sum_rows_args *x)
 {
   sum_columns(device, x->x->rows, x->x->cols, one_column{VIEW(x->x)}, put_column{VIEW(x->y), x->add != 0});
@@ -139,6 +140,7 @@ struct gain_term {
 };
 /* "dx [+]= , dgain += (where gain)": with e = dy gain dx = rstd (e - x rstd^2 mean(e x)), dgain = sum over rows and
    groups of dy x rstd */
+SCRATCH(rmsnorm_backward, x->dgain ? 8 * column_parts_of(x->x->rows *(x->x->cols / x->group), x->group) : 0)
 static void rmsnorm_backward(struct device *device, const struct rmsnorm_backward_args *x)
 {
   long groups = x->x->cols / x->group, rows = x->x->rows * groups;
@@ -239,6 +241,7 @@ struct add_to {
   __device__ void operator()(const double sum[1]) const { *y.base() = (float)((double)*y.base() + sum[0]); }
 };
 /* "dx [+]= dy s; ds += sum dy x" */
+SCRATCH(scale_columns_backward, 8 * parts_of(x->dy->rows, x->dy->cols, 1))
 static void scale_columns_backward(struct device *device, const struct scale_columns_backward_args *x)
 {
   long rows = x->dy->rows, cols = x->dy->cols;
@@ -310,6 +313,7 @@ struct reparam_each {
   }
 };
 /* "y = gain/sigma w with sigma [1] = u^T w v; w [m,n], u [1,m], v [1,n], gain [1]" */
+SCRATCH(reparam, 8 * parts_of(x->w->rows, x->w->cols, 1))
 static void reparam(struct device *device, const struct reparam_args *x)
 {
   long rows = x->w->rows, cols = x->w->cols;
@@ -340,6 +344,7 @@ struct reparam_back_each {
   }
 };
 /* "with e = sum dy w: dgain += e/sigma; dw [+]= gain/sigma (dy - e/sigma u v^T)" */
+SCRATCH(reparam_backward, 8 * (parts_of(x->w->rows, x->w->cols, 1) + 1))
 static void reparam_backward(struct device *device, const struct reparam_backward_args *x)
 {
   long rows = x->w->rows, cols = x->w->cols, parts = parts_of(rows, cols, 1);
@@ -397,6 +402,7 @@ struct put_loss {
 /* "ml [N,2] = m, the row's maximum | l = sum exp(logits - m); lse = m + ln l; loss [1,2] = sum_n weight[n] (lse_n -
    logits[n,target[n]]), m less the logit first | z sum_n weight[n] lse_n^2; rows of weight 0 are skipped; sums in
    double, fixed order" */
+SCRATCH(cross_entropy, 8 * parts_of(x->logits->rows, 1, 2))
 static void cross_entropy(struct device *device, const struct cross_entropy_args *x)
 {
   view ml = VIEW(x->ml), logits = VIEW(x->logits);
@@ -461,4 +467,10 @@ extern "C" void ops_cuda_rows(struct ops *ops)
   ops->cross_entropy = cross_entropy;
   ops->cross_entropy_backward = cross_entropy_backward;
   ops->token_loss = token_loss;
+  ops->scratch[OP_sum_rows] = sum_rows_scratch;
+  ops->scratch[OP_rmsnorm_backward] = rmsnorm_backward_scratch;
+  ops->scratch[OP_scale_columns_backward] = scale_columns_backward_scratch;
+  ops->scratch[OP_reparam] = reparam_scratch;
+  ops->scratch[OP_reparam_backward] = reparam_backward_scratch;
+  ops->scratch[OP_cross_entropy] = cross_entropy_scratch;
 }

@@ -3,6 +3,7 @@
 
 extern "C" void ops_cuda_override(struct ops *ops)
 {
+  for (int i = 0; i < OP_COUNT; i++) ops->scratch[i] = NULL; /* the definitions' */
   ops_cuda_rows(ops);
   ops_cuda_vectors(ops);
   ops_cuda_update(ops);

@@ -112,6 +112,7 @@ struct root_to {
   }
 };
 /* "y [1] = sqrt(sum x^2), summed in double in a fixed order; no square overflows or vanishes on the way" */
+SCRATCH(norm, 8 * parts_of(x->x->rows, x->x->cols, 1))
 static void norm(struct device *device, const struct norm_args *x)
 {
   view_of<double> part = scratch<double>(device, parts_of(x->x->rows, x->x->cols, 1));
@@ -128,6 +129,7 @@ struct divide_by_size {
   }
 };
 /* "y /= |y| unless that is 0; size [1] = |y| as it was" */
+SCRATCH(normalise, 8 * (parts_of(x->y->rows, x->y->cols, 1) + 1))
 static void normalise(struct device *device, const struct normalise_args *x)
 {
   long parts = parts_of(x->y->rows, x->y->cols, 1);
@@ -245,6 +247,7 @@ struct segment_root {
     y.element(i) = (float)sqrt(sum);
   }
 };
+SCRATCH(norm_segments, 8 * x->segment->rows * (long)blocks_of(x->x->rows * x->x->cols, x->segment->rows))
 static void norm_segments(struct device *device, const struct norm_segments_args *x)
 {
   struct queue q = queue_of(device);
@@ -269,4 +272,7 @@ extern "C" void ops_cuda_vectors(struct ops *ops)
   ops->apply_segments = apply_segments;
   ops->scale_segments = scale_segments;
   ops->norm_segments = norm_segments;
+  ops->scratch[OP_norm] = norm_scratch;
+  ops->scratch[OP_normalise] = normalise_scratch;
+  ops->scratch[OP_norm_segments] = norm_segments_scratch;
 }

@@ -975,7 +975,7 @@ static void run_on(struct device *device, enum op op, struct made *m, int slot, 
     host[i] = g->t.data;
     g->t.data = (char *)place[i] + g->before;
   }
-  forget_scratch(device);
+  if (device->workers) forget_scratch(device);
   if (runs > 1) {
     device->scratch = at, device->scratch_bytes = scratch;
     op_run_if(device, &guard, op, &m->args);
