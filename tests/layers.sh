@@ -23,7 +23,7 @@ awk '
 ' $(find src -name '*.[ch]' ! -name build.h) || status=1
 
 lists=$(find src tests plots -name list.am)
-named=$(sed 's/#.*//' $lists | grep -oE '(src|tests|plots)/[A-Za-z0-9_/.-]+\.(c|h|def|sh|gp)' | sort -u)
+named=$(sed 's/#.*//' $lists | grep -oE '(src|tests|plots)/[A-Za-z0-9_/.-]+\.(c|cpp|h|def|sh|gp)' | sort -u)
 for source in $(find src -name '*.c'); do
   echo "$named" | grep -qxF "$source" || complain "$source is in no list.am"
 done
