@@ -179,7 +179,9 @@ template <class T> static void launch_product(const struct queue &q, const struc
 
 /* --- which tile ------------------------------------------------------------------------------------------------- */
 
-enum { FILLS = 128 }; /* about as many tiles as a GPU has multiprocessors */
+#ifndef TILES_THAT_FILL
+#define TILES_THAT_FILL 128 /* about as many as a GPU has multiprocessors */
+#endif
 
 static long tiles_of(const struct product *p, long size)
 {
@@ -189,9 +191,9 @@ static long tiles_of(const struct product *p, long size)
 static void multiply_by(const struct queue &q, struct product p)
 {
   p.math = q.device->math;
-  if (tiles_of(&p, large_tile::ROWS) >= FILLS)
+  if (tiles_of(&p, large_tile::ROWS) >= TILES_THAT_FILL)
     launch_product<large_tile>(q, p);
-  else if (tiles_of(&p, middle_tile::ROWS) >= FILLS)
+  else if (tiles_of(&p, middle_tile::ROWS) >= TILES_THAT_FILL)
     launch_product<middle_tile>(q, p);
   else
     launch_product<small_tile>(q, p);
