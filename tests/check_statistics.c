@@ -1,6 +1,9 @@
 /* check_statistics.c - means, medians and intervals against tables and values worked out by hand */
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include "analysis/statistics.h"
 
 static void near(double value, double wanted)
@@ -49,12 +52,121 @@ START_TEST(median_and_interval)
 }
 END_TEST
 
+/* --- against SciPy: tests/golden/statistics.tsv -------------------------------------------------------- */
+
+struct list {
+  double x[64];
+  int n;
+};
+
+static struct list numbers(char *text)
+{
+  struct list l = {.n = 0};
+  if (strcmp(text, "-") == 0) return l;
+  for (char *end; *text && l.n < 64; text = *end == ',' ? end + 1 : end) l.x[l.n++] = strtod(text, &end);
+  return l;
+}
+
+static void same(const char *line, double value, double wanted, double tolerance)
+{
+  if (isinf(wanted))
+    ck_assert_msg(value == wanted, "%s: %.17g, not %g", line, value, wanted);
+  else
+    ck_assert_msg(fabs(value - wanted) <= tolerance * fabs(wanted), "%s: %.17g, not %.17g", line, value,
+                  wanted);
+}
+
+static int compare(const char *what, struct list x, struct list y, const double *r)
+{
+  if (!strcmp(what, "interval")) {
+    struct interval i = interval_at(x.x, x.n, y.x[0]);
+    same(what, i.mean, r[0], 1e-11), same(what, i.lo, r[1], 1e-10), same(what, i.hi, r[2], 1e-10);
+  } else if (!strcmp(what, "bootstrap")) { /* resampled edges: of 10000, by a percent or two of the width */
+    struct interval i = interval_bootstrap(x.x, x.n, y.x[0], 7),
+                    again = interval_bootstrap(x.x, x.n, y.x[0], 7);
+    double width = r[2] - r[1];
+    same(what, i.mean, r[0], 1e-11);
+    ck_assert_double_eq_tol(i.lo, r[1], 0.05 * width);
+    ck_assert_double_eq_tol(i.hi, r[2], 0.05 * width);
+    ck_assert(again.lo == i.lo && again.hi == i.hi);
+    ck_assert(interval_bootstrap(x.x, x.n, y.x[0], 8).lo != i.lo);
+  } else if (!strcmp(what, "mad"))
+    same(what, mad_of(x.x, x.n), r[0], 1e-11);
+  else if (!strcmp(what, "equivalence"))
+    same(what, equivalence_p(x.x, x.n, y.x[0]), r[0], 1e-9);
+  else if (!strcmp(what, "detectable"))
+    same(what, detectable_effect(x.x, x.n), r[0], 0.08);
+  else if (!strcmp(what, "rank_sum") || !strcmp(what, "signed_rank")) {
+    struct rank_test t = *what == 'r' ? rank_sum(x.x, x.n, y.x, y.n) : signed_rank(x.x, x.n);
+    same(what, t.statistic, r[0], 1e-12), same(what, t.p, r[1], 1e-9);
+  } else if (!strcmp(what, "slope")) {
+    struct slope f = slope_of(x.x, y.x, x.n);
+    same(what, f.slope, r[0], 1e-10), same(what, f.lo, r[1], 1e-9), same(what, f.hi, r[2], 1e-9);
+    same(what, f.at_one, r[3], 1e-9);
+  } else if (!strcmp(what, "survival")) {
+    int censored[64];
+    for (int i = 0; i < x.n; i++) censored[i] = y.x[i] != 0;
+    struct survival s = survival_of(x.x, censored, x.n);
+    same(what, s.events, r[0], 0), same(what, s.median, r[1], 0), same(what, s.lo, r[2], 0);
+    same(what, s.hi, r[3], 0);
+  } else if (!strcmp(what, "holm")) {
+    holm(x.x, x.n);
+    for (int i = 0; i < x.n; i++) same(what, x.x[i], r[i], 1e-12);
+  } else
+    return 0;
+  return 1;
+}
+
+START_TEST(as_scipy_has_it)
+{
+  char path[1024], line[8192];
+  const char *source = getenv("top_srcdir");
+  snprintf(path, sizeof path, "%s/tests/golden/statistics.tsv", source ? source : ".");
+  FILE *f = fopen(path, "r");
+  int compared = 0;
+  ck_assert_msg(f != NULL, "%s", path);
+  while (fgets(line, sizeof line, f)) {
+    char *part[4], *at = line;
+    if (*line == '#') continue;
+    line[strcspn(line, "\n")] = 0;
+    for (int i = 0; i < 4; i++) {
+      part[i] = at;
+      at += strcspn(at, "\t");
+      if (*at) *at++ = 0;
+    }
+    struct list results = numbers(part[3]);
+    ck_assert_msg(compare(part[0], numbers(part[1]), numbers(part[2]), results.x), "%s is not known",
+                  part[0]);
+    compared++;
+  }
+  fclose(f);
+  ck_assert_int_ge(compared, 65);
+}
+END_TEST
+
+START_TEST(nothing_is_made_of_nan_or_too_few)
+{
+  double x[] = {1, NAN, 3};
+  int none[3] = {0};
+  ck_assert(isnan(interval_bootstrap(x, 3, 0.95, 1).lo) && isnan(interval_bootstrap(x, 1, 0.95, 1).lo));
+  ck_assert(isnan(mad_of(x, 3)) && isnan(rank_sum(x, 3, x, 1).p) && isnan(rank_sum(x, 1, x, 3).p));
+  ck_assert(isnan(signed_rank(x, 3).p) && isnan(survival_of(x, none, 3).median));
+  ck_assert(isnan(slope_of((double[]){1, 2, 3}, (double[]){1, -2, 3}, 3).slope));
+  ck_assert(isnan(slope_of((double[]){1, 2}, (double[]){1, 2}, 2).lo));
+  ck_assert(isnan(equivalence_p(x, 3, 1)) && isnan(equivalence_p(x, 1, 1)) && isnan(detectable_effect(x, 3)));
+  holm(x, 3);
+  ck_assert(isnan(x[1]));
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("statistics");
   TCase *k = tcase_create("by hand");
   tcase_add_test(k, mean_and_interval);
   tcase_add_test(k, median_and_interval);
+  tcase_add_test(k, as_scipy_has_it);
+  tcase_add_test(k, nothing_is_made_of_nan_or_too_few);
   suite_add_tcase(suite, k);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);

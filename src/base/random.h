@@ -14,7 +14,8 @@ enum stream {
   STREAM_SOURCE = 5, /* what a data source draws once: its tables */
   STREAM_OPTIMIZER = 6,
   STREAM_SPECTRA = 7,
-  STREAM_TEST = 8
+  STREAM_TEST = 8,
+  STREAM_BOOTSTRAP = 9 /* step = resample */
 };
 
 /* The raw block: 4 words from a 4-word counter and a 2-word key. */
