@@ -94,6 +94,8 @@ static int compare(const char *what, struct list x, struct list y, const double 
     same(what, mad_of(x.x, x.n), r[0], 1e-11);
   else if (!strcmp(what, "equivalence"))
     same(what, equivalence_p(x.x, x.n, y.x[0]), r[0], 1e-9);
+  else if (!strcmp(what, "zero_mean"))
+    same(what, zero_mean_p(x.x, x.n), r[0], 1e-9);
   else if (!strcmp(what, "detectable"))
     same(what, detectable_effect(x.x, x.n), r[0], 0.08);
   else if (!strcmp(what, "rank_sum") || !strcmp(what, "signed_rank")) {

@@ -252,6 +252,14 @@ void holm(double *p, int n)
   memory_free(order);
 }
 
+double zero_mean_p(const double *differences, int n)
+{
+  if (n < 2) return NAN;
+  double mean = gsl_stats_mean(differences, 1, (size_t)n);
+  double error = gsl_stats_sd_m(differences, 1, (size_t)n, mean) / sqrt(n);
+  return mean == 0 ? 1 : 2 * gsl_cdf_tdist_Q(fabs(mean) / error, n - 1);
+}
+
 double equivalence_p(const double *differences, int n, double margin)
 {
   if (n < 2 || !(margin > 0)) return NAN;

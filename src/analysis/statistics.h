@@ -56,6 +56,8 @@ struct survival survival_of(const double *time, const int *censored, int n);
 /* Holm's correction: each p of n tests so that the chance of any false finding among them is below it. In place. */
 void holm(double *p, int n);
 
+/* Two-sided p of the mean being zero, by Student's t. */
+double zero_mean_p(const double *differences, int n);
 /* Two one-sided t tests: is the mean of the differences within +-margin? p: of the less certain side. */
 double equivalence_p(const double *differences, int n, double margin);
 

@@ -24,6 +24,7 @@ for x in samples:
         t = stats.t.ppf(0.975, n - 1) # the exact one: power over the distribution of the deviation
         power = lambda d: stats.chi2(n - 1).expect(lambda v: stats.norm.sf(t * np.sqrt(v / (n - 1)) - d)) - 0.8
         line('detectable', x, [], s * brentq(power, 0.1, 30))
+    line('zero_mean', x, [], stats.ttest_1samp(x, 0).pvalue); line('zero_mean', -x, [], stats.ttest_1samp(x, 0).pvalue)
     line('signed_rank', x, [], np.sum(stats.rankdata(abs(x))[x > 0]), stats.wilcoxon(x, method='exact').pvalue)
 for x, y in [(samples[1], samples[2]), (samples[3], samples[4]), (samples[5], samples[6]), (samples[4], samples[8]), (samples[1], samples[1] + 50)]:
     t = stats.mannwhitneyu(x, y, method='exact')

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "app/command.h"
+#include "app/measures.h"
 #include "app/selection.h"
 #include "analysis/json.h"
 #include "base/memory.h"
@@ -12,7 +13,9 @@
 enum form { FORM_RUNS, FORM_GROUPS, FORM_PARAMETERS, FORM_EVENTS };
 struct show_request {
   struct chosen chosen;
-  int json;
+  const char *of;
+  int json, csv;
+  enum measures_mean mean;
   enum form form;
 };
 
@@ -343,7 +346,7 @@ static int print_json(const struct show_request *r, const struct runset *set, co
 
 /* --- command line -------------------------------------------------------------------------------------- */
 
-enum { KEY_GROUP = 256, KEY_JSON, KEY_PARAMETERS, KEY_EVENTS };
+enum { KEY_GROUP = 256, KEY_JSON, KEY_PARAMETERS, KEY_EVENTS, KEY_OF, KEY_CSV, KEY_MEAN };
 static const struct argp_option options[] = {
   {"group", KEY_GROUP, NULL, 0,
    "One line for the runs that differ only in their seed; those that diverged are counted and left out of "
@@ -351,24 +354,57 @@ static const struct argp_option options[] = {
    0},
   {"parameters", KEY_PARAMETERS, NULL, 0, "The configuration of each run, as a file that run reads", 0},
   {"events", KEY_EVENTS, NULL, 0, "Clips, spikes, non-finite values, checkpoints", 0},
+  {"of", KEY_OF, "METRIC,...", 0,
+   "These numbers of each run, or of each group with n and interval: ", 0}, /* explain() */
+  {"mean", KEY_MEAN, "NAME", 0, "Of a group's metrics: arithmetic (default), geometric, or median", 0},
+  {"csv", KEY_CSV, NULL, 0, "The metrics as comma separated values (--of; else loss,val,peak,last,clips)", 0},
   {"json", KEY_JSON, NULL, 0, "The same " JSON_HELP, 0},
   {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
+  static const char *const means[] = {"arithmetic", "geometric", "median", NULL};
   struct show_request *r = state->input;
-  (void)text;
   switch (key) {
   case KEY_GROUP: r->form = FORM_GROUPS; return 0;
   case KEY_PARAMETERS: r->form = FORM_PARAMETERS; return 0;
   case KEY_EVENTS: r->form = FORM_EVENTS; return 0;
   case KEY_JSON: r->json = 1; return 0;
+  case KEY_CSV: r->csv = 1; return 0;
+  case KEY_OF: r->of = text; return 0;
+  case KEY_MEAN:
+    for (int i = 0; means[i]; i++)
+      if (!strcmp(text, means[i])) {
+        r->mean = (enum measures_mean)i;
+        return 0;
+      }
+    argp_error(state, "--mean=%s: arithmetic, geometric or median is wanted", text);
+    return 0;
   case ARGP_KEY_INIT: state->child_inputs[0] = &r->chosen; return 0;
   case ARGP_KEY_END:
     if (r->chosen.selection.by && r->form == FORM_RUNS) r->form = FORM_GROUPS;
+    if (r->csv && !r->of) r->of = "loss,val,peak,last,clips";
+    if (r->of && r->form > FORM_GROUPS) argp_error(state, "--of, --csv: not with --parameters or --events");
     return 0;
   }
   return ARGP_ERR_UNKNOWN;
+}
+
+static char *explain(int key, const char *text, void *input)
+{
+  struct buffer b = {0};
+  (void)input;
+  if (key != KEY_OF) return (char *)text;
+  buffer_add(&b, "%s", text);
+  for (const struct metric_name *m = metric_names; m->name; m++)
+    buffer_add(&b, "%s (%s%s%s), ", m->name, m->help, *m->metric ? ": " : "", m->metric);
+  buffer_add(
+    &b,
+    "or SERIES:WINDOW:REDUCTION. WINDOW: last (row), lastN (rows), lastP%% (of the steps), all, A-B (steps). "
+    "REDUCTION: max, mean, min, median of all values in it, above=X (the first step above X)");
+  char *copy = strdup(b.text); /* argp frees it */
+  memory_free(b.text);
+  return copy;
 }
 
 static int print_each(const struct show_request *r, const struct runset *set, struct error *error)
@@ -387,6 +423,12 @@ static int print_each(const struct show_request *r, const struct runset *set, st
 
 static int show_set(const struct show_request *r, const struct runset *set, struct error *error)
 {
+  if (r->of)
+    return measures_show(set, r->of, r->form == FORM_GROUPS,
+                         r->csv    ? MEASURES_CSV
+                         : r->json ? MEASURES_JSON
+                                   : MEASURES_TEXT,
+                         r->mean, error);
   struct summary *summaries = memory_new((size_t)set->runs, sizeof *summaries);
   int status = STATUS_OK;
   for (int i = 0; i < set->runs && !status; i++) status = summarise(&set->run[i], &summaries[i], error);
@@ -410,6 +452,7 @@ static int run_show(int argc, char **argv)
     .options = options,
     .parser = parse,
     .children = selection_child,
+    .help_filter = explain,
     .args_doc = "RUN.h5 ...",
     .doc = "A summary of runs, one line each. " SELECTION_HELP " loss and val are "
            "those of the last recorded step; peak and last are the largest max logit of the whole run and "

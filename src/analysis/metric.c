@@ -1,0 +1,243 @@
+#include "analysis/metric.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/number.h"
+#include "base/text.h"
+
+const struct metric_name metric_names[] = {
+  {"loss", "loss:last", "training loss of the last step"},
+  {"val", "val_loss:last", "last validation loss"},
+  {"peak", "attn/max_logit:all:max", "largest max logit of the run"},
+  {"last", "attn/max_logit:last:max", "largest max logit of the last step"},
+  {"clips", "", "how often a head was clipped"},
+  {NULL, NULL, NULL},
+};
+
+/* --- reading one --------------------------------------------------------------------------------------- */
+
+static int whole_number(const char *text, double *number)
+{
+  char *end;
+  *number = strtod(text, &end);
+  return end != text && !*end;
+}
+
+static int read_window(struct metric *m, const char *text, struct error *error)
+{
+  char room[96], *end;
+  snprintf(room, sizeof room, "%s", text);
+  size_t length = strlen(room);
+  m->window = WINDOW_ROWS;
+  m->first = 1;
+  if (!strcmp(text, "last")) return STATUS_OK;
+  if (!strncmp(text, "last", 4)) {
+    if (room[length - 1] == '%') m->window = WINDOW_SHARE, room[length - 1] = 0;
+    if (whole_number(room + 4, &m->first) && m->first > 0 &&
+        (m->window == WINDOW_SHARE ? m->first <= 100 : m->first == floor(m->first)))
+      return STATUS_OK;
+  }
+  m->window = WINDOW_STEPS;
+  m->first = 0, m->last = INFINITY;
+  if (!strcmp(text, "all")) return STATUS_OK;
+  m->first = strtod(room, &end);
+  if (end != room && *end == '-' && whole_number(end + 1, &m->last) && m->first >= 0 && m->last >= m->first)
+    return STATUS_OK;
+  return error_set(
+    error, STATUS_USAGE,
+    "metric %s: the window is %s; last, lastN (rows), lastP%% (of the steps), all or A-B (steps) is "
+    "wanted",
+    m->name, text);
+}
+
+static int read_reduction(struct metric *m, const char *text, struct error *error)
+{
+  static const char *const names[] = {[TAKE_DEFAULT] = "",
+                                      [TAKE_MEAN] = "mean",
+                                      [TAKE_MAX] = "max",
+                                      [TAKE_MIN] = "min",
+                                      [TAKE_MEDIAN] = "median"};
+  for (int r = TAKE_MEAN; r <= TAKE_MEDIAN; r++)
+    if (!strcmp(text, names[r])) {
+      m->reduction = (enum reduction)r;
+      return STATUS_OK;
+    }
+  m->reduction = TAKE_ABOVE;
+  if (!strncmp(text, "above=", 6) && whole_number(text + 6, &m->level)) return STATUS_OK;
+  return error_set(error, STATUS_USAGE,
+                   "metric %s: the reduction is %s; mean, max, min, median or above=NUMBER is wanted",
+                   m->name, text);
+}
+
+static int read_parts(struct metric *m, const char *text, struct error *error)
+{
+  char part[3][96] = {"", "last", ""};
+  int parts = 0;
+  for (const char *at = text;; at++) {
+    size_t length = strcspn(at, ":");
+    if (parts == 3 || length >= sizeof part[0] || !length)
+      return error_set(error, STATUS_USAGE, "metric %s: SERIES:WINDOW:REDUCTION is wanted", m->name);
+    snprintf(part[parts++], sizeof part[0], "%.*s", (int)length, at);
+    at += length;
+    if (!*at) break;
+  }
+  snprintf(m->series, sizeof m->series, "%s", part[0]);
+  if (read_window(m, part[1], error)) return error->status;
+  return *part[2] ? read_reduction(m, part[2], error) : STATUS_OK;
+}
+
+int metric_read(struct metric *m, const char *text, struct error *error)
+{
+  *m = (struct metric){.reduction = TAKE_DEFAULT};
+  snprintf(m->name, sizeof m->name, "%s", text);
+  for (const struct metric_name *n = metric_names; n->name; n++)
+    if (!strcmp(n->name, text)) {
+      if (!*n->metric) return STATUS_OK;
+      text = n->metric;
+      break;
+    }
+  return read_parts(m, text, error);
+}
+
+struct listing {
+  struct metric **list;
+  int *count;
+  struct error *error;
+};
+
+static int add_metric(void *context, const char *part)
+{
+  struct listing *l = context;
+  *l->list = memory_grow(*l->list, (size_t)*l->count, (size_t)*l->count + 1, sizeof **l->list);
+  return metric_read(&(*l->list)[(*l->count)++], part, l->error);
+}
+
+int metrics_read(struct metric **list, int *count, const char *text, struct error *error)
+{
+  struct listing l = {list, count, error};
+  *list = NULL;
+  *count = 0;
+  return text_split(text, ',', add_metric, &l);
+}
+
+/* --- of a run ------------------------------------------------------------------------------------------ */
+
+static int count_clips(const struct run *run, struct measured *out, struct error *error)
+{
+  struct run_event *events;
+  long count;
+  int status = run_events(run->file, &events, &count, error);
+  if (status) return error_prefix(error, "%s", run->path);
+  *out = (struct measured){.has = 1};
+  for (long i = 0; i < count; i++) out->value += strcmp(events[i].kind, "clip") == 0;
+  memory_free(events);
+  return STATUS_OK;
+}
+
+/* Rows [*from, *to) of the window. */
+static void find_rows(const struct metric *m, const struct run *run, const struct run_series *s, long *from,
+                      long *to)
+{
+  double first = m->first, last = m->last;
+  *from = 0, *to = s->rows;
+  if (m->window == WINDOW_ROWS) {
+    if (m->first < (double)s->rows) *from = s->rows - (long)m->first;
+    return;
+  }
+  if (m->window == WINDOW_SHARE) { /* steps 0 .. n-1; a look at the end has step n */
+    first = (1 - m->first / 100) * (double)run_last_step(run->file);
+    last = INFINITY;
+  }
+  while (*from < *to && s->step[*from] < first) ++*from;
+  while (*to > *from && s->step[*to - 1] > last) --*to;
+}
+
+static double reduce(const struct metric *m, double *x, long n)
+{
+  double out = x[0], sum = 0;
+  switch (m->reduction) {
+  case TAKE_MAX:
+    for (long i = 1; i < n; i++) out = max_keeping_nan(out, x[i]);
+    return out;
+  case TAKE_MIN:
+    for (long i = 1; i < n; i++) out = -max_keeping_nan(-out, -x[i]);
+    return out;
+  case TAKE_MEDIAN: return median_of(x, (int)n).middle;
+  default:
+    for (long i = 0; i < n; i++) sum += x[i];
+    return sum / (double)n;
+  }
+}
+
+/* A NaN is above every level: a run that diverges has passed it. */
+static void find_above(const struct metric *m, const struct run_series *s, long from, long to,
+                       struct measured *out)
+{
+  for (long row = from; row < to; row++)
+    for (long i = 0; i < s->width; i++)
+      if (!(s->value[row * s->width + i] <= m->level)) {
+        out->value = s->step[row];
+        return;
+      }
+  out->value = s->step[to - 1];
+  out->censored = 1;
+}
+
+int metric_of(struct metric *m, const struct run *run, struct measured *out, struct error *error)
+{
+  struct run_series s;
+  long from, to;
+  *out = (struct measured){.value = NAN};
+  if (!*m->series) return count_clips(run, out, error);
+  if (!run_rows(run->file, m->series)) return STATUS_OK;
+  int status = run_read(run->file, m->series, &s, error);
+  if (status) return error_prefix(error, "%s", run->path);
+  find_rows(m, run, &s, &from, &to);
+  snprintf(m->unit, sizeof m->unit, "%s", m->reduction == TAKE_ABOVE ? "step" : s.unit);
+  if (m->reduction == TAKE_DEFAULT && s.shape != PER_STEP)
+    status =
+      error_set(error, STATUS_USAGE,
+                "metric %s: %s has several values a step; say which: %s:last:max (or mean, min, median)",
+                m->name, m->series, m->series);
+  else if (from < to) {
+    out->has = 1;
+    if (m->reduction == TAKE_ABOVE)
+      find_above(m, &s, from, to, out);
+    else
+      out->value = reduce(m, s.value + from * s.width, (to - from) * s.width);
+  }
+  run_series_free(&s);
+  return status;
+}
+
+int metrics_of(struct metric *m, int metrics, const struct runset *set, struct measured **out,
+               struct error *error)
+{
+  struct measured *all = memory_new((size_t)set->runs * (size_t)metrics + 1, sizeof *all);
+  int status = STATUS_OK;
+  for (int i = 0; i < set->runs && !status; i++) {
+    for (int k = 0; k < metrics && !status; k++)
+      status = metric_of(&m[k], &set->run[i], &all[i * metrics + k], error);
+    run_rest(set->run[i].file);
+  }
+  for (int k = 0; k < metrics && !status; k++) {
+    struct run_series s;
+    int some = !*m[k].series;
+    for (int i = 0; i < set->runs && !some; i++) some = run_rows(set->run[i].file, m[k].series) > 0;
+    if (some) continue;
+    status = run_read(set->run->file, m[k].series, &s, error); /* says what is near */
+    if (!status) {
+      run_series_free(&s);
+      status = error_set(error, STATUS_USAGE, "%s: no row of %s", set->run->path, m[k].series);
+    }
+    error_prefix(error, "metric %s", m[k].name);
+  }
+  if (status)
+    memory_free(all);
+  else
+    *out = all;
+  return status;
+}

@@ -1,0 +1,45 @@
+/* metric.h - one number of a run: SERIES:WINDOW:REDUCTION, "attn/max_logit:last5%:max"
+   WINDOW       last (default)   the last row that there is
+                lastN, lastP%    the last N rows; those of the last P % of the run's steps
+                all, A-B         every row; those of steps A to B
+   REDUCTION    mean, max, min, median, of all values in the window (heads, layers, tensors too); a series with one value a
+                step needs none (mean)
+                above=X          the first step with a value above X: a time that is censored where there is none
+   A short name stands for a whole metric: metric_names. */
+#ifndef MAXLOGIT_METRIC_H
+#define MAXLOGIT_METRIC_H
+#include "analysis/runset.h"
+
+enum window { WINDOW_ROWS, WINDOW_SHARE, WINDOW_STEPS };
+enum reduction { TAKE_DEFAULT, TAKE_MEAN, TAKE_MAX, TAKE_MIN, TAKE_MEDIAN, TAKE_ABOVE };
+
+struct metric {
+  char name[96];   /* as it was asked for */
+  char series[96]; /* "": events of kind clip */
+  enum window window;
+  double first, last; /* rows: first of them; share: first percent; steps: first and last */
+  enum reduction reduction;
+  double level; /* of TAKE_ABOVE */
+  char unit[32];
+};
+struct metric_name {
+  const char *name, *metric, *help;
+};
+extern const struct metric_name metric_names[]; /* ends with name NULL */
+
+/* STATUS_USAGE says which part is wrong and what is allowed. */
+int metric_read(struct metric *, const char *text, struct error *);
+/* A list, "loss,peak"; count and memory_free are the caller's. */
+int metrics_read(struct metric **, int *count, const char *text, struct error *);
+
+struct measured {
+  int has;      /* 0: the run has no such series, or no row in the window */
+  double value; /* a value that is not finite stays so */
+  int censored; /* above=X: it was not; the value is the last step that was seen */
+};
+/* The metric of one run; its unit is filled in. STATUS_USAGE: a reduction is wanted. */
+int metric_of(struct metric *, const struct run *, struct measured *, struct error *);
+/* Of all runs of a set, [runs, metrics] in the order of set->run; memory_free. STATUS_USAGE where no run has one of
+   them, with the nearest series. */
+int metrics_of(struct metric *, int metrics, const struct runset *, struct measured **, struct error *);
+#endif

@@ -1,0 +1,21 @@
+/* measures.h - metrics of runs and of groups as a table, CSV or JSON: show --of */
+#ifndef MAXLOGIT_MEASURES_H
+#define MAXLOGIT_MEASURES_H
+#include "analysis/metric.h"
+
+enum measures_form { MEASURES_TEXT, MEASURES_CSV, MEASURES_JSON };
+enum measures_mean { MEAN_ARITHMETIC, MEAN_GEOMETRIC, MEAN_MEDIAN };
+
+/* What is said of a metric of a group: its mean and interval, or of times that may be censored their median (Kaplan and
+   Meier). n: the runs that count; those that diverged do not, except in times. */
+struct measure {
+  int n, is_time, events;
+  double middle, lo, hi;
+};
+/* values: of the runs of the group, `stride` apart. */
+struct measure measure_group(const struct run_group *, const struct metric *, const struct measured *values,
+                             int stride, enum measures_mean);
+
+int measures_show(const struct runset *, const char *of, int groups, enum measures_form, enum measures_mean,
+                  struct error *);
+#endif

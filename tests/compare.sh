@@ -1,0 +1,98 @@
+#!/bin/sh
+# metrics of runs, and two arms compared over pairs: against the same sums done by awk on what export prints
+srcdir=${srcdir:-$(dirname "$0")/..}
+. "$srcdir/tests/small_runs.sh"
+mkdir "$dir/runs" "$dir/other"
+for seed in 1 2 3 4; do
+  small_run "runs/adam-$seed" preset=adam train.seed=$seed
+  small_run "runs/muon-$seed" preset=muon train.seed=$seed
+done
+small_run runs/adam-9 preset=adam train.seed=9
+small_run other/broken preset=muon train.seed=9 train.lr=1e25 train.warmup=0
+
+show() { "$program" show "$@" 2> "$dir/err" || fail "show $*: $(cat "$dir/err")"; }
+value() { show --of "$1" --csv "$dir/runs/$2.h5" | awk -F, 'NR == 2 { print $6 }'; } # METRIC RUN
+near() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(d <= 1e-4 * (b < 0 ? -b : b) + 1e-12 && a != "") }'; }
+check() { near "$1" "$2" || fail "$3: $1, not $2"; }
+column() { "$program" export "$dir/runs/$1.h5" "$2" --reduce=max | grep -v '^#'; }
+
+# metrics: each window and reduction against the exported columns
+check "$(value loss muon-1)" "$(column muon-1 loss | tail -1 | cut -d' ' -f2)" loss
+check "$(value val_loss:last3:mean muon-1)" "$(column muon-1 val_loss | tail -3 | awk '{ s += $2 } END { print s / NR }')" last3
+check "$(value loss:last25%:mean muon-1)" "$(column muon-1 loss | awk '$1 >= 30 { s += $2; n++ } END { print s / n }')" "last25%"
+check "$(value loss:10-20:min muon-1)" "$(column muon-1 loss | awk '$1 >= 10 && $1 <= 20 && (m == "" || $2 < m) { m = $2 } END { print m }')" min
+check "$(value loss:10-12:mean muon-1)" "$(column muon-1 loss | awk '$1 >= 10 && $1 <= 12 { s += $2; n++ } END { print s / n }')" "A-B"
+check "$(value loss:3-7:median muon-1)" "$(column muon-1 loss | awk '$1 >= 3 && $1 <= 7 { print $2 }' | sort -g | sed -n 3p)" median
+check "$(value peak muon-1)" "$(column muon-1 attn/max_logit | sort -gk2 | tail -1 | cut -d' ' -f2)" peak
+check "$(value last muon-1)" "$(column muon-1 attn/max_logit | tail -1 | cut -d' ' -f2)" last
+check "$(value attn/max_logit:all:mean muon-1)" "$("$program" export "$dir/runs/muon-1.h5" attn/max_logit |
+  awk '!/^#/ { for (i = 2; i <= NF; i++) { s += $i; n++ } } END { print s / n }')" "mean over heads"
+level=$(column muon-1 attn/max_logit | sort -gk2 | sed -n 30p | cut -d' ' -f2)
+check "$(value "attn/max_logit:all:above=$level" muon-1)" "$(column muon-1 attn/max_logit | awk -v l="$level" '$2 > l { print $1; exit }')" above
+show --of attn/max_logit:all:above=1e6 --csv "$dir/runs/muon-1.h5" | tail -1 | grep -q ',39,1$' || fail "censored: $(show --of attn/max_logit:all:above=1e6 --csv "$dir/runs/muon-1.h5")"
+show --of attn/max_logit:all:above=1e6 "$dir/runs/muon-1.h5" | grep -q ' >39 ' || fail "censored, as text"
+show --json --of loss:last "$dir/other" | grep -q '"metrics": {"loss:last": "\(NaN\|-*Infinity\)"}' || fail "a value that is not finite"
+
+# of groups: n, mean, interval; what diverged is in none
+show --by kind --csv --of val "$dir/runs" "$dir/other" > "$dir/out"
+for seed in 1 2 3 4; do value val muon-$seed; done | awk '{ s += $1; q += $1 * $1; n++ } END {
+  m = s / n; h = 3.182446305 * sqrt((q - n * m * m) / (n - 1) / n); printf "%.6f %.6f\n", m, m - h }' > "$dir/want"
+found=$(awk -F, '$1 == "muon" { print $2, $3, $4, $5 }' "$dir/out"); set -- $found
+test "$1 $2 $3" = "5 1 4" || fail "a group's n: $found"
+check "$4" "$(cut -d' ' -f1 "$dir/want")" "a group's mean"
+check "$(awk -F, '$1 == "muon" { print $6 }' "$dir/out")" "$(cut -d' ' -f2 "$dir/want")" "its interval"
+show --by kind --of val,attn/max_logit:all:above=1e6 "$dir/runs" | grep -q 'muon .*n=4 .*not reached .*n=4, 0 reached' || fail "groups as text"
+show --by kind --mean=median --json --of val "$dir/runs" | grep -q '"median": ' || fail "--mean"
+
+for bad in loss:lst loss:last0 loss:last200% loss:9-3 loss:last:most loss:last:above=x loss::max loss:a:b:c los \
+  attn/max_logit attn/max_logit:last5%; do
+  "$program" show --of "$bad" "$dir/runs/muon-1.h5" > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 2 && grep -q "metric $bad: " "$dir/err" || fail "--of $bad: exit $status, $(cat "$dir/err")"
+done
+grep -q 'attn/max_logit:last:max' "$dir/err" || fail "a missing reduction is not explained: $(cat "$dir/err")"
+
+# two arms: mean, edges and p of the differences
+compare() { "$program" compare "$@" > "$dir/out" 2> "$dir/err" || fail "compare $*: $(cat "$dir/err")"; }
+number() { sed -n "s/.*\"$1\": \([-0-9.e]*\)[,}].*/\1/p" "$dir/out"; }
+effect() { sed -n 's/.*"effect": {"n": \([0-9]*\), "mean": \([-0-9.e]*\), "lo": \([-0-9.e]*\), "hi": \([-0-9.e]*\)}.*/\1 \2 \3 \4/p' "$dir/out"; }
+for seed in 1 2 3 4; do echo "$(value val_loss:last3:mean muon-$seed) $(value val_loss:last3:mean adam-$seed) $(value peak muon-$seed) $(value peak adam-$seed)"; done > "$dir/values"
+compare --json "$dir/runs" kind=adam kind=muon
+set -- $(effect)
+want=$(awk '{ d = $1 - $2; s += d; q += d * d; n++ } END { m = s / n; e = sqrt((q - n * m * m) / (n - 1) / n)
+  printf "%.7f %.7f %.7f\n", m, m - 3.182446305 * e, e * (3.182446305 + 0.978472312) }' "$dir/values")
+test "$1" = 4 || fail "pairs: $*"
+check "$2" "$(echo "$want" | cut -d' ' -f1)" "B - A"
+check "$3" "$(echo "$want" | cut -d' ' -f2)" "its lower edge"
+check "$(number detectable)" "$(echo "$want" | cut -d' ' -f3)" "what could be seen"
+test "$(grep -o '"start": "equal"' "$dir/out" | wc -l)" -eq 4 || fail "the same start is not seen: $(cat "$dir/out")"
+grep -q '"no_partner": \[".*runs/adam-9.h5"\]' "$dir/out" || fail "no partner: $(cat "$dir/out")"
+compare --json "$dir/runs" kind=muon kind=adam
+set -- "$2" $(effect); check "$3" "$(awk -v x="$1" 'BEGIN { print -x }')" "arms the other way"
+compare --json --ratio --of peak --margin 1.5 "$dir/runs" kind=adam kind=muon
+set -- $(effect); check "$2" "$(awk '{ s += log($3 / $4) } END { print exp(s / NR) }' "$dir/values")" "the ratio"
+grep -q '"equivalence_p": [0-9]' "$dir/out" || fail "no equivalence: $(cat "$dir/out")"
+compare "$dir/runs" kind=adam kind=muon --of val,peak --margin 10
+grep -q '^val \[nat\]: ' "$dir/out" && grep -q 'Holm, of 2' "$dir/out" && grep -q 'within +-10: p = ' "$dir/out" &&
+  grep -q 'no partner .*adam-9.h5 (seed 9)' "$dir/out" || fail "compare as text: $(cat "$dir/out")"
+compare "$dir/runs/muon-1.h5" "$dir/runs/muon-1.h5"; grep -q 'too few pairs' "$dir/out" || fail "one pair: $(cat "$dir/out")"
+
+# what is no pair is said: a run that diverged, another shape, other weights
+compare "$dir/runs" "$dir/other" --where 'seed=9'
+grep -q '1 pairs with a run that diverged' "$dir/out" || fail "a diverged run: $(cat "$dir/out")"
+small_run other/wide preset=muon train.seed=1 model.width=32
+rm "$dir/other/broken.h5"
+compare "$dir/other" "$dir/runs" --where kind=muon
+grep -q 'equal in 0 of 1 pairs' "$dir/out" && grep -q 'differ in model' "$dir/out" || fail "another shape: $(cat "$dir/out")"
+for seed in 1 2; do small_run "other/lr-$seed" preset=muon train.seed=$seed train.lr=0.005; small_run "other/lr2-$seed" preset=muon train.seed=$seed train.lr=0.02; done
+rm "$dir/other/wide.h5"
+"$program" compare "$dir/runs" "$dir/other" --where kind=muon > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 2 && grep -q 'B: .*differ in train.lr' "$dir/err" || grep -q 'they differ in train.lr' "$dir/err" || fail "two runs of a seed: exit $status, $(cat "$dir/err")"
+compare "$dir/other" "$dir/other" --by train.lr
+test "$(grep -c '^val_loss:last3:mean.* train.lr=' "$dir/out")" -eq 2 || fail "--by: $(cat "$dir/out")"
+for bad in "$dir/runs" "$dir/runs kind=muon" "$dir/runs kind=muon kind=adam kind=sgd" "$dir/runs $dir/other --margin=0" \
+  "$dir/runs $dir/other --ratio --margin=0.5" "$dir/runs seed=1 seed=2" "$dir/runs kind=muon kind=nosuch"; do
+  # shellcheck disable=SC2086
+  "$program" compare $bad > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 2 || fail "compare $bad: exit $status"
+done
+finish
