@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "run/drive.h"
+#include "run/rerun.h"
 #include "same_run.h"
 #include "storage/recorder.h"
 
@@ -316,6 +317,32 @@ static void check_told_once(const char *name)
   memory_free(x);
   run_close(r);
 }
+
+START_TEST(a_run_that_is_not_the_same_again_is_told)
+{
+  struct error e = {0};
+  char one[256], two[256];
+  int series;
+  driven("one", "train.steps=6 preset=muonclip qk_clip.tau=1");
+  driven("two", "train.steps=8 preset=muonclip qk_clip.tau=1 record.probe_every=2");
+  driven("three", "train.steps=6 preset=muonclip qk_clip.tau=1 train.seed=2");
+  driven("four", "train.steps=6 preset=muonclip qk_clip.tau=1 qk_clip.alpha=0.25");
+  snprintf(one, sizeof one, "%s", path("one"));
+  ck_assert_msg(!rerun_compare(one, path("two"), &series, &e), "%s", e.text);
+  ck_assert_int_ge(series, 8);
+  static const struct {
+    const char *again, *what;
+  } others[] = {{"three", "differs at step 0"}, {"four", "differs at step 1"}};
+  for (int i = 0; i < 2; i++) {
+    e = (struct error){0};
+    ck_assert_int_eq(rerun_compare(one, path(others[i].again), &series, &e), STATUS_FAIL);
+    ck_assert_msg(strstr(e.text, others[i].what) && strstr(e.text, "one"), "%s", e.text);
+  }
+  e = (struct error){0};
+  snprintf(two, sizeof two, "%s", path("two"));
+  ck_assert_int_eq(rerun_compare(two, one, &series, &e), STATUS_FAIL); /* fewer steps, no probe */
+}
+END_TEST
 
 START_TEST(divergence_can_fail_or_go_on)
 {
@@ -886,6 +913,7 @@ static void add_on_disk(TCase *k)
 {
   tcase_add_checked_fixture(k, make_folder, remove_folder);
   tcase_add_loop_test(k, divergence, 0, (int)(sizeof overflows / sizeof *overflows));
+  tcase_add_test(k, a_run_that_is_not_the_same_again_is_told);
   tcase_add_test(k, divergence_can_fail_or_go_on);
   tcase_add_test(k, start_from_a_run);
   tcase_add_test(k, start_with_another_stabiliser);

@@ -213,10 +213,11 @@ static void say_what_lacks(const struct sweep *s)
     }
   }
   if (lacking)
-    warning(
-      "%ld of the runs keep%s to what %s recorded with; to record more, remove the files named above or give "
-      "another sweep.dir, and they are run anew (record.overwrite=1 runs all anew)",
-      lacking, lacking == 1 ? "s" : "", lacking == 1 ? "it was" : "they were");
+    warning("%ld of the runs keep%s to what %s recorded with; to record more, `maxlogit rerun FILE.h5 "
+            "record.KEY=VALUE` repeats one bit for bit, or remove the files named above or give another "
+            "sweep.dir, and they "
+            "are run anew (record.overwrite=1 runs all anew)",
+            lacking, lacking == 1 ? "s" : "", lacking == 1 ? "it was" : "they were");
 }
 
 static void say_what_next(const struct sweep *s, int status, const char *file)

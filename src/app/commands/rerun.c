@@ -1,0 +1,112 @@
+/* maxlogit rerun: the same run again, bit for bit, with more recorded */
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/command.h"
+#include "app/report.h"
+#include "app/words.h"
+#include "base/file.h"
+#include "run/rerun.h"
+#include "storage/checkpoint.h"
+#include "storage/layout.h"
+
+struct arguments {
+  struct words words;
+  const char *output;
+  int quiet;
+};
+
+static const struct argp_option options[] = {
+  {"output", 'o', "OUT.h5", 0,
+   "write here, and leave RUN.h5 as it is (default: RUN.h5 is replaced once it is the same)", 0},
+  {"quiet", 'q', NULL, 0, "no progress, no summary", 0},
+  {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+  struct arguments *a = state->input;
+  switch (key) {
+  case 'o': a->output = arg; return 0;
+  case 'q': a->quiet = 1; return 0;
+  case ARGP_KEY_INIT: state->child_inputs[0] = &a->words; return 0;
+  default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* What the run left beside the file that takes the place of the first. */
+static int take_place(const char *again, const char *path, struct error *e)
+{
+  char live[4096], old_live[4096], folder[4096];
+  run_sibling(live, again, ".live.tsv");
+  run_sibling(old_live, path, ".live.tsv");
+  run_sibling(folder, again, ".ckpt");
+  int status = checkpoint_remove_all(again, e);
+  rmdir(folder); /* empty now */
+  if (!status) status = file_publish(again, path, e);
+  if (!status && !access(live, F_OK)) status = file_publish(live, old_live, e);
+  return status;
+}
+
+static int repeat(const struct arguments *a, struct error *e)
+{
+  const char *path = a->words.file;
+  char again[4096], lock_path[4096];
+  struct trainer *t = NULL;
+  struct config *c = NULL;
+  int series = 0;
+  if (a->output && !access(a->output, F_OK)) return error_set(e, STATUS_USAGE, "%s exists", a->output);
+  run_sibling(again, path, ".rerun.h5");
+  if (a->output) snprintf(again, sizeof again, "%s", a->output);
+  run_sibling(lock_path, path, ".lock");
+  int status = trainer_config_of(path, &c, NULL, e); /* no run file: said before anything is made beside it */
+  if (status) return status;
+  config_free(c);
+  struct lock *lock = lock_take(lock_path, e);
+  if (!lock) return e->status;
+  status = rerun_init(&t, &c, path, again, a->words.assignment, a->words.count, e);
+  if (!status) status = report_drive(t, 1, e);
+  if (status == STATUS_STOPPED)
+    error_set(e, status, "stopped; `maxlogit rerun %s` begins again", path);
+  else if (!status)
+    status = rerun_compare(path, again, &series, e);
+  if (!status && !a->output) status = take_place(again, path, e);
+  if (!status && !a->quiet)
+    printf("the same to the bit in %d series and all events\n  record     %s\n", series,
+           a->output ? a->output : path);
+  if (status == STATUS_FAIL && t) error_prefix(e, "%s is kept as it was, what came now is %s", path, again);
+  if (c) config_free(c);
+  lock_release(lock, lock_path);
+  return status;
+}
+
+static int rerun(int argc, char **argv)
+{
+  static const struct argp argp = {
+    options,
+    parse,
+    "RUN.h5 [key=value ...]",
+    "Repeat a run from its start, bit for bit, with more recorded; afterwards every series that it had is "
+    "compared.\v"
+    "Keys: what is recorded (record.probe_every=1, record.spectra_every=10, record.batches=1), checkpoints, "
+    "paths and "
+    "threads; one that would change the numbers is refused. A difference, which another machine or another "
+    "build may make, "
+    "is told with series and step, exit status 1, and RUN.h5 stays what it was.",
+    words_child,
+    NULL,
+    NULL};
+  struct arguments a = {.words = {.wanted = "which run? maxlogit rerun RUN.h5", .once = "one run at a time"}};
+  struct error e = {0};
+  drive_catch_signals();
+  argp_parse(&argp, argc, argv, 0, NULL, &a);
+  int status = repeat(&a, &e);
+  words_free(&a.words);
+  return *e.text ? report_error(&e) : status;
+}
+
+const struct command command_rerun = {.name = "rerun",
+                                      .arguments = "RUN.h5 [key=value ...]",
+                                      .help = "the same run again, with more recorded",
+                                      .run = rerun};

@@ -1,0 +1,169 @@
+#include "run/rerun.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "storage/recorder.h"
+
+/* --- the run again -------------------------------------------------------------------------------------- */
+
+struct key_search {
+  const char *key;
+  unsigned flags;
+  int found;
+};
+
+static int find_key(void *context, const struct config_entry *x)
+{
+  struct key_search *s = context;
+  if (strcmp(s->key, x->key)) return 0;
+  s->flags = x->row->flags;
+  s->found = 1;
+  return 1;
+}
+
+static int check_change(const struct config *c, const char *assignment, struct error *e)
+{
+  char key[96];
+  struct key_search s = {.key = key};
+  snprintf(key, sizeof key, "%.*s", (int)strcspn(assignment, "= "), assignment);
+  config_each(c, find_key, &s);
+  if (!strcmp(key, "record.path") || !strcmp(key, "record.overwrite"))
+    return error_set(e, STATUS_USAGE, "%s: the run keeps its file; --output writes another", key);
+  if (!s.found || s.flags & (OPTION_FREE | OPTION_CONTENT))
+    return STATUS_OK; /* unknown: config_assign says so */
+  return error_set(
+    e, STATUS_USAGE,
+    "%s would make another run of it; rerun takes what is recorded (record.probe_every, ...), checkpoints, "
+    "paths and threads",
+    key);
+}
+
+int rerun_init(struct trainer **out, struct config **config, const char *path, const char *record_path,
+               const char *const *changes, int count, struct error *e)
+{
+  struct config *c = NULL;
+  char id[16];
+  *out = NULL;
+  *config = NULL;
+  if (trainer_config_of(path, &c, id, e)) return e->status;
+  int status = STATUS_OK;
+  for (int i = 0; i < count && !status; i++) {
+    status = check_change(c, changes[i], e);
+    if (!status) status = config_assign(c, changes[i], e);
+  }
+  if (!status) status = config_set(c, "record.path", record_path, "rerun", e);
+  if (!status && file_remove(record_path))
+    status = error_set(e, STATUS_FAIL, "cannot remove %s", record_path);
+  if (!status) status = config_finish(c, e);
+  if (!status) status = trainer_init(out, c, 0, e);
+  if (!status && strcmp(trainer_id(*out), id)) {
+    status = error_set(
+      e, STATUS_FAIL,
+      "%s: this version, or the data where it is now, makes other numbers than this run's (id %s, now %s)",
+      path, id, trainer_id(*out));
+    trainer_abandon(*out);
+    *out = NULL;
+  }
+  if (status)
+    config_free(c);
+  else
+    *config = c;
+  return status;
+}
+
+/* --- was it the same? ----------------------------------------------------------------------------------- */
+
+struct comparing {
+  struct run_file *first, *again;
+  double last; /* the last step that both have done */
+  int series;
+  struct error *error;
+};
+
+static int same_rows(const struct comparing *c, const struct run_series *x, const struct run_series *y)
+{
+  size_t bytes = (size_t)x->width * sizeof *x->value;
+  if (x->shape != y->shape || x->width != y->width)
+    return error_set(c->error, STATUS_FAIL, "%s has another shape", x->name);
+  for (long i = 0, k = 0; i < x->rows && x->step[i] <= c->last; i++) {
+    while (k < y->rows && y->step[k] < x->step[i]) k++;
+    if (k == y->rows || y->step[k] != x->step[i])
+      return error_set(c->error, STATUS_FAIL,
+                       "%s: the row of step %g was recorded the first time, and not now", x->name,
+                       x->step[i]);
+    if (memcmp(x->value + i * x->width, y->value + k * y->width, bytes))
+      return error_set(c->error, STATUS_FAIL, "%s differs at step %g: %.9g the first time, now %.9g", x->name,
+                       x->step[i], x->value[i * x->width], y->value[k * y->width]);
+  }
+  return STATUS_OK;
+}
+
+static int compare_series(void *context, const char *name)
+{
+  struct comparing *c = context;
+  struct run_series x, y;
+  int status = run_read(c->first, name, &x, c->error);
+  if (status) return status;
+  if (x.rows && !run_rows(c->again, name))
+    status = error_set(c->error, STATUS_FAIL, "%s was recorded the first time, and not now", name);
+  else if (x.rows) {
+    status = run_read(c->again, name, &y, c->error);
+    if (!status) {
+      status = same_rows(c, &x, &y);
+      run_series_free(&y);
+    }
+    c->series++;
+  }
+  run_series_free(&x);
+  return status;
+}
+
+/* Events that the numbers make, not the clock. */
+static const struct run_event *next_event(const struct run_event *x, const struct run_event *end, double last)
+{
+  while (x < end && (x->step >= (long)last ||
+                     (strcmp(x->kind, "clip") && strcmp(x->kind, "spike") && strcmp(x->kind, "nonfinite"))))
+    x++;
+  return x;
+}
+
+static int compare_events(const struct comparing *c)
+{
+  struct run_event *x = NULL, *y = NULL;
+  long n = 0, m = 0;
+  int status = run_events(c->first, &x, &n, c->error);
+  if (!status) status = run_events(c->again, &y, &m, c->error);
+  if (!status) {
+    const struct run_event *a = next_event(x, x + n, c->last), *b = next_event(y, y + m, c->last);
+    while (a < x + n && b < y + m && !memcmp(a, b, sizeof *a))
+      a = next_event(a + 1, x + n, c->last), b = next_event(b + 1, y + m, c->last);
+    if (a < x + n || b < y + m)
+      status =
+        error_set(c->error, STATUS_FAIL, "the events differ from step %ld on", a < x + n ? a->step : b->step);
+  }
+  memory_free(x);
+  memory_free(y);
+  return status;
+}
+
+int rerun_compare(const char *first, const char *again, int *series, struct error *e)
+{
+  struct comparing c = {.error = e};
+  int status = run_open(&c.first, first, e);
+  if (!status) status = run_open(&c.again, again, e);
+  if (!status) {
+    long done = run_last_step(c.first), now = run_last_step(c.again);
+    c.last = (double)(done < now ? done : now);
+    if (!strcmp(run_state(c.first), "finished") && now < done)
+      status = error_set(e, STATUS_FAIL, "the first time %ld steps were done, now %ld", done, now);
+  }
+  if (!status) status = run_series_names(c.first, compare_series, &c);
+  if (!status) status = compare_events(&c);
+  *series = c.series;
+  if (c.first) run_close(c.first);
+  if (c.again) run_close(c.again);
+  return status ? error_prefix(e, "%s: not the same again", first) : status;
+}

@@ -1,0 +1,43 @@
+#!/bin/sh
+# rerun: the same run again with more recorded; what it had is there to the bit, else the run stays as it was
+srcdir=${srcdir:-$(dirname "$0")/..}
+. "$srcdir/tests/small_runs.sh"
+run=$dir/run.h5
+small_run run preset=muonclip qk_clip.tau=2 record.spectra_every=0 checkpoint.every=20
+old() { for s in loss lr grad_norm val_loss attn/max_logit attn/entropy qk_clip/gamma; do "$program" export "$run" $s || fail "export $s"; done
+  "$program" show --events "$run" | awk '$2 == "clip"'; }
+old > "$dir/first"
+test "$(grep -c clip "$dir/first")" -gt 3 || fail "nothing was clipped"
+cp "$run" "$dir/kept.h5"
+
+refused() { # STATUS WHAT-IT-SAYS WORD ...
+  wanted=$1; says=$2; shift 2
+  "$program" rerun -q "$run" "$@" > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq "$wanted" && grep -q -- "$says" "$dir/err" || fail "rerun $*: exit $status, $(cat "$dir/err")"
+  cmp -s "$run" "$dir/kept.h5" || fail "rerun $* has changed the run"
+}
+refused 2 'train.lr would make another run' train.lr=0.02
+refused 2 'train.steps would make another run' train.steps=50
+refused 2 'the run keeps its file' record.path="$dir/x.h5"
+refused 2 "did you mean 'record.probe_every'" record.probe_evry=1
+refused 1 'attn/entropy: the row of step 1 was recorded the first time' record.every=2
+grep -q 'run.h5 is kept as it was' "$dir/err" || fail "it is not said what is where: $(cat "$dir/err")"
+"$program" rerun "$dir/nothing.h5" 2> /dev/null; test $? -eq 2 || fail "rerun of nothing"
+
+# into another file
+"$program" rerun "$run" record.probe_every=10 -o "$dir/more.h5" > "$dir/out" 2> "$dir/err" || fail "rerun -o: $(cat "$dir/err")"
+cmp -s "$run" "$dir/kept.h5" || fail "rerun -o has changed the run"
+"$program" export "$dir/more.h5" probe/max_logit > /dev/null || fail "rerun -o has no probe"
+"$program" rerun "$run" -o "$dir/more.h5" > /dev/null 2>&1; test $? -eq 2 || fail "rerun -o over a file"
+
+# in its place
+"$program" rerun "$run" record.probe_every=10 record.spectra_every=20 device.threads=2 > "$dir/out" 2> "$dir/err" ||
+  fail "rerun: $(cat "$dir/err")"
+grep -q 'the same to the bit in [0-9]* series' "$dir/out" || fail "rerun says nothing: $(cat "$dir/out")"
+old | cmp -s - "$dir/first" || fail "a series is not what it was"
+"$program" export "$run" probe/max_logit | grep -c -v '^#' | grep -qx 4 || fail "no probe"
+"$program" export "$run" weight/spectral_norm > /dev/null || fail "no spectra"
+test -z "$(find "$dir" -name 'run.rerun*')" || fail "left behind: $(find "$dir" -name 'run.rerun*')"
+test -d "$dir/run.ckpt" || fail "its checkpoints are gone"
+"$program" resume "$run" train.steps=45 -q 2> "$dir/err" || fail "it cannot go on: $(cat "$dir/err")"
+finish
