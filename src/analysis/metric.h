@@ -2,10 +2,10 @@
    WINDOW       last (default)   the last row that there is
                 lastN, lastP%    the last N rows; those of the last P % of the run's steps
                 all, A-B         every row; those of steps A to B
-   REDUCTION    mean, max, min, median, of all values in the window (heads, layers, tensors too); a series with one value a
-                step needs none (mean)
-                above=X          the first step with a value above X: a time that is censored where there is none
-   A short name stands for a whole metric: metric_names. */
+   REDUCTION    mean, max, min, median, of all values in the window (heads, layers, tensors too); a series
+   with one value a step needs none (mean)
+                above=X          the first step with a value above X: a time that is censored where there is
+                none A short name stands for a whole metric: metric_names. */
 #ifndef MAXLOGIT_METRIC_H
 #define MAXLOGIT_METRIC_H
 #include "analysis/runset.h"
@@ -39,7 +39,7 @@ struct measured {
 };
 /* The metric of one run; its unit is filled in. STATUS_USAGE: a reduction is wanted. */
 int metric_of(struct metric *, const struct run *, struct measured *, struct error *);
-/* Of all runs of a set, [runs, metrics] in the order of set->run; memory_free. STATUS_USAGE where no run has one of
-   them, with the nearest series. */
+/* Of all runs of a set, [runs, metrics] in the order of set->run; memory_free. STATUS_USAGE where no run has
+   one of them, with the nearest series. */
 int metrics_of(struct metric *, int metrics, const struct runset *, struct measured **, struct error *);
 #endif

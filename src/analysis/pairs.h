@@ -1,12 +1,12 @@
 /* pairs.h - two sets of runs compared: pairs of equal seed, their difference, and how sure it is
-   Runs of equal shape, data and seed start from the same weights and see the same batches, so that what differs between
-   two of them is what was done to them. */
+   Runs of equal shape, data and seed start from the same weights and see the same batches, so that what
+   differs between two of them is what was done to them. */
 #ifndef MAXLOGIT_PAIRS_H
 #define MAXLOGIT_PAIRS_H
 #include "analysis/metric.h"
 
-/* Did the two start alike? Equal first losses tell it, else equal norms of all tensors that both have before the first
-   step; unknown where neither was recorded. */
+/* Did the two start alike? Equal first losses tell it, else equal norms of all tensors that both have before
+   the first step; unknown where neither was recorded. */
 enum start { START_EQUAL, START_DIFFERS, START_UNKNOWN };
 
 struct pair {
@@ -14,9 +14,9 @@ struct pair {
   enum start start;
   char shape_key[96]; /* a setting of model, data or batch in which they differ; "": none */
 };
-/* Pairs of two sets whose runs have the same seed and the same values of `by` (keys separated by commas; NULL: none), in
-   the order of these; memory_free(*pairs). STATUS_USAGE where a set has two runs for one place, naming a key in which they
-   differ, or where there is no pair at all. */
+/* Pairs of two sets whose runs have the same seed and the same values of `by` (keys separated by commas;
+   NULL: none), in the order of these; memory_free(*pairs). STATUS_USAGE where a set has two runs for one
+   place, naming a key in which they differ, or where there is no pair at all. */
 int pairs_of(const struct runset *a, const struct runset *b, const char *by, struct pair **pairs, int *count,
              struct error *);
 /* Have two pairs the same values of `by`? */
@@ -24,8 +24,8 @@ int pairs_together(const struct pair *, const struct pair *, const char *by);
 
 enum contrast { CONTRAST_DIFFERENCE, CONTRAST_RATIO }; /* B - A; B / A by logarithms */
 
-/* What pairs [0, count) say of a metric. The pairs that count have two finite values of runs that did not diverge, above
-   zero for a ratio, none censored. */
+/* What pairs [0, count) say of a metric. The pairs that count have two finite values of runs that did not
+   diverge, above zero for a ratio, none censored. */
 struct comparison {
   int n, diverged,
     left_out;             /* pairs that count; with a run that diverged; with no value, or a censored one */

@@ -14,8 +14,8 @@ struct run {
   long seed;
 };
 struct run_group {
-  /* kind, and what tells it from other groups of that kind: "muon lr=0.01"; keys in full where short ones clash,
-     "override.lr"; nothing where a value is none. Of groups by chosen keys: their values. */
+  /* kind, and what tells it from other groups of that kind: "muon lr=0.01"; keys in full where short ones
+     clash, "override.lr"; nothing where a value is none. Of groups by chosen keys: their values. */
   char label[256];
   int kind_length; /* so many characters of the label are its kind: what gives it a colour */
   struct run *run;
@@ -33,9 +33,9 @@ struct runset {
 struct selection {
   char *const *path; /* files, and folders: all *.h5 in it */
   int paths;
-  /* "KEY OP VALUE & ...", OP one of = != < <= > >=; VALUE,VALUE,... for any of them (=) or none of them (!=). All
-     must hold. KEY: a key of the configuration, or kind, state, id, seed, steps (done), date (started). Numbers
-     compare as numbers; a run that does not have the key has no value: only != holds. */
+  /* "KEY OP VALUE & ...", OP one of = != < <= > >=; VALUE,VALUE,... for any of them (=) or none of them
+     (!=). All must hold. KEY: a key of the configuration, or kind, state, id, seed, steps (done), date
+     (started). Numbers compare as numbers; a run that does not have the key has no value: only != holds. */
   char *const *where;
   int wheres;
   const char *by;   /* "KEY,KEY,...": runs that have the same values of these are a group */
@@ -43,10 +43,11 @@ struct selection {
   long last;        /* keep so many: the last in that order; without one, those started last */
 };
 
-/* Open what is selected, by heads alone where files have one. STATUS_USAGE names the first file that is no run file,
-   a key that is none (with the nearest), or a condition that leaves no run (with the values there are). With
-   RUNSET_RECORDED a run that has just begun, without a step in its file, is left out with a warning; with
-   RUNSET_ONCE the same run twice (a copy: the same id) is STATUS_USAGE: it would count as two seeds. */
+/* Open what is selected, by heads alone where files have one. STATUS_USAGE names the first file that is no
+   run file, a key that is none (with the nearest), or a condition that leaves no run (with the values there
+   are). With RUNSET_RECORDED a run that has just begun, without a step in its file, is left out with a
+   warning; with RUNSET_ONCE the same run twice (a copy: the same id) is STATUS_USAGE: it would count as two
+   seeds. */
 enum { RUNSET_RECORDED = 1, RUNSET_ONCE = 2 };
 int runset_select(struct runset *, const struct selection *, unsigned flags, struct error *);
 void runset_close(struct runset *);
@@ -55,11 +56,11 @@ void runset_close(struct runset *);
 char *runset_differences(const struct runset *);
 
 int run_is_diverged(const struct run *);
-/* The runs of a group that its means are taken over, those that did not diverge, into out[group->count]; returns
-   how many. */
+/* The runs of a group that its means are taken over, those that did not diverge, into out[group->count];
+   returns how many. */
 int run_group_counted(const struct run_group *, const struct run **out);
-/* What a condition compares: "kind", "state", "train.lr" ...; "" where the run has none. `room` holds what is put
-   together. */
+/* What a condition compares: "kind", "state", "train.lr" ...; "" where the run has none. `room` holds what
+   is put together. */
 enum { RUN_VALUE = 32 };
 const char *run_value(const struct run *, const char *key, char room[RUN_VALUE]);
 /* A parameter as a number; `otherwise` if it is missing. */

@@ -15,8 +15,8 @@ struct interval interval_of(const double *values, int n, int geometric);
 struct interval interval_at(const double *values, int n, double level);
 
 /* Bias-corrected and accelerated bootstrap interval of the mean (Efron 1987, "Better bootstrap confidence
-   intervals"), from 10000 resamples that are a function of `seed` alone. n < 2 gives NaN edges; below 8 the edges are
-   rough, those of few different means. */
+   intervals"), from 10000 resamples that are a function of `seed` alone. n < 2 gives NaN edges; below 8 the
+   edges are rough, those of few different means. */
 struct interval interval_bootstrap(const double *values, int n, double level, uint64_t seed);
 
 /* The median and its 95 % interval between order statistics: ranks by the binomial distribution, whatever
@@ -28,32 +28,35 @@ struct median median_of(double *values, int n);
 /* The median distance from the median, times 1.4826: of normal values their deviation. */
 double mad_of(const double *values, int n);
 
-/* Two-sided rank tests. Without ties up to 50 values by the exact distribution, else the normal one with correction
-   for ties and continuity. rank_sum: Wilcoxon, Mann and Whitney of two samples; the statistic is U of x.
-   signed_rank: Wilcoxon of differences, zeros left out; the statistic is the sum of the ranks above zero. */
+/* Two-sided rank tests. Without ties up to 50 values by the exact distribution, else the normal one with
+   correction for ties and continuity. rank_sum: Wilcoxon, Mann and Whitney of two samples; the statistic is
+   U of x. signed_rank: Wilcoxon of differences, zeros left out; the statistic is the sum of the ranks above
+   zero. */
 struct rank_test {
   double statistic, p;
 };
 struct rank_test rank_sum(const double *x, int n, const double *y, int m);
 struct rank_test signed_rank(const double *differences, int n);
 
-/* Least squares of log y on log x with the 95 % interval of the slope (t with n-2 degrees of freedom): y ~ x^slope.
-   NaN where a value is not positive or n < 3 (the interval), n < 2 (all). */
+/* Least squares of log y on log x with the 95 % interval of the slope (t with n-2 degrees of freedom): y ~
+   x^slope. NaN where a value is not positive or n < 3 (the interval), n < 2 (all). */
 struct slope {
   int n;
   double slope, lo, hi, at_one; /* at_one: y at x = 1 */
 };
 struct slope slope_of(const double *x, const double *y, int n);
 
-/* Times of which some ended without the event (censored[i] != 0): Kaplan and Meier's median, and its 95 % interval where
-   the log-log band of their curve crosses one half (Brookmeyer and Crowley 1982). INFINITY: not reached by half. */
+/* Times of which some ended without the event (censored[i] != 0): Kaplan and Meier's median, and its 95 %
+   interval where the log-log band of their curve crosses one half (Brookmeyer and Crowley 1982). INFINITY:
+   not reached by half. */
 struct survival {
   int n, events;
   double median, lo, hi;
 };
 struct survival survival_of(const double *time, const int *censored, int n);
 
-/* Holm's correction: each p of n tests so that the chance of any false finding among them is below it. In place. */
+/* Holm's correction: each p of n tests so that the chance of any false finding among them is below it. In
+   place. */
 void holm(double *p, int n);
 
 /* Two-sided p of the mean being zero, by Student's t. */
@@ -61,7 +64,7 @@ double zero_mean_p(const double *differences, int n);
 /* Two one-sided t tests: is the mean of the differences within +-margin? p: of the less certain side. */
 double equivalence_p(const double *differences, int n, double margin);
 
-/* The mean that n such differences would find with a chance of 80 % (two-sided, 5 %): their standard error times the sum
-   of the two quantiles of t. */
+/* The mean that n such differences would find with a chance of 80 % (two-sided, 5 %): their standard error
+   times the sum of the two quantiles of t. */
 double detectable_effect(const double *differences, int n);
 #endif

@@ -1,6 +1,6 @@
-/* selection.h - the words and options by which every command chooses runs: RUN.h5 ... --where --by --sort --last
-   An argp child: the command's own parser gives it `struct chosen` in child_inputs at ARGP_KEY_INIT, and leaves it
-   the words that are runs. */
+/* selection.h - the words and options by which every command chooses runs: RUN.h5 ... --where --by --sort
+   --last An argp child: the command's own parser gives it `struct chosen` in child_inputs at ARGP_KEY_INIT,
+   and leaves it the words that are runs. */
 #ifndef MAXLOGIT_SELECTION_H
 #define MAXLOGIT_SELECTION_H
 #include <argp.h>

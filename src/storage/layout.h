@@ -7,8 +7,8 @@
 #define CHECKPOINT_FORMAT "maxlogit checkpoint"
 enum { RUN_VERSION = 1, CHECKPOINT_VERSION = 1 }; /* raise when an older reader would misread */
 
-/* Keys of a head (storage/seal.h): attributes of the root and of /status by their names; a parameter; a series, whose
-   value is the number of its rows. */
+/* Keys of a head (storage/seal.h): attributes of the root and of /status by their names; a parameter; a
+   series, whose value is the number of its rows. */
 #define HEAD_PARAMETER "parameters/"
 #define HEAD_SERIES "series/"
 

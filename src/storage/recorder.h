@@ -52,8 +52,8 @@ const void *recorder_pending(struct recorder *, size_t *size);
 /* --- reading ------------------------------------------------------------------------------------------ */
 struct run_file;
 int run_open(struct run_file **, const char *path, struct error *); /* "not a run file" is STATUS_USAGE */
-/* The same without loading the file, where it tells in its head what it is (storage/seal.h): the rest is loaded, and
-   checked, when a series or the events are read, and may be let go again. */
+/* The same without loading the file, where it tells in its head what it is (storage/seal.h): the rest is
+   loaded, and checked, when a series or the events are read, and may be let go again. */
 int run_peek(struct run_file **, const char *path, struct error *);
 void run_rest(const struct run_file *);
 void run_close(struct run_file *);
