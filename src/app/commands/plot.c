@@ -6,21 +6,34 @@
 #include "app/command.h"
 #include "app/figure.h"
 #include "app/gnuplot.h"
+#include "app/parameter.h"
 #include "app/selection.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 
 struct plot_request {
+  const char *x, *y; /* a metric over a parameter, instead of the figures of the registry */
+  struct metric metric;
   struct chosen chosen_runs;
   const char *folder, *scripts, *format;
   int terminal, script, any_chosen;
   int *chosen; /* [figures] */
 };
 
+static int write_data(FILE *f, struct plot_request *r, const struct figure *figure, const struct runset *set,
+                      struct error *error)
+{
+  if (!figure) return parameter_data(f, set, r->x, &r->metric, error);
+  figure_put_groups(f, set);
+  return figure->data(f, set, error);
+}
+
+static const char *name_of(const struct figure *figure) { return figure ? figure->name : "parameter"; }
+
 /* The whole input of gnuplot for one figure, as a temporary file. */
-static FILE *make_script(const struct figure *figure, const struct runset *set, const char *scripts,
-                         const char *term, const char *out, struct error *error)
+static FILE *make_script(struct plot_request *r, const struct figure *figure, const struct runset *set,
+                         const char *scripts, const char *term, const char *out, struct error *error)
 {
   FILE *f = tmpfile();
   if (!f) {
@@ -28,9 +41,8 @@ static FILE *make_script(const struct figure *figure, const struct runset *set, 
     return NULL;
   }
   gnuplot_terminal(f, scripts, term, out);
-  figure_put_groups(f, set);
-  int status = figure->data(f, set, error);
-  fprintf(f, "load plots.'/%s.gp'\n", figure->name);
+  int status = write_data(f, r, figure, set, error);
+  fprintf(f, "load plots.'/%s.gp'\n", name_of(figure));
   if (!status && (fflush(f) != 0 || ferror(f)))
     status = error_set(error, STATUS_FAIL, "temporary file: %s", strerror(errno));
   if (!status) return f;
@@ -46,17 +58,17 @@ static int copy_out(FILE *script)
   return fflush(stdout) == 0 ? STATUS_OK : STATUS_FAIL;
 }
 
-static int make_figure(const struct plot_request *r, const struct figure *figure, const struct runset *set,
+static int make_figure(struct plot_request *r, const struct figure *figure, const struct runset *set,
                        const char *scripts, const char *term, struct error *error)
 {
   char out[4096] = "";
-  if (!r->terminal) snprintf(out, sizeof out, "%s/%s.%s", r->folder, figure->name, term);
-  FILE *script = make_script(figure, set, scripts, term, out, error);
+  if (!r->terminal) snprintf(out, sizeof out, "%s/%s.%s", r->folder, name_of(figure), term);
+  FILE *script = make_script(r, figure, set, scripts, term, out, error);
   if (!script) return error->status;
   int status = r->script ? copy_out(script) : gnuplot_run(script, error);
   fclose(script);
   if (status && *error->text)
-    error_prefix(error, "figure %s", figure->name);
+    error_prefix(error, "figure %s", name_of(figure));
   else if (!r->terminal && !r->script)
     printf("%s\n", out);
   return status;
@@ -69,24 +81,34 @@ static int is_wanted(const struct plot_request *r, int i, const struct runset *s
   return r->terminal ? i == 0 : figure_needs(set, figures[i]->needs);
 }
 
-static int make_figures(const struct plot_request *r, const struct runset *set, struct error *error)
+/* In every form that is wanted: one script, one text, or a file a format. */
+static int make_forms(struct plot_request *r, const struct figure *figure, const struct runset *set,
+                      const char *scripts, struct error *error)
 {
   static const char *const pictures[] = {"svg", "png", NULL}, *const text[] = {"dumb", NULL};
+  int status = STATUS_OK;
+  for (const char *const *term = r->terminal ? text : pictures; *term && !status; term++) {
+    if (!r->terminal && r->format && strcmp(*term, r->format) != 0) continue;
+    status = make_figure(r, figure, set, scripts, *term, error);
+    if (r->script) break; /* one script a figure */
+  }
+  return status;
+}
+
+static int make_figures(struct plot_request *r, const struct runset *set, struct error *error)
+{
   char scripts[4096], first[4200];
   int drawn = 0;
   int status = gnuplot_scripts(r->scripts, scripts, error);
   snprintf(first, sizeof first, "%s/x", r->folder);
-  if (!status) status = figure_fits(set, error);
+  if (!status && !r->x) status = figure_fits(set, error);
   if (!status && !r->terminal && !r->script) status = file_make_folders(first, error);
+  if (!status && r->x) return make_forms(r, NULL, set, scripts, error);
   for (int i = 0; figures[i] && !status; i++) {
     if (!is_wanted(r, i, set)) continue;
     if (r->terminal && figures[i]->no_text)
       return error_set(error, STATUS_USAGE, "figure %s: cannot be drawn with characters", figures[i]->name);
-    for (const char *const *term = r->terminal ? text : pictures; *term && !status; term++) {
-      if (!r->terminal && r->format && strcmp(*term, r->format) != 0) continue;
-      status = make_figure(r, figures[i], set, scripts, *term, error);
-      if (r->script) break; /* one script a figure */
-    }
+    status = make_forms(r, figures[i], set, scripts, error);
     drawn += !status;
     if (status == STATUS_USAGE && !r->any_chosen && !r->terminal && (drawn || figures[i + 1])) {
       warning("%s; left out", error->text); /* not asked for, and others can be drawn */
@@ -99,11 +121,15 @@ static int make_figures(const struct plot_request *r, const struct runset *set, 
 
 /* --- command line -------------------------------------------------------------------------------------- */
 
-enum { KEY_FORMAT = 256, KEY_FIGURE, KEY_SCRIPT, KEY_SCRIPTS };
+enum { KEY_FORMAT = 256, KEY_FIGURE, KEY_SCRIPT, KEY_SCRIPTS, KEY_X, KEY_Y };
 static const struct argp_option options[] = {
   {"output", 'o', "DIR", 0, "Folder for the figures (default: figures)", 0},
   {"terminal", 't', NULL, 0, "Draw with characters, on standard output", 0},
   {"figure", KEY_FIGURE, "NAME", 0, "Only this figure (may be repeated): ", 0}, /* its names: explain() */
+  {"x", KEY_X, "KEY", 0,
+   "A metric (--y) against this parameter, train.lr say; a curve for each kind, or for each value of --by",
+   0},
+  {"y", KEY_Y, "METRIC", 0, "The metric: val (default), peak, or as in maxlogit show --of", 0},
   {"format", KEY_FORMAT, "svg|png", 0, "Only this format (default: both)", 0},
   {"script", KEY_SCRIPT, NULL, 0, "Print gnuplot's whole input, data included, and draw nothing", 0},
   {"scripts", KEY_SCRIPTS, "DIR", 0, "Folder of the plot scripts (also: MAXLOGIT_PLOTS)", 0},
@@ -156,9 +182,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
       argp_error(state, "--format=%s: svg or png is wanted", text);
     r->format = text;
     return 0;
+  case KEY_X: r->x = text; return 0;
+  case KEY_Y: r->y = text; return 0;
   case KEY_SCRIPT: r->script = 1; return 0;
   case KEY_SCRIPTS: r->scripts = text; return 0;
   case ARGP_KEY_INIT: state->child_inputs[0] = &r->chosen_runs; return 0;
+  case ARGP_KEY_END:
+    if (r->y && !r->x) argp_error(state, "--y=%s: against what? --x KEY", r->y);
+    if (r->x && r->any_chosen) argp_error(state, "--figure and --x do not go together");
+    return 0;
   }
   return ARGP_ERR_UNKNOWN;
 }
@@ -174,6 +206,7 @@ static int run_plot(int argc, char **argv)
     .doc = "Draw figures of runs with gnuplot. " SELECTION_HELP " Runs that differ "
            "only in their seed become one curve with a band.\v"
            "maxlogit plot demo -o figures\nmaxlogit plot -t runs/a.h5 runs/b.h5\n"
+           "maxlogit plot sweep --x train.lr --y val --by optimizer\n"
            "maxlogit plot sweep --where 'kind=muon,adam & train.lr<0.02'",
   };
   struct plot_request r = {.folder = "figures"};
@@ -181,13 +214,21 @@ static int run_plot(int argc, char **argv)
   struct error error = {0};
   r.chosen = memory_new((size_t)figure_count(), sizeof *r.chosen);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
-  if (!status) status = runset_select(&set, &r.chosen_runs.selection, RUNSET_RECORDED, &error);
+  struct selection *selection = &r.chosen_runs.selection;
+  struct buffer by = {0};
+  if (r.x) { /* a group for each value of x; neighbours make a curve */
+    buffer_add(&by, "%s,%s", selection->by ? selection->by : "kind", r.x);
+    selection->by = by.text;
+    status = metric_read(&r.metric, r.y ? r.y : "val", &error);
+  }
+  if (!status) status = runset_select(&set, selection, RUNSET_RECORDED | (r.x ? RUNSET_ONCE : 0), &error);
   if (!status) {
     status = make_figures(&r, &set, &error);
     runset_close(&set);
   }
   if (*error.text) message("%s", error.text);
   chosen_free(&r.chosen_runs);
+  memory_free(by.text);
   memory_free(r.chosen);
   return status;
 }

@@ -1,0 +1,171 @@
+#include "app/parameter.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/figure.h"
+#include "app/gnuplot.h"
+#include "app/measures.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+struct drawing {
+  const struct runset *set;
+  const char *x;
+  struct metric *metric;
+  struct measured *value; /* [runs] */
+  struct runset curves;   /* a group each: the runs of neighbouring groups */
+  int *first;             /* [curves + 1] its groups */
+  int log_x, log_y;
+  struct extent x_range, y_range;
+  double *last, *last_x;         /* where each curve ends */
+  double *cross_x, *cross_curve; /* [groups] where a run diverged */
+  int crosses;
+};
+
+static double x_of(const struct drawing *d, const struct run_group *group)
+{
+  char room[RUN_VALUE], *end;
+  const char *text = run_value(group->run, d->x, room);
+  double x = strtod(text, &end);
+  return end == text || *end ? NAN : x;
+}
+
+/* The label without its last part, which is x. */
+static void make_curves(struct drawing *d)
+{
+  struct runset *c = &d->curves;
+  c->run = d->set->run;
+  c->runs = d->set->runs;
+  c->group = memory_new((size_t)d->set->groups + 1, sizeof *c->group);
+  d->first = memory_new((size_t)d->set->groups + 2, sizeof *d->first);
+  for (int g = 0; g < d->set->groups; g++) {
+    struct run_group curve = d->set->group[g];
+    char *blank = strrchr(curve.label, ' ');
+    if (blank) *blank = 0;
+    struct run_group *before = c->groups ? &c->group[c->groups - 1] : NULL;
+    if (before && !strcmp(before->label, curve.label)) {
+      before->count += curve.count;
+      continue;
+    }
+    d->first[c->groups] = g;
+    c->group[c->groups++] = curve;
+  }
+  d->first[c->groups] = d->set->groups;
+}
+
+static double sign_and_spread(const struct extent *e) { return e->low > 0 ? e->high / e->low : 0; }
+
+/* Axes: logarithmic where all is positive and spreads far. */
+static int find_ranges(struct drawing *d, struct error *error)
+{
+  d->x_range = d->y_range = (struct extent){NAN, NAN, 0};
+  for (int g = 0; g < d->set->groups; g++) {
+    double x = x_of(d, &d->set->group[g]);
+    if (isnan(x))
+      return error_set(error, STATUS_USAGE, "--x %s: %s has no number there", d->x,
+                       d->set->group[g].run->path);
+    extent_see(&d->x_range, x);
+  }
+  for (int i = 0; i < d->set->runs; i++)
+    if (d->value[i].has && !run_is_diverged(&d->set->run[i])) extent_see(&d->y_range, d->value[i].value);
+  if (isnan(d->y_range.low))
+    return error_set(error, STATUS_USAGE, "metric %s: no value that can be drawn", d->metric->name);
+  d->log_x = sign_and_spread(&d->x_range) > 4;
+  d->log_y = sign_and_spread(&d->y_range) > 8;
+  return STATUS_OK;
+}
+
+static void put_curve(FILE *f, struct drawing *d, int c)
+{
+  if (c) fputs("\n\n", f);
+  fprintf(f, "# x n mean lo hi diverged\n");
+  d->last[c] = d->last_x[c] = NAN;
+  for (int g = d->first[c]; g < d->first[c + 1]; g++) {
+    const struct run_group *group = &d->set->group[g];
+    struct measure m = measure_group(group, d->metric, d->value + (group->run - d->set->run), 1,
+                                     d->log_y ? MEAN_GEOMETRIC : MEAN_ARITHMETIC);
+    int diverged = 0, narrow = isnan(m.lo) || isinf(m.hi);
+    char number[4][32];
+    for (int i = 0; i < group->count; i++) diverged += run_is_diverged(&group->run[i]);
+    table_number(x_of(d, group), number[0]);
+    table_number(m.middle, number[1]);
+    table_number(narrow ? m.middle : m.lo, number[2]);
+    table_number(narrow ? m.middle : m.hi, number[3]);
+    fprintf(f, "%s %d %s %s %s %d\n", number[0], m.n, number[1], number[2], number[3], diverged);
+    if (diverged) {
+      d->cross_x[d->crosses] = x_of(d, group);
+      d->cross_curve[d->crosses++] = c + 1;
+    }
+    if (isfinite(m.middle)) d->last[c] = m.middle, d->last_x[c] = x_of(d, group);
+  }
+}
+
+static void put_runs(FILE *f, const struct drawing *d, int c)
+{
+  if (c) fputs("\n\n", f);
+  for (int g = d->first[c]; g < d->first[c + 1]; g++) {
+    const struct run_group *group = &d->set->group[g];
+    for (int i = 0; i < group->count; i++) {
+      char x[32], y[32];
+      const struct measured *v = &d->value[group->run + i - d->set->run];
+      table_number(x_of(d, group), x);
+      table_number(v->has && !run_is_diverged(&group->run[i]) && !v->censored ? v->value : NAN, y);
+      fprintf(f, "%s %s\n", x, y);
+    }
+  }
+}
+
+static void put_all(FILE *f, struct drawing *d)
+{
+  struct buffer heading = {0}, unit = {0};
+  buffer_add(&heading, "%s against %s", d->metric->name, d->x);
+  int has_unit = *d->metric->unit && strcmp(d->metric->unit, "1") != 0;
+  buffer_add(&unit, "%s%s%s%s", d->metric->name, has_unit ? "  (" : "", has_unit ? d->metric->unit : "",
+             has_unit ? ")" : "");
+  figure_put_groups(f, &d->curves);
+  figure_put_heading(f, d->set, heading.text);
+  gnuplot_text(f, "x_name", d->x);
+  gnuplot_text(f, "y_name", unit.text);
+  gnuplot_number(f, "log_x", d->log_x);
+  gnuplot_number(f, "log_y", d->log_y);
+  gnuplot_number(f, "times", d->metric->reduction == TAKE_ABOVE);
+  gnuplot_number(f, "x_low", d->x_range.low);
+  gnuplot_number(f, "x_high", d->x_range.high);
+  extent_put(f, &d->y_range);
+  fprintf(f, "$curves << EOD\n");
+  for (int c = 0; c < d->curves.groups; c++) put_curve(f, d, c);
+  fprintf(f, "EOD\n$runs << EOD\n");
+  for (int c = 0; c < d->curves.groups; c++) put_runs(f, d, c);
+  fprintf(f, "EOD\n");
+  gnuplot_numbers(f, "last", d->last, d->curves.groups);
+  gnuplot_numbers(f, "last_x", d->last_x, d->curves.groups);
+  fprintf(f, "crosses = %d\n", d->crosses);
+  if (d->crosses) gnuplot_numbers(f, "cross_x", d->cross_x, d->crosses);
+  if (d->crosses) gnuplot_numbers(f, "cross_g", d->cross_curve, d->crosses);
+  memory_free(heading.text);
+  memory_free(unit.text);
+}
+
+int parameter_data(FILE *f, const struct runset *set, const char *x, struct metric *metric,
+                   struct error *error)
+{
+  struct drawing d = {.set = set, .x = x, .metric = metric};
+  int status = metrics_of(metric, 1, set, &d.value, error);
+  if (status) return status;
+  make_curves(&d);
+  d.last = memory_new(2 * (size_t)d.curves.groups + 1, sizeof *d.last);
+  d.last_x = d.last + d.curves.groups;
+  d.cross_x = memory_new(2 * (size_t)set->groups + 1, sizeof *d.cross_x);
+  d.cross_curve = d.cross_x + set->groups;
+  status = figure_fits(&d.curves, error);
+  if (!status) status = find_ranges(&d, error);
+  if (!status) put_all(f, &d);
+  memory_free(d.value);
+  memory_free(d.curves.group);
+  memory_free(d.first);
+  memory_free(d.last);
+  memory_free(d.cross_x);
+  return status;
+}

@@ -1,0 +1,34 @@
+#!/bin/sh
+# plot --x: the curves of a metric over a parameter are the groups of show --of; every form can be drawn
+srcdir=${srcdir:-$(dirname "$0")/..}
+. "$srcdir/tests/small_runs.sh"
+MAXLOGIT_PLOTS=$(cd "$srcdir/plots" && pwd); export MAXLOGIT_PLOTS
+mkdir "$dir/runs"
+for kind in adam muon; do for lr in 3e-3 0.01 1; do for seed in 1 2; do
+  small_run "runs/$kind-$lr-$seed" preset=$kind train.lr=$lr train.seed=$seed train.steps=10
+done; done; done
+small_run runs/broken preset=adam train.lr=1e25 train.warmup=0
+
+"$program" plot --script "$dir/runs" --x train.lr --y peak > "$dir/script" 2> "$dir/err" || fail "plot --x: $(cat "$dir/err")"
+sed -n '/^\$curves/,/^EOD/p' "$dir/script" | awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' > "$dir/curves"
+"$program" show "$dir/runs" --by kind,train.lr --of peak --mean=geometric --csv | sed -e 1d -e 's/^[a-z]* lr=//' |
+  awk -F, '{ print $1, $4, $5, $6, $7, $3 }' > "$dir/groups"
+test "$(wc -l < "$dir/curves")" -eq 7 || fail "not a point a value: $(cat "$dir/curves")"
+grep -q '^log_y = 1' "$dir/script" && paste -d' ' "$dir/curves" "$dir/groups" | awk '{ for (i = 1; i <= 6; i++) {
+  a = $i; b = $(i + 6); if (a == "NaN" || b == "") continue; d = a - b; if (d * d > 1e-10 * b * b) bad = 1; n++ } }
+  END { exit bad || n < 36 }' || fail "curves: $(paste -d' ' "$dir/curves" "$dir/groups")"
+grep -q "^kind = \|^array kind\[2\] = \['adam', 'muon'\]" "$dir/script" || fail "one curve a kind: $(grep '^array kind' "$dir/script")"
+grep -q '^crosses = 1' "$dir/script" || fail "what diverged has no cross"
+"$program" plot --script "$dir/runs" --x train.lr --by optimizer,train.seed | grep -q '^groups = 4$' || fail "plot --x --by"
+"$program" plot -t "$dir/runs" --where "train.lr<2" --x train.lr > "$dir/out" 2> "$dir/err" && grep -q 'val against train.lr' "$dir/out" ||
+  fail "plot --x -t: $(cat "$dir/err")"
+if command -v gnuplot > /dev/null; then
+  "$program" plot "$dir/runs" --x train.lr --y peak -o "$dir/f" > "$dir/out" 2> "$dir/err" || fail "plot --x: $(cat "$dir/err")"
+  test -s "$dir/f/parameter.svg" && test -s "$dir/f/parameter.png" && test ! -s "$dir/err" || fail "plot --x: $(cat "$dir/err")"
+fi
+for bad in "--x train.lrr" "--x optimizer" "--y val" "--x train.lr --y nosuch" "--x train.lr --figure=loss"; do
+  # shellcheck disable=SC2086
+  "$program" plot --script "$dir/runs" $bad > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 2 || fail "plot $bad: exit $status"
+done
+finish
