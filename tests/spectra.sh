@@ -48,6 +48,26 @@ grep -q '^l1h3 w_q ' "$dir/heads" || fail "--only=heads has no heads"
 "$program" spectra --only=matrices "$others/bert" > "$dir/heads"
 grep -q '^l1h3' "$dir/heads" && fail "--only=matrices has heads"
 
+# the same numbers as a file that export, plot and show read
+"$program" spectra "$others/deepseek_v3" -o "$dir/numbers.h5" > "$dir/table" || fail "-o"
+"$program" export "$dir/numbers.h5" attn/bound head_qkr/spectral_norm --layer=1 --head=2 > "$dir/out" 2> "$dir/err" ||
+  fail "export of a checkpoint's spectra: $(cat "$dir/err")"
+set -- $(grep -v '^#' "$dir/out")
+awk -v bound="$2" -v norm="$3" '
+  $1 == "l1h2" && $2 == "w_qr^T" { near(norm, $5) } $1 == "l1h2" && NF == 6 { near(bound, $3) }
+  function near(a, b) { n++; if (!(a > b * 0.9999 && a < b * 1.0001)) { print a, b; bad = 1 } }
+  END { exit bad || n != 2 }' "$dir/table" || fail "the file has other numbers: $*"
+"$program" export "$dir/numbers.h5" experts_q100/spectral_norm | grep -q 'mlp.experts.\*.up_proj' || fail "no experts in the file"
+"$program" show "$dir/numbers.h5" | grep -q deepseek_v3 || fail "show does not name the family"
+if command -v gnuplot > /dev/null 2>&1; then
+  "$program" plot "$dir/numbers.h5" -o "$dir/figures" > /dev/null 2> "$dir/err" || fail "plot: $(cat "$dir/err")"
+  test -s "$dir/figures/bounds.svg" || fail "no bounds.svg"
+  "$program" plot -t "$dir/numbers.h5" > "$dir/out" 2> "$dir/err" || fail "plot -t: $(cat "$dir/err")"
+  grep -q 'Bound on |logit|' "$dir/out" || fail "plot -t draws something else"
+fi
+"$program" spectra "$others/gpt2" -o "$dir/numbers.h5" > "$dir/out" 2> "$dir/err"
+test $? -eq 2 && grep -q 'exists' "$dir/err" || fail "-o replaces a file"
+
 # refused WANTED ARGUMENT ...: one line, status 2
 refused() {
   wanted=$1; shift

@@ -48,7 +48,9 @@ void run_name_kind(struct run *run)
 {
   const char *stabilizers = run_parameter_or(run, "stabilizers", "none");
   int preset = preset_of(run), is_bare = strcmp(stabilizers, "none") == 0;
-  const char *name = preset < 0 ? run_parameter_or(run, "optimizer", "?") : presets[preset].name;
+  const char *name = preset < 0
+                       ? run_parameter_or(run, "optimizer", run_parameter_or(run, "checkpoint.family", "?"))
+                       : presets[preset].name;
   if (preset >= 0 && strstr(presets[preset].settings, "stabilizers=")) is_bare = 1; /* the name says them */
   snprintf(run->kind, sizeof run->kind, "%.40s%s%.50s", name, is_bare ? "" : "+", is_bare ? "" : stabilizers);
   for (run->rank = 0; presets[run->rank].name; run->rank++)

@@ -20,7 +20,11 @@ struct opening {
   unsigned flags;
 };
 
-static int is_empty(const struct run_file *file) { return run_rows(file, "loss") == 0; }
+/* Of a checkpoint there are spectra alone. */
+static int is_empty(const struct run_file *file)
+{
+  return run_rows(file, "loss") == 0 && !run_parameter(file, "checkpoint.family");
+}
 
 static int add_run(const struct opening *o, const char *path, struct error *error)
 {

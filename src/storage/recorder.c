@@ -1,5 +1,6 @@
 #include "storage/recorder.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
@@ -40,6 +41,24 @@ static int copy_parameter(void *context, const struct config_entry *entry)
   if (row->type == OPTION_REAL) memcpy(&p->number, field, sizeof p->number);
   if (row->type == OPTION_INT || row->type == OPTION_BOOL) p->integer = *(const long *)(const void *)field;
   return 0;
+}
+
+void recorder_parameter(struct recorder *r, const char *name, const char *value, const char *help)
+{
+  char *end;
+  r->parameter =
+    memory_grow(r->parameter, (size_t)r->parameters, (size_t)r->parameters + 1, sizeof *r->parameter);
+  struct parameter *p = &r->parameter[r->parameters++];
+  *p = (struct parameter){.name = recorder_own(r, name),
+                          .value = recorder_own(r, value),
+                          .unit = "1",
+                          .help = recorder_own(r, help),
+                          .origin = "checkpoint",
+                          .type = OPTION_TEXT};
+  long number = strtol(value, &end, 10);
+  if (end == value || *end) return;
+  p->type = OPTION_INT;
+  p->integer = number;
 }
 
 const char *recorder_own(struct recorder *r, const char *text)
@@ -103,8 +122,8 @@ int recorder_begin(struct recorder **out, const char *path, const struct config 
     return e->status;
   }
   copy_facts(r, facts);
-  config_each(config, copy_parameter, r);
-  char *text = config_text(config);
+  if (config) config_each(config, copy_parameter, r);
+  char *text = config ? config_text(config) : NULL;
   r->config_text = recorder_own(r, text);
   memory_free(text);
   provenance_get(&r->code);
@@ -126,7 +145,7 @@ int recorder_create(struct recorder **out, const char *path, int overwrite, cons
   if (!status) status = checkpoint_remove_all(path, e);
   if (!status && file_remove(r->live_path))
     status = error_set(e, STATUS_FAIL, "cannot remove %s", r->live_path);
-  if (!status) status = recorder_open_live(r, e);
+  if (!status && config) status = recorder_open_live(r, e);
   recorder_start_tables(&r->rows);
   if (status)
     recorder_free(r);

@@ -16,7 +16,9 @@ struct run_facts { /* what goes into /code, axes and root besides the configurat
 };
 
 struct recorder;
-/* Fresh run at `path`. STATUS_USAGE if the file exists and overwrite is 0; STATUS_FAIL if locked. */
+/* Fresh run at `path`. STATUS_USAGE if the file exists and overwrite is 0; STATUS_FAIL if locked. Without a
+   configuration (NULL) it is the record of something else than a run: it has the parameters that it is given, and
+   no live file. */
 int recorder_create(struct recorder **, const char *path, int overwrite, const struct config *,
                     const struct run_facts *, struct error *);
 /* Continue after `step` updates: rows from the last snapshot and from the checkpoint, later ones dropped. */
@@ -26,6 +28,9 @@ int recorder_resume(struct recorder **, const char *path, const struct config *,
 struct recorder *recorder_null(const struct run_facts *);
 int recorder_keeps(const struct recorder *); /* 0: the null recorder */
 void recorder_free(struct recorder *);
+
+/* One more parameter; a value that is a whole number is stored as one. */
+void recorder_parameter(struct recorder *, const char *name, const char *value, const char *help);
 
 /* Declare a series before the first row; returns its number. */
 int recorder_series(struct recorder *, const struct series *);

@@ -74,11 +74,19 @@ static int make_figure(struct plot_request *r, const struct figure *figure, cons
   return status;
 }
 
-/* Without a choice: in the terminal the first, else all for which there is something to draw. */
+static int is_possible(const struct plot_request *r, int i, const struct runset *set)
+{
+  return figure_needs(set, figures[i]->needs) && !(r->terminal && figures[i]->no_text);
+}
+
+/* Without a choice: all for which there is something to draw; in the terminal the first such one. */
 static int is_wanted(const struct plot_request *r, int i, const struct runset *set)
 {
+  int first = 0;
   if (r->any_chosen) return r->chosen[i];
-  return r->terminal ? i == 0 : figure_needs(set, figures[i]->needs);
+  if (!r->terminal) return is_possible(r, i, set);
+  while (figures[first] && !is_possible(r, first, set)) first++;
+  return i == (figures[first] ? first : 0);
 }
 
 /* In every form that is wanted: one script, one text, or a file a format. */

@@ -18,7 +18,7 @@ struct spectra_request {
   char **paths, **settings;
   int path_count, setting_count, json, threads;
   unsigned what;
-  const char *config;
+  const char *config, *output;
 };
 
 /* A checkpoint, of either kind. */
@@ -30,24 +30,6 @@ struct subject {
   struct stack stack;
   int has_heads;
 };
-
-static const struct {
-  const char *name, *title;
-  size_t offset;
-} fields[] = {
-  {"spectral_norm", "spectral", offsetof(struct spectrum, spectral_norm)},
-  {"frobenius_norm", "Frobenius", offsetof(struct spectrum, frobenius_norm)},
-  {"svd_entropy", "entropy", offsetof(struct spectrum, svd_entropy)},
-  {"effective_rank_p", "eff.rank p", offsetof(struct spectrum, effective_rank_p)},
-  {"effective_rank_r", "eff.rank r", offsetof(struct spectrum, effective_rank_r)},
-  {"stable_rank", "stable rank", offsetof(struct spectrum, stable_rank)},
-};
-enum { FIELDS = sizeof fields / sizeof *fields };
-
-static double field_of(const struct spectrum *s, int f)
-{
-  return *(const double *)((const char *)s + fields[f].offset);
-}
 
 static const struct weights *weights_in(const struct subject *s)
 {
@@ -76,7 +58,7 @@ static void line(struct buffer *b, int width, const char *name, long rows, long 
                  const struct spectrum *s)
 {
   buffer_add(b, "%-*s %6ldx%-6ld", width, name, rows, cols);
-  for (int f = 0; f < FIELDS; f++) buffer_add(b, " %11.5g", field_of(s, f));
+  for (int f = 0; f < SPECTRUM_FIELDS; f++) buffer_add(b, " %11.5g", spectrum_number(s, f));
   buffer_add(b, "\n");
 }
 
@@ -146,7 +128,7 @@ static void text_start(struct buffer *b, int width, const struct subject *s, int
     b, "# p = sigma^2 / sum sigma^2, r = sigma / sum sigma; entropy -(1/ln n) sum p ln p; effective ranks "
        "exp(-sum p ln p), exp(-sum r ln r)\n");
   buffer_add(b, "%-*s %13s", width, "# tensor", "shape");
-  for (int f = 0; f < FIELDS; f++) buffer_add(b, " %11s", fields[f].title);
+  for (int f = 0; f < SPECTRUM_FIELDS; f++) buffer_add(b, " %11s", spectrum_fields[f].title);
   buffer_add(b, "\n");
 }
 
@@ -170,7 +152,8 @@ static json_t *json_spectrum(const char *name, long rows, long cols, const struc
 {
   json_t *one =
     json_pack("{s:o, s:I, s:I}", "name", json_text(name), "rows", (json_int_t)rows, "cols", (json_int_t)cols);
-  for (int f = 0; f < FIELDS; f++) json_object_set_new(one, fields[f].name, json_number(field_of(s, f)));
+  for (int f = 0; f < SPECTRUM_FIELDS; f++)
+    json_object_set_new(one, spectrum_fields[f].name, json_number(spectrum_number(s, f)));
   return one;
 }
 
@@ -184,11 +167,11 @@ static void json_matrices(json_t *spectra, json_t *experts, const struct checkpo
     }
     json_t *one = json_pack("{s:o, s:I, s:I, s:I}", "name", json_text(m->name), "count", (json_int_t)m->count,
                             "rows", (json_int_t)m->rows, "cols", (json_int_t)m->cols);
-    for (int f = 0; f < FIELDS; f++) {
+    for (int f = 0; f < SPECTRUM_FIELDS; f++) {
       json_t *list = json_array();
       for (int q = 0; q < QUANTILES; q++)
-        json_array_append_new(list, json_number(field_of(&m->quantile[q], f)));
-      json_object_set_new(one, fields[f].name, list);
+        json_array_append_new(list, json_number(spectrum_number(&m->quantile[q], f)));
+      json_object_set_new(one, spectrum_fields[f].name, list);
     }
     json_array_append_new(experts, one);
   }
@@ -312,6 +295,9 @@ static int put_file(struct buffer *text, json_t *files, const struct spectra_req
       put_json(files, &s, &c);
     else
       put_text(text, &s, &c, first);
+    if (r->output)
+      status = checkpoint_spectra_record(&c, r->output, stack_in(&s) ? stack_in(&s)->family : "other", path,
+                                         s.step, e);
     checkpoint_spectra_free(&c);
   }
   close_subject(&s);
@@ -322,6 +308,7 @@ static int put_file(struct buffer *text, json_t *files, const struct spectra_req
 
 enum { KEY_JSON = 256, KEY_CONFIG, KEY_SET, KEY_ONLY, KEY_THREADS };
 static const struct argp_option options[] = {
+  {"output", 'o', "FILE.h5", 0, "Also write the numbers there, as series that plot, export and show read", 0},
   {"config", KEY_CONFIG, "FILE", 0, "The config.json of a checkpoint of others (default: the one beside it)",
    0},
   {"set", KEY_SET, "KEY=VALUE", 0, "A value of config.json that is missing or to be another; may be repeated",
@@ -337,6 +324,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
   char *end;
   switch (key) {
   case KEY_JSON: r->json = 1; return 0;
+  case 'o': r->output = text; return 0;
   case KEY_CONFIG: r->config = text; return 0;
   case KEY_SET: r->settings[r->setting_count++] = text; return 0;
   case KEY_ONLY:
@@ -355,6 +343,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
   case ARGP_KEY_ARG: r->paths[r->path_count++] = text; return 0;
   case ARGP_KEY_END:
     if (r->path_count == 0) argp_error(state, "no checkpoint or run file given");
+    if (r->output && r->path_count > 1) argp_error(state, "-o takes the numbers of one checkpoint");
     return 0;
   }
   return ARGP_ERR_UNKNOWN;
@@ -394,6 +383,8 @@ static int run_spectra(int argc, char **argv)
   r.settings = memory_new((size_t)argc, sizeof *r.settings);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
   json_t *files = r.json ? json_array() : NULL;
+  if (!status && r.output && access(r.output, F_OK) == 0)
+    status = error_set(&error, STATUS_USAGE, "%s exists: give another name for the numbers", r.output);
   if (!status) status = device_open(&device, "cpu", r.threads, &error);
   for (int i = 0; i < r.path_count && !status; i++)
     status = put_file(&text, files, &r, r.paths[i], i == 0, device, &error);

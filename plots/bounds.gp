@@ -1,0 +1,80 @@
+# bounds.gp - heads of checkpoints, layer by head: the bound on their logits, norm and entropy of their form
+# Data: $data, three blocks a group: head layer value; the bound, the spectral norm, the entropy.
+# Also: layers[g], heads[g], source[g]; low[m], high[m]; heading, about.
+strip(g) = layers[g] * 22 < 88 ? 88 : layers[g] * 22 > 660 ? 660 : layers[g] * 22
+width = 1200
+height = 160
+do for [g=1:groups] { height = height + strip(g) + 62 }
+rows = 4
+do for [g=1:groups] { rows = rows + layers[g] + 6 }
+load plots."/style.gp"
+unset grid
+set yrange [*:*] reverse
+
+if (text_term) {
+  shades = " .:-=+*#%@"
+  of(v) = log10(high[1] / low[1]) > 0 ? log10(v / low[1]) / log10(high[1] / low[1]) : 1
+  shade(v) = v == v ? shades[1 + int(9.999 * of(v)):1 + int(9.999 * of(v))] : "?"
+  set multiplot layout groups,1 title sprintf("Bound on |logit|: '%s' is %.3g to %.3g, low to high", \
+      shades, low[1], high[1])
+  set border 3
+  do for [g=1:groups] {
+    set title source[g]
+    set xlabel "head"; set ylabel "layer"
+    set xrange [-0.5:heads[g]-0.5]; set yrange [layers[g]-0.5:-0.5]
+    plot $data index 3*(g-1) using 1:2:(shade(column(3))) with labels notitle
+  }
+  unset multiplot
+  exit
+}
+
+array title_of[3] = ["bound on |logit|", "spectral norm of w_q^T w_k", "SVD entropy of w_q^T w_k"]
+y_of(pixels) = 1 - pixels * 1.0 / height
+set multiplot
+set label 100 "{/:Bold ".heading."}" at screen 0.035,y_of(32) font ",17" tc rgb ink
+set label 101 "Bound: for any input and any two positions, before any cap. ". \
+    "Form: of the rows as they are stored. Colours: by panel." at screen 0.035,y_of(60) font ",12" tc rgb soft noenhanced
+set border 15 lw 0.8
+set xtics font ",10" scale 0.3; set ytics font ",10" scale 0.3
+set cbtics font ",10" scale 0.4
+set colorbox user
+top_edge = 132
+do for [g=1:groups] {
+  set tmargin at screen y_of(top_edge)
+  set bmargin at screen y_of(top_edge + strip(g))
+  set xrange [-0.5:heads[g]-0.5]; set yrange [layers[g]-0.5:-0.5]
+  step_x = heads[g] > 64 ? 16 : heads[g] > 16 ? 4 : heads[g] > 8 ? 2 : 1
+  step_y = layers[g] > 48 ? 8 : layers[g] > 16 ? 4 : layers[g] > 8 ? 2 : 1
+  set xtics 0,step_x; set ytics 0,step_y
+  set xlabel "head" font ",11" offset 0,0.6
+  do for [m=1:3] {
+    left = 0.055 + (m - 1) * 0.318
+    set lmargin at screen left; set rmargin at screen left + 0.235
+    set colorbox user origin left + 0.243,y_of(top_edge + strip(g)) size 0.010,1.0 * strip(g) / height noborder
+    if (m == 1) { set ylabel "layer" font ",11" offset 1.2,0 } else { unset ylabel }
+    set format cb "%g"; set cbtics autofreq
+    if (m < 3) {
+      set logscale cb
+      set cbrange [low[m] / 1.001:high[m] * 1.001]
+      if (high[m] / low[m] < 3000) {
+        set cbtics ()
+        do for [e=-6:9] { do for [t in tics_of(log10(high[m] / low[m]))] {
+          set cbtics add (sprintf("%g", t * 10.0**e) t * 10.0**e)
+        } }
+      }
+    } else {
+      unset logscale cb
+      set cbrange [low[3] - 1e-9:high[3] + 1e-9]
+    }
+    set label 1 title_of[m] at graph 0,1 offset 0,0.6 font ",12" tc rgb ink noenhanced
+    if (m == 1) {
+      set label 2 source[g] at graph 0,1 offset 0,1.8 font ",12" tc rgb soft noenhanced
+    }
+    plot $data index 3*(g-1)+m-1 using 1:2:3 with image notitle
+    unset label 2
+    unset for [k=100:101] label k
+  }
+  top_edge = top_edge + strip(g) + 62
+}
+unset multiplot
+set output
