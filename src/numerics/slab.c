@@ -35,6 +35,7 @@ static struct device *device_of_run(const struct slabs *s, int run, size_t bytes
   device->slab = s->memory + (size_t)run * s->whole->stride;
   device->slab_bytes = bytes;
   device->given = 0;
+  device->runs = 1; /* what is called on a run's own device is for that run */
   device->waits = 0;
   device->scratch = NULL;
   device->scratch_bytes = 0;

@@ -15,6 +15,7 @@ int slabs_open(struct slabs **, const char *kind, int runs, size_t bytes, int th
 int slabs_pay(const char *kind);
 /* All that is built on its runs' devices must be gone. */
 void slabs_close(struct slabs *);
-/* The device as one run sees it: memory from its slab. */
+/* The device as one run sees it: memory from its slab, calls for itself alone (runs = 1). Who replays the program of
+   run 0 for all of them sets the `runs` of its device for as long. */
 struct device *slabs_device(struct slabs *, int run);
 #endif

@@ -132,6 +132,13 @@ static int make_room(struct room *room, const struct seat *seat, int seats, int 
   return status ? status : slabs_open(&room->slabs, kind_of(seat), seats, bytes, each, e);
 }
 
+/* A device with a queue of its own is told by one thread, which does not wait for it. */
+static int drivers_for(const struct room *room, int seats, int threads)
+{
+  const struct device *device = room->slabs ? slabs_device(room->slabs, 0) : room->alone;
+  return !device || device->stream ? 1 : threads < seats ? threads : seats;
+}
+
 /* Runs of one structure. */
 static void launch(struct seat *seat, int seats, int threads, const struct launch_ears *ears)
 {
@@ -149,7 +156,7 @@ static void launch(struct seat *seat, int seats, int threads, const struct launc
     if (run->status) tell_end(&l, &seat[i]);
   }
   l.began = clock_seconds();
-  threads_run(threads < seats ? threads : seats, drive_seats, &l);
+  threads_run(drivers_for(&room, seats, threads), drive_seats, &l);
   slabs_close(room.slabs);
   device_close(room.alone);
   pthread_mutex_destroy(&l.lock);
