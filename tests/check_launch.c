@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/file.h"
+#include "base/thread.h"
 #include "numerics/slab.h"
 #include "run/drive.h"
 #include "run/launch.h"
@@ -238,6 +239,49 @@ START_TEST(a_failure_is_its_own)
 }
 END_TEST
 
+/* --- files ----------------------------------------------------------------------------------------------------- */
+
+enum { FILE_THREADS = 4, FILE_ROUNDS = 40, FILE_ROWS = 64 };
+
+/* Each thread its own files, over and over. */
+static void write_and_read(void *context, int thread)
+{
+  int *wrong = context, rows[FILE_ROWS], back[FILE_ROWS];
+  struct h5_shape shape = {.kind = KIND_I32, .rank = 1, .dims = {FILE_ROWS}, .compress = 1};
+  char path[128], name[32];
+  snprintf(path, sizeof path, "%s/%d.h5", dir, thread);
+  for (int round = 0; round < FILE_ROUNDS; round++) {
+    struct error e = {0};
+    struct h5 *h = h5_new();
+    for (int i = 0; i < 8; i++) {
+      snprintf(name, sizeof name, "/group%d/rows", i);
+      for (int k = 0; k < FILE_ROWS; k++) rows[k] = thread * 1000 + round * 10 + i + k;
+      h5_id id = h5_dataset(h, name, &shape);
+      h5_write(h, id, &shape, 0, FILE_ROWS, rows);
+      h5_put_text(h, id, "units", "1");
+      h5_done(h, id);
+    }
+    if (h5_save(h, path, &e) || h5_load(&h, path, &e)) {
+      wrong[thread]++;
+      continue;
+    }
+    h5_id id = h5_find(h, name);
+    wrong[thread] += !h5_read(h, id, &shape, 0, FILE_ROWS, back) || memcmp(rows, back, sizeof rows);
+    h5_done(h, id);
+    h5_free(h);
+  }
+}
+
+START_TEST(files_of_many_threads)
+{
+  int wrong[FILE_THREADS] = {0};
+  make_folder();
+  threads_run(FILE_THREADS, write_and_read, wrong);
+  for (int i = 0; i < FILE_THREADS; i++) ck_assert_int_eq(wrong[i], 0);
+  remove_folder();
+}
+END_TEST
+
 /* --- what an option row says --------------------------------------------------------------------------------- */
 
 static const char *const stacks[][6] = {
@@ -383,6 +427,7 @@ int main(void)
   tcase_add_test(k, company_changes_nothing);
   tcase_add_test(k, stopped_in_company);
   tcase_add_test(k, a_failure_is_its_own);
+  tcase_add_test(k, files_of_many_threads);
   tcase_add_test(k, numbers_change_no_program);
   tcase_add_test(k, structure_changes_programs);
   suite_add_tcase(suite, k);

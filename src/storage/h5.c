@@ -101,7 +101,7 @@ static void fail(struct h5 *h, const char *what, const char *name)
               reason ? reason : "no reason given");
 }
 
-/* The library is not made for several threads: who has a file open in it has it alone. A thread may have several. */
+/* Who has a file open in the library has it alone. A thread may have several. */
 static pthread_mutex_t door;
 
 static void make_door(void)

@@ -3,8 +3,8 @@
    the library never meets a full disk, and a file on disk is never half of one. Behind the last byte that HDF5
    counts stands a seal (storage/seal.h). Reading checks the seal before the library sees a byte: a damaged file is
    never parsed.
-   The library knows no threads: from h5_new or h5_load to h5_save or h5_free no other thread can have a file open, and
-   waits. All of it belongs on one thread. */
+   Not every build of the library knows threads (Debian's does), and its high-level part never does: from h5_new or
+   h5_load to h5_save or h5_free no other thread can have a file open, and waits. All of it belongs on one thread. */
 #ifndef MAXLOGIT_H5_H
 #define MAXLOGIT_H5_H
 #include <stddef.h>
