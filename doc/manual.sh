@@ -69,8 +69,25 @@ keys() {
     END { close_list() }'
 }
 
+# page FILE.md: headings, paragraphs, lists and blocks between ``` as sections of the manual
+page() {
+  awk "$text"'
+    /^```/ { print block ? ".Ed" : ".Bd -literal -offset indent"; block = !block; next }
+    block { line(escape($0)); next }
+    /^# / { close_list(); print ".Sh " toupper(substr($0, 3)); fresh = 1; next }
+    /^## / { close_list(); print ".Ss " substr($0, 4); fresh = 1; next }
+    /^- / {
+      if (!in_list) { print ".Bl -tag -width Ds"; in_list = 1 }
+      at = index($0, ": "); print ".It Pa " escape(substr($0, 3, at - 3)); text(substr($0, at + 2)); next
+    }
+    /^$/ { close_list(); next }
+    { if (!fresh) print ".Pp"; fresh = 0; text($0) }
+    END { close_list() }' "$1"
+}
+
 while IFS= read -r line; do
   case $line in
+    @PAGES@) for f in "$(dirname "$2")"/files.md "$(dirname "$2")"/cluster.md; do page "$f"; done ;;
     @COMMANDS@) commands ;;
     @KEYS@) keys ;;
     *) printf '%s\n' "$line" ;;
