@@ -7,11 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "analysis/own_stack.h"
 #include "analysis/spectra.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/text.h"
+#include "model/model.h"
 #include "numerics/device.h"
+#include "storage/config.h"
 
 static char folder[4096];
 
@@ -428,6 +432,161 @@ START_TEST(missing_tensors)
 }
 END_TEST
 
+/* --- our own checkpoints in the naming of others ------------------------------------------------------- */
+
+static const struct own_case {
+  const char *settings, *family, *gain; /* gain: q_gain and k_gain of qk_norm */
+} own_cases[] = {
+  {"model.attention=mha", "llama", NULL},
+  {"model.attention=gqa model.kv_heads=2 model.bias=1 model.tied=1", "llama", NULL},
+  {"model.attention=gqa model.kv_heads=2 stabilizers=qk_norm", "qwen3", "attn"},
+  {"model.attention=mla model.q_rank=10", "deepseek_v3", NULL},
+  {"model.attention=mla model.rope_dim=8", "moonlight", NULL},
+};
+enum { OWN_CASES = sizeof own_cases / sizeof *own_cases };
+
+static int assign(void *config, const char *setting)
+{
+  struct error e = {0};
+  ck_assert_msg(config_assign(config, setting, &e) == STATUS_OK, "%s", e.text);
+  return 0;
+}
+
+static void add_tensor(struct checkpoint *c, const char *name, long rows, long cols)
+{
+  struct checkpoint_tensor *t = &c->tensors[c->count++];
+  snprintf(t->name, sizeof t->name, "params/%s", name);
+  t->rows = rows;
+  t->cols = cols;
+  real *data = memory_new((size_t)(rows * cols), sizeof *data);
+  for (long i = 0; i < rows * cols; i++)
+    data[i] =
+      (real)draw_below((struct draw){9, STREAM_TEST, (uint64_t)c->count}, (uint64_t)i, 2001) / 1000 - 1;
+  t->data = data;
+}
+
+/* A checkpoint with random weights, in `path`. */
+static void make_own(const struct own_case *c, const char *run, char path[4096])
+{
+  struct config *config = config_new();
+  struct device *device;
+  struct model model = {0};
+  struct error e = {0};
+  struct checkpoint checkpoint = {
+    .step = 3, .id = "abc", .tensors = memory_new(256, sizeof(struct checkpoint_tensor))};
+  text_split("model.layers=2 model.width=24 model.heads=4 model.context=8 model.vocab=11", ' ', assign,
+             config);
+  text_split(c->settings, ' ', assign, config);
+  ck_assert_msg(config_finish(config, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_int_eq(device_open(&device, "reference", 1, NULL), STATUS_OK);
+  struct model_options options = *(struct model_options *)config_section(config, "model");
+  ck_assert_msg(model_resolve(&options, 11, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_int_eq(model_init(&model, &options, device, NULL, NULL, 0, &e), STATUS_OK);
+  for (int i = 0; i < model.params.count; i++)
+    add_tensor(&checkpoint, model.params.list[i]->name, model.params.list[i]->value.rows,
+               model.params.list[i]->value.cols);
+  for (long l = 0; l < 2 && c->gain; l++)
+    for (int k = 0; k < 2; k++) {
+      char name[64];
+      snprintf(name, sizeof name, "blocks.%ld.attn.%c_gain", l, k ? 'k' : 'q');
+      add_tensor(&checkpoint, name, 1, options.head_dim);
+    }
+  checkpoint.config_text = config_text(config);
+  ck_assert_msg(checkpoint_write(run, &checkpoint, 0, &e) == STATUS_OK, "%s", e.text);
+  checkpoint_path(path, run, 3);
+  checkpoint_free(&checkpoint);
+  model_free(&model);
+  device_close(device);
+  config_free(config);
+}
+
+static struct checkpoint_spectra heads_of(const struct weights *w, const struct stack *stack)
+{
+  struct checkpoint_spectra s;
+  struct device *device;
+  struct error e = {0};
+  ck_assert_int_eq(device_open(&device, "cpu", 1, NULL), STATUS_OK);
+  int status = checkpoint_spectra(&s, w, stack, device->pool, SPECTRA_HEADS, NULL, NULL, &e);
+  ck_assert_msg(status == STATUS_OK, "%s", e.text);
+  device_close(device);
+  return s;
+}
+
+/* Row `a` of one tensor is row `b` of another. */
+static void same_row(const struct weights *x, const char *one, long a, const struct weights *y,
+                     const char *other, long b)
+{
+  const struct weight *u = weights_find(x, one), *v = weights_find(y, other);
+  double first[64], second[64];
+  ck_assert(u && v && u->cols == v->cols && u->cols <= 64);
+  weight_read(u, a, 0, u->cols, first);
+  weight_read(v, b, 0, v->cols, second);
+  ck_assert_mem_eq(first, second, (size_t)u->cols * sizeof *first);
+}
+
+static void check_rotary_rows(const struct own_stack *own, const struct weights *w, const char *family)
+{
+  const struct model_options *o = &own_stack_model(own)->options;
+  const char *q = strcmp(family, "moonlight") ? "model.layers.1.self_attn.q_b_proj.weight"
+                                              : "model.layers.1.self_attn.q_proj.weight";
+  long dn = o->head_dim, dr = o->rope_dim;
+  const struct weights *mine = own_stack_weights(own);
+  for (long i = 0; i < dr / 2; i++) { /* the pair (i, i + dr/2) becomes (2i, 2i+1), in queries as in keys */
+    same_row(mine, "blocks.1.attn.w_qr", 3 * dr + i, w, q, 3 * (dn + dr) + dn + 2 * i);
+    same_row(mine, "blocks.1.attn.w_qr", 3 * dr + dr / 2 + i, w, q, 3 * (dn + dr) + dn + 2 * i + 1);
+    same_row(mine, "blocks.1.attn.w_kr", i, w, "model.layers.1.self_attn.kv_a_proj_with_mqa.weight",
+             o->kv_rank + 2 * i);
+    same_row(mine, "blocks.1.attn.w_kr", dr / 2 + i, w, "model.layers.1.self_attn.kv_a_proj_with_mqa.weight",
+             o->kv_rank + 2 * i + 1);
+  }
+  same_row(mine, "blocks.1.attn.w_v", o->value_dim, w, "model.layers.1.self_attn.kv_b_proj.weight",
+           dn + o->value_dim + dn);
+}
+
+START_TEST(own_names)
+{
+  const struct own_case *c = &own_cases[_i];
+  char dir[] = "/tmp/maxlogit-own.XXXXXX", run[128], path[4096], folder_out[128], command[256];
+  struct own_stack *own;
+  struct weights *w;
+  struct stack stack;
+  struct error e = {0};
+  int known;
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+  snprintf(run, sizeof run, "%s/a.h5", dir);
+  snprintf(folder_out, sizeof folder_out, "%s/out", dir);
+  make_own(c, run, path);
+  ck_assert_msg(own_stack_open(&own, path, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(own_stack_export(own, folder_out, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(weights_open(&w, folder_out, NULL, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(stack_open(&stack, w, &known, &e) == STATUS_OK && known, "%s", e.text);
+  ck_assert_str_eq(stack.family, c->family);
+  ck_assert_int_eq(stack.by_names, 0);
+  struct checkpoint_spectra mine = heads_of(own_stack_weights(own), own_stack_stack(own)),
+                            theirs = heads_of(w, &stack);
+  ck_assert(mine.layers == 2 && theirs.layers == 2 && mine.heads == 4 && theirs.heads == 4);
+  for (long i = 0; i < 8; i++) {
+    const struct head_spectrum *a = &mine.head[i], *b = &theirs.head[i];
+    near(b->bound, a->bound);
+    near(b->scale, a->scale);
+    ck_assert_int_eq(a->parts, b->parts);
+    for (int p = 0; p < a->parts; p++)
+      for (int f = 0; f < SPECTRUM_FIELDS; f++) {
+        near(spectrum_number(&b->part[p].q, f), spectrum_number(&a->part[p].q, f));
+        near(spectrum_number(&b->part[p].k, f), spectrum_number(&a->part[p].k, f));
+        near(spectrum_number(&b->part[p].form, f), spectrum_number(&a->part[p].form, f));
+      }
+  }
+  if (mine.head[0].parts == 2) check_rotary_rows(own, w, c->family);
+  checkpoint_spectra_free(&mine);
+  checkpoint_spectra_free(&theirs);
+  weights_close(w);
+  own_stack_close(own);
+  snprintf(command, sizeof command, "rm -rf '%s'", dir);
+  ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("spectra");
@@ -441,6 +600,7 @@ int main(void)
   tcase_add_loop_test(tests, ways_of_a_matrix, 0, 5);
   tcase_add_loop_test(tests, misfits, 0, sizeof changes / sizeof *changes);
   tcase_add_test(tests, missing_tensors);
+  tcase_add_loop_test(tests, own_names, 0, OWN_CASES);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

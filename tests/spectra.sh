@@ -89,4 +89,22 @@ cp "$others/qwen2/model.safetensors" "$dir/cut/model.safetensors"
 refused 'num_attention_heads is wanted' "$dir/cut/model.safetensors"
 "$program" spectra --set=num_attention_heads=4 --set=head_dim=6 "$dir/cut" > "$dir/out" 2> "$dir/err" || fail "by names: $(cat "$dir/err")"
 grep -q 'read as qwen2 by the tensors' "$dir/err" || fail "by names: no warning"
+
+# our own checkpoint for other tools, and back
+small_run latent preset=muon model.attention=mla model.q_rank=8 train.steps=3 train.warmup=1
+"$program" export "$dir/latent.h5" --safetensors > "$dir/out" 2> "$dir/err" || fail "export --safetensors: $(cat "$dir/err")"
+test -s "$dir/latent.safetensors/config.json" || fail "no config.json"
+"$program" spectra --only=heads "$dir/latent.h5" | grep -v '^# /' > "$dir/wanted"
+"$program" spectra --only=heads "$dir/latent.safetensors" | grep -v '^# /' > "$dir/out"
+awk 'NR == FNR { line[FNR] = $0; next }
+  { n = split(line[FNR], a); if (n != NF) exit 1
+    for (i = 1; i <= NF; i++) if ($i != a[i] && !($i > a[i] * 0.9999 && $i < a[i] * 1.0001)) { print; exit 1 } }
+  END { exit FNR < 20 }' "$dir/wanted" "$dir/out" || fail "other numbers in the naming of DeepSeek-V3"
+small_run capped preset=muon stabilizers=soft_cap train.steps=3 train.warmup=1
+"$program" export "$dir/capped.h5" --safetensors > "$dir/out" 2> "$dir/err"
+test $? -eq 2 && grep -q 'soft_cap changes what the model computes' "$dir/err" || fail "a capped model goes out: $(cat "$dir/err")"
+small_run full preset=muon stabilizers=qk_norm qk_norm.kind=l2 train.steps=3 train.warmup=1
+"$program" export "$dir/full.h5" --safetensors="$dir/full" > "$dir/out" 2> "$dir/err"
+test $? -eq 2 && grep -q 'attn.qk_scale has no place' "$dir/err" || fail "unit queries go out: $(cat "$dir/err")"
+test ! -e "$dir/full/model.safetensors" || fail "a refused export wrote a file"
 finish

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "app/command.h"
+#include "analysis/own_stack.h"
 #include "app/selection.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -13,12 +14,24 @@ struct export_request {
   struct chosen chosen;
   char **series;
   int series_count;
-  int layer, head, band, geometric, reduce, long_form, list;
+  int layer, head, band, geometric, reduce, long_form, list, safetensors;
+  const char *folder;
   long every, bins;
   enum table_format format;
 };
 
-enum { KEY_FORMAT = 256, KEY_LAYER, KEY_HEAD, KEY_EVERY, KEY_BINS, KEY_BAND, KEY_REDUCE, KEY_LONG, KEY_LIST };
+enum {
+  KEY_FORMAT = 256,
+  KEY_LAYER,
+  KEY_HEAD,
+  KEY_EVERY,
+  KEY_BINS,
+  KEY_BAND,
+  KEY_REDUCE,
+  KEY_LONG,
+  KEY_LIST,
+  KEY_SAFETENSORS
+};
 
 static const struct argp_option options[] = {
   {"format", KEY_FORMAT, "NAME", 0, "columns (default: blanks, for gnuplot and awk), csv, tsv", 0},
@@ -33,6 +46,11 @@ static const struct argp_option options[] = {
    0},
   {"long", KEY_LONG, NULL, 0, "One value a row: step, column, value", 0},
   {"list", KEY_LIST, NULL, 0, "Name the series in the files", 0},
+  {"safetensors", KEY_SAFETENSORS, "DIR", OPTION_ARG_OPTIONAL,
+   "Write the newest checkpoint as model.safetensors with config.json, in the naming of Llama (Qwen3 with "
+   "qk_norm, "
+   "DeepSeek-V3 with mla), into a folder (default: RUN.safetensors)",
+   0},
   {0}};
 
 static long whole_number(struct argp_state *state, const char *option, const char *text, long least)
@@ -80,6 +98,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
     return 0;
   case KEY_LONG: r->long_form = 1; return 0;
   case KEY_LIST: r->list = 1; return 0;
+  case KEY_SAFETENSORS:
+    r->safetensors = 1;
+    r->folder = text;
+    return 0;
   case ARGP_KEY_ARG:
     if (is_run_path(text)) return ARGP_ERR_UNKNOWN;
     r->series[r->series_count++] = text;
@@ -87,7 +109,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
   case ARGP_KEY_INIT: state->child_inputs[0] = &r->chosen; return 0;
   case ARGP_KEY_END:
     if (r->chosen.selection.paths == 0) argp_error(state, "no run file given");
-    if (r->series_count == 0 && !r->list)
+    if (r->safetensors && (r->chosen.selection.paths > 1 || r->series_count || r->list))
+      argp_error(state, "--safetensors takes one run or checkpoint, and no series");
+    if (r->series_count == 0 && !r->list && !r->safetensors)
       argp_error(state, "no series given; --list names those in the file");
     return 0;
   }
@@ -273,6 +297,26 @@ static int finish_output(void)
   return STATUS_FAIL;
 }
 
+/* RUN.h5: RUN.safetensors */
+static int export_safetensors(const char *path, const char *folder, struct error *error)
+{
+  char beside[4096];
+  struct own_stack *own;
+  size_t length = strlen(path), end = length > 3 && strcmp(path + length - 3, ".h5") == 0 ? 3 : 0;
+  if (snprintf(beside, sizeof beside, "%.*s.safetensors", (int)(length - end), path) >= (int)sizeof beside)
+    return error_set(error, STATUS_USAGE, "%.60s...: path too long", path);
+  if (!folder) folder = beside;
+  int status = own_stack_open(&own, path, error);
+  if (status) return status;
+  status = own_stack_export(own, folder, error);
+  own_stack_close(own);
+  if (status)
+    error_prefix(error, "%s", path);
+  else
+    printf("%s\n", folder);
+  return status;
+}
+
 static int run_export(int argc, char **argv)
 {
   static const struct argp argp = {
@@ -290,8 +334,11 @@ static int run_export(int argc, char **argv)
   struct error error = {0};
   r.series = memory_new((size_t)argc, sizeof *r.series);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
-  if (!status) status = runset_select(&set, &r.chosen.selection, r.band ? RUNSET_ONCE : 0, &error);
-  if (!status) {
+  if (!status && r.safetensors)
+    status = export_safetensors(r.chosen.selection.path[0], r.folder, &error);
+  else if (!status)
+    status = runset_select(&set, &r.chosen.selection, r.band ? RUNSET_ONCE : 0, &error);
+  if (!status && !r.safetensors) {
     if (r.list)
       run_series_names(set.list[0]->file, print_series_name, set.list[0]->file);
     else if (!r.band)
