@@ -388,6 +388,15 @@ struct forward_job {
 };
 
 #define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
+/* Rows [row, row + rows) of a tensor, columns [col, col + width), are wanted soon: they lie far apart in memory. What
+   is small is near already. */
+enum { NEAR = 1 << 17 };
+#define SOON(tensor, row, count, col, width, write) \
+  do { \
+    for (long i = 0; i < (count) && (tensor)->rows * (tensor)->ld > NEAR; i++) \
+      for (long c = 0; c < (width); c += LANES) \
+        __builtin_prefetch(AT(tensor, (row) + i, (col) + c), write, 2); \
+  } while (0)
 
 /* What follows from shapes alone. */
 static struct head head_sizes(const struct tensor *q, const struct tensor *v,
@@ -426,6 +435,12 @@ INLINE void forward_head(int measured, const struct forward_job *job, long piece
   struct maxima m = {.top = -INFINITY, .bottom = INFINITY, .capped = -INFINITY};
   for (long t = 0, rows; t < h.length; t += rows) {
     rows = strip_rows(h.start, t, h.length);
+    SOON(x->o, n + t, rows, number * h.value_dim, h.value_dim, 1);
+    SOON(x->q, n + t + rows, min_long(rows, h.length - t - rows), number * h.dim, h.dim, 0);
+    if (group + 1 < x->groups) { /* the next head's */
+      SOON(x->k, n + t, rows, (group + 1) * h.dim, h.dim, 0);
+      SOON(x->v, n + t, rows, (group + 1) * h.value_dim, h.value_dim, 0);
+    }
     copy_rows(AT(x->q, n + t, number * h.dim), x->q->ld, rows, h.dim, (float)x->scale, h.q, h.padded_dim);
     float *o = AT(x->o, n + t, number * h.value_dim), *ml = AT(x->ml, n + t, 2 * number);
     if (rows == STRIP)
@@ -594,6 +609,16 @@ static long backward_rows(const struct attention_backward_args *x, const struct 
     .ldq = x->dq->ld,
     .scale = (float)x->scale,
   };
+  const long after = n + t + rows, ahead = min_long(rows, h->length - t - rows),
+             group = number * x->groups / x->heads;
+  SOON(x->dq, n + t, rows, number * h->dim, h->dim, 1);
+  SOON(x->q, after, ahead, number * h->dim, h->dim, 0);
+  SOON(x->o, after, ahead, number * h->value_dim, h->value_dim, 0);
+  SOON(x->do_, after, ahead, number * h->value_dim, h->value_dim, 0);
+  if (group + 1 < x->groups) { /* the next group's */
+    SOON(x->k, n + t, rows, (group + 1) * h->dim, h->dim, 0);
+    SOON(x->v, n + t, rows, (group + 1) * h->value_dim, h->value_dim, 0);
+  }
   copy_rows(AT(x->q, n + t, number * h->dim), x->q->ld, rows, h->dim, in.scale, h->q, h->padded_dim);
   copy_rows(AT(x->do_, n + t, number * h->value_dim), x->do_->ld, rows, h->value_dim, 1, h->do_,
             h->padded_value);
