@@ -44,10 +44,12 @@ test $status -eq 2 || fail "show of no run file: exit $status"
 
 # spectra: sigma_1 <= Frobenius norm, ranks between 1 and the smaller side, entropy in [0, 1]
 "$program" spectra "$dir/clip-1.h5" > "$dir/spectra" 2> "$dir/err" || fail "spectra: $(cat "$dir/err")"
-awk '!/^#/ && NF { n++; s = $(NF-5); f = $(NF-4); h = $(NF-3); p = $(NF-2); r = $(NF-1); k = $NF
+awk '!/^#/ && / [0-9]+x[0-9]+ / { n++; s = $(NF-5); f = $(NF-4); h = $(NF-3); p = $(NF-2); r = $(NF-1); k = $NF
   if (!(s <= f * 1.00001 && h >= 0 && h <= 1.00001 && p >= 0.99999)) bad = 1
   if (!(r >= p * 0.99999 && k >= 0.99999 && k <= p * 1.00001)) bad = 1
-  } END { exit bad || n < 14 }' "$dir/spectra" || fail "spectra: impossible numbers: $(cat "$dir/spectra")"
+  }
+  /^l[0-9]h[0-9] / && NF == 6 { heads++; if (!($3 > 0 && $4 <= $3 * 1.00001 && $5 > 0 && $5 <= 1)) bad = 1 } # bounds
+  END { exit bad || n < 14 || heads != 4 }' "$dir/spectra" || fail "spectra: impossible numbers: $(cat "$dir/spectra")"
 for what in 'blocks.1.attn.w_q ' 'l0h0 w_q ' 'l1h1 w_k ' 'l1h0 w_q^T w_k '; do
   grep -q -F "$what" "$dir/spectra" || fail "spectra: no line $what"
 done
