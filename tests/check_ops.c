@@ -408,6 +408,7 @@ static const struct {
   {2, 21, 2, 1, 8, 6, 5, 0, 3, 0, FORMAT_BF16},
   {1, 30, 2, 2, 6, 8, 0, 1, 2, 3, FORMAT_FP16},
   {1, 33, 4, 2, 16, 8, 0, 2, 90, 400, FORMAT_FP8_E4M3},
+  {1, 90, 1, 1, 4, 4, 40, 0, 1, 0, 0},
 };
 enum { ATTENTIONS = sizeof attentions_of / sizeof *attentions_of };
 
@@ -940,11 +941,15 @@ static char *in_run(const struct device *device, void *place, int r)
   return (char *)place + (size_t)r * device->stride;
 }
 
-/* What run 0 of several holds: its guard is 0, so nobody may read or change it; NaN, and no index at all. */
+/* What run 0 of several holds: its guard is 0, so nobody may read or change it; numbers of its own, and no index. */
 static void forbid(struct guarded *g, char *memory)
 {
-  for (size_t i = 0; i < g->bytes / sizeof(int); i++)
-    ((int *)memory)[i] = g->t.type == TENSOR_INT ? 1 << 30 : -1;
+  size_t count = g->bytes / (g->t.type == TENSOR_INT ? sizeof(int) : sizeof(real));
+  for (size_t i = 0; i < count; i++)
+    if (g->t.type == TENSOR_INT)
+      ((int *)memory)[i] = 1 << 30;
+    else
+      ((real *)memory)[i] = (real)(1 + 0.37 * (double)(i % 1000));
 }
 
 /* Run on the device; what lies in each buffer afterwards, guards included, goes to result[slot]. A device that
@@ -1759,17 +1764,18 @@ END_TEST
 START_TEST(newton_schulz_at_the_edges)
 {
   enum { ROWS = 3, COLS = 5, SIZE = ROWS * COLS };
-  static const double keller[] = {3.4445, -4.775, 2.0315}, value[] = {NAN, INFINITY, -INFINITY};
+  static const double keller[] = {3.4445, -4.775, 2.0315}, value[] = {NAN, INFINITY, -INFINITY, LARGEST};
   static const int places[] = {SIZE, 0, 2 * SIZE};
   struct device *device = host_device(_i);
   struct tensor *x = tensor_new(device, TENSOR_REAL, 1, 3 * SIZE, "x"),
                 *coefficients = row(device, 3, keller);
   struct tensor *work = tensor_new(device, TENSOR_REAL, 1, 2 * SIZE + 2 * ROWS * ROWS + ROWS + 1, "work");
   struct tensor place = tensor_of((void *)places, 1, 3);
-  for (int k = 0; k < 6; k++) {
+  for (int k = 0; k < 8; k++) {
     draw(x, 1);
     memset(REALS(x) + SIZE, 0, SIZE * sizeof(real));
     REALS(x)[2 * SIZE + 4] = (real)value[k / 2];
+    if (k / 2 == 3) REALS(x)[2 * SIZE + 5] = LARGEST; /* the norm of both is not finite */
     op_run(device, OP_newton_schulz,
            &(union op_args){.newton_schulz = {.x = x,
                                               .work = work,
