@@ -32,12 +32,13 @@ static const struct argp_option options[] = {
   {"quick", 'q', NULL, 0, "only toy and small, two seconds a comparison", 0},
   {"stack", 's', "NAME", 0, "only this stack: toy, small or medium", 0},
   {"seconds", 't', "S", 0, "seconds for each comparison (default 6)", 0},
+  {"products", 'p', NULL, 0, "only the stacks' matrix products, shape by shape: ours against OpenBLAS", 0},
   {"json", 'j', NULL, 0, JSON_HELP, 0},
   {0}};
 struct arguments {
   const char *stack;
   double seconds;
-  int quick, json;
+  int quick, json, products;
 };
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -51,6 +52,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     a->seconds = strtod(text, &end);
     if (*end || !(a->seconds > 0)) argp_error(state, "--seconds=%s: a number above 0", text);
     return 0;
+  case 'p': a->products = 1; return 0;
   case 'j': a->json = 1; return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
@@ -177,6 +179,89 @@ static void measure_limit(struct limit *l)
       if (rate > l->gflops) *l = (struct limit){rate, n};
     }
   }
+}
+
+/* --- products, shape by shape ---------------------------------------------------------------------------- */
+/* c [m,n] = a b, or a^T b (tn: gradients of weights), or a b^T (nt: forward), as the stacks' steps have them. */
+static const struct shape {
+  const char *stack, *what;
+  int m, n, k, ta, tb;
+} shapes[] = {
+  {"toy", "queries, keys, values", 512, 192, 64, 0, 1},
+  {"toy", "gate and up", 512, 352, 64, 0, 1},
+  {"toy", "down", 512, 64, 176, 0, 1},
+  {"toy", "back through gate and up", 512, 64, 352, 0, 0},
+  {"toy", "gradient of w_q, w_k, w_v", 192, 64, 512, 1, 0},
+  {"toy", "gradient of w_o", 64, 64, 512, 1, 0},
+  {"toy", "Newton-Schulz", 64, 64, 64, 0, 0},
+  {"toy", "Newton-Schulz, wide", 64, 176, 64, 0, 0},
+  {"small", "queries, keys, values", 2048, 768, 256, 0, 1},
+  {"small", "down", 2048, 256, 688, 0, 1},
+  {"small", "back through gate and up", 2048, 256, 1376, 0, 0},
+  {"small", "gradient of w_q, w_k, w_v", 768, 256, 2048, 1, 0},
+  {"small", "gradient of w_down", 256, 688, 2048, 1, 0},
+  {"small", "Newton-Schulz", 256, 256, 256, 0, 0},
+  {"medium", "queries, keys, values", 2048, 1536, 512, 0, 1},
+  {"medium", "gradient of w_q, w_k, w_v", 1536, 512, 2048, 1, 0},
+  {"medium", "Newton-Schulz", 512, 512, 512, 0, 0},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes, LARGEST = 2048 * 1536 };
+
+static double time_product(struct device *device, const struct shape *s, float *const x[3], int blas,
+                           int repeat)
+{
+  struct tensor a = s->ta ? tensor_of(x[0], s->k, s->m) : tensor_of(x[0], s->m, s->k);
+  struct tensor b = s->tb ? tensor_of(x[1], s->n, s->k) : tensor_of(x[1], s->k, s->n);
+  struct tensor c = tensor_of(x[2], s->m, s->n);
+  double began = clock_seconds();
+  for (int i = 0; i < repeat; i++)
+    if (blas)
+      cblas_sgemm(CblasRowMajor, s->ta ? CblasTrans : CblasNoTrans, s->tb ? CblasTrans : CblasNoTrans, s->m,
+                  s->n, s->k, 1, x[0], (int)a.ld, x[1], (int)b.ld, 0, x[2], s->n);
+    else
+      op_run(device, OP_matmul,
+             &(union op_args){.matmul = {.c = &c, .a = &a, .b = &b, .ta = s->ta, .tb = s->tb, .alpha = 1}});
+  return (clock_seconds() - began) / repeat;
+}
+
+static int bench_products(const struct arguments *a, struct error *e)
+{
+  struct device *device;
+  float *x[3];
+  if (device_open(&device, "cpu", 1, e)) return e->status;
+  json_t *all = json_array();
+  for (int i = 0; i < 3; i++) {
+    x[i] = memory_new(LARGEST, sizeof(float));
+    for (long j = 0; j < LARGEST; j++) x[i][j] = (float)(j % 7) / 8;
+  }
+  if (!a->json)
+    printf("kernels %s, OpenBLAS (%s), one thread, GFLOP/s\n%-8s %-28s %5s %5s %5s    %6s %8s %6s\n",
+           ops_cpu_level(), device_blas_core(), "stack", "product", "m", "n", "k", "ours", "OpenBLAS",
+           "ratio");
+  for (int i = 0; i < SHAPES; i++) {
+    const struct shape *s = &shapes[i];
+    if (a->stack && strcmp(a->stack, s->stack) != 0) continue;
+    double best[2] = {INFINITY, INFINITY}, flops = 2.0 * s->m * s->n * s->k;
+    for (int round = 0; round < 7; round++)
+      for (int blas = 0; blas < 2; blas++)
+        best[blas] = fmin(best[blas], time_product(device, s, x, blas, 1 + (int)(2e7 / flops)));
+    const double ours = flops / best[0] * 1e-9, theirs = flops / best[1] * 1e-9;
+    if (a->json)
+      json_array_append_new(all, json_pack("{s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:o, s:o}", "stack", s->stack,
+                                           "product", s->what, "m", s->m, "n", s->n, "k", s->k, "ta", s->ta,
+                                           "tb", s->tb, "gflops", json_number(ours), "openblas_gflops",
+                                           json_number(theirs)));
+    else
+      printf("%-8s %-28s %5d %5d %5d %c%c %6.1f %8.1f %6.2f\n", s->stack, s->what, s->m, s->n, s->k,
+             s->ta ? 't' : 'n', s->tb ? 't' : 'n', ours, theirs, ours / theirs);
+  }
+  if (a->json)
+    json_print(all);
+  else
+    json_decref(all);
+  for (int i = 0; i < 3; i++) memory_free(x[i]);
+  device_close(device);
+  return STATUS_OK;
 }
 
 /* --- one stack under one optimiser ---------------------------------------------------------------------- */
@@ -472,6 +557,7 @@ static int run(int argc, char **argv)
   for (int s = 0; s < STACKS; s++) known |= a.stack && !strcmp(a.stack, stacks[s].name);
   if (!known)
     return error_set(&e, STATUS_USAGE, "--stack=%s: toy, small or medium", a.stack), report_error(&e);
+  if (a.products) return bench_products(&a, &e) ? report_error(&e) : STATUS_OK;
   struct bench b = {.arguments = &a};
   snprintf(b.folder, sizeof b.folder, "/tmp/maxlogit-bench-XXXXXX");
   if (!mkdtemp(b.folder))
@@ -487,6 +573,6 @@ static int run(int argc, char **argv)
 }
 
 const struct command command_bench = {.name = "bench",
-                                      .arguments = "[--quick] [--stack=NAME] [--json]",
+                                      .arguments = "[--quick] [--stack=NAME] [--products] [--json]",
                                       .help = "speed, against the machine's own measured limit",
                                       .run = run};
