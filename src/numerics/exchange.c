@@ -123,11 +123,17 @@ void report_column_empty(struct report *r, const struct tensor *t, long column, 
   for (long i = 0; i < t->rows; i++) host[i * t->cols + column] = (real)empty;
 }
 
+/* Before the first step where it can be, so that none allocates. */
+static void make_ring(struct report *r)
+{
+  if (!r->late) r->late = arena_get(r->arena, (size_t)r->used * (AHEAD_MOST + 1), sizeof *r->late);
+}
+
 void report_record_clear(struct report *r, struct program *p)
 {
   struct tensor *empty = program_input(p, TENSOR_REAL, 1, r->used, "empty report");
   r->device->upload(r->device, empty->data, r->host, (size_t)r->used * sizeof *r->host);
-  r->late = arena_get(r->arena, (size_t)r->used * (AHEAD_MOST + 1), sizeof *r->late);
+  make_ring(r);
   PROGRAM_CALL(p, copy, .y = program_view(p, r->all, 0, r->used), .x = empty);
 }
 
@@ -135,6 +141,7 @@ void report_ask(struct report *r)
 {
   struct device *d = r->device;
   REQUIRE(r->under_way <= AHEAD_MOST);
+  make_ring(r);
   int at = (r->oldest + r->under_way++) % (AHEAD_MOST + 1);
   d->fetch(d, r->late + at * r->used, r->all->data, (size_t)r->used * sizeof *r->late);
   r->mark[at] = d->mark ? d->mark(d) : 0;
