@@ -153,7 +153,8 @@ static __device__ inline float advance(struct running *r, float f[4], const int 
 }
 
 template <int WAY, int EACH>
-static __global__ void __launch_bounds__(THREADS) attention_kernel(struct guarded guard, struct attention x)
+static __global__ void __launch_bounds__(THREADS, 1)
+  attention_kernel(struct guarded guard, struct attention x)
 {
   DYNAMIC_SHARED(float, shared);
   if (guard.off()) return;

@@ -88,7 +88,7 @@ static __device__ inline void finish(const struct product &p, float *c, const fl
 }
 
 template <class T>
-static __global__ void __launch_bounds__(T::THREADS) product_kernel(struct guarded guard, struct product p)
+static __global__ void __launch_bounds__(T::THREADS, 1) product_kernel(struct guarded guard, struct product p)
 {
   DYNAMIC_SHARED(float, shared);
   if (guard.off()) return;
