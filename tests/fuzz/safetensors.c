@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "base/error.h"
 #include "fuzz.h"
-#include "storage/weights.h"
+#include "storage/stack.h"
 
 enum { TENSORS, INDEX, CONFIG, FILES };
 static const char *const names[FILES] = {"a.safetensors", "model.safetensors.index.json", "config.json"};
@@ -56,7 +56,8 @@ static void put_valid(void)
   memcpy(text + 8, header, sizeof header - 1);
   put(TENSORS, text, 8 + sizeof header - 1 + 10);
   put(INDEX, map, sizeof map - 1);
-  put(CONFIG, "{}", 2);
+  static const char sizes[] = "{\"num_attention_heads\":4,\"qk_nope_head_dim\":6,\"qk_rope_head_dim\":4}";
+  put(CONFIG, sizes, sizeof sizes - 1);
 }
 
 static void read_numbers(const struct weights *w)
@@ -69,6 +70,24 @@ static void read_numbers(const struct weights *w)
     int64_t count = t->cols < 4096 ? t->cols : 4096;
     weight_read(t, 0, 0, count, row);
     weight_read(t, t->rows - 1, t->cols - count, count, row);
+  }
+}
+
+/* Whatever family it is taken for: the rows of every head lie in its tensors. */
+static void read_heads(const struct weights *w)
+{
+  struct stack stack;
+  struct error e = {0};
+  int known;
+  if (stack_open(&stack, w, &known, &e) || !known) return;
+  for (long l = 0; l < stack.layers && l < 4; l++) {
+    struct head_logits head;
+    if (stack.head(&stack, l, stack.heads - 1, &head, &e)) continue;
+    for (int p = 0; p < head.parts; p++) {
+      const struct projection *q = &head.part[p].q, *k = &head.part[p].k;
+      REQUIRE(q->rows == k->rows && q->first + q->rows <= (q->columns ? q->weight->cols : q->weight->rows));
+      REQUIRE(k->first + k->rows <= (k->columns ? k->weight->cols : k->weight->rows));
+    }
   }
 }
 
@@ -88,6 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
   }
   read_numbers(w);
+  read_heads(w);
   weights_close(w);
   return 0;
 }
