@@ -1,6 +1,7 @@
 /* device.c - devices of the host, their memory, and what the BLAS says of itself */
 #include "config.h"
 #include "numerics/device.h"
+#include "numerics/cuda_plugin.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include <cblas.h>
@@ -155,9 +156,29 @@ int device_open(struct device **out, const char *kind, int threads, struct error
     *out = host_open("isolated", threads ? threads : thread_cores());
     ops_cpu_override(&(*out)->ops);
     isolate(*out);
+  } else if (!strcmp(kind, "cuda")) {
+    const struct cuda_plugin *plugin = cuda_plugin(e);
+    if (plugin) *out = host_open("cuda", threads ? threads : thread_cores());
+    if (!plugin || plugin->open(*out, e)) {
+      device_close(*out);
+      *out = NULL;
+      return error_prefix(e, "device = cuda");
+    }
   } else {
-    return error_set(e, STATUS_USAGE, "device = %s: this build has cpu, reference and isolated", kind);
+    return error_set(e, STATUS_USAGE, "device = %s: there are cpu, cuda, reference and isolated", kind);
   }
+  return STATUS_OK;
+}
+
+const char *const device_math_names[] = {"fp32", "tf32", "bf16", NULL};
+
+int device_set_math(struct device *device, enum device_math math, struct error *e)
+{
+  if (math != MATH_FP32 && strcmp(device->name, "cuda"))
+    return error_set(e, STATUS_USAGE,
+                     "device.math = %s: device = %s computes in fp32 alone; device = cuda has a choice",
+                     device_math_names[math], device->name);
+  device->math = math;
   return STATUS_OK;
 }
 

@@ -27,6 +27,17 @@ struct device {
   int ahead; /* steps that the host may be ahead of the device, at most AHEAD_MOST */
   void (*enter)(struct device *), (*leave)(struct device *); /* around its own calls; may be NULL */
   void (*close)(struct device *);
+  /* Calls between begin and end are not done but kept, and done at every replay. NULL where a program makes its calls
+     one by one. */
+  void (*begin)(struct device *);
+  void *(*end)(struct device *);
+  void (*replay)(struct device *, void *kept);
+  void (*forget)(struct device *, void *kept);
+  void (*wait)(struct device *); /* until all is done; NULL where it always is */
+  /* Times of single operations on the device's own clock: before one (op -1) and after it; and adding them to
+     op_seconds. NULL: the host's clock will do. */
+  void (*stamp)(struct device *, int op);
+  void (*times)(struct device *);
   void *private_state;
   /* Runs of one layout that a launch computes, and the bytes between the slabs of two of them: every pointer of a
      recorded call lies in a run's slab, and what it is for run 0 lies r * stride further for run r. A device that
@@ -55,8 +66,11 @@ struct device {
 };
 
 /* kind "cpu" (fast kernels), "reference" (ops_ref only), "isolated" (cpu, its memory inaccessible to the host) or
-   "cuda". threads 0: all cores. */
+   "cuda" (where there is a GPU). threads 0: all cores. */
 int device_open(struct device **, const char *kind, int threads, struct error *);
+/* Only cuda has a choice. */
+int device_set_math(struct device *, enum device_math, struct error *);
+extern const char *const device_math_names[];
 void device_close(struct device *);
 
 /* Zeroed memory for what lives as long as a run, or as its owner; device_put_back ends it. */

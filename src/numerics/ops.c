@@ -116,9 +116,15 @@ void op_run_if(struct device *device, const struct tensor *guard, enum op op, co
     dispatch_if(device, guard, op, args);
     return;
   }
-  double begin = clock_seconds();
-  dispatch_if(device, guard, op, args);
-  device->op_seconds[op] += clock_seconds() - begin;
+  if (device->stamp) {
+    device->stamp(device, -1);
+    dispatch_if(device, guard, op, args);
+    device->stamp(device, op);
+  } else {
+    double begin = clock_seconds();
+    dispatch_if(device, guard, op, args);
+    device->op_seconds[op] += clock_seconds() - begin;
+  }
   device->op_calls[op]++;
   device->op_work[op] += op_flops(op, args);
 }

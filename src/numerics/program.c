@@ -60,6 +60,11 @@ struct program {
   int *order; /* calls wave by wave */
   struct group *group;
   int groups;
+  /* Where the device keeps calls: [calls], by the first of each piece without a step of the host; made at the second
+     run, for as many runs at a time and for the scratch that there is. */
+  void **kept;
+  const void *kept_scratch;
+  int ran, kept_runs;
   void *block;
   size_t bytes;
   int planned;
@@ -82,9 +87,18 @@ struct program *program_new(struct device *device)
   return p;
 }
 
+static void forget(struct program *p)
+{
+  for (int i = 0; p->kept && i < p->calls; i++) {
+    if (p->kept[i]) p->device->forget(p->device, p->kept[i]);
+    p->kept[i] = NULL;
+  }
+}
+
 void program_free(struct program *p)
 {
   if (!p) return;
+  forget(p);
   for (int i = 0; i < p->nodes; i++) {
     memory_free(p->node[i]->written);
     if (p->node[i]->tensor.flags & INPUT) device_put_back(p->device, p->node[i]->tensor.data);
@@ -518,6 +532,7 @@ void program_plan(struct program *p)
   memory_free(list);
   find_waves(p);
   declare_scratch(p);
+  if (p->device->begin) p->kept = arena_get(p->arena, (size_t)p->calls + 1, sizeof *p->kept);
   p->planned = 1;
 }
 
@@ -543,13 +558,46 @@ static void run_piece(void *context, long piece, int worker)
   run_call(device_worker(p->device, worker), &p->call[p->order[g->group->from + piece]]);
 }
 
+/* Calls from the i-th of the order on, up to the next step of the host. Returns where they end. */
+static int run_piece_kept(struct program *p, int i)
+{
+  struct device *d = p->device;
+  int end = i;
+  while (end < p->calls && !p->call[p->order[end]].host) end++;
+  if (!p->kept[i]) {
+    d->begin(d);
+    for (int k = i; k < end; k++) run_call(d, &p->call[p->order[k]]);
+    p->kept[i] = d->end(d);
+  }
+  d->replay(d, p->kept[i]);
+  return end;
+}
+
+static void run_kept(struct program *p)
+{
+  if (p->kept_runs != p->device->runs || p->kept_scratch != p->device->scratch) forget(p);
+  p->kept_runs = p->device->runs;
+  p->kept_scratch = p->device->scratch;
+  for (int i = 0; i < p->calls;) {
+    if (p->call[p->order[i]].host)
+      run_call(p->device, &p->call[p->order[i++]]);
+    else
+      i = run_piece_kept(p, i);
+  }
+}
+
 void program_run(struct program *p)
 {
   REQUIRE(p->planned);
   device_settle_scratch(p->device);
+  /* The first time call by call: what a device does but once is then done. */
+  if (p->kept && p->ran++ && !p->device->op_seconds) {
+    run_kept(p);
+    return;
+  }
   for (int i = 0; i < p->groups; i++) {
     const struct group *g = &p->group[i];
-    if (g->apart && !p->device->op_seconds)
+    if (g->apart && !p->kept && !p->device->op_seconds)
       parallel_for(p->device->pool, g->count, run_piece, &(struct gang){p, g});
     else
       for (int k = g->from; k < g->from + g->count; k++) run_call(p->device, &p->call[p->order[k]]);

@@ -161,6 +161,7 @@ int trainer_build(struct trainer *t, int keeps, struct error *e)
   int status = init_data(t, m, e);
   if (!status) status = model_resolve(m, t->data.vocab, e);
   if (!status && !t->device) status = device_open(&t->device, t->top->device, (int)device->threads, e);
+  if (!status) status = device_set_math(t->device, (enum device_math)device->math, e);
   if (!status) status = init_model(t, m, e);
   if (!status) status = init_training(t, e);
   if (status) return status;

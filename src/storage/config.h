@@ -104,7 +104,7 @@ struct checkpoint_options {
   const char *keep; /* how many of the newest, or all */
 };
 struct device_options {
-  long threads;
+  long threads, math; /* enum device_math */
 };
 struct sweep_options {
   const char *dir;

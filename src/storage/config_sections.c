@@ -90,6 +90,10 @@ static const struct option_row device_rows[] = {
   INT_ROW(struct device_options, threads, "0", 0, 1024, "threads",
           "threads of a run, or of a launch; 0: all cores, and one a run in a sweep",
           OPTION_FREE | OPTION_NUMBER),
+  CHOICE_ROW(
+    struct device_options, math, "fp32", device_math_names,
+    "what products round their inputs to; sums, and all else, stay in fp32. Other than fp32 for cuda alone",
+    0),
   END_ROW};
 
 static const struct option_row sweep_rows[] = {

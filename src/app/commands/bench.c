@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "app/bench_cuda.h"
 #include "app/command.h"
 #include "analysis/json.h"
 #include "app/report.h"
@@ -30,7 +31,8 @@ enum { STACKS = sizeof stacks / sizeof *stacks };
 
 static const struct argp_option options[] = {
   {"quick", 'q', NULL, 0, "only toy and small, two seconds a comparison", 0},
-  {"stack", 's', "NAME", 0, "only this stack: toy, small or medium", 0},
+  {"stack", 's', "NAME", 0, "only this stack: toy, small or medium; on a GPU large, too", 0},
+  {"runs", 'r', "N", 0, "on a GPU: at most so many runs together (default 256)", 0},
   {"seconds", 't', "S", 0, "seconds for each comparison (default 6)", 0},
   {"products", 'p', NULL, 0, "only the stacks' matrix products, shape by shape: ours against OpenBLAS", 0},
   {"json", 'j', NULL, 0, JSON_HELP, 0},
@@ -38,7 +40,7 @@ static const struct argp_option options[] = {
 struct arguments {
   const char *stack;
   double seconds;
-  int quick, json, products;
+  int quick, json, products, cuda, runs;
 };
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -54,6 +56,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
     return 0;
   case 'p': a->products = 1; return 0;
   case 'j': a->json = 1; return 0;
+  case 'r':
+    a->runs = (int)strtol(text, &end, 10);
+    if (*end || a->runs < 1) argp_error(state, "--runs=%s: a number from 1", text);
+    return 0;
+  case ARGP_KEY_ARG:
+    if (strcmp(text, "device=cuda") && strcmp(text, "device=cpu"))
+      argp_error(state, "%s: only device=cpu or device=cuda can be said here", text);
+    a->cuda = !strcmp(text, "device=cuda");
+    return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }
@@ -542,17 +553,21 @@ static int run(int argc, char **argv)
 {
   static const struct argp argp = {options,
                                    parse,
-                                   "",
+                                   "[device=cpu|cuda]",
                                    "Speed of training steps as a fraction of this machine's own matrix "
                                    "product, and what every kind of recording "
                                    "costs.",
                                    NULL,
                                    NULL,
                                    NULL};
-  struct arguments a = {.seconds = 0};
+  struct arguments a = {.runs = 256};
   argp_parse(&argp, argc, argv, 0, NULL, &a);
   if (a.seconds == 0) a.seconds = a.quick ? 2 : 6;
   struct error e = {0};
+  if (a.cuda) {
+    struct bench_cuda b = {a.stack, a.seconds / 2, a.json, a.runs};
+    return bench_cuda(&b, &e) ? report_error(&e) : STATUS_OK;
+  }
   int known = a.stack == NULL;
   for (int s = 0; s < STACKS; s++) known |= a.stack && !strcmp(a.stack, stacks[s].name);
   if (!known)
@@ -573,6 +588,7 @@ static int run(int argc, char **argv)
 }
 
 const struct command command_bench = {.name = "bench",
-                                      .arguments = "[--quick] [--stack=NAME] [--products] [--json]",
+                                      .arguments =
+                                        "[device=cuda] [--quick] [--stack=NAME] [--products] [--json]",
                                       .help = "speed, against the machine's own measured limit",
                                       .run = run};

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "numerics/cuda_plugin.h"
 #include "run/trainer.h"
 #include "storage/provenance.h"
 
@@ -27,6 +28,7 @@ static const struct {
 struct diagnosis {
   struct provenance provenance;
   char device[256], gnuplot[64], bits[17];
+  struct gpu gpu;
   const char *kernels, *expected; /* bits of the fixed run; NULL: not known for this machine */
   int threads;
   double seconds;
@@ -128,11 +130,25 @@ static void print_line(void *context, const char *name, const char *value)
   printf("  %-10s  %s\n", name, value);
 }
 
+static void print_gpu(const struct gpu *g)
+{
+  char text[1024];
+  if (*g->lacks)
+    snprintf(text, sizeof text, "none for device = cuda: %s", g->lacks);
+  else
+    snprintf(
+      text, sizeof text,
+      "%s, capability %d.%d, %d multiprocessors, %.0f GB, driver for CUDA %d.%d, plug-in of CUDA %d.%d",
+      g->name, g->major, g->minor, g->multiprocessors, g->gigabytes, g->driver / 1000, g->driver % 1000 / 10,
+      g->runtime / 1000, g->runtime % 1000 / 10);
+  print_line(NULL, "gpu", text);
+}
+
 static void print_text(const struct diagnosis *d)
 {
   provenance_each(&d->provenance, print_line, NULL);
   print_line(NULL, "device", d->device);
-  print_line(NULL, "gpu", "none: this version computes on the CPU");
+  print_gpu(&d->gpu);
   print_line(NULL, "gnuplot",
              *d->gnuplot ? d->gnuplot : "not found: plot draws nothing (package gnuplot-nox)");
   printf("  %-10s  50 steps in %.2f s; its bits: %s\n", "fixed run", d->seconds, d->bits);
@@ -155,7 +171,8 @@ static void print_json(const struct diagnosis *d)
   provenance_each(&d->provenance, json_pair, all);
   json_pair(all, "device", d->device);
   json_pair(all, "kernels", d->kernels);
-  json_pair(all, "gpu", NULL);
+  json_pair(all, "gpu", *d->gpu.lacks ? NULL : d->gpu.name);
+  json_pair(all, "gpu_lacks", *d->gpu.lacks ? d->gpu.lacks : NULL);
   json_pair(all, "gnuplot", *d->gnuplot ? d->gnuplot : NULL);
   json_pair(all, "bits", d->bits);
   json_pair(all, "expected_bits", d->expected);
@@ -182,6 +199,7 @@ static int doctor(int argc, char **argv)
   argp_parse(&argp, argc, argv, 0, NULL, &json);
   provenance_get(&d.provenance);
   gnuplot_version(d.gnuplot, sizeof d.gnuplot);
+  cuda_look(&d.gpu);
   if (run_fixed(&d, &e)) return report_error(&e);
   find_expected(&d);
   (json ? print_json : print_text)(&d);

@@ -1,0 +1,503 @@
+/* device.cu - a GPU as a device: memory, queues, what goes there and back, and replayed programs
+   All is told to one queue, `compute`, in order, and the host goes on. What the host uploads is gathered in pinned
+   memory and travels on a queue of its own; one kernel then puts the pieces into their places. What it fetches is
+   taken from its places by one kernel, and travels back on a third queue while `compute` goes on. */
+#include "cuda/kernels.h"
+#include "cuda/blas.h"
+#include "numerics/cuda_plugin.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+  LOTS = 16,
+  LOT_BYTES = 1 << 20,
+  LOT_PIECES = 4096,
+  PIECE_BYTES = 32 << 10,
+  MOVE_THREADS = 256,
+  OLDEST_MAJOR = 8, /* compute capability 8.0 */
+  RETIRED = 64
+};
+
+/* Part of what is uploaded or fetched. */
+struct piece {
+  char *to;
+  const char *from;
+  size_t bytes;
+};
+
+/* Pieces that travel together. */
+struct lot {
+  char *host, *device;  /* [LOT_BYTES], pinned; on the device */
+  struct piece *pieces; /* [LOT_PIECES], pinned: the device reads them where they are */
+  char **to;            /* [LOT_PIECES], fetched: where they go in the end */
+  int count, busy;
+  size_t used;
+  cudaEvent_t ready, done;
+};
+
+struct timed {
+  int op;
+  cudaEvent_t from, to;
+};
+
+struct cuda {
+  struct cuda_launch launch; /* first: kernels.h */
+  cudaStream_t compute, up, down;
+  struct lot ups[LOTS], downs[LOTS];
+  long told, taken, delivered; /* lots: uploaded; fetched; arrived of those */
+  pthread_mutex_t lock;        /* host steps come from many threads */
+  struct cuda_blas blas;
+  int capturing;
+  void *retired[RETIRED]; /* scratch that has grown: captured calls may still mean it */
+  int retirements;
+  struct timed *timed;
+  int times, time_room;
+};
+
+static struct cuda *cuda_of(struct device *device) { return (struct cuda *)device->private_state; }
+
+/* What fails on a GPU once it runs is not to be mended here; files on disk are whole at any instant. */
+static void check(cudaError_t error, const char *what)
+{
+  if (error == cudaSuccess) return;
+  message("device=cuda: %s: %s", what, cudaGetErrorString(error));
+  _exit(STATUS_FAIL);
+}
+#define CHECK(call) check(call, #call)
+
+/* --- pieces ------------------------------------------------------------------------------------------------ */
+
+static __global__ void move_kernel(const struct piece *pieces)
+{
+  struct piece p = pieces[blockIdx.x];
+  unsigned *to = (unsigned *)p.to;
+  const unsigned *from = (const unsigned *)p.from;
+  for (size_t i = threadIdx.x; i < p.bytes / 4; i += blockDim.x) to[i] = from[i];
+}
+
+static void lot_open(struct lot *l)
+{
+  CHECK(cudaMallocHost((void **)&l->host, LOT_BYTES));
+  CHECK(cudaMallocHost((void **)&l->pieces, LOT_PIECES * sizeof *l->pieces));
+  CHECK(cudaMalloc((void **)&l->device, LOT_BYTES));
+  l->to = (char **)calloc(LOT_PIECES, sizeof *l->to);
+  CHECK(cudaEventCreateWithFlags(&l->ready, cudaEventDisableTiming));
+  CHECK(cudaEventCreateWithFlags(&l->done, cudaEventDisableTiming));
+}
+
+static void lot_close(struct lot *l)
+{
+  if (!l->host) return;
+  CHECK(cudaFreeHost(l->host));
+  CHECK(cudaFreeHost(l->pieces));
+  CHECK(cudaFree(l->device));
+  free(l->to);
+  CHECK(cudaEventDestroy(l->ready));
+  CHECK(cudaEventDestroy(l->done));
+}
+
+/* Room for some of these bytes in a lot that has some; 0: none is left. */
+static size_t lot_add(struct lot *l, char *to, const char *from, size_t bytes)
+{
+  size_t n = bytes < PIECE_BYTES ? bytes : (size_t)PIECE_BYTES;
+  REQUIRE(((uintptr_t)to | (uintptr_t)from | bytes) % 4 == 0);
+  if (l->count == LOT_PIECES || l->used + n > LOT_BYTES) return 0;
+  l->pieces[l->count++] = {to, from, n};
+  l->used += (n + 15) / 16 * 16;
+  return n;
+}
+
+static void lot_reuse(struct lot *l)
+{
+  if (!l->host) lot_open(l);
+  if (l->busy) CHECK(cudaEventSynchronize(l->done));
+  l->busy = l->count = 0;
+  l->used = 0;
+}
+
+static void flush_up(struct cuda *c)
+{
+  struct lot *l = &c->ups[c->told % LOTS];
+  if (l->busy || !l->count) return;
+  CHECK(cudaMemcpyAsync(l->device, l->host, l->used, cudaMemcpyHostToDevice, c->up));
+  CHECK(cudaEventRecord(l->ready, c->up));
+  CHECK(cudaStreamWaitEvent(c->compute, l->ready, 0));
+  LAUNCH(move_kernel, l->count, MOVE_THREADS, 0, c->compute, l->pieces);
+  CHECK(cudaEventRecord(l->done, c->compute));
+  l->busy = 1;
+  c->told++;
+}
+
+static void flush_down(struct cuda *c)
+{
+  struct lot *l = &c->downs[c->taken % LOTS];
+  if (l->busy || !l->count) return;
+  LAUNCH(move_kernel, l->count, MOVE_THREADS, 0, c->compute, l->pieces);
+  CHECK(cudaEventRecord(l->ready, c->compute));
+  CHECK(cudaStreamWaitEvent(c->down, l->ready, 0));
+  CHECK(cudaMemcpyAsync(l->host, l->device, l->used, cudaMemcpyDeviceToHost, c->down));
+  CHECK(cudaEventRecord(l->done, c->down));
+  l->busy = 1;
+  c->taken++;
+}
+
+/* Before anything else is told to `compute`. At most one of them has something: order is kept. */
+static void flush(struct cuda *c)
+{
+  flush_up(c);
+  flush_down(c);
+}
+
+static void deliver_oldest(struct cuda *c)
+{
+  struct lot *l = &c->downs[c->delivered++ % LOTS];
+  CHECK(cudaEventSynchronize(l->done));
+  for (int i = 0; i < l->count; i++)
+    memcpy(l->to[i], l->host + (l->pieces[i].to - l->device), l->pieces[i].bytes);
+  l->busy = l->count = 0;
+}
+
+static void cuda_upload(struct device *device, void *to, const void *from, size_t bytes)
+{
+  struct cuda *c = cuda_of(device);
+  pthread_mutex_lock(&c->lock);
+  flush_down(c);
+  for (size_t at = 0, n; at < bytes; at += n) {
+    struct lot *l = &c->ups[c->told % LOTS];
+    if (!l->host || l->busy) lot_reuse(l);
+    size_t used = l->used;
+    n = lot_add(l, (char *)to + at, l->device + used, bytes - at);
+    if (n)
+      memcpy(l->host + used, (const char *)from + at, n);
+    else
+      flush_up(c);
+  }
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void cuda_fetch(struct device *device, void *to, const void *from, size_t bytes)
+{
+  struct cuda *c = cuda_of(device);
+  pthread_mutex_lock(&c->lock);
+  flush_up(c);
+  for (size_t at = 0, n; at < bytes; at += n) {
+    struct lot *l = &c->downs[c->taken % LOTS];
+    while (l->busy) deliver_oldest(c); /* the ring is full: sooner than asked for */
+    if (!l->count) lot_reuse(l);
+    n = lot_add(l, l->device + l->used, (const char *)from + at, bytes - at);
+    if (n)
+      l->to[l->count - 1] = (char *)to + at;
+    else
+      flush_down(c);
+  }
+  pthread_mutex_unlock(&c->lock);
+}
+
+static long cuda_mark(struct device *device)
+{
+  struct cuda *c = cuda_of(device);
+  pthread_mutex_lock(&c->lock);
+  flush_down(c);
+  pthread_mutex_unlock(&c->lock);
+  return c->taken;
+}
+
+/* Reaching the latest mark lets the device run dry: a wait. */
+static void cuda_reach(struct device *device, long mark)
+{
+  struct cuda *c = cuda_of(device);
+  pthread_mutex_lock(&c->lock);
+  if (mark == c->taken && c->delivered < mark) device->waits++;
+  while (c->delivered < mark) deliver_oldest(c);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void cuda_download(struct device *device, void *to, const void *from, size_t bytes)
+{
+  struct cuda *c = cuda_of(device);
+  if (!bytes) return;
+  pthread_mutex_lock(&c->lock);
+  flush(c);
+  CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, c->compute));
+  CHECK(cudaStreamSynchronize(c->compute));
+  device->waits++;
+  pthread_mutex_unlock(&c->lock);
+}
+
+/* --- memory ------------------------------------------------------------------------------------------------ */
+
+static void *take(struct cuda *c, size_t bytes)
+{
+  void *memory = NULL;
+  REQUIRE(!c->capturing);
+  if (cudaMalloc(&memory, bytes ? bytes : 4) != cudaSuccess) {
+    size_t left = 0, all = 0;
+    cudaMemGetInfo(&left, &all);
+    message("out of memory on the GPU: %zu MiB wanted, %zu of %zu MiB free", bytes >> 20, left >> 20, all >> 20);
+    _exit(STATUS_FAIL);
+  }
+  return memory;
+}
+
+static void *cuda_get(struct device *device, size_t bytes)
+{
+  struct cuda *c = cuda_of(device);
+  pthread_mutex_lock(&c->lock);
+  void *memory = take(c, bytes);
+  flush(c);
+  CHECK(cudaMemsetAsync(memory, 0, bytes ? bytes : 4, c->compute));
+  pthread_mutex_unlock(&c->lock);
+  return memory;
+}
+
+static void cuda_put_back(struct device *device, void *memory)
+{
+  struct cuda *c = cuda_of(device);
+  if (!memory) return;
+  pthread_mutex_lock(&c->lock);
+  flush(c);
+  CHECK(cudaStreamSynchronize(c->compute));
+  CHECK(cudaFree(memory));
+  pthread_mutex_unlock(&c->lock);
+}
+
+/* For kernels, as the program's own (device.h). What it was before it grew stays: captured calls may mean it. */
+extern "C" void *device_scratch(struct device *device, size_t bytes)
+{
+  struct cuda *c = cuda_of(device);
+  if (bytes <= device->scratch_bytes) return device->scratch;
+  pthread_mutex_lock(&c->lock);
+  REQUIRE(c->retirements < RETIRED);
+  if (device->scratch) c->retired[c->retirements++] = device->scratch;
+  device->scratch_bytes = bytes + bytes / 2;
+  device->scratch = take(c, device->scratch_bytes);
+  pthread_mutex_unlock(&c->lock);
+  return device->scratch;
+}
+
+/* --- calls ------------------------------------------------------------------------------------------------- */
+
+static void cuda_enter(struct device *device)
+{
+  struct cuda *c = cuda_of(device);
+  pthread_mutex_lock(&c->lock);
+  if (!c->capturing) flush(c);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void cuda_leave(struct device *device)
+{
+  (void)device;
+  check(cudaGetLastError(), "a launch");
+}
+
+/* The first time calls are made as they come, so that scratch has its size and libraries are awake. */
+static void cuda_begin(struct device *device)
+{
+  struct cuda *c = cuda_of(device);
+  cuda_enter(device);
+  CHECK(cudaStreamBeginCapture(c->compute, cudaStreamCaptureModeThreadLocal));
+  c->capturing = 1;
+}
+
+static void *cuda_end(struct device *device)
+{
+  struct cuda *c = cuda_of(device);
+  cudaGraph_t graph;
+  cudaGraphExec_t kept;
+  c->capturing = 0;
+  CHECK(cudaStreamEndCapture(c->compute, &graph));
+  CHECK(cudaGraphInstantiate(&kept, graph, 0));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaGraphUpload(kept, c->compute));
+  return kept;
+}
+
+static void cuda_replay(struct device *device, void *kept)
+{
+  struct cuda *c = cuda_of(device);
+  cuda_enter(device);
+  CHECK(cudaGraphLaunch((cudaGraphExec_t)kept, c->compute));
+}
+
+static void cuda_forget(struct device *device, void *kept)
+{
+  CHECK(cudaStreamSynchronize(cuda_of(device)->compute));
+  CHECK(cudaGraphExecDestroy((cudaGraphExec_t)kept));
+}
+
+static void cuda_wait(struct device *device)
+{
+  struct cuda *c = cuda_of(device);
+  flush(c);
+  CHECK(cudaStreamSynchronize(c->compute));
+}
+
+/* --- time -------------------------------------------------------------------------------------------------- */
+
+static void cuda_stamp(struct device *device, int op)
+{
+  struct cuda *c = cuda_of(device);
+  if (op < 0) {
+    if (c->times == c->time_room) {
+      c->time_room = c->time_room ? 2 * c->time_room : 1024;
+      c->timed = (struct timed *)realloc(c->timed, (size_t)c->time_room * sizeof *c->timed);
+      REQUIRE(c->timed);
+      for (int i = c->times; i < c->time_room; i++) {
+        CHECK(cudaEventCreate(&c->timed[i].from));
+        CHECK(cudaEventCreate(&c->timed[i].to));
+      }
+    }
+    CHECK(cudaEventRecord(c->timed[c->times].from, c->compute));
+  } else {
+    c->timed[c->times].op = op;
+    CHECK(cudaEventRecord(c->timed[c->times++].to, c->compute));
+  }
+}
+
+static void cuda_times(struct device *device)
+{
+  struct cuda *c = cuda_of(device);
+  CHECK(cudaStreamSynchronize(c->compute));
+  for (int i = 0; i < c->times; i++) {
+    float milliseconds = 0;
+    CHECK(cudaEventElapsedTime(&milliseconds, c->timed[i].from, c->timed[i].to));
+    device->op_seconds[c->timed[i].op] += (double)milliseconds * 1e-3;
+  }
+  c->times = 0;
+}
+
+/* --- the plug-in -------------------------------------------------------------------------------------------- */
+
+/* Asked in another order the answers of a machine without a driver would be confusing. */
+static void look(struct gpu *gpu)
+{
+  int count = 0;
+  memset(gpu, 0, sizeof *gpu);
+  cudaRuntimeGetVersion(&gpu->runtime);
+  cudaDriverGetVersion(&gpu->driver);
+  cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaErrorInsufficientDriver && gpu->driver > 0)
+    snprintf(gpu->lacks, sizeof gpu->lacks, "the NVIDIA driver is too old: it is for CUDA %d.%d, the plug-in for %d.%d",
+             gpu->driver / 1000, gpu->driver % 1000 / 10, gpu->runtime / 1000, gpu->runtime % 1000 / 10);
+  else if (error == cudaErrorInsufficientDriver || error == cudaErrorStubLibrary)
+    snprintf(gpu->lacks, sizeof gpu->lacks, "no NVIDIA driver on this machine");
+  else if (error == cudaErrorNoDevice || (error == cudaSuccess && !count))
+    snprintf(gpu->lacks, sizeof gpu->lacks, "a driver, but no GPU that it lets this program see");
+  else if (error != cudaSuccess)
+    snprintf(gpu->lacks, sizeof gpu->lacks, "the GPU does not answer: %s", cudaGetErrorString(error));
+  cudaGetLastError();
+  if (*gpu->lacks) return;
+  cudaDeviceProp p;
+  if (cudaGetDeviceProperties(&p, 0) != cudaSuccess) {
+    snprintf(gpu->lacks, sizeof gpu->lacks, "the GPU does not answer: %s", cudaGetErrorString(cudaGetLastError()));
+    return;
+  }
+  snprintf(gpu->name, sizeof gpu->name, "%.*s", (int)sizeof gpu->name - 1, p.name);
+  gpu->major = p.major, gpu->minor = p.minor, gpu->multiprocessors = p.multiProcessorCount;
+  gpu->gigabytes = (double)p.totalGlobalMem * 1e-9;
+  if (p.major < OLDEST_MAJOR)
+    snprintf(gpu->lacks, sizeof gpu->lacks, "the GPU is too old: %s has compute capability %d.%d, and %d.0 is needed",
+             gpu->name, p.major, p.minor, (int)OLDEST_MAJOR);
+}
+
+static void cuda_close(struct device *device)
+{
+  struct cuda *c = cuda_of(device);
+  CHECK(cudaStreamSynchronize(c->compute));
+  CHECK(cudaStreamSynchronize(c->up));
+  CHECK(cudaStreamSynchronize(c->down));
+  for (int i = 0; i < LOTS; i++) lot_close(&c->ups[i]), lot_close(&c->downs[i]);
+  for (int i = 0; i < c->retirements; i++) CHECK(cudaFree(c->retired[i]));
+  for (int i = 0; i < c->time_room; i++) {
+    CHECK(cudaEventDestroy(c->timed[i].from));
+    CHECK(cudaEventDestroy(c->timed[i].to));
+  }
+  free(c->timed);
+  cuda_blas_close(&c->blas);
+  CHECK(cudaStreamDestroy(c->compute));
+  CHECK(cudaStreamDestroy(c->up));
+  CHECK(cudaStreamDestroy(c->down));
+  pthread_mutex_destroy(&c->lock);
+  free(c);
+}
+
+/* An operation without a kernel would be found by a crash in the middle of a run. */
+static const char *operation_without_kernel(const struct ops *ops)
+{
+  static const struct {
+    const char *name;
+    size_t at;
+  } row[] = {
+#define OUT(n)
+#define ADD(n)
+#define IN(n)
+#define MAY(n)
+#define MAYADD(n)
+#define NUMBER(n)
+#define SIZE(n)
+#define SCALAR(n)
+#define OP(name, what, fields) {#name, offsetof(struct ops, name)},
+#include "numerics/ops.def"
+#undef OP
+  };
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    void *function;
+    memcpy(&function, (const char *)ops + row[i].at, sizeof function);
+    if (!function) return row[i].name;
+  }
+  return NULL;
+}
+
+static int open_device(struct device *device, struct error *e)
+{
+  struct gpu gpu;
+  char blas[64];
+  look(&gpu);
+  if (*gpu.lacks) return error_set(e, STATUS_USAGE, "%s", gpu.lacks);
+  memset(&device->ops, 0, sizeof device->ops);
+  ops_cuda_override(&device->ops);
+  const char *missing = operation_without_kernel(&device->ops);
+  if (missing) return error_set(e, STATUS_USAGE, "the plug-in has no kernel of the operation %s", missing);
+  struct cuda *c = (struct cuda *)calloc(1, sizeof *c);
+  REQUIRE(c);
+  CHECK(cudaSetDevice(0));
+  CHECK(cudaStreamCreateWithFlags(&c->compute, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&c->up, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&c->down, cudaStreamNonBlocking));
+  pthread_mutexattr_t recursive;
+  pthread_mutexattr_init(&recursive);
+  pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&c->lock, &recursive);
+  pthread_mutexattr_destroy(&recursive);
+  cuda_blas_open(&c->blas, blas, sizeof blas);
+  c->launch.blas = c->blas.handle ? &c->blas : NULL;
+  device->private_state = c;
+  device->stream = c->compute;
+  device->get = cuda_get, device->put_back = cuda_put_back;
+  device->upload = cuda_upload, device->download = cuda_download;
+  device->fetch = cuda_fetch, device->mark = cuda_mark, device->reach = cuda_reach;
+  device->enter = cuda_enter, device->leave = cuda_leave;
+  device->begin = cuda_begin, device->end = cuda_end, device->replay = cuda_replay, device->forget = cuda_forget;
+  device->wait = cuda_wait, device->stamp = cuda_stamp, device->times = cuda_times;
+  device->close = cuda_close;
+  device->ahead = 4;
+  snprintf(device->description, sizeof device->description,
+           "cuda: %.60s, capability %d.%d, %d multiprocessors, %.0f GB, driver %d.%d, CUDA %d.%d, %.40s", gpu.name, gpu.major,
+           gpu.minor, gpu.multiprocessors, gpu.gigabytes, gpu.driver / 1000, gpu.driver % 1000 / 10, gpu.runtime / 1000,
+           gpu.runtime % 1000 / 10, blas);
+  return STATUS_OK;
+}
+
+extern "C" __attribute__((visibility("default"))) const struct cuda_plugin *maxlogit_cuda(void)
+{
+  static struct cuda_plugin plugin;
+  plugin.fit = cuda_fit();
+  plugin.look = look;
+  plugin.open = open_device;
+  plugin.limits = cuda_limits_measure;
+  return &plugin;
+}

@@ -1,0 +1,312 @@
+#include "app/bench_cuda.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "analysis/json.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "numerics/cuda_plugin.h"
+#include "run/launch.h"
+#include "training/optimizer.h"
+
+enum { MAX_KEYS = 24, WARM_UP = 8, TRIAL = 12, FEWEST = 20, MOST_STEPS = 100000 };
+
+struct stack {
+  const char *name, *math, *keys[8];
+};
+static const struct stack stacks[] = {
+  {"toy", "fp32", {"model.width=64", "model.layers=2", "model.heads=4", "model.context=64", "train.batch=8"}},
+  {"small",
+   "fp32",
+   {"model.width=256", "model.layers=4", "model.heads=8", "model.context=256", "train.batch=8"}},
+  {"medium",
+   "fp32",
+   {"model.width=512", "model.layers=6", "model.heads=8", "model.context=512", "train.batch=4"}},
+  {"large",
+   "bf16",
+   {"model.width=2048", "model.layers=12", "model.heads=16", "model.context=2048", "train.batch=4"}},
+};
+enum { STACKS = sizeof stacks / sizeof *stacks };
+static const int together[] = {1, 8, 64, 256};
+
+static const char *const common[] = {"device=cuda",
+                                     "data=markov",
+                                     "train.lr=0.001",
+                                     "train.val_every=0",
+                                     "checkpoint.every=0",
+                                     "checkpoint.seconds=0",
+                                     "record.spectra_every=0",
+                                     "record.probe_every=0",
+                                     NULL};
+
+/* What is measured: runs of a stack with some keys more. */
+struct setting {
+  const struct stack *stack;
+  const char *keys[MAX_KEYS]; /* NULL-terminated */
+  int runs, records;
+};
+
+static struct config *configured(const struct setting *s, int run, long steps, const char *folder,
+                                 struct error *e)
+{
+  struct config *c = config_new();
+  char text[256];
+  int status = STATUS_OK;
+  for (int i = 0; !status && common[i]; i++) status = config_assign(c, common[i], e);
+  for (int i = 0; !status && s->stack->keys[i]; i++) status = config_assign(c, s->stack->keys[i], e);
+  for (int i = 0; !status && s->keys[i]; i++) status = config_assign(c, s->keys[i], e);
+  snprintf(text, sizeof text, "train.steps=%ld", steps);
+  if (!status) status = config_assign(c, text, e);
+  snprintf(text, sizeof text, "train.seed=%d", run + 1);
+  if (!status) status = config_assign(c, text, e);
+  snprintf(text, sizeof text, "record.path=%s/%d.h5", folder, run);
+  if (!status && s->records) status = config_assign(c, text, e);
+  if (!status) status = config_finish(c, e);
+  if (!status) return c;
+  config_free(c);
+  return NULL;
+}
+
+/* The clock when run 0 had been told WARM_UP steps, and when its last was done. */
+struct watch {
+  double from, to;
+};
+
+static void after_step(void *context, int run, const struct trainer *t)
+{
+  struct watch *w = context;
+  if (run) return;
+  if (trainer_step_count(t) == WARM_UP) w->from = clock_seconds();
+  if (trainer_step_count(t) == trainer_steps(t)) w->to = clock_seconds();
+}
+
+static int time_steps(const struct setting *s, long steps, const char *folder, double *seconds,
+                      struct error *e)
+{
+  struct launch_run *run = memory_new((size_t)s->runs, sizeof *run);
+  struct watch w = {0};
+  int status = STATUS_OK;
+  for (int i = 0; !status && i < s->runs; i++) {
+    run[i].flags = s->records ? 0 : TRAINER_NO_RECORD;
+    run[i].config = configured(s, i, WARM_UP + steps, folder, e);
+    if (!run[i].config) status = e->status;
+  }
+  if (!status) launch_drive(run, s->runs, 1, &(struct launch_ears){.step = after_step, .context = &w});
+  for (int i = 0; i < s->runs; i++) {
+    if (!status && run[i].status) *e = run[i].error, status = run[i].status;
+    config_free(run[i].config);
+    if (s->records) {
+      char path[160];
+      static const char *const ends[] = {"h5", "live.tsv", "lock", "h5.lock"};
+      for (int k = 0; k < 4; k++) {
+        snprintf(path, sizeof path, "%s/%d.%s", folder, i, ends[k]);
+        file_remove(path);
+      }
+    }
+  }
+  memory_free(run);
+  *seconds = (w.to - w.from) / (double)steps;
+  return status;
+}
+
+/* Seconds of a step of all runs. */
+static int measure(const struct setting *s, const struct bench_cuda *b, const char *folder, double *seconds,
+                   struct error *e)
+{
+  int status = time_steps(s, TRIAL, folder, seconds, e);
+  if (status) return status;
+  long steps = (long)(b->seconds / *seconds);
+  steps = steps < FEWEST ? FEWEST : steps > MOST_STEPS ? MOST_STEPS : steps;
+  return time_steps(s, steps, folder, seconds, e);
+}
+
+/* --- one run by itself: work, waits, and the time of every operation ------------------------------------------ */
+struct alone {
+  double flops, bytes, seconds[OP_COUNT];
+  long calls[OP_COUNT], waits;
+};
+
+static int look_alone(const struct setting *s, struct alone *a, struct error *e)
+{
+  double work[OP_COUNT] = {0};
+  struct trainer *t = NULL;
+  struct config *c = configured(s, 0, 1000000, "", e);
+  *a = (struct alone){0};
+  if (!c) return e->status;
+  int status = trainer_init(&t, c, TRAINER_NO_RECORD, e);
+  if (!status) {
+    struct device *d = trainer_device(t);
+    a->bytes = (double)d->given;
+    for (int i = 0; !status && i < WARM_UP; i++) status = trainer_step(t, e);
+    long before = d->waits;
+    for (int i = 0; !status && i < WARM_UP; i++) status = trainer_step(t, e);
+    a->waits = (d->waits - before) / WARM_UP;
+    if (!status) status = trainer_settle(t, e);
+    d->op_seconds = a->seconds, d->op_calls = a->calls, d->op_work = work;
+    if (!status) status = trainer_step(t, e);
+    if (!status && d->times) d->times(d);
+    d->op_seconds = d->op_work = NULL, d->op_calls = NULL;
+    for (int op = 0; op < OP_COUNT; op++) a->flops += work[op];
+    trainer_abandon(t);
+  }
+  config_free(c);
+  return status;
+}
+
+/* --- output ---------------------------------------------------------------------------------------------------- */
+
+static double limit_of(const struct cuda_limits *l, const char *math)
+{
+  return !strcmp(math, "bf16") ? l->bf16 : !strcmp(math, "tf32") ? l->tf32 : l->fp32;
+}
+
+struct output {
+  const struct bench_cuda *bench;
+  struct cuda_limits limits;
+  struct gpu gpu;
+  json_t *rows, *operations, *costs;
+  char folder[64];
+};
+
+static void put_row(const struct output *o, const struct setting *s, const struct alone *a, double seconds)
+{
+  double rate = a->flops * s->runs / seconds, limit = limit_of(&o->limits, s->stack->math);
+  if (o->bench->json)
+    json_array_append_new(o->rows, json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:I}", "stack", s->stack->name,
+                                             "math", s->stack->math, "runs", s->runs, "run_steps_per_second",
+                                             json_number(s->runs / seconds), "flops", json_number(rate),
+                                             "fraction_of_limit", json_number(rate / limit), "waits_per_step",
+                                             (json_int_t)a->waits));
+  else
+    printf("%-7s %-5s %5d %14.1f %10.2f %9.1f %% %7ld\n", s->stack->name, s->stack->math, s->runs,
+           s->runs / seconds, rate * 1e-12, 100 * rate / limit, a->waits),
+      fflush(stdout);
+}
+
+static void put_operations(const struct output *o, const struct setting *s, const struct alone *a)
+{
+  double all = 0;
+  json_t *object = json_object();
+  for (int op = 0; op < OP_COUNT; op++) all += a->seconds[op];
+  if (!o->bench->json) printf("%s, one run, call by call by the device's clock:\n", s->stack->name);
+  for (int op = 0; op < OP_COUNT; op++) {
+    if (!a->calls[op]) continue;
+    json_object_set_new(
+      object, op_name(op),
+      json_pack("{s:o, s:I}", "seconds", json_number(a->seconds[op]), "calls", (json_int_t)a->calls[op]));
+    if (!o->bench->json && a->seconds[op] > 0.01 * all)
+      printf("  %-24s %9.1f us  %5.1f %%  %5ld calls\n", op_name(op), 1e6 * a->seconds[op],
+             100 * a->seconds[op] / all, a->calls[op]);
+  }
+  if (o->bench->json)
+    json_object_set_new(o->operations, s->stack->name, object);
+  else
+    json_decref(object);
+}
+
+static int bench_stack(const struct output *o, const struct stack *stack, struct error *e)
+{
+  char math[32];
+  snprintf(math, sizeof math, "device.math=%s", stack->math);
+  struct setting s = {.stack = stack, .keys = {"optimizer=muon", math}, .runs = 1};
+  struct alone a;
+  int status = look_alone(&s, &a, e);
+  for (size_t i = 0; !status && i < sizeof together / sizeof *together; i++) {
+    double seconds;
+    s.runs = together[i];
+    if (s.runs > o->bench->most_runs) break;
+    if (a.bytes * s.runs > 0.9e9 * o->gpu.gigabytes) {
+      if (!o->bench->json)
+        printf("%-7s %-5s %5d  %.0f GB: more than the device has\n", stack->name, stack->math, s.runs,
+               a.bytes * s.runs * 1e-9);
+      break;
+    }
+    status = measure(&s, o->bench, o->folder, &seconds, e);
+    if (!status) put_row(o, &s, &a, seconds);
+  }
+  if (!status) put_operations(o, &s, &a);
+  return status;
+}
+
+static void put_cost(const struct output *o, const char *what, int runs, double with, double without)
+{
+  char name[96];
+  snprintf(name, sizeof name, "%s, %d run%s", what, runs, runs == 1 ? "" : "s");
+  if (o->bench->json)
+    json_object_set_new(o->costs, name, json_number(with / without));
+  else
+    printf("  %-40s %+.1f %%\n", name, 100 * (with / without - 1)), fflush(stdout);
+}
+
+/* What recording and every stabiliser cost, on the toy stack. */
+static int bench_costs(const struct output *o, int runs, struct error *e)
+{
+  struct setting plain = {.stack = &stacks[0], .keys = {"optimizer=muon"}, .runs = runs}, s = plain;
+  double without, with;
+  if (measure(&plain, o->bench, o->folder, &without, e)) return e->status;
+  s.records = 1;
+  if (measure(&s, o->bench, o->folder, &with, e)) return e->status;
+  put_cost(o, "recording every step", runs, with, without);
+  for (int i = 0; stabilizers[i]; i++) {
+    char key[96];
+    struct error refused = {0};
+    if (!strcmp(stabilizers[i]->name, "none")) continue;
+    s = plain;
+    snprintf(key, sizeof key, "stabilizers=%s", stabilizers[i]->name);
+    s.keys[1] = key;
+    if (measure(&s, o->bench, o->folder, &with, &refused)) continue; /* it does not go with this stack */
+    put_cost(o, stabilizers[i]->name, runs, with, without);
+  }
+  return STATUS_OK;
+}
+
+static int measure_limits(struct output *o, struct error *e)
+{
+  struct device *device;
+  const struct cuda_plugin *plugin = cuda_plugin(e);
+  if (!plugin) return error_prefix(e, "device = cuda");
+  if (device_open(&device, "cuda", 1, e)) return e->status;
+  plugin->look(&o->gpu);
+  plugin->limits(device, &o->limits);
+  if (!o->bench->json)
+    printf("%s\nlimits: FMA %.1f TFLOP/s; products of 8192 x 8192: fp32 %.1f, tf32 %.1f, bf16 %.1f TFLOP/s; "
+           "copy %.0f "
+           "GB/s\n\n",
+           device->description, o->limits.fma * 1e-12, o->limits.fp32 * 1e-12, o->limits.tf32 * 1e-12,
+           o->limits.bf16 * 1e-12, o->limits.bytes * 1e-9);
+  device_close(device);
+  return STATUS_OK;
+}
+
+int bench_cuda(const struct bench_cuda *b, struct error *e)
+{
+  struct output o = {.bench = b, .rows = json_array(), .operations = json_object(), .costs = json_object()};
+  int status = measure_limits(&o, e), known = b->stack == NULL;
+  for (int i = 0; i < STACKS; i++) known |= b->stack && !strcmp(b->stack, stacks[i].name);
+  if (!status && !known)
+    status = error_set(e, STATUS_USAGE, "--stack=%s: toy, small, medium or large", b->stack);
+  snprintf(o.folder, sizeof o.folder, "/tmp/maxlogit-bench-XXXXXX");
+  if (!status && !mkdtemp(o.folder)) status = error_set(e, STATUS_FAIL, "no folder for the bench in /tmp");
+  if (!status && !b->json)
+    printf("%-7s %-5s %5s %14s %10s %11s %7s\n", "stack", "math", "runs", "run-steps/s", "TFLOP/s",
+           "of limit", "waits");
+  for (int i = 0; !status && i < STACKS; i++)
+    if (!b->stack || !strcmp(b->stack, stacks[i].name)) status = bench_stack(&o, &stacks[i], e);
+  if (!status && !b->json && !b->stack) printf("costs, toy stack under muon:\n");
+  if (!status && !b->stack) status = bench_costs(&o, 1, e);
+  if (!status && !b->stack && b->most_runs >= 64) status = bench_costs(&o, 64, e);
+  rmdir(o.folder);
+  json_t *all = json_pack("{s:s, s:{s:o, s:o, s:o, s:o, s:o}, s:o, s:o, s:o}", "gpu", o.gpu.name, "limits",
+                          "fma", json_number(o.limits.fma), "fp32", json_number(o.limits.fp32), "tf32",
+                          json_number(o.limits.tf32), "bf16", json_number(o.limits.bf16), "bytes",
+                          json_number(o.limits.bytes), "stacks", o.rows, "operations", o.operations,
+                          "costs_on_toy", o.costs);
+  if (!status && b->json)
+    json_print(all);
+  else
+    json_decref(all);
+  return status;
+}

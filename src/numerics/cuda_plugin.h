@@ -1,0 +1,58 @@
+/* cuda_plugin.h - the GPU's part of the program: a plug-in, opened where device = cuda is wanted
+   The program needs no library of CUDA's to start, and says what is missing where there is no GPU. The plug-in
+   maxlogit_cuda.so lies beside the program, or where it was installed; MAXLOGIT_CUDA=FILE names another one. */
+#ifndef MAXLOGIT_CUDA_PLUGIN_H
+#define MAXLOGIT_CUDA_PLUGIN_H
+#include <string.h>
+#include "numerics/device.h"
+
+/* What a machine has. */
+struct gpu {
+  char name[128];                                     /* "NVIDIA H100 80GB HBM3"; empty: none */
+  int major, minor, multiprocessors, driver, runtime; /* capability 9.0; versions as 13000 */
+  double gigabytes;
+  char lacks[512]; /* what device = cuda is missing; empty: nothing */
+};
+
+/* What must be equal in the program and its plug-in. */
+struct cuda_fit {
+  size_t version, device, tensor, operations;
+};
+enum { CUDA_PLUGIN_VERSION = 1 };
+#define CUDA_TEXT_(...) #__VA_ARGS__
+#define CUDA_TEXT(...) CUDA_TEXT_(__VA_ARGS__)
+static inline struct cuda_fit cuda_fit(void)
+{
+  static const char *const operation[] = {
+#define OP(name, what, fields) #name " " CUDA_TEXT(fields),
+#include "numerics/ops.def"
+#undef OP
+  };
+  struct cuda_fit f = {CUDA_PLUGIN_VERSION, sizeof(struct device), sizeof(struct tensor), 0};
+  for (size_t i = 0; i < OP_COUNT; i++)
+    for (const char *c = operation[i]; *c; c++)
+      f.operations = (f.operations ^ (unsigned char)*c) * 1099511628211u;
+  return f;
+}
+
+/* Measured on the device, for the bench: the best rates of products of n x n matrices, FLOP/s; NaN: not to be had. */
+struct cuda_limits {
+  double fp32, tf32, bf16, bytes; /* bytes: a copy's, read and written, a second */
+  double fma;                     /* of fused multiply-adds in registers */
+};
+
+struct cuda_plugin {
+  struct cuda_fit fit;
+  void (*look)(struct gpu *);
+  /* Fills in a device that is zero but for its pool: STATUS_OK, or STATUS_USAGE and what is missing. */
+  int (*open)(struct device *, struct error *);
+  void (*limits)(struct device *, struct cuda_limits *);
+};
+typedef const struct cuda_plugin *cuda_plugin_entry(void);
+#define CUDA_PLUGIN_ENTRY "maxlogit_cuda"
+
+/* The plug-in; NULL, and why, where there is none that fits. It stays open. */
+const struct cuda_plugin *cuda_plugin(struct error *);
+/* What this build and machine have for device = cuda. */
+void cuda_look(struct gpu *);
+#endif

@@ -1,0 +1,280 @@
+/* device = cuda: what is asynchronous about it. Skipped (77) where the plug-in or a GPU is missing; `make check` runs
+   it with the CPU in the place of the GPU, in three ways of being late (tests/cuda_runtime_on_host.h). */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "numerics/cuda_plugin.h"
+#include "run/drive.h"
+#include "same_run.h"
+
+#define TINY \
+  "model.width=8 model.heads=2 model.layers=1 model.context=6 model.vocab=0 train.batch=2 train.warmup=2 " \
+  "train.steps=5 " \
+  "train.val_batches=1 train.val_every=3 device.threads=1 record.spectra_every=0 checkpoint.seconds=0 " \
+  "markov.symbols=8 "
+
+static char folder[64];
+static void make_folder(void)
+{
+  strcpy(folder, "/tmp/maxlogit-XXXXXX");
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+static void remove_folder(void)
+{
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  ck_assert_int_eq(system(command), 0);
+}
+
+static struct config *configured(const char *device, const char *name, const char *settings)
+{
+  struct config *c = config_new();
+  struct error e = {0};
+  char copy[2048];
+  snprintf(copy, sizeof copy, "%s device=%s record.path=%s/%s.h5 record.overwrite=1 %s", TINY, device, folder,
+           name, settings);
+  for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+    ck_assert_msg(!config_assign(c, word, &e), "%s", e.text);
+  ck_assert_msg(!config_finish(c, &e), "%s", e.text);
+  return c;
+}
+
+static struct trainer *started(struct config *c)
+{
+  struct trainer *t = NULL;
+  struct error e = {0};
+  ck_assert_msg(!trainer_init(&t, c, 0, &e), "%s", e.text);
+  return t;
+}
+
+/* To the end, `ahead` steps ahead; -1: as the device wants. */
+static void driven(const char *name, const char *settings, int ahead)
+{
+  struct error e = {0};
+  struct config *c = configured("cuda", name, settings);
+  struct trainer *t = started(c);
+  if (ahead >= 0) trainer_device(t)->ahead = ahead;
+  ck_assert_msg(drive(t, 0, NULL, NULL, &e) != STATUS_FAIL, "%s", e.text);
+  config_free(c);
+}
+
+static void same(const char *a, const char *b)
+{
+  char x[128], y[128];
+  int datasets;
+  snprintf(x, sizeof x, "%s/%s.h5", folder, a);
+  snprintf(y, sizeof y, "%s/%s.h5", folder, b);
+  ck_assert_int_eq(same_run(x, y, 1, &datasets, stderr), 0);
+  ck_assert_int_ge(datasets, 6);
+}
+
+static const char *const runs[] = {
+  "preset=muonclip qk_clip.tau=1 record.batches=1 record.probe_every=2 record.spectra_every=2",
+  "preset=adam train.micro_batches=2 train.grad_clip=0.1 stabilizers=soft_cap",
+  "preset=muon model.attention=mla muon.per_head=qkv stabilizers=sigma_reparam",
+  "preset=muon muon.coefficients=svd stabilizers=spectral_clip spectral_clip.method=svd", /* steps of the host */
+  "optimizer=sgd train.lr=1e30 train.warmup=0",                                           /* diverges */
+};
+
+/* The same bits whether the host is ahead or not, and whether reports are read at once or later. */
+START_TEST(late_is_the_same)
+{
+  driven("at-once", runs[_i], 0);
+  driven("late", runs[_i], -1);
+  same("at-once", "late");
+}
+END_TEST
+
+/* As on the CPU, but for rounding. */
+START_TEST(as_on_the_cpu)
+{
+  struct error e = {0};
+  struct config *c[2] = {configured("cpu", "cpu", runs[_i]), configured("cuda", "cuda", runs[_i])};
+  struct trainer *t[2] = {started(c[0]), started(c[1])};
+  for (int step = 0; step < 4; step++) {
+    for (int k = 0; k < 2; k++)
+      ck_assert_msg(!trainer_step(t[k], &e) && !trainer_settle(t[k], &e), "%s", e.text);
+    double loss[2] = {trainer_loss(t[0]), trainer_loss(t[1])};
+    if (isnan(loss[0])) {
+      ck_assert(isnan(loss[1]));
+      break;
+    }
+    ck_assert_msg(fabs(loss[0] - loss[1]) <= 1e-4 * fabs(loss[0]), "step %d: loss %g and %g", step, loss[0],
+                  loss[1]);
+    for (int h = 0; h < 2; h++)
+      ck_assert(fabs((double)(trainer_max_logit(t[0])[h] - trainer_max_logit(t[1])[h])) <=
+                1e-3 * (1 + fabs((double)trainer_max_logit(t[0])[h])));
+  }
+  for (int k = 0; k < 2; k++) {
+    trainer_abandon(t[k]);
+    config_free(c[k]);
+  }
+}
+END_TEST
+
+/* Stopped after two steps and resumed: the bits of the whole. */
+START_TEST(resumed)
+{
+  char path[128];
+  struct error e = {0};
+  struct trainer *t;
+  driven("whole", runs[0], -1);
+  struct config *c = configured("cuda", "part", runs[0]);
+  t = started(c);
+  for (int i = 0; i < 2; i++) ck_assert(!trainer_step(t, &e));
+  ck_assert_msg(!trainer_done(t, &e), "%s", e.text);
+  config_free(c);
+  snprintf(path, sizeof path, "%s/part.h5", folder);
+  ck_assert_msg(!trainer_resume(&t, path, NULL, 0, &e), "%s", e.text);
+  ck_assert_msg(drive(t, 0, NULL, NULL, &e) == STATUS_OK, "%s", e.text);
+  same("whole", "part");
+}
+END_TEST
+
+/* Replayed programs make the calls that are made one by one while operations are timed. */
+START_TEST(replay_is_call_by_call)
+{
+  static double seconds[OP_COUNT], work[OP_COUNT];
+  static long calls[OP_COUNT];
+  struct error e = {0};
+  double loss[2];
+  for (int timed = 0; timed < 2; timed++) {
+    struct config *c = configured("cuda", "replay", runs[0]);
+    struct trainer *t = started(c);
+    struct device *d = trainer_device(t);
+    if (timed) d->op_seconds = seconds, d->op_calls = calls, d->op_work = work;
+    for (int i = 0; i < 4; i++) ck_assert(!trainer_step(t, &e));
+    ck_assert(!trainer_settle(t, &e));
+    if (timed) d->times(d);
+    loss[timed] = trainer_loss(t);
+    trainer_abandon(t);
+    config_free(c);
+  }
+  ck_assert(loss[0] == loss[1]);
+  ck_assert(calls[OP_matmul] > 4 && seconds[OP_matmul] > 0 && work[OP_matmul] > 0);
+}
+END_TEST
+
+/* A steady step waits for nothing; with a decomposition on the host it does. */
+START_TEST(steps_do_not_wait)
+{
+  for (int i = 1; i < 4; i += 2) {
+    struct error e = {0};
+    char settings[256];
+    snprintf(settings, sizeof settings, "%s train.val_every=0 train.steps=100", runs[i]);
+    struct config *c = configured("cuda", "steady", settings);
+    struct trainer *t = started(c);
+    for (int k = 0; k < 2; k++) ck_assert(!trainer_step(t, &e));
+    long before = trainer_device(t)->waits;
+    for (int k = 0; k < 2; k++) ck_assert(!trainer_step(t, &e));
+    ck_assert_int_eq(trainer_device(t)->waits > before, i == 3);
+    trainer_abandon(t);
+    config_free(c);
+  }
+}
+END_TEST
+
+/* --- there and back ------------------------------------------------------------------------------------------ */
+
+static uint32_t word(uint32_t i, uint32_t round) { return (i * 2654435761u) ^ (round * 40503u); }
+
+/* Small and large, whole and in many pieces, uploads and fetches in turn: each fetch has what was there when it was
+   asked for, whatever was uploaded since, and no source is looked at after the call. */
+START_TEST(there_and_back)
+{
+  enum { WORDS = 400000, PIECES = 5000, ROUNDS = 4 };
+  struct device *d;
+  struct error e = {0};
+  ck_assert_msg(!device_open(&d, "cuda", 1, &e), "%s", e.text);
+  uint32_t *memory = device_get(d, WORDS * 4), *here = memory_new(WORDS, 4), *back[ROUNDS];
+  long mark[ROUNDS];
+  d->download(d, here, memory, WORDS * 4);
+  long wrong = 0;
+  for (int i = 0; i < WORDS; i++) wrong += here[i] != 0;
+  for (uint32_t round = 0; round < ROUNDS; round++) {
+    back[round] = memory_new(WORDS, 4);
+    for (uint32_t i = 0; i < WORDS; i++) here[i] = word(i, round);
+    if (round % 2)
+      d->upload(d, memory, here, WORDS * 4);
+    else
+      for (int i = 0; i < PIECES; i++)
+        d->upload(d, memory + i * (WORDS / PIECES), here + i * (WORDS / PIECES), WORDS / PIECES * 4);
+    memset(here, 0xee, WORDS * 4);
+    for (int part = 0; part < 2; part++)
+      d->fetch(d, back[round] + part * WORDS / 2, memory + part * WORDS / 2, WORDS * 2);
+    mark[round] = d->mark(d);
+  }
+  for (uint32_t round = 0; round < ROUNDS; round++) {
+    d->reach(d, mark[round]);
+    for (uint32_t i = 0; i < WORDS; i++) wrong += back[round][i] != word(i, round);
+    memory_free(back[round]);
+  }
+  d->download(d, here, memory, WORDS * 4);
+  ck_assert_int_eq(wrong, 0);
+  ck_assert(here[WORDS - 1] == word(WORDS - 1, ROUNDS - 1));
+  memory_free(here);
+  device_put_back(d, memory);
+  device_close(d);
+}
+END_TEST
+
+START_TEST(math_is_part_of_the_id)
+{
+  char id[3][16];
+  const char *const math[] = {"device.math=fp32", "device.math=bf16", "device.math=fp32"};
+  for (int i = 0; i < 3; i++) {
+    struct config *c = configured("cuda", "id", math[i]);
+    struct trainer *t = started(c);
+    snprintf(id[i], sizeof id[i], "%s", trainer_id(t));
+    ck_assert_int_eq(trainer_device(t)->math, i == 1 ? MATH_BF16 : MATH_FP32);
+    trainer_abandon(t);
+    config_free(c);
+  }
+  ck_assert_str_eq(id[0], id[2]);
+  ck_assert_str_ne(id[0], id[1]);
+}
+END_TEST
+
+static void lazy(void) { setenv("MAXLOGIT_CUDA_ON_HOST", "lazy", 1); }
+static void others(void) { setenv("MAXLOGIT_CUDA_ON_HOST", "others", 1); }
+static void eager(void) { setenv("MAXLOGIT_CUDA_ON_HOST", "eager", 1); }
+
+int main(void)
+{
+  static const struct {
+    const char *name;
+    void (*setup)(void);
+  } ways[] = {{"lazy", lazy}, {"others first", others}, {"eager", eager}};
+  struct gpu gpu;
+  setenv("MAXLOGIT_CUDA", "tests/maxlogit_cuda_on_host.so", 0);
+  int on_host = strstr(getenv("MAXLOGIT_CUDA"), "on_host") != NULL;
+  cuda_look(&gpu);
+  if (*gpu.lacks) {
+    printf("skipped: %s\n", gpu.lacks);
+    return 77;
+  }
+  printf("on %s\n", gpu.name);
+  Suite *s = suite_create("device = cuda");
+  int most = (int)(sizeof runs / sizeof *runs);
+  for (int i = 0; i < (on_host ? 3 : 1); i++) {
+    TCase *k = tcase_create(on_host ? ways[i].name : "on a GPU");
+    tcase_set_timeout(k, 300);
+    tcase_add_checked_fixture(k, make_folder, remove_folder);
+    if (on_host) tcase_add_checked_fixture(k, ways[i].setup, NULL);
+    tcase_add_loop_test(k, late_is_the_same, 0, most);
+    if (i == 0) tcase_add_loop_test(k, as_on_the_cpu, 0, most);
+    tcase_add_test(k, resumed);
+    tcase_add_test(k, replay_is_call_by_call);
+    tcase_add_test(k, steps_do_not_wait);
+    tcase_add_test(k, there_and_back);
+    if (i == 0) tcase_add_test(k, math_is_part_of_the_id);
+    suite_add_tcase(s, k);
+  }
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
