@@ -66,7 +66,7 @@ if command -v gnuplot > /dev/null 2>&1; then
   grep -q 'Bound on |logit|' "$dir/out" || fail "plot -t draws something else"
 fi
 "$program" spectra "$others/gpt2" -o "$dir/numbers.h5" > "$dir/out" 2> "$dir/err"
-test $? -eq 2 && grep -q 'exists' "$dir/err" || fail "-o replaces a file"
+test $? -eq 2 && grep -q 'give another name' "$dir/err" || fail "-o replaces a file, or says what is of runs"
 
 # refused WANTED ARGUMENT ...: one line, status 2
 refused() {
