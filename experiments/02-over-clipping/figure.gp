@@ -2,7 +2,7 @@
 # Called by run.sh with work (folder of SCOPE-SEED.products and .logits), term, out and style.
 width = 1200; height = 760
 groups = 1
-array kind[1] = ["muonclip"]; array rest[1] = [""]; array clipped[1] = [1]; array seeds[1] = [1]
+array kind[1] = ["muonclip"]; array rest[1] = [""]; array note[1] = [""]; array clipped[1] = [1]; array seeds[1] = [1]
 load style
 
 heads = 8; dead = 0.01; tau = 10.

@@ -3,7 +3,7 @@
 # out and style.
 width = 1000; height = 560
 groups = 1
-array kind[1] = ["muon"]; array rest[1] = [""]; array clipped[1] = [0]; array seeds[1] = [3]
+array kind[1] = ["muon"]; array rest[1] = [""]; array note[1] = [""]; array clipped[1] = [0]; array seeds[1] = [3]
 load style
 
 array shown[6] = ["none", "clip, rotary key kept", "clip, key by layer", "clip, key by head", "partial QK-Norm", "QK-Norm"]

@@ -2,7 +2,7 @@
 # Called by run.sh with rows ("name|val|lo|hi|peak|lo|hi|seeds" a line), term, out and style.
 width = 1100; height = 560
 groups = 1
-array kind[1] = ["muon"]; array rest[1] = [""]; array clipped[1] = [0]; array seeds[1] = [1]
+array kind[1] = ["muon"]; array rest[1] = [""]; array note[1] = [""]; array clipped[1] = [0]; array seeds[1] = [1]
 load style
 set datafile separator "|"
 stats rows using 3:4 name "V" nooutput

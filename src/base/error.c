@@ -29,6 +29,7 @@ int error_prefix(struct error *e, const char *format, ...)
 {
   char place[sizeof e->text], old[sizeof e->text];
   va_list arguments;
+  if (!e) return STATUS_FAIL;
   va_start(arguments, format);
   vsnprintf(place, sizeof place, format, arguments);
   va_end(arguments);

@@ -21,7 +21,7 @@ struct error {
    `e` may be NULL. */
 int error_set(struct error *e, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Put "prefix: " before the message (a file, a place). Returns e->status. */
+/* Put "prefix: " before the message (a file, a place). Returns e->status; STATUS_FAIL where `e` is NULL. */
 int error_prefix(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A programming error: print file and line, abort. */
