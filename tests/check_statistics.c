@@ -52,7 +52,7 @@ START_TEST(median_and_interval)
 }
 END_TEST
 
-/* --- against SciPy: tests/golden/statistics.tsv -------------------------------------------------------- */
+/* --- against SciPy: tests/golden/statistics.txt -------------------------------------------------------- */
 
 struct list {
   double x[64];
@@ -123,7 +123,7 @@ START_TEST(as_scipy_has_it)
 {
   char path[1024], line[8192];
   const char *source = getenv("top_srcdir");
-  snprintf(path, sizeof path, "%s/tests/golden/statistics.tsv", source ? source : ".");
+  snprintf(path, sizeof path, "%s/tests/golden/statistics.txt", source ? source : ".");
   FILE *f = fopen(path, "r");
   int compared = 0;
   ck_assert_msg(f != NULL, "%s", path);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# make_statistics.py > statistics.tsv: values that tests/check_statistics.c compares with, by SciPy.
+# make_statistics.py > statistics.txt: values that tests/check_statistics.c compares with, by SciPy.
 # A line: what, list of numbers, list of numbers (or -), results. The numbers come out of a fixed generator.
 import numpy as np, scipy
 from scipy import stats
