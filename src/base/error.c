@@ -36,7 +36,8 @@ int error_prefix(struct error *e, const char *format, ...)
   memcpy(old, e->text, sizeof old);
   size_t room = sizeof e->text;
   int used = snprintf(e->text, room, "%s: ", place);
-  if (used >= 0 && (size_t)used < room) snprintf(e->text + used, room - (size_t)used, "%s", old);
+  if (used >= 0 && (size_t)used < room) memcpy(e->text + used, old, room - (size_t)used);
+  e->text[room - 1] = 0;
   defuse(e->text);
   return e->status;
 }
