@@ -93,9 +93,13 @@ static void dispatch_if(struct device *device, const struct tensor *guard, enum 
                         const union op_args *args)
 {
   if (device->enter) device->enter(device);
-  device->guard = guard;
-  if (device->stream || !guard || REALS(guard)[0] != 0) dispatch(device, op, args);
-  device->guard = NULL;
+  if (device->stream) {
+    device->guard = guard;
+    dispatch(device, op, args);
+    device->guard = NULL;
+  } else if (!guard || REALS(guard)[0] != 0) { /* of several threads, in a step of the host */
+    dispatch(device, op, args);
+  }
   if (device->leave) device->leave(device);
 }
 
