@@ -93,6 +93,8 @@ START_TEST(as_on_the_cpu)
   struct error e = {0};
   struct config *c[2] = {configured("cpu", "cpu", runs[_i]), configured("cuda", "cuda", runs[_i])};
   struct trainer *t[2] = {started(c[0]), started(c[1])};
+  /* a decomposition makes as much of a direction that is rounding as of any other */
+  double tolerance = strstr(runs[_i], "svd") ? 1e-2 : 1e-3;
   for (int step = 0; step < 4; step++) {
     for (int k = 0; k < 2; k++)
       ck_assert_msg(!trainer_step(t[k], &e) && !trainer_settle(t[k], &e), "%s", e.text);
@@ -103,9 +105,11 @@ START_TEST(as_on_the_cpu)
     }
     ck_assert_msg(fabs(loss[0] - loss[1]) <= 1e-4 * fabs(loss[0]), "step %d: loss %g and %g", step, loss[0],
                   loss[1]);
-    for (int h = 0; h < 2; h++)
-      ck_assert(fabs((double)(trainer_max_logit(t[0])[h] - trainer_max_logit(t[1])[h])) <=
-                1e-3 * (1 + fabs((double)trainer_max_logit(t[0])[h])));
+    for (int h = 0; h < 2; h++) {
+      double logit[2] = {(double)trainer_max_logit(t[0])[h], (double)trainer_max_logit(t[1])[h]};
+      ck_assert_msg(fabs(logit[0] - logit[1]) <= tolerance * (1 + fabs(logit[0])),
+                    "step %d: max logit %g and %g", step, logit[0], logit[1]);
+    }
   }
   for (int k = 0; k < 2; k++) {
     trainer_abandon(t[k]);
