@@ -65,14 +65,6 @@ void checkpoint_spectra_free(struct checkpoint_spectra *);
 int checkpoint_spectra_record(const struct checkpoint_spectra *, const char *path, const char *family,
                               const char *source, long step, struct error *);
 
-/* The numbers of a spectrum. */
-enum { SPECTRUM_FIELDS = 6 };
-extern const struct spectrum_field {
-  const char *name, *title, *long_name, *definition;
-  size_t offset;
-} spectrum_fields[SPECTRUM_FIELDS];
-double spectrum_number(const struct spectrum *, int field);
-
 /* Room for one head at a time; `inputs`: the widest. */
 struct head_work;
 struct head_work *head_work_new(long rows, long inputs);

@@ -9,27 +9,6 @@
 #include "base/memory.h"
 #include "storage/recorder.h"
 
-const struct spectrum_field spectrum_fields[SPECTRUM_FIELDS] = {
-  {"spectral_norm", "spectral", "spectral norm", "largest singular value",
-   offsetof(struct spectrum, spectral_norm)},
-  {"frobenius_norm", "Frobenius", "Frobenius norm", "root of the sum of squares",
-   offsetof(struct spectrum, frobenius_norm)},
-  {"svd_entropy", "entropy", "SVD entropy",
-   "-(1/ln n) sum p ln p, p = sigma^2 / sum sigma^2 (arXiv 2502.16982)",
-   offsetof(struct spectrum, svd_entropy)},
-  {"effective_rank_p", "eff.rank p", "effective rank (energy)", "exp(-sum p ln p), p = sigma^2 / sum sigma^2",
-   offsetof(struct spectrum, effective_rank_p)},
-  {"effective_rank_r", "eff.rank r", "effective rank (Roy-Vetterli)",
-   "exp(-sum r ln r), r = sigma / sum sigma", offsetof(struct spectrum, effective_rank_r)},
-  {"stable_rank", "stable rank", "stable rank", "squared Frobenius over squared spectral norm",
-   offsetof(struct spectrum, stable_rank)},
-};
-
-double spectrum_number(const struct spectrum *s, int field)
-{
-  return *(const double *)((const char *)s + spectrum_fields[field].offset);
-}
-
 struct writing {
   struct recorder *recorder;
   const struct checkpoint_spectra *spectra;

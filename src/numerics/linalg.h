@@ -1,6 +1,7 @@
 /* linalg.h - spectra of small matrices on the host, through LAPACKE */
 #ifndef MAXLOGIT_LINALG_H
 #define MAXLOGIT_LINALG_H
+#include <stddef.h>
 #include "base/error.h"
 #include "numerics/real.h"
 
@@ -15,6 +16,14 @@ struct spectrum {
   double effective_rank_r; /* exp(-sum r ln r) (Roy and Vetterli) */
   double stable_rank;      /* ||W||_F^2 / ||W||_2^2 */
 };
+
+/* The same by number, with what is said of each; all without a unit. */
+enum { SPECTRUM_FIELDS = 6 };
+extern const struct spectrum_field {
+  const char *name, *title, *long_name, *definition;
+  size_t offset;
+} spectrum_fields[SPECTRUM_FIELDS];
+double spectrum_number(const struct spectrum *, int field);
 
 /* Workspace for matrices up to rows x cols; no allocation afterwards. */
 struct spectra;

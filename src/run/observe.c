@@ -68,7 +68,7 @@ static const struct series core[CORE_COUNT] = {
                     "cosine of the angle between query and key of the pair that has probe/max_logit"},
 };
 
-/* Six summaries of a spectrum, for each of these objects. */
+/* The numbers of a spectrum, for each of these objects. */
 enum object { WEIGHT, UPDATE, HEAD_Q, HEAD_K, HEAD_FORM, OBJECTS, HEAD_BOUND = OBJECTS };
 static const struct {
   const char *group;
@@ -82,17 +82,6 @@ static const struct {
   [HEAD_Q] = {"head_q", PER_HEAD, "the head's rows of w_q (w_qc for mla)", ""},
   [HEAD_K] = {"head_k", PER_HEAD, "the rows of w_k (w_kc for mla) that serve the head", ""},
   [HEAD_FORM] = {"head_qk", PER_HEAD, "the head's bilinear form w_q^T w_k, [D,D], n = head size", ""},
-};
-enum { SUMMARIES = 6 };
-static const struct {
-  const char *name, *unit, *long_name, *definition;
-} summaries[SUMMARIES] = {
-  {"spectral_norm", "1", "spectral norm", "largest singular value"},
-  {"frobenius_norm", "1", "Frobenius norm", "root of the sum of squares"},
-  {"svd_entropy", "1", "SVD entropy", "-(1/ln n) sum p ln p, p = sigma^2 / sum sigma^2 (arXiv 2502.16982)"},
-  {"effective_rank_p", "1", "effective rank (energy)", "exp(-sum p ln p), p = sigma^2 / sum sigma^2"},
-  {"effective_rank_r", "1", "effective rank (Roy-Vetterli)", "exp(-sum r ln r), r = sigma / sum sigma"},
-  {"stable_rank", "1", "stable rank", "squared Frobenius over squared spectral norm"},
 };
 static const struct series alignment = {
   "update/alignment",
@@ -138,9 +127,9 @@ struct observer {
   int *emit_id[MAX_STABILIZERS];
   float *narrow; /* a row on its way to the recorder */
   /* spectra */
-  int spectra_id[OBJECTS][SUMMARIES], alignment_id;
+  int spectra_id[OBJECTS][SPECTRUM_FIELDS], alignment_id;
   long width[OBJECTS];
-  float *value[OBJECTS][SUMMARIES], *alignment_value;
+  float *value[OBJECTS][SPECTRUM_FIELDS], *alignment_value;
   int tightness_id;
   double *bound, scale;
   struct job *jobs;
@@ -228,15 +217,16 @@ static void prepare_spectra(struct observer *o)
   for (int object = 0; object < OBJECTS; object++) {
     long width = objects[object].shape == PER_TENSOR ? o->width[WEIGHT] : heads;
     o->width[object] = width;
-    for (int s = 0; s < SUMMARIES; s++) {
+    for (int s = 0; s < SPECTRUM_FIELDS; s++) {
       o->value[object][s] = arena_get(o->arena, (size_t)width, sizeof(float));
-      o->spectra_id[object][s] = declare(
-        o, &(struct series){arena_format(o->arena, "%s/%s", objects[object].group, summaries[s].name),
-                            objects[object].shape, AXIS_SPECTRA, summaries[s].unit,
-                            arena_format(o->arena, "%s of %s", summaries[s].long_name, objects[object].what),
-                            arena_format(o->arena, "%s; n = min(rows, columns); of %s%s",
-                                         summaries[s].definition, objects[object].what, objects[object].note),
-                            EVENT_NONE});
+      o->spectra_id[object][s] =
+        declare(o, &(struct series){
+                     arena_format(o->arena, "%s/%s", objects[object].group, spectrum_fields[s].name),
+                     objects[object].shape, AXIS_SPECTRA, "1",
+                     arena_format(o->arena, "%s of %s", spectrum_fields[s].long_name, objects[object].what),
+                     arena_format(o->arena, "%s; n = min(rows, columns); of %s%s",
+                                  spectrum_fields[s].definition, objects[object].what, objects[object].note),
+                     EVENT_NONE});
     }
   }
   o->values = arena_get(o->arena, (size_t)ps->values.cols, sizeof *o->values);
@@ -363,9 +353,7 @@ void observer_probe(struct observer *o, long step, const struct pass *p)
 
 static void store(struct observer *o, enum object object, long place, const struct spectrum *s)
 {
-  const double all[SUMMARIES] = {s->spectral_norm,    s->frobenius_norm,   s->svd_entropy,
-                                 s->effective_rank_p, s->effective_rank_r, s->stable_rank};
-  for (int i = 0; i < SUMMARIES; i++) o->value[object][i][place] = (float)all[i];
+  for (int i = 0; i < SPECTRUM_FIELDS; i++) o->value[object][i][place] = (float)spectrum_number(s, i);
 }
 
 /* u^T (-direction) v: the update is subtracted. */
@@ -492,7 +480,7 @@ static void put_tightness(struct observer *o, const struct pass *p)
 int observer_spectra(struct observer *o, long step, const struct pass *p, struct error *e)
 {
   for (int object = 0; object < OBJECTS; object++)
-    for (int s = 0; s < SUMMARIES; s++)
+    for (int s = 0; s < SPECTRUM_FIELDS; s++)
       for (long i = 0; i < o->width[object]; i++) o->value[object][s][i] = NAN;
   for (long i = 0; i < o->width[UPDATE]; i++) o->alignment_value[i] = NAN;
   for (long i = 0; o->bound && i < (long)o->layers * o->heads; i++) o->bound[i] = NAN;
@@ -501,7 +489,7 @@ int observer_spectra(struct observer *o, long step, const struct pass *p, struct
   o->failed = 0;
   parallel_for(o->model->device->pool, o->job_count, run_job, o);
   for (int object = 0; object < OBJECTS; object++)
-    for (int s = 0; s < SUMMARIES; s++)
+    for (int s = 0; s < SPECTRUM_FIELDS; s++)
       recorder_put(o->recorder, o->spectra_id[object][s], o->value[object][s]);
   recorder_put(o->recorder, o->alignment_id, o->alignment_value);
   if (o->bound) put_tightness(o, p);
