@@ -95,6 +95,14 @@ MAXLOGIT_FAULT=io:40:kill "$program" sweep s.conf -j 1 > out 2> err
 sweep || fail "after dead workers: exit status $?"
 bits runs/s | cmp -s - bits.plain || fail "other bits after dead workers"
 
+# a limit of time is the sweep's own, not the one by which a run was stopped
+rm -r runs
+"$program" sweep s.conf train.max_time=1e-6 -j 1 > out 2> err
+[ $? -eq 75 ] || fail "a limit of time: not exit status 75: $(cat err)"
+sweep || fail "a limit of time no more: exit status $?: $(cat err)"
+[ "$(finished)" -eq 4 ] || fail "a limit of time no more: $(cat out)"
+bits runs/s | cmp -s - bits.plain || fail "other bits after a limit of time"
+
 # a signal: checkpoints, exit 75, and on
 rm -r runs
 "$program" sweep s.conf train.steps=20000 -j 2 > out 2> err &

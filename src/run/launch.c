@@ -18,8 +18,7 @@ struct seat {
   int number;              /* of the run among all */
   struct config *read;     /* from the run file, where it goes on */
   struct trainer *trainer; /* NULL: over */
-  double max_time;
-  int busy; /* a thread is at it */
+  int busy;                /* a thread is at it */
 };
 
 struct launch {
@@ -76,7 +75,7 @@ static void advance(struct launch *l, struct seat *s)
   double until = clock_seconds() + turn_seconds;
   struct launch_run *run = s->run;
   do {
-    if (!drive_goes_on(s->trainer, s->max_time, l->began)) {
+    if (!drive_goes_on(s->trainer, run->max_time, l->began)) {
       run->status = drive_end(s->trainer, NULL, NULL, &run->error);
       s->trainer = NULL;
     } else if ((run->status = trainer_step(s->trainer, &run->error))) {
@@ -108,8 +107,6 @@ static const char *kind_of(const struct seat *s)
 static void sit_down(struct seat *s, struct device *device)
 {
   struct launch_run *run = s->run;
-  const struct train_options *o = config_section(config_of(s), "train");
-  s->max_time = o->max_time;
   if (run->config)
     run->status = trainer_init_on(&s->trainer, device, run->config, run->flags, &run->error);
   else

@@ -7,6 +7,7 @@ struct launch_run {
   struct config *config; /* finished, of a fresh run; must outlive the call. NULL: ... */
   const char *path;      /* ... the run of this file goes on */
   unsigned flags;        /* of a fresh run, see trainer_init */
+  double max_time;       /* as drive() takes it: the caller's, whatever the run was begun with */
   /* out: as of drive(), with the reason where it failed */
   int status;
   struct error error;

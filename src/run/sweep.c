@@ -210,26 +210,26 @@ static long next_waiting(const struct sweep *s, long from)
   return from;
 }
 
-/* The waiting points that share a launch with the first of them, it included; returns how many. */
-static long next_launch(const struct sweep *s, long first, long *point)
+/* The waiting points that share a launch with the first of them, it included; returns how many. None that is `taken`
+   already (may be NULL). */
+static long next_launch(const struct sweep *s, long first, const long *taken, long *point)
 {
   long n = 0;
   for (long i = first; i < s->count && n < s->together; i = next_waiting(s, i + 1))
-    if (s->points[i].structure == s->points[first].structure) point[n++] = i;
+    if (!(taken && taken[i]) && s->points[i].structure == s->points[first].structure) point[n++] = i;
   return n;
 }
 
 void sweep_launches(const struct sweep *s, long *launch)
 {
-  long number = 0;
+  long number = 0, *point = memory_new((size_t)s->together, sizeof *point);
   for (long i = 0; i < s->count; i++) launch[i] = 0;
   for (long i = next_waiting(s, 0); i < s->count; i = next_waiting(s, i + 1)) {
     if (launch[i]) continue;
-    long n = 0;
     number++;
-    for (long k = i; k < s->count && n < s->together; k = next_waiting(s, k + 1))
-      if (!launch[k] && s->points[k].structure == s->points[i].structure) launch[k] = number, n++;
+    for (long n = next_launch(s, i, launch, point); n--;) launch[point[n]] = number;
   }
+  memory_free(point);
 }
 
 /* --- a worker ------------------------------------------------------------------------------------------- */
@@ -294,13 +294,14 @@ static int enlist(struct crew *c, long at, struct launch_run *run)
     return 0;
   }
   const struct record_options *record = config_section(config, "record");
+  double max_time = ((const struct train_options *)config_section(config, "train"))->max_time;
   int is_over = !record->overwrite && is_done(p->path, &fate, NULL, NULL);
   if (is_over) tell(c, at, fate, p->steps, "");
   if (is_over || (!record->overwrite && !access(p->path, F_OK))) {
     config_free(config);
     config = NULL;
   }
-  *run = (struct launch_run){.config = config, .path = p->path};
+  *run = (struct launch_run){.config = config, .path = p->path, .max_time = max_time};
   return !is_over;
 }
 
@@ -363,7 +364,7 @@ static int open_pipe(int ends[2], struct error *e)
 static int start(struct sweep *s, struct worker *w, struct error *e)
 {
   int notes[2], text[2];
-  w->count = next_launch(s, next_waiting(s, 0), w->point);
+  w->count = next_launch(s, next_waiting(s, 0), NULL, w->point);
   if (open_pipe(notes, e)) return e->status;
   if (open_pipe(text, e)) {
     close(notes[0]);
