@@ -280,6 +280,35 @@ START_TEST(two_triangles)
 }
 END_TEST
 
+/* Experts in one tensor of three dimensions are matrices of one line; its quantiles are theirs. */
+START_TEST(stacked_experts)
+{
+  float w[3][2][3] = {{{0}}};
+  for (int x = 0; x < 3; x++)
+    for (int i = 0; i < 2; i++) w[x][i][i] = (float)(x == 1 ? 5 : 2 + x) * (i ? 1 : 2);
+  struct safetensor t = tensor("l.experts.down_proj", 2, 3, &w[0][0][0]);
+  t.rank = 3;
+  t.dims[0] = 3, t.dims[1] = 2, t.dims[2] = 3;
+  t.count *= 3, t.bytes *= 3;
+  struct weights *all = weights_of(&t, 1);
+  struct checkpoint_spectra s;
+  struct error e = {0};
+  struct device *device = NULL;
+  ck_assert_int_eq(device_open(&device, "cpu", 2, &e), STATUS_OK);
+  ck_assert_msg(
+    !checkpoint_spectra(&s, all, &(struct stack){0}, device->pool, SPECTRA_MATRICES, NULL, NULL, &e), "%s",
+    e.text);
+  ck_assert_int_eq(s.matrices, 1);
+  ck_assert_int_eq(s.matrix[0].count, 3);
+  near(s.matrix[0].quantile[0].spectral_norm, 4);
+  near(s.matrix[0].quantile[(QUANTILES - 1) / 2].spectral_norm, 8);
+  near(s.matrix[0].quantile[QUANTILES - 1].spectral_norm, 10);
+  checkpoint_spectra_free(&s);
+  device_close(device);
+  weights_close(all);
+}
+END_TEST
+
 START_TEST(normed_queries_and_keys)
 {
   static const float q[] = {1, 2, 3, .5f}, k[] = {2, 1, .5f, 4}, bad[] = {1, NAN, 3, .5f};
@@ -596,6 +625,7 @@ int main(void)
   tcase_add_loop_test(tests, by_names, 0, FAMILIES);
   tcase_add_test(tests, hybrid_layers);
   tcase_add_test(tests, two_triangles);
+  tcase_add_test(tests, stacked_experts);
   tcase_add_test(tests, normed_queries_and_keys);
   tcase_add_loop_test(tests, ways_of_a_matrix, 0, 5);
   tcase_add_loop_test(tests, misfits, 0, sizeof changes / sizeof *changes);

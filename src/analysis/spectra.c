@@ -1,6 +1,8 @@
 #include "analysis/spectra.h"
 
 #include <ctype.h>
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,20 +156,6 @@ static int work_matrices(struct jobs *jobs, struct pool *pool, const struct tick
 
 enum { FIELDS = sizeof(struct spectrum) / sizeof(double) };
 
-static int compare_numbers(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-/* The quantile at q of n sorted numbers, between neighbours in proportion (Hyndman and Fan's type 7). */
-static double quantile(const double *x, long n, double q)
-{
-  double at = q * (double)(n - 1);
-  long i = (long)at;
-  return i + 1 < n ? x[i] + (at - (double)i) * (x[i + 1] - x[i]) : x[i];
-}
-
 static void put_quantiles(struct matrix_spectrum *m, const struct job *const *job, double *x)
 {
   for (int f = 0; f < FIELDS; f++) {
@@ -176,9 +164,11 @@ static void put_quantiles(struct matrix_spectrum *m, const struct job *const *jo
       x[i] = ((const double *)&job[i]->result)[f];
       broken |= isnan(x[i]);
     }
-    if (!broken) qsort(x, (size_t)m->count, sizeof *x, compare_numbers);
+    if (!broken) gsl_sort(x, 1, (size_t)m->count);
     for (int q = 0; q < QUANTILES; q++)
-      ((double *)&m->quantile[q])[f] = broken ? NAN : quantile(x, m->count, (double)q / (QUANTILES - 1));
+      ((double *)&m->quantile[q])[f] =
+        broken ? NAN
+               : gsl_stats_quantile_from_sorted_data(x, 1, (size_t)m->count, (double)q / (QUANTILES - 1));
   }
 }
 
