@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "storage/layout.h"
 #include "storage/recorder.h"
 
 /* --- the run again -------------------------------------------------------------------------------------- */
@@ -41,10 +42,18 @@ static int check_change(const struct config *c, const char *assignment, struct e
     key);
 }
 
-int rerun_init(struct trainer **out, struct config **config, const char *path, const char *record_path,
+void rerun_path(char out[4096], const char *path, const char *output)
+{
+  run_sibling(out, path, ".rerun.h5");
+  if (output) snprintf(out, 4096, "%s", output);
+}
+
+int rerun_init(struct trainer **out, struct config **config, const char *path, const char *output,
                const char *const *changes, int count, struct error *e)
 {
   struct config *c = NULL;
+  char record_path[4096];
+  rerun_path(record_path, path, output);
   char id[16];
   *out = NULL;
   *config = NULL;
@@ -54,11 +63,11 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
     status = check_change(c, changes[i], e);
     if (!status) status = config_assign(c, changes[i], e);
   }
-  if (!status) status = config_set(c, "record.path", record_path, "rerun", e);
+  if (!status && output) status = config_set(c, "record.path", output, "rerun", e);
   if (!status && file_remove(record_path))
     status = error_set(e, STATUS_FAIL, "cannot remove %s", record_path);
   if (!status) status = config_finish(c, e);
-  if (!status) status = trainer_init(out, c, 0, e);
+  if (!status) status = trainer_init_into(out, c, record_path, e);
   if (!status && strcmp(trainer_id(*out), id)) {
     status = error_set(
       e, STATUS_FAIL,

@@ -217,6 +217,7 @@ void trainer_release(struct trainer *t)
 
 static void make_path(struct trainer *t)
 {
+  if (*t->path) return;
   if (*t->record.path)
     snprintf(t->path, sizeof t->path, "%s", t->record.path);
   else
@@ -241,16 +242,13 @@ int trainer_bytes(struct config *c, size_t *bytes, struct error *e)
   return status;
 }
 
-int trainer_init(struct trainer **out, struct config *c, unsigned flags, struct error *e)
-{
-  return trainer_init_on(out, NULL, c, flags, e);
-}
-
-int trainer_init_on(struct trainer **out, struct device *device, struct config *c, unsigned flags,
-                    struct error *e)
+/* `path`: "" where the configuration says it. */
+static int init(struct trainer **out, struct device *device, struct config *c, const char *path,
+                unsigned flags, struct error *e)
 {
   struct trainer *t = memory_new(1, sizeof *t);
   int keeps = !(flags & TRAINER_NO_RECORD);
+  snprintf(t->path, sizeof t->path, "%s", path);
   t->device = device;
   t->shares_device = device != NULL;
   t->config = c;
@@ -274,4 +272,20 @@ int trainer_init_on(struct trainer **out, struct device *device, struct config *
   }
   *out = t;
   return status;
+}
+
+int trainer_init(struct trainer **out, struct config *c, unsigned flags, struct error *e)
+{
+  return init(out, NULL, c, "", flags, e);
+}
+
+int trainer_init_on(struct trainer **out, struct device *device, struct config *c, unsigned flags,
+                    struct error *e)
+{
+  return init(out, device, c, "", flags, e);
+}
+
+int trainer_init_into(struct trainer **out, struct config *c, const char *path, struct error *e)
+{
+  return init(out, NULL, c, path, 0, e);
 }

@@ -11,6 +11,8 @@ enum { TRAINER_NO_RECORD = 1 }; /* keep nothing on disk (notebooks, bench, tests
 /* A fresh run from a finished configuration, which must outlive it; what follows from other options is
    filled in there (model_resolve). */
 int trainer_init(struct trainer **, struct config *, unsigned flags, struct error *);
+/* A fresh run that is written to `path`, whatever record.path says. */
+int trainer_init_into(struct trainer **, struct config *, const char *path, struct error *);
 /* Continue RUN.h5; `changes` are key=value texts that cannot change the past. */
 int trainer_resume(struct trainer **, const char *run_path, const char *const *changes, int count,
                    struct error *);

@@ -333,6 +333,21 @@ void h5_write(struct h5 *h, h5_id id, const struct h5_shape *s, int64_t first, i
   if (id >= 0) transfer(h, id, s, first, rows, NULL, data);
 }
 
+void h5_extend(struct h5 *h, h5_id id, int64_t rows)
+{
+  hsize_t dims[4];
+  hid_t space = id < 0 ? -1 : H5Dget_space(id);
+  int rank = space < 0 ? 0 : H5Sget_simple_extent_dims(space, dims, NULL);
+  *dims = (hsize_t)rows;
+  if (rank < 1 || H5Dset_extent(id, dims) < 0) fail(h, "extend", "a dataset");
+  if (space >= 0) H5Sclose(space);
+}
+
+void h5_remove(struct h5 *h, const char *path)
+{
+  if (H5Ldelete(h->file, path, H5P_DEFAULT) < 0) fail(h, "remove", path);
+}
+
 static void put(struct h5 *h, h5_id id, const char *name, hid_t file_type, hid_t type, const void *value)
 {
   if (id < 0) return;
@@ -390,48 +405,75 @@ static uint64_t stated_end(const char *bytes, size_t size)
   return end;
 }
 
-/* May the library look at these bytes? */
-static int judge(const char *path, const char *bytes, size_t size, struct error *e)
+/* May the library look at these bytes? `advice`: NULL takes them without a seal, too. */
+static int judge(const char *path, const char *bytes, size_t size, const char *advice, struct error *e)
 {
   static const char signature[8] = "\211HDF\r\n\032\n";
-  enum seal_state seal = seal_check(bytes, size);
+  enum seal_state seal = advice ? seal_check(bytes, size) : SEAL_MISSING;
   if (seal == SEAL_RIGHT) return STATUS_OK;
   if (seal == SEAL_WRONG)
-    return error_set(e, STATUS_FAIL, "%s is damaged: its content does not match its checksum", path);
+    return error_set(e, STATUS_FAIL,
+                     "%s is damaged, or was edited: its content does not match its checksum%s", path, advice);
   if (size < sizeof signature || memcmp(bytes, signature, sizeof signature))
     return error_set(e, STATUS_USAGE, "%s is not an HDF5 file", path);
   if (size < stated_end(bytes, size))
     return error_set(e, STATUS_FAIL, "%s is cut short: %zu bytes of at least %llu", path, size,
                      (unsigned long long)stated_end(bytes, size));
+  if (!advice) return STATUS_OK;
   return error_set(e, STATUS_USAGE,
                    "%s was not written by maxlogit, or another program has changed it: the checksum "
-                   "at its end is missing",
-                   path);
+                   "at its end is missing%s",
+                   path, advice);
 }
 
-static hid_t open_image(struct h5 *h, size_t size)
+/* To read it, the library borrows the text; to change it, it works on a copy, in the format of h5_new. */
+static hid_t open_image(struct h5 *h, size_t size, int changing)
 {
   char name[32];
-  h->image = (struct image){(unsigned char *)h->text, 1};
+  h->image = (struct image){changing ? NULL : (unsigned char *)h->text, !changing};
   hid_t access = memory_access(h, name), file = -1;
-  if (H5Pset_file_image(access, h->text, size) >= 0) file = H5Fopen(name, H5F_ACC_RDONLY, access);
+  if (changing) H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
+  if (H5Pset_file_image(access, h->text, size) >= 0)
+    file = H5Fopen(name, changing ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
   H5Pclose(access);
   return file;
 }
 
-int h5_load(struct h5 **out, const char *path, struct error *e)
+static int load(struct h5 **out, const char *path, const char *advice, int changing, struct error *e)
 {
   struct h5 *h = h5_blank();
   size_t size = 0;
   int status = file_read(path, &h->text, &size, e);
   h->size = size;
-  if (!status) status = judge(path, h->text, size, e);
-  if (!status && (h->file = open_image(h, size)) < 0)
+  if (!status) status = judge(path, h->text, size, advice, e);
+  uint64_t end = status ? 0 : stated_end(h->text, size);
+  if (!status && (h->file = open_image(h, changing && end ? end : size, changing)) < 0)
     status = error_set(e, STATUS_FAIL, "%s cannot be read: damaged, or not an HDF5 file", path);
   if (status)
     h5_free(h);
   else
     *out = h;
+  return status;
+}
+
+int h5_load(struct h5 **out, const char *path, struct error *e) { return load(out, path, "", 0, e); }
+
+int h5_load_or(struct h5 **out, const char *path, const char *advice, struct error *e)
+{
+  return load(out, path, advice, 0, e);
+}
+
+int h5_load_unsealed(struct h5 **out, const char *path, struct error *e)
+{
+  return load(out, path, NULL, 0, e);
+}
+
+int h5_change(struct h5 **out, const char *path, int unsealed, struct error *e)
+{
+  size_t length;
+  int status = load(out, path, unsealed ? NULL : "", 1, e);
+  const char *head = status ? NULL : h5_get_head(*out, &length);
+  if (head) h5_put_head(*out, head, length);
   return status;
 }
 
@@ -551,6 +593,23 @@ int h5_get_label(struct h5 *h, h5_id id, int dim, char *out, size_t room)
 int h5_read(struct h5 *h, h5_id id, const struct h5_shape *s, int64_t first, int64_t rows, void *data)
 {
   return id >= 0 && transfer(h, id, s, first, rows, data, NULL);
+}
+
+int h5_is_whole(struct h5 *h, h5_id id)
+{
+  (void)h;
+  if (H5Iget_type(id) != H5I_DATASET) return 1;
+  hid_t type = H5Dget_type(id), space = H5Dget_space(id);
+  hssize_t points = H5Sget_simple_extent_npoints(space);
+  size_t bytes;
+  int whole = points >= 0 && !__builtin_mul_overflow((size_t)points, H5Tget_size(type), &bytes);
+  void *room = whole ? malloc(bytes + 1) : NULL;
+  whole = room && H5Dread(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, room) >= 0;
+  if (whole && H5Tdetect_class(type, H5T_VLEN) > 0) H5Dvlen_reclaim(type, space, H5P_DEFAULT, room);
+  free(room);
+  H5Sclose(space);
+  H5Tclose(type);
+  return whole;
 }
 
 int h5_children(struct h5 *h, h5_id id, int (*each)(void *, const char *name), void *context)

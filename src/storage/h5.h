@@ -57,12 +57,22 @@ void h5_make_scale(struct h5 *, h5_id, const char *name);
 void h5_dimension(struct h5 *, h5_id, int dim, const char *label, h5_id scale);
 void h5_done(struct h5 *, h5_id);
 
+/* A file from disk, to be changed by the calls above and below and then written by h5_save; it keeps its head where
+   it gets no other. With its seal only, as h5_load; `unsealed` takes it without one, at the caller's risk (below). */
+int h5_change(struct h5 **, const char *path, int unsealed, struct error *);
+void h5_extend(struct h5 *, h5_id, int64_t rows); /* a growing dataset */
+void h5_remove(struct h5 *, const char *path);
+
 /* --- reading ------------------------------------------------------------------------------------------- */
 
 /* Only a file with its seal: HDF5 1.10 itself can crash on hostile bytes (fuzzing found it), so that what another
    program has written or changed is refused too. A missing file and one without a seal are STATUS_USAGE; a seal
    that does not fit, or a file cut short, STATUS_FAIL. */
 int h5_load(struct h5 **, const char *path, struct error *);
+/* The same; `advice` follows what is said of a seal that is missing or does not fit. */
+int h5_load_or(struct h5 **, const char *path, const char *advice, struct error *);
+/* Whatever its seal says. The library may crash on it. */
+int h5_load_unsealed(struct h5 **, const char *path, struct error *);
 void h5_free(struct h5 *);
 const char *h5_get_head(const struct h5 *, size_t *length); /* NULL: it has none */
 
@@ -76,6 +86,8 @@ int h5_get_real(struct h5 *, h5_id, const char *name, double *);
 int h5_get_label(struct h5 *, h5_id, int dim, char *out, size_t room);
 /* Rows into memory of the given kind, size and fields; numbers are converted. */
 int h5_read(struct h5 *, h5_id, const struct h5_shape *, int64_t first, int64_t rows, void *data);
+/* Can all of a dataset be read, its chunks by their checksums? 1 of what is no dataset. */
+int h5_is_whole(struct h5 *, h5_id);
 /* Names of the children in order of name; stops at the first non-zero. */
 int h5_children(struct h5 *, h5_id, int (*each)(void *, const char *name), void *context);
 

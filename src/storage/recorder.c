@@ -175,6 +175,7 @@ void recorder_free(struct recorder *r)
   append_close(r->live);
   lock_release(r->lock, r->lock_path);
   rows_free(&r->rows);
+  notes_free(&r->notes);
   memory_free(r->packed);
   memory_free(r->parameter);
   arena_free(r->arena);

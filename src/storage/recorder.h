@@ -61,6 +61,10 @@ int run_open(struct run_file **, const char *path, struct error *); /* "not a ru
    loaded, and checked, when a series or the events are read, and may be let go again. */
 int run_peek(struct run_file **, const char *path, struct error *);
 void run_rest(const struct run_file *);
+/* Of a file that another program has changed: whatever its seal says, and a head made of what is there now. The HDF5
+   library may crash on it. */
+int run_open_unsealed(struct run_file **, const char *path, struct error *);
+const char *run_head(const struct run_file *, size_t *size); /* its texts: storage/seal.h */
 void run_close(struct run_file *);
 const char *run_state(const struct run_file *); /* running | finished | diverged | stopped */
 long run_last_step(const struct run_file *);

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "storage/layout.h"
+#include "storage/notes.h"
 #include "storage/provenance.h"
 #include "storage/recorder.h"
 #include "storage/rows.h"
@@ -28,6 +29,7 @@ struct recorder {
   int parameters;
   const char *config_text;
   char started[32];
+  struct notes notes; /* those of the file that is resumed */
   struct rows rows;
   void *packed;
   size_t carried; /* bytes that checkpoints have carried since the last snapshot */

@@ -92,6 +92,7 @@ int recorder_resume(struct recorder **out, const char *path, const struct config
   status = h5_load(&walk.h, path, e);
   if (!status) {
     read_steps(r, walk.h);
+    notes_read(walk.h, &r->notes);
     h5_id root = h5_find(walk.h, "/");
     h5_children(walk.h, root, visit, &walk);
     h5_done(walk.h, root);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "storage/layout.h"
+#include "storage/notes.h"
 #include "storage/recorder.h"
 #include "storage/seal.h"
 
@@ -211,8 +212,10 @@ static int check_format(struct run_file *r, struct error *e)
 
 static int load(struct run_file *r, struct error *e)
 {
+  char advice[4200];
   if (r->h) return STATUS_OK;
-  int status = h5_load(&r->h, r->path, e);
+  snprintf(advice, sizeof advice, "; `maxlogit note --accept-edit %s` takes a run as it is now", r->path);
+  int status = h5_load_or(&r->h, r->path, advice, e);
   return status ? status : check_format(r, e);
 }
 
@@ -239,6 +242,36 @@ int run_open(struct run_file **out, const char *path, struct error *e)
     make_head(r);
   take_head(r);
   *out = r;
+  return STATUS_OK;
+}
+
+int run_open_unsealed(struct run_file **out, const char *path, struct error *e)
+{
+  struct run_file *r = run_blank(path);
+  int status = h5_load_unsealed(&r->h, path, e);
+  if (!status) status = check_format(r, e);
+  if (status) {
+    run_close(r);
+    return status;
+  }
+  make_head(r);
+  take_head(r);
+  *out = r;
+  return STATUS_OK;
+}
+
+const char *run_head(const struct run_file *r, size_t *size)
+{
+  *size = r->head_size;
+  return r->head;
+}
+
+int run_notes(const struct run_file *file, struct notes *n, struct error *e)
+{
+  struct run_file *r = (struct run_file *)(uintptr_t)file; /* reading changes nothing that a caller can see */
+  *n = (struct notes){0};
+  if (load(r, e)) return e ? e->status : STATUS_FAIL;
+  notes_read(r->h, n);
   return STATUS_OK;
 }
 

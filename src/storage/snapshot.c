@@ -332,6 +332,7 @@ int recorder_snapshot(struct recorder *r, const char *state, long last_step, dou
   write_scales(r, h);
   write_tables(r, h, final);
   write_plot_hints(r, h);
+  notes_write(h, &r->notes);
   write_status(h, state, last_step, wall);
   write_head(r, h, state, last_step, wall);
   int status = h5_save(h, r->path, e);

@@ -11,6 +11,7 @@
 #include "run/rerun.h"
 #include "storage/checkpoint.h"
 #include "storage/layout.h"
+#include "storage/notes.h"
 
 struct arguments {
   struct words words;
@@ -57,20 +58,20 @@ static int repeat(const struct arguments *a, struct error *e)
   struct config *c = NULL;
   int series = 0;
   if (a->output && !access(a->output, F_OK)) return error_set(e, STATUS_USAGE, "%s exists", a->output);
-  run_sibling(again, path, ".rerun.h5");
-  if (a->output) snprintf(again, sizeof again, "%s", a->output);
+  rerun_path(again, path, a->output);
   run_sibling(lock_path, path, ".lock");
   int status = trainer_config_of(path, &c, NULL, e); /* no run file: said before anything is made beside it */
   if (status) return status;
   config_free(c);
   struct lock *lock = lock_take(lock_path, e);
   if (!lock) return e->status;
-  status = rerun_init(&t, &c, path, again, a->words.assignment, a->words.count, e);
+  status = rerun_init(&t, &c, path, a->output, a->words.assignment, a->words.count, e);
   if (!status) status = report_drive(t, 1, e);
   if (status == STATUS_STOPPED)
     error_set(e, status, "stopped; `maxlogit rerun %s` begins again", path);
   else if (!status)
     status = rerun_compare(path, again, &series, e);
+  if (!status) status = notes_carry(path, again, e);
   if (!status && !a->output) status = take_place(again, path, e);
   if (!status && !a->quiet)
     printf("the same to the bit in %d series and all events\n  record     %s\n", series,

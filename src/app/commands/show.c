@@ -9,6 +9,7 @@
 #include "analysis/json.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "storage/notes.h"
 
 enum form { FORM_RUNS, FORM_GROUPS, FORM_PARAMETERS, FORM_EVENTS };
 struct show_request {
@@ -30,6 +31,7 @@ struct summary {
   struct place peak, final;   /* max logit: of the whole run, of the last row; layer -1: none */
   long steps;                 /* updates done */
   double clips;               /* events of kind clip */
+  struct notes notes;
 };
 
 /* --- reading ------------------------------------------------------------------------------------------- */
@@ -80,8 +82,9 @@ static int summarise(const struct run *run, struct summary *out, struct error *e
   for (long i = 0; i < count; i++) out->clips += strcmp(events[i].kind, "clip") == 0;
   memory_free(events);
   max_logits(run, out);
+  status = run_notes(run->file, &out->notes, error);
   run_rest(run->file);
-  return STATUS_OK;
+  return status;
 }
 
 /* --- text ---------------------------------------------------------------------------------------------- */
@@ -136,6 +139,15 @@ static void print_runs(const struct runset *set, const struct summary *summaries
   printf("%-*s %-12s %-8s %4s %-9s %6s %7s %7s  %-14s %-14s %6s %7s  %s\n", width, "kind", "stabilizers",
          "lr", "seed", "state", "steps", "loss", "val", "peak max logit", "last", "clips", "wall s", "file");
   for (int i = 0; i < set->runs; i++) print_run(set->list[i], &summaries[set->list[i] - set->run], width);
+}
+
+static void print_notes(const struct runset *set, const struct summary *summaries)
+{
+  for (int i = 0; i < set->runs; i++) {
+    const struct notes *n = &summaries[set->list[i] - set->run].notes;
+    for (int k = 0; k < n->count; k++)
+      printf("note  %s  %s  %s\n", file_name(set->list[i]), n->note[k].date, n->note[k].text);
+  }
 }
 
 /* A statistic of a group's summaries, those of diverged runs left out: field at `offset`. */
@@ -273,10 +285,19 @@ static int json_events(json_t *out, const struct run *run, struct error *error)
 
 static json_t *number_or_null(int has, double value) { return has ? json_number(value) : json_null(); }
 
+static json_t *json_notes(const struct notes *n)
+{
+  json_t *all = json_array();
+  for (int i = 0; i < n->count; i++)
+    json_array_append_new(
+      all, json_pack("{s:o, s:o}", "date", json_text(n->note[i].date), "text", json_text(n->note[i].text)));
+  return all;
+}
+
 static json_t *json_run(const struct run *run, const struct summary *s)
 {
   const char *preset = run_parameter(run->file, "preset");
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "file",
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file",
                    json_text(run->path), "id", json_text(run_id(run->file)), "preset",
                    json_text(preset && *preset ? preset : NULL), "kind", json_text(run->kind), "stabilizers",
                    json_text(stack_of(run)), "lr", json_number(s->lr), "seed", (json_int_t)run->seed, "state",
@@ -284,7 +305,7 @@ static json_t *json_run(const struct run *run, const struct summary *s)
                    number_or_null(s->has_loss, s->loss), "val_loss",
                    number_or_null(s->has_val_loss, s->val_loss), "peak_max_logit", json_place(&s->peak),
                    "last_max_logit", json_place(&s->final), "clips", json_number(s->clips), "wall_seconds",
-                   json_number(run_wall_seconds(run->file)));
+                   json_number(run_wall_seconds(run->file)), "notes", json_notes(&s->notes));
 }
 
 static int print_json_runs(const struct show_request *r, const struct runset *set,
@@ -436,12 +457,13 @@ static int show_set(const struct show_request *r, const struct runset *set, stru
     if (r->json)
       status = print_json(r, set, summaries, error);
     else if (r->form == FORM_RUNS)
-      print_runs(set, summaries);
+      print_runs(set, summaries), print_notes(set, summaries);
     else if (r->form == FORM_GROUPS)
       print_groups(set, summaries);
     else
       status = print_each(r, set, error);
   }
+  for (int i = 0; i < set->runs; i++) notes_free(&summaries[i].notes);
   memory_free(summaries);
   return status;
 }
@@ -456,7 +478,7 @@ static int run_show(int argc, char **argv)
     .args_doc = "RUN.h5 ...",
     .doc = "A summary of runs, one line each. " SELECTION_HELP " loss and val are "
            "those of the last recorded step; peak and last are the largest max logit of the whole run and "
-           "of its last step, with layer and head.",
+           "of its last step, with layer and head. Notes of the runs stand below.",
   };
   struct show_request r = {0};
   struct runset set;
