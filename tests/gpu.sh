@@ -1,5 +1,6 @@
 #!/bin/sh
-# gpu.sh - make check-gpu: what is tested on a GPU. Skipped (77) where there is none; what was skipped never passed.
+# gpu.sh [quick] - make check-gpu: what is tested on a GPU; quick: without compute-sanitizer. Skipped (77) where there is
+# none; what was skipped never passed.
 cd "${top_builddir:-.}" || exit 99
 MAXLOGIT_CUDA=$PWD/maxlogit_cuda.so
 export MAXLOGIT_CUDA
@@ -24,7 +25,9 @@ try tests/check_golden  # PyTorch's values: optimisers, stabilisers, attention; 
 try tests/check_trainer # divergence, resume, packing, looks, every stabiliser's series
 unset MAXLOGIT_TEST_DEVICE
 for tool in memcheck racecheck initcheck; do
-  if [ -n "$COMPUTE_SANITIZER" ]; then
+  if [ "${1:-}" = quick ]; then
+    echo "check-gpu: SKIPPED: compute-sanitizer --tool $tool: make check-gpu runs it"
+  elif [ -n "$COMPUTE_SANITIZER" ]; then
     CK_FORK=no CK_RUN_CASE="on a GPU" try "$COMPUTE_SANITIZER" --tool "$tool" --error-exitcode 9 tests/check_gpu
   else
     echo "check-gpu: SKIPPED: compute-sanitizer --tool $tool is not installed"

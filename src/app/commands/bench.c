@@ -33,6 +33,7 @@ static const struct argp_option options[] = {
   {"quick", 'q', NULL, 0, "only toy and small, two seconds a comparison", 0},
   {"stack", 's', "NAME", 0, "only this stack: toy, small or medium; on a GPU large, too", 0},
   {"runs", 'r', "N", 0, "on a GPU: at most so many runs together (default 256)", 0},
+  {"costs", 'c', NULL, 0, "on a GPU: only what recording and stabilisers cost", 0},
   {"seconds", 't', "S", 0, "seconds for each comparison (default 6)", 0},
   {"products", 'p', NULL, 0, "only the stacks' matrix products, shape by shape: ours against OpenBLAS", 0},
   {"json", 'j', NULL, 0, JSON_HELP, 0},
@@ -40,7 +41,7 @@ static const struct argp_option options[] = {
 struct arguments {
   const char *stack;
   double seconds;
-  int quick, json, products, cuda, runs;
+  int quick, json, products, cuda, runs, costs;
 };
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -55,6 +56,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     if (*end || !(a->seconds > 0)) argp_error(state, "--seconds=%s: a number above 0", text);
     return 0;
   case 'p': a->products = 1; return 0;
+  case 'c': a->costs = 1; return 0;
   case 'j': a->json = 1; return 0;
   case 'r':
     a->runs = (int)strtol(text, &end, 10);
@@ -565,7 +567,7 @@ static int run(int argc, char **argv)
   if (a.seconds == 0) a.seconds = a.quick ? 2 : 6;
   struct error e = {0};
   if (a.cuda) {
-    struct bench_cuda b = {a.stack, a.seconds / 2, a.json, a.runs};
+    struct bench_cuda b = {a.stack, a.seconds / 2, a.json, a.runs, a.costs};
     return bench_cuda(&b, &e) ? report_error(&e) : STATUS_OK;
   }
   int known = a.stack == NULL;

@@ -1,0 +1,60 @@
+#!/bin/sh
+# cuda/measure.sh, with the CPU in the place of the GPU: it says what is missing, keeps parts apart, and its table has
+# what they found. The figures of stacks and PyTorch are a stand-in's: only what becomes of them is looked at.
+# shellcheck source=cuda_host.sh
+. "${top_srcdir:-.}/tests/cuda_host.sh"
+measure=${top_srcdir:-.}/cuda/measure.sh
+folder=$(mktemp -d) || exit 99
+trap 'rm -rf "$folder"' EXIT
+status=0
+complain() { echo "$1"; status=1; }
+MEASURE=$folder/kept
+export MEASURE
+
+# no GPU: said, and nothing is left
+MAXLOGIT_CUDA_ON_HOST=no-gpu sh "$measure" toy >"$folder/out" 2>&1
+[ $? = 77 ] && grep -q 'SKIPPED: a driver, but no GPU' "$folder/out" && [ ! -e "$MEASURE" ] || complain "no GPU: $(cat "$folder/out")"
+sh "$measure" huge 2>"$folder/err"
+[ $? = 2 ] && grep -q 'no part huge: check toy' "$folder/err" || complain "a part that there is not: $(cat "$folder/err")"
+
+# what the bench prints is what the table reads
+LONGER=100 SECONDS_EACH=0.001 sh "$measure" tiny >"$folder/out" 2>"$folder/err" || complain "tiny: $(cat "$folder/err")"
+grep -qE '^tiny +fp32 +1 +[0-9.]+ .* [0-9]+ \| +- +- +- +not measured$' "$folder/out" || complain "tiny: $(cat "$folder/out")"
+grep -q '^tiny, one run, call by call' "$folder/out" || complain "the kernels of tiny: $(cat "$folder/out")"
+grep -q '^check: not run' "$folder/out" || complain "what was not run is not told"
+
+# PyTorch's figures come beside those of the same stack and number of runs; the ratio is to the best of them
+cat >"$folder/program" <<'END'
+case $1 in
+doctor) echo '  "gpu": "a stand-in",' ;;
+bench) [ "$4" = --stack=toy ] || { [ "$4" != --stack=small ] || exit 5; exec sleep 1000; }
+  echo 'stack   math   runs    run-steps/s    TFLOP/s    of limit   waits'
+  echo 'toy     fp32      1         3000.0       1.50        2.0 %       0'
+  echo 'toy     fp32     64        64000.0      32.00       50.0 %       0' ;;
+esac
+END
+cat >"$folder/python" <<'END'
+echo 'toy     muon  eager         1        100.0'
+echo 'toy     muon  compiled      1       1500.0'
+echo 'toy     muon  compiled     64 failed TimeoutError: out of time'
+END
+printf '#!/bin/sh\nexec sh %s "$@"\n' "$folder/program" >"$folder/maxlogit"
+printf '#!/bin/sh\nexec sh %s\n' "$folder/python" >"$folder/python3"
+chmod +x "$folder/maxlogit" "$folder/python3"
+MAXLOGIT=$folder/maxlogit PYTHON=$folder/python3
+export MAXLOGIT PYTHON
+LONGER=100 sh "$measure" toy pytorch >"$folder/out" 2>"$folder/err" || complain "toy: $(cat "$folder/err")"
+grep -qE '^toy +fp32 +1 .*100\.0 +- +1500\.0 +2\.00$' "$folder/out" || complain "ratio: $(cat "$folder/out")"
+grep -qE '^toy +fp32 +64 .* not measured$' "$folder/out" || complain "no ratio: $(cat "$folder/out")"
+grep -q '^tiny ' "$folder/out" || complain "what was there before is lost"
+cmp -s "$folder/out" "$MEASURE/table.txt" || complain "table.txt is another"
+
+# a part that fails, one that takes too long, and one whose program is not there do not stop the others
+PYTHON=$folder/none LONGER=100 sh "$measure" small pytorch >"$folder/out" 2>"$folder/err"
+[ $? = 1 ] || complain "a part failed, and status is not 1"
+grep -q '^small: FAILED with status 5' "$folder/out" || complain "small: $(cat "$folder/out")"
+grep -q '^pytorch: SKIPPED: no PyTorch with CUDA: skipped' "$folder/out" || complain "pytorch: $(cat "$folder/out")"
+LONGER=0.02 sh "$measure" medium >"$folder/out" 2>"$folder/err"
+[ $? = 1 ] && grep -q '^medium: OUT OF TIME' "$folder/out" || complain "medium: $(cat "$folder/out")"
+grep -q '^small: FAILED' "$folder/out" || complain "what ended before is lost"
+exit $status
