@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include "model_fixture.h"
 #include "training/optimizer.h"
-#include "training/spectral.h"
+#include "training/sphere.h"
 
 enum { HEADS = 4 };
 #define STACK "layers=2 width=12 heads=4 context=6 ffn_width=16 vocab=11 "
@@ -571,6 +571,139 @@ START_TEST(clip_of_momentum)
 }
 END_TEST
 
+/* --- spheres ---------------------------------------------------------------------------------------------- */
+struct stepper {
+  struct optimizer_options options;
+  struct updates *updates;
+};
+
+/* Steps whose directions are the gradients. */
+static struct stepper *stepper_new(struct fixture *f)
+{
+  static const struct override_options no_override = {"", "", "", MATCH_LR, 0};
+  struct stepper *s = memory_new(1, sizeof *s);
+  struct error e = {0};
+  s->updates = updates_new(&f->model, "sgd", &no_override, &(struct update_rule){.seed = 1}, options_of,
+                           &s->options, &e);
+  ck_assert_msg(s->updates != NULL, "%s", e.text);
+  return s;
+}
+
+static void take_step(struct fixture *f, struct stepper *s, long step, double rate)
+{
+  updates_directions(s->updates, &(struct moment){step, rate, 1});
+  updates_apply(s->updates);
+  report_read(f->model.report);
+}
+
+static void stepper_free(struct stepper *s)
+{
+  updates_free(s->updates);
+  for (int i = 0; i < 16; i++) memory_free(s->options.of[i]);
+  memory_free(s);
+}
+
+/* MuonH and MuonSphere from W = [1 2 0; 0 1 2] along O = [.6 0 .8; 0 1 0] = msign of some gradient, lr .1. */
+START_TEST(step_on_a_sphere)
+{
+  static const real w[] = {1, 2, 0, 0, 1, 2}, o[] = {.6f, 0, .8f, 0, 1, 0}, none[6] = {0};
+  static const struct {
+    const char *stack;
+    double stretch, w[6];
+  } cases[] = {
+    {"hyperball", .968734, {.893781, 2.06455, -.184659, 0, .801451, 2.06455}},
+    {"spectral_sphere iterations=100 scope=tensor",
+     .902342,
+     {.259617 / .902342, .617213 / .902342, -.065320 / .902342, 0, .226957 / .902342, .617213 / .902342}},
+  };
+  for (int k = 0; k < 2; k++) {
+    struct fixture *f = fixture_open_on(
+      kinds[_i], "layers=1 width=3 heads=1 head_dim=2 context=4 ffn_width=4 vocab=5 attention=mha",
+      cases[k].stack, NULL);
+    struct param *q = model_param(&f->model, 0, "attn.w_q"), *v = model_param(&f->model, 0, "attn.w_v");
+    struct param *key = model_param(&f->model, 0, "attn.w_k"), *up = model_param(&f->model, 0, "ffn.w_up");
+    fixture_put(f, &q->value, w);
+    fixture_put(f, &v->value, none);
+    begin(f);
+    real *key_before = fixture_copy(f, &key->value);
+    struct stepper *s = stepper_new(f);
+    fixture_put(f, &q->grad, o);
+    fixture_put(f, &v->grad, o);
+    fixture_put_at(f, &up->grad, 0, NAN);
+    take_step(f, s, 0, .1);
+    for (int i = 0; i < 6; i++) {
+      ck_assert_double_eq_tol(fixture_at(f, &q->value, i), cases[k].w[i], 3e-6);
+      ck_assert_double_eq_tol(fixture_at(f, &key->value, i), key_before[i], 4 * REAL_EPS); /* no step */
+      if (k == 0) ck_assert_double_eq(fixture_at(f, &v->value, i), 0); /* zeros have a ball of radius 0 */
+    }
+    ck_assert(isnan(fixture_at(f, &up->value, 0)));
+    ck_assert(isnan(fixture_series(f, 0, 0)[0]));
+    memory_free(key_before);
+    stepper_free(s);
+    fixture_close(f);
+  }
+}
+END_TEST
+
+static double size_of_block(struct fixture *f, const struct qk_block *b, int spectral)
+{
+  struct tensor w = rows_of(b);
+  struct svd s;
+  double squares = 0;
+  ck_assert(!svd_of(&s, f->device, &w));
+  for (long i = 0; i < s.n; i++) squares += s.sigma[i] * s.sigma[i];
+  double size = spectral ? s.sigma[0] : sqrt(squares);
+  svd_free(&s);
+  return size;
+}
+
+/* After many steps every block has its size still, whatever the directions' sizes are; the others go free. */
+START_TEST(sizes_stay)
+{
+  static const char *const options[] = {"tensors=matrices scope=tensor", "tensors=matrices scope=head",
+                                        "tensors=qk scope=tensor", "tensors=qk scope=head"};
+  for (int k = 0; k < 8; k++) {
+    int spectral = k % 2, count;
+    char stack[128];
+    snprintf(stack, sizeof stack, spectral ? "spectral_sphere radius=3 iterations=40 %s" : "hyperball %s",
+             options[k / 2]);
+    struct fixture *f = fixture_open_on(kinds[_i], shapes[2], stack, NULL);
+    struct stepper *s = stepper_new(f);
+    struct qk_block *block = sphere_blocks(&f->model, k / 4 ? SPHERE_QK : SPHERE_MATRICES, k / 2 % 2, &count);
+    double *size = memory_new((size_t)count, sizeof *size);
+    ck_assert_int_eq(count, k / 4 ? (k / 2 % 2 ? 12 : 4) : (k / 2 % 2 ? 24 : 14));
+    for (int i = 0; i < count; i++) {
+      size[i] = size_of_block(f, &block[i], spectral);
+      if (spectral)
+        ck_assert_double_eq_tol(
+          size[i], 3 * sqrt((double)block[i].rows / (double)block[i].weight->value.cols), 1e-3 * size[i]);
+    }
+    struct param *down = model_param(&f->model, 0, "ffn.w_down");
+    struct qk_block last = {down, NULL, 0, 0, down->value.rows};
+    double free_before = size_of_block(f, &last, 0);
+    for (long step = 0; step < 20; step++) {
+      for (int i = 0; i < f->model.params.count; i++) {
+        struct param *p = f->model.params.list[i];
+        for (long j = 0; p->kind == PARAM_MATRIX && j < p->value.rows * p->value.cols; j++)
+          fixture_put_at(
+            f, &p->grad, j,
+            (i + 1) * draw_normal((struct draw){4, STREAM_TEST, (uint64_t)(i + 100 * step)}, (uint64_t)j));
+      }
+      take_step(f, s, step, .05);
+    }
+    for (int i = 0; i < count; i++)
+      ck_assert_double_eq_tol(size_of_block(f, &block[i], spectral), size[i],
+                              (spectral ? 3e-3 : 8 * REAL_EPS) * size[i]);
+    double off = fabs(size_of_block(f, &last, 0) / free_before - 1);
+    ck_assert(k / 4 ? off > .1 : spectral || off < 8 * REAL_EPS);
+    for (int l = 0; l < 2; l++) ck_assert(fixture_series(f, 0, 0)[l] > 1 && fixture_series(f, 0, 0)[l] < 1.1);
+    memory_free(size);
+    stepper_free(s);
+    fixture_close(f);
+  }
+}
+END_TEST
+
 START_TEST(probe_is_asked_for)
 {
   struct fixture *f = fixture_open(shapes[0], "qk_clip statistic=probe; max_output_clip", NULL);
@@ -594,6 +727,8 @@ int main(void)
   tcase_add_loop_test(tests, quack_groups, 0, KINDS);
   tcase_add_loop_test(tests, quack_of_zero, 0, KINDS);
   tcase_add_test(tests, quack_resumes);
+  tcase_add_loop_test(tests, step_on_a_sphere, 0, KINDS);
+  tcase_add_loop_test(tests, sizes_stay, 0, KINDS);
   const int output_cases = sizeof output_shapes / sizeof *output_shapes;
   tcase_add_loop_test(tests, clip_of_outputs, 0, KINDS * output_cases);
   tcase_add_test(tests, no_clip_of_outputs_that_are_not_finite);

@@ -126,7 +126,7 @@ void report_column_empty(struct report *r, const struct tensor *t, long column, 
 /* Before the first step where it can be, so that none allocates. */
 static void make_ring(struct report *r)
 {
-  if (!r->late) r->late = arena_get(r->arena, (size_t)r->used * (AHEAD_MOST + 1), sizeof *r->late);
+  if (!r->late) r->late = arena_get(r->arena, (size_t)r->all->cols * (AHEAD_MOST + 1), sizeof *r->late);
 }
 
 void report_record_clear(struct report *r, struct program *p)

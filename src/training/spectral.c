@@ -130,6 +130,16 @@ void qk_reduce_layers(const struct model *m, struct program *p, const struct qk_
                .first = program_ints(p, 1, layers + 1, first, "layers"), .kind = kind);
 }
 
+void copy_kept(struct model *m, struct program *p, struct tensor *all, const char *name, int save)
+{
+  for (int l = 0, at = 0; l < m->options.layers; l++) {
+    struct tensor *own = &model_param(m, l, name)->value, *part = program_view(p, all, at, own->cols);
+    PROGRAM_CALL(p, copy, .y = save ? own : part, .x = save ? part : own);
+    at += (int)own->cols;
+    REQUIRE(at <= all->cols);
+  }
+}
+
 /* --- power iteration ------------------------------------------------------------------------------------ */
 void power_iteration_record(struct program *p, struct tensor *w, struct tensor *u, struct tensor *v,
                             int iterations, struct tensor *sigma)

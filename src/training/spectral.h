@@ -29,6 +29,10 @@ struct qk_block *qk_blocks(struct model *, int by_head, int *count);
 void qk_reduce_layers(const struct model *, struct program *, const struct qk_block *, int count, long kind,
                       struct tensor *x, struct tensor *y);
 
+/* Numbers of blocks in order of layers that are part of a run's state: copied between a row of all and the layers'
+   parameters "blocks.L.NAME", which do not train. */
+void copy_kept(struct model *, struct program *, struct tensor *all, const char *name, int save);
+
 /* Record `iterations` of power iteration for the leading singular pair of w [rows, cols], from u [1, rows] on; u and
    v [1, cols] come out with length 1, sigma [1] the value: NaN where w is not finite, 0 where w^T u is 0. */
 void power_iteration_record(struct program *, struct tensor *w, struct tensor *u, struct tensor *v,

@@ -73,6 +73,12 @@ CASES = {
     "muon-spectral_decay": "preset=muon stabilizers=spectral_decay spectral_decay.strength=3",
     "adam-gqa-spectral_decay-head": "preset=adam stabilizers=spectral_decay spectral_decay.strength=3 spectral_decay.scope=head spectral_decay.iterations=1 model.attention=gqa model.kv_heads=2",
     "mla-spectral_decay": "preset=muon stabilizers=spectral_decay spectral_decay.strength=3 " + MLA,
+    "muon-hyperball": "preset=muon stabilizers=hyperball train.weight_decay=0",
+    "adam-gqa-hyperball-head-decay": "preset=adam stabilizers=hyperball hyperball.scope=head train.weight_decay=0.1 model.attention=gqa model.kv_heads=2",
+    "mla-hyperball-qk-clip": "preset=muon stabilizers=hyperball+qk_clip hyperball.tensors=qk qk_clip.tau=1.5 " + MLA,
+    "muon-spectral_sphere": "preset=muon stabilizers=spectral_sphere train.weight_decay=0",
+    "adam-gqa-spectral_sphere-tensor": "preset=adam stabilizers=spectral_sphere spectral_sphere.scope=tensor spectral_sphere.radius=2 spectral_sphere.iterations=1 model.attention=gqa model.kv_heads=2",
+    "mla-spectral_sphere": "preset=muon stabilizers=spectral_sphere " + MLA,
     "muonclip-probe": "preset=muonclip qk_clip.tau=1.5 qk_clip.statistic=probe data=copy copy.symbols=20",
     "muonclip-probe-before": "preset=muonclip qk_clip.tau=1.5 qk_clip.statistic=probe qk_clip.when=before qk_clip.maximum=absolute data=copy copy.symbols=20",
     "adam-independent-cosine": "preset=adam train.decay=independent train.weight_decay=0.05 train.schedule=cosine",
@@ -103,6 +109,7 @@ SERIES = {
                          "spectral_clip.every=2",
     "spectral-head-hard_cap": "preset=adam stabilizers=spectral_decay+spectral_clip+hard_cap spectral_clip.bound=1.2 "
                               "spectral_decay.scope=head hard_cap.cap=1 train.grad_clip=0.5 data.packing=none record.every=2",
+    "spheres": "preset=muon stabilizers=spectral_sphere+hyperball hyperball.tensors=qk hyperball.scope=head muon.scale=none",
     "qk_norm-recall": "preset=muon stabilizers=qk_norm data=recall recall.symbols=16 train.schedule=wsd",
     "nonfinite": "preset=muonclip stabilizers=qk_clip+max_output_clip+soft_cap train.batch=3 train.micro_batches=3 train.steps=2 "
                  "train.on_nonfinite=continue record.spectra_every=1",
@@ -129,11 +136,11 @@ def replays(program, config, planted):
         f = RunFile(d + "/run.h5")
         drawn, _ = f.checkpoint(0)
         data = f.data()
-    order = sorted((n for n in drawn if not n.endswith("quack.start")), key=declared)
+    order = sorted((n for n in drawn if not n.endswith(("quack.start", "hyperball.radius"))), key=declared)
     runs = [Run(f.p, order, dtype, data) for dtype in (torch.float64, torch.float32)]
     for n in order:  # the same weights, to float32's rounding
         mine = (runs[0].w if n in runs[0].w else runs[0].fixed)[n].detach().numpy().ravel()
-        atol = 1e-3 if ".sigma_" in n else 1e-7  # after a hundred iterations in float32
+        atol = 1e-3 if ".sigma_" in n or n.endswith("sphere") else 1e-7  # after a hundred iterations in float32
         assert np.allclose(mine, drawn[n].ravel(), rtol=1e-6, atol=atol), f"{n}: drawn differently"
     symbol = lonely(f.batches[0], 1) if planted else None
     return f.p, [replay(r, f.batches, symbol) for r in runs], symbol

@@ -252,7 +252,7 @@ def largest(w):
 # --- a run ------------------------------------------------------------------------------------------------
 
 HANDLED = {"soft_cap", "hard_cap", "qk_norm", "qk_norm_partial", "qk_clip", "max_output_clip", "quack", "spectral_clip",
-           "spectral_decay", "sigma_reparam", "none"}
+           "spectral_decay", "sigma_reparam", "hyperball", "spectral_sphere", "none"}
 
 
 class Unknown(Exception):
@@ -300,6 +300,11 @@ class Run:
                 self.plant(*part.split(":"))
             for _ in range(100):  # so many before the first step
                 self.sigma_reparam()
+            for _ in range(50 if names and "spectral_sphere" in self.stack else 0):
+                self.spectral_sphere()
+            if names and "hyperball" in self.stack:
+                for l in range(self.L):
+                    self.fixed[f"blocks.{l}.hyperball.radius"] = torch.stack([b.norm() for b in self.held("hyperball", l)])
 
     def plant(self, l, h, factor):
         """The logits of a head start factor^2 times as large: its queries take what a key that others share does not."""
@@ -329,7 +334,9 @@ class Run:
         """Weights and states from a checkpoint of the run."""
         for name in sorted(params, key=declared):
             v = torch.tensor(params[name], dtype=self.dtype)
-            if name.endswith("quack.start") or name.split(".")[-1] in ("sigma_u", "sigma_v", "spectral_decay"):
+            if name.endswith(("quack.start", "hyperball.radius")):
+                self.fixed[name] = v.flatten()
+            elif name.split(".")[-1] in ("sigma_u", "sigma_v", "spectral_decay", "spectral_sphere"):
                 self.fixed[name] = v
             else:
                 self.w[name] = v.requires_grad_(True)
@@ -349,8 +356,8 @@ class Run:
         last = name.split(".")[-1]
         if name in ("embed", "head"):
             return (V, D), name
-        if last == "spectral_decay":
-            return (self.shape(name[:-len(".spectral_decay")])[0][0],), "state"
+        if last in ("spectral_decay", "spectral_sphere"):
+            return (self.shape(name[:-len("." + last)])[0][0],), "state"
         if last in ("sigma_u", "sigma_v"):
             return (self.shape(name[:-len(".sigma_u")])[0][last == "sigma_v"],), "state"
         if last == "sigma_gain":
@@ -688,6 +695,61 @@ class Run:
                     most[l] = max(float(most[l]), sigma)
         row["spectral_decay/largest"] = most
 
+    def held(self, stabilizer, l, of=None):
+        """The blocks of a layer's matrices that a stabiliser holds the size of, views; of: other tensors of these names."""
+        rows = {"w_q": self.Dh, "w_k": self.Dh, "w_v": self.Dv if self.mla else self.Dh, "w_qc": self.Dh, "w_kc": self.Dh, "w_qr": self.Dr}
+        by_head, qk = self.p[stabilizer + ".scope"] == "head", self.p[stabilizer + ".tensors"] == "qk"
+        for name in self.w:
+            last = name.split(".")[-1]
+            if not name.startswith(f"blocks.{l}.") or self.kind(name) != "matrix" or qk and name not in self.blocks(l):
+                continue
+            w = (self.w if of is None else of)[name].detach()
+            yield from w.split(rows[last] if by_head and last in rows else w.shape[0])
+
+    def spheres(self, stabilizer, l):
+        """Sizes of a step's directions, Frobenius norms."""
+        if stabilizer == "hyperball":
+            return list(self.fixed[f"blocks.{l}.hyperball.radius"])
+        c = self.number("spectral_sphere.radius")
+        return [c * math.sqrt(b.shape[0] / b.shape[1] * min(b.shape)) for b in self.held(stabilizer, l)]
+
+    def size_directions(self, stabilizer, directions):
+        for l in range(self.L):
+            for d, size in zip(self.held(stabilizer, l, directions), self.spheres(stabilizer, l)):
+                d.mul_(size / d.norm())
+
+    def hyperball(self, row):
+        """Hyperball (arXiv 2606.16899): back to the norm of the start."""
+        stretch = torch.zeros(self.L, dtype=torch.float64)
+        for l in range(self.L):
+            for b, radius in zip(self.held("hyperball", l), self.spheres("hyperball", l)):
+                off = float(b.norm() / radius)
+                b.div_(off)
+                stretch[l] = max(float(stretch[l]), off)
+        row["hyperball/stretch"] = stretch
+
+    def spectral_sphere(self, row=None):
+        """Back to the spectral sphere (arXiv 2601.08393, alg. 1), the norm by power iteration."""
+        stretch = torch.zeros(self.L, dtype=torch.float64)
+        for l in range(self.L):
+            for b, u in zip(self.held("spectral_sphere", l), self.left_vectors(l)):
+                for _ in range(int(self.p["spectral_sphere.iterations"])):
+                    v = u @ b
+                    v = v / v.norm()
+                    u.copy_(b @ v)
+                    sigma = float(u.norm())
+                    u.div_(sigma)
+                off = sigma / (self.number("spectral_sphere.radius") * math.sqrt(b.shape[0] / b.shape[1]))
+                b.div_(off)
+                stretch[l] = max(float(stretch[l]), off)
+        if row is not None:
+            row["spectral_sphere/stretch"] = stretch
+
+    def left_vectors(self, l):
+        kept = {n: self.fixed[n + ".spectral_sphere"].reshape(-1, 1) for n in self.w if n + ".spectral_sphere" in self.fixed}
+        whole = {n: kept.get(n, self.w[n]) for n in self.w}
+        return [u[:, 0] for u in self.held("spectral_sphere", l, whole)]
+
     def sigma_reparam(self):
         """One power iteration for the spectral norm of every weight that is divided by it."""
         for name in self.w:
@@ -916,6 +978,9 @@ class Run:
         directions = {name: self.direction(name, w.grad * factor, step) for name, w in self.w.items()}
         if due:
             rows["spectra"] = self.spectra(directions, tight)
+        for s in self.stack:
+            if s in ("hyperball", "spectral_sphere"):
+                self.size_directions(s, directions)
         for name, w in self.w.items():
             decays = self.kind(name) in ("matrix", "embed", "head") or int(self.p["train.decay_gains"])
             rate = lr * float(self.override("lr", name, 1)) * rates.get(name, 1.0)
@@ -934,6 +999,10 @@ class Run:
                 self.spectral_decay(lr, row)
             elif s == "sigma_reparam":
                 self.sigma_reparam()
+            elif s == "hyperball":
+                self.hyperball(row)
+            elif s == "spectral_sphere":
+                self.spectral_sphere(row)
         return rows
 
     def finish(self):

@@ -10,7 +10,7 @@
    their rates. */
 #include <stdio.h>
 #include "base/memory.h"
-#include "model/model.h"
+#include "training/spectral.h"
 
 struct quack {
   double tau;
@@ -173,22 +173,9 @@ static struct tensor *record_partner(struct stabilizer_context *c, struct progra
 
 /* --- hooks ---------------------------------------------------------------------------------------------- */
 
-/* Record copies between a row of all entries and the layers' saved sizes. */
-static void copy_start(struct stabilizer_context *c, struct program *p, struct tensor *all, int save)
-{
-  const struct quack_state *s = c->state;
-  for (int l = 0, at = 0; l < c->model->options.layers; l++) {
-    struct tensor *start = &model_param(c->model, l, "quack.start")->value;
-    struct tensor *part = program_view(p, all, at, start->cols);
-    PROGRAM_CALL(p, copy, .y = save ? start : part, .x = save ? part : start);
-    at += (int)start->cols;
-    REQUIRE(at <= s->count);
-  }
-}
-
 static void begin(struct stabilizer_context *c, struct program *p)
 {
-  copy_start(c, p, record_partner(c, p), 1);
+  copy_kept(c->model, p, record_partner(c, p), "quack.start", 1);
 }
 
 static void before_update(struct stabilizer_context *c, struct program *p)
@@ -199,7 +186,7 @@ static void before_update(struct stabilizer_context *c, struct program *p)
   int *query = program_memory(p, 2 * (size_t)n, sizeof *query), *key = query + n;
   struct factor f[MAX_FACTORS];
   struct tensor *partner = record_partner(c, p);
-  copy_start(c, p, s->rate, 0);
+  copy_kept(m, p, s->rate, "quack.start", 0);
   PROGRAM_CALL(p, divide, .y = s->rate, .x = partner);
   PROGRAM_CALL(p, scale, .y = s->rate,
                .by = numbers_constant(c->numbers, ((const struct quack *)c->options)->tau), .alpha = 1);

@@ -1,0 +1,24 @@
+/* sphere.h - for stabilisers that hold the size of weights: a step has a size of its own, and what it does to the
+   weight's size is taken back
+   Blocks are matrices (struct qk_block, spectral.h); all is recorded into the update's second half. */
+#ifndef MAXLOGIT_SPHERE_H
+#define MAXLOGIT_SPHERE_H
+#include "training/spectral.h"
+
+enum { SPHERE_MATRICES, SPHERE_QK };
+enum { SPHERE_BY_TENSOR, SPHERE_BY_HEAD };
+extern const char *const sphere_tensors[], *const sphere_scopes[]; /* choices of options, by these enums */
+
+/* What is held: all hidden matrices, or the factors of logits; whole, or every head's rows where a weight has some.
+   From the model's arena. */
+struct qk_block *sphere_blocks(struct model *, long tensors, long scope, int *count);
+/* Record: direction of block i gets the Frobenius norm size[i]; one of zeros stays. size [1, count] */
+void sphere_size_directions(struct stabilizer_context *, struct program *, const struct qk_block *, int count,
+                            struct tensor *size);
+/* Record the blocks' Frobenius norms, y [1, count]. */
+void sphere_norms(struct stabilizer_context *, struct program *, const struct qk_block *, int count,
+                  struct tensor *y);
+/* Record: block i times factor[i]; a factor of 1 leaves it as it is. */
+void sphere_scale(struct stabilizer_context *, struct program *, const struct qk_block *, int count,
+                  struct tensor *factor);
+#endif
