@@ -314,7 +314,8 @@ static void put(struct observer *o, int id, const real *values, long width)
   recorder_put(o->recorder, id, o->narrow);
 }
 
-void observer_step(struct observer *o, long step, const struct pass *p, double lr, double grad_norm)
+void observer_step(struct observer *o, long step, const struct pass *p, double lr, double grad_norm,
+                   long first_step)
 {
   long n = (long)o->layers * o->heads;
   recorder_put_number(o->recorder, o->core_id[LOSS], p->loss);
@@ -328,7 +329,10 @@ void observer_step(struct observer *o, long step, const struct pass *p, double l
   EACH_EMITTED(o, s, i)
   put(o, o->emit_id[s][i], report_of(o->model->report, o->model->context[s].series[i]),
       model_series_size(o->model, o->model->stabilizer[s]->emits[i].shape));
-  recorder_row(o->recorder, AXIS_STEP, step);
+  if (first_step == OBSERVE_RECORDED)
+    recorder_row(o->recorder, AXIS_STEP, step);
+  else
+    recorder_aside(o->recorder, step, first_step);
 }
 
 void observer_val(struct observer *o, long step, double loss)

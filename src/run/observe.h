@@ -12,8 +12,10 @@ struct observer *observer_new(struct model *, struct updates *, struct recorder 
                               const struct record_options *);
 void observer_free(struct observer *);
 
-/* One row of the step axis. */
-void observer_step(struct observer *, long step, const struct pass *, double lr, double grad_norm);
+/* One row of the step axis: recorded, or put aside (recorder_aside) until `first_step` is past it. */
+enum { OBSERVE_RECORDED = -1 };
+void observer_step(struct observer *, long step, const struct pass *, double lr, double grad_norm,
+                   long first_step);
 /* Keep the weights that the step's batch saw, before anything changes them: where a row of the spectra axis is due. */
 void observer_weights(struct observer *);
 /* One row of the spectra axis: weights now and, where there is a pass over the step's batch, what it saw and the

@@ -131,6 +131,7 @@ static int restore(struct trainer *t, const char *path, const struct checkpoint 
   if (status) return status;
   t->done = t->checkpointed = c->step;
   t->earlier_wall = c->wall;
+  if (c->count) t->dense.quiet = dense_wanted(&t->dense) ? c->dense : -1;
   if (c->count) t->health.peak = (struct peak){c->peak, c->peak_step, c->peak_at};
   trainer_facts(t, &f);
   return recorder_resume(&t->recorder, path, t->config, &f, c->step, c->rows, c->rows_size, e);

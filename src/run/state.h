@@ -2,6 +2,7 @@
 #ifndef MAXLOGIT_STATE_H
 #define MAXLOGIT_STATE_H
 #include "run/batches.h"
+#include "run/dense.h"
 #include "run/health.h"
 #include "run/observe.h"
 #include "run/trainer.h"
@@ -19,6 +20,7 @@ struct origin {
 struct flight {
   struct moment now;
   double began;
+  int probed;
   struct batch batch; /* a copy, where batches are recorded */
 };
 
@@ -51,6 +53,7 @@ struct trainer {
 
   struct pass pass, probe;
   struct health health;
+  struct dense dense;
   struct tensor *token_loss; /* [N, 1] on the device */
   real *token_loss_host;
   int *column; /* of a batch, one position: [rows of a micro-batch] */

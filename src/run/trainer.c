@@ -17,6 +17,17 @@ static int probe_wanted(const struct trainer *t)
 
 static int due(long every, long step) { return every && step % every == 0; }
 
+/* Of the step that is to be told. What it asks of the record was read: trainer_step waits. */
+static int probe_due(const struct trainer *t)
+{
+  return due(t->record.probe_every, t->done) || (t->record.probe_every && dense_on(&t->dense));
+}
+
+static int spectra_due(const struct trainer *t)
+{
+  return due(t->record.spectra_every, t->done) || (t->record.spectra_every && dense_on(&t->dense));
+}
+
 /* What is looked at beside the training batch, with the weights before this step's update. The probe comes last: its
    maxima may be wanted by stabilisers. */
 static void look_around(struct trainer *t)
@@ -25,7 +36,7 @@ static void look_around(struct trainer *t)
     trainer_run_validation(t, NULL, NULL);
     program_run(t->keep_val);
   }
-  if (due(t->record.probe_every, t->done) || probe_wanted(t)) {
+  if (probe_due(t) || probe_wanted(t)) {
     host_batch_draw(&t->host, &t->data, DATA_PROBE, COMMON_SEED, 0);
     program_run(t->begin_look);
     trainer_run_pass(t, &t->look_program);
@@ -33,10 +44,10 @@ static void look_around(struct trainer *t)
 }
 
 /* Rows of what was looked at. */
-static void observe_looks(struct trainer *t)
+static void observe_looks(struct trainer *t, int probed)
 {
   const struct report *r = t->model.report;
-  if (due(t->record.probe_every, t->reading)) {
+  if (probed) {
     pass_read(&t->probe, r, &t->model.probe, t->look_program.looks != NULL);
     observer_probe(t->observer, t->reading, &t->probe);
   }
@@ -94,13 +105,26 @@ static void take_off(struct trainer *t, const struct moment *now, double began)
   struct flight *f = &t->flight[(t->oldest + t->flying++) % (AHEAD_MOST + 1)];
   const struct batch *b = &t->host.batch;
   size_t n = (size_t)(t->host.rows * t->host.context);
-  f->now = *now, f->began = began;
+  f->now = *now, f->began = began, f->probed = probe_due(t);
   if (t->record.batches) {
     memcpy(f->batch.tokens, b->tokens, (n + (size_t)t->host.rows) * sizeof *b->tokens);
     memcpy(f->batch.mask, b->mask, n * sizeof *b->mask);
     memcpy(f->batch.document, b->document, n * sizeof *b->document);
   }
   report_ask(t->model.report);
+}
+
+/* The row of the step axis, and with the first of a dense stretch those that were put aside before it. */
+static void record_step(struct trainer *t, const struct flight *f)
+{
+  int wanted = t->reading % t->record.every == 0 || t->diverged || t->reading + 1 == t->train->steps;
+  wanted |= dense_on(&t->dense);
+  if (dense_look(&t->dense, &t->health, &t->pass)) recorder_recall(t->recorder, t->reading - t->dense.around);
+  wanted |= dense_on(&t->dense);
+  long first = t->reading < t->dense.around ? 0 : t->reading - t->dense.around + 1;
+  if (wanted || (dense_wanted(&t->dense) && t->dense.around))
+    observer_step(t->observer, t->reading, &t->pass, f->now.rate, t->grad_norm,
+                  wanted ? OBSERVE_RECORDED : first);
 }
 
 /* Events and rows from the step's report. */
@@ -113,13 +137,12 @@ static void read_step(struct trainer *t, const struct flight *f)
   pass_read(&t->pass, r, &t->model.seen, t->step_program.looks != NULL);
   t->grad_norm = (double)report_of(r, updates_grad_norm(t->updates))[0];
   t->diverged = report_of(r, updates_go(t->updates))[0] == 0;
-  observe_looks(t);
+  observe_looks(t, f->probed);
   health_peak(&t->health, &t->pass);
   health_finite(&t->health, &t->pass, t->grad_norm);
   health_spike(&t->health, t->pass.loss, t->train->spike);
   if (!t->diverged) health_series(&t->health, &t->model);
-  if (t->reading % t->record.every == 0 || t->diverged || t->reading + 1 == t->train->steps)
-    observer_step(t->observer, t->reading, &t->pass, f->now.rate, t->grad_norm);
+  record_step(t, f);
 }
 
 /* The oldest step that is under way. Those after a step that is not finite have changed nothing: they never were. */
@@ -162,22 +185,23 @@ static void tell_step(struct trainer *t)
   look_around(t);
   host_batch_draw(&t->host, &t->data, DATA_TRAIN, (uint64_t)t->train->seed, (uint64_t)t->done);
   trainer_run_pass(t, &t->step_program);
-  if (due(t->record.spectra_every, t->done)) observer_weights(t->observer);
+  if (spectra_due(t)) observer_weights(t->observer);
   updates_directions(t->updates, &now);
-  if (due(t->record.spectra_every, t->done)) look_at_update(t);
+  if (spectra_due(t)) look_at_update(t);
   updates_apply(t->updates);
   take_off(t, &now, began);
   t->done++;
 }
 
-/* What looks at weights, or keeps them, first waits for all that was told before: a divergence must be known. */
+/* What looks at weights, or keeps them, first waits for all that was told before: a divergence must be known. With
+   record.dense every step is waited for, so that what is recorded of the next does not hang on how late a report is. */
 int trainer_step(struct trainer *t, struct error *e)
 {
-  int status = due(t->record.spectra_every, t->done) ? settle(t, 0, e) : STATUS_OK;
+  int status = spectra_due(t) ? settle(t, 0, e) : STATUS_OK;
   if (status || !trainer_more(t)) return status;
   tell_step(t);
   int halt = t->done == t->train->steps || checkpoint_due(t);
-  status = settle(t, halt ? 0 : t->device->ahead, e);
+  status = settle(t, halt || dense_wanted(&t->dense) ? 0 : t->device->ahead, e);
   if (status || t->diverged) return status;
   if (halt) status = trainer_checkpoint(t, e);
   if (t->done == t->train->steps) trainer_finish_record(t);

@@ -94,8 +94,11 @@ struct train_options {
 struct record_options {
   const char *path; /* "": runs/<preset or optimizer>-<id>.h5 */
   long overwrite, every, spectra_every, batches;
-  long probe_every;  /* steps between passes over the fixed probe batch; 0 off */
-  double level;      /* of attn/share_above; 0 off */
+  long probe_every; /* steps between passes over the fixed probe batch; 0 off */
+  double level;     /* of attn/share_above; 0 off */
+  double dense;     /* share of a threshold above which intervals are 1; 0 off */
+  double dense_level;
+  long dense_around;
   long pairs, bound; /* probe/q_norm, k_norm, cosine; attn/bound_tightness */
 };
 struct checkpoint_options {

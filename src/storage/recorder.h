@@ -39,6 +39,10 @@ void recorder_put(struct recorder *, int series, const float *values);
 void recorder_put_number(struct recorder *, int series, double value); /* PER_STEP */
 /* End the row of an axis; series not put are NaN. */
 void recorder_row(struct recorder *, enum series_axis, long step);
+/* The row of the step axis that is built is not recorded; it is kept until `first_step` is past it, for: */
+void recorder_aside(struct recorder *, long step, long first_step);
+/* Rows that were put aside are recorded after all, from `first_step` on. */
+void recorder_recall(struct recorder *, long first_step);
 void recorder_event(struct recorder *, long step, const char *kind, int layer, int head, double value);
 void recorder_batch(struct recorder *, long step, const int *tokens, const float *mask, const int *document,
                     long batch, long context);

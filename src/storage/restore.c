@@ -100,7 +100,7 @@ int recorder_resume(struct recorder **out, const char *path, const struct config
     recorder_start_tables(&r->rows);
     if (r->problem.status)
       status = error_set(e, r->problem.status, "%s", r->problem.text);
-    else if (rows_unpack(&r->rows, rows, rows_size, e))
+    else if (rows_cut_steps(&r->rows, step), rows_unpack(&r->rows, rows, rows_size, e))
       status = error_prefix(e, "%s at step %ld", path, step);
   }
   if (!status) status = recorder_cut_live(r, e);

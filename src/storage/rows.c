@@ -6,16 +6,19 @@
 
 enum { BLOCK_BYTES = 256 << 10, BLOCK_ROWS = 1024 };
 
+static void free_table(struct table *table)
+{
+  for (int c = 0; c < table->columns; c++) {
+    for (int64_t b = 0; b < table->column[c].blocks; b++) memory_free(table->column[c].block[b]);
+    memory_free(table->column[c].block);
+  }
+  memory_free(table->column);
+}
+
 void rows_free(struct rows *r)
 {
-  for (int t = 0; t < TABLE_COUNT; t++) {
-    struct table *table = &r->table[t];
-    for (int c = 0; c < table->columns; c++) {
-      for (int64_t b = 0; b < table->column[c].blocks; b++) memory_free(table->column[c].block[b]);
-      memory_free(table->column[c].block);
-    }
-    memory_free(table->column);
-  }
+  for (int t = 0; t < TABLE_COUNT; t++) free_table(&r->table[t]);
+  free_table(&r->ring);
   *r = (struct rows){0};
 }
 
@@ -103,6 +106,68 @@ void rows_saved(struct rows *r)
   for (int t = 0; t < TABLE_COUNT; t++) r->table[t].saved = r->table[t].rows;
 }
 
+/* --- the ring ------------------------------------------------------------------------------------------- */
+
+static int has_steps(const struct table *t)
+{
+  return t->columns && t->column[0].row_bytes == sizeof(int64_t);
+}
+
+static int64_t step_at(const struct table *t, int64_t row)
+{
+  int64_t step;
+  memcpy(&step, column_row(&t->column[0], row), sizeof step);
+  return step;
+}
+
+/* Move a row to another place of this table, or of another one that has its columns. */
+static void copy_row(struct table *to, int64_t at, const struct table *from, int64_t row)
+{
+  for (int i = 0; i < from->columns; i++) {
+    struct column *c = table_find(to, from->column[i].name);
+    if (c) memcpy(column_space(c, at), column_row(&from->column[i], row), c->row_bytes);
+  }
+}
+
+void rows_aside(struct rows *r, int64_t first_step)
+{
+  struct table *t = &r->table[AXIS_STEP], *ring = &r->ring;
+  int64_t old = 0;
+  for (int i = 0; i < t->columns; i++)
+    if (!table_find(ring, t->column[i].name)) table_add(ring, t->column[i].name, &t->column[i].shape);
+  while (old < ring->rows && step_at(ring, old) < first_step) old++;
+  for (int64_t row = old; old && row < ring->rows; row++) copy_row(ring, row - old, ring, row);
+  ring->rows -= old;
+  for (int i = 0; i < ring->columns; i++) fill(&ring->column[i], ring->rows);
+  copy_row(ring, ring->rows++, t, t->rows);
+  t->building = 0;
+}
+
+void rows_recall(struct rows *r, int64_t first_step)
+{
+  struct table *t = &r->table[AXIS_STEP], *ring = &r->ring;
+  for (int64_t i = 0; i < ring->rows; i++) {
+    int64_t step = step_at(ring, i), at = t->rows;
+    while (at && step_at(t, at - 1) > step) at--;
+    if (step < first_step || (at && step_at(t, at - 1) == step))
+      continue; /* there already: of a life before a kill */
+    for (int c = 0; c < t->columns; c++) fill(&t->column[c], t->rows);
+    for (int64_t row = t->rows++; row > at; row--) copy_row(t, row, t, row - 1);
+    for (int c = 0; c < t->columns; c++) fill(&t->column[c], at);
+    copy_row(t, at, ring, i);
+    if (t->saved > at) t->saved = at;
+  }
+  ring->rows = 0;
+}
+
+void rows_cut_steps(struct rows *r, int64_t step)
+{
+  struct table *t = &r->table[AXIS_STEP];
+  int64_t rows = t->rows;
+  while (rows && has_steps(t) && step_at(t, rows - 1) >= step) rows--;
+  table_cut(t, rows);
+}
+
 /* --- packed rows: a head, then tables in order, each with its columns and their rows ------------------- */
 
 static const char magic[16] = "maxlogit rows 1";
@@ -120,29 +185,40 @@ static char *add(char *to, const void *from, size_t size)
   return to + size;
 }
 
+static size_t packed_bytes(const struct table *t)
+{
+  size_t bytes = sizeof(struct packed_table) + (size_t)t->columns * sizeof(struct packed_column);
+  for (int c = 0; c < t->columns; c++) bytes += (size_t)(t->rows - t->saved) * t->column[c].row_bytes;
+  return bytes;
+}
+
+static char *pack_table(char *p, const struct table *table)
+{
+  struct packed_table head = {table->columns, table->saved, table->rows - table->saved};
+  p = add(p, &head, sizeof head);
+  for (int i = 0; i < table->columns; i++) {
+    const struct column *c = &table->column[i];
+    struct packed_column about = {"",
+                                  c->shape.kind,
+                                  (int64_t)c->shape.size,
+                                  c->shape.rank,
+                                  {c->shape.dims[1], c->shape.dims[2], c->shape.dims[3]}};
+    memcpy(about.name, c->name, sizeof about.name);
+    p = add(p, &about, sizeof about);
+    for (int64_t row = table->saved; row < table->rows; row++) p = add(p, column_row(c, row), c->row_bytes);
+  }
+  return p;
+}
+
+/* The ring comes last, where there is one: who does not know it does not look there. */
 void *rows_pack(const struct rows *r, size_t *size)
 {
-  size_t room = sizeof magic + rows_bytes(r, 1);
-  for (int t = 0; t < TABLE_COUNT; t++)
-    room += sizeof(struct packed_table) + (size_t)r->table[t].columns * sizeof(struct packed_column);
+  size_t room = sizeof magic + (r->ring.rows ? packed_bytes(&r->ring) : 0);
+  for (int t = 0; t < TABLE_COUNT; t++) room += packed_bytes(&r->table[t]);
   char *bytes = memory_new(room, 1), *p = bytes;
   p = add(p, magic, sizeof magic);
-  for (int t = 0; t < TABLE_COUNT; t++) {
-    const struct table *table = &r->table[t];
-    struct packed_table head = {table->columns, table->saved, table->rows - table->saved};
-    p = add(p, &head, sizeof head);
-    for (int i = 0; i < table->columns; i++) {
-      const struct column *c = &table->column[i];
-      struct packed_column about = {"",
-                                    c->shape.kind,
-                                    (int64_t)c->shape.size,
-                                    c->shape.rank,
-                                    {c->shape.dims[1], c->shape.dims[2], c->shape.dims[3]}};
-      memcpy(about.name, c->name, sizeof about.name);
-      p = add(p, &about, sizeof about);
-      for (int64_t row = table->saved; row < table->rows; row++) p = add(p, column_row(c, row), c->row_bytes);
-    }
-  }
+  for (int t = 0; t < TABLE_COUNT; t++) p = pack_table(p, &r->table[t]);
+  if (r->ring.rows) p = pack_table(p, &r->ring);
   REQUIRE(p == bytes + room);
   *size = room;
   return bytes;
@@ -182,23 +258,37 @@ static int column_fits(const struct packed_column *about)
   return bytes < INT64_MAX / 2;
 }
 
-static int unpack_table(struct table *t, struct cursor *in)
+/* Packed rows count: what the file has of their steps may be of a life before a kill. So may rows before them that
+   were recalled into the step axis: these stay, and are not recalled twice. */
+static void make_way(struct table *t, const struct packed_table *head, const struct cursor *in, int has_ring)
+{
+  int64_t first, rows = t->rows;
+  if (!has_ring)
+    table_cut(t, head->first);
+  else if (head->rows && head->columns &&
+           sizeof(struct packed_column) + sizeof first <= (size_t)(in->end - in->at)) {
+    memcpy(&first, in->at + sizeof(struct packed_column), sizeof first);
+    while (rows > head->first && step_at(t, rows - 1) >= first) rows--;
+    table_cut(t, rows);
+  }
+  t->saved = t->rows;
+}
+
+static int unpack_table(struct table *t, struct cursor *in, int has_ring)
 {
   struct packed_table head;
   if (!take(in, &head, sizeof head) || head.first < 0 || head.rows < 0 || head.columns < 0 ||
       t->rows < head.first)
     return 0;
-  int64_t wanted = head.first + head.rows;
   if (t->columns > head.columns && head.rows) return 0;
-  table_cut(t, head.rows ? head.first
-                         : wanted); /* packed rows count: the file's may be of a life before a kill */
-  t->saved = t->rows;
+  make_way(t, &head, in, has_ring);
+  int64_t from = t->rows, wanted = from + head.rows;
   for (int64_t i = 0; i < head.columns; i++) {
     struct packed_column about;
     if (!take(in, &about, sizeof about) || !column_fits(&about)) return 0;
-    struct column *c = match(t, &about, head.first);
+    struct column *c = match(t, &about, from);
     if (!c || (uint64_t)head.rows > (size_t)(in->end - in->at) / c->row_bytes) return 0;
-    for (int64_t row = head.first; row < wanted; row++, in->at += c->row_bytes)
+    for (int64_t row = from; row < wanted; row++, in->at += c->row_bytes)
       memcpy(column_space(c, row), in->at, c->row_bytes);
   }
   t->rows = wanted;
@@ -213,12 +303,16 @@ int rows_unpack(struct rows *r, const void *bytes, size_t size, struct error *e)
     for (int t = 0; t < TABLE_COUNT; t++) table_cut(&r->table[t], 0);
     return STATUS_OK;
   }
+  table_cut(&r->ring, 0);
   if (!take(&in, head, sizeof head) || memcmp(head, magic, sizeof magic))
     return error_set(e, STATUS_FAIL, "the rows in the checkpoint are of another version");
   for (int t = 0; t < TABLE_COUNT; t++)
-    if (!unpack_table(&r->table[t], &in))
+    if (!unpack_table(&r->table[t], &in, t == AXIS_STEP && has_steps(&r->table[t])))
       return error_set(e, STATUS_FAIL,
                        "the rows in the checkpoint do not continue the run file: it is an older "
                        "copy, or that of another run");
+  if (in.at < in.end && !(unpack_table(&r->ring, &in, 0) && has_steps(&r->ring)))
+    return error_set(e, STATUS_FAIL, "the latest rows in the checkpoint cannot be read");
+  r->ring.saved = 0;
   return STATUS_OK;
 }

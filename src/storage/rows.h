@@ -29,6 +29,8 @@ struct table {
 
 struct rows {
   struct table table[TABLE_COUNT];
+  struct table
+    ring; /* of AXIS_STEP: the latest rows that are not recorded, or not yet; carried by checkpoints alone */
 };
 
 void rows_free(struct rows *);
@@ -38,6 +40,12 @@ struct column *table_add(struct table *, const char *name, const struct h5_shape
 /* The row being built, started with the fill where it was not; table_end completes it. */
 void *table_row(struct table *, struct column *);
 void table_end(struct table *);
+/* The row of the step axis that is being built goes into the ring, of which those from `first_step` on are kept. */
+void rows_aside(struct rows *, int64_t first_step);
+/* The ring's rows from `first_step` on go to their places among the recorded ones; the ring is empty then. */
+void rows_recall(struct rows *, int64_t first_step);
+/* Rows of the step axis from `step` on are forgotten. */
+void rows_cut_steps(struct rows *, int64_t step);
 /* A complete row. */
 const void *column_row(const struct column *, int64_t row);
 /* Memory for rows that are read from elsewhere, block by block. */
