@@ -110,7 +110,9 @@ checkpoint=$(find "$dir/run.ckpt" -name 'step-*.h5' | tail -n 1)
 refused 2 'a checkpoint, not a run' note "$checkpoint" text
 exec 9> "$dir/run.lock"
 if command -v flock > /dev/null && flock -n 9; then
+  cp "$run" "$dir/before.h5"
   refused 1 'another process is writing this run' note "$run" text
+  cmp -s "$run" "$dir/before.h5" || fail "a run that is being written has got a note"
 fi
 exec 9>&-
 finish
