@@ -40,4 +40,33 @@ old | cmp -s - "$dir/first" || fail "a series is not what it was"
 test -z "$(find "$dir" -name 'run.rerun*')" || fail "left behind: $(find "$dir" -name 'run.rerun*')"
 test -d "$dir/run.ckpt" || fail "its checkpoints are gone"
 "$program" resume "$run" train.steps=45 -q 2> "$dir/err" || fail "it cannot go on: $(cat "$dir/err")"
+
+# from a checkpoint on: only what comes after it is computed, and compared
+run=$dir/part.h5
+small_run part preset=muonclip qk_clip.tau=2 record.spectra_every=0 checkpoint.every=10 checkpoint.seconds=0 checkpoint.keep=all record.every=3 \
+  record.dense=1.1 record.dense_around=3
+old > "$dir/first"
+cp "$run" "$dir/kept.h5"
+"$program" rerun "$run" --from 25 record.probe_every=1 -o "$dir/from.h5" > "$dir/out" 2> "$dir/err" || fail "rerun --from: $(cat "$dir/err")"
+grep -q 'from step 20 on' "$dir/out" || fail "--from 25: $(cat "$dir/out")"
+test "$("$program" export "$dir/from.h5" probe/max_logit | grep -v '^#' | cut -d' ' -f1 | tr '\n' ' ')" = "$(seq 20 39 | tr '\n' ' ')" ||
+  fail "--from 25: probes at $("$program" export "$dir/from.h5" probe/max_logit | grep -v '^#' | cut -d' ' -f1 | tr '\n' ' ')"
+"$program" rerun -q "$run" --from 10 record.spectra_every=5 > "$dir/out" 2> "$dir/err" || fail "rerun --from in place: $(cat "$dir/err")"
+old | cmp -s - "$dir/first" || fail "rerun --from: a series is not what it was"
+"$program" export "$run" weight/spectral_norm | grep -v '^#' | head -n 1 | grep -q '^10 ' || fail "rerun --from: spectra"
+test "$(find "$dir" -name 'part.ckpt' | wc -l)" -eq 1 && test "$(find "$dir/part.ckpt" -name 'step-*' | wc -l)" -eq 5 || fail "rerun --from: the checkpoints are not what they were"
+"$program" rerun -q "$run" --from 40 record.probe_every=1 -o "$dir/end.h5" > "$dir/out" 2> "$dir/err" || fail "rerun --from the end: $(cat "$dir/err")"
+"$program" resume "$dir/from.h5" train.steps=45 -q 2> "$dir/err" || fail "what was repeated in part cannot go on: $(cat "$dir/err")"
+cp "$dir/kept.h5" "$run"
+rm "$dir/part.ckpt/step-00000000.h5" "$dir/part.ckpt/step-00000010.h5"
+refused 2 'no checkpoint up to step 15' --from 15
+refused 2 'a step is wanted' --from soon
+if /usr/bin/python3 -c 'import h5py' 2> /dev/null; then # a number that is not that of the run
+  /usr/bin/python3 -c "
+import h5py
+f = h5py.File('$run', 'r+')
+f['series/loss'][-1] += 1" && "$program" note --accept-edit "$run" 2> "$dir/err" || fail "edit: $(cat "$dir/err")"
+  cp "$run" "$dir/kept.h5"
+  refused 1 'loss differs at step 39' --from 30
+fi
 finish

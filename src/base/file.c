@@ -150,6 +150,16 @@ int file_write(const char *path, const void *data, size_t length, struct error *
   return fail(e, "write", path);
 }
 
+int file_copy(const char *from, const char *to, struct error *e)
+{
+  char *text = NULL;
+  size_t length = 0;
+  int status = file_read(from, &text, &length, e);
+  if (!status) status = file_write(to, text, length, e);
+  memory_free(text);
+  return status;
+}
+
 int file_remove(const char *path) { return unlink(path) && errno != ENOENT ? STATUS_FAIL : STATUS_OK; }
 
 int file_make_folders(const char *path, struct error *e)

@@ -49,7 +49,7 @@ void rerun_path(char out[4096], const char *path, const char *output)
 }
 
 int rerun_init(struct trainer **out, struct config **config, const char *path, const char *output,
-               const char *const *changes, int count, struct error *e)
+               const char *const *changes, int count, long from, struct error *e)
 {
   struct config *c = NULL;
   char record_path[4096];
@@ -67,7 +67,9 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
   if (!status && file_remove(record_path))
     status = error_set(e, STATUS_FAIL, "cannot remove %s", record_path);
   if (!status) status = config_finish(c, e);
-  if (!status) status = trainer_init_into(out, c, record_path, e);
+  if (!status)
+    status = from < 0 ? trainer_init_into(out, c, record_path, e)
+                      : trainer_repeat(out, c, path, record_path, from, e);
   if (!status && strcmp(trainer_id(*out), id)) {
     status = error_set(
       e, STATUS_FAIL,

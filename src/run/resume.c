@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "run/state.h"
 
@@ -124,7 +125,11 @@ static int read_state(const char *path, struct checkpoint *c, struct error *e)
   return status;
 }
 
-static int restore(struct trainer *t, const char *path, const struct checkpoint *c, struct error *e)
+typedef int take_rows(struct recorder **, const char *path, const struct config *, const struct run_facts *,
+                      long step, const void *rows, size_t rows_size, struct error *);
+
+static int restore(struct trainer *t, const char *path, const struct checkpoint *c, take_rows *take,
+                   struct error *e)
 {
   struct run_facts f;
   int status = c->count ? trainer_load(t, c, e) : STATUS_OK;
@@ -134,7 +139,15 @@ static int restore(struct trainer *t, const char *path, const struct checkpoint 
   if (c->count) t->dense.quiet = dense_wanted(&t->dense) ? c->dense : -1;
   if (c->count) t->health.peak = (struct peak){c->peak, c->peak_step, c->peak_at};
   trainer_facts(t, &f);
-  return recorder_resume(&t->recorder, path, t->config, &f, c->step, c->rows, c->rows_size, e);
+  return take(&t->recorder, path, t->config, &f, c->step, c->rows, c->rows_size, e);
+}
+
+/* A run's last step has a row, whatever record.every says. Where it was to end at `steps`, and goes on, it is not the
+   last. */
+static void forget_last_row(struct trainer *t, long steps)
+{
+  if (t->done == steps && steps < t->train->steps && (steps - 1) % t->record.every && !dense_on(&t->dense))
+    recorder_forget(t->recorder, steps - 1);
 }
 
 static int resume(struct trainer **out, struct device *device, const char *path, const char *const *changes,
@@ -153,11 +166,13 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   t->origin = &origin;
   snprintf(t->path, sizeof t->path, "%s", path);
   int status = check_numerics(path, c, &origin, e);
+  long steps = ((const struct train_options *)config_section(c, "train"))->steps;
   if (!status) status = change_config(c, changes, count, e);
   if (!status) status = read_state(path, &state, e);
   origin.has_state = state.count > 0;
   if (!status) status = trainer_build(t, 1, e);
-  if (!status) status = restore(t, path, &state, e);
+  if (!status) status = restore(t, path, &state, recorder_resume, e);
+  if (!status) forget_last_row(t, steps);
   checkpoint_free(&state);
   t->origin = NULL;
   if (!status) {
@@ -180,4 +195,37 @@ int trainer_resume(struct trainer **out, const char *path, const char *const *ch
 int trainer_resume_on(struct trainer **out, struct device *device, const char *path, struct error *e)
 {
   return resume(out, device, path, NULL, 0, e);
+}
+
+int trainer_repeat(struct trainer **out, struct config *c, const char *path, const char *into, long from,
+                   struct error *e)
+{
+  struct origin origin;
+  struct checkpoint state = {0};
+  struct config *was;
+  *out = NULL;
+  if (read_origin(path, &was, &origin, e)) return e->status;
+  int status = check_numerics(path, was, &origin, e);
+  config_free(was);
+  if (!status) status = checkpoint_before(path, from, &state, e);
+  if (!status) status = file_copy(path, into, e);
+  if (status) return status;
+  struct trainer *t = memory_new(1, sizeof *t);
+  t->config = c;
+  t->origin = &origin;
+  origin.has_state = 1;
+  snprintf(t->path, sizeof t->path, "%s", into);
+  status = trainer_build(t, 1, e);
+  if (!status) status = restore(t, into, &state, recorder_repeat, e);
+  checkpoint_free(&state);
+  t->origin = NULL;
+  if (status) {
+    trainer_release(t);
+    return status;
+  }
+  trainer_observe(t);
+  recorder_event(t->recorder, t->done, "rerun", -1, -1, NAN);
+  if (t->done == t->train->steps) trainer_finish_record(t);
+  *out = t;
+  return STATUS_OK;
 }

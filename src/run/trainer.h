@@ -19,6 +19,10 @@ int trainer_resume(struct trainer **, const char *run_path, const char *const *c
 /* The same on a device that the caller has opened and closes: a run's slab (numerics/slab.h). */
 int trainer_init_on(struct trainer **, struct device *, struct config *, unsigned flags, struct error *);
 int trainer_resume_on(struct trainer **, struct device *, const char *run_path, struct error *);
+/* The run of `path` once more, into another file, from its newest checkpoint of at most `from` updates on: what was
+   recorded before stays. The configuration may record otherwise. STATUS_USAGE: there is no such checkpoint. */
+int trainer_repeat(struct trainer **, struct config *, const char *path, const char *into, long from,
+                   struct error *);
 /* Bytes of the device that a run of this structure owns. One is built to know. */
 int trainer_bytes(struct config *, size_t *bytes, struct error *);
 /* The finished configuration that a run file tells, and its id (may be NULL). */

@@ -266,6 +266,24 @@ int checkpoint_latest(const char *run_path, struct checkpoint *c, struct error *
                 : STATUS_OK;
 }
 
+int checkpoint_before(const char *run_path, long step, struct checkpoint *c, struct error *e)
+{
+  size_t count;
+  int status = STATUS_USAGE;
+  long *steps = list_steps(run_path, &count);
+  for (size_t i = 0; i < count && status; i++) {
+    char path[4096];
+    struct error this = {0};
+    if (steps[i] > step) continue;
+    checkpoint_path(path, run_path, steps[i]);
+    status = checkpoint_read(path, c, &this);
+    if (status) warning("%s: trying the one before", this.text);
+  }
+  memory_free(steps);
+  return status ? error_set(e, STATUS_USAGE, "%s has no checkpoint up to step %ld", run_path, step)
+                : STATUS_OK;
+}
+
 const struct checkpoint_tensor *checkpoint_find(const struct checkpoint *c, const char *group,
                                                 const char *name)
 {

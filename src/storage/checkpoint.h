@@ -35,6 +35,8 @@ int checkpoint_write(const char *run_path, const struct checkpoint *, long keep,
 int checkpoint_read(const char *path, struct checkpoint *, struct error *);
 /* The newest whole checkpoint of a run; a bad newer one is named in a warning. STATUS_USAGE if none. */
 int checkpoint_latest(const char *run_path, struct checkpoint *, struct error *);
+/* The newest whole one of at most `step` updates. STATUS_USAGE if none. */
+int checkpoint_before(const char *run_path, long step, struct checkpoint *, struct error *);
 int checkpoint_remove_all(const char *run_path, struct error *);
 /* The tensor "group/name" (group NULL: just `name`); NULL if there is none. */
 const struct checkpoint_tensor *checkpoint_find(const struct checkpoint *, const char *group,

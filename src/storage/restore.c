@@ -81,9 +81,20 @@ static int visit(void *context, const char *name)
   return 0;
 }
 
-int recorder_resume(struct recorder **out, const char *path, const struct config *config,
-                    const struct run_facts *facts, long step, const void *rows, size_t rows_size,
-                    struct error *e)
+static int place_rows(struct recorder *r, long step, const void *rows, size_t rows_size, int repeats,
+                      struct error *e)
+{
+  if (!repeats) {
+    rows_cut_steps(&r->rows, step);
+    return rows_unpack(&r->rows, rows, rows_size, e);
+  }
+  rows_go_back(&r->rows, step);
+  return rows_unpack_ring(&r->rows, rows, rows_size, e);
+}
+
+static int restore(struct recorder **out, const char *path, const struct config *config,
+                   const struct run_facts *facts, long step, const void *rows, size_t rows_size, int repeats,
+                   struct error *e)
 {
   struct recorder *r = NULL;
   int status = recorder_begin(&r, path, config, facts, e);
@@ -100,7 +111,7 @@ int recorder_resume(struct recorder **out, const char *path, const struct config
     recorder_start_tables(&r->rows);
     if (r->problem.status)
       status = error_set(e, r->problem.status, "%s", r->problem.text);
-    else if (rows_cut_steps(&r->rows, step), rows_unpack(&r->rows, rows, rows_size, e))
+    else if (place_rows(r, step, rows, rows_size, repeats, e))
       status = error_prefix(e, "%s at step %ld", path, step);
   }
   if (!status) status = recorder_cut_live(r, e);
@@ -110,3 +121,19 @@ int recorder_resume(struct recorder **out, const char *path, const struct config
     *out = r;
   return status;
 }
+
+int recorder_resume(struct recorder **out, const char *path, const struct config *config,
+                    const struct run_facts *facts, long step, const void *rows, size_t rows_size,
+                    struct error *e)
+{
+  return restore(out, path, config, facts, step, rows, rows_size, 0, e);
+}
+
+int recorder_repeat(struct recorder **out, const char *path, const struct config *config,
+                    const struct run_facts *facts, long step, const void *rows, size_t rows_size,
+                    struct error *e)
+{
+  return restore(out, path, config, facts, step, rows, rows_size, 1, e);
+}
+
+void recorder_forget(struct recorder *r, long step) { rows_cut_steps(&r->rows, step); }

@@ -168,6 +168,17 @@ void rows_cut_steps(struct rows *r, int64_t step)
   table_cut(t, rows);
 }
 
+void rows_go_back(struct rows *r, int64_t step)
+{
+  for (int i = 0; i < TABLE_COUNT; i++) {
+    struct table *t = &r->table[i];
+    int64_t rows = 0;
+    if (!t->columns || t->column[0].row_bytes < sizeof step) continue; /* a record begins with its step */
+    while (rows < t->rows && step_at(t, rows) < step) rows++;
+    table_cut(t, rows);
+  }
+}
+
 /* --- packed rows: a head, then tables in order, each with its columns and their rows ------------------- */
 
 static const char magic[16] = "maxlogit rows 1";
@@ -315,4 +326,33 @@ int rows_unpack(struct rows *r, const void *bytes, size_t size, struct error *e)
     return error_set(e, STATUS_FAIL, "the latest rows in the checkpoint cannot be read");
   r->ring.saved = 0;
   return STATUS_OK;
+}
+
+static int skip_table(struct cursor *in)
+{
+  struct packed_table head;
+  if (!take(in, &head, sizeof head) || head.rows < 0 || head.columns < 0) return 0;
+  for (int64_t i = 0; i < head.columns; i++) {
+    struct packed_column about;
+    if (!take(in, &about, sizeof about) || !column_fits(&about)) return 0;
+    struct h5_shape shape = {.kind = (enum h5_kind)about.kind,
+                             .size = (size_t)about.size,
+                             .rank = (int)about.rank,
+                             .dims = {0, about.dims[0], about.dims[1], about.dims[2]}};
+    size_t bytes = h5_row_bytes(&shape);
+    if ((uint64_t)head.rows > (size_t)(in->end - in->at) / bytes) return 0;
+    in->at += (size_t)head.rows * bytes;
+  }
+  return 1;
+}
+
+int rows_unpack_ring(struct rows *r, const void *bytes, size_t size, struct error *e)
+{
+  struct cursor in = {bytes, (const char *)bytes + size};
+  char head[sizeof magic];
+  int ok = take(&in, head, sizeof head) && !memcmp(head, magic, sizeof magic);
+  for (int t = 0; t < TABLE_COUNT && ok; t++) ok = skip_table(&in);
+  if (ok && in.at < in.end) ok = unpack_table(&r->ring, &in, 0) && has_steps(&r->ring);
+  r->ring.saved = 0;
+  return ok ? STATUS_OK : error_set(e, STATUS_FAIL, "the rows in the checkpoint cannot be read");
 }

@@ -46,6 +46,8 @@ void rows_aside(struct rows *, int64_t first_step);
 void rows_recall(struct rows *, int64_t first_step);
 /* Rows of the step axis from `step` on are forgotten. */
 void rows_cut_steps(struct rows *, int64_t step);
+/* Rows and events of all tables from `step` on are. */
+void rows_go_back(struct rows *, int64_t step);
 /* A complete row. */
 const void *column_row(const struct column *, int64_t row);
 /* Memory for rows that are read from elsewhere, block by block. */
@@ -60,4 +62,6 @@ void *rows_pack(const struct rows *, size_t *size); /* memory_free */
 /* Afterwards the rows are those at the time of packing: of the rows that were read from the run file those before
    the packed ones, then these. No bytes at all: none. STATUS_FAIL when the two do not fit each other. */
 int rows_unpack(struct rows *, const void *bytes, size_t size, struct error *);
+/* Of those packed rows the ring alone. */
+int rows_unpack_ring(struct rows *, const void *bytes, size_t size, struct error *);
 #endif
