@@ -29,6 +29,16 @@ check "$(value attn/max_logit:all:mean muon-1)" "$("$program" export "$dir/runs/
   awk '!/^#/ { for (i = 2; i <= NF; i++) { s += $i; n++ } } END { print s / n }')" "mean over heads"
 level=$(column muon-1 attn/max_logit | sort -gk2 | sed -n 30p | cut -d' ' -f2)
 check "$(value "attn/max_logit:all:above=$level" muon-1)" "$(column muon-1 attn/max_logit | awk -v l="$level" '$2 > l { print $1; exit }')" above
+check "$(value 'attn/max_logit@l1h*:last:max' muon-1)" "$("$program" export "$dir/runs/muon-1.h5" attn/max_logit --layer=1 --reduce=max | tail -1 | cut -d' ' -f2)" "heads by name"
+check "$(value 'weight/spectral_norm@*w_q:last:min' muon-1)" "$("$program" export "$dir/runs/muon-1.h5" weight/spectral_norm |
+  awk '/^# step/ { for (i = 3; i <= NF; i++) if ($i ~ /w_q$/) want[i - 1] = 1 } !/^#/ { m = ""; for (i in want) if (m == "" || $i < m) m = $i } END { print m }')" "tensors by name"
+level=$(awk "BEGIN { print $level * 0.9999 }") # none of the values
+check "$(value "attn/max_logit:all:over=$level" muon-1)" "$("$program" export "$dir/runs/muon-1.h5" attn/max_logit |
+  awk -v l="$level" '!/^#/ { for (i = 2; i <= NF; i++) { s += $i > l; n++ } } END { print s / n }')" "over"
+check "$(value attn/max_logit:5-30:slope muon-1)" "$(column muon-1 attn/max_logit | awk '$1 >= 5 && $1 <= 30 { x = log($1); y = log($2); n++; sx += x; sy += y; xx += x * x; xy += x * y }
+  END { print (n * xy - sx * sy) / (n * xx - sx * sx) }')" "slope"
+"$program" show --of 'attn/max_logit@l9*:last:max' "$dir/runs/muon-1.h5" > /dev/null 2> "$dir/err" && fail "a name that nothing has"
+grep -q 'matches l9' "$dir/err" || fail "a name that nothing has: $(cat "$dir/err")"
 show --of attn/max_logit:all:above=1e6 --csv "$dir/runs/muon-1.h5" | tail -1 | grep -q ',39,1$' || fail "censored: $(show --of attn/max_logit:all:above=1e6 --csv "$dir/runs/muon-1.h5")"
 show --of attn/max_logit:all:above=1e6 "$dir/runs/muon-1.h5" | grep -q ' >39 ' || fail "censored, as text"
 show --json --of loss:last "$dir/other" | grep -q '"metrics": {"loss:last": "\(NaN\|-*Infinity\)"}' || fail "a value that is not finite"

@@ -7,8 +7,8 @@ status=0
 complain() { echo "$1"; status=1; }
 
 awk '
-  BEGIN { n = split("base numerics model training storage run analysis app", name); for (i = 1; i <= n; i++) floor[name[i]] = i }
-  FNR == 1 { split(FILENAME, part, "/"); mine = part[2] in floor ? floor[part[2]] : n; files++ }
+  BEGIN { n = split("base numerics model training storage run analysis ledger app", name); for (i = 1; i <= n; i++) floor[name[i]] = i }
+  FNR == 1 { split(FILENAME, part, "/"); mine = part[1] == "experiments" ? floor["ledger"] : part[2] in floor ? floor[part[2]] : n; files++ }
   /^[ \t]*#[ \t]*include[ \t]*"/ {
     split($0, quoted, "\""); path = quoted[2]
     split(path, to, "/"); includes++
@@ -20,11 +20,11 @@ awk '
     print FILENAME ":" FNR ": only src/storage/h5.c includes the HDF5 library"; bad = 1
   }
   END { print files " files, " includes " includes"; if (files < 20 || includes < 50) bad = 1; exit bad }
-' $(find src -name '*.[ch]' ! -name build.h) || status=1
+' $(find src experiments -name '*.[ch]' ! -name build.h) || status=1
 
-lists=$(find src tests plots -name list.am)
-named=$(sed 's/#.*//' $lists | grep -oE '(src|tests|plots)/[A-Za-z0-9_/.-]+\.(c|cpp|h|def|sh|gp)' | sort -u)
-for source in $(find src -name '*.c'); do
+lists=$(find src tests plots experiments -name list.am)
+named=$(sed 's/#.*//' $lists | grep -oE '(src|tests|plots|experiments)/[A-Za-z0-9_/.-]+\.(c|cpp|h|def|sh|gp)' | sort -u)
+for source in $(find src experiments -name '*.c'); do
   echo "$named" | grep -qxF "$source" || complain "$source is in no list.am"
 done
 for source in $named; do

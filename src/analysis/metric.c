@@ -1,5 +1,6 @@
 #include "analysis/metric.h"
 
+#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,8 @@ const struct metric_name metric_names[] = {
   {"val", "val_loss:last", "last validation loss"},
   {"peak", "attn/max_logit:all:max", "largest max logit of the run"},
   {"last", "attn/max_logit:last:max", "largest max logit of the last step"},
-  {"clips", "", "how often a head was clipped"},
+  {"clips", "@clip", "how often a head was clipped"},
+  {"spikes", "@spike", "how often the loss jumped (train.spike)"},
   {NULL, NULL, NULL},
 };
 
@@ -55,21 +57,21 @@ static int read_window(struct metric *m, const char *text, struct error *error)
 
 static int read_reduction(struct metric *m, const char *text, struct error *error)
 {
-  static const char *const names[] = {[TAKE_DEFAULT] = "",
-                                      [TAKE_MEAN] = "mean",
-                                      [TAKE_MAX] = "max",
-                                      [TAKE_MIN] = "min",
-                                      [TAKE_MEDIAN] = "median"};
-  for (int r = TAKE_MEAN; r <= TAKE_MEDIAN; r++)
+  static const char *const names[] = {[TAKE_DEFAULT] = "", [TAKE_MEAN] = "mean",     [TAKE_MAX] = "max",
+                                      [TAKE_MIN] = "min",  [TAKE_MEDIAN] = "median", [TAKE_SLOPE] = "slope"};
+  for (int r = TAKE_MEAN; r <= TAKE_SLOPE; r++)
     if (!strcmp(text, names[r])) {
       m->reduction = (enum reduction)r;
       return STATUS_OK;
     }
   m->reduction = TAKE_ABOVE;
   if (!strncmp(text, "above=", 6) && whole_number(text + 6, &m->level)) return STATUS_OK;
-  return error_set(error, STATUS_USAGE,
-                   "metric %s: the reduction is %s; mean, max, min, median or above=NUMBER is wanted",
-                   m->name, text);
+  m->reduction = TAKE_OVER;
+  if (!strncmp(text, "over=", 5) && whole_number(text + 5, &m->level)) return STATUS_OK;
+  return error_set(
+    error, STATUS_USAGE,
+    "metric %s: the reduction is %s; mean, max, min, median, slope, over=NUMBER or above=NUMBER is wanted",
+    m->name, text);
 }
 
 static int read_parts(struct metric *m, const char *text, struct error *error)
@@ -84,7 +86,13 @@ static int read_parts(struct metric *m, const char *text, struct error *error)
     at += length;
     if (!*at) break;
   }
+  char *at = strchr(part[0], '@');
+  if (at) *at++ = 0;
+  if (!*part[0] || (at && (!*at || strlen(at) >= sizeof m->glob)))
+    return error_set(error, STATUS_USAGE, "metric %s: SERIES or SERIES@GLOB is wanted before the first colon",
+                     m->name);
   snprintf(m->series, sizeof m->series, "%s", part[0]);
+  snprintf(m->glob, sizeof m->glob, "%s", at ? at : "");
   if (read_window(m, part[1], error)) return error->status;
   return *part[2] ? read_reduction(m, part[2], error) : STATUS_OK;
 }
@@ -95,8 +103,11 @@ int metric_read(struct metric *m, const char *text, struct error *error)
   snprintf(m->name, sizeof m->name, "%s", text);
   for (const struct metric_name *n = metric_names; n->name; n++)
     if (!strcmp(n->name, text)) {
-      if (!*n->metric) return STATUS_OK;
       text = n->metric;
+      if (*text == '@') {
+        snprintf(m->glob, sizeof m->glob, "%s", text + 1);
+        return STATUS_OK;
+      }
       break;
     }
   return read_parts(m, text, error);
@@ -125,16 +136,48 @@ int metrics_read(struct metric **list, int *count, const char *text, struct erro
 
 /* --- of a run ------------------------------------------------------------------------------------------ */
 
-static int count_clips(const struct run *run, struct measured *out, struct error *error)
+static int count_events(const char *kind, const struct run *run, struct measured *out, struct error *error)
 {
   struct run_event *events;
   long count;
   int status = run_events(run->file, &events, &count, error);
   if (status) return error_prefix(error, "%s", run->path);
   *out = (struct measured){.has = 1};
-  for (long i = 0; i < count; i++) out->value += strcmp(events[i].kind, "clip") == 0;
+  for (long i = 0; i < count; i++) out->value += strcmp(events[i].kind, kind) == 0;
   memory_free(events);
   return STATUS_OK;
+}
+
+static void value_name(const struct run_series *s, long i, char out[64])
+{
+  if (s->labels)
+    snprintf(out, 64, "%s", s->labels[i]);
+  else if (s->shape == PER_HEAD)
+    snprintf(out, 64, "l%ldh%ld", i / s->heads, i % s->heads);
+  else
+    snprintf(out, 64, "l%ld", i);
+}
+
+/* Keep the values whose name matches; STATUS_USAGE where none does. */
+static int keep_matching(const struct metric *m, const struct run *run, struct run_series *s,
+                         struct error *error)
+{
+  long kept = 0, *from = memory_new((size_t)s->width + 1, sizeof *from);
+  char name[64] = "";
+  for (long i = 0; i < s->width; i++) {
+    value_name(s, i, name);
+    if (s->shape != PER_STEP && !fnmatch(m->glob, name, 0)) from[kept++] = i;
+  }
+  for (long row = 0; row < s->rows; row++)
+    for (long i = 0; i < kept; i++) s->value[row * kept + i] = s->value[row * s->width + from[i]];
+  s->width = kept;
+  memory_free(from);
+  if (kept) return STATUS_OK;
+  if (s->shape == PER_STEP)
+    return error_set(error, STATUS_USAGE, "metric %s: %s has one value a step, none by name", m->name,
+                     m->series);
+  return error_set(error, STATUS_USAGE, "metric %s: nothing of %s in %s matches %s; the last is called %s",
+                   m->name, m->series, run->path, m->glob, name);
 }
 
 /* Rows [*from, *to) of the window. */
@@ -166,10 +209,27 @@ static double reduce(const struct metric *m, double *x, long n)
     for (long i = 1; i < n; i++) out = -max_keeping_nan(-out, -x[i]);
     return out;
   case TAKE_MEDIAN: return median_of(x, (int)n).middle;
+  case TAKE_OVER: /* a NaN is above every level, as in find_above */
+    for (long i = 0; i < n; i++) sum += !(x[i] <= m->level);
+    return sum / (double)n;
   default:
     for (long i = 0; i < n; i++) sum += x[i];
     return sum / (double)n;
   }
+}
+
+static double find_slope(const struct run_series *s, long from, long to)
+{
+  double *largest = memory_new((size_t)(to - from) + 1, sizeof *largest);
+  while (from < to && !(s->step[from] > 0)) from++; /* step 0 has no logarithm */
+  for (long row = from; row < to; row++) {
+    largest[row - from] = s->value[row * s->width];
+    for (long i = 1; i < s->width; i++)
+      largest[row - from] = max_keeping_nan(largest[row - from], s->value[row * s->width + i]);
+  }
+  double slope = slope_of(s->step + from, largest, (int)(to - from)).slope;
+  memory_free(largest);
+  return slope;
 }
 
 /* A NaN is above every level: a run that diverges has passed it. */
@@ -191,13 +251,18 @@ int metric_of(struct metric *m, const struct run *run, struct measured *out, str
   struct run_series s;
   long from, to;
   *out = (struct measured){.value = NAN};
-  if (!*m->series) return count_clips(run, out, error);
+  if (!*m->series) return count_events(m->glob, run, out, error);
   if (!run_rows(run->file, m->series)) return STATUS_OK;
   int status = run_read(run->file, m->series, &s, error);
   if (status) return error_prefix(error, "%s", run->path);
+  if (*m->glob) status = keep_matching(m, run, &s, error);
   find_rows(m, run, &s, &from, &to);
-  snprintf(m->unit, sizeof m->unit, "%s", m->reduction == TAKE_ABOVE ? "step" : s.unit);
-  if (m->reduction == TAKE_DEFAULT && s.shape != PER_STEP)
+  snprintf(m->unit, sizeof m->unit, "%s",
+           m->reduction == TAKE_ABOVE                                ? "step"
+           : m->reduction == TAKE_SLOPE || m->reduction == TAKE_OVER ? "1"
+                                                                     : s.unit);
+  if (status) {
+  } else if (m->reduction == TAKE_DEFAULT && s.shape != PER_STEP)
     status =
       error_set(error, STATUS_USAGE,
                 "metric %s: %s has several values a step; say which: %s:last:max (or mean, min, median)",
@@ -206,6 +271,8 @@ int metric_of(struct metric *m, const struct run *run, struct measured *out, str
     out->has = 1;
     if (m->reduction == TAKE_ABOVE)
       find_above(m, &s, from, to, out);
+    else if (m->reduction == TAKE_SLOPE)
+      out->value = find_slope(&s, from, to);
     else
       out->value = reduce(m, s.value + from * s.width, (to - from) * s.width);
   }

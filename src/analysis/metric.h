@@ -1,9 +1,13 @@
 /* metric.h - one number of a run: SERIES:WINDOW:REDUCTION, "attn/max_logit:last5%:max"
+   SERIES       a series, or SERIES@GLOB: only of heads l0h0, layers l0 or tensors whose name matches,
+                "attn/max_logit@l1*", "weight/spectral_norm@*w_[qk]"
    WINDOW       last (default)   the last row that there is
                 lastN, lastP%    the last N rows; those of the last P % of the run's steps
                 all, A-B         every row; those of steps A to B
    REDUCTION    mean, max, min, median, of all values in the window (heads, layers, tensors too); a series
    with one value a step needs none (mean)
+                over=X           the share of the values that are above X
+                slope            of the logarithm of each row's largest value over that of the step: y ~ step^slope
                 above=X          the first step with a value above X: a time that is censored where there is
                 none A short name stands for a whole metric: metric_names. */
 #ifndef MAXLOGIT_METRIC_H
@@ -11,15 +15,25 @@
 #include "analysis/runset.h"
 
 enum window { WINDOW_ROWS, WINDOW_SHARE, WINDOW_STEPS };
-enum reduction { TAKE_DEFAULT, TAKE_MEAN, TAKE_MAX, TAKE_MIN, TAKE_MEDIAN, TAKE_ABOVE };
+enum reduction {
+  TAKE_DEFAULT,
+  TAKE_MEAN,
+  TAKE_MAX,
+  TAKE_MIN,
+  TAKE_MEDIAN,
+  TAKE_SLOPE,
+  TAKE_OVER,
+  TAKE_ABOVE
+};
 
 struct metric {
   char name[96];   /* as it was asked for */
-  char series[96]; /* "": events of kind clip */
+  char series[96]; /* "": events of kind `glob` */
+  char glob[64];   /* which of its values; "": all */
   enum window window;
   double first, last; /* rows: first of them; share: first percent; steps: first and last */
   enum reduction reduction;
-  double level; /* of TAKE_ABOVE */
+  double level; /* of TAKE_ABOVE, TAKE_OVER */
   char unit[32];
 };
 struct metric_name {

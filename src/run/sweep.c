@@ -39,10 +39,10 @@ const char *sweep_fate_name(enum sweep_fate fate)
 
 /* --- the plan ------------------------------------------------------------------------------------------- */
 
-/* Point `index`, finished: its file in place, one thread unless told otherwise. */
-static struct config *point_config(const struct sweep *s, long index, const char *path, struct error *e)
+/* A point, finished: its file in place, one thread unless told otherwise. */
+static struct config *point_config(const struct sweep_point *p, const char *path, struct error *e)
 {
-  struct config *c = config_point(s->config, index);
+  struct config *c = config_point(p->config, p->index);
   int status = config_finish(c, e);
   if (!status && ((const struct device_options *)config_section(c, "device"))->threads == 0)
     status = config_set(c, "device.threads", "1", "sweep", e);
@@ -120,8 +120,8 @@ static int by_id(const void *a, const void *b)
 /* Fill in a point of the product; 0 in *is_new where it is the same run as an earlier one. */
 static int plan_point(struct planning *g, struct sweep_point *p, int *is_new, struct error *e)
 {
-  config_point_label(g->sweep->config, p->index, p->label, sizeof p->label);
-  struct config *c = point_config(g->sweep, p->index, NULL, e);
+  config_point_label(p->config, p->index, p->label, sizeof p->label);
+  struct config *c = point_config(p, NULL, e);
   int status = c ? plan_check(g->plan, c, p->id, e) : e->status;
   if (status && *p->label) error_prefix(e, "point %ld (%s)", p->index + 1, p->label);
   *is_new = !status && *(struct sweep_point **)tsearch(p, &g->seen, by_id) == p;
@@ -136,14 +136,15 @@ static int plan_point(struct planning *g, struct sweep_point *p, int *is_new, st
   return status;
 }
 
-static int plan_points(struct planning *g, long points, long shard, long shards, struct error *e)
+static int plan_points(struct planning *g, const struct config *config, long points, long shard, long shards,
+                       struct error *e)
 {
   struct sweep *s = g->sweep;
   int status = STATUS_OK, is_new;
   s->points = memory_new((size_t)(points / shards) + 1, sizeof *s->points);
   for (long i = shard - 1; i < points && !status; i += shards) {
     struct sweep_point *p = &s->points[s->count];
-    *p = (struct sweep_point){.index = i};
+    *p = (struct sweep_point){.config = config, .index = i};
     status = plan_point(g, p, &is_new, e);
     if (is_new)
       s->count++;
@@ -157,7 +158,7 @@ static int plan_points(struct planning *g, long points, long shard, long shards,
 int sweep_plan(struct sweep *s, const struct config *config, const char *name, long shard, long shards,
                struct error *e)
 {
-  *s = (struct sweep){.config = config};
+  *s = (struct sweep){0};
   REQUIRE(shard >= 1 && shard <= shards);
   long points = config_points(config);
   if (points > MOST_POINTS)
@@ -173,13 +174,35 @@ int sweep_plan(struct sweep *s, const struct config *config, const char *name, l
       o->together ? o->together : slabs_pay(((const struct top_options *)config_section(first, ""))->device);
     s->threads = ((const struct device_options *)config_section(first, "device"))->threads;
     struct planning planning = {.sweep = s, .plan = plan_new(), .folder = folder.text};
-    status = plan_points(&planning, points, shard, shards, e);
+    status = plan_points(&planning, config, points, shard, shards, e);
     s->trainers = plan_trainers(planning.plan);
     plan_free(planning.plan);
   }
   memory_free(folder.text);
   config_free(first);
   return status;
+}
+
+void sweep_join(struct sweep *s, struct sweep *more)
+{
+  size_t room = (size_t)(s->count + more->count) + 1;
+  void *seen = NULL;
+  if (!s->count) s->jobs = more->jobs, s->together = more->together, s->threads = more->threads;
+  s->points = memory_grow(s->points, (size_t)s->count, room, sizeof *s->points);
+  for (long i = 0; i < s->count; i++) tsearch(&s->points[i], &seen, by_id);
+  for (long i = 0; i < more->count; i++) {
+    struct sweep_point *p = &s->points[s->count];
+    *p = more->points[i];
+    if (*(struct sweep_point **)tsearch(p, &seen, by_id) == p) {
+      more->points[i].path = NULL; /* it has moved */
+      s->count++;
+    } else
+      s->doubles++;
+  }
+  for (long i = 0; i < s->count; i++) tdelete(&s->points[i], &seen, by_id);
+  s->doubles += more->doubles;
+  s->trainers += more->trainers;
+  sweep_free(more);
 }
 
 void sweep_free(struct sweep *s)
@@ -288,7 +311,7 @@ static int enlist(struct crew *c, long at, struct launch_run *run)
     tell(c, at, errno == EWOULDBLOCK ? SWEEP_ELSEWHERE : SWEEP_FAILED, p->steps, e.text);
     return 0;
   }
-  struct config *config = point_config(c->sweep, p->index, p->path, &e);
+  struct config *config = point_config(p, p->path, &e);
   if (!config) {
     tell(c, at, SWEEP_FAILED, 0, e.text);
     return 0;

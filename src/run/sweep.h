@@ -16,7 +16,8 @@ enum sweep_fate {
 };
 
 struct sweep_point {
-  long index; /* of config_point */
+  const struct config *config; /* with its axes, unfinished */
+  long index;                  /* of config_point */
   char id[16], label[256];
   char *path; /* DIR/ID.h5 */
   enum sweep_fate fate;
@@ -28,7 +29,6 @@ struct sweep_point {
 };
 
 struct sweep {
-  const struct config *config; /* with its axes, unfinished */
   struct sweep_point *points;
   long count;
   long doubles;  /* points left out: they are the same run as an earlier one */
@@ -47,6 +47,9 @@ struct sweep {
    `name`: of the sweep, for the default folder. */
 int sweep_plan(struct sweep *, const struct config *, const char *name, long shard, long shards,
                struct error *);
+/* Take over the points of another sweep, but those that are the same run as one that is there; `more` is empty then.
+   The configurations of both must live on. */
+void sweep_join(struct sweep *, struct sweep *more);
 /* How sweep_run will use the machine: fill in jobs and threads where they are 0. One run a launch on the
    CPU, where a process a run is as fast and a crash costs one run; as many launches as the cores carry. */
 void sweep_share(struct sweep *);

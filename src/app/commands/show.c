@@ -419,10 +419,11 @@ static char *explain(int key, const char *text, void *input)
   buffer_add(&b, "%s", text);
   for (const struct metric_name *m = metric_names; m->name; m++)
     buffer_add(&b, "%s (%s%s%s), ", m->name, m->help, *m->metric ? ": " : "", m->metric);
-  buffer_add(
-    &b,
-    "or SERIES:WINDOW:REDUCTION. WINDOW: last (row), lastN (rows), lastP%% (of the steps), all, A-B (steps). "
-    "REDUCTION: max, mean, min, median of all values in it, above=X (the first step above X)");
+  buffer_add(&b, "or SERIES:WINDOW:REDUCTION. SERIES@GLOB: only heads l0h0, layers l0 or tensors whose name "
+                 "matches. WINDOW: last (row), lastN (rows), lastP%% (of the steps), all, A-B (steps). "
+                 "REDUCTION: max, mean, min, median of all values in it, over=X (the share above X), slope "
+                 "(of log largest over log "
+                 "step), above=X (the first step above X)");
   char *copy = strdup(b.text); /* argp frees it */
   memory_free(b.text);
   return copy;

@@ -1,0 +1,50 @@
+/* claim.c - the registry of claims, and what is said of one in words */
+#include "ledger/claim.h"
+#include <stdio.h>
+
+#define CLAIM(name, question) extern const struct claim claim_##name;
+#include "plugins.def"
+
+const struct claim_row claim_rows[] = {
+#define CLAIM(name, question) {&claim_##name, question},
+#include "plugins.def"
+  {NULL, NULL}};
+
+int claim_arms(const struct claim *c)
+{
+  int arms = 0;
+  while (c->regime && c->arm[arms].name) arms++;
+  return arms;
+}
+
+int claim_compared(const struct claim *c)
+{
+  int arms = claim_arms(c);
+  return arms < 2 ? arms : 2;
+}
+
+const char *claim_metric(const struct claim *c, int arm)
+{
+  return c->arm[arm].metric ? c->arm[arm].metric : c->metric;
+}
+
+const char *prediction_text(const struct claim *c, char *out, int room)
+{
+  static const char *const words[] = {[PREDICT_MORE] = "above",
+                                      [PREDICT_LESS] = "below",
+                                      [PREDICT_SAME] = "",
+                                      [PREDICT_NOT_MORE] = "not above",
+                                      [PREDICT_NOT_LESS] = "not below"};
+  char effect[96], level[32];
+  int ratio = c->contrast == CONTRAST_RATIO, both = claim_compared(c) > 1;
+  snprintf(level, sizeof level, "%g", c->level);
+  snprintf(effect, sizeof effect, ratio ? "%.30s / %.30s" : "%.30s \342\210\222 %.30s",
+           both ? c->arm[1].name : c->arm[0].name, both ? c->arm[0].name : level);
+  if (c->prediction == PREDICT_SAME)
+    snprintf(out, (size_t)room, ratio ? "%s within a factor of %g of 1" : "%s within \302\261%g", effect,
+             c->matters);
+  else
+    snprintf(out, (size_t)room, ratio ? "%s %s 1, where a factor of %g matters" : "%s %s 0, where %g matters",
+             effect, words[c->prediction], c->matters);
+  return out;
+}

@@ -1,0 +1,60 @@
+/* claim.h - one row of the ledger: a sentence of the literature, and what would settle it here
+   A claim is one file, experiments/NN-question/claim_ID.c, and one row of experiments/list.am. It states, and
+   computes nothing. */
+#ifndef MAXLOGIT_CLAIM_H
+#define MAXLOGIT_CLAIM_H
+#include "analysis/pairs.h"
+
+/* What the source says of the effect, which is B - A or B / A of the first two arms, or of the only arm against
+   `level`. */
+enum prediction {
+  PREDICT_MORE,     /* above zero, by what matters */
+  PREDICT_LESS,     /* below zero */
+  PREDICT_SAME,     /* within what matters of zero */
+  PREDICT_NOT_MORE, /* not above zero by what matters; below it is as good */
+  PREDICT_NOT_LESS
+};
+
+struct claim_arm {
+  const char *name;   /* of a table's line: "Muon"; NULL ends the arms */
+  const char *set;    /* "key=value key=value", on top of the regime; NULL: the regime as it is */
+  const char *metric; /* where it is not the claim's */
+};
+enum { CLAIM_ARMS = 7 };
+
+struct claim {
+  const char *id;       /* "C-18", "C-18b" where a sentence needs several rows; the file is claim_c18b.c */
+  const char *source;   /* where it is said, so that it can be found */
+  const char *sentence; /* what is said */
+  /* What all arms share, as lines of a configuration ("train.lr = 0.03\n..."); no seeds: those are the rule's. NULL:
+     nothing is run. */
+  const char *regime;
+  /* The first two are compared; where there is only one it is compared with `level`; more are shown beside. */
+  struct claim_arm arm[CLAIM_ARMS + 1];
+  const char *metric; /* metric.h */
+  enum contrast contrast;
+  double level;
+  enum prediction prediction;
+  double matters;     /* the smallest effect that matters: a difference above 0, or a factor above 1 */
+  const char *refute; /* what would refute it, in words */
+  /* Why no small machine can test it: the verdict is then `needs scale`, and the arms show the trend. NULL: it is
+     tested. */
+  const char *scale;
+  const char *explored; /* what the regime was chosen by, with seeds below LEDGER_SEED */
+};
+
+/* The registry: `question` is the folder below experiments/. Ends with claim NULL. */
+struct claim_row {
+  const struct claim *claim;
+  const char *question;
+};
+extern const struct claim_row claim_rows[];
+
+/* How many of the arms are compared: 2, or 1 against the level; 0 where nothing is run. */
+int claim_compared(const struct claim *);
+/* All that are given. */
+int claim_arms(const struct claim *);
+const char *claim_metric(const struct claim *, int arm);
+const char *prediction_text(const struct claim *, char *out,
+                            int room); /* "B / A above 1, by a factor of 1.2" */
+#endif

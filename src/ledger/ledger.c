@@ -1,0 +1,406 @@
+#include "ledger/ledger.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "run/drive.h"
+#include "storage/recorder.h"
+
+/* --- choosing ------------------------------------------------------------------------------------------- */
+
+static int find_row(const struct claim_row *rows, const char *id)
+{
+  for (int i = 0; rows[i].claim; i++)
+    if (!strcasecmp(rows[i].claim->id, id)) return i;
+  return -1;
+}
+
+static int unknown_claim(const struct claim_row *rows, const char *id, struct error *error)
+{
+  size_t count = 0;
+  while (rows[count].claim) count++;
+  const char **known = memory_new(count + 1, sizeof *known);
+  for (size_t i = 0; i < count; i++) known[i] = rows[i].claim->id;
+  const char *near = text_nearest(id, known, count);
+  memory_free(known);
+  return error_set(error, STATUS_USAGE, "no claim is called %s%s%s%s; maxlogit claims --list names them", id,
+                   near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+int ledger_open(struct ledger *l, const struct claim_row *rows, char *const *id, int ids, struct error *error)
+{
+  int count = 0;
+  *l = (struct ledger){.stages = STAGES};
+  while (rows[count].claim) count++;
+  char *wanted = memory_new((size_t)count + 1, 1);
+  for (int i = 0; i < ids; i++) {
+    int row = find_row(rows, id[i]);
+    if (row < 0) {
+      memory_free(wanted);
+      return unknown_claim(rows, id[i], error);
+    }
+    wanted[row] = 1;
+  }
+  l->entry = memory_new((size_t)count + 1, sizeof *l->entry);
+  for (int i = 0; i < count; i++)
+    if (!ids || wanted[i])
+      l->entry[l->entries++] = (struct entry){
+        .claim = rows[i].claim,
+        .question = rows[i].question,
+        .holm = NAN,
+        .judgement = {VERDICT_INCONCLUSIVE, 0, {0, NAN, NAN, NAN}, NAN, NAN},
+      };
+  memory_free(wanted);
+  return STATUS_OK;
+}
+
+static void forget_runs(struct entry *x)
+{
+  for (int a = 0; a < CLAIM_ARMS; a++) {
+    for (int i = 0; i < x->arm[a].runs; i++) memory_free(x->arm[a].run[i].path);
+    memory_free(x->arm[a].run);
+    x->arm[a] = (struct entry_arm){.mean = {0, NAN, NAN, NAN}};
+  }
+}
+
+void ledger_close(struct ledger *l)
+{
+  for (int i = 0; i < l->entries; i++) forget_runs(&l->entry[i]);
+  memory_free(l->entry);
+  memory_free(l->folder);
+  *l = (struct ledger){0};
+}
+
+/* --- planning ------------------------------------------------------------------------------------------- */
+
+/* What every run of the ledger records, so that claims can share it: a run's id does not tell what was recorded. */
+static const char recorded[] = "sweep.dir = runs/claims\n"
+                               "record.probe_every = 10\n"
+                               "record.spectra_every = 50\n"
+                               "record.pairs = 1\n"
+                               "record.bound = 1\n";
+
+struct setting {
+  struct config *config;
+  const char *origin;
+  struct error *error;
+};
+
+static int assign(void *context, const char *word)
+{
+  struct setting *s = context;
+  char key[128];
+  size_t length = strcspn(word, "=");
+  if (!*word) return STATUS_OK;
+  if (!word[length] || length >= sizeof key)
+    return error_set(s->error, STATUS_USAGE, "%s: key=value is wanted", word);
+  snprintf(key, sizeof key, "%.*s", (int)length, word);
+  return config_set(s->config, key, word + length + 1, s->origin, s->error);
+}
+
+/* The configuration of an arm with the first `seeds` confirmatory seeds as its axis. */
+static int arm_config(const struct ledger *l, const struct claim *claim, const struct claim_arm *arm,
+                      int seeds, struct config *c, struct error *error)
+{
+  struct buffer text = {0};
+  struct setting s = {c, arm->name, error};
+  int status = config_read(c, recorded, "ledger", error);
+  if (!status) status = config_read(c, claim->regime, claim->id, error);
+  if (!status && arm->set) status = text_split(arm->set, ' ', assign, &s);
+  for (int i = 0; i < l->assignments && !status; i++) status = config_assign(c, l->assignment[i], error);
+  if (!status && config_points(c) != 1)
+    status = error_set(error, STATUS_USAGE, "a list of values makes several runs where the claim wants one");
+  buffer_add(&text, "train.seed=%d:%d:lin:%d", LEDGER_SEED, LEDGER_SEED + seeds - 1, seeds);
+  if (!status) status = config_assign(c, text.text, error);
+  memory_free(text.text);
+  return status;
+}
+
+static void keep_runs(struct entry_arm *arm, const struct sweep *s)
+{
+  arm->run = memory_new((size_t)s->count + 1, sizeof *arm->run);
+  for (long i = 0; i < s->count; i++) {
+    const struct sweep_point *p = &s->points[i];
+    struct entry_run *run = &arm->run[arm->runs++];
+    *run = (struct entry_run){.seed = LEDGER_SEED + i, .path = memory_text(p->path), .fate = p->fate};
+    snprintf(run->id, sizeof run->id, "%s", p->id);
+  }
+}
+
+struct planned { /* the sweep of a stage, and what must outlive it */
+  struct sweep sweep;
+  struct config **config;
+  size_t configs;
+};
+
+static void planned_free(struct planned *p)
+{
+  sweep_free(&p->sweep);
+  for (size_t i = 0; i < p->configs; i++) config_free(p->config[i]);
+  memory_free(p->config);
+}
+
+static int plan_arm(struct ledger *l, struct entry *x, int arm, int seeds, struct planned *p,
+                    struct error *error)
+{
+  const struct claim_arm *a = &x->claim->arm[arm];
+  struct sweep s = {0};
+  struct config *c = config_new();
+  p->config = memory_grow(p->config, p->configs, p->configs + 1, sizeof *p->config);
+  p->config[p->configs++] = c;
+  int status = arm_config(l, x->claim, a, seeds, c, error);
+  if (!status) status = sweep_plan(&s, c, "claims", 1, 1, error);
+  if (status) return error_prefix(error, "%s, %s", x->claim->id, a->name);
+  keep_runs(&x->arm[arm], &s);
+  if (!l->folder && s.count) {
+    l->folder = memory_text(s.points->path);
+    *strrchr(l->folder, '/') = 0;
+  }
+  sweep_join(&p->sweep, &s);
+  return STATUS_OK;
+}
+
+/* The runs of all claims that are not settled. What only shows a trend has one stage. */
+static int plan_stage(struct ledger *l, int stage, struct planned *p, struct error *error)
+{
+  int status = STATUS_OK;
+  *p = (struct planned){0};
+  for (int i = 0; i < l->entries && !status; i++) {
+    struct entry *x = &l->entry[i];
+    if (x->judgement.settled) continue;
+    forget_runs(x);
+    for (int a = 0; a < claim_arms(x->claim) && !status; a++)
+      status = plan_arm(l, x, a, stage_seeds[stage], p, error);
+  }
+  if (l->jobs) p->sweep.jobs = l->jobs;
+  return status;
+}
+
+int ledger_plan(struct ledger *l, int stage, struct error *error)
+{
+  struct planned p;
+  int status = plan_stage(l, stage, &p, error);
+  planned_free(&p);
+  return status;
+}
+
+/* --- judging -------------------------------------------------------------------------------------------- */
+
+/* What became of the arms' runs. */
+static void hear_fates(struct entry *x, const struct sweep *s)
+{
+  for (int a = 0; a < CLAIM_ARMS; a++)
+    for (int i = 0; i < x->arm[a].runs; i++) {
+      struct entry_run *run = &x->arm[a].run[i];
+      for (long k = 0; k < s->count; k++) {
+        const struct sweep_point *p = &s->points[k];
+        if (strcmp(p->id, run->id) != 0) continue;
+        run->fate = p->fate;
+        if (p->fate == SWEEP_FAILED && !*x->failed)
+          snprintf(x->failed, sizeof x->failed, "%s: %.200s", p->id, p->reason);
+        break;
+      }
+    }
+}
+
+static int is_done(const struct entry_run *run)
+{
+  return run->fate == SWEEP_FINISHED || run->fate == SWEEP_DIVERGED;
+}
+
+static int read_arm(const struct claim *claim, int a, struct entry_arm *arm, struct error *error)
+{
+  struct metric m;
+  int status = metric_read(&m, claim_metric(claim, a), error), some = 0;
+  for (int i = 0; i < arm->runs && !status; i++) {
+    struct entry_run *run = &arm->run[i];
+    struct run opened = {.path = run->path};
+    if (!is_done(run)) continue;
+    status = run_open(&opened.file, run->path, error);
+    if (status) continue;
+    status = metric_of(&m, &opened, &run->value, error);
+    some |= run->value.has || run->fate == SWEEP_DIVERGED;
+    run_close(opened.file);
+  }
+  if (!status && arm->runs && is_done(arm->run) && !some)
+    status = error_set(error, STATUS_USAGE, "metric %s: no run has a value", m.name);
+  snprintf(arm->unit, sizeof arm->unit, "%s", m.unit);
+  return status;
+}
+
+static int counts(const struct entry_run *run, enum contrast contrast)
+{
+  const struct measured *v = &run->value;
+  return run->fate == SWEEP_FINISHED && v->has && !v->censored && isfinite(v->value) &&
+         (contrast == CONTRAST_DIFFERENCE || v->value > 0);
+}
+
+/* Effects of the seeds that count, of a ratio its logarithms; returns how many. */
+static int find_effects(struct entry *x, double *effect)
+{
+  const struct claim *c = x->claim;
+  int compared = claim_compared(c), n = 0, ratio = c->contrast == CONTRAST_RATIO;
+  x->diverged = x->left_out = 0;
+  for (int i = 0; i < x->arm->runs; i++) {
+    const struct entry_run *first = &x->arm[0].run[i], *second = compared > 1 ? &x->arm[1].run[i] : NULL;
+    if (first->fate == SWEEP_DIVERGED || (second && second->fate == SWEEP_DIVERGED)) {
+      x->diverged++;
+    } else if (!counts(first, c->contrast) || (second && !counts(second, c->contrast))) {
+      x->left_out++;
+    } else {
+      double a = second ? first->value.value : c->level,
+             b = second ? second->value.value : first->value.value;
+      effect[n++] = ratio ? log(b / a) : b - a;
+    }
+  }
+  return n;
+}
+
+static void summarise(struct entry *x)
+{
+  int ratio = x->claim->contrast == CONTRAST_RATIO;
+  for (int a = 0; a < claim_arms(x->claim); a++) {
+    struct entry_arm *arm = &x->arm[a];
+    double *value = memory_new((size_t)arm->runs + 1, sizeof *value);
+    int n = 0;
+    for (int i = 0; i < arm->runs; i++)
+      if (counts(&arm->run[i], x->claim->contrast)) value[n++] = arm->run[i].value.value;
+    arm->mean = interval_of(value, n, ratio);
+    memory_free(value);
+  }
+}
+
+static int judge_entry(struct entry *x, int stage, int last, struct error *error)
+{
+  const struct claim *c = x->claim;
+  int status = STATUS_OK;
+  for (int a = 0; a < claim_arms(c) && !status; a++) status = read_arm(c, a, &x->arm[a], error);
+  if (status) return error_prefix(error, "%s", c->id);
+  double *effect = memory_new((size_t)x->arm->runs + 1, sizeof *effect);
+  double matters = c->contrast == CONTRAST_RATIO ? fabs(log(c->matters)) : c->matters;
+  int n = find_effects(x, effect);
+  summarise(x);
+  x->stage = stage + 1;
+  x->judgement = judge(effect, n, c->prediction, matters, last || c->scale);
+  if (c->scale) x->judgement.verdict = VERDICT_NEEDS_SCALE, x->judgement.p = NAN;
+  memory_free(effect);
+  return STATUS_OK;
+}
+
+static int judge_stage(struct ledger *l, int stage, const struct sweep *s, struct error *error)
+{
+  int status = STATUS_OK;
+  for (int i = 0; i < l->entries && !status; i++) {
+    struct entry *x = &l->entry[i];
+    if (x->judgement.settled) continue;
+    hear_fates(x, s);
+    if (claim_compared(x->claim))
+      status = judge_entry(x, stage, stage + 1 == l->stages, error);
+    else
+      x->judgement.verdict = VERDICT_NEEDS_SCALE, x->judgement.settled = 1;
+  }
+  return status;
+}
+
+static void correct(struct ledger *l)
+{
+  double *p = memory_new((size_t)l->entries + 1, sizeof *p);
+  int n = 0, k = 0;
+  for (int i = 0; i < l->entries; i++)
+    if (!isnan(l->entry[i].judgement.p)) p[n++] = l->entry[i].judgement.p;
+  holm(p, n);
+  for (int i = 0; i < l->entries; i++) l->entry[i].holm = isnan(l->entry[i].judgement.p) ? NAN : p[k++];
+  memory_free(p);
+}
+
+static int is_open(const struct ledger *l)
+{
+  for (int i = 0; i < l->entries; i++)
+    if (!l->entry[i].judgement.settled) return 1;
+  return 0;
+}
+
+static long count_elsewhere(const struct sweep *s)
+{
+  long n = 0;
+  for (long i = 0; i < s->count; i++) n += s->points[i].fate == SWEEP_ELSEWHERE;
+  return n;
+}
+
+/* The runs of a stage, those too that another process has in hand: it is waited for. */
+static int run_stage(struct ledger *l, int stage, struct planned *p, struct error *error)
+{
+  for (int told = 0;; told = 1) {
+    int status = plan_stage(l, stage, p, error);
+    p->sweep.look = l->look, p->sweep.say = l->say, p->sweep.context = l->context;
+    if (!status && l->begin && !told) l->begin(l->context, l, stage, &p->sweep);
+    if (!status && p->sweep.count) status = sweep_run(&p->sweep, error);
+    long elsewhere = count_elsewhere(&p->sweep);
+    if (status || !elsewhere) return status;
+    if (!told) message("%ld runs are in the hands of another process, which is waited for", elsewhere);
+    planned_free(p);
+    for (int i = 0; i < 10 && !drive_stopping(); i++) usleep(100000);
+  }
+}
+
+int ledger_run(struct ledger *l, struct error *error)
+{
+  int status = STATUS_OK, failed = 0;
+  for (int stage = 0; stage < l->stages && is_open(l) && !status; stage++) {
+    struct planned p;
+    status = run_stage(l, stage, &p, error);
+    if (status == STATUS_FAIL && !*error->text)
+      failed = 1, status = STATUS_OK; /* some runs: their claims say so */
+    if (!status) status = judge_stage(l, stage, &p.sweep, error);
+    planned_free(&p);
+  }
+  correct(l);
+  return status ? status : failed ? STATUS_FAIL : STATUS_OK;
+}
+
+/* --- telling -------------------------------------------------------------------------------------------- */
+
+struct interval entry_effect(const struct entry *x, double *detectable)
+{
+  struct interval e = x->judgement.effect;
+  *detectable = x->judgement.detectable;
+  if (x->claim->contrast == CONTRAST_RATIO) {
+    e = (struct interval){e.n, exp(e.mean), exp(e.lo), exp(e.hi)};
+    *detectable = exp(*detectable);
+  }
+  return e;
+}
+
+int entry_is_tested(const struct entry *x) { return claim_compared(x->claim) && !x->claim->scale; }
+
+void entry_reason(const struct entry *x, char out[512])
+{
+  static const char *const reasons[][3] = {
+    /* holds, refuted, partly */
+    [PREDICT_MORE] = {"the predicted effect is there, and matters",
+                      "an effect of the size that matters, in the predicted direction, is excluded",
+                      "the effect has the predicted sign but is smaller than what matters"},
+    [PREDICT_LESS] = {"the predicted effect is there, and matters",
+                      "an effect of the size that matters, in the predicted direction, is excluded",
+                      "the effect has the predicted sign but is smaller than what matters"},
+    [PREDICT_SAME] = {"a difference that matters is excluded", "there is a difference, and it matters", ""},
+    [PREDICT_NOT_MORE] = {"a rise that matters is excluded", "there is a rise, and it matters",
+                          "there is a rise; whether it matters is open"},
+    [PREDICT_NOT_LESS] = {"a fall that matters is excluded", "there is a fall, and it matters",
+                          "there is a fall; whether it matters is open"},
+  };
+  const struct claim *c = x->claim;
+  const struct judgement *j = &x->judgement;
+  if (c->scale)
+    snprintf(out, 512, "%s", c->scale);
+  else if (j->verdict <= VERDICT_PARTLY)
+    snprintf(out, 512, "%s", reasons[c->prediction][j->verdict]);
+  else if (j->effect.n < 2)
+    snprintf(out, 512, "%s",
+             x->diverged ? "too few pairs of runs that did not diverge" : "too few runs with a value");
+  else
+    snprintf(out, 512, "%d seeds leave both open", j->effect.n);
+}

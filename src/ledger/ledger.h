@@ -1,0 +1,64 @@
+/* ledger.h - claims settled: what is missing is run, in stages, and what came of it is judged
+   Runs are points of one sweep, in one folder: two claims that ask for the same run share its file, a ledger that was
+   stopped goes on where it was, and nothing but the files is remembered. */
+#ifndef MAXLOGIT_LEDGER_H
+#define MAXLOGIT_LEDGER_H
+#include "ledger/claim.h"
+#include "ledger/stages.h"
+#include "run/sweep.h"
+
+struct entry_run {
+  long seed;
+  char id[16], *path;
+  enum sweep_fate fate;
+  struct measured value; /* of the arm's metric */
+};
+struct entry_arm {
+  struct entry_run *run; /* [runs], seeds upwards */
+  int runs;
+  struct interval mean; /* of those that count; geometric for a ratio; 95 % */
+  char unit[32];
+};
+struct entry { /* a claim and what came of it */
+  const struct claim *claim;
+  const char *question;
+  struct entry_arm arm[CLAIM_ARMS];
+  int stage;                  /* looks that were taken */
+  struct judgement judgement; /* effects of ratios are logarithms here; entry_effect tells them as ratios */
+  double holm;                /* judgement.p corrected for all claims that were settled (statistics.h) */
+  int diverged;               /* seeds left out because a run diverged, */
+  int left_out;               /* or has no finite value, or none above zero for a ratio */
+  char failed[256];           /* a run that could not be done; "" */
+};
+
+struct ledger {
+  struct entry *entry;
+  int entries;
+  int stages;                    /* at most; STAGES */
+  const char *const *assignment; /* "key=value" on top of every run */
+  int assignments;
+  long jobs;
+  /* Heard by the sweeps: see sweep.h. Before each stage `begin` tells its number from 0, its seeds, and how many runs
+     there are in all and how many of them are done; any may be NULL. */
+  void (*begin)(void *context, const struct ledger *, int stage, const struct sweep *);
+  void (*look)(void *context, const struct sweep *, long point);
+  void (*say)(void *context, const struct sweep *, long point, long count, const char *line);
+  void *context;
+  char *folder; /* of the runs, once planned */
+};
+
+/* Choose claims from `rows` by id, all where `ids` is 0. STATUS_USAGE names an unknown one and the nearest. */
+int ledger_open(struct ledger *, const struct claim_row *rows, char *const *id, int ids, struct error *);
+void ledger_close(struct ledger *);
+/* Fill in the runs of a stage, from 0, as far as they are planned; nothing is run. STATUS_USAGE names the claim. */
+int ledger_plan(struct ledger *, int stage, struct error *);
+/* Run what is missing and judge, stage by stage. STATUS_STOPPED: start again to go on; STATUS_FAIL: some run could not
+   be done, and its claims say so. */
+int ledger_run(struct ledger *, struct error *);
+
+/* The effect as it is told: ratios as ratios; detectable likewise. */
+struct interval entry_effect(const struct entry *, double *detectable);
+int entry_is_tested(const struct entry *); /* its verdict rests on runs */
+/* In a few words, why a verdict is what it is. */
+void entry_reason(const struct entry *, char out[512]);
+#endif

@@ -1,0 +1,19 @@
+/* tell.h - what came of claims, as a table, as JSON, as the README of an experiment */
+#ifndef MAXLOGIT_TELL_H
+#define MAXLOGIT_TELL_H
+#include <jansson.h>
+#include "base/text.h"
+#include "ledger/ledger.h"
+
+/* A number with four digits and without an exponent where that is short; "-" where it is NaN. */
+const char *tell_number(double, char out[32]);
+/* "2.9 [1.8, 4.6]" */
+const char *tell_interval(const struct interval *, char out[128]);
+/* One line a claim: id, verdict, effect, n, detectable, prediction. On standard output. */
+void tell_table(const struct ledger *);
+/* An array with all that is known of every claim; for json_print or json_decref. */
+json_t *tell_json(const struct ledger *);
+/* FOLDER/NN-question/README.md for every experiment with a claim here: what stands between two marks in it is replaced,
+   a README that has none gets them at its end, and where there is no README one is made. */
+int tell_readmes(const struct ledger *, const char *folder, struct error *);
+#endif

@@ -1,0 +1,207 @@
+/* check_ledger.c - the rule by which claims are settled: each verdict, its error rates, and the rows that it is
+   applied to */
+#include <check.h>
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_rng.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ledger/ledger.h"
+#include "storage/config.h"
+
+/* --- verdicts ------------------------------------------------------------------------------------------- */
+
+/* Three effects m - d, m, m + d: error d / sqrt(3), and the interval of a look is m +- 8.860235671... d / sqrt(3): t of
+   2 degrees of freedom is (2 p - 1) sqrt(2 / (4 p (1 - p))), here with p = 1 - 0.05 / 8. */
+static struct judgement judge3(double m, double d, enum prediction what, double matters, int last)
+{
+  return judge((double[]){m - d, m, m + d}, 3, what, matters, last);
+}
+
+static void expect(struct judgement j, enum verdict verdict, int settled)
+{
+  ck_assert_msg(j.verdict == verdict && j.settled == settled,
+                "%s, settled %d (wanted %s, %d); effect %g [%g, %g]", verdict_name(j.verdict), j.settled,
+                verdict_name(verdict), settled, j.effect.mean, j.effect.lo, j.effect.hi);
+}
+
+START_TEST(every_verdict)
+{
+  struct judgement j = judge3(2, 0.1, PREDICT_MORE, 1, 0);
+  double p = 1 - 0.05 / 8, t = (2 * p - 1) * sqrt(2 / (4 * p * (1 - p))), half = t * 0.1 / sqrt(3);
+  ck_assert_double_eq_tol(j.effect.lo, 2 - half, 1e-9);
+  ck_assert_double_eq_tol(j.effect.hi, 2 + half, 1e-9);
+  /* t = 2 / (.1 / sqrt 3) = 34.64: tail (1 - t / sqrt(2 + t^2)) / 2, twice, four looks */
+  double above = 2 * sqrt(3) / 0.1;
+  ck_assert_double_eq_tol(j.p, 4 * (1 - above / sqrt(2 + above * above)), 1e-9);
+  expect(j, VERDICT_HOLDS, 1);
+  expect(judge3(2, 0.1, PREDICT_MORE, 4, 0), VERDICT_PARTLY,
+         1); /* there, and surely smaller than what matters */
+  expect(judge3(0, 0.1, PREDICT_MORE, 1, 0), VERDICT_REFUTED, 1);  /* none that matters */
+  expect(judge3(-2, 0.1, PREDICT_MORE, 1, 0), VERDICT_REFUTED, 1); /* the other sign */
+  expect(judge3(2, 1, PREDICT_MORE, 1, 0), VERDICT_INCONCLUSIVE, 0);
+  expect(judge3(2, 1, PREDICT_MORE, 1, 1), VERDICT_INCONCLUSIVE, 1);
+  expect(judge3(0.9, 0.1, PREDICT_MORE, 1, 0), VERDICT_INCONCLUSIVE, 0); /* there; its size is open */
+  expect(judge3(0.9, 0.1, PREDICT_MORE, 1, 1), VERDICT_PARTLY, 1);
+  expect(judge3(-2, 0.1, PREDICT_LESS, 1, 0), VERDICT_HOLDS, 1);
+  expect(judge3(2, 0.1, PREDICT_LESS, 1, 0), VERDICT_REFUTED, 1);
+  j = judge3(-2, 0.1, PREDICT_LESS, 1, 0);
+  ck_assert_double_eq_tol(j.effect.lo, -2 - half, 1e-9); /* told as it was measured */
+  expect(judge3(0.1, 0.1, PREDICT_SAME, 1, 0), VERDICT_HOLDS, 1);
+  expect(judge3(-2, 0.1, PREDICT_SAME, 1, 0), VERDICT_REFUTED, 1);
+  expect(judge3(1, 0.1, PREDICT_SAME, 1, 1), VERDICT_INCONCLUSIVE, 1);
+  expect(judge3(-2, 0.1, PREDICT_NOT_MORE, 1, 0), VERDICT_HOLDS, 1);
+  expect(judge3(0.4, 0.05, PREDICT_NOT_MORE, 1, 0), VERDICT_HOLDS, 1); /* a rise that does not matter */
+  expect(judge3(2, 0.1, PREDICT_NOT_MORE, 1, 0), VERDICT_REFUTED, 1);
+  expect(judge3(0.9, 0.1, PREDICT_NOT_MORE, 1, 1), VERDICT_PARTLY, 1);
+  expect(judge3(0.2, 0.5, PREDICT_NOT_MORE, 1, 1), VERDICT_INCONCLUSIVE, 1);
+  expect(judge3(2, 0.1, PREDICT_NOT_LESS, 1, 0), VERDICT_HOLDS, 1);
+  expect(judge3(-2, 0.1, PREDICT_NOT_LESS, 1, 0), VERDICT_REFUTED, 1);
+}
+END_TEST
+
+START_TEST(what_settles_nothing)
+{
+  expect(judge((double[]){1}, 1, PREDICT_MORE, 1, 0), VERDICT_INCONCLUSIVE, 0);
+  expect(judge((double[]){1, NAN, 1}, 3, PREDICT_MORE, 1, 0), VERDICT_INCONCLUSIVE, 0);
+  expect(judge((double[]){1, INFINITY, 1}, 3, PREDICT_NOT_MORE, 1, 1), VERDICT_INCONCLUSIVE, 1);
+  expect(judge(NULL, 0, PREDICT_SAME, 1, 1), VERDICT_INCONCLUSIVE, 1);
+  ck_assert(isnan(judge(NULL, 0, PREDICT_SAME, 1, 1).p));
+  /* runs that agree to the bit have an interval of no width */
+  struct judgement j = judge((double[]){0, 0, 0}, 3, PREDICT_SAME, 1e-9, 0);
+  expect(j, VERDICT_HOLDS, 1);
+  ck_assert_double_eq(j.p, 0);
+  expect(judge((double[]){2, 2, 2}, 3, PREDICT_MORE, 1, 0), VERDICT_HOLDS, 1);
+}
+END_TEST
+
+/* --- error rates ---------------------------------------------------------------------------------------- */
+
+enum { LEDGERS = 8000 };
+
+/* The share of trials, of normal effects with deviation 1, that end with `verdict` by the stages. */
+static double share(double mean, enum prediction what, double matters, enum verdict verdict, double *seeds)
+{
+  gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+  double effect[24], found = 0;
+  gsl_rng_set(random, 20250712);
+  *seeds = 0;
+  for (int trial = 0; trial < LEDGERS; trial++) {
+    struct judgement j = {0};
+    int n = 0, stage = 0;
+    do {
+      while (n < stage_seeds[stage]) effect[n++] = mean + gsl_ran_ugaussian(random);
+      j = judge(effect, n, what, matters, stage + 1 == STAGES);
+    } while (++stage < STAGES && !j.settled);
+    found += j.verdict == verdict;
+    *seeds += (double)n / LEDGERS;
+  }
+  gsl_rng_free(random);
+  return found / LEDGERS;
+}
+
+/* Three deviations of a share of 2.5 % over so many trials. */
+#define SPREAD (3 * sqrt(0.025 * 0.975 / LEDGERS))
+
+START_TEST(errors_stay_below_what_is_promised)
+{
+  double n;
+  const double most = LEDGER_ERROR / 2 + SPREAD;
+  /* no effect, said to be there; however small what matters is */
+  ck_assert_double_le(share(0, PREDICT_MORE, 0.01, VERDICT_HOLDS, &n), most);
+  ck_assert_double_le(share(0, PREDICT_MORE, 0.8, VERDICT_HOLDS, &n), most);
+  ck_assert_double_le(share(0, PREDICT_LESS, 0.01, VERDICT_HOLDS, &n), most);
+  ck_assert_double_le(share(0, PREDICT_NOT_MORE, 0.01, VERDICT_REFUTED, &n), most);
+  /* an effect that matters, denied */
+  ck_assert_double_le(share(0.8, PREDICT_MORE, 0.8, VERDICT_REFUTED, &n), most);
+  ck_assert_double_le(share(-0.8, PREDICT_LESS, 0.8, VERDICT_REFUTED, &n), most);
+  ck_assert_double_le(share(0.8, PREDICT_NOT_MORE, 0.8, VERDICT_HOLDS, &n), most);
+  ck_assert_double_le(share(-0.8, PREDICT_NOT_LESS, 0.8, VERDICT_HOLDS, &n), most);
+  /* equivalence: at the margin's edge either answer is an error */
+  ck_assert_double_le(share(0.8, PREDICT_SAME, 0.8, VERDICT_HOLDS, &n), most);
+  ck_assert_double_le(share(-0.8, PREDICT_SAME, 0.8, VERDICT_HOLDS, &n), most);
+  ck_assert_double_le(share(0.8, PREDICT_SAME, 0.8, VERDICT_REFUTED, &n), most);
+  /* the rule is no idler: four looks spend a good part of what they may */
+  ck_assert_double_ge(share(0, PREDICT_MORE, 0.01, VERDICT_HOLDS, &n), 0.012);
+}
+END_TEST
+
+START_TEST(power_and_stopping)
+{
+  double n;
+  ck_assert_double_ge(share(0.8, PREDICT_MORE, 0.6, VERDICT_HOLDS, &n), 0.8); /* .8 deviations in up to 24 */
+  ck_assert_double_ge(share(0, PREDICT_SAME, 0.9, VERDICT_HOLDS, &n), 0.8);
+  ck_assert_double_ge(share(6, PREDICT_MORE, 1, VERDICT_HOLDS, &n), 0.99);
+  ck_assert_double_le(n, 6); /* what is large is settled early */
+  ck_assert(stage_seeds[0] == 3 && stage_seeds[1] == 6 && stage_seeds[2] == 12 && stage_seeds[3] == 24);
+}
+END_TEST
+
+/* --- the rows ------------------------------------------------------------------------------------------- */
+
+START_TEST(rows_are_sound)
+{
+  struct error e = {0};
+  int count = 0;
+  for (const struct claim_row *r = claim_rows; r->claim; r++, count++) {
+    const struct claim *c = r->claim;
+    for (const struct claim_row *other = claim_rows; other != r; other++)
+      ck_assert_msg(strcmp(other->claim->id, c->id) != 0, "%s stands twice", c->id);
+    ck_assert_msg(c->source && *c->source && c->sentence && *c->sentence, "%s: source and sentence", c->id);
+    ck_assert_msg(c->scale || c->regime, "%s: what is not run has a reason", c->id);
+    if (!c->regime) continue;
+    ck_assert_msg(!strstr(c->regime, "seed"), "%s: the seeds are the rule's", c->id);
+    /* a run's id does not tell what was recorded, so that claims that share a run must record the same */
+    ck_assert_msg(!strstr(c->regime, "record.") || strstr(c->regime, "record.level"), "%s: records", c->id);
+    ck_assert_msg(c->matters > (c->contrast == CONTRAST_RATIO), "%s: what matters is %g", c->id, c->matters);
+    ck_assert_msg(c->contrast == CONTRAST_DIFFERENCE || claim_compared(c) == 2 || c->level > 0, "%s: level",
+                  c->id);
+    ck_assert_msg(c->refute && *c->refute && c->explored && *c->explored, "%s: refute and explored", c->id);
+    for (int a = 0; a < claim_arms(c); a++) {
+      struct metric m;
+      ck_assert_msg(metric_read(&m, claim_metric(c, a), &e) == STATUS_OK, "%s: %s", c->id, e.text);
+      ck_assert_msg(strncmp(m.series, "attn/max", 8) != 0 || strstr(c->sentence, "batch"),
+                    "%s: a maximum over training batches is no measure; probe/max_logit is", c->id);
+    }
+  }
+  ck_assert_int_gt(count, 0);
+}
+END_TEST
+
+START_TEST(all_is_planned)
+{
+  struct ledger l;
+  struct error e = {0};
+  ck_assert_int_eq(ledger_open(&l, claim_rows, NULL, 0, &e), STATUS_OK);
+  ck_assert_msg(ledger_plan(&l, 0, &e) == STATUS_OK, "%s", e.text);
+  for (int i = 0; i < l.entries; i++)
+    for (int a = 0; a < claim_arms(l.entry[i].claim); a++) {
+      ck_assert_int_eq(l.entry[i].arm[a].runs, stage_seeds[0]);
+      for (int k = 0; k < stage_seeds[0]; k++)
+        ck_assert_int_eq(l.entry[i].arm[a].run[k].seed, LEDGER_SEED + k);
+    }
+  ledger_close(&l);
+  char *const wrong[] = {"C-1"};
+  ck_assert_int_eq(ledger_open(&l, claim_rows, wrong, 1, &e), STATUS_USAGE);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("ledger");
+  TCase *c = tcase_create("ledger");
+  tcase_set_timeout(c, 60);
+  tcase_add_test(c, every_verdict);
+  tcase_add_test(c, what_settles_nothing);
+  tcase_add_test(c, errors_stay_below_what_is_promised);
+  tcase_add_test(c, power_and_stopping);
+  tcase_add_test(c, rows_are_sound);
+  tcase_add_test(c, all_is_planned);
+  suite_add_tcase(s, c);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_NORMAL);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}

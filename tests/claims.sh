@@ -1,0 +1,83 @@
+#!/bin/sh
+# maxlogit claims: a ledger of tiny runs: verdicts, shared runs, stages, a kill and going on, JSON, READMEs, wrong input
+program=${MAXLOGIT:-./maxlogit}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
+trap 'rm -rf "$dir"' EXIT
+failures=0
+fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+
+tiny="model.width=16 model.heads=2 model.context=16 train.batch=4 train.steps=30 train.warmup=5 record.probe_every=1"
+# shellcheck disable=SC2086 # a list of settings
+claims() { "$program" claims $tiny sweep.dir="$dir/runs" "$@"; }
+ids="C-18 C-18b"
+
+# the list runs nothing
+# shellcheck disable=SC2086
+claims $ids --list > "$dir/list" || fail "list"
+grep -q '^C-18 .* 0/12 runs' "$dir/list" || fail "list: $(cat "$dir/list")"
+test -e "$dir/runs" && fail "--list leaves something"
+
+# a killed ledger goes on, and says what an undisturbed one says
+# shellcheck disable=SC2086
+claims $ids > "$dir/first" 2> "$dir/err" &
+pid=$!
+tries=0
+while [ "$(find "$dir/runs" -name '*.h5' 2> /dev/null | wc -l)" -lt 2 ] && [ $tries -lt 600 ]; do sleep 0.1; tries=$((tries + 1)); done
+kill -9 $pid 2> /dev/null
+wait $pid 2> /dev/null
+before=$(find "$dir/runs" -name '*.h5' | wc -l)
+# shellcheck disable=SC2086
+claims $ids --json > "$dir/again.json" 2> "$dir/err" || fail "again: $(cat "$dir/err")"
+grep -q 'runs, [1-9][0-9]* of them done before' "$dir/err" || fail "after a kill with $before runs: $(cat "$dir/err")"
+# shellcheck disable=SC2086
+"$program" claims $tiny sweep.dir="$dir/other" $ids --json -q > "$dir/whole.json" 2> "$dir/err2" || fail "whole"
+cmp "$dir/again.json" "$dir/whole.json" || fail "what was interrupted says something else"
+test -s "$dir/err2" && fail "-q is not quiet: $(cat "$dir/err2")"
+# shellcheck disable=SC2086
+claims $ids 2> "$dir/err" > "$dir/table" || fail "third"
+grep 'runs, ' "$dir/err" | grep -qv 'stage [12] of 2: [36] seeds for [12] claims\?; \([0-9]*\) runs, \1 of them done before' && fail "runs anew: $(cat "$dir/err")"
+grep -q '^C-18 .*\(holds\|refuted here\|partly\|inconclusive\)' "$dir/table" || fail "table: $(cat "$dir/table")"
+
+if command -v jq > /dev/null; then
+  # the two claims share the arm without a cap, and a stage's seeds begin at 1001
+  jq -e '[.[] | .arms[0].runs | map(.id)] | .[0] == .[1]' "$dir/again.json" > /dev/null || fail "shared runs"
+  jq -e 'all(.[]; .arms[].runs[0].seed == 1001 and (.effect.n == 3 or .effect.n == 6))' "$dir/again.json" > /dev/null || fail "seeds"
+  cmp -s "$dir/runs/claims.json" "$dir/other/claims.json" || fail "claims.json"
+  jq -e 'length == 2 and all(.[]; .verdict and .reason and .regime and .effect.lo)' "$dir/runs/claims.json" > /dev/null || fail "claims.json lacks something"
+  # the effect is the mean of the logarithms that jq finds in the values
+  jq -e '.[0] | [.arms[0].runs, .arms[1].runs] | [transpose[] | (.[1].value / .[0].value | log)] | add / length' \
+    "$dir/again.json" > "$dir/mean"
+  jq -e --argjson mean "$(cat "$dir/mean")" '.[0].effect.mean | log - $mean | fabs < 1e-5' "$dir/again.json" > /dev/null || fail "effect"
+fi
+
+# READMEs: one is made, one gets the block at its end, a block is replaced
+mkdir -p "$dir/new" "$dir/old/04-cures"
+printf '# Cures\n\nBy hand.\n' > "$dir/old/04-cures/README.md"
+claims C-18 -q --readme "$dir/new" > /dev/null || fail "readme"
+claims C-18 -q --readme "$dir/old" > /dev/null || fail "readme"
+for f in "$dir/new" "$dir/old"; do
+  grep -q '^### C-18: ' "$f/04-cures/README.md" && grep -q '[0-9a-f]\{12\} [0-9a-f]\{12\}' "$f/04-cures/README.md" || fail "$f"
+done
+grep -q '^By hand' "$dir/old/04-cures/README.md" || fail "what was written by hand is lost"
+echo 'At the end.' >> "$dir/old/04-cures/README.md"
+cp "$dir/old/04-cures/README.md" "$dir/before"
+claims C-18 -q --readme "$dir/old" > /dev/null
+cmp "$dir/before" "$dir/old/04-cures/README.md" || fail "the block is not replaced in place"
+
+# wrong input: one message, status 2, nothing written
+wrong() { # PATTERN words
+  pattern=$1; shift
+  claims sweep.dir="$dir/wrong" "$@" > "$dir/out" 2>&1
+  status=$?
+  [ $status = 2 ] || fail "claims $*: status $status"
+  grep -q "$pattern" "$dir/out" || fail "claims $*: $(cat "$dir/out")"
+  test -e "$dir/wrong" && fail "claims $* leaves something"
+}
+wrong 'no claim is called C-18x; did you mean C-18' C-18x
+wrong 'quick or full is wanted' --level=slow
+wrong "did you mean 'train.lr'" C-18 train.lrr=3
+wrong 'several runs where the claim wants one' C-18 train.lr=1,2
+wrong 'not a number from 1 to 1024' -j 0 C-18
+
+test "$failures" -eq 0 && echo ok
+exit $((failures > 0))
