@@ -280,6 +280,29 @@ int metric_of(struct metric *m, const struct run *run, struct measured *out, str
   return status;
 }
 
+int metric_curve(const struct metric *m, const struct run *run, struct table *out, struct error *error)
+{
+  struct run_series s;
+  struct metric by_row = *m;
+  if (m->reduction == TAKE_ABOVE || m->reduction == TAKE_SLOPE || m->reduction == TAKE_DEFAULT)
+    by_row.reduction = TAKE_MAX;
+  table_new(out, 0, 1);
+  if (!*m->series || !run_rows(run->file, m->series)) return STATUS_OK;
+  int status = run_read(run->file, m->series, &s, error);
+  if (status) return error_prefix(error, "%s", run->path);
+  if (*m->glob) status = keep_matching(m, run, &s, error);
+  if (!status) {
+    table_free(out);
+    table_new(out, s.rows, 1);
+    for (long row = 0; row < s.rows; row++) {
+      out->step[row] = s.step[row];
+      out->value[row] = reduce(&by_row, s.value + row * s.width, s.width);
+    }
+  }
+  run_series_free(&s);
+  return status;
+}
+
 int metrics_of(struct metric *m, int metrics, const struct runset *set, struct measured **out,
                struct error *error)
 {

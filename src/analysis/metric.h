@@ -53,6 +53,10 @@ struct measured {
 };
 /* The metric of one run; its unit is filled in. STATUS_USAGE: a reduction is wanted. */
 int metric_of(struct metric *, const struct run *, struct measured *, struct error *);
+/* What the metric looks at, row by row over the whole run: one column, of several values a step their mean, smallest,
+   median or share above the level, as the metric reduces them, else the largest. No rows where there is no such series.
+   For table_free. */
+int metric_curve(const struct metric *, const struct run *, struct table *, struct error *);
 /* Of all runs of a set, [runs, metrics] in the order of set->run; memory_free. STATUS_USAGE where no run has
    one of them, with the nearest series. */
 int metrics_of(struct metric *, int metrics, const struct runset *, struct measured **, struct error *);

@@ -2,7 +2,7 @@
 #include "app/figure.h"
 #include <math.h>
 #include <string.h>
-#include "app/gnuplot.h"
+#include "analysis/gnuplot.h"
 #include "base/memory.h"
 #include "base/text.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "app/figure.h"
-#include "app/gnuplot.h"
+#include "analysis/gnuplot.h"
 #include "app/measures.h"
 #include "base/memory.h"
 #include "base/text.h"

@@ -222,6 +222,7 @@ static int read_arm(const struct claim *claim, int a, struct entry_arm *arm, str
     status = run_open(&opened.file, run->path, error);
     if (status) continue;
     status = metric_of(&m, &opened, &run->value, error);
+    run->seconds = run_wall_seconds(opened.file);
     some |= run->value.has || run->fate == SWEEP_DIVERGED;
     run_close(opened.file);
   }
@@ -374,7 +375,26 @@ struct interval entry_effect(const struct entry *x, double *detectable)
   return e;
 }
 
-int entry_is_tested(const struct entry *x) { return claim_compared(x->claim) && !x->claim->scale; }
+/* Is a run among those of the entries before i, or of the arms of entry i before arm a? */
+static int is_earlier(const struct ledger *l, int i, int a, const char *id)
+{
+  for (int e = 0; e <= i; e++)
+    for (int b = 0; b < (e < i ? CLAIM_ARMS : a); b++)
+      for (int k = 0; k < l->entry[e].arm[b].runs; k++)
+        if (!strcmp(l->entry[e].arm[b].run[k].id, id)) return 1;
+  return 0;
+}
+
+double entry_seconds(const struct ledger *l, int i)
+{
+  double sum = 0;
+  for (int a = 0; a < CLAIM_ARMS; a++)
+    for (int k = 0; k < l->entry[i].arm[a].runs; k++) {
+      const struct entry_run *run = &l->entry[i].arm[a].run[k];
+      if (!is_earlier(l, i, a, run->id)) sum += run->seconds;
+    }
+  return sum;
+}
 
 void entry_reason(const struct entry *x, char out[512])
 {

@@ -12,6 +12,7 @@ struct entry_run {
   char id[16], *path;
   enum sweep_fate fate;
   struct measured value; /* of the arm's metric */
+  double seconds;        /* that it took */
 };
 struct entry_arm {
   struct entry_run *run; /* [runs], seeds upwards */
@@ -58,7 +59,8 @@ int ledger_run(struct ledger *, struct error *);
 
 /* The effect as it is told: ratios as ratios; detectable likewise. */
 struct interval entry_effect(const struct entry *, double *detectable);
-int entry_is_tested(const struct entry *); /* its verdict rests on runs */
+/* What the runs of entry i took that no earlier entry has. */
+double entry_seconds(const struct ledger *, int i);
 /* In a few words, why a verdict is what it is. */
 void entry_reason(const struct entry *, char out[512]);
 #endif

@@ -3,20 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "analysis/gnuplot.h"
 #include "analysis/json.h"
 #include "app/command.h"
 #include "app/report.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "ledger/page.h"
 #include "ledger/tell.h"
 #include "run/drive.h"
 
-enum { KEY_LEVEL = 256, KEY_JSON, KEY_README, QUICK_STAGES = 2 };
+enum { KEY_LEVEL = 256, KEY_JSON, KEY_README, KEY_REPORT, QUICK_STAGES = 2 };
 
 struct arguments {
   char **id;
-  const char **assignment, *readme;
+  const char **assignment, *readme, *report;
   int ids, assignments, list, json, quiet, stages;
   long jobs;
 };
@@ -29,6 +31,8 @@ static const struct argp_option options[] = {
   {"list", 'l', NULL, 0, "Print the claims and their runs, run nothing", 0},
   {"json", KEY_JSON, NULL, 0, "The same " JSON_HELP, 0},
   {"readme", KEY_README, "DIR", 0, "Write the claims into DIR/NN-question/README.md, between two marks", 0},
+  {"report", KEY_REPORT, "DIR", 0,
+   "Write DIR/index.html: all claims with figures, one page for screen and paper", 0},
   {"jobs", 'j', "N", 0,
    "Launches at a time, each a process (default: sweep.jobs, or as many as the cores carry)", 0},
   {"quiet", 'q', NULL, 0, "No progress", 0},
@@ -46,6 +50,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     return 0;
   case KEY_JSON: a->json = 1; return 0;
   case KEY_README: a->readme = text; return 0;
+  case KEY_REPORT: a->report = text; return 0;
   case 'l': a->list = 1; return 0;
   case 'q': a->quiet = 1; return 0;
   case 'j':
@@ -127,6 +132,8 @@ static int keep_json(const struct ledger *l, struct error *error)
 
 static int settle(struct ledger *l, const struct arguments *a, struct error *error)
 {
+  char scripts[4096];
+  if (a->report && gnuplot_scripts(NULL, scripts, error)) return error->status;
   l->look = look;
   l->context = (void *)(uintptr_t)a;
   if (!a->quiet) l->begin = begin;
@@ -138,6 +145,7 @@ static int settle(struct ledger *l, const struct arguments *a, struct error *err
   else
     tell_table(l);
   if (l->folder && keep_json(l, error)) return error->status;
+  if (a->report && page_write(l, a->report, scripts, error)) return error->status;
   if (a->readme && tell_readmes(l, a->readme, error)) return error->status;
   return status;
 }
@@ -150,7 +158,7 @@ static int claims(int argc, char **argv)
     "[ID ...] [key=value ...]",
     "Settle what the literature says: run what is missing of the experiments behind the claims (of those "
     "named, or of "
-    "all), in stages of 3, 6, 12 and 24 seeds from 1001 on, and print for each its effect with interval, the "
+    "all), in stages of 3, 6, 12 and 24 seeds from 1101 on, and print for each its effect with interval, the "
     "number of "
     "pairs, the effect that could have been seen, and the verdict: holds, refuted here, partly, "
     "inconclusive, or needs "

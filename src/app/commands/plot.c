@@ -5,7 +5,7 @@
 #include <string.h>
 #include "app/command.h"
 #include "app/figure.h"
-#include "app/gnuplot.h"
+#include "analysis/gnuplot.h"
 #include "app/parameter.h"
 #include "app/selection.h"
 #include "base/file.h"

@@ -1,7 +1,7 @@
 /* bounds.c - heads of a checkpoint, layer by head: the bound on their logits, and the spectrum of their form */
 #include <math.h>
 #include "app/figure.h"
-#include "app/gnuplot.h"
+#include "analysis/gnuplot.h"
 #include "base/memory.h"
 
 enum { MEASURES = 3 };

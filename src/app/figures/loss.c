@@ -1,7 +1,7 @@
 /* loss.c - training and validation loss against step, and where each group ends */
 #include <math.h>
 #include "app/figure.h"
-#include "app/gnuplot.h"
+#include "analysis/gnuplot.h"
 #include "base/memory.h"
 
 enum { LOSS_BINS = 40 };

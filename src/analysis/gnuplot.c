@@ -1,5 +1,5 @@
 /* gnuplot.c - talking to gnuplot */
-#include "app/gnuplot.h"
+#include "analysis/gnuplot.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,0 +1,19 @@
+#include "ledger/claim.h"
+
+const struct claim claim_c54b = {
+  .id = "C-54b",
+  .source = "kexue.fm/archives/11126",
+  .sentence = "Under Adam the clip costs no loss.",
+  .regime = "model.context = 32\n"
+            "train.steps = 600\n"
+            "train.lr = 0.03\n"
+            "train.weight_decay = 0\n",
+  .arm = {{"Adam", "preset=adam"}, {"AdamClip", "preset=adamclip qk_clip.tau=100"}},
+  .metric = "val_loss:last3:mean",
+  .contrast = CONTRAST_DIFFERENCE,
+  .prediction = PREDICT_NOT_MORE,
+  .matters = 0.02,
+  .refute = "a validation loss that is higher by 0.02 nat",
+  .explored =
+    "1 to 3 of an earlier experiment on another text (its table stands in 01 to 04); none on this source.",
+};

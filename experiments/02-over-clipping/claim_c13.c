@@ -1,0 +1,24 @@
+#include "ledger/claim.h"
+
+const struct claim claim_c13 = {
+  .id = "C-13",
+  .source = "kexue.fm/archives/11126",
+  .sentence = "One clip factor for a whole layer kills innocent heads, one factor a head does not.",
+  .regime = "model.width = 128\n"
+            "model.heads = 8\n"
+            "model.context = 32\n"
+            "train.steps = 400\n"
+            "train.lr = 0.03\n"
+            "train.weight_decay = 0.1\n"
+            "preset = muonclip\n"
+            "qk_clip.tau = 10\n",
+  .arm = {{"a factor a head", "qk_clip.scope=head"}, {"a factor a layer", "qk_clip.scope=layer"}},
+  .metric = "head_qk/frobenius_norm@l1h*:last:over=0.01",
+  .contrast = CONTRAST_DIFFERENCE,
+  .prediction = PREDICT_LESS,
+  .matters = 0.1,
+  .refute = "as many heads of the last layer alive (norm of w_q^T w_k above 0.01) with one factor a layer as "
+            "with one a head, to within a tenth",
+  .explored =
+    "1 to 3 of an earlier experiment on another text (its table stands in 01 to 04); none on this source.",
+};

@@ -1,0 +1,19 @@
+#include "ledger/claim.h"
+
+const struct claim claim_c22 = {
+  .id = "C-22",
+  .source = "kexue.fm/archives/11126",
+  .sentence = "A lower learning rate on w_q and w_k does not work.",
+  .regime = "model.context = 32\n"
+            "train.steps = 600\n"
+            "train.lr = 0.03\n"
+            "train.weight_decay = 0.1\n",
+  .arm = {{"Muon", "preset=muon"}, {"a tenth of the rate on q and k", "preset=muon_qk_slow"}},
+  .metric = "probe/max_logit:last5%:max",
+  .contrast = CONTRAST_RATIO,
+  .prediction = PREDICT_NOT_LESS,
+  .matters = 2,
+  .refute = "max logits below half of those at the full rate",
+  .explored =
+    "1 to 3 of an earlier experiment on another text (its table stands in 01 to 04); none on this source.",
+};

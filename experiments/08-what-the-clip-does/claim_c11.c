@@ -1,0 +1,19 @@
+#include "ledger/claim.h"
+
+const struct claim claim_c11 = {
+  .id = "C-11",
+  .source = "kexue.fm/archives/11126; Kimi K2, arXiv 2507.20534",
+  .sentence = "QK-Clip does no harm to the loss.",
+  .regime = "model.context = 32\n"
+            "train.steps = 600\n"
+            "train.lr = 0.03\n"
+            "train.weight_decay = 0.1\n",
+  .arm = {{"Muon", "preset=muon"}, {"QK-Clip 30", "preset=muonclip qk_clip.tau=30"}},
+  .metric = "val_loss:last3:mean",
+  .contrast = CONTRAST_DIFFERENCE,
+  .prediction = PREDICT_NOT_MORE,
+  .matters = 0.02,
+  .refute = "a validation loss that is higher by 0.02 nat",
+  .explored =
+    "1 to 3 of an earlier experiment on another text (its table stands in 01 to 04); none on this source.",
+};

@@ -1,0 +1,18 @@
+#include "ledger/claim.h"
+
+const struct claim claim_c12 = {
+  .id = "C-12",
+  .source = "Kimi K2, arXiv 2507.20534",
+  .sentence = "QK-Clip prevents spikes of the loss.",
+  .regime = "model.context = 32\n"
+            "train.steps = 600\n"
+            "train.lr = 0.1\n"
+            "train.weight_decay = 0\n",
+  .arm = {{"Muon", "preset=muon"}, {"QK-Clip 100", "preset=muonclip qk_clip.tau=100"}},
+  .metric = "spikes",
+  .contrast = CONTRAST_DIFFERENCE,
+  .prediction = PREDICT_LESS,
+  .matters = 1,
+  .refute = "as many spikes (train.spike) with the clip as without, to within one a run",
+  .explored = "none: the regime and what matters were set beforehand and not tried.",
+};

@@ -1,0 +1,202 @@
+/* figure.c - a claim drawn: each arm over the steps, and the value of every run (plots/claim.gp) */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/gnuplot.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "ledger/page.h"
+#include "storage/recorder.h"
+
+enum { BINS = 120 };
+
+struct span {
+  double low, high;
+};
+
+static void see(struct span *s, double value, int log)
+{
+  if (!isfinite(value) || (log && value <= 0)) return;
+  if (!(value >= s->low)) s->low = value;
+  if (!(value <= s->high)) s->high = value;
+}
+
+static int is_drawn(const struct entry_run *run) { return run->fate == SWEEP_FINISHED; }
+
+/* One arm's curve: mean and interval over its runs. Without a run of more than one row it has no rows. */
+static int arm_band(const struct entry *x, int a, int geometric, struct table *band, struct error *error)
+{
+  const struct entry_arm *arm = &x->arm[a];
+  struct table *runs = memory_new((size_t)arm->runs + 1, sizeof *runs);
+  struct metric m;
+  int n = 0, status = metric_read(&m, claim_metric(x->claim, a), error);
+  for (int i = 0; i < arm->runs && !status; i++) {
+    struct run opened = {.path = arm->run[i].path};
+    if (!is_drawn(&arm->run[i])) continue;
+    status = run_open(&opened.file, opened.path, error);
+    if (!status) status = metric_curve(&m, &opened, &runs[n], error);
+    run_close(opened.file);
+    n += !status;
+  }
+  table_band(band, runs, status ? 0 : n, geometric);
+  for (int i = 0; i < n; i++) table_free(&runs[i]);
+  memory_free(runs);
+  return status;
+}
+
+/* Curves share an axis: of one series, over more than one step. */
+static int has_curves(const struct entry *x)
+{
+  struct metric first, m;
+  if (metric_read(&first, claim_metric(x->claim, 0), NULL) || !*first.series) return 0;
+  for (int a = 1; a < claim_arms(x->claim); a++)
+    if (metric_read(&m, claim_metric(x->claim, a), NULL) || strcmp(m.series, first.series) != 0) return 0;
+  return 1;
+}
+
+static int put_curves(FILE *f, const struct entry *x, int log, struct error *error)
+{
+  struct span span = {NAN, NAN};
+  double last = 0;
+  int status = STATUS_OK;
+  fprintf(f, "$curves << EOD\n");
+  for (int a = 0; a < claim_arms(x->claim) && !status; a++) {
+    struct table band = {0};
+    status = arm_band(x, a, log, &band, error);
+    for (long r = 0; r < band.rows && !status; r++) {
+      double *v = &band.value[r * band.columns];
+      see(&span, v[1], log);
+      if (isnan(v[2])) v[2] = v[3] = v[1];
+      last = fmax(last, band.step[r]);
+    }
+    if (!status) {
+      table_bins(&band, BINS);
+      if (a) fputs("\n\n", f);
+      table_write_header(f, &band, TABLE_COLUMNS, NULL);
+      table_write_rows(f, &band, TABLE_COLUMNS, NULL);
+      if (!band.rows) fprintf(f, "0 0 NaN NaN NaN\n");
+    }
+    table_free(&band);
+  }
+  fprintf(f, "EOD\n");
+  gnuplot_number(f, "curve_low", span.low);
+  gnuplot_number(f, "curve_high", span.high);
+  gnuplot_number(f, "last_step", fmax(last, 1));
+  return status;
+}
+
+static void put_values(FILE *f, const struct entry *x, int log)
+{
+  struct span span = {NAN, NAN};
+  int arms = claim_arms(x->claim);
+  double mean[3][CLAIM_ARMS];
+  fprintf(f, "$values << EOD\n");
+  for (int a = 0; a < arms; a++) {
+    const struct entry_arm *arm = &x->arm[a];
+    if (a) fputs("\n\n", f);
+    int n = 0;
+    for (int i = 0; i < arm->runs; i++) {
+      char text[32];
+      const struct measured *v = &arm->run[i].value;
+      if (!is_drawn(&arm->run[i]) || !v->has || !isfinite(v->value) || (log && v->value <= 0)) continue;
+      table_number(v->value, text);
+      fprintf(f, "%d %s\n", a + 1, text);
+      see(&span, v->value, log);
+      n++;
+    }
+    if (!n) fprintf(f, "%d NaN\n", a + 1);
+    mean[0][a] = arm->mean.mean, mean[1][a] = arm->mean.lo, mean[2][a] = arm->mean.hi;
+  }
+  fprintf(f, "EOD\n");
+  if (claim_compared(x->claim) == 1) see(&span, x->claim->level, log);
+  gnuplot_numbers(f, "mean", mean[0], arms);
+  gnuplot_numbers(f, "mean_low", mean[1], arms);
+  gnuplot_numbers(f, "mean_high", mean[2], arms);
+  gnuplot_number(f, "value_low", span.low);
+  gnuplot_number(f, "value_high", span.high);
+  gnuplot_number(f, "level", claim_compared(x->claim) == 1 ? x->claim->level : NAN);
+}
+
+static void put_arms(FILE *f, const struct entry *x)
+{
+  int arms = claim_arms(x->claim);
+  const char *kind[CLAIM_ARMS], *empty[CLAIM_ARMS];
+  double seeds[CLAIM_ARMS], one[CLAIM_ARMS];
+  for (int a = 0; a < arms; a++) {
+    kind[a] = x->claim->arm[a].name;
+    empty[a] = "";
+    seeds[a] = x->arm[a].mean.n;
+    one[a] = 1;
+  }
+  fprintf(f, "groups = %d\n", arms);
+  gnuplot_texts(f, "kind", kind, arms);
+  gnuplot_texts(f, "rest", empty, arms);
+  gnuplot_texts(f, "note", empty, arms);
+  gnuplot_numbers(f, "seeds", seeds, arms);
+  gnuplot_numbers(f, "clipped", one, arms);
+}
+
+/* The drawing alone, its names its own: several stand on one page. */
+static char *clean(const char *text, const char *prefix)
+{
+  static const char *const names[] = {" id=\"", " id='", "href='#", "href=\"#", "url(#"};
+  struct buffer out = {0};
+  const char *at = strstr(text, "<svg");
+  while (at && *at) {
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !length; i++)
+      if (!strncmp(at, names[i], strlen(names[i]))) length = strlen(names[i]);
+    if (length)
+      buffer_add(&out, "%.*s%s-", (int)length, at, prefix);
+    else
+      buffer_add(&out, "%c", *at);
+    at += length ? length : 1;
+  }
+  return out.text;
+}
+
+static int draw(FILE *script, const char *path, const char *prefix, char **svg, struct error *error)
+{
+  char *text = NULL;
+  size_t length;
+  int status = gnuplot_run(script, error);
+  if (!status) status = file_read(path, &text, &length, error);
+  if (!status) *svg = clean(text, prefix);
+  if (!status && !*svg) status = error_set(error, STATUS_FAIL, "gnuplot drew nothing");
+  memory_free(text);
+  return status;
+}
+
+int claim_figure(const struct entry *x, const char *scripts, const char *prefix, char **svg,
+                 struct error *error)
+{
+  char path[] = "/tmp/maxlogit-figure-XXXXXX";
+  int some = 0, log = x->claim->contrast == CONTRAST_RATIO, file;
+  *svg = NULL;
+  for (int a = 0; a < claim_arms(x->claim); a++) some |= x->arm[a].mean.n > 0;
+  if (!some) return STATUS_OK;
+  FILE *f = tmpfile();
+  if (!f || (file = mkstemp(path)) < 0) {
+    if (f) fclose(f);
+    return error_set(error, STATUS_FAIL, "no temporary file");
+  }
+  gnuplot_terminal(f, scripts, "svg", path);
+  put_arms(f, x);
+  put_values(f, x, log);
+  gnuplot_number(f, "logarithmic", log);
+  gnuplot_text(f, "unit", x->arm[0].unit);
+  gnuplot_text(f, "metric", x->claim->metric);
+  int curves = has_curves(x), status = STATUS_OK;
+  if (curves) status = put_curves(f, x, log, error);
+  gnuplot_number(f, "has_curves", curves);
+  gnuplot_text(f, "what", x->claim->metric);
+  fprintf(f, "load plots.'/claim.gp'\n");
+  if (!status) status = draw(f, path, prefix, svg, error);
+  fclose(f);
+  close(file);
+  unlink(path);
+  return status ? error_prefix(error, "%s", x->claim->id) : STATUS_OK;
+}

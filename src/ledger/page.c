@@ -1,0 +1,243 @@
+#include "ledger/page.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "ledger/tell.h"
+#include "storage/provenance.h"
+
+static const char style[] =
+  "body{font:16px/1.5 system-ui,sans-serif;color:#111;max-width:52rem;margin:0 auto;padding:1rem}"
+  "h1{line-height:1.2}h2{margin-top:2.5rem;line-height:1.3;border-top:1px solid #ccc;padding-top:1rem}"
+  "table{border-collapse:collapse;width:100%;font-size:.9rem;margin:1rem 0}"
+  "th,td{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;border-bottom:1px solid #ddd}"
+  "td.n{font-variant-numeric:tabular-nums;white-space:nowrap}"
+  "pre{background:#f6f6f6;padding:.6rem;overflow-x:auto;font-size:.85rem}code{font-size:.9em;overflow-wrap:"
+  "anywhere}"
+  ".v{font-weight:600;white-space:nowrap}.v0{color:#00694d}.v1{color:#a33c00}.v2{color:#7a5c00}.v3,.v4{color:"
+  "#555}"
+  ".soft{color:#555;font-size:.9rem}.ids{color:#555;font-size:.75rem;font-family:monospace;overflow-wrap:"
+  "anywhere}"
+  "svg{display:block;width:100%;max-width:38rem;height:auto;margin:1rem 0}"
+  "@media(max-width:40rem){body{font-size:15px;padding:.7rem}table.all thead{display:none}table.all "
+  "tr{display:block;"
+  "border-bottom:1px solid #bbb;padding:.4rem 0}table.all td{display:block;border:0;padding:.05rem "
+  "0}td.n{white-space:normal}}"
+  "@media print{body{font-size:10pt;max-width:none;padding:0}section{break-inside:avoid}h2{break-after:avoid}"
+  "a{color:inherit;text-decoration:none}pre{white-space:pre-wrap}}";
+
+static void add_text(struct buffer *b, const char *text)
+{
+  for (; *text; text++) switch (*text) {
+    case '<': buffer_add(b, "&lt;"); break;
+    case '>': buffer_add(b, "&gt;"); break;
+    case '&': buffer_add(b, "&amp;"); break;
+    case '"': buffer_add(b, "&quot;"); break;
+    default: buffer_add(b, "%c", *text);
+    }
+}
+
+/* <tag>text</tag>; the tag may carry attributes. */
+static void add_element(struct buffer *b, const char *tag, const char *text)
+{
+  buffer_add(b, "<%s>", tag);
+  add_text(b, text);
+  buffer_add(b, "</%.*s>", (int)strcspn(tag, " "), tag);
+}
+
+static void add_verdict(struct buffer *b, enum verdict v)
+{
+  char tag[32];
+  snprintf(tag, sizeof tag, "span class=\"v v%d\"", (int)v);
+  add_element(b, tag, verdict_name(v));
+}
+
+static void add_table(struct buffer *b, const struct ledger *l)
+{
+  char effect[128];
+  double detectable;
+  buffer_add(
+    b, "<table class=\"all\"><thead><tr><th>claim</th><th></th><th>verdict</th><th>effect [98.75 %%]</th>"
+       "<th>n</th></tr></thead><tbody>\n");
+  for (int i = 0; i < l->entries; i++) {
+    const struct entry *x = &l->entry[i];
+    struct interval e = entry_effect(x, &detectable);
+    buffer_add(b, "<tr><td><a href=\"#%s\">%s</a></td>", x->claim->id, x->claim->id);
+    add_element(b, "td", x->claim->sentence);
+    buffer_add(b, "<td>");
+    add_verdict(b, x->judgement.verdict);
+    buffer_add(b, "</td><td class=\"n\">");
+    if (claim_compared(x->claim)) {
+      buffer_add(b, x->claim->contrast == CONTRAST_RATIO ? "\303\227 " : "");
+      add_text(b, tell_interval(&e, effect));
+      buffer_add(b, "</td><td class=\"n\">%d</td></tr>\n", e.n);
+    } else
+      buffer_add(b, "\342\200\223</td><td class=\"n\">\342\200\223</td></tr>\n");
+  }
+  buffer_add(b, "</tbody></table>\n");
+}
+
+static void add_arms(struct buffer *b, const struct entry *x)
+{
+  char mean[128];
+  buffer_add(
+    b, "<table><thead><tr><th>arm</th><th>set</th><th>n</th><th>value [95 %%]</th></tr></thead><tbody>\n");
+  for (int a = 0; a < claim_arms(x->claim); a++) {
+    const struct entry_arm *arm = &x->arm[a];
+    const struct claim_arm *c = &x->claim->arm[a];
+    buffer_add(b, "<tr>");
+    add_element(b, "td", c->name);
+    buffer_add(b, "<td>");
+    add_element(b, "code", c->set ? c->set : "the regime");
+    if (c->metric) {
+      buffer_add(b, "; ");
+      add_element(b, "code", c->metric);
+    }
+    buffer_add(
+      b, "</td><td class=\"n\">%d</td><td class=\"n\">%s</td></tr>\n<tr><td colspan=\"4\" class=\"ids\">",
+      arm->mean.n, tell_interval(&arm->mean, mean));
+    for (int i = 0; i < arm->runs; i++)
+      buffer_add(b, "%s%s%s", i ? " " : "", arm->run[i].id,
+                 arm->run[i].fate == SWEEP_DIVERGED ? " (diverged)" : "");
+    buffer_add(b, "</td></tr>\n");
+  }
+  buffer_add(b, "</tbody></table>\n");
+}
+
+static void add_numbers(struct buffer *b, const struct entry *x)
+{
+  const struct claim *c = x->claim;
+  char predicted[256], effect[128], number[2][32];
+  double detectable;
+  struct interval e = entry_effect(x, &detectable);
+  buffer_add(b, "<p>Predicted: ");
+  add_text(b, prediction_text(c, predicted, sizeof predicted));
+  buffer_add(
+    b, ". Found: <b>%s</b> over %d %s; %s would have been seen with a chance of 80 %%; p after Holm %s.",
+    tell_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs of equal seed" : "seeds",
+    tell_number(detectable, number[0]), tell_number(x->holm, number[1]));
+  if (x->diverged) buffer_add(b, " %d seeds are left out because a run diverged.", x->diverged);
+  if (x->left_out) buffer_add(b, " %d seeds are left out for want of a value.", x->left_out);
+  buffer_add(b, "</p>\n");
+  if (c->refute) {
+    buffer_add(b, "<p class=\"soft\">It would be refuted by ");
+    add_text(b, c->refute);
+    buffer_add(b, ".</p>\n");
+  }
+}
+
+static int add_section(struct buffer *b, const struct entry *x, const char *scripts, struct error *error)
+{
+  const struct claim *c = x->claim;
+  char reason[512], *svg = NULL;
+  int status = claim_compared(c) ? claim_figure(x, scripts, c->id, &svg, error) : STATUS_OK;
+  if (status) return status;
+  entry_reason(x, reason);
+  buffer_add(b, "<section id=\"%s\"><h2>%s ", c->id, c->id);
+  add_verdict(b, x->judgement.verdict);
+  buffer_add(b, "</h2>\n");
+  add_element(b, "p", c->sentence);
+  buffer_add(b, "<p class=\"soft\">");
+  add_text(b, c->source);
+  buffer_add(b, " \302\267 experiments/%s</p>\n<p>", x->question);
+  add_verdict(b, x->judgement.verdict);
+  buffer_add(b, ": ");
+  add_text(b, reason);
+  buffer_add(b, ".</p>\n");
+  if (svg) buffer_add(b, "%s\n", svg);
+  memory_free(svg);
+  if (claim_compared(c)) {
+    add_numbers(b, x);
+    add_arms(b, x);
+    add_element(b, "pre", c->regime);
+    buffer_add(b, "<p class=\"soft\">Metric <code>");
+    add_text(b, c->metric);
+    buffer_add(b, "</code>. Seeds from %d for the verdict; for the regime ", LEDGER_SEED);
+    add_text(b, c->explored);
+    buffer_add(b, " Again: <code>maxlogit claims %s</code></p>\n", c->id);
+  }
+  buffer_add(b, "</section>\n");
+  return STATUS_OK;
+}
+
+static void add_counts(struct buffer *b, const struct ledger *l)
+{
+  buffer_add(b, "<p>%d claims: ", l->entries);
+  for (enum verdict v = VERDICT_HOLDS, first = 1; v <= VERDICT_NEEDS_SCALE; v++) {
+    int n = 0;
+    for (int i = 0; i < l->entries; i++) n += l->entry[i].judgement.verdict == v;
+    if (!n) continue;
+    buffer_add(b, first ? "%d " : ", %d ", n);
+    add_verdict(b, v);
+    first = 0;
+  }
+  buffer_add(b, ".</p>\n");
+}
+
+static void add_provenance(struct buffer *b, const struct ledger *l)
+{
+  struct provenance p;
+  double seconds = 0;
+  char date[32];
+  time_t now = time(NULL);
+  provenance_get(&p);
+  strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime(&now));
+  for (int i = 0; i < l->entries; i++) seconds += entry_seconds(l, i);
+  buffer_add(b, "<section><h2>What made it</h2><p>maxlogit %s, revision %s%s; HDF5 %s, GSL %s, ", p.version,
+             p.revision, p.dirty > 0 ? " (changed)" : "", p.hdf5, p.gsl);
+  add_text(b, p.openblas);
+  buffer_add(b, "; ");
+  add_text(b, p.compiler);
+  buffer_add(b, "; on ");
+  add_text(b, p.cpu);
+  buffer_add(b,
+             ". The runs took %.0f minutes of one core. Written %s.</p>\n<p>All of it again: <code>maxlogit "
+             "claims --level %s "
+             "--report DIR",
+             seconds / 60, date, l->stages == STAGES ? "full" : "quick");
+  for (int i = 0; i < l->assignments; i++) {
+    buffer_add(b, " ");
+    add_text(b, l->assignment[i]);
+  }
+  buffer_add(b, "</code></p></section>\n");
+}
+
+int page_write(const struct ledger *l, const char *folder, const char *scripts, struct error *error)
+{
+  struct buffer b = {0}, path = {0};
+  int status = STATUS_OK;
+  buffer_add(
+    &b,
+    "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\"><head><meta "
+    "charset=\"utf-8\"/>"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/><title>maxlogit: the ledger of "
+    "claims</title><style>%s</style></head><body>\n<h1>What the literature says about max logits, on one "
+    "small "
+    "machine</h1>\n",
+    style);
+  add_counts(&b, l);
+  buffer_add(&b,
+             "<p class=\"soft\">Each claim had its regime, its measure and the smallest effect that matters "
+             "written down "
+             "before its runs. Seeds (from %d on, not used while looking for a regime) come in stages of %d, "
+             "%d, %d and %d, "
+             "here %d of them; after each the interval of the effect is judged, at 98.75 %% for the four "
+             "looks. Small stacks "
+             "of two layers on a built-in source: <i>refuted here</i> says nothing of large models, and "
+             "<i>holds</i> little.</p>\n",
+             LEDGER_SEED, stage_seeds[0], stage_seeds[1], stage_seeds[2], stage_seeds[3], l->stages);
+  add_table(&b, l);
+  for (int i = 0; i < l->entries && !status; i++) status = add_section(&b, &l->entry[i], scripts, error);
+  add_provenance(&b, l);
+  buffer_add(&b, "</body></html>\n");
+  buffer_add(&path, "%s/index.html", folder);
+  if (!status) status = file_make_folders(path.text, error);
+  if (!status) status = file_write(path.text, b.text, b.length, error);
+  memory_free(b.text);
+  memory_free(path.text);
+  return status;
+}

@@ -1,0 +1,13 @@
+/* page.h - the report: one self-contained page, FOLDER/index.html, for a screen of any width and for paper */
+#ifndef MAXLOGIT_PAGE_H
+#define MAXLOGIT_PAGE_H
+#include "ledger/ledger.h"
+
+/* Well-formed XML; figures by gnuplot stand in it as SVG. `scripts`: the folder of the plot scripts. STATUS_FAIL where
+   gnuplot is missing. */
+int page_write(const struct ledger *, const char *folder, const char *scripts, struct error *);
+
+/* figure_claim.c: the figure of a claim as SVG without its XML heading, every id beginning with `prefix`; NULL with
+   STATUS_OK where there is nothing to draw. memory_free. */
+int claim_figure(const struct entry *, const char *scripts, const char *prefix, char **svg, struct error *);
+#endif
