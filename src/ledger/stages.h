@@ -13,7 +13,7 @@
 /* Seeds below 1001 are for looking for a regime, those to 1100 were spent on trying the ledger itself; verdicts rest on
    those from here on. */
 enum { STAGES = 4, LEDGER_SEED = 1101 };
-extern const int stage_seeds[STAGES];    /* 3, 6, 12, 24 */
+extern const int stage_seeds[STAGES]; /* 3, 6, 12, 24 */
 #define LEDGER_ERROR 0.05
 
 enum verdict { VERDICT_HOLDS, VERDICT_REFUTED, VERDICT_PARTLY, VERDICT_INCONCLUSIVE, VERDICT_NEEDS_SCALE };
