@@ -46,7 +46,11 @@ struct interval interval_bootstrap(const double *x, int n, double level, uint64_
 {
   enum { DRAWS = 10000 };
   struct interval out = interval_at(x, n, level);
-  if (n < 2 || isnan(out.mean)) return out;
+  if (n < 2 || !isfinite(out.mean)) return out;
+  if (gsl_stats_max(x, 1, (size_t)n) == gsl_stats_min(x, 1, (size_t)n)) {
+    out.lo = out.hi = out.mean;
+    return out;
+  }
   double *means = memory_new(DRAWS, sizeof *means), below = 0;
   for (uint64_t d = 0; d < DRAWS; d++) {
     struct draw draw = {seed, STREAM_BOOTSTRAP, d};
@@ -55,6 +59,7 @@ struct interval interval_bootstrap(const double *x, int n, double level, uint64_
     below += means[d] < out.mean ? 1 : means[d] == out.mean ? 0.5 : 0;
   }
   gsl_sort(means, 1, DRAWS);
+  below = fmin(fmax(below, 0.5), DRAWS - 0.5); /* by rounding all may lie on one side: no infinite bias */
   double bias = gsl_cdf_ugaussian_Pinv(below / DRAWS), a = acceleration(x, n), edge[2];
   for (int side = 0; side < 2; side++) {
     double z = bias + gsl_cdf_ugaussian_Pinv(side ? (1 + level) / 2 : (1 - level) / 2);
@@ -181,16 +186,18 @@ struct rank_test signed_rank(const double *differences, int n)
   double ties = rank(size, count, ranks);
   out.statistic = 0;
   for (int i = 0; i < count; i++) out.statistic += above[i] ? ranks[i] : 0;
-  int most = count * (count + 1) / 2;
-  if (ties == 0 && count == n && n <= MOST_EXACT) {
-    double *counts = memory_new((size_t)most + 1, sizeof *counts);
+  int twice = count * (count + 1); /* the sum of all ranks, doubled: shared ones are whole then */
+  if (count <= MOST_EXACT) {
+    double *counts = memory_new((size_t)twice + 1, sizeof *counts);
     counts[0] = 1;
-    for (int r = 1; r <= count; r++)
-      for (int sum = most; sum >= r; sum--) counts[sum] += counts[sum - r];
-    out.p = exact_p(counts, most, out.statistic);
+    for (int i = 0; i < count; i++) {
+      int r = (int)(2 * ranks[i]);
+      for (int sum = twice; sum >= r; sum--) counts[sum] += counts[sum - r];
+    }
+    out.p = exact_p(counts, twice, 2 * out.statistic);
     memory_free(counts);
   } else
-    out.p = normal_p(out.statistic, most / 2.0, most * (2.0 * count + 1) / 12 - ties / 48);
+    out.p = normal_p(out.statistic, twice / 4.0, twice * (2.0 * count + 1) / 24 - ties / 48);
   memory_free(size);
   memory_free(above);
   return out;

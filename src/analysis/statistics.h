@@ -28,10 +28,10 @@ struct median median_of(double *values, int n);
 /* The median distance from the median, times 1.4826: of normal values their deviation. */
 double mad_of(const double *values, int n);
 
-/* Two-sided rank tests. Without ties up to 50 values by the exact distribution, else the normal one with
-   correction for ties and continuity. rank_sum: Wilcoxon, Mann and Whitney of two samples; the statistic is
-   U of x. signed_rank: Wilcoxon of differences, zeros left out; the statistic is the sum of the ranks above
-   zero. */
+/* Two-sided rank tests. rank_sum: Wilcoxon, Mann and Whitney of two samples; the statistic is U of x.
+   signed_rank: Wilcoxon of differences, zeros left out; the statistic is the sum of the ranks above zero.
+   Up to 50 values (rank_sum: without ties) by the exact distribution, else by the normal one with correction
+   for ties and continuity. */
 struct rank_test {
   double statistic, p;
 };

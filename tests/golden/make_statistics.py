@@ -6,6 +6,7 @@ from scipy import stats
 from scipy.optimize import brentq
 from datetime import date
 r = np.random.default_rng(20260301)
+every = stats.PermutationMethod(n_resamples=np.inf) # all of them: exact with ties, too
 text = lambda v: ','.join('%.17g' % float(x) for x in v) if len(v) else '-'
 def line(what, x, y, *results): print(what, text(x), text(y), text(results), sep='\t')
 print('# by make_statistics.py, SciPy %s, NumPy %s, %s' % (scipy.__version__, np.__version__, date.today()))
@@ -32,8 +33,8 @@ for x, y in [(samples[1], samples[2]), (samples[3], samples[4]), (samples[5], sa
 tied = np.round(samples[5] * 2) / 2; other = np.round(samples[8] * 2) / 2
 t = stats.mannwhitneyu(tied, other, method='asymptotic', use_continuity=True)
 line('rank_sum', tied, other, t.statistic, t.pvalue)
-d = np.round(samples[5]); kept = d[d != 0]
-line('signed_rank', d, [], np.sum(stats.rankdata(abs(kept))[kept > 0]), stats.wilcoxon(d, method='asymptotic', correction=True).pvalue)
+d = np.round(samples[5])[:16]; kept = d[d != 0]
+line('signed_rank', d, [], np.sum(stats.rankdata(abs(kept))[kept > 0]), stats.wilcoxon(kept, method=every).pvalue)
 for n in (3, 6, 15):
     x = r.uniform(1, 100, n); y = 3 * x ** 1.7 * r.lognormal(0, 0.3, n)
     f = stats.linregress(np.log(x), np.log(y)); half = stats.t.ppf(0.975, n - 2) * f.stderr
@@ -51,3 +52,8 @@ p = np.array([0.01, 0.04, 0.03, 0.005, 0.6])
 order = np.argsort(p); adjusted = np.empty(5)
 adjusted[order] = np.minimum(1, np.maximum.accumulate((5 - np.arange(5)) * p[order]))
 line('holm', p, [], *adjusted)
+for x in ([0.5] * 5, [1, 1, 2, -1, 3], [-3, -2, -2, -1, -1, -1, -4, -4], [2, -1, 2, 1, -1, 1, 0.5, 3, -0.5, 2, 2, 1]):
+    x = np.array(x)
+    line('signed_rank', x, [], np.sum(stats.rankdata(abs(x))[x > 0]), stats.wilcoxon(x, method=every).pvalue)
+x = np.round(np.random.default_rng(20261122).normal(0.4, 2, 64)) + 0.25 # too many to count all
+line('signed_rank', x, [], np.sum(stats.rankdata(abs(x))[x > 0]), stats.wilcoxon(x, method='asymptotic', correction=True).pvalue)
