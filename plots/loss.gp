@@ -42,7 +42,7 @@ wide = (edge - small - 0.085 - 0.025 - left) / 2
 set lmargin at screen left; set rmargin at screen has_val ? left + wide : edge
 loss_unit = "loss  (nat per token)"
 set ylabel loss_unit offset 0.6,0
-set label 1 bin_steps > 1 ? sprintf("training, mean of %d steps", bin_steps) : "training" \
+set label 1 bin_steps > 1 ? sprintf("training, mean of %d recorded steps", bin_steps) : "training" \
     at graph 0.0,1.045 font ",12" tc rgb "#444444"
 if (loss_floor == loss_floor) {
   set arrow 1 from graph 0,first loss_floor to graph 1,first loss_floor nohead lc rgb faint dt (8,6) lw 1 back

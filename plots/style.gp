@@ -7,7 +7,7 @@
 #   groups        number of groups of runs; a group's runs differ only in their seed
 #   kind[g]       what a group is: a preset's name, or optimizer+stabilizers
 #   rest[g]       what else tells it from others (" lr=0.01"), or empty
-#   note[g]       which of its runs diverged (" (1 of 3 diverged)"), or empty
+#   note[g]       how many of its runs diverged or have not finished (" (1 of 3 diverged)"), or empty
 #   clipped[g]    1 where a stabiliser is on: drawn solid; the others are dashed
 #   seeds[g]      number of runs that are drawn: not those that diverged, unless all did
 # `maxlogit plot --script` prints all of it, data included, for a figure of your own.

@@ -86,6 +86,33 @@ grep -q '^val \[nat\]: ' "$dir/out" && grep -q 'Holm, of 2' "$dir/out" && grep -
   grep -q 'no partner .*adam-9.h5 (seed 9)' "$dir/out" || fail "compare as text: $(cat "$dir/out")"
 compare "$dir/runs/muon-1.h5" "$dir/runs/muon-1.h5"; grep -q 'too few pairs' "$dir/out" || fail "one pair: $(cat "$dir/out")"
 
+# equal differences: no resample lies beside another
+mkdir "$dir/equal"
+for seed in 1 2 3; do for lr in 1e-3 4e-3 6e-3; do
+  small_run "equal/$lr-$seed" preset=muon train.lr=$lr train.seed=$seed train.steps=2 train.warmup=0
+done; done
+for lr in 4e-3 6e-3; do for ratio in "" --ratio; do
+  # shellcheck disable=SC2086
+  compare "$dir/equal" train.lr=1e-3 train.lr=$lr --of lr $ratio
+  grep -q 'bootstrap' "$dir/out" || fail "equal differences: $(cat "$dir/out")"
+done; done
+
+# a run that has not finished counts as it stands, and that is said
+mkdir "$dir/begun"
+for kind in adam muon; do
+  small_run "begun/$kind-1" preset=$kind train.seed=1
+  "$program" run --quiet preset=$kind train.seed=2 model.layers=2 model.width=16 model.heads=2 model.context=16 train.batch=4 \
+    train.steps=1000000 train.warmup=5 train.val_every=10 device.threads=1 train.max_time=0.5 record.path="$dir/begun/$kind-2.h5" > /dev/null 2>&1
+done
+compare "$dir/begun" kind=adam kind=muon --of peak
+grep -q 'unfinished *1 pairs' "$dir/out" || fail "compare of runs that have not finished: $(cat "$dir/out")"
+for what in "--by=kind" "--by=kind --of=peak"; do
+  # shellcheck disable=SC2086
+  "$program" show $what "$dir/begun" | tail -1 | grep -q '2 runs have not finished' || fail "show $what of such"
+  "$program" show $what --json "$dir/begun" | grep -q '"unfinished": 1' || fail "show $what --json of such"
+done
+"$program" export --band "$dir/begun" loss --by kind --bins=4 | grep -q '^# group muon: runs 2, 1 not finished' || fail "export --band of such"
+
 # what is no pair is said: a run that diverged, another shape, other weights
 compare "$dir/runs" "$dir/other" --where 'seed=9'
 grep -q '1 pairs with a run that diverged' "$dir/out" || fail "a diverged run: $(cat "$dir/out")"

@@ -74,6 +74,26 @@ for wrong in train.lr=7 train.rl=0.01 train.lr; do
   test $status -eq 2 || fail "--where $wrong: exit $status"
 done
 
+# texts out of a file are texts: neither a line's end nor a backtick makes a command of them
+name=$(printf 'a\n!touch pwned\n`touch pwned`\n#.txt')
+seq 1 400 > "$dir/$name"
+small_run texts data=bytes data.path="$dir/$name"
+(cd "$dir" && "$program" plot texts.h5 -o "$(printf 'two\nlines')") > "$dir/out" 2> "$dir/err" || fail "texts: $(cat "$dir/err")"
+test ! -e "$dir/pwned" || fail "a command out of a run file was run"
+test -s "$dir/$(printf 'two\nlines')/loss.svg" || fail "a folder of two lines: $(ls "$dir")"
+
+# a run that has just begun, of many steps, has a loss; that it has not finished is said
+mkdir "$dir/begun"
+"$program" run --quiet model.layers=1 model.width=16 model.heads=2 model.context=16 train.batch=4 train.steps=1000000 \
+  train.max_time=1 train.val_every=1000000 device.threads=1 record.path="$dir/begun/a.h5" > "$dir/out" 2>&1
+"$program" plot "$dir/begun" --figure=loss -o "$dir/begun" > "$dir/out" 2> "$dir/err" || fail "a run that has begun: $(cat "$dir/err")"
+"$program" plot "$dir/begun" --figure=loss --script > "$dir/script"
+awk '$1 == "loss_high" { high = $3 } /^\$train/ { on = 1 } /^EOD/ { on = 0 } on && /^[0-9]/ && $3 < 1e9 { m = $3 }
+  END { exit !(high > m && m != "") }' "$dir/script" || fail "its curve is outside of the figure"
+awk -v rows="$("$program" export "$dir/begun/a.h5" loss | grep -vc '^#')" '$1 == "bin_steps" { n = $3 }
+  END { exit !(n * 40 < rows + 21 && n * 40 > rows - 21 || rows <= 40 && n == 1) }' "$dir/script" || fail "steps in a mean: $(grep bin_steps "$dir/script")"
+grep -q "(unfinished)" "$dir/script" || fail "not said that it is unfinished"
+
 LC_ALL=C "$program" plot "$dir/muon-1.h5" -o "$dir/c" > /dev/null 2> "$dir/err" || fail "LC_ALL=C: $(cat "$dir/err")"
 
 # without spectra and validation; a run that diverges in its middle; runs of different lengths

@@ -26,6 +26,35 @@ if command -v gnuplot > /dev/null; then
   "$program" plot "$dir/runs" --x train.lr --y peak -o "$dir/f" > "$dir/out" 2> "$dir/err" || fail "plot --x: $(cat "$dir/err")"
   test -s "$dir/f/parameter.svg" && test -s "$dir/f/parameter.png" && test ! -s "$dir/err" || fail "plot --x: $(cat "$dir/err")"
 fi
+
+# curves are joined by x, whatever the groups are sorted by
+"$program" plot --script "$dir/runs" --x train.lr --y peak --sort=-train.lr | sed -n '/^\$curves/,/^EOD/p' | awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' > "$dir/sorted"
+sed -n '/e+25/d;p' "$dir/curves" | sort > "$dir/a"; sed -n '/e+25/d;p' "$dir/sorted" | sort > "$dir/b"
+cmp -s "$dir/a" "$dir/b" && awk '$1 + 0 <= last + 0 { falls++ } { last = $1 } END { exit falls != 1 }' "$dir/sorted" ||
+  fail "plot --x --sort: $(cat "$dir/sorted")"
+
+# times: a run that diverged passed the level, here and in the comparison; where no run did, nothing is drawn
+above=attn/max_logit:all:above
+"$program" plot --script "$dir/runs" --x train.lr --y $above=1e6 > "$dir/script" 2> "$dir/err" || fail "above: $(cat "$dir/err")"
+sed -n '/^\$runs/,/^EOD/p' "$dir/script" | grep -q '^1e+25 [0-9]' || fail "a run that diverged passed no level"
+grep -q '^crosses = 0$' "$dir/script" || fail "a cross for a run that counts"
+small_run other preset=muon train.lr=1e25 train.warmup=0
+"$program" compare "$dir/runs/broken.h5" "$dir/other.h5" --of $above=1e6 > "$dir/out" 2>&1
+grep -q '^  A .* n=1$' "$dir/out" && ! grep -q 'left out' "$dir/out" || fail "times of runs that diverged: $(cat "$dir/out")"
+mkdir -p "$dir/f"
+echo old > "$dir/f/parameter.svg"
+"$program" plot "$dir/runs" --where "train.lr<2" --x train.lr --y $above=1e6 -o "$dir/f" > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 2 && grep -q 'no run passed the level' "$dir/err" || fail "no run above: exit $status, $(cat "$dir/err")"
+test "$(cat "$dir/f/parameter.svg")" = old || fail "a figure that cannot be drawn takes the old one away"
+if command -v gnuplot > /dev/null; then
+  mkdir "$dir/scripts"; cp "$MAXLOGIT_PLOTS"/*.gp "$dir/scripts"; echo 'no such command' >> "$dir/scripts/parameter.gp"
+  MAXLOGIT_PLOTS=$dir/scripts "$program" plot "$dir/runs" --x train.lr -o "$dir/f" > "$dir/out" 2> "$dir/err" && fail "a script that fails"
+  test "$(cat "$dir/f/parameter.svg")" = old && test ! -e "$dir/f/parameter.svg.tmp" || fail "a script that fails: $(ls "$dir/f")"
+  "$program" plot "$dir/runs" --x train.lr --y $above=1e6 -o "$dir/f" > "$dir/out" 2> "$dir/err" || fail "above: $(cat "$dir/err")"
+  grep -q 'Muon, not reached' "$dir/f/parameter.svg" || fail "a curve that never got there has no name"
+  "$program" plot "$dir/runs" --x train.lr --y clips --format=svg -o "$dir/f" > "$dir/out" 2> "$dir/err" || fail "zero: $(cat "$dir/err")"
+  grep -q 'e-[0-9][0-9]</' "$dir/f/parameter.svg" && fail "zero throughout, on an axis of next to nothing"
+fi
 for bad in "--x train.lrr" "--x optimizer" "--y val" "--x train.lr --y nosuch" "--x train.lr --figure=loss"; do
   # shellcheck disable=SC2086
   "$program" plot --script "$dir/runs" $bad > "$dir/out" 2> "$dir/err"; status=$?

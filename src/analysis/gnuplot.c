@@ -12,12 +12,28 @@
 
 /* --- variables ----------------------------------------------------------------------------------------- */
 
+/* Texts come out of files that others wrote. Between single quotes gnuplot takes all as it stands, but a line's end
+   ends the text, and what follows would be a command. */
 static void quote(FILE *f, const char *text)
 {
   fputc('\'', f);
   for (; *text; text++) {
+    int control = (unsigned char)*text < 0x20 || *text == 0x7f;
     if (*text == '\'') fputc('\'', f);
-    fputc(*text, f);
+    fputc(control ? '?' : *text, f);
+  }
+  fputc('\'', f);
+}
+
+/* The same with nothing replaced: for paths. */
+static void quote_path(FILE *f, const char *path)
+{
+  fputc('\'', f);
+  for (; *path; path++) {
+    if ((unsigned char)*path < 0x20 || *path == 0x7f)
+      fprintf(f, "'.\"\\%03o\".'", (unsigned)*path);
+    else
+      fprintf(f, *path == '\'' ? "''" : "%c", *path);
   }
   fputc('\'', f);
 }
@@ -99,9 +115,9 @@ void gnuplot_terminal(FILE *f, const char *scripts, const char *term, const char
   struct winsize size = {0};
   int tty = isatty(STDOUT_FILENO), known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40;
   if (strcmp(term, "dumb") == 0 && tty && !getenv("NO_COLOR")) term = "dumbansi";
-  gnuplot_text(f, "plots", scripts);
+  fputs("plots = ", f), quote_path(f, scripts);
+  fputs("\nout = ", f), quote_path(f, out), fputc('\n', f);
   gnuplot_text(f, "term", term);
-  gnuplot_text(f, "out", out);
   fprintf(f, "columns = %d\nrows = %d\n", known ? size.ws_col - 1 : size_from("COLUMNS", 100),
           known && size.ws_row > 20 ? size.ws_row - 2 : 32);
 }

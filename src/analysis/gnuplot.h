@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include "base/error.h"
 
-/* An assignment each. Arrays count from 1 in gnuplot. What is not finite becomes NaN: it knows no other. */
+/* An assignment each. Arrays count from 1 in gnuplot. What is not finite becomes NaN: it knows no other; a control
+   character in a text becomes "?". */
 void gnuplot_text(FILE *, const char *name, const char *text);
 void gnuplot_number(FILE *, const char *name, double value);
 void gnuplot_numbers(FILE *, const char *name, const double *values, int count);

@@ -303,6 +303,11 @@ int metric_curve(const struct metric *m, const struct run *run, struct table *ou
   return status;
 }
 
+int metric_counts(const struct metric *m, const struct run *run, const struct measured *v)
+{
+  return v->has && (m->reduction == TAKE_ABOVE || !run_is_diverged(run));
+}
+
 int metrics_of(struct metric *m, int metrics, const struct runset *set, struct measured **out,
                struct error *error)
 {

@@ -51,6 +51,9 @@ struct measured {
   double value; /* a value that is not finite stays so */
   int censored; /* above=X: it was not; the value is the last step that was seen */
 };
+/* Does what was measured of a run count in means, figures and comparisons? Not without a value, nor of a run that
+   diverged, but in times: there it passed the level. */
+int metric_counts(const struct metric *, const struct run *, const struct measured *);
 /* The metric of one run; its unit is filled in. STATUS_USAGE: a reduction is wanted. */
 int metric_of(struct metric *, const struct run *, struct measured *, struct error *);
 /* What the metric looks at, row by row over the whole run: one column, of several values a step their mean, smallest,

@@ -180,9 +180,14 @@ static const struct measured *value_of(const struct arm_values *arm, const struc
   return &arm->value[(run - arm->set->run) * arm->metrics + metric];
 }
 
-static int counts(const struct measured *v, enum contrast contrast)
+static int has_value(const struct measured *v, enum contrast contrast)
 {
   return v->has && !v->censored && isfinite(v->value) && (contrast == CONTRAST_DIFFERENCE || v->value > 0);
+}
+
+static int is_left_out(const struct metric *m, const struct run *run, const struct measured *v)
+{
+  return run_is_diverged(run) && !metric_counts(m, run, v);
 }
 
 static struct interval exponential(struct interval i)
@@ -200,11 +205,12 @@ struct comparison pairs_compare(const struct pair *pairs, int count, const struc
     const struct pair *p = &pairs[i];
     if (!p->a || !p->b) continue;
     const struct measured *v = value_of(a, p->a, metric), *w = value_of(b, p->b, metric);
-    if (run_is_diverged(p->a) || run_is_diverged(p->b)) {
+    if (is_left_out(&a->metric[metric], p->a, v) || is_left_out(&b->metric[metric], p->b, w)) {
       c.diverged++;
-    } else if (!counts(v, contrast) || !counts(w, contrast)) {
+    } else if (!has_value(v, contrast) || !has_value(w, contrast)) {
       c.left_out++;
     } else {
+      c.unfinished += run_is_unfinished(p->a) || run_is_unfinished(p->b);
       x[c.n] = v->value, y[c.n] = w->value;
       d[c.n++] = ratio ? log(w->value / v->value) : w->value - v->value;
     }

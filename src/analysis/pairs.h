@@ -24,11 +24,12 @@ int pairs_together(const struct pair *, const struct pair *, const char *by);
 
 enum contrast { CONTRAST_DIFFERENCE, CONTRAST_RATIO }; /* B - A; B / A by logarithms */
 
-/* What pairs [0, count) say of a metric. The pairs that count have two finite values of runs that did not
-   diverge, above zero for a ratio, none censored. */
+/* What pairs [0, count) say of a metric. The pairs that count have two finite values that count
+   (metric_counts), above zero for a ratio, none censored. */
 struct comparison {
   int n, diverged,
     left_out;             /* pairs that count; with a run that diverged; with no value, or a censored one */
+  int unfinished;         /* pairs that count, with a run that has not finished */
   struct interval a, b;   /* of the arms, over these pairs; geometric for a ratio */
   struct interval effect; /* of the contrast; t on the pairs */
   struct interval bootstrap;  /* n < 8: rough */
@@ -38,6 +39,7 @@ struct comparison {
 };
 struct arm_values { /* metrics_of each set */
   const struct runset *set;
+  const struct metric *metric; /* [metrics] */
   const struct measured *value;
   int metrics;
 };

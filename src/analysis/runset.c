@@ -223,6 +223,18 @@ void runset_close(struct runset *set)
 
 int run_is_diverged(const struct run *run) { return strcmp(run_state(run->file), "diverged") == 0; }
 
+int run_is_unfinished(const struct run *run)
+{
+  return strcmp(run_state(run->file), "finished") != 0 && !run_is_diverged(run);
+}
+
+int run_group_unfinished(const struct run_group *group)
+{
+  int count = 0;
+  for (int i = 0; i < group->count; i++) count += run_is_unfinished(&group->run[i]);
+  return count;
+}
+
 int run_group_counted(const struct run_group *group, const struct run **out)
 {
   int count = 0;

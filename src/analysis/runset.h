@@ -56,6 +56,8 @@ void runset_close(struct runset *);
 char *runset_differences(const struct runset *);
 
 int run_is_diverged(const struct run *);
+int run_is_unfinished(const struct run *); /* stopped, or still running: neither finished nor diverged */
+int run_group_unfinished(const struct run_group *group); /* how many: they count in means as they stand */
 /* The runs of a group that its means are taken over, those that did not diverge, into out[group->count];
    returns how many. */
 int run_group_counted(const struct run_group *, const struct run **out);

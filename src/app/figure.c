@@ -52,10 +52,17 @@ int figure_sets_axis(const struct runset *set, const struct run_group *group)
   return own || !some;
 }
 
-/* What stands behind a group's name where runs of it diverged. */
+/* What stands behind a group's name where runs of it diverged or have not finished. */
 static void write_note(const struct run_group *group, int diverged, char *out, size_t room)
 {
-  if (!diverged)
+  int unfinished = run_group_unfinished(group);
+  if (unfinished && diverged)
+    snprintf(out, room, " (of %d %d diverged, %d unfinished)", group->count, diverged, unfinished);
+  else if (unfinished && group->count > 1)
+    snprintf(out, room, " (%d of %d unfinished)", unfinished, group->count);
+  else if (unfinished)
+    snprintf(out, room, " (unfinished)");
+  else if (!diverged)
     *out = 0;
   else if (group->count == 1)
     snprintf(out, room, " (diverged)");

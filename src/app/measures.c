@@ -29,7 +29,7 @@ struct measure measure_group(const struct run_group *group, const struct metric 
   int *censored = memory_new((size_t)group->count + 1, sizeof *censored);
   for (int i = 0; i < group->count; i++) {
     const struct measured *v = &values[(long)i * stride];
-    if (!v->has || (!out.is_time && run_is_diverged(&group->run[i]))) continue;
+    if (!metric_counts(metric, &group->run[i], v)) continue;
     censored[out.n] = v->censored;
     x[out.n++] = v->value;
   }
@@ -152,10 +152,18 @@ static void print_runs(const struct table_of *t)
   memory_free(g.cell);
 }
 
+void measures_print_unfinished(int runs)
+{
+  if (runs)
+    printf(" %d run%s not finished: taken as %s.", runs, runs > 1 ? "s have" : " has",
+           runs > 1 ? "they stand" : "it stands");
+  printf("\n");
+}
+
 static void print_groups(const struct table_of *t)
 {
   struct grid g = {t->set->groups + 1, t->metrics + 3, NULL};
-  int diverged = 0, times = 0;
+  int diverged = 0, times = 0, unfinished = 0;
   g.cell = memory_new((size_t)g.rows * (size_t)g.columns, sizeof *g.cell);
   snprintf(cell_of(&g, 0, 0), sizeof *g.cell, "group");
   snprintf(cell_of(&g, 0, 1), sizeof *g.cell, "runs");
@@ -168,6 +176,7 @@ static void print_groups(const struct table_of *t)
     snprintf(cell_of(&g, i + 1, 1), sizeof *g.cell, "%d", group->count);
     snprintf(cell_of(&g, i + 1, 2), sizeof *g.cell, "%d", diverged_in(group));
     diverged += diverged_in(group);
+    unfinished += run_group_unfinished(group);
     for (int k = 0; k < t->metrics; k++) {
       struct measure m = measure_of(t, group, k);
       char text[120];
@@ -177,11 +186,12 @@ static void print_groups(const struct table_of *t)
     }
   }
   print_grid(&g);
-  printf("%s over n runs.%s%s\n", about_mean(t->mean),
+  printf("%s over n runs.%s%s", about_mean(t->mean),
          times
            ? " Of steps until a level is passed the median (Kaplan and Meier), those that never did counted."
            : "",
          diverged ? " Runs that diverged are counted, and left out of every mean." : "");
+  measures_print_unfinished(unfinished);
   memory_free(g.cell);
 }
 
@@ -234,7 +244,7 @@ static void csv_groups(const struct table_of *t)
   printf("group,runs,diverged");
   for (int k = 0; k < t->metrics; k++)
     for (int p = 0; p < 4; p++) putchar(','), csv_text(t->metric[k].name), printf("%s", parts[p]);
-  putchar('\n');
+  printf(",unfinished\n");
   for (int g = 0; g < t->set->groups; g++) {
     const struct run_group *group = &t->set->group[g];
     csv_text(group->label);
@@ -244,7 +254,7 @@ static void csv_groups(const struct table_of *t)
       printf(",%d", m.n);
       csv_number(m.n > 0, m.middle), csv_number(m.n > 1, m.lo), csv_number(m.n > 1, m.hi);
     }
-    putchar('\n');
+    printf(",%d\n", run_group_unfinished(group));
   }
 }
 
@@ -287,8 +297,9 @@ static void json_groups(const struct table_of *t)
       if (m.is_time) json_object_set_new(value, "reached", json_integer(m.events));
       json_object_set_new(metrics, t->metric[k].name, value);
     }
-    json_array_append_new(all, json_pack("{s:o, s:i, s:i, s:o}", "group", json_text(group->label), "runs",
-                                         group->count, "diverged", diverged_in(group), "metrics", metrics));
+    json_array_append_new(all, json_pack("{s:o, s:i, s:i, s:i, s:o}", "group", json_text(group->label),
+                                         "runs", group->count, "diverged", diverged_in(group), "unfinished",
+                                         run_group_unfinished(group), "metrics", metrics));
   }
   json_print(all);
 }

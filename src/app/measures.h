@@ -16,6 +16,9 @@ struct measure {
 struct measure measure_group(const struct run_group *, const struct metric *, const struct measured *values,
                              int stride, enum measures_mean);
 
+/* The end of a table's last line: "N runs have not finished ...", or nothing of 0. */
+void measures_print_unfinished(int runs);
+
 int measures_show(const struct runset *, const char *of, int groups, enum measures_form, enum measures_mean,
                   struct error *);
 #endif

@@ -1,3 +1,6 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "app/parameter.h"
 
 #include <math.h>
@@ -14,12 +17,13 @@ struct drawing {
   const struct runset *set;
   const char *x;
   struct metric *metric;
-  struct measured *value; /* [runs] */
-  struct runset curves;   /* a group each: the runs of neighbouring groups */
-  int *first;             /* [curves + 1] its groups */
+  struct measured *value;         /* [runs] */
+  struct runset curves;           /* a group each: the runs of all groups that differ in x alone */
+  const struct run_group **group; /* [groups] those of a curve together, by x */
+  int *first;                     /* [curves + 1] its groups */
   int log_x, log_y;
   struct extent x_range, y_range;
-  double *last, *last_x;         /* where each curve ends */
+  double *last, *last_x, *dots;  /* where each curve ends; how many runs it has to draw */
   double *cross_x, *cross_curve; /* [groups] where a run diverged */
   int crosses;
 };
@@ -32,27 +36,51 @@ static double x_of(const struct drawing *d, const struct run_group *group)
   return end == text || *end ? NAN : x;
 }
 
-/* The label without its last part, which is x. */
+static int compare_by_x(const void *a, const void *b, void *context)
+{
+  const struct run_group *const *x = a, *const *y = b;
+  double left = x_of(context, *x), right = x_of(context, *y);
+  return (left > right) - (left < right);
+}
+
+/* Of the label without its last part, which is x. Curves in the order in which they first occur, whatever the
+   groups are sorted by; the runs of one are neighbours in the set. */
 static void make_curves(struct drawing *d)
 {
   struct runset *c = &d->curves;
+  int groups = d->set->groups, *curve_of = memory_new((size_t)groups + 1, sizeof *curve_of), placed = 0;
   c->run = d->set->run;
   c->runs = d->set->runs;
-  c->group = memory_new((size_t)d->set->groups + 1, sizeof *c->group);
-  d->first = memory_new((size_t)d->set->groups + 2, sizeof *d->first);
-  for (int g = 0; g < d->set->groups; g++) {
+  c->group = memory_new((size_t)groups + 1, sizeof *c->group);
+  d->first = memory_new((size_t)groups + 2, sizeof *d->first);
+  d->group = memory_new((size_t)groups + 1, sizeof *d->group);
+  for (int g = 0; g < groups; g++) {
     struct run_group curve = d->set->group[g];
     char *blank = strrchr(curve.label, ' ');
+    int k = 0;
     if (blank) *blank = 0;
-    struct run_group *before = c->groups ? &c->group[c->groups - 1] : NULL;
-    if (before && !strcmp(before->label, curve.label)) {
-      before->count += curve.count;
+    while (k < c->groups && strcmp(c->group[k].label, curve.label) != 0) k++;
+    curve_of[g] = k;
+    if (k == c->groups) {
+      c->group[c->groups++] = curve;
       continue;
     }
-    d->first[c->groups] = g;
-    c->group[c->groups++] = curve;
+    c->group[k].count += curve.count;
+    if (curve.run < c->group[k].run) c->group[k].run = curve.run;
   }
-  d->first[c->groups] = d->set->groups;
+  for (int k = 0; k < c->groups; k++) {
+    d->first[k] = placed;
+    for (int g = 0; g < groups; g++)
+      if (curve_of[g] == k) d->group[placed++] = &d->set->group[g];
+    qsort_r(d->group + d->first[k], (size_t)(placed - d->first[k]), sizeof *d->group, compare_by_x, d);
+  }
+  d->first[c->groups] = placed;
+  memory_free(curve_of);
+}
+
+static int counts(const struct drawing *d, const struct run *run)
+{
+  return metric_counts(d->metric, run, &d->value[run - d->set->run]);
 }
 
 static double sign_and_spread(const struct extent *e) { return e->low > 0 ? e->high / e->low : 0; }
@@ -68,8 +96,14 @@ static int find_ranges(struct drawing *d, struct error *error)
                        d->set->group[g].run->path);
     extent_see(&d->x_range, x);
   }
-  for (int i = 0; i < d->set->runs; i++)
-    if (d->value[i].has && !run_is_diverged(&d->set->run[i])) extent_see(&d->y_range, d->value[i].value);
+  int passed = 0;
+  for (int i = 0; i < d->set->runs; i++) {
+    if (!counts(d, &d->set->run[i])) continue;
+    passed |= !d->value[i].censored;
+    extent_see(&d->y_range, d->value[i].value);
+  }
+  if (!isnan(d->y_range.low) && !passed)
+    return error_set(error, STATUS_USAGE, "metric %s: no run passed the level", d->metric->name);
   if (isnan(d->y_range.low))
     return error_set(error, STATUS_USAGE, "metric %s: no value that can be drawn", d->metric->name);
   d->log_x = sign_and_spread(&d->x_range) > 4;
@@ -83,18 +117,22 @@ static void put_curve(FILE *f, struct drawing *d, int c)
   fprintf(f, "# x n mean lo hi diverged\n");
   d->last[c] = d->last_x[c] = NAN;
   for (int g = d->first[c]; g < d->first[c + 1]; g++) {
-    const struct run_group *group = &d->set->group[g];
+    const struct run_group *group = d->group[g];
     struct measure m = measure_group(group, d->metric, d->value + (group->run - d->set->run), 1,
                                      d->log_y ? MEAN_GEOMETRIC : MEAN_ARITHMETIC);
-    int diverged = 0, narrow = isnan(m.lo) || isinf(m.hi);
+    int diverged = 0, left_out = 0, narrow = isnan(m.lo) || isinf(m.hi);
+    if (isinf(m.middle)) m.middle = NAN; /* not reached by half */
     char number[4][32];
-    for (int i = 0; i < group->count; i++) diverged += run_is_diverged(&group->run[i]);
+    for (int i = 0; i < group->count; i++) {
+      diverged += run_is_diverged(&group->run[i]);
+      left_out += run_is_diverged(&group->run[i]) && !counts(d, &group->run[i]);
+    }
     table_number(x_of(d, group), number[0]);
     table_number(m.middle, number[1]);
     table_number(narrow ? m.middle : m.lo, number[2]);
     table_number(narrow ? m.middle : m.hi, number[3]);
     fprintf(f, "%s %d %s %s %s %d\n", number[0], m.n, number[1], number[2], number[3], diverged);
-    if (diverged) {
+    if (left_out) {
       d->cross_x[d->crosses] = x_of(d, group);
       d->cross_curve[d->crosses++] = c + 1;
     }
@@ -102,16 +140,18 @@ static void put_curve(FILE *f, struct drawing *d, int c)
   }
 }
 
-static void put_runs(FILE *f, const struct drawing *d, int c)
+static void put_runs(FILE *f, struct drawing *d, int c)
 {
   if (c) fputs("\n\n", f);
   for (int g = d->first[c]; g < d->first[c + 1]; g++) {
-    const struct run_group *group = &d->set->group[g];
+    const struct run_group *group = d->group[g];
     for (int i = 0; i < group->count; i++) {
       char x[32], y[32];
       const struct measured *v = &d->value[group->run + i - d->set->run];
       table_number(x_of(d, group), x);
-      table_number(v->has && !run_is_diverged(&group->run[i]) && !v->censored ? v->value : NAN, y);
+      double value = counts(d, &group->run[i]) && !v->censored ? v->value : NAN;
+      table_number(isfinite(value) ? value : NAN, y);
+      d->dots[c] += isfinite(value);
       fprintf(f, "%s %s\n", x, y);
     }
   }
@@ -141,6 +181,7 @@ static void put_all(FILE *f, struct drawing *d)
   fprintf(f, "EOD\n");
   gnuplot_numbers(f, "last", d->last, d->curves.groups);
   gnuplot_numbers(f, "last_x", d->last_x, d->curves.groups);
+  gnuplot_numbers(f, "dots", d->dots, d->curves.groups);
   fprintf(f, "crosses = %d\n", d->crosses);
   if (d->crosses) gnuplot_numbers(f, "cross_x", d->cross_x, d->crosses);
   if (d->crosses) gnuplot_numbers(f, "cross_g", d->cross_curve, d->crosses);
@@ -155,8 +196,9 @@ int parameter_data(FILE *f, const struct runset *set, const char *x, struct metr
   int status = metrics_of(metric, 1, set, &d.value, error);
   if (status) return status;
   make_curves(&d);
-  d.last = memory_new(2 * (size_t)d.curves.groups + 1, sizeof *d.last);
+  d.last = memory_new(3 * (size_t)d.curves.groups + 1, sizeof *d.last);
   d.last_x = d.last + d.curves.groups;
+  d.dots = d.last_x + d.curves.groups;
   d.cross_x = memory_new(2 * (size_t)set->groups + 1, sizeof *d.cross_x);
   d.cross_curve = d.cross_x + set->groups;
   status = figure_fits(&d.curves, error);
@@ -165,6 +207,7 @@ int parameter_data(FILE *f, const struct runset *set, const char *x, struct metr
   memory_free(d.value);
   memory_free(d.curves.group);
   memory_free(d.first);
+  memory_free(d.group);
   memory_free(d.last);
   memory_free(d.cross_x);
   return status;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include "analysis/metric.h"
 
-/* What plots/parameter.gp reads. The set's groups are those by "KEYS,x": neighbours with the same KEYS are a
+/* What plots/parameter.gp reads. The set's groups are those by "KEYS,x", in any order: those with the same KEYS are a
    curve. STATUS_USAGE where x is no number in a run, or no value can be drawn. */
 int parameter_data(FILE *, const struct runset *, const char *x, struct metric *, struct error *);
 #endif

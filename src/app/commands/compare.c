@@ -73,8 +73,8 @@ static void correct(struct compare_request *r)
 
 static void compare_lines(struct compare_request *r)
 {
-  struct arm_values a = {&r->arm[0].set, r->arm[0].value, r->metrics},
-                    b = {&r->arm[1].set, r->arm[1].value, r->metrics};
+  struct arm_values a = {&r->arm[0].set, r->metric, r->arm[0].value, r->metrics},
+                    b = {&r->arm[1].set, r->metric, r->arm[1].value, r->metrics};
   const char *by = r->chosen.selection.by;
   r->line = memory_new((size_t)r->pairs * (size_t)r->metrics + 1, sizeof *r->line);
   for (int k = 0; k < r->metrics; k++)
@@ -150,6 +150,8 @@ static void print_left_out(const struct compare_request *r, const struct line *l
       "  note         %d pairs start from other weights: the same seed spares less noise than it could\n",
       differs);
   if (l->c.diverged) printf("  diverged     %d pairs with a run that diverged, left out\n", l->c.diverged);
+  if (l->c.unfinished)
+    printf("  unfinished   %d pairs with a run that has not finished: taken as it stands\n", l->c.unfinished);
   if (l->c.left_out)
     printf("  left out     %d pairs without a finite value%s of both, or with a time that was not reached\n",
            l->c.left_out, r->contrast == CONTRAST_RATIO ? " above zero" : "");
@@ -219,7 +221,8 @@ static json_t *line_json(const struct compare_request *r, const struct line *l)
       json_array_append_new(alone, json_text((p->a ? p->a : p->b)->path));
   }
   json_t *out = json_pack(
-    "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, "
+    "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, "
+    "s:o, "
     "s:s}",
     "metric", json_text(r->metric[l->metric].name), "by", *by ? json_text(by) : json_null(), "a",
     interval_json(&c->a), "b", interval_json(&c->b), "a_is", json_text(r->arm[0].name), "b_is",
@@ -227,9 +230,9 @@ static json_t *line_json(const struct compare_request *r, const struct line *l)
     interval_json(&c->effect), "bootstrap_lo", number_json(c->bootstrap.lo), "bootstrap_hi",
     number_json(c->bootstrap.hi), "p", number_json(c->p), "p_holm", number_json(c->holm), "p_signed_ranks",
     number_json(c->rank_p), "detectable", number_json(c->detectable), "equivalence_p",
-    number_json(c->equivalence), "pairs_diverged", c->diverged, "pairs_left_out", c->left_out,
-    "differ_in_shape", shape ? json_text(shape) : json_null(), "pairs", pairs, "no_partner", alone, "verdict",
-    verdict(r, c));
+    number_json(c->equivalence), "pairs_diverged", c->diverged, "pairs_unfinished", c->unfinished,
+    "pairs_left_out", c->left_out, "differ_in_shape", shape ? json_text(shape) : json_null(), "pairs", pairs,
+    "no_partner", alone, "verdict", verdict(r, c));
   REQUIRE(out);
   return out;
 }

@@ -244,6 +244,7 @@ static void write_group_line(const struct run_group *group, int counted)
 {
   printf("# group %s: runs %d", group->label, counted);
   if (counted < group->count) printf(", %d diverged and left out", group->count - counted);
+  if (run_group_unfinished(group)) printf(", %d not finished", run_group_unfinished(group));
   printf("\n");
 }
 

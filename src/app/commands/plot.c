@@ -61,15 +61,20 @@ static int copy_out(FILE *script)
 static int make_figure(struct plot_request *r, const struct figure *figure, const struct runset *set,
                        const char *scripts, const char *term, struct error *error)
 {
-  char out[4096] = "";
+  char out[4096] = "", drawn[4200] = "";
+  int is_file = !r->terminal && !r->script;
   if (!r->terminal) snprintf(out, sizeof out, "%s/%s.%s", r->folder, name_of(figure), term);
-  FILE *script = make_script(r, figure, set, scripts, term, out, error);
+  snprintf(drawn, sizeof drawn, is_file ? "%s.tmp" : "%s",
+           out); /* what fails leaves an older figure as it is */
+  FILE *script = make_script(r, figure, set, scripts, term, drawn, error);
   if (!script) return error->status;
   int status = r->script ? copy_out(script) : gnuplot_run(script, error);
   fclose(script);
+  if (is_file && !status) status = file_publish(drawn, out, error);
+  if (is_file && status) file_remove(drawn);
   if (status && *error->text)
     error_prefix(error, "figure %s", name_of(figure));
-  else if (!r->terminal && !r->script)
+  else if (is_file)
     printf("%s\n", out);
   return status;
 }
@@ -224,7 +229,7 @@ static int run_plot(int argc, char **argv)
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
   struct selection *selection = &r.chosen_runs.selection;
   struct buffer by = {0};
-  if (r.x) { /* a group for each value of x; neighbours make a curve */
+  if (r.x) { /* a group for each value of x */
     buffer_add(&by, "%s,%s", selection->by ? selection->by : "kind", r.x);
     selection->by = by.text;
     status = metric_read(&r.metric, r.y ? r.y : "val", &error);

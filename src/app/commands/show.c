@@ -208,7 +208,7 @@ static void print_between(const struct interval *i)
 
 static void print_groups(const struct runset *set, const struct summary *summaries)
 {
-  int width = 10, diverged = 0;
+  int width = 10, diverged = 0, unfinished = 0;
   for (int g = 0; g < set->groups; g++)
     if ((int)strlen(set->group[g].label) > width) width = (int)strlen(set->group[g].label);
   printf("%-*s %5s %8s  %-17s  %-17s  %-24s  %-24s %8s\n", width, "group", "seeds", "diverged", "loss", "val",
@@ -226,9 +226,11 @@ static void print_groups(const struct runset *set, const struct summary *summari
     else
       printf(" %8s\n", "-");
     diverged += s.diverged;
+    unfinished += run_group_unfinished(group);
   }
-  printf("Mean and 95 %% interval over seeds (Student's t); of max logits the geometric mean.%s\n",
+  printf("Mean and 95 %% interval over seeds (Student's t); of max logits the geometric mean.%s",
          diverged ? " Runs that diverged are counted, and left out of every mean." : "");
+  measures_print_unfinished(unfinished);
 }
 
 static int print_parameter(void *context, const char *key, const char *value)
@@ -348,11 +350,12 @@ static void print_json_groups(const struct runset *set, const struct summary *su
     const struct run_group *group = &set->group[g];
     struct group_summary s = summarise_group(group, summaries + (group->run - set->run));
     json_array_append_new(
-      all, json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "group", json_text(group->label),
+      all, json_pack("{s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "group", json_text(group->label),
                      "kind", json_text(group->run->kind), "seeds", group->count, "diverged", s.diverged,
-                     "loss", json_interval(&s.loss), "val_loss", json_interval(&s.val_loss),
-                     "peak_max_logit_geometric", json_interval(&s.peak), "last_max_logit_geometric",
-                     json_interval(&s.final), "clips", number_or_null(s.loss.n > 0, s.clips)));
+                     "unfinished", run_group_unfinished(group), "loss", json_interval(&s.loss), "val_loss",
+                     json_interval(&s.val_loss), "peak_max_logit_geometric", json_interval(&s.peak),
+                     "last_max_logit_geometric", json_interval(&s.final), "clips",
+                     number_or_null(s.loss.n > 0, s.clips)));
   }
   json_print(all);
 }

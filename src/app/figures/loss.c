@@ -5,7 +5,8 @@
 #include "base/memory.h"
 
 enum { LOSS_BINS = 40 };
-static const double first_shown = 0.08; /* of a run: the fall from the start would take all of the axis */
+static const double first_shown =
+  0.08; /* of the steps done: the fall from the start would take all of the axis */
 
 static void smooth(struct table *t) { table_means(t, LOSS_BINS); }
 
@@ -28,7 +29,7 @@ static int put_curves(FILE *f, const struct runset *set, const char *series, con
     int status = figure_band(&set->group[g], series, prepare, 0, &band, error);
     if (status) return status;
     if (figure_sets_axis(set, &set->group[g]))
-      figure_see(&band, first_shown * run_number(set->group[g].run, "train.steps", 0), 1, extent);
+      figure_see(&band, band.rows ? first_shown * band.step[band.rows - 1] : 0, 1, extent);
     last[g] = figure_last(&band, 1);
     figure_put_block(f, &band, g);
     least[g] = least_edge(&band);
@@ -92,6 +93,17 @@ static int put_finals(FILE *f, const struct runset *set, struct extent *extent, 
   return STATUS_OK;
 }
 
+/* How many rows one point of the training curve is the mean of: smooth() of the longest run that is drawn. */
+static int rows_averaged(const struct runset *set)
+{
+  long most = 0;
+  for (int i = 0; i < set->runs; i++) {
+    long rows = run_rows(set->run[i].file, "loss");
+    if (rows > most) most = rows;
+  }
+  return most > LOSS_BINS ? (int)round((double)most / LOSS_BINS) : 1;
+}
+
 /* The entropy rate of the data that all runs have; NaN: not known, or not the same. */
 static double common_floor(const struct runset *set)
 {
@@ -109,13 +121,13 @@ static int loss_data(FILE *f, const struct runset *set, struct error *error)
   if (!status && has_val) status = put_curves(f, set, "val_loss", "val", NULL, &extent, error);
   if (!status && has_val) status = put_finals(f, set, &final, error);
   if (status) return status;
-  double floor_ = common_floor(set), steps = run_number(set->run, "train.steps", 0);
+  double floor_ = common_floor(set);
   extent_see(&extent, floor_);
   if (!(extent.high >= extent.low)) return error_set(error, STATUS_USAGE, "no finite loss to draw");
   if (!(final.high >= final.low)) has_val = 0;
   double margin = 0.07 * (extent.high - extent.low) + 1e-3 * fabs(extent.high);
   double final_margin = 0.08 * (final.high - final.low) + 1e-3 * fabs(final.high);
-  fprintf(f, "has_val = %d\nbin_steps = %d\n", has_val, (int)fmax(1, round(steps / LOSS_BINS)));
+  fprintf(f, "has_val = %d\nbin_steps = %d\n", has_val, rows_averaged(set));
   gnuplot_number(f, "loss_low", extent.low - margin);
   gnuplot_number(f, "loss_high", extent.high + margin);
   gnuplot_number(f, "final_low", final.low - final_margin);
