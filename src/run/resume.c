@@ -142,12 +142,11 @@ static int restore(struct trainer *t, const char *path, const struct checkpoint 
   return take(&t->recorder, path, t->config, &f, c->step, c->rows, c->rows_size, e);
 }
 
-/* A run's last step has a row, whatever record.every says. Where it was to end at `steps`, and goes on, it is not the
-   last. */
-static void forget_last_row(struct trainer *t, long steps)
+/* A run's last step has a row, whatever record.every says. Where it has become longer, that step is not its last. */
+static void forget_last_row(struct trainer *t)
 {
-  if (t->done == steps && steps < t->train->steps && (steps - 1) % t->record.every && !dense_on(&t->dense))
-    recorder_forget(t->recorder, steps - 1);
+  if (t->done && t->done < t->train->steps && !dense_on(&t->dense))
+    recorder_forget(t->recorder, t->done - 1, t->record.every);
 }
 
 static int resume(struct trainer **out, struct device *device, const char *path, const char *const *changes,
@@ -166,13 +165,12 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   t->origin = &origin;
   snprintf(t->path, sizeof t->path, "%s", path);
   int status = check_numerics(path, c, &origin, e);
-  long steps = ((const struct train_options *)config_section(c, "train"))->steps;
   if (!status) status = change_config(c, changes, count, e);
   if (!status) status = read_state(path, &state, e);
   origin.has_state = state.count > 0;
   if (!status) status = trainer_build(t, 1, e);
   if (!status) status = restore(t, path, &state, recorder_resume, e);
-  if (!status) forget_last_row(t, steps);
+  if (!status) forget_last_row(t);
   checkpoint_free(&state);
   t->origin = NULL;
   if (!status) {

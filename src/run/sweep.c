@@ -23,9 +23,12 @@
 #include "base/thread.h"
 #include "numerics/slab.h"
 #include "run/drive.h"
+#include "run/extend.h"
 #include "run/launch.h"
 #include "run/plan.h"
 #include "run/trainer.h"
+#include "storage/checkpoint.h"
+#include "storage/layout.h"
 #include "storage/recorder.h"
 
 enum { MOST_POINTS = 100000, TICK_MS = 100 };
@@ -81,7 +84,9 @@ static int is_lacking(const struct option_row *row, const char *wanted, const ch
 static int add_lacking(void *context, const struct config_entry *x)
 {
   struct lacking *l = context;
-  if (strncmp(x->key, "record.", 7) || !strcmp(x->row->name, "path") || !strcmp(x->row->name, "overwrite"))
+  int is_arm = !strcmp(x->key, "arm");
+  if ((strncmp(x->key, "record.", 7) && !is_arm) || !strcmp(x->row->name, "path") ||
+      !strcmp(x->row->name, "overwrite"))
     return 0;
   const char *has = run_parameter(l->run, x->key);
   size_t used = strlen(l->out);
@@ -97,7 +102,12 @@ static int is_done(const char *path, enum sweep_fate *fate, const struct config 
 {
   struct run_file *run = NULL;
   struct error e = {0};
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   if (access(path, F_OK) || run_open(&run, path, &e)) return 0;
+  if (strncmp(name, run_id(run), strcspn(name, "."))) { /* it was to be made a longer one */
+    run_close(run);
+    return 0;
+  }
   int finished = !strcmp(run_state(run), "finished"), diverged = !strcmp(run_state(run), "diverged");
   if (finished || diverged) *fate = finished ? SWEEP_FINISHED : SWEEP_DIVERGED;
   if (wanted) config_each(wanted, add_lacking, &(struct lacking){run, lacks, 256});
@@ -109,12 +119,24 @@ struct planning {
   struct sweep *sweep;
   struct plan *plan;
   const char *folder;
+  struct shorter *shorter;
   void *seen; /* tsearch: the points by id */
 };
 
 static int by_id(const void *a, const void *b)
 {
   return strcmp(((const struct sweep_point *)a)->id, ((const struct sweep_point *)b)->id);
+}
+
+/* Is there a file of this very run? */
+static int is_begun(const struct sweep_point *p)
+{
+  struct run_file *run = NULL;
+  struct error e = {0};
+  if (access(p->path, F_OK) || run_peek(&run, p->path, &e)) return 0;
+  int same = !strcmp(run_id(run), p->id);
+  run_close(run);
+  return same;
 }
 
 /* Fill in a point of the product; 0 in *is_new where it is the same run as an earlier one. */
@@ -131,6 +153,8 @@ static int plan_point(struct planning *g, struct sweep_point *p, int *is_new, st
     p->steps = ((const struct train_options *)config_section(c, "train"))->steps;
     p->path = make_path(g->folder, p->id);
     p->was_done = !record->overwrite && is_done(p->path, &p->fate, c, p->lacks);
+    p->drops = ((const struct sweep_options *)config_section(c, "sweep"))->drop_checkpoints != 0;
+    if (!p->was_done && !record->overwrite && !is_begun(p)) shorter_find(g->shorter, c, p->from, p->anew);
   }
   config_free(c);
   return status;
@@ -174,9 +198,11 @@ int sweep_plan(struct sweep *s, const struct config *config, const char *name, l
       o->together ? o->together : slabs_pay(((const struct top_options *)config_section(first, ""))->device);
     s->threads = ((const struct device_options *)config_section(first, "device"))->threads;
     struct planning planning = {.sweep = s, .plan = plan_new(), .folder = folder.text};
+    planning.shorter = shorter_new(folder.text);
     status = plan_points(&planning, config, points, shard, shards, e);
     s->trainers = plan_trainers(planning.plan);
     plan_free(planning.plan);
+    shorter_free(planning.shorter);
   }
   memory_free(folder.text);
   config_free(first);
@@ -318,6 +344,12 @@ static int enlist(struct crew *c, long at, struct launch_run *run)
   }
   const struct record_options *record = config_section(config, "record");
   double max_time = ((const struct train_options *)config_section(config, "train"))->max_time;
+  int extends = *p->from && !is_begun(p);
+  if (extends && extend_run(p->from, p->path, config, &e)) {
+    tell(c, at, SWEEP_FAILED, 0, e.text);
+    config_free(config);
+    return 0;
+  }
   int is_over = !record->overwrite && is_done(p->path, &fate, NULL, NULL);
   if (is_over) tell(c, at, fate, p->steps, "");
   if (is_over || (!record->overwrite && !access(p->path, F_OK))) {
@@ -326,6 +358,14 @@ static int enlist(struct crew *c, long at, struct launch_run *run)
   }
   *run = (struct launch_run){.config = config, .path = p->path, .max_time = max_time};
   return !is_over;
+}
+
+/* What its checkpoints were for is over. */
+static void drop_checkpoints(const struct sweep_point *p, struct error *e)
+{
+  char folder[4096];
+  run_sibling(folder, p->path, ".ckpt");
+  if (!checkpoint_remove_all(p->path, e)) rmdir(folder);
 }
 
 static void tell_end(void *context, int number)
@@ -340,6 +380,7 @@ static void tell_end(void *context, int number)
     error_set(&run->error, run->status, "diverged, and train.on_nonfinite = fail");
   else if (run->status == STATUS_OK && !is_done(p->path, &fate, NULL, NULL))
     fate = SWEEP_FAILED;
+  if (p->drops && (fate == SWEEP_FINISHED || fate == SWEEP_DIVERGED)) drop_checkpoints(p, &run->error);
   tell(c, c->berth[number], fate, p->steps, run->error.text);
 }
 

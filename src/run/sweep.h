@@ -23,6 +23,9 @@ struct sweep_point {
   enum sweep_fate fate;
   int was_done;    /* before this sweep */
   char lacks[256]; /* record keys asked for that its file was made without, "record.pairs=1 (has 0)"; or "" */
+  char from[4096]; /* a shorter run that it goes on from; or "" */
+  char anew[128];  /* why it does not go on from the shorter run that is there; or "" */
+  int drops;       /* its checkpoints, when it is done */
   uint64_t structure; /* points of one structure may share a launch */
   long step, steps;
   char reason[512]; /* why it failed */

@@ -147,7 +147,7 @@ int config_set(struct config *c, const char *name, const char *value, const char
   int index = config_find_key(c, name);
   int status = index < 0 ? config_unknown_key(c, name, e) : config_check_value(&c->keys[index], value, e);
   if (status) return e ? error_prefix(e, "%s: %s", origin, name) : status;
-  struct assignment a = {index, arena_text(c->arena, origin), 1, config_values_new(c, 1)};
+  struct assignment a = {index, arena_text(c->arena, origin), 1, config_values_new(c, 1), 0};
   a.value[0] = config_keep_value(c, &c->keys[index], value);
   config_add(c, a);
   return STATUS_OK;
@@ -208,6 +208,9 @@ static int play_preset_setting(void *context, int index, const char *value)
 int config_finish(struct config *c, struct error *e)
 {
   const struct assignment *axis = config_first_axis(c);
+  if (c->arms)
+    return error_set(e, STATUS_USAGE, "[arm %s]: arms are for maxlogit sweep; a run is one of them",
+                     c->arm[0]);
   if (axis)
     return error_set(e, STATUS_USAGE,
                      "%s: %s: %d values where a run takes one (several: maxlogit sweep; "

@@ -20,6 +20,7 @@ struct config *config_new(void); /* everything at its default, unfinished */
 void config_free(struct config *);
 
 /* A file of `key = value` lines under [section]; problems read "FILE:LINE: KEY: ...".
+   [arm NAME] begins a set of keys, complete names, that a sweep takes or leaves together: up to the next [.
    Blank lines and what follows a # are ignored. Inside [train], `lr` is train.lr; a name with a dot is
    complete anywhere. A line that ends in \ goes on in the next. Text may stand in quotes, with
    \" \\ \n \t for the characters that need it. */
@@ -51,9 +52,11 @@ int config_each(const struct config *, int (*each)(void *, const struct config_e
 /* One line on standard error for each key that was given but belongs to no part of this run. */
 void config_warn_unused(const struct config *);
 
-/* Sweep axes: keys whose value is a comma list or a range, the first written varying slowest. An axis that
-   a later key or preset overrides is none. config_points gives the number of combinations (1 without axes),
-   config_point an unfinished copy with point i's values set (i from 0); LONG_MAX stands for too many. */
+/* Sweep axes. The arms of a file: each with all that is written outside of arms, by the order of writing; its name is
+   the key `arm` of its points, which come arm by arm. And keys whose value is a comma list or a range, the first
+   written varying slowest. An axis that a later key or preset overrides is none. config_points gives the number of
+   combinations (1 without axes), config_point an unfinished copy with point i's values set (i from 0); LONG_MAX
+   stands for too many. */
 long config_points(const struct config *);
 struct config *config_point(const struct config *, long index);
 /* The axes of point i as "train.lr=0.003 train.seed=1", for tables. */
@@ -72,7 +75,7 @@ char *config_text(const struct config *); /* memory_free */
 
 /* --- core sections that have no better home ---------------------------------------------------------- */
 struct top_options {
-  const char *optimizer, *stabilizers, *preset, *data, *device;
+  const char *optimizer, *stabilizers, *preset, *data, *device, *arm;
 };
 enum { ON_NONFINITE_STOP, ON_NONFINITE_CONTINUE, ON_NONFINITE_FAIL }; /* choices of train.on_nonfinite */
 struct train_options {
@@ -111,6 +114,6 @@ struct device_options {
 };
 struct sweep_options {
   const char *dir;
-  long jobs, together;
+  long jobs, together, drop_checkpoints;
 };
 #endif

@@ -20,48 +20,77 @@ static int overrides(const struct config *c, const struct assignment *later, int
   return 1;
 }
 
-static int is_axis(const struct config *c, int index)
+static int counts_in(const struct assignment *a, int arm) { return !a->arm || a->arm == arm; }
+
+static int is_axis(const struct config *c, int index, int arm)
 {
-  if (c->list[index].count < 2) return 0;
+  if (c->list[index].count < 2 || !counts_in(&c->list[index], arm)) return 0;
   for (int i = index + 1; i < c->count; i++)
-    if (overrides(c, &c->list[i], c->list[index].key)) return 0;
+    if (counts_in(&c->list[i], arm) && overrides(c, &c->list[i], c->list[index].key)) return 0;
   return 1;
 }
 
 const struct assignment *config_first_axis(const struct config *c)
 {
   for (int i = 0; i < c->count; i++)
-    if (is_axis(c, i)) return &c->list[i];
+    if (is_axis(c, i, 0)) return &c->list[i];
   return NULL;
+}
+
+/* Points of an arm; arm 0: of a configuration without any. */
+static long points_of(const struct config *c, int arm)
+{
+  long points = 1;
+  for (int i = 0; i < c->count; i++)
+    if (is_axis(c, i, arm) && __builtin_mul_overflow(points, (long)c->list[i].count, &points))
+      return LONG_MAX;
+  return points;
 }
 
 long config_points(const struct config *c)
 {
-  long points = 1;
-  for (int i = 0; i < c->count; i++)
-    if (is_axis(c, i) && __builtin_mul_overflow(points, (long)c->list[i].count, &points)) return LONG_MAX;
+  long points = c->arms ? 0 : points_of(c, 0);
+  for (int arm = 1; arm <= c->arms; arm++)
+    if (__builtin_add_overflow(points, points_of(c, arm), &points)) return LONG_MAX;
   return points;
 }
 
-/* Which value of each axis makes point `index`; calls visit(context, assignment, its value). */
-static void visit_point(const struct config *c, long index,
-                        void (*visit)(void *, const struct assignment *, const char *, int), void *context)
+/* The arm of a point, whose index becomes that within the arm. */
+static int arm_of(const struct config *c, long *index)
 {
-  long block = config_points(c);
-  REQUIRE(index >= 0 && index < block && block < LONG_MAX);
+  for (int arm = 1; arm <= c->arms; arm++) {
+    long points = points_of(c, arm);
+    if (*index < points) return arm;
+    *index -= points;
+  }
+  return 0;
+}
+
+/* Which value of each axis makes point `index`; calls visit(context, assignment, its value). Returns its arm's name,
+   NULL without arms. */
+static const char *visit_point(const struct config *c, long index,
+                               void (*visit)(void *, const struct assignment *, const char *, int),
+                               void *context)
+{
+  long all = config_points(c);
+  REQUIRE(index >= 0 && index < all && all < LONG_MAX);
+  int arm = arm_of(c, &index);
+  long block = points_of(c, arm);
   for (int i = 0; i < c->count; i++) {
     const struct assignment *a = &c->list[i];
-    int axis = is_axis(c, i);
+    if (!counts_in(a, arm)) continue;
+    int axis = is_axis(c, i, arm);
     if (axis) block /= a->count;
     visit(context, a, a->value[axis ? index / block % a->count : 0], axis);
   }
+  return arm ? c->arm[arm - 1] : NULL;
 }
 
 static void copy_assignment(void *context, const struct assignment *a, const char *value, int axis)
 {
   struct config *copy = context;
   (void)axis;
-  struct assignment one = {a->key, arena_text(copy->arena, a->origin), 1, config_values_new(copy, 1)};
+  struct assignment one = {a->key, arena_text(copy->arena, a->origin), 1, config_values_new(copy, 1), 0};
   one.value[0] = arena_text(copy->arena, value);
   config_add(copy, one);
 }
@@ -69,7 +98,8 @@ static void copy_assignment(void *context, const struct assignment *a, const cha
 struct config *config_point(const struct config *c, long index)
 {
   struct config *copy = config_new();
-  visit_point(c, index, copy_assignment, copy);
+  const char *arm = visit_point(c, index, copy_assignment, copy);
+  if (arm) config_set(copy, "arm", arm, "[arm]", NULL);
   return copy;
 }
 
@@ -90,6 +120,9 @@ static void add_label(void *context, const struct assignment *a, const char *val
 void config_point_label(const struct config *c, long index, char *out, size_t room)
 {
   struct label l = {c, out, room};
+  long within = index;
+  int arm = arm_of(c, &within);
   *out = 0;
+  if (arm) snprintf(out, room, "arm=%s", c->arm[arm - 1]);
   visit_point(c, index, add_label, &l);
 }

@@ -142,7 +142,8 @@ static int config_write(struct config *c, const char *name, const char *text, co
   }
   if (status && e) error_prefix(e, "%s: %s", origin, name);
   if (!status) {
-    struct assignment a = {index, arena_text(c->arena, origin), v.count, config_values_new(c, v.count)};
+    struct assignment a = {index, arena_text(c->arena, origin), v.count, config_values_new(c, v.count),
+                           c->arm_now};
     memcpy(a.value, v.text, (size_t)v.count * sizeof *a.value);
     config_add(c, a);
   }
@@ -171,6 +172,7 @@ struct reading {
   int line;
   char section[64];
   int *line_of; /* [keys]: where each was given; 0: not yet */
+  int *in_arm;  /* the same within this arm */
   struct error *error;
 };
 
@@ -202,12 +204,34 @@ static char *trim(char *text)
   return start;
 }
 
+/* [arm NAME] */
+static int read_arm(struct reading *r, const char *name)
+{
+  struct config *c = r->config;
+  size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+");
+  if (!length || name[length] || length > 40)
+    return bad_line(r, "the name of an arm is of letters, digits, _ . - +, at most 40", "");
+  for (int i = 0; i < c->arms; i++)
+    if (!strcmp(c->arm[i], name)) return bad_line(r, "there is this arm already: ", name);
+  if (c->arms == MOST_ARMS) return bad_line(r, "too many arms", "");
+  const char **arms = arena_get(c->arena, (size_t)c->arms + 1, sizeof *arms);
+  for (int i = 0; i < c->arms; i++) arms[i] = c->arm[i];
+  arms[c->arms++] = arena_text(c->arena, name);
+  c->arm = arms;
+  c->arm_now = c->arms;
+  *r->section = 0;
+  memset(r->in_arm, 0, (size_t)c->key_count * sizeof *r->in_arm);
+  return STATUS_OK;
+}
+
 static int read_section(struct reading *r, char *line)
 {
   char *end = strchr(line, ']');
   if (!end || end[1]) return bad_line(r, "a section is written [name]", "");
   *end = 0;
   char *name = trim(line + 1);
+  r->config->arm_now = 0;
+  if (!strncmp(name, "arm", 3) && isspace((unsigned char)name[3])) return read_arm(r, trim(name + 3));
   const struct config_section *sections = r->config->sections;
   const char *names[MOST_NAMES];
   size_t count = 0;
@@ -238,10 +262,13 @@ static int read_setting(struct reading *r, char *line, int first_line)
   if (index < 0 && !is_whole && config_find_key(r->config, key) >= 0)
     return error_set(r->error, STATUS_USAGE, "%s: %s: unknown key; '%s' stands before the first [section]",
                      origin, name, key);
-  if (index >= 0 && r->line_of[index])
+  int *line_of = r->config->arm_now ? r->in_arm : r->line_of;
+  if (index >= 0 && !strcmp(name, "arm") && r->config->arms)
+    return error_set(r->error, STATUS_USAGE, "%s: arm: [arm NAME] sets it", origin);
+  if (index >= 0 && line_of[index])
     return error_set(r->error, STATUS_USAGE, "%s: %s: given twice (first in line %d)", origin, name,
-                     r->line_of[index]);
-  if (index >= 0) r->line_of[index] = first_line;
+                     line_of[index]);
+  if (index >= 0) line_of[index] = first_line;
   return config_write(r->config, name, equals + 1, origin, r->error);
 }
 
@@ -280,6 +307,7 @@ int config_read(struct config *c, const char *text, const char *name, struct err
 {
   struct reading r = {.config = c, .name = name, .error = e};
   r.line_of = memory_new((size_t)c->key_count, sizeof *r.line_of);
+  r.in_arm = memory_new((size_t)c->key_count, sizeof *r.in_arm);
   if (!strncmp(text, "\xef\xbb\xbf", 3)) text += 3;
   int status = STATUS_OK, first = 1;
   for (char *line; !status && (line = next_lines(&r, &text)); first = r.line + 1) {
@@ -289,7 +317,9 @@ int config_read(struct config *c, const char *text, const char *name, struct err
       status = read_setting(&r, line, first);
     memory_free(line);
   }
+  c->arm_now = 0;
   memory_free(r.line_of);
+  memory_free(r.in_arm);
   return status;
 }
 

@@ -16,6 +16,9 @@ static const struct option_row top_rows[] = {
            OPTION_LIST),
   TEXT_ROW(struct top_options, data, "markov", "source of the tokens: see `maxlogit list data`", 0),
   TEXT_ROW(struct top_options, device, "cpu", "cpu, cuda, or reference (plain loops, slow)", 0),
+  TEXT_ROW(struct top_options, arm, "",
+           "name of the [arm NAME] of the sweep file that this run belongs to: for --by arm",
+           OPTION_FREE | OPTION_NUMBER),
   END_ROW};
 
 static const char *const decay_kinds[] = {"scaled", "independent", NULL};
@@ -109,6 +112,11 @@ static const struct option_row device_rows[] = {
   END_ROW};
 
 static const struct option_row sweep_rows[] = {
+  BOOL_ROW(
+    struct sweep_options, drop_checkpoints, "0",
+    "remove the checkpoints of a run that is done: it can no longer be extended, evaluated or started from, "
+    "and rerun begins at its start",
+    OPTION_FREE | OPTION_NUMBER),
   TEXT_ROW(struct sweep_options, dir, "", "folder of the runs; empty: runs/<name of the sweep file>",
            OPTION_FREE | OPTION_NUMBER),
   INT_ROW(struct sweep_options, jobs, "0", 0, 1024, "processes",

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "storage/config.h"
 
-enum { MOST_NAMES = 256, MOST_VALUES = 100000 };
+enum { MOST_NAMES = 256, MOST_VALUES = 100000, MOST_ARMS = 1000 };
 
 struct key {
   const char *name; /* dotted */
@@ -20,6 +20,7 @@ struct assignment {
   const char *origin;
   int count;
   const char **value;
+  int arm; /* from 1; 0: of all */
 };
 
 struct config {
@@ -30,6 +31,8 @@ struct config {
   int key_count;
   struct assignment *list;
   int count, room;
+  const char **arm;  /* names */
+  int arms, arm_now; /* arm_now: what is being read belongs to it */
 };
 
 int config_find_key(const struct config *, const char *name); /* -1: there is none */

@@ -27,8 +27,8 @@ int recorder_resume(struct recorder **, const char *path, const struct config *,
 /* Once more from after `step` updates: rows before it from the file, none of the checkpoint but those put aside. */
 int recorder_repeat(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                     long step, const void *rows, size_t rows_size, struct error *);
-/* Rows of the step axis from `step` on were due for being a run's last, which it no longer is. */
-void recorder_forget(struct recorder *, long step);
+/* The row of `step`, which was a run's last and no longer is, where rows are due at multiples of `every` else. */
+void recorder_forget(struct recorder *, long step, long every);
 /* One that takes everything and keeps nothing: no file, no memory that grows. */
 struct recorder *recorder_null(const struct run_facts *);
 int recorder_keeps(const struct recorder *); /* 0: the null recorder */

@@ -136,4 +136,4 @@ int recorder_repeat(struct recorder **out, const char *path, const struct config
   return restore(out, path, config, facts, step, rows, rows_size, 1, e);
 }
 
-void recorder_forget(struct recorder *r, long step) { rows_cut_steps(&r->rows, step); }
+void recorder_forget(struct recorder *r, long step, long every) { rows_forget(&r->rows, step, every); }

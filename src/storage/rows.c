@@ -168,6 +168,14 @@ void rows_cut_steps(struct rows *r, int64_t step)
   table_cut(t, rows);
 }
 
+void rows_forget(struct rows *r, int64_t step, int64_t every)
+{
+  struct table *t = &r->table[AXIS_STEP];
+  int64_t rows = t->rows;
+  if (!rows || !has_steps(t) || !(step % every) || step_at(t, rows - 1) != step) return;
+  if (rows == 1 || step_at(t, rows - 2) == step / every * every) table_cut(t, rows - 1);
+}
+
 void rows_go_back(struct rows *r, int64_t step)
 {
   for (int i = 0; i < TABLE_COUNT; i++) {
@@ -289,7 +297,7 @@ static int unpack_table(struct table *t, struct cursor *in, int has_ring)
 {
   struct packed_table head;
   if (!take(in, &head, sizeof head) || head.first < 0 || head.rows < 0 || head.columns < 0 ||
-      t->rows < head.first)
+      t->rows + has_ring < head.first) /* one may be forgotten: rows_forget */
     return 0;
   if (t->columns > head.columns && head.rows) return 0;
   make_way(t, &head, in, has_ring);

@@ -46,6 +46,8 @@ void rows_aside(struct rows *, int64_t first_step);
 void rows_recall(struct rows *, int64_t first_step);
 /* Rows of the step axis from `step` on are forgotten. */
 void rows_cut_steps(struct rows *, int64_t step);
+/* A row of this step that is the last, and that only being a run's last step has made, is forgotten. */
+void rows_forget(struct rows *, int64_t step, int64_t every);
 /* Rows and events of all tables from `step` on are. */
 void rows_go_back(struct rows *, int64_t step);
 /* A complete row. */

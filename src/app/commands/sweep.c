@@ -196,6 +196,8 @@ static void print_list(const struct sweep *s)
     const struct sweep_point *p = &s->points[i];
     printf("%ld\t%s\t%s\t%s", p->index + 1, p->id, sweep_fate_name(p->fate), p->label);
     if (s->together > 1 && launch[i]) printf("\tlaunch %ld", launch[i]);
+    if (*p->from) printf("\textends %.12s", strrchr(p->from, '/') + 1);
+    if (*p->anew) printf("\tanew: %s", p->anew);
     printf(*p->lacks ? "\tlacks %s\n" : "\n", p->lacks);
   }
   memory_free(launch);
@@ -214,10 +216,23 @@ static void say_what_lacks(const struct sweep *s)
   }
   if (lacking)
     warning("%ld of the runs keep%s to what %s recorded with; to record more, `maxlogit rerun FILE.h5 "
-            "record.KEY=VALUE` repeats one bit for bit, or remove the files named above or give another "
+            "KEY=VALUE` repeats one bit for bit, or remove the files named above or give another "
             "sweep.dir, and they "
             "are run anew (record.overwrite=1 runs all anew)",
             lacking, lacking == 1 ? "s" : "", lacking == 1 ? "it was" : "they were");
+}
+
+static void say_what_extends(const struct sweep *s)
+{
+  long extended = 0, anew = 0;
+  const char *why = "";
+  for (long i = 0; i < s->count; i++) {
+    extended += *s->points[i].from != 0;
+    anew += *s->points[i].anew != 0;
+    if (*s->points[i].anew) why = s->points[i].anew;
+  }
+  if (extended) message("%ld of the runs go on from shorter ones that are finished", extended);
+  if (anew) message("%ld of the runs begin anew, though shorter ones are finished: %s", anew, why);
 }
 
 static void say_what_next(const struct sweep *s, int status, const char *file)
@@ -272,6 +287,7 @@ static int run_points(struct sweep *s, const struct arguments *a, struct error *
     message("up to %ld runs a launch, on %ld thread%s; %ld launch%s at a time", s->together, s->threads,
             s->threads == 1 ? "" : "s", s->jobs, s->jobs == 1 ? "" : "es");
   say_what_lacks(s);
+  if (!a->quiet) say_what_extends(s);
   int status = sweep_run(s, e);
   clear_bar(&view);
   for (int i = 0; i < view.lines; i++) memory_free(view.line[i]);
@@ -292,7 +308,14 @@ static int sweep(int argc, char **argv)
     "interrupted "
     "ones go on, so a sweep that was stopped is continued by starting it again; several may share the work "
     "of "
-    "one folder.\n\nExit status: 0 when every run is done (diverged ones are) or in the hands of another "
+    "one folder. With a larger train.steps, finished runs go on where the schedule is constant; the shorter "
+    "ones stay."
+    "\n\nIn the file [arm NAME] begins a set of keys (whole names, up to the next [) that are taken "
+    "together; the "
+    "arms "
+    "are crossed with the lists outside of them, and a list within an arm is its own. The name is recorded: "
+    "show "
+    "--by arm.\n\nExit status: 0 when every run is done (diverged ones are) or in the hands of another "
     "sweep, 1 when one "
     "failed, 75 when stopped.",
     words_child,
