@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "analysis/json.h"
 #include "analysis/pairs.h"
+#include "app/arms.h"
 #include "app/command.h"
 #include "app/report.h"
 #include "app/selection.h"
@@ -24,8 +24,8 @@ struct line {
 };
 struct compare_request {
   struct chosen chosen;
-  char *condition[2];
-  int conditions, json;
+  struct arm_words words;
+  int json;
   const char *of;
   enum contrast contrast;
   double margin;
@@ -42,22 +42,9 @@ struct compare_request {
 
 static int open_arm(struct compare_request *r, int i, struct error *error)
 {
-  struct selection s = r->chosen.selection;
   struct arm *arm = &r->arm[i];
-  char **where = memory_new((size_t)s.wheres + 1, sizeof *where);
-  for (int k = 0; k < s.wheres; k++) where[k] = s.where[k];
-  if (r->conditions) {
-    arm->name = where[s.wheres++] = r->condition[i];
-  } else {
-    arm->name = s.path[i];
-    s.path += i;
-    s.paths = 1;
-  }
-  s.where = where;
-  s.by = NULL; /* of the pairs */
-  int status = runset_select(&arm->set, &s, RUNSET_RECORDED | RUNSET_ONCE, error);
-  memory_free(where);
-  if (status) return error_prefix(error, "%s", i ? "B" : "A");
+  int status = arm_select(&arm->set, &arm->name, &r->chosen.selection, &r->words, i, error);
+  if (status) return status;
   status = metrics_of(r->metric, r->metrics, &arm->set, &arm->value, error);
   return status ? error_prefix(error, "%s", i ? "B" : "A") : STATUS_OK;
 }
@@ -283,16 +270,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
       argp_error(state, "--margin=%s: a number above 0 is wanted", text);
     return 0;
   case ARGP_KEY_INIT: state->child_inputs[0] = &r->chosen; return 0;
-  case ARGP_KEY_ARG:
-    if (!strpbrk(text, "=<>") || access(text, F_OK) == 0) return ARGP_ERR_UNKNOWN;
-    if (r->conditions == 2) argp_error(state, "two conditions make two arms; '%s' is a third", text);
-    r->condition[r->conditions++] = text;
-    return 0;
+  case ARGP_KEY_ARG: return arm_word(&r->words, text, state) ? 0 : ARGP_ERR_UNKNOWN;
   case ARGP_KEY_END:
-    if (r->conditions == 1 || (!r->conditions && r->chosen.selection.paths != 2))
-      argp_error(state,
-                 "two arms are wanted: two folders (or files), or runs and two conditions such as kind=adam "
-                 "kind=muon");
+    arm_words_end(&r->words, &r->chosen.selection, state);
     if (r->contrast == CONTRAST_RATIO && r->margin && r->margin <= 1)
       argp_error(state, "--margin=%g: of a ratio a factor above 1 is wanted", r->margin);
     return 0;

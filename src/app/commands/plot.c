@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "app/arms.h"
 #include "app/command.h"
+#include "app/difference.h"
 #include "app/figure.h"
 #include "analysis/gnuplot.h"
+#include "app/map.h"
 #include "app/parameter.h"
 #include "app/selection.h"
 #include "base/file.h"
@@ -14,7 +17,11 @@
 
 struct plot_request {
   const char *x, *y; /* a metric over a parameter, instead of the figures of the registry */
+  const char *of;    /* with x: y is a parameter too; with diff: the series */
   struct metric metric;
+  int diff;
+  struct arm_words words;
+  struct difference difference;
   struct chosen chosen_runs;
   const char *folder, *scripts, *format;
   int terminal, script, any_chosen;
@@ -24,12 +31,17 @@ struct plot_request {
 static int write_data(FILE *f, struct plot_request *r, const struct figure *figure, const struct runset *set,
                       struct error *error)
 {
+  if (r->diff) return difference_data(f, &r->difference, error);
+  if (!figure && r->of) return map_data(f, set, r->x, r->y, &r->metric, error);
   if (!figure) return parameter_data(f, set, r->x, &r->metric, error);
   figure_put_groups(f, set);
   return figure->data(f, set, error);
 }
 
-static const char *name_of(const struct figure *figure) { return figure ? figure->name : "parameter"; }
+static const char *name_of(const struct plot_request *r, const struct figure *figure)
+{
+  return figure ? figure->name : r->diff ? "difference" : r->of ? "map" : "parameter";
+}
 
 /* The whole input of gnuplot for one figure, as a temporary file. */
 static FILE *make_script(struct plot_request *r, const struct figure *figure, const struct runset *set,
@@ -42,7 +54,7 @@ static FILE *make_script(struct plot_request *r, const struct figure *figure, co
   }
   gnuplot_terminal(f, scripts, term, out);
   int status = write_data(f, r, figure, set, error);
-  fprintf(f, "load plots.'/%s.gp'\n", name_of(figure));
+  fprintf(f, "load plots.'/%s.gp'\n", name_of(r, figure));
   if (!status && (fflush(f) != 0 || ferror(f)))
     status = error_set(error, STATUS_FAIL, "temporary file: %s", strerror(errno));
   if (!status) return f;
@@ -63,7 +75,7 @@ static int make_figure(struct plot_request *r, const struct figure *figure, cons
 {
   char out[4096] = "", drawn[4200] = "";
   int is_file = !r->terminal && !r->script;
-  if (!r->terminal) snprintf(out, sizeof out, "%s/%s.%s", r->folder, name_of(figure), term);
+  if (!r->terminal) snprintf(out, sizeof out, "%s/%s.%s", r->folder, name_of(r, figure), term);
   snprintf(drawn, sizeof drawn, is_file ? "%s.tmp" : "%s",
            out); /* what fails leaves an older figure as it is */
   FILE *script = make_script(r, figure, set, scripts, term, drawn, error);
@@ -73,7 +85,7 @@ static int make_figure(struct plot_request *r, const struct figure *figure, cons
   if (is_file && !status) status = file_publish(drawn, out, error);
   if (is_file && status) file_remove(drawn);
   if (status && *error->text)
-    error_prefix(error, "figure %s", name_of(figure));
+    error_prefix(error, "figure %s", name_of(r, figure));
   else if (is_file)
     printf("%s\n", out);
   return status;
@@ -114,9 +126,10 @@ static int make_figures(struct plot_request *r, const struct runset *set, struct
   int drawn = 0;
   int status = gnuplot_scripts(r->scripts, scripts, error);
   snprintf(first, sizeof first, "%s/x", r->folder);
-  if (!status && !r->x) status = figure_fits(set, error);
+  int special = r->x || r->diff;
+  if (!status && !special) status = figure_fits(set, error);
   if (!status && !r->terminal && !r->script) status = file_make_folders(first, error);
-  if (!status && r->x) return make_forms(r, NULL, set, scripts, error);
+  if (!status && special) return make_forms(r, NULL, set, scripts, error);
   for (int i = 0; figures[i] && !status; i++) {
     if (!is_wanted(r, i, set)) continue;
     if (r->terminal && figures[i]->no_text)
@@ -134,7 +147,7 @@ static int make_figures(struct plot_request *r, const struct runset *set, struct
 
 /* --- command line -------------------------------------------------------------------------------------- */
 
-enum { KEY_FORMAT = 256, KEY_FIGURE, KEY_SCRIPT, KEY_SCRIPTS, KEY_X, KEY_Y };
+enum { KEY_FORMAT = 256, KEY_FIGURE, KEY_SCRIPT, KEY_SCRIPTS, KEY_X, KEY_Y, KEY_OF, KEY_DIFF };
 static const struct argp_option options[] = {
   {"output", 'o', "DIR", 0, "Folder for the figures (default: figures)", 0},
   {"terminal", 't', NULL, 0, "Draw with characters, on standard output", 0},
@@ -142,7 +155,19 @@ static const struct argp_option options[] = {
   {"x", KEY_X, "KEY", 0,
    "A metric (--y) against this parameter, train.lr say; a curve for each kind, or for each value of --by",
    0},
-  {"y", KEY_Y, "METRIC", 0, "The metric: val (default), peak, or as in maxlogit show --of", 0},
+  {"y", KEY_Y, "METRIC", 0,
+   "The metric: val (default), peak, or as in maxlogit show --of. With --of a second parameter", 0},
+  {"of", KEY_OF, "METRIC", 0,
+   "With --x KEY --y KEY: a map of this metric over both, a panel for each kind, or for each value of --by. "
+   "With --diff: the series (default: attn/max_logit)",
+   0},
+  {"diff", KEY_DIFF, NULL, 0,
+   "Two arms, as maxlogit compare takes them, over the steps: the mean of B - A over pairs of equal seed, "
+   "with its "
+   "interval; of logits B / A by logarithms, of a series per head the largest; with --by KEYS a curve for "
+   "each of "
+   "their values",
+   0},
   {"format", KEY_FORMAT, "svg|png", 0, "Only this format (default: both)", 0},
   {"script", KEY_SCRIPT, NULL, 0, "Print gnuplot's whole input, data included, and draw nothing", 0},
   {"scripts", KEY_SCRIPTS, "DIR", 0, "Folder of the plot scripts (also: MAXLOGIT_PLOTS)", 0},
@@ -197,15 +222,60 @@ static error_t parse(int key, char *text, struct argp_state *state)
     return 0;
   case KEY_X: r->x = text; return 0;
   case KEY_Y: r->y = text; return 0;
+  case KEY_OF: r->of = text; return 0;
+  case KEY_DIFF: r->diff = 1; return 0;
+  case ARGP_KEY_ARG: return r->diff && arm_word(&r->words, text, state) ? 0 : ARGP_ERR_UNKNOWN;
   case KEY_SCRIPT: r->script = 1; return 0;
   case KEY_SCRIPTS: r->scripts = text; return 0;
   case ARGP_KEY_INIT: state->child_inputs[0] = &r->chosen_runs; return 0;
   case ARGP_KEY_END:
+    if (r->diff) arm_words_end(&r->words, &r->chosen_runs.selection, state);
+    if (r->diff && (r->x || r->y)) argp_error(state, "--diff and --x or --y do not go together");
+    if (r->of && !r->diff && !(r->x && r->y))
+      argp_error(state, "--of=%s: over what? --x KEY --y KEY, or --diff", r->of);
+    if (r->of && r->x && !strcmp(r->x, r->y)) argp_error(state, "--x and --y are the same key");
     if (r->y && !r->x) argp_error(state, "--y=%s: against what? --x KEY", r->y);
-    if (r->x && r->any_chosen) argp_error(state, "--figure and --x do not go together");
+    if ((r->x || r->diff) && r->any_chosen)
+      argp_error(state, "--figure and --x or --diff do not go together");
     return 0;
   }
   return ARGP_ERR_UNKNOWN;
+}
+
+/* Both arms; the figure's own set is then theirs. */
+static int draw_difference(struct plot_request *r, struct error *error)
+{
+  struct difference *d = &r->difference;
+  d->series = r->of ? r->of : "attn/max_logit";
+  d->ratio = strstr(d->series, "logit") != NULL;
+  d->by = r->chosen_runs.selection.by;
+  int status = STATUS_OK;
+  for (int i = 0; i < 2 && !status; i++)
+    status = arm_select(&d->set[i], &d->name[i], &r->chosen_runs.selection, &r->words, i, error);
+  if (!status) status = make_figures(r, NULL, error);
+  for (int i = 0; i < 2; i++) runset_close(&d->set[i]);
+  return status;
+}
+
+static int draw_set(struct plot_request *r, struct error *error)
+{
+  struct selection *selection = &r->chosen_runs.selection;
+  struct buffer by = {0};
+  struct runset set;
+  int status = STATUS_OK;
+  if (r->x) { /* a group for each value of x (and y); neighbours make a curve, or a panel */
+    const char *kinds = selection->by ? selection->by : "kind", *metric = r->of ? r->of : r->y ? r->y : "val";
+    buffer_add(&by, "%s%s%s,%s", kinds, r->of ? "," : "", r->of ? r->y : "", r->x);
+    selection->by = by.text;
+    status = metric_read(&r->metric, metric, error);
+  }
+  if (!status) status = runset_select(&set, selection, RUNSET_RECORDED | (r->x ? RUNSET_ONCE : 0), error);
+  if (!status) {
+    status = make_figures(r, &set, error);
+    runset_close(&set);
+  }
+  memory_free(by.text);
+  return status;
 }
 
 static int run_plot(int argc, char **argv)
@@ -220,28 +290,17 @@ static int run_plot(int argc, char **argv)
            "only in their seed become one curve with a band.\v"
            "maxlogit plot demo -o figures\nmaxlogit plot -t runs/a.h5 runs/b.h5\n"
            "maxlogit plot sweep --x train.lr --y val --by optimizer\n"
+           "maxlogit plot sweep --x train.lr --y train.weight_decay --of peak\n"
+           "maxlogit plot --diff sweep kind=muon kind=muonclip --of val_loss\n"
            "maxlogit plot sweep --where 'kind=muon,adam & train.lr<0.02'",
   };
   struct plot_request r = {.folder = "figures"};
-  struct runset set;
   struct error error = {0};
   r.chosen = memory_new((size_t)figure_count(), sizeof *r.chosen);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
-  struct selection *selection = &r.chosen_runs.selection;
-  struct buffer by = {0};
-  if (r.x) { /* a group for each value of x */
-    buffer_add(&by, "%s,%s", selection->by ? selection->by : "kind", r.x);
-    selection->by = by.text;
-    status = metric_read(&r.metric, r.y ? r.y : "val", &error);
-  }
-  if (!status) status = runset_select(&set, selection, RUNSET_RECORDED | (r.x ? RUNSET_ONCE : 0), &error);
-  if (!status) {
-    status = make_figures(&r, &set, &error);
-    runset_close(&set);
-  }
+  if (!status) status = r.diff ? draw_difference(&r, &error) : draw_set(&r, &error);
   if (*error.text) message("%s", error.text);
   chosen_free(&r.chosen_runs);
-  memory_free(by.text);
   memory_free(r.chosen);
   return status;
 }

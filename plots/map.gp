@@ -1,0 +1,78 @@
+# map.gp - a metric over two parameters: a cell a pair of values, a panel a group, one colour scale for all
+# Data: $cells, one block a group: column row value n diverged. Also: x_values, x_value[i], x_name, the same of y; z_name;
+# log_z (1: colours are logarithmic, means geometric); times (1: medians of Kaplan and Meier); low, high; heading, about.
+log_z = int(log_z); times = int(times)
+cell_wide = 74; cell_high = 46                       # pixels
+across = groups < 3 ? groups : 3
+down = (groups + across - 1) / across
+panel_wide = x_values * cell_wide; panel_high = y_values * cell_high
+wide_each = panel_wide + 100; high_each = panel_high + 96
+width = 160 + across * wide_each < 760 ? 760 : 160 + across * wide_each; height = 140 + down * high_each
+load plots."/style.gp"
+
+drawn = ""                                           # a panel without a value is none
+do for [g=1:groups] { stats $cells index g-1 using 3 nooutput; if (STATS_records > 0) { drawn = drawn." ".g } }
+digits(z) = abs(z) >= 1000 ? sprintf("%.0f", z) : sprintf("%.3g", z)
+where(z) = log_z ? (log10(z) - log10(low)) / (log10(high) - log10(low) + 1e-12) : (z - low) / (high - low + 1e-300)
+
+if (text_term) {
+  set title heading noenhanced
+  set xlabel x_name noenhanced; set ylabel y_name noenhanced
+  unset grid; unset key
+  set xrange [-0.6:x_values-0.4]; set yrange [-0.6:y_values-0.4]
+  set xtics (); do for [i=1:x_values] { set xtics add (x_value[i] i-1) }
+  set ytics (); do for [i=1:y_values] { set ytics add (y_value[i] i-1) }
+  do for [g in drawn] {
+    if (groups > 1) { set title heading.": ".name(int(g)) noenhanced }
+    plot $cells index int(g)-1 using 1:2:($3 == $3 ? digits($3) : "x") with labels notitle
+  }
+  exit
+}
+
+x_of(pixels) = pixels * 1.0 / width
+y_of(pixels) = 1 - pixels * 1.0 / height
+set datafile missing                                # a NaN is a cell, too
+set multiplot
+set label 100 heading at screen x_of(35),y_of(32) font "DejaVu Sans:Bold,17" tc rgb ink noenhanced
+set label 101 times ? "Cell: median (Kaplan and Meier), runs that never got there counted; ×: every run diverged." : \
+    sprintf("Cell: %s; ×: every run diverged, (k×): k of them.", \
+            most_seeds == 1 ? "one run" : (log_z ? "geometric mean" : "mean")." over the runs") \
+    at screen x_of(35),y_of(58) font ",12" tc rgb soft noenhanced
+set label 102 about at screen x_of(35),y_of(79) font ",12" tc rgb soft noenhanced
+unset grid
+set border 15 lw 0.8
+if (log_z > 0) { set logscale cb }
+if (high > low) { set cbrange [low:high] } else { set cbrange [low-abs(low)*0.1-1e-9:high+abs(high)*0.1+1e-9] }
+set format cb "%g"; set cbtics font ",10" scale 0.4
+if (log_z > 0 && log10(high / low) < 3.5) {
+  set cbtics ()
+  do for [e=-9:12] { do for [t in tics_of(log10(high / low))] { set cbtics add (sprintf("%g", t * 10.0**e) t * 10.0**e) } }
+}
+set xrange [-0.5:x_values-0.5]; set yrange [-0.5:y_values-0.5]
+set xtics () font ",11" scale 0; do for [i=1:x_values] { set xtics add (x_value[i] i-1) }
+set ytics () font ",11" scale 0; do for [i=1:y_values] { set ytics add (y_value[i] i-1) }
+set style fill solid border lc rgb "white"
+do for [g=1:groups] {
+  left = 100 + ((g - 1) % across) * wide_each; top = 138 + ((g - 1) / across) * high_each
+  set lmargin at screen x_of(left); set rmargin at screen x_of(left + panel_wide)
+  set tmargin at screen y_of(top); set bmargin at screen y_of(top + panel_high)
+  set xlabel x_name offset 0,0.3 noenhanced
+  if ((g - 1) % across == 0) { set ylabel y_name offset 0.4,0 noenhanced } else { unset ylabel }
+  if (groups > 1) { set label 1 name(g) at graph 0,1 offset 0,0.6 font ",12" tc rgb colour[g] noenhanced }
+  if (g == 1) {
+    bar = clamp(panel_high, 90, 420)
+    set colorbox user origin x_of(left + across * wide_each - 68),y_of(top + bar) size x_of(13),1.0*bar/height noborder
+    set label 2 z_name at screen x_of(left + across * wide_each - 68),y_of(top - 14) font ",11" tc rgb ink noenhanced
+  } else { unset colorbox }
+  plot $cells index g-1 using 1:2:(0.5):(0.5) with boxxyerror fc rgb "#EEEEEE" notitle, \
+       $cells index g-1 using ($3 == $3 ? $1 : NaN):2:(0.5):(0.5):3 with boxxyerror fc palette notitle, \
+       $cells index g-1 using 1:2:($3 == $3 ? "" : "×") with labels font ",15" tc rgb soft noenhanced notitle, \
+       $cells index g-1 using 1:2:($3 == $3 && where($3) < 0.6 ? digits($3).($5 > 0 ? sprintf(" (%d×)", $5) : "") : "") \
+         with labels font ",11" tc rgb "white" noenhanced notitle, \
+       $cells index g-1 using 1:2:($3 == $3 && where($3) >= 0.6 ? digits($3).($5 > 0 ? sprintf(" (%d×)", $5) : "") : "") \
+         with labels font ",11" tc rgb ink noenhanced notitle
+  unset for [k=100:102] label k
+  unset label 2
+}
+unset multiplot
+set output

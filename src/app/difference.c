@@ -1,0 +1,178 @@
+#include "app/difference.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "app/figure.h"
+#include "analysis/gnuplot.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+struct curve {
+  int first, count, diverged, n; /* pairs; those that are drawn */
+  char label[160];
+  struct table band;
+};
+
+struct drawing {
+  const struct difference *what;
+  struct pair *pair;
+  int pairs, curves;
+  struct curve curve[FIGURE_GROUPS];
+};
+
+/* What two runs differ in at the steps that both have: one column. */
+static int pair_table(const struct difference *d, const struct pair *p, struct table *out,
+                      struct error *error)
+{
+  struct table one, two;
+  int status = run_table(p->a, d->series, &one, error);
+  if (status) return status;
+  status = run_table(p->b, d->series, &two, error);
+  if (!status) {
+    if (one.columns > 1) table_reduce_max(&one, d->series);
+    if (two.columns > 1) table_reduce_max(&two, d->series);
+    table_join(&one, &two);
+    table_new(out, one.rows, 1);
+    snprintf(out->column->name, sizeof out->column->name, "%s", d->ratio ? "ratio" : "difference");
+    out->rows = 0;
+    for (long r = 0; r < one.rows; r++) {
+      double a = one.value[2 * r], b = one.value[2 * r + 1];
+      if (!isfinite(a) || !isfinite(b) || (d->ratio && !(a > 0 && b > 0))) continue;
+      out->step[out->rows] = one.step[r];
+      out->value[out->rows++] = d->ratio ? b / a : b - a;
+    }
+    table_free(&two);
+  }
+  table_free(&one);
+  return status;
+}
+
+static void label_curve(const struct difference *d, const struct pair *p, char out[160])
+{
+  const struct run *run = p->a ? p->a : p->b;
+  char value[RUN_VALUE], key[96];
+  snprintf(out, 160, "%s", d->by ? "" : d->ratio ? "B / A" : "B - A");
+  for (const char *at = d->by; at && *at;) {
+    size_t length = strcspn(at, ","), used = strlen(out);
+    snprintf(key, sizeof key, "%.*s", (int)length, at);
+    const char *last = strrchr(key, '.');
+    snprintf(out + used, 160 - used, "%s%s=%s", used ? " " : "", last ? last + 1 : key,
+             run_value(run, key, value));
+    at += length + (at[length] == ',');
+  }
+}
+
+static int make_curve(const struct drawing *d, struct curve *c, struct error *error)
+{
+  struct table *runs = memory_new((size_t)c->count + 1, sizeof *runs);
+  int status = STATUS_OK;
+  for (int i = c->first; i < c->first + c->count && !status; i++) {
+    const struct pair *p = &d->pair[i];
+    if (!p->a || !p->b) continue;
+    if (run_is_diverged(p->a) || run_is_diverged(p->b)) {
+      c->diverged++;
+      continue;
+    }
+    status = pair_table(d->what, p, &runs[c->n], error);
+    c->n += !status;
+  }
+  if (!status && c->n) table_band(&c->band, runs, c->n, d->what->ratio);
+  for (int i = 0; i < c->n; i++) table_free(&runs[i]);
+  memory_free(runs);
+  return status;
+}
+
+static int make_curves(struct drawing *d, struct error *error)
+{
+  int status = STATUS_OK;
+  for (int first = 0, end; first < d->pairs && !status; first = end) {
+    struct curve c = {.first = first};
+    for (end = first + 1; end < d->pairs && pairs_together(&d->pair[first], &d->pair[end], d->what->by);)
+      end++;
+    c.count = end - first;
+    label_curve(d->what, &d->pair[first], c.label);
+    status = make_curve(d, &c, error);
+    if (status || !c.n) continue;
+    if (d->curves == FIGURE_GROUPS) {
+      table_free(&c.band);
+      return error_set(error, STATUS_USAGE, "more than %d curves: choose with --where", FIGURE_GROUPS);
+    }
+    d->curve[d->curves++] = c;
+  }
+  if (!status && !d->curves)
+    status = error_set(error, STATUS_USAGE, "every pair has a run that diverged: nothing to draw");
+  return status;
+}
+
+static double scale_of(const struct drawing *d, double x) { return d->what->ratio ? log(x) : x; }
+
+/* The means set the axis, and their intervals as far as they are no wider than that: of few pairs they may be. */
+static void find_range(const struct drawing *d, struct extent *e)
+{
+  struct extent mean = {NAN, NAN, 0};
+  for (int c = 0; c < d->curves; c++)
+    for (long r = 0; r < d->curve[c].band.rows; r++)
+      extent_see(&mean, scale_of(d, d->curve[c].band.value[4 * r + 1]));
+  extent_see(&mean, 0);
+  double room = mean.high - mean.low;
+  *e = mean;
+  for (int c = 0; c < d->curves; c++)
+    for (long r = 0; r < d->curve[c].band.rows; r++) {
+      const double *v = &d->curve[c].band.value[4 * r];
+      e->last_step = fmax(e->last_step, d->curve[c].band.step[r]);
+      for (int edge = 2; edge < 4; edge++)
+        extent_see(e, fmax(mean.low - room, fmin(mean.high + room, scale_of(d, v[edge]))));
+    }
+}
+
+static void put_curves(FILE *f, struct drawing *d)
+{
+  const char *kind[FIGURE_GROUPS], *rest[FIGURE_GROUPS], *note[FIGURE_GROUPS];
+  double seeds[FIGURE_GROUPS], clipped[FIGURE_GROUPS], last[FIGURE_GROUPS];
+  char text[FIGURE_GROUPS][64];
+  struct extent extent;
+  find_range(d, &extent);
+  fprintf(f, "$data << EOD\n");
+  for (int c = 0; c < d->curves; c++) {
+    struct curve *curve = &d->curve[c];
+    last[c] = figure_last(&curve->band, 1);
+    table_bins(&curve->band, FIGURE_BINS);
+    figure_put_block(f, &curve->band, c);
+    *text[c] = 0;
+    if (curve->diverged)
+      snprintf(text[c], sizeof *text, " (%d of %d diverged)", curve->diverged, curve->diverged + curve->n);
+    kind[c] = curve->label, rest[c] = "", note[c] = text[c];
+    seeds[c] = curve->n, clipped[c] = 1;
+  }
+  fprintf(f, "EOD\ngroups = %d\n", d->curves);
+  gnuplot_texts(f, "kind", kind, d->curves);
+  gnuplot_texts(f, "rest", rest, d->curves);
+  gnuplot_texts(f, "note", note, d->curves);
+  gnuplot_numbers(f, "seeds", seeds, d->curves);
+  gnuplot_numbers(f, "clipped", clipped, d->curves);
+  gnuplot_numbers(f, "last", last, d->curves);
+  extent_put(f, &extent);
+}
+
+int difference_data(FILE *f, const struct difference *what, struct error *error)
+{
+  struct drawing *d = memory_new(1, sizeof *d);
+  struct buffer heading = {0};
+  d->what = what;
+  int status = pairs_of(&what->set[0], &what->set[1], what->by, &d->pair, &d->pairs, error);
+  if (!status) status = make_curves(d, error);
+  if (!status) {
+    put_curves(f, d);
+    buffer_add(&heading, "%s: %s %s %s", what->series, what->name[1], what->ratio ? "over" : "minus",
+               what->name[0]);
+    figure_put_heading(f, &what->set[1], heading.text);
+    gnuplot_number(f, "ratio", what->ratio);
+    gnuplot_text(f, "y_name", what->ratio ? "B / A  (log scale)" : "B - A");
+  }
+  for (int c = 0; c < d->curves; c++) table_free(&d->curve[c].band);
+  memory_free(heading.text);
+  memory_free(d->pair);
+  memory_free(d);
+  return status;
+}

@@ -1,0 +1,182 @@
+#include "app/map.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/runset_parts.h"
+#include "app/figure.h"
+#include "analysis/gnuplot.h"
+#include "app/measures.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+enum { PANELS = 8, MOST_VALUES = 40 };
+
+struct axis {
+  const char *key;
+  const struct run *run[MOST_VALUES]; /* one that has the value, in their order */
+  char text[MOST_VALUES][RUN_VALUE];
+  int count;
+};
+
+struct map {
+  const struct runset *set;
+  struct metric *metric;
+  struct measured *value; /* [runs] */
+  struct axis x, y;
+  struct runset panels; /* a group each: the runs of all groups that differ in x and y alone */
+  int *panel_of;        /* [groups] */
+  int is_log;
+  struct extent range; /* of the cells */
+};
+
+/* Where a run's value stands on the axis; it is put there where it is new, -1 where there is no room. */
+static int place_on(struct axis *a, const struct run *run)
+{
+  int at = 0;
+  while (at < a->count && run_compare(a->run[at], run, a->key) < 0) at++;
+  if (at < a->count && run_compare(a->run[at], run, a->key) == 0) return at;
+  if (a->count == MOST_VALUES) return -1;
+  memmove(&a->run[at + 1], &a->run[at], (size_t)(a->count - at) * sizeof *a->run);
+  a->run[at] = run;
+  a->count++;
+  return at;
+}
+
+static int make_axes(struct map *m, struct error *error)
+{
+  struct axis *axes[] = {&m->x, &m->y};
+  for (int i = 0; i < 2; i++) {
+    struct axis *a = axes[i];
+    for (int g = 0; g < m->set->groups; g++)
+      if (place_on(a, m->set->group[g].run) < 0)
+        return error_set(error, STATUS_USAGE, "%s has more than %d values: choose with --where", a->key,
+                         MOST_VALUES);
+    for (int k = 0; k < a->count; k++) {
+      char room[RUN_VALUE];
+      snprintf(a->text[k], sizeof a->text[k], "%.31s", run_value(a->run[k], a->key, room));
+    }
+  }
+  return STATUS_OK;
+}
+
+/* Of the label without its last two parts, which are y and x: in the order in which they first occur, whatever the
+   groups are sorted by. The runs of one are neighbours in the set. */
+static int make_panels(struct map *m, struct error *error)
+{
+  struct runset *c = &m->panels;
+  c->run = m->set->run;
+  c->runs = m->set->runs;
+  c->group = memory_new((size_t)m->set->groups + 1, sizeof *c->group);
+  m->panel_of = memory_new((size_t)m->set->groups + 1, sizeof *m->panel_of);
+  for (int g = 0; g < m->set->groups; g++) {
+    struct run_group panel = m->set->group[g];
+    int k = 0;
+    for (int cut = 0; cut < 2; cut++) {
+      char *blank = strrchr(panel.label, ' ');
+      if (blank) *blank = 0;
+    }
+    while (k < c->groups && strcmp(c->group[k].label, panel.label) != 0) k++;
+    m->panel_of[g] = k;
+    if (k == c->groups) {
+      c->group[c->groups++] = panel;
+      continue;
+    }
+    c->group[k].count += panel.count;
+    if (panel.run < c->group[k].run) c->group[k].run = panel.run;
+  }
+  if (c->groups <= PANELS) return STATUS_OK;
+  return error_set(error, STATUS_USAGE, "%d panels; %d fit in a figure: choose with --where", c->groups,
+                   PANELS);
+}
+
+static int counts(const struct map *m, const struct run *run)
+{
+  return metric_counts(m->metric, run, &m->value[run - m->set->run]);
+}
+
+/* The colours: logarithmic where all values are positive and spread far. */
+static int find_range(struct map *m, struct error *error)
+{
+  m->range = (struct extent){NAN, NAN, 0};
+  for (int i = 0; i < m->set->runs; i++)
+    if (counts(m, &m->set->run[i])) extent_see(&m->range, m->value[i].value);
+  if (isnan(m->range.low))
+    return error_set(error, STATUS_USAGE, "metric %s: no value that can be drawn", m->metric->name);
+  m->is_log = m->range.low > 0 && m->range.high / m->range.low > 8;
+  m->range = (struct extent){NAN, NAN, 0};
+  return STATUS_OK;
+}
+
+static void put_panel(FILE *f, struct map *m, int panel)
+{
+  if (panel) fputs("\n\n", f);
+  fprintf(f, "# column row value n diverged\n");
+  for (int g = 0; g < m->set->groups; g++) {
+    const struct run_group *group = &m->set->group[g];
+    if (m->panel_of[g] != panel) continue;
+    struct measure cell = measure_group(group, m->metric, m->value + (group->run - m->set->run), 1,
+                                        m->is_log ? MEAN_GEOMETRIC : MEAN_ARITHMETIC);
+    int diverged = 0;
+    char number[32];
+    for (int i = 0; i < group->count; i++)
+      diverged += run_is_diverged(&group->run[i]) && !counts(m, &group->run[i]);
+    table_number(isfinite(cell.middle) ? cell.middle : NAN, number);
+    extent_see(&m->range, cell.middle);
+    fprintf(f, "%d %d %s %d %d\n", place_on(&m->x, group->run), place_on(&m->y, group->run), number, cell.n,
+            diverged);
+  }
+}
+
+static void put_axis(FILE *f, const char *name, const struct axis *a)
+{
+  const char *text[MOST_VALUES];
+  char label[32];
+  for (int i = 0; i < a->count; i++) text[i] = a->text[i];
+  snprintf(label, sizeof label, "%s_value", name);
+  gnuplot_texts(f, label, text, a->count);
+  snprintf(label, sizeof label, "%s_name", name);
+  gnuplot_text(f, label, a->key);
+  snprintf(label, sizeof label, "%s_values", name);
+  fprintf(f, "%s = %d\n", label, a->count);
+}
+
+static void put_all(FILE *f, struct map *m)
+{
+  struct buffer heading = {0}, unit = {0};
+  buffer_add(&heading, "%s over %s and %s", m->metric->name, m->x.key, m->y.key);
+  int has_unit = *m->metric->unit && strcmp(m->metric->unit, "1") != 0;
+  buffer_add(&unit, "%s%s%s%s", m->metric->name, has_unit ? "  (" : "", has_unit ? m->metric->unit : "",
+             has_unit ? ")" : "");
+  figure_put_groups(f, &m->panels);
+  figure_put_heading(f, m->set, heading.text);
+  put_axis(f, "x", &m->x);
+  put_axis(f, "y", &m->y);
+  gnuplot_text(f, "z_name", unit.text);
+  gnuplot_number(f, "log_z", m->is_log);
+  gnuplot_number(f, "times", m->metric->reduction == TAKE_ABOVE);
+  fprintf(f, "$cells << EOD\n");
+  for (int p = 0; p < m->panels.groups; p++) put_panel(f, m, p);
+  fprintf(f, "EOD\n");
+  extent_put(f, &m->range);
+  memory_free(heading.text);
+  memory_free(unit.text);
+}
+
+int map_data(FILE *f, const struct runset *set, const char *x, const char *y, struct metric *metric,
+             struct error *error)
+{
+  struct map *m = memory_new(1, sizeof *m);
+  *m = (struct map){.set = set, .metric = metric, .x.key = x, .y.key = y};
+  int status = metrics_of(metric, 1, set, &m->value, error);
+  if (!status) status = make_axes(m, error);
+  if (!status) status = make_panels(m, error);
+  if (!status) status = find_range(m, error);
+  if (!status) put_all(f, m);
+  memory_free(m->value);
+  memory_free(m->panels.group);
+  memory_free(m->panel_of);
+  memory_free(m);
+  return status;
+}
