@@ -5,7 +5,7 @@ width = 1000; height = 600
 ratio = int(ratio)
 load plots."/style.gp"
 nothing = ratio ? 1 : 0
-room = high > low ? 0.06 * (high - low) : 1e-9
+room = high > low ? 0.06 * (high - low) : ratio ? log(1.1) : 1
 bottom = low - room; top = high + room
 back(y) = ratio ? exp(y) : y                         # from the scale of low and high to the axis
 if (ratio > 0) { set logscale y }
