@@ -1,7 +1,7 @@
 # claim.gp - a claim of the ledger: each arm over the steps (where all arms have one series), every run's value
 # Data: $curves, one block an arm: step n mean lo hi; $values, one block an arm: number value, a line a run; mean[a],
 # mean_low[a], mean_high[a] (95 %). Also: has_curves; logarithmic (means are geometric); level (what one arm is held
-# against; NaN: none); curve_low, curve_high, last_step, value_low, value_high; metric, unit.
+# against; NaN: none); curve_low, curve_high, last_step, value_low, value_high; metric, series, unit.
 log_y = int(logarithmic); drawn_curves = int(has_curves) && curve_high == curve_high
 width = 620; height = (drawn_curves ? 330 : 0) + 90 + 34 * groups
 load plots."/style.gp"
@@ -28,7 +28,7 @@ if (drawn_curves) {
   }
   inside(y) = y == y ? clamp(y, y_bottom, y_top) : NaN
   set xlabel "training step" offset 0,0.5
-  set ylabel metric[1:strstrt(metric.":", ":") - 1].(unit eq "" || unit eq "1" ? "" : " [".unit."]") offset 0.6,0 noenhanced
+  set ylabel series[1:strstrt(series.":", ":") - 1].(unit eq "" || unit eq "1" ? "" : " [".unit."]") offset 0.6,0 noenhanced
   plot for [g=1:groups] $curves index g-1 using 1:(inside($4)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
        for [g=1:groups] $curves index g-1 using 1:(inside($3)) with lines lw 2 lc rgb colour[g] notitle
   unset logscale y; set format y; set ytics autofreq; unset xlabel; unset ylabel

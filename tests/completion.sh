@@ -28,4 +28,5 @@ expect cosine "maxlogit sweep x.conf train.schedule=c"
 expect gqa "maxlogit run model.attention="
 expect train.lr "maxlogit help train.l"
 expect optimizer "maxlogit list o"
+expect C-18 "maxlogit claims C-1"
 exit $failed

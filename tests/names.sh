@@ -7,7 +7,7 @@ failures=0 count=0
 fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 
 "$program" list --json > "$dir/all.json" || fail "list --json: exit $?"
-for kind in attention stabilizer optimizer schedule data preset command operation; do
+for kind in attention stabilizer optimizer schedule data preset command claim operation; do
   "$program" list $kind > "$dir/one" || fail "list $kind: exit $?"
   test -s "$dir/one" || fail "list $kind: nothing"
   if [ $kind != data ]; then
@@ -18,7 +18,7 @@ for kind in attention stabilizer optimizer schedule data preset command operatio
     count=$((count + 1))
     grep -qF "{\"name\": \"$name\", \"help\": \"" "$dir/json" || fail "list --json $kind: no $name"
     grep -qF "{\"name\": \"$name\", \"help\": \"" "$dir/all.json" || fail "list --json: no $kind $name"
-    case $kind in command | operation) continue ;; esac
+    case $kind in command | claim | operation) continue ;; esac
     "$program" help "$name" > "$dir/help" || fail "help $name: exit $?"
     grep -qF "$kind $name: $rest" "$dir/help" || fail "help $name does not explain the $kind"
     # every option that help names, with its default

@@ -120,13 +120,30 @@ static void put_values(FILE *f, const struct entry *x, int log)
   gnuplot_number(f, "level", claim_compared(x->claim) == 1 ? x->claim->level : NAN);
 }
 
+/* What the values are: the claim's metric, unless arms have their own. */
+static const char *measure(const struct claim *c)
+{
+  for (int a = 0; a < claim_arms(c); a++)
+    if (c->arm[a].metric) return "what each arm is measured by";
+  return c->metric;
+}
+
+/* The style has fixed colours for presets, by their names. */
+static const char *kind_of(const char *arm)
+{
+  static const char *const presets[] = {"adam", "muon", "adamclip", "muonclip"};
+  for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
+    if (!strcasecmp(arm, presets[i])) return presets[i];
+  return arm;
+}
+
 static void put_arms(FILE *f, const struct entry *x)
 {
   int arms = claim_arms(x->claim);
   const char *kind[CLAIM_ARMS], *empty[CLAIM_ARMS];
   double seeds[CLAIM_ARMS], one[CLAIM_ARMS];
   for (int a = 0; a < arms; a++) {
-    kind[a] = x->claim->arm[a].name;
+    kind[a] = kind_of(x->claim->arm[a].name);
     empty[a] = "";
     seeds[a] = x->arm[a].mean.n;
     one[a] = 1;
@@ -188,11 +205,11 @@ int claim_figure(const struct entry *x, const char *scripts, const char *prefix,
   put_values(f, x, log);
   gnuplot_number(f, "logarithmic", log);
   gnuplot_text(f, "unit", x->arm[0].unit);
-  gnuplot_text(f, "metric", x->claim->metric);
+  gnuplot_text(f, "metric", measure(x->claim));
   int curves = has_curves(x), status = STATUS_OK;
   if (curves) status = put_curves(f, x, log, error);
   gnuplot_number(f, "has_curves", curves);
-  gnuplot_text(f, "what", x->claim->metric);
+  gnuplot_text(f, "series", claim_metric(x->claim, 0));
   fprintf(f, "load plots.'/claim.gp'\n");
   if (!status) status = draw(f, path, prefix, svg, error);
   fclose(f);

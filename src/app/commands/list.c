@@ -6,6 +6,7 @@
 #include "analysis/json.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "ledger/claim.h"
 #include "numerics/ops.h"
 #include "storage/plugin.h"
 
@@ -32,7 +33,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 typedef void visitor(void *context, const struct plugin *);
 
-/* Everything of one kind; commands and operations look like plug-ins without options. */
+/* Everything of one kind; commands, claims and operations look like plug-ins without options. */
 static void each(const char *kind, visitor *visit, void *context)
 {
   for (const struct plugin *p = plugin_table(); p->kind; p++)
@@ -40,6 +41,9 @@ static void each(const char *kind, visitor *visit, void *context)
   if (!strcmp(kind, "command"))
     for (const struct command *const *c = commands; *c; c++)
       visit(context, &(struct plugin){kind, (*c)->name, (*c)->help, NULL, 0});
+  if (!strcmp(kind, "claim"))
+    for (const struct claim_row *r = claim_rows; r->claim; r++)
+      visit(context, &(struct plugin){kind, r->claim->id, r->claim->sentence, NULL, 0});
   if (!strcmp(kind, "operation"))
     for (enum op op = 0; op < OP_COUNT; op++)
       visit(context, &(struct plugin){kind, op_name(op), op_what(op), NULL, 0});
@@ -94,7 +98,8 @@ static int list(int argc, char **argv)
     options,
     parse,
     "[KIND]",
-    "List what there is: attention, stabilizer, optimizer, schedule, data, preset, command, operation.\v"
+    "List what there is: attention, stabilizer, optimizer, schedule, data, preset, command, claim, "
+    "operation.\v"
     "`maxlogit help NAME` explains one of them.",
     NULL,
     NULL,
@@ -105,13 +110,14 @@ static int list(int argc, char **argv)
   size_t count = 0, chosen = 0;
   for (const char *const *k = plugin_kinds(); *k; k++) kinds[count++] = *k;
   kinds[count++] = "command";
+  kinds[count++] = "claim";
   kinds[count++] = "operation";
   if (a.kind) {
     const char *near = text_nearest(a.kind, kinds, count); /* takes the plural, too */
     while (chosen < count && kinds[chosen] != near) chosen++;
     if (!near) {
       message("'%.200s' is no kind; allowed: attention, stabilizer, optimizer, schedule, data, preset, "
-              "command, operation",
+              "command, claim, operation",
               a.kind);
       return STATUS_USAGE;
     }
