@@ -49,6 +49,11 @@ if command -v jq > /dev/null; then
   jq -e --argjson mean "$(cat "$dir/mean")" '.[0].effect.mean | log - $mean | fabs < 1e-5' "$dir/again.json" > /dev/null || fail "effect"
 fi
 
+# a clip that never acts makes no arm: nothing is said
+# shellcheck disable=SC2086
+claims C-54 -q --json > "$dir/idle.json" || fail "C-54"
+grep -q '"verdict": "inconclusive", "reason": "the two arms are the same training' "$dir/idle.json" || fail "idle arms: $(cut -c1-200 "$dir/idle.json")"
+
 # READMEs: one is made, one gets the block at its end, a block is replaced
 mkdir -p "$dir/new" "$dir/old/04-cures"
 printf '# Cures\n\nBy hand.\n' > "$dir/old/04-cures/README.md"

@@ -213,8 +213,10 @@ static int is_done(const struct entry_run *run)
 
 static int read_arm(const struct claim *claim, int a, struct entry_arm *arm, struct error *error)
 {
-  struct metric m;
+  struct metric m, loss;
+  struct measured last;
   int status = metric_read(&m, claim_metric(claim, a), error), some = 0;
+  if (!status) status = metric_read(&loss, "loss:last", error);
   for (int i = 0; i < arm->runs && !status; i++) {
     struct entry_run *run = &arm->run[i];
     struct run opened = {.path = run->path};
@@ -222,6 +224,8 @@ static int read_arm(const struct claim *claim, int a, struct entry_arm *arm, str
     status = run_open(&opened.file, run->path, error);
     if (status) continue;
     status = metric_of(&m, &opened, &run->value, error);
+    if (!status) status = metric_of(&loss, &opened, &last, error);
+    run->last_loss = last.value;
     run->seconds = run_wall_seconds(opened.file);
     some |= run->value.has || run->fate == SWEEP_DIVERGED;
     run_close(opened.file);
@@ -260,6 +264,19 @@ static int find_effects(struct entry *x, double *effect)
   return n;
 }
 
+/* Two arms that end with the same losses to the bit are the same training: a clip that never acted, an option that is
+   not used. Such a pair says nothing of what it was made to compare. */
+static int is_idle(const struct entry *x)
+{
+  int same = 0;
+  for (int i = 0; claim_compared(x->claim) > 1 && i < x->arm->runs; i++) {
+    const struct entry_run *a = &x->arm[0].run[i], *b = &x->arm[1].run[i];
+    if (!strcmp(a->id, b->id) || a->last_loss != b->last_loss) return 0; /* one run, seen in two ways */
+    same++;
+  }
+  return same > 0;
+}
+
 static void summarise(struct entry *x)
 {
   int ratio = x->claim->contrast == CONTRAST_RATIO;
@@ -286,6 +303,8 @@ static int judge_entry(struct entry *x, int stage, int last, struct error *error
   summarise(x);
   x->stage = stage + 1;
   x->judgement = judge(effect, n, c->prediction, matters, last || c->scale);
+  x->idle = is_idle(x);
+  if (x->idle) x->judgement.verdict = VERDICT_INCONCLUSIVE, x->judgement.p = NAN;
   if (c->scale) x->judgement.verdict = VERDICT_NEEDS_SCALE, x->judgement.p = NAN;
   memory_free(effect);
   return STATUS_OK;
@@ -416,6 +435,9 @@ void entry_reason(const struct entry *x, char out[512])
   const struct judgement *j = &x->judgement;
   if (c->scale)
     snprintf(out, 512, "%s", c->scale);
+  else if (x->idle)
+    snprintf(out, 512,
+             "the two arms are the same training to the bit: what differs between them never acted");
   else if (j->verdict <= VERDICT_PARTLY)
     snprintf(out, 512, "%s", reasons[c->prediction][j->verdict]);
   else if (j->effect.n < 2)

@@ -12,6 +12,7 @@ struct entry_run {
   char id[16], *path;
   enum sweep_fate fate;
   struct measured value; /* of the arm's metric */
+  double last_loss;      /* of its last step */
   double seconds;        /* that it took */
 };
 struct entry_arm {
@@ -27,9 +28,10 @@ struct entry { /* a claim and what came of it */
   int stage;                  /* looks that were taken */
   struct judgement judgement; /* effects of ratios are logarithms here; entry_effect tells them as ratios */
   double holm;                /* judgement.p corrected for all claims that were settled (statistics.h) */
-  int diverged;               /* seeds left out because a run diverged, */
-  int left_out;               /* or has no finite value, or none above zero for a ratio */
-  char failed[256];           /* a run that could not be done; "" */
+  int idle;         /* the arms' runs are the same training: what differs between them did not act */
+  int diverged;     /* seeds left out because a run diverged, */
+  int left_out;     /* or has no finite value, or none above zero for a ratio */
+  char failed[256]; /* a run that could not be done; "" */
 };
 
 struct ledger {

@@ -26,7 +26,8 @@ static const char style[] =
   "@media(max-width:40rem){body{font-size:15px;padding:.7rem}table.all thead{display:none}table.all "
   "tr{display:block;"
   "border-bottom:1px solid #bbb;padding:.4rem 0}table.all td{display:block;border:0;padding:.05rem "
-  "0}td.n{white-space:normal}}"
+  "0}td.n{white-space:normal}"
+  "td.count:not(:empty)::before{content:\"n = \"}}"
   "@media print{body{font-size:10pt;max-width:none;padding:0}section{break-inside:avoid}h2{break-after:avoid}"
   "a{color:inherit;text-decoration:none}pre{white-space:pre-wrap}}";
 
@@ -74,9 +75,9 @@ static void add_table(struct buffer *b, const struct ledger *l)
     if (claim_compared(x->claim)) {
       buffer_add(b, x->claim->contrast == CONTRAST_RATIO ? "\303\227 " : "");
       add_text(b, tell_interval(&e, effect));
-      buffer_add(b, "</td><td class=\"n\">%d</td></tr>\n", e.n);
+      buffer_add(b, "</td><td class=\"n count\">%d</td></tr>\n", e.n);
     } else
-      buffer_add(b, "\342\200\223</td><td class=\"n\">\342\200\223</td></tr>\n");
+      buffer_add(b, "</td><td></td></tr>\n");
   }
   buffer_add(b, "</tbody></table>\n");
 }
@@ -220,16 +221,17 @@ int page_write(const struct ledger *l, const char *folder, const char *scripts, 
     "machine</h1>\n",
     style);
   add_counts(&b, l);
-  buffer_add(&b,
-             "<p class=\"soft\">Each claim had its regime, its measure and the smallest effect that matters "
-             "written down "
-             "before its runs. Seeds (from %d on, not used while looking for a regime) come in stages of %d, "
-             "%d, %d and %d, "
-             "here %d of them; after each the interval of the effect is judged, at 98.75 %% for the four "
-             "looks. Small stacks "
-             "of two layers on a built-in source: <i>refuted here</i> says nothing of large models, and "
-             "<i>holds</i> little.</p>\n",
-             LEDGER_SEED, stage_seeds[0], stage_seeds[1], stage_seeds[2], stage_seeds[3], l->stages);
+  buffer_add(
+    &b,
+    "<p class=\"soft\">Each claim had its regime, its measure and the smallest effect that matters "
+    "written down "
+    "before its runs. Seeds (from %d on, never used while looking for a regime) come in stages of %d, "
+    "%d, %d and %d, "
+    "here %d of them; after each the interval of the effect is judged, at 98.75 %% for the four "
+    "looks. Small stacks "
+    "of two layers on a built-in source: <i>refuted here</i> says nothing of large models, and "
+    "<i>holds</i> little.</p>\n",
+    LEDGER_SEED, stage_seeds[0], stage_seeds[1], stage_seeds[2], stage_seeds[3], l->stages);
   add_table(&b, l);
   for (int i = 0; i < l->entries && !status; i++) status = add_section(&b, &l->entry[i], scripts, error);
   add_provenance(&b, l);
