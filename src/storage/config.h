@@ -49,6 +49,8 @@ struct config_entry {
   int is_default, used;
 };
 int config_each(const struct config *, int (*each)(void *, const struct config_entry *), void *context);
+/* The entry that "key=value" would change, as it is now; 0 where no such key is known. */
+int config_assigned(const struct config *, const char *assignment, struct config_entry *);
 /* One line on standard error for each key that was given but belongs to no part of this run. */
 void config_warn_unused(const struct config *);
 
