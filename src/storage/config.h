@@ -73,7 +73,10 @@ uint64_t config_structure(const struct config *);
 
 /* The resolved configuration of this run (its used keys) as a file that config_file reads. */
 char *config_text(const struct config *); /* memory_free */
-#define NUMERICS_VERSION 3                /* raise when the same configuration gives other bits */
+/* A value as a file has it: in quotes where it would be read as something else (a comma: as several). */
+struct buffer;
+void config_quote(struct buffer *, const char *value);
+#define NUMERICS_VERSION 3 /* raise when the same configuration gives other bits */
 
 /* --- core sections that have no better home ---------------------------------------------------------- */
 struct top_options {
