@@ -4,7 +4,7 @@
 strip(g) = layers[g] * 22 < 88 ? 88 : layers[g] * 22 > 660 ? 660 : layers[g] * 22
 width = 1200
 height = 160
-do for [g=1:groups] { height = height + strip(g) + 62 }
+do for [g=1:groups] { height = height + strip(g) + 96 }
 rows = 4
 do for [g=1:groups] { rows = rows + layers[g] + 6 }
 load plots."/style.gp"
@@ -52,20 +52,8 @@ do for [g=1:groups] {
     set lmargin at screen left; set rmargin at screen left + 0.235
     set colorbox user origin left + 0.243,y_of(top_edge + strip(g)) size 0.010,1.0 * strip(g) / height noborder
     if (m == 1) { set ylabel "layer" font ",11" offset 1.2,0 } else { unset ylabel }
-    set format cb "%g"; set cbtics autofreq
-    if (m < 3) {
-      set logscale cb
-      set cbrange [low[m] / 1.001:high[m] * 1.001]
-      if (high[m] / low[m] < 3000) {
-        set cbtics ()
-        do for [e=-6:9] { do for [t in tics_of(log10(high[m] / low[m]))] {
-          set cbtics add (sprintf("%g", t * 10.0**e) t * 10.0**e)
-        } }
-      }
-    } else {
-      unset logscale cb
-      set cbrange [low[3] - 1e-9:high[3] + 1e-9]
-    }
+    bar_low = low[m]; bar_high = high[m]; bar_linear = m == 3; bar_free = 12.0 / strip(g)
+    load plots."/bar.gp"
     set label 1 title_of[m] at graph 0,1 offset 0,0.6 font ",12" tc rgb ink noenhanced
     if (m == 1) {
       set label 2 source[g] at graph 0,1 offset 0,1.8 font ",12" tc rgb soft noenhanced
@@ -74,7 +62,7 @@ do for [g=1:groups] {
     unset label 2
     unset for [k=100:101] label k
   }
-  top_edge = top_edge + strip(g) + 62
+  top_edge = top_edge + strip(g) + 96
 }
 unset multiplot
 set output

@@ -6,7 +6,6 @@ strip = heads_all > 8 ? 14 * heads_all : 112
 width = 1100; height = 150 + groups * (strip + 36)
 load plots."/style.gp"
 unset grid
-set logscale cb; set cbrange [low / 1.05:high * 1.05]
 set xrange [0:last_of_all]
 set yrange [heads_all-0.5:-0.5]                     # head 0 on top
 
@@ -19,14 +18,10 @@ set label 101 sprintf("Colour: largest logit of a head%s; one seed of each group
 set label 102 about at screen 0.035,y_of(81) font ",12" tc rgb soft noenhanced
 set datafile missing                                # a NaN is a hole, not a pixel that is not there
 set border 15 lw 0.8
-set format cb "10^{%L}"; set cbtics font ",10" scale 0.4
-if (log10(high / low) < 3.5) {                      # few decades: more, and as plain numbers
-  set cbtics ()
-  do for [e=-6:9] { do for [t in tics_of(log10(high / low))] {
-    set cbtics add (sprintf("%g", t * 10.0**e) t * 10.0**e)
-  } }
-}
+set cbtics font ",10" scale 0.4
 bar = clamp(height - 150.0, 60, 480)                # pixels
+bar_low = low; bar_high = high; bar_linear = 0; bar_free = 14.0 / bar
+load plots."/bar.gp"
 set lmargin at screen 0.075; set rmargin at screen 0.90
 set ytics font ",10"; set xtics font ",11"
 set ytics (0)

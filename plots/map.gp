@@ -41,13 +41,9 @@ set label 101 times ? "Cell: median (Kaplan and Meier), runs that never got ther
 set label 102 about at screen x_of(35),y_of(79) font ",12" tc rgb soft noenhanced
 unset grid
 set border 15 lw 0.8
-if (log_z > 0) { set logscale cb }
-if (high > low) { set cbrange [low:high] } else { set cbrange [low-abs(low)*0.1-1e-9:high+abs(high)*0.1+1e-9] }
-set format cb "%g"; set cbtics font ",10" scale 0.4
-if (log_z > 0 && log10(high / low) < 3.5) {
-  set cbtics ()
-  do for [e=-9:12] { do for [t in tics_of(log10(high / low))] { set cbtics add (sprintf("%g", t * 10.0**e) t * 10.0**e) } }
-}
+set cbtics font ",10" scale 0.4
+bar_low = low; bar_high = high; bar_linear = !log_z; bar_free = 14.0 / clamp(panel_high, 90, 420)
+load plots."/bar.gp"
 set xrange [-0.5:x_values-0.5]; set yrange [-0.5:y_values-0.5]
 set xtics () font ",11" scale 0; do for [i=1:x_values] { set xtics add (x_value[i] i-1) }
 set ytics () font ",11" scale 0; do for [i=1:y_values] { set ytics add (y_value[i] i-1) }

@@ -2,7 +2,6 @@
 # sweeps: arms beside products; longer runs go on from shorter ones, to the same bits; checkpoints that are dropped
 srcdir=${srcdir:-$(dirname "$0")/..}
 . "$srcdir/tests/small_runs.sh"
-program=$(realpath "$program")
 cd "$dir" || exit 99
 tiny='model.layers=1 model.width=16 model.heads=2 model.context=8 train.batch=2 train.steps=12 train.val_every=5 train.warmup=3 device.threads=1'
 # shellcheck disable=SC2086
@@ -45,7 +44,7 @@ wrong 'w.conf:3: train.lr: given twice (first in line 2)' '[arm a]\ntrain.lr=1\n
 wrong "w.conf:2: lr: unknown key; did you mean 'train.lr'" '[arm a]\nlr=1\n'
 wrong 'w.conf:2: arm: .arm NAME. sets it' '[arm a]\narm=b\n'
 wrong "point 2 (arm=b)" '[arm a]\ntrain.lr=1\n[arm b]\ntrain.micro_batches=3\n'
-"$program" run a.conf > out 2> err; test $? -eq 2 && grep -q 'use maxlogit sweep' err || fail "run takes arms: $(cat err)"
+"$program" run a.conf > out 2> err; test $? -eq 2 && grep -q 'for maxlogit sweep' err || fail "run takes arms: $(cat err)"
 
 # longer
 bits() { # FOLDER: every series and event of every run
@@ -55,7 +54,7 @@ bits() { # FOLDER: every series and event of every run
     "$program" export --format=tsv "$run" loss lr grad_norm attn/max_logit attn/entropy qk_clip/gamma | grep -v '^#'
     for s in val_loss probe/max_logit weight/spectral_norm update/alignment; do "$program" export "$run" $s | grep -v '^#'; done
     "$program" show --events "$run" | awk '$2 != "checkpoint" && $2 != "resume"'
-    "$program" export "$run" --safetensors=w.safetensors 2> /dev/null && cksum < w.safetensors
+    "$program" export "$run" --safetensors=w --overwrite && cksum < w/model.safetensors
   done
 }
 printf 'preset = muonclip\nqk_clip.tau = 1\n[train]\nseed = 1, 2\n[arm x]\ntrain.lr = 0.03\n' > e.conf

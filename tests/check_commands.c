@@ -194,7 +194,7 @@ START_TEST(show_json)
               "\"lr\": 0.02, \"seed\": 1, \"state\": \"finished\", \"steps\": 8, \"loss\": 2.5, "
               "\"val_loss\": 2.125, \"peak_max_logit\": {\"value\": 50, \"step\": 2, \"layer\": 0, "
               "\"head\": 1}, \"last_max_logit\": {\"value\": 40, \"step\": 6, \"layer\": 1, \"head\": 0}, "
-              "\"clips\": 3, \"wall_seconds\": 1.5}");
+              "\"clips\": 3, \"wall_seconds\": 1.5, \"notes\": []}");
   prints_part("show --json broken.h5",
               "\"loss\": \"NaN\", \"val_loss\": 999, \"peak_max_logit\": {\"value\": \"Infinity\", "
               "\"step\": 2, \"layer\": 0, \"head\": 1}");
@@ -223,8 +223,9 @@ START_TEST(show_groups)
            t / 2, 100 / spread, 100 * spread, 20 / last, 20 * last);
   prints("show --group one.h5 two.h5 broken.h5", line);
   prints("show --group one.h5 broken.h5", "muon 2 1 2.5000 2.1250 50 40 3.0");
-  prints_part("show --group --json one.h5 two.h5 broken.h5",
-              "\"seeds\": 3, \"diverged\": 1, \"loss\": {\"n\": 2, \"mean\": 3, \"lo\": -3.353102");
+  prints_part(
+    "show --group --json one.h5 two.h5 broken.h5",
+    "\"seeds\": 3, \"diverged\": 1, \"unfinished\": 0, \"loss\": {\"n\": 2, \"mean\": 3, \"lo\": -3.353102");
   prints_part("show --group --json one.h5 two.h5",
               "\"val_loss\": {\"n\": 2, \"mean\": 2.625, \"lo\": -3.728102");
   prints_part("show --group --json one.h5", "{\"n\": 1, \"mean\": 2.5, \"lo\": null, \"hi\": null}");

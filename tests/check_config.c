@@ -521,10 +521,11 @@ END_TEST
 
 /* Every key that cannot change a run's numbers; whatever is not here is in the id. */
 static const char *const free_keys[] = {
-  "data.path",          "train.max_time",       "record.path",        "record.overwrite",
-  "record.every",       "record.spectra_every", "record.probe_every", "record.level",
-  "record.pairs",       "record.bound",         "record.batches",     "checkpoint.every",
-  "checkpoint.seconds", "checkpoint.keep",      "device.threads",
+  "data.path",          "train.max_time",       "record.path",         "record.overwrite",
+  "record.every",       "record.spectra_every", "record.probe_every",  "record.level",
+  "record.pairs",       "record.bound",         "record.batches",      "checkpoint.every",
+  "checkpoint.seconds", "checkpoint.keep",      "device.threads",      "arm",
+  "record.dense",       "record.dense_level",   "record.dense_around",
 };
 
 static int is_free(const char *key)

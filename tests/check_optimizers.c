@@ -950,6 +950,39 @@ static double cosine(const real *a, const real *b, long n)
 }
 
 /* Where the gradient has no rank left the flat spectrum has none: one row alone moves. */
+/* Vectors by chance are a matrix's own, also where the matrices between them are another optimiser's. */
+START_TEST(spliced_by_chance)
+{
+  static const struct override_options between = {"ffn.*:adam", "", "", MATCH_LR, 0};
+  struct bench b, whole;
+  struct error e = {0};
+  const char *settings = "spliced.vectors=random spliced.spectrum=muon";
+  ck_assert_msg(!try_open_on(kinds[_i], &b, "spliced", settings, 1, &between, &standard_rule, NULL, &e), "%s",
+                e.text);
+  open_bench_on(kinds[_i], &whole, "spliced", settings, 1);
+  struct bench *both[] = {&b, &whole};
+  for (int k = 0; k < 2; k++) {
+    draw(both[k], &both[k]->model.params.grads, 1, 1);
+    directions(both[k], 0);
+  }
+  real *first = copy_of(&b, updates_direction(b.updates, params_find(&b.model.params, "blocks.0.attn.w_q")));
+  real *second = copy_of(&b, updates_direction(b.updates, params_find(&b.model.params, "blocks.1.attn.w_q")));
+  const struct tensor *same =
+    updates_direction(whole.updates, params_find(&whole.model.params, "blocks.1.attn.w_q"));
+  real *unsplit = copy_of(&whole, same);
+  double product = 0, squares = 0;
+  for (long i = 0; i < same->rows * same->cols; i++) {
+    product += (double)first[i] * (double)second[i];
+    squares += (double)first[i] * (double)first[i];
+  }
+  ck_assert_double_lt(fabs(product), .3 * squares);
+  ck_assert_mem_eq(second, unsplit, bytes_of(same));
+  memory_free(first), memory_free(second), memory_free(unsplit);
+  close_bench(&b);
+  close_bench(&whole);
+}
+END_TEST
+
 START_TEST(spliced_of_low_rank)
 {
   struct bench b;
@@ -1267,6 +1300,7 @@ int main(void)
   tcase_add_loop_test(tests, spliced, 0, KINDS);
   tcase_add_loop_test(tests, spliced_at_random, 0, KINDS);
   tcase_add_loop_test(tests, spliced_of_low_rank, 0, KINDS);
+  tcase_add_loop_test(tests, spliced_by_chance, 0, KINDS);
   tcase_add_loop_test(tests, matched, 0, KINDS);
   tcase_add_test(tests, overrides);
   tcase_add_test(tests, bad_overrides);

@@ -619,7 +619,7 @@ static double rate_times(const void *context, const struct moment *now)
 START_TEST(numbers_and_report)
 {
   struct device *device = open_kind(_i);
-  struct numbers *n = numbers_new(device);
+  struct numbers *n = numbers_new(device, 16);
   struct report *r = report_new(device, 32);
   double factor = 2;
   struct tensor *fixed = numbers_constant(n, 0.75),

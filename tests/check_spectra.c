@@ -586,7 +586,7 @@ START_TEST(own_names)
   snprintf(folder_out, sizeof folder_out, "%s/out", dir);
   make_own(c, run, path);
   ck_assert_msg(own_stack_open(&own, path, &e) == STATUS_OK, "%s", e.text);
-  ck_assert_msg(own_stack_export(own, folder_out, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(own_stack_export(own, folder_out, 0, &e) == STATUS_OK, "%s", e.text);
   ck_assert_msg(weights_open(&w, folder_out, NULL, &e) == STATUS_OK, "%s", e.text);
   ck_assert_msg(stack_open(&stack, w, &known, &e) == STATUS_OK && known, "%s", e.text);
   ck_assert_str_eq(stack.family, c->family);

@@ -581,6 +581,40 @@ START_TEST(resume_wants_the_same_text)
 }
 END_TEST
 
+/* Blanks around a key change nothing about which it is; what could change the past is refused. */
+START_TEST(resume_reads_keys_as_run_does)
+{
+  struct error e;
+  driven("part", "train.steps=5");
+  static const char *const changes[] = {"train.lr=1", " train.lr=1", "train.lr\t=1", "\ttrain.lr =1"};
+  for (int i = 0; i < 4; i++) {
+    ck_assert_int_eq(resumed("part", changes[i], &e), STATUS_USAGE);
+    ck_assert_msg(strstr(e.text, "train.lr would change the past"), "%s", e.text);
+  }
+  ck_assert_msg(!resumed("part", " checkpoint.every\t= 3", &e), "%s", e.text);
+}
+END_TEST
+
+START_TEST(no_step_after_a_divergence)
+{
+  struct error e;
+  driven("lost", "train.lr=1e30 train.steps=5");
+  ck_assert_int_eq(resumed("lost", NULL, &e), STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, "diverged at step"), "%s", e.text);
+}
+END_TEST
+
+/* Each layer may be of two optimisers in turn. */
+START_TEST(many_layers_of_mixed_optimisers)
+{
+  struct config *c = configured("preset=muon_qk_adam model.layers=100 train.steps=1");
+  struct trainer *t = started(c, TRAINER_NO_RECORD);
+  step(t);
+  trainer_abandon(t);
+  config_free(c);
+}
+END_TEST
+
 /* The weights that a run starts from count by their content; once it has a checkpoint they are not needed. */
 START_TEST(resume_and_the_first_weights)
 {
@@ -905,6 +939,7 @@ static void add_in_memory(TCase *k)
   tcase_add_test(k, seeds_differ_and_repeat);
   tcase_add_test(k, planted_head);
   tcase_add_test(k, nothing_is_kept);
+  tcase_add_test(k, many_layers_of_mixed_optimisers);
   tcase_add_loop_test(k, planted_heads_that_share_keys, 0, (int)(sizeof keys / sizeof *keys));
   tcase_add_test(k, wrong_plants);
   tcase_add_test(k, resolved_options);
@@ -925,6 +960,8 @@ static void add_on_disk(TCase *k)
   tcase_add_test(k, resume_wants_the_same_numerics);
   tcase_add_test(k, kept_checkpoints);
   tcase_add_test(k, resume_wants_the_same_text);
+  tcase_add_test(k, resume_reads_keys_as_run_does);
+  tcase_add_test(k, no_step_after_a_divergence);
   tcase_add_test(k, resume_and_the_first_weights);
   tcase_add_loop_test(k, series_on_demand, 0, (int)(sizeof looked_at / sizeof *looked_at));
   tcase_add_test(k, looking_changes_nothing);

@@ -81,6 +81,25 @@ if command -v h5dump > /dev/null; then
     fail "differs from h5dump"
 else echo "no h5dump: not compared with it"; fi
 
+# every file's series are named
+"$program" export "$dir/muon-1.h5" "$dir/adam-1.h5" --list > "$dir/out" || fail "--list"
+test "$(grep -c '^loss ' "$dir/out")" -eq 2 && test "$(grep -c '^# .*-1.h5$' "$dir/out")" -eq 2 || fail "--list of two: $(cat "$dir/out")"
+
+# a folder or a file that is called like a series
+mkdir "$dir/here" "$dir/here/loss"
+: > "$dir/here/val_loss"
+(cd "$dir/here" && "$program" export ../muon-1.h5 loss val_loss) > "$dir/out" 2> "$dir/err"
+grep -q '^# step loss val_loss$' "$dir/out" || fail "a folder called loss: $(cat "$dir/err")"
+
+# files of another are not written over
+mkdir "$dir/theirs"
+echo theirs > "$dir/theirs/config.json"
+"$program" export "$dir/muon-1.h5" --safetensors="$dir/theirs" > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 2 && grep -q 'config.json exists' "$dir/err" && test "$(cat "$dir/theirs/config.json")" = theirs && test ! -e "$dir/theirs/model.safetensors" ||
+  fail "--safetensors over files of another: exit $status, $(cat "$dir/err")"
+"$program" export "$dir/muon-1.h5" --safetensors="$dir/theirs" --overwrite > "$dir/out" 2> "$dir/err" && test -s "$dir/theirs/model.safetensors" ||
+  fail "--overwrite: $(cat "$dir/err")"
+
 # pipes and wrong input
 "$program" export "$dir/muon-1.h5" attn/max_logit 2> "$dir/err" | head -n 1 > /dev/null
 test -s "$dir/err" && fail "noise on a closed pipe: $(cat "$dir/err")"
@@ -89,6 +108,12 @@ test $status -eq 2 || fail "unknown series: exit $status"
 grep -q 'attn/max_logit' "$dir/err" || fail "unknown series: no suggestion: $(cat "$dir/err")"
 "$program" export "$dir/loss" loss > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 2 || fail "not a run file: exit $status"
+"$program" export "$dir/muon-1.h5" nosuch 2>&1 | grep -c 'muon-1.h5.*muon-1.h5' | grep -qx 0 || fail "the path stands twice in a message"
+for bad in "--layer=4294967296" "--format=xls" "--overwrite"; do
+  "$program" export "$dir/muon-1.h5" attn/max_logit "$bad" > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 2 && test ! -s "$dir/out" || fail "$bad: exit $status"
+done
+"$program" export "$dir/muon-1.h5" loss --format=xls 2>&1 | grep -q 'columns, csv, tsv' || fail "--format: what is allowed is not said"
 "$program" export "$dir/muon-1.h5" attn/max_logit --layer=7 > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 2 || fail "no such layer: exit $status"
 finish

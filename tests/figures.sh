@@ -45,6 +45,21 @@ for figure in $(sed -n 's|.*src/app/figures/\([a-z_]*\)\.c.*|\1|p' "$srcdir/src/
   tr -s ' \n' ' ' < "$dir/help" | grep -q "[:;] $figure (" || fail "--help does not name the figure $figure"
 done
 
+# a colour bar tells both of its ends, however narrow it is
+ends() { # SVG SCRIPT: the numbers low and high of the script stand in the figure
+  for end in low high; do
+    sed -n "s/^$end = //p" "$2" | awk '{ printf "%.3g\n", $1 }' | grep -Eqf - "$1" && continue
+    fail "$1: $end of the colour bar is not told: $(grep "^$end = " "$2")"
+  done
+}
+"$program" plot --figure=heatmap --script "$dir/muon-1.h5" > "$dir/script"
+ends "$dir/one/heatmap.svg" "$dir/script"
+small_run narrow preset=muon train.steps=2 train.lr=1e-6
+"$program" plot --figure=heatmap "$dir/narrow.h5" -o "$dir/narrow" > "$dir/out" 2> "$dir/err" || fail "a narrow scale: $(cat "$dir/err")"
+"$program" plot --figure=heatmap --script "$dir/narrow.h5" > "$dir/script"
+ends "$dir/narrow/heatmap.svg" "$dir/script"
+rm "$dir/narrow.h5"
+
 # latent attention: its tensors are in the panel of queries and keys
 mkdir "$dir/mla"
 small_run mla/latent preset=mla_muon

@@ -24,6 +24,16 @@ refused 1 'attn/entropy: the row of step 1 was recorded the first time' record.e
 grep -q 'run.h5 is kept as it was' "$dir/err" || fail "it is not said what is where: $(cat "$dir/err")"
 "$program" rerun "$dir/nothing.h5" 2> /dev/null; test $? -eq 2 || fail "rerun of nothing"
 
+# the first time's limit of time is not this one's; a run that diverged and failed by it is the same again, too
+"$program" run -q train.max_time=1e-9 train.steps=9 model.width=16 model.heads=2 data=markov record.path="$dir/short.h5" 2> /dev/null
+test $? -eq 75 || fail "no limit of time"
+"$program" rerun "$dir/short.h5" -o "$dir/long.h5" > "$dir/out" 2> "$dir/err" || fail "rerun under a limit of time: exit $?, $(cat "$dir/err")"
+"$program" run -q train.lr=1e30 train.steps=9 train.on_nonfinite=fail model.width=16 model.heads=2 data=markov record.path="$dir/fell.h5" 2> /dev/null
+test $? -eq 3 || fail "no divergence"
+"$program" rerun "$dir/fell.h5" > "$dir/out" 2> "$dir/err" || fail "rerun of a divergence: exit $?, $(cat "$dir/err")"
+grep -q 'the same to the bit' "$dir/out" || fail "rerun of a divergence says nothing"
+test -z "$(find "$dir" -name 'fell.rerun*')" || fail "left behind: $(find "$dir" -name 'fell.rerun*')"
+
 # into another file
 "$program" rerun "$run" record.probe_every=10 -o "$dir/more.h5" > "$dir/out" 2> "$dir/err" || fail "rerun -o: $(cat "$dir/err")"
 cmp -s "$run" "$dir/kept.h5" || fail "rerun -o has changed the run"

@@ -87,4 +87,15 @@ test $status -eq 1 && grep -q 'adam.h5 is damaged' "$dir/err" || fail "a damaged
 LC_ALL=C sed 's/finished/finishex/' "$dir/runs/young.h5" > "$dir/other.h5"
 "$program" show --where state=finished "$dir/other.h5" > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 1 && grep -q 'other.h5 is damaged' "$dir/err" || fail "a changed head: exit $status, $(cat "$dir/err")"
+# a text with a comma: chosen by the whole of it, printed so that run reads it
+seq 1 400 > "$dir/one,two.txt"
+small_run comma data=bytes "data.path=\"$dir/one,two.txt\""
+"$program" show "$dir/comma.h5" --where "data.path=$dir/one,two.txt" > "$dir/out" 2>&1 || fail "--where of a text with a comma: $(cat "$dir/out")"
+"$program" show "$dir/comma.h5" --parameters > "$dir/comma.conf"
+"$program" run --dry-run "$dir/comma.conf" > "$dir/out" 2>&1 || fail "its parameters are no configuration: $(cat "$dir/out")"
+
+# the loss before any training is none of the last three
+small_run short preset=muon train.steps=10 train.val_every=10
+last() { "$program" show --of "val_loss:$1" --csv "$dir/short.h5" | awk -F, 'NR == 2 { print $6 }'; }
+test "$(last last3:mean)" = "$(last last)" || fail "last3: $(last last3:mean), the last $(last last)"
 finish

@@ -27,6 +27,12 @@ test $status -eq 0 && test "$(done_ones)" -eq 4 || fail "the second task: exit $
 test ! -e asked || fail "queued again though done: $(cat asked)"
 "$MAXLOGIT" show runs/s | grep -c finished | grep -qx 4 || fail "not all are finished"
 
+# an array with gaps would leave points out: refused, unless it is said how many shards there are
+(SLURM_ARRAY_TASK_MAX=8; export SLURM_ARRAY_TASK_MAX; task 5 sweep.dir=gaps
+ test $status -eq 2 && grep -q gaps err && test ! -e gaps) || fail "an array with gaps: $(cat err)"
+(SLURM_ARRAY_TASK_MAX=8 SHARDS=2; export SLURM_ARRAY_TASK_MAX SHARDS; task 2 sweep.dir=gaps
+ test $status -eq 0 && test "$(find gaps -name '*.h5' ! -path '*.ckpt/*' | wc -l)" -eq 2) || fail "SHARDS: $(cat err)"
+
 # a signal to the shell reaches the sweep
 rm -f asked
 SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_COUNT=1 bash "$script" s.conf sweep.dir=long train.steps=1000000 > out 2> err &

@@ -1,5 +1,5 @@
 # small_runs.sh - sourced by the tests of show, export, plot, watch and spectra: a folder of small runs
-program=${MAXLOGIT:-./maxlogit}
+program=$(realpath "${MAXLOGIT:-./maxlogit}")
 dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
 trap 'rm -rf "$dir"' EXIT
 failures=0

@@ -70,6 +70,16 @@ wrong "words.conf" resume words.conf
 wrong "train.lr" resume done.h5 train.lr=0.5
 wrong "train.lrr" resume done.h5 train.lrr=0.5
 wrong "which run?" resume
+"$program" spectra done.h5 -o numbers.h5 > "$out" 2> "$err" || fail "spectra -o: $(cat "$err")"
+for command in resume watch rerun eval; do
+  wrong "numbers.h5: numbers of a checkpoint" $command numbers.h5
+  wrong "words.conf" $command words.conf
+done
+wrong "--config and --set are for checkpoints of others" spectra done.h5 --set head_dim=4
+wrong "with --of" show done.h5 --mean=median
+wrong "number of steps" eval done.h5 --continue=
+wrong "wanted a list" eval done.h5 --context=infx
+wrong "a comma in a text: put it in quotes" run data=bytes data.path=one,two
 
 wrong "which sweep?" sweep
 wrong "is not I/N" sweep several.conf --shard 3/2

@@ -141,7 +141,8 @@ static int holds(const struct condition *c, const struct run *run)
   const char *value = run_value(run, c->key, room);
   double own, wanted;
   if (c->operator<= IS_NOT)
-    return text_split(c->values, ',', same_value, (void *)(uintptr_t)value) == (c->operator== IS);
+    return (same_value((void *)(uintptr_t)value, c->values) || /* a text with a comma */
+            text_split(c->values, ',', same_value, (void *)(uintptr_t)value)) == (c->operator== IS);
   int order, comparable = is_number(value, &own) && is_number(c->values, &wanted);
   if (comparable)
     order = (own > wanted) - (own < wanted), comparable = own == own;

@@ -188,6 +188,7 @@ static void find_rows(const struct metric *m, const struct run *run, const struc
   *from = 0, *to = s->rows;
   if (m->window == WINDOW_ROWS) {
     if (m->first < (double)s->rows) *from = s->rows - (long)m->first;
+    if (m->first > 1 && *from + 1 < *to && s->step[*from] == 0) ++*from; /* before any training */
     return;
   }
   if (m->window == WINDOW_SHARE) { /* steps 0 .. n-1; a look at the end has step n */

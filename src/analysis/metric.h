@@ -2,7 +2,8 @@
    SERIES       a series, or SERIES@GLOB: only of heads l0h0, layers l0 or tensors whose name matches,
                 "attn/max_logit@l1*", "weight/spectral_norm@*w_[qk]"
    WINDOW       last (default)   the last row that there is
-                lastN, lastP%    the last N rows; those of the last P % of the run's steps
+                lastN            the last N rows; of a short run without that of step 0, before any training
+                lastP%           those of the last P % of the run's steps
                 all, A-B         every row; those of steps A to B
    REDUCTION    mean, max, min, median, of all values in the window (heads, layers, tensors too); a series
    with one value a step needs none (mean)

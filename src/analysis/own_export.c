@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analysis/own_stack.h"
 #include "base/file.h"
@@ -246,6 +247,18 @@ static int check_gains(struct writing *w)
                    "qk_norm.kind: a norm over all heads has no place in the naming of Qwen3; allowed: rms");
 }
 
+static int check_absent(struct writing *w, const char *folder)
+{
+  static const char *const names[] = {"model.safetensors", "config.json"};
+  for (int i = 0; i < 2; i++) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+    if (!access(path, F_OK))
+      return error_set(w->error, STATUS_USAGE, "%s exists: another folder, or --overwrite", path);
+  }
+  return STATUS_OK;
+}
+
 static int write_files(struct writing *w, const char *folder)
 {
   char path[4096];
@@ -265,14 +278,15 @@ static int write_files(struct writing *w, const char *folder)
   return status;
 }
 
-int own_stack_export(const struct own_stack *own, const char *folder, struct error *e)
+int own_stack_export(const struct own_stack *own, const char *folder, int overwrite, struct error *e)
 {
   struct writing w = {
     .own = own, .options = &own_stack_model(own)->options, .arena = arena_new(), .error = e};
   if (strlen(folder) > 4000) return error_set(e, STATUS_USAGE, "%.60s...: path too long", folder);
   w.mla = w.options->rope_dim > 0;
   w.taken = memory_new(weights_count(own_stack_weights(own)) + 1, sizeof *w.taken);
-  int status = check_options(&w);
+  int status = overwrite ? STATUS_OK : check_absent(&w, folder);
+  if (!status) status = check_options(&w);
   if (!status) status = check_gains(&w);
   if (!status) put_tensors(&w);
   if (!status) status = check_complete(&w);

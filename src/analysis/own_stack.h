@@ -15,5 +15,5 @@ const struct weights *own_stack_weights(const struct own_stack *);
 const struct stack *own_stack_stack(const struct own_stack *);
 /* Write model.safetensors and config.json into a folder, in the naming of Llama, of Qwen3 (qk_norm), or of DeepSeek-V3
    (mla). STATUS_USAGE names what has no place there. */
-int own_stack_export(const struct own_stack *, const char *folder, struct error *);
+int own_stack_export(const struct own_stack *, const char *folder, int overwrite, struct error *);
 #endif

@@ -3,8 +3,8 @@
 #define MAXLOGIT_MEMORY_H
 #include <stddef.h>
 
-/* Zeroed memory, 64-byte aligned. No memory left: the handler below is called, which prints one
-   line and exits with STATUS_FAIL (files are written beside and renamed, so nothing is lost).
+/* Zeroed memory, 64-byte aligned. No memory left: one line is printed, and the
+   program exits with STATUS_FAIL (files are written beside and renamed, so nothing is lost).
    MAXLOGIT_FAULT=memory:K makes the K-th call (from 1) fail, for tests. */
 void *memory_new(size_t count, size_t size);
 void *memory_grow(void *old, size_t old_count, size_t new_count, size_t size); /* new part zeroed */

@@ -249,6 +249,9 @@ static struct seen new_seen(struct model *m)
   return s;
 }
 
+/* Optimisers tell some for each row of tensors that are theirs: each tensor may be a row of its own. */
+static int numbers_room(const struct model *m) { return 256 + 8 * m->params.count; }
+
 static long report_room(const struct model *m)
 {
   long heads = m->options.layers * m->options.heads, watched = m->stabilizer_count * m->options.layers;
@@ -411,7 +414,7 @@ int model_init(struct model *m, const struct model_options *options, struct devi
   if (!status) {
     declare(m);
     params_allocate(&m->params);
-    m->numbers = numbers_new(device);
+    m->numbers = numbers_new(device, numbers_room(m));
     m->report = report_new(device, report_room(m));
     m->seen = new_seen(m);
     m->probe = new_seen(m);

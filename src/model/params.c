@@ -87,6 +87,7 @@ void params_allocate(struct params *params)
     struct param **p = &params->list[order[i]];
     if (i && (order[i] != order[i - 1] + 1 || !joins(p[-1], p[0])))
       total = (total + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    (*p)->order = i;
     at[i] = total;
     total += size_of(*p);
   }

@@ -22,6 +22,7 @@ struct param {
   char name[96]; /* "blocks.0.attn.w_q" */
   enum param_kind kind;
   int layer;                 /* -1 outside blocks */
+  int order;                 /* among those that train, as they lie in memory */
   long head_rows;            /* rows of one head's block of a projection to heads (w_q, w_k, w_v); else 0 */
   struct tensor value, grad; /* [rows, cols]; gains [1, n]; ld = cols */
   enum param_init init;

@@ -35,9 +35,12 @@ static void host_copy(struct device *device, void *to, const void *from, size_t 
   if (bytes) memcpy(to, from, bytes);
 }
 
+/* Threads of a step of the host download side by side. */
+static void count_wait(struct device *device) { __atomic_fetch_add(&device->waits, 1, __ATOMIC_RELAXED); }
+
 static void host_download(struct device *device, void *to, const void *from, size_t bytes)
 {
-  device->waits++;
+  count_wait(device);
   host_copy(device, to, from, bytes);
 }
 
@@ -98,7 +101,7 @@ static void region_copy(struct device *device, void *to, const void *from, size_
 
 static void region_download(struct device *device, void *to, const void *from, size_t bytes)
 {
-  device->waits++;
+  count_wait(device);
   region_copy(device, to, from, bytes);
 }
 

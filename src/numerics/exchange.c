@@ -2,8 +2,6 @@
 #include <string.h>
 #include "base/memory.h"
 
-enum { MOST_NUMBERS = 512 };
-
 struct number {
   number_of *of; /* NULL: a constant, told when it was made */
   const void *context;
@@ -12,19 +10,22 @@ struct number {
 struct numbers {
   struct device *device;
   struct arena *arena;
-  struct tensor *all; /* [1, MOST_NUMBERS] on the device */
-  real host[MOST_NUMBERS];
-  struct number number[MOST_NUMBERS];
-  int count;
+  struct tensor *all; /* [1, room] on the device */
+  real *host;
+  struct number *number;
+  int count, room;
   struct moment moment;
 };
 
-struct numbers *numbers_new(struct device *device)
+struct numbers *numbers_new(struct device *device, int room)
 {
   struct numbers *n = memory_new(1, sizeof *n);
   n->device = device;
   n->arena = arena_new();
-  n->all = tensor_new(device, TENSOR_REAL, 1, MOST_NUMBERS, "numbers");
+  n->room = room;
+  n->host = arena_get(n->arena, (size_t)room, sizeof *n->host);
+  n->number = arena_get(n->arena, (size_t)room, sizeof *n->number);
+  n->all = tensor_new(device, TENSOR_REAL, 1, room, "numbers");
   return n;
 }
 
@@ -38,7 +39,7 @@ void numbers_free(struct numbers *n)
 
 static struct tensor *add_number(struct numbers *n, struct number number)
 {
-  REQUIRE(n->count < MOST_NUMBERS);
+  REQUIRE(n->count < n->room);
   struct tensor *t = arena_get(n->arena, 1, sizeof *t);
   *t = tensor_of(REALS(n->all) + n->count, 1, 1);
   t->name = "number";

@@ -14,7 +14,7 @@ struct moment {
 };
 
 struct numbers;
-struct numbers *numbers_new(struct device *);
+struct numbers *numbers_new(struct device *, int room);
 void numbers_free(struct numbers *);
 /* A number [1] for the arguments of operations: one of the run, on the device from now on, ... */
 struct tensor *numbers_constant(struct numbers *, double value);

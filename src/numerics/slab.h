@@ -6,9 +6,9 @@
 #include "numerics/device.h"
 
 struct slabs;
-/* Open a device of this kind with one block of memory for `runs` slabs of `bytes` (device_bytes of a run like these,
-   built alone). Each run's own calls use `threads` threads: runs may be computed at the same time, each by one thread
-   of the host at a time. */
+/* Open a device of this kind with one block of memory for `runs` slabs of `bytes` (what a run like these takes,
+   built alone on as many threads). Each run's own calls use `threads` threads: runs may be computed at the same time,
+   each by one thread of the host at a time. */
 int slabs_open(struct slabs **, const char *kind, int runs, size_t bytes, int threads, struct error *);
 /* Runs that a launch on a device of this kind should have where nobody says. One on the host: a process a run computes
    as much. */

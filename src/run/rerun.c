@@ -10,36 +10,18 @@
 
 /* --- the run again -------------------------------------------------------------------------------------- */
 
-struct key_search {
-  const char *key;
-  unsigned flags;
-  int found;
-};
-
-static int find_key(void *context, const struct config_entry *x)
-{
-  struct key_search *s = context;
-  if (strcmp(s->key, x->key)) return 0;
-  s->flags = x->row->flags;
-  s->found = 1;
-  return 1;
-}
-
 static int check_change(const struct config *c, const char *assignment, struct error *e)
 {
-  char key[96];
-  struct key_search s = {.key = key};
-  snprintf(key, sizeof key, "%.*s", (int)strcspn(assignment, "= "), assignment);
-  config_each(c, find_key, &s);
-  if (!strcmp(key, "record.path") || !strcmp(key, "record.overwrite"))
-    return error_set(e, STATUS_USAGE, "%s: the run keeps its file; --output writes another", key);
-  if (!s.found || s.flags & (OPTION_FREE | OPTION_CONTENT))
-    return STATUS_OK; /* unknown: config_assign says so */
+  struct config_entry x;
+  if (!config_assigned(c, assignment, &x)) return STATUS_OK; /* config_assign says so */
+  if (!strcmp(x.key, "record.path") || !strcmp(x.key, "record.overwrite"))
+    return error_set(e, STATUS_USAGE, "%s: the run keeps its file; --output writes another", x.key);
+  if (x.row->flags & (OPTION_FREE | OPTION_CONTENT)) return STATUS_OK;
   return error_set(
     e, STATUS_USAGE,
     "%s would make another run of it; rerun takes what is recorded (record.probe_every, ...), checkpoints, "
     "paths and threads",
-    key);
+    x.key);
 }
 
 void rerun_path(char out[4096], const char *path, const char *output)
@@ -58,7 +40,8 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
   *out = NULL;
   *config = NULL;
   if (trainer_config_of(path, &c, id, e)) return e->status;
-  int status = STATUS_OK;
+  int status =
+    config_set(c, "train.max_time", "0", "rerun", e); /* the first time's limit is not this one's */
   for (int i = 0; i < count && !status; i++) {
     status = check_change(c, changes[i], e);
     if (!status) status = config_assign(c, changes[i], e);

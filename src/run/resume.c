@@ -22,42 +22,24 @@ static int config_of_run(const struct run_file *r, struct config *c, struct erro
   return config_finish(c, e);
 }
 
-struct change {
-  const char *key;
-  struct config_entry found;
-  int is_found;
-};
-
-static int find_entry(void *context, const struct config_entry *x)
-{
-  struct change *c = context;
-  if (strcmp(c->key, x->key)) return 0;
-  c->found = *x;
-  c->is_found = 1;
-  return 1;
-}
-
 /* Only keys that cannot change the past: free ones, train.steps upwards under a constant schedule, and where
    train.init_from lies now (its content is compared where it is still needed). */
 static int check_change(const struct config *c, const char *assignment, struct error *e)
 {
-  char key[96];
-  struct change x = {.key = key};
-  snprintf(key, sizeof key, "%.*s", (int)strcspn(assignment, "= "), assignment);
-  config_each(c, find_entry, &x);
-  if (!x.is_found || (x.found.row->flags & (OPTION_FREE | OPTION_CONTENT)))
-    return STATUS_OK; /* unknown: config_assign says so */
+  struct config_entry x;
+  if (!config_assigned(c, assignment, &x)) return STATUS_OK; /* config_assign says so */
+  if (x.row->flags & (OPTION_FREE | OPTION_CONTENT)) return STATUS_OK;
   const struct train_options *t = config_section(c, "train");
-  if (!(x.found.row->flags & OPTION_EXTEND))
+  if (!(x.row->flags & OPTION_EXTEND))
     return error_set(e, STATUS_USAGE,
                      "%s would change the past of this run; resume takes train.steps "
                      "(upwards, constant schedule), paths, threads and recording intervals",
-                     key);
+                     x.key);
   if (strcmp(t->schedule, "constant"))
     return error_set(e, STATUS_USAGE,
                      "%s: the %s schedule depends on it; only a constant schedule can be "
                      "extended",
-                     key, t->schedule);
+                     x.key, t->schedule);
   return STATUS_OK;
 }
 
@@ -77,10 +59,12 @@ static int read_origin(const char *path, struct config **c, struct origin *o, st
 {
   struct run_file *r = NULL;
   *c = NULL;
-  if (run_open(&r, path, e)) return e->status;
+  if (run_open_trained(&r, path, e)) return e->status;
   *c = config_new();
   *o = (struct origin){0};
   run_contents(r, &o->data_content, &o->start_content);
+  o->is_over = !strcmp(run_state(r), "diverged");
+  o->last_step = run_last_step(r);
   snprintf(o->id, sizeof o->id, "%s", run_id(r));
   if (config_of_run(r, *c, e)) {
     error_prefix(e, "%s", path);
@@ -111,10 +95,12 @@ static int check_numerics(const char *path, const struct config *c, const struct
 }
 
 /* The newest checkpoint; none, where the run was killed before the first: then from the start. */
-static int read_state(const char *path, struct checkpoint *c, struct error *e)
+static int read_state(const char *path, long last_step, struct checkpoint *c, struct error *e)
 {
   int status = checkpoint_latest(path, c, e);
   if (status == STATUS_USAGE) {
+    if (last_step > 0)
+      warning("%s: no checkpoint is left of its %ld steps; it begins anew from step 0", path, last_step);
     *e = (struct error){0};
     *c = (struct checkpoint){0};
     return STATUS_OK;
@@ -157,6 +143,10 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   struct config *c;
   *out = NULL;
   if (read_origin(path, &c, &origin, e)) return e->status;
+  if (origin.is_over) {
+    config_free(c);
+    return error_set(e, STATUS_USAGE, "%s: diverged at step %ld; no step can follow", path, origin.last_step);
+  }
   struct trainer *t = memory_new(1, sizeof *t);
   t->config = c;
   t->owns_config = 1;
@@ -166,7 +156,7 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   snprintf(t->path, sizeof t->path, "%s", path);
   int status = check_numerics(path, c, &origin, e);
   if (!status) status = change_config(c, changes, count, e);
-  if (!status) status = read_state(path, &state, e);
+  if (!status) status = read_state(path, origin.last_step, &state, e);
   origin.has_state = state.count > 0;
   if (!status) status = trainer_build(t, 1, e);
   if (!status) status = restore(t, path, &state, recorder_resume, e);

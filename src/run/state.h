@@ -13,6 +13,8 @@
 struct origin {
   char id[16];
   uint64_t data_content, start_content;
+  int is_over; /* it diverged */
+  long last_step;
   int has_state; /* there is a checkpoint: where the weights started is of no account */
 };
 

@@ -1,5 +1,6 @@
 #include "storage/checkpoint.h"
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -44,13 +45,16 @@ static int newer_first(const void *a, const void *b)
 }
 
 /* Steps of the checkpoints that are there, newest first; memory_free. No folder: none. */
-static long *list_steps(const char *run_path, size_t *count)
+/* Newest first, in memory to free; STATUS_FAIL where the folder is there but cannot be read. */
+static int list_steps(const char *run_path, long **out, size_t *count, struct error *e)
 {
   char folder[4096];
   long *steps = NULL;
   *count = 0;
+  *out = NULL;
   folder_of(folder, run_path);
   DIR *d = opendir(folder);
+  if (!d && errno != ENOENT) return error_set(e, STATUS_FAIL, "%s: %s", folder, strerror(errno));
   for (struct dirent *entry; d && (entry = readdir(d));)
     if (step_of(entry->d_name) >= 0) {
       steps = memory_grow(steps, *count, *count + 1, sizeof *steps);
@@ -58,14 +62,15 @@ static long *list_steps(const char *run_path, size_t *count)
     }
   if (d) closedir(d);
   if (*count) qsort(steps, *count, sizeof *steps, newer_first);
-  return steps;
+  *out = steps;
+  return STATUS_OK;
 }
 
 static int remove_from(const char *run_path, size_t keep, struct error *e)
 {
   size_t count;
-  int status = STATUS_OK;
-  long *steps = list_steps(run_path, &count);
+  long *steps;
+  int status = list_steps(run_path, &steps, &count, e);
   for (size_t i = keep; i < count && !status; i++) {
     char path[4096];
     checkpoint_path(path, run_path, steps[i]);
@@ -248,8 +253,10 @@ int checkpoint_read(const char *path, struct checkpoint *c, struct error *e)
 int checkpoint_latest(const char *run_path, struct checkpoint *c, struct error *e)
 {
   size_t count;
-  int status = STATUS_FAIL, tried = 0;
-  long *steps = list_steps(run_path, &count);
+  int status, tried = 0;
+  long *steps;
+  if (list_steps(run_path, &steps, &count, e)) return e->status;
+  status = STATUS_FAIL;
   struct error problem = {0};
   for (size_t i = 0; i < count && status; i++) {
     char path[4096];
@@ -269,8 +276,10 @@ int checkpoint_latest(const char *run_path, struct checkpoint *c, struct error *
 int checkpoint_before(const char *run_path, long step, struct checkpoint *c, struct error *e)
 {
   size_t count;
-  int status = STATUS_USAGE;
-  long *steps = list_steps(run_path, &count);
+  int status;
+  long *steps;
+  if (list_steps(run_path, &steps, &count, e)) return e->status;
+  status = STATUS_USAGE;
   for (size_t i = 0; i < count && status; i++) {
     char path[4096];
     struct error this = {0};

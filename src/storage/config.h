@@ -49,6 +49,8 @@ struct config_entry {
   int is_default, used;
 };
 int config_each(const struct config *, int (*each)(void *, const struct config_entry *), void *context);
+/* The entry that "key=value" would change, as it is now; 0 where no such key is known. */
+int config_assigned(const struct config *, const char *assignment, struct config_entry *);
 /* One line on standard error for each key that was given but belongs to no part of this run. */
 void config_warn_unused(const struct config *);
 
@@ -71,7 +73,10 @@ uint64_t config_structure(const struct config *);
 
 /* The resolved configuration of this run (its used keys) as a file that config_file reads. */
 char *config_text(const struct config *); /* memory_free */
-#define NUMERICS_VERSION 3                /* raise when the same configuration gives other bits */
+/* A value as a file has it: in quotes where it would be read as something else (a comma: as several). */
+struct buffer;
+void config_quote(struct buffer *, const char *value);
+#define NUMERICS_VERSION 3 /* raise when the same configuration gives other bits */
 
 /* --- core sections that have no better home ---------------------------------------------------------- */
 struct top_options {

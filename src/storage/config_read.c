@@ -151,17 +151,48 @@ static int config_write(struct config *c, const char *name, const char *text, co
   return status;
 }
 
-int config_assign(struct config *c, const char *assignment, struct error *e)
+/* The key of "key=value", in memory to free, and where the value begins; NULL where there is none. */
+static char *key_of(const char *assignment, const char **value)
 {
   const char *equals = strchr(assignment, '='), *start = skip_blanks(assignment), *end = equals;
-  if (!equals || start == equals)
-    return error_set(e, STATUS_USAGE, "command line: '%.200s' is not key=value", assignment);
+  if (!equals || start == equals) return NULL;
   while (end > start && isspace((unsigned char)end[-1])) end--;
-  char *name = memory_text(start);
-  name[end - start] = 0;
-  int status = config_write(c, name, equals + 1, "command line", e);
-  memory_free(name);
+  char *key = memory_text(start);
+  key[end - start] = 0;
+  *value = equals + 1;
+  return key;
+}
+
+int config_assign(struct config *c, const char *assignment, struct error *e)
+{
+  const char *value;
+  char *key = key_of(assignment, &value);
+  if (!key) return error_set(e, STATUS_USAGE, "command line: '%.200s' is not key=value", assignment);
+  int status = config_write(c, key, value, "command line", e);
+  memory_free(key);
   return status;
+}
+
+struct search {
+  const char *key;
+  struct config_entry *found;
+};
+
+static int find_entry(void *context, const struct config_entry *x)
+{
+  struct search *s = context;
+  if (strcmp(s->key, x->key)) return 0;
+  *s->found = *x;
+  return 1;
+}
+
+int config_assigned(const struct config *c, const char *assignment, struct config_entry *out)
+{
+  const char *value;
+  char *key = key_of(assignment, &value);
+  int found = key && config_each(c, find_entry, &(struct search){key, out});
+  memory_free(key);
+  return found;
 }
 
 /* --- files ---------------------------------------------------------------------------------------------- */

@@ -164,6 +164,14 @@ static void write_quoted(struct buffer *b, const char *text)
   buffer_add(b, "\"");
 }
 
+void config_quote(struct buffer *b, const char *value)
+{
+  if (needs_quotes(value))
+    write_quoted(b, value);
+  else
+    buffer_add(b, "%s", value);
+}
+
 struct writing {
   struct buffer out;
   size_t section;
@@ -181,8 +189,8 @@ static int write_entry(void *context, const struct config_entry *x)
     buffer_add(&w->out, "\n[%s]\n", w->name);
   }
   buffer_add(&w->out, "%s = ", x->row->name);
-  if (x->row->type == OPTION_TEXT && needs_quotes(x->value))
-    write_quoted(&w->out, x->value);
+  if (x->row->type == OPTION_TEXT)
+    config_quote(&w->out, x->value);
   else
     buffer_add(&w->out, "%s", x->value);
   buffer_add(&w->out, "\n");

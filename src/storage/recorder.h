@@ -66,6 +66,8 @@ const void *recorder_pending(struct recorder *, size_t *size);
 /* --- reading ------------------------------------------------------------------------------------------ */
 struct run_file;
 int run_open(struct run_file **, const char *path, struct error *); /* "not a run file" is STATUS_USAGE */
+/* The same of what was trained: a file of `spectra -o`, the numbers of a checkpoint, is STATUS_USAGE, too. */
+int run_open_trained(struct run_file **, const char *path, struct error *);
 /* The same without loading the file, where it tells in its head what it is (storage/seal.h): the rest is
    loaded, and checked, when a series or the events are read, and may be let go again. */
 int run_peek(struct run_file **, const char *path, struct error *);

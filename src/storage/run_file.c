@@ -343,6 +343,15 @@ const char *run_parameter(const struct run_file *r, const char *key)
   return value_of(r, full);
 }
 
+int run_open_trained(struct run_file **out, const char *path, struct error *e)
+{
+  int status = run_open(out, path, e);
+  if (status || !run_parameter(*out, "checkpoint.family")) return status;
+  run_close(*out);
+  *out = NULL;
+  return error_set(e, STATUS_USAGE, "%s: numbers of a checkpoint (maxlogit spectra -o), not a run", path);
+}
+
 int run_parameters(const struct run_file *r, int (*each)(void *, const char *key, const char *value),
                    void *context)
 {

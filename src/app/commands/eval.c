@@ -52,7 +52,8 @@ static int add_context(void *input, const char *part)
   struct arguments *a = input;
   char *end;
   double x = strtod(part, &end);
-  if (end == part || (strcmp(end, "x") && *end) || !(x > 0) || a->contexts == MAX_CONTEXTS) return 1;
+  if (end == part || (strcmp(end, "x") && *end) || !(x > 0 && x <= 1e6) || a->contexts == MAX_CONTEXTS)
+    return 1;
   a->multiple[a->contexts++] = x;
   return 0;
 }
@@ -69,7 +70,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
   case 's':
     a->steps = strtol(arg, &end, 10);
-    if (*end || a->steps < 0) argp_error(state, "--continue=%s: wanted a number of steps", arg);
+    if (end == arg || *end || a->steps < 0 || a->steps > 1000000000)
+      argp_error(state, "--continue=%s: wanted a number of steps, from 0 to 1000000000", arg);
     return 0;
   case 'd':
     for (int i = 0; forms[i]; i++)

@@ -1,5 +1,7 @@
 /* export.c - series of run files as text columns */
 #include <argp.h>
+#include <dirent.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,7 @@ struct export_request {
   struct chosen chosen;
   char **series;
   int series_count;
-  int layer, head, band, geometric, reduce, long_form, list, safetensors;
+  int layer, head, band, geometric, reduce, long_form, list, safetensors, overwrite;
   const char *folder;
   long every, bins;
   enum table_format format;
@@ -30,7 +32,8 @@ enum {
   KEY_REDUCE,
   KEY_LONG,
   KEY_LIST,
-  KEY_SAFETENSORS
+  KEY_SAFETENSORS,
+  KEY_OVERWRITE
 };
 
 static const struct argp_option options[] = {
@@ -51,15 +54,16 @@ static const struct argp_option options[] = {
    "qk_norm, "
    "DeepSeek-V3 with mla), into a folder (default: RUN.safetensors)",
    0},
+  {"overwrite", KEY_OVERWRITE, NULL, 0, "--safetensors: replace the files that the folder has", 0},
   {0}};
 
-static long whole_number(struct argp_state *state, const char *option, const char *text, long least)
+static int whole_number(struct argp_state *state, const char *option, const char *text, int least)
 {
   char *end;
   long n = strtol(text, &end, 10);
-  if (end == text || *end || n < least)
-    argp_error(state, "--%s=%s: a whole number of at least %ld is wanted", option, text, least);
-  return n;
+  if (end == text || *end || n < least || n > INT_MAX)
+    argp_error(state, "--%s=%s: a whole number from %d to %d is wanted", option, text, least, INT_MAX);
+  return (int)n;
 }
 
 static int one_of(struct argp_state *state, const char *option, const char *text, const char *const *names)
@@ -67,16 +71,34 @@ static int one_of(struct argp_state *state, const char *option, const char *text
   int count = 0;
   for (; names[count]; count++)
     if (strcmp(names[count], text) == 0) return count;
-  const char *near = text_nearest(text, names, (size_t)count);
-  argp_error(state, "--%s=%s: not known%s%s%s", option, text, near ? "; did you mean '" : "",
-             near ? near : "", near ? "'?" : "");
+  struct buffer allowed = {0};
+  for (int i = 0; i < count; i++) buffer_add(&allowed, "%s%s", i ? ", " : "", names[i]);
+  argp_error(state, "--%s=%s: not known; allowed: %s", option, text, allowed.text);
   return 0;
 }
 
-static int is_run_path(const char *text)
+static int ends_in_h5(const char *text)
 {
   size_t length = strlen(text);
-  return (length > 3 && strcmp(text + length - 3, ".h5") == 0) || access(text, F_OK) == 0;
+  return length > 3 && strcmp(text + length - 3, ".h5") == 0;
+}
+
+static int is_run_file(const struct dirent *entry) { return ends_in_h5(entry->d_name); }
+
+/* The first word that exists; after it a folder or a file of a series' name, "loss", is none unless runs are in it. */
+static int is_run_path(const char *text, int first)
+{
+  static const char hdf5[8] = "\211HDF\r\n\032\n";
+  char begin[8] = "";
+  struct dirent **list = NULL;
+  if (ends_in_h5(text) || first) return ends_in_h5(text) || access(text, F_OK) == 0;
+  int n = scandir(text, &list, is_run_file, NULL);
+  for (int i = 0; i < n; i++) free(list[i]);
+  free(list);
+  FILE *f = n < 0 ? fopen(text, "r") : NULL;
+  size_t length = f ? fread(begin, 1, sizeof begin, f) : 0;
+  if (f) fclose(f);
+  return n > 0 || (length == sizeof begin && memcmp(begin, hdf5, sizeof hdf5) == 0);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -87,8 +109,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
   struct export_request *r = state->input;
   switch (key) {
   case KEY_FORMAT: r->format = (enum table_format)one_of(state, "format", text, formats); return 0;
-  case KEY_LAYER: r->layer = (int)whole_number(state, "layer", text, 0); return 0;
-  case KEY_HEAD: r->head = (int)whole_number(state, "head", text, 0); return 0;
+  case KEY_LAYER: r->layer = whole_number(state, "layer", text, 0); return 0;
+  case KEY_HEAD: r->head = whole_number(state, "head", text, 0); return 0;
   case KEY_REDUCE: r->reduce = 1 + one_of(state, "reduce", text, reductions); return 0;
   case KEY_EVERY: r->every = whole_number(state, "every", text, 1); return 0;
   case KEY_BINS: r->bins = whole_number(state, "bins", text, 1); return 0;
@@ -102,13 +124,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
     r->safetensors = 1;
     r->folder = text;
     return 0;
+  case KEY_OVERWRITE: r->overwrite = 1; return 0;
   case ARGP_KEY_ARG:
-    if (is_run_path(text)) return ARGP_ERR_UNKNOWN;
+    if (is_run_path(text, r->chosen.selection.paths == 0)) return ARGP_ERR_UNKNOWN;
     r->series[r->series_count++] = text;
     return 0;
   case ARGP_KEY_INIT: state->child_inputs[0] = &r->chosen; return 0;
   case ARGP_KEY_END:
     if (r->chosen.selection.paths == 0) argp_error(state, "no run file given");
+    if (r->overwrite && !r->safetensors) argp_error(state, "--overwrite: of --safetensors alone");
     if (r->safetensors && (r->chosen.selection.paths > 1 || r->series_count || r->list))
       argp_error(state, "--safetensors takes one run or checkpoint, and no series");
     if (r->series_count == 0 && !r->list && !r->safetensors)
@@ -130,7 +154,7 @@ static int read_table(const struct export_request *r, const struct run *run, str
     int status = run_read(run->file, r->series[i], &series, error);
     if (status) {
       table_free(table);
-      return error_prefix(error, "%s", run->path);
+      return status; /* which names the file */
     }
     table_from_series(&one, &series, r->series_count > 1, r->layer, r->head);
     if (r->reduce == 1) table_reduce_max(&one, series.name);
@@ -291,6 +315,16 @@ static int print_series_name(void *context, const char *name)
   return 0;
 }
 
+static void list_series(const struct runset *set)
+{
+  for (int i = 0; i < set->runs; i++) {
+    struct run *run = set->list[i];
+    if (set->runs > 1) printf("%s# %s\n", i ? "\n" : "", run->path);
+    run_series_names(run->file, print_series_name, run->file);
+    run_rest(run->file);
+  }
+}
+
 static int finish_output(void)
 {
   if (fflush(stdout) == 0 && !ferror(stdout)) return STATUS_OK;
@@ -299,7 +333,7 @@ static int finish_output(void)
 }
 
 /* RUN.h5: RUN.safetensors */
-static int export_safetensors(const char *path, const char *folder, struct error *error)
+static int export_safetensors(const char *path, const char *folder, int overwrite, struct error *error)
 {
   char beside[4096];
   struct own_stack *own;
@@ -309,7 +343,7 @@ static int export_safetensors(const char *path, const char *folder, struct error
   if (!folder) folder = beside;
   int status = own_stack_open(&own, path, error);
   if (status) return status;
-  status = own_stack_export(own, folder, error);
+  status = own_stack_export(own, folder, overwrite, error);
   own_stack_close(own);
   if (status)
     error_prefix(error, "%s", path);
@@ -336,12 +370,12 @@ static int run_export(int argc, char **argv)
   r.series = memory_new((size_t)argc, sizeof *r.series);
   int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
   if (!status && r.safetensors)
-    status = export_safetensors(r.chosen.selection.path[0], r.folder, &error);
+    status = export_safetensors(r.chosen.selection.path[0], r.folder, r.overwrite, &error);
   else if (!status)
     status = runset_select(&set, &r.chosen.selection, r.band ? RUNSET_ONCE : 0, &error);
   if (!status && !r.safetensors) {
     if (r.list)
-      run_series_names(set.list[0]->file, print_series_name, set.list[0]->file);
+      list_series(&set);
     else if (!r.band)
       status = export_runs(&r, &set, &error);
     else

@@ -29,7 +29,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static int is_over(const char *path, int *over, struct error *e)
 {
   struct run_file *r = NULL;
-  int status = run_open(&r, path, e);
+  int status = run_open_trained(&r, path, e);
   if (status) return status;
   const char *state = run_state(r);
   *over = !strcmp(state, "finished") || !strcmp(state, "diverged");

@@ -34,9 +34,6 @@ static int configure(struct config *c, const struct words *a, struct error *e)
   if (a->file && config_file(c, a->file, e)) return e->status;
   for (int i = 0; i < a->count; i++)
     if (config_assign(c, a->assignment[i], e)) return e->status;
-  if (config_points(c) > 1)
-    return error_set(e, STATUS_USAGE, "this is a sweep of %ld runs: use maxlogit sweep%s%s", config_points(c),
-                     a->file ? " " : "", a->file ? a->file : "");
   if (config_finish(c, e)) return e->status;
   config_warn_unused(c);
   return STATUS_OK;

@@ -9,6 +9,7 @@
 #include "analysis/json.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "storage/config.h"
 #include "storage/notes.h"
 
 enum form { FORM_RUNS, FORM_GROUPS, FORM_PARAMETERS, FORM_EVENTS };
@@ -17,6 +18,7 @@ struct show_request {
   const char *of;
   int json, csv;
   enum measures_mean mean;
+  int mean_given;
   enum form form;
 };
 
@@ -235,8 +237,11 @@ static void print_groups(const struct runset *set, const struct summary *summari
 
 static int print_parameter(void *context, const char *key, const char *value)
 {
+  struct buffer text = {0};
   (void)context;
-  printf("%s = %s\n", key, value);
+  config_quote(&text, value);
+  printf("%s = %s\n", key, text.text ? text.text : "");
+  memory_free(text.text);
   return 0;
 }
 
@@ -400,6 +405,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     for (int i = 0; means[i]; i++)
       if (!strcmp(text, means[i])) {
         r->mean = (enum measures_mean)i;
+        r->mean_given = 1;
         return 0;
       }
     argp_error(state, "--mean=%s: arithmetic, geometric or median is wanted", text);
@@ -408,6 +414,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
   case ARGP_KEY_END:
     if (r->chosen.selection.by && r->form == FORM_RUNS) r->form = FORM_GROUPS;
     if (r->csv && !r->of) r->of = "loss,val,peak,last,clips";
+    if (r->mean_given && (!r->of || r->form != FORM_GROUPS))
+      argp_error(state, "--mean: of a group's metrics: with --of, and --group or --by");
     if (r->of && r->form > FORM_GROUPS) argp_error(state, "--of, --csv: not with --parameters or --events");
     return 0;
   }

@@ -246,6 +246,10 @@ static int open_subject(struct subject *s, const struct spectra_request *r, cons
 {
   *s = (struct subject){.path = path};
   if (!is_of_others(path)) {
+    if (r->config || r->setting_count)
+      return error_set(e, STATUS_USAGE,
+                       "%s: --config and --set are for checkpoints of others; this one tells all itself",
+                       path);
     int status = own_stack_open(&s->own, path, e);
     if (!status) s->step = own_stack_checkpoint(s->own)->step;
     return status;

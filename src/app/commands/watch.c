@@ -16,6 +16,7 @@
 #include "app/command.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "storage/layout.h"
 #include "storage/recorder.h"
 
 /* Columns of RUN.live.tsv that are used, by name: a newer file may have more. */
@@ -34,13 +35,6 @@ struct watch {
   int terminal;
   double interval, last_news;
 };
-
-static void sibling(char out[4096], const char *run_path, const char *suffix)
-{
-  size_t length = strlen(run_path);
-  if (length > 3 && strcmp(run_path + length - 3, ".h5") == 0) length -= 3;
-  snprintf(out, 4096, "%.*s%s", (int)length, run_path, suffix);
-}
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
@@ -179,6 +173,12 @@ static int follow(struct watch *w, struct error *error)
 {
   if (access(w->live_path, R_OK) != 0 && access(w->run_path, R_OK) != 0)
     return error_set(error, STATUS_USAGE, "%s: no such run, nor %s", w->run_path, w->live_path);
+  if (access(w->run_path, F_OK) == 0) { /* no waiting for what is no run */
+    struct run_file *run;
+    int status = run_open_trained(&run, w->run_path, error);
+    if (status) return status;
+    run_close(run);
+  }
   for (int over = 0;;) {
     long from = read_news(w);
     if (w->terminal)
@@ -235,8 +235,8 @@ static int run_watch(int argc, char **argv)
   int status = argp_parse(&argp, argc, argv, 0, NULL, &w) ? STATUS_USAGE : STATUS_OK;
   if (!status) {
     setlocale(LC_CTYPE, "");
-    sibling(w.live_path, w.run_path, ".live.tsv");
-    sibling(w.lock_path, w.run_path, ".lock");
+    run_sibling(w.live_path, w.run_path, ".live.tsv");
+    run_sibling(w.lock_path, w.run_path, ".lock");
     w.last_news = clock_seconds();
     status = follow(&w, &error);
   }

@@ -46,10 +46,11 @@ struct job {
   struct tensor *adam; /* Adam's directions, as update.direction lies */
 };
 
-static void draw_gaussian(const struct job *job, long piece, long size, real *out)
+/* A matrix has its own numbers whatever row of tensors it lies in. */
+static void draw_gaussian(const struct job *job, const struct param *p, long size, real *out)
 {
   struct draw draw = {job->update.seed, STREAM_OPTIMIZER, (uint64_t)numbers_moment(job->numbers)->step};
-  for (long i = 0; i < size; i++) out[i] = (real)draw_normal(draw, (uint64_t)piece << 32 | (uint64_t)i);
+  for (long i = 0; i < size; i++) out[i] = (real)draw_normal(draw, (uint64_t)p->order << 32 | (uint64_t)i);
 }
 
 /* Singular values for the vectors of `from`. Where `from` has no rank left (below what rounding makes of 0), a
@@ -78,7 +79,7 @@ static void splice(void *context, struct device *device, long piece)
   int status = svd_of(&muon, device, &x) | svd_of(&adam, device, &y);
   if (job->options.vectors == FROM_CHANCE) {
     real *host = memory_new((size_t)(w->rows * w->cols), sizeof *host);
-    draw_gaussian(job, piece, w->rows * w->cols, host);
+    draw_gaussian(job, u->param[piece], w->rows * w->cols, host);
     status |= svd_of_host(&chance, host, w->rows, w->cols);
     memory_free(host);
   }
