@@ -502,6 +502,7 @@ START_TEST(peak_of_a_resumed_run)
     snprintf(settings, sizeof settings, "%s train.steps=5 record.overwrite=1", kinds[i]);
     driven("part", settings);
     ck_assert_msg(!trainer_resume(&t, path("part"), more, 1, &e), "%s", e.text);
+    ck_assert_int_eq(isnan(trainer_val_loss(t)), i == 2); /* the last validation is the part's */
     while (trainer_more(t)) step(t);
     struct peak b = trainer_peak(t);
     ck_assert_int_eq(a.step, b.step);

@@ -70,4 +70,11 @@ awk '{ if ($1 != "step" || $2 != n++) bad = 1 } END { exit bad }' "$dir/watched"
   fail "watch: rows missing or twice"
 "$program" watch "$dir/nothing.h5" > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 2 || fail "watch of no run: exit $status"
+
+# a line a row in the live file, also of a run in parts
+small_run parts record.every=3 train.steps=20
+"$program" resume -q "$dir/parts.h5" train.steps=40 || fail "resume to the end"
+"$program" export "$dir/parts.h5" loss | grep -v '^#' | cut -d ' ' -f 1 > "$dir/steps"
+grep -v '^step' "$dir/parts.live.tsv" | cut -f 1 | cmp -s - "$dir/steps" ||
+  fail "live lines of the steps $(grep -v '^step' "$dir/parts.live.tsv" | cut -f 1 | xargs), rows of $(xargs < "$dir/steps")"
 finish

@@ -208,5 +208,12 @@ for id in $(ids); do
   "$program" show --events "runs/s/$id.h5" | grep -q resume && fail "two at once: $id was run by both"
 done
 bits runs/s | cmp -s - bits.plain || fail "other bits from two at once"
+
+# a divergence that is a failure is one in every later sweep, too
+for time in first second; do
+  sweep train.steps=3 train.lr=1e30 train.on_nonfinite=fail train.seed=1 preset=adam sweep.dir=runs/fell
+  [ $? -eq 1 ] || fail "a divergence that fails, the $time time: $(cat out err)"
+  grep -q 'failed: diverged, and train.on_nonfinite = fail' err || fail "a divergence that fails, the $time time, is not told: $(cat err)"
+done
 [ "$failures" -eq 0 ] && echo ok
 exit $((failures > 0))

@@ -125,14 +125,16 @@ static int restore(struct trainer *t, const char *path, const struct checkpoint 
   if (c->count) t->dense.quiet = dense_wanted(&t->dense) ? c->dense : -1;
   if (c->count) t->health.peak = (struct peak){c->peak, c->peak_step, c->peak_at};
   trainer_facts(t, &f);
-  return take(&t->recorder, path, t->config, &f, c->step, c->rows, c->rows_size, e);
+  status = take(&t->recorder, path, t->config, &f, c->step, c->rows, c->rows_size, e);
+  if (!status) t->val_loss = recorder_last(t->recorder, "val_loss", AXIS_VAL);
+  return status;
 }
 
 /* A run's last step has a row, whatever record.every says. Where it has become longer, that step is not its last. */
-static void forget_last_row(struct trainer *t)
+static int forget_last_row(struct trainer *t, struct error *e)
 {
-  if (t->done && t->done < t->train->steps && !dense_on(&t->dense))
-    recorder_forget(t->recorder, t->done - 1, t->record.every);
+  if (!t->done || t->done == t->train->steps || dense_on(&t->dense)) return STATUS_OK;
+  return recorder_forget(t->recorder, t->done - 1, t->record.every, e);
 }
 
 static int resume(struct trainer **out, struct device *device, const char *path, const char *const *changes,
@@ -160,7 +162,7 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   origin.has_state = state.count > 0;
   if (!status) status = trainer_build(t, 1, e);
   if (!status) status = restore(t, path, &state, recorder_resume, e);
-  if (!status) forget_last_row(t);
+  if (!status) status = forget_last_row(t, e);
   checkpoint_free(&state);
   t->origin = NULL;
   if (!status) {

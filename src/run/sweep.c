@@ -96,6 +96,8 @@ static int add_lacking(void *context, const struct config_entry *x)
   return 0;
 }
 
+static const char nonfinite_fails[] = "diverged, and train.on_nonfinite = fail";
+
 /* Was this run done before? 0 too where there is no file or it cannot be read: its worker will tell.
    `wanted`: NULL, or the point's configuration; then `lacks` says what the file was made without. */
 static int is_done(const char *path, enum sweep_fate *fate, const struct config *wanted, char lacks[256])
@@ -109,7 +111,9 @@ static int is_done(const char *path, enum sweep_fate *fate, const struct config 
     return 0;
   }
   int finished = !strcmp(run_state(run), "finished"), diverged = !strcmp(run_state(run), "diverged");
-  if (finished || diverged) *fate = finished ? SWEEP_FINISHED : SWEEP_DIVERGED;
+  const char *policy = run_parameter(run, "train.on_nonfinite");
+  int fails = diverged && policy && !strcmp(policy, "fail");
+  if (finished || diverged) *fate = finished ? SWEEP_FINISHED : fails ? SWEEP_FAILED : SWEEP_DIVERGED;
   if (wanted) config_each(wanted, add_lacking, &(struct lacking){run, lacks, 256});
   run_close(run);
   return finished || diverged;
@@ -153,6 +157,7 @@ static int plan_point(struct planning *g, struct sweep_point *p, int *is_new, st
     p->steps = ((const struct train_options *)config_section(c, "train"))->steps;
     p->path = make_path(g->folder, p->id);
     p->was_done = !record->overwrite && is_done(p->path, &p->fate, c, p->lacks);
+    if (p->was_done && p->fate == SWEEP_FAILED) snprintf(p->reason, sizeof p->reason, "%s", nonfinite_fails);
     p->drops = ((const struct sweep_options *)config_section(c, "sweep"))->drop_checkpoints != 0;
     if (!p->was_done && !record->overwrite && !is_begun(p)) shorter_find(g->shorter, c, p->from, p->anew);
   }
@@ -351,7 +356,7 @@ static int enlist(struct crew *c, long at, struct launch_run *run)
     return 0;
   }
   int is_over = !record->overwrite && is_done(p->path, &fate, NULL, NULL);
-  if (is_over) tell(c, at, fate, p->steps, "");
+  if (is_over) tell(c, at, fate, p->steps, fate == SWEEP_FAILED ? nonfinite_fails : "");
   if (is_over || (!record->overwrite && !access(p->path, F_OK))) {
     config_free(config);
     config = NULL;
@@ -377,7 +382,7 @@ static void tell_end(void *context, int number)
   if (run->status == STATUS_STOPPED)
     fate = SWEEP_STOPPED;
   else if (run->status == STATUS_DIVERGED)
-    error_set(&run->error, run->status, "diverged, and train.on_nonfinite = fail");
+    error_set(&run->error, run->status, "%s", nonfinite_fails);
   else if (run->status == STATUS_OK && !is_done(p->path, &fate, NULL, NULL))
     fate = SWEEP_FAILED;
   if (p->drops && (fate == SWEEP_FINISHED || fate == SWEEP_DIVERGED)) drop_checkpoints(p, &run->error);
@@ -559,9 +564,10 @@ int sweep_run(struct sweep *s, struct error *e)
   drive_catch_signals();
   for (int told = 0; keep_busy(s, workers, count, e);) {
     listen_to(s, workers, count, ears);
-    for (long i = 0; i < count && drive_stopping() && !told; i++)
+    int stop = drive_stopping(); /* asked once: a signal may come at any time */
+    for (long i = 0; i < count && stop && !told; i++)
       if (workers[i].pid) kill(workers[i].pid, SIGTERM);
-    told = drive_stopping();
+    told = stop;
     reap(s, workers, count);
   }
   memory_free(ears);

@@ -21,6 +21,7 @@ static const char live_header[] = "step\tloss\tval_loss\tlr\tgrad_norm\tmax_logi
 
 int recorder_open_live(struct recorder *r, struct error *e)
 {
+  r->live_step = -1;
   r->live = append_open(r->live_path, e);
   if (!r->live) return e->status;
   return append_length(r->live) ? STATUS_OK : append_write(r->live, live_header, sizeof live_header - 1, e);
@@ -42,17 +43,17 @@ int recorder_cut_live(struct recorder *r, struct error *e)
       keep = (size_t)(end + 1 - text);
   }
   memory_free(text);
+  r->live_step = last;
   r->live = append_open(r->live_path, e);
   if (!r->live) return e->status;
   if (append_length(r->live) > keep && append_cut(r->live, keep, e)) return e->status;
   return keep ? STATUS_OK : append_write(r->live, live_header, sizeof live_header - 1, e);
 }
 
-/* The last value of a series of one number a step, NaN if there is none. */
-static double last_number(const struct recorder *r, const struct live *l)
+double recorder_last(const struct recorder *r, const char *name, enum series_axis axis)
 {
-  const struct table *t = &r->rows.table[l->axis];
-  const struct column *c = t->rows ? table_find(t, l->name) : NULL;
+  const struct table *t = &r->rows.table[axis];
+  const struct column *c = t->rows ? table_find(t, name) : NULL;
   double value = NAN;
   if (c && c->row_bytes == sizeof value) memcpy(&value, column_row(c, t->rows - 1), sizeof value);
   return value;
@@ -83,9 +84,12 @@ int recorder_live(struct recorder *r, struct error *e)
   if (r->problem.status) return error_set(e, r->problem.status, "%s", r->problem.text);
   if (!t->rows) return STATUS_OK;
   memcpy(&step, column_row(&t->column[0], t->rows - 1), sizeof step);
+  if (step == r->live_step) return STATUS_OK;
+  r->live_step = step;
   int n = snprintf(line, sizeof line, "%" PRId64, step);
   for (size_t i = 0; i < sizeof live_columns / sizeof *live_columns; i++)
-    n += snprintf(line + n, sizeof line - (size_t)n, "\t%.9g", last_number(r, &live_columns[i]));
+    n += snprintf(line + n, sizeof line - (size_t)n, "\t%.9g",
+                  recorder_last(r, live_columns[i].name, live_columns[i].axis));
   double max = largest(r, "attn/max_logit", &where);
   n += snprintf(line + n, sizeof line - (size_t)n, "\t%.9g\t%ld\t%ld\n", max,
                 where < 0 ? -1 : where / r->facts.heads, where < 0 ? -1 : where % r->facts.heads);

@@ -28,7 +28,7 @@ int recorder_resume(struct recorder **, const char *path, const struct config *,
 int recorder_repeat(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                     long step, const void *rows, size_t rows_size, struct error *);
 /* The row of `step`, which was a run's last and no longer is, where rows are due at multiples of `every` else. */
-void recorder_forget(struct recorder *, long step, long every);
+int recorder_forget(struct recorder *, long step, long every, struct error *);
 /* One that takes everything and keeps nothing: no file, no memory that grows. */
 struct recorder *recorder_null(const struct run_facts *);
 int recorder_keeps(const struct recorder *); /* 0: the null recorder */
@@ -53,7 +53,9 @@ void recorder_batch(struct recorder *, long step, const int *tokens, const float
                     long batch, long context);
 void recorder_timing(struct recorder *, long step, double seconds);
 
-/* One line to RUN.live.tsv (loss, lr, largest max logit and where, ...). */
+/* The last value of a series of one number a step; NaN if there is none. */
+double recorder_last(const struct recorder *, const char *series, enum series_axis);
+/* A line to RUN.live.tsv (loss, lr, largest max logit and where, ...), where there is a row that has none. */
 int recorder_live(struct recorder *, struct error *);
 /* Is a whole-file snapshot worth it now (growing intervals)? */
 int recorder_due(const struct recorder *);

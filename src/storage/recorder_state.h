@@ -22,6 +22,7 @@ struct recorder {
   char path[4096], lock_path[4096], live_path[4096];
   struct lock *lock;
   struct append *live;
+  int64_t live_step;   /* of its last line, -1 before the first */
   struct arena *arena; /* every text below */
   struct run_facts facts;
   struct provenance code;

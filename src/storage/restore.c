@@ -136,4 +136,9 @@ int recorder_repeat(struct recorder **out, const char *path, const struct config
   return restore(out, path, config, facts, step, rows, rows_size, 1, e);
 }
 
-void recorder_forget(struct recorder *r, long step, long every) { rows_forget(&r->rows, step, every); }
+int recorder_forget(struct recorder *r, long step, long every, struct error *e)
+{
+  rows_forget(&r->rows, step, every);
+  append_close(r->live);
+  return recorder_cut_live(r, e);
+}

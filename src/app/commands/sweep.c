@@ -288,6 +288,8 @@ static int run_points(struct sweep *s, const struct arguments *a, struct error *
             s->threads == 1 ? "" : "s", s->jobs, s->jobs == 1 ? "" : "es");
   say_what_lacks(s);
   if (!a->quiet) say_what_extends(s);
+  for (long i = 0; i < s->count; i++)
+    if (s->points[i].fate == SWEEP_FAILED) look(&view, s, i); /* in an earlier sweep */
   int status = sweep_run(s, e);
   clear_bar(&view);
   for (int i = 0; i < view.lines; i++) memory_free(view.line[i]);
