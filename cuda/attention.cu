@@ -1,13 +1,16 @@
 /* attention.cu - attention and its reverse, tile by tile; definitions: ops.def, ops_ref.c
-   A block has SIDE rows (of queries, or of keys) of one head and goes through the other side in tiles of SIDE. Scores
-   are made in registers, 4 x 4 a thread, from chunks of both sides in shared memory; the weights made of them go to
-   shared memory, where they multiply rows of values (forward), of keys (dq), of queries (dk) or of do (dv). So each
-   gradient has one owner, and no sum has atomics. Maxima meet in codes whose order is that of the floats, NaN above
-   all: lanes, block, then one atomic maximum a block. */
-#include "cuda/kernels.h"
+   A block has SIDE rows (of queries, or of keys) of one head and goes through the other side in tiles of SIDE.
+   Scores are made in registers and become weights, which multiply rows of values (forward), of keys (dq), of
+   queries (dk) or of do (dv). So each gradient has one owner, and no sum has atomics. Maxima meet in codes whose
+   order is that of the floats, NaN above all: lanes, block, then one atomic maximum a block.
+   Who multiplies: by_units, fused multiply-adds in single precision; by_cores, tensor cores, where device.math is
+   tf32 or bf16 and heads are not too wide. With tf32 or bf16 every input of a product is rounded first (q, k, v,
+   do, the weights p and ds), whoever multiplies. */
+#include "cuda/tensor_core.h"
 
-enum { SIDE = 64, CHUNK = 32, LD = SIDE + 4, THREADS = 256 };
-enum way { FORWARD, TO_Q, TO_K, TO_V };
+enum { SIDE = 64, LOOK_THREADS = 256 };
+/* QUIET: forward without maxima and entropy, to measure what they cost */
+enum way { FORWARD, QUIET, TO_Q, TO_K, TO_V };
 
 struct attention {
   view q, k, v, o, do_, ml, stats, to; /* to: the gradient that is made */
@@ -19,6 +22,7 @@ struct attention {
   float scale;
   view limit; /* of the cap */
   enum number_format format;
+  enum device_math math;
 };
 
 static __device__ inline float capped(int cap, float limit, float s)
@@ -48,79 +52,216 @@ static __device__ inline struct rows rows_of(const view &t, long first, long cou
   return r;
 }
 
-/* s[i][j] = sum over depth of x[4 y + i] y[4 x + j], in its order: SIDE x SIDE by all threads. */
-static __device__ inline void scores(float s[4][4], struct rows x, struct rows y, int depth, float *xs,
-                                     float *ys)
-{
-  int warp = threadIdx.x / 32, row = threadIdx.x / 8 % 4, d = threadIdx.x % 8;
-  const int up = threadIdx.x / 16 * 4, across = threadIdx.x % 16 * 4;
-  for (int i = 0; i < 4; i++)
-    for (int j = 0; j < 4; j++) s[i][j] = 0;
-  for (int d0 = 0; d0 < depth; d0 += CHUNK) {
-    __syncthreads(); /* the chunk before has been read */
-    UNROLL
-    for (int l = 0; l < SIDE * CHUNK / THREADS; l++) { /* a warp: 8 columns of 4 rows */
-      int block = l * (THREADS / 32) + warp, r = block / 4 * 4 + row, c = block % 4 * 8 + d;
-      xs[c * LD + r] = r < x.count && d0 + c < depth ? x.data[r * x.ld + d0 + c] : 0;
-      ys[c * LD + r] = r < y.count && d0 + c < depth ? y.data[r * y.ld + d0 + c] : 0;
-    }
-    __syncthreads();
-    int end = depth - d0 < CHUNK ? depth - d0 : CHUNK;
-    for (int c = 0; c < end; c++) {
-      float4 u = *(const float4 *)&xs[c * LD + up], v = *(const float4 *)&ys[c * LD + across];
-      float left[4] = {u.x, u.y, u.z, u.w}, right[4] = {v.x, v.y, v.z, v.w};
-      UNROLL
-      for (int i = 0; i < 4; i++) UNROLL
-      for (int j = 0; j < 4; j++) s[i][j] = fmaf(left[i], right[j], s[i][j]);
-    }
+/* What the kernel wants of who multiplies: a thread has ROWS x COLS of a tile's scores, those of row(i) and
+   column(j), and SUMS of a row's sums, those of sum_column(c); SHARE neighbouring lanes have a row.
+   keep: the block's own rows, side 0 and 1; scores: s = own[side] y^T; gather: sum += w y. */
+
+/* --- fused multiply-adds: chunks of both sides go through shared memory, and so do weights ------------------- */
+template <int EACH> struct by_units {
+  enum {
+    CHUNK = 32,
+    LD = SIDE + 4,
+    THREADS = 256,
+    ROWS = 4,
+    COLS = 4,
+    SUMS = EACH,
+    SHARE = 16,
+    Y_LD = 16 * EACH + 4
+  };
+  float *xs, *ys, *ws, *zs; /* zs [CHUNK, Y_LD] */
+  struct rows own[2];
+  enum device_math math;
+
+  static size_t bytes(int, int, int) { return sizeof(float) * (2 * CHUNK * LD + SIDE * LD + CHUNK * Y_LD); }
+  __device__ __forceinline__ by_units(float *shared, const struct attention &x, int)
+  {
+    xs = shared, ys = xs + CHUNK * LD, ws = ys + CHUNK * LD, zs = ws + SIDE * LD;
+    math = x.math;
   }
-}
+  static __device__ int row(int i) { return threadIdx.x / 16 * 4 + i; }
+  static __device__ int column(int j) { return threadIdx.x % 16 * 4 + j; }
+  /* by fours where there are so many */
+  static __device__ int sum_column(int c)
+  {
+    const int by = EACH < 4 ? EACH : 4;
+    return c / by * 16 * by + (int)(threadIdx.x % 16) * by + c % by;
+  }
+  __device__ __forceinline__ void keep(int side, struct rows x, int) { own[side] = x; }
 
-/* Column c of the EACH that a thread has of a row of 16 EACH: by fours where there are so many. */
-template <int EACH> static __device__ inline int column(int c)
-{
-  const int by = EACH < 4 ? EACH : 4;
-  return c / by * 16 * by + (int)(threadIdx.x % 16) * by + c % by;
-}
-
-/* sum[i][c] += sum over the rows j of y, in their order, of w[4 y + i][j] y[j][column c]. */
-template <int EACH>
-static __device__ inline void gather(float sum[4][EACH], const float *w, struct rows y, int width, float *ys)
-{
-  const int up = threadIdx.x / 16 * 4, y_ld = 16 * EACH + 4;
-  for (int j0 = 0; j0 < y.count; j0 += CHUNK) {
-    __syncthreads(); /* the weights are written, and the chunk before has been read */
-    for (int l = threadIdx.x; l < CHUNK * 16 * EACH; l += THREADS) {
-      int j = l / (16 * EACH), c = l % (16 * EACH);
-      ys[j * y_ld + c] = j0 + j < y.count && c < width ? y.data[(j0 + j) * y.ld + c] : 0;
-    }
-    __syncthreads();
-    for (int j = 0; j < CHUNK; j += 4) {
-      float weight[4][4];
+  /* s[i][j] = sum over depth of x[row(i)] y[column(j)], in its order */
+  __device__ __forceinline__ void scores(float s[ROWS][COLS], int side, struct rows y, int depth)
+  {
+    const struct rows x = own[side];
+    const int warp = threadIdx.x / 32, part = threadIdx.x / 8 % 4, d = threadIdx.x % 8, up = row(0),
+              across = column(0);
+    for (int i = 0; i < ROWS; i++)
+      for (int j = 0; j < COLS; j++) s[i][j] = 0;
+    for (int d0 = 0; d0 < depth; d0 += CHUNK) {
+      __syncthreads(); /* the chunk before has been read */
       UNROLL
-      for (int i = 0; i < 4; i++) {
-        float4 four = *(const float4 *)&w[(up + i) * LD + j0 + j];
-        weight[i][0] = four.x, weight[i][1] = four.y, weight[i][2] = four.z, weight[i][3] = four.w;
+      for (int l = 0; l < SIDE * CHUNK / THREADS; l++) { /* a warp: 8 columns of 4 rows */
+        int block = l * (THREADS / 32) + warp, r = block / 4 * 4 + part, c = block % 4 * 8 + d;
+        float left = r < x.count && d0 + c < depth ? x.data[r * x.ld + d0 + c] : 0,
+              right = r < y.count && d0 + c < depth ? y.data[r * y.ld + d0 + c] : 0;
+        xs[c * LD + r] = product_input(left, math), ys[c * LD + r] = product_input(right, math);
       }
-      UNROLL
-      for (int k = 0; k < 4; k++) UNROLL
-      for (int c = 0; c < EACH; c++) {
-        float value = ys[(j + k) * y_ld + column<EACH>(c)];
+      __syncthreads();
+      int end = depth - d0 < CHUNK ? depth - d0 : (int)CHUNK;
+      for (int c = 0; c < end; c++) {
+        float4 u = *(const float4 *)&xs[c * LD + up], v = *(const float4 *)&ys[c * LD + across];
+        float left[4] = {u.x, u.y, u.z, u.w}, right[4] = {v.x, v.y, v.z, v.w};
         UNROLL
-        for (int i = 0; i < 4; i++) sum[i][c] = fmaf(weight[i][k], value, sum[i][c]);
+        for (int i = 0; i < ROWS; i++) UNROLL
+        for (int j = 0; j < COLS; j++) s[i][j] = fmaf(left[i], right[j], s[i][j]);
       }
     }
   }
-}
 
-static __device__ inline float sum_of_16(float x)
+  /* sum[i][c] += sum over the rows j of y, in their order, of w[row(i)][j] y[j][sum_column(c)] */
+  __device__ __forceinline__ void gather(float sum[ROWS][SUMS], const float w[ROWS][COLS], struct rows y,
+                                         int width)
+  {
+    const int up = row(0);
+    /* the weights of the tile before have been read: the barriers of `scores` are behind all */
+    UNROLL
+    for (int i = 0; i < ROWS; i++)
+      *(float4 *)&ws[(up + i) * LD + column(0)] =
+        make_float4(product_input(w[i][0], math), product_input(w[i][1], math), product_input(w[i][2], math),
+                    product_input(w[i][3], math));
+    for (int j0 = 0; j0 < y.count; j0 += CHUNK) {
+      __syncthreads(); /* the weights are written, and the chunk before has been read */
+      for (int l = threadIdx.x; l < CHUNK * 16 * EACH; l += THREADS) {
+        int j = l / (16 * EACH), c = l % (16 * EACH);
+        zs[j * Y_LD + c] =
+          product_input(j0 + j < y.count && c < width ? y.data[(j0 + j) * y.ld + c] : 0, math);
+      }
+      __syncthreads();
+      for (int j = 0; j < CHUNK; j += 4) {
+        float weight[4][4];
+        UNROLL
+        for (int i = 0; i < 4; i++) {
+          float4 four = *(const float4 *)&ws[(up + i) * LD + j0 + j];
+          weight[i][0] = four.x, weight[i][1] = four.y, weight[i][2] = four.z, weight[i][3] = four.w;
+        }
+        UNROLL
+        for (int k = 0; k < 4; k++) UNROLL
+        for (int c = 0; c < SUMS; c++) {
+          float value = zs[(j + k) * Y_LD + sum_column(c)];
+          UNROLL
+          for (int i = 0; i < ROWS; i++) sum[i][c] = fmaf(weight[i][k], value, sum[i][c]);
+        }
+      }
+    }
+  }
+};
+
+/* --- tensor cores --------------------------------------------------------------------------------------------- */
+/* The block's own rows stay in shared memory, as words; a warp has 16 of them. Of the other side a tile at a time is
+   there, as words along its columns for scores, along its rows to be gathered. Weights go from the registers of sums
+   to those of inputs: as words of a, lane for lane, they lie as the sums do. */
+template <int EACH, int PER> struct by_cores {
+  enum {
+    THREADS = 128,
+    ROWS = 2,
+    COLS = 16,
+    SUMS = 4 * EACH,
+    SHARE = 4,
+    WIDTH = 16 * EACH,
+    Y_LD = WIDTH + 4 * PER /* lanes meet 32 banks, as they do in rows of words + 4 */
+  };
+  unsigned *own[2], *other;
+
+  /* of a row in words along its columns, without the 4 that part it from the next */
+  static __host__ __device__ int words(int depth) { return (depth + 8 * PER - 1) / (8 * PER) * 8; }
+  static __host__ __device__ int tile(int depth) { return SIDE * (words(depth) + 4); }
+  static __host__ __device__ int two_sided(int way) { return way == TO_Q || way == TO_K; }
+  static size_t bytes(int way, int dim, int value_dim)
+  {
+    int other = SIDE / PER * Y_LD, both = two_sided(way) ? tile(value_dim) : 0;
+    other = tile(dim) > other ? tile(dim) : other;
+    return sizeof(unsigned) * (size_t)(tile(dim) + both + (both > other ? both : other));
+  }
+  __device__ __forceinline__ by_cores(float *shared, const struct attention &x, int way)
+  {
+    own[0] = (unsigned *)shared;
+    own[1] = own[0] + tile(x.dim);
+    other = own[1] + (two_sided(way) ? tile(x.value_dim) : 0);
+  }
+  static __device__ int row(int i) { return threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4 + 8 * i; }
+  static __device__ int column(int j) { return j / 2 * 8 + (int)(threadIdx.x % 4) * 2 + j % 2; }
+  static __device__ int sum_column(int c) { return column(c); }
+  static __device__ float at(const struct rows &x, int r, int c, int columns)
+  {
+    return r < x.count && c < columns ? x.data[r * x.ld + c] : 0;
+  }
+  static __device__ void along_columns(unsigned *to, const struct rows &x, int depth)
+  {
+    const int n = words(depth), ld = n + 4;
+    for (int l = threadIdx.x; l < SIDE * n; l += THREADS) {
+      int r = l / n, w = l - r * n;
+      to[r * ld + w] = word_of<PER>(at(x, r, w * PER, depth), PER > 1 ? at(x, r, w * PER + 1, depth) : 0);
+    }
+  }
+  __device__ __forceinline__ void keep(int side, struct rows x, int depth)
+  {
+    along_columns(own[side], x, depth);
+  }
+
+  __device__ __forceinline__ void scores(float s[ROWS][COLS], int side, struct rows y, int depth)
+  {
+    const int ld = words(depth) + 4, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    const unsigned *x = own[side] + row(0) * ld + t, *z = other + g * ld + t;
+    for (int i = 0; i < ROWS; i++)
+      for (int j = 0; j < COLS; j++) s[i][j] = 0;
+    __syncthreads(); /* the tile before, scored or gathered, has been read */
+    along_columns(other, y, depth);
+    __syncthreads();
+    for (int w = 0; w < ld - 4; w += 8) {
+      const unsigned a[4] = {x[w], x[8 * ld + w], x[w + 4], x[8 * ld + w + 4]};
+      UNROLL
+      for (int n = 0; n < SIDE / 8; n++)
+        add_product<PER>(s[0][2 * n], s[0][2 * n + 1], s[1][2 * n], s[1][2 * n + 1], a, z[n * 8 * ld + w],
+                         z[n * 8 * ld + w + 4]);
+    }
+  }
+
+  __device__ __forceinline__ void gather(float sum[ROWS][SUMS], const float w[ROWS][COLS], struct rows y,
+                                         int width)
+  {
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    __syncthreads(); /* the tile has been scored */
+    for (int l = threadIdx.x; l < SIDE / PER * WIDTH; l += THREADS) {
+      int r = l / WIDTH, c = l % WIDTH;
+      other[r * Y_LD + c] =
+        word_of<PER>(at(y, r * PER, c, width), PER > 1 ? at(y, r * PER + 1, c, width) : 0);
+    }
+    __syncthreads();
+    UNROLL
+    for (int n = 0; n < SIDE / 8 / PER; n++) { /* 8 words along the rows of y; which is the first, is free */
+      const int j = 2 * PER * n;
+      const unsigned a[4] = {
+        word_of<PER>(w[0][j], w[0][j + 1]), word_of<PER>(w[1][j], w[1][j + 1]),
+        PER > 1 ? word_of<PER>(w[0][(j + 2) % COLS], w[0][(j + 3) % COLS]) : word_of<PER>(w[0][j + 1], 0),
+        PER > 1 ? word_of<PER>(w[1][(j + 2) % COLS], w[1][(j + 3) % COLS]) : word_of<PER>(w[1][j + 1], 0)};
+      const unsigned *b = other + (8 * n + (PER > 1 ? t : 2 * t)) * Y_LD + g;
+      UNROLL
+      for (int c = 0; c < WIDTH / 8; c++)
+        add_product<PER>(sum[0][2 * c], sum[0][2 * c + 1], sum[1][2 * c], sum[1][2 * c + 1], a, b[8 * c],
+                         b[(PER > 1 ? 4 : 1) * Y_LD + 8 * c]);
+    }
+  }
+};
+
+/* --- the kernel ------------------------------------------------------------------------------------------------ */
+
+template <int SHARE> static __device__ inline float sum_of_row(float x)
 {
-  for (int by = 8; by; by /= 2) x += __shfl_xor_sync(ALL, x, by);
+  for (int by = SHARE / 2; by; by /= 2) x += __shfl_xor_sync(ALL, x, by);
   return x;
 }
-static __device__ inline float max_of_16(float x)
+template <int SHARE> static __device__ inline float max_of_row(float x)
 {
-  for (int by = 8; by; by /= 2) x = max_nan(x, __shfl_xor_sync(ALL, x, by));
+  for (int by = SHARE / 2; by; by /= 2) x = max_nan(x, __shfl_xor_sync(ALL, x, by));
   return x;
 }
 
@@ -129,50 +270,66 @@ struct running {
   float m, l, e;
 };
 
-/* Weights of a row's 64 scores f (-inf where masked, see `seen`) against the new maximum; what was summed before is
-   to be multiplied by the result. */
-static __device__ inline float advance(struct running *r, float f[4], const int seen[4])
+/* Weights of a row's 64 scores f (`seen` has the bits of this thread's; others get 0) against the new maximum; what
+   was summed before is to be multiplied by the result. */
+template <int WAY, class BY>
+static __device__ __forceinline__ float advance(struct running *r, float f[BY::COLS], unsigned seen)
 {
   float top = -INFINITY;
-  for (int j = 0; j < 4; j++)
-    if (seen[j]) top = max_nan(top, f[j]);
-  float before = r->m, now = max_nan(before, max_of_16(top)), l = 0, e = 0;
+  UNROLL
+  for (int j = 0; j < BY::COLS; j++)
+    if (seen >> j & 1) top = max_nan(top, f[j]);
+  float before = r->m, now = max_nan(before, max_of_row<BY::SHARE>(top)), l = 0, e = 0;
   float base = now == -INFINITY ? 0 : now; /* -inf - -inf would be a NaN too early */
-  for (int j = 0; j < 4; j++) {
-    float under = f[j] - base, p = seen[j] ? expf(under) : 0;
+  UNROLL
+  for (int j = 0; j < BY::COLS; j++) {
+    float under = f[j] - base, p = seen >> j & 1 ? expf(under) : 0;
     l += p;
-    e += seen[j] ? p * under : 0;
+    if (WAY == FORWARD) e += seen >> j & 1 ? p * under : 0;
     f[j] = p;
   }
   float shrink = r->l == 0 ? 0 : expf(before - base);
-  if (r->l != 0) r->e = shrink * (r->e + (before - base) * r->l);
-  r->l = r->l * shrink + sum_of_16(l);
-  r->e += sum_of_16(e);
+  if (WAY == FORWARD && r->l != 0) r->e = shrink * (r->e + (before - base) * r->l);
+  r->l = r->l * shrink + sum_of_row<BY::SHARE>(l);
+  if (WAY == FORWARD) r->e += sum_of_row<BY::SHARE>(e);
   r->m = now;
   return shrink;
 }
 
-template <int WAY, int EACH>
-static __global__ void __launch_bounds__(THREADS, 1)
+/* What the reverse pass has to know of a query. */
+struct query {
+  float m, l, through;
+};
+static __device__ inline struct query query_of(const struct attention &x, long n, long h)
+{
+  const float *ml = &x.ml.at(n, 2 * h);
+  struct query q = {ml[0], ml[1], x.through.at(0, n * x.heads + h)};
+  return q;
+}
+
+template <int WAY, class BY>
+static __global__ void __launch_bounds__(BY::THREADS, 1)
   attention_kernel(struct guarded guard, struct attention x)
 {
   DYNAMIC_SHARED(float, shared);
   if (guard.off()) return;
-  float *xs = shared, *ys = xs + CHUNK * LD, *ws = ys + CHUNK * LD,
-        *zs = ws + SIDE * LD;                    /* zs [CHUNK, 16 EACH + 4] */
+  BY by(shared, x, WAY);
+  const int forward = WAY == FORWARD || WAY == QUIET;
   const int by_key = WAY == TO_K || WAY == TO_V; /* the block has keys, and goes through queries */
-  const int up = threadIdx.x / 16 * 4, across = threadIdx.x % 16 * 4;
   const long shared_by = x.heads / x.groups, sides = by_key ? x.groups : x.heads;
   long tile = blockIdx.x % x.tiles, head = blockIdx.x / x.tiles % sides, b = blockIdx.x / x.tiles / sides;
   if (!by_key) tile = x.tiles - 1 - tile;         /* the longest first */
   const long t0 = tile * SIDE, n0 = b * x.length; /* first of the block's rows; of the sequence */
-  const int dim = x.dim, value_dim = x.value_dim, width = WAY == FORWARD || WAY == TO_V ? value_dim : dim;
+  const int dim = x.dim, value_dim = x.value_dim, width = forward || WAY == TO_V ? value_dim : dim;
   const int *start = x.start.base() + n0;
   const float limit = (float)number(x.limit);
 
-  float sum[4][EACH] = {}, most = -INFINITY, most_abs = 0;
-  struct running row[4];
-  for (int i = 0; i < 4; i++) row[i].m = -INFINITY, row[i].l = row[i].e = 0;
+  float sum[BY::ROWS][BY::SUMS] = {}, most = -INFINITY, most_abs = 0;
+  struct running row[BY::ROWS];
+  for (int i = 0; i < BY::ROWS; i++) row[i].m = -INFINITY, row[i].l = row[i].e = 0;
+  by.keep(0, rows_of(by_key ? x.k : x.q, n0 + t0, x.length - t0, head * dim), dim);
+  if (WAY == TO_Q) by.keep(1, rows_of(x.do_, n0 + t0, x.length - t0, head * value_dim), value_dim);
+  if (WAY == TO_K) by.keep(1, rows_of(x.v, n0 + t0, x.length - t0, head * value_dim), value_dim);
 
   for (long h = by_key ? head * shared_by : head; h < (by_key ? (head + 1) * shared_by : head + 1); h++) {
     const long g = h / shared_by;
@@ -184,67 +341,66 @@ static __global__ void __launch_bounds__(THREADS, 1)
       u0 = first / SIDE * SIDE;
     }
     for (; u0 < end; u0 += SIDE) {
-      const long query0 = by_key ? u0 : t0, key0 = by_key ? t0 : u0;
-      struct rows q = rows_of(x.q, n0 + query0, x.length - query0, h * dim);
-      struct rows k = rows_of(x.k, n0 + key0, x.length - key0, g * dim);
-      struct rows v = rows_of(x.v, n0 + key0, x.length - key0, g * value_dim), d = v;
-      if (WAY != FORWARD) d = rows_of(x.do_, n0 + query0, x.length - query0, h * value_dim);
-      float s[4][4], dp[4][4];
-      scores(s, by_key ? k : q, by_key ? q : k, dim, xs, ys);
-      if (WAY == TO_Q) scores(dp, d, v, value_dim, xs, ys);
-      if (WAY == TO_K) scores(dp, v, d, value_dim, xs, ys);
-      /* the weights of the tile before have been read: the barriers of `scores` are behind all */
+      const long left = x.length - u0; /* of the other side */
+      float s[BY::ROWS][BY::COLS], dp[BY::ROWS][BY::COLS];
+      const struct rows y =
+        by_key ? rows_of(x.q, n0 + u0, left, h * dim) : rows_of(x.k, n0 + u0, left, g * dim);
+      const struct rows z =
+        by_key ? rows_of(x.do_, n0 + u0, left, h * value_dim) : rows_of(x.v, n0 + u0, left, g * value_dim);
+      by.scores(s, 0, y, dim);
+      if (WAY == TO_Q || WAY == TO_K) by.scores(dp, 1, z, value_dim);
       UNROLL
-      for (int i = 0; i < 4; i++) {
-        float w[4];
-        int seen[4];
+      for (int i = 0; i < BY::ROWS; i++) {
+        unsigned seen = 0;
         UNROLL
-        for (int j = 0; j < 4; j++) {
-          long t = by_key ? u0 + across + j : t0 + up + i, u = by_key ? t0 + up + i : u0 + across + j;
-          seen[j] = t < x.length && u <= t && u >= start[t];
+        for (int j = 0; j < BY::COLS; j++) {
+          long t = by_key ? u0 + by.column(j) : t0 + by.row(i),
+               u = by_key ? t0 + by.row(i) : u0 + by.column(j);
+          const int sees = t < x.length && u <= t && u >= start[t];
           float score = x.scale * s[i][j];
-          if (WAY == FORWARD && seen[j])
-            most = max_nan(most, score), most_abs = max_nan(most_abs, fabsf(score));
+          if (WAY == FORWARD && sees) most = max_nan(most, score), most_abs = max_nan(most_abs, fabsf(score));
           score = rounded(score, x.format);
-          w[j] = capped(x.cap, limit, score);
-          if (WAY == FORWARD || !seen[j]) continue;
-          const float *ml = &x.ml.at(n0 + t, 2 * h);
-          w[j] = expf(w[j] - ml[0]) / ml[1];
-          if (WAY == TO_V) continue;
-          w[j] = x.scale *
-                 (slope(x.cap, limit, score) * w[j] * (dp[i][j] - x.through.at(0, (n0 + t) * x.heads + h)));
+          s[i][j] = capped(x.cap, limit, score);
+          seen |= sees ? 1u << j : 0;
+          if (forward) continue;
+          if (!sees) {
+            s[i][j] = 0;
+            continue;
+          }
+          const struct query q = query_of(x, n0 + t, h);
+          s[i][j] = expf(s[i][j] - q.m) / q.l;
+          if (WAY != TO_V)
+            s[i][j] = x.scale * (slope(x.cap, limit, score) * s[i][j] * (dp[i][j] - q.through));
         }
-        if (WAY == FORWARD) {
-          float shrink = advance(&row[i], w, seen);
+        if (forward) {
+          float shrink = advance<WAY, BY>(&row[i], s[i], seen);
           UNROLL
-          for (int c = 0; c < EACH; c++) sum[i][c] *= shrink;
+          for (int c = 0; c < BY::SUMS; c++) sum[i][c] *= shrink;
         }
-        float4 four =
-          make_float4(seen[0] ? w[0] : 0, seen[1] ? w[1] : 0, seen[2] ? w[2] : 0, seen[3] ? w[3] : 0);
-        *(float4 *)&ws[(up + i) * LD + across] = four;
       }
-      gather<EACH>(sum, ws, WAY == FORWARD ? v : WAY == TO_Q ? k : WAY == TO_K ? q : d, width, zs);
+      by.gather(sum, s, WAY == TO_Q || WAY == TO_K ? y : z, width);
     }
   }
 
   double entropy = 0;
   float most_f = -INFINITY;
-  const view &to = WAY == FORWARD ? x.o : x.to;
+  const view &to = forward ? x.o : x.to;
   UNROLL
-  for (int i = 0; i < 4; i++) {
-    long t = t0 + up + i;
+  for (int i = 0; i < BY::ROWS; i++) {
+    long t = t0 + by.row(i);
     if (t >= x.length) continue;
-    if (WAY == FORWARD) {
+    if (forward) {
       float l = row[i].m == -INFINITY ? NAN : row[i].l; /* all are -inf */
       most_f = max_nan(most_f, row[i].m);
-      for (int c = 0; c < EACH; c++) sum[i][c] /= l;
-      if (across == 0) {
+      for (int c = 0; c < BY::SUMS; c++) sum[i][c] /= l;
+      if (threadIdx.x % BY::SHARE == 0) {
         x.ml.at(n0 + t, 2 * head) = row[i].m, x.ml.at(n0 + t, 2 * head + 1) = l;
-        entropy += logf(l) - row[i].e / l;
+        if (WAY == FORWARD) entropy += logf(l) - row[i].e / l;
       }
     }
-    for (int c = 0; c < EACH; c++)
-      if (column<EACH>(c) < width) to.at(n0 + t, head * width + column<EACH>(c)) = sum[i][c];
+    UNROLL
+    for (int c = 0; c < BY::SUMS; c++)
+      if (by.sum_column(c) < width) to.at(n0 + t, head * width + by.sum_column(c)) = sum[i][c];
   }
   if (WAY != FORWARD) return;
   most = block_max(most), most_abs = block_max(most_abs), most_f = block_max(most_f);
@@ -279,29 +435,48 @@ struct stats_end {
   }
 };
 
-template <int WAY, int EACH> static void launch_attention(const struct queue &q, const struct attention &x)
+template <int WAY, class BY> static void launch_attention(const struct queue &q, const struct attention &x)
 {
-  size_t bytes = sizeof(float) * (2 * CHUNK * LD + SIDE * LD + CHUNK * (16 * EACH + 4));
+  size_t bytes = BY::bytes(WAY, x.dim, x.value_dim);
   long sides = WAY == TO_K || WAY == TO_V ? x.groups : x.heads;
   dim3 grid((unsigned)(x.tiles * sides * x.batch), 1, q.runs);
-  ALLOW_SHARED((attention_kernel<WAY, EACH>), bytes);
-  LAUNCH((attention_kernel<WAY, EACH>), grid, THREADS, bytes, q.stream, q.guard, x);
+  ALLOW_SHARED((attention_kernel<WAY, BY>), bytes);
+  LAUNCH((attention_kernel<WAY, BY>), grid, BY::THREADS, bytes, q.stream, q.guard, x);
+}
+
+/* What every GPU from compute capability 8.0 on gives to a block that asks for it. */
+enum { SHARED_BYTES = 99 << 10 };
+
+/* 0: the heads are too wide for it. */
+template <int WAY, int PER>
+static int launch_on_cores(const struct queue &q, const struct attention &x, long width)
+{
+  if (width > 128 || by_cores<8, PER>::bytes(WAY, x.dim, x.value_dim) > (size_t)SHARED_BYTES) return 0;
+  if (width <= 32)
+    launch_attention<WAY, by_cores<2, PER>>(q, x);
+  else if (width <= 64)
+    launch_attention<WAY, by_cores<4, PER>>(q, x);
+  else
+    launch_attention<WAY, by_cores<8, PER>>(q, x);
+  return 1;
 }
 
 /* A thread's columns of what a tile makes: heads are 8 to 256 wide. */
 template <int WAY> static void choose_width(const struct queue &q, const struct attention &x, long width)
 {
   REQUIRE(width <= 256);
+  if (x.math == MATH_TF32 && launch_on_cores<WAY, 1>(q, x, width)) return;
+  if (x.math == MATH_BF16 && launch_on_cores<WAY, 2>(q, x, width)) return;
   if (width <= 16)
-    launch_attention<WAY, 1>(q, x);
+    launch_attention<WAY, by_units<1>>(q, x);
   else if (width <= 32)
-    launch_attention<WAY, 2>(q, x);
+    launch_attention<WAY, by_units<2>>(q, x);
   else if (width <= 64)
-    launch_attention<WAY, 4>(q, x);
+    launch_attention<WAY, by_units<4>>(q, x);
   else if (width <= 128)
-    launch_attention<WAY, 8>(q, x);
+    launch_attention<WAY, by_units<8>>(q, x);
   else
-    launch_attention<WAY, 16>(q, x);
+    launch_attention<WAY, by_units<16>>(q, x);
 }
 
 /* What both ways have in common. */
@@ -314,7 +489,7 @@ template <class A> static struct attention describe(struct device *device, const
   x.tiles = ceil_div(x.length, SIDE);
   x.dim = (int)(a->q->cols / a->heads), x.value_dim = (int)(a->v->cols / a->groups);
   x.cap = (int)a->cap, x.scale = (float)a->scale, x.limit = VIEW(a->cap_value);
-  x.format = (enum number_format)a->scores_format;
+  x.format = (enum number_format)a->scores_format, x.math = device->math;
   return x;
 }
 
@@ -328,6 +503,13 @@ static void attention_forward(struct device *device, const struct attention_forw
   each(device, x.heads, 3, stats_begin{x.stats});
   choose_width<FORWARD>(queue_of(device), x, x.value_dim);
   each_row(device, x.heads, x.batch * x.tiles, stats_end{x.stats, x.entropy, x.batch * x.tiles, a->q->rows});
+}
+
+/* The same without what it tells of scores: stats stays as it is. */
+static void attention_bare(struct device *device, const struct attention_forward_args *a)
+{
+  struct attention x = describe(device, a);
+  choose_width<QUIET>(queue_of(device), x, x.value_dim);
 }
 
 struct through_row {
@@ -392,8 +574,10 @@ static __global__ void cached_kernel(struct guarded guard, struct cached c)
   for (long j = first + threadIdx.x; j <= last; j += blockDim.x) {
     const float *k = x.k.row(row0 + j) + g * x.dim;
     float s = 0, part = 0;
-    for (int d = 0; d < c.scaled; d++) part = fmaf(q[d], k[d], part);
-    for (int d = c.scaled; d < x.dim; d++) s = fmaf(q[d], k[d], s);
+    for (int d = 0; d < c.scaled; d++)
+      part = fmaf(product_input(q[d], x.math), product_input(k[d], x.math), part);
+    for (int d = c.scaled; d < x.dim; d++)
+      s = fmaf(product_input(q[d], x.math), product_input(k[d], x.math), s);
     s = x.scale * (c.factors.data ? c.factors.at(row0 + j, h) * part + s : s);
     most = max_nan(most, s), most_abs = max_nan(most_abs, fabsf(s));
     p[j] = capped(x.cap, limit, rounded(s, x.format));
@@ -409,7 +593,9 @@ static __global__ void cached_kernel(struct guarded guard, struct cached c)
   l = block_sum(l), e = block_sum(e); /* barriers: every weight is there */
   for (int i = threadIdx.x; i < x.value_dim; i += blockDim.x) {
     float sum = 0;
-    for (long j = first; j <= last; j++) sum = fmaf(p[j], x.v.at(row0 + j, g * x.value_dim + i), sum);
+    for (long j = first; j <= last; j++)
+      sum =
+        fmaf(product_input(p[j], x.math), product_input(x.v.at(row0 + j, g * x.value_dim + i), x.math), sum);
     x.o.at(n, h * x.value_dim + i) = sum / (float)l;
   }
   if (threadIdx.x > 0) return;
@@ -446,7 +632,8 @@ static void attention_cached(struct device *device, const struct attention_cache
   c.x.heads = a->heads, c.x.groups = a->groups, c.x.length = length;
   c.x.dim = (int)(a->q->cols / a->heads), c.x.value_dim = (int)(a->values->cols / a->groups);
   c.x.cap = (int)a->cap, c.x.scale = (float)a->scale, c.x.limit = VIEW(a->cap_value);
-  c.x.format = (enum number_format)a->scores_format, c.scaled = a->factors ? (int)a->scaled : 0;
+  c.x.format = (enum number_format)a->scores_format, c.x.math = device->math,
+  c.scaled = a->factors ? (int)a->scaled : 0;
   c.weights = scratch<float>(device, batch * a->heads * (length + 4));
   each(device, batch, a->k->cols, put_rows{c.x.k, VIEW(a->k), c.slot, length});
   each(device, batch, a->v->cols, put_rows{c.x.v, VIEW(a->v), c.slot, length});
@@ -483,15 +670,15 @@ static __device__ inline double dot(const float *a, const float *b, int n)
 static __global__ void look_kernel(struct guarded guard, struct attention x, view look, double scale,
                                    view level)
 {
-  __shared__ double best_s[THREADS];
-  __shared__ long best_pair[THREADS];
+  __shared__ double best_s[LOOK_THREADS];
+  __shared__ long best_pair[LOOK_THREADS];
   if (guard.off()) return;
   long h = blockIdx.x, g = h * x.groups / x.heads;
   double above = 0, pairs = 0;
   struct candidate best = {0, -1};
   for (long n = 0; n < x.batch * x.length; n++) {
     long first = x.start.base()[n], t = n % x.length;
-    for (long j = first + threadIdx.x; j <= t; j += THREADS) {
+    for (long j = first + threadIdx.x; j <= t; j += LOOK_THREADS) {
       struct candidate one = {scale * dot(x.q.row(n) + h * x.dim, x.k.row(n - t + j) + g * x.dim, x.dim),
                               n * x.length + j};
       above += one.s != one.s ? one.s : one.s > number(level);
@@ -502,7 +689,7 @@ static __global__ void look_kernel(struct guarded guard, struct attention x, vie
   best_s[threadIdx.x] = best.s, best_pair[threadIdx.x] = best.pair;
   above = block_sum(above), pairs = block_sum(pairs); /* barriers: every candidate is there */
   if (threadIdx.x > 0) return;
-  for (int i = 0; i < THREADS; i++) {
+  for (int i = 0; i < LOOK_THREADS; i++) {
     struct candidate one = {best_s[i], best_pair[i]};
     if (comes_before(one, best)) best = one;
   }
@@ -522,8 +709,10 @@ static void attention_look(struct device *device, const struct attention_look_ar
   x.batch = a->batch, x.heads = a->heads, x.groups = a->groups, x.length = a->q->rows / a->batch;
   x.dim = (int)(a->q->cols / a->heads);
   dim3 grid((unsigned)a->heads, 1, q.runs);
-  LAUNCH(look_kernel, grid, THREADS, 0, q.stream, q.guard, x, VIEW(a->look), a->scale, VIEW(a->level));
+  LAUNCH(look_kernel, grid, LOOK_THREADS, 0, q.stream, q.guard, x, VIEW(a->look), a->scale, VIEW(a->level));
 }
+
+extern "C" void ops_cuda_without_maxima(struct ops *ops) { ops->attention_forward = attention_bare; }
 
 extern "C" void ops_cuda_attention(struct ops *ops)
 {

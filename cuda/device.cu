@@ -499,5 +499,6 @@ extern "C" __attribute__((visibility("default"))) const struct cuda_plugin *maxl
   plugin.look = look;
   plugin.open = open_device;
   plugin.limits = cuda_limits_measure;
+  plugin.without_maxima = ops_cuda_without_maxima;
   return &plugin;
 }

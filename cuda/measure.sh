@@ -158,7 +158,7 @@ table() {
   for part in pytorch tiny toy small medium large; do [ -f "$kept/$part.txt" ] && all="$all $kept/$part.txt"; done
   # shellcheck disable=SC2086 # a list of files
   [ -z "$all" ] || stacks_table $all
-  [ ! -f "$kept/pytorch.txt" ] || grep '^PyTorch \|from maxlogit' "$kept/pytorch.txt"
+  [ ! -f "$kept/pytorch.txt" ] || grep '^PyTorch \|^attention\|from maxlogit' "$kept/pytorch.txt"
   for part in tiny toy small medium large; do
     [ ! -f "$kept/$part.txt" ] || sed -n '/call by call/,$p' "$kept/$part.txt"
   done

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/random.h"
 #include "numerics/cuda_plugin.h"
 #include "run/drive.h"
 #include "same_run.h"
@@ -245,6 +246,80 @@ START_TEST(math_is_part_of_the_id)
 }
 END_TEST
 
+enum {
+  LENGTH = 70,
+  HEADS = 2,
+  SIZE = 64,
+  ROW = HEADS * SIZE,
+  COUNT = LENGTH * ROW,
+  RESULTS = 4 * COUNT + 4 * HEADS
+};
+
+/* in: q, k, v, do; out: o, dq, dk, dv, stats. */
+static void attention_of(struct device *d, const float *in, float *out)
+{
+  struct tensor *t[8], *start = tensor_new(d, TENSOR_INT, 1, LENGTH, "start");
+  struct tensor *ml = tensor_new(d, TENSOR_REAL, LENGTH, 2 * HEADS, "ml"),
+                *stats = tensor_new(d, TENSOR_REAL, HEADS, 4, "stats");
+  const struct attention_score score = {.batch = 1, .heads = HEADS, .groups = HEADS, .scale = 0.125};
+  for (int i = 0; i < 8; i++) {
+    t[i] = tensor_new(d, TENSOR_REAL, LENGTH, ROW, "t");
+    if (i < 4) d->upload(d, t[i]->data, in + (size_t)i * COUNT, COUNT * sizeof *in);
+  }
+  op_run(d, OP_attention_forward,
+         &(union op_args){.attention_forward = {.o = t[4],
+                                                .ml = ml,
+                                                .stats = stats,
+                                                .q = t[0],
+                                                .k = t[1],
+                                                .v = t[2],
+                                                .start = start,
+                                                .score = score}});
+  op_run(d, OP_attention_backward,
+         &(union op_args){.attention_backward = {.dq = t[5],
+                                                 .dk = t[6],
+                                                 .dv = t[7],
+                                                 .do_ = t[3],
+                                                 .o = t[4],
+                                                 .q = t[0],
+                                                 .k = t[1],
+                                                 .v = t[2],
+                                                 .ml = ml,
+                                                 .start = start,
+                                                 .score = score}});
+  for (int i = 0; i < 4; i++) d->download(d, out + (size_t)i * COUNT, t[4 + i]->data, COUNT * sizeof *out);
+  d->download(d, out + 4 * COUNT, stats->data, 4 * HEADS * sizeof *out);
+  for (int i = 0; i < 8; i++) tensor_free(d, t[i]);
+  tensor_free(d, start), tensor_free(d, ml), tensor_free(d, stats);
+}
+
+/* The device's own tensor cores: near the definition, as far as inputs of so many digits let them be, and the same
+   twice. */
+START_TEST(attention_in_every_math)
+{
+  static float in[4 * COUNT], out[3][RESULTS];
+  const double digit = _i == MATH_FP32 ? 1e-5 : _i == MATH_TF32 ? 1.0 / 2048 : 1.0 / 256;
+  struct error e = {0};
+  for (int i = 0; i < 4 * COUNT; i++) in[i] = (float)draw_normal((struct draw){5, 0, 0}, (uint64_t)i);
+  for (int k = 0; k < 3; k++) {
+    struct device *d;
+    ck_assert_msg(!device_open(&d, k ? "cuda" : "reference", 1, &e), "%s", e.text);
+    if (k) ck_assert(!device_set_math(d, (enum device_math)_i, &e));
+    attention_of(d, in, out[k]);
+    device_close(d);
+  }
+  double off = 0;
+  for (int i = 0; i < RESULTS; i++) {
+    const double wrong = fabs((double)out[1][i] - (double)out[0][i]);
+    ck_assert_msg(wrong <= 16 * digit * (1 + fabs((double)out[0][i])), "%d: %g, defined as %g", i, out[1][i],
+                  out[0][i]);
+    off = fmax(off, wrong);
+  }
+  ck_assert(_i == MATH_FP32 || off > digit / 16);
+  ck_assert(!memcmp(out[1], out[2], sizeof out[1]));
+}
+END_TEST
+
 static void lazy(void) { setenv("MAXLOGIT_CUDA_ON_HOST", "lazy", 1); }
 static void others(void) { setenv("MAXLOGIT_CUDA_ON_HOST", "others", 1); }
 static void eager(void) { setenv("MAXLOGIT_CUDA_ON_HOST", "eager", 1); }
@@ -278,6 +353,7 @@ int main(void)
     tcase_add_test(k, steps_do_not_wait);
     tcase_add_test(k, there_and_back);
     if (i == 0) tcase_add_test(k, math_is_part_of_the_id);
+    if (i == 0) tcase_add_loop_test(k, attention_in_every_math, MATH_FP32, MATH_BF16 + 1);
     suite_add_tcase(s, k);
   }
   SRunner *r = srunner_create(s);

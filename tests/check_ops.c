@@ -9,7 +9,10 @@
 #include "base/random.h"
 #include "numerics/device.h"
 #include "numerics/number_format.h"
+#ifdef CUDA_ON_HOST
+#include "cuda/launch.h"
 #include "cuda_device.h"
+#endif
 #include <check.h>
 #include <float.h>
 #include <math.h>
@@ -1998,6 +2001,206 @@ START_TEST(products_of_rounded_inputs)
   device_close(device), device_close(reference);
 }
 END_TEST
+
+/* What math makes of every number of a tensor. */
+static void round_all(struct tensor *t, enum device_math math)
+{
+  for (long i = 0; i < t->rows * t->cols; i++)
+    REALS(t)[i] = (real)(math == MATH_BF16 ? number_round(REALS(t)[i], FORMAT_BF16) : to_tf32(REALS(t)[i]));
+}
+
+static double largest_of(const struct tensor *t)
+{
+  double m = 0;
+  for (long i = 0; i < t->rows * t->cols; i++) m = fmax(m, fabs((double)REALS(t)[i]));
+  return m;
+}
+
+static double farthest(const struct tensor *a, const struct tensor *b)
+{
+  double m = 0;
+  for (long i = 0; i < a->rows * a->cols; i++) m = fmax(m, fabs((double)REALS(a)[i] - (double)REALS(b)[i]));
+  return m;
+}
+
+/* Heads of attention that tensor cores take, and some that are too wide for them. */
+static const struct rounded_attention {
+  long heads, groups, dim, value_dim, batch, length, cap;
+} rounded_attentions[] = {{2, 2, 16, 16, 1, 70, 0},  {2, 1, 40, 24, 1, 70, 1}, {1, 1, 64, 128, 1, 66, 0},
+                          {1, 1, 128, 64, 1, 65, 2}, {3, 1, 8, 40, 2, 33, 0},  {1, 1, 136, 130, 1, 20, 0}};
+enum { ROUNDED = sizeof rounded_attentions / sizeof *rounded_attentions, OUTPUTS = 5 };
+
+static void rounded_attention_run(struct device *device, const struct rounded_attention *r,
+                                  struct tensor *const in[5], struct tensor *const to[OUTPUTS],
+                                  struct tensor *stats)
+{
+  real limit = 2;
+  struct tensor cap = tensor_of(&limit, 1, 1);
+  const struct attention_score score = {.batch = r->batch,
+                                        .heads = r->heads,
+                                        .groups = r->groups,
+                                        .scale = 1 / sqrt((double)r->dim),
+                                        .cap = r->cap,
+                                        .cap_value = &cap};
+  op_run(device, OP_attention_forward,
+         &(union op_args){.attention_forward = {.o = to[0],
+                                                .ml = to[1],
+                                                .stats = stats,
+                                                .q = in[0],
+                                                .k = in[1],
+                                                .v = in[2],
+                                                .start = in[4],
+                                                .score = score}});
+  op_run(device, OP_attention_backward,
+         &(union op_args){.attention_backward = {.dq = to[2],
+                                                 .dk = to[3],
+                                                 .dv = to[4],
+                                                 .do_ = in[3],
+                                                 .o = to[0],
+                                                 .q = in[0],
+                                                 .k = in[1],
+                                                 .v = in[2],
+                                                 .ml = to[1],
+                                                 .start = in[4],
+                                                 .score = score}});
+}
+
+/* device.math in attention: what it tells of scores is that of rounded queries and keys; outputs and gradients are
+   those of rounded inputs, but for the rounding of weights (half a last digit each), which nothing outside can tell.
+   In two orders of threads: the same bits. */
+START_TEST(attention_of_rounded_inputs)
+{
+  const struct rounded_attention *r = &rounded_attentions[_i / 2];
+  const enum device_math math = _i % 2 ? MATH_BF16 : MATH_TF32;
+  const double digit = math == MATH_BF16 ? 1.0 / 256 : 1.0 / 2048;
+  const long rows = r->batch * r->length, q = r->heads * r->dim, k = r->groups * r->dim,
+             v = r->groups * r->value_dim, o = r->heads * r->value_dim;
+  struct device *device = cuda_on_host_open(0, 1), *other = cuda_on_host_open(1, 1),
+                *reference = open_kind(0, 1);
+  struct device *by[] = {device, other, reference, reference}; /* the last with inputs rounded before */
+  const long in_cols[] = {q, k, v, o}, to_cols[OUTPUTS] = {o, 2 * r->heads, q, k, v};
+  struct tensor *in[5], *to[4][OUTPUTS], *stats[4];
+  device->math = other->math = math;
+  for (int i = 0; i < 4; i++) in[i] = tensor_new(reference, TENSOR_REAL, rows, in_cols[i], "in");
+  in[4] = tensor_new(reference, TENSOR_INT, 1, rows, "start");
+  for (int i = 0; i < 4; i++) draw(in[i], 20 + (uint64_t)i);
+  for (long n = 0; n < rows; n++) /* documents of 48 */
+    ((int *)in[4]->data)[n] = (int)(n % r->length / 48 * 48);
+  for (int w = 0; w < 4; w++) {
+    for (int i = 0; i < OUTPUTS; i++) to[w][i] = tensor_new(reference, TENSOR_REAL, rows, to_cols[i], "out");
+    stats[w] = tensor_new(reference, TENSOR_REAL, r->heads, 4, "stats");
+    for (int i = 0; w == 3 && i < 4; i++) round_all(in[i], math);
+    rounded_attention_run(by[w], r, in, to[w], stats[w]);
+  }
+  ck_near(stats[0], stats[3], 0, "stats"), ck_near(to[0][1], to[3][1], 0, "ml");
+  ck_assert_double_gt(farthest(stats[0], stats[2]), digit / 64); /* as it would be without rounding */
+  for (int i = 0; i < OUTPUTS; i++) {
+    if (i == 1) continue;
+    const double off = farthest(to[0][i], to[3][i]), most = largest_of(to[3][i]);
+    ck_assert_msg(off <= 8 * digit * most, "output %d is off by %g of %g", i, off, most);
+    ck_assert(!memcmp(to[0][i]->data, to[1][i]->data, (size_t)(rows * to_cols[i]) * sizeof(real)));
+  }
+  ck_assert(!memcmp(stats[0]->data, stats[1]->data, (size_t)r->heads * 4 * sizeof(real)));
+  for (int i = 0; i < 5; i++) tensor_free(reference, in[i]);
+  for (int w = 0; w < 4; w++) {
+    for (int i = 0; i < OUTPUTS; i++) tensor_free(reference, to[w][i]);
+    tensor_free(reference, stats[w]);
+  }
+  device_close(device), device_close(other), device_close(reference);
+}
+END_TEST
+
+/* Decoding rounds as training does: queries, keys, values; and weights, half a last digit. */
+START_TEST(decoding_of_rounded_inputs)
+{
+  enum { B = 3, L = 5, SIZE = 24 };
+  const enum device_math math = _i ? MATH_BF16 : MATH_TF32;
+  const double digit = math == MATH_BF16 ? 1.0 / 256 : 1.0 / 2048;
+  struct device *device = cuda_on_host_open(0, 1), *reference = open_kind(0, 1);
+  struct tensor *o[2], *ml[2], *stats[2];
+  device->math = math;
+  for (int w = 0; w < 2; w++) {
+    const long rows[] = {B * L, B * L, B, B, B};
+    struct tensor *in[5], *slot = tensor_new(reference, TENSOR_INT, 1, B, "slot"),
+                          *start = tensor_new(reference, TENSOR_INT, 1, B, "start");
+    for (int i = 0; i < 5; i++) { /* keys, values, q, k, v */
+      in[i] = tensor_new(reference, TENSOR_REAL, rows[i], SIZE, "in");
+      draw(in[i], 50 + (uint64_t)i);
+      if (w) round_all(in[i], math);
+    }
+    for (int b = 0; b < B; b++) ((int *)slot->data)[b] = 1 + b;
+    o[w] = tensor_new(reference, TENSOR_REAL, B, SIZE, "o");
+    ml[w] = tensor_new(reference, TENSOR_REAL, B, 2, "ml");
+    stats[w] = tensor_new(reference, TENSOR_REAL, 1, 4, "stats");
+    op_run(
+      w ? reference : device, OP_attention_cached,
+      &(union op_args){.attention_cached = {.o = o[w],
+                                            .ml = ml[w],
+                                            .stats = stats[w],
+                                            .keys = in[0],
+                                            .values = in[1],
+                                            .q = in[2],
+                                            .k = in[3],
+                                            .v = in[4],
+                                            .slot = slot,
+                                            .start = start,
+                                            .score = {.batch = B, .heads = 1, .groups = 1, .scale = 0.25}}});
+    for (int i = 0; i < 5; i++) tensor_free(reference, in[i]);
+    tensor_free(reference, slot), tensor_free(reference, start);
+  }
+  ck_near(stats[0], stats[1], 0, "stats"), ck_near(ml[0], ml[1], 0, "ml");
+  ck_assert_double_le(farthest(o[0], o[1]), digit * largest_of(o[1]) * 2);
+  for (int w = 0; w < 2; w++)
+    tensor_free(reference, o[w]), tensor_free(reference, ml[w]), tensor_free(reference, stats[w]);
+  device_close(device), device_close(reference);
+}
+END_TEST
+
+/* What is left out to measure what maxima cost is only what is told of scores. */
+START_TEST(attention_without_maxima)
+{
+  struct device *device = cuda_on_host_open(0, 1);
+  const struct ops whole = device->ops;
+  struct attention_case with, without;
+  device->math = (enum device_math)_i;
+  attention_begin(&with, device, 1, H), attention_run(&with);
+  attention_begin(&without, device, 1, H);
+  ops_cuda_without_maxima(&device->ops);
+  attention_run(&without);
+  device->ops = whole;
+  ck_assert(!memcmp(with.o->data, without.o->data, (size_t)T * H * VALUE * sizeof(real)));
+  ck_assert(!memcmp(with.ml->data, without.ml->data, (size_t)T * 2 * H * sizeof(real)));
+  for (int i = 0; i < H * 4; i++) ck_assert(REALS(with.stats)[i] != 0 && REALS(without.stats)[i] == 0);
+  attention_end(&with), attention_end(&without);
+  device_close(device);
+}
+END_TEST
+
+/* What is not finite passes through words of tensor cores: every NaN, whatever its bits, and infinities. */
+START_TEST(what_is_not_finite_in_words)
+{
+  enum { N = 20, D = 16 };
+  const struct rounded_attention r = {1, 1, D, D, 1, N, 0};
+  struct device *device = cuda_on_host_open(0, 1);
+  struct tensor *in[5], *to[OUTPUTS], *stats = tensor_new(device, TENSOR_REAL, 1, 4, "stats");
+  device->math = _i % 2 ? MATH_BF16 : MATH_TF32;
+  for (int i = 0; i < 4; i++)
+    in[i] = tensor_new(device, TENSOR_REAL, N, D, "in"), draw(in[i], 30 + (uint64_t)i);
+  in[4] = tensor_new(device, TENSOR_INT, 1, N, "start");
+  for (int i = 0; i < OUTPUTS; i++) to[i] = tensor_new(device, TENSOR_REAL, N, i == 1 ? 2 : D, "out");
+  const uint32_t small_nan = 0x7f800001; /* of which a cut leaves infinity */
+  const int where = _i / 2;              /* q, k, v, do */
+  memcpy(&REALS(in[where])[7 * D + 3], &small_nan, 4);
+  rounded_attention_run(device, &r, in, to, stats);
+  if (where < 2) ck_assert(isnan(REALS(stats)[0]) && isnan(REALS(stats)[1]));
+  const int reached = where < 3 ? 0 : 4; /* o; dv */
+  ck_assert(isnan(REALS(to[reached])[7 * D + 3]));
+  for (int i = 0; i < 5; i++) tensor_free(device, in[i]);
+  for (int i = 0; i < OUTPUTS; i++) tensor_free(device, to[i]);
+  tensor_free(device, stats);
+  device_close(device);
+}
+END_TEST
 #endif
 
 START_TEST(a_wrong_device_is_refused)
@@ -2040,6 +2243,10 @@ int main(void)
   tcase_add_test(identities, a_wrong_device_is_refused);
 #ifdef CUDA_ON_HOST
   tcase_add_loop_test(identities, products_of_rounded_inputs, 0, 2);
+  tcase_add_loop_test(identities, attention_of_rounded_inputs, 0, 2 * ROUNDED);
+  tcase_add_loop_test(identities, what_is_not_finite_in_words, 0, 8);
+  tcase_add_loop_test(identities, decoding_of_rounded_inputs, 0, 2);
+  tcase_add_loop_test(identities, attention_without_maxima, 0, 3);
 #endif
   suite_add_tcase(suite, identities);
   SRunner *runner = srunner_create(suite);

@@ -4,8 +4,9 @@
    that a device refuses. Shared memory is all 0xff, a NaN, when a block starts. Of two threads that no barrier
    orders, each runs first once in the orders 0 and 1 of cuda_on_host::order, so a race that matters shows as
    different bits; -fsanitize=thread names its two lines. -fsanitize=address -fsanitize-sections=cuda_shared finds
-   every access outside an array. One kernel at a time, from one thread. Not here: half, cooperative groups, PTX,
-   __activemask, threads that spin for each other. g++ 12 does not fill __shared__ arrays of function templates. */
+   every access outside an array. One kernel at a time, from one thread. Of PTX only the product of tensor cores. Not
+   here: half, cooperative groups, __activemask, threads that spin for each other. g++ 12 does not fill __shared__
+   arrays of function templates. */
 #ifndef CUDA_ON_HOST_H
 #define CUDA_ON_HOST_H
 #include <algorithm>
@@ -273,6 +274,36 @@ template <class T> struct as {
   typedef T type;
 }; /* as<T>::type takes no part in deducing T */
 
+/* What lanes bring to a product on tensor cores: a lane is at most one product ahead of the others of its warp. */
+struct words {
+  unsigned a[4], b[2];
+};
+inline words brought[1024][2];
+inline unsigned products[1024];                       /* that each thread has begun */
+inline float number_of(unsigned word, int per, int i) /* the hardware cuts off what it has no room for */
+{
+  unsigned bits = per == 1 ? word & 0xffffe000u : i ? word & 0xffff0000u : word << 16;
+  float x;
+  return memcpy(&x, &bits, 4), x;
+}
+inline void tensor_core(int per, float c[4], const unsigned a[4], unsigned b0, unsigned b1, const char *what,
+                        const char *file, int line)
+{
+  const unsigned me = running - threads, turn = products[me]++ % 2;
+  words &mine = brought[me][turn];
+  mine = {{a[0], a[1], a[2], a[3]}, {b0, b1}};
+  wait(IN_WARP, ~0u, turn, what, file, line);
+  const words(*warp)[2] = &brought[me / 32 * 32];
+  for (int i = 0; i < 4; i++) {
+    const unsigned row = me % 32 / 4 + i / 2 * 8, column = me % 4 * 2 + i % 2;
+    for (int k = 0; k < 8 * per; k++) { /* word k / per of both */
+      const unsigned w = k / per, x = warp[row % 8 * 4 + w % 4][turn].a[row / 8 + w / 4 * 2],
+                     y = warp[column * 4 + w % 4][turn].b[w / 4];
+      c[i] = fmaf(number_of(x, per, k % per), number_of(y, per, k % per), c[i]);
+    }
+  }
+}
+
 /* As cudaFuncSetAttribute: a kernel asks once for more than 48 KB of dynamic shared memory. */
 inline void allow_shared(const void *f, size_t bytes)
 {
@@ -293,6 +324,10 @@ inline void __syncwarp(unsigned mask = ~0u, HERE) { ON_HOST(wait, cuda_on_host::
 inline unsigned __ballot_sync(unsigned mask, int p, HERE) { return ON_HOST(ballot, mask, p); }
 inline int __any_sync(unsigned mask, int p, HERE) { return ON_HOST(ballot, mask, p) != 0; }
 inline int __all_sync(unsigned mask, int p, HERE) { return ON_HOST(ballot, mask, !p) == 0; }
+inline void tensor_core_on_host(int per, float c[4], const unsigned a[4], unsigned b0, unsigned b1, HERE)
+{
+  ON_HOST(tensor_core, per, c, a, b0, b1);
+}
 #define SHUFFLE(name, argument, from) \
   template <class T> T name(unsigned mask, T v, int argument, int width = 32, HERE) \
   { \

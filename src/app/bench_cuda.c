@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "analysis/json.h"
+#include "app/bench_attention.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -168,7 +169,7 @@ struct output {
   const struct bench_cuda *bench;
   struct cuda_limits limits;
   struct gpu gpu;
-  json_t *rows, *operations, *costs;
+  json_t *rows, *operations, *costs, *attention;
   char folder[64];
 };
 
@@ -264,6 +265,16 @@ static int bench_costs(const struct output *o, int runs, struct error *e)
   return STATUS_OK;
 }
 
+static int bench_layers(const struct output *o, int tiny, struct error *e)
+{
+  struct device *device;
+  if (device_open(&device, "cuda", 1, e)) return e->status;
+  int status =
+    bench_attention(device, &o->limits, tiny, o->bench->seconds / 4, o->bench->json ? o->attention : NULL, e);
+  device_close(device);
+  return status;
+}
+
 static int measure_limits(struct output *o, struct error *e)
 {
   struct device *device;
@@ -284,7 +295,11 @@ static int measure_limits(struct output *o, struct error *e)
 
 int bench_cuda(const struct bench_cuda *b, struct error *e)
 {
-  struct output o = {.bench = b, .rows = json_array(), .operations = json_object(), .costs = json_object()};
+  struct output o = {.bench = b,
+                     .rows = json_array(),
+                     .operations = json_object(),
+                     .costs = json_object(),
+                     .attention = json_array()};
   int status = measure_limits(&o, e), known = b->stack == NULL;
   for (int i = 0; i < STACKS; i++) known |= b->stack && !strcmp(b->stack, stacks[i].name);
   if (!status && !known)
@@ -296,15 +311,17 @@ int bench_cuda(const struct bench_cuda *b, struct error *e)
            "of limit", "waits");
   for (int i = 0; !status && i < STACKS && !b->costs; i++)
     if (b->stack ? !strcmp(b->stack, stacks[i].name) : i < TIMED) status = bench_stack(&o, &stacks[i], e);
+  const int tiny = b->stack && !strcmp(b->stack, stacks[STACKS - 1].name);
+  if (!status && (tiny || !b->stack)) status = bench_layers(&o, tiny, e);
   if (!status && !b->json && !b->stack) printf("costs, toy stack under muon:\n");
   if (!status && !b->stack) status = bench_costs(&o, 1, e);
   if (!status && !b->stack && b->most_runs >= 64) status = bench_costs(&o, 64, e);
   rmdir(o.folder);
-  json_t *all = json_pack("{s:s, s:{s:o, s:o, s:o, s:o, s:o}, s:o, s:o, s:o}", "gpu", o.gpu.name, "limits",
-                          "fma", json_number(o.limits.fma), "fp32", json_number(o.limits.fp32), "tf32",
-                          json_number(o.limits.tf32), "bf16", json_number(o.limits.bf16), "bytes",
+  json_t *all = json_pack("{s:s, s:{s:o, s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:o}", "gpu", o.gpu.name,
+                          "limits", "fma", json_number(o.limits.fma), "fp32", json_number(o.limits.fp32),
+                          "tf32", json_number(o.limits.tf32), "bf16", json_number(o.limits.bf16), "bytes",
                           json_number(o.limits.bytes), "stacks", o.rows, "operations", o.operations,
-                          "costs_on_toy", o.costs);
+                          "costs_on_toy", o.costs, "attention", o.attention);
   if (!status && b->json)
     json_print(all);
   else

@@ -8,7 +8,7 @@ struct bench_cuda {
   double seconds;    /* for each figure */
   int json;
   int most_runs; /* at a time */
-  int costs;     /* only what maxima, recording and stabilisers cost */
+  int costs;     /* only attention by itself, and what maxima, recording and stabilisers cost */
 };
 /* Prints one table, or JSON. */
 int bench_cuda(const struct bench_cuda *, struct error *);

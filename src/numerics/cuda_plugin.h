@@ -18,7 +18,7 @@ struct gpu {
 struct cuda_fit {
   size_t version, device, tensor, operations;
 };
-enum { CUDA_PLUGIN_VERSION = 1 };
+enum { CUDA_PLUGIN_VERSION = 2 };
 #define CUDA_TEXT_(...) #__VA_ARGS__
 #define CUDA_TEXT(...) CUDA_TEXT_(__VA_ARGS__)
 static inline struct cuda_fit cuda_fit(void)
@@ -47,6 +47,8 @@ struct cuda_plugin {
   /* Fills in a device that is zero but for its pool: STATUS_OK, or STATUS_USAGE and what is missing. */
   int (*open)(struct device *, struct error *);
   void (*limits)(struct device *, struct cuda_limits *);
+  /* The same attention without its maxima and entropy, to measure what they cost. */
+  void (*without_maxima)(struct ops *);
 };
 typedef const struct cuda_plugin *cuda_plugin_entry(void);
 #define CUDA_PLUGIN_ENTRY "maxlogit_cuda"

@@ -107,7 +107,8 @@ static const struct option_row device_rows[] = {
           OPTION_FREE | OPTION_NUMBER),
   CHOICE_ROW(
     struct device_options, math, "fp32", device_math_names,
-    "what products round their inputs to; sums, and all else, stay in fp32. Other than fp32 for cuda alone",
+    "what products, also attention's, round their inputs to; sums, and all else, stay in fp32. Other than "
+    "fp32 for cuda alone",
     0),
   END_ROW};
 

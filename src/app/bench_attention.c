@@ -1,0 +1,171 @@
+#include "app/bench_attention.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "analysis/json.h"
+#include "analysis/statistics.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/random.h"
+
+enum { MOST_ROUNDS = 200, FEWEST_ROUNDS = 5, MOST_CALLS = 1000, INPUTS = 4, OUTPUTS = 6 };
+
+static const struct shape {
+  long batch, length, heads, size;
+} shapes[] = {{8, 64, 4, 16}, {4, 4096, 16, 64}, {4, 4096, 16, 128}}, tiny_shape = {1, 4, 1, 8};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+/* One attention layer: its tensors and its calls. */
+struct layer {
+  struct device *device;
+  struct tensor *in[INPUTS], *start, *out[OUTPUTS]; /* q, k, v, do; o, ml, stats, dq, dk, dv */
+  union op_args forward, backward;
+};
+
+static void layer_open(struct layer *l, struct device *device, const struct shape *s)
+{
+  const long rows = s->batch * s->length, cols = s->heads * s->size;
+  const struct attention_score score = {
+    .batch = s->batch, .heads = s->heads, .groups = s->heads, .scale = 1 / sqrt((double)s->size)};
+  const size_t count = (size_t)(rows * cols);
+  real *drawn = memory_new(count, sizeof *drawn);
+  *l = (struct layer){.device = device};
+  for (int i = 0; i < INPUTS; i++) {
+    for (size_t j = 0; j < count; j++) /* of unit variance, and quickly made */
+      drawn[j] = (real)(3.46 * (draw_uniform((struct draw){1, 0, (uint64_t)i}, j % 65536) - 0.5));
+    l->in[i] = tensor_new(device, TENSOR_REAL, rows, cols, "in");
+    device->upload(device, l->in[i]->data, drawn, count * sizeof *drawn);
+  }
+  memory_free(drawn);
+  l->start = tensor_new(device, TENSOR_INT, 1, rows, "start");
+  for (int i = 0; i < OUTPUTS; i++)
+    l->out[i] = tensor_new(device, TENSOR_REAL, i == 2 ? s->heads : rows,
+                           i == 1   ? 2 * s->heads
+                           : i == 2 ? 4
+                                    : cols,
+                           "out");
+  l->forward = (union op_args){.attention_forward = {.o = l->out[0],
+                                                     .ml = l->out[1],
+                                                     .stats = l->out[2],
+                                                     .q = l->in[0],
+                                                     .k = l->in[1],
+                                                     .v = l->in[2],
+                                                     .start = l->start,
+                                                     .score = score}};
+  l->backward = (union op_args){.attention_backward = {.dq = l->out[3],
+                                                       .dk = l->out[4],
+                                                       .dv = l->out[5],
+                                                       .do_ = l->in[3],
+                                                       .o = l->out[0],
+                                                       .q = l->in[0],
+                                                       .k = l->in[1],
+                                                       .v = l->in[2],
+                                                       .ml = l->out[1],
+                                                       .start = l->start,
+                                                       .score = score}};
+}
+
+static void layer_close(struct layer *l)
+{
+  for (int i = 0; i < INPUTS; i++) tensor_free(l->device, l->in[i]);
+  for (int i = 0; i < OUTPUTS; i++) tensor_free(l->device, l->out[i]);
+  tensor_free(l->device, l->start);
+}
+
+/* So many calls, kept to be replayed. The first is made at once, so that scratch is there. */
+static void *keep(struct layer *l, enum op op, const struct ops *ops, int calls)
+{
+  const union op_args *args = op == OP_attention_forward ? &l->forward : &l->backward;
+  const struct ops whole = l->device->ops;
+  l->device->ops = *ops;
+  op_run(l->device, op, args);
+  l->device->wait(l->device);
+  l->device->begin(l->device);
+  for (int i = 0; i < calls; i++) op_run(l->device, op, args);
+  l->device->ops = whole;
+  return l->device->end(l->device);
+}
+
+static double seconds_of(struct layer *l, void *kept)
+{
+  double began = clock_seconds();
+  l->device->replay(l->device, kept);
+  l->device->wait(l->device);
+  return clock_seconds() - began;
+}
+
+/* Seconds of one call by the first table, the least of all rounds; and the ratio of both, in turn. */
+static double compare(struct layer *l, enum op op, const struct ops *a, const struct ops *b, double seconds,
+                      struct median *ratio)
+{
+  double least = INFINITY, ratios[MOST_ROUNDS];
+  void *one = keep(l, op, a, 1);
+  double alone = seconds_of(l, one);
+  int calls = (int)fmin(MOST_CALLS, fmax(1, 0.1 * seconds / alone)), rounds = 0;
+  l->device->forget(l->device, one);
+  void *kept[] = {keep(l, op, a, calls), keep(l, op, b, calls)};
+  for (double end = clock_seconds() + seconds;
+       rounds < MOST_ROUNDS && (rounds < FEWEST_ROUNDS || clock_seconds() < end); rounds++) {
+    double took[2];
+    for (int i = 0; i < 2; i++) { /* the order changes every round */
+      int which = i ^ (rounds & 1);
+      took[which] = seconds_of(l, kept[which]);
+    }
+    least = fmin(least, took[0] / calls);
+    ratios[rounds] = took[0] / took[1];
+  }
+  for (int i = 0; i < 2; i++) l->device->forget(l->device, kept[i]);
+  *ratio = median_of(ratios, rounds);
+  return least;
+}
+
+static void put(const struct shape *s, const char *math, double forward, double backward, double limit,
+                const struct median *maxima, json_t *rows)
+{
+  if (rows)
+    json_array_append_new(
+      rows, json_pack("{s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:[o, o, o]}", "batch", (json_int_t)s->batch,
+                      "length", (json_int_t)s->length, "heads", (json_int_t)s->heads, "size",
+                      (json_int_t)s->size, "math", math, "forward_flops", json_number(forward),
+                      "backward_flops", json_number(backward), "limit", json_number(limit), "maxima",
+                      json_number(maxima->middle), json_number(maxima->low), json_number(maxima->high)));
+  else
+    printf("  %ld x %ld tokens, %ld heads of %-4ld %-5s %8.2f %6.1f %% %8.2f %6.1f %%  %+6.2f %% (%+.2f to "
+           "%+.2f)\n",
+           s->batch, s->length, s->heads, s->size, math, forward * 1e-12, 100 * forward / limit,
+           backward * 1e-12, 100 * backward / limit, 100 * (maxima->middle - 1), 100 * (maxima->low - 1),
+           100 * (maxima->high - 1)),
+      fflush(stdout);
+}
+
+int bench_attention(struct device *device, const struct cuda_limits *limits, int tiny, double seconds,
+                    json_t *rows, struct error *e)
+{
+  const double limit[] = {limits->fma, limits->tf32, limits->bf16};
+  const struct cuda_plugin *plugin = cuda_plugin(e);
+  const struct ops whole = device->ops;
+  struct ops quiet = whole;
+  int status = plugin ? STATUS_OK : e->status;
+  if (status) return status;
+  plugin->without_maxima(&quiet);
+  if (!rows)
+    printf(
+      "attention alone, TFLOP/s and share of the limit: forward, backward; cost of maxima and entropy in "
+      "the forward pass (95 %%)\n");
+  for (int i = 0; !status && i < (tiny ? 1 : SHAPES); i++) {
+    const struct shape *s = tiny ? &tiny_shape : &shapes[i];
+    struct layer l;
+    layer_open(&l, device, s);
+    for (int math = MATH_FP32; !status && math <= MATH_BF16; math++) {
+      struct median maxima, none;
+      if ((status = device_set_math(device, (enum device_math)math, e))) break;
+      double forward = compare(&l, OP_attention_forward, &whole, &quiet, seconds, &maxima);
+      double backward = compare(&l, OP_attention_backward, &whole, &whole, seconds, &none);
+      put(s, device_math_names[math], op_flops(OP_attention_forward, &l.forward) / forward,
+          op_flops(OP_attention_backward, &l.backward) / backward, limit[math], &maxima, rows);
+    }
+    layer_close(&l);
+  }
+  int back = device_set_math(device, MATH_FP32, e);
+  return status ? status : back;
+}
