@@ -704,6 +704,117 @@ START_TEST(sizes_stay)
 }
 END_TEST
 
+/* --- stiefel ---------------------------------------------------------------------------------------------- */
+
+/* A step of Manifold Muon or SPEL on w_q, from W along G; off the tangent space by `off` at most. */
+struct along {
+  const char *shape, *stack;
+  double rate;
+  real w[8], g[8];
+  double next[8], tolerance, off;
+};
+static const struct along along[] = {
+  /* SPEL from msign(W), W = [1 2 0; 0 1 2] */
+  {"width=3",
+   "steps=0",
+   .1,
+   {1, 2, 0, 0, 1, 2},
+   {.6F, 0, .8F, 0, 1, 0},
+   {.416778, .885598, -.204970, -.068366, .255387, .964419},
+   2e-6,
+   2},
+  /* an ascent that ends before it is there: every round counts. alpha .01 of a gradient of length sqrt(29) */
+  {"width=3",
+   "steps=5 alpha=0.0018569533817705186",
+   .1,
+   {1, 2, 0, 0, 1, 2},
+   {3, 0, 4, 0, 2, 0},
+   {.399906, .873753, -.276823, -.045494, .320575, .946130},
+   3e-6,
+   2},
+  /* one that arrives */
+  {"width=4",
+   "steps=60 alpha=0.2",
+   .1,
+   {.6F, .8F, 0, 0, 0, 0, .8F, -.6F},
+   {1, 0, 2, 0, 0, 3, 0, 1},
+   {.560558, .823378, -.033046, -.082045, .054697, -.069510, .768681, -.633487},
+   4e-6,
+   1e-5},
+  /* the same of a gradient a million times smaller */
+  {"width=4",
+   "steps=60 alpha=0.2",
+   .1,
+   {.6F, .8F, 0, 0, 0, 0, .8F, -.6F},
+   {1e-6F, 0, 2e-6F, 0, 0, 3e-6F, 0, 1e-6F},
+   {.560558, .823378, -.033046, -.082045, .054697, -.069510, .768681, -.633487},
+   4e-6,
+   1e-5},
+};
+enum { ALONG = sizeof along / sizeof *along };
+
+START_TEST(step_along_stiefel)
+{
+  const struct along *a = &along[_i % ALONG];
+  char shape[128], stack[128];
+  snprintf(shape, sizeof shape, "layers=1 %s heads=1 head_dim=2 context=4 ffn_width=4 vocab=5 attention=mha",
+           a->shape);
+  snprintf(stack, sizeof stack, "stiefel scope=tensor tensors=qk %s", a->stack);
+  struct fixture *f = fixture_open_on(kinds[_i / ALONG], shape, stack, NULL);
+  struct param *q = model_param(&f->model, 0, "attn.w_q"), *k = model_param(&f->model, 0, "attn.w_k");
+  long size = q->value.rows * q->value.cols;
+  fixture_put(f, &q->value, a->w);
+  begin(f);
+  struct stepper *s = stepper_new(f);
+  fixture_put(f, &q->grad, a->g);
+  fixture_put(f, &k->grad, a->g);
+  take_step(f, s, 0, a->rate);
+  for (long i = 0; i < size; i++)
+    ck_assert_double_eq_tol(fixture_at(f, &q->value, i), a->next[i], a->tolerance);
+  ck_assert_double_le(fixture_series(f, 0, 0)[0], a->off);
+  stepper_free(s);
+  fixture_close(f);
+}
+END_TEST
+
+/* After many steps every singular value is 1 still; wide and tall matrices find the tangent space. */
+START_TEST(singular_values_stay)
+{
+  static const char *const options[] = {"tensors=matrices scope=tensor steps=0",
+                                        "tensors=matrices scope=head steps=3",
+                                        "tensors=qk scope=tensor steps=40", "tensors=qk scope=head steps=40"};
+  for (int k = 0; k < 4; k++) {
+    int count;
+    char stack[128];
+    snprintf(stack, sizeof stack, "stiefel %s", options[k]);
+    struct fixture *f = fixture_open_on(kinds[_i], shapes[2], stack, NULL);
+    struct stepper *s = stepper_new(f);
+    struct qk_block *block = sphere_blocks(&f->model, k / 2 ? SPHERE_QK : SPHERE_MATRICES, k % 2, &count);
+    for (long step = 0; step < 10; step++) {
+      for (int i = 0; i < f->model.params.count; i++) {
+        struct param *p = f->model.params.list[i];
+        for (long j = 0; p->kind == PARAM_MATRIX && j < p->value.rows * p->value.cols; j++)
+          fixture_put_at(
+            f, &p->grad, j,
+            (i + 1) * draw_normal((struct draw){5, STREAM_TEST, (uint64_t)(i + 100 * step)}, (uint64_t)j));
+      }
+      take_step(f, s, step, .05);
+    }
+    for (int i = 0; i < count; i++) {
+      struct tensor w = rows_of(&block[i]);
+      struct svd of;
+      ck_assert(!svd_of(&of, f->device, &w));
+      for (long j = 0; j < of.n; j++) ck_assert_double_eq_tol(of.sigma[j], 1, 32 * REAL_EPS);
+      svd_free(&of);
+    }
+    if (k == 3)
+      for (int l = 0; l < 2; l++) ck_assert_double_lt(fixture_series(f, 0, 0)[l], .02);
+    stepper_free(s);
+    fixture_close(f);
+  }
+}
+END_TEST
+
 START_TEST(probe_is_asked_for)
 {
   struct fixture *f = fixture_open(shapes[0], "qk_clip statistic=probe; max_output_clip", NULL);
@@ -729,6 +840,8 @@ int main(void)
   tcase_add_test(tests, quack_resumes);
   tcase_add_loop_test(tests, step_on_a_sphere, 0, KINDS);
   tcase_add_loop_test(tests, sizes_stay, 0, KINDS);
+  tcase_add_loop_test(tests, step_along_stiefel, 0, KINDS * ALONG);
+  tcase_add_loop_test(tests, singular_values_stay, 0, KINDS);
   const int output_cases = sizeof output_shapes / sizeof *output_shapes;
   tcase_add_loop_test(tests, clip_of_outputs, 0, KINDS * output_cases);
   tcase_add_test(tests, no_clip_of_outputs_that_are_not_finite);

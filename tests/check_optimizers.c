@@ -540,7 +540,8 @@ START_TEST(scalar_ranges)
   for (int i = 0; i < NS_SETS; i++)
     ck_assert(ns_names[i] && ns_sets[i].listed >= 1 && ns_sets[i].listed <= 10 && ns_sets[i].source);
   ck_assert_str_eq(ns_names[NS_SVD], "svd");
-  ck_assert_ptr_null(ns_names[NS_SETS + 1]);
+  ck_assert_str_eq(ns_names[NS_NONE], "none");
+  ck_assert_ptr_null(ns_names[NS_NONE + 1]);
 }
 END_TEST
 

@@ -26,6 +26,8 @@ const struct preset presets[] = {
    "optimizer=muon stabilizers=hyperball train.weight_decay=0"},
   {"muon_sphere", "Muon with weights of one spectral norm and steps relative to it (MuonSphere)",
    "optimizer=muon stabilizers=spectral_sphere train.weight_decay=0"},
+  {"manifold_muon", "momentum steps on matrices all of whose singular values are 1 (Manifold Muon)",
+   "optimizer=muon muon.coefficients=none stabilizers=stiefel train.weight_decay=0"},
   {"mla_muon", "Muon on latent attention whose up-projections are taller than the latents are wide",
    "optimizer=muon stabilizers=none " TALL_MLA},
   {"mla_muonclip", "the same with QK-Clip per head (Kimi K2)",

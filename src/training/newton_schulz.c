@@ -119,6 +119,7 @@ const char *const ns_names[] = {[NS_KELLER] = "keller",
                                 [NS_DEEPSEEK_V4] = "deepseek_v4",
                                 [NS_AOL] = "aol",
                                 [NS_SVD] = "svd",
+                                [NS_NONE] = "none",
                                 NULL};
 
 const struct ns_step *ns_step_at(const struct ns_set *set, int step)

@@ -61,8 +61,9 @@ enum ns_choice {
   NS_CUBIC,
   NS_DEEPSEEK_V4,
   NS_AOL,
-  NS_SVD,
-  NS_SETS = NS_SVD /* the exact polar factor: not a set */
+  NS_SVD,          /* the exact polar factor */
+  NS_NONE,         /* the momentum itself, of the length that an orthogonal matrix has */
+  NS_SETS = NS_SVD /* these are not sets */
 };
 extern const struct ns_set ns_sets[NS_SETS];
 extern const char *const ns_names[]; /* by enum ns_choice, then NULL: choices of an option */

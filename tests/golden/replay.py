@@ -42,6 +42,7 @@ SETS = {
     "deepseek_v4": [KELLER] * 8 + [(2, -1.5, 0.5)] * 2,  # arXiv 2606.19348
     "aol": [(4.0098, -7.0585, 2.4635), (3.4585, -5.5479, 2.5959), (2.7573, -3.2939, 1.4254), (2.7215, -3.0494, 1.3169)],
     "svd": None,  # the polar factor itself
+    "none": None,  # the momentum, as long as that
 }
 
 # --- random numbers ---------------------------------------------------------------------------------------
@@ -252,7 +253,8 @@ def largest(w):
 # --- a run ------------------------------------------------------------------------------------------------
 
 HANDLED = {"soft_cap", "hard_cap", "qk_norm", "qk_norm_partial", "qk_clip", "max_output_clip", "quack", "spectral_clip",
-           "spectral_decay", "sigma_reparam", "hyperball", "spectral_sphere", "none"}
+           "spectral_decay", "sigma_reparam", "hyperball", "spectral_sphere", "stiefel",
+           "none"}
 
 
 class Unknown(Exception):
@@ -302,6 +304,8 @@ class Run:
                 self.sigma_reparam()
             for _ in range(50 if names and "spectral_sphere" in self.stack else 0):
                 self.spectral_sphere()
+            if names and "stiefel" in self.stack:
+                self.to_stiefel()
             if names and "hyperball" in self.stack:
                 for l in range(self.L):
                     self.fixed[f"blocks.{l}.hyperball.radius"] = torch.stack([b.norm() for b in self.held("hyperball", l)])
@@ -565,6 +569,8 @@ class Run:
         if self.p["muon.coefficients"] == "svd":
             u, _, v = torch.linalg.svd(x, full_matrices=False)
             return u @ v * scale
+        if self.p["muon.coefficients"] == "none":
+            return x / x.norm() * math.sqrt(min(out, into)) * scale
         x = x / (x.norm() * (1.02 if self.p["muon.coefficients"] == "polar_express_5" else 1) + 1e-7)
         tall = out > into
         x = x.T if tall else x
@@ -744,6 +750,39 @@ class Run:
                 stretch[l] = max(float(stretch[l]), off)
         if row is not None:
             row["spectral_sphere/stretch"] = stretch
+
+    @staticmethod
+    def msign(x):
+        """Twelve steps of Polar Express."""
+        y = (x.T if x.shape[0] > x.shape[1] else x) / x.norm()
+        for i in range(12):
+            a, b, c = SETS["polar_express"][min(i, 7)]
+            z = y @ y.T
+            y = a * y + (b * z + c * z @ z) @ y
+        return y.T if x.shape[0] > x.shape[1] else y
+
+    def to_stiefel(self):
+        for l in range(self.L):
+            for b in self.held("stiefel", l):
+                b.copy_(self.msign(b))
+
+    def along_stiefel(self, directions, row):
+        """Manifold Muon (Thinking Machines, Modular manifolds, 2025), with the gradient's size divided out; no steps: SPEL."""
+        alpha, steps = self.number("stiefel.alpha"), int(self.p["stiefel.steps"])
+        most = torch.zeros(self.L, dtype=torch.float64)
+        for l in range(self.L):
+            for w, d in zip(self.held("stiefel", l), self.held("stiefel", l, directions)):
+                wide = w.shape[0] < w.shape[1]
+                tall, g = (w.T, d.T) if wide else (w, d)
+                g = g / g.norm()
+                multiplier = -(tall.T @ g + g.T @ tall) / 4 if steps else torch.zeros_like(tall.T @ g)
+                for s in range(max(steps, 1)):
+                    a = self.msign(g + 2 * tall @ multiplier)
+                    h = tall.T @ a + a.T @ tall
+                    multiplier = multiplier - alpha * (1 - s / max(steps, 1)) * h
+                d.copy_(a.T if wide else a)
+                most[l] = max(float(most[l]), float(h.norm()) / h.shape[0])
+        row["stiefel/off_tangent"] = most
 
     def left_vectors(self, l):
         kept = {n: self.fixed[n + ".spectral_sphere"].reshape(-1, 1) for n in self.w if n + ".spectral_sphere" in self.fixed}
@@ -981,6 +1020,8 @@ class Run:
         for s in self.stack:
             if s in ("hyperball", "spectral_sphere"):
                 self.size_directions(s, directions)
+            elif s == "stiefel":
+                self.along_stiefel(directions, row)
         for name, w in self.w.items():
             decays = self.kind(name) in ("matrix", "embed", "head") or int(self.p["train.decay_gains"])
             rate = lr * float(self.override("lr", name, 1)) * rates.get(name, 1.0)
@@ -1003,6 +1044,8 @@ class Run:
                 self.hyperball(row)
             elif s == "spectral_sphere":
                 self.spectral_sphere(row)
+            elif s == "stiefel":
+                self.to_stiefel()
         return rows
 
     def finish(self):

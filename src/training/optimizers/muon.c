@@ -26,7 +26,8 @@ static const struct option_row rows[] = {
   INT_ROW(struct muon_options, ns_steps, "0", 0, 100, "1",
           "Newton-Schulz steps; 0: the set's own number; beyond those of the set its last is repeated", 0),
   CHOICE_ROW(struct muon_options, coefficients, "keller", ns_names,
-             "polynomials of Newton-Schulz, or svd: the exact polar factor", 0),
+             "polynomials of Newton-Schulz; svd: the exact polar factor; none: the momentum, as long as that",
+             0),
   REAL_ROW(struct muon_options, rms, "0.2", 0, 1e6, "1",
            "root mean square of the update, with scale=moonlight", 0),
   CHOICE_ROW(struct muon_options, scale, "moonlight", scale_names,
@@ -42,7 +43,7 @@ static const char *const states[] = {"m", NULL};
 static void resolve(void *options)
 {
   struct muon_options *o = options;
-  if (o->ns_steps == 0 && o->coefficients != NS_SVD) o->ns_steps = ns_sets[o->coefficients].steps;
+  if (o->ns_steps == 0 && o->coefficients < NS_SETS) o->ns_steps = ns_sets[o->coefficients].steps;
 }
 
 /* --- blocks: what is orthogonalised as one matrix ------------------------------------------------------ */
@@ -121,6 +122,19 @@ static void polar_step(struct device *device, void *context)
   host_each(device, job->blocks.count, polar_block, job);
 }
 
+/* Every block gets the Frobenius norm that its polar factor has. */
+static void record_lengths(struct program *p, struct tensor *x, const struct blocks *b, struct tensor *rms,
+                           double scale)
+{
+  struct tensor *was = program_temporary(p, 1, b->count, "lengths of momenta");
+  for (long i = 0; i < b->count; i++) {
+    struct tensor *own = program_view(p, x, b->place[i], b->rows * b->cols);
+    PROGRAM_CALL(p, normalise, .y = own, .size = program_view(p, was, i, 1));
+    PROGRAM_CALL(p, scale, .y = own, .by = rms,
+                 .alpha = scale * sqrt((double)(b->rows < b->cols ? b->rows : b->cols)));
+  }
+}
+
 static void record(const void *options, struct program *p, struct numbers *n, const struct update *u)
 {
   const struct muon_options *o = options;
@@ -134,7 +148,9 @@ static void record(const void *options, struct program *p, struct numbers *n, co
     b.place = program_memory(p, (size_t)b.count, sizeof *b.place);
     gather(o, u, b.rows, b.cols, b.place);
     double scale = scale_of(o, (double)b.rows, (double)b.cols);
-    if (o->coefficients == NS_SVD) {
+    if (o->coefficients == NS_NONE) {
+      record_lengths(p, u->direction, &b, rms, scale);
+    } else if (o->coefficients == NS_SVD) {
       struct polar job = {u->direction, b, rms ? scale * o->rms : scale};
       program_host(p, polar_step, &job, sizeof job);
     } else {
