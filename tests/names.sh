@@ -7,7 +7,7 @@ failures=0 count=0
 fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 
 "$program" list --json > "$dir/all.json" || fail "list --json: exit $?"
-for kind in attention stabilizer optimizer schedule data preset command claim operation; do
+for kind in attention ffn stabilizer optimizer schedule data preset command claim operation; do
   "$program" list $kind > "$dir/one" || fail "list $kind: exit $?"
   test -s "$dir/one" || fail "list $kind: nothing"
   if [ $kind != data ]; then

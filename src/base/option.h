@@ -23,7 +23,8 @@ enum {                     /* flags */
           else is structure. */
        OPTION_NUMBER = 16,
        OPTION_STRUCTURE = 32,
-       OPTION_OFF = 64 /* a real whose 0 means off: whether it is 0 is structure */
+       OPTION_OFF = 64,   /* a real whose 0 means off: whether it is 0 is structure */
+       OPTION_LATER = 128 /* came when runs were kept already: at its default it is not in the run id */
 };
 
 struct option_row {

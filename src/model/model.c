@@ -22,6 +22,7 @@ const struct option_row model_rows[] = {
   ROW_INT(ffn_width, "0", 0, 1048576, "width of SwiGLU; 0: 8/3 width, rounded to a multiple of 16"),
   ROW_INT(vocab, "0", 0, 1048576, "symbols; 0: as many as the data has"),
   TEXT_ROW(struct model_options, attention, "mha", "attention variant: see `maxlogit list attention`", 0),
+  TEXT_ROW(struct model_options, ffn, "swiglu", "feed-forward block: see `maxlogit list ffn`", OPTION_LATER),
   ROW_INT(q_rank, "0", 0, 65536, "mla: rank of the query latent; 0: none, queries come from the width"),
   ROW_INT(kv_rank, "0", 0, 65536, "mla: rank of the key/value latent; 0: 4 head_dim"),
   ROW_INT(rope_dim, "0", 0, 8192, "mla: size of the rotary part, even; 0: head_dim / 2"),
@@ -47,25 +48,44 @@ const struct option_row precision_rows[] = {
 
 /* --- what follows from what --------------------------------------------------------------------------- */
 
-static int unknown_attention(const char *name, struct error *e)
+enum { MOST_NAMES = 64 };
+
+static int no_plugin(const char *key, const char *what, const char *name, const char *const *names,
+                     size_t count, struct error *e)
 {
-  const char *names[64];
-  size_t count = 0;
   char list[512] = "";
-  for (const struct attention *const *a = attentions; *a && count < 64; a++) {
-    names[count++] = (*a)->name;
+  for (size_t i = 0; i < count; i++) {
     size_t used = strlen(list);
-    snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", (*a)->name);
+    snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", names[i]);
   }
   const char *nearest = text_nearest(name, names, count);
-  return error_set(e, STATUS_USAGE, "model.attention: \"%s\" is no variant; allowed: %s%s%s%s", name, list,
+  return error_set(e, STATUS_USAGE, "%s: \"%s\" is no %s; allowed: %s%s%s%s", key, name, what, list,
                    nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+}
+
+static int unknown_attention(const char *name, struct error *e)
+{
+  const char *names[MOST_NAMES];
+  size_t count = 0;
+  for (const struct attention *const *a = attentions; *a && count < MOST_NAMES; a++)
+    names[count++] = (*a)->name;
+  return no_plugin("model.attention", "variant", name, names, count, e);
+}
+
+static int unknown_ffn(const char *name, struct error *e)
+{
+  const char *names[MOST_NAMES];
+  size_t count = 0;
+  for (const struct ffn *const *f = ffns; *f && count < MOST_NAMES; f++) names[count++] = (*f)->name;
+  return no_plugin("model.ffn", "feed-forward block", name, names, count, e);
 }
 
 int model_resolve(struct model_options *o, long data_vocab, struct error *e)
 {
   const struct attention *attention = attention_find(o->attention);
+  const struct ffn *ffn = ffn_find(o->ffn);
   if (!attention) return unknown_attention(o->attention, e);
+  if (!ffn) return unknown_ffn(o->ffn, e);
   if (o->head_dim == 0) {
     if (o->width % o->heads)
       return error_set(e, STATUS_USAGE,
@@ -84,7 +104,8 @@ int model_resolve(struct model_options *o, long data_vocab, struct error *e)
                      "model.vocab: %ld is fewer than the %ld symbols of the data; allowed: "
                      "%ld or more, or 0 for as many as the data has",
                      o->vocab, data_vocab, data_vocab);
-  return attention->resolve ? attention->resolve(o, e) : STATUS_OK;
+  int status = attention->resolve ? attention->resolve(o, e) : STATUS_OK;
+  return status || !ffn->resolve ? status : ffn->resolve(o, o->ffn_options, e);
 }
 
 /* --- declaring ---------------------------------------------------------------------------------------- */
@@ -150,9 +171,7 @@ static void declare(struct model *m)
     b->attn_norm = model_add_gain(m, l, o->width, 1, "attn.norm");
     m->attention->declare(m, l);
     b->ffn_norm = model_add_gain(m, l, o->width, 1, "ffn.norm");
-    b->w_gate = model_add_matrix(m, l, o->ffn_width, o->width, 0, "ffn.w_gate");
-    b->w_up = model_add_matrix(m, l, o->ffn_width, o->width, 0, "ffn.w_up");
-    b->w_down = model_add_matrix(m, l, o->width, o->ffn_width, 0, "ffn.w_down");
+    m->ffn->declare(m, l);
   }
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->declare)
@@ -398,8 +417,11 @@ int model_init(struct model *m, const struct model_options *options, struct devi
                const struct stabilizer *const *stack, const void *const *stack_options, int stack_count,
                struct error *e)
 {
-  *m = (struct model){.options = *options, .device = device, .attention = attention_find(options->attention)};
-  REQUIRE(m->attention && options->vocab > 0 && options->head_dim > 0);
+  *m = (struct model){.options = *options,
+                      .device = device,
+                      .attention = attention_find(options->attention),
+                      .ffn = ffn_find(options->ffn)};
+  REQUIRE(m->attention && m->ffn && options->vocab > 0 && options->head_dim > 0);
   if (stack_count > MAX_STABILIZERS)
     return error_set(e, STATUS_USAGE, "stabilizers: %d are stacked; allowed: at most %d", stack_count,
                      MAX_STABILIZERS);
@@ -495,14 +517,6 @@ static struct tensor *norm(const struct model *m, struct program *program, struc
   return op_rmsnorm(program, x, &gain->value, m->options.width, m->norm_eps);
 }
 
-static struct tensor *ffn(struct model *m, struct program *program, const struct layer *b, struct tensor *x)
-{
-  struct tensor *h = norm(m, program, x, b->ffn_norm);
-  h = op_linear(program, h, model_weight(m, program, b->w_gate, 2), NULL, NULL); /* gate | up */
-  h = op_swiglu(program, h);
-  return op_linear(program, h, model_weight(m, program, b->w_down, 1), NULL, x);
-}
-
 static void record(struct model *m, struct model_program *mp, const struct layer_inputs *inputs)
 {
   const struct model_options *o = &m->options;
@@ -515,7 +529,8 @@ static void record(struct model *m, struct model_program *mp, const struct layer
     x = m->attention->forward(m, mp->program, l, inputs, h, x, &mp->stats[l]);
     m->look_at = NULL;
     m->stats_at = NULL;
-    x = ffn(m, mp->program, &m->layer[l], x);
+    h = norm(m, mp->program, x, m->layer[l].ffn_norm);
+    x = m->ffn->forward(m, mp->program, l, inputs, h, x);
   }
   x = norm(m, mp->program, x, m->norm);
   mp->logits = op_linear(mp->program, x, model_weight(m, mp->program, m->head, 1), NULL, NULL);

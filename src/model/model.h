@@ -1,4 +1,4 @@
-/* model.h - the decoder stack: pre-norm blocks of attention and SwiGLU, RMSNorm, RoPE */
+/* model.h - the decoder stack: pre-norm blocks of attention and a feed-forward block, RMSNorm, RoPE */
 #ifndef MAXLOGIT_MODEL_H
 #define MAXLOGIT_MODEL_H
 #include "base/option.h"
@@ -14,12 +14,13 @@ struct model_options {
   long context;
   long ffn_width;                            /* 0: 8/3 width rounded to a multiple of 16 */
   long vocab;                                /* 0: what the data source has */
-  const char *attention;                     /* name of a plug-in: mha, gqa, mla */
+  const char *attention, *ffn;               /* names of plug-ins: mha, gqa, mla; swiglu */
   long q_rank, kv_rank, rope_dim, value_dim; /* mla: Rq (0: no query latent), Rkv, Dr, Dv */
   long tied, bias;
   double rope_base, rope_scale, norm_eps, z_loss;
   long init; /* enum model_init_kind */
   double init_std;
+  void *ffn_options; /* the struct that the option rows of `ffn` describe; NULL where it has none */
 };
 enum model_init_kind { MODEL_INIT_FAN_IN, MODEL_INIT_FIXED };
 extern const struct option_row model_rows[];
@@ -104,6 +105,22 @@ struct attention {
 extern const struct attention *const attentions[]; /* NULL-terminated, generated registry */
 const struct attention *attention_find(const char *name);
 
+/* --- feed-forward blocks (model/ffn/NAME.c, one file and one row) ------------------------------------- */
+
+struct ffn {
+  const char *name, *help;
+  const struct option_row *options;
+  size_t options_size;
+  /* its options and what they have to do with the model's; may be NULL */
+  int (*resolve)(struct model_options *, void *options, struct error *);
+  void (*declare)(struct model *, int layer); /* its tensors, into layer[layer].ffn */
+  /* x [N,D] normed input, residual [N,D]; returns their sum with what the block makes of x */
+  struct tensor *(*forward)(struct model *, struct program *, int layer, const struct layer_inputs *,
+                            struct tensor *x, struct tensor *residual);
+};
+extern const struct ffn *const ffns[]; /* NULL-terminated, generated registry */
+const struct ffn *ffn_find(const char *name);
+
 /* --- stabilisers (training/stabilizers/NAME.c, one file and one row) ---------------------------------- */
 
 /* What passes over batches have seen, all micro-batches together; in the report. */
@@ -173,17 +190,18 @@ extern const struct stabilizer *const stabilizers[];
 const struct stabilizer *stabilizer_find(const char *name);
 
 /* --- the model ---------------------------------------------------------------------------------------- */
-/* The parameters of one block; those of attention but for its output are its own. */
+/* The parameters of one block; those of attention but for its output, and of the feed-forward block, are their own. */
 struct layer {
   struct param *attn_norm, *w_o, *b_o; /* b_o: NULL without biases */
-  struct param *ffn_norm, *w_gate, *w_up, *w_down;
-  void *attention; /* what the variant's declare has put here, in the arena of the parameters */
+  struct param *ffn_norm;
+  void *attention, *ffn; /* what the plug-in's declare has put here, in the arena of the parameters */
 };
 
 struct model {
   struct model_options options; /* resolved */
   struct device *device;
   const struct attention *attention;
+  const struct ffn *ffn;
   struct params params;
   struct param *embed, *norm, *head; /* head: embed where tied */
   struct layer *layer;               /* [layers] */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/text.h"
+#include "model/model.h"
 #include "storage/config_state.h"
 #include "storage/preset.h"
 
@@ -227,5 +228,7 @@ int config_finish(struct config *c, struct error *e)
       config_preset_settings(c, a->value[0], play_preset_setting, &p);
     }
   }
+  struct model_options *model = config_section(c, "model");
+  model->ffn_options = config_section(c, model->ffn);
   return STATUS_OK;
 }

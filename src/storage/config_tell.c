@@ -5,6 +5,7 @@
 #include <string.h>
 #include <xxhash.h>
 #include "base/text.h"
+#include "model/model.h"
 #include "storage/config_state.h"
 #include "training/optimizer.h"
 
@@ -24,12 +25,14 @@ static int is_used(const struct config *c, const struct config_section *s)
   const struct top_options *top = config_section(c, "");
   const struct train_options *train = config_section(c, "train");
   const struct override_options *override = config_section(c, "override");
+  const struct model_options *model = config_section(c, "model");
   char *name = (char *)(size_t)s->prefix;
   if (!s->is_plugin) return strcmp(name, "sweep") != 0;
   const struct optimizer *optimizer = optimizer_find(top->optimizer);
   int takes_rest = !strcmp(name, "adam") && optimizer && optimizer->takes;
   return takes_rest || !strcmp(name, top->optimizer) || !strcmp(name, top->data) ||
-         !strcmp(name, train->schedule) || text_split(top->stabilizers, '+', in_list, name) ||
+         !strcmp(name, train->schedule) || !strcmp(name, model->ffn) ||
+         text_split(top->stabilizers, '+', in_list, name) ||
          text_split(override->optimizer, '+', in_override, name);
 }
 
@@ -92,6 +95,7 @@ static int add_identity(void *context, const struct config_entry *x)
 {
   struct lines *l = context;
   if (!x->used || x->row->flags & OPTION_FREE || !strcmp(x->key, "preset")) return 0;
+  if (x->row->flags & OPTION_LATER && x->is_default) return 0;
   if (l->count == l->room) {
     l->line = memory_grow(l->line, l->count, 2 * l->room + 64, sizeof *l->line);
     l->room = 2 * l->room + 64;

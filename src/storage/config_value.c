@@ -13,6 +13,7 @@ static const struct {
 } name_keys[] = {
   {"optimizer", "optimizer"}, {"stabilizers", "stabilizer"},  {"data", "data"},
   {"preset", "preset"},       {"train.schedule", "schedule"}, {"model.attention", "attention"},
+  {"model.ffn", "ffn"},
 };
 static const char *const device_names[] = {"cpu", "cuda", "reference", "isolated", NULL};
 

@@ -25,6 +25,8 @@ const struct plugin *plugin_table(void)
   if (count) return table;
   for (const struct attention *const *p = attentions; *p; p++)
     add("attention", (*p)->name, (*p)->help, NULL, 0);
+  for (const struct ffn *const *p = ffns; *p; p++)
+    add("ffn", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
   for (const struct stabilizer *const *p = stabilizers; *p; p++)
     add("stabilizer", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
   for (const struct optimizer *const *p = optimizers; *p; p++)
@@ -39,8 +41,8 @@ const struct plugin *plugin_table(void)
 
 const char *const *plugin_kinds(void)
 {
-  static const char *const kinds[] = {"attention", "stabilizer", "optimizer", "schedule",
-                                      "data",      "preset",     NULL};
+  static const char *const kinds[] = {"attention", "ffn",  "stabilizer", "optimizer",
+                                      "schedule",  "data", "preset",     NULL};
   return kinds;
 }
 

@@ -98,7 +98,7 @@ static int list(int argc, char **argv)
     options,
     parse,
     "[KIND]",
-    "List what there is: attention, stabilizer, optimizer, schedule, data, preset, command, claim, "
+    "List what there is: attention, ffn, stabilizer, optimizer, schedule, data, preset, command, claim, "
     "operation.\v"
     "`maxlogit help NAME` explains one of them.",
     NULL,
@@ -116,7 +116,7 @@ static int list(int argc, char **argv)
     const char *near = text_nearest(a.kind, kinds, count); /* takes the plural, too */
     while (chosen < count && kinds[chosen] != near) chosen++;
     if (!near) {
-      message("'%.200s' is no kind; allowed: attention, stabilizer, optimizer, schedule, data, preset, "
+      message("'%.200s' is no kind; allowed: attention, ffn, stabilizer, optimizer, schedule, data, preset, "
               "command, claim, operation",
               a.kind);
       return STATUS_USAGE;
