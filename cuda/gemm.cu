@@ -16,6 +16,7 @@ struct product {
   const float *diagonal; /* and this number of the run to the diagonal, if not NULL; coefficients a | b | c */
   long batch, next_a, next_b, next_c;
   enum device_math math;
+  int full; /* whatever the device's math is */
 };
 
 /* Tiles of MxN; a thread makes YxX of it (by fours) in single precision, GROUPS of threads share K of a tile. */
@@ -190,7 +191,7 @@ static long tiles_of(const struct product *p, long size)
 
 static void multiply_by(const struct queue &q, struct product p)
 {
-  p.math = q.device->math;
+  p.math = p.full ? MATH_FP32 : q.device->math;
   if (tiles_of(&p, large_tile::ROWS) >= TILES_THAT_FILL)
     launch_product<large_tile>(q, p);
   else if (tiles_of(&p, middle_tile::ROWS) >= TILES_THAT_FILL)
@@ -226,7 +227,7 @@ static int by_library(struct device *device, const struct product *p)
                               p->add ? 1.0f : 0.0f,
                               device->runs,
                               device->stride,
-                              device->math};
+                              p->full ? MATH_FP32 : device->math};
   return !blas->product(blas->handle, device->stream, &call);
 }
 
@@ -237,6 +238,7 @@ static void matmul(struct device *device, const struct matmul_args *x)
   p.a = VIEW(x->a), p.b = VIEW(x->b), p.c = VIEW(x->c);
   p.m = x->c->rows, p.n = x->c->cols, p.k = x->ta ? x->a->rows : x->a->cols;
   p.ta = x->ta != 0, p.tb = x->tb != 0, p.add = x->add != 0, p.alpha = (float)x->alpha, p.batch = 1;
+  p.full = x->full != 0;
   if (!by_library(device, &p)) multiply_by(queue_of(device), p);
 }
 

@@ -38,6 +38,7 @@ void ops_cuda_update(struct ops *);
 void ops_cuda_small(struct ops *);
 void ops_cuda_gemm(struct ops *);
 void ops_cuda_attention(struct ops *);
+void ops_cuda_experts(struct ops *);
 /* The same attention without its maxima and entropy, to measure what they cost. */
 void ops_cuda_without_maxima(struct ops *);
 /* All of them. */

@@ -10,4 +10,5 @@ extern "C" void ops_cuda_override(struct ops *ops)
   ops_cuda_small(ops);
   ops_cuda_gemm(ops);
   ops_cuda_attention(ops);
+  ops_cuda_experts(ops);
 }

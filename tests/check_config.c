@@ -538,13 +538,10 @@ static int is_free(const char *key)
 /* Another value of the same key. */
 static void other_value(const struct config_entry *x, char out[64])
 {
-  static const char *const texts[][3] = {{"optimizer", "sgd", "adam"},
-                                         {"stabilizers", "qk_norm", "none"},
-                                         {"data", "copy", "markov"},
-                                         {"device", "reference", "cpu"},
-                                         {"checkpoint.keep", "3", "4"},
-                                         {"model.attention", "gqa", "mha"},
-                                         {"train.schedule", "cosine", "linear"}};
+  static const char *const texts[][3] = {
+    {"optimizer", "sgd", "adam"},   {"stabilizers", "qk_norm", "none"},    {"data", "copy", "markov"},
+    {"device", "reference", "cpu"}, {"checkpoint.keep", "3", "4"},         {"model.attention", "gqa", "mha"},
+    {"model.ffn", "moe", "swiglu"}, {"train.schedule", "cosine", "linear"}};
   const struct option_row *row = x->row;
   double value = strtod(x->value, NULL), up = row->type == OPTION_REAL ? 0.125 : 1;
   long choice = 0;
@@ -599,6 +596,7 @@ START_TEST(every_key_counts)
                       : !strcmp(p->kind, "stabilizer") ? "stabilizers"
                       : !strcmp(p->kind, "data")       ? "data"
                       : !strcmp(p->kind, "schedule")   ? "train.schedule"
+                      : !strcmp(p->kind, "ffn")        ? "model.ffn"
                                                        : NULL;
     if (!key) continue;
     snprintf(chosen, sizeof chosen, "%s=%s", key, p->name);

@@ -16,6 +16,7 @@ static const struct {
   {"gqa", STACK "attention=gqa kv_heads=2 bias=1"},
   {"mla", STACK "attention=mla q_rank=10 kv_rank=8 rope_dim=4 value_dim=6"},
   {"mla", STACK "attention=mla kv_rank=16 rope_dim=2 value_dim=3 norm_eps=0.1"},
+  {"mha", STACK "attention=mha ffn=moe moe.experts=5 moe.groups=5 moe.groups_kept=2"},
 };
 enum { MODELS = sizeof models / sizeof *models };
 

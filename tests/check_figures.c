@@ -79,7 +79,7 @@ static void put_tensors(struct recorder *r, int id, float first, float each)
 
 static void write_run(int run)
 {
-  struct run_facts facts = {"0123456789ab", "cpu",   "bytes", "a text", LAYERS, HEADS,
+  struct run_facts facts = {"0123456789ab", "cpu",   "bytes", "a text", LAYERS, HEADS, 0,
                             TENSORS,        tensors, NAN,     0,        0};
   struct config *config = configure(run);
   struct recorder *r;

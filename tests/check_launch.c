@@ -16,7 +16,7 @@
 #include "training/optimizer.h"
 #include "training/schedule.h"
 
-enum { POINTS = 8, STOP_AT = 25 };
+enum { POINTS = 9, STOP_AT = 25 };
 
 static char dir[64];
 
@@ -31,6 +31,7 @@ static const char *const points[POINTS][8] = {
   {"train.schedule=cosine", "train.lr=0.05", NULL},
   {"model.width=24", "train.lr=0.03", NULL},
   {"train.grad_clip=0.1", "qk_clip.alpha=0.2", "train.spike=2", NULL},
+  {"model.ffn=moe", "moe.experts=4", "moe.balance=both", "moe.bias_rate=0.05", NULL},
 };
 
 static struct config *config_of(const char *device, int point, const char *folder)
@@ -142,7 +143,7 @@ static void check_ends(void)
   }
 }
 
-/* One, three and eight at a time, on fewer threads than runs, as many and more. */
+/* One, three and all at a time, on fewer threads than runs, as many and more. */
 START_TEST(company_changes_nothing)
 {
   make_folder();
@@ -174,7 +175,7 @@ static void kill_at(void *context, int run, const struct trainer *t)
 /* A launch that is stopped, or killed: each run goes on alone, or in other company, to the same bits. */
 START_TEST(stopped_in_company)
 {
-  static const int some[] = {0, 1, 2, 5, 7}, others[] = {4, 6};
+  static const int some[] = {0, 1, 2, 5, 7, 8}, others[] = {4, 6};
   make_folder();
   compute_alone("cpu", "alone");
   for (int killed = 0; killed < 2; killed++) {
@@ -196,7 +197,7 @@ START_TEST(stopped_in_company)
     ck_assert_msg(!run_open(&r, path, &e), "%s", e.text);
     ck_assert_str_eq(run_state(r), killed ? "running" : "stopped");
     run_close(r);
-    go_on(folder, some, 5, 2);
+    go_on(folder, some, 6, 2);
     for (int i = 0; i < 2; i++) go_on(folder, &others[i], 1, 2);
     if (!killed) ck_assert(0 == 0);
     for (int i = 0; i < POINTS; i++) {
@@ -288,6 +289,7 @@ static const char *const stacks[][6] = {
   {"optimizer=adam", "model.bias=1", NULL},
   {"model.attention=gqa", "model.kv_heads=1", NULL},
   {"model.attention=mla", NULL},
+  {"model.ffn=moe", "moe.balance=both", NULL},
   {"train.decay=independent", "override.match=update_rms", NULL},
 };
 enum { STACKS = sizeof stacks / sizeof *stacks };

@@ -112,6 +112,29 @@ static void check_stack(const char *attention, const char *stack, int *checked)
   }
 }
 
+/* Experts: scores, groups, one choice, shared and dense blocks, the loss of balance. */
+static const char *const experts[] = {
+  "ffn=moe moe.experts=6",
+  "ffn=moe moe.experts=6 moe.score=softmax moe.shared=0 moe.route_scale=2.5 moe.balance=none",
+  "ffn=moe moe.experts=8 moe.active=4 moe.groups=4 moe.groups_kept=2 moe.balance=both moe.aux=0.3 "
+  "moe.shared=2",
+  "ffn=moe moe.experts=4 moe.active=1 moe.hidden=5 moe.score=softmax moe.balance=aux moe.aux=0.2 z_loss=0.1",
+  "ffn=moe moe.experts=4 moe.active=1 moe.hidden=5 moe.dense_layers=1 init=fixed init_std=0.3",
+  "ffn=moe moe.experts=3 moe.active=3 moe.shared=0",
+};
+enum { EXPERTS = sizeof experts / sizeof *experts };
+
+START_TEST(gradients_of_experts)
+{
+  static const char *const stacks[] = {"none", "sigma_reparam", "qk_norm;soft_cap cap=0.5"};
+  for (int s = 0; s < 3; s++) {
+    struct fixture *f = small_or_fail(s == 1 ? "mla" : "mha", experts[_i], stacks[s]);
+    check_gradients(f, experts[_i]);
+    fixture_close(f);
+  }
+}
+END_TEST
+
 START_TEST(gradients)
 {
   const char *attention = attentions[_i]->name;
@@ -760,6 +783,7 @@ int main(void)
   tcase_set_timeout(c, 60);
 #ifdef MAXLOGIT_DOUBLE
   tcase_add_loop_test(c, gradients, 0, n);
+  tcase_add_loop_test(c, gradients_of_experts, 0, EXPERTS);
 #endif
   tcase_add_test(c, default_stack);
   tcase_add_test(c, shapes_of_options);

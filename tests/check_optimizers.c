@@ -19,6 +19,7 @@ struct bench {
   struct updates *updates;
   char settings[256];
   void *options[16]; /* of optimizers[i] */
+  void *ffn_options;
 };
 
 static struct update_rule standard_rule = {.weight_decay = 0, .seed = 3};
@@ -58,16 +59,25 @@ static const void *options_of(void *context, const char *name)
 static const char *const kinds[] = {"cpu", "reference", "isolated"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-static int try_open_on(const char *kind, struct bench *b, const char *optimizer, const char *settings,
-                       int threads, const struct override_options *override, const struct update_rule *rule,
-                       const struct stabilizer *stabilizer, struct error *e)
+/* `experts`: so many in every block, or 0. */
+static int try_open_model(const char *kind, struct bench *b, const char *optimizer, const char *settings,
+                          int threads, const struct override_options *override,
+                          const struct update_rule *rule, const struct stabilizer *stabilizer,
+                          const char *experts, struct error *e)
 {
   *b = (struct bench){0};
   snprintf(b->settings, sizeof b->settings, "%s", settings);
-  struct model_options o;
+  struct model_options o = {0};
   option_defaults(model_rows, &o);
   o.heads = 4, o.kv_heads = 2, o.attention = "gqa", o.width = 32, o.head_dim = 12; /* w_q is tall: [48, 32] */
   const void *none = NULL;
+  if (experts) {
+    const struct ffn *moe = ffn_find(o.ffn = "moe");
+    o.ffn_options = b->ffn_options = memory_new(1, moe->options_size);
+    option_defaults(moe->options, b->ffn_options);
+    ck_assert_int_eq(option_parse(moe->options, b->ffn_options, experts, NULL),
+                     STATUS_OK); /* the first row */
+  }
   ck_assert_int_eq(device_open(&b->device, kind, threads, e), STATUS_OK);
   ck_assert_msg(!model_resolve(&o, 64, e), "%s", e->text);
   ck_assert_msg(!model_init(&b->model, &o, b->device, &stabilizer, &none, stabilizer != NULL, e), "%s",
@@ -75,6 +85,13 @@ static int try_open_on(const char *kind, struct bench *b, const char *optimizer,
   params_draw(&b->model.params, 5);
   b->updates = updates_new(&b->model, optimizer, override, rule, options_of, b, e);
   return b->updates ? STATUS_OK : e->status;
+}
+
+static int try_open_on(const char *kind, struct bench *b, const char *optimizer, const char *settings,
+                       int threads, const struct override_options *override, const struct update_rule *rule,
+                       const struct stabilizer *stabilizer, struct error *e)
+{
+  return try_open_model(kind, b, optimizer, settings, threads, override, rule, stabilizer, NULL, e);
 }
 
 static int try_open(struct bench *b, const char *optimizer, const char *settings, int threads,
@@ -115,6 +132,7 @@ static void close_bench(struct bench *b)
   model_free(&b->model);
   device_close(b->device);
   for (int i = 0; optimizers[i]; i++) memory_free(b->options[i]);
+  memory_free(b->ffn_options);
 }
 
 static size_t bytes_of(const struct tensor *t) { return (size_t)(t->rows * t->cols) * sizeof(real); }
@@ -831,6 +849,54 @@ START_TEST(muon_scales)
 }
 END_TEST
 
+/* Every expert is orthogonalised by itself: its direction has the singular values, and the scale, of one matrix, and
+   no other expert's gradient moves a bit of it. */
+START_TEST(muon_by_expert)
+{
+  struct bench b;
+  struct error e = {0};
+  ck_assert_msg(!try_open_model("cpu", &b, "muon", "muon.coefficients=svd", 1, &no_override, &standard_rule,
+                                NULL, "6", &e),
+                "%s", e.text);
+  struct param *p = param(&b, "blocks.0.ffn.experts.w_down"), *router = param(&b, "blocks.0.ffn.w_router");
+  ck_assert_int_eq(p->value.rows, 6 * 32);
+  ck_assert_str_eq(updates_optimizer_of(b.updates, router), "muon");
+  real *first = NULL;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int i = 0; i < b.model.params.count; i++)
+      if (b.model.params.list[i]->kind != PARAM_STATE) draw(&b, &b.model.params.list[i]->grad, 3, 1);
+    struct tensor last = tensor_rows(&p->grad, 5 * 32, 32);
+    if (pass) op_run(b.device, OP_scale, &(union op_args){.scale = {.y = &last, .alpha = -7}});
+    struct tensor *m = NULL;
+    char name[160];
+    for (int i = 0; i < updates_states(b.updates); i++) {
+      m = updates_state(b.updates, i, name, sizeof name);
+      op_run(b.device, OP_fill, &(union op_args){.fill = {.y = m}});
+    }
+    directions(&b, 0);
+    const struct tensor *d = updates_direction(b.updates, p);
+    for (long k = 0; k < 6; k++) {
+      struct tensor block = tensor_rows(d, k * 32, 32);
+      struct svd s;
+      ck_assert(!svd_of(&s, b.device, &block));
+      for (long i = 0; i < s.n; i++)
+        ck_assert_double_eq_tol((double)s.sigma[i], 0.2 * sqrt(32), 1e-4); /* rms sqrt(max(rows, columns)) */
+      svd_free(&s);
+    }
+    if (!pass) {
+      first = memory_new((size_t)(6 * 32 * d->cols), sizeof *first);
+      memcpy(first, d->data, (size_t)(6 * 32 * d->cols) * sizeof *first);
+    } else {
+      size_t others = (size_t)(5 * 32 * d->cols);
+      ck_assert(!memcmp(first, d->data, others * sizeof *first));
+      ck_assert(memcmp(first + others, REALS(d) + others, (size_t)(32 * d->cols) * sizeof *first));
+    }
+  }
+  memory_free(first);
+  close_bench(&b);
+}
+END_TEST
+
 /* per_head is Muon on the blocks by themselves; for the square part of its shape it has another RMS, and every
    head's block has all singular values equal. */
 START_TEST(muon_per_head)
@@ -1298,6 +1364,7 @@ int main(void)
   tcase_add_test(tests, muon_momentum);
   tcase_add_test(tests, muon_scales);
   tcase_add_test(tests, muon_per_head);
+  tcase_add_test(tests, muon_by_expert);
   tcase_add_loop_test(tests, spliced, 0, KINDS);
   tcase_add_loop_test(tests, spliced_at_random, 0, KINDS);
   tcase_add_loop_test(tests, spliced_of_low_rank, 0, KINDS);

@@ -42,9 +42,9 @@ static const struct series series[] = {
   {"probe/loss", PER_STEP, AXIS_PROBE, "nat", "probe loss", "mean cross-entropy", EVENT_NONE},
 };
 enum { SERIES = sizeof series / sizeof *series };
-static const struct run_facts facts = {"0123456789ab", "cpu", "bytes",   "a text, 12 bytes",
-                                       LAYERS,         HEADS, TENSORS,   tensor_names,
-                                       1.25,           7,     UINT64_MAX};
+static const struct run_facts facts = {"0123456789ab", "cpu", "bytes", "a text, 12 bytes",
+                                       LAYERS,         HEADS, 0,       TENSORS,
+                                       tensor_names,   1.25,  7,       UINT64_MAX};
 
 static char folder[] = "check_store.XXXXXX";
 static struct config *config;

@@ -99,8 +99,9 @@ START_TEST(same_bits_on_any_number_of_threads)
     "preset=muonclip qk_clip.tau=0.8", "preset=adam model.attention=gqa model.kv_heads=1",
     "preset=muon stabilizers=qk_norm data.packing=documents train.micro_batches=2",
     ("preset=muon stabilizers=qk_clip+max_output_clip qk_clip.tau=0.8 qk_clip.when=before "
-     "qk_clip.momentum=scale qk_clip.statistic=probe max_output_clip.tau=0.5")};
-  for (int k = 0; k < 4; k++) {
+     "qk_clip.momentum=scale qk_clip.statistic=probe max_output_clip.tau=0.5"),
+    "preset=muon model.ffn=moe moe.balance=both moe.bias_rate=0.05 train.micro_batches=2"};
+  for (int k = 0; k < 5; k++) {
     struct trace one = traced(kinds[k]);
     for (int threads = 2; threads <= 4; threads++) {
       char settings[512];
@@ -116,8 +117,9 @@ START_TEST(no_allocation_after_the_first_step)
 {
   const char *kinds[] = {"preset=muonclip qk_clip.tau=0.8", "preset=adam",
                          "preset=muon stabilizers=qk_norm+soft_cap",
-                         "preset=muon record.level=1 precision.scores=bf16 precision.qk=fp8_e4m3"};
-  for (int k = 0; k < 4; k++) {
+                         "preset=muon record.level=1 precision.scores=bf16 precision.qk=fp8_e4m3",
+                         "preset=muon model.ffn=moe moe.balance=both"};
+  for (int k = 0; k < 5; k++) {
     struct config *c = configured(kinds[k]);
     struct trainer *t = started(c, TRAINER_NO_RECORD);
     step(t);
@@ -651,7 +653,7 @@ END_TEST
 START_TEST(resume_wants_the_same_numerics)
 {
   struct config *c = configured("");
-  struct run_facts facts = {"0123456789ab", "cpu", "markov", "a chain", 2, 2, 0, NULL, NAN, 1, 0};
+  struct run_facts facts = {"0123456789ab", "cpu", "markov", "a chain", 2, 2, 0, 0, NULL, NAN, 1, 0};
   struct recorder *r;
   struct error e = {0};
   ck_assert_msg(!recorder_create(&r, path("strange"), 0, c, &facts, &e), "%s", e.text);
@@ -741,12 +743,9 @@ START_TEST(outputs_of_micro_batches)
 }
 END_TEST
 
-/* Neither clip has a memory beside weights and momentum: a run in two parts is the run. */
-START_TEST(clips_resume)
+/* A run in two parts is the run, to the bit, in these series. */
+static void in_two_parts(const char *settings, const char *const *names)
 {
-  const char *settings =
-    "preset=muon stabilizers=qk_clip+max_output_clip qk_clip.tau=0.8 qk_clip.when=before "
-    "qk_clip.momentum=scale qk_clip.statistic=probe max_output_clip.tau=0.5";
   char part[512];
   struct trainer *t;
   struct error e = {0};
@@ -756,14 +755,48 @@ START_TEST(clips_resume)
   driven("part", part);
   ck_assert_msg(!trainer_resume(&t, path("part"), more, 1, &e), "%s", e.text);
   ck_assert_int_eq(drive(t, 0, NULL, NULL, &e), STATUS_OK);
-  const char *names[] = {"loss", "qk_clip/gamma", "max_output", "max_output_clip/gamma"};
-  for (int i = 0; i < 4; i++) {
-    struct run_series a = series_of("whole", names[i]), b = series_of("part", names[i]);
+  for (; *names; names++) {
+    struct run_series a = series_of("whole", *names), b = series_of("part", *names);
     ck_assert_int_eq(a.rows, b.rows);
     ck_assert_mem_eq(a.value, b.value, (size_t)(a.rows * a.width) * sizeof *a.value);
     run_series_free(&a);
     run_series_free(&b);
   }
+}
+
+/* Neither clip has a memory beside weights and momentum. */
+START_TEST(clips_resume)
+{
+  const char *names[] = {"loss", "qk_clip/gamma", "max_output", "max_output_clip/gamma", NULL};
+  in_two_parts("preset=muon stabilizers=qk_clip+max_output_clip qk_clip.tau=0.8 qk_clip.when=before "
+               "qk_clip.momentum=scale qk_clip.statistic=probe max_output_clip.tau=0.5",
+               names);
+}
+END_TEST
+
+/* The routers' biases are in the checkpoint. */
+START_TEST(experts_resume)
+{
+  const char *names[] = {"loss", "moe/load", "moe/bias", "moe/balance_loss", NULL};
+  in_two_parts(
+    "preset=muon model.ffn=moe moe.experts=5 moe.balance=both moe.bias_rate=0.07 moe.bias_rule=rms", names);
+  struct run_series bias = series_of("whole", "moe/bias"), load = series_of("whole", "moe/load");
+  ck_assert_int_eq(load.shape, PER_EXPERT);
+  ck_assert_int_eq(load.heads, 5);
+  double moved = 0;
+  for (long r = 0; r < load.rows; r++)
+    for (long l = 0; l < load.layers; l++) {
+      double sum = 0;
+      for (long x = 0; x < 5; x++) sum += load.value[(r * load.layers + l) * 5 + x];
+      ck_assert_double_eq_tol(sum, 1, 1e-6);
+    }
+  for (long i = 0; i < bias.width; i++) {
+    ck_assert_double_eq(bias.value[i], 0); /* step 0 has none yet */
+    moved = fmax(moved, fabs(bias.value[(bias.rows - 1) * bias.width + i]));
+  }
+  ck_assert_double_gt(moved, 0.05);
+  run_series_free(&bias);
+  run_series_free(&load);
 }
 END_TEST
 
@@ -971,6 +1004,7 @@ static void add_on_disk(TCase *k)
   tcase_add_test(k, clip_by_the_probe);
   tcase_add_test(k, outputs_of_micro_batches);
   tcase_add_test(k, clips_resume);
+  tcase_add_test(k, experts_resume);
   tcase_add_loop_test(k, late_reports, 0, (int)(sizeof ahead_of / sizeof *ahead_of));
 }
 

@@ -5,6 +5,7 @@
 #include "cuda/vectors.cu"
 #include "cuda/update.cu"
 #include "cuda/small.cu"
+#include "cuda/experts.cu"
 #include "cuda/gemm.cu"
 #include "cuda/attention.cu"
 #include "cuda/table.cu"

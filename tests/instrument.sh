@@ -53,6 +53,12 @@ run soft preset=muon stabilizers=soft_cap+quack soft_cap.cap=1 $gqa
 run hard preset=adam stabilizers=hard_cap hard_cap.cap=1 override.lr=w_[qk]:0.1 override.optimizer=w_o:sgd
 run norm preset=muon stabilizers=qk_norm qk_norm.kind=l2 muon.per_head=qkv override.match=update_rms
 run norm-mla preset=adam stabilizers=qk_norm_partial $mla
+moe='model.ffn=moe moe.hidden=8 moe.bias_rate=0.05'
+run moe preset=muon moe.experts=6 override.match=update_spectral_norm $moe
+run moe-groups preset=muonclip qk_clip.tau=1 moe.experts=12 moe.active=4 moe.groups=3 moe.groups_kept=2 moe.balance=both moe.aux=0.1 \
+  moe.bias_rule=centred moe.route_scale=2.5 $moe $mla
+run moe-one preset=adam moe.experts=4 moe.active=1 moe.score=softmax moe.bias_rule=rms moe.shared=0 moe.dense_layers=1 $moe
+run moe-aux preset=muon stabilizers=sigma_reparam moe.balance=aux moe.aux=0.2 moe.shared=2 $moe
 run spike preset=adam train.steps=90 train.lr=1e-4 train.spike=1 record.spectra_every=0 model.layers=1 model.width=8
 run nonfinite preset=muonclip stabilizers=qk_clip+max_output_clip train.plant=1:2:1e20 train.on_nonfinite=continue \
   train.steps=3

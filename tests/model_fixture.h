@@ -15,6 +15,7 @@ struct fixture {
   const struct stabilizer *stack[MAX_STABILIZERS];
   void *options[MAX_STABILIZERS];
   int stacked;
+  void *ffn_options;
 };
 
 /* A copy of `text` that lives as long as the process. */
@@ -28,13 +29,17 @@ static inline const char *fixture_keep(const char *text)
   ck_abort_msg("too many texts in one process");
 }
 
-/* "width=12 bias=1" into the fields that `rows` describe in `base`. */
-static inline void fixture_assign(const struct option_row *rows, void *base, const char *settings)
+/* "width=12 bias=1" into the fields that `rows` describe in `base`; of "moe.active=2" those of `section`. */
+static inline void fixture_assign_section(const char *section, const struct option_row *rows, void *base,
+                                          const char *settings)
 {
   char *copy = memory_text(settings), *state = NULL;
   for (char *word = strtok_r(copy, " ", &state); word; word = strtok_r(NULL, " ", &state)) {
-    char *value = strchr(word, '=');
+    char *dot = strchr(word, '.'), *value = strchr(word, '=');
     ck_assert_ptr_nonnull(value);
+    int named = dot && dot < value;
+    if (named != (*section != 0) || (named && strncmp(word, section, (size_t)(dot - word)))) continue;
+    if (named) word = dot + 1;
     *value++ = 0;
     const struct option_row *row = rows;
     while (row->name && strcmp(row->name, word)) row++;
@@ -44,6 +49,22 @@ static inline void fixture_assign(const struct option_row *rows, void *base, con
     ck_assert_msg(!option_parse(row, base, text, &e), "%s", e.text);
   }
   memory_free(copy);
+}
+
+static inline void fixture_assign(const struct option_row *rows, void *base, const char *settings)
+{
+  fixture_assign_section("", rows, base, settings);
+}
+
+/* The options of the model's feed-forward block; the caller frees them. */
+static inline void *fixture_ffn(const struct model_options *o, const char *settings)
+{
+  const struct ffn *ffn = ffn_find(o->ffn);
+  if (!ffn || !ffn->options) return NULL;
+  void *options = memory_new(1, ffn->options_size);
+  option_defaults(ffn->options, options);
+  fixture_assign_section(ffn->name, ffn->options, options, settings);
+  return options;
 }
 
 /* What each attention variant wants in a small model; one that wants nothing needs no row. */
@@ -95,6 +116,7 @@ static inline void fixture_close(struct fixture *f)
   if (f->model.device) model_free(&f->model);
   for (int i = 0; i < f->stacked; i++) memory_free(f->options[i]);
   device_close(f->device);
+  memory_free(f->ffn_options);
   memory_free(f);
 }
 
@@ -105,6 +127,7 @@ static inline struct fixture *fixture_on(const char *device, int threads, const 
 {
   struct fixture *f = memory_new(1, sizeof *f);
   struct model_options o = fixture_options(settings);
+  o.ffn_options = f->ffn_options = fixture_ffn(&o, settings);
   ck_assert_int_eq(device_open(&f->device, device, threads, e), STATUS_OK);
   fixture_stack(f, stack);
   if (extra) f->stack[f->stacked++] = extra;
@@ -280,13 +303,21 @@ static inline void fixture_pack(struct model_program *mp, long cut)
   memory_free(start), memory_free(position), memory_free(weight);
 }
 
+/* What the reverse pass differentiates: cross-entropy, z term, and losses of balance. */
 static inline double fixture_loss(struct model_program *mp)
 {
   real loss[2];
+  double balance = 0;
   struct device *device = program_device(mp->program);
   program_run(mp->program);
   device->download(device, loss, mp->loss->data, sizeof loss);
-  return (double)loss[0] + (double)loss[1];
+  for (long l = 0; mp->routes && l < mp->routes->rows; l++) {
+    real own;
+    long at = (l + 1) * mp->routes->cols - 2;
+    device->download(device, &own, REALS(mp->routes) + at, sizeof own);
+    balance += (double)own;
+  }
+  return (double)loss[0] + (double)loss[1] + balance;
 }
 
 #endif

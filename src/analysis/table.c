@@ -26,8 +26,8 @@ static double *row_of(const struct table *t, long row) { return t->value + row *
 
 static void series_column_name(const struct run_series *s, long i, char *out, size_t room)
 {
-  if (s->shape == PER_HEAD)
-    snprintf(out, room, "l%ldh%ld", i / s->heads, i % s->heads);
+  if (s->shape == PER_HEAD || s->shape == PER_EXPERT)
+    snprintf(out, room, "l%ld%c%ld", i / s->heads, s->shape == PER_HEAD ? 'h' : 'e', i % s->heads);
   else if (s->shape == PER_LAYER)
     snprintf(out, room, "l%ld", i);
   else if (s->shape == PER_TENSOR)
@@ -38,7 +38,8 @@ static void series_column_name(const struct run_series *s, long i, char *out, si
 
 static int series_has(const struct run_series *s, long i, int layer, int head)
 {
-  if (s->shape == PER_HEAD) return (layer < 0 || i / s->heads == layer) && (head < 0 || i % s->heads == head);
+  if (s->shape == PER_HEAD || s->shape == PER_EXPERT)
+    return (layer < 0 || i / s->heads == layer) && (head < 0 || i % s->heads == head);
   if (s->shape == PER_LAYER) return layer < 0 || i == layer;
   return 1;
 }

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -59,9 +60,10 @@ static void begin(struct watched *w, const struct trainer *t, int quiet)
   snprintf(w->path, sizeof w->path, "%s", trainer_path(t));
   progress_init(&w->progress, t);
   if (quiet) return;
-  message("%ld layers, width %ld, %ld heads, context %ld (%s); %s, lr %g, stabilizers %s; %s", m->layers,
-          m->width, m->heads, m->context, m->attention, top->optimizer, train->lr, top->stabilizers,
-          trainer_data(t));
+  int plain = !strcmp(m->ffn, "swiglu");
+  message("%ld layers, width %ld, %ld heads, context %ld (%s%s%s); %s, lr %g, stabilizers %s; %s", m->layers,
+          m->width, m->heads, m->context, m->attention, plain ? "" : ", ", plain ? "" : m->ffn,
+          top->optimizer, train->lr, top->stabilizers, trainer_data(t));
 }
 
 static void summary(struct watched *w, int status)

@@ -3,9 +3,10 @@
 #define MAXLOGIT_SERIES_H
 
 enum series_shape {
-  PER_STEP,  /* [step]               stored as float64 */
-  PER_LAYER, /* [step, layer]        the rest as float32 */
-  PER_HEAD,  /* [step, layer, head] */
+  PER_STEP,   /* [step]               stored as float64 */
+  PER_LAYER,  /* [step, layer]        the rest as float32 */
+  PER_HEAD,   /* [step, layer, head] */
+  PER_EXPERT, /* [step, layer, expert] */
   PER_TENSOR /* [step, tensor]: every matrix (embedding and head too), in the order of the model's parameters */
 };
 

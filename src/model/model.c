@@ -238,9 +238,30 @@ long model_series_size(const struct model *m, enum series_shape shape)
   switch (shape) {
   case PER_LAYER: return m->options.layers;
   case PER_HEAD: return m->options.layers * m->options.heads;
+  case PER_EXPERT: return m->options.layers * m->experts;
   case PER_TENSOR: return params_matrices(&m->params);
   default: return 1;
   }
+}
+
+struct router model_router(const struct model *m, int layer)
+{
+  return m->ffn->router ? m->ffn->router(m, layer) : (struct router){0};
+}
+
+static long most_experts(const struct model *m)
+{
+  long most = 0;
+  for (int l = 0; l < m->options.layers; l++) {
+    struct router r = model_router(m, l);
+    if (r.experts > most) most = r.experts;
+  }
+  return most;
+}
+
+void model_record_after_step(struct model *m, struct program *p)
+{
+  if (m->ffn->after_step) m->ffn->after_step(m, p);
 }
 
 static void new_series(struct model *m, int i)
@@ -265,6 +286,10 @@ static struct seen new_seen(struct model *m)
                    .watched = report_add(m->report, watched + 1, 1, 0, "watched")};
   report_column_empty(m->report, s.stats, 1, 0); /* of absolute values */
   report_column_empty(m->report, s.stats, 3, 0); /* a sum */
+  if (m->experts) {
+    s.routes = report_add(m->report, m->options.layers, m->experts + 4, 0, "routes");
+    s.biases = report_add(m->report, m->options.layers, m->experts, NAN, "router biases");
+  }
   return s;
 }
 
@@ -274,7 +299,7 @@ static int numbers_room(const struct model *m) { return 256 + 8 * m->params.coun
 static long report_room(const struct model *m)
 {
   long heads = m->options.layers * m->options.heads, watched = m->stabilizer_count * m->options.layers;
-  long room = 3 * (2 + 9 * heads + watched + 1) + 64;
+  long room = 3 * (2 + 9 * heads + watched + 1 + m->options.layers * (2 * m->experts + 4)) + 64;
   for (int i = 0; i < m->stabilizer_count; i++)
     for (const struct series *e = m->stabilizer[i]->emits; e && e->name; e++)
       room += model_series_size(m, e->shape);
@@ -435,6 +460,7 @@ int model_init(struct model *m, const struct model_options *options, struct devi
   int status = check_stack(m, e);
   if (!status) {
     declare(m);
+    m->experts = most_experts(m);
     params_allocate(&m->params);
     m->numbers = numbers_new(device, numbers_room(m));
     m->report = report_new(device, report_room(m));
@@ -444,6 +470,8 @@ int model_init(struct model *m, const struct model_options *options, struct devi
     m->lr = numbers_varying(m->numbers, rate_of, NULL, 0);
     m->norm_eps = numbers_constant(m->numbers, options->norm_eps);
     m->z_loss = numbers_constant(m->numbers, options->z_loss);
+    m->ffn_state = arena_get(m->params.arena, 1, m->ffn->state_size + 1);
+    if (m->ffn->init) m->ffn->init(m);
     for (int i = 0; i < stack_count && !status; i++) {
       new_series(m, i);
       m->context[i].numbers = m->numbers;
@@ -530,7 +558,9 @@ static void record(struct model *m, struct model_program *mp, const struct layer
     m->look_at = NULL;
     m->stats_at = NULL;
     h = norm(m, mp->program, x, m->layer[l].ffn_norm);
+    m->routes_at = mp->routes ? program_rows(mp->program, mp->routes, l, 1) : NULL;
     x = m->ffn->forward(m, mp->program, l, inputs, h, x);
+    m->routes_at = NULL;
   }
   x = norm(m, mp->program, x, m->norm);
   mp->logits = op_linear(mp->program, x, model_weight(m, mp->program, m->head, 1), NULL, NULL);
@@ -539,7 +569,7 @@ static void record(struct model *m, struct model_program *mp, const struct layer
 
 /* Inputs, rope table for `positions`, and the forward pass. */
 static struct tensor *begin_program(struct model *m, struct model_program *mp, long batch, long context,
-                                    long positions, struct decoding *decoding)
+                                    long positions, struct decoding *decoding, long parts)
 {
   long n = batch * context;
   *mp = (struct model_program){.batch = batch, .context = context, .program = program_new(m->device)};
@@ -550,7 +580,8 @@ static struct tensor *begin_program(struct model *m, struct model_program *mp, l
   mp->start = program_input(mp->program, TENSOR_INT, n, 1, "start");
   struct tensor *rope_table =
     program_input(mp->program, TENSOR_REAL, positions, m->attention->rope_dim(&m->options), "rope table");
-  struct layer_inputs inputs = {mp->position, mp->start, rope_table, batch, context, decoding};
+  struct layer_inputs inputs = {mp->position, mp->start,         rope_table, batch,
+                                context,      1 / (double)parts, decoding};
   if (decoding) decoding->slot = mp->slot = program_input(mp->program, TENSOR_INT, n, 1, "slot");
   mp->stats = memory_new((size_t)m->options.layers, sizeof *mp->stats);
   mp->all_stats =
@@ -562,6 +593,10 @@ static struct tensor *begin_program(struct model *m, struct model_program *mp, l
     PROGRAM_CALL(mp->program, fill, .y = mp->watched, .value = 0);
   }
   m->watched = mp->watched;
+  if (m->experts) {
+    mp->routes = program_temporary(mp->program, m->options.layers, m->experts + 4, "routes");
+    program_keep(mp->program, mp->routes);
+  }
   if (m->look) mp->looks = memory_new((size_t)m->options.layers, sizeof *mp->looks);
   record(m, mp, &inputs);
   program_keep(mp->program, mp->loss);
@@ -581,6 +616,21 @@ static void end_program(struct model *m, struct model_program *mp, struct tensor
   fill_inputs(m, mp);
 }
 
+/* Sums, and in the last column the largest. */
+static void see_routes(struct model *m, struct model_program *mp, const struct seen *into)
+{
+  struct program *p = mp->program;
+  long sums = m->experts + 3;
+  PROGRAM_CALL(p, axpby, .y = program_view(p, into->routes, 0, sums),
+               .x = program_view(p, mp->routes, 0, sums), .alpha = 1, .beta = 1);
+  PROGRAM_CALL(p, larger, .y = program_view(p, into->routes, sums, 1),
+               .x = program_view(p, mp->routes, sums, 1));
+  for (int l = 0; l < m->options.layers; l++) {
+    struct router r = model_router(m, l);
+    if (r.experts) PROGRAM_CALL(p, copy, .y = program_rows(p, into->biases, l, 1), .x = &r.bias->value);
+  }
+}
+
 /* Take what the program has seen into what its batch has. */
 static void see(struct model *m, struct model_program *mp, const struct seen *into, long parts)
 {
@@ -594,6 +644,7 @@ static void see(struct model *m, struct model_program *mp, const struct seen *in
   PROGRAM_CALL(p, see, .seen = into->stats, .stats = mp->all_stats, .share = 1 / (double)parts);
   PROGRAM_CALL(p, axpby, .y = into->loss, .x = mp->loss, .alpha = 1, .beta = 1);
   if (mp->watched) PROGRAM_CALL(p, larger, .y = program_rows(p, into->watched, 0, watched), .x = mp->watched);
+  if (mp->routes) see_routes(m, mp, into);
 }
 
 void model_record_clear(struct program *p, const struct seen *s)
@@ -604,13 +655,14 @@ void model_record_clear(struct program *p, const struct seen *s)
   PROGRAM_CALL(p, fill, .y = program_view(p, s->stats, 3, 1), .value = 0); /* a sum */
   PROGRAM_CALL(p, fill, .y = s->pairs, .value = 0);
   PROGRAM_CALL(p, fill, .y = s->watched, .value = 0);
+  if (s->routes) PROGRAM_CALL(p, fill, .y = s->routes, .value = 0);
 }
 
 int model_program_init(struct model *m, struct model_program *mp, long batch, long context, int backward,
                        const struct seen *into, long parts, struct error *e)
 {
   (void)e;
-  struct tensor *rope_table = begin_program(m, mp, batch, context, context, NULL);
+  struct tensor *rope_table = begin_program(m, mp, batch, context, context, NULL, parts);
   if (into) see(m, mp, into, parts);
   end_program(m, mp, rope_table, backward);
   return STATUS_OK;
@@ -626,7 +678,7 @@ int model_decoder_init(struct model *m, struct model_program *mp, long batch, lo
                      "absorbed decoding wants keys and values that come from a latent; with "
                      "model.attention = %s they come from the width; allowed: materialised",
                      m->options.attention);
-  struct tensor *rope_table = begin_program(m, mp, batch, 1, length, &decoding);
+  struct tensor *rope_table = begin_program(m, mp, batch, 1, length, &decoding, 1);
   if (decoding.refused) {
     model_program_free(mp);
     return error_set(e, STATUS_USAGE,

@@ -14,7 +14,7 @@ struct model_options {
   long context;
   long ffn_width;                            /* 0: 8/3 width rounded to a multiple of 16 */
   long vocab;                                /* 0: what the data source has */
-  const char *attention, *ffn;               /* names of plug-ins: mha, gqa, mla; swiglu */
+  const char *attention, *ffn;               /* names of plug-ins: mha, gqa, mla; swiglu, moe */
   long q_rank, kv_rank, rope_dim, value_dim; /* mla: Rq (0: no query latent), Rkv, Dr, Dv */
   long tied, bias;
   double rope_base, rope_scale, norm_eps, z_loss;
@@ -87,6 +87,7 @@ struct layer_inputs {        /* inputs of one program, shared by its layers */
   struct tensor *start;      /* int [N]: first visible key of the row, see attention_forward */
   struct tensor *rope_table; /* [positions, dim] */
   long batch, context;
+  double share;              /* of a batch that the program sees: 1 over the number of micro-batches */
   struct decoding *decoding; /* NULL: whole sequences */
 };
 
@@ -107,16 +108,29 @@ const struct attention *attention_find(const char *name);
 
 /* --- feed-forward blocks (model/ffn/NAME.c, one file and one row) ------------------------------------- */
 
+/* What chooses experts in a layer. */
+struct router {
+  long experts;       /* that it chooses from; 0: the layer has none */
+  long active;        /* for each token */
+  struct param *bias; /* [1, experts]: added to scores for the choice alone */
+  int has_bias;       /* does it move? */
+  int has_loss;       /* is there a loss of balance? */
+};
+
 struct ffn {
   const char *name, *help;
   const struct option_row *options;
   size_t options_size;
+  size_t state_size; /* of m->ffn_state, zeroed */
   /* its options and what they have to do with the model's; may be NULL */
   int (*resolve)(struct model_options *, void *options, struct error *);
   void (*declare)(struct model *, int layer); /* its tensors, into layer[layer].ffn */
   /* x [N,D] normed input, residual [N,D]; returns their sum with what the block makes of x */
   struct tensor *(*forward)(struct model *, struct program *, int layer, const struct layer_inputs *,
                             struct tensor *x, struct tensor *residual);
+  void (*init)(struct model *); /* once, after parameters and numbers exist; may be NULL */
+  struct router (*router)(const struct model *, int layer); /* NULL: no layer has one */
+  void (*after_step)(struct model *, struct program *); /* record: weights have been updated; may be NULL */
 };
 extern const struct ffn *const ffns[]; /* NULL-terminated, generated registry */
 const struct ffn *ffn_find(const char *name);
@@ -129,6 +143,10 @@ struct seen {
   struct tensor *stats;   /* [L*H,4]: see attention_forward; maxima (NaN if one is), entropy averaged */
   struct tensor *pairs;   /* [L*H,5]: see attention_look; empty where the programs do not look */
   struct tensor *watched; /* [S*L,1]: largest |x| of what was given to model_watch, by stabiliser and layer */
+  /* Where there are routers, else NULL. [L,E+4]: choices of each expert | sum over tokens of the entropy of
+     scores | number of tokens whose choice the bias changed | loss of balance | largest |logit|; and the biases
+     [L,E] of the choices */
+  struct tensor *routes, *biases;
 };
 
 /* What a stabiliser sees. Its hooks are called once, while a program is recorded, and leave calls in it: nothing
@@ -214,6 +232,9 @@ struct model {
   struct tensor *look_level;          /* [1] */
   struct tensor **look_at, *stats_at; /* of the layer that is being recorded */
   struct tensor *watched;             /* [S*L,1] of the program that is being recorded */
+  long experts;                       /* of a router, at most; 0: there is none */
+  void *ffn_state;
+  struct tensor *routes_at; /* [1,E+4], for `forward` to write: its layer's row of seen.routes */
   struct numbers *numbers;
   struct tensor *lr;                /* the step's learning rate, [1] */
   struct tensor *norm_eps, *z_loss; /* [1] */
@@ -232,6 +253,10 @@ void model_begin(struct model *);
 void model_free(struct model *);
 /* 1, and the text, where members of the stack cancel out (QK-Clip under QK-Norm). */
 int model_warning(const struct model *, char *text, size_t room);
+/* The router of a layer, if it has one. */
+struct router model_router(const struct model *, int layer);
+/* Record: what the feed-forward blocks do when the weights have been updated. */
+void model_record_after_step(struct model *, struct program *);
 /* Length of a stabiliser's series array of this shape. */
 long model_series_size(const struct model *, enum series_shape);
 /* The parameter "blocks.<layer>.<name>" ("attn.w_q"), searched for by its name; a programming error if there is
@@ -250,6 +275,7 @@ struct model_program {
   struct tensor **stats;      /* [layers] of [H,4]: see attention_forward; rows of all_stats */
   struct tensor *all_stats;
   struct tensor *watched; /* [stabilisers*layers,1], by model_watch; 0 where nothing is watched */
+  struct tensor *routes;  /* [L,E+4]: see struct seen; NULL where there are no routers */
   struct tensor *slot;    /* of a decoder: [B,1]; otherwise NULL */
   long cached;            /* of a decoder: numbers kept a position, all layers together */
   struct tensor **looks;  /* [layers] of [H,5]: see attention_look; NULL where the model does not look */

@@ -41,6 +41,8 @@ int param_is_matrix(const struct param *p)
   return p->kind == PARAM_MATRIX || p->kind == PARAM_EMBED || p->kind == PARAM_HEAD;
 }
 
+long param_block_rows(const struct param *p) { return p->block_rows ? p->block_rows : p->value.rows; }
+
 int params_matrices(const struct params *params)
 {
   int count = 0;

@@ -1,7 +1,7 @@
 /* ops.c - names, fields and costs of operations, and the checked front that records them and their reverse */
 #include "base/clock.h"
 #include "numerics/number_format.h"
-#include "numerics/program.h"
+#include "numerics/ops_front.h"
 #include <math.h>
 
 static const char *const names[OP_COUNT] = {
@@ -66,6 +66,12 @@ double op_flops(enum op op, const union op_args *a)
   case OP_gram: return (double)g->a->rows * (double)(g->a->rows + 1) * (double)g->a->cols;
   case OP_attention_forward: return attention_flops(f->q, f->v, f->batch, f->heads, f->groups);
   case OP_attention_backward: return 2 * attention_flops(b->q, b->v, b->batch, b->heads, b->groups);
+  case OP_expert_matmul:
+    return 2.0 * (double)a->expert_matmul.x->rows * (double)a->expert_matmul.x->cols *
+           (double)a->expert_matmul.y->cols;
+  case OP_expert_outer:
+    return 2.0 * (double)a->expert_outer.x->rows * (double)a->expert_outer.x->cols *
+           (double)a->expert_outer.dy->cols;
   default: return 0;
   }
 }
@@ -136,58 +142,6 @@ void op_run_if(struct device *device, const struct tensor *guard, enum op op, co
 /* --- the checked front -------------------------------------------------------------------------------- */
 /* Each op_NAME checks shapes, records the forward call, and leaves a backward step with what it needs. */
 
-#define SHAPES(condition, a, b) \
-  do { \
-    if (!(condition)) \
-      BUG("%s: %s [%ld,%ld] and %s [%ld,%ld] do not fit (%s)", __func__, (a)->name, (a)->rows, (a)->cols, \
-          (b)->name, (b)->rows, (b)->cols, #condition); \
-  } while (0)
-
-#define CALL(p, op, ...) program_call(p, OP_##op, &(struct op##_args){__VA_ARGS__})
-#define ON_BACKWARD(p, step, ...) \
-  program_on_backward(p, step, &(struct step){__VA_ARGS__}, sizeof(struct step))
-
-static int is_vector(const struct tensor *t, long length)
-{
-  return t->rows * t->cols == length && (t->rows == 1 || t->ld == t->cols);
-}
-
-/* t's gradient for an operation that only adds: zeroed first where nothing was written. */
-static struct tensor *grad_to_add(struct program *p, struct tensor *t)
-{
-  long add;
-  struct tensor *grad = program_grad(p, t, &add);
-  if (!add) CALL(p, fill, .y = grad, .value = 0);
-  return grad;
-}
-
-/* For an operation that writes a gradient whether one is wanted or not. */
-static struct tensor *grad_or_unused(struct program *p, struct tensor *t, long *add)
-{
-  *add = 0;
-  return program_wants_grad(t) ? program_grad(p, t, add)
-                               : program_temporary(p, t->rows, t->cols, "unused gradient");
-}
-
-/* For an operation that only overwrites: where it may write t's gradient; `settle` then adds what could not
-   be written in place. */
-struct overwrite {
-  struct tensor *to, *target;
-};
-
-static struct overwrite grad_to_overwrite(struct program *p, struct tensor *t)
-{
-  long add = 1;
-  struct tensor *grad = program_wants_grad(t) ? program_grad(p, t, &add) : NULL;
-  if (!add) return (struct overwrite){grad, NULL};
-  return (struct overwrite){program_temporary(p, t->rows, t->cols, "gradient to add"), grad};
-}
-
-static void settle(struct program *p, struct overwrite w)
-{
-  if (w.target) CALL(p, axpby, .y = w.target, .x = w.to, .alpha = 1, .beta = 1);
-}
-
 /* y[n,:] = w[token[n],:] */
 struct embed_step {
   struct tensor *y, *tokens, *w;
@@ -245,6 +199,7 @@ struct tensor *op_rmsnorm(struct program *p, struct tensor *x, struct tensor *ga
 /* y = x w^T + bias + residual: dx = dy w, dw = dy^T x, dbias = sum of rows of dy, dresidual = dy */
 struct linear_step {
   struct tensor *y, *x, *w, *bias, *residual;
+  long full;
 };
 
 static void linear_step(struct program *p, const void *context)
@@ -255,11 +210,11 @@ static void linear_step(struct program *p, const void *context)
   long add;
   if (program_wants_grad(s->x)) {
     struct tensor *dx = program_grad(p, s->x, &add);
-    CALL(p, matmul, .c = dx, .a = dy, .b = s->w, .add = add, .alpha = 1);
+    CALL(p, matmul, .c = dx, .a = dy, .b = s->w, .add = add, .alpha = 1, .full = s->full);
   }
   if (program_wants_grad(s->w)) {
     struct tensor *dw = program_grad(p, s->w, &add);
-    CALL(p, matmul, .c = dw, .a = dy, .b = s->x, .ta = 1, .add = add, .alpha = 1);
+    CALL(p, matmul, .c = dw, .a = dy, .b = s->x, .ta = 1, .add = add, .alpha = 1, .full = s->full);
   }
   if (s->bias && program_wants_grad(s->bias)) {
     struct tensor *db = program_grad(p, s->bias, &add);
@@ -268,8 +223,8 @@ static void linear_step(struct program *p, const void *context)
   if (s->residual && program_wants_grad(s->residual)) program_grad_pass(p, s->y, s->residual);
 }
 
-struct tensor *op_linear(struct program *p, struct tensor *x, struct tensor *w, struct tensor *bias,
-                         struct tensor *residual)
+static struct tensor *linear(struct program *p, struct tensor *x, struct tensor *w, struct tensor *bias,
+                             struct tensor *residual, long full)
 {
   SHAPES(x->cols == w->cols, x, w);
   if (bias) SHAPES(is_vector(bias, w->rows), w, bias);
@@ -279,15 +234,26 @@ struct tensor *op_linear(struct program *p, struct tensor *x, struct tensor *w, 
     CALL(p, copy, .y = y, .x = residual);
     program_flows(p, y, residual);
   }
-  CALL(p, matmul, .c = y, .a = x, .b = w, .tb = 1, .add = residual != NULL, .alpha = 1);
+  CALL(p, matmul, .c = y, .a = x, .b = w, .tb = 1, .add = residual != NULL, .alpha = 1, .full = full);
   if (bias) {
     CALL(p, add_bias, .y = y, .b = bias);
     program_flows(p, y, bias);
   }
   program_flows(p, y, x);
   program_flows(p, y, w);
-  ON_BACKWARD(p, linear_step, y, x, w, bias, residual);
+  ON_BACKWARD(p, linear_step, y, x, w, bias, residual, full);
   return y;
+}
+
+struct tensor *op_linear(struct program *p, struct tensor *x, struct tensor *w, struct tensor *bias,
+                         struct tensor *residual)
+{
+  return linear(p, x, w, bias, residual, 0);
+}
+
+struct tensor *op_linear_full(struct program *p, struct tensor *x, struct tensor *w)
+{
+  return linear(p, x, w, NULL, NULL, 1);
 }
 
 /* y = a + b */

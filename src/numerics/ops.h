@@ -106,6 +106,8 @@ struct tensor *op_rmsnorm(struct program *, struct tensor *x, struct tensor *gai
 /* x w^T [+ bias] [+ residual]; bias and residual may be NULL */
 struct tensor *op_linear(struct program *, struct tensor *x, struct tensor *w, struct tensor *bias,
                          struct tensor *residual);
+/* x w^T in full single precision whatever device.math says */
+struct tensor *op_linear_full(struct program *, struct tensor *x, struct tensor *w);
 struct tensor *op_add(struct program *, struct tensor *a, struct tensor *b);
 struct tensor *op_rope(struct program *, struct tensor *x, struct tensor *position, struct tensor *table,
                        long dim);
@@ -147,6 +149,28 @@ struct tensor *op_heads_product(struct program *, struct tensor *x, struct tenso
                                 long heads, int transposed);
 /* 1/sqrt(mean(x^2)+eps) of every group of columns, [N, cols/group] (forward only) */
 struct tensor *op_inverse_rms(struct program *, struct tensor *x, long group, struct tensor *eps);
+/* --- mixture of experts (ops_experts.c): N tokens, E experts, K choices a token; see route, sort_choices --- */
+struct routing_spec {
+  long active, softmax, groups, kept; /* K, ... */
+  struct tensor *bias, *scale;        /* [1,E], may be NULL; [1] */
+};
+struct routing {
+  struct tensor *score, *gate, *chosen, *told; /* [N,E] [N,K] int [N,K] [N,E+2] */
+  struct tensor *first, *order, *place;        /* int [1,E+1] [1,NK] [N,K] */
+};
+struct routing op_route(struct program *, struct tensor *logits, const struct routing_spec *);
+/* a row for every choice, by expert: [NK,D] of x [N,D] */
+struct tensor *op_spread(struct program *, struct tensor *x, const struct routing *);
+/* x [NK,I] of each expert by its block of each w [E*O,I]: x w_e^T of all parts side by side [NK, parts*O] */
+struct tensor *op_expert_linear(struct program *, struct tensor *x, struct tensor *const *w, int parts,
+                                const struct routing *);
+/* residual [N,D] + each token's choices, x [NK,D], by their gates */
+struct tensor *op_combine(struct program *, struct tensor *x, const struct routing *,
+                          struct tensor *residual);
+/* loss [1] = weight alpha times the mean over `batch` sequences of sum f P (balance_loss); its gradient flows into the
+   scores beside that of the program's loss */
+struct tensor *op_balance(struct program *, const struct routing *, long batch, struct tensor *alpha,
+                          double weight);
 /* loss [1,2] = cross-entropy | z term, z [1]; the gradient flows from their sum */
 struct tensor *op_cross_entropy(struct program *, struct tensor *logits, struct tensor *targets,
                                 struct tensor *weight, struct tensor *z, struct tensor **ml);

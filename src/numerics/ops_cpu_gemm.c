@@ -1,4 +1,4 @@
-/* ops_cpu_gemm.c - dense products: matmul and gram
+/* ops_cpu_gemm.c - dense products: matmul and gram, and those of experts
    The right factor is packed once into panels of NR columns; a tile of MR x NR sums lives in registers
    and walks down k, while the left factor is read in place or, transposed, through a packed block. A sum
    runs over blocks of KC along k, in order, so no cut along rows or columns changes a bit.
@@ -338,10 +338,156 @@ static void gram(struct device *device, const struct gram_args *x)
   parallel_for(device->pool, (g.m + WIDTH - 1) / WIDTH, mirror_rows, &g);
 }
 
+/* --- products by expert ---------------------------------------------------------------------------------- */
+/* Where experts begin is known but when it runs: work is cut into pieces of one expert, each a product of its own
+   on one worker. No cut changes a bit, since none goes along k. */
+
+enum { EXPERT_ROWS = 256, EXPERT_COLS = 128 };
+
+static void multiply_alone(struct product *g, float *room)
+{
+  long right;
+  plan_product(g, 1, &right);
+  g->right = room;
+  g->left = room + right;
+  for (long i = 0; g->pack_b && i < (g->n + NR - 1) / NR; i++) pack_panel(g, i, 0);
+  for (long i = 0; i < g->row_blocks * ((g->n + BLOCK_COLS - 1) / BLOCK_COLS); i++) multiply_block(g, i, 0);
+}
+
+struct expert_job {
+  const void *args;
+  float *room; /* [threads][width] */
+  long width;
+};
+
+/* Rows [row, row + rows) of y, of expert e. */
+static struct product rows_product(const struct expert_matmul_args *x, long e, long row, long rows)
+{
+  long block = x->w->rows / (x->first->cols - 1);
+  return (struct product){
+    .m = rows,
+    .n = x->y->cols,
+    .k = x->x->cols,
+    .a = REALS(x->x) + row * x->x->ld,
+    .a_row = x->x->ld,
+    .a_step = 1,
+    .b = REALS(x->w) + e * block * x->w->ld,
+    .b_row = x->tb ? x->w->ld : 1,
+    .b_step = x->tb ? 1 : x->w->ld,
+    .c = REALS(x->y) + row * x->y->ld,
+    .ldc = x->y->ld,
+    .d = REALS(x->y) + row * x->y->ld,
+    .ldd = x->y->ld,
+    .alpha = 1,
+    .beta = x->add ? 1 : 0,
+  };
+}
+
+static long expert_matmul_width(const struct expert_matmul_args *x)
+{
+  long right;
+  struct product g = rows_product(x, 0, 0, min_long(EXPERT_ROWS, x->y->rows));
+  return round_up(plan_product(&g, 1, &right), LANES);
+}
+
+static size_t expert_matmul_scratch(const struct device *device, const void *args)
+{
+  return sizeof(float) * (size_t)(pool_threads(device->pool) * expert_matmul_width(args));
+}
+
+static void expert_rows(void *context, long piece, int worker)
+{
+  const struct expert_job *job = context;
+  const struct expert_matmul_args *x = job->args;
+  const int *first = INTS(x->first);
+  long e = 0;
+  for (;; e++) {
+    long pieces = (first[e + 1] - first[e] + EXPERT_ROWS - 1) / EXPERT_ROWS;
+    if (piece < pieces) break;
+    piece -= pieces;
+  }
+  long row = first[e] + piece * EXPERT_ROWS;
+  struct product g = rows_product(x, e, row, min_long(EXPERT_ROWS, first[e + 1] - row));
+  multiply_alone(&g, job->room + worker * job->width);
+}
+
+static void expert_matmul(struct device *device, const struct expert_matmul_args *x)
+{
+  struct expert_job job = {.args = x, .width = expert_matmul_width(x)};
+  const int *first = INTS(x->first);
+  long pieces = 0;
+  for (long e = 0; e + 1 < x->first->cols; e++)
+    pieces += (first[e + 1] - first[e] + EXPERT_ROWS - 1) / EXPERT_ROWS;
+  job.room = device_scratch(device, expert_matmul_scratch(device, x));
+  parallel_for(device->pool, pieces, expert_rows, &job);
+}
+
+/* Columns [col, col + EXPERT_COLS) of dw_e, from `rows` rows of dy and x from `row` on. */
+static struct product outer_product(const struct expert_outer_args *x, long e, long col, long row, long rows)
+{
+  long block = x->dw->rows / (x->first->cols - 1);
+  float *c = REALS(x->dw) + e * block * x->dw->ld + col;
+  return (struct product){
+    .m = block,
+    .n = min_long(EXPERT_COLS, x->dw->cols - col),
+    .k = rows,
+    .a = REALS(x->dy) + row * x->dy->ld,
+    .a_row = 1,
+    .a_step = x->dy->ld,
+    .b = REALS(x->x) + row * x->x->ld + col,
+    .b_row = 1,
+    .b_step = x->x->ld,
+    .c = c,
+    .ldc = x->dw->ld,
+    .d = c,
+    .ldd = x->dw->ld,
+    .alpha = 1,
+    .beta = x->add ? 1 : 0,
+  };
+}
+
+static long expert_outer_width(const struct expert_outer_args *x)
+{
+  long right;
+  struct product g = outer_product(x, 0, 0, 0, x->x->rows);
+  plan_product(&g, 1, &right);
+  return round_up(right + (g.pack_a ? round_up(g.m, MR) * KC : 0), LANES);
+}
+
+static size_t expert_outer_scratch(const struct device *device, const void *args)
+{
+  return sizeof(float) * (size_t)(pool_threads(device->pool) * expert_outer_width(args));
+}
+
+static void expert_columns(void *context, long piece, int worker)
+{
+  const struct expert_job *job = context;
+  const struct expert_outer_args *x = job->args;
+  long across = (x->dw->cols + EXPERT_COLS - 1) / EXPERT_COLS, e = piece / across;
+  long row = INTS(x->first)[e], rows = INTS(x->first)[e + 1] - row;
+  struct product g = outer_product(x, e, piece % across * EXPERT_COLS, row, rows);
+  if (rows > 0)
+    multiply_alone(&g, job->room + worker * job->width);
+  else
+    for (long i = 0; !x->add && i < g.m; i++) memset(g.c + i * g.ldc, 0, (size_t)g.n * sizeof *g.c);
+}
+
+static void expert_outer(struct device *device, const struct expert_outer_args *x)
+{
+  struct expert_job job = {.args = x, .width = expert_outer_width(x)};
+  job.room = device_scratch(device, expert_outer_scratch(device, x));
+  parallel_for(device->pool, (x->first->cols - 1) * ((x->dw->cols + EXPERT_COLS - 1) / EXPERT_COLS),
+               expert_columns, &job);
+}
+
 void EXPORT(ops_cpu_gemm)(struct ops *ops)
 {
   ops->matmul = matmul;
   ops->gram = gram;
   ops->scratch[OP_matmul] = matmul_scratch;
   ops->scratch[OP_gram] = gram_scratch;
+  ops->expert_matmul = expert_matmul;
+  ops->expert_outer = expert_outer;
+  ops->scratch[OP_expert_matmul] = expert_matmul_scratch;
+  ops->scratch[OP_expert_outer] = expert_outer_scratch;
 }

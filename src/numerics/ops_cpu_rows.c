@@ -510,6 +510,58 @@ static void embed_backward(struct device *device, const struct embed_backward_ar
   parallel_for(device->pool, (x->dy->cols + EMBED_COLS - 1) / EMBED_COLS, embed_columns, &job);
 }
 
+/* --- tokens and their choices ------------------------------------------------------------------------------ */
+SOME(some_spread)
+{
+  (void)part;
+  const struct spread_rows_args *x = args;
+  const long choice = INTS(x->order)[row], chosen = x->y->rows / x->x->rows;
+  const float *in = AT(x->x, choice / chosen, from);
+  float *y = AT(x->y, row, from);
+  if (!x->gate) {
+    memcpy(y, in, (size_t)n * sizeof *y);
+    return;
+  }
+  const float gate = *AT(x->gate, choice / chosen, choice % chosen);
+  EACH(j, n) put(y + j, gate * get(in + j, n - j), n - j);
+}
+static void spread_rows(struct device *device, const struct spread_rows_args *x)
+{
+  walk(device, walk_rows(x->y, x, some_spread));
+}
+
+SOME(some_gather)
+{
+  (void)part;
+  const struct gather_rows_args *x = args;
+  float *y = AT(x->y, row, from);
+  EACH(j, n) {
+    vec sum = x->add ? get(y + j, n - j) : ALL(0.0f);
+    for (long k = 0; k < x->place->cols; k++) {
+      vec in = get(AT(x->x, INTS(x->place)[row * x->place->ld + k], from + j), n - j);
+      sum += x->gate ? *AT(x->gate, row, k) * in : in;
+    }
+    put(y + j, sum, n - j);
+  }
+}
+static void gather_rows(struct device *device, const struct gather_rows_args *x)
+{
+  walk(device, walk_rows(x->y, x, some_gather));
+}
+
+SOME(some_dot)
+{
+  (void)part, (void)from;
+  const struct dot_rows_args *x = args;
+  for (long k = 0; k < x->y->cols; k++)
+    *AT(x->y, row, k) =
+      (float)dot(1, AT(x->x, row, 0), AT(x->z, INTS(x->place)[row * x->place->ld + k], 0), n);
+}
+static void dot_rows(struct device *device, const struct dot_rows_args *x)
+{
+  walk(device, walk_rows(x->x, x, some_dot));
+}
+
 /* --- RMSNorm ------------------------------------------------------------------------------------------- */
 SOME(some_rmsnorm)
 {
@@ -750,6 +802,7 @@ void EXPORT(ops_cpu_rows)(struct ops *ops)
   SET(add_bias), SET(sum_rows), SET(scale_columns), SET(scale_columns_backward), SET(round_to);
   SET(join_heads), SET(join_heads_backward), SET(reparam), SET(reparam_backward);
   SET(swiglu_forward), SET(swiglu_backward), SET(rope), SET(cross_entropy), SET(cross_entropy_backward);
+  SET(spread_rows), SET(gather_rows), SET(dot_rows);
 #undef SET
   ops->transpose = transpose_all;
 }

@@ -610,5 +610,8 @@ const struct ops ops_ref = {
               [OP_attention_forward] = forward_scratch,
               [OP_attention_cached] = cached_scratch,
               [OP_attention_backward] = backward_scratch,
+              [OP_route] = route_scratch,
+              [OP_route_backward] = route_backward_scratch,
+              [OP_balance_loss] = balance_loss_scratch,
               [OP_newton_schulz] = newton_schulz_scratch},
 };

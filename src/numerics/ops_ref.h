@@ -18,13 +18,27 @@
   REF(momentum) \
   REF(newton_schulz) REF(apply_segments) REF(scale_segments) REF(norm_segments) REF(norm) REF(normalise)
 
+/* ops_ref_experts.c */
+#define EXPERT_OPS \
+  REF(route) \
+  REF(route_backward) \
+  REF(sort_choices) \
+  REF(spread_rows) \
+  REF(gather_rows) \
+  REF(dot_rows) REF(expert_matmul) REF(expert_outer) REF(balance_loss) REF(balance_loss_backward)
+
 #define REF(name) void ref_##name(struct device *, const struct name##_args *);
 SMALL_OPS
 UPDATE_OPS
+EXPERT_OPS
 #undef REF
 
 /* What its products and norms take, each on its worker. */
 size_t newton_schulz_scratch(const struct device *, const void *args);
+/* A row's room for every worker. */
+size_t route_scratch(const struct device *, const void *args);
+size_t route_backward_scratch(const struct device *, const void *args);
+size_t balance_loss_scratch(const struct device *, const void *args);
 
 #define AT(t, i, j) (REALS(t)[(i) * (t)->ld + (j)])
 /* A NUMBER: 1 where it is absent. */

@@ -140,6 +140,13 @@ struct tensor *program_temporary(struct program *p, long rows, long cols, const 
   return add_node(p, rows, cols, name);
 }
 
+struct tensor *program_temporary_ints(struct program *p, long rows, long cols, const char *name)
+{
+  struct tensor *t = add_node(p, rows, cols, name);
+  t->type = TENSOR_INT;
+  return t;
+}
+
 static struct tensor *owner_of(const struct tensor *t) { return t->base ? t->base : (struct tensor *)t; }
 
 /* A part of a tensor that is not the program's: its place is known already. */

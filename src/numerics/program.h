@@ -14,6 +14,7 @@ void program_free(struct program *);
 struct tensor *program_input(struct program *, enum tensor_type, long rows, long cols, const char *name);
 /* A temporary; `name` must live as long as the program. */
 struct tensor *program_temporary(struct program *, long rows, long cols, const char *name);
+struct tensor *program_temporary_ints(struct program *, long rows, long cols, const char *name);
 /* Columns [from, from + cols) of a tensor of the program, sharing its memory and gradient; or of one from
    outside, whose memory must not move. */
 struct tensor *program_view(struct program *, struct tensor *owner, long from, long cols);

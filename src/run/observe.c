@@ -29,6 +29,13 @@ enum {
   PROBE_Q_NORM,
   PROBE_K_NORM,
   PROBE_COSINE,
+  LOAD,
+  ROUTER_BIAS,
+  MAX_VIO,
+  ROUTER_ENTROPY,
+  ROUTER_MAX,
+  MOVED,
+  BALANCE_LOSS,
   CORE_COUNT
 };
 
@@ -66,22 +73,52 @@ static const struct series core[CORE_COUNT] = {
                     "as probe/q_norm, of the key"},
   [PROBE_COSINE] = {"probe/cosine", PER_HEAD, AXIS_PROBE, "1", "cosine of q and k at the max logit",
                     "cosine of the angle between query and key of the pair that has probe/max_logit"},
+  [LOAD] = {"moe/load", PER_EXPERT, AXIS_STEP, "1", "load of the expert",
+            "share of the step's choices (moe.active for every token, shared experts apart) that went to the "
+            "expert, "
+            "over all micro-batches; NaN in dense layers, as all moe/ series are"},
+  [ROUTER_BIAS] = {"moe/bias", PER_EXPERT, AXIS_STEP, "1", "router bias",
+                   "what was added to the expert's score in the step's choices: before the step's update"},
+  [MAX_VIO] = {"moe/max_vio", PER_LAYER, AXIS_STEP, "1", "MaxVio",
+               "(largest load - mean load) / mean load of the step's batch (arXiv 2408.15664 eq. 4)"},
+  [ROUTER_ENTROPY] = {"moe/entropy", PER_LAYER, AXIS_STEP, "nat", "router entropy",
+                      "mean over tokens of the entropy of the scores over their sum"},
+  [ROUTER_MAX] = {"moe/max_abs_logit", PER_LAYER, AXIS_STEP, "nat", "max |router logit|",
+                  "largest absolute value of the router's logits over tokens and experts"},
+  [MOVED] = {"moe/moved", PER_LAYER, AXIS_STEP, "1", "share of tokens moved by the bias",
+             "share of the step's tokens that would have chosen another set of experts without the bias"},
+  [BALANCE_LOSS] = {"moe/balance_loss", PER_LAYER, AXIS_STEP, "nat", "balance loss",
+                    "the loss of balance by sequence, moe.aux included; not part of loss"},
 };
 
 /* The numbers of a spectrum, for each of these objects. */
-enum object { WEIGHT, UPDATE, HEAD_Q, HEAD_K, HEAD_FORM, OBJECTS, HEAD_BOUND = OBJECTS };
+enum object {
+  WEIGHT,
+  UPDATE,
+  HEAD_Q,
+  HEAD_K,
+  HEAD_FORM,
+  EXPERT_GATE,
+  EXPERT_UP,
+  EXPERT_DOWN,
+  OBJECTS,
+  HEAD_BOUND = OBJECTS
+};
 static const struct {
   const char *group;
   enum series_shape shape;
   const char *what, *note; /* the note is for the definition alone */
 } objects[OBJECTS] = {
   [WEIGHT] = {"weight", PER_TENSOR, "the weight, before the step's update",
-              " (after a clip of qk_clip.when = before)"},
+              " (after a clip of qk_clip.when = before; experts as one matrix, one below the other)"},
   [UPDATE] = {"update", PER_TENSOR, "the step's update per unit learning rate, decay apart",
               "; the tensor's own rate, with the factors of override.lr and of stabilisers"},
   [HEAD_Q] = {"head_q", PER_HEAD, "the head's rows of w_q (w_qc for mla)", ""},
   [HEAD_K] = {"head_k", PER_HEAD, "the rows of w_k (w_kc for mla) that serve the head", ""},
   [HEAD_FORM] = {"head_qk", PER_HEAD, "the head's bilinear form w_q^T w_k, [D,D], n = head size", ""},
+  [EXPERT_GATE] = {"expert_gate", PER_EXPERT, "the expert's w_gate", ""},
+  [EXPERT_UP] = {"expert_up", PER_EXPERT, "the expert's w_up", ""},
+  [EXPERT_DOWN] = {"expert_down", PER_EXPERT, "the expert's w_down", ""},
 };
 static const struct series alignment = {
   "update/alignment",
@@ -188,10 +225,29 @@ static double bound_scale(struct model *m)
   return spec.score.scale;
 }
 
+/* Every expert's matrices by themselves. */
+static void add_expert_jobs(struct observer *o)
+{
+  static const struct {
+    const char *name;
+    enum object object;
+  } stacks[] = {{"ffn.experts.w_gate", EXPERT_GATE},
+                {"ffn.experts.w_up", EXPERT_UP},
+                {"ffn.experts.w_down", EXPERT_DOWN}};
+  for (int l = 0; l < o->layers; l++)
+    for (int i = 0; i < 3 && model_router(o->model, l).experts; i++) {
+      struct param *p = model_param(o->model, l, stacks[i].name);
+      for (long e = 0; e * p->block_rows < p->value.rows; e++)
+        add_job(o, (struct job){stacks[i].object, p, NULL, e * p->block_rows, p->block_rows, 0,
+                                l * o->model->experts + e});
+    }
+}
+
 static void prepare_spectra(struct observer *o)
 {
   struct params *ps = &o->model->params;
-  long heads = (long)o->layers * o->heads, most = 2L * ps->count + 4 * heads, rows = 1, cols = 1;
+  long heads = (long)o->layers * o->heads, experts = o->layers * o->model->experts, rows = 1, cols = 1;
+  long most = 2L * ps->count + 4 * heads + 3 * experts;
   o->jobs = arena_get(o->arena, (size_t)most, sizeof *o->jobs);
   long place = 0;
   for (int i = 0; i < ps->count; i++) {
@@ -214,8 +270,11 @@ static void prepare_spectra(struct observer *o)
     }
   if (o->bound)
     for (long i = 0; i < heads; i++) add_job(o, (struct job){.object = HEAD_BOUND, .place = i});
+  add_expert_jobs(o);
   for (int object = 0; object < OBJECTS; object++) {
-    long width = objects[object].shape == PER_TENSOR ? o->width[WEIGHT] : heads;
+    enum series_shape shape = objects[object].shape;
+    long width = shape == PER_TENSOR ? o->width[WEIGHT] : shape == PER_EXPERT ? experts : heads;
+    if (width == 0) continue; /* no experts */
     o->width[object] = width;
     for (int s = 0; s < SPECTRUM_FIELDS; s++) {
       o->value[object][s] = arena_get(o->arena, (size_t)width, sizeof(float));
@@ -246,9 +305,25 @@ static void prepare_spectra(struct observer *o)
   o->job_error = arena_get(o->arena, 1, sizeof *o->job_error);
 }
 
-static int wanted(int series, const struct attention_spec *spec, const struct record_options *record)
+/* Of the routers of all layers that have one. */
+static struct router any_router(const struct model *m)
+{
+  struct router any = {0};
+  for (int l = 0; l < m->options.layers && !any.experts; l++) any = model_router(m, l);
+  return any;
+}
+
+static int wanted(int series, const struct attention_spec *spec, const struct record_options *record,
+                  const struct router *router)
 {
   switch (series) {
+  case LOAD:
+  case MAX_VIO:
+  case ROUTER_ENTROPY:
+  case ROUTER_MAX: return router->experts > 0;
+  case ROUTER_BIAS:
+  case MOVED: return router->has_bias;
+  case BALANCE_LOSS: return router->has_loss;
   case MAX_LOGIT_CAPPED: return spec->score.cap != 0;
   case SHARE_ABOVE: return record->level > 0;
   case PROBE_Q_NORM:
@@ -271,9 +346,11 @@ struct observer *observer_new(struct model *m, struct updates *u, struct recorde
   o->width[WEIGHT] = params_matrices(&m->params);
   struct attention_spec spec = {0};
   model_on_score(m, &spec);
-  for (int i = 0; i < CORE_COUNT; i++) o->core_id[i] = wanted(i, &spec, record) ? declare(o, &core[i]) : -1;
+  struct router router = any_router(m);
+  for (int i = 0; i < CORE_COUNT; i++)
+    o->core_id[i] = wanted(i, &spec, record, &router) ? declare(o, &core[i]) : -1;
 
-  long widest = (long)o->layers * o->heads;
+  long widest = (long)o->layers * (o->heads > m->experts ? o->heads : m->experts);
   if (widest < o->width[WEIGHT]) widest = o->width[WEIGHT];
   o->narrow = arena_get(o->arena, (size_t)widest, sizeof(float));
   for (int s = 0; s < m->stabilizer_count; s++) {
@@ -326,6 +403,13 @@ void observer_step(struct observer *o, long step, const struct pass *p, double l
   put(o, o->core_id[MAX_LOGIT_CAPPED], p->max_logit_capped, n);
   put(o, o->core_id[ENTROPY], p->entropy, n);
   put(o, o->core_id[SHARE_ABOVE], p->share_above, n);
+  put(o, o->core_id[LOAD], p->load, o->layers * o->model->experts);
+  put(o, o->core_id[ROUTER_BIAS], p->router_bias, o->layers * o->model->experts);
+  put(o, o->core_id[MAX_VIO], p->max_vio, o->layers);
+  put(o, o->core_id[ROUTER_ENTROPY], p->router_entropy, o->layers);
+  put(o, o->core_id[ROUTER_MAX], p->router_max, o->layers);
+  put(o, o->core_id[MOVED], p->moved, o->layers);
+  put(o, o->core_id[BALANCE_LOSS], p->balance_loss, o->layers);
   EACH_EMITTED(o, s, i)
   put(o, o->emit_id[s][i], report_of(o->model->report, o->model->context[s].series[i]),
       model_series_size(o->model, o->model->stabilizer[s]->emits[i].shape));
@@ -493,7 +577,7 @@ int observer_spectra(struct observer *o, long step, const struct pass *p, struct
   o->failed = 0;
   parallel_for(o->model->device->pool, o->job_count, run_job, o);
   for (int object = 0; object < OBJECTS; object++)
-    for (int s = 0; s < SPECTRUM_FIELDS; s++)
+    for (int s = 0; s < SPECTRUM_FIELDS && o->width[object]; s++)
       recorder_put(o->recorder, o->spectra_id[object][s], o->value[object][s]);
   recorder_put(o->recorder, o->alignment_id, o->alignment_value);
   if (o->bound) put_tightness(o, p);

@@ -2,6 +2,13 @@
 
 #include <math.h>
 
+static real *unknown(struct arena *arena, long count)
+{
+  real *x = arena_get(arena, (size_t)count + 1, sizeof *x);
+  for (long i = 0; i < count; i++) x[i] = (real)NAN;
+  return x;
+}
+
 void pass_init(struct pass *p, struct arena *arena, const struct model *m)
 {
   size_t n = (size_t)(m->options.layers * m->options.heads);
@@ -11,7 +18,42 @@ void pass_init(struct pass *p, struct arena *arena, const struct model *m)
     *all[i] = arena_get(arena, n, sizeof(real));
     for (size_t j = 0; j < n; j++) (*all[i])[j] = (real)NAN;
   }
+  real **const of_layer[] = {&p->max_vio, &p->router_entropy, &p->router_max, &p->moved, &p->balance_loss};
+  for (size_t i = 0; i < sizeof of_layer / sizeof *of_layer; i++)
+    *of_layer[i] = unknown(arena, m->options.layers);
+  p->load = unknown(arena, m->options.layers * m->experts);
+  p->router_bias = unknown(arena, m->options.layers * m->experts);
   p->loss = NAN;
+}
+
+/* One row of seen.routes: E counts | entropy | moved | loss | largest. A token chooses so many experts that the counts
+   sum to as many a token. */
+static void read_router(struct pass *p, const struct model *m, long layer, const real *row, const real *bias)
+{
+  long experts = model_router(m, (int)layer).experts;
+  double all = 0, most = 0;
+  for (long e = 0; e < experts; e++) {
+    all += (double)row[e];
+    if (!((double)row[e] <= most)) most = (double)row[e];
+  }
+  double tokens = all / (double)model_router(m, (int)layer).active;
+  for (long e = 0; e < experts; e++) {
+    p->load[layer * m->experts + e] = (real)((double)row[e] / all);
+    p->router_bias[layer * m->experts + e] = bias[e];
+  }
+  p->max_vio[layer] = (real)(most * (double)experts / all - 1);
+  p->router_entropy[layer] = (real)((double)row[m->experts] / tokens);
+  p->moved[layer] = (real)((double)row[m->experts + 1] / tokens);
+  p->balance_loss[layer] = row[m->experts + 2];
+  p->router_max[layer] = row[m->experts + 3];
+}
+
+void pass_read_routes(struct pass *p, const struct report *r, const struct seen *seen, const struct model *m)
+{
+  for (long l = 0; m->experts && l < m->options.layers; l++)
+    if (model_router(m, (int)l).experts)
+      read_router(p, m, l, report_of(r, seen->routes) + l * seen->routes->cols,
+                  report_of(r, seen->biases) + l * seen->biases->cols);
 }
 
 void pass_read(struct pass *p, const struct report *r, const struct seen *seen, int looks)

@@ -9,9 +9,13 @@ struct pass {
   double loss;
   real *max_logit, *max_abs_logit, *max_logit_capped, *entropy;
   real *share_above, *pairs, *q_norm, *k_norm, *cosine; /* NaN where the program does not look */
+  /* of routers, NaN in layers without: [layers*experts], [layers] */
+  real *load, *router_bias, *max_vio, *router_entropy, *router_max, *moved, *balance_loss;
 };
 
 void pass_init(struct pass *, struct arena *, const struct model *);
 /* From the report that was read last; `looks`: the program has looked at pairs. */
 void pass_read(struct pass *, const struct report *, const struct seen *, int looks);
+/* What it says of routers, where there are some. */
+void pass_read_routes(struct pass *, const struct report *, const struct seen *, const struct model *);
 #endif

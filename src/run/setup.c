@@ -182,6 +182,7 @@ void trainer_facts(struct trainer *t, struct run_facts *f)
                           .data_text = t->data.description,
                           .layers = t->model.options.layers,
                           .heads = t->model.options.heads,
+                          .experts = t->model.experts,
                           .loss_floor = t->data.loss_floor,
                           .data_content = t->data.content,
                           .start_content = t->start_content,

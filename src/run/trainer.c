@@ -135,6 +135,7 @@ static void read_step(struct trainer *t, const struct flight *f)
     recorder_batch(t->recorder, t->reading, f->batch.tokens, t->data.has_mask ? f->batch.mask : NULL,
                    t->data.has_document ? f->batch.document : NULL, t->host.rows, t->host.context);
   pass_read(&t->pass, r, &t->model.seen, t->step_program.looks != NULL);
+  pass_read_routes(&t->pass, r, &t->model.seen, &t->model);
   t->grad_norm = (double)report_of(r, updates_grad_norm(t->updates))[0];
   t->diverged = report_of(r, updates_go(t->updates))[0] == 0;
   observe_looks(t, f->probed);

@@ -76,6 +76,7 @@ static void copy_facts(struct recorder *r, const struct run_facts *f)
                                 .data_text = recorder_own(r, f->data_text),
                                 .layers = f->layers,
                                 .heads = f->heads,
+                                .experts = f->experts,
                                 .tensors = f->tensors,
                                 .tensor_names = names,
                                 .loss_floor = f->loss_floor,
@@ -208,6 +209,7 @@ static struct h5_shape shape_of(const struct recorder *r, enum series_shape shap
   case PER_STEP: return (struct h5_shape){.kind = KIND_F64, .rank = 1};
   case PER_LAYER: return (struct h5_shape){.kind = KIND_F32, .rank = 2, .dims = {0, f->layers}};
   case PER_HEAD: return (struct h5_shape){.kind = KIND_F32, .rank = 3, .dims = {0, f->layers, f->heads}};
+  case PER_EXPERT: return (struct h5_shape){.kind = KIND_F32, .rank = 3, .dims = {0, f->layers, f->experts}};
   default: return (struct h5_shape){.kind = KIND_F32, .rank = 2, .dims = {0, f->tensors}};
   }
 }
@@ -226,7 +228,7 @@ int recorder_series(struct recorder *r, const struct series *s)
   c->long_name = recorder_own(r, s->long_name);
   c->definition = recorder_own(r, s->definition);
   c->label[1] = s->shape == PER_TENSOR ? "tensor" : "layer";
-  c->label[2] = "head";
+  c->label[2] = s->shape == PER_EXPERT ? "expert" : "head";
   return handle(s->axis, t, c);
 }
 

@@ -7,7 +7,7 @@
 
 struct run_facts { /* what goes into /code, axes and root besides the configuration */
   const char *id, *device, *data, *data_text;
-  long layers, heads;
+  long layers, heads, experts; /* experts: of a router, at most; 0: there is none */
   int tensors;
   const char *const *tensor_names;
   double loss_floor; /* NaN: unknown */
@@ -39,7 +39,8 @@ void recorder_parameter(struct recorder *, const char *name, const char *value, 
 
 /* Declare a series before the first row; returns its number. */
 int recorder_series(struct recorder *, const struct series *);
-/* Values of one series for the row being built on its axis: 1, layers, layers*heads or tensors numbers. */
+/* Values of one series for the row being built on its axis: 1, layers, layers*heads, layers*experts or tensors
+   numbers. */
 void recorder_put(struct recorder *, int series, const float *values);
 void recorder_put_number(struct recorder *, int series, double value); /* PER_STEP */
 /* End the row of an axis; series not put are NaN. */

@@ -397,16 +397,16 @@ static int is_series(const struct run_file *r, const char *name)
   return 0;
 }
 
-static void shape_of(struct run_series *s, const struct h5_shape *found, const char *label)
+static void shape_of(struct run_series *s, const struct h5_shape *found, const char *label, const char *last)
 {
   s->layers = s->heads = 1;
   s->width = (long)(h5_row_bytes(found) / h5_kind_size(found->kind));
   s->shape = found->rank == 1           ? PER_STEP
-             : found->rank == 3         ? PER_HEAD
+             : found->rank == 3         ? (strcmp(last, "expert") ? PER_HEAD : PER_EXPERT)
              : !strcmp(label, "tensor") ? PER_TENSOR
                                         : PER_LAYER;
-  if (s->shape == PER_LAYER || s->shape == PER_HEAD) s->layers = (long)found->dims[1];
-  if (s->shape == PER_HEAD) s->heads = (long)found->dims[2];
+  if (found->rank == 3 || s->shape == PER_LAYER) s->layers = (long)found->dims[1];
+  if (found->rank == 3) s->heads = (long)found->dims[2];
 }
 
 static void read_labels(struct run_file *r, struct run_series *s)
@@ -442,7 +442,7 @@ int run_read(const struct run_file *file, const char *name, struct run_series *s
 {
   struct run_file *r = (struct run_file *)(uintptr_t)file; /* reading changes nothing that a caller can see */
   struct h5_shape found;
-  char path[128], label[64] = "";
+  char path[128], label[64] = "", last[64] = "";
   *s = (struct run_series){.rows = 0};
   if (!is_series(r, name)) return no_such_series(r, name, e);
   if (load(r, e)) return e ? e->status : STATUS_FAIL;
@@ -451,7 +451,8 @@ int run_read(const struct run_file *file, const char *name, struct run_series *s
   int ok = h5_get_shape(r->h, id, &found) && found.kind < KIND_TEXT && found.rank <= 3;
   if (ok) {
     h5_get_label(r->h, id, 1, label, sizeof label);
-    shape_of(s, &found, label);
+    if (found.rank == 3) h5_get_label(r->h, id, 2, last, sizeof last);
+    shape_of(s, &found, label, last);
     s->rows = (long)found.dims[0];
     snprintf(s->name, sizeof s->name, "%s", name);
     h5_get_text(r->h, id, "units", s->unit, sizeof s->unit);

@@ -177,6 +177,7 @@ static void write_scales(const struct recorder *r, struct h5 *h)
 {
   write_range(h, "/series/layer", "layer", "layer", r->facts.layers);
   write_range(h, "/series/head", "head", "head", r->facts.heads);
+  if (r->facts.experts) write_range(h, "/series/expert", "expert", "expert", r->facts.experts);
   write_tensor_names(r, h);
   const struct column *tokens = table_find(&r->rows.table[TABLE_BATCHES], "tokens");
   if (!tokens) return;

@@ -7,7 +7,7 @@ const char *const sphere_scopes[] = {"tensor", "head", NULL};
 
 static long block_rows(const struct param *p, long scope)
 {
-  return scope == SPHERE_BY_HEAD && p->head_rows ? p->head_rows : p->value.rows;
+  return scope == SPHERE_BY_HEAD && p->head_rows ? p->head_rows : param_block_rows(p);
 }
 
 /* The blocks of a layer's hidden matrices; out may be NULL. Returns how many. */

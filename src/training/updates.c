@@ -326,18 +326,25 @@ struct matching {
 };
 
 /* Scale a direction to a spectral norm of rms sqrt(max(rows, cols)), as of a matrix of equal singular values. */
+static void match_block(const struct matching *m, struct device *device, struct tensor d)
+{
+  struct svd s;
+  int failed = svd_of(&s, device, &d);
+  double size = failed ? NAN : s.sigma[0] / sqrt(fmax((double)d.rows, (double)d.cols));
+  svd_free(&s);
+  if (size == 0) return;
+  op_run(device, OP_scale, &(union op_args){.scale = {.y = &d, .alpha = m->rms / size}});
+}
+
 static void match_one(void *context, struct device *device, long i)
 {
   const struct matching *m = context;
-  struct updates *u = m->updates;
-  struct tensor *d = &u->direction[i];
-  struct svd s;
-  if (u->params[i]->kind != PARAM_MATRIX || !u->rules[i].optimizer->record) return;
-  int failed = svd_of(&s, device, d);
-  double size = failed ? NAN : s.sigma[0] / sqrt(fmax((double)d->rows, (double)d->cols));
-  svd_free(&s);
-  if (size == 0) return;
-  op_run(device, OP_scale, &(union op_args){.scale = {.y = d, .alpha = m->rms / size}});
+  const struct updates *u = m->updates;
+  const struct param *p = u->params[i];
+  long rows = param_block_rows(p);
+  if (p->kind != PARAM_MATRIX || !u->rules[i].optimizer->record) return;
+  for (long row = 0; row < p->value.rows; row += rows)
+    match_block(m, device, tensor_rows(&u->direction[i], row, rows));
 }
 
 static void match_spectral(struct device *device, void *context)
@@ -445,6 +452,7 @@ static struct program *record_apply(struct updates *u)
   record_weights(u, p);
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->after_step) m->stabilizer[i]->after_step(&m->context[i], p);
+  model_record_after_step(m, p);
   program_plan(p);
   return p;
 }

@@ -89,6 +89,15 @@ CASES = {
     "mla-plant": "preset=muon train.plant=1:2:1.5 " + MLA,
     "adam-tied-zloss-gradclip": "preset=adam model.tied=1 model.z_loss=1e-3 train.grad_clip=0.5 train.micro_batches=2",
 }
+CASES.update({f"moe-{name}": "model.ffn=moe moe.experts=8 " + config for name, config in {
+    "muon": "preset=muon moe.bias_rate=0.01",
+    "adam-softmax-aux": "preset=adam moe.score=softmax moe.balance=aux moe.aux=0.05 moe.shared=0",
+    "muonclip-groups": "preset=muonclip qk_clip.tau=1.5 moe.experts=16 moe.active=4 moe.groups=4 moe.groups_kept=2 moe.balance=both "
+                       "moe.bias_rule=centred moe.bias_rate=0.02 moe.aux=0.01 moe.route_scale=2.5",
+    "adam-one": "preset=adam moe.active=1 moe.bias_rule=rms moe.bias_rate=0.01 moe.dense_layers=1 moe.shared=2",
+    "mla-none": "preset=muon moe.balance=none moe.hidden=12 override.optimizer=w_router:adam " + MLA,
+    "sigma_reparam": "preset=muon stabilizers=sigma_reparam moe.score=softmax",
+}.items()})
 CASES.update({f"muon-{name}": f"preset=muon muon.coefficients={name}" for name in SETS if name != "keller"})
 
 # Every series, of short runs
@@ -121,6 +130,14 @@ SERIES = {
     "spike": "preset=adam train.steps=90 train.lr=1e-4 train.spike=0.3 model.layers=1 model.heads=2 model.width=8 record.spectra_every=0 "
              "record.probe_every=0 train.val_every=0 record.level=0",
 }
+EXPERTS = "model.ffn=moe moe.hidden=8 moe.bias_rate=0.05 "
+SERIES.update({
+    "moe-sign": "preset=muon moe.experts=6 " + EXPERTS,
+    "moe-centred-groups": "preset=muonclip qk_clip.tau=1.5 moe.experts=12 moe.active=4 moe.groups=3 moe.groups_kept=2 moe.balance=both "
+                          "moe.bias_rule=centred moe.aux=0.1 moe.route_scale=2.5 " + EXPERTS + LATENT,
+    "moe-rms-softmax": "preset=adam moe.experts=4 moe.active=1 moe.score=softmax moe.bias_rule=rms moe.shared=0 " + EXPERTS + GQA,
+    "moe-aux-dense": "preset=adam moe.experts=5 moe.balance=aux moe.aux=0.2 moe.dense_layers=1 moe.shared=2 " + EXPERTS,
+})
 PLANTED = ("nonfinite", "nonfinite-stop")  # NaN in the embedding of a symbol that one micro-batch alone has
 
 # --- files ------------------------------------------------------------------------------------------------

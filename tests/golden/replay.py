@@ -280,13 +280,16 @@ class Run:
         self.mla = p["model.attention"] == "mla"
         self.Rq, self.Rkv, self.Dr, self.Dv = (int(p["model." + k]) for k in ("q_rank", "kv_rank", "rope_dim", "value_dim"))
         self.group = torch.tensor([h * self.G // self.H for h in range(self.H)])
+        self.moe = p.get("model.ffn") == "moe"
+        if self.moe:
+            self.E, self.K, self.S, self.Fe = (int(p["moe." + k]) for k in ("experts", "active", "shared", "hidden"))
         self.check_known()
         self.w, self.fixed, self.losses, drawn = {}, {}, [], 0
         for name in names:
             shape, kind = self.shape(name)
             if kind == "gain":
                 v = np.ones(shape) * self.initial_gain(name)
-            elif kind == "bias" or name.endswith("sigma_v"):
+            elif kind == "bias" or name.endswith(("sigma_v", "router_bias")):
                 v = np.zeros(shape)
             else:
                 std = 1.0 if kind == "state" or kind == "embed" and "head" in names else shape[1] ** -0.5  # tied: a head as well
@@ -327,7 +330,7 @@ class Run:
         if unknown:
             raise Unknown("stabilizers = " + "+".join(unknown))
         wanted = {"precision.scores": "f32", "precision.qk": "f32", "muon.coefficients": tuple(SETS), "spectral_clip.method": "svd",
-                  "model.ffn": "swiglu", "model.mtp": "0", "model.rope_scale": ("1", "1.0")}
+                  "model.ffn": ("swiglu", "moe"), "model.mtp": "0", "model.rope_scale": ("1", "1.0")}
         for key, value in wanted.items():
             if key in p and p[key] not in value:
                 raise Unknown(f"{key} = {p[key]}")
@@ -340,7 +343,7 @@ class Run:
             v = torch.tensor(params[name], dtype=self.dtype)
             if name.endswith(("quack.start", "hyperball.radius")):
                 self.fixed[name] = v.flatten()
-            elif name.split(".")[-1] in ("sigma_u", "sigma_v", "spectral_decay", "spectral_sphere"):
+            elif name.split(".")[-1] in ("sigma_u", "sigma_v", "spectral_decay", "spectral_sphere", "router_bias"):
                 self.fixed[name] = v
             else:
                 self.w[name] = v.requires_grad_(True)
@@ -374,6 +377,15 @@ class Run:
                   "w_kc": (H * Dh, Rkv), "w_kr": (Dr, D), "w_v": (H * Dv, Rkv), "w_o": (D, H * Dv)}
         if self.mla:
             table.update(latent)
+        if last == "router_bias":
+            return (self.E,), "state"
+        if self.moe:
+            E, S, Fe = self.E, self.S, self.Fe
+            for part, size in {"w_router": (E, D), "experts.w_gate": (E * Fe, D), "experts.w_up": (E * Fe, D),
+                               "experts.w_down": (E * D, Fe), "shared.w_gate": (S * Fe, D), "shared.w_up": (S * Fe, D),
+                               "shared.w_down": (D, S * Fe)}.items():
+                if name.endswith("." + part):
+                    return size, "matrix"
         if last in table:
             return table[last], "matrix"
         if last[:2] == "b_":
@@ -498,6 +510,72 @@ class Run:
         q, k = self.rope(q), self.rope(k)
         return project(self.softmax(q, k[:, self.group], v[:, self.group], scale), "o")
 
+    def choose(self, score):
+        """The K largest, of the groups that are kept (DeepSeek-V3, arXiv 2412.19437 sec. 2.1.2): [B,T,K]."""
+        groups, kept = int(self.p["moe.groups"]), int(self.p["moe.groups_kept"])
+        if groups > 1:
+            of_group = score.unflatten(-1, (groups, -1)).topk(max(1, self.K // kept), -1)[0].sum(-1)
+            keep = torch.zeros_like(of_group).scatter(-1, of_group.topk(kept, -1)[1], 1.0)
+            score = score.masked_fill(keep.repeat_interleave(self.E // groups, -1) == 0, -math.inf)
+        return score.topk(self.K, -1)[1]
+
+    def experts(self, z, l):
+        """z [B,T,D] normed -> what shared and chosen experts make of it; keeps what the router did."""
+        f = f"blocks.{l}.ffn."
+
+        def gated(x, gate, up, down):
+            return (F.silu(x @ gate.T) * (x @ up.T)) @ down.T
+        logits = z @ self.weight(f + "w_router").T
+        s = logits.softmax(-1) if self.p["moe.score"] == "softmax" else logits.sigmoid()
+        chosen = self.choose((s + self.fixed[f + "router_bias"]).detach())
+        plain = self.choose(s.detach())
+        g = s.gather(-1, chosen)
+        if self.K > 1:
+            g = g / (g.sum(-1, keepdim=True) + 1e-20)
+        g = g * self.number("moe.route_scale")
+        w = [self.w[f + "experts.w_" + n].chunk(self.E) for n in ("gate", "up", "down")]
+        y = sum((g * (chosen == e)).sum(-1, keepdim=True) * gated(z, *(v[e] for v in w)) for e in range(self.E))
+        if self.S:
+            y = y + gated(z, *(self.weight(f + "shared.w_" + n) for n in ("gate", "up", "down")))
+        share = s / (s.sum(-1, keepdim=True) + 1e-20)
+        often = F.one_hot(s.detach().topk(self.K, -1)[1], self.E).to(self.dtype).sum((1, 2))
+        often = often * self.E / (self.K * z.shape[1])  # eq. 18
+        balance = self.number("moe.aux") * (often * share.mean(1)).sum(-1).mean() * (self.p["moe.balance"] in ("aux", "both"))
+        same = (chosen.sort(-1)[0] == plain.sort(-1)[0]).all(-1)
+        self.routes.append({"counts": F.one_hot(chosen, self.E).sum((0, 1, 2)).to(torch.float64), "balance": balance,
+                            "entropy": float(torch.special.entr(share.detach()).sum(-1).mean()),
+                            "moved": 1 - float(same.double().mean()), "top": float(logits.detach().abs().max())})
+        return y
+
+    def routers(self, row):
+        """What is recorded of them."""
+        layers = [r or {} for r in self.routes]
+        none = torch.full((self.E,), math.nan, dtype=torch.float64)
+        row["moe/load"] = torch.stack([r["counts"] / r["counts"].sum() if r else none for r in layers])
+        row["moe/max_vio"] = torch.stack([r["counts"].max() / r["counts"].mean() - 1 if r else none[0] for r in layers])
+        for name, key in (("entropy", "entropy"), ("max_abs_logit", "top")):
+            row["moe/" + name] = torch.tensor([float(r.get(key, math.nan)) for r in layers])
+        if self.p["moe.balance"] in ("bias", "both"):
+            row["moe/bias"] = torch.stack([self.fixed[f"blocks.{l}.ffn.router_bias"].double().clone() if r else none
+                                           for l, r in enumerate(layers)])
+            row["moe/moved"] = torch.tensor([float(r.get("moved", math.nan)) for r in layers])
+        if self.p["moe.balance"] in ("aux", "both"):
+            row["moe/balance_loss"] = torch.tensor([float(r.get("balance", math.nan)) for r in layers])
+
+    def move_biases(self):
+        """Loss-free balancing (arXiv 2408.15664, Alg. 1), Moonlight's and Su's rules (arXiv 2502.16982, kexue.fm)."""
+        for l, r in enumerate(self.routes):
+            if not r or self.p["moe.balance"] not in ("bias", "both"):
+                continue
+            e = r["counts"].mean() - r["counts"]
+            if self.p["moe.bias_rule"] == "rms":
+                e = e / e.pow(2).mean().sqrt() if e.any() else e
+            else:
+                e = e.sign()
+            if self.p["moe.bias_rule"] == "centred":
+                e = e - e.mean()
+            self.fixed[f"blocks.{l}.ffn.router_bias"].view(-1).add_(e.to(self.dtype), alpha=self.number("moe.bias_rate"))
+
     def forward(self, batch):
         """-> loss, loss with z-loss, what the heads have seen {name: [L,H]}, attention's largest outputs [L]."""
         tokens, mask, document = (torch.tensor(np.asarray(x)) for x in batch)
@@ -507,12 +585,17 @@ class Run:
                                      "k_norm", "cosine")}
         x, targets = tokens[:, :-1].long(), tokens[:, 1:].long()
         h, outputs = self.w["embed"][x], []
+        self.routes = []
         for l in range(self.L):
             b = f"blocks.{l}."
             y = self.attention(self.rms(h, self.w[b + "attn.norm"]), l)
             outputs.append(y.detach().abs().max())
             h = h + y
             z = self.rms(h, self.w[b + "ffn.norm"])
+            if b + "ffn.w_router" in self.w:
+                h = h + self.experts(z, l)
+                continue
+            self.routes.append(None)
             gate, up, down = (self.weight(b + "ffn.w_" + n) for n in ("gate", "up", "down"))
             h = h + (F.silu(z @ gate.T) * (z @ up.T)) @ down.T
         logits = self.rms(h, self.w["norm"]) @ self.w.get("head", self.w["embed"]).T
@@ -522,7 +605,8 @@ class Run:
         loss = torch.where(share > 0, each * share, torch.zeros_like(share)).sum()
         z = torch.where(share > 0, lse.flatten() ** 2 * share, torch.zeros_like(share)).sum()
         seen = {n: torch.stack(v) for n, v in self.seen.items()}
-        return loss, loss + self.number("model.z_loss") * z, seen, torch.stack(outputs)
+        total = loss + self.number("model.z_loss") * z + sum(r["balance"] for r in self.routes if r)
+        return loss, total, seen, torch.stack(outputs)
 
     # --- updates --------------------------------------------------------------------------------------------
 
@@ -560,7 +644,11 @@ class Run:
         split = self.p["muon.per_head"]
         if rows and (split == "qkv" or split == "qk" and not name.endswith("w_v")):
             return torch.cat([self.polar(b) for b in x.split(rows)])
-        return self.polar(x)
+        return torch.cat([self.polar(b) for b in self.matrices_of(name, x)])
+
+    def matrices_of(self, name, x):
+        """Every expert's matrix is one of its own."""
+        return x.chunk(self.E) if ".experts." in name else [x]
 
     def polar(self, x):
         out, into = x.shape
@@ -607,7 +695,8 @@ class Run:
         if matrix and self.p["override.match"] == "update_rms":
             d = d * (self.number("override.match_rms") / d.pow(2).mean().sqrt())
         elif matrix and self.p["override.match"] != "lr":
-            d = d * (self.number("override.match_rms") * math.sqrt(max(d.shape)) / largest(d))
+            d = torch.cat([b * (self.number("override.match_rms") * math.sqrt(max(b.shape)) / largest(b))
+                           for b in self.matrices_of(name, d)])
         return d
 
     # --- stabilisers ----------------------------------------------------------------------------------------
@@ -921,6 +1010,10 @@ class Run:
         put("head_q", [spectrum(x) for x in q])
         put("head_k", [spectrum(x) for x in k])
         put("head_qk", [spectrum(x.double().T @ y.double(), self.Dh) if x.shape == y.shape else nan for x, y in zip(q, k)])
+        for part in ("gate", "up", "down") if self.moe else ():
+            of = [self.w.get(f"blocks.{l}.ffn.experts.w_{part}") for l in range(self.L)]
+            put("expert_" + part, [spectrum(w) if w is not None else nan for stack in of
+                                   for w in (stack.chunk(self.E) if stack is not None else [None] * self.E)])
         align = []
         for n in names:
             w = self.w[n].detach().double()
@@ -983,6 +1076,8 @@ class Run:
             names = ["max_logit", "max_abs_logit", "entropy"] + ["share_above"] * (self.number("record.level") > 0)
             names += ["max_logit_capped"] * bool({"soft_cap", "hard_cap"} & set(self.stack))
             row.update({"attn/" + n: seen[n] for n in names})
+            if self.moe:
+                self.routers(row)
             for l in range(self.L):
                 for h in range(self.H):
                     if not seen["max_abs_logit"][l, h].isfinite():
@@ -1046,6 +1141,7 @@ class Run:
                 self.spectral_sphere(row)
             elif s == "stiefel":
                 self.to_stiefel()
+        self.move_biases()
         return rows
 
     def finish(self):
@@ -1059,7 +1155,8 @@ class Run:
 def declared(name):
     """Sort key: the order in which the design lists the tensors, which is the order of drawing."""
     inner = ["attn.norm", "w_dq", "q_norm", "w_qc", "w_qr", "w_dkv", "kv_norm", "w_kc", "w_kr", "w_q", "w_k", "w_v",
-             "w_o", "ffn.norm", "w_gate", "w_up", "w_down"]
+             "w_o", "ffn.norm", "w_router", "router_bias", "experts.w_gate", "experts.w_up", "experts.w_down", "shared.w_gate",
+             "shared.w_up", "shared.w_down", "w_gate", "w_up", "w_down"]
     if name.startswith("blocks."):
         l = int(name.split(".")[1])
         for i, part in enumerate(inner):

@@ -403,23 +403,19 @@ out:
   return status;
 }
 
-/* --- stabilisers: steps with each against steps without ------------------------------------------------- */
+/* --- stabilisers, experts: steps with them against steps without ------------------------------------------ */
 struct cost {
   const char *name;
   struct median ratio;
 };
 
-static int bench_stabilizer(struct bench *b, const char *name, struct cost *c, struct error *e)
+static int bench_keys(struct bench *b, const struct stack *stack, const char *const *keys,
+                      const char *const *others, const char *name, struct cost *c, struct error *e)
 {
   static double on[MAX_ROUNDS], off[MAX_ROUNDS];
-  char key[96];
-  snprintf(key, sizeof key, "stabilizers=%s", name);
   struct engine with = {0}, without = {0};
-  int status =
-    engine_open(&with, &stacks[0], 0, (const char *[]){"optimizer=muon", "device.threads=1", key, NULL}, e);
-  if (!status)
-    status =
-      engine_open(&without, &stacks[0], 0, (const char *[]){"optimizer=muon", "device.threads=1", NULL}, e);
+  int status = engine_open(&with, stack, 0, keys, e);
+  if (!status) status = engine_open(&without, stack, 0, others, e);
   if (!status) {
     struct ops ops = trainer_device(with.trainer)->ops;
     int n = compare(b, &with, &ops, &without, &ops, on, off, e);
@@ -431,6 +427,28 @@ static int bench_stabilizer(struct bench *b, const char *name, struct cost *c, s
   engine_close(&with);
   if (without.config) engine_close(&without);
   return status;
+}
+
+static int bench_stabilizer(struct bench *b, const char *name, struct cost *c, struct error *e)
+{
+  char key[96];
+  snprintf(key, sizeof key, "stabilizers=%s", name);
+  return bench_keys(b, &stacks[0], (const char *[]){"optimizer=muon", "device.threads=1", key, NULL},
+                    (const char *[]){"optimizer=muon", "device.threads=1", NULL}, name, c, e);
+}
+
+/* 2 of 8 experts, each of half the dense block's width: the same operations a token. */
+static int bench_experts(struct bench *b, const struct stack *stack, struct cost *c, struct error *e)
+{
+  const char *experts[] = {"optimizer=adam",
+                           "device.threads=1",
+                           "model.ffn=moe",
+                           "moe.experts=8",
+                           "moe.active=2",
+                           "moe.shared=0",
+                           NULL};
+  return bench_keys(b, stack, experts, (const char *[]){"optimizer=adam", "device.threads=1", NULL},
+                    stack->name, c, e);
 }
 
 /* --- output --------------------------------------------------------------------------------------------- */
@@ -485,11 +503,17 @@ static json_t *json_result(const struct result *r)
     "spectra", json_ratio(&r->spectra), "two_threads", json_ratio(&r->two), "operations", operations);
 }
 
+static int is_chosen(const struct bench *b, int stack)
+{
+  const struct arguments *a = b->arguments;
+  return a->stack ? !strcmp(a->stack, stacks[stack].name) : !a->quick || stack < STACKS - 1;
+}
+
 static int bench_stacks(struct bench *b, json_t *out, struct error *e)
 {
   const struct arguments *a = b->arguments;
   for (int s = 0; s < STACKS; s++) {
-    if (a->stack ? strcmp(a->stack, stacks[s].name) != 0 : a->quick && s == STACKS - 1) continue;
+    if (!is_chosen(b, s)) continue;
     for (int o = 0; o < 2; o++) {
       struct result r;
       if (bench_one(b, &stacks[s], o ? "muon" : "adam", &r, e)) return e->status;
@@ -517,17 +541,35 @@ static void bench_stabilizers(struct bench *b, json_t *out)
   }
 }
 
+static int bench_all_experts(struct bench *b, json_t *out, struct error *e)
+{
+  for (int s = 0; s < STACKS; s++) {
+    struct cost c = {0};
+    if (!is_chosen(b, s)) continue;
+    if (bench_experts(b, &stacks[s], &c, e)) return e->status;
+    if (b->arguments->json)
+      json_object_set_new(out, c.name, json_ratio(&c.ratio));
+    else
+      print_ratio(c.name, &c.ratio), fflush(stdout);
+  }
+  return STATUS_OK;
+}
+
 static int bench_all(struct bench *b, struct error *e)
 {
   int json = b->arguments->json;
-  json_t *of_stacks = json_array(), *of_stabilizers = json_object();
-  json_t *all = json_pack("{s:s, s:s, s:o, s:o}", "kernels", ops_cpu_level(), "blas", device_blas_core(),
-                          "stacks", of_stacks, "stabilizers", of_stabilizers);
+  json_t *of_stacks = json_array(), *of_stabilizers = json_object(), *of_experts = json_object();
+  json_t *all = json_pack("{s:s, s:s, s:o, s:o, s:o}", "kernels", ops_cpu_level(), "blas", device_blas_core(),
+                          "stacks", of_stacks, "stabilizers", of_stabilizers, "experts", of_experts);
   if (!json)
     printf("kernels %s; the limit is OpenBLAS (%s), one thread\n", ops_cpu_level(), device_blas_core());
   int status = bench_stacks(b, of_stacks, e);
   if (!status && !json) printf("stabilisers, toy stack under muon, against none:\n");
   if (!status) bench_stabilizers(b, of_stabilizers);
+  if (!status && !json)
+    printf(
+      "a step with 8 experts, 2 active, under adam, against dense blocks of the same operations a token:\n");
+  if (!status) status = bench_all_experts(b, of_experts, e);
   if (!status && json)
     json_print(all);
   else

@@ -1,7 +1,8 @@
 /* muon.c - orthogonalised momentum for the hidden matrices (arXiv 2502.16982 sec. 2, after Keller Jordan)
    M <- momentum M + G;  direction = scale * orthogonalise(G + momentum M, or M without nesterov),
    scale = rms sqrt(max(rows, cols)), which makes the update's RMS `rms` whatever the shape.
-   With per_head, every head's block of rows is a matrix of its own (GLM-5, arXiv 2602.15763, Muon Split). */
+   With per_head, every head's block of rows is a matrix of its own (GLM-5, arXiv 2602.15763, Muon Split); every
+   expert's always is. */
 #include <math.h>
 #include <string.h>
 #include "training/optimizer.h"
@@ -56,7 +57,7 @@ static int is_value(const struct param *p)
 static long block_rows(const struct muon_options *o, const struct param *p)
 {
   int split = p->head_rows && (o->per_head == HEADS_QKV || (o->per_head == HEADS_QK && !is_value(p)));
-  return split ? p->head_rows : p->value.rows;
+  return split ? p->head_rows : param_block_rows(p);
 }
 
 /* The factor on a block [out, in], but for the number rms. */

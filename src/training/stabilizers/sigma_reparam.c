@@ -42,7 +42,8 @@ static void declare(struct stabilizer_context *c, int layer)
   struct params *params = &c->model->params;
   for (int i = 0, before = params->count; i < before; i++) {
     const struct param *p = params->list[i];
-    if (p->layer != layer || p->kind != PARAM_MATRIX) continue;
+    if (p->layer != layer || p->kind != PARAM_MATRIX || p->block_rows)
+      continue; /* experts stay as they are */
     if (o->weights == QK && !is_factor(c->model, p)) continue;
     params_add(params, PARAM_GAIN, layer, 1, 1, INIT_CONSTANT, 1, "%s.sigma_gain", p->name);
     params_add(params, PARAM_STATE, layer, 1, p->value.rows, INIT_NORMAL, 1, "%s.sigma_u", p->name);

@@ -1,0 +1,57 @@
+/* ops_front.h - what the checked front's functions share: shapes, and where gradients may be written */
+#ifndef MAXLOGIT_OPS_FRONT_H
+#define MAXLOGIT_OPS_FRONT_H
+#include "numerics/program.h"
+
+#define SHAPES(condition, a, b) \
+  do { \
+    if (!(condition)) \
+      BUG("%s: %s [%ld,%ld] and %s [%ld,%ld] do not fit (%s)", __func__, (a)->name, (a)->rows, (a)->cols, \
+          (b)->name, (b)->rows, (b)->cols, #condition); \
+  } while (0)
+
+#define CALL(p, op, ...) program_call(p, OP_##op, &(struct op##_args){__VA_ARGS__})
+#define ON_BACKWARD(p, step, ...) \
+  program_on_backward(p, step, &(struct step){__VA_ARGS__}, sizeof(struct step))
+
+static inline int is_vector(const struct tensor *t, long length)
+{
+  return t->rows * t->cols == length && (t->rows == 1 || t->ld == t->cols);
+}
+
+/* t's gradient for an operation that only adds: zeroed first where nothing was written. */
+static inline struct tensor *grad_to_add(struct program *p, struct tensor *t)
+{
+  long add;
+  struct tensor *grad = program_grad(p, t, &add);
+  if (!add) CALL(p, fill, .y = grad, .value = 0);
+  return grad;
+}
+
+/* For an operation that writes a gradient whether one is wanted or not. */
+static inline struct tensor *grad_or_unused(struct program *p, struct tensor *t, long *add)
+{
+  *add = 0;
+  return program_wants_grad(t) ? program_grad(p, t, add)
+                               : program_temporary(p, t->rows, t->cols, "unused gradient");
+}
+
+/* For an operation that only overwrites: where it may write t's gradient; `settle` then adds what could not
+   be written in place. */
+struct overwrite {
+  struct tensor *to, *target;
+};
+
+static inline struct overwrite grad_to_overwrite(struct program *p, struct tensor *t)
+{
+  long add = 1;
+  struct tensor *grad = program_wants_grad(t) ? program_grad(p, t, &add) : NULL;
+  if (!add) return (struct overwrite){grad, NULL};
+  return (struct overwrite){program_temporary(p, t->rows, t->cols, "gradient to add"), grad};
+}
+
+static inline void settle(struct program *p, struct overwrite w)
+{
+  if (w.target) CALL(p, axpby, .y = w.target, .x = w.to, .alpha = 1, .beta = 1);
+}
+#endif
