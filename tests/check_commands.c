@@ -15,8 +15,9 @@ static const struct series series[] = {
   {"attn/max_logit", PER_HEAD, AXIS_STEP, "1", "max logit", "made up", EVENT_NONE},
   {"val_loss", PER_STEP, AXIS_VAL, "nat", "validation loss", "made up", EVENT_NONE},
   {"weight/spectral_norm", PER_TENSOR, AXIS_SPECTRA, "1", "spectral norm", "made up", EVENT_NONE},
+  {"spectral_clip/kept", PER_LAYER, AXIS_SPECTRA, "1", "norm kept", "made up", EVENT_NONE},
 };
-enum { LOSS, MAX_LOGIT, VAL_LOSS, NORM, SERIES };
+enum { LOSS, MAX_LOGIT, VAL_LOSS, NORM, KEPT, SERIES };
 
 /* Rows of steps 0, 2, 4, 6 of 8 updates; validation after 0, 3 and 8 of them; spectra at 0 and 4. */
 struct made {
@@ -53,6 +54,15 @@ static const struct made made[] = {
    {{1, 1, 1, 1}, {2, INFINITY, 2, 2}, {3, 3, NAN, 3}, {4, 4, 4, 4}},
    ROWS,
    7},
+  {"hidden",
+   "000000000005",
+   "diverged",
+   {"preset=muon", "train.seed=4", "train.lr=0.02"},
+   {9, 99, 999, 9},
+   {9, 99, 999},
+   {{1, 1, 1, 1}, {2, 2, NAN, 2}, {3, INFINITY, 3, 3}, {4, NAN, 4, 4}},
+   ROWS,
+   0},
   {"begun",
    "000000000004",
    "running",
@@ -91,6 +101,7 @@ static void put_rows(struct recorder *r, const struct made *m, const int *id)
   }
   for (int i = 0; i < 2 && m->rows; i++) {
     recorder_put(r, id[NORM], (const float[]){1.5F + (float)i, 30.25F + (float)i});
+    recorder_put(r, id[KEPT], (const float[]){0.5F, 0.25F});
     recorder_row(r, AXIS_SPECTRA, 4 * i);
   }
   for (int i = 0; i < m->clips; i++) recorder_event(r, i, "clip", 1, 0, 0.5);
@@ -184,6 +195,7 @@ START_TEST(show_runs)
   prints("show two.h5", "muon none 0.02 2 finished 8 3.5000 3.1250 200 L1H1 10 L0H1 0 1.5 two.h5");
   /* of what is not finite the first counts, and nothing after it */
   prints("show broken.h5", "muon none 0.02 3 diverged 8 NaN 999.0000 inf L0H1 4 L0H0 7 1.5 broken.h5");
+  prints("show hidden.h5", "muon none 0.02 4 diverged 8 9.0000 999.0000 nan L1H0 nan L0H1 0 1.5 hidden.h5");
   prints("show begun.h5", "adam none 0.02 1 running 0 - - - - 0 1.5 begun.h5");
 }
 END_TEST
@@ -241,6 +253,7 @@ START_TEST(export_columns)
   prints("export one.h5 val_loss --every=3", "# step val_loss\n0 4.25\n3 3");
   prints("export one.h5 attn/max_logit --layer=1", "# step l1h0 l1h1\n0 3 4\n2 6 7\n4 10 11\n6 40 14");
   prints("export one.h5 attn/max_logit --head=1 --layer=0", "# step l0h1\n0 2\n2 50\n4 9\n6 13");
+  prints("export one.h5 spectral_clip/kept --layer=1", "# step l1\n0 0.25\n4 0.25");
   prints("export one.h5 attn/max_logit --reduce=max", "# step attn/max_logit\n0 4\n2 50\n4 11\n6 40");
   prints("export one.h5 attn/max_logit --reduce=mean", "# step attn/max_logit\n0 2.5\n2 17\n4 9.5\n6 19.75");
   prints("export broken.h5 attn/max_logit --reduce=max", "# step attn/max_logit\n0 1\n2 inf\n4 NaN\n6 4");

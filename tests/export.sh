@@ -114,6 +114,9 @@ for bad in "--layer=4294967296" "--format=xls" "--overwrite"; do
   test $status -eq 2 && test ! -s "$dir/out" || fail "$bad: exit $status"
 done
 "$program" export "$dir/muon-1.h5" loss --format=xls 2>&1 | grep -q 'columns, csv, tsv' || fail "--format: what is allowed is not said"
+small_run wide preset=muon model.heads=4
+"$program" export --band --by optimizer "$dir/muon-1.h5" "$dir/wide.h5" attn/max_logit > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 2 && grep -q 'columns differ' "$dir/err" || fail "a mean over runs of two shapes: exit $status, $(cat "$dir/out" "$dir/err")"
 "$program" export "$dir/muon-1.h5" attn/max_logit --layer=7 > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 2 || fail "no such layer: exit $status"
 finish
