@@ -5,7 +5,7 @@
 log_y = int(logarithmic); drawn_curves = int(has_curves) && curve_high == curve_high
 width = 620; height = (drawn_curves ? 330 : 0) + 90 + 34 * groups
 load plots."/style.gp"
-value_room = log_y ? 1.25 : (value_high > value_low ? 0.08 * (value_high - value_low) : 0.1 * abs(value_high) + 1e-9)
+value_room = log_y ? 1.25 : (value_high > value_low ? 0.08 * (value_high - value_low) : value_high == 0 ? 1 : 0.1 * abs(value_high))
 
 set multiplot
 below = (90.0 + 34 * groups) / height               # the share of the figure that the values take
@@ -22,7 +22,7 @@ if (drawn_curves) {
     } else { set format y "10^{%L}" }
     y_bottom = 10**bottom; y_top = 10**top
   } else {
-    room = curve_high > curve_low ? 0.06 * (curve_high - curve_low) : 0.1 * abs(curve_high) + 1e-9
+    room = curve_high > curve_low ? 0.06 * (curve_high - curve_low) : curve_high == 0 ? 1 : 0.1 * abs(curve_high)
     y_bottom = curve_low - room; y_top = curve_high + room
     set yrange [y_bottom:y_top]; set format y "%g"
   }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ledger/ledger.h"
+#include "ledger/tell.h"
 #include "storage/config.h"
 
 /* --- verdicts ------------------------------------------------------------------------------------------- */
@@ -187,6 +188,39 @@ START_TEST(all_is_planned)
 }
 END_TEST
 
+/* Rows of a table in FOLDER/README.md; -1 without the file. */
+static int overview_rows(const char *folder)
+{
+  char path[64], line[1024];
+  int rows = 0;
+  snprintf(path, sizeof path, "%s/README.md", folder);
+  FILE *f = fopen(path, "r");
+  if (!f) return -1;
+  while (fgets(line, sizeof line, f)) rows += !strncmp(line, "| [C-", 5);
+  fclose(f);
+  return rows;
+}
+
+START_TEST(all_verdicts_make_a_table)
+{
+  char folder[] = "/tmp/maxlogit-test.XXXXXX", command[64], *const one[] = {"C-02"};
+  struct ledger l;
+  struct error e = {0};
+  int all = 0;
+  while (claim_rows[all].claim) all++;
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  for (int ids = 1; ids >= 0; ids--) { /* of one claim there is none */
+    ck_assert_int_eq(ledger_open(&l, claim_rows, one, ids, &e), STATUS_OK);
+    ck_assert_msg(ledger_plan(&l, 0, &e) == STATUS_OK, "%s", e.text);
+    ck_assert_msg(tell_readmes(&l, folder, &e) == STATUS_OK, "%s", e.text);
+    ck_assert_int_eq(overview_rows(folder), ids ? -1 : all);
+    ledger_close(&l);
+  }
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("ledger");
@@ -198,6 +232,7 @@ int main(void)
   tcase_add_test(c, power_and_stopping);
   tcase_add_test(c, rows_are_sound);
   tcase_add_test(c, all_is_planned);
+  tcase_add_test(c, all_verdicts_make_a_table);
   suite_add_tcase(s, c);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_NORMAL);

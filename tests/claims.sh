@@ -54,6 +54,11 @@ fi
 claims C-54 -q --json > "$dir/idle.json" || fail "C-54"
 grep -q '"verdict": "inconclusive", "reason": "the two arms are the same training' "$dir/idle.json" || fail "idle arms: $(cut -c1-200 "$dir/idle.json")"
 
+# nor does a measure that is the same in every run: no spike with the clip, and none without
+claims C-12 qk_clip.tau=0.5 -q --json > "$dir/silent.json" || fail "C-12"
+grep -q '"verdict": "inconclusive", "reason": "spikes is 0 in every run' "$dir/silent.json" &&
+  grep -q '"effect": {"n": 6' "$dir/silent.json" || fail "nothing to see: $(cut -c1-300 "$dir/silent.json")"
+
 # READMEs: one is made, one gets the block at its end, a block is replaced
 mkdir -p "$dir/new" "$dir/old/04-cures"
 printf '# Cures\n\nBy hand.\n' > "$dir/old/04-cures/README.md"

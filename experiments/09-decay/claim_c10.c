@@ -3,7 +3,8 @@
 const struct claim claim_c10 = {
   .id = "C-10",
   .source = "kexue.fm/archives/11126",
-  .sentence = "Late in a run the max logit falls with weight decay, and only with it.",
+  .sentence =
+    "Late in a run weight decay turns the max logit down (here: its growth; whether it falls is C-06).",
   .regime = "model.context = 32\n"
             "train.steps = 1000\n"
             "train.lr = 0.03\n"

@@ -28,6 +28,16 @@ const char *claim_metric(const struct claim *c, int arm)
   return c->arm[arm].metric ? c->arm[arm].metric : c->metric;
 }
 
+const char *contrast_text(const struct claim *c, char *out, int room)
+{
+  char level[32];
+  int both = claim_compared(c) > 1;
+  snprintf(level, sizeof level, "%g", c->level);
+  snprintf(out, (size_t)room, c->contrast == CONTRAST_RATIO ? "%.40s / %.40s" : "%.40s \342\210\222 %.40s",
+           both ? c->arm[1].name : c->arm[0].name, both ? c->arm[0].name : level);
+  return out;
+}
+
 const char *prediction_text(const struct claim *c, char *out, int room)
 {
   static const char *const words[] = {[PREDICT_MORE] = "above",
@@ -35,11 +45,9 @@ const char *prediction_text(const struct claim *c, char *out, int room)
                                       [PREDICT_SAME] = "",
                                       [PREDICT_NOT_MORE] = "not above",
                                       [PREDICT_NOT_LESS] = "not below"};
-  char effect[96], level[32];
-  int ratio = c->contrast == CONTRAST_RATIO, both = claim_compared(c) > 1;
-  snprintf(level, sizeof level, "%g", c->level);
-  snprintf(effect, sizeof effect, ratio ? "%.30s / %.30s" : "%.30s \342\210\222 %.30s",
-           both ? c->arm[1].name : c->arm[0].name, both ? c->arm[0].name : level);
+  char effect[128];
+  int ratio = c->contrast == CONTRAST_RATIO;
+  contrast_text(c, effect, sizeof effect);
   if (c->prediction == PREDICT_SAME)
     snprintf(out, (size_t)room, ratio ? "%s within a factor of %g of 1" : "%s within \302\261%g", effect,
              c->matters);

@@ -55,6 +55,7 @@ int claim_compared(const struct claim *);
 /* All that are given. */
 int claim_arms(const struct claim *);
 const char *claim_metric(const struct claim *, int arm);
+const char *contrast_text(const struct claim *, char *out, int room); /* "B / A" */
 const char *prediction_text(const struct claim *, char *out,
                             int room); /* "B / A above 1, by a factor of 1.2" */
 #endif

@@ -277,6 +277,23 @@ static int is_idle(const struct entry *x)
   return same > 0;
 }
 
+/* A difference was looked for where the measure has one value in every run of both arms, no spike with a cure and none
+   without: the interval is a point, and says nothing. Of a claim that denies a difference it is what was said. */
+static int is_silent(const struct entry *x)
+{
+  const struct claim *c = x->claim;
+  int seen = 0;
+  double value = NAN;
+  for (int a = 0; claim_compared(c) > 1 && c->prediction != PREDICT_SAME && a < 2; a++)
+    for (int i = 0; i < x->arm[a].runs; i++) {
+      const struct entry_run *run = &x->arm[a].run[i];
+      if (!counts(run, c->contrast)) continue;
+      if (seen++ && run->value.value != value) return 0;
+      value = run->value.value;
+    }
+  return seen > 0;
+}
+
 static void summarise(struct entry *x)
 {
   int ratio = x->claim->contrast == CONTRAST_RATIO;
@@ -304,7 +321,9 @@ static int judge_entry(struct entry *x, int stage, int last, struct error *error
   x->stage = stage + 1;
   x->judgement = judge(effect, n, c->prediction, matters, last || c->scale);
   x->idle = is_idle(x);
-  if (x->idle) x->judgement.verdict = VERDICT_INCONCLUSIVE, x->judgement.p = NAN;
+  x->silent = !x->idle && is_silent(x);
+  if (x->silent) x->judgement.settled = last || c->scale; /* further seeds may have something to say */
+  if (x->idle || x->silent) x->judgement.verdict = VERDICT_INCONCLUSIVE, x->judgement.p = NAN;
   if (c->scale) x->judgement.verdict = VERDICT_NEEDS_SCALE, x->judgement.p = NAN;
   memory_free(effect);
   return STATUS_OK;
@@ -438,6 +457,9 @@ void entry_reason(const struct entry *x, char out[512])
   else if (x->idle)
     snprintf(out, 512,
              "the two arms are the same training to the bit: what differs between them never acted");
+  else if (x->silent)
+    snprintf(out, 512, "%s is %g in every run of both arms: there was nothing to tell them by",
+             claim_metric(c, 0), x->arm[0].run[0].value.value);
   else if (j->verdict <= VERDICT_PARTLY)
     snprintf(out, 512, "%s", reasons[c->prediction][j->verdict]);
   else if (j->effect.n < 2)

@@ -29,6 +29,7 @@ struct entry { /* a claim and what came of it */
   struct judgement judgement; /* effects of ratios are logarithms here; entry_effect tells them as ratios */
   double holm;                /* judgement.p corrected for all claims that were settled (statistics.h) */
   int idle;         /* the arms' runs are the same training: what differs between them did not act */
+  int silent;       /* every run of both arms gave one and the same value: no spike anywhere, say */
   int diverged;     /* seeds left out because a run diverged, */
   int left_out;     /* or has no finite value, or none above zero for a ratio */
   char failed[256]; /* a run that could not be done; "" */

@@ -1,5 +1,6 @@
 #include "ledger/page.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,13 +21,15 @@ static const char style[] =
   "anywhere}"
   ".v{font-weight:600;white-space:nowrap}.v0{color:#00694d}.v1{color:#a33c00}.v2{color:#7a5c00}.v3,.v4{color:"
   "#555}"
-  ".soft{color:#555;font-size:.9rem}.ids{color:#555;font-size:.75rem;font-family:monospace;overflow-wrap:"
+  ".what{color:#555;white-space:normal}.soft{color:#555;font-size:.9rem}.ids{color:#555;font-size:.75rem;"
+  "font-family:monospace;overflow-wrap:"
   "anywhere}"
-  "svg{display:block;width:100%;max-width:38rem;height:auto;margin:1rem 0}"
+  ".figure{overflow-x:auto}svg{display:block;width:100%;max-width:38rem;height:auto;margin:1rem 0}"
   "@media(max-width:40rem){body{font-size:15px;padding:.7rem}table.all thead{display:none}table.all "
   "tr{display:block;"
   "border-bottom:1px solid #bbb;padding:.4rem 0}table.all td{display:block;border:0;padding:.05rem "
   "0}td.n{white-space:normal}"
+  "svg{min-width:27rem}"
   "td.count:not(:empty)::before{content:\"n = \"}}"
   "@media print{body{font-size:10pt;max-width:none;padding:0}section{break-inside:avoid}h2{break-after:avoid}"
   "a{color:inherit;text-decoration:none}pre{white-space:pre-wrap}}";
@@ -59,7 +62,7 @@ static void add_verdict(struct buffer *b, enum verdict v)
 
 static void add_table(struct buffer *b, const struct ledger *l)
 {
-  char effect[128];
+  char effect[128], what[128];
   double detectable;
   buffer_add(
     b, "<table class=\"all\"><thead><tr><th>claim</th><th></th><th>verdict</th><th>effect [98.75 %%]</th>"
@@ -75,6 +78,8 @@ static void add_table(struct buffer *b, const struct ledger *l)
     if (claim_compared(x->claim)) {
       buffer_add(b, x->claim->contrast == CONTRAST_RATIO ? "\303\227 " : "");
       add_text(b, tell_interval(&e, effect));
+      buffer_add(b, "<br/>");
+      add_element(b, "span class=\"what\"", contrast_text(x->claim, what, sizeof what));
       buffer_add(b, "</td><td class=\"n count\">%d</td></tr>\n", e.n);
     } else
       buffer_add(b, "</td><td></td></tr>\n");
@@ -145,11 +150,10 @@ static int add_section(struct buffer *b, const struct entry *x, const char *scri
   buffer_add(b, "<p class=\"soft\">");
   add_text(b, c->source);
   buffer_add(b, " \302\267 experiments/%s</p>\n<p>", x->question);
-  add_verdict(b, x->judgement.verdict);
-  buffer_add(b, ": ");
-  add_text(b, reason);
+  buffer_add(b, "%c", toupper((unsigned char)*reason));
+  add_text(b, reason + 1);
   buffer_add(b, ".</p>\n");
-  if (svg) buffer_add(b, "%s\n", svg);
+  if (svg) buffer_add(b, "<div class=\"figure\">%s</div>\n", svg);
   memory_free(svg);
   if (claim_compared(c)) {
     add_numbers(b, x);
@@ -157,7 +161,8 @@ static int add_section(struct buffer *b, const struct entry *x, const char *scri
     add_element(b, "pre", c->regime);
     buffer_add(b, "<p class=\"soft\">Metric <code>");
     add_text(b, c->metric);
-    buffer_add(b, "</code>. Seeds from %d for the verdict; for the regime ", LEDGER_SEED);
+    buffer_add(b, "</code>. Seeds of the verdict: %d to %d. Seen while the regime was chosen: ", LEDGER_SEED,
+               LEDGER_SEED + x->arm[0].runs - 1);
     add_text(b, c->explored);
     buffer_add(b, " Again: <code>maxlogit claims %s</code></p>\n", c->id);
   }

@@ -1,5 +1,6 @@
 #include "ledger/tell.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -150,8 +151,8 @@ static void add_entry(struct buffer *b, const struct entry *x)
   double detectable;
   struct interval e = entry_effect(x, &detectable);
   entry_reason(x, reason);
-  buffer_add(b, "### %s: %s\n\n%s (%s)\n\n%s.\n\n", c->id, verdict_name(x->judgement.verdict), c->sentence,
-             c->source, reason);
+  buffer_add(b, "### %s: %s\n\n%s (%s)\n\n%c%s.\n\n", c->id, verdict_name(x->judgement.verdict), c->sentence,
+             c->source, toupper((unsigned char)*reason), reason + 1);
   if (!claim_compared(c)) return;
   buffer_add(b, "- Predicted: %s.\n", prediction_text(c, predicted, sizeof predicted));
   if (c->refute) buffer_add(b, "- Refuted by: %s\n", c->refute);
@@ -164,9 +165,11 @@ static void add_entry(struct buffer *b, const struct entry *x)
   buffer_add(b, "- Metric: `%s`.", c->metric);
   for (int a = 0; a < claim_arms(c); a++)
     if (c->arm[a].metric) buffer_add(b, " %s: `%s`.", c->arm[a].name, c->arm[a].metric);
-  buffer_add(b, "\n- Seeds: %d to %d for the verdict; %s\n- Again: `maxlogit claims %s`\n\n```ini\n%s```\n\n",
-             LEDGER_SEED, LEDGER_SEED + x->arm[0].runs - 1,
-             c->explored ? c->explored : "none were used to choose the regime.", c->id, c->regime);
+  buffer_add(b,
+             "\n- Seeds of the verdict: %d to %d. Seen while the regime was chosen: %s\n- Again: `maxlogit "
+             "claims %s`\n\n```ini\n%s```\n\n",
+             LEDGER_SEED, LEDGER_SEED + x->arm[0].runs - 1, c->explored ? c->explored : "none.", c->id,
+             c->regime);
   add_arms(b, x);
   buffer_add(b, "\n");
 }
@@ -189,35 +192,80 @@ static void put_block(struct buffer *out, const char *old, const char *question,
              to ? to + strlen(close_mark) : "");
 }
 
-static int tell_readme(const struct ledger *l, const char *folder, const char *question, struct error *error)
+/* Put a block into a README, which is made where there is none. */
+static int put_readme(const char *path, const char *question, const char *block, struct error *error)
 {
-  struct buffer block = {0}, text = {0}, path = {0};
+  struct buffer text = {0};
   char *old = NULL;
   size_t length;
+  int status = access(path, F_OK) ? STATUS_OK : file_read(path, &old, &length, error);
+  if (!status) {
+    put_block(&text, old, question, block);
+    status = file_make_folders(path, error);
+  }
+  if (!status) status = file_write(path, text.text, text.length, error);
+  memory_free(old);
+  memory_free(text.text);
+  return status;
+}
+
+static void add_level(struct buffer *b, const struct ledger *l)
+{
+  buffer_add(b, "At most %d seeds a claim (`--level %s`); intervals of effects are of %g %%.\n\n",
+             stage_seeds[l->stages - 1], l->stages == STAGES ? "full" : "quick",
+             100 - 100 * LEDGER_ERROR / STAGES);
+}
+
+static int tell_readme(const struct ledger *l, const char *folder, const char *question, struct error *error)
+{
+  struct buffer block = {0}, path = {0};
   buffer_add(&path, "%s/%s/README.md", folder, question);
   buffer_add(&block, "\n## Claims\n\n");
+  add_level(&block, l);
   for (int i = 0; i < l->entries; i++)
     if (!strcmp(l->entry[i].question, question)) add_entry(&block, &l->entry[i]);
-  int status = access(path.text, F_OK) ? STATUS_OK : file_read(path.text, &old, &length, error);
-  if (!status) {
-    put_block(&text, old, question, block.text);
-    status = file_make_folders(path.text, error);
-  }
-  if (!status) status = file_write(path.text, text.text, text.length, error);
-  memory_free(old);
+  int status = put_readme(path.text, question, block.text, error);
   memory_free(block.text);
-  memory_free(text.text);
+  memory_free(path.text);
+  return status;
+}
+
+/* FOLDER/README.md: all verdicts in one table. */
+static int tell_overview(const struct ledger *l, const char *folder, struct error *error)
+{
+  struct buffer block = {0}, path = {0};
+  char effect[128], what[128];
+  double detectable;
+  buffer_add(&path, "%s/README.md", folder);
+  buffer_add(&block, "\n## Verdicts\n\n");
+  add_level(&block, l);
+  buffer_add(&block, "| claim | | verdict | effect | n |\n|---|---|---|---|---|\n");
+  for (int i = 0; i < l->entries; i++) {
+    const struct entry *x = &l->entry[i];
+    struct interval e = entry_effect(x, &detectable);
+    buffer_add(&block, "| [%s](%s) | %s | %s | ", x->claim->id, x->question, x->claim->sentence,
+               verdict_name(x->judgement.verdict));
+    if (claim_compared(x->claim))
+      buffer_add(&block, "%s: %s | %d |\n", contrast_text(x->claim, what, sizeof what),
+                 tell_interval(&e, effect), e.n);
+    else
+      buffer_add(&block, "| |\n");
+  }
+  buffer_add(&block, "\n");
+  int status = put_readme(path.text, "0-experiments", block.text, error);
+  memory_free(block.text);
   memory_free(path.text);
   return status;
 }
 
 int tell_readmes(const struct ledger *l, const char *folder, struct error *error)
 {
-  int status = STATUS_OK;
+  int status = STATUS_OK, all = 0;
   for (int i = 0; i < l->entries && !status; i++) {
     int first = 1;
     for (int k = 0; k < i; k++) first &= strcmp(l->entry[k].question, l->entry[i].question) != 0;
     if (first) status = tell_readme(l, folder, l->entry[i].question, error);
   }
-  return status;
+  while (claim_rows[all].claim) all++;
+  return status || l->entries < all ? status : tell_overview(l, folder, error);
 }
