@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -498,6 +499,26 @@ START_TEST(appended_lines_are_whole)
 }
 END_TEST
 
+/* A disk that is full after half a line. */
+static void append_beyond(const void *context)
+{
+  struct error e = {0};
+  struct append *a = append_open("log", &e);
+  (void)context;
+  signal(SIGXFSZ, SIG_IGN);
+  if (!a || append_write(a, "line of text\n", 13, &e)) _exit(STATUS_FAIL);
+  if (setrlimit(RLIMIT_FSIZE, &(struct rlimit){20, 20})) _exit(STATUS_FAIL);
+  _exit(append_write(a, "line of text\n", 13, &e) ? 10 : 11);
+}
+
+START_TEST(a_full_disk_leaves_no_half_line)
+{
+  file_remove("log");
+  ck_assert_int_eq(in_child(append_beyond, NULL), 10);
+  expect("log", "line of text\n");
+}
+END_TEST
+
 START_TEST(append_and_cut)
 {
   struct error e = {0};
@@ -609,6 +630,7 @@ int main(void)
   tcase_add_test(files, files_read_back);
   tcase_add_test(files, replacement_is_whole);
   tcase_add_test(files, appended_lines_are_whole);
+  tcase_add_test(files, a_full_disk_leaves_no_half_line);
   tcase_add_test(files, append_and_cut);
   tcase_add_test(files, fault_points_count);
   tcase_add_test(files, one_holder);

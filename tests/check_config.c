@@ -156,6 +156,7 @@ START_TEST(messages_of_files)
     {"lr = 1", "t.conf:1: lr: unknown key; did you mean 'train.lr'?"},
     {"[model]\nlr = 1", "t.conf:2: model.lr: unknown key; did you mean 'train.lr'?"},
     {"xyzzy = 1", "t.conf:1: xyzzy: unknown key; all keys: maxlogit help config"},
+    {"train.lr = \\\n 1e-3\nxyzzy = 1", "t.conf:3: xyzzy: unknown key; all keys: maxlogit help config"},
     {"[train]\noptimizer = adam", "t.conf:2: train.optimizer: unknown key; "
                                   "'optimizer' stands before the first [section]"},
     {"[trian]", "t.conf:1: unknown section [trian]; did you mean [train]?"},
@@ -297,6 +298,9 @@ START_TEST(later_counts)
   ck_value(c, "train.lr", "0.03");
   ck_assert_str_eq(entry(c, "train.lr").origin, "command line");
   ck_assert_int_eq(entry(c, "train.lr").is_default, 0);
+  ck_assert_int_eq(config_set(c, "train.lr", "1e-2", "run file", &e), STATUS_OK);
+  ck_assert_int_eq(config_finish(c, &e), STATUS_OK);
+  ck_assert_int_eq(entry(c, "train.lr").is_default, 1); /* by its value, however it is written */
   ck_assert_int_eq(config_set(c, "train.lr", "0.5", "run file", &e), STATUS_OK);
   ck_assert_int_eq(config_finish(c, &e), STATUS_OK);
   ck_value(c, "train.lr", "0.5");
@@ -639,6 +643,7 @@ START_TEST(written_text_reads_back)
                                       "preset=muon\noptimizer=sgd\ntrain.schedule=wsd",
                                       "data = bytes\ndata.path = \"a,b # c\\n\\t\\\\ \\\"q\\\"\"",
                                       "data.path = \" x \"",
+                                      "data.path = \"x # y\"",
                                       "data.path = \"x\\\\\"",
                                       "data.separator = \\n\\n",
                                       "stabilizers = qk_norm+soft_cap",

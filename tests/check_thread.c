@@ -1,5 +1,6 @@
 /* check_thread.c - the pool: every piece once, whatever the number of threads */
 #include <check.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "base/thread.h"
@@ -66,6 +67,7 @@ END_TEST
 
 struct nest {
   struct pool *pool;
+  atomic_int begun;
   long inner[40][9];
   int same_worker[40];
 };
@@ -85,6 +87,8 @@ static void piece_outer(void *context, long piece, int worker)
 {
   struct nest *nest = context;
   struct inner_job job = {nest->inner[piece], worker, 1};
+  atomic_fetch_add(&nest->begun, 1); /* every worker gets one, however busy the machine is */
+  while (atomic_load(&nest->begun) < pool_threads(nest->pool)) sched_yield();
   parallel_for(nest->pool, 9, piece_inner, &job);
   nest->same_worker[piece] = job.same;
 }

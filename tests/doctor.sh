@@ -7,6 +7,7 @@ one=$(taskset 1 ./maxlogit doctor --json) || { echo "$one"; exit 1; }
 echo "$all"
 [ "$(echo "$all" | bits)" = "$(echo "$one" | bits)" ] || { echo "other bits on one core: $one"; exit 1; }
 echo "$all" | bits | grep -qE '^[0-9a-f]{16}$' || exit 1
+MAXLOGIT_KERNELS=base ./maxlogit doctor --json | grep -q '"kernels": "base"' || { echo "other kernels than those asked for"; exit 1; }
 # with other flags than the default ones no bits are known
 if ! echo "$all" | grep -q '"flags": ".* -g -O3"'; then
   echo "$all" | grep -q '"expected_bits": null' || { echo "expected bits of unknown flags"; exit 1; }

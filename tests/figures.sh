@@ -23,6 +23,19 @@ check_figures "$dir/all" "three groups"
 "$program" plot "$dir/muon-1.h5" -o "$dir/one" > /dev/null 2> "$dir/err" || fail "one run: $(cat "$dir/err")"
 check_figures "$dir/one" "one run"
 
+# a threshold is drawn where all clip at the same one; a cell of the heat map is the largest of its steps
+"$program" plot --script --figure=logits "$dir/muonclip-1.h5" "$dir/adam-1.h5" | grep -q '^tau = 2.0$' || fail "no threshold"
+small_run tighter preset=muonclip train.seed=3 qk_clip.tau=1
+"$program" plot --script --figure=logits "$dir/muonclip-1.h5" "$dir/tighter.h5" | grep -q '^tau = NaN$' || fail "one threshold of two"
+rm "$dir/tighter.h5"
+small_run long train.steps=500
+"$program" plot --script --figure=heatmap "$dir/long.h5" | sed -n '/^\$data/,/^EOD/p' |
+  awk 'NF == 3 && $2 ~ /^[0-9]/ { n++; if (!($2 in m) || $3 > m[$2]) m[$2] = $3 } END { print m[0] + 0, m[1] + 0, m[2] + 0, m[3] + 0 }' > "$dir/cells"
+"$program" export "$dir/long.h5" attn/max_logit |
+  awk '!/^#/ { for (h = 0; h < 4; h++) if (NR < 3 || $(2 + h) > m[h]) m[h] = $(2 + h) } END { print m[0] + 0, m[1] + 0, m[2] + 0, m[3] + 0 }' |
+  cmp -s - "$dir/cells" || fail "cells of the heat map: $(cat "$dir/cells")"
+rm "$dir/long.h5"
+
 # every axis is named, with its unit where it has one, inside the picture
 named() { # FILE TEXT LEAST: the text stands in the file, and at no place left of LEAST pixels
   awk -v text="$2" -v least="$3" '

@@ -51,6 +51,14 @@ sweep || fail "again: exit status $?"
 cksum runs/s/*.h5 | cmp -s - before || fail "finished runs were run again"
 grep -q '4 runs, 4 of them done before' err || fail "again: $(cat err)"
 
+# record.overwrite runs them anew; a path for all of them is refused
+sweep record.path=one.h5; [ $? -eq 2 ] && grep -q 'a sweep names its runs itself' err || fail "one path for all: $(cat err)"
+"$program" note "runs/s/$id.h5" 'a first time' > /dev/null || fail "note"
+sweep record.overwrite=1 || fail "record.overwrite: exit status $?"
+"$program" note "runs/s/$id.h5" | grep -q 'a first time' && fail "record.overwrite=1 has kept a run"
+bits runs/s | cmp -s - bits.plain || fail "other bits the second time"
+cksum runs/s/*.h5 > before
+
 # other recording keys: what the files of before lack is said, what they hold more often is not
 sweep record.spectra_every=200 || fail "fewer spectra: exit status $?"
 grep without err && fail "fewer spectra: nothing lacks"

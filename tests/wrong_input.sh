@@ -100,6 +100,8 @@ done
 "$program" help | cmp -s - "$out" || fail "no arguments and help say different things"
 if grep -q "$(printf '\033')" "$out"; then fail "colours"; fi
 "$program" help --markdown | grep -q '^| .train.lr. | .0.01. |' || fail "help --markdown"
+"$program" show "$(printf 'a\033[31mb.h5')" > "$out" 2> "$err"
+[ $? -eq 2 ] && grep -q 'a?\[31mb' "$err" || fail "a name steers the terminal: $(cat -v "$err")"
 if [ -w /dev/full ]; then
   "$program" help config > /dev/full 2> "$err"
   [ $? -eq 1 ] || fail "a full disk behind standard output: exit status $?"
