@@ -196,13 +196,16 @@ static void cuda_fetch(struct device *device, void *to, const void *from, size_t
   pthread_mutex_unlock(&c->lock);
 }
 
+/* The lot in which the last piece travels. It leaves before anything else is told, so that what is fetched one after
+   another is one copy, whatever marks are made in between. */
 static long cuda_mark(struct device *device)
 {
   struct cuda *c = cuda_of(device);
   pthread_mutex_lock(&c->lock);
-  flush_down(c);
+  const struct lot *l = &c->downs[c->taken % LOTS];
+  long mark = c->taken + (!l->busy && l->count);
   pthread_mutex_unlock(&c->lock);
-  return c->taken;
+  return mark;
 }
 
 /* Reaching the latest mark lets the device run dry: a wait. */
@@ -210,6 +213,7 @@ static void cuda_reach(struct device *device, long mark)
 {
   struct cuda *c = cuda_of(device);
   pthread_mutex_lock(&c->lock);
+  if (mark > c->taken) flush_down(c);
   if (mark == c->taken && c->delivered < mark) device->waits++;
   while (c->delivered < mark) deliver_oldest(c);
   pthread_mutex_unlock(&c->lock);
@@ -269,6 +273,7 @@ extern "C" void *device_scratch(struct device *device, size_t bytes)
 {
   struct cuda *c = cuda_of(device);
   if (bytes <= device->scratch_bytes) return device->scratch;
+  REQUIRE(device->runs == 1); /* other runs' scratch is in their slabs: declared */
   pthread_mutex_lock(&c->lock);
   REQUIRE(c->retirements < RETIRED);
   if (device->scratch) c->retired[c->retirements++] = device->scratch;

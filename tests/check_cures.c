@@ -591,8 +591,9 @@ static struct stepper *stepper_new(struct fixture *f)
 
 static void take_step(struct fixture *f, struct stepper *s, long step, double rate)
 {
-  updates_directions(s->updates, &(struct moment){step, rate, 1});
-  updates_apply(s->updates);
+  numbers_tell(f->model.numbers, &(struct moment){step, rate, 1});
+  program_run(updates_directions(s->updates));
+  program_run(updates_apply(s->updates));
   report_read(f->model.report);
 }
 

@@ -4,7 +4,8 @@
    Tolerance, float64 build: 1e-9 of the value; two correct double programs differ by rounding alone, which
    20 steps grow by far less than 1e6. Float32 build: MARGIN times the deviation of PyTorch's own float32 run
    from its float64 run so far, plus float32's rounding of the value: another order of summation may err as
-   much as that, in another direction. In single precision every case runs isolated, too. */
+   much as that, in another direction. In single precision every case runs isolated, too, and its first steps on
+   device = cuda with the CPU in the place of the GPU; MAXLOGIT_TEST_DEVICE=device=cuda: whole, on a GPU. */
 #include <check.h>
 #include <dirent.h>
 #include <math.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numerics/cuda_plugin.h"
 #include "run/trainer.h"
 
 enum { MAX_CASES = 128, MAX_COLUMNS = 128, LINE = 8192 };
@@ -44,6 +46,11 @@ static void find_cases(void)
 }
 
 static const char *device, *chosen; /* "device=..."; the environment's, for all cases */
+static const struct {
+  const char *device;
+  int rows;
+} places[] = {{"device=cpu", 20}, {"device=isolated", 20}, {"device=cuda", 2}};
+enum { PLACES = 3, CUDA = 2 };
 
 /* A trainer for the line "# config key=value ...". */
 static struct trainer *start(char *line, struct config **config)
@@ -79,13 +86,17 @@ START_TEST(golden)
 {
   char path[1024], line[LINE];
   snprintf(path, sizeof path, "%s/%s", folder(), cases[_i % case_count]);
-  device = chosen ? chosen : _i < case_count ? "device=cpu" : "device=isolated";
+  int place = _i / case_count, wanted = places[place].rows;
+  struct gpu gpu = {0};
+  if (place == CUDA) cuda_look(&gpu);
+  if (*gpu.lacks) return;
+  device = chosen ? chosen : places[place].device;
   FILE *f = fopen(path, "r");
   struct config *c = NULL;
   struct trainer *t = NULL;
   long rows = 0;
   ck_assert_ptr_nonnull(f);
-  while (fgets(line, sizeof line, f)) {
+  while (rows < wanted && fgets(line, sizeof line, f)) {
     double x[MAX_COLUMNS];
     struct error e = {0};
     if (!strncmp(line, "# config ", 9)) t = start(line, &c);
@@ -100,7 +111,7 @@ START_TEST(golden)
     rows++;
   }
   fclose(f);
-  ck_assert_int_eq(rows, 20);
+  ck_assert_int_eq(rows, wanted);
   trainer_abandon(t);
   config_free(c);
 }
@@ -112,8 +123,9 @@ int main(void)
   Suite *s = suite_create("golden");
   TCase *k = tcase_create("PyTorch");
   chosen = getenv("MAXLOGIT_TEST_DEVICE");
+  setenv("MAXLOGIT_CUDA", "tests/maxlogit_cuda_on_host.so", 0);
   tcase_set_timeout(k, chosen ? 300 : 60);
-  tcase_add_loop_test(k, golden, 0, (sizeof(real) == sizeof(float) && !chosen ? 2 : 1) * case_count);
+  tcase_add_loop_test(k, golden, 0, (sizeof(real) == sizeof(float) && !chosen ? PLACES : 1) * case_count);
   suite_add_tcase(s, k);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/random.h"
-#include "numerics/cuda_plugin.h"
+#include "gpu_here.h"
 #include "run/drive.h"
 #include "same_run.h"
 
@@ -330,10 +330,9 @@ int main(void)
     const char *name;
     void (*setup)(void);
   } ways[] = {{"lazy", lazy}, {"others first", others}, {"eager", eager}};
-  struct gpu gpu;
   setenv("MAXLOGIT_CUDA", "tests/maxlogit_cuda_on_host.so", 0);
   int on_host = strstr(getenv("MAXLOGIT_CUDA"), "on_host") != NULL;
-  cuda_look(&gpu);
+  struct gpu gpu = gpu_here();
   if (*gpu.lacks) {
     printf("skipped: %s\n", gpu.lacks);
     return 77;

@@ -1,4 +1,6 @@
-/* check_launch.c - runs computed together have the bits, the files and the ends that they have alone */
+/* check_launch.c - runs computed together have the bits, the files and the ends that they have alone: on the CPU, where
+   threads take whole runs, and on a GPU, which computes a step of all at once (or with the CPU in its place, see
+   cuda_runtime_on_host.h) */
 #include <check.h>
 #include <math.h>
 #include <signal.h>
@@ -9,6 +11,7 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/thread.h"
+#include "gpu_here.h"
 #include "numerics/slab.h"
 #include "run/drive.h"
 #include "run/launch.h"
@@ -16,37 +19,72 @@
 #include "training/optimizer.h"
 #include "training/schedule.h"
 
-enum { POINTS = 9, STOP_AT = 25 };
+enum { POINTS = 10 };
 
 static char dir[64];
 
-/* Mere numbers differ: rates, decay, betas, caps of the clip, seeds, schedules, ends; and a structure of its own.
-   Point 3 diverges, point 4 ends early. */
+/* Devices, each with a stack and lengths that it computes soon. */
+struct place {
+  const char *device;
+  int stop_at, end; /* of the first run: a signal; of point 4 */
+  const char *settings[20];
+};
+static const struct place places[] = {
+  {"cpu",
+   25,
+   17,
+   {"model.layers=2", "model.width=16", "model.context=16", "train.batch=4", "train.micro_batches=2",
+    "train.steps=60", "train.val_every=20", "record.spectra_every=20", "record.probe_every=15",
+    "checkpoint.every=10"}},
+  {"cuda",
+   5,
+   4,
+   {"model.layers=1", "model.width=8", "model.context=4", "train.batch=2", "train.micro_batches=2",
+    "train.steps=8", "train.val_every=4", "train.val_batches=1", "record.spectra_every=3",
+    "record.probe_every=3", "checkpoint.every=4", "markov.symbols=8"}},
+};
+enum { CPU, CUDA, PLACES };
+static const struct place *place;
+
+/* Mere numbers differ: rates, decay, betas, caps of the clip, seeds, schedules, ends; points 6 and 8 have structures of
+   their own. Point 3 diverges, point 4 ends early. */
 static const char *const points[POINTS][8] = {
   {"train.lr=0.02", NULL},
   {"train.seed=7", "train.weight_decay=0", "adam.beta2=0.99", NULL},
   {"qk_clip.tau=0.5", "muon.momentum=0.8", "train.warmup=3", NULL},
   {"train.lr=1e30", "train.warmup=20", "train.weight_decay=1e6", NULL},
-  {"train.steps=17", "train.seed=3", NULL},
+  {"train.seed=3", NULL},
   {"train.schedule=cosine", "train.lr=0.05", NULL},
-  {"model.width=24", "train.lr=0.03", NULL},
-  {"train.grad_clip=0.1", "qk_clip.alpha=0.2", "train.spike=2", NULL},
+  {"model.ffn_width=24", "train.lr=0.03", NULL},
+  {"train.grad_clip=0.1", "qk_clip.alpha=0.2", "train.spike=2", "record.dense=0.5", NULL},
   {"model.ffn=moe", "moe.experts=4", "moe.balance=both", "moe.bias_rate=0.05", NULL},
+  {"train.seed=11", "muon.rms=0.4", "train.schedule=linear", NULL},
 };
+
+static void assign(struct config *c, const char *const *settings)
+{
+  struct error e = {0};
+  for (; *settings; settings++) ck_assert_msg(!config_assign(c, *settings, &e), "%s", e.text);
+}
 
 static struct config *config_of(const char *device, int point, const char *folder)
 {
-  static const char *const common[] = {
-    "preset=muonclip",     "model.layers=2",          "model.width=16",   "model.heads=2",
-    "model.context=16",    "train.batch=4",           "train.steps=60",   "train.micro_batches=2",
-    "train.val_every=20",  "record.spectra_every=20", "record.batches=1", "record.probe_every=15",
-    "checkpoint.every=10", "checkpoint.seconds=0",    "device.threads=1", "record.bound=1"};
+  static const char *const common[] = {"preset=muonclip",
+                                       "model.heads=2",
+                                       "record.batches=1",
+                                       "record.bound=1",
+                                       "checkpoint.seconds=0",
+                                       "device.threads=1",
+                                       NULL};
   struct config *c = config_new();
   struct error e = {0};
-  char path[256];
-  for (size_t i = 0; i < sizeof common / sizeof *common; i++)
-    ck_assert_msg(!config_assign(c, common[i], &e), "%s", e.text);
-  for (const char *const *x = points[point]; *x; x++) ck_assert_msg(!config_assign(c, *x, &e), "%s", e.text);
+  char path[256], end[32];
+  const char *const ends[] = {end, NULL};
+  assign(c, common);
+  assign(c, place->settings);
+  assign(c, points[point]);
+  snprintf(end, sizeof end, "train.steps=%d", place->end);
+  if (point == 4) assign(c, ends);
   snprintf(path, sizeof path, "%s/%s/%d.h5", dir, folder, point);
   ck_assert(!config_set(c, "device", device, "test", &e));
   ck_assert(!config_set(c, "record.path", path, "test", &e));
@@ -79,7 +117,7 @@ static void go_on(const char *folder, const int *point, int count, int threads)
   for (int i = 0; i < count; i++) {
     path_of(path[i], folder, point[i]);
     if (access(path[i], F_OK))
-      run[i].config = config_of("cpu", point[i], folder); /* killed before it was there */
+      run[i].config = config_of(place->device, point[i], folder); /* killed before it was there */
     else
       run[i].path = path[i];
   }
@@ -104,9 +142,9 @@ static void remove_folder(void)
 }
 
 /* As `maxlogit run` does it: a device of its own, all its memory here and there. */
-static void compute_alone(const char *device, const char *folder)
+static void compute_alone(const char *device, const char *folder, int count)
 {
-  for (int i = 0; i < POINTS; i++) {
+  for (int i = 0; i < count; i++) {
     struct config *c = config_of(device, i, folder);
     struct trainer *t;
     struct error e = {0};
@@ -116,16 +154,19 @@ static void compute_alone(const char *device, const char *folder)
   }
 }
 
-static void compare(const char *folder)
+static void compare_run(const char *folder, int point)
 {
-  for (int i = 0; i < POINTS; i++) {
-    char alone[256], other[256];
-    int datasets = 0;
-    path_of(alone, "alone", i);
-    path_of(other, folder, i);
-    ck_assert_msg(!same_run(alone, other, 1, &datasets, stderr), "%s", other);
-    ck_assert_int_gt(datasets, 30);
-  }
+  char alone[256], other[256];
+  int datasets = 0;
+  path_of(alone, "alone", point);
+  path_of(other, folder, point);
+  ck_assert_msg(!same_run(alone, other, 1, &datasets, stderr), "%s", other);
+  ck_assert_int_gt(datasets, 30);
+}
+
+static void compare(const char *folder, int count)
+{
+  for (int i = 0; i < count; i++) compare_run(folder, i);
 }
 
 static void check_ends(void)
@@ -137,25 +178,42 @@ static void check_ends(void)
     path_of(path, "alone", i);
     ck_assert(!run_open(&r, path, &e));
     ck_assert_str_eq(run_state(r), i == 3 ? "diverged" : "finished");
-    if (i == 4) ck_assert_int_eq(run_last_step(r), 17);
-    if (i == 3) ck_assert_int_lt(run_last_step(r), 60);
+    if (i == 4) ck_assert_int_eq(run_last_step(r), place->end);
+    if (i == 3) ck_assert_int_lt(run_last_step(r), place->end);
     run_close(r);
   }
 }
 
-/* One, three and all at a time, on fewer threads than runs, as many and more. */
+static int have_gpu(void)
+{
+  struct gpu gpu = gpu_here();
+  if (*gpu.lacks) printf("skipped on device = cuda: %s\n", gpu.lacks);
+  return !*gpu.lacks;
+}
+
+static int choose(int index)
+{
+  place = &places[index];
+  return index != CUDA || have_gpu();
+}
+
+/* One, three and eight at a time (all that are of one structure), on fewer threads than runs, as many and more. */
 START_TEST(company_changes_nothing)
 {
+  if (!choose(_i)) return;
   make_folder();
-  compute_alone("cpu", "alone");
+  compute_alone(place->device, "alone", POINTS);
   check_ends();
-  for (int i = 0; i < POINTS; i++) compute("cpu", "one", i, 1, 1 + i % 3, NULL);
-  for (int i = 0; i < POINTS; i += 3) compute("cpu", "three", i, POINTS - i < 3 ? POINTS - i : 3, 2, NULL);
-  compute("cpu", "eight", 0, POINTS, 3, NULL);
-  compute("isolated", "isolated", 0, POINTS, 2, NULL);
-  compare("one");
-  compare("three");
-  compare("eight");
+  for (int i = 0; i < (_i == CPU ? POINTS : 2); i++) compute(place->device, "one", i, 1, 1 + i % 3, NULL);
+  setenv("MAXLOGIT_CUDA_ON_HOST", "others", 1); /* late in another way */
+  for (int i = 0; i < POINTS; i += 3)
+    compute(place->device, "three", i, POINTS - i < 3 ? POINTS - i : 3, i == 3 ? 7 : 2, NULL);
+  setenv("MAXLOGIT_CUDA_ON_HOST", "lazy", 1);
+  compute(place->device, "all", 0, POINTS, 3, NULL);
+  if (_i == CPU) compute("isolated", "isolated", 0, POINTS, 2, NULL);
+  compare("one", _i == CPU ? POINTS : 2);
+  compare("three", POINTS);
+  compare("all", POINTS);
   remove_folder();
 }
 END_TEST
@@ -163,79 +221,206 @@ END_TEST
 static void stop_at(void *context, int run, const struct trainer *t)
 {
   (void)context;
-  if (run == 0 && trainer_step_count(t) == STOP_AT) raise(SIGTERM);
+  if (run == 0 && trainer_step_count(t) == place->stop_at) raise(SIGTERM);
 }
 
 static void kill_at(void *context, int run, const struct trainer *t)
 {
   (void)context;
-  if (run == 0 && trainer_step_count(t) == STOP_AT) raise(SIGKILL);
+  if (run == 0 && trainer_step_count(t) == place->stop_at) raise(SIGKILL);
 }
 
 /* A launch that is stopped, or killed: each run goes on alone, or in other company, to the same bits. */
 START_TEST(stopped_in_company)
 {
-  static const int some[] = {0, 1, 2, 5, 7, 8}, others[] = {4, 6};
+  static const int some[] = {0, 1, 2, 5, 7, 8, 9}, others[] = {4, 6};
+  int killed = _i % 2, status;
+  if (!choose(_i / 2)) return;
   make_folder();
-  compute_alone("cpu", "alone");
-  for (int killed = 0; killed < 2; killed++) {
-    char folder[32];
-    int status;
-    snprintf(folder, sizeof folder, "stopped%d", killed);
-    pid_t child = fork();
-    if (child == 0) {
-      drive_catch_signals();
-      compute("cpu", folder, 0, POINTS, 2, killed ? kill_at : stop_at);
-      _exit(0);
+  pid_t child = fork(); /* before this process looks at a GPU */
+  if (child == 0) {
+    drive_catch_signals();
+    compute(place->device, "part", 0, POINTS, 2, killed ? kill_at : stop_at);
+    _exit(0);
+  }
+  ck_assert(waitpid(child, &status, 0) == child);
+  ck_assert(killed ? WIFSIGNALED(status) : WIFEXITED(status) && !WEXITSTATUS(status));
+  struct run_file *r;
+  struct error e = {0};
+  char path[256];
+  path_of(path, "part", 0);
+  ck_assert_msg(!run_open(&r, path, &e), "%s", e.text);
+  ck_assert_str_eq(run_state(r), killed ? "running" : "stopped");
+  run_close(r);
+  go_on("part", some, 7, 2);
+  for (int i = 0; i < 2; i++) go_on("part", &others[i], 1, 2);
+  compute_alone(place->device, "alone", POINTS);
+  for (int i = 0; i < POINTS; i++)
+    if (i != 3) compare_run("part", i);
+  remove_folder();
+}
+END_TEST
+
+/* Decompositions are steps of the host inside of the program: each run's own. */
+START_TEST(host_steps_in_company)
+{
+  static const char *const settings[] = {"preset=muon", "muon.coefficients=svd", "stabilizers=spectral_clip",
+                                         "spectral_clip.method=svd", NULL};
+  static const char *const folder[] = {"alone", "together"};
+  struct launch_run run[3] = {{0}};
+  if (!choose(CUDA)) return;
+  make_folder();
+  for (int k = 0; k < 2; k++) {
+    for (int i = 0; i < 3; i++) {
+      run[i] = (struct launch_run){.config = config_of("cuda", i, folder[k])};
+      assign(run[i].config, settings);
+      struct error e = {0};
+      ck_assert_msg(!config_set(run[i].config, "train.steps", "3", "test", &e) &&
+                      !config_finish(run[i].config, &e),
+                    "%s", e.text);
+      if (!k) launch_drive(&run[i], 1, 1, NULL);
     }
-    ck_assert(waitpid(child, &status, 0) == child);
-    ck_assert(killed ? WIFSIGNALED(status) : WIFEXITED(status) && !WEXITSTATUS(status));
-    struct run_file *r;
-    struct error e = {0};
-    char path[256];
-    path_of(path, folder, 0);
-    ck_assert_msg(!run_open(&r, path, &e), "%s", e.text);
-    ck_assert_str_eq(run_state(r), killed ? "running" : "stopped");
-    run_close(r);
-    go_on(folder, some, 6, 2);
-    for (int i = 0; i < 2; i++) go_on(folder, &others[i], 1, 2);
-    if (!killed) ck_assert(0 == 0);
-    for (int i = 0; i < POINTS; i++) {
-      char alone[256], other[256];
-      if (i == 3) continue;
-      path_of(alone, "alone", i);
-      path_of(other, folder, i);
-      ck_assert_msg(!same_run(alone, other, 1, NULL, stderr), "%s", other);
+    if (k) launch_drive(run, 3, 2, NULL);
+    for (int i = 0; i < 3; i++) {
+      ck_assert_msg(!run[i].status, "%s", run[i].error.text);
+      config_free(run[i].config);
     }
+  }
+  compare("together", 3);
+  remove_folder();
+}
+END_TEST
+
+/* More runs than the memory of the device holds go one launch after another. */
+START_TEST(as_many_as_fit)
+{
+  enum { RUNS = 5, FIT = 2 };
+  static const char *const settings[] = {"model.vocab=8192",      "train.steps=1",
+                                         "train.micro_batches=1", "record.spectra_every=0",
+                                         "record.probe_every=0",  "checkpoint.every=0",
+                                         "train.val_every=0",     NULL}; /* large for the time it takes */
+  static const int points_that_fit[RUNS] = {0, 1, 2, 4, 5};
+  struct launch_run run[RUNS] = {{0}};
+  char memory[32];
+  size_t bytes;
+  struct error e = {0};
+  if (!choose(CUDA) || !strstr(getenv("MAXLOGIT_CUDA"), "on_host")) return;
+  make_folder();
+  for (int i = 0; i < RUNS; i++) {
+    run[i].config = config_of("cuda", points_that_fit[i], "fit");
+    assign(run[i].config, settings);
+    ck_assert_msg(!config_finish(run[i].config, &e), "%s", e.text);
+  }
+  ck_assert(!trainer_bytes(run[0].config, 1, &bytes, &e));
+  snprintf(memory, sizeof memory, "%zu", (size_t)((FIT + 0.5) / 0.9 * (double)bytes));
+  setenv("MAXLOGIT_CUDA_ON_HOST_MEMORY", memory, 1);
+  ck_assert_int_eq(slabs_most("cuda", bytes), FIT);
+  ck_assert_int_gt(slabs_most("cpu", bytes), 1000000);
+  launch_drive(run, RUNS, 1, NULL);
+  for (int i = 0; i < RUNS; i++) {
+    ck_assert_msg(!run[i].status, "%s", run[i].error.text);
+    config_free(run[i].config);
   }
   remove_folder();
 }
 END_TEST
 
-/* What fails stops no other: a file that exists, a file that is none. */
-START_TEST(a_failure_is_its_own)
+/* One replay for runs that have not recorded the same would be wrong: whose program differs is refused. */
+START_TEST(another_program_is_refused)
 {
+  static const char *const settings[] = {"record.pairs=1", "train.steps=1", NULL};
+  struct launch_run run[2] = {{.flags = TRAINER_NO_RECORD}, {.flags = 0}}; /* the first looks at no pairs */
+  if (!choose(CUDA)) return;
   make_folder();
-  compute_alone("cpu", "alone");
-  struct launch_run run[4] = {{0}};
+  for (int i = 0; i < 2; i++) {
+    struct error e = {0};
+    run[i].config = config_of("cuda", i, "refused");
+    assign(run[i].config, settings);
+    ck_assert(!config_finish(run[i].config, &e));
+  }
+  launch_drive(run, 2, 1, NULL);
+  ck_assert_int_eq(run[0].status, STATUS_OK);
+  ck_assert_int_eq(run[1].status, STATUS_FAIL);
+  ck_assert_msg(strstr(run[1].error.text, "1.h5: not the program"), "%s", run[1].error.text);
+  for (int i = 0; i < 2; i++) config_free(run[i].config);
+  remove_folder();
+}
+END_TEST
+
+/* What fails stops no other: a file that exists, a file that is none. Nor does a run whose time is up, which goes on
+   alone. Between runs that are computed lie seats of others. */
+START_TEST(an_end_is_its_own)
+{
+  static const int short_one = 0;
+  if (!choose(_i)) return;
+  make_folder();
+  compute_alone(place->device, "alone", 3);
+  struct launch_run run[6] = {{0}};
   char path[256], none[256];
   path_of(path, "alone", 2);
   path_of(none, "none", 0);
-  run[0].config = config_of("cpu", 0, "alone"); /* is there */
-  run[1].config = config_of("cpu", 1, "new");
+  run[0].config = config_of(place->device, 0, "alone"); /* is there */
+  run[1].config = config_of(place->device, 1, "new");
   run[2].path = path; /* is finished */
   run[3].path = none;
-  launch_drive(run, 4, 2, NULL);
+  run[4].config = config_of(place->device, short_one, "short");
+  run[4].max_time = 1e-9;
+  run[5].config = config_of(place->device, 2, "new");
+  launch_drive(run, 6, 2, NULL);
   ck_assert_int_eq(run[0].status, STATUS_USAGE);
   ck_assert_msg(strstr(run[0].error.text, "exists"), "%s", run[0].error.text);
-  ck_assert_msg(!run[1].status && !run[2].status, "%s%s", run[1].error.text, run[2].error.text);
+  for (int i = 1; i < 6; i += i == 2 ? 3 : 1) ck_assert_msg(!run[i].status, "%s", run[i].error.text);
   ck_assert_int_ne(run[3].status, STATUS_OK);
-  char alone[256], other[256];
-  path_of(alone, "alone", 1);
-  path_of(other, "new", 1);
-  ck_assert(!same_run(alone, other, 1, NULL, stderr));
-  config_free(run[0].config);
-  config_free(run[1].config);
+  ck_assert_int_eq(run[4].status, STATUS_STOPPED);
+  for (int i = 0; i < 6; i++) config_free(run[i].config);
+  go_on("short", &short_one, 1, 1);
+  compare_run("short", short_one);
+  compare_run("new", 1);
+  compare_run("new", 2);
+  remove_folder();
+}
+END_TEST
+
+/* --- nobody waits ---------------------------------------------------------------------------------------------- */
+
+enum { STEADY_RUNS = 3, STEADY_FROM = 2, STEADY_TO = 6 };
+
+struct steady {
+  long waits[STEADY_RUNS][2];
+  double loss[STEADY_RUNS][2];
+};
+
+static void look_at_waits(void *context, int run, const struct trainer *t)
+{
+  struct steady *s = context;
+  long step = trainer_step_count(t);
+  if (step != STEADY_FROM && step != STEADY_TO) return;
+  s->waits[run][step == STEADY_TO] = trainer_device((struct trainer *)t)->waits;
+  s->loss[run][step == STEADY_TO] = trainer_loss(t);
+}
+
+/* The host draws and tells steps ahead of the device: none of them waits, and reports are read some steps late. */
+START_TEST(steps_in_company_do_not_wait)
+{
+  static const char *const settings[] = {"train.val_every=0", "record.spectra_every=0",
+                                         "record.probe_every=0", "checkpoint.every=0", NULL};
+  struct launch_run run[STEADY_RUNS] = {{0}};
+  struct steady s;
+  if (!choose(CUDA)) return;
+  make_folder();
+  for (int i = 0; i < STEADY_RUNS; i++) {
+    struct error e = {0};
+    run[i].config = config_of("cuda", i, "steady");
+    assign(run[i].config, settings);
+    ck_assert(!config_finish(run[i].config, &e));
+  }
+  launch_drive(run, STEADY_RUNS, 2, &(struct launch_ears){.step = look_at_waits, .context = &s});
+  for (int i = 0; i < STEADY_RUNS; i++) {
+    ck_assert_msg(!run[i].status, "%s", run[i].error.text);
+    ck_assert_int_eq(s.waits[i][0], s.waits[i][1]);
+    ck_assert(isnan(s.loss[i][0]) && s.loss[i][1] > 0);
+    config_free(run[i].config);
+  }
   remove_folder();
 }
 END_TEST
@@ -323,7 +508,7 @@ static void compare_programs(struct varying *v, const char *key, const char *val
   struct error e = {0};
   size_t bytes;
   ck_assert_msg(!config_set(c[1], key, value, "test", &e) && !config_finish(c[1], &e), "%s", e.text);
-  ck_assert(!trainer_bytes(c[0], &bytes, &e));
+  ck_assert(!trainer_bytes(c[0], 1, &bytes, &e));
   ck_assert(!slabs_open(&slabs, "cpu", 2, bytes, 1, &e));
   int failed = 0;
   for (int i = 0; i < 2 && !failed; i++)
@@ -423,12 +608,28 @@ END_TEST
 
 int main(void)
 {
+  setenv("MAXLOGIT_CUDA", "tests/maxlogit_cuda_on_host.so", 0);
   Suite *suite = suite_create("launch");
-  TCase *k = tcase_create("runs");
+  static const char *const names[PLACES] = {"on the CPU", "on a GPU"};
+  for (int i = 0; i < PLACES; i++) {
+    TCase *k = tcase_create(names[i]);
+    tcase_set_timeout(k, 300);
+    tcase_add_loop_test(k, company_changes_nothing, i, i + 1);
+    tcase_add_loop_test(k, stopped_in_company, 2 * i, i == CPU ? 2 : 3); /* killed on the CPU alone */
+    tcase_add_loop_test(k, an_end_is_its_own, i, i + 1);
+    if (i == CUDA) {
+      tcase_add_test(k, host_steps_in_company);
+      tcase_add_test(k, steps_in_company_do_not_wait);
+    }
+    suite_add_tcase(suite, k);
+  }
+  TCase *limits = tcase_create("limits of a GPU");
+  tcase_set_timeout(limits, 300);
+  tcase_add_test(limits, as_many_as_fit);
+  tcase_add_test(limits, another_program_is_refused);
+  suite_add_tcase(suite, limits);
+  TCase *k = tcase_create("programs and files");
   tcase_set_timeout(k, 300);
-  tcase_add_test(k, company_changes_nothing);
-  tcase_add_test(k, stopped_in_company);
-  tcase_add_test(k, a_failure_is_its_own);
   tcase_add_test(k, files_of_many_threads);
   tcase_add_test(k, numbers_change_no_program);
   tcase_add_test(k, structure_changes_programs);

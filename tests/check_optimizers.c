@@ -114,16 +114,19 @@ static void open_bench(struct bench *b, const char *optimizer, const char *setti
   open_bench_on("cpu", b, optimizer, settings, threads);
 }
 
-/* At full rate: decay that does not follow the rate is whole. */
-static void directions(struct bench *b, long step)
+static void directions_at(struct bench *b, long step, double rate, double share)
 {
-  updates_directions(b->updates, &(struct moment){step, 0, 1});
+  numbers_tell(b->model.numbers, &(struct moment){step, rate, share});
+  program_run(updates_directions(b->updates));
 }
+
+/* At full rate: decay that does not follow the rate is whole. */
+static void directions(struct bench *b, long step) { directions_at(b, step, 0, 1); }
 
 static void one_step(struct bench *b, long step, double rate, double share)
 {
-  updates_directions(b->updates, &(struct moment){step, rate, share});
-  updates_apply(b->updates);
+  directions_at(b, step, rate, share);
+  program_run(updates_apply(b->updates));
 }
 
 static void close_bench(struct bench *b)

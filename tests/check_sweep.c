@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/thread.h"
+#include "gpu_here.h"
 #include "run/sweep.h"
 #include "run/trainer.h"
 
@@ -125,14 +127,50 @@ START_TEST(an_unsound_point_is_named)
 }
 END_TEST
 
+/* One GPU takes one launch of many runs, whose batches and files the cores make; processors a run each. The plan has
+   not looked at the GPU itself: workers can use it. */
+START_TEST(the_machine_is_shared)
+{
+  struct sweep s;
+  const char *settings[] = {"device=cpu",
+                            "model.width=8",
+                            "model.heads=2",
+                            "model.layers=1",
+                            "train.batch=1",
+                            "model.context=4",
+                            "train.seed=1:300:lin:300",
+                            NULL};
+  long cores = thread_cores();
+  struct config *c = configured(settings);
+  plan(&s, c, 1, 1);
+  sweep_share(&s);
+  ck_assert(s.together == 1 && s.threads == 1 && s.jobs == cores);
+  sweep_free(&s);
+  config_free(c);
+  if (*gpu_here().lacks) return;
+  settings[0] = "device=cuda";
+  c = configured(settings);
+  plan(&s, c, 1, 1);
+  sweep_share(&s);
+  ck_assert(s.together == 128 && s.jobs == 1 && s.threads == (cores < 128 ? cores : 128));
+  ck_assert_int_eq(s.trainers, 1);
+  struct gpu gpu = gpu_here();
+  ck_assert_msg(!*gpu.lacks, "%s", gpu.lacks);
+  sweep_free(&s);
+  config_free(c);
+}
+END_TEST
+
 int main(void)
 {
+  setenv("MAXLOGIT_CUDA", "tests/maxlogit_cuda_on_host.so", 0);
   Suite *suite = suite_create("sweep");
   TCase *k = tcase_create("plan");
   tcase_set_timeout(k, 300);
   tcase_add_test(k, ids_are_those_of_the_trainers);
   tcase_add_test(k, a_plan_is_little_work);
   tcase_add_test(k, an_unsound_point_is_named);
+  tcase_add_test(k, the_machine_is_shared);
   suite_add_tcase(suite, k);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);

@@ -108,6 +108,30 @@ START_TEST(nested_calls_are_serial)
 }
 END_TEST
 
+/* A pool of one thread inside of another's piece: serial, and its own worker. */
+static void piece_apart(void *context, long piece, int worker)
+{
+  struct nest *nest = context;
+  struct inner_job job = {nest->inner[piece], 0, 1};
+  struct pool *own = pool_new(1);
+  parallel_for(own, 9, piece_inner, &job);
+  pool_free(own);
+  nest->same_worker[piece] = job.same;
+  parallel_for(nest->pool, 9, piece_inner, &(struct inner_job){nest->inner[piece], worker, 1});
+}
+
+START_TEST(a_pool_of_one_inside_another)
+{
+  struct nest nest = {.pool = pool_new(_i + 1)};
+  parallel_for(nest.pool, 40, piece_apart, &nest);
+  for (int i = 0; i < 40; i++) {
+    ck_assert_int_eq(nest.same_worker[i], 1);
+    for (int j = 0; j < 9; j++) ck_assert_int_eq(nest.inner[i][j], 2);
+  }
+  pool_free(nest.pool);
+}
+END_TEST
+
 static void piece_slow(void *context, long piece, int worker)
 {
   (void)worker;
@@ -145,6 +169,7 @@ int main(void)
   tcase_add_loop_test(tcase, every_piece_once, 0, 12); /* more threads than cores too */
   tcase_add_loop_test(tcase, many_tiny_loops, 0, 5);
   tcase_add_loop_test(tcase, nested_calls_are_serial, 0, 4);
+  tcase_add_loop_test(tcase, a_pool_of_one_inside_another, 0, 4);
   tcase_add_test(tcase, sleepers_wake);
   tcase_add_test(tcase, empty_life);
   SRunner *runner = srunner_create(suite);

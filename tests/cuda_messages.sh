@@ -21,6 +21,20 @@ refused no-driver 'device = cuda: no NVIDIA driver on this machine'
 refused old-driver 'driver is too old: it is for CUDA 12.2, the plug-in for 13.0'
 refused no-gpu 'a driver, but no GPU'
 refused old-gpu 'too old: .* capability 7.5, and 8.0 is needed'
+# a sweep says the same of its first point, and computes: the process that checks it has not looked at the GPU
+sweep() {
+  MAXLOGIT_CUDA_ON_HOST=$1 ./maxlogit sweep -q "$folder/two.conf" device=cuda model.width=8 model.heads=2 model.layers=1 model.context=4 \
+    markov.symbols=8 train.batch=1 train.steps=2 train.val_batches=1 train.seed=1,2 optimizer=adam \
+    record.spectra_every=0 sweep.dir="$folder/sweep" >"$folder/out" 2>"$folder/err"
+}
+echo '# two seeds' >"$folder/two.conf"
+sweep no-driver
+[ $? = 2 ] && [ "$(wc -l <"$folder/err")" = 1 ] && [ ! -e "$folder/sweep" ] || complain "sweep without a driver: $?"
+grep -q 'point 1 (train.seed=1): device = cuda: no NVIDIA driver on this machine' "$folder/err" ||
+  complain "sweep without a driver: $(cat "$folder/err")"
+sweep lazy || complain "sweep device=cuda: $(cat "$folder/out" "$folder/err")"
+[ "$(find "$folder/sweep" -name '*.h5' ! -path '*ckpt*' | wc -l)" = 2 ] || complain "sweep device=cuda: not two runs"
+
 refused lazy 'device.math.*fp32, tf32, bf16' device.math=fp8
 for mode in no-driver old-gpu; do
   MAXLOGIT_CUDA_ON_HOST=$mode ./maxlogit doctor --json >"$folder/doctor" || complain "doctor fails: $mode"

@@ -6,7 +6,8 @@
              overtaken
      eager   everything is done at once
    Device memory is inaccessible but while a stream works, NaN where nothing was written and where it was given back,
-   and has a margin behind it that is checked. no-driver, old-driver, no-gpu, old-gpu: machines that lack something. */
+   and has a margin behind it that is checked. A process that was forked from one that has asked for the GPU is refused
+   it. no-driver, old-driver, no-gpu, old-gpu: machines that lack something. MAXLOGIT_CUDA_ON_HOST_MEMORY: its bytes. */
 #ifndef CUDA_RUNTIME_ON_HOST_H
 #define CUDA_RUNTIME_ON_HOST_H
 #include "tests/cuda_on_host.h"
@@ -15,11 +16,13 @@
 #include <map>
 #include <mutex>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <vector>
 
 enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorInitializationError = 3,
   cudaErrorStubLibrary = 34,
   cudaErrorInsufficientDriver = 35,
   cudaErrorNoDevice = 100
@@ -91,6 +94,12 @@ struct working_now {
     if (!--working) protect(PROT_NONE);
   }
 };
+
+inline size_t memory_bytes()
+{
+  const char *chosen = getenv("MAXLOGIT_CUDA_ON_HOST_MEMORY");
+  return chosen ? strtoul(chosen, NULL, 10) : (size_t)4 << 30;
+}
 
 inline bool on_device(const void *p, size_t bytes)
 {
@@ -170,7 +179,7 @@ inline cudaError_t cudaMalloc(void **out, size_t bytes)
     region = (char *)mmap(NULL, REGION, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     demand(region != MAP_FAILED, "no addresses for device memory");
   }
-  if (bytes > REGION / 4) return cudaErrorMemoryAllocation;
+  if (bytes > memory_bytes()) return cudaErrorMemoryAllocation;
   char *memory = region + used;
   used += (bytes + MARGIN + 255) / 256 * 256;
   demand(used < REGION, "device memory is handed out but once, and used up");
@@ -326,7 +335,9 @@ inline cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline const char *cudaGetErrorString(cudaError_t e)
 {
-  return e == cudaErrorMemoryAllocation ? "out of memory" : "an error";
+  return e == cudaErrorMemoryAllocation      ? "out of memory"
+         : e == cudaErrorInitializationError ? "initialization error"
+                                             : "an error";
 }
 inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 inline cudaError_t cudaRuntimeGetVersion(int *v)
@@ -343,14 +354,17 @@ inline cudaError_t cudaGetDeviceCount(int *count)
 {
   using namespace runtime_on_host;
   if (is("no-driver") || is("old-driver")) return cudaErrorInsufficientDriver;
+  static pid_t first;
+  if (!first) first = getpid();
+  if (first != getpid()) return cudaErrorInitializationError;
   if (is("no-gpu")) return cudaErrorNoDevice;
   *count = 1;
   return cudaSuccess;
 }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
 {
-  *p = {"this CPU in the place of a GPU", (size_t)1 << 30, runtime_on_host::is("old-gpu") ? 7 : 9,
-        runtime_on_host::is("old-gpu") ? 5 : 0, 1};
+  *p = {"this CPU in the place of a GPU", runtime_on_host::memory_bytes(),
+        runtime_on_host::is("old-gpu") ? 7 : 9, runtime_on_host::is("old-gpu") ? 5 : 0, 1};
   return cudaSuccess;
 }
 #endif

@@ -19,6 +19,7 @@ try() {
 ./maxlogit doctor | grep ' gpu '
 try tests/check_ops    # every operation against its definition: the device is one of those in the loop
 try tests/check_gpu    # late reports, replay, resume, waits, as on the CPU, there and back
+CK_RUN_CASE="on a GPU" try tests/check_launch # many runs in one launch: the bits of each alone, ends, resume
 MAXLOGIT_TEST_DEVICE=device=cuda
 export MAXLOGIT_TEST_DEVICE
 try tests/check_golden  # PyTorch's values: optimisers, stabilisers, attention; their gradients are in every step

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "numerics/cuda_plugin.h"
 #include "run/launch.h"
 #include "training/optimizer.h"
@@ -72,7 +73,8 @@ static struct config *configured(const struct setting *s, int run, long steps, c
   return NULL;
 }
 
-/* The clock when run 0 had been told WARM_UP steps, and when its last was done. */
+/* The clock when WARM_UP steps had been told, and when all but the last: the device is as far behind at both, and at
+   the last come its validation and its files. */
 struct watch {
   double from, to;
 };
@@ -82,7 +84,7 @@ static void after_step(void *context, int run, const struct trainer *t)
   struct watch *w = context;
   if (run) return;
   if (trainer_step_count(t) == WARM_UP) w->from = clock_seconds();
-  if (trainer_step_count(t) == trainer_steps(t)) w->to = clock_seconds();
+  if (trainer_step_count(t) == trainer_steps(t) - 1) w->to = clock_seconds();
 }
 
 static int time_steps(const struct setting *s, long steps, const char *folder, double *seconds,
@@ -93,10 +95,11 @@ static int time_steps(const struct setting *s, long steps, const char *folder, d
   int status = STATUS_OK;
   for (int i = 0; !status && i < s->runs; i++) {
     run[i].flags = s->records ? 0 : TRAINER_NO_RECORD;
-    run[i].config = configured(s, i, WARM_UP + steps, folder, e);
+    run[i].config = configured(s, i, WARM_UP + steps + 1, folder, e);
     if (!run[i].config) status = e->status;
   }
-  if (!status) launch_drive(run, s->runs, 1, &(struct launch_ears){.step = after_step, .context = &w});
+  if (!status)
+    launch_drive(run, s->runs, thread_cores(), &(struct launch_ears){.step = after_step, .context = &w});
   for (int i = 0; i < s->runs; i++) {
     if (!status && run[i].status) *e = run[i].error, status = run[i].status;
     config_free(run[i].config);

@@ -153,10 +153,11 @@ int pool_threads(const struct pool *p) { return p->threads; }
 
 void parallel_for(struct pool *p, long pieces, piece_fn *fn, void *context)
 {
-  if (self != NULL) REQUIRE(self->pool == p);
-  if (self != NULL || p->threads == 1 || pieces <= 1) {
-    const struct member *outer = self;
-    self = outer ? outer : &p->members[0];
+  const struct member *outer = self; /* of another pool: then this one is of one thread */
+  int inside = outer && outer->pool == p;
+  REQUIRE(!outer || inside || p->threads == 1);
+  if (outer || p->threads == 1 || pieces <= 1) {
+    self = inside ? outer : &p->members[0];
     for (long i = 0; i < pieces; i++) fn(context, i, self->worker);
     self = outer;
     return;

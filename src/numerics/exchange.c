@@ -148,10 +148,16 @@ void report_ask(struct report *r)
   r->mark[at] = d->mark ? d->mark(d) : 0;
 }
 
+void report_reach(const struct report *r, int most)
+{
+  if (r->under_way <= most || !r->device->reach) return;
+  r->device->reach(r->device, r->mark[(r->oldest + r->under_way - most - 1) % (AHEAD_MOST + 1)]);
+}
+
 static void reach_oldest(struct report *r)
 {
   REQUIRE(r->under_way > 0);
-  if (r->device->reach) r->device->reach(r->device, r->mark[r->oldest]);
+  report_reach(r, r->under_way - 1);
 }
 
 static void forget_oldest(struct report *r)

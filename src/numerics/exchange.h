@@ -38,6 +38,8 @@ void report_record_clear(struct report *, struct program *);
 /* Ask for the report as it stands when the device has come so far, without waiting: one fetch. At most AHEAD_MOST + 1
    may be under way. */
 void report_ask(struct report *);
+/* Wait until all that were asked for, but the last `most`, are there. */
+void report_reach(const struct report *, int most);
 /* The oldest that was asked for; waits until it is there. */
 void report_receive(struct report *);
 void report_drop(struct report *); /* all that were asked for */

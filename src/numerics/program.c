@@ -553,6 +553,14 @@ static void run_call(struct device *device, const struct call *call)
     call->host(device, call->context);
 }
 
+/* The i-th of the order, for all. */
+static void run_at(struct program *const *p, int count, int i)
+{
+  int at = p[0]->order[i];
+  int each = p[0]->call[at].host ? count : 1;
+  for (int k = 0; k < each; k++) run_call(p[k]->device, &p[k]->call[at]);
+}
+
 struct gang {
   struct program *program;
   const struct group *group;
@@ -580,26 +588,28 @@ static int run_piece_kept(struct program *p, int i)
   return end;
 }
 
-static void run_kept(struct program *p)
+static void run_kept(struct program *const *all, int count)
 {
+  struct program *p = all[0];
   if (p->kept_runs != p->device->runs || p->kept_scratch != p->device->scratch) forget(p);
   p->kept_runs = p->device->runs;
   p->kept_scratch = p->device->scratch;
   for (int i = 0; i < p->calls;) {
     if (p->call[p->order[i]].host)
-      run_call(p->device, &p->call[p->order[i++]]);
+      run_at(all, count, i++);
     else
       i = run_piece_kept(p, i);
   }
 }
 
-void program_run(struct program *p)
+static void run_all(struct program *const *all, int count)
 {
+  struct program *p = all[0];
   REQUIRE(p->planned);
   device_settle_scratch(p->device);
   /* The first time call by call: what a device does but once is then done. */
   if (p->kept && p->ran++ && !p->device->op_seconds) {
-    run_kept(p);
+    run_kept(all, count);
     return;
   }
   for (int i = 0; i < p->groups; i++) {
@@ -607,8 +617,20 @@ void program_run(struct program *p)
     if (g->apart && !p->kept && !p->device->op_seconds)
       parallel_for(p->device->pool, g->count, run_piece, &(struct gang){p, g});
     else
-      for (int k = g->from; k < g->from + g->count; k++) run_call(p->device, &p->call[p->order[k]]);
+      for (int k = g->from; k < g->from + g->count; k++) run_at(all, count, k);
   }
+}
+
+void program_run(struct program *p) { run_all(&p, 1); }
+
+void program_run_together(struct program *const *p, int count)
+{
+  struct device *first = p[0]->device;
+  ptrdiff_t apart = p[count - 1]->device->slab - first->slab;
+  REQUIRE(count == 1 || (p[0]->kept && apart > 0));
+  if (count > 1) first->runs = (int)(apart / (ptrdiff_t)first->stride) + 1;
+  run_all(p, count);
+  if (count > 1) first->runs = 1;
 }
 
 static int same_tensor(const struct tensor *a, const struct tensor *b, ptrdiff_t shift)

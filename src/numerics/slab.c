@@ -1,6 +1,9 @@
 #include "numerics/slab.h"
+#include <limits.h>
+#include <string.h>
 #include "base/memory.h"
 #include "base/thread.h"
+#include "numerics/cuda_plugin.h"
 
 enum {
   PAGE = 4096
@@ -80,8 +83,17 @@ struct device *slabs_device(struct slabs *s, int run)
   return s->run[run];
 }
 
-int slabs_pay(const char *kind)
+int slabs_in_one_call(const char *kind) { return !strcmp(kind, "cuda"); }
+
+/* On a GPU: about as many as it has multiprocessors, for a call of a small run has work for one or two of them. */
+int slabs_pay(const char *kind) { return slabs_in_one_call(kind) ? 128 : 1; }
+
+int slabs_most(const char *kind, size_t bytes)
 {
-  (void)kind; /* the kinds of this build are the host's */
-  return 1;
+  static const double share = 0.9; /* the rest is the device's own */
+  struct gpu gpu;
+  if (!slabs_in_one_call(kind)) return INT_MAX;
+  cuda_look(&gpu);
+  double most = share * gpu.gigabytes * 1e9 / (double)(bytes + PAGE);
+  return most < 1 ? 1 : most > INT_MAX ? INT_MAX : (int)most;
 }

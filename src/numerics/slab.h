@@ -5,6 +5,11 @@
 #define MAXLOGIT_SLAB_H
 #include "numerics/device.h"
 
+/* Does a device of this kind compute the runs of all slabs by one replay (program_run_together)? Otherwise threads of
+   the host take whole runs. Opens nothing: what a process knows of a GPU does not survive a fork, so that one that
+   starts others must not look at it. */
+int slabs_in_one_call(const char *kind);
+
 struct slabs;
 /* Open a device of this kind with one block of memory for `runs` slabs of `bytes` (what a run like these takes,
    built alone on as many threads). Each run's own calls use `threads` threads: runs may be computed at the same time,
@@ -13,9 +18,11 @@ int slabs_open(struct slabs **, const char *kind, int runs, size_t bytes, int th
 /* Runs that a launch on a device of this kind should have where nobody says. One on the host: a process a run computes
    as much. */
 int slabs_pay(const char *kind);
+/* Slabs of `bytes` that the memory of such a device holds; many on the host. Looks at the device. */
+int slabs_most(const char *kind, size_t bytes);
 /* All that is built on its runs' devices must be gone. */
 void slabs_close(struct slabs *);
-/* The device as one run sees it: memory from its slab, calls for itself alone (runs = 1). Who replays the program of
-   run 0 for all of them sets the `runs` of its device for as long. */
+/* The device as one run sees it: memory from its slab, calls for itself alone (runs = 1). program_run_together replays
+   the program of one for all of them. */
 struct device *slabs_device(struct slabs *, int run);
 #endif

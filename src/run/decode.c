@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "run/state.h"
+#include "run/company.h"
 
 static void feed_column(struct trainer *t, struct tensor *input, const int *from, long context)
 {
@@ -33,7 +33,7 @@ static void decode_part(struct trainer *t, struct model_program *d, long part, r
 
 static void look_at_part(struct trainer *t, long part, real *losses)
 {
-  trainer_run_part(t, &t->look_program, part);
+  company_run_part(ALONE(t), NULL, PART_LOOK, part);
   trainer_token_losses(t, &t->look_program, losses);
 }
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "numerics/slab.h"
+#include "run/company.h"
 #include "run/drive.h"
 
 /* A run keeps its thread this long before another has its turn: long against a step's own memory, short against a
@@ -19,6 +20,7 @@ struct seat {
   struct config *read;     /* from the run file, where it goes on */
   struct trainer *trainer; /* NULL: over */
   int busy;                /* a thread is at it */
+  int over;                /* it is to end now */
 };
 
 struct launch {
@@ -70,21 +72,43 @@ static void tell_end(struct launch *l, const struct seat *s)
   pthread_mutex_unlock(&l->lock);
 }
 
+static int goes_on(const struct launch *l, const struct seat *s)
+{
+  return drive_goes_on(s->trainer, s->run->max_time, l->began);
+}
+
+static void end(struct launch *l, struct seat *s)
+{
+  s->run->status = drive_end(s->trainer, NULL, NULL, &s->run->error);
+  s->trainer = NULL;
+  tell_end(l, s);
+}
+
+/* What came of its step. */
+static void after_step(struct launch *l, struct seat *s, const struct error *e)
+{
+  if (!e->status) {
+    tell_step(l, s);
+    return;
+  }
+  s->run->status = e->status;
+  s->run->error = *e;
+  trainer_abandon(s->trainer);
+  s->trainer = NULL;
+  tell_end(l, s);
+}
+
 static void advance(struct launch *l, struct seat *s)
 {
   double until = clock_seconds() + turn_seconds;
-  struct launch_run *run = s->run;
   do {
-    if (!drive_goes_on(s->trainer, run->max_time, l->began)) {
-      run->status = drive_end(s->trainer, NULL, NULL, &run->error);
-      s->trainer = NULL;
-    } else if ((run->status = trainer_step(s->trainer, &run->error))) {
-      trainer_abandon(s->trainer);
-      s->trainer = NULL;
+    struct error e = {0};
+    if (goes_on(l, s)) {
+      trainer_step(s->trainer, &e);
+      after_step(l, s, &e);
     } else
-      tell_step(l, s);
+      end(l, s);
   } while (s->trainer && clock_seconds() < until);
-  if (!s->trainer) tell_end(l, s);
 }
 
 /* A thread that finds no free run has nothing more to do: runs only become fewer. */
@@ -93,6 +117,52 @@ static void drive_seats(void *context, int thread)
   struct launch *l = context;
   (void)thread;
   for (struct seat *s; (s = take_turn(l)); end_turn(l, s)) advance(l, s);
+}
+
+/* --- all at once, on a device that computes the runs itself ------------------------------------------------------ */
+
+static void end_if_over(void *context, long seat, int worker)
+{
+  struct launch *l = context;
+  struct seat *s = &l->seat[seat];
+  (void)worker;
+  if (s->over) end(l, s);
+  s->over = 0;
+}
+
+/* Those that are over end, at the same time: a seat that is left is computed along, and nobody looks. */
+static void gather(struct launch *l, struct company *c)
+{
+  struct device *device = NULL;
+  for (int i = 0; i < l->seats; i++) {
+    struct seat *s = &l->seat[i];
+    s->over = s->trainer && !goes_on(l, s);
+    if (s->over) device = trainer_device(s->trainer);
+  }
+  if (device && device->wait) device->wait(device); /* this thread alone has the device compute */
+  if (c->pool)
+    parallel_for(c->pool, l->seats, end_if_over, l);
+  else
+    for (int i = 0; i < l->seats; i++) end_if_over(l, i, 0);
+  c->count = 0;
+  for (int i = 0; i < l->seats; i++)
+    if (l->seat[i].trainer) c->run[c->count++] = l->seat[i].trainer;
+}
+
+/* The threads draw batches and make rows and files; this one tells the device. */
+static void drive_together(struct launch *l, int threads)
+{
+  size_t n = (size_t)l->seats;
+  struct company c = {memory_new(n, sizeof *c.run), memory_new(n, sizeof *c.program), 0,
+                      n > 1 ? pool_new(threads) : NULL};
+  for (gather(l, &c); c.count; gather(l, &c)) {
+    trainer_step_all(&c);
+    for (int i = 0; i < l->seats; i++)
+      if (l->seat[i].trainer) after_step(l, &l->seat[i], &l->seat[i].trainer->error);
+  }
+  pool_free(c.pool);
+  memory_free(c.program);
+  memory_free(c.run);
 }
 
 /* --- a launch ------------------------------------------------------------------------------------------------ */
@@ -113,50 +183,78 @@ static void sit_down(struct seat *s, struct device *device)
     run->status = trainer_resume_on(&s->trainer, device, run->path, &run->error);
 }
 
-/* Where the runs are computed: slabs as large as a run that is built to measure it, or a device for one alone. */
-struct room {
-  struct slabs *slabs;
-  struct device *alone;
-};
-
-static int make_room(struct room *room, const struct seat *seat, int seats, int threads, struct error *e)
+/* What is replayed for all must be what each has recorded. */
+static void compare_programs(struct seat *s, const struct seat *first)
 {
-  size_t bytes = 0;
-  *room = (struct room){0};
-  if (seats == 1) return device_open(&room->alone, kind_of(seat), threads, e);
-  int status = trainer_bytes(config_of(seat), &bytes, e);
-  int each = threads > seats ? threads / seats : 1;
-  return status ? status : slabs_open(&room->slabs, kind_of(seat), seats, bytes, each, e);
+  const char *difference = trainer_difference(first->trainer, s->trainer);
+  if (!difference) return;
+  s->run->status = error_set(&s->run->error, STATUS_FAIL, "%s: not the program of the runs beside it: %s",
+                             trainer_path(s->trainer), difference);
+  trainer_abandon(s->trainer);
+  s->trainer = NULL;
 }
 
-/* A device with a queue of its own is told by one thread, which does not wait for it. */
-static int drivers_for(const struct room *room, int seats, int threads)
-{
-  const struct device *device = room->slabs ? slabs_device(room->slabs, 0) : room->alone;
-  return !device || device->stream ? 1 : threads < seats ? threads : seats;
-}
-
-/* Runs of one structure. */
-static void launch(struct seat *seat, int seats, int threads, const struct launch_ears *ears)
+/* On `alone`, or on slabs. */
+static void launch_on(struct device *alone, struct slabs *slabs, struct seat *seat, int seats, int threads,
+                      const struct launch_ears *ears)
 {
   struct launch l = {.seat = seat, .seats = seats, .ears = ears};
-  struct room room;
-  struct error e = {0};
+  int computes_runs = slabs_in_one_call(kind_of(seat));
+  const struct seat *first = NULL;
   pthread_mutex_init(&l.lock, NULL);
-  int status = make_room(&room, seat, seats, threads, &e);
   for (int i = 0; i < seats; i++) {
-    struct launch_run *run = seat[i].run;
-    if (status)
-      run->status = status, run->error = e;
-    else
-      sit_down(&seat[i], room.alone ? room.alone : slabs_device(room.slabs, i));
-    if (run->status) tell_end(&l, &seat[i]);
+    sit_down(&seat[i], alone ? alone : slabs_device(slabs, i));
+    if (!first && seat[i].trainer) first = &seat[i];
+    if (computes_runs && seat[i].trainer) compare_programs(&seat[i], first);
+    if (seat[i].run->status) tell_end(&l, &seat[i]);
   }
   l.began = clock_seconds();
-  threads_run(drivers_for(&room, seats, threads), drive_seats, &l);
-  slabs_close(room.slabs);
-  device_close(room.alone);
+  if (computes_runs)
+    drive_together(&l, threads);
+  else
+    threads_run(threads < seats ? threads : seats, drive_seats, &l);
   pthread_mutex_destroy(&l.lock);
+}
+
+static void fail_all(struct seat *seat, int seats, const struct launch_ears *ears, const struct error *e)
+{
+  for (int i = 0; i < seats; i++) {
+    seat[i].run->status = e->status;
+    seat[i].run->error = *e;
+    if (ears->end) ears->end(ears->context, seat[i].number);
+  }
+}
+
+/* Runs of one structure: a device for one alone, else slabs as large as a run that is built to measure it, as many at a
+   time as the device holds. */
+static void launch(struct seat *seat, int seats, int threads, const struct launch_ears *ears)
+{
+  const char *kind = kind_of(seat);
+  struct error e = {0};
+  if (seats == 1) {
+    struct device *device;
+    if (device_open(&device, kind, threads, &e)) {
+      fail_all(seat, 1, ears, &e);
+      return;
+    }
+    launch_on(device, NULL, seat, 1, threads, ears);
+    device_close(device);
+    return;
+  }
+  size_t bytes = 0;
+  int each = !slabs_in_one_call(kind) && threads > seats ? threads / seats : 1;
+  int status = trainer_bytes(config_of(seat), each, &bytes, &e),
+      most = status ? seats : slabs_most(kind, bytes);
+  for (int from = 0, n; from < seats; from += n) {
+    struct slabs *slabs = NULL;
+    n = seats - from < most ? seats - from : most;
+    if (!status) status = slabs_open(&slabs, kind, n, bytes, each, &e);
+    if (status)
+      fail_all(seat + from, n, ears, &e);
+    else
+      launch_on(NULL, slabs, seat + from, n, threads, ears);
+    slabs_close(slabs);
+  }
 }
 
 void launch_drive(struct launch_run *run, int count, int threads, const struct launch_ears *ears)

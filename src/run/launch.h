@@ -22,7 +22,8 @@ struct launch_ears {
 
 /* Train all of them to their ends, those of equal structure (config_structure) at the same time, the others after
    them. On the host whole runs go to `threads` threads, the one that has most steps left first; more threads than runs
-   share a run. A run that fails, diverges, ends or is stopped leaves the others alone, and every run has the bits that
-   it has alone. */
+   share a run. A device that computes runs itself (slabs_in_one_call) does a step of all of them at a time, as many as
+   its memory holds, and the threads draw batches and make rows and files. A run that fails, diverges, ends or is
+   stopped leaves the others alone, and every run has the bits that it has alone. */
 void launch_drive(struct launch_run *, int count, int threads, const struct launch_ears *);
 #endif

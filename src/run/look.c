@@ -1,17 +1,6 @@
-/* look.c - the host's batch through a program, and the loss on validation batches */
+/* look.c - the loss on validation batches, and of single tokens */
 #include "base/memory.h"
-#include "run/state.h"
-
-void trainer_run_part(struct trainer *t, struct model_program *p, long part)
-{
-  host_batch_feed(&t->host, t->device, p, part);
-  program_run(p->program);
-}
-
-void trainer_run_pass(struct trainer *t, struct model_program *p)
-{
-  for (long m = 0; m < t->train->micro_batches; m++) trainer_run_part(t, p, m);
-}
+#include "run/company.h"
 
 void trainer_token_losses(struct trainer *t, const struct model_program *p, real *out)
 {
@@ -33,28 +22,33 @@ static void add_positions(struct trainer *t, const struct model_program *p, long
   }
 }
 
-void trainer_run_validation(struct trainer *t, double *sum, double *count)
+void trainer_run_validation(const struct company *c, company_choice *chosen, double *sum, double *count)
 {
-  struct model_program *p = &t->look_program;
-  program_run(t->begin_look);
-  for (long b = 0; b < t->train->val_batches; b++) {
-    host_batch_draw(&t->host, &t->data, DATA_VAL, COMMON_SEED, (uint64_t)b);
-    for (long m = 0; m < t->train->micro_batches; m++) {
-      trainer_run_part(t, p, m);
-      if (sum) add_positions(t, p, m, sum, count);
+  const struct train_options *o = c->run[0]->train;
+  company_replay(c, PART_BEGIN_LOOK);
+  for (long b = 0; b < o->val_batches; b++) {
+    company_draw(c, chosen, DATA_VAL, (uint64_t)b);
+    for (long m = 0; m < o->micro_batches; m++) {
+      company_run_part(c, chosen, PART_LOOK, m);
+      if (sum) add_positions(c->run[0], &c->run[0]->look_program, m, sum, count);
     }
   }
+}
+
+double trainer_validated(struct trainer *t)
+{
+  real loss;
+  t->device->download(t->device, &loss, t->model.probe.loss->data, sizeof loss);
+  return (double)loss / (double)t->train->val_batches;
 }
 
 double trainer_evaluate(struct trainer *t, double *by_position)
 {
   long context = t->look_program.context;
   double *count = by_position ? memory_new((size_t)context, sizeof *count) : NULL;
-  real loss;
   for (long i = 0; by_position && i < context; i++) by_position[i] = 0;
-  trainer_run_validation(t, by_position, count);
+  trainer_run_validation(ALONE(t), NULL, by_position, count);
   for (long i = 0; by_position && i < context; i++) by_position[i] /= count[i];
   memory_free(count);
-  t->device->download(t->device, &loss, t->model.probe.loss->data, sizeof loss);
-  return (double)loss / (double)t->train->val_batches;
+  return trainer_validated(t);
 }

@@ -1,11 +1,15 @@
 #include "run/plan.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "numerics/slab.h"
 #include "run/trainer.h"
 
 struct known { /* a structure that has been checked */
@@ -58,16 +62,74 @@ static uint64_t structure_of(const struct config *c)
   return key;
 }
 
-static int learn(struct plan *plan, uint64_t key, struct config *c, struct error *e)
+static int build(struct config *c, struct known *k, struct error *e)
 {
   struct trainer *t;
   int status = trainer_init(&t, c, TRAINER_NO_RECORD, e);
   if (status) return status;
-  plan->known = memory_grow(plan->known, plan->count, plan->count + 1, sizeof *plan->known);
-  struct known *k = &plan->known[plan->count++];
-  *k = (struct known){.key = key, .vocab = trainer_model(t)->options.vocab};
+  k->vocab = trainer_model(t)->options.vocab;
   trainer_contents(t, &k->data, &k->start);
   trainer_abandon(t);
+  return STATUS_OK;
+}
+
+/* What a process of its own has found out. */
+struct finding {
+  struct known known;
+  struct error error;
+};
+
+static int read_finding(int fd, struct finding *f)
+{
+  size_t have = 0;
+  ssize_t n;
+  while (have < sizeof *f &&
+         ((n = read(fd, (char *)f + have, sizeof *f - have)) > 0 || (n < 0 && errno == EINTR)))
+    have += n > 0 ? (size_t)n : 0;
+  return have == sizeof *f;
+}
+
+static _Noreturn void find_out(struct config *c, int fd)
+{
+  struct finding f = {0};
+  build(c, &f.known, &f.error);
+  for (size_t done = 0; done < sizeof f;) {
+    ssize_t n = write(fd, (char *)&f + done, sizeof f - done);
+    if (n < 0 && errno != EINTR) break;
+    done += n > 0 ? (size_t)n : 0;
+  }
+  _exit(STATUS_OK); /* without the parent's buffers and exit handlers */
+}
+
+/* In another process: this one is going to start workers, and who has looked at a GPU cannot (slab.h). */
+static int build_apart(struct config *c, struct known *k, struct error *e)
+{
+  struct finding f;
+  int ends[2], ended;
+  if (pipe(ends)) return error_set(e, STATUS_FAIL, "cannot open a pipe: %s", strerror(errno));
+  fflush(NULL);
+  pid_t pid = fork();
+  if (pid == 0) find_out(c, ends[1]);
+  close(ends[1]);
+  int have = pid > 0 && read_finding(ends[0], &f);
+  close(ends[0]);
+  while (pid > 0 && waitpid(pid, &ended, 0) < 0 && errno == EINTR) {}
+  if (!have)
+    return error_set(e, STATUS_FAIL, "the process that was to try this point has ended, or never began");
+  if (f.error.status) return error_set(e, f.error.status, "%s", f.error.text);
+  *k = f.known;
+  return STATUS_OK;
+}
+
+static int learn(struct plan *plan, uint64_t key, struct config *c, struct error *e)
+{
+  const struct top_options *top = config_section(c, "");
+  struct known k = {0};
+  int status = slabs_in_one_call(top->device) ? build_apart(c, &k, e) : build(c, &k, e);
+  if (status) return status;
+  k.key = key;
+  plan->known = memory_grow(plan->known, plan->count, plan->count + 1, sizeof *plan->known);
+  plan->known[plan->count++] = k;
   return STATUS_OK;
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "run/state.h"
+#include "run/company.h"
 
 static int set_parameter(void *config, const char *key, const char *value)
 {
@@ -168,7 +168,7 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   if (!status) {
     trainer_observe(t);
     recorder_event(t->recorder, t->done, "resume", -1, -1, NAN);
-    if (t->done == t->train->steps) trainer_finish_record(t); /* killed on the last lines */
+    trainer_finish_all(ALONE(t)); /* killed on the last lines */
     *out = t;
   } else {
     trainer_release(t);
@@ -215,7 +215,7 @@ int trainer_repeat(struct trainer **out, struct config *c, const char *path, con
   }
   trainer_observe(t);
   recorder_event(t->recorder, t->done, "rerun", -1, -1, NAN);
-  if (t->done == t->train->steps) trainer_finish_record(t);
+  trainer_finish_all(ALONE(t));
   *out = t;
   return STATUS_OK;
 }

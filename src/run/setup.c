@@ -234,11 +234,15 @@ static int create_record(struct trainer *t, const struct run_facts *f, struct er
   return status ? status : checkpoint_remove_all(t->path, e);
 }
 
-int trainer_bytes(struct config *c, size_t *bytes, struct error *e)
+int trainer_bytes(struct config *c, int threads, size_t *bytes, struct error *e)
 {
+  struct device *device;
+  int status = device_open(&device, ((const struct top_options *)config_section(c, ""))->device, threads, e);
+  if (status) return status;
   struct trainer *t = memory_new(1, sizeof *t);
   t->config = c;
-  int status = trainer_build(t, 1, e);
+  t->device = device;
+  status = trainer_build(t, 1, e);
   if (!status) *bytes = t->device->given;
   trainer_release(t);
   return status;

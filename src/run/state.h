@@ -26,6 +26,18 @@ struct flight {
   struct batch batch; /* a copy, where batches are recorded */
 };
 
+/* The programs of a step, and those of what is looked at beside it. */
+enum part {
+  PART_BEGIN,
+  PART_BEGIN_LOOK,
+  PART_KEEP_VAL,
+  PART_STEP,
+  PART_LOOK,
+  PART_DIRECTIONS,
+  PART_APPLY,
+  PARTS
+};
+
 struct trainer {
   struct config *config;
   int owns_config;
@@ -67,7 +79,11 @@ struct trainer {
   long reading; /* the step whose report is read; after reading, the last one read */
   double read_at;
   int diverged;
+  int halts;          /* after the step in hand its report is waited for and a checkpoint written */
+  struct error error; /* of the step in hand */
 };
+
+struct program *trainer_program(const struct trainer *, enum part);
 
 /* setup.c: everything of a run but its files; with `keeps` 0 nothing costly is recorded. */
 int trainer_build(struct trainer *, int keeps, struct error *);
@@ -76,12 +92,13 @@ void trainer_facts(struct trainer *, struct run_facts *);
 void trainer_observe(struct trainer *);
 void trainer_release(struct trainer *);
 
-/* look.c: one micro-batch, or all of the host's batch, through a program. */
-void trainer_run_part(struct trainer *, struct model_program *, long part);
-void trainer_run_pass(struct trainer *, struct model_program *);
-/* All validation batches; their losses add up in the place of the probe's. sum, count: NULL, or [context], where those
-   of every position are added. */
-void trainer_run_validation(struct trainer *, double *sum, double *count);
+struct company;
+/* look.c: all validation batches of those that are chosen (NULL: all); their losses add up in the place of the probe's.
+   sum, count: NULL, or [context], where those of every position of the only run are added. */
+void trainer_run_validation(const struct company *, int (*chosen)(const struct trainer *), double *sum,
+                            double *count);
+/* That loss; waits. */
+double trainer_validated(struct trainer *);
 /* The loss of every token that a program has just seen, [batch*context]. */
 void trainer_token_losses(struct trainer *, const struct model_program *, real *out);
 
@@ -90,6 +107,9 @@ double trainer_wall(const struct trainer *); /* seconds, of the whole run */
 /* Put a checkpoint's tensors in their places. */
 int trainer_load(struct trainer *, const struct checkpoint *, struct error *);
 
-/* trainer.c: the last look, at the state after the last update. */
-void trainer_finish_record(struct trainer *);
+/* trainer.c: a step of each; those that have none to do are put out of the company before it. What fails is in the
+   run's `error`. */
+void trainer_step_all(struct company *);
+/* The last look of those that are at their end, at the state after the last update. */
+void trainer_finish_all(const struct company *);
 #endif

@@ -198,9 +198,10 @@ int sweep_plan(struct sweep *s, const struct config *config, const char *name, l
   struct buffer folder = {0};
   if (!status) {
     buffer_add(&folder, "%s%s", *o->dir ? o->dir : "runs/", *o->dir ? "" : name);
+    const char *device = ((const struct top_options *)config_section(first, ""))->device;
     s->jobs = o->jobs;
-    s->together =
-      o->together ? o->together : slabs_pay(((const struct top_options *)config_section(first, ""))->device);
+    s->one_launch = slabs_in_one_call(device);
+    s->together = o->together ? o->together : slabs_pay(device);
     s->threads = ((const struct device_options *)config_section(first, "device"))->threads;
     struct planning planning = {.sweep = s, .plan = plan_new(), .folder = folder.text};
     planning.shorter = shorter_new(folder.text);
@@ -249,6 +250,7 @@ void sweep_share(struct sweep *s)
 {
   long cores = thread_cores();
   long most = s->together < s->count ? s->together : s->count; /* threads that a launch can use well */
+  if (!s->jobs && s->one_launch) s->jobs = 1;
   if (!s->threads) {
     long share = s->jobs ? cores / s->jobs : cores;
     s->threads = share < most ? share : most;

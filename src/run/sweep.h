@@ -34,11 +34,12 @@ struct sweep_point {
 struct sweep {
   struct sweep_point *points;
   long count;
-  long doubles;  /* points left out: they are the same run as an earlier one */
-  long jobs;     /* launches at a time, each a process */
-  long together; /* the most runs of a launch */
-  long threads;  /* of a launch; 0: one a run, as far as the cores go */
-  long trainers; /* built to check the points: one for each structure */
+  long doubles;   /* points left out: they are the same run as an earlier one */
+  long jobs;      /* launches at a time, each a process */
+  long together;  /* the most runs of a launch */
+  long threads;   /* of a launch; 0: one a run, as far as the cores go */
+  int one_launch; /* at a time, where nobody says: the device computes the runs of a launch itself */
+  long trainers;  /* built to check the points: one for each structure */
   /* Called when something changed (point >= 0: this one) and some times a second; any may be NULL. */
   void (*look)(void *context, const struct sweep *, long point);
   /* A line that a worker wrote on its standard error, the point being one of its `count`. */
@@ -54,7 +55,8 @@ int sweep_plan(struct sweep *, const struct config *, const char *name, long sha
    The configurations of both must live on. */
 void sweep_join(struct sweep *, struct sweep *more);
 /* How sweep_run will use the machine: fill in jobs and threads where they are 0. One run a launch on the
-   CPU, where a process a run is as fast and a crash costs one run; as many launches as the cores carry. */
+   CPU, where a process a run is as fast and a crash costs one run; as many launches as the cores carry. On a GPU one
+   launch at a time, of many runs. */
 void sweep_share(struct sweep *);
 /* launch[i], from 1: which launch will compute point i; 0: it is done. */
 void sweep_launches(const struct sweep *, long *launch);

@@ -4,20 +4,14 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "run/state.h"
+#include "run/company.h"
 
 /* --- one step ---------------------------------------------------------------------------------------------- */
 
-static int probe_wanted(const struct trainer *t)
-{
-  for (int i = 0; i < t->model.stabilizer_count; i++)
-    if (t->model.context[i].wants_probe) return 1;
-  return 0;
-}
-
 static int due(long every, long step) { return every && step % every == 0; }
+static int val_due(const struct trainer *t) { return due(t->train->val_every, t->done); }
 
-/* Of the step that is to be told. What it asks of the record was read: trainer_step waits. */
+/* Of the step that is to be told. What it asks of the record was read: with record.dense every step is waited for. */
 static int probe_due(const struct trainer *t)
 {
   return due(t->record.probe_every, t->done) || (t->record.probe_every && dense_on(&t->dense));
@@ -28,18 +22,33 @@ static int spectra_due(const struct trainer *t)
   return due(t->record.spectra_every, t->done) || (t->record.spectra_every && dense_on(&t->dense));
 }
 
+/* By the record or by stabilisers. */
+static int probe_wanted(const struct trainer *t)
+{
+  for (int i = 0; i < t->model.stabilizer_count; i++)
+    if (t->model.context[i].wants_probe) return 1;
+  return probe_due(t);
+}
+
+static int any(const struct company *c, company_choice *chosen)
+{
+  for (int i = 0; i < c->count; i++)
+    if (chosen(c->run[i])) return 1;
+  return 0;
+}
+
 /* What is looked at beside the training batch, with the weights before this step's update. The probe comes last: its
    maxima may be wanted by stabilisers. */
-static void look_around(struct trainer *t)
+static void look_around(const struct company *c)
 {
-  if (due(t->train->val_every, t->done)) {
-    trainer_run_validation(t, NULL, NULL);
-    program_run(t->keep_val);
+  if (any(c, val_due)) {
+    trainer_run_validation(c, val_due, NULL, NULL);
+    company_replay(c, PART_KEEP_VAL);
   }
-  if (probe_due(t) || probe_wanted(t)) {
-    host_batch_draw(&t->host, &t->data, DATA_PROBE, COMMON_SEED, 0);
-    program_run(t->begin_look);
-    trainer_run_pass(t, &t->look_program);
+  if (any(c, probe_wanted)) {
+    company_draw(c, probe_wanted, DATA_PROBE, 0);
+    company_replay(c, PART_BEGIN_LOOK);
+    company_run_pass(c, probe_wanted, PART_LOOK);
   }
 }
 
@@ -65,23 +74,46 @@ static void record_spectra(struct trainer *t, const struct pass *pass)
   if (observer_spectra(t->observer, t->done, pass, &e)) health_event(&t->health, "nonconverged", -1, -1, NAN);
 }
 
-/* The spectra's row is of the weights before the update and of the update to come; a step that is not finite has
-   none. */
-static void look_at_update(struct trainer *t)
+static void record_update(struct trainer *t, const void *context)
 {
-  report_read(t->model.report);
+  (void)context;
   if (report_of(t->model.report, updates_go(t->updates))[0] == 0) return;
   pass_read(&t->pass, t->model.report, &t->model.seen, t->step_program.looks != NULL);
   record_spectra(t, &t->pass);
 }
 
-/* The last look, at the state after the last update. It comes after the last checkpoint, so that a run which
-   is extended on resume has only the rows of the longer run. */
-void trainer_finish_record(struct trainer *t)
+/* The spectra's row is of the weights before the update and of the update to come; a step that is not finite has
+   none. */
+static void look_at_updates(const struct company *c)
 {
-  t->val_loss = trainer_evaluate(t, NULL);
+  for (int i = 0; i < c->count; i++)
+    if (spectra_due(c->run[i])) report_ask(c->run[i]->model.report);
+  for (int i = 0; i < c->count; i++)
+    if (spectra_due(c->run[i])) report_receive(c->run[i]->model.report);
+  company_each(c, spectra_due, record_update, NULL);
+}
+
+static int is_finished(const struct trainer *t)
+{
+  return !t->error.status && !t->diverged && t->done == t->train->steps;
+}
+
+static void record_end(struct trainer *t, const void *context)
+{
+  (void)context;
   observer_val(t->observer, t->done, t->val_loss);
   record_spectra(t, NULL);
+}
+
+/* The last look comes after the last checkpoint, so that a run which is extended on resume has only the rows of the
+   longer run. */
+void trainer_finish_all(const struct company *c)
+{
+  if (!any(c, is_finished)) return;
+  trainer_run_validation(c, is_finished, NULL, NULL);
+  for (int i = 0; i < c->count; i++)
+    if (is_finished(c->run[i])) c->run[i]->val_loss = trainer_validated(c->run[i]);
+  company_each(c, is_finished, record_end, NULL);
 }
 
 static int checkpoint_due(const struct trainer *t)
@@ -100,18 +132,24 @@ static struct moment moment_of(const struct trainer *t)
 
 /* --- the report, some steps later where the device is behind ------------------------------------------------ */
 
-static void take_off(struct trainer *t, const struct moment *now, double began)
+static struct flight *next_flight(struct trainer *t)
 {
-  struct flight *f = &t->flight[(t->oldest + t->flying++) % (AHEAD_MOST + 1)];
+  return &t->flight[(t->oldest + t->flying) % (AHEAD_MOST + 1)];
+}
+
+static void take_off(struct trainer *t)
+{
+  struct flight *f = next_flight(t);
   const struct batch *b = &t->host.batch;
   size_t n = (size_t)(t->host.rows * t->host.context);
-  f->now = *now, f->began = began, f->probed = probe_due(t);
   if (t->record.batches) {
     memcpy(f->batch.tokens, b->tokens, (n + (size_t)t->host.rows) * sizeof *b->tokens);
     memcpy(f->batch.mask, b->mask, n * sizeof *b->mask);
     memcpy(f->batch.document, b->document, n * sizeof *b->document);
   }
   report_ask(t->model.report);
+  t->flying++;
+  t->done++;
 }
 
 /* The row of the step axis, and with the first of a dense stretch those that were put aside before it. */
@@ -178,35 +216,85 @@ int trainer_settle(struct trainer *t, struct error *e) { return settle(t, 0, e);
 
 /* --- one step -------------------------------------------------------------------------------------------------- */
 
-static void tell_step(struct trainer *t)
+static void tell_step(const struct company *c)
 {
   double began = clock_seconds();
-  struct moment now = moment_of(t);
-  program_run(t->begin);
-  look_around(t);
-  host_batch_draw(&t->host, &t->data, DATA_TRAIN, (uint64_t)t->train->seed, (uint64_t)t->done);
-  trainer_run_pass(t, &t->step_program);
-  if (spectra_due(t)) observer_weights(t->observer);
-  updates_directions(t->updates, &now);
-  if (spectra_due(t)) look_at_update(t);
-  updates_apply(t->updates);
-  take_off(t, &now, began);
-  t->done++;
+  for (int i = 0; i < c->count; i++) {
+    struct flight *f = next_flight(c->run[i]);
+    f->now = moment_of(c->run[i]), f->began = began, f->probed = probe_due(c->run[i]);
+  }
+  company_replay(c, PART_BEGIN);
+  look_around(c);
+  company_draw(c, NULL, DATA_TRAIN, 0);
+  company_run_pass(c, NULL, PART_STEP);
+  for (int i = 0; i < c->count; i++) {
+    struct trainer *t = c->run[i];
+    if (spectra_due(t)) observer_weights(t->observer);
+    numbers_tell(t->model.numbers, &next_flight(t)->now);
+  }
+  company_replay(c, PART_DIRECTIONS);
+  look_at_updates(c);
+  company_replay(c, PART_APPLY);
+  for (int i = 0; i < c->count; i++) take_off(c->run[i]);
 }
 
-/* What looks at weights, or keeps them, first waits for all that was told before: a divergence must be known. With
-   record.dense every step is waited for, so that what is recorded of the next does not hang on how late a report is. */
+/* With record.dense every step is waited for, so that what is recorded of the next does not hang on how late a report
+   is. */
+static int flights_left(const struct trainer *t)
+{
+  return t->halts || dense_wanted(&t->dense) ? 0 : t->device->ahead;
+}
+
+static void land(struct trainer *t, const void *context)
+{
+  (void)context;
+  int status = settle(t, flights_left(t), &t->error);
+  if (!status && !t->diverged && t->halts) trainer_checkpoint(t, &t->error);
+}
+
+static void land_before(struct trainer *t, const void *context)
+{
+  (void)context;
+  settle(t, 0, &t->error);
+}
+
+/* What looks at weights, or keeps them, first waits for all that was told before: a divergence must be known. */
+static void settle_before_spectra(const struct company *c)
+{
+  for (int i = 0; i < c->count; i++)
+    if (spectra_due(c->run[i])) report_reach(c->run[i]->model.report, 0);
+  company_each(c, spectra_due, land_before, NULL);
+}
+
+static void keep_those_that_go_on(struct company *c)
+{
+  int n = 0;
+  for (int i = 0; i < c->count; i++)
+    if (!c->run[i]->error.status && trainer_more(c->run[i])) c->run[n++] = c->run[i];
+  c->count = n;
+}
+
+/* This thread waits for the device; then every run's rows and files are made at the same time. */
+void trainer_step_all(struct company *c)
+{
+  for (int i = 0; i < c->count; i++) c->run[i]->error.status = STATUS_OK;
+  settle_before_spectra(c);
+  keep_those_that_go_on(c);
+  if (!c->count) return;
+  tell_step(c);
+  for (int i = 0; i < c->count; i++) {
+    struct trainer *t = c->run[i];
+    t->halts = t->done == t->train->steps || checkpoint_due(t);
+    report_reach(t->model.report, flights_left(t));
+  }
+  company_each(c, NULL, land, NULL);
+  trainer_finish_all(c);
+}
+
 int trainer_step(struct trainer *t, struct error *e)
 {
-  int status = spectra_due(t) ? settle(t, 0, e) : STATUS_OK;
-  if (status || !trainer_more(t)) return status;
-  tell_step(t);
-  int halt = t->done == t->train->steps || checkpoint_due(t);
-  status = settle(t, halt || dense_wanted(&t->dense) ? 0 : t->device->ahead, e);
-  if (status || t->diverged) return status;
-  if (halt) status = trainer_checkpoint(t, e);
-  if (t->done == t->train->steps) trainer_finish_record(t);
-  return status;
+  trainer_step_all(ALONE(t));
+  return t->error.status ? error_set(e, t->error.status, "%s", t->error.text) : STATUS_OK;
 }
 
 /* --- the end, and questions ------------------------------------------------------------------------------------ */
@@ -254,23 +342,26 @@ double trainer_loss_floor(const struct trainer *t) { return t->data.loss_floor; 
 
 /* --- many of one structure ------------------------------------------------------------------------------------- */
 
-enum { PROGRAMS = 7 };
-
-static void programs_of(const struct trainer *t, const struct program *out[PROGRAMS])
+struct program *trainer_program(const struct trainer *t, enum part part)
 {
-  const struct program *const mine[] = {t->begin, t->begin_look, t->keep_val, t->step_program.program,
-                                        t->look_program.program};
-  memcpy(out, mine, sizeof mine);
-  updates_programs(t->updates, out + sizeof mine / sizeof *mine);
+  switch (part) {
+  case PART_BEGIN: return t->begin;
+  case PART_BEGIN_LOOK: return t->begin_look;
+  case PART_KEEP_VAL: return t->keep_val;
+  case PART_STEP: return t->step_program.program;
+  case PART_LOOK: return t->look_program.program;
+  case PART_DIRECTIONS: return updates_directions(t->updates);
+  case PART_APPLY: return updates_apply(t->updates);
+  case PARTS: break;
+  }
+  BUG("no part %d", (int)part);
 }
 
 const char *trainer_difference(const struct trainer *a, const struct trainer *b)
 {
-  const struct program *of_a[PROGRAMS], *of_b[PROGRAMS];
   const char *difference = NULL;
-  programs_of(a, of_a);
-  programs_of(b, of_b);
-  for (int i = 0; i < PROGRAMS && !difference; i++)
-    difference = program_difference(of_a[i], of_b[i], b->device->slab - a->device->slab);
+  for (enum part part = 0; part < PARTS && !difference; part++)
+    difference = program_difference(trainer_program(a, part), trainer_program(b, part),
+                                    b->device->slab - a->device->slab);
   return difference;
 }

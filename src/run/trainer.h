@@ -23,8 +23,8 @@ int trainer_resume_on(struct trainer **, struct device *, const char *run_path, 
    recorded before stays. The configuration may record otherwise. STATUS_USAGE: there is no such checkpoint. */
 int trainer_repeat(struct trainer **, struct config *, const char *path, const char *into, long from,
                    struct error *);
-/* Bytes of the device that a run of this structure owns. One is built to know. */
-int trainer_bytes(struct config *, size_t *bytes, struct error *);
+/* Bytes of the device that a run of this structure owns, its calls on `threads` threads. One is built to know. */
+int trainer_bytes(struct config *, int threads, size_t *bytes, struct error *);
 /* The finished configuration that a run file tells, and its id (may be NULL). */
 int trainer_config_of(const char *run_path, struct config **, char id[16], struct error *);
 /* One step: forward, backward, update, stabilisers, record, checkpoint when due. A device that computes while the host

@@ -121,11 +121,12 @@ static const struct option_row sweep_rows[] = {
   TEXT_ROW(struct sweep_options, dir, "", "folder of the runs; empty: runs/<name of the sweep file>",
            OPTION_FREE | OPTION_NUMBER),
   INT_ROW(struct sweep_options, jobs, "0", 0, 1024, "processes",
-          "launches at a time (-j), each a process; 0: as many as the cores carry",
+          "launches at a time (-j), each a process; 0: as many as the cores carry, on a GPU one",
           OPTION_FREE | OPTION_NUMBER),
-  INT_ROW(struct sweep_options, together, "0", 0, 1024, "runs",
-          "runs of one launch, which differ in numbers alone; 0: as many as pay, on the CPU one",
-          OPTION_FREE | OPTION_NUMBER),
+  INT_ROW(
+    struct sweep_options, together, "0", 0, 1024, "runs",
+    "runs of one launch, which differ in numbers alone; 0: as many as pay: on the CPU one, on a GPU 128",
+    OPTION_FREE | OPTION_NUMBER),
   END_ROW};
 
 static const struct config_section core[] = {

@@ -115,9 +115,9 @@ struct updates *updates_new(struct model *, const char *optimizer, const struct 
                             const struct update_rule *, const void *(*options_of)(void *, const char *),
                             void *context, struct error *);
 void updates_free(struct updates *);
-/* The two halves, for a caller that looks at the directions in between. The first tells the device the moment. */
-void updates_directions(struct updates *, const struct moment *);
-void updates_apply(struct updates *);
+/* The programs of the two halves, for a caller that looks at the directions in between; numbers_tell before. */
+struct program *updates_directions(const struct updates *);
+struct program *updates_apply(const struct updates *);
 /* Numbers [1] of the report: the gradient's norm before the clip; 1, or 0 where the step changed nothing. */
 const struct tensor *updates_grad_norm(const struct updates *);
 const struct tensor *updates_go(const struct updates *);
@@ -132,8 +132,6 @@ struct tensor *updates_state(const struct updates *, int index, char *name, size
 void updates_record_scale_momentum(struct updates *, struct program *, const struct factor *, int count,
                                    struct tensor *scale);
 const char *updates_optimizer_of(const struct updates *, const struct param *);
-/* The programs of the two halves. */
-void updates_programs(const struct updates *, const struct program *out[2]);
 /* Calls, and waits for the host, of one update. */
 int updates_calls(const struct updates *);
 int updates_host_steps(const struct updates *);

@@ -509,13 +509,8 @@ void updates_free(struct updates *u)
 
 /* --- one step ----------------------------------------------------------------------------------------- */
 
-void updates_directions(struct updates *u, const struct moment *now)
-{
-  numbers_tell(u->model->numbers, now);
-  program_run(u->directions);
-}
-
-void updates_apply(struct updates *u) { program_run(u->apply); }
+struct program *updates_directions(const struct updates *u) { return u->directions; }
+struct program *updates_apply(const struct updates *u) { return u->apply; }
 
 /* --- looking in --------------------------------------------------------------------------------------- */
 
@@ -546,12 +541,6 @@ struct tensor *updates_state(const struct updates *u, int index, char *name, siz
 {
   snprintf(name, room, "%s", u->state_names[index]);
   return u->states[index];
-}
-
-void updates_programs(const struct updates *u, const struct program *out[2])
-{
-  out[0] = u->directions;
-  out[1] = u->apply;
 }
 
 int updates_calls(const struct updates *u) { return program_calls(u->directions) + program_calls(u->apply); }
