@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "numerics/cuda_plugin.h"
+#include "gpu_here.h"
 #include "run/trainer.h"
 
 enum { MAX_CASES = 128, MAX_COLUMNS = 128, LINE = 8192 };
@@ -87,9 +87,7 @@ START_TEST(golden)
   char path[1024], line[LINE];
   snprintf(path, sizeof path, "%s/%s", folder(), cases[_i % case_count]);
   int place = _i / case_count, wanted = places[place].rows;
-  struct gpu gpu = {0};
-  if (place == CUDA) cuda_look(&gpu);
-  if (*gpu.lacks) return;
+  if (place == CUDA && *gpu_here().lacks) return;
   device = chosen ? chosen : places[place].device;
   FILE *f = fopen(path, "r");
   struct config *c = NULL;

@@ -1,7 +1,9 @@
-/* gpu_here.h - cuda_look in a process of its own: who has looked at a GPU and forks leaves the child without it */
+/* gpu_here.h - cuda_look in a process of its own: who has looked at a GPU and forks leaves the child without it. Where
+   the CPU is to stand in for the GPU it does, or the test fails: it is skipped only where that was not built. */
 #ifndef MAXLOGIT_GPU_HERE_H
 #define MAXLOGIT_GPU_HERE_H
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +25,11 @@ static inline struct gpu gpu_here(void)
   if (read(ends[0], &seen, sizeof seen) == (ssize_t)sizeof seen) gpu = seen;
   close(ends[0]);
   if (child > 0) waitpid(child, NULL, 0);
+  const char *plugin = getenv("MAXLOGIT_CUDA");
+  if (*gpu.lacks && plugin && strstr(plugin, "on_host") && !access(plugin, F_OK)) {
+    fprintf(stderr, "%s: %s\n", plugin, gpu.lacks);
+    exit(1);
+  }
   return gpu;
 }
 #endif
