@@ -31,6 +31,10 @@ for kind in attention ffn stabilizer optimizer schedule data preset command clai
 done
 [ $count -gt 60 ] || fail "looked at $count names only"
 "$program" help muon | grep -q '^  optimizer=muon stabilizers=none$' || fail "help muon: no settings of the preset"
+"$program" help kimi_k2 | grep -q '^  source: arXiv 2507.20534' || fail "help kimi_k2: no source"
+"$program" help kimi_k2 | grep -q '^  qk_clip.tau  *100  *100$' || fail "help kimi_k2: no original values"
+"$program" help kimi_k2 | grep -q '^  train.lr  *0.01  *2e-4$' || fail "help kimi_k2: not the default"
+"$program" help gemma2 | grep -q '^  cap of the final logits  *none  *30$' || fail "help gemma2: what there is not"
 "$program" help muon | grep -q '^  muon.momentum = 0.95 ' || fail "help muon: no options of the optimiser"
 "$program" help train.lr | grep -q '^  train.lr = 0.01 ' || fail "help train.lr"
 "$program" help train | grep -q '^  train.lr = 0.01 ' || fail "help train"

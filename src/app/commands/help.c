@@ -111,6 +111,43 @@ static int help_section(const char *topic)
   return 0;
 }
 
+/* Words of a preset's settings, in lines. */
+static void print_settings(const char *settings)
+{
+  int column = 0;
+  for (const char *word = settings; *word;) {
+    int length = (int)strcspn(word, " ");
+    if (column && column + 1 + length > 100) column = 0, printf("\n");
+    column += printf("%s%.*s", column ? " " : "  ", length, word);
+    word += length + (word[length] == ' ');
+  }
+  printf("\n");
+}
+
+static const char *standard_of(const char *key)
+{
+  char name[128];
+  for (const struct config_section *s = config_sections(); s->rows; s++)
+    for (const struct option_row *row = s->rows; row->name; row++) {
+      snprintf(name, sizeof name, "%s%s%s", s->prefix, *s->prefix ? "." : "", row->name);
+      if (!strcmp(name, key)) return row->standard;
+    }
+  return "";
+}
+
+static void print_preset(const struct preset *p)
+{
+  print_settings(p->settings);
+  printf("  source: %s\n", p->source);
+  if (p->originals) printf("\n  %-28s %-24s %s\n", "what", "here", "original (how many times as large)");
+  for (const struct preset_fact *f = p->originals; f && f->what; f++) {
+    int length = -1; /* all of it */
+    const char *here = f->here ? f->here : preset_setting(p, f->what, &length);
+    if (!here) here = standard_of(f->what);
+    printf("  %-28s %-24.*s %s\n", f->what, length, here, f->original);
+  }
+}
+
 /* `muon` is an optimiser and a preset: show both. */
 static int help_plugin(const char *topic)
 {
@@ -121,7 +158,7 @@ static int help_plugin(const char *topic)
     struct config_section section = {p->name, p->help, p->options, p->options_size, 1};
     for (const struct option_row *row = p->options; row && row->name; row++) print_key(&section, row);
     for (const struct preset *preset = presets; preset->name && !strcmp(p->kind, "preset"); preset++)
-      if (!strcmp(preset->name, topic)) printf("  %s\n", preset->settings);
+      if (!strcmp(preset->name, topic)) print_preset(preset);
   }
   return found;
 }
