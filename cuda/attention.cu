@@ -7,6 +7,7 @@
    tf32 or bf16 and heads are not too wide. With tf32 or bf16 every input of a product is rounded first (q, k, v,
    do, the weights p and ds), whoever multiplies. */
 #include "cuda/tensor_core.h"
+#include <limits.h>
 
 enum { SIDE = 64, LOOK_THREADS = 256 };
 /* QUIET: forward without maxima and entropy, to measure what they cost */
@@ -31,24 +32,29 @@ static __device__ inline float capped(int cap, float limit, float s)
   return cap == 2 && s > limit ? limit : s;
 }
 
-/* df/ds */
-static __device__ inline float slope(int cap, float limit, float s)
+/* f(r(s)), and df/ds there; where nothing is rounded or capped nobody asks. */
+struct adjusted {
+  float f, slope;
+};
+static __device__ SELDOM struct adjusted adjust(int cap, float limit, enum number_format format, float s)
 {
+  s = rounded(s, format);
+  struct adjusted a = {capped(cap, limit, s), cap == 2 && s > limit ? 0.0f : 1.0f};
   if (cap == 1) { /* 1 - tanh^2 without its cancellation */
     float c = coshf(s / limit);
-    return 1 / (c * c);
+    a.slope = 1 / (c * c);
   }
-  return cap == 2 && s > limit ? 0 : 1;
+  return a;
 }
 
 /* Some rows of a tensor, from column `at` on; beyond the last is nothing. */
 struct rows {
   const float *data;
-  long ld, count;
+  int ld, count;
 };
 static __device__ inline struct rows rows_of(const view &t, long first, long count, long at)
 {
-  struct rows r = {t.row(first) + at, t.ld, count < SIDE ? count : (long)SIDE};
+  struct rows r = {t.row(first) + at, (int)t.ld, (int)(count < SIDE ? count : (long)SIDE)};
   return r;
 }
 
@@ -194,12 +200,16 @@ template <int EACH, int PER> struct by_cores {
   {
     return r < x.count && c < columns ? x.data[r * x.ld + c] : 0;
   }
+  /* 8 words of 16 rows at a time */
   static __device__ void along_columns(unsigned *to, const struct rows &x, int depth)
   {
     const int n = words(depth), ld = n + 4;
-    for (int l = threadIdx.x; l < SIDE * n; l += THREADS) {
-      int r = l / n, w = l - r * n;
-      to[r * ld + w] = word_of<PER>(at(x, r, w * PER, depth), PER > 1 ? at(x, r, w * PER + 1, depth) : 0);
+    for (int w = threadIdx.x % 8; w < n; w += 8) {
+      UNROLL_BY(4 / PER)
+      for (int l = 0; l < SIDE * 8 / THREADS; l++) {
+        const int r = l * (THREADS / 8) + threadIdx.x / 8;
+        to[r * ld + w] = word_of<PER>(at(x, r, w * PER, depth), PER > 1 ? at(x, r, w * PER + 1, depth) : 0);
+      }
     }
   }
   __device__ __forceinline__ void keep(int side, struct rows x, int depth)
@@ -216,6 +226,7 @@ template <int EACH, int PER> struct by_cores {
     __syncthreads(); /* the tile before, scored or gathered, has been read */
     along_columns(other, y, depth);
     __syncthreads();
+    UNROLL_BY(1)
     for (int w = 0; w < ld - 4; w += 8) {
       const unsigned a[4] = {x[w], x[8 * ld + w], x[w + 4], x[8 * ld + w + 4]};
       UNROLL
@@ -230,6 +241,7 @@ template <int EACH, int PER> struct by_cores {
   {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     __syncthreads(); /* the tile has been scored */
+    UNROLL_BY(4 / PER)
     for (int l = threadIdx.x; l < SIDE / PER * WIDTH; l += THREADS) {
       int r = l / WIDTH, c = l % WIDTH;
       other[r * Y_LD + c] =
@@ -296,14 +308,20 @@ static __device__ __forceinline__ float advance(struct running *r, float f[BY::C
   return shrink;
 }
 
-/* What the reverse pass has to know of a query. */
+/* What is to be known of a query: the first key that it sees, beyond the last query none; for the reverse pass m, 1 / l
+   and do.o. */
 struct query {
-  float m, l, through;
+  float m, by, through;
+  int first;
 };
-static __device__ inline struct query query_of(const struct attention &x, long n, long h)
+static __device__ inline struct query query_of(const struct attention &x, int way, long n0, long t, long h)
 {
-  const float *ml = &x.ml.at(n, 2 * h);
-  struct query q = {ml[0], ml[1], x.through.at(0, n * x.heads + h)};
+  struct query q = {0, 0, 0, INT_MAX};
+  if (t >= x.length) return q;
+  q.first = x.start.base()[n0 + t];
+  if (way == FORWARD || way == QUIET) return q;
+  const float *ml = &x.ml.at(n0 + t, 2 * h);
+  q.m = ml[0], q.by = 1 / ml[1], q.through = x.through.at(0, (n0 + t) * x.heads + h);
   return q;
 }
 
@@ -311,9 +329,9 @@ template <int WAY, class BY>
 static __global__ void __launch_bounds__(BY::THREADS, 1)
   attention_kernel(struct guarded guard, struct attention x)
 {
-  DYNAMIC_SHARED(float, shared);
+  DYNAMIC_SHARED(struct query, queries); /* [SIDE], where the block has keys; then what `by` wants */
   if (guard.off()) return;
-  BY by(shared, x, WAY);
+  BY by((float *)(queries + SIDE), x, WAY);
   const int forward = WAY == FORWARD || WAY == QUIET;
   const int by_key = WAY == TO_K || WAY == TO_V; /* the block has keys, and goes through queries */
   const long shared_by = x.heads / x.groups, sides = by_key ? x.groups : x.heads;
@@ -321,12 +339,15 @@ static __global__ void __launch_bounds__(BY::THREADS, 1)
   if (!by_key) tile = x.tiles - 1 - tile;         /* the longest first */
   const long t0 = tile * SIDE, n0 = b * x.length; /* first of the block's rows; of the sequence */
   const int dim = x.dim, value_dim = x.value_dim, width = forward || WAY == TO_V ? value_dim : dim;
-  const int *start = x.start.base() + n0;
   const float limit = (float)number(x.limit);
 
   float sum[BY::ROWS][BY::SUMS] = {}, most = -INFINITY, most_abs = 0;
   struct running row[BY::ROWS];
-  for (int i = 0; i < BY::ROWS; i++) row[i].m = -INFINITY, row[i].l = row[i].e = 0;
+  struct query own[BY::ROWS];
+  for (int i = 0; i < BY::ROWS; i++) {
+    row[i].m = -INFINITY, row[i].l = row[i].e = 0;
+    if (!by_key) own[i] = query_of(x, WAY, n0, t0 + by.row(i), head);
+  }
   by.keep(0, rows_of(by_key ? x.k : x.q, n0 + t0, x.length - t0, head * dim), dim);
   if (WAY == TO_Q) by.keep(1, rows_of(x.do_, n0 + t0, x.length - t0, head * value_dim), value_dim);
   if (WAY == TO_K) by.keep(1, rows_of(x.v, n0 + t0, x.length - t0, head * value_dim), value_dim);
@@ -336,47 +357,55 @@ static __global__ void __launch_bounds__(BY::THREADS, 1)
     const long end = by_key ? x.length : t0 + SIDE < x.length ? t0 + SIDE : x.length;
     long u0 = by_key ? t0 : 0;
     if (!by_key) { /* the first key that any row sees */
-      long first = end - 1;
-      for (long t = t0; t < end; t++) first = start[t] < first ? start[t] : first;
+      const int *start = x.start.base() + n0;
+      const long one = t0 + threadIdx.x % 32, two = one + 32;
+      int first = start[one < end ? one : end - 1], other = start[two < end ? two : end - 1];
+      first = -warp_max(-(other < first ? other : first));
       u0 = first / SIDE * SIDE;
     }
     for (; u0 < end; u0 += SIDE) {
       const long left = x.length - u0; /* of the other side */
-      float s[BY::ROWS][BY::COLS], dp[BY::ROWS][BY::COLS];
+      float s[BY::ROWS][BY::COLS];
+      unsigned seen[BY::ROWS];
       const struct rows y =
         by_key ? rows_of(x.q, n0 + u0, left, h * dim) : rows_of(x.k, n0 + u0, left, g * dim);
       const struct rows z =
         by_key ? rows_of(x.do_, n0 + u0, left, h * value_dim) : rows_of(x.v, n0 + u0, left, g * value_dim);
+      /* those before are no longer read: a barrier of `gather` is behind all */
+      if (by_key && threadIdx.x < SIDE) queries[threadIdx.x] = query_of(x, WAY, n0, u0 + threadIdx.x, h);
       by.scores(s, 0, y, dim);
-      if (WAY == TO_Q || WAY == TO_K) by.scores(dp, 1, z, value_dim);
       UNROLL
       for (int i = 0; i < BY::ROWS; i++) {
-        unsigned seen = 0;
+        seen[i] = 0;
         UNROLL
         for (int j = 0; j < BY::COLS; j++) {
-          long t = by_key ? u0 + by.column(j) : t0 + by.row(i),
-               u = by_key ? t0 + by.row(i) : u0 + by.column(j);
-          const int sees = t < x.length && u <= t && u >= start[t];
-          float score = x.scale * s[i][j];
+          const int mine = (int)t0 + by.row(i), theirs = (int)u0 + by.column(j), t = by_key ? theirs : mine,
+                    u = by_key ? mine : theirs;
+          const struct query q = by_key ? queries[by.column(j)] : own[i];
+          const int sees = u <= t && u >= q.first;
+          const float score = x.scale * s[i][j];
+          struct adjusted a = {score, 1};
           if (WAY == FORWARD && sees) most = max_nan(most, score), most_abs = max_nan(most_abs, fabsf(score));
-          score = rounded(score, x.format);
-          s[i][j] = capped(x.cap, limit, score);
-          seen |= sees ? 1u << j : 0;
+          if (x.cap || x.format != FORMAT_F32) a = adjust(x.cap, limit, x.format, score);
+          seen[i] |= sees ? 1u << j : 0;
+          s[i][j] = a.f;
           if (forward) continue;
-          if (!sees) {
-            s[i][j] = 0;
-            continue;
-          }
-          const struct query q = query_of(x, n0 + t, h);
-          s[i][j] = expf(s[i][j] - q.m) / q.l;
-          if (WAY != TO_V)
-            s[i][j] = x.scale * (slope(x.cap, limit, score) * s[i][j] * (dp[i][j] - q.through));
+          const float p = expf(a.f - q.m) * q.by;
+          s[i][j] = !sees ? 0 : WAY == TO_V ? p : x.scale * a.slope * p;
         }
         if (forward) {
-          float shrink = advance<WAY, BY>(&row[i], s[i], seen);
+          float shrink = advance<WAY, BY>(&row[i], s[i], seen[i]);
           UNROLL
           for (int c = 0; c < BY::SUMS; c++) sum[i][c] *= shrink;
         }
+      }
+      if (WAY == TO_Q || WAY == TO_K) {
+        float dp[BY::ROWS][BY::COLS];
+        by.scores(dp, 1, z, value_dim);
+        UNROLL
+        for (int i = 0; i < BY::ROWS; i++) UNROLL
+        for (int j = 0; j < BY::COLS; j++) /* where nothing is seen, no NaN either */
+          if (seen[i] >> j & 1) s[i][j] *= dp[i][j] - (by_key ? queries[by.column(j)] : own[i]).through;
       }
       by.gather(sum, s, WAY == TO_Q || WAY == TO_K ? y : z, width);
     }
@@ -387,12 +416,13 @@ static __global__ void __launch_bounds__(BY::THREADS, 1)
   const view &to = forward ? x.o : x.to;
   UNROLL
   for (int i = 0; i < BY::ROWS; i++) {
-    long t = t0 + by.row(i);
+    const long t = t0 + by.row(i);
     if (t >= x.length) continue;
     if (forward) {
       float l = row[i].m == -INFINITY ? NAN : row[i].l; /* all are -inf */
       most_f = max_nan(most_f, row[i].m);
-      for (int c = 0; c < BY::SUMS; c++) sum[i][c] /= l;
+      const float by_l = 1 / l;
+      for (int c = 0; c < BY::SUMS; c++) sum[i][c] *= by_l;
       if (threadIdx.x % BY::SHARE == 0) {
         x.ml.at(n0 + t, 2 * head) = row[i].m, x.ml.at(n0 + t, 2 * head + 1) = l;
         if (WAY == FORWARD) entropy += logf(l) - row[i].e / l;
@@ -437,7 +467,7 @@ struct stats_end {
 
 template <int WAY, class BY> static void launch_attention(const struct queue &q, const struct attention &x)
 {
-  size_t bytes = BY::bytes(WAY, x.dim, x.value_dim);
+  size_t bytes = SIDE * sizeof(struct query) + BY::bytes(WAY, x.dim, x.value_dim);
   long sides = WAY == TO_K || WAY == TO_V ? x.groups : x.heads;
   dim3 grid((unsigned)(x.tiles * sides * x.batch), 1, q.runs);
   ALLOW_SHARED((attention_kernel<WAY, BY>), bytes);
@@ -445,7 +475,7 @@ template <int WAY, class BY> static void launch_attention(const struct queue &q,
 }
 
 /* What every GPU from compute capability 8.0 on gives to a block that asks for it. */
-enum { SHARED_BYTES = 99 << 10 };
+enum { SHARED_BYTES = (99 << 10) - SIDE * sizeof(struct query) };
 
 /* 0: the heads are too wide for it. */
 template <int WAY, int PER>

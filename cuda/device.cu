@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -55,6 +56,7 @@ struct cuda {
   int retirements;
   struct timed *timed;
   int times, time_room;
+  double waited; /* seconds of the host, for the device */
 };
 
 static struct cuda *cuda_of(struct device *device) { return (struct cuda *)device->private_state; }
@@ -67,6 +69,27 @@ static void check(cudaError_t error, const char *what)
   _exit(STATUS_FAIL);
 }
 #define CHECK(call) check(call, #call)
+
+static double seconds_now(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void await_event(struct cuda *c, cudaEvent_t event)
+{
+  double began = seconds_now();
+  CHECK(cudaEventSynchronize(event));
+  c->waited += seconds_now() - began;
+}
+
+static void await_all(struct cuda *c)
+{
+  double began = seconds_now();
+  CHECK(cudaStreamSynchronize(c->compute));
+  c->waited += seconds_now() - began;
+}
 
 /* --- pieces ------------------------------------------------------------------------------------------------ */
 
@@ -110,10 +133,10 @@ static size_t lot_add(struct lot *l, char *to, const char *from, size_t bytes)
   return n;
 }
 
-static void lot_reuse(struct lot *l)
+static void lot_reuse(struct cuda *c, struct lot *l)
 {
   if (!l->host) lot_open(l);
-  if (l->busy) CHECK(cudaEventSynchronize(l->done));
+  if (l->busy) await_event(c, l->done);
   l->busy = l->count = 0;
   l->used = 0;
 }
@@ -154,7 +177,7 @@ static void flush(struct cuda *c)
 static void deliver_oldest(struct cuda *c)
 {
   struct lot *l = &c->downs[c->delivered++ % LOTS];
-  CHECK(cudaEventSynchronize(l->done));
+  await_event(c, l->done);
   for (int i = 0; i < l->count; i++)
     memcpy(l->to[i], l->host + (l->pieces[i].to - l->device), l->pieces[i].bytes);
   l->busy = l->count = 0;
@@ -167,7 +190,7 @@ static void cuda_upload(struct device *device, void *to, const void *from, size_
   flush_down(c);
   for (size_t at = 0, n; at < bytes; at += n) {
     struct lot *l = &c->ups[c->told % LOTS];
-    if (!l->host || l->busy) lot_reuse(l);
+    if (!l->host || l->busy) lot_reuse(c, l);
     size_t used = l->used;
     n = lot_add(l, (char *)to + at, l->device + used, bytes - at);
     if (n)
@@ -186,7 +209,7 @@ static void cuda_fetch(struct device *device, void *to, const void *from, size_t
   for (size_t at = 0, n; at < bytes; at += n) {
     struct lot *l = &c->downs[c->taken % LOTS];
     while (l->busy) deliver_oldest(c); /* the ring is full: sooner than asked for */
-    if (!l->count) lot_reuse(l);
+    if (!l->count) lot_reuse(c, l);
     n = lot_add(l, l->device + l->used, (const char *)from + at, bytes - at);
     if (n)
       l->to[l->count - 1] = (char *)to + at;
@@ -226,7 +249,7 @@ static void cuda_download(struct device *device, void *to, const void *from, siz
   pthread_mutex_lock(&c->lock);
   flush(c);
   CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, c->compute));
-  CHECK(cudaStreamSynchronize(c->compute));
+  await_all(c);
   device->waits++;
   pthread_mutex_unlock(&c->lock);
 }
@@ -338,8 +361,10 @@ static void cuda_wait(struct device *device)
 {
   struct cuda *c = cuda_of(device);
   flush(c);
-  CHECK(cudaStreamSynchronize(c->compute));
+  await_all(c);
 }
+
+static double cuda_waited(const struct device *device) { return ((const struct cuda *)device->private_state)->waited; }
 
 /* --- time -------------------------------------------------------------------------------------------------- */
 
@@ -505,5 +530,6 @@ extern "C" __attribute__((visibility("default"))) const struct cuda_plugin *maxl
   plugin.open = open_device;
   plugin.limits = cuda_limits_measure;
   plugin.without_maxima = ops_cuda_without_maxima;
+  plugin.waited = cuda_waited;
   return &plugin;
 }

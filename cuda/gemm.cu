@@ -2,9 +2,9 @@
    A block makes a tile of c from tiles of a and b in shared memory, [k, row], two of each: while one pair is
    multiplied the next comes into registers. In single precision a sum is of fused multiply-adds in the order of k;
    where a tile's k are shared out to groups of threads, the groups' sums are added in their order. With device.math
-   = tf32 or bf16 numbers are rounded on their way into shared memory, and multiplied and summed in single precision,
-   as tensor cores do it. The tile follows from the shape alone. */
-#include "cuda/kernels.h"
+   = tf32 or bf16 numbers are rounded on their way into shared memory, where they lie as words along k, and tensor cores
+   multiply. The tile follows from the shape alone. */
+#include "cuda/tensor_core.h"
 
 /* c [m,n] = alpha op(a) op(b) + what `add` and `beta` say, `batch` of them, so many numbers apart */
 struct product {
@@ -15,9 +15,10 @@ struct product {
   float alpha, beta;     /* beta a is added, where a [m,m] is symmetric, */
   const float *diagonal; /* and this number of the run to the diagonal, if not NULL; coefficients a | b | c */
   long batch, next_a, next_b, next_c;
-  enum device_math math;
   int full; /* whatever the device's math is */
 };
+
+/* --- in single precision ------------------------------------------------------------------------------------------ */
 
 /* Tiles of MxN; a thread makes YxX of it (by fours) in single precision, GROUPS of threads share K of a tile. */
 template <int M, int N, int K, int Y, int X, int GROUPS> struct tile {
@@ -118,12 +119,12 @@ static __global__ void __launch_bounds__(T::THREADS, 1) product_kernel(struct gu
     UNROLL
     for (int l = 0; l < T::A_LOADS; l++) {
       struct place at = brought<T::ROWS, T::DEPTH, T::THREADS>(l, p.ta);
-      as[at.k * T::A_LD + at.row] = product_input(from_a[l], p.math);
+      as[at.k * T::A_LD + at.row] = from_a[l];
     }
     UNROLL
     for (int l = 0; l < T::B_LOADS; l++) {
       struct place at = brought<T::COLS, T::DEPTH, T::THREADS>(l, !p.tb);
-      bs[at.k * T::B_LD + at.row] = product_input(from_b[l], p.math);
+      bs[at.k * T::B_LD + at.row] = from_b[l];
     }
   };
 
@@ -171,14 +172,145 @@ static __global__ void __launch_bounds__(T::THREADS, 1) product_kernel(struct gu
     finish(p, c, a, row + spread<T::ROWS, T::HEIGHT>(y, i), col + spread<T::COLS, T::WIDTH>(x, j), sum[i][j]);
 }
 
-template <class T> static void launch_product(const struct queue &q, const struct product &p)
+/* --- on tensor cores ---------------------------------------------------------------------------------------------- */
+
+/* Tiles of MxN, DOWN x ACROSS warps share them; WORDS along k at a time; registers of AT_ONCE blocks find room. Rows of
+   words lie 4 apart: then the lanes of `add_product` meet 32 banks. */
+template <int M, int N, int DOWN, int ACROSS, int AT_ONCE> struct core_tile {
+  enum {
+    ROWS = M,
+    COLS = N,
+    BESIDE = ACROSS,
+    BLOCKS = AT_ONCE,
+    HEIGHT = M / DOWN,
+    WIDTH = N / ACROSS,
+    THREADS = 32 * DOWN * ACROSS,
+    WORDS = 16,
+    LD = WORDS + 4,
+    A_LOADS = M * WORDS / THREADS,
+    B_LOADS = N * WORDS / THREADS,
+    STAGE = (M + N) * LD,
+    BYTES = 4 * 2 * STAGE
+  };
+};
+typedef core_tile<32, 32, 2, 2, 5> small_core_tile;
+typedef core_tile<64, 64, 2, 2, 2> middle_core_tile;
+typedef core_tile<128, 128, 2, 4, 1> large_core_tile;
+
+/* Word l of a tile that this thread brings: a warp has 8 neighbours in memory by 4, in 32 banks. */
+template <class T> static __device__ inline struct place brought_word(int l, int along_rows)
 {
-  long tiles = ceil_div(p.m, T::ROWS) * ceil_div(p.n, T::COLS);
-  dim3 grid((unsigned)tiles, (unsigned)p.batch, q.runs);
-  LAUNCH(product_kernel<T>, grid, T::THREADS, T::BYTES, q.stream, q.guard, p);
+  int i = l * T::THREADS + (int)threadIdx.x, block = i / 32, near = i % 8, far = i / 8 % 4;
+  struct place along = {block / (T::WORDS / 4) * 8 + near, block % (T::WORDS / 4) * 4 + far},
+               across = {block / (T::WORDS / 8) * 4 + far, block % (T::WORDS / 8) * 8 + near};
+  return along_rows ? along : across;
 }
 
-/* --- which tile ------------------------------------------------------------------------------------------------- */
+template <class T, int PER>
+static __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
+  core_product_kernel(struct guarded guard, struct product p)
+{
+  DYNAMIC_SHARED(unsigned, shared);
+  if (guard.off()) return;
+  long across = (p.n + T::COLS - 1) / T::COLS, row = blockIdx.x / across * T::ROWS,
+       col = blockIdx.x % across * T::COLS;
+  if (p.symmetric && col > row) return; /* the whole block */
+  const float *a = p.a.base() + blockIdx.y * p.next_a, *b = p.b.base() + blockIdx.y * p.next_b;
+  float *c = p.c.base() + blockIdx.y * p.next_c;
+  const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const int up = warp / T::BESIDE * T::HEIGHT + g, left = warp % T::BESIDE * T::WIDTH;
+  float sum[T::HEIGHT / 16][T::WIDTH / 8][4] = {}, from_a[T::A_LOADS][PER], from_b[T::B_LOADS][PER];
+
+  auto fetch = [&](long k0) {
+    UNROLL
+    for (int l = 0; l < T::A_LOADS; l++) {
+      struct place at = brought_word<T>(l, p.ta);
+      UNROLL
+      for (int i = 0; i < PER; i++)
+        from_a[l][i] = part_of(a, p.a.ld, p.ta, row + at.row, p.m, k0 + at.k * PER + i, p.k);
+    }
+    UNROLL
+    for (int l = 0; l < T::B_LOADS; l++) {
+      struct place at = brought_word<T>(l, !p.tb);
+      UNROLL
+      for (int i = 0; i < PER; i++)
+        from_b[l][i] = part_of(b, p.b.ld, !p.tb, col + at.row, p.n, k0 + at.k * PER + i, p.k);
+    }
+  };
+  auto store = [&](unsigned *to) {
+    UNROLL
+    for (int l = 0; l < T::A_LOADS; l++) {
+      struct place at = brought_word<T>(l, p.ta);
+      to[at.row * T::LD + at.k] = word_of<PER>(from_a[l][0], from_a[l][PER - 1]);
+    }
+    UNROLL
+    for (int l = 0; l < T::B_LOADS; l++) {
+      struct place at = brought_word<T>(l, !p.tb);
+      to[(T::ROWS + at.row) * T::LD + at.k] = word_of<PER>(from_b[l][0], from_b[l][PER - 1]);
+    }
+  };
+
+  fetch(0);
+  store(shared);
+  __syncthreads();
+  for (long k0 = 0, turn = 0; k0 < p.k; k0 += T::WORDS * PER, turn ^= 1) {
+    const unsigned *as = shared + turn * T::STAGE + up * T::LD + t,
+                   *bs = shared + turn * T::STAGE + (T::ROWS + left + g) * T::LD + t;
+    int more = k0 + T::WORDS * PER < p.k;
+    if (more) fetch(k0 + T::WORDS * PER);
+    UNROLL
+    for (int w = 0; w < T::WORDS; w += 8) {
+      unsigned x[T::HEIGHT / 16][4];
+      UNROLL
+      for (int i = 0; i < T::HEIGHT / 16; i++) UNROLL
+      for (int k = 0; k < 4; k++) x[i][k] = as[(16 * i + k % 2 * 8) * T::LD + w + k / 2 * 4];
+      UNROLL
+      for (int j = 0; j < T::WIDTH / 8; j++) {
+        const unsigned *y = bs + 8 * j * T::LD + w;
+        UNROLL
+        for (int i = 0; i < T::HEIGHT / 16; i++)
+          add_product<PER>(sum[i][j][0], sum[i][j][1], sum[i][j][2], sum[i][j][3], x[i], y[0], y[4]);
+      }
+    }
+    /* the other stage was last read before the barrier that let this one in */
+    if (more) store(shared + (turn ^ 1) * T::STAGE);
+    __syncthreads();
+  }
+  UNROLL
+  for (int i = 0; i < T::HEIGHT / 16; i++) UNROLL
+  for (int j = 0; j < T::WIDTH / 8; j++) UNROLL
+  for (int k = 0; k < 4; k++)
+    finish(p, c, a, row + up + 16 * i + k / 2 * 8, col + left + 8 * j + 2 * t + k % 2, sum[i][j][k]);
+}
+
+/* --- which tile --------------------------------------------------------------------------------------------------- */
+
+template <class T> static dim3 grid_of(const struct queue &q, const struct product &p)
+{
+  return dim3((unsigned)(ceil_div(p.m, T::ROWS) * ceil_div(p.n, T::COLS)), (unsigned)p.batch, q.runs);
+}
+
+template <class T> static void launch_product(const struct queue &q, const struct product &p)
+{
+  LAUNCH(product_kernel<T>, grid_of<T>(q, p), T::THREADS, T::BYTES, q.stream, q.guard, p);
+}
+
+template <class T> static void launch_core_product(const struct queue &q, const struct product &p)
+{
+  if (q.device->math == MATH_BF16)
+    LAUNCH((core_product_kernel<T, 2>), grid_of<T>(q, p), T::THREADS, T::BYTES, q.stream, q.guard, p);
+  else
+    LAUNCH((core_product_kernel<T, 1>), grid_of<T>(q, p), T::THREADS, T::BYTES, q.stream, q.guard, p);
+}
+
+/* UNITS: of fused multiply-adds */
+template <class UNITS, class CORES> static void launch_tile(const struct queue &q, const struct product &p)
+{
+  if (p.full || q.device->math == MATH_FP32)
+    launch_product<UNITS>(q, p);
+  else
+    launch_core_product<CORES>(q, p);
+}
 
 #ifndef TILES_THAT_FILL
 #define TILES_THAT_FILL 128 /* about as many as a GPU has multiprocessors */
@@ -189,15 +321,14 @@ static long tiles_of(const struct product *p, long size)
   return ceil_div(p->m, size) * ceil_div(p->n, size) * p->batch;
 }
 
-static void multiply_by(const struct queue &q, struct product p)
+static void multiply_by(const struct queue &q, const struct product &p)
 {
-  p.math = p.full ? MATH_FP32 : q.device->math;
   if (tiles_of(&p, large_tile::ROWS) >= TILES_THAT_FILL)
-    launch_product<large_tile>(q, p);
+    launch_tile<large_tile, large_core_tile>(q, p);
   else if (tiles_of(&p, middle_tile::ROWS) >= TILES_THAT_FILL)
-    launch_product<middle_tile>(q, p);
+    launch_tile<middle_tile, middle_core_tile>(q, p);
   else
-    launch_product<small_tile>(q, p);
+    launch_tile<small_tile, small_core_tile>(q, p);
 }
 
 /* --- operations --------------------------------------------------------------------------------------------------- */

@@ -13,12 +13,18 @@ extern "C" {
   extern __shared__ float4 cuda_dynamic_shared[]; \
   type *name = (type *)cuda_dynamic_shared
 #define UNROLL _Pragma("unroll")
+#define PRAGMA(x) _Pragma(#x)
+#define UNROLL_BY(n) PRAGMA(unroll n)
+/* What is long and seldom needed is not to be repeated wherever a loop around it is unrolled. */
+#define SELDOM __noinline__
 /* A kernel that wants more than 48 KB of dynamic shared memory says so once. */
 #define ALLOW_SHARED(kernel, bytes) \
   cudaFuncSetAttribute((const void *)(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 #else
 #include "cuda_on_host.h"
 #define UNROLL
+#define UNROLL_BY(n)
+#define SELDOM
 #endif
 #include <math.h>
 #include <stdint.h>

@@ -19,8 +19,8 @@ program=${MAXLOGIT:-./maxlogit}
 parts='check toy small medium large costs pytorch sweep'
 limit_of() { # seconds; their sum is below 8 minutes
   case $1 in
-  check) echo 90 ;; toy) echo 25 ;; small) echo 30 ;; medium) echo 35 ;; large) echo 60 ;; costs) echo 50 ;;
-  pytorch) echo 115 ;; sweep) echo 65 ;; tiny) echo 60 ;; # tiny: for tests of this script
+  check) echo 80 ;; toy) echo 35 ;; small) echo 30 ;; medium) echo 35 ;; large) echo 45 ;; costs) echo 75 ;;
+  pytorch) echo 115 ;; sweep) echo 60 ;; tiny) echo 60 ;; # tiny: for tests of this script
   *) return 1 ;;
   esac
 }
@@ -33,10 +33,14 @@ done
 
 # --- parts: each prints what it found
 
-bench() { "$program" bench device=cuda --seconds="$(awk "BEGIN { print 2 * $seconds }")" "$@"; }
+bench() { # TIMES as long as SECONDS_EACH, options
+  long=$(awk "BEGIN { print $1 * $seconds }")
+  shift
+  "$program" bench device=cuda --seconds="$long" "$@"
+}
 
 check() {
-  for test in tests/check_ops tests/check_gpu tests/check_golden tests/check_trainer; do
+  for test in tests/check_ops tests/check_gpu tests/check_launch tests/check_golden tests/check_trainer; do
     [ -x $test ] || make -s -j "$(nproc)" $test >/dev/null 2>&1 || echo "check-gpu: SKIPPED: $test cannot be built here"
   done
   top_srcdir=$source top_builddir=. sh "$source/tests/gpu.sh" quick
@@ -44,7 +48,7 @@ check() {
 
 pytorch() {
   command -v "$python" >/dev/null || { echo "no PyTorch with CUDA: skipped (no $python)"; return 77; }
-  "$python" "$source/tests/pytorch/compare_gpu.py" --maxlogit="$program" --stacks=toy,large --optimizers=muon --runs=1,64 \
+  "$python" "$source/tests/pytorch/compare_gpu.py" --maxlogit="$program" --stacks=toy,large --optimizers=muon --runs=1,128 \
     --seconds="$seconds" --limit=45
 }
 
@@ -77,9 +81,9 @@ sweep() {
 
 run_part() {
   case $1 in
-  tiny) bench --stack=tiny --runs=1 ;;
-  toy | small | medium | large) bench --stack="$1" ;;
-  costs) bench --costs ;;
+  tiny) bench 2 --stack=tiny --runs=1 ;;
+  toy | small | medium | large) bench 1.5 --stack="$1" ;;
+  costs) bench 0.6 --costs ;; # some fifty figures
   *) "$1" ;;
   esac
 }
@@ -137,16 +141,28 @@ stacks_table() {
     }
     function rate(x) { return x ? sprintf("%.1f", x) : "-" }
     $1 == "stack" && !head++ {
-      printf "%-7s %-5s %5s %12s %9s %9s %6s | PyTorch: eager %10s %10s   ratio to the best\n", "stack", "math", "runs",
-        "run-steps/s", "TFLOP/s", "of limit", "waits", "graph", "compiled"
+      printf "%-7s %-5s %5s %12s %9s %9s %6s %10s | PyTorch: eager %10s %10s   ratio to the best\n", "stack", "math",
+        "runs", "run-steps/s", "TFLOP/s", "of limit", "waits", "host idle", "graph", "compiled"
     }
-    $1 ~ /^(tiny|toy|small|medium|large)$/ && NF == 8 && $7 == "%" {
+    $1 ~ /^(tiny|toy|small|medium|large)$/ && NF == 10 && $7 == "%" {
       b = best[$1, $3]
-      printf "%-7s %-5s %5d %12s %9s %7s %% %6d | %14s %10s %10s   %s\n", $1, $2, $3, $4, $5, $6, $8,
+      printf "%-7s %-5s %5d %12s %9s %7s %% %6d %8s %% | %14s %10s %10s   %s\n", $1, $2, $3, $4, $5, $6, $8, $9,
         rate(theirs[$1, $3, "eager"]), rate(theirs[$1, $3, "graph"]), rate(theirs[$1, $3, "compiled"]),
         b ? sprintf("%.2f", $4 / b) : "not measured"
     }
     / more than the device has$/ { print }' "$@"
+}
+
+# What attention alone does, in PyTorch's as 1
+attention_table() {
+  awk '
+    /^attention alone: .* tokens/ { there[$3, $5, $10, $11] = $13; back[$3, $5, $10, $11] = $15; next }
+    $2 == "x" && $4 == "tokens," && $6 == "heads" {
+      k = $1 SUBSEP $3 SUBSEP $8 SUBSEP $9 ":"
+      if (there[k] > 0 && back[k] > 0)
+        printf "attention alone, heads of %d, %s: forward %.2f, backward %.2f of the best of PyTorch\n", $8, $9,
+          $10 / there[k], $13 / back[k]
+    }' "$@"
 }
 
 table() {
@@ -163,6 +179,7 @@ table() {
     [ ! -f "$kept/$part.txt" ] || sed -n '/call by call/,$p' "$kept/$part.txt"
   done
   [ ! -f "$kept/costs.txt" ] || sed -n '/^costs\|^attention/,$p' "$kept/costs.txt"
+  [ ! -f "$kept/costs.txt" ] || [ ! -f "$kept/pytorch.txt" ] || attention_table "$kept/pytorch.txt" "$kept/costs.txt"
   [ ! -f "$kept/sweep.txt" ] || awk '
     /^sweep / { rate[$2] = $(NF - 1); print ($2 == "cpu" ? "two CPU cores, " : "") $0 }
     END { if (rate["cuda"] && rate["cpu"]) printf "sweep: %.1f times two CPU cores\n", rate["cuda"] / rate["cpu"] }' \

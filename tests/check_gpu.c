@@ -320,6 +320,37 @@ START_TEST(attention_in_every_math)
 }
 END_TEST
 
+/* The same of products: of two matrices, and of one with itself. */
+START_TEST(products_in_every_math)
+{
+  enum { M = 70, N = 50, K = 90, SUMS = M * N + M * M };
+  static float in[(M + N) * K], out[3][SUMS];
+  const double digit = _i == MATH_FP32 ? 1e-6 : _i == MATH_TF32 ? 1.0 / 2048 : 1.0 / 256;
+  struct error e = {0};
+  double off = 0;
+  for (int i = 0; i < (M + N) * K; i++) in[i] = (float)draw_normal((struct draw){6, 0, 0}, (uint64_t)i);
+  for (int k = 0; k < 3; k++) {
+    struct device *d;
+    ck_assert_msg(!device_open(&d, k ? "cuda" : "reference", 1, &e), "%s", e.text);
+    if (k) ck_assert(!device_set_math(d, (enum device_math)_i, &e));
+    struct tensor *a = tensor_new(d, TENSOR_REAL, M, K, "a"), *b = tensor_new(d, TENSOR_REAL, N, K, "b"),
+                  *ab = tensor_new(d, TENSOR_REAL, M, N, "ab"), *aa = tensor_new(d, TENSOR_REAL, M, M, "aa");
+    d->upload(d, a->data, in, M * K * sizeof *in);
+    d->upload(d, b->data, in + M * K, N * K * sizeof *in);
+    op_run(d, OP_matmul, &(union op_args){.matmul = {.c = ab, .a = a, .b = b, .tb = 1, .alpha = 1}});
+    op_run(d, OP_gram, &(union op_args){.gram = {.c = aa, .a = a, .alpha = 1}});
+    d->download(d, out[k], ab->data, M * N * sizeof *in);
+    d->download(d, out[k] + M * N, aa->data, M * M * sizeof *in);
+    tensor_free(d, a), tensor_free(d, b), tensor_free(d, ab), tensor_free(d, aa);
+    device_close(d);
+  }
+  for (int i = 0; i < SUMS; i++) off = fmax(off, fabs((double)out[1][i] - (double)out[0][i]));
+  ck_assert_double_le(off, 16 * digit * sqrt(K));
+  ck_assert(_i == MATH_FP32 || off > digit / 16);
+  ck_assert(!memcmp(out[1], out[2], sizeof out[1]));
+}
+END_TEST
+
 static void lazy(void) { setenv("MAXLOGIT_CUDA_ON_HOST", "lazy", 1); }
 static void others(void) { setenv("MAXLOGIT_CUDA_ON_HOST", "others", 1); }
 static void eager(void) { setenv("MAXLOGIT_CUDA_ON_HOST", "eager", 1); }
@@ -353,6 +384,7 @@ int main(void)
     tcase_add_test(k, there_and_back);
     if (i == 0) tcase_add_test(k, math_is_part_of_the_id);
     if (i == 0) tcase_add_loop_test(k, attention_in_every_math, MATH_FP32, MATH_BF16 + 1);
+    if (i == 0) tcase_add_loop_test(k, products_in_every_math, MATH_FP32, MATH_BF16 + 1);
     suite_add_tcase(s, k);
   }
   SRunner *r = srunner_create(s);

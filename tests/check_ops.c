@@ -2201,41 +2201,6 @@ static double to_tf32(double x)
   return ldexp(round(ldexp(digits, 11)), e - 11);
 }
 
-/* device.math: products of inputs that are rounded, summed as before, and nothing else is. */
-START_TEST(products_of_rounded_inputs)
-{
-  enum { M = 33, N = 29, DEPTH = 70 };
-  struct device *device = open_kind(1, 1), *reference = open_kind(0, 1);
-  device->math = _i ? MATH_BF16 : MATH_TF32;
-  struct tensor *a = tensor_new(reference, TENSOR_REAL, M, DEPTH, "a");
-  struct tensor *b = tensor_new(reference, TENSOR_REAL, DEPTH, N, "b");
-  struct tensor *c[3];
-  for (int k = 0; k < 3; k++) c[k] = tensor_new(reference, TENSOR_REAL, M, N, "c");
-  draw(a, 11), draw(b, 12);
-  for (int k = 0; k < 3; k++) { /* rounded inside, not at all, before */
-    for (long i = 0; k == 2 && i < M * DEPTH; i++)
-      REALS(a)[i] = (real)(_i ? number_round(REALS(a)[i], FORMAT_BF16) : to_tf32(REALS(a)[i]));
-    for (long i = 0; k == 2 && i < DEPTH * N; i++)
-      REALS(b)[i] = (real)(_i ? number_round(REALS(b)[i], FORMAT_BF16) : to_tf32(REALS(b)[i]));
-    op_run(k ? reference : device, OP_matmul,
-           &(union op_args){.matmul = {.c = c[k], .a = a, .b = b, .alpha = 1}});
-  }
-  double most = 0;
-  for (long i = 0; i < M * N; i++) {
-    ck_assert_double_eq_tol(REALS(c[0])[i], REALS(c[2])[i], 64 * REAL_EPS * sqrt(DEPTH));
-    most = fmax(most, fabs((double)REALS(c[0])[i] - (double)REALS(c[1])[i]));
-  }
-  ck_assert_double_gt(most, 1e-4);
-  draw(a, 11), draw(b, 12); /* and in full where the call asks for it */
-  op_run(device, OP_matmul, &(union op_args){.matmul = {.c = c[0], .a = a, .b = b, .alpha = 1, .full = 1}});
-  for (long i = 0; i < M * N; i++)
-    ck_assert_double_eq_tol(REALS(c[0])[i], REALS(c[1])[i], 64 * REAL_EPS * sqrt(DEPTH));
-  tensor_free(reference, a), tensor_free(reference, b);
-  for (int k = 0; k < 3; k++) tensor_free(reference, c[k]);
-  device_close(device), device_close(reference);
-}
-END_TEST
-
 /* What math makes of every number of a tensor. */
 static void round_all(struct tensor *t, enum device_math math)
 {
@@ -2256,6 +2221,110 @@ static double farthest(const struct tensor *a, const struct tensor *b)
   for (long i = 0; i < a->rows * a->cols; i++) m = fmax(m, fabs((double)REALS(a)[i] - (double)REALS(b)[i]));
   return m;
 }
+
+/* device.math in products: what comes out is that of inputs rounded before, summed as before, whichever way they
+   lie, in tiles of every size. In two orders of threads: the same bits. */
+static const struct rounded_product {
+  long m, n, k;
+} rounded_products[] = {{33, 29, 70}, {65, 40, 40}, {150, 70, 20}, {1, 3, 1}};
+enum { ROUNDED_PRODUCTS = sizeof rounded_products / sizeof *rounded_products };
+
+START_TEST(products_of_rounded_inputs)
+{
+  const struct rounded_product *r = &rounded_products[_i / 8];
+  const enum device_math math = _i % 2 ? MATH_BF16 : MATH_TF32;
+  const int ta = _i / 2 % 2, tb = _i / 4 % 2;
+  struct device *device[] = {cuda_on_host_open(0, 1), cuda_on_host_open(1, 1), open_kind(0, 1)},
+                *reference = device[2];
+  struct tensor *a = tensor_new(reference, TENSOR_REAL, ta ? r->k : r->m, ta ? r->m : r->k, "a");
+  struct tensor *b = tensor_new(reference, TENSOR_REAL, tb ? r->n : r->k, tb ? r->k : r->n, "b");
+  struct tensor *c[4];
+  device[0]->math = device[1]->math = math;
+  draw(a, 11), draw(b, 12);
+  for (int w = 0; w < 4; w++) { /* rounded inside, twice; not at all; before */
+    c[w] = tensor_new(reference, TENSOR_REAL, r->m, r->n, "c");
+    draw(c[w], 13);
+    if (w == 3) round_all(a, math), round_all(b, math);
+    op_run(
+      device[w < 2 ? w : 2], OP_matmul,
+      &(union op_args){.matmul = {.c = c[w], .a = a, .b = b, .ta = ta, .tb = tb, .alpha = 0.5, .add = 1}});
+  }
+  ck_assert_double_le(farthest(c[0], c[3]), 64 * REAL_EPS * sqrt((double)r->k));
+  ck_assert_double_gt(farthest(c[0], c[2]), (math == MATH_BF16 ? 1.0 / 256 : 1.0 / 2048) / 64);
+  ck_assert(!memcmp(c[0]->data, c[1]->data, (size_t)(r->m * r->n) * sizeof(real)));
+  draw(a, 11), draw(b, 12), draw(c[0], 13); /* and in full where the call asks for it */
+  op_run(device[0], OP_matmul,
+         &(union op_args){
+           .matmul = {.c = c[0], .a = a, .b = b, .ta = ta, .tb = tb, .alpha = 0.5, .add = 1, .full = 1}});
+  ck_assert_double_le(farthest(c[0], c[2]), 64 * REAL_EPS * sqrt((double)r->k));
+  tensor_free(reference, a), tensor_free(reference, b);
+  for (int w = 0; w < 4; w++) tensor_free(reference, c[w]);
+  for (int i = 0; i < 3; i++) device_close(device[i]);
+}
+END_TEST
+
+/* A product with itself: its inputs are rounded, what is added of it is not; and it is symmetric to the bit. */
+START_TEST(gram_of_rounded_inputs)
+{
+  const long m = _i / 2 ? 70 : 17, n = 45; /* twice a matrix, and its product */
+  const enum device_math math = _i % 2 ? MATH_BF16 : MATH_TF32;
+  struct device *device = cuda_on_host_open(0, 1), *reference = open_kind(0, 1);
+  struct tensor *a[2], *c[2];
+  device->math = math;
+  for (int w = 0; w < 2; w++) {
+    a[w] = tensor_new(reference, TENSOR_REAL, m, n, "a"),
+    c[w] = tensor_new(reference, TENSOR_REAL, m, m, "c");
+    draw(a[w], 14);
+    if (w) round_all(a[w], math);
+    op_run(w ? reference : device, OP_gram, &(union op_args){.gram = {.c = c[w], .a = a[w], .alpha = 0.5}});
+  }
+  ck_assert_double_le(farthest(c[0], c[1]), 64 * REAL_EPS * sqrt((double)n));
+  for (long i = 0; i < m; i++)
+    for (long j = 0; j < i; j++) ck_assert(REALS(c[0])[i * m + j] == REALS(c[0])[j * m + i]);
+  for (int w = 0; w < 2; w++) tensor_free(reference, a[w]), tensor_free(reference, c[w]);
+  device_close(device), device_close(reference);
+}
+END_TEST
+
+/* Newton-Schulz with device.math is made of such products: near that of single precision, and not the same; many
+   matrices in one launch are what each is by itself. */
+START_TEST(newton_schulz_of_rounded_inputs)
+{
+  enum { ROWS = 40, COLS = 24, SIZE = ROWS * COLS, PLACES = 3, LANE = 2 * SIZE + 2 * COLS * COLS + COLS + 1 };
+  static const double keller[] = {3.4445, -4.775, 2.0315};
+  static const int places[] = {SIZE, 0, 2 * SIZE};
+  const enum device_math math = _i ? MATH_BF16 : MATH_TF32;
+  struct device *device = cuda_on_host_open(0, 1);
+  struct tensor *coefficients = row(device, 3, keller), *x[3];
+  for (int w = 0; w < 3; w++) { /* in company, alone, in single precision */
+    const long lanes = w == 1 ? 1 : PLACES;
+    struct tensor *work = tensor_new(device, TENSOR_REAL, lanes, LANE, "work");
+    struct tensor place = tensor_of((void *)places, 1, PLACES);
+    x[w] = tensor_new(device, TENSOR_REAL, 1, PLACES * SIZE, "x");
+    draw(x[w], 15);
+    device->math = w == 2 ? MATH_FP32 : math;
+    op_run(device, OP_newton_schulz,
+           &(union op_args){.newton_schulz = {.x = x[w],
+                                              .work = work,
+                                              .place = &place,
+                                              .coefficients = coefficients,
+                                              .rows = ROWS,
+                                              .cols = COLS,
+                                              .steps = 5,
+                                              .norm_scale = 1,
+                                              .eps = 1e-7,
+                                              .scale = 1}});
+    tensor_free(device, work);
+  }
+  const double off = farthest(x[0], x[2]), digit = _i ? 1.0 / 256 : 1.0 / 2048;
+  ck_assert(!memcmp(x[0]->data, x[1]->data, PLACES * SIZE * sizeof(real)));
+  ck_assert_double_gt(off, digit / 64);
+  ck_assert_double_le(off, 32 * digit);
+  for (int w = 0; w < 3; w++) tensor_free(device, x[w]);
+  tensor_free(device, coefficients);
+  device_close(device);
+}
+END_TEST
 
 /* Heads of attention that tensor cores take, and some that are too wide for them. */
 static const struct rounded_attention {
@@ -2554,7 +2623,9 @@ int main(void)
   tcase_add_loop_test(identities, a_balance_by_hand, 0, HOSTS);
   tcase_add_test(identities, a_wrong_device_is_refused);
 #ifdef CUDA_ON_HOST
-  tcase_add_loop_test(identities, products_of_rounded_inputs, 0, 2);
+  tcase_add_loop_test(identities, products_of_rounded_inputs, 0, 8 * ROUNDED_PRODUCTS);
+  tcase_add_loop_test(identities, gram_of_rounded_inputs, 0, 4);
+  tcase_add_loop_test(identities, newton_schulz_of_rounded_inputs, 0, 2);
   tcase_add_loop_test(identities, attention_of_rounded_inputs, 0, 2 * ROUNDED);
   tcase_add_loop_test(identities, what_is_not_finite_in_words, 0, 8);
   tcase_add_loop_test(identities, decoding_of_rounded_inputs, 0, 2);

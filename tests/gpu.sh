@@ -29,7 +29,11 @@ for tool in memcheck racecheck initcheck; do
   if [ "${1:-}" = quick ]; then
     echo "check-gpu: SKIPPED: compute-sanitizer --tool $tool: make check-gpu runs it"
   elif [ -n "$COMPUTE_SANITIZER" ]; then
-    CK_FORK=no CK_RUN_CASE="on a GPU" try "$COMPUTE_SANITIZER" --tool "$tool" --error-exitcode 9 tests/check_gpu
+    sanitized="$COMPUTE_SANITIZER --tool $tool --error-exitcode 9"
+    # shellcheck disable=SC2086 # words
+    CK_FORK=no CK_RUN_CASE=table CK_TIMEOUT_MULTIPLIER=100 try $sanitized tests/check_ops
+    # shellcheck disable=SC2086 # words
+    CK_FORK=no CK_RUN_CASE="on a GPU" try $sanitized tests/check_gpu
   else
     echo "check-gpu: SKIPPED: compute-sanitizer --tool $tool is not installed"
   fi

@@ -19,7 +19,7 @@ sh "$measure" huge 2>"$folder/err"
 
 # what the bench prints is what the table reads
 LONGER=100 SECONDS_EACH=0.001 sh "$measure" tiny >"$folder/out" 2>"$folder/err" || complain "tiny: $(cat "$folder/err")"
-grep -qE '^tiny +fp32 +1 +[0-9.]+ .* [0-9]+ \| +- +- +- +not measured$' "$folder/out" || complain "tiny: $(cat "$folder/out")"
+grep -qE '^tiny +fp32 +1 +[0-9.]+ .* [0-9]+ +[0-9.]+ % \| +- +- +- +not measured$' "$folder/out" || complain "tiny: $(cat "$folder/out")"
 grep -q '^tiny, one run, call by call' "$folder/out" || complain "the kernels of tiny: $(cat "$folder/out")"
 for math in fp32 tf32 bf16; do
   grep -qE "^ +1 x 4 tokens, 1 heads of 8 +$math .*%.*%.*% \(.* to .*\)$" "$folder/out" || complain "attention in $math: $(cat "$folder/out")"
@@ -30,13 +30,20 @@ grep -q '^check: not run' "$folder/out" || complain "what was not run is not tol
 cat >"$folder/program" <<'END'
 case $1 in
 doctor) echo '  "gpu": "a stand-in",' ;;
-bench) [ "$4" = --stack=toy ] || { [ "$4" != --stack=small ] || exit 5; exec sleep 1000; }
-  echo 'stack   math   runs    run-steps/s    TFLOP/s    of limit   waits'
-  echo 'toy     fp32      1         3000.0       1.50        2.0 %       0'
-  echo 'toy     fp32     64        64000.0      32.00       50.0 %       0' ;;
+bench) [ "$4" = --stack=toy ] || [ "$4" = --costs ] || { [ "$4" != --stack=small ] || exit 5; exec sleep 1000; }
+  if [ "$4" = --costs ]; then
+    echo 'attention alone, TFLOP/s and share of the limit: forward, backward; cost of maxima and entropy'
+    echo '  4 x 4096 tokens, 16 heads of 64   bf16    150.00   18.8 %   100.00   12.5 %   +0.50 % (+0.40 to +0.60)'
+    echo '  4 x 4096 tokens, 16 heads of 128  bf16    150.00   18.8 %   100.00   12.5 %   +0.50 % (+0.40 to +0.60)'
+    exit
+  fi
+  echo 'stack   math   runs    run-steps/s    TFLOP/s    of limit   waits   host idle'
+  echo 'toy     fp32      1         3000.0       1.50        2.0 %       0      40.0 %'
+  echo 'toy     fp32     64        64000.0      32.00       50.0 %       0      90.0 %' ;;
 esac
 END
 cat >"$folder/python" <<'END'
+echo 'attention alone: 4 x 4096 tokens, 16 heads of 64   bf16: forward 300.00, backward 400.00 TFLOP/s'
 echo 'toy     muon  eager         1        100.0'
 echo 'toy     muon  compiled      1       1500.0'
 echo 'toy     muon  compiled     64 failed TimeoutError: out of time'
@@ -46,9 +53,12 @@ printf '#!/bin/sh\nexec sh %s\n' "$folder/python" >"$folder/python3"
 chmod +x "$folder/maxlogit" "$folder/python3"
 MAXLOGIT=$folder/maxlogit PYTHON=$folder/python3
 export MAXLOGIT PYTHON
-LONGER=100 sh "$measure" toy pytorch >"$folder/out" 2>"$folder/err" || complain "toy: $(cat "$folder/err")"
+LONGER=100 sh "$measure" toy pytorch costs >"$folder/out" 2>"$folder/err" || complain "toy: $(cat "$folder/err")"
 grep -qE '^toy +fp32 +1 .*100\.0 +- +1500\.0 +2\.00$' "$folder/out" || complain "ratio: $(cat "$folder/out")"
 grep -qE '^toy +fp32 +64 .* not measured$' "$folder/out" || complain "no ratio: $(cat "$folder/out")"
+grep -q '^attention alone, heads of 64, bf16: forward 0.50, backward 0.25 of' "$folder/out" ||
+  complain "attention beside PyTorch's: $(cat "$folder/out")"
+[ "$(grep -c '^attention alone, heads' "$folder/out")" = 1 ] || complain "a ratio to what was not measured"
 grep -q '^tiny ' "$folder/out" || complain "what was there before is lost"
 cmp -s "$folder/out" "$MEASURE/table.txt" || complain "table.txt is another"
 

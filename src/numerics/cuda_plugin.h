@@ -18,7 +18,7 @@ struct gpu {
 struct cuda_fit {
   size_t version, device, tensor, operations;
 };
-enum { CUDA_PLUGIN_VERSION = 2 };
+enum { CUDA_PLUGIN_VERSION = 3 };
 #define CUDA_TEXT_(...) #__VA_ARGS__
 #define CUDA_TEXT(...) CUDA_TEXT_(__VA_ARGS__)
 static inline struct cuda_fit cuda_fit(void)
@@ -49,6 +49,8 @@ struct cuda_plugin {
   void (*limits)(struct device *, struct cuda_limits *);
   /* The same attention without its maxima and entropy, to measure what they cost. */
   void (*without_maxima)(struct ops *);
+  /* Seconds that the host has waited for the device, so far: where they grow, the device bounds the speed. */
+  double (*waited)(const struct device *);
 };
 typedef const struct cuda_plugin *cuda_plugin_entry(void);
 #define CUDA_PLUGIN_ENTRY "maxlogit_cuda"

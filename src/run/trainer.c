@@ -329,7 +329,7 @@ const char *trainer_path(const struct trainer *t) { return t->path; }
 const char *trainer_id(const struct trainer *t) { return t->id; }
 const struct config *trainer_config(const struct trainer *t) { return t->config; }
 struct model *trainer_model(struct trainer *t) { return &t->model; }
-struct device *trainer_device(struct trainer *t) { return t->device; }
+struct device *trainer_device(const struct trainer *t) { return t->device; }
 const char *trainer_data(const struct trainer *t) { return t->data.description; }
 
 void trainer_contents(const struct trainer *t, uint64_t *data, uint64_t *start)

@@ -64,7 +64,7 @@ const char *trainer_path(const struct trainer *);
 void trainer_resolve(const struct config *);
 const char *trainer_id(const struct trainer *);
 struct model *trainer_model(struct trainer *);
-struct device *trainer_device(struct trainer *);
+struct device *trainer_device(const struct trainer *);
 const struct config *trainer_config(const struct trainer *);
 const char *trainer_data(const struct trainer *); /* one line about the data */
 /* Hashes of what the run draws its data from, and of the weights that it starts from (0: drawn). */
