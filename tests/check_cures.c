@@ -437,7 +437,7 @@ START_TEST(watching_changes_nothing)
   struct fixture *g = fixture_open(output_shapes[_i], "none", NULL);
   fixture_shake(f, 0.3), fixture_shake(g, 0.3);
   struct model_program a = fixture_program(f, 2, 6, 1), b = fixture_program(g, 2, 6, 1);
-  ck_assert_double_eq_tol(fixture_loss(&a), fixture_loss(&b), 100 * REAL_EPS);
+  ck_assert_double_eq_tol(fixture_loss(f, &a), fixture_loss(g, &b), 100 * REAL_EPS);
   const struct tensor *x = &f->model.params.grads, *y = &g->model.params.grads;
   double top = largest(g, y);
   for (long i = 0; i < x->cols; i++)

@@ -19,7 +19,7 @@
 #include "training/optimizer.h"
 #include "training/schedule.h"
 
-enum { POINTS = 10 };
+enum { POINTS = 11 };
 
 static char dir[64];
 
@@ -46,8 +46,8 @@ static const struct place places[] = {
 enum { CPU, CUDA, PLACES };
 static const struct place *place;
 
-/* Mere numbers differ: rates, decay, betas, caps of the clip, seeds, schedules, ends; points 6 and 8 have structures of
-   their own. Point 3 diverges, point 4 ends early. */
+/* Mere numbers differ: rates, decay, betas, caps of the clip, seeds, schedules, ends; points 6, 8 and 10 have
+   structures of their own. Point 3 diverges, point 4 ends early. */
 static const char *const points[POINTS][8] = {
   {"train.lr=0.02", NULL},
   {"train.seed=7", "train.weight_decay=0", "adam.beta2=0.99", NULL},
@@ -59,6 +59,7 @@ static const char *const points[POINTS][8] = {
   {"train.grad_clip=0.1", "qk_clip.alpha=0.2", "train.spike=2", "record.dense=0.5", NULL},
   {"model.ffn=moe", "moe.experts=4", "moe.balance=both", "moe.bias_rate=0.05", NULL},
   {"train.seed=11", "muon.rms=0.4", "train.schedule=linear", NULL},
+  {"model.mtp=1", "model.mtp_weight=0.5", NULL},
 };
 
 static void assign(struct config *c, const char *const *settings)
@@ -233,7 +234,7 @@ static void kill_at(void *context, int run, const struct trainer *t)
 /* A launch that is stopped, or killed: each run goes on alone, or in other company, to the same bits. */
 START_TEST(stopped_in_company)
 {
-  static const int some[] = {0, 1, 2, 5, 7, 8, 9}, others[] = {4, 6};
+  static const int some[] = {0, 1, 2, 5, 7, 8, 9, 10}, others[] = {4, 6};
   int killed = _i % 2, status;
   if (!choose(_i / 2)) return;
   make_folder();
@@ -252,7 +253,7 @@ START_TEST(stopped_in_company)
   ck_assert_msg(!run_open(&r, path, &e), "%s", e.text);
   ck_assert_str_eq(run_state(r), killed ? "running" : "stopped");
   run_close(r);
-  go_on("part", some, 7, 2);
+  go_on("part", some, 8, 2);
   for (int i = 0; i < 2; i++) go_on("part", &others[i], 1, 2);
   compute_alone(place->device, "alone", POINTS);
   for (int i = 0; i < POINTS; i++)
@@ -475,6 +476,7 @@ static const char *const stacks[][6] = {
   {"model.attention=gqa", "model.kv_heads=1", NULL},
   {"model.attention=mla", NULL},
   {"model.ffn=moe", "moe.balance=both", NULL},
+  {"model.mtp=2", NULL},
   {"train.decay=independent", "override.match=update_rms", NULL},
 };
 enum { STACKS = sizeof stacks / sizeof *stacks };

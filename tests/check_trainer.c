@@ -79,9 +79,9 @@ static struct trace traced(const char *settings)
    of them can be compared exactly only before rounding has been through an update, so: the first step. */
 START_TEST(micro_batches)
 {
-  const char *packed[] = {"", "data=copy", "data.packing=documents"};
+  const char *packed[] = {"", "data=copy", "data.packing=documents", "data.packing=documents model.mtp=2"};
   char whole[256], parts[256];
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 4; i++) {
     snprintf(whole, sizeof whole, "train.steps=1 %s", packed[i]);
     snprintf(parts, sizeof parts, "train.steps=1 train.micro_batches=4 %s", packed[i]);
     struct trace a = traced(whole), b = traced(parts);
@@ -96,12 +96,14 @@ END_TEST
 START_TEST(same_bits_on_any_number_of_threads)
 {
   const char *kinds[] = {
-    "preset=muonclip qk_clip.tau=0.8", "preset=adam model.attention=gqa model.kv_heads=1",
+    "preset=muonclip qk_clip.tau=0.8",
+    "preset=adam model.attention=gqa model.kv_heads=1",
     "preset=muon stabilizers=qk_norm data.packing=documents train.micro_batches=2",
     ("preset=muon stabilizers=qk_clip+max_output_clip qk_clip.tau=0.8 qk_clip.when=before "
      "qk_clip.momentum=scale qk_clip.statistic=probe max_output_clip.tau=0.5"),
-    "preset=muon model.ffn=moe moe.balance=both moe.bias_rate=0.05 train.micro_batches=2"};
-  for (int k = 0; k < 5; k++) {
+    "preset=muon model.ffn=moe moe.balance=both moe.bias_rate=0.05 train.micro_batches=2",
+    "preset=muonclip qk_clip.tau=0.8 model.mtp=2"};
+  for (int k = 0; k < 6; k++) {
     struct trace one = traced(kinds[k]);
     for (int threads = 2; threads <= 4; threads++) {
       char settings[512];
@@ -115,11 +117,13 @@ END_TEST
 
 START_TEST(no_allocation_after_the_first_step)
 {
-  const char *kinds[] = {"preset=muonclip qk_clip.tau=0.8", "preset=adam",
+  const char *kinds[] = {"preset=muonclip qk_clip.tau=0.8",
+                         "preset=adam",
                          "preset=muon stabilizers=qk_norm+soft_cap",
                          "preset=muon record.level=1 precision.scores=bf16 precision.qk=fp8_e4m3",
-                         "preset=muon model.ffn=moe moe.balance=both"};
-  for (int k = 0; k < 5; k++) {
+                         "preset=muon model.ffn=moe moe.balance=both",
+                         "preset=adam model.mtp=1"};
+  for (int k = 0; k < 6; k++) {
     struct config *c = configured(kinds[k]);
     struct trainer *t = started(c, TRAINER_NO_RECORD);
     step(t);
@@ -800,6 +804,31 @@ START_TEST(experts_resume)
 }
 END_TEST
 
+/* Modules that look ahead: the layer axis is as long as all blocks, their losses stand in their own. */
+START_TEST(modules_resume)
+{
+  const char *names[] = {"loss", "mtp/loss", "mtp/val_loss", "attn/max_logit", "qk_clip/gamma", NULL};
+  in_two_parts("preset=muonclip qk_clip.tau=0.8 model.mtp=2 train.val_every=5", names);
+  struct run_series loss = series_of("whole", "loss"), ahead = series_of("whole", "mtp/loss"),
+                    gamma = series_of("whole", "qk_clip/gamma");
+  long last = ahead.rows - 1, main = ahead.layers - 2, heads = gamma.heads;
+  int clipped = 0;
+  ck_assert_int_eq(gamma.layers, ahead.layers);
+  for (long l = 0; l < main; l++) ck_assert(isnan(ahead.value[last * ahead.layers + l]));
+  for (long l = main; l < ahead.layers; l++) {
+    ck_assert_double_lt(ahead.value[last * ahead.layers + l], ahead.value[l]); /* they learn */
+    ck_assert_double_ne(ahead.value[last * ahead.layers + l], loss.value[last]);
+  }
+  for (long r = 0; r < gamma.rows; r++)
+    for (long h = main * heads; h < ahead.layers * heads; h++)
+      clipped += gamma.value[r * ahead.layers * heads + h] < 1;
+  ck_assert_int_gt(clipped, 0);
+  run_series_free(&loss);
+  run_series_free(&ahead);
+  run_series_free(&gamma);
+}
+END_TEST
+
 /* --- series on demand --------------------------------------------------------------------------------------- */
 
 #define ON_DEMAND "record.level=0.5 record.pairs=1 record.bound=1 record.probe_every=3 train.micro_batches=2 "
@@ -1005,6 +1034,7 @@ static void add_on_disk(TCase *k)
   tcase_add_test(k, outputs_of_micro_batches);
   tcase_add_test(k, clips_resume);
   tcase_add_test(k, experts_resume);
+  tcase_add_test(k, modules_resume);
   tcase_add_loop_test(k, late_reports, 0, (int)(sizeof ahead_of / sizeof *ahead_of));
 }
 

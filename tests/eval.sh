@@ -34,4 +34,21 @@ sed -n 's/.*"context": \([0-9]*\), "multiple": \([0-9.]*\), "loss": \([^,]*\), "
   fail "the JSON is not that of the positions: $(cat "$dir/json")"
 val=$("$program" export "$dir/from.h5" val_loss | awk 'END { printf "%.4f", $2 }')
 test "$(awk 'NR == 2 { print $3 }' "$dir/summary")" = "$val" || fail "at its own context eval is not the last val_loss $val"
+
+# modules that look ahead: their losses are those of the record; of a text that repeats they predict what the main head
+# does, and do not before they have learned
+awk 'BEGIN { for (i = 0; i < 500; i++) printf "abcdefgh" }' > "$dir/text"
+for steps in 1 60; do
+  small_run ahead$steps model.mtp=2 data=bytes data.path="$dir/text" train.steps=$steps train.warmup=0
+  "$program" eval --json --context=1x "$dir/ahead$steps.h5" > "$dir/out" || fail "eval of modules"
+  "$program" export "$dir/ahead$steps.h5" mtp/val_loss | awk 'END { printf "%.5g %.5g\n", $4, $5 }' > "$dir/wanted"
+  sed -n 's/.*"modules": \[{"loss": \([^,]*\), "agreement": \([^}]*\)}, {"loss": \([^,]*\), "agreement": \([^}]*\)}.*/\1 \3 \2 \4/p' \
+    "$dir/out" > "$dir/modules"
+  awk '{ printf "%.5g %.5g\n", $1, $2 }' "$dir/modules" | cmp -s - "$dir/wanted" ||
+    fail "modules: $(cat "$dir/modules"), recorded $(cat "$dir/wanted")"
+  awk -v steps=$steps 'NF == 4 && $3 <= 1 && $4 <= 1 { ok = steps > 1 ? $3 > 0.99 && $4 > 0.99 : $3 < 0.9 && $4 < 0.9 }
+    END { exit !ok }' "$dir/modules" || fail "agreement after $steps steps: $(cat "$dir/modules")"
+done
+"$program" eval --context=1x "$dir/ahead60.h5" | awk 'NR == 1 { head = NF } END { exit !(NR == 2 && NF == 8 && head == 14) }' ||
+  fail "the table has no modules"
 finish

@@ -280,7 +280,16 @@ static inline struct model_program fixture_program(struct fixture *f, long batch
       drawn[i] = (int)draw_below((struct draw){5, STREAM_TEST, k}, (uint64_t)i, (uint64_t)vocab);
     fixture_put(f, inputs[k], drawn);
   }
-  memory_free(drawn);
+  real *weight = memory_new((size_t)(batch * context), sizeof *weight);
+  for (uint64_t k = 0; mp.ahead && k < (uint64_t)f->model.options.mtp; k++) {
+    for (long i = 0; i < batch * context; i++) {
+      drawn[i] = (int)draw_below((struct draw){5, STREAM_TEST, k + 2}, (uint64_t)i, (uint64_t)vocab);
+      weight[i] = (real)(0.1 * (double)((i + (long)k) % 4));
+    }
+    fixture_put(f, mp.ahead[k].targets, drawn);
+    fixture_put(f, mp.ahead[k].weight, weight);
+  }
+  memory_free(drawn), memory_free(weight);
   return mp;
 }
 
@@ -303,9 +312,10 @@ static inline void fixture_pack(struct model_program *mp, long cut)
   memory_free(start), memory_free(position), memory_free(weight);
 }
 
-/* What the reverse pass differentiates: cross-entropy, z term, and losses of balance. */
-static inline double fixture_loss(struct model_program *mp)
+/* What the reverse pass differentiates: cross-entropy, z term, losses of balance and of modules that look ahead. */
+static inline double fixture_loss(const struct fixture *f, struct model_program *mp)
 {
+  const struct model_options *o = &f->model.options;
   real loss[2];
   double balance = 0;
   struct device *device = program_device(mp->program);
@@ -316,6 +326,11 @@ static inline double fixture_loss(struct model_program *mp)
     long at = (l + 1) * mp->routes->cols - 2;
     device->download(device, &own, REALS(mp->routes) + at, sizeof own);
     balance += (double)own;
+  }
+  for (long k = 0; mp->ahead && k < o->mtp; k++) {
+    real own[2];
+    device->download(device, own, mp->ahead[k].loss->data, sizeof own);
+    balance += o->mtp_weight / (double)o->mtp * (double)own[0];
   }
   return (double)loss[0] + (double)loss[1] + balance;
 }

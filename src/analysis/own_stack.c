@@ -163,7 +163,7 @@ int own_stack_open(struct own_stack **out, const char *path, struct error *e)
     o->weights = weights_in(&o->checkpoint);
     o->stack = (struct stack){.weights = o->weights,
                               .family = "maxlogit",
-                              .layers = o->model.options.layers,
+                              .layers = model_blocks(&o->model.options),
                               .heads = o->model.options.heads,
                               .head = read_head};
     *out = o;

@@ -31,7 +31,7 @@ static void tick(void *context, const struct trainer *t)
   const struct model_options *m = config_section(trainer_config(t), "model");
   const real *s = trainer_max_logit(t);
   long at = 0;
-  for (long i = 1; i < m->layers * m->heads && !isnan(s[at]); i++)
+  for (long i = 1; i < model_blocks(m) * m->heads && !isnan(s[at]); i++)
     if (!(s[i] <= s[at])) at = i;
   w->peak = trainer_peak(t);
   w->last_max = s[at];

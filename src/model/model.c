@@ -37,6 +37,12 @@ const struct option_row model_rows[] = {
   CHOICE_ROW(struct model_options, init, "fan_in", init_kinds,
              "initial matrices: N(0, 1/fan_in) with embedding N(0, 1), or N(0, init_std^2) for all", 0),
   REAL_ROW(struct model_options, init_std, "0.02", 0, 1e6, "1", "standard deviation of init = fixed", 0),
+  INT_ROW(struct model_options, mtp, "0", 0, 8, "1",
+          "modules of multi-token prediction (DeepSeek-V3, arXiv 2412.19437 sec. 2.2): the k-th predicts the "
+          "token k further on",
+          OPTION_LATER),
+  REAL_ROW(struct model_options, mtp_weight, "0.3", 0, 1e6, "1", "weight of the mean of the modules' losses",
+           OPTION_LATER),
   END_ROW};
 
 const struct option_row precision_rows[] = {
@@ -159,23 +165,45 @@ struct param *model_param(const struct model *m, int layer, const char *name)
   return p;
 }
 
+static struct param *add_module_gain(struct model *m, int layer, long k, const char *name)
+{
+  return params_add(&m->params, PARAM_GAIN, layer, 1, m->options.width, INIT_CONSTANT, 1, "mtp.%ld.%s", k,
+                    name);
+}
+
+/* What stands before and behind the block of module k. */
+static void declare_module(struct model *m, int layer)
+{
+  const struct model_options *o = &m->options;
+  long k = layer - o->layers + 1;
+  struct module *own = &m->module[k - 1];
+  char name[32];
+  snprintf(name, sizeof name, "mtp.%ld.w_join", k);
+  own->norm_h = add_module_gain(m, layer, k, "norm_h");
+  own->norm_e = add_module_gain(m, layer, k, "norm_e");
+  own->w_join = add_matrix(m, PARAM_MATRIX, layer, o->width, 2 * o->width, name);
+  own->norm = add_module_gain(m, layer, k, "norm");
+}
+
 static void declare(struct model *m)
 {
   const struct model_options *o = &m->options;
   m->embed = add_matrix(m, PARAM_EMBED, -1, o->vocab, o->width, "embed");
   m->norm = params_add(&m->params, PARAM_GAIN, -1, 1, o->width, INIT_CONSTANT, 1, "norm");
   m->head = o->tied ? m->embed : add_matrix(m, PARAM_HEAD, -1, o->vocab, o->width, "head");
-  m->layer = arena_get(m->params.arena, (size_t)o->layers, sizeof *m->layer);
-  for (int l = 0; l < o->layers; l++) {
+  m->layer = arena_get(m->params.arena, (size_t)model_blocks(o), sizeof *m->layer);
+  m->module = arena_get(m->params.arena, (size_t)o->mtp + 1, sizeof *m->module);
+  for (int l = 0; l < model_blocks(o); l++) {
     struct layer *b = &m->layer[l];
     b->attn_norm = model_add_gain(m, l, o->width, 1, "attn.norm");
     m->attention->declare(m, l);
     b->ffn_norm = model_add_gain(m, l, o->width, 1, "ffn.norm");
     m->ffn->declare(m, l);
   }
+  for (long l = o->layers; l < model_blocks(o); l++) declare_module(m, (int)l);
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->declare)
-      for (int l = 0; l < o->layers; l++) m->stabilizer[i]->declare(&m->context[i], l);
+      for (int l = 0; l < model_blocks(o); l++) m->stabilizer[i]->declare(&m->context[i], l);
 }
 
 /* --- the stack of stabilisers ------------------------------------------------------------------------- */
@@ -236,9 +264,9 @@ int model_warning(const struct model *m, char *text, size_t room)
 long model_series_size(const struct model *m, enum series_shape shape)
 {
   switch (shape) {
-  case PER_LAYER: return m->options.layers;
-  case PER_HEAD: return m->options.layers * m->options.heads;
-  case PER_EXPERT: return m->options.layers * m->experts;
+  case PER_LAYER: return model_blocks(&m->options);
+  case PER_HEAD: return model_blocks(&m->options) * m->options.heads;
+  case PER_EXPERT: return model_blocks(&m->options) * m->experts;
   case PER_TENSOR: return params_matrices(&m->params);
   default: return 1;
   }
@@ -252,7 +280,7 @@ struct router model_router(const struct model *m, int layer)
 static long most_experts(const struct model *m)
 {
   long most = 0;
-  for (int l = 0; l < m->options.layers; l++) {
+  for (int l = 0; l < model_blocks(&m->options); l++) {
     struct router r = model_router(m, l);
     if (r.experts > most) most = r.experts;
   }
@@ -279,7 +307,8 @@ static void new_series(struct model *m, int i)
 
 static struct seen new_seen(struct model *m)
 {
-  long heads = m->options.layers * m->options.heads, watched = m->stabilizer_count * m->options.layers;
+  long blocks = model_blocks(&m->options), heads = blocks * m->options.heads;
+  long watched = m->stabilizer_count * blocks;
   struct seen s = {.loss = report_add(m->report, 1, 2, 0, "loss"),
                    .stats = report_add(m->report, heads, 4, -INFINITY, "attention statistics"),
                    .pairs = report_add(m->report, heads, 5, 0, "pairs"),
@@ -287,9 +316,10 @@ static struct seen new_seen(struct model *m)
   report_column_empty(m->report, s.stats, 1, 0); /* of absolute values */
   report_column_empty(m->report, s.stats, 3, 0); /* a sum */
   if (m->experts) {
-    s.routes = report_add(m->report, m->options.layers, m->experts + 4, 0, "routes");
-    s.biases = report_add(m->report, m->options.layers, m->experts, NAN, "router biases");
+    s.routes = report_add(m->report, blocks, m->experts + 4, 0, "routes");
+    s.biases = report_add(m->report, blocks, m->experts, NAN, "router biases");
   }
+  if (m->options.mtp) s.ahead = report_add(m->report, m->options.mtp, 2, 0, "losses of modules");
   return s;
 }
 
@@ -298,8 +328,9 @@ static int numbers_room(const struct model *m) { return 256 + 8 * m->params.coun
 
 static long report_room(const struct model *m)
 {
-  long heads = m->options.layers * m->options.heads, watched = m->stabilizer_count * m->options.layers;
-  long room = 3 * (2 + 9 * heads + watched + 1 + m->options.layers * (2 * m->experts + 4)) + 64;
+  long blocks = model_blocks(&m->options), heads = blocks * m->options.heads;
+  long watched = m->stabilizer_count * blocks;
+  long room = 3 * (2 + 9 * heads + watched + 1 + blocks * (2 * m->experts + 4) + 2 * m->options.mtp) + 64;
   for (int i = 0; i < m->stabilizer_count; i++)
     for (const struct series *e = m->stabilizer[i]->emits; e && e->name; e++)
       room += model_series_size(m, e->shape);
@@ -323,7 +354,7 @@ static void make_context(struct model *m, int i)
   const struct seen *seen = c->wants_probe ? &m->probe : &m->seen;
   c->max_logit = part(m, seen->stats, 0, seen->stats->rows, 0);
   c->max_abs_logit = part(m, seen->stats, 0, seen->stats->rows, 1);
-  c->watched = part(m, seen->watched, i * m->options.layers, m->options.layers, 0);
+  c->watched = part(m, seen->watched, i * model_blocks(&m->options), model_blocks(&m->options), 0);
 }
 
 static double rate_of(const void *context, const struct moment *now)
@@ -370,7 +401,7 @@ struct tensor *model_output(struct model *m, struct program *program, int layer,
 
 void model_watch(struct stabilizer_context *c, struct program *program, int layer, struct tensor *x)
 {
-  long place = (c - c->model->context) * c->model->options.layers + layer;
+  long place = (c - c->model->context) * model_blocks(&c->model->options) + layer;
   PROGRAM_CALL(program, max_abs, .y = program_rows(program, c->model->watched, place, 1), .x = x);
 }
 
@@ -470,6 +501,10 @@ int model_init(struct model *m, const struct model_options *options, struct devi
     m->lr = numbers_varying(m->numbers, rate_of, NULL, 0);
     m->norm_eps = numbers_constant(m->numbers, options->norm_eps);
     m->z_loss = numbers_constant(m->numbers, options->z_loss);
+    if (options->mtp) {
+      m->ahead_weight = numbers_constant(m->numbers, options->mtp_weight / (double)options->mtp);
+      m->no_z = numbers_constant(m->numbers, 0);
+    }
     m->ffn_state = arena_get(m->params.arena, 1, m->ffn->state_size + 1);
     if (m->ffn->init) m->ffn->init(m);
     for (int i = 0; i < stack_count && !status; i++) {
@@ -545,26 +580,66 @@ static struct tensor *norm(const struct model *m, struct program *program, struc
   return op_rmsnorm(program, x, &gain->value, m->options.width, m->norm_eps);
 }
 
+/* The residual stream behind block l. */
+static struct tensor *block(struct model *m, struct model_program *mp, const struct layer_inputs *inputs,
+                            int l, struct tensor *x)
+{
+  long heads = m->options.heads;
+  struct tensor *h = norm(m, mp->program, x, m->layer[l].attn_norm);
+  m->look_at = mp->looks ? &mp->looks[l] : NULL;
+  m->stats_at = program_rows(mp->program, mp->all_stats, l * heads, heads);
+  x = m->attention->forward(m, mp->program, l, inputs, h, x, &mp->stats[l]);
+  m->look_at = NULL;
+  m->stats_at = NULL;
+  h = norm(m, mp->program, x, m->layer[l].ffn_norm);
+  m->routes_at = mp->routes ? program_rows(mp->program, mp->routes, l, 1) : NULL;
+  x = m->ffn->forward(m, mp->program, l, inputs, h, x);
+  m->routes_at = NULL;
+  return x;
+}
+
+static struct tensor *logits_of(struct model *m, struct program *p, struct tensor *x, struct param *gain)
+{
+  return op_linear(p, norm(m, p, x, gain), model_weight(m, p, m->head, 1), NULL, NULL);
+}
+
+/* Module k = index + 1 (arXiv 2412.19437 eq. 21 to 25): from the stream h of depth k - 1 and the embedding of the
+   token k further on, join [RMSNorm h ; RMSNorm e], then a block, then the model's own head; returns the stream of
+   depth k. */
+static struct tensor *look_ahead(struct model *m, struct model_program *mp, const struct layer_inputs *inputs,
+                                 int index, struct tensor *h)
+{
+  struct program *p = mp->program;
+  const struct module *own = &m->module[index];
+  struct ahead *ahead = &mp->ahead[index];
+  struct tensor *tokens = index ? ahead[-1].targets : mp->targets;
+  struct tensor *e = op_embed(p, tokens, &m->embed->value);
+  struct tensor *both = op_join_heads(p, norm(m, p, h, own->norm_h), norm(m, p, e, own->norm_e), 1, 0);
+  struct tensor *x = op_linear(p, both, model_weight(m, p, own->w_join, 1), NULL, NULL);
+  x = block(m, mp, inputs, (int)m->options.layers + index, x);
+  ahead->logits = logits_of(m, p, x, own->norm);
+  ahead->loss = op_side_loss(p, ahead->logits, ahead->targets, ahead->weight, m->no_z, m->ahead_weight);
+  return x;
+}
+
 static void record(struct model *m, struct model_program *mp, const struct layer_inputs *inputs)
 {
-  const struct model_options *o = &m->options;
-  long heads = o->heads;
-  struct tensor *x = op_embed(mp->program, mp->tokens, &m->embed->value);
-  for (int l = 0; l < o->layers; l++) {
-    struct tensor *h = norm(m, mp->program, x, m->layer[l].attn_norm);
-    m->look_at = mp->looks ? &mp->looks[l] : NULL;
-    m->stats_at = program_rows(mp->program, mp->all_stats, l * heads, heads);
-    x = m->attention->forward(m, mp->program, l, inputs, h, x, &mp->stats[l]);
-    m->look_at = NULL;
-    m->stats_at = NULL;
-    h = norm(m, mp->program, x, m->layer[l].ffn_norm);
-    m->routes_at = mp->routes ? program_rows(mp->program, mp->routes, l, 1) : NULL;
-    x = m->ffn->forward(m, mp->program, l, inputs, h, x);
-    m->routes_at = NULL;
-  }
-  x = norm(m, mp->program, x, m->norm);
-  mp->logits = op_linear(mp->program, x, model_weight(m, mp->program, m->head, 1), NULL, NULL);
+  struct tensor *x = op_embed(mp->program, mp->tokens, &m->embed->value), *h;
+  for (int l = 0; l < m->options.layers; l++) x = block(m, mp, inputs, l, x);
+  h = x;
+  for (int k = 0; mp->ahead && k < m->options.mtp; k++) h = look_ahead(m, mp, inputs, k, h);
+  mp->logits = logits_of(m, mp->program, x, m->norm);
   mp->loss = op_cross_entropy(mp->program, mp->logits, mp->targets, mp->weight, m->z_loss, &mp->ml);
+}
+
+static void add_ahead(struct model *m, struct model_program *mp)
+{
+  long n = mp->batch * mp->context;
+  mp->ahead = memory_new((size_t)m->options.mtp, sizeof *mp->ahead);
+  for (int k = 0; k < m->options.mtp; k++) {
+    mp->ahead[k].targets = program_input(mp->program, TENSOR_INT, n, 1, "targets further on");
+    mp->ahead[k].weight = program_input(mp->program, TENSOR_REAL, n, 1, "weight further on");
+  }
 }
 
 /* Inputs, rope table for `positions`, and the forward pass. */
@@ -583,21 +658,23 @@ static struct tensor *begin_program(struct model *m, struct model_program *mp, l
   struct layer_inputs inputs = {mp->position, mp->start,         rope_table, batch,
                                 context,      1 / (double)parts, decoding};
   if (decoding) decoding->slot = mp->slot = program_input(mp->program, TENSOR_INT, n, 1, "slot");
-  mp->stats = memory_new((size_t)m->options.layers, sizeof *mp->stats);
+  if (!decoding && m->options.mtp) add_ahead(m, mp);
+  mp->stats = memory_new((size_t)model_blocks(&m->options), sizeof *mp->stats);
   mp->all_stats =
-    program_temporary(mp->program, m->options.layers * m->options.heads, 4, "attention statistics");
+    program_temporary(mp->program, model_blocks(&m->options) * m->options.heads, 4, "attention statistics");
   program_keep(mp->program, mp->all_stats);
   if (hears_output(m)) {
-    mp->watched = program_temporary(mp->program, m->stabilizer_count * m->options.layers, 1, "watched");
+    mp->watched =
+      program_temporary(mp->program, m->stabilizer_count * model_blocks(&m->options), 1, "watched");
     program_keep(mp->program, mp->watched);
     PROGRAM_CALL(mp->program, fill, .y = mp->watched, .value = 0);
   }
   m->watched = mp->watched;
   if (m->experts) {
-    mp->routes = program_temporary(mp->program, m->options.layers, m->experts + 4, "routes");
+    mp->routes = program_temporary(mp->program, model_blocks(&m->options), m->experts + 4, "routes");
     program_keep(mp->program, mp->routes);
   }
-  if (m->look) mp->looks = memory_new((size_t)m->options.layers, sizeof *mp->looks);
+  if (m->look) mp->looks = memory_new((size_t)model_blocks(&m->options), sizeof *mp->looks);
   record(m, mp, &inputs);
   program_keep(mp->program, mp->loss);
   return rope_table;
@@ -610,6 +687,7 @@ static void end_program(struct model *m, struct model_program *mp, struct tensor
   } else {
     program_keep(mp->program, mp->logits);
     program_keep(mp->program, mp->ml);
+    for (int k = 0; mp->ahead && k < m->options.mtp; k++) program_keep(mp->program, mp->ahead[k].logits);
   }
   program_plan(mp->program);
   fill_rope_table(&m->options, m->device, rope_table);
@@ -625,7 +703,7 @@ static void see_routes(struct model *m, struct model_program *mp, const struct s
                .x = program_view(p, mp->routes, 0, sums), .alpha = 1, .beta = 1);
   PROGRAM_CALL(p, larger, .y = program_view(p, into->routes, sums, 1),
                .x = program_view(p, mp->routes, sums, 1));
-  for (int l = 0; l < m->options.layers; l++) {
+  for (int l = 0; l < model_blocks(&m->options); l++) {
     struct router r = model_router(m, l);
     if (r.experts) PROGRAM_CALL(p, copy, .y = program_rows(p, into->biases, l, 1), .x = &r.bias->value);
   }
@@ -635,8 +713,8 @@ static void see_routes(struct model *m, struct model_program *mp, const struct s
 static void see(struct model *m, struct model_program *mp, const struct seen *into, long parts)
 {
   struct program *p = mp->program;
-  long watched = m->stabilizer_count * m->options.layers;
-  for (int l = 0; mp->looks && l < m->options.layers; l++) {
+  long watched = m->stabilizer_count * model_blocks(&m->options);
+  for (int l = 0; mp->looks && l < model_blocks(&m->options); l++) {
     long h = m->options.heads;
     PROGRAM_CALL(p, see_pairs, .seen = program_rows(p, into->pairs, l * h, h), .look = mp->looks[l],
                  .stats = mp->stats[l], .largest = program_rows(p, into->stats, l * h, h));
@@ -645,6 +723,9 @@ static void see(struct model *m, struct model_program *mp, const struct seen *in
   PROGRAM_CALL(p, axpby, .y = into->loss, .x = mp->loss, .alpha = 1, .beta = 1);
   if (mp->watched) PROGRAM_CALL(p, larger, .y = program_rows(p, into->watched, 0, watched), .x = mp->watched);
   if (mp->routes) see_routes(m, mp, into);
+  for (int k = 0; mp->ahead && k < m->options.mtp; k++)
+    PROGRAM_CALL(p, axpby, .y = program_rows(p, into->ahead, k, 1), .x = mp->ahead[k].loss, .alpha = 1,
+                 .beta = 1);
 }
 
 void model_record_clear(struct program *p, const struct seen *s)
@@ -656,6 +737,7 @@ void model_record_clear(struct program *p, const struct seen *s)
   PROGRAM_CALL(p, fill, .y = s->pairs, .value = 0);
   PROGRAM_CALL(p, fill, .y = s->watched, .value = 0);
   if (s->routes) PROGRAM_CALL(p, fill, .y = s->routes, .value = 0);
+  if (s->ahead) PROGRAM_CALL(p, fill, .y = s->ahead, .value = 0);
 }
 
 int model_program_init(struct model *m, struct model_program *mp, long batch, long context, int backward,
@@ -695,6 +777,7 @@ void model_program_free(struct model_program *mp)
   if (mp->program) program_free(mp->program);
   memory_free(mp->stats);
   memory_free(mp->looks);
+  memory_free(mp->ahead);
   *mp = (struct model_program){0};
 }
 

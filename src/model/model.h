@@ -20,10 +20,15 @@ struct model_options {
   double rope_base, rope_scale, norm_eps, z_loss;
   long init; /* enum model_init_kind */
   double init_std;
+  long mtp; /* modules of multi-token prediction */
+  double mtp_weight;
   void *ffn_options; /* the struct that the option rows of `ffn` describe; NULL where it has none */
 };
 enum model_init_kind { MODEL_INIT_FAN_IN, MODEL_INIT_FIXED };
 extern const struct option_row model_rows[];
+/* Blocks: those of the stack, then one of every module of multi-token prediction. Whatever is told by layer or by head
+   is of all of them. */
+static inline long model_blocks(const struct model_options *o) { return o->layers + o->mtp; }
 /* Fill in what follows from others, given the data's vocabulary; complain about shapes that do not fit. */
 int model_resolve(struct model_options *, long data_vocab, struct error *);
 
@@ -33,7 +38,7 @@ struct precision_options {
 };
 extern const struct option_row precision_rows[];
 
-enum { MAX_FACTORS = 8, MAX_PARTS = 8, MAX_STABILIZERS = 8 };
+enum { MAX_FACTORS = 8, MAX_PARTS = 8, MAX_STABILIZERS = 8, MAX_MODULES = 8 };
 
 /* --- attention variants (model/attention/NAME.c, one file and one row) -------------------------------- */
 
@@ -147,6 +152,7 @@ struct seen {
      scores | number of tokens whose choice the bias changed | loss of balance | largest |logit|; and the biases
      [L,E] of the choices */
   struct tensor *routes, *biases;
+  struct tensor *ahead; /* [K,2]: of every module as `loss`; NULL where there are none */
 };
 
 /* What a stabiliser sees. Its hooks are called once, while a program is recorded, and leave calls in it: nothing
@@ -215,6 +221,11 @@ struct layer {
   void *attention, *ffn; /* what the plug-in's declare has put here, in the arena of the parameters */
 };
 
+/* Module k = 1.. of multi-token prediction, its block apart (that is layer[layers + k - 1]). */
+struct module {
+  struct param *norm_h, *norm_e, *w_join, *norm;
+};
+
 struct model {
   struct model_options options; /* resolved */
   struct device *device;
@@ -222,7 +233,8 @@ struct model {
   const struct ffn *ffn;
   struct params params;
   struct param *embed, *norm, *head; /* head: embed where tied */
-  struct layer *layer;               /* [layers] */
+  struct layer *layer;               /* [layers + modules] */
+  struct module *module;             /* [modules] */
   int stabilizer_count;
   const struct stabilizer *stabilizer[MAX_STABILIZERS];
   struct stabilizer_context context[MAX_STABILIZERS];
@@ -238,6 +250,8 @@ struct model {
   struct numbers *numbers;
   struct tensor *lr;                /* the step's learning rate, [1] */
   struct tensor *norm_eps, *z_loss; /* [1] */
+  struct tensor *ahead_weight;      /* [1]: of each module's loss, mtp_weight / modules */
+  struct tensor *no_z;              /* [1]: 0 */
   struct report *report;
   struct seen seen, probe, val; /* of the step's batch; of the probe batch; of validation batches */
 };
@@ -272,7 +286,13 @@ struct model_program {
   struct tensor *tokens, *targets, *weight, *position, *start;
   struct tensor *loss;        /* [1,2] cross-entropy | z term */
   struct tensor *logits, *ml; /* [N,V], [N,2] (cross_entropy); readable after a run only without backward */
-  struct tensor **stats;      /* [layers] of [H,4]: see attention_forward; rows of all_stats */
+  /* Of every module, [modules]; none in a decoder. Its tokens are the targets of the one before it. At first its
+     targets and weights are 0. */
+  struct ahead {
+    struct tensor *targets, *weight; /* inputs [N,1]: the token k + 1 further on */
+    struct tensor *loss, *logits;    /* as above */
+  } * ahead;
+  struct tensor **stats; /* [layers] of [H,4]: see attention_forward; rows of all_stats */
   struct tensor *all_stats;
   struct tensor *watched; /* [stabilisers*layers,1], by model_watch; 0 where nothing is watched */
   struct tensor *routes;  /* [L,E+4]: see struct seen; NULL where there are no routers */

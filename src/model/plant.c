@@ -35,8 +35,8 @@ static int plant_one(void *context, const char *part)
     return 1;
   long only_layer = *layer == '*' ? -1 : strtol(layer, NULL, 10);
   long only_head = *head == '*' ? -1 : strtol(head, NULL, 10);
-  if (only_layer >= m->options.layers || only_head >= m->options.heads) return 1;
-  for (int l = 0; l < m->options.layers; l++)
+  if (only_layer >= model_blocks(&m->options) || only_head >= m->options.heads) return 1;
+  for (int l = 0; l < model_blocks(&m->options); l++)
     for (int h = 0; h < m->options.heads; h++)
       if ((only_layer < 0 || only_layer == l) && (only_head < 0 || only_head == h))
         plant_head(m, l, h, factor);
@@ -49,5 +49,5 @@ int plant_heads(struct model *m, const char *list, struct error *e)
   return error_set(e, STATUS_USAGE,
                    "train.plant = %s: wanted LAYER:HEAD:FACTOR+..., layers 0 to %ld, heads 0 "
                    "to %ld, * for all",
-                   list, m->options.layers - 1, m->options.heads - 1);
+                   list, model_blocks(&m->options) - 1, m->options.heads - 1);
 }

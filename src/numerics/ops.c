@@ -630,6 +630,37 @@ static void loss_step(struct program *p, const void *context)
   settle(p, d);
 }
 
+/* Its gradient is `by` wherever there is a reverse, whatever that starts from. */
+struct side_step {
+  struct loss_step of;
+  struct tensor *by;
+};
+
+static void side_step(struct program *p, const void *context)
+{
+  const struct side_step *s = context;
+  if (!program_wants_grad(s->of.logits)) return;
+  struct overwrite d = grad_to_overwrite(p, s->of.logits);
+  CALL(p, cross_entropy_backward, .dlogits = d.to, .logits = s->of.logits, .ml = s->of.ml,
+       .targets = s->of.targets, .weight = s->of.weight, .z = s->of.z);
+  CALL(p, scale, .y = d.to, .by = s->by, .alpha = 1);
+  settle(p, d);
+}
+
+struct tensor *op_side_loss(struct program *p, struct tensor *logits, struct tensor *targets,
+                            struct tensor *weight, struct tensor *z, struct tensor *by)
+{
+  SHAPES(is_vector(targets, logits->rows) && targets->type == TENSOR_INT, logits, targets);
+  SHAPES(is_vector(weight, logits->rows), logits, weight);
+  struct tensor *loss = program_temporary(p, 1, 2, "side loss");
+  struct tensor *each = program_temporary(p, logits->rows, 2, "side loss softmax");
+  program_keep(p, loss);
+  CALL(p, cross_entropy, .loss = loss, .ml = each, .logits = logits, .targets = targets, .weight = weight,
+       .z = z);
+  ON_BACKWARD(p, side_step, {loss, logits, each, targets, weight, z}, by);
+  return loss;
+}
+
 struct tensor *op_cross_entropy(struct program *p, struct tensor *logits, struct tensor *targets,
                                 struct tensor *weight, struct tensor *z, struct tensor **ml)
 {

@@ -174,4 +174,7 @@ struct tensor *op_balance(struct program *, const struct routing *, long batch, 
 /* loss [1,2] = cross-entropy | z term, z [1]; the gradient flows from their sum */
 struct tensor *op_cross_entropy(struct program *, struct tensor *logits, struct tensor *targets,
                                 struct tensor *weight, struct tensor *z, struct tensor **ml);
+/* The same beside the program's own loss: by [1] times its gradient flows besides that one's */
+struct tensor *op_side_loss(struct program *, struct tensor *logits, struct tensor *targets,
+                            struct tensor *weight, struct tensor *z, struct tensor *by);
 #endif

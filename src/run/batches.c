@@ -1,50 +1,76 @@
 #include "run/batches.h"
 
-void host_batch_init(struct host_batch *h, struct arena *arena, long rows, long context)
+void host_batch_init(struct host_batch *h, struct arena *arena, long rows, long context, long ahead)
 {
-  size_t n = (size_t)(rows * context);
-  *h = (struct host_batch){.rows = rows,
-                           .context = context,
-                           .batch = {rows, context,
-                                     arena_get(arena, (size_t)(rows * (context + 1)), sizeof(int)),
-                                     arena_get(arena, n, sizeof(float)), arena_get(arena, n, sizeof(int))},
-                           .tokens = arena_get(arena, n, sizeof(int)),
-                           .targets = arena_get(arena, n, sizeof(int)),
-                           .position = arena_get(arena, n, sizeof(int)),
-                           .start = arena_get(arena, n, sizeof(int)),
-                           .weight = arena_get(arena, n, sizeof(real))};
+  size_t n = (size_t)(rows * context), all = (size_t)(rows * (context + ahead));
+  REQUIRE(ahead <= MAX_MODULES);
+  *h = (struct host_batch){
+    .rows = rows,
+    .context = context,
+    .ahead = ahead,
+    .batch = {rows, context + ahead, arena_get(arena, all + (size_t)rows, sizeof(int)),
+              arena_get(arena, all, sizeof(float)), arena_get(arena, all, sizeof(int))},
+    .tokens = arena_get(arena, n, sizeof(int)),
+    .position = arena_get(arena, n, sizeof(int)),
+    .start = arena_get(arena, n, sizeof(int)),
+  };
+  for (long k = 0; k <= ahead; k++) {
+    h->targets[k] = arena_get(arena, n, sizeof(int));
+    h->weight[k] = arena_get(arena, n, sizeof(real));
+  }
+}
+
+/* What a head is to predict that looks k tokens further on than the main one; of that head's own document only. Returns
+   the number of targets that count. */
+static double draw_targets(struct host_batch *h, long k)
+{
+  const struct batch *b = &h->batch;
+  double count = 0;
+  for (int pass = 0; pass < 2; pass++)
+    for (long r = 0; r < h->rows; r++)
+      for (long c = 0; c < h->context; c++) {
+        long at = r * h->context + c, from = r * b->context + c;
+        double counts = b->document[from + k] == b->document[from] ? (double)b->mask[from + k] : 0;
+        h->targets[k][at] = b->tokens[r * (b->context + 1) + c + 1 + k];
+        if (pass == 0)
+          count += counts;
+        else
+          h->weight[k][at] = count > 0 ? (real)(counts / count) : 0;
+      }
+  return count;
 }
 
 double host_batch_draw(struct host_batch *h, const struct data *data, enum data_split split, uint64_t seed,
                        uint64_t index)
 {
-  long n = h->rows * h->context;
-  double count = 0;
-  for (long i = 0; i < n; i++) {
-    h->batch.mask[i] = 1;
-    h->batch.document[i] = 0;
+  const struct batch *b = &h->batch;
+  for (long i = 0; i < b->batch * b->context; i++) {
+    b->mask[i] = 1;
+    b->document[i] = 0;
   }
   data->source->fill(data, split, seed, index, &h->batch);
-  for (long i = 0; i < n; i++) count += h->batch.mask[i];
-  for (long b = 0; b < h->rows; b++)
+  for (long r = 0; r < h->rows; r++)
     for (long c = 0, start = 0; c < h->context; c++) {
-      long at = b * h->context + c;
-      if (c && h->batch.document[at] != h->batch.document[at - 1]) start = c;
-      h->tokens[at] = h->batch.tokens[b * (h->context + 1) + c];
-      h->targets[at] = h->batch.tokens[b * (h->context + 1) + c + 1];
+      long at = r * h->context + c, from = r * b->context + c;
+      if (c && b->document[from] != b->document[from - 1]) start = c;
+      h->tokens[at] = b->tokens[r * (b->context + 1) + c];
       h->position[at] = (int)c;
       h->start[at] = (int)start;
-      h->weight[at] = count > 0 ? (real)(h->batch.mask[at] / count) : 0;
     }
-  return count;
+  for (long k = 1; k <= h->ahead; k++) draw_targets(h, k);
+  return draw_targets(h, 0);
 }
 
 void host_batch_feed(const struct host_batch *h, struct device *d, struct model_program *p, long part)
 {
   long n = p->batch * p->context, from = part * n;
   d->upload(d, p->tokens->data, h->tokens + from, (size_t)n * sizeof(int));
-  d->upload(d, p->targets->data, h->targets + from, (size_t)n * sizeof(int));
+  d->upload(d, p->targets->data, h->targets[0] + from, (size_t)n * sizeof(int));
   d->upload(d, p->position->data, h->position + from, (size_t)n * sizeof(int));
   d->upload(d, p->start->data, h->start + from, (size_t)n * sizeof(int));
-  d->upload(d, p->weight->data, h->weight + from, (size_t)n * sizeof(real));
+  d->upload(d, p->weight->data, h->weight[0] + from, (size_t)n * sizeof(real));
+  for (long k = 0; k < h->ahead; k++) {
+    d->upload(d, p->ahead[k].targets->data, h->targets[k + 1] + from, (size_t)n * sizeof(int));
+    d->upload(d, p->ahead[k].weight->data, h->weight[k + 1] + from, (size_t)n * sizeof(real));
+  }
 }

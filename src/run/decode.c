@@ -20,7 +20,7 @@ static void decode_part(struct trainer *t, struct model_program *d, long part, r
   for (long c = 0; c < n; c++) {
     long at = part * d->batch * n + c;
     feed_column(t, d->tokens, h->tokens + at, n);
-    feed_column(t, d->targets, h->targets + at, n);
+    feed_column(t, d->targets, h->targets[0] + at, n);
     feed_column(t, d->position, h->position + at, n);
     feed_column(t, d->start, h->start + at, n);
     for (long b = 0; b < d->batch; b++) t->column[b] = (int)c;
@@ -48,7 +48,7 @@ static void compare_part(struct trainer *t, long part, const real *training, con
 {
   long n = t->look_program.batch * t->look_program.context;
   for (long i = 0; i < n; i++) {
-    double weight = (double)t->host.weight[part * n + i] / (double)t->train->val_batches;
+    double weight = (double)t->host.weight[0][part * n + i] / (double)t->train->val_batches;
     if (weight == 0) continue;
     r->training_loss += weight * (double)training[i];
     r->decoded_loss += weight * (double)decoded[i];

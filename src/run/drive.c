@@ -77,7 +77,7 @@ static long largest(const struct trainer *t, const struct model_options *m)
 {
   const real *s = trainer_max_logit(t);
   long at = 0;
-  for (long i = 1; i < m->layers * m->heads; i++)
+  for (long i = 1; i < model_blocks(m) * m->heads; i++)
     if (isnan(s[i]) || s[i] > s[at]) at = i;
   return at;
 }

@@ -7,8 +7,10 @@
 
 void health_init(struct health *h, struct arena *arena, const struct model *m, const long *step)
 {
-  *h = (struct health){
-    .step = step, .peak = {-INFINITY, -1, -1}, .layers = m->options.layers, .heads = m->options.heads};
+  *h = (struct health){.step = step,
+                       .peak = {-INFINITY, -1, -1},
+                       .layers = model_blocks(&m->options),
+                       .heads = m->options.heads};
   for (int i = 0; i < SPIKE_WINDOW; i++) h->spike_window[i] = (real)NAN;
   h->told_at = arena_get(arena, (size_t)((h->layers + 1) * (h->heads + 1)), sizeof *h->told_at);
 }

@@ -1,4 +1,6 @@
 /* look.c - the loss on validation batches, and of single tokens */
+#include <math.h>
+
 #include "base/memory.h"
 #include "run/company.h"
 
@@ -16,39 +18,105 @@ static void add_positions(struct trainer *t, const struct model_program *p, long
   long n = p->batch * p->context;
   trainer_token_losses(t, p, t->token_loss_host);
   for (long i = 0; i < n; i++) {
-    double counts = t->host.batch.mask[part * n + i];
+    long row = i / p->context, at = i % p->context;
+    double counts = t->host.batch.mask[(part * p->batch + row) * t->host.batch.context + at];
     if (counts > 0) sum[i % p->context] += counts * (double)t->token_loss_host[i];
     count[i % p->context] += counts;
   }
 }
 
-void trainer_run_validation(const struct company *c, company_choice *chosen, double *sum, double *count)
+/* --- what modules that look ahead predict, against the main head ----------------------------------------- */
+
+/* The largest of each row of logits [n, V]; -1 where one is NaN. */
+static void download_choices(struct trainer *t, const struct tensor *logits, int *choice)
 {
-  const struct train_options *o = c->run[0]->train;
+  long n = logits->rows, v = logits->cols;
+  real *all = memory_new((size_t)(n * v), sizeof *all);
+  t->device->download(t->device, all, logits->data, (size_t)(n * v) * sizeof *all);
+  for (long i = 0; i < n; i++) {
+    const real *row = all + i * v;
+    choice[i] = 0;
+    for (long j = 0; j < v && choice[i] >= 0; j++)
+      if (isnan(row[j]))
+        choice[i] = -1;
+      else if (row[j] > row[choice[i]])
+        choice[i] = (int)j;
+  }
+  memory_free(all);
+}
+
+/* Module k at position i and the main head at i + k predict the same token. */
+static void add_agreements(struct trainer *t, const struct model_program *p, long part, double *hits,
+                           double *count)
+{
+  long n = p->batch * p->context, modules = t->model.options.mtp;
+  int *main_choice = memory_new(2 * (size_t)n, sizeof *main_choice), *choice = main_choice + n;
+  download_choices(t, p->logits, main_choice);
+  for (long k = 1; k <= modules; k++) {
+    download_choices(t, p->ahead[k - 1].logits, choice);
+    for (long i = 0; i < n; i++) {
+      if (i % p->context + k >= p->context || t->host.weight[k][part * n + i] == 0) continue;
+      hits[k - 1] += choice[i] >= 0 && choice[i] == main_choice[i + k];
+      count[k - 1]++;
+    }
+  }
+  memory_free(main_choice);
+}
+
+/* --- validation --------------------------------------------------------------------------------------------- */
+
+/* What is added up over the batches of the only run besides its losses; NULL where it is not wanted. */
+struct sums {
+  double *position, *count; /* [context] */
+  double *hits, *pairs;     /* [modules] */
+};
+
+static void validate(const struct company *c, company_choice *chosen, const struct sums *s)
+{
+  struct trainer *t = c->run[0];
   company_replay(c, PART_BEGIN_LOOK);
-  for (long b = 0; b < o->val_batches; b++) {
+  for (long b = 0; b < t->train->val_batches; b++) {
     company_draw(c, chosen, DATA_VAL, (uint64_t)b);
-    for (long m = 0; m < o->micro_batches; m++) {
+    for (long m = 0; m < t->train->micro_batches; m++) {
       company_run_part(c, chosen, PART_LOOK, m);
-      if (sum) add_positions(c->run[0], &c->run[0]->look_program, m, sum, count);
+      if (s->position) add_positions(t, &t->look_program, m, s->position, s->count);
+      if (s->hits) add_agreements(t, &t->look_program, m, s->hits, s->pairs);
     }
   }
 }
 
-double trainer_validated(struct trainer *t)
+void trainer_run_validation(const struct company *c, company_choice *chosen)
 {
-  real loss;
-  t->device->download(t->device, &loss, t->model.probe.loss->data, sizeof loss);
-  return (double)loss / (double)t->train->val_batches;
+  validate(c, chosen, &(struct sums){0});
 }
 
-double trainer_evaluate(struct trainer *t, double *by_position)
+double trainer_validated(struct trainer *t)
 {
-  long context = t->look_program.context;
-  double *count = by_position ? memory_new((size_t)context, sizeof *count) : NULL;
+  const struct tensor *ahead = t->model.probe.ahead;
+  real loss, of_modules[MAX_MODULES][2];
+  double batches = (double)t->train->val_batches;
+  t->device->download(t->device, &loss, t->model.probe.loss->data, sizeof loss);
+  if (ahead)
+    t->device->download(t->device, of_modules, ahead->data, (size_t)ahead->rows * sizeof *of_modules);
+  for (long k = 0; k < t->model.options.mtp; k++)
+    t->val.ahead[t->model.options.layers + k] = of_modules[k][0] / (real)batches;
+  return (double)loss / batches;
+}
+
+double trainer_evaluate(struct trainer *t, double *by_position, double *agreement)
+{
+  long context = t->look_program.context, modules = t->model.options.mtp;
+  double *count = by_position ? memory_new((size_t)context, sizeof *count) : NULL, pairs[MAX_MODULES] = {0};
   for (long i = 0; by_position && i < context; i++) by_position[i] = 0;
-  trainer_run_validation(ALONE(t), NULL, by_position, count);
+  for (long k = 0; agreement && k < modules; k++) agreement[k] = 0;
+  validate(ALONE(t), NULL, &(struct sums){by_position, count, modules ? agreement : NULL, pairs});
   for (long i = 0; by_position && i < context; i++) by_position[i] /= count[i];
+  for (long k = 0; agreement && k < modules; k++) agreement[k] /= pairs[k];
   memory_free(count);
   return trainer_validated(t);
+}
+
+double trainer_ahead_loss(const struct trainer *t, long module)
+{
+  return (double)t->val.ahead[t->model.options.layers + module];
 }

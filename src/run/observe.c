@@ -36,6 +36,8 @@ enum {
   ROUTER_MAX,
   MOVED,
   BALANCE_LOSS,
+  AHEAD_LOSS,
+  AHEAD_VAL_LOSS,
   CORE_COUNT
 };
 
@@ -89,6 +91,11 @@ static const struct series core[CORE_COUNT] = {
              "share of the step's tokens that would have chosen another set of experts without the bias"},
   [BALANCE_LOSS] = {"moe/balance_loss", PER_LAYER, AXIS_STEP, "nat", "balance loss",
                     "the loss of balance by sequence, moe.aux included; not part of loss"},
+  [AHEAD_LOSS] = {"mtp/loss", PER_LAYER, AXIS_STEP, "nat", "loss of the module",
+                  "mean cross-entropy of the multi-token prediction module whose block the layer is, of the "
+                  "step's batch before its update; NaN in layers of the stack; not part of loss"},
+  [AHEAD_VAL_LOSS] = {"mtp/val_loss", PER_LAYER, AXIS_VAL, "nat", "validation loss of the module",
+                      "as mtp/loss, on the batches of val_loss"},
 };
 
 /* The numbers of a spectrum, for each of these objects. */
@@ -309,12 +316,12 @@ static void prepare_spectra(struct observer *o)
 static struct router any_router(const struct model *m)
 {
   struct router any = {0};
-  for (int l = 0; l < m->options.layers && !any.experts; l++) any = model_router(m, l);
+  for (int l = 0; l < model_blocks(&m->options) && !any.experts; l++) any = model_router(m, l);
   return any;
 }
 
 static int wanted(int series, const struct attention_spec *spec, const struct record_options *record,
-                  const struct router *router)
+                  const struct router *router, long modules)
 {
   switch (series) {
   case LOAD:
@@ -324,6 +331,8 @@ static int wanted(int series, const struct attention_spec *spec, const struct re
   case ROUTER_BIAS:
   case MOVED: return router->has_bias;
   case BALANCE_LOSS: return router->has_loss;
+  case AHEAD_LOSS:
+  case AHEAD_VAL_LOSS: return modules > 0;
   case MAX_LOGIT_CAPPED: return spec->score.cap != 0;
   case SHARE_ABOVE: return record->level > 0;
   case PROBE_Q_NORM:
@@ -341,14 +350,14 @@ struct observer *observer_new(struct model *m, struct updates *u, struct recorde
                          .updates = u,
                          .recorder = r,
                          .arena = arena_new(),
-                         .layers = (int)m->options.layers,
+                         .layers = (int)model_blocks(&m->options),
                          .heads = (int)m->options.heads};
   o->width[WEIGHT] = params_matrices(&m->params);
   struct attention_spec spec = {0};
   model_on_score(m, &spec);
   struct router router = any_router(m);
   for (int i = 0; i < CORE_COUNT; i++)
-    o->core_id[i] = wanted(i, &spec, record, &router) ? declare(o, &core[i]) : -1;
+    o->core_id[i] = wanted(i, &spec, record, &router, m->options.mtp) ? declare(o, &core[i]) : -1;
 
   long widest = (long)o->layers * (o->heads > m->experts ? o->heads : m->experts);
   if (widest < o->width[WEIGHT]) widest = o->width[WEIGHT];
@@ -410,6 +419,7 @@ void observer_step(struct observer *o, long step, const struct pass *p, double l
   put(o, o->core_id[ROUTER_MAX], p->router_max, o->layers);
   put(o, o->core_id[MOVED], p->moved, o->layers);
   put(o, o->core_id[BALANCE_LOSS], p->balance_loss, o->layers);
+  put(o, o->core_id[AHEAD_LOSS], p->ahead, o->layers);
   EACH_EMITTED(o, s, i)
   put(o, o->emit_id[s][i], report_of(o->model->report, o->model->context[s].series[i]),
       model_series_size(o->model, o->model->stabilizer[s]->emits[i].shape));
@@ -419,9 +429,10 @@ void observer_step(struct observer *o, long step, const struct pass *p, double l
     recorder_aside(o->recorder, step, first_step);
 }
 
-void observer_val(struct observer *o, long step, double loss)
+void observer_val(struct observer *o, long step, double loss, const struct pass *p)
 {
   recorder_put_number(o->recorder, o->core_id[VAL_LOSS], loss);
+  put(o, o->core_id[AHEAD_VAL_LOSS], p->ahead, o->layers);
   recorder_row(o->recorder, AXIS_VAL, step);
 }
 

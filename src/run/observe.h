@@ -21,6 +21,7 @@ void observer_weights(struct observer *);
 /* One row of the spectra axis: weights now and, where there is a pass over the step's batch, what it saw and the
    update about to be applied. */
 int observer_spectra(struct observer *, long step, const struct pass *, struct error *);
-void observer_val(struct observer *, long step, double loss);
+/* One row of the validation axis; the pass: what modules lost, by layer. */
+void observer_val(struct observer *, long step, double loss, const struct pass *);
 void observer_probe(struct observer *, long step, const struct pass *);
 #endif

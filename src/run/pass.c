@@ -11,18 +11,19 @@ static real *unknown(struct arena *arena, long count)
 
 void pass_init(struct pass *p, struct arena *arena, const struct model *m)
 {
-  size_t n = (size_t)(m->options.layers * m->options.heads);
+  size_t n = (size_t)(model_blocks(&m->options) * m->options.heads);
   real **const all[] = {&p->max_logit, &p->max_abs_logit, &p->max_logit_capped, &p->entropy, &p->share_above,
                         &p->pairs,     &p->q_norm,        &p->k_norm,           &p->cosine};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     *all[i] = arena_get(arena, n, sizeof(real));
     for (size_t j = 0; j < n; j++) (*all[i])[j] = (real)NAN;
   }
-  real **const of_layer[] = {&p->max_vio, &p->router_entropy, &p->router_max, &p->moved, &p->balance_loss};
+  real **const of_layer[] = {&p->max_vio, &p->router_entropy, &p->router_max,
+                             &p->moved,   &p->balance_loss,   &p->ahead};
   for (size_t i = 0; i < sizeof of_layer / sizeof *of_layer; i++)
-    *of_layer[i] = unknown(arena, m->options.layers);
-  p->load = unknown(arena, m->options.layers * m->experts);
-  p->router_bias = unknown(arena, m->options.layers * m->experts);
+    *of_layer[i] = unknown(arena, model_blocks(&m->options));
+  p->load = unknown(arena, model_blocks(&m->options) * m->experts);
+  p->router_bias = unknown(arena, model_blocks(&m->options) * m->experts);
   p->loss = NAN;
 }
 
@@ -50,7 +51,7 @@ static void read_router(struct pass *p, const struct model *m, long layer, const
 
 void pass_read_routes(struct pass *p, const struct report *r, const struct seen *seen, const struct model *m)
 {
-  for (long l = 0; m->experts && l < m->options.layers; l++)
+  for (long l = 0; m->experts && l < model_blocks(&m->options); l++)
     if (model_router(m, (int)l).experts)
       read_router(p, m, l, report_of(r, seen->routes) + l * seen->routes->cols,
                   report_of(r, seen->biases) + l * seen->biases->cols);
@@ -72,4 +73,11 @@ void pass_read(struct pass *p, const struct report *r, const struct seen *seen, 
     p->k_norm[i] = pairs[3];
     p->cosine[i] = pairs[4];
   }
+}
+
+void pass_read_ahead(struct pass *p, const struct report *r, const struct seen *seen, const struct model *m,
+                     long batches)
+{
+  for (long k = 0; k < m->options.mtp; k++)
+    p->ahead[m->options.layers + k] = report_of(r, seen->ahead)[2 * k] / (real)batches;
 }

@@ -11,6 +11,7 @@ struct pass {
   real *share_above, *pairs, *q_norm, *k_norm, *cosine; /* NaN where the program does not look */
   /* of routers, NaN in layers without: [layers*experts], [layers] */
   real *load, *router_bias, *max_vio, *router_entropy, *router_max, *moved, *balance_loss;
+  real *ahead; /* [layers]: losses of modules that look ahead, NaN in layers of the stack */
 };
 
 void pass_init(struct pass *, struct arena *, const struct model *);
@@ -18,4 +19,7 @@ void pass_init(struct pass *, struct arena *, const struct model *);
 void pass_read(struct pass *, const struct report *, const struct seen *, int looks);
 /* What it says of routers, where there are some. */
 void pass_read_routes(struct pass *, const struct report *, const struct seen *, const struct model *);
+/* The losses of modules, means of `batches` batches. */
+void pass_read_ahead(struct pass *, const struct report *, const struct seen *, const struct model *,
+                     long batches);
 #endif

@@ -38,7 +38,7 @@ static int init_data(struct trainer *t, const struct model_options *m, struct er
   t->data.source = source;
   t->data.loss_floor = NAN;
   int status = source->init(&t->data, config_section(t->config, "data"),
-                            config_section(t->config, t->top->data), m->context, 0, e);
+                            config_section(t->config, t->top->data), m->context + m->mtp, 0, e);
   if (status) {
     t->data.source = NULL; /* it has cleaned up after itself */
     return status;
@@ -85,6 +85,7 @@ static void record_beginnings(struct trainer *t)
   model_record_clear(t->begin_look, &m->probe);
   t->keep_val = program_new(t->device);
   PROGRAM_CALL(t->keep_val, copy, .y = m->val.loss, .x = m->probe.loss);
+  if (m->val.ahead) PROGRAM_CALL(t->keep_val, copy, .y = m->val.ahead, .x = m->probe.ahead);
   program_plan(t->begin);
   program_plan(t->begin_look);
   program_plan(t->keep_val);
@@ -92,11 +93,11 @@ static void record_beginnings(struct trainer *t)
 
 static void init_flights(struct trainer *t)
 {
-  size_t n = (size_t)(t->host.rows * t->host.context);
+  size_t n = (size_t)(t->host.rows * t->host.batch.context);
   t->flight = arena_get(t->arena, AHEAD_MOST + 1, sizeof *t->flight);
   for (int i = 0; t->record.batches && i <= AHEAD_MOST; i++)
     t->flight[i].batch = (struct batch){
-      t->host.rows, t->host.context, arena_get(t->arena, n + (size_t)t->host.rows, sizeof(int)),
+      t->host.rows, t->host.batch.context, arena_get(t->arena, n + (size_t)t->host.rows, sizeof(int)),
       arena_get(t->arena, n, sizeof(float)), arena_get(t->arena, n, sizeof(int))};
 }
 
@@ -129,9 +130,10 @@ static int init_training(struct trainer *t, struct error *e)
       model_program_init(&t->model, &t->look_program, rows, context, 0, &t->model.probe, o->micro_batches, e);
   if (status) return status;
   record_beginnings(t);
-  host_batch_init(&t->host, t->arena, o->batch, context);
+  host_batch_init(&t->host, t->arena, o->batch, context, t->model.options.mtp);
   pass_init(&t->pass, t->arena, &t->model);
   pass_init(&t->probe, t->arena, &t->model);
+  pass_init(&t->val, t->arena, &t->model);
   health_init(&t->health, t->arena, &t->model, &t->reading);
   dense_init(&t->dense, t->config, &t->record);
   init_flights(t);
@@ -180,7 +182,7 @@ void trainer_facts(struct trainer *t, struct run_facts *f)
                           .device = t->device->description,
                           .data = t->top->data,
                           .data_text = t->data.description,
-                          .layers = t->model.options.layers,
+                          .layers = model_blocks(&t->model.options),
                           .heads = t->model.options.heads,
                           .experts = t->model.experts,
                           .loss_floor = t->data.loss_floor,

@@ -65,7 +65,7 @@ struct trainer {
   struct recorder *recorder;
   struct observer *observer;
 
-  struct pass pass, probe;
+  struct pass pass, probe, val; /* val: losses of modules alone */
   struct health health;
   struct dense dense;
   struct tensor *token_loss; /* [N, 1] on the device */
@@ -93,11 +93,10 @@ void trainer_observe(struct trainer *);
 void trainer_release(struct trainer *);
 
 struct company;
-/* look.c: all validation batches of those that are chosen (NULL: all); their losses add up in the place of the probe's.
-   sum, count: NULL, or [context], where those of every position of the only run are added. */
-void trainer_run_validation(const struct company *, int (*chosen)(const struct trainer *), double *sum,
-                            double *count);
-/* That loss; waits. */
+/* look.c: all validation batches of those that are chosen (NULL: all); their losses add up in the place of the
+   probe's. */
+void trainer_run_validation(const struct company *, int (*chosen)(const struct trainer *));
+/* That loss, and in `val` those of modules; waits. */
 double trainer_validated(struct trainer *);
 /* The loss of every token that a program has just seen, [batch*context]. */
 void trainer_token_losses(struct trainer *, const struct model_program *, real *out);

@@ -42,7 +42,7 @@ static int any(const struct company *c, company_choice *chosen)
 static void look_around(const struct company *c)
 {
   if (any(c, val_due)) {
-    trainer_run_validation(c, val_due, NULL, NULL);
+    trainer_run_validation(c, val_due);
     company_replay(c, PART_KEEP_VAL);
   }
   if (any(c, probe_wanted)) {
@@ -62,7 +62,8 @@ static void observe_looks(struct trainer *t, int probed)
   }
   if (due(t->train->val_every, t->reading)) {
     t->val_loss = (double)report_of(r, t->model.val.loss)[0] / (double)t->train->val_batches;
-    observer_val(t->observer, t->reading, t->val_loss);
+    pass_read_ahead(&t->val, r, &t->model.val, &t->model, t->train->val_batches);
+    observer_val(t->observer, t->reading, t->val_loss, &t->val);
   }
 }
 
@@ -101,7 +102,7 @@ static int is_finished(const struct trainer *t)
 static void record_end(struct trainer *t, const void *context)
 {
   (void)context;
-  observer_val(t->observer, t->done, t->val_loss);
+  observer_val(t->observer, t->done, t->val_loss, &t->val);
   record_spectra(t, NULL);
 }
 
@@ -110,7 +111,7 @@ static void record_end(struct trainer *t, const void *context)
 void trainer_finish_all(const struct company *c)
 {
   if (!any(c, is_finished)) return;
-  trainer_run_validation(c, is_finished, NULL, NULL);
+  trainer_run_validation(c, is_finished);
   for (int i = 0; i < c->count; i++)
     if (is_finished(c->run[i])) c->run[i]->val_loss = trainer_validated(c->run[i]);
   company_each(c, is_finished, record_end, NULL);
@@ -141,7 +142,7 @@ static void take_off(struct trainer *t)
 {
   struct flight *f = next_flight(t);
   const struct batch *b = &t->host.batch;
-  size_t n = (size_t)(t->host.rows * t->host.context);
+  size_t n = (size_t)(t->host.rows * t->host.batch.context);
   if (t->record.batches) {
     memcpy(f->batch.tokens, b->tokens, (n + (size_t)t->host.rows) * sizeof *b->tokens);
     memcpy(f->batch.mask, b->mask, n * sizeof *b->mask);
@@ -171,9 +172,10 @@ static void read_step(struct trainer *t, const struct flight *f)
   struct report *r = t->model.report;
   if (t->record.batches)
     recorder_batch(t->recorder, t->reading, f->batch.tokens, t->data.has_mask ? f->batch.mask : NULL,
-                   t->data.has_document ? f->batch.document : NULL, t->host.rows, t->host.context);
+                   t->data.has_document ? f->batch.document : NULL, t->host.rows, t->host.batch.context);
   pass_read(&t->pass, r, &t->model.seen, t->step_program.looks != NULL);
   pass_read_routes(&t->pass, r, &t->model.seen, &t->model);
+  pass_read_ahead(&t->pass, r, &t->model.seen, &t->model, 1);
   t->grad_norm = (double)report_of(r, updates_grad_norm(t->updates))[0];
   t->diverged = report_of(r, updates_go(t->updates))[0] == 0;
   observe_looks(t, f->probed);

@@ -71,8 +71,11 @@ const char *trainer_data(const struct trainer *); /* one line about the data */
 void trainer_contents(const struct trainer *, uint64_t *data, uint64_t *start);
 double trainer_loss_floor(const struct trainer *); /* nat per token; NaN if unknown */
 /* Mean loss on train.val_batches fixed validation batches, the same for every seed. by_position: NULL, or
-   [context], the mean loss of the targets at each position (NaN where none counts). */
-double trainer_evaluate(struct trainer *, double *by_position);
+   [context], the mean loss of the targets at each position (NaN where none counts). agreement: NULL, or [model.mtp],
+   the share of a module's predictions that are those of the main head for the same token. */
+double trainer_evaluate(struct trainer *, double *by_position, double *agreement);
+/* Mean loss of a module of multi-token prediction, from 0, on the batches that were evaluated last. */
+double trainer_ahead_loss(const struct trainer *, long module);
 /* The same batches token by token through a cache, against the training form. */
 struct decode_result {
   double training_loss, decoded_loss; /* means */

@@ -304,7 +304,10 @@ static void describe_batches(struct table *t)
     const char *name, *long_name, *definition, *last_dimension;
   } text[] = {
     {"step", "training step", "steps count from 0", NULL},
-    {"tokens", "token ids", "inputs are [..., :-1], targets [..., 1:]", "token"},
+    {"tokens", "token ids",
+     "of a context T inputs are [..., :T], targets [..., 1:T+1]; behind them model.mtp more, which modules "
+     "predict",
+     "token"},
     {"mask", "weight of the target in the loss", "1: it counts, 0: it does not", "target"},
     {"document", "document", "number of the document within the row: attention does not cross its boundaries",
      "target"},

@@ -101,11 +101,11 @@ static int listed(const struct qk_block *block, int count, const struct factor *
 
 struct qk_block *qk_blocks(struct model *m, int by_head, int *count)
 {
-  long most = m->options.layers * m->options.heads * MAX_FACTORS;
+  long most = model_blocks(&m->options) * m->options.heads * MAX_FACTORS;
   struct qk_block *block = arena_get(m->params.arena, (size_t)most, sizeof *block);
   struct factor f[MAX_FACTORS];
   *count = 0;
-  for (int l = 0; l < m->options.layers; l++)
+  for (int l = 0; l < model_blocks(&m->options); l++)
     for (int h = 0; h < m->options.heads; h++) {
       int factors = m->attention->factors(m, l, h, f);
       for (int i = 0; i < factors; i++)
@@ -119,7 +119,8 @@ struct qk_block *qk_blocks(struct model *m, int by_head, int *count)
 void qk_reduce_layers(const struct model *m, struct program *p, const struct qk_block *block, int count,
                       long kind, struct tensor *x, struct tensor *y)
 {
-  int layers = (int)m->options.layers, at = 0, *member = program_memory(p, (size_t)count, sizeof *member);
+  int layers = (int)model_blocks(&m->options), at = 0,
+      *member = program_memory(p, (size_t)count, sizeof *member);
   int *first = program_memory(p, (size_t)layers + 1, sizeof *first);
   for (int l = 0; l < layers; l++) {
     for (int i = 0; i < count; i++)
@@ -132,7 +133,7 @@ void qk_reduce_layers(const struct model *m, struct program *p, const struct qk_
 
 void copy_kept(struct model *m, struct program *p, struct tensor *all, const char *name, int save)
 {
-  for (int l = 0, at = 0; l < m->options.layers; l++) {
+  for (int l = 0, at = 0; l < model_blocks(&m->options); l++) {
     struct tensor *own = &model_param(m, l, name)->value, *part = program_view(p, all, at, own->cols);
     PROGRAM_CALL(p, copy, .y = save ? own : part, .x = save ? part : own);
     at += (int)own->cols;

@@ -26,7 +26,7 @@ static int blocks_of_layer(const struct model *m, int layer, long scope, struct 
 struct qk_block *sphere_blocks(struct model *m, long tensors, long scope, int *count)
 {
   if (tensors == SPHERE_QK) return qk_blocks(m, scope == SPHERE_BY_HEAD, count);
-  int layers = (int)m->options.layers;
+  int layers = (int)model_blocks(&m->options);
   *count = 0;
   for (int l = 0; l < layers; l++) *count += blocks_of_layer(m, l, scope, NULL);
   struct qk_block *block = arena_get(m->params.arena, (size_t)*count, sizeof *block);

@@ -98,6 +98,13 @@ CASES.update({f"moe-{name}": "model.ffn=moe moe.experts=8 " + config for name, c
     "mla-none": "preset=muon moe.balance=none moe.hidden=12 override.optimizer=w_router:adam " + MLA,
     "sigma_reparam": "preset=muon stabilizers=sigma_reparam moe.score=softmax",
 }.items()})
+CASES.update({
+    "mtp-muonclip": "preset=muonclip qk_clip.tau=1.5 model.mtp=1",
+    "mtp-two-tied": "preset=adam model.mtp=2 model.mtp_weight=0.7 model.tied=1 model.z_loss=1e-3 train.micro_batches=2",
+    "mtp-mla-moe": "preset=muonclip qk_clip.tau=1.5 model.mtp=2 model.ffn=moe moe.experts=6 moe.balance=both moe.aux=0.05 "
+                   "moe.bias_rate=0.01 " + MLA,
+    "mtp-sigma_reparam": "preset=muon stabilizers=sigma_reparam+max_output_clip sigma_reparam.weights=qk max_output_clip.tau=3 model.mtp=1",
+})
 CASES.update({f"muon-{name}": f"preset=muon muon.coefficients={name}" for name in SETS if name != "keller"})
 
 # Every series, of short runs
@@ -137,6 +144,11 @@ SERIES.update({
                           "moe.bias_rule=centred moe.aux=0.1 moe.route_scale=2.5 " + EXPERTS + LATENT,
     "moe-rms-softmax": "preset=adam moe.experts=4 moe.active=1 moe.score=softmax moe.bias_rule=rms moe.shared=0 " + EXPERTS + GQA,
     "moe-aux-dense": "preset=adam moe.experts=5 moe.balance=aux moe.aux=0.2 moe.dense_layers=1 moe.shared=2 " + EXPERTS,
+})
+SERIES.update({
+    "mtp-one": "preset=muonclip qk_clip.tau=1.5 model.mtp=1 " + GQA,
+    "mtp-two-moe": "preset=muon stabilizers=qk_norm+max_output_clip max_output_clip.tau=2 model.mtp=2 model.mtp_weight=0.5 "
+                   "moe.experts=5 moe.dense_layers=1 " + EXPERTS,
 })
 PLANTED = ("nonfinite", "nonfinite-stop")  # NaN in the embedding of a symbol that one micro-batch alone has
 

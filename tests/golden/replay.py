@@ -89,6 +89,11 @@ def below(seed, stream, step, index, n):
 VAL, PROBE = 3, 4  # streams of random numbers; both are drawn with seed 0, whatever the run's
 
 
+def span(p):
+    """Targets of a row: those of the context, and what modules predict beyond it."""
+    return int(p["model.context"]) + int(p.get("model.mtp", 0))
+
+
 class Text:
     """data = bytes: windows of the last part of a text; with packing, documents end with the separator."""
 
@@ -105,7 +110,7 @@ class Text:
         while at >= 0:
             self.ends.add(at + len(mark) - 1)
             at = text.find(mark, at + len(mark))
-        self.B, self.T = int(p["train.batch"]), int(p["model.context"])
+        self.B, self.T = int(p["train.batch"]), span(p)
 
     def batch(self, stream, index):
         B, T = self.B, self.T
@@ -126,7 +131,7 @@ class Copy:
     """data = copy: a prefix of T/4 to T/2 symbols, repeated."""
 
     def __init__(self, p):
-        self.B, self.T, self.symbols = int(p["train.batch"]), int(p["model.context"]), int(p["copy.symbols"])
+        self.B, self.T, self.symbols = int(p["train.batch"]), span(p), int(p["copy.symbols"])
         if int(p["copy.distinct"]):
             raise Unknown("copy.distinct = 1")
 
@@ -146,7 +151,7 @@ class Recall:
 
     def __init__(self, p):
         self.keys = int(p["recall.symbols"]) // 2
-        self.B, self.T = int(p["train.batch"]), int(p["model.context"])
+        self.B, self.T = int(p["train.batch"]), span(p)
 
     def batch(self, stream, index):
         B, T, K = self.B, self.T, self.keys
@@ -193,7 +198,7 @@ class Markov:
                 if n not in follow:
                     follow.append(n)
             self.next.append(follow)
-        self.B, self.T = int(p["train.batch"]), int(p["model.context"])
+        self.B, self.T = int(p["train.batch"]), span(p)
 
     @staticmethod
     def law(n, exponent):
@@ -273,7 +278,9 @@ class Run:
 
     def __init__(self, p, names, dtype, data=None):
         self.p, self.dtype, self.data = p, dtype, data
-        self.L, self.D, self.H, self.T = (int(p["model." + k]) for k in ("layers", "width", "heads", "context"))
+        self.layers, self.D, self.H, self.T = (int(p["model." + k]) for k in ("layers", "width", "heads", "context"))
+        self.M = int(p.get("model.mtp", 0))
+        self.L = self.layers + self.M  # blocks: those of the modules are told like all others
         self.G, self.Dh = int(p["model.kv_heads"]), int(p["model.head_dim"])
         self.F, self.V = int(p["model.ffn_width"]), int(p["model.vocab"])
         self.stack = p["stabilizers"].split("+")
@@ -330,7 +337,7 @@ class Run:
         if unknown:
             raise Unknown("stabilizers = " + "+".join(unknown))
         wanted = {"precision.scores": "f32", "precision.qk": "f32", "muon.coefficients": tuple(SETS), "spectral_clip.method": "svd",
-                  "model.ffn": ("swiglu", "moe"), "model.mtp": "0", "model.rope_scale": ("1", "1.0")}
+                  "model.ffn": ("swiglu", "moe"), "model.rope_scale": ("1", "1.0")}
         for key, value in wanted.items():
             if key in p and p[key] not in value:
                 raise Unknown(f"{key} = {p[key]}")
@@ -377,6 +384,8 @@ class Run:
                   "w_kc": (H * Dh, Rkv), "w_kr": (Dr, D), "w_v": (H * Dv, Rkv), "w_o": (D, H * Dv)}
         if self.mla:
             table.update(latent)
+        if last == "w_join":
+            return (D, 2 * D), "matrix"
         if last == "router_bias":
             return (self.E,), "state"
         if self.moe:
@@ -390,7 +399,7 @@ class Run:
             return table[last], "matrix"
         if last[:2] == "b_":
             return ({"b_q": H * Dh, "b_k": G * Dh, "b_v": G * Dh, "b_o": D}[last],), "bias"
-        sizes = {"norm": D, "q_gain": H * Dh if full else Dh, "k_gain": G * Dh if full else Dh, "qk_scale": 1,
+        sizes = {"norm": D, "norm_h": D, "norm_e": D, "q_gain": H * Dh if full else Dh, "k_gain": G * Dh if full else Dh, "qk_scale": 1,
                  "q_norm": Rq, "kv_norm": Rkv, "qc_gain": Dh, "kc_gain": Dh, "qr_gain": Dr, "kr_gain": Dr}
         return (sizes[last],), "gain"
 
@@ -579,34 +588,55 @@ class Run:
     def forward(self, batch):
         """-> loss, loss with z-loss, what the heads have seen {name: [L,H]}, attention's largest outputs [L]."""
         tokens, mask, document = (torch.tensor(np.asarray(x)) for x in batch)
-        T = tokens.shape[1] - 1
-        self.allowed = (document[:, :, None] == document[:, None, :]) & torch.ones(T, T, dtype=torch.bool).tril()
+        T = tokens.shape[1] - 1 - self.M
+        own = document[:, :T]
+        self.allowed = (own[:, :, None] == own[:, None, :]) & torch.ones(T, T, dtype=torch.bool).tril()
         self.seen = {n: [] for n in ("max_logit", "max_abs_logit", "max_logit_capped", "entropy", "share_above", "q_norm",
                                      "k_norm", "cosine")}
-        x, targets = tokens[:, :-1].long(), tokens[:, 1:].long()
-        h, outputs = self.w["embed"][x], []
-        self.routes = []
-        for l in range(self.L):
-            b = f"blocks.{l}."
-            y = self.attention(self.rms(h, self.w[b + "attn.norm"]), l)
-            outputs.append(y.detach().abs().max())
-            h = h + y
-            z = self.rms(h, self.w[b + "ffn.norm"])
-            if b + "ffn.w_router" in self.w:
-                h = h + self.experts(z, l)
-                continue
-            self.routes.append(None)
-            gate, up, down = (self.weight(b + "ffn.w_" + n) for n in ("gate", "up", "down"))
-            h = h + (F.silu(z @ gate.T) * (z @ up.T)) @ down.T
-        logits = self.rms(h, self.w["norm"]) @ self.w.get("head", self.w["embed"]).T
-        share = mask.to(self.dtype).flatten() / float(mask.sum())
-        lse = logits.logsumexp(-1)
-        each = (lse - logits.gather(-1, targets[..., None])[..., 0]).flatten()
-        loss = torch.where(share > 0, each * share, torch.zeros_like(share)).sum()
-        z = torch.where(share > 0, lse.flatten() ** 2 * share, torch.zeros_like(share)).sum()
+        self.routes, self.outputs = [], []
+        h = self.w["embed"][tokens[:, :T].long()]
+        for l in range(self.layers):
+            h = self.block(h, l)
+        loss, z = self.cross_entropy(self.rms(h, self.w["norm"]), tokens[:, 1:T + 1], mask[:, :T])
+        self.ahead = []
+        for k in range(1, self.M + 1):  # DeepSeek-V3, arXiv 2412.19437 eq. 21 to 25
+            m = f"mtp.{k}."
+            e = self.w["embed"][tokens[:, k:T + k].long()]
+            both = torch.cat([self.rms(h, self.w[m + "norm_h"]), self.rms(e, self.w[m + "norm_e"])], -1)
+            h = self.block(both @ self.weight(m + "w_join").T, self.layers + k - 1)
+            counts = mask[:, k:T + k] * (document[:, k:T + k] == own)
+            self.ahead.append(self.cross_entropy(self.rms(h, self.w[m + "norm"]), tokens[:, k + 1:T + k + 1], counts)[0])
         seen = {n: torch.stack(v) for n, v in self.seen.items()}
         total = loss + self.number("model.z_loss") * z + sum(r["balance"] for r in self.routes if r)
-        return loss, total, seen, torch.stack(outputs)
+        if self.M:
+            total = total + self.number("model.mtp_weight") / self.M * sum(self.ahead)
+        return loss, total, seen, torch.stack(self.outputs)
+
+    def block(self, h, l):
+        """The residual stream [B,T,D] behind block l."""
+        b = f"blocks.{l}."
+        y = self.attention(self.rms(h, self.w[b + "attn.norm"]), l)
+        self.outputs.append(y.detach().abs().max())
+        h = h + y
+        z = self.rms(h, self.w[b + "ffn.norm"])
+        if b + "ffn.w_router" in self.w:
+            return h + self.experts(z, l)
+        self.routes.append(None)
+        gate, up, down = (self.weight(b + "ffn.w_" + n) for n in ("gate", "up", "down"))
+        return h + (F.silu(z @ gate.T) * (z @ up.T)) @ down.T
+
+    def cross_entropy(self, x, targets, mask):
+        """Means over the targets that count: of -log p, of (log Z)^2."""
+        logits = x @ self.w.get("head", self.w["embed"]).T
+        share = mask.to(self.dtype).flatten() / float(mask.sum())
+        lse = logits.logsumexp(-1)
+        each = (lse - logits.gather(-1, targets.long()[..., None])[..., 0]).flatten()
+        loss = torch.where(share > 0, each * share, torch.zeros_like(share)).sum()
+        return loss, torch.where(share > 0, lse.flatten() ** 2 * share, torch.zeros_like(share)).sum()
+
+    def of_modules(self, losses):
+        """Told by layer; there are none in layers of the stack."""
+        return torch.tensor([math.nan] * self.layers + [float(x) for x in losses], dtype=torch.float64)
 
     # --- updates --------------------------------------------------------------------------------------------
 
@@ -1031,8 +1061,11 @@ class Run:
         if self.data is None:
             return None
         with torch.no_grad():
-            losses = [float(self.forward(self.data.batch(VAL, b))[0]) for b in range(int(self.p["train.val_batches"]))]
-        return {"val_loss": sum(losses) / len(losses)}
+            losses = []
+            for b in range(int(self.p["train.val_batches"])):
+                losses.append([float(self.forward(self.data.batch(VAL, b))[0])] + [float(x) for x in self.ahead])
+        means = np.mean(losses, 0)
+        return {"val_loss": float(means[0]), **({"mtp/val_loss": self.of_modules(means[1:])} if self.M else {})}
 
     def spike(self, loss):
         """Above the median of the 64 finite losses before by train.spike times their median absolute deviation?"""
@@ -1078,6 +1111,8 @@ class Run:
             row.update({"attn/" + n: seen[n] for n in names})
             if self.moe:
                 self.routers(row)
+            if self.M:
+                row["mtp/loss"] = self.of_modules(self.ahead)
             for l in range(self.L):
                 for h in range(self.H):
                     if not seen["max_abs_logit"][l, h].isfinite():
@@ -1165,6 +1200,10 @@ def declared(name):
         if name.endswith("spectral_decay"):
             return (2, l, ["w_q", "w_qc", "w_k", "w_kc", "w_qr", "w_kr"].index(name.split(".")[-2]))
         return (2, l, [i for i, part in enumerate(inner + [""]) if "." + part in name][0])
+    if name.startswith("mtp."):  # behind all blocks
+        parts = name.split(".")
+        own = ["norm_h", "norm_e", "w_join", "norm"]
+        return (1, math.inf, 4 * int(parts[1]) + own.index(parts[2])) if len(parts) == 3 else (2, math.inf, int(parts[1]))
     return (0, ["embed", "norm", "head"].index(name), 0)
 
 

@@ -438,17 +438,12 @@ static int bench_stabilizer(struct bench *b, const char *name, struct cost *c, s
 }
 
 /* 2 of 8 experts, each of half the dense block's width: the same operations a token. */
-static int bench_experts(struct bench *b, const struct stack *stack, struct cost *c, struct error *e)
+static int bench_experts(struct bench *b, const struct stack *stack, const char *optimizer, const char *name,
+                         struct cost *c, struct error *e)
 {
-  const char *experts[] = {"optimizer=adam",
-                           "device.threads=1",
-                           "model.ffn=moe",
-                           "moe.experts=8",
-                           "moe.active=2",
-                           "moe.shared=0",
-                           NULL};
-  return bench_keys(b, stack, experts, (const char *[]){"optimizer=adam", "device.threads=1", NULL},
-                    stack->name, c, e);
+  const char *experts[] = {
+    optimizer, "device.threads=1", "model.ffn=moe", "moe.experts=8", "moe.active=2", "moe.shared=0", NULL};
+  return bench_keys(b, stack, experts, (const char *[]){optimizer, "device.threads=1", NULL}, name, c, e);
 }
 
 /* --- output --------------------------------------------------------------------------------------------- */
@@ -543,14 +538,17 @@ static void bench_stabilizers(struct bench *b, json_t *out)
 
 static int bench_all_experts(struct bench *b, json_t *out, struct error *e)
 {
-  for (int s = 0; s < STACKS; s++) {
+  for (int s = 0; s < 2 * STACKS; s++) {
     struct cost c = {0};
-    if (!is_chosen(b, s)) continue;
-    if (bench_experts(b, &stacks[s], &c, e)) return e->status;
+    char name[64];
+    snprintf(name, sizeof name, "%s%s", stacks[s / 2].name, s % 2 ? ", adam" : "");
+    if (!is_chosen(b, s / 2)) continue;
+    if (bench_experts(b, &stacks[s / 2], s % 2 ? "optimizer=adam" : "optimizer=none", name, &c, e))
+      return e->status;
     if (b->arguments->json)
-      json_object_set_new(out, c.name, json_ratio(&c.ratio));
+      json_object_set_new(out, name, json_ratio(&c.ratio));
     else
-      print_ratio(c.name, &c.ratio), fflush(stdout);
+      print_ratio(name, &c.ratio), fflush(stdout);
   }
   return STATUS_OK;
 }
@@ -567,8 +565,9 @@ static int bench_all(struct bench *b, struct error *e)
   if (!status && !json) printf("stabilisers, toy stack under muon, against none:\n");
   if (!status) bench_stabilizers(b, of_stabilizers);
   if (!status && !json)
-    printf(
-      "a step with 8 experts, 2 active, under adam, against dense blocks of the same operations a token:\n");
+    printf("8 experts, 2 active, against dense blocks of the same operations a token: passes alone, and "
+           "steps of adam, which "
+           "has four times the weights of the blocks to update:\n");
   if (!status) status = bench_all_experts(b, of_experts, e);
   if (!status && json)
     json_print(all);

@@ -119,15 +119,17 @@ static int configure(const struct arguments *a, double multiple, struct config *
 /* One context: its mean loss, and by position. */
 struct result {
   double multiple, loss, tail;
-  long context;
+  long context, modules;
   double *position;
+  double ahead[MAX_MODULES], agreement[MAX_MODULES]; /* of modules of multi-token prediction */
   struct decode_result decoded;
 };
 
 static void evaluate_positions(struct trainer *t, struct result *r)
 {
   r->position = memory_new((size_t)r->context, sizeof *r->position);
-  r->loss = trainer_evaluate(t, r->position);
+  r->loss = trainer_evaluate(t, r->position, r->agreement);
+  for (long k = 0; k < r->modules; k++) r->ahead[k] = trainer_ahead_loss(t, k);
   double sum = 0;
   long n = 0;
   for (long i = r->context * 3 / 4; i < r->context; i++)
@@ -146,7 +148,9 @@ static int evaluate(const struct arguments *a, struct result *r, struct error *e
   if (!status) status = trainer_init(&t, c, TRAINER_NO_RECORD, e);
   for (long s = 0; !status && s < a->steps; s++) status = trainer_step(t, e);
   if (!status) {
-    r->context = ((const struct model_options *)config_section(c, "model"))->context;
+    const struct model_options *m = config_section(c, "model");
+    r->context = m->context;
+    r->modules = m->mtp;
     if (a->decode)
       status = trainer_decode(t, a->form, &r->decoded, e);
     else
@@ -159,11 +163,14 @@ static int evaluate(const struct arguments *a, struct result *r, struct error *e
 
 static json_t *json_result(const struct result *r)
 {
-  json_t *positions = json_array();
+  json_t *positions = json_array(), *modules = json_array();
   for (long i = 0; i < r->context; i++) json_array_append_new(positions, json_number(r->position[i]));
-  return json_pack("{s:I, s:o, s:o, s:o, s:o}", "context", (json_int_t)r->context, "multiple",
+  for (long k = 0; k < r->modules; k++)
+    json_array_append_new(modules, json_pack("{s:o, s:o}", "loss", json_number(r->ahead[k]), "agreement",
+                                             json_number(r->agreement[k])));
+  return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "context", (json_int_t)r->context, "multiple",
                    json_number(r->multiple), "loss", json_number(r->loss), "loss_last_quarter",
-                   json_number(r->tail), "loss_by_position", positions);
+                   json_number(r->tail), "loss_by_position", positions, "modules", modules);
 }
 
 static json_t *json_decoded(const struct arguments *a, const struct result *r)
@@ -193,8 +200,14 @@ static void print(const struct arguments *a, const struct result *r, int first)
     return;
   }
   if (!a->positions) {
-    if (first) printf("%8s %10s %12s %20s\n", "context", "tokens", "loss", "loss, last quarter");
-    printf("%7gx %10ld %12.4f %20.4f\n", r->multiple, r->context, r->loss, r->tail);
+    if (first) {
+      printf("%8s %10s %12s %20s", "context", "tokens", "loss", "loss, last quarter");
+      for (long k = 1; k <= r->modules; k++) printf("  loss +%ld agree +%ld", k, k);
+      printf("\n");
+    }
+    printf("%7gx %10ld %12.4f %20.4f", r->multiple, r->context, r->loss, r->tail);
+    for (long k = 0; k < r->modules; k++) printf(" %8.4f %7.2f%%", r->ahead[k], 100 * r->agreement[k]);
+    printf("\n");
     return;
   }
   if (first)
@@ -213,7 +226,10 @@ static int run(int argc, char **argv)
     "RUN.h5 [key=value ...]",
     "Evaluate a run's latest checkpoint on validation batches, at its context and at longer ones.\v"
     "key=value changes what cannot change the weights' shapes: model.rope_base, model.rope_scale, "
-    "train.val_batches, data.path.",
+    "train.val_batches, data.path.\n\n"
+    "With model.mtp = K, module k's loss (loss +k) is of the token k further on than the main head's; it "
+    "agrees where "
+    "both predict the same token, as a draft that the main head would accept.",
     words_child,
     NULL,
     NULL};

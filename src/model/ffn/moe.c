@@ -232,12 +232,12 @@ static void move_bias(struct model *m, struct program *p, int layer, struct tens
 static void after_step(struct model *m, struct program *p)
 {
   const struct moe_options *o = options_of(m);
-  if (!has_bias(o) || o->dense_layers == m->options.layers) return;
+  if (!has_bias(o) || o->dense_layers == model_blocks(&m->options)) return;
   int *member = program_memory(p, (size_t)o->experts, sizeof *member), ends[] = {0, (int)o->experts};
   for (long e = 0; e < o->experts; e++) member[e] = (int)e;
   struct tensor *members = program_ints(p, 1, o->experts, member, "experts");
   struct tensor *first = program_ints(p, 1, 2, ends, "all experts");
-  for (int l = (int)o->dense_layers; l < m->options.layers; l++) move_bias(m, p, l, members, first);
+  for (int l = (int)o->dense_layers; l < model_blocks(&m->options); l++) move_bias(m, p, l, members, first);
 }
 
 const struct ffn ffn_moe = {

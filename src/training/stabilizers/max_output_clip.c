@@ -39,7 +39,7 @@ static void after_step(struct stabilizer_context *c, struct program *p)
 {
   struct model *m = c->model;
   const struct max_output_clip *o = c->options;
-  int layers = (int)m->options.layers;
+  int layers = (int)model_blocks(&m->options);
   struct factor *f = program_memory(p, (size_t)layers, sizeof *f);
   for (int l = 0; l < layers; l++) {
     const struct layer *b = &m->layer[l];

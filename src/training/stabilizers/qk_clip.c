@@ -116,7 +116,7 @@ static struct tensor *over(struct stabilizer_context *c, struct program *p, stru
                            int (*together)(const struct model *, int layer, int a, int b))
 {
   const struct model *m = c->model;
-  int heads = (int)m->options.heads, n = (int)m->options.layers * heads, at = 0;
+  int heads = (int)m->options.heads, n = (int)model_blocks(&m->options) * heads, at = 0;
   int *member = program_memory(p, (size_t)n * (size_t)heads, sizeof *member);
   int *first = program_memory(p, (size_t)n + 1, sizeof *first);
   for (int i = 0; i < n; i++) {
@@ -245,7 +245,7 @@ static int rows_of(const struct model *m, enum role role, struct factor *out, in
 {
   struct factor f[MAX_FACTORS];
   int heads = (int)m->options.heads, count = 0;
-  for (int l = 0; l < m->options.layers; l++)
+  for (int l = 0; l < model_blocks(&m->options); l++)
     for (int h = 0; h < heads; h++)
       for (int i = 0, n = m->attention->factors(m, l, h, f); i < n; i++)
         if (f[i].role == role && first_with(m, l, &f[i]) == h) {
@@ -258,7 +258,7 @@ static int rows_of(const struct model *m, enum role role, struct factor *out, in
 static void clip(struct stabilizer_context *c, struct program *p)
 {
   const struct qk_clip *o = c->options;
-  size_t most = (size_t)(c->model->options.layers * c->model->options.heads);
+  size_t most = (size_t)(model_blocks(&c->model->options) * c->model->options.heads);
   struct gammas g = measure(c, p);
   for (enum role role = ROLE_Q_HEAD; role <= ROLE_K_ROPE_SHARED; role++) {
     struct factor *f = program_memory(p, most, sizeof *f);

@@ -67,9 +67,10 @@ static int init(struct stabilizer_context *c, struct error *e)
   (void)e;
   struct model *m = c->model;
   struct quack_state *state = c->state;
-  size_t most = (size_t)(m->options.layers * m->options.heads * MAX_FACTORS);
+  size_t most = (size_t)(model_blocks(&m->options) * m->options.heads * MAX_FACTORS);
   state->entry = arena_get(m->params.arena, most, sizeof *state->entry);
-  for (int l = 0; l < m->options.layers; l++) state->count = add_layer(m, l, state->entry, state->count);
+  for (int l = 0; l < model_blocks(&m->options); l++)
+    state->count = add_layer(m, l, state->entry, state->count);
   state->rate = tensor_new(m->device, TENSOR_REAL, 1, state->count, "quack rates");
   return STATUS_OK;
 }
@@ -113,7 +114,7 @@ static struct tensor *record_norms(struct stabilizer_context *c, struct program 
 {
   const struct model *m = c->model;
   const struct quack_state *s = c->state;
-  int layers = (int)m->options.layers, n = s->count;
+  int layers = (int)model_blocks(&m->options), n = s->count;
   int *segment = program_memory(p, 2 * (size_t)(n + 2 * layers), sizeof *segment);
   for (int i = 0; i < n; i++) {
     const struct factor *f = &s->entry[i].factor;
@@ -146,7 +147,7 @@ static struct tensor *record_partner(struct stabilizer_context *c, struct progra
 {
   const struct model *m = c->model;
   const struct quack_state *s = c->state;
-  int heads = (int)m->options.heads, layers = (int)m->options.layers, at = 0;
+  int heads = (int)m->options.heads, layers = (int)model_blocks(&m->options), at = 0;
   int *dq = program_memory(p, 2 * (size_t)layers, sizeof *dq), *dkv = dq + layers;
   int *member = program_memory(p, (size_t)(s->count * heads), sizeof *member);
   int *first = program_memory(p, (size_t)s->count + 1, sizeof *first);
@@ -182,7 +183,7 @@ static void before_update(struct stabilizer_context *c, struct program *p)
 {
   struct model *m = c->model;
   const struct quack_state *s = c->state;
-  int heads = (int)m->options.heads, n = (int)m->options.layers * heads;
+  int heads = (int)m->options.heads, n = (int)model_blocks(&m->options) * heads;
   int *query = program_memory(p, 2 * (size_t)n, sizeof *query), *key = query + n;
   struct factor f[MAX_FACTORS];
   struct tensor *partner = record_partner(c, p);
