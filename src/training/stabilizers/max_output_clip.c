@@ -41,11 +41,14 @@ static void after_step(struct stabilizer_context *c, struct program *p)
   const struct max_output_clip *o = c->options;
   int layers = (int)model_blocks(&m->options);
   struct factor *f = program_memory(p, (size_t)layers, sizeof *f);
+  int *all = program_memory(p, (size_t)layers, sizeof *all);
   for (int l = 0; l < layers; l++) {
+    all[l] = l;
     const struct layer *b = &m->layer[l];
     f[l] = (struct factor){.role = ROLE_OUTPUT, .weight = b->w_o, .bias = b->b_o, .rows = b->w_o->value.rows};
   }
-  PROGRAM_CALL(p, copy, .y = c->series[MAX_OUTPUT], .x = c->watched);
+  PROGRAM_CALL(p, take, .y = c->series[MAX_OUTPUT], .x = c->watched, /* a column becomes a row */
+               .index = program_ints(p, 1, layers, all, "layers"));
   PROGRAM_CALL(p, clip_factor, .y = c->series[GAMMA], .x = c->watched,
                .limit = numbers_constant(c->numbers, o->tau));
   clip_record(c, p, f, layers, c->series[GAMMA], 0);
