@@ -607,6 +607,24 @@ START_TEST(views_of_memory_from_outside)
 }
 END_TEST
 
+/* A view of a view of what the program itself places. */
+START_TEST(views_of_views)
+{
+  struct device *device = open_kind(_i);
+  struct program *p = program_new(device);
+  struct tensor *t = program_temporary(p, 3, 4, "t");
+  struct tensor *cell = program_rows(p, program_view(p, program_view(p, t, 1, 3), 1, 2), 1, 1);
+  program_keep(p, t);
+  PROGRAM_CALL(p, fill, .y = t, .value = 1);
+  PROGRAM_CALL(p, fill, .y = cell, .value = 2);
+  program_plan(p);
+  program_run(p);
+  for (int i = 0; i < 12; i++) ck_assert_double_eq(at(device, t, i), i == 6 || i == 7 ? 2 : 1);
+  program_free(p);
+  device_close(device);
+}
+END_TEST
+
 /* --- numbers and report ------------------------------------------------------------------------------------ */
 
 static double rate_times(const void *context, const struct moment *now)
@@ -747,6 +765,7 @@ int main(void)
   tcase_add_loop_test(t, guards, 0, KINDS);
   tcase_add_loop_test(t, host_steps_keep_their_place, 0, KINDS);
   tcase_add_loop_test(t, views_of_memory_from_outside, 0, KINDS);
+  tcase_add_loop_test(t, views_of_views, 0, KINDS);
   tcase_add_loop_test(t, numbers_and_report, 0, KINDS);
   tcase_add_test(t, isolated_memory_works_through_its_device);
   tcase_add_loop_test_raise_signal(t, isolated_memory_crashes_on_the_host, SIGSEGV, 0, 4);
