@@ -607,6 +607,29 @@ START_TEST(views_of_memory_from_outside)
 }
 END_TEST
 
+/* Programs over the same memory are told apart by a constant, a tensor, a call. */
+START_TEST(differences)
+{
+  struct device *device = open_kind(_i);
+  double values[4] = {1, 2, 3, 4};
+  struct tensor *t[2] = {row(device, 4, values), row(device, 4, values)};
+  struct program *p[5];
+  for (int i = 0; i < 5; i++) {
+    p[i] = program_new(device);
+    PROGRAM_CALL(p[i], fill, .y = t[i == 3], .value = i == 2 ? 2 : 1);
+    if (i == 4) PROGRAM_CALL(p[i], copy, .y = t[1], .x = t[0]);
+    program_plan(p[i]);
+  }
+  ck_assert_ptr_null(program_difference(p[0], p[1], 0));
+  ck_assert_str_eq(program_difference(p[0], p[2], 0), "fill");
+  ck_assert_str_eq(program_difference(p[0], p[3], 0), "fill");
+  ck_assert_str_eq(program_difference(p[0], p[4], 0), "the number of calls");
+  for (int i = 0; i < 5; i++) program_free(p[i]);
+  for (int i = 0; i < 2; i++) tensor_free(device, t[i]);
+  device_close(device);
+}
+END_TEST
+
 /* A view of a view of what the program itself places. */
 START_TEST(views_of_views)
 {
@@ -766,6 +789,7 @@ int main(void)
   tcase_add_loop_test(t, host_steps_keep_their_place, 0, KINDS);
   tcase_add_loop_test(t, views_of_memory_from_outside, 0, KINDS);
   tcase_add_loop_test(t, views_of_views, 0, KINDS);
+  tcase_add_loop_test(t, differences, 0, KINDS);
   tcase_add_loop_test(t, numbers_and_report, 0, KINDS);
   tcase_add_test(t, isolated_memory_works_through_its_device);
   tcase_add_loop_test_raise_signal(t, isolated_memory_crashes_on_the_host, SIGSEGV, 0, 4);
