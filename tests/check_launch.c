@@ -617,7 +617,7 @@ int main(void)
     TCase *k = tcase_create(names[i]);
     tcase_set_timeout(k, 300);
     tcase_add_loop_test(k, company_changes_nothing, i, i + 1);
-    tcase_add_loop_test(k, stopped_in_company, 2 * i, i == CPU ? 2 : 3); /* killed on the CPU alone */
+    tcase_add_loop_test(k, stopped_in_company, 2 * i, 2 * i + 2);
     tcase_add_loop_test(k, an_end_is_its_own, i, i + 1);
     if (i == CUDA) {
       tcase_add_test(k, host_steps_in_company);
