@@ -139,6 +139,7 @@ START_TEST(the_machine_is_shared)
                             "train.batch=1",
                             "model.context=4",
                             "train.seed=1:300:lin:300",
+                            NULL,
                             NULL};
   long cores = thread_cores();
   struct config *c = configured(settings);
@@ -156,6 +157,13 @@ START_TEST(the_machine_is_shared)
   ck_assert_int_eq(s.trainers, 1);
   struct gpu gpu = gpu_here();
   ck_assert_msg(!*gpu.lacks, "%s", gpu.lacks);
+  sweep_free(&s);
+  config_free(c);
+  settings[7] = "device.threads=1"; /* leaves cores, but no other GPU */
+  c = configured(settings);
+  plan(&s, c, 1, 1);
+  sweep_share(&s);
+  ck_assert(s.threads == 1 && s.jobs == 1);
   sweep_free(&s);
   config_free(c);
 }

@@ -114,6 +114,8 @@ static void piece_apart(void *context, long piece, int worker)
   struct nest *nest = context;
   struct inner_job job = {nest->inner[piece], 0, 1};
   struct pool *own = pool_new(1);
+  atomic_fetch_add(&nest->begun, 1);
+  while (atomic_load(&nest->begun) < pool_threads(nest->pool)) sched_yield();
   parallel_for(own, 9, piece_inner, &job);
   pool_free(own);
   nest->same_worker[piece] = job.same;
