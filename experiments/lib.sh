@@ -16,12 +16,15 @@ case ${1:-} in
   --keep) keep=1; shift ;;
   -*) echo "usage: $0 [--keep] [TEXT [DIR]]" >&2; exit 2 ;;
 esac
-text=${1:-demo/kjv.txt}
-dir=${2:-$name}
+if [ -n "${built_in:-}" ]; then # the sources are the sweep's own: run.sh [--keep] [DIR]
+  text='' dir=${1:-$name}
+else
+  text=${1:-demo/kjv.txt} dir=${2:-$name}
+fi
 for tool in "$maxlogit" jq gnuplot; do
   command -v "$tool" >/dev/null || { echo "$0: $tool is not there" >&2; exit 2; }
 done
-[ -s "$text" ] || { echo "$0: $text is not there: give a text, or run ./bootstrap demo, which makes it" >&2; exit 2; }
+[ -n "${built_in:-}" ] || [ -s "$text" ] || { echo "$0: $text is not there: give a text, or run ./bootstrap demo, which makes it" >&2; exit 2; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 LC_ALL=C.UTF-8 # numbers with a point, letters for gnuplot
@@ -32,7 +35,7 @@ sweep() {
   file=$1
   shift
   # shellcheck disable=SC2086 # a list of settings
-  "$maxlogit" sweep "$here/$file" data=bytes data.path="$text" sweep.dir="$dir" -j "${JOBS:-1}" ${KEYS:-} "$@" \
+  "$maxlogit" sweep "$here/$file" ${text:+data=bytes data.path="$text"} sweep.dir="$dir" -j "${JOBS:-1}" ${KEYS:-} "$@" \
     >"$work/sweep"
 }
 
