@@ -34,6 +34,7 @@ try() { # NAME ROWS FIGURE...
 }
 try 02-over-clipping 6 over-clipping.png over-clipping.svg
 try 03-mla-family 6 mla-family.png mla-family.svg
+try 13-six-models 6 six-models.png six-models.svg
 if [ -n "${MAXLOGIT_TEST_LONG:-}" ]; then
   try 01-four-presets 7 logits.png heads.png loss.png
   try 04-cures 14 cures.png cures.svg
