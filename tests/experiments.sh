@@ -36,16 +36,16 @@ try() { # NAME ROWS FIGURE... (ROWS empty: not counted)
 try 02-over-clipping 6 over-clipping.png over-clipping.svg
 try 03-mla-family 6 mla-family.png mla-family.svg
 try 13-six-models 6 six-models.png six-models.svg
-text='' KEYS="$KEYS train.lr=0.01 train.weight_decay=0.1 train.steps=40 train.val_every=20 record.probe_every=1"
-try 14-what-must-be-held-equal '' phases.png phases.svg what-else.png what-else.svg # a row a bin of losses: any number
-unset text
-test "$(grep -cE '^0\.1 +[0-9.e+-]+\*?$' "$name.out")" -eq 6 || fail "$name: the plane: $(cat "$name.out")"
-test "$(grep -cE ' lr 0\.01 +[0-9.e+-]+ \[' "$name.out")" -eq 8 || fail "$name: variants: $(cat "$name.out")"
-test "$(grep -cE '^(muon|adam|random) +(muon|adam) +[0-9]' "$name.out")" -eq 6 || fail "$name: vectors: $(cat "$name.out")"
-KEYS=${KEYS%% train.lr=*}
 if [ -n "${MAXLOGIT_TEST_LONG:-}" ]; then
   try 01-four-presets 7 logits.png heads.png loss.png
   try 04-cures 17 cures.png cures.svg
+  text='' KEYS="$KEYS train.lr=0.01 train.weight_decay=0.1 train.steps=40 train.val_every=20 record.probe_every=1"
+  try 14-what-must-be-held-equal '' phases.png phases.svg what-else.png what-else.svg # a row a bin of losses: any number
+  unset text
+  test "$(grep -cE '^0\.1 +[0-9.e+-]+\*?$' "$name.out")" -eq 6 || fail "$name: the plane: $(cat "$name.out")"
+  test "$(grep -cE ' lr 0\.01 +[0-9.e+-]+ \[' "$name.out")" -eq 8 || fail "$name: variants: $(cat "$name.out")"
+  test "$(grep -cE '^(muon|adam|random) +(muon|adam) +[0-9]' "$name.out")" -eq 6 || fail "$name: vectors: $(cat "$name.out")"
+  KEYS=${KEYS%% train.lr=*}
 fi
 diff -r before experiments || fail "the sources changed"
 
