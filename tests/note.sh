@@ -54,9 +54,13 @@ refused() { # STATUS WHAT-IT-SAYS WORD ...
   test $status -eq "$wanted" && grep -q -- "$says" "$dir/err" || fail "$*: exit $status, $(cat "$dir/err")"
 }
 refused 2 'nobody has edited it' note --accept-edit "$run"
+edit() { # PLACE: another byte there, whatever it was
+  test "$(od -An -tx1 -j "$1" -N 1 "$dir/edited.h5" | tr -d ' ')" = 78 && byte=y || byte=x
+  printf '%s' "$byte" | dd of="$dir/edited.h5" bs=1 seek="$1" conv=notrunc 2> /dev/null
+}
 size=$(wc -c < "$run")
 cp "$run" "$dir/edited.h5"
-printf 'x' | dd of="$dir/edited.h5" bs=1 seek=$((size / 2)) conv=notrunc 2> /dev/null
+edit $((size / 2))
 for command in export show resume rerun plot note; do
   series=; test $command = export && series=loss
   # shellcheck disable=SC2086
@@ -67,7 +71,7 @@ done
 found=0
 for part in 1 2 3 4 5 6 7 8 9; do
   cp "$run" "$dir/edited.h5"
-  printf 'x' | dd of="$dir/edited.h5" bs=1 seek=$((size * part / 10)) conv=notrunc 2> /dev/null
+  edit $((size * part / 10))
   note --accept-edit "$dir/edited.h5"; status=$?
   if test $status -eq 0; then
     "$program" export "$dir/edited.h5" loss | cmp -s - "$dir/a" || fail "damage at $part / 10 is accepted"
