@@ -81,6 +81,17 @@ if command -v h5dump > /dev/null; then
     fail "differs from h5dump"
 else echo "no h5dump: not compared with it"; fi
 
+# an expert's column and metric; every shape is named
+small_run experts model.ffn=moe moe.experts=4 moe.active=2
+"$program" export "$dir/experts.h5" moe/load | awk '/^#/ && /step/ { for (i = 3; i <= NF; i++) if ($i == "l1e2") c = i - 1 } !/^#/ { v = $c } END { printf "%.4g\n", v }' > "$dir/load"
+"$program" show --of moe/load@l1e2:last:max --csv "$dir/experts.h5" | tail -n 1 | tr ',' '\n' | awk '$1 + 0 == $1 { printf "%.4g\n", $1 }' |
+  grep -qxF "$(cat "$dir/load")" || fail "the load of an expert: $(cat "$dir/load"), not $("$program" show --of moe/load@l1e2:last:max --csv "$dir/experts.h5")"
+"$program" export "$dir/experts.h5" --list > "$dir/out" || fail "--list of experts"
+for shape in 'loss .*.step.' 'moe/max_vio .*.step, layer.' 'attn/max_logit .*.step, layer, head.' 'moe/load .*.step, layer, expert.' 'weight/spectral_norm .*.step, tensor.'; do
+  grep -q "^$shape " "$dir/out" || fail "--list: $shape: $(grep "^${shape%% *}" "$dir/out")"
+done
+rm "$dir/experts.h5"
+
 # every file's series are named
 "$program" export "$dir/muon-1.h5" "$dir/adam-1.h5" --list > "$dir/out" || fail "--list"
 test "$(grep -c '^loss ' "$dir/out")" -eq 2 && test "$(grep -c '^# .*-1.h5$' "$dir/out")" -eq 2 || fail "--list of two: $(cat "$dir/out")"

@@ -148,16 +148,6 @@ static int count_events(const char *kind, const struct run *run, struct measured
   return STATUS_OK;
 }
 
-static void value_name(const struct run_series *s, long i, char out[64])
-{
-  if (s->labels)
-    snprintf(out, 64, "%s", s->labels[i]);
-  else if (s->shape == PER_HEAD)
-    snprintf(out, 64, "l%ldh%ld", i / s->heads, i % s->heads);
-  else
-    snprintf(out, 64, "l%ld", i);
-}
-
 /* Keep the values whose name matches; STATUS_USAGE where none does. */
 static int keep_matching(const struct metric *m, const struct run *run, struct run_series *s,
                          struct error *error)
@@ -165,7 +155,7 @@ static int keep_matching(const struct metric *m, const struct run *run, struct r
   long kept = 0, *from = memory_new((size_t)s->width + 1, sizeof *from);
   char name[64] = "";
   for (long i = 0; i < s->width; i++) {
-    value_name(s, i, name);
+    series_value_name(s, i, name, sizeof name);
     if (s->shape != PER_STEP && !fnmatch(m->glob, name, 0)) from[kept++] = i;
   }
   for (long row = 0; row < s->rows; row++)

@@ -1,5 +1,5 @@
 /* metric.h - one number of a run: SERIES:WINDOW:REDUCTION, "attn/max_logit:last5%:max"
-   SERIES       a series, or SERIES@GLOB: only of heads l0h0, layers l0 or tensors whose name matches,
+   SERIES       a series, or SERIES@GLOB: only of heads l0h0, experts l0e0, layers l0 or tensors whose name matches,
                 "attn/max_logit@l1*", "weight/spectral_norm@*w_[qk]"
    WINDOW       last (default)   the last row that there is
                 lastN            the last N rows; of a short run without that of step 0, before any training

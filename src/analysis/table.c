@@ -24,7 +24,7 @@ void table_free(struct table *t)
 
 static double *row_of(const struct table *t, long row) { return t->value + row * t->columns; }
 
-static void series_column_name(const struct run_series *s, long i, char *out, size_t room)
+void series_value_name(const struct run_series *s, long i, char *out, size_t room)
 {
   if (s->shape == PER_HEAD || s->shape == PER_EXPERT)
     snprintf(out, room, "l%ld%c%ld", i / s->heads, s->shape == PER_HEAD ? 'h' : 'e', i % s->heads);
@@ -53,7 +53,7 @@ void table_from_series(struct table *t, const struct run_series *s, int prefix, 
   table_new(t, s->rows, columns);
   for (int c = 0; c < columns; c++) {
     char name[96];
-    series_column_name(s, from[c], name, sizeof name);
+    series_value_name(s, from[c], name, sizeof name);
     if (prefix && s->shape != PER_STEP)
       snprintf(t->column[c].name, sizeof t->column[c].name, "%.60s:%.64s", s->name, name);
     else

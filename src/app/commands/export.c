@@ -307,7 +307,11 @@ static int export_group(const struct export_request *r, const struct runset *set
 
 static int print_series_name(void *context, const char *name)
 {
-  static const char *const shapes[] = {"step", "step, layer", "step, layer, head", "step, tensor"};
+  static const char *const shapes[] = {[PER_STEP] = "step",
+                                       [PER_LAYER] = "step, layer",
+                                       [PER_HEAD] = "step, layer, head",
+                                       [PER_EXPERT] = "step, layer, expert",
+                                       [PER_TENSOR] = "step, tensor"};
   struct run_series series;
   if (run_read(context, name, &series, NULL) != STATUS_OK) return 0;
   printf("%-32s %-6s [%s]  %s\n", name, series.unit, shapes[series.shape], series.long_name);
