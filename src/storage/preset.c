@@ -65,7 +65,8 @@ static const struct preset_fact kimi_k2[] = {
   "moe.balance=both moe.aux=0.0001 moe.bias_rate=0.001 moe.route_scale=1.996 optimizer=adam adam.beta1=0.9 " \
   "adam.beta2=0.95 stabilizers=none train.weight_decay=0.1 train.grad_clip=1 train.schedule=wsd " \
   "wsd.decay=0.32 " \
-  "wsd.floor=0.1"
+  "wsd.floor=0.1 model.mtp=1 " \
+  "model.mtp_weight=0.3"
 
 static const struct preset_fact deepseek_v3[] = {
   {"model.layers", NULL, "61"},
@@ -96,7 +97,8 @@ static const struct preset_fact deepseek_v3[] = {
   {"train.warmup", NULL, "2000"},
   {"model.context", NULL, "4096"},
   {"initial matrices", "N(0, 1/fan_in)", "N(0, .006^2)"},
-  {"multi-token prediction", "none", "1 module, weight .3, later .1"},
+  {"model.mtp", NULL, "1"},
+  {"model.mtp_weight", NULL, "0.3, for the last third 0.1"},
   {NULL, NULL, NULL}};
 
 #define MOONLIGHT \
