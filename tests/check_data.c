@@ -343,7 +343,8 @@ START_TEST(bytes_errors)
   } bad[] = {
     {"", 0, "", "empty"},
     {"short", 5, "", "too short"},
-    {"as many bytes of each half as the context has: none is left to be told after it, not one\n.....",
+    {"as many bytes of each half as the context has: none is left to be told after it, not one of "
+     "them\n.....",
      2 * CONTEXT, "data.val_fraction=0.5", "needs at least 49 of each"},
     {"one line, no blank one, but long enough .................................................."
      "..........................................................................................."
