@@ -23,9 +23,11 @@ struct table {
 };
 
 void table_new(struct table *, long rows, int columns); /* zeros, no names */
-/* What value i of a row is called: l0h0 (per head), l0e0 (per expert), l0 (per layer), a tensor's name, or the series'. */
+/* What value i of a row is called: l0h0 (per head), l0e0 (per expert), l0 (per layer), a tensor's name, or the
+   series'. */
 void series_value_name(const struct run_series *, long i, char *out, size_t room);
-/* A column for each of them; with `prefix` != 0 every name is "series:column". layer, head: -1 for all; others keep only these. */
+/* A column for each of them; with `prefix` != 0 every name is "series:column". layer, head: -1 for all; others keep
+   only these. */
 void table_from_series(struct table *, const struct run_series *, int prefix, int layer, int head);
 void table_free(struct table *);
 /* Append the columns of `more`: rows of either, NaN where one has none. */
