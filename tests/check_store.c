@@ -371,6 +371,61 @@ START_TEST(live_rows_tell_the_largest)
 }
 END_TEST
 
+/* By hand: the sign holds, flips, is zero, is none and begins anew; rows that are not equally far apart. */
+START_TEST(persistence_of_a_sign)
+{
+  enum { ROWS = 8, COLUMNS = 4 };
+  static const struct series source = {"update/alignment", PER_TENSOR, AXIS_SPECTRA, "1",
+                                       "alignment",        "made up",  EVENT_NONE};
+  static const long step[ROWS] = {0, 10, 20, 25, 40, 50, 60, 70};
+  static const float given[COLUMNS][ROWS] = {
+    {1, 2, 3, 0.5F, 1, 2, 1, 9},      /* never another sign: since the first row */
+    {1, -1, -2, 1, 2, 3, -4, 1},      /* since the last row with another */
+    {-1, -1, 0, 0, 2, -3, -4, 0},     /* 0 is a sign of its own */
+    {1, 1, NAN, NAN, -1, -1, NAN, 1}, /* begins anew */
+  };
+  static const double want[COLUMNS][ROWS] = {
+    {0, 10, 20, 25, 40, 50, 60, 70},
+    {0, -10, -20, 5, 20, 30, -10, 10},
+    {0, -10, 0, 0, 15, -10, -20, 0},
+    {0, 10, NAN, NAN, 0, -10, NAN, 0},
+  };
+  const char *path = at("signs.h5");
+  struct recorder *r = NULL;
+  struct error e = {0};
+  ck_assert_msg(!recorder_create(&r, path, 1, config, &facts, &e), "%s", e.text);
+  int number = recorder_series(r, &source);
+  for (int row = 0; row < ROWS; row++) {
+    float values[TENSORS] = {0};
+    for (int c = 0; c < COLUMNS; c++) values[c] = given[c][row];
+    recorder_put(r, number, values);
+    recorder_row(r, AXIS_SPECTRA, step[row]);
+  }
+  snapshot(r, "finished", 70, 1);
+  recorder_free(r);
+  struct run_file *f = open_in_way(_i, path);
+  struct run_series got;
+  int recorded = 0, derived = 0;
+  ck_assert_int_eq(run_rows(f, "update/alignment_persistence"), ROWS);
+  ck_assert_msg(!run_read(f, "update/alignment_persistence", &got, &e), "%s", e.text);
+  ck_assert_str_eq(got.name, "update/alignment_persistence");
+  ck_assert_str_eq(got.unit, "step");
+  ck_assert_int_eq(got.shape, PER_TENSOR);
+  ck_assert_int_eq(got.rows, ROWS);
+  ck_assert_str_eq(got.labels[1], tensor_names[1]);
+  for (int c = 0; c < COLUMNS; c++)
+    for (int row = 0; row < ROWS; row++)
+      ck_assert_msg(same_number(want[c][row], got.value[row * got.width + c]), "%d, row %d: %g", c, row,
+                    got.value[row * got.width + c]);
+  run_series_free(&got);
+  run_series_names(f, count_name, &recorded); /* what a repetition is checked by */
+  run_derived_names(f, count_name, &derived);
+  ck_assert_int_eq(recorded, 1);
+  ck_assert_int_eq(derived, 1);
+  run_close(f);
+}
+END_TEST
+
 START_TEST(unknown_series_is_named)
 {
   struct run_file *f = NULL;
@@ -379,6 +434,8 @@ START_TEST(unknown_series_is_named)
   ck_assert(!run_open(&f, whole_run("unknown.h5", 3), &e));
   ck_assert_int_eq(run_read(f, "attn/max_logits", &s, &e), STATUS_USAGE);
   ck_assert_msg(strstr(e.text, "did you mean attn/max_logit?") != NULL, "%s", e.text);
+  ck_assert_int_eq(run_rows(f, "update/alignment_persistence"), 0); /* its source is not there */
+  ck_assert_int_eq(run_read(f, "update/alignment_persistence", &s, &e), STATUS_USAGE);
   run_close(f);
 }
 END_TEST
@@ -997,6 +1054,7 @@ int main(void)
   tcase_add_loop_test(store, parameters_come_back, 0, WAYS);
   tcase_add_test(store, other_readers_find_their_way);
   tcase_add_test(store, live_rows_tell_the_largest);
+  tcase_add_loop_test(store, persistence_of_a_sign, 0, WAYS);
   tcase_add_test(store, unknown_series_is_named);
   tcase_add_test(store, any_interruption_gives_the_same_record);
   tcase_add_test(store, same_run_sees_a_difference);

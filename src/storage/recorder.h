@@ -101,7 +101,10 @@ struct run_series {
   double *value;      /* [rows, width] */
   char (*labels)[64]; /* tensors' names for PER_TENSOR, else NULL */
 };
-int run_series_names(const struct run_file *, int (*each)(void *, const char *name), void *);
+int run_series_names(const struct run_file *, int (*each)(void *, const char *name),
+                     void *); /* recorded ones */
+/* What can be read besides: storage/derived.h. */
+int run_derived_names(const struct run_file *, int (*each)(void *, const char *name), void *);
 long run_rows(const struct run_file *, const char *series); /* 0: none, or no such series */
 /* An unknown name gets the nearest one suggested. */
 int run_read(const struct run_file *, const char *name, struct run_series *, struct error *);

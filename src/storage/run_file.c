@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/memory.h"
 #include "base/text.h"
+#include "storage/derived.h"
 #include "storage/layout.h"
 #include "storage/notes.h"
 #include "storage/recorder.h"
@@ -367,7 +368,8 @@ long run_rows(const struct run_file *r, const char *series)
 {
   for (int i = 0; i < r->names; i++)
     if (!strcmp(r->name[i], series)) return r->rows[i];
-  return 0;
+  const struct derived *made = derived_find(series);
+  return made ? run_rows(r, made->source) : 0;
 }
 
 /* --- series -------------------------------------------------------------------------------------------- */
@@ -379,22 +381,44 @@ int run_series_names(const struct run_file *r, int (*each)(void *, const char *n
   return stop;
 }
 
-static int no_such_series(const struct run_file *r, const char *name, struct error *e)
-{
-  const char **all = memory_new((size_t)r->names + 1, sizeof *all);
-  for (int i = 0; i < r->names; i++) all[i] = r->name[i];
-  const char *near = text_nearest(name, all, (size_t)r->names);
-  int status = error_set(e, STATUS_USAGE, "%s has no series %s%s%s%s", r->path, name,
-                         near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
-  memory_free(all);
-  return status;
-}
-
 static int is_series(const struct run_file *r, const char *name)
 {
   for (int i = 0; i < r->names; i++)
     if (!strcmp(r->name[i], name)) return 1;
   return 0;
+}
+
+int run_derived_names(const struct run_file *r, int (*each)(void *, const char *name), void *context)
+{
+  int stop = 0;
+  for (const struct derived *d = derived_series; d->name && !stop; d++)
+    if (is_series(r, d->source)) stop = each(context, d->name);
+  return stop;
+}
+
+struct names {
+  const char **all;
+  size_t count;
+};
+
+static int take_name(void *context, const char *name)
+{
+  struct names *n = context;
+  n->all = memory_grow(n->all, n->count, n->count + 1, sizeof *n->all);
+  n->all[n->count++] = name;
+  return 0;
+}
+
+static int no_such_series(const struct run_file *r, const char *name, struct error *e)
+{
+  struct names names = {0};
+  run_series_names(r, take_name, &names);
+  run_derived_names(r, take_name, &names);
+  const char *near = text_nearest(name, names.all, names.count);
+  int status = error_set(e, STATUS_USAGE, "%s has no series %s%s%s%s", r->path, name,
+                         near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+  memory_free(names.all);
+  return status;
 }
 
 static void shape_of(struct run_series *s, const struct h5_shape *found, const char *label, const char *last)
@@ -438,7 +462,7 @@ static int read_numbers(struct run_file *r, h5_id id, const struct h5_shape *fou
   return ok;
 }
 
-int run_read(const struct run_file *file, const char *name, struct run_series *s, struct error *e)
+static int read_recorded(const struct run_file *file, const char *name, struct run_series *s, struct error *e)
 {
   struct run_file *r = (struct run_file *)(uintptr_t)file; /* reading changes nothing that a caller can see */
   struct h5_shape found;
@@ -465,6 +489,19 @@ int run_read(const struct run_file *file, const char *name, struct run_series *s
     run_series_free(s);
     return error_set(e, STATUS_FAIL, "%s: the series %s cannot be read", r->path, name);
   }
+  return STATUS_OK;
+}
+
+int run_read(const struct run_file *file, const char *name, struct run_series *s, struct error *e)
+{
+  const struct derived *d = is_series(file, name) ? NULL : derived_find(name);
+  if (!d || !is_series(file, d->source)) return read_recorded(file, name, s, e);
+  int status = read_recorded(file, d->source, s, e);
+  if (status) return status;
+  d->make(s);
+  snprintf(s->name, sizeof s->name, "%s", d->name);
+  snprintf(s->unit, sizeof s->unit, "%s", d->unit);
+  snprintf(s->long_name, sizeof s->long_name, "%s", d->long_name);
   return STATUS_OK;
 }
 

@@ -48,7 +48,7 @@ static const struct argp_option options[] = {
    "those that diverged are counted and left out; MEAN is arithmetic (default) or geometric",
    0},
   {"long", KEY_LONG, NULL, 0, "One value a row: step, column, value", 0},
-  {"list", KEY_LIST, NULL, 0, "Name the series in the files", 0},
+  {"list", KEY_LIST, NULL, 0, "Name the series in the files, and those made of them", 0},
   {"safetensors", KEY_SAFETENSORS, "DIR", OPTION_ARG_OPTIONAL,
    "Write the newest checkpoint as model.safetensors with config.json, in the naming of Llama (Qwen3 with "
    "qk_norm, "
@@ -325,6 +325,7 @@ static void list_series(const struct runset *set)
     struct run *run = set->list[i];
     if (set->runs > 1) printf("%s# %s\n", i ? "\n" : "", run->path);
     run_series_names(run->file, print_series_name, run->file);
+    run_derived_names(run->file, print_series_name, run->file);
     run_rest(run->file);
   }
 }

@@ -1,0 +1,35 @@
+#include "storage/derived.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Steps since a recorded row had another sign (0 is one), or since the first row where none had, times the sign. A NaN
+   stays one, and the row after it is a first one. */
+static void make_persistence(struct run_series *s)
+{
+  for (long i = 0; i < s->width; i++) {
+    double sign = NAN, since = NAN, before = NAN; /* of the last row; when its sign began; its step */
+    for (long row = 0; row < s->rows; row++) {
+      double *x = &s->value[row * s->width + i], now = isnan(*x) ? NAN : (*x > 0) - (*x < 0);
+      if (isnan(sign))
+        since = s->step[row];
+      else if (now != sign)
+        since = before;
+      sign = now;
+      before = s->step[row];
+      *x = now * (before - since) + 0.0; /* no -0 */
+    }
+  }
+}
+
+const struct derived derived_series[] = {{"update/alignment_persistence", "update/alignment", "step",
+                                          "for how long the sign of u1^T dW v1 has held, times that sign",
+                                          make_persistence},
+                                         {NULL, NULL, NULL, NULL, NULL}};
+
+const struct derived *derived_find(const char *name)
+{
+  for (const struct derived *d = derived_series; d->name; d++)
+    if (!strcmp(d->name, name)) return d;
+  return NULL;
+}
