@@ -1,14 +1,16 @@
 # claim.gp - a claim of the ledger: each arm over the steps (where all arms have one series), every run's value
 # Data: $curves, one block an arm: step n mean lo hi; $values, one block an arm: number value, a line a run; mean[a],
 # mean_low[a], mean_high[a] (95 %). Also: has_curves; logarithmic (means are geometric); level (what one arm is held
-# against; NaN: none); curve_low, curve_high, last_step, value_low, value_high; metric, series, unit.
+# against; NaN: none); curve_low, curve_high, last_step, value_low, value_high; metric, curve_label.
 log_y = int(logarithmic); drawn_curves = int(has_curves) && curve_high == curve_high
-width = 620; height = (drawn_curves ? 330 : 0) + 90 + 34 * groups
+has_level = level == level
+values_height = 90 + 34 * groups + (has_level ? 12 : 0)  # the level's label stands above
+width = 620; height = (drawn_curves ? 330 : 0) + values_height
 load plots."/style.gp"
 value_room = log_y ? 1.25 : (value_high > value_low ? 0.08 * (value_high - value_low) : value_high == 0 ? 1 : 0.1 * abs(value_high))
 
 set multiplot
-below = (90.0 + 34 * groups) / height               # the share of the figure that the values take
+below = 1.0 * values_height / height               # the share of the figure that the values take
 if (drawn_curves) {
   set lmargin at screen 0.13; set rmargin at screen 0.965
   set bmargin at screen below + 46.0 / height; set tmargin at screen 1 - 18.0 / height
@@ -28,7 +30,7 @@ if (drawn_curves) {
   }
   inside(y) = y == y ? clamp(y, y_bottom, y_top) : NaN
   set xlabel "training step" offset 0,0.5
-  set ylabel series[1:strstrt(series.":", ":") - 1].(unit eq "" || unit eq "1" ? "" : " [".unit."]") offset 0.6,0 noenhanced
+  set ylabel curve_label offset 0.6,0 noenhanced font (strlen(curve_label) > 36 ? ",10" : "")
   plot for [g=1:groups] $curves index g-1 using 1:(inside($4)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
        for [g=1:groups] $curves index g-1 using 1:(inside($3)) with lines lw 2 lc rgb colour[g] notitle
   unset logscale y; set format y; set ytics autofreq; unset xlabel; unset ylabel
@@ -36,7 +38,7 @@ if (drawn_curves) {
 
 # --- every run ------------------------------------------------------------------------------------------------
 set lmargin at screen 0.36; set rmargin at screen 0.965
-set bmargin at screen 62.0 / height; set tmargin at screen below - 10.0 / height
+set bmargin at screen 62.0 / height; set tmargin at screen below - (has_level ? 22.0 : 10.0) / height
 if (log_y) { set logscale x; set xrange [value_low/value_room:value_high*value_room]; set format x "%g" } \
 else { set xrange [value_low-value_room:value_high+value_room]; set format x "%g" }
 if (log_y && log10(value_high / value_low) < 3) {
@@ -47,15 +49,20 @@ set yrange [groups+0.6:0.4]
 unset ytics; set border 1
 set xlabel metric.(log_y ? "  (log scale)" : "") offset 0,0.3 noenhanced
 do for [g=1:groups] { set label 10+g name(g) at screen 0.345,first g right tc rgb colour[g] font ",12" noenhanced }
-if (level == level) {
+if (has_level) {
   set arrow 1 from first level,graph 0 to first level,graph 1 nohead lc rgb faint dt (8,6) lw 1 back
-  set label 1 sprintf("%g", level) at first level,graph 1 offset 0,0.4 center tc rgb faint font ",11" noenhanced
+  set label 1 sprintf("%.4g", level) at first level,graph 1 offset 0,0.4 center tc rgb faint font ",11" noenhanced
 }
 array edge_low[groups]; array edge_high[groups]
 x_low = log_y ? value_low / value_room : value_low - value_room; x_high = log_y ? value_high * value_room : value_high + value_room
 do for [g=1:groups] {
   edge_low[g] = mean_low[g] == mean_low[g] ? clamp(mean_low[g], x_low, x_high) : mean[g]
   edge_high[g] = mean_high[g] == mean_high[g] ? clamp(mean_high[g], x_low, x_high) : mean[g]
+}
+# an interval that goes on beyond the axis ends in an arrow
+do for [g=1:groups] {
+  if (mean_high[g] > x_high) { set arrow 10+2*g from first mean[g],g - 0.08 to first x_high,g - 0.08 head filled size screen 0.018,20 lw 1.6 lc rgb colour[g]; edge_high[g] = mean[g] }
+  if (mean_low[g] < x_low) { set arrow 11+2*g from first mean[g],g - 0.08 to first x_low,g - 0.08 head filled size screen 0.018,20 lw 1.6 lc rgb colour[g]; edge_low[g] = mean[g] }
 }
 plot for [g=1:groups] $values index g-1 using 2:($1 + 0.16) with points pt 6 ps 0.5 lc rgb colour[g] notitle, \
      for [g=1:groups] $values index g-1 every ::0::0 using (mean[g]):($1 - 0.08):(edge_low[g]):(edge_high[g]) \

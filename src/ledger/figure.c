@@ -24,6 +24,15 @@ static void see(struct span *s, double value, int log)
   if (!(value <= s->high)) s->high = value;
 }
 
+/* An interval as well, up to as far again as the values reach: of few seeds it may be of any width. */
+static void see_interval(struct span *s, double low, double high, int log)
+{
+  const struct span seen = *s;
+  double reach = log ? fmax(seen.high / seen.low, 2) : seen.high - seen.low;
+  see(s, log ? fmax(low, seen.low / reach) : fmax(low, seen.low - reach), log);
+  see(s, log ? fmin(high, seen.high * reach) : fmin(high, seen.high + reach), log);
+}
+
 static int is_drawn(const struct entry_run *run) { return run->fate == SWEEP_FINISHED; }
 
 /* One arm's curve: mean and interval over its runs. Without a run of more than one row it has no rows. */
@@ -111,6 +120,13 @@ static void put_values(FILE *f, const struct entry *x, int log)
     mean[0][a] = arm->mean.mean, mean[1][a] = arm->mean.lo, mean[2][a] = arm->mean.hi;
   }
   fprintf(f, "EOD\n");
+  struct span values = span;
+  for (int a = 0; a < arms; a++) {
+    struct span arm = values;
+    see_interval(&arm, mean[1][a], mean[2][a], log);
+    see(&span, arm.low, log);
+    see(&span, arm.high, log);
+  }
   if (claim_compared(x->claim) == 1) see(&span, x->claim->level, log);
   gnuplot_numbers(f, "mean", mean[0], arms);
   gnuplot_numbers(f, "mean_low", mean[1], arms);
@@ -126,6 +142,27 @@ static const char *measure(const struct claim *c)
   for (int a = 0; a < claim_arms(c); a++)
     if (c->arm[a].metric) return "what each arm is measured by";
   return c->metric;
+}
+
+/* What the curves are: their series, and of which of its values where all arms have the same; or what share of them. */
+static void put_curve_label(FILE *f, const struct entry *x)
+{
+  struct metric first = {0}, m;
+  const char *unit = x->arm[0].unit;
+  char text[256], share[64] = "", level[32];
+  int one = 1;
+  metric_read(&first, claim_metric(x->claim, 0), NULL);
+  for (int a = 1; a < claim_arms(x->claim); a++)
+    one &= !metric_read(&m, claim_metric(x->claim, a), NULL) && !strcmp(m.glob, first.glob);
+  if (first.reduction == TAKE_OVER) {
+    table_number(first.level, level);
+    snprintf(share, sizeof share, " above %s", level);
+  } else if (first.reduction != TAKE_SLOPE && first.reduction != TAKE_ABOVE && *unit &&
+             strcmp(unit, "1") != 0)
+    snprintf(share, sizeof share, " [%s]", unit);
+  snprintf(text, sizeof text, "%s%s%s%s%s", first.reduction == TAKE_OVER ? "share of " : "", first.series,
+           one && *first.glob ? "@" : "", one ? first.glob : "", share);
+  gnuplot_text(f, "curve_label", text);
 }
 
 /* The style has fixed colours for presets, by their names. */
@@ -204,12 +241,11 @@ int claim_figure(const struct entry *x, const char *scripts, const char *prefix,
   put_arms(f, x);
   put_values(f, x, log);
   gnuplot_number(f, "logarithmic", log);
-  gnuplot_text(f, "unit", x->arm[0].unit);
+  put_curve_label(f, x);
   gnuplot_text(f, "metric", measure(x->claim));
   int curves = has_curves(x), status = STATUS_OK;
   if (curves) status = put_curves(f, x, log, error);
   gnuplot_number(f, "has_curves", curves);
-  gnuplot_text(f, "series", claim_metric(x->claim, 0));
   fprintf(f, "load plots.'/claim.gp'\n");
   if (!status) status = draw(f, path, prefix, svg, error);
   fclose(f);
