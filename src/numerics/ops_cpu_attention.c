@@ -390,7 +390,7 @@ struct forward_job {
 #define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
 /* Rows [row, row + rows) of a tensor, columns [col, col + width), are wanted soon: they lie far apart in memory. What
    is small is near already. */
-enum { NEAR = 1 << 17 };
+enum { NEAR = 1 << 13 };
 #define SOON(tensor, row, count, col, width, write) \
   do { \
     for (long i = 0; i < (count) && (tensor)->rows * (tensor)->ld > NEAR; i++) \
@@ -612,6 +612,8 @@ static long backward_rows(const struct attention_backward_args *x, const struct 
   const long after = n + t + rows, ahead = min_long(rows, h->length - t - rows),
              group = number * x->groups / x->heads;
   SOON(x->dq, n + t, rows, number * h->dim, h->dim, 1);
+  SOON(x->dk, n + t, rows, group * h->dim, h->dim, 1);
+  SOON(x->dv, n + t, rows, group * h->value_dim, h->value_dim, 1);
   SOON(x->q, after, ahead, number * h->dim, h->dim, 0);
   SOON(x->o, after, ahead, number * h->value_dim, h->value_dim, 0);
   SOON(x->do_, after, ahead, number * h->value_dim, h->value_dim, 0);
@@ -660,9 +662,8 @@ static void backward_group(void *context, long piece, int worker)
   for (long i = 0; h.dk_before && i < keys; i++) h.dk[i] = (float)h.dk_before[i];
   for (long i = 0; h.dv_before && i < values; i++) h.dv[i] = (float)h.dv_before[i];
   for (long t = 0; t < h.length; t++) {
-    memcpy(AT(x->dk, n + t, group * h.dim), h.dk + t * h.padded_dim, (size_t)h.dim * sizeof *h.dk);
-    memcpy(AT(x->dv, n + t, group * h.value_dim), h.dv + t * h.padded_value,
-           (size_t)h.value_dim * sizeof *h.dv);
+    scale_row(h.dk + t * h.padded_dim, h.dim, 1, AT(x->dk, n + t, group * h.dim));
+    scale_row(h.dv + t * h.padded_value, h.value_dim, 1, AT(x->dv, n + t, group * h.value_dim));
   }
 }
 

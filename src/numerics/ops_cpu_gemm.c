@@ -13,7 +13,17 @@ enum { MR = 6 };
 #else
 enum { MR = 4 };
 #endif
-enum { NR = 2 * WIDTH, KC = 256, BLOCK_COLS = 512, BLOCK_FLOPS = 4000000 };
+/* IN_PLACE: numbers that a block of the right factor spans, up to which it is near enough as it lies. SMALL_PRODUCT:
+   numbers of a product that stays near while k is passed over in slices. AHEAD: steps of k. */
+enum {
+  NR = 2 * WIDTH,
+  KC = 256,
+  BLOCK_COLS = 512,
+  BLOCK_FLOPS = 4000000,
+  IN_PLACE = 16384,
+  SMALL_PRODUCT = 3 << 17,
+  AHEAD = 16
+};
 
 /* c [m,n] = alpha a b + beta d; symmetric: only what tiles that reach j <= i hold. */
 struct product {
@@ -29,22 +39,23 @@ struct product {
   float alpha, beta;
   int symmetric;
   int pack_a, pack_b;
-  float *right; /* panel j/NR, then p, then j%NR; columns beyond n are 0 */
-  float *left;  /* [threads][block_rows*KC]: strip i/MR, then p, then i%MR */
+  long from, to; /* the terms that are packed and added now */
+  float *right;  /* panel j/NR, then p - from, then j%NR; columns beyond n are 0 */
+  float *left;   /* [threads][block_rows*KC]: strip i/MR, then p, then i%MR */
   long block_rows, row_blocks;
 };
 
 /* Columns [j0, j0 + WIDTH) of the right factor; `to` has rows NR apart. */
 static void pack_columns(const struct product *g, long j0, float *to)
 {
-  const float *from = g->b + j0 * g->b_row;
-  long cols = min_long(WIDTH, g->n - j0);
+  const float *from = g->b + j0 * g->b_row + g->from * g->b_step;
+  const long cols = min_long(WIDTH, g->n - j0), k = g->to - g->from;
   if (g->b_step == 1) {
-    pack_transposed(from, g->b_row, cols, g->k, to, NR);
+    pack_transposed(from, g->b_row, cols, k, to, NR);
   } else if (cols == WIDTH) {
-    for (long p = 0; p < g->k; p++) memcpy(to + p * NR, from + p * g->b_step, sizeof(wide));
+    for (long p = 0; p < k; p++) memcpy(to + p * NR, from + p * g->b_step, sizeof(wide));
   } else {
-    for (long p = 0; p < g->k; p++)
+    for (long p = 0; p < k; p++)
       for (long j = 0; j < WIDTH; j++) to[p * NR + j] = j < cols ? from[j + p * g->b_step] : 0;
   }
 }
@@ -53,7 +64,7 @@ static void pack_panel(void *context, long panel, int worker)
 {
   (void)worker;
   const struct product *g = context;
-  float *to = g->right + panel * NR * g->k;
+  float *to = g->right + panel * NR * (g->to - g->from);
   pack_columns(g, panel * NR, to);
   if (panel * NR + WIDTH < g->n) pack_columns(g, panel * NR + WIDTH, to + WIDTH);
 }
@@ -63,6 +74,7 @@ static void pack_left(const struct product *g, long i0, long rows, long p0, long
 {
   const float *from = g->a + i0 + p0 * g->a_step;
   for (long p = 0; p < k; p++, from += g->a_step, to += MR) {
+    for (long i = 0; i < rows; i += LANES) __builtin_prefetch(from + i + AHEAD * g->a_step, 0, 2);
     long i = 0;
     for (; i + MR <= rows; i += MR) memcpy(to + i * k, from + i, MR * sizeof *to);
     for (long r = i; r < rows; r++) to[i * k + r - i] = from[r];
@@ -155,14 +167,13 @@ INLINE void tile_of(long rows, int halves, const struct product *g, const struct
 }
 INLINE void tile_with(long rows, int halves, const struct product *g, const struct place *at)
 {
+  const long b_step = g->pack_b ? NR : g->b_step;
   if (g->pack_a)
-    tile_of(rows, halves, g, at, 1, MR, NR);
-  else if (!g->pack_b)
-    tile_of(rows, halves, g, at, g->a_row, 1, g->b_step);
+    tile_of(rows, halves, g, at, 1, MR, b_step);
   else if (g->a_step == 1)
-    tile_of(rows, halves, g, at, g->a_row, 1, NR);
+    tile_of(rows, halves, g, at, g->a_row, 1, b_step);
   else
-    tile_of(rows, halves, g, at, 1, g->a_step, NR);
+    tile_of(rows, halves, g, at, 1, g->a_step, b_step);
 }
 static void tile_full(long rows, const struct product *g, const struct place *at)
 {
@@ -173,7 +184,7 @@ static void tile_half(long rows, const struct product *g, const struct place *at
   tile_with(rows, 1, g, at);
 }
 
-/* One piece: a block of rows times a block of columns, over all of k. */
+/* One piece: a block of rows times a block of columns, over a slice of k. */
 static void multiply_block(void *context, long piece, int worker)
 {
   const struct product *g = context;
@@ -182,17 +193,18 @@ static void multiply_block(void *context, long piece, int worker)
   if (g->symmetric) to = min_long(to, i0 + rows);
   if (from >= to) return;
   float *left = g->left + worker * round_up(g->block_rows, MR) * KC;
-  for (long p0 = 0; p0 < g->k; p0 += KC) {
-    struct place at = {.p0 = p0, .k = min_long(KC, g->k - p0)};
+  const long packed = g->to - g->from;
+  for (long p0 = g->from; p0 < g->to; p0 += KC) {
+    struct place at = {.p0 = p0, .k = min_long(KC, g->to - p0)};
     if (g->pack_a) pack_left(g, i0, rows, p0, at.k, left);
     for (at.j0 = from; at.j0 < to; at.j0 += NR) {
-      at.b = g->pack_b ? g->right + at.j0 * g->k + p0 * NR : g->b + at.j0 + p0 * g->b_step;
+      at.b = g->pack_b ? g->right + at.j0 * packed + (p0 - g->from) * NR : g->b + at.j0 + p0 * g->b_step;
       long skip = g->symmetric && at.j0 > i0 ? (at.j0 - i0) / MR * MR : 0; /* rows above the diagonal */
       for (long i = skip; i < rows; i += MR) {
         long strip = min_long(MR, rows - i);
         at.i0 = i0 + i;
         at.a = g->pack_a ? left + i * at.k : g->a + at.i0 * g->a_row + p0 * g->a_step;
-        at.ahead = at.b + NR * g->k + NR * at.k * (i - skip) / (rows - skip);
+        at.ahead = at.b + NR * packed + NR * at.k * (i - skip) / (rows - skip);
         long cols = (g->symmetric ? min_long(g->n, at.i0 + strip) : g->n) - at.j0;
         if (cols > WIDTH)
           tile_full(strip, g, &at);
@@ -214,15 +226,29 @@ static void cut_rows(struct product *g)
   g->row_blocks = (g->m + g->block_rows - 1) / g->block_rows;
 }
 
+/* Terms that are packed at a time: of a small product blocks of KC, so that what is packed stays near; else all, so
+   that the product is passed over once. */
+static long slice_of(const struct product *g)
+{
+  return g->m * g->n <= SMALL_PRODUCT ? min_long(g->k, KC) : g->k;
+}
+
+static int next_slice(struct product *g)
+{
+  g->from = g->to;
+  g->to = min_long(g->from + slice_of(g), g->k);
+  return g->from < g->k;
+}
+
 /* Blocks, and which factors are packed: that pays unless a factor is read few times, or lies well already. Returns the
    room for them, in numbers; *right: where the left factor's begins. */
 static long plan_product(struct product *g, int threads, long *right)
 {
   cut_rows(g);
   g->pack_a = g->a_step != 1 && g->a_step > 512;
-  g->pack_b = g->a_step != 1 || g->b_row != 1 || g->n % WIDTH != 0 || g->m > 128 || g->k > KC;
+  g->pack_b = g->b_row != 1 || g->n % WIDTH != 0 || min_long(g->k, KC) * g->b_step > IN_PLACE;
   long panels = g->pack_b ? (g->n + NR - 1) / NR : 0;
-  *right = round_up(panels * NR * g->k, LANES);
+  *right = round_up(panels * NR * slice_of(g), LANES);
   return *right + (g->pack_a ? round_up(g->block_rows, MR) * KC * threads : 0);
 }
 
@@ -237,8 +263,10 @@ static void multiply(struct device *device, struct product *g)
   long right, room = plan_product(g, pool_threads(device->pool), &right);
   g->right = device_scratch(device, sizeof(float) * (size_t)room);
   g->left = g->right + right;
-  parallel_for(device->pool, g->pack_b ? (g->n + NR - 1) / NR : 0, pack_panel, g);
-  parallel_for(device->pool, g->row_blocks * ((g->n + BLOCK_COLS - 1) / BLOCK_COLS), multiply_block, g);
+  while (next_slice(g)) {
+    parallel_for(device->pool, g->pack_b ? (g->n + NR - 1) / NR : 0, pack_panel, g);
+    parallel_for(device->pool, g->row_blocks * ((g->n + BLOCK_COLS - 1) / BLOCK_COLS), multiply_block, g);
+  }
 }
 
 static struct product product_of(const struct matmul_args *x)
@@ -350,8 +378,10 @@ static void multiply_alone(struct product *g, float *room)
   plan_product(g, 1, &right);
   g->right = room;
   g->left = room + right;
-  for (long i = 0; g->pack_b && i < (g->n + NR - 1) / NR; i++) pack_panel(g, i, 0);
-  for (long i = 0; i < g->row_blocks * ((g->n + BLOCK_COLS - 1) / BLOCK_COLS); i++) multiply_block(g, i, 0);
+  while (next_slice(g)) {
+    for (long i = 0; g->pack_b && i < (g->n + NR - 1) / NR; i++) pack_panel(g, i, 0);
+    for (long i = 0; i < g->row_blocks * ((g->n + BLOCK_COLS - 1) / BLOCK_COLS); i++) multiply_block(g, i, 0);
+  }
 }
 
 struct expert_job {
@@ -446,12 +476,19 @@ static struct product outer_product(const struct expert_outer_args *x, long e, l
   };
 }
 
-static long expert_outer_width(const struct expert_outer_args *x)
+static long outer_width(const struct expert_outer_args *x, long col)
 {
   long right;
-  struct product g = outer_product(x, 0, 0, 0, x->x->rows);
+  struct product g = outer_product(x, 0, col, 0, x->x->rows);
   plan_product(&g, 1, &right);
   return round_up(right + (g.pack_a ? round_up(g.m, MR) * KC : 0), LANES);
+}
+
+/* The last columns may be packed where whole blocks are not. */
+static long expert_outer_width(const struct expert_outer_args *x)
+{
+  const long first = outer_width(x, 0), last = outer_width(x, (x->dw->cols - 1) / EXPERT_COLS * EXPERT_COLS);
+  return first > last ? first : last;
 }
 
 static size_t expert_outer_scratch(const struct device *device, const void *args)

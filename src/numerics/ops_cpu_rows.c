@@ -111,6 +111,11 @@ static void walk_summing(struct device *device, struct walk w, int sums, double 
     for (int i = 0; i < sums; i++) total[i] += w.parts[p * sums + i];
 }
 
+/* The same columns some rows on, which are wanted soon: rows are short, and what lies between them hides the
+   pattern. */
+enum { AHEAD = 8 };
+#define SOON(p, tensor, write) __builtin_prefetch((p) + AHEAD * (tensor)->ld, write)
+
 /* --- plain vectors ------------------------------------------------------------------------------------- */
 #define SOME(name) static void name(const void *args, long row, long from, long n, double *part)
 
@@ -674,6 +679,10 @@ SOME(some_swiglu_backward)
   const float *gate = AT(a->x, row, from), *up = AT(a->x, row, width + from), *dy = AT(a->dy, row, from);
   float *dgate = AT(a->dx, row, from), *dup = AT(a->dx, row, width + from);
   EACH(j, n) {
+    SOON(gate + j, a->x, 0);
+    SOON(up + j, a->x, 0);
+    SOON(dgate + j, a->dx, 1);
+    SOON(dup + j, a->dx, 1);
     vec g = get(gate + j, n - j), s = sigmoid(g), d = get(dy + j, n - j), u = get(up + j, n - j);
     put(dgate + j, d * u * s * (1.0f + g * (1.0f - s)), n - j);
     put(dup + j, d * g * s, n - j);
@@ -704,6 +713,8 @@ SOME(some_rope)
   for (long head = 0; head < n; head += a->dim) {
     const float *x = AT(a->x, row, head);
     float *y = AT(a->y, row, head);
+    SOON(x, a->x, 0);
+    SOON(y, a->y, 1);
     if (a->dim == LANES) {
       rope_vector(x, y, c, sign, a->add);
       continue;
