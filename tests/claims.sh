@@ -37,6 +37,16 @@ claims $ids 2> "$dir/err" > "$dir/table" || fail "third"
 grep 'runs, ' "$dir/err" | grep -qv 'stage [12] of 2: [36] seeds for [12] claims\?; \([0-9]*\) runs, \1 of them done before' && fail "runs anew: $(cat "$dir/err")"
 grep -q '^C-18 .*\(holds\|refuted here\|partly\|inconclusive\)' "$dir/table" || fail "table: $(cat "$dir/table")"
 
+# several at one ledger that end at the same time
+many=
+for i in 1 2 3 4 5 6 7 8; do
+  # shellcheck disable=SC2086
+  claims $ids -q > /dev/null 2>> "$dir/many" &
+  many="$many $!"
+done
+for pid in $many; do wait "$pid" || fail "one of many: $(cat "$dir/many")"; done
+find "$dir/runs" -name 'claims.json.*' | grep -q . && fail "left behind: $(ls "$dir/runs")"
+
 if command -v jq > /dev/null; then
   # the two claims share the arm without a cap, and a stage's seeds begin at 1101
   jq -e '[.[] | .arms[0].runs | map(.id)] | .[0] == .[1]' "$dir/again.json" > /dev/null || fail "shared runs"
