@@ -98,20 +98,20 @@ static void copy_rows(const float *from, long ld, long count, long width, float 
   }
 }
 
-/* s[r][j] = sum_p a[r][p] panel[p][j] */
-INLINE void tile(int rows, const float *a, long lda, const float *panel, long k, vec s[STRIP][VECS])
+/* s[r][j] = sum_p a[r][p] panel[p][j], of the panel's first vectors */
+INLINE void tile(int rows, int vecs, const float *a, long lda, const float *panel, long k, vec s[STRIP][VECS])
 {
   UNROLL
   for (int r = 0; r < rows; r++) UNROLL
-  for (int v = 0; v < VECS; v++) s[r][v] = (vec){0};
+  for (int v = 0; v < vecs; v++) s[r][v] = (vec){0};
 #pragma GCC unroll 4
   for (long p = 0; p < k; p++, a++, panel += COLS) {
     vec b[VECS];
     UNROLL
-    for (int v = 0; v < VECS; v++) b[v] = VEC(panel + v * LANES);
+    for (int v = 0; v < vecs; v++) b[v] = VEC(panel + v * LANES);
     UNROLL
     for (int r = 0; r < rows; r++) UNROLL
-    for (int v = 0; v < VECS; v++) s[r][v] += a[r * lda] * b[v];
+    for (int v = 0; v < vecs; v++) s[r][v] += a[r * lda] * b[v];
   }
 }
 
@@ -316,7 +316,7 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
     for (int r = 0; r < rows; r++) high[r] = ALL(-INFINITY);
     for (long j = from; j < to; j += COLS) {
       vec s[STRIP][VECS];
-      tile(rows, h->q, h->padded_dim, h->keys + j * h->dim, h->dim, s);
+      tile(rows, VECS, h->q, h->padded_dim, h->keys + j * h->dim, h->dim, s);
       if (j < first || j + COLS > t + 1)
         enter(rows, measured, 1, h, t, j, s, score, high, &top, &bottom);
       else
@@ -528,6 +528,25 @@ struct strip_in {
   float scale;
 };
 
+/* p and ds of a strip's rows and one panel of keys */
+INLINE void backward_tile(int rows, int vecs, const struct head *h, long j, const float through[STRIP],
+                          const float shift[STRIP], const float part[STRIP], float *p, float *ds)
+{
+  vec s[STRIP][VECS];
+  tile(rows, vecs, h->q, h->padded_dim, h->keys + j * h->dim, h->dim, s);
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++) {
+    vec power = capped(s[r][v], h->cap, h->cap_value) - shift[r], e = part[r] * vec_exp(power);
+    VEC(p + r * STRIDE + v * LANES) = e;
+    VEC(ds + r * STRIDE + v * LANES) = times_slope(e, power, s[r][v], h->cap, h->cap_value);
+  }
+  tile(rows, vecs, h->do_, h->padded_value, h->values + j * h->value_dim, h->value_dim, s);
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++) VEC(ds + r * STRIDE + v * LANES) *= s[r][v] - through[r];
+}
+
 INLINE void backward_strip(int rows, const struct head *h, long t, const struct strip_in *in)
 {
   const long first = h->start[t], end = t + rows;
@@ -547,21 +566,11 @@ INLINE void backward_strip(int rows, const struct head *h, long t, const struct 
   for (long from = first / ALIGN * ALIGN; from < end; from += BLOCK) {
     const long to = min_long(from + BLOCK, end), seen = from > first ? from : first;
     float *p = h->score - from, *ds = h->other - from;
-    for (long j = from; j < to; j += COLS) {
-      vec s[STRIP][VECS];
-      tile(rows, h->q, h->padded_dim, h->keys + j * h->dim, h->dim, s);
-      UNROLL
-      for (int r = 0; r < rows; r++) UNROLL
-      for (int v = 0; v < VECS; v++) {
-        vec power = capped(s[r][v], h->cap, h->cap_value) - shift[r], e = part[r] * vec_exp(power);
-        VEC(p + r * STRIDE + j + v * LANES) = e;
-        VEC(ds + r * STRIDE + j + v * LANES) = times_slope(e, power, s[r][v], h->cap, h->cap_value);
-      }
-      tile(rows, h->do_, h->padded_value, h->values + j * h->value_dim, h->value_dim, s);
-      UNROLL
-      for (int r = 0; r < rows; r++) UNROLL
-      for (int v = 0; v < VECS; v++) VEC(ds + r * STRIDE + j + v * LANES) *= s[r][v] - through[r];
-    }
+    for (long j = from; j < to; j += COLS)
+      if (VECS > 1 && j + LANES >= end) /* no row sees more than the first vector */
+        backward_tile(rows, 1, h, j, through, shift, part, p + j, ds + j);
+      else
+        backward_tile(rows, VECS, h, j, through, shift, part, p + j, ds + j);
     GATHER(rows, ds, seen, to, t, h->key_rows, h->padded_dim, from > first ? all_ones : NULL, h->sum);
     SCATTER(rows, ds, seen, to, t, h->dk, h->padded_dim, h->q);
     SCATTER(rows, p, seen, to, t, h->dv, h->padded_value, h->do_);

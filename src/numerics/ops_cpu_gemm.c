@@ -302,6 +302,16 @@ static void matmul(struct device *device, const struct matmul_args *x)
   multiply(device, &g);
 }
 
+/* The first i lanes of x, the others of y. */
+INLINE wide behind(int i, wide x, wide y)
+{
+  typedef int32_t mask __attribute__((vector_size(4 * WIDTH)));
+  mask first;
+  UNROLL
+  for (int j = 0; j < WIDTH; j++) first[j] = j < i ? -1 : 0;
+  return (wide)(((mask)x & first) | ((mask)y & ~first));
+}
+
 /* Upper triangle from the lower one, WIDTH rows at a time. */
 static void mirror_rows(void *context, long strip, int worker)
 {
@@ -312,15 +322,14 @@ static void mirror_rows(void *context, long strip, int worker)
     const float *low = g->c + i0 * g->ldc + j0;
     float *high = g->c + j0 * g->ldc + i0;
     if (rows == WIDTH) {
-      wide x[WIDTH], old;
+      wide x[WIDTH];
       UNROLL
       for (int i = 0; i < WIDTH; i++) x[i] = WIDE(low + i * g->ldc);
       transpose(x);
+      UNROLL
       for (int i = 0; i < WIDTH; i++) {
-        if (j0 == i0) { /* on the diagonal: what lies below it stays */
-          old = WIDE(high + i * g->ldc);
-          for (int j = 0; j < i; j++) x[i][j] = old[j];
-        }
+        if (j0 == i0)
+          x[i] = behind(i, WIDE(high + i * g->ldc), x[i]); /* what lies below the diagonal stays */
         WIDE(high + i * g->ldc) = x[i];
       }
     } else {
