@@ -615,64 +615,52 @@ struct tensor *op_inverse_rms(struct program *p, struct tensor *x, long group, s
 
 /* --- the loss ----------------------------------------------------------------------------------------- */
 
+/* by NULL: the program's own loss; else its gradient is `by` wherever there is a reverse, whatever that starts from. */
 struct loss_step {
-  struct tensor *loss, *logits, *ml, *targets, *weight, *z;
+  struct tensor *loss, *logits, *ml, *targets, *weight, *z, *by;
 };
 
 static void loss_step(struct program *p, const void *context)
 {
   const struct loss_step *s = context;
-  if (!program_grad_of(p, s->loss) || !program_wants_grad(s->logits)) return;
-  REQUIRE(program_starts(p, s->loss)); /* the kernel knows no other gradient of the loss than 1 */
+  if ((!s->by && !program_grad_of(p, s->loss)) || !program_wants_grad(s->logits)) return;
+  REQUIRE(s->by || program_starts(p, s->loss)); /* the kernel knows no other gradient of the loss than 1 */
   struct overwrite d = grad_to_overwrite(p, s->logits);
   CALL(p, cross_entropy_backward, .dlogits = d.to, .logits = s->logits, .ml = s->ml, .targets = s->targets,
        .weight = s->weight, .z = s->z);
+  if (s->by) CALL(p, scale, .y = d.to, .by = s->by, .alpha = 1);
   settle(p, d);
 }
 
-/* Its gradient is `by` wherever there is a reverse, whatever that starts from. */
-struct side_step {
-  struct loss_step of;
-  struct tensor *by;
-};
-
-static void side_step(struct program *p, const void *context)
+static struct loss_step forward_loss(struct program *p, struct tensor *logits, struct tensor *targets,
+                                     struct tensor *weight, struct tensor *z, const char *name,
+                                     const char *softmax)
 {
-  const struct side_step *s = context;
-  if (!program_wants_grad(s->of.logits)) return;
-  struct overwrite d = grad_to_overwrite(p, s->of.logits);
-  CALL(p, cross_entropy_backward, .dlogits = d.to, .logits = s->of.logits, .ml = s->of.ml,
-       .targets = s->of.targets, .weight = s->of.weight, .z = s->of.z);
-  CALL(p, scale, .y = d.to, .by = s->by, .alpha = 1);
-  settle(p, d);
+  SHAPES(is_vector(targets, logits->rows) && targets->type == TENSOR_INT, logits, targets);
+  SHAPES(is_vector(weight, logits->rows), logits, weight);
+  struct tensor *loss = program_temporary(p, 1, 2, name);
+  struct tensor *each = program_temporary(p, logits->rows, 2, softmax);
+  program_keep(p, loss);
+  CALL(p, cross_entropy, .loss = loss, .ml = each, .logits = logits, .targets = targets, .weight = weight,
+       .z = z);
+  return (struct loss_step){loss, logits, each, targets, weight, z, NULL};
 }
 
 struct tensor *op_side_loss(struct program *p, struct tensor *logits, struct tensor *targets,
                             struct tensor *weight, struct tensor *z, struct tensor *by)
 {
-  SHAPES(is_vector(targets, logits->rows) && targets->type == TENSOR_INT, logits, targets);
-  SHAPES(is_vector(weight, logits->rows), logits, weight);
-  struct tensor *loss = program_temporary(p, 1, 2, "side loss");
-  struct tensor *each = program_temporary(p, logits->rows, 2, "side loss softmax");
-  program_keep(p, loss);
-  CALL(p, cross_entropy, .loss = loss, .ml = each, .logits = logits, .targets = targets, .weight = weight,
-       .z = z);
-  ON_BACKWARD(p, side_step, {loss, logits, each, targets, weight, z}, by);
-  return loss;
+  struct loss_step s = forward_loss(p, logits, targets, weight, z, "side loss", "side loss softmax");
+  s.by = by;
+  program_on_backward(p, loss_step, &s, sizeof s);
+  return s.loss;
 }
 
 struct tensor *op_cross_entropy(struct program *p, struct tensor *logits, struct tensor *targets,
                                 struct tensor *weight, struct tensor *z, struct tensor **ml)
 {
-  SHAPES(is_vector(targets, logits->rows) && targets->type == TENSOR_INT, logits, targets);
-  SHAPES(is_vector(weight, logits->rows), logits, weight);
-  struct tensor *loss = program_temporary(p, 1, 2, "loss");
-  struct tensor *each = program_temporary(p, logits->rows, 2, "loss softmax");
-  program_keep(p, loss);
-  CALL(p, cross_entropy, .loss = loss, .ml = each, .logits = logits, .targets = targets, .weight = weight,
-       .z = z);
-  program_flows(p, loss, logits);
-  ON_BACKWARD(p, loss_step, loss, logits, each, targets, weight, z);
-  if (ml) *ml = each;
-  return loss;
+  struct loss_step s = forward_loss(p, logits, targets, weight, z, "loss", "loss softmax");
+  program_flows(p, s.loss, logits);
+  program_on_backward(p, loss_step, &s, sizeof s);
+  if (ml) *ml = s.ml;
+  return s.loss;
 }
