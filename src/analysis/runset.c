@@ -11,6 +11,7 @@
 #include "analysis/runset_parts.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "storage/layout.h"
 
 /* --- opening ------------------------------------------------------------------------------------------- */
 
@@ -46,11 +47,7 @@ static int add_run(const struct opening *o, const char *path, struct error *erro
   return STATUS_OK;
 }
 
-static int is_run_name(const struct dirent *entry)
-{
-  size_t length = strlen(entry->d_name);
-  return length > 3 && strcmp(entry->d_name + length - 3, ".h5") == 0;
-}
+static int is_run_name(const struct dirent *entry) { return run_stem(entry->d_name) > 0; }
 
 static int add_folder(const struct opening *o, const char *path, struct error *error)
 {

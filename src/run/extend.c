@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "run/trainer.h"
 #include "storage/checkpoint.h"
+#include "storage/layout.h"
 #include "storage/recorder.h"
 
 struct finished {
@@ -51,7 +52,7 @@ static void add_run(struct shorter *s, const char *name)
   struct run_file *r = NULL;
   char id[16], path[4096];
   struct error ignored = {0};
-  if (strlen(name) != 15 || strcmp(name + 12, ".h5")) return;
+  if (run_stem(name) != 12) return;
   snprintf(id, sizeof id, "%.12s", name);
   path_of(s, id, path);
   if (run_peek(&r, path, &ignored)) return;

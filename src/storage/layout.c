@@ -13,10 +13,16 @@ const struct h5_field event_fields[] = {
   FIELD(event_record, value, KIND_F64), {NULL, KIND_U8, 0, 0},
 };
 
+size_t run_stem(const char *path)
+{
+  size_t length = strlen(path);
+  return length > 3 && !strcmp(path + length - 3, ".h5") ? length - 3 : 0;
+}
+
 void run_sibling(char out[4096], const char *run_path, const char *suffix)
 {
-  size_t length = strlen(run_path);
-  if (length > 3 && !strcmp(run_path + length - 3, ".h5")) length -= 3;
+  size_t length = run_stem(run_path);
+  if (!length) length = strlen(run_path);
   REQUIRE(length + strlen(suffix) < 4096);
   memcpy(out, run_path, length);
   memcpy(out + length, suffix, strlen(suffix) + 1);

@@ -21,6 +21,8 @@ struct event_record {
 };
 extern const struct h5_field event_fields[];
 
+/* How much of a run file's name or path stands before its ".h5"; 0 where it has another ending. */
+size_t run_stem(const char *path);
 /* A file beside RUN.h5: "RUN" and a suffix such as ".ckpt". */
 void run_sibling(char out[4096], const char *run_path, const char *suffix);
 #endif

@@ -11,6 +11,7 @@
 #include "app/selection.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "storage/layout.h"
 
 struct export_request {
   struct chosen chosen;
@@ -77,13 +78,7 @@ static int one_of(struct argp_state *state, const char *option, const char *text
   return 0;
 }
 
-static int ends_in_h5(const char *text)
-{
-  size_t length = strlen(text);
-  return length > 3 && strcmp(text + length - 3, ".h5") == 0;
-}
-
-static int is_run_file(const struct dirent *entry) { return ends_in_h5(entry->d_name); }
+static int is_run_file(const struct dirent *entry) { return run_stem(entry->d_name) > 0; }
 
 /* The first word that exists; after it a folder or a file of a series' name, "loss", is none unless runs are in it. */
 static int is_run_path(const char *text, int first)
@@ -91,7 +86,7 @@ static int is_run_path(const char *text, int first)
   static const char hdf5[8] = "\211HDF\r\n\032\n";
   char begin[8] = "";
   struct dirent **list = NULL;
-  if (ends_in_h5(text) || first) return ends_in_h5(text) || access(text, F_OK) == 0;
+  if (run_stem(text) || first) return run_stem(text) || access(text, F_OK) == 0;
   int n = scandir(text, &list, is_run_file, NULL);
   for (int i = 0; i < n; i++) free(list[i]);
   free(list);
@@ -342,9 +337,9 @@ static int export_safetensors(const char *path, const char *folder, int overwrit
 {
   char beside[4096];
   struct own_stack *own;
-  size_t length = strlen(path), end = length > 3 && strcmp(path + length - 3, ".h5") == 0 ? 3 : 0;
-  if (snprintf(beside, sizeof beside, "%.*s.safetensors", (int)(length - end), path) >= (int)sizeof beside)
+  if (strlen(path) + sizeof ".safetensors" > sizeof beside)
     return error_set(error, STATUS_USAGE, "%.60s...: path too long", path);
+  run_sibling(beside, path, ".safetensors");
   if (!folder) folder = beside;
   int status = own_stack_open(&own, path, error);
   if (status) return status;
