@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "analysis/table.h"
+#include "base/memory.h"
 
 /* --- variables ----------------------------------------------------------------------------------------- */
 
@@ -71,6 +72,37 @@ void gnuplot_texts(FILE *f, const char *name, const char *const *texts, int coun
     quote(f, texts[i]);
   }
   fprintf(f, "]\n");
+}
+
+void gnuplot_groups(FILE *f, const struct gnuplot_group *group, int count)
+{
+  enum { TEXTS = 3, NUMBERS = 2 };
+  static const char *const names[TEXTS + NUMBERS] = {"kind", "rest", "note", "seeds", "clipped"};
+  const char **text = memory_new(TEXTS * (size_t)count, sizeof *text);
+  double *number = memory_new(NUMBERS * (size_t)count, sizeof *number);
+  for (int g = 0; g < count; g++) {
+    text[g] = group[g].kind, text[count + g] = group[g].rest, text[2 * count + g] = group[g].note;
+    number[g] = group[g].seeds, number[count + g] = group[g].clipped;
+  }
+  fprintf(f, "groups = %d\n", count);
+  for (int i = 0; i < TEXTS; i++) gnuplot_texts(f, names[i], text + i * count, count);
+  for (int i = 0; i < NUMBERS; i++) gnuplot_numbers(f, names[TEXTS + i], number + i * count, count);
+  memory_free(text);
+  memory_free(number);
+}
+
+void extent_see(struct extent *e, double value)
+{
+  if (!isfinite(value)) return;
+  if (!(value >= e->low)) e->low = value;
+  if (!(value <= e->high)) e->high = value;
+}
+
+void extent_put(FILE *f, const struct extent *e)
+{
+  gnuplot_number(f, "low", e->low);
+  gnuplot_number(f, "high", e->high);
+  gnuplot_number(f, "last_of_all", fmax(e->last_step, 1));
 }
 
 /* --- scripts and terminals ----------------------------------------------------------------------------- */

@@ -11,6 +11,20 @@ void gnuplot_number(FILE *, const char *name, double value);
 void gnuplot_numbers(FILE *, const char *name, const double *values, int count);
 void gnuplot_texts(FILE *, const char *name, const char *const *texts, int count);
 
+/* What plots/style.gp names and colours curves by: groups, and the arrays kind, rest, note, seeds, clipped. */
+struct gnuplot_group {
+  const char *kind, *rest, *note;
+  double seeds, clipped;
+};
+void gnuplot_groups(FILE *, const struct gnuplot_group *, int count);
+
+/* Smallest and largest finite value, and the last step: begin with {NAN, NAN, 0}. */
+struct extent {
+  double low, high, last_step;
+};
+void extent_see(struct extent *, double value);
+void extent_put(FILE *, const struct extent *); /* low, high, last_of_all */
+
 /* The folder of the plot scripts: `asked` (NULL: MAXLOGIT_PLOTS), share/ in the program's folder (as built) or
    beside it, the place of installing. STATUS_USAGE: the folder asked for is none; STATUS_FAIL: none found. */
 int gnuplot_scripts(const char *asked, char out[4096], struct error *);

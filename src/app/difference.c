@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "app/figure.h"
-#include "analysis/gnuplot.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -128,9 +127,9 @@ static void find_range(const struct drawing *d, struct extent *e)
 
 static void put_curves(FILE *f, struct drawing *d)
 {
-  const char *kind[FIGURE_GROUPS], *rest[FIGURE_GROUPS], *note[FIGURE_GROUPS];
-  double seeds[FIGURE_GROUPS], clipped[FIGURE_GROUPS], last[FIGURE_GROUPS];
-  char text[FIGURE_GROUPS][64];
+  struct gnuplot_group group[FIGURE_GROUPS];
+  double last[FIGURE_GROUPS];
+  char note[FIGURE_GROUPS][64];
   struct extent extent;
   find_range(d, &extent);
   fprintf(f, "$data << EOD\n");
@@ -139,18 +138,13 @@ static void put_curves(FILE *f, struct drawing *d)
     last[c] = figure_last(&curve->band, 1);
     table_bins(&curve->band, FIGURE_BINS);
     figure_put_block(f, &curve->band, c);
-    *text[c] = 0;
+    *note[c] = 0;
     if (curve->diverged)
-      snprintf(text[c], sizeof *text, " (%d of %d diverged)", curve->diverged, curve->diverged + curve->n);
-    kind[c] = curve->label, rest[c] = "", note[c] = text[c];
-    seeds[c] = curve->n, clipped[c] = 1;
+      snprintf(note[c], sizeof *note, " (%d of %d diverged)", curve->diverged, curve->diverged + curve->n);
+    group[c] = (struct gnuplot_group){curve->label, "", note[c], curve->n, 1};
   }
-  fprintf(f, "EOD\ngroups = %d\n", d->curves);
-  gnuplot_texts(f, "kind", kind, d->curves);
-  gnuplot_texts(f, "rest", rest, d->curves);
-  gnuplot_texts(f, "note", note, d->curves);
-  gnuplot_numbers(f, "seeds", seeds, d->curves);
-  gnuplot_numbers(f, "clipped", clipped, d->curves);
+  fprintf(f, "EOD\n");
+  gnuplot_groups(f, group, d->curves);
   gnuplot_numbers(f, "last", last, d->curves);
   extent_put(f, &extent);
 }

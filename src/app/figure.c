@@ -2,7 +2,6 @@
 #include "app/figure.h"
 #include <math.h>
 #include <string.h>
-#include "analysis/gnuplot.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -74,42 +73,30 @@ static void write_note(const struct run_group *group, int diverged, char *out, s
 
 void figure_put_groups(FILE *f, const struct runset *set)
 {
-  size_t n = (size_t)set->groups;
-  double *seeds = memory_new(n, sizeof *seeds), *clipped = memory_new(n, sizeof *clipped);
-  double *first_seed = memory_new(n, sizeof *first_seed);
-  const char **kind = memory_new(n, sizeof *kind), **rest = memory_new(n, sizeof *rest);
-  const char **note = memory_new(n, sizeof *note);
+  struct text {
+    char kind[sizeof set->group->label], note[64];
+  } *text = memory_new((size_t)set->groups, sizeof *text);
+  struct gnuplot_group *out = memory_new((size_t)set->groups, sizeof *out);
+  double *first_seed = memory_new((size_t)set->groups, sizeof *first_seed);
   const struct run **drawn = memory_new((size_t)set->runs, sizeof *drawn);
-  char(*text)[64] = memory_new(n, sizeof *text);
-  char(*kinds)[sizeof set->group->label] = memory_new(n, sizeof *kinds);
   for (int g = 0; g < set->groups; g++) {
     const struct run_group *group = &set->group[g];
     const char *stack = run_parameter(group->run->file, "stabilizers");
-    snprintf(kinds[g], sizeof *kinds, "%.*s", group->kind_length, group->label);
-    kind[g] = kinds[g];
-    rest[g] = group->label + group->kind_length;
-    note[g] = text[g];
-    write_note(group, group->count - run_group_counted(group, drawn), text[g], sizeof text[g]);
-    seeds[g] = figure_runs(group, drawn);
+    snprintf(text[g].kind, sizeof text->kind, "%.*s", group->kind_length, group->label);
+    write_note(group, group->count - run_group_counted(group, drawn), text[g].note, sizeof text->note);
+    out[g] = (struct gnuplot_group){.kind = text[g].kind,
+                                    .rest = group->label + group->kind_length,
+                                    .note = text[g].note,
+                                    .seeds = figure_runs(group, drawn),
+                                    .clipped = stack && *stack && strcmp(stack, "none") != 0};
     first_seed[g] = (double)drawn[0]->seed;
-    clipped[g] = stack && *stack && strcmp(stack, "none") != 0;
   }
-  fprintf(f, "groups = %d\n", set->groups);
-  gnuplot_texts(f, "kind", kind, set->groups);
-  gnuplot_texts(f, "rest", rest, set->groups);
-  gnuplot_texts(f, "note", note, set->groups);
-  gnuplot_numbers(f, "seeds", seeds, set->groups);
-  gnuplot_numbers(f, "clipped", clipped, set->groups);
+  gnuplot_groups(f, out, set->groups);
   gnuplot_numbers(f, "first_seed", first_seed, set->groups);
-  memory_free(seeds);
-  memory_free(clipped);
-  memory_free(first_seed);
-  memory_free(kind);
-  memory_free(kinds);
-  memory_free(rest);
-  memory_free(note);
-  memory_free(drawn);
   memory_free(text);
+  memory_free(out);
+  memory_free(first_seed);
+  memory_free(drawn);
 }
 
 const char *figure_common(const struct runset *set, const char *key)
@@ -179,20 +166,6 @@ int figure_common_heads(const struct runset *set, const char *figure, int *all, 
 }
 
 /* --- the numbers --------------------------------------------------------------------------------------- */
-
-void extent_see(struct extent *e, double value)
-{
-  if (!isfinite(value)) return;
-  if (!(value >= e->low)) e->low = value;
-  if (!(value <= e->high)) e->high = value;
-}
-
-void extent_put(FILE *f, const struct extent *e)
-{
-  gnuplot_number(f, "low", e->low);
-  gnuplot_number(f, "high", e->high);
-  gnuplot_number(f, "last_of_all", fmax(e->last_step, 1));
-}
 
 int figure_band(const struct run_group *group, const char *series, void (*prepare)(struct table *),
                 int geometric, struct table *band, struct error *error)

@@ -1,6 +1,7 @@
 /* figure.h - one file and one row a figure: figures/NAME.c gives the numbers, plots/NAME.gp draws them */
 #ifndef MAXLOGIT_FIGURE_H
 #define MAXLOGIT_FIGURE_H
+#include "analysis/gnuplot.h"
 #include "analysis/runset.h"
 
 enum { FIGURE_GROUPS = 16, FIGURE_BINS = 400 }; /* most groups in one; intervals of the step in a curve */
@@ -28,7 +29,7 @@ int figure_runs(const struct run_group *, const struct run **out);
    others would be a line at the bottom. */
 int figure_sets_axis(const struct runset *, const struct run_group *);
 
-/* groups, kind[g], rest[g], note[g], seeds[g], clipped[g], first_seed[g]: see plots/style.gp. */
+/* gnuplot_groups, and first_seed[g]. */
 void figure_put_groups(FILE *, const struct runset *);
 /* heading, and about: the settings that all runs share. */
 void figure_put_heading(FILE *, const struct runset *, const char *heading);
@@ -38,13 +39,6 @@ void figure_put_threshold(FILE *, const struct runset *);
 const char *figure_common(const struct runset *, const char *key);
 /* layers * heads, where all runs have the same; *heads: a layer's. STATUS_USAGE names `figure`. */
 int figure_common_heads(const struct runset *, const char *figure, int *all, int *heads, struct error *);
-
-/* Smallest and largest finite value, and the last step: begin with {NAN, NAN, 0}. */
-struct extent {
-  double low, high, last_step;
-};
-void extent_see(struct extent *, double value);
-void extent_put(FILE *, const struct extent *); /* low, high, last_of_all */
 
 /* Mean and 95 % interval of a series over the runs of a group that are drawn (table_band); `prepare` (may be NULL)
    acts on each run's table first. */

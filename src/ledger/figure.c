@@ -13,21 +13,15 @@
 
 enum { BINS = 120 };
 
-struct span {
-  double low, high;
-};
-
-static void see(struct span *s, double value, int log)
+static void see(struct extent *e, double value, int log)
 {
-  if (!isfinite(value) || (log && value <= 0)) return;
-  if (!(value >= s->low)) s->low = value;
-  if (!(value <= s->high)) s->high = value;
+  if (!log || value > 0) extent_see(e, value);
 }
 
 /* An interval as well, up to as far again as the values reach: of few seeds it may be of any width. */
-static void see_interval(struct span *s, double low, double high, int log)
+static void see_interval(struct extent *s, double low, double high, int log)
 {
-  const struct span seen = *s;
+  const struct extent seen = *s;
   double reach = log ? fmax(seen.high / seen.low, 2) : seen.high - seen.low;
   see(s, log ? fmax(low, seen.low / reach) : fmax(low, seen.low - reach), log);
   see(s, log ? fmin(high, seen.high * reach) : fmin(high, seen.high + reach), log);
@@ -68,8 +62,7 @@ static int has_curves(const struct entry *x)
 
 static int put_curves(FILE *f, const struct entry *x, int log, struct error *error)
 {
-  struct span span = {NAN, NAN};
-  double last = 0;
+  struct extent span = {NAN, NAN, 0};
   int status = STATUS_OK;
   fprintf(f, "$curves << EOD\n");
   for (int a = 0; a < claim_arms(x->claim) && !status; a++) {
@@ -79,7 +72,7 @@ static int put_curves(FILE *f, const struct entry *x, int log, struct error *err
       double *v = &band.value[r * band.columns];
       see(&span, v[1], log);
       if (isnan(v[2])) v[2] = v[3] = v[1];
-      last = fmax(last, band.step[r]);
+      span.last_step = fmax(span.last_step, band.step[r]);
     }
     if (!status) {
       table_bins(&band, BINS);
@@ -93,13 +86,13 @@ static int put_curves(FILE *f, const struct entry *x, int log, struct error *err
   fprintf(f, "EOD\n");
   gnuplot_number(f, "curve_low", span.low);
   gnuplot_number(f, "curve_high", span.high);
-  gnuplot_number(f, "last_step", fmax(last, 1));
+  gnuplot_number(f, "last_step", fmax(span.last_step, 1));
   return status;
 }
 
 static void put_values(FILE *f, const struct entry *x, int log)
 {
-  struct span span = {NAN, NAN};
+  struct extent span = {NAN, NAN, 0};
   int arms = claim_arms(x->claim);
   double mean[3][CLAIM_ARMS];
   fprintf(f, "$values << EOD\n");
@@ -120,9 +113,9 @@ static void put_values(FILE *f, const struct entry *x, int log)
     mean[0][a] = arm->mean.mean, mean[1][a] = arm->mean.lo, mean[2][a] = arm->mean.hi;
   }
   fprintf(f, "EOD\n");
-  struct span values = span;
+  struct extent values = span;
   for (int a = 0; a < arms; a++) {
-    struct span arm = values;
+    struct extent arm = values;
     see_interval(&arm, mean[1][a], mean[2][a], log);
     see(&span, arm.low, log);
     see(&span, arm.high, log);
@@ -176,21 +169,10 @@ static const char *kind_of(const char *arm)
 
 static void put_arms(FILE *f, const struct entry *x)
 {
-  int arms = claim_arms(x->claim);
-  const char *kind[CLAIM_ARMS], *empty[CLAIM_ARMS];
-  double seeds[CLAIM_ARMS], one[CLAIM_ARMS];
-  for (int a = 0; a < arms; a++) {
-    kind[a] = kind_of(x->claim->arm[a].name);
-    empty[a] = "";
-    seeds[a] = x->arm[a].mean.n;
-    one[a] = 1;
-  }
-  fprintf(f, "groups = %d\n", arms);
-  gnuplot_texts(f, "kind", kind, arms);
-  gnuplot_texts(f, "rest", empty, arms);
-  gnuplot_texts(f, "note", empty, arms);
-  gnuplot_numbers(f, "seeds", seeds, arms);
-  gnuplot_numbers(f, "clipped", one, arms);
+  struct gnuplot_group group[CLAIM_ARMS];
+  for (int a = 0; a < claim_arms(x->claim); a++)
+    group[a] = (struct gnuplot_group){kind_of(x->claim->arm[a].name), "", "", x->arm[a].mean.n, 1};
+  gnuplot_groups(f, group, claim_arms(x->claim));
 }
 
 /* The drawing alone, its names its own: several stand on one page. */
