@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "run/pass.h"
 
 int report_error(const struct error *e)
 {
@@ -30,9 +31,7 @@ static void tick(void *context, const struct trainer *t)
   struct watched *w = context;
   const struct model_options *m = config_section(trainer_config(t), "model");
   const real *s = trainer_max_logit(t);
-  long at = 0;
-  for (long i = 1; i < model_blocks(m) * m->heads && !isnan(s[at]); i++)
-    if (!(s[i] <= s[at])) at = i;
+  long at = pass_largest(s, model_blocks(m) * m->heads);
   w->peak = trainer_peak(t);
   w->last_max = s[at];
   w->last_at = at;

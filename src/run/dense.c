@@ -26,10 +26,8 @@ int dense_on(const struct dense *d) { return d->quiet >= 0; }
 
 int dense_look(struct dense *d, struct health *h, const struct pass *pass)
 {
-  long best = 0, was = d->quiet;
   if (!dense_wanted(d)) return 0;
-  for (long i = 1; i < h->layers * h->heads && !isnan(pass->max_logit[best]); i++)
-    if (!(pass->max_logit[i] <= pass->max_logit[best])) best = i;
+  long best = pass_largest(pass->max_logit, h->layers * h->heads), was = d->quiet;
   double max = (double)pass->max_logit[best];
   if (!(max <= d->level))
     d->quiet = 0;

@@ -74,8 +74,7 @@ void health_spike(struct health *h, double loss, double limit)
 
 void health_peak(struct health *h, const struct pass *pass)
 {
-  for (long i = 0; i < h->layers * h->heads; i++) {
-    double s = (double)pass->max_logit[i];
-    if (!isnan(h->peak.value) && !(s <= h->peak.value)) h->peak = (struct peak){s, *h->step, i};
-  }
+  long at = pass_largest(pass->max_logit, h->layers * h->heads);
+  double s = (double)pass->max_logit[at];
+  if (!isnan(h->peak.value) && !(s <= h->peak.value)) h->peak = (struct peak){s, *h->step, at};
 }

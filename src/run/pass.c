@@ -9,6 +9,14 @@ static real *unknown(struct arena *arena, long count)
   return x;
 }
 
+long pass_largest(const real *x, long n)
+{
+  long best = 0;
+  for (long i = 1; i < n && !isnan(x[best]); i++)
+    if (!(x[i] <= x[best])) best = i;
+  return best;
+}
+
 void pass_init(struct pass *p, struct arena *arena, const struct model *m)
 {
   size_t n = (size_t)(model_blocks(&m->options) * m->options.heads);

@@ -14,6 +14,8 @@ struct pass {
   real *ahead; /* [layers]: losses of modules that look ahead, NaN in layers of the stack */
 };
 
+/* Where in [n] the largest is; the first NaN is larger than any number. */
+long pass_largest(const real *, long n);
 void pass_init(struct pass *, struct arena *, const struct model *);
 /* From the report that was read last; `looks`: the program has looked at pairs. */
 void pass_read(struct pass *, const struct report *, const struct seen *, int looks);
