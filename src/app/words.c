@@ -1,5 +1,6 @@
 #include "app/words.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -29,3 +30,12 @@ static const struct argp words_argp = {.parser = parse};
 const struct argp_child words_child[] = {{&words_argp, 0, NULL, 0}, {0}};
 
 void words_free(struct words *w) { memory_free(w->assignment); }
+
+long words_jobs(const char *text, struct argp_state *state)
+{
+  char *end;
+  long jobs = strtol(text, &end, 10);
+  if (end == text || *end || jobs < 1 || jobs > 1024)
+    argp_error(state, "-j '%s' is not a number from 1 to 1024", text);
+  return jobs;
+}

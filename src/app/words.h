@@ -13,4 +13,6 @@ struct words {
 };
 extern const struct argp_child words_child[]; /* for the command's struct argp */
 void words_free(struct words *);
+/* What -j says: launches at a time, 1 to 1024. */
+long words_jobs(const char *text, struct argp_state *);
 #endif

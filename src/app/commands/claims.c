@@ -7,6 +7,7 @@
 #include "analysis/json.h"
 #include "app/command.h"
 #include "app/report.h"
+#include "app/words.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -41,7 +42,6 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *text, struct argp_state *state)
 {
   struct arguments *a = state->input;
-  char *end;
   switch (key) {
   case KEY_LEVEL:
     if (strcmp(text, "quick") != 0 && strcmp(text, "full") != 0)
@@ -53,11 +53,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
   case KEY_REPORT: a->report = text; return 0;
   case 'l': a->list = 1; return 0;
   case 'q': a->quiet = 1; return 0;
-  case 'j':
-    a->jobs = strtol(text, &end, 10);
-    if (end == text || *end || a->jobs < 1 || a->jobs > 1024)
-      argp_error(state, "-j '%s' is not a number from 1 to 1024", text);
-    return 0;
+  case 'j': a->jobs = words_jobs(text, state); return 0;
   case ARGP_KEY_ARG:
     if (strchr(text, '=')) {
       a->assignment =

@@ -43,11 +43,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   struct arguments *a = state->input;
   char *end;
   switch (key) {
-  case 'j':
-    a->jobs = strtol(arg, &end, 10);
-    if (end == arg || *end || a->jobs < 1 || a->jobs > 1024)
-      argp_error(state, "-j '%s' is not a number from 1 to 1024", arg);
-    return 0;
+  case 'j': a->jobs = words_jobs(arg, state); return 0;
   case 's': parse_shard(a, arg, state); return 0;
   case 'l': a->list = 1; return 0;
   case 'q': a->quiet = 1; return 0;
