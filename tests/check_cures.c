@@ -658,6 +658,18 @@ static double size_of_block(struct fixture *f, const struct qk_block *b, int spe
   return size;
 }
 
+/* Along gradients that are drawn, of another size for each matrix. */
+static void step_on_draws(struct fixture *f, struct stepper *s, uint64_t seed, long step)
+{
+  for (int i = 0; i < f->model.params.count; i++) {
+    struct param *p = f->model.params.list[i];
+    struct draw draw = {seed, STREAM_TEST, (uint64_t)(i + 100 * step)};
+    for (long j = 0; p->kind == PARAM_MATRIX && j < p->value.rows * p->value.cols; j++)
+      fixture_put_at(f, &p->grad, j, (i + 1) * draw_normal(draw, (uint64_t)j));
+  }
+  take_step(f, s, step, .05);
+}
+
 /* After many steps every block has its size still, whatever the directions' sizes are; the others go free. */
 START_TEST(sizes_stay)
 {
@@ -682,16 +694,7 @@ START_TEST(sizes_stay)
     struct param *down = model_param(&f->model, 0, "ffn.w_down");
     struct qk_block last = {down, NULL, 0, 0, down->value.rows};
     double free_before = size_of_block(f, &last, 0);
-    for (long step = 0; step < 20; step++) {
-      for (int i = 0; i < f->model.params.count; i++) {
-        struct param *p = f->model.params.list[i];
-        for (long j = 0; p->kind == PARAM_MATRIX && j < p->value.rows * p->value.cols; j++)
-          fixture_put_at(
-            f, &p->grad, j,
-            (i + 1) * draw_normal((struct draw){4, STREAM_TEST, (uint64_t)(i + 100 * step)}, (uint64_t)j));
-      }
-      take_step(f, s, step, .05);
-    }
+    for (long step = 0; step < 20; step++) step_on_draws(f, s, 4, step);
     for (int i = 0; i < count; i++)
       ck_assert_double_eq_tol(size_of_block(f, &block[i], spectral), size[i],
                               (spectral ? 3e-3 : 8 * REAL_EPS) * size[i]);
@@ -791,16 +794,7 @@ START_TEST(singular_values_stay)
     struct fixture *f = fixture_open_on(kinds[_i], shapes[2], stack, NULL);
     struct stepper *s = stepper_new(f);
     struct qk_block *block = sphere_blocks(&f->model, k / 2 ? SPHERE_QK : SPHERE_MATRICES, k % 2, &count);
-    for (long step = 0; step < 10; step++) {
-      for (int i = 0; i < f->model.params.count; i++) {
-        struct param *p = f->model.params.list[i];
-        for (long j = 0; p->kind == PARAM_MATRIX && j < p->value.rows * p->value.cols; j++)
-          fixture_put_at(
-            f, &p->grad, j,
-            (i + 1) * draw_normal((struct draw){5, STREAM_TEST, (uint64_t)(i + 100 * step)}, (uint64_t)j));
-      }
-      take_step(f, s, step, .05);
-    }
+    for (long step = 0; step < 10; step++) step_on_draws(f, s, 5, step);
     for (int i = 0; i < count; i++) {
       struct tensor w = rows_of(&block[i]);
       struct svd of;
