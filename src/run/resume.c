@@ -114,8 +114,7 @@ static int read_state(const char *path, long last_step, struct checkpoint *c, st
 typedef int take_rows(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                       long step, const void *rows, size_t rows_size, struct error *);
 
-static int restore(struct trainer *t, const char *path, const struct checkpoint *c, take_rows *take,
-                   struct error *e)
+static int restore(struct trainer *t, const struct checkpoint *c, take_rows *take, struct error *e)
 {
   struct run_facts f;
   int status = c->count ? trainer_load(t, c, e) : STATUS_OK;
@@ -125,7 +124,7 @@ static int restore(struct trainer *t, const char *path, const struct checkpoint 
   if (c->count) t->dense.quiet = dense_wanted(&t->dense) ? c->dense : -1;
   if (c->count) t->health.peak = (struct peak){c->peak, c->peak_step, c->peak_at};
   trainer_facts(t, &f);
-  status = take(&t->recorder, path, t->config, &f, c->step, c->rows, c->rows_size, e);
+  status = take(&t->recorder, t->path, t->config, &f, c->step, c->rows, c->rows_size, e);
   if (!status) t->val_loss = recorder_last(t->recorder, "val_loss", AXIS_VAL);
   return status;
 }
@@ -135,6 +134,29 @@ static int forget_last_row(struct trainer *t, struct error *e)
 {
   if (!t->done || t->done == t->train->steps || dense_on(&t->dense)) return STATUS_OK;
   return recorder_forget(t->recorder, t->done - 1, t->record.every, e);
+}
+
+/* What follows of a trainer that has its configuration and path: either it is built in `state`, rows of its file taken,
+   or, as with a `status`, nothing is left of it. The event tells of it. */
+static int begin_at(struct trainer **out, struct trainer *t, struct origin *origin, struct checkpoint *state,
+                    take_rows *take, const char *event, int status, struct error *e)
+{
+  t->origin = origin;
+  origin->has_state = state->count > 0;
+  if (!status) status = trainer_build(t, 1, e);
+  if (!status) status = restore(t, state, take, e);
+  if (!status && take == recorder_resume) status = forget_last_row(t, e);
+  checkpoint_free(state);
+  t->origin = NULL;
+  if (status) {
+    trainer_release(t);
+    return status;
+  }
+  trainer_observe(t);
+  recorder_event(t->recorder, t->done, event, -1, -1, NAN);
+  trainer_finish_all(ALONE(t)); /* killed on the last lines */
+  *out = t;
+  return STATUS_OK;
 }
 
 static int resume(struct trainer **out, struct device *device, const char *path, const char *const *changes,
@@ -154,26 +176,11 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   t->owns_config = 1;
   t->device = device;
   t->shares_device = device != NULL;
-  t->origin = &origin;
   snprintf(t->path, sizeof t->path, "%s", path);
   int status = check_numerics(path, c, &origin, e);
   if (!status) status = change_config(c, changes, count, e);
   if (!status) status = read_state(path, origin.last_step, &state, e);
-  origin.has_state = state.count > 0;
-  if (!status) status = trainer_build(t, 1, e);
-  if (!status) status = restore(t, path, &state, recorder_resume, e);
-  if (!status) status = forget_last_row(t, e);
-  checkpoint_free(&state);
-  t->origin = NULL;
-  if (!status) {
-    trainer_observe(t);
-    recorder_event(t->recorder, t->done, "resume", -1, -1, NAN);
-    trainer_finish_all(ALONE(t)); /* killed on the last lines */
-    *out = t;
-  } else {
-    trainer_release(t);
-  }
-  return status;
+  return begin_at(out, t, &origin, &state, recorder_resume, "resume", status, e);
 }
 
 int trainer_resume(struct trainer **out, const char *path, const char *const *changes, int count,
@@ -202,20 +209,6 @@ int trainer_repeat(struct trainer **out, struct config *c, const char *path, con
   if (status) return status;
   struct trainer *t = memory_new(1, sizeof *t);
   t->config = c;
-  t->origin = &origin;
-  origin.has_state = 1;
   snprintf(t->path, sizeof t->path, "%s", into);
-  status = trainer_build(t, 1, e);
-  if (!status) status = restore(t, into, &state, recorder_repeat, e);
-  checkpoint_free(&state);
-  t->origin = NULL;
-  if (status) {
-    trainer_release(t);
-    return status;
-  }
-  trainer_observe(t);
-  recorder_event(t->recorder, t->done, "rerun", -1, -1, NAN);
-  trainer_finish_all(ALONE(t));
-  *out = t;
-  return STATUS_OK;
+  return begin_at(out, t, &origin, &state, recorder_repeat, "rerun", STATUS_OK, e);
 }
