@@ -232,8 +232,7 @@ static void make_path(struct trainer *t)
 static int create_record(struct trainer *t, const struct run_facts *f, struct error *e)
 {
   make_path(t);
-  int status = recorder_create(&t->recorder, t->path, (int)t->record.overwrite, t->config, f, e);
-  return status ? status : checkpoint_remove_all(t->path, e);
+  return recorder_create(&t->recorder, t->path, (int)t->record.overwrite, t->config, f, e);
 }
 
 int trainer_bytes(struct config *c, int threads, size_t *bytes, struct error *e)
