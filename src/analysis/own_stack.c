@@ -87,9 +87,8 @@ static int read_head(const struct stack *s, long layer, long head, struct head_l
     out->part[1] = (struct logit_part){.name = "rotary", .rotary = ROTARY_HALVES};
   }
   for (int i = 0; i < count && !status; i++) {
-    int rotary = f[i].role == ROLE_Q_ROPE || f[i].role == ROLE_K_ROPE_SHARED,
-        query = f[i].role == ROLE_Q_HEAD || f[i].role == ROLE_Q_ROPE;
-    struct logit_part *part = &out->part[rotary];
+    int query = role_is_query(f[i].role);
+    struct logit_part *part = &out->part[role_is_rotary(f[i].role)];
     status = read_projection(o, layer, &f[i], split, query ? &part->q : &part->k, e);
     if (query) dim += f[i].rows;
     if (query && part->rotary) part->rotary_size = f[i].rows;

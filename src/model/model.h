@@ -51,6 +51,8 @@ enum role {
   ROLE_K_ROPE_SHARED,
   ROLE_OUTPUT /* w_o: of no logit, of what attention adds to the residual stream */
 };
+static inline int role_is_query(enum role role) { return role == ROLE_Q_HEAD || role == ROLE_Q_ROPE; }
+static inline int role_is_rotary(enum role role) { return role == ROLE_Q_ROPE || role == ROLE_K_ROPE_SHARED; }
 struct factor {
   enum role role;
   struct param *weight; /* rows [row, row+rows) belong to the head or its group */

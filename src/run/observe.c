@@ -224,7 +224,7 @@ static double bound_scale(struct model *m)
   long dim = 0;
   int n = m->attention->factors(m, 0, 0, f);
   for (int i = 0; i < n; i++)
-    if (f[i].role == ROLE_Q_HEAD || f[i].role == ROLE_Q_ROPE) dim += f[i].rows;
+    if (role_is_query(f[i].role)) dim += f[i].rows;
   spec.score.scale = 1 / sqrt((double)dim);
   model_on_score(m, &spec);
   for (int i = 0; i < m->stabilizer_count; i++)
@@ -509,9 +509,6 @@ static int factor_bound(struct observer *o, const struct factor *f, int worker, 
   return STATUS_OK;
 }
 
-static int is_query(enum role role) { return role == ROLE_Q_HEAD || role == ROLE_Q_ROPE; }
-static int is_rotary(enum role role) { return role == ROLE_Q_ROPE || role == ROLE_K_ROPE_SHARED; }
-
 /* |s| <= scale sum over parts of |q| |k| (Su, kexue.fm/archives/11126). */
 static int bound_job(struct observer *o, const struct job *j, int worker, struct error *e)
 {
@@ -519,7 +516,7 @@ static int bound_job(struct observer *o, const struct job *j, int worker, struct
   double bound[2][2] = {{0}}; /* [rotary][query] */
   int n = o->model->attention->factors(o->model, (int)(j->place / o->heads), (int)(j->place % o->heads), f);
   for (int i = 0; i < n; i++)
-    if (factor_bound(o, &f[i], worker, &bound[is_rotary(f[i].role)][is_query(f[i].role)], e))
+    if (factor_bound(o, &f[i], worker, &bound[role_is_rotary(f[i].role)][role_is_query(f[i].role)], e))
       return e->status;
   o->bound[j->place] = o->scale * (bound[0][0] * bound[0][1] + bound[1][0] * bound[1][1]);
   return STATUS_OK;

@@ -27,23 +27,19 @@ static enum kind kind_of(const struct stabilizer_context *c)
 
 /* --- RMSNorm ----------------------------------------------------------------------------------------- */
 
-static int is_query(enum role role) { return role == ROLE_Q_HEAD || role == ROLE_Q_ROPE; }
-
-static int is_rotary(enum role role) { return role == ROLE_Q_ROPE || role == ROLE_K_ROPE_SHARED; }
-
 /* `split`: content and rotary parts are apart. */
 static const char *gain_name(enum role role, int split)
 {
-  if (!split) return is_query(role) ? "attn.q_gain" : "attn.k_gain";
-  if (is_rotary(role)) return is_query(role) ? "attn.qr_gain" : "attn.kr_gain";
-  return is_query(role) ? "attn.qc_gain" : "attn.kc_gain";
+  if (!split) return role_is_query(role) ? "attn.q_gain" : "attn.k_gain";
+  if (role_is_rotary(role)) return role_is_query(role) ? "attn.qr_gain" : "attn.kr_gain";
+  return role_is_query(role) ? "attn.qc_gain" : "attn.kc_gain";
 }
 
 void qk_norm_declare(struct stabilizer_context *c, int layer, unsigned roles, int full)
 {
   struct factor factor[MAX_FACTORS];
   int count = c->model->attention->factors(c->model, layer, 0, factor), split = 0;
-  for (int i = 0; i < count; i++) split |= is_rotary(factor[i].role);
+  for (int i = 0; i < count; i++) split |= role_is_rotary(factor[i].role);
   for (int i = 0; i < count; i++) {
     if (!(roles & 1u << factor[i].role)) continue;
     long cols = full ? factor[i].weight->value.rows : factor[i].rows;
@@ -55,7 +51,7 @@ void qk_norm_apply(struct stabilizer_context *c, struct program *program, int la
                    int parts, unsigned roles)
 {
   int split = 0;
-  for (int i = 0; i < parts; i++) split |= is_rotary(part[i].role);
+  for (int i = 0; i < parts; i++) split |= role_is_rotary(part[i].role);
   for (int i = 0; i < parts; i++) {
     if (!(roles & 1u << part[i].role)) continue;
     struct tensor *gain = &model_param(c->model, layer, gain_name(part[i].role, split))->value;
@@ -72,7 +68,7 @@ static void unit_length(struct stabilizer_context *c, struct program *program, i
   struct tensor *scale = &model_param(c->model, layer, "attn.qk_scale")->value;
   for (int i = 0; i < parts; i++) {
     part[i].x = op_rmsnorm(program, part[i].x, NULL, part[i].dim, c->model->norm_eps);
-    if (is_query(part[i].role)) part[i].x = op_scale(program, part[i].x, scale);
+    if (role_is_query(part[i].role)) part[i].x = op_scale(program, part[i].x, scale);
   }
 }
 

@@ -106,8 +106,6 @@ static int partner_in_head(const struct quack_state *s, enum role role, const st
   }
 }
 
-static int is_rotary(enum role role) { return role == ROLE_Q_ROPE || role == ROLE_K_ROPE_SHARED; }
-
 /* Record norm[i] of every entry, then of every layer's latent projections (places of none: -1); where they stand goes
    to dq and dkv [layers]. */
 static struct tensor *record_norms(struct stabilizer_context *c, struct program *p, int *dq, int *dkv)
@@ -162,7 +160,7 @@ static struct tensor *record_partner(struct stabilizer_context *c, struct progra
           member[at++] = partner_in_head(s, e->factor.role, f, n);
     first[i + 1] = at;
     query[i] = dq[e->layer];
-    key[i] = is_rotary(e->factor.role) ? -1 : dkv[e->layer];
+    key[i] = role_is_rotary(e->factor.role) ? -1 : dkv[e->layer];
   }
   struct tensor *partner = program_temporary(p, 1, s->count, "partners");
   PROGRAM_CALL(p, reduce, .y = partner, .x = norm, .member = program_ints(p, 1, at, member, "partners"),
