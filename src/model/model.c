@@ -740,14 +740,12 @@ void model_record_clear(struct program *p, const struct seen *s)
   if (s->ahead) PROGRAM_CALL(p, fill, .y = s->ahead, .value = 0);
 }
 
-int model_program_init(struct model *m, struct model_program *mp, long batch, long context, int backward,
-                       const struct seen *into, long parts, struct error *e)
+void model_program_init(struct model *m, struct model_program *mp, long batch, long context, int backward,
+                        const struct seen *into, long parts)
 {
-  (void)e;
   struct tensor *rope_table = begin_program(m, mp, batch, context, context, NULL, parts);
   if (into) see(m, mp, into, parts);
   end_program(m, mp, rope_table, backward);
-  return STATUS_OK;
 }
 
 int model_decoder_init(struct model *m, struct model_program *mp, long batch, long length,

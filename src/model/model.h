@@ -304,8 +304,8 @@ struct model_program {
 };
 /* context may exceed options.context (evaluation at longer lengths). What the program sees goes into `into` (may be
    NULL), of which it is one part in `parts`: micro-batches of a batch. */
-int model_program_init(struct model *, struct model_program *, long batch, long context, int backward,
-                       const struct seen *into, long parts, struct error *);
+void model_program_init(struct model *, struct model_program *, long batch, long context, int backward,
+                        const struct seen *into, long parts);
 /* The same model for one position of each of `batch` sequences; inputs are [B,1]. Run it for slot 0, 1, ...
    up to length - 1: keys and values of the slots before are those of the runs before. */
 int model_decoder_init(struct model *, struct model_program *, long batch, long length, enum decode_form,

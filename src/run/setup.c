@@ -122,13 +122,9 @@ static int init_training(struct trainer *t, struct error *e)
   long rows = o->batch / o->micro_batches, context = t->model.options.context;
   t->model.look = t->record.level > 0;
   t->model.look_level = numbers_constant(t->model.numbers, t->record.level);
-  int status =
-    model_program_init(&t->model, &t->step_program, rows, context, 1, &t->model.seen, o->micro_batches, e);
+  model_program_init(&t->model, &t->step_program, rows, context, 1, &t->model.seen, o->micro_batches);
   t->model.look = t->record.pairs && t->record.probe_every;
-  if (!status)
-    status =
-      model_program_init(&t->model, &t->look_program, rows, context, 0, &t->model.probe, o->micro_batches, e);
-  if (status) return status;
+  model_program_init(&t->model, &t->look_program, rows, context, 0, &t->model.probe, o->micro_batches);
   record_beginnings(t);
   host_batch_init(&t->host, t->arena, o->batch, context, t->model.options.mtp);
   pass_init(&t->pass, t->arena, &t->model);
