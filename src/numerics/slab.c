@@ -32,7 +32,6 @@ static struct device *device_of_run(const struct slabs *s, int run, size_t bytes
 {
   struct device *device = memory_new(1, sizeof *device);
   *device = *s->whole;
-  device->whole = s->whole;
   device->pool = pool_new(threads);
   device->workers = memory_new((size_t)pool_threads(device->pool), sizeof *device->workers);
   device->slab = s->memory + (size_t)run * s->whole->stride;
