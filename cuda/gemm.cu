@@ -89,16 +89,27 @@ static __device__ inline void finish(const struct product &p, float *c, const fl
   c[i * p.c.ld + j] = p.add ? c[i * p.c.ld + j] + value : value;
 }
 
+/* What of a product is this block's: where its tile begins, and the matrices. */
+struct share {
+  long row, col;
+  const float *a, *b;
+  float *c;
+};
+template <class T> static __device__ inline struct share share_of(const struct product &p)
+{
+  long across = (p.n + T::COLS - 1) / T::COLS;
+  return {blockIdx.x / across * T::ROWS, blockIdx.x % across * T::COLS, p.a.base() + blockIdx.y * p.next_a,
+          p.b.base() + blockIdx.y * p.next_b, p.c.base() + blockIdx.y * p.next_c};
+}
+
 template <class T>
 static __global__ void __launch_bounds__(T::THREADS, 1) product_kernel(struct guarded guard, struct product p)
 {
   DYNAMIC_SHARED(float, shared);
   if (guard.off()) return;
-  long across = (p.n + T::COLS - 1) / T::COLS, row = blockIdx.x / across * T::ROWS,
-       col = blockIdx.x % across * T::COLS;
+  const struct share own = share_of<T>(p);
+  const long row = own.row, col = own.col;
   if (p.symmetric && col > row) return; /* the whole block */
-  const float *a = p.a.base() + blockIdx.y * p.next_a, *b = p.b.base() + blockIdx.y * p.next_b;
-  float *c = p.c.base() + blockIdx.y * p.next_c;
   int team = threadIdx.x / T::EACH, me = threadIdx.x % T::EACH;
   int y = me / (T::COLS / T::WIDTH), x = me % (T::COLS / T::WIDTH);
   float sum[T::HEIGHT][T::WIDTH] = {}, from_a[T::A_LOADS], from_b[T::B_LOADS];
@@ -107,12 +118,12 @@ static __global__ void __launch_bounds__(T::THREADS, 1) product_kernel(struct gu
     UNROLL
     for (int l = 0; l < T::A_LOADS; l++) {
       struct place at = brought<T::ROWS, T::DEPTH, T::THREADS>(l, p.ta);
-      from_a[l] = part_of(a, p.a.ld, p.ta, row + at.row, p.m, k0 + at.k, p.k);
+      from_a[l] = part_of(own.a, p.a.ld, p.ta, row + at.row, p.m, k0 + at.k, p.k);
     }
     UNROLL
     for (int l = 0; l < T::B_LOADS; l++) {
       struct place at = brought<T::COLS, T::DEPTH, T::THREADS>(l, !p.tb);
-      from_b[l] = part_of(b, p.b.ld, !p.tb, col + at.row, p.n, k0 + at.k, p.k);
+      from_b[l] = part_of(own.b, p.b.ld, !p.tb, col + at.row, p.n, k0 + at.k, p.k);
     }
   };
   auto store = [&](float *as, float *bs) {
@@ -169,7 +180,8 @@ static __global__ void __launch_bounds__(T::THREADS, 1) product_kernel(struct gu
   UNROLL
   for (int i = 0; i < T::HEIGHT; i++) UNROLL
   for (int j = 0; j < T::WIDTH; j++)
-    finish(p, c, a, row + spread<T::ROWS, T::HEIGHT>(y, i), col + spread<T::COLS, T::WIDTH>(x, j), sum[i][j]);
+    finish(p, own.c, own.a, row + spread<T::ROWS, T::HEIGHT>(y, i), col + spread<T::COLS, T::WIDTH>(x, j),
+           sum[i][j]);
 }
 
 /* --- on tensor cores ---------------------------------------------------------------------------------------------- */
@@ -212,11 +224,9 @@ static __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
 {
   DYNAMIC_SHARED(unsigned, shared);
   if (guard.off()) return;
-  long across = (p.n + T::COLS - 1) / T::COLS, row = blockIdx.x / across * T::ROWS,
-       col = blockIdx.x % across * T::COLS;
+  const struct share own = share_of<T>(p);
+  const long row = own.row, col = own.col;
   if (p.symmetric && col > row) return; /* the whole block */
-  const float *a = p.a.base() + blockIdx.y * p.next_a, *b = p.b.base() + blockIdx.y * p.next_b;
-  float *c = p.c.base() + blockIdx.y * p.next_c;
   const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const int up = warp / T::BESIDE * T::HEIGHT + g, left = warp % T::BESIDE * T::WIDTH;
   float sum[T::HEIGHT / 16][T::WIDTH / 8][4] = {}, from_a[T::A_LOADS][PER], from_b[T::B_LOADS][PER];
@@ -227,14 +237,14 @@ static __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
       struct place at = brought_word<T>(l, p.ta);
       UNROLL
       for (int i = 0; i < PER; i++)
-        from_a[l][i] = part_of(a, p.a.ld, p.ta, row + at.row, p.m, k0 + at.k * PER + i, p.k);
+        from_a[l][i] = part_of(own.a, p.a.ld, p.ta, row + at.row, p.m, k0 + at.k * PER + i, p.k);
     }
     UNROLL
     for (int l = 0; l < T::B_LOADS; l++) {
       struct place at = brought_word<T>(l, !p.tb);
       UNROLL
       for (int i = 0; i < PER; i++)
-        from_b[l][i] = part_of(b, p.b.ld, !p.tb, col + at.row, p.n, k0 + at.k * PER + i, p.k);
+        from_b[l][i] = part_of(own.b, p.b.ld, !p.tb, col + at.row, p.n, k0 + at.k * PER + i, p.k);
     }
   };
   auto store = [&](unsigned *to) {
@@ -280,7 +290,7 @@ static __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
   for (int i = 0; i < T::HEIGHT / 16; i++) UNROLL
   for (int j = 0; j < T::WIDTH / 8; j++) UNROLL
   for (int k = 0; k < 4; k++)
-    finish(p, c, a, row + up + 16 * i + k / 2 * 8, col + left + 8 * j + 2 * t + k % 2, sum[i][j][k]);
+    finish(p, own.c, own.a, row + up + 16 * i + k / 2 * 8, col + left + 8 * j + 2 * t + k % 2, sum[i][j][k]);
 }
 
 /* --- which tile --------------------------------------------------------------------------------------------------- */
