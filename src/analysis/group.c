@@ -194,9 +194,9 @@ static void tell_data_apart(struct runset *set)
     for (int g = first; g < end && end > first + 1; g++) {
       struct run_group *group = by_label[g];
       size_t length = strlen(group->label);
-      const char *path = run_parameter_or(group->run, "data.path", ""), *slash = strrchr(path, '/');
+      const char *path = run_parameter_or(group->run, "data.path", "");
       snprintf(group->label + length, sizeof group->label - length, " %s%.12s",
-               *path ? slash ? slash + 1 : path : "start of ", *path ? "" : run_id(group->run->file));
+               *path ? text_file_name(path) : "start of ", *path ? "" : run_id(group->run->file));
     }
   }
   memory_free(by_label);

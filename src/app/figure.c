@@ -127,8 +127,8 @@ void figure_put_heading(FILE *f, const struct runset *set, const char *heading)
   };
   struct buffer text = {0};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    const char *value = figure_common(set, parts[i].key), *slash = value ? strrchr(value, '/') : NULL;
-    if (value) buffer_add(&text, "%s%s", parts[i].before, slash ? slash + 1 : value);
+    const char *value = figure_common(set, parts[i].key);
+    if (value) buffer_add(&text, "%s%s", parts[i].before, text_file_name(value));
   }
   gnuplot_text(f, "heading", heading);
   gnuplot_text(f, "about", text.text ? text.text : "");

@@ -5,6 +5,7 @@
 
 #include "analysis/json.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 struct table_of {
   const struct runset *set;
@@ -123,12 +124,6 @@ static void print_grid(const struct grid *g)
     }
 }
 
-static const char *file_name(const struct run *run)
-{
-  const char *slash = strrchr(run->path, '/');
-  return slash ? slash + 1 : run->path;
-}
-
 static void print_runs(const struct table_of *t)
 {
   struct grid g = {t->set->runs + 1, t->metrics + 4, NULL};
@@ -146,7 +141,8 @@ static void print_runs(const struct table_of *t)
       if (run) measured_text(&values_of(t, run)[k], text);
       snprintf(cell_of(&g, row, 3 + k), sizeof *g.cell, "%s", run ? text : t->metric[k].name);
     }
-    snprintf(cell_of(&g, row, g.columns - 1), sizeof *g.cell, "%.250s", run ? file_name(run) : "file");
+    snprintf(cell_of(&g, row, g.columns - 1), sizeof *g.cell, "%.250s",
+             run ? text_file_name(run->path) : "file");
   }
   print_grid(&g);
   memory_free(g.cell);

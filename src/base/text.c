@@ -28,6 +28,12 @@ void buffer_add(struct buffer *b, const char *format, ...)
   b->length += (size_t)wanted;
 }
 
+const char *text_file_name(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
 enum { WORD = 64 };
 
 static int smaller(int a, int b) { return a < b ? a : b; }

@@ -10,6 +10,9 @@ struct buffer {
 };
 void buffer_add(struct buffer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* What of a path stands behind its last slash, or all of it. */
+const char *text_file_name(const char *path);
+
 /* The candidate nearest to `word` by edit distance, or NULL if none is near enough to suggest. */
 const char *text_nearest(const char *word, const char *const *candidates, size_t count);
 

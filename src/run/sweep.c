@@ -104,7 +104,7 @@ static int is_done(const char *path, enum sweep_fate *fate, const struct config 
 {
   struct run_file *run = NULL;
   struct error e = {0};
-  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  const char *name = text_file_name(path);
   if (access(path, F_OK) || run_open(&run, path, &e)) return 0;
   if (strncmp(name, run_id(run), strcspn(name, "."))) { /* it was to be made a longer one */
     run_close(run);

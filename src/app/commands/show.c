@@ -91,12 +91,6 @@ static int summarise(const struct run *run, struct summary *out, struct error *e
 
 /* --- text ---------------------------------------------------------------------------------------------- */
 
-static const char *file_name(const struct run *run)
-{
-  const char *slash = strrchr(run->path, '/');
-  return slash ? slash + 1 : run->path;
-}
-
 static const char *stack_of(const struct run *run)
 {
   const char *stack = run_parameter(run->file, "stabilizers");
@@ -130,7 +124,7 @@ static void print_run(const struct run *run, const struct summary *s, int width)
   number_text(s->has_val_loss, s->val_loss, val);
   printf("%-*s %-12s %-8.4g %4ld %-9s %6ld %7s %7s  %-14s %-14s %6.0f %7.1f  %s\n", width, run->kind,
          stack_of(run), s->lr, run->seed, run_state(run->file), s->steps, loss, val, peak, final, s->clips,
-         run_wall_seconds(run->file), file_name(run));
+         run_wall_seconds(run->file), text_file_name(run->path));
 }
 
 static void print_runs(const struct runset *set, const struct summary *summaries)
@@ -148,7 +142,7 @@ static void print_notes(const struct runset *set, const struct summary *summarie
   for (int i = 0; i < set->runs; i++) {
     const struct notes *n = &summaries[set->list[i] - set->run].notes;
     for (int k = 0; k < n->count; k++)
-      printf("note  %s  %s  %s\n", file_name(set->list[i]), n->note[k].date, n->note[k].text);
+      printf("note  %s  %s  %s\n", text_file_name(set->list[i]->path), n->note[k].date, n->note[k].text);
   }
 }
 

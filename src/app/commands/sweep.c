@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "run/drive.h"
+#include "base/text.h"
 #include "run/sweep.h"
 #include "storage/recorder.h"
 
@@ -192,7 +193,7 @@ static void print_list(const struct sweep *s)
     const struct sweep_point *p = &s->points[i];
     printf("%ld\t%s\t%s\t%s", p->index + 1, p->id, sweep_fate_name(p->fate), p->label);
     if (s->together > 1 && launch[i]) printf("\tlaunch %ld", launch[i]);
-    if (*p->from) printf("\textends %.12s", strrchr(p->from, '/') + 1);
+    if (*p->from) printf("\textends %.12s", text_file_name(p->from));
     if (*p->anew) printf("\tanew: %s", p->anew);
     printf(*p->lacks ? "\tlacks %s\n" : "\n", p->lacks);
   }
@@ -247,8 +248,7 @@ static void say_what_next(const struct sweep *s, int status, const char *file)
 /* "experiments/01-width/sweep.conf" is called "sweep". */
 static char *name_of(const char *file)
 {
-  const char *slash = strrchr(file, '/');
-  char *name = memory_text(slash ? slash + 1 : file);
+  char *name = memory_text(text_file_name(file));
   size_t length = strlen(name);
   if (length > 5 && !strcmp(name + length - 5, ".conf")) name[length - 5] = 0;
   return name;

@@ -157,9 +157,8 @@ static int init(struct data *data, const struct data_options *o, const void *opt
   number_symbols(data, text, o->vocab);
   data->loss_floor = NAN;
   data->has_mask = data->has_document = o->packing == DATA_PACKING_DOCUMENTS;
-  const char *slash = strrchr(o->path, '/');
   snprintf(data->description, sizeof data->description, "%.160s, %zu bytes, %ld symbols",
-           slash && !strchr(o->path, '+') ? slash + 1 : o->path, text->length, data->vocab);
+           strchr(o->path, '+') ? o->path : text_file_name(o->path), text->length, data->vocab);
   return STATUS_OK;
 }
 
