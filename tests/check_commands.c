@@ -309,7 +309,7 @@ START_TEST(sweep_table)
   }
   snprintf(line, sizeof line, "%s finished 2.1250 50 40 1.5 train.seed=1", id[0]);
   prints("sweep s.conf", line);
-  snprintf(line, sizeof line, "%s diverged 999.0000 nan 4 1.5 train.seed=3", id[1]);
+  snprintf(line, sizeof line, "%s diverged 999.0000 inf 4 1.5 train.seed=3", id[1]);
   prints("sweep s.conf", line);
   prints("sweep s.conf", "maxlogit: 2 runs, 2 of them done before");
 }

@@ -6,6 +6,7 @@
 #include "app/command.h"
 #include "app/measures.h"
 #include "app/selection.h"
+#include "app/summary.h"
 #include "analysis/json.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -22,55 +23,16 @@ struct show_request {
   enum form form;
 };
 
-/* A value and where it was seen. A value that is not finite counts as the largest: it must be seen. */
-struct place {
-  double value, step;
-  int layer, head;
-};
 struct summary {
   double loss, val_loss, lr;  /* of the last row; lr is train.lr */
   int has_loss, has_val_loss; /* else there is no row */
-  struct place peak, final;   /* max logit: of the whole run, of the last row; layer -1: none */
+  struct place peak, final;   /* max logit: of the whole run, of the last row */
   long steps;                 /* updates done */
   double clips;               /* events of kind clip */
   struct notes notes;
 };
 
 /* --- reading ------------------------------------------------------------------------------------------- */
-
-static int last_of(const struct run *run, const char *name, double *value)
-{
-  struct run_series s;
-  *value = NAN;
-  if (run_read(run->file, name, &s, NULL) != STATUS_OK) return 0;
-  int some = s.rows > 0;
-  if (some) *value = s.value[s.rows - 1];
-  run_series_free(&s);
-  return some;
-}
-
-static void see(struct place *p, const struct run_series *s, long row, long i)
-{
-  double x = s->value[row * s->width + i];
-  if (!isfinite(p->value) || (x <= p->value && isfinite(x))) return;
-  *p = (struct place){x, s->step[row], (int)(i / s->heads), (int)(i % s->heads)};
-}
-
-static void max_logits(const struct run *run, struct summary *out)
-{
-  struct run_series s;
-  out->peak = out->final = (struct place){NAN, NAN, -1, -1};
-  if (run_read(run->file, "attn/max_logit", &s, NULL) != STATUS_OK) return;
-  if (s.rows > 0) {
-    long last = s.rows - 1;
-    out->peak = (struct place){s.value[0], s.step[0], 0, 0};
-    out->final = (struct place){s.value[last * s.width], s.step[last], 0, 0};
-    for (long row = 0; row < s.rows; row++)
-      for (long i = 0; i < s.width; i++) see(&out->peak, &s, row, i);
-    for (long i = 0; i < s.width; i++) see(&out->final, &s, last, i);
-  }
-  run_series_free(&s);
-}
 
 static int summarise(const struct run *run, struct summary *out, struct error *error)
 {
@@ -79,11 +41,11 @@ static int summarise(const struct run *run, struct summary *out, struct error *e
   int status = run_events(run->file, &events, &count, error);
   if (status) return error_prefix(error, "%s", run->path);
   *out = (struct summary){.lr = run_number(run, "train.lr", NAN), .steps = run_last_step(run->file)};
-  out->has_loss = last_of(run, "loss", &out->loss);
-  out->has_val_loss = last_of(run, "val_loss", &out->val_loss);
+  out->has_loss = summary_last(run->file, "loss", &out->loss);
+  out->has_val_loss = summary_last(run->file, "val_loss", &out->val_loss);
   for (long i = 0; i < count; i++) out->clips += strcmp(events[i].kind, "clip") == 0;
   memory_free(events);
-  max_logits(run, out);
+  summary_places(run->file, &out->peak, &out->final);
   status = run_notes(run->file, &out->notes, error);
   run_rest(run->file);
   return status;
@@ -105,23 +67,13 @@ static void place_text(const struct place *p, char out[32])
     snprintf(out, 32, "%.4g L%dH%d", p->value, p->layer, p->head);
 }
 
-static void number_text(int has, double value, char out[32])
-{
-  if (!has)
-    snprintf(out, 32, "-");
-  else if (isfinite(value))
-    snprintf(out, 32, "%.4f", value);
-  else
-    table_number(value, out);
-}
-
 static void print_run(const struct run *run, const struct summary *s, int width)
 {
   char peak[32], final[32], loss[32], val[32];
   place_text(&s->peak, peak);
   place_text(&s->final, final);
-  number_text(s->has_loss, s->loss, loss);
-  number_text(s->has_val_loss, s->val_loss, val);
+  summary_number(s->has_loss, s->loss, loss);
+  summary_number(s->has_val_loss, s->val_loss, val);
   printf("%-*s %-12s %-8.4g %4ld %-9s %6ld %7s %7s  %-14s %-14s %6.0f %7.1f  %s\n", width, run->kind,
          stack_of(run), s->lr, run->seed, run_state(run->file), s->steps, loss, val, peak, final, s->clips,
          run_wall_seconds(run->file), text_file_name(run->path));
@@ -181,7 +133,7 @@ static struct group_summary summarise_group(const struct run_group *group, const
 static void print_plus_minus(const struct interval *i)
 {
   char mean[32];
-  number_text(i->n > 0, i->mean, mean);
+  summary_number(i->n > 0, i->mean, mean);
   if (i->n < 2 || !isfinite(i->mean))
     printf("  %7s %-9s", mean, "");
   else

@@ -6,12 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 #include "app/command.h"
+#include "app/summary.h"
 #include "app/words.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/drive.h"
 #include "base/text.h"
+#include "run/drive.h"
 #include "run/sweep.h"
 #include "storage/recorder.h"
 
@@ -42,7 +43,6 @@ static void parse_shard(struct arguments *a, const char *text, struct argp_state
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
   struct arguments *a = state->input;
-  char *end;
   switch (key) {
   case 'j': a->jobs = words_jobs(arg, state); return 0;
   case 's': parse_shard(a, arg, state); return 0;
@@ -134,41 +134,27 @@ static void say(void *context, const struct sweep *s, long point, long count, co
 
 /* --- results -------------------------------------------------------------------------------------------- */
 
-/* Numbers of one run for the table; NaN where there are none. */
+/* The columns of one run as `show` has them. */
 struct result {
-  double val_loss, peak, last, wall;
+  char val_loss[32], peak[32], last[32], wall[32];
 };
-
-/* NaN counts as the largest. */
-static double larger(double a, double b) { return isnan(a) || a > b ? a : b; }
-
-static void read_maxima(const struct run_file *run, struct result *r)
-{
-  struct run_series x = {0};
-  struct error e = {0};
-  if (run_read(run, "attn/max_logit", &x, &e)) return;
-  for (long row = 0; row < x.rows; row++) {
-    double most = -INFINITY;
-    for (long i = 0; i < x.width; i++) most = larger(x.value[row * x.width + i], most);
-    r->peak = row ? larger(most, r->peak) : most;
-    r->last = most;
-  }
-  run_series_free(&x);
-}
 
 static struct result read_result(const char *path)
 {
-  struct result r = {NAN, NAN, NAN, NAN};
+  struct result r = {"-", "-", "-", "-"};
   struct run_file *run = NULL;
-  struct run_series x = {0};
+  struct place peak, last;
   struct error e = {0};
+  double value;
   if (access(path, R_OK) || run_open(&run, path, &e)) return r;
-  r.wall = run_wall_seconds(run);
-  read_maxima(run, &r);
-  if (run_read(run, "val_loss", &x, &e) == STATUS_OK) {
-    if (x.rows) r.val_loss = x.value[x.rows - 1];
-    run_series_free(&x);
+  int has = summary_last(run, "val_loss", &value);
+  summary_number(has, value, r.val_loss);
+  summary_places(run, &peak, &last);
+  if (peak.layer >= 0) {
+    snprintf(r.peak, sizeof r.peak, "%.4g", peak.value);
+    snprintf(r.last, sizeof r.last, "%.4g", last.value);
   }
+  snprintf(r.wall, sizeof r.wall, "%.1f", run_wall_seconds(run));
   run_close(run);
   return r;
 }
@@ -180,8 +166,8 @@ static void print_table(const struct sweep *s)
   for (long i = 0; i < s->count; i++) {
     const struct sweep_point *p = &s->points[i];
     struct result r = read_result(p->path);
-    printf("%-12s  %-9s  %8.4f  %10.4g  %10.4g  %8.1f  %s\n", p->id, sweep_fate_name(p->fate), r.val_loss,
-           r.peak, r.last, r.wall, p->label);
+    printf("%-12s  %-9s  %8s  %10s  %10s  %8s  %s\n", p->id, sweep_fate_name(p->fate), r.val_loss, r.peak,
+           r.last, r.wall, p->label);
   }
 }
 

@@ -1,0 +1,50 @@
+#include "app/summary.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "analysis/table.h"
+
+static void see(struct place *p, const struct run_series *s, long row, long i)
+{
+  double x = s->value[row * s->width + i];
+  if (!isfinite(p->value) || (x <= p->value && isfinite(x))) return;
+  *p = (struct place){x, s->step[row], (int)(i / s->heads), (int)(i % s->heads)};
+}
+
+void summary_places(const struct run_file *run, struct place *peak, struct place *last)
+{
+  struct run_series s;
+  *peak = *last = (struct place){NAN, NAN, -1, -1};
+  if (run_read(run, "attn/max_logit", &s, NULL) != STATUS_OK) return;
+  if (s.rows > 0) {
+    long end = s.rows - 1;
+    *peak = (struct place){s.value[0], s.step[0], 0, 0};
+    *last = (struct place){s.value[end * s.width], s.step[end], 0, 0};
+    for (long row = 0; row < s.rows; row++)
+      for (long i = 0; i < s.width; i++) see(peak, &s, row, i);
+    for (long i = 0; i < s.width; i++) see(last, &s, end, i);
+  }
+  run_series_free(&s);
+}
+
+int summary_last(const struct run_file *run, const char *series, double *value)
+{
+  struct run_series s;
+  *value = NAN;
+  if (run_read(run, series, &s, NULL) != STATUS_OK) return 0;
+  int some = s.rows > 0;
+  if (some) *value = s.value[s.rows - 1];
+  run_series_free(&s);
+  return some;
+}
+
+void summary_number(int has, double value, char out[32])
+{
+  if (!has)
+    snprintf(out, 32, "-");
+  else if (isfinite(value))
+    snprintf(out, 32, "%.4f", value);
+  else
+    table_number(value, out);
+}

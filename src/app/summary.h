@@ -1,0 +1,18 @@
+/* summary.h - what the lines of `show` and the table of `sweep` tell of a run, and how they write it */
+#ifndef MAXLOGIT_SUMMARY_H
+#define MAXLOGIT_SUMMARY_H
+#include "storage/recorder.h"
+
+/* A max logit and where it was seen; layer -1: there is none. */
+struct place {
+  double value, step;
+  int layer, head;
+};
+/* The largest of the whole run, and of its last row. A value that is not finite counts as the largest: it must be seen,
+   the first of them. */
+void summary_places(const struct run_file *, struct place *peak, struct place *last);
+/* The last row of a series with one value a step; 0 and NaN: there is none. */
+int summary_last(const struct run_file *, const char *series, double *value);
+/* A loss; "-" where there is none. */
+void summary_number(int has, double value, char out[32]);
+#endif
