@@ -12,7 +12,6 @@
 
 struct same {
   struct h5 *a, *b;
-  char path[512];
   const char *name_a, *name_b;
   int datasets, differences;
   FILE *out;
@@ -34,46 +33,39 @@ static void *same_bytes(struct h5 *h, h5_id id, const struct h5_shape *shape, si
   return NULL;
 }
 
-static void same_dataset(struct same *s, h5_id a, h5_id b)
+static void same_dataset(struct same *s, const char *path, h5_id a, h5_id b)
 {
   struct h5_shape x, y;
   size_t size = 0;
   s->datasets++;
   if (!h5_get_shape(s->a, a, &x) || !h5_get_shape(s->b, b, &y)) {
-    same_say(s, "is missing or unreadable", s->path);
+    same_say(s, "is missing or unreadable", path);
     return;
   }
   if (x.kind != y.kind || x.size != y.size || x.rank != y.rank || memcmp(x.dims, y.dims, sizeof x.dims)) {
-    same_say(s, "differs in shape", s->path);
+    same_say(s, "differs in shape", path);
     return;
   }
   void *p = same_bytes(s->a, a, &x, &size), *q = same_bytes(s->b, b, &y, &size);
   if (!p || !q)
-    same_say(s, "cannot be read", s->path);
+    same_say(s, "cannot be read", path);
   else if (memcmp(p, q, size)) {
     size_t at = 0;
     while (((char *)p)[at] == ((char *)q)[at]) at++;
     char text[64];
     snprintf(text, sizeof text, "differs from row %ld", (long)(at / h5_row_bytes(&x)));
-    same_say(s, text, s->path);
+    same_say(s, text, path);
   }
   memory_free(p);
   memory_free(q);
 }
 
-static int same_visit(void *context, const char *name)
+static int same_visit(void *context, const char *path, h5_id a)
 {
   struct same *s = context;
-  size_t length = strlen(s->path);
-  snprintf(s->path + length, sizeof s->path - length, "/%s", name);
-  h5_id a = h5_find(s->a, s->path), b = h5_find(s->b, s->path);
-  if (h5_is_group(s->a, a))
-    h5_children(s->a, a, same_visit, s);
-  else
-    same_dataset(s, a, b);
-  h5_done(s->a, a);
+  h5_id b = h5_find(s->b, path);
+  same_dataset(s, path, a, b);
   h5_done(s->b, b);
-  s->path[length] = 0;
   return 0;
 }
 
@@ -81,8 +73,7 @@ static void same_group(struct same *s, const char *path)
 {
   h5_id a = h5_find(s->a, path), b = h5_find(s->b, path);
   if ((a < 0) != (b < 0)) same_say(s, "is in one of them only", path);
-  snprintf(s->path, sizeof s->path, "%s", path);
-  h5_children(s->a, a, same_visit, s);
+  if (a >= 0) h5_walk(s->a, path, same_visit, s);
   h5_done(s->a, a);
   h5_done(s->b, b);
 }

@@ -142,48 +142,25 @@ int checkpoint_write(const char *run_path, const struct checkpoint *c, long keep
 struct reader {
   struct h5 *h;
   struct checkpoint *c;
-  char path[192];
   int failed;
 };
 
-static int read_tensor(struct reader *r, h5_id id)
+static int read_tensor(void *context, const char *path, h5_id id)
 {
+  struct reader *r = context;
   struct checkpoint *c = r->c;
   struct checkpoint_tensor t = {.name = ""};
   struct h5_shape shape;
-  if (!h5_get_shape(r->h, id, &shape) || shape.kind >= KIND_TEXT || shape.rank > 2) return 0;
+  if (!h5_get_shape(r->h, id, &shape) || shape.kind >= KIND_TEXT || shape.rank > 2) return r->failed = 1;
   shape.kind = real_kind;
-  snprintf(t.name, sizeof t.name, "%.159s", r->path + 1);
+  snprintf(t.name, sizeof t.name, "%.159s", path + 1);
   t.rows = shape.rank == 1 ? 1 : (long)shape.dims[0];
   t.cols = (long)shape.dims[shape.rank - 1];
   t.data = memory_new((size_t)t.rows * (size_t)t.cols + 1, sizeof(real));
   c->tensors = memory_grow(c->tensors, (size_t)c->count, (size_t)c->count + 1, sizeof *c->tensors);
   c->tensors[c->count++] = t;
-  return h5_read(r->h, id, &shape, 0, shape.dims[0], t.data);
-}
-
-static int visit(void *context, const char *name)
-{
-  struct reader *r = context;
-  size_t length = strlen(r->path);
-  snprintf(r->path + length, sizeof r->path - length, "/%s", name);
-  h5_id id = h5_find(r->h, r->path);
-  if (h5_is_group(r->h, id))
-    h5_children(r->h, id, visit, r);
-  else if (!read_tensor(r, id))
-    r->failed = 1;
-  h5_done(r->h, id);
-  r->path[length] = 0;
+  if (!h5_read(r->h, id, &shape, 0, shape.dims[0], t.data)) r->failed = 1;
   return r->failed;
-}
-
-static void read_group(struct reader *r, const char *path)
-{
-  snprintf(r->path, sizeof r->path, "%s", path);
-  h5_id id = h5_find(r->h, path);
-  if (id < 0) r->failed = 1;
-  h5_children(r->h, id, visit, r);
-  h5_done(r->h, id);
 }
 
 /* A one-dimensional dataset into new memory, a NUL behind it. */
@@ -241,8 +218,8 @@ int checkpoint_read(const char *path, struct checkpoint *c, struct error *e)
   if (!status) {
     c->config_text = read_bytes(&r, "/parameters/config", KIND_TEXT, &size);
     c->rows = read_bytes(&r, "/rows", KIND_U8, &c->rows_size);
-    read_group(&r, "/params");
-    read_group(&r, "/state");
+    h5_walk(r.h, "/params", read_tensor, &r);
+    h5_walk(r.h, "/state", read_tensor, &r);
     if (r.failed) status = error_set(e, STATUS_FAIL, "%s lacks a part of a checkpoint", path);
   }
   h5_free(r.h);

@@ -626,6 +626,42 @@ int h5_children(struct h5 *h, h5_id id, int (*each)(void *, const char *name), v
   return stop;
 }
 
+struct walk {
+  struct h5 *h;
+  int (*each)(void *, const char *path, h5_id);
+  void *context;
+  char path[256];
+};
+
+static int walk_into(void *context, const char *name);
+
+static int walk_from(struct walk *w)
+{
+  h5_id id = h5_find(w->h, w->path);
+  int stop = h5_is_group(w->h, id) ? h5_children(w->h, id, walk_into, w) : w->each(w->context, w->path, id);
+  h5_done(w->h, id);
+  return stop;
+}
+
+static int walk_into(void *context, const char *name)
+{
+  struct walk *w = context;
+  size_t length = strlen(w->path), room = sizeof w->path - length;
+  const char *between = !strcmp(w->path, "/") ? "" : "/";
+  int fits =
+    (size_t)snprintf(w->path + length, room, "%s%s", between, name) < room; /* else a link to above */
+  int stop = fits ? walk_from(w) : w->each(w->context, w->path, -1);
+  w->path[length] = 0;
+  return stop;
+}
+
+int h5_walk(struct h5 *h, const char *path, int (*each)(void *, const char *path, h5_id), void *context)
+{
+  struct walk w = {.h = h, .each = each, .context = context};
+  snprintf(w.path, sizeof w.path, "%s", path);
+  return walk_from(&w);
+}
+
 const char *h5_version(void)
 {
   static char text[32];

@@ -90,6 +90,9 @@ int h5_read(struct h5 *, h5_id, const struct h5_shape *, int64_t first, int64_t 
 int h5_is_whole(struct h5 *, h5_id);
 /* Names of the children in order of name; stops at the first non-zero. */
 int h5_children(struct h5 *, h5_id, int (*each)(void *, const char *name), void *context);
+/* All that is no group at a place and below it, in order of name, -1 for what cannot be opened; stops at the first
+   non-zero. */
+int h5_walk(struct h5 *, const char *path, int (*each)(void *, const char *path, h5_id), void *context);
 
 const char *h5_version(void);
 #endif

@@ -159,39 +159,27 @@ struct reading {
   struct error *error;
 };
 
-struct walk {
+struct looking {
   struct h5 *h;
   const char *file;
-  char path[256];
   struct error *error;
 };
 
 /* Every chunk has a checksum of its own: what is damaged, not edited, is found by reading it. */
-static int read_object(void *context, const char *name)
+static int read_object(void *context, const char *path, h5_id id)
 {
-  struct walk *w = context;
-  size_t length = strlen(w->path);
-  snprintf(w->path + length, sizeof w->path - length, "/%s", name);
-  h5_id id = h5_find(w->h, w->path);
-  int status = STATUS_OK;
-  if (id < 0 || !h5_is_whole(w->h, id))
-    status = error_set(w->error, STATUS_FAIL, "%s is damaged: %s cannot be read", w->file, w->path);
-  else if (h5_is_group(w->h, id))
-    status = h5_children(w->h, id, read_object, w);
-  h5_done(w->h, id);
-  w->path[length] = 0;
-  return status;
+  struct looking *l = context;
+  if (id >= 0 && h5_is_whole(l->h, id)) return STATUS_OK;
+  return error_set(l->error, STATUS_FAIL, "%s is damaged: %s cannot be read", l->file, path);
 }
 
 static int read_objects(const char *path, struct error *e)
 {
-  struct walk w = {.file = path, .error = e};
-  int status = h5_load_unsealed(&w.h, path, e);
+  struct looking l = {.file = path, .error = e};
+  int status = h5_load_unsealed(&l.h, path, e);
   if (status) return status;
-  h5_id root = h5_find(w.h, "/");
-  status = h5_children(w.h, root, read_object, &w);
-  h5_done(w.h, root);
-  h5_free(w.h);
+  status = h5_walk(l.h, "/", read_object, &l);
+  h5_free(l.h);
   return status;
 }
 

@@ -47,37 +47,23 @@ static void read_steps(struct recorder *r, struct h5 *h)
   }
 }
 
-struct walk {
+struct placing {
   struct recorder *r;
   struct h5 *h;
-  char path[256];
 };
 
 /* A dataset belongs to the table whose step axis labels its first dimension; scales have no label. */
-static void place_dataset(struct walk *w, h5_id id)
+static int place_dataset(void *context, const char *path, h5_id id)
 {
+  struct placing *p = context;
   char label[64];
-  if (!h5_get_label(w->h, id, 0, label, sizeof label)) return;
+  if (!h5_get_label(p->h, id, 0, label, sizeof label)) return 0;
   for (int t = 0; t < TABLE_EVENTS; t++) {
     size_t folder = strlen(table_places[t].folder);
-    if (!strncmp(w->path, table_places[t].folder, folder) && w->path[folder] == '/' &&
+    if (!strncmp(path, table_places[t].folder, folder) && path[folder] == '/' &&
         !strcmp(label, table_places[t].step))
-      read_column(w->r, &w->r->rows.table[t], w->h, id, w->path + folder + 1);
+      read_column(p->r, &p->r->rows.table[t], p->h, id, path + folder + 1);
   }
-}
-
-static int visit(void *context, const char *name)
-{
-  struct walk *w = context;
-  size_t length = strlen(w->path);
-  snprintf(w->path + length, sizeof w->path - length, "/%s", name);
-  h5_id id = h5_find(w->h, w->path);
-  if (h5_is_group(w->h, id))
-    h5_children(w->h, id, visit, w);
-  else
-    place_dataset(w, id);
-  h5_done(w->h, id);
-  w->path[length] = 0;
   return 0;
 }
 
@@ -99,15 +85,13 @@ static int restore(struct recorder **out, const char *path, const struct config 
   struct recorder *r = NULL;
   int status = recorder_begin(&r, path, config, facts, e);
   if (status) return status;
-  struct walk walk = {.r = r};
-  status = h5_load(&walk.h, path, e);
+  struct placing placing = {.r = r};
+  status = h5_load(&placing.h, path, e);
   if (!status) {
-    read_steps(r, walk.h);
-    notes_read(walk.h, &r->notes);
-    h5_id root = h5_find(walk.h, "/");
-    h5_children(walk.h, root, visit, &walk);
-    h5_done(walk.h, root);
-    h5_free(walk.h);
+    read_steps(r, placing.h);
+    notes_read(placing.h, &r->notes);
+    h5_walk(placing.h, "/", place_dataset, &placing);
+    h5_free(placing.h);
     recorder_start_tables(&r->rows);
     if (r->problem.status)
       status = error_set(e, r->problem.status, "%s", r->problem.text);

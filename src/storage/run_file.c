@@ -146,29 +146,21 @@ static void copy_parameters(struct run_file *r, struct buffer *head)
   h5_done(r->h, id);
 }
 
-struct walk {
+struct heading {
   struct run_file *r;
   struct buffer *head;
-  char path[256];
 };
 
 /* Collect the datasets whose first dimension is a step axis. */
-static int visit(void *context, const char *name)
+static int add_series(void *context, const char *path, h5_id id)
 {
-  struct walk *w = context;
-  struct run_file *r = w->r;
+  struct heading *x = context;
+  struct run_file *r = x->r;
   struct h5_shape shape;
-  size_t length = strlen(w->path);
   char label[64];
-  snprintf(w->path + length, sizeof w->path - length, "/%s", name);
-  h5_id id = h5_find(r->h, w->path);
-  if (h5_is_group(r->h, id))
-    h5_children(r->h, id, visit, w);
-  else if (h5_get_label(r->h, id, 0, label, sizeof label) && strlen(w->path) - 8 < sizeof *r->name)
-    buffer_add(w->head, HEAD_SERIES "%s%c%" PRId64 "%c", w->path + strlen("/series/"), 0,
+  if (h5_get_label(r->h, id, 0, label, sizeof label) && strlen(path) - 8 < sizeof *r->name)
+    buffer_add(x->head, HEAD_SERIES "%s%c%" PRId64 "%c", path + strlen("/series/"), 0,
                h5_get_shape(r->h, id, &shape) ? shape.dims[0] : 0, 0);
-  h5_done(r->h, id);
-  w->path[length] = 0;
   return 0;
 }
 
@@ -176,12 +168,9 @@ static int visit(void *context, const char *name)
 static void make_head(struct run_file *r)
 {
   struct buffer head = {0};
-  struct walk walk = {r, &head, "/series"};
   copy_facts(r, &head);
   copy_parameters(r, &head);
-  h5_id series = h5_find(r->h, "/series");
-  h5_children(r->h, series, visit, &walk);
-  h5_done(r->h, series);
+  h5_walk(r->h, "/series", add_series, &(struct heading){r, &head});
   r->head = head.text ? head.text : memory_new(1, 1);
   r->head_size = head.length;
 }
