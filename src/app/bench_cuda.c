@@ -35,15 +35,9 @@ static const struct stack stacks[] = {
 enum { STACKS = sizeof stacks / sizeof *stacks, TIMED = STACKS - 1 }; /* tiny: for tests, and only by name */
 static const int together[] = {1, 8, 64, 128, 256};
 
-static const char *const common[] = {"device=cuda",
-                                     "data=markov",
-                                     "train.lr=0.001",
-                                     "train.val_every=0",
-                                     "checkpoint.every=0",
-                                     "checkpoint.seconds=0",
-                                     "record.spectra_every=0",
-                                     "record.probe_every=0",
-                                     NULL};
+const char *const bench_common[] = {
+  "data=markov",          "train.lr=0.001",         "train.val_every=0",    "checkpoint.every=0",
+  "checkpoint.seconds=0", "record.spectra_every=0", "record.probe_every=0", NULL};
 
 /* What is measured: runs of a stack with some keys more. */
 struct setting {
@@ -57,8 +51,8 @@ static struct config *configured(const struct setting *s, int run, long steps, c
 {
   struct config *c = config_new();
   char text[256];
-  int status = STATUS_OK;
-  for (int i = 0; !status && common[i]; i++) status = config_assign(c, common[i], e);
+  int status = config_assign(c, "device=cuda", e);
+  for (int i = 0; !status && bench_common[i]; i++) status = config_assign(c, bench_common[i], e);
   for (int i = 0; !status && s->stack->keys[i]; i++) status = config_assign(c, s->stack->keys[i], e);
   for (int i = 0; !status && s->keys[i]; i++) status = config_assign(c, s->keys[i], e);
   snprintf(text, sizeof text, "train.steps=%ld", steps);

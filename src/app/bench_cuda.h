@@ -3,6 +3,9 @@
 #define MAXLOGIT_BENCH_CUDA_H
 #include "base/error.h"
 
+/* What every run that is measured is set to, on any device: to train, and nothing beside. Ends with NULL. */
+extern const char *const bench_common[];
+
 struct bench_cuda {
   const char *stack; /* NULL: all */
   double seconds;    /* for each figure */

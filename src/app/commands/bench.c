@@ -124,19 +124,10 @@ struct engine {
 static int engine_open(struct engine *g, const struct stack *stack, int record, const char *const *keys,
                        struct error *e)
 {
-  static const char *const common[] = {"data=markov",
-                                       "train.steps=1000000",
-                                       "train.lr=0.001",
-                                       "train.val_every=0",
-                                       "checkpoint.every=0",
-                                       "checkpoint.seconds=0",
-                                       "record.spectra_every=0",
-                                       "record.probe_every=0",
-                                       NULL};
   g->trainer = NULL;
   g->config = config_new();
-  int status = STATUS_OK;
-  for (int i = 0; !status && common[i]; i++) status = config_assign(g->config, common[i], e);
+  int status = config_assign(g->config, "train.steps=1000000", e);
+  for (int i = 0; !status && bench_common[i]; i++) status = config_assign(g->config, bench_common[i], e);
   for (int i = 0; !status && stack->keys[i]; i++) status = config_assign(g->config, stack->keys[i], e);
   for (int i = 0; !status && keys[i]; i++) status = config_assign(g->config, keys[i], e);
   if (!status) status = config_finish(g->config, e);
