@@ -17,6 +17,7 @@
 #include "base/option.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "folder.h"
 
 /* --- random numbers ------------------------------------------------------------------------------------ */
 
@@ -359,21 +360,18 @@ END_TEST
 
 /* --- files --------------------------------------------------------------------------------------------- */
 
-static char folder[64];
+static char folder[FOLDER_PATH];
 
 static void enter_folder(void)
 {
-  snprintf(folder, sizeof folder, "/tmp/check_base.XXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(folder));
+  folder_make(folder);
   ck_assert_int_eq(chdir(folder), 0);
 }
 
 static void leave_folder(void)
 {
   ck_assert_int_eq(chdir("/"), 0);
-  char command[80];
-  snprintf(command, sizeof command, "rm -rf %s", folder);
-  ck_assert_int_eq(system(command), 0);
+  folder_remove(folder);
 }
 
 static void put(const char *path, const char *text)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "storage/recorder.h"
+#include "folder.h"
 
 enum { LAYERS = 2, HEADS = 2, TENSORS = 2, ROWS = 4 };
 static const char *const tensors[TENSORS] = {"embed", "blocks.0.attn.w_q"};
@@ -75,7 +76,7 @@ static const struct made made[] = {
 };
 enum { MADE = sizeof made / sizeof *made };
 
-static char folder[32];
+static char folder[FOLDER_PATH];
 
 static struct config *configured(const char *const *settings)
 {
@@ -135,20 +136,14 @@ static void write_run(const struct made *m, const char *path)
 static void setup(void)
 {
   char path[64];
-  snprintf(folder, sizeof folder, "/tmp/check_commands.XXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(folder));
+  folder_make(folder);
   for (int i = 0; i < MADE; i++) {
     snprintf(path, sizeof path, "%s/%s.h5", folder, made[i].name);
     write_run(&made[i], path);
   }
 }
 
-static void teardown(void)
-{
-  char command[64];
-  snprintf(command, sizeof command, "rm -rf %s", folder);
-  ck_assert_int_eq(system(command), 0);
-}
+static void teardown(void) { folder_remove(folder); }
 
 /* What the program prints in the folder, blanks squeezed to one; its exit status must be `status`. */
 static const char *output(int status, const char *arguments)

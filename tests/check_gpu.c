@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "gpu_here.h"
 #include "run/drive.h"
+#include "folder.h"
 #include "same_run.h"
 
 #define TINY \
@@ -16,18 +17,9 @@
   "train.val_batches=1 train.val_every=3 device.threads=1 record.spectra_every=0 checkpoint.seconds=0 " \
   "markov.symbols=8 "
 
-static char folder[64];
-static void make_folder(void)
-{
-  strcpy(folder, "/tmp/maxlogit-XXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(folder));
-}
-static void remove_folder(void)
-{
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf %s", folder);
-  ck_assert_int_eq(system(command), 0);
-}
+static char folder[FOLDER_PATH];
+static void make_folder(void) { folder_make(folder); }
+static void remove_folder(void) { folder_remove(folder); }
 
 static struct config *configured(const char *device, const char *name, const char *settings)
 {

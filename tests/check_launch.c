@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/thread.h"
+#include "folder.h"
 #include "gpu_here.h"
 #include "numerics/slab.h"
 #include "run/drive.h"
@@ -21,7 +22,7 @@
 
 enum { POINTS = 11 };
 
-static char dir[64];
+static char dir[FOLDER_PATH];
 
 /* Devices, each with a stack and lengths that it computes soon. */
 struct place {
@@ -129,18 +130,8 @@ static void go_on(const char *folder, const int *point, int count, int threads)
   }
 }
 
-static void make_folder(void)
-{
-  snprintf(dir, sizeof dir, "/tmp/check_launch.XXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(dir));
-}
-
-static void remove_folder(void)
-{
-  char command[128];
-  snprintf(command, sizeof command, "rm -r %s", dir);
-  ck_assert_int_eq(system(command), 0);
-}
+static void make_folder(void) { folder_make(dir); }
+static void remove_folder(void) { folder_remove(dir); }
 
 /* As `maxlogit run` does it: a device of its own, all its memory here and there. */
 static void compute_alone(const char *device, const char *folder, int count)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "folder.h"
 #include "ledger/ledger.h"
 #include "ledger/tell.h"
 #include "storage/config.h"
@@ -203,12 +204,12 @@ static int overview_rows(const char *folder)
 
 START_TEST(all_verdicts_make_a_table)
 {
-  char folder[] = "/tmp/maxlogit-test.XXXXXX", command[64], *const one[] = {"C-02"};
+  char folder[FOLDER_PATH], *const one[] = {"C-02"};
   struct ledger l;
   struct error e = {0};
   int all = 0;
   while (claim_rows[all].claim) all++;
-  ck_assert_ptr_nonnull(mkdtemp(folder));
+  folder_make(folder);
   for (int ids = 1; ids >= 0; ids--) { /* of one claim there is none */
     ck_assert_int_eq(ledger_open(&l, claim_rows, one, ids, &e), STATUS_OK);
     ck_assert_msg(ledger_plan(&l, 0, &e) == STATUS_OK, "%s", e.text);
@@ -216,8 +217,7 @@ START_TEST(all_verdicts_make_a_table)
     ck_assert_int_eq(overview_rows(folder), ids ? -1 : all);
     ledger_close(&l);
   }
-  snprintf(command, sizeof command, "rm -r %s", folder);
-  ck_assert_int_eq(system(command), 0);
+  folder_remove(folder);
 }
 END_TEST
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "folder.h"
 #include "run/drive.h"
 #include "run/launch.h"
 #include "same_run.h"
@@ -12,7 +13,7 @@
 
 enum { STEPS = 7, KEPT = 4 };
 
-static char dir[64];
+static char dir[FOLDER_PATH];
 
 static const char *path_of(char path[128], const char *name)
 {
@@ -81,8 +82,7 @@ START_TEST(trains_resumes_and_shares_a_launch)
   const char *preset = presets[_i].name;
   struct error e = {0};
   char path[128];
-  snprintf(dir, sizeof dir, "/tmp/check_presets.XXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(dir));
+  folder_make(dir);
 
   struct config *c[2] = {config_of(preset, "one", "1"), config_of(preset, "two", "2")};
   for (int i = 0; i < 2; i++) ck_assert_msg(!drive(begun(c[i]), 0, NULL, NULL, &e), "%s", e.text);
@@ -110,9 +110,7 @@ START_TEST(trains_resumes_and_shares_a_launch)
   same(preset, "one", "first");
   same(preset, "two", "second");
 
-  char command[128];
-  snprintf(command, sizeof command, "rm -r %s", dir);
-  ck_assert_int_eq(system(command), 0);
+  folder_remove(dir);
 }
 END_TEST
 

@@ -10,8 +10,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "storage/weights.h"
+#include "folder.h"
 
-static char dir[] = "/tmp/maxlogit-safetensors.XXXXXX";
+static char dir[FOLDER_PATH];
 
 static const char *at(const char *name)
 {
@@ -326,18 +327,8 @@ START_TEST(settings)
 }
 END_TEST
 
-static void make_folder(void)
-{
-  snprintf(dir, sizeof dir, "/tmp/maxlogit-safetensors.XXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(dir));
-}
-
-static void remove_folder(void)
-{
-  char command[4096];
-  snprintf(command, sizeof command, "rm -rf '%s'", dir);
-  ck_assert_int_eq(system(command), 0);
-}
+static void make_folder(void) { folder_make(dir); }
+static void remove_folder(void) { folder_remove(dir); }
 
 int main(void)
 {

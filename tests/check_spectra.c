@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "folder.h"
 #include "model/model.h"
 #include "numerics/device.h"
 #include "storage/config.h"
@@ -575,13 +576,13 @@ static void check_rotary_rows(const struct own_stack *own, const struct weights 
 START_TEST(own_names)
 {
   const struct own_case *c = &own_cases[_i];
-  char dir[] = "/tmp/maxlogit-own.XXXXXX", run[128], path[4096], folder_out[128], command[256];
+  char dir[FOLDER_PATH], run[128], path[4096], folder_out[128];
   struct own_stack *own;
   struct weights *w;
   struct stack stack;
   struct error e = {0};
   int known;
-  ck_assert_ptr_nonnull(mkdtemp(dir));
+  folder_make(dir);
   snprintf(run, sizeof run, "%s/a.h5", dir);
   snprintf(folder_out, sizeof folder_out, "%s/out", dir);
   make_own(c, run, path);
@@ -611,8 +612,7 @@ START_TEST(own_names)
   checkpoint_spectra_free(&theirs);
   weights_close(w);
   own_stack_close(own);
-  snprintf(command, sizeof command, "rm -rf '%s'", dir);
-  ck_assert_int_eq(system(command), 0);
+  folder_remove(dir);
 }
 END_TEST
 

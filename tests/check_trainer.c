@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "run/drive.h"
 #include "run/rerun.h"
+#include "folder.h"
 #include "same_run.h"
 #include "storage/recorder.h"
 
@@ -234,18 +235,9 @@ END_TEST
 
 /* --- divergence is data ---------------------------------------------------------------------------------- */
 
-static char folder[64];
-static void make_folder(void)
-{
-  strcpy(folder, "/tmp/maxlogit-XXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(folder));
-}
-static void remove_folder(void)
-{
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf %s", folder);
-  ck_assert_int_eq(system(command), 0);
-}
+static char folder[FOLDER_PATH];
+static void make_folder(void) { folder_make(folder); }
+static void remove_folder(void) { folder_remove(folder); }
 
 static const char *path(const char *name)
 {
