@@ -16,21 +16,17 @@ case ${1:-} in
   --keep) keep=1; shift ;;
   -*) echo "usage: $0 [--keep] [TEXT [DIR]]" >&2; exit 2 ;;
 esac
-if [ -n "${built_in:-}" ]; then # the sources are the sweep's own: run.sh [--keep] [DIR]
-  text='' dir=${1:-$name}
-else
-  text=${1:-demo/kjv.txt} dir=${2:-$name}
-fi
+text=${1:-demo/kjv.txt} dir=${2:-$name}
 for tool in "$maxlogit" jq gnuplot; do
   command -v "$tool" >/dev/null || { echo "$0: $tool is not there" >&2; exit 2; }
 done
-[ -n "${built_in:-}" ] || [ -s "$text" ] || { echo "$0: $text is not there: give a text, or run ./bootstrap demo, which makes it" >&2; exit 2; }
+[ -s "$text" ] || { echo "$0: $text is not there: give a text, or run ./bootstrap demo, which makes it" >&2; exit 2; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 LC_ALL=C.UTF-8 # numbers with a point, letters for gnuplot
 export LC_ALL
 
-# sweep FILE [key=value ...]: train all of it into $dir
+# sweep FILE [key=value ...]: train all of it into $dir, on $text where that is not empty
 sweep() {
   file=$1
   shift

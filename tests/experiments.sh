@@ -23,8 +23,7 @@ export MAXLOGIT MAXLOGIT_PLOTS KEYS
 try() { # NAME ROWS FIGURE... (ROWS empty: not counted)
   name=$1 rows=$2
   shift 2
-  # shellcheck disable=SC2086 # no text, where the sources are built in
-  "experiments/$name/run.sh" ${text-README.md} "$name" > "$name.out" 2> "$name.err" ||
+  "experiments/$name/run.sh" README.md "$name" > "$name.out" 2> "$name.err" ||
     { fail "$name: exit $?"; tail -n 5 "$name.err"; return; }
   cmp -s "$name.out" "$name/table.txt" || fail "$name: does not print its table"
   test -z "$rows" || test "$(grep -c '[0-9]\.[0-9]' "$name.out")" -eq "$rows" || fail "$name: $(cat "$name.out")"
@@ -39,11 +38,11 @@ try 13-six-models 6 six-models.png six-models.svg
 if [ -n "${MAXLOGIT_TEST_LONG:-}" ]; then
   try 01-four-presets 7 logits.png heads.png loss.png
   try 04-cures 17 cures.png cures.svg
-  text='' KEYS="$KEYS train.lr=0.01 train.weight_decay=0.1 train.steps=40 train.val_every=20 record.probe_every=1"
-  try 14-what-must-be-held-equal '' phases.png phases.svg what-else.png what-else.svg # a row a bin of losses: any number
-  unset text
-  test "$(grep -cE '^0\.1 +[0-9.e+-]+\*?$' "$name.out")" -eq 6 || fail "$name: the plane: $(cat "$name.out")"
-  test "$(grep -cE ' lr 0\.01 +[0-9.e+-]+ \[' "$name.out")" -eq 8 || fail "$name: variants: $(cat "$name.out")"
+  KEYS="$KEYS train.lr=0.01 train.weight_decay=0.1 train.steps=40 train.val_every=20 record.probe_every=1"
+  try 14-what-must-be-held-equal '' phases.png phases.svg what-else.png what-else.svg mechanism.png \
+    mechanism.svg # a row a bin of losses: any number
+  test "$(grep -cE '^0\.1 +[0-9.e+-]+\*?$' "$name.out")" -eq 9 || fail "$name: the plane: $(cat "$name.out")"
+  test "$(grep -cE ' lr 0\.01 +[0-9.e+-]+ \[' "$name.out")" -eq 14 || fail "$name: variants: $(cat "$name.out")"
   test "$(grep -cE '^(muon|adam|random) +(muon|adam) +[0-9]' "$name.out")" -eq 6 || fail "$name: vectors: $(cat "$name.out")"
   KEYS=${KEYS%% train.lr=*}
 fi

@@ -1,7 +1,7 @@
 # phases.gp - Muon's max logit over Adam's in the plane of rate and decay: a column a thing held equal, a row a horizon
 # Called by run.sh with cells (x y ratio decided, a block a panel; ratio 0: none), edges (x y dx dy, likewise: where the
-# ratio passes 1), rates, decays (their values), horizons ("150 600"), seeds_are, term, out and style.
-width = 1180; height = 760
+# ratio passes 1), rates, decays (their values), horizons ("150 300 600"), seeds_are, term, out and style.
+width = 1180; height = 1000
 groups = 1
 array kind[1] = ["muon"]; array rest[1] = [""]; array note[1] = [""]; array clipped[1] = [1]; array seeds[1] = [1]
 load style
@@ -14,29 +14,30 @@ digits(z) = z >= 100 ? sprintf("%.0f", z) : z >= 10 ? sprintf("%.1f", z) : sprin
 dark(z) = z > 0 && abs(log(z) / log(2)) > 1.7
 text(z, sure) = !(z > 0) ? "" : sure ? "{/:Bold ".digits(z)."}" : digits(z)
 left(c) = 0.075 + 0.285 * (c - 1)
-top(r) = r == 1 ? 0.84 : 0.43
+top(r) = 0.875 - 0.29 * (r - 1)
+tall = 0.235
 set multiplot
-set label 100 "{/:Bold Whose max logit is higher depends on what is held equal}" at screen 0.03,0.965 font ",17" tc rgb ink
+set label 100 "{/:Bold Whose max logit is higher depends on what is held equal}" at screen 0.03,0.975 font ",17" tc rgb ink
 set label 101 sprintf("Muon's over Adam's, geometric mean over %s; blue: Muon's is the higher, orange: Adam's; bold: the 95 %% interval does not hold 1;", seeds_are) \
-    at screen 0.03,0.928 font ",11" tc rgb soft
+    at screen 0.03,0.947 font ",11" tc rgb soft
 set label 102 "black line: where one passes the other; ×: a run of every pair diverged. 2 layers, 4 heads, width 64, context 32." \
-    at screen 0.03,0.903 font ",11" tc rgb soft
+    at screen 0.03,0.928 font ",11" tc rgb soft
 unset grid
 set border 15 lw 0.8
 set xrange [-0.5:nx-0.5]; set yrange [-0.5:ny-0.5]
 set xtics () scale 0 font ",11"; do for [i=1:nx] { set xtics add (word(rates, i) i-1) }
 set style fill solid border lc rgb "white"
-do for [r=1:2] { do for [c=1:3] {
+do for [r=1:3] { do for [c=1:3] {
   p = (r - 1) * 3 + c
   set lmargin at screen left(c); set rmargin at screen left(c) + 0.255
-  set tmargin at screen top(r); set bmargin at screen top(r) - 0.30
+  set tmargin at screen top(r); set bmargin at screen top(r) - tall
   set ytics () scale 0 font ",11"
   do for [i=1:ny] { set ytics add (c == 1 ? word(decays, i) : "" i-1) }
   if (c == 1) { set ylabel sprintf("%s steps\nweight decay", word(horizons, r)) offset 0.3,0 } else { unset ylabel }
-  if (r == 2) { set xlabel "learning rate" offset 0,0.3 } else { unset xlabel }
+  if (r == 3) { set xlabel "learning rate" offset 0,0.3 } else { unset xlabel }
   if (r == 1) { set label 1 "equal: ".held(c) at graph 0,1.06 font ",13" tc rgb ink } else { unset label 1 }
-  if (p == 3) {
-    set colorbox user origin 0.945,top(2) - 0.30 size 0.012,top(1) - top(2) + 0.30 noborder
+  if (p == 3) { # one for all
+    set colorbox user origin 0.945,top(3) - tall size 0.012,top(1) - top(3) + tall noborder
   } else { unset colorbox }
   plot cells index p-1 using 1:2:(0.5):(0.5):($3 > 0 ? log($3) / log(2) : NaN) with boxxyerror fc palette notitle, \
        cells index p-1 using 1:2:(text($3, $4 == 1)):(dark($3) ? 0xFFFFFF : $4 == 1 ? 0x111111 : 0x666666) \
