@@ -7,8 +7,6 @@
 sweep text.conf sweep.dir="$dir/text"
 text='' # the other sources are built in
 sweep phase.conf
-sweep phase.conf train.seed=3 override.match=update_rms # one panel, and what the variants are held against
-sweep phase.conf train.seed=3 override.match=lr train.weight_decay=0.1
 sweep variants.conf sweep.dir="$dir/variants"
 sweep widths.conf sweep.dir="$dir/variants"
 sweep mechanism.conf sweep.dir="$dir/mechanism"
