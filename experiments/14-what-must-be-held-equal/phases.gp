@@ -7,7 +7,7 @@ array kind[1] = ["muon"]; array rest[1] = [""]; array note[1] = [""]; array clip
 load style
 set palette defined (-3 "#A33C00", -1.5 "#E8955A", 0 "#F4F4F2", 1.5 "#6FA8D6", 3 "#00518A")
 set cbrange [-3:3]
-set cbtics ("1/8" -3, "1/4" -2, "1/2" -1, "1" 0, "2" 1, "4" 2, "8" 3) scale 0.4 font ",11"
+set cbtics ("≤ 1/8" -3, "1/4" -2, "1/2" -1, "1" 0, "2" 1, "4" 2, "≥ 8" 3) scale 0.4 font ",11"
 nx = words(rates); ny = words(decays)
 held(c) = c == 1 ? "the rate alone" : c == 2 ? "the update's RMS" : "the update's spectral norm"
 digits(z) = z >= 100 ? sprintf("%.0f", z) : z >= 10 ? sprintf("%.1f", z) : sprintf("%.2g", z)
@@ -37,7 +37,7 @@ do for [r=1:3] { do for [c=1:3] {
   if (r == 3) { set xlabel "learning rate" offset 0,0.3 } else { unset xlabel }
   if (r == 1) { set label 1 "equal: ".held(c) at graph 0,1.06 font ",13" tc rgb ink } else { unset label 1 }
   if (p == 3) { # one for all
-    set colorbox user origin 0.945,top(3) - tall size 0.012,top(1) - top(3) + tall noborder
+    set colorbox user origin 0.928,top(3) - tall size 0.012,top(1) - top(3) + tall noborder
   } else { unset colorbox }
   plot cells index p-1 using 1:2:(0.5):(0.5):($3 > 0 ? log($3) / log(2) : NaN) with boxxyerror fc palette notitle, \
        cells index p-1 using 1:2:(text($3, $4 == 1)):(dark($3) ? 0xFFFFFF : $4 == 1 ? 0x111111 : 0x666666) \

@@ -8,7 +8,7 @@ load style
 set datafile separator "\t"
 set palette defined (-3 "#A33C00", -1.5 "#E8955A", 0 "#F4F4F2", 1.5 "#6FA8D6", 3 "#00518A")
 set cbrange [-3:3]
-set cbtics ("1/8" -3, "1/4" -2, "1/2" -1, "1" 0, "2" 1, "4" 2, "8" 3) scale 0.4 font ",11"
+set cbtics ("≤ 1/8" -3, "1/4" -2, "1/2" -1, "1" 0, "2" 1, "4" 2, "≥ 8" 3) scale 0.4 font ",11"
 digits(z) = z >= 100 ? sprintf("%.0f", z) : z >= 10 ? sprintf("%.1f", z) : sprintf("%.2g", z)
 dark(z) = z > 0 && abs(log(z) / log(2)) > 1.7
 sure(low, high) = low > 1 || high < 1
