@@ -7,8 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/file.h"
+#include "base/memory.h"
 #include "folder.h"
 #include "ledger/ledger.h"
+#include "ledger/page.h"
 #include "ledger/tell.h"
 #include "storage/config.h"
 
@@ -221,6 +224,38 @@ START_TEST(all_verdicts_make_a_table)
 }
 END_TEST
 
+/* What a figure's script is given of its axis: another arm's interval, and of an arm of one run, which has none, the
+   value alone. */
+START_TEST(axis_of_one_run)
+{
+  static const struct claim c = {
+    .id = "C-0",
+    .regime = "",
+    .arm = {{.name = "three", .metric = "loss"}, {.name = "one", .metric = "val_loss"}},
+    .metric = "loss",
+    .contrast = CONTRAST_RATIO,
+    .matters = 2};
+  struct entry_run three[3] = {{0}}, one = {.fate = SWEEP_FINISHED, .value = {.has = 1, .value = 1000}};
+  const double known[3] = {1, 1.01, 1.02};
+  for (int i = 0; i < 3; i++)
+    three[i] = (struct entry_run){.fate = SWEEP_FINISHED, .value = {.has = 1, .value = known[i]}};
+  struct entry x = {.claim = &c,
+                    .arm = {{.run = three, .runs = 3, .mean = interval_of(known, 3, 1)},
+                            {.run = &one, .runs = 1, .mean = interval_of(&one.value.value, 1, 1)}}};
+  static const char script[] = "set print out\nprint sprintf('<svg %.6g %.6g', value_low, value_high)\n";
+  char folder[FOLDER_PATH], path[64], want[64], *svg;
+  struct error e = {0};
+  folder_make(folder);
+  snprintf(path, sizeof path, "%s/claim.gp", folder);
+  ck_assert(!file_write(path, script, strlen(script), &e));
+  ck_assert_msg(claim_figure(&x, folder, "x", &svg, &e) == STATUS_OK, "%s", e.text);
+  snprintf(want, sizeof want, "<svg %.6g 1000", x.arm[0].mean.lo);
+  ck_assert_msg(!strncmp(svg, want, strlen(want)), "%s, not %s", svg, want);
+  memory_free(svg);
+  folder_remove(folder);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("ledger");
@@ -233,6 +268,7 @@ int main(void)
   tcase_add_test(c, rows_are_sound);
   tcase_add_test(c, all_is_planned);
   tcase_add_test(c, all_verdicts_make_a_table);
+  if (!system("gnuplot --version >/dev/null 2>&1")) tcase_add_test(c, axis_of_one_run);
   suite_add_tcase(s, c);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_NORMAL);

@@ -18,9 +18,11 @@ static void see(struct extent *e, double value, int log)
   if (!log || value > 0) extent_see(e, value);
 }
 
-/* An interval as well, up to as far again as the values reach: of few seeds it may be of any width. */
+/* An interval as well, up to as far again as the values reach: of few seeds it may be of any width, of one there is
+   none. */
 static void see_interval(struct extent *s, double low, double high, int log)
 {
+  if (isnan(low) || isnan(high)) return;
   const struct extent seen = *s;
   double reach = log ? fmax(seen.high / seen.low, 2) : seen.high - seen.low;
   see(s, log ? fmax(low, seen.low / reach) : fmax(low, seen.low - reach), log);
