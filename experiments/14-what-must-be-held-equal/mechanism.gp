@@ -13,7 +13,7 @@ array whose[2] = ["Adam's spectrum", "Muon's spectrum"]
 of(v) = v eq "adam" ? 1 : v eq "muon" ? 2 : 3
 spectrum(s) = s eq "adam" ? 1 : 2
 set multiplot
-set label 100 "{/:Bold It is the direction of an update that makes logits}" at screen 0.03,0.95 font ",17" tc rgb ink
+set label 100 "{/:Bold Max logits by the singular vectors and the spectrum of an update}" at screen 0.03,0.95 font ",17" tc rgb ink
 set tmargin at screen 0.81; set bmargin at screen 0.14
 
 set lmargin at screen 0.25; set rmargin at screen 0.47

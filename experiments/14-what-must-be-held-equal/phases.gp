@@ -17,7 +17,7 @@ left(c) = 0.075 + 0.285 * (c - 1)
 top(r) = 0.875 - 0.29 * (r - 1)
 tall = 0.235
 set multiplot
-set label 100 "{/:Bold Whose max logit is higher depends on what is held equal}" at screen 0.03,0.975 font ",17" tc rgb ink
+set label 100 "{/:Bold Max logit of Muon over Adam's, by what is held equal}" at screen 0.03,0.975 font ",17" tc rgb ink
 set label 101 sprintf("Muon's over Adam's, geometric mean over %s; blue: Muon's is the higher, orange: Adam's; bold: the 95 %% interval does not hold 1;", seeds_are) \
     at screen 0.03,0.947 font ",11" tc rgb soft
 set label 102 "black line: where one passes the other; ×: a run of every pair diverged. 2 layers, 4 heads, width 64, context 32." \

@@ -16,7 +16,7 @@ text(z, low, high) = !(z > 0) ? "×" : sure(low, high) ? "{/:Bold ".digits(z)."}
 nx = words(rates)
 at(rate) = sum [i=1:nx] (real(word(rates, i)) == rate ? i - 1 : 0)
 set multiplot
-set label 100 "{/:Bold What else decides whose logits are higher}" at screen 0.03,0.955 font ",17" tc rgb ink
+set label 100 "{/:Bold Max logits of Muon and Adam by loss, model, data and scale}" at screen 0.03,0.955 font ",17" tc rgb ink
 set tmargin at screen 0.83; set bmargin at screen 0.13
 
 set lmargin at screen 0.075; set rmargin at screen 0.40
