@@ -24,6 +24,8 @@ test "$(wc -l < "$dir/cells")" -eq 14 || fail "not a cell a group: $(cat "$dir/c
 paste -d' ' "$dir/cells" "$dir/groups" | awk '{ if ($1 != $7 || $2 != $8 || $3 != $9 || $4 != $10 && $5 != "NaN") bad = 1; d = $5 - $11
   if ($5 != "NaN" && d * d > 1e-10 * $11 * $11) bad = 1; if ($5 != "NaN") n++; if ($6 != $12) bad = 1 } END { exit bad || n != 12 }' ||
   fail "cells and groups: $(paste -d' ' "$dir/cells" "$dir/groups")"
+"$program" plot --script "$dir"/runs/adam-3e-3-1-*.h5 "$dir"/runs/adam-0.01-0-*.h5 --x train.lr --y train.weight_decay --of peak |
+  grep -c "^array \(x_value\[2\] = \['0.003', '0.01'\]\|y_value\[2\] = \['0', '1'\]\)" | grep -qx 2 || fail "an axis in the order of the groups"
 "$program" plot --script "$dir/runs" --x train.lr --y optimizer --of val --where state=finished --by data | grep -q "^array y_value\[2\] = \['adam', 'muon'\]" ||
   fail "a map over names"
 "$program" plot -t "$dir/runs" --x train.lr --y train.weight_decay --of peak > "$dir/out" 2> "$dir/err" && grep -q 'peak over train.lr and train.weight_decay' "$dir/out" ||
