@@ -14,6 +14,8 @@ of(v) = v eq "adam" ? 1 : v eq "muon" ? 2 : 3
 spectrum(s) = s eq "adam" ? 1 : 2
 set multiplot
 set label 100 "{/:Bold Max logits by the singular vectors and the spectrum of an update}" at screen 0.03,0.95 font ",17" tc rgb ink
+set label 101 "Updates of one RMS. Point: geometric mean over seeds; bar: its 95 % interval (Student's t on logarithms); line: mean over seeds and matrices." \
+    at screen 0.03,0.895 font ",11" tc rgb soft
 set tmargin at screen 0.81; set bmargin at screen 0.14
 
 set lmargin at screen 0.25; set rmargin at screen 0.47
@@ -23,7 +25,7 @@ set yrange [5.6:-0.6]; set ytics scale 0 font ",11"
 set datafile separator "\t"
 plot mechanism using 3:0:($4 == $4 ? $4 : $3):($4 == $4 ? $5 : $3):(hue[of(strcol(1))]):ytic(who[of(strcol(1))]." × ".whose[spectrum(strcol(2))]) \
   with xerrorbars pt 7 ps 0.9 lw 1.4 lc rgb variable
-unset logscale x; unset label 100; set datafile separator
+unset logscale x; unset label 100; unset label 101; set datafile separator
 
 set lmargin at screen 0.55; set rmargin at screen 0.845
 set label 1 "for how long the sign of u_1^T dW v_1 has held, w_q and w_k" at graph 0,1.06 font ",13" tc rgb ink

@@ -17,17 +17,19 @@ nx = words(rates)
 at(rate) = sum [i=1:nx] (real(word(rates, i)) == rate ? i - 1 : 0)
 set multiplot
 set label 100 "{/:Bold Max logits of Muon and Adam by loss, model, data and scale}" at screen 0.03,0.955 font ",17" tc rgb ink
+set label 101 "Left: to 1 nat above the best. Right: ratio to Adam's, geometric mean over seeds; bold: its 95 % interval does not hold 1; line: one passes the other." \
+    at screen 0.03,0.908 font ",11" tc rgb soft
 set tmargin at screen 0.83; set bmargin at screen 0.13
 
 set lmargin at screen 0.075; set rmargin at screen 0.40
-set label 1 "at equal loss: every run of the plane" at graph 0,1.05 font ",13" tc rgb ink
+set label 1 "runs of the plane, by loss" at graph 0,1.05 font ",13" tc rgb ink
 set logscale y; set format y "10^{%L}"
 set xlabel "validation loss  [nat]"; set ylabel "max logit  [nat]" offset 1,0
 set key at graph 0.98,0.98 right top samplen 0.5 spacing 1.1
 stats loss using 2 nooutput; most = STATS_min + 1        # beyond are runs that learned next to nothing
 set xtics 0.2
 plot for [g=1:2] loss using ($1 == g && $2 < most ? $2 : NaN):3 with points pt (g == 1 ? 7 : 5) ps 0.5 lc rgb colour[g] title name(g)
-unset key; unset logscale y; set format y "%g"; unset ylabel; unset label 100
+unset key; unset logscale y; set format y "%g"; unset ylabel; unset label 100; unset label 101
 
 # a row a variant, in the order they come in; a line where the ratio passes 1 from one rate to the next
 array row_of[200]; array rate_of[200]; array ratio_of[200]
