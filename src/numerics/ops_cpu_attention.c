@@ -388,12 +388,10 @@ struct forward_job {
 };
 
 #define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
-/* Rows [row, row + rows) of a tensor, columns [col, col + width), are wanted soon: they lie far apart in memory. What
-   is small is near already. */
-enum { NEAR = 1 << 13 };
+/* Rows [row, row + count) of a tensor, columns [col, col + width), are wanted soon: they lie far apart in memory. */
 #define SOON(tensor, row, count, col, width, write) \
   do { \
-    for (long i = 0; i < (count) && (tensor)->rows * (tensor)->ld > NEAR; i++) \
+    for (long i = 0; i < (count); i++) \
       for (long c = 0; c < (width); c += LANES) \
         __builtin_prefetch(AT(tensor, (row) + i, (col) + c), write, 2); \
   } while (0)
