@@ -45,39 +45,66 @@ struct product {
   long block_rows, row_blocks;
 };
 
-/* Columns [j0, j0 + WIDTH) of the right factor; `to` has rows NR apart. */
-static void pack_columns(const struct product *g, long j0, float *to)
+/* The right factor's panels: one at a time where columns lie along k; where rows do, AHEAD of them, since memory is
+   read best as it lies. */
+static void pack_panel(const struct product *g, long panel)
 {
-  const float *from = g->b + j0 * g->b_row + g->from * g->b_step;
-  const long cols = min_long(WIDTH, g->n - j0), k = g->to - g->from;
-  if (g->b_step == 1) {
-    pack_transposed(from, g->b_row, cols, k, to, NR);
-  } else if (cols == WIDTH) {
-    for (long p = 0; p < k; p++) memcpy(to + p * NR, from + p * g->b_step, sizeof(wide));
-  } else {
-    for (long p = 0; p < k; p++)
-      for (long j = 0; j < WIDTH; j++) to[p * NR + j] = j < cols ? from[j + p * g->b_step] : 0;
+  const long k = g->to - g->from;
+  for (long j = panel * NR; j < min_long((panel + 1) * NR, g->n); j += WIDTH)
+    pack_transposed(g->b + j * g->b_row + g->from, g->b_row, g->n - j, k, g->right + panel * NR * k + j % NR,
+                    NR);
+}
+
+static void pack_rows(const struct product *g, long p)
+{
+  const long k = g->to - g->from, steps = min_long(AHEAD, k - p);
+  for (long j = 0; j < g->n; j += WIDTH) {
+    const float *x = g->b + (g->from + p) * g->b_step + j;
+    float *to = g->right + j / NR * NR * k + p * NR + j % NR;
+    const long cols = min_long(WIDTH, g->n - j);
+    for (long u = 0; u < steps; u++, x += g->b_step, to += NR) {
+      __builtin_prefetch(x + AHEAD * g->b_step, 0, 2);
+      if (cols == WIDTH)
+        WIDE(to) = WIDE(x);
+      else
+        for (long i = 0; i < WIDTH; i++) to[i] = i < cols ? x[i] : 0;
+    }
   }
 }
 
-static void pack_panel(void *context, long panel, int worker)
+static long right_pieces(const struct product *g)
+{
+  if (!g->pack_b) return 0;
+  return g->b_step == 1 ? (g->n + NR - 1) / NR : (g->to - g->from + AHEAD - 1) / AHEAD;
+}
+static void pack_right(void *context, long piece, int worker)
 {
   (void)worker;
   const struct product *g = context;
-  float *to = g->right + panel * NR * (g->to - g->from);
-  pack_columns(g, panel * NR, to);
-  if (panel * NR + WIDTH < g->n) pack_columns(g, panel * NR + WIDTH, to + WIDTH);
+  if (g->b_step == 1)
+    pack_panel(g, piece);
+  else
+    pack_rows(g, piece * AHEAD);
 }
 
-/* A block of a transposed left factor into strips. */
+/* A block of a transposed left factor into strips: some steps of k at a time, so that lines are written whole. */
 static void pack_left(const struct product *g, long i0, long rows, long p0, long k, float *to)
 {
   const float *from = g->a + i0 + p0 * g->a_step;
-  for (long p = 0; p < k; p++, from += g->a_step, to += MR) {
-    for (long i = 0; i < rows; i += LANES) __builtin_prefetch(from + i + AHEAD * g->a_step, 0, 2);
-    long i = 0;
-    for (; i + MR <= rows; i += MR) memcpy(to + i * k, from + i, MR * sizeof *to);
-    for (long r = i; r < rows; r++) to[i * k + r - i] = from[r];
+  for (long p = 0; p < k; p += AHEAD, from += AHEAD * g->a_step, to += AHEAD * MR) {
+    const long steps = min_long(AHEAD, k - p);
+    for (long i = 0; i < rows; i += MR) {
+      const long lanes = min_long(MR, rows - i);
+      for (long u = 0; u < steps; u++) {
+        const float *x = from + u * g->a_step + i;
+        float *y = to + i * k + u * MR;
+        if (i % LANES == 0) __builtin_prefetch(x + AHEAD * g->a_step, 0, 2);
+        if (lanes == MR)
+          memcpy(y, x, MR * sizeof *y);
+        else
+          for (long r = 0; r < lanes; r++) y[r] = x[r];
+      }
+    }
   }
 }
 
@@ -148,41 +175,40 @@ INLINE void tile(int rows, int halves, const struct product *g, const struct pla
   }
 }
 
-INLINE void tile_of(long rows, int halves, const struct product *g, const struct place *at, long a_row,
-                    long a_step, long b_step)
+/* All strips of a block and one panel of columns, next_a apart in the left factor: in one function, since what
+   comes before and after a tile of short k is noticed. */
+INLINE void strips(long rows, int halves, const struct product *g, struct place *at, long a_row, long a_step,
+                   long next_a, long b_step)
 {
+  const long share = rows >= MR ? NR * at->k / (rows / MR) : 0;
+  for (; rows >= MR; rows -= MR, at->i0 += MR, at->a += next_a, at->ahead += share)
+    tile(MR, halves, g, at, a_row, a_step, b_step);
   switch (rows) {
 /* clang-format off */
 #define CASE(r) case r: tile(r, halves, g, at, a_row, a_step, b_step); break;
-    CASE(1) CASE(2) CASE(3) CASE(4)
+    CASE(1) CASE(2) CASE(3)
 #if defined __AVX2__
-    CASE(5) CASE(6)
+    CASE(4) CASE(5)
 #endif
 #if defined __AVX512F__
-    CASE(7) CASE(8)
+    CASE(6) CASE(7)
 #endif
 /* clang-format on */
 #undef CASE
   }
 }
-INLINE void tile_with(long rows, int halves, const struct product *g, const struct place *at)
+INLINE void strips_with(long rows, int halves, const struct product *g, struct place *at)
 {
   const long b_step = g->pack_b ? NR : g->b_step;
   if (g->pack_a)
-    tile_of(rows, halves, g, at, 1, MR, b_step);
+    strips(rows, halves, g, at, 1, MR, MR * at->k, b_step);
   else if (g->a_step == 1)
-    tile_of(rows, halves, g, at, g->a_row, 1, b_step);
+    strips(rows, halves, g, at, g->a_row, 1, MR * g->a_row, b_step);
   else
-    tile_of(rows, halves, g, at, 1, g->a_step, b_step);
+    strips(rows, halves, g, at, 1, g->a_step, MR, b_step);
 }
-static void tile_full(long rows, const struct product *g, const struct place *at)
-{
-  tile_with(rows, 2, g, at);
-}
-static void tile_half(long rows, const struct product *g, const struct place *at)
-{
-  tile_with(rows, 1, g, at);
-}
+static void strips_full(long rows, const struct product *g, struct place at) { strips_with(rows, 2, g, &at); }
+static void strips_half(long rows, const struct product *g, struct place at) { strips_with(rows, 1, g, &at); }
 
 /* One piece: a block of rows times a block of columns, over a slice of k. */
 static void multiply_block(void *context, long piece, int worker)
@@ -199,18 +225,20 @@ static void multiply_block(void *context, long piece, int worker)
     if (g->pack_a) pack_left(g, i0, rows, p0, at.k, left);
     for (at.j0 = from; at.j0 < to; at.j0 += NR) {
       at.b = g->pack_b ? g->right + at.j0 * packed + (p0 - g->from) * NR : g->b + at.j0 + p0 * g->b_step;
-      long skip = g->symmetric && at.j0 > i0 ? (at.j0 - i0) / MR * MR : 0; /* rows above the diagonal */
-      for (long i = skip; i < rows; i += MR) {
-        long strip = min_long(MR, rows - i);
-        at.i0 = i0 + i;
-        at.a = g->pack_a ? left + i * at.k : g->a + at.i0 * g->a_row + p0 * g->a_step;
-        at.ahead = at.b + NR * packed + NR * at.k * (i - skip) / (rows - skip);
-        long cols = (g->symmetric ? min_long(g->n, at.i0 + strip) : g->n) - at.j0;
-        if (cols > WIDTH)
-          tile_full(strip, g, &at);
-        else
-          tile_half(strip, g, &at);
-      }
+      at.ahead = at.b + NR * packed;
+      /* rows of the block: those above the diagonal are left out, and those that reach half a panel come first */
+      const long past = at.j0 - i0, none = g->symmetric && past > 0 ? past / MR * MR : 0;
+      long half = none;
+      if (g->n - at.j0 <= WIDTH)
+        half = rows;
+      else if (g->symmetric && past + WIDTH > none)
+        half = min_long(rows, (past + WIDTH) / MR * MR);
+      at.i0 = i0 + none;
+      at.a = g->pack_a ? left + none * at.k : g->a + at.i0 * g->a_row + p0 * g->a_step;
+      if (half > none) strips_half(half - none, g, at);
+      at.a += (half - none) * (g->pack_a ? at.k : g->a_row);
+      at.i0 += half - none;
+      if (rows > half) strips_full(rows - half, g, at);
     }
   }
 }
@@ -264,7 +292,7 @@ static void multiply(struct device *device, struct product *g)
   g->right = device_scratch(device, sizeof(float) * (size_t)room);
   g->left = g->right + right;
   while (next_slice(g)) {
-    parallel_for(device->pool, g->pack_b ? (g->n + NR - 1) / NR : 0, pack_panel, g);
+    parallel_for(device->pool, right_pieces(g), pack_right, g);
     parallel_for(device->pool, g->row_blocks * ((g->n + BLOCK_COLS - 1) / BLOCK_COLS), multiply_block, g);
   }
 }
@@ -388,7 +416,7 @@ static void multiply_alone(struct product *g, float *room)
   g->right = room;
   g->left = room + right;
   while (next_slice(g)) {
-    for (long i = 0; g->pack_b && i < (g->n + NR - 1) / NR; i++) pack_panel(g, i, 0);
+    for (long i = 0; i < right_pieces(g); i++) pack_right(g, i, 0);
     for (long i = 0; i < g->row_blocks * ((g->n + BLOCK_COLS - 1) / BLOCK_COLS); i++) multiply_block(g, i, 0);
   }
 }
