@@ -219,6 +219,9 @@ enum { PIECE = 16384 }; /* numbers that one piece of work takes, about */
 INLINE vec get(const float *p, long left)
 {
   if (left >= LANES) return VEC(p);
+#ifdef __AVX512F__
+  return (vec)_mm512_maskz_loadu_ps((__mmask16)((1 << left) - 1), p);
+#endif
   vec x = {0};
   memcpy(&x, p, (size_t)left * sizeof *p);
   return x;
@@ -228,7 +231,11 @@ INLINE void put(float *p, vec x, long left)
   if (left >= LANES)
     VEC(p) = x;
   else
+#ifdef __AVX512F__
+    _mm512_mask_storeu_ps(p, (__mmask16)((1 << left) - 1), (__m512)x);
+#else
     memcpy(p, &x, (size_t)left * sizeof *p);
+#endif
 }
 #define EACH(j, n) for (long j = 0; j < (n); j += LANES)
 
@@ -246,7 +253,12 @@ INLINE vec from_halves(dvec low, dvec high)
   memcpy(&whole, part, sizeof whole);
   return whole;
 }
-INLINE double dvec_sum(dvec x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
+INLINE double dvec_sum(dvec x)
+{
+  x += PICK(x, x, 4, 5, 6, 7, 0, 1, 2, 3);
+  x += PICK(x, x, 2, 3, 0, 1, 6, 7, 4, 5);
+  return x[0] + x[1];
+}
 
 static inline double squares(const float *x, long n)
 {

@@ -568,31 +568,50 @@ static void dot_rows(struct device *device, const struct dot_rows_args *x)
 }
 
 /* --- RMSNorm ------------------------------------------------------------------------------------------- */
-SOME(some_rmsnorm)
+/* A piece is NORM_ROWS rows. Forward takes NORMS groups of columns at a time, row by row, sums first: the long ways
+   from sums to factors are then gone side by side. */
+enum { NORM_ROWS = 32, NORMS = 8 };
+
+static void rmsnorm_rows(void *context, long piece, int worker)
 {
-  (void)part, (void)from;
-  const struct rmsnorm_forward_args *a = args;
+  (void)worker;
+  const struct rmsnorm_forward_args *a = context;
+  const long end = min_long((piece + 1) * NORM_ROWS, a->x->rows), size = a->group, groups = a->x->cols / size;
+  const float *gain = a->gain ? REALS(a->gain) : NULL;
   const double eps = number(a->eps);
-  for (long g = 0; g < n / a->group; g++) {
-    const float *x = AT(a->x, row, g * a->group);
-    float *y = AT(a->y, row, g * a->group);
-    const float rstd = (float)(1 / sqrt(squares(x, a->group) / (double)a->group + eps));
-    *AT(a->rstd, row, g) = rstd;
-    EACH(j, a->group) {
-      vec z = get(x + j, a->group - j) * rstd;
-      if (a->gain) z *= get(REALS(a->gain) + j, a->group - j);
-      put(y + j, z, a->group - j);
+  for (long row = piece * NORM_ROWS, g = 0; row < end;) {
+    double factor[NORMS];
+    float *y[NORMS], *rstd[NORMS];
+    const float *x[NORMS];
+    int count = 0;
+    for (; count < NORMS && row < end; count++) {
+      x[count] = AT(a->x, row, g * size);
+      y[count] = AT(a->y, row, g * size);
+      rstd[count] = AT(a->rstd, row, g);
+      EACH(j, size) {
+        SOON(x[count] + j, a->x, 0);
+        __builtin_prefetch(y[count] + j, 1);
+      }
+      factor[count] = squares(x[count], size);
+      if (++g == groups) g = 0, row++;
     }
+    for (int i = 0; i < count; i++) *rstd[i] = (float)(1 / sqrt(factor[i] / (double)size + eps));
+    for (int i = 0; i < count; i++)
+      EACH(j, size) {
+        vec z = get(x[i] + j, size - j) * *rstd[i];
+        if (gain) z *= get(gain + j, size - j);
+        put(y[i] + j, z, size - j);
+      }
   }
 }
 static void rmsnorm_forward(struct device *device, const struct rmsnorm_forward_args *x)
 {
-  walk(device, walk_rows(x->x, x, some_rmsnorm));
+  struct rmsnorm_forward_args copy_of = *x;
+  parallel_for(device->pool, (x->x->rows + NORM_ROWS - 1) / NORM_ROWS, rmsnorm_rows, &copy_of);
 }
 
 /* y = x rstd gain; with e = dy gain: dx = rstd (e - x rstd * rstd mean(e x)), dgain = sum of dy x rstd. A
    piece of NORM_ROWS rows adds its dgain into its own row of `gains`. */
-enum { NORM_ROWS = 32 };
 struct norm_job {
   const struct rmsnorm_backward_args *a;
   float *gains;
@@ -694,10 +713,8 @@ static void swiglu_backward(struct device *device, const struct swiglu_backward_
 }
 
 /* One head in one vector: its halves swapped, times -sin | sin. */
-INLINE void rope_vector(const float *x, float *y, const float *c, float sign, long add)
+INLINE void rope_vector(const float *x, float *y, vec cosine, vec sine, int add)
 {
-  vec table = VEC(c), cosine = PICK(table, table, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
-  vec sine = sign * PICK(-table, table, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
   vec turned = VEC(x), swapped = PICK(turned, turned, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
   turned = turned * cosine + swapped * sine;
   if (add) turned += VEC(y);
@@ -710,15 +727,25 @@ SOME(some_rope)
   const struct rope_args *a = args;
   const long half = a->dim / 2;
   const float *c = AT(a->table, INTS(a->position)[row], 0), *s = c + half, sign = (float)a->sign;
+  if (a->dim == LANES) {
+    const float *x = AT(a->x, row, 0);
+    float *y = AT(a->y, row, 0);
+    vec table = VEC(c), cosine = PICK(table, table, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
+    vec sine = sign * PICK(-table, table, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    const long x_soon = AHEAD * a->x->ld, y_soon = AHEAD * a->y->ld;
+    const int add = a->add != 0;
+    EACH(head, n) {
+      __builtin_prefetch(x + head + x_soon, 0);
+      __builtin_prefetch(y + head + y_soon, 1);
+      rope_vector(x + head, y + head, cosine, sine, add);
+    }
+    return;
+  }
   for (long head = 0; head < n; head += a->dim) {
     const float *x = AT(a->x, row, head);
     float *y = AT(a->y, row, head);
     SOON(x, a->x, 0);
     SOON(y, a->y, 1);
-    if (a->dim == LANES) {
-      rope_vector(x, y, c, sign, a->add);
-      continue;
-    }
     EACH(i, half) {
       const long left = half - i;
       vec first = get(x + i, left), second = get(x + half + i, left);
