@@ -273,13 +273,13 @@ static int row_has_nan(const struct head *h, long t, const float *q)
 }
 
 /* One tile of scores on its way into the softmax: maxima, cap, and -infinity where a pair is not allowed. */
-INLINE void enter(int rows, int measured, int cut, const struct head *h, long t, long j, vec s[STRIP][VECS],
-                  float *score, vec high[STRIP], vec *top, vec *bottom)
+INLINE void enter(int rows, int vecs, int measured, int cut, const struct head *h, long t, long j,
+                  vec s[STRIP][VECS], float *score, vec high[STRIP], vec *top, vec *bottom)
 {
   const vec first = ALL((float)h->start[t]), nothing = ALL(-INFINITY);
   UNROLL
   for (int r = 0; r < rows; r++) UNROLL
-  for (int v = 0; v < VECS; v++) {
+  for (int v = 0; v < vecs; v++) {
     const vec key = LANE + (float)(j + v * LANES), row = ALL((float)(t + r));
 #define ALLOWED(y, otherwise) \
   (cut ? where_above(key, row, otherwise, where_above(first, key, otherwise, y)) : (y))
@@ -315,12 +315,18 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
     UNROLL
     for (int r = 0; r < rows; r++) high[r] = ALL(-INFINITY);
     for (long j = from; j < to; j += COLS) {
+      const float *panel = h->keys + j * h->dim;
       vec s[STRIP][VECS];
-      tile(rows, VECS, h->q, h->padded_dim, h->keys + j * h->dim, h->dim, s);
+      if (VECS > 1 && j + LANES >= end) { /* no row sees more than the first vector */
+        tile(rows, 1, h->q, h->padded_dim, panel, h->dim, s);
+        enter(rows, 1, measured, 1, h, t, j, s, score, high, &top, &bottom);
+        continue;
+      }
+      tile(rows, VECS, h->q, h->padded_dim, panel, h->dim, s);
       if (j < first || j + COLS > t + 1)
-        enter(rows, measured, 1, h, t, j, s, score, high, &top, &bottom);
+        enter(rows, VECS, measured, 1, h, t, j, s, score, high, &top, &bottom);
       else
-        enter(rows, measured, 0, h, t, j, s, score, high, &top, &bottom);
+        enter(rows, VECS, measured, 0, h, t, j, s, score, high, &top, &bottom);
     }
     UNROLL
     for (int r = 0; r < rows; r++) {
