@@ -221,10 +221,11 @@ INLINE vec get(const float *p, long left)
   if (left >= LANES) return VEC(p);
 #ifdef __AVX512F__
   return (vec)_mm512_maskz_loadu_ps((__mmask16)((1 << left) - 1), p);
-#endif
+#else
   vec x = {0};
   memcpy(&x, p, (size_t)left * sizeof *p);
   return x;
+#endif
 }
 INLINE void put(float *p, vec x, long left)
 {

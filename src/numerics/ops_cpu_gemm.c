@@ -207,6 +207,7 @@ INLINE void strips_with(long rows, int halves, const struct product *g, struct p
   else
     strips(rows, halves, g, at, 1, g->a_step, MR, b_step);
 }
+/* A place of their own: one that the caller sees would be written after every strip. */
 static void strips_full(long rows, const struct product *g, struct place at) { strips_with(rows, 2, g, &at); }
 static void strips_half(long rows, const struct product *g, struct place at) { strips_with(rows, 1, g, &at); }
 

@@ -572,6 +572,8 @@ static void dot_rows(struct device *device, const struct dot_rows_args *x)
    from sums to factors are then gone side by side. */
 enum { NORM_ROWS = 32, NORMS = 8 };
 
+static long norm_pieces(const struct tensor *x) { return (x->rows + NORM_ROWS - 1) / NORM_ROWS; }
+
 static void rmsnorm_rows(void *context, long piece, int worker)
 {
   (void)worker;
@@ -607,7 +609,7 @@ static void rmsnorm_rows(void *context, long piece, int worker)
 static void rmsnorm_forward(struct device *device, const struct rmsnorm_forward_args *x)
 {
   struct rmsnorm_forward_args copy_of = *x;
-  parallel_for(device->pool, (x->x->rows + NORM_ROWS - 1) / NORM_ROWS, rmsnorm_rows, &copy_of);
+  parallel_for(device->pool, norm_pieces(x->x), rmsnorm_rows, &copy_of);
 }
 
 /* y = x rstd gain; with e = dy gain: dx = rstd (e - x rstd * rstd mean(e x)), dgain = sum of dy x rstd. A
@@ -647,19 +649,15 @@ static void rmsnorm_backward_rows(void *context, long piece, int worker)
     }
 }
 
-static long norm_pieces(const struct rmsnorm_backward_args *x)
-{
-  return (x->x->rows + NORM_ROWS - 1) / NORM_ROWS;
-}
 static size_t rmsnorm_backward_scratch(const struct device *device, const void *args)
 {
   (void)device;
   const struct rmsnorm_backward_args *x = args;
-  return (size_t)(norm_pieces(x) * round_up(x->group, LANES)) * sizeof(float);
+  return (size_t)(norm_pieces(x->x) * round_up(x->group, LANES)) * sizeof(float);
 }
 static void rmsnorm_backward(struct device *device, const struct rmsnorm_backward_args *x)
 {
-  long pieces = norm_pieces(x), ld = round_up(x->group, LANES);
+  long pieces = norm_pieces(x->x), ld = round_up(x->group, LANES);
   struct norm_job job = {.a = x, .gains_ld = ld};
   job.gains = device_scratch(device, rmsnorm_backward_scratch(device, x));
   parallel_for(device->pool, pieces, rmsnorm_backward_rows, &job);
@@ -732,6 +730,7 @@ SOME(some_rope)
     float *y = AT(a->y, row, 0);
     vec table = VEC(c), cosine = PICK(table, table, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
     vec sine = sign * PICK(-table, table, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    /* not SOON: the stores of vectors may alias ld, which it would read again for each head */
     const long x_soon = AHEAD * a->x->ld, y_soon = AHEAD * a->y->ld;
     const int add = a->add != 0;
     EACH(head, n) {
