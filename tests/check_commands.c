@@ -43,7 +43,7 @@ static const struct made made[] = {
    {"preset=muon", "train.seed=2", "train.lr=0.02"},
    {5, 4.5, 4, 3.5},
    {5.25, 4, 3.125},
-   {{1, 1, 1, 200}, {1, 1, 1, 1}, {1, 1, 1, 1}, {-3, 10, -1, -2}},
+   {{1, 1, 1, 200}, {1, 1, 1, 1}, {1, 1, 1, 1}, {-INFINITY, 10, -1, -2}},
    ROWS,
    0},
   {"broken",
@@ -188,8 +188,8 @@ START_TEST(show_runs)
 {
   prints("show one.h5", "muon none 0.02 1 finished 8 2.5000 2.1250 50 L0H1 40 L1H0 3 1.5 one.h5");
   prints("show two.h5", "muon none 0.02 2 finished 8 3.5000 3.1250 200 L1H1 10 L0H1 0 1.5 two.h5");
-  /* of what is not finite the first counts, and nothing after it */
-  prints("show broken.h5", "muon none 0.02 3 diverged 8 NaN 999.0000 inf L0H1 4 L0H0 7 1.5 broken.h5");
+  /* NaN is larger than any number, infinity too, and the first of several counts; -inf is the smallest */
+  prints("show broken.h5", "muon none 0.02 3 diverged 8 NaN 999.0000 nan L1H0 4 L0H0 7 1.5 broken.h5");
   prints("show hidden.h5", "muon none 0.02 4 diverged 8 9.0000 999.0000 nan L1H0 nan L0H1 0 1.5 hidden.h5");
   prints("show begun.h5", "adam none 0.02 1 running 0 - - - - 0 1.5 begun.h5");
 }
@@ -203,8 +203,8 @@ START_TEST(show_json)
               "\"head\": 1}, \"last_max_logit\": {\"value\": 40, \"step\": 6, \"layer\": 1, \"head\": 0}, "
               "\"clips\": 3, \"wall_seconds\": 1.5, \"notes\": []}");
   prints_part("show --json broken.h5",
-              "\"loss\": \"NaN\", \"val_loss\": 999, \"peak_max_logit\": {\"value\": \"Infinity\", "
-              "\"step\": 2, \"layer\": 0, \"head\": 1}");
+              "\"loss\": \"NaN\", \"val_loss\": 999, \"peak_max_logit\": {\"value\": \"NaN\", "
+              "\"step\": 4, \"layer\": 1, \"head\": 0}");
   prints_part("show --json begun.h5",
               "\"loss\": null, \"val_loss\": null, \"peak_max_logit\": null, \"last_max_logit\": null");
   prints_part("show --json --events one.h5",
@@ -304,7 +304,7 @@ START_TEST(sweep_table)
   }
   snprintf(line, sizeof line, "%s finished 2.1250 50 40 1.5 train.seed=1", id[0]);
   prints("sweep s.conf", line);
-  snprintf(line, sizeof line, "%s diverged 999.0000 inf 4 1.5 train.seed=3", id[1]);
+  snprintf(line, sizeof line, "%s diverged 999.0000 nan 4 1.5 train.seed=3", id[1]);
   prints("sweep s.conf", line);
   prints("sweep s.conf", "maxlogit: 2 runs, 2 of them done before");
 }

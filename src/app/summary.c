@@ -8,7 +8,7 @@
 static void see(struct place *p, const struct run_series *s, long row, long i)
 {
   double x = s->value[row * s->width + i];
-  if (!isfinite(p->value) || (x <= p->value && isfinite(x))) return;
+  if (isnan(p->value) || x <= p->value) return;
   *p = (struct place){x, s->step[row], (int)(i / s->heads), (int)(i % s->heads)};
 }
 

@@ -8,8 +8,7 @@ struct place {
   double value, step;
   int layer, head;
 };
-/* The largest of the whole run, and of its last row. A value that is not finite counts as the largest: it must be seen,
-   the first of them. */
+/* The largest of the whole run, and of its last row. A NaN is larger than any number; of several the first is told. */
 void summary_places(const struct run_file *, struct place *peak, struct place *last);
 /* The last row of a series with one value a step; 0 and NaN: there is none. */
 int summary_last(const struct run_file *, const char *series, double *value);
