@@ -461,6 +461,50 @@ START_TEST(replacement_is_whole)
 }
 END_TEST
 
+/* Writes the file many times, each time whole: all of one letter, and as long as that letter's turn. */
+static void write_often(const void *context)
+{
+  const int *turn = context;
+  struct error e = {0};
+  char text[20000];
+  for (int i = 0; i < 200; i++) {
+    size_t length = (size_t)(1 + (i * 37 + *turn) % 40) * 500;
+    memset(text, 'a' + *turn, length);
+    if (file_write("shared", text, length, &e)) _exit(STATUS_FAIL);
+  }
+}
+
+/* No writer of a path fails because of another, and each writes all of it or nothing. */
+START_TEST(writers_of_one_file)
+{
+  enum { WRITERS = 4 };
+  pid_t child[WRITERS];
+  struct error e = {0};
+  char *text;
+  size_t length;
+  int status;
+  put("shared.tmp", "what a killed writer left, longer than what comes");
+  put("shared", "a");
+  fflush(NULL);
+  for (int i = 0; i < WRITERS; i++)
+    if (!(child[i] = fork())) {
+      write_often(&i);
+      _exit(0);
+    }
+  for (int i = 0; i < 200; i++) {
+    ck_assert_int_eq(file_read("shared", &text, &length, &e), STATUS_OK);
+    ck_assert_msg(length > 0 && (length == 1 || length % 500 == 0), "%zu bytes", length);
+    for (size_t k = 1; k < length; k++) ck_assert_int_eq(text[k], text[0]);
+    memory_free(text);
+  }
+  for (int i = 0; i < WRITERS; i++) {
+    ck_assert_int_eq(waitpid(child[i], &status, 0), child[i]);
+    ck_assert_msg(WIFEXITED(status) && !WEXITSTATUS(status), "writer %d: %x", i, (unsigned)status);
+  }
+  ck_assert(!exists("shared.tmp"));
+}
+END_TEST
+
 static void append_three(const void *context)
 {
   struct error e = {0};
@@ -627,6 +671,7 @@ int main(void)
   tcase_add_checked_fixture(files, enter_folder, leave_folder);
   tcase_add_test(files, files_read_back);
   tcase_add_test(files, replacement_is_whole);
+  tcase_add_test(files, writers_of_one_file);
   tcase_add_test(files, appended_lines_are_whole);
   tcase_add_test(files, a_full_disk_leaves_no_half_line);
   tcase_add_test(files, append_and_cut);

@@ -97,17 +97,15 @@ static int write_all(int fd, const char *data, size_t length)
   return 0;
 }
 
-/* Sync a file or a folder by name. A file system that cannot sync folders says EINVAL. */
-static int sync_path(const char *path, int flags)
+/* A file system that cannot sync folders says EINVAL. */
+static int sync_folder(const char *path)
 {
-  int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
   if (fd < 0) return -1;
-  int result = call_fsync(fd);
-  if (result && errno == EINVAL && flags) result = 0;
-  int reason = errno;
+  int result = call_fsync(fd), reason = errno;
   close(fd);
   errno = reason;
-  return result;
+  return result && reason == EINVAL ? 0 : result;
 }
 
 /* The folder that holds `path`, in memory to free. */
@@ -120,19 +118,56 @@ static char *folder_of(const char *path)
   return folder;
 }
 
-int file_publish(const char *temporary, const char *path, struct error *e)
+/* file_publish of what is open as fd, which stays open: a lock on it lasts until the file has its name. */
+static int publish(int fd, const char *temporary, const char *path, struct error *e)
 {
-  int status = STATUS_OK;
   char *folder = folder_of(path);
-  if (sync_path(temporary, 0))
+  int status = STATUS_OK;
+  if (call_fsync(fd))
     status = fail(e, "sync", temporary);
   else if (call_rename(temporary, path))
     status = fail(e, "write", path);
-  else if (sync_path(folder, O_DIRECTORY))
+  if (status)
+    unlink(temporary);
+  else if (sync_folder(folder))
     status = fail(e, "sync folder", folder);
-  if (status) unlink(temporary);
   memory_free(folder);
   return status;
+}
+
+int file_publish(const char *temporary, const char *path, struct error *e)
+{
+  int fd = open(temporary, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail(e, "sync", temporary);
+  int status = publish(fd, temporary, path, e);
+  close(fd);
+  return status;
+}
+
+/* Does `path` still name the file that is open as fd? Who held a lock on it may have renamed or removed it. */
+static int is_same_file(int fd, const char *path)
+{
+  struct stat open_file, named;
+  return !fstat(fd, &open_file) && !stat(path, &named) && open_file.st_ino == named.st_ino &&
+         open_file.st_dev == named.st_dev;
+}
+
+/* The empty file on its way to a name, for one writer at a time: another waits until it has arrived. Where locks cannot
+   be had, all go on. */
+static int open_temporary(const char *path)
+{
+  for (;;) {
+    int fd = call_open(path, O_WRONLY | O_CREAT), failed;
+    if (fd < 0) return -1;
+    do failed = flock(fd, LOCK_EX);
+    while (failed && errno == EINTR);
+    int same = is_same_file(fd, path);
+    if (same && !ftruncate(fd, 0)) return fd; /* what a killed writer left goes */
+    int reason = errno;
+    close(fd);
+    errno = reason;
+    if (same) return -1;
+  }
 }
 
 int file_write(const char *path, const void *data, size_t length, struct error *e)
@@ -140,14 +175,15 @@ int file_write(const char *path, const void *data, size_t length, struct error *
   char temporary[4096];
   if (snprintf(temporary, sizeof temporary, "%s.tmp", path) >= (int)sizeof temporary)
     return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
-  int fd = call_open(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+  int fd = open_temporary(temporary), status;
   if (fd < 0) return fail(e, "write", path);
-  int failed = write_all(fd, data, length), reason = errno;
-  if (close(fd) && !failed) failed = 1, reason = errno;
-  if (!failed) return file_publish(temporary, path, e);
-  unlink(temporary);
-  errno = reason;
-  return fail(e, "write", path);
+  if (write_all(fd, data, length)) {
+    status = fail(e, "write", path);
+    unlink(temporary);
+  } else
+    status = publish(fd, temporary, path, e);
+  close(fd); /* all of it has been synced: nothing is left to fail */
+  return status;
 }
 
 int file_copy(const char *from, const char *to, struct error *e)
@@ -285,14 +321,6 @@ int append_close(struct append *a)
 struct lock {
   int fd;
 };
-
-/* Does `path` still name the file that is open as fd? A holder may have removed it before letting go. */
-static int is_same_file(int fd, const char *path)
-{
-  struct stat open_file, named;
-  return !fstat(fd, &open_file) && !stat(path, &named) && open_file.st_ino == named.st_ino &&
-         open_file.st_dev == named.st_dev;
-}
 
 struct lock *lock_take(const char *path, struct error *e)
 {

@@ -8,7 +8,8 @@
 #include "base/error.h"
 
 /* Whole-file replacement: write `path.tmp`, then file_publish syncs it, renames it over `path` and
-   syncs the folder. A reader sees the old file or the new one, never a mixture. */
+   syncs the folder. A reader sees the old file or the new one, never a mixture. Of writers of one path the last to
+   come counts: each holds a lock on `path.tmp` until it is renamed. */
 int file_publish(const char *temporary, const char *path, struct error *);         /* removes it on failure */
 int file_write(const char *path, const void *data, size_t length, struct error *); /* both steps */
 int file_copy(const char *from, const char *to, struct error *);                   /* both in memory */

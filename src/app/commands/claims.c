@@ -2,7 +2,6 @@
 #include <argp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "analysis/gnuplot.h"
 #include "analysis/json.h"
 #include "app/command.h"
@@ -112,18 +111,14 @@ static void print_list(const struct ledger *l)
   }
 }
 
-/* claims.json beside the runs. Two processes at one ledger may end at the same time: each writes a file of its own. */
 static int keep_json(const struct ledger *l, struct error *error)
 {
-  struct buffer path = {0}, own = {0};
+  struct buffer path = {0};
   json_t *all = tell_json(l);
   char *text = json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
   buffer_add(&path, "%s/claims.json", l->folder);
-  buffer_add(&own, "%s.%ld", path.text, (long)getpid());
-  int status = file_write(own.text, text, strlen(text), error);
-  if (!status) status = file_publish(own.text, path.text, error);
+  int status = file_write(path.text, text, strlen(text), error);
   memory_free(path.text);
-  memory_free(own.text);
   free(text);
   json_decref(all);
   return status;
