@@ -105,6 +105,19 @@ if command -v gnuplot > /dev/null; then
   if command -v xmllint > /dev/null; then
     xmllint --noout "$page" 2> "$dir/err" || fail "the page is not well-formed: $(head -5 "$dir/err")"
   fi
+
+  # on paper the longest claim, of three arms with 24 seeds each, fits on one sheet behind that of the table
+  if command -v chromium > /dev/null; then
+    claims C-51b -q --level full train.steps=6 train.warmup=1 --report "$dir/paper" > "$dir/table" || fail "C-51b"
+    grep -q ' 24 ' "$dir/table" || fail "C-51b was to need all seeds: $(cat "$dir/table")"
+    sed -i '/<h2>What made it/,$d' "$dir/paper/index.html"
+    echo '</body></html>' >> "$dir/paper/index.html"
+    timeout 300 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$dir/browser" --no-pdf-header-footer \
+      --print-to-pdf="$dir/paper.pdf" "file://$dir/paper/index.html" > /dev/null 2>&1
+    if test -s "$dir/paper.pdf"; then
+      test "$(grep -ac '/Type /Page$' "$dir/paper.pdf")" = 2 || fail "a claim does not fit on one sheet of paper"
+    else echo "chromium prints nothing here: paper not looked at"; fi
+  else echo "no chromium: paper not looked at"; fi
 fi
 
 # wrong input: one message, status 2, nothing written

@@ -31,9 +31,9 @@ static const char style[] =
   "0}td.n{white-space:normal}"
   "svg{min-width:27rem}"
   "td.count:not(:empty)::before{content:\"n = \"}}"
-  "@media print{body{font-size:9.5pt;line-height:1.35;max-width:none;padding:0}section{break-inside:avoid}"
-  "h2{break-after:avoid;margin-top:1rem}p,pre,table,svg{margin:.45rem "
-  "0}svg{max-width:25rem}tr{break-inside:avoid}"
+  "@media print{html{font-size:9.5pt}body{font-size:1rem;line-height:1.35;max-width:none;padding:0}"
+  "section,tr{break-inside:avoid}h2{break-after:avoid;margin-top:1rem}p,pre,table,svg{margin:.45rem 0}"
+  "svg{max-width:300pt}"
   "a{color:inherit;text-decoration:none}pre{white-space:pre-wrap}}";
 
 static void add_text(struct buffer *b, const char *text)
