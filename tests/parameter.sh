@@ -49,9 +49,16 @@ test "$(cat "$dir/f/parameter.svg")" = old || fail "a figure that cannot be draw
 if command -v gnuplot > /dev/null; then
   mkdir "$dir/scripts"; cp "$MAXLOGIT_PLOTS"/*.gp "$dir/scripts"; echo 'no such command' >> "$dir/scripts/parameter.gp"
   MAXLOGIT_PLOTS=$dir/scripts "$program" plot "$dir/runs" --x train.lr -o "$dir/f" > "$dir/out" 2> "$dir/err" && fail "a script that fails"
-  test "$(cat "$dir/f/parameter.svg")" = old && test ! -e "$dir/f/parameter.svg.tmp" || fail "a script that fails: $(ls "$dir/f")"
+  test "$(cat "$dir/f/parameter.svg")" = old && test "$(ls "$dir/f" | grep -c .)" = 2 || fail "a script that fails: $(ls "$dir/f")"
   "$program" plot "$dir/runs" --x train.lr --y $above=1e6 -o "$dir/f" > "$dir/out" 2> "$dir/err" || fail "above: $(cat "$dir/err")"
   grep -q 'Muon, not reached' "$dir/f/parameter.svg" || fail "a curve that never got there has no name"
+  many= # several that draw one figure into one folder at the same time: each succeeds, and the figure is whole
+  for i in 1 2 3 4 5 6 7 8; do
+    "$program" plot "$dir/runs" --x train.lr --format=svg -o "$dir/many" > /dev/null 2>> "$dir/err" &
+    many="$many $!"
+  done
+  for pid in $many; do wait "$pid" || fail "one figure, drawn many times: $(cat "$dir/err")"; done
+  test "$(ls "$dir/many")" = parameter.svg && tail -n 3 "$dir/many/parameter.svg" | grep -q '</svg>' || fail "one of many: $(ls "$dir/many")"
   "$program" plot "$dir/runs" --x train.lr --y clips --format=svg -o "$dir/f" > "$dir/out" 2> "$dir/err" || fail "zero: $(cat "$dir/err")"
   grep -q 'e-[0-9][0-9]</' "$dir/f/parameter.svg" && fail "zero throughout, on an axis of next to nothing"
 fi

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "app/arms.h"
 #include "app/command.h"
 #include "app/difference.h"
@@ -73,17 +74,19 @@ static int copy_out(FILE *script)
 static int make_figure(struct plot_request *r, const struct figure *figure, const struct runset *set,
                        const char *scripts, const char *term, struct error *error)
 {
-  char out[4096] = "", drawn[4200] = "";
-  int is_file = !r->terminal && !r->script;
+  char out[4096] = "", drawn[] = "/tmp/maxlogit-figure-XXXXXX"; /* a failure leaves an older figure there */
+  int is_file = !r->terminal && !r->script, file = -1;
   if (!r->terminal) snprintf(out, sizeof out, "%s/%s.%s", r->folder, name_of(r, figure), term);
-  snprintf(drawn, sizeof drawn, is_file ? "%s.tmp" : "%s",
-           out); /* what fails leaves an older figure as it is */
-  FILE *script = make_script(r, figure, set, scripts, term, drawn, error);
-  if (!script) return error->status;
-  int status = r->script ? copy_out(script) : gnuplot_run(script, error);
-  fclose(script);
-  if (is_file && !status) status = file_publish(drawn, out, error);
-  if (is_file && status) file_remove(drawn);
+  if (is_file && (file = mkstemp(drawn)) < 0)
+    return error_set(error, STATUS_FAIL, "no temporary file: %s", strerror(errno));
+  FILE *script = make_script(r, figure, set, scripts, term, is_file ? drawn : out, error);
+  int status = !script ? error->status : r->script ? copy_out(script) : gnuplot_run(script, error);
+  if (script) fclose(script);
+  if (is_file && !status) status = file_copy(drawn, out, error);
+  if (is_file) {
+    close(file);
+    unlink(drawn);
+  }
   if (status && *error->text)
     error_prefix(error, "figure %s", name_of(r, figure));
   else if (is_file)
