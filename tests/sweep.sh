@@ -223,5 +223,13 @@ for time in first second; do
   [ $? -eq 1 ] || fail "a divergence that fails, the $time time: $(cat out err)"
   grep -q 'failed: diverged, and train.on_nonfinite = fail' err || fail "a divergence that fails, the $time time, is not told: $(cat err)"
 done
+
+# a folder that takes no runs is told once, not by every point
+: > file
+for folder in file file/below; do
+  sweep sweep.dir=$folder
+  [ $? -eq 1 ] && [ "$(grep -c "folder $folder: Not a directory" err)" = 1 ] && ! grep -q failed out err ||
+    fail "runs in $folder: $(cat out err)"
+done
 [ "$failures" -eq 0 ] && echo ok
 exit $((failures > 0))
