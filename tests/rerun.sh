@@ -71,6 +71,7 @@ cp "$dir/kept.h5" "$run"
 rm "$dir/part.ckpt/step-00000000.h5" "$dir/part.ckpt/step-00000010.h5"
 refused 2 'no checkpoint up to step 15' --from 15
 refused 2 'a step is wanted' --from soon
+refused 2 'nothing to repeat from step 41 on, this run ended after 40' --from 41
 if /usr/bin/python3 -c 'import h5py' 2> /dev/null; then # a number that is not that of the run
   /usr/bin/python3 -c "
 import h5py

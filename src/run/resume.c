@@ -204,6 +204,9 @@ int trainer_repeat(struct trainer **out, struct config *c, const char *path, con
   if (read_origin(path, &was, &origin, e)) return e->status;
   int status = check_numerics(path, was, &origin, e);
   config_free(was);
+  if (!status && from > origin.last_step)
+    status = error_set(e, STATUS_USAGE, "%s: nothing to repeat from step %ld on, this run ended after %ld",
+                       path, from, origin.last_step);
   if (!status) status = checkpoint_before(path, from, &state, e);
   if (!status) status = file_copy(path, into, e);
   if (status) return status;
