@@ -161,6 +161,7 @@ START_TEST(messages_of_files)
                                   "'optimizer' stands before the first [section]"},
     {"[trian]", "t.conf:1: unknown section [trian]; did you mean [train]?"},
     {"[xyzzy]", "t.conf:1: unknown section [xyzzy]"},
+    {"[arm]", "t.conf:1: an arm has a name: [arm NAME]"},
     {"[train", "t.conf:1: a section is written [name]"},
     {"[train] lr = 1", "t.conf:1: a section is written [name]"},
     {"\n\ntrain.lr", "t.conf:3: neither 'key = value' nor [section]"},

@@ -82,6 +82,7 @@ size=$(wc -c < "$dir/runs/adam.h5")
 printf 'x' | dd of="$dir/runs/adam.h5" bs=1 seek=$((size / 2)) conv=notrunc 2> /dev/null
 is "young" --where 'kind=adam & seed=5'
 "$program" show "$dir/runs/adam.h5" > "$dir/out" 2> "$dir/err" && grep -q ' 1 finished .* [0-9]' "$dir/out" && fail "numbers out of a damaged file"
+grep -q '^maxlogit: [^:]*adam.h5 is damaged' "$dir/err" || fail "the path stands twice: $(cat "$dir/err")"
 "$program" export "$dir/runs" loss --where 'kind=adam & seed=1' > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 1 && grep -q 'adam.h5 is damaged' "$dir/err" || fail "a damaged file: exit $status, $(cat "$dir/err")"
 LC_ALL=C sed 's/finished/finishex/' "$dir/runs/young.h5" > "$dir/other.h5"

@@ -77,9 +77,18 @@ for command in resume watch rerun eval; do
 done
 wrong "--config and --set are for checkpoints of others" spectra done.h5 --set head_dim=4
 wrong "with --of" show done.h5 --mean=median
+wrong "has no series vall; did you mean val?" show done.h5 --of vall
+wrong "--x train.lrr: no such key; did you mean 'train.lr'?" plot done.h5 --x train.lrr
+wrong "--y train.sed: no such key; did you mean 'train.seed'?" plot done.h5 --x train.lr --y train.sed --of peak
+wrong "done.h5: attn/max_logit: no such layer or head; there are layers 0 to 0, heads 0 to 1" \
+  export done.h5 attn/max_logit --head=2
 wrong "number of steps" eval done.h5 --continue=
 wrong "wanted a list" eval done.h5 --context=infx
 wrong "a comma in a text: put it in quotes" run data=bytes data.path=one,two
+
+mkdir -p above/.hidden above/a.ckpt above/empty above/sweep
+for folder in .hidden a.ckpt sweep; do cp done.h5 above/$folder/done.h5; done
+wrong "above: no run file (*.h5) in this folder; did you mean above/sweep?" show above
 
 wrong "which sweep?" sweep
 wrong "is not I/N" sweep several.conf --shard 3/2

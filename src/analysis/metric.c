@@ -141,7 +141,7 @@ static int count_events(const char *kind, const struct run *run, struct measured
   struct run_event *events;
   long count;
   int status = run_events(run->file, &events, &count, error);
-  if (status) return error_prefix(error, "%s", run->path);
+  if (status) return status;
   *out = (struct measured){.has = 1};
   for (long i = 0; i < count; i++) out->value += strcmp(events[i].kind, kind) == 0;
   memory_free(events);
@@ -245,7 +245,7 @@ int metric_of(struct metric *m, const struct run *run, struct measured *out, str
   if (!*m->series) return count_events(m->glob, run, out, error);
   if (!run_rows(run->file, m->series)) return STATUS_OK;
   int status = run_read(run->file, m->series, &s, error);
-  if (status) return error_prefix(error, "%s", run->path);
+  if (status) return status;
   if (*m->glob) status = keep_matching(m, run, &s, error);
   find_rows(m, run, &s, &from, &to);
   snprintf(m->unit, sizeof m->unit, "%s",
@@ -280,7 +280,7 @@ int metric_curve(const struct metric *m, const struct run *run, struct table *ou
   table_new(out, 0, 1);
   if (!*m->series || !run_rows(run->file, m->series)) return STATUS_OK;
   int status = run_read(run->file, m->series, &s, error);
-  if (status) return error_prefix(error, "%s", run->path);
+  if (status) return status;
   if (*m->glob) status = keep_matching(m, run, &s, error);
   if (!status) {
     table_free(out);
@@ -299,6 +299,15 @@ int metric_counts(const struct metric *m, const struct run *run, const struct me
   return v->has && (m->reduction == TAKE_ABOVE || !run_is_diverged(run));
 }
 
+/* Of the metrics that have a name, the one that was meant; NULL: none is near. */
+static const char *nearest_name(const char *text)
+{
+  const char *names[sizeof metric_names / sizeof *metric_names];
+  size_t count = 0;
+  for (; metric_names[count].name; count++) names[count] = metric_names[count].name;
+  return text_nearest(text, names, count);
+}
+
 int metrics_of(struct metric *m, int metrics, const struct runset *set, struct measured **out,
                struct error *error)
 {
@@ -314,7 +323,14 @@ int metrics_of(struct metric *m, int metrics, const struct runset *set, struct m
     int some = !*m[k].series;
     for (int i = 0; i < set->runs && !some; i++) some = run_rows(set->run[i].file, m[k].series) > 0;
     if (some) continue;
-    status = run_read(set->run->file, m[k].series, &s, error); /* says what is near */
+    const char *near = strchr(m[k].name, ':') ? NULL : nearest_name(m[k].name);
+    status = run_read(set->run->file, m[k].series, &s, error); /* says which series is near */
+    if (status && near && !strstr(error->text, "did you mean")) {
+      char said[sizeof error->text];
+      memcpy(said, error->text, sizeof said);
+      *error = (struct error){0};
+      error_set(error, status, "%.1900s; did you mean %s?", said, near);
+    }
     if (!status) {
       run_series_free(&s);
       status = error_set(error, STATUS_USAGE, "%s: no row of %s", set->run->path, m[k].series);

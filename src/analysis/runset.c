@@ -49,11 +49,45 @@ static int add_run(const struct opening *o, const char *path, struct error *erro
 
 static int is_run_name(const struct dirent *entry) { return run_stem(entry->d_name) > 0; }
 
+static int has_runs(const char *path)
+{
+  struct dirent **list;
+  int n = scandir(path, &list, is_run_name, NULL);
+  for (int i = 0; i < n; i++) free(list[i]);
+  if (n >= 0) free(list);
+  return n > 0;
+}
+
+/* May a folder of this name hold runs? A run's own holds checkpoints. */
+static int is_folder_name(const struct dirent *entry)
+{
+  const char *end = strrchr(entry->d_name, '.');
+  return *entry->d_name != '.' && !(end && !strcmp(end, ".ckpt"));
+}
+
+/* Runs of sweeps lie a folder deeper: the first of those is named. */
+static int no_run_in(const char *path, struct error *error)
+{
+  struct dirent **list;
+  char below[4096] = "";
+  int n = scandir(path, &list, is_folder_name, alphasort), found = 0;
+  for (int i = 0; i < n; i++) {
+    if (!found) {
+      snprintf(below, sizeof below, "%s/%s", path, list[i]->d_name);
+      found = has_runs(below);
+    }
+    free(list[i]);
+  }
+  if (n >= 0) free(list);
+  return error_set(error, STATUS_USAGE, "%s: no run file (*.h5) in this folder%s%s%s", path,
+                   found ? "; did you mean " : "", found ? below : "", found ? "?" : "");
+}
+
 static int add_folder(const struct opening *o, const char *path, struct error *error)
 {
   struct dirent **list;
   int n = scandir(path, &list, is_run_name, alphasort), status = STATUS_OK;
-  if (n == 0) status = error_set(error, STATUS_USAGE, "%s: no run file (*.h5) in this folder", path);
+  if (n == 0) status = no_run_in(path, error);
   if (n < 0) return error_set(error, STATUS_USAGE, "%s: cannot be read", path);
   for (int i = 0; i < n; i++) {
     char full[4096];
@@ -261,7 +295,7 @@ int run_table(const struct run *run, const char *series, struct table *table, st
   struct run_series data;
   int status = run_read(run->file, series, &data, error);
   run_rest(run->file);
-  if (status) return error_prefix(error, "%s", run->path);
+  if (status) return status;
   table_from_series(table, &data, 0, -1, -1);
   run_series_free(&data);
   return STATUS_OK;

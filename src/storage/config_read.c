@@ -263,6 +263,10 @@ static int read_section(struct reading *r, char *line)
   char *name = trim(line + 1);
   r->config->arm_now = 0;
   if (!strncmp(name, "arm", 3) && isspace((unsigned char)name[3])) return read_arm(r, trim(name + 3));
+  if (!strcmp(name, "arm")) {
+    error_set(r->error, STATUS_USAGE, "%s:%d: an arm has a name: [arm NAME]", r->name, r->line);
+    return STATUS_USAGE;
+  }
   const struct config_section *sections = r->config->sections;
   const char *names[MOST_NAMES];
   size_t count = 0;

@@ -139,6 +139,17 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 /* --- tables -------------------------------------------------------------------------------------------- */
 
+/* Of the chosen layer and head there is nothing in a series: what there is. */
+static void no_place(const struct run *run, const struct run_series *s, struct error *error)
+{
+  long layers = s->shape == PER_LAYER ? s->width : s->width / s->heads;
+  char heads[64] = "";
+  if (s->shape != PER_LAYER)
+    snprintf(heads, sizeof heads, ", %s 0 to %ld", s->shape == PER_HEAD ? "heads" : "experts", s->heads - 1);
+  error_set(error, STATUS_USAGE, "%s: %s: no such layer or head; there are layers 0 to %ld%s", run->path,
+            s->name, layers - 1, heads);
+}
+
 static int read_table(const struct export_request *r, const struct run *run, struct table *table,
                       struct error *error)
 {
@@ -154,7 +165,7 @@ static int read_table(const struct export_request *r, const struct run *run, str
     table_from_series(&one, &series, r->series_count > 1, r->layer, r->head);
     if (r->reduce == 1) table_reduce_max(&one, series.name);
     if (r->reduce == 2) table_reduce_mean(&one, series.name);
-    int none = one.columns == 0;
+    if (one.columns == 0) no_place(run, &series, error);
     run_series_free(&series);
     if (i == 0)
       *table = one;
@@ -162,9 +173,9 @@ static int read_table(const struct export_request *r, const struct run *run, str
       table_join(table, &one);
       table_free(&one);
     }
-    if (none) {
+    if (error->status) {
       table_free(table);
-      return error_set(error, STATUS_USAGE, "%s: %s: no such layer or head", run->path, r->series[i]);
+      return error->status;
     }
   }
   run_rest(run->file);

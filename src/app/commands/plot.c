@@ -9,6 +9,7 @@
 #include "app/difference.h"
 #include "app/figure.h"
 #include "analysis/gnuplot.h"
+#include "analysis/runset_parts.h"
 #include "app/map.h"
 #include "app/parameter.h"
 #include "app/selection.h"
@@ -260,6 +261,18 @@ static int draw_difference(struct plot_request *r, struct error *error)
   return status;
 }
 
+/* That they are keys is asked here, where they bear their options' names. */
+static int check_axes(const struct plot_request *r, struct error *error)
+{
+  struct key_list keys;
+  if (key_list_read(&keys, "--x", r->x, error)) return error->status;
+  key_list_free(&keys);
+  if (!r->of) return STATUS_OK;
+  if (key_list_read(&keys, "--y", r->y, error)) return error->status;
+  key_list_free(&keys);
+  return STATUS_OK;
+}
+
 static int draw_set(struct plot_request *r, struct error *error)
 {
   struct selection *selection = &r->chosen_runs.selection;
@@ -270,7 +283,8 @@ static int draw_set(struct plot_request *r, struct error *error)
     const char *kinds = selection->by ? selection->by : "kind", *metric = r->of ? r->of : r->y ? r->y : "val";
     buffer_add(&by, "%s%s%s,%s", kinds, r->of ? "," : "", r->of ? r->y : "", r->x);
     selection->by = by.text;
-    status = metric_read(&r->metric, metric, error);
+    status = check_axes(r, error);
+    if (!status) status = metric_read(&r->metric, metric, error);
   }
   if (!status) status = runset_select(&set, selection, RUNSET_RECORDED | (r->x ? RUNSET_ONCE : 0), error);
   if (!status) {

@@ -39,7 +39,7 @@ static int summarise(const struct run *run, struct summary *out, struct error *e
   struct run_event *events;
   long count;
   int status = run_events(run->file, &events, &count, error);
-  if (status) return error_prefix(error, "%s", run->path);
+  if (status) return status;
   *out = (struct summary){.lr = run_number(run, "train.lr", NAN), .steps = run_last_step(run->file)};
   out->has_loss = summary_last(run->file, "loss", &out->loss);
   out->has_val_loss = summary_last(run->file, "val_loss", &out->val_loss);
@@ -196,7 +196,7 @@ static int print_events(const struct run *run, struct error *error)
   struct run_event *events;
   long count;
   int status = run_events(run->file, &events, &count, error);
-  if (status) return error_prefix(error, "%s", run->path);
+  if (status) return status;
   printf("# step kind layer head value\n");
   for (long i = 0; i < count; i++) {
     char value[32];
@@ -227,7 +227,7 @@ static int json_events(json_t *out, const struct run *run, struct error *error)
   struct run_event *events;
   long count;
   int status = run_events(run->file, &events, &count, error);
-  if (status) return error_prefix(error, "%s", run->path);
+  if (status) return status;
   for (long i = 0; i < count; i++)
     json_array_append_new(out, json_pack("{s:I, s:o, s:i, s:i, s:o}", "step", (json_int_t)events[i].step,
                                          "kind", json_text(events[i].kind), "layer", events[i].layer, "head",
