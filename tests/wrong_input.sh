@@ -15,6 +15,8 @@ printf 'train.lr = 0.1, 0.2\n' > several.conf
 printf 'train.lr = 0.1, 0.2\ntrain.batch = 4\ntrain.micro_batches = 1, 3\n' > badpoint.conf
 printf 'just some words' > words.conf
 printf 'too short' > short.txt
+mkdir folder
+mkfifo pipe
 : > empty.txt
 tiny='model.layers=1 model.width=16 model.heads=2 model.context=8 train.batch=2 train.steps=2 device.threads=1'
 # shellcheck disable=SC2086
@@ -64,6 +66,11 @@ wrong "missing.txt" run data=bytes data.path=missing.txt
 wrong "empty.txt" run data=bytes data.path=empty.txt
 wrong "too short" run data=bytes data.path=short.txt
 wrong "record.overwrite=1" run record.path=done.h5
+for setting in 0 1; do
+  for name in several.conf folder pipe; do
+    wrong "record.path: $name exists, and is no run file" run record.path=$name record.overwrite=$setting
+  done
+done
 
 wrong "cannot read missing.h5: No such file or directory" resume missing.h5
 wrong "words.conf" resume words.conf

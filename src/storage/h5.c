@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "base/file.h"
 #include "base/memory.h"
 #include "storage/seal.h"
@@ -405,10 +406,21 @@ static uint64_t stated_end(const char *bytes, size_t size)
   return end;
 }
 
+static const char signature[8] = "\211HDF\r\n\032\n";
+
+int h5_is_file(const char *path)
+{
+  char begin[sizeof signature];
+  struct stat info;
+  FILE *f = stat(path, &info) || !S_ISREG(info.st_mode) ? NULL : fopen(path, "re");
+  int is = f && fread(begin, sizeof begin, 1, f) && !memcmp(begin, signature, sizeof begin);
+  if (f) fclose(f);
+  return is;
+}
+
 /* May the library look at these bytes? `advice`: NULL takes them without a seal, too. */
 static int judge(const char *path, const char *bytes, size_t size, const char *advice, struct error *e)
 {
-  static const char signature[8] = "\211HDF\r\n\032\n";
   enum seal_state seal = advice ? seal_check(bytes, size) : SEAL_MISSING;
   if (seal == SEAL_RIGHT) return STATUS_OK;
   if (seal == SEAL_WRONG)

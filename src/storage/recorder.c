@@ -2,10 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 #include "base/clock.h"
 #include "base/text.h"
 #include "storage/checkpoint.h"
+#include "storage/h5.h"
 #include "storage/recorder_state.h"
 
 const struct table_place table_places[TABLE_COUNT] = {
@@ -133,16 +134,26 @@ int recorder_begin(struct recorder **out, const char *path, const struct config 
   return STATUS_OK;
 }
 
+/* May a run take this name? What is no run file is not replaced, whatever was asked for: a configuration, a device. */
+static int check_name(const char *path, int overwrite, struct error *e)
+{
+  struct stat info;
+  if (stat(path, &info)) return STATUS_OK;
+  if (!(S_ISREG(info.st_mode) && !info.st_size) && !h5_is_file(path))
+    return error_set(e, STATUS_USAGE, "record.path: %s exists, and is no run file", path);
+  if (overwrite) return STATUS_OK;
+  return error_set(e, STATUS_USAGE,
+                   "%s exists: `maxlogit resume %s` continues it, record.overwrite=1 replaces it", path,
+                   path);
+}
+
 int recorder_create(struct recorder **out, const char *path, int overwrite, const struct config *config,
                     const struct run_facts *facts, struct error *e)
 {
   struct recorder *r = NULL;
   int status = recorder_begin(&r, path, config, facts, e);
   if (status) return status;
-  if (!overwrite && !access(path, F_OK))
-    status =
-      error_set(e, STATUS_USAGE,
-                "%s exists: `maxlogit resume %s` continues it, record.overwrite=1 replaces it", path, path);
+  status = check_name(path, overwrite, e);
   if (!status) status = checkpoint_remove_all(path, e);
   if (!status && file_remove(r->live_path))
     status = error_set(e, STATUS_FAIL, "cannot remove %s", r->live_path);

@@ -11,6 +11,7 @@
 #include "app/selection.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "storage/h5.h"
 #include "storage/layout.h"
 
 struct export_request {
@@ -83,17 +84,12 @@ static int is_run_file(const struct dirent *entry) { return run_stem(entry->d_na
 /* The first word that exists; after it a folder or a file of a series' name, "loss", is none unless runs are in it. */
 static int is_run_path(const char *text, int first)
 {
-  static const char hdf5[8] = "\211HDF\r\n\032\n";
-  char begin[8] = "";
   struct dirent **list = NULL;
   if (run_stem(text) || first) return run_stem(text) || access(text, F_OK) == 0;
   int n = scandir(text, &list, is_run_file, NULL);
   for (int i = 0; i < n; i++) free(list[i]);
   free(list);
-  FILE *f = n < 0 ? fopen(text, "r") : NULL;
-  size_t length = f ? fread(begin, 1, sizeof begin, f) : 0;
-  if (f) fclose(f);
-  return n > 0 || (length == sizeof begin && memcmp(begin, hdf5, sizeof hdf5) == 0);
+  return n > 0 || (n < 0 && h5_is_file(text));
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
