@@ -5,6 +5,14 @@ srcdir=${srcdir:-$(dirname "$0")/..}
 for seed in 1 2; do small_run "clip-$seed" preset=muonclip train.seed=$seed qk_clip.tau=2; done
 small_run broken preset=adam train.lr=1e6 train.warmup=0
 
+# a run whose losses are all lost says so, and where its largest logit was; a NaN has no sign
+"$program" run model.layers=2 model.width=16 model.heads=2 model.context=16 train.batch=4 train.steps=40 preset=adam \
+  train.lr=1e30 train.warmup=0 train.val_every=1 record.path="$dir/lost/a.h5" > "$dir/out" 2> "$dir/err" || fail "lost"
+grep -q '^  loss *train nan  validation nan' "$dir/out" && grep -q '^  max logit  last nan (layer' "$dir/out" ||
+  fail "a run that is lost: $(cat "$dir/out")"
+"$program" eval "$dir/lost/a.h5" > "$dir/lost/out" || fail "eval of a run that is lost"
+grep -q -e '-nan' "$dir/out" "$dir/lost/out" && fail "a NaN with a sign: $(cat "$dir/out" "$dir/lost/out")"
+
 is_json() { # FILE WHAT
   if command -v python3 > /dev/null; then python3 -c 'import json, sys
 def strict(x): raise ValueError(x)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "run/pass.h"
 
 int report_error(const struct error *e)
@@ -15,7 +16,7 @@ int report_error(const struct error *e)
 
 struct watched { /* what the summary tells */
   struct progress progress;
-  int quiet;
+  int quiet, seen; /* seen: a step at least */
   struct peak peak;
   long steps;
   double loss, val_loss, began, floor;
@@ -32,6 +33,7 @@ static void tick(void *context, const struct trainer *t)
   const struct model_options *m = config_section(trainer_config(t), "model");
   const real *s = trainer_max_logit(t);
   long at = pass_largest(s, model_blocks(m) * m->heads);
+  w->seen = 1;
   w->peak = trainer_peak(t);
   w->last_max = s[at];
   w->last_at = at;
@@ -71,13 +73,14 @@ static void summary(struct watched *w, int status)
   progress_end(&w->progress);
   if (w->quiet) return;
   printf("%s after %ld steps (%.1f s)\n", status == STATUS_STOPPED ? "stopped" : w->state, w->steps, seconds);
-  if (isfinite(w->loss) || isfinite(w->val_loss)) {
-    printf("  loss       train %.3f  validation %.3f", w->loss, w->val_loss);
+  if (w->seen) {
+    printf("  loss       train %.3f  validation %.3f", without_nan_sign(w->loss),
+           without_nan_sign(w->val_loss));
     if (isfinite(w->floor)) printf("  (the source's entropy rate is %.3f)", w->floor);
     printf(" nat/token\n  max logit  last %.4g (layer %ld, head %ld)  peak %.4g at step %ld (layer %ld, head "
            "%ld)\n",
-           (double)w->last_max, w->last_at / w->heads, w->last_at % w->heads, w->peak.value, w->peak.step,
-           w->peak.at / w->heads, w->peak.at % w->heads);
+           without_nan_sign((double)w->last_max), w->last_at / w->heads, w->last_at % w->heads,
+           without_nan_sign(w->peak.value), w->peak.step, w->peak.at / w->heads, w->peak.at % w->heads);
   }
   printf("  record     %s\n", w->path);
   if (status == STATUS_STOPPED)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 
 static atomic_int caught; /* lock-free: handlers may write it, and any thread that drives a run reads it */
 
@@ -94,10 +95,11 @@ void progress_tick(void *context, const struct trainer *t)
   long at = largest(t, m), done = trainer_step_count(t);
   double rate = (double)(done - p->first_step) / (now - p->started);
   long left = rate > 0 ? (long)((double)(trainer_steps(t) - done) / rate) : 0;
-  fprintf(
-    stderr, "%sstep %ld/%ld  loss %.3f  max logit %.4g (layer %ld, head %ld)  %.4g steps/s  ETA %ld:%02ld%s",
-    p->terminal ? "\r\033[K" : "", done, trainer_steps(t), trainer_loss(t), (double)trainer_max_logit(t)[at],
-    at / m->heads, at % m->heads, rate, left / 60, left % 60, p->terminal ? "" : "\n");
+  fprintf(stderr,
+          "%sstep %ld/%ld  loss %.3f  max logit %.4g (layer %ld, head %ld)  %.4g steps/s  ETA %ld:%02ld%s",
+          p->terminal ? "\r\033[K" : "", done, trainer_steps(t), without_nan_sign(trainer_loss(t)),
+          without_nan_sign((double)trainer_max_logit(t)[at]), at / m->heads, at % m->heads, rate, left / 60,
+          left % 60, p->terminal ? "" : "\n");
   fflush(stderr);
 }
 

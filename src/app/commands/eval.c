@@ -11,6 +11,7 @@
 #include "app/report.h"
 #include "app/words.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "run/trainer.h"
 
@@ -205,8 +206,10 @@ static void print(const struct arguments *a, const struct result *r, int first)
       for (long k = 1; k <= r->modules; k++) printf("  loss +%ld agree +%ld", k, k);
       printf("\n");
     }
-    printf("%7gx %10ld %12.4f %20.4f", r->multiple, r->context, r->loss, r->tail);
-    for (long k = 0; k < r->modules; k++) printf(" %8.4f %7.2f%%", r->ahead[k], 100 * r->agreement[k]);
+    printf("%7gx %10ld %12.4f %20.4f", r->multiple, r->context, without_nan_sign(r->loss),
+           without_nan_sign(r->tail));
+    for (long k = 0; k < r->modules; k++)
+      printf(" %8.4f %7.2f%%", without_nan_sign(r->ahead[k]), 100 * r->agreement[k]);
     printf("\n");
     return;
   }
@@ -215,7 +218,7 @@ static void print(const struct arguments *a, const struct result *r, int first)
   else
     printf("\n\n");
   printf("# context %gx = %ld\n", r->multiple, r->context);
-  for (long i = 0; i < r->context; i++) printf("%ld %.6g\n", i, r->position[i]);
+  for (long i = 0; i < r->context; i++) printf("%ld %.6g\n", i, without_nan_sign(r->position[i]));
 }
 
 static int run(int argc, char **argv)
