@@ -70,6 +70,25 @@ test "$(find "$dir" -name 'part.ckpt' | wc -l)" -eq 1 && test "$(find "$dir/part
 cp "$dir/kept.h5" "$run"
 rm "$dir/part.ckpt/step-00000000.h5" "$dir/part.ckpt/step-00000010.h5"
 refused 2 'no checkpoint up to step 15' --from 15
+# checkpoints of another run are none of this one's; those from before it was made longer are
+small_run other preset=muonclip qk_clip.tau=2 record.spectra_every=0 checkpoint.every=10 checkpoint.seconds=0 \
+  checkpoint.keep=all record.every=3 record.dense=1.1 record.dense_around=3 train.seed=2
+mv "$dir/part.ckpt" "$dir/own"
+cp -r "$dir/other.ckpt" "$dir/part.ckpt"
+refused 2 'part.h5: its checkpoint of step 20 is of another run' --from 25
+"$program" resume -q "$run" train.steps=45 2> "$dir/err"
+test $? -eq 2 && grep -q 'part.h5: its checkpoint of step 40 is of another run' "$dir/err" || fail "resume from another's state: $(cat "$dir/err")"
+cmp -s "$run" "$dir/kept.h5" || fail "resume from another's state has changed the run"
+rm -r "$dir/part.ckpt"
+cp -r "$dir/own" "$dir/part.ckpt"
+"$program" resume -q "$run" train.steps=45 2> "$dir/err" || fail "longer: $(cat "$dir/err")"
+rm -r "$dir/part.ckpt"
+cp -r "$dir/own" "$dir/part.ckpt"
+"$program" resume -q "$run" train.steps=50 2> "$dir/err" || fail "longer again, from before: $(cat "$dir/err")"
+"$program" export "$run" loss | tail -n 1 | grep -q '^49 ' || fail "longer again: $("$program" export "$run" loss | tail -n 1)"
+rm -r "$dir/part.ckpt"
+mv "$dir/own" "$dir/part.ckpt"
+cp "$dir/kept.h5" "$run"
 refused 2 'a step is wanted' --from soon
 refused 2 'nothing to repeat from step 41 on, this run ended after 40' --from 41
 if /usr/bin/python3 -c 'import h5py' 2> /dev/null; then # a number that is not that of the run

@@ -111,6 +111,25 @@ static int read_state(const char *path, long last_step, struct checkpoint *c, st
   return status;
 }
 
+/* A copy or a move may leave another run's checkpoints under this one's name. Those from before train.steps was raised
+   bear the id that the run had then: with the `steps` that its file tells they have its own. */
+static int check_state(const char *path, const struct checkpoint *state, const struct origin *o, long steps,
+                       struct error *e)
+{
+  char id[16] = "", text[32];
+  struct error unread = {0};
+  if (!state->count || !strcmp(state->id, o->id)) return STATUS_OK;
+  struct config *c = config_new();
+  snprintf(text, sizeof text, "%ld", steps);
+  if (!config_read(c, state->config_text, "checkpoint", &unread) &&
+      !config_set(c, "train.steps", text, "run file", &unread) && !config_finish(c, &unread))
+    config_id(c, o->data_content, o->start_content, id);
+  config_free(c);
+  if (!*id || !strcmp(id, o->id)) return STATUS_OK; /* none: this version cannot tell */
+  return error_set(e, STATUS_USAGE, "%s: its checkpoint of step %ld is of another run (id %s, not %s)", path,
+                   state->step, state->id, o->id);
+}
+
 typedef int take_rows(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                       long step, const void *rows, size_t rows_size, struct error *);
 
@@ -177,9 +196,11 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   t->device = device;
   t->shares_device = device != NULL;
   snprintf(t->path, sizeof t->path, "%s", path);
+  long steps = ((const struct train_options *)config_section(c, "train"))->steps;
   int status = check_numerics(path, c, &origin, e);
   if (!status) status = change_config(c, changes, count, e);
   if (!status) status = read_state(path, origin.last_step, &state, e);
+  if (!status) status = check_state(path, &state, &origin, steps, e);
   return begin_at(out, t, &origin, &state, recorder_resume, "resume", status, e);
 }
 
@@ -202,14 +223,19 @@ int trainer_repeat(struct trainer **out, struct config *c, const char *path, con
   struct config *was;
   *out = NULL;
   if (read_origin(path, &was, &origin, e)) return e->status;
+  long steps = ((const struct train_options *)config_section(was, "train"))->steps;
   int status = check_numerics(path, was, &origin, e);
   config_free(was);
   if (!status && from > origin.last_step)
     status = error_set(e, STATUS_USAGE, "%s: nothing to repeat from step %ld on, this run ended after %ld",
                        path, from, origin.last_step);
   if (!status) status = checkpoint_before(path, from, &state, e);
+  if (!status) status = check_state(path, &state, &origin, steps, e);
   if (!status) status = file_copy(path, into, e);
-  if (status) return status;
+  if (status) {
+    checkpoint_free(&state);
+    return status;
+  }
   struct trainer *t = memory_new(1, sizeof *t);
   t->config = c;
   snprintf(t->path, sizeof t->path, "%s", into);
