@@ -66,17 +66,21 @@ INLINE vec vec_sqrt(vec x)
 }
 #endif
 
-/* Registers of the machine, for products */
+/* Registers of the machine, for products; and columns that are transposed at a time: a line of them is half of a
+   large register. */
 #if defined __AVX512F__
-enum { WIDTH = 16 };
+enum { WIDTH = 16, SQUARE = 8 };
 #elif defined __AVX2__
-enum { WIDTH = 8 };
+enum { WIDTH = 8, SQUARE = 8 };
 #else
-enum { WIDTH = 4 };
+enum { WIDTH = 4, SQUARE = 4 };
 #endif
 typedef float wide __attribute__((vector_size(4 * WIDTH)));
 typedef float wide_loose __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
 #define WIDE(p) (*(wide_loose *)(p))
+typedef float line __attribute__((vector_size(4 * SQUARE)));
+typedef float line_loose __attribute__((vector_size(4 * SQUARE), aligned(4), may_alias));
+#define LINE(p) (*(line_loose *)(p))
 
 #if defined __clang__ || __GNUC__ >= 12
 #define PICK(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
@@ -85,32 +89,57 @@ typedef float wide_loose __attribute__((vector_size(4 * WIDTH), aligned(4), may_
   __builtin_shuffle(x, y, (int32_t __attribute__((vector_size(sizeof(x))))){__VA_ARGS__})
 #endif
 
-/* Transpose a WIDTH x WIDTH square: log2(WIDTH) rounds of interleaving its halves. */
-INLINE void transpose(wide x[WIDTH])
+/* to[p*ld + j] = from[j*row + p] for p < SQUARE, j < WIDTH: squares of 4, each within four lanes, where shuffles cost
+   least; then fours change places. Not inline: in a loop the addresses of all rows would be kept. */
+static __attribute__((noinline, unused)) void transpose_lines(const float *from, long row, float *to, long ld)
 {
 #if defined __AVX512F__
-#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define EVEN 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30
+#define ODD 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31
+#define EVEN_FOURS 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27
+#define ODD_FOURS 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31
 #elif defined __AVX2__
-#define LOW 0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#define EVEN 0, 2, 8, 10, 4, 6, 12, 14
+#define ODD 1, 3, 9, 11, 5, 7, 13, 15
+#define EVEN_FOURS 0, 1, 2, 3, 8, 9, 10, 11
+#define ODD_FOURS 4, 5, 6, 7, 12, 13, 14, 15
 #else
-#define LOW 0, 4, 1, 5
-#define HIGH 2, 6, 3, 7
+#define EVEN 0, 2, 4, 6
+#define ODD 1, 3, 5, 7
 #endif
-  wide y[WIDTH];
+  wide x[SQUARE];
   UNROLL
-  for (int round = 1; round < WIDTH; round *= 2) {
-    UNROLL
-    for (int i = 0; i < WIDTH / 2; i++) {
-      y[2 * i] = PICK(x[i], x[i + WIDTH / 2], LOW);
-      y[2 * i + 1] = PICK(x[i], x[i + WIDTH / 2], HIGH);
-    }
-    UNROLL
-    for (int i = 0; i < WIDTH; i++) x[i] = y[i];
+  for (int i = 0; i < SQUARE; i++) {
+#ifdef __AVX512F__ /* two rows in one */
+    const float *at = from + (i / 4 * 8 + i % 4) * row;
+    x[i] =
+      (wide)_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(at)), _mm256_loadu_ps(at + 4 * row), 1);
+#else
+    x[i] = WIDE(from + i * row);
+#endif
   }
-#undef LOW
-#undef HIGH
+  UNROLL
+  for (int apart = 1; apart < 4; apart *= 2) {
+    UNROLL
+    for (int i = 0; i < SQUARE; i++) {
+      if (i & apart) continue;
+      wide even = PICK(x[i], x[i + apart], EVEN), odd = PICK(x[i], x[i + apart], ODD);
+      x[i] = even, x[i + apart] = odd;
+    }
+  }
+#ifdef __AVX2__
+  UNROLL
+  for (int i = 0; i < 4; i++) {
+    wide even = PICK(x[i], x[i + 4], EVEN_FOURS), odd = PICK(x[i], x[i + 4], ODD_FOURS);
+    x[i] = even, x[i + 4] = odd;
+  }
+#endif
+  UNROLL
+  for (int i = 0; i < SQUARE; i++) WIDE(to + i * ld) = x[i];
+#undef EVEN
+#undef ODD
+#undef EVEN_FOURS
+#undef ODD_FOURS
 }
 
 /* to[p*ld + j] = from[j*row + p] for p < k, j < WIDTH; 0 where j >= rows. */
@@ -118,14 +147,7 @@ static inline void pack_transposed(const float *from, long row, long rows, long 
 {
   long p = 0;
   if (rows >= WIDTH)
-    for (; p + WIDTH <= k; p += WIDTH) {
-      wide x[WIDTH];
-      UNROLL
-      for (int j = 0; j < WIDTH; j++) x[j] = WIDE(from + j * row + p);
-      transpose(x);
-      UNROLL
-      for (int j = 0; j < WIDTH; j++) WIDE(to + (p + j) * ld) = x[j];
-    }
+    for (; p + SQUARE <= k; p += SQUARE) transpose_lines(from + p, row, to + p * ld, ld);
   for (; p < k; p++)
     for (long j = 0; j < WIDTH; j++) to[p * ld + j] = j < rows ? from[j * row + p] : 0;
 }

@@ -112,17 +112,47 @@ static void pack_left(const struct product *g, long i0, long rows, long p0, long
 struct place {
   long p0, k, i0, j0;
   const float *a, *b, *ahead;
+  int narrow; /* are the sums of the first strip's last line not needed? */
 };
 
-INLINE void step(int rows, int halves, const float *a, long a_row, const float *b, wide s[MR][2])
+INLINE wide widened(line x)
 {
-  const wide b0 = WIDE(b), b1 = WIDE(halves == 2 ? b + WIDTH : b);
+#ifdef __AVX512F__
+  return (wide)_mm512_zextps256_ps512((__m256)x);
+#else
+  return x;
+#endif
+}
+
+INLINE void step(int rows, int cols, const float *a, long a_row, const float *b, wide s[MR][2], line last[MR])
+{
+  const wide b0 = WIDE(b), b1 = WIDE(cols == NR ? b + WIDTH : b);
+  const line b_last = LINE(b + cols - SQUARE);
   UNROLL
   for (int i = 0; i < rows; i++) {
-    wide x = a[i * a_row] - (wide){0};
-    s[i][0] += x * b0;
-    if (halves == 2) s[i][1] += x * b1;
+    const float x = a[i * a_row];
+    if (cols >= WIDTH) s[i][0] += (x - (wide){0}) * b0;
+    if (cols == NR) s[i][1] += (x - (wide){0}) * b1;
+    if (cols % WIDTH) last[i] += (x - (line){0}) * b_last;
   }
+}
+
+/* rows x cols sums; where cols end within a register, a line of SQUARE costs half of it */
+INLINE void add_products(int rows, int cols, const struct place *at, long a_row, long a_step, long b_step,
+                         wide s[MR][2])
+{
+  const float *a = at->a, *b = at->b, *ahead = at->ahead;
+  line last[MR] = {{0}};
+  long p = 0;
+  for (; p + 8 <= at->k; p += 8, ahead += 64 / sizeof *ahead) {
+    __builtin_prefetch(ahead, 0, 2); /* a line of the panel that comes next */
+    UNROLL
+    for (int u = 0; u < 8; u++, a += a_step, b += b_step) step(rows, cols, a, a_row, b, s, last);
+  }
+  for (; p < at->k; p++, a += a_step, b += b_step) step(rows, cols, a, a_row, b, s, last);
+  UNROLL
+  for (int i = 0; i < rows; i++)
+    if (cols % WIDTH) s[i][cols / WIDTH] = widened(last[i]);
 }
 
 INLINE wide finish(float alpha, wide sum, float beta, const float *d)
@@ -132,11 +162,11 @@ INLINE wide finish(float alpha, wide sum, float beta, const float *d)
   return x;
 }
 
-/* rows x (halves*WIDTH) sums in registers, then c = alpha sum + beta d (+ c after the first block of k) */
-INLINE void tile(int rows, int halves, const struct product *g, const struct place *at, long a_row,
-                 long a_step, long b_step)
+/* rows x (halves*WIDTH) sums in registers, if narrow none of the last line; then c = alpha sum + beta d (+ c after
+   the first block of k) */
+INLINE void tile(int rows, int halves, int narrow, const struct product *g, const struct place *at,
+                 long a_row, long a_step, long b_step)
 {
-  const float *a = at->a, *b = at->b, *ahead = at->ahead;
   float *c = g->c + at->i0 * g->ldc + at->j0;
   UNROLL
   for (int i = 0; i < rows; i++) {
@@ -144,13 +174,10 @@ INLINE void tile(int rows, int halves, const struct product *g, const struct pla
     if (halves == 2) __builtin_prefetch(c + i * g->ldc + WIDTH, 1);
   }
   wide s[MR][2] = {{{0}}};
-  long p = 0;
-  for (; p + 8 <= at->k; p += 8, ahead += 64 / sizeof *ahead) {
-    __builtin_prefetch(ahead, 0, 2); /* a line of the panel that comes next */
-    UNROLL
-    for (int u = 0; u < 8; u++, a += a_step, b += b_step) step(rows, halves, a, a_row, b, s);
-  }
-  for (; p < at->k; p++, a += a_step, b += b_step) step(rows, halves, a, a_row, b, s);
+  if (SQUARE < WIDTH && __builtin_expect(narrow, 0))
+    add_products(rows, halves * WIDTH - SQUARE, at, a_row, a_step, b_step, s);
+  else
+    add_products(rows, halves * WIDTH, at, a_row, a_step, b_step, s);
 
   const int first = at->p0 == 0;
   const float beta = first ? g->beta : 1;
@@ -180,12 +207,13 @@ INLINE void tile(int rows, int halves, const struct product *g, const struct pla
 INLINE void strips(long rows, int halves, const struct product *g, struct place *at, long a_row, long a_step,
                    long next_a, long b_step)
 {
+  int narrow = at->narrow; /* here, for whole strips alone: in tile() it would be read from memory */
   const long share = rows >= MR ? NR * at->k / (rows / MR) : 0;
-  for (; rows >= MR; rows -= MR, at->i0 += MR, at->a += next_a, at->ahead += share)
-    tile(MR, halves, g, at, a_row, a_step, b_step);
+  for (; rows >= MR; rows -= MR, at->i0 += MR, at->a += next_a, at->ahead += share, narrow = 0)
+    tile(MR, halves, narrow, g, at, a_row, a_step, b_step);
   switch (rows) {
 /* clang-format off */
-#define CASE(r) case r: tile(r, halves, g, at, a_row, a_step, b_step); break;
+#define CASE(r) case r: tile(r, halves, 0, g, at, a_row, a_step, b_step); break;
     CASE(1) CASE(2) CASE(3)
 #if defined __AVX2__
     CASE(4) CASE(5)
@@ -227,7 +255,8 @@ static void multiply_block(void *context, long piece, int worker)
     for (at.j0 = from; at.j0 < to; at.j0 += NR) {
       at.b = g->pack_b ? g->right + at.j0 * packed + (p0 - g->from) * NR : g->b + at.j0 + p0 * g->b_step;
       at.ahead = at.b + NR * packed;
-      /* rows of the block: those above the diagonal are left out, and those that reach half a panel come first */
+      /* rows of the block: those above the diagonal are left out, and those that reach half a panel come first;
+         of either the first strip may end a line sooner, on the diagonal */
       const long past = at.j0 - i0, none = g->symmetric && past > 0 ? past / MR * MR : 0;
       long half = none;
       if (g->n - at.j0 <= WIDTH)
@@ -236,9 +265,11 @@ static void multiply_block(void *context, long piece, int worker)
         half = min_long(rows, (past + WIDTH) / MR * MR);
       at.i0 = i0 + none;
       at.a = g->pack_a ? left + none * at.k : g->a + at.i0 * g->a_row + p0 * g->a_step;
+      at.narrow = g->symmetric && none + MR <= past + WIDTH - SQUARE;
       if (half > none) strips_half(half - none, g, at);
       at.a += (half - none) * (g->pack_a ? at.k : g->a_row);
       at.i0 += half - none;
+      at.narrow = g->symmetric && half + MR <= past + NR - SQUARE;
       if (rows > half) strips_full(rows - half, g, at);
     }
   }
@@ -346,26 +377,18 @@ static void mirror_rows(void *context, long strip, int worker)
 {
   (void)worker;
   const struct product *g = context;
-  long i0 = strip * WIDTH, rows = min_long(WIDTH, g->m - i0);
-  for (long j0 = 0; j0 < i0 + WIDTH; j0 += WIDTH) {
-    const float *low = g->c + i0 * g->ldc + j0;
-    float *high = g->c + j0 * g->ldc + i0;
-    if (rows == WIDTH) {
-      wide x[WIDTH];
-      UNROLL
-      for (int i = 0; i < WIDTH; i++) x[i] = WIDE(low + i * g->ldc);
-      transpose(x);
-      UNROLL
-      for (int i = 0; i < WIDTH; i++) {
-        if (j0 == i0)
-          x[i] = behind(i, WIDE(high + i * g->ldc), x[i]); /* what lies below the diagonal stays */
-        WIDE(high + i * g->ldc) = x[i];
-      }
-    } else {
-      for (long i = 0; i < rows; i++)
-        for (long j = 0; j < WIDTH && j0 + j < i0 + i; j++) high[j * g->ldc + i] = low[i * g->ldc + j];
-    }
-  }
+  const long ld = g->ldc, i0 = strip * WIDTH, rows = min_long(WIDTH, g->m - i0);
+  const float *low = g->c + i0 * ld;
+  float *high = g->c + i0, *diagonal = high + i0 * ld, turned[WIDTH * WIDTH];
+  if (rows == WIDTH) {
+    pack_transposed(low, ld, WIDTH, i0, high, ld);
+    pack_transposed(diagonal, ld, WIDTH, WIDTH, turned, WIDTH);
+    UNROLL
+    for (int i = 0; i < WIDTH; i++) /* what lies below the diagonal stays */
+      WIDE(diagonal + i * ld) = behind(i, WIDE(diagonal + i * ld), WIDE(turned + i * WIDTH));
+  } else
+    for (long i = 0; i < rows; i++)
+      for (long j = 0; j < i0 + i; j++) high[j * ld + i] = low[i * ld + j];
 }
 
 static struct product product_of_gram(const struct gram_args *x)
