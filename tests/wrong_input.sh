@@ -90,6 +90,10 @@ wrong "--y train.sed: no such key; did you mean 'train.seed'?" plot done.h5 --x 
 wrong "done.h5: attn/max_logit: no such layer or head; there are layers 0 to 0, heads 0 to 1" \
   export done.h5 attn/max_logit --head=2
 wrong "number of steps" eval done.h5 --continue=
+wrong "--stack=foo: toy, small or medium is wanted" bench --stack=foo
+wrong "--seconds=0: a number above 0 is wanted" bench --seconds=0
+cp done.h5 alone.h5
+wrong "maxlogit: alone.h5 has no checkpoint" eval alone.h5
 wrong "wanted a list" eval done.h5 --context=infx
 wrong "a comma in a text: put it in quotes" run data=bytes data.path=one,two
 

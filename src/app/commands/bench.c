@@ -54,7 +54,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
   case 's': a->stack = text; return 0;
   case 't':
     a->seconds = strtod(text, &end);
-    if (*end || !(a->seconds > 0)) argp_error(state, "--seconds=%s: a number above 0", text);
+    if (*end || !(a->seconds > 0)) argp_error(state, "--seconds=%s: a number above 0 is wanted", text);
     return 0;
   case 'p': a->products = 1; return 0;
   case 'c': a->costs = 1; return 0;
@@ -606,7 +606,8 @@ static int run(int argc, char **argv)
   int known = a.stack == NULL;
   for (int s = 0; s < STACKS; s++) known |= a.stack && !strcmp(a.stack, stacks[s].name);
   if (!known)
-    return error_set(&e, STATUS_USAGE, "--stack=%s: toy, small or medium", a.stack), report_error(&e);
+    return error_set(&e, STATUS_USAGE, "--stack=%s: toy, small or medium is wanted", a.stack),
+           report_error(&e);
   if (a.products) return bench_products(&a, &e) ? report_error(&e) : STATUS_OK;
   struct bench b = {.arguments = &a};
   snprintf(b.folder, sizeof b.folder, "/tmp/maxlogit-bench-XXXXXX");
