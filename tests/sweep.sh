@@ -111,21 +111,23 @@ sweep || fail "a limit of time no more: exit status $?: $(cat err)"
 [ "$(finished)" -eq 4 ] || fail "a limit of time no more: $(cat out)"
 bits runs/s | cmp -s - bits.plain || fail "other bits after a limit of time"
 
-# a signal: checkpoints, exit 75, and on
-rm -r runs
-"$program" sweep s.conf train.steps=20000 -j 2 > out 2> err &
-sweeper=$!
-i=0
-while [ "$(find runs -name '*.live.tsv' 2> /dev/null | grep -c .)" -lt 2 ] && [ $i -lt 200 ]; do
-  sleep 0.05
-  i=$((i + 1))
+# a signal: checkpoints, exit 75, and on; so too where it reaches the workers as well, like Ctrl-C in a terminal
+for whom in it all; do
+  rm -r runs
+  setsid "$program" sweep s.conf train.steps=20000 -j 2 > out 2> err &
+  sweeper=$!
+  i=0
+  while [ "$(find runs -name '*.live.tsv' 2> /dev/null | grep -c .)" -lt 2 ] && [ $i -lt 200 ]; do
+    sleep 0.05
+    i=$((i + 1))
+  done
+  if [ $whom = it ]; then kill -s TERM $sweeper; else kill -s INT -- -$sweeper; fi
+  wait $sweeper
+  [ $? -eq 75 ] || fail "a signal to $whom: not exit status 75: $(cat err)"
+  grep -q 'the same command goes on' err || fail "a signal to $whom: $(cat err)"
+  [ "$(grep -c ' stopped ' out)" -eq 2 ] || fail "a signal to $whom: $(cat out)"
+  [ "$(find runs -name 'step-*.h5' | grep -c .)" -ge 2 ] || fail "a signal to $whom: no checkpoints"
 done
-kill -TERM $sweeper
-wait $sweeper
-[ $? -eq 75 ] || fail "a signal: not exit status 75: $(cat err)"
-grep -q 'the same command goes on' err || fail "a signal: $(cat err)"
-[ "$(grep -c ' stopped ' out)" -eq 2 ] || fail "a signal: $(cat out)"
-[ "$(find runs -name 'step-*.h5' | grep -c .)" -ge 2 ] || fail "a signal: no checkpoints"
 rm -r runs
 
 # kill -9 the sweep: its workers end, too; start it again

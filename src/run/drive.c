@@ -10,11 +10,14 @@
 #include "base/clock.h"
 #include "base/number.h"
 
-static atomic_int caught; /* lock-free: handlers may write it, and any thread that drives a run reads it */
+/* Lock-free: handlers may write them, and any thread that drives a run reads the first. */
+static atomic_int caught, interrupted;
 
+/* A second interrupt ends at once. Of a first one, in a terminal, a sweep's worker is told by SIGTERM, too, which is
+   handled before it where both are waiting. */
 static void on_signal(int number)
 {
-  if (caught && number == SIGINT) _exit(128 + SIGINT);
+  if (number == SIGINT && atomic_exchange(&interrupted, 1)) _exit(128 + SIGINT);
   caught = 1;
 }
 
