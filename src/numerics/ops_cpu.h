@@ -170,6 +170,27 @@ INLINE float lane_max(vec x)
   return x[0];
 }
 
+/* Of every vector what lane_sum or lane_max makes of it, x[r]'s in lane r: rounds of interleaving, as in transpose,
+   where the halves are joined. */
+#define OF_EACH(name, join) \
+  INLINE vec name(vec x[LANES]) \
+  { \
+    UNROLL \
+    for (int half = LANES / 2; half; half /= 2) { \
+      UNROLL \
+      for (int r = 0; r < half; r++) { \
+        const vec low = PICK(x[r], x[r + half], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23); \
+        const vec high = \
+          PICK(x[r], x[r + half], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31); \
+        x[r] = join; \
+      } \
+    } \
+    return x[0]; \
+  }
+OF_EACH(lane_sums, low + high)
+OF_EACH(lane_maxima, larger(low, high))
+#undef OF_EACH
+
 /* y 2^n for whole n in [-150, 128], rounded once */
 INLINE vec scale_by_power(vec y, vec n)
 {
@@ -178,6 +199,17 @@ INLINE vec scale_by_power(vec y, vec n)
 #else
   ivec whole = __builtin_convertvector(n, ivec), half = whole >> 1;
   return y * (vec)((half + 127) << 23) * (vec)((whole - half + 127) << 23);
+#endif
+}
+
+/* The same; 0 where x < least. */
+INLINE vec scale_unless_below(vec y, vec n, vec x, float least)
+{
+#ifdef __AVX512F__
+  const __mmask16 stays = _mm512_cmp_ps_mask((__m512)x, (__m512)ALL(least), _CMP_NLT_UQ);
+  return (vec)_mm512_maskz_scalef_ps(stays, (__m512)y, (__m512)n);
+#else
+  return where_above(ALL(least), x, ALL(0.0f), scale_by_power(y, n));
 #endif
 }
 
@@ -194,8 +226,7 @@ INLINE vec vec_exp(vec x)
   y = y * r + 4.1665795894e-2f;
   y = y * r + 1.6666665459e-1f;
   y = y * r + 5.0000001201e-1f;
-  y = scale_by_power(y * (r * r) + r + 1.0f, n);
-  y = where_above(ALL(-103.97f), x, ALL(0.0f), y);
+  y = scale_unless_below(y * (r * r) + r + 1.0f, n, x, -103.97f);
   return where_above(x, ALL(88.72283f), ALL(__builtin_inff()), y);
 }
 

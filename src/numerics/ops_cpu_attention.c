@@ -301,19 +301,17 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
                           long ldm, struct maxima *x)
 {
   const long first = h->start[t], end = t + rows;
-  float m[STRIP], l[LANES] = {0}, spread[LANES] = {0}, shift[LANES] = {0}, keep[LANES] = {0};
-  float lost[LANES] = {0}; /* of l */
+  vec m = ALL(-INFINITY), shift = {0}, keep = {0}; /* of a row each, as l, what it lost, and spread */
+  vec l = {0}, lost = {0}, spread = {0};
   vec top = ALL(-INFINITY), bottom = ALL(INFINITY);
-  UNROLL
-  for (int r = 0; r < rows; r++) m[r] = -INFINITY;
   begin_sums(h, end - first, h->padded_value);
   for (long from = first / ALIGN * ALIGN; from < end; from += BLOCK) {
     const long to = min_long(from + BLOCK, end);
     const int again = from > first;
     float *score = h->score - from;
-    vec high[STRIP];
+    vec high[LANES];
     UNROLL
-    for (int r = 0; r < rows; r++) high[r] = ALL(-INFINITY);
+    for (int r = 0; r < LANES; r++) high[r] = ALL(-INFINITY);
     for (long j = from; j < to; j += COLS) {
       const float *panel = h->keys + j * h->dim;
       vec s[STRIP][VECS];
@@ -328,41 +326,39 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
       else
         enter(rows, VECS, measured, 0, h, t, j, s, score, high, &top, &bottom);
     }
-    UNROLL
-    for (int r = 0; r < rows; r++) {
-      float highest = lane_max(high[r]);
-      m[r] = m[r] > highest ? m[r] : highest;
-      keep[r] = shift[r];
-      shift[r] = m[r] == -INFINITY ? 0 : m[r];
-    }
+    m = larger(m, lane_maxima(high));
+    keep = shift;
+    shift = where_above(m, ALL(-INFINITY), m, (vec){0});
     if (again) { /* what has been summed was measured from an older shift */
-      vec change = VEC(keep) - VEC(shift), factor = vec_exp(change);
-      VEC(spread) = factor * (VEC(spread) + change * VEC(l));
-      VEC(l) *= factor;
-      VEC(lost) *= factor;
-      VEC(keep) = factor;
+      const vec change = keep - shift;
+      keep = vec_exp(change);
+      spread = keep * (spread + change * l);
+      l *= keep;
+      lost *= keep;
     }
-    float more[LANES] = {0};
+    vec sums[LANES]; /* of rows; from LANES/2 on, of what they say to the entropy */
     UNROLL
-    for (int r = 0; r < rows; r++) {
+    for (int r = 0; r < LANES / 2; r++) {
       vec sum = {0}, below = {0};
-      for (long j = from; j < min_long(to, t + r + 1); j += LANES) {
-        vec d = VEC(score + r * STRIDE + j) - shift[r], e = vec_exp(d);
+      for (long j = from; r < rows && j < min_long(to, t + 1); j += LANES) {
+        const vec d = VEC(score + r * STRIDE + j) - shift[r], e = vec_exp(d);
         sum += e;
         if (measured) below += e * larger(d, ALL(-128.0f));
         VEC(score + r * STRIDE + j) = e;
       }
-      more[r] = lane_sum(sum);
-      if (measured) spread[r] += lane_sum(below);
+      sums[r] = sum;
+      sums[LANES / 2 + r] = below;
     }
-    add_kept(VEC(more), l, lost);
+    const vec more = lane_sums(sums);
+    add_kept(more, (float *)&l, (float *)&lost);
+    spread += PICK(more, more, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
     GATHER(rows, score, from > first ? from : first, to, t, h->value_rows, h->padded_value,
-           again ? keep : NULL, h->sum);
+           again ? (float *)&keep : NULL, h->sum);
   }
-  vec entropy = vec_log(VEC(l)) - VEC(spread) / VEC(l);
+  const vec entropy = vec_log(l) - spread / l, part = 1.0f / l;
   UNROLL
   for (int r = 0; r < rows; r++) {
-    scale_row(h->sum + r * h->padded_value, h->value_dim, 1 / l[r], o + r * ldo);
+    scale_row(h->sum + r * h->padded_value, h->value_dim, part[r], o + r * ldo);
     const float sum = l[r] > 0 ? l[r] : NAN; /* 0: every score is -infinity */
     ml[r * ldm] = shift[r] + (sum - sum);
     ml[r * ldm + 1] = sum;
@@ -543,29 +539,36 @@ INLINE void backward_tile(int rows, int vecs, const struct head *h, long j, cons
   for (int v = 0; v < vecs; v++) {
     vec power = capped(s[r][v], h->cap, h->cap_value) - shift[r], e = part[r] * vec_exp(power);
     VEC(p + r * STRIDE + v * LANES) = e;
-    VEC(ds + r * STRIDE + v * LANES) = times_slope(e, power, s[r][v], h->cap, h->cap_value);
+    if (h->cap) VEC(ds + r * STRIDE + v * LANES) = times_slope(e, power, s[r][v], h->cap, h->cap_value);
   }
+  const float *slope = h->cap ? ds : p;
   tile(rows, vecs, h->do_, h->padded_value, h->values + j * h->value_dim, h->value_dim, s);
   UNROLL
   for (int r = 0; r < rows; r++) UNROLL
-  for (int v = 0; v < vecs; v++) VEC(ds + r * STRIDE + v * LANES) *= s[r][v] - through[r];
+  for (int v = 0; v < vecs; v++)
+    VEC(ds + r * STRIDE + v * LANES) = VEC(slope + r * STRIDE + v * LANES) * (s[r][v] - through[r]);
 }
 
 INLINE void backward_strip(int rows, const struct head *h, long t, const struct strip_in *in)
 {
   const long first = h->start[t], end = t + rows;
-  float through[STRIP], shift[STRIP], part[STRIP];
+  float through[LANES], shift[STRIP], part[STRIP];
+  vec sums[LANES] = {{0}};
+  const long whole = h->value_dim / LANES * LANES;
   UNROLL
   for (int r = 0; r < rows; r++) {
     vec sum = {0};
-    long c = 0;
-    for (; c + LANES <= h->value_dim; c += LANES)
+    for (long c = 0; c < whole; c += LANES)
       sum += VEC(h->do_ + r * h->padded_value + c) * VEC(in->o + r * in->ldo + c);
-    through[r] = lane_sum(sum);
-    for (; c < h->value_dim; c++) through[r] += h->do_[r * h->padded_value + c] * in->o[r * in->ldo + c];
+    sums[r] = sum;
     shift[r] = in->ml[r * in->ldm];
     part[r] = 1 / in->ml[r * in->ldm + 1];
   }
+  VEC(through) = lane_sums(sums);
+  UNROLL
+  for (int r = 0; r < rows; r++)
+    for (long c = whole; c < h->value_dim; c++)
+      through[r] += h->do_[r * h->padded_value + c] * in->o[r * in->ldo + c];
   begin_sums(h, end - first, h->padded_dim);
   for (long from = first / ALIGN * ALIGN; from < end; from += BLOCK) {
     const long to = min_long(from + BLOCK, end), seen = from > first ? from : first;
