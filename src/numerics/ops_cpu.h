@@ -29,19 +29,33 @@ EACH_KERNEL_FILE(DECLARE, base)
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* 16 lanes, whatever the machine has */
+/* A sum is made in PARTS parts, whatever the machine has: number i of a row goes to part i mod PARTS, and SPLIT vectors
+   hold the parts. A vector is a register, since of a larger one the compiler makes single numbers (five to ten times
+   slower); only where there is no AVX2 it may. */
+#if defined __AVX2__ && !defined __AVX512F__
+#define EIGHT_LANES
+enum { LANES = 8 };
+#else
 enum { LANES = 16 };
+#endif
+enum { PARTS = 16, SPLIT = PARTS / LANES };
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float vec_loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
 typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
 #define VEC(p) (*(vec_loose *)(p))
 #define ALL(x) ((x) - (vec){0}) /* every lane x */
+#ifdef EIGHT_LANES
+#define LANE ((vec){0, 1, 2, 3, 4, 5, 6, 7})
+#else
 #define LANE ((vec){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
+#endif
 
 /* x where a > b, else (also where either is NaN) y */
-#ifdef __AVX512F__
+#ifdef __AVX2__
 #include <immintrin.h>
+#endif
+#ifdef __AVX512F__
 INLINE vec where_above(vec a, vec b, vec x, vec y)
 {
   __mmask16 above = _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ);
@@ -50,6 +64,14 @@ INLINE vec where_above(vec a, vec b, vec x, vec y)
 INLINE vec larger(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b); }
 INLINE vec smaller(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
 INLINE vec vec_sqrt(vec x) { return (vec)_mm512_sqrt_ps((__m512)x); }
+#elif defined EIGHT_LANES
+INLINE vec where_above(vec a, vec b, vec x, vec y)
+{
+  return (vec)_mm256_blendv_ps((__m256)y, (__m256)x, _mm256_cmp_ps((__m256)a, (__m256)b, _CMP_GT_OQ));
+}
+INLINE vec larger(vec a, vec b) { return (vec)_mm256_max_ps((__m256)a, (__m256)b); }
+INLINE vec smaller(vec a, vec b) { return (vec)_mm256_min_ps((__m256)a, (__m256)b); }
+INLINE vec vec_sqrt(vec x) { return (vec)_mm256_sqrt_ps((__m256)x); }
 #else
 INLINE vec where_above(vec a, vec b, vec x, vec y)
 {
@@ -152,26 +174,50 @@ static inline void pack_transposed(const float *from, long row, long rows, long 
     for (long j = 0; j < WIDTH; j++) to[p * ld + j] = j < rows ? from[j * row + p] : 0;
 }
 
+/* Lanes the halves of a vector, of a half, of a quarter apart; and halves of two vectors, one by one in turn. */
+#ifdef EIGHT_LANES
+#define HALVES(x) PICK(x, x, 4, 5, 6, 7, 0, 1, 2, 3)
+#define QUARTERS(x) PICK(x, x, 2, 3, 0, 1, 6, 7, 4, 5)
+#define PAIRS(x) PICK(x, x, 1, 0, 3, 2, 5, 4, 7, 6)
+#define LOW(x, y) PICK(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
+#define HIGH(x, y) PICK(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define HALVES(x) PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)
+#define QUARTERS(x) PICK(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11)
+#define EIGHTHS(x) PICK(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13)
+#define PAIRS(x) PICK(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14)
+#define LOW(x, y) PICK(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define HIGH(x, y) PICK(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#endif
+
 /* The lanes from left to right, always in the same tree. */
 INLINE float lane_sum(vec x)
 {
-  x += PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-  x += PICK(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
-  x += PICK(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-  x += PICK(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+  x += HALVES(x);
+  x += QUARTERS(x);
+#ifndef EIGHT_LANES
+  x += EIGHTHS(x);
+#endif
+  x += PAIRS(x);
   return x[0];
 }
 INLINE float lane_max(vec x)
 {
-  x = larger(x, PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-  x = larger(x, PICK(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
-  x = larger(x, PICK(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
-  x = larger(x, PICK(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+  x = larger(x, HALVES(x));
+  x = larger(x, QUARTERS(x));
+#ifndef EIGHT_LANES
+  x = larger(x, EIGHTHS(x));
+#endif
+  x = larger(x, PAIRS(x));
   return x[0];
 }
 
-/* Of every vector what lane_sum or lane_max makes of it, x[r]'s in lane r: rounds of interleaving, as in transpose,
-   where the halves are joined. */
+/* What lane_sum and lane_max go on with. */
+INLINE vec sum_of_parts(const vec x[SPLIT]) { return SPLIT == 2 ? x[0] + x[SPLIT - 1] : x[0]; }
+INLINE vec max_of_parts(const vec x[SPLIT]) { return SPLIT == 2 ? larger(x[0], x[SPLIT - 1]) : x[0]; }
+
+/* Of every vector what lane_sum or lane_max makes of it, x[r]'s in lane r: rounds of interleaving, where halves are
+   joined. */
 #define OF_EACH(name, join) \
   INLINE vec name(vec x[LANES]) \
   { \
@@ -179,9 +225,7 @@ INLINE float lane_max(vec x)
     for (int half = LANES / 2; half; half /= 2) { \
       UNROLL \
       for (int r = 0; r < half; r++) { \
-        const vec low = PICK(x[r], x[r + half], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23); \
-        const vec high = \
-          PICK(x[r], x[r + half], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31); \
+        const vec low = LOW(x[r], x[r + half]), high = HIGH(x[r], x[r + half]); \
         x[r] = join; \
       } \
     } \
@@ -268,12 +312,21 @@ INLINE double number(const struct tensor *t) { return t ? (double)REALS(t)[0] : 
 
 enum { PIECE = 16384 }; /* numbers that one piece of work takes, about */
 
-/* A vector of which `left` lanes exist; the others read 0 and are not written. */
+#ifdef EIGHT_LANES
+INLINE __m256i lanes_below(long left)
+{
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)left), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif
+
+/* A vector of which `left` lanes exist, or none; the others read 0 and are not written. */
 INLINE vec get(const float *p, long left)
 {
   if (left >= LANES) return VEC(p);
 #ifdef __AVX512F__
   return (vec)_mm512_maskz_loadu_ps((__mmask16)((1 << left) - 1), p);
+#elif defined EIGHT_LANES
+  return (vec)_mm256_maskload_ps(p, lanes_below(left));
 #else
   vec x = {0};
   memcpy(&x, p, (size_t)left * sizeof *p);
@@ -287,18 +340,28 @@ INLINE void put(float *p, vec x, long left)
   else
 #ifdef __AVX512F__
     _mm512_mask_storeu_ps(p, (__mmask16)((1 << left) - 1), (__m512)x);
+#elif defined EIGHT_LANES
+    _mm256_maskstore_ps(p, lanes_below(left), (__m256)x);
 #else
     memcpy(p, &x, (size_t)left * sizeof *p);
 #endif
 }
 #define EACH(j, n) for (long j = 0; j < (n); j += LANES)
+/* For sums: vector `part` of those from j on that take all parts, at j + part*LANES. The last may not exist. */
+#define EACH_PART(j, part, n) \
+  for (long j = 0; j < (n); j += PARTS) UNROLL \
+  for (int part = 0; part < SPLIT; part++)
 
 typedef double dvec __attribute__((vector_size(8 * LANES / 2)));
-INLINE dvec first_half(vec x) { return __builtin_convertvector(PICK(x, x, 0, 1, 2, 3, 4, 5, 6, 7), dvec); }
-INLINE dvec second_half(vec x)
-{
-  return __builtin_convertvector(PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15), dvec);
-}
+#ifdef EIGHT_LANES
+#define FIRST_HALF(x) PICK(x, x, 0, 1, 2, 3)
+#define SECOND_HALF(x) PICK(x, x, 4, 5, 6, 7)
+#else
+#define FIRST_HALF(x) PICK(x, x, 0, 1, 2, 3, 4, 5, 6, 7)
+#define SECOND_HALF(x) PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15)
+#endif
+INLINE dvec first_half(vec x) { return __builtin_convertvector(FIRST_HALF(x), dvec); }
+INLINE dvec second_half(vec x) { return __builtin_convertvector(SECOND_HALF(x), dvec); }
 INLINE vec from_halves(dvec low, dvec high)
 {
   typedef float half __attribute__((vector_size(4 * LANES / 2)));
@@ -307,23 +370,30 @@ INLINE vec from_halves(dvec low, dvec high)
   memcpy(&whole, part, sizeof whole);
   return whole;
 }
-INLINE double dvec_sum(dvec x)
+/* Of halves of all parts, in the same tree. */
+INLINE double parts_sum(const dvec x[2 * SPLIT])
 {
-  x += PICK(x, x, 4, 5, 6, 7, 0, 1, 2, 3);
-  x += PICK(x, x, 2, 3, 0, 1, 6, 7, 4, 5);
-  return x[0] + x[1];
+#ifdef EIGHT_LANES
+  dvec sum = (x[0] + x[2]) + (x[1] + x[3]);
+#else
+  dvec sum = x[0] + x[1];
+  sum += PICK(sum, sum, 4, 5, 6, 7, 0, 1, 2, 3);
+#endif
+  return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
 static inline double squares(const float *x, long n)
 {
-  dvec a = {0}, b = {0};
-  EACH(j, n) {
-    vec y = get(x + j, n - j);
+  dvec sum[2 * SPLIT] = {{0}};
+  EACH_PART(j, part, n)
+  {
+    const long at = j + part * LANES;
+    vec y = get(x + at, n - at);
     dvec low = first_half(y), high = second_half(y);
-    a += low * low;
-    b += high * high;
+    sum[2 * part] += low * low;
+    sum[2 * part + 1] += high * high;
   }
-  return dvec_sum(a + b);
+  return parts_sum(sum);
 }
 
 static inline long min_long(long a, long b) { return a < b ? a : b; }

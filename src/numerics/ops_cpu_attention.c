@@ -15,7 +15,7 @@
 enum { STRIP = 8, VECS = 2 };
 static const float all_ones[STRIP] = {1, 1, 1, 1, 1, 1, 1, 1};
 #else
-enum { STRIP = 4, VECS = 1 };
+enum { STRIP = 4, VECS = SPLIT };
 static const float all_ones[STRIP] = {1, 1, 1, 1};
 #endif
 /* STRIDE between the rows of a strip keeps them apart in the cache; ALIGN is the same for every level, so
@@ -274,7 +274,7 @@ static int row_has_nan(const struct head *h, long t, const float *q)
 
 /* One tile of scores on its way into the softmax: maxima, cap, and -infinity where a pair is not allowed. */
 INLINE void enter(int rows, int vecs, int measured, int cut, const struct head *h, long t, long j,
-                  vec s[STRIP][VECS], float *score, vec high[STRIP], vec *top, vec *bottom)
+                  vec s[STRIP][VECS], float *score, vec high[STRIP][SPLIT], vec *top, vec *bottom)
 {
   const vec first = ALL((float)h->start[t]), nothing = ALL(-INFINITY);
   UNROLL
@@ -291,7 +291,7 @@ INLINE void enter(int rows, int vecs, int measured, int cut, const struct head *
     }
     y = ALLOWED(y, nothing);
 #undef ALLOWED
-    high[r] = larger(y, high[r]);
+    high[r][v % SPLIT] = larger(y, high[r][v % SPLIT]);
     VEC(score + r * STRIDE + j + v * LANES) = y;
   }
 }
@@ -309,13 +309,14 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
     const long to = min_long(from + BLOCK, end);
     const int again = from > first;
     float *score = h->score - from;
-    vec high[LANES];
+    vec high[STRIP][SPLIT], highest[LANES];
     UNROLL
-    for (int r = 0; r < LANES; r++) high[r] = ALL(-INFINITY);
+    for (int r = 0; r < rows; r++) UNROLL
+    for (int v = 0; v < SPLIT; v++) high[r][v] = ALL(-INFINITY);
     for (long j = from; j < to; j += COLS) {
       const float *panel = h->keys + j * h->dim;
       vec s[STRIP][VECS];
-      if (VECS > 1 && j + LANES >= end) { /* no row sees more than the first vector */
+      if ((int)VECS > SPLIT && j + PARTS >= end) { /* no row sees more than the first vector */
         tile(rows, 1, h->q, h->padded_dim, panel, h->dim, s);
         enter(rows, 1, measured, 1, h, t, j, s, score, high, &top, &bottom);
         continue;
@@ -326,7 +327,9 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
       else
         enter(rows, VECS, measured, 0, h, t, j, s, score, high, &top, &bottom);
     }
-    m = larger(m, lane_maxima(high));
+    UNROLL
+    for (int r = 0; r < LANES; r++) highest[r] = r < rows ? max_of_parts(high[r]) : ALL(-INFINITY);
+    m = larger(m, lane_maxima(highest));
     keep = shift;
     shift = where_above(m, ALL(-INFINITY), m, (vec){0});
     if (again) { /* what has been summed was measured from an older shift */
@@ -339,19 +342,21 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
     vec sums[LANES]; /* of rows; from LANES/2 on, of what they say to the entropy */
     UNROLL
     for (int r = 0; r < LANES / 2; r++) {
-      vec sum = {0}, below = {0};
-      for (long j = from; r < rows && j < min_long(to, t + 1); j += LANES) {
-        const vec d = VEC(score + r * STRIDE + j) - shift[r], e = vec_exp(d);
-        sum += e;
-        if (measured) below += e * larger(d, ALL(-128.0f));
-        VEC(score + r * STRIDE + j) = e;
+      vec sum[SPLIT] = {{0}}, below[SPLIT] = {{0}};
+      float *row = score + r * STRIDE + from;
+      EACH_PART(j, part, r < rows ? min_long(to, t + 1) - from : 0)
+      {
+        const vec d = VEC(row + j + part * LANES) - shift[r], e = vec_exp(d);
+        sum[part] += e;
+        if (measured) below[part] += e * larger(d, ALL(-128.0f));
+        VEC(row + j + part * LANES) = e;
       }
-      sums[r] = sum;
-      sums[LANES / 2 + r] = below;
+      sums[r] = sum_of_parts(sum);
+      sums[LANES / 2 + r] = sum_of_parts(below);
     }
     const vec more = lane_sums(sums);
     add_kept(more, (float *)&l, (float *)&lost);
-    spread += PICK(more, more, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    spread += HALVES(more);
     GATHER(rows, score, from > first ? from : first, to, t, h->value_rows, h->padded_value,
            again ? (float *)&keep : NULL, h->sum);
   }
@@ -394,7 +399,7 @@ struct forward_job {
 #define SOON(tensor, row, count, col, width, write) \
   do { \
     for (long i = 0; i < (count); i++) \
-      for (long c = 0; c < (width); c += LANES) \
+      for (long c = 0; c < (width); c += PARTS) \
         __builtin_prefetch(AT(tensor, (row) + i, (col) + c), write, 2); \
   } while (0)
 
@@ -554,13 +559,16 @@ INLINE void backward_strip(int rows, const struct head *h, long t, const struct 
   const long first = h->start[t], end = t + rows;
   float through[LANES], shift[STRIP], part[STRIP];
   vec sums[LANES] = {{0}};
-  const long whole = h->value_dim / LANES * LANES;
+  const long whole = h->value_dim / PARTS * PARTS;
   UNROLL
   for (int r = 0; r < rows; r++) {
-    vec sum = {0};
-    for (long c = 0; c < whole; c += LANES)
-      sum += VEC(h->do_ + r * h->padded_value + c) * VEC(in->o + r * in->ldo + c);
-    sums[r] = sum;
+    vec sum[SPLIT] = {{0}};
+    EACH_PART(c, v, whole)
+    {
+      const long at = c + v * LANES;
+      sum[v] += VEC(h->do_ + r * h->padded_value + at) * VEC(in->o + r * in->ldo + at);
+    }
+    sums[r] = sum_of_parts(sum);
     shift[r] = in->ml[r * in->ldm];
     part[r] = 1 / in->ml[r * in->ldm + 1];
   }
@@ -574,7 +582,7 @@ INLINE void backward_strip(int rows, const struct head *h, long t, const struct 
     const long to = min_long(from + BLOCK, end), seen = from > first ? from : first;
     float *p = h->score - from, *ds = h->other - from;
     for (long j = from; j < to; j += COLS)
-      if (VECS > 1 && j + LANES >= end) /* no row sees more than the first vector */
+      if ((int)VECS > SPLIT && j + PARTS >= end) /* no row sees more than the first vector */
         backward_tile(rows, 1, h, j, through, shift, part, p + j, ds + j);
       else
         backward_tile(rows, VECS, h, j, through, shift, part, p + j, ds + j);

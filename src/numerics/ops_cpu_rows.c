@@ -12,15 +12,16 @@
 /* sum factor a b in double; an infinite factor meets each term, as in the definitions */
 static double dot(double factor, const float *a, const float *b, long n)
 {
-  dvec low = {0}, high = {0};
-  long j = 0;
-  for (; j + LANES <= n; j += LANES) {
-    vec x = VEC(a + j), y = VEC(b + j);
-    low += factor * first_half(x) * first_half(y);
-    high += factor * second_half(x) * second_half(y);
+  dvec parts[2 * SPLIT] = {{0}};
+  const long whole = n / PARTS * PARTS;
+  EACH_PART(i, part, whole)
+  {
+    vec x = VEC(a + i + part * LANES), y = VEC(b + i + part * LANES);
+    parts[2 * part] += factor * first_half(x) * first_half(y);
+    parts[2 * part + 1] += factor * second_half(x) * second_half(y);
   }
-  double sum = dvec_sum(low + high);
-  for (; j < n; j++) sum += factor * (double)a[j] * (double)b[j];
+  double sum = parts_sum(parts);
+  for (long j = whole; j < n; j++) sum += factor * (double)a[j] * (double)b[j];
   return sum;
 }
 
@@ -632,13 +633,15 @@ static void rmsnorm_backward_rows(void *context, long piece, int worker)
     for (long g = 0; g < a->x->cols / size; g++) {
       const float *x = AT(a->x, row, g * size), *dy = AT(a->dy, row, g * size), rstd = *AT(a->rstd, row, g);
       float *dx = AT(a->dx, row, g * size);
-      vec sum = {0};
-      EACH(j, size) {
+      vec sum[SPLIT] = {{0}};
+      EACH_PART(i, part, size)
+      {
+        const long j = i + part * LANES;
         vec ex = get(dy + j, size - j) * get(x + j, size - j);
         if (a->dgain) VEC(gains + j) += ex * rstd;
-        sum += a->gain ? ex * get(REALS(a->gain) + j, size - j) : ex;
+        sum[part] += a->gain ? ex * get(REALS(a->gain) + j, size - j) : ex;
       }
-      const float mean = rstd * (lane_sum(sum) / (float)size);
+      const float mean = rstd * (lane_sum(sum_of_parts(sum)) / (float)size);
       EACH(j, size) {
         vec e = get(dy + j, size - j);
         if (a->gain) e *= get(REALS(a->gain) + j, size - j);
@@ -653,11 +656,11 @@ static size_t rmsnorm_backward_scratch(const struct device *device, const void *
 {
   (void)device;
   const struct rmsnorm_backward_args *x = args;
-  return (size_t)(norm_pieces(x->x) * round_up(x->group, LANES)) * sizeof(float);
+  return (size_t)(norm_pieces(x->x) * round_up(x->group, PARTS)) * sizeof(float);
 }
 static void rmsnorm_backward(struct device *device, const struct rmsnorm_backward_args *x)
 {
-  long pieces = norm_pieces(x->x), ld = round_up(x->group, LANES);
+  long pieces = norm_pieces(x->x), ld = round_up(x->group, PARTS);
   struct norm_job job = {.a = x, .gains_ld = ld};
   job.gains = device_scratch(device, rmsnorm_backward_scratch(device, x));
   parallel_for(device->pool, pieces, rmsnorm_backward_rows, &job);
@@ -710,6 +713,7 @@ static void swiglu_backward(struct device *device, const struct swiglu_backward_
   walk(device, walk_rows(x->dy, x, some_swiglu_backward));
 }
 
+#ifndef EIGHT_LANES
 /* One head in one vector: its halves swapped, times -sin | sin. */
 INLINE void rope_vector(const float *x, float *y, vec cosine, vec sine, int add)
 {
@@ -718,6 +722,7 @@ INLINE void rope_vector(const float *x, float *y, vec cosine, vec sine, int add)
   if (add) turned += VEC(y);
   VEC(y) = turned;
 }
+#endif
 
 SOME(some_rope)
 {
@@ -725,6 +730,7 @@ SOME(some_rope)
   const struct rope_args *a = args;
   const long half = a->dim / 2;
   const float *c = AT(a->table, INTS(a->position)[row], 0), *s = c + half, sign = (float)a->sign;
+#ifndef EIGHT_LANES
   if (a->dim == LANES) {
     const float *x = AT(a->x, row, 0);
     float *y = AT(a->y, row, 0);
@@ -740,6 +746,7 @@ SOME(some_rope)
     }
     return;
   }
+#endif
   for (long head = 0; head < n; head += a->dim) {
     const float *x = AT(a->x, row, head);
     float *y = AT(a->y, row, head);
@@ -765,17 +772,19 @@ static void rope(struct device *device, const struct rope_args *x)
 /* A NaN among the logits makes the sum NaN, whatever the maximum missed: then it is NaN too. */
 static void max_and_sum(const float *x, long n, float ml[2])
 {
-  vec high = ALL(-INFINITY), sum = {0};
-  long whole = n / LANES * LANES;
-  for (long j = 0; j < whole; j += LANES) high = larger(VEC(x + j), high);
+  vec high = ALL(-INFINITY), sum[SPLIT] = {{0}};
+  const long whole = n / LANES * LANES, first = n / PARTS * PARTS;
+  EACH(j, whole) high = larger(VEC(x + j), high);
   float m = lane_max(high);
   for (long j = whole; j < n; j++) m = x[j] > m ? x[j] : m;
-  for (long j = 0; j < whole; j += LANES) sum += vec_exp(VEC(x + j) - m);
-  if (whole < n) {
-    vec last = vec_exp(get(x + whole, n - whole) - m);
-    sum += where_above(ALL((float)(n - whole)), LANE, last, (vec){0});
+  EACH_PART(j, part, first) sum[part] += vec_exp(VEC(x + j + part * LANES) - m);
+  if (first < n) UNROLL
+  for (int part = 0; part < SPLIT; part++) {
+    const long left = n - first - part * LANES;
+    vec last = vec_exp(get(x + n - left, left) - m);
+    sum[part] += where_above(ALL((float)left), LANE, last, (vec){0});
   }
-  ml[1] = lane_sum(sum);
+  ml[1] = lane_sum(sum_of_parts(sum));
   ml[0] = m + (ml[1] - ml[1]);
 }
 
