@@ -1,7 +1,7 @@
 /* ops_cpu.h - what the fast CPU kernels share
    Each kernel file is compiled once per instruction set, as LEVEL = v4 (AVX-512), v3 (AVX2, FMA) or base;
-   ops_cpu.c picks a table at run time. Each gives its own bits, the same on any number of threads: sums run over
-   a fixed number of lanes, and a product's sum over k alone. */
+   ops_cpu.c picks a table at run time. Each gives its own bits, the same on any number of threads: sums are
+   made in a fixed number of parts, and a product's sum over k alone. */
 #ifndef MAXLOGIT_OPS_CPU_H
 #define MAXLOGIT_OPS_CPU_H
 #include <stdint.h>
@@ -31,12 +31,13 @@ EACH_KERNEL_FILE(DECLARE, base)
 
 /* A sum is made in PARTS parts, whatever the machine has: number i of a row goes to part i mod PARTS, and SPLIT vectors
    hold the parts. A vector is a register, since of a larger one the compiler makes single numbers (five to ten times
-   slower); only where there is no AVX2 it may. */
-#if defined __AVX2__ && !defined __AVX512F__
-#define EIGHT_LANES
+   slower). */
+#if defined __AVX512F__
+enum { LANES = 16 };
+#elif defined __AVX2__
 enum { LANES = 8 };
 #else
-enum { LANES = 16 };
+enum { LANES = 4 };
 #endif
 enum { PARTS = 16, SPLIT = PARTS / LANES };
 typedef float vec __attribute__((vector_size(4 * LANES)));
@@ -45,10 +46,12 @@ typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
 typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
 #define VEC(p) (*(vec_loose *)(p))
 #define ALL(x) ((x) - (vec){0}) /* every lane x */
-#ifdef EIGHT_LANES
+#if defined __AVX512F__
+#define LANE ((vec){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
+#elif defined __AVX2__
 #define LANE ((vec){0, 1, 2, 3, 4, 5, 6, 7})
 #else
-#define LANE ((vec){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
+#define LANE ((vec){0, 1, 2, 3})
 #endif
 
 /* x where a > b, else (also where either is NaN) y */
@@ -64,7 +67,7 @@ INLINE vec where_above(vec a, vec b, vec x, vec y)
 INLINE vec larger(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b); }
 INLINE vec smaller(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
 INLINE vec vec_sqrt(vec x) { return (vec)_mm512_sqrt_ps((__m512)x); }
-#elif defined EIGHT_LANES
+#elif defined __AVX2__
 INLINE vec where_above(vec a, vec b, vec x, vec y)
 {
   return (vec)_mm256_blendv_ps((__m256)y, (__m256)x, _mm256_cmp_ps((__m256)a, (__m256)b, _CMP_GT_OQ));
@@ -104,12 +107,7 @@ typedef float line __attribute__((vector_size(4 * SQUARE)));
 typedef float line_loose __attribute__((vector_size(4 * SQUARE), aligned(4), may_alias));
 #define LINE(p) (*(line_loose *)(p))
 
-#if defined __clang__ || __GNUC__ >= 12
 #define PICK(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
-#else
-#define PICK(x, y, ...) \
-  __builtin_shuffle(x, y, (int32_t __attribute__((vector_size(sizeof(x))))){__VA_ARGS__})
-#endif
 
 /* to[p*ld + j] = from[j*row + p] for p < SQUARE, j < WIDTH: squares of 4, each within four lanes, where shuffles cost
    least; then fours change places. Not inline: in a loop the addresses of all rows would be kept. */
@@ -134,8 +132,8 @@ static __attribute__((noinline, unused)) void transpose_lines(const float *from,
   for (int i = 0; i < SQUARE; i++) {
 #ifdef __AVX512F__ /* two rows in one */
     const float *at = from + (i / 4 * 8 + i % 4) * row;
-    x[i] =
-      (wide)_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(at)), _mm256_loadu_ps(at + 4 * row), 1);
+    __m512d two = _mm512_castpd256_pd512((__m256d)_mm256_loadu_ps(at));
+    x[i] = (wide)_mm512_insertf64x4(two, (__m256d)_mm256_loadu_ps(at + 4 * row), 1);
 #else
     x[i] = WIDE(from + i * row);
 #endif
@@ -175,27 +173,34 @@ static inline void pack_transposed(const float *from, long row, long rows, long 
 }
 
 /* Lanes the halves of a vector, of a half, of a quarter apart; and halves of two vectors, one by one in turn. */
-#ifdef EIGHT_LANES
-#define HALVES(x) PICK(x, x, 4, 5, 6, 7, 0, 1, 2, 3)
-#define QUARTERS(x) PICK(x, x, 2, 3, 0, 1, 6, 7, 4, 5)
-#define PAIRS(x) PICK(x, x, 1, 0, 3, 2, 5, 4, 7, 6)
-#define LOW(x, y) PICK(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
-#define HIGH(x, y) PICK(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
-#else
+#if defined __AVX512F__
 #define HALVES(x) PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)
 #define QUARTERS(x) PICK(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11)
 #define EIGHTHS(x) PICK(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13)
 #define PAIRS(x) PICK(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14)
 #define LOW(x, y) PICK(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define HIGH(x, y) PICK(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#elif defined __AVX2__
+#define HALVES(x) PICK(x, x, 4, 5, 6, 7, 0, 1, 2, 3)
+#define QUARTERS(x) PICK(x, x, 2, 3, 0, 1, 6, 7, 4, 5)
+#define PAIRS(x) PICK(x, x, 1, 0, 3, 2, 5, 4, 7, 6)
+#define LOW(x, y) PICK(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
+#define HIGH(x, y) PICK(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define HALVES(x) PICK(x, x, 2, 3, 0, 1)
+#define PAIRS(x) PICK(x, x, 1, 0, 3, 2)
+#define LOW(x, y) PICK(x, y, 0, 4, 1, 5)
+#define HIGH(x, y) PICK(x, y, 2, 6, 3, 7)
 #endif
 
 /* The lanes from left to right, always in the same tree. */
 INLINE float lane_sum(vec x)
 {
   x += HALVES(x);
+#ifdef __AVX2__
   x += QUARTERS(x);
-#ifndef EIGHT_LANES
+#endif
+#ifdef __AVX512F__
   x += EIGHTHS(x);
 #endif
   x += PAIRS(x);
@@ -204,8 +209,10 @@ INLINE float lane_sum(vec x)
 INLINE float lane_max(vec x)
 {
   x = larger(x, HALVES(x));
+#ifdef __AVX2__
   x = larger(x, QUARTERS(x));
-#ifndef EIGHT_LANES
+#endif
+#ifdef __AVX512F__
   x = larger(x, EIGHTHS(x));
 #endif
   x = larger(x, PAIRS(x));
@@ -213,8 +220,20 @@ INLINE float lane_max(vec x)
 }
 
 /* What lane_sum and lane_max go on with. */
-INLINE vec sum_of_parts(const vec x[SPLIT]) { return SPLIT == 2 ? x[0] + x[SPLIT - 1] : x[0]; }
-INLINE vec max_of_parts(const vec x[SPLIT]) { return SPLIT == 2 ? larger(x[0], x[SPLIT - 1]) : x[0]; }
+INLINE vec sum_of_parts(vec x[SPLIT])
+{
+  UNROLL
+  for (int half = SPLIT / 2; half; half /= 2) UNROLL
+  for (int i = 0; i < half; i++) x[i] += x[i + half];
+  return x[0];
+}
+INLINE vec max_of_parts(vec x[SPLIT])
+{
+  UNROLL
+  for (int half = SPLIT / 2; half; half /= 2) UNROLL
+  for (int i = 0; i < half; i++) x[i] = larger(x[i], x[i + half]);
+  return x[0];
+}
 
 /* Of every vector what lane_sum or lane_max makes of it, x[r]'s in lane r: rounds of interleaving, where halves are
    joined. */
@@ -235,25 +254,16 @@ OF_EACH(lane_sums, low + high)
 OF_EACH(lane_maxima, larger(low, high))
 #undef OF_EACH
 
-/* y 2^n for whole n in [-150, 128], rounded once */
-INLINE vec scale_by_power(vec y, vec n)
-{
-#ifdef __AVX512F__
-  return (vec)_mm512_scalef_ps((__m512)y, (__m512)n);
-#else
-  ivec whole = __builtin_convertvector(n, ivec), half = whole >> 1;
-  return y * (vec)((half + 127) << 23) * (vec)((whole - half + 127) << 23);
-#endif
-}
-
-/* The same; 0 where x < least. */
+/* y 2^n for whole n in [-150, 128], rounded once; 0 where x < least */
 INLINE vec scale_unless_below(vec y, vec n, vec x, float least)
 {
 #ifdef __AVX512F__
   const __mmask16 stays = _mm512_cmp_ps_mask((__m512)x, (__m512)ALL(least), _CMP_NLT_UQ);
   return (vec)_mm512_maskz_scalef_ps(stays, (__m512)y, (__m512)n);
 #else
-  return where_above(ALL(least), x, ALL(0.0f), scale_by_power(y, n));
+  const ivec whole = __builtin_convertvector(n, ivec), half = whole >> 1;
+  y = y * (vec)((half + 127) << 23) * (vec)((whole - half + 127) << 23);
+  return where_above(ALL(least), x, ALL(0.0f), y);
 #endif
 }
 
@@ -277,8 +287,9 @@ INLINE vec vec_exp(vec x)
 /* log(x) for normal x > 0; NaN stays. Cephes' logf. */
 INLINE vec vec_log(vec x)
 {
-  ivec bits = (ivec)x, e = ((bits - 0x3f3504f3) >> 23); /* mantissa in [sqrt(1/2), sqrt(2)) */
-  vec m = (vec)(bits - (e << 23)) - 1.0f, n = __builtin_convertvector(e, vec), z = m * m;
+  const uvec bits = (uvec)x;                      /* of any x, lanes without a row's number included */
+  const ivec e = (ivec)(bits - 0x3f3504f3) >> 23; /* mantissa in [sqrt(1/2), sqrt(2)) */
+  vec m = (vec)(bits - ((uvec)e << 23)) - 1.0f, n = __builtin_convertvector(e, vec), z = m * m;
   vec y = ALL(7.0376836292e-2f);
   y = y * m - 1.1514610310e-1f;
   y = y * m + 1.1676998740e-1f;
@@ -312,24 +323,24 @@ INLINE double number(const struct tensor *t) { return t ? (double)REALS(t)[0] : 
 
 enum { PIECE = 16384 }; /* numbers that one piece of work takes, about */
 
-#ifdef EIGHT_LANES
+#if defined __AVX2__ && !defined __AVX512F__
 INLINE __m256i lanes_below(long left)
 {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)left), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 #endif
 
-/* A vector of which `left` lanes exist, or none; the others read 0 and are not written. */
+/* A vector of which `left` lanes exist (none is asked for where SPLIT is 1); the others read 0 and are not written. */
 INLINE vec get(const float *p, long left)
 {
   if (left >= LANES) return VEC(p);
 #ifdef __AVX512F__
   return (vec)_mm512_maskz_loadu_ps((__mmask16)((1 << left) - 1), p);
-#elif defined EIGHT_LANES
+#elif defined __AVX2__
   return (vec)_mm256_maskload_ps(p, lanes_below(left));
 #else
   vec x = {0};
-  memcpy(&x, p, (size_t)left * sizeof *p);
+  if (left > 0) memcpy(&x, p, (size_t)left * sizeof *p);
   return x;
 #endif
 }
@@ -340,7 +351,7 @@ INLINE void put(float *p, vec x, long left)
   else
 #ifdef __AVX512F__
     _mm512_mask_storeu_ps(p, (__mmask16)((1 << left) - 1), (__m512)x);
-#elif defined EIGHT_LANES
+#elif defined __AVX2__
     _mm256_maskstore_ps(p, lanes_below(left), (__m256)x);
 #else
     memcpy(p, &x, (size_t)left * sizeof *p);
@@ -353,12 +364,15 @@ INLINE void put(float *p, vec x, long left)
   for (int part = 0; part < SPLIT; part++)
 
 typedef double dvec __attribute__((vector_size(8 * LANES / 2)));
-#ifdef EIGHT_LANES
+#if defined __AVX512F__
+#define FIRST_HALF(x) PICK(x, x, 0, 1, 2, 3, 4, 5, 6, 7)
+#define SECOND_HALF(x) PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15)
+#elif defined __AVX2__
 #define FIRST_HALF(x) PICK(x, x, 0, 1, 2, 3)
 #define SECOND_HALF(x) PICK(x, x, 4, 5, 6, 7)
 #else
-#define FIRST_HALF(x) PICK(x, x, 0, 1, 2, 3, 4, 5, 6, 7)
-#define SECOND_HALF(x) PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15)
+#define FIRST_HALF(x) PICK(x, x, 0, 1)
+#define SECOND_HALF(x) PICK(x, x, 2, 3)
 #endif
 INLINE dvec first_half(vec x) { return __builtin_convertvector(FIRST_HALF(x), dvec); }
 INLINE dvec second_half(vec x) { return __builtin_convertvector(SECOND_HALF(x), dvec); }
@@ -371,15 +385,19 @@ INLINE vec from_halves(dvec low, dvec high)
   return whole;
 }
 /* Of halves of all parts, in the same tree. */
-INLINE double parts_sum(const dvec x[2 * SPLIT])
+INLINE double parts_sum(dvec x[2 * SPLIT])
 {
-#ifdef EIGHT_LANES
-  dvec sum = (x[0] + x[2]) + (x[1] + x[3]);
-#else
-  dvec sum = x[0] + x[1];
-  sum += PICK(sum, sum, 4, 5, 6, 7, 0, 1, 2, 3);
+  UNROLL
+  for (int half = SPLIT; half; half /= 2) UNROLL
+  for (int i = 0; i < half; i++) x[i] += x[i + half];
+#if defined __AVX512F__
+  x[0] += PICK(x[0], x[0], 4, 5, 6, 7, 0, 1, 2, 3);
 #endif
-  return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+#ifdef __AVX2__
+  return (x[0][0] + x[0][2]) + (x[0][1] + x[0][3]);
+#else
+  return x[0][0] + x[0][1];
+#endif
 }
 
 static inline double squares(const float *x, long n)

@@ -339,9 +339,9 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
       l *= keep;
       lost *= keep;
     }
-    vec sums[LANES]; /* of rows; from LANES/2 on, of what they say to the entropy */
+    vec sums[2 * STRIP]; /* of rows; from STRIP on, of what they say to the entropy */
     UNROLL
-    for (int r = 0; r < LANES / 2; r++) {
+    for (int r = 0; r < STRIP; r++) {
       vec sum[SPLIT] = {{0}}, below[SPLIT] = {{0}};
       float *row = score + r * STRIDE + from;
       EACH_PART(j, part, r < rows ? min_long(to, t + 1) - from : 0)
@@ -352,11 +352,11 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
         VEC(row + j + part * LANES) = e;
       }
       sums[r] = sum_of_parts(sum);
-      sums[LANES / 2 + r] = sum_of_parts(below);
+      sums[STRIP + r] = sum_of_parts(below);
     }
     const vec more = lane_sums(sums);
     add_kept(more, (float *)&l, (float *)&lost);
-    spread += HALVES(more);
+    spread += 2 * STRIP > LANES ? lane_sums(sums + STRIP) : HALVES(more);
     GATHER(rows, score, from > first ? from : first, to, t, h->value_rows, h->padded_value,
            again ? (float *)&keep : NULL, h->sum);
   }
@@ -411,8 +411,8 @@ static struct head head_sizes(const struct tensor *q, const struct tensor *v,
                    .dim = q->cols / score->heads,
                    .value_dim = v->cols / score->groups,
                    .cap = score->cap};
-  h.padded_dim = round_up(h.dim, LANES);
-  h.padded_value = round_up(h.value_dim, LANES);
+  h.padded_dim = round_up(h.dim, PARTS);
+  h.padded_value = round_up(h.value_dim, PARTS);
   return h;
 }
 

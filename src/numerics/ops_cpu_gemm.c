@@ -98,7 +98,7 @@ static void pack_left(const struct product *g, long i0, long rows, long p0, long
       for (long u = 0; u < steps; u++) {
         const float *x = from + u * g->a_step + i;
         float *y = to + i * k + u * MR;
-        if (i % LANES == 0) __builtin_prefetch(x + AHEAD * g->a_step, 0, 2);
+        if (i % PARTS == 0) __builtin_prefetch(x + AHEAD * g->a_step, 0, 2);
         if (lanes == MR)
           memcpy(y, x, MR * sizeof *y);
         else

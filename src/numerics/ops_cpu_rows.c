@@ -239,7 +239,7 @@ static void add_bias(struct device *device, const struct add_bias_args *x)
   walk(device, walk_rows(x->y, x, some_add_bias));
 }
 
-enum { SUM_COLS = 2 * LANES };
+enum { SUM_COLS = 2 * PARTS };
 static void sum_some_columns(void *context, long piece, int worker)
 {
   (void)worker;
@@ -464,7 +464,7 @@ static void embed_forward(struct device *device, const struct embed_forward_args
 }
 
 /* Rows of dy by their token, those of one token in their order: each token's sum is made in registers. */
-enum { EMBED_COLS = 2 * LANES };
+enum { EMBED_COLS = 2 * PARTS };
 struct embed_job {
   const struct embed_backward_args *x;
   int *row; /* [rows] */
@@ -713,11 +713,11 @@ static void swiglu_backward(struct device *device, const struct swiglu_backward_
   walk(device, walk_rows(x->dy, x, some_swiglu_backward));
 }
 
-#ifndef EIGHT_LANES
+#ifdef __AVX512F__
 /* One head in one vector: its halves swapped, times -sin | sin. */
 INLINE void rope_vector(const float *x, float *y, vec cosine, vec sine, int add)
 {
-  vec turned = VEC(x), swapped = PICK(turned, turned, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+  vec turned = VEC(x), swapped = HALVES(turned);
   turned = turned * cosine + swapped * sine;
   if (add) turned += VEC(y);
   VEC(y) = turned;
@@ -730,7 +730,7 @@ SOME(some_rope)
   const struct rope_args *a = args;
   const long half = a->dim / 2;
   const float *c = AT(a->table, INTS(a->position)[row], 0), *s = c + half, sign = (float)a->sign;
-#ifndef EIGHT_LANES
+#ifdef __AVX512F__
   if (a->dim == LANES) {
     const float *x = AT(a->x, row, 0);
     float *y = AT(a->y, row, 0);
@@ -781,7 +781,7 @@ static void max_and_sum(const float *x, long n, float ml[2])
   if (first < n) UNROLL
   for (int part = 0; part < SPLIT; part++) {
     const long left = n - first - part * LANES;
-    vec last = vec_exp(get(x + n - left, left) - m);
+    vec last = vec_exp(get(x + first + part * LANES, left) - m);
     sum[part] += where_above(ALL((float)left), LANE, last, (vec){0});
   }
   ml[1] = lane_sum(sum_of_parts(sum));
