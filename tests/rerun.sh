@@ -76,6 +76,12 @@ small_run other preset=muonclip qk_clip.tau=2 record.spectra_every=0 checkpoint.
 mv "$dir/part.ckpt" "$dir/own"
 cp -r "$dir/other.ckpt" "$dir/part.ckpt"
 refused 2 'part.h5: its checkpoint of step 20 is of another run' --from 25
+for words in "eval $run" "spectra $run" "export --safetensors $run" "run -q train.init_from=$run record.path=$dir/third.h5"; do
+  # shellcheck disable=SC2086
+  "$program" $words > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 2 && grep -q 'part.h5: its checkpoint of step 40 is of another run' "$dir/err" || fail "$words: exit $status, $(cat "$dir/err")"
+done
+small_run third train.init_from="$dir/part.ckpt/step-00000040.h5" # which is named itself
 "$program" resume -q "$run" train.steps=45 2> "$dir/err"
 test $? -eq 2 && grep -q 'part.h5: its checkpoint of step 40 is of another run' "$dir/err" || fail "resume from another's state: $(cat "$dir/err")"
 cmp -s "$run" "$dir/kept.h5" || fail "resume from another's state has changed the run"
@@ -89,6 +95,14 @@ cp -r "$dir/own" "$dir/part.ckpt"
 rm -r "$dir/part.ckpt"
 mv "$dir/own" "$dir/part.ckpt"
 cp "$dir/kept.h5" "$run"
+for i in 1 2; do # of the same words, trained on another text
+  awk -v i=$i 'BEGIN { for (k = 0; k < 999; k++) printf "%s", substr("abcabd", k * (4 * i - 3) % 6 + 1, 1) }' > "$dir/text$i"
+  small_run on$i data=bytes data.path="$dir/text$i" checkpoint.every=10 checkpoint.seconds=0
+done
+rm -r "$dir/on1.ckpt"
+mv "$dir/on2.ckpt" "$dir/on1.ckpt"
+"$program" resume -q "$dir/on1.h5" train.steps=45 2> "$dir/err"
+test $? -eq 2 && grep -q 'on1.h5: its checkpoint of step 40 is of another run' "$dir/err" || fail "resume from a state of other data: $(cat "$dir/err")"
 refused 2 'a step is wanted' --from soon
 refused 2 'nothing to repeat from step 41 on, this run ended after 40' --from 41
 if /usr/bin/python3 -c 'import h5py' 2> /dev/null; then # a number that is not that of the run

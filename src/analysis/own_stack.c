@@ -7,7 +7,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/model.h"
-#include "storage/recorder.h"
+#include "run/start.h"
+#include "storage/config.h"
 
 struct own_stack {
   struct stack stack; /* first: what `head` is given */
@@ -101,14 +102,6 @@ static int read_head(const struct stack *s, long layer, long head, struct head_l
 
 /* --- opening ------------------------------------------------------------------------------------------- */
 
-static int read_either(const char *path, struct checkpoint *c, struct error *error)
-{
-  struct run_file *run;
-  if (run_open(&run, path, NULL) != STATUS_OK) return checkpoint_read(path, c, error);
-  run_close(run);
-  return checkpoint_latest(path, c, error);
-}
-
 static struct weights *weights_in(const struct checkpoint *c)
 {
   struct safetensor *t = memory_new((size_t)c->count + 1, sizeof *t);
@@ -156,7 +149,7 @@ int own_stack_open(struct own_stack **out, const char *path, struct error *e)
 {
   struct own_stack *o = memory_new(1, sizeof *o);
   o->config = config_new();
-  int status = read_either(path, &o->checkpoint, e);
+  int status = start_state(path, &o->checkpoint, e);
   if (!status) status = make_model(o, path, e);
   if (!status) {
     o->weights = weights_in(&o->checkpoint);

@@ -111,23 +111,35 @@ static int read_state(const char *path, long last_step, struct checkpoint *c, st
   return status;
 }
 
-/* A copy or a move may leave another run's checkpoints under this one's name. Those from before train.steps was raised
-   bear the id that the run had then: with the `steps` that its file tells they have its own. */
-static int check_state(const char *path, const struct checkpoint *state, const struct origin *o, long steps,
-                       struct error *e)
+/* Those from before train.steps was raised bear the id that the run had then: with the steps that its file tells they
+   have its own. */
+static int is_earlier(const struct checkpoint *state, const struct config *c, const struct origin *o)
 {
-  char id[16] = "", text[32];
+  char id[16] = "", then_id[16], text[32];
   struct error unread = {0};
-  if (!state->count || !strcmp(state->id, o->id)) return STATUS_OK;
-  struct config *c = config_new();
-  snprintf(text, sizeof text, "%ld", steps);
-  if (!config_read(c, state->config_text, "checkpoint", &unread) &&
-      !config_set(c, "train.steps", text, "run file", &unread) && !config_finish(c, &unread))
-    config_id(c, o->data_content, o->start_content, id);
+  struct config *then = config_new();
+  snprintf(text, sizeof text, "%ld", ((const struct train_options *)config_section(c, "train"))->steps);
+  if (!config_read(then, state->config_text, "checkpoint", &unread) && !config_finish(then, &unread)) {
+    config_id(then, o->data_content, o->start_content, then_id); /* another one: of other data, or weights */
+    if (!strcmp(then_id, state->id) && !config_set(then, "train.steps", text, "run file", &unread) &&
+        !config_finish(then, &unread))
+      config_id(then, o->data_content, o->start_content, id);
+  }
+  config_free(then);
+  return !strcmp(id, o->id);
+}
+
+int trainer_owns(const char *path, const char *id, const struct checkpoint *state, struct error *e)
+{
+  struct origin o;
+  struct config *c;
+  struct error unread = {0};
+  if (!state->count || !strcmp(state->id, id) || read_origin(path, &c, &o, &unread)) return STATUS_OK;
+  int owns = check_numerics(path, c, &o, &unread) || is_earlier(state, c, &o); /* else nobody can tell */
   config_free(c);
-  if (!*id || !strcmp(id, o->id)) return STATUS_OK; /* none: this version cannot tell */
+  if (owns) return STATUS_OK;
   return error_set(e, STATUS_USAGE, "%s: its checkpoint of step %ld is of another run (id %s, not %s)", path,
-                   state->step, state->id, o->id);
+                   state->step, state->id, id);
 }
 
 typedef int take_rows(struct recorder **, const char *path, const struct config *, const struct run_facts *,
@@ -196,11 +208,10 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   t->device = device;
   t->shares_device = device != NULL;
   snprintf(t->path, sizeof t->path, "%s", path);
-  long steps = ((const struct train_options *)config_section(c, "train"))->steps;
   int status = check_numerics(path, c, &origin, e);
   if (!status) status = change_config(c, changes, count, e);
   if (!status) status = read_state(path, origin.last_step, &state, e);
-  if (!status) status = check_state(path, &state, &origin, steps, e);
+  if (!status) status = trainer_owns(path, origin.id, &state, e);
   return begin_at(out, t, &origin, &state, recorder_resume, "resume", status, e);
 }
 
@@ -223,14 +234,13 @@ int trainer_repeat(struct trainer **out, struct config *c, const char *path, con
   struct config *was;
   *out = NULL;
   if (read_origin(path, &was, &origin, e)) return e->status;
-  long steps = ((const struct train_options *)config_section(was, "train"))->steps;
   int status = check_numerics(path, was, &origin, e);
   config_free(was);
   if (!status && from > origin.last_step)
     status = error_set(e, STATUS_USAGE, "%s: nothing to repeat from step %ld on, this run ended after %ld",
                        path, from, origin.last_step);
   if (!status) status = checkpoint_before(path, from, &state, e);
-  if (!status) status = check_state(path, &state, &origin, steps, e);
+  if (!status) status = trainer_owns(path, origin.id, &state, e);
   if (!status) status = file_copy(path, into, e);
   if (status) {
     checkpoint_free(&state);

@@ -2,23 +2,26 @@
 
 #include <xxhash.h>
 
-#include "storage/checkpoint.h"
+#include "run/state.h"
 #include "storage/recorder.h"
+
+int start_state(const char *path, struct checkpoint *c, struct error *e)
+{
+  struct run_file *r;
+  if (run_open(&r, path, NULL)) return checkpoint_read(path, c, e);
+  int status = checkpoint_latest(path, c, e);
+  if (!status && (status = trainer_owns(path, run_id(r), c, e))) checkpoint_free(c);
+  run_close(r);
+  return status;
+}
 
 int start_from(struct model *m, const char *path, const uint64_t *expected, uint64_t *content,
                struct error *e)
 {
   struct checkpoint c = {0};
-  struct run_file *r = NULL;
-  struct error not_a_run = {0};
-  int status;
   *content = 0;
   if (!*path) return STATUS_OK;
-  if (!run_open(&r, path, &not_a_run)) {
-    run_close(r);
-    status = checkpoint_latest(path, &c, e);
-  } else
-    status = checkpoint_read(path, &c, e);
+  int status = start_state(path, &c, e);
   for (int i = 0; !status && i < m->params.count; i++) {
     struct param *p = m->params.list[i];
     const struct checkpoint_tensor *have = checkpoint_find(&c, "params", p->name);

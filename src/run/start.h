@@ -2,7 +2,11 @@
 #ifndef MAXLOGIT_START_H
 #define MAXLOGIT_START_H
 #include "model/model.h"
+#include "storage/checkpoint.h"
 
+/* The newest checkpoint of the run at `path`, where it is that run's own; or the checkpoint that `path` names itself,
+   whosever it is. */
+int start_state(const char *path, struct checkpoint *, struct error *);
 /* The parameters of a checkpoint, or of a run's latest (train.init_from; "": none), by name and shape: every one
    that trains, and such states of stabilisers as it has; the others start afresh. *content: their hash, 0 for
    none. expected: NULL, or what it must be. */

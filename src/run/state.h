@@ -101,6 +101,10 @@ double trainer_validated(struct trainer *);
 /* The loss of every token that a program has just seen, [batch*context]. */
 void trainer_token_losses(struct trainer *, const struct model_program *, real *out);
 
+/* resume.c: STATUS_USAGE where the state under the name of the run `id` at `path` is another run's, left there by a
+   copy or a move. What this version cannot tell is taken. */
+int trainer_owns(const char *path, const char *id, const struct checkpoint *, struct error *);
+
 /* save.c */
 double trainer_wall(const struct trainer *); /* seconds, of the whole run */
 /* Put a checkpoint's tensors in their places. */
