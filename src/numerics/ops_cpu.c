@@ -28,6 +28,7 @@ void ops_cpu_override_by(struct ops *ops, const char *name)
 void ops_cpu_without_maxima(struct ops *ops) { (void)ops; }
 
 #else
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/error.h"
@@ -72,6 +73,7 @@ enum { LEVELS = sizeof levels / sizeof *levels };
 /* The best level of this processor, or the one that MAXLOGIT_KERNELS names. */
 static const struct level *level(void)
 {
+  static atomic_flag told = ATOMIC_FLAG_INIT;
   const char *wanted = getenv("MAXLOGIT_KERNELS");
   const struct level *best = NULL;
   for (int i = LEVELS - 1; i >= 0; i--) {
@@ -79,7 +81,8 @@ static const struct level *level(void)
     best = &levels[i];
     if (wanted && !strcmp(wanted, best->name)) return best;
   }
-  if (wanted) warning("MAXLOGIT_KERNELS=%s: this machine does not have them; using %s", wanted, best->name);
+  if (wanted && !atomic_flag_test_and_set(&told))
+    warning("MAXLOGIT_KERNELS=%s: this machine does not have them; using %s", wanted, best->name);
   return best;
 }
 
