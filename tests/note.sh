@@ -14,8 +14,12 @@ note "$run" && test ! -s "$dir/out" || fail "notes of a run without any: $(cat "
 note "$run" 'head 3 looks odd' && note "$run" "second
 line" || fail "note: $(cat "$dir/err")"
 note "$run" || fail "notes are not printed: $(cat "$dir/err")"
-sed 's/^20[0-9-]*T[0-9:]*Z  //' "$dir/out" | tr '\n' '|' | grep -qx 'head 3 looks odd|second|line|' || fail "notes: $(cat "$dir/out")"
-"$program" show "$run" | grep -q '^note  run.h5  20[0-9-]*T[0-9:]*Z  head 3 looks odd$' || fail "show has no notes"
+lines() { tr '\n' '|' | grep -qx "$1"; }
+date='20[0-9-]*T[0-9:]*Z'
+lines "$date  head 3 looks odd|$date  second|                      line|" < "$dir/out" || fail "notes: $(cat "$dir/out")"
+"$program" show "$run" | grep -A9 '^note' > "$dir/out"
+lines "note  run.h5  $date  head 3 looks odd|note  run.h5  $date  second|                                    line|" < "$dir/out" ||
+  fail "show has no notes: $(cat "$dir/out")"
 "$program" show --json "$run" | grep -A3 '"notes"' | grep -q '"text": "head 3 looks odd"' || fail "show --json has no notes"
 numbers "$run" | cmp -s - "$dir/first" || fail "a note has changed the numbers"
 test "$(id "$run")" = "$first" || fail "a note has changed the id"

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analysis/table.h"
 
@@ -47,4 +48,18 @@ void summary_number(int has, double value, char out[32])
     snprintf(out, 32, "%.4f", value);
   else
     table_number(value, out);
+}
+
+void summary_note(const char *before, const struct note *n)
+{
+  int margin = printf("%s%s  ", before, n->date);
+  const char *line = n->text;
+  do {
+    size_t length = strcspn(line, "\n");
+    if (line > n->text && length) printf("%*s", margin, "");
+    for (size_t i = 0; i < length; i++) /* must not steer the terminal */
+      if (line[i] != '\r') putchar((unsigned char)line[i] < 0x20 && line[i] != '\t' ? '?' : line[i]);
+    putchar('\n');
+    line += length + (line[length] == '\n');
+  } while (*line);
 }

@@ -1,7 +1,7 @@
 /* summary.h - what the lines of `show` and the table of `sweep` tell of a run, and how they write it */
 #ifndef MAXLOGIT_SUMMARY_H
 #define MAXLOGIT_SUMMARY_H
-#include "storage/recorder.h"
+#include "storage/notes.h"
 
 /* A max logit and where it was seen; layer -1: there is none. */
 struct place {
@@ -14,4 +14,6 @@ void summary_places(const struct run_file *, struct place *peak, struct place *l
 int summary_last(const struct run_file *, const char *series, double *value);
 /* A loss; "-" where there is none. */
 void summary_number(int has, double value, char out[32]);
+/* A note, behind `before`: date and text. Lines but the first stand under the text. */
+void summary_note(const char *before, const struct note *);
 #endif

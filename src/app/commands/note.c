@@ -5,7 +5,7 @@
 
 #include "app/command.h"
 #include "app/report.h"
-#include "storage/notes.h"
+#include "app/summary.h"
 
 struct arguments {
   const char *path, *text;
@@ -41,7 +41,7 @@ static int print(const char *path, struct error *e)
   int status = run_open(&r, path, e);
   if (status) return status;
   status = run_notes(r, &notes, e);
-  for (int i = 0; i < notes.count && !status; i++) printf("%s  %s\n", notes.note[i].date, notes.note[i].text);
+  for (int i = 0; i < notes.count && !status; i++) summary_note("", &notes.note[i]);
   notes_free(&notes);
   run_close(r);
   return status;

@@ -11,7 +11,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "storage/config.h"
-#include "storage/notes.h"
 
 enum form { FORM_RUNS, FORM_GROUPS, FORM_PARAMETERS, FORM_EVENTS };
 struct show_request {
@@ -93,8 +92,9 @@ static void print_notes(const struct runset *set, const struct summary *summarie
 {
   for (int i = 0; i < set->runs; i++) {
     const struct notes *n = &summaries[set->list[i] - set->run].notes;
-    for (int k = 0; k < n->count; k++)
-      printf("note  %s  %s  %s\n", text_file_name(set->list[i]->path), n->note[k].date, n->note[k].text);
+    char before[300];
+    snprintf(before, sizeof before, "note  %s  ", text_file_name(set->list[i]->path));
+    for (int k = 0; k < n->count; k++) summary_note(before, &n->note[k]);
   }
 }
 
