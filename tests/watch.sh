@@ -24,6 +24,15 @@ timeout 60 "$program" watch "$dir/b.h5" > "$dir/out" 2> "$dir/err" || fail "othe
 echo 'step 4  loss 1.5000  val 1.7500  max logit nan (L0H3)' | cmp - "$dir/out" ||
   fail "other columns: $(cat "$dir/out")"
 
+# what is no run's live file has no steps to tell; NUL bytes, as a power cut leaves them, are no line
+printf 'a\tloss\tval_loss\tmax_logit\tlayer\thead\n1\t2\t3\t4\t0\t0\n' > "$dir/d.live.tsv"
+timeout 60 "$program" watch "$dir/d.h5" > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 2 && test ! -s "$dir/out" && test "$(grep -c . "$dir/err")" -eq 1 && grep -q "d.live.tsv: .* names no column 'step'" "$dir/err" ||
+  fail "another header: exit $status: $(cat "$dir/out" "$dir/err")"
+{ printf "$header"; row 0; printf '\0\0\0\0'; } > "$dir/e.live.tsv"
+timeout 60 "$program" watch "$dir/e.h5" > "$dir/out" 2> "$dir/err" || fail "NUL bytes: exit $?: $(cat "$dir/err")"
+test "$(grep -c . "$dir/out")" -eq 1 || fail "NUL bytes: $(cat "$dir/out")"
+
 # wait until the output has this many lines; a minute is for ever
 lines() {
   tries=0

@@ -46,7 +46,7 @@ static int split_line(char *line, char *column[MOST_COLUMNS])
   return n;
 }
 
-static void read_header(struct watch *w, char *line)
+static int read_header(struct watch *w, char *line, struct error *error)
 {
   char *column[MOST_COLUMNS];
   int n = split_line(line, column);
@@ -54,7 +54,11 @@ static void read_header(struct watch *w, char *line)
     w->place[f] = -1;
     for (int c = 0; c < n; c++)
       if (strcmp(column[c], field_names[f]) == 0) w->place[f] = c;
+    if (w->place[f] < 0)
+      return error_set(error, STATUS_USAGE, "%s: not the rows of a run: its first line names no column '%s'",
+                       w->live_path, field_names[f]);
   }
+  return STATUS_OK;
 }
 
 static void read_row(struct watch *w, char *line)
@@ -68,30 +72,31 @@ static void read_row(struct watch *w, char *line)
     w->room = room;
   }
   for (int f = 0; f < FIELDS; f++)
-    w->value[f][w->rows] = w->place[f] >= 0 && w->place[f] < n ? strtod(column[w->place[f]], NULL) : NAN;
+    w->value[f][w->rows] = w->place[f] < n ? strtod(column[w->place[f]], NULL) : NAN;
   w->rows++;
 }
 
-/* Whole lines that have come since; a file that has become shorter (a resume cut it) is read again. */
-static long read_news(struct watch *w)
+/* Whole lines that have come since, the first in row `from`; a file that has become shorter (a resume cut it) is read
+   again. */
+static int read_news(struct watch *w, long *from, struct error *error)
 {
   char line[1024];
-  long before = w->rows;
   struct stat info;
+  *from = w->rows;
   if (!w->live) w->live = fopen(w->live_path, "r");
-  if (!w->live || fstat(fileno(w->live), &info) != 0) return 0;
-  if (info.st_size < w->offset) w->offset = w->rows = before = 0;
+  if (!w->live || fstat(fileno(w->live), &info) != 0) return STATUS_OK;
+  if (info.st_size < w->offset) w->offset = w->rows = *from = 0;
   fseek(w->live, w->offset, SEEK_SET);
-  while (fgets(line, sizeof line, w->live) && line[strlen(line) - 1] == '\n') {
+  while (fgets(line, sizeof line, w->live) && strchr(line, '\n')) {
     int header = w->offset == 0;
     w->offset += (long)strlen(line);
-    if (header)
-      read_header(w, line);
-    else
+    if (!header)
       read_row(w, line);
+    else if (read_header(w, line, error))
+      return error->status;
   }
-  if (w->rows != before) w->last_news = clock_seconds();
-  return before;
+  if (w->rows != *from) w->last_news = clock_seconds();
+  return STATUS_OK;
 }
 
 /* A writer holds the lock and removes it at the end. Where one was killed the file stays, unlocked; it is
@@ -180,7 +185,8 @@ static int follow(struct watch *w, struct error *error)
     run_close(run);
   }
   for (int over = 0;;) {
-    long from = read_news(w);
+    long from;
+    if (read_news(w, &from, error)) return error->status;
     if (w->terminal)
       draw(w);
     else
