@@ -137,6 +137,10 @@ small_run long preset=muon train.steps=60
 "$program" plot -t "$dir" > "$dir/text" 2> "$dir/err" || fail "-t: $(cat "$dir/err")"
 grep -q 'training step' "$dir/text" || fail "-t draws nothing"
 grep -q "$(printf '\033')" "$dir/text" && fail "-t: escape codes in a pipe"
+if [ -w /dev/full ]; then
+  "$program" plot -t "$dir" > /dev/full 2> "$dir/err"; status=$?
+  test $status -eq 1 && grep -q 'cannot write to standard output' "$dir/err" || fail "-t on a full disk: exit $status, $(cat "$dir/err")"
+fi
 "$program" plot -t --figure=heads "$dir" > "$dir/text" 2> "$dir/err" || fail "-t heads: $(cat "$dir/err")"
 "$program" plot -t --figure=loss "$dir" > "$dir/text" 2> "$dir/err" || fail "-t loss: $(cat "$dir/err")"
 
@@ -150,6 +154,12 @@ test $status -eq 2 || fail "MAXLOGIT_PLOTS to nowhere: exit $status"
 "$program" plot --figure=logit "$dir/muon-1.h5" > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 2 || fail "unknown figure: exit $status"
 grep -q "logits" "$dir/err" || fail "unknown figure: no suggestion: $(cat "$dir/err")"
+# gnuplot is told of no file, which would be left behind where the program is stopped
+printf '#!/bin/sh\n/usr/bin/sed -n "s/^out = //p" > "%s/told"; echo drawn\n' "$dir" > "$dir/gnuplot"
+chmod +x "$dir/gnuplot"
+PATH=$dir "$program" plot "$dir/muon-1.h5" --figure=loss --format=svg -o "$dir/x" > "$dir/out" 2> "$dir/err" || fail "another gnuplot: $(cat "$dir/err")"
+test "$(cat "$dir/told")" = "''" && test "$(cat "$dir/x/loss.svg")" = drawn || fail "gnuplot draws into $(cat "$dir/told")"
+rm "$dir/gnuplot"
 (PATH=$dir; export PATH; "$program" plot "$dir/muon-1.h5" -o "$dir/x") > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 1 || fail "no gnuplot: exit $status"
 grep -q 'gnuplot is not installed' "$dir/err" || fail "no gnuplot: $(cat "$dir/err")"

@@ -156,31 +156,50 @@ void gnuplot_terminal(FILE *f, const char *scripts, const char *term, const char
 
 /* --- running ------------------------------------------------------------------------------------------- */
 
-int gnuplot_run(FILE *script, struct error *error)
+/* A whole temporary file in new memory, a NUL behind it. */
+static char *whole(FILE *f, size_t *length)
 {
-  FILE *complaints = tmpfile();
-  if (!complaints) return error_set(error, STATUS_FAIL, "no temporary file: %s", strerror(errno));
+  struct stat info = {.st_size = 0};
+  fstat(fileno(f), &info);
+  char *text = memory_new((size_t)info.st_size + 1, 1);
+  rewind(f);
+  *length = fread(text, 1, (size_t)info.st_size, f);
+  return text;
+}
+
+static int call(FILE *script, FILE *output, FILE *complaints, struct error *error)
+{
   fflush(stdout);
   rewind(script);
   pid_t child = fork();
   if (child == 0) {
     dup2(fileno(script), STDIN_FILENO);
+    dup2(fileno(output), STDOUT_FILENO);
     dup2(fileno(complaints), STDERR_FILENO);
     setenv("LC_ALL", "C.UTF-8", 1); /* in no other character set can it draw all letters */
     execlp("gnuplot", "gnuplot", "-", (char *)NULL);
     _exit(127);
   }
   int exit_status = 0, status = STATUS_OK;
-  char text[1200] = "";
+  size_t length;
   if (child < 0 || waitpid(child, &exit_status, 0) < 0)
-    status = error_set(error, STATUS_FAIL, "gnuplot cannot be started: %s", strerror(errno));
-  else if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 127)
-    status = error_set(error, STATUS_FAIL, "gnuplot is not installed (on Debian: apt install gnuplot-nox)");
-  else {
-    rewind(complaints);
-    text[fread(text, 1, sizeof text - 1, complaints)] = '\0';
-    if (exit_status != 0 || *text) status = error_set(error, STATUS_FAIL, "gnuplot: %s", text);
-  }
-  fclose(complaints);
+    return error_set(error, STATUS_FAIL, "gnuplot cannot be started: %s", strerror(errno));
+  if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 127)
+    return error_set(error, STATUS_FAIL, "gnuplot is not installed (on Debian: apt install gnuplot-nox)");
+  char *text = whole(complaints, &length);
+  if (exit_status != 0 || *text) status = error_set(error, STATUS_FAIL, "gnuplot: %s", text);
+  memory_free(text);
+  return status;
+}
+
+int gnuplot_run(FILE *script, char **drawn, size_t *length, struct error *error)
+{
+  /* files without a name: who is stopped leaves none behind */
+  FILE *output = tmpfile(), *complaints = tmpfile();
+  int status = output && complaints ? call(script, output, complaints, error)
+                                    : error_set(error, STATUS_FAIL, "no temporary file: %s", strerror(errno));
+  *drawn = status ? NULL : whole(output, length);
+  if (output) fclose(output);
+  if (complaints) fclose(complaints);
   return status;
 }

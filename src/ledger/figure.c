@@ -2,10 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analysis/gnuplot.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "ledger/page.h"
@@ -196,14 +194,14 @@ static char *clean(const char *text, const char *prefix)
   return out.text;
 }
 
-static int draw(FILE *script, const char *path, const char *prefix, char **svg, struct error *error)
+static int draw(FILE *script, const char *prefix, char **svg, struct error *error)
 {
-  char *text = NULL;
+  char *text;
   size_t length;
-  int status = gnuplot_run(script, error);
-  if (!status) status = file_read(path, &text, &length, error);
-  if (!status) *svg = clean(text, prefix);
-  if (!status && !*svg) status = error_set(error, STATUS_FAIL, "gnuplot drew nothing");
+  int status = gnuplot_run(script, &text, &length, error);
+  if (status) return status;
+  *svg = clean(text, prefix);
+  if (!*svg) status = error_set(error, STATUS_FAIL, "gnuplot drew nothing");
   memory_free(text);
   return status;
 }
@@ -211,17 +209,13 @@ static int draw(FILE *script, const char *path, const char *prefix, char **svg, 
 int claim_figure(const struct entry *x, const char *scripts, const char *prefix, char **svg,
                  struct error *error)
 {
-  char path[] = "/tmp/maxlogit-figure-XXXXXX";
-  int some = 0, log = x->claim->contrast == CONTRAST_RATIO, file;
+  int some = 0, log = x->claim->contrast == CONTRAST_RATIO;
   *svg = NULL;
   for (int a = 0; a < claim_arms(x->claim); a++) some |= x->arm[a].mean.n > 0;
   if (!some) return STATUS_OK;
   FILE *f = tmpfile();
-  if (!f || (file = mkstemp(path)) < 0) {
-    if (f) fclose(f);
-    return error_set(error, STATUS_FAIL, "no temporary file");
-  }
-  gnuplot_terminal(f, scripts, "svg", path);
+  if (!f) return error_set(error, STATUS_FAIL, "no temporary file");
+  gnuplot_terminal(f, scripts, "svg", "");
   put_arms(f, x);
   put_values(f, x, log);
   gnuplot_number(f, "logarithmic", log);
@@ -231,9 +225,7 @@ int claim_figure(const struct entry *x, const char *scripts, const char *prefix,
   if (curves) status = put_curves(f, x, log, error);
   gnuplot_number(f, "has_curves", curves);
   fprintf(f, "load plots.'/claim.gp'\n");
-  if (!status) status = draw(f, path, prefix, svg, error);
+  if (!status) status = draw(f, prefix, svg, error);
   fclose(f);
-  close(file);
-  unlink(path);
   return status ? error_prefix(error, "%s", x->claim->id) : STATUS_OK;
 }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "app/arms.h"
 #include "app/command.h"
 #include "app/difference.h"
@@ -64,35 +63,41 @@ static FILE *make_script(struct plot_request *r, const struct figure *figure, co
   return NULL;
 }
 
-static int copy_out(FILE *script)
+/* Drawn, in the terminal or, whole, in a file; a failure leaves an older figure there. */
+static int draw(const struct plot_request *r, FILE *script, const char *out, struct error *error)
+{
+  char *drawn;
+  size_t length;
+  int status = gnuplot_run(script, &drawn, &length, error);
+  if (status) return status;
+  if (r->terminal)
+    fwrite(drawn, 1, length, stdout);
+  else if (!(status = file_write(out, drawn, length, error)))
+    printf("%s\n", out);
+  memory_free(drawn);
+  return status;
+}
+
+static void print_script(FILE *script)
 {
   char block[65536];
   rewind(script);
   for (size_t n; (n = fread(block, 1, sizeof block, script)) > 0;) fwrite(block, 1, n, stdout);
-  return fflush(stdout) == 0 ? STATUS_OK : STATUS_FAIL;
 }
 
 static int make_figure(struct plot_request *r, const struct figure *figure, const struct runset *set,
                        const char *scripts, const char *term, struct error *error)
 {
-  char out[4096] = "", drawn[] = "/tmp/maxlogit-figure-XXXXXX"; /* a failure leaves an older figure there */
-  int is_file = !r->terminal && !r->script, file = -1;
+  char out[4096] = "";
   if (!r->terminal) snprintf(out, sizeof out, "%s/%s.%s", r->folder, name_of(r, figure), term);
-  if (is_file && (file = mkstemp(drawn)) < 0)
-    return error_set(error, STATUS_FAIL, "no temporary file: %s", strerror(errno));
-  FILE *script = make_script(r, figure, set, scripts, term, is_file ? drawn : out, error);
-  int status = !script ? error->status : r->script ? copy_out(script) : gnuplot_run(script, error);
+  FILE *script = make_script(r, figure, set, scripts, term, r->script ? out : "", error);
+  int status = script ? STATUS_OK : error->status;
+  if (script && r->script)
+    print_script(script);
+  else if (script)
+    status = draw(r, script, out, error);
   if (script) fclose(script);
-  if (is_file && !status) status = file_copy(drawn, out, error);
-  if (is_file) {
-    close(file);
-    unlink(drawn);
-  }
-  if (status && *error->text)
-    error_prefix(error, "figure %s", name_of(r, figure));
-  else if (is_file)
-    printf("%s\n", out);
-  return status;
+  return status ? error_prefix(error, "figure %s", name_of(r, figure)) : STATUS_OK;
 }
 
 static int is_possible(const struct plot_request *r, int i, const struct runset *set)
