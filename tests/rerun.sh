@@ -103,6 +103,18 @@ rm -r "$dir/on1.ckpt"
 mv "$dir/on2.ckpt" "$dir/on1.ckpt"
 "$program" resume -q "$dir/on1.h5" train.steps=45 2> "$dir/err"
 test $? -eq 2 && grep -q 'on1.h5: its checkpoint of step 40 is of another run' "$dir/err" || fail "resume from a state of other data: $(cat "$dir/err")"
+# a run in a folder where nobody may write is repeated elsewhere
+as=
+mkdir "$dir/read-only" "$dir/open"
+cp "$dir/on1.h5" "$dir/read-only/a.h5"
+chmod 555 "$dir/read-only"; chmod 777 "$dir/open"; chmod 755 "$dir"
+test "$(id -u)" -eq 0 && as="setpriv --reuid=65534 --clear-groups"
+if $as "$program" --version > /dev/null 2>&1; then
+  $as "$program" rerun -q "$dir/read-only/a.h5" -o "$dir/open/a.h5" 2> "$dir/err" || fail "rerun -o of a run that is read-only: $(cat "$dir/err")"
+  $as "$program" rerun -q "$dir/read-only/a.h5" > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 1 && grep -q 'cannot lock .*read-only/a.lock' "$dir/err" || fail "rerun of a run that is read-only: exit $status, $(cat "$dir/err")"
+fi
+chmod 755 "$dir/read-only"
 refused 2 'a step is wanted' --from soon
 refused 2 'nothing to repeat from step 41 on, this run ended after 40' --from 41
 if /usr/bin/python3 -c 'import h5py' 2> /dev/null; then # a number that is not that of the run
