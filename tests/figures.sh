@@ -154,11 +154,15 @@ test $status -eq 2 || fail "MAXLOGIT_PLOTS to nowhere: exit $status"
 "$program" plot --figure=logit "$dir/muon-1.h5" > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 2 || fail "unknown figure: exit $status"
 grep -q "logits" "$dir/err" || fail "unknown figure: no suggestion: $(cat "$dir/err")"
-# gnuplot is told of no file, which would be left behind where the program is stopped
-printf '#!/bin/sh\n/usr/bin/sed -n "s/^out = //p" > "%s/told"; echo drawn\n' "$dir" > "$dir/gnuplot"
+# gnuplot is told of no file, which would be left behind where the program is stopped; and draws into memory, since a
+# full /tmp would cut the figure short
+printf '#!/bin/sh\n/usr/bin/sed -n "s/^out = //p" > "%s/told"; output=$(/usr/bin/readlink /proc/$$/fd/1); echo "$output" >> "%s/told"; echo drawn\n' "$dir" "$dir" > "$dir/gnuplot"
 chmod +x "$dir/gnuplot"
 PATH=$dir "$program" plot "$dir/muon-1.h5" --figure=loss --format=svg -o "$dir/x" > "$dir/out" 2> "$dir/err" || fail "another gnuplot: $(cat "$dir/err")"
-test "$(cat "$dir/told")" = "''" && test "$(cat "$dir/x/loss.svg")" = drawn || fail "gnuplot draws into $(cat "$dir/told")"
+test "$(head -n 1 "$dir/told")" = "''" && grep -q '^/memfd:' "$dir/told" && test "$(cat "$dir/x/loss.svg")" = drawn || fail "gnuplot draws into $(cat "$dir/told")"
+printf '#!/bin/sh\nkill -KILL $$\n' > "$dir/gnuplot"
+PATH=$dir "$program" plot "$dir/muon-1.h5" --figure=loss -o "$dir/x" > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 1 && grep -q 'gnuplot: Killed' "$dir/err" && test "$(cat "$dir/x/loss.svg")" = drawn || fail "gnuplot is killed: exit $status, $(cat "$dir/err")"
 rm "$dir/gnuplot"
 (PATH=$dir; export PATH; "$program" plot "$dir/muon-1.h5" -o "$dir/x") > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 1 || fail "no gnuplot: exit $status"

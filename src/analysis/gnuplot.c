@@ -1,10 +1,14 @@
 /* gnuplot.c - talking to gnuplot */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "analysis/gnuplot.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -156,7 +160,15 @@ void gnuplot_terminal(FILE *f, const char *scripts, const char *term, const char
 
 /* --- running ------------------------------------------------------------------------------------------- */
 
-/* A whole temporary file in new memory, a NUL behind it. */
+FILE *gnuplot_file(struct error *error)
+{
+  int fd = memfd_create("maxlogit", MFD_CLOEXEC);
+  FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
+  if (!f) error_set(error, STATUS_FAIL, "no file in memory: %s", strerror(errno));
+  return f;
+}
+
+/* All of such a file in new memory, a NUL behind it. */
 static char *whole(FILE *f, size_t *length)
 {
   struct stat info = {.st_size = 0};
@@ -187,17 +199,19 @@ static int call(FILE *script, FILE *output, FILE *complaints, struct error *erro
   if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 127)
     return error_set(error, STATUS_FAIL, "gnuplot is not installed (on Debian: apt install gnuplot-nox)");
   char *text = whole(complaints, &length);
-  if (exit_status != 0 || *text) status = error_set(error, STATUS_FAIL, "gnuplot: %s", text);
+  if (exit_status != 0 || *text)
+    status = error_set(error, STATUS_FAIL, "gnuplot: %s",
+                       WIFSIGNALED(exit_status) ? strsignal(WTERMSIG(exit_status))
+                       : *text                  ? text
+                                                : "it failed, and does not say why");
   memory_free(text);
   return status;
 }
 
 int gnuplot_run(FILE *script, char **drawn, size_t *length, struct error *error)
 {
-  /* files without a name: who is stopped leaves none behind */
-  FILE *output = tmpfile(), *complaints = tmpfile();
-  int status = output && complaints ? call(script, output, complaints, error)
-                                    : error_set(error, STATUS_FAIL, "no temporary file: %s", strerror(errno));
+  FILE *output = gnuplot_file(error), *complaints = gnuplot_file(error);
+  int status = output && complaints ? call(script, output, complaints, error) : error->status;
   *drawn = status ? NULL : whole(output, length);
   if (output) fclose(output);
   if (complaints) fclose(complaints);

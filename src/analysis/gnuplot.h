@@ -30,6 +30,8 @@ void extent_put(FILE *, const struct extent *); /* low, high, last_of_all */
 int gnuplot_scripts(const char *asked, char out[4096], struct error *);
 /* What style.gp wants to know: plots, term (png, svg, dumb), out, and columns and rows of the terminal. */
 void gnuplot_terminal(FILE *, const char *scripts, const char *term, const char *out);
+/* A file in memory, to write a script in: it needs no room on a disk, and has no name to be left behind. */
+FILE *gnuplot_file(struct error *);
 /* Run gnuplot on a script, from its beginning, and take what it draws on standard output: new memory. Whatever it says
    on standard error is an error. */
 int gnuplot_run(FILE *script, char **drawn, size_t *length, struct error *);

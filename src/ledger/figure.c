@@ -213,8 +213,8 @@ int claim_figure(const struct entry *x, const char *scripts, const char *prefix,
   *svg = NULL;
   for (int a = 0; a < claim_arms(x->claim); a++) some |= x->arm[a].mean.n > 0;
   if (!some) return STATUS_OK;
-  FILE *f = tmpfile();
-  if (!f) return error_set(error, STATUS_FAIL, "no temporary file");
+  FILE *f = gnuplot_file(error);
+  if (!f) return error->status;
   gnuplot_terminal(f, scripts, "svg", "");
   put_arms(f, x);
   put_values(f, x, log);

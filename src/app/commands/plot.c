@@ -44,20 +44,17 @@ static const char *name_of(const struct plot_request *r, const struct figure *fi
   return figure ? figure->name : r->diff ? "difference" : r->of ? "map" : "parameter";
 }
 
-/* The whole input of gnuplot for one figure, as a temporary file. */
+/* The whole input of gnuplot for one figure. */
 static FILE *make_script(struct plot_request *r, const struct figure *figure, const struct runset *set,
                          const char *scripts, const char *term, const char *out, struct error *error)
 {
-  FILE *f = tmpfile();
-  if (!f) {
-    error_set(error, STATUS_FAIL, "no temporary file: %s", strerror(errno));
-    return NULL;
-  }
+  FILE *f = gnuplot_file(error);
+  if (!f) return NULL;
   gnuplot_terminal(f, scripts, term, out);
   int status = write_data(f, r, figure, set, error);
   fprintf(f, "load plots.'/%s.gp'\n", name_of(r, figure));
   if (!status && (fflush(f) != 0 || ferror(f)))
-    status = error_set(error, STATUS_FAIL, "temporary file: %s", strerror(errno));
+    status = error_set(error, STATUS_FAIL, "file in memory: %s", strerror(errno));
   if (!status) return f;
   fclose(f);
   return NULL;
