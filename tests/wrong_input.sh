@@ -92,6 +92,9 @@ wrong "done.h5: attn/max_logit: no such layer or head; there are layers 0 to 0, 
 wrong "number of steps" eval done.h5 --continue=
 wrong "--stack=foo: toy, small or medium is wanted" bench --stack=foo
 wrong "--seconds=0: a number above 0 is wanted" bench --seconds=0
+wrong "the reduction is above=nan" show done.h5 --of attn/max_logit:all:above=nan
+wrong "empty.txt exists, and is empty: record.overwrite=1 replaces it" run record.path=empty.txt
+wrong "no help on '' (topics" help ''
 cp done.h5 alone.h5
 wrong "maxlogit: alone.h5 has no checkpoint" eval alone.h5
 wrong "wanted a list" eval done.h5 --context=infx
@@ -107,6 +110,14 @@ wrong "is not a number from 1" sweep several.conf -j 0
 wrong "cannot read missing.conf" sweep missing.conf
 wrong "point 2 (train.lr=0.1 train.micro_batches=3): train.micro_batches" sweep badpoint.conf
 wrong "record.path: a sweep names its runs itself" sweep several.conf record.path=x.h5
+
+# standard streams that are closed are no files of the run; a limit of a file's size is told, whatever is written
+# shellcheck disable=SC2086
+"$program" run $tiny record.path=closed.h5 >&- 2>&-
+[ $? -eq 1 ] && [ "$(cut -f 1 closed.live.tsv | tr '\n' ' ')" = 'step 0 1 ' ] || fail "closed streams: $(cat closed.live.tsv)"
+# shellcheck disable=SC2086
+(ulimit -f 8; exec "$program" run -q $tiny record.path=limited.h5) > "$out" 2> "$err"
+[ $? -eq 1 ] && grep -q 'cannot write limited.h5: File too large' "$err" || fail "a limit of size: $(cat "$err")"
 
 # and what is right: help everywhere, without a terminal and without a home
 for command in $("$program" list command | awk '{ print $1 }'); do

@@ -25,7 +25,7 @@ static int whole_number(const char *text, double *number)
 {
   char *end;
   *number = strtod(text, &end);
-  return end != text && !*end;
+  return end != text && !*end && !isnan(*number);
 }
 
 static int read_window(struct metric *m, const char *text, struct error *error)

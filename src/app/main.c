@@ -1,6 +1,8 @@
 /* main.c - the program: finds the command and hands over */
 #include <argp.h>
 #include <config.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,8 +65,18 @@ static void close_output(void)
   }
 }
 
+/* A standard stream that is closed stays useless: a file of a run, opened in its place, would get what is printed. Past
+   a limit of size writing fails, and that is told, instead of the signal's silent end. */
+static void guard_files(void)
+{
+  for (int fd = 0; fd <= STDERR_FILENO; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd) _exit(STATUS_FAIL);
+  signal(SIGXFSZ, SIG_IGN);
+}
+
 int main(int argc, char **argv)
 {
+  guard_files();
   argp_err_exit_status = STATUS_USAGE;
   argp_program_version = PACKAGE_STRING;
   atexit(close_output);

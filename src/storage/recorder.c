@@ -142,6 +142,8 @@ static int check_name(const char *path, int overwrite, struct error *e)
   if (!(S_ISREG(info.st_mode) && !info.st_size) && !h5_is_file(path))
     return error_set(e, STATUS_USAGE, "record.path: %s exists, and is no run file", path);
   if (overwrite) return STATUS_OK;
+  if (!info.st_size)
+    return error_set(e, STATUS_USAGE, "%s exists, and is empty: record.overwrite=1 replaces it", path);
   return error_set(e, STATUS_USAGE,
                    "%s exists: `maxlogit resume %s` continues it, record.overwrite=1 replaces it", path,
                    path);

@@ -186,7 +186,7 @@ static int unknown_topic(const char *topic)
   for (const struct command *const *c = commands; *c; c++) add_word(words, &count, (*c)->name);
   for (const struct plugin *p = plugin_table(); p->kind; p++) add_word(words, &count, p->name);
   for (const struct config_section *s = config_sections(); s->rows; s++) {
-    add_word(words, &count, s->prefix);
+    if (*s->prefix) add_word(words, &count, s->prefix);
     for (const struct option_row *row = s->rows; row->name; row++)
       add_word(words, &count, arena_format(arena, "%s%s%s", s->prefix, *s->prefix ? "." : "", row->name));
   }
