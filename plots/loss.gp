@@ -20,7 +20,7 @@ if (text_term) {
 set multiplot
 set label 100 "{/:Bold ".heading."}" at screen 0.03,0.945 font ",17" tc rgb ink
 set label 101 sprintf("Line: %s%s", over_seeds("mean"), most_seeds > 1 ? \
-    "; band and bar: 95 % interval of the mean (Student's t); small dots: seeds." : "; dot: that seed.") \
+    "; band and bar: 95 % interval of the mean (Student's t); small dots: ".one_is."s." : "; dot: that ".one_is.".") \
     at screen 0.03,0.897 font ",12" tc rgb soft noenhanced
 set label 102 about at screen 0.03,0.860 font ",12" tc rgb soft noenhanced
 

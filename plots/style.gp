@@ -10,6 +10,7 @@
 #   note[g]       how many of its runs diverged or have not finished (" (1 of 3 diverged)"), or empty
 #   clipped[g]    1 where a stabiliser is on: drawn solid; the others are dashed
 #   seeds[g]      number of runs that are drawn: not those that diverged, unless all did
+#   one_is        "run" where those of a group differ in more than their seed; else, and where it is missing, "seed"
 # `maxlogit plot --script` prints all of it, data included, for a figure of your own.
 
 set encoding utf8
@@ -60,14 +61,15 @@ do for [g=1:groups] { if (strlen(name(g)) > longest) { longest = strlen(name(g))
 edge_beside(most) = clamp(1 - (30 + 9.2 * longest) / width, 0.6, most)
 
 # "3 seeds", or "2 to 3 seeds" where groups differ
+if (!exists("one_is")) one_is = "seed"
 least_seeds = seeds[1]; most_seeds = seeds[1]
 do for [g=2:groups] {
   if (seeds[g] < least_seeds) { least_seeds = seeds[g] }
   if (seeds[g] > most_seeds) { most_seeds = seeds[g] }
 }
-seeds_text = most_seeds == 1 ? "1 seed" : \
-             least_seeds == most_seeds ? sprintf("%d seeds", most_seeds) : \
-             sprintf("%d to %d seeds", least_seeds, most_seeds)
+seeds_text = most_seeds == 1 ? "1 ".one_is : \
+             least_seeds == most_seeds ? sprintf("%d %ss", most_seeds, one_is) : \
+             sprintf("%d to %d %ss", least_seeds, most_seeds, one_is)
 over_seeds(what) = most_seeds == 1 ? seeds_text : what." over ".seeds_text
 
 # --- axes --------------------------------------------------------------------------------------------------

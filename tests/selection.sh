@@ -43,6 +43,9 @@ is "young" --last 1
 # groups by chosen keys, in the order of their numbers; a curve each
 "$program" show --by optimizer "$dir/runs" > "$dir/out" || fail "--by optimizer"
 grep -q '^muon  *8  *0 ' "$dir/out" && grep -q '^adam  *2  *0 ' "$dir/out" || fail "--by optimizer: $(cat "$dir/out")"
+head -n 1 "$dir/out" | grep -q '^group  *runs ' && tail -n 1 "$dir/out" | grep -q 'over runs that have the same optimizer ' || fail "--by optimizer: seeds of other rates: $(cat "$dir/out")"
+"$program" show --group "$dir/runs" > "$dir/out" || fail "--group"
+head -n 1 "$dir/out" | grep -q '^group  *seeds ' && tail -n 1 "$dir/out" | grep -q 'over seeds ' || fail "--group: $(cat "$dir/out")"
 "$program" show --by train.lr,optimizer --where kind=muon,adam "$dir/runs" | sed -e 1d -e '$d' |
   awk '{ print $1, $2, $3 }' > "$dir/a"
 printf 'lr=9e-05 muon 2\nlr=0.01 adam 2\nlr=0.01 muon 2\nlr=0.02 muon 2\n' | cmp -s - "$dir/a" ||
@@ -54,6 +57,7 @@ printf 'lr=0.02 2\nlr=0.01 2\nlr=9e-05 2\n' | cmp -s - "$dir/a" || fail "groups 
 test "$("$program" export --band --by optimizer "$dir/runs" loss | grep -c '^# group')" -eq 2 || fail "export --by"
 "$program" export --band --by optimizer "$dir/runs" loss | grep -q 'that have the same optimizer$' || fail "export does not say by what"
 "$program" plot --script --figure=loss --by optimizer "$dir/runs" > "$dir/out" || fail "plot --by"
+grep -q "^one_is = 'run'$" "$dir/out" || fail "plot --by: other rates are seeds"
 grep -q '^groups = 2$' "$dir/out" && grep -q "^array kind\[2\] = \['muon', 'adam'\]\|^array kind\[2\] = \['adam', 'muon'\]" "$dir/out" ||
   fail "plot --by: $(grep -E '^(groups|array kind)' "$dir/out")"
 

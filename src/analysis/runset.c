@@ -252,6 +252,14 @@ void runset_close(struct runset *set)
 
 /* --- what counts in a mean ------------------------------------------------------------------------------ */
 
+int runset_over_seeds(const struct runset *set)
+{
+  for (int g = 0; g < set->groups; g++)
+    for (int i = 1; i < set->group[g].count; i++)
+      if (strcmp(set->group[g].run[i].identity, set->group[g].run->identity) != 0) return 0;
+  return 1;
+}
+
 int run_is_diverged(const struct run *run) { return strcmp(run_state(run->file), "diverged") == 0; }
 
 int run_is_unfinished(const struct run *run)

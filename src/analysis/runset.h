@@ -55,6 +55,9 @@ void runset_close(struct runset *);
 /* What groups differ in, one key a line with the values that occur: "\n  kind = adam, muon". For memory_free. */
 char *runset_differences(const struct runset *);
 
+/* Do the runs of each group differ in their seed alone? Of chosen keys they may differ in more. */
+int runset_over_seeds(const struct runset *);
+
 int run_is_diverged(const struct run *);
 int run_is_unfinished(const struct run *); /* stopped, or still running: neither finished nor diverged */
 int run_group_unfinished(const struct run_group *group); /* how many: they count in means as they stand */

@@ -93,6 +93,7 @@ void figure_put_groups(FILE *f, const struct runset *set)
   }
   gnuplot_groups(f, out, set->groups);
   gnuplot_numbers(f, "first_seed", first_seed, set->groups);
+  gnuplot_text(f, "one_is", runset_over_seeds(set) ? "seed" : "run");
   memory_free(text);
   memory_free(out);
   memory_free(first_seed);

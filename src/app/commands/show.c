@@ -154,13 +154,13 @@ static void print_between(const struct interval *i)
   printf("  %-24s", text);
 }
 
-static void print_groups(const struct runset *set, const struct summary *summaries)
+static void print_groups(const struct runset *set, const struct summary *summaries, const char *by)
 {
-  int width = 10, diverged = 0, unfinished = 0;
+  int width = 10, diverged = 0, unfinished = 0, seeds = runset_over_seeds(set);
   for (int g = 0; g < set->groups; g++)
     if ((int)strlen(set->group[g].label) > width) width = (int)strlen(set->group[g].label);
-  printf("%-*s %5s %8s  %-17s  %-17s  %-24s  %-24s %8s\n", width, "group", "seeds", "diverged", "loss", "val",
-         "peak max logit", "last max logit", "clips");
+  printf("%-*s %5s %8s  %-17s  %-17s  %-24s  %-24s %8s\n", width, "group", seeds ? "seeds" : "runs",
+         "diverged", "loss", "val", "peak max logit", "last max logit", "clips");
   for (int g = 0; g < set->groups; g++) {
     const struct run_group *group = &set->group[g];
     struct group_summary s = summarise_group(group, summaries + (group->run - set->run));
@@ -176,7 +176,8 @@ static void print_groups(const struct runset *set, const struct summary *summari
     diverged += s.diverged;
     unfinished += run_group_unfinished(group);
   }
-  printf("Mean and 95 %% interval over seeds (Student's t); of max logits the geometric mean.%s",
+  printf("Mean and 95 %% interval over %s%s (Student's t); of max logits the geometric mean.%s",
+         seeds ? "seeds" : "runs that have the same ", seeds ? "" : by,
          diverged ? " Runs that diverged are counted, and left out of every mean." : "");
   measures_print_unfinished(unfinished);
 }
@@ -417,7 +418,7 @@ static int show_set(const struct show_request *r, const struct runset *set, stru
     else if (r->form == FORM_RUNS)
       print_runs(set, summaries), print_notes(set, summaries);
     else if (r->form == FORM_GROUPS)
-      print_groups(set, summaries);
+      print_groups(set, summaries, r->chosen.selection.by);
     else
       status = print_each(r, set, error);
   }
