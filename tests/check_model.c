@@ -122,6 +122,8 @@ static const char *const experts[] = {
   "ffn=moe moe.experts=4 moe.active=1 moe.hidden=5 moe.score=softmax moe.balance=aux moe.aux=0.2 z_loss=0.1",
   "ffn=moe moe.experts=4 moe.active=1 moe.hidden=5 moe.dense_layers=1 init=fixed init_std=0.3",
   "ffn=moe moe.experts=3 moe.active=3 moe.shared=0",
+  "ffn=moe moe.experts=3 moe.hidden=1 moe.shared=1",
+  "ffn_width=1", /* matrices of one row */
   "mtp=1 z_loss=0.1",
   "mtp=2 mtp_weight=0.8 tied=1",
   "mtp=3 mtp_weight=2 ffn=moe moe.experts=4 moe.dense_layers=2 moe.balance=aux moe.aux=0.3",

@@ -58,7 +58,7 @@ static int trains(const struct param *p) { return p->kind != PARAM_STATE; }
 static int joins(const struct param *p, const struct param *next)
 {
   if (p->kind == PARAM_BIAS || next->kind == PARAM_BIAS) return p->kind == next->kind;
-  return p->value.rows > 1 && next->value.rows > 1 && p->value.cols == next->value.cols;
+  return param_is_matrix(p) && param_is_matrix(next) && p->value.cols == next->value.cols;
 }
 
 /* Trainable parameters in the order of memory: hidden matrices first, so that what one optimiser takes lies
