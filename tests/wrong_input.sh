@@ -95,6 +95,7 @@ wrong "--seconds=0: a number above 0 is wanted" bench --seconds=0
 wrong "the reduction is above=nan" show done.h5 --of attn/max_logit:all:above=nan
 wrong "empty.txt exists, and is empty: record.overwrite=1 replaces it" run record.path=empty.txt
 wrong "no help on '' (topics" help ''
+wrong "~/a.h5: the shell has left ~ as it is" run record.path='~/a.h5'
 cp done.h5 alone.h5
 wrong "maxlogit: alone.h5 has no checkpoint" eval alone.h5
 wrong "wanted a list" eval done.h5 --context=infx

@@ -200,6 +200,9 @@ int file_remove(const char *path) { return unlink(path) && errno != ENOENT ? STA
 
 int file_make_folders(const char *path, struct error *e)
 {
+  if (!strncmp(path, "~/", 2)) /* whoever removes that folder may remove another one */
+    return error_set(e, STATUS_USAGE,
+                     "%s: the shell has left ~ as it is, which would be a folder; write $HOME", path);
   char *folder = folder_of(path);
   int status = STATUS_OK;
   for (char *c = folder + 1; !status; c++) {
