@@ -274,6 +274,22 @@ static int compare_parameter(void *context, const struct config_entry *entry)
   return 0;
 }
 
+/* Whatever way a number is written in, 1e+05 too. */
+START_TEST(the_last_step_comes_back)
+{
+  static const long steps[] = {99999, 100000, 1200000, 1000000000000};
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    const char *path = at("long.h5");
+    struct recorder *r = create(path);
+    snapshot(r, "stopped", steps[i], 1);
+    recorder_free(r);
+    struct run_file *f = open_in_way(_i, path);
+    ck_assert_int_eq(run_last_step(f), steps[i]);
+    run_close(f);
+  }
+}
+END_TEST
+
 START_TEST(parameters_come_back)
 {
   struct error e = {0};
@@ -1079,6 +1095,7 @@ int main(void)
   tcase_add_checked_fixture(hurt, setup, teardown);
   tcase_add_checked_fixture(full, setup, teardown);
   tcase_add_loop_test(store, everything_comes_back, 0, 5 * WAYS);
+  tcase_add_loop_test(store, the_last_step_comes_back, 0, WAYS);
   tcase_add_loop_test(store, parameters_come_back, 0, WAYS);
   tcase_add_test(store, other_readers_find_their_way);
   tcase_add_test(store, a_loop_of_groups_ends);

@@ -312,7 +312,12 @@ static double number_of(const struct run_file *r, const char *key)
 }
 
 const char *run_state(const struct run_file *r) { return fact(r, "state"); }
-long run_last_step(const struct run_file *r) { return strtol(fact(r, "last_step"), NULL, 10); }
+/* Not by strtol: a head tells 100000 as 1e+05. */
+long run_last_step(const struct run_file *r)
+{
+  double step = number_of(r, "last_step");
+  return isnan(step) ? 0 : (long)step;
+}
 double run_wall_seconds(const struct run_file *r) { return number_of(r, "wall_seconds"); }
 const char *run_id(const struct run_file *r) { return fact(r, "id"); }
 const char *run_date(const struct run_file *r) { return fact(r, "date"); }
