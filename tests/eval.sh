@@ -35,6 +35,15 @@ sed -n 's/.*"context": \([0-9]*\), "multiple": \([0-9.]*\), "loss": \([^,]*\), "
 val=$("$program" export "$dir/from.h5" val_loss | awk 'END { printf "%.4f", $2 }')
 test "$(awk 'NR == 2 { print $3 }' "$dir/summary")" = "$val" || fail "at its own context eval is not the last val_loss $val"
 
+# what is no longer the text of the run is told, unless another is asked for
+head -c 3000 "$srcdir/README.md" > "$dir/book"
+small_run book data=bytes data.path="$dir/book"
+"$program" eval "$dir/book.h5" > "$dir/out" 2> "$dir/err" && test ! -s "$dir/err" || fail "eval of a text: $(cat "$dir/err")"
+cp "$dir/book" "$dir/other"
+echo more >> "$dir/book"
+"$program" eval "$dir/book.h5" > "$dir/out" 2> "$dir/err" && test "$(grep -c 'book.h5: trained on other data' "$dir/err")" -eq 1 || fail "eval of another text: $(cat "$dir/err")"
+"$program" eval "$dir/book.h5" data.path="$dir/other" > "$dir/out" 2> "$dir/err" && test ! -s "$dir/err" || fail "eval of a text asked for: $(cat "$dir/err")"
+
 # modules that look ahead: their losses are those of the record; of a text that repeats they predict what the main head
 # does, and do not before they have learned
 awk 'BEGIN { for (i = 0; i < 500; i++) printf "abcdefgh" }' > "$dir/text"

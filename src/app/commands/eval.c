@@ -14,6 +14,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "run/trainer.h"
+#include "storage/recorder.h"
 
 enum { MAX_CONTEXTS = 16 };
 
@@ -150,12 +151,27 @@ static int without_key(struct error *e)
   return e->status;
 }
 
+/* Other data than the run's is for whoever asks for it. */
+static void compare_data(const struct arguments *a, const struct trainer *t)
+{
+  struct run_file *run;
+  uint64_t then, now, start;
+  for (int i = 0; i < a->words.count; i++)
+    if (!strncmp(a->words.assignment[i], "data", 4)) return;
+  if (run_peek(&run, a->words.file, NULL)) return;
+  trainer_contents(t, &now, &start);
+  if (run_contents(run, &then, &start) && then != now)
+    warning("%s: trained on other data than what is there now: %s", a->words.file, trainer_data(t));
+  run_close(run);
+}
+
 static int evaluate(const struct arguments *a, struct result *r, struct error *e)
 {
   struct config *c = NULL;
   struct trainer *t = NULL;
   int status = configure(a, r->multiple, &c, e);
   if (!status && trainer_init(&t, c, TRAINER_NO_RECORD, e)) status = without_key(e);
+  if (!status && r->multiple == a->multiple[0]) compare_data(a, t);
   for (long s = 0; !status && s < a->steps; s++) status = trainer_step(t, e);
   if (!status) {
     const struct model_options *m = config_section(c, "model");
