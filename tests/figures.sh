@@ -133,6 +133,12 @@ small_run long preset=muon train.steps=60
 "$program" plot "$dir/broken.h5" -o "$dir/odd" > /dev/null 2> "$dir/err" ||
   fail "diverged run: $(cat "$dir/err")"
 
+# a text of one symbol: the loss is 0 throughout
+awk 'BEGIN { for (i = 0; i < 300; i++) printf "a" }' > "$dir/text"
+small_run zero data=bytes data.path="$dir/text"
+"$program" plot "$dir/zero.h5" --figure=loss -o "$dir/odd" > /dev/null 2> "$dir/err" || fail "a loss of 0: $(cat "$dir/err")"
+rm "$dir/zero.h5"
+
 # in the terminal: no escape codes in a pipe
 "$program" plot -t "$dir" > "$dir/text" 2> "$dir/err" || fail "-t: $(cat "$dir/err")"
 grep -q 'training step' "$dir/text" || fail "-t draws nothing"

@@ -74,14 +74,16 @@ int config_each(const struct config *c, int (*each)(void *, const struct config_
 
 static int warn_unused(void *context, const struct config_entry *x)
 {
-  (void)context;
+  const struct top_options *top = config_section(context, "");
+  if (!strcmp(x->key, "data.path") && *x->value && strcmp(top->data, "bytes"))
+    warning("%s: data.path has no effect: data = %s reads no file, data = bytes does", x->origin, top->data);
   if (!x->used && strcmp(x->origin, "default") && strncmp(x->key, "sweep.", 6))
     warning("%s: %s has no effect: this run does not use %.*s", x->origin, x->key, (int)strcspn(x->key, "."),
             x->key);
   return 0;
 }
 
-void config_warn_unused(const struct config *c) { config_each(c, warn_unused, NULL); }
+void config_warn_unused(const struct config *c) { config_each(c, warn_unused, (void *)(size_t)c); }
 
 /* --- identity ------------------------------------------------------------------------------------------- */
 

@@ -8,6 +8,8 @@ enum { LOSS_BINS = 40 };
 static const double first_shown =
   0.08; /* of the steps done: the fall from the start would take all of the axis */
 
+static const double least_margin = 1e-9; /* a loss may be 0 throughout: of a text of one symbol */
+
 static void smooth(struct table *t) { table_means(t, LOSS_BINS); }
 
 /* The smallest lower edge of a band of one column. */
@@ -125,8 +127,8 @@ static int loss_data(FILE *f, const struct runset *set, struct error *error)
   extent_see(&extent, floor_);
   if (!(extent.high >= extent.low)) return error_set(error, STATUS_USAGE, "no finite loss to draw");
   if (!(final.high >= final.low)) has_val = 0;
-  double margin = 0.07 * (extent.high - extent.low) + 1e-3 * fabs(extent.high);
-  double final_margin = 0.08 * (final.high - final.low) + 1e-3 * fabs(final.high);
+  double margin = 0.07 * (extent.high - extent.low) + 1e-3 * fabs(extent.high) + least_margin;
+  double final_margin = 0.08 * (final.high - final.low) + 1e-3 * fabs(final.high) + least_margin;
   fprintf(f, "has_val = %d\nbin_steps = %d\n", has_val, rows_averaged(set));
   gnuplot_number(f, "loss_low", extent.low - margin);
   gnuplot_number(f, "loss_high", extent.high + margin);
