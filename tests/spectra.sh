@@ -107,4 +107,9 @@ small_run full preset=muon stabilizers=qk_norm qk_norm.kind=l2 train.steps=3 tra
 "$program" export "$dir/full.h5" --safetensors="$dir/full" > "$dir/out" 2> "$dir/err"
 test $? -eq 2 && grep -q 'attn.qk_scale has no place' "$dir/err" || fail "unit queries go out: $(cat "$dir/err")"
 test ! -e "$dir/full/model.safetensors" || fail "a refused export wrote a file"
+
+# of weights that are lost: a NaN has no sign
+small_run lost train.lr=1e30 train.warmup=0
+"$program" spectra "$dir/lost.h5" > "$dir/out" 2> "$dir/err" || fail "spectra of lost weights: $(cat "$dir/err")"
+grep -q ' nan' "$dir/out" && ! grep -q -e '-nan' "$dir/out" || fail "spectra of lost weights: $(cat "$dir/out")"
 finish

@@ -11,6 +11,7 @@
 #include "app/command.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "numerics/device.h"
 
@@ -58,7 +59,7 @@ static void line(struct buffer *b, int width, const char *name, long rows, long 
                  const struct spectrum *s)
 {
   buffer_add(b, "%-*s %6ldx%-6ld", width, name, rows, cols);
-  for (int f = 0; f < SPECTRUM_FIELDS; f++) buffer_add(b, " %11.5g", spectrum_number(s, f));
+  for (int f = 0; f < SPECTRUM_FIELDS; f++) buffer_add(b, " %11.5g", without_nan_sign(spectrum_number(s, f)));
   buffer_add(b, "\n");
 }
 
@@ -110,7 +111,8 @@ static void text_bounds(struct buffer *b, const struct checkpoint_spectra *s)
     char name[48];
     if (!h->parts) continue;
     snprintf(name, sizeof name, "l%ldh%ld", i / s->heads, i % s->heads);
-    buffer_add(b, "%-10s %8.5g %11.5g %11.5g  %5.3f  %s\n", name, h->scale, h->bound, h->still, share_of(h),
+    buffer_add(b, "%-10s %8.5g %11.5g %11.5g  %5.3f  %s\n", name, without_nan_sign(h->scale),
+               without_nan_sign(h->bound), without_nan_sign(h->still), without_nan_sign(share_of(h)),
                h->terms ? h->term[h->largest].name : "-");
   }
 }
