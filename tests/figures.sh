@@ -139,6 +139,18 @@ small_run zero data=bytes data.path="$dir/text"
 "$program" plot "$dir/zero.h5" --figure=loss -o "$dir/odd" > /dev/null 2> "$dir/err" || fail "a loss of 0: $(cat "$dir/err")"
 rm "$dir/zero.h5"
 
+# one head is no map, and what has no point on a logarithmic axis no failure: the other figures are drawn
+small_run one model.layers=1 model.heads=1
+"$program" plot "$dir/one.h5" -o "$dir/one" > /dev/null 2> "$dir/err" && grep -q 'heatmap: .*one.h5: a map wants two heads and two steps; left out' "$dir/err" && test -s "$dir/one/loss.svg" ||
+  fail "one head: $(cat "$dir/err")"
+"$program" plot "$dir/one.h5" --figure=heatmap -o "$dir/one" > /dev/null 2> "$dir/err"; status=$?
+test $status -eq 2 || fail "a map of one head: exit $status"
+small_run below model.width=2 model.context=1 model.heads=1 model.head_dim=2 train.batch=1 train.steps=3 optimizer=none train.seed=11
+"$program" export "$dir/below.h5" attn/max_logit | awk '!/^#/ { for (i = 2; i <= NF; i++) if ($i > 0) some[i] = 1 } END { exit !(some[2] + some[3] == 1) }' ||
+  fail "not one head of two is below zero throughout: $("$program" export "$dir/below.h5" attn/max_logit)"
+"$program" plot "$dir/below.h5" --figure=heads -o "$dir/one" > /dev/null 2> "$dir/err" || fail "a head below zero: $(cat "$dir/err")"
+rm "$dir/one.h5" "$dir/below.h5"
+
 # in the terminal: no escape codes in a pipe
 "$program" plot -t "$dir" > "$dir/text" 2> "$dir/err" || fail "-t: $(cat "$dir/err")"
 grep -q 'training step' "$dir/text" || fail "-t draws nothing"

@@ -179,6 +179,17 @@ static char *whole(FILE *f, size_t *length)
   return text;
 }
 
+/* That a curve has no point (of a head whose logits are all below zero, on a logarithmic axis) is no failure. */
+static int complains(const char *text)
+{
+  static const char harmless[] = "warning: Skipping data file with no valid points";
+  for (size_t length; *text; text += length + (text[length] == '\n')) {
+    length = strcspn(text, "\n");
+    if (strspn(text, " \t") < length && !memmem(text, length, harmless, sizeof harmless - 1)) return 1;
+  }
+  return 0;
+}
+
 static int call(FILE *script, FILE *output, FILE *complaints, struct error *error)
 {
   fflush(stdout);
@@ -199,7 +210,7 @@ static int call(FILE *script, FILE *output, FILE *complaints, struct error *erro
   if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 127)
     return error_set(error, STATUS_FAIL, "gnuplot is not installed (on Debian: apt install gnuplot-nox)");
   char *text = whole(complaints, &length);
-  if (exit_status != 0 || *text)
+  if (exit_status != 0 || complains(text))
     status = error_set(error, STATUS_FAIL, "gnuplot: %s",
                        WIFSIGNALED(exit_status) ? strsignal(WTERMSIG(exit_status))
                        : *text                  ? text

@@ -32,7 +32,7 @@ int gnuplot_scripts(const char *asked, char out[4096], struct error *);
 void gnuplot_terminal(FILE *, const char *scripts, const char *term, const char *out);
 /* A file in memory, to write a script in: it needs no room on a disk, and has no name to be left behind. */
 FILE *gnuplot_file(struct error *);
-/* Run gnuplot on a script, from its beginning, and take what it draws on standard output: new memory. Whatever it says
-   on standard error is an error. */
+/* Run gnuplot on a script, from its beginning, and take what it draws on standard output: new memory. What it says on
+   standard error is an error, except that a curve has no points. */
 int gnuplot_run(FILE *script, char **drawn, size_t *length, struct error *);
 #endif

@@ -32,11 +32,13 @@ static int heatmap_data(FILE *f, const struct runset *set, struct error *error)
   if (status) return status;
   const struct run **drawn = memory_new((size_t)set->runs, sizeof *drawn);
   fprintf(f, "$data << EOD\n");
-  for (int g = 0; g < set->groups; g++) {
+  for (int g = 0; g < set->groups && !status; g++) {
     struct table table;
     figure_runs(&set->group[g], drawn);
     status = run_table(drawn[0], "attn/max_logit", &table, error);
     if (status) break;
+    if (table.rows < 2 || table.columns < 2)
+      status = error_set(error, STATUS_USAGE, "%s: a map wants two heads and two steps", drawn[0]->path);
     if (g) fputs("\n\n", f);
     put_image(f, &table, figure_sets_axis(set, &set->group[g]), &extent);
     table_free(&table);
