@@ -127,6 +127,8 @@ const struct ns_step *ns_step_at(const struct ns_set *set, int step)
   return &set->step[step < set->listed ? step : set->listed - 1];
 }
 
+enum { LINE = 16 }; /* numbers of a cache line, on which each lane's work begins */
+
 void newton_schulz_record(struct program *p, struct tensor *x, const long *place, long places, long rows,
                           long cols, const struct ns_set *set, long steps, double eps, struct tensor *by,
                           double scale)
@@ -143,8 +145,8 @@ void newton_schulz_record(struct program *p, struct tensor *x, const long *place
     coefficients[3 * i + 2] = set->step[i].c;
   }
   for (long i = 0; i < places; i++) at[i] = (int)place[i];
-  struct tensor *work = program_temporary(p, places < lanes ? places : lanes,
-                                          2 * rows * cols + 2 * m * m + m + 1, "newton-schulz");
+  long room = (2 * rows * cols + 2 * m * m + m + LINE) / LINE * LINE; /* at least one number after m */
+  struct tensor *work = program_temporary(p, places < lanes ? places : lanes, room, "newton-schulz");
   PROGRAM_CALL(p, newton_schulz, .x = x, .work = work, .place = program_ints(p, 1, places, at, "places"),
                .coefficients = program_reals(p, set->listed, 3, coefficients, "coefficients"), .by = by,
                .rows = rows, .cols = cols, .steps = steps ? steps : set->steps, .norm_scale = set->norm_scale,
