@@ -755,16 +755,20 @@ START_TEST(waves_follow_the_memory)
     column[i] = tensor_of(memory + 4 * i, 4, 4);
     column[i].ld = a.ld;
   }
+#define TOUCHES(...) \
+  .access = (const struct access[]){__VA_ARGS__}, \
+  .count = sizeof(const struct access[]){__VA_ARGS__} / sizeof(struct access)
   const struct footprint calls[] = {
-    {.access = {{&column[0], 1}}, .count = 1},          /* 0 */
-    {.access = {{&column[1], 1}, {&b, 0}}, .count = 2}, /* 0: beside it */
-    {.access = {{&column[2], 1}, {&b, 0}}, .count = 2}, /* 0: reads what is only read */
-    {.access = {{&b, 1}, {&column[0], 0}}, .count = 2}, /* 1: after its readers, and after column 0 */
-    {.access = {{&row, 1}}, .count = 1},                /* 2: a row of all columns, after column 0's reader */
-    {.access = {{&b, 0}}, .count = 1},                  /* 2: after its writer */
-    {.barrier = 1},                                     /* 3 */
-    {.access = {{&column[1], 0}}, .count = 1},          /* 4 */
+    {TOUCHES({&column[0], 1, 0})},             /* 0 */
+    {TOUCHES({&column[1], 1, 0}, {&b, 0, 0})}, /* 0: beside it */
+    {TOUCHES({&column[2], 1, 0}, {&b, 0, 0})}, /* 0: reads what is only read */
+    {TOUCHES({&b, 1, 0}, {&column[0], 0, 0})}, /* 1: after its readers, and after column 0 */
+    {TOUCHES({&row, 1, 0})},                   /* 2: a row of all columns, after column 0's reader */
+    {TOUCHES({&b, 0, 0})},                     /* 2: after its writer */
+    {.barrier = 1},                            /* 3 */
+    {TOUCHES({&column[1], 0, 0})},             /* 4 */
   };
+#undef TOUCHES
   const int expected[] = {0, 0, 0, 1, 2, 2, 3, 4};
   ck_assert_int_eq(waves_find(calls, 8, wave), 5);
   for (int i = 0; i < 8; i++) ck_assert_msg(wave[i] == expected[i], "call %d is in wave %d", i, wave[i]);

@@ -52,7 +52,8 @@ struct device {
   void *stream;
   const struct tensor *guard;
   enum device_math math;
-  long waits; /* downloads so far */
+  const void *shared; /* see struct ops */
+  long waits;         /* downloads so far */
   void *scratch;
   size_t scratch_bytes; /* see device_scratch */
   /* What the programs planned so far want of it at once: for calls of their own, and for those inside of pieces. */

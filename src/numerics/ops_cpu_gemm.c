@@ -318,6 +318,11 @@ static size_t product_scratch(const struct device *device, struct product g)
   return sizeof(float) * (size_t)plan_product(&g, pool_threads(device->pool), &right);
 }
 
+static long blocks_of(const struct product *g)
+{
+  return g->row_blocks * ((g->n + BLOCK_COLS - 1) / BLOCK_COLS);
+}
+
 static void multiply(struct device *device, struct product *g)
 {
   long right, room = plan_product(g, pool_threads(device->pool), &right);
@@ -325,7 +330,7 @@ static void multiply(struct device *device, struct product *g)
   g->left = g->right + right;
   while (next_slice(g)) {
     parallel_for(device->pool, right_pieces(g), pack_right, g);
-    parallel_for(device->pool, g->row_blocks * ((g->n + BLOCK_COLS - 1) / BLOCK_COLS), multiply_block, g);
+    parallel_for(device->pool, blocks_of(g), multiply_block, g);
   }
 }
 
@@ -356,10 +361,40 @@ static size_t matmul_scratch(const struct device *device, const void *args)
   return product_scratch(device, product_of(args));
 }
 
+/* Calls for some rows share the right factor, packed at once. */
+static size_t matmul_shared(const struct device *device, const void *args)
+{
+  (void)device;
+  struct product g = product_of(args);
+  long right;
+  plan_product(&g, 1, &right);
+  return g.pack_b ? sizeof(float) * (size_t)(round_up(g.n, NR) * g.k) : 0;
+}
+
+static void matmul_share(struct device *device, const void *args, void *room, long part, long parts)
+{
+  (void)device;
+  struct product g = product_of(args);
+  long right;
+  plan_product(&g, 1, &right);
+  g.right = room;
+  g.to = g.k;
+  const long pieces = right_pieces(&g);
+  for (long i = part * pieces / parts; i < (part + 1) * pieces / parts; i++) pack_right(&g, i, 0);
+}
+
 static void matmul(struct device *device, const struct matmul_args *x)
 {
   struct product g = product_of(x);
-  multiply(device, &g);
+  if (!device->shared) {
+    multiply(device, &g);
+    return;
+  }
+  long right;
+  plan_product(&g, 1, &right);
+  g.right = g.left = (float *)device->shared; /* the left factor is read as it lies */
+  g.to = g.k;
+  parallel_for(device->pool, blocks_of(&g), multiply_block, &g);
 }
 
 /* The first i lanes of x, the others of y. */
@@ -441,7 +476,7 @@ static void multiply_alone(struct product *g, float *room)
   g->left = room + right;
   while (next_slice(g)) {
     for (long i = 0; i < right_pieces(g); i++) pack_right(g, i, 0);
-    for (long i = 0; i < g->row_blocks * ((g->n + BLOCK_COLS - 1) / BLOCK_COLS); i++) multiply_block(g, i, 0);
+    for (long i = 0; i < blocks_of(g); i++) multiply_block(g, i, 0);
   }
 }
 
@@ -583,6 +618,8 @@ void EXPORT(ops_cpu_gemm)(struct ops *ops)
   ops->matmul = matmul;
   ops->gram = gram;
   ops->scratch[OP_matmul] = matmul_scratch;
+  ops->shared[OP_matmul] = matmul_shared;
+  ops->share[OP_matmul] = matmul_share;
   ops->scratch[OP_gram] = gram_scratch;
   ops->expert_matmul = expert_matmul;
   ops->expert_outer = expert_outer;

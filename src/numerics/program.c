@@ -1,7 +1,7 @@
 /* program.c - a static list of calls, its reverse, and the places of its temporaries in one block */
 #include "numerics/program.h"
 #include "base/thread.h"
-#include "numerics/waves.h"
+#include "numerics/chains.h"
 #include "base/memory.h"
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +27,12 @@ struct node {
   size_t place, bytes;
 };
 
-/* Calls [from, from+count) of `order`; apart: each is one piece of work, all at the same time. */
+/* Calls [from, from+count) of `order`; apart: each is one piece of work, all at the same time; chain: they are one
+   (chains.h), of which so many rows are one piece of work. */
 struct group {
   int from, count, apart;
+  const struct link *chain;
+  long piece;
 };
 
 /* One operation, or a step of the host. */
@@ -57,6 +60,7 @@ struct program {
   const struct tensor *loss;
   struct tensor *guard; /* of the calls that are being recorded */
   int host_steps;
+  int *chain; /* [calls]: how many from here on are one */
   int *order; /* calls wave by wave */
   struct group *group;
   int groups;
@@ -225,6 +229,16 @@ static void touch(struct program *p, struct tensor *t, enum op_field_kind kind)
     owner->first = p->calls;
   }
   owner->last = p->calls;
+}
+
+/* It is in use from one call to another. */
+static void live(const struct tensor *t, int from, int to)
+{
+  if (!(t->flags & OWNED)) return;
+  struct tensor *owner = owner_of(t);
+  if (owner->flags & INPUT) return;
+  if (owner->first < 0) owner->first = from;
+  owner->last = to;
 }
 
 void program_guard(struct program *p, struct tensor *guard) { p->guard = guard; }
@@ -434,23 +448,44 @@ static size_t place_all(struct node **list, int count)
 
 /* --- what may run at the same time ---------------------------------------------------------------------- */
 
-static void touches(struct footprint *f, const struct tensor *t, int writes)
-{
-  if (!t || !t->data) return;
-  REQUIRE(f->count < (int)(sizeof f->access / sizeof *f->access));
-  f->access[f->count++] = (struct access){t, writes};
-}
+/* What all calls touch: those of neighbours lie side by side. */
+struct accesses {
+  struct footprint *of; /* [calls] */
+  struct access *access;
+};
 
-static void footprint_of(const struct call *call, struct footprint *f)
+static int access_call(const struct call *call, struct access *to)
 {
-  int count;
+  int count, n = 0;
   const struct op_field *field = op_fields(call->op, &count);
   struct tensor *const *tensor = (struct tensor *const *)&call->args;
-  *f = (struct footprint){.barrier = call->host != NULL};
   for (int i = 0; !call->host && i < count && field[i].kind < FIELD_SIZE; i++)
-    touches(f, tensor[i],
-            field[i].kind == FIELD_OUT || field[i].kind == FIELD_ADD || field[i].kind == FIELD_MAYADD);
-  touches(f, call->guard, 0);
+    if (tensor[i])
+      to[n++] = (struct access){
+        tensor[i], field[i].kind == FIELD_OUT || field[i].kind == FIELD_ADD || field[i].kind == FIELD_MAYADD,
+        chain_cuts(call->op, i)};
+  if (call->guard) to[n++] = (struct access){call->guard, 0, 0};
+  return n;
+}
+
+enum { MOST_ACCESSES = sizeof(union op_args) / 8 + 1 };
+
+static struct accesses accesses_of(const struct program *p)
+{
+  struct accesses a = {memory_new((size_t)p->calls + 1, sizeof *a.of),
+                       memory_new((size_t)p->calls * MOST_ACCESSES + 1, sizeof *a.access)};
+  struct access *next = a.access;
+  for (int i = 0; i < p->calls; i++) {
+    a.of[i] = (struct footprint){next, access_call(&p->call[i], next), p->call[i].host != NULL};
+    next += a.of[i].count;
+  }
+  return a;
+}
+
+static void accesses_free(struct accesses *a)
+{
+  memory_free(a->of);
+  memory_free(a->access);
 }
 
 /* Work of a call, about: operations, and numbers that are moved. */
@@ -472,24 +507,76 @@ static void add_group(struct program *p, int from, int count, const struct footp
     most = cost > most ? cost : most;
     all += cost;
   }
-  p->group[p->groups++] = (struct group){from, count, count > 1 && most <= 0.6 * all};
+  if (count) p->group[p->groups++] = (struct group){from, count, count > 1 && most <= 0.6 * all, NULL, 0};
+}
+
+static void add_chain(struct program *p, int from, int count)
+{
+  struct link *chain = arena_get(p->arena, (size_t)count, sizeof *chain);
+  for (int i = 0; i < count; i++) {
+    const struct call *call = &p->call[p->order[from + i]];
+    chain[i] = (struct link){call->op, &call->args};
+  }
+  const long piece = chain_piece(p->device, chain, count);
+  p->group[p->groups++] = (struct group){from, count, 0, chain, piece};
 }
 
 /* Comparing all pairs of more calls than this would take longer than it saves: they stay in their order. */
 enum { MOST_COMPARED = 2000 };
 
-/* Calls that go to threads whole, and newton_schulz, which cuts itself, run on workers. */
+/* Calls that go to threads whole, newton_schulz, which cuts itself, and those of a chain run on workers; of these, what
+   shares something takes no more. */
 static void declare_scratch(struct program *p)
 {
   size_t most = 0, apart = 0;
-  for (int i = 0; i < p->groups; i++)
-    for (int k = 0; k < p->group[i].count; k++) {
-      const struct call *call = &p->call[p->order[p->group[i].from + k]];
+  for (int i = 0; i < p->groups; i++) {
+    const struct group *g = &p->group[i];
+    size_t shared = g->chain ? chain_scratch(p->device, g->chain, g->count) : 0;
+    if (shared > most) most = shared;
+    for (int k = 0; k < g->count; k++) {
+      const struct call *call = &p->call[p->order[g->from + k]];
       size_t bytes = call->host ? 0 : op_scratch_bytes(p->device, call->op, &call->args);
       if (bytes > most) most = bytes;
-      if (bytes > apart && (p->group[i].apart || call->op == OP_newton_schulz)) apart = bytes;
+      if (bytes > apart &&
+          (g->apart || call->op == OP_newton_schulz || (g->chain && !p->device->ops.shared[call->op])))
+        apart = bytes;
     }
+  }
   device_wants_scratch(p->device, most, apart);
+}
+
+/* Chains become neighbours, before anything has its place: what they touch lives from their first to their last call,
+   since each piece of rows is at another of them. */
+static void find_chains(struct program *p)
+{
+  p->chain = arena_get(p->arena, (size_t)p->calls + 1, sizeof *p->chain);
+  for (int i = 0; i < p->calls; i++) p->chain[i] = 1;
+  if (!p->device->ops.shared[OP_matmul] || p->device->begin || p->calls > MOST_COMPARED) return;
+  struct accesses a = accesses_of(p);
+  struct link *link = memory_new((size_t)p->calls + 1, sizeof *link);
+  int *order = memory_new((size_t)p->calls + 1, sizeof *order);
+  struct call *call = memory_new((size_t)p->calls + 1, sizeof *call);
+  for (int i = 0; i < p->calls; i++) {
+    const struct call *c = &p->call[i];
+    link[i] = (struct link){c->host || c->guard ? OP_COUNT : c->op, &c->args};
+  }
+  chains_find(link, a.of, p->calls, order, p->chain);
+  memcpy(call, p->call, (size_t)p->calls * sizeof *call);
+  for (int i = 0; i < p->nodes; i++) p->node[i]->tensor.first = p->node[i]->tensor.last = -1;
+  for (int i = 0; i < p->calls; i++) {
+    p->call[i] = call[order[i]];
+    link[i] = (struct link){p->call[i].op, &p->call[i].args};
+  }
+  for (int i = 0, n; i < p->calls; i += n) {
+    n = p->chain[i];
+    if (n > 1 && !chain_piece(p->device, link + i, n)) n = p->chain[i] = 1;
+    for (int k = i; k < i + n; k++)
+      for (int t = 0; t < a.of[order[k]].count; t++) live(a.of[order[k]].access[t].tensor, i, i + n - 1);
+  }
+  accesses_free(&a);
+  memory_free(link);
+  memory_free(order);
+  memory_free(call);
 }
 
 static void find_waves(struct program *p)
@@ -498,27 +585,44 @@ static void find_waves(struct program *p)
   if (p->calls > MOST_COMPARED) {
     p->group = arena_get(p->arena, 1, sizeof *p->group);
     for (int i = 0; i < p->calls; i++) p->order[i] = i;
-    p->group[p->groups++] = (struct group){0, p->calls, 0};
+    p->group[p->groups++] = (struct group){0, p->calls, 0, NULL, 0};
     return;
   }
+  struct accesses a = accesses_of(p);
   struct footprint *f = memory_new((size_t)p->calls + 1, sizeof *f);
-  int *wave = memory_new((size_t)p->calls + 1, sizeof *wave), n = 0;
-  for (int i = 0; i < p->calls; i++) footprint_of(&p->call[i], &f[i]);
-  int waves = waves_find(f, p->calls, wave);
-  p->group = arena_get(p->arena, (size_t)waves + 1, sizeof *p->group);
-  for (int w = 0; w < waves; w++) {
-    int from = n;
-    for (int i = 0; i < p->calls; i++)
-      if (wave[i] == w) p->order[n++] = i;
-    add_group(p, from, n - from, f);
+  int *wave = memory_new((size_t)p->calls + 1, sizeof *wave),
+      *first = memory_new((size_t)p->calls + 1, sizeof *first);
+  int n = 0, units = 0;
+  for (int i = 0; i < p->calls; i += p->chain[i]) {
+    first[units] = i;
+    f[units] = a.of[i];
+    for (int k = 1; k < p->chain[i]; k++) f[units].count += a.of[i + k].count;
+    units++;
   }
+  int waves = waves_find(f, units, wave);
+  p->group = arena_get(p->arena, (size_t)(waves + units) + 1, sizeof *p->group);
+  for (int w = 0; w < waves; w++) {
+    for (int u = 0; u < units; u++) {
+      int from = n;
+      if (wave[u] != w || p->chain[first[u]] == 1) continue;
+      for (int k = 0; k < p->chain[first[u]]; k++) p->order[n++] = first[u] + k;
+      add_chain(p, from, n - from);
+    }
+    int from = n;
+    for (int u = 0; u < units; u++)
+      if (wave[u] == w && p->chain[first[u]] == 1) p->order[n++] = first[u];
+    add_group(p, from, n - from, a.of);
+  }
+  accesses_free(&a);
   memory_free(f);
   memory_free(wave);
+  memory_free(first);
 }
 
 void program_plan(struct program *p)
 {
   REQUIRE(!p->planned);
+  find_chains(p);
   struct node **list = memory_new((size_t)p->nodes + 1, sizeof *list);
   int count = 0;
   for (int i = 0; i < p->nodes; i++) {
@@ -614,7 +718,9 @@ static void run_all(struct program *const *all, int count)
   }
   for (int i = 0; i < p->groups; i++) {
     const struct group *g = &p->group[i];
-    if (g->apart && !p->kept && !p->device->op_seconds)
+    if (g->chain && p->device->ops.shared[OP_matmul] && !p->device->op_seconds)
+      chain_run(p->device, g->chain, g->count, g->piece);
+    else if (g->apart && !p->kept && !p->device->op_seconds)
       parallel_for(p->device->pool, g->count, run_piece, &(struct gang){p, g});
     else
       for (int k = g->from; k < g->from + g->count; k++) run_at(all, count, k);

@@ -3,17 +3,21 @@
 #define MAXLOGIT_WAVES_H
 #include "numerics/tensor.h"
 
-/* One tensor of a call. */
+/* One tensor of a call. by_rows: each row for that row of the results (chains.h). */
 struct access {
   const struct tensor *tensor;
-  int writes;
+  int writes, by_rows;
 };
 
 /* What a call touches; a barrier waits for all before it, and all after wait for it. */
 struct footprint {
-  struct access access[16];
+  const struct access *access;
   int count, barrier;
 };
+
+/* May they share memory, and does one of them write? Before memory is placed, what has one owner may. */
+int accesses_meet(const struct access *, const struct access *);
+int footprints_meet(const struct footprint *, const struct footprint *);
 
 /* wave[i] of every call: calls of one wave do not depend on each other; whatever a call depends on lies in an earlier
    one. Returns the number of waves. */
