@@ -242,7 +242,7 @@ START_TEST(axis_of_one_run)
   struct entry x = {.claim = &c,
                     .arm = {{.run = three, .runs = 3, .mean = interval_of(known, 3, 1)},
                             {.run = &one, .runs = 1, .mean = interval_of(&one.value.value, 1, 1)}}};
-  static const char script[] = "set print out\nprint sprintf('<svg %.6g %.6g', value_low, value_high)\n";
+  static const char script[] = "set print '-'\nprint sprintf('<svg %.6g %.6g', value_low, value_high)\n";
   char folder[FOLDER_PATH], path[64], want[64], *svg;
   struct error e = {0};
   folder_make(folder);
