@@ -551,7 +551,8 @@ static void find_chains(struct program *p)
 {
   p->chain = arena_get(p->arena, (size_t)p->calls + 1, sizeof *p->chain);
   for (int i = 0; i < p->calls; i++) p->chain[i] = 1;
-  if (!p->device->ops.shared[OP_matmul] || p->device->begin || p->calls > MOST_COMPARED) return;
+  const int fast = p->device->ops.shared[OP_matmul] && !p->device->begin;
+  if (!fast || !p->calls || p->calls > MOST_COMPARED) return;
   struct accesses a = accesses_of(p);
   struct link *link = memory_new((size_t)p->calls + 1, sizeof *link);
   int *order = memory_new((size_t)p->calls + 1, sizeof *order);
