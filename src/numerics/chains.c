@@ -90,13 +90,33 @@ static int chain_from(const struct link *call, const struct footprint *f, int ca
   return links;
 }
 
-void chains_find(const struct link *call, const struct footprint *f, int calls, int *order, int *length)
+static long round_up(long n, long unit) { return (n + unit - 1) / unit * unit; }
+
+long chain_piece(const struct device *device, const struct link *call, int count)
+{
+  const long rows = tensor_at(call->args, 0)->rows, threads = pool_threads(device->pool);
+  long width = 0;
+  for (int i = 0; i < count; i++) width += tensor_at(call[i].args, 0)->cols;
+  if (threads == 1 && rows * width * (long)sizeof(real) <= NEAR) return 0;
+  const long pieces = round_up((rows + PIECE - 1) / PIECE, threads); /* as many for each */
+  return round_up((rows + pieces - 1) / pieces, STRIP);
+}
+
+static int pays(const struct device *device, const struct link *call, const int *chain, int links)
+{
+  struct link of[MOST_LINKS] = {call[chain[0]]};
+  for (int i = 1; i < links; i++) of[i] = call[chain[i]];
+  return chain_piece(device, of, links) > 0;
+}
+
+void chains_find(const struct device *device, const struct link *call, const struct footprint *f, int calls,
+                 int *order, int *length)
 {
   int chain[MOST_LINKS], skipped[MOST_SKIPPED];
   for (int i = 0; i < calls; i++) length[i] = 1;
   for (int i = 0; i < calls;) {
     int skips = 0, links = rows_by(&call[i]) ? chain_from(call, f, calls, i, chain, skipped, &skips) : 1;
-    if (links == 1) {
+    if (links == 1 || (device && !pays(device, call, chain, links))) {
       order[i] = i;
       i++;
       continue;
@@ -109,18 +129,6 @@ void chains_find(const struct link *call, const struct footprint *f, int calls, 
 }
 
 /* --- running ------------------------------------------------------------------------------------------------ */
-
-static long round_up(long n, long unit) { return (n + unit - 1) / unit * unit; }
-
-long chain_piece(const struct device *device, const struct link *call, int count)
-{
-  const long rows = tensor_at(call->args, 0)->rows, threads = pool_threads(device->pool);
-  long width = 0;
-  for (int i = 0; i < count; i++) width += tensor_at(call[i].args, 0)->cols;
-  if (threads == 1 && rows * width * (long)sizeof(real) <= NEAR) return 0;
-  const long pieces = round_up((rows + PIECE - 1) / PIECE, threads); /* as many for each */
-  return round_up((rows + pieces - 1) / pieces, STRIP);
-}
 
 static size_t shared_bytes(const struct device *device, const struct link *call)
 {

@@ -15,8 +15,10 @@ struct link {
 int chain_cuts(enum op, int field);
 
 /* A new order of the calls, none before what it depends on: order[i], the call that comes i-th, and length[i], how many
-   from there on are a chain (1: none). Memory need not be placed; what a chain touches is in use as long as it runs. */
-void chains_find(const struct link *, const struct footprint *, int calls, int *order, int *length);
+   from there on are a chain (1: none). Memory need not be placed; what a chain touches is in use as long as it runs.
+   Those that do not pay on this device (NULL: any) are left as they are. */
+void chains_find(const struct device *, const struct link *, const struct footprint *, int calls, int *order,
+                 int *length);
 
 /* Rows that run through a chain at a time, on this device; 0: its calls are better made one after another. */
 long chain_piece(const struct device *, const struct link *, int count);

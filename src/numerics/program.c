@@ -561,16 +561,12 @@ static void find_chains(struct program *p)
     const struct call *c = &p->call[i];
     link[i] = (struct link){c->host || c->guard ? OP_COUNT : c->op, &c->args};
   }
-  chains_find(link, a.of, p->calls, order, p->chain);
+  chains_find(p->device, link, a.of, p->calls, order, p->chain);
   memcpy(call, p->call, (size_t)p->calls * sizeof *call);
   for (int i = 0; i < p->nodes; i++) p->node[i]->tensor.first = p->node[i]->tensor.last = -1;
-  for (int i = 0; i < p->calls; i++) {
-    p->call[i] = call[order[i]];
-    link[i] = (struct link){p->call[i].op, &p->call[i].args};
-  }
+  for (int i = 0; i < p->calls; i++) p->call[i] = call[order[i]];
   for (int i = 0, n; i < p->calls; i += n) {
     n = p->chain[i];
-    if (n > 1 && !chain_piece(p->device, link + i, n)) n = p->chain[i] = 1;
     for (int k = i; k < i + n; k++)
       for (int t = 0; t < a.of[order[k]].count; t++) live(a.of[order[k]].access[t].tensor, i, i + n - 1);
   }
