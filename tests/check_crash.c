@@ -21,7 +21,7 @@
 static const char *const settings[] = {
   "preset=muonclip",        "qk_clip.tau=0.6",      "model.layers=2",     "model.width=16",
   "model.heads=2",          "model.context=16",     "model.ffn_width=32", "train.batch=2",
-  "train.steps=" STEPS,     "train.lr=0.02",        "train.val_every=10", "train.val_batches=1",
+  ("train.steps=" STEPS),   "train.lr=0.02",        "train.val_every=10", "train.val_batches=1",
   "record.spectra_every=5", "record.probe_every=6", "record.batches=1",   "record.level=0.3",
   "record.pairs=1",         "record.bound=1",       "checkpoint.every=7", "checkpoint.seconds=0",
   "device.threads=1",

@@ -117,8 +117,8 @@ static void check_stack(const char *attention, const char *stack, int *checked)
 static const char *const experts[] = {
   "ffn=moe moe.experts=6",
   "ffn=moe moe.experts=6 moe.score=softmax moe.shared=0 moe.route_scale=2.5 moe.balance=none",
-  "ffn=moe moe.experts=8 moe.active=4 moe.groups=4 moe.groups_kept=2 moe.balance=both moe.aux=0.3 "
-  "moe.shared=2",
+  ("ffn=moe moe.experts=8 moe.active=4 moe.groups=4 moe.groups_kept=2 moe.balance=both moe.aux=0.3 "
+   "moe.shared=2"),
   "ffn=moe moe.experts=4 moe.active=1 moe.hidden=5 moe.score=softmax moe.balance=aux moe.aux=0.2 z_loss=0.1",
   "ffn=moe moe.experts=4 moe.active=1 moe.hidden=5 moe.dense_layers=1 init=fixed init_std=0.3",
   "ffn=moe moe.experts=3 moe.active=3 moe.shared=0",
