@@ -207,7 +207,7 @@ static void fill(const struct tensor *t, uint64_t key)
 
 enum { LAYER = 9 };
 
-/* Something like a layer on `rows` rows of `width`, with a part of it on columns. */
+/* Something like a layer on `rows` rows of `width`, with a part of it on columns; layer_fill gives it values. */
 struct layer {
   struct device *device;
   struct tensor *x, *y, *rstd, *h, *a, *dh, *gain, *bias, *up, *down, *position, *table, *eps;
@@ -221,7 +221,7 @@ static struct layer *layer_new(const char *level, int threads, long rows, long w
   struct layer *l = memory_new(1, sizeof *l);
   ck_assert_int_eq(device_open(&l->device, "cpu", threads, NULL), STATUS_OK);
   ops_cpu_override_by(&l->device->ops, level);
-#define NEW(name, r, c) l->name = tensor_new(l->device, TENSOR_REAL, r, c, #name), fill(l->name, __LINE__)
+#define NEW(name, r, c) l->name = tensor_new(l->device, TENSOR_REAL, r, c, #name)
   NEW(x, rows, width);
   NEW(y, rows, width);
   NEW(rstd, rows, 1);
@@ -235,9 +235,7 @@ static struct layer *layer_new(const char *level, int threads, long rows, long w
   NEW(table, 32, width);
   NEW(eps, 1, 1);
 #undef NEW
-  REALS(l->eps)[0] = (real)1e-6;
   l->position = tensor_new(l->device, TENSOR_INT, 1, rows, "position");
-  for (long i = 0; i < rows; i++) INTS(l->position)[i] = (int)(i * 7 % 32);
   l->left = l->right = *l->h;
   l->left.cols = l->right.cols = inner;
   l->right.data = REALS(l->h) + inner;
@@ -256,6 +254,15 @@ static struct layer *layer_new(const char *level, int threads, long rows, long w
   LINK(swiglu_backward, .dx = l->dh, .dy = l->a, .x = l->h);
 #undef LINK
   ck_assert_int_eq(n, LAYER);
+  return l;
+}
+
+static struct layer *layer_fill(struct layer *l)
+{
+  struct tensor *all[] = {l->x, l->y, l->rstd, l->h, l->a, l->dh, l->gain, l->bias, l->up, l->down, l->table};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) fill(all[i], i);
+  REALS(l->eps)[0] = (real)1e-6;
+  for (long i = 0; i < l->position->cols; i++) INTS(l->position)[i] = (int)(i * 7 % 32);
   return l;
 }
 
@@ -282,10 +289,10 @@ START_TEST(a_chain_gives_the_bits_of_its_calls)
   const long *n = shape[_i % 5];
   const int threads = _i / 5 ? 3 : 1;
   for (int level = 0; ops_cpu_level_at(level); level++) {
-    struct layer *one = layer_new(ops_cpu_level_at(level), threads, n[0], n[1], n[2]);
+    struct layer *one = layer_fill(layer_new(ops_cpu_level_at(level), threads, n[0], n[1], n[2]));
     for (int i = 0; i < LAYER; i++) op_run(one->device, one->link[i].op, one->link[i].args);
     for (int k = 0; k < 4; k++) {
-      struct layer *two = layer_new(ops_cpu_level_at(level), threads, n[0], n[1], n[2]);
+      struct layer *two = layer_fill(layer_new(ops_cpu_level_at(level), threads, n[0], n[1], n[2]));
       size_t bytes = chain_scratch(two->device, two->link, LAYER);
       ck_assert_uint_gt(bytes, 0);
       device_wants_scratch(two->device, bytes, bytes);
