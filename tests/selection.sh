@@ -89,6 +89,19 @@ is "young" --where 'kind=adam & seed=5'
 grep -q '^maxlogit: [^:]*adam.h5 is damaged' "$dir/err" || fail "the path stands twice: $(cat "$dir/err")"
 "$program" export "$dir/runs" loss --where 'kind=adam & seed=1' > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 1 && grep -q 'adam.h5 is damaged' "$dir/err" || fail "a damaged file: exit $status, $(cat "$dir/err")"
+# of many it is left out, and named; so is a file without a head that cannot be opened
+: > "$dir/runs/empty.h5"
+for command in "show" "show --events" "export --list" "export loss" "plot --script --figure=loss" "plot --script --x seed"; do
+  "$program" $command "$dir/runs" --where kind=adam > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 1 && test "$(grep -c '^maxlogit: left out: ' "$dir/err")" -eq 2 && grep -q 'adam.h5 is damaged' "$dir/err" &&
+    grep -q 'empty.h5 is not an HDF5 file' "$dir/err" && test -s "$dir/out" || fail "$command: exit $status, $(cat "$dir/err")"
+done
+is "young" --where kind=adam
+"$program" compare "$dir/runs" 'kind=muon & train.lr=0.01' kind=muonclip --of loss > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 1 && grep -q 'n=2 pairs' "$dir/out" && grep -q 'left out: .*empty.h5' "$dir/err" || fail "compare beside an empty file: exit $status, $(cat "$dir/err")"
+"$program" show "$dir/runs/young.h5" "$dir/runs/none.h5" > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 2 && test ! -s "$dir/out" || fail "a path that is not there is no damage: exit $status"
+rm "$dir/runs/empty.h5"
 LC_ALL=C sed 's/finished/finishex/' "$dir/runs/young.h5" > "$dir/other.h5"
 "$program" show --where state=finished "$dir/other.h5" > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 1 && grep -q 'other.h5 is damaged' "$dir/err" || fail "a changed head: exit $status, $(cat "$dir/err")"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "analysis/runset_parts.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -19,7 +20,17 @@ struct opening {
   struct runset *set;
   const struct keys *keys;
   unsigned flags;
+  struct error *damage; /* of the files that cannot be read */
+  int damaged;
 };
+
+/* One broken file of many is no reason to show none of the others. */
+static void leave_out(struct opening *o, struct error *error)
+{
+  o->damage = memory_grow(o->damage, (size_t)o->damaged, (size_t)o->damaged + 1, sizeof *o->damage);
+  o->damage[o->damaged++] = *error;
+  *error = (struct error){0};
+}
 
 /* Of a checkpoint there are spectra alone. */
 static int is_empty(const struct run_file *file)
@@ -27,13 +38,16 @@ static int is_empty(const struct run_file *file)
   return run_rows(file, "loss") == 0 && !run_parameter(file, "checkpoint.family");
 }
 
-static int add_run(const struct opening *o, const char *path, struct error *error)
+static int add_run(struct opening *o, const char *path, struct error *error)
 {
   struct runset *set = o->set;
   set->run = memory_grow(set->run, (size_t)set->runs, (size_t)set->runs + 1, sizeof *set->run);
   struct run *run = &set->run[set->runs];
-  int status = run_peek(&run->file, path, error);
-  if (status) return status;
+  if (run_peek(&run->file, path, error)) {
+    if (access(path, F_OK)) return error->status;
+    leave_out(o, error);
+    return STATUS_OK;
+  }
   if ((o->flags & RUNSET_RECORDED) && is_empty(run->file)) {
     warning("%s: no step recorded yet, left out", path);
     run_close(run->file);
@@ -83,7 +97,7 @@ static int no_run_in(const char *path, struct error *error)
                    found ? "; did you mean " : "", found ? below : "", found ? "?" : "");
 }
 
-static int add_folder(const struct opening *o, const char *path, struct error *error)
+static int add_folder(struct opening *o, const char *path, struct error *error)
 {
   struct dirent **list;
   int n = scandir(path, &list, is_run_name, alphasort), status = STATUS_OK;
@@ -131,7 +145,38 @@ static int open_paths(struct opening *o, const struct selection *selection, stru
     else
       status = add_run(o, selection->path[i], error);
   }
-  if (!status && o->set->runs == 0) status = error_set(error, STATUS_USAGE, "no run with a recorded step");
+  if (!status && o->set->runs == 0 && !o->damaged)
+    status = error_set(error, STATUS_USAGE, "no run with a recorded step");
+  return status;
+}
+
+/* Of what is chosen the whole file is asked, where the head was enough to choose. */
+static void keep_readable(struct opening *o, struct error *error)
+{
+  struct runset *set = o->set;
+  int kept = 0;
+  for (int i = 0; i < set->runs; i++) {
+    if (!run_check(set->run[i].file, error)) {
+      set->run[kept++] = set->run[i];
+      continue;
+    }
+    leave_out(o, error);
+    run_free(&set->run[i]);
+  }
+  set->runs = kept;
+}
+
+/* What was left out is named; where nothing else is there, the first is the error. */
+static int tell_damage(struct opening *o, int status, struct error *error)
+{
+  int first = 0;
+  if (o->damaged) o->set->damage = STATUS_FAIL;
+  if (o->damaged && !status && o->set->runs == 0) {
+    *error = o->damage[first++];
+    status = error->status;
+  }
+  for (int i = first; i < o->damaged; i++) message("left out: %s", o->damage[i].text);
+  memory_free(o->damage);
   return status;
 }
 
@@ -211,15 +256,17 @@ int runset_select(struct runset *set, const struct selection *selection, unsigne
   struct keys keys;
   struct key_list by = {0};
   struct order order = {0};
-  struct opening o = {set, &keys, flags};
+  struct opening o = {.set = set, .keys = &keys, .flags = flags};
   *set = (struct runset){0};
   keys_init(&keys);
   int status = selection->by ? key_list_read(&by, "--by", selection->by, error) : STATUS_OK;
   if (!status) status = read_order(&order, selection, error);
   if (!status) status = open_paths(&o, selection, error);
   if (!status) runset_share_names(set);
-  if (!status) status = runset_keep(set, selection, error);
+  if (!status && set->runs) status = runset_keep(set, selection, error);
   if (!status && selection->last) keep_last(set, selection->last, &order);
+  if (!status) keep_readable(&o, error);
+  status = tell_damage(&o, status, error);
   if (!status && flags & RUNSET_ONCE) status = check_once(set, error);
   if (status)
     runset_close(set);

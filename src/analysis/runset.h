@@ -27,6 +27,7 @@ struct runset {
   struct run_group *group;
   int groups;
   struct run **list; /* [runs] in the order that was asked for */
+  int damage;        /* STATUS_FAIL, for the command to end with, where files were left out; else STATUS_OK */
 };
 
 /* Which runs, how grouped, in which order; NULL and 0 where nothing is asked. */
@@ -43,8 +44,9 @@ struct selection {
   long last;        /* keep so many: the last in that order; without one, those started last */
 };
 
-/* Open what is selected, by heads alone where files have one. STATUS_USAGE names the first file that is no
-   run file, a key that is none (with the nearest), or a condition that leaves no run (with the values there
+/* Choose what is selected by heads alone where files have one. A file that cannot be read, damaged or no run
+   file, is left out and named on standard error; it is an error where no run is left. STATUS_USAGE names a file
+   that is not there, a key that is none (with the nearest), or a condition that leaves no run (with the values there
    are). With RUNSET_RECORDED a run that has just begun, without a step in its file, is left out with a
    warning; with RUNSET_ONCE the same run twice (a copy: the same id) is STATUS_USAGE: it would count as two
    seeds. */

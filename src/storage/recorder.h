@@ -74,6 +74,7 @@ int run_open_trained(struct run_file **, const char *path, struct error *);
 /* The same without loading the file, where it tells in its head what it is (storage/seal.h): the rest is
    loaded, and checked, when a series or the events are read, and may be let go again. */
 int run_peek(struct run_file **, const char *path, struct error *);
+int run_check(struct run_file *, struct error *); /* loaded, and let go again */
 void run_rest(const struct run_file *);
 /* Of a file that another program has changed: whatever its seal says, and a head made of what is there now. The HDF5
    library may crash on it. */

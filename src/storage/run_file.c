@@ -284,6 +284,13 @@ int run_peek(struct run_file **out, const char *path, struct error *e)
   return status;
 }
 
+int run_check(struct run_file *r, struct error *e)
+{
+  int status = load(r, e);
+  run_rest(r);
+  return status;
+}
+
 void run_rest(const struct run_file *file)
 {
   struct run_file *r = (struct run_file *)(uintptr_t)file; /* it comes back where it is wanted */

@@ -307,6 +307,7 @@ static int run_compare(int argc, char **argv)
     print(&r);
   }
   for (int i = 0; i < 2; i++) {
+    if (!status) status = r.arm[i].set.damage;
     runset_close(&r.arm[i].set);
     memory_free(r.arm[i].value);
   }

@@ -387,10 +387,11 @@ static int run_export(int argc, char **argv)
       status = export_runs(&r, &set, &error);
     else
       for (int g = 0; g < set.groups && !status; g++) status = export_group(&r, &set, g, &error);
+    if (!status) status = set.damage;
     runset_close(&set);
   }
   if (*error.text) message("%s", error.text);
-  if (!status) status = finish_output();
+  if (finish_output() && !status) status = STATUS_FAIL;
   chosen_free(&r.chosen);
   memory_free(r.series);
   return status;

@@ -259,7 +259,10 @@ static int draw_difference(struct plot_request *r, struct error *error)
   for (int i = 0; i < 2 && !status; i++)
     status = arm_select(&d->set[i], &d->name[i], &r->chosen_runs.selection, &r->words, i, error);
   if (!status) status = make_figures(r, NULL, error);
-  for (int i = 0; i < 2; i++) runset_close(&d->set[i]);
+  for (int i = 0; i < 2; i++) {
+    if (!status) status = d->set[i].damage;
+    runset_close(&d->set[i]);
+  }
   return status;
 }
 
@@ -291,6 +294,7 @@ static int draw_set(struct plot_request *r, struct error *error)
   if (!status) status = runset_select(&set, selection, RUNSET_RECORDED | (r->x ? RUNSET_ONCE : 0), error);
   if (!status) {
     status = make_figures(r, &set, error);
+    if (!status) status = set.damage;
     runset_close(&set);
   }
   memory_free(by.text);

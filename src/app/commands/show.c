@@ -447,6 +447,7 @@ static int run_show(int argc, char **argv)
   if (!status) status = runset_select(&set, &r.chosen.selection, flags, &error);
   if (!status) {
     status = show_set(&r, &set, &error);
+    if (!status) status = set.damage;
     runset_close(&set);
   }
   if (*error.text) message("%s", error.text);
