@@ -8,7 +8,7 @@ log_x = int(log_x); log_y = int(log_y); times = int(times)
 load plots."/style.gp"
 
 if (log_x > 0) { set logscale x; x_room = (x_high / x_low)**0.04; set xrange [x_low/x_room:x_high*x_room] } \
-else { x_room = x_high > x_low ? 0.04 * (x_high - x_low) : 1; set xrange [x_low-x_room:x_high+x_room] }
+else { x_room = x_high > x_low ? 0.04 * (x_high - x_low) : x_high != 0 ? abs(x_high) * 0.1 : 1; set xrange [x_low-x_room:x_high+x_room] }
 if (log_y > 0) { bottom = log10(low / 1.25); top = log10(high * 1.25); set logscale y; set yrange [10**bottom:10**top] } \
 else { y_room = high > low ? 0.08 * (high - low) : high != 0 ? abs(high) * 0.1 : 1; bottom = low - y_room; top = high + y_room; \
        set yrange [bottom:top] }

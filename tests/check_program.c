@@ -775,6 +775,18 @@ START_TEST(waves_follow_the_memory)
 }
 END_TEST
 
+/* It lies in the midst of all workers' scratch, and cannot grow. */
+START_TEST(a_worker_that_takes_more_than_was_declared_is_a_bug)
+{
+  struct device *device;
+  ck_assert_int_eq(device_open(&device, "cpu", 2, NULL), STATUS_OK);
+  device_wants_scratch(device, 64, 512);
+  device_settle_scratch(device);
+  device_scratch(device_worker(device, 0), 512);
+  device_scratch(device_worker(device, 0), 513);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("program");
@@ -788,6 +800,7 @@ int main(void)
   tcase_add_test(t, work_is_counted);
   tcase_add_test_raise_signal(t, reading_before_writing_is_a_bug, SIGABRT);
   tcase_add_test_raise_signal(t, shapes_that_do_not_fit_are_a_bug, SIGABRT);
+  tcase_add_test_raise_signal(t, a_worker_that_takes_more_than_was_declared_is_a_bug, SIGABRT);
   tcase_add_test(t, waves_follow_the_memory);
   tcase_add_loop_test(t, guards, 0, KINDS);
   tcase_add_loop_test(t, host_steps_keep_their_place, 0, KINDS);

@@ -7,6 +7,8 @@ one=$(taskset 1 ./maxlogit doctor --json) || { echo "$one"; exit 1; }
 echo "$all"
 [ "$(echo "$all" | bits)" = "$(echo "$one" | bits)" ] || { echo "other bits on one core: $one"; exit 1; }
 echo "$all" | bits | grep -qE '^[0-9a-f]{16}$' || exit 1
+blas=$(echo "$all" | sed -n 's/.*"openblas": "\([^"]*\)".*/\1/p')
+echo "$all" | grep -qF ", $blas, " || { echo "the device's description is cut: $blas"; exit 1; }
 MAXLOGIT_KERNELS=base ./maxlogit doctor --json | grep -q '"kernels": "base"' || { echo "other kernels than those asked for"; exit 1; }
 # with other flags than the default ones no bits are known
 if ! echo "$all" | grep -q '"flags": ".* -g -O3"'; then

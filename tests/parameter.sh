@@ -50,6 +50,7 @@ if command -v gnuplot > /dev/null; then
   mkdir "$dir/scripts"; cp "$MAXLOGIT_PLOTS"/*.gp "$dir/scripts"; echo 'no such command' >> "$dir/scripts/parameter.gp"
   MAXLOGIT_PLOTS=$dir/scripts "$program" plot "$dir/runs" --x train.lr -o "$dir/f" > "$dir/out" 2> "$dir/err" && fail "a script that fails"
   test "$(cat "$dir/f/parameter.svg")" = old && test "$(ls "$dir/f" | grep -c .)" = 2 || fail "a script that fails: $(ls "$dir/f")"
+  "$program" plot -t "$dir/runs/broken.h5" --x train.lr --y $above=1e6 > "$dir/out" 2> "$dir/err" || fail "one huge value of x: $(cat "$dir/err")"
   "$program" plot "$dir/runs" --x train.lr --y $above=1e6 -o "$dir/f" > "$dir/out" 2> "$dir/err" || fail "above: $(cat "$dir/err")"
   grep -q 'Muon, not reached' "$dir/f/parameter.svg" || fail "a curve that never got there has no name"
   many= # several that draw one figure into one folder at the same time: each succeeds, and the figure is whole

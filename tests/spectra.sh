@@ -59,6 +59,8 @@ awk -v bound="$2" -v norm="$3" '
   END { exit bad || n != 2 }' "$dir/table" || fail "the file has other numbers: $*"
 "$program" export "$dir/numbers.h5" experts_q100/spectral_norm | grep -q 'mlp.experts.\*.up_proj' || fail "no experts in the file"
 "$program" show "$dir/numbers.h5" | grep -q deepseek_v3 || fail "show does not name the family"
+"$program" show "$dir/numbers.h5" | grep -qi nan && fail "show has numbers of no training: $("$program" show "$dir/numbers.h5")"
+"$program" show "$dir/numbers.h5" --of loss 2>&1 | grep -q 'did you mean loss' && fail "the series that is missing is offered"
 if command -v gnuplot > /dev/null 2>&1; then
   "$program" plot "$dir/numbers.h5" -o "$dir/figures" > /dev/null 2> "$dir/err" || fail "plot: $(cat "$dir/err")"
   test -s "$dir/figures/bounds.svg" || fail "no bounds.svg"

@@ -21,6 +21,10 @@ mkfifo pipe
 tiny='model.layers=1 model.width=16 model.heads=2 model.context=8 train.batch=2 train.steps=2 device.threads=1'
 # shellcheck disable=SC2086
 "$program" run -q $tiny record.path=done.h5 > "$out" 2> "$err" || { cat "$err"; exit 1; }
+# shellcheck disable=SC2086
+"$program" run $tiny train.steps=1 record.path=once.h5 > "$out" 2> "$err"
+grep -q ' 1 layer, ' "$err" && grep -q ' after 1 step (' "$out" || fail "one of many: $(cat "$err" "$out")"
+rm -r once.*
 
 snapshot() { find . -type f -exec cksum {} + | sort; }
 
@@ -64,6 +68,7 @@ wrong "model.kv_heads" run model.attention=gqa model.heads=4 model.kv_heads=3
 wrong "data.path" run data=bytes
 wrong "missing.txt" run data=bytes data.path=missing.txt
 wrong "empty.txt" run data=bytes data.path=empty.txt
+(ulimit -t 2; wrong "/dev/zero: a device" run data=bytes data.path=/dev/zero; exit "$failures") || failures=$((failures + 1))
 wrong "too short" run data=bytes data.path=short.txt
 wrong "record.overwrite=1" run record.path=done.h5
 for setting in 0 1; do
@@ -106,6 +111,7 @@ for folder in .hidden a.ckpt sweep; do cp done.h5 above/$folder/done.h5; done
 wrong "above: no run file (*.h5) in this folder; did you mean above/sweep?" show above
 
 wrong "which sweep?" sweep
+wrong "sweep.dir: one value, for the whole sweep" sweep several.conf sweep.dir=a,b
 wrong "is not I/N" sweep several.conf --shard 3/2
 wrong "is not a number from 1" sweep several.conf -j 0
 wrong "cannot read missing.conf" sweep missing.conf

@@ -325,7 +325,7 @@ int metrics_of(struct metric *m, int metrics, const struct runset *set, struct m
     if (some) continue;
     const char *near = strchr(m[k].name, ':') ? NULL : nearest_name(m[k].name);
     status = run_read(set->run->file, m[k].series, &s, error); /* says which series is near */
-    if (status && near && !strstr(error->text, "did you mean")) {
+    if (status && near && strcmp(near, m[k].name) && !strstr(error->text, "did you mean")) {
       char said[sizeof error->text];
       memcpy(said, error->text, sizeof said);
       *error = (struct error){0};

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "numerics/cuda_plugin.h"
 #include "run/launch.h"
@@ -247,7 +248,7 @@ static void put_cost(const struct output *o, const char *what, int runs, const s
 {
   const double with = slow->seconds, without = quick->seconds;
   char name[96];
-  snprintf(name, sizeof name, "%s, %d run%s", what, runs, runs == 1 ? "" : "s");
+  snprintf(name, sizeof name, "%s, %d run%s", what, runs, text_s(runs));
   if (o->bench->json)
     json_object_set_new(o->costs, name, json_number(with / without));
   else

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "run/pass.h"
 
 int report_error(const struct error *e)
@@ -62,9 +63,10 @@ static void begin(struct watched *w, const struct trainer *t, int quiet)
   progress_init(&w->progress, t);
   if (quiet) return;
   int plain = !strcmp(m->ffn, "swiglu");
-  message("%ld layers, width %ld, %ld heads, context %ld (%s%s%s); %s, lr %g, stabilizers %s; %s", m->layers,
-          m->width, m->heads, m->context, m->attention, plain ? "" : ", ", plain ? "" : m->ffn,
-          top->optimizer, train->lr, top->stabilizers, trainer_data(t));
+  message("%ld layer%s, width %ld, %ld head%s, context %ld (%s%s%s); %s, lr %g, stabilizers %s; %s",
+          m->layers, text_s(m->layers), m->width, m->heads, text_s(m->heads), m->context, m->attention,
+          plain ? "" : ", ", plain ? "" : m->ffn, top->optimizer, train->lr, top->stabilizers,
+          trainer_data(t));
 }
 
 static void summary(struct watched *w, int status)
@@ -72,7 +74,8 @@ static void summary(struct watched *w, int status)
   double seconds = clock_seconds() - w->began;
   progress_end(&w->progress);
   if (w->quiet) return;
-  printf("%s after %ld steps (%.1f s)\n", status == STATUS_STOPPED ? "stopped" : w->state, w->steps, seconds);
+  printf("%s after %ld step%s (%.1f s)\n", status == STATUS_STOPPED ? "stopped" : w->state, w->steps,
+         text_s(w->steps), seconds);
   if (w->seen) {
     printf("  loss       train %.3f  validation %.3f", without_nan_sign(w->loss),
            without_nan_sign(w->val_loss));

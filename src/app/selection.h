@@ -13,7 +13,6 @@ struct chosen {
 extern const struct argp_child selection_child[]; /* for the command's struct argp */
 #define SELECTION_HELP \
   "A folder stands for all run files in it. A file of several that cannot be read is named and left out; " \
-  "the exit " \
-  "status is then 1."
+  "the exit status is then 1."
 void chosen_free(struct chosen *);
 #endif

@@ -221,7 +221,7 @@ int file_read(const char *path, char **text, size_t *length, struct error *e)
 {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return error_set(e, STATUS_USAGE, "cannot read %s: %s", path, strerror(errno));
-  struct stat info;
+  struct stat info = {0};
   size_t room = fstat(fd, &info) == 0 && info.st_size > 0 ? (size_t)info.st_size + 2 : 65536, used = 0;
   char *data = memory_new(room, 1);
   ssize_t n;
@@ -230,14 +230,18 @@ int file_read(const char *path, char **text, size_t *length, struct error *e)
     if (n < 0) break;
     used += (size_t)n;
     if (used == room - 1) {
+      if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) break; /* /dev/zero never ends */
       data = memory_grow(data, room, 2 * room, 1);
       room *= 2;
     }
   }
   int reason = errno;
   close(fd);
-  if (n < 0) {
+  if (n) {
     memory_free(data);
+    if (n > 0)
+      return error_set(e, STATUS_USAGE, "cannot read %s: a device, which need not end; a file is wanted",
+                       path);
     return error_set(e, reason == EISDIR ? STATUS_USAGE : STATUS_FAIL, "cannot read %s: %s", path,
                      strerror(reason));
   }

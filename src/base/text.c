@@ -28,6 +28,8 @@ void buffer_add(struct buffer *b, const char *format, ...)
   b->length += (size_t)wanted;
 }
 
+const char *text_s(long count) { return count == 1 ? "" : "s"; }
+
 const char *text_file_name(const char *path)
 {
   const char *slash = strrchr(path, '/');

@@ -13,6 +13,9 @@ void buffer_add(struct buffer *, const char *format, ...) __attribute__((format(
 /* What of a path stands behind its last slash, or all of it. */
 const char *text_file_name(const char *path);
 
+/* What a count of things has behind their name: "" of 1, else "s". */
+const char *text_s(long count);
+
 /* The candidate nearest to `word` by edit distance, or NULL if none is near enough to suggest. */
 const char *text_nearest(const char *word, const char *const *candidates, size_t count);
 

@@ -379,7 +379,9 @@ static int run_stage(struct ledger *l, int stage, struct planned *p, struct erro
     if (!status && p->sweep.count) status = sweep_run(&p->sweep, error);
     long elsewhere = count_elsewhere(&p->sweep);
     if (status || !elsewhere) return status;
-    if (!told) message("%ld runs are in the hands of another process, which is waited for", elsewhere);
+    if (!told)
+      message("%ld run%s in the hands of another process, which is waited for", elsewhere,
+              elsewhere == 1 ? " is" : "s are");
     planned_free(p);
     for (int i = 0; i < 10 && !drive_stopping(); i++) usleep(100000);
   }

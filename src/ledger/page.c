@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "ledger/tell.h"
 #include "storage/provenance.h"
 
@@ -128,8 +129,12 @@ static void add_numbers(struct buffer *b, const struct entry *x)
     b, ". Found: <b>%s</b> over %d %s; %s would have been seen with a chance of 80 %%; p after Holm %s.",
     tell_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs of equal seed" : "seeds",
     tell_number(detectable, number[0]), tell_number(x->holm, number[1]));
-  if (x->diverged) buffer_add(b, " %d seeds are left out because a run diverged.", x->diverged);
-  if (x->left_out) buffer_add(b, " %d seeds are left out for want of a value.", x->left_out);
+  if (x->diverged)
+    buffer_add(b, " %d seed%s left out because a run diverged.", x->diverged,
+               x->diverged == 1 ? " is" : "s are");
+  if (x->left_out)
+    buffer_add(b, " %d seed%s left out for want of a value.", x->left_out,
+               x->left_out == 1 ? " is" : "s are");
   buffer_add(b, "</p>\n");
   if (c->refute) {
     buffer_add(b, "<p class=\"soft\">It would be refuted by ");
@@ -174,7 +179,7 @@ static int add_section(struct buffer *b, const struct entry *x, const char *scri
 
 static void add_counts(struct buffer *b, const struct ledger *l)
 {
-  buffer_add(b, "<p>%d claims: ", l->entries);
+  buffer_add(b, "<p>%d claim%s: ", l->entries, text_s(l->entries));
   for (enum verdict v = VERDICT_HOLDS, first = 1; v <= VERDICT_NEEDS_SCALE; v++) {
     int n = 0;
     for (int i = 0; i < l->entries; i++) n += l->entry[i].judgement.verdict == v;

@@ -9,6 +9,7 @@
 #include "analysis/json.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 const char *tell_number(double x, char out[32])
 {
@@ -160,8 +161,8 @@ static void add_entry(struct buffer *b, const struct entry *x)
              tell_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs" : "seeds",
              tell_number(detectable, number[0]), tell_number(x->holm, number[1]));
   if (x->diverged || x->left_out)
-    buffer_add(b, "- Left out: %d seeds with a run that diverged, %d without a value.\n", x->diverged,
-               x->left_out);
+    buffer_add(b, "- Left out: %d seed%s with a run that diverged, %d without a value.\n", x->diverged,
+               text_s(x->diverged), x->left_out);
   buffer_add(b, "- Metric: `%s`.", c->metric);
   for (int a = 0; a < claim_arms(c); a++)
     if (c->arm[a].metric) buffer_add(b, " %s: `%s`.", c->arm[a].name, c->arm[a].metric);

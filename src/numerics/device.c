@@ -3,6 +3,7 @@
 #include "numerics/device.h"
 #include "numerics/cuda_plugin.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include <cblas.h>
 #include <pthread.h>
@@ -141,8 +142,8 @@ static struct device *host_open(const char *kind, int threads)
                             .fetch = host_copy};
   device->workers = memory_new((size_t)pool_threads(device->pool), sizeof *device->workers);
   blas_pin();
-  snprintf(device->description, sizeof device->description, "%s: kernels %s, %s, %.60s, %d thread%s", kind,
-           ops_cpu_level(), device_blas_core(), device_blas_config(), threads, threads == 1 ? "" : "s");
+  snprintf(device->description, sizeof device->description, "%s: kernels %s, %s, %.120s, %d thread%s", kind,
+           ops_cpu_level(), device_blas_core(), device_blas_config(), threads, text_s(threads));
   return device;
 }
 
@@ -231,6 +232,7 @@ void device_settle_scratch(struct device *device)
 void *device_scratch(struct device *device, size_t bytes)
 {
   if (bytes > device->scratch_bytes) {
+    REQUIRE(!device->is_worker);
     device->undeclared++;
     device_wants_scratch(device, bytes, 0);
     device_settle_scratch(device);
@@ -246,6 +248,7 @@ struct device *device_worker(struct device *device, int worker)
   *own = *device;
   own->scratch = scratch;
   own->scratch_bytes = bytes;
+  own->is_worker = 1;
   own->op_seconds = NULL, own->op_calls = NULL, own->op_work = NULL;
   return own;
 }

@@ -58,7 +58,8 @@ struct device {
   size_t scratch_bytes; /* see device_scratch */
   /* What the programs planned so far want of it at once: for calls of their own, and for those inside of pieces. */
   size_t scratch_wanted, worker_wanted;
-  long undeclared;        /* calls that took more */
+  long undeclared; /* calls that took more */
+  int is_worker;
   struct device *workers; /* [threads], see device_worker */
   double *op_seconds;
   long *op_calls;
@@ -78,7 +79,8 @@ void *device_get(struct device *, size_t bytes);
 void device_put_back(struct device *, void *);
 
 /* Memory for one kernel's temporaries, valid until the next call: no more than its operation has declared (struct ops),
-   or it is allocated in the midst of a step, which `undeclared` counts. */
+   or it is allocated in the midst of a step, which `undeclared` counts; a
+   worker's lies in the midst of all, and cannot grow. */
 void *device_scratch(struct device *, size_t bytes);
 /* Calls to come declare so many bytes: at once, and for each worker (device_worker). */
 void device_wants_scratch(struct device *, size_t bytes, size_t worker_bytes);

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "run/company.h"
 
 static int set_parameter(void *config, const char *key, const char *value)
@@ -100,7 +101,8 @@ static int read_state(const char *path, long last_step, struct checkpoint *c, st
   int status = checkpoint_latest(path, c, e);
   if (status == STATUS_USAGE) {
     if (last_step > 0)
-      warning("%s: no checkpoint is left of its %ld steps; it begins anew from step 0", path, last_step);
+      warning("%s: no checkpoint is left of its %ld step%s; it begins anew from step 0", path, last_step,
+              text_s(last_step));
     *e = (struct error){0};
     *c = (struct checkpoint){0};
     return STATUS_OK;

@@ -140,6 +140,9 @@ static int config_write(struct config *c, const char *name, const char *text, co
       status = read_part(&v, &at);
     }
   }
+  if (!status && v.count > 1 && !strncmp(name, "sweep.", 6))
+    status = error_set(e, STATUS_USAGE,
+                       "one value, for the whole sweep, is wanted (a comma in a text: put it in quotes)");
   if (status && e) error_prefix(e, "%s: %s", origin, name);
   if (!status) {
     struct assignment a = {index, arena_text(c->arena, origin), v.count, config_values_new(c, v.count),

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "ledger/page.h"
 #include "ledger/tell.h"
 #include "run/drive.h"
@@ -76,8 +77,8 @@ static void begin(void *context, const struct ledger *l, int stage, const struct
   (void)context;
   for (long i = 0; i < s->count; i++) done += s->points[i].fate != SWEEP_WAITING;
   for (int i = 0; i < l->entries; i++) open += !l->entry[i].judgement.settled;
-  message("stage %d of %d: %d seeds for %d claims; %ld runs, %ld of them done before", stage + 1, l->stages,
-          stage_seeds[stage], open, s->count, done);
+  message("stage %d of %d: %d seeds for %d claim%s; %ld run%s, %ld of them done before", stage + 1, l->stages,
+          stage_seeds[stage], open, text_s(open), s->count, text_s(s->count), done);
 }
 
 static void look(void *context, const struct sweep *s, long point)
@@ -106,8 +107,8 @@ static void print_list(const struct ledger *l)
         runs++;
         done += x->arm[a].run[k].fate > SWEEP_RUNNING;
       }
-    printf("%-7s %d/%d runs  %s  %s%s\n", x->claim->id, done, runs, x->question, x->claim->sentence,
-           x->claim->scale ? " (needs scale)" : "");
+    printf("%-7s %d/%d run%s  %s  %s%s\n", x->claim->id, done, runs, text_s(runs), x->question,
+           x->claim->sentence, x->claim->scale ? " (needs scale)" : "");
   }
 }
 

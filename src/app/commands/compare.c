@@ -125,7 +125,8 @@ static void print_left_out(const struct compare_request *r, const struct line *l
       unknown = count_starts(r, l, START_UNKNOWN);
   for (int i = l->first; i < l->first + l->count && !shaped; i++)
     if (*r->pair[i].shape_key) shaped = &r->pair[i];
-  printf("  start        equal in %d of %d pairs", equal, equal + differs + unknown);
+  printf("  start        equal in %d of %d pair%s", equal, equal + differs + unknown,
+         text_s(equal + differs + unknown));
   if (unknown) printf("; unknown in %d", unknown);
   printf("\n");
   if (shaped)
@@ -133,15 +134,17 @@ static void print_left_out(const struct compare_request *r, const struct line *l
       "  note         the arms differ in %s: the same seed is neither the same start nor the same batches\n",
       shaped->shape_key);
   else if (differs)
-    printf(
-      "  note         %d pairs start from other weights: the same seed spares less noise than it could\n",
-      differs);
-  if (l->c.diverged) printf("  diverged     %d pairs with a run that diverged, left out\n", l->c.diverged);
+    printf("  note         %d pair%s from other weights: the same seed spares less noise than it could\n",
+           differs, differs == 1 ? " starts" : "s start");
+  if (l->c.diverged)
+    printf("  diverged     %d pair%s with a run that diverged, left out\n", l->c.diverged,
+           text_s(l->c.diverged));
   if (l->c.unfinished)
-    printf("  unfinished   %d pairs with a run that has not finished: taken as it stands\n", l->c.unfinished);
+    printf("  unfinished   %d pair%s with a run that has not finished: taken as it stands\n", l->c.unfinished,
+           text_s(l->c.unfinished));
   if (l->c.left_out)
-    printf("  left out     %d pairs without a finite value%s of both, or with a time that was not reached\n",
-           l->c.left_out, r->contrast == CONTRAST_RATIO ? " above zero" : "");
+    printf("  left out     %d pair%s without a finite value%s of both, or with a time that was not reached\n",
+           l->c.left_out, text_s(l->c.left_out), r->contrast == CONTRAST_RATIO ? " above zero" : "");
   for (int i = l->first; i < l->first + l->count; i++) {
     const struct pair *p = &r->pair[i];
     if (!p->a || !p->b)

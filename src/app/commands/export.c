@@ -243,8 +243,8 @@ static void write_preamble(const struct export_request *r, const struct run *run
 
 static void write_run_line(const struct run *run)
 {
-  printf("# run %s %s seed %ld, %s after %ld steps\n", run_id(run->file), run->kind, run->seed,
-         run_state(run->file), run_last_step(run->file));
+  printf("# run %s %s seed %ld, %s after %ld step%s\n", run_id(run->file), run->kind, run->seed,
+         run_state(run->file), run_last_step(run->file), text_s(run_last_step(run->file)));
 }
 
 static int export_runs(const struct export_request *r, const struct runset *set, struct error *error)

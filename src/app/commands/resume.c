@@ -6,6 +6,7 @@
 #include "app/report.h"
 #include "app/words.h"
 #include "storage/recorder.h"
+#include "base/text.h"
 
 struct arguments {
   struct words words;
@@ -33,7 +34,9 @@ static int is_over(const char *path, int *over, struct error *e)
   if (status) return status;
   const char *state = run_state(r);
   *over = !strcmp(state, "finished") || !strcmp(state, "diverged");
-  if (*over) message("%s: nothing to do, this run is %s after %ld steps", path, state, run_last_step(r));
+  if (*over)
+    message("%s: nothing to do, this run is %s after %ld step%s", path, state, run_last_step(r),
+            text_s(run_last_step(r)));
   run_close(r);
   return STATUS_OK;
 }

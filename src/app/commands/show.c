@@ -68,13 +68,14 @@ static void place_text(const struct place *p, char out[32])
 
 static void print_run(const struct run *run, const struct summary *s, int width)
 {
-  char peak[32], final[32], loss[32], val[32];
+  char peak[32], final[32], loss[32], val[32], lr[32] = "-"; /* "-": of a checkpoint */
   place_text(&s->peak, peak);
   place_text(&s->final, final);
   summary_number(s->has_loss, s->loss, loss);
   summary_number(s->has_val_loss, s->val_loss, val);
-  printf("%-*s %-12s %-8.4g %4ld %-9s %6ld %7s %7s  %-14s %-14s %6.0f %7.1f  %s\n", width, run->kind,
-         stack_of(run), s->lr, run->seed, run_state(run->file), s->steps, loss, val, peak, final, s->clips,
+  if (!isnan(s->lr)) snprintf(lr, sizeof lr, "%.4g", s->lr);
+  printf("%-*s %-12s %-8s %4ld %-9s %6ld %7s %7s  %-14s %-14s %6.0f %7.1f  %s\n", width, run->kind,
+         stack_of(run), lr, run->seed, run_state(run->file), s->steps, loss, val, peak, final, s->clips,
          run_wall_seconds(run->file), text_file_name(run->path));
 }
 

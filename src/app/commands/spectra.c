@@ -123,7 +123,8 @@ static void text_start(struct buffer *b, int width, const struct subject *s, int
   if (s->own)
     buffer_add(b, "after %ld updates\n", s->step);
   else if (s->has_heads)
-    buffer_add(b, "family %s: %ld layers, %ld heads\n", s->stack.family, s->stack.layers, s->stack.heads);
+    buffer_add(b, "family %s: %ld layer%s, %ld head%s\n", s->stack.family, s->stack.layers,
+               text_s(s->stack.layers), s->stack.heads, text_s(s->stack.heads));
   else
     buffer_add(b, "of no family that is known: matrices alone\n");
   buffer_add(
@@ -145,7 +146,7 @@ static void put_text(struct buffer *b, const struct subject *s, const struct che
   text_bounds(b, c);
   if (c->left_out)
     buffer_add(b, "# left out: %ld tensor%s of two dimensions whose numbers are whole\n", c->left_out,
-               c->left_out > 1 ? "s" : "");
+               text_s(c->left_out));
 }
 
 /* --- JSON ---------------------------------------------------------------------------------------------- */

@@ -249,7 +249,8 @@ static int plan(struct sweep *s, struct config *c, const struct arguments *a, st
   int status = sweep_plan(s, c, name, a->shard, a->shards, e);
   memory_free(name);
   if (!status && s->doubles)
-    warning("%ld points are left out: each is the same run as an earlier one", s->doubles);
+    warning("%ld point%s left out: the same run as an earlier one", s->doubles,
+            s->doubles == 1 ? " is" : "s are");
   if (a->jobs) s->jobs = a->jobs;
   return status;
 }
@@ -263,11 +264,12 @@ static int run_points(struct sweep *s, const struct arguments *a, struct error *
   s->look = look;
   s->say = say;
   s->context = &view;
-  if (!a->quiet && s->count) message("%ld runs, %ld of them done before", s->count, count_over(s));
+  if (!a->quiet && s->count)
+    message("%ld run%s, %ld of them done before", s->count, text_s(s->count), count_over(s));
   sweep_share(s);
   if (!a->quiet && s->together > 1)
     message("up to %ld runs a launch, on %ld thread%s; %ld launch%s at a time", s->together, s->threads,
-            s->threads == 1 ? "" : "s", s->jobs, s->jobs == 1 ? "" : "es");
+            text_s(s->threads), s->jobs, s->jobs == 1 ? "" : "es");
   say_what_lacks(s);
   if (!a->quiet) say_what_extends(s);
   for (long i = 0; i < s->count; i++)

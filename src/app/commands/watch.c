@@ -16,6 +16,7 @@
 #include "app/command.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "storage/layout.h"
 #include "storage/recorder.h"
 
@@ -170,7 +171,7 @@ static void print_end(const struct watch *w)
   if (strcmp(state, "running") == 0)
     message("%s: no writer any more; `maxlogit resume %s` continues it", w->run_path, w->run_path);
   else
-    message("%s: %s after %ld steps", w->run_path, state, run_last_step(run));
+    message("%s: %s after %ld step%s", w->run_path, state, run_last_step(run), text_s(run_last_step(run)));
   run_close(run);
 }
 
