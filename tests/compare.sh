@@ -85,6 +85,8 @@ compare "$dir/runs" kind=adam kind=muon --of val,peak --margin 10
 grep -q '^val \[nat\]: ' "$dir/out" && grep -q 'Holm, of 2' "$dir/out" && grep -q 'within +-10: p = ' "$dir/out" &&
   grep -q 'no partner .*adam-9.h5 (seed 9)' "$dir/out" || fail "compare as text: $(cat "$dir/out")"
 compare "$dir/runs/muon-1.h5" "$dir/runs/muon-1.h5"; grep -q 'too few pairs' "$dir/out" || fail "one pair: $(cat "$dir/out")"
+grep -q '1 pair is one run with itself' "$dir/out" || fail "both arms have a run: $(cat "$dir/out")"
+compare "$dir/runs" kind=adam kind=muon --of clips --ratio; grep -q '  A  *kind=adam  *-  n=0 ' "$dir/out" || fail "of no value: $(cat "$dir/out")"
 
 # equal differences: no resample lies beside another
 mkdir "$dir/equal"
@@ -105,7 +107,7 @@ for kind in adam muon; do
     train.steps=1000000 train.warmup=5 train.val_every=10 device.threads=1 train.max_time=0.5 record.path="$dir/begun/$kind-2.h5" > /dev/null 2>&1
 done
 compare "$dir/begun" kind=adam kind=muon --of peak
-grep -q 'unfinished *1 pairs' "$dir/out" || fail "compare of runs that have not finished: $(cat "$dir/out")"
+grep -q 'unfinished *1 pair ' "$dir/out" || fail "compare of runs that have not finished: $(cat "$dir/out")"
 for what in "--by=kind" "--by=kind --of=peak"; do
   # shellcheck disable=SC2086
   "$program" show $what "$dir/begun" | tail -1 | grep -q '2 runs have not finished' || fail "show $what of such"
@@ -115,17 +117,17 @@ done
 
 # what is no pair is said: a run that diverged, another shape, other weights
 compare "$dir/runs" "$dir/other" --where 'seed=9'
-grep -q '1 pairs with a run that diverged' "$dir/out" || fail "a diverged run: $(cat "$dir/out")"
+grep -q '1 pair with a run that diverged' "$dir/out" || fail "a diverged run: $(cat "$dir/out")"
 small_run other/wide preset=muon train.seed=1 model.width=32
 rm "$dir/other/broken.h5"
 compare "$dir/other" "$dir/runs" --where kind=muon
-grep -q 'equal in 0 of 1 pairs' "$dir/out" && grep -q 'differ in model' "$dir/out" || fail "another shape: $(cat "$dir/out")"
+grep -q 'equal in 0 of 1 pair$' "$dir/out" && grep -q 'differ in model' "$dir/out" || fail "another shape: $(cat "$dir/out")"
 for seed in 1 2; do small_run "other/lr-$seed" preset=muon train.seed=$seed train.lr=0.005; small_run "other/lr2-$seed" preset=muon train.seed=$seed train.lr=0.02; done
 rm "$dir/other/wide.h5"
 "$program" compare "$dir/runs" "$dir/other" --where kind=muon > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 2 && grep -q 'B: .*differ in train.lr' "$dir/err" || grep -q 'they differ in train.lr' "$dir/err" || fail "two runs of a seed: exit $status, $(cat "$dir/err")"
-compare "$dir/other" "$dir/other" --by train.lr
-test "$(grep -c '^val_loss:last3:mean.* train.lr=' "$dir/out")" -eq 2 || fail "--by: $(cat "$dir/out")"
+compare "$dir/other" "$dir/other" --by 'train.batch , train.lr'
+test "$(grep -c '^val_loss:last3:mean.* train.batch=4 train.lr=0' "$dir/out")" -eq 2 || fail "--by: $(cat "$dir/out")"
 for bad in "$dir/runs" "$dir/runs kind=muon" "$dir/runs kind=muon kind=adam kind=sgd" "$dir/runs $dir/other --margin=0" \
   "$dir/runs $dir/other --ratio --margin=0.5" "$dir/runs seed=1 seed=2" "$dir/runs kind=muon kind=nosuch"; do
   # shellcheck disable=SC2086

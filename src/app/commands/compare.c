@@ -101,10 +101,12 @@ static void say_by(const struct compare_request *r, const struct line *l, char *
   char value[RUN_VALUE], key[96];
   *out = 0;
   for (const char *at = r->chosen.selection.by; at && *at;) {
-    size_t length = strcspn(at, ","), used = strlen(out);
+    at += strspn(at, " ");
+    size_t length = strcspn(at, ", "), used = strlen(out);
     snprintf(key, sizeof key, "%.*s", (int)length, at);
     snprintf(out + used, room - used, "%s%s=%s", used ? " " : "", key, run_value(run, key, value));
-    at += length + (at[length] == ',');
+    at += strcspn(at, ",");
+    at += *at == ',';
   }
 }
 
@@ -112,7 +114,9 @@ static void say_by(const struct compare_request *r, const struct line *l, char *
 
 static void print_interval(const char *what, const char *name, const struct interval *i, const char *about)
 {
-  if (isnan(i->lo))
+  if (i->n == 0)
+    printf("  %-12s %-24.60s -  n=0%s\n", what, name, about);
+  else if (isnan(i->lo))
     printf("  %-12s %-24.60s %.5g  n=%d%s\n", what, name, i->mean, i->n, about);
   else
     printf("  %-12s %-24.60s %.5g [%.5g, %.5g]  n=%d%s\n", what, name, i->mean, i->lo, i->hi, i->n, about);
@@ -121,14 +125,20 @@ static void print_interval(const char *what, const char *name, const struct inte
 static void print_left_out(const struct compare_request *r, const struct line *l)
 {
   const struct pair *shaped = NULL;
+  int same = 0;
   int equal = count_starts(r, l, START_EQUAL), differs = count_starts(r, l, START_DIFFERS),
       unknown = count_starts(r, l, START_UNKNOWN);
   for (int i = l->first; i < l->first + l->count && !shaped; i++)
     if (*r->pair[i].shape_key) shaped = &r->pair[i];
+  for (const struct pair *p = r->pair + l->first; p < r->pair + l->first + l->count; p++)
+    same += p->a && p->b && !strcmp(run_id(p->a->file), run_id(p->b->file));
   printf("  start        equal in %d of %d pair%s", equal, equal + differs + unknown,
          text_s(equal + differs + unknown));
   if (unknown) printf("; unknown in %d", unknown);
   printf("\n");
+  if (same)
+    printf("  note         %d pair%s one run with itself: both arms have it\n", same,
+           same == 1 ? " is" : "s are");
   if (shaped)
     printf(
       "  note         the arms differ in %s: the same seed is neither the same start nor the same batches\n",
