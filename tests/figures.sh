@@ -67,6 +67,13 @@ ends() { # SVG SCRIPT: the numbers low and high of the script stand in the figur
 }
 "$program" plot --figure=heatmap --script "$dir/muon-1.h5" > "$dir/script"
 ends "$dir/one/heatmap.svg" "$dir/script"
+mkdir "$dir/shapes"
+small_run shapes/flat preset=muon train.steps=2 model.layers=1
+about() { "$program" plot --script --figure=loss "$@" 2> "$dir/err" | sed -n "s/^about = '\(.*\)'$/\1/p"; }
+about "$dir/shapes/flat.h5" | grep -q '^1 layer × 2 heads, width 16, ' || fail "a heading: $(about "$dir/shapes/flat.h5")"
+small_run shapes/deep preset=muon train.steps=2 model.layers=2
+"$program" plot --script --figure=heads "$dir/shapes" > "$dir/out" 2> "$dir/err"; test $? -eq 2 && test "$(grep -o 'figure heads' "$dir/err" | wc -l)" -eq 1 || fail "heads of two depths: $(cat "$dir/err")"
+about "$dir/shapes/flat.h5" "$dir/shapes/deep.h5" | grep -q '^2 heads, width 16, ' || fail "a heading of two depths: $(about "$dir/shapes/flat.h5" "$dir/shapes/deep.h5")"
 small_run narrow preset=muon train.steps=2 train.lr=1e-6
 "$program" plot --figure=heatmap "$dir/narrow.h5" -o "$dir/narrow" > "$dir/out" 2> "$dir/err" || fail "a narrow scale: $(cat "$dir/err")"
 "$program" plot --figure=heatmap --script "$dir/narrow.h5" > "$dir/script"

@@ -48,6 +48,11 @@ a=$("$program" export --band --where "kind=adam & $only" "$dir/runs" loss | awk 
 b=$("$program" export --band --where "kind=muon & $only" "$dir/runs" loss | awk '$1 == 9 { print $3 }')
 sed -n '/^\$data/,/^EOD/p' "$dir/script" | awk -v a="$a" -v b="$b" '$1 == 9 { d = $3 - (b - a); ok = d * d < 1e-12 } END { exit !ok }' || fail "differences: $a $b"
 "$program" plot --script --diff "$dir/runs" kind=adam kind=muon --where 'train.lr<1' --by train.lr,train.weight_decay | grep -q '^groups = 6$' || fail "diff --by"
+"$program" plot --script --diff "$dir/runs" train.lr=0.003 train.lr=0.01 --where 'train.weight_decay=0.1' --by 'kind, train.batch' --of loss > "$dir/script" 2> "$dir/err" ||
+  fail "diff of rates: $(cat "$dir/err")"
+grep -q "^y_name = 'B - A  (nat)'" "$dir/script" || fail "the difference has no unit: $(grep ^y_name "$dir/script")"
+grep '^about = ' "$dir/script" | grep -q ' lr ' && fail "arms of two rates are said to have one: $(grep ^about "$dir/script")"
+grep -q "kind=adam batch=4" "$dir/script" || fail "the curves' names: $(grep '^array kind' "$dir/script")"
 mkdir "$dir/b"; cp "$dir/runs/broken.h5" "$dir/b"
 for f in "$dir"/runs/muon-0.01-0.1-*.h5; do cp "$f" "$dir/b"; done
 "$program" plot --script --diff "$dir/runs" kind=adam kind=muon --where 'seed=1' > "$dir/out" 2> "$dir/err"; test $? -eq 2 && grep -q 'same seed' "$dir/err" || fail "two runs of a seed: $(cat "$dir/err")"

@@ -173,6 +173,21 @@ int pairs_together(const struct pair *p, const struct pair *q, const char *by)
   return same;
 }
 
+void pairs_values(const struct pair *p, const char *by, int in_short, char *out, size_t room)
+{
+  struct key_list keys = {0};
+  char value[RUN_VALUE];
+  *out = 0;
+  if (!by || key_list_read(&keys, "--by", by, NULL)) return;
+  for (int k = 0; k < keys.count; k++) {
+    const char *dot = in_short ? strrchr(keys.name[k], '.') : NULL;
+    size_t used = strlen(out);
+    snprintf(out + used, room - used, "%s%s=%s", used ? " " : "", dot ? dot + 1 : keys.name[k],
+             run_value(p->a ? p->a : p->b, keys.name[k], value));
+  }
+  key_list_free(&keys);
+}
+
 /* --- what they say -------------------------------------------------------------------------------------- */
 
 static const struct measured *value_of(const struct arm_values *arm, const struct run *run, int metric)

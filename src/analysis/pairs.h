@@ -21,6 +21,8 @@ int pairs_of(const struct runset *a, const struct runset *b, const char *by, str
              struct error *);
 /* Have two pairs the same values of `by`? */
 int pairs_together(const struct pair *, const struct pair *, const char *by);
+/* These values, "train.lr=0.01 kind=muon", or, in short, "lr=0.01 kind=muon"; "" where `by` is NULL. */
+void pairs_values(const struct pair *, const char *by, int in_short, char *out, size_t room);
 
 enum contrast { CONTRAST_DIFFERENCE, CONTRAST_RATIO }; /* B - A; B / A by logarithms */
 

@@ -47,21 +47,6 @@ static int pair_table(const struct difference *d, const struct pair *p, struct t
   return status;
 }
 
-static void label_curve(const struct difference *d, const struct pair *p, char out[160])
-{
-  const struct run *run = p->a ? p->a : p->b;
-  char value[RUN_VALUE], key[96];
-  snprintf(out, 160, "%s", d->by ? "" : d->ratio ? "B / A" : "B - A");
-  for (const char *at = d->by; at && *at;) {
-    size_t length = strcspn(at, ","), used = strlen(out);
-    snprintf(key, sizeof key, "%.*s", (int)length, at);
-    const char *last = strrchr(key, '.');
-    snprintf(out + used, 160 - used, "%s%s=%s", used ? " " : "", last ? last + 1 : key,
-             run_value(run, key, value));
-    at += length + (at[length] == ',');
-  }
-}
-
 static int make_curve(const struct drawing *d, struct curve *c, struct error *error)
 {
   struct table *runs = memory_new((size_t)c->count + 1, sizeof *runs);
@@ -90,7 +75,8 @@ static int make_curves(struct drawing *d, struct error *error)
     for (end = first + 1; end < d->pairs && pairs_together(&d->pair[first], &d->pair[end], d->what->by);)
       end++;
     c.count = end - first;
-    label_curve(d->what, &d->pair[first], c.label);
+    pairs_values(&d->pair[first], d->what->by, 1, c.label, sizeof c.label);
+    if (!*c.label) snprintf(c.label, sizeof c.label, "%s", d->what->ratio ? "B / A" : "B - A");
     status = make_curve(d, &c, error);
     if (status || !c.n) continue;
     if (d->curves == FIGURE_GROUPS) {
@@ -149,6 +135,30 @@ static void put_curves(FILE *f, struct drawing *d)
   extent_put(f, &extent);
 }
 
+/* What both arms have in common. */
+static void put_heading(FILE *f, const struct difference *what, const char *heading)
+{
+  int a = what->set[0].runs, b = what->set[1].runs;
+  struct runset both = {.run = memory_new((size_t)(a + b), sizeof *both.run), .runs = a + b};
+  memcpy(both.run, what->set[0].run, (size_t)a * sizeof *both.run);
+  memcpy(both.run + a, what->set[1].run, (size_t)b * sizeof *both.run);
+  figure_put_heading(f, &both, heading);
+  memory_free(both.run);
+}
+
+static void put_unit(FILE *f, const struct difference *what)
+{
+  struct run_series s;
+  char name[64] = "B / A  (log scale)";
+  if (!what->ratio && !run_read(what->set[0].run->file, what->series, &s, NULL)) {
+    int has_unit = *s.unit && strcmp(s.unit, "1") != 0;
+    snprintf(name, sizeof name, "B - A%s%s%s", has_unit ? "  (" : "", has_unit ? s.unit : "",
+             has_unit ? ")" : "");
+    run_series_free(&s);
+  }
+  gnuplot_text(f, "y_name", name);
+}
+
 int difference_data(FILE *f, const struct difference *what, struct error *error)
 {
   struct drawing *d = memory_new(1, sizeof *d);
@@ -160,9 +170,9 @@ int difference_data(FILE *f, const struct difference *what, struct error *error)
     put_curves(f, d);
     buffer_add(&heading, "%s: %s %s %s", what->series, what->name[1], what->ratio ? "over" : "minus",
                what->name[0]);
-    figure_put_heading(f, &what->set[1], heading.text);
+    put_heading(f, what, heading.text);
     gnuplot_number(f, "ratio", what->ratio);
-    gnuplot_text(f, "y_name", what->ratio ? "B / A  (log scale)" : "B - A");
+    put_unit(f, what);
   }
   for (int c = 0; c < d->curves; c++) table_free(&d->curve[c].band);
   memory_free(heading.text);

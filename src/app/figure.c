@@ -1,6 +1,7 @@
 /* figure.c - the registry of figures, and what they share */
 #include "app/figure.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
 #include "base/text.h"
@@ -113,23 +114,25 @@ const char *figure_common(const struct runset *set, const char *key)
 void figure_put_heading(FILE *f, const struct runset *set, const char *heading)
 {
   static const struct {
-    const char *key, *before;
+    const char *key, *between, *before, *counted;
   } parts[] = {
-    {"model.layers", ""},
-    {"model.heads", " layers \303\227 "},
-    {"model.width", " heads, width "},
-    {"model.context", ", context "},
-    {"train.batch", ", batch "},
-    {"train.lr", ", lr "},
-    {"train.weight_decay", ", weight decay "},
-    {"train.schedule", ", schedule "},
-    {"data", ". Data: "},
-    {"data.path", ", "},
+    {"model.layers", "", "", " layer"},
+    {"model.heads", " \303\227 ", "", " head"},
+    {"model.width", ", ", "width ", ""},
+    {"model.context", ", ", "context ", ""},
+    {"train.batch", ", ", "batch ", ""},
+    {"train.lr", ", ", "lr ", ""},
+    {"train.weight_decay", ", ", "weight decay ", ""},
+    {"train.schedule", ", ", "schedule ", ""},
+    {"data", ". ", "Data: ", ""},
+    {"data.path", ", ", "", ""},
   };
   struct buffer text = {0};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    const char *value = figure_common(set, parts[i].key);
-    if (value) buffer_add(&text, "%s%s", parts[i].before, text_file_name(value));
+    const char *value = figure_common(set, parts[i].key), *counted = parts[i].counted;
+    if (!value) continue;
+    buffer_add(&text, "%s%s%s%s%s", text.length ? parts[i].between : "", parts[i].before,
+               text_file_name(value), counted, *counted ? text_s(strtol(value, NULL, 10)) : "");
   }
   gnuplot_text(f, "heading", heading);
   gnuplot_text(f, "about", text.text ? text.text : "");
@@ -155,12 +158,10 @@ void figure_put_threshold(FILE *f, const struct runset *set)
   gnuplot_text(f, "tau_name", name);
 }
 
-int figure_common_heads(const struct runset *set, const char *figure, int *all, int *heads,
-                        struct error *error)
+int figure_common_heads(const struct runset *set, int *all, int *heads, struct error *error)
 {
   if (!figure_common(set, "model.layers") || !figure_common(set, "model.heads"))
-    return error_set(error, STATUS_USAGE, "figure %s: the runs differ in model.layers or model.heads",
-                     figure);
+    return error_set(error, STATUS_USAGE, "the runs differ in model.layers or model.heads");
   *heads = (int)run_number(set->run, "model.heads", 1);
   *all = *heads * (int)run_number(set->run, "model.layers", 1);
   return STATUS_OK;

@@ -94,22 +94,6 @@ static int count_starts(const struct compare_request *r, const struct line *l, e
   return n;
 }
 
-static void say_by(const struct compare_request *r, const struct line *l, char *out, size_t room)
-{
-  const struct pair *p = &r->pair[l->first];
-  const struct run *run = p->a ? p->a : p->b;
-  char value[RUN_VALUE], key[96];
-  *out = 0;
-  for (const char *at = r->chosen.selection.by; at && *at;) {
-    at += strspn(at, " ");
-    size_t length = strcspn(at, ", "), used = strlen(out);
-    snprintf(key, sizeof key, "%.*s", (int)length, at);
-    snprintf(out + used, room - used, "%s%s=%s", used ? " " : "", key, run_value(run, key, value));
-    at += strcspn(at, ",");
-    at += *at == ',';
-  }
-}
-
 /* --- text ----------------------------------------------------------------------------------------------- */
 
 static void print_interval(const char *what, const char *name, const struct interval *i, const char *about)
@@ -169,7 +153,7 @@ static void print_line(const struct compare_request *r, const struct line *l)
   const struct metric *m = &r->metric[l->metric];
   int ratio = r->contrast == CONTRAST_RATIO;
   char by[256];
-  say_by(r, l, by, sizeof by);
+  pairs_values(&r->pair[l->first], r->chosen.selection.by, 0, by, sizeof by);
   int has_unit = *m->unit && strcmp(m->unit, "1") != 0;
   printf("%s%s%s%s%s%s: %s\n", m->name, has_unit ? " [" : "", has_unit ? m->unit : "", has_unit ? "]" : "",
          *by ? ", " : "", by, verdict(r, c));
@@ -208,7 +192,7 @@ static json_t *line_json(const struct compare_request *r, const struct line *l)
   json_t *pairs = json_array(), *alone = json_array();
   char by[256];
   const char *shape = NULL;
-  say_by(r, l, by, sizeof by);
+  pairs_values(&r->pair[l->first], r->chosen.selection.by, 0, by, sizeof by);
   for (int i = l->first; i < l->first + l->count; i++) {
     const struct pair *p = &r->pair[i];
     static const char *const starts[] = {"equal", "differs", "unknown"};

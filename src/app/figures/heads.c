@@ -5,11 +5,10 @@ enum { MOST_PANELS = 64, MOST_ACROSS = 8 };
 
 static int heads_data(FILE *f, const struct runset *set, struct error *error)
 {
-  int panels, heads, status = figure_common_heads(set, "heads", &panels, &heads, error);
+  int panels, heads, status = figure_common_heads(set, &panels, &heads, error);
   if (status) return status;
   if (panels > MOST_PANELS)
-    return error_set(error, STATUS_USAGE, "figure heads: %d heads; at most %d can be drawn on a page", panels,
-                     MOST_PANELS);
+    return error_set(error, STATUS_USAGE, "%d heads; at most %d can be drawn on a page", panels, MOST_PANELS);
   fprintf(f, "panels = %d\nacross = %d\n", panels, heads < MOST_ACROSS ? heads : MOST_ACROSS);
   fprintf(f, "array panel_name[%d] = [", panels);
   for (int p = 0; p < panels; p++) fprintf(f, "%s'layer %d, head %d'", p ? ", " : "", p / heads, p % heads);

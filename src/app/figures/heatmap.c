@@ -28,7 +28,7 @@ static void put_image(FILE *f, const struct table *t, int sets_axis, struct exte
 static int heatmap_data(FILE *f, const struct runset *set, struct error *error)
 {
   struct extent extent = {NAN, NAN, 0};
-  int all, heads, status = figure_common_heads(set, "heatmap", &all, &heads, error);
+  int all, heads, status = figure_common_heads(set, &all, &heads, error);
   if (status) return status;
   const struct run **drawn = memory_new((size_t)set->runs, sizeof *drawn);
   fprintf(f, "$data << EOD\n");
