@@ -81,6 +81,8 @@ test $status -eq 2 || fail "watch of no run: exit $status"
 
 # a line a row in the live file, also of a run in parts
 small_run parts record.every=3 train.steps=20
+"$program" show "$dir/parts.h5" 2>&1 > "$dir/out" | grep -q '1 run has recorded not every step' || fail "a peak of some steps passes for the run's"
+"$program" show "$dir/parts.h5" --events 2>&1 > "$dir/out" | grep -q . && fail "events are of every step"
 "$program" resume -q "$dir/parts.h5" train.steps=40 || fail "resume to the end"
 "$program" export "$dir/parts.h5" loss | grep -v '^#' | cut -d ' ' -f 1 > "$dir/steps"
 grep -v '^step' "$dir/parts.live.tsv" | cut -f 1 | cmp -s - "$dir/steps" ||

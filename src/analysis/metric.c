@@ -12,7 +12,7 @@
 const struct metric_name metric_names[] = {
   {"loss", "loss:last", "training loss of the last step"},
   {"val", "val_loss:last", "last validation loss"},
-  {"peak", "attn/max_logit:all:max", "largest max logit of the run"},
+  {"peak", "attn/max_logit:all:max", "largest max logit of the recorded steps"},
   {"last", "attn/max_logit:last:max", "largest max logit of the last step"},
   {"clips", "@clip", "how often a head was clipped"},
   {"spikes", "@spike", "how often the loss jumped (train.spike)"},

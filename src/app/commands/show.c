@@ -402,6 +402,16 @@ static int print_each(const struct show_request *r, const struct runset *set, st
   return status;
 }
 
+/* With record.every the largest of the rows need not be that of the run. */
+static void warn_of_thin_rows(const struct runset *set)
+{
+  int thin = 0;
+  for (int i = 0; i < set->runs; i++) thin += run_number(&set->run[i], "record.every", 1) > 1;
+  if (thin)
+    warning("%d run%s not every step (record.every): peak is the largest max logit of the steps recorded",
+            thin, thin == 1 ? " has recorded" : "s have recorded");
+}
+
 static int show_set(const struct show_request *r, const struct runset *set, struct error *error)
 {
   if (r->of)
@@ -413,6 +423,7 @@ static int show_set(const struct show_request *r, const struct runset *set, stru
   struct summary *summaries = memory_new((size_t)set->runs, sizeof *summaries);
   int status = STATUS_OK;
   for (int i = 0; i < set->runs && !status; i++) status = summarise(&set->run[i], &summaries[i], error);
+  if (!status && r->form <= FORM_GROUPS) warn_of_thin_rows(set);
   if (!status) {
     if (r->json)
       status = print_json(r, set, summaries, error);
@@ -437,8 +448,8 @@ static int run_show(int argc, char **argv)
     .help_filter = explain,
     .args_doc = "RUN.h5 ...",
     .doc = "A summary of runs, one line each. " SELECTION_HELP " loss and val are "
-           "those of the last recorded step; peak and last are the largest max logit of the whole run and "
-           "of its last step, with layer and head. Notes of the runs stand below.",
+           "those of the last recorded step; peak and last are the largest max logit of all recorded "
+           "steps and of the last, with layer and head. Notes of the runs stand below.",
   };
   struct show_request r = {0};
   struct runset set;
