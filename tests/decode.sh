@@ -32,6 +32,10 @@ for run in mha gqa; do
   test $status -eq 2 || fail "$run absorbed: exit $status"
   grep -q "model.attention = $run" "$dir/err" || fail "$run absorbed: $(cat "$dir/err")"
 done
+"$program" run -q model.layers=1 model.width=16 model.heads=2 model.context=16 train.batch=2 train.steps=3 train.lr=1e30 train.warmup=0 \
+  train.on_nonfinite=continue device.threads=1 record.path="$dir/broken.h5" 2> "$dir/err" || fail "a run that goes on: $(cat "$dir/err")"
+"$program" eval --decode=materialised "$dir/broken.h5" > "$dir/out" 2>&1
+grep -q ' nan  *nan ' "$dir/out" && ! grep -q -- '-nan' "$dir/out" || fail "weights that are NaN: $(cat "$dir/out")"
 "$program" eval --decode=half "$dir/mla.h5" > "$dir/out" 2>&1; status=$?
 test $status -eq 2 || fail "--decode=half: exit $status"
 finish

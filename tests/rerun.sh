@@ -125,4 +125,16 @@ f['series/loss'][-1] += 1" && "$program" note --accept-edit "$run" 2> "$dir/err"
   cp "$run" "$dir/kept.h5"
   refused 1 'loss differs at step 39' --from 30
 fi
+# a run of no step has no row, killed and resumed too
+nothing() { "$program" run -q model.layers=1 model.width=16 model.heads=2 model.context=8 train.steps=0 device.threads=1 record.path="$dir/$1.h5"; }
+nothing zero || fail "a run of no step"
+"$program" export "$dir/zero.h5" val_loss | grep -q '^[0-9]' && fail "a row without a step"
+resumed=0
+for k in 10 14 18 22 26; do
+  rm -rf "$dir"/none.*
+  MAXLOGIT_FAULT=io:$k:kill nothing none 2> /dev/null
+  test -f "$dir/none.h5" && "$program" resume -q "$dir/none.h5" && resumed=$((resumed + 1))
+  if test -f "$dir/none.h5" && "$program" export "$dir/none.h5" val_loss | grep -q '^[0-9]'; then fail "killed at call $k, resumed: a row without a step"; fi
+done
+test "$resumed" -gt 0 || fail "no run of no step was resumed"
 finish

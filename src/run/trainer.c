@@ -96,7 +96,7 @@ static void look_at_updates(const struct company *c)
 
 static int is_finished(const struct trainer *t)
 {
-  return !t->error.status && !t->diverged && t->done == t->train->steps;
+  return !t->error.status && !t->diverged && t->done && t->done == t->train->steps;
 }
 
 static void record_end(struct trainer *t, const void *context)

@@ -215,8 +215,9 @@ static void print_decoded(const struct arguments *a, const struct result *r, int
     printf("# %s: %ld numbers cached a token; a rounding: what one of every weight does to a token's loss\n"
            "%8s %10s %12s %12s %12s %12s\n",
            a->decode, d->cached, "context", "tokens", "loss", "decoded", "largest diff", "in roundings");
-  printf("%8ld %10ld %12.6f %12.6f %12.2e %12.2f\n", r->context, d->tokens, d->training_loss, d->decoded_loss,
-         d->difference, d->difference / d->rounding);
+  printf("%8ld %10ld %12.6f %12.6f %12.2e %12.2f\n", r->context, d->tokens,
+         without_nan_sign(d->training_loss), without_nan_sign(d->decoded_loss), d->difference,
+         d->difference / d->rounding);
 }
 
 static void print(const struct arguments *a, const struct result *r, int first)
