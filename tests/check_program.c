@@ -780,7 +780,7 @@ START_TEST(a_worker_that_takes_more_than_was_declared_is_a_bug)
 {
   struct device *device;
   ck_assert_int_eq(device_open(&device, "cpu", 2, NULL), STATUS_OK);
-  device_wants_scratch(device, 64, 512);
+  device_wants_scratch(device, 0, 512);
   device_settle_scratch(device);
   device_scratch(device_worker(device, 0), 512);
   device_scratch(device_worker(device, 0), 513);

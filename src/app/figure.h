@@ -37,7 +37,8 @@ void figure_put_heading(FILE *, const struct runset *, const char *heading);
 void figure_put_threshold(FILE *, const struct runset *);
 /* A parameter that all runs share, or NULL. */
 const char *figure_common(const struct runset *, const char *key);
-/* layers * heads, where all runs have the same; *heads: a layer's. Else STATUS_USAGE. */
+/* Heads of all blocks, those of modules (model.mtp) behind the stack's, where all runs have as many; *heads: a
+   layer's. Else STATUS_USAGE. */
 int figure_common_heads(const struct runset *, int *all, int *heads, struct error *);
 
 /* Mean and 95 % interval of a series over the runs of a group that are drawn (table_band); `prepare` (may be NULL)
