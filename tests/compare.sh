@@ -84,6 +84,10 @@ grep -q '"equivalence_p": [0-9]' "$dir/out" || fail "no equivalence: $(cat "$dir
 compare "$dir/runs" kind=adam kind=muon --of val,peak --margin 10
 grep -q '^val \[nat\]: ' "$dir/out" && grep -q 'Holm, of 2' "$dir/out" && grep -q 'within +-10: p = ' "$dir/out" &&
   grep -q 'no partner .*adam-9.h5 (seed 9)' "$dir/out" || fail "compare as text: $(cat "$dir/out")"
+test "$(grep -c '^  differ in    optimizer$' "$dir/out")" -eq 2 || fail "in what the arms differ: $(cat "$dir/out")"
+small_run longer preset=adam train.seed=1 train.steps=60
+compare "$dir/runs/muon-1.h5" "$dir/longer.h5"; grep -q '^  differ in    optimizer, train.steps$' "$dir/out" || fail "a longer arm: $(cat "$dir/out")"
+compare --json "$dir/runs/muon-1.h5" "$dir/longer.h5"; grep -q '"differ_in": "optimizer, train.steps"' "$dir/out" || fail "a longer arm: $(cat "$dir/out")"
 compare "$dir/runs/muon-1.h5" "$dir/runs/muon-1.h5"; grep -q 'too few pairs' "$dir/out" || fail "one pair: $(cat "$dir/out")"
 grep -q '1 pair is one run with itself' "$dir/out" || fail "both arms have a run: $(cat "$dir/out")"
 compare "$dir/runs" kind=adam kind=muon --of clips --ratio; grep -q '  A  *kind=adam  *-  n=0 ' "$dir/out" || fail "of no value: $(cat "$dir/out")"

@@ -188,6 +188,27 @@ void pairs_values(const struct pair *p, const char *by, int in_short, char *out,
   key_list_free(&keys);
 }
 
+static int both_differ(const struct pair *p, const char *key)
+{
+  const char *a = p->a && p->b ? run_parameter(p->a->file, key) : NULL;
+  const char *b = a ? run_parameter(p->b->file, key) : NULL;
+  return b && strcmp(a, b) != 0;
+}
+
+char *pairs_difference(const struct pair *pairs, int count)
+{
+  struct buffer text = {0};
+  struct keys keys;
+  keys_init(&keys);
+  for (size_t k = 0; k < keys.count; k++) {
+    int differs = 0;
+    for (int i = 0; i < count && !differs; i++) differs = both_differ(&pairs[i], keys.key[k].name);
+    if (differs) buffer_add(&text, "%s%s", text.length ? ", " : "", keys.key[k].name);
+  }
+  memory_free(keys.key);
+  return text.text;
+}
+
 /* --- what they say -------------------------------------------------------------------------------------- */
 
 static const struct measured *value_of(const struct arm_values *arm, const struct run *run, int metric)

@@ -24,6 +24,10 @@ int pairs_together(const struct pair *, const struct pair *, const char *by);
 /* These values, "train.lr=0.01 kind=muon", or, in short, "lr=0.01 kind=muon"; "" where `by` is NULL. */
 void pairs_values(const struct pair *, const char *by, int in_short, char *out, size_t room);
 
+/* The keys that both runs of a pair have, and in which those of any pair differ, "optimizer, train.steps"; NULL: none.
+   For memory_free. */
+char *pairs_difference(const struct pair *, int count);
+
 enum contrast { CONTRAST_DIFFERENCE, CONTRAST_RATIO }; /* B - A; B / A by logarithms */
 
 /* What pairs [0, count) say of a metric. The pairs that count have two finite values that count

@@ -120,6 +120,9 @@ static void print_left_out(const struct compare_request *r, const struct line *l
          text_s(equal + differs + unknown));
   if (unknown) printf("; unknown in %d", unknown);
   printf("\n");
+  char *difference = pairs_difference(&r->pair[l->first], l->count);
+  if (difference) printf("  differ in    %s\n", difference);
+  memory_free(difference);
   if (same)
     printf("  note         %d pair%s one run with itself: both arms have it\n", same,
            same == 1 ? " is" : "s are");
@@ -204,10 +207,12 @@ static json_t *line_json(const struct compare_request *r, const struct line *l)
     } else
       json_array_append_new(alone, json_text((p->a ? p->a : p->b)->path));
   }
+  char *difference = pairs_difference(&r->pair[l->first], l->count);
+  json_t *differ_in = difference ? json_text(difference) : json_null();
+  memory_free(difference);
   json_t *out = json_pack(
     "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, "
-    "s:o, "
-    "s:s}",
+    "s:o, s:o, s:s}",
     "metric", json_text(r->metric[l->metric].name), "by", *by ? json_text(by) : json_null(), "a",
     interval_json(&c->a), "b", interval_json(&c->b), "a_is", json_text(r->arm[0].name), "b_is",
     json_text(r->arm[1].name), "contrast", r->contrast == CONTRAST_RATIO ? "ratio" : "difference", "effect",
@@ -215,8 +220,8 @@ static json_t *line_json(const struct compare_request *r, const struct line *l)
     number_json(c->bootstrap.hi), "p", number_json(c->p), "p_holm", number_json(c->holm), "p_signed_ranks",
     number_json(c->rank_p), "detectable", number_json(c->detectable), "equivalence_p",
     number_json(c->equivalence), "pairs_diverged", c->diverged, "pairs_unfinished", c->unfinished,
-    "pairs_left_out", c->left_out, "differ_in_shape", shape ? json_text(shape) : json_null(), "pairs", pairs,
-    "no_partner", alone, "verdict", verdict(r, c));
+    "pairs_left_out", c->left_out, "differ_in", differ_in, "differ_in_shape",
+    shape ? json_text(shape) : json_null(), "pairs", pairs, "no_partner", alone, "verdict", verdict(r, c));
   REQUIRE(out);
   return out;
 }
