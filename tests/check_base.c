@@ -311,13 +311,13 @@ static int in_child(void (*work)(const void *), const void *context)
 
 START_TEST(memory_is_zero_and_aligned)
 {
-  static const size_t sizes[] = {0, 1, 63, 64, 65, 100000};
+  static const size_t sizes[] = {0, 1, 63, 64, 65, 100000, (2 << 20) + 5}, large = 2 << 20;
   struct arena *arena = arena_new();
-  for (int i = 0; i < 6; i++) {
+  for (int i = 0; i < 7; i++) {
     size_t before = memory_calls();
     char *plain = memory_new(sizes[i], 1), *piece = arena_get(arena, 1, sizes[i]);
     ck_assert_uint_gt(memory_calls(), before);
-    ck_assert_uint_eq((uintptr_t)plain % 64, 0);
+    ck_assert_uint_eq((uintptr_t)plain % (sizes[i] < large ? 64 : large), 0);
     ck_assert_uint_eq((uintptr_t)piece % 64, 0);
     for (size_t k = 0; k < sizes[i]; k++) {
       ck_assert(plain[k] == 0 && piece[k] == 0);

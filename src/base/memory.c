@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "base/error.h"
 
-enum { ALIGNMENT = 64, ARENA_BLOCK = 16384 };
+enum { ALIGNMENT = 64, ARENA_BLOCK = 16384, LARGE_PAGE = 1 << 21 };
 
 static atomic_size_t calls;
 
@@ -32,8 +33,12 @@ void *memory_new(size_t count, size_t size)
   if (call_fails() || __builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - ALIGNMENT)
     out_of_memory(count, size);
   bytes = bytes ? (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
-  void *memory = aligned_alloc(ALIGNMENT, bytes);
+  const size_t alignment = bytes < LARGE_PAGE ? ALIGNMENT : LARGE_PAGE;
+  void *memory = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (!memory) out_of_memory(count, size);
+#ifdef MADV_HUGEPAGE /* fewer addresses to look up; a wish that may be refused */
+  if (bytes >= LARGE_PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
   return memset(memory, 0, bytes);
 }
 
