@@ -8,9 +8,9 @@
 
 /* c [m,n] = alpha op(a) op(b) + what `add` and `beta` say, `batch` of them, so many numbers apart */
 struct product {
-  view a, b, c;
+  view a, b, c, d;
   long m, n, k;
-  int ta, tb, add;       /* add: to what c holds */
+  int ta, tb, add;       /* add: to what c holds; else to d, if it is there */
   int symmetric;         /* b is a: only tiles on and below the diagonal are made, and written twice */
   float alpha, beta;     /* beta a is added, where a [m,m] is symmetric, */
   const float *diagonal; /* and this number of the run to the diagonal, if not NULL; coefficients a | b | c */
@@ -86,7 +86,11 @@ static __device__ inline void finish(const struct product &p, float *c, const fl
     if (coefficient && i == j) value += coefficient[0];
     c[j * p.c.ld + i] = value;
   }
-  c[i * p.c.ld + j] = p.add ? c[i * p.c.ld + j] + value : value;
+  if (p.add)
+    value += c[i * p.c.ld + j];
+  else if (p.d.data)
+    value += p.d.at(i, j);
+  c[i * p.c.ld + j] = value;
 }
 
 /* What of a product is this block's: where its tile begins, and the matrices. */
@@ -349,10 +353,15 @@ static int is_large(const struct product *p)
   return (double)p->m * (double)p->n * (double)p->k >= 256. * 1024 * 1024;
 }
 
-static int by_library(struct device *device, const struct product *p)
+static int by_library(struct device *device, const struct product *p, const struct matmul_args *x)
 {
   const struct cuda_blas *blas = ((const struct cuda_launch *)device->private_state)->blas;
   if (!blas || device->guard || p->symmetric || !is_large(p)) return 0;
+  if (x->d) {
+    struct copy_args before = {};
+    before.y = x->c, before.x = x->d;
+    device->ops.copy(device, &before);
+  }
   struct cuda_product call = {p->a.data,
                               p->b.data,
                               p->c.data,
@@ -365,22 +374,23 @@ static int by_library(struct device *device, const struct product *p)
                               p->ta,
                               p->tb,
                               p->alpha,
-                              p->add ? 1.0f : 0.0f,
+                              p->add || x->d ? 1.0f : 0.0f,
                               device->runs,
                               device->stride,
                               p->full ? MATH_FP32 : device->math};
   return !blas->product(blas->handle, device->stream, &call);
 }
 
-/* "c [+]= a b^T (ta=0,tb=1 is x W^T); a [m,k] or, ta=1, [k,m]; b [k,n] or, tb=1, [n,k]" */
+/* "c [+]= a b^T (ta=0,tb=1 is x W^T), without add plus d [m,n] if it is there; a [m,k] or, ta=1, [k,m]; b [k,n] or,
+   tb=1, [n,k]" */
 static void matmul(struct device *device, const struct matmul_args *x)
 {
   struct product p = {};
-  p.a = VIEW(x->a), p.b = VIEW(x->b), p.c = VIEW(x->c);
+  p.a = VIEW(x->a), p.b = VIEW(x->b), p.c = VIEW(x->c), p.d = VIEW(x->d);
   p.m = x->c->rows, p.n = x->c->cols, p.k = x->ta ? x->a->rows : x->a->cols;
   p.ta = x->ta != 0, p.tb = x->tb != 0, p.add = x->add != 0, p.alpha = (float)x->alpha, p.batch = 1;
   p.full = x->full != 0;
-  if (!by_library(device, &p)) multiply_by(queue_of(device), p);
+  if (!by_library(device, &p, x)) multiply_by(queue_of(device), p);
 }
 
 /* "c [m,m] = alpha a a^T + beta a; beta only where a [m,m] is symmetric; c exactly symmetric" */

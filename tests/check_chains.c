@@ -248,7 +248,7 @@ static struct layer *layer_new(const char *level, int threads, long rows, long w
   LINK(matmul, .c = &l->left, .a = l->y, .b = l->up, .tb = 1, .alpha = 1);
   LINK(matmul, .c = &l->right, .a = l->y, .b = l->up, .tb = 1, .alpha = 0.5);
   LINK(swiglu_forward, .y = l->a, .x = l->h);
-  LINK(matmul, .c = l->x, .a = l->a, .b = l->down, .add = 1, .alpha = 1);
+  LINK(matmul, .c = l->x, .a = l->a, .b = l->down, .d = l->y, .alpha = 1);
   LINK(add_bias, .y = l->x, .b = l->bias);
   LINK(axpby, .y = l->x, .x = l->y, .alpha = 0.25, .beta = 1);
   LINK(swiglu_backward, .dx = l->dh, .dy = l->a, .x = l->h);

@@ -172,10 +172,12 @@ static int make_matmul(struct made *m, int i, union op_args *args)
   static const long shape[][3] = {{1, 1, 1},     {1, 7, 3},     {3, 1, 5},     {5, 4, 1},
                                   {17, 19, 23},  {64, 48, 33},  {33, 130, 65}, {8, 8, 300},
                                   {130, 65, 16}, {1, 20001, 2}, {100, 70, 37}, {520, 16, 260}};
-  if (i >= 8 * (int)(sizeof shape / sizeof *shape)) return 0;
-  const long *s = shape[i / 8];
+  if (i >= 10 * (int)(sizeof shape / sizeof *shape)) return 0;
+  const long *s = shape[i / 10];
   struct matmul_args *a = &args->matmul;
-  *a = (struct matmul_args){.ta = i & 1, .tb = i >> 1 & 1, .add = i >> 2 & 1, .alpha = i % 3 ? 1 : -0.5};
+  *a = (struct matmul_args){.ta = i & 1, .tb = i >> 1 & 1, .alpha = i % 3 ? 1 : -0.5};
+  a->add = i % 10 / 4 == 1;
+  if (i % 10 / 4 == 2) a->d = in(m, s[0], s[1]);
   a->a = a->ta ? in(m, s[2], s[0]) : in(m, s[0], s[2]);
   a->b = a->tb ? in(m, s[1], s[2]) : in(m, s[2], s[1]);
   a->c = out(m, s[0], s[1], a->add);

@@ -5,7 +5,7 @@
 
 #define BY(op, field) (1u << offsetof(struct op##_args, field) / 8)
 static const unsigned cut_of[OP_COUNT + 1] = {
-  [OP_matmul] = BY(matmul, c) | BY(matmul, a),
+  [OP_matmul] = BY(matmul, c) | BY(matmul, a) | BY(matmul, d),
   [OP_add_bias] = BY(add_bias, y),
   [OP_rmsnorm_forward] = BY(rmsnorm_forward, y) | BY(rmsnorm_forward, rstd) | BY(rmsnorm_forward, x),
   [OP_swiglu_forward] = BY(swiglu_forward, y) | BY(swiglu_forward, x),
@@ -47,9 +47,11 @@ static long rows_by(const struct link *call)
   if (!cut_of[call->op] || (call->op == OP_matmul && !by_rows(&call->args->matmul))) return 0;
   const long rows = tensor_at(call->args, 0)->rows;
   for (int i = 0; cut_of[call->op] >> i; i++) {
-    const struct tensor *t = tensor_at(call->args, i), *owner = owner_of(t);
+    const struct tensor *t = tensor_at(call->args, i);
+    if (!t || !chain_cuts(call->op, i)) continue;
+    const struct tensor *owner = owner_of(t);
     const int whole = rows_of(t) == rows && rows_of(owner) == rows && (t->rows == 1) == (owner->rows == 1);
-    if (chain_cuts(call->op, i) && !whole) return 0;
+    if (!whole) return 0;
   }
   return rows < PIECE ? 0 : rows;
 }
@@ -166,7 +168,7 @@ static union op_args cut(const struct link *call, long row, long rows, struct te
   union op_args args = *call->args;
   struct tensor **tensor = (struct tensor **)&args;
   for (int i = 0; cut_of[call->op] >> i; i++) {
-    if (!chain_cuts(call->op, i)) continue;
+    if (!tensor[i] || !chain_cuts(call->op, i)) continue;
     if (tensor[i]->rows == 1) {
       *part = *tensor[i];
       part->data = (char *)part->data + (size_t)row * (part->type == TENSOR_INT ? sizeof(int) : sizeof(real));

@@ -231,10 +231,9 @@ static struct tensor *linear(struct program *p, struct tensor *x, struct tensor 
   struct tensor *y = program_temporary(p, x->rows, w->rows, "linear");
   if (residual) {
     SHAPES(residual->rows == y->rows && residual->cols == y->cols, y, residual);
-    CALL(p, copy, .y = y, .x = residual);
     program_flows(p, y, residual);
   }
-  CALL(p, matmul, .c = y, .a = x, .b = w, .tb = 1, .add = residual != NULL, .alpha = 1, .full = full);
+  CALL(p, matmul, .c = y, .a = x, .b = w, .d = residual, .tb = 1, .alpha = 1, .full = full);
   if (bias) {
     CALL(p, add_bias, .y = y, .b = bias);
     program_flows(p, y, bias);

@@ -6,15 +6,18 @@
 
 #ifdef MAXLOGIT_DOUBLE
 #include <cblas.h>
+#include <string.h>
 
 static void blas_matmul(struct device *device, const struct matmul_args *x)
 {
   (void)device;
   long depth = x->ta ? x->a->rows : x->a->cols;
+  for (long i = 0; x->d && i < x->c->rows; i++)
+    memcpy(REALS(x->c) + i * x->c->ld, REALS(x->d) + i * x->d->ld, (size_t)x->c->cols * sizeof(real));
   BLAS(gemm)
   (CblasRowMajor, x->ta ? CblasTrans : CblasNoTrans, x->tb ? CblasTrans : CblasNoTrans, (int)x->c->rows,
    (int)x->c->cols, (int)depth, (real)x->alpha, REALS(x->a), (int)x->a->ld, REALS(x->b), (int)x->b->ld,
-   x->add ? 1 : 0, REALS(x->c), (int)x->c->ld);
+   x->add || x->d ? 1 : 0, REALS(x->c), (int)x->c->ld);
 }
 
 const char *ops_cpu_level(void) { return "blas"; }

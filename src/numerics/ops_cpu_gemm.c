@@ -336,7 +336,7 @@ static void multiply(struct device *device, struct product *g)
 
 static struct product product_of(const struct matmul_args *x)
 {
-  const struct tensor *a = x->a, *b = x->b, *c = x->c;
+  const struct tensor *a = x->a, *b = x->b, *c = x->c, *d = x->d ? x->d : c;
   return (struct product){
     .m = c->rows,
     .n = c->cols,
@@ -349,10 +349,10 @@ static struct product product_of(const struct matmul_args *x)
     .b_step = x->tb ? 1 : b->ld,
     .c = c->data,
     .ldc = c->ld,
-    .d = c->data,
-    .ldd = c->ld,
+    .d = d->data,
+    .ldd = d->ld,
     .alpha = (float)x->alpha,
-    .beta = x->add ? 1 : 0,
+    .beta = x->add || x->d ? 1 : 0,
   };
 }
 

@@ -25,7 +25,7 @@ static void ref_matmul(struct device *device, const struct matmul_args *x)
       double sum = 0;
       for (long k = 0; k < depth; k++)
         sum += (double)(x->ta ? AT(x->a, k, i) : AT(x->a, i, k)) * (x->tb ? AT(x->b, j, k) : AT(x->b, k, j));
-      put(x->c, i, j, x->alpha * sum, x->add);
+      put(x->c, i, j, x->alpha * sum + (x->d ? (double)AT(x->d, i, j) : 0), x->add);
     }
 }
 
