@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/memory.h"
+#include "run/batches.h"
 #include "training/data.h"
 
 enum { BATCH = 16, CONTEXT = 48, SEED = 7 };
@@ -421,6 +422,29 @@ START_TEST(markov_entropy)
 }
 END_TEST
 
+/* What the model is given: a query sees its own document alone, and nothing counts that begins another. */
+START_TEST(attention_begins_with_the_document)
+{
+  struct opened s;
+  struct host_batch h;
+  struct arena *arena = arena_new();
+  must_open(&s, "markov", "data.packing=documents markov.document=7");
+  host_batch_init(&h, arena, BATCH, CONTEXT, 0);
+  double counted = host_batch_draw(&h, &s.data, DATA_TRAIN, SEED, 0);
+  long begins = 0;
+  for (long i = 0, first = 0; i < BATCH * CONTEXT; i++) {
+    const int *document = h.batch.document + i, t = (int)(i % CONTEXT);
+    if (!t || document[0] != document[-1]) first = t, begins++;
+    ck_assert_int_eq(h.start[i], first);
+    ck_assert_int_eq(h.position[i], t);
+  }
+  ck_assert_int_gt(begins, 2 * BATCH);
+  ck_assert(counted < BATCH * CONTEXT);
+  close_source(&s);
+  arena_free(arena);
+}
+END_TEST
+
 /* The order of the successors turns by branches / classes = 2 with each class: what is likeliest after class c is
    what has rank 8 - 2 c after class 0. Of the most frequent symbol there are about 1e5 draws, and neighbouring
    ranks down to 6 (counted from 0) differ by a fifth. */
@@ -554,6 +578,7 @@ int main(void)
   tcase_add_test(tests, bytes_blank_lines);
   tcase_add_test(tests, bytes_errors);
   tcase_add_test(tests, markov_entropy);
+  tcase_add_test(tests, attention_begins_with_the_document);
   tcase_add_test(tests, markov_turns);
   tcase_add_test(tests, markov_languages);
   tcase_add_test(tests, copy_repeats);

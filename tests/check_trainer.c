@@ -388,6 +388,22 @@ START_TEST(start_from_a_run)
 }
 END_TEST
 
+/* A finished run has a row of its end, whatever record.every is. */
+START_TEST(the_last_step_has_a_row)
+{
+  struct run_file *r;
+  struct run_series loss;
+  struct error e = {0};
+  driven("rows", "preset=adam train.steps=10 record.every=4");
+  ck_assert(!run_open(&r, path("rows"), &e));
+  ck_assert(!run_read(r, "loss", &loss, &e));
+  ck_assert_int_eq(loss.rows, 4);
+  for (int i = 0; i < 4; i++) ck_assert(loss.step[i] == (i < 3 ? 4 * i : 9));
+  run_series_free(&loss);
+  run_close(r);
+}
+END_TEST
+
 static double first_val(const char *name)
 {
   struct run_file *r;
@@ -1009,6 +1025,7 @@ static void add_on_disk(TCase *k)
   tcase_add_test(k, a_run_that_is_not_the_same_again_is_told);
   tcase_add_test(k, divergence_can_fail_or_go_on);
   tcase_add_test(k, start_from_a_run);
+  tcase_add_test(k, the_last_step_has_a_row);
   tcase_add_test(k, start_with_another_stabiliser);
   tcase_add_test(k, weights_at_the_start_are_part_of_the_id);
   tcase_add_test(k, extended_run);
