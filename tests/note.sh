@@ -80,7 +80,7 @@ for part in 1 2 3 4 5 6 7 8 9; do
   if test $status -eq 0; then
     "$program" export "$dir/edited.h5" loss | cmp -s - "$dir/a" || fail "damage at $part / 10 is accepted"
   else
-    grep -q 'damaged\|cannot be read\|not a run file' "$dir/err" || fail "damage at $part / 10: exit $status, $(cat "$dir/err")"
+    grep -q 'damaged\|cannot be read\|not a run file\|are gone' "$dir/err" || fail "damage at $part / 10: exit $status, $(cat "$dir/err")"
     found=$((found + 1))
   fi
 done
