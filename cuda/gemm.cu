@@ -10,7 +10,7 @@
 struct product {
   view a, b, c, d;
   long m, n, k;
-  int ta, tb, add;       /* add: to what c holds; else to d, if it is there */
+  int ta, tb, add;       /* add: to what c holds; d, if it is there, is added instead */
   int symmetric;         /* b is a: only tiles on and below the diagonal are made, and written twice */
   float alpha, beta;     /* beta a is added, where a [m,m] is symmetric, */
   const float *diagonal; /* and this number of the run to the diagonal, if not NULL; coefficients a | b | c */
@@ -381,8 +381,8 @@ static int by_library(struct device *device, const struct product *p, const stru
   return !blas->product(blas->handle, device->stream, &call);
 }
 
-/* "c [+]= a b^T (ta=0,tb=1 is x W^T), without add plus d [m,n] if it is there; a [m,k] or, ta=1, [k,m]; b [k,n] or,
-   tb=1, [n,k]" */
+/* "c [+]= a b^T (ta=0,tb=1 is x W^T), plus d [m,n] if it is there (never with add); a [m,k] or, ta=1, [k,m]; b [k,n]
+   or, tb=1, [n,k]" */
 static void matmul(struct device *device, const struct matmul_args *x)
 {
   struct product p = {};

@@ -371,30 +371,32 @@ static size_t matmul_shared(const struct device *device, const void *args)
   return g.pack_b ? sizeof(float) * (size_t)(round_up(g.n, NR) * g.k) : 0;
 }
 
+/* With it in `right`, all terms at once; the left factor is read as it lies. */
+static struct product shared_product(const struct matmul_args *x, const void *right)
+{
+  struct product g = product_of(x);
+  long numbers;
+  plan_product(&g, 1, &numbers);
+  g.right = g.left = (float *)right;
+  g.to = g.k;
+  return g;
+}
+
 static void matmul_share(struct device *device, const void *args, void *room, long part, long parts)
 {
   (void)device;
-  struct product g = product_of(args);
-  long right;
-  plan_product(&g, 1, &right);
-  g.right = room;
-  g.to = g.k;
+  struct product g = shared_product(args, room);
   const long pieces = right_pieces(&g);
   for (long i = part * pieces / parts; i < (part + 1) * pieces / parts; i++) pack_right(&g, i, 0);
 }
 
 static void matmul(struct device *device, const struct matmul_args *x)
 {
-  struct product g = product_of(x);
-  if (!device->shared) {
+  struct product g = device->shared ? shared_product(x, device->shared) : product_of(x);
+  if (device->shared)
+    parallel_for(device->pool, blocks_of(&g), multiply_block, &g);
+  else
     multiply(device, &g);
-    return;
-  }
-  long right;
-  plan_product(&g, 1, &right);
-  g.right = g.left = (float *)device->shared; /* the left factor is read as it lies */
-  g.to = g.k;
-  parallel_for(device->pool, blocks_of(&g), multiply_block, &g);
 }
 
 /* The first i lanes of x, the others of y. */
