@@ -267,9 +267,9 @@ INLINE vec scale_unless_below(vec y, vec n, vec x, float least)
 #endif
 }
 
-/* exp(x), within 2 units in the last place; NaN stays. x = n ln 2 + r, |r| <= ln 2 / 2; the polynomial is
-   that of Cephes' expf. */
-INLINE vec vec_exp(vec x)
+/* exp(x) of x <= 0, as in a softmax, within 2 units in the last place; NaN stays. x = n ln 2 + r, |r| <= ln 2 / 2;
+   the polynomial is that of Cephes' expf. */
+INLINE vec vec_exp_nonpositive(vec x)
 {
   vec n = x * 1.44269504088896341f + 12582912.0f - 12582912.0f; /* nearest: 1.5 * 2^23 leaves no fraction */
   vec r = x - n * 0.693359375f;
@@ -280,8 +280,13 @@ INLINE vec vec_exp(vec x)
   y = y * r + 4.1665795894e-2f;
   y = y * r + 1.6666665459e-1f;
   y = y * r + 5.0000001201e-1f;
-  y = scale_unless_below(y * (r * r) + r + 1.0f, n, x, -103.97f);
-  return where_above(x, ALL(88.72283f), ALL(__builtin_inff()), y);
+  return scale_unless_below(y * (r * r) + r + 1.0f, n, x, -103.97f);
+}
+
+/* exp(x) of any x */
+INLINE vec vec_exp(vec x)
+{
+  return where_above(x, ALL(88.72283f), ALL(__builtin_inff()), vec_exp_nonpositive(x));
 }
 
 /* log(x) for normal x > 0; NaN stays. Cephes' logf. */

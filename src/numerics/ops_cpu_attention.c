@@ -82,20 +82,35 @@ static void pack_panels(const float *from, long ld, long count, long width, floa
       pack_transposed(from + (j + half) * ld, ld, count - j - half, width, to + half, COLS);
 }
 
-INLINE void scale_row(const float *from, long n, float scale, float *to)
+/* to[r][j] = scale[r] from[r][j], j < n */
+INLINE void scale_rows(int rows, const float *from, long from_ld, long n, const float *scale, float *to,
+                       long to_ld)
 {
   long j = 0;
-  for (; j + LANES <= n; j += LANES) VEC(to + j) = scale * VEC(from + j);
-  for (; j < n; j++) to[j] = scale * from[j];
+  for (; j + LANES <= n; j += LANES) UNROLL
+  for (int r = 0; r < rows; r++) VEC(to + r * to_ld + j) = scale[r] * VEC(from + r * from_ld + j);
+  for (; j < n; j++) UNROLL
+  for (int r = 0; r < rows; r++) to[r * to_ld + j] = scale[r] * from[r * from_ld + j];
 }
 
-/* rows [count, width] times `scale`, padded with zeros */
-static void copy_rows(const float *from, long ld, long count, long width, float scale, float *to, long padded)
+/* A strip's rows [rows, width] times `scale`, with zeros up to column `padded`. */
+INLINE void copy_strip(int rows, const float *from, long from_ld, long width, float scale, float *to,
+                       long to_ld, long padded)
 {
-  for (long i = 0; i < count; i++, from += ld, to += padded) {
-    scale_row(from, width, scale, to);
-    for (long j = width; j < padded; j++) to[j] = 0;
-  }
+  float all[STRIP];
+  UNROLL
+  for (int r = 0; r < rows; r++) all[r] = scale;
+  scale_rows(rows, from, from_ld, width, all, to, to_ld);
+  for (long j = width; j < padded; j++) UNROLL
+  for (int r = 0; r < rows; r++) to[r * to_ld + j] = 0;
+}
+static void copy_rows(const float *from, long from_ld, long count, long width, float *to, long to_ld,
+                      long padded)
+{
+  long i = 0;
+  for (; i + STRIP <= count; i += STRIP)
+    copy_strip(STRIP, from + i * from_ld, from_ld, width, 1, to + i * to_ld, to_ld, padded);
+  for (; i < count; i++) copy_strip(1, from + i * from_ld, from_ld, width, 1, to + i * to_ld, to_ld, padded);
 }
 
 /* s[r][j] = sum_p a[r][p] panel[p][j], of the panel's first vectors */
@@ -273,7 +288,7 @@ static int row_has_nan(const struct head *h, long t, const float *q)
 }
 
 /* One tile of scores on its way into the softmax: maxima, cap, and -infinity where a pair is not allowed. */
-INLINE void enter(int rows, int vecs, int measured, int cut, const struct head *h, long t, long j,
+INLINE void enter(int rows, int vecs, int measured, int cut, long cap, const struct head *h, long t, long j,
                   vec s[STRIP][VECS], float *score, vec high[STRIP][SPLIT], vec *top, vec *bottom)
 {
   const vec first = ALL((float)h->start[t]), nothing = ALL(-INFINITY);
@@ -285,9 +300,9 @@ INLINE void enter(int rows, int vecs, int measured, int cut, const struct head *
   (cut ? where_above(key, row, otherwise, where_above(first, key, otherwise, y)) : (y))
     vec y = s[r][v];
     if (measured) *bottom = smaller(ALLOWED(y, -nothing), *bottom);
-    if (h->cap) {
+    if (cap) {
       if (measured) *top = larger(ALLOWED(y, nothing), *top);
-      y = capped(y, h->cap, h->cap_value);
+      y = capped(y, cap, h->cap_value);
     }
     y = ALLOWED(y, nothing);
 #undef ALLOWED
@@ -297,8 +312,8 @@ INLINE void enter(int rows, int vecs, int measured, int cut, const struct head *
 }
 
 /* Queries [t, t+rows), which all see the same first key: o [rows, ldo], ml [rows, ldm]. */
-INLINE void forward_strip(int rows, int measured, const struct head *h, long t, float *o, long ldo, float *ml,
-                          long ldm, struct maxima *x)
+INLINE void forward_strip(int rows, int measured, long cap, const struct head *h, long t, float *o, long ldo,
+                          float *ml, long ldm, struct maxima *x)
 {
   const long first = h->start[t], end = t + rows;
   vec m = ALL(-INFINITY), shift = {0}, keep = {0}; /* of a row each, as l, what it lost, and spread */
@@ -318,14 +333,14 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
       vec s[STRIP][VECS];
       if ((int)VECS > SPLIT && j + PARTS >= end) { /* no row sees more than the first vector */
         tile(rows, 1, h->q, h->padded_dim, panel, h->dim, s);
-        enter(rows, 1, measured, 1, h, t, j, s, score, high, &top, &bottom);
+        enter(rows, 1, measured, 1, cap, h, t, j, s, score, high, &top, &bottom);
         continue;
       }
       tile(rows, VECS, h->q, h->padded_dim, panel, h->dim, s);
       if (j < first || j + COLS > t + 1)
-        enter(rows, VECS, measured, 1, h, t, j, s, score, high, &top, &bottom);
+        enter(rows, VECS, measured, 1, cap, h, t, j, s, score, high, &top, &bottom);
       else
-        enter(rows, VECS, measured, 0, h, t, j, s, score, high, &top, &bottom);
+        enter(rows, VECS, measured, 0, cap, h, t, j, s, score, high, &top, &bottom);
     }
     UNROLL
     for (int r = 0; r < LANES; r++) highest[r] = r < rows ? max_of_parts(high[r]) : ALL(-INFINITY);
@@ -346,7 +361,7 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
       float *row = score + r * STRIDE + from;
       EACH_PART(j, part, r < rows ? min_long(to, t + 1) - from : 0)
       {
-        const vec d = VEC(row + j + part * LANES) - shift[r], e = vec_exp(d);
+        const vec d = VEC(row + j + part * LANES) - shift[r], e = vec_exp_nonpositive(d);
         sum[part] += e;
         if (measured) below[part] += e * larger(d, ALL(-128.0f));
         VEC(row + j + part * LANES) = e;
@@ -361,9 +376,9 @@ INLINE void forward_strip(int rows, int measured, const struct head *h, long t, 
            again ? (float *)&keep : NULL, h->sum);
   }
   const vec entropy = vec_log(l) - spread / l, part = 1.0f / l;
+  scale_rows(rows, h->sum, h->padded_value, h->value_dim, (const float *)&part, o, ldo);
   UNROLL
   for (int r = 0; r < rows; r++) {
-    scale_row(h->sum + r * h->padded_value, h->value_dim, part[r], o + r * ldo);
     const float sum = l[r] > 0 ? l[r] : NAN; /* 0: every score is -infinity */
     ml[r * ldm] = shift[r] + (sum - sum);
     ml[r * ldm + 1] = sum;
@@ -395,12 +410,12 @@ struct forward_job {
 };
 
 #define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
-/* Rows [row, row + count) of a tensor, columns [col, col + width), are wanted soon: they lie far apart in memory. */
-#define SOON(tensor, row, count, col, width, write) \
+/* A strip's rows of a tensor from `row` on, columns [col, col + width), are wanted soon: they lie far apart. */
+#define SOON(tensor, row, rows, col, width, write) \
   do { \
-    for (long i = 0; i < (count); i++) \
-      for (long c = 0; c < (width); c += PARTS) \
-        __builtin_prefetch(AT(tensor, (row) + i, (col) + c), write, 2); \
+    const float *first = AT(tensor, row, col); \
+    for (int r = 0; r < (rows); r++) \
+      for (long c = 0; c < (width); c += PARTS) __builtin_prefetch(first + r * (tensor)->ld + c, write, 2); \
   } while (0)
 
 /* What follows from shapes alone. */
@@ -427,6 +442,23 @@ static struct head head_of(const struct tensor *q, const struct tensor *v, const
 
 #define HEAD(x, sequence) head_of((x)->q, (x)->v, (x)->start, &(x)->score, sequence)
 
+/* One strip of query rows of head `number`, or one row; n: where the sequence begins. cap is h->cap, as an argument so
+   that code without one is compiled apart. */
+INLINE void forward_rows(int rows, int measured, long cap, const struct attention_forward_args *x,
+                         const struct head *h, long number, long n, long t, struct maxima *m)
+{
+  const long group = number * x->groups / x->heads, q = number * h->dim, o = number * h->value_dim;
+  SOON(x->o, n + t, rows, o, h->value_dim, 1);
+  if (t + 2 * rows <= h->length) SOON(x->q, n + t + rows, rows, q, h->dim, 0);
+  if (group + 1 < x->groups) { /* the next head's */
+    SOON(x->k, n + t, rows, (group + 1) * h->dim, h->dim, 0);
+    SOON(x->v, n + t, rows, (group + 1) * h->value_dim, h->value_dim, 0);
+  }
+  copy_strip(rows, AT(x->q, n + t, q), x->q->ld, h->dim, (float)x->scale, h->q, h->padded_dim, h->padded_dim);
+  forward_strip(rows, measured, cap, h, t, AT(x->o, n + t, o), x->o->ld, AT(x->ml, n + t, 2 * number),
+                x->ml->ld, m);
+}
+
 INLINE void forward_head(int measured, const struct forward_job *job, long piece, int worker)
 {
   const struct attention_forward_args *x = job->x;
@@ -435,23 +467,17 @@ INLINE void forward_head(int measured, const struct forward_job *job, long piece
   head_place(&h, FORWARD, job->memory + worker * job->floats);
   const long n = sequence * h.length;
   pack_panels(AT(x->k, n, group * h.dim), x->k->ld, h.length, h.dim, h.keys);
-  copy_rows(AT(x->v, n, group * h.value_dim), x->v->ld, h.length, h.value_dim, 1, h.value_rows,
+  copy_rows(AT(x->v, n, group * h.value_dim), x->v->ld, h.length, h.value_dim, h.value_rows, h.padded_value,
             h.padded_value);
   struct maxima m = {.top = -INFINITY, .bottom = INFINITY, .capped = -INFINITY};
   for (long t = 0, rows; t < h.length; t += rows) {
     rows = strip_rows(h.start, t, h.length);
-    SOON(x->o, n + t, rows, number * h.value_dim, h.value_dim, 1);
-    SOON(x->q, n + t + rows, min_long(rows, h.length - t - rows), number * h.dim, h.dim, 0);
-    if (group + 1 < x->groups) { /* the next head's */
-      SOON(x->k, n + t, rows, (group + 1) * h.dim, h.dim, 0);
-      SOON(x->v, n + t, rows, (group + 1) * h.value_dim, h.value_dim, 0);
-    }
-    copy_rows(AT(x->q, n + t, number * h.dim), x->q->ld, rows, h.dim, (float)x->scale, h.q, h.padded_dim);
-    float *o = AT(x->o, n + t, number * h.value_dim), *ml = AT(x->ml, n + t, 2 * number);
-    if (rows == STRIP)
-      forward_strip(STRIP, measured, &h, t, o, x->o->ld, ml, x->ml->ld, &m);
+    if (rows == 1)
+      forward_rows(1, measured, h.cap, x, &h, number, n, t, &m);
+    else if (h.cap)
+      forward_rows(STRIP, measured, h.cap, x, &h, number, n, t, &m);
     else
-      forward_strip(1, measured, &h, t, o, x->o->ld, ml, x->ml->ld, &m);
+      forward_rows(STRIP, measured, 0, x, &h, number, n, t, &m);
   }
   if (!x->cap) m.top = m.capped;
   if (m.bottom == -INFINITY && x->cap != 1) m.entropy = NAN; /* 0 times -infinity, as in the definition */
@@ -534,19 +560,20 @@ struct strip_in {
 };
 
 /* p and ds of a strip's rows and one panel of keys */
-INLINE void backward_tile(int rows, int vecs, const struct head *h, long j, const float through[STRIP],
-                          const float shift[STRIP], const float part[STRIP], float *p, float *ds)
+INLINE void backward_tile(int rows, int vecs, long cap, const struct head *h, long j,
+                          const float through[STRIP], const float shift[STRIP], const float part[STRIP],
+                          float *p, float *ds)
 {
   vec s[STRIP][VECS];
   tile(rows, vecs, h->q, h->padded_dim, h->keys + j * h->dim, h->dim, s);
   UNROLL
   for (int r = 0; r < rows; r++) UNROLL
   for (int v = 0; v < vecs; v++) {
-    vec power = capped(s[r][v], h->cap, h->cap_value) - shift[r], e = part[r] * vec_exp(power);
+    vec power = capped(s[r][v], cap, h->cap_value) - shift[r], e = part[r] * vec_exp_nonpositive(power);
     VEC(p + r * STRIDE + v * LANES) = e;
-    if (h->cap) VEC(ds + r * STRIDE + v * LANES) = times_slope(e, power, s[r][v], h->cap, h->cap_value);
+    if (cap) VEC(ds + r * STRIDE + v * LANES) = times_slope(e, power, s[r][v], cap, h->cap_value);
   }
-  const float *slope = h->cap ? ds : p;
+  const float *slope = cap ? ds : p;
   tile(rows, vecs, h->do_, h->padded_value, h->values + j * h->value_dim, h->value_dim, s);
   UNROLL
   for (int r = 0; r < rows; r++) UNROLL
@@ -554,23 +581,21 @@ INLINE void backward_tile(int rows, int vecs, const struct head *h, long j, cons
     VEC(ds + r * STRIDE + v * LANES) = VEC(slope + r * STRIDE + v * LANES) * (s[r][v] - through[r]);
 }
 
-INLINE void backward_strip(int rows, const struct head *h, long t, const struct strip_in *in)
+INLINE void backward_strip(int rows, long cap, const struct head *h, long t, const struct strip_in *in)
 {
   const long first = h->start[t], end = t + rows;
-  float through[LANES], shift[STRIP], part[STRIP];
-  vec sums[LANES] = {{0}};
+  float through[LANES], shift[STRIP], part[STRIP], scale[STRIP];
+  vec sum[STRIP][SPLIT] = {{{0}}}, sums[LANES] = {{0}};
   const long whole = h->value_dim / PARTS * PARTS;
+  EACH_PART(c, v, whole) UNROLL
+  for (int r = 0; r < rows; r++)
+    sum[r][v] += VEC(h->do_ + r * h->padded_value + c + v * LANES) * VEC(in->o + r * in->ldo + c + v * LANES);
   UNROLL
   for (int r = 0; r < rows; r++) {
-    vec sum[SPLIT] = {{0}};
-    EACH_PART(c, v, whole)
-    {
-      const long at = c + v * LANES;
-      sum[v] += VEC(h->do_ + r * h->padded_value + at) * VEC(in->o + r * in->ldo + at);
-    }
-    sums[r] = sum_of_parts(sum);
+    sums[r] = sum_of_parts(sum[r]);
     shift[r] = in->ml[r * in->ldm];
     part[r] = 1 / in->ml[r * in->ldm + 1];
+    scale[r] = in->scale;
   }
   VEC(through) = lane_sums(sums);
   UNROLL
@@ -583,16 +608,14 @@ INLINE void backward_strip(int rows, const struct head *h, long t, const struct 
     float *p = h->score - from, *ds = h->other - from;
     for (long j = from; j < to; j += COLS)
       if ((int)VECS > SPLIT && j + PARTS >= end) /* no row sees more than the first vector */
-        backward_tile(rows, 1, h, j, through, shift, part, p + j, ds + j);
+        backward_tile(rows, 1, cap, h, j, through, shift, part, p + j, ds + j);
       else
-        backward_tile(rows, VECS, h, j, through, shift, part, p + j, ds + j);
+        backward_tile(rows, VECS, cap, h, j, through, shift, part, p + j, ds + j);
     GATHER(rows, ds, seen, to, t, h->key_rows, h->padded_dim, from > first ? all_ones : NULL, h->sum);
     SCATTER(rows, ds, seen, to, t, h->dk, h->padded_dim, h->q);
     SCATTER(rows, p, seen, to, t, h->dv, h->padded_value, h->do_);
   }
-  UNROLL
-  for (int r = 0; r < rows; r++)
-    scale_row(h->sum + r * h->padded_dim, h->dim, in->scale, in->dq + r * in->ldq);
+  scale_rows(rows, h->sum, h->padded_dim, h->dim, scale, in->dq, in->ldq);
 }
 
 struct backward_job {
@@ -619,40 +642,36 @@ static void move_sums(const struct head *h, long from, long to)
   move_sum(h->dv + v, (to - from) * h->padded_value, h->dv_before + v);
 }
 
-/* One strip of query rows of head `number`, or one row; returns their number. */
-static long backward_rows(const struct attention_backward_args *x, const struct head *h, long number, long n,
-                          long t)
+/* As forward_rows. */
+INLINE void backward_rows(int rows, long cap, const struct attention_backward_args *x, const struct head *h,
+                          long number, long n, long t)
 {
-  const long rows = strip_rows(h->start, t, h->length);
-  struct strip_in in = {
-    .o = AT(x->o, n + t, number * h->value_dim),
+  const long group = number * x->groups / x->heads, q = number * h->dim, o = number * h->value_dim;
+  const struct strip_in in = {
+    .o = AT(x->o, n + t, o),
     .ldo = x->o->ld,
     .ml = AT(x->ml, n + t, 2 * number),
     .ldm = x->ml->ld,
-    .dq = AT(x->dq, n + t, number * h->dim),
+    .dq = AT(x->dq, n + t, q),
     .ldq = x->dq->ld,
     .scale = (float)x->scale,
   };
-  const long after = n + t + rows, ahead = min_long(rows, h->length - t - rows),
-             group = number * x->groups / x->heads;
-  SOON(x->dq, n + t, rows, number * h->dim, h->dim, 1);
+  SOON(x->dq, n + t, rows, q, h->dim, 1);
   SOON(x->dk, n + t, rows, group * h->dim, h->dim, 1);
   SOON(x->dv, n + t, rows, group * h->value_dim, h->value_dim, 1);
-  SOON(x->q, after, ahead, number * h->dim, h->dim, 0);
-  SOON(x->o, after, ahead, number * h->value_dim, h->value_dim, 0);
-  SOON(x->do_, after, ahead, number * h->value_dim, h->value_dim, 0);
+  if (t + 2 * rows <= h->length) {
+    SOON(x->q, n + t + rows, rows, q, h->dim, 0);
+    SOON(x->o, n + t + rows, rows, o, h->value_dim, 0);
+    SOON(x->do_, n + t + rows, rows, o, h->value_dim, 0);
+  }
   if (group + 1 < x->groups) { /* the next group's */
     SOON(x->k, n + t, rows, (group + 1) * h->dim, h->dim, 0);
     SOON(x->v, n + t, rows, (group + 1) * h->value_dim, h->value_dim, 0);
   }
-  copy_rows(AT(x->q, n + t, number * h->dim), x->q->ld, rows, h->dim, in.scale, h->q, h->padded_dim);
-  copy_rows(AT(x->do_, n + t, number * h->value_dim), x->do_->ld, rows, h->value_dim, 1, h->do_,
-            h->padded_value);
-  if (rows == STRIP)
-    backward_strip(STRIP, h, t, &in);
-  else
-    backward_strip(1, h, t, &in);
-  return rows;
+  copy_strip(rows, AT(x->q, n + t, q), x->q->ld, h->dim, in.scale, h->q, h->padded_dim, h->padded_dim);
+  copy_strip(rows, AT(x->do_, n + t, o), x->do_->ld, h->value_dim, 1, h->do_, h->padded_value,
+             h->padded_value);
+  backward_strip(rows, cap, h, t, &in);
 }
 
 /* One group of heads of one sequence, so that dk and dv gather over its heads in order. */
@@ -667,7 +686,7 @@ static void backward_group(void *context, long piece, int worker)
   const float *k = AT(x->k, n, group * h.dim), *v = AT(x->v, n, group * h.value_dim);
   pack_panels(k, x->k->ld, h.length, h.dim, h.keys);
   pack_panels(v, x->v->ld, h.length, h.value_dim, h.values);
-  copy_rows(k, x->k->ld, h.length, h.dim, 1, h.key_rows, h.padded_dim);
+  copy_rows(k, x->k->ld, h.length, h.dim, h.key_rows, h.padded_dim, h.padded_dim);
   memset(h.dk, 0, (size_t)keys * sizeof *h.dk);
   memset(h.dv, 0, (size_t)values * sizeof *h.dv);
   if (h.dk_before) memset(h.dk_before, 0, (size_t)keys * sizeof *h.dk_before);
@@ -675,7 +694,13 @@ static void backward_group(void *context, long piece, int worker)
   long added = 0, from = h.length, to = 0; /* rows since sums were moved, and the keys that they see */
   for (long number = group * shared; number < (group + 1) * shared; number++)
     for (long t = 0, rows; t < h.length; t += rows) {
-      rows = backward_rows(x, &h, number, n, t);
+      rows = strip_rows(h.start, t, h.length);
+      if (rows == 1)
+        backward_rows(1, h.cap, x, &h, number, n, t);
+      else if (h.cap)
+        backward_rows(STRIP, h.cap, x, &h, number, n, t);
+      else
+        backward_rows(STRIP, 0, x, &h, number, n, t);
       added += rows;
       from = min_long(from, h.start[t]);
       if (t + rows > to) to = t + rows;
@@ -685,10 +710,9 @@ static void backward_group(void *context, long piece, int worker)
     }
   for (long i = 0; h.dk_before && i < keys; i++) h.dk[i] = (float)h.dk_before[i];
   for (long i = 0; h.dv_before && i < values; i++) h.dv[i] = (float)h.dv_before[i];
-  for (long t = 0; t < h.length; t++) {
-    scale_row(h.dk + t * h.padded_dim, h.dim, 1, AT(x->dk, n + t, group * h.dim));
-    scale_row(h.dv + t * h.padded_value, h.value_dim, 1, AT(x->dv, n + t, group * h.value_dim));
-  }
+  copy_rows(h.dk, h.padded_dim, h.length, h.dim, AT(x->dk, n, group * h.dim), x->dk->ld, h.dim);
+  copy_rows(h.dv, h.padded_value, h.length, h.value_dim, AT(x->dv, n, group * h.value_dim), x->dv->ld,
+            h.value_dim);
 }
 
 static struct backward_job backward_job_of(const struct attention_backward_args *x)
