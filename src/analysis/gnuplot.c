@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "analysis/table.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 /* --- variables ----------------------------------------------------------------------------------------- */
 
@@ -76,6 +77,15 @@ void gnuplot_texts(FILE *f, const char *name, const char *const *texts, int coun
     quote(f, texts[i]);
   }
   fprintf(f, "]\n");
+}
+
+void gnuplot_axis(FILE *f, const char *name, const char *quantity, const char *unit)
+{
+  struct buffer text = {0};
+  unit = text_unit(unit);
+  buffer_add(&text, "%s%s%s%s", quantity, *unit ? "  (" : "", unit, *unit ? ")" : "");
+  gnuplot_text(f, name, text.text);
+  memory_free(text.text);
 }
 
 void gnuplot_groups(FILE *f, const struct gnuplot_group *group, int count)

@@ -10,6 +10,8 @@ void gnuplot_text(FILE *, const char *name, const char *text);
 void gnuplot_number(FILE *, const char *name, double value);
 void gnuplot_numbers(FILE *, const char *name, const double *values, int count);
 void gnuplot_texts(FILE *, const char *name, const char *const *texts, int count);
+/* What an axis is called: "quantity  (unit)", without a unit where it is 1. */
+void gnuplot_axis(FILE *, const char *name, const char *quantity, const char *unit);
 
 /* What plots/style.gp names and colours curves by: groups, and the arrays kind, rest, note, seeds, clipped. */
 struct gnuplot_group {

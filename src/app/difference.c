@@ -149,14 +149,12 @@ static void put_heading(FILE *f, const struct difference *what, const char *head
 static void put_unit(FILE *f, const struct difference *what)
 {
   struct run_series s;
-  char name[64] = "B / A  (log scale)";
-  if (!what->ratio && !run_read(what->set[0].run->file, what->series, &s, NULL)) {
-    int has_unit = *s.unit && strcmp(s.unit, "1") != 0;
-    snprintf(name, sizeof name, "B - A%s%s%s", has_unit ? "  (" : "", has_unit ? s.unit : "",
-             has_unit ? ")" : "");
-    run_series_free(&s);
+  if (what->ratio || run_read(what->set[0].run->file, what->series, &s, NULL)) {
+    gnuplot_axis(f, "y_name", "B / A", "log scale");
+    return;
   }
-  gnuplot_text(f, "y_name", name);
+  gnuplot_axis(f, "y_name", "B - A", s.unit);
+  run_series_free(&s);
 }
 
 int difference_data(FILE *f, const struct difference *what, struct error *error)

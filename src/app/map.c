@@ -144,16 +144,13 @@ static void put_axis(FILE *f, const char *name, const struct axis *a)
 
 static void put_all(FILE *f, struct map *m)
 {
-  struct buffer heading = {0}, unit = {0};
+  struct buffer heading = {0};
   buffer_add(&heading, "%s over %s and %s", m->metric->name, m->x.key, m->y.key);
-  int has_unit = *m->metric->unit && strcmp(m->metric->unit, "1") != 0;
-  buffer_add(&unit, "%s%s%s%s", m->metric->name, has_unit ? "  (" : "", has_unit ? m->metric->unit : "",
-             has_unit ? ")" : "");
   figure_put_groups(f, &m->panels);
   figure_put_heading(f, m->set, heading.text);
   put_axis(f, "x", &m->x);
   put_axis(f, "y", &m->y);
-  gnuplot_text(f, "z_name", unit.text);
+  gnuplot_axis(f, "z_name", m->metric->name, m->metric->unit);
   gnuplot_number(f, "log_z", m->is_log);
   gnuplot_number(f, "times", m->metric->reduction == TAKE_ABOVE);
   fprintf(f, "$cells << EOD\n");
@@ -161,7 +158,6 @@ static void put_all(FILE *f, struct map *m)
   fprintf(f, "EOD\n");
   extent_put(f, &m->range);
   memory_free(heading.text);
-  memory_free(unit.text);
 }
 
 int map_data(FILE *f, const struct runset *set, const char *x, const char *y, struct metric *metric,

@@ -159,15 +159,12 @@ static void put_runs(FILE *f, struct drawing *d, int c)
 
 static void put_all(FILE *f, struct drawing *d)
 {
-  struct buffer heading = {0}, unit = {0};
+  struct buffer heading = {0};
   buffer_add(&heading, "%s against %s", d->metric->name, d->x);
-  int has_unit = *d->metric->unit && strcmp(d->metric->unit, "1") != 0;
-  buffer_add(&unit, "%s%s%s%s", d->metric->name, has_unit ? "  (" : "", has_unit ? d->metric->unit : "",
-             has_unit ? ")" : "");
   figure_put_groups(f, &d->curves);
   figure_put_heading(f, d->set, heading.text);
   gnuplot_text(f, "x_name", d->x);
-  gnuplot_text(f, "y_name", unit.text);
+  gnuplot_axis(f, "y_name", d->metric->name, d->metric->unit);
   gnuplot_number(f, "log_x", d->log_x);
   gnuplot_number(f, "log_y", d->log_y);
   gnuplot_number(f, "times", d->metric->reduction == TAKE_ABOVE);
@@ -186,7 +183,6 @@ static void put_all(FILE *f, struct drawing *d)
   if (d->crosses) gnuplot_numbers(f, "cross_x", d->cross_x, d->crosses);
   if (d->crosses) gnuplot_numbers(f, "cross_g", d->cross_curve, d->crosses);
   memory_free(heading.text);
-  memory_free(unit.text);
 }
 
 int parameter_data(FILE *f, const struct runset *set, const char *x, struct metric *metric,

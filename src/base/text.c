@@ -30,6 +30,8 @@ void buffer_add(struct buffer *b, const char *format, ...)
 
 const char *text_s(long count) { return count == 1 ? "" : "s"; }
 
+const char *text_unit(const char *unit) { return strcmp(unit, "1") ? unit : ""; }
+
 const char *text_file_name(const char *path)
 {
   const char *slash = strrchr(path, '/');

@@ -16,6 +16,9 @@ const char *text_file_name(const char *path);
 /* What a count of things has behind their name: "" of 1, else "s". */
 const char *text_s(long count);
 
+/* A unit as it is printed: "" where it is 1. */
+const char *text_unit(const char *unit);
+
 /* The candidate nearest to `word` by edit distance, or NULL if none is near enough to suggest. */
 const char *text_nearest(const char *word, const char *const *candidates, size_t count);
 

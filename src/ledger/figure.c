@@ -150,8 +150,7 @@ static void put_curve_label(FILE *f, const struct entry *x)
   if (first.reduction == TAKE_OVER) {
     table_number(first.level, level);
     snprintf(share, sizeof share, " above %s", level);
-  } else if (first.reduction != TAKE_SLOPE && first.reduction != TAKE_ABOVE && *unit &&
-             strcmp(unit, "1") != 0)
+  } else if (first.reduction != TAKE_SLOPE && first.reduction != TAKE_ABOVE && *text_unit(unit))
     snprintf(share, sizeof share, " [%s]", unit);
   snprintf(text, sizeof text, "%s%s%s%s%s", first.reduction == TAKE_OVER ? "share of " : "", first.series,
            one && *first.glob ? "@" : "", one ? first.glob : "", share);

@@ -157,9 +157,9 @@ static void print_line(const struct compare_request *r, const struct line *l)
   int ratio = r->contrast == CONTRAST_RATIO;
   char by[256];
   pairs_values(&r->pair[l->first], r->chosen.selection.by, 0, by, sizeof by);
-  int has_unit = *m->unit && strcmp(m->unit, "1") != 0;
-  printf("%s%s%s%s%s%s: %s\n", m->name, has_unit ? " [" : "", has_unit ? m->unit : "", has_unit ? "]" : "",
-         *by ? ", " : "", by, verdict(r, c));
+  const char *unit = text_unit(m->unit);
+  printf("%s%s%s%s%s%s: %s\n", m->name, *unit ? " [" : "", unit, *unit ? "]" : "", *by ? ", " : "", by,
+         verdict(r, c));
   print_interval("A", r->arm[0].name, &c->a, ratio ? " (geometric)" : "");
   print_interval("B", r->arm[1].name, &c->b, ratio ? " (geometric)" : "");
   if (c->n) print_interval(ratio ? "ratio B/A" : "B - A", "", &c->effect, " pairs (95 %, Student's t)");

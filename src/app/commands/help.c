@@ -37,11 +37,10 @@ static void print_key(const struct config_section *s, const struct option_row *r
 {
   char allowed[512], setting[160];
   option_allowed(row, allowed, sizeof allowed);
-  int has_unit = strcmp(row->unit, "1") != 0;
+  const char *unit = text_unit(row->unit);
   snprintf(setting, sizeof setting, "%s%s%s = %s", s->prefix, *s->prefix ? "." : "", row->name,
            row->standard);
-  printf("  %-34s %s\n  %-34s (%s%s%s)\n", setting, row->help, "", allowed, has_unit ? "; unit: " : "",
-         has_unit ? row->unit : "");
+  printf("  %-34s %s\n  %-34s (%s%s%s)\n", setting, row->help, "", allowed, *unit ? "; unit: " : "", unit);
 }
 
 static void print_section(const struct config_section *s)
@@ -78,7 +77,7 @@ static void print_markdown(void)
       printf("| `%s%s%s` | %s%s%s | ", s->prefix, *s->prefix ? "." : "", row->name, *row->standard ? "`" : "",
              row->standard, *row->standard ? "`" : "");
       markdown_cell(allowed);
-      printf(" | %s | ", strcmp(row->unit, "1") ? row->unit : "");
+      printf(" | %s | ", text_unit(row->unit));
       markdown_cell(row->help);
       printf(" |\n");
     }
