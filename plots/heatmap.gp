@@ -1,6 +1,6 @@
 # heatmap.gp - max logit, head by step, one panel a group (its first seed), one colour scale for all
 # Data: $data, one block a group: step head value on the full grid (value: largest in the interval of steps).
-# Also: bin_steps; heads_all (layers times heads), heads, low, high, last_of_all, first_seed[g], heading,
+# Also: bin_steps; heads_all (of all layers and modules), heads, layers, low, high, last_of_all, first_seed[g], heading,
 # about.
 strip = heads_all > 8 ? 14 * heads_all : 112
 width = 1100; height = 150 + groups * (strip + 36)
@@ -12,8 +12,9 @@ set yrange [heads_all-0.5:-0.5]                     # head 0 on top
 y_of(pixels) = 1 - pixels * 1.0 / height
 set multiplot
 set label 100 "{/:Bold ".heading."}" at screen 0.035,y_of(32) font ",17" tc rgb ink
-set label 101 sprintf("Colour: largest logit of a head%s; one seed of each group; white lines part layers.", \
-    bin_steps > 1 ? sprintf(" within %d steps", bin_steps) : " at each step") \
+set label 101 sprintf("Colour: largest logit of a head%s; one seed of each group; white lines part layers%s.", \
+    bin_steps > 1 ? sprintf(" within %d steps", bin_steps) : " at each step", \
+    heads_all > heads * layers ? sprintf(", from %d on MTP modules", layers) : "") \
     at screen 0.035,y_of(60) font ",12" tc rgb soft noenhanced
 set label 102 about at screen 0.035,y_of(81) font ",12" tc rgb soft noenhanced
 set datafile missing                                # a NaN is a hole, not a pixel that is not there
@@ -40,7 +41,7 @@ do for [g=1:groups] {
   if (g == 1) {
     set ylabel "layer.head" offset 0.6,0
     set colorbox user origin 0.915,y_of(124 + bar) size 0.013,(1.0 * bar / height) noborder
-    set label 2 "max logit" at screen 0.915,y_of(110) font ",11" tc rgb ink
+    set label 2 "max logit" at screen 0.915,y_of(106) font ",11" tc rgb ink
   } else { unset colorbox }
   plot $data index g-1 using 1:2:($3 < low ? low : $3) with image notitle
   unset for [k=100:102] label k

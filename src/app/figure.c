@@ -158,15 +158,16 @@ void figure_put_threshold(FILE *f, const struct runset *set)
   gnuplot_text(f, "tau_name", name);
 }
 
-int figure_common_heads(const struct runset *set, int *all, int *heads, struct error *error)
+int figure_common_blocks(const struct runset *set, struct figure_blocks *b, struct error *error)
 {
   long modules = (long)run_number(set->run, "model.mtp", 0);
   int same = figure_common(set, "model.layers") && figure_common(set, "model.heads");
   for (int i = 1; i < set->runs; i++) same &= (long)run_number(&set->run[i], "model.mtp", 0) == modules;
   if (!same)
     return error_set(error, STATUS_USAGE, "the runs differ in model.layers, model.heads or model.mtp");
-  *heads = (int)run_number(set->run, "model.heads", 1);
-  *all = *heads * ((int)run_number(set->run, "model.layers", 1) + (int)modules);
+  *b = (struct figure_blocks){.layers = (int)run_number(set->run, "model.layers", 1),
+                              .modules = (int)modules,
+                              .heads = (int)run_number(set->run, "model.heads", 1)};
   return STATUS_OK;
 }
 

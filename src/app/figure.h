@@ -37,9 +37,12 @@ void figure_put_heading(FILE *, const struct runset *, const char *heading);
 void figure_put_threshold(FILE *, const struct runset *);
 /* A parameter that all runs share, or NULL. */
 const char *figure_common(const struct runset *, const char *key);
-/* Heads of all blocks, those of modules (model.mtp) behind the stack's, where all runs have as many; *heads: a
-   layer's. Else STATUS_USAGE. */
-int figure_common_heads(const struct runset *, int *all, int *heads, struct error *);
+/* The blocks whose heads lie side by side in attn/ series, where all runs have as many: the stack's layers, then the
+   modules of model.mtp. Else STATUS_USAGE. */
+struct figure_blocks {
+  int layers, modules, heads; /* of each */
+};
+int figure_common_blocks(const struct runset *, struct figure_blocks *, struct error *);
 
 /* Mean and 95 % interval of a series over the runs of a group that are drawn (table_band); `prepare` (may be NULL)
    acts on each run's table first. */

@@ -5,13 +5,17 @@ enum { MOST_PANELS = 64, MOST_ACROSS = 8 };
 
 static int heads_data(FILE *f, const struct runset *set, struct error *error)
 {
-  int panels, heads, status = figure_common_heads(set, &panels, &heads, error);
+  struct figure_blocks b;
+  int status = figure_common_blocks(set, &b, error);
   if (status) return status;
+  const int panels = (b.layers + b.modules) * b.heads;
   if (panels > MOST_PANELS)
     return error_set(error, STATUS_USAGE, "%d heads; at most %d can be drawn on a page", panels, MOST_PANELS);
-  fprintf(f, "panels = %d\nacross = %d\n", panels, heads < MOST_ACROSS ? heads : MOST_ACROSS);
+  fprintf(f, "panels = %d\nacross = %d\n", panels, b.heads < MOST_ACROSS ? b.heads : MOST_ACROSS);
   fprintf(f, "array panel_name[%d] = [", panels);
-  for (int p = 0; p < panels; p++) fprintf(f, "%s'layer %d, head %d'", p ? ", " : "", p / heads, p % heads);
+  for (int p = 0; p < panels; p++)
+    fprintf(f, "%s'layer %d%s, head %d'", p ? ", " : "", p / b.heads, p / b.heads < b.layers ? "" : " (MTP)",
+            p % b.heads);
   fprintf(f, "]\n");
   figure_put_heading(f, set, "Max logit of every head against training step");
   return figure_put_logits(f, set, NULL, error);

@@ -28,7 +28,8 @@ static void put_image(FILE *f, const struct table *t, int sets_axis, struct exte
 static int heatmap_data(FILE *f, const struct runset *set, struct error *error)
 {
   struct extent extent = {NAN, NAN, 0};
-  int all, heads, status = figure_common_heads(set, &all, &heads, error);
+  struct figure_blocks b;
+  int status = figure_common_blocks(set, &b, error);
   if (status) return status;
   const struct run **drawn = memory_new((size_t)set->runs, sizeof *drawn);
   fprintf(f, "$data << EOD\n");
@@ -50,7 +51,8 @@ static int heatmap_data(FILE *f, const struct runset *set, struct error *error)
   extent.low = fmax(extent.low, extent.high * 1e-4);
   extent_put(f, &extent);
   fprintf(f, "bin_steps = %d\n", (int)ceil((extent.last_step + 1) / COLUMNS));
-  fprintf(f, "heads = %d\nheads_all = %d\n", heads, all);
+  fprintf(f, "heads = %d\nheads_all = %d\nlayers = %d\n", b.heads, (b.layers + b.modules) * b.heads,
+          b.layers);
   figure_put_heading(f, set, "Max logit: head by training step");
   return STATUS_OK;
 }
