@@ -29,6 +29,7 @@ expect qk_clip "maxlogit run stabilizers=qk_norm+qk"
 expect cosine "maxlogit sweep x.conf train.schedule=c"
 expect gqa "maxlogit run model.attention="
 expect train.lr "maxlogit help train.l"
+expect C-17 "maxlogit help C-1"
 expect optimizer "maxlogit list o"
 expect C-18 "maxlogit claims C-1"
 exit $failed

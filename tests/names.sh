@@ -18,7 +18,7 @@ for kind in attention ffn stabilizer optimizer schedule data preset command clai
     count=$((count + 1))
     grep -qF "{\"name\": \"$name\", \"help\": \"" "$dir/json" || fail "list --json $kind: no $name"
     grep -qF "{\"name\": \"$name\", \"help\": \"" "$dir/all.json" || fail "list --json: no $kind $name"
-    case $kind in command | claim | operation) continue ;; esac
+    case $kind in command | operation) continue ;; esac
     "$program" help "$name" > "$dir/help" || fail "help $name: exit $?"
     grep -qF "$kind $name: $rest" "$dir/help" || fail "help $name does not explain the $kind"
     # every option that help names, with its default

@@ -37,7 +37,7 @@ void command_overview(void)
   }
   printf("\nStart with `maxlogit run`: it trains the default toy stack in a few seconds.\n"
          "`maxlogit help TOPIC` explains a command, a key (train.lr), a section (train), a plug-in (muon),\n"
-         "or every key there is (config).\n");
+         "a claim of the literature (C-17), or every key there is (config).\n");
 }
 
 static int unknown(const char *word)

@@ -1,11 +1,13 @@
-/* maxlogit help: commands, keys, sections and plug-ins, all from the rows that define them */
+/* maxlogit help: commands, keys, sections, plug-ins and claims, all from the rows that define them */
 #include <argp.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include "app/command.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "ledger/claim.h"
 #include "storage/config.h"
 #include "storage/plugin.h"
 #include "storage/preset.h"
@@ -172,6 +174,36 @@ static int help_command(const char *topic)
   return 1;
 }
 
+static void print_fact(const char *what, const char *text)
+{
+  if (text) printf("  %-11s %s\n", what, text);
+}
+
+static int help_claim(const char *topic)
+{
+  const struct claim_row *row = claim_rows;
+  while (row->claim && strcasecmp(row->claim->id, topic)) row++;
+  const struct claim *c = row->claim;
+  if (!c) return 0;
+  char predicted[256], folder[256];
+  printf("claim %s: %s\n", c->id, c->sentence);
+  print_fact("source", c->source);
+  for (int i = 0; i < claim_arms(c); i++)
+    printf("  %-11s %s%s%s\n", i ? "" : "arms", c->arm[i].name, c->arm[i].set ? ": " : "",
+           c->arm[i].set ? c->arm[i].set : "");
+  if (claim_compared(c)) {
+    print_fact("measured", c->metric);
+    print_fact("said", prediction_text(c, predicted, sizeof predicted));
+  }
+  print_fact("refuted by", c->refute);
+  print_fact("needs scale", c->scale);
+  snprintf(folder, sizeof folder,
+           c->regime ? "experiments/%s; settled by: maxlogit claims %s" : "experiments/%s", row->question,
+           c->id);
+  print_fact("more", folder);
+  return 1;
+}
+
 static void add_word(const char **words, size_t *count, const char *word)
 {
   if (*count < 1024) words[(*count)++] = word;
@@ -184,6 +216,7 @@ static int unknown_topic(const char *topic)
   struct arena *arena = arena_new();
   for (const struct command *const *c = commands; *c; c++) add_word(words, &count, (*c)->name);
   for (const struct plugin *p = plugin_table(); p->kind; p++) add_word(words, &count, p->name);
+  for (const struct claim_row *row = claim_rows; row->claim; row++) add_word(words, &count, row->claim->id);
   for (const struct config_section *s = config_sections(); s->rows; s++) {
     if (*s->prefix) add_word(words, &count, s->prefix);
     for (const struct option_row *row = s->rows; row->name; row++)
@@ -198,14 +231,14 @@ static int unknown_topic(const char *topic)
 
 static int help(int argc, char **argv)
 {
-  static const struct argp argp = {
-    options,
-    parse,
-    "[TOPIC]",
-    "Explain a command, a key (train.lr), a section (train), a plug-in (muon), or all keys (config).",
-    NULL,
-    NULL,
-    NULL};
+  static const struct argp argp = {options,
+                                   parse,
+                                   "[TOPIC]",
+                                   "Explain a command, a key (train.lr), a section (train), a plug-in "
+                                   "(muon), a claim (C-17), or all keys (config).",
+                                   NULL,
+                                   NULL,
+                                   NULL};
   struct arguments a = {0};
   argp_parse(&argp, argc, argv, 0, NULL, &a);
   if (a.markdown)
@@ -214,12 +247,13 @@ static int help(int argc, char **argv)
     command_overview();
   else if (!strcmp(a.topic, "config"))
     print_reference();
-  else if (!(help_command(a.topic) + help_section(a.topic) + help_plugin(a.topic) + help_key(a.topic)))
+  else if (!(help_command(a.topic) + help_section(a.topic) + help_plugin(a.topic) + help_key(a.topic) +
+             help_claim(a.topic)))
     return unknown_topic(a.topic);
   return STATUS_OK;
 }
 
 const struct command command_help = {.name = "help",
                                      .arguments = "[TOPIC]",
-                                     .help = "explain a command, a key, a section or a plug-in",
+                                     .help = "explain a command, a key, a section, a plug-in or a claim",
                                      .run = help};
