@@ -1753,6 +1753,38 @@ START_TEST(what_is_not_finite_surfaces)
 }
 END_TEST
 
+/* A row that sees nothing in its first 512 keys, all of score -infinity, and -100 in the others. */
+START_TEST(a_row_may_begin_with_nothing)
+{
+  enum { LENGTH = 640, BEGINS = 512, ROW = 600 };
+  struct device *device = host_device(_i);
+  real *q = memory_new(4 * LENGTH, sizeof *q), *k = q + LENGTH, *v = k + LENGTH, *o = v + LENGTH;
+  real *ml = memory_new(2 * LENGTH, sizeof *ml), stats[4];
+  int *first = memory_new(LENGTH, sizeof *first);
+  for (long i = 0; i < LENGTH; i++) q[i] = 10, k[i] = i < BEGINS ? (real)-LARGEST : -10, v[i] = 1;
+  struct tensor tensor[] = {tensor_of(q, LENGTH, 1), tensor_of(k, LENGTH, 1),  tensor_of(v, LENGTH, 1),
+                            tensor_of(o, LENGTH, 1), tensor_of(ml, LENGTH, 2), tensor_of(stats, 1, 4)};
+  struct tensor start = {.data = first, .rows = 1, .cols = LENGTH, .ld = LENGTH, .type = TENSOR_INT};
+  const union op_args args = {
+    .attention_forward = {.o = &tensor[3],
+                          .ml = &tensor[4],
+                          .stats = &tensor[5],
+                          .q = &tensor[0],
+                          .k = &tensor[1],
+                          .v = &tensor[2],
+                          .start = &start,
+                          .score = {.batch = 1, .heads = 1, .groups = 1, .scale = 1}}};
+  op_run(device, OP_attention_forward, &args);
+  ck_assert(ml[2 * ROW] == -100);
+  ck_assert(ml[2 * ROW + 1] == ROW + 1 - BEGINS);
+  ck_assert_double_eq_tol(o[ROW], 1, 4 * REAL_EPS);
+  memory_free(first);
+  memory_free(ml);
+  memory_free(q);
+  device_close(device);
+}
+END_TEST
+
 /* Cross-entropy of logits + c: the loss stays, the maximum moves by c. */
 START_TEST(shift_of_all_logits)
 {
@@ -2608,6 +2640,7 @@ int main(void)
   tcase_add_loop_test(identities, shift_of_all_keys, 0, HOSTS);
   tcase_add_loop_test(identities, look_at_pairs, 0, HOSTS);
   tcase_add_loop_test(identities, order_of_keys, 0, HOSTS);
+  tcase_add_loop_test(identities, a_row_may_begin_with_nothing, 0, HOSTS);
   tcase_add_loop_test(identities, grouped_equals_repeated, 0, HOSTS);
   tcase_add_loop_test(identities, documents_equal_sequences, 0, HOSTS);
   tcase_add_loop_test(identities, by_products_equal_the_matrix, 0, HOSTS);

@@ -348,7 +348,7 @@ INLINE void forward_strip(int rows, int measured, long cap, const struct head *h
     keep = shift;
     shift = where_above(m, ALL(-INFINITY), m, (vec){0});
     if (again) { /* what has been summed was measured from an older shift */
-      const vec change = keep - shift;
+      const vec change = smaller(keep - shift, (vec){0}); /* above 0 only where all so far were -infinity */
       keep = vec_exp(change);
       spread = keep * (spread + change * l);
       l *= keep;
@@ -450,7 +450,7 @@ INLINE void forward_rows(int rows, int measured, long cap, const struct attentio
   const long group = number * x->groups / x->heads, q = number * h->dim, o = number * h->value_dim;
   SOON(x->o, n + t, rows, o, h->value_dim, 1);
   if (t + 2 * rows <= h->length) SOON(x->q, n + t + rows, rows, q, h->dim, 0);
-  if (group + 1 < x->groups) { /* the next head's */
+  if (group + 1 < x->groups) { /* the next group's */
     SOON(x->k, n + t, rows, (group + 1) * h->dim, h->dim, 0);
     SOON(x->v, n + t, rows, (group + 1) * h->value_dim, h->value_dim, 0);
   }
