@@ -75,8 +75,8 @@ small_run shapes/deep preset=muon train.steps=2 model.layers=2
 "$program" plot --script --figure=heads "$dir/shapes" > "$dir/out" 2> "$dir/err"; test $? -eq 2 && test "$(grep -o 'figure heads' "$dir/err" | wc -l)" -eq 1 || fail "heads of two depths: $(cat "$dir/err")"
 about "$dir/shapes/flat.h5" "$dir/shapes/deep.h5" | grep -q '^2 heads, width 16, ' || fail "a heading of two depths: $(about "$dir/shapes/flat.h5" "$dir/shapes/deep.h5")"
 small_run shapes/ahead preset=muon train.steps=2 model.mtp=1
-"$program" plot --script --figure=heads "$dir/shapes/ahead.h5" | grep "^array panel_name" | grep -q "'layer 1, head 1', 'layer 2 (MTP), head 0', 'layer 2 (MTP), head 1'\]" || fail "heads of a module are not drawn"
-"$program" plot --script --figure=heatmap "$dir/shapes/ahead.h5" | grep -q '^heads_all = 6$' || fail "the map leaves out heads of a module"
+"$program" plot --script --figure=heads "$dir/shapes/ahead.h5" | grep "^array panel_name" | grep -q "'layer 1, head 1', 'MTP 0, head 0', 'MTP 0, head 1'\]" || fail "heads of a module are not drawn"
+"$program" plot --script --figure=heatmap "$dir/shapes/ahead.h5" | tr '\n' ' ' | grep -q 'heads_all = 6 layers = 2 ' || fail "the map leaves out heads of a module"
 "$program" plot --script --figure=heads "$dir/shapes/deep.h5" "$dir/shapes/ahead.h5" 2>&1 | grep -q 'differ in .*model.mtp' || fail "heads with and without a module"
 small_run narrow preset=muon train.steps=2 train.lr=1e-6
 "$program" plot --figure=heatmap "$dir/narrow.h5" -o "$dir/narrow" > "$dir/out" 2> "$dir/err" || fail "a narrow scale: $(cat "$dir/err")"

@@ -38,5 +38,7 @@ done
 "$program" help muon | grep -q '^  muon.momentum = 0.95 ' || fail "help muon: no options of the optimiser"
 "$program" help train.lr | grep -q '^  train.lr = 0.01 ' || fail "help train.lr"
 "$program" help train | grep -q '^  train.lr = 0.01 ' || fail "help train"
+"$program" help c-29 | grep -c 'measured: .*w_vo\|measured: .*w_\[vo\]\|measured: .*w_\[qk\]' | grep -qx 2 || fail "help c-29: the arms' own metrics"
+"$program" help C-05 | grep -q '^  needs scale a model of' || fail "help C-05: why it is not settled here"
 [ "$failures" -eq 0 ] && echo ok
 exit $((failures > 0))

@@ -149,12 +149,14 @@ static void put_heading(FILE *f, const struct difference *what, const char *head
 static void put_unit(FILE *f, const struct difference *what)
 {
   struct run_series s;
-  if (what->ratio || run_read(what->set[0].run->file, what->series, &s, NULL)) {
+  if (what->ratio)
     gnuplot_axis(f, "y_name", "B / A", "log scale");
-    return;
+  else if (run_read(what->set[0].run->file, what->series, &s, NULL))
+    gnuplot_axis(f, "y_name", "B - A", "1");
+  else {
+    gnuplot_axis(f, "y_name", "B - A", s.unit);
+    run_series_free(&s);
   }
-  gnuplot_axis(f, "y_name", "B - A", s.unit);
-  run_series_free(&s);
 }
 
 int difference_data(FILE *f, const struct difference *what, struct error *error)

@@ -358,7 +358,7 @@ static int bench_one(struct bench *b, const struct stack *stack, const char *opt
   if (!(n = compare(b, &one, &plain, &two, &plain, on, off, e))) goto failed;
   r->two = ratio_of(on, off, n);
   r->seconds = fmin(r->seconds, least(on, n));
-  r->two_least = r->seconds / least(off, n);
+  r->two_least = least(on, n) / least(off, n);
   r->same_bits = same_weights(&one, &two, e);
   if (!(n = compare(b, &record, &plain, &one, &plain, on, off, e))) goto failed;
   r->record = ratio_of(on, off, n);

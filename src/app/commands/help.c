@@ -188,18 +188,16 @@ static int help_claim(const char *topic)
   char predicted[256], folder[256];
   printf("claim %s: %s\n", c->id, c->sentence);
   print_fact("source", c->source);
-  for (int i = 0; i < claim_arms(c); i++)
-    printf("  %-11s %s%s%s\n", i ? "" : "arms", c->arm[i].name, c->arm[i].set ? ": " : "",
-           c->arm[i].set ? c->arm[i].set : "");
-  if (claim_compared(c)) {
-    print_fact("measured", c->metric);
-    print_fact("said", prediction_text(c, predicted, sizeof predicted));
+  for (int i = 0; i < claim_arms(c); i++) {
+    const struct claim_arm *a = &c->arm[i];
+    printf("  %-11s %s%s%s; measured: %s\n", i ? "" : "arms", a->name, a->set ? ": " : "",
+           a->set ? a->set : "", claim_metric(c, i));
   }
+  if (claim_compared(c)) print_fact("said", prediction_text(c, predicted, sizeof predicted));
   print_fact("refuted by", c->refute);
   print_fact("needs scale", c->scale);
-  snprintf(folder, sizeof folder,
-           c->regime ? "experiments/%s; settled by: maxlogit claims %s" : "experiments/%s", row->question,
-           c->id);
+  snprintf(folder, sizeof folder, c->regime ? "experiments/%s; run by: maxlogit claims %s" : "experiments/%s",
+           row->question, c->id);
   print_fact("more", folder);
   return 1;
 }

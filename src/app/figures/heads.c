@@ -13,9 +13,11 @@ static int heads_data(FILE *f, const struct runset *set, struct error *error)
     return error_set(error, STATUS_USAGE, "%d heads; at most %d can be drawn on a page", panels, MOST_PANELS);
   fprintf(f, "panels = %d\nacross = %d\n", panels, b.heads < MOST_ACROSS ? b.heads : MOST_ACROSS);
   fprintf(f, "array panel_name[%d] = [", panels);
-  for (int p = 0; p < panels; p++)
-    fprintf(f, "%s'layer %d%s, head %d'", p ? ", " : "", p / b.heads, p / b.heads < b.layers ? "" : " (MTP)",
-            p % b.heads);
+  for (int p = 0; p < panels; p++) {
+    const int module = p / b.heads - b.layers;
+    fprintf(f, "%s'%s %d, head %d'", p ? ", " : "", module < 0 ? "layer" : "MTP",
+            module < 0 ? p / b.heads : module, p % b.heads);
+  }
   fprintf(f, "]\n");
   figure_put_heading(f, set, "Max logit of every head against training step");
   return figure_put_logits(f, set, NULL, error);
