@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/elementary.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -18,6 +19,74 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "folder.h"
+
+/* --- elementary functions ------------------------------------------------------------------------------- */
+
+/* |got - exact| in units of exact's last place; `exact` by the C library in long double, or in double where that is no
+   wider: then half a unit may be its own. */
+static double units_off(double got, long double exact)
+{
+  int e;
+  frexpl(exact, &e);
+  return (double)(fabsl((long double)got - exact) / ldexpl(1, e - 53));
+}
+
+START_TEST(elementary_functions)
+{
+  const struct draw d = {.seed = 3, .stream = STREAM_TEST};
+  double off[4] = {0}, turn = 0;
+#define WORSE(i, got, exact) off[i] = fmax(off[i], units_off(got, exact))
+  for (uint64_t i = 0; i < 200000; i++) {
+    const double u = draw_uniform(d, 2 * i) - 0.5, v = draw_uniform(d, 2 * i + 1) - 0.5;
+    const double x = u * (i % 2 ? 1400 : 2), y = i % 2 ? same_exp(1400 * v) : 1 + v, p = 20 * v;
+    const double bound = 2 + fabs(p * (double)logl((long double)(1 + u)));
+    WORSE(0, same_exp(x), expl((long double)x));
+    WORSE(1, same_log(y), logl((long double)y));
+    WORSE(2, same_tanh(x / 50), tanhl((long double)x / 50));
+    off[3] = fmax(off[3], units_off(same_pow(1 + u, p), powl(1 + (long double)u, (long double)p)) / bound);
+    double cosine, sine;
+    const double t = floor(u * 0x1p32) * 0x1p-32 + (i % 3 ? 0 : 1000); /* whole turns change nothing */
+    const long double angle = 6.283185307179586476925286766559005768L * (long double)(t - floor(t + 0.5));
+    same_turn(t, &cosine, &sine);
+    turn = fmax(
+      turn, (double)fmaxl(fabsl((long double)cosine - cosl(angle)), fabsl((long double)sine - sinl(angle))));
+  }
+#undef WORSE
+  ck_assert_msg(off[0] < 1.6 && off[1] < 1.5 && off[2] < 2.5 && off[3] < 1.5 && turn < 0x1p-52,
+                "off by %g (exp), %g (log), %g (tanh), %g (pow) units, %g (turn)", off[0], off[1], off[2],
+                off[3], turn);
+}
+END_TEST
+
+START_TEST(elementary_edges)
+{
+  double cosine, sine;
+  ck_assert(same_exp(0) == 1 && same_exp(-INFINITY) == 0 && same_exp(INFINITY) == INFINITY &&
+            isnan(same_exp(NAN)));
+  ck_assert(same_exp(-800) == 0 && same_exp(720) == INFINITY && same_exp(-745) == 0x1p-1074);
+  ck_assert(same_log(1) == 0 && same_log(0) == -INFINITY && same_log(INFINITY) == INFINITY);
+  ck_assert(isnan(same_log(-1)) && isnan(same_log(NAN)) && fabs(same_log(0x1p-1074) + 1074 * M_LN2) < 1e-12);
+  ck_assert(same_pow(3, 0) == 1 && same_pow(3, 1) == 3 && same_pow(2, 0.5) == M_SQRT2 && same_pow(0, 2) == 0);
+  ck_assert(same_pow(0, -1) == INFINITY && isnan(same_pow(-2, 0.3)) && isnan(same_pow(NAN, 2)));
+  ck_assert(fabs(same_pow(-2, 3) + 8) < 1e-14 && fabs(same_pow(-2, 4) - 16) < 1e-13);
+  ck_assert(same_tanh(INFINITY) == 1 && same_tanh(-INFINITY) == -1 && isnan(same_tanh(NAN)));
+  ck_assert(same_tanh(1e-300) == 1e-300 && same_tanh(-30) == -1);
+  for (int quarter = -5; quarter < 6; quarter++) { /* exact at whole quarters */
+    same_turn(0.25 * quarter, &cosine, &sine);
+    ck_assert(cosine == (quarter % 2 ? 0 : quarter % 4 ? -1 : 1));
+    ck_assert(sine == (quarter % 2 == 0 ? 0 : (quarter + 8) % 4 == 1 ? 1 : -1));
+  }
+}
+END_TEST
+
+/* No compiler may make one operation of a product and a sum that the source keeps apart. */
+START_TEST(nothing_is_contracted)
+{
+  volatile double a = 1 + 0x1p-30, b = 1 - 0x1p-30, c = -1;
+  volatile float e = 1 + 0x1p-20f, f = 1 - 0x1p-20f, g = -1;
+  ck_assert(a * b + c == 0 && e * f + g == 0);
+}
+END_TEST
 
 /* --- random numbers ------------------------------------------------------------------------------------ */
 
@@ -656,6 +725,9 @@ int main(void)
   TCase *values = tcase_create("values"), *files = tcase_create("files");
   tcase_set_timeout(values, 60);
   tcase_set_timeout(files, 60);
+  tcase_add_test(values, elementary_functions);
+  tcase_add_test(values, elementary_edges);
+  tcase_add_test(values, nothing_is_contracted);
   tcase_add_test(values, philox_known_answers);
   tcase_add_test(values, normals_are_normal);
   tcase_add_test(values, whole_numbers_are_even);

@@ -1,6 +1,7 @@
 /* random.c - Philox4x32-10 and what is drawn from it */
 #include "base/random.h"
 #include <math.h>
+#include "base/elementary.h"
 
 void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
@@ -48,6 +49,7 @@ double draw_normal(struct draw d, uint64_t index)
   uint32_t word[4];
   draw_block(d, index / 4, word);
   const uint32_t *pair = word + index % 4 / 2 * 2;
-  double radius = sqrt(-2 * log((pair[0] + 0.5) * 0x1p-32)), angle = 2 * M_PI * 0x1p-32 * pair[1];
-  return radius * (index % 2 ? sin(angle) : cos(angle));
+  double cosine, sine;
+  same_turn(0x1p-32 * pair[1], &cosine, &sine);
+  return sqrt(-2 * same_log((pair[0] + 0.5) * 0x1p-32)) * (index % 2 ? sine : cosine);
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/elementary.h"
 #include "base/text.h"
 #include "numerics/number_format.h"
 
@@ -551,9 +552,11 @@ static void fill_rope_table(const struct model_options *o, struct device *device
   real *values = memory_new((size_t)(table->rows * table->cols), sizeof *values);
   for (long t = 0; t < table->rows; t++)
     for (long i = 0; i < half; i++) {
-      double angle = (double)t / o->rope_scale * pow(o->rope_base, -(double)i / (double)half);
-      values[t * table->cols + i] = (real)cos(angle);
-      values[t * table->cols + half + i] = (real)sin(angle);
+      double angle = (double)t / o->rope_scale * same_pow(o->rope_base, -(double)i / (double)half), cosine,
+             sine;
+      same_turn(angle * (0.5 * M_1_PI), &cosine, &sine);
+      values[t * table->cols + i] = (real)cosine;
+      values[t * table->cols + half + i] = (real)sine;
     }
   device->upload(device, table->data, values, (size_t)(table->rows * table->cols) * sizeof *values);
   memory_free(values);

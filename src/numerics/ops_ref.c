@@ -1,6 +1,7 @@
 /* ops_ref.c - the definition of every operation: plain loops, sums in double and in the order of the indices
    Whatever a loop below does with NaN, infinities and ties is what the operation does; other devices may
    differ by rounding only. */
+#include "base/elementary.h"
 #include "base/number.h"
 #include "numerics/device.h"
 #include "numerics/number_format.h"
@@ -128,7 +129,7 @@ static void ref_rmsnorm_backward(struct device *device, const struct rmsnorm_bac
   }
 }
 
-static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double sigmoid(double x) { return 1 / (1 + same_exp(-x)); }
 
 static void ref_swiglu_forward(struct device *device, const struct swiglu_forward_args *x)
 {
@@ -253,7 +254,7 @@ static double dot(const real *a, const real *b, long n)
 
 static double cap_forward(double s, long cap, double value)
 {
-  if (cap == 1) return value * tanh(s / value);
+  if (cap == 1) return value * same_tanh(s / value);
   return cap == 2 && s > value ? value : s;
 }
 
@@ -302,11 +303,11 @@ static void weigh(const struct row *r, double *p, const struct tensor *v, const 
   stats[2] = max_keeping_nan(stats[2], m);
   for (long j = 0; j <= r->n - r->first; j++) {
     double below = p[j] - m;
-    p[j] = exp(below);
+    p[j] = same_exp(below);
     l += p[j];
     mean += p[j] * below;
   }
-  stats[3] += log(l) - mean / l;
+  stats[3] += same_log(l) - mean / l;
   for (long c = 0; c < r->value_dim; c++) {
     double sum = 0;
     for (long j = r->first; j <= r->n; j++) sum += p[j - r->first] * AT(v, j, r->value + c);
@@ -422,7 +423,7 @@ static void attend_backward(const struct attention_backward_args *x, long n, lon
   for (long j = r.first; j <= n; j++) {
     double s = x->scale * dot(q, &AT(x->k, j, r.key), r.dim);
     s = number_round(s, (enum number_format)x->scores_format);
-    double p = exp(cap_forward(s, x->cap, limit) - ml[0]) / ml[1];
+    double p = same_exp(cap_forward(s, x->cap, limit) - ml[0]) / ml[1];
     double ds = cap_slope(s, x->cap, limit) * p * (dot(do_, &AT(x->v, j, r.value), r.value_dim) - through);
     for (long c = 0; c < r.dim; c++) {
       dq[c] += x->scale * ds * AT(x->k, j, r.key + c);
@@ -495,13 +496,16 @@ static void max_and_sum(const real *row, long n, real ml[2])
 {
   double m = -INFINITY, sum = 0;
   for (long j = 0; j < n; j++) m = max_keeping_nan(m, row[j]);
-  for (long j = 0; j < n; j++) sum += exp(row[j] - m);
+  for (long j = 0; j < n; j++) sum += same_exp(row[j] - m);
   ml[0] = (real)m;
   ml[1] = (real)sum;
 }
 
 /* m + ln l less the target's logit: the large numbers first */
-static double loss_of(const real ml[2], double logit) { return (double)ml[0] - logit + log((double)ml[1]); }
+static double loss_of(const real ml[2], double logit)
+{
+  return (double)ml[0] - logit + same_log((double)ml[1]);
+}
 
 static void ref_cross_entropy(struct device *device, const struct cross_entropy_args *x)
 {
@@ -528,7 +532,7 @@ static void ref_cross_entropy_backward(struct device *device, const struct cross
     const real *ml = &AT(x->ml, n, 0);
     double weight = REALS(x->weight)[n], lse = loss_of(ml, 0);
     for (long j = 0; j < x->logits->cols; j++) {
-      double p = exp(AT(x->logits, n, j) - ml[0]) / ml[1];
+      double p = same_exp(AT(x->logits, n, j) - ml[0]) / ml[1];
       double d = p * (1 + 2 * z * lse) - (j == INTS(x->targets)[n]);
       AT(x->dlogits, n, j) = weight == 0 ? 0 : (real)(weight * d);
     }

@@ -1,6 +1,7 @@
 /* ops_ref_experts.c - the definitions of operations on experts: routing, sorting, products by expert, balance
    The CPU routes by them too: rows are shared out to threads, and each is computed by itself. */
 #include <math.h>
+#include "base/elementary.h"
 #include "base/error.h"
 #include "numerics/ops_ref.h"
 
@@ -73,11 +74,11 @@ static void scores(const struct route_args *x, long n)
   for (long e = 0; e < x->score->cols; e++) {
     double logit = (double)AT(x->logits, n, e);
     if (!(logit <= top)) top = isnan(top) ? top : logit;
-    if (!x->softmax) AT(x->score, n, e) = (real)(1 / (1 + exp(-logit)));
+    if (!x->softmax) AT(x->score, n, e) = (real)(1 / (1 + same_exp(-logit)));
   }
-  for (long e = 0; x->softmax && e < x->score->cols; e++) sum += exp((double)AT(x->logits, n, e) - top);
+  for (long e = 0; x->softmax && e < x->score->cols; e++) sum += same_exp((double)AT(x->logits, n, e) - top);
   for (long e = 0; x->softmax && e < x->score->cols; e++)
-    AT(x->score, n, e) = (real)(exp((double)AT(x->logits, n, e) - top) / sum);
+    AT(x->score, n, e) = (real)(same_exp((double)AT(x->logits, n, e) - top) / sum);
 }
 
 /* What is chosen from, in z; `sum`: room for the groups. */
@@ -112,7 +113,7 @@ static void route_row(const void *args, long n, double *z)
   }
   for (long e = 0; e < experts; e++) {
     double p = (double)AT(x->score, n, e) / all;
-    entropy -= p == 0 ? 0 : p * log(p);
+    entropy -= p == 0 ? 0 : p * same_log(p);
   }
   at = -1;
   if (x->bias) selection(x, n, 0, z, sum_of_group);

@@ -1,6 +1,7 @@
 /* ops_ref_small.c - the definitions of operations on small tensors: what stabilisers and optimisers compute of
    heads, layers and tensors. The CPU computes by them too: they are a few hundred numbers long. */
 #include <math.h>
+#include "base/elementary.h"
 #include "base/error.h"
 #include "base/number.h"
 #include "numerics/ops_ref.h"
@@ -23,7 +24,7 @@ void ref_divide(struct device *device, const struct divide_args *x)
 void ref_power(struct device *device, const struct power_args *x)
 {
   double exponent = x->exponent * number(x->by);
-  EACH(x->y, x->y, pow(to, exponent)) }
+  EACH(x->y, x->y, same_pow(to, exponent)) }
 
 void ref_sign(struct device *device, const struct sign_args *x)
 {

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
+#include "base/elementary.h"
 #include "base/memory.h"
 #include "training/data.h"
 
@@ -53,10 +54,10 @@ struct chain {
 static double power_law(double *cumulated, long n, double exponent)
 {
   double sum = 0, entropy = 0, so_far = 0;
-  for (long r = 0; r < n; r++) sum += pow((double)r + 1, -exponent);
+  for (long r = 0; r < n; r++) sum += same_pow((double)r + 1, -exponent);
   for (long r = 0; r < n; r++) {
-    double p = pow((double)r + 1, -exponent) / sum;
-    entropy -= p > 0 ? p * log(p) : 0;
+    double p = same_pow((double)r + 1, -exponent) / sum;
+    entropy -= p > 0 ? p * same_log(p) : 0;
     cumulated[r] = so_far += p;
   }
   cumulated[n - 1] = 1;

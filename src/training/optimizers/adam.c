@@ -1,6 +1,6 @@
 /* adam.c - Adam with decoupled decay (arXiv 1412.6980 alg. 1, arXiv 1711.05101 alg. 2)
    m <- b1 m + (1-b1) g;  v <- b2 v + (1-b2) g^2;  direction = m/(1-b1^t) / (sqrt(v/(1-b2^t)) + eps) */
-#include <math.h>
+#include "base/elementary.h"
 #include "training/optimizer.h"
 
 static const struct option_row rows[] = {
@@ -15,7 +15,7 @@ static const char *const states[] = {"m", "v", NULL};
    is another one where beta is near 1. */
 static double correction(const void *beta, const struct moment *now)
 {
-  return 1 - pow((double)(real) * (const double *)beta, (double)now->step + 1);
+  return 1 - same_pow((double)(real) * (const double *)beta, (double)now->step + 1);
 }
 
 void adam_record(struct program *p, struct numbers *n, const struct update *u, struct tensor *direction,

@@ -1,6 +1,6 @@
 /* cosine.c - half a cosine from 1 to `floor` (Loshchilov and Hutter, arXiv 1608.03983, eq. 5, one cycle) */
 #include "training/schedule.h"
-#include <math.h>
+#include "base/elementary.h"
 
 struct cosine_options {
   double floor;
@@ -12,7 +12,9 @@ static const struct option_row rows[] = {
 static double factor(const void *options, long step, long steps)
 {
   double floor = ((const struct cosine_options *)options)->floor;
-  return floor + (1 - floor) * 0.5 * (1 + cos(M_PI * step / steps));
+  double cosine, sine;
+  same_turn(0.5 * (double)step / (double)steps, &cosine, &sine);
+  return floor + (1 - floor) * 0.5 * (1 + cosine);
 }
 
 const struct schedule schedule_cosine = {

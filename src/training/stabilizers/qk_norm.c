@@ -8,6 +8,7 @@
              context (Henry et al. 2020, arXiv 2010.04245 sec. 3) */
 #include "training/stabilizers/qk_norm.h"
 #include <math.h>
+#include "base/elementary.h"
 
 enum kind { RMS, RMS_FULL, L2 };
 static const char *const kinds[] = {"rms", "rms_full", "l2", NULL};
@@ -94,7 +95,7 @@ static void declare(struct stabilizer_context *c, int layer)
 {
   double t = fmax((double)c->model->options.context, 2);
   if (kind_of(c) == L2)
-    model_add_gain(c->model, layer, 1, log2(t * t - t), "attn.qk_scale");
+    model_add_gain(c->model, layer, 1, same_log(t * t - t) / M_LN2, "attn.qk_scale");
   else
     qk_norm_declare(c, layer, ALL_ROLES, kind_of(c) == RMS_FULL);
 }
