@@ -69,7 +69,11 @@ static const struct level levels[] = {
   LEVEL_ROW(v4, has_v4),
   LEVEL_ROW(v3, has_v3),
 #endif
+#ifdef __aarch64__
+  LEVEL_ROW(neon, always),
+#else
   LEVEL_ROW(base, always),
+#endif
 };
 enum { LEVELS = sizeof levels / sizeof *levels };
 

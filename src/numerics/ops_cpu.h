@@ -1,7 +1,8 @@
 /* ops_cpu.h - what the fast CPU kernels share
-   Each kernel file is compiled once per instruction set, as LEVEL = v4 (AVX-512), v3 (AVX2, FMA) or base;
-   ops_cpu.c picks a table at run time. Each gives its own bits, the same on any number of threads: sums are
-   made in a fixed number of parts, and a product's sum over k alone. */
+   Each kernel file is compiled once per instruction set, as LEVEL = v4 (AVX-512), v3 (AVX2, FMA), neon (aarch64)
+   or base; ops_cpu.c picks a table at run time. All but base give the same bits, on any number of threads, whatever
+   the compiler: nothing is contracted but what says so (fused), sums are made in a fixed number of parts, a
+   product's sum over k alone. Base is for processors without a fused multiply-add and rounds twice. */
 #ifndef MAXLOGIT_OPS_CPU_H
 #define MAXLOGIT_OPS_CPU_H
 #include <stdint.h>
@@ -15,6 +16,7 @@
 #define DECLARE(file, level) void ops_cpu_##file##_##level(struct ops *);
 EACH_KERNEL_FILE(DECLARE, v4)
 EACH_KERNEL_FILE(DECLARE, v3)
+EACH_KERNEL_FILE(DECLARE, neon)
 EACH_KERNEL_FILE(DECLARE, base)
 #undef DECLARE
 
@@ -54,10 +56,48 @@ typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
 #define LANE ((vec){0, 1, 2, 3})
 #endif
 
-/* x where a > b, else (also where either is NaN) y */
 #ifdef __AVX2__
 #include <immintrin.h>
+#elif defined __aarch64__
+#include <arm_neon.h>
 #endif
+typedef double dvec __attribute__((vector_size(8 * LANES / 2)));
+
+/* a b + c, rounded once; of numbers, vectors, and vectors of double. */
+#if defined __AVX512F__
+INLINE vec fused(vec a, vec b, vec c) { return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+INLINE dvec fused_d(dvec a, dvec b, dvec c)
+{
+  return (dvec)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+}
+#elif defined __AVX2__
+INLINE vec fused(vec a, vec b, vec c) { return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+INLINE dvec fused_d(dvec a, dvec b, dvec c)
+{
+  return (dvec)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
+#elif defined __aarch64__
+INLINE vec fused(vec a, vec b, vec c)
+{
+  return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+INLINE dvec fused_d(dvec a, dvec b, dvec c)
+{
+  return (dvec)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+}
+#else
+INLINE vec fused(vec a, vec b, vec c) { return a * b + c; }
+INLINE dvec fused_d(dvec a, dvec b, dvec c) { return a * b + c; }
+#endif
+#if defined __FMA__ || defined __aarch64__
+INLINE float fused_one(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+INLINE double fused_one_d(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#else /* the library's would be one of many instructions */
+INLINE float fused_one(float a, float b, float c) { return a * b + c; }
+INLINE double fused_one_d(double a, double b, double c) { return a * b + c; }
+#endif
+
+/* x where a > b, else (also where either is NaN) y */
 #ifdef __AVX512F__
 INLINE vec where_above(vec a, vec b, vec x, vec y)
 {
@@ -83,12 +123,16 @@ INLINE vec where_above(vec a, vec b, vec x, vec y)
 }
 INLINE vec larger(vec a, vec b) { return where_above(a, b, a, b); }  /* b where either is NaN */
 INLINE vec smaller(vec a, vec b) { return where_above(b, a, a, b); } /* likewise */
+#ifdef __aarch64__
+INLINE vec vec_sqrt(vec x) { return (vec)vsqrtq_f32((float32x4_t)x); }
+#else
 INLINE vec vec_sqrt(vec x)
 {
   UNROLL
   for (int i = 0; i < LANES; i++) x[i] = __builtin_sqrtf(x[i]);
   return x;
 }
+#endif
 #endif
 
 /* Registers of the machine, for products; and columns that are transposed at a time: a line of them is half of a
@@ -271,16 +315,17 @@ INLINE vec scale_unless_below(vec y, vec n, vec x, float least)
    the polynomial is that of Cephes' expf. */
 INLINE vec vec_exp_nonpositive(vec x)
 {
-  vec n = x * 1.44269504088896341f + 12582912.0f - 12582912.0f; /* nearest: 1.5 * 2^23 leaves no fraction */
-  vec r = x - n * 0.693359375f;
-  r -= n * -2.12194440e-4f;
+  /* nearest: 1.5 * 2^23 leaves no fraction */
+  vec n = fused(x, ALL(1.44269504088896341f), ALL(12582912.0f)) - 12582912.0f;
+  vec r = fused(n, ALL(-0.693359375f), x);
+  r = fused(n, ALL(2.12194440e-4f), r);
   vec y = ALL(1.9875691500e-4f);
-  y = y * r + 1.3981999507e-3f;
-  y = y * r + 8.3334519073e-3f;
-  y = y * r + 4.1665795894e-2f;
-  y = y * r + 1.6666665459e-1f;
-  y = y * r + 5.0000001201e-1f;
-  return scale_unless_below(y * (r * r) + r + 1.0f, n, x, -103.97f);
+  y = fused(y, r, ALL(1.3981999507e-3f));
+  y = fused(y, r, ALL(8.3334519073e-3f));
+  y = fused(y, r, ALL(4.1665795894e-2f));
+  y = fused(y, r, ALL(1.6666665459e-1f));
+  y = fused(y, r, ALL(5.0000001201e-1f));
+  return scale_unless_below(fused(y, r * r, r) + 1.0f, n, x, -103.97f);
 }
 
 /* exp(x) of any x */
@@ -296,16 +341,17 @@ INLINE vec vec_log(vec x)
   const ivec e = (ivec)(bits - 0x3f3504f3) >> 23; /* mantissa in [sqrt(1/2), sqrt(2)) */
   vec m = (vec)(bits - ((uvec)e << 23)) - 1.0f, n = __builtin_convertvector(e, vec), z = m * m;
   vec y = ALL(7.0376836292e-2f);
-  y = y * m - 1.1514610310e-1f;
-  y = y * m + 1.1676998740e-1f;
-  y = y * m - 1.2420140846e-1f;
-  y = y * m + 1.4249322787e-1f;
-  y = y * m - 1.6668057665e-1f;
-  y = y * m + 2.0000714765e-1f;
-  y = y * m - 2.4999993993e-1f;
-  y = y * m + 3.3333331174e-1f;
-  y = y * m * z + n * -2.12194440e-4f - 0.5f * z;
-  y = m + y + n * 0.693359375f;
+  y = fused(y, m, ALL(-1.1514610310e-1f));
+  y = fused(y, m, ALL(1.1676998740e-1f));
+  y = fused(y, m, ALL(-1.2420140846e-1f));
+  y = fused(y, m, ALL(1.4249322787e-1f));
+  y = fused(y, m, ALL(-1.6668057665e-1f));
+  y = fused(y, m, ALL(2.0000714765e-1f));
+  y = fused(y, m, ALL(-2.4999993993e-1f));
+  y = fused(y, m, ALL(3.3333331174e-1f));
+  y = fused(n, ALL(-2.12194440e-4f), y * m * z);
+  y = fused(z, ALL(-0.5f), y);
+  y = fused(n, ALL(0.693359375f), m + y);
   return where_above(x, ALL(0.0f), y, ALL(__builtin_nanf("")));
 }
 
@@ -314,11 +360,11 @@ INLINE vec vec_tanh(vec x)
 {
   vec size = larger(-x, x), z = x * x;
   vec y = ALL(-5.70498872745e-3f);
-  y = y * z + 2.06390887954e-2f;
-  y = y * z - 5.37397155531e-2f;
-  y = y * z + 1.33314422036e-1f;
-  y = y * z - 3.33332819422e-1f;
-  y = y * z * x + x;
+  y = fused(y, z, ALL(2.06390887954e-2f));
+  y = fused(y, z, ALL(-5.37397155531e-2f));
+  y = fused(y, z, ALL(1.33314422036e-1f));
+  y = fused(y, z, ALL(-3.33332819422e-1f));
+  y = fused(y * z, x, x);
   vec far = 1.0f - 2.0f / (vec_exp(size + size) + 1.0f);
   return where_above(size, ALL(0.625f), where_above(x, ALL(0.0f), far, -far), y);
 }
@@ -368,7 +414,6 @@ INLINE void put(float *p, vec x, long left)
   for (long j = 0; j < (n); j += PARTS) UNROLL \
   for (int part = 0; part < SPLIT; part++)
 
-typedef double dvec __attribute__((vector_size(8 * LANES / 2)));
 #if defined __AVX512F__
 #define FIRST_HALF(x) PICK(x, x, 0, 1, 2, 3, 4, 5, 6, 7)
 #define SECOND_HALF(x) PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15)
@@ -413,8 +458,8 @@ static inline double squares(const float *x, long n)
     const long at = j + part * LANES;
     vec y = get(x + at, n - at);
     dvec low = first_half(y), high = second_half(y);
-    sum[2 * part] += low * low;
-    sum[2 * part + 1] += high * high;
+    sum[2 * part] = fused_d(low, low, sum[2 * part]);
+    sum[2 * part + 1] = fused_d(high, high, sum[2 * part + 1]);
   }
   return parts_sum(sum);
 }

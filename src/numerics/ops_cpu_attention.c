@@ -126,7 +126,7 @@ INLINE void tile(int rows, int vecs, const float *a, long lda, const float *pane
     for (int v = 0; v < vecs; v++) b[v] = VEC(panel + v * LANES);
     UNROLL
     for (int r = 0; r < rows; r++) UNROLL
-    for (int v = 0; v < vecs; v++) s[r][v] += a[r * lda] * b[v];
+    for (int v = 0; v < vecs; v++) s[r][v] = fused(ALL(a[r * lda]), b[v], s[r][v]);
   }
 }
 
@@ -153,7 +153,7 @@ INLINE void gather(int rows, int vecs, const float *weight, long from, long to, 
   for (int v = 0; v < vecs; v++) {
     vec b = VEC(m + j * ld + v * LANES);
     UNROLL
-    for (int r = 0; r < rows; r++) s[r][v] += weight[r * STRIDE + j] * b;
+    for (int r = 0; r < rows; r++) s[r][v] = fused(ALL(weight[r * STRIDE + j]), b, s[r][v]);
   }
   if (to > diagonal) /* key diagonal+u is seen by rows u and later */
     UNROLL
@@ -161,7 +161,7 @@ INLINE void gather(int rows, int vecs, const float *weight, long from, long to, 
   for (int v = 0; v < vecs; v++) {
     vec b = VEC(m + (diagonal + u) * ld + v * LANES);
     UNROLL
-    for (int r = u; r < rows; r++) s[r][v] += weight[r * STRIDE + diagonal + u] * b;
+    for (int r = u; r < rows; r++) s[r][v] = fused(ALL(weight[r * STRIDE + diagonal + u]), b, s[r][v]);
   }
   UNROLL
   for (int r = 0; r < rows; r++) UNROLL
@@ -192,7 +192,7 @@ INLINE void scatter(int rows, int vecs, const float *weight, long from, long to,
   for (int v = 0; v < vecs; v++) {
     vec s = VEC(m + j * ld + v * LANES);
     UNROLL
-    for (int r = 0; r < rows; r++) s += weight[r * STRIDE + j] * x[r][v];
+    for (int r = 0; r < rows; r++) s = fused(ALL(weight[r * STRIDE + j]), x[r][v], s);
     VEC(m + j * ld + v * LANES) = s;
   }
   if (to > diagonal) UNROLL
@@ -200,7 +200,7 @@ INLINE void scatter(int rows, int vecs, const float *weight, long from, long to,
   for (int v = 0; v < vecs; v++) {
     vec s = VEC(m + (diagonal + u) * ld + v * LANES);
     UNROLL
-    for (int r = u; r < rows; r++) s += weight[r * STRIDE + diagonal + u] * x[r][v];
+    for (int r = u; r < rows; r++) s = fused(ALL(weight[r * STRIDE + diagonal + u]), x[r][v], s);
     VEC(m + (diagonal + u) * ld + v * LANES) = s;
   }
 }
@@ -212,7 +212,8 @@ INLINE void gather_columns(int rows, const float *weight, long from, long to, lo
 {
   for (long end; from < to; from = end, keep = all_ones) {
     end = from + CHUNK;
-    if (end > diagonal || end > to) end = to; /* the diagonal is done once */
+    if (end > diagonal / 8 * 8 || end > to)
+      end = to; /* the diagonal is done once, by strips of 8 rows or fewer */
     long c = 0;
     for (; c + COLS <= ld; c += COLS)
       gather(rows, VECS, weight, from, end, diagonal, m + c, ld, keep, sum + c);
@@ -281,7 +282,7 @@ static int row_has_nan(const struct head *h, long t, const float *q)
   for (long j = h->start[t]; j <= t; j++) {
     const float *k = h->keys + j / COLS * COLS * h->dim + j % COLS;
     float s = 0;
-    for (long p = 0; p < h->dim; p++) s += q[p] * k[p * COLS];
+    for (long p = 0; p < h->dim; p++) s = fused_one(q[p], k[p * COLS], s);
     if (isnan(s)) return 1;
   }
   return 0;
@@ -350,7 +351,7 @@ INLINE void forward_strip(int rows, int measured, long cap, const struct head *h
     if (again) { /* what has been summed was measured from an older shift */
       const vec change = smaller(keep - shift, (vec){0}); /* above 0 only where all so far were -infinity */
       keep = vec_exp(change);
-      spread = keep * (spread + change * l);
+      spread = keep * fused(change, l, spread);
       l *= keep;
       lost *= keep;
     }
@@ -363,7 +364,7 @@ INLINE void forward_strip(int rows, int measured, long cap, const struct head *h
       {
         const vec d = VEC(row + j + part * LANES) - shift[r], e = vec_exp_nonpositive(d);
         sum[part] += e;
-        if (measured) below[part] += e * larger(d, ALL(-128.0f));
+        if (measured) below[part] = fused(e, larger(d, ALL(-128.0f)), below[part]);
         VEC(row + j + part * LANES) = e;
       }
       sums[r] = sum_of_parts(sum);
@@ -527,9 +528,10 @@ static void forward(struct device *device, const struct attention_forward_args *
       all.entropy += m->entropy;
     }
     float *stats = AT(x->stats, number, 0);
-    stats[0] = all.nan ? NAN : all.top;
-    stats[1] = all.nan ? NAN : fmaxf(all.top, -all.bottom);
-    stats[2] = all.nan || cap_is_nan ? NAN : all.capped;
+    /* + 0: which of 0 and -0 is met first depends on the vector's width */
+    stats[0] = all.nan ? NAN : all.top + 0;
+    stats[1] = all.nan ? NAN : fmaxf(all.top, -all.bottom) + 0;
+    stats[2] = all.nan || cap_is_nan ? NAN : all.capped + 0;
     stats[3] = (float)(all.entropy / (double)x->q->rows);
   }
 }
@@ -589,7 +591,8 @@ INLINE void backward_strip(int rows, long cap, const struct head *h, long t, con
   const long whole = h->value_dim / PARTS * PARTS;
   EACH_PART(c, v, whole) UNROLL
   for (int r = 0; r < rows; r++)
-    sum[r][v] += VEC(h->do_ + r * h->padded_value + c + v * LANES) * VEC(in->o + r * in->ldo + c + v * LANES);
+    sum[r][v] = fused(VEC(h->do_ + r * h->padded_value + c + v * LANES),
+                      VEC(in->o + r * in->ldo + c + v * LANES), sum[r][v]);
   UNROLL
   for (int r = 0; r < rows; r++) {
     sums[r] = sum_of_parts(sum[r]);
@@ -601,7 +604,7 @@ INLINE void backward_strip(int rows, long cap, const struct head *h, long t, con
   UNROLL
   for (int r = 0; r < rows; r++)
     for (long c = whole; c < h->value_dim; c++)
-      through[r] += h->do_[r * h->padded_value + c] * in->o[r * in->ldo + c];
+      through[r] = fused_one(h->do_[r * h->padded_value + c], in->o[r * in->ldo + c], through[r]);
   begin_sums(h, end - first, h->padded_dim);
   for (long from = first / ALIGN * ALIGN; from < end; from += BLOCK) {
     const long to = min_long(from + BLOCK, end), seen = from > first ? from : first;

@@ -10,6 +10,8 @@
 enum { MR = 8 };
 #elif defined __AVX2__
 enum { MR = 6 };
+#elif defined __aarch64__
+enum { MR = 8 };
 #else
 enum { MR = 4 };
 #endif
@@ -124,16 +126,25 @@ INLINE wide widened(line x)
 #endif
 }
 
+INLINE line fused_line(float a, line b, line c)
+{
+#ifdef __AVX512F__
+  return (line)_mm256_fmadd_ps(_mm256_set1_ps(a), (__m256)b, (__m256)c);
+#else
+  return fused(ALL(a), b, c);
+#endif
+}
+
 INLINE void step(int rows, int cols, const float *a, long a_row, const float *b, wide s[MR][2], line last[MR])
 {
   const wide b0 = WIDE(b), b1 = WIDE(cols == NR ? b + WIDTH : b);
   const line b_last = LINE(b + cols - SQUARE);
   UNROLL
   for (int i = 0; i < rows; i++) {
-    const float x = a[i * a_row];
-    if (cols >= WIDTH) s[i][0] += (x - (wide){0}) * b0;
-    if (cols == NR) s[i][1] += (x - (wide){0}) * b1;
-    if (cols % WIDTH) last[i] += (x - (line){0}) * b_last;
+    const vec x = ALL(a[i * a_row]);
+    if (cols >= WIDTH) s[i][0] = fused(x, b0, s[i][0]);
+    if (cols == NR) s[i][1] = fused(x, b1, s[i][1]);
+    if (cols % WIDTH) last[i] = fused_line(a[i * a_row], b_last, last[i]);
   }
 }
 
@@ -158,7 +169,7 @@ INLINE void add_products(int rows, int cols, const struct place *at, long a_row,
 INLINE wide finish(float alpha, wide sum, float beta, const float *d)
 {
   wide x = alpha * sum;
-  if (beta != 0) x += beta * WIDE(d);
+  if (beta != 0) x = fused(ALL(beta), WIDE(d), x);
   return x;
 }
 
@@ -198,7 +209,7 @@ INLINE void tile(int rows, int halves, int narrow, const struct product *g, cons
     }
     for (int i = 0; i < rows; i++)
       for (long j = 0; j < cols; j++)
-        c[i * g->ldc + j] = beta != 0 ? x[i][j] + beta * d[i * ldd + j] : x[i][j];
+        c[i * g->ldc + j] = beta != 0 ? fused_one(beta, d[i * ldd + j], x[i][j]) : x[i][j];
   }
 }
 
@@ -215,10 +226,10 @@ INLINE void strips(long rows, int halves, const struct product *g, struct place 
 /* clang-format off */
 #define CASE(r) case r: tile(r, halves, 0, g, at, a_row, a_step, b_step); break;
     CASE(1) CASE(2) CASE(3)
-#if defined __AVX2__
+#if defined __AVX2__ || defined __aarch64__
     CASE(4) CASE(5)
 #endif
-#if defined __AVX512F__
+#if defined __AVX512F__ || defined __aarch64__
     CASE(6) CASE(7)
 #endif
 /* clang-format on */

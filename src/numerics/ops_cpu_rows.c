@@ -3,6 +3,7 @@
    block, anywhere; sums over pieces are added in the order of the pieces. */
 #include <math.h>
 #include <string.h>
+#include "base/elementary.h"
 #include "base/number.h"
 #include "numerics/number_format.h"
 #include "numerics/ops_cpu.h"
@@ -17,11 +18,11 @@ static double dot(double factor, const float *a, const float *b, long n)
   EACH_PART(i, part, whole)
   {
     vec x = VEC(a + i + part * LANES), y = VEC(b + i + part * LANES);
-    parts[2 * part] += factor * first_half(x) * first_half(y);
-    parts[2 * part + 1] += factor * second_half(x) * second_half(y);
+    parts[2 * part] = fused_d(factor * first_half(x), first_half(y), parts[2 * part]);
+    parts[2 * part + 1] = fused_d(factor * second_half(x), second_half(y), parts[2 * part + 1]);
   }
   double sum = parts_sum(parts);
-  for (long j = whole; j < n; j++) sum += factor * (double)a[j] * (double)b[j];
+  for (long j = whole; j < n; j++) sum = fused_one_d(factor * (double)a[j], (double)b[j], sum);
   return sum;
 }
 
@@ -153,7 +154,7 @@ SOME(some_axpby)
   if (beta == 0)
     EACH(j, n) put(y + j, alpha * get(from_x + j, n - j), n - j);
   else
-    EACH(j, n) put(y + j, alpha * get(from_x + j, n - j) + beta * get(y + j, n - j), n - j);
+    EACH(j, n) put(y + j, fused(ALL(beta), get(y + j, n - j), alpha * get(from_x + j, n - j)), n - j);
 }
 static void axpby(struct device *device, const struct axpby_args *x)
 {
@@ -284,9 +285,8 @@ SOME(some_scale_columns_backward)
   float *dx = AT(x->dx, row, from);
   *part += dot(1, dy, AT(x->x, row, from), n);
   EACH(j, n) {
-    vec d = get(dy + j, n - j) * s;
-    if (x->add) d += get(dx + j, n - j);
-    put(dx + j, d, n - j);
+    const vec y = get(dy + j, n - j);
+    put(dx + j, x->add ? fused(y, ALL(s), get(dx + j, n - j)) : y * s, n - j);
   }
 }
 PARTS_SCRATCH(scale_columns_backward, dy, 1)
@@ -435,9 +435,8 @@ SOME(some_reparam_backward)
   const float away = (float)(job->away * (double)REALS(x->u)[row]);
   float *dw = AT(x->dw, row, 0);
   EACH(j, n) {
-    vec d = factor * (get(dy + j, n - j) - away * get(v + j, n - j));
-    if (x->add) d += get(dw + j, n - j);
-    put(dw + j, d, n - j);
+    const vec d = fused(ALL(-away), get(v + j, n - j), get(dy + j, n - j));
+    put(dw + j, x->add ? fused(ALL(factor), d, get(dw + j, n - j)) : factor * d, n - j);
   }
 }
 PARTS_SCRATCH(reparam_backward, w, 1)
@@ -545,7 +544,7 @@ SOME(some_gather)
     vec sum = x->add ? get(y + j, n - j) : ALL(0.0f);
     for (long k = 0; k < x->place->cols; k++) {
       vec in = get(AT(x->x, INTS(x->place)[row * x->place->ld + k], from + j), n - j);
-      sum += x->gate ? *AT(x->gate, row, k) * in : in;
+      sum = x->gate ? fused(ALL(*AT(x->gate, row, k)), in, sum) : sum + in;
     }
     put(y + j, sum, n - j);
   }
@@ -638,16 +637,15 @@ static void rmsnorm_backward_rows(void *context, long piece, int worker)
       {
         const long j = i + part * LANES;
         vec ex = get(dy + j, size - j) * get(x + j, size - j);
-        if (a->dgain) VEC(gains + j) += ex * rstd;
-        sum[part] += a->gain ? ex * get(REALS(a->gain) + j, size - j) : ex;
+        if (a->dgain) VEC(gains + j) = fused(ex, ALL(rstd), VEC(gains + j));
+        sum[part] = a->gain ? fused(ex, get(REALS(a->gain) + j, size - j), sum[part]) : sum[part] + ex;
       }
       const float mean = rstd * (lane_sum(sum_of_parts(sum)) / (float)size);
       EACH(j, size) {
         vec e = get(dy + j, size - j);
         if (a->gain) e *= get(REALS(a->gain) + j, size - j);
-        vec d = rstd * (e - get(x + j, size - j) * rstd * mean);
-        if (a->add) d += get(dx + j, size - j);
-        put(dx + j, d, size - j);
+        const vec d = fused(get(x + j, size - j) * rstd, ALL(-mean), e);
+        put(dx + j, a->add ? fused(ALL(rstd), d, get(dx + j, size - j)) : rstd * d, size - j);
       }
     }
 }
@@ -704,7 +702,7 @@ SOME(some_swiglu_backward)
     SOON(dgate + j, a->dx, 1);
     SOON(dup + j, a->dx, 1);
     vec g = get(gate + j, n - j), s = sigmoid(g), d = get(dy + j, n - j), u = get(up + j, n - j);
-    put(dgate + j, d * u * s * (1.0f + g * (1.0f - s)), n - j);
+    put(dgate + j, d * u * s * fused(g, 1.0f - s, ALL(1.0f)), n - j);
     put(dup + j, d * g * s, n - j);
   }
 }
@@ -718,7 +716,7 @@ static void swiglu_backward(struct device *device, const struct swiglu_backward_
 INLINE void rope_vector(const float *x, float *y, vec cosine, vec sine, int add)
 {
   vec turned = VEC(x), swapped = HALVES(turned);
-  turned = turned * cosine + swapped * sine;
+  turned = fused(swapped, sine, turned * cosine);
   if (add) turned += VEC(y);
   VEC(y) = turned;
 }
@@ -756,7 +754,7 @@ SOME(some_rope)
       const long left = half - i;
       vec first = get(x + i, left), second = get(x + half + i, left);
       vec cosine = get(c + i, left), sine = sign * get(s + i, left);
-      vec up = first * cosine - second * sine, down = second * cosine + first * sine;
+      vec up = fused(-second, sine, first * cosine), down = fused(first, sine, second * cosine);
       if (a->add) up += get(y + i, left), down += get(y + half + i, left);
       put(y + i, up, left);
       put(y + half + i, down, left);
@@ -789,7 +787,10 @@ static void max_and_sum(const float *x, long n, float ml[2])
 }
 
 /* m + ln l less the target's logit: the large numbers first */
-static double loss_of(const float ml[2], double logit) { return (double)ml[0] - logit + log((double)ml[1]); }
+static double loss_of(const float ml[2], double logit)
+{
+  return (double)ml[0] - logit + same_log((double)ml[1]);
+}
 
 SOME(some_cross_entropy)
 {

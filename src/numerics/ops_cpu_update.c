@@ -42,11 +42,11 @@ static void some_adam(const void *args, long from, long n)
   const float *gradient = REALS(x->g) + from;
   EACH(j, n) {
     vec g = get(gradient + j, n - j);
-    vec first = b1 * get(m + j, n - j) + r1 * g, second = b2 * get(v + j, n - j) + r2 * g * g;
+    vec first = fused(ALL(b1), get(m + j, n - j), r1 * g), second = fused(r2 * g, g, b2 * get(v + j, n - j));
     put(m + j, first, n - j);
     put(v + j, second, n - j);
     /* the order is that of no overflow on the way; an infinite v makes the direction NaN */
-    put(to + j, first / (vec_sqrt(second) * c2 + eps) * c1 + (second - second), n - j);
+    put(to + j, fused(first / fused(vec_sqrt(second), ALL(c2), ALL(eps)), ALL(c1), second - second), n - j);
   }
 }
 static void adam(struct device *device, const struct adam_args *x)
@@ -70,9 +70,9 @@ static void some_momentum(const void *args, long from, long n)
   const float mu = (float)number(x->mu), ahead = x->nesterov ? mu : 1, *gradient = REALS(x->g) + from;
   float *to = REALS(x->direction) + from, *m = REALS(x->m) + from;
   EACH(j, n) {
-    vec g = get(gradient + j, n - j), now = mu * get(m + j, n - j) + g;
+    vec g = get(gradient + j, n - j), now = fused(ALL(mu), get(m + j, n - j), g);
     put(m + j, now, n - j);
-    put(to + j, x->nesterov ? g + ahead * now : now, n - j);
+    put(to + j, x->nesterov ? fused(ALL(ahead), now, g) : now, n - j);
   }
 }
 static void momentum(struct device *device, const struct momentum_args *x)
@@ -129,7 +129,7 @@ static void some_apply(const void *args, long segment, long from, long n, double
   const float keep = REALS(x->keep)[segment], rate = REALS(x->rate)[segment];
   const float *direction = REALS(x->direction) + from;
   float *w = REALS(x->w) + from;
-  EACH(j, n) put(w + j, keep * get(w + j, n - j) - rate * get(direction + j, n - j), n - j);
+  EACH(j, n) put(w + j, fused(ALL(-rate), get(direction + j, n - j), keep * get(w + j, n - j)), n - j);
 }
 static void apply_segments(struct device *device, const struct apply_segments_args *x)
 {

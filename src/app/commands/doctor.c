@@ -20,8 +20,8 @@
 static const char *const fixed_run[] = {"preset=muonclip", "qk_clip.tau=3", "train.steps=50", "train.seed=1"};
 static const struct {
   const char *kernels, *compiler, *bits;
-} known[] = {{"v4", "gcc 12", "bcbcd60ed057195d"},
-             {"v3", "gcc 12", "8b29b09c730b0615"},
+} known[] = {{"v4", "gcc 12", "e6c7fe19a6513c93"},
+             {"v3", "gcc 12", "e6c7fe19a6513c93"},
              {"base", "gcc 12", "1211db6731ce4669"},
              {NULL, NULL, NULL}};
 
