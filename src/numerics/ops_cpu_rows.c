@@ -786,12 +786,6 @@ static void max_and_sum(const float *x, long n, float ml[2])
   ml[0] = m + (ml[1] - ml[1]);
 }
 
-/* m + ln l less the target's logit: the large numbers first */
-static double loss_of(const float ml[2], double logit)
-{
-  return (double)ml[0] - logit + same_log((double)ml[1]);
-}
-
 SOME(some_cross_entropy)
 {
   (void)from;
@@ -800,8 +794,9 @@ SOME(some_cross_entropy)
   float *ml = AT(x->ml, row, 0);
   max_and_sum(AT(x->logits, row, 0), n, ml);
   if (weight == 0) return;
-  const double lse = loss_of(ml, 0);
-  part[0] += weight * loss_of(ml, (double)*AT(x->logits, row, INTS(x->targets)[row]));
+  /* m less the target's logit first: the large numbers */
+  const double rest = same_log((double)ml[1]), top = (double)ml[0], lse = top + rest;
+  part[0] += weight * (top - (double)*AT(x->logits, row, INTS(x->targets)[row]) + rest);
   part[1] += weight * lse * lse;
 }
 PARTS_SCRATCH(cross_entropy, logits, 2)
@@ -819,7 +814,8 @@ SOME(some_cross_entropy_backward)
   (void)part, (void)from;
   const struct cross_entropy_backward_args *x = args;
   const float weight = REALS(x->weight)[row], *ml = AT(x->ml, row, 0), *logits = AT(x->logits, row, 0);
-  const float slope = (float)((double)weight * (1 + 2 * number(x->z) * loss_of(ml, 0)) / (double)ml[1]);
+  const double lse = (double)ml[0] + same_log((double)ml[1]);
+  const float slope = (float)((double)weight * (1 + 2 * number(x->z) * lse) / (double)ml[1]);
   float *d = AT(x->dlogits, row, 0);
   if (weight == 0) {
     memset(d, 0, (size_t)n * sizeof *d);
