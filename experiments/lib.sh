@@ -81,6 +81,7 @@ draw() {
 
 # finish FIGURE...: show $dir/table.txt; with --keep into README.md (the block after the line <!-- table -->)
 finish() {
+  { echo; "$maxlogit" --version; } >>"$dir/table.txt"
   cat "$dir/table.txt"
   [ $keep = 1 ] || return 0
   for figure; do cp "$dir/$figure" "$here/"; done

@@ -19,6 +19,7 @@
 #include <string.h>
 #include "maxlogit.h"
 #include "numerics/linalg.h"
+#include "numerics/svd.h"
 #include "training/optimizer.h"
 
 enum { ROWS = 24, COLS = 40, GRID = 300 };

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "numerics/linalg.h"
+#include "numerics/svd.h"
 #include "training/optimizer.h"
 #include "training/spectral.h"
 

@@ -10,6 +10,7 @@
 #include "app/command.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "storage/provenance.h"
 
 #define COMMAND(name) extern const struct command command_##name;
 #include "plugins.def"
@@ -76,9 +77,10 @@ static void guard_files(void)
 
 int main(int argc, char **argv)
 {
+  static char stamp[256];
   guard_files();
   argp_err_exit_status = STATUS_USAGE;
-  argp_program_version = PACKAGE_STRING;
+  argp_program_version = provenance_stamp(stamp, sizeof stamp);
   atexit(close_output);
   const char *word = argc > 1 ? argv[1] : "help";
   if (!strcmp(word, "--version") || !strcmp(word, "-V")) {

@@ -195,13 +195,13 @@ static void add_provenance(struct buffer *b, const struct ledger *l)
 {
   struct provenance p;
   double seconds = 0;
-  char date[32];
+  char date[32], stamp[256];
   time_t now = time(NULL);
   provenance_get(&p);
   strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime(&now));
   for (int i = 0; i < l->entries; i++) seconds += entry_seconds(l, i);
-  buffer_add(b, "<section><h2>What made it</h2><p>maxlogit %s, revision %s%s; HDF5 %s, GSL %s, ", p.version,
-             p.revision, p.dirty > 0 ? " (changed)" : "", p.hdf5, p.gsl);
+  buffer_add(b, "<section><h2>What made it</h2><p>%s; HDF5 %s, GSL %s, ",
+             provenance_stamp(stamp, sizeof stamp), p.hdf5, p.gsl);
   add_text(b, p.openblas);
   buffer_add(b, "; ");
   add_text(b, p.compiler);

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "storage/provenance.h"
 
 const char *tell_number(double x, char out[32])
 {
@@ -86,7 +87,7 @@ static json_t *entry_json(const struct entry *x)
 {
   const struct claim *c = x->claim;
   json_t *arms = json_array();
-  char predicted[256], reason[512];
+  char predicted[256], reason[512], stamp[256];
   double detectable;
   struct interval e = entry_effect(x, &detectable);
   for (int a = 0; a < claim_arms(c); a++) json_array_append_new(arms, arm_json(x, a));
@@ -109,6 +110,7 @@ static json_t *entry_json(const struct entry *x)
   json_object_set_new(out, "seeds_left_out", json_integer(x->left_out));
   json_object_set_new(out, "failed", *x->failed ? json_text(x->failed) : json_null());
   json_object_set_new(out, "arms", arms);
+  json_object_set_new(out, "made_by", json_text(provenance_stamp(stamp, sizeof stamp)));
   return out;
 }
 
@@ -212,9 +214,10 @@ static int put_readme(const char *path, const char *question, const char *block,
 
 static void add_level(struct buffer *b, const struct ledger *l)
 {
-  buffer_add(b, "At most %d seeds a claim (`--level %s`); intervals of effects are of %g %%.\n\n",
+  char stamp[256];
+  buffer_add(b, "At most %d seeds a claim (`--level %s`); intervals of effects are of %g %%. Made by %s.\n\n",
              stage_seeds[l->stages - 1], l->stages == STAGES ? "full" : "quick",
-             100 - 100 * LEDGER_ERROR / STAGES);
+             100 - 100 * LEDGER_ERROR / STAGES, provenance_stamp(stamp, sizeof stamp));
 }
 
 static int tell_readme(const struct ledger *l, const char *folder, const char *question, struct error *error)

@@ -102,8 +102,8 @@ double device_number(struct device *, const struct tensor *);
 const char *device_blas_config(void);
 const char *device_blas_core(void);
 
-/* Fast CPU kernels: overrides rows of `ops`. The level is chosen at run time: v4 (AVX-512), v3 (AVX2, FMA)
-   or base; MAXLOGIT_KERNELS=NAME asks for a lower one. */
+/* Fast CPU kernels: overrides rows of `ops`. The level is chosen at run time: neon on aarch64, else v4 (AVX-512),
+   v3 (AVX2, FMA) or base; MAXLOGIT_KERNELS=NAME asks for a lower one. */
 void ops_cpu_override(struct ops *);
 const char *ops_cpu_level(void);
 /* The same by hand, for tests: the levels of this machine, the best first (NULL after the last), and the kernels

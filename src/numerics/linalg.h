@@ -1,4 +1,4 @@
-/* linalg.h - spectra of small matrices on the host, through LAPACKE */
+/* linalg.h - spectra of small matrices for the record, on the host, through LAPACKE (svd.h: inside a step) */
 #ifndef MAXLOGIT_LINALG_H
 #define MAXLOGIT_LINALG_H
 #include <stddef.h>
@@ -51,14 +51,4 @@ void spectrum_from(const double *sigma, long n, struct spectrum *);
    from the two triangular factors, never [d, d]. n in the entropy is dh. */
 int spectrum_of_form(struct spectra *, const real *a, long lda, const real *b, long ldb, long dh, long d,
                      struct spectrum *, struct error *);
-/* w = u diag(sigma) v^T, all of it: u [rows, n], v [cols, n], n = min(rows, cols). STATUS_FAIL where an entry is
-   not finite or the solver does not converge. */
-int svd_factors(const real *w, long rows, long cols, long ld, double *u, double *sigma, double *v,
-                struct error *);
-/* out = u diag(sigma) v^T */
-void svd_product(const double *u, const double *sigma, const double *v, long rows, long cols, real *out,
-                 long ldo);
-/* Polar factor U V^T of w by SVD in double: the truth for Newton-Schulz. out may be w. Directions of singular
-   value zero are completed to an isometry; a non-finite entry gives NaN everywhere. */
-int polar_factor(const real *w, long rows, long cols, long ld, real *out, long ldo, struct error *);
 #endif

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 #include "build.h"
 #include "numerics/device.h"
+#include "storage/config.h"
 #include "storage/h5.h"
 
 #ifdef __clang__
@@ -56,6 +57,14 @@ void provenance_get(struct provenance *p)
     snprintf(p->system, sizeof p->system, "%s %s %s", os.sysname, os.release, os.machine);
   }
   cpu_name(p->cpu, sizeof p->cpu);
+}
+
+const char *provenance_stamp(char *out, size_t room)
+{
+  snprintf(out, room, "%s, revision %.12s%s, numerics %d, %s kernels, OpenBLAS %s", PACKAGE_STRING,
+           BUILD_REVISION, BUILD_DIRTY > 0 ? " (changed)" : "", NUMERICS_VERSION, ops_cpu_level(),
+           device_blas_core());
+  return out;
 }
 
 void provenance_each(const struct provenance *p, void (*each)(void *, const char *, const char *),

@@ -1,6 +1,7 @@
 /* provenance.h - which program on which machine: what /code of a run file says */
 #ifndef MAXLOGIT_PROVENANCE_H
 #define MAXLOGIT_PROVENANCE_H
+#include <stddef.h>
 
 struct provenance {
   const char *version;  /* of maxlogit */
@@ -12,6 +13,9 @@ struct provenance {
 };
 
 void provenance_get(struct provenance *);
+/* "maxlogit 0.1.0, revision 1a2b3c, numerics 4, v3 kernels, OpenBLAS Haswell": under every table and ledger. Runs of
+   other numerics have other ids, so that what a table is made of has the numerics of the program that makes it. */
+const char *provenance_stamp(char *out, size_t room);
 /* The texts of it by name, for whoever lists them. */
 void provenance_each(const struct provenance *, void (*each)(void *, const char *name, const char *value),
                      void *);

@@ -1,7 +1,7 @@
 #include "training/spectral.h"
 #include <math.h>
 #include "base/memory.h"
-#include "numerics/linalg.h"
+#include "numerics/svd.h"
 
 /* --- decompositions on the host ------------------------------------------------------------------------ */
 int svd_of_host(struct svd *s, const real *w, long rows, long cols)
