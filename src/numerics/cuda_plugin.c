@@ -29,8 +29,9 @@ static void *find(struct error *e)
     file = path;
     if (access(file, F_OK)) {
       error_set(e, STATUS_USAGE,
-                "no CUDA plug-in was built (%s): configure finds nvcc in PATH, in /usr/local/cuda, or by "
-                "--with-cuda=DIR",
+                "no CUDA plug-in was built (%s): `make cuda` in the build folder does it, where configure "
+                "finds nvcc in "
+                "PATH, in /usr/local/cuda, or by --with-cuda=DIR",
                 file);
       return NULL;
     }
