@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "run/bits.h"
 #include "run/pass.h"
 
 int report_error(const struct error *e)
@@ -98,6 +99,7 @@ int report_drive(struct trainer *t, int quiet, struct error *e)
 {
   struct watched w;
   const struct train_options *train = config_section(trainer_config(t), "train");
+  bits_warn(((const struct top_options *)config_section(trainer_config(t), ""))->device);
   begin(&w, t, quiet);
   int status = drive(t, train->max_time, tick, &w, e);
   if (status == STATUS_FAIL || status == STATUS_USAGE)

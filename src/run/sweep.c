@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "numerics/slab.h"
+#include "run/bits.h"
 #include "run/drive.h"
 #include "run/extend.h"
 #include "run/launch.h"
@@ -442,6 +443,7 @@ static int start(struct sweep *s, struct worker *w, struct error *e)
     close(notes[1]);
     return e->status;
   }
+  if (!s->one_launch) bits_warn("cpu");
   fflush(NULL);
   pid_t parent = getpid(), pid = fork();
   if (pid == 0) {
