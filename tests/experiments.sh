@@ -26,6 +26,8 @@ try() { # NAME ROWS FIGURE... (ROWS empty: not counted)
   "experiments/$name/run.sh" README.md "$name" > "$name.out" 2> "$name.err" ||
     { fail "$name: exit $?"; tail -n 5 "$name.err"; return; }
   cmp -s "$name.out" "$name/table.txt" || fail "$name: does not print its table"
+  tail -n 1 "$name.out" | grep -q '^maxlogit .* revision .* numerics' || fail "$name: the table does not say what made it"
+  sed -i '$d' "$name.out"
   test -z "$rows" || test "$(grep -c '[0-9]\.[0-9]' "$name.out")" -eq "$rows" || fail "$name: $(cat "$name.out")"
   grep -qiE 'nan|null|inf' "$name.out" && fail "$name: a number is missing: $(cat "$name.out")"
   for figure; do
