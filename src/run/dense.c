@@ -24,6 +24,12 @@ void dense_init(struct dense *d, const struct config *c, const struct record_opt
 int dense_wanted(const struct dense *d) { return !isnan(d->level); }
 int dense_on(const struct dense *d) { return d->quiet >= 0; }
 
+long dense_first(const struct dense *d, long step)
+{
+  if (!dense_wanted(d)) return step + 1;
+  return step < d->around ? 0 : step - d->around + 1;
+}
+
 int dense_look(struct dense *d, struct health *h, const struct pass *pass)
 {
   if (!dense_wanted(d)) return 0;

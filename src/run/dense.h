@@ -18,6 +18,8 @@ struct dense {
 void dense_init(struct dense *, const struct config *, const struct record_options *);
 int dense_wanted(const struct dense *); /* may it be on some time? */
 int dense_on(const struct dense *);
+/* Of the rows up to this step that are not recorded, those from the given one on are to be kept; beyond it: none is. */
+long dense_first(const struct dense *, long step);
 /* After a step's report: on, off, or as it was; told as events of that step. Returns 1 where it has just begun. */
 int dense_look(struct dense *, struct health *, const struct pass *);
 #endif

@@ -40,8 +40,10 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
   *out = NULL;
   *config = NULL;
   if (trainer_config_of(path, &c, id, e)) return e->status;
-  int status =
-    config_set(c, "train.max_time", "0", "rerun", e); /* the first time's limit is not this one's */
+  int status = STATUS_OK;
+  if (((const struct train_options *)config_section(c, "train"))->max_time >
+      0) /* that was the first time's limit */
+    status = config_set(c, "train.max_time", "0", "rerun", e);
   for (int i = 0; i < count && !status; i++) {
     status = check_change(c, changes[i], e);
     if (!status) status = config_assign(c, changes[i], e);

@@ -8,17 +8,17 @@
 #include "base/text.h"
 #include "run/company.h"
 
-static int set_parameter(void *config, const char *key, const char *value)
+static int set_parameter(void *config, const char *key, const char *value, const char *origin)
 {
-  return config_set(config, key, value, "run file", NULL);
+  return config_set(config, key, value, origin, NULL);
 }
 
-/* The configuration that a run file tells. */
+/* The configuration that a run file tells, its values from where they came then. */
 static int config_of_run(const struct run_file *r, struct config *c, struct error *e)
 {
   const char *preset = run_parameter(r, "preset");
   if (preset && *preset && config_set(c, "preset", preset, "run file", e)) return e->status;
-  if (run_parameters(r, set_parameter, c))
+  if (run_settings(r, set_parameter, c))
     return error_set(e, STATUS_FAIL, "its parameters do not fit this version");
   return config_finish(c, e);
 }
@@ -166,7 +166,7 @@ static int restore(struct trainer *t, const struct checkpoint *c, take_rows *tak
 static int forget_last_row(struct trainer *t, struct error *e)
 {
   if (!t->done || t->done == t->train->steps || dense_on(&t->dense)) return STATUS_OK;
-  return recorder_forget(t->recorder, t->done - 1, t->record.every, e);
+  return recorder_forget(t->recorder, t->done - 1, t->record.every, dense_first(&t->dense, t->done - 1), e);
 }
 
 /* What follows of a trainer that has its configuration and path: either it is built in `state`, rows of its file taken,

@@ -160,8 +160,8 @@ static void record_step(struct trainer *t, const struct flight *f)
   wanted |= dense_on(&t->dense);
   if (dense_look(&t->dense, &t->health, &t->pass)) recorder_recall(t->recorder, t->reading - t->dense.around);
   wanted |= dense_on(&t->dense);
-  long first = t->reading < t->dense.around ? 0 : t->reading - t->dense.around + 1;
-  if (wanted || (dense_wanted(&t->dense) && t->dense.around))
+  long first = dense_first(&t->dense, t->reading);
+  if (wanted || first <= t->reading)
     observer_step(t->observer, t->reading, &t->pass, f->now.rate, t->grad_norm,
                   wanted ? OBSERVE_RECORDED : first);
 }

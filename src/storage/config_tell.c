@@ -65,7 +65,7 @@ int config_each(const struct config *c, int (*each)(void *, const struct config_
       entry.value = *(const char **)((char *)key->base + key->row->offset);
     else
       option_format(key->row, key->base, number, sizeof number);
-    entry.is_default = !key->origin || is_default(key, entry.value);
+    entry.is_default = !strcmp(origin, "default") || is_default(key, entry.value);
     int result = each(context, &entry);
     if (result) return result;
   }

@@ -144,7 +144,6 @@ int notes_carry(const char *from, const char *to, struct error *e)
   if (!status) status = run_notes(r, &notes, e);
   if (r) run_close(r);
   if (!status && notes.count && !(status = h5_change(&h, to, 0, e))) {
-    notes_read(h, &notes);
     notes_write(h, &notes);
     status = h5_save(h, to, e);
   }

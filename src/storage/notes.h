@@ -23,7 +23,7 @@ int run_notes(const struct run_file *, struct notes *, struct error *);
 
 /* Add a remark with today's date; the run must not be written meanwhile (STATUS_FAIL). */
 int note_put(const char *path, const char *text, struct error *);
-/* The notes of one run file go into another, before its own. */
+/* The notes of one run file go into another, in place of its own. */
 int notes_carry(const char *from, const char *to, struct error *);
 /* Take a run file that another program has changed as it is now: everything in it is read once (in a process of its
    own, which the HDF5 library may crash), then it gets a head, a seal, an event `edited` at its last step and a note

@@ -27,8 +27,9 @@ int recorder_resume(struct recorder **, const char *path, const struct config *,
 /* Once more from after `step` updates: rows before it from the file, none of the checkpoint but those put aside. */
 int recorder_repeat(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                     long step, const void *rows, size_t rows_size, struct error *);
-/* The row of `step`, which was a run's last and no longer is, where rows are due at multiples of `every` else. */
-int recorder_forget(struct recorder *, long step, long every, struct error *);
+/* The row of `step`, which was a run's last and no longer is, where rows are due at multiples of `every` else. Put
+   aside, with those from `first_step` on (beyond `step`: nothing is). */
+int recorder_forget(struct recorder *, long step, long every, long first_step, struct error *);
 /* One that takes everything and keeps nothing: no file, no memory that grows. */
 struct recorder *recorder_null(const struct run_facts *);
 int recorder_keeps(const struct recorder *); /* 0: the null recorder */
@@ -93,6 +94,9 @@ double run_loss_floor(const struct run_file *); /* entropy rate of the data, nat
 /* A parameter as text ("train.lr"); NULL if there is none. */
 const char *run_parameter(const struct run_file *, const char *key);
 int run_parameters(const struct run_file *, int (*each)(void *, const char *key, const char *value), void *);
+/* The same with where each value came from; non-zero, too, where not all can be read. */
+int run_settings(const struct run_file *,
+                 int (*each)(void *, const char *key, const char *value, const char *origin), void *);
 struct run_series {
   char name[96], unit[32], long_name[128];
   enum series_shape shape;

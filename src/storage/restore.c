@@ -47,6 +47,14 @@ static void read_steps(struct recorder *r, struct h5 *h)
   }
 }
 
+/* A run began when it began first. */
+static void read_date(struct recorder *r, struct h5 *h)
+{
+  h5_id root = h5_find(h, "/");
+  h5_get_text(h, root, "date", r->started, sizeof r->started);
+  h5_done(h, root);
+}
+
 struct placing {
   struct recorder *r;
   struct h5 *h;
@@ -88,6 +96,7 @@ static int restore(struct recorder **out, const char *path, const struct config 
   struct placing placing = {.r = r};
   status = h5_load(&placing.h, path, e);
   if (!status) {
+    read_date(r, placing.h);
     read_steps(r, placing.h);
     notes_read(placing.h, &r->notes);
     h5_walk(placing.h, "/", place_dataset, &placing);
@@ -120,9 +129,32 @@ int recorder_repeat(struct recorder **out, const char *path, const struct config
   return restore(out, path, config, facts, step, rows, rows_size, 1, e);
 }
 
-int recorder_forget(struct recorder *r, long step, long every, struct error *e)
+static int has_event(const struct recorder *r, const char *kind, int64_t step)
 {
-  rows_forget(&r->rows, step, every);
+  const struct table *t = &r->rows.table[TABLE_EVENTS];
+  struct event_record event;
+  for (int64_t row = t->rows; row-- > 0;) {
+    memcpy(&event, column_row(&t->column[0], row), sizeof event);
+    if (event.step == step && !strcmp(event.kind, kind)) return 1;
+  }
+  return 0;
+}
+
+/* Would a row of this step be there without being a run's last? */
+static int row_is_due(const struct recorder *r, int64_t step, int64_t every)
+{
+  return step % every == 0 || has_event(r, "dense_end", step);
+}
+
+int recorder_forget(struct recorder *r, long step, long every, long first_step, struct error *e)
+{
+  const struct table *t = &r->rows.table[AXIS_STEP];
+  int64_t last[2] = {-1, -1}; /* the last steps that have rows */
+  for (int64_t i = 0; i < 2 && i < t->rows; i++)
+    memcpy(&last[i], column_row(&t->column[0], t->rows - 1 - i), sizeof *last);
+  if (last[0] != step || row_is_due(r, step, every)) return STATUS_OK;
+  if (last[1] == step - 1 && !row_is_due(r, last[1], every)) return STATUS_OK; /* rows were more often */
+  rows_forget(&r->rows, first_step);
   append_close(r->live);
   return recorder_cut_live(r, e);
 }

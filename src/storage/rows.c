@@ -129,7 +129,7 @@ static void copy_row(struct table *to, int64_t at, const struct table *from, int
   }
 }
 
-void rows_aside(struct rows *r, int64_t first_step)
+static void put_aside(struct rows *r, int64_t of, int64_t first_step)
 {
   struct table *t = &r->table[AXIS_STEP], *ring = &r->ring;
   int64_t old = 0;
@@ -139,7 +139,13 @@ void rows_aside(struct rows *r, int64_t first_step)
   for (int64_t row = old; old && row < ring->rows; row++) copy_row(ring, row - old, ring, row);
   ring->rows -= old;
   for (int i = 0; i < ring->columns; i++) fill(&ring->column[i], ring->rows);
-  copy_row(ring, ring->rows++, t, t->rows);
+  copy_row(ring, ring->rows++, t, of);
+}
+
+void rows_aside(struct rows *r, int64_t first_step)
+{
+  struct table *t = &r->table[AXIS_STEP];
+  put_aside(r, t->rows, first_step);
   t->building = 0;
 }
 
@@ -168,12 +174,11 @@ void rows_cut_steps(struct rows *r, int64_t step)
   table_cut(t, rows);
 }
 
-void rows_forget(struct rows *r, int64_t step, int64_t every)
+void rows_forget(struct rows *r, int64_t first_step)
 {
   struct table *t = &r->table[AXIS_STEP];
-  int64_t rows = t->rows;
-  if (!rows || !has_steps(t) || !(step % every) || step_at(t, rows - 1) != step) return;
-  if (rows == 1 || step_at(t, rows - 2) == step / every * every) table_cut(t, rows - 1);
+  if (first_step <= step_at(t, t->rows - 1)) put_aside(r, t->rows - 1, first_step);
+  table_cut(t, t->rows - 1);
 }
 
 void rows_go_back(struct rows *r, int64_t step)

@@ -46,8 +46,9 @@ void rows_aside(struct rows *, int64_t first_step);
 void rows_recall(struct rows *, int64_t first_step);
 /* Rows of the step axis from `step` on are forgotten. */
 void rows_cut_steps(struct rows *, int64_t step);
-/* A row of this step that is the last, and that only being a run's last step has made, is forgotten. */
-void rows_forget(struct rows *, int64_t step, int64_t every);
+/* The last row of the step axis goes into the ring, as rows_aside would have put it there, where that keeps rows from
+   `first_step` on and this is one of them; it is forgotten where it is not. */
+void rows_forget(struct rows *, int64_t first_step);
 /* Rows and events of all tables from `step` on are. */
 void rows_go_back(struct rows *, int64_t step);
 /* A complete row. */

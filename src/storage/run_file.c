@@ -125,25 +125,37 @@ static void copy_facts(struct run_file *r, struct buffer *head)
   h5_done(r->h, status);
 }
 
-/* Two fields of the table; none of its texts is longer than a whole row of it. */
-static void copy_parameters(struct run_file *r, struct buffer *head)
+typedef int each_setting(void *, const char *key, const char *value, const char *origin);
+
+/* Three fields of the table; none of its texts is longer than a whole row of it. Returns the number of its rows, -1
+   where `each` has stopped. */
+static int64_t read_table(struct run_file *r, each_setting *each, void *context)
 {
   struct h5_shape table;
+  int64_t count = 0, i = 0;
   h5_id id = h5_find(r->h, "/parameters/table");
   if (h5_get_shape(r->h, id, &table) && table.kind == KIND_RECORD) {
     size_t room = table.size + 1;
-    struct h5_field fields[] = {
-      {"name", KIND_TEXT, 0, room}, {"value", KIND_TEXT, room, room}, {NULL, KIND_U8, 0, 0}};
-    struct h5_shape pairs = {.kind = KIND_RECORD, .size = 2 * room, .fields = fields, .rank = 1};
+    struct h5_field fields[] = {{"name", KIND_TEXT, 0, room},
+                                {"value", KIND_TEXT, room, room},
+                                {"origin", KIND_TEXT, 2 * room, room},
+                                {NULL, KIND_U8, 0, 0}};
+    struct h5_shape texts = {.kind = KIND_RECORD, .size = 3 * room, .fields = fields, .rank = 1};
     void *rows = NULL;
-    int64_t count = read_all(r, "/parameters/table", &pairs, &rows);
-    for (int64_t i = 0; i < count; i++) {
-      const char *name = (const char *)rows + (size_t)i * 2 * room;
-      buffer_add(head, HEAD_PARAMETER "%s%c%s%c", name, 0, name + room, 0);
-    }
+    const char *name;
+    count = read_all(r, "/parameters/table", &texts, &rows);
+    for (name = rows; i < count && !each(context, name, name + room, name + 2 * room); i++) name += 3 * room;
     memory_free(rows);
   }
   h5_done(r->h, id);
+  return i < count ? -1 : count;
+}
+
+static int copy_parameter(void *head, const char *key, const char *value, const char *origin)
+{
+  (void)origin;
+  buffer_add(head, HEAD_PARAMETER "%s%c%s%c", key, 0, value, 0);
+  return 0;
 }
 
 struct heading {
@@ -169,7 +181,7 @@ static void make_head(struct run_file *r)
 {
   struct buffer head = {0};
   copy_facts(r, &head);
-  copy_parameters(r, &head);
+  read_table(r, copy_parameter, &head);
   h5_walk(r->h, "/series", add_series, &(struct heading){r, &head});
   r->head = head.text ? head.text : memory_new(1, 1);
   r->head_size = head.length;
@@ -363,6 +375,21 @@ int run_parameters(const struct run_file *r, int (*each)(void *, const char *key
     if (!strncmp(r->pair[i].key, HEAD_PARAMETER, prefix))
       stop = each(context, r->pair[i].key + prefix, r->pair[i].value);
   return stop;
+}
+
+static int count_parameter(void *count, const char *key, const char *value)
+{
+  (void)key, (void)value;
+  ++*(int64_t *)count;
+  return 0;
+}
+
+int run_settings(const struct run_file *file, each_setting *each, void *context)
+{
+  struct run_file *r = (struct run_file *)(uintptr_t)file; /* reading changes nothing that a caller can see */
+  int64_t count = 0;
+  run_parameters(r, count_parameter, &count);
+  return load(r, NULL) || read_table(r, each, context) != count;
 }
 
 long run_rows(const struct run_file *r, const char *series)

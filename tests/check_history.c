@@ -1,0 +1,527 @@
+/* check_history.c - a run's file does not tell what its run went through
+   Run, kill, resume, stop, resume, extend, rerun: every fact of the file (facts.h) is that of one run in one go, but
+   for the lists below. What may differ is checked by itself: times add up, bookkeeping is in its place. And as both
+   could be wrong alike, the rows of every file are held against what else tells them: the live file, the steps.
+   Run where ./maxlogit is. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/file.h"
+#include "facts.h"
+#include "same_run.h"
+#include "storage/layout.h"
+#include "storage/seal.h"
+
+/* --- what may differ ----------------------------------------------------------------------------------- */
+
+#define CLOCK \
+  {"/ @date", "when it began"}, {"head date", "the same"}, {"/status @date", "when it was last written"}, \
+    {"/status @wall_seconds", "how long it took"}, {"head wall_seconds", "the same"}, \
+    {"/timing/seconds rows", "how long each step took"}, \
+  { \
+    "/notes row * date", "when somebody wrote it" \
+  }
+/* Of an interrupted run the events that tell of it are not compared (is_of_the_numbers), so that there are more. */
+static const struct facts_freedom interrupted[] = {CLOCK,
+                                                   {"/events room", "it was resumed"},
+                                                   {"/events storage", "the same: few rows are one chunk"},
+                                                   {NULL, NULL}};
+
+static int is_of_the_numbers(const char *object, const unsigned char *row, hid_t type)
+{
+  const char *kind = strcmp(object, "/events") ? "" : (const char *)facts_field(row, type, "kind");
+  return strcmp(kind, "checkpoint") && strcmp(kind, "resume") && strcmp(kind, "rerun");
+}
+
+/* --- runs ---------------------------------------------------------------------------------------------- */
+
+enum { MOST = 64 };
+static char program[4096], folder[] = "check_history.XXXXXX";
+static int failures;
+static double spent; /* by the commands since a run began */
+
+__attribute__((format(printf, 1, 2))) static void wrong(const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  printf("FAIL: ");
+  vprintf(format, arguments);
+  printf("\n");
+  va_end(arguments);
+  failures++;
+}
+
+/* A command in a folder; exit status, or 128 and the signal. */
+static int command(const char *in, const char *fault, const char *const *words)
+{
+  const char *argv[MOST] = {program};
+  int n = 1, status = 0;
+  while (*words) argv[n++] = *words++;
+  double began = clock_seconds();
+  fflush(stdout);
+  pid_t child = fork();
+  if (!child) {
+    if (chdir(in)) _exit(126);
+    int log = open("../log", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    if (fault) setenv("MAXLOGIT_FAULT", fault, 1);
+    execv(program, (char *const *)(uintptr_t)argv);
+    _exit(127);
+  }
+  waitpid(child, &status, 0);
+  spent += clock_seconds() - began;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+#define GO(wanted, in, fault, ...) go(wanted, in, fault, (const char *const[]){__VA_ARGS__, NULL})
+static void go(int wanted, const char *in, const char *fault, const char *const *words)
+{
+  char *log = NULL;
+  struct error e = {0};
+  int status = command(in, fault, words);
+  if (status == wanted) return;
+  file_read("log", &log, NULL, &e);
+  wrong("%s %s (%s): exit %d, not %d: %s", words[0], words[1], fault ? fault : "", status, wanted,
+        log ? log : "");
+  memory_free(log);
+}
+
+/* A new run. */
+static void begin(int wanted, const char *in, const char *fault, const char *const *settings, long steps)
+{
+  const char *words[MOST] = {"run", "record.path=r.h5"};
+  char text[64];
+  int n = 2;
+  snprintf(text, sizeof text, "train.steps=%ld", steps);
+  words[n++] = text;
+  while (*settings) words[n++] = *settings++;
+  words[n] = NULL;
+  spent = 0;
+  go(wanted, in, fault, words);
+}
+
+static void shell(const char *command)
+{
+  if (system(command)) wrong("%s", command);
+}
+
+/* --- facts of a run ------------------------------------------------------------------------------------ */
+
+static void add_head(struct facts *f, const char *path)
+{
+  size_t length = 0;
+  char *head = head_read(path, &length);
+  if (!head) wrong("%s has no head", path);
+  for (char *key = head; key && key < head + length;) {
+    char *value = key + strlen(key) + 1;
+    facts_text(f, "head", key, value);
+    key = value + strlen(value) + 1;
+  }
+  memory_free(head);
+}
+
+static void add_text(struct facts *f, const char *path, const char *suffix)
+{
+  char name[4096], *text = NULL;
+  size_t length = 0;
+  struct error e = {0};
+  run_sibling(name, path, suffix);
+  if (file_read(name, &text, &length, &e)) wrong("%s", e.text);
+  facts_add(f, text, length + 1, 0, "%s", suffix);
+  memory_free(text);
+}
+
+/* What lies in the run's folder, by name; checkpoints by their number, as a shorter run's end has one. */
+static void add_listing(struct facts *f, const char *path)
+{
+  char line[256];
+  int checkpoints = 0;
+  snprintf(line, sizeof line, "cd $(dirname %s) && find . -type f | sort", path);
+  FILE *names = popen(line, "r");
+  while (names && fgets(line, sizeof line, names)) {
+    line[strcspn(line, "\n")] = 0;
+    if (!fnmatch("./r.ckpt/step-????????.h5", line, 0))
+      checkpoints++;
+    else
+      facts_text(f, "file", line, "");
+  }
+  if (!names || pclose(names)) wrong("no listing of %s", path);
+  facts_add(f, &checkpoints, sizeof checkpoints, 0, "checkpoints");
+}
+
+static struct facts facts_of(const char *path, facts_row *counts)
+{
+  struct facts f = {0};
+  if (!facts_read(&f, path, counts)) wrong("HDF5 cannot open %s", path);
+  add_head(&f, path);
+  add_text(&f, path, ".live.tsv");
+  add_listing(&f, path);
+  facts_sort(&f);
+  return f;
+}
+
+static const void *rows_of(const struct facts *f, const char *object, size_t *count)
+{
+  char key[300];
+  snprintf(key, sizeof key, "%.255s rows", object);
+  const struct fact *x = facts_find(f, key);
+  *count = x && x->row ? x->size / x->row : 0;
+  return x ? x->bytes : NULL;
+}
+
+static double real_of(const struct facts *f, const char *key)
+{
+  const struct fact *x = facts_find(f, key);
+  double value = NAN;
+  if (x && x->size == sizeof value) memcpy(&value, x->bytes, sizeof value);
+  return value;
+}
+
+static const char *text_of(const struct facts *f, const char *key)
+{
+  const struct fact *x = facts_find(f, key);
+  return x ? (const char *)x->bytes : "";
+}
+
+/* --- is a file right by itself? ------------------------------------------------------------------------ */
+
+static void check_steps(const struct facts *f, const char *path, const char *axis, int all)
+{
+  size_t count;
+  const int64_t *step = rows_of(f, axis, &count);
+  for (size_t i = 0; i < count; i++)
+    if (all ? step[i] != (int64_t)i : i && step[i] <= step[i - 1]) {
+      wrong("%s: %s has %" PRId64 " in row %zu", path, axis, step[i], i);
+      return;
+    }
+}
+
+/* The time of all steps is part of the whole, and that of what the commands took. */
+static void check_times(const struct facts *f, const char *path)
+{
+  double wall = real_of(f, "/status @wall_seconds"), sum = 0,
+         told = strtod(text_of(f, "head wall_seconds"), NULL);
+  size_t count;
+  const double *seconds = rows_of(f, "/timing/seconds", &count);
+  for (size_t i = 0; i < count; i++) {
+    if (!(seconds[i] > 0)) wrong("%s: row %zu of /timing/seconds is %g", path, i, seconds[i]);
+    sum += seconds[i];
+  }
+  if (!(sum <= wall && wall <= spent))
+    wrong("%s: %g s in all, of which the steps took %g and what was run %g", path, wall, sum, spent);
+  if (told != wall) wrong("%s: its head tells %.17g s, the rest %.17g", path, told, wall);
+}
+
+static long cell_count, series_count;
+
+/* A line of the live file is a row of the series. Of rows that were recalled there is no line. */
+static void check_live(const struct facts *f, const char *path)
+{
+  static const char *const name[] = {"loss", "val_loss", "lr", "grad_norm", "attn/max_logit"};
+  enum { NAMES = sizeof name / sizeof *name };
+  const char *line = strchr(text_of(f, ".live.tsv"), '\n');
+  int has_recalled = atof(text_of(f, "head parameters/record.dense")) > 0;
+  size_t steps, row = 0, vals, val = 0;
+  const int64_t *step = rows_of(f, "/series/step", &steps), *val_step = rows_of(f, "/series/val_step", &vals);
+  for (; line && line[1]; line = strchr(line + 1, '\n'), row++) {
+    char *at, want[32], have[32];
+    while (has_recalled && row < steps && step[row] < strtoll(line + 1, NULL, 10)) row++;
+    if (row == steps || strtoll(line + 1, &at, 10) != step[row]) {
+      wrong("%s: line %zu of the live file: %.20s, row %" PRId64, path, row, line + 1,
+            row < steps ? step[row] : -1);
+      return;
+    }
+    while (val + 1 < vals && val_step[val + 1] <= step[row]) val++;
+    for (int i = 0; i < NAMES; i++) {
+      char object[64];
+      size_t count;
+      snprintf(object, sizeof object, "/series/%s", name[i]);
+      const double *values = rows_of(f, object, &count);
+      double number = values && i < 4 ? values[i == 1 ? val : row] : NAN;
+      if (i == 1 && (!vals || val_step[val] > step[row])) number = NAN;
+      if (i == 4) { /* the largest of a row */
+        const struct fact *x = facts_find(f, "/series/attn/max_logit rows");
+        const float *logit = x ? (const float *)(const void *)(x->bytes + row * x->row) : NULL;
+        number = -INFINITY;
+        for (size_t k = 0; logit && k < x->row / sizeof *logit; k++) number = fmax(number, (double)logit[k]);
+      }
+      snprintf(want, sizeof want, "%.9g", strtod(at, &at));
+      snprintf(have, sizeof have, "%.9g", number);
+      cell_count++;
+      if (strcmp(want, have)) {
+        wrong("%s: %s at step %" PRId64 " is %s, in the live file %s", path, name[i], step[row], have, want);
+        return;
+      }
+    }
+  }
+  if (row != steps && !has_recalled) wrong("%s: %zu rows, %zu lines in the live file", path, steps, row);
+}
+
+/* A series says what it is, and has the rows of its axis. */
+static void check_definition(const struct facts *f, const char *path, const char *name)
+{
+  static const char *const attribute[] = {"units", "long_name", "definition"};
+  char key[256], axis[128] = "";
+  size_t rows, steps;
+  series_count++;
+  for (size_t i = 0; i < 3; i++) {
+    snprintf(key, sizeof key, "/series/%s @%s", name, attribute[i]);
+    if (!*text_of(f, key)) wrong("%s: no %s", path, key);
+  }
+  for (int dim = 0; dim < 3; dim++) {
+    snprintf(key, sizeof key, "/series/%s dimension %d", name, dim);
+    const char *text = text_of(f, key), *place = strstr(text, ": /series/");
+    if (facts_find(f, key) && (!place || place == text)) wrong("%s: %s is '%s'", path, key, text);
+    if (!dim && place) snprintf(axis, sizeof axis, "%s", place + 2);
+  }
+  snprintf(key, sizeof key, "/series/%s", name);
+  rows_of(f, key, &rows);
+  rows_of(f, axis, &steps);
+  snprintf(key, sizeof key, "head series/%s", name);
+  if (rows != steps || (size_t)strtol(text_of(f, key), NULL, 10) != rows)
+    wrong("%s: %s has %zu rows, its axis %zu, its head tells %s", path, name, rows, steps, text_of(f, key));
+}
+
+/* What our own reader gives is what HDF5 reads. */
+static void check_reading(const struct facts *f, const char *path, const struct run_file *run,
+                          const char *name)
+{
+  struct run_series s;
+  struct error e = {0};
+  char object[256];
+  size_t count;
+  if (run_read(run, name, &s, &e)) {
+    wrong("%s: %s", path, e.text);
+    return;
+  }
+  snprintf(object, sizeof object, "/series/%s", name);
+  const void *rows = rows_of(f, object, &count);
+  long bad = s.rows != (long)count;
+  for (long i = 0; !bad && i < s.rows * s.width; i++) {
+    double number = s.shape == PER_STEP ? ((const double *)rows)[i] : (double)((const float *)rows)[i];
+    bad = memcmp(&number, &s.value[i], sizeof number) && !(isnan(number) && isnan(s.value[i]));
+    cell_count++;
+  }
+  if (bad) wrong("%s: %s is read wrongly", path, name);
+  run_series_free(&s);
+}
+
+struct seen {
+  const struct facts *facts;
+  const char *path;
+  const struct run_file *run;
+};
+
+static int check_series(void *context, const char *name)
+{
+  const struct seen *s = context;
+  check_definition(s->facts, s->path, name);
+  check_reading(s->facts, s->path, s->run, name);
+  return 0;
+}
+
+/* The head's parameters are those of the table. */
+static void check_parameters(const struct facts *f, const char *path)
+{
+  for (long i = 0;; i++) {
+    char key[256];
+    snprintf(key, sizeof key, "/parameters/table row %06ld name", i);
+    const struct fact *name = facts_find(f, key);
+    if (!name) break;
+    snprintf(key, sizeof key, "/parameters/table row %06ld value", i);
+    const char *value = text_of(f, key);
+    snprintf(key, sizeof key, "head parameters/%s", (const char *)name->bytes);
+    if (!facts_find(f, key) || strcmp(text_of(f, key), value)) wrong("%s: %s is not %s", path, key, value);
+  }
+}
+
+/* A checkpoint's event is there, or that of going on from it. */
+static void check_bookkeeping(const char *path, long every)
+{
+  struct run_file *r = NULL;
+  struct run_event *event = NULL;
+  struct error e = {0};
+  long count = 0;
+  if (run_open(&r, path, &e) || run_events(r, &event, &count, &e)) wrong("%s", e.text);
+  for (long step = every, found = 0; r && step <= run_last_step(r); step += every, found = 0) {
+    for (long i = 0; i < count; i++)
+      found += event[i].step == step && (!strcmp(event[i].kind, "checkpoint") ||
+                                         !strcmp(event[i].kind, "resume") || !strcmp(event[i].kind, "rerun"));
+    if (!found) wrong("%s: no event tells of the checkpoint of step %ld", path, step);
+  }
+  memory_free(event);
+  run_close(r);
+}
+
+static void check_file(const char *path, const struct facts *f, long steps)
+{
+  struct run_file *r = NULL;
+  struct error e = {0};
+  int every = atoi(text_of(f, "head parameters/record.every"));
+  check_steps(f, path, "/series/step", every == 1);
+  check_steps(f, path, "/series/val_step", 0);
+  check_steps(f, path, "/series/probe_step", 0);
+  check_steps(f, path, "/series/spectra_step", 0);
+  check_steps(f, path, "/timing/step", 1);
+  check_steps(f, path, "/batches/step", 1);
+  check_times(f, path);
+  check_live(f, path);
+  check_parameters(f, path);
+  check_bookkeeping(path, atol(text_of(f, "head parameters/checkpoint.every")));
+  if (run_open(&r, path, &e)) {
+    wrong("%s", e.text);
+    return;
+  }
+  if (strcmp(run_state(r), "finished") || run_last_step(r) != steps)
+    wrong("%s: %s after %ld steps, not %ld", path, run_state(r), run_last_step(r), steps);
+  run_series_names(r, check_series, &(struct seen){f, path, r});
+  run_close(r);
+}
+
+/* --- histories ----------------------------------------------------------------------------------------- */
+
+struct story {
+  const char *name;
+  long steps[4], from; /* at first, and when it has become longer; the whole is repeated from there */
+  const char *settings[MOST];
+};
+
+static struct facts alone; /* the run in one go */
+
+static void run_alone(const struct story *s, long steps)
+{
+  facts_free(&alone);
+  shell("rm -rf one && mkdir one");
+  begin(0, "one", NULL, s->settings, steps);
+  GO(0, "one", NULL, "note", "r.h5", "seen");
+  alone = facts_of("one/r.h5", is_of_the_numbers);
+  check_file("one/r.h5", &alone, steps);
+}
+
+/* The file at "many" against that of the run in one go. */
+static void compare(const struct story *s, const char *what, long steps)
+{
+  struct facts f = facts_of("many/r.h5", is_of_the_numbers);
+  if (facts_differ(&alone, &f, interrupted)) wrong("%s, %s: not the file of one run", s->name, what);
+  if (same_run("one/r.h5", "many/r.h5", 1, NULL, stdout)) wrong("%s, %s: not the same run", s->name, what);
+  check_file("many/r.h5", &f, steps);
+  printf("%s, %s: %zu facts\n", s->name, what, f.count);
+  facts_free(&f);
+}
+
+static const char *at(long call, const char *kind)
+{
+  static char text[64];
+  snprintf(text, sizeof text, "io:%ld:%s", call, kind);
+  return text;
+}
+
+/* Killed, killed again, stopped. */
+static void interrupt(const struct story *s)
+{
+  long steps = s->steps[0];
+  run_alone(s, steps);
+  shell("rm -rf many && mkdir many");
+  begin(128 + SIGKILL, "many", at(steps * 5 / 8, "kill"), s->settings, steps);
+  GO(128 + SIGKILL, "many", at(steps / 4, "kill"), "resume", "r.h5");
+  GO(STATUS_STOPPED, "many", at(steps / 8, "term"), "resume", "r.h5");
+  GO(0, "many", NULL, "resume", "r.h5");
+  GO(0, "many", NULL, "note", "r.h5", "seen");
+  compare(s, "killed", steps);
+}
+
+static void extend(const struct story *s, long steps, long more)
+{
+  char longer[64];
+  double before = spent;
+  snprintf(longer, sizeof longer, "train.steps=%ld", steps);
+  run_alone(s, steps);
+  spent = before;
+  GO(128 + SIGKILL, "many", at(more / 2, "kill"), "resume", "r.h5", longer);
+  GO(0, "many", NULL, "resume", "r.h5", longer);
+  compare(s, "extended", steps);
+}
+
+static void tell(const struct story *s)
+{
+  char from[64];
+  int last = 0;
+  interrupt(s);
+  for (; s->steps[last + 1]; last++) extend(s, s->steps[last + 1], s->steps[last + 1] - s->steps[last]);
+  GO(0, "many", NULL, "rerun", "r.h5");
+  compare(s, "rerun", s->steps[last]);
+  snprintf(from, sizeof from, "--from=%ld", s->from);
+  GO(0, "many", NULL, "rerun", "r.h5", from);
+  compare(s, "rerun in part", s->steps[last]);
+}
+
+/* Every axis, and rows of several sizes, beyond the fourth block of a column. */
+static const struct story at_length = {
+  "long",
+  {2100, 4500},
+  4100,
+  {"preset=muonclip", "qk_clip.tau=0.05", "model.layers=1", "model.width=8", "model.heads=2",
+   "model.context=20", "model.ffn_width=16", "train.batch=4", "train.lr=0.02", "train.val_every=3",
+   "train.val_batches=1", "record.spectra_every=4", "record.probe_every=4", "record.batches=1",
+   "checkpoint.every=300", "checkpoint.seconds=0", "checkpoint.keep=5", "device.threads=1", NULL}};
+/* Every series, axes of their own, and rows kept aside: of this run dense stretches end with step 49, two before its
+   first end, and begin with step 56, near enough to the second one that its last row is recalled. */
+static const struct story in_width = {"wide",
+                                      {51, 55, 110},
+                                      109,
+                                      {"preset=muonclip",
+                                       "qk_clip.tau=0.6",
+                                       "model.layers=2",
+                                       "model.width=16",
+                                       "model.heads=2",
+                                       "model.context=16",
+                                       "model.ffn=moe",
+                                       "moe.experts=4",
+                                       "moe.active=2",
+                                       "moe.hidden=8",
+                                       "model.mtp=1",
+                                       "train.batch=2",
+                                       "train.lr=0.02",
+                                       "train.val_every=10",
+                                       "train.val_batches=1",
+                                       "data=markov",
+                                       "data.packing=documents",
+                                       "markov.document=7",
+                                       "record.every=8",
+                                       "record.dense=1.2",
+                                       "record.dense_around=5",
+                                       "record.level=0.3",
+                                       "record.pairs=1",
+                                       "record.bound=1",
+                                       "record.spectra_every=7",
+                                       "record.probe_every=6",
+                                       "record.batches=1",
+                                       "checkpoint.every=5",
+                                       "checkpoint.seconds=0",
+                                       "device.threads=1",
+                                       NULL}};
+
+int main(void)
+{
+  static const struct story *const stories[] = {&in_width, &at_length};
+  if (!realpath("maxlogit", program) || !mkdtemp(folder) || chdir(folder)) {
+    perror("check_history");
+    return 1;
+  }
+  for (size_t i = 0; i < sizeof stories / sizeof *stories && !failures; i++) tell(stories[i]);
+  printf("%ld series, %ld numbers read\n", series_count, cell_count);
+  if (failures) return 1;
+  facts_free(&alone);
+  if (!chdir("..")) shell("rm -rf check_history.??????");
+  return 0;
+}
