@@ -200,7 +200,7 @@ static void check_steps(const struct facts *f, const char *path, const char *axi
   size_t count;
   const int64_t *step = rows_of(f, axis, &count);
   for (size_t i = 0; i < count; i++)
-    if (all ? step[i] != (int64_t)i : i && step[i] <= step[i - 1]) {
+    if (i && (all ? step[i] != step[i - 1] + 1 : step[i] <= step[i - 1])) {
       wrong("%s: %s has %" PRId64 " in row %zu", path, axis, step[i], i);
       return;
     }
@@ -333,15 +333,13 @@ static int check_series(void *context, const char *name)
 /* The head's parameters are those of the table. */
 static void check_parameters(const struct facts *f, const char *path)
 {
-  for (long i = 0;; i++) {
-    char key[256];
-    snprintf(key, sizeof key, "/parameters/table row %06ld name", i);
-    const struct fact *name = facts_find(f, key);
-    if (!name) break;
-    snprintf(key, sizeof key, "/parameters/table row %06ld value", i);
-    const char *value = text_of(f, key);
-    snprintf(key, sizeof key, "head parameters/%s", (const char *)name->bytes);
-    if (!facts_find(f, key) || strcmp(text_of(f, key), value)) wrong("%s: %s is not %s", path, key, value);
+  for (size_t i = 0; i < f->count; i++) {
+    char name[64], key[128];
+    int end = 0;
+    if (sscanf(f->list[i].key, "/parameters/table row %*d %63s value%n", name, &end) != 1 || !end) continue;
+    snprintf(key, sizeof key, "head parameters/%s", name);
+    if (strcmp(text_of(f, key), (const char *)f->list[i].bytes))
+      wrong("%s: %s is not %s", path, key, (const char *)f->list[i].bytes);
   }
 }
 
@@ -419,7 +417,7 @@ static void compare(const struct story *s, const char *what, long steps)
   facts_free(&f);
 }
 
-static const char *at(long call, const char *kind)
+static const char *at_call(long call, const char *kind)
 {
   static char text[64];
   snprintf(text, sizeof text, "io:%ld:%s", call, kind);
@@ -432,9 +430,9 @@ static void interrupt(const struct story *s)
   long steps = s->steps[0];
   run_alone(s, steps);
   shell("rm -rf many && mkdir many");
-  begin(128 + SIGKILL, "many", at(steps * 5 / 8, "kill"), s->settings, steps);
-  GO(128 + SIGKILL, "many", at(steps / 4, "kill"), "resume", "r.h5");
-  GO(STATUS_STOPPED, "many", at(steps / 8, "term"), "resume", "r.h5");
+  begin(128 + SIGKILL, "many", at_call(steps * 5 / 8, "kill"), s->settings, steps);
+  GO(128 + SIGKILL, "many", at_call(steps / 4, "kill"), "resume", "r.h5");
+  GO(STATUS_STOPPED, "many", at_call(steps / 8, "term"), "resume", "r.h5");
   GO(0, "many", NULL, "resume", "r.h5");
   GO(0, "many", NULL, "note", "r.h5", "seen");
   compare(s, "killed", steps);
@@ -447,7 +445,7 @@ static void extend(const struct story *s, long steps, long more)
   snprintf(longer, sizeof longer, "train.steps=%ld", steps);
   run_alone(s, steps);
   spent = before;
-  GO(128 + SIGKILL, "many", at(more / 2, "kill"), "resume", "r.h5", longer);
+  GO(128 + SIGKILL, "many", at_call(more / 2, "kill"), "resume", "r.h5", longer);
   GO(0, "many", NULL, "resume", "r.h5", longer);
   compare(s, "extended", steps);
 }
@@ -464,6 +462,172 @@ static void tell(const struct story *s)
   GO(0, "many", NULL, "rerun", "r.h5", from);
   compare(s, "rerun in part", s->steps[last]);
 }
+
+/* --- what is recorded changes -------------------------------------------------------------------------- */
+
+#define LESS \
+  "record.level=0", "record.pairs=0", "record.bound=0", "record.spectra_every=0", "record.probe_every=0", \
+    "record.batches=0"
+#define MORE \
+  "record.level=0.3", "record.pairs=1", "record.bound=1", "record.spectra_every=7", "record.probe_every=6", \
+    "record.batches=1"
+
+static int is_nan(const unsigned char *row, size_t size, int wide)
+{
+  for (size_t i = 0; i < size; i += wide ? 8 : 4) {
+    double number;
+    float narrow;
+    memcpy(&number, row + i, wide ? 8 : 0);
+    memcpy(&narrow, row + i, wide ? 0 : 4);
+    if (wide ? !isnan(number) : !isnan(narrow)) return 0;
+  }
+  return 1;
+}
+
+/* Every row of a series is that of the same step of the whole record, or of NaN alone. Returns how many those are. */
+static long compare_rows(const struct facts *whole, const struct facts *f, const char *object)
+{
+  char key[256], axis[128];
+  size_t rows, all, count;
+  long missing = 0;
+  snprintf(key, sizeof key, "%s dimension 0", object);
+  snprintf(axis, sizeof axis, "%s", strchr(text_of(f, key), ' ') + 1);
+  const int64_t *step = rows_of(f, axis, &rows), *whole_step = rows_of(whole, axis, &all);
+  snprintf(key, sizeof key, "%s rows", object);
+  const struct fact *x = facts_find(f, key), *y = facts_find(whole, key);
+  rows_of(f, object, &count);
+  if (count != rows || (rows && (!y || x->row != y->row))) {
+    wrong("%s: %zu rows for %zu steps", object, count, rows);
+    return 0;
+  }
+  for (size_t i = 0, k = 0; i < rows; i++) {
+    const unsigned char *row = x->bytes + i * x->row;
+    while (k + 1 < all && whole_step[k] < step[i]) k++;
+    if (all && whole_step[k] == step[i] && !memcmp(row, y->bytes + k * x->row, x->row)) continue;
+    if (!is_nan(row, x->row, strstr(text_of(f, key), "1:8") != NULL)) {
+      wrong("%s: the row of step %" PRId64 " is another one", object, step[i]);
+      return missing;
+    }
+    missing++;
+  }
+  return missing;
+}
+
+/* A file with less recorded, now and then, against the whole record: what is there is the same, and is described. */
+static void compare_part(const struct facts *whole, const char *what, long steps)
+{
+  struct facts f = facts_of("many/r.h5", is_of_the_numbers);
+  long missing = 0, series = 0;
+  for (size_t i = 0; i < f.count; i++) {
+    const struct fact *x = &f.list[i], *y = facts_find(whole, x->key);
+    char object[128];
+    int end = 0;
+    if (strncmp(x->key, "/series", 7) && strncmp(x->key, "/batches", 8)) continue;
+    if (sscanf(x->key, "%127s dimension 0%n", object, &end) == 1 && end) {
+      missing += compare_rows(whole, &f, object);
+      series++;
+    }
+    if (strstr(x->key, " rows") || strstr(x->key, " room") || strstr(x->key, " storage")) continue;
+    if (!y || x->size != y->size || memcmp(x->bytes, y->bytes, x->size))
+      wrong("%s: %s is '%s', not '%s'", what, x->key, (const char *)x->bytes,
+            y ? (const char *)y->bytes : "");
+  }
+  for (size_t i = 0; i < whole->count; i++) /* and none has gone */
+    if (strstr(whole->list[i].key, " @definition") && !facts_find(&f, whole->list[i].key))
+      wrong("%s: %s is gone", what, whole->list[i].key);
+  if (!missing) wrong("%s: nothing is missing", what);
+  check_file("many/r.h5", &f, steps);
+  printf("%s: %ld series, %ld rows of NaN\n", what, series, missing);
+  facts_free(&f);
+}
+
+static void record_otherwise(const struct story *s)
+{
+  const long first = s->steps[0], last = s->steps[2];
+  char longer[64];
+  const char *words[MOST], *const less[] = {LESS}, *const more[] = {MORE};
+  enum { CHANGES = sizeof less / sizeof *less };
+  int n = 0;
+  while (s->settings[n]) words[n] = s->settings[n], n++;
+  words[n + CHANGES] = NULL;
+  snprintf(longer, sizeof longer, "train.steps=%ld", last);
+  for (int turn = 0; turn < 3; turn++) {
+    memcpy(words + n, turn ? less : more, sizeof less);
+    shell("rm -rf many && mkdir many");
+    begin(0, "many", NULL, words, turn < 2 ? first : last);
+    if (turn == 0) {
+      GO(128 + SIGKILL, "many", at_call(40, "kill"), "resume", "r.h5", longer, LESS);
+      GO(0, "many", NULL, "resume", "r.h5", longer, LESS);
+      compare_part(&alone, "less recorded", last);
+    } else if (turn == 1) {
+      GO(128 + SIGKILL, "many", at_call(40, "kill"), "resume", "r.h5", longer, MORE);
+      GO(0, "many", NULL, "resume", "r.h5", longer, MORE);
+      compare_part(&alone, "more recorded", last);
+    } else {
+      GO(0, "many", NULL, "note", "r.h5", "seen");
+      GO(0, "many", NULL, "rerun", "r.h5", MORE);
+      compare(s, "rerun with more", last);
+    }
+  }
+}
+
+/* --- sweeps: in one go alone, and in company, killed, become longer ------------------------------------- */
+
+static const struct facts_freedom swept[] = {
+  CLOCK,
+  {"/events room", "it was resumed"},
+  {"/events storage", "the same: few rows are one chunk"},
+  {"/parameters/table row * arm origin", "set with the new steps, not read from the sweep's file"},
+  {"/parameters/table row * record.path origin", "the same"},
+  {"file *", "the shorter runs stay"},
+  {NULL, NULL}};
+
+static const char sweep_file[] =
+  "preset = muonclip\n[model]\nlayers = 2\nwidth = 16\nheads = 2\ncontext = 16\nffn_width = 32\n"
+  "[train]\nbatch = 2\nlr = 0.02\nval_every = 10\nval_batches = 1\n"
+  "[record]\nevery = 8\ndense = 1.2\ndense_around = 5\nspectra_every = 7\nprobe_every = 6\nbatches = 1\n"
+  "[checkpoint]\nevery = 5\nseconds = 0\n[device]\nthreads = 1\n"
+  "[arm low]\nqk_clip.tau = 0.6\n[arm high]\nqk_clip.tau = 0.9\n";
+
+static void sweep(void)
+{
+  char name[256], one[300], many[300];
+  int runs = 0;
+  struct error e = {0};
+  shell("rm -rf one many && mkdir one many");
+  if (file_write("s.conf", sweep_file, sizeof sweep_file - 1, &e)) wrong("%s", e.text);
+  spent = 0;
+  GO(0, "one", NULL, "sweep", "../s.conf", "sweep.dir=d", "train.steps=110", "-j1", "--quiet");
+  double alone_spent = spent;
+  spent = 0;
+  GO(STATUS_FAIL, "many", at_call(60, "kill"), "sweep", "../s.conf", "sweep.dir=d", "sweep.together=2",
+     "train.steps=51", "-j1", "--quiet");
+  GO(0, "many", NULL, "sweep", "../s.conf", "sweep.dir=d", "sweep.together=2", "train.steps=51", "-j1",
+     "--quiet");
+  GO(0, "many", NULL, "sweep", "../s.conf", "sweep.dir=d", "sweep.together=2", "train.steps=110", "-j1",
+     "--quiet");
+  double many_spent = spent;
+  FILE *names = popen("ls one/d/*.h5", "r");
+  while (names && fgets(name, sizeof name, names)) {
+    name[strcspn(name, "\n")] = 0;
+    snprintf(one, sizeof one, "%s", name);
+    snprintf(many, sizeof many, "many%s", name + 3);
+    struct facts a = facts_of(one, is_of_the_numbers), b = facts_of(many, is_of_the_numbers);
+    spent = alone_spent;
+    check_file(one, &a, 110);
+    spent = many_spent;
+    check_file(many, &b, 110);
+    if (facts_differ(&a, &b, swept)) wrong("%s: not the file of one run", many);
+    if (same_run(one, many, 1, NULL, stdout)) wrong("%s: not the same run", many);
+    facts_free(&a);
+    facts_free(&b);
+    runs++;
+  }
+  if (!names || pclose(names) || runs != 2) wrong("%d runs of the sweep, not 2", runs);
+  printf("sweep: %d runs\n", runs);
+}
+
+/* --- the stories --------------------------------------------------------------------------------------- */
 
 /* Every axis, and rows of several sizes, beyond the fourth block of a column. */
 static const struct story at_length = {
@@ -519,9 +683,14 @@ int main(void)
     return 1;
   }
   for (size_t i = 0; i < sizeof stories / sizeof *stories && !failures; i++) tell(stories[i]);
+  if (!failures) run_alone(&in_width, in_width.steps[2]);
+  if (!failures) record_otherwise(&in_width);
+  if (!failures) sweep();
   printf("%ld series, %ld numbers read\n", series_count, cell_count);
   if (failures) return 1;
   facts_free(&alone);
-  if (!chdir("..")) shell("rm -rf check_history.??????");
+  char all_of_it[64];
+  snprintf(all_of_it, sizeof all_of_it, "rm -rf ../%s", folder);
+  shell(all_of_it);
   return 0;
 }

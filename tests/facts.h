@@ -212,6 +212,7 @@ static void facts_table(struct facts *f, const char *object, hid_t type, const u
                         size_t rows, facts_row *counts)
 {
   size_t size = H5Tget_size(type), kept = 0;
+  int named = H5Tget_member_index(type, "name") >= 0;
   for (size_t i = 0; i < rows; i++) {
     const unsigned char *row = bytes + i * size;
     if (counts && !counts(object, row, type)) continue;
@@ -221,7 +222,8 @@ static void facts_table(struct facts *f, const char *object, hid_t type, const u
       const char *at = (const char *)facts_field(row, type, name);
       size_t room = H5Tget_size(member);
       if (H5Tget_class(member) == H5T_STRING) room = strnlen(at, room);
-      facts_add(f, at, room, 0, "%s row %06zu %s", object, kept, name);
+      facts_add(f, at, room, 0, "%s row %06zu%s%.64s %s", object, kept, named ? " " : "",
+                named ? (const char *)facts_field(row, type, "name") : "", name);
       H5free_memory(name);
       H5Tclose(member);
     }

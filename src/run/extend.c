@@ -121,7 +121,7 @@ int extend_run(const char *from, const char *path, const struct config *c, struc
   status = checkpoint_remove_all(path, e);
   if (!status) status = file_make_folders(ours, e);
   if (!status) status = file_copy(theirs, ours, e);
-  if (!status) status = file_copy(from, path, e);
+  if (!status) status = recorder_copy(from, path, e);
   buffer_add(&change[0], "train.steps=%ld",
              ((const struct train_options *)config_section(c, "train"))->steps);
   buffer_add(&change[1], "record.path=\"%s\"", path);

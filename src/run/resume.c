@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "run/company.h"
@@ -243,7 +242,7 @@ int trainer_repeat(struct trainer **out, struct config *c, const char *path, con
                        path, from, origin.last_step);
   if (!status) status = checkpoint_before(path, from, &state, e);
   if (!status) status = trainer_owns(path, origin.id, &state, e);
-  if (!status) status = file_copy(path, into, e);
+  if (!status) status = recorder_copy(path, into, e);
   if (status) {
     checkpoint_free(&state);
     return status;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "storage/recorder_state.h"
 
 /* Where a live column comes from. */
@@ -48,6 +49,16 @@ int recorder_cut_live(struct recorder *r, struct error *e)
   if (!r->live) return e->status;
   if (append_length(r->live) > keep && append_cut(r->live, keep, e)) return e->status;
   return keep ? STATUS_OK : append_write(r->live, live_header, sizeof live_header - 1, e);
+}
+
+int recorder_copy(const char *from, const char *to, struct error *e)
+{
+  char live[4096], live_to[4096];
+  run_sibling(live, from, ".live.tsv");
+  run_sibling(live_to, to, ".live.tsv");
+  int status = file_remove(live_to) ? error_set(e, STATUS_FAIL, "cannot remove %s", live_to) : STATUS_OK;
+  if (!status && !access(live, F_OK)) status = file_copy(live, live_to, e);
+  return status ? status : file_copy(from, to, e);
 }
 
 double recorder_last(const struct recorder *r, const char *name, enum series_axis axis)

@@ -27,6 +27,8 @@ int recorder_resume(struct recorder **, const char *path, const struct config *,
 /* Once more from after `step` updates: rows before it from the file, none of the checkpoint but those put aside. */
 int recorder_repeat(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                     long step, const void *rows, size_t rows_size, struct error *);
+/* A run file and its live file, where there is one, under another name too, to be continued there. */
+int recorder_copy(const char *from, const char *to, struct error *);
 /* The row of `step`, which was a run's last and no longer is, where rows are due at multiples of `every` else. Put
    aside, with those from `first_step` on (beyond `step`: nothing is). */
 int recorder_forget(struct recorder *, long step, long every, long first_step, struct error *);

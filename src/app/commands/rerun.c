@@ -52,7 +52,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 /* What the run left beside the file that takes the place of the first. */
-static int take_place(const char *again, const char *path, int in_part, struct error *e)
+static int take_place(const char *again, const char *path, struct error *e)
 {
   char live[4096], old_live[4096], folder[4096];
   run_sibling(live, again, ".live.tsv");
@@ -61,7 +61,6 @@ static int take_place(const char *again, const char *path, int in_part, struct e
   int status = checkpoint_remove_all(again, e);
   rmdir(folder); /* empty now */
   if (!status) status = file_publish(again, path, e);
-  if (in_part) file_remove(live); /* the first tells the whole run */
   if (!status && !access(live, F_OK)) status = file_publish(live, old_live, e);
   return status;
 }
@@ -91,7 +90,7 @@ static int repeat(const struct arguments *a, struct error *e)
   else if (!status)
     status = rerun_compare(path, again, &series, e);
   if (!status) status = notes_carry(path, again, e);
-  if (!status && !a->output) status = take_place(again, path, a->from >= 0, e);
+  if (!status && !a->output) status = take_place(again, path, e);
   char since[64] = "";
   if (a->from >= 0) snprintf(since, sizeof since, ", from step %ld on", begins);
   if (!status && !a->quiet)
