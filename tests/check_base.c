@@ -1,11 +1,13 @@
 /* check_base.c - the ground floor: random numbers, text, options, memory, files, locks */
 #include <check.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -466,6 +468,13 @@ static int exists(const char *path)
   return !stat(path, &s);
 }
 
+/* Without file_write, which clears away. */
+static void leave(const char *path, const char *text)
+{
+  FILE *f = fopen(path, "w");
+  ck_assert(f && fputs(text, f) >= 0 && !fclose(f));
+}
+
 START_TEST(files_read_back)
 {
   struct error e = {0};
@@ -552,7 +561,8 @@ START_TEST(writers_of_one_file)
   char *text;
   size_t length;
   int status;
-  put("shared.tmp", "what a killed writer left, longer than what comes");
+  leave("shared.tmp", "what a killed writer left, longer than what comes");
+  leave("shared.tmp5", "another");
   put("shared", "a");
   fflush(NULL);
   for (int i = 0; i < WRITERS; i++)
@@ -570,7 +580,27 @@ START_TEST(writers_of_one_file)
     ck_assert_int_eq(waitpid(child[i], &status, 0), child[i]);
     ck_assert_msg(WIFEXITED(status) && !WEXITSTATUS(status), "writer %d: %x", i, (unsigned)status);
   }
-  ck_assert(!exists("shared.tmp"));
+  ck_assert_int_eq(system("test -z \"$(find . -name 'shared.*')\""), 0);
+}
+END_TEST
+
+/* A writer waits for no other and leaves alone what that one writes; when it is dead, the next one clears away. */
+START_TEST(each_writer_has_a_name)
+{
+  static const char *const names[] = {"own.tmp", "own.tmp1", "own.tmp6"};
+  int held[3];
+  for (int i = 0; i < 3; i++) {
+    leave(names[i], "on its way");
+    held[i] = open(names[i], O_RDONLY);
+    ck_assert_int_eq(flock(held[i], LOCK_EX), 0);
+  }
+  put("own", "first");
+  expect("own", "first");
+  for (int i = 0; i < 3; i++) expect(names[i], "on its way");
+  for (int i = 0; i < 3; i++) close(held[i]);
+  put("own", "second");
+  expect("own", "second");
+  for (int i = 0; i < 3; i++) ck_assert_msg(!exists(names[i]), "%s", names[i]);
 }
 END_TEST
 
@@ -744,6 +774,7 @@ int main(void)
   tcase_add_test(files, files_read_back);
   tcase_add_test(files, replacement_is_whole);
   tcase_add_test(files, writers_of_one_file);
+  tcase_add_test(files, each_writer_has_a_name);
   tcase_add_test(files, appended_lines_are_whole);
   tcase_add_test(files, a_full_disk_leaves_no_half_line);
   tcase_add_test(files, append_and_cut);

@@ -331,16 +331,30 @@ static int facts_may_differ(const struct facts_freedom *list, const char *key)
   return 0;
 }
 
+/* A text as it is, other bytes as numbers. */
+static void facts_show(const struct fact *x)
+{
+  size_t i = 0;
+  while (i < x->size && (x->bytes[i] >= ' ' || x->bytes[i] == '\n') && x->bytes[i] < 127) i++;
+  if (i + 1 >= x->size && !x->bytes[i])
+    printf(" '%.160s'", (const char *)x->bytes);
+  else
+    for (i = 0; i < x->size && i < 16; i++) printf(" %02x", x->bytes[i]);
+}
+
 static void facts_say(const struct fact *x, const struct fact *y)
 {
   size_t at = 0, shorter = x->size < y->size ? x->size : y->size;
   while (at < shorter && x->bytes[at] == y->bytes[at]) at++;
-  printf("  %s: ", x->key);
-  if (x->row)
-    printf("differs from row %zu on\n", at / x->row);
-  else
-    printf("%.200s | %.200s (%zu, %zu bytes, the same up to %zu)\n", (const char *)x->bytes,
-           (const char *)y->bytes, x->size, y->size, at);
+  printf("  %s:", x->key);
+  if (x->row) {
+    printf(" differs from row %zu on\n", at / x->row);
+    return;
+  }
+  facts_show(x);
+  printf(" |");
+  facts_show(y);
+  printf(", the same up to byte %zu\n", at);
 }
 
 /* The number of facts in which they differ, some of which are printed. */

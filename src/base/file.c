@@ -152,30 +152,61 @@ static int is_same_file(int fd, const char *path)
          open_file.st_dev == named.st_dev;
 }
 
-/* The empty file on its way to a name, for one writer at a time: another waits until it has arrived. Where locks cannot
-   be had, all go on. */
-static int open_temporary(const char *path)
+enum { WRITERS = 8 }; /* of one path at a time, without waiting */
+
+/* The n-th of the names under which a file is on its way to `path`. */
+static int temporary_name(char out[4096], const char *path, int n)
 {
-  for (;;) {
-    int fd = call_open(path, O_WRONLY | O_CREAT), failed;
+  int length = n ? snprintf(out, 4096, "%s.tmp%d", path, n) : snprintf(out, 4096, "%s.tmp", path);
+  return length < 4096;
+}
+
+/* Who writes a file holds a lock on it: one that nobody holds is what a killed writer left. */
+static int lock_temporary(int fd, int wait)
+{
+  int failed;
+  do failed = flock(fd, wait ? LOCK_EX : LOCK_EX | LOCK_NB);
+  while (failed && errno == EINTR);
+  return !failed || errno != EWOULDBLOCK; /* where locks cannot be had, all go on */
+}
+
+/* An empty file under the first of these names that no other writer has; where all are taken, the last one's is waited
+   for. */
+static int open_temporary(char name[4096], const char *path)
+{
+  for (int n = 0;;) {
+    temporary_name(name, path, n);
+    int fd = call_open(name, O_WRONLY | O_CREAT), last = n == WRITERS - 1;
     if (fd < 0) return -1;
-    do failed = flock(fd, LOCK_EX);
-    while (failed && errno == EINTR);
-    int same = is_same_file(fd, path);
+    int ours = lock_temporary(fd, last), same = ours && is_same_file(fd, name);
     if (same && !ftruncate(fd, 0)) return fd; /* what a killed writer left goes */
     int reason = errno;
     close(fd);
     errno = reason;
     if (same) return -1;
+    n += !ours;
+  }
+}
+
+/* What killed writers left under the other names. */
+static void remove_left(const char *path)
+{
+  char name[4096];
+  for (int n = 0; n < WRITERS; n++) {
+    temporary_name(name, path, n);
+    int fd = open(name, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (!flock(fd, LOCK_EX | LOCK_NB) && is_same_file(fd, name)) unlink(name);
+    close(fd);
   }
 }
 
 int file_write(const char *path, const void *data, size_t length, struct error *e)
 {
   char temporary[4096];
-  if (snprintf(temporary, sizeof temporary, "%s.tmp", path) >= (int)sizeof temporary)
+  if (!temporary_name(temporary, path, WRITERS - 1))
     return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
-  int fd = open_temporary(temporary), status;
+  int fd = open_temporary(temporary, path), status;
   if (fd < 0) return fail(e, "write", path);
   if (write_all(fd, data, length)) {
     status = fail(e, "write", path);
@@ -183,6 +214,7 @@ int file_write(const char *path, const void *data, size_t length, struct error *
   } else
     status = publish(fd, temporary, path, e);
   close(fd); /* all of it has been synced: nothing is left to fail */
+  remove_left(path);
   return status;
 }
 

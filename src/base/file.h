@@ -9,7 +9,8 @@
 
 /* Whole-file replacement: write `path.tmp`, then file_publish syncs it, renames it over `path` and
    syncs the folder. A reader sees the old file or the new one, never a mixture. Of writers of one path the last to
-   come counts: each holds a lock on `path.tmp` until it is renamed. */
+   come counts; each has a name of its own (`path.tmp`, `path.tmp1`, ...) and holds a lock on it until it is renamed.
+   What killed writers left goes with the next write. */
 int file_publish(const char *temporary, const char *path, struct error *);         /* removes it on failure */
 int file_write(const char *path, const void *data, size_t length, struct error *); /* both steps */
 int file_copy(const char *from, const char *to, struct error *);                   /* both in memory */
