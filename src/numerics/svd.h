@@ -6,8 +6,9 @@
 #include "base/error.h"
 #include "numerics/real.h"
 
-/* w [rows, cols] = u diag(sigma) v^T, all of it: u [rows, n], v [cols, n] with orthonormal columns also where sigma is
-   0, n = min(rows, cols), sigma_1 >= ... >= sigma_n. STATUS_FAIL where an entry is not finite or rotations do not end. */
+/* w [rows, cols] = u diag(sigma) v^T, all of it: u [rows, n], v [cols, n] with orthonormal columns also where sigma
+   is 0, n = min(rows, cols), sigma_1 >= ... >= sigma_n. STATUS_FAIL where an entry is not finite or rotations do not
+   end. */
 int svd_factors(const real *w, long rows, long cols, long ld, double *u, double *sigma, double *v,
                 struct error *);
 /* out [rows, cols] = u diag(sigma) v^T, summed in double from the first pair on */
