@@ -372,7 +372,8 @@ static void check_bookkeeping(const char *path, long every)
   run_close(r);
 }
 
-static void check_file(const char *path, const struct facts *f, long steps)
+/* What a run leaves at any time: its series, each by its definition and as our own reader gives it. */
+static void check_part(const char *path, const struct facts *f, const char *state, long steps)
 {
   struct run_file *r = NULL;
   struct error e = {0};
@@ -384,17 +385,24 @@ static void check_file(const char *path, const struct facts *f, long steps)
   check_steps(f, path, "/timing/step", 1);
   check_steps(f, path, "/batches/step", 1);
   check_times(f, path);
-  check_live(f, path);
   check_parameters(f, path);
-  check_bookkeeping(path, atol(text_of(f, "head parameters/checkpoint.every")));
+  if (strcmp(text_of(f, "head date"), text_of(f, "/ @date"))) wrong("%s: its head tells another date", path);
+  if (strcmp(text_of(f, "/series/attn @signal"), "max_logit")) wrong("%s: viewers find no signal", path);
   if (run_open(&r, path, &e)) {
     wrong("%s", e.text);
     return;
   }
-  if (strcmp(run_state(r), "finished") || run_last_step(r) != steps)
-    wrong("%s: %s after %ld steps, not %ld", path, run_state(r), run_last_step(r), steps);
+  if (strcmp(run_state(r), state) || (steps >= 0 && run_last_step(r) != steps))
+    wrong("%s: %s after %ld steps, not %s after %ld", path, run_state(r), run_last_step(r), state, steps);
   run_series_names(r, check_series, &(struct seen){f, path, r});
   run_close(r);
+}
+
+static void check_file(const char *path, const struct facts *f, long steps)
+{
+  check_part(path, f, "finished", steps);
+  check_live(f, path);
+  check_bookkeeping(path, atol(text_of(f, "head parameters/checkpoint.every")));
 }
 
 /* --- histories ----------------------------------------------------------------------------------------- */
@@ -439,18 +447,32 @@ static const char *at_call(long call, const char *kind)
   return text;
 }
 
+/* A run in hand; when it began. */
+static void look(const char *state, char date[32])
+{
+  struct facts f = facts_of("many/r.h5", is_of_the_numbers);
+  check_part("many/r.h5", &f, state, -1);
+  snprintf(date, 32, "%s", text_of(&f, "/ @date"));
+  facts_free(&f);
+}
+
 /* Killed, killed again, stopped. */
 static void interrupt(const struct story *s)
 {
+  char began[32], date[32];
   long steps = s->steps[0];
   run_alone(s, steps);
   shell("rm -rf many && mkdir many");
   begin(128 + SIGKILL, "many", at_call(steps * 5 / 8, "kill"), s->settings, steps);
+  look("running", began);
+  if (steps < 1000) usleep(1100000); /* dates are of whole seconds */
   GO(128 + SIGKILL, "many", at_call(steps / 4, "kill"), "resume", "r.h5");
   GO(STATUS_STOPPED, "many", at_call(steps / 8, "term"), "resume", "r.h5");
+  look("stopped", date);
   GO(0, "many", NULL, "resume", "r.h5");
   GO(0, "many", NULL, "note", "r.h5", "seen");
   compare(s, "killed", steps);
+  if (strcmp(began, date)) wrong("%s: it began at %s, and no longer at %s", s->name, date, began);
 }
 
 static void extend(const struct story *s, long steps, long more)
@@ -460,8 +482,8 @@ static void extend(const struct story *s, long steps, long more)
   snprintf(longer, sizeof longer, "train.steps=%ld", steps);
   run_alone(s, steps);
   spent = before;
-  GO(128 + SIGKILL, "many", at_call(more / 2, "kill"), "resume", "r.h5", longer);
-  if (more > 1000) GO(STATUS_STOPPED, "many", at_call(more / 2, "term"), "resume", "r.h5");
+  if (more > 1000) GO(STATUS_STOPPED, "many", at_call(more / 2, "term"), "resume", "r.h5", longer);
+  GO(128 + SIGKILL, "many", at_call(more * 11 / 24, "kill"), "resume", "r.h5", longer);
   GO(0, "many", NULL, "resume", "r.h5", longer);
   compare(s, "extended", steps);
 }
@@ -598,28 +620,38 @@ static const struct facts_freedom swept[] = {
   {"file *", "the shorter runs stay"},
   {NULL, NULL}};
 
-static const char sweep_file[] =
-  "preset = muonclip\n[model]\nlayers = 2\nwidth = 16\nheads = 2\ncontext = 16\nffn_width = 32\n"
-  "[train]\nbatch = 2\nlr = 0.02\nval_every = 10\nval_batches = 1\n"
-  "[record]\nevery = 8\ndense = 1.2\ndense_around = 5\nspectra_every = 7\nprobe_every = 6\nbatches = 1\n"
-  "[checkpoint]\nevery = 5\nseconds = 0\n[device]\nthreads = 1\n"
-  "[arm low]\nqk_clip.tau = 0.6\n[arm high]\nqk_clip.tau = 0.9\n";
+/* The shorter runs were of arms of other names. */
+static void write_sweep(const char *path, const char *low, const char *high)
+{
+  struct buffer text = {0};
+  struct error e = {0};
+  buffer_add(&text,
+             "preset = muonclip\n[model]\nlayers = 2\nwidth = 16\nheads = 2\ncontext = 16\nffn_width = 32\n"
+             "[train]\nbatch = 2\nlr = 0.02\nval_every = 10\nval_batches = 1\n"
+             "[record]\nevery = 8\ndense = 1.2\ndense_around = 5\nspectra_every = 7\nprobe_every = 6\n"
+             "batches = 1\n[checkpoint]\nevery = 5\nseconds = 0\n[device]\nthreads = 1\n"
+             "[arm %s]\nqk_clip.tau = 0.6\n[arm %s]\nqk_clip.tau = 0.9\n",
+             low, high);
+  if (file_write(path, text.text, text.length, &e)) wrong("%s", e.text);
+  memory_free(text.text);
+}
 
 static void sweep(void)
 {
   char name[256], one[300], many[300];
   int runs = 0;
-  struct error e = {0};
   shell("rm -rf one many && mkdir one many");
-  if (file_write("s.conf", sweep_file, sizeof sweep_file - 1, &e)) wrong("%s", e.text);
+  write_sweep("s.conf", "low", "high");
   spent = 0;
   GO(0, "one", NULL, "sweep", "../s.conf", "sweep.dir=d", "train.steps=110", "-j1", "--quiet");
   double alone_spent = spent;
   spent = 0;
+  write_sweep("s.conf", "tight", "loose");
   GO(STATUS_FAIL, "many", at_call(60, "kill"), "sweep", "../s.conf", "sweep.dir=d", "sweep.together=2",
      "train.steps=51", "-j1", "--quiet");
   GO(0, "many", NULL, "sweep", "../s.conf", "sweep.dir=d", "sweep.together=2", "train.steps=51", "-j1",
      "--quiet");
+  write_sweep("s.conf", "low", "high");
   GO(0, "many", NULL, "sweep", "../s.conf", "sweep.dir=d", "sweep.together=2", "train.steps=110", "-j1",
      "--quiet");
   double many_spent = spent;
@@ -649,11 +681,11 @@ static void sweep(void)
 static const struct story at_length = {
   "long",
   {2100, 4500},
-  4100,
-  {"preset=muonclip", "qk_clip.tau=0.05", "model.layers=1", "model.width=8", "model.heads=2",
+  4400,
+  {"preset=muonclip", "qk_clip.tau=0.001", "model.layers=1", "model.width=8", "model.heads=2",
    "model.context=20", "model.ffn_width=16", "train.batch=4", "train.lr=0.02", "train.val_every=3",
    "train.val_batches=1", "record.spectra_every=4", "record.probe_every=4", "record.batches=1",
-   "checkpoint.every=300", "checkpoint.seconds=0", "checkpoint.keep=5", "device.threads=1", NULL}};
+   "checkpoint.every=150", "checkpoint.seconds=0", "checkpoint.keep=5", "device.threads=1", NULL}};
 /* Every series, axes of their own, and rows kept aside: of this run dense stretches end with step 49, two before its
    first end, and begin with step 56, near enough to the second one that its last row is recalled. */
 static const struct story in_width = {"wide",
