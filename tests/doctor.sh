@@ -17,6 +17,7 @@ for kernels in v4 v3 neon; do
   echo "$one" | grep -q "^  bits  *$bits, as everywhere$" || complain "kernels $kernels: $(echo "$one" | grep bits)"
 done
 
+case $(number system) in *aarch64) exit $status ;; esac # has no other kernels
 # base has nothing fused: doctor and a run say it once and do not fail, other kernels have nothing to say
 one=$(MAXLOGIT_KERNELS=base ./maxlogit doctor 2>&1) || complain "base: $one"
 [ "$(echo "$one" | grep -c 'no fused multiply-add')" = 1 ] || echo "$one" | grep -q 'as everywhere$' || complain "base: $one"

@@ -24,7 +24,8 @@ allowed() {
 }
 
 # "object:symbol" of everything that is called; kernels lie in libkernels_LEVEL_a-NAME.o
-called() { nm -A -u "$1" | sed -nE 's/^[^:]*:(lib[a-z0-9_]*_a-)?([^:]*)\.o: *U (__)?([^@]*)(_finite)?$/\2:\4/p' | sort -u; }
+nm=$(${CC:-cc} -print-prog-name=nm)
+called() { $nm -A -u "$1" | sed -nE 's/^[^:]*:(lib[a-z0-9_]*_a-)?([^:]*)\.o: *U (__)?([^@]*)(_finite)?$/\2:\4/p' | sort -u; }
 for library in libmaxlogit.a libmaxlogit_d.a; do
   [ -e "$library" ] || continue
   [ "$(called $library | wc -l)" -gt 1000 ] || complain "$library: nm tells too little"
@@ -38,6 +39,7 @@ done
 # for a processor that could.
 grep -E '^[a-zA-Z0-9_]+_CFLAGS = ' Makefile | grep -vE '^(AM|CHECK|HDF5|BLAS|LAPACKE|XXHASH|GSL|JANSSON)_CFLAGS|AM_CFLAGS|kernel_cflags' &&
   complain "flags of these are not those of all"
+[ "$(grep -cE '^(AM_CFLAGS|kernel_cflags) = .*common_cflags' Makefile)" = 2 ] || complain "common_cflags are not everybody's"
 flags=$(./maxlogit doctor --json | sed -n 's/.*"flags": "\(.*\)",$/\1/p')
 [ -n "$flags" ] || complain "doctor tells no flags"
 source='float fused(float a, float b, float c); float fused(float a, float b, float c) { return a * b + c; }'

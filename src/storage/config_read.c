@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/elementary.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "storage/config_state.h"
@@ -74,7 +75,7 @@ static void range_value(double first, double last, int is_log, int is_whole, lon
 {
   double t = (double)i / (double)(n - 1);
   if (i > 0 && i < n - 1) {
-    snprintf(out, 32, "%.6g", is_log ? first * pow(last / first, t) : first + (last - first) * t);
+    snprintf(out, 32, "%.6g", is_log ? first * same_pow(last / first, t) : first + (last - first) * t);
     double x = strtod(out, NULL);
     text_number(is_whole ? nearbyint(x) : x, out);
   } else
