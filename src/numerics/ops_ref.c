@@ -261,8 +261,8 @@ static double cap_forward(double s, long cap, double value)
 /* df/ds */
 static double cap_slope(double s, long cap, double value)
 {
-  if (cap == 1) { /* 1 - tanh^2 without its cancellation */
-    double c = cosh(s / value);
+  if (cap == 1) { /* 1 - tanh^2 without its cancellation: 1 / cosh^2 */
+    double e = same_exp(fabs(s / value)), c = (e + 1 / e) / 2;
     return 1 / (c * c);
   }
   return cap == 2 && s > value ? 0 : 1;
