@@ -53,6 +53,13 @@ for command in run resume sweep list help; do
 done
 
 wrong "command line: train.lrr: unknown key; did you mean 'train.lr'?" run train.lrr=1
+# what other programs call it
+for words in out:record.path lr:train.lr seed:train.seed steps:train.steps epochs:train.steps wd:train.weight_decay \
+  tau:qk_clip.tau batch_size:train.batch learning_rate:train.lr momentum:muon.momentum threads:device.threads; do
+  wrong "${words%:*}: unknown key; did you mean '${words#*:}'?" run "${words%:*}=1"
+done
+wrong "did you mean 'cuda'?" run device=gpu
+wrong "--by wd: no such key; did you mean 'train.weight_decay'?" show done.h5 --by wd
 wrong "command line: train.lr: 'fast' is not a number" run train.lr=fast
 wrong "command line: train.steps: '-1' is out of range" run train.steps=-1
 wrong "command line: optimizer: 'mun' is not one of" run optimizer=mun

@@ -68,13 +68,8 @@ static int check_key(const char *option, const char *key, struct error *error)
   config_each(config, add_key_name, &keys);
   for (size_t i = 0; i < keys.count && !known; i++) known = strcmp(keys.name[i], key) == 0;
   if (!known) {
-    const char *near = text_nearest(key, keys.name, keys.count);
-    char full[100];
-    for (size_t i = 0; i < keys.count && !near; i++) { /* "lr": the last part of one */
-      snprintf(full, sizeof full, ".%.90s", key);
-      size_t length = strlen(keys.name[i]), part = strlen(full);
-      if (length > part && strcmp(keys.name[i] + length - part, full) == 0) near = keys.name[i];
-    }
+    const char *near = config_near_key(config, key);
+    if (!near) near = text_nearest(key, facts, FACTS);
     status = error_set(error, STATUS_USAGE, "%s %s: no such key%s%s%s", option, key,
                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
   }

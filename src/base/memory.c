@@ -16,7 +16,12 @@ static atomic_size_t calls;
 
 static _Noreturn void out_of_memory(size_t count, size_t size)
 {
-  message("out of memory (%zu x %zu bytes wanted)", count, size);
+  const double page = (double)sysconf(_SC_PAGESIZE) / 0x1p30;
+  message("out of memory: %.3g GiB more wanted; this machine has %.3g GiB, of which %.3g are free. A run's "
+          "grows with "
+          "model.width, model.layers, model.context, model.vocab and train.batch",
+          (double)count * (double)size / 0x1p30, page * (double)sysconf(_SC_PHYS_PAGES),
+          page * (double)sysconf(_SC_AVPHYS_PAGES));
   _exit(STATUS_FAIL); /* no clean-up: it could want memory, and files on disk are whole at any instant */
 }
 

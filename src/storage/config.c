@@ -107,13 +107,55 @@ int config_find_key(const struct config *c, const char *name)
   return -1;
 }
 
-/* What may have been meant by an unknown key: the nearest, or one with this last part, or NULL. */
-static const char *suggest_key(const struct config *c, const char *name)
+/* What other programs call it. */
+static const struct {
+  const char *theirs, *ours;
+} synonyms[] = {
+  {"out", "record.path"},
+  {"output", "record.path"},
+  {"name", "record.path"},
+  {"logdir", "record.path"},
+  {"learning_rate", "train.lr"},
+  {"wd", "train.weight_decay"},
+  {"epochs", "train.steps"},
+  {"iters", "train.steps"},
+  {"iterations", "train.steps"},
+  {"max_steps", "train.steps"},
+  {"batch_size", "train.batch"},
+  {"warmup_steps", "train.warmup"},
+  {"max_norm", "train.grad_clip"},
+  {"scheduler", "train.schedule"},
+  {"tau", "qk_clip.tau"},
+  {"momentum", "muon.momentum"},
+  {"seq_len", "model.context"},
+  {"block_size", "model.context"},
+  {"d_model", "model.width"},
+  {"hidden_size", "model.width"},
+  {"n_embd", "model.width"},
+  {"dim", "model.width"},
+  {"n_layer", "model.layers"},
+  {"num_layers", "model.layers"},
+  {"n_head", "model.heads"},
+  {"num_heads", "model.heads"},
+  {"vocab_size", "model.vocab"},
+  {"dataset", "data"},
+  {"log_every", "record.every"},
+  {"save_every", "checkpoint.every"},
+  {"eval_every", "train.val_every"},
+  {"grad_accum", "train.micro_batches"},
+  {"opt", "optimizer"},
+};
+
+const char *config_near_key(const struct config *c, const char *name)
 {
+  const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
+  for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+    if (!strcmp(synonyms[i].theirs, last)) return synonyms[i].ours;
+  for (int i = 0; i < c->key_count && !dot; i++)
+    if (!strcmp(c->keys[i].row->name, name)) return c->keys[i].name;
   const char **names = memory_new((size_t)c->key_count, sizeof *names);
   for (int i = 0; i < c->key_count; i++) names[i] = c->keys[i].name;
   const char *near = text_nearest(name, names, (size_t)c->key_count);
-  const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
   for (int i = 0; i < c->key_count && !near; i++)
     if (!strcmp(c->keys[i].row->name, last)) near = names[i];
   memory_free(names);
@@ -122,7 +164,7 @@ static const char *suggest_key(const struct config *c, const char *name)
 
 int config_unknown_key(const struct config *c, const char *name, struct error *e)
 {
-  const char *near = suggest_key(c, name);
+  const char *near = config_near_key(c, name);
   if (near) return error_set(e, STATUS_USAGE, "unknown key; did you mean '%s'?", near);
   return error_set(e, STATUS_USAGE, "unknown key; all keys: maxlogit help config");
 }

@@ -29,6 +29,9 @@ int config_file(struct config *, const char *path, struct error *);
 int config_read(struct config *, const char *text, const char *name, struct error *);
 /* "section.key=value" from the command line; a later one counts. */
 int config_assign(struct config *, const char *assignment, struct error *);
+/* The key that an unknown one may stand for: what other programs call so, one with this last part, the nearest, or
+   NULL. */
+const char *config_near_key(const struct config *, const char *name);
 /* Set one key to one value, taken literally, saying where it came from (used by sweeps, resume). */
 int config_set(struct config *, const char *key, const char *value, const char *origin, struct error *);
 /* Settle everything, presets unfolded in their place; before this the structs are not to be read. May be

@@ -41,6 +41,8 @@ static int check_name(void *context, const char *part)
   struct buffer list = {0};
   for (size_t i = 0; i < n->count; i++) buffer_add(&list, "%s%s", i ? ", " : "", n->names[i]);
   const char *near = text_nearest(part, n->names, n->count);
+  for (size_t i = 0; i < n->count; i++) /* nearer in letters is cpu */
+    if (!strcmp(part, "gpu") && !strcmp(n->names[i], "cuda")) near = n->names[i];
   error_set(n->error, STATUS_USAGE, "'%s' is not one of %s%s%s%s", part, list.text ? list.text : "(none)",
             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
   memory_free(list.text);
