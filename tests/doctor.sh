@@ -20,7 +20,7 @@ done
 case $(number system) in *aarch64) exit $status ;; esac # has no other kernels
 # base has nothing fused: doctor and a run say it once and do not fail, other kernels have nothing to say
 one=$(MAXLOGIT_KERNELS=base ./maxlogit doctor 2>&1) || complain "base: $one"
-[ "$(echo "$one" | grep -c 'no fused multiply-add')" = 1 ] || echo "$one" | grep -q 'as everywhere$' || complain "base: $one"
+[ "$(echo "$one" | grep -c 'no fused multiply-add')" = 1 ] || complain "base: $one"
 MAXLOGIT_KERNELS=base ./maxlogit doctor --json | grep -q '"kernels": "base"' || complain "other kernels than those asked for"
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
