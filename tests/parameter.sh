@@ -63,6 +63,8 @@ if command -v gnuplot > /dev/null; then
   "$program" plot "$dir/runs" --x train.lr --y clips --format=svg -o "$dir/f" > "$dir/out" 2> "$dir/err" || fail "zero: $(cat "$dir/err")"
   grep -q 'e-[0-9][0-9]</' "$dir/f/parameter.svg" && fail "zero throughout, on an axis of next to nothing"
 fi
+"$program" plot --script "$dir/runs" --x train.lr 2>&1 > "$dir/out" | grep -q 'plot: val, .* over train.lr; --y METRIC' ||
+  fail "plot --x without --y does not say what it draws"
 for bad in "--x train.lrr" "--x optimizer" "--y val" "--x train.lr --y nosuch" "--x train.lr --figure=loss"; do
   # shellcheck disable=SC2086
   "$program" plot --script "$dir/runs" $bad > "$dir/out" 2> "$dir/err"; status=$?

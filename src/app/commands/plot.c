@@ -290,6 +290,8 @@ static int draw_set(struct plot_request *r, struct error *error)
     selection->by = by.text;
     status = check_axes(r, error);
     if (!status) status = metric_read(&r->metric, metric, error);
+    if (!status && !r->y)
+      message("plot: val, the last validation loss, over %s; --y METRIC draws another", r->x);
   }
   if (!status) status = runset_select(&set, selection, RUNSET_RECORDED | (r->x ? RUNSET_ONCE : 0), error);
   if (!status) {
