@@ -60,4 +60,12 @@ for steps in 1 60; do
 done
 "$program" eval --context=1x "$dir/ahead60.h5" | awk 'NR == 1 { head = NF } END { exit !(NR == 2 && NF == 8 && head == 14) }' ||
   fail "the table has no modules"
+
+# a text that was given by a path from another folder
+mkdir "$dir/there" && cp "$dir/text" "$dir/there/t.txt"
+(cd "$dir/there" && small_run relative data=bytes data.path=t.txt train.steps=1 && mv "$dir/relative".* .)
+"$program" eval "$dir/there/relative.h5" > "$dir/out" 2> "$dir/err" && fail "a text from another folder is read"
+grep -qF "there/relative.h5: data.path: cannot read t.txt: No such file or directory (seen from $PWD; data.path=FILE names it anew)" "$dir/err" ||
+  fail "a text from another folder: $(cat "$dir/err")"
+"$program" eval "$dir/there/relative.h5" data.path="$dir/there/t.txt" > "$dir/out" 2> "$dir/err" || fail "a text named anew: $(cat "$dir/err")"
 finish

@@ -170,7 +170,11 @@ static int evaluate(const struct arguments *a, struct result *r, struct error *e
   struct config *c = NULL;
   struct trainer *t = NULL;
   int status = configure(a, r->multiple, &c, e);
-  if (!status && trainer_init(&t, c, TRAINER_NO_RECORD, e)) status = without_key(e);
+  if (!status && trainer_init(&t, c, TRAINER_NO_RECORD, e)) {
+    status = without_key(e);
+    if (!strncmp(e->text, "data", 4))
+      error_prefix(e, a->words.file); /* its text was given from another folder */
+  }
   if (!status && r->multiple == a->multiple[0]) compare_data(a, t);
   for (long s = 0; !status && s < a->steps; s++) status = trainer_step(t, e);
   if (!status) {

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 #include "base/file.h"
 #include "base/memory.h"
@@ -26,8 +27,13 @@ static int read_part(void *context, const char *path)
   char *bytes;
   size_t length;
   if (file_read(path, &bytes, &length, r->error)) {
-    r->error->status = STATUS_USAGE;
-    return error_prefix(r->error, "data.path");
+    struct error why = *r->error;
+    char here[4096];
+    *r->error = (struct error){0};
+    if (*path == '/' || !getcwd(here, sizeof here))
+      return error_set(r->error, STATUS_USAGE, "data.path: %s", why.text);
+    return error_set(r->error, STATUS_USAGE, "data.path: %s (seen from %s; data.path=FILE names it anew)",
+                     why.text, here);
   }
   struct text *t = r->text;
   t->token = memory_grow(t->token, t->length, t->length + length, 1);
