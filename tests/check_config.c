@@ -196,7 +196,7 @@ START_TEST(messages_of_files)
     {"data.path = a\x01", "t.conf:1: data.path: there is a control character (0x01) in the value"},
     {"stabilizers = qk_clip+qk_clip", "t.conf:1: stabilizers: 'qk_clip' stands there twice"},
     {"device = gpu",
-     "t.conf:1: device: 'gpu' is not one of cpu, cuda, reference, isolated; did you mean 'cpu'?"},
+     "t.conf:1: device: 'gpu' is not one of cpu, cuda, reference, isolated; did you mean 'cuda'?"},
     {"checkpoint.keep = 0", "t.conf:1: checkpoint.keep: '0' is neither a number (at least 1) nor all"},
     {"\x1b[31m = 1", "t.conf:1: ?[31m: unknown key; all keys: maxlogit help config"},
   };
