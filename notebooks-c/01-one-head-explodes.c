@@ -1,19 +1,20 @@
 // %% [markdown]
 // # One head explodes
 //
-// A head of attention compares a query and a key by a *bilinear form*: with normed inputs x, x' in R^D,
+// A head of attention compares a query and a key by a *bilinear form*: with normed inputs
+// $x, x' \in \mathbb{R}^D$,
 //
-//     s = q . k / sqrt(Dh) = x^T W_q^T W_k x' / sqrt(Dh)
+// $$ s = \frac{q \cdot k}{\sqrt{D_h}} = \frac{x^\top W_q^\top W_k x'}{\sqrt{D_h}} $$
 //
-// The largest such s of a training step is the head's **max logit**. RMSNorm with gain g bounds
-// |x| <= sqrt(D) max|g|, rotary position encoding only turns q and k, so (Su, "QK-Clip", 2025)
+// The largest such $s$ of a training step is the head's **max logit**. RMSNorm with gain $g$ bounds
+// $\|x\| \le \sqrt{D} \max |g|$, rotary position encoding only turns $q$ and $k$, so (Su, "QK-Clip", 2025)
 //
-//     max logit <= D max|g|^2 ||W_q||_2 ||W_k||_2 / sqrt(Dh)
+// $$ \text{max logit} \le \frac{D \max |g|^2 \, \|W_q\|_2 \, \|W_k\|_2}{\sqrt{D_h}} $$
 //
-// with spectral norms. *Two* factors grow: if each norm grows like t, the bound grows like t^2. An optimiser
-// that takes steps of equal size for ever, as Muon does (every singular value of its step is about 1), makes
-// each norm grow at a steady rate as long as the steps agree in direction. This notebook derives what a clip
-// then does, and runs it. Every cell is C; the whole file is one program:
+// with spectral norms. *Two* factors grow: if each norm grows like $t$, the bound grows like $t^2$. An
+// optimiser that takes steps of equal size for ever, as Muon does (every singular value of its step is about
+// 1), makes each norm grow at a steady rate as long as the steps agree in direction. This notebook derives
+// what a clip then does, and runs it. Every cell is C; the whole file is one program:
 //
 //     make check        # builds and runs it with all other tests
 
@@ -37,18 +38,18 @@ static void must(int ok, const char *what)
 // %% [markdown]
 // ## The tug-of-war, as one number
 //
-// QK-Clip (Kimi K2, arXiv 2507.20534, algorithm 1) looks at the max logit S_t of a step's forward pass, lets
-// the optimiser take its step, and then multiplies the head's logits by min(1, tau / S_t). If the step alone
-// would raise the max logit by d, the head does
+// QK-Clip (Kimi K2, arXiv 2507.20534, algorithm 1) looks at the max logit $S_t$ of a step's forward pass,
+// lets the optimiser take its step, and then multiplies the head's logits by $\min(1, \tau / S_t)$. If the
+// step alone would raise the max logit by $d$, the head does
 //
-//     S_{t+1} = (S_t + d) min(1, tau / S_t)
+// $$ S_{t+1} = (S_t + d) \min(1, \tau / S_t) $$
 //
-// A fixed point above tau solves S^2 = tau S + tau d:
+// A fixed point above $\tau$ solves $S^2 = \tau S + \tau d$:
 //
-//     S* = (tau + sqrt(tau^2 + 4 tau d)) / 2  =  tau + d - O(d^2 / tau)
+// $$ S^* = \frac{\tau + \sqrt{\tau^2 + 4 \tau d}}{2} = \tau + d - O(d^2 / \tau) $$
 //
-// There the map's slope is -tau d / S*^2, between -1 and 0: the max logit settles, swinging around S*. So a
-// clip at tau does not give a max logit below tau: it overshoots by one step's growth.
+// There the map's slope is $-\tau d / {S^*}^2$, between $-1$ and 0: the max logit settles, swinging around
+// $S^*$. So a clip at $\tau$ does not give a max logit below $\tau$: it overshoots by one step's growth.
 
 // %%
 static double fixed_point(double tau, double growth)

@@ -1,17 +1,20 @@
 // %% [markdown]
-// # Why each factor takes sqrt(gamma)
+// # Why each factor takes the square root of gamma
 //
 // A head's logit is a product of two factors, the query's weights and the key's:
 //
-//     s = x^T W_q^T W_k x' / sqrt(Dh)
+// $$ s = \frac{x^\top W_q^\top W_k x'}{\sqrt{D_h}} $$
 //
-// QK-Clip (Kimi K2, arXiv 2507.20534, algorithm 1) wants the head's largest logit S back at tau: all its
-// logits are to be multiplied by gamma = min(1, tau / S). Since s is linear in either factor, W_q may take
-// gamma^alpha and W_k gamma^(1 - alpha), for any alpha: the logits cannot tell. The paper takes alpha = 1/2
-// for both factors. There are two ways to get it wrong, and a reason for the halves:
+// QK-Clip (Kimi K2, arXiv 2507.20534, algorithm 1) wants the head's largest logit $S$ back at $\tau$: all its
+// logits are to be multiplied by $\gamma = \min(1, \tau / S)$. Since $s$ is linear in either factor, $W_q$
+// may take $\gamma^\alpha$ and $W_k$ $\gamma^{1 - \alpha}$, for any $\alpha$: the logits cannot tell. The
+// paper takes $\alpha = 1/2$ for both factors. There are two ways to get it wrong, and a reason for the
+// halves:
 //
-// 1. **Both in full** (each factor times gamma): logits shrink by gamma^2, below tau; clips come in pulses.
-// 2. **One alone** (alpha = 1 or 0): right for the logits, but one factor is worn down while the other grows.
+// 1. **Both in full** (each factor times $\gamma$): logits shrink by $\gamma^2$, below $\tau$; clips come in
+//    pulses.
+// 2. **One alone** ($\alpha = 1$ or 0): right for the logits, but one factor is worn down while the other
+//    grows.
 // 3. **Halves** keep a balanced pair balanced, as gradient flow does, and balance is where a product of given
 //    size has the smallest factors.
 //
@@ -32,25 +35,26 @@ static void must(int ok, const char *what)
 // %% [markdown]
 // ## The logit cannot tell; the factors can
 //
-// For a product p = q k of given size, q^2 + k^2 >= 2 |p| with equality where |q| = |k| (the mean of squares
-// is at least the product). The size of the factors matters twice. A step of size eta on each changes the
-// logit by
+// For a product $p = q k$ of given size, $q^2 + k^2 \ge 2 |p|$ with equality where $|q| = |k|$ (the mean of
+// squares is at least the product). The size of the factors matters twice. A step of size $\eta$ on each
+// changes the logit by
 //
-//     d p = eta (|q| + |k|) + eta^2,
+// $$ d p = \eta (|q| + |k|) + \eta^2, $$
 //
-// which at a given p is smallest where they are equal, and grows without bound as one of them goes to zero.
-// And the clip's own freedom, alpha, decides where the pair goes: with equal growth eta of both, and clips
-// gamma_t,
+// which at a given $p$ is smallest where they are equal, and grows without bound as one of them goes to zero.
+// And the clip's own freedom, $\alpha$, decides where the pair goes: with equal growth $\eta$ of both, and
+// clips $\gamma_t$,
 //
-//     q <- (q + eta) gamma^alpha,     k <- (k + eta) gamma^(1 - alpha).
+// $$ q \leftarrow (q + \eta) \gamma^\alpha, \quad k \leftarrow (k + \eta) \gamma^{1 - \alpha}. $$
 //
-// In a steady state q = (q + eta) gamma^alpha, which gives
+// In a steady state $q = (q + \eta) \gamma^\alpha$, which gives
 //
-//     q = eta gamma^alpha / (1 - gamma^alpha),     k = eta gamma^(1-alpha) / (1 - gamma^(1-alpha)).
+// $$ q = \frac{\eta \gamma^\alpha}{1 - \gamma^\alpha}, \quad
+//    k = \frac{\eta \gamma^{1 - \alpha}}{1 - \gamma^{1 - \alpha}}. $$
 //
-// For gamma = 1 - e with small e this is q = eta / (alpha e), k = eta / ((1 - alpha) e): the ratio of the
-// factors settles at k / q = alpha / (1 - alpha). At alpha = 1/2 they are equal; at alpha = 1 the query
-// settles, and the key, which is never clipped, grows for ever.
+// For $\gamma = 1 - e$ with small $e$ this is $q = \eta / (\alpha e)$, $k = \eta / ((1 - \alpha) e)$: the
+// ratio of the factors settles at $k / q = \alpha / (1 - \alpha)$. At $\alpha = 1/2$ they are equal; at
+// $\alpha = 1$ the query settles, and the key, which is never clipped, grows for ever.
 
 // %%
 struct pair {
@@ -77,9 +81,12 @@ static struct pair race(double tau, double eta, double alpha, int full, int step
 }
 
 // %% [markdown]
-// What a step adds to the logit decides how far above tau a head goes between two clips: the overshoot. It is
-// (q + eta)(k + eta) / (q k) = 1 + eta (1/q + 1/k) + ..., and 1/q + 1/k at a given product is smallest for q
-// = k.
+// What a step adds to the logit decides how far above $\tau$ a head goes between two clips: the overshoot. It
+// is
+//
+// $$ \frac{(q + \eta)(k + \eta)}{q k} = 1 + \eta \left( \frac{1}{q} + \frac{1}{k} \right) + \dots, $$
+//
+// and $1/q + 1/k$ at a given product is smallest for $q = k$.
 
 // %% nb:main
 int main(void)
@@ -108,9 +115,9 @@ int main(void)
   // %% [markdown]
   // ### One factor alone: it is worn down, and the other grows for ever
   //
-  // A step then adds eta k to the logit, more and more. The logit is where S = tau + eta k - O((eta k)^2 /
-  // tau), the fixed point of S -> (S + d) tau / S with d = eta k (notebook 01): the clip no longer holds it
-  // at tau.
+  // A step then adds $\eta k$ to the logit, more and more. The logit is where
+  // $S = \tau + \eta k - O((\eta k)^2 / \tau)$, the fixed point of $S \mapsto (S + d) \tau / S$ with
+  // $d = \eta k$ (notebook 01): the clip no longer holds it at $\tau$.
 
   // %%
   struct pair one = race(tau, eta, 1, 0, 200000, NULL), twice = race(tau, eta, 1, 0, 400000, NULL);
@@ -124,10 +131,10 @@ int main(void)
   must(fabs(one.q * one.k / settles - 1) < 0.02, "the overshoot is that of a growth of eta k");
 
   // %% [markdown]
-  // ### Both in full: the logit falls to tau^2 / S, and clips come in pulses
+  // ### Both in full: the logit falls to $\tau^2 / S$, and clips come in pulses
   //
-  // Where the clip takes gamma twice the logit is tau gamma, below tau by as much as it was above: half of
-  // the steps, about, have nothing to clip.
+  // Where the clip takes $\gamma$ twice the logit is $\tau \gamma$, below $\tau$ by as much as it was above:
+  // half of the steps, about, have nothing to clip.
 
   // %%
   struct pair full = race(tau, eta, 0, 1, 200000, NULL), half = race(tau, eta, 0.5, 0, 200000, NULL);
@@ -138,10 +145,14 @@ int main(void)
   // %% [markdown]
   // ### The same with matrices: what the clip leaves alone
   //
-  // For matrices, scaling by powers of gamma leaves W_q W_q^T and W_k W_k^T proportional to themselves. Gradient
-  // flow of a loss of the form A = W_q^T W_k alone, G = dL/dA, has dW_q/dt = -W_k G^T and dW_k/dt = -W_q G, so
-  // that |W_q|^2 and |W_k|^2 both change by -2 <A, G>: their difference is kept. With halves a balanced pair stays
-  // balanced through any number of clips; with alpha = 1 every clip moves the difference by (1 - gamma^2) |W_q|^2.
+  // For matrices, scaling by powers of $\gamma$ leaves $W_q W_q^\top$ and $W_k W_k^\top$ proportional to
+  // themselves. Gradient flow of a loss of the form $A = W_q^\top W_k$ alone, $G = dL/dA$, has
+  //
+  // $$ \frac{d W_q}{d t} = -W_k G^\top, \quad \frac{d W_k}{d t} = -W_q G, $$
+  //
+  // so that $\|W_q\|^2$ and $\|W_k\|^2$ both change by $-2 \langle A, G \rangle$: their difference is kept.
+  // With halves a balanced pair stays balanced through any number of clips; with $\alpha = 1$ every clip
+  // moves the difference by $(1 - \gamma^2) \|W_q\|^2$.
 
   // %%
   double q2 = 30, k2 = 30, balanced = 0, tilted = 0;

@@ -1,15 +1,17 @@
 // %% [markdown]
 // # Spectra: entropy, stable rank, and what msign does to them
 //
-// Muon does not take the gradient's momentum M = U diag(sigma) V^T as a step, but something close to its
-// *polar factor* msign(M) = U V^T: the same singular vectors, every singular value 1 (Keller Jordan's Muon,
-// 2024; Moonlight, arXiv 2502.16982). This notebook says what that does to the numbers by which a spectrum is
-// told, and how near the iterations in use come to it. With p_i = sigma_i^2 / sum sigma^2, i = 1 .. n:
+// Muon does not take the gradient's momentum $M = U \operatorname{diag}(\sigma) V^\top$ as a step, but
+// something close to its *polar factor* $\operatorname{msign}(M) = U V^\top$: the same singular vectors,
+// every singular value 1 (Keller Jordan's Muon, 2024; Moonlight, arXiv 2502.16982). This notebook says what
+// that does to the numbers by which a spectrum is told, and how near the iterations in use come to it. With
+// $p_i = \sigma_i^2 / \sum_j \sigma_j^2$, $i = 1 \dots n$, these are the SVD entropy (arXiv 2502.16982,
+// section 3.4) and the stable rank:
 //
-//     SVD entropy    H = -(1 / ln n) sum p ln p     in [0, 1]   (arXiv 2502.16982, section 3.4)
-//     stable rank    |W|_F^2 / |W|_2^2 = 1 / p_1    in [1, n]
+// $$ H = -\frac{1}{\ln n} \sum_i p_i \ln p_i \in [0, 1], \quad
+//    \frac{\|W\|_F^2}{\|W\|_2^2} = \frac{1}{p_1} \in [1, n]. $$
 //
-// Both are 1, and n, exactly where all singular values are equal. The two are not the same question: the
+// They are 1 and $n$ exactly where all singular values are equal. The two are not the same question: the
 // entropy asks how many directions there are, the stable rank how much the first one outweighs the rest.
 
 // %%
@@ -34,13 +36,15 @@ static void must(int ok, const char *what)
 // %% [markdown]
 // ## Newton-Schulz: a polynomial of the singular values
 //
-// An odd polynomial acts on a matrix through its singular values alone: with X = U diag(s) V^T
+// An odd polynomial acts on a matrix through its singular values alone: with
+// $X = U \operatorname{diag}(s) V^\top$
 //
-//     a X + b (X X^T) X + c (X X^T)^2 X = U diag(f(s)) V^T,   f(s) = a s + b s^3 + c s^5.
+// $$ a X + b (X X^\top) X + c (X X^\top)^2 X = U \operatorname{diag}(f(s)) V^\top, \quad
+//    f(s) = a s + b s^3 + c s^5. $$
 //
-// So a few products, and no decomposition, apply f again and again. X starts as M divided by its Frobenius
-// norm, so that every s lies in [0, 1]; then f is to take all of them to 1. What each set of coefficients
-// really does is a curve: the composition f(f(...f(s))) over s.
+// So a few products, and no decomposition, apply $f$ again and again. $X$ starts as $M$ divided by its
+// Frobenius norm, so that every $s$ lies in $[0, 1]$; then $f$ is to take all of them to 1. What each set of
+// coefficients really does is a curve: the composition $f(f(\dots f(s)))$ over $s$.
 
 // %%
 static double mapped(const struct ns_set *set, double s)
@@ -87,7 +91,7 @@ static void newton_schulz(const struct ns_set *set, double (*x)[COLS])
 // %% [markdown]
 // ## A matrix with a spectrum as gradients have
 //
-// Random directions, singular values falling like 1 / i: few large, many small.
+// Random directions, singular values falling like $1 / i$: few large, many small.
 
 // %%
 static unsigned long long state = 7;
@@ -132,8 +136,8 @@ int main(void)
   // %% [markdown]
   // ### A falling spectrum: few directions, however many there are
   //
-  // For sigma_i = 1 / i the stable rank is sum 1 / i^2, which never passes pi^2 / 6 = 1.645, however large
-  // the matrix.
+  // For $\sigma_i = 1 / i$ the stable rank is $\sum 1 / i^2$, which never passes $\pi^2 / 6 = 1.645$, however
+  // large the matrix.
 
   // %%
   static double m[ROWS][COLS], x[ROWS][COLS], before[ROWS], after[ROWS];
@@ -150,10 +154,11 @@ int main(void)
   // %% [markdown]
   // ### What each iteration makes of it
   //
-  // The matrix version has to have the singular values that the scalar map gives, s_i = f(sigma_i / |M|_F):
-  // we compare all of them. Jordan's coefficients do not converge to 1; they bring everything above about
-  // 0.01 into [0.68, 1.14] in five steps, which is what they are made for. The quintic of second-order
-  // contact (Bjorck and Bowie 1971) converges, but lifts small singular values by 15/8 a step only.
+  // The matrix version has to have the singular values that the scalar map gives,
+  // $s_i = f(\sigma_i / \|M\|_F)$: we compare all of them. Jordan's coefficients do not converge to 1; they
+  // bring everything above about 0.01 into $[0.68, 1.14]$ in five steps, which is what they are made for. The
+  // quintic of second-order contact (Bjorck and Bowie 1971) converges, but lifts small singular values by
+  // 15/8 a step only.
 
   // %%
   const int which[4] = {NS_KELLER, NS_QUINTIC, NS_TAYLOR, NS_POLAR_EXPRESS};
@@ -184,7 +189,7 @@ int main(void)
   // %% [markdown]
   // ### Where the maps end
   //
-  // Five steps of Jordan's map at s = 1, 0.1, 0.01 and 0.001. A singular value below about a thousandth of
+  // Five steps of Jordan's map at $s = 1$, 0.1, 0.01 and 0.001. A singular value below about a thousandth of
   // the Frobenius norm is lifted but does not arrive: in a wide matrix most of a noisy gradient's directions
   // may lie there.
 
@@ -205,9 +210,12 @@ int main(void)
   // %% [markdown]
   // ### The size of a step
   //
-  // msign has |W|_F = sqrt(n), so its root mean square is sqrt(n / (rows cols)) = 1 / sqrt(max(rows, cols)):
-  // the reason for the factor 0.2 sqrt(max(rows, cols)) that makes it 0.2, as Adam's (arXiv 2502.16982,
-  // section 2.2).
+  // The polar factor has $\|W\|_F = \sqrt{n}$, so its root mean square is
+  //
+  // $$ \sqrt{\frac{n}{\text{rows} \cdot \text{cols}}} = \frac{1}{\sqrt{\max(\text{rows}, \text{cols})}}: $$
+  //
+  // the reason for the factor $0.2 \sqrt{\max(\text{rows}, \text{cols})}$ that makes it 0.2, as Adam's (arXiv
+  // 2502.16982, section 2.2).
 
   // %%
   double rms = sqrt((double)ROWS / (ROWS * COLS));

@@ -1,16 +1,16 @@
 // %% [markdown]
 // # Over-clipping as a race between heads
 //
-// QK-Clip looks at the largest logit of a step and scales weights down where it is above tau. Kimi K2 (arXiv
-// 2507.20534, algorithm 1) does so head by head: gamma_h = min(1, tau / S_h). One number a layer, gamma =
-// min(1, tau / max_h S_h), would be simpler, and is what one gets where a clip knows the layer's maximum
-// alone. Su (kexue.fm/archives/11126) names its price: heads that never passed tau are scaled down with the
-// one that did, again and again. Their logits go to zero.
+// QK-Clip looks at the largest logit of a step and scales weights down where it is above $\tau$. Kimi K2
+// (arXiv 2507.20534, algorithm 1) does so head by head: $\gamma_h = \min(1, \tau / S_h)$. One number a layer,
+// $\gamma = \min(1, \tau / \max_h S_h)$, would be simpler, and is what one gets where a clip knows the
+// layer's maximum alone. Su (kexue.fm/archives/11126) names its price: heads that never passed $\tau$ are
+// scaled down with the one that did, again and again. Their logits go to zero.
 //
-// This notebook makes that a race. Each head's logit grows by a step's worth d_h a step (the head's *speed*);
-// after each step the whole layer is multiplied by gamma of the step's forward pass:
+// This notebook makes that a race. Each head's logit grows by a step's worth $d_h$ a step (the head's
+// *speed*); after each step the whole layer is multiplied by $\gamma$ of the step's forward pass:
 //
-//     S_h <- (S_h + d_h) gamma,   gamma = min(1, tau / max_h S_h).
+// $$ S_h \leftarrow (S_h + d_h) \gamma, \quad \gamma = \min(1, \tau / \max_h S_h). $$
 
 // %%
 #include <math.h>
@@ -29,21 +29,24 @@ static void must(int ok, const char *what)
 // %% [markdown]
 // ## Who wins, and where the others end
 //
-// Once the fastest head, of speed d_1, is at its fixed point S* = (tau + sqrt(tau^2 + 4 tau d_1)) / 2
-// (notebook 01), the layer's factor is the same in every step: gamma = tau / S*. Another head then follows S
-// <- (S + d) gamma, a linear map with the fixed point
+// Once the fastest head, of speed $d_1$, is at its fixed point (notebook 01)
 //
-//     S_h = d_h gamma / (1 - gamma) = d_h tau / (S* - tau) = S* d_h / d_1,
+// $$ S^* = \frac{\tau + \sqrt{\tau^2 + 4 \tau d_1}}{2}, $$
 //
-// (since S* (S* - tau) = tau d_1). So the logits end *in the proportions of the speeds*: a head with a tenth
-// of the speed ends at a tenth of the logit, wherever it began, even above tau. That is the race: what counts
-// is not how large a head's logits are, but how fast they grow. A head that does not grow at all (d = 0) dies
-// like
+// the layer's factor is the same in every step: $\gamma = \tau / S^*$. Another head then follows
+// $S \leftarrow (S + d) \gamma$, a linear map with the fixed point
 //
-//     S_h(t) = S_h(0) gamma^t,   gamma = 1 - d_1 / S*, about exp(-t d_1 / tau):
+// $$ S_h = \frac{d_h \gamma}{1 - \gamma} = \frac{d_h \tau}{S^* - \tau} = S^* \frac{d_h}{d_1}, $$
 //
-// down to a third after tau / d_1 steps, the time in which the winner without a clip would have added another
-// tau.
+// (since $S^* (S^* - \tau) = \tau d_1$). So the logits end *in the proportions of the speeds*: a head with a
+// tenth of the speed ends at a tenth of the logit, wherever it began, even above $\tau$. That is the race:
+// what counts is not how large a head's logits are, but how fast they grow. A head that does not grow at all
+// ($d = 0$) dies like
+//
+// $$ S_h(t) = S_h(0) \gamma^t, \quad \gamma = 1 - \frac{d_1}{S^*}, \quad \gamma^t \approx e^{-t d_1 / \tau}: $$
+//
+// down to a third after $\tau / d_1$ steps, the time in which the winner without a clip would have added
+// another $\tau$.
 
 // %%
 static double fixed_point(double tau, double speed) { return (tau + sqrt(tau * tau + 4 * tau * speed)) / 2; }
@@ -71,7 +74,7 @@ int main(void)
   const double start[HEADS] = {20, 60, 90, 50};
 
   // %% [markdown]
-  // ### One factor a layer: proportions of speed; one a head: every grown head at tau
+  // ### One factor a layer: proportions of speed; one a head: every grown head at $\tau$
 
   // %%
   double a[HEADS], b[HEADS], winner = fixed_point(tau, speed[0]);
@@ -105,15 +108,15 @@ int main(void)
   // %% [markdown]
   // ### Growth that feeds on itself makes the winner take all
   //
-  // Where a head's growth goes with its own logit, d = c_h S^p with p > 0 (two factors that grow with each
-  // other have p between 1/2 and 1), the same map has another end. Write r for the ratio of two heads. The
-  // clip cancels in it:
+  // Where a head's growth goes with its own logit, $d = c_h S^p$ with $p > 0$ (two factors that grow with
+  // each other have $p$ between 1/2 and 1), the same map has another end. Write $r$ for the ratio of two
+  // heads. The clip cancels in it:
   //
-  //     r' = r (1 + c_2 S_2^(p-1)) / (1 + c_1 S_1^(p-1)).
+  // $$ r' = r \, \frac{1 + c_2 S_2^{p-1}}{1 + c_1 S_1^{p-1}}. $$
   //
-  // For p < 1 the smaller head grows relatively faster, and the ratio settles: r^(1-p) = c_2 / c_1. For p = 1
-  // it does not settle: the ratio of two heads goes like ((1 + c_2) / (1 + c_1))^t, and all but the fastest
-  // die.
+  // For $p < 1$ the smaller head grows relatively faster, and the ratio settles: $r^{1-p} = c_2 / c_1$. For
+  // $p = 1$ it does not settle: the ratio of two heads goes like $((1 + c_2) / (1 + c_1))^t$, and all but the
+  // fastest die.
 
   // %%
   double power[] = {0, 0.5, 1};

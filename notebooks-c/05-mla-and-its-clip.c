@@ -1,20 +1,23 @@
 // %% [markdown]
 // # MLA's parts, the absorbed form, and who may take the clip
 //
-// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434) keeps one small latent c [R] and one rotary key
-// r [Dr] a position, shared by all heads. A head's query and key have two parts each:
+// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434) keeps one small latent $c \in \mathbb{R}^R$ and
+// one rotary key $r \in \mathbb{R}^{D_r}$ a position, shared by all heads. A head's query and key have two
+// parts each:
 //
-//     q = [W_qc x ; rot(W_qr x)],   k = [W_kc c ; rot(r)],   logit = (q_c . k_c + q_r . k_r) / sqrt(Dn + Dr)
+// $$ q = \begin{bmatrix} W_{qc} x \\ \operatorname{rot}(W_{qr} x) \end{bmatrix}, \quad
+//    k = \begin{bmatrix} W_{kc} c \\ \operatorname{rot}(r) \end{bmatrix}, \quad
+//    \text{logit} = \frac{q_c \cdot k_c + q_r \cdot k_r}{\sqrt{D_n + D_r}} $$
 //
-// with W_qc, W_kc and W_qr of the head, and r = w_kr x of all heads. Two things follow from where the sharing
-// is:
+// with $W_{qc}$, $W_{kc}$ and $W_{qr}$ of the head, and $r = w_{kr} x$ of all heads. Two things follow from
+// where the sharing is:
 //
-// 1. **The absorbed form.** q_c . k_c = (W_kc^T W_qc x) . c: the key's matrix goes to the query's side, and a
-// decoder needs
-//    no keys, only c and r.
-// 2. **The clip.** QK-Clip multiplies a head's logits by gamma. The content part is a product of two factors of
-//    the head's own, sqrt(gamma) each. The rotary part has one factor of the head's own, W_qr, which takes all of
-//    gamma: r belongs to the others, too (Kimi K2, arXiv 2507.20534, algorithm 1).
+// 1. **The absorbed form.** $q_c \cdot k_c = (W_{kc}^\top W_{qc} x) \cdot c$: the key's matrix goes to the
+//    query's side, and a decoder needs no keys, only $c$ and $r$.
+// 2. **The clip.** QK-Clip multiplies a head's logits by $\gamma$. The content part is a product of two
+//    factors of the head's own, $\sqrt{\gamma}$ each. The rotary part has one factor of the head's own,
+//    $W_{qr}$, which takes all of $\gamma$: $r$ belongs to the others, too (Kimi K2, arXiv 2507.20534,
+//    algorithm 1).
 
 // %%
 #include <math.h>
@@ -121,8 +124,8 @@ static void logits(const struct mla *m, double (*x)[D], int absorbed, double (*o
 // %% [markdown]
 // ## Three ways to share a clip
 //
-// Of head h alone, by gamma: as the roles say; with sqrt(gamma) on the shared rotary key, as if it were the
-// head's own; or on the content part alone, which leaves the rotary part as it was.
+// Of head $h$ alone, by $\gamma$: as the roles say; with $\sqrt{\gamma}$ on the shared rotary key, as if it
+// were the head's own; or on the content part alone, which leaves the rotary part as it was.
 
 // %%
 enum rule { BY_ROLE, SHARED_TOO, CONTENT_ALONE, RULES };
@@ -180,7 +183,8 @@ int main(void)
   // %% [markdown]
   // ### Only by role are the head's logits scaled, and nobody else's
   //
-  // gamma = tau / S for tau half of the head's max logit: what is left of each head's max logit afterwards.
+  // $\gamma = \tau / S$ for $\tau$ half of the head's max logit: what is left of each head's max logit
+  // afterwards.
 
   // %%
   const double gamma = 0.5;

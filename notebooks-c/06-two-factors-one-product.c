@@ -2,16 +2,16 @@
 // # Two matrices, one product, in one dimension
 //
 // A phase diagram asks under which optimiser, rate and decay logits explode. Its argument can be made with
-// two numbers. Let a query factor a and a key factor b make the logit p = a b, and let the loss pull p with a
-// constant force: the gradient of p is -g, g > 0, as for a head that gains by being sharper. By the chain
-// rule
+// two numbers. Let a query factor $a$ and a key factor $b$ make the logit $p = a b$, and let the loss pull
+// $p$ with a constant force: the gradient of $p$ is $-g$, $g > 0$, as for a head that gains by being sharper.
+// By the chain rule
 //
-//     dL/da = -g b,     dL/db = -g a.
+// $$ \frac{d L}{d a} = -g b, \quad \frac{d L}{d b} = -g a. $$
 //
-// What an optimiser does with these decides how p grows: gradient descent moves by eta g b, which grows with
-// p; an optimiser whose steps have a size of their own (Adam's are about eta an entry, Muon's have every
-// singular value at about eta) moves by eta, whatever g is. With decoupled weight decay, a <- a (1 - eta
-// lambda) + step.
+// What an optimiser does with these decides how $p$ grows: gradient descent moves by $\eta g b$, which grows
+// with $p$; an optimiser whose steps have a size of their own (Adam's are about $\eta$ an entry, Muon's have
+// every singular value at about $\eta$) moves by $\eta$, whatever $g$ is. With decoupled weight decay,
+// $a \leftarrow a (1 - \eta \lambda) + \text{step}$.
 
 // %%
 #include <math.h>
@@ -26,16 +26,16 @@ static void must(int ok, const char *what)
 }
 
 // %% [markdown]
-// ## Steps of a size of their own: the logit grows like t^2, and decay sets its height
+// ## Steps of a size of their own: the logit grows like $t^2$, and decay sets its height
 //
-// a_t = a_0 + eta t, and so b: p grows like (eta t)^2, whatever the force is, as long as its sign stays. With
-// decay the fixed point of a = a (1 - eta lambda) + eta is a = 1 / lambda:
+// $a_t = a_0 + \eta t$, and so $b$: $p$ grows like $(\eta t)^2$, whatever the force is, as long as its sign
+// stays. With decay the fixed point of $a = a (1 - \eta \lambda) + \eta$ is $a = 1 / \lambda$:
 //
-//     p* = 1 / lambda^2,   reached after about 1 / (eta lambda) steps.
+// $$ p^* = \frac{1}{\lambda^2}, \quad \text{reached after about } \frac{1}{\eta \lambda} \text{ steps.} $$
 //
-// The height does *not* depend on the rate; the time to get there does. So at a given number of steps T there
-// are two regimes in the plane of rate and decay, with the boundary eta lambda T = 1: below it p = (eta T)^2,
-// set by the rate; above it p = 1 / lambda^2, set by the decay.
+// The height does *not* depend on the rate; the time to get there does. So at a given number of steps $T$
+// there are two regimes in the plane of rate and decay, with the boundary $\eta \lambda T = 1$: below it
+// $p = (\eta T)^2$, set by the rate; above it $p = 1 / \lambda^2$, set by the decay.
 
 // %%
 /* After `steps` of size eta with decay: both factors alike. */
@@ -56,10 +56,10 @@ static double sized_formula(double eta, double lambda, double steps)
 // %% [markdown]
 // ## Gradient steps: exponential growth, and decay as a threshold
 //
-// For gradient descent a' = a + eta g b: with a = b the factor grows by 1 + eta (g - lambda) a step. Decay is
-// a threshold: p explodes where the force is above lambda and dies where it is below. No height is set;
-// something else must end it, such as a force that fades as the loss is fitted, g = g_0 exp(-p / p_0): then p
-// settles where g = lambda, at p* = p_0 ln(g_0 / lambda).
+// For gradient descent $a' = a + \eta g b$: with $a = b$ the factor grows by $1 + \eta (g - \lambda)$ a step.
+// Decay is a threshold: $p$ explodes where the force is above $\lambda$ and dies where it is below. No height
+// is set; something else must end it, such as a force that fades as the loss is fitted,
+// $g = g_0 e^{-p / p_0}$: then $p$ settles where $g = \lambda$, at $p^* = p_0 \ln(g_0 / \lambda)$.
 
 // %%
 static double gradient(double eta, double lambda, double g0, double p0, long steps)
@@ -76,13 +76,14 @@ static double gradient(double eta, double lambda, double g0, double p0, long ste
 // ## Noise decides whose logits are higher
 //
 // A step of fixed size goes the way of the gradient's sign. If the sign of a factor's gradient is right with
-// probability (1 + s) / 2, its mean step is s eta: alignment s multiplies the rate, p = (s eta T)^2 below the
-// boundary and (s / lambda)^2 above it. Now compare two optimisers of steps eta_1, eta_2 and alignments s_1,
-// s_2. At equal step size the one with the more persistent sign has the higher logits, by (s_1 / s_2)^2, in
-// *both* regimes; matching step sizes (update RMS) does not make logits equal. A phase diagram's boundary
-// "where one passes the other" is where
+// probability $(1 + s) / 2$, its mean step is $s \eta$: alignment $s$ multiplies the rate, $p = (s \eta T)^2$
+// below the boundary and $(s / \lambda)^2$ above it. Now compare two optimisers of steps $\eta_1, \eta_2$ and
+// alignments $s_1, s_2$. At equal step size the one with the more persistent sign has the higher logits, by
+// $(s_1 / s_2)^2$, in *both* regimes; matching step sizes (update RMS) does not make logits equal. A phase
+// diagram's boundary "where one passes the other" is where
 //
-//     s_1 eta_1 = s_2 eta_2   below the line eta lambda T = 1,      s_1 / lambda_1 = s_2 / lambda_2   above it.
+// $$ s_1 \eta_1 = s_2 \eta_2 \text{ below the line } \eta \lambda T = 1, \quad
+//    \frac{s_1}{\lambda_1} = \frac{s_2}{\lambda_2} \text{ above it.} $$
 
 // %%
 static unsigned long long state = 1;
@@ -157,7 +158,7 @@ int main(void)
   // %% [markdown]
   // ### The phase diagram
   //
-  // Colour: the product after 1000 steps of a size of their own; the white line is rate * decay * T = 1.
+  // Colour: the product after 1000 steps of a size of their own; the white line is $\eta \lambda T = 1$.
   // Below it the colours change with the rate alone, above it with the decay alone.
 
   // %%
