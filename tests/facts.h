@@ -147,16 +147,18 @@ static herr_t facts_attribute(hid_t id, const char *name, const H5A_info_t *info
   facts_add(x->facts, b.text, b.length + 1, 0, "%s @%s kind", x->object, name);
   unsigned char *bytes = memory_new(size + 1, 1);
   int ok = H5Aread(attribute, type, bytes) >= 0;
-  char *text = NULL;
-  if (ok && class == H5T_STRING && H5Tis_variable_str(type) > 0) {
-    memcpy(&text, bytes, sizeof text);
-    facts_add(x->facts, text ? text : "", (text ? strlen(text) : 0) + 1, 0, "%s @%s", x->object, name);
-    H5free_memory(text);
+  int variable = class == H5T_STRING && H5Tis_variable_str(type) > 0;
+  if (ok && variable) { /* the labels of the dimensions are several */
+    for (size_t i = 0; i < size / sizeof(char *); i++) {
+      const char *text = ((char **)bytes)[i] ? ((char **)bytes)[i] : "";
+      if (i == 0) facts_add(x->facts, text, strlen(text) + 1, 0, "%s @%s", x->object, name);
+      if (i > 0) facts_add(x->facts, text, strlen(text) + 1, 0, "%s @%s, %zu", x->object, name, i);
+    }
   } else if (ok && (class == H5T_STRING || class == H5T_INTEGER || class == H5T_FLOAT))
     facts_add(x->facts, bytes, size, 0, "%s @%s", x->object, name);
   else /* places in the file, of scales and of who uses them: told by facts_scales */
     facts_add(x->facts, "", 0, 0, "%s @%s%s", x->object, name, ok ? "" : " cannot be read");
-  if (ok && class == H5T_VLEN) H5Dvlen_reclaim(type, space, H5P_DEFAULT, bytes);
+  if (ok && (variable || class == H5T_VLEN)) H5Dvlen_reclaim(type, space, H5P_DEFAULT, bytes);
   memory_free(bytes);
   memory_free(b.text);
   H5Sclose(space);
