@@ -661,7 +661,7 @@ START_TEST(numbers_and_report)
 {
   struct device *device = open_kind(_i);
   struct numbers *n = numbers_new(device, 16);
-  struct report *r = report_new(device, 32);
+  struct report *r = report_new(device);
   double factor = 2;
   struct tensor *fixed = numbers_constant(n, 0.75),
                 *moving = numbers_varying(n, rate_times, &factor, sizeof factor);

@@ -306,14 +306,13 @@ static void new_series(struct model *m, int i)
 
 /* --- what passes see ------------------------------------------------------------------------------------ */
 
-static struct seen new_seen(struct model *m)
+static struct tally new_tally(struct model *m)
 {
   long blocks = model_blocks(&m->options), heads = blocks * m->options.heads;
   long watched = m->stabilizer_count * blocks;
-  struct seen s = {.loss = report_add(m->report, 1, 2, 0, "loss"),
-                   .stats = report_add(m->report, heads, 4, -INFINITY, "attention statistics"),
-                   .pairs = report_add(m->report, heads, 5, 0, "pairs"),
-                   .watched = report_add(m->report, watched + 1, 1, 0, "watched")};
+  struct tally s = {.loss = report_add(m->report, 1, 2, 0, "loss"),
+                    .stats = report_add(m->report, heads, 4, -INFINITY, "attention statistics"),
+                    .watched = report_add(m->report, watched + 1, 1, 0, "watched")};
   report_column_empty(m->report, s.stats, 1, 0); /* of absolute values */
   report_column_empty(m->report, s.stats, 3, 0); /* a sum */
   if (m->experts) {
@@ -326,17 +325,6 @@ static struct seen new_seen(struct model *m)
 
 /* Optimisers tell some for each row of tensors that are theirs: each tensor may be a row of its own. */
 static int numbers_room(const struct model *m) { return 256 + 8 * m->params.count; }
-
-static long report_room(const struct model *m)
-{
-  long blocks = model_blocks(&m->options), heads = blocks * m->options.heads;
-  long watched = m->stabilizer_count * blocks;
-  long room = 3 * (2 + 9 * heads + watched + 1 + blocks * (2 * m->experts + 4) + 2 * m->options.mtp) + 64;
-  for (int i = 0; i < m->stabilizer_count; i++)
-    for (const struct series *e = m->stabilizer[i]->emits; e && e->name; e++)
-      room += model_series_size(m, e->shape);
-  return room;
-}
 
 /* Columns of a tensor outside of programs, rows alike. */
 static struct tensor *part(struct model *m, struct tensor *t, long row, long rows, long col)
@@ -352,7 +340,7 @@ static struct tensor *part(struct model *m, struct tensor *t, long row, long row
 static void make_context(struct model *m, int i)
 {
   struct stabilizer_context *c = &m->context[i];
-  const struct seen *seen = c->wants_probe ? &m->probe : &m->seen;
+  const struct tally *seen = c->wants_probe ? &m->probe : &m->seen;
   c->max_logit = part(m, seen->stats, 0, seen->stats->rows, 0);
   c->max_abs_logit = part(m, seen->stats, 0, seen->stats->rows, 1);
   c->watched = part(m, seen->watched, i * model_blocks(&m->options), model_blocks(&m->options), 0);
@@ -374,9 +362,7 @@ void model_on_score(struct model *m, struct attention_spec *spec)
 {
   spec->score.scores_format = m->precision.scores;
   spec->qk_format = m->precision.qk;
-  spec->look = m->look_at;
   spec->stats = m->stats_at;
-  spec->look_level = m->look_level;
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->on_score) m->stabilizer[i]->on_score(&m->context[i], spec);
 }
@@ -406,6 +392,12 @@ void model_watch(struct stabilizer_context *c, struct program *program, int laye
   PROGRAM_CALL(program, max_abs, .y = program_rows(program, c->model->watched, place, 1), .x = x);
 }
 
+void model_tap(struct model *m, struct program *program, enum point point, int layer, const struct flow *flow)
+{
+  struct watcher *w = m->into ? m->into->watcher : NULL;
+  if (w) w->tap(w, program, point, layer, flow);
+}
+
 void qk_part_norm(struct program *program, struct qk_part *part, struct tensor *gain, struct tensor *eps)
 {
   if (!part->absorbed) {
@@ -426,11 +418,20 @@ static struct tensor *cache(struct program *program, const struct layer_inputs *
   return program_input(program, TENSOR_REAL, in->batch * in->decoding->length, cols, name);
 }
 
-struct tensor *model_attend(struct program *program, const struct layer_inputs *in, struct tensor *q,
-                            struct tensor *k, struct tensor *v, const struct attention_spec *spec,
-                            struct tensor **stats)
+struct tensor *model_attend(struct model *m, struct program *program, int layer,
+                            const struct layer_inputs *in, struct tensor *q, struct tensor *k,
+                            struct tensor *v, const struct attention_spec *spec, struct tensor **stats)
 {
-  if (!in->decoding) return op_attention(program, q, k, v, in->start, spec, stats);
+  if (!in->decoding) {
+    struct attention_spec rounded = *spec;
+    rounded.qk_format = FORMAT_F32;
+    q = op_round(program, q, spec->qk_format);
+    k = op_round(program, k, spec->qk_format);
+    struct tensor *y = op_attention(program, q, k, v, in->start, &rounded, stats);
+    model_tap(m, program, POINT_SCORES, layer,
+              &(struct flow){.q = q, .k = k, .v = v, .start = in->start, .stats = *stats, .score = &spec->score});
+    return y;
+  }
   struct attention_cache c = {.slot = in->decoding->slot};
   c.keys = cache(program, in, k->cols, "key cache");
   c.values = cache(program, in, v->cols, "value cache");
@@ -495,10 +496,10 @@ int model_init(struct model *m, const struct model_options *options, struct devi
     m->experts = most_experts(m);
     params_allocate(&m->params);
     m->numbers = numbers_new(device, numbers_room(m));
-    m->report = report_new(device, report_room(m));
-    m->seen = new_seen(m);
-    m->probe = new_seen(m);
-    m->val = new_seen(m);
+    m->report = report_new(device);
+    m->seen = new_tally(m);
+    m->probe = new_tally(m);
+    m->val = new_tally(m);
     m->lr = numbers_varying(m->numbers, rate_of, NULL, 0);
     m->norm_eps = numbers_constant(m->numbers, options->norm_eps);
     m->z_loss = numbers_constant(m->numbers, options->z_loss);
@@ -589,15 +590,14 @@ static struct tensor *block(struct model *m, struct model_program *mp, const str
 {
   long heads = m->options.heads;
   struct tensor *h = norm(m, mp->program, x, m->layer[l].attn_norm);
-  m->look_at = mp->looks ? &mp->looks[l] : NULL;
   m->stats_at = program_rows(mp->program, mp->all_stats, l * heads, heads);
   x = m->attention->forward(m, mp->program, l, inputs, h, x, &mp->stats[l]);
-  m->look_at = NULL;
   m->stats_at = NULL;
   h = norm(m, mp->program, x, m->layer[l].ffn_norm);
   m->routes_at = mp->routes ? program_rows(mp->program, mp->routes, l, 1) : NULL;
   x = m->ffn->forward(m, mp->program, l, inputs, h, x);
   m->routes_at = NULL;
+  model_tap(m, mp->program, POINT_STREAM, l, &(struct flow){.x = x});
   return x;
 }
 
@@ -632,6 +632,7 @@ static void record(struct model *m, struct model_program *mp, const struct layer
   h = x;
   for (int k = 0; mp->ahead && k < m->options.mtp; k++) h = look_ahead(m, mp, inputs, k, h);
   mp->logits = logits_of(m, mp->program, x, m->norm);
+  model_tap(m, mp->program, POINT_LOGITS, -1, &(struct flow){.x = mp->logits});
   mp->loss = op_cross_entropy(mp->program, mp->logits, mp->targets, mp->weight, m->z_loss, &mp->ml);
 }
 
@@ -677,7 +678,6 @@ static struct tensor *begin_program(struct model *m, struct model_program *mp, l
     mp->routes = program_temporary(mp->program, model_blocks(&m->options), m->experts + 4, "routes");
     program_keep(mp->program, mp->routes);
   }
-  if (m->look) mp->looks = memory_new((size_t)model_blocks(&m->options), sizeof *mp->looks);
   record(m, mp, &inputs);
   program_keep(mp->program, mp->loss);
   return rope_table;
@@ -698,7 +698,7 @@ static void end_program(struct model *m, struct model_program *mp, struct tensor
 }
 
 /* Sums, and in the last column the largest. */
-static void see_routes(struct model *m, struct model_program *mp, const struct seen *into)
+static void see_routes(struct model *m, struct model_program *mp, const struct tally *into)
 {
   struct program *p = mp->program;
   long sums = m->experts + 3;
@@ -713,15 +713,10 @@ static void see_routes(struct model *m, struct model_program *mp, const struct s
 }
 
 /* Take what the program has seen into what its batch has. */
-static void see(struct model *m, struct model_program *mp, const struct seen *into, long parts)
+static void see(struct model *m, struct model_program *mp, const struct tally *into, long parts)
 {
   struct program *p = mp->program;
   long watched = m->stabilizer_count * model_blocks(&m->options);
-  for (int l = 0; mp->looks && l < model_blocks(&m->options); l++) {
-    long h = m->options.heads;
-    PROGRAM_CALL(p, see_pairs, .seen = program_rows(p, into->pairs, l * h, h), .look = mp->looks[l],
-                 .stats = mp->stats[l], .largest = program_rows(p, into->stats, l * h, h));
-  }
   PROGRAM_CALL(p, see, .seen = into->stats, .stats = mp->all_stats, .share = 1 / (double)parts);
   PROGRAM_CALL(p, axpby, .y = into->loss, .x = mp->loss, .alpha = 1, .beta = 1);
   if (mp->watched) PROGRAM_CALL(p, larger, .y = program_rows(p, into->watched, 0, watched), .x = mp->watched);
@@ -731,23 +726,24 @@ static void see(struct model *m, struct model_program *mp, const struct seen *in
                  .beta = 1);
 }
 
-void model_record_clear(struct program *p, const struct seen *s)
+void model_record_clear(struct program *p, const struct tally *s)
 {
   PROGRAM_CALL(p, fill, .y = s->loss, .value = 0);
   PROGRAM_CALL(p, fill, .y = s->stats, .value = -INFINITY);
   PROGRAM_CALL(p, fill, .y = program_view(p, s->stats, 1, 1), .value = 0); /* of absolute values */
   PROGRAM_CALL(p, fill, .y = program_view(p, s->stats, 3, 1), .value = 0); /* a sum */
-  PROGRAM_CALL(p, fill, .y = s->pairs, .value = 0);
   PROGRAM_CALL(p, fill, .y = s->watched, .value = 0);
   if (s->routes) PROGRAM_CALL(p, fill, .y = s->routes, .value = 0);
   if (s->ahead) PROGRAM_CALL(p, fill, .y = s->ahead, .value = 0);
 }
 
 void model_program_init(struct model *m, struct model_program *mp, long batch, long context, int backward,
-                        const struct seen *into, long parts)
+                        const struct tally *into, long parts)
 {
+  m->into = into;
   struct tensor *rope_table = begin_program(m, mp, batch, context, context, NULL, parts);
   if (into) see(m, mp, into, parts);
+  m->into = NULL;
   end_program(m, mp, rope_table, backward);
 }
 
@@ -777,7 +773,6 @@ void model_program_free(struct model_program *mp)
 {
   if (mp->program) program_free(mp->program);
   memory_free(mp->stats);
-  memory_free(mp->looks);
   memory_free(mp->ahead);
   *mp = (struct model_program){0};
 }

@@ -142,20 +142,43 @@ struct ffn {
 extern const struct ffn *const ffns[]; /* NULL-terminated, generated registry */
 const struct ffn *ffn_find(const char *name);
 
-/* --- stabilisers (training/stabilizers/NAME.c, one file and one row) ---------------------------------- */
+/* --- what flows through the model, for whoever observes it --------------------------------------------- */
 
-/* What passes over batches have seen, all micro-batches together; in the report. */
-struct seen {
+/* Points of a program at which something can be taken, and what `flow` then has. */
+enum point {
+  POINT_STREAM, /* x [N,D]: the residual stream behind a block */
+  POINT_SCORES, /* of a layer's attention, behind it: the rest of struct flow */
+  POINT_ROUTES, /* of a layer's router: x [N,E], its logits */
+  POINT_LOGITS, /* x [N,V], layer -1 */
+  POINT_SEEN,   /* layer -1: the host, between a step's pass and all that changes weights; no program, no flow */
+  POINTS
+};
+struct flow {
+  struct tensor *x;
+  struct tensor *q, *k, *v; /* [N,H*Dq], [N,G*Dq], [N,G*Dv]: as they enter the products */
+  struct tensor *start;     /* see attention_forward */
+  struct tensor *stats;     /* [H,4] of this program */
+  const struct attention_score *score;
+};
+/* Told while a program is recorded: it may leave calls there. */
+struct watcher {
+  void (*tap)(struct watcher *, struct program *, enum point, int layer, const struct flow *);
+};
+
+/* What passes over batches add up, all micro-batches together, for the run itself: in the report. */
+struct tally {
   struct tensor *loss;    /* [1,2]: cross-entropy | z term */
   struct tensor *stats;   /* [L*H,4]: see attention_forward; maxima (NaN if one is), entropy averaged */
-  struct tensor *pairs;   /* [L*H,5]: see attention_look; empty where the programs do not look */
   struct tensor *watched; /* [S*L,1]: largest |x| of what was given to model_watch, by stabiliser and layer */
   /* Where there are routers, else NULL. [L,E+4]: choices of each expert | sum over tokens of the entropy of
      scores | number of tokens whose choice the bias changed | loss of balance | largest |logit|; and the biases
      [L,E] of the choices */
   struct tensor *routes, *biases;
-  struct tensor *ahead; /* [K,2]: of every module as `loss`; NULL where there are none */
+  struct tensor *ahead;    /* [K,2]: of every module as `loss`; NULL where there are none */
+  struct watcher *watcher; /* of the programs that are recorded into it; may be NULL */
 };
+
+/* --- stabilisers (training/stabilizers/NAME.c, one file and one row) ---------------------------------- */
 
 /* What a stabiliser sees. Its hooks are called once, while a program is recorded, and leave calls in it: nothing
    here is a number yet. */
@@ -242,20 +265,20 @@ struct model {
   struct stabilizer_context context[MAX_STABILIZERS];
   /* zero after model_init; for programs that are made afterwards */
   struct precision_options precision;
-  int look;                           /* they have `looks`, for this level */
-  struct tensor *look_level;          /* [1] */
-  struct tensor **look_at, *stats_at; /* of the layer that is being recorded */
-  struct tensor *watched;             /* [S*L,1] of the program that is being recorded */
-  long experts;                       /* of a router, at most; 0: there is none */
+  long experts; /* of a router, at most; 0: there is none */
   void *ffn_state;
-  struct tensor *routes_at; /* [1,E+4], for `forward` to write: its layer's row of seen.routes */
+  /* of the program that is being recorded: */
+  const struct tally *into;
+  struct tensor *stats_at;  /* [H,4], of its layer */
+  struct tensor *watched;   /* [S*L,1] */
+  struct tensor *routes_at; /* [1,E+4], for `forward` to write: its layer's row of the tally's routes */
   struct numbers *numbers;
   struct tensor *lr;                /* the step's learning rate, [1] */
   struct tensor *norm_eps, *z_loss; /* [1] */
   struct tensor *ahead_weight;      /* [1]: of each module's loss, mtp_weight / modules */
   struct tensor *no_z;              /* [1]: 0 */
   struct report *report;
-  struct seen seen, probe, val; /* of the step's batch; of the probe batch; of validation batches */
+  struct tally seen, probe, val; /* of the step's batch; of the probe batch; of validation batches */
 };
 
 /* `stack`: stabilisers in order with their option structs. Refuses a stack that cannot work; declares and
@@ -297,22 +320,21 @@ struct model_program {
   struct tensor **stats; /* [layers] of [H,4]: see attention_forward; rows of all_stats */
   struct tensor *all_stats;
   struct tensor *watched; /* [stabilisers*layers,1], by model_watch; 0 where nothing is watched */
-  struct tensor *routes;  /* [L,E+4]: see struct seen; NULL where there are no routers */
+  struct tensor *routes;  /* [L,E+4]: see struct tally; NULL where there are no routers */
   struct tensor *slot;    /* of a decoder: [B,1]; otherwise NULL */
   long cached;            /* of a decoder: numbers kept a position, all layers together */
-  struct tensor **looks;  /* [layers] of [H,5]: see attention_look; NULL where the model does not look */
 };
 /* context may exceed options.context (evaluation at longer lengths). What the program sees goes into `into` (may be
    NULL), of which it is one part in `parts`: micro-batches of a batch. */
 void model_program_init(struct model *, struct model_program *, long batch, long context, int backward,
-                        const struct seen *into, long parts);
+                        const struct tally *into, long parts);
 /* The same model for one position of each of `batch` sequences; inputs are [B,1]. Run it for slot 0, 1, ...
    up to length - 1: keys and values of the slots before are those of the runs before. */
 int model_decoder_init(struct model *, struct model_program *, long batch, long length, enum decode_form,
                        struct error *);
 void model_program_free(struct model_program *);
 /* Record: nothing has been seen. */
-void model_record_clear(struct program *, const struct seen *);
+void model_record_clear(struct program *, const struct tally *);
 
 /* For attention variants: declare tensors "blocks.<layer>.<name>" (head_rows as in struct param) ... */
 struct param *model_add_matrix(struct model *, int layer, long rows, long cols, long head_rows,
@@ -323,8 +345,9 @@ struct param *model_add_bias(struct model *, int layer, long cols, const char *n
 void model_on_qk(struct model *, struct program *, int layer, struct qk_part *, int parts);
 void model_on_score(struct model *, struct attention_spec *);
 /* ... let queries meet keys: op_attention, or, decoding, the same over the cache ... */
-struct tensor *model_attend(struct program *, const struct layer_inputs *, struct tensor *q, struct tensor *k,
-                            struct tensor *v, const struct attention_spec *, struct tensor **stats);
+struct tensor *model_attend(struct model *, struct program *, int layer, const struct layer_inputs *,
+                            struct tensor *q, struct tensor *k, struct tensor *v,
+                            const struct attention_spec *, struct tensor **stats);
 /* ... or, absorbed, queries [N, H*(R+Dr)] meet latents [N,R] and the rotary key [N,Dr] that all heads share;
    content scores times rstd [N,H] (may be NULL); returns sums of latents [N, H*R] ... */
 struct tensor *model_attend_latent(struct program *, const struct layer_inputs *, struct tensor *q,
@@ -335,6 +358,9 @@ struct tensor *model_output(struct model *, struct program *, int layer, struct 
                             struct tensor *residual);
 /* ... and take weights through it: `first` and the next count-1 parameters as one matrix. */
 struct tensor *model_weight(struct model *, struct program *, struct param *first, int count);
+
+/* Let observables take what flows at a point of the program that is being recorded. */
+void model_tap(struct model *, struct program *, enum point, int layer, const struct flow *);
 
 /* For stabilisers, in one of their hooks: record max |x| as the layer's `watched` number; once a layer. */
 void model_watch(struct stabilizer_context *, struct program *, int layer, struct tensor *x);

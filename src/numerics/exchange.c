@@ -1,4 +1,5 @@
 #include "numerics/exchange.h"
+#include <stdint.h>
 #include <string.h>
 #include "base/memory.h"
 
@@ -77,74 +78,104 @@ const struct moment *numbers_moment(const struct numbers *n) { return &n->moment
 
 /* --- the report --------------------------------------------------------------------------------------------- */
 
-struct report {
-  struct device *device;
-  struct arena *arena;
+/* A part of the report. It grows by pages, since programs know the places of what is in it; one fetch a page. */
+struct page {
   struct tensor *all; /* [1, room] on the device */
   real *host;
   long used;
-  /* asked for: [AHEAD_MOST + 1] rows of `used`, a ring */
-  real *late;
+  real *late; /* asked for: [AHEAD_MOST + 1] rows of `used`, a ring */
+};
+enum { PAGES = 32, PAGE_ROOM = 16384 };
+
+struct report {
+  struct device *device;
+  struct arena *arena;
+  struct page page[PAGES];
+  int pages;
   long mark[AHEAD_MOST + 1];
   int oldest, under_way;
 };
 
-struct report *report_new(struct device *device, long room)
+struct report *report_new(struct device *device)
 {
   struct report *r = memory_new(1, sizeof *r);
   r->device = device;
   r->arena = arena_new();
-  r->all = tensor_new(device, TENSOR_REAL, 1, room, "report");
-  r->host = arena_get(r->arena, (size_t)room, sizeof *r->host);
   return r;
 }
 
 void report_free(struct report *r)
 {
   if (!r) return;
-  tensor_free(r->device, r->all);
+  for (int i = 0; i < r->pages; i++) tensor_free(r->device, r->page[i].all);
   arena_free(r->arena);
   memory_free(r);
 }
 
+static struct page *page_with_room(struct report *r, long count)
+{
+  for (int i = 0; i < r->pages; i++)
+    if (r->page[i].used + count <= r->page[i].all->cols) return &r->page[i];
+  REQUIRE(r->pages < PAGES && !r->under_way);
+  struct page *p = &r->page[r->pages++];
+  long room = count > PAGE_ROOM ? count : PAGE_ROOM;
+  p->all = tensor_new(r->device, TENSOR_REAL, 1, room, "report");
+  p->host = arena_get(r->arena, (size_t)room, sizeof *p->host);
+  return p;
+}
+
+/* Where a tensor of the report stands in what the host has of it. */
+static real *host_of(const struct report *r, const struct tensor *t)
+{
+  for (const struct page *p = r->page; p < r->page + r->pages; p++) {
+    uintptr_t from = (uintptr_t)p->all->data, at = (uintptr_t)t->data;
+    if (at >= from && at < from + (size_t)p->used * sizeof(real)) return p->host + (at - from) / sizeof(real);
+  }
+  BUG("%s is not in the report", t->name);
+}
+
 struct tensor *report_add(struct report *r, long rows, long cols, double empty, const char *name)
 {
-  REQUIRE(r->used + rows * cols <= r->all->cols);
+  struct page *p = page_with_room(r, rows * cols);
   struct tensor *t = arena_get(r->arena, 1, sizeof *t);
-  *t = tensor_of(REALS(r->all) + r->used, rows, cols);
+  *t = tensor_of(REALS(p->all) + p->used, rows, cols);
   t->name = name;
-  for (long i = 0; i < rows * cols; i++) r->host[r->used + i] = (real)empty;
-  r->used += rows * cols;
+  for (long i = 0; i < rows * cols; i++) p->host[p->used + i] = (real)empty;
+  p->used += rows * cols;
   return t;
 }
 
 void report_column_empty(struct report *r, const struct tensor *t, long column, double empty)
 {
-  real *host = r->host + (REALS(t) - REALS(r->all));
+  real *host = host_of(r, t);
   for (long i = 0; i < t->rows; i++) host[i * t->cols + column] = (real)empty;
 }
 
 /* Before the first step where it can be, so that none allocates. */
-static void make_ring(struct report *r)
+static void make_rings(struct report *r)
 {
-  if (!r->late) r->late = arena_get(r->arena, (size_t)r->all->cols * (AHEAD_MOST + 1), sizeof *r->late);
+  for (struct page *p = r->page; p < r->page + r->pages; p++)
+    if (!p->late) p->late = arena_get(r->arena, (size_t)p->all->cols * (AHEAD_MOST + 1), sizeof *p->late);
 }
 
-void report_record_clear(struct report *r, struct program *p)
+void report_record_clear(struct report *r, struct program *program)
 {
-  struct tensor *empty = program_input(p, TENSOR_REAL, 1, r->used, "empty report");
-  r->device->upload(r->device, empty->data, r->host, (size_t)r->used * sizeof *r->host);
-  make_ring(r);
-  PROGRAM_CALL(p, copy, .y = program_view(p, r->all, 0, r->used), .x = empty);
+  make_rings(r);
+  for (struct page *p = r->page; p < r->page + r->pages; p++) {
+    struct tensor *empty = program_input(program, TENSOR_REAL, 1, p->used, "empty report");
+    r->device->upload(r->device, empty->data, p->host, (size_t)p->used * sizeof *p->host);
+    PROGRAM_CALL(program, copy, .y = program_view(program, p->all, 0, p->used), .x = empty);
+  }
 }
 
 void report_ask(struct report *r)
 {
   struct device *d = r->device;
   REQUIRE(r->under_way <= AHEAD_MOST);
-  make_ring(r);
+  make_rings(r);
   int at = (r->oldest + r->under_way++) % (AHEAD_MOST + 1);
-  d->fetch(d, r->late + at * r->used, r->all->data, (size_t)r->used * sizeof *r->late);
+  for (struct page *p = r->page; p < r->page + r->pages; p++)
+    d->fetch(d, p->late + at * p->used, p->all->data, (size_t)p->used * sizeof *p->late);
   r->mark[at] = d->mark ? d->mark(d) : 0;
 }
 
@@ -169,7 +200,8 @@ static void forget_oldest(struct report *r)
 void report_receive(struct report *r)
 {
   reach_oldest(r);
-  memcpy(r->host, r->late + r->oldest * r->used, (size_t)r->used * sizeof *r->host);
+  for (struct page *p = r->page; p < r->page + r->pages; p++)
+    memcpy(p->host, p->late + r->oldest * p->used, (size_t)p->used * sizeof *p->host);
   forget_oldest(r);
 }
 
@@ -188,7 +220,4 @@ void report_read(struct report *r)
   report_receive(r);
 }
 
-const real *report_of(const struct report *r, const struct tensor *t)
-{
-  return r->host + (REALS(t) - REALS(r->all));
-}
+const real *report_of(const struct report *r, const struct tensor *t) { return host_of(r, t); }

@@ -28,7 +28,7 @@ const struct moment *numbers_moment(const struct numbers *); /* the last one tol
 /* --- the report: from the device ----------------------------------------------------------------------------- */
 
 struct report;
-struct report *report_new(struct device *, long room); /* real numbers */
+struct report *report_new(struct device *);
 void report_free(struct report *);
 /* A tensor in the report, for programs to write; `empty` is what it holds before a step writes it. */
 struct tensor *report_add(struct report *, long rows, long cols, double empty, const char *name);

@@ -551,12 +551,6 @@ struct tensor *op_attention(struct program *p, struct tensor *q, struct tensor *
   program_flows(p, o, v);
   ON_BACKWARD(p, attention_step, o, ml, q, k, v, start, *s);
   if (stats) *stats = statistics;
-  if (spec->look) {
-    struct tensor *look = *spec->look = program_temporary(p, s->heads, 5, "look");
-    program_keep(p, look);
-    CALL(p, attention_look, .look = look, .q = q, .k = k, .start = start, .level = spec->look_level,
-         .score = *s);
-  }
   return o;
 }
 

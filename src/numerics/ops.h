@@ -134,8 +134,6 @@ struct attention_spec {
   struct attention_score score;
   long qk_format;            /* enum number_format that queries and keys are rounded to; 0: they are not */
   struct tensor *stats;      /* where the statistics go; NULL: a tensor of their own */
-  struct tensor **look;      /* where to put attention_look's result, kept as *stats; NULL: not wanted */
-  struct tensor *look_level; /* [1] */
 };
 /* *stats: [H,4], kept until the next run; may be NULL */
 struct tensor *op_attention(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,

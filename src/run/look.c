@@ -92,15 +92,9 @@ void trainer_run_validation(const struct company *c, company_choice *chosen)
 
 double trainer_validated(struct trainer *t)
 {
-  const struct tensor *ahead = t->model.probe.ahead;
-  real loss, of_modules[MAX_MODULES][2];
-  double batches = (double)t->train->val_batches;
-  t->device->download(t->device, &loss, t->model.probe.loss->data, sizeof loss);
-  if (ahead)
-    t->device->download(t->device, of_modules, ahead->data, (size_t)ahead->rows * sizeof *of_modules);
-  for (long k = 0; k < t->model.options.mtp; k++)
-    t->val.ahead[t->model.options.layers + k] = of_modules[k][0] / (real)batches;
-  return (double)loss / batches;
+  program_run(t->keep_val);
+  report_read(t->model.report);
+  return (double)report_of(t->model.report, t->model.val.loss)[0] / (double)t->train->val_batches;
 }
 
 double trainer_evaluate(struct trainer *t, double *by_position, double *agreement)
@@ -118,5 +112,5 @@ double trainer_evaluate(struct trainer *t, double *by_position, double *agreemen
 
 double trainer_ahead_loss(const struct trainer *t, long module)
 {
-  return (double)t->val.ahead[t->model.options.layers + module];
+  return (double)(report_of(t->model.report, t->model.val.ahead)[2 * module] / (real)t->train->val_batches);
 }

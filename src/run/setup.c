@@ -83,6 +83,7 @@ static void record_beginnings(struct trainer *t)
   PROGRAM_CALL(t->begin, fill, .y = &m->params.grads, .value = 0);
   t->begin_look = program_new(t->device);
   model_record_clear(t->begin_look, &m->probe);
+  watches_begin(t->watches, AXIS_PROBE, t->begin_look);
   t->keep_val = program_new(t->device);
   PROGRAM_CALL(t->keep_val, copy, .y = m->val.loss, .x = m->probe.loss);
   if (m->val.ahead) PROGRAM_CALL(t->keep_val, copy, .y = m->val.ahead, .x = m->probe.ahead);
@@ -120,16 +121,12 @@ static int init_training(struct trainer *t, struct error *e)
     return error_set(e, STATUS_USAGE, "train.micro_batches = %ld does not divide train.batch = %ld",
                      o->micro_batches, o->batch);
   long rows = o->batch / o->micro_batches, context = t->model.options.context;
-  t->model.look = t->record.level > 0;
-  t->model.look_level = numbers_constant(t->model.numbers, t->record.level);
+  t->watches = watches_new(&t->model, t->updates, &t->record);
   model_program_init(&t->model, &t->step_program, rows, context, 1, &t->model.seen, o->micro_batches);
-  t->model.look = t->record.pairs && t->record.probe_every;
   model_program_init(&t->model, &t->look_program, rows, context, 0, &t->model.probe, o->micro_batches);
   record_beginnings(t);
   host_batch_init(&t->host, t->arena, o->batch, context, t->model.options.mtp);
   pass_init(&t->pass, t->arena, &t->model);
-  pass_init(&t->probe, t->arena, &t->model);
-  pass_init(&t->val, t->arena, &t->model);
   health_init(&t->health, t->arena, &t->model, &t->reading);
   dense_init(&t->dense, t->config, &t->record);
   init_flights(t);
@@ -192,13 +189,14 @@ void trainer_facts(struct trainer *t, struct run_facts *f)
 void trainer_observe(struct trainer *t)
 {
   t->health.recorder = t->recorder;
-  t->observer = observer_new(&t->model, t->updates, t->recorder, &t->record);
+  t->observer = observer_new(t->watches, t->recorder);
 }
 
 void trainer_release(struct trainer *t)
 {
   if (!t) return;
   observer_free(t->observer);
+  watches_free(t->watches);
   recorder_free(t->recorder);
   model_program_free(&t->step_program);
   model_program_free(&t->look_program);

@@ -63,9 +63,10 @@ struct trainer {
 
   char id[16], path[4096];
   struct recorder *recorder;
+  struct watches *watches;
   struct observer *observer;
 
-  struct pass pass, probe, val; /* val: losses of modules alone */
+  struct pass pass;
   struct health health;
   struct dense dense;
   struct tensor *token_loss; /* [N, 1] on the device */
@@ -96,7 +97,7 @@ struct company;
 /* look.c: all validation batches of those that are chosen (NULL: all); their losses add up in the place of the
    probe's. */
 void trainer_run_validation(const struct company *, int (*chosen)(const struct trainer *));
-/* That loss, and in `val` those of modules; waits. */
+/* Those sums into the report, which is read: waits. Returns the mean loss. */
 double trainer_validated(struct trainer *);
 /* The loss of every token that a program has just seen, [batch*context]. */
 void trainer_token_losses(struct trainer *, const struct model_program *, real *out);

@@ -53,34 +53,30 @@ static void look_around(const struct company *c)
 }
 
 /* Rows of what was looked at. */
-static void observe_looks(struct trainer *t, int probed)
+static void observe_looks(struct trainer *t, const struct flight *f)
 {
-  const struct report *r = t->model.report;
-  if (probed) {
-    pass_read(&t->probe, r, &t->model.probe, t->look_program.looks != NULL);
-    observer_probe(t->observer, t->reading, &t->probe);
-  }
-  if (due(t->train->val_every, t->reading)) {
-    t->val_loss = (double)report_of(r, t->model.val.loss)[0] / (double)t->train->val_batches;
-    pass_read_ahead(&t->val, r, &t->model.val, &t->model, t->train->val_batches);
-    observer_val(t->observer, t->reading, t->val_loss, &t->val);
-  }
+  double batches = (double)t->train->val_batches;
+  if (f->probed) observer_row(t->observer, AXIS_PROBE, &f->now, 1, 0, NULL);
+  if (!due(t->train->val_every, t->reading)) return;
+  t->val_loss = (double)report_of(t->model.report, t->model.val.loss)[0] / batches;
+  observer_row(t->observer, AXIS_VAL, &f->now, batches, 0, NULL);
 }
 
-static void record_spectra(struct trainer *t, const struct pass *pass)
+/* A solver that does not converge leaves NaN in the row: an event, not the end of a run. */
+static void record_spectra(struct trainer *t, int directions)
 {
   struct error e = {0};
   if (!t->record.spectra_every) return;
   t->reading = t->done;
-  if (observer_spectra(t->observer, t->done, pass, &e)) health_event(&t->health, "nonconverged", -1, -1, NAN);
+  if (observer_row(t->observer, AXIS_SPECTRA, &(struct moment){.step = t->done}, 1, directions, &e))
+    health_event(&t->health, "nonconverged", -1, -1, NAN);
 }
 
 static void record_update(struct trainer *t, const void *context)
 {
   (void)context;
   if (report_of(t->model.report, updates_go(t->updates))[0] == 0) return;
-  pass_read(&t->pass, t->model.report, &t->model.seen, t->step_program.looks != NULL);
-  record_spectra(t, &t->pass);
+  record_spectra(t, 1);
 }
 
 /* The spectra's row is of the weights before the update and of the update to come; a step that is not finite has
@@ -102,8 +98,8 @@ static int is_finished(const struct trainer *t)
 static void record_end(struct trainer *t, const void *context)
 {
   (void)context;
-  observer_val(t->observer, t->done, t->val_loss, &t->val);
-  record_spectra(t, NULL);
+  observer_row(t->observer, AXIS_VAL, &(struct moment){.step = t->done}, (double)t->train->val_batches, 0, NULL);
+  record_spectra(t, 0);
 }
 
 /* The last look comes after the last checkpoint, so that a run which is extended on resume has only the rows of the
@@ -162,8 +158,7 @@ static void record_step(struct trainer *t, const struct flight *f)
   wanted |= dense_on(&t->dense);
   long first = dense_first(&t->dense, t->reading);
   if (wanted || first <= t->reading)
-    observer_step(t->observer, t->reading, &t->pass, f->now.rate, t->grad_norm,
-                  wanted ? OBSERVE_RECORDED : first);
+    observer_step(t->observer, &f->now, wanted ? OBSERVE_RECORDED : first);
 }
 
 /* Events and rows from the step's report. */
@@ -173,12 +168,10 @@ static void read_step(struct trainer *t, const struct flight *f)
   if (t->record.batches)
     recorder_batch(t->recorder, t->reading, f->batch.tokens, t->data.has_mask ? f->batch.mask : NULL,
                    t->data.has_document ? f->batch.document : NULL, t->host.rows, t->host.batch.context);
-  pass_read(&t->pass, r, &t->model.seen, t->step_program.looks != NULL);
-  pass_read_routes(&t->pass, r, &t->model.seen, &t->model);
-  pass_read_ahead(&t->pass, r, &t->model.seen, &t->model, 1);
+  pass_read(&t->pass, &t->model);
   t->grad_norm = (double)report_of(r, updates_grad_norm(t->updates))[0];
   t->diverged = report_of(r, updates_go(t->updates))[0] == 0;
-  observe_looks(t, f->probed);
+  observe_looks(t, f);
   health_peak(&t->health, &t->pass);
   health_finite(&t->health, &t->pass, t->grad_norm);
   health_spike(&t->health, t->pass.loss, t->train->spike);
@@ -231,7 +224,7 @@ static void tell_step(const struct company *c)
   company_run_pass(c, NULL, PART_STEP);
   for (int i = 0; i < c->count; i++) {
     struct trainer *t = c->run[i];
-    if (spectra_due(t)) observer_weights(t->observer);
+    if (spectra_due(t)) watches_seen(t->watches);
     numbers_tell(t->model.numbers, &next_flight(t)->now);
   }
   company_replay(c, PART_DIRECTIONS);

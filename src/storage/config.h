@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/option.h"
+#include "observe/options.h"
 
 /* A section: prefix "" (top level: optimizer, stabilizers, preset, data, device), "train", "muon", ... */
 struct config_section {
@@ -101,16 +102,6 @@ struct train_options {
   double max_time;       /* seconds; 0 none */
   const char *init_from; /* "" or a checkpoint, or a run file whose latest checkpoint it is: its weights */
   const char *plant;     /* "" or LAYER:HEAD:FACTOR+...: model/plant.h */
-};
-struct record_options {
-  const char *path; /* "": runs/<preset or optimizer>-<id>.h5 */
-  long overwrite, every, spectra_every, batches;
-  long probe_every; /* steps between passes over the fixed probe batch; 0 off */
-  double level;     /* of attn/share_above; 0 off */
-  double dense;     /* share of a threshold above which intervals are 1; 0 off */
-  double dense_level;
-  long dense_around;
-  long pairs, bound; /* probe/q_norm, k_norm, cosine; attn/bound_tightness */
 };
 struct checkpoint_options {
   long every;       /* steps; 0: only by time and at a stop */

@@ -62,38 +62,6 @@ static const struct option_row train_rows[] = {
            OPTION_FREE),
   END_ROW};
 
-#define R struct record_options
-static const struct option_row record_rows[] = {
-  TEXT_ROW(R, path, "", "the run file; empty: runs/<preset or optimizer>-<id>.h5",
-           OPTION_FREE | OPTION_NUMBER),
-  BOOL_ROW(R, overwrite, "0", "replace a run file that exists", OPTION_FREE | OPTION_NUMBER),
-  INT_ROW(R, every, "1", 1, 1e12, "steps", "steps between rows of the series", OPTION_FREE | OPTION_NUMBER),
-  INT_ROW(R, spectra_every, "50", 0, 1e12, "steps", "steps between spectra of weights and updates; 0: off",
-          OPTION_FREE),
-  INT_ROW(R, probe_every, "0", 0, 1e12, "steps", "steps between passes over the fixed probe batch; 0: off",
-          OPTION_FREE),
-  REAL_ROW(
-    R, dense, "0", 0, 1e30, "1",
-    "while a head's max logit is above so much of tau, and for record.dense_around steps after: the probe "
-    "and the spectra, where they have an interval, and the rows of the series at every step; begin and "
-    "end are events; 0: off",
-    OPTION_FREE),
-  REAL_ROW(R, dense_level, "100", 1e-6, 1e30, "nat", "for record.dense, where no stabilizer has a tau",
-           OPTION_FREE),
-  INT_ROW(R, dense_around, "16", 0, 4096, "1",
-          "steps before the first such step, too: rows of the series (not the probe, nor spectra) that "
-          "record.every had left out",
-          OPTION_FREE | OPTION_NUMBER),
-  REAL_ROW(R, level, "0", 0, 1e30, "nat",
-           "record the share of logits above it (a pass over all pairs); 0: off",
-           OPTION_FREE | OPTION_STRUCTURE),
-  BOOL_ROW(R, pairs, "0", "record |q|, |k| and their cosine at the largest logit, with record.probe_every",
-           OPTION_FREE),
-  BOOL_ROW(R, bound, "0", "record max logits over their bound by norms of weights, with record.spectra_every",
-           OPTION_FREE),
-  BOOL_ROW(R, batches, "0", "store the token ids of every step", OPTION_FREE | OPTION_NUMBER),
-  END_ROW};
-
 #define K struct checkpoint_options
 static const struct option_row checkpoint_rows[] = {
   INT_ROW(K, every, "0", 0, 1e12, "steps", "steps between checkpoints; 0: only by time and at a stop",

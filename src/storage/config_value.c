@@ -13,14 +13,15 @@ static const struct {
 } name_keys[] = {
   {"optimizer", "optimizer"}, {"stabilizers", "stabilizer"},  {"data", "data"},
   {"preset", "preset"},       {"train.schedule", "schedule"}, {"model.attention", "attention"},
-  {"model.ffn", "ffn"},
+  {"model.ffn", "ffn"},         {"record.observe", "observable"},
 };
 static const char *const device_names[] = {"cpu", "cuda", "reference", "isolated", NULL};
 
+enum { MOST_PARTS = 16 }; /* of a list */
 struct naming {
   const char *const *names;
   size_t count;
-  const char *seen[MAX_STABILIZERS];
+  const char *seen[MOST_PARTS];
   int parts;
   struct error *error;
 };
@@ -33,8 +34,8 @@ static int check_name(void *context, const char *part)
       for (int k = 0; k < n->parts; k++)
         if (n->seen[k] == n->names[i])
           return error_set(n->error, STATUS_USAGE, "'%s' stands there twice", part);
-      if (n->parts == MAX_STABILIZERS)
-        return error_set(n->error, STATUS_USAGE, "more than %d in a list", MAX_STABILIZERS);
+      if (n->parts == MOST_PARTS)
+        return error_set(n->error, STATUS_USAGE, "more than %d in a list", MOST_PARTS);
       n->seen[n->parts++] = n->names[i];
       return STATUS_OK;
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "model/model.h"
+#include "observe/observable.h"
 #include "storage/preset.h"
 #include "training/data.h"
 #include "training/optimizer.h"
@@ -35,14 +36,17 @@ const struct plugin *plugin_table(void)
     add("schedule", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
   for (const struct data_source *const *p = data_sources; *p; p++)
     add("data", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
+  add("observable", "default", "all but those that are recorded by name only", NULL, 0);
+  for (const struct observable *const *p = observables; *p; p++)
+    add("observable", (*p)->name, (*p)->help, NULL, 0);
   for (const struct preset *p = presets; p->name; p++) add("preset", p->name, p->help, NULL, 0);
   return table;
 }
 
 const char *const *plugin_kinds(void)
 {
-  static const char *const kinds[] = {"attention", "ffn",  "stabilizer", "optimizer",
-                                      "schedule",  "data", "preset",     NULL};
+  static const char *const kinds[] = {"attention", "ffn",        "stabilizer", "optimizer", "schedule",
+                                      "data",      "observable", "preset",     NULL};
   return kinds;
 }
 

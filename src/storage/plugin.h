@@ -5,7 +5,7 @@
 #include "base/option.h"
 
 struct plugin {
-  const char *kind; /* attention, stabilizer, optimizer, schedule, data, preset */
+  const char *kind; /* attention, stabilizer, optimizer, schedule, data, observable, preset */
   const char *name, *help;
   const struct option_row *options;
   size_t options_size;

@@ -301,7 +301,7 @@ static void make_blocks(struct updates *u)
 /* go: 1 as long as every step has been finite. */
 static void record_health(struct updates *u, struct program *p)
 {
-  const struct seen *seen = &u->model->seen;
+  const struct tally *seen = &u->model->seen;
   PROGRAM_CALL(p, norm, .y = u->grad_norm, .x = &u->model->params.grads);
   if (u->rule.stops) {
     PROGRAM_CALL(p, all_finite, .y = u->go, .x = program_view(p, seen->loss, 0, 1));

@@ -71,7 +71,7 @@ struct tensor *heads_forward(struct model *m, struct program *program, int layer
   struct attention_spec spec = {
     .score = {.batch = in->batch, .heads = o->heads, .groups = o->kv_heads, .scale = 1 / sqrt((double)dh)}};
   model_on_score(m, &spec);
-  struct tensor *y = model_attend(program, in, q, k, v, &spec, stats); /* [N, H*Dh] */
+  struct tensor *y = model_attend(m, program, layer, in, q, k, v, &spec, stats); /* [N, H*Dh] */
   return model_output(m, program, layer, y, residual);
 }
 

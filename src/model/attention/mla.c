@@ -113,7 +113,7 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
   } else {
     struct tensor *k = op_join_heads(program, part[1].x, kr, h, 1);
     struct tensor *v = op_linear(program, ckv, w_v, NULL, NULL);
-    y = model_attend(program, in, op_join_heads(program, part[0].x, qr, h, 0), k, v, &spec, stats);
+    y = model_attend(m, program, layer, in, op_join_heads(program, part[0].x, qr, h, 0), k, v, &spec, stats);
   }
   return model_output(m, program, layer, y, residual);
 }

@@ -182,6 +182,7 @@ static struct tensor *forward(struct model *m, struct program *p, int layer, con
   struct tensor *logits = op_linear_full(p, x, model_weight(m, p, w->w_router, 1));
   struct routing r = op_route(p, logits, &spec);
   tell(m, p, in, logits, &r);
+  model_tap(m, p, POINT_ROUTES, layer, &(struct flow){.x = logits});
   struct tensor *up[] = {model_weight(m, p, w->w_gate, 1), model_weight(m, p, w->w_up, 1)};
   struct tensor *down = model_weight(m, p, w->w_down, 1);
   struct tensor *h = op_swiglu(p, op_expert_linear(p, op_spread(p, x, &r), up, 2, &r));

@@ -1,0 +1,53 @@
+#include "observe/host_spectra.h"
+
+#include "base/memory.h"
+#include "base/thread.h"
+
+void host_spectra_init(struct host_spectra *s, const struct watch *w)
+{
+  const struct params *ps = &w->model->params;
+  struct pool *pool = w->model->device->pool;
+  s->rows = s->cols = 1;
+  for (int i = 0; i < ps->count; i++) {
+    const struct tensor *t = &ps->list[i]->value;
+    if (!param_is_matrix(ps->list[i])) continue;
+    if (t->rows > s->rows) s->rows = t->rows;
+    if (t->cols > s->cols) s->cols = t->cols;
+  }
+  s->workers = pool ? pool_threads(pool) : 1;
+  s->work = arena_get(w->arena, (size_t)s->workers, sizeof *s->work);
+  for (int i = 0; i < s->workers; i++) s->work[i] = spectra_new(s->rows, s->cols);
+}
+
+void host_spectra_free(struct host_spectra *s)
+{
+  for (int i = 0; i < s->workers; i++) spectra_free(s->work[i]);
+}
+
+struct each {
+  const struct watch *watch;
+  int (*one)(const struct watch *, long i, int worker, struct error *);
+  struct error error;
+  int failed;
+};
+
+static void run_one(void *context, long piece, int worker)
+{
+  struct each *each = context;
+  struct error e = {0};
+  if (each->one(each->watch, piece, worker, &e) && !__atomic_exchange_n(&each->failed, 1, __ATOMIC_ACQ_REL))
+    each->error = e;
+}
+
+int host_spectra_each(const struct watch *w, long count,
+                      int (*one)(const struct watch *, long i, int worker, struct error *), struct error *e)
+{
+  struct each each = {.watch = w, .one = one};
+  parallel_for(w->model->device->pool, count, run_one, &each);
+  return each.failed ? error_set(e, each.error.status, "%s", each.error.text) : STATUS_OK;
+}
+
+const real *in_copy(const struct watch *w, const real *copy, const struct tensor *t)
+{
+  return copy + (REALS(t) - REALS(&w->model->params.values));
+}

@@ -1,0 +1,65 @@
+/* observable.h - what is recorded of a run: one file observables/NAME.c and one row of list.am each */
+#ifndef MAXLOGIT_OBSERVABLE_H
+#define MAXLOGIT_OBSERVABLE_H
+#include "base/series.h"
+#include "model/model.h"
+#include "observe/options.h"
+#include "training/optimizer.h"
+
+/* One observable on one axis of the record: each axis has its own batches. */
+struct watch {
+  const struct observable *observable;
+  enum series_axis axis;
+  struct model *model;
+  struct updates *updates;
+  const struct record_options *record;
+  const struct tally *tally; /* of the axis's passes; of the spectra, the step's */
+  struct arena *arena;       /* lives as long as the watch */
+  void *state;               /* state_size bytes, zeroed */
+};
+
+/* The rows of one observable that are being made, and of what step. */
+struct row;
+struct reading {
+  struct moment now;         /* the step's learning rate */
+  double batches;            /* that the tally has added up */
+  const struct report *read; /* read last: see report_of */
+  /* AXIS_SPECTRA: the weights before the step's update and its directions (NULL: no update follows) on the host, as
+     params.values lies */
+  const real *weights, *directions;
+  /* by the observable's series */
+  struct row *row;
+};
+struct row {
+  long width;    /* 0: not wanted on this axis */
+  float *value;  /* [width] */
+  double number; /* of a PER_STEP series, which has no value */
+};
+/* Give the row of series i: width values, one every `stride`. */
+void reading_put(struct reading *, int i, const real *values, long stride);
+void reading_put_number(struct reading *, int i, double value);
+
+struct observable {
+  const char *name, *help;
+  unsigned flags; /* OBSERVABLE_DEFAULT, ... */
+  /* ends with name NULL; one that makes its rows has `make` instead */
+  const struct series *series;
+  const struct series *(*make)(void);
+  size_t state_size;
+  /* Is series i wanted, given the model and the record's options? NULL: all are. No series, no watch. */
+  int (*wanted)(const struct watch *, int i);
+  void (*declare)(struct watch *);                 /* room in the report, other memory; may be NULL */
+  void (*begin)(struct watch *, struct program *); /* record: nothing has been seen on this axis; may be NULL */
+  /* A point of the programs whose passes the axis shows; may be NULL. */
+  void (*tap)(struct watch *, struct program *, enum point, int layer, const struct flow *);
+  int (*read)(struct watch *, struct reading *, struct error *);
+  void (*free)(struct watch *); /* may be NULL */
+};
+enum {
+  OBSERVABLE_DEFAULT = 1,
+  OBSERVABLE_ALWAYS = 2 /* commands need it */
+};
+extern const struct observable *const observables[]; /* NULL-terminated, generated registry */
+const struct observable *observable_find(const char *name);
+const struct series *observable_series(const struct observable *);
+#endif

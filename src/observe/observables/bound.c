@@ -1,0 +1,132 @@
+/* bound.c - max logits over what norms of weights allow them at most. Wanted through record.bound. */
+#include <math.h>
+
+#include "base/memory.h"
+#include "observe/host_spectra.h"
+
+static const struct series series[] = {
+  {"attn/bound_tightness", PER_HEAD, AXIS_SPECTRA, "1", "max logit over its bound",
+   "attn/max_logit over scale (|x_q| sigma(w_q) + |b_q|) (|x_k| "
+   "sigma(w_k) + |b_k|), sigma the spectral norm of "
+   "the head's rows, |x| = sqrt(width) max|gain| of the RMSNorm before "
+   "them; mla: content and rotary parts added "
+   "(kexue.fm/archives/11126). NaN where a stabiliser changes queries, "
+   "keys or weights on their way, and after "
+   "the last update. Of the weights that made these logits, also under qk_clip.when = before",
+   EVENT_NONE},
+  {0}};
+
+struct bound {
+  struct host_spectra room;
+  double scale; /* of scores; NaN where logits are not those of the weights alone */
+  double *bound; /* [L*H] */
+  real *seen; /* the weights that the batch saw; NULL: nothing changes them before the row is made */
+  const real *weights; /* the row's */
+};
+
+static int wanted(const struct watch *w, int i)
+{
+  (void)i;
+  return w->record->bound != 0;
+}
+
+static double scale_of(struct model *m)
+{
+  struct factor f[MAX_FACTORS];
+  struct attention_spec spec = {0};
+  long dim = 0;
+  int n = m->attention->factors(m, 0, 0, f);
+  for (int i = 0; i < n; i++)
+    if (role_is_query(f[i].role)) dim += f[i].rows;
+  spec.score.scale = 1 / sqrt((double)dim);
+  model_on_score(m, &spec);
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->on_qk || m->stabilizer[i]->on_weight) return NAN;
+  return spec.score.scale;
+}
+
+static void declare(struct watch *w)
+{
+  struct bound *s = w->state;
+  const struct model *m = w->model;
+  s->scale = scale_of(w->model);
+  s->bound = arena_get(w->arena, (size_t)w->tally->stats->rows, sizeof *s->bound);
+  host_spectra_init(&s->room, w);
+  for (int i = 0; i < m->stabilizer_count && !s->seen; i++)
+    if (m->stabilizer[i]->before_update)
+      s->seen = arena_get(w->arena, (size_t)m->params.values.cols, sizeof *s->seen);
+}
+
+static void release(struct watch *w) { host_spectra_free(&((struct bound *)w->state)->room); }
+
+static void tap(struct watch *w, struct program *p, enum point point, int layer, const struct flow *flow)
+{
+  const struct bound *s = w->state;
+  const struct tensor *values = &w->model->params.values;
+  struct device *device = w->model->device;
+  (void)p, (void)layer, (void)flow;
+  if (point == POINT_SEEN && s->seen)
+    device->download(device, s->seen, values->data, (size_t)values->cols * sizeof(real));
+}
+
+/* Bound on the norm of what a factor makes: |x| sigma(w) + |b|. RMSNorm makes no x longer than
+   sqrt(cols) max|gain|. */
+static int factor_bound(const struct watch *w, const struct factor *f, int worker, double *bound, struct error *e)
+{
+  const struct bound *s = w->state;
+  const struct tensor *t = &f->weight->value, *gain = &f->gain->value;
+  struct spectrum x;
+  double largest = 0, bias = 0;
+  if (spectrum_of(s->room.work[worker], SPECTRA_GRAM, in_copy(w, s->weights, t) + f->row * t->ld, f->rows, t->cols,
+                  t->ld, &x, e))
+    return e->status;
+  for (long i = 0; i < gain->cols; i++) {
+    double g = fabs((double)in_copy(w, s->weights, gain)[i]);
+    if (!(g <= largest)) largest = g;
+  }
+  for (long i = f->row; f->bias && i < f->row + f->rows; i++)
+    bias += pow((double)in_copy(w, s->weights, &f->bias->value)[i], 2);
+  *bound = sqrt((double)gain->cols) * largest * x.spectral_norm + sqrt(bias);
+  return STATUS_OK;
+}
+
+/* |s| <= scale sum over parts of |q| |k| (Su, kexue.fm/archives/11126). */
+static int one(const struct watch *w, long i, int worker, struct error *e)
+{
+  const struct bound *s = w->state;
+  const struct model *m = w->model;
+  struct factor f[MAX_FACTORS];
+  double bound[2][2] = {{0}}; /* [rotary][query] */
+  int n = m->attention->factors(m, (int)(i / m->options.heads), (int)(i % m->options.heads), f);
+  s->bound[i] = NAN;
+  for (int k = 0; k < n; k++)
+    if (factor_bound(w, &f[k], worker, &bound[role_is_rotary(f[k].role)][role_is_query(f[k].role)], e))
+      return error_prefix(e, "spectrum of a head"), e->status;
+  s->bound[i] = s->scale * (bound[0][0] * bound[0][1] + bound[1][0] * bound[1][1]);
+  return STATUS_OK;
+}
+
+static int read(struct watch *w, struct reading *rows, struct error *e)
+{
+  struct bound *s = w->state;
+  const struct tensor *stats = w->tally->stats;
+  if (!rows->directions) return STATUS_OK;
+  s->weights = s->seen ? s->seen : rows->weights;
+  int status = host_spectra_each(w, stats->rows, one, e);
+  for (long i = 0; i < stats->rows; i++)
+    rows->row[0].value[i] = (float)((double)report_of(rows->read, stats)[i * stats->cols] / s->bound[i]);
+  return status;
+}
+
+const struct observable observable_bound = {
+  .name = "bound",
+  .help = "max logits over their bound by norms of weights (record.bound), with record.spectra_every",
+  .flags = OBSERVABLE_DEFAULT,
+  .series = series,
+  .state_size = sizeof(struct bound),
+  .wanted = wanted,
+  .declare = declare,
+  .tap = tap,
+  .read = read,
+  .free = release,
+};

@@ -1,0 +1,83 @@
+/* pairs.c - what only a pass over all pairs of positions knows: how many logits are large, and of what their largest is
+   made. Wanted through record.level and record.pairs. */
+#include "observe/observable.h"
+
+/* Columns of what attention_look sees. */
+enum { SHARE, PAIRS, COLUMNS = 5 };
+enum { SHARE_ABOVE, PROBE_Q_NORM, PROBE_K_NORM, PROBE_COSINE };
+static const struct series series[] = {
+  [SHARE_ABOVE] =
+    {"attn/share_above", PER_HEAD, AXIS_STEP, "1", "share of logits above the level",
+     "share of the pairs of attn/max_logit whose logit is above record.level (large-logit ratio, "
+     "arXiv 2502.16982 app. D)"},
+  [PROBE_Q_NORM] =
+    {"probe/q_norm", PER_HEAD, AXIS_PROBE, "1", "|q| at the max logit",
+     "Euclidean norm of the query of the pair that has probe/max_logit, as it enters the "
+     "product: probe/max_logit = scale q_norm k_norm cosine (under qk_norm.kind = l2 both are RMS-normed "
+     "and scale is 1 over the head size)"},
+  [PROBE_K_NORM] = {"probe/k_norm", PER_HEAD, AXIS_PROBE, "1", "|k| at the max logit",
+                    "as probe/q_norm, of the key"},
+  [PROBE_COSINE] = {"probe/cosine", PER_HEAD, AXIS_PROBE, "1", "cosine of q and k at the max logit",
+                    "cosine of the angle between query and key of the pair that has probe/max_logit"},
+  {0}};
+
+struct pairs {
+  struct tensor *seen;  /* [L*H,5], see attention_look; NULL: no pass looks */
+  struct tensor *level; /* [1] */
+};
+
+static int wanted(const struct watch *w, int i)
+{
+  return i == SHARE_ABOVE ? w->record->level > 0 : w->record->pairs != 0;
+}
+
+static void declare(struct watch *w)
+{
+  struct pairs *s = w->state;
+  if (w->axis == AXIS_PROBE && !w->record->probe_every) return;
+  s->seen = report_add(w->model->report, w->tally->stats->rows, COLUMNS, 0, "pairs");
+  s->level = numbers_constant(w->model->numbers, w->record->level);
+}
+
+static void begin(struct watch *w, struct program *p)
+{
+  const struct pairs *s = w->state;
+  if (s->seen) PROGRAM_CALL(p, fill, .y = s->seen, .value = 0);
+}
+
+/* Before the tally has taken in this program's maxima: which of its pairs are the largest so far? */
+static void tap(struct watch *w, struct program *p, enum point point, int layer, const struct flow *f)
+{
+  const struct pairs *s = w->state;
+  long heads = w->model->options.heads;
+  if (point != POINT_SCORES || !s->seen) return;
+  struct tensor *look = program_temporary(p, heads, COLUMNS, "look");
+  PROGRAM_CALL(p, attention_look, .look = look, .q = f->q, .k = f->k, .start = f->start, .level = s->level,
+               .score = *f->score);
+  PROGRAM_CALL(p, see_pairs, .seen = program_rows(p, s->seen, layer * heads, heads), .look = look,
+               .stats = f->stats, .largest = program_rows(p, w->tally->stats, layer * heads, heads));
+}
+
+static int read(struct watch *w, struct reading *rows, struct error *e)
+{
+  const struct pairs *s = w->state;
+  (void)e;
+  if (!s->seen) return STATUS_OK;
+  const real *seen = report_of(rows->read, s->seen);
+  reading_put(rows, SHARE_ABOVE, seen + SHARE, COLUMNS);
+  for (int i = 0; i < 3; i++) reading_put(rows, PROBE_Q_NORM + i, seen + PAIRS + 1 + i, COLUMNS);
+  return STATUS_OK;
+}
+
+const struct observable observable_pairs = {
+  .name = "pairs",
+  .help = "share of logits above record.level; |q|, |k| and cosine at the largest (record.pairs)",
+  .flags = OBSERVABLE_DEFAULT,
+  .series = series,
+  .state_size = sizeof(struct pairs),
+  .wanted = wanted,
+  .declare = declare,
+  .begin = begin,
+  .tap = tap,
+  .read = read,
+};

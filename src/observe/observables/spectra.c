@@ -1,0 +1,228 @@
+/* spectra.c - singular values of weights, updates, heads and experts */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "numerics/linalg.h"
+#include "observe/host_spectra.h"
+#include "observe/observable.h"
+
+/* The numbers of a spectrum, for each of these objects. */
+enum object {
+  WEIGHT,
+  UPDATE,
+  HEAD_Q,
+  HEAD_K,
+  HEAD_FORM,
+  EXPERT_GATE,
+  EXPERT_UP,
+  EXPERT_DOWN,
+  OBJECTS
+};
+static const struct {
+  const char *group;
+  enum series_shape shape;
+  const char *what, *note; /* the note is for the definition alone */
+} objects[OBJECTS] = {
+  [WEIGHT] = {"weight", PER_TENSOR, "the weight, before the step's update",
+              " (after a clip of qk_clip.when = before; experts as one matrix, one below the other)"},
+  [UPDATE] = {"update", PER_TENSOR, "the step's update per unit learning rate, decay apart",
+              "; the tensor's own rate, with the factors of override.lr and of stabilisers"},
+  [HEAD_Q] = {"head_q", PER_HEAD, "the head's rows of w_q (w_qc for mla)", ""},
+  [HEAD_K] = {"head_k", PER_HEAD, "the rows of w_k (w_kc for mla) that serve the head", ""},
+  [HEAD_FORM] = {"head_qk", PER_HEAD, "the head's bilinear form w_q^T w_k, [D,D], n = head size", ""},
+  [EXPERT_GATE] = {"expert_gate", PER_EXPERT, "the expert's w_gate", ""},
+  [EXPERT_UP] = {"expert_up", PER_EXPERT, "the expert's w_up", ""},
+  [EXPERT_DOWN] = {"expert_down", PER_EXPERT, "the expert's w_down", ""},
+};
+enum { ALIGNMENT = OBJECTS * SPECTRUM_FIELDS };
+static const struct series alignment = {
+  "update/alignment",
+  PER_TENSOR,
+  AXIS_SPECTRA,
+  "1",
+  "alignment of the update",
+  "u1^T dW v1 with the leading singular pair of the weight, dW the update of update/spectral_norm: the "
+  "first-order change of the spectral norm per unit of the tensor's learning rate",
+  EVENT_NONE};
+
+/* Field f of object o is row o * SPECTRUM_FIELDS + f. */
+static const struct series *make(void)
+{
+  static struct series all[ALIGNMENT + 2];
+  static char text[OBJECTS * SPECTRUM_FIELDS][3][640];
+  if (all[0].name) return all;
+  for (int i = ALIGNMENT - 1; i >= 0; i--) {
+    const struct spectrum_field *field = &spectrum_fields[i % SPECTRUM_FIELDS];
+    int o = i / SPECTRUM_FIELDS;
+    snprintf(text[i][0], sizeof *text[i], "%s/%s", objects[o].group, field->name);
+    snprintf(text[i][1], sizeof *text[i], "%s of %s", field->long_name, objects[o].what);
+    snprintf(text[i][2], sizeof *text[i], "%s; n = min(rows, columns); of %s%s", field->definition,
+             objects[o].what, objects[o].note);
+    all[i] = (struct series){text[i][0], objects[o].shape, AXIS_SPECTRA, "1", text[i][1], text[i][2], EVENT_NONE};
+  }
+  all[ALIGNMENT] = alignment;
+  return all;
+}
+
+static int wanted(const struct watch *w, int i)
+{
+  return i == ALIGNMENT || objects[i / SPECTRUM_FIELDS].shape != PER_EXPERT || w->model->experts > 0;
+}
+
+/* --- the matrices --------------------------------------------------------------------------------------- */
+
+struct job { /* one matrix whose spectrum is wanted */
+  enum object object;
+  struct param *param, *other; /* HEAD_FORM: w_q and w_k */
+  long row, rows, other_row;
+  long place; /* in the rows of its object */
+};
+
+struct spectra_state {
+  struct job *job;
+  long jobs;
+  struct host_spectra room;
+  double **leading; /* [workers] of [rows + columns] */
+  struct reading *rows; /* being made */
+};
+
+static void add_job(struct spectra_state *s, struct job job) { s->job[s->jobs++] = job; }
+
+/* Every expert's matrices by themselves. */
+static void add_experts(struct spectra_state *s, const struct model *m, int layer)
+{
+  static const struct {
+    const char *name;
+    enum object object;
+  } stacks[] = {{"ffn.experts.w_gate", EXPERT_GATE},
+                {"ffn.experts.w_up", EXPERT_UP},
+                {"ffn.experts.w_down", EXPERT_DOWN}};
+  for (int i = 0; i < 3 && model_router(m, layer).experts; i++) {
+    struct param *p = model_param(m, layer, stacks[i].name);
+    for (long e = 0; e * p->block_rows < p->value.rows; e++)
+      add_job(s, (struct job){stacks[i].object, p, NULL, e * p->block_rows, p->block_rows, 0,
+                              layer * m->experts + e});
+  }
+}
+
+/* The first query role and the first key role: the content parts. */
+static void add_head(struct spectra_state *s, const struct model *m, int layer, int head)
+{
+  struct factor all[MAX_FACTORS], *q = NULL, *k = NULL;
+  long at = (long)layer * m->options.heads + head;
+  int n = m->attention->factors(m, layer, head, all);
+  for (int i = n - 1; i >= 0; i--) {
+    if (all[i].role == ROLE_Q_HEAD) q = &all[i];
+    if (all[i].role == ROLE_K_HEAD || all[i].role == ROLE_K_GROUP) k = &all[i];
+  }
+  if (!q || !k) return;
+  add_job(s, (struct job){HEAD_Q, q->weight, NULL, q->row, q->rows, 0, at});
+  add_job(s, (struct job){HEAD_K, k->weight, NULL, k->row, k->rows, 0, at});
+  if (q->weight->value.cols == k->weight->value.cols)
+    add_job(s, (struct job){HEAD_FORM, q->weight, k->weight, q->row, q->rows, k->row, at});
+}
+
+static void declare(struct watch *w)
+{
+  struct model *m = w->model;
+  struct spectra_state *s = w->state;
+  struct params *ps = &m->params;
+  int blocks = (int)model_blocks(&m->options), heads = (int)m->options.heads;
+  long most = ps->count + 3L * blocks * heads + 3 * blocks * m->experts, place = 0;
+  s->job = arena_get(w->arena, (size_t)most + 1, sizeof *s->job);
+  for (int i = 0; i < ps->count; i++)
+    if (param_is_matrix(ps->list[i]))
+      add_job(s, (struct job){WEIGHT, ps->list[i], NULL, 0, ps->list[i]->value.rows, 0, place++});
+  for (int l = 0; l < blocks; l++)
+    for (int h = 0; h < heads; h++) add_head(s, m, l, h);
+  for (int l = 0; l < blocks; l++) add_experts(s, m, l);
+  host_spectra_init(&s->room, w);
+  s->leading = arena_get(w->arena, (size_t)s->room.workers, sizeof *s->leading);
+  for (int i = 0; i < s->room.workers; i++)
+    s->leading[i] = arena_get(w->arena, (size_t)(s->room.rows + s->room.cols), sizeof(double));
+}
+
+static void release(struct watch *w) { host_spectra_free(&((struct spectra_state *)w->state)->room); }
+
+/* --- rows ----------------------------------------------------------------------------------------------- */
+
+static void store(struct reading *rows, enum object object, long place, const struct spectrum *x)
+{
+  for (int i = 0; i < SPECTRUM_FIELDS; i++)
+    rows->row[object * SPECTRUM_FIELDS + i].value[place] = (float)spectrum_number(x, i);
+}
+
+/* u^T (-direction) v: the update is subtracted. */
+static double align(const struct tensor *direction, const real *values, const double *u, const double *v)
+{
+  double sum = 0;
+  for (long i = 0; i < direction->rows; i++) {
+    const real *row = values + i * direction->ld;
+    double dot = 0;
+    for (long j = 0; j < direction->cols; j++) dot += (double)row[j] * v[j];
+    sum -= u[i] * dot;
+  }
+  return sum;
+}
+
+/* The weight of one tensor and, where there is one, its update: they share the leading pair. */
+static int weight_job(const struct watch *w, const struct job *j, int worker, struct error *e)
+{
+  const struct spectra_state *s = w->state;
+  struct reading *rows = s->rows;
+  const struct tensor *t = &j->param->value;
+  double *u = s->leading[worker], *v = u + t->rows;
+  struct spectrum x;
+  if (spectrum_and_pair(s->room.work[worker], in_copy(w, rows->weights, t), t->rows, t->cols, t->ld, &x, u, v, e))
+    return e->status;
+  store(rows, WEIGHT, j->place, &x);
+  if (!rows->directions) return STATUS_OK;
+  const real *d = in_copy(w, rows->directions, t);
+  if (spectrum_of(s->room.work[worker], SPECTRA_GRAM, d, t->rows, t->cols, t->ld, &x, e)) return e->status;
+  store(rows, UPDATE, j->place, &x);
+  rows->row[ALIGNMENT].value[j->place] = (float)align(t, d, u, v);
+  return STATUS_OK;
+}
+
+static int one(const struct watch *w, long i, int worker, struct error *e)
+{
+  const struct spectra_state *s = w->state;
+  const struct job *j = &s->job[i];
+  const struct tensor *t = &j->param->value;
+  struct spectra *work = s->room.work[worker];
+  const real *values = in_copy(w, s->rows->weights, t) + j->row * t->ld;
+  struct spectrum x;
+  int status;
+  if (j->object == WEIGHT) {
+    status = weight_job(w, j, worker, e);
+  } else if (j->object == HEAD_FORM) {
+    const struct tensor *k = &j->other->value;
+    status = spectrum_of_form(work, values, t->ld, in_copy(w, s->rows->weights, k) + j->other_row * k->ld, k->ld,
+                              j->rows, t->cols, &x, e);
+  } else {
+    status = spectrum_of(work, SPECTRA_GRAM, values, j->rows, t->cols, t->ld, &x, e);
+  }
+  if (status) return error_prefix(e, "spectrum of %s", j->param->name), status;
+  if (j->object != WEIGHT) store(s->rows, j->object, j->place, &x);
+  return STATUS_OK;
+}
+
+static int read(struct watch *w, struct reading *rows, struct error *e)
+{
+  struct spectra_state *s = w->state;
+  s->rows = rows;
+  return host_spectra_each(w, s->jobs, one, e);
+}
+
+const struct observable observable_spectra = {
+  .name = "spectra",
+  .help = "norms, entropy and ranks of weights, updates, heads and experts, with record.spectra_every",
+  .flags = OBSERVABLE_DEFAULT,
+  .make = make,
+  .state_size = sizeof(struct spectra_state),
+  .wanted = wanted,
+  .declare = declare,
+  .read = read,
+  .free = release,
+};

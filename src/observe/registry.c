@@ -1,0 +1,54 @@
+/* registry.c - the generated table of observables, and the options of the record */
+#include <string.h>
+#include "observe/observable.h"
+
+#define OBSERVABLE(name) extern const struct observable observable_##name;
+#include "plugins.def"
+
+const struct observable *const observables[] = {
+#define OBSERVABLE(name) &observable_##name,
+#include "plugins.def"
+  NULL};
+
+const struct observable *observable_find(const char *name)
+{
+  for (const struct observable *const *o = observables; *o; o++)
+    if (!strcmp((*o)->name, name)) return *o;
+  return NULL;
+}
+
+const struct series *observable_series(const struct observable *o) { return o->make ? o->make() : o->series; }
+
+#define R struct record_options
+const struct option_row record_rows[] = {
+  TEXT_ROW(R, path, "", "the run file; empty: runs/<preset or optimizer>-<id>.h5",
+           OPTION_FREE | OPTION_NUMBER),
+  BOOL_ROW(R, overwrite, "0", "replace a run file that exists", OPTION_FREE | OPTION_NUMBER),
+  INT_ROW(R, every, "1", 1, 1e12, "steps", "steps between rows of the series", OPTION_FREE | OPTION_NUMBER),
+  TEXT_ROW(R, observe, "default", "what is recorded, joined by +: see `maxlogit list observable`",
+           OPTION_LIST | OPTION_FREE | OPTION_STRUCTURE),
+  INT_ROW(R, spectra_every, "50", 0, 1e12, "steps", "steps between spectra of weights and updates; 0: off",
+          OPTION_FREE),
+  INT_ROW(R, probe_every, "0", 0, 1e12, "steps", "steps between passes over the fixed probe batch; 0: off",
+          OPTION_FREE),
+  REAL_ROW(
+    R, dense, "0", 0, 1e30, "1",
+    "while a head's max logit is above so much of tau, and for record.dense_around steps after: the probe "
+    "and the spectra, where they have an interval, and the rows of the series at every step; begin and "
+    "end are events; 0: off",
+    OPTION_FREE),
+  REAL_ROW(R, dense_level, "100", 1e-6, 1e30, "nat", "for record.dense, where no stabilizer has a tau",
+           OPTION_FREE),
+  INT_ROW(R, dense_around, "16", 0, 4096, "1",
+          "steps before the first such step, too: rows of the series (not the probe, nor spectra) that "
+          "record.every had left out",
+          OPTION_FREE | OPTION_NUMBER),
+  REAL_ROW(R, level, "0", 0, 1e30, "nat",
+           "record the share of logits above it (a pass over all pairs); 0: off",
+           OPTION_FREE | OPTION_STRUCTURE),
+  BOOL_ROW(R, pairs, "0", "record |q|, |k| and their cosine at the largest logit, with record.probe_every",
+           OPTION_FREE),
+  BOOL_ROW(R, bound, "0", "record max logits over their bound by norms of weights, with record.spectra_every",
+           OPTION_FREE),
+  BOOL_ROW(R, batches, "0", "store the token ids of every step", OPTION_FREE | OPTION_NUMBER),
+  END_ROW};

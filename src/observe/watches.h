@@ -1,0 +1,26 @@
+/* watches.h - the observables of one run: what is wanted of each axis, and its rows */
+#ifndef MAXLOGIT_WATCHES_H
+#define MAXLOGIT_WATCHES_H
+#include "observe/observable.h"
+
+/* Declares what is wanted, with the model's optimisers there and before its programs are recorded: those that are
+   recorded into the model's tallies are watched from now on. */
+struct watches;
+struct watches *watches_new(struct model *, struct updates *, const struct record_options *);
+void watches_free(struct watches *);
+/* Record: nothing has been seen on this axis. The step's axis begins with report_record_clear. */
+void watches_begin(struct watches *, enum series_axis, struct program *);
+/* POINT_SEEN: the batch has been seen, its weights are there still. */
+void watches_seen(struct watches *);
+
+/* Every series that is wanted, of observables and of the model's stabilisers; its row is that which was read last. */
+struct recorded {
+  const struct series *series;
+  const struct row *row;
+};
+const struct recorded *watches_recorded(const struct watches *, long *count);
+/* Make the rows of one axis, from the report that was read last; the tally has added up so many batches. `directions`:
+   an update is about to be applied (AXIS_SPECTRA). Where one fails the others have their rows still. */
+int watches_read(struct watches *, enum series_axis, const struct moment *, double batches, int directions,
+                 struct error *);
+#endif
