@@ -1,6 +1,6 @@
 #!/bin/bash
-# README's example of a new optimiser: one file and one row in a copy of the sources. It must be listed,
-# explained, trained with, and resumable.
+# README's examples of a new optimiser and a new observable: one file and one row each in a copy of the sources. They must
+# be listed, explained, trained with and recorded, and resumable.
 set -e
 src=${top_srcdir:-.}
 command -v automake >/dev/null 2>&1 || { echo "no automake here"; exit 77; }
@@ -20,9 +20,13 @@ mkdir -p "$to/.ci" && cp "$src/.ci/run" "$to/.ci/"
 find "$to" -name '*.o' -delete
 find "$to" -name .deps -prune -exec rm -r {} + # they know what a first build has to find out
 cd "$to"
-awk -v file="$file" 'index($0, "<!-- " file " -->") { found = 1 } /^```/ && inside { exit }
-  inside { print } /^```c/ && found { inside = 1 }' README.md >"$file"
-[ "$(wc -l <"$file")" -gt 20 ] || { echo "README.md has no example for $file"; exit 1; }
+observable=src/observe/observables/output.c
+for f in "$file" $observable; do
+  awk -v file="$f" 'index($0, "<!-- " file " -->") { found = 1 } /^```/ && inside { exit }
+    inside { print } /^```c/ && found { inside = 1 }' README.md >"$f"
+  [ "$(wc -l <"$f")" -gt 20 ] || { echo "README.md has no example for $f"; exit 1; }
+done
+sed -i "s,^observables = .*,&\n\t$observable \\\\," src/observe/observables/list.am
 sed -i "s,^optimizers = .*,&\n\t$file \\\\," "$list"
 # and a stabiliser with a series by tensor: every matrix's number is its own
 cat >src/training/stabilizers/counts.c <<'END'
@@ -60,4 +64,14 @@ cmp whole.txt half.txt
 # embed and head, q k v o, gate up down
 counts=$(./maxlogit export counts.h5 counts | tail -n 1)
 [ "$counts" = "1 1024 1024 256 256 256 256 512 512 512" ] || { echo "counts by tensor: $counts"; exit 1; }
-echo "one file and one row: $file, $list"
+./maxlogit list observable | grep '^  output '
+./maxlogit help output | grep 'series output/rms (nat)'
+# the size of the logits hangs on no number of micro-batches; of a uniform start it is far below that of one sure of itself
+for parts in 1 4; do
+  ./maxlogit run -q model.width=16 model.heads=2 train.batch=4 train.steps=6 train.warmup=2 train.micro_batches=$parts \
+    record.observe=default+output record.path=out$parts.h5
+  ./maxlogit export out$parts.h5 output/rms | grep -v '^#' >out$parts.txt
+done
+paste out1.txt out4.txt | awk '{ d = $2 / $4 - 1; n++ } $2 < 0.05 || $2 > 20 || d * d > 1e-6 { print; bad = 1 } END { exit bad || n != 6 }'
+./maxlogit export whole.h5 output/rms 2>/dev/null && { echo "recorded though nobody asked"; exit 1; }
+echo "one file and one row: $file, $observable"

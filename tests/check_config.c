@@ -530,7 +530,7 @@ static const char *const free_keys[] = {
   "record.every",       "record.spectra_every", "record.probe_every",  "record.level",
   "record.pairs",       "record.bound",         "record.batches",      "checkpoint.every",
   "checkpoint.seconds", "checkpoint.keep",      "device.threads",      "arm",
-  "record.dense",       "record.dense_level",   "record.dense_around",
+  "record.dense",       "record.dense_level",   "record.dense_around", "record.observe",
 };
 
 static int is_free(const char *key)
@@ -544,9 +544,11 @@ static int is_free(const char *key)
 static void other_value(const struct config_entry *x, char out[64])
 {
   static const char *const texts[][3] = {
-    {"optimizer", "sgd", "adam"},   {"stabilizers", "qk_norm", "none"},    {"data", "copy", "markov"},
-    {"device", "reference", "cpu"}, {"checkpoint.keep", "3", "4"},         {"model.attention", "gqa", "mha"},
-    {"model.ffn", "moe", "swiglu"}, {"train.schedule", "cosine", "linear"}};
+    {"optimizer", "sgd", "adam"},         {"stabilizers", "qk_norm", "none"},
+    {"data", "copy", "markov"},           {"device", "reference", "cpu"},
+    {"checkpoint.keep", "3", "4"},        {"model.attention", "gqa", "mha"},
+    {"model.ffn", "moe", "swiglu"},       {"train.schedule", "cosine", "linear"},
+    {"record.observe", "loss", "default"}};
   const struct option_row *row = x->row;
   double value = strtod(x->value, NULL), up = row->type == OPTION_REAL ? 0.125 : 1;
   long choice = 0;

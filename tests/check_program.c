@@ -670,18 +670,23 @@ START_TEST(numbers_and_report)
   ck_assert((double)known == 0.75);
   factor = 1000;
   struct tensor *a = report_add(r, 1, 1, NAN, "a"), *b = report_add(r, 2, 3, -1, "b");
+  struct tensor *far = report_add(r, 3, 16000, 5, "far"),
+                *next = report_add(r, 1, 1, 6, "next"); /* another page */
   struct tensor *guard = tensor_new(device, TENSOR_REAL, 1, 1, "guard");
   report_column_empty(r, b, 1, -INFINITY);
+  report_column_empty(r, far, 2, -5);
   struct program *clear = program_new(device), *write = program_new(device);
   report_record_clear(r, clear);
   program_plan(clear);
   PROGRAM_CALL(write, copy, .y = a, .x = moving);
+  PROGRAM_CALL(write, copy, .y = program_view(write, program_rows(write, far, 2, 1), 15999, 1), .x = moving);
   program_guard(write, guard);
   PROGRAM_CALL(write, copy, .y = program_view(write, program_rows(write, b, 1, 1), 2, 1), .x = fixed);
   program_plan(write);
   program_run(clear);
   report_read(r);
-  ck_assert(isnan(*report_of(r, a)));
+  ck_assert(isnan(*report_of(r, a)) && (double)*report_of(r, next) == 6);
+  for (long i = 0; i < 3 * 16000; i++) ck_assert((double)report_of(r, far)[i] == (i % 16000 == 2 ? -5 : 5));
   for (int i = 0; i < 6; i++) ck_assert((double)report_of(r, b)[i] == (i % 3 == 1 ? -INFINITY : -1));
   for (int step = 0; step < 4; step++) {
     numbers_tell(n, &(struct moment){step, 0.5, 0.25});
@@ -691,6 +696,7 @@ START_TEST(numbers_and_report)
     program_run(write);
     report_read(r);
     ck_assert((double)*report_of(r, a) == 1 + step + 25);
+    ck_assert((double)report_of(r, far)[3 * 16000 - 1] == 1 + step + 25);
     ck_assert((double)report_of(r, b)[5] == (step == 1 || step == 2 ? 0.75 : -1));
     ck_assert((double)report_of(r, b)[4] == -INFINITY && (double)report_of(r, b)[2] == -1);
   }

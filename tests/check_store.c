@@ -470,6 +470,38 @@ START_TEST(persistence_of_a_sign)
 }
 END_TEST
 
+/* The first row stands for its step alone, every other for those since the row before; a NaN for nothing. */
+START_TEST(what_updates_add_is_summed)
+{
+  enum { ROWS = 4 };
+  static const struct series source = {"drive/gain", PER_HEAD,      AXIS_SPECTRA, "1",
+                                       "gain",       "of the test", EVENT_NONE};
+  static const long step[ROWS] = {0, 10, 15, 16};
+  static const float given[ROWS] = {2, 0.5F, NAN, -3};
+  static const double want[ROWS] = {2, 7, 7, 4};
+  const char *path = at("drive.h5");
+  struct recorder *r = NULL;
+  struct error e = {0};
+  ck_assert_msg(!recorder_create(&r, path, 1, config, &facts, &e), "%s", e.text);
+  int number = recorder_series(r, &source);
+  for (int row = 0; row < ROWS; row++) {
+    float values[64] = {0};
+    values[1] = given[row];
+    recorder_put(r, number, values);
+    recorder_row(r, AXIS_SPECTRA, step[row]);
+  }
+  snapshot(r, "finished", 20, 1);
+  recorder_free(r);
+  struct run_file *f = open_in_way(_i, path);
+  struct run_series got;
+  ck_assert_msg(!run_read(f, "drive/sum", &got, &e), "%s", e.text);
+  for (int row = 0; row < ROWS; row++)
+    ck_assert(got.value[row * got.width + 1] == want[row] && got.value[row * got.width] == 0);
+  run_series_free(&got);
+  run_close(f);
+}
+END_TEST
+
 START_TEST(unknown_series_is_named)
 {
   struct run_file *f = NULL;
@@ -1101,6 +1133,7 @@ int main(void)
   tcase_add_test(store, a_loop_of_groups_ends);
   tcase_add_test(store, live_rows_tell_the_largest);
   tcase_add_loop_test(store, persistence_of_a_sign, 0, WAYS);
+  tcase_add_loop_test(store, what_updates_add_is_summed, 0, WAYS);
   tcase_add_test(store, unknown_series_is_named);
   tcase_add_test(store, any_interruption_gives_the_same_record);
   tcase_add_test(store, same_run_sees_a_difference);

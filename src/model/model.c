@@ -395,7 +395,10 @@ void model_watch(struct stabilizer_context *c, struct program *program, int laye
 void model_tap(struct model *m, struct program *program, enum point point, int layer, const struct flow *flow)
 {
   struct watcher *w = m->into ? m->into->watcher : NULL;
-  if (w) w->tap(w, program, point, layer, flow);
+  if (!w) return;
+  struct flow told = *flow;
+  told.share = m->share;
+  w->tap(w, program, point, layer, &told);
 }
 
 void qk_part_norm(struct program *program, struct qk_part *part, struct tensor *gain, struct tensor *eps)
@@ -429,7 +432,13 @@ struct tensor *model_attend(struct model *m, struct program *program, int layer,
     k = op_round(program, k, spec->qk_format);
     struct tensor *y = op_attention(program, q, k, v, in->start, &rounded, stats);
     model_tap(m, program, POINT_SCORES, layer,
-              &(struct flow){.q = q, .k = k, .v = v, .start = in->start, .stats = *stats, .score = &spec->score});
+              &(struct flow){.q = q,
+                             .k = k,
+                             .v = v,
+                             .position = in->position,
+                             .start = in->start,
+                             .stats = *stats,
+                             .score = &spec->score});
     return y;
   }
   struct attention_cache c = {.slot = in->decoding->slot};
@@ -741,6 +750,7 @@ void model_program_init(struct model *m, struct model_program *mp, long batch, l
                         const struct tally *into, long parts)
 {
   m->into = into;
+  m->share = 1 / (double)parts;
   struct tensor *rope_table = begin_program(m, mp, batch, context, context, NULL, parts);
   if (into) see(m, mp, into, parts);
   m->into = NULL;

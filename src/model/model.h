@@ -150,15 +150,15 @@ enum point {
   POINT_SCORES, /* of a layer's attention, behind it: the rest of struct flow */
   POINT_ROUTES, /* of a layer's router: x [N,E], its logits */
   POINT_LOGITS, /* x [N,V], layer -1 */
-  POINT_SEEN,   /* layer -1: the host, between a step's pass and all that changes weights; no program, no flow */
-  POINTS
+  POINT_SEEN /* layer -1: the host, between a step's pass and all that changes weights; no program, no flow */
 };
 struct flow {
   struct tensor *x;
-  struct tensor *q, *k, *v; /* [N,H*Dq], [N,G*Dq], [N,G*Dv]: as they enter the products */
-  struct tensor *start;     /* see attention_forward */
-  struct tensor *stats;     /* [H,4] of this program */
+  struct tensor *q, *k, *v;        /* [N,H*Dq], [N,G*Dq], [N,G*Dv]: as they enter the products */
+  struct tensor *position, *start; /* int [N]: in the row; the first visible one, see attention_forward */
+  struct tensor *stats;            /* [H,4] of this program */
   const struct attention_score *score;
+  double share; /* at every point: of a batch that the program sees, 1 over the number of micro-batches */
 };
 /* Told while a program is recorded: it may leave calls there. */
 struct watcher {
@@ -269,6 +269,7 @@ struct model {
   void *ffn_state;
   /* of the program that is being recorded: */
   const struct tally *into;
+  double share;             /* of a batch that it sees */
   struct tensor *stats_at;  /* [H,4], of its layer */
   struct tensor *watched;   /* [S*L,1] */
   struct tensor *routes_at; /* [1,E+4], for `forward` to write: its layer's row of the tally's routes */

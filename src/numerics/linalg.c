@@ -277,3 +277,27 @@ int spectrum_of_form(struct spectra *s, const real *a, long lda, const real *b, 
   spectrum_from(sigma, dh, out);
   return STATUS_OK;
 }
+
+/* With b^T = Qb Rb the left vectors of a^T b are those of (Rb a)^T. */
+int leading_of_form(struct spectra *s, const real *a, long lda, const real *b, long ldb, long dh, long d,
+                    double *sigma, double *u1, double *v1, struct error *e)
+{
+  long k = shorter_of(dh, d);
+  require_room(s, dh, d);
+  *sigma = NAN;
+  for (long i = 0; i < d; i++) u1[i] = v1[i] = NAN;
+  double scale_a = load(a, dh, d, lda, s->other), scale_b = load(b, dh, d, ldb, s->b);
+  if (isnan(scale_a) || isnan(scale_b)) return STATUS_OK;
+  triangle(s, s->b, d, dh);
+  cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)k, (int)d, (int)dh, 1, s->b, (int)d, s->other,
+              (int)d, 0, s->a, (int)d);
+  if (gram_values(s, k, d, e)) return STATUS_FAIL;
+  if (s->sigma[0] == 0) return STATUS_OK;
+  *sigma = s->sigma[0] * scale_a * scale_b;
+  if (gram_vector(s, k, e)) return STATUS_FAIL;
+  other_side(s, k, d, 1, s->vector, u1);
+  load(b, dh, d, ldb, s->a);
+  cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)dh, (int)d, 1, s->other, (int)d, u1, 1, 0, s->vector, 1);
+  other_side(s, dh, d, 1, s->vector, v1);
+  return STATUS_OK;
+}

@@ -51,4 +51,7 @@ void spectrum_from(const double *sigma, long n, struct spectrum *);
    from the two triangular factors, never [d, d]. n in the entropy is dh. */
 int spectrum_of_form(struct spectra *, const real *a, long lda, const real *b, long ldb, long dh, long d,
                      struct spectrum *, struct error *);
+/* Its leading triple: a^T b v1 = sigma u1, with u1 and v1 [d]; NaN where something is not finite or the form is 0. */
+int leading_of_form(struct spectra *, const real *a, long lda, const real *b, long ldb, long dh, long d,
+                    double *sigma, double *u1, double *v1, struct error *);
 #endif

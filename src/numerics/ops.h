@@ -132,8 +132,8 @@ struct tensor *op_round(struct program *, struct tensor *x, long format);
 
 struct attention_spec {
   struct attention_score score;
-  long qk_format;            /* enum number_format that queries and keys are rounded to; 0: they are not */
-  struct tensor *stats;      /* where the statistics go; NULL: a tensor of their own */
+  long qk_format;       /* enum number_format that queries and keys are rounded to; 0: they are not */
+  struct tensor *stats; /* where the statistics go; NULL: a tensor of their own */
 };
 /* *stats: [H,4], kept until the next run; may be NULL */
 struct tensor *op_attention(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,

@@ -37,7 +37,8 @@ static int is_named(void *name, const char *part) { return !strcmp(part, name); 
 static int is_chosen(const struct observable *o, const char *names)
 {
   if (o->flags & OBSERVABLE_ALWAYS) return 1;
-  if (o->flags & OBSERVABLE_DEFAULT && text_split(names, '+', is_named, (void *)(uintptr_t)"default")) return 1;
+  if (o->flags & OBSERVABLE_DEFAULT && text_split(names, '+', is_named, (void *)(uintptr_t) "default"))
+    return 1;
   return text_split(names, '+', is_named, (void *)(uintptr_t)o->name);
 }
 
@@ -90,7 +91,8 @@ static void add_emitted(struct watches *w, const struct series *s, const struct 
 
 /* --- points --------------------------------------------------------------------------------------------- */
 
-static void tap(struct watcher *watcher, struct program *p, enum point point, int layer, const struct flow *flow)
+static void tap(struct watcher *watcher, struct program *p, enum point point, int layer,
+                const struct flow *flow)
 {
   struct axis *a = (struct axis *)watcher;
   for (int i = 0; i < a->count; i++)

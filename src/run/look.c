@@ -90,11 +90,16 @@ void trainer_run_validation(const struct company *c, company_choice *chosen)
   validate(c, chosen, &(struct sums){0});
 }
 
+double trainer_reported_val(const struct trainer *t)
+{
+  return (double)report_of(t->model.report, t->model.val.loss)[0] / (double)t->train->val_batches;
+}
+
 double trainer_validated(struct trainer *t)
 {
   program_run(t->keep_val);
   report_read(t->model.report);
-  return (double)report_of(t->model.report, t->model.val.loss)[0] / (double)t->train->val_batches;
+  return trainer_reported_val(t);
 }
 
 double trainer_evaluate(struct trainer *t, double *by_position, double *agreement)

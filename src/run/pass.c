@@ -13,7 +13,8 @@ long pass_largest(const real *x, long n)
 void pass_init(struct pass *p, struct arena *arena, const struct model *m)
 {
   long n = m->seen.stats->rows;
-  *p = (struct pass){NAN, arena_get(arena, (size_t)n, sizeof(real)), arena_get(arena, (size_t)n, sizeof(real))};
+  *p =
+    (struct pass){NAN, arena_get(arena, (size_t)n, sizeof(real)), arena_get(arena, (size_t)n, sizeof(real))};
   for (long i = 0; i < n; i++) p->max_logit[i] = p->max_abs_logit[i] = (real)NAN;
 }
 

@@ -99,6 +99,7 @@ struct company;
 void trainer_run_validation(const struct company *, int (*chosen)(const struct trainer *));
 /* Those sums into the report, which is read: waits. Returns the mean loss. */
 double trainer_validated(struct trainer *);
+double trainer_reported_val(const struct trainer *); /* that mean, of the report that was read last */
 /* The loss of every token that a program has just seen, [batch*context]. */
 void trainer_token_losses(struct trainer *, const struct model_program *, real *out);
 

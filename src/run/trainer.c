@@ -52,14 +52,21 @@ static void look_around(const struct company *c)
   }
 }
 
+static struct moment moment_of(const struct trainer *t)
+{
+  const struct train_options *o = t->train;
+  return (struct moment){t->done,
+                         schedule_rate(t->schedule, t->schedule_options, o->lr, o->warmup, t->done, o->steps),
+                         schedule_rate(t->schedule, t->schedule_options, 1, o->warmup, t->done, o->steps)};
+}
+
 /* Rows of what was looked at. */
 static void observe_looks(struct trainer *t, const struct flight *f)
 {
-  double batches = (double)t->train->val_batches;
   if (f->probed) observer_row(t->observer, AXIS_PROBE, &f->now, 1, 0, NULL);
   if (!due(t->train->val_every, t->reading)) return;
-  t->val_loss = (double)report_of(t->model.report, t->model.val.loss)[0] / batches;
-  observer_row(t->observer, AXIS_VAL, &f->now, batches, 0, NULL);
+  t->val_loss = trainer_reported_val(t);
+  observer_row(t->observer, AXIS_VAL, &f->now, (double)t->train->val_batches, 0, NULL);
 }
 
 /* A solver that does not converge leaves NaN in the row: an event, not the end of a run. */
@@ -68,7 +75,8 @@ static void record_spectra(struct trainer *t, int directions)
   struct error e = {0};
   if (!t->record.spectra_every) return;
   t->reading = t->done;
-  if (observer_row(t->observer, AXIS_SPECTRA, &(struct moment){.step = t->done}, 1, directions, &e))
+  struct moment now = moment_of(t);
+  if (observer_row(t->observer, AXIS_SPECTRA, &now, 1, directions, &e))
     health_event(&t->health, "nonconverged", -1, -1, NAN);
 }
 
@@ -98,7 +106,8 @@ static int is_finished(const struct trainer *t)
 static void record_end(struct trainer *t, const void *context)
 {
   (void)context;
-  observer_row(t->observer, AXIS_VAL, &(struct moment){.step = t->done}, (double)t->train->val_batches, 0, NULL);
+  observer_row(t->observer, AXIS_VAL, &(struct moment){.step = t->done}, (double)t->train->val_batches, 0,
+               NULL);
   record_spectra(t, 0);
 }
 
@@ -117,14 +126,6 @@ static int checkpoint_due(const struct trainer *t)
 {
   if (t->keep->every && t->done % t->keep->every == 0) return 1;
   return t->keep->seconds > 0 && clock_seconds() - t->checkpointed_at > t->keep->seconds;
-}
-
-static struct moment moment_of(const struct trainer *t)
-{
-  const struct train_options *o = t->train;
-  return (struct moment){t->done,
-                         schedule_rate(t->schedule, t->schedule_options, o->lr, o->warmup, t->done, o->steps),
-                         schedule_rate(t->schedule, t->schedule_options, 1, o->warmup, t->done, o->steps)};
 }
 
 /* --- the report, some steps later where the device is behind ------------------------------------------------ */
@@ -157,8 +158,7 @@ static void record_step(struct trainer *t, const struct flight *f)
   if (dense_look(&t->dense, &t->health, &t->pass)) recorder_recall(t->recorder, t->reading - t->dense.around);
   wanted |= dense_on(&t->dense);
   long first = dense_first(&t->dense, t->reading);
-  if (wanted || first <= t->reading)
-    observer_step(t->observer, &f->now, wanted ? OBSERVE_RECORDED : first);
+  if (wanted || first <= t->reading) observer_step(t->observer, &f->now, wanted ? OBSERVE_RECORDED : first);
 }
 
 /* Events and rows from the step's report. */

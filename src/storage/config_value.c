@@ -11,9 +11,9 @@
 static const struct {
   const char *key, *kind;
 } name_keys[] = {
-  {"optimizer", "optimizer"}, {"stabilizers", "stabilizer"},  {"data", "data"},
-  {"preset", "preset"},       {"train.schedule", "schedule"}, {"model.attention", "attention"},
-  {"model.ffn", "ffn"},         {"record.observe", "observable"},
+  {"optimizer", "optimizer"}, {"stabilizers", "stabilizer"},    {"data", "data"},
+  {"preset", "preset"},       {"train.schedule", "schedule"},   {"model.attention", "attention"},
+  {"model.ffn", "ffn"},       {"record.observe", "observable"},
 };
 static const char *const device_names[] = {"cpu", "cuda", "reference", "isolated", NULL};
 

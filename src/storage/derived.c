@@ -22,10 +22,24 @@ static void make_persistence(struct run_series *s)
   }
 }
 
-const struct derived derived_series[] = {{"update/alignment_persistence", "update/alignment", "step",
-                                          "for how long the sign of u1^T dW v1 has held, times that sign",
-                                          make_persistence},
-                                         {NULL, NULL, NULL, NULL, NULL}};
+/* Sum so far of values that are per step, each for the steps since the row before it; a NaN adds nothing. */
+static void make_sum(struct run_series *s)
+{
+  for (long i = 0; i < s->width; i++) {
+    double sum = 0;
+    for (long row = 0; row < s->rows; row++) {
+      double *x = &s->value[row * s->width + i], steps = row ? s->step[row] - s->step[row - 1] : 1;
+      if (!isnan(*x)) sum += steps * *x;
+      *x = sum;
+    }
+  }
+}
+
+const struct derived derived_series[] = {
+  {"update/alignment_persistence", "update/alignment", "step",
+   "for how long the sign of u1^T dW v1 has held, times that sign", make_persistence},
+  {"drive/sum", "drive/gain", "1", "running sum of what updates add to sigma_1 of w_q^T w_k", make_sum},
+  {NULL, NULL, NULL, NULL, NULL}};
 
 const struct derived *derived_find(const char *name)
 {

@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "ledger/claim.h"
+#include "model/model.h"
+#include "observe/observable.h"
 #include "storage/config.h"
 #include "storage/plugin.h"
 #include "storage/preset.h"
@@ -149,6 +151,24 @@ static void print_preset(const struct preset *p)
   }
 }
 
+static void print_series(const struct series *s)
+{
+  static const char *const shapes[] = {"", " by layer", " by head", " by layer and expert", " by tensor"};
+  for (; s && s->name; s++) {
+    const char *unit = text_unit(s->unit);
+    printf("  series %s%s%s%s%s: %s\n", s->name, shapes[s->shape], *unit ? " (" : "", unit, *unit ? ")" : "",
+           s->definition);
+  }
+}
+
+/* What it puts into the record. */
+static const struct series *series_of(const struct plugin *p)
+{
+  if (!strcmp(p->kind, "stabilizer")) return stabilizer_find(p->name)->emits;
+  const struct observable *o = strcmp(p->kind, "observable") ? NULL : observable_find(p->name);
+  return o ? observable_series(o) : NULL;
+}
+
 /* `muon` is an optimiser and a preset: show both. */
 static int help_plugin(const char *topic)
 {
@@ -158,6 +178,7 @@ static int help_plugin(const char *topic)
     printf("%s%s %s: %s\n", found++ ? "\n" : "", p->kind, p->name, p->help);
     struct config_section section = {p->name, p->help, p->options, p->options_size, 1};
     for (const struct option_row *row = p->options; row && row->name; row++) print_key(&section, row);
+    print_series(series_of(p));
     for (const struct preset *preset = presets; preset->name && !strcmp(p->kind, "preset"); preset++)
       if (!strcmp(preset->name, topic)) print_preset(preset);
   }

@@ -98,8 +98,8 @@ static int list(int argc, char **argv)
     options,
     parse,
     "[KIND]",
-    "List what there is: attention, ffn, stabilizer, optimizer, schedule, data, preset, command, claim, "
-    "operation.\v"
+    "List what there is: attention, ffn, stabilizer, optimizer, schedule, data, observable, preset, "
+    "command, claim, operation.\v"
     "`maxlogit help NAME` explains one of them.",
     NULL,
     NULL,
@@ -116,9 +116,10 @@ static int list(int argc, char **argv)
     const char *near = text_nearest(a.kind, kinds, count); /* takes the plural, too */
     while (chosen < count && kinds[chosen] != near) chosen++;
     if (!near) {
-      message("'%.200s' is no kind; allowed: attention, ffn, stabilizer, optimizer, schedule, data, preset, "
-              "command, claim, operation",
-              a.kind);
+      message(
+        "'%.200s' is no kind; allowed: attention, ffn, stabilizer, optimizer, schedule, data, observable, "
+        "preset, command, claim, operation",
+        a.kind);
       return STATUS_USAGE;
     }
     count = 1;

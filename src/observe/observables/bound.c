@@ -18,9 +18,9 @@ static const struct series series[] = {
 
 struct bound {
   struct host_spectra room;
-  double scale; /* of scores; NaN where logits are not those of the weights alone */
-  double *bound; /* [L*H] */
-  real *seen; /* the weights that the batch saw; NULL: nothing changes them before the row is made */
+  double scale;        /* of scores; NaN where logits are not those of the weights alone */
+  double *bound;       /* [L*H] */
+  real *seen;          /* the weights that the batch saw; NULL: nothing changes them before the row is made */
   const real *weights; /* the row's */
 };
 
@@ -71,14 +71,15 @@ static void tap(struct watch *w, struct program *p, enum point point, int layer,
 
 /* Bound on the norm of what a factor makes: |x| sigma(w) + |b|. RMSNorm makes no x longer than
    sqrt(cols) max|gain|. */
-static int factor_bound(const struct watch *w, const struct factor *f, int worker, double *bound, struct error *e)
+static int factor_bound(const struct watch *w, const struct factor *f, int worker, double *bound,
+                        struct error *e)
 {
   const struct bound *s = w->state;
   const struct tensor *t = &f->weight->value, *gain = &f->gain->value;
   struct spectrum x;
   double largest = 0, bias = 0;
-  if (spectrum_of(s->room.work[worker], SPECTRA_GRAM, in_copy(w, s->weights, t) + f->row * t->ld, f->rows, t->cols,
-                  t->ld, &x, e))
+  if (spectrum_of(s->room.work[worker], SPECTRA_GRAM, in_copy(w, s->weights, t) + f->row * t->ld, f->rows,
+                  t->cols, t->ld, &x, e))
     return e->status;
   for (long i = 0; i < gain->cols; i++) {
     double g = fabs((double)in_copy(w, s->weights, gain)[i]);

@@ -36,7 +36,8 @@ static void put(struct reading *rows, int i, long place, double value)
 
 /* One row of the tally's routes: E counts | entropy | moved | loss | largest. A token chooses so many experts that the
    counts sum to as many a token. */
-static void read_layer(const struct model *m, struct reading *rows, int layer, const real *row, const real *bias)
+static void read_layer(const struct model *m, struct reading *rows, int layer, const real *row,
+                       const real *bias)
 {
   struct router r = model_router(m, layer);
   double all = 0, most = 0;

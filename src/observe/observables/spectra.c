@@ -8,17 +8,7 @@
 #include "observe/observable.h"
 
 /* The numbers of a spectrum, for each of these objects. */
-enum object {
-  WEIGHT,
-  UPDATE,
-  HEAD_Q,
-  HEAD_K,
-  HEAD_FORM,
-  EXPERT_GATE,
-  EXPERT_UP,
-  EXPERT_DOWN,
-  OBJECTS
-};
+enum object { WEIGHT, UPDATE, HEAD_Q, HEAD_K, HEAD_FORM, EXPERT_GATE, EXPERT_UP, EXPERT_DOWN, OBJECTS };
 static const struct {
   const char *group;
   enum series_shape shape;
@@ -59,7 +49,8 @@ static const struct series *make(void)
     snprintf(text[i][1], sizeof *text[i], "%s of %s", field->long_name, objects[o].what);
     snprintf(text[i][2], sizeof *text[i], "%s; n = min(rows, columns); of %s%s", field->definition,
              objects[o].what, objects[o].note);
-    all[i] = (struct series){text[i][0], objects[o].shape, AXIS_SPECTRA, "1", text[i][1], text[i][2], EVENT_NONE};
+    all[i] =
+      (struct series){text[i][0], objects[o].shape, AXIS_SPECTRA, "1", text[i][1], text[i][2], EVENT_NONE};
   }
   all[ALIGNMENT] = alignment;
   return all;
@@ -83,7 +74,7 @@ struct spectra_state {
   struct job *job;
   long jobs;
   struct host_spectra room;
-  double **leading; /* [workers] of [rows + columns] */
+  double **leading;     /* [workers] of [rows + columns] */
   struct reading *rows; /* being made */
 };
 
@@ -174,7 +165,8 @@ static int weight_job(const struct watch *w, const struct job *j, int worker, st
   const struct tensor *t = &j->param->value;
   double *u = s->leading[worker], *v = u + t->rows;
   struct spectrum x;
-  if (spectrum_and_pair(s->room.work[worker], in_copy(w, rows->weights, t), t->rows, t->cols, t->ld, &x, u, v, e))
+  if (spectrum_and_pair(s->room.work[worker], in_copy(w, rows->weights, t), t->rows, t->cols, t->ld, &x, u, v,
+                        e))
     return e->status;
   store(rows, WEIGHT, j->place, &x);
   if (!rows->directions) return STATUS_OK;
@@ -198,8 +190,8 @@ static int one(const struct watch *w, long i, int worker, struct error *e)
     status = weight_job(w, j, worker, e);
   } else if (j->object == HEAD_FORM) {
     const struct tensor *k = &j->other->value;
-    status = spectrum_of_form(work, values, t->ld, in_copy(w, s->rows->weights, k) + j->other_row * k->ld, k->ld,
-                              j->rows, t->cols, &x, e);
+    status = spectrum_of_form(work, values, t->ld, in_copy(w, s->rows->weights, k) + j->other_row * k->ld,
+                              k->ld, j->rows, t->cols, &x, e);
   } else {
     status = spectrum_of(work, SPECTRA_GRAM, values, j->rows, t->cols, t->ld, &x, e);
   }

@@ -1,0 +1,323 @@
+/* What is recorded by name only, each against the same number made of other numbers */
+#include <stdio.h>
+#include "model_fixture.h"
+#include "numerics/linalg.h"
+#include "observe/observable.h"
+#include "observe/watches.h"
+
+/* One observable alone, and what passed its point in layer `layer`. */
+struct spy {
+  struct watcher watcher; /* first */
+  struct watch watch;
+  int layer;
+  struct tensor *q, *k, *v, *stream;
+  struct attention_score score;
+  struct row row[16];
+};
+
+static struct tensor *kept(struct program *p, struct tensor *x)
+{
+  struct tensor *y = program_temporary(p, x->rows, x->cols, "kept");
+  PROGRAM_CALL(p, copy, .y = y, .x = x);
+  program_keep(p, y);
+  return y;
+}
+
+static void spy_tap(struct watcher *w, struct program *p, enum point point, int layer, const struct flow *f)
+{
+  struct spy *s = (struct spy *)w;
+  s->watch.observable->tap(&s->watch, p, point, layer, f);
+  if (layer != s->layer) return;
+  if (point == POINT_STREAM) s->stream = kept(p, f->x);
+  if (point != POINT_SCORES) return;
+  s->q = kept(p, f->q), s->k = kept(p, f->k), s->v = kept(p, f->v);
+  s->score = *f->score;
+}
+
+static void spy_open(struct spy *s, struct fixture *f, const char *name, enum series_axis axis, int layer)
+{
+  static const struct record_options none;
+  const struct observable *o = observable_find(name);
+  ck_assert_ptr_nonnull(o);
+  *s = (struct spy){.watcher = {spy_tap},
+                    .watch = {o, axis, &f->model, NULL, &none, &f->model.seen, f->model.params.arena, NULL},
+                    .layer = layer};
+  s->watch.state = arena_get(f->model.params.arena, 1, o->state_size + 1);
+  if (o->declare) o->declare(&s->watch);
+  const struct series *all = observable_series(o);
+  for (int i = 0; all[i].name; i++) {
+    s->row[i].width = model_series_size(&f->model, all[i].shape);
+    s->row[i].value = arena_get(f->model.params.arena, (size_t)s->row[i].width, sizeof(float));
+  }
+  f->model.seen.watcher = &s->watcher;
+  struct program *clear = program_new(f->device);
+  report_record_clear(f->model.report, clear);
+  program_plan(clear);
+  program_run(clear);
+  program_free(clear);
+}
+
+static void spy_read(struct spy *s, struct fixture *f)
+{
+  struct reading r = {.batches = 1, .read = f->model.report, .row = s->row};
+  report_read(f->model.report);
+  ck_assert_int_eq(s->watch.observable->read(&s->watch, &r, NULL), STATUS_OK);
+}
+
+enum { BATCH = 2, CONTEXT = 12, CUT = 5, TOKENS = BATCH * CONTEXT };
+
+/* Half of a batch of random tokens, two documents in every row, run twice: means and maxima are those of once. */
+static struct model_program watched_pass(struct fixture *f)
+{
+  struct model_program mp;
+  int token[TOKENS], position[TOKENS], start[TOKENS];
+  model_program_init(&f->model, &mp, BATCH, CONTEXT, 0, &f->model.seen, 2);
+  for (int i = 0; i < TOKENS; i++) {
+    token[i] =
+      (int)draw_below((struct draw){5, STREAM_TEST, 0}, (uint64_t)i, (uint64_t)f->model.options.vocab);
+    position[i] = i % CONTEXT;
+    start[i] = position[i] < CUT ? 0 : CUT;
+  }
+  fixture_put(f, mp.tokens, token);
+  fixture_put(f, mp.position, position);
+  fixture_put(f, mp.start, start);
+  program_run(mp.program);
+  program_run(mp.program);
+  return mp;
+}
+
+static double norm_of(const real *x, long n)
+{
+  double sum = 0;
+  for (long i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+  return sqrt(sum);
+}
+
+/* Weights of one query on the positions of its document; returns how many. */
+static int weights_of(const struct spy *s, const real *q, const real *k, int n, long head, double *weight)
+{
+  long heads = s->score.heads, dim = s->q->cols / heads, group = head * s->score.groups / heads;
+  int t = n % CONTEXT, first = t < CUT ? 0 : CUT, count = t - first + 1;
+  double sum = 0, largest = -INFINITY;
+  for (int j = 0; j < count; j++) {
+    const real *key = k + (n - t + first + j) * s->k->cols + group * dim;
+    double dot = 0;
+    for (long i = 0; i < dim; i++) dot += (double)q[n * s->q->cols + head * dim + i] * (double)key[i];
+    weight[j] = s->score.scale * dot;
+    largest = fmax(largest, weight[j]);
+  }
+  for (int j = 0; j < count; j++) sum += weight[j] = exp(weight[j] - largest);
+  for (int j = 0; j < count; j++) weight[j] /= sum;
+  return count;
+}
+
+static const char *const shapes[] = {"attention=mha", "attention=gqa kv_heads=2",
+                                     "attention=mla q_rank=10 kv_rank=8 rope_dim=4 value_dim=6"};
+static const char *const devices[] = {"reference", "cpu", "isolated"};
+
+static struct fixture *watched(int kind, int shape)
+{
+  char settings[160];
+  snprintf(settings, sizeof settings, "layers=2 width=16 heads=4 context=%d vocab=20 %s", CONTEXT,
+           shapes[shape]);
+  struct fixture *f = fixture_open_on(devices[kind], settings, "", NULL);
+  fixture_shake(f, 0.3);
+  return f;
+}
+
+START_TEST(sink_is_the_weight_of_the_first_position)
+{
+  for (int shape = 0; shape < 3; shape++) {
+    struct fixture *f = watched(_i, shape);
+    struct spy s;
+    spy_open(&s, f, "sink", AXIS_STEP, 1);
+    struct model_program mp = watched_pass(f);
+    spy_read(&s, f);
+    real *q = fixture_copy(f, s.q), *k = fixture_copy(f, s.k), *v = fixture_copy(f, s.v);
+    long groups = s.score.groups, length = s.v->cols / groups;
+    for (long h = 0; h < 4; h++) {
+      double mass = 0, first = 0, all = 0, weight[CONTEXT];
+      for (int n = 0; n < TOKENS; n++) {
+        int count = weights_of(&s, q, k, n, h, weight);
+        for (int j = 0; j < count; j++) {
+          double size =
+            weight[j] * norm_of(v + (n - count + 1 + j) * s.v->cols + h * groups / 4 * length, length);
+          all += size;
+          if (j == 0) first += size, mass += weight[j] / TOKENS;
+        }
+      }
+      ck_assert_double_eq_tol((double)s.row[0].value[4 + h], mass, 1e-5);
+      ck_assert_double_eq_tol((double)s.row[1].value[4 + h], first / all, 1e-5);
+      ck_assert(mass > 1.5 / CONTEXT && mass < 0.9);
+    }
+    memory_free(q), memory_free(k), memory_free(v);
+    model_program_free(&mp);
+    fixture_close(f);
+  }
+}
+END_TEST
+
+static void ck_outliers(const struct spy *s, const struct fixture *f, const struct tensor *t, int row)
+{
+  real *x = fixture_copy(f, t);
+  double largest = 0, squares = 0, fourths = 0, n = (double)(t->rows * t->cols);
+  for (long i = 0; i < t->rows * t->cols; i++) {
+    double square = (double)x[i] * (double)x[i];
+    largest = fmax(largest, fabs((double)x[i]));
+    squares += square / n;
+    fourths += square * square / n;
+  }
+  const float *value[] = {s->row[row].value, s->row[row + 1].value, s->row[row + 2].value};
+  ck_assert_double_eq_tol((double)value[0][s->layer], largest, 1e-6 * largest);
+  ck_assert_double_eq_tol((double)value[1][s->layer], sqrt(squares), 1e-5 * sqrt(squares));
+  double kurtosis = fourths / (squares * squares);
+  ck_assert_double_eq_tol((double)value[2][s->layer], kurtosis, 1e-5 * kurtosis);
+  ck_assert(kurtosis > 1.5);
+  memory_free(x);
+}
+
+START_TEST(outliers_are_moments_of_what_flows)
+{
+  for (int shape = 0; shape < 3; shape++)
+    for (int layer = 0; layer < 2; layer++) {
+      struct fixture *f = watched(_i, shape);
+      struct spy s;
+      spy_open(&s, f, "outliers", AXIS_STEP, layer);
+      struct model_program mp = watched_pass(f);
+      spy_read(&s, f);
+      ck_outliers(&s, f, s.stream, 0);
+      ck_outliers(&s, f, s.q, 3);
+      ck_outliers(&s, f, s.k, 6);
+      model_program_free(&mp);
+      fixture_close(f);
+    }
+}
+END_TEST
+
+/* w_q^T w_k of a head in a copy of all parameters, [width, width]. */
+static void form_of(struct fixture *f, const real *values, int layer, int head, double by,
+                    const real *directions, double *out)
+{
+  struct factor x[MAX_FACTORS], *q = NULL, *k = NULL;
+  int n = f->model.attention->factors(&f->model, layer, head, x);
+  for (int i = n - 1; i >= 0; i--)
+    if (role_is_query(x[i].role))
+      q = &x[i];
+    else
+      k = &x[i];
+  long width = f->model.options.width;
+  for (long i = 0; i < width * width; i++) out[i] = 0;
+  for (long r = 0; r < q->rows; r++)
+    for (long i = 0; i < width; i++)
+      for (long j = 0; j < width; j++) {
+        long a = REALS(&q->weight->value) - REALS(&f->model.params.values) + (q->row + r) * width + i;
+        long b = REALS(&k->weight->value) - REALS(&f->model.params.values) + (k->row + r) * width + j;
+        out[i * width + j] +=
+          ((double)values[a] - by * (double)directions[a]) * ((double)values[b] - by * (double)directions[b]);
+      }
+}
+
+static double largest_of(const double *form, long width)
+{
+  struct spectra *work = spectra_new(width, width);
+  double sigma[64];
+  real w[64 * 64];
+  for (long i = 0; i < width * width; i++) w[i] = (real)form[i];
+  ck_assert_int_eq(singular_values(work, w, width, width, width, sigma, NULL, NULL, NULL), STATUS_OK);
+  spectra_free(work);
+  return sigma[0];
+}
+
+/* By differences of the leading singular value and of the form itself, formed whole. */
+START_TEST(drive_is_the_derivative_of_the_leading_value)
+{
+  const double rate = 0.25, by = 1e-3;
+  struct fixture *f = watched(0, _i);
+  struct spy s;
+  spy_open(&s, f, "drive", AXIS_SPECTRA, 0);
+  long all = f->model.params.values.cols, width = f->model.options.width;
+  real *values = fixture_copy(f, &f->model.params.values),
+       *directions = memory_new((size_t)all, sizeof *directions);
+  for (long i = 0; i < all; i++)
+    directions[i] = (real)draw_normal((struct draw){9, STREAM_TEST, 0}, (uint64_t)i);
+  struct reading r = {.now = {.rate = rate}, .weights = values, .directions = directions, .row = s.row};
+  ck_assert_int_eq(s.watch.observable->read(&s.watch, &r, NULL), STATUS_OK);
+  double *form[3];
+  for (int i = 0; i < 3; i++) form[i] = memory_new((size_t)(width * width), sizeof **form);
+  for (int h = 0; h < 8; h++) {
+    double square = 0, gain;
+    for (int i = 0; i < 2; i++) form_of(f, values, h / 4, h % 4, i ? -by : by, directions, form[i]);
+    for (long i = 0; i < width * width; i++) square += pow((form[0][i] - form[1][i]) / (2 * by), 2);
+    gain = rate * (largest_of(form[0], width) - largest_of(form[1], width)) / (2 * by);
+    ck_assert_double_eq_tol((double)s.row[1].value[h], rate * sqrt(square), 1e-4 * rate * sqrt(square));
+    ck_assert_double_eq_tol((double)s.row[0].value[h], gain, 2e-3 * rate * sqrt(square));
+    ck_assert_double_eq_tol((double)s.row[2].value[h], gain / (rate * sqrt(square)), 2e-3);
+  }
+  r.directions = NULL; /* nothing follows the last update */
+  s.row[0].value[0] = NAN;
+  ck_assert_int_eq(s.watch.observable->read(&s.watch, &r, NULL), STATUS_OK);
+  ck_assert(isnan(s.row[0].value[0]));
+  for (int i = 0; i < 3; i++) memory_free(form[i]);
+  s.watch.observable->free(&s.watch);
+  memory_free(values), memory_free(directions);
+  fixture_close(f);
+}
+END_TEST
+
+/* What is chosen: its series and no others; what is not chosen leaves no call in a program, and no room. */
+static void chosen(const char *names, long *series, int *calls)
+{
+  struct fixture *f = watched(0, 0);
+  struct record_options record = {.observe = names, .spectra_every = 1};
+  struct watches *w = watches_new(&f->model, NULL, &record);
+  struct model_program mp;
+  watches_recorded(w, series);
+  model_program_init(&f->model, &mp, BATCH, CONTEXT, 0, &f->model.seen, 1);
+  *calls = program_calls(mp.program);
+  model_program_free(&mp);
+  watches_free(w);
+  fixture_close(f);
+}
+
+START_TEST(only_what_is_chosen_costs)
+{
+  struct fixture *f = watched(0, 0);
+  struct model_program mp;
+  model_program_init(&f->model, &mp, BATCH, CONTEXT, 0, &f->model.seen, 1);
+  int bare = program_calls(mp.program), calls;
+  model_program_free(&mp);
+  fixture_close(f);
+  long least, series;
+  chosen("loss", &least, &calls);
+  ck_assert_int_eq(calls, bare);
+  chosen("default", &series, &calls);
+  ck_assert_int_gt(series, least + 20);
+  ck_assert_int_eq(calls, bare);
+  long with_default = series;
+  chosen("outliers", &series, &calls);
+  ck_assert_int_eq(series, least + 9);
+  ck_assert_int_gt(calls, bare);
+  chosen("drive+sink", &series, &calls);
+  ck_assert_int_eq(series, least + 5);
+  chosen("default+drive", &series, &calls);
+  ck_assert_int_eq(series, with_default + 3);
+  ck_assert_int_eq(calls, bare);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("observables");
+  TCase *c = tcase_create("observables");
+  tcase_set_timeout(c, 60);
+  tcase_add_loop_test(c, sink_is_the_weight_of_the_first_position, 0, 3);
+  tcase_add_loop_test(c, outliers_are_moments_of_what_flows, 0, 3);
+  tcase_add_loop_test(c, drive_is_the_derivative_of_the_leading_value, 0, 2);
+  tcase_add_test(c, only_what_is_chosen_costs);
+  suite_add_tcase(s, c);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
