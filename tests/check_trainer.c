@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -1048,6 +1049,64 @@ static void add_on_disk(TCase *k)
   tcase_add_loop_test(k, late_reports, 0, (int)(sizeof ahead_of / sizeof *ahead_of));
 }
 
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+static double resident(void)
+{
+  struct rusage use;
+  getrusage(RUSAGE_SELF, &use);
+  return 1024.0 * (double)use.ru_maxrss;
+}
+
+/* What a run says it wants is what it holds, and takes in its first step, not before. */
+START_TEST(memory_is_known_before_it_is_taken)
+{
+  struct config *c = configured("device=cpu model.width=128 model.heads=4 model.context=256 train.batch=48 "
+                                "record.spectra_every=0 train.val_every=0");
+  size_t held = memory_held(), part[MEMORY_PARTS];
+  double before = resident(), all = 0;
+  struct trainer *t = started(c, TRAINER_NO_RECORD);
+  trainer_memory(t, part);
+  for (int i = 0; i < MEMORY_PARTS; i++) all += (double)part[i];
+  double share = all / (double)(memory_held() - held);
+  ck_assert_msg(share > 0.95 && share < 1.001, "it holds %zu, and says %.0f", memory_held() - held, all);
+  size_t weights = 2 * (size_t)trainer_model(t)->params.values.cols * sizeof(real);
+  ck_assert(part[MEMORY_MODEL] >= weights && part[MEMORY_MODEL] < weights + (1 << 20));
+  ck_assert(part[MEMORY_PASSES] > 100 << 20);
+  double built = resident() - before;
+  step(t);
+  double stepped = resident() - before;
+  ck_assert_msg(built < 0.5 * all && stepped > 0.7 * all && stepped < 1.1 * all + (64 << 20),
+                "%.0f are wanted: %.0f taken when it was built, %.0f by its first step", all, built, stepped);
+  trainer_abandon(t);
+  ck_assert_uint_eq(memory_held(), held);
+  config_free(c);
+}
+END_TEST
+
+/* Refused by what is the largest part of it, before anything large is taken. */
+START_TEST(what_cannot_fit_is_refused)
+{
+  static const struct {
+    const char *settings, *says;
+  } cases[] = {
+    {"train.batch=1024 model.context=8192 model.width=4096",
+     "for the passes over a micro-batch, and this machine has"},
+    {"model.width=16384 model.heads=64 model.layers=200 optimizer=sgd",
+     "for weights, gradients and the report"},
+  };
+  struct config *c = configured(cases[_i].settings);
+  struct trainer *t = NULL;
+  struct error e = {0};
+  ck_assert_int_eq(trainer_init(&t, c, TRAINER_NO_RECORD, &e), STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, "GiB of memory are wanted") && strstr(e.text, cases[_i].says) &&
+                  strstr(e.text, _i ? "model.width" : "train.batch"),
+                "%s", e.text);
+  ck_assert(resident() < 600e6);
+  config_free(c);
+}
+END_TEST
+#endif
+
 int main(void)
 {
   static const struct {
@@ -1069,6 +1128,13 @@ int main(void)
     cases[i].add(k);
     suite_add_tcase(s, k);
   }
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+  TCase *memory = tcase_create("memory");
+  tcase_set_timeout(memory, 60);
+  tcase_add_test(memory, memory_is_known_before_it_is_taken);
+  tcase_add_loop_test(memory, what_cannot_fit_is_refused, 0, 2);
+  if (!chosen) suite_add_tcase(s, memory);
+#endif
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);
   int failed = srunner_ntests_failed(r);

@@ -1,5 +1,6 @@
 /* memory.c - allocation with one place for failure */
 #include "base/memory.h"
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -14,15 +15,39 @@ enum { ALIGNMENT = 64, ARENA_BLOCK = 16384, LARGE_PAGE = 1 << 21 };
 
 static atomic_size_t calls;
 
+static atomic_size_t held;
+
+size_t memory_held(void) { return atomic_load(&held); }
+
+/* A number in a file of /sys or /proc, behind `word` where that is not ""; 0 where there is none. */
+static double number_in(const char *path, const char *word)
+{
+  char line[256];
+  double number = 0;
+  FILE *f = fopen(path, "r");
+  while (f && number == 0 && fgets(line, sizeof line, f))
+    if (!strncmp(line, word, strlen(word))) number = strtod(line + strlen(word), NULL);
+  if (f) fclose(f);
+  return number;
+}
+
+double memory_there_is(void)
+{
+  double bytes = (double)sysconf(_SC_PAGESIZE) * (double)sysconf(_SC_PHYS_PAGES);
+  double swap = 1024 * number_in("/proc/meminfo", "SwapTotal:");
+  double limit = number_in("/sys/fs/cgroup/memory.max", ""); /* "max" is none */
+  return limit > 0 && limit < bytes + swap ? limit : bytes + swap;
+}
+
 static _Noreturn void out_of_memory(size_t count, size_t size)
 {
-  const double page = (double)sysconf(_SC_PAGESIZE) / 0x1p30;
-  message("out of memory: %.3g GiB more wanted; this machine has %.3g GiB, of which %.3g are free. A run's "
+  const double page = (double)sysconf(_SC_PAGESIZE), wanted = (double)count * (double)size;
+  message("out of memory: %.3f GiB more wanted; this machine has %.1f GiB, of which %.1f are free. A run's "
           "grows with "
           "model.width, model.layers, model.context, model.vocab and train.batch",
-          (double)count * (double)size / 0x1p30, page * (double)sysconf(_SC_PHYS_PAGES),
-          page * (double)sysconf(_SC_AVPHYS_PAGES));
-  _exit(STATUS_FAIL); /* no clean-up: it could want memory, and files on disk are whole at any instant */
+          wanted / 0x1p30, memory_there_is() / 0x1p30, page * (double)sysconf(_SC_AVPHYS_PAGES) / 0x1p30);
+  /* no clean-up: it could want memory, and files on disk are whole at any instant */
+  _exit(wanted > memory_there_is() ? STATUS_USAGE : STATUS_FAIL);
 }
 
 static int call_fails(void)
@@ -32,19 +57,52 @@ static int call_fails(void)
   return fault && !strncmp(fault, "memory:", 7) && strtoull(fault + 7, NULL, 10) == number;
 }
 
+/* Large blocks are mapped, and taken page by page when they are written first: what a run wants is known, and can be
+   refused, before it has it. Sanitizers look into what malloc gives alone. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { MAPS = 0 };
+#else
+enum { MAPS = 1 };
+#endif
+/* Right before a mapped block, which begins a large page. */
+struct mapping {
+  struct mapping *self; /* no block of malloc has its own address there */
+  char *from;
+  size_t length, bytes;
+};
+
+static struct mapping *mapping_of(void *memory)
+{
+  if (!MAPS || (uintptr_t)memory % LARGE_PAGE) return NULL;
+  struct mapping *m = (struct mapping *)memory - 1;
+  return m->self == m ? m : NULL;
+}
+
+static void *map(size_t bytes)
+{
+  size_t length = bytes + 2 * (size_t)LARGE_PAGE;
+  char *from = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (from == MAP_FAILED) return NULL;
+  char *memory = from + 2 * (size_t)LARGE_PAGE - (uintptr_t)from % LARGE_PAGE;
+  struct mapping *m = (struct mapping *)(void *)memory - 1;
+  *m = (struct mapping){m, from, length, bytes};
+#ifdef MADV_HUGEPAGE /* fewer addresses to look up; a wish that may be refused */
+  madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+  return memory;
+}
+
 void *memory_new(size_t count, size_t size)
 {
   size_t bytes;
-  if (call_fails() || __builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - ALIGNMENT)
+  if (call_fails() || __builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - 4 * LARGE_PAGE)
     out_of_memory(count, size);
   bytes = bytes ? (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
-  const size_t alignment = bytes < LARGE_PAGE ? ALIGNMENT : LARGE_PAGE;
-  void *memory = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  int maps = MAPS && bytes >= LARGE_PAGE;
+  void *memory = maps ? map(bytes) : aligned_alloc(ALIGNMENT, bytes);
   if (!memory) out_of_memory(count, size);
-#ifdef MADV_HUGEPAGE /* fewer addresses to look up; a wish that may be refused */
-  if (bytes >= LARGE_PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
-#endif
-  return memset(memory, 0, bytes);
+  atomic_fetch_add(&held, maps ? bytes : malloc_usable_size(memory));
+  return maps ? memory : memset(memory, 0, bytes);
 }
 
 void *memory_grow(void *old, size_t old_count, size_t new_count, size_t size)
@@ -61,7 +119,16 @@ char *memory_text(const char *text)
   return memcpy(memory_new(room, 1), text, room);
 }
 
-void memory_free(void *memory) { free(memory); }
+void memory_free(void *memory)
+{
+  if (!memory) return;
+  struct mapping *m = mapping_of(memory);
+  atomic_fetch_sub(&held, m ? m->bytes : malloc_usable_size(memory));
+  if (m)
+    munmap(m->from, m->length);
+  else
+    free(memory);
+}
 
 size_t memory_calls(void) { return atomic_load(&calls); }
 

@@ -4,12 +4,17 @@
 #include <stddef.h>
 
 /* Zeroed memory, 64-byte aligned. No memory left: one line is printed, and the
-   program exits with STATUS_FAIL (files are written beside and renamed, so nothing is lost).
+   program exits with STATUS_FAIL, or STATUS_USAGE where the machine could never have it (files are written beside and
+   renamed, so nothing is lost). Large blocks take no memory before they are written.
    MAXLOGIT_FAULT=memory:K makes the K-th call (from 1) fail, for tests. */
 void *memory_new(size_t count, size_t size);
 void *memory_grow(void *old, size_t old_count, size_t new_count, size_t size); /* new part zeroed */
 char *memory_text(const char *text);                                           /* copy */
 void memory_free(void *);
+
+/* Bytes that are held now, and bytes that this process can have at most: the machine's with its swap, or its group's. */
+size_t memory_held(void);
+double memory_there_is(void);
 
 /* Number of memory_new / memory_grow calls so far: a test asserts that a step makes none. */
 size_t memory_calls(void);

@@ -72,7 +72,50 @@ static int init_model(struct trainer *t, struct model_options *m, struct error *
   t->model.precision = *(const struct precision_options *)config_section(t->config, "precision");
   char cancels[256];
   if (model_warning(&t->model, cancels, sizeof cancels)) warning("%s", cancels);
-  return init_weights(t, e);
+  return STATUS_OK;
+}
+
+/* --- memory ------------------------------------------------------------------------------------------------ */
+
+const char *const memory_part_names[MEMORY_PARTS] = {
+  [MEMORY_DATA] = "the data",
+  [MEMORY_MODEL] = "weights, gradients and the report",
+  [MEMORY_UPDATES] = "the optimisers' states and directions",
+  [MEMORY_RECORD] = "what is recorded",
+  [MEMORY_PASSES] = "the passes over a micro-batch",
+};
+
+/* What is held more than at the mark before is this part's. */
+static void mark_memory(struct trainer *t, enum memory_part part)
+{
+  size_t now = memory_held(), before = t->unmarked;
+  t->memory[part] = now > before ? now - before : 0;
+  t->unmarked = now;
+}
+
+void trainer_memory(const struct trainer *t, size_t bytes[MEMORY_PARTS])
+{
+  memcpy(bytes, t->memory, sizeof t->memory);
+}
+
+/* Before anything large is written, that is, taken. */
+static int check_memory(const struct trainer *t, struct error *e)
+{
+  enum memory_part most = 0;
+  double all = 0;
+  for (enum memory_part i = 0; i < MEMORY_PARTS; i++) {
+    all += (double)t->memory[i];
+    if (t->memory[i] > t->memory[most]) most = i;
+  }
+  if (all <= memory_there_is()) return STATUS_OK;
+  return error_set(
+    e, STATUS_USAGE,
+    "%.1f GiB of memory are wanted, %.1f of them for %s, and this machine has %.1f; less of %s", all / 0x1p30,
+    (double)t->memory[most] / 0x1p30, memory_part_names[most], memory_there_is() / 0x1p30,
+    most == MEMORY_PASSES
+      ? "train.batch (or more train.micro_batches), model.context, model.width, model.layers or "
+        "model.vocab helps"
+      : "model.width, model.layers or model.vocab helps");
 }
 
 static void record_beginnings(struct trainer *t)
@@ -121,7 +164,9 @@ static int init_training(struct trainer *t, struct error *e)
     return error_set(e, STATUS_USAGE, "train.micro_batches = %ld does not divide train.batch = %ld",
                      o->micro_batches, o->batch);
   long rows = o->batch / o->micro_batches, context = t->model.options.context;
+  mark_memory(t, MEMORY_UPDATES);
   t->watches = watches_new(&t->model, t->updates, &t->record);
+  mark_memory(t, MEMORY_RECORD);
   model_program_init(&t->model, &t->step_program, rows, context, 1, &t->model.seen, o->micro_batches);
   model_program_init(&t->model, &t->look_program, rows, context, 0, &t->model.probe, o->micro_batches);
   record_beginnings(t);
@@ -145,6 +190,7 @@ void trainer_resolve(const struct config *c)
 
 int trainer_build(struct trainer *t, int keeps, struct error *e)
 {
+  t->unmarked = memory_held();
   t->arena = arena_new();
   t->top = config_section(t->config, "");
   t->train = config_section(t->config, "train");
@@ -155,13 +201,19 @@ int trainer_build(struct trainer *t, int keeps, struct error *e)
   struct model_options *m = config_section(t->config, "model");
   trainer_resolve(t->config);
   int status = init_data(t, m, e);
+  mark_memory(t, MEMORY_DATA);
   if (!status) status = model_resolve(m, t->data.vocab, e);
   if (!status && !t->device) status = device_open(&t->device, t->top->device, (int)device->threads, e);
   if (!status) status = device_set_math(t->device, (enum device_math)device->math, e);
   if (!status) status = init_model(t, m, e);
+  if (!status) mark_memory(t, MEMORY_MODEL);
   if (!status) status = init_training(t, e);
   if (status) return status;
   device_settle_scratch(t->device);
+  mark_memory(t, MEMORY_PASSES);
+  status = check_memory(t, e);
+  if (!status) status = init_weights(t, e);
+  if (status) return status;
   config_id(t->config, t->data.content, t->start_content, t->id);
   t->started = t->checkpointed_at = clock_seconds();
   return STATUS_OK;

@@ -80,6 +80,7 @@ struct trainer {
   long reading; /* the step whose report is read; after reading, the last one read */
   double read_at;
   int diverged;
+  size_t memory[MEMORY_PARTS], unmarked; /* held at the last mark */
   int halts;          /* after the step in hand its report is waited for and a checkpoint written */
   struct error error; /* of the step in hand */
 };

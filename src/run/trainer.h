@@ -23,6 +23,10 @@ int trainer_resume_on(struct trainer **, struct device *, const char *run_path, 
    recorded before stays. The configuration may record otherwise. STATUS_USAGE: there is no such checkpoint. */
 int trainer_repeat(struct trainer **, struct config *, const char *path, const char *into, long from,
                    struct error *);
+/* Bytes of memory that a run holds once it is built, by what they are for; it takes them when it first writes there. */
+enum memory_part { MEMORY_DATA, MEMORY_MODEL, MEMORY_UPDATES, MEMORY_RECORD, MEMORY_PASSES, MEMORY_PARTS };
+extern const char *const memory_part_names[MEMORY_PARTS];
+void trainer_memory(const struct trainer *, size_t bytes[MEMORY_PARTS]);
 /* Bytes of the device that a run of this structure owns, its calls on `threads` threads. One is built to know. */
 int trainer_bytes(struct config *, int threads, size_t *bytes, struct error *);
 /* The finished configuration that a run file tells, and its id (may be NULL). */

@@ -5,6 +5,7 @@
 #include "app/command.h"
 #include "app/report.h"
 #include "app/words.h"
+#include "base/memory.h"
 
 struct arguments {
   struct words words;
@@ -12,8 +13,8 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-  {"dry-run", 'n', NULL, 0, "print the resolved configuration and where every value came from; train nothing",
-   0},
+  {"dry-run", 'n', NULL, 0,
+   "print the resolved configuration, where every value came from and the memory wanted; train nothing", 0},
   {"quiet", 'q', NULL, 0, "no progress, no summary", 0},
   {0}};
 
@@ -46,6 +47,20 @@ static int print_entry(void *context, const struct config_entry *x)
   return 0;
 }
 
+static void print_memory(const struct trainer *t)
+{
+  size_t bytes[MEMORY_PARTS];
+  double all = 0;
+  trainer_memory(t, bytes);
+  for (int i = 0; i < MEMORY_PARTS; i++) all += (double)bytes[i];
+  printf("# memory: %.1f MiB", all / 0x1p20);
+  for (int i = 0; i < MEMORY_PARTS; i++)
+    printf("%s%.1f for %s", i ? ", " : ": ", (double)bytes[i] / 0x1p20, memory_part_names[i]);
+  printf("; this machine has %.1f GiB. Rows of the "
+         "record come to it, and a checkpoint while it is written\n",
+         memory_there_is() / 0x1p30);
+}
+
 static int run(int argc, char **argv)
 {
   static const struct argp argp = {
@@ -72,6 +87,7 @@ static int run(int argc, char **argv)
   if (!status) status = trainer_init(&t, c, a.dry ? TRAINER_NO_RECORD : 0, &e);
   if (!status && a.dry) {
     printf("# run %s\n", trainer_id(t));
+    print_memory(t);
     config_each(c, print_entry, NULL);
     trainer_abandon(t);
   } else if (!status) {
