@@ -117,7 +117,32 @@ if command -v gnuplot > /dev/null; then
     if test -s "$dir/paper.pdf"; then
       test "$(grep -ac '/Type /Page$' "$dir/paper.pdf")" = 2 || fail "a claim does not fit on one sheet of paper"
     else echo "chromium prints nothing here: paper not looked at"; fi
-  else echo "no chromium: paper not looked at"; fi
+
+    # at 400 px neither the page nor a figure scrolls sideways; where the system is dark so is the page, not its figures
+    cat > "$dir/narrow.html" <<END
+<iframe width=400 height=900 style="border:0" src="report/index.html"></iframe><script>
+onload = () => {
+  const page = document.querySelector("iframe").contentDocument, of = x => getComputedStyle(page.querySelector(x))
+  const wide = [...page.querySelectorAll("html, .figure")].filter(x => x.scrollWidth > x.clientWidth)
+  document.title = ["seen", wide.map(x => x.tagName).join(), of("body").backgroundColor, of("h1").color, of(".v0, .v3").color,
+    of("pre").backgroundColor, of("svg rect").fill].join("|")
+}</script>
+END
+    for dark in 1 0; do # preferredColorScheme: 0 is dark
+      timeout 300 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$dir/browser" --allow-file-access-from-files \
+        --blink-settings=preferredColorScheme=$dark --dump-dom "file://$dir/narrow.html" 2> /dev/null |
+        sed -n 's/.*<title>\(seen[^<]*\).*/\1/p' > "$dir/seen$dark"
+    done
+    if test -s "$dir/seen1" && test -s "$dir/seen0"; then
+      grep -q '^seen||' "$dir/seen1" || fail "at 400 px this scrolls sideways: $(cat "$dir/seen1")"
+      # shades of background, heading, verdict, settings and figure, as sums of red, green and blue
+      sed 's/rgba(0, 0, 0, 0)/rgb(255, 255, 255)/g; s/rgb(\([0-9]*\), \([0-9]*\), \([0-9]*\))/\1 \2 \3/g' "$dir/seen1" "$dir/seen0" |
+        awk -F'|' '{ for (i = 3; i <= 7; i++) { split($i, c, " "); s[NR, i] = c[1] + c[2] + c[3] } }
+          END { exit !(s[1, 3] > 700 && s[1, 4] < 100 && s[1, 5] < 300 && s[1, 6] > 650 && s[1, 7] > 700 &&
+                       s[2, 3] < 100 && s[2, 4] > 600 && s[2, 5] > 400 && s[2, 6] < 150 && s[2, 7] > 700) }' ||
+        fail "light and dark pages: $(cat "$dir/seen1" "$dir/seen0")"
+    else echo "chromium shows nothing here: narrow and dark pages not looked at"; fi
+  else echo "no chromium: paper, narrow and dark pages not looked at"; fi
 fi
 
 # wrong input: one message, status 2, nothing written
