@@ -425,7 +425,7 @@ START_TEST(no_memory_left)
   ck_assert_int_eq(in_child(allocate, &calls), 0);
   unsetenv("MAXLOGIT_FAULT");
   const size_t too_many[] = {SIZE_MAX / 4, SIZE_MAX / 8 + 2};
-  for (int i = 0; i < 2; i++) ck_assert_int_eq(in_child(ask_too_much, &too_many[i]), STATUS_FAIL);
+  for (int i = 0; i < 2; i++) ck_assert_int_eq(in_child(ask_too_much, &too_many[i]), STATUS_USAGE);
 }
 END_TEST
 
