@@ -1,4 +1,4 @@
-/* attention.cu - attention and its reverse, tile by tile; definitions: ops.def, ops_ref.c
+/* attention.cu - attention and its reverse, tile by tile; definitions: ops.def, ref/attention.c
    A block has SIDE rows (of queries, or of keys) of one head and goes through the other side in tiles of SIDE.
    Scores are made in registers and become weights, which multiply rows of values (forward), of keys (dq), of
    queries (dk) or of do (dv). So each gradient has one owner, and no sum has atomics. Maxima meet in codes whose

@@ -1,4 +1,4 @@
-/* experts.cu - routing, sorting, products by expert, balance; definitions: ops_ref_experts.c
+/* experts.cu - routing, sorting, products by expert, balance; definitions: ref/experts.c
    What is chosen follows from stored scores alone, so it is the same here and there. Nothing is summed in an order that
    a run could change. */
 #include "cuda/kernels.h"

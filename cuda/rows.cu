@@ -1,4 +1,4 @@
-/* rows.cu - biases, embedding, norms, activations, RoPE, heads joined, the loss; definitions: ops.def, ops_ref.c */
+/* rows.cu - biases, embedding, norms, activations, RoPE, heads joined, the loss; definitions: ops.def, ref/rows.c */
 #include "cuda/kernels.h"
 
 struct add_bias_each {

@@ -1,4 +1,4 @@
-/* small.cu - the arithmetic of heads, layers and tensors, a few hundred numbers long; definitions: ops_ref_small.c
+/* small.cu - the arithmetic of heads, layers and tensors, a few hundred numbers long; definitions: ref/small.c
    Computed in double, as they are defined. */
 #include "cuda/kernels.h"
 

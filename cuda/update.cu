@@ -1,4 +1,4 @@
-/* update.cu - what optimisers do to long rows of numbers; definitions: ops_ref_update.c */
+/* update.cu - what optimisers do to long rows of numbers; definitions: ref/update.c */
 #include "cuda/kernels.h"
 
 /* "m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; direction = (m/c1) / (sqrt(v/c2) + eps), of m and v as stored. A v

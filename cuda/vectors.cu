@@ -1,4 +1,4 @@
-/* vectors.cu - plain vectors, norms, segments; definitions: ops.def, ops_ref.c */
+/* vectors.cu - plain vectors, norms, segments; definitions: ops.def, ref/vectors.c */
 #include "cuda/kernels.h"
 
 struct fill_each {

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "model/model.h"
 #include "run/bits.h"
-#include "storage/preset.h"
+#include "config/preset.h"
 #include "training/data.h"
 #include "training/optimizer.h"
 #include "training/schedule.h"

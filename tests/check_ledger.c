@@ -13,7 +13,7 @@
 #include "ledger/ledger.h"
 #include "ledger/page.h"
 #include "ledger/tell.h"
-#include "storage/config.h"
+#include "config/config.h"
 
 /* --- verdicts ------------------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include "run/drive.h"
 #include "run/launch.h"
 #include "same_run.h"
-#include "storage/preset.h"
+#include "config/preset.h"
 
 enum { STEPS = 7, KEPT = 4 };
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/memory.h"
-#include "storage/weights.h"
+#include "zoo/weights.h"
 #include "folder.h"
 
 static char dir[FOLDER_PATH];

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "analysis/own_stack.h"
-#include "analysis/spectra.h"
+#include "zoo/own_stack.h"
+#include "zoo/spectra.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -16,7 +16,7 @@
 #include "folder.h"
 #include "model/model.h"
 #include "numerics/device.h"
-#include "storage/config.h"
+#include "config/config.h"
 
 static char folder[4096];
 

@@ -2,7 +2,7 @@
 #include "tests/cuda_runtime_on_host.h"
 #include "cuda/attention.cu"
 #include "cuda/experts.cu"
-#include "cuda/gemm.cu"
+#include "cuda/product.cu"
 #include "cuda/rows.cu"
 #include "cuda/small.cu"
 #include "cuda/table.cu"

@@ -6,7 +6,7 @@
 #include "cuda/update.cu"
 #include "cuda/small.cu"
 #include "cuda/experts.cu"
-#include "cuda/gemm.cu"
+#include "cuda/product.cu"
 #include "cuda/attention.cu"
 #include "cuda/table.cu"
 #include "cuda_device.h"

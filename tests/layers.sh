@@ -1,13 +1,13 @@
 #!/bin/sh
 # shellcheck disable=SC2046,SC2086,SC2044 # no name here has a blank
-# Floors: a file includes only from its own folder's floor or from one below; only storage/h5.c includes
-# hdf5.h; every source is in a list.am, and what a list.am names exists.
+# Floors: a file includes only from its own folder's floor or from one below; only storage/h5.c includes hdf5.h; the
+# devices' folders in numerics know nothing of each other; every source is in a list.am, and what a list.am names exists.
 cd "${top_srcdir:-.}" || exit 99
 status=0
 complain() { echo "$1"; status=1; }
 
 awk '
-  BEGIN { n = split("base numerics model training observe storage run analysis ledger app", name); for (i = 1; i <= n; i++) floor[name[i]] = i }
+  BEGIN { n = split("base numerics model training observe config storage run zoo analysis ledger app", name); for (i = 1; i <= n; i++) floor[name[i]] = i }
   FNR == 1 { split(FILENAME, part, "/"); mine = part[1] == "experiments" ? floor["ledger"] : part[2] in floor ? floor[part[2]] : n; files++ }
   /^[ \t]*#[ \t]*include[ \t]*"/ {
     split($0, quoted, "\""); path = quoted[2]
@@ -21,6 +21,13 @@ awk '
   }
   END { print files " files, " includes " includes"; if (files < 20 || includes < 50) bad = 1; exit bad }
 ' $(find src experiments -name '*.[ch]' ! -name build.h) || status=1
+
+for device in ref cpu; do
+  other=$(grep -lE "numerics/(ref|cpu)/" src/numerics/$device/* | xargs grep -hoE '"numerics/(ref|cpu)/' | grep -v "/$device/")
+  [ -z "$other" ] || complain "numerics/$device includes of another device"
+done
+outside=$(grep -rlE '"numerics/(ref|cpu)/' src --include='*.[ch]' | grep -vE '^src/numerics/(ref|cpu)/')
+[ -z "$outside" ] || complain "a device's own header is included by $outside"
 
 lists=$(find src tests plots experiments -name list.am)
 named=$(sed 's/#.*//' $lists | grep -oE '(src|tests|plots|experiments)/[A-Za-z0-9_/.-]+\.(c|cpp|h|def|sh|gp)' | sort -u)

@@ -15,7 +15,7 @@ blas='(cblas|LAPACKE|openblas)_.*'
 allowed() {
   case $1 in
     linalg:*) ;;                  # spectra of the record, and decompositions that a step was asked for (src/run/bits.h)
-    ops_cpu:cblas_*) ;;           # in double precision, for tests
+    cpu:cblas_*) ;;               # in double precision, for tests
     device:openblas_*) ;;         # holds OpenBLAS to one thread and tells its core
     provenance:LAPACKE_ilaver) ;; # tells its version
     families:log) ;;              # reads other programs' checkpoints

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "analysis/runset_parts.h"
 #include "base/text.h"
-#include "storage/preset.h"
+#include "config/preset.h"
 
 static int setting_differs(void *context, const char *setting)
 {

@@ -12,7 +12,8 @@ void *memory_grow(void *old, size_t old_count, size_t new_count, size_t size); /
 char *memory_text(const char *text);                                           /* copy */
 void memory_free(void *);
 
-/* Bytes that are held now, and bytes that this process can have at most: the machine's with its swap, or its group's. */
+/* Bytes that are held now, and bytes that this process can have at most: the machine's with its swap, or its
+   group's. */
 size_t memory_held(void);
 double memory_there_is(void);
 

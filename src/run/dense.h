@@ -5,7 +5,7 @@
 #ifndef MAXLOGIT_DENSE_H
 #define MAXLOGIT_DENSE_H
 #include "run/health.h"
-#include "storage/config.h"
+#include "config/config.h"
 
 struct dense {
   double level; /* NaN: never */

@@ -4,7 +4,7 @@
    shorter one's end. The shorter run stays what it is. */
 #ifndef MAXLOGIT_EXTEND_H
 #define MAXLOGIT_EXTEND_H
-#include "storage/config.h"
+#include "config/config.h"
 
 struct shorter; /* the finished runs of a folder; they are looked for when first asked for */
 struct shorter *shorter_new(const char *folder);

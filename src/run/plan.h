@@ -1,7 +1,7 @@
 /* plan.h - is a configuration sound, and what is its run's id? For many points of a sweep at little cost. */
 #ifndef MAXLOGIT_PLAN_H
 #define MAXLOGIT_PLAN_H
-#include "storage/config.h"
+#include "config/config.h"
 
 struct plan;
 struct plan *plan_new(void);

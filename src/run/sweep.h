@@ -3,7 +3,7 @@
 #define MAXLOGIT_SWEEP_H
 #include <stdint.h>
 #include <sys/types.h>
-#include "storage/config.h"
+#include "config/config.h"
 
 enum sweep_fate {
   SWEEP_WAITING,

@@ -2,7 +2,7 @@
 #ifndef MAXLOGIT_TRAINER_H
 #define MAXLOGIT_TRAINER_H
 #include "model/model.h"
-#include "storage/config.h"
+#include "config/config.h"
 
 struct trainer;
 

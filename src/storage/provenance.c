@@ -1,5 +1,5 @@
 #include "storage/provenance.h"
-#include <config.h> /* not storage/config.h */
+#include <config.h> /* not config/config.h */
 #include <gnu/libc-version.h>
 #include <gsl/gsl_version.h>
 #include <lapacke.h>
@@ -9,7 +9,7 @@
 #include <xxhash.h>
 #include "build.h"
 #include "numerics/device.h"
-#include "storage/config.h"
+#include "config/config.h"
 #include "storage/h5.h"
 
 #ifdef __clang__

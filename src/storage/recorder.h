@@ -3,7 +3,7 @@
 #ifndef MAXLOGIT_RECORDER_H
 #define MAXLOGIT_RECORDER_H
 #include "base/series.h"
-#include "storage/config.h"
+#include "config/config.h"
 
 struct run_facts { /* what goes into /code, axes and root besides the configuration */
   const char *id, *device, *data, *data_text;

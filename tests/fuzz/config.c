@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "fuzz.h"
-#include "storage/config.h"
+#include "config/config.h"
 
 static void check_error(int status, const struct error *e)
 {

@@ -1,7 +1,7 @@
 /* no_kernels.c - the places of the fast kernels, empty: fuzz targets read and check, they compute nothing */
 #include "config.h"
 #include "base/error.h"
-#include "numerics/ops_cpu.h"
+#include "numerics/cpu/cpu.h"
 
 #define NONE(file, level) \
   void ops_cpu_##file##_##level(struct ops *ops) \

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "base/error.h"
 #include "fuzz.h"
-#include "storage/stack.h"
+#include "zoo/stack.h"
 
 enum { TENSORS, INDEX, CONFIG, FILES };
 static const char *const names[FILES] = {"a.safetensors", "model.safetensors.index.json", "config.json"};

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "fuzz.h"
-#include "storage/config.h"
+#include "config/config.h"
 
 /* What was written reads back to the same run, written the same way. */
 static void check_finished(const struct config *c)

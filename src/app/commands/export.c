@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "app/command.h"
-#include "analysis/own_stack.h"
+#include "zoo/own_stack.h"
 #include "app/selection.h"
 #include "base/memory.h"
 #include "base/text.h"

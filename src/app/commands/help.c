@@ -10,9 +10,9 @@
 #include "ledger/claim.h"
 #include "model/model.h"
 #include "observe/observable.h"
-#include "storage/config.h"
-#include "storage/plugin.h"
-#include "storage/preset.h"
+#include "config/config.h"
+#include "config/plugin.h"
+#include "config/preset.h"
 
 struct arguments {
   const char *topic;

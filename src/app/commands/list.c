@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "ledger/claim.h"
 #include "numerics/ops.h"
-#include "storage/plugin.h"
+#include "config/plugin.h"
 
 struct arguments {
   const char *kind;

@@ -10,7 +10,7 @@
 #include "analysis/json.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "storage/config.h"
+#include "config/config.h"
 
 enum form { FORM_RUNS, FORM_GROUPS, FORM_PARAMETERS, FORM_EVENTS };
 struct show_request {

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "analysis/json.h"
-#include "analysis/own_stack.h"
-#include "analysis/spectra.h"
+#include "zoo/own_stack.h"
+#include "zoo/spectra.h"
 #include "app/command.h"
 #include "base/clock.h"
 #include "base/memory.h"

@@ -1,0 +1,525 @@
+/* product.cu - products of matrices, and Newton-Schulz, which is made of them; definitions: ref/product.c, ref/update.c
+   A block makes a tile of c from tiles of a and b in shared memory, [k, row], two of each: while one pair is
+   multiplied the next comes into registers. In single precision a sum is of fused multiply-adds in the order of k;
+   where a tile's k are shared out to groups of threads, the groups' sums are added in their order. With device.math
+   = tf32 or bf16 numbers are rounded on their way into shared memory, where they lie as words along k, and tensor cores
+   multiply. The tile follows from the shape alone. */
+#include "cuda/tensor_core.h"
+
+/* c [m,n] = alpha op(a) op(b) + what `add` and `beta` say, `batch` of them, so many numbers apart */
+struct product {
+  view a, b, c, d;
+  long m, n, k;
+  int ta, tb, add;       /* add: to what c holds; d, if it is there, is added instead */
+  int symmetric;         /* b is a: only tiles on and below the diagonal are made, and written twice */
+  float alpha, beta;     /* beta a is added, where a [m,m] is symmetric, */
+  const float *diagonal; /* and this number of the run to the diagonal, if not NULL; coefficients a | b | c */
+  long batch, next_a, next_b, next_c;
+  int full; /* whatever the device's math is */
+};
+
+/* --- in single precision ------------------------------------------------------------------------------------------ */
+
+/* Tiles of MxN; a thread makes YxX of it (by fours) in single precision, GROUPS of threads share K of a tile. */
+template <int M, int N, int K, int Y, int X, int GROUPS> struct tile {
+  enum {
+    ROWS = M,
+    COLS = N,
+    DEPTH = K,
+    HEIGHT = Y,
+    WIDTH = X,
+    TEAMS = GROUPS,
+    EACH = M / Y * (N / X),
+    THREADS = EACH * GROUPS,
+    A_LD = M + 4,
+    B_LD = N + 4,
+    A_LOADS = M * K / THREADS,
+    B_LOADS = N * K / THREADS,
+    STAGE = K * (A_LD + B_LD),
+    WORDS = 2 * STAGE > (GROUPS - 1) * M *N ? 2 * STAGE : (GROUPS - 1) * M *N,
+    BYTES = 4 * WORDS
+  };
+};
+typedef tile<32, 32, 32, 4, 4, 4> small_tile;
+typedef tile<64, 64, 16, 4, 4, 1> middle_tile;
+typedef tile<128, 128, 16, 8, 8, 1> large_tile;
+
+/* Row (or column) i of a tile that the i-th number of a thread is: four in a row, then the next four further on. */
+template <int SIZE, int PART> static __device__ inline int spread(int thread, int i)
+{
+  return thread * 4 + i / 4 * (SIZE / (PART / 4)) + i % 4;
+}
+
+/* Number l of a tile that this thread brings. Neighbours in memory by neighbouring threads; where those are along k,
+   a warp has eight of k in four rows: whole sectors of memory, and 32 banks. */
+struct place {
+  int row, k;
+};
+template <int SIZE, int DEPTH, int THREADS>
+static __device__ inline struct place brought(int l, int along_rows)
+{
+  int i = l * THREADS + (int)threadIdx.x;
+  int block = i / 32, wide = DEPTH / 8;
+  struct place along = {i % SIZE, i / SIZE},
+               across = {block / wide * 4 + i / 8 % 4, block % wide * 8 + i % 8};
+  return along_rows ? along : across;
+}
+
+static __device__ inline float part_of(const float *x, long ld, int turned, long row, long rows, long k,
+                                       long depth)
+{
+  return row < rows && k < depth ? x[turned ? k * ld + row : row * ld + k] : 0;
+}
+
+/* What becomes of sum number (i, j). */
+static __device__ inline void finish(const struct product &p, float *c, const float *a, long i, long j,
+                                     float sum)
+{
+  if (i >= p.m || j >= p.n || (p.symmetric && j > i)) return;
+  float value = p.alpha * sum;
+  if (p.symmetric) {
+    const float *coefficient =
+      p.diagonal ? (const float *)((const char *)p.diagonal + blockIdx.z * p.c.stride) : NULL;
+    if (coefficient) value = coefficient[2] * sum;
+    float beta = coefficient ? coefficient[1] : p.beta;
+    if (beta != 0) value += beta * a[i * p.a.ld + j];
+    if (coefficient && i == j) value += coefficient[0];
+    c[j * p.c.ld + i] = value;
+  }
+  if (p.add)
+    value += c[i * p.c.ld + j];
+  else if (p.d.data)
+    value += p.d.at(i, j);
+  c[i * p.c.ld + j] = value;
+}
+
+/* What of a product is this block's: where its tile begins, and the matrices. */
+struct share {
+  long row, col;
+  const float *a, *b;
+  float *c;
+};
+template <class T> static __device__ inline struct share share_of(const struct product &p)
+{
+  long across = (p.n + T::COLS - 1) / T::COLS;
+  return {blockIdx.x / across * T::ROWS, blockIdx.x % across * T::COLS, p.a.base() + blockIdx.y * p.next_a,
+          p.b.base() + blockIdx.y * p.next_b, p.c.base() + blockIdx.y * p.next_c};
+}
+
+template <class T>
+static __global__ void __launch_bounds__(T::THREADS, 1) product_kernel(struct guarded guard, struct product p)
+{
+  DYNAMIC_SHARED(float, shared);
+  if (guard.off()) return;
+  const struct share own = share_of<T>(p);
+  const long row = own.row, col = own.col;
+  if (p.symmetric && col > row) return; /* the whole block */
+  int team = threadIdx.x / T::EACH, me = threadIdx.x % T::EACH;
+  int y = me / (T::COLS / T::WIDTH), x = me % (T::COLS / T::WIDTH);
+  float sum[T::HEIGHT][T::WIDTH] = {}, from_a[T::A_LOADS], from_b[T::B_LOADS];
+
+  auto fetch = [&](long k0) {
+    UNROLL
+    for (int l = 0; l < T::A_LOADS; l++) {
+      struct place at = brought<T::ROWS, T::DEPTH, T::THREADS>(l, p.ta);
+      from_a[l] = part_of(own.a, p.a.ld, p.ta, row + at.row, p.m, k0 + at.k, p.k);
+    }
+    UNROLL
+    for (int l = 0; l < T::B_LOADS; l++) {
+      struct place at = brought<T::COLS, T::DEPTH, T::THREADS>(l, !p.tb);
+      from_b[l] = part_of(own.b, p.b.ld, !p.tb, col + at.row, p.n, k0 + at.k, p.k);
+    }
+  };
+  auto store = [&](float *as, float *bs) {
+    UNROLL
+    for (int l = 0; l < T::A_LOADS; l++) {
+      struct place at = brought<T::ROWS, T::DEPTH, T::THREADS>(l, p.ta);
+      as[at.k * T::A_LD + at.row] = from_a[l];
+    }
+    UNROLL
+    for (int l = 0; l < T::B_LOADS; l++) {
+      struct place at = brought<T::COLS, T::DEPTH, T::THREADS>(l, !p.tb);
+      bs[at.k * T::B_LD + at.row] = from_b[l];
+    }
+  };
+
+  fetch(0);
+  store(shared, shared + T::DEPTH * T::A_LD);
+  __syncthreads();
+  for (long k0 = 0, turn = 0; k0 < p.k; k0 += T::DEPTH, turn ^= 1) {
+    const float *as = shared + turn * T::STAGE, *bs = as + T::DEPTH * T::A_LD;
+    int more = k0 + T::DEPTH < p.k;
+    if (more) fetch(k0 + T::DEPTH);
+    UNROLL
+    for (int k = team * (T::DEPTH / T::TEAMS), end = k + T::DEPTH / T::TEAMS; k < end; k++) {
+      float left[T::HEIGHT], right[T::WIDTH];
+      UNROLL
+      for (int i = 0; i < T::HEIGHT; i += 4) {
+        float4 four = *(const float4 *)&as[k * T::A_LD + spread<T::ROWS, T::HEIGHT>(y, i)];
+        left[i] = four.x, left[i + 1] = four.y, left[i + 2] = four.z, left[i + 3] = four.w;
+      }
+      UNROLL
+      for (int j = 0; j < T::WIDTH; j += 4) {
+        float4 four = *(const float4 *)&bs[k * T::B_LD + spread<T::COLS, T::WIDTH>(x, j)];
+        right[j] = four.x, right[j + 1] = four.y, right[j + 2] = four.z, right[j + 3] = four.w;
+      }
+      UNROLL
+      for (int i = 0; i < T::HEIGHT; i++) UNROLL
+      for (int j = 0; j < T::WIDTH; j++) sum[i][j] = fmaf(left[i], right[j], sum[i][j]);
+    }
+    /* the other pair was last read before the barrier that let this one in */
+    if (more) store(shared + (turn ^ 1) * T::STAGE, shared + (turn ^ 1) * T::STAGE + T::DEPTH * T::A_LD);
+    __syncthreads();
+  }
+  if (T::TEAMS > 1) {
+    for (int i = 0; i < T::HEIGHT * T::WIDTH && team > 0; i++)
+      shared[((team - 1) * T::HEIGHT * T::WIDTH + i) * T::EACH + me] = sum[i / T::WIDTH][i % T::WIDTH];
+    __syncthreads();
+    if (team > 0) return;
+    UNROLL
+    for (int i = 0; i < T::HEIGHT * T::WIDTH; i++)
+      for (int t = 0; t < T::TEAMS - 1; t++)
+        sum[i / T::WIDTH][i % T::WIDTH] += shared[(t * T::HEIGHT * T::WIDTH + i) * T::EACH + me];
+  }
+  UNROLL
+  for (int i = 0; i < T::HEIGHT; i++) UNROLL
+  for (int j = 0; j < T::WIDTH; j++)
+    finish(p, own.c, own.a, row + spread<T::ROWS, T::HEIGHT>(y, i), col + spread<T::COLS, T::WIDTH>(x, j),
+           sum[i][j]);
+}
+
+/* --- on tensor cores ---------------------------------------------------------------------------------------------- */
+
+/* Tiles of MxN, DOWN x ACROSS warps share them; WORDS along k at a time; registers of AT_ONCE blocks find room. Rows of
+   words lie 4 apart: then the lanes of `add_product` meet 32 banks. */
+template <int M, int N, int DOWN, int ACROSS, int AT_ONCE> struct core_tile {
+  enum {
+    ROWS = M,
+    COLS = N,
+    BESIDE = ACROSS,
+    BLOCKS = AT_ONCE,
+    HEIGHT = M / DOWN,
+    WIDTH = N / ACROSS,
+    THREADS = 32 * DOWN * ACROSS,
+    WORDS = 16,
+    LD = WORDS + 4,
+    A_LOADS = M * WORDS / THREADS,
+    B_LOADS = N * WORDS / THREADS,
+    STAGE = (M + N) * LD,
+    BYTES = 4 * 2 * STAGE
+  };
+};
+typedef core_tile<32, 32, 2, 2, 5> small_core_tile;
+typedef core_tile<64, 64, 2, 2, 2> middle_core_tile;
+typedef core_tile<128, 128, 2, 4, 1> large_core_tile;
+
+/* Word l of a tile that this thread brings: a warp has 8 neighbours in memory by 4, in 32 banks. */
+template <class T> static __device__ inline struct place brought_word(int l, int along_rows)
+{
+  int i = l * T::THREADS + (int)threadIdx.x, block = i / 32, near = i % 8, far = i / 8 % 4;
+  struct place along = {block / (T::WORDS / 4) * 8 + near, block % (T::WORDS / 4) * 4 + far},
+               across = {block / (T::WORDS / 8) * 4 + far, block % (T::WORDS / 8) * 8 + near};
+  return along_rows ? along : across;
+}
+
+template <class T, int PER>
+static __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
+  core_product_kernel(struct guarded guard, struct product p)
+{
+  DYNAMIC_SHARED(unsigned, shared);
+  if (guard.off()) return;
+  const struct share own = share_of<T>(p);
+  const long row = own.row, col = own.col;
+  if (p.symmetric && col > row) return; /* the whole block */
+  const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const int up = warp / T::BESIDE * T::HEIGHT + g, left = warp % T::BESIDE * T::WIDTH;
+  float sum[T::HEIGHT / 16][T::WIDTH / 8][4] = {}, from_a[T::A_LOADS][PER], from_b[T::B_LOADS][PER];
+
+  auto fetch = [&](long k0) {
+    UNROLL
+    for (int l = 0; l < T::A_LOADS; l++) {
+      struct place at = brought_word<T>(l, p.ta);
+      UNROLL
+      for (int i = 0; i < PER; i++)
+        from_a[l][i] = part_of(own.a, p.a.ld, p.ta, row + at.row, p.m, k0 + at.k * PER + i, p.k);
+    }
+    UNROLL
+    for (int l = 0; l < T::B_LOADS; l++) {
+      struct place at = brought_word<T>(l, !p.tb);
+      UNROLL
+      for (int i = 0; i < PER; i++)
+        from_b[l][i] = part_of(own.b, p.b.ld, !p.tb, col + at.row, p.n, k0 + at.k * PER + i, p.k);
+    }
+  };
+  auto store = [&](unsigned *to) {
+    UNROLL
+    for (int l = 0; l < T::A_LOADS; l++) {
+      struct place at = brought_word<T>(l, p.ta);
+      to[at.row * T::LD + at.k] = word_of<PER>(from_a[l][0], from_a[l][PER - 1]);
+    }
+    UNROLL
+    for (int l = 0; l < T::B_LOADS; l++) {
+      struct place at = brought_word<T>(l, !p.tb);
+      to[(T::ROWS + at.row) * T::LD + at.k] = word_of<PER>(from_b[l][0], from_b[l][PER - 1]);
+    }
+  };
+
+  fetch(0);
+  store(shared);
+  __syncthreads();
+  for (long k0 = 0, turn = 0; k0 < p.k; k0 += T::WORDS * PER, turn ^= 1) {
+    const unsigned *as = shared + turn * T::STAGE + up * T::LD + t,
+                   *bs = shared + turn * T::STAGE + (T::ROWS + left + g) * T::LD + t;
+    int more = k0 + T::WORDS * PER < p.k;
+    if (more) fetch(k0 + T::WORDS * PER);
+    UNROLL
+    for (int w = 0; w < T::WORDS; w += 8) {
+      unsigned x[T::HEIGHT / 16][4];
+      UNROLL
+      for (int i = 0; i < T::HEIGHT / 16; i++) UNROLL
+      for (int k = 0; k < 4; k++) x[i][k] = as[(16 * i + k % 2 * 8) * T::LD + w + k / 2 * 4];
+      UNROLL
+      for (int j = 0; j < T::WIDTH / 8; j++) {
+        const unsigned *y = bs + 8 * j * T::LD + w;
+        UNROLL
+        for (int i = 0; i < T::HEIGHT / 16; i++)
+          add_product<PER>(sum[i][j][0], sum[i][j][1], sum[i][j][2], sum[i][j][3], x[i], y[0], y[4]);
+      }
+    }
+    /* the other stage was last read before the barrier that let this one in */
+    if (more) store(shared + (turn ^ 1) * T::STAGE);
+    __syncthreads();
+  }
+  UNROLL
+  for (int i = 0; i < T::HEIGHT / 16; i++) UNROLL
+  for (int j = 0; j < T::WIDTH / 8; j++) UNROLL
+  for (int k = 0; k < 4; k++)
+    finish(p, own.c, own.a, row + up + 16 * i + k / 2 * 8, col + left + 8 * j + 2 * t + k % 2, sum[i][j][k]);
+}
+
+/* --- which tile --------------------------------------------------------------------------------------------------- */
+
+template <class T> static dim3 grid_of(const struct queue &q, const struct product &p)
+{
+  return dim3((unsigned)(ceil_div(p.m, T::ROWS) * ceil_div(p.n, T::COLS)), (unsigned)p.batch, q.runs);
+}
+
+template <class T> static void launch_product(const struct queue &q, const struct product &p)
+{
+  LAUNCH(product_kernel<T>, grid_of<T>(q, p), T::THREADS, T::BYTES, q.stream, q.guard, p);
+}
+
+template <class T> static void launch_core_product(const struct queue &q, const struct product &p)
+{
+  if (q.device->math == MATH_BF16)
+    LAUNCH((core_product_kernel<T, 2>), grid_of<T>(q, p), T::THREADS, T::BYTES, q.stream, q.guard, p);
+  else
+    LAUNCH((core_product_kernel<T, 1>), grid_of<T>(q, p), T::THREADS, T::BYTES, q.stream, q.guard, p);
+}
+
+/* UNITS: of fused multiply-adds */
+template <class UNITS, class CORES> static void launch_tile(const struct queue &q, const struct product &p)
+{
+  if (p.full || q.device->math == MATH_FP32)
+    launch_product<UNITS>(q, p);
+  else
+    launch_core_product<CORES>(q, p);
+}
+
+#ifndef TILES_THAT_FILL
+#define TILES_THAT_FILL 128 /* about as many as a GPU has multiprocessors */
+#endif
+
+static long tiles_of(const struct product *p, long size)
+{
+  return ceil_div(p->m, size) * ceil_div(p->n, size) * p->batch;
+}
+
+static void multiply_by(const struct queue &q, const struct product &p)
+{
+  if (tiles_of(&p, large_tile::ROWS) >= TILES_THAT_FILL)
+    launch_tile<large_tile, large_core_tile>(q, p);
+  else if (tiles_of(&p, middle_tile::ROWS) >= TILES_THAT_FILL)
+    launch_tile<middle_tile, middle_core_tile>(q, p);
+  else
+    launch_tile<small_tile, small_core_tile>(q, p);
+}
+
+/* --- operations --------------------------------------------------------------------------------------------------- */
+
+/* Worth a library's launch; and a library knows no guard. */
+static int is_large(const struct product *p)
+{
+  return (double)p->m * (double)p->n * (double)p->k >= 256. * 1024 * 1024;
+}
+
+static int by_library(struct device *device, const struct product *p, const struct matmul_args *x)
+{
+  const struct cuda_blas *blas = ((const struct cuda_launch *)device->private_state)->blas;
+  if (!blas || device->guard || p->symmetric || !is_large(p)) return 0;
+  if (x->d) {
+    struct copy_args before = {};
+    before.y = x->c, before.x = x->d;
+    device->ops.copy(device, &before);
+  }
+  struct cuda_product call = {p->a.data,
+                              p->b.data,
+                              p->c.data,
+                              p->m,
+                              p->n,
+                              p->k,
+                              p->a.ld,
+                              p->b.ld,
+                              p->c.ld,
+                              p->ta,
+                              p->tb,
+                              p->alpha,
+                              p->add || x->d ? 1.0f : 0.0f,
+                              device->runs,
+                              device->stride,
+                              p->full ? MATH_FP32 : device->math};
+  return !blas->product(blas->handle, device->stream, &call);
+}
+
+/* "c [+]= a b^T (ta=0,tb=1 is x W^T), plus d [m,n] if it is there (never with add); a [m,k] or, ta=1, [k,m]; b [k,n]
+   or, tb=1, [n,k]" */
+static void matmul(struct device *device, const struct matmul_args *x)
+{
+  struct product p = {};
+  p.a = VIEW(x->a), p.b = VIEW(x->b), p.c = VIEW(x->c), p.d = VIEW(x->d);
+  p.m = x->c->rows, p.n = x->c->cols, p.k = x->ta ? x->a->rows : x->a->cols;
+  p.ta = x->ta != 0, p.tb = x->tb != 0, p.add = x->add != 0, p.alpha = (float)x->alpha, p.batch = 1;
+  p.full = x->full != 0;
+  if (!by_library(device, &p, x)) multiply_by(queue_of(device), p);
+}
+
+/* "c [m,m] = alpha a a^T + beta a; beta only where a [m,m] is symmetric; c exactly symmetric" */
+static void gram(struct device *device, const struct gram_args *x)
+{
+  struct product p = {};
+  p.a = p.b = VIEW(x->a), p.c = VIEW(x->c);
+  p.m = p.n = x->c->rows, p.k = x->a->cols, p.tb = p.symmetric = 1, p.batch = 1;
+  p.alpha = (float)x->alpha, p.beta = (float)x->beta;
+  multiply_by(queue_of(device), p);
+}
+
+struct heads_product_each {
+  view y, x, w, gain;
+  long from, to;
+  int transposed;
+  enum device_math math;
+  __device__ void operator()(long n, long c) const
+  {
+    long h = c / to, i = c - h * to;
+    const float *in = x.row(n) + h * from;
+    float sum = 0;
+    for (long j = 0; j < from; j++) {
+      float left = gain.data ? in[j] * gain.base()[j] : in[j],
+            right = transposed ? w.at(c, j) : w.at(h * from + j, i);
+      sum = fmaf(product_input(left, math), product_input(right, math), sum);
+    }
+    y.at(n, c) = sum;
+  }
+};
+/* "per head h: y_h = (x_h * gain) w_h, w_h the rows h of w [heads*I, O]; transposed=1: y_h = (x_h * gain) w_h^T, w_h
+   the rows h of w [heads*O, I]; gain [I], or absent (1)" */
+static void heads_product(struct device *device, const struct heads_product_args *x)
+{
+  each(device, x->y->rows, x->y->cols,
+       heads_product_each{VIEW(x->y), VIEW(x->x), VIEW(x->w), VIEW(x->gain), x->x->cols / x->heads,
+                          x->y->cols / x->heads, x->transposed != 0, device->math});
+}
+
+/* --- Newton-Schulz ------------------------------------------------------------------------------------------------ */
+/* "the matrix [rows, cols] at each x[place[i]], lying row by row, with X it or, where rows > cols, its transpose: X /=
+   norm_scale |X| + eps; `steps` times X = a X + (b A + c A A) X, A = X X^T, with the row a | b | c of coefficients
+   (the last is repeated); X *= scale by. Zero stays zero; what is not finite is NaN everywhere." All places (as many
+   as work has lanes) in all runs are one launch a product; with B = b A + c A A + a I the last of a step is B X. */
+
+struct schulz {
+  view x, work, by;
+  ints place;
+  long first, rows, cols, m, n; /* of the places: the first of these lanes; m <= n */
+  double norm_scale, eps, scale;
+  __device__ float *lane_of(long i) const { return work.row(i); }
+  __device__ float *matrix(long i) const { return x.base() + place.base()[first + i]; }
+};
+
+struct schulz_begin {
+  struct schulz s;
+  __device__ void operator()(long i) const
+  {
+    const float *from = s.matrix(i);
+    float *to = s.lane_of(i);
+    double squares = 0;
+    for (long j = lane(); j < s.m * s.n; j += team()) squares += (double)from[j] * (double)from[j];
+    float size =
+      (float)sqrt(team_sum(squares)); /* an infinite norm would hide finite entries: NaN shows them */
+    double divisor = s.norm_scale * (double)size + s.eps,
+           by = isfinite(size) ? divisor > 0 ? 1 / divisor : 1 : NAN;
+    for (long j = lane(); j < s.m * s.n; j += team()) {
+      long r = j / s.n, c = j - r * s.n;
+      to[j] = (float)(by * (double)from[s.rows > s.cols ? c * s.cols + r : j]);
+    }
+  }
+};
+
+struct schulz_end {
+  struct schulz s;
+  int turn; /* where X lies */
+  __device__ void operator()(long i, long j) const
+  {
+    const float *from = s.lane_of(i) + turn * s.m * s.n;
+    long r = j / s.cols, c = j - r * s.cols;
+    double factor = s.scale * number(s.by);
+    s.matrix(i)[j] = (float)(factor * (double)from[s.rows > s.cols ? c * s.n + r : j]);
+  }
+};
+
+/* Matrices [rows, cols], row by row, at `offset` in every lane of work. */
+static view in_lane(const view &work, long offset, long rows, long cols)
+{
+  view v = {work.data + offset, rows, cols, cols, work.stride};
+  return v;
+}
+
+static void newton_schulz(struct device *device, const struct newton_schulz_args *x)
+{
+  struct schulz s = {};
+  s.x = VIEW(x->x), s.work = VIEW(x->work), s.by = VIEW(x->by), s.place = INTS_VIEW(x->place);
+  s.rows = x->rows, s.cols = x->cols, s.m = x->rows < x->cols ? x->rows : x->cols;
+  s.n = x->rows < x->cols ? x->cols : x->rows;
+  s.norm_scale = x->norm_scale, s.eps = x->eps, s.scale = x->scale;
+  struct queue q = queue_of(device);
+  long places = x->place->rows * x->place->cols, lanes = x->work->rows;
+  view a = in_lane(s.work, 2 * s.m * s.n, s.m, s.m), b = in_lane(s.work, 2 * s.m * s.n + s.m * s.m, s.m, s.m);
+  const view coefficients = VIEW(x->coefficients);
+  for (s.first = 0; s.first < places; s.first += lanes) {
+    long batch = places - s.first < lanes ? places - s.first : lanes;
+    int turn = 0;
+    each_row(device, batch, s.m * s.n, schulz_begin{s});
+    for (long step = 0; step < x->steps; step++, turn ^= 1) {
+      long row = step < coefficients.rows ? step : coefficients.rows - 1;
+      view now = in_lane(s.work, turn * s.m * s.n, s.m, s.n),
+           next = in_lane(s.work, (turn ^ 1) * s.m * s.n, s.m, s.n);
+      struct product p = {};
+      p.a = p.b = now, p.c = a;
+      p.m = p.n = s.m, p.k = s.n, p.tb = p.symmetric = 1, p.alpha = 1, p.batch = batch;
+      p.next_a = p.next_b = p.next_c = s.work.ld;
+      multiply_by(q, p);
+      p.a = p.b = a, p.c = b, p.k = s.m, p.diagonal = coefficients.data + row * coefficients.ld;
+      multiply_by(q, p);
+      p.a = b, p.b = now, p.c = next, p.n = s.n, p.tb = p.symmetric = 0, p.diagonal = NULL;
+      multiply_by(q, p);
+    }
+    each(device, batch, s.rows * s.cols, schulz_end{s, turn});
+  }
+}
+
+extern "C" void ops_cuda_product(struct ops *ops)
+{
+  ops->matmul = matmul;
+  ops->gram = gram;
+  ops->heads_product = heads_product;
+  ops->newton_schulz = newton_schulz;
+}

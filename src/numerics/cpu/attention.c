@@ -1,0 +1,755 @@
+/* attention.c - causal attention, forward and backward, without a [T,T] matrix
+   A strip of STRIP queries of one head meets blocks of BLOCK keys, with a running maximum and sum (online
+   softmax: Milakov and Gimelshein, arXiv 1805.02867; tiles: Dao et al., arXiv 2205.14135). Keys are packed
+   once per head into panels of COLS, scores come from tiles in registers, and tiles above the diagonal are
+   never touched. The maxima fall out of the softmax: a NaN among a row's scores makes its sum NaN,
+   and only then is it looked for.
+   Sums over the context are sums of sums of at most CHUNK keys or ROWS rows; the outer ones are in double, or over
+   keys with what rounding lost (Kahan, Comm. ACM 8 (1965) 40): their error does not grow with its length. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include "numerics/cpu/cpu.h"
+
+#ifdef __AVX512F__
+enum { STRIP = 8, VECS = 2 };
+static const float all_ones[STRIP] = {1, 1, 1, 1, 1, 1, 1, 1};
+#else
+enum { STRIP = 4, VECS = SPLIT };
+static const float all_ones[STRIP] = {1, 1, 1, 1};
+#endif
+/* STRIDE between the rows of a strip keeps them apart in the cache; ALIGN is the same for every level, so
+   that blocks begin at the same keys. */
+enum { COLS = VECS * LANES, BLOCK = 512, STRIDE = BLOCK + LANES, ALIGN = 32, CHUNK = 128, ROWS = 256 };
+
+/* One head of one sequence, and a worker's memory for it. Padded widths are whole vectors. */
+struct head {
+  long length, dim, value_dim, padded_dim, padded_value;
+  const int *start; /* [length] */
+  long cap;
+  float cap_value;
+  float *keys;       /* panel j/COLS, then dimension, then j%COLS */
+  float *values;     /* backward: packed like keys */
+  float *key_rows;   /* backward: [length, padded_dim] */
+  float *value_rows; /* forward: [length, padded_value] */
+  float *dk, *dv;    /* backward: [length, padded_dim], [length, padded_value]: of up to ROWS rows */
+  double *dk_before, *dv_before; /* of the rows before, where there are more than ROWS; else NULL */
+  float *q, *do_;                /* of a strip: [STRIP, padded_dim], times the scale; [STRIP, padded_value] */
+  float *score, *other;          /* [STRIP, STRIDE] */
+  float *sum; /* [2, STRIP, padded_dim or padded_value]: sums, and what rounding added to them */
+};
+
+/* LONG_BACKWARD: more than ROWS rows add to a key. */
+enum pass { FORWARD, BACKWARD, LONG_BACKWARD };
+
+static long head_floats(const struct head *h, enum pass pass)
+{
+  long panels = round_up(h->length, ALIGN), width = h->padded_dim + h->padded_value;
+  const long wider = h->padded_dim > h->padded_value ? h->padded_dim : h->padded_value;
+  long strip = STRIP * (width + 2 * wider + 2 * STRIDE);
+  const long more[] = {
+    [FORWARD] = 0, [BACKWARD] = width + h->padded_dim, [LONG_BACKWARD] = 3 * width + h->padded_dim};
+  return strip + panels * (width + more[pass]);
+}
+
+static void head_place(struct head *h, enum pass pass, float *memory)
+{
+  long panels = round_up(h->length, ALIGN);
+#define TAKE(pointer, count) h->pointer = memory, memory += (count)
+  TAKE(q, STRIP * h->padded_dim);
+  TAKE(do_, STRIP * h->padded_value);
+  TAKE(sum, 2 * STRIP * (h->padded_dim > h->padded_value ? h->padded_dim : h->padded_value));
+  TAKE(score, STRIP * STRIDE);
+  TAKE(other, STRIP * STRIDE);
+  TAKE(keys, panels * h->padded_dim);
+  TAKE(value_rows, panels * h->padded_value);
+  h->values = h->value_rows;
+  if (pass == FORWARD) return;
+  TAKE(key_rows, panels * h->padded_dim);
+  TAKE(dk, panels * h->padded_dim);
+  TAKE(dv, panels * h->padded_value);
+  if (pass == BACKWARD) return;
+#undef TAKE
+  h->dk_before = (double *)memory; /* all that lies before is whole vectors */
+  h->dv_before = h->dk_before + panels * h->padded_dim;
+}
+
+/* rows [count, width] into panels */
+static void pack_panels(const float *from, long ld, long count, long width, float *to)
+{
+  for (long j = 0; j < count; j += COLS, to += COLS * width)
+    for (long half = 0; half < COLS; half += WIDTH)
+      pack_transposed(from + (j + half) * ld, ld, count - j - half, width, to + half, COLS);
+}
+
+/* to[r][j] = scale[r] from[r][j], j < n */
+INLINE void scale_rows(int rows, const float *from, long from_ld, long n, const float *scale, float *to,
+                       long to_ld)
+{
+  long j = 0;
+  for (; j + LANES <= n; j += LANES) UNROLL
+  for (int r = 0; r < rows; r++) VEC(to + r * to_ld + j) = scale[r] * VEC(from + r * from_ld + j);
+  for (; j < n; j++) UNROLL
+  for (int r = 0; r < rows; r++) to[r * to_ld + j] = scale[r] * from[r * from_ld + j];
+}
+
+/* A strip's rows [rows, width] times `scale`, with zeros up to column `padded`. */
+INLINE void copy_strip(int rows, const float *from, long from_ld, long width, float scale, float *to,
+                       long to_ld, long padded)
+{
+  float all[STRIP];
+  UNROLL
+  for (int r = 0; r < rows; r++) all[r] = scale;
+  scale_rows(rows, from, from_ld, width, all, to, to_ld);
+  for (long j = width; j < padded; j++) UNROLL
+  for (int r = 0; r < rows; r++) to[r * to_ld + j] = 0;
+}
+static void copy_rows(const float *from, long from_ld, long count, long width, float *to, long to_ld,
+                      long padded)
+{
+  long i = 0;
+  for (; i + STRIP <= count; i += STRIP)
+    copy_strip(STRIP, from + i * from_ld, from_ld, width, 1, to + i * to_ld, to_ld, padded);
+  for (; i < count; i++) copy_strip(1, from + i * from_ld, from_ld, width, 1, to + i * to_ld, to_ld, padded);
+}
+
+/* s[r][j] = sum_p a[r][p] panel[p][j], of the panel's first vectors */
+INLINE void tile(int rows, int vecs, const float *a, long lda, const float *panel, long k, vec s[STRIP][VECS])
+{
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++) s[r][v] = (vec){0};
+#pragma GCC unroll 4
+  for (long p = 0; p < k; p++, a++, panel += COLS) {
+    vec b[VECS];
+    UNROLL
+    for (int v = 0; v < vecs; v++) b[v] = VEC(panel + v * LANES);
+    UNROLL
+    for (int r = 0; r < rows; r++) UNROLL
+    for (int v = 0; v < vecs; v++) s[r][v] = fused(ALL(a[r * lda]), b[v], s[r][v]);
+  }
+}
+
+/* sum += x, where `lost` is how much too large the sum is by rounding */
+INLINE void add_kept(vec x, float *sum, float *lost)
+{
+  const vec old = VEC(sum), y = x - VEC(lost), total = old + y;
+  VEC(lost) = (total - old) - y;
+  VEC(sum) = total;
+}
+
+/* sum[r][c] = keep[r] sum[r][c] + sum_j weight[r][j] m[j][c] over the keys that row r sees in [from, to), which
+   are summed by themselves: long sums are made of short ones */
+INLINE void gather(int rows, int vecs, const float *weight, long from, long to, long diagonal, const float *m,
+                   long ld, const float *keep, float *sum)
+{
+  vec s[STRIP][VECS];
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++) s[r][v] = (vec){0};
+  long j = from;
+#pragma GCC unroll 4
+  for (; j < min_long(to, diagonal); j++) UNROLL
+  for (int v = 0; v < vecs; v++) {
+    vec b = VEC(m + j * ld + v * LANES);
+    UNROLL
+    for (int r = 0; r < rows; r++) s[r][v] = fused(ALL(weight[r * STRIDE + j]), b, s[r][v]);
+  }
+  if (to > diagonal) /* key diagonal+u is seen by rows u and later */
+    UNROLL
+  for (int u = 0; u < rows; u++) UNROLL
+  for (int v = 0; v < vecs; v++) {
+    vec b = VEC(m + (diagonal + u) * ld + v * LANES);
+    UNROLL
+    for (int r = u; r < rows; r++) s[r][v] = fused(ALL(weight[r * STRIDE + diagonal + u]), b, s[r][v]);
+  }
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++) {
+    float *to_sum = sum + r * ld + v * LANES;
+    if (keep) {
+      float *lost = to_sum + STRIP * ld;
+      VEC(to_sum) *= keep[r];
+      VEC(lost) *= keep[r];
+      add_kept(s[r][v], to_sum, lost);
+    } else {
+      VEC(to_sum) = s[r][v];
+    }
+  }
+}
+
+/* m[j][c] += sum_r weight[r][j] a[r][c] over the rows that see key j in [from, to) */
+INLINE void scatter(int rows, int vecs, const float *weight, long from, long to, long diagonal, float *m,
+                    long ld, const float *a)
+{
+  vec x[STRIP][VECS];
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++) x[r][v] = VEC(a + r * ld + v * LANES);
+  long j = from;
+#pragma GCC unroll 2
+  for (; j < min_long(to, diagonal); j++) UNROLL
+  for (int v = 0; v < vecs; v++) {
+    vec s = VEC(m + j * ld + v * LANES);
+    UNROLL
+    for (int r = 0; r < rows; r++) s = fused(ALL(weight[r * STRIDE + j]), x[r][v], s);
+    VEC(m + j * ld + v * LANES) = s;
+  }
+  if (to > diagonal) UNROLL
+  for (int u = 0; u < rows; u++) UNROLL
+  for (int v = 0; v < vecs; v++) {
+    vec s = VEC(m + (diagonal + u) * ld + v * LANES);
+    UNROLL
+    for (int r = u; r < rows; r++) s = fused(ALL(weight[r * STRIDE + diagonal + u]), x[r][v], s);
+    VEC(m + (diagonal + u) * ld + v * LANES) = s;
+  }
+}
+
+/* Both over all columns; weight[r*STRIDE + j] belongs to key j. Functions of their own: inlined into everything
+   that calls them they take the compiler a minute. */
+INLINE void gather_columns(int rows, const float *weight, long from, long to, long diagonal, const float *m,
+                           long ld, const float *keep, float *sum)
+{
+  for (long end; from < to; from = end, keep = all_ones) {
+    end = from + CHUNK;
+    if (end > diagonal / 8 * 8 || end > to)
+      end = to; /* the diagonal is done once, by strips of 8 rows or fewer */
+    long c = 0;
+    for (; c + COLS <= ld; c += COLS)
+      gather(rows, VECS, weight, from, end, diagonal, m + c, ld, keep, sum + c);
+    if (c < ld) gather(rows, 1, weight, from, end, diagonal, m + c, ld, keep, sum + c);
+  }
+}
+INLINE void scatter_columns(int rows, const float *weight, long from, long to, long diagonal, float *m,
+                            long ld, const float *a)
+{
+  long c = 0;
+  for (; c + COLS <= ld; c += COLS) scatter(rows, VECS, weight, from, to, diagonal, m + c, ld, a + c);
+  if (c < ld) scatter(rows, 1, weight, from, to, diagonal, m + c, ld, a + c);
+}
+#define APART static __attribute__((noinline)) void
+#define BOTH(name, rows) \
+  APART gather_##name(const float *weight, long from, long to, long diagonal, const float *m, long ld, \
+                      const float *keep, float *sum) \
+  { \
+    gather_columns(rows, weight, from, to, diagonal, m, ld, keep, sum); \
+  } \
+  APART scatter_##name(const float *weight, long from, long to, long diagonal, float *m, long ld, \
+                       const float *a) \
+  { \
+    scatter_columns(rows, weight, from, to, diagonal, m, ld, a); \
+  }
+BOTH(strip, STRIP)
+BOTH(one, 1)
+#undef BOTH
+#define GATHER(rows, ...) ((rows) == STRIP ? gather_strip(__VA_ARGS__) : gather_one(__VA_ARGS__))
+#define SCATTER(rows, ...) ((rows) == STRIP ? scatter_strip(__VA_ARGS__) : scatter_one(__VA_ARGS__))
+
+/* Before a strip whose rows see `keys` keys: one chunk is not added to anything. */
+INLINE void begin_sums(const struct head *h, long keys, long ld)
+{
+  if (keys > CHUNK) memset(h->sum + STRIP * ld, 0, (size_t)(STRIP * ld) * sizeof *h->sum);
+}
+
+/* What enters the softmax, f(s), and p f'(s), where p = exp(power). */
+INLINE vec capped(vec s, long cap, float value)
+{
+  if (cap == 1) return value * vec_tanh(s / value);
+  return cap == 2 ? where_above(s, ALL(value), ALL(value), s) : s;
+}
+INLINE vec times_slope(vec p, vec power, vec s, long cap, float value)
+{
+  if (cap == 1) { /* 1 - tanh^2 without its cancellation: 4 e / (1 + e)^2, e = exp(-2 |s/value|) */
+    vec x = s / value, e = vec_exp(-2.0f * larger(-x, x));
+    return p * (4.0f * e / ((1.0f + e) * (1.0f + e)));
+  }
+  if (cap == 2) { /* 0 times p is 0, or NaN where p is infinite in truth and not by overflow */
+    vec none = where_above(power, ALL(FLT_MAX), ALL(NAN), where_above(p, ALL(-1.0f), ALL(0.0f), p));
+    return where_above(s, ALL(value), none, p);
+  }
+  return p;
+}
+
+/* Maxima of one head and sequence, and the sum of its rows' entropies. */
+struct maxima {
+  float top, bottom, capped;
+  int nan;
+  double entropy;
+};
+
+static int row_has_nan(const struct head *h, long t, const float *q)
+{
+  for (long j = h->start[t]; j <= t; j++) {
+    const float *k = h->keys + j / COLS * COLS * h->dim + j % COLS;
+    float s = 0;
+    for (long p = 0; p < h->dim; p++) s = fused_one(q[p], k[p * COLS], s);
+    if (isnan(s)) return 1;
+  }
+  return 0;
+}
+
+/* One tile of scores on its way into the softmax: maxima, cap, and -infinity where a pair is not allowed. */
+INLINE void enter(int rows, int vecs, int measured, int cut, long cap, const struct head *h, long t, long j,
+                  vec s[STRIP][VECS], float *score, vec high[STRIP][SPLIT], vec *top, vec *bottom)
+{
+  const vec first = ALL((float)h->start[t]), nothing = ALL(-INFINITY);
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++) {
+    const vec key = LANE + (float)(j + v * LANES), row = ALL((float)(t + r));
+#define ALLOWED(y, otherwise) \
+  (cut ? where_above(key, row, otherwise, where_above(first, key, otherwise, y)) : (y))
+    vec y = s[r][v];
+    if (measured) *bottom = smaller(ALLOWED(y, -nothing), *bottom);
+    if (cap) {
+      if (measured) *top = larger(ALLOWED(y, nothing), *top);
+      y = capped(y, cap, h->cap_value);
+    }
+    y = ALLOWED(y, nothing);
+#undef ALLOWED
+    high[r][v % SPLIT] = larger(y, high[r][v % SPLIT]);
+    VEC(score + r * STRIDE + j + v * LANES) = y;
+  }
+}
+
+/* Queries [t, t+rows), which all see the same first key: o [rows, ldo], ml [rows, ldm]. */
+INLINE void forward_strip(int rows, int measured, long cap, const struct head *h, long t, float *o, long ldo,
+                          float *ml, long ldm, struct maxima *x)
+{
+  const long first = h->start[t], end = t + rows;
+  vec m = ALL(-INFINITY), shift = {0}, keep = {0}; /* of a row each, as l, what it lost, and spread */
+  vec l = {0}, lost = {0}, spread = {0};
+  vec top = ALL(-INFINITY), bottom = ALL(INFINITY);
+  begin_sums(h, end - first, h->padded_value);
+  for (long from = first / ALIGN * ALIGN; from < end; from += BLOCK) {
+    const long to = min_long(from + BLOCK, end);
+    const int again = from > first;
+    float *score = h->score - from;
+    vec high[STRIP][SPLIT], highest[LANES];
+    UNROLL
+    for (int r = 0; r < rows; r++) UNROLL
+    for (int v = 0; v < SPLIT; v++) high[r][v] = ALL(-INFINITY);
+    for (long j = from; j < to; j += COLS) {
+      const float *panel = h->keys + j * h->dim;
+      vec s[STRIP][VECS];
+      if ((int)VECS > SPLIT && j + PARTS >= end) { /* no row sees more than the first vector */
+        tile(rows, 1, h->q, h->padded_dim, panel, h->dim, s);
+        enter(rows, 1, measured, 1, cap, h, t, j, s, score, high, &top, &bottom);
+        continue;
+      }
+      tile(rows, VECS, h->q, h->padded_dim, panel, h->dim, s);
+      if (j < first || j + COLS > t + 1)
+        enter(rows, VECS, measured, 1, cap, h, t, j, s, score, high, &top, &bottom);
+      else
+        enter(rows, VECS, measured, 0, cap, h, t, j, s, score, high, &top, &bottom);
+    }
+    UNROLL
+    for (int r = 0; r < LANES; r++) highest[r] = r < rows ? max_of_parts(high[r]) : ALL(-INFINITY);
+    m = larger(m, lane_maxima(highest));
+    keep = shift;
+    shift = where_above(m, ALL(-INFINITY), m, (vec){0});
+    if (again) { /* what has been summed was measured from an older shift */
+      const vec change = smaller(keep - shift, (vec){0}); /* above 0 only where all so far were -infinity */
+      keep = vec_exp(change);
+      spread = keep * fused(change, l, spread);
+      l *= keep;
+      lost *= keep;
+    }
+    vec sums[2 * STRIP]; /* of rows; from STRIP on, of what they say to the entropy */
+    UNROLL
+    for (int r = 0; r < STRIP; r++) {
+      vec sum[SPLIT] = {{0}}, below[SPLIT] = {{0}};
+      float *row = score + r * STRIDE + from;
+      EACH_PART(j, part, r < rows ? min_long(to, t + 1) - from : 0)
+      {
+        const vec d = VEC(row + j + part * LANES) - shift[r], e = vec_exp_nonpositive(d);
+        sum[part] += e;
+        if (measured) below[part] = fused(e, larger(d, ALL(-128.0f)), below[part]);
+        VEC(row + j + part * LANES) = e;
+      }
+      sums[r] = sum_of_parts(sum);
+      sums[STRIP + r] = sum_of_parts(below);
+    }
+    const vec more = lane_sums(sums);
+    add_kept(more, (float *)&l, (float *)&lost);
+    spread += 2 * STRIP > LANES ? lane_sums(sums + STRIP) : HALVES(more);
+    GATHER(rows, score, from > first ? from : first, to, t, h->value_rows, h->padded_value,
+           again ? (float *)&keep : NULL, h->sum);
+  }
+  const vec entropy = vec_log(l) - spread / l, part = 1.0f / l;
+  scale_rows(rows, h->sum, h->padded_value, h->value_dim, (const float *)&part, o, ldo);
+  UNROLL
+  for (int r = 0; r < rows; r++) {
+    const float sum = l[r] > 0 ? l[r] : NAN; /* 0: every score is -infinity */
+    ml[r * ldm] = shift[r] + (sum - sum);
+    ml[r * ldm + 1] = sum;
+    if (!measured) continue;
+    x->entropy += (double)entropy[r];
+    x->capped = m[r] > x->capped ? m[r] : x->capped;
+    if (isnan(l[r])) x->nan |= row_has_nan(h, t + r, h->q + r * h->padded_dim);
+  }
+  if (!measured) return;
+  const float highest = lane_max(top), lowest = -lane_max(-bottom);
+  x->top = highest > x->top ? highest : x->top;
+  x->bottom = lowest < x->bottom ? lowest : x->bottom;
+}
+
+/* Rows of a strip that begins at t: all of it where its rows see the same first key, else one. */
+static long strip_rows(const int *start, long t, long length)
+{
+  if (t % STRIP != 0 || t + STRIP > length) return 1;
+  for (int r = 1; r < STRIP; r++)
+    if (start[t + r] != start[t]) return 1;
+  return STRIP;
+}
+
+struct forward_job {
+  const struct attention_forward_args *x;
+  float *memory;
+  long floats;           /* of one worker */
+  struct maxima *maxima; /* [batch, heads] */
+};
+
+#define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
+/* A strip's rows of a tensor from `row` on, columns [col, col + width), are wanted soon: they lie far apart. */
+#define SOON(tensor, row, rows, col, width, write) \
+  do { \
+    const float *first = AT(tensor, row, col); \
+    for (int r = 0; r < (rows); r++) \
+      for (long c = 0; c < (width); c += PARTS) __builtin_prefetch(first + r * (tensor)->ld + c, write, 2); \
+  } while (0)
+
+/* What follows from shapes alone. */
+static struct head head_sizes(const struct tensor *q, const struct tensor *v,
+                              const struct attention_score *score)
+{
+  struct head h = {.length = q->rows / score->batch,
+                   .dim = q->cols / score->heads,
+                   .value_dim = v->cols / score->groups,
+                   .cap = score->cap};
+  h.padded_dim = round_up(h.dim, PARTS);
+  h.padded_value = round_up(h.value_dim, PARTS);
+  return h;
+}
+
+static struct head head_of(const struct tensor *q, const struct tensor *v, const struct tensor *start,
+                           const struct attention_score *score, long sequence)
+{
+  struct head h = head_sizes(q, v, score);
+  h.cap_value = (float)number(score->cap_value);
+  h.start = INTS(start) + sequence * h.length;
+  return h;
+}
+
+#define HEAD(x, sequence) head_of((x)->q, (x)->v, (x)->start, &(x)->score, sequence)
+
+/* One strip of query rows of head `number`, or one row; n: where the sequence begins. cap is h->cap, as an argument so
+   that code without one is compiled apart. */
+INLINE void forward_rows(int rows, int measured, long cap, const struct attention_forward_args *x,
+                         const struct head *h, long number, long n, long t, struct maxima *m)
+{
+  const long group = number * x->groups / x->heads, q = number * h->dim, o = number * h->value_dim;
+  SOON(x->o, n + t, rows, o, h->value_dim, 1);
+  if (t + 2 * rows <= h->length) SOON(x->q, n + t + rows, rows, q, h->dim, 0);
+  if (group + 1 < x->groups) { /* the next group's */
+    SOON(x->k, n + t, rows, (group + 1) * h->dim, h->dim, 0);
+    SOON(x->v, n + t, rows, (group + 1) * h->value_dim, h->value_dim, 0);
+  }
+  copy_strip(rows, AT(x->q, n + t, q), x->q->ld, h->dim, (float)x->scale, h->q, h->padded_dim, h->padded_dim);
+  forward_strip(rows, measured, cap, h, t, AT(x->o, n + t, o), x->o->ld, AT(x->ml, n + t, 2 * number),
+                x->ml->ld, m);
+}
+
+INLINE void forward_head(int measured, const struct forward_job *job, long piece, int worker)
+{
+  const struct attention_forward_args *x = job->x;
+  const long sequence = piece / x->heads, number = piece % x->heads, group = number * x->groups / x->heads;
+  struct head h = HEAD(x, sequence);
+  head_place(&h, FORWARD, job->memory + worker * job->floats);
+  const long n = sequence * h.length;
+  pack_panels(AT(x->k, n, group * h.dim), x->k->ld, h.length, h.dim, h.keys);
+  copy_rows(AT(x->v, n, group * h.value_dim), x->v->ld, h.length, h.value_dim, h.value_rows, h.padded_value,
+            h.padded_value);
+  struct maxima m = {.top = -INFINITY, .bottom = INFINITY, .capped = -INFINITY};
+  for (long t = 0, rows; t < h.length; t += rows) {
+    rows = strip_rows(h.start, t, h.length);
+    if (rows == 1)
+      forward_rows(1, measured, h.cap, x, &h, number, n, t, &m);
+    else if (h.cap)
+      forward_rows(STRIP, measured, h.cap, x, &h, number, n, t, &m);
+    else
+      forward_rows(STRIP, measured, 0, x, &h, number, n, t, &m);
+  }
+  if (!x->cap) m.top = m.capped;
+  if (m.bottom == -INFINITY && x->cap != 1) m.entropy = NAN; /* 0 times -infinity, as in the definition */
+  job->maxima[piece] = m;
+}
+static void forward_measured(void *job, long piece, int worker) { forward_head(1, job, piece, worker); }
+static void forward_only(void *job, long piece, int worker) { forward_head(0, job, piece, worker); }
+
+static struct forward_job forward_job_of(const struct attention_forward_args *x)
+{
+  struct head h = head_sizes(x->q, x->v, &x->score);
+  return (struct forward_job){.x = x, .floats = round_up(head_floats(&h, FORWARD), LANES)};
+}
+
+/* A worker's place each, then what every head of every sequence saw. */
+static size_t forward_work(const struct device *device, const struct forward_job *job)
+{
+  return (size_t)(job->floats * pool_threads(device->pool)) * sizeof(float);
+}
+
+static size_t forward_scratch(const struct device *device, const void *args)
+{
+  const struct attention_forward_args *x = args;
+  if (x->scores_format) return ops_ref.scratch[OP_attention_forward](device, x);
+  struct forward_job job = forward_job_of(x);
+  return forward_work(device, &job) + (size_t)(x->batch * x->heads) * sizeof *job.maxima;
+}
+
+static void forward(struct device *device, const struct attention_forward_args *x, int measured)
+{
+  const long pieces = x->batch * x->heads;
+  struct forward_job job = forward_job_of(x);
+  const size_t work = forward_work(device, &job);
+  job.memory = device_scratch(device, work + (size_t)pieces * sizeof *job.maxima);
+  job.maxima = (void *)((char *)job.memory + work);
+  parallel_for(device->pool, pieces, measured ? forward_measured : forward_only, &job);
+  if (!measured) return;
+  const int cap_is_nan = x->cap == 1 && isnan((float)number(x->cap_value));
+  for (long number = 0; number < x->heads; number++) {
+    struct maxima all = {.top = -INFINITY, .bottom = INFINITY, .capped = -INFINITY};
+    for (long sequence = 0; sequence < x->batch; sequence++) {
+      const struct maxima *m = &job.maxima[sequence * x->heads + number];
+      all.top = fmaxf(all.top, m->top);
+      all.bottom = fminf(all.bottom, m->bottom);
+      all.capped = fmaxf(all.capped, m->capped);
+      all.nan |= m->nan;
+      all.entropy += m->entropy;
+    }
+    float *stats = AT(x->stats, number, 0);
+    /* + 0: which of 0 and -0 is met first depends on the vector's width */
+    stats[0] = all.nan ? NAN : all.top + 0;
+    stats[1] = all.nan ? NAN : fmaxf(all.top, -all.bottom) + 0;
+    stats[2] = all.nan || cap_is_nan ? NAN : all.capped + 0;
+    stats[3] = (float)(all.entropy / (double)x->q->rows);
+  }
+}
+/* Scores in a number format of their own are for studies: as defined. */
+static void attention_forward(struct device *device, const struct attention_forward_args *x)
+{
+  if (x->scores_format) {
+    ops_ref.attention_forward(device, x);
+    return;
+  }
+  forward(device, x, 1);
+}
+static void attention_forward_only(struct device *device, const struct attention_forward_args *x)
+{
+  forward(device, x, 0);
+}
+
+/* --- backward ----------------------------------------------------------------------------------------- */
+/* p_j = exp(f_j - m) / l; dv_j += p_j do; ds_j = f'(s_j) p_j (do.v_j - do.o); dq = scale ds k;
+   dk_j += scale ds_j q. Scores of pairs that are not allowed are computed where a tile is cut, never used. */
+
+struct strip_in {
+  const float *o, *ml;
+  long ldo, ldm;
+  float *dq;
+  long ldq;
+  float scale;
+};
+
+/* p and ds of a strip's rows and one panel of keys */
+INLINE void backward_tile(int rows, int vecs, long cap, const struct head *h, long j,
+                          const float through[STRIP], const float shift[STRIP], const float part[STRIP],
+                          float *p, float *ds)
+{
+  vec s[STRIP][VECS];
+  tile(rows, vecs, h->q, h->padded_dim, h->keys + j * h->dim, h->dim, s);
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++) {
+    vec power = capped(s[r][v], cap, h->cap_value) - shift[r], e = part[r] * vec_exp_nonpositive(power);
+    VEC(p + r * STRIDE + v * LANES) = e;
+    if (cap) VEC(ds + r * STRIDE + v * LANES) = times_slope(e, power, s[r][v], cap, h->cap_value);
+  }
+  const float *slope = cap ? ds : p;
+  tile(rows, vecs, h->do_, h->padded_value, h->values + j * h->value_dim, h->value_dim, s);
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++)
+    VEC(ds + r * STRIDE + v * LANES) = VEC(slope + r * STRIDE + v * LANES) * (s[r][v] - through[r]);
+}
+
+INLINE void backward_strip(int rows, long cap, const struct head *h, long t, const struct strip_in *in)
+{
+  const long first = h->start[t], end = t + rows;
+  float through[LANES], shift[STRIP], part[STRIP], scale[STRIP];
+  vec sum[STRIP][SPLIT] = {{{0}}}, sums[LANES] = {{0}};
+  const long whole = h->value_dim / PARTS * PARTS;
+  EACH_PART(c, v, whole) UNROLL
+  for (int r = 0; r < rows; r++)
+    sum[r][v] = fused(VEC(h->do_ + r * h->padded_value + c + v * LANES),
+                      VEC(in->o + r * in->ldo + c + v * LANES), sum[r][v]);
+  UNROLL
+  for (int r = 0; r < rows; r++) {
+    sums[r] = sum_of_parts(sum[r]);
+    shift[r] = in->ml[r * in->ldm];
+    part[r] = 1 / in->ml[r * in->ldm + 1];
+    scale[r] = in->scale;
+  }
+  VEC(through) = lane_sums(sums);
+  UNROLL
+  for (int r = 0; r < rows; r++)
+    for (long c = whole; c < h->value_dim; c++)
+      through[r] = fused_one(h->do_[r * h->padded_value + c], in->o[r * in->ldo + c], through[r]);
+  begin_sums(h, end - first, h->padded_dim);
+  for (long from = first / ALIGN * ALIGN; from < end; from += BLOCK) {
+    const long to = min_long(from + BLOCK, end), seen = from > first ? from : first;
+    float *p = h->score - from, *ds = h->other - from;
+    for (long j = from; j < to; j += COLS)
+      if ((int)VECS > SPLIT && j + PARTS >= end) /* no row sees more than the first vector */
+        backward_tile(rows, 1, cap, h, j, through, shift, part, p + j, ds + j);
+      else
+        backward_tile(rows, VECS, cap, h, j, through, shift, part, p + j, ds + j);
+    GATHER(rows, ds, seen, to, t, h->key_rows, h->padded_dim, from > first ? all_ones : NULL, h->sum);
+    SCATTER(rows, ds, seen, to, t, h->dk, h->padded_dim, h->q);
+    SCATTER(rows, p, seen, to, t, h->dv, h->padded_value, h->do_);
+  }
+  scale_rows(rows, h->sum, h->padded_dim, h->dim, scale, in->dq, in->ldq);
+}
+
+struct backward_job {
+  const struct attention_backward_args *x;
+  float *memory;
+  long floats;
+  enum pass pass;
+};
+
+/* to += from, which begins anew */
+static void move_sum(float *from, long n, double *to)
+{
+  for (long i = 0; i < n; i++) {
+    to[i] += (double)from[i];
+    from[i] = 0;
+  }
+}
+
+/* dk and dv of the latest rows, which see keys [from, to), go to those of the rows before. */
+static void move_sums(const struct head *h, long from, long to)
+{
+  const long k = from * h->padded_dim, v = from * h->padded_value;
+  move_sum(h->dk + k, (to - from) * h->padded_dim, h->dk_before + k);
+  move_sum(h->dv + v, (to - from) * h->padded_value, h->dv_before + v);
+}
+
+/* As forward_rows. */
+INLINE void backward_rows(int rows, long cap, const struct attention_backward_args *x, const struct head *h,
+                          long number, long n, long t)
+{
+  const long group = number * x->groups / x->heads, q = number * h->dim, o = number * h->value_dim;
+  const struct strip_in in = {
+    .o = AT(x->o, n + t, o),
+    .ldo = x->o->ld,
+    .ml = AT(x->ml, n + t, 2 * number),
+    .ldm = x->ml->ld,
+    .dq = AT(x->dq, n + t, q),
+    .ldq = x->dq->ld,
+    .scale = (float)x->scale,
+  };
+  SOON(x->dq, n + t, rows, q, h->dim, 1);
+  SOON(x->dk, n + t, rows, group * h->dim, h->dim, 1);
+  SOON(x->dv, n + t, rows, group * h->value_dim, h->value_dim, 1);
+  if (t + 2 * rows <= h->length) {
+    SOON(x->q, n + t + rows, rows, q, h->dim, 0);
+    SOON(x->o, n + t + rows, rows, o, h->value_dim, 0);
+    SOON(x->do_, n + t + rows, rows, o, h->value_dim, 0);
+  }
+  if (group + 1 < x->groups) { /* the next group's */
+    SOON(x->k, n + t, rows, (group + 1) * h->dim, h->dim, 0);
+    SOON(x->v, n + t, rows, (group + 1) * h->value_dim, h->value_dim, 0);
+  }
+  copy_strip(rows, AT(x->q, n + t, q), x->q->ld, h->dim, in.scale, h->q, h->padded_dim, h->padded_dim);
+  copy_strip(rows, AT(x->do_, n + t, o), x->do_->ld, h->value_dim, 1, h->do_, h->padded_value,
+             h->padded_value);
+  backward_strip(rows, cap, h, t, &in);
+}
+
+/* One group of heads of one sequence, so that dk and dv gather over its heads in order. */
+static void backward_group(void *context, long piece, int worker)
+{
+  const struct backward_job *job = context;
+  const struct attention_backward_args *x = job->x;
+  const long sequence = piece / x->groups, group = piece % x->groups, shared = x->heads / x->groups;
+  struct head h = HEAD(x, sequence);
+  head_place(&h, job->pass, job->memory + worker * job->floats);
+  const long n = sequence * h.length, keys = h.length * h.padded_dim, values = h.length * h.padded_value;
+  const float *k = AT(x->k, n, group * h.dim), *v = AT(x->v, n, group * h.value_dim);
+  pack_panels(k, x->k->ld, h.length, h.dim, h.keys);
+  pack_panels(v, x->v->ld, h.length, h.value_dim, h.values);
+  copy_rows(k, x->k->ld, h.length, h.dim, h.key_rows, h.padded_dim, h.padded_dim);
+  memset(h.dk, 0, (size_t)keys * sizeof *h.dk);
+  memset(h.dv, 0, (size_t)values * sizeof *h.dv);
+  if (h.dk_before) memset(h.dk_before, 0, (size_t)keys * sizeof *h.dk_before);
+  if (h.dv_before) memset(h.dv_before, 0, (size_t)values * sizeof *h.dv_before);
+  long added = 0, from = h.length, to = 0; /* rows since sums were moved, and the keys that they see */
+  for (long number = group * shared; number < (group + 1) * shared; number++)
+    for (long t = 0, rows; t < h.length; t += rows) {
+      rows = strip_rows(h.start, t, h.length);
+      if (rows == 1)
+        backward_rows(1, h.cap, x, &h, number, n, t);
+      else if (h.cap)
+        backward_rows(STRIP, h.cap, x, &h, number, n, t);
+      else
+        backward_rows(STRIP, 0, x, &h, number, n, t);
+      added += rows;
+      from = min_long(from, h.start[t]);
+      if (t + rows > to) to = t + rows;
+      if (!h.dk_before || (added < ROWS && t + rows < h.length)) continue;
+      move_sums(&h, from, to);
+      added = 0, from = h.length, to = 0;
+    }
+  for (long i = 0; h.dk_before && i < keys; i++) h.dk[i] = (float)h.dk_before[i];
+  for (long i = 0; h.dv_before && i < values; i++) h.dv[i] = (float)h.dv_before[i];
+  copy_rows(h.dk, h.padded_dim, h.length, h.dim, AT(x->dk, n, group * h.dim), x->dk->ld, h.dim);
+  copy_rows(h.dv, h.padded_value, h.length, h.value_dim, AT(x->dv, n, group * h.value_dim), x->dv->ld,
+            h.value_dim);
+}
+
+static struct backward_job backward_job_of(const struct attention_backward_args *x)
+{
+  struct head h = head_sizes(x->q, x->v, &x->score);
+  struct backward_job job = {.x = x,
+                             .pass = h.length * (x->heads / x->groups) > ROWS ? LONG_BACKWARD : BACKWARD};
+  job.floats = round_up(head_floats(&h, job.pass), LANES);
+  return job;
+}
+
+static size_t backward_scratch(const struct device *device, const void *args)
+{
+  const struct attention_backward_args *x = args;
+  if (x->scores_format) return ops_ref.scratch[OP_attention_backward](device, x);
+  return (size_t)(backward_job_of(x).floats * pool_threads(device->pool)) * sizeof(float);
+}
+
+static void attention_backward(struct device *device, const struct attention_backward_args *x)
+{
+  if (x->scores_format) {
+    ops_ref.attention_backward(device, x);
+    return;
+  }
+  struct backward_job job = backward_job_of(x);
+  job.memory = device_scratch(device, backward_scratch(device, x));
+  parallel_for(device->pool, x->batch * x->groups, backward_group, &job);
+}
+
+void EXPORT(ops_cpu_attention)(struct ops *ops)
+{
+  ops->attention_forward = attention_forward;
+  ops->attention_backward = attention_backward;
+  ops->scratch[OP_attention_forward] = forward_scratch;
+  ops->scratch[OP_attention_backward] = backward_scratch;
+}
+void EXPORT(ops_cpu_attention_only)(struct ops *ops) { ops->attention_forward = attention_forward_only; }

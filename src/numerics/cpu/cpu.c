@@ -1,0 +1,126 @@
+/* cpu.c - which fast kernels this processor can run
+   In single precision our own kernels, compiled for several instruction sets, so that a binary built for
+   any machine is fast on each; in double precision, which serves tests, OpenBLAS's product alone. */
+#include "config.h"
+#include "numerics/device.h"
+
+#ifdef MAXLOGIT_DOUBLE
+#include <cblas.h>
+#include <string.h>
+
+static void blas_matmul(struct device *device, const struct matmul_args *x)
+{
+  (void)device;
+  long depth = x->ta ? x->a->rows : x->a->cols;
+  for (long i = 0; x->d && i < x->c->rows; i++)
+    memcpy(REALS(x->c) + i * x->c->ld, REALS(x->d) + i * x->d->ld, (size_t)x->c->cols * sizeof(real));
+  BLAS(gemm)
+  (CblasRowMajor, x->ta ? CblasTrans : CblasNoTrans, x->tb ? CblasTrans : CblasNoTrans, (int)x->c->rows,
+   (int)x->c->cols, (int)depth, (real)x->alpha, REALS(x->a), (int)x->a->ld, REALS(x->b), (int)x->b->ld,
+   x->add || x->d ? 1 : 0, REALS(x->c), (int)x->c->ld);
+}
+
+const char *ops_cpu_level(void) { return "blas"; }
+const char *ops_cpu_level_at(int i) { return i == 0 ? "blas" : NULL; }
+void ops_cpu_override(struct ops *ops) { ops->matmul = blas_matmul; }
+void ops_cpu_override_by(struct ops *ops, const char *name)
+{
+  (void)name;
+  ops_cpu_override(ops);
+}
+void ops_cpu_without_maxima(struct ops *ops) { (void)ops; }
+
+#else
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/error.h"
+#include "numerics/cpu/cpu.h"
+
+struct level {
+  const char *name;
+  int (*supported)(void);
+  void (*product)(struct ops *), (*attention)(struct ops *), (*attention_only)(struct ops *);
+  void (*rows)(struct ops *), (*update)(struct ops *);
+};
+
+static int always(void) { return 1; }
+#ifdef HAVE_X86_LEVELS
+static int has_v3(void)
+{
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+}
+static int has_v4(void)
+{
+  return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+static const struct level levels[] = {
+/* the best first */
+#define LEVEL_ROW(name, supported) \
+  { \
+#name, supported, ops_cpu_product_##name, ops_cpu_attention_##name, ops_cpu_attention_only_##name, \
+      ops_cpu_rows_##name, ops_cpu_update_##name \
+  }
+#ifdef HAVE_X86_LEVELS
+  LEVEL_ROW(v4, has_v4),
+  LEVEL_ROW(v3, has_v3),
+#endif
+#ifdef __aarch64__
+  LEVEL_ROW(neon, always),
+#else
+  LEVEL_ROW(base, always),
+#endif
+};
+enum { LEVELS = sizeof levels / sizeof *levels };
+
+/* The best level of this processor, or the one that MAXLOGIT_KERNELS names. */
+static const struct level *level(void)
+{
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+  const char *wanted = getenv("MAXLOGIT_KERNELS");
+  const struct level *best = NULL;
+  for (int i = LEVELS - 1; i >= 0; i--) {
+    if (!levels[i].supported()) continue;
+    best = &levels[i];
+    if (wanted && !strcmp(wanted, best->name)) return best;
+  }
+  if (wanted && !atomic_flag_test_and_set(&told))
+    warning("MAXLOGIT_KERNELS=%s: this machine does not have them; using %s", wanted, best->name);
+  return best;
+}
+
+const char *ops_cpu_level(void) { return level()->name; }
+
+const char *ops_cpu_level_at(int i)
+{
+  for (int k = 0; k < LEVELS; k++)
+    if (levels[k].supported() && i-- == 0) return levels[k].name;
+  return NULL;
+}
+
+static void override(struct ops *ops, const struct level *by)
+{
+  by->product(ops);
+  by->attention(ops);
+  by->rows(ops);
+  by->update(ops);
+}
+
+void ops_cpu_override(struct ops *ops) { override(ops, level()); }
+
+void ops_cpu_override_by(struct ops *ops, const char *name)
+{
+  for (int k = 0; k < LEVELS; k++)
+    if (!strcmp(levels[k].name, name) && levels[k].supported()) {
+      override(ops, &levels[k]);
+      return;
+    }
+  BUG("no kernels %s", name);
+}
+
+void ops_cpu_without_maxima(struct ops *ops) { level()->attention_only(ops); }
+#endif

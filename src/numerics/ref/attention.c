@@ -1,0 +1,238 @@
+/* attention.c - the definitions of attention and its reverse, whole or over a cache */
+#include "base/elementary.h"
+#include "base/number.h"
+#include "numerics/number_format.h"
+#include "numerics/ref/ref.h"
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+static double dot(const real *a, const real *b, long n)
+{
+  double sum = 0;
+  for (long i = 0; i < n; i++) sum += (double)a[i] * b[i];
+  return sum;
+}
+
+static double cap_forward(double s, long cap, double value)
+{
+  if (cap == 1) return value * same_tanh(s / value);
+  return cap == 2 && s > value ? value : s;
+}
+
+/* df/ds */
+static double cap_slope(double s, long cap, double value)
+{
+  if (cap == 1) { /* 1 - tanh^2 without its cancellation: 1 / cosh^2 */
+    double e = same_exp(fabs(s / value)), c = (e + 1 / e) / 2;
+    return 1 / (c * c);
+  }
+  return cap == 2 && s > value ? 0 : 1;
+}
+
+/* What one row of one head sees: keys first..n of `sequence`, each a row of k and v. */
+struct row {
+  long n, first, dim, value_dim, query, key, value; /* columns where the head's q, k, v begin */
+};
+
+static struct row row_of(const struct tensor *q, const struct tensor *v, const struct tensor *start,
+                         long batch, long heads, long groups, long n, long h)
+{
+  long length = q->rows / batch, g = h * groups / heads;
+  struct row r = {.n = n,
+                  .first = n / length * length + INTS(start)[n],
+                  .dim = q->cols / heads,
+                  .value_dim = v->cols / groups};
+  r.query = h * r.dim;
+  r.key = g * r.dim;
+  r.value = g * r.value_dim;
+  return r;
+}
+
+/* p holds the scores of what the row sees. With f_j = f(r(s_j)), m = max f, p_j = exp(f_j - m), l = sum p:
+   o = sum p v / l, and the entropy of p/l is ln l - sum (p/l) (f - m). */
+static void weigh(const struct row *r, double *p, const struct tensor *v, const struct attention_score *x,
+                  real *o, real ml[2], double stats[4])
+{
+  double m = -INFINITY, l = 0, mean = 0;
+  for (long j = 0; j <= r->n - r->first; j++) {
+    stats[0] = max_keeping_nan(stats[0], p[j]);
+    stats[1] = max_keeping_nan(stats[1], fabs(p[j]));
+    p[j] =
+      cap_forward(number_round(p[j], (enum number_format)x->scores_format), x->cap, number(x->cap_value));
+    m = max_keeping_nan(m, p[j]);
+  }
+  stats[2] = max_keeping_nan(stats[2], m);
+  for (long j = 0; j <= r->n - r->first; j++) {
+    double below = p[j] - m;
+    p[j] = same_exp(below);
+    l += p[j];
+    mean += p[j] * below;
+  }
+  stats[3] += same_log(l) - mean / l;
+  for (long c = 0; c < r->value_dim; c++) {
+    double sum = 0;
+    for (long j = r->first; j <= r->n; j++) sum += p[j - r->first] * AT(v, j, r->value + c);
+    o[c] = (real)(sum / l);
+  }
+  ml[0] = (real)m;
+  ml[1] = (real)l;
+}
+
+/* `p` is room for one row. */
+static void attend(const struct attention_forward_args *x, long n, long h, double *p, double stats[4])
+{
+  struct row r = row_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, n, h);
+  for (long j = r.first; j <= n; j++)
+    p[j - r.first] = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), r.dim);
+  real *o = &AT(x->o, n, h * r.value_dim);
+  weigh(&r, p, x->v, &x->score, o, &AT(x->ml, n, 2 * h), stats);
+}
+
+/* A row of scores. */
+size_t forward_scratch(const struct device *device, const void *args)
+{
+  (void)device;
+  const struct attention_forward_args *x = args;
+  return (size_t)(x->q->rows / x->batch) * sizeof(double);
+}
+
+void ref_attention_forward(struct device *device, const struct attention_forward_args *x)
+{
+  double *row = device_scratch(device, forward_scratch(device, x));
+  for (long h = 0; h < x->heads; h++) {
+    double stats[4] = {-INFINITY, 0, -INFINITY, 0};
+    for (long n = 0; n < x->q->rows; n++) attend(x, n, h, row, stats);
+    stats[3] /= (double)x->q->rows;
+    for (int i = 0; i < 4; i++) AT(x->stats, h, i) = (real)stats[i];
+  }
+}
+
+static void put_row(struct tensor *to, long row, const struct tensor *from, long n)
+{
+  memmove(&AT(to, row, 0), &AT(from, n, 0), (size_t)from->cols * sizeof(real));
+}
+
+static void attend_cached(const struct attention_cached_args *x, long n, long h, double *p, double stats[4])
+{
+  long length = x->keys->rows / x->q->rows, g = h * x->groups / x->heads;
+  long dim = x->q->cols / x->heads, scaled = x->factors ? x->scaled : 0;
+  struct row r = {.n = n * length + INTS(x->slot)[n],
+                  .first = n * length + INTS(x->start)[n],
+                  .value_dim = x->values->cols / x->groups};
+  r.value = g * r.value_dim;
+  for (long j = r.first; j <= r.n; j++) {
+    const real *q = &AT(x->q, n, h * dim), *k = &AT(x->keys, j, g * dim);
+    double s = dot(q + scaled, k + scaled, dim - scaled);
+    if (x->factors) s += AT(x->factors, j, h) * dot(q, k, scaled);
+    p[j - r.first] = x->scale * s;
+  }
+  real *o = &AT(x->o, n, h * r.value_dim);
+  weigh(&r, p, x->values, &x->score, o, &AT(x->ml, n, 2 * h), stats);
+}
+
+size_t cached_scratch(const struct device *device, const void *args)
+{
+  (void)device;
+  const struct attention_cached_args *x = args;
+  return (size_t)(x->keys->rows / x->q->rows) * sizeof(double);
+}
+
+void ref_attention_cached(struct device *device, const struct attention_cached_args *x)
+{
+  long length = x->keys->rows / x->q->rows;
+  double *row = device_scratch(device, cached_scratch(device, x));
+  for (long n = 0; n < x->q->rows; n++) {
+    long to = n * length + INTS(x->slot)[n];
+    put_row(x->keys, to, x->k, n);
+    put_row(x->values, to, x->v, n);
+    if (x->factors) put_row(x->factors, to, x->factor, n);
+  }
+  for (long h = 0; h < x->heads; h++) {
+    double stats[4] = {-INFINITY, 0, -INFINITY, 0};
+    for (long n = 0; n < x->q->rows; n++) attend_cached(x, n, h, row, stats);
+    stats[3] /= (double)x->q->rows;
+    for (int i = 0; i < 4; i++) AT(x->stats, h, i) = (real)stats[i];
+  }
+}
+
+/* p_j = exp(f_j - m) / l; dv_j += p_j do; ds_j = f'(s_j) p_j (do.v_j - do.o); dq += scale ds_j k_j;
+   dk_j += scale ds_j q. dk [T,dim] and dv [T,value_dim] of one group and sequence gather in double. */
+static void attend_backward(const struct attention_backward_args *x, long n, long h, double *dk, double *dv)
+{
+  struct row r = row_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, n, h);
+  long from = n - n % (x->q->rows / x->batch);
+  const real *q = &AT(x->q, n, r.query), *do_ = &AT(x->do_, n, h * r.value_dim);
+  const real *ml = &AT(x->ml, n, 2 * h);
+  double through = dot(do_, &AT(x->o, n, h * r.value_dim), r.value_dim);
+  double *dq = dk + (x->q->rows / x->batch) * r.dim, limit = number(x->cap_value);
+  for (long c = 0; c < r.dim; c++) dq[c] = 0;
+  for (long j = r.first; j <= n; j++) {
+    double s = x->scale * dot(q, &AT(x->k, j, r.key), r.dim);
+    s = number_round(s, (enum number_format)x->scores_format);
+    double p = same_exp(cap_forward(s, x->cap, limit) - ml[0]) / ml[1];
+    double ds = cap_slope(s, x->cap, limit) * p * (dot(do_, &AT(x->v, j, r.value), r.value_dim) - through);
+    for (long c = 0; c < r.dim; c++) {
+      dq[c] += x->scale * ds * AT(x->k, j, r.key + c);
+      dk[(j - from) * r.dim + c] += x->scale * ds * q[c];
+    }
+    for (long c = 0; c < r.value_dim; c++) dv[(j - from) * r.value_dim + c] += p * do_[c];
+  }
+  for (long c = 0; c < r.dim; c++) AT(x->dq, n, r.query + c) = (real)dq[c];
+}
+
+/* dk [T,dim], dq [dim], dv [T,value_dim] of one group. */
+size_t backward_scratch(const struct device *device, const void *args)
+{
+  (void)device;
+  const struct attention_backward_args *x = args;
+  long length = x->q->rows / x->batch, dim = x->k->cols / x->groups, value_dim = x->v->cols / x->groups;
+  return (size_t)((length + 1) * dim + length * value_dim) * sizeof(double);
+}
+
+void ref_attention_backward(struct device *device, const struct attention_backward_args *x)
+{
+  long length = x->q->rows / x->batch, dim = x->k->cols / x->groups, value_dim = x->v->cols / x->groups;
+  long shared = x->heads / x->groups;
+  size_t bytes = backward_scratch(device, x);
+  double *dk = device_scratch(device, bytes), *dv = dk + (length + 1) * dim;
+  for (long b = 0; b < x->batch; b++)
+    for (long g = 0; g < x->groups; g++) {
+      memset(dk, 0, bytes);
+      for (long h = g * shared; h < (g + 1) * shared; h++)
+        for (long t = 0; t < length; t++) attend_backward(x, b * length + t, h, dk, dv);
+      for (long t = 0; t < length; t++) {
+        for (long c = 0; c < dim; c++) AT(x->dk, b * length + t, g * dim + c) = (real)dk[t * dim + c];
+        for (long c = 0; c < value_dim; c++)
+          AT(x->dv, b * length + t, g * value_dim + c) = (real)dv[t * value_dim + c];
+      }
+    }
+}
+
+static void look_at_head(void *context, long h, int worker)
+{
+  const struct attention_look_args *x = context;
+  double best = -INFINITY, above = 0, pairs = 0, level = number(x->level);
+  const real *q = &AT(x->q, 0, 0), *k = &AT(x->k, 0, 0);
+  long dim = x->q->cols / x->heads;
+  (void)worker;
+  for (long n = 0; n < x->q->rows; n++) {
+    struct row r = row_of(x->q, x->k, x->start, x->batch, x->heads, x->groups, n, h);
+    for (long j = r.first; j <= n; j++, pairs++) {
+      double s = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), dim);
+      above += isnan(s) ? s : s > level;
+      if (pairs > 0 && !(s > best) && !(isnan(s) && !isnan(best))) continue;
+      best = s;
+      q = &AT(x->q, n, r.query);
+      k = &AT(x->k, j, r.key);
+    }
+  }
+  double q_norm = sqrt(dot(q, q, dim)), k_norm = sqrt(dot(k, k, dim));
+  const double look[] = {above / pairs, pairs, q_norm, k_norm, dot(q, k, dim) / (q_norm * k_norm)};
+  for (int i = 0; i < 5; i++) AT(x->look, h, i) = (real)look[i];
+}
+
+void ref_attention_look(struct device *device, const struct attention_look_args *x)
+{
+  parallel_for(device->pool, x->heads, look_at_head, (void *)(uintptr_t)x);
+}

@@ -1,0 +1,158 @@
+/* product.c - the definitions of dense products, and of Newton-Schulz, which is made of them */
+#include "base/elementary.h"
+#include "base/number.h"
+#include "base/thread.h"
+#include "numerics/cut.h"
+#include "numerics/number_format.h"
+#include "numerics/ref/ref.h"
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+void ref_matmul(struct device *device, const struct matmul_args *x)
+{
+  (void)device;
+  long depth = x->ta ? x->a->rows : x->a->cols;
+  for (long i = 0; i < x->c->rows; i++)
+    for (long j = 0; j < x->c->cols; j++) {
+      double sum = 0;
+      for (long k = 0; k < depth; k++)
+        sum += (double)(x->ta ? AT(x->a, k, i) : AT(x->a, i, k)) * (x->tb ? AT(x->b, j, k) : AT(x->b, k, j));
+      put(x->c, i, j, x->alpha * sum + (x->d ? (double)AT(x->d, i, j) : 0), x->add);
+    }
+}
+
+void ref_gram(struct device *device, const struct gram_args *x)
+{
+  (void)device;
+  for (long i = 0; i < x->c->rows; i++)
+    for (long j = 0; j <= i; j++) {
+      double sum = 0;
+      for (long k = 0; k < x->a->cols; k++) sum += (double)AT(x->a, i, k) * AT(x->a, j, k);
+      sum = x->alpha * sum + (x->beta != 0 ? x->beta * AT(x->a, i, j) : 0);
+      AT(x->c, i, j) = AT(x->c, j, i) = (real)sum;
+    }
+}
+
+void ref_heads_product(struct device *device, const struct heads_product_args *x)
+{
+  (void)device;
+  long from = x->x->cols / x->heads, to = x->y->cols / x->heads;
+  for (long n = 0; n < x->y->rows; n++)
+    for (long c = 0; c < x->y->cols; c++) {
+      long h = c / to, i = c % to;
+      double sum = 0;
+      for (long j = 0; j < from; j++)
+        sum += (double)AT(x->x, n, h * from + j) * (x->gain ? AT(x->gain, 0, j) : 1) *
+               (x->transposed ? AT(x->w, c, j) : AT(x->w, h * from + j, i));
+      AT(x->y, n, c) = (real)sum;
+    }
+}
+
+/* --- Newton-Schulz ------------------------------------------------------------------------------------------ */
+/* Composed of the device's own products, one matrix a piece of work: what a matrix goes through stays in a
+   core's cache. A and B = b A + c A A + a I are symmetric: gram computes one half of each. Per step
+   2 m^2 n + m^3 + m^2 n operations. */
+
+struct flat {
+  struct tensor x, next;  /* [m, n], m <= n */
+  struct tensor a, b;     /* [m, m] */
+  struct tensor diagonal; /* of b, as a column */
+  struct tensor ones;     /* [m, 1] */
+  struct tensor norm;     /* [1, 1] */
+};
+
+static struct flat lay_out(real *at, long rows, long cols)
+{
+  long m = rows < cols ? rows : cols, n = rows < cols ? cols : rows;
+  struct flat f;
+  f.x = tensor_cut(&at, m, n);
+  f.next = tensor_cut(&at, m, n);
+  f.a = tensor_cut(&at, m, m);
+  f.b = tensor_cut(&at, m, m);
+  f.ones = tensor_cut(&at, m, 1);
+  f.norm = tensor_cut(&at, 1, 1);
+  f.diagonal = tensor_diagonal(&f.b);
+  return f;
+}
+
+struct schulz {
+  struct device *device;
+  const struct newton_schulz_args *args;
+};
+
+/* What the matrix is multiplied by at first: 1 where there is nothing to divide by. An infinite norm would hide
+   finite entries: NaN shows them. */
+static double first_scale(const struct newton_schulz_args *a, const struct tensor *norm)
+{
+  double size = number(norm);
+  double by = a->norm_scale * size + a->eps;
+  return isfinite(size) ? by > 0 ? 1 / by : 1 : NAN;
+}
+
+static void orthogonalise(void *context, long piece, int worker)
+{
+  const struct schulz *job = context;
+  const struct newton_schulz_args *a = job->args;
+  struct device *device = device_worker(job->device, worker);
+  const struct ops *ops = &device->ops;
+  struct tensor x = tensor_of(REALS(a->x) + INTS(a->place)[piece], a->rows, a->cols);
+  struct flat f = lay_out(&AT(a->work, a->work->rows == 1 ? 0 : worker, 0), a->rows, a->cols);
+  int tall = a->rows > a->cols;
+  ops->norm(device, &(struct norm_args){.y = &f.norm, .x = &x});
+  if (tall)
+    ops->transpose(device, &(struct transpose_args){.y = &f.x, .x = &x});
+  else
+    ops->copy(device, &(struct copy_args){.y = &f.x, .x = &x});
+  ops->scale(device, &(struct scale_args){.y = &f.x, .alpha = first_scale(a, &f.norm)});
+  ops->fill(device, &(struct fill_args){.y = &f.ones, .value = 1});
+  for (long i = 0; i < a->steps; i++) {
+    const real *p = &AT(a->coefficients, i < a->coefficients->rows ? i : a->coefficients->rows - 1, 0);
+    ops->gram(device, &(struct gram_args){.c = &f.a, .a = &f.x, .alpha = 1});
+    ops->gram(device, &(struct gram_args){.c = &f.b, .a = &f.a, .alpha = (double)p[2], .beta = (double)p[1]});
+    ops->axpby(device,
+               &(struct axpby_args){.y = &f.diagonal, .x = &f.ones, .alpha = (double)p[0], .beta = 1});
+    ops->matmul(device, &(struct matmul_args){.c = &f.next, .a = &f.b, .b = &f.x, .alpha = 1});
+    struct tensor swap = f.x;
+    f.x = f.next;
+    f.next = swap;
+  }
+  ops->scale(device, &(struct scale_args){.y = &f.x, .by = a->by, .alpha = a->scale});
+  if (tall)
+    ops->transpose(device, &(struct transpose_args){.y = &x, .x = &f.x});
+  else
+    ops->copy(device, &(struct copy_args){.y = &x, .x = &f.x});
+}
+
+size_t newton_schulz_scratch(const struct device *device, const void *args)
+{
+  const struct newton_schulz_args *a = args;
+  struct flat f = lay_out(REALS(a->work), a->rows, a->cols);
+  struct tensor x = tensor_of(NULL, a->rows, a->cols);
+  const struct {
+    enum op op;
+    union op_args args;
+  } calls[] = {
+    {OP_norm, {.norm = {.y = &f.norm, .x = &x}}},
+    {OP_gram, {.gram = {.c = &f.a, .a = &f.x, .alpha = 1}}},
+    {OP_gram, {.gram = {.c = &f.b, .a = &f.a, .alpha = 1, .beta = 1}}},
+    {OP_matmul, {.matmul = {.c = &f.next, .a = &f.b, .b = &f.x, .alpha = 1}}},
+  };
+  size_t most = 0;
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    size_t bytes = op_scratch_bytes(device, calls[i].op, &calls[i].args);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
+void ref_newton_schulz(struct device *device, const struct newton_schulz_args *x)
+{
+  struct schulz job = {device, x};
+  long places = x->place->rows * x->place->cols;
+  if (x->work->rows >= pool_threads(device->pool) || places == 1) {
+    parallel_for(device->pool, places, orthogonalise, &job);
+    return;
+  }
+  for (long i = 0; i < places; i++) orthogonalise(&job, i, 0);
+}

@@ -1,0 +1,669 @@
+/* families.c - checkpoints of others: a family is one row, what the rows have in common is below them
+   Names and forms as in huggingface/transformers 5.23, class by class; MLA as in DeepSeek-V3 (arXiv 2412.19437
+   eq. 1-11) and its released code. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "zoo/stack.h"
+
+enum layout {
+  SEPARATE, /* q [H*Dh,D], k [G*Dh,D] */
+  GATED,    /* q [H*2Dh,D]: of a head its queries, then its gate */
+  FUSED,    /* one [H*3Dh,D]: of a head its queries, keys, values */
+  COLUMNS,  /* one [D,3D], stored as [in,out]: queries of all heads, keys, values */
+  LATENT    /* MLA */
+};
+
+struct family {
+  const char *name, *help;
+  const char *types;      /* values of model_type */
+  const char *has, *not ; /* names within a layer that it has, or must not have; "" : none */
+  enum layout layout;
+  const char *q, *k;  /* without ".weight" */
+  const char *before; /* the norm before, within the layer; NULL: none */
+  const char *first;  /* the norm before is that of the layer below; this one, from the root, for layer 0 */
+  enum norm_kind norm;
+  const char *q_norm, *k_norm; /* NULL: none */
+  int norm_all;                /* over all heads together */
+  enum rotary rotary;
+  const char *rotary_share; /* keys of config.json, each other's synonyms */
+  double rotary_default;    /* share without such a key */
+  const char *scale_key;    /* scale = value^-1/2 */
+  int hybrid;               /* layers without q are no softmax attention */
+};
+
+#define Q "self_attn.q_proj"
+#define K "self_attn.k_proj"
+#define QN "self_attn.q_norm"
+#define KN "self_attn.k_norm"
+#define IN "input_layernorm"
+#define PLAIN_ROPE .rotary = ROTARY_HALVES, .rotary_default = 1
+
+/* The first row that fits is taken: those that need more names come first. */
+static const struct family rows[] = {
+  {.name = "deepseek_v3",
+   .help = "MLA: DeepSeek-V3, Kimi K2",
+   .types = "deepseek_v3 kimi_k2",
+   .has = "self_attn.q_a_proj self_attn.q_a_layernorm self_attn.q_b_proj self_attn.kv_a_proj_with_mqa "
+          "self_attn.kv_a_layernorm self_attn.kv_b_proj",
+   .layout = LATENT,
+   .q = "self_attn.q_b_proj",
+   .before = IN,
+   .norm = NORM_RMS,
+   .rotary = ROTARY_INTERLEAVED},
+  {.name = "moonlight",
+   .help = "MLA without a query latent: Moonlight",
+   .types = "deepseek_v3 kimi_k2",
+   .has = Q " self_attn.kv_a_proj_with_mqa self_attn.kv_a_layernorm self_attn.kv_b_proj",
+   .layout = LATENT,
+   .q = Q,
+   .before = IN,
+   .norm = NORM_RMS,
+   .rotary = ROTARY_INTERLEAVED},
+  {.name = "gemma3",
+   .help = "gain 1 + w, norms of queries and keys",
+   .types = "gemma3 gemma3_text",
+   .has = Q " " K " " QN " " KN " pre_feedforward_layernorm",
+   .q = Q,
+   .k = K,
+   .before = IN,
+   .norm = NORM_RMS_PLUS_ONE,
+   .q_norm = QN,
+   .k_norm = KN,
+   .scale_key = "query_pre_attn_scalar",
+   PLAIN_ROPE},
+  {.name = "gemma2",
+   .help = "gain 1 + w, a cap on the logits (bounds are before it)",
+   .types = "gemma2",
+   .has = Q " " K " pre_feedforward_layernorm",
+   .not = QN,
+   .q = Q,
+   .k = K,
+   .before = IN,
+   .norm = NORM_RMS_PLUS_ONE,
+   .scale_key = "query_pre_attn_scalar",
+   PLAIN_ROPE},
+  {.name = "qwen3_next",
+   .help = "queries beside a gate, every fourth layer; gain 1 + w, norms of queries and keys",
+   .types = "qwen3_next",
+   .has = Q " " K " " QN " " KN,
+   .layout = GATED,
+   .q = Q,
+   .k = K,
+   .before = IN,
+   .norm = NORM_RMS_PLUS_ONE,
+   .q_norm = QN,
+   .k_norm = KN,
+   .rotary = ROTARY_HALVES,
+   .rotary_share = "partial_rotary_factor",
+   .rotary_default = 0.25,
+   .hybrid = 1},
+  {.name = "qwen3",
+   .help = "norms of queries and keys by head",
+   .types = "qwen3 qwen3_moe",
+   .has = Q " " K " " QN " " KN " " IN,
+   .q = Q,
+   .k = K,
+   .before = IN,
+   .norm = NORM_RMS,
+   .q_norm = QN,
+   .k_norm = KN,
+   PLAIN_ROPE},
+  {.name = "olmo2",
+   .help = "no norm before, norms of queries and keys over all heads",
+   .types = "olmo2",
+   .has = Q " " K " " QN " " KN,
+   .not = IN,
+   .q = Q,
+   .k = K,
+   .q_norm = QN,
+   .k_norm = KN,
+   .norm = NORM_RMS,
+   .norm_all = 1,
+   PLAIN_ROPE},
+  {.name = "qwen2",
+   .help = "as llama, with biases of queries and keys",
+   .types = "qwen2 qwen2_moe",
+   .has = Q " " K " " IN " " Q ".bias",
+   .not = QN,
+   .q = Q,
+   .k = K,
+   .before = IN,
+   .norm = NORM_RMS,
+   PLAIN_ROPE},
+  {.name = "llama",
+   .help = "Llama, Mistral, Mixtral and those that follow them",
+   .types = "llama mistral mixtral",
+   .has = Q " " K " " IN,
+   .not = QN,
+   .q = Q,
+   .k = K,
+   .before = IN,
+   .norm = NORM_RMS,
+   PLAIN_ROPE},
+  {.name = "gpt_neox",
+   .help = "Pythia, GPT-NeoX: LayerNorm, biases",
+   .types = "gpt_neox",
+   .has = "attention.query_key_value " IN,
+   .layout = FUSED,
+   .q = "attention.query_key_value",
+   .before = IN,
+   .norm = NORM_LAYER,
+   .rotary = ROTARY_HALVES,
+   .rotary_share = "rotary_pct partial_rotary_factor",
+   .rotary_default = 0.25},
+  {.name = "gpt2",
+   .help = "LayerNorm, biases, no rotation",
+   .types = "gpt2",
+   .has = "attn.c_attn ln_1",
+   .layout = COLUMNS,
+   .q = "attn.c_attn",
+   .before = "ln_1",
+   .norm = NORM_LAYER},
+  {.name = "bert",
+   .help = "BERT, RoBERTa: not causal, the LayerNorm of the layer below",
+   .types = "bert roberta",
+   .has = "attention.self.query attention.self.key",
+   .q = "attention.self.query",
+   .k = "attention.self.key",
+   .before = "output.LayerNorm",
+   .first = "embeddings.LayerNorm",
+   .norm = NORM_LAYER},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+const char *stack_family(int i, const char **help)
+{
+  if (i >= ROWS) return NULL;
+  *help = rows[i].help;
+  return rows[i].name;
+}
+
+/* --- names --------------------------------------------------------------------------------------------- */
+
+/* "PREFIX<layer>.<name>.weight"; a name that ends in .bias is complete, and old names of norms are taken too. */
+static const struct weight *find(const struct stack *s, const char *place, const char *name, const char *end)
+{
+  char text[1024];
+  snprintf(text, sizeof text, "%s%s%s", place, name, end);
+  return weights_find(s->weights, text);
+}
+
+static void place_of(const struct stack *s, long layer, char out[320])
+{
+  snprintf(out, 320, "%s%ld.", s->prefix, layer);
+}
+
+static const struct weight *find_weight(const struct stack *s, const char *place, const char *name)
+{
+  size_t length = strlen(name);
+  if (length > 5 && strcmp(name + length - 5, ".bias") == 0) return find(s, place, name, "");
+  const struct weight *w = find(s, place, name, ".weight");
+  return w ? w : find(s, place, name, ".gamma");
+}
+
+static const struct weight *find_bias(const struct stack *s, const char *place, const char *name)
+{
+  const struct weight *w = find(s, place, name, ".bias");
+  return w ? w : find(s, place, name, ".beta");
+}
+
+static int need(const struct stack *s, const char *place, const char *name, const struct weight **out,
+                struct error *e)
+{
+  *out = find_weight(s, place, name);
+  if (*out) return weight_check(s->weights, *out, e);
+  return error_set(e, STATUS_USAGE, "%s: tensor %s%s.weight is missing; family %s has it",
+                   weights_path(s->weights), place, name, s->row->name);
+}
+
+struct signature {
+  const struct stack *stack;
+  const char *place;
+};
+
+static int is_absent(void *context, const char *name)
+{
+  const struct signature *x = context;
+  return find_weight(x->stack, x->place, name) == NULL;
+}
+
+static int is_present(void *context, const char *name) { return !is_absent(context, name); }
+
+/* A gate beside the queries: twice as many rows as the output has columns. */
+static int has_gate(const struct stack *s, const char *place)
+{
+  const struct weight *q = find_weight(s, place, Q), *o = find_weight(s, place, "self_attn.o_proj");
+  return q && o && q->rows == 2 * o->cols;
+}
+
+static int has_names(const struct stack *s, const struct family *f, long layer)
+{
+  char place[320];
+  place_of(s, layer, place);
+  if (f->layout == GATED && !has_gate(s, place)) return 0;
+  struct signature x = {s, place};
+  return !text_split(f->has, ' ', is_absent, &x) && !(f->not &&text_split(f->not, ' ', is_present, &x));
+}
+
+/* "a.b.layers.7.attn.q.weight" with q = "attn.q": prefix "a.b.layers.", layer 7. */
+static int split_name(const char *name, const char *q, char prefix[256], long *layer)
+{
+  char end[256];
+  int length = snprintf(end, sizeof end, ".%s.weight", q);
+  size_t all = strlen(name);
+  if (all <= (size_t)length || strcmp(name + all - (size_t)length, end) != 0) return 0;
+  size_t stop = all - (size_t)length, start = stop;
+  while (start > 0 && isdigit((unsigned char)name[start - 1])) start--;
+  if (start == stop || stop - start > 6 || start >= 256) return 0;
+  *layer = 0;
+  for (size_t i = start; i < stop; i++) *layer = 10 * *layer + (name[i] - '0');
+  snprintf(prefix, 256, "%.*s", (int)start, name);
+  return strstr(prefix, "vis") == NULL &&
+         strstr(prefix, "audio") == NULL; /* towers for other things than text */
+}
+
+/* Where this family's layers are; *last: of the layers with q, the last. */
+static int find_layers(struct stack *s, const struct family *f, long *last)
+{
+  char prefix[256];
+  long layer;
+  *last = -1;
+  for (size_t i = 0; i < weights_count(s->weights); i++) {
+    if (!split_name(weights_at(s->weights, i)->tensor.name, f->q, prefix, &layer)) continue;
+    if (*last < 0) {
+      snprintf(s->prefix, sizeof s->prefix, "%s", prefix);
+      if (!has_names(s, f, layer)) continue;
+      *last = layer;
+    } else if (strcmp(prefix, s->prefix) == 0 && layer > *last)
+      *last = layer;
+  }
+  return *last >= 0;
+}
+
+static int same_text(void *wanted, const char *part) { return strcmp(wanted, part) == 0; }
+
+static int is_type(const struct family *f, const char *type)
+{
+  return type && text_split(f->types, ' ', same_text, (void *)(size_t)type);
+}
+
+/* --- config.json --------------------------------------------------------------------------------------- */
+
+static const json_t *get_in(const json_t *object, const char *names)
+{
+  char name[64];
+  for (const char *p = names; *p;) {
+    size_t n = strcspn(p, " ");
+    snprintf(name, sizeof name, "%.*s", (int)n, p);
+    const json_t *value = json_object_get(object, name);
+    if (value && !json_is_null(value)) return value;
+    p += n + strspn(p + n, " ");
+  }
+  return NULL;
+}
+
+/* Of several names the first there is, at the top or one level down in text_config. */
+static const json_t *get(const struct stack *s, const char *names)
+{
+  const json_t *config = weights_config(s->weights), *value = get_in(config, names);
+  return value ? value : get_in(json_object_get(config, "text_config"), names);
+}
+
+static int get_size(const struct stack *s, const char *names, long *out, struct error *e)
+{
+  const json_t *value = get(s, names);
+  if (!value) return STATUS_OK;
+  if (!json_is_integer(value) || json_integer_value(value) < 1 || json_integer_value(value) > 1 << 24)
+    return error_set(e, STATUS_USAGE, "%s: %s: allowed: a whole number from 1 to %d",
+                     weights_config_path(s->weights), names, 1 << 24);
+  *out = (long)json_integer_value(value);
+  return STATUS_OK;
+}
+
+static int wanted(const struct stack *s, const char *names, const char *why, struct error *e)
+{
+  return error_set(e, STATUS_USAGE, "%s: %s is wanted%s: in %s, or as --set=KEY=VALUE",
+                   weights_path(s->weights), names, why,
+                   *weights_config_path(s->weights) ? weights_config_path(s->weights) : "config.json");
+}
+
+/* rope_scaling, or newer rope_parameters. */
+static const json_t *get_rope(const struct stack *s, const char *name)
+{
+  const json_t *value = json_object_get(get(s, "rope_scaling"), name);
+  return value ? value : json_object_get(get(s, "rope_parameters"), name);
+}
+
+/* What YaRN multiplies scores with where mscale_all_dim is given (DeepSeek-V3's code): m^2, m = .1 mscale ln f + 1. */
+static double yarn(const struct stack *s)
+{
+  double all = json_number_value(get_rope(s, "mscale_all_dim")),
+         factor = json_number_value(get_rope(s, "factor"));
+  double m = all != 0 && factor > 1 ? 0.1 * all * log(factor) + 1 : 1;
+  return m * m;
+}
+
+static long length_of(const struct weight *w) { return (long)(w->rows * w->cols); }
+
+/* --- sizes --------------------------------------------------------------------------------------------- */
+
+static int misfit(const struct stack *s, const struct weight *w, const char *what, struct error *e)
+{
+  char label[256];
+  return error_set(e, STATUS_USAGE, "%s: tensor %s is %" PRId64 "x%" PRId64 "; allowed for %ld heads%s",
+                   weights_path(s->weights), safetensors_label(w->tensor.name, label), w->rows, w->cols,
+                   s->heads, what);
+}
+
+/* H and, where it is said, Dh; both can follow from norms by head. */
+static int read_heads(struct stack *s, long outputs, long inputs, struct error *e)
+{
+  char place[320];
+  int status = get_size(s, "num_attention_heads n_head", &s->heads, e);
+  if (!status) status = get_size(s, "head_dim", &s->head_dim, e);
+  if (status) return status;
+  if (s->row->q_norm && !s->row->norm_all && !s->head_dim) {
+    place_of(s, s->layers - 1, place);
+    const struct weight *norm = find_weight(s, place, s->row->q_norm);
+    if (norm && length_of(norm) > 0) s->head_dim = length_of(norm);
+  }
+  if (!s->heads && s->head_dim) s->heads = outputs / (s->head_dim * (s->row->layout == GATED ? 2 : 1));
+  if (!s->heads) return wanted(s, "num_attention_heads", "", e);
+  if (!s->head_dim) s->head_dim = (s->row->layout == COLUMNS ? outputs / 3 : inputs) / s->heads;
+  if (!s->head_dim)
+    return error_set(e, STATUS_USAGE, "%s: num_attention_heads: %ld for a width of %ld",
+                     weights_config_path(s->weights), s->heads, inputs);
+  return STATUS_OK;
+}
+
+/* MLA: Dn, Dr; the rest is checked against them tensor by tensor. */
+static int read_latent(struct stack *s, struct error *e)
+{
+  int status = get_size(s, "num_attention_heads", &s->heads, e);
+  if (!status) status = get_size(s, "qk_nope_head_dim", &s->head_dim, e);
+  if (!status) status = get_size(s, "qk_rope_head_dim", &s->rope_dim, e);
+  if (status) return status;
+  if (!s->heads || !s->head_dim || !s->rope_dim)
+    return wanted(s, "num_attention_heads, qk_nope_head_dim, qk_rope_head_dim", "", e);
+  s->groups = s->heads;
+  s->scale = yarn(s) / sqrt((double)(s->head_dim + s->rope_dim));
+  return STATUS_OK;
+}
+
+static int read_scale(struct stack *s, struct error *e)
+{
+  double dim = (double)s->head_dim, share = s->row->rotary_default;
+  const json_t *value = s->row->scale_key ? get(s, s->row->scale_key) : NULL;
+  if (s->row->scale_key && !value) return wanted(s, s->row->scale_key, " for the scale of scores", e);
+  if (value) dim = json_number_value(value);
+  if (!(dim > 0))
+    return error_set(e, STATUS_USAGE, "%s: %s: allowed: a number above 0", weights_config_path(s->weights),
+                     s->row->scale_key);
+  s->scale = 1 / sqrt(dim);
+  if (s->row->layout == COLUMNS) {
+    if (json_is_false(get(s, "scale_attn_weights"))) s->scale = 1;
+    s->scale_by_layer = json_is_true(get(s, "scale_attn_by_inverse_layer_idx"));
+  }
+  value = s->row->rotary_share ? get(s, s->row->rotary_share) : NULL;
+  if (!value && s->row->rotary_share)
+    value = json_object_get(get(s, "rope_parameters"), "partial_rotary_factor");
+  if (value) share = json_number_value(value);
+  if (!(share >= 0 && share <= 1))
+    return error_set(e, STATUS_USAGE, "%s: %s: allowed: a number from 0 to 1",
+                     weights_config_path(s->weights), s->row->rotary_share);
+  s->rope_dim = s->row->rotary == ROTARY_NONE ? 0 : (long)(share * (double)s->head_dim) / 2 * 2;
+  return STATUS_OK;
+}
+
+static int read_sizes(struct stack *s, long last, struct error *e)
+{
+  char place[320];
+  const struct weight *q;
+  s->layers = last + 1;
+  place_of(s, last, place);
+  int status = need(s, place, s->row->q, &q, e);
+  if (status) return status;
+  if (q->rows < 1 || q->cols < 1 || q->rows > 1 << 24 || q->cols > 1 << 24)
+    return misfit(s, q, ": no empty matrix", e);
+  if (s->row->layout == LATENT) return read_latent(s, e);
+  int columns = s->row->layout == COLUMNS;
+  status = read_heads(s, (long)(columns ? q->cols : q->rows), (long)(columns ? q->rows : q->cols), e);
+  s->groups = s->heads;
+  if (!status && (s->row->layout == SEPARATE || s->row->layout == GATED)) {
+    status = get_size(s, "num_key_value_heads", &s->groups, e);
+    if (!status && !get(s, "num_key_value_heads")) {
+      const struct weight *k = find_weight(s, place, s->row->k);
+      if (k && k->rows % s->head_dim == 0 && k->rows) s->groups = (long)(k->rows / s->head_dim);
+    }
+    if (!status && s->heads % s->groups)
+      status =
+        error_set(e, STATUS_USAGE, "%s: num_key_value_heads: %ld does not divide num_attention_heads = %ld",
+                  weights_config_path(s->weights), s->groups, s->heads);
+  }
+  return status ? status : read_scale(s, e);
+}
+
+/* --- heads --------------------------------------------------------------------------------------------- */
+
+/* A norm's gain (and shift) of `size` numbers. */
+static int read_norm(const struct stack *s, const char *place, const char *name, enum norm_kind kind,
+                     long size, struct norm *out, struct error *e)
+{
+  *out = (struct norm){.kind = kind, .size = size};
+  int status = need(s, place, name, &out->gain, e);
+  if (status) return status;
+  if (length_of(out->gain) != size) return misfit(s, out->gain, ": as many numbers as its input", e);
+  if (kind != NORM_LAYER) return STATUS_OK;
+  out->shift = find_bias(s, place, name);
+  if (out->shift && (status = weight_check(s->weights, out->shift, e))) return status;
+  if (out->shift && length_of(out->shift) != size)
+    return misfit(s, out->shift, ": as many numbers as its gain", e);
+  return STATUS_OK;
+}
+
+/* The norm before the layer's queries and keys. */
+static int read_before(const struct stack *s, long layer, long inputs, struct norm *out, struct error *e)
+{
+  char place[320];
+  place_of(s, layer, place);
+  *out = (struct norm){NORM_NONE, NULL, NULL, 0, inputs};
+  if (!s->row->before) return STATUS_OK;
+  if (!s->row->first) return read_norm(s, place, s->row->before, s->row->norm, inputs, out, e);
+  if (layer == 0) return read_norm(s, s->root, s->row->first, s->row->norm, inputs, out, e);
+  place_of(s, layer - 1, place);
+  return read_norm(s, place, s->row->before, s->row->norm, inputs, out, e);
+}
+
+static int read_bias(const struct stack *s, const char *place, const char *name, struct projection *p,
+                     struct error *e)
+{
+  long outputs = (long)(p->columns ? p->weight->cols : p->weight->rows);
+  p->bias = find_bias(s, place, name);
+  if (!p->bias) return STATUS_OK;
+  if (length_of(p->bias) != outputs)
+    return misfit(s, p->bias, ": as many numbers as its weight has outputs", e);
+  return weight_check(s->weights, p->bias, e);
+}
+
+static int read_after(const struct stack *s, const char *place, const char *name, long heads, long head,
+                      struct projection *p, struct error *e)
+{
+  enum norm_kind kind = s->row->norm;
+  if (!name) return STATUS_OK;
+  long size = s->head_dim * (s->row->norm_all ? heads : 1);
+  int status = read_norm(s, place, name, kind, size, &p->after, e);
+  p->after.first = s->row->norm_all ? head * s->head_dim : 0;
+  return status;
+}
+
+static int read_plain(const struct stack *s, const char *place, long layer, long head,
+                      struct head_logits *out, struct error *e)
+{
+  const struct family *f = s->row;
+  long dh = s->head_dim, group = head * s->groups / s->heads, q_outputs = s->heads * dh;
+  struct logit_part *part = &out->part[0];
+  struct projection *q = &part->q, *k = &part->k;
+  const struct weight *wq, *wk;
+  int columns = f->layout == COLUMNS, fused = columns || f->layout == FUSED;
+  int status = need(s, place, f->q, &wq, e);
+  if (!status) status = need(s, place, fused ? f->q : f->k, &wk, e);
+  if (status) return status;
+  if (f->layout == GATED) q_outputs *= 2;
+  if (fused) q_outputs *= 3;
+  if ((columns ? wq->cols : wq->rows) != q_outputs || wq->cols < 1) {
+    char text[128];
+    snprintf(text, sizeof text, " of %ld: %ld %s", dh, q_outputs, columns ? "columns" : "rows");
+    return misfit(s, wq, text, e);
+  }
+  if (!fused && (wk->rows != s->groups * dh || wk->cols != wq->cols)) {
+    char text[128];
+    snprintf(text, sizeof text, ", %ld for keys, of %ld: %ldx%" PRId64, s->groups, dh, s->groups * dh,
+             wq->cols);
+    return misfit(s, wk, text, e);
+  }
+  long inputs = (long)(columns ? wq->rows : wq->cols);
+  *q = (struct projection){.name = "w_q", .weight = wq, .columns = columns, .rows = dh, .inputs = inputs};
+  *k = (struct projection){.name = "w_k", .weight = wk, .columns = columns, .rows = dh, .inputs = inputs};
+  q->first = head * dh * (f->layout == GATED ? 2 : f->layout == FUSED ? 3 : 1);
+  k->first = f->layout == FUSED ? (3 * head + 1) * dh : columns ? (s->heads + head) * dh : group * dh;
+  part->name = "";
+  part->rotary = f->rotary;
+  part->rotary_size = s->rope_dim;
+  out->parts = 1;
+  out->scale = s->scale / (s->scale_by_layer ? (double)(layer + 1) : 1);
+  status = read_before(s, layer, inputs, &q->before, e);
+  k->before = q->before;
+  if (!status) status = read_bias(s, place, f->q, q, e);
+  if (!status) status = read_bias(s, place, fused ? f->q : f->k, k, e);
+  if (!status) status = read_after(s, place, f->q_norm, s->heads, head, q, e);
+  if (!status) status = read_after(s, place, f->k_norm, s->groups, group, k, e);
+  return status;
+}
+
+static int read_mla(const struct stack *s, const char *place, long layer, long head, struct head_logits *out,
+                    struct error *e)
+{
+  long dn = s->head_dim, dr = s->rope_dim, h = s->heads, width, latent, values;
+  int has_latent = strcmp(s->row->q, Q) != 0;
+  const struct weight *wq, *kv_a, *kv_b, *q_a = NULL;
+  struct norm x = {0}, cq = {0}, ckv = {0};
+  char text[128];
+  int status = need(s, place, s->row->q, &wq, e);
+  if (!status) status = need(s, place, "self_attn.kv_a_proj_with_mqa", &kv_a, e);
+  if (!status) status = need(s, place, "self_attn.kv_b_proj", &kv_b, e);
+  if (!status && has_latent) status = need(s, place, "self_attn.q_a_proj", &q_a, e);
+  if (status) return status;
+  snprintf(text, sizeof text, " of %ld + %ld: %ld rows", dn, dr, h * (dn + dr));
+  if (wq->rows != h * (dn + dr)) return misfit(s, wq, text, e);
+  width = (long)kv_a->cols;
+  latent = (long)kv_a->rows - dr;
+  snprintf(text, sizeof text, " of %ld + %ld: %ldx%ld or larger", dn, dr, dr + 1, 1L);
+  if (latent < 1 || width < 1) return misfit(s, kv_a, text, e);
+  values = (long)(kv_b->rows / h) - dn;
+  snprintf(text, sizeof text, " of %ld and values: rows a multiple of %ld, columns %ld", dn, h, latent);
+  if (kv_b->cols != latent || kv_b->rows % h || values < 1) return misfit(s, kv_b, text, e);
+  long inputs = (long)wq->cols;
+  snprintf(text, sizeof text, ": the width, %ld", width);
+  if (has_latent ? q_a->cols != width || q_a->rows != inputs : inputs != width)
+    return misfit(s, has_latent ? q_a : wq, text, e);
+  status = read_before(s, layer, width, &x, e);
+  cq = x;
+  if (!status && has_latent)
+    status = read_norm(s, place, "self_attn.q_a_layernorm", NORM_RMS, inputs, &cq, e);
+  if (!status) status = read_norm(s, place, "self_attn.kv_a_layernorm", NORM_RMS, latent, &ckv, e);
+  struct projection
+    qc =
+      {.name = "w_qc", .weight = wq, .first = head * (dn + dr), .rows = dn, .inputs = inputs, .before = cq},
+    qr = {.name = "w_qr",
+          .weight = wq,
+          .first = head * (dn + dr) + dn,
+          .rows = dr,
+          .inputs = inputs,
+          .before = cq},
+    kc = {.name = "w_kc",
+          .weight = kv_b,
+          .first = head * (dn + values),
+          .rows = dn,
+          .inputs = latent,
+          .before = ckv},
+    kr = {.name = "w_kr", .weight = kv_a, .first = latent, .rows = dr, .inputs = width, .before = x};
+  *out = (struct head_logits){
+    .parts = 2,
+    .scale = s->scale,
+    .part = {{.name = "content", .q = qc, .k = kc},
+             {.name = "rotary", .q = qr, .k = kr, .rotary = s->row->rotary, .rotary_size = dr}}};
+  return status;
+}
+
+static int read_head(const struct stack *s, long layer, long head, struct head_logits *out, struct error *e)
+{
+  char place[320];
+  place_of(s, layer, place);
+  *out = (struct head_logits){.parts = 0};
+  if (s->row->hybrid && !find_weight(s, place, s->row->q)) return STATUS_OK;
+  return s->row->layout == LATENT ? read_mla(s, place, layer, head, out, e)
+                                  : read_plain(s, place, layer, head, out, e);
+}
+
+/* --- recognising --------------------------------------------------------------------------------------- */
+
+static int choose(struct stack *s, const char *type, long *last)
+{
+  for (int i = 0; i < ROWS; i++) {
+    if (type && !is_type(&rows[i], type)) continue;
+    if (!find_layers(s, &rows[i], last)) continue;
+    s->row = &rows[i];
+    return 1;
+  }
+  return 0;
+}
+
+static const struct family *row_of_type(const char *type)
+{
+  for (int i = 0; i < ROWS; i++)
+    if (is_type(&rows[i], type)) return &rows[i];
+  return NULL;
+}
+
+int stack_open(struct stack *s, const struct weights *w, int *known, struct error *e)
+{
+  const json_t *config = weights_config(w);
+  const char *type = json_string_value(json_object_get(config, "model_type"));
+  long last = -1, said = 0;
+  *s = (struct stack){.weights = w, .head = read_head};
+  *known = 0;
+  if (!row_of_type(type))
+    type = json_string_value(json_object_get(json_object_get(config, "text_config"), "model_type"));
+  const struct family *named = row_of_type(type);
+  if (named && !choose(s, type, &last))
+    return error_set(e, STATUS_USAGE,
+                     "%s: model_type %s in %s, but no layer has the tensors of that family: %s",
+                     weights_path(w), type, weights_config_path(w), named->has);
+  if (!named) {
+    s->by_names = 1;
+    if (!choose(s, NULL, &last)) return STATUS_OK;
+  }
+  s->family = s->row->name;
+  size_t length = strlen(s->prefix), end = strlen("encoder.layer.");
+  snprintf(s->root, sizeof s->root, "%.*s", (int)(length > end ? length - end : 0), s->prefix);
+  int status = get_size(s, "num_hidden_layers n_layer", &said, e);
+  if (!status && (said > last + 1 && !s->row->hybrid))
+    status = error_set(e, STATUS_USAGE,
+                       "%s: num_hidden_layers: %ld, but the last layer with %s is %ld; allowed: %ld",
+                       weights_config_path(w), said, s->row->q, last, last + 1);
+  if (!status) status = read_sizes(s, last, e);
+  if (s->row->hybrid && said > s->layers) s->layers = said;
+  if (!status && (size_t)s->layers > weights_count(w))
+    status = error_set(e, STATUS_USAGE, "%s: %ld layers, but only %zu tensors", weights_path(w), s->layers,
+                       weights_count(w));
+  /* every layer fits, so that nothing is found out in the middle */
+  struct head_logits head;
+  for (long l = 0; l < s->layers && !status; l++) status = read_head(s, l, s->heads - 1, &head, e);
+  *known = !status;
+  return status;
+}

@@ -1,0 +1,233 @@
+/* head_spectrum.c - the linear factors of one head's logits, their spectra, and what bounds the logits */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "zoo/spectra.h"
+#include "base/memory.h"
+
+struct head_work {
+  struct spectra *spectra;
+  long rows, inputs;
+  real *q, *k, *a, *b;         /* [rows, inputs]: as stored; with the gain of the norm before */
+  double *line, *gain, *shift; /* [max(rows, inputs)] */
+  double *gain_q, *gain_k;     /* [rows] */
+  double *c_q, *c_k;           /* [rows] */
+};
+
+struct head_work *head_work_new(long rows, long inputs)
+{
+  struct head_work *w = memory_new(1, sizeof *w);
+  size_t area = (size_t)rows * (size_t)inputs, most = (size_t)(rows > inputs ? rows : inputs);
+  *w = (struct head_work){.spectra = spectra_new(rows, inputs), .rows = rows, .inputs = inputs};
+  real **matrix[] = {&w->q, &w->k, &w->a, &w->b};
+  for (size_t i = 0; i < 4; i++) *matrix[i] = memory_new(area, sizeof(real));
+  double **vector[] = {&w->line, &w->gain, &w->shift, &w->gain_q, &w->gain_k, &w->c_q, &w->c_k};
+  for (size_t i = 0; i < 7; i++) *vector[i] = memory_new(most, sizeof(double));
+  return w;
+}
+
+void head_work_free(struct head_work *w)
+{
+  if (!w) return;
+  spectra_free(w->spectra);
+  void *all[] = {w->q, w->k, w->a, w->b, w->line, w->gain, w->shift, w->gain_q, w->gain_k, w->c_q, w->c_k};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) memory_free(all[i]);
+  memory_free(w);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------- */
+
+/* Numbers [first, first+count) of a vector, whatever its shape. */
+static void read_vector(const struct weight *w, long first, long count, double *out)
+{
+  for (long i = 0; i < count; i++) weight_read(w, (first + i) / w->cols, (first + i) % w->cols, 1, &out[i]);
+}
+
+/* The head's rows into x [rows, width], zero beyond the projection's own inputs. */
+static void read_rows(const struct head_work *w, const struct projection *p, long width, real *x)
+{
+  memset(x, 0, (size_t)p->rows * (size_t)width * sizeof *x);
+  for (long i = 0; i < (p->columns ? p->inputs : p->rows); i++) {
+    weight_read(p->weight, p->columns ? i : p->first + i, p->columns ? p->first : 0,
+                p->columns ? p->rows : p->inputs, w->line);
+    for (long j = 0; j < (p->columns ? p->rows : p->inputs); j++)
+      x[p->columns ? j * width + i : i * width + j] = (real)w->line[j];
+  }
+}
+
+/* What a norm multiplies with. */
+static void read_gain(const struct norm *n, long count, double *out)
+{
+  for (long i = 0; i < count; i++) out[i] = 1;
+  if (n->gain) read_vector(n->gain, n->first, count, out);
+  if (n->kind == NORM_RMS_PLUS_ONE)
+    for (long i = 0; i < count; i++) out[i] += 1;
+}
+
+/* a = w diag(gain), centred where the norm takes the mean away; c = w shift + bias. |c| */
+static double fold(const struct head_work *w, const struct projection *p, long width, const real *x, real *a,
+                   double *c)
+{
+  double squares = 0;
+  int centred = p->before.kind == NORM_LAYER;
+  read_gain(&p->before, p->inputs, w->gain);
+  for (long j = 0; j < p->inputs; j++) w->shift[j] = 0;
+  if (p->before.shift) read_vector(p->before.shift, 0, p->inputs, w->shift);
+  for (long i = 0; i < p->rows; i++) c[i] = 0;
+  if (p->bias) read_vector(p->bias, p->first, p->rows, c);
+  for (long i = 0; i < p->rows; i++) {
+    const real *row = x + i * width;
+    double mean = 0;
+    for (long j = 0; j < p->inputs; j++) {
+      mean += (double)row[j] * w->gain[j] / (double)p->inputs;
+      c[i] += (double)row[j] * w->shift[j];
+    }
+    for (long j = 0; j < width; j++)
+      a[i * width + j] = j < p->inputs ? (real)((double)row[j] * w->gain[j] - (centred ? mean : 0)) : 0;
+    squares += c[i] * c[i];
+  }
+  return sqrt(squares);
+}
+
+/* --- bounds -------------------------------------------------------------------------------------------- */
+
+static void add_term(struct head_spectrum *h, const char *name, double value)
+{
+  struct bound_term *t = &h->term[h->terms++];
+  snprintf(t->name, sizeof t->name, "%s", name);
+  t->value = value;
+  h->bound += value;
+}
+
+/* The dimension that rotation turns together with i; i itself where there is none. */
+static long partner(const struct logit_part *part, long i)
+{
+  long n = part->rotary_size;
+  if (part->rotary == ROTARY_NONE || i >= n) return i;
+  if (part->rotary == ROTARY_INTERLEAVED) return i ^ 1;
+  return i < n / 2 ? i + n / 2 : i - n / 2;
+}
+
+static double larger(double a, double b) { return isnan(a) || a > b ? a : b; }
+
+/* max over pairs of max|gain_q| max|gain_k|, and the pair's first dimension */
+static double largest_pair(const struct head_work *w, const struct logit_part *part, long *at)
+{
+  double most = -1;
+  for (long i = 0; i < part->q.rows; i++) {
+    long j = partner(part, i);
+    double both =
+      larger(fabs(w->gain_q[i]), fabs(w->gain_q[j])) * larger(fabs(w->gain_k[i]), fabs(w->gain_k[j]));
+    if (!(both <= most) && !isnan(most)) {
+      most = both;
+      *at = i;
+    }
+  }
+  return most;
+}
+
+/* The largest length of normalised queries or keys. */
+static double normed_length(const struct norm *n, const double *gain, long rows)
+{
+  double most = 0;
+  for (long i = 0; i < rows; i++) most = larger(fabs(gain[i]), most);
+  return sqrt((double)n->size) * most;
+}
+
+static void bound_part(const struct head_work *w, const struct head_logits *in, int number, double norm_a,
+                       double c_q, double norm_b, double c_k, struct head_spectrum *h)
+{
+  const struct logit_part *part = &in->part[number];
+  const struct projection *q = &part->q, *k = &part->k;
+  char name[32];
+  long at = 0;
+  double s = fabs(in->scale), x_q = q->before.kind ? sqrt((double)q->before.size) : INFINITY,
+         x_k = k->before.kind ? sqrt((double)k->before.size) : INFINITY;
+  if (q->after.kind) read_gain(&q->after, q->rows, w->gain_q);
+  if (k->after.kind) read_gain(&k->after, k->rows, w->gain_k);
+  if (q->after.kind && k->after.kind) {
+    double pair = largest_pair(w, part, &at);
+    snprintf(name, sizeof name, "gain %ld", at);
+    add_term(h, in->parts > 1 ? part->name : name,
+             s * sqrt((double)q->after.size * (double)k->after.size) * pair);
+  } else if (q->after.kind || k->after.kind) {
+    double length_q = q->after.kind ? normed_length(&q->after, w->gain_q, q->rows) : x_q * norm_a + c_q;
+    double length_k = k->after.kind ? normed_length(&k->after, w->gain_k, k->rows) : x_k * norm_b + c_k;
+    add_term(h, in->parts > 1 ? part->name : "weights", s * length_q * length_k);
+  } else if (in->parts > 1)
+    add_term(h, part->name, s * (x_q * norm_a + c_q) * (x_k * norm_b + c_k));
+  else {
+    add_term(h, "weights", s * x_q * norm_a * x_k * norm_b);
+    if (c_q != 0) add_term(h, "query bias", s * c_q * x_k * norm_b);
+    if (c_k != 0) add_term(h, "key bias", s * x_q * norm_a * c_k);
+    if (c_q != 0 && c_k != 0) add_term(h, "biases", s * c_q * c_k);
+  }
+}
+
+/* |a^T c| */
+static double turned(const struct head_work *w, const real *a, const double *c, long rows, long width)
+{
+  double squares = 0;
+  for (long j = 0; j < width; j++) w->line[j] = 0;
+  for (long i = 0; i < rows; i++)
+    for (long j = 0; j < width; j++) w->line[j] += (double)a[i * width + j] * c[i];
+  for (long j = 0; j < width; j++) squares += w->line[j] * w->line[j];
+  return sqrt(squares);
+}
+
+/* (A n + c_q) . (B m + c_k), term by term */
+static double still_part(const struct head_work *w, const struct logit_part *part, double form, long width)
+{
+  double x_q = sqrt((double)part->q.before.size), x_k = sqrt((double)part->k.before.size), inner = 0;
+  if (part->q.after.kind || part->k.after.kind || !part->q.before.kind || !part->k.before.kind) return NAN;
+  for (long i = 0; i < part->q.rows; i++) inner += w->c_q[i] * w->c_k[i];
+  return x_q * x_k * form + x_q * turned(w, w->a, w->c_k, part->q.rows, width) +
+         x_k * turned(w, w->b, w->c_q, part->q.rows, width) + fabs(inner);
+}
+
+/* --- a head -------------------------------------------------------------------------------------------- */
+
+static int put_part(struct head_work *w, const struct head_logits *in, int number, struct head_spectrum *h,
+                    struct error *e)
+{
+  const struct logit_part *part = &in->part[number];
+  struct part_spectrum *out = &h->part[number];
+  const struct projection *q = &part->q, *k = &part->k;
+  long rows = q->rows, width = q->inputs > k->inputs ? q->inputs : k->inputs;
+  struct spectrum a, b, form;
+  REQUIRE(k->rows == rows && rows <= w->rows && width <= w->inputs);
+  *out = (struct part_spectrum){.name = part->name,
+                                .q_name = q->name,
+                                .k_name = k->name,
+                                .rows = rows,
+                                .q_cols = q->inputs,
+                                .k_cols = k->inputs};
+  read_rows(w, q, width, w->q);
+  read_rows(w, k, width, w->k);
+  double c_q = fold(w, q, width, w->q, w->a, w->c_q), c_k = fold(w, k, width, w->k, w->b, w->c_k);
+  int status = spectrum_of(w->spectra, SPECTRA_SVD, w->q, rows, q->inputs, width, &out->q, e);
+  if (!status) status = spectrum_of(w->spectra, SPECTRA_SVD, w->k, rows, k->inputs, width, &out->k, e);
+  if (!status) status = spectrum_of_form(w->spectra, w->q, width, w->k, width, rows, width, &out->form, e);
+  if (!status) status = spectrum_of(w->spectra, SPECTRA_SVD, w->a, rows, q->inputs, width, &a, e);
+  if (!status) status = spectrum_of(w->spectra, SPECTRA_SVD, w->b, rows, k->inputs, width, &b, e);
+  if (!status) status = spectrum_of_form(w->spectra, w->a, width, w->b, width, rows, width, &form, e);
+  if (status) return status;
+  bound_part(w, in, number, a.spectral_norm, c_q, b.spectral_norm, c_k, h);
+  h->still += fabs(in->scale) * still_part(w, part, form.spectral_norm, width);
+  return STATUS_OK;
+}
+
+int head_spectrum(struct head_work *w, const struct head_logits *in, struct head_spectrum *h, struct error *e)
+{
+  *h = (struct head_spectrum){.parts = in->parts, .scale = in->scale};
+  for (int p = 0; p < in->parts; p++) {
+    int status = put_part(w, in, p, h, e);
+    if (status) return status;
+  }
+  for (int t = 1; t < h->terms; t++)
+    if (isnan(h->term[t].value) || h->term[t].value > h->term[h->largest].value) h->largest = t;
+  if (!isfinite(h->bound)) h->bound = NAN; /* no norm before: nothing bounds the input */
+  if (in->parts == 0) h->bound = h->still = NAN;
+  return STATUS_OK;
+}
