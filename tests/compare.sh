@@ -41,6 +41,9 @@ check "$(value attn/max_logit:5-30:slope muon-1)" "$(column muon-1 attn/max_logi
 grep -q 'matches l9' "$dir/err" || fail "a name that nothing has: $(cat "$dir/err")"
 show --of attn/max_logit:all:above=1e6 --csv "$dir/runs/muon-1.h5" | tail -1 | grep -q ',39,1$' || fail "censored: $(show --of attn/max_logit:all:above=1e6 --csv "$dir/runs/muon-1.h5")"
 show --of attn/max_logit:all:above=1e6 "$dir/runs/muon-1.h5" | grep -q ' >39 ' || fail "censored, as text"
+"$program" compare --of attn/max_logit:all:over=2,attn/max_logit:all:slope,attn/max_logit:all:above=2,peak "$dir/runs/muon-1.h5" "$dir/runs/muon-1.h5" |
+  grep -o '^[a-z].*: ' | tr '\n' ' ' > "$dir/units"
+grep -q 'over=2: .*slope: .*above=2 \[step\]: .*peak \[nat\]: ' "$dir/units" || fail "units of metrics: $(cat "$dir/units")"
 show --json --of loss:last "$dir/other" | grep -q '"metrics": {"loss:last": "\(NaN\|-*Infinity\)"}' || fail "a value that is not finite"
 
 # of groups: n, mean, interval; what diverged is in none

@@ -117,6 +117,7 @@ mkdir -p above/.hidden above/a.ckpt above/empty above/sweep
 for folder in .hidden a.ckpt sweep; do cp done.h5 above/$folder/done.h5; done
 wrong "above: no run file (*.h5) in this folder; did you mean above/sweep?" show above
 
+wrong "copy.distinct: a prefix of up to 9 different symbols" run data=copy copy.distinct=1 copy.symbols=8 model.context=18
 wrong "which sweep?" sweep
 wrong "sweep.dir: one value, for the whole sweep" sweep several.conf sweep.dir=a,b
 wrong "is not I/N" sweep several.conf --shard 3/2

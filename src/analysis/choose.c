@@ -175,7 +175,8 @@ static int read_condition(struct condition *c, char *text, struct error *error)
   return status;
 }
 
-int runset_values(struct buffer *b, const struct runset *set, const char *key)
+/* "KEY = a, b": the values that occur; how many. */
+static int put_values(struct buffer *b, const struct runset *set, const char *key)
 {
   enum { MOST = 24 };
   int different = 0;
@@ -210,7 +211,7 @@ static int keep_where(void *context, const char *part)
   for (int i = 0; i < set->runs && !status; i++) kept += holds(&c, &set->run[i]);
   if (!status && !kept) {
     struct buffer values = {0};
-    runset_values(&values, set, c.key);
+    put_values(&values, set, c.key);
     status =
       error_set(keeping->error, STATUS_USAGE, "--where %s: no such run; there is %s", part, values.text);
     memory_free(values.text);
@@ -246,7 +247,7 @@ char *runset_differences(const struct runset *set)
   struct keys keys;
   keys_init(&keys);
   buffer_add(&text, "\n  ");
-  if (runset_values(&text, set, "kind") < 2) text.text[text.length = 0] = 0;
+  if (put_values(&text, set, "kind") < 2) text.text[text.length = 0] = 0;
   for (size_t k = 0; k < keys.count; k++) {
     int said = 0;
     for (int g = 1; g < set->groups && !said; g++) { /* kinds stand together */
@@ -256,7 +257,7 @@ char *runset_differences(const struct runset *set)
     }
     if (!said) continue;
     buffer_add(&text, "\n  ");
-    runset_values(&text, set, keys.key[k].name);
+    put_values(&text, set, keys.key[k].name);
   }
   memory_free(keys.key);
   return text.text;

@@ -12,6 +12,7 @@
 #include "analysis/runset_parts.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "config/plugin.h"
 #include "storage/layout.h"
 
 /* --- opening ------------------------------------------------------------------------------------------- */
@@ -356,14 +357,29 @@ int run_table(const struct run *run, const char *series, struct table *table, st
   return STATUS_OK;
 }
 
-static int is_qk_clip(void *context, const char *part)
+struct threshold {
+  const struct run *run;
+  double value;
+};
+
+/* The first of a member of the stack that has one. */
+static int take_threshold(void *context, const char *part)
 {
-  (void)context;
-  return strcmp(part, "qk_clip") == 0;
+  struct threshold *t = context;
+  char key[128];
+  for (const struct plugin *p = plugin_table(); p->kind; p++)
+    for (const struct option_row *row = p->options; row && row->name && !strcmp(p->name, part); row++) {
+      if (strcmp(p->kind, "stabilizer") || !(row->flags & OPTION_THRESHOLD)) continue;
+      snprintf(key, sizeof key, "%s.%s", p->name, row->name);
+      t->value = run_number(t->run, key, NAN);
+      return 1;
+    }
+  return 0;
 }
 
 double run_threshold(const struct run *run)
 {
-  const char *stack = run_parameter_or(run, "stabilizers", "none");
-  return text_split(stack, '+', is_qk_clip, NULL) ? run_number(run, "qk_clip.tau", NAN) : NAN;
+  struct threshold t = {run, NAN};
+  text_split(run_parameter_or(run, "stabilizers", "none"), '+', take_threshold, &t);
+  return t.value;
 }

@@ -74,6 +74,6 @@ const char *run_value(const struct run *, const char *key, char room[RUN_VALUE])
 double run_number(const struct run *, const char *key, double otherwise);
 /* One series as a table. */
 int run_table(const struct run *, const char *series, struct table *, struct error *);
-/* The clip threshold of the run's stabilisers ("qk_clip.tau"); NaN if it clips nothing. */
+/* The threshold of the first of the run's stabilisers that has one (OPTION_THRESHOLD); NaN: there is none. */
 double run_threshold(const struct run *);
 #endif

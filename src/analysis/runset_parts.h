@@ -39,6 +39,4 @@ int key_list_read(struct key_list *, const char *option, const char *text, struc
 void key_list_free(struct key_list *);
 /* Order of two runs by a key: numbers as numbers, and before texts; kinds as presets are listed. */
 int run_compare(const struct run *, const struct run *, const char *key);
-/* "KEY = a, b": the values that occur; how many. */
-int runset_values(struct buffer *, const struct runset *, const char *key);
 #endif

@@ -101,7 +101,8 @@ void figure_put_groups(FILE *f, const struct runset *set)
   memory_free(drawn);
 }
 
-const char *figure_common(const struct runset *set, const char *key)
+/* A parameter that all runs share, or NULL. */
+static const char *common(const struct runset *set, const char *key)
 {
   const char *value = run_parameter(set->run->file, key);
   for (int i = 1; i < set->runs && value; i++) {
@@ -129,7 +130,7 @@ void figure_put_heading(FILE *f, const struct runset *set, const char *heading)
   };
   struct buffer text = {0};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    const char *value = figure_common(set, parts[i].key), *counted = parts[i].counted;
+    const char *value = common(set, parts[i].key), *counted = parts[i].counted;
     if (!value) continue;
     buffer_add(&text, "%s%s%s%s%s", text.length ? parts[i].between : "", parts[i].before,
                text_file_name(value), counted, *counted ? text_s(strtol(value, NULL, 10)) : "");
@@ -139,7 +140,8 @@ void figure_put_heading(FILE *f, const struct runset *set, const char *heading)
   memory_free(text.text);
 }
 
-void figure_put_threshold(FILE *f, const struct runset *set)
+/* tau and tau_name: the threshold where all runs that have one have the same, else NaN. */
+static void put_threshold(FILE *f, const struct runset *set)
 {
   double tau = NAN;
   for (int i = 0; i < set->runs; i++) {
@@ -161,7 +163,7 @@ void figure_put_threshold(FILE *f, const struct runset *set)
 int figure_common_blocks(const struct runset *set, struct figure_blocks *b, struct error *error)
 {
   long modules = (long)run_number(set->run, "model.mtp", 0);
-  int same = figure_common(set, "model.layers") && figure_common(set, "model.heads");
+  int same = common(set, "model.layers") && common(set, "model.heads");
   for (int i = 1; i < set->runs; i++) same &= (long)run_number(&set->run[i], "model.mtp", 0) == modules;
   if (!same)
     return error_set(error, STATUS_USAGE, "the runs differ in model.layers, model.heads or model.mtp");
@@ -240,7 +242,7 @@ int figure_put_logits(FILE *f, const struct runset *set, void (*prepare)(struct 
   if (!(extent.high > 0)) return error_set(error, STATUS_USAGE, "no positive max logit to draw");
   extent.low = fmax(extent.low, extent.high * 1e-6);
   extent_put(f, &extent);
-  figure_put_threshold(f, set);
+  put_threshold(f, set);
   gnuplot_numbers(f, "last", last, set->groups);
   return STATUS_OK;
 }

@@ -33,10 +33,6 @@ int figure_sets_axis(const struct runset *, const struct run_group *);
 void figure_put_groups(FILE *, const struct runset *);
 /* heading, and about: the settings that all runs share. */
 void figure_put_heading(FILE *, const struct runset *, const char *heading);
-/* tau and tau_name: the clip threshold where all runs that clip have the same, else NaN. */
-void figure_put_threshold(FILE *, const struct runset *);
-/* A parameter that all runs share, or NULL. */
-const char *figure_common(const struct runset *, const char *key);
 /* The blocks whose heads lie side by side in attn/ series, where all runs have as many: the stack's layers, then the
    modules of model.mtp. Else STATUS_USAGE. */
 struct figure_blocks {

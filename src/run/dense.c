@@ -6,8 +6,7 @@
 static int is_threshold(void *context, const struct config_entry *x)
 {
   double *tau = context;
-  const char *dot = strrchr(x->key, '.');
-  if (!x->used || !dot || strcmp(dot, ".tau") || strcmp(x->row->unit, "nat")) return 0;
+  if (!x->used || !(x->row->flags & OPTION_THRESHOLD)) return 0;
   memcpy(tau, (const char *)x->base + x->row->offset, sizeof *tau);
   return 1;
 }

@@ -497,7 +497,7 @@ const char *h5_get_head(const struct h5 *h, size_t *length)
 
 h5_id h5_find(struct h5 *h, const char *path) { return H5Oopen(h->file, path, H5P_DEFAULT); }
 
-int h5_is_group(struct h5 *h, h5_id id)
+static int is_group(struct h5 *h, h5_id id)
 {
   (void)h;
   return H5Iget_type(id) == H5I_GROUP;
@@ -624,7 +624,7 @@ int h5_is_whole(struct h5 *h, h5_id id)
   return whole;
 }
 
-int h5_children(struct h5 *h, h5_id id, int (*each)(void *, const char *name), void *context)
+static int children(struct h5 *h, h5_id id, int (*each)(void *, const char *name), void *context)
 {
   (void)h;
   H5G_info_t info;
@@ -650,7 +650,7 @@ static int walk_into(void *context, const char *name);
 static int walk_from(struct walk *w)
 {
   h5_id id = h5_find(w->h, w->path);
-  int stop = h5_is_group(w->h, id) ? h5_children(w->h, id, walk_into, w) : w->each(w->context, w->path, id);
+  int stop = is_group(w->h, id) ? children(w->h, id, walk_into, w) : w->each(w->context, w->path, id);
   h5_done(w->h, id);
   return stop;
 }

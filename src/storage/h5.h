@@ -80,7 +80,6 @@ void h5_free(struct h5 *);
 const char *h5_get_head(const struct h5 *, size_t *length); /* NULL: it has none */
 
 h5_id h5_find(struct h5 *, const char *path); /* negative if there is none */
-int h5_is_group(struct h5 *, h5_id);
 int h5_get_shape(struct h5 *, h5_id, struct h5_shape *); /* 0 if it is none of the kinds above */
 /* The rest gives 1 when it was there and readable, else 0. */
 int h5_get_text(struct h5 *, h5_id, const char *name, char *out, size_t room); /* cut to fit */
@@ -91,8 +90,6 @@ int h5_get_label(struct h5 *, h5_id, int dim, char *out, size_t room);
 int h5_read(struct h5 *, h5_id, const struct h5_shape *, int64_t first, int64_t rows, void *data);
 /* Can all of a dataset be read, its chunks by their checksums? 1 of what is no dataset. */
 int h5_is_whole(struct h5 *, h5_id);
-/* Names of the children in order of name; stops at the first non-zero. */
-int h5_children(struct h5 *, h5_id, int (*each)(void *, const char *name), void *context);
 /* All that is no group at a place and below it, in order of name, -1 for what cannot be opened; stops at the first
    non-zero. */
 int h5_walk(struct h5 *, const char *path, int (*each)(void *, const char *path, h5_id), void *context);

@@ -22,7 +22,7 @@ static char *keep(const char *text)
   return kept;
 }
 
-void notes_add(struct notes *n, const char *date, const char *text)
+static void add(struct notes *n, const char *date, const char *text)
 {
   n->note = memory_grow(n->note, (size_t)n->count, (size_t)n->count + 1, sizeof *n->note);
   n->note[n->count++] = (struct note){keep(date), keep(text)};
@@ -52,7 +52,7 @@ void notes_read(struct h5 *h, struct notes *n)
     char *rows = memory_new((size_t)found.dims[0] + 1, 2 * room);
     if (h5_read(h, id, &shape, 0, found.dims[0], rows))
       for (int64_t i = 0; i < found.dims[0]; i++)
-        notes_add(n, rows + (size_t)i * 2 * room, rows + (size_t)i * 2 * room + room);
+        add(n, rows + (size_t)i * 2 * room, rows + (size_t)i * 2 * room + room);
     memory_free(rows);
   }
   h5_done(h, id);
@@ -105,7 +105,7 @@ static void add_now(struct h5 *h, const char *text)
   char now[32];
   clock_iso8601(now);
   notes_read(h, &n);
-  notes_add(&n, now, text);
+  add(&n, now, text);
   notes_write(h, &n);
   notes_free(&n);
 }

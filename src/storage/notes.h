@@ -14,7 +14,6 @@ struct notes {
 };
 enum { NOTE_BYTES = 16384 }; /* the longest text */
 
-void notes_add(struct notes *, const char *date, const char *text);
 void notes_free(struct notes *);
 void notes_read(struct h5 *, struct notes *);
 void notes_write(struct h5 *, const struct notes *); /* in place of those that are there */

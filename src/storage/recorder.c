@@ -15,7 +15,7 @@ const struct table_place table_places[TABLE_COUNT] = {
   [TABLE_TIMING] = {"/timing", "step"}, [TABLE_BATCHES] = {"/batches", "step"},
   [TABLE_EVENTS] = {"", "events"},
 };
-const struct h5_shape recorder_step_shape = {.kind = KIND_I64, .rank = 1};
+static const struct h5_shape step_shape = {.kind = KIND_I64, .rank = 1};
 const struct h5_shape recorder_event_shape = {
   .kind = KIND_RECORD, .size = sizeof(struct event_record), .fields = event_fields, .rank = 1};
 
@@ -90,8 +90,7 @@ void recorder_start_tables(struct rows *rows)
   for (int t = 0; t < TABLE_COUNT; t++) {
     struct table *table = &rows->table[t];
     if (t != TABLE_BATCHES && !table->columns) /* batches: when the first one shows its shape */
-      table_add(table, table_places[t].step,
-                t == TABLE_EVENTS ? &recorder_event_shape : &recorder_step_shape);
+      table_add(table, table_places[t].step, t == TABLE_EVENTS ? &recorder_event_shape : &step_shape);
   }
   for (int t = 0; t < AXIS_COUNT; t++) {
     rows->table[t].column[0].unit = "1";
@@ -305,7 +304,7 @@ static void start_batches(struct table *t, int has_mask, int has_document, long 
   struct h5_shape tokens = {.kind = KIND_I32, .rank = 3, .dims = {0, batch, context + 1}};
   struct h5_shape mask = {.kind = KIND_F32, .rank = 3, .dims = {0, batch, context}};
   struct h5_shape document = {.kind = KIND_I32, .rank = 3, .dims = {0, batch, context}};
-  table_add(t, "step", &recorder_step_shape);
+  table_add(t, "step", &step_shape);
   table_add(t, "tokens", &tokens);
   if (has_mask) table_add(t, "mask", &mask);
   if (has_document) table_add(t, "document", &document);

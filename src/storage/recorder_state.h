@@ -43,7 +43,7 @@ struct table_place {
   const char *folder, *step;
 };
 extern const struct table_place table_places[TABLE_COUNT];
-extern const struct h5_shape recorder_step_shape, recorder_event_shape;
+extern const struct h5_shape recorder_event_shape;
 
 /* A copy that lives as long as the recorder; of NULL "". */
 const char *recorder_own(struct recorder *, const char *text);

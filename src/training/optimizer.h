@@ -132,7 +132,4 @@ struct tensor *updates_state(const struct updates *, int index, char *name, size
 void updates_record_scale_momentum(struct updates *, struct program *, const struct factor *, int count,
                                    struct tensor *scale);
 const char *updates_optimizer_of(const struct updates *, const struct param *);
-/* Calls, and waits for the host, of one update. */
-int updates_calls(const struct updates *);
-int updates_host_steps(const struct updates *);
 #endif

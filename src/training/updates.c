@@ -543,12 +543,6 @@ struct tensor *updates_state(const struct updates *u, int index, char *name, siz
   return u->states[index];
 }
 
-int updates_calls(const struct updates *u) { return program_calls(u->directions) + program_calls(u->apply); }
-int updates_host_steps(const struct updates *u)
-{
-  return program_host_steps(u->directions) + program_host_steps(u->apply);
-}
-
 /* --- momentum that shrinks with its weights --------------------------------------------------------------- */
 
 /* The segments of a row that belong to these factors, and whose they are; returns how many. */

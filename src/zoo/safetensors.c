@@ -280,13 +280,6 @@ void safetensors_close(struct safetensors *file)
   memory_free(file);
 }
 
-const struct safetensor *safetensors_find(const struct safetensors *file, const char *name)
-{
-  for (size_t i = 0; i < file->count; i++)
-    if (strcmp(file->tensor[i].name, name) == 0) return &file->tensor[i];
-  return NULL;
-}
-
 /* --- writing ------------------------------------------------------------------------------------------- */
 
 static char *header_of(const struct safetensor *tensors, size_t count)

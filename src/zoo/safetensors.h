@@ -44,8 +44,6 @@ struct safetensors {
    while it is open. */
 int safetensors_open(struct safetensors **, const char *path, struct error *);
 void safetensors_close(struct safetensors *);
-const struct safetensor *safetensors_find(const struct safetensors *,
-                                          const char *name); /* NULL if there is none */
 
 /* A file of F32 tensors (count numbers each at data[i]), ordered and padded as other writers do: data begins at
    a multiple of 8, names in order. */

@@ -53,7 +53,8 @@ struct qk_clip {
 };
 
 static const struct option_row rows[] = {
-  REAL_ROW(struct qk_clip, tau, "100", 1e-6, 1e30, "nat", "clip where the step's max logit is above this", 0),
+  REAL_ROW(struct qk_clip, tau, "100", 1e-6, 1e30, "nat", "clip where the step's max logit is above this",
+           OPTION_THRESHOLD),
   REAL_ROW(struct qk_clip, alpha, "0.5", 0, 1, "1", "exponent of w_q's share; w_k takes the rest", 0),
   CHOICE_ROW(struct qk_clip, maximum, "signed", maxima, "of the logits, or of their absolute values", 0),
   CHOICE_ROW(struct qk_clip, scope, "head", scopes, "one factor a head, or one a layer", 0),
