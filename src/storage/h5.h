@@ -79,7 +79,7 @@ int h5_load_unsealed(struct h5 **, const char *path, struct error *);
 void h5_free(struct h5 *);
 const char *h5_get_head(const struct h5 *, size_t *length); /* NULL: it has none */
 
-h5_id h5_find(struct h5 *, const char *path); /* negative if there is none */
+h5_id h5_find(struct h5 *, const char *path);            /* negative if there is none */
 int h5_get_shape(struct h5 *, h5_id, struct h5_shape *); /* 0 if it is none of the kinds above */
 /* The rest gives 1 when it was there and readable, else 0. */
 int h5_get_text(struct h5 *, h5_id, const char *name, char *out, size_t room); /* cut to fit */
