@@ -502,6 +502,37 @@ START_TEST(what_updates_add_is_summed)
 }
 END_TEST
 
+/* From the first row on, whatever its kind. */
+START_TEST(what_is_not_put_is_nan)
+{
+  static const struct series pair[] = {
+    {"loss", PER_STEP, AXIS_STEP, "nat", "loss", "of the test", EVENT_NONE},
+    {"attn/max_logit", PER_HEAD, AXIS_STEP, "nat", "logit", "of the test", EVENT_NONE}};
+  const char *path = at("unput.h5");
+  struct recorder *r = NULL;
+  struct error e = {0};
+  ck_assert_msg(!recorder_create(&r, path, 1, config, &facts, &e), "%s", e.text);
+  int loss = recorder_series(r, &pair[0]);
+  recorder_series(r, &pair[1]);
+  for (int row = 0; row < 3; row++) {
+    if (row == 1) recorder_put_number(r, loss, 7);
+    recorder_row(r, AXIS_STEP, row);
+  }
+  snapshot(r, "finished", 3, 1);
+  recorder_free(r);
+  struct run_file *f = open_in_way(_i, path);
+  for (int s = 0; s < 2; s++) {
+    struct run_series got;
+    ck_assert_msg(!run_read(f, pair[s].name, &got, &e), "%s", e.text);
+    ck_assert_int_eq(got.rows, 3);
+    for (long k = 0; k < got.rows * got.width; k++)
+      ck_assert(s == 0 && k == 1 ? got.value[k] == 7 : isnan(got.value[k]));
+    run_series_free(&got);
+  }
+  run_close(f);
+}
+END_TEST
+
 START_TEST(unknown_series_is_named)
 {
   struct run_file *f = NULL;
@@ -1134,6 +1165,7 @@ int main(void)
   tcase_add_test(store, live_rows_tell_the_largest);
   tcase_add_loop_test(store, persistence_of_a_sign, 0, WAYS);
   tcase_add_loop_test(store, what_updates_add_is_summed, 0, WAYS);
+  tcase_add_loop_test(store, what_is_not_put_is_nan, 0, WAYS);
   tcase_add_test(store, unknown_series_is_named);
   tcase_add_test(store, any_interruption_gives_the_same_record);
   tcase_add_test(store, same_run_sees_a_difference);
