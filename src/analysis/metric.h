@@ -5,12 +5,12 @@
                 lastN            the last N rows; of a short run without that of step 0, before any training
                 lastP%           those of the last P % of the run's steps
                 all, A-B         every row; those of steps A to B
-   REDUCTION    mean, max, min, median, of all values in the window (heads, layers, tensors too); a series
-   with one value a step needs none (mean)
+   REDUCTION    mean, max, min, median   of all values in the window (heads, layers, tensors too); a series with one
+                                 value a step needs none (mean)
                 over=X           the share of the values that are above X
                 slope            of the logarithm of each row's largest value over that of the step: y ~ step^slope
-                above=X          the first step with a value above X: a time that is censored where there is
-                none A short name stands for a whole metric: metric_names. */
+                above=X          the first step with a value above X: a time that is censored where there is none
+   A short name stands for a whole metric: metric_names. */
 #ifndef MAXLOGIT_METRIC_H
 #define MAXLOGIT_METRIC_H
 #include "analysis/runset.h"

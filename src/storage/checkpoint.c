@@ -44,8 +44,8 @@ static int newer_first(const void *a, const void *b)
   return (x < y) - (x > y);
 }
 
-/* Steps of the checkpoints that are there, newest first; memory_free. No folder: none. */
-/* Newest first, in memory to free; STATUS_FAIL where the folder is there but cannot be read. */
+/* Steps of the checkpoints that are there, newest first; memory_free. No folder: none. STATUS_FAIL where the folder is
+   there but cannot be read. */
 static int list_steps(const char *run_path, long **out, size_t *count, struct error *e)
 {
   char folder[4096];
