@@ -167,6 +167,8 @@ def figures():
     got = Script("--figure", "logits", r.path).block["data"][0]
     check("a gap for what is not finite", np.isnan(got[:, 2]), ~(value.max(axis=1) > 0) | lost)
     check("the rest of it", got[~lost, 2], value.max(axis=1)[~lost])
+    script = told("plot", "--script", "--scripts", scripts, "--figure", "loss", f"{folder}/late")
+    check("unfinished runs are told", "array note[1] = [' (2 of 2 unfinished)']" in script, True)
     pair = [f"{folder}/odd/diverged.h5", f"{folder}/odd/lasting.h5"]
     got = Script("--figure", "logits", "--by", "optimizer", *pair).block["data"]
     check("without the run that diverged", got[0][:, :3], band([largest(Run(pair[1]))], 1, True)[:, :3])

@@ -33,6 +33,9 @@ run odd/one train.steps=1 optimizer=none
 may=3 # a run that diverges
 run odd/diverged optimizer=sgd train.lr=1e30 train.steps=20 train.seed=2
 run odd/lasting optimizer=sgd train.lr=0.1 train.steps=20 train.seed=3
+may=75 # stopped
+for seed in 1 2; do run late/$seed train.steps=10000000 train.seed=$seed train.max_time=0.3; done
+may=0
 sweep() {
   to=$1
   shift
