@@ -173,7 +173,7 @@ static int evaluate(const struct arguments *a, struct result *r, struct error *e
   if (!status && trainer_init(&t, c, TRAINER_NO_RECORD, e)) {
     status = without_key(e);
     if (!strncmp(e->text, "data", 4))
-      error_prefix(e, a->words.file); /* its text was given from another folder */
+      error_prefix(e, "%s", a->words.file); /* its text was given from another folder */
   }
   if (!status && r->multiple == a->multiple[0]) compare_data(a, t);
   for (long s = 0; !status && s < a->steps; s++) status = trainer_step(t, e);
