@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "run/drive.h"
+#include "run/health.h"
 #include "run/rerun.h"
 #include "folder.h"
 #include "same_run.h"
@@ -1019,6 +1020,19 @@ static void add_in_memory(TCase *k)
   tcase_add_test(k, settled);
 }
 
+/* A loss that is not finite is told as such alone, and what comes later is not measured by it. */
+START_TEST(no_spike_of_what_is_not_finite)
+{
+  static const double bad[] = {INFINITY, -INFINITY, NAN};
+  long step = 0;
+  struct health h = {.step = &step}; /* an event would find no recorder */
+  for (int i = 0; i < SPIKE_WINDOW; i++) h.spike_window[i] = (real)(1 + 0.01 * (i % 5));
+  for (int i = 0; i < 3; i++, step++) health_spike(&h, bad[i], 3);
+  for (int i = 0; i < SPIKE_WINDOW; i++)
+    ck_assert((double)h.spike_window[i] >= 1 && (double)h.spike_window[i] < 2);
+}
+END_TEST
+
 static void add_on_disk(TCase *k)
 {
   tcase_add_checked_fixture(k, make_folder, remove_folder);
@@ -1041,6 +1055,7 @@ static void add_on_disk(TCase *k)
   tcase_add_test(k, looking_changes_nothing);
   tcase_add_test(k, no_bound_under_qk_norm);
   tcase_add_test(k, overflow_shows_its_size);
+  tcase_add_test(k, no_spike_of_what_is_not_finite);
   tcase_add_test(k, clip_by_the_probe);
   tcase_add_test(k, outputs_of_micro_batches);
   tcase_add_test(k, clips_resume);
