@@ -167,6 +167,9 @@ def figures():
     got = Script("--figure", "logits", r.path).block["data"][0]
     check("a gap for what is not finite", np.isnan(got[:, 2]), ~(value.max(axis=1) > 0) | lost)
     check("the rest of it", got[~lost, 2], value.max(axis=1)[~lost])
+    floor = [Script("--figure", "loss", f"{folder}/a/1.h5", path).value["loss_floor"][0]
+             for path in (f"{folder}/a/2.h5", f"{folder}/other/recall.h5")]
+    check("a floor that all runs share, and one that they do not", np.isnan(floor), [False, True])
     script = told("plot", "--script", "--scripts", scripts, "--figure", "loss", f"{folder}/late")
     check("unfinished runs are told", "array note[1] = [' (2 of 2 unfinished)']" in script, True)
     pair = [f"{folder}/odd/diverged.h5", f"{folder}/odd/lasting.h5"]

@@ -30,6 +30,7 @@ for lr in 0.003 0.03 0.3; do
 done
 run odd/nan optimizer=sgd train.lr=1e30 train.steps=20 train.on_nonfinite=continue
 run odd/one train.steps=1 optimizer=none
+run other/recall data=recall train.steps=20
 may=3 # a run that diverges
 run odd/diverged optimizer=sgd train.lr=1e30 train.steps=20 train.seed=2
 run odd/lasting optimizer=sgd train.lr=0.1 train.steps=20 train.seed=3
