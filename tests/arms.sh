@@ -81,11 +81,20 @@ id=$(sweep e.conf --list; head -n 1 out | cut -f 2); short=$(for f in runs/e/*.h
 rm -r "runs/e/$id.ckpt"; cp "$short" "runs/e/$id.h5"
 sweep e.conf || fail "after a kill: $(cat err)"
 bits runs/e 29 | cmp -s - fresh || fail "after a kill: other bits"
+# of several shorter ones the longest goes on
+before=$tiny
+tiny="$tiny train.steps=30"
+sweep e.conf --list
+for id in $(sed -n 's/.*extends //p' out); do "$program" show --parameters "runs/e/$id.h5"; done | grep -c '^train.steps = 29$' | grep -qx 2 ||
+  fail "not the longest of the shorter runs: $(cat out)"
 # where the past depends on the total, or the state is gone
-more="$more train.schedule=cosine"
-sweep e.conf || fail "cosine: $(cat err)"
-tiny="$tiny train.steps=31"
-sweep e.conf --list; grep -c 'anew: the cosine schedule depends on train.steps' out | grep -qx 2 || fail "cosine: $(cat out)"
+for schedule in linear cosine; do
+  tiny="$before"
+  more="$more train.schedule=$schedule"
+  sweep e.conf || fail "$schedule: $(cat err)"
+  tiny="$tiny train.steps=31"
+  sweep e.conf --list; grep -c "anew: the $schedule schedule depends on train.steps" out | grep -qx 2 || fail "$schedule: $(cat out)"
+done
 more="$more train.schedule=constant sweep.drop_checkpoints=1"
 sweep e.conf || fail "drop: $(cat err)"
 for i in $(sweep e.conf --list; cut -f 2 out); do test ! -e "runs/e/$i.ckpt" || fail "checkpoints are left: runs/e/$i.ckpt"; done

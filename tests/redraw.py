@@ -333,10 +333,71 @@ def peaks():
         check(f"what sweep says of {name}", float(columns[3]), value, 1e-3)
 
 
+# --- comparisons of arms, and losses at other contexts ------------------------------------------------------------
+
+
+def tail(t):
+    """P(T > t) with two degrees of freedom."""
+    return 0.5 - t / (2 * np.sqrt(2 + t * t))
+
+
+def comparisons():
+    a, b = runs("a"), runs("b")
+    margin = {False: 0.2, True: 1.5}
+    for ratio in (False, True):
+        words = ["compare", "--json", "--of", "loss,peak,val", "--margin", str(margin[ratio])] + ["--ratio"] * ratio
+        lines = json.loads(told(*words, f"{folder}/a", f"{folder}/c"))
+        ps = []
+        for line, of in zip(lines, [lambda r: r.series("loss")[1][-1, 0], peak, lambda r: r.series("val_loss")[1][-1, 0]]):
+            x, y = np.array([of(r) for r in a]), np.array([of(r) for r in b])
+            d = np.log(y / x) if ratio else y - x
+            back = np.exp if ratio else (lambda v: v)
+            error = d.std(ddof=1) / np.sqrt(3)
+            what = f"{line['metric']} {'as a ratio' if ratio else ''}"
+            for name, want in [("a", interval(x, ratio)), ("b", interval(y, ratio)), ("effect", back(interval(d)))]:
+                check(f"{what}: {name}", [line[name][k] for k in ("mean", "lo", "hi")], want)
+            ps.append(2 * tail(abs(d.mean()) / error))
+            check(f"{what}: p", line["p"], ps[-1], 1e-4)
+            check(f"{what}: could see", line["detectable"], back(error * (T[2] + 0.6 * np.sqrt(2 / 0.64))), 1e-5)
+            within = (np.log(margin[True]) if ratio else margin[False]) - abs(d.mean())
+            check(f"{what}: equivalence", line["equivalence_p"], tail(within / error), 1e-4)
+            check(f"{what}: pairs", [[p["seed"], p["start"] == "equal"] for p in line["pairs"]], [[1, 1], [2, 1], [3, 1]])
+            check(f"{what}: alone", line["no_partner"] == [f"{folder}/c/9.h5"], True)
+        holm, least = {}, 0
+        for rank, i in enumerate(np.argsort(ps)):
+            least = holm[i] = max(least, min(1, ps[i] * (3 - rank)))
+        for i, line in enumerate(lines):
+            check("Holm's p", line["p_holm"], holm[i], 1e-4)
+            verdict = ("B is higher" if line["effect"]["mean"] > ratio else "B is lower") if holm[i] < 0.05 else \
+                "equivalent within the margin" if line["equivalence_p"] < 0.05 else "undecided"
+            check(f"verdict: {line['verdict']}, not {verdict}", line["verdict"] == verdict, True)
+    text = told("compare", f"{folder}/a", f"{folder}/c")
+    check("who has no partner", f"no partner   B: {folder}/c/9.h5 (seed 9)" in text, True)
+    one = json.loads(told("compare", "--json", "--of", "val", f"{folder}/a/1.h5", f"{folder}/b/1.h5"))[0]
+    check("one pair has no interval", [one[k][e] is None for k in ("a", "b", "effect") for e in ("lo", "hi")], [True] * 6)
+    text = told("compare", "--of", "val", f"{folder}/odd/nan.h5", f"{folder}/a/1.h5")
+    check("a pair is left out", "left out     1 pair without a finite value" in text, True)
+    for name, shape in [("lag", "markov.lag"), ("from", "the weights of train.init_from"), ("recall", "data")]:
+        line = json.loads(told("compare", "--json", "--of", "val", f"{folder}/a/1.h5", f"{folder}/other/{name}.h5"))[0]
+        check(f"no same batches: {line['differ_in_shape']}, not {shape}", line["differ_in_shape"] == shape, True)
+
+
+def evaluations():
+    """At a multiple of the context: as many tokens a batch, as many more batches."""
+    at = json.loads(told("eval", "--json", "-c", "1x,2x", f"{folder}/a/1.h5"))
+    said = json.loads(told("eval", "--json", "-c", "2x", f"{folder}/a/1.h5", "train.batch=2", "train.val_batches=2"))
+    losses = lambda x: [r["loss"] for r in (x["contexts"] if isinstance(x, dict) else x)]
+    check("the run's own last validation", losses(at)[0], Run(f"{folder}/a/1.h5").series("val_loss")[1][-1, 0], 1e-5)
+    check("twice the context", losses(at)[1], losses(said)[0], 0)
+    check("which is another loss", losses(at)[0] != losses(at)[1], True)
+
+
 figures()
 over_parameters()
 differences()
 reductions()
 peaks()
+comparisons()
+evaluations()
 print(f"{checked} numbers made again, {wrong} wrong")
 sys.exit(wrong != 0)

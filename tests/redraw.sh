@@ -31,6 +31,10 @@ done
 run odd/nan optimizer=sgd train.lr=1e30 train.steps=20 train.on_nonfinite=continue
 run odd/one train.steps=1 optimizer=none
 run other/recall data=recall train.steps=20
+run other/lag markov.lag=5 optimizer=adam train.steps=20
+run other/from train.init_from="$folder/a/1.h5" optimizer=adam train.steps=20
+mkdir "$folder/c" && cp "$folder"/b/?.h5 "$folder/c/"
+run c/9 optimizer=muon train.steps=20 train.seed=9
 may=3 # a run that diverges
 run odd/diverged optimizer=sgd train.lr=1e30 train.steps=20 train.seed=2
 run odd/lasting optimizer=sgd train.lr=0.1 train.steps=20 train.seed=3
