@@ -40,6 +40,8 @@ START_TEST(every_verdict)
   /* t = 2 / (.1 / sqrt 3) = 34.64: tail (1 - t / sqrt(2 + t^2)) / 2, twice, four looks */
   double above = 2 * sqrt(3) / 0.1;
   ck_assert_double_eq_tol(j.p, 4 * (1 - above / sqrt(2 + above * above)), 1e-9);
+  /* what three pairs find with a chance of 80 %: the quantiles of t with two degrees of freedom */
+  ck_assert_double_eq_tol(j.detectable, 0.1 / sqrt(3) * (t + 0.6 * sqrt(2 / 0.64)), 1e-9);
   expect(j, VERDICT_HOLDS, 1);
   expect(judge3(2, 0.1, PREDICT_MORE, 4, 0), VERDICT_PARTLY,
          1); /* there, and surely smaller than what matters */

@@ -503,6 +503,29 @@ START_TEST(extended_run)
 END_TEST
 
 /* The peak of a run in two parts is that of the whole, wherever it lies. */
+/* The loss by position counts the targets that count, whatever part of a batch they are in. */
+START_TEST(positions_of_micro_batches)
+{
+  double by[2][12];
+  for (int k = 0; k < 2; k++) {
+    struct config *c = configured(k ? "data=recall train.micro_batches=2" : "data=recall");
+    struct trainer *t = started(c, TRAINER_NO_RECORD);
+    step(t);
+    trainer_evaluate(t, by[k], NULL);
+    trainer_abandon(t);
+    config_free(c);
+  }
+  int counted = 0;
+  for (int i = 0; i < 12; i++) {
+    ck_assert_int_eq(isnan(by[0][i]), isnan(by[1][i]));
+    if (isnan(by[0][i])) continue;
+    ck_assert_double_eq_tol(by[0][i], by[1][i], 1e-4);
+    counted++;
+  }
+  ck_assert_int_gt(counted, 2);
+}
+END_TEST
+
 START_TEST(peak_of_a_resumed_run)
 {
   struct trainer *t;
@@ -520,6 +543,13 @@ START_TEST(peak_of_a_resumed_run)
     driven("part", settings);
     ck_assert_msg(!trainer_resume(&t, path("part"), more, 1, &e), "%s", e.text);
     ck_assert_int_eq(isnan(trainer_val_loss(t)), i == 2); /* the last validation is the part's */
+    struct run_file *part;
+    struct run_series val;
+    ck_assert(!run_open(&part, path("part"), &e) && !run_read(part, "val_loss", &val, &e));
+    ck_assert(i == 2 || trainer_val_loss(t) ==
+                          val.value[val.rows - 2]); /* the last row was the end's, which is none now */
+    run_series_free(&val);
+    run_close(part);
     while (trainer_more(t)) step(t);
     struct peak b = trainer_peak(t);
     ck_assert_int_eq(a.step, b.step);
@@ -1045,6 +1075,7 @@ static void add_on_disk(TCase *k)
   tcase_add_test(k, weights_at_the_start_are_part_of_the_id);
   tcase_add_test(k, extended_run);
   tcase_add_test(k, peak_of_a_resumed_run);
+  tcase_add_test(k, positions_of_micro_batches);
   tcase_add_test(k, resume_wants_the_same_numerics);
   tcase_add_test(k, kept_checkpoints);
   tcase_add_test(k, resume_wants_the_same_text);
