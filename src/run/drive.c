@@ -1,4 +1,5 @@
 #include "run/drive.h"
+#include "run/pass.h"
 
 #include <math.h>
 #include <signal.h>
@@ -76,16 +77,6 @@ void progress_init(struct progress *p, const struct trainer *t)
     .started = clock_seconds(), .first_step = trainer_step_count(t), .terminal = isatty(STDERR_FILENO)};
 }
 
-/* The largest max logit and its place; a NaN counts as the largest. */
-static long largest(const struct trainer *t, const struct model_options *m)
-{
-  const real *s = trainer_max_logit(t);
-  long at = 0;
-  for (long i = 1; i < model_blocks(m) * m->heads; i++)
-    if (isnan(s[i]) || s[i] > s[at]) at = i;
-  return at;
-}
-
 void progress_tick(void *context, const struct trainer *t)
 {
   struct progress *p = context;
@@ -95,7 +86,7 @@ void progress_tick(void *context, const struct trainer *t)
   if (!p->terminal && !p->shown && now - p->started < interval) return;
   p->shown = now;
   const struct model_options *m = config_section(trainer_config(t), "model");
-  long at = largest(t, m), done = trainer_step_count(t);
+  long at = pass_largest(trainer_max_logit(t), model_blocks(m) * m->heads), done = trainer_step_count(t);
   double rate = (double)(done - p->first_step) / (now - p->started);
   long left = rate > 0 ? (long)((double)(trainer_steps(t) - done) / rate) : 0;
   fprintf(stderr,
