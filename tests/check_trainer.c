@@ -1095,7 +1095,7 @@ static void add_on_disk(TCase *k)
   tcase_add_loop_test(k, late_reports, 0, (int)(sizeof ahead_of / sizeof *ahead_of));
 }
 
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+#if MEMORY_MAPS
 static double resident(void)
 {
   struct rusage use;
@@ -1174,7 +1174,7 @@ int main(void)
     cases[i].add(k);
     suite_add_tcase(s, k);
   }
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+#if MEMORY_MAPS
   TCase *memory = tcase_create("memory");
   tcase_set_timeout(memory, 60);
   tcase_add_test(memory, memory_is_known_before_it_is_taken);

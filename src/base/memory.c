@@ -58,12 +58,7 @@ static int call_fails(void)
 }
 
 /* Large blocks are mapped, and taken page by page when they are written first: what a run wants is known, and can be
-   refused, before it has it. Sanitizers look into what malloc gives alone. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { MAPS = 0 };
-#else
-enum { MAPS = 1 };
-#endif
+   refused, before it has it. */
 /* Right before a mapped block, which begins a large page. */
 struct mapping {
   struct mapping *self; /* no block of malloc has its own address there */
@@ -73,7 +68,7 @@ struct mapping {
 
 static struct mapping *mapping_of(void *memory)
 {
-  if (!MAPS || (uintptr_t)memory % LARGE_PAGE) return NULL;
+  if (!MEMORY_MAPS || (uintptr_t)memory % LARGE_PAGE) return NULL;
   struct mapping *m = (struct mapping *)memory - 1;
   return m->self == m ? m : NULL;
 }
@@ -98,7 +93,7 @@ void *memory_new(size_t count, size_t size)
   if (call_fails() || __builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - 4 * LARGE_PAGE)
     out_of_memory(count, size);
   bytes = bytes ? (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
-  int maps = MAPS && bytes >= LARGE_PAGE;
+  int maps = MEMORY_MAPS && bytes >= LARGE_PAGE;
   void *memory = maps ? map(bytes) : aligned_alloc(ALIGNMENT, bytes);
   if (!memory) out_of_memory(count, size);
   atomic_fetch_add(&held, maps ? bytes : malloc_usable_size(memory));

@@ -3,9 +3,21 @@
 #define MAXLOGIT_MEMORY_H
 #include <stddef.h>
 
+/* Sanitizers look into what malloc gives alone. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define MEMORY_MAPS 0
+#elif defined __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define MEMORY_MAPS 0
+#endif
+#endif
+#ifndef MEMORY_MAPS
+#define MEMORY_MAPS 1
+#endif
+
 /* Zeroed memory, 64-byte aligned. No memory left: one line is printed, and the
    program exits with STATUS_FAIL, or STATUS_USAGE where the machine could never have it (files are written beside and
-   renamed, so nothing is lost). Large blocks take no memory before they are written.
+   renamed, so nothing is lost). With MEMORY_MAPS large blocks take no memory before they are written.
    MAXLOGIT_FAULT=memory:K makes the K-th call (from 1) fail, for tests. */
 void *memory_new(size_t count, size_t size);
 void *memory_grow(void *old, size_t old_count, size_t new_count, size_t size); /* new part zeroed */
