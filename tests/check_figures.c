@@ -140,7 +140,7 @@ static char *text_of(const char *name)
   for (int i = 0; figures[i]; i++) {
     if (strcmp(figures[i]->name, name) != 0) continue;
     FILE *f = open_memstream(&text, &size);
-    ck_assert_msg(!figures[i]->data(f, &set, &e), "%s", e.text);
+    ck_assert_msg(!figures[i]->data(f, &(struct figure_request){.set = &set}, &e), "%s", e.text);
     fclose(f);
   }
   ck_assert_msg(text != NULL, "no figure %s", name);

@@ -118,6 +118,7 @@ for folder in .hidden a.ckpt sweep; do cp done.h5 above/$folder/done.h5; done
 wrong "above: no run file (*.h5) in this folder; did you mean above/sweep?" show above
 
 wrong "copy.distinct: a prefix of up to 9 different symbols" run data=copy copy.distinct=1 copy.symbols=8 model.context=18
+wrong "--figure=map: it is drawn by --x KEY --y KEY --of METRIC" plot --figure map a.h5
 wrong "of a ratio a factor above 1 is wanted" compare a.h5 b.h5 --ratio --margin 1
 wrong "--every=0: a whole number from 1" export a.h5 loss --every 0
 wrong "which sweep?" sweep

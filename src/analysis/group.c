@@ -226,3 +226,28 @@ void runset_group(struct runset *set, struct keys *keys, const struct key_list *
   label_groups(set, keys);
   tell_data_apart(set);
 }
+
+static int same_values(const struct run *a, const struct run *b, const struct key_list *by)
+{
+  for (int k = 0; k < by->count; k++)
+    if (run_compare(a, b, by->name[k])) return 0;
+  return 1;
+}
+
+void runset_merge(const struct runset *set, const struct key_list *by, struct runset *out, int *of)
+{
+  *out = (struct runset){.run = set->run, .runs = set->runs};
+  out->group = memory_new((size_t)set->groups + 1, sizeof *out->group);
+  for (int g = 0, k; g < set->groups; g++) {
+    const struct run_group *group = &set->group[g];
+    for (k = 0; k < out->groups && !same_values(out->group[k].run, group->run, by);) k++;
+    struct run_group *merged = &out->group[of[g] = k];
+    if (k == out->groups) {
+      *merged = (struct run_group){.run = group->run};
+      label_by(merged, by);
+      out->groups++;
+    }
+    merged->count += group->count;
+    if (group->run < merged->run) merged->run = group->run;
+  }
+}

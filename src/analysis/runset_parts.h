@@ -28,6 +28,9 @@ char *run_identity(const struct run *, const struct keys *);
 void runset_share_names(struct runset *);
 void runset_group(struct runset *, struct keys *, const struct key_list *by); /* by: may be empty */
 const char *group_value(const struct run_group *, const struct key *);
+/* The set's groups with the same values of these keys as one, in the order in which they first occur, whatever they are
+   sorted by; of[g]: in which group g is. The runs of one are neighbours in the set. Free out->group alone. */
+void runset_merge(const struct runset *, const struct key_list *by, struct runset *out, int *of);
 /* kind.c */
 void run_name_kind(struct run *);
 /* runset.c */

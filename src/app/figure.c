@@ -14,6 +14,13 @@ const struct figure *const figures[] = {
 #include "plugins.def"
   NULL};
 
+const struct figure *figure_find(const char *name)
+{
+  for (const struct figure *const *f = figures; *f; f++)
+    if (!strcmp((*f)->name, name)) return *f;
+  return NULL;
+}
+
 int figure_fits(const struct runset *set, struct error *error)
 {
   if (set->groups <= FIGURE_GROUPS) return STATUS_OK;

@@ -2,18 +2,34 @@
 #ifndef MAXLOGIT_FIGURE_H
 #define MAXLOGIT_FIGURE_H
 #include "analysis/gnuplot.h"
+#include "analysis/metric.h"
 #include "analysis/runset.h"
 
 enum { FIGURE_GROUPS = 16, FIGURE_BINS = 400 }; /* most groups in one; intervals of the step in a curve */
 
+/* Two arms, as compare takes them. */
+struct figure_arms {
+  const char *name[2];
+  struct runset set[2];
+  const char *series;
+  int ratio; /* B / A by logarithms */
+};
+struct figure_request {
+  const struct runset *set;       /* its groups; of a figure of parameters those by "KEYS,y,x" */
+  const char *x, *y, *by;         /* the parameters, and KEYS; of arms alone: `by` may be NULL */
+  struct metric *metric;          /* over the parameters */
+  const struct figure_arms *arms; /* instead of a set */
+};
 struct figure {
   const char *name, *help;
   /* Write what NAME.gp reads, in gnuplot's language. STATUS_USAGE where these runs have nothing to draw. */
-  int (*data)(FILE *, const struct runset *, struct error *);
+  int (*data)(FILE *, const struct figure_request *, struct error *);
   const char *needs; /* drawn without being asked for where all runs have this series */
+  const char *asked; /* by these options alone, instead of by --figure */
   int no_text;       /* cannot be drawn with characters */
 };
 extern const struct figure *const figures[]; /* NULL-terminated, generated registry */
+const struct figure *figure_find(const char *name);
 /* STATUS_USAGE where the set has more groups than a figure takes, naming what to choose by; figure_needs:
    does every run have rows of this series? */
 int figure_fits(const struct runset *, struct error *);

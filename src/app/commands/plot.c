@@ -5,12 +5,9 @@
 #include <string.h>
 #include "app/arms.h"
 #include "app/command.h"
-#include "app/difference.h"
 #include "app/figure.h"
 #include "analysis/gnuplot.h"
 #include "analysis/runset_parts.h"
-#include "app/map.h"
-#include "app/parameter.h"
 #include "app/selection.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -22,37 +19,24 @@ struct plot_request {
   struct metric metric;
   int diff;
   struct arm_words words;
-  struct difference difference;
+  struct figure_arms arms;
+  struct figure_request request;
   struct chosen chosen_runs;
   const char *folder, *scripts, *format;
   int terminal, script, any_chosen;
   int *chosen; /* [figures] */
 };
 
-static int write_data(FILE *f, struct plot_request *r, const struct figure *figure, const struct runset *set,
-                      struct error *error)
-{
-  if (r->diff) return difference_data(f, &r->difference, error);
-  if (!figure && r->of) return map_data(f, set, r->x, r->y, &r->metric, error);
-  if (!figure) return parameter_data(f, set, r->x, &r->metric, error);
-  figure_put_groups(f, set);
-  return figure->data(f, set, error);
-}
-
-static const char *name_of(const struct plot_request *r, const struct figure *figure)
-{
-  return figure ? figure->name : r->diff ? "difference" : r->of ? "map" : "parameter";
-}
-
 /* The whole input of gnuplot for one figure. */
-static FILE *make_script(struct plot_request *r, const struct figure *figure, const struct runset *set,
-                         const char *scripts, const char *term, const char *out, struct error *error)
+static FILE *make_script(const struct plot_request *r, const struct figure *figure, const char *scripts,
+                         const char *term, const char *out, struct error *error)
 {
   FILE *f = gnuplot_file(error);
   if (!f) return NULL;
   gnuplot_terminal(f, scripts, term, out);
-  int status = write_data(f, r, figure, set, error);
-  fprintf(f, "load plots.'/%s.gp'\n", name_of(r, figure));
+  if (!figure->asked) figure_put_groups(f, r->request.set);
+  int status = figure->data(f, &r->request, error);
+  fprintf(f, "load plots.'/%s.gp'\n", figure->name);
   if (!status && (fflush(f) != 0 || ferror(f)))
     status = error_set(error, STATUS_FAIL, "file in memory: %s", strerror(errno));
   if (!status) return f;
@@ -82,24 +66,24 @@ static void print_script(FILE *script)
   for (size_t n; (n = fread(block, 1, sizeof block, script)) > 0;) fwrite(block, 1, n, stdout);
 }
 
-static int make_figure(struct plot_request *r, const struct figure *figure, const struct runset *set,
-                       const char *scripts, const char *term, struct error *error)
+static int make_figure(const struct plot_request *r, const struct figure *figure, const char *scripts,
+                       const char *term, struct error *error)
 {
   char out[4096] = "";
-  if (!r->terminal) snprintf(out, sizeof out, "%s/%s.%s", r->folder, name_of(r, figure), term);
-  FILE *script = make_script(r, figure, set, scripts, term, r->script ? out : "", error);
+  if (!r->terminal) snprintf(out, sizeof out, "%s/%s.%s", r->folder, figure->name, term);
+  FILE *script = make_script(r, figure, scripts, term, r->script ? out : "", error);
   int status = script ? STATUS_OK : error->status;
   if (script && r->script)
     print_script(script);
   else if (script)
     status = draw(r, script, out, error);
   if (script) fclose(script);
-  return status ? error_prefix(error, "figure %s", name_of(r, figure)) : STATUS_OK;
+  return status ? error_prefix(error, "figure %s", figure->name) : STATUS_OK;
 }
 
 static int is_possible(const struct plot_request *r, int i, const struct runset *set)
 {
-  return figure_needs(set, figures[i]->needs) && !(r->terminal && figures[i]->no_text);
+  return figures[i]->needs && figure_needs(set, figures[i]->needs) && !(r->terminal && figures[i]->no_text);
 }
 
 /* Without a choice: all for which there is something to draw; in the terminal the first such one. */
@@ -113,34 +97,38 @@ static int is_wanted(const struct plot_request *r, int i, const struct runset *s
 }
 
 /* In every form that is wanted: one script, one text, or a file a format. */
-static int make_forms(struct plot_request *r, const struct figure *figure, const struct runset *set,
-                      const char *scripts, struct error *error)
+static int make_forms(const struct plot_request *r, const struct figure *figure, const char *scripts,
+                      struct error *error)
 {
   static const char *const pictures[] = {"svg", "png", NULL}, *const text[] = {"dumb", NULL};
   int status = STATUS_OK;
   for (const char *const *term = r->terminal ? text : pictures; *term && !status; term++) {
     if (!r->terminal && r->format && strcmp(*term, r->format) != 0) continue;
-    status = make_figure(r, figure, set, scripts, *term, error);
+    status = make_figure(r, figure, scripts, *term, error);
     if (r->script) break; /* one script a figure */
   }
   return status;
 }
 
-static int make_figures(struct plot_request *r, const struct runset *set, struct error *error)
+static int make_figures(struct plot_request *r, struct error *error)
 {
+  const struct runset *set = r->request.set;
   char scripts[4096], first[4200];
   int drawn = 0;
   int status = gnuplot_scripts(r->scripts, scripts, error);
   snprintf(first, sizeof first, "%s/x", r->folder);
-  int special = r->x || r->diff;
-  if (!status && !special) status = figure_fits(set, error);
+  const struct figure *asked = r->x || r->diff ? figure_find(r->diff ? "difference"
+                                                             : r->of ? "map"
+                                                                     : "parameter")
+                                               : NULL;
+  if (!status && !asked) status = figure_fits(set, error);
   if (!status && !r->terminal && !r->script) status = file_make_folders(first, error);
-  if (!status && special) return make_forms(r, NULL, set, scripts, error);
+  if (!status && asked) return make_forms(r, asked, scripts, error);
   for (int i = 0; figures[i] && !status; i++) {
     if (!is_wanted(r, i, set)) continue;
     if (r->terminal && figures[i]->no_text)
       return error_set(error, STATUS_USAGE, "figure %s: cannot be drawn with characters", figures[i]->name);
-    status = make_forms(r, figures[i], set, scripts, error);
+    status = make_forms(r, figures[i], scripts, error);
     drawn += !status;
     if (status == STATUS_USAGE && !r->any_chosen && !r->terminal && (drawn || figures[i + 1])) {
       warning("%s; left out", error->text); /* not asked for, and others can be drawn */
@@ -186,7 +174,8 @@ static char *explain(int key, const char *text, void *input)
   if (key != KEY_FIGURE) return (char *)text;
   buffer_add(&b, "%s", text);
   for (int i = 0; figures[i]; i++)
-    buffer_add(&b, "%s%s (%s)", i ? "; " : "", figures[i]->name, figures[i]->help);
+    buffer_add(&b, "%s%s (%s%s%s)", i ? "; " : "", figures[i]->name, figures[i]->help,
+               figures[i]->asked ? ": by " : "", figures[i]->asked ? figures[i]->asked : "");
   char *copy = strdup(b.text); /* argp frees it */
   memory_free(b.text);
   return copy;
@@ -206,6 +195,7 @@ static void choose_figure(struct plot_request *r, struct argp_state *state, cons
   for (int i = 0; i < count && i < 64; i++) {
     names[i] = figures[i]->name;
     if (strcmp(name, names[i]) != 0) continue;
+    if (figures[i]->asked) argp_error(state, "--figure=%s: it is drawn by %s", name, figures[i]->asked);
     r->chosen[i] = r->any_chosen = 1;
     return;
   }
@@ -251,14 +241,14 @@ static error_t parse(int key, char *text, struct argp_state *state)
 /* Both arms; the figure's own set is then theirs. */
 static int draw_difference(struct plot_request *r, struct error *error)
 {
-  struct difference *d = &r->difference;
+  struct figure_arms *d = &r->arms;
   d->series = r->of ? r->of : "attn/max_logit";
   d->ratio = strstr(d->series, "logit") != NULL;
-  d->by = r->chosen_runs.selection.by;
+  r->request = (struct figure_request){.by = r->chosen_runs.selection.by, .arms = d};
   int status = STATUS_OK;
   for (int i = 0; i < 2 && !status; i++)
     status = arm_select(&d->set[i], &d->name[i], &r->chosen_runs.selection, &r->words, i, error);
-  if (!status) status = make_figures(r, NULL, error);
+  if (!status) status = make_figures(r, error);
   for (int i = 0; i < 2; i++) {
     if (!status) status = d->set[i].damage;
     runset_close(&d->set[i]);
@@ -284,8 +274,9 @@ static int draw_set(struct plot_request *r, struct error *error)
   struct buffer by = {0};
   struct runset set;
   int status = STATUS_OK;
+  const char *kinds = selection->by ? selection->by : "kind";
   if (r->x) { /* a group for each value of x (and y); neighbours make a curve, or a panel */
-    const char *kinds = selection->by ? selection->by : "kind", *metric = r->of ? r->of : r->y ? r->y : "val";
+    const char *metric = r->of ? r->of : r->y ? r->y : "val";
     buffer_add(&by, "%s%s%s,%s", kinds, r->of ? "," : "", r->of ? r->y : "", r->x);
     selection->by = by.text;
     status = check_axes(r, error);
@@ -295,7 +286,9 @@ static int draw_set(struct plot_request *r, struct error *error)
   }
   if (!status) status = runset_select(&set, selection, RUNSET_RECORDED | (r->x ? RUNSET_ONCE : 0), error);
   if (!status) {
-    status = make_figures(r, &set, error);
+    r->request = (struct figure_request){
+      .set = &set, .x = r->x, .y = r->of ? r->y : NULL, .by = kinds, .metric = &r->metric};
+    status = make_figures(r, error);
     if (!status) status = set.damage;
     runset_close(&set);
   }

@@ -27,8 +27,9 @@ static int put_measure(FILE *f, const struct run_file *file, const char *name, s
   return STATUS_OK;
 }
 
-static int bounds_data(FILE *f, const struct runset *set, struct error *error)
+static int bounds_data(FILE *f, const struct figure_request *r, struct error *error)
 {
+  const struct runset *set = r->set;
   struct extent extent[MEASURES] = {{NAN, NAN, 0}, {NAN, NAN, 0}, {NAN, NAN, 0}};
   double layers[FIGURE_GROUPS], heads[FIGURE_GROUPS], low[MEASURES], high[MEASURES];
   const char *source[FIGURE_GROUPS];

@@ -3,8 +3,9 @@
 
 enum { MOST_PANELS = 64, MOST_ACROSS = 8 };
 
-static int heads_data(FILE *f, const struct runset *set, struct error *error)
+static int heads_data(FILE *f, const struct figure_request *r, struct error *error)
 {
+  const struct runset *set = r->set;
   struct figure_blocks b;
   int status = figure_common_blocks(set, &b, error);
   if (status) return status;

@@ -25,8 +25,9 @@ static void put_image(FILE *f, const struct table *t, int sets_axis, struct exte
   if (t->rows > 0) extent->last_step = fmax(extent->last_step, t->step[t->rows - 1]);
 }
 
-static int heatmap_data(FILE *f, const struct runset *set, struct error *error)
+static int heatmap_data(FILE *f, const struct figure_request *r, struct error *error)
 {
+  const struct runset *set = r->set;
   struct extent extent = {NAN, NAN, 0};
   struct figure_blocks b;
   int status = figure_common_blocks(set, &b, error);

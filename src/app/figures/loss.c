@@ -115,8 +115,9 @@ static double common_floor(const struct runset *set)
   return rate;
 }
 
-static int loss_data(FILE *f, const struct runset *set, struct error *error)
+static int loss_data(FILE *f, const struct figure_request *r, struct error *error)
 {
+  const struct runset *set = r->set;
   struct extent extent = {NAN, NAN, 0}, final = {NAN, NAN, 0};
   int has_val = figure_needs(set, "val_loss");
   int status = put_curves(f, set, "loss", "train", smooth, &extent, error);

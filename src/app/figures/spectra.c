@@ -136,8 +136,9 @@ static void put_panels(FILE *f, struct buffer names[KINDS])
   gnuplot_texts(f, "panel_tensors", tensors, panels);
 }
 
-static int spectra_data(FILE *f, const struct runset *set, struct error *error)
+static int spectra_data(FILE *f, const struct figure_request *r, struct error *error)
 {
+  const struct runset *set = r->set;
   struct extent extent[MEASURES] = {{NAN, NAN, 0}, {NAN, NAN, 0}, {NAN, NAN, 0}};
   struct buffer names[KINDS] = {{0}};
   double low[MEASURES], high[MEASURES];

@@ -1,4 +1,4 @@
-#include "app/map.h"
+/* map.c - a metric over two parameters: a cell for each pair of values, a panel for each kind */
 
 #include <math.h>
 #include <stdlib.h>
@@ -61,34 +61,16 @@ static int make_axes(struct map *m, struct error *error)
   return STATUS_OK;
 }
 
-/* Of the label without its last two parts, which are y and x: in the order in which they first occur, whatever the
-   groups are sorted by. The runs of one are neighbours in the set. */
-static int make_panels(struct map *m, struct error *error)
+static int make_panels(struct map *m, const char *by, struct error *error)
 {
-  struct runset *c = &m->panels;
-  c->run = m->set->run;
-  c->runs = m->set->runs;
-  c->group = memory_new((size_t)m->set->groups + 1, sizeof *c->group);
+  struct key_list keys;
   m->panel_of = memory_new((size_t)m->set->groups + 1, sizeof *m->panel_of);
-  for (int g = 0; g < m->set->groups; g++) {
-    struct run_group panel = m->set->group[g];
-    int k = 0;
-    for (int cut = 0; cut < 2; cut++) {
-      char *blank = strrchr(panel.label, ' ');
-      if (blank) *blank = 0;
-    }
-    while (k < c->groups && strcmp(c->group[k].label, panel.label) != 0) k++;
-    m->panel_of[g] = k;
-    if (k == c->groups) {
-      c->group[c->groups++] = panel;
-      continue;
-    }
-    c->group[k].count += panel.count;
-    if (panel.run < c->group[k].run) c->group[k].run = panel.run;
-  }
-  if (c->groups <= PANELS) return STATUS_OK;
-  return error_set(error, STATUS_USAGE, "%d panels; %d fit in a figure: choose with --where", c->groups,
-                   PANELS);
+  if (key_list_read(&keys, "--by", by, error)) return error->status;
+  runset_merge(m->set, &keys, &m->panels, m->panel_of);
+  key_list_free(&keys);
+  if (m->panels.groups <= PANELS) return STATUS_OK;
+  return error_set(error, STATUS_USAGE, "%d panels; %d fit in a figure: choose with --where",
+                   m->panels.groups, PANELS);
 }
 
 static int counts(const struct map *m, const struct run *run)
@@ -160,14 +142,13 @@ static void put_all(FILE *f, struct map *m)
   memory_free(heading.text);
 }
 
-int map_data(FILE *f, const struct runset *set, const char *x, const char *y, struct metric *metric,
-             struct error *error)
+static int map_data(FILE *f, const struct figure_request *r, struct error *error)
 {
   struct map *m = memory_new(1, sizeof *m);
-  *m = (struct map){.set = set, .metric = metric, .x.key = x, .y.key = y};
-  int status = metrics_of(metric, 1, set, &m->value, error);
+  *m = (struct map){.set = r->set, .metric = r->metric, .x.key = r->x, .y.key = r->y};
+  int status = metrics_of(r->metric, 1, r->set, &m->value, error);
   if (!status) status = make_axes(m, error);
-  if (!status) status = make_panels(m, error);
+  if (!status) status = make_panels(m, r->by, error);
   if (!status) status = find_range(m, error);
   if (!status) put_all(f, m);
   memory_free(m->value);
@@ -176,3 +157,10 @@ int map_data(FILE *f, const struct runset *set, const char *x, const char *y, st
   memory_free(m);
   return status;
 }
+
+const struct figure figure_map = {
+  .name = "map",
+  .help = "a metric over two parameters, a panel for each kind",
+  .data = map_data,
+  .asked = "--x KEY --y KEY --of METRIC",
+};

@@ -1,7 +1,7 @@
+/* parameter.c - a metric over a parameter: a curve for each kind */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "app/parameter.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 
 #include "app/figure.h"
 #include "analysis/gnuplot.h"
+#include "analysis/runset_parts.h"
 #include "app/measures.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -43,39 +44,24 @@ static int compare_by_x(const void *a, const void *b, void *context)
   return (left > right) - (left < right);
 }
 
-/* Of the label without its last part, which is x. Curves in the order in which they first occur, whatever the
-   groups are sorted by; the runs of one are neighbours in the set. */
-static void make_curves(struct drawing *d)
+static int make_curves(struct drawing *d, const char *by, struct error *error)
 {
-  struct runset *c = &d->curves;
+  struct key_list keys;
+  if (key_list_read(&keys, "--by", by, error)) return error->status;
   int groups = d->set->groups, *curve_of = memory_new((size_t)groups + 1, sizeof *curve_of), placed = 0;
-  c->run = d->set->run;
-  c->runs = d->set->runs;
-  c->group = memory_new((size_t)groups + 1, sizeof *c->group);
+  runset_merge(d->set, &keys, &d->curves, curve_of);
+  key_list_free(&keys);
   d->first = memory_new((size_t)groups + 2, sizeof *d->first);
   d->group = memory_new((size_t)groups + 1, sizeof *d->group);
-  for (int g = 0; g < groups; g++) {
-    struct run_group curve = d->set->group[g];
-    char *blank = strrchr(curve.label, ' ');
-    int k = 0;
-    if (blank) *blank = 0;
-    while (k < c->groups && strcmp(c->group[k].label, curve.label) != 0) k++;
-    curve_of[g] = k;
-    if (k == c->groups) {
-      c->group[c->groups++] = curve;
-      continue;
-    }
-    c->group[k].count += curve.count;
-    if (curve.run < c->group[k].run) c->group[k].run = curve.run;
-  }
-  for (int k = 0; k < c->groups; k++) {
+  for (int k = 0; k < d->curves.groups; k++) {
     d->first[k] = placed;
     for (int g = 0; g < groups; g++)
       if (curve_of[g] == k) d->group[placed++] = &d->set->group[g];
     qsort_r(d->group + d->first[k], (size_t)(placed - d->first[k]), sizeof *d->group, compare_by_x, d);
   }
-  d->first[c->groups] = placed;
+  d->first[d->curves.groups] = placed;
   memory_free(curve_of);
+  return STATUS_OK;
 }
 
 static int counts(const struct drawing *d, const struct run *run)
@@ -185,19 +171,19 @@ static void put_all(FILE *f, struct drawing *d)
   memory_free(heading.text);
 }
 
-int parameter_data(FILE *f, const struct runset *set, const char *x, struct metric *metric,
-                   struct error *error)
+static int parameter_data(FILE *f, const struct figure_request *r, struct error *error)
 {
-  struct drawing d = {.set = set, .x = x, .metric = metric};
-  int status = metrics_of(metric, 1, set, &d.value, error);
+  const struct runset *set = r->set;
+  struct drawing d = {.set = set, .x = r->x, .metric = r->metric};
+  int status = metrics_of(r->metric, 1, set, &d.value, error);
   if (status) return status;
-  make_curves(&d);
+  status = make_curves(&d, r->by, error);
   d.last = memory_new(3 * (size_t)d.curves.groups + 1, sizeof *d.last);
   d.last_x = d.last + d.curves.groups;
   d.dots = d.last_x + d.curves.groups;
   d.cross_x = memory_new(2 * (size_t)set->groups + 1, sizeof *d.cross_x);
   d.cross_curve = d.cross_x + set->groups;
-  status = figure_fits(&d.curves, error);
+  if (!status) status = figure_fits(&d.curves, error);
   if (!status) status = find_ranges(&d, error);
   if (!status) put_all(f, &d);
   memory_free(d.value);
@@ -208,3 +194,10 @@ int parameter_data(FILE *f, const struct runset *set, const char *x, struct metr
   memory_free(d.cross_x);
   return status;
 }
+
+const struct figure figure_parameter = {
+  .name = "parameter",
+  .help = "a metric over a parameter, a curve for each kind",
+  .data = parameter_data,
+  .asked = "--x KEY",
+};

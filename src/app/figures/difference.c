@@ -1,8 +1,10 @@
-#include "app/difference.h"
+/* difference.c - two arms over the steps: the mean of the pairs' differences, or of their log ratios
+   Of a series per head the largest of each step counts. Pairs of which a run diverged are left out. */
 
 #include <math.h>
 #include <string.h>
 
+#include "analysis/pairs.h"
 #include "app/figure.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -14,14 +16,15 @@ struct curve {
 };
 
 struct drawing {
-  const struct difference *what;
+  const struct figure_arms *what;
+  const char *by;
   struct pair *pair;
   int pairs, curves;
   struct curve curve[FIGURE_GROUPS];
 };
 
 /* What two runs differ in at the steps that both have: one column. */
-static int pair_table(const struct difference *d, const struct pair *p, struct table *out,
+static int pair_table(const struct figure_arms *d, const struct pair *p, struct table *out,
                       struct error *error)
 {
   struct table one, two;
@@ -72,10 +75,9 @@ static int make_curves(struct drawing *d, struct error *error)
   int status = STATUS_OK;
   for (int first = 0, end; first < d->pairs && !status; first = end) {
     struct curve c = {.first = first};
-    for (end = first + 1; end < d->pairs && pairs_together(&d->pair[first], &d->pair[end], d->what->by);)
-      end++;
+    for (end = first + 1; end < d->pairs && pairs_together(&d->pair[first], &d->pair[end], d->by);) end++;
     c.count = end - first;
-    pairs_values(&d->pair[first], d->what->by, 1, c.label, sizeof c.label);
+    pairs_values(&d->pair[first], d->by, 1, c.label, sizeof c.label);
     if (!*c.label) snprintf(c.label, sizeof c.label, "%s", d->what->ratio ? "B / A" : "B - A");
     status = make_curve(d, &c, error);
     if (status || !c.n) continue;
@@ -136,7 +138,7 @@ static void put_curves(FILE *f, struct drawing *d)
 }
 
 /* What both arms have in common. */
-static void put_heading(FILE *f, const struct difference *what, const char *heading)
+static void put_heading(FILE *f, const struct figure_arms *what, const char *heading)
 {
   int a = what->set[0].runs, b = what->set[1].runs;
   struct runset both = {.run = memory_new((size_t)(a + b), sizeof *both.run), .runs = a + b};
@@ -146,7 +148,7 @@ static void put_heading(FILE *f, const struct difference *what, const char *head
   memory_free(both.run);
 }
 
-static void put_unit(FILE *f, const struct difference *what)
+static void put_unit(FILE *f, const struct figure_arms *what)
 {
   struct run_series s;
   if (what->ratio)
@@ -159,12 +161,14 @@ static void put_unit(FILE *f, const struct difference *what)
   }
 }
 
-int difference_data(FILE *f, const struct difference *what, struct error *error)
+static int difference_data(FILE *f, const struct figure_request *r, struct error *error)
 {
+  const struct figure_arms *what = r->arms;
   struct drawing *d = memory_new(1, sizeof *d);
   struct buffer heading = {0};
   d->what = what;
-  int status = pairs_of(&what->set[0], &what->set[1], what->by, &d->pair, &d->pairs, error);
+  d->by = r->by;
+  int status = pairs_of(&what->set[0], &what->set[1], d->by, &d->pair, &d->pairs, error);
   if (!status) status = make_curves(d, error);
   if (!status) {
     put_curves(f, d);
@@ -180,3 +184,10 @@ int difference_data(FILE *f, const struct difference *what, struct error *error)
   memory_free(d);
   return status;
 }
+
+const struct figure figure_difference = {
+  .name = "difference",
+  .help = "two arms over the steps: mean of the pairs' differences or ratios",
+  .data = difference_data,
+  .asked = "--diff",
+};
