@@ -13,6 +13,7 @@ dead=$(nm -A -g "$@" 2>/dev/null | awk '
   NF < 2 { next }
   { file = $1; sub(/:[0-9a-f]*$/, "", file); name = $NF; kind = $(NF - 1) }
   kind == "U" { used[name] = 1; next }
+  name ~ /^__odr_asan/ { next }
   kind ~ /[TDRB]/ && file !~ /(^|\/)(tests|notebooks-c)\// { defined[name] = file }
   END { for (name in defined) if (!used[name] && name != "main") print defined[name] ": " name }' | sort)
 [ -z "$dead" ] && exit 0
