@@ -157,7 +157,10 @@ static int restore(struct trainer *t, const struct checkpoint *c, take_rows *tak
   if (c->count) t->health.peak = (struct peak){c->peak, c->peak_step, c->peak_at};
   trainer_facts(t, &f);
   status = take(&t->recorder, t->path, t->config, &f, c->step, c->rows, c->rows_size, e);
-  if (!status) t->val_loss = recorder_last(t->recorder, "val_loss", AXIS_VAL);
+  if (status) return status;
+  t->val_loss = recorder_last(t->recorder, "val_loss", AXIS_VAL);
+  if (take == recorder_repeat) /* the steps before it may be those of a slower repetition */
+    t->earlier_wall = fmax(t->earlier_wall, recorder_seconds(t->recorder));
   return status;
 }
 

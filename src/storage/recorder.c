@@ -359,3 +359,15 @@ void recorder_timing(struct recorder *r, long step, double seconds)
   memcpy(table_row(t, table_find(t, "seconds")), &seconds, sizeof seconds);
   end_row(r, TABLE_TIMING, step);
 }
+
+double recorder_seconds(const struct recorder *r)
+{
+  const struct table *t = &r->rows.table[TABLE_TIMING];
+  const struct column *c = table_find(t, "seconds");
+  double sum = 0, seconds;
+  for (int64_t row = 0; c && row < t->rows; row++) {
+    memcpy(&seconds, column_row(c, row), sizeof seconds);
+    sum += seconds;
+  }
+  return sum;
+}

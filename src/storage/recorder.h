@@ -56,6 +56,7 @@ void recorder_event(struct recorder *, long step, const char *kind, int layer, i
 void recorder_batch(struct recorder *, long step, const int *tokens, const float *mask, const int *document,
                     long batch, long context);
 void recorder_timing(struct recorder *, long step, double seconds);
+double recorder_seconds(const struct recorder *); /* of all steps that were timed */
 
 /* The last value of a series of one number a step; NaN if there is none. */
 double recorder_last(const struct recorder *, const char *series, enum series_axis);
