@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "analysis/statistics.h"
+#include "analysis/table.h"
 
 static void near(double value, double wanted)
 {
@@ -179,10 +180,32 @@ START_TEST(nothing_is_made_of_nan_or_too_few)
 }
 END_TEST
 
+/* First and last rows as they are, of every bin both extremes in their order; a gap stays one. */
+START_TEST(thinned_rows)
+{
+  enum { ROWS = 62, BINS = 3, GAP = 30 };
+  struct table t;
+  table_new(&t, ROWS, 1);
+  for (int r = 0; r < ROWS; r++) {
+    t.step[r] = 10 * r;
+    t.value[r] = r == 5 ? 100 : r == 9 ? -100 : r == GAP ? NAN : r;
+  }
+  table_bins(&t, BINS);
+  ck_assert_int_eq(t.rows, 2 + 2 * BINS);
+  ck_assert(t.step[0] == 0 && t.value[0] == 0);
+  ck_assert(t.step[t.rows - 1] == 610 && t.value[t.rows - 1] == 61);
+  ck_assert(t.step[1] == 10 && t.value[1] == 100 && t.step[2] == 200 && t.value[2] == -100);
+  ck_assert(isnan(t.value[3]) && isnan(t.value[4]));
+  ck_assert(t.step[5] == 410 && t.value[5] == 41 && t.step[6] == 600 && t.value[6] == 60);
+  table_free(&t);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("statistics");
   TCase *k = tcase_create("by hand");
+  tcase_add_test(k, thinned_rows);
   tcase_add_test(k, mean_and_interval);
   tcase_add_test(k, median_and_interval);
   tcase_add_test(k, as_scipy_has_it);
