@@ -1063,6 +1063,64 @@ START_TEST(no_spike_of_what_is_not_finite)
 }
 END_TEST
 
+/* A made-up run of two heads: `steps` rows, one value and one event of them other than the rest. */
+static void made_up(const char *name, long steps, float second, const char *kind)
+{
+  static const char *const tensors[] = {"w"};
+  static const struct series series = {"attn/max_logit", PER_HEAD,  AXIS_STEP, "nat",
+                                       "logit",          "made up", EVENT_NONE};
+  struct run_facts facts = {.id = "0123456789ab",
+                            .device = "cpu",
+                            .data = "markov",
+                            .data_text = "made up",
+                            .layers = 1,
+                            .heads = 2,
+                            .tensors = 1,
+                            .tensor_names = tensors,
+                            .loss_floor = NAN};
+  struct config *c = configured("");
+  struct recorder *r;
+  struct error e = {0};
+  ck_assert_msg(!recorder_create(&r, path(name), 1, c, &facts, &e), "%s", e.text);
+  int id = recorder_series(r, &series);
+  for (long i = 0; i < steps; i++) {
+    recorder_put(r, id, (float[]){1, i == 1 ? second : 2});
+    recorder_row(r, AXIS_STEP, i);
+  }
+  if (kind) recorder_event(r, 1, kind, -1, -1, 3);
+  ck_assert_msg(!recorder_snapshot(r, "finished", steps, 1, 1, &e), "%s", e.text);
+  recorder_free(r);
+  config_free(c);
+}
+
+START_TEST(what_is_not_the_same_again)
+{
+  static const struct {
+    long steps;
+    float second;
+    const char *kind, *says;
+  } cases[] = {{3, 2, NULL, NULL},
+               {3, 2, "resume", NULL}, /* of the clock */
+               {5, 2, NULL, NULL},     /* it goes on where the first ended */
+               {3, 2.5F, NULL, "attn/max_logit differs at step 1"},
+               {3, 2, "spike", "the events differ from step 1 on"},
+               {3, 2, "clip", "the events differ from step 1 on"},
+               {2, 2, NULL, "the first time 3 steps were done, now 2"}};
+  made_up("first", 3, 2, NULL);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct error e = {0};
+    int count = 0;
+    char first[256];
+    made_up("again", cases[i].steps, cases[i].second, cases[i].kind);
+    snprintf(first, sizeof first, "%s", path("first"));
+    int status = rerun_compare(first, path("again"), &count, &e);
+    ck_assert_msg(status == (cases[i].says ? STATUS_FAIL : STATUS_OK), "case %zu: %s", i, e.text);
+    if (cases[i].says) ck_assert_msg(strstr(e.text, cases[i].says) != NULL, "case %zu: %s", i, e.text);
+    ck_assert_int_eq(count, i == 6 ? 0 : 1);
+  }
+}
+END_TEST
+
 static void add_on_disk(TCase *k)
 {
   tcase_add_checked_fixture(k, make_folder, remove_folder);
@@ -1076,6 +1134,7 @@ static void add_on_disk(TCase *k)
   tcase_add_test(k, extended_run);
   tcase_add_test(k, peak_of_a_resumed_run);
   tcase_add_test(k, positions_of_micro_batches);
+  tcase_add_test(k, what_is_not_the_same_again);
   tcase_add_test(k, resume_wants_the_same_numerics);
   tcase_add_test(k, kept_checkpoints);
   tcase_add_test(k, resume_wants_the_same_text);
