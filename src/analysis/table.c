@@ -165,16 +165,14 @@ static void bin_values(const struct table *t, int column, long first, long last,
 
 static void bin_rows(const struct table *t, long first, long last, struct table *out)
 {
-  long n = out->rows;
-  out->step[n] = t->step[first];
-  out->step[n + 1] = t->step[last];
+  const int rows = first == last ? 1 : 2;
+  for (int i = 0; i < rows; i++) out->step[out->rows + i] = t->step[i ? last : first];
   for (int c = 0; c < t->columns; c++) {
     double pair[2];
     bin_values(t, c, first, last, pair);
-    row_of(out, n)[c] = pair[0];
-    row_of(out, n + 1)[c] = pair[1];
+    for (int i = 0; i < rows; i++) row_of(out, out->rows + i)[c] = pair[i];
   }
-  out->rows += first == last ? 1 : 2;
+  out->rows += rows;
 }
 
 void table_bins(struct table *t, long bins)
