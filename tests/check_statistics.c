@@ -175,8 +175,19 @@ START_TEST(nothing_is_made_of_nan_or_too_few)
   ck_assert(isnan(slope_of((double[]){1, 2, 3}, (double[]){1, -2, 3}, 3).slope));
   ck_assert(isnan(slope_of((double[]){1, 2}, (double[]){1, 2}, 2).lo));
   ck_assert(isnan(equivalence_p(x, 3, 1)) && isnan(equivalence_p(x, 1, 1)) && isnan(detectable_effect(x, 3)));
-  holm(x, 3);
-  ck_assert(isnan(x[1]));
+  double p[][4] = {{NAN, 0.01, 0.02, 0.3}, {0.01, NAN, 0.02, 0.3}, {0.3, 0.02, NAN, 0.01}};
+  for (int k = 0; k < 3; k++) {
+    ck_assert_int_eq(holm(p[k], 4), 3); /* a NaN is no test, wherever it stands */
+    double sum = 0;
+    for (int i = 0; i < 4; i++) sum += isnan(p[k][i]) ? 0 : p[k][i];
+    ck_assert_msg(fabs(sum - (0.03 + 0.04 + 0.3)) < 1e-12, "%d: %g", k, sum);
+  }
+  double infinite[][3] = {{INFINITY, 1, 2}, {1, INFINITY, 2}, {1, 2, INFINITY}, {INFINITY, INFINITY, 1}};
+  for (int k = 0; k < 4; k++) { /* whatever their order */
+    struct interval i = interval_of(infinite[k], 3, 0);
+    ck_assert_msg(isinf(i.mean) && isnan(i.lo) && isnan(i.hi), "%d: %g [%g, %g]", k, i.mean, i.lo, i.hi);
+  }
+  ck_assert(isnan(interval_of((double[]){INFINITY, -INFINITY}, 2, 0).mean));
 }
 END_TEST
 

@@ -12,10 +12,20 @@
 
 /* --- means --------------------------------------------------------------------------------------------- */
 
+/* GSL's makes NaN of infinite values, or keeps them, as their order has it. */
+static double mean_of(const double *x, int n)
+{
+  double m = gsl_stats_mean(x, 1, (size_t)n);
+  if (isfinite(m)) return m;
+  m = 0;
+  for (int i = 0; i < n; i++) m += x[i];
+  return m;
+}
+
 struct interval interval_at(const double *x, int n, double level)
 {
   if (n < 1) return (struct interval){0, NAN, NAN, NAN};
-  double m = gsl_stats_mean(x, 1, (size_t)n), half = NAN;
+  double m = mean_of(x, n), half = NAN;
   if (n > 1) half = gsl_cdf_tdist_Pinv((1 + level) / 2, n - 1) * gsl_stats_sd_m(x, 1, (size_t)n, m) / sqrt(n);
   return (struct interval){n, m, m - half, m + half};
 }
@@ -247,16 +257,21 @@ struct survival survival_of(const double *time, const int *censored, int n)
 
 /* --- several tests, equivalence, power ----------------------------------------------------------------- */
 
-void holm(double *p, int n)
+int holm(double *p, int n)
 {
   size_t *order = memory_new((size_t)n + 1, sizeof *order);
-  double least = 0;
-  gsl_sort_index(order, p, 1, (size_t)n);
-  for (int i = 0; i < n; i++) {
-    double corrected = fmin(1, (n - i) * p[order[i]]);
-    p[order[i]] = least = isnan(p[order[i]]) ? NAN : fmax(least, corrected);
-  }
+  double *known = memory_new((size_t)n + 1, sizeof *known), least = 0;
+  int tests = 0, next = 0;
+  for (int i = 0; i < n; i++)
+    if (!isnan(p[i])) known[tests++] = p[i];
+  gsl_sort_index(order, known, 1, (size_t)tests);
+  for (int i = 0; i < tests; i++)
+    known[order[i]] = least = fmax(least, fmin(1, (tests - i) * known[order[i]]));
+  for (int i = 0; i < n; i++)
+    if (!isnan(p[i])) p[i] = known[next++];
   memory_free(order);
+  memory_free(known);
+  return tests;
 }
 
 double zero_mean_p(const double *differences, int n)

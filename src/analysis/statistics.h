@@ -56,8 +56,8 @@ struct survival {
 struct survival survival_of(const double *time, const int *censored, int n);
 
 /* Holm's correction: each p of n tests so that the chance of any false finding among them is below it. In
-   place. */
-void holm(double *p, int n);
+   place. A NaN is no test; returns how many are. */
+int holm(double *p, int n);
 
 /* Two-sided p of the mean being zero, by Student's t. */
 double zero_mean_p(const double *differences, int n);

@@ -347,11 +347,9 @@ static int judge_stage(struct ledger *l, int stage, const struct sweep *s, struc
 static void correct(struct ledger *l)
 {
   double *p = memory_new((size_t)l->entries + 1, sizeof *p);
-  int n = 0, k = 0;
-  for (int i = 0; i < l->entries; i++)
-    if (!isnan(l->entry[i].judgement.p)) p[n++] = l->entry[i].judgement.p;
-  holm(p, n);
-  for (int i = 0; i < l->entries; i++) l->entry[i].holm = isnan(l->entry[i].judgement.p) ? NAN : p[k++];
+  for (int i = 0; i < l->entries; i++) p[i] = l->entry[i].judgement.p;
+  holm(p, l->entries);
+  for (int i = 0; i < l->entries; i++) l->entry[i].holm = p[i];
   memory_free(p);
 }
 

@@ -35,7 +35,7 @@ struct compare_request {
   struct pair *pair;
   int pairs;
   struct line *line;
-  int lines;
+  int lines, tests; /* those of them that have a p */
 };
 
 /* --- comparing ------------------------------------------------------------------------------------------ */
@@ -53,7 +53,7 @@ static void correct(struct compare_request *r)
 {
   double *p = memory_new((size_t)r->lines + 1, sizeof *p);
   for (int i = 0; i < r->lines; i++) p[i] = r->line[i].c.p;
-  holm(p, r->lines);
+  r->tests = holm(p, r->lines);
   for (int i = 0; i < r->lines; i++) r->line[i].c.holm = p[i];
   memory_free(p);
 }
@@ -167,7 +167,7 @@ static void print_line(const struct compare_request *r, const struct line *l)
     printf("  %-12s %-24s [%.5g, %.5g]%s\n", "bootstrap", "", c->bootstrap.lo, c->bootstrap.hi,
            c->n < 8 ? " (rough: few pairs)" : "");
     printf("  %-12s %-24s %.3g (t)", "p", "", c->p);
-    if (r->lines > 1) printf(", %.3g (Holm, of %d)", c->holm, r->lines);
+    if (r->tests > 1) printf(", %.3g (Holm, of %d)", c->holm, r->tests);
     printf(", %.3g (signed ranks)\n", c->rank_p);
     printf("  %-12s %-24s %s%.4g with a chance of 80 %%\n", "could see", "", ratio ? "a ratio of " : "",
            c->detectable);
