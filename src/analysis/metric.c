@@ -181,8 +181,8 @@ static void find_rows(const struct metric *m, const struct run *run, const struc
     if (m->first > 1 && *from + 1 < *to && s->step[*from] == 0) ++*from; /* before any training */
     return;
   }
-  if (m->window == WINDOW_SHARE) { /* steps 0 .. n-1; a look at the end has step n */
-    first = (1 - m->first / 100) * (double)run_last_step(run->file);
+  if (m->window == WINDOW_SHARE) { /* steps 0 .. n-1; a look at the end has step n; 30 % of 10 are 3 */
+    first = (100 - m->first) * (double)run_last_step(run->file) / 100;
     last = INFINITY;
   }
   while (*from < *to && s->step[*from] < first) ++*from;

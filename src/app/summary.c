@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/table.h"
+#include "base/number.h"
 
 static void see(struct place *p, const struct run_series *s, long row, long i)
 {
@@ -25,6 +26,7 @@ void summary_places(const struct run_file *run, struct place *peak, struct place
     for (long row = 0; row < s.rows; row++)
       for (long i = 0; i < s.width; i++) see(peak, &s, row, i);
     for (long i = 0; i < s.width; i++) see(last, &s, end, i);
+    peak->value = without_nan_sign(peak->value), last->value = without_nan_sign(last->value);
   }
   run_series_free(&s);
 }
