@@ -109,7 +109,8 @@ static void find_range(const struct drawing *d, struct extent *e)
       const double *v = &d->curve[c].band.value[4 * r];
       e->last_step = fmax(e->last_step, d->curve[c].band.step[r]);
       for (int edge = 2; edge < 4; edge++)
-        extent_see(e, fmax(mean.low - room, fmin(mean.high + room, scale_of(d, v[edge]))));
+        if (!isnan(v[edge]))
+          extent_see(e, fmax(mean.low - room, fmin(mean.high + room, scale_of(d, v[edge]))));
     }
 }
 
