@@ -25,7 +25,7 @@ static void ck_values(const struct fixture *f, const real *expected)
 
 static void after_step(struct fixture *f, long step, double rate)
 {
-  fixture_run(f, 0, f->stack[0]->after_step, &(struct moment){step, rate, 1});
+  fixture_run(f, 0, f->stack[0]->after_step, &(struct step_scalars){step, rate, 1});
 }
 
 static struct tensor rows_of(const struct qk_block *b)
@@ -213,11 +213,11 @@ static void scale_head(struct fixture *f, const char *name, long head, double fa
   fixture_scale(f, &p->value, head * size, (head + 1) * size, factor);
 }
 
-static void begin(struct fixture *f) { fixture_run(f, 0, f->stack[0]->begin, &(struct moment){0}); }
+static void begin(struct fixture *f) { fixture_run(f, 0, f->stack[0]->begin, &(struct step_scalars){0}); }
 
 static void before_update(struct fixture *f)
 {
-  fixture_run(f, 0, f->stack[0]->before_update, &(struct moment){0, 0.1, 1});
+  fixture_run(f, 0, f->stack[0]->before_update, &(struct step_scalars){0, 0.1, 1});
 }
 
 /* The factor on the learning rate of a head's rows, on top of one that was there. */
@@ -231,7 +231,7 @@ static double rate(struct fixture *f, const char *name, long head)
   fixture_put(f, factor, (const real[]){3, 2});
   f->stack[0]->on_update(&f->model.context[0], program, block, 2, factor);
   program_plan(program);
-  numbers_tell(f->model.numbers, &(struct moment){0, 0.1, 1});
+  numbers_tell(f->model.numbers, &(struct step_scalars){0, 0.1, 1});
   program_run(program);
   ck_assert_double_eq(fixture_at(f, factor, 0), 3);
   double result = fixture_at(f, factor, 1) / 2;
@@ -272,8 +272,8 @@ START_TEST(quack_groups)
   begin(f);
   double norm[2];
   for (int h = 0; h < 2; h++) {
-    struct factor own[MAX_FACTORS];
-    f->model.attention->factors(&f->model, 1, h, own);
+    struct logit_block own[MAX_LOGIT_BLOCKS];
+    f->model.attention->logit_blocks(&f->model, 1, h, own);
     struct tensor w = tensor_rows(&own[0].weight->value, own[0].row, own[0].rows);
     real *x = fixture_copy(f, &w);
     double squares = 0;
@@ -384,8 +384,8 @@ START_TEST(clip_of_outputs)
   double top = largest(f, added[0]), gamma = 2 / top;
   ck_assert_double_gt(top, 4);
   for (int l = 0; l < 2; l++) ck_assert_double_eq(fixture_at(f, mp.watched, l), largest(f, added[l]));
-  fixture_put_at(f, f->model.seen.watched, 0, top);
-  fixture_put_at(f, f->model.seen.watched, 1, 2); /* the second exactly at tau */
+  fixture_put_at(f, f->model.step.watched, 0, top);
+  fixture_put_at(f, f->model.step.watched, 1, 2); /* the second exactly at tau */
   real *before = fixture_copy(f, added[0]), *values = fixture_copy(f, &f->model.params.values);
   after_step(f, 0, 0.1);
   ck_assert_int_eq(fixture_events(f, 0, EVENT_CLIP), 1);
@@ -417,8 +417,8 @@ START_TEST(no_clip_of_outputs_that_are_not_finite)
 {
   struct fixture *f = fixture_open(output_shapes[1], "max_output_clip tau=2", NULL);
   real *values = fixture_copy(f, &f->model.params.values);
-  fixture_put_at(f, f->model.seen.watched, 0, NAN);
-  fixture_put_at(f, f->model.seen.watched, 1, INFINITY);
+  fixture_put_at(f, f->model.step.watched, 0, NAN);
+  fixture_put_at(f, f->model.step.watched, 1, INFINITY);
   after_step(f, 0, 0.1);
   ck_values(f, values);
   ck_assert_int_eq(fixture_events(f, 0, EVENT_NONFINITE), 2);
@@ -467,7 +467,10 @@ static void passed_tau(struct fixture *f)
   fixture_seen(f, 1, passed);
 }
 
-static void hook(struct fixture *f, fixture_hook *of) { fixture_run(f, 0, of, &(struct moment){0, 0.1, 1}); }
+static void hook(struct fixture *f, fixture_hook *of)
+{
+  fixture_run(f, 0, of, &(struct step_scalars){0, 0.1, 1});
+}
 
 /* Each order clips in its hook, the same way, and does nothing in the other. */
 START_TEST(clip_before_or_after)
@@ -591,7 +594,7 @@ static struct stepper *stepper_new(struct fixture *f)
 
 static void take_step(struct fixture *f, struct stepper *s, long step, double rate)
 {
-  numbers_tell(f->model.numbers, &(struct moment){step, rate, 1});
+  numbers_tell(f->model.numbers, &(struct step_scalars){step, rate, 1});
   program_run(updates_directions(s->updates));
   program_run(updates_apply(s->updates));
   report_read(f->model.report);

@@ -164,7 +164,7 @@ static int clip(struct pair *p, const char *tau)
   }
   fixture_seen(p->f, 0, maxima);
   fixture_seen(p->f, 1, absolute);
-  fixture_run(p->f, 0, p->f->stack[0]->after_step, &(struct moment){0});
+  fixture_run(p->f, 0, p->f->stack[0]->after_step, &(struct step_scalars){0});
   return above;
 }
 

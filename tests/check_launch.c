@@ -190,7 +190,7 @@ static int choose(int index)
 }
 
 /* One, three and eight at a time (all that are of one structure), on fewer threads than runs, as many and more. */
-START_TEST(company_changes_nothing)
+START_TEST(lockstep_changes_nothing)
 {
   if (!choose(_i)) return;
   make_folder();
@@ -607,7 +607,7 @@ int main(void)
   for (int i = 0; i < PLACES; i++) {
     TCase *k = tcase_create(names[i]);
     tcase_set_timeout(k, 300);
-    tcase_add_loop_test(k, company_changes_nothing, i, i + 1);
+    tcase_add_loop_test(k, lockstep_changes_nothing, i, i + 1);
     tcase_add_loop_test(k, stopped_in_company, 2 * i, 2 * i + 2);
     tcase_add_loop_test(k, an_end_is_its_own, i, i + 1);
     if (i == CUDA) {

@@ -254,7 +254,7 @@ START_TEST(factors_of_heads)
       enum role role;
       const char *weight, *norm;
       long step, rows; /* rows of head h begin at step h; step -1: two heads share them */
-    } want[MAX_FACTORS];
+    } want[MAX_LOGIT_BLOCKS];
   } known[] = {
     {"mha", "", {{ROLE_Q_HEAD, "attn.w_q", "attn.norm", 4, 4}, {ROLE_K_HEAD, "attn.w_k", "attn.norm", 4, 4}}},
     {"gqa",
@@ -276,9 +276,9 @@ START_TEST(factors_of_heads)
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     struct fixture *f = small_or_fail(known[i].attention, known[i].more, "none");
     for (int h = 0; h < 4; h++) {
-      struct factor found[MAX_FACTORS];
-      int count = f->model.attention->factors(&f->model, 1, h, found), wanted = 0;
-      while (wanted < MAX_FACTORS && known[i].want[wanted].weight) wanted++;
+      struct logit_block found[MAX_LOGIT_BLOCKS];
+      int count = f->model.attention->logit_blocks(&f->model, 1, h, found), wanted = 0;
+      while (wanted < MAX_LOGIT_BLOCKS && known[i].want[wanted].weight) wanted++;
       ck_assert_int_eq(count, wanted);
       for (int k = 0; k < count; k++) {
         long step = known[i].want[k].step, row = step < 0 ? h / 2 * 4 : h * step;
@@ -764,7 +764,7 @@ START_TEST(series_by_tensor)
     ck_assert_int_eq(model_series_size(&f->model, PER_TENSOR), matrices);
     ck_assert_int_eq(params_matrices(&f->model.params), matrices);
     ck_assert_int_eq(f->model.context[3].series[0]->cols, matrices);
-    fixture_run(f, 3, emit_places, &(struct moment){0});
+    fixture_run(f, 3, emit_places, &(struct step_scalars){0});
     for (long k = 0; k < matrices; k++) ck_assert(fixture_series(f, 3, 0)[k] == (real)k);
     fixture_close(f);
   }

@@ -40,7 +40,7 @@ static void spy_open(struct spy *s, struct fixture *f, const char *name, enum se
   const struct observable *o = observable_find(name);
   ck_assert_ptr_nonnull(o);
   *s = (struct spy){.watcher = {spy_tap},
-                    .watch = {o, axis, &f->model, NULL, &none, &f->model.seen, f->model.params.arena, NULL},
+                    .watch = {o, axis, &f->model, NULL, &none, &f->model.step, f->model.params.arena, NULL},
                     .layer = layer};
   s->watch.state = arena_get(f->model.params.arena, 1, o->state_size + 1);
   if (o->declare) o->declare(&s->watch);
@@ -49,7 +49,7 @@ static void spy_open(struct spy *s, struct fixture *f, const char *name, enum se
     s->row[i].width = model_series_size(&f->model, all[i].shape);
     s->row[i].value = arena_get(f->model.params.arena, (size_t)s->row[i].width, sizeof(float));
   }
-  f->model.seen.watcher = &s->watcher;
+  f->model.step.watcher = &s->watcher;
   struct program *clear = program_new(f->device);
   report_record_clear(f->model.report, clear);
   program_plan(clear);
@@ -71,7 +71,7 @@ static struct model_program watched_pass(struct fixture *f)
 {
   struct model_program mp;
   int token[TOKENS], position[TOKENS], start[TOKENS];
-  model_program_init(&f->model, &mp, BATCH, CONTEXT, 0, &f->model.seen, 2);
+  model_program_init(&f->model, &mp, BATCH, CONTEXT, 0, &f->model.step, 2);
   for (int i = 0; i < TOKENS; i++) {
     token[i] =
       (int)draw_below((struct draw){5, STREAM_TEST, 0}, (uint64_t)i, (uint64_t)f->model.options.vocab);
@@ -198,8 +198,8 @@ END_TEST
 static void form_of(struct fixture *f, const real *values, int layer, int head, double by,
                     const real *directions, double *out)
 {
-  struct factor x[MAX_FACTORS], *q = NULL, *k = NULL;
-  int n = f->model.attention->factors(&f->model, layer, head, x);
+  struct logit_block x[MAX_LOGIT_BLOCKS], *q = NULL, *k = NULL;
+  int n = f->model.attention->logit_blocks(&f->model, layer, head, x);
   for (int i = n - 1; i >= 0; i--)
     if (role_is_query(x[i].role))
       q = &x[i];
@@ -272,7 +272,7 @@ static void chosen(const char *names, long *series, int *calls)
   struct watches *w = watches_new(&f->model, NULL, &record);
   struct model_program mp;
   watches_recorded(w, series);
-  model_program_init(&f->model, &mp, BATCH, CONTEXT, 0, &f->model.seen, 1);
+  model_program_init(&f->model, &mp, BATCH, CONTEXT, 0, &f->model.step, 1);
   *calls = program_calls(mp.program);
   model_program_free(&mp);
   watches_free(w);
@@ -283,7 +283,7 @@ START_TEST(only_what_is_chosen_costs)
 {
   struct fixture *f = watched(0, 0);
   struct model_program mp;
-  model_program_init(&f->model, &mp, BATCH, CONTEXT, 0, &f->model.seen, 1);
+  model_program_init(&f->model, &mp, BATCH, CONTEXT, 0, &f->model.step, 1);
   int bare = program_calls(mp.program), calls;
   model_program_free(&mp);
   fixture_close(f);

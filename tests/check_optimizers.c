@@ -117,7 +117,7 @@ static void open_bench(struct bench *b, const char *optimizer, const char *setti
 
 static void directions_at(struct bench *b, long step, double rate, double share)
 {
-  numbers_tell(b->model.numbers, &(struct moment){step, rate, share});
+  numbers_tell(b->model.numbers, &(struct step_scalars){step, rate, share});
   program_run(updates_directions(b->updates));
 }
 
@@ -1249,11 +1249,11 @@ static double reported(const struct bench *b, const struct tensor *t)
   return (double)report_of(b->model.report, t)[0];
 }
 
-static void seen_loss(struct bench *b, double loss) { put_one(b, b->model.seen.loss, 0, loss); }
+static void seen_loss(struct bench *b, double loss) { put_one(b, b->model.step.loss, 0, loss); }
 
 static void seen_maxima(struct bench *b, double largest)
 {
-  struct tensor *stats = b->model.seen.stats;
+  struct tensor *stats = b->model.step.stats;
   for (long i = 0; i < stats->rows * stats->cols; i++) put_one(b, stats, i, 1);
   put_one(b, stats, 5, largest); /* max |s| of the second head */
 }
@@ -1273,7 +1273,7 @@ START_TEST(a_step_that_is_not_finite_is_the_last)
       draw(&b, &b.model.params.grads, 0, 1);
       real *start = copy_of(&b, &b.model.params.values);
       one_step(&b, 0, 0.1, 1);
-      ck_assert(reported(&b, updates_go(b.updates)) == 1);
+      ck_assert(reported(&b, updates_finite(b.updates)) == 1);
       real *first = copy_of(&b, &b.model.params.values);
       ck_assert(memcmp(start, first, bytes_of(&b.model.params.values)));
       int count = updates_states(b.updates);
@@ -1285,7 +1285,7 @@ START_TEST(a_step_that_is_not_finite_is_the_last)
       if (where == 1) seen_maxima(&b, value);
       if (where == 2) put_one(&b, &param(&b, "norm")->grad, 0, value);
       one_step(&b, 1, 0.1, 1);
-      ck_assert(reported(&b, updates_go(b.updates)) == !stops);
+      ck_assert(reported(&b, updates_finite(b.updates)) == !stops);
       for (int good = 0; stops && good < 2; good++) { /* it, and a good one after it */
         ck_same_values(&b, first, "stopped");
         for (int k = 0; k < count; k++) {
@@ -1298,7 +1298,7 @@ START_TEST(a_step_that_is_not_finite_is_the_last)
         seen_maxima(&b, 1);
         draw(&b, &b.model.params.grads, 2, 1);
         one_step(&b, 2, 0.1, 1);
-        ck_assert(reported(&b, updates_go(b.updates)) == 0);
+        ck_assert(reported(&b, updates_finite(b.updates)) == 0);
       }
       if (!stops) {
         real *now = copy_of(&b, &b.model.params.values);

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "numerics/exchange.h"
-#include "numerics/waves.h"
+#include "numerics/levels.h"
 #include <check.h>
 #include <math.h>
 #include <signal.h>
@@ -121,7 +121,7 @@ static struct tensor *build_linear(struct scene *s)
   return op_linear(s->program, source(s, 8), param(s, 6, 8), param(s, 1, 6), NULL);
 }
 
-static struct tensor *build_residual(struct scene *s) /* two uses of one residual, then a chain of them */
+static struct tensor *build_residual(struct scene *s) /* two uses of one residual, then a fusion of them */
 {
   struct tensor *x = source(s, 8);
   struct tensor *a = op_linear(s->program, x, param(s, 8, 8), NULL, x);
@@ -650,7 +650,7 @@ END_TEST
 
 /* --- numbers and report ------------------------------------------------------------------------------------ */
 
-static double rate_times(const void *context, const struct moment *now)
+static double rate_times(const void *context, const struct step_scalars *now)
 {
   return *(const double *)context * now->rate + (double)now->step + 100 * now->share;
 }
@@ -689,8 +689,8 @@ START_TEST(numbers_and_report)
   for (long i = 0; i < 3 * 16000; i++) ck_assert((double)report_of(r, far)[i] == (i % 16000 == 2 ? -5 : 5));
   for (int i = 0; i < 6; i++) ck_assert((double)report_of(r, b)[i] == (i % 3 == 1 ? -INFINITY : -1));
   for (int step = 0; step < 4; step++) {
-    numbers_tell(n, &(struct moment){step, 0.5, 0.25});
-    ck_assert_int_eq(numbers_moment(n)->step, step);
+    numbers_tell(n, &(struct step_scalars){step, 0.5, 0.25});
+    ck_assert_int_eq(numbers_scalars(n)->step, step);
     put(device, guard, 0, step == 1);
     if (step == 3) program_run(clear);
     program_run(write);
@@ -748,7 +748,7 @@ START_TEST(isolated_memory_crashes_on_the_host)
 }
 END_TEST
 
-/* --- waves -------------------------------------------------------------------------------------------------- */
+/* --- levels -------------------------------------------------------------------------------------------------- */
 
 /* Three columns of one matrix, a whole other one, and the first again: who must wait for whom. */
 START_TEST(waves_follow_the_memory)
@@ -756,7 +756,7 @@ START_TEST(waves_follow_the_memory)
   real memory[48], other[8];
   struct tensor a = tensor_of(memory, 4, 12), column[3], b = tensor_of(other, 2, 4),
                 row = tensor_of(memory + 12, 1, 12);
-  int wave[8];
+  int level[8];
   for (int i = 0; i < 3; i++) {
     column[i] = tensor_of(memory + 4 * i, 4, 4);
     column[i].ld = a.ld;
@@ -776,8 +776,8 @@ START_TEST(waves_follow_the_memory)
   };
 #undef TOUCHES
   const int expected[] = {0, 0, 0, 1, 2, 2, 3, 4};
-  ck_assert_int_eq(waves_find(calls, 8, wave), 5);
-  for (int i = 0; i < 8; i++) ck_assert_msg(wave[i] == expected[i], "call %d is in wave %d", i, wave[i]);
+  ck_assert_int_eq(levels_find(calls, 8, level), 5);
+  for (int i = 0; i < 8; i++) ck_assert_msg(level[i] == expected[i], "call %d is in level %d", i, level[i]);
 }
 END_TEST
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "zoo/own_stack.h"
+#include "zoo/own_run.h"
 #include "zoo/spectra.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -38,15 +38,16 @@ static struct weights *opened(const char *family, const char *config)
   return w;
 }
 
-static struct checkpoint_spectra spectra_in(struct weights *w, struct stack *stack, int threads)
+static struct checkpoint_spectra spectra_in(struct weights *w, struct architecture *architecture, int threads)
 {
   struct checkpoint_spectra s;
   struct error e = {0};
   struct device *device = NULL;
   ck_assert_int_eq(device_open(&device, "cpu", threads, &e), STATUS_OK);
-  int known, status = stack_open(stack, w, &known, &e);
+  int known, status = architecture_open(architecture, w, &known, &e);
   ck_assert_msg(status == STATUS_OK && known, "%s", e.text);
-  status = checkpoint_spectra(&s, w, stack, device->pool, SPECTRA_HEADS | SPECTRA_MATRICES, NULL, NULL, &e);
+  status =
+    checkpoint_spectra(&s, w, architecture, device->pool, SPECTRA_HEADS | SPECTRA_MATRICES, NULL, NULL, &e);
   ck_assert_msg(status == STATUS_OK, "%s", e.text);
   device_close(device);
   return s;
@@ -121,13 +122,13 @@ START_TEST(against_numpy)
 {
   const char *family = families[_i];
   struct weights *w = opened(family, NULL);
-  struct stack stack;
-  struct checkpoint_spectra s = spectra_in(w, &stack, 3);
+  struct architecture architecture;
+  struct checkpoint_spectra s = spectra_in(w, &architecture, 3);
   char path[8192], *text, *rest;
   size_t length;
   long lines = 0, matrices = 0;
-  ck_assert_str_eq(stack.family, family);
-  ck_assert_int_eq(stack.by_names, 0);
+  ck_assert_str_eq(architecture.family, family);
+  ck_assert_int_eq(architecture.by_names, 0);
   snprintf(path, sizeof path, "%s/%s/expected.tsv", checkpoints(), family);
   ck_assert_int_eq(file_read(path, &text, &length, NULL), STATUS_OK);
   for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -140,7 +141,7 @@ START_TEST(against_numpy)
   ck_assert_int_eq(matrices, 5 * s.matrices);
   memory_free(text);
   /* the same bits on one thread */
-  struct checkpoint_spectra one = spectra_in(w, &stack, 1);
+  struct checkpoint_spectra one = spectra_in(w, &architecture, 1);
   ck_assert_int_eq(one.matrices, s.matrices);
   for (long i = 0; i < s.layers * s.heads; i++) {
     ck_assert_mem_eq(&one.head[i].bound, &s.head[i].bound, sizeof(double));
@@ -158,8 +159,8 @@ END_TEST
 START_TEST(hybrid_layers)
 {
   struct weights *w = opened("qwen3_next", NULL);
-  struct stack stack;
-  struct checkpoint_spectra s = spectra_in(w, &stack, 1);
+  struct architecture architecture;
+  struct checkpoint_spectra s = spectra_in(w, &architecture, 1);
   ck_assert_int_eq(s.head[0].parts, 0);
   ck_assert(isnan(s.head[0].bound));
   ck_assert_int_eq(s.head[s.heads].parts, 1);
@@ -175,7 +176,7 @@ START_TEST(by_names)
   struct weights *real_one = opened(family, NULL), *w;
   const json_t *config = weights_config(real_one), *inner = json_object_get(config, "text_config");
   struct error e = {0};
-  struct stack stack;
+  struct architecture architecture;
   const char *key;
   json_t *value;
   int known;
@@ -194,10 +195,10 @@ START_TEST(by_names)
     if (strcmp(key, "model_type") != 0) ck_assert_int_eq(weights_set(w, set, NULL), STATUS_OK);
     free(text);
   }
-  int status = stack_open(&stack, w, &known, &e);
+  int status = architecture_open(&architecture, w, &known, &e);
   ck_assert_msg(status == STATUS_OK && known, "%s", e.text);
-  ck_assert_str_eq(stack.family, family);
-  ck_assert_int_eq(stack.by_names, 1);
+  ck_assert_str_eq(architecture.family, family);
+  ck_assert_int_eq(architecture.by_names, 1);
   weights_close(w);
   weights_close(real_one);
   remove(path);
@@ -297,8 +298,8 @@ START_TEST(stacked_experts)
   struct device *device = NULL;
   ck_assert_int_eq(device_open(&device, "cpu", 2, &e), STATUS_OK);
   ck_assert_msg(
-    !checkpoint_spectra(&s, all, &(struct stack){0}, device->pool, SPECTRA_MATRICES, NULL, NULL, &e), "%s",
-    e.text);
+    !checkpoint_spectra(&s, all, &(struct architecture){0}, device->pool, SPECTRA_MATRICES, NULL, NULL, &e),
+    "%s", e.text);
   ck_assert_int_eq(s.matrices, 1);
   ck_assert_int_eq(s.matrix[0].count, 3);
   near(s.matrix[0].quantile[0].spectral_norm, 4);
@@ -422,11 +423,11 @@ START_TEST(misfits)
 {
   const struct change *c = &changes[_i];
   struct weights *w = opened(c->family, NULL);
-  struct stack stack;
+  struct architecture architecture;
   struct error e = {0};
   int known;
   ck_assert_int_eq(weights_set(w, c->set, NULL), STATUS_OK);
-  ck_assert_int_eq(stack_open(&stack, w, &known, &e), STATUS_USAGE);
+  ck_assert_int_eq(architecture_open(&architecture, w, &known, &e), STATUS_USAGE);
   ck_assert_msg(strstr(e.text, c->why), "'%s' does not say '%s'", e.text, c->why);
   ck_assert(!known);
   weights_close(w);
@@ -436,12 +437,12 @@ END_TEST
 START_TEST(missing_tensors)
 {
   static const float x[144];
-  struct stack stack;
+  struct architecture architecture;
   struct error e = {0};
   int known = 1;
   const struct safetensor none[] = {tensor("some.matrix", 3, 3, x)};
   struct weights *w = weights_of(none, 1);
-  ck_assert_int_eq(stack_open(&stack, w, &known, &e), STATUS_OK);
+  ck_assert_int_eq(architecture_open(&architecture, w, &known, &e), STATUS_OK);
   ck_assert_int_eq(known, 0);
   weights_close(w);
   const struct safetensor half[] = {tensor("model.layers.0.self_attn.q_proj.weight", 12, 12, x),
@@ -450,13 +451,13 @@ START_TEST(missing_tensors)
                                     tensor("model.layers.1.self_attn.q_proj.weight", 12, 12, x)};
   w = weights_of(half, 4);
   ck_assert_int_eq(weights_set(w, "num_attention_heads=2", NULL), STATUS_OK);
-  ck_assert_int_eq(stack_open(&stack, w, &known, &e), STATUS_USAGE);
+  ck_assert_int_eq(architecture_open(&architecture, w, &known, &e), STATUS_USAGE);
   ck_assert_msg(strstr(e.text, "model.layers.1.self_attn.k_proj.weight is missing; family llama"), "%s",
                 e.text);
   weights_close(w);
   w = weights_of(half, 3);
   e = (struct error){0};
-  ck_assert_int_eq(stack_open(&stack, w, &known, &e), STATUS_USAGE);
+  ck_assert_int_eq(architecture_open(&architecture, w, &known, &e), STATUS_USAGE);
   ck_assert_msg(strstr(e.text, "num_attention_heads is wanted"), "%s", e.text);
   weights_close(w);
 }
@@ -530,13 +531,13 @@ static void make_own(const struct own_case *c, const char *run, char path[4096])
   config_free(config);
 }
 
-static struct checkpoint_spectra heads_of(const struct weights *w, const struct stack *stack)
+static struct checkpoint_spectra heads_of(const struct weights *w, const struct architecture *architecture)
 {
   struct checkpoint_spectra s;
   struct device *device;
   struct error e = {0};
   ck_assert_int_eq(device_open(&device, "cpu", 1, NULL), STATUS_OK);
-  int status = checkpoint_spectra(&s, w, stack, device->pool, SPECTRA_HEADS, NULL, NULL, &e);
+  int status = checkpoint_spectra(&s, w, architecture, device->pool, SPECTRA_HEADS, NULL, NULL, &e);
   ck_assert_msg(status == STATUS_OK, "%s", e.text);
   device_close(device);
   return s;
@@ -554,13 +555,13 @@ static void same_row(const struct weights *x, const char *one, long a, const str
   ck_assert_mem_eq(first, second, (size_t)u->cols * sizeof *first);
 }
 
-static void check_rotary_rows(const struct own_stack *own, const struct weights *w, const char *family)
+static void check_rotary_rows(const struct own_run *own, const struct weights *w, const char *family)
 {
-  const struct model_options *o = &own_stack_model(own)->options;
+  const struct model_options *o = &own_run_model(own)->options;
   const char *q = strcmp(family, "moonlight") ? "model.layers.1.self_attn.q_b_proj.weight"
                                               : "model.layers.1.self_attn.q_proj.weight";
   long dn = o->head_dim, dr = o->rope_dim;
-  const struct weights *mine = own_stack_weights(own);
+  const struct weights *mine = own_run_weights(own);
   for (long i = 0; i < dr / 2; i++) { /* the pair (i, i + dr/2) becomes (2i, 2i+1), in queries as in keys */
     same_row(mine, "blocks.1.attn.w_qr", 3 * dr + i, w, q, 3 * (dn + dr) + dn + 2 * i);
     same_row(mine, "blocks.1.attn.w_qr", 3 * dr + dr / 2 + i, w, q, 3 * (dn + dr) + dn + 2 * i + 1);
@@ -577,23 +578,23 @@ START_TEST(own_names)
 {
   const struct own_case *c = &own_cases[_i];
   char dir[FOLDER_PATH], run[128], path[4096], folder_out[128];
-  struct own_stack *own;
+  struct own_run *own;
   struct weights *w;
-  struct stack stack;
+  struct architecture architecture;
   struct error e = {0};
   int known;
   folder_make(dir);
   snprintf(run, sizeof run, "%s/a.h5", dir);
   snprintf(folder_out, sizeof folder_out, "%s/out", dir);
   make_own(c, run, path);
-  ck_assert_msg(own_stack_open(&own, path, &e) == STATUS_OK, "%s", e.text);
-  ck_assert_msg(own_stack_export(own, folder_out, 0, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(own_run_open(&own, path, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(own_run_export(own, folder_out, 0, &e) == STATUS_OK, "%s", e.text);
   ck_assert_msg(weights_open(&w, folder_out, NULL, &e) == STATUS_OK, "%s", e.text);
-  ck_assert_msg(stack_open(&stack, w, &known, &e) == STATUS_OK && known, "%s", e.text);
-  ck_assert_str_eq(stack.family, c->family);
-  ck_assert_int_eq(stack.by_names, 0);
-  struct checkpoint_spectra mine = heads_of(own_stack_weights(own), own_stack_stack(own)),
-                            theirs = heads_of(w, &stack);
+  ck_assert_msg(architecture_open(&architecture, w, &known, &e) == STATUS_OK && known, "%s", e.text);
+  ck_assert_str_eq(architecture.family, c->family);
+  ck_assert_int_eq(architecture.by_names, 0);
+  struct checkpoint_spectra mine = heads_of(own_run_weights(own), own_run_architecture(own)),
+                            theirs = heads_of(w, &architecture);
   ck_assert(mine.layers == 2 && theirs.layers == 2 && mine.heads == 4 && theirs.heads == 4);
   for (long i = 0; i < 8; i++) {
     const struct head_spectrum *a = &mine.head[i], *b = &theirs.head[i];
@@ -611,7 +612,7 @@ START_TEST(own_names)
   checkpoint_spectra_free(&mine);
   checkpoint_spectra_free(&theirs);
   weights_close(w);
-  own_stack_close(own);
+  own_run_close(own);
   folder_remove(dir);
 }
 END_TEST

@@ -141,7 +141,7 @@ static void after_step(struct bench *b, const real *maxima)
 {
   fixture_seen(b->f, 0, maxima);
   fixture_seen(b->f, 1, maxima);
-  fixture_run(b->f, 0, b->f->stack[0]->after_step, &(struct moment){0});
+  fixture_run(b->f, 0, b->f->stack[0]->after_step, &(struct step_scalars){0});
 }
 
 static double gamma_of(const struct bench *b, int head) { return (double)fixture_series(b->f, 0, 0)[head]; }
@@ -360,7 +360,7 @@ START_TEST(clip_touches_its_rows_only)
 END_TEST
 
 /* |rows| of a factor's weight */
-static double norm_of(const struct bench *b, const struct factor *factor)
+static double norm_of(const struct bench *b, const struct logit_block *factor)
 {
   const struct tensor *t = &factor->weight->value;
   double sum = 0;
@@ -376,9 +376,9 @@ START_TEST(clip_shares)
   struct bench b = bench_open("mha", "", "qk_clip tau=10");
   set(&b, alpha[_i]);
   double share = atof(alpha[_i] + 6);
-  struct factor factor[MAX_FACTORS];
+  struct logit_block factor[MAX_LOGIT_BLOCKS];
   real maxima[HEADS] = {1, 40, 1, 1};
-  ck_assert_int_eq(attention_find("mha")->factors(&b.f->model, 0, 1, factor), 2);
+  ck_assert_int_eq(attention_find("mha")->logit_blocks(&b.f->model, 0, 1, factor), 2);
   double q = norm_of(&b, &factor[0]), k = norm_of(&b, &factor[1]);
   after_step(&b, maxima);
   ck_assert_double_eq_tol(norm_of(&b, &factor[0]), q * pow(0.25, share), close_to);
@@ -396,7 +396,7 @@ START_TEST(clip_by_either_maximum)
   static const double gamma[2][HEADS] = {{0.25, 1, 1, 1}, {0.25, 0.1, 1, 0.5}};
   fixture_seen(b.f, 0, top);
   fixture_seen(b.f, 1, absolute);
-  fixture_run(b.f, 0, b.f->stack[0]->after_step, &(struct moment){0});
+  fixture_run(b.f, 0, b.f->stack[0]->after_step, &(struct step_scalars){0});
   for (int h = 0; h < HEADS; h++) ck_assert_double_eq_tol(gamma_of(&b, h), gamma[_i][h], REAL_EPS);
   bench_close(&b);
 }

@@ -229,7 +229,7 @@ static inline void fixture_shake(struct fixture *f, double size)
 typedef void fixture_hook(struct stabilizer_context *, struct program *);
 
 /* Record the hook of stabiliser i, run it at this moment, read the report. */
-static inline void fixture_run(struct fixture *f, int i, fixture_hook *hook, const struct moment *now)
+static inline void fixture_run(struct fixture *f, int i, fixture_hook *hook, const struct step_scalars *now)
 {
   struct program *p = program_new(f->device);
   hook(&f->model.context[i], p);
@@ -243,7 +243,7 @@ static inline void fixture_run(struct fixture *f, int i, fixture_hook *hook, con
 /* Column `column` of what the step is said to have seen, [L*H]: 0 signed maxima, 1 absolute ones. */
 static inline void fixture_seen(struct fixture *f, int column, const real *maxima)
 {
-  struct tensor *stats = f->model.seen.stats;
+  struct tensor *stats = f->model.step.stats;
   for (long n = 0; n < stats->rows; n++)
     fixture_put_at(f, stats, n * stats->cols + column, (double)maxima[n]);
 }

@@ -89,14 +89,15 @@ void figure_put_groups(FILE *f, const struct runset *set)
   const struct run **drawn = memory_new((size_t)set->runs, sizeof *drawn);
   for (int g = 0; g < set->groups; g++) {
     const struct run_group *group = &set->group[g];
-    const char *stack = run_parameter(group->run->file, "stabilizers");
+    const char *stabilizers = run_parameter(group->run->file, "stabilizers");
     snprintf(text[g].kind, sizeof text->kind, "%.*s", group->kind_length, group->label);
     write_note(group, group->count - run_group_counted(group, drawn), text[g].note, sizeof text->note);
-    out[g] = (struct gnuplot_group){.kind = text[g].kind,
-                                    .rest = group->label + group->kind_length,
-                                    .note = text[g].note,
-                                    .seeds = figure_runs(group, drawn),
-                                    .clipped = stack && *stack && strcmp(stack, "none") != 0};
+    out[g] =
+      (struct gnuplot_group){.kind = text[g].kind,
+                             .rest = group->label + group->kind_length,
+                             .note = text[g].note,
+                             .seeds = figure_runs(group, drawn),
+                             .clipped = stabilizers && *stabilizers && strcmp(stabilizers, "none") != 0};
     first_seed[g] = (double)drawn[0]->seed;
   }
   gnuplot_groups(f, out, set->groups);

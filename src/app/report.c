@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "run/bits.h"
-#include "run/pass.h"
+#include "run/outcome.h"
 
 int report_error(const struct error *e)
 {
@@ -34,7 +34,7 @@ static void tick(void *context, const struct trainer *t)
   struct watched *w = context;
   const struct model_options *m = config_section(trainer_config(t), "model");
   const real *s = trainer_max_logit(t);
-  long at = pass_largest(s, model_blocks(m) * m->heads);
+  long at = outcome_largest(s, model_blocks(m) * m->heads);
   w->seen = 1;
   w->peak = trainer_peak(t);
   w->last_max = s[at];

@@ -180,29 +180,29 @@ void parallel_for(struct pool *p, long pieces, piece_fn *fn, void *context)
 
 /* --- threads of their own ---------------------------------------------------------------------------------- */
 
-struct errand {
+struct task {
   void (*fn)(void *context, int thread);
   void *context;
   int thread, started;
   pthread_t handle;
 };
 
-static void *run_errand(void *argument)
+static void *run_task(void *argument)
 {
-  struct errand *x = argument;
+  struct task *x = argument;
   x->fn(x->context, x->thread);
   return NULL;
 }
 
 void threads_run(int count, void (*fn)(void *context, int thread), void *context)
 {
-  struct errand *errand = memory_new((size_t)count, sizeof *errand);
-  for (int i = 0; i < count; i++) errand[i] = (struct errand){.fn = fn, .context = context, .thread = i};
+  struct task *task = memory_new((size_t)count, sizeof *task);
+  for (int i = 0; i < count; i++) task[i] = (struct task){.fn = fn, .context = context, .thread = i};
   for (int i = 1; i < count; i++)
-    errand[i].started = !pthread_create(&errand[i].handle, NULL, run_errand, &errand[i]);
+    task[i].started = !pthread_create(&task[i].handle, NULL, run_task, &task[i]);
   for (int i = 0; i < count; i++)
-    if (!errand[i].started) run_errand(&errand[i]);
+    if (!task[i].started) run_task(&task[i]);
   for (int i = 1; i < count; i++)
-    if (errand[i].started) pthread_join(errand[i].handle, NULL);
-  memory_free(errand);
+    if (task[i].started) pthread_join(task[i].handle, NULL);
+  memory_free(task);
 }

@@ -101,7 +101,7 @@ struct train_options {
   double spike;          /* loss spike: above the running median by this many running deviations; 0 off */
   double max_time;       /* seconds; 0 none */
   const char *init_from; /* "" or a checkpoint, or a run file whose latest checkpoint it is: its weights */
-  const char *plant;     /* "" or LAYER:HEAD:FACTOR+...: model/plant.h */
+  const char *plant;     /* "" or LAYER:HEAD:FACTOR+...: model/boost.h */
 };
 struct checkpoint_options {
   long every;       /* steps; 0: only by time and at a stop */

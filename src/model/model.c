@@ -207,7 +207,7 @@ static void declare(struct model *m)
       for (int l = 0; l < model_blocks(o); l++) m->stabilizer[i]->declare(&m->context[i], l);
 }
 
-/* --- the stack of stabilisers ------------------------------------------------------------------------- */
+/* --- stabilisers, in their order ------------------------------------------------------------------------- */
 
 /* Of what there is one at most: two would declare the same gains, or set the same cap. */
 static const struct {
@@ -236,7 +236,7 @@ static int check_stack(const struct model *m, struct error *e)
   return STATUS_OK;
 }
 
-/* The last member of the stack with this flag, by name. */
+/* The last stabiliser with this flag, by name. */
 static const char *stacked(const struct model *m, unsigned flag)
 {
   const char *name = NULL;
@@ -340,13 +340,13 @@ static struct tensor *part(struct model *m, struct tensor *t, long row, long row
 static void make_context(struct model *m, int i)
 {
   struct stabilizer_context *c = &m->context[i];
-  const struct tally *seen = c->wants_probe ? &m->probe : &m->seen;
+  const struct tally *seen = c->wants_probe ? &m->probe : &m->step;
   c->max_logit = part(m, seen->stats, 0, seen->stats->rows, 0);
   c->max_abs_logit = part(m, seen->stats, 0, seen->stats->rows, 1);
   c->watched = part(m, seen->watched, i * model_blocks(&m->options), model_blocks(&m->options), 0);
 }
 
-static double rate_of(const void *context, const struct moment *now)
+static double rate_of(const void *context, const struct step_scalars *now)
 {
   (void)context;
   return now->rate;
@@ -481,23 +481,23 @@ struct tensor *model_weight(struct model *m, struct program *program, struct par
 /* --- the model ---------------------------------------------------------------------------------------- */
 
 int model_init(struct model *m, const struct model_options *options, struct device *device,
-               const struct stabilizer *const *stack, const void *const *stack_options, int stack_count,
-               struct error *e)
+               const struct stabilizer *const *stabilizer, const void *const *stabilizer_options,
+               int stabilizer_count, struct error *e)
 {
   *m = (struct model){.options = *options,
                       .device = device,
                       .attention = attention_find(options->attention),
                       .ffn = ffn_find(options->ffn)};
   REQUIRE(m->attention && m->ffn && options->vocab > 0 && options->head_dim > 0);
-  if (stack_count > MAX_STABILIZERS)
-    return error_set(e, STATUS_USAGE, "stabilizers: %d are stacked; allowed: at most %d", stack_count,
+  if (stabilizer_count > MAX_STABILIZERS)
+    return error_set(e, STATUS_USAGE, "stabilizers: %d are stacked; allowed: at most %d", stabilizer_count,
                      MAX_STABILIZERS);
   params_init(&m->params, device);
-  m->stabilizer_count = stack_count;
-  for (int i = 0; i < stack_count; i++) {
-    m->stabilizer[i] = stack[i];
-    m->context[i] = (struct stabilizer_context){.model = m, .options = stack_options[i]};
-    m->context[i].state = arena_get(m->params.arena, 1, stack[i]->state_size + 1);
+  m->stabilizer_count = stabilizer_count;
+  for (int i = 0; i < stabilizer_count; i++) {
+    m->stabilizer[i] = stabilizer[i];
+    m->context[i] = (struct stabilizer_context){.model = m, .options = stabilizer_options[i]};
+    m->context[i].state = arena_get(m->params.arena, 1, stabilizer[i]->state_size + 1);
   }
   int status = check_stack(m, e);
   if (!status) {
@@ -506,7 +506,7 @@ int model_init(struct model *m, const struct model_options *options, struct devi
     params_allocate(&m->params);
     m->numbers = numbers_new(device, numbers_room(m));
     m->report = report_new(device);
-    m->seen = new_tally(m);
+    m->step = new_tally(m);
     m->probe = new_tally(m);
     m->val = new_tally(m);
     m->lr = numbers_varying(m->numbers, rate_of, NULL, 0);
@@ -518,10 +518,10 @@ int model_init(struct model *m, const struct model_options *options, struct devi
     }
     m->ffn_state = arena_get(m->params.arena, 1, m->ffn->state_size + 1);
     if (m->ffn->init) m->ffn->init(m);
-    for (int i = 0; i < stack_count && !status; i++) {
+    for (int i = 0; i < stabilizer_count && !status; i++) {
       new_series(m, i);
       m->context[i].numbers = m->numbers;
-      if (stack[i]->init) status = stack[i]->init(&m->context[i], e);
+      if (stabilizer[i]->init) status = stabilizer[i]->init(&m->context[i], e);
       make_context(m, i);
     }
   }
@@ -537,7 +537,7 @@ void model_begin(struct model *m)
     struct program *p = program_new(m->device);
     s->begin(&m->context[i], p);
     program_plan(p);
-    numbers_tell(m->numbers, &(struct moment){0});
+    numbers_tell(m->numbers, &(struct step_scalars){0});
     for (int k = 0; k < (s->begin_times ? s->begin_times : 1); k++) program_run(p);
     program_free(p);
   }
@@ -789,12 +789,12 @@ void model_program_free(struct model_program *mp)
 
 /* --- factors ------------------------------------------------------------------------------------------ */
 
-static struct tensor bias_columns(const struct factor *f)
+static struct tensor bias_columns(const struct logit_block *f)
 {
   return tensor_of(REALS(&f->bias->value) + f->row, 1, f->rows);
 }
 
-void factor_scale(struct model *m, const struct factor *f, double c)
+void logit_block_scale(struct model *m, const struct logit_block *f, double c)
 {
   struct tensor rows = tensor_rows(&f->weight->value, f->row, f->rows);
   op_run(m->device, OP_scale, &(union op_args){.scale = {.y = &rows, .alpha = c}});

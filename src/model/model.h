@@ -38,7 +38,7 @@ struct precision_options {
 };
 extern const struct option_row precision_rows[];
 
-enum { MAX_FACTORS = 8, MAX_PARTS = 8, MAX_STABILIZERS = 8, MAX_MODULES = 8 };
+enum { MAX_LOGIT_BLOCKS = 8, MAX_PARTS = 8, MAX_STABILIZERS = 8, MAX_MODULES = 8 };
 
 /* --- attention variants (model/attention/NAME.c, one file and one row) -------------------------------- */
 
@@ -53,7 +53,7 @@ enum role {
 };
 static inline int role_is_query(enum role role) { return role == ROLE_Q_HEAD || role == ROLE_Q_ROPE; }
 static inline int role_is_rotary(enum role role) { return role == ROLE_Q_ROPE || role == ROLE_K_ROPE_SHARED; }
-struct factor {
+struct logit_block {
   enum role role;
   struct param *weight; /* rows [row, row+rows) belong to the head or its group */
   struct param *bias;   /* [1, out]: columns [row, row+rows); NULL if none */
@@ -106,9 +106,10 @@ struct attention {
   /* x [N,D] normed input, residual [N,D]; returns residual + attention(x) w_o^T; *stats [H,4] */
   struct tensor *(*forward)(struct model *, struct program *, int layer, const struct layer_inputs *,
                             struct tensor *x, struct tensor *residual, struct tensor **stats);
-  int (*factors)(const struct model *, int layer, int head, struct factor out[MAX_FACTORS]); /* count */
-  long (*rope_dim)(const struct model_options *); /* dimension that RoPE turns */
-  int absorbs;                                    /* has DECODE_ABSORBED */
+  int (*logit_blocks)(const struct model *, int layer, int head,
+                      struct logit_block out[MAX_LOGIT_BLOCKS]); /* count */
+  long (*rope_dim)(const struct model_options *);                /* dimension that RoPE turns */
+  int absorbs;                                                   /* has DECODE_ABSORBED */
 };
 extern const struct attention *const attentions[]; /* NULL-terminated, generated registry */
 const struct attention *attention_find(const char *name);
@@ -150,7 +151,7 @@ enum point {
   POINT_SCORES, /* of a layer's attention, behind it: the rest of struct flow */
   POINT_ROUTES, /* of a layer's router: x [N,E], its logits */
   POINT_LOGITS, /* x [N,V], layer -1 */
-  POINT_SEEN /* layer -1: the host, between a step's pass and all that changes weights; no program, no flow */
+  POINT_BEFORE_UPDATE /* layer -1: the host, between a step's pass and all that changes weights; no program, no flow */
 };
 struct flow {
   struct tensor *x;
@@ -279,19 +280,19 @@ struct model {
   struct tensor *ahead_weight;      /* [1]: of each module's loss, mtp_weight / modules */
   struct tensor *no_z;              /* [1]: 0 */
   struct report *report;
-  struct tally seen, probe, val; /* of the step's batch; of the probe batch; of validation batches */
+  struct tally step, probe, val; /* of the step's batch; of the probe batch; of validation batches */
 };
 
-/* `stack`: stabilisers in order with their option structs. Refuses a stack that cannot work; declares and
+/* `stabilizer`: those in order with their option structs. Refuses what cannot work together; declares and
    allocates all parameters, in the order embed, norm, head, blocks, then what stabilisers add. Values are
    zero until params_draw or a checkpoint fills them in. Each context's `series` arrays are allocated here. */
 int model_init(struct model *, const struct model_options *, struct device *,
-               const struct stabilizer *const *stack, const void *const *stack_options, int stack_count,
-               struct error *);
+               const struct stabilizer *const *stabilizer, const void *const *stabilizer_options,
+               int stabilizer_count, struct error *);
 /* A fresh run begins: the weights have their first values. A resumed one has its states from a checkpoint. */
 void model_begin(struct model *);
 void model_free(struct model *);
-/* 1, and the text, where members of the stack cancel out (QK-Clip under QK-Norm). */
+/* 1, and the text, where stabilisers cancel out (QK-Clip under QK-Norm). */
 int model_warning(const struct model *, char *text, size_t room);
 /* The router of a layer, if it has one. */
 struct router model_router(const struct model *, int layer);
@@ -342,7 +343,7 @@ struct param *model_add_matrix(struct model *, int layer, long rows, long cols, 
                                const char *name);
 struct param *model_add_gain(struct model *, int layer, long cols, double value, const char *name);
 struct param *model_add_bias(struct model *, int layer, long cols, const char *name);
-/* ... pass queries and keys, then the score, through the stack ... */
+/* ... pass queries and keys, then the score, through the stabilisers ... */
 void model_on_qk(struct model *, struct program *, int layer, struct qk_part *, int parts);
 void model_on_score(struct model *, struct attention_spec *);
 /* ... let queries meet keys: op_attention, or, decoding, the same over the cache ... */
@@ -367,7 +368,7 @@ void model_tap(struct model *, struct program *, enum point, int layer, const st
 void model_watch(struct stabilizer_context *, struct program *, int layer, struct tensor *x);
 
 /* Multiply rows [row, row+rows) of a factor's weight (and bias) by c, at once. */
-void factor_scale(struct model *, const struct factor *, double c);
+void logit_block_scale(struct model *, const struct logit_block *, double c);
 /* The place and length of these rows in params.values (or params.grads), as the operations on segments take them. */
 void model_segment(const struct model *, const struct param *, long row, long rows, int out[2]);
 #endif

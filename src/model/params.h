@@ -24,7 +24,7 @@ struct param {
   int layer;                 /* -1 outside blocks */
   int order;                 /* among those that train, as they lie in memory */
   long head_rows;            /* rows of one head's block of a projection to heads (w_q, w_k, w_v); else 0 */
-  long block_rows;           /* of a stack of matrices, one below the other (experts): rows of one; else 0 */
+  long block_rows;           /* of matrices one below the other (experts): rows of one; else 0 */
   struct tensor value, grad; /* [rows, cols]; gains [1, n]; ld = cols */
   enum param_init init;
   double init_scale; /* FAN_IN: times 1/sqrt(cols); NORMAL: standard deviation; CONSTANT: value */
@@ -50,7 +50,7 @@ void params_draw(struct params *, uint64_t seed);
    for params_put_back, which frees them. */
 real *params_perturb(struct params *, double relative);
 void params_put_back(struct params *, real *values);
-/* Rows of one of the matrices that it holds: all of them unless it is a stack. */
+/* Rows of one of the matrices that it holds: all of them unless it holds several. */
 long param_block_rows(const struct param *);
 /* Matrices, embedding and head: what a series by tensor has a number for; and how many there are. */
 int param_is_matrix(const struct param *);

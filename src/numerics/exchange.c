@@ -15,7 +15,7 @@ struct numbers {
   real *host;
   struct number *number;
   int count, room;
-  struct moment moment;
+  struct step_scalars now;
 };
 
 struct numbers *numbers_new(struct device *device, int room)
@@ -64,17 +64,17 @@ struct tensor *numbers_varying(struct numbers *n, number_of *of, const void *con
   return add_number(n, (struct number){.of = of, .context = own});
 }
 
-void numbers_tell(struct numbers *n, const struct moment *moment)
+void numbers_tell(struct numbers *n, const struct step_scalars *now)
 {
-  n->moment = *moment;
+  n->now = *now;
   for (int i = 0; i < n->count; i++) {
     const struct number *x = &n->number[i];
-    if (x->of) n->host[i] = (real)x->of(x->context, moment);
+    if (x->of) n->host[i] = (real)x->of(x->context, now);
   }
   n->device->upload(n->device, n->all->data, n->host, (size_t)n->count * sizeof *n->host);
 }
 
-const struct moment *numbers_moment(const struct numbers *n) { return &n->moment; }
+const struct step_scalars *numbers_scalars(const struct numbers *n) { return &n->now; }
 
 /* --- the report --------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 /* --- numbers: from the host -------------------------------------------------------------------------------- */
 
 /* What varies with time. */
-struct moment {
+struct step_scalars {
   long step;    /* 0, 1, ... */
   double rate;  /* the learning rate of this step */
   double share; /* of the base rate: schedule and warm-up */
@@ -18,12 +18,12 @@ struct numbers *numbers_new(struct device *, int room);
 void numbers_free(struct numbers *);
 /* A number [1] for the arguments of operations: one of the run, on the device from now on, ... */
 struct tensor *numbers_constant(struct numbers *, double value);
-/* ... or one of the moment: of(context, moment); the context is copied. */
-typedef double number_of(const void *context, const struct moment *);
+/* ... or one made from the step's scalars: of(context, scalars); the context is copied. */
+typedef double number_of(const void *context, const struct step_scalars *);
 struct tensor *numbers_varying(struct numbers *, number_of *, const void *context, size_t size);
-/* The moment's values to the device. Before the programs run that take them. */
-void numbers_tell(struct numbers *, const struct moment *);
-const struct moment *numbers_moment(const struct numbers *); /* the last one told */
+/* This step's values to the device. Before the programs run that take them. */
+void numbers_tell(struct numbers *, const struct step_scalars *);
+const struct step_scalars *numbers_scalars(const struct numbers *); /* the last one told */
 
 /* --- the report: from the device ----------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* program.c - a static list of calls, its reverse, and the places of its temporaries in one block */
 #include "numerics/program.h"
 #include "base/thread.h"
-#include "numerics/chains.h"
+#include "numerics/fusion.h"
 #include "base/memory.h"
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +27,11 @@ struct node {
   size_t place, bytes;
 };
 
-/* Calls [from, from+count) of `order`; apart: each is one piece of work, all at the same time; chain: they are one
-   (chains.h), of which so many rows are one piece of work. */
+/* Calls [from, from+count) of `order`; apart: each is one piece of work, all at the same time; fusion: they are one
+   (fusions.h), of which so many rows are one piece of work. */
 struct group {
   int from, count, apart;
-  const struct link *chain;
+  const struct link *fusion;
   long piece;
 };
 
@@ -60,8 +60,8 @@ struct program {
   const struct tensor *loss;
   struct tensor *guard; /* of the calls that are being recorded */
   int host_steps;
-  int *chain; /* [calls]: how many from here on are one */
-  int *order; /* calls wave by wave */
+  int *fusion; /* [calls]: how many from here on are one */
+  int *order;  /* calls level by level */
   struct group *group;
   int groups;
   /* Where the device keeps calls: [calls], by the first of each piece without a step of the host; made at the second
@@ -463,7 +463,7 @@ static int access_call(const struct call *call, struct access *to)
     if (tensor[i])
       to[n++] = (struct access){
         tensor[i], field[i].kind == FIELD_OUT || field[i].kind == FIELD_ADD || field[i].kind == FIELD_MAYADD,
-        chain_cuts(call->op, i)};
+        fusion_cuts(call->op, i)};
   if (call->guard) to[n++] = (struct access){call->guard, 0, 0};
   return n;
 }
@@ -497,7 +497,7 @@ static double cost_of(const struct call *call, const struct footprint *f)
   return cost;
 }
 
-/* Calls of one wave go to threads whole where none of them outweighs the rest; otherwise one after another, each cut
+/* Calls of one level go to threads whole where none of them outweighs the rest; otherwise one after another, each cut
    inside. Bits do not depend on it. */
 static void add_group(struct program *p, int from, int count, const struct footprint *f)
 {
@@ -510,47 +510,47 @@ static void add_group(struct program *p, int from, int count, const struct footp
   if (count) p->group[p->groups++] = (struct group){from, count, count > 1 && most <= 0.6 * all, NULL, 0};
 }
 
-static void add_chain(struct program *p, int from, int count)
+static void add_fusion(struct program *p, int from, int count)
 {
-  struct link *chain = arena_get(p->arena, (size_t)count, sizeof *chain);
+  struct link *fusion = arena_get(p->arena, (size_t)count, sizeof *fusion);
   for (int i = 0; i < count; i++) {
     const struct call *call = &p->call[p->order[from + i]];
-    chain[i] = (struct link){call->op, &call->args};
+    fusion[i] = (struct link){call->op, &call->args};
   }
-  const long piece = chain_piece(p->device, chain, count);
-  p->group[p->groups++] = (struct group){from, count, 0, chain, piece};
+  const long piece = fusion_piece(p->device, fusion, count);
+  p->group[p->groups++] = (struct group){from, count, 0, fusion, piece};
 }
 
 /* Comparing all pairs of more calls than this would take longer than it saves: they stay in their order. */
 enum { MOST_COMPARED = 2000 };
 
-/* Calls that go to threads whole, newton_schulz, which cuts itself, and those of a chain run on workers; of these, what
+/* Calls that go to threads whole, newton_schulz, which cuts itself, and those of a fusion run on workers; of these, what
    shares something takes no more. */
 static void declare_scratch(struct program *p)
 {
   size_t most = 0, apart = 0;
   for (int i = 0; i < p->groups; i++) {
     const struct group *g = &p->group[i];
-    size_t shared = g->chain ? chain_scratch(p->device, g->chain, g->count) : 0;
+    size_t shared = g->fusion ? fusion_scratch(p->device, g->fusion, g->count) : 0;
     if (shared > most) most = shared;
     for (int k = 0; k < g->count; k++) {
       const struct call *call = &p->call[p->order[g->from + k]];
       size_t bytes = call->host ? 0 : op_scratch_bytes(p->device, call->op, &call->args);
       if (bytes > most) most = bytes;
       if (bytes > apart &&
-          (g->apart || call->op == OP_newton_schulz || (g->chain && !p->device->ops.shared[call->op])))
+          (g->apart || call->op == OP_newton_schulz || (g->fusion && !p->device->ops.shared[call->op])))
         apart = bytes;
     }
   }
   device_wants_scratch(p->device, most, apart);
 }
 
-/* Chains become neighbours, before anything has its place: what they touch lives from their first to their last call,
+/* Fusions become neighbours, before anything has its place: what they touch lives from their first to their last call,
    since each piece of rows is at another of them. */
-static void find_chains(struct program *p)
+static void find_fusions(struct program *p)
 {
-  p->chain = arena_get(p->arena, (size_t)p->calls + 1, sizeof *p->chain);
-  for (int i = 0; i < p->calls; i++) p->chain[i] = 1;
+  p->fusion = arena_get(p->arena, (size_t)p->calls + 1, sizeof *p->fusion);
+  for (int i = 0; i < p->calls; i++) p->fusion[i] = 1;
   const int fast = p->device->ops.shared[OP_matmul] && !p->device->begin;
   if (!fast || !p->calls || p->calls > MOST_COMPARED) return;
   struct accesses a = accesses_of(p);
@@ -561,12 +561,12 @@ static void find_chains(struct program *p)
     const struct call *c = &p->call[i];
     link[i] = (struct link){c->host || c->guard ? OP_COUNT : c->op, &c->args};
   }
-  chains_find(p->device, link, a.of, p->calls, order, p->chain);
+  fusions_find(p->device, link, a.of, p->calls, order, p->fusion);
   memcpy(call, p->call, (size_t)p->calls * sizeof *call);
   for (int i = 0; i < p->nodes; i++) p->node[i]->tensor.first = p->node[i]->tensor.last = -1;
   for (int i = 0; i < p->calls; i++) p->call[i] = call[order[i]];
   for (int i = 0, n; i < p->calls; i += n) {
-    n = p->chain[i];
+    n = p->fusion[i];
     for (int k = i; k < i + n; k++)
       for (int t = 0; t < a.of[order[k]].count; t++) live(a.of[order[k]].access[t].tensor, i, i + n - 1);
   }
@@ -576,7 +576,7 @@ static void find_chains(struct program *p)
   memory_free(call);
 }
 
-static void find_waves(struct program *p)
+static void find_levels(struct program *p)
 {
   p->order = arena_get(p->arena, (size_t)p->calls + 1, sizeof *p->order);
   if (p->calls > MOST_COMPARED) {
@@ -587,39 +587,39 @@ static void find_waves(struct program *p)
   }
   struct accesses a = accesses_of(p);
   struct footprint *f = memory_new((size_t)p->calls + 1, sizeof *f);
-  int *wave = memory_new((size_t)p->calls + 1, sizeof *wave),
+  int *level = memory_new((size_t)p->calls + 1, sizeof *level),
       *first = memory_new((size_t)p->calls + 1, sizeof *first);
   int n = 0, units = 0;
-  for (int i = 0; i < p->calls; i += p->chain[i]) {
+  for (int i = 0; i < p->calls; i += p->fusion[i]) {
     first[units] = i;
     f[units] = a.of[i];
-    for (int k = 1; k < p->chain[i]; k++) f[units].count += a.of[i + k].count;
+    for (int k = 1; k < p->fusion[i]; k++) f[units].count += a.of[i + k].count;
     units++;
   }
-  int waves = waves_find(f, units, wave);
-  p->group = arena_get(p->arena, (size_t)(waves + units) + 1, sizeof *p->group);
-  for (int w = 0; w < waves; w++) {
+  int levels = levels_find(f, units, level);
+  p->group = arena_get(p->arena, (size_t)(levels + units) + 1, sizeof *p->group);
+  for (int w = 0; w < levels; w++) {
     for (int u = 0; u < units; u++) {
       int from = n;
-      if (wave[u] != w || p->chain[first[u]] == 1) continue;
-      for (int k = 0; k < p->chain[first[u]]; k++) p->order[n++] = first[u] + k;
-      add_chain(p, from, n - from);
+      if (level[u] != w || p->fusion[first[u]] == 1) continue;
+      for (int k = 0; k < p->fusion[first[u]]; k++) p->order[n++] = first[u] + k;
+      add_fusion(p, from, n - from);
     }
     int from = n;
     for (int u = 0; u < units; u++)
-      if (wave[u] == w && p->chain[first[u]] == 1) p->order[n++] = first[u];
+      if (level[u] == w && p->fusion[first[u]] == 1) p->order[n++] = first[u];
     add_group(p, from, n - from, a.of);
   }
   accesses_free(&a);
   memory_free(f);
-  memory_free(wave);
+  memory_free(level);
   memory_free(first);
 }
 
 void program_plan(struct program *p)
 {
   REQUIRE(!p->planned);
-  find_chains(p);
+  find_fusions(p);
   struct node **list = memory_new((size_t)p->nodes + 1, sizeof *list);
   int count = 0;
   for (int i = 0; i < p->nodes; i++) {
@@ -638,7 +638,7 @@ void program_plan(struct program *p)
     if (t->base && t->base->data) t->data = (char *)t->base->data + (size_t)t->offset * element(t);
   }
   memory_free(list);
-  find_waves(p);
+  find_levels(p);
   declare_scratch(p);
   if (p->device->begin) p->kept = arena_get(p->arena, (size_t)p->calls + 1, sizeof *p->kept);
   p->planned = 1;
@@ -662,14 +662,14 @@ static void run_at(struct program *const *p, int count, int i)
   for (int k = 0; k < each; k++) run_call(p[k]->device, &p[k]->call[at]);
 }
 
-struct gang {
+struct level_call {
   struct program *program;
   const struct group *group;
 };
 
 static void run_piece(void *context, long piece, int worker)
 {
-  const struct gang *g = context;
+  const struct level_call *g = context;
   struct program *p = g->program;
   run_call(device_worker(p->device, worker), &p->call[p->order[g->group->from + piece]]);
 }
@@ -715,10 +715,10 @@ static void run_all(struct program *const *all, int count)
   }
   for (int i = 0; i < p->groups; i++) {
     const struct group *g = &p->group[i];
-    if (g->chain && p->device->ops.shared[OP_matmul] && !p->device->op_seconds)
-      chain_run(p->device, g->chain, g->count, g->piece);
+    if (g->fusion && p->device->ops.shared[OP_matmul] && !p->device->op_seconds)
+      fusion_run(p->device, g->fusion, g->count, g->piece);
     else if (g->apart && !p->kept && !p->device->op_seconds)
-      parallel_for(p->device->pool, g->count, run_piece, &(struct gang){p, g});
+      parallel_for(p->device->pool, g->count, run_piece, &(struct level_call){p, g});
     else
       for (int k = g->from; k < g->from + g->count; k++) run_at(all, count, k);
   }

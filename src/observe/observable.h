@@ -21,7 +21,7 @@ struct watch {
 /* The rows of one observable that are being made, and of what step. */
 struct row;
 struct reading {
-  struct moment now;         /* the step's learning rate */
+  struct step_scalars now;   /* the step's learning rate */
   double batches;            /* that the tally has added up */
   const struct report *read; /* read last: see report_of */
   /* AXIS_SPECTRA: the weights before the step's update and its directions (NULL: no update follows) on the host, as

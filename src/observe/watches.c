@@ -99,7 +99,10 @@ static void tap(struct watcher *watcher, struct program *p, enum point point, in
     if (a->watch[i].observable->tap) a->watch[i].observable->tap(&a->watch[i], p, point, layer, flow);
 }
 
-void watches_seen(struct watches *w) { tap(&w->axis[AXIS_SPECTRA].watcher, NULL, POINT_SEEN, -1, NULL); }
+void watches_before_update(struct watches *w)
+{
+  tap(&w->axis[AXIS_SPECTRA].watcher, NULL, POINT_BEFORE_UPDATE, -1, NULL);
+}
 
 void watches_begin(struct watches *w, enum series_axis axis, struct program *p)
 {
@@ -116,7 +119,7 @@ struct watches *watches_new(struct model *m, struct updates *u, const struct rec
   struct watches *w = arena_get(arena, 1, sizeof *w);
   *w = (struct watches){.model = m, .updates = u, .arena = arena};
   struct tally *tally[AXIS_COUNT] = {
-    [AXIS_STEP] = &m->seen, [AXIS_SPECTRA] = &m->seen, [AXIS_VAL] = &m->val, [AXIS_PROBE] = &m->probe};
+    [AXIS_STEP] = &m->step, [AXIS_SPECTRA] = &m->step, [AXIS_VAL] = &m->val, [AXIS_PROBE] = &m->probe};
   long observables_count = 0, most = 0, emitted = 0;
   for (const struct observable *const *o = observables; *o; o++, observables_count++)
     most += series_count(observable_series(*o));
@@ -135,7 +138,7 @@ struct watches *watches_new(struct model *m, struct updates *u, const struct rec
   for (int s = 0; s < m->stabilizer_count; s++)
     for (long i = 0; i < series_count(m->stabilizer[s]->emits); i++)
       add_emitted(w, &m->stabilizer[s]->emits[i], m->context[s].series[i]);
-  m->seen.watcher = &w->axis[AXIS_STEP].watcher;
+  m->step.watcher = &w->axis[AXIS_STEP].watcher;
   m->probe.watcher = &w->axis[AXIS_PROBE].watcher;
   if (!w->axis[AXIS_SPECTRA].count) return w;
   w->weights = arena_get(arena, (size_t)m->params.values.cols, sizeof *w->weights);
@@ -183,7 +186,7 @@ static void copy_weights(const struct watches *w, int directions)
   if (directions) device->download(device, w->directions, updates_all_directions(w->updates)->data, bytes);
 }
 
-int watches_read(struct watches *w, enum series_axis axis, const struct moment *now, double batches,
+int watches_read(struct watches *w, enum series_axis axis, const struct step_scalars *now, double batches,
                  int directions, struct error *e)
 {
   struct axis *a = &w->axis[axis];

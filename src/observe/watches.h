@@ -10,8 +10,8 @@ struct watches *watches_new(struct model *, struct updates *, const struct recor
 void watches_free(struct watches *);
 /* Record: nothing has been seen on this axis. The step's axis begins with report_record_clear. */
 void watches_begin(struct watches *, enum series_axis, struct program *);
-/* POINT_SEEN: the batch has been seen, its weights are there still. */
-void watches_seen(struct watches *);
+/* POINT_BEFORE_UPDATE: the batch has been seen, its weights are there still. */
+void watches_before_update(struct watches *);
 
 /* Every series that is wanted, of observables and of the model's stabilisers; its row is that which was read last. */
 struct recorded {
@@ -21,6 +21,6 @@ struct recorded {
 const struct recorded *watches_recorded(const struct watches *, long *count);
 /* Make the rows of one axis, from the report that was read last; the tally has added up so many batches. `directions`:
    an update is about to be applied (AXIS_SPECTRA). Where one fails the others have their rows still. */
-int watches_read(struct watches *, enum series_axis, const struct moment *, double batches, int directions,
-                 struct error *);
+int watches_read(struct watches *, enum series_axis, const struct step_scalars *, double batches,
+                 int directions, struct error *);
 #endif

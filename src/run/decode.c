@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "run/company.h"
+#include "run/lockstep.h"
 
 static void feed_column(struct trainer *t, struct tensor *input, const int *from, long context)
 {
@@ -33,7 +33,7 @@ static void decode_part(struct trainer *t, struct model_program *d, long part, r
 
 static void look_at_part(struct trainer *t, long part, real *losses)
 {
-  company_run_part(ALONE(t), NULL, PART_LOOK, part);
+  lockstep_run_part(ALONE(t), NULL, PART_LOOK, part);
   trainer_token_losses(t, &t->look_program, losses);
 }
 

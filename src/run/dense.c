@@ -29,11 +29,11 @@ long dense_first(const struct dense *d, long step)
   return step < d->around ? 0 : step - d->around + 1;
 }
 
-int dense_look(struct dense *d, struct health *h, const struct pass *pass)
+int dense_look(struct dense *d, struct health *h, const struct outcome *o)
 {
   if (!dense_wanted(d)) return 0;
-  long best = pass_largest(pass->max_logit, h->layers * h->heads), was = d->quiet;
-  double max = (double)pass->max_logit[best];
+  long best = outcome_largest(o->max_logit, h->layers * h->heads), was = d->quiet;
+  double max = (double)o->max_logit[best];
   if (!(max <= d->level))
     d->quiet = 0;
   else if (d->quiet >= 0 && ++d->quiet > d->around)

@@ -21,5 +21,5 @@ int dense_on(const struct dense *);
 /* Of the rows up to this step that are not recorded, those from the given one on are to be kept; beyond it: none is. */
 long dense_first(const struct dense *, long step);
 /* After a step's report: on, off, or as it was; told as events of that step. Returns 1 where it has just begun. */
-int dense_look(struct dense *, struct health *, const struct pass *);
+int dense_look(struct dense *, struct health *, const struct outcome *);
 #endif

@@ -1,5 +1,5 @@
 #include "run/drive.h"
-#include "run/pass.h"
+#include "run/outcome.h"
 
 #include <math.h>
 #include <signal.h>
@@ -86,7 +86,7 @@ void progress_tick(void *context, const struct trainer *t)
   if (!p->terminal && !p->shown && now - p->started < interval) return;
   p->shown = now;
   const struct model_options *m = config_section(trainer_config(t), "model");
-  long at = pass_largest(trainer_max_logit(t), model_blocks(m) * m->heads), done = trainer_step_count(t);
+  long at = outcome_largest(trainer_max_logit(t), model_blocks(m) * m->heads), done = trainer_step_count(t);
   double rate = (double)(done - p->first_step) / (now - p->started);
   long left = rate > 0 ? (long)((double)(trainer_steps(t) - done) / rate) : 0;
   fprintf(stderr,

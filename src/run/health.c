@@ -25,14 +25,14 @@ void health_event(struct health *h, const char *kind, int layer, int head, doubl
   recorder_event(h->recorder, *h->step, kind, layer, head, value);
 }
 
-void health_finite(struct health *h, const struct pass *pass, double grad_norm)
+void health_finite(struct health *h, const struct outcome *o, double grad_norm)
 {
   long heads = h->heads, n = h->layers * heads;
   for (long i = 0; i < n; i++)
-    if (!isfinite(pass->max_abs_logit[i]))
-      health_event(h, "nonfinite", (int)(i / heads), (int)(i % heads), (double)pass->max_abs_logit[i]);
-  if (!isfinite(pass->loss))
-    health_event(h, "nonfinite", -1, -1, pass->loss);
+    if (!isfinite(o->max_abs_logit[i]))
+      health_event(h, "nonfinite", (int)(i / heads), (int)(i % heads), (double)o->max_abs_logit[i]);
+  if (!isfinite(o->loss))
+    health_event(h, "nonfinite", -1, -1, o->loss);
   else if (!isfinite(grad_norm))
     health_event(h, "nonfinite", -1, -1, grad_norm);
 }
@@ -72,9 +72,9 @@ void health_spike(struct health *h, double loss, double limit)
   h->spike_window[*h->step % SPIKE_WINDOW] = (real)loss;
 }
 
-void health_peak(struct health *h, const struct pass *pass)
+void health_peak(struct health *h, const struct outcome *o)
 {
-  long at = pass_largest(pass->max_logit, h->layers * h->heads);
-  double s = (double)pass->max_logit[at];
+  long at = outcome_largest(o->max_logit, h->layers * h->heads);
+  double s = (double)o->max_logit[at];
   if (!isnan(h->peak.value) && !(s <= h->peak.value)) h->peak = (struct peak){s, *h->step, at};
 }

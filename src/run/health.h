@@ -1,7 +1,7 @@
 /* health.h - what a step's numbers say of the run: not finite, a spike, the peak; told as events */
 #ifndef MAXLOGIT_HEALTH_H
 #define MAXLOGIT_HEALTH_H
-#include "run/pass.h"
+#include "run/outcome.h"
 #include "run/trainer.h"
 #include "storage/recorder.h"
 
@@ -20,10 +20,10 @@ void health_init(struct health *, struct arena *, const struct model *, const lo
 /* An event of the step; what is not finite is told once a step and place. */
 void health_event(struct health *, const char *kind, int layer, int head, double value);
 /* Events for what is not finite. */
-void health_finite(struct health *, const struct pass *, double grad_norm);
+void health_finite(struct health *, const struct outcome *, double grad_norm);
 /* A loss above median + `limit` (median absolute deviation) of the latest losses is an event; 0: never. */
 void health_spike(struct health *, double loss, double limit);
 /* The events that stabilisers' series tell, from the report that was read last. */
 void health_series(struct health *, const struct model *);
-void health_peak(struct health *, const struct pass *);
+void health_peak(struct health *, const struct outcome *);
 #endif

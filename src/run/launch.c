@@ -7,14 +7,14 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "numerics/slab.h"
-#include "run/company.h"
+#include "run/lockstep.h"
 #include "run/drive.h"
 
 /* A run keeps its thread this long before another has its turn: long against a step's own memory, short against a
    run. */
 static const double turn_seconds = 0.02;
 
-struct seat {
+struct member {
   struct launch_run *run;
   int number;              /* of the run among all */
   struct config *read;     /* from the run file, where it goes on */
@@ -24,9 +24,9 @@ struct seat {
 };
 
 struct launch {
-  pthread_mutex_t lock; /* of seats, and for the ears */
-  struct seat *seat;
-  int seats;
+  pthread_mutex_t lock; /* of members, and for the ears */
+  struct member *member;
+  int members;
   double began;
   const struct launch_ears *ears;
 };
@@ -36,12 +36,12 @@ struct launch {
 static long steps_left(const struct trainer *t) { return trainer_steps(t) - trainer_step_count(t); }
 
 /* The run that has most to do and nobody at it. */
-static struct seat *take_turn(struct launch *l)
+static struct member *take_turn(struct launch *l)
 {
-  struct seat *best = NULL;
+  struct member *best = NULL;
   pthread_mutex_lock(&l->lock);
-  for (int i = 0; i < l->seats; i++) {
-    struct seat *s = &l->seat[i];
+  for (int i = 0; i < l->members; i++) {
+    struct member *s = &l->member[i];
     if (!s->busy && s->trainer && (!best || steps_left(s->trainer) > steps_left(best->trainer))) best = s;
   }
   if (best) best->busy = 1;
@@ -49,14 +49,14 @@ static struct seat *take_turn(struct launch *l)
   return best;
 }
 
-static void end_turn(struct launch *l, struct seat *s)
+static void end_turn(struct launch *l, struct member *s)
 {
   pthread_mutex_lock(&l->lock);
   s->busy = 0;
   pthread_mutex_unlock(&l->lock);
 }
 
-static void tell_step(struct launch *l, const struct seat *s)
+static void tell_step(struct launch *l, const struct member *s)
 {
   if (!l->ears->step) return;
   pthread_mutex_lock(&l->lock);
@@ -64,7 +64,7 @@ static void tell_step(struct launch *l, const struct seat *s)
   pthread_mutex_unlock(&l->lock);
 }
 
-static void tell_end(struct launch *l, const struct seat *s)
+static void tell_end(struct launch *l, const struct member *s)
 {
   if (!l->ears->end) return;
   pthread_mutex_lock(&l->lock);
@@ -72,12 +72,12 @@ static void tell_end(struct launch *l, const struct seat *s)
   pthread_mutex_unlock(&l->lock);
 }
 
-static int goes_on(const struct launch *l, const struct seat *s)
+static int goes_on(const struct launch *l, const struct member *s)
 {
   return drive_goes_on(s->trainer, s->run->max_time, l->began);
 }
 
-static void end(struct launch *l, struct seat *s)
+static void end(struct launch *l, struct member *s)
 {
   s->run->status = drive_end(s->trainer, NULL, NULL, &s->run->error);
   s->trainer = NULL;
@@ -85,7 +85,7 @@ static void end(struct launch *l, struct seat *s)
 }
 
 /* What came of its step. */
-static void after_step(struct launch *l, struct seat *s, const struct error *e)
+static void after_step(struct launch *l, struct member *s, const struct error *e)
 {
   if (!e->status) {
     tell_step(l, s);
@@ -98,7 +98,7 @@ static void after_step(struct launch *l, struct seat *s, const struct error *e)
   tell_end(l, s);
 }
 
-static void advance(struct launch *l, struct seat *s)
+static void advance(struct launch *l, struct member *s)
 {
   double until = clock_seconds() + turn_seconds;
   do {
@@ -112,53 +112,53 @@ static void advance(struct launch *l, struct seat *s)
 }
 
 /* A thread that finds no free run has nothing more to do: runs only become fewer. */
-static void drive_seats(void *context, int thread)
+static void drive_members(void *context, int thread)
 {
   struct launch *l = context;
   (void)thread;
-  for (struct seat *s; (s = take_turn(l)); end_turn(l, s)) advance(l, s);
+  for (struct member *s; (s = take_turn(l)); end_turn(l, s)) advance(l, s);
 }
 
 /* --- all at once, on a device that computes the runs itself ------------------------------------------------------ */
 
-static void end_if_over(void *context, long seat, int worker)
+static void end_if_over(void *context, long member, int worker)
 {
   struct launch *l = context;
-  struct seat *s = &l->seat[seat];
+  struct member *s = &l->member[member];
   (void)worker;
   if (s->over) end(l, s);
   s->over = 0;
 }
 
-/* Those that are over end, at the same time: a seat that is left is computed along, and nobody looks. */
-static void gather(struct launch *l, struct company *c)
+/* Those that are over end, at the same time: a member that is left is computed along, and nobody looks. */
+static void gather(struct launch *l, struct lockstep *c)
 {
   struct device *device = NULL;
-  for (int i = 0; i < l->seats; i++) {
-    struct seat *s = &l->seat[i];
+  for (int i = 0; i < l->members; i++) {
+    struct member *s = &l->member[i];
     s->over = s->trainer && !goes_on(l, s);
     if (s->over) device = trainer_device(s->trainer);
   }
   if (device && device->wait) device->wait(device); /* this thread alone has the device compute */
   if (c->pool)
-    parallel_for(c->pool, l->seats, end_if_over, l);
+    parallel_for(c->pool, l->members, end_if_over, l);
   else
-    for (int i = 0; i < l->seats; i++) end_if_over(l, i, 0);
+    for (int i = 0; i < l->members; i++) end_if_over(l, i, 0);
   c->count = 0;
-  for (int i = 0; i < l->seats; i++)
-    if (l->seat[i].trainer) c->run[c->count++] = l->seat[i].trainer;
+  for (int i = 0; i < l->members; i++)
+    if (l->member[i].trainer) c->run[c->count++] = l->member[i].trainer;
 }
 
 /* The threads draw batches and make rows and files; this one tells the device. */
 static void drive_together(struct launch *l, int threads)
 {
-  size_t n = (size_t)l->seats;
-  struct company c = {memory_new(n, sizeof *c.run), memory_new(n, sizeof *c.program), 0,
-                      n > 1 ? pool_new(threads) : NULL};
+  size_t n = (size_t)l->members;
+  struct lockstep c = {memory_new(n, sizeof *c.run), memory_new(n, sizeof *c.program), 0,
+                       n > 1 ? pool_new(threads) : NULL};
   for (gather(l, &c); c.count; gather(l, &c)) {
     trainer_step_all(&c);
-    for (int i = 0; i < l->seats; i++)
-      if (l->seat[i].trainer) after_step(l, &l->seat[i], &l->seat[i].trainer->error);
+    for (int i = 0; i < l->members; i++)
+      if (l->member[i].trainer) after_step(l, &l->member[i], &l->member[i].trainer->error);
   }
   pool_free(c.pool);
   memory_free(c.program);
@@ -167,14 +167,14 @@ static void drive_together(struct launch *l, int threads)
 
 /* --- a launch ------------------------------------------------------------------------------------------------ */
 
-static struct config *config_of(const struct seat *s) { return s->run->config ? s->run->config : s->read; }
+static struct config *config_of(const struct member *s) { return s->run->config ? s->run->config : s->read; }
 
-static const char *kind_of(const struct seat *s)
+static const char *kind_of(const struct member *s)
 {
   return ((const struct top_options *)config_section(config_of(s), ""))->device;
 }
 
-static void sit_down(struct seat *s, struct device *device)
+static void sit_down(struct member *s, struct device *device)
 {
   struct launch_run *run = s->run;
   if (run->config)
@@ -184,7 +184,7 @@ static void sit_down(struct seat *s, struct device *device)
 }
 
 /* What is replayed for all must be what each has recorded. */
-static void compare_programs(struct seat *s, const struct seat *first)
+static void compare_programs(struct member *s, const struct member *first)
 {
   const char *difference = trainer_difference(first->trainer, s->trainer);
   if (!difference) return;
@@ -195,64 +195,65 @@ static void compare_programs(struct seat *s, const struct seat *first)
 }
 
 /* On `alone`, or on slabs. */
-static void launch_on(struct device *alone, struct slabs *slabs, struct seat *seat, int seats, int threads,
-                      const struct launch_ears *ears)
+static void launch_on(struct device *alone, struct slabs *slabs, struct member *member, int members,
+                      int threads, const struct launch_ears *ears)
 {
-  struct launch l = {.seat = seat, .seats = seats, .ears = ears};
-  int computes_runs = slabs_in_one_call(kind_of(seat));
-  const struct seat *first = NULL;
+  struct launch l = {.member = member, .members = members, .ears = ears};
+  int computes_runs = slabs_in_one_call(kind_of(member));
+  const struct member *first = NULL;
   pthread_mutex_init(&l.lock, NULL);
-  for (int i = 0; i < seats; i++) {
-    sit_down(&seat[i], alone ? alone : slabs_device(slabs, i));
-    if (!first && seat[i].trainer) first = &seat[i];
-    if (computes_runs && seat[i].trainer) compare_programs(&seat[i], first);
-    if (seat[i].run->status) tell_end(&l, &seat[i]);
+  for (int i = 0; i < members; i++) {
+    sit_down(&member[i], alone ? alone : slabs_device(slabs, i));
+    if (!first && member[i].trainer) first = &member[i];
+    if (computes_runs && member[i].trainer) compare_programs(&member[i], first);
+    if (member[i].run->status) tell_end(&l, &member[i]);
   }
   l.began = clock_seconds();
   if (computes_runs)
     drive_together(&l, threads);
   else
-    threads_run(threads < seats ? threads : seats, drive_seats, &l);
+    threads_run(threads < members ? threads : members, drive_members, &l);
   pthread_mutex_destroy(&l.lock);
 }
 
-static void fail_all(struct seat *seat, int seats, const struct launch_ears *ears, const struct error *e)
+static void fail_all(struct member *member, int members, const struct launch_ears *ears,
+                     const struct error *e)
 {
-  for (int i = 0; i < seats; i++) {
-    seat[i].run->status = e->status;
-    seat[i].run->error = *e;
-    if (ears->end) ears->end(ears->context, seat[i].number);
+  for (int i = 0; i < members; i++) {
+    member[i].run->status = e->status;
+    member[i].run->error = *e;
+    if (ears->end) ears->end(ears->context, member[i].number);
   }
 }
 
 /* Runs of one structure: a device for one alone, else slabs as large as a run that is built to measure it, as many at a
    time as the device holds. */
-static void launch(struct seat *seat, int seats, int threads, const struct launch_ears *ears)
+static void launch(struct member *member, int members, int threads, const struct launch_ears *ears)
 {
-  const char *kind = kind_of(seat);
+  const char *kind = kind_of(member);
   struct error e = {0};
-  if (seats == 1) {
+  if (members == 1) {
     struct device *device;
     if (device_open(&device, kind, threads, &e)) {
-      fail_all(seat, 1, ears, &e);
+      fail_all(member, 1, ears, &e);
       return;
     }
-    launch_on(device, NULL, seat, 1, threads, ears);
+    launch_on(device, NULL, member, 1, threads, ears);
     device_close(device);
     return;
   }
   size_t bytes = 0;
-  int each = !slabs_in_one_call(kind) && threads > seats ? threads / seats : 1;
-  int status = trainer_bytes(config_of(seat), each, &bytes, &e),
-      most = status ? seats : slabs_most(kind, bytes);
-  for (int from = 0, n; from < seats; from += n) {
+  int each = !slabs_in_one_call(kind) && threads > members ? threads / members : 1;
+  int status = trainer_bytes(config_of(member), each, &bytes, &e),
+      most = status ? members : slabs_most(kind, bytes);
+  for (int from = 0, n; from < members; from += n) {
     struct slabs *slabs = NULL;
-    n = seats - from < most ? seats - from : most;
+    n = members - from < most ? members - from : most;
     if (!status) status = slabs_open(&slabs, kind, n, bytes, each, &e);
     if (status)
-      fail_all(seat + from, n, ears, &e);
+      fail_all(member + from, n, ears, &e);
     else
-      launch_on(NULL, slabs, seat + from, n, threads, ears);
+      launch_on(NULL, slabs, member + from, n, threads, ears);
     slabs_close(slabs);
   }
 }
@@ -260,14 +261,14 @@ static void launch(struct seat *seat, int seats, int threads, const struct launc
 void launch_drive(struct launch_run *run, int count, int threads, const struct launch_ears *ears)
 {
   static const struct launch_ears nobody = {0};
-  struct seat *all = memory_new((size_t)count, sizeof *all);
-  struct seat *together = memory_new((size_t)count, sizeof *together);
+  struct member *all = memory_new((size_t)count, sizeof *all);
+  struct member *together = memory_new((size_t)count, sizeof *together);
   uint64_t *structure = memory_new((size_t)count, sizeof *structure);
   REQUIRE(threads >= 1);
   if (!ears) ears = &nobody;
   for (int i = 0; i < count; i++) {
-    struct seat *s = &all[i];
-    *s = (struct seat){.run = &run[i], .number = i};
+    struct member *s = &all[i];
+    *s = (struct member){.run = &run[i], .number = i};
     run[i].status = run[i].config ? STATUS_OK : trainer_config_of(run[i].path, &s->read, NULL, &run[i].error);
     if (!run[i].status)
       structure[i] = config_structure(config_of(s));

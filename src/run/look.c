@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "run/company.h"
+#include "run/lockstep.h"
 
 void trainer_token_losses(struct trainer *t, const struct model_program *p, real *out)
 {
@@ -71,21 +71,21 @@ struct sums {
   double *hits, *pairs;     /* [modules] */
 };
 
-static void validate(const struct company *c, company_choice *chosen, const struct sums *s)
+static void validate(const struct lockstep *c, lockstep_choice *chosen, const struct sums *s)
 {
   struct trainer *t = c->run[0];
-  company_replay(c, PART_BEGIN_LOOK);
+  lockstep_replay(c, PART_BEGIN_LOOK);
   for (long b = 0; b < t->train->val_batches; b++) {
-    company_draw(c, chosen, DATA_VAL, (uint64_t)b);
+    lockstep_draw(c, chosen, DATA_VAL, (uint64_t)b);
     for (long m = 0; m < t->train->micro_batches; m++) {
-      company_run_part(c, chosen, PART_LOOK, m);
+      lockstep_run_part(c, chosen, PART_LOOK, m);
       if (s->position) add_positions(t, &t->look_program, m, s->position, s->count);
       if (s->hits) add_agreements(t, &t->look_program, m, s->hits, s->pairs);
     }
   }
 }
 
-void trainer_run_validation(const struct company *c, company_choice *chosen)
+void trainer_run_validation(const struct lockstep *c, lockstep_choice *chosen)
 {
   validate(c, chosen, &(struct sums){0});
 }

@@ -27,7 +27,7 @@ void observer_free(struct observer *o)
   memory_free(o);
 }
 
-static int put(struct observer *o, enum series_axis axis, const struct moment *now, double batches,
+static int put(struct observer *o, enum series_axis axis, const struct step_scalars *now, double batches,
                int directions, struct error *e)
 {
   int status = watches_read(o->watches, axis, now, batches, directions, e);
@@ -42,7 +42,7 @@ static int put(struct observer *o, enum series_axis axis, const struct moment *n
   return status;
 }
 
-int observer_row(struct observer *o, enum series_axis axis, const struct moment *now, double batches,
+int observer_row(struct observer *o, enum series_axis axis, const struct step_scalars *now, double batches,
                  int directions, struct error *e)
 {
   int status = put(o, axis, now, batches, directions, e);
@@ -50,7 +50,7 @@ int observer_row(struct observer *o, enum series_axis axis, const struct moment 
   return status;
 }
 
-void observer_step(struct observer *o, const struct moment *now, long first_step)
+void observer_step(struct observer *o, const struct step_scalars *now, long first_step)
 {
   put(o, AXIS_STEP, now, 1, 0, NULL);
   if (first_step == OBSERVE_RECORDED)

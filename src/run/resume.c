@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "run/company.h"
+#include "run/lockstep.h"
 
 static int set_parameter(void *config, const char *key, const char *value, const char *origin)
 {

@@ -5,12 +5,12 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "model/plant.h"
+#include "model/boost.h"
 #include "run/start.h"
 #include "run/state.h"
 #include "training/optimizer.h"
 
-struct stack {
+struct chosen {
   struct trainer *t;
   const struct stabilizer *member[MAX_STABILIZERS];
   const void *options[MAX_STABILIZERS];
@@ -20,7 +20,7 @@ struct stack {
 
 static int push_stabilizer(void *context, const char *name)
 {
-  struct stack *s = context;
+  struct chosen *s = context;
   if (s->count == MAX_STABILIZERS)
     return error_set(s->error, STATUS_USAGE, "stabilizers: more than %d", MAX_STABILIZERS);
   s->member[s->count] = stabilizer_find(name);
@@ -58,16 +58,16 @@ static int init_weights(struct trainer *t, struct error *e)
     t->start_content = o->start_content;
   else
     status = start_from(&t->model, t->train->init_from, o ? &o->start_content : NULL, &t->start_content, e);
-  if (!status) status = plant_heads(&t->model, t->train->plant, e);
+  if (!status) status = boost_heads(&t->model, t->train->plant, e);
   if (!status) model_begin(&t->model);
   return status;
 }
 
 static int init_model(struct trainer *t, struct model_options *m, struct error *e)
 {
-  struct stack stack = {.t = t, .error = e};
-  if (text_split(t->top->stabilizers, '+', push_stabilizer, &stack)) return e->status;
-  int status = model_init(&t->model, m, t->device, stack.member, stack.options, stack.count, e);
+  struct chosen chosen = {.t = t, .error = e};
+  if (text_split(t->top->stabilizers, '+', push_stabilizer, &chosen)) return e->status;
+  int status = model_init(&t->model, m, t->device, chosen.member, chosen.options, chosen.count, e);
   if (status) return status;
   t->model.precision = *(const struct precision_options *)config_section(t->config, "precision");
   char cancels[256];
@@ -118,7 +118,7 @@ static int check_memory(const struct trainer *t, struct error *e)
       : "model.width, model.layers or model.vocab helps");
 }
 
-static void record_beginnings(struct trainer *t)
+static void emit_beginnings(struct trainer *t)
 {
   struct model *m = &t->model;
   t->begin = program_new(t->device);
@@ -167,11 +167,11 @@ static int init_training(struct trainer *t, struct error *e)
   mark_memory(t, MEMORY_UPDATES);
   t->watches = watches_new(&t->model, t->updates, &t->record);
   mark_memory(t, MEMORY_RECORD);
-  model_program_init(&t->model, &t->step_program, rows, context, 1, &t->model.seen, o->micro_batches);
+  model_program_init(&t->model, &t->step_program, rows, context, 1, &t->model.step, o->micro_batches);
   model_program_init(&t->model, &t->look_program, rows, context, 0, &t->model.probe, o->micro_batches);
-  record_beginnings(t);
+  emit_beginnings(t);
   host_batch_init(&t->host, t->arena, o->batch, context, t->model.options.mtp);
-  pass_init(&t->pass, t->arena, &t->model);
+  outcome_init(&t->outcome, t->arena, &t->model);
   health_init(&t->health, t->arena, &t->model, &t->reading);
   dense_init(&t->dense, t->config, &t->record);
   init_flights(t);

@@ -20,7 +20,7 @@ struct origin {
 
 /* What a step's rows need besides its report. */
 struct flight {
-  struct moment now;
+  struct step_scalars now;
   double began;
   int probed;
   struct batch batch; /* a copy, where batches are recorded */
@@ -66,7 +66,7 @@ struct trainer {
   struct watches *watches;
   struct observer *observer;
 
-  struct pass pass;
+  struct outcome outcome;
   struct health health;
   struct dense dense;
   struct tensor *token_loss; /* [N, 1] on the device */
@@ -94,10 +94,10 @@ void trainer_facts(struct trainer *, struct run_facts *);
 void trainer_observe(struct trainer *);
 void trainer_release(struct trainer *);
 
-struct company;
+struct lockstep;
 /* look.c: all validation batches of those that are chosen (NULL: all); their losses add up in the place of the
    probe's. */
-void trainer_run_validation(const struct company *, int (*chosen)(const struct trainer *));
+void trainer_run_validation(const struct lockstep *, int (*chosen)(const struct trainer *));
 /* Those sums into the report, which is read: waits. Returns the mean loss. */
 double trainer_validated(struct trainer *);
 double trainer_reported_val(const struct trainer *); /* that mean, of the report that was read last */
@@ -113,9 +113,9 @@ double trainer_wall(const struct trainer *); /* seconds, of the whole run */
 /* Put a checkpoint's tensors in their places. */
 int trainer_load(struct trainer *, const struct checkpoint *, struct error *);
 
-/* trainer.c: a step of each; those that have none to do are put out of the company before it. What fails is in the
+/* trainer.c: a step of each; those that have none to do are put out of the lockstep before it. What fails is in the
    run's `error`. */
-void trainer_step_all(struct company *);
+void trainer_step_all(struct lockstep *);
 /* The last look of those that are at their end, at the state after the last update. */
-void trainer_finish_all(const struct company *);
+void trainer_finish_all(const struct lockstep *);
 #endif

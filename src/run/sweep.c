@@ -300,7 +300,7 @@ struct note {
 };
 
 /* A launch as its worker knows it; arrays by run. */
-struct crew {
+struct sweep_launch {
   struct sweep *sweep;
   int fd; /* takes the notes */
   long count;
@@ -312,7 +312,7 @@ struct crew {
   double *told;
 };
 
-static void tell(const struct crew *c, long at, enum sweep_fate fate, long step, const char *reason)
+static void tell(const struct sweep_launch *c, long at, enum sweep_fate fate, long step, const char *reason)
 {
   struct note note = {.point = c->point[at], .fate = fate, .step = step};
   snprintf(note.reason, sizeof note.reason, "%.511s", reason);
@@ -321,17 +321,20 @@ static void tell(const struct crew *c, long at, enum sweep_fate fate, long step,
 
 static void tell_progress(void *context, int run, const struct trainer *t)
 {
-  struct crew *c = context;
+  struct sweep_launch *c = context;
   double now = clock_seconds();
   if (now - c->told[run] < TICK_MS * 1e-3) return;
   c->told[run] = now;
   tell(c, c->berth[run], SWEEP_RUNNING, trainer_step_count(t), "");
 }
 
-static struct sweep_point *point_of(const struct crew *c, long at) { return &c->sweep->points[c->point[at]]; }
+static struct sweep_point *point_of(const struct sweep_launch *c, long at)
+{
+  return &c->sweep->points[c->point[at]];
+}
 
 /* The run of a point, to be computed; 0 where there is nothing to do, which is told. */
-static int enlist(struct crew *c, long at, struct launch_run *run)
+static int enlist(struct sweep_launch *c, long at, struct launch_run *run)
 {
   struct sweep_point *p = point_of(c, at);
   struct error e = {0};
@@ -378,7 +381,7 @@ static void drop_checkpoints(const struct sweep_point *p, struct error *e)
 
 static void tell_end(void *context, int number)
 {
-  const struct crew *c = context;
+  const struct sweep_launch *c = context;
   struct launch_run *run = &c->run[number];
   const struct sweep_point *p = point_of(c, c->berth[number]);
   enum sweep_fate fate = SWEEP_FAILED;
@@ -395,7 +398,7 @@ static void tell_end(void *context, int number)
 static _Noreturn void work(struct sweep *s, const long *point, long count, int fd, pid_t parent)
 {
   size_t n = (size_t)count;
-  struct crew c = {.sweep = s, .fd = fd, .count = count, .point = point};
+  struct sweep_launch c = {.sweep = s, .fd = fd, .count = count, .point = point};
   int runs = 0;
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(STATUS_STOPPED);

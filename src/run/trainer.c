@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "run/company.h"
+#include "run/lockstep.h"
 
 /* --- one step ---------------------------------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ static int probe_wanted(const struct trainer *t)
   return probe_due(t);
 }
 
-static int any(const struct company *c, company_choice *chosen)
+static int any(const struct lockstep *c, lockstep_choice *chosen)
 {
   for (int i = 0; i < c->count; i++)
     if (chosen(c->run[i])) return 1;
@@ -39,25 +39,25 @@ static int any(const struct company *c, company_choice *chosen)
 
 /* What is looked at beside the training batch, with the weights before this step's update. The probe comes last: its
    maxima may be wanted by stabilisers. */
-static void look_around(const struct company *c)
+static void look_around(const struct lockstep *c)
 {
   if (any(c, val_due)) {
     trainer_run_validation(c, val_due);
-    company_replay(c, PART_KEEP_VAL);
+    lockstep_replay(c, PART_KEEP_VAL);
   }
   if (any(c, probe_wanted)) {
-    company_draw(c, probe_wanted, DATA_PROBE, 0);
-    company_replay(c, PART_BEGIN_LOOK);
-    company_run_pass(c, probe_wanted, PART_LOOK);
+    lockstep_draw(c, probe_wanted, DATA_PROBE, 0);
+    lockstep_replay(c, PART_BEGIN_LOOK);
+    lockstep_run_pass(c, probe_wanted, PART_LOOK);
   }
 }
 
-static struct moment moment_of(const struct trainer *t)
+static struct step_scalars scalars_of(const struct trainer *t)
 {
   const struct train_options *o = t->train;
-  return (struct moment){t->done,
-                         schedule_rate(t->schedule, t->schedule_options, o->lr, o->warmup, t->done, o->steps),
-                         schedule_rate(t->schedule, t->schedule_options, 1, o->warmup, t->done, o->steps)};
+  return (struct step_scalars){
+    t->done, schedule_rate(t->schedule, t->schedule_options, o->lr, o->warmup, t->done, o->steps),
+    schedule_rate(t->schedule, t->schedule_options, 1, o->warmup, t->done, o->steps)};
 }
 
 /* Rows of what was looked at. */
@@ -70,32 +70,32 @@ static void observe_looks(struct trainer *t, const struct flight *f)
 }
 
 /* A solver that does not converge leaves NaN in the row: an event, not the end of a run. */
-static void record_spectra(struct trainer *t, int directions)
+static void emit_spectra(struct trainer *t, int directions)
 {
   struct error e = {0};
   if (!t->record.spectra_every) return;
   t->reading = t->done;
-  struct moment now = moment_of(t);
+  struct step_scalars now = scalars_of(t);
   if (observer_row(t->observer, AXIS_SPECTRA, &now, 1, directions, &e))
     health_event(&t->health, "nonconverged", -1, -1, NAN);
 }
 
-static void record_update(struct trainer *t, const void *context)
+static void emit_update(struct trainer *t, const void *context)
 {
   (void)context;
-  if (report_of(t->model.report, updates_go(t->updates))[0] == 0) return;
-  record_spectra(t, 1);
+  if (report_of(t->model.report, updates_finite(t->updates))[0] == 0) return;
+  emit_spectra(t, 1);
 }
 
 /* The spectra's row is of the weights before the update and of the update to come; a step that is not finite has
    none. */
-static void look_at_updates(const struct company *c)
+static void look_at_updates(const struct lockstep *c)
 {
   for (int i = 0; i < c->count; i++)
     if (spectra_due(c->run[i])) report_ask(c->run[i]->model.report);
   for (int i = 0; i < c->count; i++)
     if (spectra_due(c->run[i])) report_receive(c->run[i]->model.report);
-  company_each(c, spectra_due, record_update, NULL);
+  lockstep_each(c, spectra_due, emit_update, NULL);
 }
 
 static int is_finished(const struct trainer *t)
@@ -103,23 +103,23 @@ static int is_finished(const struct trainer *t)
   return !t->error.status && !t->diverged && t->done && t->done == t->train->steps;
 }
 
-static void record_end(struct trainer *t, const void *context)
+static void emit_end(struct trainer *t, const void *context)
 {
   (void)context;
-  observer_row(t->observer, AXIS_VAL, &(struct moment){.step = t->done}, (double)t->train->val_batches, 0,
-               NULL);
-  record_spectra(t, 0);
+  observer_row(t->observer, AXIS_VAL, &(struct step_scalars){.step = t->done}, (double)t->train->val_batches,
+               0, NULL);
+  emit_spectra(t, 0);
 }
 
 /* The last look comes after the last checkpoint, so that a run which is extended on resume has only the rows of the
    longer run. */
-void trainer_finish_all(const struct company *c)
+void trainer_finish_all(const struct lockstep *c)
 {
   if (!any(c, is_finished)) return;
   trainer_run_validation(c, is_finished);
   for (int i = 0; i < c->count; i++)
     if (is_finished(c->run[i])) c->run[i]->val_loss = trainer_validated(c->run[i]);
-  company_each(c, is_finished, record_end, NULL);
+  lockstep_each(c, is_finished, emit_end, NULL);
 }
 
 static int checkpoint_due(const struct trainer *t)
@@ -151,11 +151,12 @@ static void take_off(struct trainer *t)
 }
 
 /* The row of the step axis, and with the first of a dense stretch those that were put aside before it. */
-static void record_step(struct trainer *t, const struct flight *f)
+static void emit_step(struct trainer *t, const struct flight *f)
 {
   int wanted = t->reading % t->record.every == 0 || t->diverged || t->reading + 1 == t->train->steps;
   wanted |= dense_on(&t->dense);
-  if (dense_look(&t->dense, &t->health, &t->pass)) recorder_recall(t->recorder, t->reading - t->dense.around);
+  if (dense_look(&t->dense, &t->health, &t->outcome))
+    recorder_recall(t->recorder, t->reading - t->dense.around);
   wanted |= dense_on(&t->dense);
   long first = dense_first(&t->dense, t->reading);
   if (wanted || first <= t->reading) observer_step(t->observer, &f->now, wanted ? OBSERVE_RECORDED : first);
@@ -168,15 +169,15 @@ static void read_step(struct trainer *t, const struct flight *f)
   if (t->record.batches)
     recorder_batch(t->recorder, t->reading, f->batch.tokens, t->data.has_mask ? f->batch.mask : NULL,
                    t->data.has_document ? f->batch.document : NULL, t->host.rows, t->host.batch.context);
-  pass_read(&t->pass, &t->model);
+  outcome_read(&t->outcome, &t->model);
   t->grad_norm = (double)report_of(r, updates_grad_norm(t->updates))[0];
-  t->diverged = report_of(r, updates_go(t->updates))[0] == 0;
+  t->diverged = report_of(r, updates_finite(t->updates))[0] == 0;
   observe_looks(t, f);
-  health_peak(&t->health, &t->pass);
-  health_finite(&t->health, &t->pass, t->grad_norm);
-  health_spike(&t->health, t->pass.loss, t->train->spike);
+  health_peak(&t->health, &t->outcome);
+  health_finite(&t->health, &t->outcome, t->grad_norm);
+  health_spike(&t->health, t->outcome.loss, t->train->spike);
   if (!t->diverged) health_series(&t->health, &t->model);
-  record_step(t, f);
+  emit_step(t, f);
 }
 
 /* The oldest step that is under way. Those after a step that is not finite have changed nothing: they never were. */
@@ -211,25 +212,25 @@ int trainer_settle(struct trainer *t, struct error *e) { return settle(t, 0, e);
 
 /* --- one step -------------------------------------------------------------------------------------------------- */
 
-static void tell_step(const struct company *c)
+static void tell_step(const struct lockstep *c)
 {
   double began = clock_seconds();
   for (int i = 0; i < c->count; i++) {
     struct flight *f = next_flight(c->run[i]);
-    f->now = moment_of(c->run[i]), f->began = began, f->probed = probe_due(c->run[i]);
+    f->now = scalars_of(c->run[i]), f->began = began, f->probed = probe_due(c->run[i]);
   }
-  company_replay(c, PART_BEGIN);
+  lockstep_replay(c, PART_BEGIN);
   look_around(c);
-  company_draw(c, NULL, DATA_TRAIN, 0);
-  company_run_pass(c, NULL, PART_STEP);
+  lockstep_draw(c, NULL, DATA_TRAIN, 0);
+  lockstep_run_pass(c, NULL, PART_STEP);
   for (int i = 0; i < c->count; i++) {
     struct trainer *t = c->run[i];
-    if (spectra_due(t)) watches_seen(t->watches);
+    if (spectra_due(t)) watches_before_update(t->watches);
     numbers_tell(t->model.numbers, &next_flight(t)->now);
   }
-  company_replay(c, PART_DIRECTIONS);
+  lockstep_replay(c, PART_DIRECTIONS);
   look_at_updates(c);
-  company_replay(c, PART_APPLY);
+  lockstep_replay(c, PART_APPLY);
   for (int i = 0; i < c->count; i++) take_off(c->run[i]);
 }
 
@@ -254,14 +255,14 @@ static void land_before(struct trainer *t, const void *context)
 }
 
 /* What looks at weights, or keeps them, first waits for all that was told before: a divergence must be known. */
-static void settle_before_spectra(const struct company *c)
+static void settle_before_spectra(const struct lockstep *c)
 {
   for (int i = 0; i < c->count; i++)
     if (spectra_due(c->run[i])) report_reach(c->run[i]->model.report, 0);
-  company_each(c, spectra_due, land_before, NULL);
+  lockstep_each(c, spectra_due, land_before, NULL);
 }
 
-static void keep_those_that_go_on(struct company *c)
+static void keep_those_that_go_on(struct lockstep *c)
 {
   int n = 0;
   for (int i = 0; i < c->count; i++)
@@ -270,7 +271,7 @@ static void keep_those_that_go_on(struct company *c)
 }
 
 /* This thread waits for the device; then every run's rows and files are made at the same time. */
-void trainer_step_all(struct company *c)
+void trainer_step_all(struct lockstep *c)
 {
   for (int i = 0; i < c->count; i++) c->run[i]->error.status = STATUS_OK;
   settle_before_spectra(c);
@@ -282,7 +283,7 @@ void trainer_step_all(struct company *c)
     t->halts = t->done == t->train->steps || checkpoint_due(t);
     report_reach(t->model.report, flights_left(t));
   }
-  company_each(c, NULL, land, NULL);
+  lockstep_each(c, NULL, land, NULL);
   trainer_finish_all(c);
 }
 
@@ -315,10 +316,10 @@ void trainer_abandon(struct trainer *t) { trainer_release(t); }
 int trainer_more(const struct trainer *t) { return !t->diverged && t->done < t->train->steps; }
 long trainer_step_count(const struct trainer *t) { return t->done; }
 long trainer_steps(const struct trainer *t) { return t->train->steps; }
-double trainer_loss(const struct trainer *t) { return t->pass.loss; }
+double trainer_loss(const struct trainer *t) { return t->outcome.loss; }
 double trainer_val_loss(const struct trainer *t) { return t->val_loss; }
 double trainer_grad_norm(const struct trainer *t) { return t->grad_norm; }
-const real *trainer_max_logit(const struct trainer *t) { return t->pass.max_logit; }
+const real *trainer_max_logit(const struct trainer *t) { return t->outcome.max_logit; }
 struct peak trainer_peak(const struct trainer *t) { return t->health.peak; }
 const char *trainer_path(const struct trainer *t) { return t->path; }
 const char *trainer_id(const struct trainer *t) { return t->id; }

@@ -2,7 +2,7 @@
 #include "training/clip.h"
 #include "training/optimizer.h"
 
-void clip_record(struct stabilizer_context *c, struct program *p, const struct factor *f, int count,
+void clip_record(struct stabilizer_context *c, struct program *p, const struct logit_block *f, int count,
                  struct tensor *scale, int momentum)
 {
   int *segment = program_memory(p, 4 * (size_t)count, sizeof *segment), n = 0;

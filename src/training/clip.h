@@ -8,6 +8,6 @@
 
 /* Record: multiply the rows of factor i, and of its bias, by scale[i], scale [1,count]; with `momentum` the optimiser's
    first moments of these rows too. */
-void clip_record(struct stabilizer_context *, struct program *, const struct factor *, int count,
+void clip_record(struct stabilizer_context *, struct program *, const struct logit_block *, int count,
                  struct tensor *scale, int momentum);
 #endif

@@ -92,7 +92,7 @@ void svd_compose(const struct svd *s, struct device *device, struct tensor *w)
 }
 
 /* --- the weights behind the logits ---------------------------------------------------------------------- */
-static int listed(const struct qk_block *block, int count, const struct factor *f, int by_head)
+static int listed(const struct qk_block *block, int count, const struct logit_block *f, int by_head)
 {
   for (int i = 0; i < count; i++)
     if (block[i].weight == f->weight && (!by_head || block[i].row == f->row)) return 1;
@@ -101,13 +101,13 @@ static int listed(const struct qk_block *block, int count, const struct factor *
 
 struct qk_block *qk_blocks(struct model *m, int by_head, int *count)
 {
-  long most = model_blocks(&m->options) * m->options.heads * MAX_FACTORS;
+  long most = model_blocks(&m->options) * m->options.heads * MAX_LOGIT_BLOCKS;
   struct qk_block *block = arena_get(m->params.arena, (size_t)most, sizeof *block);
-  struct factor f[MAX_FACTORS];
+  struct logit_block f[MAX_LOGIT_BLOCKS];
   *count = 0;
   for (int l = 0; l < model_blocks(&m->options); l++)
     for (int h = 0; h < m->options.heads; h++) {
-      int factors = m->attention->factors(m, l, h, f);
+      int factors = m->attention->logit_blocks(m, l, h, f);
       for (int i = 0; i < factors; i++)
         if (!listed(block, *count, &f[i], by_head))
           block[(*count)++] = (struct qk_block){f[i].weight, f[i].bias, l, by_head ? f[i].row : 0,

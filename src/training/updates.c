@@ -55,7 +55,7 @@ struct updates {
   int state_count;
   struct tensor **memory; /* of the rows' states */
   int memory_count;
-  struct tensor *go, *reported_go, *grad_norm; /* [1] */
+  struct tensor *finite, *reported_finite, *grad_norm; /* [1] */
   struct program *directions, *apply;
   struct arena *arena;
 };
@@ -298,17 +298,17 @@ static void make_blocks(struct updates *u)
 
 /* --- recording: gradient to direction ------------------------------------------------------------------- */
 
-/* go: 1 as long as every step has been finite. */
+/* finite: 1 as long as every step has been finite. */
 static void record_health(struct updates *u, struct program *p)
 {
-  const struct tally *seen = &u->model->seen;
+  const struct tally *batch = &u->model->step;
   PROGRAM_CALL(p, norm, .y = u->grad_norm, .x = &u->model->params.grads);
   if (u->rule.stops) {
-    PROGRAM_CALL(p, all_finite, .y = u->go, .x = program_view(p, seen->loss, 0, 1));
-    PROGRAM_CALL(p, all_finite, .y = u->go, .x = program_view(p, seen->stats, 1, 1));
-    PROGRAM_CALL(p, all_finite, .y = u->go, .x = u->grad_norm);
+    PROGRAM_CALL(p, all_finite, .y = u->finite, .x = program_view(p, batch->loss, 0, 1));
+    PROGRAM_CALL(p, all_finite, .y = u->finite, .x = program_view(p, batch->stats, 1, 1));
+    PROGRAM_CALL(p, all_finite, .y = u->finite, .x = u->grad_norm);
   }
-  PROGRAM_CALL(p, copy, .y = u->reported_go, .x = u->go);
+  PROGRAM_CALL(p, copy, .y = u->reported_finite, .x = u->finite);
 }
 
 static void record_clip(struct updates *u, struct program *p)
@@ -379,7 +379,7 @@ static struct program *record_directions(struct updates *u, const void *(*option
   struct model *m = u->model;
   struct program *p = program_new(m->device);
   record_health(u, p);
-  program_guard(p, u->go);
+  program_guard(p, u->finite);
   record_clip(u, p);
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->before_update) m->stabilizer[i]->before_update(&m->context[i], p);
@@ -396,7 +396,7 @@ static struct program *record_directions(struct updates *u, const void *(*option
 
 /* --- recording: direction to weight --------------------------------------------------------------------- */
 
-static double share_of(const void *context, const struct moment *now)
+static double share_of(const void *context, const struct step_scalars *now)
 {
   (void)context;
   return now->share;
@@ -448,7 +448,7 @@ static struct program *record_apply(struct updates *u)
 {
   struct model *m = u->model;
   struct program *p = program_new(m->device);
-  program_guard(p, u->go);
+  program_guard(p, u->finite);
   record_weights(u, p);
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->after_step) m->stabilizer[i]->after_step(&m->context[i], p);
@@ -484,11 +484,11 @@ struct updates *updates_new(struct model *model, const char *optimizer,
   make_directions(u);
   make_rows(u);
   make_blocks(u);
-  u->go = tensor_new(model->device, TENSOR_REAL, 1, 1, "go");
+  u->finite = tensor_new(model->device, TENSOR_REAL, 1, 1, "finite");
   u->grad_norm = report_add(model->report, 1, 1, NAN, "gradient norm");
-  u->reported_go = report_add(model->report, 1, 1, 1, "go");
+  u->reported_finite = report_add(model->report, 1, 1, 1, "finite");
   real one = 1;
-  model->device->upload(model->device, u->go->data, &one, sizeof one);
+  model->device->upload(model->device, u->finite->data, &one, sizeof one);
   for (int i = 0; i < model->stabilizer_count; i++) model->context[i].updates = u;
   u->directions = record_directions(u, options_of, context);
   u->apply = record_apply(u);
@@ -503,7 +503,7 @@ void updates_free(struct updates *u)
   program_free(u->apply);
   for (int i = 0; i < u->memory_count; i++) tensor_free(device, u->memory[i]);
   tensor_free(device, u->all);
-  tensor_free(device, u->go);
+  tensor_free(device, u->finite);
   arena_free(u->arena);
 }
 
@@ -528,7 +528,7 @@ const struct tensor *updates_direction(const struct updates *u, const struct par
 
 const struct tensor *updates_all_directions(const struct updates *u) { return u->all; }
 const struct tensor *updates_grad_norm(const struct updates *u) { return u->grad_norm; }
-const struct tensor *updates_go(const struct updates *u) { return u->reported_go; }
+const struct tensor *updates_finite(const struct updates *u) { return u->reported_finite; }
 
 const char *updates_optimizer_of(const struct updates *u, const struct param *p)
 {
@@ -546,8 +546,8 @@ struct tensor *updates_state(const struct updates *u, int index, char *name, siz
 /* --- momentum that shrinks with its weights --------------------------------------------------------------- */
 
 /* The segments of a row that belong to these factors, and whose they are; returns how many. */
-static int row_segments(const struct updates *u, const struct update *row, const struct factor *f, int count,
-                        int *segment, int *owner)
+static int row_segments(const struct updates *u, const struct update *row, const struct logit_block *f,
+                        int count, int *segment, int *owner)
 {
   long from = begin_of(u, row->param[0]);
   int n = 0;
@@ -561,8 +561,8 @@ static int row_segments(const struct updates *u, const struct update *row, const
   return n;
 }
 
-void updates_record_scale_momentum(struct updates *u, struct program *p, const struct factor *f, int count,
-                                   struct tensor *scale)
+void updates_record_scale_momentum(struct updates *u, struct program *p, const struct logit_block *f,
+                                   int count, struct tensor *scale)
 {
   int *segment = program_memory(p, 4 * (size_t)count, sizeof *segment);
   int *owner = program_memory(p, 2 * (size_t)count, sizeof *owner);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "zoo/stack.h"
+#include "zoo/architecture.h"
 
 enum layout {
   SEPARATE, /* q [H*Dh,D], k [G*Dh,D] */
@@ -176,7 +176,7 @@ static const struct family rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-const char *stack_family(int i, const char **help)
+const char *architecture_family(int i, const char **help)
 {
   if (i >= ROWS) return NULL;
   *help = rows[i].help;
@@ -186,19 +186,20 @@ const char *stack_family(int i, const char **help)
 /* --- names --------------------------------------------------------------------------------------------- */
 
 /* "PREFIX<layer>.<name>.weight"; a name that ends in .bias is complete, and old names of norms are taken too. */
-static const struct weight *find(const struct stack *s, const char *place, const char *name, const char *end)
+static const struct weight *find(const struct architecture *s, const char *place, const char *name,
+                                 const char *end)
 {
   char text[1024];
   snprintf(text, sizeof text, "%s%s%s", place, name, end);
   return weights_find(s->weights, text);
 }
 
-static void place_of(const struct stack *s, long layer, char out[320])
+static void place_of(const struct architecture *s, long layer, char out[320])
 {
   snprintf(out, 320, "%s%ld.", s->prefix, layer);
 }
 
-static const struct weight *find_weight(const struct stack *s, const char *place, const char *name)
+static const struct weight *find_weight(const struct architecture *s, const char *place, const char *name)
 {
   size_t length = strlen(name);
   if (length > 5 && strcmp(name + length - 5, ".bias") == 0) return find(s, place, name, "");
@@ -206,13 +207,13 @@ static const struct weight *find_weight(const struct stack *s, const char *place
   return w ? w : find(s, place, name, ".gamma");
 }
 
-static const struct weight *find_bias(const struct stack *s, const char *place, const char *name)
+static const struct weight *find_bias(const struct architecture *s, const char *place, const char *name)
 {
   const struct weight *w = find(s, place, name, ".bias");
   return w ? w : find(s, place, name, ".beta");
 }
 
-static int need(const struct stack *s, const char *place, const char *name, const struct weight **out,
+static int need(const struct architecture *s, const char *place, const char *name, const struct weight **out,
                 struct error *e)
 {
   *out = find_weight(s, place, name);
@@ -222,26 +223,26 @@ static int need(const struct stack *s, const char *place, const char *name, cons
 }
 
 struct signature {
-  const struct stack *stack;
+  const struct architecture *architecture;
   const char *place;
 };
 
 static int is_absent(void *context, const char *name)
 {
   const struct signature *x = context;
-  return find_weight(x->stack, x->place, name) == NULL;
+  return find_weight(x->architecture, x->place, name) == NULL;
 }
 
 static int is_present(void *context, const char *name) { return !is_absent(context, name); }
 
 /* A gate beside the queries: twice as many rows as the output has columns. */
-static int has_gate(const struct stack *s, const char *place)
+static int has_gate(const struct architecture *s, const char *place)
 {
   const struct weight *q = find_weight(s, place, Q), *o = find_weight(s, place, "self_attn.o_proj");
   return q && o && q->rows == 2 * o->cols;
 }
 
-static int has_names(const struct stack *s, const struct family *f, long layer)
+static int has_names(const struct architecture *s, const struct family *f, long layer)
 {
   char place[320];
   place_of(s, layer, place);
@@ -268,7 +269,7 @@ static int split_name(const char *name, const char *q, char prefix[256], long *l
 }
 
 /* Where this family's layers are; *last: of the layers with q, the last. */
-static int find_layers(struct stack *s, const struct family *f, long *last)
+static int find_layers(struct architecture *s, const struct family *f, long *last)
 {
   char prefix[256];
   long layer;
@@ -308,13 +309,13 @@ static const json_t *get_in(const json_t *object, const char *names)
 }
 
 /* Of several names the first there is, at the top or one level down in text_config. */
-static const json_t *get(const struct stack *s, const char *names)
+static const json_t *get(const struct architecture *s, const char *names)
 {
   const json_t *config = weights_config(s->weights), *value = get_in(config, names);
   return value ? value : get_in(json_object_get(config, "text_config"), names);
 }
 
-static int get_size(const struct stack *s, const char *names, long *out, struct error *e)
+static int get_size(const struct architecture *s, const char *names, long *out, struct error *e)
 {
   const json_t *value = get(s, names);
   if (!value) return STATUS_OK;
@@ -325,7 +326,7 @@ static int get_size(const struct stack *s, const char *names, long *out, struct 
   return STATUS_OK;
 }
 
-static int wanted(const struct stack *s, const char *names, const char *why, struct error *e)
+static int wanted(const struct architecture *s, const char *names, const char *why, struct error *e)
 {
   return error_set(e, STATUS_USAGE, "%s: %s is wanted%s: in %s, or as --set=KEY=VALUE",
                    weights_path(s->weights), names, why,
@@ -333,14 +334,14 @@ static int wanted(const struct stack *s, const char *names, const char *why, str
 }
 
 /* rope_scaling, or newer rope_parameters. */
-static const json_t *get_rope(const struct stack *s, const char *name)
+static const json_t *get_rope(const struct architecture *s, const char *name)
 {
   const json_t *value = json_object_get(get(s, "rope_scaling"), name);
   return value ? value : json_object_get(get(s, "rope_parameters"), name);
 }
 
 /* What YaRN multiplies scores with where mscale_all_dim is given (DeepSeek-V3's code): m^2, m = .1 mscale ln f + 1. */
-static double yarn(const struct stack *s)
+static double yarn(const struct architecture *s)
 {
   double all = json_number_value(get_rope(s, "mscale_all_dim")),
          factor = json_number_value(get_rope(s, "factor"));
@@ -352,7 +353,7 @@ static long length_of(const struct weight *w) { return (long)(w->rows * w->cols)
 
 /* --- sizes --------------------------------------------------------------------------------------------- */
 
-static int misfit(const struct stack *s, const struct weight *w, const char *what, struct error *e)
+static int misfit(const struct architecture *s, const struct weight *w, const char *what, struct error *e)
 {
   char label[256];
   return error_set(e, STATUS_USAGE, "%s: tensor %s is %" PRId64 "x%" PRId64 "; allowed for %ld heads%s",
@@ -361,7 +362,7 @@ static int misfit(const struct stack *s, const struct weight *w, const char *wha
 }
 
 /* H and, where it is said, Dh; both can follow from norms by head. */
-static int read_heads(struct stack *s, long outputs, long inputs, struct error *e)
+static int read_heads(struct architecture *s, long outputs, long inputs, struct error *e)
 {
   char place[320];
   int status = get_size(s, "num_attention_heads n_head", &s->heads, e);
@@ -382,7 +383,7 @@ static int read_heads(struct stack *s, long outputs, long inputs, struct error *
 }
 
 /* MLA: Dn, Dr; the rest is checked against them tensor by tensor. */
-static int read_latent(struct stack *s, struct error *e)
+static int read_latent(struct architecture *s, struct error *e)
 {
   int status = get_size(s, "num_attention_heads", &s->heads, e);
   if (!status) status = get_size(s, "qk_nope_head_dim", &s->head_dim, e);
@@ -395,7 +396,7 @@ static int read_latent(struct stack *s, struct error *e)
   return STATUS_OK;
 }
 
-static int read_scale(struct stack *s, struct error *e)
+static int read_scale(struct architecture *s, struct error *e)
 {
   double dim = (double)s->head_dim, share = s->row->rotary_default;
   const json_t *value = s->row->scale_key ? get(s, s->row->scale_key) : NULL;
@@ -420,7 +421,7 @@ static int read_scale(struct stack *s, struct error *e)
   return STATUS_OK;
 }
 
-static int read_sizes(struct stack *s, long last, struct error *e)
+static int read_sizes(struct architecture *s, long last, struct error *e)
 {
   char place[320];
   const struct weight *q;
@@ -451,7 +452,7 @@ static int read_sizes(struct stack *s, long last, struct error *e)
 /* --- heads --------------------------------------------------------------------------------------------- */
 
 /* A norm's gain (and shift) of `size` numbers. */
-static int read_norm(const struct stack *s, const char *place, const char *name, enum norm_kind kind,
+static int read_norm(const struct architecture *s, const char *place, const char *name, enum norm_kind kind,
                      long size, struct norm *out, struct error *e)
 {
   *out = (struct norm){.kind = kind, .size = size};
@@ -467,7 +468,8 @@ static int read_norm(const struct stack *s, const char *place, const char *name,
 }
 
 /* The norm before the layer's queries and keys. */
-static int read_before(const struct stack *s, long layer, long inputs, struct norm *out, struct error *e)
+static int read_before(const struct architecture *s, long layer, long inputs, struct norm *out,
+                       struct error *e)
 {
   char place[320];
   place_of(s, layer, place);
@@ -479,7 +481,7 @@ static int read_before(const struct stack *s, long layer, long inputs, struct no
   return read_norm(s, place, s->row->before, s->row->norm, inputs, out, e);
 }
 
-static int read_bias(const struct stack *s, const char *place, const char *name, struct projection *p,
+static int read_bias(const struct architecture *s, const char *place, const char *name, struct projection *p,
                      struct error *e)
 {
   long outputs = (long)(p->columns ? p->weight->cols : p->weight->rows);
@@ -490,8 +492,8 @@ static int read_bias(const struct stack *s, const char *place, const char *name,
   return weight_check(s->weights, p->bias, e);
 }
 
-static int read_after(const struct stack *s, const char *place, const char *name, long heads, long head,
-                      struct projection *p, struct error *e)
+static int read_after(const struct architecture *s, const char *place, const char *name, long heads,
+                      long head, struct projection *p, struct error *e)
 {
   enum norm_kind kind = s->row->norm;
   if (!name) return STATUS_OK;
@@ -501,7 +503,7 @@ static int read_after(const struct stack *s, const char *place, const char *name
   return status;
 }
 
-static int read_plain(const struct stack *s, const char *place, long layer, long head,
+static int read_plain(const struct architecture *s, const char *place, long layer, long head,
                       struct head_logits *out, struct error *e)
 {
   const struct family *f = s->row;
@@ -545,8 +547,8 @@ static int read_plain(const struct stack *s, const char *place, long layer, long
   return status;
 }
 
-static int read_mla(const struct stack *s, const char *place, long layer, long head, struct head_logits *out,
-                    struct error *e)
+static int read_mla(const struct architecture *s, const char *place, long layer, long head,
+                    struct head_logits *out, struct error *e)
 {
   long dn = s->head_dim, dr = s->rope_dim, h = s->heads, width, latent, values;
   int has_latent = strcmp(s->row->q, Q) != 0;
@@ -600,7 +602,8 @@ static int read_mla(const struct stack *s, const char *place, long layer, long h
   return status;
 }
 
-static int read_head(const struct stack *s, long layer, long head, struct head_logits *out, struct error *e)
+static int read_head(const struct architecture *s, long layer, long head, struct head_logits *out,
+                     struct error *e)
 {
   char place[320];
   place_of(s, layer, place);
@@ -612,7 +615,7 @@ static int read_head(const struct stack *s, long layer, long head, struct head_l
 
 /* --- recognising --------------------------------------------------------------------------------------- */
 
-static int choose(struct stack *s, const char *type, long *last)
+static int choose(struct architecture *s, const char *type, long *last)
 {
   for (int i = 0; i < ROWS; i++) {
     if (type && !is_type(&rows[i], type)) continue;
@@ -630,12 +633,12 @@ static const struct family *row_of_type(const char *type)
   return NULL;
 }
 
-int stack_open(struct stack *s, const struct weights *w, int *known, struct error *e)
+int architecture_open(struct architecture *s, const struct weights *w, int *known, struct error *e)
 {
   const json_t *config = weights_config(w);
   const char *type = json_string_value(json_object_get(config, "model_type"));
   long last = -1, said = 0;
-  *s = (struct stack){.weights = w, .head = read_head};
+  *s = (struct architecture){.weights = w, .head = read_head};
   *known = 0;
   if (!row_of_type(type))
     type = json_string_value(json_object_get(json_object_get(config, "text_config"), "model_type"));

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "zoo/own_stack.h"
+#include "zoo/own_run.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -17,7 +17,7 @@
 #include "config/config.h"
 
 struct writing {
-  const struct own_stack *own;
+  const struct own_run *own;
   const struct model_options *options;
   struct arena *arena;
   struct safetensor *tensor;
@@ -32,7 +32,7 @@ struct writing {
 
 static const struct weight *take(struct writing *w, const char *name)
 {
-  const struct weights *weights = own_stack_weights(w->own);
+  const struct weights *weights = own_run_weights(w->own);
   const struct weight *found = weights_find(weights, name);
   if (found) w->taken[found - weights_at(weights, 0)] = 1;
   return found;
@@ -217,7 +217,7 @@ static int is_foreign(void *context, const char *name)
 
 static int check_options(struct writing *w)
 {
-  const struct top_options *top = config_section(own_stack_config(w->own), "");
+  const struct top_options *top = config_section(own_run_config(w->own), "");
   const struct model_options *o = w->options;
   if (w->mla && o->norm_eps != 1e-6)
     return error_set(
@@ -229,7 +229,7 @@ static int check_options(struct writing *w)
 
 static int check_complete(const struct writing *w)
 {
-  const struct weights *weights = own_stack_weights(w->own);
+  const struct weights *weights = own_run_weights(w->own);
   for (size_t i = 0; i < weights_count(weights); i++)
     if (!w->taken[i])
       return error_set(w->error, STATUS_USAGE, "tensor %s has no place in the naming of %s",
@@ -240,7 +240,7 @@ static int check_complete(const struct writing *w)
 /* q_gain of more numbers than a head has: a norm over all heads, which neither family has. */
 static int check_gains(struct writing *w)
 {
-  const struct weight *gain = weights_find(own_stack_weights(w->own), "blocks.0.attn.q_gain");
+  const struct weight *gain = weights_find(own_run_weights(w->own), "blocks.0.attn.q_gain");
   w->normed = gain != NULL;
   if (!gain || (long)(gain->rows * gain->cols) == w->options->head_dim) return STATUS_OK;
   return error_set(w->error, STATUS_USAGE,
@@ -278,13 +278,12 @@ static int write_files(struct writing *w, const char *folder)
   return status;
 }
 
-int own_stack_export(const struct own_stack *own, const char *folder, int overwrite, struct error *e)
+int own_run_export(const struct own_run *own, const char *folder, int overwrite, struct error *e)
 {
-  struct writing w = {
-    .own = own, .options = &own_stack_model(own)->options, .arena = arena_new(), .error = e};
+  struct writing w = {.own = own, .options = &own_run_model(own)->options, .arena = arena_new(), .error = e};
   if (strlen(folder) > 4000) return error_set(e, STATUS_USAGE, "%.60s...: path too long", folder);
   w.mla = w.options->rope_dim > 0;
-  w.taken = memory_new(weights_count(own_stack_weights(own)) + 1, sizeof *w.taken);
+  w.taken = memory_new(weights_count(own_run_weights(own)) + 1, sizeof *w.taken);
   int status = overwrite ? STATUS_OK : check_absent(&w, folder);
   if (!status) status = check_options(&w);
   if (!status) status = check_gains(&w);

@@ -196,7 +196,7 @@ static void sum_up(struct checkpoint_spectra *s, const struct jobs *jobs)
 /* --- heads --------------------------------------------------------------------------------------------- */
 
 struct layer_job {
-  const struct stack *stack;
+  const struct architecture *architecture;
   long layer;
   struct head_work **work; /* by worker */
   struct head_spectrum *out;
@@ -207,12 +207,12 @@ static void work_head(void *context, long head, int worker)
 {
   struct layer_job *l = context;
   struct head_logits logits;
-  if (l->stack->head(l->stack, l->layer, head, &logits, &l->error[head])) return;
+  if (l->architecture->head(l->architecture, l->layer, head, &logits, &l->error[head])) return;
   head_spectrum(l->work[worker], &logits, &l->out[head], &l->error[head]);
 }
 
 /* The largest sizes that any head has. */
-static int largest_head(const struct stack *s, long *rows, long *inputs, struct error *e)
+static int largest_head(const struct architecture *s, long *rows, long *inputs, struct error *e)
 {
   struct head_logits logits;
   for (long l = 0; l < s->layers; l++) {
@@ -228,16 +228,16 @@ static int largest_head(const struct stack *s, long *rows, long *inputs, struct 
   return STATUS_OK;
 }
 
-static int work_heads(struct checkpoint_spectra *s, const struct stack *stack, struct pool *pool,
-                      const struct ticking *t, struct error *e)
+static int work_heads(struct checkpoint_spectra *s, const struct architecture *architecture,
+                      struct pool *pool, const struct ticking *t, struct error *e)
 {
   long rows = 1, inputs = 1;
-  int threads = pool_threads(pool), status = largest_head(stack, &rows, &inputs, e);
+  int threads = pool_threads(pool), status = largest_head(architecture, &rows, &inputs, e);
   if (status) return status;
-  s->layers = stack->layers;
-  s->heads = stack->heads;
+  s->layers = architecture->layers;
+  s->heads = architecture->heads;
   s->head = memory_new((size_t)s->layers * (size_t)s->heads, sizeof *s->head);
-  struct layer_job job = {.stack = stack};
+  struct layer_job job = {.architecture = architecture};
   job.work = memory_new((size_t)threads, sizeof(*job.work));
   job.error = memory_new((size_t)s->heads, sizeof *job.error);
   for (int w = 0; w < threads; w++) job.work[w] = head_work_new(rows, inputs);
@@ -256,15 +256,16 @@ static int work_heads(struct checkpoint_spectra *s, const struct stack *stack, s
   return status;
 }
 
-int checkpoint_spectra(struct checkpoint_spectra *s, const struct weights *weights, const struct stack *stack,
-                       struct pool *pool, unsigned what, void (*tick)(void *, double), void *context,
-                       struct error *e)
+int checkpoint_spectra(struct checkpoint_spectra *s, const struct weights *weights,
+                       const struct architecture *architecture, struct pool *pool, unsigned what,
+                       void (*tick)(void *, double), void *context, struct error *e)
 {
   struct jobs jobs = {.lines = json_object()};
-  int heads = stack && (what & SPECTRA_HEADS), matrices = (what & SPECTRA_MATRICES) != 0, status = STATUS_OK;
+  int heads = architecture && (what & SPECTRA_HEADS), matrices = (what & SPECTRA_MATRICES) != 0,
+      status = STATUS_OK;
   struct ticking first = {tick, context, 0, matrices ? 0.5 : 1}, second = {tick, context, heads ? 0.5 : 0, 1};
   *s = (struct checkpoint_spectra){0};
-  if (heads) status = work_heads(s, stack, pool, &first, e);
+  if (heads) status = work_heads(s, architecture, pool, &first, e);
   if (!status && matrices) status = list_matrices(s, &jobs, weights, e);
   if (!status && matrices) status = work_matrices(&jobs, pool, &second, e);
   if (!status) sum_up(s, &jobs);

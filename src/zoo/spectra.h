@@ -4,7 +4,7 @@
 #define MAXLOGIT_ANALYSIS_SPECTRA_H
 #include "base/thread.h"
 #include "numerics/linalg.h"
-#include "zoo/stack.h"
+#include "zoo/architecture.h"
 
 /* Smallest, quartiles, largest: of one matrix all the same, of experts their distribution. A NaN among them is in
    every quantile. */
@@ -54,8 +54,8 @@ struct checkpoint_spectra {
 };
 
 enum { SPECTRA_HEADS = 1, SPECTRA_MATRICES = 2 };
-/* `stack` may be NULL: no heads. tick (may be NULL) hears how far it is, 0 to 1. */
-int checkpoint_spectra(struct checkpoint_spectra *, const struct weights *, const struct stack *,
+/* `architecture` may be NULL: no heads. tick (may be NULL) hears how far it is, 0 to 1. */
+int checkpoint_spectra(struct checkpoint_spectra *, const struct weights *, const struct architecture *,
                        struct pool *, unsigned what, void (*tick)(void *, double), void *context,
                        struct error *);
 void checkpoint_spectra_free(struct checkpoint_spectra *);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "base/error.h"
 #include "fuzz.h"
-#include "zoo/stack.h"
+#include "zoo/architecture.h"
 
 enum { TENSORS, INDEX, CONFIG, FILES };
 static const char *const names[FILES] = {"a.safetensors", "model.safetensors.index.json", "config.json"};
@@ -76,10 +76,10 @@ static void read_numbers(const struct weights *w)
 /* Whatever family it is taken for: the rows of every head lie in its tensors. */
 static void read_heads(const struct weights *w)
 {
-  struct stack stack;
+  struct architecture stack;
   struct error e = {0};
   int known;
-  if (stack_open(&stack, w, &known, &e) || !known) return;
+  if (architecture_open(&stack, w, &known, &e) || !known) return;
   for (long l = 0; l < stack.layers && l < 4; l++) {
     struct head_logits head;
     if (stack.head(&stack, l, stack.heads - 1, &head, &e)) continue;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "app/command.h"
-#include "zoo/own_stack.h"
+#include "zoo/own_run.h"
 #include "app/selection.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -343,15 +343,15 @@ static int finish_output(void)
 static int export_safetensors(const char *path, const char *folder, int overwrite, struct error *error)
 {
   char beside[4096];
-  struct own_stack *own;
+  struct own_run *own;
   if (strlen(path) + sizeof ".safetensors" > sizeof beside)
     return error_set(error, STATUS_USAGE, "%.60s...: path too long", path);
   run_sibling(beside, path, ".safetensors");
   if (!folder) folder = beside;
-  int status = own_stack_open(&own, path, error);
+  int status = own_run_open(&own, path, error);
   if (status) return status;
-  status = own_stack_export(own, folder, overwrite, error);
-  own_stack_close(own);
+  status = own_run_export(own, folder, overwrite, error);
+  own_run_close(own);
   if (status)
     error_prefix(error, "%s", path);
   else

@@ -54,8 +54,8 @@ static int summarise(const struct run *run, struct summary *out, struct error *e
 
 static const char *stack_of(const struct run *run)
 {
-  const char *stack = run_parameter(run->file, "stabilizers");
-  return stack ? stack : "none";
+  const char *stabilizers = run_parameter(run->file, "stabilizers");
+  return stabilizers ? stabilizers : "none";
 }
 
 static void place_text(const struct place *p, char out[32])

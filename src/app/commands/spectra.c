@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "analysis/json.h"
-#include "zoo/own_stack.h"
+#include "zoo/own_run.h"
 #include "zoo/spectra.h"
 #include "app/command.h"
 #include "base/clock.h"
@@ -26,20 +26,20 @@ struct spectra_request {
 struct subject {
   const char *path;
   long step; /* of our own */
-  struct own_stack *own;
+  struct own_run *own;
   struct weights *weights;
-  struct stack stack;
+  struct architecture architecture;
   int has_heads;
 };
 
 static const struct weights *weights_in(const struct subject *s)
 {
-  return s->own ? own_stack_weights(s->own) : s->weights;
+  return s->own ? own_run_weights(s->own) : s->weights;
 }
 
-static const struct stack *stack_in(const struct subject *s)
+static const struct architecture *architecture_in(const struct subject *s)
 {
-  return s->own ? own_stack_stack(s->own) : s->has_heads ? &s->stack : NULL;
+  return s->own ? own_run_architecture(s->own) : s->has_heads ? &s->architecture : NULL;
 }
 
 /* --- text ---------------------------------------------------------------------------------------------- */
@@ -123,8 +123,8 @@ static void text_start(struct buffer *b, int width, const struct subject *s, int
   if (s->own)
     buffer_add(b, "after %ld updates\n", s->step);
   else if (s->has_heads)
-    buffer_add(b, "family %s: %ld layer%s, %ld head%s\n", s->stack.family, s->stack.layers,
-               text_s(s->stack.layers), s->stack.heads, text_s(s->stack.heads));
+    buffer_add(b, "family %s: %ld layer%s, %ld head%s\n", s->architecture.family, s->architecture.layers,
+               text_s(s->architecture.layers), s->architecture.heads, text_s(s->architecture.heads));
   else
     buffer_add(b, "of no family that is known: matrices alone\n");
   buffer_add(
@@ -224,11 +224,11 @@ static void put_json(json_t *files, const struct subject *s, const struct checkp
   json_t *spectra = json_array(), *experts = json_array();
   json_matrices(spectra, experts, c);
   json_t *heads = json_heads(spectra, c);
-  const struct stack *stack = stack_in(s);
+  const struct architecture *architecture = architecture_in(s);
   json_array_append_new(files, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "file", json_text(s->path),
-                                         "family", json_text(stack ? stack->family : NULL), "step",
-                                         s->own ? json_integer(s->step) : json_null(), "spectra", spectra,
-                                         "experts", experts, "heads", heads));
+                                         "family", json_text(architecture ? architecture->family : NULL),
+                                         "step", s->own ? json_integer(s->step) : json_null(), "spectra",
+                                         spectra, "experts", experts, "heads", heads));
 }
 
 /* --- files --------------------------------------------------------------------------------------------- */
@@ -253,21 +253,22 @@ static int open_subject(struct subject *s, const struct spectra_request *r, cons
       return error_set(e, STATUS_USAGE,
                        "%s: --config and --set are for checkpoints of others; this one tells all itself",
                        path);
-    int status = own_stack_open(&s->own, path, e);
-    if (!status) s->step = own_stack_checkpoint(s->own)->step;
+    int status = own_run_open(&s->own, path, e);
+    if (!status) s->step = own_run_checkpoint(s->own)->step;
     return status;
   }
   int status = weights_open(&s->weights, path, r->config, e);
   for (int i = 0; i < r->setting_count && !status; i++) status = weights_set(s->weights, r->settings[i], e);
-  if (!status) status = stack_open(&s->stack, s->weights, &s->has_heads, e);
-  if (!status && s->has_heads && s->stack.by_names)
-    warning("%s: no model_type that is known; read as %s by the tensors' names", path, s->stack.family);
+  if (!status) status = architecture_open(&s->architecture, s->weights, &s->has_heads, e);
+  if (!status && s->has_heads && s->architecture.by_names)
+    warning("%s: no model_type that is known; read as %s by the tensors' names", path,
+            s->architecture.family);
   return status;
 }
 
 static void close_subject(struct subject *s)
 {
-  own_stack_close(s->own);
+  own_run_close(s->own);
   weights_close(s->weights);
 }
 
@@ -295,7 +296,7 @@ static int put_file(struct buffer *text, json_t *files, const struct spectra_req
   struct bar bar = {.started = clock_seconds()};
   int status = open_subject(&s, r, path, e);
   if (!status)
-    status = checkpoint_spectra(&c, weights_in(&s), stack_in(&s), device->pool, r->what,
+    status = checkpoint_spectra(&c, weights_in(&s), architecture_in(&s), device->pool, r->what,
                                 isatty(STDERR_FILENO) ? show_bar : NULL, &bar, e);
   if (!status) {
     if (files)
@@ -303,8 +304,8 @@ static int put_file(struct buffer *text, json_t *files, const struct spectra_req
     else
       put_text(text, &s, &c, first);
     if (r->output)
-      status = checkpoint_spectra_record(&c, r->output, stack_in(&s) ? stack_in(&s)->family : "other", path,
-                                         s.step, e);
+      status = checkpoint_spectra_record(
+        &c, r->output, architecture_in(&s) ? architecture_in(&s)->family : "other", path, s.step, e);
     checkpoint_spectra_free(&c);
   }
   close_subject(&s);
@@ -364,7 +365,7 @@ static char *explain(int key, const char *text, void *input)
   (void)input;
   if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;
   buffer_add(&b, "Checkpoints of others, by model_type in config.json or by the tensors' names:\n");
-  for (int i = 0; (name = stack_family(i, &help)); i++) buffer_add(&b, "  %-12s %s\n", name, help);
+  for (int i = 0; (name = architecture_family(i, &help)); i++) buffer_add(&b, "  %-12s %s\n", name, help);
   char *copy = strdup(b.text); /* argp frees it */
   memory_free(b.text);
   return copy;

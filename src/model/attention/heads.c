@@ -75,14 +75,14 @@ struct tensor *heads_forward(struct model *m, struct program *program, int layer
   return model_output(m, program, layer, y, residual);
 }
 
-int heads_factors(const struct model *m, int layer, int head, struct factor out[MAX_FACTORS])
+int heads_logit_blocks(const struct model *m, int layer, int head, struct logit_block out[MAX_LOGIT_BLOCKS])
 {
   const struct model_options *o = &m->options;
   long dh = o->head_dim, group = head * o->kv_heads / o->heads;
   const struct weights *w = weights_of(m, layer);
   struct param *gain = m->layer[layer].attn_norm;
-  out[0] = (struct factor){ROLE_Q_HEAD, w->w_q, w->b_q, head * dh, dh, gain};
-  out[1] = (struct factor){key_role(o), w->w_k, w->b_k, group * dh, dh, gain};
+  out[0] = (struct logit_block){ROLE_Q_HEAD, w->w_q, w->b_q, head * dh, dh, gain};
+  out[1] = (struct logit_block){key_role(o), w->w_k, w->b_k, group * dh, dh, gain};
   return 2;
 }
 

@@ -8,6 +8,6 @@ int heads_resolve(struct model_options *, struct error *);
 void heads_declare(struct model *, int layer);
 struct tensor *heads_forward(struct model *, struct program *, int layer, const struct layer_inputs *,
                              struct tensor *x, struct tensor *residual, struct tensor **stats);
-int heads_factors(const struct model *, int layer, int head, struct factor out[MAX_FACTORS]);
+int heads_logit_blocks(const struct model *, int layer, int head, struct logit_block out[MAX_LOGIT_BLOCKS]);
 long heads_rope_dim(const struct model_options *);
 #endif

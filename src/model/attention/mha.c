@@ -18,6 +18,6 @@ const struct attention attention_mha = {
   .resolve = resolve,
   .declare = heads_declare,
   .forward = heads_forward,
-  .factors = heads_factors,
+  .logit_blocks = heads_logit_blocks,
   .rope_dim = heads_rope_dim,
 };

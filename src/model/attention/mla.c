@@ -118,15 +118,15 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
   return model_output(m, program, layer, y, residual);
 }
 
-static int factors(const struct model *m, int layer, int head, struct factor out[MAX_FACTORS])
+static int logit_blocks(const struct model *m, int layer, int head, struct logit_block out[MAX_LOGIT_BLOCKS])
 {
   long dn = m->options.head_dim, dr = m->options.rope_dim;
   const struct weights *w = weights_of(m, layer);
   struct param *x = m->layer[layer].attn_norm, *cq = w->q_norm ? w->q_norm : x;
-  out[0] = (struct factor){ROLE_Q_HEAD, w->w_qc, NULL, head * dn, dn, cq};
-  out[1] = (struct factor){ROLE_K_HEAD, w->w_kc, NULL, head * dn, dn, w->kv_norm};
-  out[2] = (struct factor){ROLE_Q_ROPE, w->w_qr, NULL, head * dr, dr, cq};
-  out[3] = (struct factor){ROLE_K_ROPE_SHARED, w->w_kr, NULL, 0, dr, x};
+  out[0] = (struct logit_block){ROLE_Q_HEAD, w->w_qc, NULL, head * dn, dn, cq};
+  out[1] = (struct logit_block){ROLE_K_HEAD, w->w_kc, NULL, head * dn, dn, w->kv_norm};
+  out[2] = (struct logit_block){ROLE_Q_ROPE, w->w_qr, NULL, head * dr, dr, cq};
+  out[3] = (struct logit_block){ROLE_K_ROPE_SHARED, w->w_kr, NULL, 0, dr, x};
   return 4;
 }
 
@@ -140,7 +140,7 @@ const struct attention attention_mla = {
   .resolve = resolve,
   .declare = declare,
   .forward = forward,
-  .factors = factors,
+  .logit_blocks = logit_blocks,
   .rope_dim = rope_dim,
   .absorbs = 1,
 };

@@ -211,7 +211,7 @@ static void move_bias(struct model *m, struct program *p, int layer, struct tens
   const struct moe_state *s = m->ffn_state;
   const struct weights *w = m->layer[layer].ffn;
   double by = 1 / (double)o->experts, size = 1;
-  struct tensor *load = program_view(p, program_rows(p, m->seen.routes, layer, 1), 0, o->experts);
+  struct tensor *load = program_view(p, program_rows(p, m->step.routes, layer, 1), 0, o->experts);
   struct tensor *error = program_temporary(p, 1, o->experts, "error of loads");
   struct tensor *ones = program_temporary(p, 1, o->experts, "ones");
   PROGRAM_CALL(p, fill, .y = ones, .value = 1);

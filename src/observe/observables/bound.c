@@ -32,10 +32,10 @@ static int wanted(const struct watch *w, int i)
 
 static double scale_of(struct model *m)
 {
-  struct factor f[MAX_FACTORS];
+  struct logit_block f[MAX_LOGIT_BLOCKS];
   struct attention_spec spec = {0};
   long dim = 0;
-  int n = m->attention->factors(m, 0, 0, f);
+  int n = m->attention->logit_blocks(m, 0, 0, f);
   for (int i = 0; i < n; i++)
     if (role_is_query(f[i].role)) dim += f[i].rows;
   spec.score.scale = 1 / sqrt((double)dim);
@@ -65,14 +65,14 @@ static void tap(struct watch *w, struct program *p, enum point point, int layer,
   const struct tensor *values = &w->model->params.values;
   struct device *device = w->model->device;
   (void)p, (void)layer, (void)flow;
-  if (point == POINT_SEEN && s->seen)
+  if (point == POINT_BEFORE_UPDATE && s->seen)
     device->download(device, s->seen, values->data, (size_t)values->cols * sizeof(real));
 }
 
 /* Bound on the norm of what a factor makes: |x| sigma(w) + |b|. RMSNorm makes no x longer than
    sqrt(cols) max|gain|. */
-static int factor_bound(const struct watch *w, const struct factor *f, int worker, double *bound,
-                        struct error *e)
+static int logit_block_bound(const struct watch *w, const struct logit_block *f, int worker, double *bound,
+                             struct error *e)
 {
   const struct bound *s = w->state;
   const struct tensor *t = &f->weight->value, *gain = &f->gain->value;
@@ -96,12 +96,12 @@ static int one(const struct watch *w, long i, int worker, struct error *e)
 {
   const struct bound *s = w->state;
   const struct model *m = w->model;
-  struct factor f[MAX_FACTORS];
+  struct logit_block f[MAX_LOGIT_BLOCKS];
   double bound[2][2] = {{0}}; /* [rotary][query] */
-  int n = m->attention->factors(m, (int)(i / m->options.heads), (int)(i % m->options.heads), f);
+  int n = m->attention->logit_blocks(m, (int)(i / m->options.heads), (int)(i % m->options.heads), f);
   s->bound[i] = NAN;
   for (int k = 0; k < n; k++)
-    if (factor_bound(w, &f[k], worker, &bound[role_is_rotary(f[k].role)][role_is_query(f[k].role)], e))
+    if (logit_block_bound(w, &f[k], worker, &bound[role_is_rotary(f[k].role)][role_is_query(f[k].role)], e))
       return error_prefix(e, "spectrum of a head"), e->status;
   s->bound[i] = s->scale * (bound[0][0] * bound[0][1] + bound[1][0] * bound[1][1]);
   return STATUS_OK;

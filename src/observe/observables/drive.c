@@ -22,7 +22,7 @@ static const struct series series[] = {
 
 /* The head's rows of queries and keys, both [rows, width]. */
 struct head {
-  struct factor q, k;
+  struct logit_block q, k;
 };
 
 struct drive {
@@ -34,8 +34,8 @@ struct drive {
 
 static void find_head(const struct model *m, int layer, int head, struct head *out)
 {
-  struct factor all[MAX_FACTORS];
-  int n = m->attention->factors(m, layer, head, all);
+  struct logit_block all[MAX_LOGIT_BLOCKS];
+  int n = m->attention->logit_blocks(m, layer, head, all);
   for (int i = n - 1; i >= 0; i--) {
     if (all[i].role == ROLE_Q_HEAD) out->q = all[i];
     if (all[i].role == ROLE_K_HEAD || all[i].role == ROLE_K_GROUP) out->k = all[i];

@@ -100,9 +100,9 @@ static void add_experts(struct spectra_state *s, const struct model *m, int laye
 /* The first query role and the first key role: the content parts. */
 static void add_head(struct spectra_state *s, const struct model *m, int layer, int head)
 {
-  struct factor all[MAX_FACTORS], *q = NULL, *k = NULL;
+  struct logit_block all[MAX_LOGIT_BLOCKS], *q = NULL, *k = NULL;
   long at = (long)layer * m->options.heads + head;
-  int n = m->attention->factors(m, layer, head, all);
+  int n = m->attention->logit_blocks(m, layer, head, all);
   for (int i = n - 1; i >= 0; i--) {
     if (all[i].role == ROLE_Q_HEAD) q = &all[i];
     if (all[i].role == ROLE_K_HEAD || all[i].role == ROLE_K_GROUP) k = &all[i];

@@ -13,7 +13,7 @@ static const char *const states[] = {"m", "v", NULL};
 
 /* 1 - beta^t at the t-th update: what the moments lack that began at 0; of beta as the device has it, whose 1 - beta
    is another one where beta is near 1. */
-static double correction(const void *beta, const struct moment *now)
+static double correction(const void *beta, const struct step_scalars *now)
 {
   return 1 - same_pow((double)(real) * (const double *)beta, (double)now->step + 1);
 }

@@ -49,7 +49,7 @@ struct job {
 /* A matrix has its own numbers whatever row of tensors it lies in. */
 static void draw_gaussian(const struct job *job, const struct param *p, long size, real *out)
 {
-  struct draw draw = {job->update.seed, STREAM_OPTIMIZER, (uint64_t)numbers_moment(job->numbers)->step};
+  struct draw draw = {job->update.seed, STREAM_OPTIMIZER, (uint64_t)numbers_scalars(job->numbers)->step};
   for (long i = 0; i < size; i++) out[i] = (real)draw_normal(draw, (uint64_t)p->order << 32 | (uint64_t)i);
 }
 

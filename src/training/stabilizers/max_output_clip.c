@@ -40,12 +40,13 @@ static void after_step(struct stabilizer_context *c, struct program *p)
   struct model *m = c->model;
   const struct max_output_clip *o = c->options;
   int layers = (int)model_blocks(&m->options);
-  struct factor *f = program_memory(p, (size_t)layers, sizeof *f);
+  struct logit_block *f = program_memory(p, (size_t)layers, sizeof *f);
   int *all = program_memory(p, (size_t)layers, sizeof *all);
   for (int l = 0; l < layers; l++) {
     all[l] = l;
     const struct layer *b = &m->layer[l];
-    f[l] = (struct factor){.role = ROLE_OUTPUT, .weight = b->w_o, .bias = b->b_o, .rows = b->w_o->value.rows};
+    f[l] =
+      (struct logit_block){.role = ROLE_OUTPUT, .weight = b->w_o, .bias = b->b_o, .rows = b->w_o->value.rows};
   }
   PROGRAM_CALL(p, take, .y = c->series[MAX_OUTPUT], .x = c->watched, /* a column becomes a row */
                .index = program_ints(p, 1, layers, all, "layers"));

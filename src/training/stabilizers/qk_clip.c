@@ -84,19 +84,19 @@ static int init(struct stabilizer_context *c, struct error *e)
 /* --- which heads go together ---------------------------------------------------------------------------- */
 
 /* First head of the layer with the same rows. */
-static int first_with(const struct model *m, int layer, const struct factor *f)
+static int first_with(const struct model *m, int layer, const struct logit_block *f)
 {
-  struct factor g[MAX_FACTORS];
+  struct logit_block g[MAX_LOGIT_BLOCKS];
   for (int h = 0;; h++)
-    for (int i = 0, n = m->attention->factors(m, layer, h, g); i < n; i++)
+    for (int i = 0, n = m->attention->logit_blocks(m, layer, h, g); i < n; i++)
       if (g[i].weight == f->weight && g[i].row == f->row) return h;
 }
 
 /* First head with the same key, where keys are shared by groups; else -1. */
 static int group_of(const struct model *m, int layer, int head)
 {
-  struct factor f[MAX_FACTORS];
-  for (int i = 0, n = m->attention->factors(m, layer, head, f); i < n; i++)
+  struct logit_block f[MAX_LOGIT_BLOCKS];
+  for (int i = 0, n = m->attention->logit_blocks(m, layer, head, f); i < n; i++)
     if (f[i].role == ROLE_K_GROUP) return first_with(m, layer, &f[i]);
   return -1;
 }
@@ -220,7 +220,7 @@ static struct tensor *weight_factor(struct stabilizer_context *c, struct program
 }
 
 /* What becomes of the heads' logits; of one that is not finite, what its group's key does. */
-static void record_logit_factor(struct stabilizer_context *c, struct program *p, const struct gammas *g)
+static void record_logit_scale(struct stabilizer_context *c, struct program *p, const struct gammas *g)
 {
   const struct qk_clip *o = c->options;
   if (g->grouped && o->gqa == COMPENSATED) { /* gamma to the bit: an own 1 is no clip */
@@ -242,13 +242,13 @@ static void record_logit_factor(struct stabilizer_context *c, struct program *p,
 /* --- the weights that take them --------------------------------------------------------------------------- */
 
 /* Rows of one role, each once, and the head whose factor they take. */
-static int rows_of(const struct model *m, enum role role, struct factor *out, int *head)
+static int rows_of(const struct model *m, enum role role, struct logit_block *out, int *head)
 {
-  struct factor f[MAX_FACTORS];
+  struct logit_block f[MAX_LOGIT_BLOCKS];
   int heads = (int)m->options.heads, count = 0;
   for (int l = 0; l < model_blocks(&m->options); l++)
     for (int h = 0; h < heads; h++)
-      for (int i = 0, n = m->attention->factors(m, l, h, f); i < n; i++)
+      for (int i = 0, n = m->attention->logit_blocks(m, l, h, f); i < n; i++)
         if (f[i].role == role && first_with(m, l, &f[i]) == h) {
           out[count] = f[i];
           head[count++] = l * heads + h;
@@ -262,7 +262,7 @@ static void clip(struct stabilizer_context *c, struct program *p)
   size_t most = (size_t)(model_blocks(&c->model->options) * c->model->options.heads);
   struct gammas g = measure(c, p);
   for (enum role role = ROLE_Q_HEAD; role <= ROLE_K_ROPE_SHARED; role++) {
-    struct factor *f = program_memory(p, most, sizeof *f);
+    struct logit_block *f = program_memory(p, most, sizeof *f);
     int *head = program_memory(p, most, sizeof *head), count = rows_of(c->model, role, f, head);
     struct tensor *by_head = count ? weight_factor(c, p, &g, role) : NULL;
     if (!by_head) continue;
@@ -270,7 +270,7 @@ static void clip(struct stabilizer_context *c, struct program *p)
     PROGRAM_CALL(p, take, .y = scale, .x = by_head, .index = program_ints(p, 1, count, head, "heads"));
     clip_record(c, p, f, count, scale, o->momentum == SCALE);
   }
-  record_logit_factor(c, p, &g);
+  record_logit_scale(c, p, &g);
 }
 
 static void before_update(struct stabilizer_context *c, struct program *p)

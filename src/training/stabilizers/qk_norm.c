@@ -38,8 +38,8 @@ static const char *gain_name(enum role role, int split)
 
 void qk_norm_declare(struct stabilizer_context *c, int layer, unsigned roles, int full)
 {
-  struct factor factor[MAX_FACTORS];
-  int count = c->model->attention->factors(c->model, layer, 0, factor), split = 0;
+  struct logit_block factor[MAX_LOGIT_BLOCKS];
+  int count = c->model->attention->logit_blocks(c->model, layer, 0, factor), split = 0;
   for (int i = 0; i < count; i++) split |= role_is_rotary(factor[i].role);
   for (int i = 0; i < count; i++) {
     if (!(roles & 1u << factor[i].role)) continue;

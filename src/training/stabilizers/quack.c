@@ -29,7 +29,7 @@ static const struct series emits[] = {
 
 /* One block of rows, once however many heads use it. */
 struct entry {
-  struct factor factor;
+  struct logit_block factor;
   int layer;
 };
 struct quack_state {
@@ -41,9 +41,9 @@ struct quack_state {
 /* Blocks of one layer, into `out` from `count` on; returns how many there are then. */
 static int add_layer(const struct model *m, int layer, struct entry *out, int count)
 {
-  struct factor f[MAX_FACTORS];
+  struct logit_block f[MAX_LOGIT_BLOCKS];
   for (int h = 0, first = count; h < m->options.heads; h++)
-    for (int i = 0, n = m->attention->factors(m, layer, h, f); i < n; i++) {
+    for (int i = 0, n = m->attention->logit_blocks(m, layer, h, f); i < n; i++) {
       int known = 0;
       for (int j = first; j < count; j++)
         known |= out[j].factor.weight == f[i].weight && out[j].factor.row == f[i].row;
@@ -56,7 +56,7 @@ static int add_layer(const struct model *m, int layer, struct entry *out, int co
 static void declare(struct stabilizer_context *c, int layer)
 {
   struct model *m = c->model;
-  struct entry *scratch = memory_new((size_t)(m->options.heads * MAX_FACTORS), sizeof *scratch);
+  struct entry *scratch = memory_new((size_t)(m->options.heads * MAX_LOGIT_BLOCKS), sizeof *scratch);
   int count = add_layer(m, layer, scratch, 0);
   params_add(&m->params, PARAM_STATE, layer, 1, count, INIT_CONSTANT, 0, "blocks.%d.quack.start", layer);
   memory_free(scratch);
@@ -67,7 +67,7 @@ static int init(struct stabilizer_context *c, struct error *e)
   (void)e;
   struct model *m = c->model;
   struct quack_state *state = c->state;
-  size_t most = (size_t)(model_blocks(&m->options) * m->options.heads * MAX_FACTORS);
+  size_t most = (size_t)(model_blocks(&m->options) * m->options.heads * MAX_LOGIT_BLOCKS);
   state->entry = arena_get(m->params.arena, most, sizeof *state->entry);
   for (int l = 0; l < model_blocks(&m->options); l++)
     state->count = add_layer(m, l, state->entry, state->count);
@@ -80,14 +80,14 @@ static int init(struct stabilizer_context *c, struct error *e)
 static int entry_of(const struct quack_state *s, const struct param *p, long row)
 {
   for (int i = 0; i < s->count; i++) {
-    const struct factor *f = &s->entry[i].factor;
+    const struct logit_block *f = &s->entry[i].factor;
     if (f->weight == p && row >= f->row && row < f->row + f->rows) return i;
   }
   return -1;
 }
 
 /* The entry of a head's factor that has role a or b. */
-static int entry_of_role(const struct quack_state *s, const struct factor *f, int count, enum role a,
+static int entry_of_role(const struct quack_state *s, const struct logit_block *f, int count, enum role a,
                          enum role b)
 {
   for (int i = 0; i < count; i++)
@@ -96,7 +96,8 @@ static int entry_of_role(const struct quack_state *s, const struct factor *f, in
 }
 
 /* What the rows are multiplied with in this head. */
-static int partner_in_head(const struct quack_state *s, enum role role, const struct factor *f, int count)
+static int partner_in_head(const struct quack_state *s, enum role role, const struct logit_block *f,
+                           int count)
 {
   switch (role) {
   case ROLE_Q_HEAD: return entry_of_role(s, f, count, ROLE_K_HEAD, ROLE_K_GROUP);
@@ -115,7 +116,7 @@ static struct tensor *record_norms(struct stabilizer_context *c, struct program 
   int layers = (int)model_blocks(&m->options), n = s->count;
   int *segment = program_memory(p, 2 * (size_t)(n + 2 * layers), sizeof *segment);
   for (int i = 0; i < n; i++) {
-    const struct factor *f = &s->entry[i].factor;
+    const struct logit_block *f = &s->entry[i].factor;
     model_segment(m, f->weight, f->row, f->rows, segment + 2 * i);
   }
   for (int l = 0; l < layers; l++)
@@ -150,12 +151,12 @@ static struct tensor *record_partner(struct stabilizer_context *c, struct progra
   int *member = program_memory(p, (size_t)(s->count * heads), sizeof *member);
   int *first = program_memory(p, (size_t)s->count + 1, sizeof *first);
   int *query = program_memory(p, 2 * (size_t)s->count, sizeof *query), *key = query + s->count;
-  struct factor f[MAX_FACTORS];
+  struct logit_block f[MAX_LOGIT_BLOCKS];
   struct tensor *norm = record_norms(c, p, dq, dkv);
   for (int i = 0; i < s->count; i++) {
     const struct entry *e = &s->entry[i];
     for (int h = 0; h < heads; h++)
-      for (int k = 0, n = m->attention->factors(m, e->layer, h, f); k < n; k++)
+      for (int k = 0, n = m->attention->logit_blocks(m, e->layer, h, f); k < n; k++)
         if (f[k].weight == e->factor.weight && f[k].row == e->factor.row)
           member[at++] = partner_in_head(s, e->factor.role, f, n);
     first[i + 1] = at;
@@ -183,14 +184,14 @@ static void before_update(struct stabilizer_context *c, struct program *p)
   const struct quack_state *s = c->state;
   int heads = (int)m->options.heads, n = (int)model_blocks(&m->options) * heads;
   int *query = program_memory(p, 2 * (size_t)n, sizeof *query), *key = query + n;
-  struct factor f[MAX_FACTORS];
+  struct logit_block f[MAX_LOGIT_BLOCKS];
   struct tensor *partner = record_partner(c, p);
   copy_kept(m, p, s->rate, "quack.start", 0);
   PROGRAM_CALL(p, divide, .y = s->rate, .x = partner);
   PROGRAM_CALL(p, scale, .y = s->rate,
                .by = numbers_constant(c->numbers, ((const struct quack *)c->options)->tau), .alpha = 1);
   for (int i = 0; i < n; i++) {
-    int count = m->attention->factors(m, i / heads, i % heads, f);
+    int count = m->attention->logit_blocks(m, i / heads, i % heads, f);
     query[i] = entry_of_role(s, f, count, ROLE_Q_HEAD, ROLE_Q_HEAD);
     key[i] = entry_of_role(s, f, count, ROLE_K_HEAD, ROLE_K_GROUP);
   }

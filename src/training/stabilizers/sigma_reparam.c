@@ -29,8 +29,8 @@ struct sigma_state {
 
 static int is_factor(const struct model *m, const struct param *p)
 {
-  struct factor factor[MAX_FACTORS];
-  int count = m->attention->factors(m, p->layer, 0, factor);
+  struct logit_block factor[MAX_LOGIT_BLOCKS];
+  int count = m->attention->logit_blocks(m, p->layer, 0, factor);
   for (int i = 0; i < count; i++)
     if (factor[i].weight == p) return 1;
   return 0;

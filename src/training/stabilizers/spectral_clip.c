@@ -151,7 +151,7 @@ static void record_block(struct program *p, const struct qk_block *b, struct ten
   program_guard(p, due);
 }
 
-static double is_due(const void *every, const struct moment *now)
+static double is_due(const void *every, const struct step_scalars *now)
 {
   return (now->step + 1) % *(const long *)every == 0;
 }
@@ -160,12 +160,12 @@ static void after_step(struct stabilizer_context *c, struct program *p)
 {
   const struct spectral_clip *o = c->options;
   struct clip_state *s = c->state;
-  struct tensor *go = program_guard_of(p), *due = program_temporary(p, 1, 1, "due");
+  struct tensor *finite = program_guard_of(p), *due = program_temporary(p, 1, 1, "due");
   struct tensor *kept = program_temporary(p, 1, s->count, "kept"),
                 *norm = program_temporary(p, 1, s->count, "norms");
   program_guard(p, NULL);
   PROGRAM_CALL(p, copy, .y = due, .x = numbers_varying(c->numbers, is_due, &o->every, sizeof o->every));
-  if (go) PROGRAM_CALL(p, multiply, .y = due, .x = go);
+  if (finite) PROGRAM_CALL(p, multiply, .y = due, .x = finite);
   program_guard(p, due);
   PROGRAM_CALL(p, fill, .y = kept, .value = 1);
   if (o->method == BY_MSIGN) {
@@ -184,7 +184,7 @@ static void after_step(struct stabilizer_context *c, struct program *p)
     program_host(p, clip_by_svd, &(struct by_svd){c, norm, kept, host}, sizeof(struct by_svd));
   }
   qk_reduce_layers(c->model, p, s->block, s->count, REDUCE_MIN, kept, c->series[0]);
-  program_guard(p, go);
+  program_guard(p, finite);
 }
 
 const struct stabilizer stabilizer_spectral_clip = {

@@ -34,8 +34,8 @@ struct decay_state {
 static void declare(struct stabilizer_context *c, int layer)
 {
   struct model *m = c->model;
-  struct factor f[MAX_FACTORS];
-  int count = m->attention->factors(m, layer, 0, f);
+  struct logit_block f[MAX_LOGIT_BLOCKS];
+  int count = m->attention->logit_blocks(m, layer, 0, f);
   for (int i = 0; i < count; i++)
     params_add(&m->params, PARAM_STATE, layer, 1, f[i].weight->value.rows, INIT_NORMAL, 1,
                "%s.spectral_decay", f[i].weight->name);

@@ -1,8 +1,8 @@
-/* stack.h - which tensors of a checkpoint of others make the queries and keys of a head: the families
+/* architecture.h - which tensors of a checkpoint of others make the queries and keys of a head: the families
    A family is one row of families.c. It is recognised by model_type in config.json (or one level down, in
    text_config), else by the tensors' names. */
-#ifndef MAXLOGIT_STACK_H
-#define MAXLOGIT_STACK_H
+#ifndef MAXLOGIT_ARCHITECTURE_H
+#define MAXLOGIT_ARCHITECTURE_H
 #include "zoo/weights.h"
 
 /* Before a projection (of its input) or after it (of queries, keys). */
@@ -48,13 +48,13 @@ struct head_logits {
 };
 
 struct family;
-struct stack {
+struct architecture {
   const struct weights *weights;
   const char *family; /* its name */
   long layers, heads;
   /* layer, head: STATUS_USAGE where tensors are missing or do not fit; parts = 0 where the layer has no softmax
      attention */
-  int (*head)(const struct stack *, long layer, long head, struct head_logits *, struct error *);
+  int (*head)(const struct architecture *, long layer, long head, struct head_logits *, struct error *);
   /* of families.c */
   const struct family *row;
   int by_names; /* config.json names no family that is known */
@@ -66,7 +66,7 @@ struct stack {
 
 /* Recognise, and check the sizes. *known = 0 where the tensors are of no family: then there are no heads. What is
    known but does not fit is STATUS_USAGE. */
-int stack_open(struct stack *, const struct weights *, int *known, struct error *);
+int architecture_open(struct architecture *, const struct weights *, int *known, struct error *);
 /* The families, for help: name and what they are; NULL at the end. */
-const char *stack_family(int i, const char **help);
+const char *architecture_family(int i, const char **help);
 #endif

@@ -1,29 +1,30 @@
-#include "run/company.h"
+#include "run/lockstep.h"
 
-void company_replay(const struct company *c, enum part part)
+void lockstep_replay(const struct lockstep *c, enum part part)
 {
   for (int i = 0; i < c->count; i++) c->program[i] = trainer_program(c->run[i], part);
   program_run_together(c->program, c->count);
 }
 
-struct errand {
-  const struct company *company;
-  company_choice *chosen;
-  company_work *work;
+struct task {
+  const struct lockstep *lockstep;
+  lockstep_choice *chosen;
+  lockstep_work *work;
   const void *context;
 };
 
 static void do_piece(void *context, long piece, int worker)
 {
-  const struct errand *x = context;
-  struct trainer *t = x->company->run[piece];
+  const struct task *x = context;
+  struct trainer *t = x->lockstep->run[piece];
   (void)worker;
   if (!x->chosen || x->chosen(t)) x->work(t, x->context);
 }
 
-void company_each(const struct company *c, company_choice *chosen, company_work *work, const void *context)
+void lockstep_each(const struct lockstep *c, lockstep_choice *chosen, lockstep_work *work,
+                   const void *context)
 {
-  struct errand x = {c, chosen, work, context};
+  struct task x = {c, chosen, work, context};
   if (c->pool)
     parallel_for(c->pool, c->count, do_piece, &x);
   else
@@ -44,12 +45,12 @@ static void draw(struct trainer *t, const void *context)
     host_batch_draw(&t->host, &t->data, w->split, COMMON_SEED, w->index);
 }
 
-void company_draw(const struct company *c, company_choice *chosen, enum data_split split, uint64_t index)
+void lockstep_draw(const struct lockstep *c, lockstep_choice *chosen, enum data_split split, uint64_t index)
 {
-  company_each(c, chosen, draw, &(struct wanted){split, index});
+  lockstep_each(c, chosen, draw, &(struct wanted){split, index});
 }
 
-void company_run_part(const struct company *c, company_choice *chosen, enum part part, long micro_batch)
+void lockstep_run_part(const struct lockstep *c, lockstep_choice *chosen, enum part part, long micro_batch)
 {
   for (int i = 0; i < c->count; i++) {
     struct trainer *t = c->run[i];
@@ -57,10 +58,10 @@ void company_run_part(const struct company *c, company_choice *chosen, enum part
       host_batch_feed(&t->host, t->device, part == PART_STEP ? &t->step_program : &t->look_program,
                       micro_batch);
   }
-  company_replay(c, part);
+  lockstep_replay(c, part);
 }
 
-void company_run_pass(const struct company *c, company_choice *chosen, enum part part)
+void lockstep_run_pass(const struct lockstep *c, lockstep_choice *chosen, enum part part)
 {
-  for (long m = 0; m < c->run[0]->train->micro_batches; m++) company_run_part(c, chosen, part, m);
+  for (long m = 0; m < c->run[0]->train->micro_batches; m++) lockstep_run_part(c, chosen, part, m);
 }

@@ -1,4 +1,4 @@
-#include "numerics/waves.h"
+#include "numerics/levels.h"
 #include <stddef.h>
 
 static long element(const struct tensor *t) { return t->type == TENSOR_INT ? sizeof(int) : sizeof(real); }
@@ -38,14 +38,14 @@ int footprints_meet(const struct footprint *later, const struct footprint *earli
   return 0;
 }
 
-int waves_find(const struct footprint *f, int calls, int *wave)
+int levels_find(const struct footprint *f, int calls, int *level)
 {
-  int waves = 0;
+  int levels = 0;
   for (int i = 0; i < calls; i++) {
-    wave[i] = 0;
+    level[i] = 0;
     for (int k = 0; k < i; k++)
-      if (wave[k] >= wave[i] && footprints_meet(&f[i], &f[k])) wave[i] = wave[k] + 1;
-    if (wave[i] >= waves) waves = wave[i] + 1;
+      if (level[k] >= level[i] && footprints_meet(&f[i], &f[k])) level[i] = level[k] + 1;
+    if (level[i] >= levels) levels = level[i] + 1;
   }
-  return waves;
+  return levels;
 }

@@ -1,4 +1,4 @@
-#include "numerics/chains.h"
+#include "numerics/fusion.h"
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static const unsigned cut_of[OP_COUNT + 1] = {
   [OP_axpby] = BY(axpby, y) | BY(axpby, x),
 };
 
-/* PIECE: rows that stay in the nearer caches while they pass through a chain. NEAR: bytes of results that stay there
+/* PIECE: rows that stay in the nearer caches while they pass through a fusion. NEAR: bytes of results that stay there
    whole, so that one thread gains nothing. */
 enum { PIECE = 128, NEAR = 1 << 22, STRIP = 8, MOST_LINKS = 24, MOST_SKIPPED = 48, CUT_TENSORS = 3 };
 
@@ -24,7 +24,7 @@ static struct tensor *tensor_at(const union op_args *args, int field)
   return ((struct tensor *const *)args)[field];
 }
 
-int chain_cuts(enum op op, int field) { return cut_of[op] >> field & 1; }
+int fusion_cuts(enum op op, int field) { return cut_of[op] >> field & 1; }
 
 /* --- finding ------------------------------------------------------------------------------------------------ */
 
@@ -48,7 +48,7 @@ static long rows_by(const struct link *call)
   const long rows = tensor_at(call->args, 0)->rows;
   for (int i = 0; cut_of[call->op] >> i; i++) {
     const struct tensor *t = tensor_at(call->args, i);
-    if (!t || !chain_cuts(call->op, i)) continue;
+    if (!t || !fusion_cuts(call->op, i)) continue;
     const struct tensor *owner = owner_of(t);
     const int whole = rows_of(t) == rows && rows_of(owner) == rows && (t->rows == 1) == (owner->rows == 1);
     if (!whole) return 0;
@@ -68,11 +68,11 @@ static int follows(const struct footprint *later, const struct footprint *earlie
   return 1;
 }
 
-/* The chain that begins at call `at`, and in `skipped` the calls among its own that wait until it is done: each of its
+/* The fusion that begins at call `at`, and in `skipped` the calls among its own that wait until it is done: each of its
    calls comes before them now. It ends at a call by rows that cannot join. Returns its length; 1 without a product,
    which alone shares something. */
-static int chain_from(const struct link *call, const struct footprint *f, int calls, int at, int *chain,
-                      int *skipped, int *skips)
+static int fusion_from(const struct link *call, const struct footprint *f, int calls, int at, int *fusion,
+                       int *skipped, int *skips)
 {
   const long rows = rows_by(&call[at]);
   int links = 0, products = 0;
@@ -80,21 +80,21 @@ static int chain_from(const struct link *call, const struct footprint *f, int ca
     const long own = rows_by(&call[at]);
     int joins = own && own == rows;
     for (int k = 0; joins && k < *skips; k++) joins = !footprints_meet(&f[at], &f[skipped[k]]);
-    for (int k = 0; joins && k < links; k++) joins = follows(&f[at], &f[chain[k]]);
+    for (int k = 0; joins && k < links; k++) joins = follows(&f[at], &f[fusion[k]]);
     if (own && !joins) break;
     if (joins)
-      chain[links++] = at, products += call[at].op == OP_matmul;
+      fusion[links++] = at, products += call[at].op == OP_matmul;
     else
       skipped[(*skips)++] = at;
   }
   if (!products) return 1;
-  while (*skips && skipped[*skips - 1] > chain[links - 1]) --*skips; /* they come after it as they are */
+  while (*skips && skipped[*skips - 1] > fusion[links - 1]) --*skips; /* they come after it as they are */
   return links;
 }
 
 static long round_up(long n, long unit) { return (n + unit - 1) / unit * unit; }
 
-long chain_piece(const struct device *device, const struct link *call, int count)
+long fusion_piece(const struct device *device, const struct link *call, int count)
 {
   const long rows = tensor_at(call->args, 0)->rows, threads = pool_threads(device->pool);
   long width = 0;
@@ -104,27 +104,27 @@ long chain_piece(const struct device *device, const struct link *call, int count
   return round_up((rows + pieces - 1) / pieces, STRIP);
 }
 
-static int pays(const struct device *device, const struct link *call, const int *chain, int links)
+static int pays(const struct device *device, const struct link *call, const int *fusion, int links)
 {
-  struct link of[MOST_LINKS] = {call[chain[0]]};
-  for (int i = 1; i < links; i++) of[i] = call[chain[i]];
-  return chain_piece(device, of, links) > 0;
+  struct link of[MOST_LINKS] = {call[fusion[0]]};
+  for (int i = 1; i < links; i++) of[i] = call[fusion[i]];
+  return fusion_piece(device, of, links) > 0;
 }
 
-void chains_find(const struct device *device, const struct link *call, const struct footprint *f, int calls,
-                 int *order, int *length)
+void fusions_find(const struct device *device, const struct link *call, const struct footprint *f, int calls,
+                  int *order, int *length)
 {
-  int chain[MOST_LINKS], skipped[MOST_SKIPPED];
+  int fusion[MOST_LINKS], skipped[MOST_SKIPPED];
   for (int i = 0; i < calls; i++) length[i] = 1;
   for (int i = 0; i < calls;) {
-    int skips = 0, links = rows_by(&call[i]) ? chain_from(call, f, calls, i, chain, skipped, &skips) : 1;
-    if (links == 1 || (device && !pays(device, call, chain, links))) {
+    int skips = 0, links = rows_by(&call[i]) ? fusion_from(call, f, calls, i, fusion, skipped, &skips) : 1;
+    if (links == 1 || (device && !pays(device, call, fusion, links))) {
       order[i] = i;
       i++;
       continue;
     }
     length[i] = links;
-    memcpy(order + i, chain, (size_t)links * sizeof *order);
+    memcpy(order + i, fusion, (size_t)links * sizeof *order);
     memcpy(order + i + links, skipped, (size_t)skips * sizeof *order);
     i += links + skips;
   }
@@ -138,7 +138,7 @@ static size_t shared_bytes(const struct device *device, const struct link *call)
   return shared ? shared(device, call->args) : 0;
 }
 
-size_t chain_scratch(const struct device *device, const struct link *call, int count)
+size_t fusion_scratch(const struct device *device, const struct link *call, int count)
 {
   size_t bytes = 0;
   for (int i = 0; i < count; i++) bytes += shared_bytes(device, &call[i]);
@@ -168,7 +168,7 @@ static union op_args cut(const struct link *call, long row, long rows, struct te
   union op_args args = *call->args;
   struct tensor **tensor = (struct tensor **)&args;
   for (int i = 0; cut_of[call->op] >> i; i++) {
-    if (!tensor[i] || !chain_cuts(call->op, i)) continue;
+    if (!tensor[i] || !fusion_cuts(call->op, i)) continue;
     if (tensor[i]->rows == 1) {
       *part = *tensor[i];
       part->data = (char *)part->data + (size_t)row * (part->type == TENSOR_INT ? sizeof(int) : sizeof(real));
@@ -194,12 +194,12 @@ static void run_piece(void *context, long piece, int worker)
   }
 }
 
-void chain_run(struct device *device, const struct link *call, int count, long piece)
+void fusion_run(struct device *device, const struct link *call, int count, long piece)
 {
   struct job j = {.device = device, .call = call, .count = count, .piece = piece};
   j.rows = tensor_at(call->args, 0)->rows;
   j.parts = pool_threads(device->pool);
-  char *room = device_scratch(device, chain_scratch(device, call, count));
+  char *room = device_scratch(device, fusion_scratch(device, call, count));
   for (int i = 0; i < count; i++) {
     const size_t bytes = shared_bytes(device, &call[i]);
     j.shared[i] = bytes ? room : NULL;

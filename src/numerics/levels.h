@@ -1,9 +1,9 @@
-/* waves.h - which calls of a program may run at the same time: known from the memory that they read and write */
-#ifndef MAXLOGIT_WAVES_H
-#define MAXLOGIT_WAVES_H
+/* levels.h - which calls of a program may run at the same time: known from the memory that they read and write */
+#ifndef MAXLOGIT_LEVELS_H
+#define MAXLOGIT_LEVELS_H
 #include "numerics/tensor.h"
 
-/* One tensor of a call. by_rows: each row for that row of the results (chains.h). */
+/* One tensor of a call. by_rows: each row for that row of the results (fusions.h). */
 struct access {
   const struct tensor *tensor;
   int writes, by_rows;
@@ -19,7 +19,7 @@ struct footprint {
 int accesses_meet(const struct access *, const struct access *);
 int footprints_meet(const struct footprint *, const struct footprint *);
 
-/* wave[i] of every call: calls of one wave do not depend on each other; whatever a call depends on lies in an earlier
-   one. Returns the number of waves. */
-int waves_find(const struct footprint *, int calls, int *wave);
+/* level[i] of every call: calls of one level do not depend on each other; whatever a call depends on lies in an earlier
+   one. Returns the number of levels. */
+int levels_find(const struct footprint *, int calls, int *level);
 #endif

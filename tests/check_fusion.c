@@ -1,7 +1,7 @@
-/* check_chains.c - calls by rows: which may become a chain, and that a chain gives the bits of its calls */
+/* check_fusion.c - calls by rows: which may become a fusion, and that a fusion gives the bits of its calls */
 #include "base/memory.h"
 #include "base/random.h"
-#include "numerics/chains.h"
+#include "numerics/fusion.h"
 #include "numerics/exchange.h"
 #include <check.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static void add(struct plan *p, enum op op, const union op_args *args)
   for (int i = 0; i < count && field[i].kind < FIELD_SIZE; i++)
     if (tensor[i])
       p->access[n][f->count++] = (struct access){
-        tensor[i], field[i].kind == FIELD_OUT || field[i].kind == FIELD_ADD, chain_cuts(op, i)};
+        tensor[i], field[i].kind == FIELD_OUT || field[i].kind == FIELD_ADD, fusion_cuts(op, i)};
 }
 
 #define T(i) (&p->tensor[i])
@@ -58,7 +58,7 @@ static void copy(struct plan *p, int y, int x)
 {
   add(p, OP_copy, &(union op_args){.copy = {.y = T(y), .x = T(x)}});
 }
-static void find(struct plan *p) { chains_find(NULL, p->link, p->f, p->calls, p->order, p->length); }
+static void find(struct plan *p) { fusions_find(NULL, p->link, p->f, p->calls, p->order, p->length); }
 
 static void expect(const struct plan *p, const int *order, const int *length)
 {
@@ -68,7 +68,7 @@ static void expect(const struct plan *p, const int *order, const int *length)
   }
 }
 
-/* A gradient of weights in the midst waits until the chain is done. */
+/* A gradient of weights in the midst waits until the fusion is done. */
 START_TEST(weights_gradients_wait)
 {
   struct plan plan, *p = &plan;
@@ -96,7 +96,7 @@ START_TEST(what_is_skipped_keeps_its_inputs)
 }
 END_TEST
 
-/* A right factor is needed whole: its maker is no link of the same chain. Columns side by side do not meet. */
+/* A right factor is needed whole: its maker is no link of the same fusion. Columns side by side do not meet. */
 START_TEST(whole_factors_and_columns)
 {
   struct plan plan, *p = &plan;
@@ -104,7 +104,7 @@ START_TEST(whole_factors_and_columns)
   product(p, 1, 4, 9, 0); /* columns 0-31 of t0 */
   copy(p, 2, 5);          /* 32-63: beside it */
   copy(p, 6, 0);          /* both: row by row */
-  product(p, 7, 6, 3, 0); /* t3 [ROWS, 64]: not written by the chain, may be read whole */
+  product(p, 7, 6, 3, 0); /* t3 [ROWS, 64]: not written by the fusion, may be read whole */
   copy(p, 8, 7);
   product(p, 3, 8, 8, 0); /* reads t8 whole */
   find(p);
@@ -156,8 +156,8 @@ START_TEST(no_links)
 }
 END_TEST
 
-/* Whatever is recorded: a permutation, no call before what it depends on, and in a chain no call that needs another
-   row of what the chain makes. */
+/* Whatever is recorded: a permutation, no call before what it depends on, and in a fusion no call that needs another
+   row of what the fusion makes. */
 START_TEST(nothing_overtakes_what_it_needs)
 {
   struct plan plan, *p = &plan;
@@ -176,14 +176,14 @@ START_TEST(nothing_overtakes_what_it_needs)
       product(p, c, a, b, 0);
   }
   find(p);
-  int place[CALLS], seen[CALLS] = {0}, chains = 0;
+  int place[CALLS], seen[CALLS] = {0}, fusions = 0;
   for (int i = 0; i < CALLS; i++) place[p->order[i]] = i, seen[p->order[i]]++;
   for (int i = 0; i < CALLS; i++) ck_assert_int_eq(seen[i], 1);
   for (int i = 0; i < CALLS; i++)
     for (int k = 0; k < i; k++)
       if (footprints_meet(&p->f[i], &p->f[k])) ck_assert_msg(place[k] < place[i], "%d overtakes %d", i, k);
   for (int i = 0; i < CALLS; i += p->length[i]) {
-    chains += p->length[i] > 1;
+    fusions += p->length[i] > 1;
     for (int x = i; x < i + p->length[i]; x++)
       for (int y = i; y < x; y++) {
         const struct footprint *f = &p->f[p->order[x]], *g = &p->f[p->order[y]];
@@ -193,7 +193,7 @@ START_TEST(nothing_overtakes_what_it_needs)
                       (f->access[m].by_rows && g->access[n].by_rows));
       }
   }
-  if (_i == 0) ck_assert_int_gt(chains, 0);
+  if (_i == 0) ck_assert_int_gt(fusions, 0);
 }
 END_TEST
 
@@ -293,11 +293,11 @@ START_TEST(a_chain_gives_the_bits_of_its_calls)
     for (int i = 0; i < LAYER; i++) op_run(one->device, one->link[i].op, one->link[i].args);
     for (int k = 0; k < 4; k++) {
       struct layer *two = layer_fill(layer_new(ops_cpu_level_at(level), threads, n[0], n[1], n[2]));
-      size_t bytes = chain_scratch(two->device, two->link, LAYER);
+      size_t bytes = fusion_scratch(two->device, two->link, LAYER);
       ck_assert_uint_gt(bytes, 0);
       device_wants_scratch(two->device, bytes, bytes);
       device_settle_scratch(two->device);
-      chain_run(two->device, two->link, LAYER, pieces[k]);
+      fusion_run(two->device, two->link, LAYER, pieces[k]);
       ck_assert_int_eq(two->device->undeclared, 0);
       same(one->x, two->x, "x");
       same(one->y, two->y, "y");
@@ -322,23 +322,23 @@ START_TEST(as_many_pieces_for_each_thread)
                {16, 512, 64, 32}, {2, 300, 64, 80},    {1, 16384, 64, 128}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct layer *l = layer_new(ops_cpu_level_at(0), cases[i].threads, cases[i].rows, cases[i].width, 176);
-    ck_assert_int_eq(chain_piece(l->device, l->link, LAYER), cases[i].piece);
+    ck_assert_int_eq(fusion_piece(l->device, l->link, LAYER), cases[i].piece);
     layer_free(l);
   }
 }
 END_TEST
 
-/* --- a program with chains and without ---------------------------------------------------------------------- */
+/* --- a program with fusions and without ---------------------------------------------------------------------- */
 
 enum { WIDTH = 48, PARAMS = 8 };
 
 /* Two layers without attention, with every buffer that the planner may give to another; gradients into `to`. */
-static void run_program(int threads, int chains, real *to, size_t *bytes)
+static void run_program(int threads, int fusions, real *to, size_t *bytes)
 {
   struct device *device;
   struct tensor *param[PARAMS];
   ck_assert_int_eq(device_open(&device, "isolated", threads, NULL), STATUS_OK);
-  if (!chains) device->ops.shared[OP_matmul] = NULL;
+  if (!fusions) device->ops.shared[OP_matmul] = NULL;
   real *values = memory_new(2 * WIDTH * WIDTH, sizeof *values);
   for (int i = 0; i < PARAMS; i++) {
     struct tensor t = tensor_of(values, i % 4 == 3 ? WIDTH : i % 4 == 0 ? 1 : 2 * WIDTH, WIDTH);
@@ -387,25 +387,25 @@ START_TEST(a_program_with_chains_gives_the_same_bits)
 {
   enum { ALL = 2 * (1 + 2 + 2 + 1) * WIDTH * WIDTH };
   static real without[ALL], with[ALL];
-  size_t alone, chained;
+  size_t alone, fused;
   run_program(1, 0, without, &alone);
   double sum = 0;
   for (int i = 0; i < ALL; i++) sum += (double)(without[i] * without[i]);
   ck_assert(sum > 0);
   for (int threads = 1; threads <= 4; threads++) {
     memset(with, 0, sizeof with);
-    run_program(threads, 1, with, &chained);
+    run_program(threads, 1, with, &fused);
     ck_assert_msg(!memcmp(with, without, sizeof with), "with %d threads", threads);
-    ck_assert_int_eq(chained > alone,
-                     threads > 1); /* chains keep their memory longer; here one thread has none */
+    ck_assert_int_eq(fused > alone,
+                     threads > 1); /* fusions keep their memory longer; here one thread has none */
   }
 }
 END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("chains");
-  TCase *t = tcase_create("chains");
+  Suite *suite = suite_create("fusions");
+  TCase *t = tcase_create("fusions");
   tcase_set_timeout(t, 60);
   tcase_add_test(t, weights_gradients_wait);
   tcase_add_test(t, what_is_skipped_keeps_its_inputs);

@@ -1,4 +1,4 @@
-#include "zoo/own_stack.h"
+#include "zoo/own_run.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "run/start.h"
 #include "config/config.h"
 
-struct own_stack {
-  struct stack stack; /* first: what `head` is given */
+struct own_run {
+  struct architecture architecture; /* first: what `head` is given */
   struct checkpoint checkpoint;
   struct config *config;
   struct device *device;
@@ -22,7 +22,7 @@ struct own_stack {
 
 /* --- heads --------------------------------------------------------------------------------------------- */
 
-static const struct weight *find(const struct own_stack *o, long layer, const char *name)
+static const struct weight *find(const struct own_run *o, long layer, const char *name)
 {
   char text[160];
   snprintf(text, sizeof text, "blocks.%ld.%s", layer, name);
@@ -41,7 +41,7 @@ static const char *gain_of(enum role role, int split)
   }
 }
 
-static int read_projection(const struct own_stack *o, long layer, const struct factor *f, int split,
+static int read_projection(const struct own_run *o, long layer, const struct logit_block *f, int split,
                            struct projection *p, struct error *e)
 {
   const char *name = f->weight->name, *dot = strrchr(name, '.');
@@ -63,7 +63,7 @@ static int read_projection(const struct own_stack *o, long layer, const struct f
 }
 
 /* Unit queries and keys, and one learned scale. */
-static void unit_length(const struct own_stack *o, long layer, struct head_logits *out)
+static void unit_length(const struct own_run *o, long layer, struct head_logits *out)
 {
   const struct weight *scale = find(o, layer, "attn.qk_scale");
   double value;
@@ -74,11 +74,13 @@ static void unit_length(const struct own_stack *o, long layer, struct head_logit
   out->scale = value / (double)out->part[0].q.rows;
 }
 
-static int read_head(const struct stack *s, long layer, long head, struct head_logits *out, struct error *e)
+static int read_head(const struct architecture *s, long layer, long head, struct head_logits *out,
+                     struct error *e)
 {
-  const struct own_stack *o = (const struct own_stack *)s;
-  struct factor f[MAX_FACTORS];
-  int count = o->model.attention->factors(&o->model, (int)layer, (int)head, f), split = 0, status = STATUS_OK;
+  const struct own_run *o = (const struct own_run *)s;
+  struct logit_block f[MAX_LOGIT_BLOCKS];
+  int count = o->model.attention->logit_blocks(&o->model, (int)layer, (int)head, f), split = 0,
+      status = STATUS_OK;
   long dim = 0;
   *out = (struct head_logits){.parts = 1, .part[0] = {.name = "", .rotary = ROTARY_HALVES}};
   for (int i = 0; i < count; i++) split |= f[i].role == ROLE_Q_ROPE;
@@ -131,7 +133,7 @@ static int changes_weights(void *context, const char *name)
 }
 
 /* The model of the checkpoint's configuration says which rows belong to which head, whatever the variant. */
-static int make_model(struct own_stack *o, const char *path, struct error *e)
+static int make_model(struct own_run *o, const char *path, struct error *e)
 {
   int status = config_read(o->config, o->checkpoint.config_text, path, e);
   if (!status) status = config_finish(o->config, e);
@@ -145,26 +147,26 @@ static int make_model(struct own_stack *o, const char *path, struct error *e)
   return status;
 }
 
-int own_stack_open(struct own_stack **out, const char *path, struct error *e)
+int own_run_open(struct own_run **out, const char *path, struct error *e)
 {
-  struct own_stack *o = memory_new(1, sizeof *o);
+  struct own_run *o = memory_new(1, sizeof *o);
   o->config = config_new();
   int status = start_state(path, &o->checkpoint, e);
   if (!status) status = make_model(o, path, e);
   if (!status) {
     o->weights = weights_in(&o->checkpoint);
-    o->stack = (struct stack){.weights = o->weights,
-                              .family = "maxlogit",
-                              .layers = model_blocks(&o->model.options),
-                              .heads = o->model.options.heads,
-                              .head = read_head};
+    o->architecture = (struct architecture){.weights = o->weights,
+                                            .family = "maxlogit",
+                                            .layers = model_blocks(&o->model.options),
+                                            .heads = o->model.options.heads,
+                                            .head = read_head};
     *out = o;
   } else
-    own_stack_close(o);
+    own_run_close(o);
   return status;
 }
 
-void own_stack_close(struct own_stack *o)
+void own_run_close(struct own_run *o)
 {
   if (!o) return;
   weights_close(o->weights);
@@ -175,8 +177,8 @@ void own_stack_close(struct own_stack *o)
   memory_free(o);
 }
 
-const struct checkpoint *own_stack_checkpoint(const struct own_stack *o) { return &o->checkpoint; }
-const struct model *own_stack_model(const struct own_stack *o) { return &o->model; }
-const struct config *own_stack_config(const struct own_stack *o) { return o->config; }
-const struct weights *own_stack_weights(const struct own_stack *o) { return o->weights; }
-const struct stack *own_stack_stack(const struct own_stack *o) { return &o->stack; }
+const struct checkpoint *own_run_checkpoint(const struct own_run *o) { return &o->checkpoint; }
+const struct model *own_run_model(const struct own_run *o) { return &o->model; }
+const struct config *own_run_config(const struct own_run *o) { return o->config; }
+const struct weights *own_run_weights(const struct own_run *o) { return o->weights; }
+const struct architecture *own_run_architecture(const struct own_run *o) { return &o->architecture; }

@@ -1,32 +1,32 @@
-#include "model/plant.h"
+#include "model/boost.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "base/text.h"
 
 /* May the key that meets this head's queries of `role` be scaled for this head alone? */
-static int key_is_own(const struct factor *f, int count, enum role role)
+static int key_is_own(const struct logit_block *f, int count, enum role role)
 {
   for (int i = 0; role == ROLE_Q_HEAD && i < count; i++)
     if (f[i].role == ROLE_K_HEAD) return 1;
   return 0;
 }
 
-static void plant_head(struct model *m, int layer, int head, double factor)
+static void boost_head(struct model *m, int layer, int head, double factor)
 {
-  struct factor f[MAX_FACTORS];
-  int count = m->attention->factors(m, layer, head, f);
+  struct logit_block f[MAX_LOGIT_BLOCKS];
+  int count = m->attention->logit_blocks(m, layer, head, f);
   for (int i = 0; i < count; i++) switch (f[i].role) {
-    case ROLE_K_HEAD: factor_scale(m, &f[i], factor); break;
+    case ROLE_K_HEAD: logit_block_scale(m, &f[i], factor); break;
     case ROLE_Q_HEAD:
     case ROLE_Q_ROPE:
-      factor_scale(m, &f[i], key_is_own(f, count, f[i].role) ? factor : factor * factor);
+      logit_block_scale(m, &f[i], key_is_own(f, count, f[i].role) ? factor : factor * factor);
       break;
     default: break; /* of several heads, or of no logit */
     }
 }
 
-static int plant_one(void *context, const char *part)
+static int boost_one(void *context, const char *part)
 {
   struct model *m = context;
   char layer[16], head[16], rest;
@@ -39,13 +39,13 @@ static int plant_one(void *context, const char *part)
   for (int l = 0; l < model_blocks(&m->options); l++)
     for (int h = 0; h < m->options.heads; h++)
       if ((only_layer < 0 || only_layer == l) && (only_head < 0 || only_head == h))
-        plant_head(m, l, h, factor);
+        boost_head(m, l, h, factor);
   return 0;
 }
 
-int plant_heads(struct model *m, const char *list, struct error *e)
+int boost_heads(struct model *m, const char *list, struct error *e)
 {
-  if (!*list || !text_split(list, '+', plant_one, m)) return STATUS_OK;
+  if (!*list || !text_split(list, '+', boost_one, m)) return STATUS_OK;
   return error_set(e, STATUS_USAGE,
                    "train.plant = %s: wanted LAYER:HEAD:FACTOR+..., layers 0 to %ld, heads 0 "
                    "to %ld, * for all",
