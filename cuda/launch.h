@@ -2,7 +2,7 @@
    A launch computes every run: the run is blockIdx.z, and what lies at p for run 0 lies r * stride bytes further for
    run r. Kernels reach memory through the views below, which know that; none waits for the host or allocates.
    The choice of a kernel follows from shapes alone, never from the number of runs. g++ compiles the same sources
-   over tests/cuda_on_host.h, which runs them on the CPU. */
+   over tests/cuda/cuda_on_host.h, which runs them on the CPU. */
 #ifndef MAXLOGIT_CUDA_LAUNCH_H
 #define MAXLOGIT_CUDA_LAUNCH_H
 #ifdef __cplusplus

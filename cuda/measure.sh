@@ -40,7 +40,7 @@ bench() { # TIMES as long as SECONDS_EACH, options
 }
 
 check() {
-  for test in tests/check_ops tests/check_gpu tests/check_launch tests/check_golden tests/check_trainer; do
+  for test in tests/numerics/check_ops tests/run/check_gpu tests/run/check_launch tests/run/check_golden tests/run/check_trainer; do
     [ -x $test ] || make -s -j "$(nproc)" $test >/dev/null 2>&1 || echo "check-gpu: SKIPPED: $test cannot be built here"
   done
   top_srcdir=$source top_builddir=. sh "$source/tests/gpu.sh" quick

@@ -17,13 +17,13 @@ try() {
   fi
 }
 ./maxlogit doctor | grep ' gpu '
-try tests/check_ops    # every operation against its definition: the device is one of those in the loop
-try tests/check_gpu    # late reports, replay, resume, waits, as on the CPU, there and back
-CK_RUN_CASE="on a GPU" try tests/check_launch # many runs in one launch: the bits of each alone, ends, resume
+try tests/numerics/check_ops    # every operation against its definition: the device is one of those in the loop
+try tests/run/check_gpu    # late reports, replay, resume, waits, as on the CPU, there and back
+CK_RUN_CASE="on a GPU" try tests/run/check_launch # many runs in one launch: the bits of each alone, ends, resume
 MAXLOGIT_TEST_DEVICE=device=cuda
 export MAXLOGIT_TEST_DEVICE
-try tests/check_golden  # PyTorch's values: optimisers, stabilisers, attention; their gradients are in every step
-try tests/check_trainer # divergence, resume, packing, looks, every stabiliser's series
+try tests/run/check_golden  # PyTorch's values: optimisers, stabilisers, attention; their gradients are in every step
+try tests/run/check_trainer # divergence, resume, packing, looks, every stabiliser's series
 unset MAXLOGIT_TEST_DEVICE
 for tool in memcheck racecheck initcheck; do
   if [ "${1:-}" = quick ]; then
@@ -31,9 +31,9 @@ for tool in memcheck racecheck initcheck; do
   elif [ -n "$COMPUTE_SANITIZER" ]; then
     sanitized="$COMPUTE_SANITIZER --tool $tool --error-exitcode 9"
     # shellcheck disable=SC2086 # words
-    CK_FORK=no CK_RUN_CASE=table CK_TIMEOUT_MULTIPLIER=100 try $sanitized tests/check_ops
+    CK_FORK=no CK_RUN_CASE=table CK_TIMEOUT_MULTIPLIER=100 try $sanitized tests/numerics/check_ops
     # shellcheck disable=SC2086 # words
-    CK_FORK=no CK_RUN_CASE="on a GPU" try $sanitized tests/check_gpu
+    CK_FORK=no CK_RUN_CASE="on a GPU" try $sanitized tests/run/check_gpu
   else
     echo "check-gpu: SKIPPED: compute-sanitizer --tool $tool is not installed"
   fi

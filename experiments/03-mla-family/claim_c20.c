@@ -6,5 +6,5 @@ const struct claim claim_c20 = {
   .sentence = "QK-Norm is impossible for latent attention when it decodes from the latent cache.",
   .scale = "what it costs to decode wants a large model on a serving machine; that the absorbed form is "
            "exact to rounding is no matter of statistics: `maxlogit eval RUN.h5 --decode=absorbed` shows it, "
-           "and tests/decode.sh checks it",
+           "and tests/app/decode.sh checks it",
 };

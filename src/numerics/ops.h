@@ -51,7 +51,7 @@ struct ops {
 #include "numerics/ops.def"
 #undef OP
   op_scratch *scratch[OP_COUNT]; /* NULL: none */
-  /* What the calls for some rows of one call share (fusions.h): its bytes, and making part `part` of `parts` of it; they
+  /* What the calls for some rows of one call share (fusion.h): its bytes, and making part `part` of `parts` of it; they
      find it in device->shared. NULL: nothing. */
   op_scratch *shared[OP_COUNT];
   void (*share[OP_COUNT])(struct device *, const void *args, void *room, long part, long parts);

@@ -524,8 +524,8 @@ static void add_fusion(struct program *p, int from, int count)
 /* Comparing all pairs of more calls than this would take longer than it saves: they stay in their order. */
 enum { MOST_COMPARED = 2000 };
 
-/* Calls that go to threads whole, newton_schulz, which cuts itself, and those of a fusion run on workers; of these, what
-   shares something takes no more. */
+/* Calls that go to threads whole, newton_schulz, which cuts itself, and those of a fusion run on workers; of these,
+   what shares something takes no more. */
 static void declare_scratch(struct program *p)
 {
   size_t most = 0, apart = 0;

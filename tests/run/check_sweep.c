@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "gpu_here.h"
+#include "../gpu_here.h"
 #include "run/sweep.h"
 #include "run/trainer.h"
 

@@ -1,5 +1,5 @@
 /* device = cuda: what is asynchronous about it. Skipped (77) where the plug-in or a GPU is missing; `make check` runs
-   it with the CPU in the place of the GPU, in three ways of being late (tests/cuda_runtime_on_host.h). */
+   it with the CPU in the place of the GPU, in three ways of being late (tests/cuda/cuda_runtime_on_host.h). */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,10 +7,10 @@
 #include <string.h>
 #include "base/memory.h"
 #include "base/random.h"
-#include "gpu_here.h"
+#include "../gpu_here.h"
 #include "run/drive.h"
-#include "folder.h"
-#include "same_run.h"
+#include "../folder.h"
+#include "../same_run.h"
 
 #define TINY \
   "model.width=8 model.heads=2 model.layers=1 model.context=6 model.vocab=0 train.batch=2 train.warmup=2 " \

@@ -10,7 +10,7 @@
    it. no-driver, old-driver, no-gpu, old-gpu: machines that lack something. MAXLOGIT_CUDA_ON_HOST_MEMORY: its bytes. */
 #ifndef CUDA_RUNTIME_ON_HOST_H
 #define CUDA_RUNTIME_ON_HOST_H
-#include "tests/cuda_on_host.h"
+#include "tests/cuda/cuda_on_host.h"
 #include <deque>
 #include <functional>
 #include <map>

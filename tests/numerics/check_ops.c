@@ -11,7 +11,7 @@
 #include "numerics/number_format.h"
 #ifdef CUDA_ON_HOST
 #include "cuda/launch.h"
-#include "cuda_device.h"
+#include "../cuda/cuda_device.h"
 #endif
 #include <check.h>
 #include <float.h>

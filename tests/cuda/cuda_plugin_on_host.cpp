@@ -1,5 +1,5 @@
 /* cuda_plugin_on_host.cpp - the plug-in of device = cuda with the CPU in the place of the GPU: the device */
-#include "tests/cuda_runtime_on_host.h"
+#include "tests/cuda/cuda_runtime_on_host.h"
 #include "cuda/device.cu"
 
 /* There is no cuBLAS here: products are the project's own kernels. */

@@ -3,7 +3,7 @@
    document a row and with two. The tolerance is measured: what one rounding of every weight does to the same
    logits, times the growth of sums; in double 1e-10 as well. */
 #include <stdio.h>
-#include "model_fixture.h"
+#include "../model/model_fixture.h"
 
 enum { BATCH = 3, LENGTH = 9, CUT = 4, VOCAB = 11, LONGEST = 16, HEADS = 4, LAYERS = 2 };
 #define STACK "layers=2 width=12 heads=4 head_dim=4 context=9 ffn_width=16 vocab=11 "

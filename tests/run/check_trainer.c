@@ -13,8 +13,8 @@
 #include "run/drive.h"
 #include "run/health.h"
 #include "run/rerun.h"
-#include "folder.h"
-#include "same_run.h"
+#include "../folder.h"
+#include "../same_run.h"
 #include "storage/recorder.h"
 
 #define SMALL \

@@ -1,5 +1,5 @@
 /* cuda_kernels_on_host.cpp - the kernels of that plug-in */
-#include "tests/cuda_runtime_on_host.h"
+#include "tests/cuda/cuda_runtime_on_host.h"
 #include "cuda/attention.cu"
 #include "cuda/experts.cu"
 #include "cuda/product.cu"

@@ -1,6 +1,6 @@
 /* check_cures.c - stabilisers that act on spectra and learning rates: what each promises of the weights */
 #include <stdio.h>
-#include "model_fixture.h"
+#include "../model/model_fixture.h"
 #include "training/optimizer.h"
 #include "training/sphere.h"
 

@@ -2,7 +2,7 @@
 # cuda/measure.sh, with the CPU in the place of the GPU: it says what is missing, keeps parts apart, and its table has
 # what they found. The figures of stacks and PyTorch are a stand-in's: only what becomes of them is looked at.
 # shellcheck source=cuda_host.sh
-. "${top_srcdir:-.}/tests/cuda_host.sh"
+. "${top_srcdir:-.}/tests/cuda/cuda_host.sh"
 measure=${top_srcdir:-.}/cuda/measure.sh
 folder=$(mktemp -d) || exit 99
 trap 'rm -rf "$folder"' EXIT

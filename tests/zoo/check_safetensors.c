@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "zoo/weights.h"
-#include "folder.h"
+#include "../folder.h"
 
 static char dir[FOLDER_PATH];
 

@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "folder.h"
+#include "../folder.h"
 #include "model/model.h"
 #include "numerics/device.h"
 #include "config/config.h"

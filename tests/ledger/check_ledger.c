@@ -9,7 +9,7 @@
 #include <string.h>
 #include "base/file.h"
 #include "base/memory.h"
-#include "folder.h"
+#include "../folder.h"
 #include "ledger/ledger.h"
 #include "ledger/page.h"
 #include "ledger/tell.h"

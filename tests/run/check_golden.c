@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu_here.h"
+#include "../gpu_here.h"
 #include "run/trainer.h"
 
 enum { MAX_CASES = 128, MAX_COLUMNS = 128, LINE = 8192 };

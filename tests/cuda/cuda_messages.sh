@@ -1,7 +1,7 @@
 #!/bin/sh
 # What a machine lacks for device = cuda is said, in one line, with status 2, by run and by doctor; and the rest works.
 # shellcheck source=cuda_host.sh
-. "${top_srcdir:-.}/tests/cuda_host.sh"
+. "${top_srcdir:-.}/tests/cuda/cuda_host.sh"
 folder=$(mktemp -d) || exit 99
 trap 'rm -rf "$folder"' EXIT
 status=0

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "folder.h"
+#include "../folder.h"
 #include "run/drive.h"
 #include "run/launch.h"
-#include "same_run.h"
+#include "../same_run.h"
 #include "config/preset.h"
 
 enum { STEPS = 7, KEPT = 4 };

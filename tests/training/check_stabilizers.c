@@ -1,6 +1,6 @@
 /* check_stabilizers.c - what each stabiliser promises, on logits recomputed here; in float and in double */
 #include <stdio.h>
-#include "model_fixture.h"
+#include "../model/model_fixture.h"
 #include "training/spectral.h"
 
 enum { BATCH = 2, CONTEXT = 6, ROWS = BATCH * CONTEXT, HEADS = 4 };

@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "numerics/real.h"
-#include "same_run.h"
+#include "../same_run.h"
 #include "storage/checkpoint.h"
 #include "storage/h5.h"
 #include "storage/recorder.h"

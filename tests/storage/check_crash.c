@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/random.h"
-#include "same_run.h"
+#include "../same_run.h"
 
 /* Clips, spectra, validation, probes and stored batches, in a few milliseconds a step. */
 #define STEPS "30"

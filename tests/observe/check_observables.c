@@ -1,6 +1,6 @@
 /* What is recorded by name only, each against the same number made of other numbers */
 #include <stdio.h>
-#include "model_fixture.h"
+#include "../model/model_fixture.h"
 #include "numerics/linalg.h"
 #include "observe/observable.h"
 #include "observe/watches.h"

@@ -20,7 +20,7 @@
 #include "base/option.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "folder.h"
+#include "../folder.h"
 
 /* --- elementary functions ------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "storage/recorder.h"
-#include "folder.h"
+#include "../folder.h"
 
 enum { LAYERS = 2, HEADS = 2, TENSORS = 2, ROWS = 4 };
 static const char *const tensors[TENSORS] = {"embed", "blocks.0.attn.w_q"};

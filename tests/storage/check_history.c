@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "facts.h"
-#include "same_run.h"
+#include "../same_run.h"
 #include "storage/layout.h"
 #include "storage/seal.h"
 

@@ -11,12 +11,12 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/thread.h"
-#include "folder.h"
-#include "gpu_here.h"
+#include "../folder.h"
+#include "../gpu_here.h"
 #include "numerics/slab.h"
 #include "run/drive.h"
 #include "run/launch.h"
-#include "same_run.h"
+#include "../same_run.h"
 #include "training/optimizer.h"
 #include "training/schedule.h"
 
