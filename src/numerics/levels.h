@@ -3,7 +3,7 @@
 #define MAXLOGIT_LEVELS_H
 #include "numerics/tensor.h"
 
-/* One tensor of a call. by_rows: each row for that row of the results (fusions.h). */
+/* One tensor of a call. by_rows: each row for that row of the results (fusion.h). */
 struct access {
   const struct tensor *tensor;
   int writes, by_rows;

@@ -28,7 +28,7 @@ struct node {
 };
 
 /* Calls [from, from+count) of `order`; apart: each is one piece of work, all at the same time; fusion: they are one
-   (fusions.h), of which so many rows are one piece of work. */
+   (fusion.h), of which so many rows are one piece of work. */
 struct group {
   int from, count, apart;
   const struct link *fusion;
