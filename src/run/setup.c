@@ -118,7 +118,7 @@ static int check_memory(const struct trainer *t, struct error *e)
       : "model.width, model.layers or model.vocab helps");
 }
 
-static void emit_beginnings(struct trainer *t)
+static void record_beginnings(struct trainer *t)
 {
   struct model *m = &t->model;
   t->begin = program_new(t->device);
@@ -169,7 +169,7 @@ static int init_training(struct trainer *t, struct error *e)
   mark_memory(t, MEMORY_RECORD);
   model_program_init(&t->model, &t->step_program, rows, context, 1, &t->model.step, o->micro_batches);
   model_program_init(&t->model, &t->look_program, rows, context, 0, &t->model.probe, o->micro_batches);
-  emit_beginnings(t);
+  record_beginnings(t);
   host_batch_init(&t->host, t->arena, o->batch, context, t->model.options.mtp);
   outcome_init(&t->outcome, t->arena, &t->model);
   health_init(&t->health, t->arena, &t->model, &t->reading);
@@ -265,6 +265,34 @@ void trainer_release(struct trainer *t)
   memory_free(t);
 }
 
+/* --- programs ---------------------------------------------------------------------------------------------- */
+
+struct program *trainer_program(const struct trainer *t, enum part part)
+{
+  switch (part) {
+  case PART_BEGIN: return t->begin;
+  case PART_BEGIN_LOOK: return t->begin_look;
+  case PART_KEEP_VAL: return t->keep_val;
+  case PART_STEP: return t->step_program.program;
+  case PART_LOOK: return t->look_program.program;
+  case PART_DIRECTIONS: return updates_directions(t->updates);
+  case PART_APPLY: return updates_apply(t->updates);
+  case PARTS: break;
+  }
+  BUG("no part %d", (int)part);
+}
+
+const char *trainer_difference(const struct trainer *a, const struct trainer *b)
+{
+  const char *difference = NULL;
+  for (enum part part = 0; part < PARTS && !difference; part++)
+    difference = program_difference(trainer_program(a, part), trainer_program(b, part),
+                                    b->device->slab - a->device->slab);
+  return difference;
+}
+
+/* --- a fresh run ------------------------------------------------------------------------------------------- */
+
 static void make_path(struct trainer *t)
 {
   if (*t->path) return;
@@ -317,7 +345,7 @@ static int init(struct trainer **out, struct device *device, struct config *c, c
   if (!status) {
     trainer_observe(t);
     status = recorder_snapshot(t->recorder, "running", 0, 0, 0, e);
-    if (!status && !strcmp(t->keep->keep, "all")) status = trainer_checkpoint(t, e);
+    if (!status && !strcmp(t->keep->keep, "all")) status = trainer_save(t, e);
   }
   if (status) {
     trainer_release(t);

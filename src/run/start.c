@@ -2,7 +2,7 @@
 
 #include <xxhash.h>
 
-#include "run/state.h"
+#include "run/origin.h"
 #include "storage/recorder.h"
 
 int start_state(const char *path, struct checkpoint *c, struct error *e)
@@ -10,7 +10,7 @@ int start_state(const char *path, struct checkpoint *c, struct error *e)
   struct run_file *r;
   if (run_open(&r, path, NULL)) return checkpoint_read(path, c, e);
   int status = checkpoint_latest(path, c, e);
-  if (!status && (status = trainer_owns(path, run_id(r), c, e))) checkpoint_free(c);
+  if (!status && (status = origin_owns(path, run_id(r), c, e))) checkpoint_free(c);
   run_close(r);
   return status;
 }

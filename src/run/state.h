@@ -5,18 +5,10 @@
 #include "run/dense.h"
 #include "run/health.h"
 #include "run/observe.h"
+#include "run/origin.h"
 #include "run/trainer.h"
 #include "storage/checkpoint.h"
 #include "training/schedule.h"
-
-/* What a run file tells of the run that is to go on. */
-struct origin {
-  char id[16];
-  uint64_t data_content, start_content;
-  int is_over; /* it diverged */
-  long last_step;
-  int has_state; /* there is a checkpoint: where the weights started is of no account */
-};
 
 /* What a step's rows need besides its report. */
 struct flight {
@@ -85,14 +77,13 @@ struct trainer {
   struct error error; /* of the step in hand */
 };
 
-struct program *trainer_program(const struct trainer *, enum part);
-
 /* setup.c: everything of a run but its files; with `keeps` 0 nothing costly is recorded. */
 int trainer_build(struct trainer *, int keeps, struct error *);
 void trainer_facts(struct trainer *, struct run_facts *);
 /* With the recorder there: series and events go to it. */
 void trainer_observe(struct trainer *);
 void trainer_release(struct trainer *);
+struct program *trainer_program(const struct trainer *, enum part);
 
 struct lockstep;
 /* look.c: all validation batches of those that are chosen (NULL: all); their losses add up in the place of the
@@ -104,12 +95,10 @@ double trainer_reported_val(const struct trainer *); /* that mean, of the report
 /* The loss of every token that a program has just seen, [batch*context]. */
 void trainer_token_losses(struct trainer *, const struct model_program *, real *out);
 
-/* resume.c: STATUS_USAGE where the state under the name of the run `id` at `path` is another run's, left there by a
-   copy or a move. What this version cannot tell is taken. */
-int trainer_owns(const char *path, const char *id, const struct checkpoint *, struct error *);
-
 /* save.c */
 double trainer_wall(const struct trainer *); /* seconds, of the whole run */
+/* trainer_checkpoint where no step is under way. */
+int trainer_save(struct trainer *, struct error *);
 /* Put a checkpoint's tensors in their places. */
 int trainer_load(struct trainer *, const struct checkpoint *, struct error *);
 

@@ -210,6 +210,12 @@ static int settle(struct trainer *t, int most, struct error *e)
 
 int trainer_settle(struct trainer *t, struct error *e) { return settle(t, 0, e); }
 
+int trainer_checkpoint(struct trainer *t, struct error *e)
+{
+  int status = settle(t, 0, e);
+  return status ? status : trainer_save(t, e);
+}
+
 /* --- one step -------------------------------------------------------------------------------------------------- */
 
 static void tell_step(const struct lockstep *c)
@@ -245,7 +251,7 @@ static void land(struct trainer *t, const void *context)
 {
   (void)context;
   int status = settle(t, flights_left(t), &t->error);
-  if (!status && !t->diverged && t->halts) trainer_checkpoint(t, &t->error);
+  if (!status && !t->diverged && t->halts) trainer_save(t, &t->error);
 }
 
 static void land_before(struct trainer *t, const void *context)
@@ -304,9 +310,9 @@ int trainer_done(struct trainer *t, struct error *e)
 {
   int status = settle(t, 0, e), due = t->checkpointed != t->done || !t->done;
   /* A run file that says "finished" has its last checkpoint; a diverged step is not to be done again. */
-  if (!status && due && !t->diverged) status = trainer_checkpoint(t, e);
+  if (!status && due && !t->diverged) status = trainer_save(t, e);
   if (!status) status = recorder_snapshot(t->recorder, trainer_state(t), t->done, trainer_wall(t), 1, e);
-  if (!status && due && t->diverged) status = trainer_checkpoint(t, e);
+  if (!status && due && t->diverged) status = trainer_save(t, e);
   trainer_release(t);
   return status;
 }
@@ -335,29 +341,3 @@ void trainer_contents(const struct trainer *t, uint64_t *data, uint64_t *start)
 }
 
 double trainer_loss_floor(const struct trainer *t) { return t->data.loss_floor; }
-
-/* --- many of one structure ------------------------------------------------------------------------------------- */
-
-struct program *trainer_program(const struct trainer *t, enum part part)
-{
-  switch (part) {
-  case PART_BEGIN: return t->begin;
-  case PART_BEGIN_LOOK: return t->begin_look;
-  case PART_KEEP_VAL: return t->keep_val;
-  case PART_STEP: return t->step_program.program;
-  case PART_LOOK: return t->look_program.program;
-  case PART_DIRECTIONS: return updates_directions(t->updates);
-  case PART_APPLY: return updates_apply(t->updates);
-  case PARTS: break;
-  }
-  BUG("no part %d", (int)part);
-}
-
-const char *trainer_difference(const struct trainer *a, const struct trainer *b)
-{
-  const char *difference = NULL;
-  for (enum part part = 0; part < PARTS && !difference; part++)
-    difference = program_difference(trainer_program(a, part), trainer_program(b, part),
-                                    b->device->slab - a->device->slab);
-  return difference;
-}

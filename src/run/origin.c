@@ -1,0 +1,90 @@
+#include "run/origin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "run/trainer.h"
+#include "storage/recorder.h"
+
+static int set_parameter(void *config, const char *key, const char *value, const char *origin)
+{
+  return config_set(config, key, value, origin, NULL);
+}
+
+/* The configuration that a run file tells, its values from where they came then. */
+static int config_of_run(const struct run_file *r, struct config *c, struct error *e)
+{
+  const char *preset = run_parameter(r, "preset");
+  if (preset && *preset && config_set(c, "preset", preset, "run file", e)) return e->status;
+  if (run_settings(r, set_parameter, c))
+    return error_set(e, STATUS_FAIL, "its parameters do not fit this version");
+  return config_finish(c, e);
+}
+
+int origin_read(const char *path, struct config **c, struct origin *o, struct error *e)
+{
+  struct run_file *r = NULL;
+  *c = NULL;
+  if (run_open_trained(&r, path, e)) return e->status;
+  *c = config_new();
+  *o = (struct origin){0};
+  run_contents(r, &o->data_content, &o->start_content);
+  o->is_over = !strcmp(run_state(r), "diverged");
+  o->last_step = run_last_step(r);
+  snprintf(o->id, sizeof o->id, "%s", run_id(r));
+  if (config_of_run(r, *c, e)) {
+    error_prefix(e, "%s", path);
+    config_free(*c);
+    *c = NULL;
+  }
+  run_close(r);
+  return *c ? STATUS_OK : e->status;
+}
+
+int trainer_config_of(const char *path, struct config **c, char id[16], struct error *e)
+{
+  struct origin o;
+  int status = origin_read(path, c, &o, e);
+  if (id && !status) snprintf(id, sizeof o.id, "%s", o.id);
+  return status;
+}
+
+int origin_check(const char *path, const struct config *c, const struct origin *o, struct error *e)
+{
+  char now[16];
+  config_id(c, o->data_content, o->start_content, now);
+  if (!strcmp(now, o->id)) return STATUS_OK;
+  return error_set(e, STATUS_FAIL, "%s: this version computes other numbers than this run's (id %s, now %s)",
+                   path, o->id, now);
+}
+
+/* Those from before train.steps was raised bear the id that the run had then: with the steps that its file tells they
+   have its own. */
+static int is_earlier(const struct checkpoint *state, const struct config *c, const struct origin *o)
+{
+  char id[16] = "", then_id[16], text[32];
+  struct error unread = {0};
+  struct config *then = config_new();
+  snprintf(text, sizeof text, "%ld", ((const struct train_options *)config_section(c, "train"))->steps);
+  if (!config_read(then, state->config_text, "checkpoint", &unread) && !config_finish(then, &unread)) {
+    config_id(then, o->data_content, o->start_content, then_id); /* another one: of other data, or weights */
+    if (!strcmp(then_id, state->id) && !config_set(then, "train.steps", text, "run file", &unread) &&
+        !config_finish(then, &unread))
+      config_id(then, o->data_content, o->start_content, id);
+  }
+  config_free(then);
+  return !strcmp(id, o->id);
+}
+
+int origin_owns(const char *path, const char *id, const struct checkpoint *state, struct error *e)
+{
+  struct origin o;
+  struct config *c;
+  struct error unread = {0};
+  if (!state->count || !strcmp(state->id, id) || origin_read(path, &c, &o, &unread)) return STATUS_OK;
+  int owns = origin_check(path, c, &o, &unread) || is_earlier(state, c, &o); /* else nobody can tell */
+  config_free(c);
+  if (owns) return STATUS_OK;
+  return error_set(e, STATUS_USAGE, "%s: its checkpoint of step %ld is of another run (id %s, not %s)", path,
+                   state->step, state->id, id);
+}
