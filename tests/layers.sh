@@ -1,7 +1,8 @@
 #!/bin/sh
 # shellcheck disable=SC2046,SC2086,SC2044 # no name here has a blank
 # Floors: a file includes only from its own folder's floor or from one below; only storage/h5.c includes hdf5.h; the
-# devices' folders in numerics know nothing of each other; every source is in a list.am, and what a list.am names exists.
+# devices' folders in numerics know nothing of each other; what a folder keeps to itself stays there; every source is in
+# a list.am, and what a list.am names exists.
 cd "${top_srcdir:-.}" || exit 99
 status=0
 complain() { echo "$1"; status=1; }
@@ -28,6 +29,11 @@ for device in ref cpu; do
 done
 outside=$(grep -rlE '"numerics/(ref|cpu)/' src --include='*.[ch]' | grep -vE '^src/numerics/(ref|cpu)/')
 [ -z "$outside" ] || complain "a device's own header is included by $outside"
+
+# the inside of a room, which its files share, is nobody else's
+outside=$(grep -rnE '#include "[a-z]+/([a-z]+_)?(state|parts)\.h"' src experiments --include='*.[ch]' |
+  awk -F'[:/"]' '{ for (i = 1; i <= NF; i++) if ($i ~ /#include /) if ($(i + 1) != $2) print }')
+[ -z "$outside" ] || complain "the inside of a room is included from outside: $outside"
 
 lists=$(find src tests plots experiments -name list.am)
 named=$(sed 's/#.*//' $lists | grep -oE '(src|tests|plots|experiments)/[A-Za-z0-9_/.-]+\.(c|cpp|h|def|sh|gp)' | sort -u)

@@ -10,38 +10,6 @@
 static const char *const facts[] = {"kind", "state", "id", "seed", "steps", "date"};
 enum { FACTS = sizeof facts / sizeof *facts };
 
-const char *run_value(const struct run *run, const char *key, char room[RUN_VALUE])
-{
-  if (strcmp(key, "kind") == 0) return run->kind;
-  if (strcmp(key, "state") == 0) return run_state(run->file);
-  if (strcmp(key, "id") == 0) return run_id(run->file);
-  if (strcmp(key, "date") == 0) return run_date(run->file);
-  if (strcmp(key, "seed") != 0 && strcmp(key, "steps") != 0) return run_parameter_or(run, key, "");
-  snprintf(room, RUN_VALUE, "%ld", *key == 's' && key[1] == 'e' ? run->seed : run_last_step(run->file));
-  return room;
-}
-
-static int is_number(const char *text, double *number)
-{
-  char *end;
-  *number = strtod(text, &end);
-  return end != text && !*end;
-}
-
-int run_compare(const struct run *x, const struct run *y, const char *key)
-{
-  char rooms[2][RUN_VALUE];
-  double a, b;
-  if (strcmp(key, "kind") == 0) {
-    int order = (x->rank > y->rank) - (x->rank < y->rank);
-    return order ? order : strcmp(x->kind, y->kind);
-  }
-  const char *one = run_value(x, key, rooms[0]), *two = run_value(y, key, rooms[1]);
-  int first = is_number(one, &a), second = is_number(two, &b);
-  if (first && second) return (a > b) - (a < b);
-  return first != second ? second - first : strcmp(one, two);
-}
-
 struct key_names {
   const char **name;
   size_t count;
@@ -127,7 +95,7 @@ static int same_value(void *context, const char *wanted)
   const char *value = context;
   double number, own;
   return strcmp(wanted, value) == 0 ||
-         (is_number(wanted, &number) && is_number(value, &own) && number == own);
+         (run_is_number(wanted, &number) && run_is_number(value, &own) && number == own);
 }
 
 static int holds(const struct condition *c, const struct run *run)
@@ -138,7 +106,7 @@ static int holds(const struct condition *c, const struct run *run)
   if (c->operator<= IS_NOT)
     return (same_value((void *)(uintptr_t)value, c->values) || /* a text with a comma */
             text_split(c->values, ',', same_value, (void *)(uintptr_t)value)) == (c->operator== IS);
-  int order, comparable = is_number(value, &own) && is_number(c->values, &wanted);
+  int order, comparable = run_is_number(value, &own) && run_is_number(c->values, &wanted);
   if (comparable)
     order = (own > wanted) - (own < wanted), comparable = own == own;
   else {
@@ -170,7 +138,7 @@ static int read_condition(struct condition *c, char *text, struct error *error)
   c->values = text + end;
   while (*c->values == ' ') c->values++;
   int status = check_key("--where", c->key, error);
-  if (!status && c->operator> IS_NOT && strcmp(c->key, "date") != 0 && !is_number(c->values, &number))
+  if (!status && c->operator> IS_NOT && strcmp(c->key, "date") != 0 && !run_is_number(c->values, &number))
     status = error_set(error, STATUS_USAGE, "--where %s: %s wants one number", text, sign);
   return status;
 }

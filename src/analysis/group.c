@@ -62,8 +62,8 @@ static int compare_runs(const void *a, const void *b, void *by)
   const struct run *x = a, *y = b;
   const struct key_list *keys = by;
   int order = 0;
-  for (int k = 0; k < keys->count && !order; k++) order = run_compare(x, y, keys->name[k]);
-  if (!keys->count) order = run_compare(x, y, "kind");
+  for (int k = 0; k < keys->count && !order; k++) order = run_order(x, y, keys->name[k]);
+  if (!keys->count) order = run_order(x, y, "kind");
   if (!order) order = strcmp(x->mark, y->mark);
   if (!order) order = (x->seed > y->seed) - (x->seed < y->seed);
   return order ? order : strcmp(x->path, y->path);
@@ -230,7 +230,7 @@ void runset_group(struct runset *set, struct keys *keys, const struct key_list *
 static int same_values(const struct run *a, const struct run *b, const struct key_list *by)
 {
   for (int k = 0; k < by->count; k++)
-    if (run_compare(a, b, by->name[k])) return 0;
+    if (run_order(a, b, by->name[k])) return 0;
   return 1;
 }
 

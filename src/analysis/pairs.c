@@ -15,7 +15,7 @@
 static int compare_places(const struct run *x, const struct run *y, const struct key_list *by)
 {
   int order = 0;
-  for (int k = 0; k < by->count && !order; k++) order = run_compare(x, y, by->name[k]);
+  for (int k = 0; k < by->count && !order; k++) order = run_order(x, y, by->name[k]);
   return order ? order : (x->seed > y->seed) - (x->seed < y->seed);
 }
 
@@ -168,7 +168,7 @@ int pairs_together(const struct pair *p, const struct pair *q, const char *by)
   int same = 1;
   if (by && key_list_read(&keys, "--by", by, NULL)) return 0;
   for (int k = 0; k < keys.count && same; k++)
-    same = run_compare(p->a ? p->a : p->b, q->a ? q->a : q->b, keys.name[k]) == 0;
+    same = run_order(p->a ? p->a : p->b, q->a ? q->a : q->b, keys.name[k]) == 0;
   key_list_free(&keys);
   return same;
 }

@@ -192,7 +192,7 @@ static int compare_by_order(const void *a, const void *b, void *context)
 {
   const struct run *x = *(struct run *const *)a, *y = *(struct run *const *)b;
   const struct order *o = context;
-  int order = run_compare(x, y, o->key);
+  int order = run_order(x, y, o->key);
   if (o->downwards) order = -order;
   return order ? order : (x > y) - (x < y); /* else as they stand */
 }
@@ -281,14 +281,6 @@ int runset_select(struct runset *set, const struct selection *selection, unsigne
   return status;
 }
 
-void run_free(struct run *run)
-{
-  run_close(run->file);
-  memory_free(run->path);
-  memory_free(run->identity);
-  memory_free(run->mark);
-}
-
 void runset_close(struct runset *set)
 {
   for (int i = 0; i < set->runs; i++) run_free(&set->run[i]);
@@ -308,13 +300,6 @@ int runset_over_seeds(const struct runset *set)
   return 1;
 }
 
-int run_is_diverged(const struct run *run) { return strcmp(run_state(run->file), "diverged") == 0; }
-
-int run_is_unfinished(const struct run *run)
-{
-  return strcmp(run_state(run->file), "finished") != 0 && !run_is_diverged(run);
-}
-
 int run_group_unfinished(const struct run_group *group)
 {
   int count = 0;
@@ -328,58 +313,4 @@ int run_group_counted(const struct run_group *group, const struct run **out)
   for (int i = 0; i < group->count; i++)
     if (!run_is_diverged(&group->run[i])) out[count++] = &group->run[i];
   return count;
-}
-
-/* --- reading ------------------------------------------------------------------------------------------- */
-
-const char *run_parameter_or(const struct run *run, const char *key, const char *otherwise)
-{
-  const char *value = run_parameter(run->file, key);
-  return value && *value ? value : otherwise;
-}
-
-double run_number(const struct run *run, const char *key, double otherwise)
-{
-  const char *value = run_parameter(run->file, key);
-  char *end;
-  double number = value ? strtod(value, &end) : otherwise;
-  return value && (end == value || *end) ? otherwise : number;
-}
-
-int run_table(const struct run *run, const char *series, struct table *table, struct error *error)
-{
-  struct run_series data;
-  int status = run_read(run->file, series, &data, error);
-  run_rest(run->file);
-  if (status) return status;
-  table_from_series(table, &data, 0, -1, -1);
-  run_series_free(&data);
-  return STATUS_OK;
-}
-
-struct threshold {
-  const struct run *run;
-  double value;
-};
-
-/* The first of a member of the stack that has one. */
-static int take_threshold(void *context, const char *part)
-{
-  struct threshold *t = context;
-  char key[128];
-  for (const struct plugin *p = plugin_table(); p->kind; p++)
-    for (const struct option_row *row = p->options; row && row->name && !strcmp(p->name, part); row++) {
-      if (strcmp(p->kind, "stabilizer") || !(row->flags & OPTION_THRESHOLD)) continue;
-      snprintf(key, sizeof key, "%s.%s", p->name, row->name);
-      t->value = run_number(t->run, key, NAN);
-      return 1;
-    }
-  return 0;
-}
-
-double run_threshold(const struct run *run)
-{
-  struct threshold t = {run, NAN};
-  text_split(run_parameter_or(run, "stabilizers", "none"), '+', take_threshold, &t);
-  return t.value;
 }

@@ -54,6 +54,17 @@ enum { RUNSET_RECORDED = 1, RUNSET_ONCE = 2 };
 int runset_select(struct runset *, const struct selection *, unsigned flags, struct error *);
 void runset_close(struct runset *);
 
+/* A list of keys, "train.lr,kind": each is one that conditions know. */
+struct key_list {
+  char (*name)[96];
+  int count;
+};
+int key_list_read(struct key_list *, const char *option, const char *text, struct error *);
+void key_list_free(struct key_list *);
+/* The set's groups with the same values of these keys as one, in the order in which they first occur, whatever they are
+   sorted by; of[g]: in which group g is. The runs of one are neighbours in the set. Free out->group alone. */
+void runset_merge(const struct runset *, const struct key_list *by, struct runset *out, int *of);
+
 /* What groups differ in, one key a line with the values that occur: "\n  kind = adam, muon". For memory_free. */
 char *runset_differences(const struct runset *);
 
@@ -70,6 +81,8 @@ int run_group_counted(const struct run_group *, const struct run **out);
    is put together. */
 enum { RUN_VALUE = 32 };
 const char *run_value(const struct run *, const char *key, char room[RUN_VALUE]);
+/* Order of two runs by a key: numbers as numbers, and before texts; kinds as presets are listed. */
+int run_order(const struct run *, const struct run *, const char *key);
 /* A parameter as a number; `otherwise` if it is missing. */
 double run_number(const struct run *, const char *key, double otherwise);
 /* One series as a table. */

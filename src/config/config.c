@@ -55,7 +55,7 @@ static const struct blank *blank(void)
   return made = b, &made;
 }
 
-static void set_defaults(struct config *c)
+void config_set_defaults(struct config *c)
 {
   const struct blank *b = blank();
   for (int i = 0; i < b->sections; i++) memcpy(c->structs[i], b->structs[i], c->sections[i].size);
@@ -73,7 +73,7 @@ struct config *config_new(void)
   c->keys = arena_get(c->arena, (size_t)b->key_count, sizeof *c->keys);
   memcpy(c->keys, b->keys, (size_t)b->key_count * sizeof *c->keys);
   for (int i = 0; i < b->key_count; i++) c->keys[i].base = c->structs[c->keys[i].section - c->sections];
-  set_defaults(c);
+  config_set_defaults(c);
   return c;
 }
 
@@ -196,7 +196,7 @@ int config_set(struct config *c, const char *name, const char *value, const char
   return STATUS_OK;
 }
 
-/* --- playing the list into the structs ------------------------------------------------------------------ */
+/* --- presets --------------------------------------------------------------------------------------------- */
 
 static const struct preset *find_preset(const char *name)
 {
@@ -224,53 +224,4 @@ int config_preset_settings(const struct config *c, const char *name,
   }
   memory_free(settings);
   return result;
-}
-
-struct playing {
-  struct config *config;
-  const char *origin;
-};
-
-static int play(void *context, int index, const char *value)
-{
-  struct playing *p = context;
-  struct key *key = &p->config->keys[index];
-  struct error e = {0};
-  if (config_check_value(key, value, &e) || option_parse(key->row, key->base, value, &e))
-    BUG("%s: %s: %s", p->origin, key->name, e.text);
-  key->origin = p->origin;
-  return 0;
-}
-
-static int play_preset_setting(void *context, int index, const char *value)
-{
-  struct playing *p = context;
-  return play(p, index, arena_text(p->config->arena, value));
-}
-
-int config_finish(struct config *c, struct error *e)
-{
-  const struct assignment *axis = config_first_axis(c);
-  if (c->arms)
-    return error_set(e, STATUS_USAGE, "[arm %s]: arms are for maxlogit sweep; a run is one of them",
-                     c->arm[0]);
-  if (axis)
-    return error_set(e, STATUS_USAGE,
-                     "%s: %s: %d values where a run takes one (several: maxlogit sweep; "
-                     "a comma in a text: put it in quotes)",
-                     axis->origin, c->keys[axis->key].name, axis->count);
-  set_defaults(c);
-  for (int i = 0; i < c->key_count; i++) c->keys[i].origin = NULL;
-  for (int i = 0; i < c->count; i++) {
-    const struct assignment *a = &c->list[i];
-    struct playing p = {c, a->origin};
-    play(&p, a->key, a->value[0]);
-    if (config_is_preset(c, a->key)) {
-      p.origin = arena_format(c->arena, "preset %s", a->value[0]);
-      config_preset_settings(c, a->value[0], play_preset_setting, &p);
-    }
-  }
-  struct model_options *model = config_section(c, "model");
-  model->ffn_options = config_section(c, model->ffn);
-  return STATUS_OK;
 }

@@ -42,6 +42,8 @@ int config_check_value(const struct key *, const char *value, struct error *);
 /* A copy that lives as long as the configuration; of a list without blanks around its +. */
 const char *config_keep_value(struct config *, const struct key *, const char *value);
 const char **config_values_new(struct config *, int count);
+/* Every section at its defaults again. */
+void config_set_defaults(struct config *);
 void config_add(struct config *, struct assignment);
 
 int config_is_preset(const struct config *, int key);

@@ -151,7 +151,7 @@ struct tensor *op_heads_product(struct program *, struct tensor *x, struct tenso
                                 long heads, int transposed);
 /* 1/sqrt(mean(x^2)+eps) of every group of columns, [N, cols/group] (forward only) */
 struct tensor *op_inverse_rms(struct program *, struct tensor *x, long group, struct tensor *eps);
-/* --- mixture of experts (ops_experts.c): N tokens, E experts, K choices a token; see route, sort_choices --- */
+/* --- mixture of experts (ops_front_experts.c): N tokens, E experts, K choices a token; see route, sort_choices --- */
 struct routing_spec {
   long active, softmax, groups, kept; /* K, ... */
   struct tensor *bias, *scale;        /* [1,E], may be NULL; [1] */

@@ -1,15 +1,7 @@
 #include "storage/notes.h"
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include "base/clock.h"
-#include "base/file.h"
 #include "base/memory.h"
-#include "base/text.h"
-#include "storage/layout.h"
 
 static const char place[] = "/notes";
 
@@ -22,7 +14,7 @@ static char *keep(const char *text)
   return kept;
 }
 
-static void add(struct notes *n, const char *date, const char *text)
+void notes_add(struct notes *n, const char *date, const char *text)
 {
   n->note = memory_grow(n->note, (size_t)n->count, (size_t)n->count + 1, sizeof *n->note);
   n->note[n->count++] = (struct note){keep(date), keep(text)};
@@ -52,7 +44,7 @@ void notes_read(struct h5 *h, struct notes *n)
     char *rows = memory_new((size_t)found.dims[0] + 1, 2 * room);
     if (h5_read(h, id, &shape, 0, found.dims[0], rows))
       for (int64_t i = 0; i < found.dims[0]; i++)
-        add(n, rows + (size_t)i * 2 * room, rows + (size_t)i * 2 * room + room);
+        notes_add(n, rows + (size_t)i * 2 * room, rows + (size_t)i * 2 * room + room);
     memory_free(rows);
   }
   h5_done(h, id);
@@ -88,190 +80,4 @@ void notes_write(struct h5 *h, const struct notes *n)
   h5_write(h, id, &shape, 0, n->count, rows);
   h5_done(h, id);
   memory_free(rows);
-}
-
-/* --- files that are written ----------------------------------------------------------------------------- */
-
-/* The lock of who writes the run. */
-static struct lock *hold(const char *path, char lock_path[4096], struct error *e)
-{
-  run_sibling(lock_path, path, ".lock");
-  return lock_take(lock_path, e);
-}
-
-static void add_now(struct h5 *h, const char *text)
-{
-  struct notes n = {0};
-  char now[32];
-  clock_iso8601(now);
-  notes_read(h, &n);
-  add(&n, now, text);
-  notes_write(h, &n);
-  notes_free(&n);
-}
-
-/* Is it a run that can be read? */
-static int check_run(const char *path, struct error *e)
-{
-  struct run_file *r = NULL;
-  int status = run_open(&r, path, e);
-  if (!status) run_close(r);
-  return status;
-}
-
-int note_put(const char *path, const char *text, struct error *e)
-{
-  char lock_path[4096];
-  struct h5 *h = NULL;
-  if (check_run(path, e)) return e->status;
-  struct lock *lock = hold(path, lock_path, e);
-  if (!lock) return e->status;
-  int status = h5_change(&h, path, 0, e);
-  if (!status) {
-    add_now(h, text);
-    status = h5_save(h, path, e);
-  }
-  lock_release(lock, lock_path);
-  return status;
-}
-
-int notes_carry(const char *from, const char *to, struct error *e)
-{
-  struct run_file *r = NULL;
-  struct notes notes = {0};
-  struct h5 *h = NULL;
-  int status = run_open(&r, from, e);
-  if (!status) status = run_notes(r, &notes, e);
-  if (r) run_close(r);
-  if (!status && notes.count && !(status = h5_change(&h, to, 0, e))) {
-    notes_write(h, &notes);
-    status = h5_save(h, to, e);
-  }
-  notes_free(&notes);
-  return status;
-}
-
-/* --- edited files --------------------------------------------------------------------------------------- */
-
-struct reading {
-  const struct run_file *run;
-  struct error *error;
-};
-
-struct looking {
-  struct h5 *h;
-  const char *file;
-  struct error *error;
-};
-
-/* Every chunk has a checksum of its own: what is damaged, not edited, is found by reading it. */
-static int read_object(void *context, const char *path, h5_id id)
-{
-  struct looking *l = context;
-  if (id >= 0 && h5_is_whole(l->h, id)) return STATUS_OK;
-  return error_set(l->error, STATUS_FAIL, "%s is damaged: %s cannot be read", l->file, path);
-}
-
-static int read_objects(const char *path, struct error *e)
-{
-  struct looking l = {.file = path, .error = e};
-  int status = h5_load_unsealed(&l.h, path, e);
-  if (status) return status;
-  status = h5_walk(l.h, "/", read_object, &l);
-  h5_free(l.h);
-  return status;
-}
-
-static int read_series(void *context, const char *name)
-{
-  struct reading *c = context;
-  struct run_series s;
-  int status = run_read(c->run, name, &s, c->error);
-  if (!status) run_series_free(&s);
-  return status;
-}
-
-/* All that is there, and of a run what a run must have. */
-static int read_everything(const char *path, struct run_file **run, struct error *e)
-{
-  struct run_event *events = NULL;
-  long count;
-  int status = read_objects(path, e);
-  if (!status) status = run_open_unsealed(run, path, e);
-  if (!status) status = run_series_names(*run, read_series, &(struct reading){*run, e});
-  if (!status) status = run_events(*run, &events, &count, e);
-  if (!status && (!run_parameter(*run, "train.steps") || !*run_id(*run) || !*run_state(*run)))
-    status = error_set(e, STATUS_FAIL, "%s: its parameters, id or state are gone", path);
-  memory_free(events);
-  return status;
-}
-
-/* Does reading it end well, where a crash does no harm? */
-static int try_reading(const char *path, struct error *e)
-{
-  struct run_file *r = NULL;
-  int state;
-  fflush(NULL);
-  pid_t pid = fork();
-  if (!pid) {
-    read_everything(path, &r, e);
-    _exit(0);
-  }
-  while (pid > 0 && waitpid(pid, &state, 0) != pid) {}
-  if (pid > 0 && WIFEXITED(state)) return STATUS_OK;
-  return error_set(e, STATUS_FAIL, "%s is damaged: the HDF5 library does not survive it", path);
-}
-
-static void add_event(struct h5 *h, long step)
-{
-  struct event_record event = {.step = step, .kind = "edited", .layer = -1, .head = -1, .value = NAN};
-  struct h5_shape found,
-    shape = {.kind = KIND_RECORD, .size = sizeof event, .fields = event_fields, .rank = 1};
-  h5_id id = h5_find(h, "/events");
-  if (h5_get_shape(h, id, &found)) {
-    h5_extend(h, id, found.dims[0] + 1);
-    h5_write(h, id, &shape, found.dims[0], 1, &event);
-  }
-  h5_done(h, id);
-}
-
-static int accept(const char *path, const char *text, struct error *e)
-{
-  struct run_file *r = NULL;
-  struct h5 *h = NULL;
-  struct buffer note = {0};
-  size_t size;
-  int status = try_reading(path, e);
-  if (!status) status = read_everything(path, &r, e);
-  if (!status) run_rest(r);
-  if (!status) status = h5_change(&h, path, 1, e);
-  if (!status) {
-    const char *head = run_head(r, &size);
-    h5_put_head(h, head, size);
-    add_event(h, run_last_step(r));
-    buffer_add(&note, "edited by another program than maxlogit, and accepted as it is%s%s", text ? ": " : "",
-               text ? text : "");
-    add_now(h, note.text);
-    status = h5_save(h, path, e);
-  }
-  if (r) run_close(r);
-  memory_free(note.text);
-  return status;
-}
-
-int note_accept(const char *path, const char *text, struct error *e)
-{
-  char lock_path[4096];
-  struct h5 *h = NULL;
-  if (access(path, R_OK)) return h5_load(&h, path, e); /* which says why */
-  struct error seal = {0};
-  if (!h5_load(&h, path, &seal)) {
-    h5_free(h);
-    return error_set(e, STATUS_USAGE, "%s has its checksum: nobody has edited it", path);
-  }
-  struct lock *lock = hold(path, lock_path, e);
-  if (!lock) return e->status;
-  int status = accept(path, text, e);
-  lock_release(lock, lock_path);
-  return status;
 }

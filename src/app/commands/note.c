@@ -6,6 +6,7 @@
 #include "app/command.h"
 #include "app/report.h"
 #include "app/summary.h"
+#include "storage/change.h"
 
 struct arguments {
   const char *path, *text;

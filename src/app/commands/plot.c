@@ -7,7 +7,6 @@
 #include "app/command.h"
 #include "app/figure.h"
 #include "analysis/gnuplot.h"
-#include "analysis/runset_parts.h"
 #include "app/selection.h"
 #include "base/file.h"
 #include "base/memory.h"

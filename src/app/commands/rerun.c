@@ -13,7 +13,7 @@
 #include "run/rerun.h"
 #include "storage/checkpoint.h"
 #include "storage/layout.h"
-#include "storage/notes.h"
+#include "storage/change.h"
 
 struct arguments {
   struct words words;

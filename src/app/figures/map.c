@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/runset_parts.h"
 #include "app/figure.h"
 #include "analysis/gnuplot.h"
 #include "app/measures.h"
@@ -35,8 +34,8 @@ struct map {
 static int place_on(struct axis *a, const struct run *run)
 {
   int at = 0;
-  while (at < a->count && run_compare(a->run[at], run, a->key) < 0) at++;
-  if (at < a->count && run_compare(a->run[at], run, a->key) == 0) return at;
+  while (at < a->count && run_order(a->run[at], run, a->key) < 0) at++;
+  if (at < a->count && run_order(a->run[at], run, a->key) == 0) return at;
   if (a->count == MOST_VALUES) return -1;
   memmove(&a->run[at + 1], &a->run[at], (size_t)(a->count - at) * sizeof *a->run);
   a->run[at] = run;

@@ -9,7 +9,6 @@
 
 #include "app/figure.h"
 #include "analysis/gnuplot.h"
-#include "analysis/runset_parts.h"
 #include "app/measures.h"
 #include "base/memory.h"
 #include "base/text.h"

@@ -1,4 +1,4 @@
-/* ops_experts.c - the checked front of operations on experts, and their reverse */
+/* ops_front_experts.c - the checked front of operations on experts, and their reverse */
 #include "numerics/ops_front.h"
 
 struct route_step {
