@@ -88,7 +88,6 @@ struct decoding {
 };
 
 struct model;
-struct updates;              /* training/optimizer.h */
 struct layer_inputs {        /* inputs of one program, shared by its layers */
   struct tensor *position;   /* int [N]: position for RoPE */
   struct tensor *start;      /* int [N]: first visible key of the row, see attention_forward */
@@ -193,7 +192,6 @@ struct stabilizer_context {
     *max_abs_logit;        /* [L*H,1], signed and absolute, before any cap, of this step's pass */
   struct tensor *watched;  /* [L,1]: max |x| of the tensors given to model_watch */
   int wants_probe;         /* set by init: the maxima are of the fixed probe batch instead */
-  struct updates *updates; /* for a stabiliser that reaches the optimisers' states */
 };
 
 /* Rows of a parameter that have a learning rate of their own: see on_update. */

@@ -26,6 +26,8 @@ struct param {
   long head_rows;            /* rows of one head's block of a projection to heads (w_q, w_k, w_v); else 0 */
   long block_rows;           /* of matrices one below the other (experts): rows of one; else 0 */
   struct tensor value, grad; /* [rows, cols]; gains [1, n]; ld = cols */
+  /* Once it has an optimiser: what that wants to subtract, per unit rate; its first moments (NULL after the last). */
+  struct tensor direction, *momentum[3];
   enum param_init init;
   double init_scale; /* FAN_IN: times 1/sqrt(cols); NORMAL: standard deviation; CONSTANT: value */
 };
@@ -35,6 +37,7 @@ struct params {
   struct param **list; /* in order of declaration; pointers stay valid */
   int count;
   struct tensor values, grads; /* everything trainable, [1, total], gaps are 0; after params_allocate */
+  struct tensor directions;    /* likewise, with optimisers */
   struct arena *arena;         /* of the struct params and spans */
 };
 

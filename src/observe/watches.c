@@ -183,7 +183,7 @@ static void copy_weights(const struct watches *w, int directions)
   const struct tensor *values = &w->model->params.values;
   size_t bytes = (size_t)values->cols * sizeof(real);
   device->download(device, w->weights, values->data, bytes);
-  if (directions) device->download(device, w->directions, updates_all_directions(w->updates)->data, bytes);
+  if (directions) device->download(device, w->directions, w->model->params.directions.data, bytes);
 }
 
 int watches_read(struct watches *w, enum series_axis axis, const struct step_scalars *now, double batches,

@@ -14,7 +14,8 @@ struct origin {
 
 /* With the finished configuration, its values from where they came then. */
 int origin_read(const char *path, struct config **, struct origin *, struct error *);
-/* The configuration as it was, with the contents that the file tells, has the run's id: else these are other numerics. */
+/* The configuration as it was, with the contents that the file tells, has the run's id: else these are other
+   numerics. */
 int origin_check(const char *path, const struct config *, const struct origin *, struct error *);
 /* STATUS_USAGE where the state under the name of the run `id` at `path` is another run's, left there by a copy or a
    move. What this version cannot tell is taken. */

@@ -121,15 +121,8 @@ struct program *updates_apply(const struct updates *);
 /* Numbers [1] of the report: the gradient's norm before the clip; 1, or 0 where the step changed nothing. */
 const struct tensor *updates_grad_norm(const struct updates *);
 const struct tensor *updates_finite(const struct updates *);
-/* All directions in one row, as params.values lies; one parameter's. */
-const struct tensor *updates_all_directions(const struct updates *);
-const struct tensor *updates_direction(const struct updates *, const struct param *);
 /* States for checkpoints: names like "adam.m.blocks.0.attn.w_q". */
 int updates_states(const struct updates *);
 struct tensor *updates_state(const struct updates *, int index, char *name, size_t room);
-/* Record, in a hook: multiply what the optimisers hold as first moments (states called m or momentum) of the rows of
-   factor i by scale[i], scale [count]. */
-void updates_record_scale_momentum(struct updates *, struct program *, const struct logit_block *, int count,
-                                   struct tensor *scale);
 const char *updates_optimizer_of(const struct updates *, const struct param *);
 #endif

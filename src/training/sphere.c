@@ -46,7 +46,7 @@ static struct tensor *segments(const struct model *m, struct program *p, const s
 void sphere_size_directions(struct stabilizer_context *c, struct program *p, const struct qk_block *block,
                             int count, struct tensor *size)
 {
-  struct tensor *all = (struct tensor *)updates_all_directions(c->updates);
+  struct tensor *all = &c->model->params.directions;
   struct tensor *own = segments(c->model, p, block, count);
   struct tensor *norm = program_temporary(p, 1, count, "norms of directions"),
                 *factor = program_temporary(p, 1, count, "factors of directions");

@@ -43,9 +43,8 @@ struct updates {
   struct param **params; /* [count] those that train, in the order of memory */
   struct rule *rules;    /* [count] */
   int count;
-  struct tensor *all;       /* [1, total] every direction, as params.values lies */
-  struct tensor *direction; /* [count] by parameter */
-  struct update *rows;      /* what optimisers record */
+  struct tensor *all;  /* [1, total] every direction, as params.values lies */
+  struct update *rows; /* what optimisers record */
   int row_count;
   struct update_block *blocks; /* rows of parameters that have factors of their own */
   struct rule *block_rules;
@@ -209,11 +208,12 @@ static struct tensor *view(struct updates *u, void *data, long cols, const char 
 static void make_directions(struct updates *u)
 {
   u->all = tensor_new(u->model->device, TENSOR_REAL, 1, u->model->params.values.cols, "directions");
-  u->direction = arena_get(u->arena, (size_t)u->count, sizeof *u->direction);
+  u->model->params.directions = *u->all;
   for (int i = 0; i < u->count; i++) {
-    const struct param *p = u->params[i];
-    u->direction[i] = tensor_of(REALS(u->all) + begin_of(u, p), p->value.rows, p->value.cols);
-    u->direction[i].name = p->name;
+    struct param *p = u->params[i];
+    p->direction = tensor_of(REALS(u->all) + begin_of(u, p), p->value.rows, p->value.cols);
+    p->direction.name = p->name;
+    memset(p->momentum, 0, sizeof p->momentum);
   }
 }
 
@@ -227,6 +227,8 @@ static void name_states(struct updates *u, const struct update *row, const struc
     *t = tensor_of(REALS(row->state[k]) + row->place[i], p->value.rows, p->value.cols);
     t->name = name;
     u->states[u->state_count++] = t;
+    if (!strcmp(optimizer->state_names[k], "m") || !strcmp(optimizer->state_names[k], "momentum"))
+      p->momentum[p->momentum[0] ? 1 : 0] = t;
   }
 }
 
@@ -344,7 +346,7 @@ static void match_one(void *context, struct device *device, long i)
   long rows = param_block_rows(p);
   if (p->kind != PARAM_MATRIX || !u->rules[i].optimizer->record) return;
   for (long row = 0; row < p->value.rows; row += rows)
-    match_block(m, device, tensor_rows(&u->direction[i], row, rows));
+    match_block(m, device, tensor_rows(&u->params[i]->direction, row, rows));
 }
 
 static void match_spectral(struct device *device, void *context)
@@ -489,7 +491,6 @@ struct updates *updates_new(struct model *model, const char *optimizer,
   u->reported_finite = report_add(model->report, 1, 1, 1, "finite");
   real one = 1;
   model->device->upload(model->device, u->finite->data, &one, sizeof one);
-  for (int i = 0; i < model->stabilizer_count; i++) model->context[i].updates = u;
   u->directions = record_directions(u, options_of, context);
   u->apply = record_apply(u);
   return u;
@@ -521,12 +522,6 @@ static int index_of(const struct updates *u, const struct param *p)
   BUG("%s does not train", p->name);
 }
 
-const struct tensor *updates_direction(const struct updates *u, const struct param *p)
-{
-  return &u->direction[index_of(u, p)];
-}
-
-const struct tensor *updates_all_directions(const struct updates *u) { return u->all; }
 const struct tensor *updates_grad_norm(const struct updates *u) { return u->grad_norm; }
 const struct tensor *updates_finite(const struct updates *u) { return u->reported_finite; }
 
@@ -541,41 +536,4 @@ struct tensor *updates_state(const struct updates *u, int index, char *name, siz
 {
   snprintf(name, room, "%s", u->state_names[index]);
   return u->states[index];
-}
-
-/* --- momentum that shrinks with its weights --------------------------------------------------------------- */
-
-/* The segments of a row that belong to these factors, and whose they are; returns how many. */
-static int row_segments(const struct updates *u, const struct update *row, const struct logit_block *f,
-                        int count, int *segment, int *owner)
-{
-  long from = begin_of(u, row->param[0]);
-  int n = 0;
-  for (int i = 0; i < count; i++)
-    for (int k = 0; k < row->count; k++) {
-      if (row->param[k] != f[i].weight && row->param[k] != f[i].bias) continue;
-      model_segment(u->model, row->param[k], f[i].row, f[i].rows, segment + 2 * n);
-      segment[2 * n] -= (int)from;
-      owner[n++] = i;
-    }
-  return n;
-}
-
-void updates_record_scale_momentum(struct updates *u, struct program *p, const struct logit_block *f,
-                                   int count, struct tensor *scale)
-{
-  int *segment = program_memory(p, 4 * (size_t)count, sizeof *segment);
-  int *owner = program_memory(p, 2 * (size_t)count, sizeof *owner);
-  for (int i = 0; i < u->row_count; i++) {
-    const struct update *row = &u->rows[i];
-    const char *const *name = u->rules[row->param - u->params].optimizer->state_names;
-    int n = row_segments(u, row, f, count, segment, owner);
-    for (int k = 0; n && name && name[k]; k++) {
-      if (strcmp(name[k], "m") && strcmp(name[k], "momentum")) continue;
-      struct tensor *own = program_temporary(p, 1, n, "factors");
-      PROGRAM_CALL(p, take, .y = own, .x = scale, .index = program_ints(p, 1, n, owner, "factors"));
-      PROGRAM_CALL(p, scale_segments, .x = row->state[k], .segment = program_ints(p, n, 2, segment, "rows"),
-                   .factor = own);
-    }
-  }
 }

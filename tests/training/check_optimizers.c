@@ -205,6 +205,8 @@ static struct param *param(struct bench *b, const char *name)
   return p;
 }
 
+static const struct tensor *direction_of(const struct param *p) { return &p->direction; }
+
 /* --- every optimiser ------------------------------------------------------------------------------------ */
 static int moves(const struct optimizer *o) { return o->record != NULL; }
 
@@ -437,7 +439,7 @@ START_TEST(adam_begins_with_the_sign)
     open_bench_on(kinds[_i], &b, "adam", settings[k], 1);
     draw(&b, &b.model.params.grads, 0, 1);
     directions(&b, 0);
-    const struct tensor *d = updates_direction(b.updates, param(&b, "blocks.0.attn.w_q"));
+    const struct tensor *d = direction_of(param(&b, "blocks.0.attn.w_q"));
     real *got = copy_of(&b, d), *g = copy_of(&b, &param(&b, "blocks.0.attn.w_q")->grad);
     for (long j = 0; j < d->rows * d->cols; j++) {
       double expected = g[j] / (fabs((double)g[j]) + 1e-8);
@@ -458,7 +460,7 @@ START_TEST(sgd_by_hand)
     for (long j = 0; j < p->grad.cols; j++) put_one(&b, &p->grad, j, 1);
     one_step(&b, 0, 0, 1);
     one_step(&b, 1, 0, 1); /* m = 1, then 1.5 */
-    ck_assert_double_eq(one_of(&b, updates_direction(b.updates, p), 3), nesterov ? 1.75 : 1.5);
+    ck_assert_double_eq(one_of(&b, direction_of(p), 3), nesterov ? 1.75 : 1.5);
     close_bench(&b);
   }
 }
@@ -481,7 +483,7 @@ START_TEST(adam_noise)
     for (int step = 0; step < 400; step++) {
       draw(&b, &p->grad, (uint64_t)step, 1);
       directions(&b, step);
-      if (step >= 200) sum += pow(rms_of(&b, updates_direction(b.updates, p)), 2) / 200;
+      if (step >= 200) sum += pow(rms_of(&b, direction_of(p)), 2) / 200;
     }
     ck_assert_double_eq_tol(sqrt(sum), noise[k].rms, 0.003);
     close_bench(&b);
@@ -719,9 +721,8 @@ START_TEST(muon_directions)
     }
     matrices++;
     ck_assert_str_eq(updates_optimizer_of(exact.updates, p), "muon");
-    const struct tensor *d = updates_direction(exact.updates, p);
-    real *n = copy_of(&near, updates_direction(near.updates, near.model.params.list[i])),
-         *got = copy_of(&exact, d);
+    const struct tensor *d = direction_of(p);
+    real *n = copy_of(&near, direction_of(near.model.params.list[i])), *got = copy_of(&exact, d);
     ck_assert_double_eq_tol(rms_of(&exact, d), 0.2, 1e-5);
     /* eight steps reach 1 for every singular value above 1e-3 of the norm; G's are far above */
     for (long j = 0; j < d->rows * d->cols; j++) ck_assert_double_eq_tol(got[j], n[j], 1e-3);
@@ -754,11 +755,10 @@ START_TEST(muon_takes_the_sets_steps)
       directions(all[k], 0);
     }
     const char *name = "blocks.1.ffn.w_up";
-    const struct tensor *d = updates_direction(own.updates, param(&own, name));
+    const struct tensor *d = direction_of(param(&own, name));
     size_t size = (size_t)(d->rows * d->cols) * sizeof(real);
-    ck_assert_msg(!memcmp(d->data, updates_direction(told.updates, param(&told, name))->data, size), "%s",
-                  ns_names[set]);
-    int as_keller = !memcmp(d->data, updates_direction(keller.updates, param(&keller, name))->data, size);
+    ck_assert_msg(!memcmp(d->data, direction_of(param(&told, name))->data, size), "%s", ns_names[set]);
+    int as_keller = !memcmp(d->data, direction_of(param(&keller, name))->data, size);
     ck_assert_msg(as_keller == (set == NS_KELLER), "%s", ns_names[set]);
     for (int k = 0; k < 3; k++) close_bench(all[k]);
   }
@@ -814,7 +814,7 @@ START_TEST(muon_momentum)
     ck_assert(!polar_factor(REALS(&input), input.rows, input.cols, input.ld, REALS(&input), input.ld, NULL));
     double scale = 0.2 * sqrt(fmax((double)input.rows, (double)input.cols));
     for (long j = 0; j < size; j++)
-      ck_assert_double_eq_tol(REALS(updates_direction(b.updates, p))[j], scale * REALS(&input)[j], 1e-4);
+      ck_assert_double_eq_tol(REALS(direction_of(p))[j], scale * REALS(&input)[j], 1e-4);
     memory_free(input.data), memory_free(m);
     close_bench(&b);
   }
@@ -839,7 +839,7 @@ START_TEST(muon_scales)
     directions(&b, 0);
     const char *const names[] = {"blocks.0.ffn.w_up", "blocks.0.ffn.w_down", "blocks.0.attn.w_q"};
     for (int i = 0; i < 3; i++) {
-      const struct tensor *d = updates_direction(b.updates, param(&b, names[i]));
+      const struct tensor *d = direction_of(param(&b, names[i]));
       double out = (double)d->rows, in = (double)d->cols, larger = fmax(out, in);
       double scale = rule[r].root_of_larger     ? rule[r].root_of_larger * sqrt(larger)
                      : rule[r].out_over_in == 1 ? sqrt(fmax(1, out / in))
@@ -878,7 +878,7 @@ START_TEST(muon_by_expert)
       op_run(b.device, OP_fill, &(union op_args){.fill = {.y = m}});
     }
     directions(&b, 0);
-    const struct tensor *d = updates_direction(b.updates, p);
+    const struct tensor *d = direction_of(p);
     for (long k = 0; k < 6; k++) {
       struct tensor block = tensor_rows(d, k * 32, 32);
       struct svd s;
@@ -927,7 +927,7 @@ START_TEST(muon_per_head)
       struct param *p = param(all[k], expected[i].name);
       long rows = expected[i].split[k] ? 12 : p->value.rows, cols = p->value.cols;
       real *by_hand = copy_of(all[k], &p->grad);
-      const real *direction = updates_direction(all[k]->updates, p)->data;
+      const real *direction = direction_of(p)->data;
       for (long row = 0; row < p->value.rows; row += rows) {
         struct tensor x = tensor_of(by_hand + row * cols, rows, cols);
         schulz(all[k]->device, &x, &ns_sets[NS_KELLER], 5, 1e-7);
@@ -944,7 +944,7 @@ END_TEST
 /* --- counterfactuals -------------------------------------------------------------------------------------- */
 static void spectra(struct bench *b, const char *name, struct svd *s)
 {
-  ck_assert(!svd_of(s, b->device, updates_direction(b->updates, param(b, name))));
+  ck_assert(!svd_of(s, b->device, direction_of(param(b, name))));
 }
 
 static void two_steps(const char *kind, struct bench *b, const char *optimizer, const char *settings)
@@ -958,8 +958,8 @@ static void two_steps(const char *kind, struct bench *b, const char *optimizer, 
 
 static void same_directions(struct bench *a, struct bench *b, const char *name, double tolerance)
 {
-  const struct tensor *t = updates_direction(a->updates, param(a, name));
-  real *x = copy_of(a, t), *y = copy_of(b, updates_direction(b->updates, param(b, name)));
+  const struct tensor *t = direction_of(param(a, name));
+  real *x = copy_of(a, t), *y = copy_of(b, direction_of(param(b, name)));
   for (long j = 0; j < t->rows * t->cols; j++) ck_assert_double_eq_tol(x[j], y[j], tolerance);
   memory_free(x), memory_free(y);
 }
@@ -992,12 +992,12 @@ START_TEST(spliced)
     struct device *host;
     ck_assert(!device_open(&host, "cpu", 1, NULL));
     svd_compose(&m, host, &polar);
-    real *expected = copy_of(&muon, updates_direction(muon.updates, param(&muon, name)));
+    real *expected = copy_of(&muon, direction_of(param(&muon, name)));
     for (long j = 0; j < a.rows * a.cols; j++) ck_assert_double_eq_tol(REALS(&polar)[j], expected[j], 1e-3);
     for (long k = 0; k < a.n; k++) a.sigma[k] = flat; /* ... and reverse is adam's */
     svd_compose(&a, host, &polar);
     memory_free(expected);
-    expected = copy_of(&reverse, updates_direction(reverse.updates, param(&reverse, name)));
+    expected = copy_of(&reverse, direction_of(param(&reverse, name)));
     for (long j = 0; j < a.rows * a.cols; j++) ck_assert_double_eq_tol(REALS(&polar)[j], expected[j], 1e-3);
     memory_free(polar.data), memory_free(expected);
     device_close(host);
@@ -1036,10 +1036,9 @@ START_TEST(spliced_by_chance)
     draw(both[k], &both[k]->model.params.grads, 1, 1);
     directions(both[k], 0);
   }
-  real *first = copy_of(&b, updates_direction(b.updates, params_find(&b.model.params, "blocks.0.attn.w_q")));
-  real *second = copy_of(&b, updates_direction(b.updates, params_find(&b.model.params, "blocks.1.attn.w_q")));
-  const struct tensor *same =
-    updates_direction(whole.updates, params_find(&whole.model.params, "blocks.1.attn.w_q"));
+  real *first = copy_of(&b, direction_of(params_find(&b.model.params, "blocks.0.attn.w_q")));
+  real *second = copy_of(&b, direction_of(params_find(&b.model.params, "blocks.1.attn.w_q")));
+  const struct tensor *same = direction_of(params_find(&whole.model.params, "blocks.1.attn.w_q"));
   real *unsplit = copy_of(&whole, same);
   double product = 0, squares = 0;
   for (long i = 0; i < same->rows * same->cols; i++) {
@@ -1061,7 +1060,7 @@ START_TEST(spliced_of_low_rank)
   struct param *p = param(&b, "blocks.0.ffn.w_up");
   for (long j = 0; j < p->grad.cols; j++) put_one(&b, &p->grad, 3 * p->grad.ld + j, (double)(j + 1));
   directions(&b, 0);
-  const struct tensor *d = updates_direction(b.updates, p);
+  const struct tensor *d = direction_of(p);
   real *x = copy_of(&b, d);
   double row = 0, all = 0;
   for (long i = 0; i < d->rows; i++)
@@ -1086,16 +1085,16 @@ START_TEST(spliced_at_random)
   for (int i = 0; i < 3; i++) {
     struct svd a, r;
     same_directions(&one, &two, spliced_names[i], 1e-30);
-    const struct tensor *d = updates_direction(one.updates, param(&one, spliced_names[i]));
+    const struct tensor *d = direction_of(param(&one, spliced_names[i]));
     ck_assert_double_eq_tol(rms_of(&one, d), 0.2, 1e-5);
     spectra(&adam, spliced_names[i], &a), spectra(&one, spliced_names[i], &r);
     for (long k = 1; k < a.n; k++)
       ck_assert_double_eq_tol(r.sigma[k] / r.sigma[0], a.sigma[k] / a.sigma[0], 1e-5);
     svd_free(&a), svd_free(&r);
   }
-  const struct tensor *d = updates_direction(one.updates, param(&one, "blocks.0.attn.w_q"));
+  const struct tensor *d = direction_of(param(&one, "blocks.0.attn.w_q"));
   real *before = copy_of(&one, d);
-  real *other = copy_of(&one, updates_direction(one.updates, param(&one, "blocks.1.attn.w_q")));
+  real *other = copy_of(&one, direction_of(param(&one, "blocks.1.attn.w_q")));
   long size = d->rows * d->cols;
   ck_assert_double_lt(fabs(cosine(before, other, size)), 0.2); /* about 1/sqrt(1536) where independent */
   directions(&one, 2);
@@ -1120,9 +1119,9 @@ START_TEST(matched)
       directions(&b, 0);
       directions(&plain, 0);
       for (int k = 0; k < b.model.params.count; k++) {
-        const struct tensor *d = updates_direction(b.updates, b.model.params.list[k]);
+        const struct tensor *d = direction_of(b.model.params.list[k]);
         if (b.model.params.list[k]->kind != PARAM_MATRIX) { /* left as it is */
-          const struct tensor *p = updates_direction(plain.updates, plain.model.params.list[k]);
+          const struct tensor *p = direction_of(plain.model.params.list[k]);
           real *x = copy_of(&b, d), *y = copy_of(&plain, p);
           ck_assert_mem_eq(x, y, bytes_of(d));
           memory_free(x), memory_free(y);
@@ -1168,7 +1167,7 @@ START_TEST(overrides)
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
     struct param *p = param(&b, expected[i].name);
     ck_assert_msg(!strcmp(updates_optimizer_of(b.updates, p), expected[i].optimizer), "%s", expected[i].name);
-    const real *direction = updates_direction(b.updates, p)->data, *value = p->value.data;
+    const real *direction = direction_of(p)->data, *value = p->value.data;
     const real *old = start + (REALS(&p->value) - REALS(&b.model.params.values));
     double rate = 0.125 * expected[i].lr, keep = 1 - rate * 0.5 * expected[i].decay;
     for (long j = 0; j < p->value.rows * p->value.cols; j++)
@@ -1328,9 +1327,9 @@ START_TEST(clip_of_gradients)
     norm = sqrt(norm);
     directions(&b, 0);
     ck_assert_double_eq_tol(reported(&b, updates_grad_norm(b.updates)), norm, 1e-6 * norm);
-    const struct tensor *d = updates_direction(b.updates, param(&b, "blocks.0.attn.w_q"));
+    const struct tensor *d = direction_of(param(&b, "blocks.0.attn.w_q"));
     real *got = copy_of(&b, d);
-    long at = REALS(d) - REALS(updates_all_directions(b.updates));
+    long at = REALS(d) - REALS(&b.model.params.directions);
     for (long j = 0; j < d->rows * d->cols; j++) {
       double expected = clips ? g[at + j] * 0.5 / norm : (double)g[at + j];
       ck_assert(clips ? fabs(got[j] - expected) <= 8 * REAL_EPS * fabs(expected) : got[j] == g[at + j]);

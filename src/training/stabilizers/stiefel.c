@@ -151,8 +151,7 @@ static void ascend(struct stabilizer_context *c, struct program *p, struct group
   g->h = program_temporary(p, g->count * g->n, g->n, "off the tangent space");
   for (int i = 0; i < g->count; i++) {
     const struct qk_block *b = &s->block[g->member[i]];
-    struct tensor *direction = (struct tensor *)updates_direction(c->updates, b->weight),
-                  *v = part(p, g, g->v, i);
+    struct tensor *direction = &b->weight->direction, *v = part(p, g, g->v, i);
     place[i] = i * g->rows * g->cols;
     PROGRAM_CALL(p, copy, .y = v, .x = program_rows(p, direction, b->row, b->rows));
     PROGRAM_CALL(p, normalise, .y = v, .size = program_view(p, size, i, 1));
@@ -172,10 +171,7 @@ static void ascend(struct stabilizer_context *c, struct program *p, struct group
     struct tensor *x = part(p, g, g->x, i), *h = part(p, g, g->h, i);
     add_symmetric(p, h, weight_of(c, p, g->member[i]), x, 1 / (double)g->n, 0);
     PROGRAM_CALL(p, norm, .y = program_view(p, off, g->member[i], 1), .x = h);
-    PROGRAM_CALL(
-      p, copy,
-      .y = program_rows(p, (struct tensor *)updates_direction(c->updates, b->weight), b->row, b->rows),
-      .x = x);
+    PROGRAM_CALL(p, copy, .y = program_rows(p, &b->weight->direction, b->row, b->rows), .x = x);
   }
 }
 
