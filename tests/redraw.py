@@ -1,403 +1,1440 @@
-"""redraw.py FOLDER PROGRAM - what the program draws and reduces, made again by numpy from the files alone
+"""redraw.py PROGRAM FOLDER CHECKPOINT - what is told of runs, made again by numpy from the run files alone
 
-FOLDER has a/ and b/ (two arms, the same seeds), grid/ (rates and decays) and odd/ (NaN, one step, diverged), as
-redraw.sh makes them. Student's t: 97.5 % quantiles by degrees of freedom."""
-import glob
+The runs in FOLDER, as redraw.sh makes them, are filled with values of which many are equal, some not finite or not
+positive; then compared are metrics (show --of, compare), data and texts of the figures (plot --script), the places of
+the largest logits (show, sweep, run), and losses at other contexts. CHECKPOINT is one of others, with experts and two
+parts of a head. A number of the program is to have all digits that it prints."""
+
+import fnmatch
+import functools
+import itertools
 import json
+import math
 import os
 import re
 import subprocess
 import sys
+from fractions import Fraction
 
 import h5py
 import numpy as np
 
-T = {1: 12.706204736174698, 2: 4.302652729749464, 3: 3.182446305284263}
-folder, program = sys.argv[1:]
-scripts = os.path.join(os.environ.get("top_srcdir", "."), "plots")
-checked = wrong = 0
+PROGRAM, FOLDER, CHECKPOINT = sys.argv[1:4]
+NAN, INF = math.nan, math.inf
 np.seterr(all="ignore")
+compared, wrong = 0, []
 
 
-def check(what, got, want, tolerance=2e-6):
-    """Equal numbers, a NaN only to a NaN. The files have single precision."""
-    global checked, wrong
-    got, want = np.atleast_1d(np.array(got, float)), np.atleast_1d(np.array(want, float))
-    checked += want.size
-    if got.shape == want.shape and np.allclose(got, want, rtol=tolerance, atol=1e-9, equal_nan=True):
+def maxlogit(*words, status=0):
+    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, errors="replace", cwd=FOLDER)
+    if done.returncode != status:
+        wrong.append(f"{' '.join(words)}: exit {done.returncode} instead of {status}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def same(ours, theirs):
+    """Their text has all digits of a double, or of a float where the value is one."""
+    if isinstance(ours, str) or ours is None or isinstance(theirs, str) or theirs is None:
+        return ours == theirs
+    if math.isnan(ours) or math.isnan(theirs):
+        return math.isnan(ours) and math.isnan(theirs)
+    if ours == theirs or abs(ours - theirs) <= 1e-11 * max(abs(ours), abs(theirs)):
+        return True
+    return (
+        abs(ours) < 1e-14 > abs(theirs)
+        or abs(ours - theirs) <= 6e-8 * abs(ours)
+        and np.float32(theirs) == np.float32(ours)
+    )
+
+
+def compare(what, ours, theirs):
+    global compared
+    if isinstance(ours, (list, tuple, np.ndarray)):
+        if not isinstance(theirs, (list, tuple)) or len(ours) != len(theirs):
+            wrong.append(f"{what}: {theirs}, here {list(ours)}")
+            return
+        for i, pair in enumerate(zip(ours, theirs)):
+            compare(f"{what}[{i}]", *pair)
         return
-    wrong += 1
-    print(f"FAIL: {what}: the program has\n{got}\nhere is\n{want}")
+    compared += 1
+    if not same(ours, theirs):
+        wrong.append(f"{what}: {theirs}, here {ours}")
+
+
+# --- runs ---------------------------------------------------------------------------------------------------
+
+AXES = {
+    "val_loss": "val_step",
+    "probe": "probe_step",
+    "weight": "spectra_step",
+    "update": "spectra_step",
+    "head_qk": "spectra_step",
+    "head_q": "spectra_step",
+    "head_k": "spectra_step",
+}
 
 
 class Run:
-    def __init__(self, path):
-        self.path, self.file = path, h5py.File(path)
-        self.state = self.file["status"].attrs["state"]
-        self.state = self.state.decode() if isinstance(self.state, bytes) else self.state
-        self.last = int(self.file["status"].attrs["last_step"])
+    """What a run file has, read by h5py."""
 
-    def series(self, name):
-        data = self.file["series"][name]
-        value = np.array(data, float)
-        axis = data.dims[0][0]
-        return np.array(axis[: len(value)], float), value.reshape(len(value), -1)
+    def __init__(self, name):
+        self.name = name
+        with h5py.File(os.path.join(FOLDER, name)) as f:
+            text = lambda x: x.decode() if isinstance(x, bytes) else str(x)  # noqa: E731
+            self.p = {text(r["name"]): text(r["value"]) for r in f["parameters/table"]} if "parameters" in f else {}
+            self.series, self.steps = {}, {}
+            self.tensors = [text(t) for t in f["series/tensor"]] if "series/tensor" in f else []
+            f["series"].visititems(lambda n, o: self.take(f, n, o))
+            self.events = [text(e["kind"]) for e in f["events"]] if "events" in f else []
+            self.state, self.last_step = text(f["status"].attrs["state"]), int(f["status"].attrs["last_step"])
+            self.floor = float(f.attrs.get("loss_floor", NAN))
+            self.id = text(f.attrs["id"])
+        self.seed = int(self.p.get("train.seed", 0))
+        self.lr, self.decay = float(self.p.get("train.lr", NAN)), float(self.p.get("train.weight_decay", NAN))
+        self.diverged = self.state == "diverged"
 
-    def tensors(self):
-        return [x.decode() if isinstance(x, bytes) else x for x in self.file["series/weight/svd_entropy"].dims[1][0]]
+    def take(self, f, name, o):
+        if isinstance(o, h5py.Dataset) and o.dtype.kind == "f":
+            axis = next((a for key, a in AXES.items() if name.split("/")[0] == key), "step")
+            if name.startswith("attn/bound") and "spectra_step" in f["series"] and len(o) != len(f["series/step"]):
+                axis = "spectra_step"
+            self.series[name] = o[()].astype(float)
+            self.steps[name] = f["series"][axis][()].astype(float)
 
-    def parameter(self, name):
-        return float(self.file["parameters"].attrs[name])
+    def rows(self, name):
+        """Steps, and a flat row each."""
+        if name not in self.series:
+            return np.zeros(0), np.zeros((0, 1))
+        x = self.series[name]
+        return self.steps[name], x.reshape(len(x), -1)
 
-    counts = property(lambda self: self.state != "diverged")
+    def names(self, name):
+        x = self.series[name]
+        if x.ndim == 3:
+            return [f"l{i}h{k}" for i in range(x.shape[1]) for k in range(x.shape[2])]
+        if x.ndim == 2:
+            return self.tensors if x.shape[1] == len(self.tensors) else [f"l{i}" for i in range(x.shape[1])]
+        return None
 
 
-def runs(where):
-    return [Run(path) for path in sorted(glob.glob(f"{folder}/{where}/*.h5"))]
+def fill(name, seed, kind, state=None, floor=None):
+    """Values of a coarse grid, so that many are equal; what is not finite or not positive as `kind` says."""
+    rng = np.random.default_rng(seed)
+    with h5py.File(os.path.join(FOLDER, name), "r+") as f:
+
+        def put(where, o):
+            if not isinstance(o, h5py.Dataset) or o.dtype.kind != "f" or not len(o):
+                return
+            x = 1 + rng.integers(0, 12, o.shape) / 4
+            flat = x.reshape(len(x), -1)
+            at = lambda: (rng.integers(len(flat)), rng.integers(flat.shape[1]))  # noqa: E731
+            x *= 16 if kind == "large" else 1
+            if kind == "constant":
+                x[...] = 1.75
+            if "negative" in kind:
+                flat[at()], flat[at()] = 0, -1.5
+            for value, word in ((INF, "inf"), (-INF, "low"), (-NAN, "nan")):  # NaN after the others
+                if word in kind.split():
+                    flat[at()] = value
+            if "last" in kind.split():
+                flat[-1, -1] = NAN
+            o[...] = x
+
+        f["series"].visititems(put)
+        if "late" in kind.split():
+            f["series/spectra_step"][...] += 1
+        if floor:
+            f.attrs["loss_floor"] = floor
+        if state:
+            f["status"].attrs["state"] = state
+    maxlogit("note", "--accept-edit", name, "filled by redraw.py")
+    return Run(name)
 
 
-def told(*words):
-    out = subprocess.run([program, *words], capture_output=True, text=True)
-    if out.returncode:
-        sys.exit(f"{words}: exit {out.returncode}: {out.stderr}")
-    return out.stdout
+# --- statistics ---------------------------------------------------------------------------------------------
+
+
+def t_cdf(t, n):
+    """Student's t of a whole number of degrees of freedom (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
+    a = math.atan(t / math.sqrt(n))
+    c, s, total, term = math.cos(a), math.sin(a), 0.0, 1.0
+    if n % 2:
+        for k in range(1, (n - 1) // 2 + 1):
+            term *= c if k == 1 else c * c * (2 * k - 2) / (2 * k - 1)
+            total += term
+        return 0.5 + (a + s * total) / math.pi
+    for k in range(n // 2):
+        term *= c * c * (2 * k - 1) / (2 * k) if k else 1
+        total += term
+    return 0.5 + s * total / 2
+
+
+def t_quantile(p, n):
+    low, high = 0.0, 1e4
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_cdf(middle, n) < p else (low, middle)
+    return (low + high) / 2
+
+
+T975 = {n: t_quantile(0.975, n) for n in range(1, 12)}
+
+
+def mean_of(x):
+    return float(np.mean(x)) if len(x) else NAN
+
+
+def interval(x, geometric=False):
+    """Mean and 95 % interval."""
+    x = np.asarray(x, dtype=float)
+    if geometric:
+        x = np.where(x > 0, np.log(np.where(x > 0, x, 1)), NAN)
+    m = mean_of(x)
+    half = T975[len(x) - 1] * float(np.std(x, ddof=1)) / math.sqrt(len(x)) if len(x) > 1 else NAN
+    out = np.array([m, m - half, m + half])
+    return list(np.exp(out)) if geometric else list(out)
+
+
+def median_interval(x):
+    x, n = sorted(x), len(x)
+    if not n or any(map(math.isnan, x)):
+        return [NAN] * 3
+    below = 0
+    while sum(math.comb(n, k) for k in range(below + 1)) / 2**n <= 0.025:
+        below += 1
+    middle = x[n // 2] if n % 2 else (x[n // 2 - 1] + x[n // 2]) / 2
+    return [middle] + ([x[below - 1], x[n - below]] if below else [NAN, NAN])
+
+
+def kaplan_meier(times):
+    """Median, its interval, events: of (time, censored)."""
+    share, spread, out, events = Fraction(1), 0.0, [INF, INF, INF], 0
+    for t in sorted({t for t, _ in times}):
+        at_risk = sum(u >= t for u, _ in times)
+        dead = sum(u == t and not c for u, c in times)
+        if not dead:
+            continue
+        events += dead
+        share *= 1 - Fraction(dead, at_risk)
+        if share <= Fraction(1, 2):
+            out[0] = min(out[0], t)
+        if not share:
+            continue
+        spread += dead / (at_risk * (at_risk - dead))
+        wide = 1.959963984540054 * math.sqrt(spread) / abs(math.log(share))
+        for edge, sign in ((1, 1), (2, -1)):
+            if float(share) ** math.exp(sign * wide) <= 0.5:
+                out[edge] = min(out[edge], t)
+    out[1] = min(out[1], out[0])
+    return out, events
+
+
+def largest(x):
+    """A NaN is the largest."""
+    return NAN if np.isnan(x).any() else float(np.max(x))
+
+
+# --- metrics ------------------------------------------------------------------------------------------------
+
+NAMED = {
+    "loss": "loss:last",
+    "val": "val_loss:last",
+    "peak": "attn/max_logit:all:max",
+    "last": "attn/max_logit:last:max",
+}
+SERIES = [
+    "loss",
+    "val_loss",
+    "attn/max_logit",
+    "attn/max_logit@l1*",
+    "attn/entropy@l?h0",
+    "weight/spectral_norm@*w_[qk]",
+]
+WINDOWS = [
+    "last",
+    "last2",
+    "last4",
+    "last12",
+    "last99",
+    "last25%",
+    "last70%",
+    "last100%",
+    "all",
+    "3-6",
+    "0-0",
+    "5-5",
+    "100-200",
+]
+REDUCTIONS = ["mean", "max", "min", "median", "over=2", "over=3.75", "slope", "above=2.5", "above=3.75", "above=99"]
+
+
+@functools.lru_cache(maxsize=None)
+def metric(run, name):
+    """None, a number, or a time and whether it is censored."""
+    if name in ("clips", "spikes"):
+        return run.events.count(name[:-1])
+    name, window, reduction = (
+        (NAMED.get(name, name).split(":") + ["last", ""])[:3] if ":" in NAMED.get(name, name) else (name, "last", "")
+    )
+    name, _, glob = name.partition("@")
+    steps, x = run.rows(name)
+    if not len(steps):
+        return None
+    if glob:
+        x = x[:, [fnmatch.fnmatchcase(n, glob) for n in run.names(name)]]
+    keep = np.ones(len(steps), dtype=bool)
+    if "-" in window:
+        low, high = map(float, window.split("-"))
+        keep = (steps >= low) & (steps <= high)
+    elif window.endswith("%"):
+        keep = np.array([Fraction(int(s)) >= run.last_step * (1 - Fraction(window[4:-1]) / 100) for s in steps])
+    elif window.startswith("last"):
+        rows = int(window[4:] or 1)
+        keep[:-rows] = False
+        if rows > 1 and keep.sum() > 1 and keep[0] and steps[0] == 0:
+            keep[0] = False
+    steps, x = steps[keep], x[keep]
+    if not len(steps):
+        return None
+    if reduction.startswith("above="):
+        passed = [s for s, row in zip(steps, x) if np.isnan(row).any() or (row > float(reduction[6:])).any()]
+        return (passed[0], False) if passed else (steps[-1], True)
+    if reduction.startswith("over="):
+        return float(np.mean(np.isnan(x) | (x > float(reduction[5:]))))
+    if reduction == "slope":
+        u, v = zip(*[(s, largest(row)) for s, row in zip(steps, x) if s > 0]) if (steps > 0).any() else ((), ())
+        if len(u) < 2 or not all(y > 0 for y in v):
+            return NAN
+        u, v = np.log(u), np.log(v)
+        u = u - u.mean()
+        return float((u * (v - v.mean())).sum() / (u * u).sum())
+    if reduction == "median":
+        return median_interval(x.ravel())[0]
+    if reduction == "min":
+        return -largest(-x)
+    return largest(x) if reduction == "max" else mean_of(x.ravel())
+
+
+def counted(runs, name):
+    """The values that count in means."""
+    values = [(r, metric(r, name)) for r in runs]
+    return [v for r, v in values if v is not None and (isinstance(v, tuple) or not r.diverged)]
+
+
+def group_measure(runs, name, mean):
+    x = counted(runs, name)
+    if "above=" in name:
+        return kaplan_meier(x)[0] if x else [NAN, INF, INF]
+    return median_interval(x) if mean == "median" else interval(x, mean == "geometric")
+
+
+def number(value):
+    return {"NaN": NAN, "Infinity": INF, "-Infinity": -INF}.get(value, value) if isinstance(value, str) else value
+
+
+def check_metrics(runs, groups):
+    names = list(NAMED) + ["clips", "spikes", "loss:last2", "val_loss:all"]
+    names += [":".join(part) for part in itertools.product(SERIES, WINDOWS, REDUCTIONS)]
+    told = {
+        r["file"]: r["metrics"]
+        for r in json.loads(maxlogit("show", "--json", "--of", ",".join(names), *[r.name for r in runs]))
+    }
+    for run in runs:
+        for name in names:
+            ours, theirs = metric(run, name), told[run.name][name]
+            if isinstance(ours, tuple):
+                compare(f"{run.name} {name}", list(ours), [number(theirs["value"]), theirs["censored"]])
+            else:
+                compare(f"{run.name} {name}", ours, number(theirs))
+    names = names[:8] + [
+        ":".join(part) for part in itertools.product(SERIES, ["last", "3-6", "all", "100-200"], REDUCTIONS)
+    ]
+    for mean, key in (("arithmetic", "mean"), ("geometric", "geometric_mean"), ("median", "median")):
+        for label, group in groups.items():
+            out = json.loads(
+                maxlogit(
+                    "show", "--group", "--json", f"--mean={mean}", "--of", ",".join(names), *[r.name for r in group]
+                )
+            )
+            compare(f"{label}: groups", 1, len(out))
+            states = [sum(r.state in x for r in group) for x in (("diverged",), ("stopped",))]
+            compare(f"{label}: runs", [len(group)] + states, [out[0][k] for k in ("runs", "diverged", "unfinished")])
+            for name in names:
+                theirs, n = out[0]["metrics"][name], len(counted(group, name))
+                ours = group_measure(group, name, mean)
+                middle = theirs["median" if "above=" in name else key]
+                compare(
+                    f"{label} {mean} {name}",
+                    [n, ours[0] if n else None] + (ours[1:] if n > 1 else [None, None]),
+                    [theirs["n"], number(middle), number(theirs["lo"]), number(theirs["hi"])],
+                )
+                if "above=" in name:
+                    compare(f"{label} {name}: reached", kaplan_meier(counted(group, name))[1], theirs["reached"])
+
+
+def start_of(a, b):
+    """Did they start alike? By the loss of step 0, else by the weights' norms there."""
+
+    def first(run, name):
+        steps, x = run.rows(name)
+        return list(x[0]) if len(steps) and steps[0] == 0 else None
+
+    losses, norms = ([first(r, name) for r in (a, b)] for name in ("loss", "weight/frobenius_norm"))
+    if losses[0] is not None and losses[0] == losses[1]:
+        return "equal"
+    return "unknown" if None in norms else "equal" if norms[0] == norms[1] else "differs"
+
+
+def check_order(runs):
+    """--sort: by a key, down with a minus; of equal ones as without it."""
+    base = [r["id"] for r in json.loads(maxlogit("show", "--json", "--sort=kind", *[r.name for r in runs]))]
+    for key, of in (
+        ("train.lr", lambda r: r.lr),
+        ("train.weight_decay", lambda r: r.decay),
+        ("state", lambda r: r.state),
+        ("seed", lambda r: r.seed),
+    ):
+        by_id = {r.id: of(r) for r in runs}
+        for sign in ("", "-"):
+            found = [
+                r["id"] for r in json.loads(maxlogit("show", "--json", f"--sort={sign}{key}", *[r.name for r in runs]))
+            ]
+            compare(f"show --sort={sign}{key}", sorted(base, key=by_id.get, reverse=sign == "-"), found)
+
+
+def check_spectra():
+    """A checkpoint's spectra as they are printed, and as they are kept."""
+    told = json.loads(maxlogit("spectra", "--json", CHECKPOINT))[0]
+    maxlogit("spectra", "-o", "others.h5", CHECKPOINT)
+    record = Run("others.h5")
+    fields = ("spectral_norm", "frobenius_norm", "svd_entropy", "effective_rank_p", "effective_rank_r", "stable_rank")
+    groups = {
+        "head_q": "w_qc",
+        "head_k": "w_kc",
+        "head_qk": "w_qc^T w_kc",
+        "head_qr": "w_qr",
+        "head_kr": "w_kr",
+        "head_qkr": "w_qr^T w_kr",
+    }
+    kept = {}
+    for field in fields:
+        for group, what in groups.items():
+            for head, x in zip(record.names(f"{group}/{field}"), record.series[f"{group}/{field}"].ravel()):
+                kept[f"{head} {what}", field] = x
+        for tensor, x in zip(record.tensors, record.series[f"weight/{field}"][0]):
+            kept[tensor, field] = x
+        for k, group in enumerate(("experts_q00", "experts_q25", "weight", "experts_q75", "experts_q100")):
+            for tensor, x in zip(record.tensors, record.series[f"{group}/{field}"][0]):
+                expert = next((e for e in told["experts"] if e["name"][-63:] == tensor), None)
+                compare(
+                    f"spectra of {tensor}: {group}/{field}",
+                    np.float32(expert[field][k]) if expert else kept[tensor, field] if k == 2 else NAN,
+                    x,
+                )
+    for spectrum in told["spectra"]:
+        for field in fields:
+            compare(
+                f"spectra of {spectrum['name']}: {field}",
+                np.float32(spectrum[field]),
+                kept[spectrum["name"][-63:], field],
+            )
+    for key, name in (("bound", "attn/bound"), ("still", "attn/bound_still")):
+        compare(f"spectra: {name}", [np.float32(h[key]) for h in told["heads"]], list(record.series[name].ravel()))
+    compare(
+        "spectra: attn/bound_share",
+        [np.float32(max(h["parts"].values()) / h["bound"]) for h in told["heads"]],
+        list(record.series["attn/bound_share"].ravel()),
+    )
+
+
+TOLD = ["val", "peak", "loss:all:mean", "attn/max_logit:last4:median", "attn/entropy:all:slope", "loss:all:above=3.5"]
+
+
+def check_compare(arms, options, names=TOLD):
+    """Two arms, paired by seed: {seed: run} each. Returns p and Holm's p of each metric."""
+    ratio = "--ratio" in options
+    words = [
+        "compare",
+        *options,
+        "--of",
+        ",".join(names),
+        "--margin",
+        "1.5",
+        *[r.name for arm in arms for r in arm.values()],
+        "kind=adam",
+        "kind=muonclip",
+    ]
+    out = json.loads(maxlogit(*words, "--json"))
+    compare("compare: metrics", names, [line["metric"] for line in out])
+    both, alone = sorted(set(arms[0]) & set(arms[1])), sorted(set(arms[0]) ^ set(arms[1]))
+    probabilities = []
+    for line, name in zip(out, names):
+        pairs, diverged, left_out, unfinished, starts = [], 0, 0, 0, []
+        for seed in both:
+            runs = [arm[seed] for arm in arms]
+            starts.append(start_of(*runs))
+            v = [metric(r, name) for r in runs]
+            if any(r.diverged and not isinstance(x, tuple) for r, x in zip(runs, v)):
+                diverged += 1
+                continue
+            v = [None if isinstance(x, tuple) and x[1] else x[0] if isinstance(x, tuple) else x for x in v]
+            if any(x is None or not math.isfinite(x) or ratio and x <= 0 for x in v):
+                left_out += 1
+            else:
+                pairs.append(v)
+                unfinished += any(r.state == "stopped" for r in runs)
+        n, what = len(pairs), f"compare {name} {' '.join(options)}"
+        d = [math.log(y / x) if ratio else y - x for x, y in pairs]
+        effect = interval(d)
+        if ratio:
+            effect = [math.exp(x) for x in effect]
+        told = (
+            ("a", interval([x for x, _ in pairs], ratio)),
+            ("b", interval([y for _, y in pairs], ratio)),
+            ("effect", effect),
+        )
+        for key, ours in told:
+            compare(
+                f"{what}: {key}",
+                [n, ours[0] if n else None] + (ours[1:] if n > 1 else [None, None]),
+                [line[key]["n"]] + [number(line[key][k]) for k in ("mean", "lo", "hi")],
+            )
+        counts_of = [line["pairs_" + k] for k in ("diverged", "left_out", "unfinished")]
+        compare(f"{what}: pairs", [diverged, left_out, unfinished], counts_of)
+        ids = [[arms[0][s].id, arms[1][s].id, s, start] for s, start in zip(both, starts)]
+        compare(f"{what}: starts", ids, [[p[k] for k in ("a", "b", "seed", "start")] for p in line["pairs"]])
+        compare(f"{what}: alone", [(arms[0] | arms[1])[s].name for s in alone], line["no_partner"])
+        differ = [
+            k for k in arms[0][both[0]].p if any(arms[0][s].p[k] != arms[1][s].p.get(k, arms[0][s].p[k]) for s in both)
+        ]
+        compare(
+            f"{what}: differ in", ", ".join(k for k in differ if k not in ("preset", "record.path")), line["differ_in"]
+        )
+        p = equivalence = detectable = None
+        if n > 1:
+            m, error, margin = mean_of(d), float(np.std(d, ddof=1)) / math.sqrt(n), math.log(1.5) if ratio else 1.5
+            p = 2 * (1 - t_cdf(abs(m) / error, n - 1)) if error else float(m == 0)
+            equivalence = 1 - t_cdf((margin - abs(m)) / error, n - 1) if error else float(abs(m) > margin)
+            detectable = error * (T975[n - 1] + t_quantile(0.8, n - 1))
+            detectable = math.exp(detectable) if ratio else detectable
+        probabilities.append(p)
+        for key, ours in (("p", p), ("equivalence_p", equivalence), ("detectable", detectable)):
+            theirs = number(line[key])
+            if ours is None or theirs is None or abs(ours - theirs) > 1e-9:
+                compare(f"{what}: {key}", ours, theirs)
+        signs = [x for x in d if x]
+        sizes = [sum(abs(y) < abs(x) for y in signs) + (1 + sum(abs(y) == abs(x) for y in signs)) / 2 for x in signs]
+        above = sum(r for r, x in zip(sizes, signs) if x > 0)
+        sums = [sum(c) for c in itertools.product(*[(0, r) for r in sizes])]
+        low = min(above, sum(sizes) - above)
+        compare(
+            f"{what}: signed ranks",
+            min(1, 2 * sum(s <= low for s in sums) / len(sums)) if n else None,
+            number(line["p_signed_ranks"]),
+        )
+    known, least, holm = sorted((p, i) for i, p in enumerate(probabilities) if p is not None), 0, {}
+    for rank, (p, i) in enumerate(known):
+        least = holm[i] = max(least, min(1, (len(known) - rank) * p))
+        if abs(least - out[i]["p_holm"]) > 1e-8:
+            compare(f"compare {names[i]}: Holm", least, out[i]["p_holm"])
+    for i, line in enumerate(out):
+        verdict = "too few pairs" if i not in holm else "undecided"
+        if i in holm and line["equivalence_p"] < 0.05:
+            verdict = "equivalent within the margin"
+        if i in holm and holm[i] < 0.05:
+            verdict = "B is higher" if line["effect"]["mean"] > ratio else "B is lower"
+        compare(f"compare {names[i]}: verdict", verdict, line["verdict"])
+    text = "\n".join(compared_text(line, len(known), arms) for line in out)
+    compare(f"compare {' '.join(options)}: text", text.split("\n"), maxlogit(*words).split("\n"))
+    return [(p, holm.get(i)) for i, p in enumerate(probabilities)]
+
+
+def compared_text(line, tests, arms):
+    """The text of what is told as JSON."""
+    ratio, n = line["contrast"] == "ratio", line["effect"]["n"]
+    s = lambda count: "" if count == 1 else "s"  # noqa: E731
+    words = unit(line["metric"]).partition("  (")[2].rstrip(")")
+    out = [f"{line['metric']}{f' [{words}]' if words else ''}: {line['verdict']}"]
+
+    def put(what, name, of, about):
+        if of["n"]:
+            edges = f" [{number(of['lo']):.5g}, {number(of['hi']):.5g}]" if of["n"] > 1 else ""
+            out.append(f"  {what:12s} {name:24s} {number(of['mean']):.5g}{edges}  n={of['n']}{about}")
+        else:
+            out.append(f"  {what:12s} {name:24s} -  n=0{about}")
+
+    put("A", line["a_is"], line["a"], " (geometric)" * ratio)
+    put("B", line["b_is"], line["b"], " (geometric)" * ratio)
+    if n:
+        put("ratio B/A" if ratio else "B - A", "", line["effect"], " pairs (95 %, Student's t)")
+    if n > 1:
+        blank = " " * 24
+        out.append(
+            f"  bootstrap    {blank} [{line['bootstrap_lo']:.5g}, {line['bootstrap_hi']:.5g}] (rough: few pairs)"
+        )
+        holm = f", {line['p_holm']:.3g} (Holm, of {tests})" if tests > 1 else ""
+        out.append(f"  p            {blank} {line['p']:.3g} (t){holm}, {line['p_signed_ranks']:.3g} (signed ranks)")
+        out.append(f"  could see    {blank} {'a ratio of ' * ratio}{line['detectable']:.4g} with a chance of 80 %")
+        out.append(
+            f"  equivalence  {blank} within {'a factor of ' if ratio else '+-'}1.5: p = {line['equivalence_p']:.3g}"
+        )
+    starts = [p["start"] for p in line["pairs"]]
+    equal, differs, unknown = (starts.count(k) for k in ("equal", "differs", "unknown"))
+    out.append(
+        f"  start        equal in {equal} of {len(starts)} pair{s(len(starts))}"
+        + (f"; unknown in {unknown}" if unknown else "")
+    )
+    out.append(f"  differ in    {line['differ_in']}")
+    if differs:
+        out.append(
+            f"  note         {differs} pair{' starts' if differs == 1 else 's start'} from other weights: the same seed "
+            "spares less noise than it could"
+        )
+    for key, told in (
+        ("diverged", "with a run that diverged, left out"),
+        ("unfinished", "with a run that has not finished: taken as it stands"),
+        ("left_out", f"without a finite value{' above zero' * ratio} of both, or with a time that was not reached"),
+    ):
+        count = line["pairs_" + key]
+        if count:
+            out.append(f"  {key.replace('_', ' '):12s} {count} pair{s(count)} {told}")
+    for name in line["no_partner"]:
+        arm = next(i for i in (0, 1) if name in [r.name for r in arms[i].values()])
+        seed = next(k for k, r in arms[arm].items() if r.name == name)
+        out.append(f"  no partner   {'AB'[arm]}: {name} (seed {seed})")
+    return "\n".join(out) + "\n"
+
+
+def check_alike():
+    """Runs of the same seed that see other batches, or start from other weights, are told."""
+    for name, key in (
+        ("plain", None),
+        ("lag", "markov.lag"),
+        ("recall", "data"),
+        ("from", "the weights of train.init_from"),
+    ):
+        line = json.loads(maxlogit("compare", "--json", "plain.h5", f"{name}.h5"))[0]
+        compare(f"compare plain.h5 {name}.h5: shape", key, line["differ_in_shape"])
+        compare(
+            f"compare plain.h5 {name}.h5: start",
+            start_of(Run("plain.h5"), Run(f"{name}.h5")),
+            line["pairs"][0]["start"],
+        )
+
+
+def check_eval():
+    """At a multiple of the context: as many tokens a batch, as many more batches."""
+
+    def told(*words):
+        out = json.loads(maxlogit("eval", "--json", *words))
+        return [[c["context"], c["loss"]] for c in out]
+
+    at = told("-c", "1x,2x", "plain.h5")
+    said = told(
+        "-c", "2x", "plain.h5", "train.batch=2", f"train.val_batches={2 * int(Run('plain.h5').p['train.val_batches'])}"
+    )
+    compare("eval: the run's own last validation", True, abs(at[0][1] - Run("plain.h5").series["val_loss"][-1]) < 1e-5)
+    compare("eval: twice the context", [16] + said[0][1:], at[1])
+    compare("eval: which is another loss", True, at[0][1] != at[1][1])
+
+
+# --- figures ------------------------------------------------------------------------------------------------
 
 
 class Script:
-    """What gnuplot would get: blocks of numbers, and names with their values."""
+    """What gnuplot is told: numbers, texts and blocks of rows."""
 
-    def __init__(self, *words):
-        text = told("plot", "--script", "--scripts", scripts, *words)
-        self.block, self.value = {}, {}
-        for name, body in re.findall(r"\$(\w+) << EOD\n(.*?)EOD\n", text, re.S):
-            groups = re.split(r"\n\n\n", body.strip("\n") + "\n") if body.strip() else []
-            self.block[name] = [
-                np.array([[float(x) for x in line.split()] for line in group.splitlines() if line and line[0] != "#"])
-                for group in groups
-            ]
-        for name, value in re.findall(r"^(?:array )?(\w+)(?:\[\d+\])? = (.*)$", text, re.M):
-            self.value[name] = [float(x) for x in re.findall(r"(?<![\w.])-?(?:\d[\d.]*(?:e[-+]?\d+)?|NaN|Inf)", value) if x.count(".") < 2]
-        if not text.strip().endswith("'"):
-            sys.exit(f"{words}: no whole script")
+    def __init__(self, text):
+        self.value, self.block = {}, {}
+        lines = iter(text.splitlines())
+        for line in lines:
+            found = re.match(r"\$(\w+) << EOD", line)
+            if found:
+                rows = list(itertools.takewhile(lambda x: x != "EOD", lines))
+                blocks = re.split(r"\n\n\n", "\n".join(rows))
+                self.block[found[1]] = [
+                    [[float(x) for x in row.split()] for row in b.splitlines() if row and row[0] != "#"] for b in blocks
+                ]
+                continue
+            found = re.match(r"(?:array )?(\w+)(?:\[\d+\])? = (.*)", line)
+            if found:
+                self.value[found[1]] = self.read(found[2])
 
-
-def interval(values, geometric=False, edges=True):
-    x = np.log(values) if geometric else np.array(values, float)
-    if geometric and not np.all(np.array(values) > 0):
-        return [np.nan] * 3
-    mean, n = x.mean(), len(x)
-    half = T[n - 1] * x.std(ddof=1) / np.sqrt(n) if n > 1 else (0 if edges else np.nan)
-    out = np.array([mean, mean - half, mean + half])
-    return list(np.exp(out) if geometric else out)
+    @staticmethod
+    def read(text):
+        if text[0] == "[":
+            return [Script.read(x) for x in re.findall(r"'(?:[^']|'')*'|[^][', ]+", text)]
+        return text[1:-1] if text[0] == "'" else float(text)
 
 
-def band(group, columns, geometric):
-    """step n (mean lo hi) ...: an interval over the runs, column by column."""
-    step = group[0][0]
-    rows = []
-    for i in range(len(step)):
-        row = [step[i], len(group)]
-        for c in range(columns):
-            row += interval([values[i, c] for _, values in group], geometric)
-        rows.append(row)
-    return np.array(rows)
+UNTOLD = {"plots", "out", "term", "columns", "rows"}
 
 
-# --- figures of the registry ---------------------------------------------------------------------------------
+def number_text(x):
+    return "%.10g" % x
 
 
-def largest(run):
-    step, value = run.series("attn/max_logit")
-    return step, value.max(axis=1, keepdims=True)
+def about(runs):
+    """The settings that all runs share."""
+    parts = []
+    for key, between, text in (
+        ("model.layers", "", "%s layer"),
+        ("model.heads", " × ", "%s head"),
+        ("model.width", ", ", "width %s"),
+        ("model.context", ", ", "context %s"),
+        ("train.batch", ", ", "batch %s"),
+        ("train.lr", ", ", "lr %s"),
+        ("train.weight_decay", ", ", "weight decay %s"),
+        ("train.schedule", ", ", "schedule %s"),
+        ("data", ". ", "Data: %s"),
+        ("data.path", ", ", "%s"),
+    ):
+        shared = {r.p.get(key, "") for r in runs}
+        if len(shared) == 1 and "" not in shared:
+            value = shared.pop()
+            parts.append(
+                (between if parts else "") + text % value + ("s" if text.startswith("%s ") and value != "1" else "")
+            )
+    return "".join(parts)
 
 
-def means(run, bins):
-    """Rows bins[b] to bins[b+1] become one."""
-    step, value = run.series("loss")
-    cut = [b * len(step) // bins for b in range(bins + 1)]
-    return (np.array([step[i:j].mean() for i, j in zip(cut, cut[1:])]),
-            np.array([[value[i:j].mean()] for i, j in zip(cut, cut[1:])]))
+def note(group):
+    """What stands behind a group's name."""
+    diverged, unfinished = (sum(r.state in states for r in group) for states in (("diverged",), ("stopped", "running")))
+    if unfinished:
+        if diverged:
+            return f" (of {len(group)} {diverged} diverged, {unfinished} unfinished)"
+        return f" ({unfinished} of {len(group)} unfinished)" if len(group) > 1 else " (unfinished)"
+    if not diverged:
+        return ""
+    if len(group) == 1:
+        return " (diverged)"
+    return (
+        f" ({diverged} of {len(group)} diverged)"
+        if diverged < len(group)
+        else f" (all {diverged} diverged; seed {group[0].seed})"
+    )
 
 
-def figures():
-    arms = [runs("a"), runs("b")]
-    where = [f"{folder}/a", f"{folder}/b"]
-    s = Script("--figure", "logits", *where)
-    for g, arm in enumerate(arms):
-        check(f"logits of group {g}", s.block["data"][g], band([largest(r) for r in arm], 1, True))
-        check("the last of a curve", s.value["last"][g], band([largest(r) for r in arm], 1, True)[-1, 2])
-    check("tau", s.value["tau"], 4)
-    every = np.concatenate([band([largest(r) for r in arm], 1, True)[:, 2:] for arm in arms])
-    check("upper edge", s.value["high"], np.minimum(every[:, 2], 2 * every[:, 0]).max())
-    s = Script("--figure", "heads", *where)
-    for g, arm in enumerate(arms):
-        check(f"heads of group {g}", s.block["data"][g], band([r.series("attn/max_logit") for r in arm], 4, True))
-    s = Script("--figure", "heatmap", *where)
-    for g, arm in enumerate(arms):
-        step, value = arm[0].series("attn/max_logit")
-        span = (step[-1] - step[0]) / len(step)
-        want = [[step[0] + span * (i + 0.5), c, value[i, c]] for i in range(len(step)) for c in range(4)]
-        check(f"map of heads of group {g}", s.block["data"][g], want, 1e-5)
-    s = Script("--figure", "loss", *where)
-    for g, arm in enumerate(arms):
-        check(f"training loss of group {g}", s.block["train"][g], band([means(r, 40) for r in arm], 1, False))
-        check(f"validation loss of group {g}", s.block["val"][g], band([r.series("val_loss") for r in arm], 1, False))
-        final = [r.series("val_loss")[1][-1, 0] for r in arm]
-        check(f"ends of group {g}", s.block["final"][g], [[x] for x in final])
-        for i, name in enumerate(["final_mean", "final_lo", "final_hi"]):
-            check(name, s.value[name][g], interval(final)[i])
-    check("rows that one point is of", s.value["bin_steps"], round(90 / 40))
-    s = Script("--figure", "spectra", *where)
-    kinds = [{"w_q", "w_k"}, {"w_v", "w_o"}, {"w_gate", "w_up", "w_down"}, {"embed", "head"}]
-    for g, arm in enumerate(arms):
-        each = []
-        for r in arm:
-            ends = [name.split(".")[-1] for name in r.tensors()]
-            columns = []
-            for measure in ["spectral_norm", "svd_entropy", "stable_rank"]:
-                step, value = r.series("weight/" + measure)
-                columns += [value[:, [e in k for e in ends]].mean(axis=1) for k in kinds] + [np.full(len(step), np.nan)]
-            each.append((step, np.array(columns).T))
-        check(f"spectra of group {g}", s.block["data"][g], band(each, 15, False))
-    # what is not finite is drawn as a gap, and a run that diverged is in no mean
-    r = Run(f"{folder}/odd/nan.h5")
-    step, value = r.series("attn/max_logit")
-    lost = ~np.isfinite(value.max(axis=1))
-    assert lost.any() and not lost.all(), "the run that goes on has no NaN"
-    got = Script("--figure", "logits", r.path).block["data"][0]
-    check("a gap for what is not finite", np.isnan(got[:, 2]), ~(value.max(axis=1) > 0) | lost)
-    check("the rest of it", got[~lost, 2], value.max(axis=1)[~lost])
-    floor = [Script("--figure", "loss", f"{folder}/a/1.h5", path).value["loss_floor"][0]
-             for path in (f"{folder}/a/2.h5", f"{folder}/other/recall.h5")]
-    check("a floor that all runs share, and one that they do not", np.isnan(floor), [False, True])
-    script = told("plot", "--script", "--scripts", scripts, "--figure", "loss", f"{folder}/late")
-    check("unfinished runs are told", "array note[1] = [' (2 of 2 unfinished)']" in script, True)
-    pair = [f"{folder}/odd/diverged.h5", f"{folder}/odd/lasting.h5"]
-    got = Script("--figure", "logits", "--by", "optimizer", *pair).block["data"]
-    check("without the run that diverged", got[0][:, :3], band([largest(Run(pair[1]))], 1, True)[:, :3])
+def about_groups(groups, labels, one_is="seed"):
+    order = [groups[label] for label in labels]
+    compare("order of groups", list(groups), labels)
+    return {
+        "groups": len(order),
+        "kind": [label.split(" ")[0] for label in labels],
+        "rest": ["".join(label.partition(" ")[1:]) for label in labels],
+        "note": [note(g) for g in order],
+        "seeds": [len(drawn(g)) for g in order],
+        "clipped": [float(g[0].p.get("stabilizers", "none") != "none") for g in order],
+        "first_seed": [drawn(g)[0].seed for g in order],
+        "one_is": one_is,
+        "about": about([r for g in order for r in g]),
+    }
 
 
-# --- a metric over parameters, and differences of arms ----------------------------------------------------------
+def check_figure(what, words, expected, by=None):
+    """expected(labels of the groups, or what is given as `by`) gives values and blocks: the script is to have each of
+    them, and no other."""
+    script = Script(maxlogit("plot", "--script", *words))
+    if not script.value:
+        return
+    labels = [a + b for a, b in zip(script.value.get("kind", []), script.value.get("rest", []))]
+    values, blocks = expected(script.value[by] if by else [x.strip() for x in labels])
+    untold = UNTOLD | ({"groups", "kind", "rest", "note", "seeds", "clipped", "first_seed", "one_is"} if by else set())
+    for name in sorted(set(script.value) - untold | set(values)):
+        ours, theirs = values.get(name, "nothing"), script.value.get(name, "nothing")
+        ours = [
+            x if isinstance(x, str) or math.isfinite(x) else NAN for x in (ours if isinstance(ours, list) else [ours])
+        ]
+        compare(f"{what}: {name}", ours, theirs if isinstance(theirs, list) else [theirs])
+    for name in sorted(set(script.block) | set(blocks)):
+        ours, theirs = blocks.get(name, []), script.block.get(name, [])
+        compare(f"{what}: ${name}: blocks", len(ours), len(theirs))
+        for g, (a, b) in enumerate(zip(ours, theirs)):
+            compare(f"{what}: ${name} {g}", [list(map(float, row)) for row in a], b)
 
 
-def peak(r):
-    return r.series("attn/max_logit")[1].max()
+def drawn(group):
+    return [r for r in group if not r.diverged] or [min(group, key=lambda r: r.seed)]
 
 
-def over_parameters():
-    grid = runs("grid")
-    rates = sorted({r.parameter("train.lr") for r in grid})
-    decays = sorted({r.parameter("train.weight_decay") for r in grid})
-    s = Script("--x", "train.lr", "--y", "peak", "--by", "optimizer", f"{folder}/grid")
-    assert len(rates) == 3 and len(decays) == 2
-    logs = s.value["log_y"][0] == 1
-    want = []
-    for lr in rates:
-        some = [peak(r) for r in grid if r.parameter("train.lr") == lr]
-        want.append([lr, 4, *interval(some, logs), 0])
-    check("a metric over a parameter", s.block["curves"][0], want)
-    dots = s.block["runs"][0]
-    check("its runs", sorted(map(tuple, dots)), sorted((r.parameter("train.lr"), peak(r)) for r in grid))
-    s = Script("--x", "train.lr", "--y", "train.weight_decay", "--of", "val", f"{folder}/grid")
-    cells = {}
-    for r in grid:
-        at = (rates.index(r.parameter("train.lr")), decays.index(r.parameter("train.weight_decay")))
-        cells.setdefault(at, []).append(r.series("val_loss")[1][-1, 0])
-    logs = s.value["log_z"][0] == 1
-    want = sorted((x, y, interval(v, logs)[0], 2, 0) for (x, y), v in cells.items())
-    check("a map of a metric", sorted(map(tuple, s.block["cells"][0])), want)
-    check("its colours", [s.value["low"][0], s.value["high"][0]], [min(w[2] for w in want), max(w[2] for w in want)])
+def sets_axis(groups, group):
+    return any(not r.diverged for r in group) or all(r.diverged for g in groups for r in g)
 
 
-def differences():
-    a, b = runs("a"), runs("b")
-    for name, of in [("loss", "loss"), ("logits", "attn/max_logit")]:
-        s = Script("--diff", "--of", of, f"{folder}/a", f"{folder}/b")
-        pairs = []
-        for x, y in zip(a, b):
-            if name == "logits":
-                pairs.append((largest(x)[0], np.log(largest(y)[1] / largest(x)[1])))
-            else:
-                pairs.append((x.series(of)[0], y.series(of)[1] - x.series(of)[1]))
-        want = band(pairs, 1, False)
-        if name == "logits":
-            want[:, 2:] = np.exp(want[:, 2:])
-        block = next(v for k, v in s.block.items() if v and v[0].shape == want.shape)
-        check(f"difference of {name}", block[0], want, 1e-5)
+def band(tables, geometric=False):
+    """Of (steps, rows): a row a step, n and mean, low, high of every column."""
+    out = []
+    for step in sorted({s for steps, _ in tables for s in steps}):
+        rows = [x[list(steps).index(step)] for steps, x in tables if step in steps]
+        columns = [interval([row[c] for row in rows], geometric) for c in range(len(rows[0]))]
+        out.append([step, len(rows)] + [v for column in columns for v in column])
+    return out
 
 
-# --- reductions ---------------------------------------------------------------------------------------------------
+def no_width(rows):
+    """An interval that is not there."""
+    out = [list(row) for row in rows]
+    for row in out:
+        for c in range(2, len(row), 3):
+            if math.isnan(row[c + 1]):
+                row[c + 1] = row[c + 2] = row[c]
+    return out
 
 
-def window(r, step, text):
-    last = np.inf
-    if text == "all":
-        first = 0
-    elif text.endswith("%"):
-        first = (1 - float(text[4:-1]) / 100) * r.last
-    elif text.startswith("last"):
-        n = int(text[4:] or 1)
-        rows = np.arange(len(step)) >= len(step) - n
-        at = np.flatnonzero(rows)
-        if n > 1 and len(at) > 1 and step[at[0]] == 0:
-            rows[at[0]] = False
+def thinned(rows, bins=400):
+    """Two rows a bin of the steps; means keep both extremes in their order, edges and n the outer one."""
+    if len(rows) <= 2 * bins + 2:
         return rows
-    else:
-        first, last = map(float, text.split("-"))
-    return (step >= first) & (step <= last)
+    steps = np.array([r[0] for r in rows[1:-1]])
+    width = (steps[-1] - steps[0] + 1) / bins
+    out = [rows[0]]
+    for _, members in itertools.groupby(rows[1:-1], key=lambda r: math.floor((r[0] - steps[0]) / width)):
+        members = list(members)
+        pair = [[members[0][0]], [members[-1][0]]]
+        for c in range(1, len(rows[0])):
+            x = [r[c] for r in members]
+            low, high = (NAN, NAN) if any(map(math.isnan, x)) else (min(x), max(x))
+            if c == 1 or c % 3 == 0:
+                two = low, low
+            elif c % 3 == 1:
+                two = high, high
+            else:
+                two = (low, high) if math.isnan(low) or x.index(low) < x.index(high) else (high, low)
+            pair[0].append(two[0])
+            pair[1].append(two[1])
+        out += pair[:1] if len(members) == 1 else pair
+    return out + [rows[-1]]
 
 
-def reduced(r, series, rows, how):
-    step, value = r.series(series)
-    keep = window(r, step, rows)
-    step, value = step[keep], value[keep]
-    if not len(step):
-        return None
-    flat = value.ravel()
-    if how == "":
-        return flat.mean()
-    if how in ("mean", "max", "min", "median"):
-        return getattr(np, how)(flat)  # of these numpy's, too, are NaN where one is
-    kind, level = how.split("=") if "=" in how else (how, "nan")
-    above = ~(flat <= float(level))  # a NaN is above every level
-    if kind == "over":
-        return above.mean()
-    if kind == "above":
-        rows = (~(value <= float(level))).any(axis=1)
-        return step[rows][0] if rows.any() else ("censored", step[-1])
-    later = step > 0
-    x, y = step[later], value[later].max(axis=1)
-    if len(x) < 2 or not np.all(y > 0) or not np.isfinite(y).all():
-        return np.nan
-    return np.polyfit(np.log(x), np.log(y), 1)[0]
+def last_finite(rows, column=2):
+    return next((r[column] for r in reversed(rows) if math.isfinite(r[column])), NAN)
 
 
-def number(x):
-    return float(x) if not isinstance(x, dict) else float(x["value"])
+def extent(values):
+    finite = [v for v in values if math.isfinite(v)]
+    return (min(finite), max(finite)) if finite else (NAN, NAN)
 
 
-def reductions():
-    windows = ["last", "last1", "last3", "last500", "last10%", "last100%", "all", "0-0", "3-7", "1000-2000"]
-    hows = ["mean", "max", "min", "median", "slope", "over=3.2", "above=3.2", "above=1e9", "over=-1"]
-    texts = [f"{s}:{w}:{h}" for s in ["attn/max_logit", "weight/stable_rank", "val_loss"] for w in windows for h in hows]
-    texts += [f"loss:{w}" for w in windows] + ["loss", "val_loss"]
-    some = [runs("a")[0], runs("b")[1], *runs("odd")]
-    seen = {"nan": 0, "empty": 0, "censored": 0}
-    for from_ in range(0, len(texts), 16):
-        part = texts[from_ : from_ + 16]
-        rows = json.loads(told("show", "--json", "--of", ",".join(part), *[r.path for r in some]))
-        metrics = {row["file"]: row["metrics"] for row in rows}
-        for r in some:
-            for text in part:
-                name, rows_, how = (text.split(":") + ["last", ""][len(text.split(":")) - 1 :])[:3]
-                want, got = reduced(r, name, rows_, how), metrics[r.path][text]
-                what = f"{os.path.relpath(r.path, folder)} {text}"
-                if want is None:
-                    seen["empty"] += 1
-                    check(what + " (no row)", got is None, True)
-                elif isinstance(want, tuple):
-                    seen["censored"] += 1
-                    check(what + f" (never: {got})", got == {"value": want[1], "censored": True}, True)
-                else:
-                    seen["nan"] += bool(np.isnan(want))
-                    check(what, number(got) if got is not None else -12345, want, 1e-5)
-    assert all(seen.values()), seen
+def seen(rows, edge, from_step=-INF):
+    for row in rows:
+        for c in range(2, len(row), 3):
+            if row[0] >= from_step:
+                yield row[c]
+                if math.isfinite(row[c + 2]):
+                    yield min(row[c + 2], row[c] * edge)
 
 
-# --- the largest logit and where: one rule for all who tell it: a NaN is above all, of equal ones the first -------
+def common_threshold(runs):
+    taus = {float(r.p["qk_clip.tau"]) for r in runs if "qk_clip" in r.p["stabilizers"].split("+")}
+    return taus.pop() if len(taus) == 1 else NAN
 
 
-def place_of_largest(r):
-    step, value = r.series("attn/max_logit")
-    flat = value.ravel()
-    at = int(np.flatnonzero(np.isnan(flat))[0] if np.isnan(flat).any() else np.flatnonzero(flat == flat.max())[0])
-    row, head = divmod(at, value.shape[1])
-    return flat[at], step[row], head // 2, head % 2
+def logits(groups, reduce):
+    def table(run):
+        steps, x = run.rows("attn/max_logit")
+        return steps, (np.array([[largest(row)] for row in x]) if reduce else x)
+
+    def expected(labels):
+        order = [groups[label] for label in labels]
+        bands = [band([table(r) for r in drawn(g)], True) for g in order]
+        axis = [(v, row[0]) for g, b in zip(order, bands) if sets_axis(order, g) for row in b for v in seen([row], 2)]
+        low, high = extent([v for v, _ in axis])
+        steps = [row[0] for g, b in zip(order, bands) if sets_axis(order, g) for row in b]
+        values = {
+            "low": max(low, high * 1e-6),
+            "high": high,
+            "last_of_all": max([1] + steps),
+            "tau": common_threshold([r for g in order for r in g]),
+            "last": [last_finite(b) for b in bands],
+            "heading": f"Max logit of {'the largest' if reduce else 'every'} head against training step",
+            **about_groups(groups, labels),
+        }
+        values["tau_name"] = "clip threshold τ = " + (
+            "NaN" if math.isnan(values["tau"]) else number_text(values["tau"])
+        )
+        if not reduce:
+            heads = len(bands[0][0]) // 3
+            values.update(panels=heads, across=2, panel_name=[f"layer {i // 2}, head {i % 2}" for i in range(heads)])
+        return values, {"data": [no_width(thinned(b)) for b in bands]}
+
+    return expected
 
 
-def peaks():
-    some = [runs("a")[0], *runs("odd")]
-    for row in json.loads(told("show", "--json", *[r.path for r in some])):
-        r = next(r for r in some if r.path == row["file"])
-        value, step, layer, head = place_of_largest(r)
-        top = row["peak_max_logit"]
-        check(f"peak of {r.path}", [number(top["value"]), top["step"], top["layer"], top["head"]],
-              [value, step, layer, head])
-        metric = json.loads(told("show", "--json", "--of", "peak", r.path))[0]["metrics"]["peak"]
-        check(f"the metric of {r.path}", number(metric), value)
-    for name in ["nan", "lasting"]:  # what run itself has said, and a sweep of it
-        value, step, layer, head = place_of_largest(Run(f"{folder}/odd/{name}.h5"))
-        said = re.search(r"peak (\S+) at step (\d+) \(layer (\d+), head (\d+)", open(f"{folder}/odd/{name}.txt").read())
-        check(f"what run says of {name}", [float(x) for x in said.groups()], [value, step, layer, head], 1e-3)
-        columns = open(f"{folder}/odd/{name}.sweep").read().split("\n")[1].split()
-        check(f"what sweep says of {name}", float(columns[3]), value, 1e-3)
+def heatmap(groups):
+    def expected(labels):
+        order = [groups[label] for label in labels]
+        blocks, shown, last = [], [], 0
+        for g in order:
+            steps, x = drawn(g)[0].rows("attn/max_logit")
+            columns, block = min(240, len(steps)), []
+            for b in range(columns):
+                part = x[b * len(steps) // columns : (b + 1) * len(steps) // columns]
+                at = float("%.6g" % (steps[0] + (steps[-1] - steps[0]) * (b + 0.5) / columns))
+                for head in range(x.shape[1]):
+                    m = largest(part[:, head])
+                    block.append([at, head, m if math.isfinite(m) else NAN])
+                    if m > 0 and sets_axis(order, g):
+                        shown.append(m)
+            blocks.append(block)
+            last = max(last, steps[-1])
+        low, high = extent(shown)
+        p = order[0][0].p
+        layers, heads = int(p["model.layers"]), int(p["model.heads"])
+        return {
+            "low": max(low, high * 1e-4),
+            "high": high,
+            "last_of_all": last,
+            "bin_steps": math.ceil((last + 1) / 240),
+            "heads": heads,
+            "heads_all": layers * heads,
+            "layers": layers,
+            "heading": "Max logit: head by training step",
+            **about_groups(groups, labels),
+        }, {"data": blocks}
+
+    return expected
 
 
-# --- comparisons of arms, and losses at other contexts ------------------------------------------------------------
+def loss(groups):
+    def smooth(run):
+        steps, x = run.rows("loss")
+        if len(steps) <= 40:
+            return steps, x
+        cuts = [(b * len(steps) // 40, (b + 1) * len(steps) // 40) for b in range(40)]
+        return np.array([steps[a:b].mean() for a, b in cuts]), np.array([x[a:b].mean(axis=0) for a, b in cuts])
+
+    def expected(labels):
+        order, values, blocks, shown, ends = [groups[label] for label in labels], {}, {}, [], [1]
+        runs = [r for g in order for r in g]
+        for name, block, table in (("loss", "train", smooth), ("val_loss", "val", lambda r: r.rows("val_loss"))):
+            bands = [band([table(r) for r in drawn(g)]) for g in order]
+            for g, b in zip(order, bands):
+                if sets_axis(order, g):
+                    shown += seen(b, 1, 0.08 * b[-1][0])
+                    ends.append(b[-1][0])
+            values[block + "_last"] = [last_finite(b) for b in bands]
+            blocks[block] = [no_width(b) for b in bands]
+            values[block + "_least"] = [
+                min([row[3] for row in b if not math.isnan(row[3])], default=NAN) for b in blocks[block]
+            ]
+        finals = [[r.rows("val_loss")[1][-1, 0] for r in drawn(g)] for g in order]
+        intervals = [interval(x) if len(x) > 1 else [x[0]] * 3 for x in finals]
+        blocks["final"] = [[[x] for x in g] for g in finals]
+        for k, name in enumerate(("mean", "lo", "hi")):
+            values["final_" + name] = [i[k] for i in intervals]
+        axis = [v for g, x, i in zip(order, finals, intervals) if sets_axis(order, g) for v in x + i[1:]]
+        floors = {r.floor for r in runs}
+        floor = floors.pop() if len(floors) == 1 else NAN
+        low, high = extent(shown + [floor])
+        margin = 0.07 * (high - low) + 1e-3 * abs(high) + 1e-9
+        values.update(loss_low=low - margin, loss_high=high + margin, loss_floor=floor, last_of_all=max(ends))
+        low, high = extent(axis)
+        margin = 0.08 * (high - low) + 1e-3 * abs(high) + 1e-9
+        rows = max(len(r.rows("loss")[0]) for r in runs)
+        values.update(
+            final_low=low - margin,
+            final_high=high + margin,
+            has_val=float(math.isfinite(low)),
+            bin_steps=math.floor(rows / 40 + 0.5) if rows > 40 else 1,
+            heading="Training and validation loss" if math.isfinite(low) else "Training loss",
+            **about_groups(groups, labels),
+        )
+        return values, blocks
+
+    return expected
 
 
-def tail(t):
-    """P(T > t) with two degrees of freedom."""
-    return 0.5 - t / (2 * np.sqrt(2 + t * t))
+KINDS = ("w_q w_k w_dq w_qc w_qr w_dkv w_kc w_kr", "w_v w_o", "w_gate w_up w_down", "embed head", "")
+KIND_NAMES = ("queries and keys", "values and output", "feed-forward", "embedding and head", "other")
+MEASURES = ("weight/spectral_norm", "weight/svd_entropy", "weight/stable_rank")
 
 
-def comparisons():
-    a, b = runs("a"), runs("b")
-    margin = {False: 0.2, True: 1.5}
-    for ratio in (False, True):
-        words = ["compare", "--json", "--of", "loss,peak,val", "--margin", str(margin[ratio])] + ["--ratio"] * ratio
-        lines = json.loads(told(*words, f"{folder}/a", f"{folder}/c"))
-        ps = []
-        for line, of in zip(lines, [lambda r: r.series("loss")[1][-1, 0], peak, lambda r: r.series("val_loss")[1][-1, 0]]):
-            x, y = np.array([of(r) for r in a]), np.array([of(r) for r in b])
-            d = np.log(y / x) if ratio else y - x
-            back = np.exp if ratio else (lambda v: v)
-            error = d.std(ddof=1) / np.sqrt(3)
-            what = f"{line['metric']} {'as a ratio' if ratio else ''}"
-            for name, want in [("a", interval(x, ratio)), ("b", interval(y, ratio)), ("effect", back(interval(d)))]:
-                check(f"{what}: {name}", [line[name][k] for k in ("mean", "lo", "hi")], want)
-            ps.append(2 * tail(abs(d.mean()) / error))
-            check(f"{what}: p", line["p"], ps[-1], 1e-4)
-            check(f"{what}: could see", line["detectable"], back(error * (T[2] + 0.6 * np.sqrt(2 / 0.64))), 1e-5)
-            within = (np.log(margin[True]) if ratio else margin[False]) - abs(d.mean())
-            check(f"{what}: equivalence", line["equivalence_p"], tail(within / error), 1e-4)
-            check(f"{what}: pairs", [[p["seed"], p["start"] == "equal"] for p in line["pairs"]], [[1, 1], [2, 1], [3, 1]])
-            check(f"{what}: alone", line["no_partner"] == [f"{folder}/c/9.h5"], True)
-        holm, least = {}, 0
-        for rank, i in enumerate(np.argsort(ps)):
-            least = holm[i] = max(least, min(1, ps[i] * (3 - rank)))
-        for i, line in enumerate(lines):
-            check("Holm's p", line["p_holm"], holm[i], 1e-4)
-            verdict = ("B is higher" if line["effect"]["mean"] > ratio else "B is lower") if holm[i] < 0.05 else \
-                "equivalent within the margin" if line["equivalence_p"] < 0.05 else "undecided"
-            check(f"verdict: {line['verdict']}, not {verdict}", line["verdict"] == verdict, True)
-    text = told("compare", f"{folder}/a", f"{folder}/c")
-    check("who has no partner", f"no partner   B: {folder}/c/9.h5 (seed 9)" in text, True)
-    one = json.loads(told("compare", "--json", "--of", "val", f"{folder}/a/1.h5", f"{folder}/b/1.h5"))[0]
-    check("one pair has no interval", [one[k][e] is None for k in ("a", "b", "effect") for e in ("lo", "hi")], [True] * 6)
-    text = told("compare", "--of", "val", f"{folder}/odd/nan.h5", f"{folder}/a/1.h5")
-    check("a pair is left out", "left out     1 pair without a finite value" in text, True)
-    for name, shape in [("lag", "markov.lag"), ("from", "the weights of train.init_from"), ("recall", "data")]:
-        line = json.loads(told("compare", "--json", "--of", "val", f"{folder}/a/1.h5", f"{folder}/other/{name}.h5"))[0]
-        check(f"no same batches: {line['differ_in_shape']}, not {shape}", line["differ_in_shape"] == shape, True)
+def spectra(groups):
+    def kind_of(tensor):
+        return next((k for k, names in enumerate(KINDS) if tensor.split(".")[-1] in names.split()), 4)
+
+    def table(run):
+        kinds = np.array([kind_of(t) for t in run.tensors])
+        steps, parts = run.rows(MEASURES[0])[0], []
+        for name in MEASURES:
+            x = run.rows(name)[1]
+            parts += [x[:, kinds == k].mean(axis=1) if (kinds == k).any() else np.full(len(x), NAN) for k in range(5)]
+        return steps, np.array(parts).T
+
+    def expected(labels):
+        order = [groups[label] for label in labels]
+        bands = [band([table(r) for r in drawn(g)]) for g in order]
+        low, high, ends = [], [], [1]
+        for m in range(3):
+            shown = []
+            for g, b in zip(order, bands):
+                for row in b if sets_axis(order, g) else []:
+                    for c in range(2 + 15 * m, 17 + 15 * m, 3):
+                        if math.isfinite(row[c]):
+                            ends.append(row[0])
+                            shown += [row[c]] + ([min(row[c + 2], 1.1 * row[c])] if math.isfinite(row[c + 2]) else [])
+            lo, hi = extent(shown)
+            margin = 0.06 * (hi - lo) + 1e-6 * hi
+            low.append(lo - margin if m == 1 else 0)
+            high.append(hi + margin)
+        tensors = [t for g in order for r in g for t in r.tensors]
+        have = sorted({kind_of(t) for t in tensors})
+        names = [dict.fromkeys(t.split(".")[-1] for t in tensors if kind_of(t) == k) for k in have]
+        return {
+            "panel_name": [KIND_NAMES[k] for k in have],
+            "panel_tensors": [" ".join(x) for x in names],
+            "heading": "Spectra of the weights against training step",
+            **about_groups(groups, labels),
+            "low": low,
+            "high": high,
+            "kinds": 5,
+            "panels": len(have),
+            "panel_kind": have,
+            "last_of_all": max(ends),
+        }, {"data": [no_width(thinned(b)) for b in bands]}
+
+    return expected
 
 
-def evaluations():
-    """At a multiple of the context: as many tokens a batch, as many more batches."""
-    at = json.loads(told("eval", "--json", "-c", "1x,2x", f"{folder}/a/1.h5"))
-    said = json.loads(told("eval", "--json", "-c", "2x", f"{folder}/a/1.h5", "train.batch=2", "train.val_batches=2"))
-    losses = lambda x: [r["loss"] for r in (x["contexts"] if isinstance(x, dict) else x)]
-    check("the run's own last validation", losses(at)[0], Run(f"{folder}/a/1.h5").series("val_loss")[1][-1, 0], 1e-5)
-    check("twice the context", losses(at)[1], losses(said)[0], 0)
-    check("which is another loss", losses(at)[0] != losses(at)[1], True)
+def bounds(weights):
+    """Of {the file of the weights: the record of their spectra}."""
+
+    def expected(labels):
+        runs = [weights[label] for label in labels]
+        names, blocks, values = ("attn/bound", "head_qk/spectral_norm", "head_qk/svd_entropy"), [], {}
+        for run in runs:
+            for name in names:
+                _, heads = run.series[name].shape[1:]
+                blocks.append(
+                    [
+                        [i % heads, i // heads, x if math.isfinite(x) else NAN]
+                        for i, x in enumerate(run.rows(name)[1][-1])
+                    ]
+                )
+        extents = [extent([row[2] for b in blocks[m::3] for row in b if row[2] > 0]) for m in range(3)]
+        shape = [r.series["attn/bound"].shape[1:] for r in runs]
+        values.update(
+            low=[e[0] for e in extents],
+            high=[e[1] for e in extents],
+            layers=[s[0] for s in shape],
+            heads=[s[1] for s in shape],
+            source=labels,
+            heading="What bounds the logits of every head",
+            about=about(runs),
+        )
+        return values, {"data": blocks}
+
+    return expected
 
 
-figures()
-over_parameters()
-differences()
-reductions()
-peaks()
-comparisons()
-evaluations()
-print(f"{checked} numbers made again, {wrong} wrong")
-sys.exit(wrong != 0)
+def unit(name):
+    """Of a metric, behind its name at an axis."""
+    series = NAMED.get(name, name).split(":")[0]
+    words = (
+        "step"
+        if "above=" in name
+        else (
+            ""
+            if re.search("slope|over=", name)
+            else {"loss": "nat", "val_loss": "nat", "attn/max_logit": "nat", "attn/entropy": "nat"}.get(series, "")
+        )
+    )
+    return f"{name}  ({words})" if words else name
+
+
+def counts(run, name):
+    v = metric(run, name)
+    return v is not None and (isinstance(v, tuple) or not run.diverged)
+
+
+def plain(v):
+    return v[0] if isinstance(v, tuple) else v
+
+
+def spread(values, most):
+    low, high = extent(values)
+    return float(low > 0 and high / low > most)
+
+
+def parameter(groups, name):
+    """A curve a kind, over train.lr."""
+
+    def expected(labels):
+        runs = [r for g in groups.values() for r in g]
+        rates = sorted({r.lr for r in runs})
+        shown = [plain(metric(r, name)) for r in runs if counts(r, name)]
+        log_y = spread(shown, 8)
+        values = {
+            "log_x": spread(rates, 4),
+            "log_y": log_y,
+            "times": float("above=" in name),
+            "x_low": rates[0],
+            "x_high": rates[-1],
+            "last_of_all": 1,
+            "last": [],
+            "last_x": [],
+            "dots": [],
+            "crosses": 0,
+        }
+        values["low"], values["high"] = extent(shown)
+        curves, dots, cross_x, cross_g = [], [], [], []
+        for c, label in enumerate(labels):
+            curve, dot, last, last_x = [], [], NAN, NAN
+            for lr in rates:
+                group = sorted([r for r in groups[label] if r.lr == lr], key=lambda r: r.seed)
+                middle, lo, hi = group_measure(group, name, "geometric" if log_y else "arithmetic")
+                narrow = math.isnan(lo) or math.isinf(hi)
+                middle = NAN if math.isinf(middle) else middle
+                curve.append(
+                    [lr, len(counted(group, name)), middle]
+                    + ([middle] * 2 if narrow else [lo, hi])
+                    + [sum(r.diverged for r in group)]
+                )
+                if any(r.diverged and not counts(r, name) for r in group):
+                    cross_x.append(lr)
+                    cross_g.append(c + 1)
+                if math.isfinite(middle):
+                    last, last_x = middle, lr
+                for r in group:
+                    v = metric(r, name)
+                    y = plain(v) if counts(r, name) and not (isinstance(v, tuple) and v[1]) else NAN
+                    dot.append([lr, y if math.isfinite(y) else NAN])
+            curves.append(curve)
+            dots.append(dot)
+            values["last"].append(last)
+            values["last_x"].append(last_x)
+            values["dots"].append(sum(math.isfinite(y) for _, y in dot))
+        values["crosses"] = len(cross_x)
+        values.update(
+            about_groups(groups, labels, "run"),
+            about=about(runs),
+            heading=f"{name} against train.lr",
+            x_name="train.lr",
+            y_name=unit(name),
+        )
+        if cross_x:
+            values.update(cross_x=cross_x, cross_g=cross_g)
+        return values, {"curves": curves, "runs": dots}
+
+    return expected
+
+
+def field(groups, name):
+    """A panel a kind, train.lr by train.weight_decay."""
+
+    def expected(labels):
+        runs = [r for g in groups.values() for r in g]
+        x, y = sorted({r.lr for r in runs}), sorted({r.decay for r in runs})
+        log_z = spread([plain(metric(r, name)) for r in runs if counts(r, name)], 8)
+        panels = []
+        for label in labels:
+            cells = []
+            for row, decay in enumerate(y):
+                for column, lr in enumerate(x):
+                    cell = [r for r in groups[label] if (r.lr, r.decay) == (lr, decay)]
+                    if cell:
+                        middle = group_measure(cell, name, "geometric" if log_z else "arithmetic")[0]
+                        cells.append(
+                            [
+                                column,
+                                row,
+                                middle if math.isfinite(middle) else NAN,
+                                len(counted(cell, name)),
+                                sum(r.diverged and not counts(r, name) for r in cell),
+                            ]
+                        )
+            panels.append(cells)
+        low, high = extent([c[2] for p in panels for c in p])
+        return {
+            "log_z": log_z,
+            "times": float("above=" in name),
+            "x_values": len(x),
+            "y_values": len(y),
+            "low": low,
+            "high": high,
+            "last_of_all": 1,
+            **about_groups(groups, labels, "run"),
+            "heading": f"{name} over train.lr and train.weight_decay",
+            "x_name": "train.lr",
+            "y_name": "train.weight_decay",
+            "z_name": unit(name),
+            "x_value": [number_text(v) for v in x],
+            "y_value": [number_text(v) for v in y],
+        }, {"cells": panels}
+
+    return expected
+
+
+def difference(arms, series):
+    """{(value of --by): [(a, b), ...]}; a curve each."""
+    ratio = "logit" in series
+
+    def table(a, b):
+        (sa, xa), (sb, xb) = (r.rows(series) for r in (a, b))
+        out = []
+        for s in sorted(set(sa) & set(sb)):
+            v, w = largest(xa[list(sa).index(s)]), largest(xb[list(sb).index(s)])
+            if math.isfinite(v) and math.isfinite(w) and (not ratio or v > 0 and w > 0):
+                out.append((s, [w / v if ratio else w - v]))
+        return [s for s, _ in out], [x for _, x in out]
+
+    def expected(labels):
+        bands, notes, seeds = [], [], []
+        for label in labels:
+            pairs = arms[label]
+            diverged = sum(a.diverged or b.diverged for a, b in pairs)
+            notes.append(f" ({diverged} of {len(pairs)} diverged)" if diverged else "")
+            seeds.append(len(pairs) - diverged)
+            bands.append(band([table(a, b) for a, b in pairs if not (a.diverged or b.diverged)], ratio))
+        scale = (lambda v: math.log(v) if v > 0 else NAN) if ratio else (lambda v: v)
+        low, high = extent([scale(row[2]) for b in bands for row in b] + [0])
+        room = high - low
+        edges = [
+            max(low - room, min(high + room, scale(v)))
+            for b in bands
+            for row in b
+            for v in row[3:5]
+            if not math.isnan(v)
+        ]
+        low, high = extent([low, high] + edges)
+        return {
+            "low": low,
+            "high": high,
+            "last_of_all": max([1] + [b[-1][0] for b in bands if b]),
+            "ratio": float(ratio),
+            "groups": len(bands),
+            "kind": labels,
+            "rest": ["" for _ in labels],
+            "note": notes,
+            "seeds": seeds,
+            "clipped": [1 for _ in labels],
+            "about": about([r for pairs in arms.values() for pair in pairs for r in pair]),
+            "heading": f"{series}: kind=muonclip {'over' if ratio else 'minus'} kind=adam",
+            "y_name": "B / A  (log scale)" if ratio else "B - A  (nat)" if "loss" in series else "B - A",
+            "last": [last_finite(b) for b in bands],
+        }, {"data": [no_width(thinned(b)) for b in bands]}
+
+    return expected
+
+
+# --- where the largest stands ---------------------------------------------------------------------------------
+
+
+def place(steps, x, heads):
+    """Of the values in their order the first NaN, else the first of the largest."""
+    flat = x.ravel()
+    at = int(np.argmax(np.isnan(flat))) if np.isnan(flat).any() else int(np.argmax(flat))
+    return [flat[at], steps[at // x.shape[1]], at % x.shape[1] // heads, at % heads]
+
+
+def places(run):
+    steps, x = run.rows("attn/max_logit")
+    heads = run.series["attn/max_logit"].shape[2]
+    return place(steps, x, heads), place(steps[-1:], x[-1:], heads)
+
+
+def short(value):
+    return "nan" if math.isnan(value) else "%.4g" % value
+
+
+def check_places(runs, told):
+    """show, in both forms, peak and last as metrics, and what `told` (a sweep's table: id, peak, last) says."""
+    text = maxlogit("show", *[r.name for r in runs]).splitlines()
+    summaries = {line["file"]: line for line in json.loads(maxlogit("show", "--json", *[r.name for r in runs]))}
+    for run in runs:
+        line = summaries[run.name]
+        peak, last = places(run)
+        for key, ours in (("peak_max_logit", peak), ("last_max_logit", last)):
+            compare(f"show {run.name}: {key}", ours, [number(line[key][k]) for k in ("value", "step", "layer", "head")])
+        compare(f"{run.name}: metrics", [peak[0], last[0]], [metric(run, "peak"), metric(run, "last")])
+        said = " ".join(f"{short(v)} L{layer}H{head}" for v, _, layer, head in (peak, last))
+        line = " ".join(next(x for x in text if x.endswith(" " + os.path.basename(run.name))).split())
+        compare(f"show {run.name}", True, f" {said} " in line or line)
+        for row in told:
+            if row[0] == run.id:
+                compare(f"sweep {run.name}", [short(peak[0]), short(last[0])], row[1:])
+
+
+def check_run(name, *words):
+    """What `run` says at its end, and the state that goes on, are what the run file has."""
+    tiny = [
+        "model.width=8",
+        "model.heads=2",
+        "model.layers=2",
+        "model.context=8",
+        "train.batch=2",
+        "train.warmup=0",
+        "train.steps=5",
+        "device.threads=1",
+        "checkpoint.every=1",
+        "train.val_every=0",
+    ]
+    out = maxlogit("run", "-q", f"record.path={name}", *tiny, *words)
+    out = maxlogit("run", f"record.path={name}", "record.overwrite=1", *tiny, *words)
+    peak, last = places(Run(name))
+    said = re.search(
+        r"max logit  last (\S+) \(layer (\d+), head (\d+)\)  peak (\S+) at step (\d+) \(layer (\d+), head (\d+)\)", out
+    )
+    compare(
+        f"run {name}",
+        [short(last[0]), str(last[2]), str(last[3]), short(peak[0])] + [str(int(x)) for x in peak[1:]],
+        list(said.groups()) if said else out,
+    )
+    return peak
+
+
+def main():
+    by_point, told = {}, []
+    for file in sorted(os.listdir(os.path.join(FOLDER, "runs"))):
+        if file.endswith(".h5"):
+            run = Run("runs/" + file)
+            by_point[run.p["preset"], run.lr, run.decay, run.seed] = run
+    for name in ("sparse.h5",):
+        run = Run(name)
+        by_point[run.p["preset"], run.lr, run.decay, run.seed] = run
+    kinds = [
+        "clean",
+        "large",
+        "clean late",
+        "nan",
+        "inf",
+        "low",
+        "negative",
+        "nan inf",
+        "constant",
+        "inf low nan",
+        "last",
+        "large",
+    ]
+    states = {
+        ("adam", 0.003, 0.0): (None, "diverged", None),
+        ("muonclip", 0.02, 0.0): (None, None, "stopped"),
+        ("muonclip", 0.003, 0.1): ("diverged", "diverged", "diverged"),
+    }
+    for i, (point, run) in enumerate(sorted(by_point.items())):
+        state = states.get(point[:3], (None,) * 4)[point[3] - 1] if point[3] < 4 else None
+        by_point[point] = fill(
+            run.name, i, "clean" if point[1:3] == (0.02, 0.0) and point[3] < 3 else kinds[i % len(kinds)], state
+        )
+    runs = list(by_point.values())
+    groups = {}
+    for (kind, lr, decay, _), run in sorted(by_point.items()):
+        groups.setdefault((kind, lr, decay), []).append(run)
+    ones = [fill(f"one-{seed}.h5", 90 + seed, "clean") for seed in (1, 2)]
+    longs = [
+        fill(f"long-{seed}.h5", 80 + seed, kind, floor=floor)
+        for seed, kind, floor in ((1, "clean", 1.5), (2, "nan inf last", 1.25))
+    ]
+    bound = {f"weights-{seed}.h5": Run(f"bounds-{seed}.h5") for seed in (1, 2, 3)}
+
+    check_metrics(runs + ones, {**groups, "one": ones})
+    told = []
+    for options in ([], ["--ratio"]):
+        for lr, decay, seeds in (
+            (0.02, 0.0, (1, 2, 3, 4)),
+            (0.003, 0.0, (1, 2, 3)),
+            (0.02, 0.1, (1, 2, 3)),
+            (0.02, 0.0, (1,)),
+        ):
+            arms = [
+                {s: by_point[kind, lr, decay, s] for s in seeds if (kind, lr, decay, s) in by_point}
+                for kind in ("adam", "muonclip")
+            ]
+            told += check_compare(arms, options)
+    compare(
+        "a difference that is one by itself, of several none",
+        True,
+        any(p is not None and p < 0.05 < holm for p, holm in told),
+    )
+
+    check_alike()
+    check_eval()
+    check_order(runs)
+    check_spectra()
+    sets = [
+        {kind: groups[kind, lr, decay] for kind in ("adam", "muonclip")} for lr in (0.003, 0.02) for decay in (0.0, 0.1)
+    ]
+    sets += [{"muonclip": groups["muonclip", 0.003, 0.1]}, {"adam": longs}, {"adam": longs[:1]}, {"adam": longs[1:]}]
+    for some in sets + [{"adam": ones}]:
+        files = [r.name for g in some.values() for r in g]
+        what = ", ".join(
+            f"{len(g)} {kind} lr {g[0].lr:g} decay {g[0].decay:g} x {g[0].last_step}" for kind, g in some.items()
+        )
+        for figure, expected in (
+            ("logits", logits(some, True)),
+            ("heads", logits(some, False)),
+            ("heatmap", heatmap(some)),
+            ("loss", loss(some)),
+            ("spectra", spectra(some)),
+        ):
+            if some.get("adam") == ones and figure == "heatmap":
+                maxlogit("plot", "--script", "--figure=heatmap", *files, status=2)
+            else:
+                check_figure(f"{figure} of {what}", [f"--figure={figure}", *files], expected)
+    two = {f"{kind} lr={lr:g}": groups[kind, lr, 0.0] for kind in ("adam", "muonclip") for lr in (0.003, 0.02)}
+    for by in ([], ["--by=kind,train.lr"]):
+        files = [r.name for g in two.values() for r in reversed(g)]
+        check_figure(f"logits of two groups a kind {by}", ["--figure=logits", *files, *by], logits(two, True))
+    check_figure("bounds", ["--figure=bounds", *[r.name for r in bound.values()]], bounds(bound), "source")
+    in_order = sorted(by_point.items(), key=lambda x: (x[0][2], x[0][1], x[0][3]))
+    both = {kind: [r for p, r in in_order if p[0] == kind] for kind in ("adam", "muonclip")}
+    flat = {kind: [r for r in both[kind] if r.decay == 0] for kind in both}
+    for name in (
+        "val",
+        "peak",
+        "loss:all:mean",
+        "attn/entropy:all:min",
+        "loss:all:above=3.5",
+        "attn/max_logit:all:above=3.75",
+        "clips",
+    ):
+        check_figure(
+            f"{name} over lr",
+            [*[r.name for g in flat.values() for r in g], "--x=train.lr", f"--y={name}"],
+            parameter(flat, name),
+        )
+        check_figure(
+            f"{name} over lr and decay",
+            [*[r.name for g in both.values() for r in g], "--x=train.lr", "--y=train.weight_decay", f"--of={name}"],
+            field(both, name),
+        )
+    for series in ("attn/max_logit", "loss", "val_loss", "weight/stable_rank"):
+        for rates, seeds in (((0.003, 0.02), (1, 2, 3)), ((0.003,), (1,))):  # of the one pair B is far above A
+            arms = {
+                f"lr={lr:g}": [(by_point["adam", lr, 0.0, s], by_point["muonclip", lr, 0.0, s]) for s in seeds]
+                for lr in rates
+            }
+            files = [r.name for pairs in arms.values() for pair in pairs for r in pair]
+            check_figure(
+                f"difference of {series}, {len(files)} runs",
+                ["--diff", *files, "kind=adam", "kind=muonclip", "--by=train.lr", f"--of={series}"],
+                difference(arms, series),
+            )
+
+    listing = maxlogit(
+        "sweep",
+        "-q",
+        "none.conf",
+        "preset=adam,muonclip",
+        "train.lr=0.003,0.02",
+        "train.weight_decay=0,0.1",
+        "train.seed=1,2,3",
+        *open(os.path.join(FOLDER, "small")).read().split(),
+        "sweep.dir=runs",
+    )
+    told = [[line.split()[0]] + line.split()[3:5] for line in listing.splitlines()[1:]]
+    compare("sweep: runs", 24, len(told))
+    check_places(runs + ones + longs, told)
+    check_run("still.h5", "train.lr=0", "train.plant=*:*:0", "preset=adam")  # all are equal
+    check_run("planted.h5", "train.plant=1:1:1e20", "train.on_nonfinite=continue", "preset=muon")
+    check_run("diverges.h5", "train.plant=1:1:1e20", "preset=muon")
+
+    for line in wrong[:40]:
+        print(line)
+    print(f"{compared} numbers made again, {len(wrong)} wrong")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
