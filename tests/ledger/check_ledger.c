@@ -194,6 +194,132 @@ START_TEST(all_is_planned)
 }
 END_TEST
 
+/* --- runs of claims: what is looked at, and what counts ------------------------------------------------------ */
+
+#define TINY \
+  "preset = adam\nmodel.layers = 1\nmodel.width = 8\nmodel.heads = 2\nmodel.context = 8\ntrain.batch = 2\n" \
+  "train.steps = 8\ntrain.warmup = 0\ndevice.threads = 1\n"
+#define CLAIM(matter, ...) \
+  { \
+    &(const struct claim){.regime = TINY, .matters = matter, __VA_ARGS__}, "0-test" \
+  }
+/* A comparison of learning rates: A has 0.01. */
+#define RATES(b) .arm = {{.name = "A"}, {.name = "B", .set = "train.lr=" #b}}
+static const struct claim_row made_rows[] = {
+  CLAIM(0.2, .id = "level", .arm = {{.name = "A"}}, .metric = "loss", .level = 2),
+  CLAIM(1.2, .id = "level-ratio", .arm = {{.name = "A"}}, .metric = "loss", .contrast = CONTRAST_RATIO,
+        .level = 2, .prediction = PREDICT_SAME),
+  CLAIM(0.01, .id = "difference", RATES(0.001), .metric = "loss:all:mean", .prediction = PREDICT_LESS),
+  CLAIM(1.5, .id = "ratio",
+        .arm = {{.name = "A"}, {.name = "B", .set = "train.lr=0.001"}, {.name = "C", .set = "optimizer=sgd"}},
+        .metric = "loss", .contrast = CONTRAST_RATIO, .prediction = PREDICT_SAME),
+  CLAIM(1.1, .id = "two-metrics", .arm = {{.name = "A"}, {.name = "A", .metric = "grad_norm"}},
+        .metric = "loss", .contrast = CONTRAST_RATIO, .prediction = PREDICT_NOT_LESS),
+  CLAIM(0.2, .id = "first-diverges", .arm = {{.name = "A", .set = "train.lr=1e30"}, {.name = "B"}},
+        .metric = "loss"),
+  CLAIM(0.2, .id = "second-diverges", RATES(1e30), .metric = "loss"),
+  CLAIM(1, .id = "times", RATES(0.003), .metric = "loss:all:above=4.9"),
+  CLAIM(1, .id = "not-finite", RATES(0.003), .metric = "attn/max_logit:0-0:slope"),
+  CLAIM(1.5, .id = "not-above-zero", RATES(0.003), .metric = "attn/max_logit:all:min",
+        .contrast = CONTRAST_RATIO),
+  CLAIM(0.2, .id = "silent", RATES(0.003), .metric = "spikes"),
+  CLAIM(0.2, .id = "silent-as-said", RATES(0.003), .metric = "spikes", .prediction = PREDICT_SAME),
+  CLAIM(0.001, .id = "falls", RATES(0.003), .metric = "lr", .prediction = PREDICT_LESS),
+  CLAIM(0.001, .id = "rises", RATES(0.03), .metric = "lr"),
+  CLAIM(0.2, .id = "idle",
+        .arm = {{.name = "A"}, {.name = "B", .set = "stabilizers=qk_clip qk_clip.tau=1e6"}},
+        .metric = "loss"),
+  {0}};
+
+static int is_used(const struct claim *c, const struct entry_run *run)
+{
+  const struct measured *v = &run->value;
+  return v->has && !v->censored && isfinite(v->value) && (v->value > 0 || c->contrast == CONTRAST_DIFFERENCE);
+}
+
+START_TEST(what_counts_in_a_claim)
+{
+  char folder[FOLDER_PATH], where[64];
+  struct ledger l;
+  struct error e = {0};
+  folder_make(folder);
+  snprintf(where, sizeof where, "sweep.dir=%s/runs", folder);
+  ck_assert_int_eq(ledger_open(&l, made_rows, NULL, 0, &e), STATUS_OK);
+  l.stages = 1, l.jobs = 2, l.assignment = (const char *const[]){where}, l.assignments = 1;
+  ck_assert_msg(ledger_run(&l, &e) == STATUS_OK, "%s", e.text);
+  int diverged = 0, censored = 0, not_finite = 0;
+  for (int i = 0; i < l.entries; i++) {
+    const struct entry *x = &l.entry[i];
+    const struct claim *c = x->claim;
+    int ratio = c->contrast == CONTRAST_RATIO, n = 0, lost = 0, out = 0;
+    double effect[3];
+    for (int s = 0; s < 3; s++) {
+      const struct entry_run *a = &x->arm[0].run[s], *b = claim_compared(c) == 2 ? &x->arm[1].run[s] : NULL;
+      ck_assert_int_eq(a->seed, LEDGER_SEED + s);
+      if (a->fate == SWEEP_DIVERGED || (b && b->fate == SWEEP_DIVERGED)) {
+        lost++;
+        continue;
+      }
+      ck_assert_int_eq(a->fate, SWEEP_FINISHED);
+      censored += a->value.censored, not_finite += !isfinite(a->value.value);
+      if (!is_used(c, a) || (b && !is_used(c, b))) {
+        out++;
+        continue;
+      }
+      double from = b ? a->value.value : c->level, to = b ? b->value.value : a->value.value;
+      effect[n++] = ratio ? log(to / from) : to - from;
+    }
+    for (int k = 0; k < claim_arms(c); k++) {
+      double value[3];
+      int count = 0;
+      for (int s = 0; s < 3; s++) {
+        const struct entry_run *run = &x->arm[k].run[s];
+        if (run->fate == SWEEP_FINISHED && is_used(c, run)) value[count++] = run->value.value;
+      }
+      struct interval mean = interval_of(value, count, ratio);
+      ck_assert_int_eq(x->arm[k].mean.n, count);
+      ck_assert_msg(!count || x->arm[k].mean.mean == mean.mean, "%s: the mean of arm %d", c->id, k);
+    }
+    ck_assert_msg(x->diverged == lost && x->left_out == out, "%s: %d diverged, %d left out; here %d, %d",
+                  c->id, x->diverged, x->left_out, lost, out);
+    diverged += lost;
+    struct judgement want = judge(effect, n, c->prediction, ratio ? log(c->matters) : c->matters, 1);
+    const struct judgement *j = &x->judgement;
+    int idle = !strcmp(c->id, "idle"), silent = !strcmp(c->id, "silent");
+    ck_assert_msg(x->idle == idle && x->silent == silent, "%s: idle %d, silent %d", c->id, x->idle,
+                  x->silent);
+    if (idle || silent) want.verdict = VERDICT_INCONCLUSIVE, want.p = NAN;
+    ck_assert_msg(j->verdict == want.verdict && j->settled && j->effect.n == n, "%s: %s of %d, not %s of %d",
+                  c->id, verdict_name(j->verdict), j->effect.n, verdict_name(want.verdict), n);
+    ck_assert_msg(!n || j->effect.mean == want.effect.mean, "%s: %g, not %g", c->id, j->effect.mean,
+                  want.effect.mean);
+    ck_assert_msg(j->p == want.p || (isnan(j->p) && isnan(want.p)), "%s: p %g, not %g", c->id, j->p, want.p);
+    double detectable;
+    struct interval told = entry_effect(x, &detectable);
+    ck_assert_msg(!n || told.mean == (ratio ? exp(want.effect.mean) : want.effect.mean), "%s as told", c->id);
+  }
+  ck_assert_msg(diverged == 6 && censored > 0 && not_finite > 0,
+                "%d diverged, %d times were not reached, %d not finite", diverged, censored, not_finite);
+  /* each run's time is told once, whichever claims share it */
+  double sum = 0, each = 0;
+  for (int i = 0; i < l.entries; i++) {
+    sum += entry_seconds(&l, i);
+    for (int a = 0; a < claim_arms(l.entry[i].claim); a++)
+      for (int s = 0; s < 3; s++) {
+        int first = 1;
+        for (int m = 0; m <= i; m++)
+          for (int b = 0; b < (m < i ? claim_arms(l.entry[m].claim) : a); b++)
+            first &= strcmp(l.entry[m].arm[b].run[s].id, l.entry[i].arm[a].run[s].id) != 0;
+        if (first) each += l.entry[i].arm[a].run[s].seconds;
+      }
+  }
+  ck_assert_double_gt(each, 0);
+  ck_assert_double_eq_tol(sum, each, 1e-9);
+  ledger_close(&l);
+  folder_remove(folder);
+}
+END_TEST
+
 /* Rows of a table in FOLDER/README.md; -1 without the file. */
 static int overview_rows(const char *folder)
 {
@@ -269,6 +395,7 @@ int main(void)
   tcase_add_test(c, power_and_stopping);
   tcase_add_test(c, rows_are_sound);
   tcase_add_test(c, all_is_planned);
+  tcase_add_test(c, what_counts_in_a_claim);
   tcase_add_test(c, all_verdicts_make_a_table);
   if (!system("gnuplot --version >/dev/null 2>&1")) tcase_add_test(c, axis_of_one_run);
   suite_add_tcase(s, c);
