@@ -24,6 +24,13 @@ timeout 60 "$program" watch "$dir/b.h5" > "$dir/out" 2> "$dir/err" || fail "othe
 echo 'step 4  loss 1.5000  val 1.7500  max logit nan (L0H3)' | cmp - "$dir/out" ||
   fail "other columns: $(cat "$dir/out")"
 
+# every value that is one is told, zero and infinity too; a NaN alone is a validation that was not due; no head, no place
+{ printf "$header"; for x in nan 0 -1 inf -inf; do printf '3\t%s\t%s\t0.01\t1\t%s\t-1\t-1\n' $x $x $x; done; } > "$dir/f.live.tsv"
+timeout 60 "$program" watch "$dir/f.h5" > "$dir/out" 2> "$dir/err" || fail "special values: exit $?"
+{ echo 'step 3  loss nan  max logit nan'
+  for x in '0.0000 0' '-1.0000 -1' 'inf inf' '-inf -inf'; do echo "step 3  loss ${x% *}  val ${x% *}  max logit ${x#* }"; done; } |
+  cmp - "$dir/out" || fail "special values: $(cat "$dir/out")"
+
 # what is no run's live file has no steps to tell; NUL bytes, as a power cut leaves them, are no line
 printf 'a\tloss\tval_loss\tmax_logit\tlayer\thead\n1\t2\t3\t4\t0\t0\n' > "$dir/d.live.tsv"
 timeout 60 "$program" watch "$dir/d.h5" > "$dir/out" 2> "$dir/err"; status=$?
@@ -60,6 +67,31 @@ if command -v flock > /dev/null; then
   awk '{ printf "%s ", $2 } END { print "" }' "$dir/out" | grep -qx '0 1 2 0 1 ' ||
     fail "a cut file: $(cat "$dir/out")"
   exec 9>&-
+
+  # on a terminal, too: what is drawn after a cut is what a new watch of that file draws
+  if command -v script > /dev/null; then
+    page() { tr -d '\r' < "$dir/out" | tr '\033' '\n' | sed '/^Script /d' | awk '/^\[J/ { text = "" } { text = text $0 "\n" } END { printf "%s", text }'; }
+    watch_there() { TERM=dumb timeout 120 script -qfec "$program watch --interval=0.01 $dir/g.h5" "$dir/out" < /dev/null > "$dir/err" 2>&1 9>&-; }
+    { printf "$header"; for i in 0 1 2 3; do row $i; done; row 8 | sed 's/[27][.]5/99/g'; } > "$dir/g.live.tsv"
+    exec 9> "$dir/g.lock"
+    flock 9
+    : > "$dir/out"
+    watch_there &
+    watcher=$!
+    tries=0
+    until page | grep -q 'step 8 '; do tries=$((tries + 1)); [ $tries -lt 3000 ] || { fail "drawn: $(page)"; break; }; sleep 0.02; done
+    { printf "$header"; row 0; row 1; } > "$dir/g.live.tsv"
+    tries=0
+    until page | grep -q 'step 1 '; do tries=$((tries + 1)); [ $tries -lt 3000 ] || { fail "drawn after a cut: $(page)"; break; }; sleep 0.02; done
+    rm "$dir/g.lock"
+    wait $watcher
+    page > "$dir/cut"
+    watch_there
+    page | cmp - "$dir/cut" || fail "drawn after a cut: $(cat "$dir/cut"), anew: $(page)"
+    exec 9>&-
+  else
+    echo "script: skipped, not installed"
+  fi
 else
   echo "flock: skipped, not installed"
 fi
