@@ -1321,7 +1321,7 @@ def main():
     groups = {}
     for (kind, lr, decay, _), run in sorted(by_point.items()):
         groups.setdefault((kind, lr, decay), []).append(run)
-    ones = [fill(f"one-{seed}.h5", 90 + seed, "clean") for seed in (1, 2)]
+    ones = [fill(f"one-{seed}.h5", 90 + seed, "clean", (None, "stopped")[seed - 1]) for seed in (1, 2)]
     longs = [
         fill(f"long-{seed}.h5", 80 + seed, kind, floor=floor)
         for seed, kind, floor in ((1, "clean", 1.5), (2, "nan inf last", 1.25))
