@@ -1000,13 +1000,13 @@ class Run:
         return [blocks[h if self.mla or which == "q" else int(self.group[h])] for h in range(self.H)]
 
     def bound(self, l):
-        """Of every head's logits: norms of what goes in times spectral norms (kexue.fm/archives/11126)."""
+        """Of every head's logits: lengths of what goes in times spectral norms with its gain (kexue.fm/archives/11126)."""
         a = f"blocks.{l}.attn."
 
         def part(weight, rows, gain, at, bias=None):
             g = self.w[a + gain].detach()
             b = self.w[a + bias].detach().split(rows)[at].norm() if a + (bias or "-") in self.w else 0.0
-            return math.sqrt(len(g)) * float(g.abs().max()) * largest(self.w[a + weight].split(rows)[at]) + float(b)
+            return math.sqrt(len(g)) * largest(self.w[a + weight].split(rows)[at] * g) + float(b)
         out = []
         for h in range(self.H):
             if not self.mla:

@@ -17,6 +17,8 @@
 #include "model/model.h"
 #include "numerics/device.h"
 #include "config/config.h"
+#include "run/trainer.h"
+#include "storage/recorder.h"
 
 static char folder[4096];
 
@@ -617,6 +619,59 @@ START_TEST(own_names)
 }
 END_TEST
 
+/* What a run records of its bounds is what its checkpoint says: here after five updates, gains no longer 1. */
+static void same_bounds(const char *path, const struct checkpoint_spectra *s)
+{
+  struct run_file *run;
+  struct run_series logits, tightness;
+  struct error e = {0};
+  ck_assert_msg(run_open(&run, path, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_int_eq(run_read(run, "attn/max_logit", &logits, &e), STATUS_OK);
+  ck_assert_int_eq(run_read(run, "attn/bound_tightness", &tightness, &e), STATUS_OK);
+  ck_assert(logits.step[5] == 5 && tightness.step[5] == 5 && tightness.width == s->layers * s->heads);
+  for (long i = 0; i < tightness.width; i++) {
+    double share = logits.value[5 * logits.width + i] / s->head[i].bound,
+           told = tightness.value[5 * tightness.width + i];
+    ck_assert_msg(fabs(share / told - 1) < 1e-5, "head %ld: %.9g of its bound, recorded as %.9g", i, share,
+                  told);
+  }
+  run_series_free(&logits);
+  run_series_free(&tightness);
+  run_close(run);
+}
+
+START_TEST(bounds_of_a_run)
+{
+  static const char *const settings[] = {"model.bias=1", "model.attention=gqa model.kv_heads=2",
+                                         "model.attention=mla model.q_rank=10", "model.attention=mla"};
+  char dir[FOLDER_PATH], path[128], state[4096];
+  struct config *config = config_new();
+  struct trainer *t;
+  struct own_run *own;
+  struct error e = {0};
+  folder_make(dir);
+  snprintf(path, sizeof path, "%s/a.h5", dir);
+  text_split(
+    "model.layers=2 model.width=24 model.heads=4 model.context=8 train.batch=2 train.steps=6 train.lr=0.05 "
+    "train.warmup=0 train.val_every=0 record.bound=1 record.spectra_every=1 checkpoint.every=5 "
+    "checkpoint.keep=all device.threads=1",
+    ' ', assign, config);
+  text_split(settings[_i], ' ', assign, config);
+  ck_assert_msg(config_finish(config, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(trainer_init_into(&t, config, path, &e) == STATUS_OK, "%s", e.text);
+  while (trainer_more(t)) ck_assert_msg(trainer_step(t, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(trainer_done(t, &e) == STATUS_OK, "%s", e.text);
+  checkpoint_path(state, path, 5);
+  ck_assert_msg(own_run_open(&own, state, &e) == STATUS_OK, "%s", e.text);
+  struct checkpoint_spectra s = heads_of(own_run_weights(own), own_run_architecture(own));
+  same_bounds(path, &s);
+  checkpoint_spectra_free(&s);
+  own_run_close(own);
+  config_free(config);
+  folder_remove(dir);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("spectra");
@@ -632,6 +687,7 @@ int main(void)
   tcase_add_loop_test(tests, misfits, 0, sizeof changes / sizeof *changes);
   tcase_add_test(tests, missing_tensors);
   tcase_add_loop_test(tests, own_names, 0, OWN_CASES);
+  tcase_add_loop_test(tests, bounds_of_a_run, 0, 4);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

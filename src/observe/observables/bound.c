@@ -6,11 +6,11 @@
 
 static const struct series series[] = {
   {"attn/bound_tightness", PER_HEAD, AXIS_SPECTRA, "1", "max logit over its bound",
-   "attn/max_logit over scale (|x_q| sigma(w_q) + |b_q|) (|x_k| "
-   "sigma(w_k) + |b_k|), sigma the spectral norm of "
-   "the head's rows, |x| = sqrt(width) max|gain| of the RMSNorm before "
-   "them; mla: content and rotary parts added "
-   "(kexue.fm/archives/11126). NaN where a stabiliser changes queries, "
+   "attn/max_logit over scale (sqrt(D) |A| + |b_q|) (sqrt(D) |B| + "
+   "|b_k|), A and B the head's rows of w_q and w_k "
+   "with the gain of the RMSNorm before them, |A| their spectral norm; "
+   "mla: content and rotary parts added (kexue.fm/archives/11126); what "
+   "maxlogit spectra calls attn/bound. NaN where a stabiliser changes queries, "
    "keys or weights on their way, and after "
    "the last update. Of the weights that made these logits, also under qk_clip.when = before",
    EVENT_NONE},
@@ -18,8 +18,10 @@ static const struct series series[] = {
 
 struct bound {
   struct host_spectra room;
-  double scale;        /* of scores; NaN where logits are not those of the weights alone */
-  double *bound;       /* [L*H] */
+  double scale;  /* of scores; NaN where logits are not those of the weights alone */
+  double *bound; /* [L*H] */
+  real *folded;  /* [workers, largest]: rows of a head with the gain before them */
+  long largest;
   real *seen;          /* the weights that the batch saw; NULL: nothing changes them before the row is made */
   const real *weights; /* the row's */
 };
@@ -28,6 +30,18 @@ static int wanted(const struct watch *w, int i)
 {
   (void)i;
   return w->record->bound != 0;
+}
+
+/* Of all heads alike: the numbers of the largest block of rows. */
+static long largest_block(const struct model *m)
+{
+  struct logit_block f[MAX_LOGIT_BLOCKS];
+  long most = 0;
+  for (int i = 0, n = m->attention->logit_blocks(m, 0, 0, f); i < n; i++) {
+    long numbers = f[i].rows * f[i].weight->value.cols;
+    if (numbers > most) most = numbers;
+  }
+  return most;
 }
 
 static double scale_of(struct model *m)
@@ -52,6 +66,8 @@ static void declare(struct watch *w)
   s->scale = scale_of(w->model);
   s->bound = arena_get(w->arena, (size_t)w->tally->stats->rows, sizeof *s->bound);
   host_spectra_init(&s->room, w);
+  s->largest = largest_block(m);
+  s->folded = arena_get(w->arena, (size_t)(s->room.workers * s->largest), sizeof *s->folded);
   for (int i = 0; i < m->stabilizer_count && !s->seen; i++)
     if (m->stabilizer[i]->before_update)
       s->seen = arena_get(w->arena, (size_t)m->params.values.cols, sizeof *s->seen);
@@ -69,25 +85,24 @@ static void tap(struct watch *w, struct program *p, enum point point, int layer,
     device->download(device, s->seen, values->data, (size_t)values->cols * sizeof(real));
 }
 
-/* Bound on the norm of what a factor makes: |x| sigma(w) + |b|. RMSNorm makes no x longer than
-   sqrt(cols) max|gain|. */
-static int logit_block_bound(const struct watch *w, const struct logit_block *f, int worker, double *bound,
-                             struct error *e)
+/* The longest that the block makes: sqrt(D) |W diag(gain)| + |b|, for RMSNorm makes no x longer than sqrt(D). */
+static int longest(const struct watch *w, const struct logit_block *f, int worker, double *out,
+                   struct error *e)
 {
   const struct bound *s = w->state;
-  const struct tensor *t = &f->weight->value, *gain = &f->gain->value;
+  const struct tensor *t = &f->weight->value;
+  const real *rows = in_copy(w, s->weights, t) + f->row * t->ld,
+             *gain = in_copy(w, s->weights, &f->gain->value);
+  real *folded = s->folded + worker * s->largest;
   struct spectrum x;
-  double largest = 0, bias = 0;
-  if (spectrum_of(s->room.work[worker], SPECTRA_GRAM, in_copy(w, s->weights, t) + f->row * t->ld, f->rows,
-                  t->cols, t->ld, &x, e))
+  double bias = 0;
+  for (long i = 0; i < f->rows; i++)
+    for (long j = 0; j < t->cols; j++) folded[i * t->cols + j] = rows[i * t->ld + j] * gain[j];
+  if (spectrum_of(s->room.work[worker], SPECTRA_GRAM, folded, f->rows, t->cols, t->cols, &x, e))
     return e->status;
-  for (long i = 0; i < gain->cols; i++) {
-    double g = fabs((double)in_copy(w, s->weights, gain)[i]);
-    if (!(g <= largest)) largest = g;
-  }
   for (long i = f->row; f->bias && i < f->row + f->rows; i++)
     bias += pow((double)in_copy(w, s->weights, &f->bias->value)[i], 2);
-  *bound = sqrt((double)gain->cols) * largest * x.spectral_norm + sqrt(bias);
+  *out = sqrt((double)t->cols) * x.spectral_norm + sqrt(bias);
   return STATUS_OK;
 }
 
@@ -101,7 +116,7 @@ static int one(const struct watch *w, long i, int worker, struct error *e)
   int n = m->attention->logit_blocks(m, (int)(i / m->options.heads), (int)(i % m->options.heads), f);
   s->bound[i] = NAN;
   for (int k = 0; k < n; k++)
-    if (logit_block_bound(w, &f[k], worker, &bound[role_is_rotary(f[k].role)][role_is_query(f[k].role)], e))
+    if (longest(w, &f[k], worker, &bound[role_is_rotary(f[k].role)][role_is_query(f[k].role)], e))
       return error_prefix(e, "spectrum of a head"), e->status;
   s->bound[i] = s->scale * (bound[0][0] * bound[0][1] + bound[1][0] * bound[1][1]);
   return STATUS_OK;
