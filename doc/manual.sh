@@ -1,7 +1,7 @@
 #!/bin/sh
 # manual.sh PROGRAM TEMPLATE: the manual page, its commands and keys as the program itself explains them
 program=$1
-export ARGP_HELP_FMT=rmargin=2000
+export COLUMNS=2000
 
 # functions of awk: text to roff, a sentence a line, no long lines
 text='

@@ -14,6 +14,11 @@ const struct figure *const figures[] = {
 #include "plugins.def"
   NULL};
 
+const char *const figure_names[] = {
+#define FIGURE(name) #name,
+#include "plugins.def"
+  NULL};
+
 const struct figure *figure_find(const char *name)
 {
   for (const struct figure *const *f = figures; *f; f++)

@@ -29,6 +29,7 @@ struct figure {
   int no_text;       /* cannot be drawn with characters */
 };
 extern const struct figure *const figures[]; /* NULL-terminated, generated registry */
+extern const char *const figure_names[];     /* the same by name */
 const struct figure *figure_find(const char *name);
 /* STATUS_USAGE where the set has more groups than a figure takes, naming what to choose by; figure_needs:
    does every run have rows of this series? */

@@ -1,6 +1,4 @@
 /* main.c - the program: finds the command and hands over */
-#include <argp.h>
-#include <config.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,38 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "app/command.h"
-#include "base/error.h"
-#include "base/text.h"
 #include "storage/provenance.h"
-
-#define COMMAND(name) extern const struct command command_##name;
-#include "plugins.def"
-
-const struct command *const commands[] = {
-#define COMMAND(name) &command_##name,
-#include "plugins.def"
-  NULL};
-
-const struct command *command_find(const char *name)
-{
-  for (const struct command *const *c = commands; *c; c++)
-    if (!strcmp((*c)->name, name)) return *c;
-  return NULL;
-}
-
-void command_overview(void)
-{
-  printf("maxlogit trains small attention stacks, records what every head does, and compares the ways of\n"
-         "keeping attention logits bounded.\n\n");
-  for (const struct command *const *c = commands; *c; c++) {
-    char usage[128];
-    snprintf(usage, sizeof usage, "%s %s", (*c)->name, (*c)->arguments);
-    printf("  maxlogit %-45s  %s\n", usage, (*c)->help);
-  }
-  printf("\nStart with `maxlogit run`: it trains the default toy stack in a few seconds.\n"
-         "`maxlogit help TOPIC` explains a command, a key (train.lr), a section (train), a plug-in (muon),\n"
-         "a claim of the literature (C-17), or every key there is (config).\n");
-}
 
 static int unknown(const char *word)
 {
@@ -75,24 +42,36 @@ static void guard_files(void)
   signal(SIGXFSZ, SIG_IGN);
 }
 
+static int print_version(void)
+{
+  char stamp[256];
+  puts(provenance_stamp(stamp, sizeof stamp));
+  return STATUS_OK;
+}
+
+static int call(const struct command *c, int argc, char **argv)
+{
+  struct error e = {0};
+  int status = STATUS_OK;
+  struct request *r = command_parse(c, argc, argv, &e);
+  if (r && r->version)
+    print_version();
+  else if (r && (r->help || r->usage))
+    command_explain(c, !r->help);
+  else if (r)
+    status = c->run(r, &e);
+  if (r) command_free(c, r);
+  if (*e.text) message("%s", e.text);
+  return e.status ? e.status : status;
+}
+
 int main(int argc, char **argv)
 {
-  static char stamp[256];
   guard_files();
-  argp_err_exit_status = STATUS_USAGE;
-  argp_program_version = provenance_stamp(stamp, sizeof stamp);
   atexit(close_output);
   const char *word = argc > 1 ? argv[1] : "help";
-  if (!strcmp(word, "--version") || !strcmp(word, "-V")) {
-    puts(argp_program_version);
-    return STATUS_OK;
-  }
+  if (!strcmp(word, "--version") || !strcmp(word, "-V")) return print_version();
   if (!strcmp(word, "--help") || !strcmp(word, "-?") || !strcmp(word, "-h")) word = "help";
   const struct command *command = command_find(word);
-  if (!command) return unknown(word);
-  char name[64];
-  snprintf(name, sizeof name, "maxlogit %s", command->name);
-  argv += argc > 1;
-  argv[0] = name;
-  return command->run(argc > 1 ? argc - 1 : 1, argv);
+  return command ? call(command, argc > 1 ? argc - 1 : 1, argv + (argc > 1)) : unknown(word);
 }

@@ -1,18 +1,19 @@
-/* selection.h - the words and options by which every command chooses runs: RUN.h5 ... --where --by --sort
-   --last An argp child: the command's own parser gives it `struct chosen` in child_inputs at ARGP_KEY_INIT,
-   and leaves it the words that are runs. */
+/* selection.h - the words and options by which every command chooses runs: RUN.h5 ... --where --by --sort --last */
 #ifndef MAXLOGIT_SELECTION_H
 #define MAXLOGIT_SELECTION_H
-#include <argp.h>
 #include "analysis/runset.h"
+#include "app/command.h"
 
+/* What the request of such a command begins with. */
 struct chosen {
+  struct request request;
+  struct words where;
   struct selection selection;
-  char **path, **where; /* those of the selection */
 };
-extern const struct argp_child selection_child[]; /* for the command's struct argp */
+extern const struct command_option selection_options[]; /* the command's `shared` */
 #define SELECTION_HELP \
   "A folder stands for all run files in it. A file of several that cannot be read is named and left out; " \
   "the exit status is then 1."
-void chosen_free(struct chosen *);
+/* The selection that was asked for, whose runs are the words that are left. */
+const struct selection *chosen_runs(struct chosen *);
 #endif

@@ -115,7 +115,7 @@ if $as "$program" --version > /dev/null 2>&1; then
   test $status -eq 1 && grep -q 'cannot lock .*read-only/a.lock' "$dir/err" || fail "rerun of a run that is read-only: exit $status, $(cat "$dir/err")"
 fi
 chmod 755 "$dir/read-only"
-refused 2 'a step is wanted' --from soon
+refused 2 "rerun --from: 'soon' is not a whole number" --from soon
 refused 2 'nothing to repeat from step 41 on, this run ended after 40' --from 41
 if /usr/bin/python3 -c 'import h5py' 2> /dev/null; then # a number that is not that of the run
   /usr/bin/python3 -c "

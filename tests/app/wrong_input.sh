@@ -49,7 +49,7 @@ wrong "did you mean 'maxlogit run preset=muon'?" preset=muon
 wrong "no help on 'train.lrr'; did you mean 'train.lr'?" help train.lrr
 wrong "'xyz' is no kind; allowed: attention" list xyz
 for command in run resume sweep list help; do
-  wrong "--no-such-option" $command --no-such-option
+  wrong "$command: --no-such-option: no such option" $command --no-such-option
 done
 
 wrong "command line: train.lrr: unknown key; did you mean 'train.lr'?" run train.lrr=1
@@ -101,9 +101,18 @@ wrong "--x train.lrr: no such key; did you mean 'train.lr'?" plot done.h5 --x tr
 wrong "--y train.sed: no such key; did you mean 'train.seed'?" plot done.h5 --x train.lr --y train.sed --of peak
 wrong "done.h5: attn/max_logit: no such layer or head; there are layers 0 to 0, heads 0 to 1" \
   export done.h5 attn/max_logit --head=2
-wrong "number of steps" eval done.h5 --continue=
+wrong "eval --continue: '' is not a whole number (allowed: 0 to 1000000000)" eval done.h5 --continue=
 wrong "--stack=foo: toy, small or medium is wanted" bench --stack=foo
-wrong "--seconds=0: a number above 0 is wanted" bench --seconds=0
+wrong "bench --seconds: '0' is out of range (allowed: at least 0.001)" bench --seconds=0
+wrong "bench --seconds: 'nan' is not a number" bench --seconds nan
+wrong "show: --oof: no such option; did you mean '--of'?" show done.h5 --oof
+wrong "show: -x: no such option" show -x done.h5
+wrong "run --quiet: takes no argument" run --quiet=3
+wrong "plot --figure: 'los' is not one of logits, " plot --figure los done.h5
+wrong "did you mean 'loss'?" plot --figure los done.h5
+wrong "show --of: METRIC,... is wanted" show done.h5 --of
+wrong "sweep --jobs: N is wanted" sweep several.conf -j
+wrong "doctor: 'me': no arguments, please" doctor me
 wrong "the reduction is above=nan" show done.h5 --of attn/max_logit:all:above=nan
 wrong "empty.txt exists, and is empty: record.overwrite=1 replaces it" run record.path=empty.txt
 wrong "no help on '' (topics" help ''
@@ -120,11 +129,11 @@ wrong "above: no run file (*.h5) in this folder; did you mean above/sweep?" show
 wrong "copy.distinct: a prefix of up to 9 different symbols" run data=copy copy.distinct=1 copy.symbols=8 model.context=18
 wrong "--figure=map: it is drawn by --x KEY --y KEY --of METRIC" plot --figure map a.h5
 wrong "of a ratio a factor above 1 is wanted" compare a.h5 b.h5 --ratio --margin 1
-wrong "--every=0: a whole number from 1" export a.h5 loss --every 0
+wrong "export --every: '0' is out of range (allowed: at least 1)" export a.h5 loss --every 0
 wrong "which sweep?" sweep
 wrong "sweep.dir: one value, for the whole sweep" sweep several.conf sweep.dir=a,b
 wrong "is not I/N" sweep several.conf --shard 3/2
-wrong "is not a number from 1" sweep several.conf -j 0
+wrong "sweep --jobs: '0' is out of range (allowed: 1 to 1024)" sweep several.conf -j 0
 wrong "cannot read missing.conf" sweep missing.conf
 wrong "point 2 (train.lr=0.1 train.micro_batches=3): train.micro_batches" sweep badpoint.conf
 wrong "record.path: a sweep names its runs itself" sweep several.conf record.path=x.h5

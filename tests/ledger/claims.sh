@@ -155,10 +155,10 @@ wrong() { # PATTERN words
   test -e "$dir/wrong" && fail "claims $* leaves something"
 }
 wrong 'no claim is called C-18x; did you mean C-18' C-18x
-wrong 'quick or full is wanted' --level=slow
+wrong "'slow' is not one of quick, full" --level=slow
 wrong "did you mean 'train.lr'" C-18 train.lrr=3
 wrong 'several runs where the claim wants one' C-18 train.lr=1,2
-wrong 'not a number from 1 to 1024' -j 0 C-18
+wrong "claims --jobs: '0' is out of range (allowed: 1 to 1024)" -j 0 C-18
 
 test "$failures" -eq 0 && echo ok
 exit $((failures > 0))

@@ -1,6 +1,5 @@
 /* bench.c - maxlogit bench: training steps against this machine's own limit, and what each recording costs
    Every cost is a ratio of steps taken in turn, so that a busy machine disturbs both sides alike. */
-#include <argp.h>
 #include <cblas.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +9,7 @@
 #include "app/bench_cuda.h"
 #include "app/command.h"
 #include "analysis/json.h"
-#include "app/report.h"
+#include "run/trainer.h"
 #include "analysis/statistics.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -29,48 +28,23 @@ static const struct stack stacks[] = {
 };
 enum { STACKS = sizeof stacks / sizeof *stacks };
 
-static const struct argp_option options[] = {
-  {"quick", 'q', NULL, 0, "only toy and small, two seconds a comparison", 0},
-  {"stack", 's', "NAME", 0, "only this stack: toy, small or medium; on a GPU large, too", 0},
-  {"runs", 'r', "N", 0, "on a GPU: at most so many runs together (default 256)", 0},
-  {"costs", 'c', NULL, 0,
-   "on a GPU: only attention by itself, and what maxima, recording and stabilisers cost", 0},
-  {"seconds", 't', "S", 0, "seconds for each comparison (default 6)", 0},
-  {"products", 'p', NULL, 0, "only the stacks' matrix products, shape by shape: ours against OpenBLAS", 0},
-  {"json", 'j', NULL, 0, JSON_HELP, 0},
-  {0}};
-struct arguments {
+struct options {
+  struct request request;
   const char *stack;
   double seconds;
-  int quick, json, products, cuda, runs, costs;
+  long quick, json, products, runs, costs;
 };
 
-static error_t parse(int key, char *text, struct argp_state *state)
-{
-  struct arguments *a = state->input;
-  char *end;
-  switch (key) {
-  case 'q': a->quick = 1; return 0;
-  case 's': a->stack = text; return 0;
-  case 't':
-    a->seconds = strtod(text, &end);
-    if (*end || !(a->seconds > 0)) argp_error(state, "--seconds=%s: a number above 0 is wanted", text);
-    return 0;
-  case 'p': a->products = 1; return 0;
-  case 'c': a->costs = 1; return 0;
-  case 'j': a->json = 1; return 0;
-  case 'r':
-    a->runs = (int)strtol(text, &end, 10);
-    if (*end || a->runs < 1) argp_error(state, "--runs=%s: a number from 1", text);
-    return 0;
-  case ARGP_KEY_ARG:
-    if (strcmp(text, "device=cuda") && strcmp(text, "device=cpu"))
-      argp_error(state, "%s: only device=cpu or device=cuda can be said here", text);
-    a->cuda = !strcmp(text, "device=cuda");
-    return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
-}
+static const struct command_option options[] = {
+  FLAG(quick, 'q', "only toy and small, two seconds a comparison"),
+  TEXT(stack, 's', "NAME", NULL, "only this stack: toy, small or medium; on a GPU large, too"),
+  WHOLE(runs, 'r', "N", "256", 1, INT_MAX, "on a GPU: at most so many runs together"),
+  FLAG(costs, 'c', "on a GPU: only attention by itself, and what maxima, recording and stabilisers cost"),
+  DECIMAL(seconds, 't', "SECONDS", "0", 1e-3, HUGE_VAL, "for each comparison, without it 6"),
+  FLAG(products, 'p', "only the stacks' matrix products, shape by shape: ours against OpenBLAS"),
+  FLAG(json, 'j', JSON_HELP),
+  NO_OPTION,
+};
 
 /* --- timing every operation, also those that an optimiser calls by itself ------------------------------- */
 static struct ops plain;
@@ -229,7 +203,7 @@ static double time_product(struct device *device, const struct shape *s, float *
   return (clock_seconds() - began) / repeat;
 }
 
-static int bench_products(const struct arguments *a, struct error *e)
+static int bench_products(const struct options *a, struct error *e)
 {
   struct device *device;
   float *x[3];
@@ -283,7 +257,7 @@ struct result {
 };
 
 struct bench {
-  const struct arguments *arguments;
+  const struct options *arguments;
   char folder[64];
   struct limit limit;
 };
@@ -496,13 +470,13 @@ static json_t *json_result(const struct result *r)
 
 static int is_chosen(const struct bench *b, int stack)
 {
-  const struct arguments *a = b->arguments;
+  const struct options *a = b->arguments;
   return a->stack ? !strcmp(a->stack, stacks[stack].name) : !a->quick || stack < STACKS - 1;
 }
 
 static int bench_stacks(struct bench *b, json_t *out, struct error *e)
 {
-  const struct arguments *a = b->arguments;
+  const struct options *a = b->arguments;
   for (int s = 0; s < STACKS; s++) {
     if (!is_chosen(b, s)) continue;
     for (int o = 0; o < 2; o++) {
@@ -589,47 +563,48 @@ static void clean(const struct bench *b)
   rmdir(b->folder);
 }
 
-static int run(int argc, char **argv)
+static int bench_stacks_here(const struct options *r, struct error *e)
 {
-  static const struct argp argp = {options,
-                                   parse,
-                                   "[device=cpu|cuda]",
-                                   "Speed of training steps as a fraction of this machine's own matrix "
-                                   "product, and what every kind of recording "
-                                   "costs.",
-                                   NULL,
-                                   NULL,
-                                   NULL};
-  struct arguments a = {.runs = 256};
-  argp_parse(&argp, argc, argv, 0, NULL, &a);
-  if (a.seconds == 0) a.seconds = a.quick ? 2 : 6;
-  struct error e = {0};
-  if (a.cuda) {
-    struct bench_cuda b = {a.stack, a.seconds / 2, a.json, a.runs, a.costs};
-    return bench_cuda(&b, &e) ? report_error(&e) : STATUS_OK;
-  }
-  int known = a.stack == NULL;
-  for (int s = 0; s < STACKS; s++) known |= a.stack && !strcmp(a.stack, stacks[s].name);
-  if (!known)
-    return error_set(&e, STATUS_USAGE, "--stack=%s: toy, small or medium is wanted", a.stack),
-           report_error(&e);
-  if (a.products) return bench_products(&a, &e) ? report_error(&e) : STATUS_OK;
-  struct bench b = {.arguments = &a};
+  struct bench b = {.arguments = r};
   snprintf(b.folder, sizeof b.folder, "/tmp/maxlogit-bench-XXXXXX");
-  if (!mkdtemp(b.folder))
-    return error_set(&e, STATUS_FAIL, "no folder for the bench in /tmp"), report_error(&e);
+  if (!mkdtemp(b.folder)) return error_set(e, STATUS_FAIL, "no folder for the bench in /tmp");
   for (int i = 0; i < 3; i++) {
     square[i] = memory_new(1024 * 1024, sizeof(float));
     for (long j = 0; j < 1024 * 1024; j++) square[i][j] = 1 + (float)(j % 7) / 8;
   }
-  int status = bench_all(&b, &e);
+  int status = bench_all(&b, e);
   for (int i = 0; i < 3; i++) memory_free(square[i]);
   clean(&b);
-  return status ? report_error(&e) : STATUS_OK;
+  return status;
 }
 
-const struct command command_bench = {.name = "bench",
-                                      .arguments =
-                                        "[device=cuda] [--quick] [--stack=NAME] [--products] [--json]",
-                                      .help = "speed, against the machine's own measured limit",
-                                      .run = run};
+static int bench(void *request, struct error *e)
+{
+  struct options *r = request;
+  const char *device = r->request.settings ? r->request.setting[r->request.settings - 1] : "device=cpu";
+  if (strcmp(device, "device=cuda") && strcmp(device, "device=cpu"))
+    return error_set(e, STATUS_USAGE, "bench: %s: only device=cpu or device=cuda can be said here", device);
+  if (!r->seconds) r->seconds = r->quick ? 2 : 6;
+  if (!strcmp(device, "device=cuda")) {
+    struct bench_cuda b = {r->stack, r->seconds / 2, r->json, r->runs, r->costs};
+    return bench_cuda(&b, e);
+  }
+  int known = r->stack == NULL;
+  for (int s = 0; s < STACKS; s++) known |= r->stack && !strcmp(r->stack, stacks[s].name);
+  if (!known) return error_set(e, STATUS_USAGE, "--stack=%s: toy, small or medium is wanted", r->stack);
+  return r->products ? bench_products(r, e) : bench_stacks_here(r, e);
+}
+
+const struct command command_bench = {
+  .name = "bench",
+  .arguments = "[device=cpu|cuda]",
+  .help = "speed, against the machine's own measured limit",
+  .about =
+    "Speed of training steps as a fraction of this machine's own matrix product, and what every kind of "
+    "recording costs.",
+  .options = options,
+  .size = sizeof(struct options),
+  .once = "only device=cpu or device=cuda can be said here",
+  .settings = 1,
+  .run = bench,
+};

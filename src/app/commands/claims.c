@@ -1,12 +1,9 @@
 /* maxlogit claims: the ledger: run what is missing, and print a verdict for each claim */
-#include <argp.h>
 #include <stdlib.h>
 #include <string.h>
 #include "analysis/gnuplot.h"
 #include "analysis/json.h"
 #include "app/command.h"
-#include "app/report.h"
-#include "app/words.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -15,58 +12,27 @@
 #include "ledger/tell.h"
 #include "run/drive.h"
 
-enum { KEY_LEVEL = 256, KEY_JSON, KEY_README, KEY_REPORT, QUICK_STAGES = 2 };
+enum { QUICK_STAGES = 2 };
+static const char *const levels[] = {"quick", "full", NULL};
 
-struct arguments {
-  char **id;
-  const char **assignment, *readme, *report;
-  int ids, assignments, list, json, quiet, stages;
-  long jobs;
+struct options {
+  struct request request;
+  const char *readme, *report;
+  long level, list, json, quiet, jobs;
 };
 
-static const struct argp_option options[] = {
-  {"level", KEY_LEVEL, "quick|full", 0,
-   "quick (default): at most 6 seeds a claim; full: at most 24. Claims that quick has settled stay as they "
-   "are",
-   0},
-  {"list", 'l', NULL, 0, "Print the claims and their runs, run nothing", 0},
-  {"json", KEY_JSON, NULL, 0, "The same " JSON_HELP, 0},
-  {"readme", KEY_README, "DIR", 0, "Write the claims into DIR/NN-question/README.md, between two marks", 0},
-  {"report", KEY_REPORT, "DIR", 0,
-   "Write DIR/index.html: all claims with figures, one page for screen and paper", 0},
-  {"jobs", 'j', "N", 0,
-   "Launches at a time, each a process (default: sweep.jobs, or as many as the cores carry)", 0},
-  {"quiet", 'q', NULL, 0, "No progress", 0},
-  {0}};
-
-static error_t parse(int key, char *text, struct argp_state *state)
-{
-  struct arguments *a = state->input;
-  switch (key) {
-  case KEY_LEVEL:
-    if (strcmp(text, "quick") != 0 && strcmp(text, "full") != 0)
-      argp_error(state, "--level=%s: quick or full is wanted", text);
-    a->stages = *text == 'q' ? QUICK_STAGES : STAGES;
-    return 0;
-  case KEY_JSON: a->json = 1; return 0;
-  case KEY_README: a->readme = text; return 0;
-  case KEY_REPORT: a->report = text; return 0;
-  case 'l': a->list = 1; return 0;
-  case 'q': a->quiet = 1; return 0;
-  case 'j': a->jobs = words_jobs(text, state); return 0;
-  case ARGP_KEY_ARG:
-    if (strchr(text, '=')) {
-      a->assignment =
-        memory_grow(a->assignment, (size_t)a->assignments, (size_t)a->assignments + 1, sizeof *a->assignment);
-      a->assignment[a->assignments++] = text;
-    } else {
-      a->id = memory_grow(a->id, (size_t)a->ids, (size_t)a->ids + 1, sizeof *a->id);
-      a->id[a->ids++] = text;
-    }
-    return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
-}
+static const struct command_option options[] = {
+  CHOICE(level, 0, levels, "quick",
+         "quick: at most 6 seeds a claim; full: at most 24. Claims that quick has settled stay as they are"),
+  FLAG(list, 'l', "Print the claims and their runs, run nothing"),
+  FLAG(json, 0, "The same " JSON_HELP),
+  TEXT(readme, 0, "DIR", NULL, "Write the claims into DIR/NN-question/README.md, between two marks"),
+  TEXT(report, 0, "DIR", NULL,
+       "Write DIR/index.html: all claims with figures, one page for screen and paper"),
+  WHOLE(jobs, 'j', "N", "0", 1, 1024, JOBS_HELP),
+  FLAG(quiet, 'q', "No progress"),
+  NO_OPTION,
+};
 
 /* --- progress ------------------------------------------------------------------------------------------- */
 
@@ -83,7 +49,7 @@ static void begin(void *context, const struct ledger *l, int stage, const struct
 
 static void look(void *context, const struct sweep *s, long point)
 {
-  const struct arguments *a = context;
+  const struct options *a = context;
   long over = 0;
   if (point < 0) return;
   const struct sweep_point *p = &s->points[point];
@@ -125,7 +91,7 @@ static int keep_json(const struct ledger *l, struct error *error)
   return status;
 }
 
-static int settle(struct ledger *l, const struct arguments *a, struct error *error)
+static int settle(struct ledger *l, const struct options *a, struct error *error)
 {
   char scripts[4096];
   if (a->report && gnuplot_scripts(NULL, scripts, error)) return error->status;
@@ -145,63 +111,57 @@ static int settle(struct ledger *l, const struct arguments *a, struct error *err
   return status;
 }
 
-static int claims(int argc, char **argv)
+static int claims(void *request, struct error *e)
 {
-  static const struct argp argp = {
-    options,
-    parse,
-    "[ID ...] [key=value ...]",
-    "Settle what the literature says: run what is missing of the experiments behind the claims (of those "
-    "named, or of "
-    "all), in stages of 3, 6, 12 and 24 seeds from 1101 on, and print for each its effect with interval, the "
-    "number of "
-    "pairs, the effect that could have been seen, and the verdict: holds, refuted here, partly, "
-    "inconclusive, or needs "
-    "scale where no small machine can tell. key=value goes to all runs: sweep.dir (default runs/claims) or, "
-    "for another "
-    "ledger, data=bytes data.path=FILE. Started again it goes on where it was.\v"
-    "The rule was fixed before the runs. After each stage the effect's interval is judged; a claim that is "
-    "settled gets "
-    "no more seeds. For the four looks each interval is one of 98.75 % (Bonferroni over the looks: repeated "
-    "confidence "
-    "intervals), so that either one-sided error stays below 2.5 % over all of them: to see an effect where "
-    "there is "
-    "none, and to deny one that matters. Holds: the interval does not reach zero and the effect is as large "
-    "as the "
-    "claim says that matters, or, where a claim denies a difference, the interval lies within that margin. "
-    "Refuted here: "
-    "the interval excludes it. Partly: the sign is right, the size is not. p is corrected for the looks, and "
-    "by Holm over "
-    "all claims that were settled by one command.",
-    NULL,
-    NULL,
-    NULL};
-  struct arguments a = {.stages = QUICK_STAGES};
-  struct error e = {0};
+  const struct options *r = request;
   struct ledger l = {0};
   drive_catch_signals();
-  argp_parse(&argp, argc, argv, 0, NULL, &a);
-  int status = ledger_open(&l, claim_rows, a.id, a.ids, &e);
-  l.stages = a.stages;
-  l.assignment = a.assignment, l.assignments = a.assignments;
-  l.jobs = a.jobs;
-  if (!status && a.list) {
-    status = ledger_plan(&l, a.stages - 1, &e);
-    if (!status && a.json)
+  int status = ledger_open(&l, claim_rows, r->request.words.word, r->request.words.count, e);
+  l.stages = r->level ? STAGES : QUICK_STAGES;
+  l.assignment = r->request.setting, l.assignments = r->request.settings;
+  l.jobs = r->jobs;
+  if (!status && r->list) {
+    status = ledger_plan(&l, l.stages - 1, e);
+    if (!status && r->json)
       json_print(tell_json(&l));
     else if (!status)
       print_list(&l);
   } else if (!status)
-    status = settle(&l, &a, &e);
+    status = settle(&l, r, e);
   ledger_close(&l);
-  memory_free(a.id);
-  memory_free(a.assignment);
-  return *e.text ? report_error(&e) : status;
+  return status;
 }
 
 const struct command command_claims = {
   .name = "claims",
-  .arguments = "[ID ...] [--level quick|full]",
-  .run = claims,
+  .arguments = "[ID ...] [key=value ...]",
   .help = "run the experiments, print a verdict for each claim of the literature",
+  .about =
+    "Settle what the literature says: run what is missing of the experiments behind the claims (of those "
+    "named, "
+    "or of all), in stages of 3, 6, 12 and 24 seeds from 1101 on, and print for each its effect with "
+    "interval, "
+    "the number of pairs, the effect that could have been seen, and the verdict: holds, refuted here, "
+    "partly, "
+    "inconclusive, or needs scale where no small machine can tell. key=value goes to all runs: sweep.dir "
+    "(default runs/claims) or, for another ledger, data=bytes data.path=FILE. Started again it goes on where "
+    "it "
+    "was.",
+  .more =
+    "The rule was fixed before the runs. After each stage the effect's interval is judged; a claim that is "
+    "settled gets no more seeds. For the four looks each interval is one of 98.75 % (Bonferroni over the "
+    "looks: "
+    "repeated confidence intervals), so that either one-sided error stays below 2.5 % over all of them: to "
+    "see "
+    "an effect where there is none, and to deny one that matters. Holds: the interval does not reach zero "
+    "and "
+    "the effect is as large as the claim says that matters, or, where a claim denies a difference, the "
+    "interval "
+    "lies within that margin. Refuted here: the interval excludes it. Partly: the sign is right, the size is "
+    "not. p is corrected for the looks, and by Holm over all claims that were settled by one command.",
+  .options = options,
+  .size = sizeof(struct options),
+  .most = MANY_WORDS,
+  .settings = 1,
+  .run = claims,
 };

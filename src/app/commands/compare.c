@@ -1,5 +1,4 @@
 /* compare.c - two arms, paired over seeds: effect, interval, verdict */
-#include <argp.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,29 +6,24 @@
 #include "analysis/pairs.h"
 #include "app/arms.h"
 #include "app/command.h"
-#include "app/report.h"
 #include "app/selection.h"
 #include "base/memory.h"
 #include "base/text.h"
 
-struct arm {
-  const char *name;
-  struct runset set;
-  struct measured *value;
-};
 /* One metric, over the pairs [first, first + count) that have the same values of --by. */
 struct line {
   int metric, first, count;
   struct comparison c;
 };
-struct compare_request {
+struct options {
   struct chosen chosen;
-  struct arm_words words;
-  int json;
   const char *of;
-  enum contrast contrast;
+  long json, ratio;
   double margin;
-  struct arm arm[2];
+  enum contrast contrast;
+  const char *name[2]; /* of the arms */
+  struct runset set[2];
+  struct measured *value[2];
   struct metric *metric;
   int metrics;
   struct pair *pair;
@@ -40,16 +34,7 @@ struct compare_request {
 
 /* --- comparing ------------------------------------------------------------------------------------------ */
 
-static int open_arm(struct compare_request *r, int i, struct error *error)
-{
-  struct arm *arm = &r->arm[i];
-  int status = arm_select(&arm->set, &arm->name, &r->chosen.selection, &r->words, i, error);
-  if (status) return status;
-  status = metrics_of(r->metric, r->metrics, &arm->set, &arm->value, error);
-  return status ? error_prefix(error, "%s", i ? "B" : "A") : STATUS_OK;
-}
-
-static void correct(struct compare_request *r)
+static void correct(struct options *r)
 {
   double *p = memory_new((size_t)r->lines + 1, sizeof *p);
   for (int i = 0; i < r->lines; i++) p[i] = r->line[i].c.p;
@@ -58,10 +43,10 @@ static void correct(struct compare_request *r)
   memory_free(p);
 }
 
-static void compare_lines(struct compare_request *r)
+static void compare_lines(struct options *r)
 {
-  struct arm_values a = {&r->arm[0].set, r->metric, r->arm[0].value, r->metrics},
-                    b = {&r->arm[1].set, r->metric, r->arm[1].value, r->metrics};
+  struct arm_values a = {&r->set[0], r->metric, r->value[0], r->metrics},
+                    b = {&r->set[1], r->metric, r->value[1], r->metrics};
   const char *by = r->chosen.selection.by;
   r->line = memory_new((size_t)r->pairs * (size_t)r->metrics + 1, sizeof *r->line);
   for (int k = 0; k < r->metrics; k++)
@@ -77,7 +62,7 @@ static void compare_lines(struct compare_request *r)
   correct(r);
 }
 
-static const char *verdict(const struct compare_request *r, const struct comparison *c)
+static const char *verdict(const struct options *r, const struct comparison *c)
 {
   double none = r->contrast == CONTRAST_RATIO ? 1 : 0;
   if (c->n < 2) return "too few pairs";
@@ -86,7 +71,7 @@ static const char *verdict(const struct compare_request *r, const struct compari
   return "undecided";
 }
 
-static int count_starts(const struct compare_request *r, const struct line *l, enum start start)
+static int count_starts(const struct options *r, const struct line *l, enum start start)
 {
   int n = 0;
   for (int i = l->first; i < l->first + l->count; i++)
@@ -106,7 +91,7 @@ static void print_interval(const char *what, const char *name, const struct inte
     printf("  %-12s %-24.60s %.5g [%.5g, %.5g]  n=%d%s\n", what, name, i->mean, i->lo, i->hi, i->n, about);
 }
 
-static void print_left_out(const struct compare_request *r, const struct line *l)
+static void print_left_out(const struct options *r, const struct line *l)
 {
   const struct pair *shaped = NULL;
   int same = 0;
@@ -150,7 +135,7 @@ static void print_left_out(const struct compare_request *r, const struct line *l
   }
 }
 
-static void print_line(const struct compare_request *r, const struct line *l)
+static void print_line(const struct options *r, const struct line *l)
 {
   const struct comparison *c = &l->c;
   const struct metric *m = &r->metric[l->metric];
@@ -160,8 +145,8 @@ static void print_line(const struct compare_request *r, const struct line *l)
   const char *unit = text_unit(m->unit);
   printf("%s%s%s%s%s%s: %s\n", m->name, *unit ? " [" : "", unit, *unit ? "]" : "", *by ? ", " : "", by,
          verdict(r, c));
-  print_interval("A", r->arm[0].name, &c->a, ratio ? " (geometric)" : "");
-  print_interval("B", r->arm[1].name, &c->b, ratio ? " (geometric)" : "");
+  print_interval("A", r->name[0], &c->a, ratio ? " (geometric)" : "");
+  print_interval("B", r->name[1], &c->b, ratio ? " (geometric)" : "");
   if (c->n) print_interval(ratio ? "ratio B/A" : "B - A", "", &c->effect, " pairs (95 %, Student's t)");
   if (c->n > 1) {
     printf("  %-12s %-24s [%.5g, %.5g]%s\n", "bootstrap", "", c->bootstrap.lo, c->bootstrap.hi,
@@ -189,7 +174,7 @@ static json_t *interval_json(const struct interval *i)
 
 static json_t *number_json(double x) { return isnan(x) ? json_null() : json_number(x); }
 
-static json_t *line_json(const struct compare_request *r, const struct line *l)
+static json_t *line_json(const struct options *r, const struct line *l)
 {
   const struct comparison *c = &l->c;
   json_t *pairs = json_array(), *alone = json_array();
@@ -214,8 +199,8 @@ static json_t *line_json(const struct compare_request *r, const struct line *l)
     "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, "
     "s:o, s:o, s:s}",
     "metric", json_text(r->metric[l->metric].name), "by", *by ? json_text(by) : json_null(), "a",
-    interval_json(&c->a), "b", interval_json(&c->b), "a_is", json_text(r->arm[0].name), "b_is",
-    json_text(r->arm[1].name), "contrast", r->contrast == CONTRAST_RATIO ? "ratio" : "difference", "effect",
+    interval_json(&c->a), "b", interval_json(&c->b), "a_is", json_text(r->name[0]), "b_is",
+    json_text(r->name[1]), "contrast", r->contrast == CONTRAST_RATIO ? "ratio" : "difference", "effect",
     interval_json(&c->effect), "bootstrap_lo", number_json(c->bootstrap.lo), "bootstrap_hi",
     number_json(c->bootstrap.hi), "p", number_json(c->p), "p_holm", number_json(c->holm), "p_signed_ranks",
     number_json(c->rank_p), "detectable", number_json(c->detectable), "equivalence_p",
@@ -226,7 +211,7 @@ static json_t *line_json(const struct compare_request *r, const struct line *l)
   return out;
 }
 
-static void print(const struct compare_request *r)
+static void print(const struct options *r)
 {
   json_t *all = json_array();
   for (int i = 0; i < r->lines; i++) {
@@ -245,84 +230,63 @@ static void print(const struct compare_request *r)
 
 /* --- command line --------------------------------------------------------------------------------------- */
 
-enum { KEY_OF = 256, KEY_RATIO, KEY_MARGIN, KEY_JSON };
-static const struct argp_option options[] = {
-  {"of", KEY_OF, "METRIC,...", 0,
-   "What to compare (default: val_loss:last3:mean, the last three validation losses); see maxlogit show "
-   "--help. Of "
-   "several, and of several values of --by, p is corrected by Holm",
-   0},
-  {"ratio", KEY_RATIO, NULL, 0, "B / A by logarithms instead of B - A: for max logits", 0},
-  {"margin", KEY_MARGIN, "X", 0,
-   "Also test equivalence: is the difference within +-X, the ratio within a factor of X (1.1)?", 0},
-  {"json", KEY_JSON, NULL, 0, "The same " JSON_HELP, 0},
-  {0}};
+static const struct command_option options[] = {
+  TEXT(of, 0, "METRIC,...", "val_loss:last3:mean",
+       "What to compare, without it the last three validation losses; see maxlogit show --help. Of several, "
+       "and of several values of --by, p is corrected by Holm"),
+  FLAG(ratio, 0, "B / A by logarithms instead of B - A: for max logits"),
+  DECIMAL(margin, 0, "X", "0", 1e-12, HUGE_VAL,
+          "Also test equivalence: is the difference within +-X, the ratio within a factor of X (1.1)?"),
+  FLAG(json, 0, "The same " JSON_HELP),
+  NO_OPTION,
+};
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static int compare_arms(struct options *r, struct error *e)
 {
-  struct compare_request *r = state->input;
-  char *end;
-  switch (key) {
-  case KEY_OF: r->of = text; return 0;
-  case KEY_RATIO: r->contrast = CONTRAST_RATIO; return 0;
-  case KEY_JSON: r->json = 1; return 0;
-  case KEY_MARGIN:
-    r->margin = strtod(text, &end);
-    if (end == text || *end || !(r->margin > 0) || isinf(r->margin))
-      argp_error(state, "--margin=%s: a number above 0 is wanted", text);
-    return 0;
-  case ARGP_KEY_INIT: state->child_inputs[0] = &r->chosen; return 0;
-  case ARGP_KEY_ARG: return arm_word(&r->words, text, state) ? 0 : ARGP_ERR_UNKNOWN;
-  case ARGP_KEY_END:
-    arm_words_end(&r->words, &r->chosen.selection, state);
-    if (r->contrast == CONTRAST_RATIO && r->margin && r->margin <= 1)
-      argp_error(state, "--margin=%g: of a ratio a factor above 1 is wanted", r->margin);
-    return 0;
-  }
-  return ARGP_ERR_UNKNOWN;
+  if (metrics_read(&r->metric, &r->metrics, r->of, e) || arms_select(r->set, r->name, &r->chosen, e))
+    return e->status;
+  for (int i = 0; i < 2; i++)
+    if (metrics_of(r->metric, r->metrics, &r->set[i], &r->value[i], e))
+      return error_prefix(e, "%s", i ? "B" : "A");
+  if (pairs_of(&r->set[0], &r->set[1], r->chosen.selection.by, &r->pair, &r->pairs, e)) return e->status;
+  compare_lines(r);
+  print(r);
+  return r->set[0].damage ? r->set[0].damage : r->set[1].damage;
 }
 
-static int run_compare(int argc, char **argv)
+static int compare(void *request, struct error *e)
 {
-  static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .children = selection_child,
-    .args_doc = "A B\nRUN.h5 ... CONDITION-A CONDITION-B",
-    .doc = "Compare two arms over pairs of runs with the same seed, which start from the same weights and "
-           "see the same "
-           "batches: difference or ratio, its interval, what could have been seen, and which runs have no "
-           "partner. With "
-           "--by KEYS pairs have the same values of these too, and each gets its own comparison.\v"
-           "maxlogit compare runs/muon runs/muonclip --margin 0.02\n"
-           "maxlogit compare demo kind=adam kind=muon --of val,peak --ratio\n"
-           "maxlogit compare sweep kind=adam kind=muon --by train.lr --of peak --ratio",
-  };
-  struct compare_request r = {.of = "val_loss:last3:mean"};
-  struct error e = {0};
-  argp_parse(&argp, argc, argv, 0, NULL, &r);
-  int status = metrics_read(&r.metric, &r.metrics, r.of, &e);
-  for (int i = 0; i < 2 && !status; i++) status = open_arm(&r, i, &e);
-  if (!status) status = pairs_of(&r.arm[0].set, &r.arm[1].set, r.chosen.selection.by, &r.pair, &r.pairs, &e);
-  if (!status) {
-    compare_lines(&r);
-    print(&r);
-  }
+  struct options *r = request;
+  if (r->ratio && r->margin && r->margin <= 1)
+    return error_set(e, STATUS_USAGE, "compare --margin: %g: of a ratio a factor above 1 is wanted",
+                     r->margin);
+  r->contrast = r->ratio ? CONTRAST_RATIO : CONTRAST_DIFFERENCE;
+  int status = compare_arms(r, e);
   for (int i = 0; i < 2; i++) {
-    if (!status) status = r.arm[i].set.damage;
-    runset_close(&r.arm[i].set);
-    memory_free(r.arm[i].value);
+    runset_close(&r->set[i]);
+    memory_free(r->value[i]);
   }
-  memory_free(r.metric);
-  memory_free(r.pair);
-  memory_free(r.line);
-  chosen_free(&r.chosen);
-  return *e.text ? report_error(&e) : status;
+  memory_free(r->metric);
+  memory_free(r->pair);
+  memory_free(r->line);
+  return status;
 }
 
 const struct command command_compare = {
   .name = "compare",
-  .arguments = "A B [--of METRIC]",
-  .run = run_compare,
+  .arguments = "A B\nRUN.h5 ... CONDITION-A CONDITION-B",
   .help = "two arms, paired over seeds: effect, interval",
+  .about =
+    "Compare two arms over pairs of runs with the same seed, which start from the same weights and see the "
+    "same "
+    "batches: difference or ratio, its interval, what could have been seen, and which runs have no partner. "
+    "With --by KEYS pairs have the same values of these too, and each gets its own comparison.",
+  .more = "maxlogit compare runs/muon runs/muonclip --margin 0.02\n"
+          "maxlogit compare demo kind=adam kind=muon --of val,peak --ratio\n"
+          "maxlogit compare sweep kind=adam kind=muon --by train.lr --of peak --ratio",
+  .options = options,
+  .shared = selection_options,
+  .size = sizeof(struct options),
+  .most = MANY_WORDS,
+  .run = compare,
 };

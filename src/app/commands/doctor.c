@@ -1,10 +1,8 @@
 /* maxlogit doctor: what this build and machine have, and the bits of one fixed run */
-#include <argp.h>
 #include <stdio.h>
 #include <string.h>
 #include "app/command.h"
 #include "analysis/json.h"
-#include "app/report.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "numerics/cuda_plugin.h"
@@ -24,18 +22,15 @@ struct diagnosis {
   double seconds;
 };
 
-static const struct argp_option options[] = {{"json", 'j', NULL, 0, JSON_HELP, 0}, {0}};
+struct options {
+  struct request request;
+  long json;
+};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-  int *json = state->input;
-  (void)arg;
-  switch (key) {
-  case 'j': *json = 1; return 0;
-  case ARGP_KEY_ARG: argp_error(state, "no arguments, please");
-  }
-  return ARGP_ERR_UNKNOWN;
-}
+static const struct command_option options[] = {
+  FLAG(json, 'j', JSON_HELP),
+  NO_OPTION,
+};
 
 /* "gnuplot 5.4 patchlevel 4", or empty. */
 static void gnuplot_version(char *out, size_t room)
@@ -128,30 +123,27 @@ static void print_json(const struct diagnosis *d)
   json_print(all);
 }
 
-static int doctor(int argc, char **argv)
+static int doctor(void *request, struct error *e)
 {
-  static const struct argp argp = {options,
-                                   parse,
-                                   NULL,
-                                   "Show what this build and machine have, and do a fixed short run, whose "
-                                   "bits are the same on every processor "
-                                   "with a fused multiply-add.\vExit status 1 when they are not.",
-                                   NULL,
-                                   NULL,
-                                   NULL};
+  const struct options *r = request;
   struct diagnosis d = {0};
-  struct error e = {0};
-  int json = 0;
-  argp_parse(&argp, argc, argv, 0, NULL, &json);
   provenance_get(&d.provenance);
   gnuplot_version(d.gnuplot, sizeof d.gnuplot);
   cuda_look(&d.gpu);
-  if (run_fixed(&d, &e)) return report_error(&e);
-  (json ? print_json : print_text)(&d);
+  if (run_fixed(&d, e)) return e->status;
+  (r->json ? print_json : print_text)(&d);
   return as_everywhere(&d) || bits_are_own() ? STATUS_OK : STATUS_FAIL;
 }
 
-const struct command command_doctor = {.name = "doctor",
-                                       .arguments = "",
-                                       .help = "what this build and machine have; a fixed run's bits",
-                                       .run = doctor};
+const struct command command_doctor = {
+  .name = "doctor",
+  .arguments = "",
+  .help = "what this build and machine have; a fixed run's bits",
+  .about = "Show what this build and machine have, and do a fixed short run, whose bits are the same on "
+           "every processor "
+           "with a fused multiply-add.",
+  .more = "Exit status 1 when they are not.",
+  .options = options,
+  .size = sizeof(struct options),
+  .run = doctor,
+};

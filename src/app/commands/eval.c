@@ -1,6 +1,5 @@
 /* maxlogit eval: a finished run's weights on validation text, at its own context and at longer ones, and
    decoded token by token */
-#include <argp.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +7,6 @@
 
 #include "app/command.h"
 #include "analysis/json.h"
-#include "app/report.h"
-#include "app/words.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -18,40 +15,33 @@
 
 enum { MAX_CONTEXTS = 16 };
 
-struct arguments {
-  struct words words;
-  int positions, json;
+struct options {
+  struct request request;
+  const char *context;
+  long positions, json, continue_, decode; /* decode: enum decode_form, or -1 */
   double multiple[MAX_CONTEXTS];
   int contexts;
-  long steps;
-  const char *decode; /* a form of decoding, or NULL */
-  enum decode_form form;
 };
 
 static const char *const forms[] = {"materialised", "absorbed", NULL}; /* by enum decode_form */
 
-static const struct argp_option options[] = {
-  {"context", 'c', "LIST", 0,
-   "contexts to evaluate at, as multiples of the trained one (default 1x,2x,4x; "
-   "with --decode 1x)",
-   0},
-  {"continue", 's', "STEPS", 0,
-   "train so many steps at each context before evaluating, same optimiser, constant "
-   "rate, fresh state (default 0)",
-   0},
-  {"decode", 'd', "FORM", 0,
-   "the same text token by token through a cache, against the training form: "
-   "materialised (keys and values by head) or absorbed (mla: latents and the shared rotary key; with "
-   "qk_norm, "
-   "which is QK-normed MLA, one 1/rms by head beside them)",
-   0},
-  {"positions", 'p', NULL, 0, "the loss at every position instead of the summary", 0},
-  {"json", 'j', NULL, 0, JSON_HELP, 0},
-  {0}};
+static const struct command_option options[] = {
+  TEXT(context, 'c', "LIST", NULL,
+       "contexts to evaluate at, as multiples of the trained one (default 1x,2x,4x; with --decode 1x)"),
+  WHOLE(continue_, 's', "STEPS", "0", 0, 1e9,
+        "train so many steps at each context before evaluating, same optimiser, constant rate, fresh state"),
+  CHOICE(decode, 'd', forms, NULL,
+         "the same text token by token through a cache, against the training form: materialised (keys and "
+         "values by head) or absorbed (mla: latents and the shared rotary key; with qk_norm, which is "
+         "QK-normed MLA, one 1/rms by head beside them)"),
+  FLAG(positions, 'p', "the loss at every position instead of the summary"),
+  FLAG(json, 'j', JSON_HELP),
+  NO_OPTION,
+};
 
 static int add_context(void *input, const char *part)
 {
-  struct arguments *a = input;
+  struct options *a = input;
   char *end;
   double x = strtod(part, &end);
   if (end == part || (strcmp(end, "x") && *end) || !(x > 0 && x <= 1e6) || a->contexts == MAX_CONTEXTS)
@@ -60,44 +50,11 @@ static int add_context(void *input, const char *part)
   return 0;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-  struct arguments *a = state->input;
-  char *end;
-  switch (key) {
-  case 'c':
-    a->contexts = 0;
-    if (text_split(arg, ',', add_context, a))
-      argp_error(state, "--context=%s: wanted a list like 1x,2x,4x", arg);
-    return 0;
-  case 's':
-    a->steps = strtol(arg, &end, 10);
-    if (end == arg || *end || a->steps < 0 || a->steps > 1000000000)
-      argp_error(state, "--continue=%s: wanted a number of steps, from 0 to 1000000000", arg);
-    return 0;
-  case 'd':
-    for (int i = 0; forms[i]; i++)
-      if (!strcmp(arg, forms[i])) {
-        a->decode = forms[i];
-        a->form = (enum decode_form)i;
-      }
-    if (!a->decode) argp_error(state, "--decode=%s: wanted materialised or absorbed", arg);
-    return 0;
-  case 'p': a->positions = 1; return 0;
-  case 'j': a->json = 1; return 0;
-  case ARGP_KEY_INIT: state->child_inputs[0] = &a->words; return 0;
-  case ARGP_KEY_END:
-    if (a->decode && a->positions) argp_error(state, "--decode and --positions do not go together");
-    return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
-}
-
 /* The run's configuration at another context, starting from its weights; tokens a batch stay the same. */
-static int configure(const struct arguments *a, double multiple, struct config **out, struct error *e)
+static int configure(const struct options *a, double multiple, struct config **out, struct error *e)
 {
   struct config *c;
-  if (trainer_config_of(a->words.file, &c, NULL, e)) return e->status;
+  if (trainer_config_of(a->request.words.word[0], &c, NULL, e)) return e->status;
   *out = c;
   const struct model_options *m = config_section(c, "model");
   const struct train_options *t = config_section(c, "train");
@@ -106,15 +63,15 @@ static int configure(const struct arguments *a, double multiple, struct config *
   snprintf(text[0], 64, "%ld", context < 2 ? 2 : context);
   snprintf(text[1], 64, "%ld", batch < 1 ? 1 : batch);
   snprintf(text[2], 64, "%ld", (long)ceil((double)t->val_batches * (multiple > 1 ? multiple : 1)));
-  snprintf(text[3], 64, "%ld", a->steps + 1);
+  snprintf(text[3], 64, "%ld", a->continue_ + 1);
   const char *set[][2] = {
     {"model.context", text[0]},     {"train.batch", text[1]}, {"train.micro_batches", "1"},
     {"train.val_batches", text[2]}, {"train.steps", text[3]}, {"train.plant", ""},
-    {"train.schedule", "constant"}, {"train.warmup", "0"},    {"train.init_from", a->words.file}};
+    {"train.schedule", "constant"}, {"train.warmup", "0"},    {"train.init_from", a->request.words.word[0]}};
   for (size_t i = 0; i < sizeof set / sizeof *set; i++)
     if (config_set(c, set[i][0], set[i][1], "eval", e)) return e->status;
-  for (int i = 0; i < a->words.count; i++)
-    if (config_assign(c, a->words.assignment[i], e)) return e->status;
+  for (int i = 0; i < a->request.settings; i++)
+    if (config_assign(c, a->request.setting[i], e)) return e->status;
   return config_finish(c, e);
 }
 
@@ -152,20 +109,21 @@ static int without_key(struct error *e)
 }
 
 /* Other data than the run's is for whoever asks for it. */
-static void compare_data(const struct arguments *a, const struct trainer *t)
+static void compare_data(const struct options *a, const struct trainer *t)
 {
   struct run_file *run;
   uint64_t then, now, start;
-  for (int i = 0; i < a->words.count; i++)
-    if (!strncmp(a->words.assignment[i], "data", 4)) return;
-  if (run_peek(&run, a->words.file, NULL)) return;
+  for (int i = 0; i < a->request.settings; i++)
+    if (!strncmp(a->request.setting[i], "data", 4)) return;
+  if (run_peek(&run, a->request.words.word[0], NULL)) return;
   trainer_contents(t, &now, &start);
   if (run_contents(run, &then, &start) && then != now)
-    warning("%s: trained on other data than what is there now: %s", a->words.file, trainer_data(t));
+    warning("%s: trained on other data than what is there now: %s", a->request.words.word[0],
+            trainer_data(t));
   run_close(run);
 }
 
-static int evaluate(const struct arguments *a, struct result *r, struct error *e)
+static int evaluate(const struct options *a, struct result *r, struct error *e)
 {
   struct config *c = NULL;
   struct trainer *t = NULL;
@@ -173,16 +131,16 @@ static int evaluate(const struct arguments *a, struct result *r, struct error *e
   if (!status && trainer_init(&t, c, TRAINER_NO_RECORD, e)) {
     status = without_key(e);
     if (!strncmp(e->text, "data", 4))
-      error_prefix(e, "%s", a->words.file); /* its text was given from another folder */
+      error_prefix(e, "%s", a->request.words.word[0]); /* its text was given from another folder */
   }
   if (!status && r->multiple == a->multiple[0]) compare_data(a, t);
-  for (long s = 0; !status && s < a->steps; s++) status = trainer_step(t, e);
+  for (long s = 0; !status && s < a->continue_; s++) status = trainer_step(t, e);
   if (!status) {
     const struct model_options *m = config_section(c, "model");
     r->context = m->context;
     r->modules = m->mtp;
-    if (a->decode)
-      status = trainer_decode(t, a->form, &r->decoded, e);
+    if (a->decode >= 0)
+      status = trainer_decode(t, (enum decode_form)a->decode, &r->decoded, e);
     else
       evaluate_positions(t, r);
   }
@@ -203,30 +161,32 @@ static json_t *json_result(const struct result *r)
                    json_number(r->tail), "loss_by_position", positions, "modules", modules);
 }
 
-static json_t *json_decoded(const struct arguments *a, const struct result *r)
+static json_t *json_decoded(const struct options *a, const struct result *r)
 {
   const struct decode_result *d = &r->decoded;
   return json_pack("{s:I, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "context", (json_int_t)r->context, "decode",
-                   a->decode, "tokens", (json_int_t)d->tokens, "cached_per_token", (json_int_t)d->cached,
-                   "loss", json_number(d->training_loss), "decoded_loss", json_number(d->decoded_loss),
-                   "largest_difference", json_number(d->difference), "rounding", json_number(d->rounding));
+                   forms[a->decode], "tokens", (json_int_t)d->tokens, "cached_per_token",
+                   (json_int_t)d->cached, "loss", json_number(d->training_loss), "decoded_loss",
+                   json_number(d->decoded_loss), "largest_difference", json_number(d->difference), "rounding",
+                   json_number(d->rounding));
 }
 
-static void print_decoded(const struct arguments *a, const struct result *r, int first)
+static void print_decoded(const struct options *a, const struct result *r, int first)
 {
   const struct decode_result *d = &r->decoded;
   if (first)
     printf("# %s: %ld numbers cached a token; a rounding: what one of every weight does to a token's loss\n"
            "%8s %10s %12s %12s %12s %12s\n",
-           a->decode, d->cached, "context", "tokens", "loss", "decoded", "largest diff", "in roundings");
+           forms[a->decode], d->cached, "context", "tokens", "loss", "decoded", "largest diff",
+           "in roundings");
   printf("%8ld %10ld %12.6f %12.6f %12.2e %12.2f\n", r->context, d->tokens,
          without_nan_sign(d->training_loss), without_nan_sign(d->decoded_loss), d->difference,
          d->difference / d->rounding);
 }
 
-static void print(const struct arguments *a, const struct result *r, int first)
+static void print(const struct options *a, const struct result *r, int first)
 {
-  if (a->decode) {
+  if (a->decode >= 0) {
     print_decoded(a, r, first);
     return;
   }
@@ -251,46 +211,45 @@ static void print(const struct arguments *a, const struct result *r, int first)
   for (long i = 0; i < r->context; i++) printf("%ld %.6g\n", i, without_nan_sign(r->position[i]));
 }
 
-static int run(int argc, char **argv)
+static int eval(void *request, struct error *e)
 {
-  static const struct argp argp = {
-    options,
-    parse,
-    "RUN.h5 [key=value ...]",
-    "Evaluate a run's latest checkpoint on validation batches, at its context and at longer ones.\v"
-    "key=value changes what cannot change the weights' shapes: model.rope_base, model.rope_scale, "
-    "train.val_batches, data.path.\n\n"
-    "With model.mtp = K, module k's loss (loss +k) is of the token k further on than the main head's; it "
-    "agrees where "
-    "both predict the same token, as a draft that the main head would accept.",
-    words_child,
-    NULL,
-    NULL};
-  struct arguments a = {.words = {.wanted = "which run? maxlogit eval RUN.h5", .once = "one run at a time"},
-                        .multiple = {1, 2, 4}};
-  struct error e = {0};
+  struct options *a = request;
+  const int decode = a->decode >= 0;
+  if (decode && a->positions)
+    return error_set(e, STATUS_USAGE, "eval: --decode and --positions do not go together");
+  if (text_split(a->context ? a->context : decode ? "1" : "1,2,4", ',', add_context, a))
+    return error_set(e, STATUS_USAGE, "eval --context: '%s': wanted a list like 1x,2x,4x", a->context);
   int status = STATUS_OK;
-  argp_parse(&argp, argc, argv, 0, NULL, &a);
   json_t *all = json_array();
-  if (!a.contexts) a.contexts = a.decode ? 1 : 3;
-  for (int i = 0; !status && i < a.contexts; i++) {
-    struct result r = {.multiple = a.multiple[i]};
-    status = evaluate(&a, &r, &e);
-    if (!status && a.json)
-      json_array_append_new(all, a.decode ? json_decoded(&a, &r) : json_result(&r));
+  for (int i = 0; !status && i < a->contexts; i++) {
+    struct result r = {.multiple = a->multiple[i]};
+    status = evaluate(a, &r, e);
+    if (!status && a->json)
+      json_array_append_new(all, decode ? json_decoded(a, &r) : json_result(&r));
     else if (!status)
-      print(&a, &r, i == 0);
+      print(a, &r, i == 0);
     memory_free(r.position);
   }
-  if (a.json && !status)
+  if (a->json && !status)
     json_print(all);
   else
     json_decref(all);
-  words_free(&a.words);
-  return *e.text ? report_error(&e) : status;
+  return status;
 }
 
-const struct command command_eval = {.name = "eval",
-                                     .arguments = "RUN.h5 [key=value ...]",
-                                     .help = "loss at longer contexts, by position, and decoded",
-                                     .run = run};
+const struct command command_eval = {
+  .name = "eval",
+  .arguments = "RUN.h5 [key=value ...]",
+  .help = "loss at longer contexts, by position, and decoded",
+  .about = "Evaluate a run's latest checkpoint on validation batches, at its context and at longer ones.",
+  .more = "key=value changes what cannot change the weights' shapes: model.rope_base, model.rope_scale, "
+          "train.val_batches, data.path.\n\n"
+          "With model.mtp = K, module k's loss (loss +k) is of the token k further on than the main head's; "
+          "it agrees "
+          "where both predict the same token, as a draft that the main head would accept.",
+  .options = options,
+  .size = sizeof(struct options),
+  ONE_RUN,
+  .settings = 1,
+  .run = eval,
+};

@@ -1,5 +1,4 @@
 /* maxlogit help: commands, keys, sections, plug-ins and claims, all from the rows that define them */
-#include <argp.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -14,26 +13,15 @@
 #include "config/plugin.h"
 #include "config/preset.h"
 
-struct arguments {
-  const char *topic;
-  int markdown;
+struct options {
+  struct request request;
+  long markdown;
 };
 
-static const struct argp_option options[] = {
-  {"markdown", 'm', NULL, 0, "the reference of all keys as Markdown", 0}, {0}};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-  struct arguments *a = state->input;
-  switch (key) {
-  case 'm': a->markdown = 1; return 0;
-  case ARGP_KEY_ARG:
-    if (a->topic) argp_error(state, "one topic at a time");
-    a->topic = arg;
-    return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
-}
+static const struct command_option options[] = {
+  FLAG(markdown, 'm', "the reference of all keys as Markdown"),
+  NO_OPTION,
+};
 
 /* --- keys ----------------------------------------------------------------------------------------------- */
 
@@ -188,11 +176,8 @@ static int help_plugin(const char *topic)
 static int help_command(const char *topic)
 {
   const struct command *command = command_find(topic);
-  char name[64], *arguments[] = {name, "--help", NULL};
-  if (!command) return 0;
-  snprintf(name, sizeof name, "maxlogit %s", topic);
-  command->run(2, arguments);
-  return 1;
+  if (command) command_explain(command, 0);
+  return command != NULL;
 }
 
 static void print_fact(const char *what, const char *text)
@@ -228,7 +213,7 @@ static void add_word(const char **words, size_t *count, const char *word)
   if (*count < 1024) words[(*count)++] = word;
 }
 
-static int unknown_topic(const char *topic)
+static int unknown_topic(const char *topic, struct error *e)
 {
   const char *words[1024];
   size_t count = 0;
@@ -242,37 +227,53 @@ static int unknown_topic(const char *topic)
       add_word(words, &count, arena_format(arena, "%s%s%s", s->prefix, *s->prefix ? "." : "", row->name));
   }
   const char *near = text_nearest(topic, words, count);
-  message("no help on '%.200s'%s%s%s", topic, near ? "; did you mean '" : " (topics: maxlogit help)",
-          near ? near : "", near ? "'?" : "");
+  error_set(e, STATUS_USAGE, "no help on '%.200s'%s%s%s", topic,
+            near ? "; did you mean '" : " (topics: maxlogit help)", near ? near : "", near ? "'?" : "");
   arena_free(arena);
-  return STATUS_USAGE;
+  return e->status;
 }
 
-static int help(int argc, char **argv)
+static void overview(void)
 {
-  static const struct argp argp = {options,
-                                   parse,
-                                   "[TOPIC]",
-                                   "Explain a command, a key (train.lr), a section (train), a plug-in "
-                                   "(muon), a claim (C-17), or all keys (config).",
-                                   NULL,
-                                   NULL,
-                                   NULL};
-  struct arguments a = {0};
-  argp_parse(&argp, argc, argv, 0, NULL, &a);
-  if (a.markdown)
+  printf("maxlogit trains small attention stacks, records what every head does, and compares the ways of\n"
+         "keeping attention logits bounded.\n\n");
+  for (const struct command *const *c = commands; *c; c++) {
+    char usage[128];
+    snprintf(usage, sizeof usage, "%s %.*s", (*c)->name, (int)strcspn((*c)->arguments, "\n"),
+             (*c)->arguments);
+    printf("  maxlogit %-45s  %s\n", usage, (*c)->help);
+  }
+  printf("\nStart with `maxlogit run`: it trains the default toy stack in a few seconds.\n"
+         "`maxlogit help TOPIC` explains a command, a key (train.lr), a section (train), a plug-in (muon),\n"
+         "a claim of the literature (C-17), or every key there is (config).\n");
+}
+
+static int help(void *request, struct error *e)
+{
+  const struct options *r = request;
+  const char *topic = r->request.words.count ? r->request.words.word[0] : NULL;
+  if (r->markdown)
     print_markdown();
-  else if (!a.topic)
-    command_overview();
-  else if (!strcmp(a.topic, "config"))
+  else if (!topic)
+    overview();
+  else if (!strcmp(topic, "config"))
     print_reference();
-  else if (!(help_command(a.topic) + help_section(a.topic) + help_plugin(a.topic) + help_key(a.topic) +
-             help_claim(a.topic)))
-    return unknown_topic(a.topic);
+  else if (!(help_command(topic) + help_section(topic) + help_plugin(topic) + help_key(topic) +
+             help_claim(topic)))
+    return unknown_topic(topic, e);
   return STATUS_OK;
 }
 
-const struct command command_help = {.name = "help",
-                                     .arguments = "[TOPIC]",
-                                     .help = "explain a command, a key, a section, a plug-in or a claim",
-                                     .run = help};
+const struct command command_help = {
+  .name = "help",
+  .arguments = "[TOPIC]",
+  .help = "explain a command, a key, a section, a plug-in or a claim",
+  .about =
+    "Explain a command, a key (train.lr), a section (train), a plug-in (muon), a claim (C-17), or all keys "
+    "(config).",
+  .options = options,
+  .size = sizeof(struct options),
+  .most = 1,
+  .once = "one topic at a time",
+  .run = help,
+};

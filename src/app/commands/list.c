@@ -1,34 +1,39 @@
 /* maxlogit list: what there is to choose from */
-#include <argp.h>
 #include <stdio.h>
 #include <string.h>
 #include "app/command.h"
 #include "analysis/json.h"
-#include "base/error.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "ledger/claim.h"
 #include "numerics/ops.h"
 #include "config/plugin.h"
 
-struct arguments {
-  const char *kind;
-  int json;
+struct options {
+  struct request request;
+  long json;
 };
 
-static const struct argp_option options[] = {
-  {"json", 'j', NULL, 0, "with every plug-in's options, " JSON_HELP, 0}, {0}};
+static const struct command_option options[] = {
+  FLAG(json, 'j', "with every plug-in's options, " JSON_HELP),
+  NO_OPTION,
+};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+enum { MOST_KINDS = 16 };
+static size_t all_kinds(const char *kinds[MOST_KINDS])
 {
-  struct arguments *a = state->input;
-  switch (key) {
-  case 'j': a->json = 1; return 0;
-  case ARGP_KEY_ARG:
-    if (a->kind) argp_error(state, "one kind at a time");
-    a->kind = arg;
-    return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
+  static const char *const ours[] = {"command", "claim", "operation"};
+  size_t count = 0;
+  for (const char *const *k = plugin_kinds(); *k; k++) kinds[count++] = *k;
+  for (int i = 0; i < 3; i++) kinds[count++] = ours[i];
+  return count;
+}
+
+static void add_kinds(struct buffer *b)
+{
+  const char *kinds[MOST_KINDS];
+  size_t count = all_kinds(kinds);
+  for (size_t i = 0; i < count; i++) buffer_add(b, "%s%s", i ? ", " : "", kinds[i]);
 }
 
 typedef void visitor(void *context, const struct plugin *);
@@ -92,41 +97,44 @@ static void print_json(const char *const *kinds, size_t count)
   json_print(all);
 }
 
-static int list(int argc, char **argv)
+static int list(void *request, struct error *e)
 {
-  static const struct argp argp = {
-    options,
-    parse,
-    "[KIND]",
-    "List what there is: attention, ffn, stabilizer, optimizer, schedule, data, observable, preset, "
-    "command, claim, operation.\v"
-    "`maxlogit help NAME` explains one of them.",
-    NULL,
-    NULL,
-    NULL};
-  struct arguments a = {0};
-  argp_parse(&argp, argc, argv, 0, NULL, &a);
-  const char *kinds[16];
-  size_t count = 0, chosen = 0;
-  for (const char *const *k = plugin_kinds(); *k; k++) kinds[count++] = *k;
-  kinds[count++] = "command";
-  kinds[count++] = "claim";
-  kinds[count++] = "operation";
-  if (a.kind) {
-    const char *near = text_nearest(a.kind, kinds, count); /* takes the plural, too */
+  const struct options *r = request;
+  const char *kinds[MOST_KINDS];
+  size_t count = all_kinds(kinds), chosen = 0;
+  if (r->request.words.count) {
+    const char *kind = r->request.words.word[0];
+    const char *near = text_nearest(kind, kinds, count); /* takes the plural, too */
     while (chosen < count && kinds[chosen] != near) chosen++;
     if (!near) {
-      message(
-        "'%.200s' is no kind; allowed: attention, ffn, stabilizer, optimizer, schedule, data, observable, "
-        "preset, command, claim, operation",
-        a.kind);
-      return STATUS_USAGE;
+      struct buffer allowed = {0};
+      add_kinds(&allowed);
+      error_set(e, STATUS_USAGE, "'%.200s' is no kind; allowed: %s", kind, allowed.text);
+      memory_free(allowed.text);
+      return e->status;
     }
     count = 1;
   }
-  (a.json ? print_json : print_text)(kinds + chosen, count);
+  (r->json ? print_json : print_text)(kinds + chosen, count);
   return STATUS_OK;
 }
 
+static void tell(struct buffer *b)
+{
+  buffer_add(b, "KIND: ");
+  add_kinds(b);
+  buffer_add(b, ".");
+}
+
 const struct command command_list = {
-  .name = "list", .arguments = "[KIND]", .help = "what there is to choose from", .run = list};
+  .name = "list",
+  .arguments = "[KIND]",
+  .help = "what there is to choose from",
+  .about = "List what there is of a kind, or of all. `maxlogit help NAME` explains one of them.",
+  .tell = tell,
+  .options = options,
+  .size = sizeof(struct options),
+  .most = 1,
+  .once = "one kind at a time",
+  .run = list,
+};

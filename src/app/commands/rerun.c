@@ -1,5 +1,4 @@
 /* maxlogit rerun: the same run again, bit for bit, with more recorded */
-#include <argp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,48 +7,28 @@
 
 #include "app/command.h"
 #include "app/report.h"
-#include "app/words.h"
 #include "base/file.h"
 #include "run/rerun.h"
 #include "storage/checkpoint.h"
 #include "storage/layout.h"
 #include "storage/change.h"
 
-struct arguments {
-  struct words words;
+struct options {
+  struct request request;
   const char *output;
-  int quiet;
-  long from; /* -1: the start */
+  long quiet, from; /* from -1: the start */
 };
-enum { KEY_FROM = 256 };
 
-static const struct argp_option options[] = {
-  {"output", 'o', "OUT.h5", 0,
-   "write here, and leave RUN.h5 as it is (default: RUN.h5 is replaced once it is the same)", 0},
-  {"from", KEY_FROM, "STEP", 0,
-   "Begin with the newest checkpoint of at most so many steps (checkpoint.keep=all keeps them); what was "
-   "recorded "
-   "before stays as it is",
-   0},
-  {"quiet", 'q', NULL, 0, "print nothing", 0},
-  {0}};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-  struct arguments *a = state->input;
-  switch (key) {
-  case 'o': a->output = arg; return 0;
-  case 'q': a->quiet = 1; return 0;
-  case KEY_FROM: {
-    char *end;
-    a->from = strtol(arg, &end, 10);
-    if (end == arg || *end || a->from < 0) argp_error(state, "--from=%s: a step is wanted", arg);
-    return 0;
-  }
-  case ARGP_KEY_INIT: state->child_inputs[0] = &a->words; return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
-}
+static const struct command_option options[] = {
+  TEXT(output, 'o', "OUT.h5", NULL,
+       "write here, and leave RUN.h5 as it is (default: RUN.h5 is replaced once it is the same)"),
+  WHOLE(
+    from, 0, "STEP", "-1", 0, LONG_MAX,
+    "Begin with the newest checkpoint of at most so many steps (checkpoint.keep=all keeps them); what was "
+    "recorded before stays as it is"),
+  FLAG(quiet, 'q', "print nothing"),
+  NO_OPTION,
+};
 
 /* What the run left beside the file that takes the place of the first. */
 static int take_place(const char *again, const char *path, struct error *e)
@@ -65,13 +44,15 @@ static int take_place(const char *again, const char *path, struct error *e)
   return status;
 }
 
-static int repeat(const struct arguments *a, struct error *e)
+static int rerun(void *request, struct error *e)
 {
-  const char *path = a->words.file;
+  const struct options *a = request;
+  const char *path = a->request.words.word[0];
   char again[4096], lock_path[4096];
   struct trainer *t = NULL;
   struct config *c = NULL;
   int series = 0;
+  drive_catch_signals();
   if (a->output && !access(a->output, F_OK)) return error_set(e, STATUS_USAGE, "%s exists", a->output);
   rerun_path(again, path, a->output);
   run_sibling(lock_path, path, ".lock");
@@ -81,7 +62,7 @@ static int repeat(const struct arguments *a, struct error *e)
   struct lock *lock = lock_take(lock_path, e);
   if (!lock && !(a->output && (errno == EACCES || errno == EROFS))) return e->status;
   *e = (struct error){0}; /* no run is written where nobody may write */
-  status = rerun_init(&t, &c, path, a->output, a->words.assignment, a->words.count, a->from, e);
+  status = rerun_init(&t, &c, path, a->output, a->request.setting, a->request.settings, a->from, e);
   long begins = t ? trainer_step_count(t) : 0;
   if (!status) status = report_drive(t, 1, e);
   if (status == STATUS_DIVERGED) status = STATUS_OK; /* as the first time, or the comparison says so */
@@ -102,34 +83,21 @@ static int repeat(const struct arguments *a, struct error *e)
   return status;
 }
 
-static int rerun(int argc, char **argv)
-{
-  static const struct argp argp = {
-    options,
-    parse,
-    "RUN.h5 [key=value ...]",
+const struct command command_rerun = {
+  .name = "rerun",
+  .arguments = "RUN.h5 [key=value ...]",
+  .help = "the same run again, with more recorded",
+  .about =
     "Repeat a run from its start (or --from a checkpoint), bit for bit, with more recorded; afterwards every "
-    "series that it had is "
-    "compared.\v"
-    "Keys: what is recorded (record.probe_every=1, record.spectra_every=10, record.batches=1), checkpoints, "
-    "paths and "
-    "threads; one that would change the numbers is refused. A difference, which another machine or another "
-    "build may make, "
-    "is told with series and step, exit status 1, and RUN.h5 stays what it was.",
-    words_child,
-    NULL,
-    NULL};
-  struct arguments a = {.from = -1,
-                        .words = {.wanted = "which run? maxlogit rerun RUN.h5", .once = "one run at a time"}};
-  struct error e = {0};
-  drive_catch_signals();
-  argp_parse(&argp, argc, argv, 0, NULL, &a);
-  int status = repeat(&a, &e);
-  words_free(&a.words);
-  return *e.text ? report_error(&e) : status;
-}
-
-const struct command command_rerun = {.name = "rerun",
-                                      .arguments = "RUN.h5 [key=value ...]",
-                                      .help = "the same run again, with more recorded",
-                                      .run = rerun};
+    "series that it had is compared.",
+  .more = "Keys: what is recorded (record.probe_every=1, record.spectra_every=10, record.batches=1), "
+          "checkpoints, paths "
+          "and threads; one that would change the numbers is refused. A difference, which another machine or "
+          "another "
+          "build may make, is told with series and step, exit status 1, and RUN.h5 stays what it was.",
+  .options = options,
+  .size = sizeof(struct options),
+  ONE_RUN,
+  .settings = 1,
+  .run = rerun,
+};

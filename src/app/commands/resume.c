@@ -1,30 +1,20 @@
 /* maxlogit resume: continue a run from its last checkpoint */
-#include <argp.h>
 #include <string.h>
 
 #include "app/command.h"
 #include "app/report.h"
-#include "app/words.h"
 #include "storage/recorder.h"
 #include "base/text.h"
 
-struct arguments {
-  struct words words;
-  int quiet;
+struct options {
+  struct request request;
+  long quiet;
 };
 
-static const struct argp_option options[] = {{"quiet", 'q', NULL, 0, "no progress, no summary", 0}, {0}};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-  struct arguments *a = state->input;
-  (void)arg;
-  switch (key) {
-  case 'q': a->quiet = 1; return 0;
-  case ARGP_KEY_INIT: state->child_inputs[0] = &a->words; return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
-}
+static const struct command_option options[] = {
+  FLAG(quiet, 'q', "no progress, no summary"),
+  NO_OPTION,
+};
 
 /* A run that is over needs no resume: say so without touching it. */
 static int is_over(const char *path, int *over, struct error *e)
@@ -41,33 +31,29 @@ static int is_over(const char *path, int *over, struct error *e)
   return STATUS_OK;
 }
 
-static int resume(int argc, char **argv)
+static int resume(void *request, struct error *e)
 {
-  static const struct argp argp = {
-    options,
-    parse,
-    "RUN.h5 [key=value ...]",
-    "Continue a run from its last checkpoint, bit for bit.\vOnly keys that cannot change the past may be "
-    "given: "
-    "train.steps upwards under a constant schedule, paths, threads, recording intervals.",
-    words_child,
-    NULL,
-    NULL};
-  struct arguments a = {
-    .words = {.wanted = "which run? maxlogit resume RUN.h5", .once = "one run at a time"}};
-  struct error e = {0};
+  const struct options *r = request;
+  const char *path = r->request.words.word[0];
   struct trainer *t = NULL;
   int over = 0;
   drive_catch_signals();
-  argp_parse(&argp, argc, argv, 0, NULL, &a);
-  int status = a.words.count ? STATUS_OK : is_over(a.words.file, &over, &e);
-  if (!status && !over) status = trainer_resume(&t, a.words.file, a.words.assignment, a.words.count, &e);
-  if (t) status = report_drive(t, a.quiet, &e);
-  words_free(&a.words);
-  return *e.text ? report_error(&e) : status;
+  int status = r->request.settings ? STATUS_OK : is_over(path, &over, e);
+  if (!status && !over) status = trainer_resume(&t, path, r->request.setting, r->request.settings, e);
+  return t ? report_drive(t, r->quiet, e) : status;
 }
 
-const struct command command_resume = {.name = "resume",
-                                       .arguments = "RUN.h5 [key=value ...]",
-                                       .help = "continue a run, bit for bit",
-                                       .run = resume};
+const struct command command_resume = {
+  .name = "resume",
+  .arguments = "RUN.h5 [key=value ...]",
+  .help = "continue a run, bit for bit",
+  .about = "Continue a run from its last checkpoint, bit for bit.",
+  .more = "Only keys that cannot change the past may be given: train.steps upwards under a constant "
+          "schedule, paths, "
+          "threads, recording intervals.",
+  .options = options,
+  .size = sizeof(struct options),
+  ONE_RUN,
+  .settings = 1,
+  .run = resume,
+};

@@ -1,40 +1,27 @@
 /* maxlogit run: train, show progress, write one run file */
-#include <argp.h>
 #include <stdio.h>
 
 #include "app/command.h"
 #include "app/report.h"
-#include "app/words.h"
 #include "base/memory.h"
 
-struct arguments {
-  struct words words;
-  int dry, quiet;
+struct options {
+  struct request request;
+  long dry_run, quiet;
 };
 
-static const struct argp_option options[] = {
-  {"dry-run", 'n', NULL, 0,
-   "print the resolved configuration, where every value came from and the memory wanted; train nothing", 0},
-  {"quiet", 'q', NULL, 0, "no progress, no summary", 0},
-  {0}};
+static const struct command_option options[] = {
+  FLAG(dry_run, 'n',
+       "print the resolved configuration, where every value came from and the memory wanted; train nothing"),
+  FLAG(quiet, 'q', "no progress, no summary"),
+  NO_OPTION,
+};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static int configure(struct config *c, const struct request *r, struct error *e)
 {
-  struct arguments *a = state->input;
-  (void)arg;
-  switch (key) {
-  case 'n': a->dry = 1; return 0;
-  case 'q': a->quiet = 1; return 0;
-  case ARGP_KEY_INIT: state->child_inputs[0] = &a->words; return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
-}
-
-static int configure(struct config *c, const struct words *a, struct error *e)
-{
-  if (a->file && config_file(c, a->file, e)) return e->status;
-  for (int i = 0; i < a->count; i++)
-    if (config_assign(c, a->assignment[i], e)) return e->status;
+  if (r->words.count && config_file(c, r->words.word[0], e)) return e->status;
+  for (int i = 0; i < r->settings; i++)
+    if (config_assign(c, r->setting[i], e)) return e->status;
   if (config_finish(c, e)) return e->status;
   config_warn_unused(c);
   return STATUS_OK;
@@ -61,45 +48,42 @@ static void print_memory(const struct trainer *t)
          memory_there_is() / 0x1p30);
 }
 
-static int run(int argc, char **argv)
+static int run(void *request, struct error *e)
 {
-  static const struct argp argp = {
-    options,
-    parse,
-    "[FILE.conf] [key=value ...]",
-    "Train one run and write its record. Without arguments: the default toy stack on a built-in source.\v"
-    "Keys: maxlogit help config. Presets and plug-ins: maxlogit list.\n"
-    "Ctrl-C, SIGTERM or SIGUSR1: the step in hand is finished, the state saved, exit status 75; maxlogit "
-    "resume goes "
-    "on. Before the first step too; only while the program is still being loaded does a signal end it as it "
-    "ends "
-    "any, with nothing written. A second Ctrl-C ends it at once.",
-    words_child,
-    NULL,
-    NULL};
-  struct arguments a = {.words = {.once = "one configuration file at most"}};
-  struct error e = {0};
+  const struct options *r = request;
   struct trainer *t = NULL;
   drive_catch_signals();
-  argp_parse(&argp, argc, argv, 0, NULL, &a);
   struct config *c = config_new();
-  int status = configure(c, &a.words, &e);
-  if (!status) status = trainer_init(&t, c, a.dry ? TRAINER_NO_RECORD : 0, &e);
-  if (!status && a.dry) {
+  int status = configure(c, &r->request, e);
+  if (!status) status = trainer_init(&t, c, r->dry_run ? TRAINER_NO_RECORD : 0, e);
+  if (!status && r->dry_run) {
     printf("# run %s\n", trainer_id(t));
     print_memory(t);
     config_each(c, print_entry, NULL);
     trainer_abandon(t);
   } else if (!status) {
-    status = report_drive(t, a.quiet, &e);
+    status = report_drive(t, r->quiet, e);
   }
-  if (*e.text) status = report_error(&e);
   config_free(c);
-  words_free(&a.words);
   return status;
 }
 
-const struct command command_run = {.name = "run",
-                                    .arguments = "[FILE.conf] [key=value ...]",
-                                    .help = "train; prints progress; writes one run file",
-                                    .run = run};
+const struct command command_run = {
+  .name = "run",
+  .arguments = "[FILE.conf] [key=value ...]",
+  .help = "train; prints progress; writes one run file",
+  .about =
+    "Train one run and write its record. Without arguments: the default toy stack on a built-in source.",
+  .more = "Keys: maxlogit help config. Presets and plug-ins: maxlogit list.\n"
+          "Ctrl-C, SIGTERM or SIGUSR1: the step in hand is finished, the state saved, exit status 75; "
+          "maxlogit resume "
+          "goes on. Before the first step too; only while the program is still being loaded does a signal "
+          "end it as it "
+          "ends any, with nothing written. A second Ctrl-C ends it at once.",
+  .options = options,
+  .size = sizeof(struct options),
+  .most = 1,
+  .once = "one configuration file at most",
+  .settings = 1,
+  .run = run,
+};

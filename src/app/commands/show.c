@@ -1,5 +1,4 @@
 /* show.c - a summary of runs: one line a run, or one a group over its seeds */
-#include <argp.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +12,10 @@
 #include "config/config.h"
 
 enum form { FORM_RUNS, FORM_GROUPS, FORM_PARAMETERS, FORM_EVENTS };
-struct show_request {
+struct options {
   struct chosen chosen;
   const char *of;
-  int json, csv;
-  enum measures_mean mean;
-  int mean_given;
+  long group, parameters, events, json, csv, mean; /* mean: enum measures_mean, or -1 */
   enum form form;
 };
 
@@ -263,8 +260,8 @@ static json_t *json_run(const struct run *run, const struct summary *s)
                    json_number(run_wall_seconds(run->file)), "notes", json_notes(&s->notes));
 }
 
-static int print_json_runs(const struct show_request *r, const struct runset *set,
-                           const struct summary *summaries, struct error *error)
+static int print_json_runs(const struct options *r, const struct runset *set, const struct summary *summaries,
+                           struct error *error)
 {
   json_t *all = json_array();
   int status = STATUS_OK;
@@ -313,7 +310,7 @@ static void print_json_groups(const struct runset *set, const struct summary *su
   json_print(all);
 }
 
-static int print_json(const struct show_request *r, const struct runset *set, const struct summary *summaries,
+static int print_json(const struct options *r, const struct runset *set, const struct summary *summaries,
                       struct error *error)
 {
   if (r->form != FORM_GROUPS) return print_json_runs(r, set, summaries, error);
@@ -323,72 +320,52 @@ static int print_json(const struct show_request *r, const struct runset *set, co
 
 /* --- command line -------------------------------------------------------------------------------------- */
 
-enum { KEY_GROUP = 256, KEY_JSON, KEY_PARAMETERS, KEY_EVENTS, KEY_OF, KEY_CSV, KEY_MEAN };
-static const struct argp_option options[] = {
-  {"group", KEY_GROUP, NULL, 0,
-   "One line for the runs that differ only in their seed; those that diverged are counted and left out of "
-   "the means",
-   0},
-  {"parameters", KEY_PARAMETERS, NULL, 0, "The configuration of each run, as a file that run reads", 0},
-  {"events", KEY_EVENTS, NULL, 0, "Clips, spikes, non-finite values, checkpoints", 0},
-  {"of", KEY_OF, "METRIC,...", 0,
-   "These numbers of each run, or of each group with n and interval: ", 0}, /* explain() */
-  {"mean", KEY_MEAN, "NAME", 0, "Of a group's metrics: arithmetic (default), geometric, or median", 0},
-  {"csv", KEY_CSV, NULL, 0, "The metrics as comma separated values (--of; else loss,val,peak,last,clips)", 0},
-  {"json", KEY_JSON, NULL, 0, "The same " JSON_HELP, 0},
-  {0}};
+static const char *const means[] = {"arithmetic", "geometric", "median", NULL};
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static void add_metrics(struct buffer *b)
 {
-  static const char *const means[] = {"arithmetic", "geometric", "median", NULL};
-  struct show_request *r = state->input;
-  switch (key) {
-  case KEY_GROUP: r->form = FORM_GROUPS; return 0;
-  case KEY_PARAMETERS: r->form = FORM_PARAMETERS; return 0;
-  case KEY_EVENTS: r->form = FORM_EVENTS; return 0;
-  case KEY_JSON: r->json = 1; return 0;
-  case KEY_CSV: r->csv = 1; return 0;
-  case KEY_OF: r->of = text; return 0;
-  case KEY_MEAN:
-    for (int i = 0; means[i]; i++)
-      if (!strcmp(text, means[i])) {
-        r->mean = (enum measures_mean)i;
-        r->mean_given = 1;
-        return 0;
-      }
-    argp_error(state, "--mean=%s: arithmetic, geometric or median is wanted", text);
-    return 0;
-  case ARGP_KEY_INIT: state->child_inputs[0] = &r->chosen; return 0;
-  case ARGP_KEY_END:
-    if (r->chosen.selection.by && r->form == FORM_RUNS) r->form = FORM_GROUPS;
-    if (r->csv && !r->of) r->of = "loss,val,peak,last,clips";
-    if (r->mean_given && (!r->of || r->form != FORM_GROUPS))
-      argp_error(state, "--mean: of a group's metrics: with --of, and --group or --by");
-    if (r->of && r->form > FORM_GROUPS) argp_error(state, "--of, --csv: not with --parameters or --events");
-    return 0;
-  }
-  return ARGP_ERR_UNKNOWN;
-}
-
-static char *explain(int key, const char *text, void *input)
-{
-  struct buffer b = {0};
-  (void)input;
-  if (key != KEY_OF) return (char *)text;
-  buffer_add(&b, "%s", text);
   for (const struct metric_name *m = metric_names; m->name; m++)
-    buffer_add(&b, "%s (%s%s%s), ", m->name, m->help, *m->metric ? ": " : "", m->metric);
-  buffer_add(&b, "or SERIES:WINDOW:REDUCTION. SERIES@GLOB: only heads l0h0, layers l0 or tensors whose name "
-                 "matches. WINDOW: last (row), lastN (rows), lastP%% (of the steps), all, A-B (steps). "
-                 "REDUCTION: max, mean, min, median of all values in it, over=X (the share above X), slope "
-                 "(of log largest over log "
-                 "step), above=X (the first step above X)");
-  char *copy = strdup(b.text); /* argp frees it */
-  memory_free(b.text);
-  return copy;
+    buffer_add(b, "%s (%s%s%s), ", m->name, m->help, *m->metric ? ": " : "", m->metric);
+  buffer_add(
+    b,
+    "or SERIES:WINDOW:REDUCTION. SERIES@GLOB: only heads l0h0, layers l0 or tensors whose name matches. "
+    "WINDOW: last (row), lastN (rows), lastP%% (of the steps), all, A-B (steps). REDUCTION: max, mean, min, "
+    "median of all values in it, over=X (the share above X), slope (of log largest over log step), above=X "
+    "(the first step above X)");
 }
 
-static int print_each(const struct show_request *r, const struct runset *set, struct error *error)
+static const struct command_option options[] = {
+  FLAG(group, 0,
+       "One line for the runs that differ only in their seed; those that diverged are counted and left out "
+       "of the means"),
+  FLAG(parameters, 0, "The configuration of each run, as a file that run reads"),
+  FLAG(events, 0, "Clips, spikes, non-finite values, checkpoints"),
+  {.row = TEXT_ROW(struct options, of, NULL,
+                   "These numbers of each run, or of each group with n and interval: ", 0),
+   .argument = "METRIC,...",
+   .tell = add_metrics},
+  CHOICE(mean, 0, means, NULL, "Of a group's metrics (default arithmetic)"),
+  FLAG(csv, 0, "The metrics as comma separated values (--of; else loss,val,peak,last,clips)"),
+  FLAG(json, 0, "The same " JSON_HELP),
+  NO_OPTION,
+};
+
+/* The form that the options make, and whether they go together. */
+static int check_options(struct options *r, struct error *e)
+{
+  r->form = r->events                            ? FORM_EVENTS
+            : r->parameters                      ? FORM_PARAMETERS
+            : r->group || r->chosen.selection.by ? FORM_GROUPS
+                                                 : FORM_RUNS;
+  if (r->csv && !r->of) r->of = "loss,val,peak,last,clips";
+  if (r->mean >= 0 && (!r->of || r->form != FORM_GROUPS))
+    return error_set(e, STATUS_USAGE, "show --mean: of a group's metrics: with --of, and --group or --by");
+  if (r->of && r->form > FORM_GROUPS)
+    return error_set(e, STATUS_USAGE, "show --of, --csv: not with --parameters or --events");
+  return STATUS_OK;
+}
+
+static int print_each(const struct options *r, const struct runset *set, struct error *error)
 {
   int status = STATUS_OK;
   for (int i = 0; i < set->runs && !status; i++) {
@@ -412,14 +389,14 @@ static void warn_of_thin_rows(const struct runset *set)
             thin, thin == 1 ? " has recorded" : "s have recorded");
 }
 
-static int show_set(const struct show_request *r, const struct runset *set, struct error *error)
+static int show_set(const struct options *r, const struct runset *set, struct error *error)
 {
   if (r->of)
     return measures_show(set, r->of, r->form == FORM_GROUPS,
                          r->csv    ? MEASURES_CSV
                          : r->json ? MEASURES_JSON
                                    : MEASURES_TEXT,
-                         r->mean, error);
+                         r->mean < 0 ? MEAN_ARITHMETIC : (enum measures_mean)r->mean, error);
   struct summary *summaries = memory_new((size_t)set->runs, sizeof *summaries);
   int status = STATUS_OK;
   for (int i = 0; i < set->runs && !status; i++) status = summarise(&set->run[i], &summaries[i], error);
@@ -439,37 +416,33 @@ static int show_set(const struct show_request *r, const struct runset *set, stru
   return status;
 }
 
-static int run_show(int argc, char **argv)
+static int show(void *request, struct error *error)
 {
-  static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .children = selection_child,
-    .help_filter = explain,
-    .args_doc = "RUN.h5 ...",
-    .doc = "A summary of runs, one line each. " SELECTION_HELP " loss and val are "
-           "those of the last recorded step; peak and last are the largest max logit of all recorded "
-           "steps and of the last, with layer and head. Notes of the runs stand below.",
-  };
-  struct show_request r = {0};
+  struct options *r = request;
   struct runset set;
-  struct error error = {0};
-  int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
-  unsigned flags = r.form == FORM_GROUPS ? RUNSET_RECORDED | RUNSET_ONCE : 0;
-  if (!status) status = runset_select(&set, &r.chosen.selection, flags, &error);
-  if (!status) {
-    status = show_set(&r, &set, &error);
-    if (!status) status = set.damage;
-    runset_close(&set);
-  }
-  if (*error.text) message("%s", error.text);
-  chosen_free(&r.chosen);
+  if (check_options(r, error)) return error->status;
+  unsigned flags = r->form == FORM_GROUPS ? RUNSET_RECORDED | RUNSET_ONCE : 0;
+  int status = runset_select(&set, chosen_runs(&r->chosen), flags, error);
+  if (status) return status;
+  status = show_set(r, &set, error);
+  if (!status) status = set.damage;
+  runset_close(&set);
   return status;
 }
 
 const struct command command_show = {
   .name = "show",
   .arguments = "RUN.h5 ...",
-  .run = run_show,
   .help = "a summary table, one line a run",
+  .about =
+    "A summary of runs, one line each. " SELECTION_HELP
+    " loss and val are those of the last recorded step; peak "
+    "and last are the largest max logit of all recorded steps and of the last, with layer and head. Notes of "
+    "the runs stand below.",
+  .options = options,
+  .shared = selection_options,
+  .size = sizeof(struct options),
+  .wanted = "which runs?",
+  .most = MANY_WORDS,
+  .run = show,
 };

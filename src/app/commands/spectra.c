@@ -1,5 +1,4 @@
 /* spectra.c - singular values of checkpoints, summed up: every matrix, every head, and what bounds its logits */
-#include <argp.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +14,14 @@
 #include "base/text.h"
 #include "numerics/device.h"
 
-struct spectra_request {
-  char **paths, **settings;
-  int path_count, setting_count, json, threads;
-  unsigned what;
+struct options {
+  struct request request;
+  struct words set;
   const char *config, *output;
+  long json, threads, only;
 };
+static const char *const parts[] = {"heads", "matrices",
+                                    NULL}; /* SPECTRA_HEADS, SPECTRA_MATRICES by their bits */
 
 /* A checkpoint, of either kind. */
 struct subject {
@@ -245,11 +246,11 @@ static int is_of_others(const char *path)
   return 0;
 }
 
-static int open_subject(struct subject *s, const struct spectra_request *r, const char *path, struct error *e)
+static int open_subject(struct subject *s, const struct options *r, const char *path, struct error *e)
 {
   *s = (struct subject){.path = path};
   if (!is_of_others(path)) {
-    if (r->config || r->setting_count)
+    if (r->config || r->set.count)
       return error_set(e, STATUS_USAGE,
                        "%s: --config and --set are for checkpoints of others; this one tells all itself",
                        path);
@@ -258,7 +259,7 @@ static int open_subject(struct subject *s, const struct spectra_request *r, cons
     return status;
   }
   int status = weights_open(&s->weights, path, r->config, e);
-  for (int i = 0; i < r->setting_count && !status; i++) status = weights_set(s->weights, r->settings[i], e);
+  for (int i = 0; i < r->set.count && !status; i++) status = weights_set(s->weights, r->set.word[i], e);
   if (!status) status = architecture_open(&s->architecture, s->weights, &s->has_heads, e);
   if (!status && s->has_heads && s->architecture.by_names)
     warning("%s: no model_type that is known; read as %s by the tensors' names", path,
@@ -288,15 +289,16 @@ static void show_bar(void *context, double done)
   fflush(stderr);
 }
 
-static int put_file(struct buffer *text, json_t *files, const struct spectra_request *r, const char *path,
-                    int first, struct device *device, struct error *e)
+static int put_file(struct buffer *text, json_t *files, const struct options *r, const char *path, int first,
+                    struct device *device, struct error *e)
 {
   struct subject s;
   struct checkpoint_spectra c;
   struct bar bar = {.started = clock_seconds()};
   int status = open_subject(&s, r, path, e);
   if (!status)
-    status = checkpoint_spectra(&c, weights_in(&s), architecture_in(&s), device->pool, r->what,
+    status = checkpoint_spectra(&c, weights_in(&s), architecture_in(&s), device->pool,
+                                r->only < 0 ? SPECTRA_HEADS | SPECTRA_MATRICES : 1U << r->only,
                                 isatty(STDERR_FILENO) ? show_bar : NULL, &bar, e);
   if (!status) {
     if (files)
@@ -314,104 +316,62 @@ static int put_file(struct buffer *text, json_t *files, const struct spectra_req
 
 /* --- command line -------------------------------------------------------------------------------------- */
 
-enum { KEY_JSON = 256, KEY_CONFIG, KEY_SET, KEY_ONLY, KEY_THREADS };
-static const struct argp_option options[] = {
-  {"output", 'o', "FILE.h5", 0, "Also write the numbers there, as series that plot, export and show read", 0},
-  {"config", KEY_CONFIG, "FILE", 0, "The config.json of a checkpoint of others (default: the one beside it)",
-   0},
-  {"set", KEY_SET, "KEY=VALUE", 0, "A value of config.json that is missing or to be another; may be repeated",
-   0},
-  {"only", KEY_ONLY, "heads|matrices", 0, "Leave out the others", 0},
-  {"threads", KEY_THREADS, "N", 0, "Threads (default: all cores); the numbers do not depend on it", 0},
-  {"json", KEY_JSON, NULL, 0, "The same " JSON_HELP, 0},
-  {0}};
+static const struct command_option options[] = {
+  TEXT(output, 'o', "FILE.h5", NULL,
+       "Also write the numbers there, as series that plot, export and show read"),
+  TEXT(config, 0, "FILE", NULL, "The config.json of a checkpoint of others (default: the one beside it)"),
+  MANY(set, "KEY=VALUE", "A value of config.json that is missing or to be another; may be repeated"),
+  CHOICE(only, 0, parts, NULL, "Leave out the others"),
+  WHOLE(threads, 0, "N", "0", 1, 1024, "Threads, without it on all cores; the numbers do not depend on it"),
+  FLAG(json, 0, "The same " JSON_HELP),
+  NO_OPTION,
+};
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static void add_families(struct buffer *b)
 {
-  struct spectra_request *r = state->input;
-  char *end;
-  switch (key) {
-  case KEY_JSON: r->json = 1; return 0;
-  case 'o': r->output = text; return 0;
-  case KEY_CONFIG: r->config = text; return 0;
-  case KEY_SET: r->settings[r->setting_count++] = text; return 0;
-  case KEY_ONLY:
-    r->what = strcmp(text, "heads") == 0      ? SPECTRA_HEADS
-              : strcmp(text, "matrices") == 0 ? SPECTRA_MATRICES
-                                              : 0;
-    if (!r->what) argp_error(state, "--only=%s: allowed: heads, matrices", text);
-    return 0;
-  case KEY_THREADS: {
-    long n = strtol(text, &end, 10);
-    if (end == text || *end || n < 1 || n > 1024)
-      argp_error(state, "--threads=%s: a whole number from 1 to 1024 is wanted", text);
-    r->threads = (int)n;
-    return 0;
-  }
-  case ARGP_KEY_ARG: r->paths[r->path_count++] = text; return 0;
-  case ARGP_KEY_END:
-    if (r->path_count == 0) argp_error(state, "no checkpoint or run file given");
-    if (r->output && r->path_count > 1) argp_error(state, "-o takes the numbers of one checkpoint");
-    return 0;
-  }
-  return ARGP_ERR_UNKNOWN;
-}
-
-/* The families, from their table. */
-static char *explain(int key, const char *text, void *input)
-{
-  struct buffer b = {0};
   const char *name, *help;
-  (void)input;
-  if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;
-  buffer_add(&b, "Checkpoints of others, by model_type in config.json or by the tensors' names:\n");
-  for (int i = 0; (name = architecture_family(i, &help)); i++) buffer_add(&b, "  %-12s %s\n", name, help);
-  char *copy = strdup(b.text); /* argp frees it */
-  memory_free(b.text);
-  return copy;
+  buffer_add(b, "Checkpoints of others, by model_type in config.json or by the tensors' names:\n");
+  for (int i = 0; (name = architecture_family(i, &help)); i++)
+    buffer_add(b, "%s  %-12s %s", i ? "\n" : "", name, help);
 }
 
-static int run_spectra(int argc, char **argv)
+static int spectra(void *request, struct error *e)
 {
-  static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .args_doc = "FILE|DIR ...",
-    .doc = "Singular-value entropy and norms of a checkpoint, or of a run's newest one: of every matrix, of "
-           "every head's rows of w_q and w_k, and of its bilinear form w_q^T w_k; and a bound on the head's "
-           "logits. Also of checkpoints of others: a file of safetensors, or a folder with shards and their "
-           "index.\v",
-    .help_filter = explain,
-  };
-  struct spectra_request r = {.what = SPECTRA_HEADS | SPECTRA_MATRICES};
+  struct options *r = request;
+  const struct words *paths = &r->request.words;
   struct buffer text = {0};
-  struct error error = {0};
   struct device *device = NULL;
-  r.paths = memory_new((size_t)argc, sizeof *r.paths);
-  r.settings = memory_new((size_t)argc, sizeof *r.settings);
-  int status = argp_parse(&argp, argc, argv, 0, NULL, &r) ? STATUS_USAGE : STATUS_OK;
-  json_t *files = r.json ? json_array() : NULL;
-  if (!status && r.output && access(r.output, F_OK) == 0)
-    status = error_set(&error, STATUS_USAGE, "%s exists: give another name for the numbers", r.output);
-  if (!status) status = device_open(&device, "cpu", r.threads, &error);
-  for (int i = 0; i < r.path_count && !status; i++)
-    status = put_file(&text, files, &r, r.paths[i], i == 0, device, &error);
+  if (r->output && paths->count > 1)
+    return error_set(e, STATUS_USAGE, "spectra --output: takes the numbers of one checkpoint");
+  if (r->output && access(r->output, F_OK) == 0)
+    return error_set(e, STATUS_USAGE, "%s exists: give another name for the numbers", r->output);
+  json_t *files = r->json ? json_array() : NULL;
+  int status = device_open(&device, "cpu", (int)r->threads, e);
+  for (int i = 0; i < paths->count && !status; i++)
+    status = put_file(&text, files, r, paths->word[i], i == 0, device, e);
   device_close(device);
-  if (*error.text) message("%s", error.text);
-  if (!status && r.json)
+  if (!status && r->json)
     json_print(files);
   else
     json_decref(files);
-  if (!status && !r.json) printf("%s", text.text);
+  if (!status && !r->json) printf("%s", text.text);
   memory_free(text.text);
-  memory_free(r.paths);
-  memory_free(r.settings);
   return status;
 }
 
 const struct command command_spectra = {
   .name = "spectra",
   .arguments = "FILE|DIR ...",
-  .run = run_spectra,
   .help = "singular-value entropy and norms, bounds on logits, of a checkpoint, ours or safetensors",
+  .about =
+    "Singular-value entropy and norms of a checkpoint, or of a run's newest one: of every matrix, of every "
+    "head's "
+    "rows of w_q and w_k, and of its bilinear form w_q^T w_k; and a bound on the head's logits. Also of "
+    "checkpoints of others: a file of safetensors, or a folder with shards and their index.",
+  .tell = add_families,
+  .options = options,
+  .size = sizeof(struct options),
+  .wanted = "which checkpoint?",
+  .most = MANY_WORDS,
+  .run = spectra,
 };

@@ -1,5 +1,4 @@
 /* maxlogit sweep: run the product of lists, and say what came of each point */
-#include <argp.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +6,6 @@
 #include <unistd.h>
 #include "app/command.h"
 #include "app/summary.h"
-#include "app/words.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -18,40 +16,19 @@
 
 enum { BAR = 30, MOST_LINES = 64 };
 
-struct arguments {
-  struct words words;
-  int list, quiet;
-  long jobs, shard, shards;
+struct options {
+  struct request request;
+  long jobs, list, quiet;
+  const char *shard;
 };
 
-static const struct argp_option options[] = {
-  {"jobs", 'j', "N", 0,
-   "launches at a time, each a process (default: sweep.jobs, or as many as the cores carry)", 0},
-  {"shard", 's', "I/N", 0, "only part I of N parts, I from 1", 0},
-  {"list", 'l', NULL, 0, "print the points, run nothing", 0},
-  {"quiet", 'q', NULL, 0, "no progress", 0},
-  {0}};
-
-static void parse_shard(struct arguments *a, const char *text, struct argp_state *state)
-{
-  int end = -1;
-  if (sscanf(text, "%ld/%ld%n", &a->shard, &a->shards, &end) != 2 || end < 0 || text[end] || a->shard < 1 ||
-      a->shard > a->shards)
-    argp_error(state, "--shard '%s' is not I/N with I from 1 to N", text);
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-  struct arguments *a = state->input;
-  switch (key) {
-  case 'j': a->jobs = words_jobs(arg, state); return 0;
-  case 's': parse_shard(a, arg, state); return 0;
-  case 'l': a->list = 1; return 0;
-  case 'q': a->quiet = 1; return 0;
-  case ARGP_KEY_INIT: state->child_inputs[0] = &a->words; return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
-}
+static const struct command_option options[] = {
+  WHOLE(jobs, 'j', "N", "0", 1, 1024, JOBS_HELP),
+  TEXT(shard, 's', "I/N", "1/1", "only part I of N parts, I from 1"),
+  FLAG(list, 'l', "print the points, run nothing"),
+  FLAG(quiet, 'q', "no progress"),
+  NO_OPTION,
+};
 
 /* --- progress ------------------------------------------------------------------------------------------- */
 
@@ -240,24 +217,30 @@ static char *name_of(const char *file)
   return name;
 }
 
-static int plan(struct sweep *s, struct config *c, const struct arguments *a, struct error *e)
+static int plan(struct sweep *s, struct config *c, const struct options *r, struct error *e)
 {
-  if (config_file(c, a->words.file, e)) return e->status;
-  for (int i = 0; i < a->words.count; i++)
-    if (config_assign(c, a->words.assignment[i], e)) return e->status;
-  char *name = name_of(a->words.file);
-  int status = sweep_plan(s, c, name, a->shard, a->shards, e);
+  const char *file = r->request.words.word[0];
+  long shard, shards;
+  int end = -1;
+  if (sscanf(r->shard, "%ld/%ld%n", &shard, &shards, &end) != 2 || end < 0 || r->shard[end] || shard < 1 ||
+      shard > shards)
+    return error_set(e, STATUS_USAGE, "sweep --shard: '%s' is not I/N with I from 1 to N", r->shard);
+  if (config_file(c, file, e)) return e->status;
+  for (int i = 0; i < r->request.settings; i++)
+    if (config_assign(c, r->request.setting[i], e)) return e->status;
+  char *name = name_of(file);
+  int status = sweep_plan(s, c, name, shard, shards, e);
   memory_free(name);
   if (!status && s->doubles)
     warning("%ld point%s left out: the same run as an earlier one", s->doubles,
             s->doubles == 1 ? " is" : "s are");
-  if (a->jobs) s->jobs = a->jobs;
+  if (r->jobs) s->jobs = r->jobs;
   return status;
 }
 
-static int run_points(struct sweep *s, const struct arguments *a, struct error *e)
+static int run_points(struct sweep *s, const struct options *a, struct error *e)
 {
-  struct view view = {.quiet = a->quiet,
+  struct view view = {.quiet = a->quiet != 0,
                       .terminal = !a->quiet && isatty(STDERR_FILENO),
                       .started = clock_seconds(),
                       .before = share(s)};
@@ -278,57 +261,52 @@ static int run_points(struct sweep *s, const struct arguments *a, struct error *
   clear_bar(&view);
   for (int i = 0; i < view.lines; i++) memory_free(view.line[i]);
   print_table(s);
-  say_what_next(s, status, a->words.file);
+  say_what_next(s, status, a->request.words.word[0]);
   return status;
 }
 
-static int sweep(int argc, char **argv)
+static int sweep(void *request, struct error *e)
 {
-  static const struct argp argp = {
-    options,
-    parse,
-    "FILE.conf [key=value ...]",
-    "Run every combination of the values given with commas or ranges (train.lr = 1e-3, 3e-3 or "
-    "1e-3:1e-1:log:5), several at a time, each into its own file in sweep.dir.\v"
+  const struct options *r = request;
+  struct sweep s = {0};
+  drive_catch_signals();
+  struct config *c = config_new();
+  int status = plan(&s, c, r, e);
+  if (!status && r->list)
+    print_list(&s);
+  else if (!status)
+    status = run_points(&s, r, e);
+  sweep_free(&s);
+  config_free(c);
+  return status;
+}
+
+const struct command command_sweep = {
+  .name = "sweep",
+  .arguments = "FILE.conf [key=value ...]",
+  .help = "run every combination of values",
+  .about = "Run every combination of the values given with commas or ranges (train.lr = 1e-3, 3e-3 or "
+           "1e-3:1e-1:log:5), several at a time, each into its own file in sweep.dir.",
+  .more =
     "All points are checked before the first is run. Runs that are finished are not run again and "
     "interrupted "
     "ones go on, so a sweep that was stopped is continued by starting it again; several may share the work "
     "of "
     "one folder. With a larger train.steps, finished runs go on where the schedule is constant; the shorter "
-    "ones stay."
-    "\n\nIn the file [arm NAME] begins a set of keys (whole names, up to the next [) that are taken "
-    "together; the "
-    "arms "
-    "are crossed with the lists outside of them, and a list within an arm is its own. The name is recorded: "
-    "show "
-    "--by arm.\n\nExit status: 0 when every run is done (diverged ones are) or in the hands of another "
-    "sweep, 1 when one "
+    "ones "
+    "stay.\n\n"
+    "In the file [arm NAME] begins a set of keys (whole names, up to the next [) that are taken together; "
+    "the "
+    "arms are crossed with the lists outside of them, and a list within an arm is its own. The name is "
+    "recorded: "
+    "show --by arm.\n\n"
+    "Exit status: 0 when every run is done (diverged ones are) or in the hands of another sweep, 1 when one "
     "failed, 75 when stopped.",
-    words_child,
-    NULL,
-    NULL};
-  struct arguments a = {
-    .words = {.wanted = "which sweep? maxlogit sweep FILE.conf", .once = "one configuration file at most"},
-    .shard = 1,
-    .shards = 1};
-  struct error e = {0};
-  struct sweep s = {0};
-  drive_catch_signals();
-  argp_parse(&argp, argc, argv, 0, NULL, &a);
-  struct config *c = config_new();
-  int status = plan(&s, c, &a, &e);
-  if (!status && a.list)
-    print_list(&s);
-  else if (!status)
-    status = run_points(&s, &a, &e);
-  if (e.status) message("%s", e.text);
-  sweep_free(&s);
-  config_free(c);
-  words_free(&a.words);
-  return status;
-}
-
-const struct command command_sweep = {.name = "sweep",
-                                      .arguments = "FILE.conf [key=value ...] [-j N]",
-                                      .help = "run every combination of values",
-                                      .run = sweep};
+  .options = options,
+  .size = sizeof(struct options),
+  .wanted = "which sweep?",
+  .most = 1,
+  .once = "one configuration file at most",
+  .settings = 1,
+  .run = sweep,
+};

@@ -1,5 +1,4 @@
 /* watch.c - follow a run by its live rows, until it ends */
-#include <argp.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
@@ -26,6 +25,8 @@ static const char *const field_names[FIELDS] = {"step", "loss", "val_loss", "max
 enum { MOST_COLUMNS = 32 };
 
 struct watch {
+  struct request request;
+  double interval;
   const char *run_path;
   char live_path[4096], lock_path[4096];
   FILE *live;
@@ -34,7 +35,7 @@ struct watch {
   long rows, room;
   double *value[FIELDS]; /* [rows] each */
   int terminal;
-  double interval, last_news;
+  double last_news;
 };
 
 /* --- reading ------------------------------------------------------------------------------------------- */
@@ -203,59 +204,35 @@ static int follow(struct watch *w, struct error *error)
 
 /* --- command line -------------------------------------------------------------------------------------- */
 
-enum { KEY_INTERVAL = 'n' };
-static const struct argp_option options[] = {
-  {"interval", KEY_INTERVAL, "SECONDS", 0, "Look for news this often (default: 0.5)", 0}, {0}};
+static const struct command_option options[] = {
+  {.row = REAL_ROW(struct watch, interval, "0.5", 0.01, 3600, "s", "Seconds between looks for news", 0),
+   .letter = 'n',
+   .argument = "SECONDS"},
+  NO_OPTION};
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static int watch(void *request, struct error *error)
 {
-  struct watch *w = state->input;
-  char *end;
-  switch (key) {
-  case KEY_INTERVAL:
-    w->interval = strtod(text, &end);
-    if (*end || !(w->interval >= 0.01 && w->interval <= 3600))
-      argp_error(state, "--interval=%s: seconds from 0.01 to 3600 are wanted", text);
-    return 0;
-  case ARGP_KEY_ARG:
-    if (w->run_path) argp_error(state, "one run file is wanted");
-    w->run_path = text;
-    return 0;
-  case ARGP_KEY_END:
-    if (!w->run_path) argp_error(state, "no run file given");
-    return 0;
-  }
-  return ARGP_ERR_UNKNOWN;
-}
-
-static int run_watch(int argc, char **argv)
-{
-  static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .args_doc = "RUN.h5",
-    .doc = "Follow a run that is being written: curves on a terminal, plain lines elsewhere. Ends when the "
-           "run ends.",
-  };
-  struct watch w = {.interval = 0.5, .terminal = isatty(STDOUT_FILENO)};
-  struct error error = {0};
-  int status = argp_parse(&argp, argc, argv, 0, NULL, &w) ? STATUS_USAGE : STATUS_OK;
-  if (!status) {
-    setlocale(LC_CTYPE, "");
-    run_sibling(w.live_path, w.run_path, ".live.tsv");
-    run_sibling(w.lock_path, w.run_path, ".lock");
-    w.last_news = clock_seconds();
-    status = follow(&w, &error);
-  }
-  if (*error.text) message("%s", error.text);
-  if (w.live) fclose(w.live);
-  for (int f = 0; f < FIELDS; f++) memory_free(w.value[f]);
+  struct watch *w = request;
+  setlocale(LC_CTYPE, "");
+  w->terminal = isatty(STDOUT_FILENO);
+  w->run_path = w->request.words.word[0];
+  run_sibling(w->live_path, w->run_path, ".live.tsv");
+  run_sibling(w->lock_path, w->run_path, ".lock");
+  w->last_news = clock_seconds();
+  int status = follow(w, error);
+  if (w->live) fclose(w->live);
+  for (int f = 0; f < FIELDS; f++) memory_free(w->value[f]);
   return status;
 }
 
 const struct command command_watch = {
   .name = "watch",
   .arguments = "RUN.h5",
-  .run = run_watch,
   .help = "live curves in the terminal",
+  .about = "Follow a run that is being written: curves on a terminal, plain lines elsewhere. Ends when the "
+           "run ends.",
+  .options = options,
+  .size = sizeof(struct watch),
+  ONE_RUN,
+  .run = watch,
 };
