@@ -1,71 +1,36 @@
-#include "app/bench_cuda.h"
+/* bench_cuda.c - maxlogit bench device=cuda: runs together on a GPU, against that device's own measured limits */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "analysis/json.h"
+#include "app/bench.h"
 #include "app/bench_attention.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "numerics/cuda_plugin.h"
 #include "run/launch.h"
-#include "training/optimizer.h"
 
-enum { MAX_KEYS = 24, WARM_UP = 8, TRIAL = 12, FEWEST = 20, MOST_STEPS = 100000 };
-
-struct stack {
-  const char *name, *math, *keys[8];
-};
-static const struct stack stacks[] = {
-  {"toy", "fp32", {"model.width=64", "model.layers=2", "model.heads=4", "model.context=64", "train.batch=8"}},
-  {"small",
-   "fp32",
-   {"model.width=256", "model.layers=4", "model.heads=8", "model.context=256", "train.batch=8"}},
-  {"medium",
-   "fp32",
-   {"model.width=512", "model.layers=6", "model.heads=8", "model.context=512", "train.batch=4"}},
-  {"large",
-   "bf16",
-   {"model.width=2048", "model.layers=12", "model.heads=16", "model.context=2048", "train.batch=4"}},
-  {"tiny", "fp32", {"model.width=8", "model.layers=1", "model.heads=1", "model.context=4", "train.batch=1"}},
-};
-enum { STACKS = sizeof stacks / sizeof *stacks, TIMED = STACKS - 1 }; /* tiny: for tests, and only by name */
+enum { WARM_UP = 8, TRIAL = 12, FEWEST = 20, MOST_STEPS = 100000 };
 static const int together[] = {1, 8, 64, 128, 256};
-
-const char *const bench_common[] = {
-  "data=markov",          "train.lr=0.001",         "train.val_every=0",    "checkpoint.every=0",
-  "checkpoint.seconds=0", "record.spectra_every=0", "record.probe_every=0", NULL};
 
 /* What is measured: runs of a stack with some keys more. */
 struct setting {
-  const struct stack *stack;
-  const char *keys[MAX_KEYS]; /* NULL-terminated */
+  const struct bench_stack *stack;
+  const char *keys[2];
   int runs, records;
 };
 
-static struct config *configured(const struct setting *s, int run, long steps, const char *folder,
+static struct config *configured(const struct bench *b, const struct setting *s, int run, long steps,
                                  struct error *e)
 {
-  struct config *c = config_new();
-  char text[256];
-  int status = config_assign(c, "device=cuda", e);
-  for (int i = 0; !status && bench_common[i]; i++) status = config_assign(c, bench_common[i], e);
-  for (int i = 0; !status && s->stack->keys[i]; i++) status = config_assign(c, s->stack->keys[i], e);
-  for (int i = 0; !status && s->keys[i]; i++) status = config_assign(c, s->keys[i], e);
-  snprintf(text, sizeof text, "train.steps=%ld", steps);
-  if (!status) status = config_assign(c, text, e);
-  snprintf(text, sizeof text, "train.seed=%d", run + 1);
-  if (!status) status = config_assign(c, text, e);
-  snprintf(text, sizeof text, "record.path=%s/%d.h5", folder, run);
-  if (!status && s->records) status = config_assign(c, text, e);
-  if (!status) status = config_finish(c, e);
-  if (!status) return c;
-  config_free(c);
-  return NULL;
+  char told[2][48];
+  const char *keys[8] = {"device=cuda", told[0], told[1], s->keys[0], s->keys[1]};
+  snprintf(told[0], sizeof told[0], "train.steps=%ld", steps);
+  snprintf(told[1], sizeof told[1], "train.seed=%d", run + 1);
+  return bench_config(b, s->stack, keys, s->records ? run : -1, e);
 }
 
 /* Seconds of a step of all runs, and the share of them in which the host waits for the device: above 0 the device, not
@@ -90,7 +55,7 @@ static void after_step(void *context, int run, const struct trainer *t)
   if (trainer_step_count(t) == trainer_steps(t) - 1) w->to = now, w->waited_to = waited;
 }
 
-static int time_steps(const struct setting *s, long steps, const char *folder, struct pace *pace,
+static int time_steps(const struct bench *b, const struct setting *s, long steps, struct pace *pace,
                       struct error *e)
 {
   struct launch_run *run = memory_new((size_t)s->runs, sizeof *run);
@@ -98,7 +63,7 @@ static int time_steps(const struct setting *s, long steps, const char *folder, s
   int status = w.plugin ? STATUS_OK : e->status;
   for (int i = 0; !status && i < s->runs; i++) {
     run[i].flags = s->records ? 0 : TRAINER_NO_RECORD;
-    run[i].config = configured(s, i, WARM_UP + steps + 1, folder, e);
+    run[i].config = configured(b, s, i, WARM_UP + steps + 1, e);
     if (!run[i].config) status = e->status;
   }
   if (!status)
@@ -106,14 +71,7 @@ static int time_steps(const struct setting *s, long steps, const char *folder, s
   for (int i = 0; i < s->runs; i++) {
     if (!status && run[i].status) *e = run[i].error, status = run[i].status;
     config_free(run[i].config);
-    if (s->records) {
-      char path[160];
-      static const char *const ends[] = {"h5", "live.tsv", "lock", "h5.lock"};
-      for (int k = 0; k < 4; k++) {
-        snprintf(path, sizeof path, "%s/%d.%s", folder, i, ends[k]);
-        file_remove(path);
-      }
-    }
+    if (s->records) bench_forget(b, i);
   }
   memory_free(run);
   pace->seconds = (w.to - w.from) / (double)steps;
@@ -121,43 +79,34 @@ static int time_steps(const struct setting *s, long steps, const char *folder, s
   return status;
 }
 
-static int measure(const struct setting *s, const struct bench_cuda *b, const char *folder, struct pace *pace,
-                   struct error *e)
+static int measure(const struct bench *b, const struct setting *s, struct pace *pace, struct error *e)
 {
-  int status = time_steps(s, TRIAL, folder, pace, e);
+  int status = time_steps(b, s, TRIAL, pace, e);
   if (status || TRIAL * pace->seconds >= b->seconds) return status;
-  long steps = (long)(b->seconds / pace->seconds);
-  steps = steps < FEWEST ? FEWEST : steps > MOST_STEPS ? MOST_STEPS : steps;
-  return time_steps(s, steps, folder, pace, e);
+  return time_steps(b, s, (long)fmin(MOST_STEPS, fmax(FEWEST, b->seconds / pace->seconds)), pace, e);
 }
 
 /* --- one run by itself: work, waits, and the time of every operation ------------------------------------------ */
 struct alone {
-  double flops, bytes, seconds[OP_COUNT];
-  long calls[OP_COUNT], waits;
+  struct bench_operations operations;
+  double bytes;
+  long waits;
 };
 
-static int look_alone(const struct setting *s, struct alone *a, struct error *e)
+static int look_alone(const struct bench *b, const struct setting *s, struct alone *a, struct error *e)
 {
-  double work[OP_COUNT] = {0};
   struct trainer *t = NULL;
-  struct config *c = configured(s, 0, 1000000, "", e);
-  *a = (struct alone){0};
+  struct config *c = configured(b, s, 0, 1000000, e);
   if (!c) return e->status;
   int status = trainer_init(&t, c, TRAINER_NO_RECORD, e);
   if (!status) {
-    struct device *d = trainer_device(t);
+    const struct device *d = trainer_device(t);
     a->bytes = (double)d->given;
     for (int i = 0; !status && i < WARM_UP; i++) status = trainer_step(t, e);
     long before = d->waits;
     for (int i = 0; !status && i < WARM_UP; i++) status = trainer_step(t, e);
     a->waits = (d->waits - before) / WARM_UP;
-    if (!status) status = trainer_settle(t, e);
-    d->op_seconds = a->seconds, d->op_calls = a->calls, d->op_work = work;
-    if (!status) status = trainer_step(t, e);
-    if (!status && d->times) d->times(d);
-    d->op_seconds = d->op_work = NULL, d->op_calls = NULL;
-    for (int op = 0; op < OP_COUNT; op++) a->flops += work[op];
+    if (!status) status = bench_step(t, &a->operations, e);
     trainer_abandon(t);
   }
   config_free(c);
@@ -172,17 +121,16 @@ static double limit_of(const struct cuda_limits *l, const char *math)
 }
 
 struct output {
-  const struct bench_cuda *bench;
+  const struct bench *bench;
   struct cuda_limits limits;
   struct gpu gpu;
   json_t *rows, *operations, *costs, *attention;
-  char folder[64];
 };
 
 static void put_row(const struct output *o, const struct setting *s, const struct alone *a,
                     const struct pace *pace)
 {
-  double seconds = pace->seconds, rate = a->flops * s->runs / seconds,
+  double seconds = pace->seconds, rate = bench_sum(a->operations.work) * s->runs / seconds,
          limit = limit_of(&o->limits, s->stack->math);
   if (o->bench->json)
     json_array_append_new(o->rows,
@@ -199,18 +147,18 @@ static void put_row(const struct output *o, const struct setting *s, const struc
 
 static void put_operations(const struct output *o, const struct setting *s, const struct alone *a)
 {
-  double all = 0;
+  const struct bench_operations *x = &a->operations;
+  double all = bench_sum(x->seconds);
   json_t *object = json_object();
-  for (int op = 0; op < OP_COUNT; op++) all += a->seconds[op];
   if (!o->bench->json) printf("%s, one run, call by call by the device's clock:\n", s->stack->name);
   for (int op = 0; op < OP_COUNT; op++) {
-    if (!a->calls[op]) continue;
+    if (!x->calls[op]) continue;
     json_object_set_new(
       object, op_name(op),
-      json_pack("{s:o, s:I}", "seconds", json_number(a->seconds[op]), "calls", (json_int_t)a->calls[op]));
-    if (!o->bench->json && a->seconds[op] > 0.01 * all)
-      printf("  %-24s %9.1f us  %5.1f %%  %5ld calls\n", op_name(op), 1e6 * a->seconds[op],
-             100 * a->seconds[op] / all, a->calls[op]);
+      json_pack("{s:o, s:I}", "seconds", json_number(x->seconds[op]), "calls", (json_int_t)x->calls[op]));
+    if (!o->bench->json && x->seconds[op] > 0.01 * all)
+      printf("  %-24s %9.1f us  %5.1f %%  %5ld calls\n", op_name(op), 1e6 * x->seconds[op],
+             100 * x->seconds[op] / all, x->calls[op]);
   }
   if (o->bench->json)
     json_object_set_new(o->operations, s->stack->name, object);
@@ -218,17 +166,18 @@ static void put_operations(const struct output *o, const struct setting *s, cons
     json_decref(object);
 }
 
-static int bench_stack(const struct output *o, const struct stack *stack, struct error *e)
+static int bench_stack(const struct output *o, const struct bench_stack *stack, struct error *e)
 {
   char math[32];
   snprintf(math, sizeof math, "device.math=%s", stack->math);
   struct setting s = {.stack = stack, .keys = {"optimizer=muon", math}, .runs = 1};
   struct alone a;
-  int status = look_alone(&s, &a, e);
+  int status = look_alone(o->bench, &s, &a, e);
   for (size_t i = 0; !status && i < sizeof together / sizeof *together; i++) {
     struct pace pace;
     s.runs = together[i];
-    if (s.runs == 128 && stack != &stacks[0]) continue; /* what a sweep gives to one launch, of the toy */
+    if (s.runs == 128 && stack != &bench_stacks[0])
+      continue; /* what a sweep gives to one launch, of the toy */
     if (s.runs > o->bench->most_runs) break;
     if (a.bytes * s.runs > 0.9e9 * o->gpu.gigabytes) {
       if (!o->bench->json)
@@ -236,7 +185,7 @@ static int bench_stack(const struct output *o, const struct stack *stack, struct
                a.bytes * s.runs * 1e-9);
       break;
     }
-    status = measure(&s, o->bench, o->folder, &pace, e);
+    status = measure(o->bench, &s, &pace, e);
     if (!status) put_row(o, &s, &a, &pace);
   }
   if (!status) put_operations(o, &s, &a);
@@ -258,11 +207,11 @@ static void put_cost(const struct output *o, const char *what, int runs, const s
 /* What recording and every stabiliser cost, on the toy stack. */
 static int bench_costs(const struct output *o, int runs, struct error *e)
 {
-  struct setting plain = {.stack = &stacks[0], .keys = {"optimizer=muon"}, .runs = runs}, s = plain;
+  struct setting plain = {.stack = &bench_stacks[0], .keys = {"optimizer=muon"}, .runs = runs}, s = plain;
   struct pace without, with;
-  if (measure(&plain, o->bench, o->folder, &without, e)) return e->status;
+  if (measure(o->bench, &plain, &without, e)) return e->status;
   s.records = 1;
-  if (measure(&s, o->bench, o->folder, &with, e)) return e->status;
+  if (measure(o->bench, &s, &with, e)) return e->status;
   put_cost(o, "recording every step", runs, &with, &without);
   for (int i = 0; stabilizers[i]; i++) {
     char key[96];
@@ -271,7 +220,7 @@ static int bench_costs(const struct output *o, int runs, struct error *e)
     s = plain;
     snprintf(key, sizeof key, "stabilizers=%s", stabilizers[i]->name);
     s.keys[1] = key;
-    if (measure(&s, o->bench, o->folder, &with, &refused)) continue; /* it does not go with this stack */
+    if (measure(o->bench, &s, &with, &refused)) continue; /* it does not go with this stack */
     put_cost(o, stabilizers[i]->name, runs, &with, &without);
   }
   return STATUS_OK;
@@ -305,38 +254,30 @@ static int measure_limits(struct output *o, struct error *e)
   return STATUS_OK;
 }
 
-int bench_cuda(const struct bench_cuda *b, struct error *e)
+int bench_cuda(const struct bench *b, struct error *e)
 {
   struct output o = {.bench = b,
                      .rows = json_array(),
                      .operations = json_object(),
                      .costs = json_object(),
                      .attention = json_array()};
-  int status = measure_limits(&o, e), known = b->stack == NULL;
-  for (int i = 0; i < STACKS; i++) known |= b->stack && !strcmp(b->stack, stacks[i].name);
-  if (!status && !known)
-    status = error_set(e, STATUS_USAGE, "--stack=%s: toy, small, medium or large", b->stack);
-  snprintf(o.folder, sizeof o.folder, "/tmp/maxlogit-bench-XXXXXX");
-  if (!status && !mkdtemp(o.folder)) status = error_set(e, STATUS_FAIL, "no folder for the bench in /tmp");
+  int status = measure_limits(&o, e);
   if (!status && !b->json && !b->costs)
     printf("%-7s %-5s %5s %14s %10s %11s %7s %11s\n", "stack", "math", "runs", "run-steps/s", "TFLOP/s",
            "of limit", "waits", "host idle");
-  for (int i = 0; !status && i < STACKS && !b->costs; i++)
-    if (b->stack ? !strcmp(b->stack, stacks[i].name) : i < TIMED) status = bench_stack(&o, &stacks[i], e);
-  const int tiny = b->stack && !strcmp(b->stack, stacks[STACKS - 1].name);
+  for (int i = 0; !status && i < BENCH_STACKS && !b->costs; i++)
+    if (b->stack ? !strcmp(b->stack, bench_stacks[i].name) : i < BENCH_ON_GPU)
+      status = bench_stack(&o, &bench_stacks[i], e);
+  const int tiny = b->stack && !strcmp(b->stack, bench_stacks[BENCH_ON_GPU].name);
   if (!status && (tiny || !b->stack)) status = bench_layers(&o, tiny, e);
   if (!status && !b->json && !b->stack) printf("costs, toy stack under muon:\n");
   if (!status && !b->stack) status = bench_costs(&o, 1, e);
   if (!status && !b->stack && b->most_runs >= 64) status = bench_costs(&o, 64, e);
-  rmdir(o.folder);
-  json_t *all = json_pack("{s:s, s:{s:o, s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:o}", "gpu", o.gpu.name,
-                          "limits", "fma", json_number(o.limits.fma), "fp32", json_number(o.limits.fp32),
-                          "tf32", json_number(o.limits.tf32), "bf16", json_number(o.limits.bf16), "bytes",
-                          json_number(o.limits.bytes), "stacks", o.rows, "operations", o.operations,
-                          "costs_on_toy", o.costs, "attention", o.attention);
   if (!status && b->json)
-    json_print(all);
-  else
-    json_decref(all);
+    json_print(json_pack("{s:s, s:{s:o, s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:o}", "gpu", o.gpu.name,
+                         "limits", "fma", json_number(o.limits.fma), "fp32", json_number(o.limits.fp32),
+                         "tf32", json_number(o.limits.tf32), "bf16", json_number(o.limits.bf16), "bytes",
+                         json_number(o.limits.bytes), "stacks", o.rows, "operations", o.operations,
+                         "costs_on_toy", o.costs, "attention", o.attention));
   return status;
 }

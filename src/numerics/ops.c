@@ -72,6 +72,13 @@ double op_flops(enum op op, const union op_args *a)
   case OP_expert_outer:
     return 2.0 * (double)a->expert_outer.x->rows * (double)a->expert_outer.x->cols *
            (double)a->expert_outer.dy->cols;
+  case OP_newton_schulz: { /* of the flat form, each time: the Gram matrices of it and of that, and a product */
+    const struct newton_schulz_args *n = &a->newton_schulz;
+    double short_ = (double)(n->rows < n->cols ? n->rows : n->cols),
+           long_ = (double)(n->rows + n->cols) - short_;
+    return (double)(n->place->rows * n->place->cols * n->steps) * short_ *
+           ((short_ + 1) * (short_ + long_) + 2 * short_ * long_);
+  }
   default: return 0;
   }
 }

@@ -41,6 +41,7 @@ for command in "list" "list preset" "doctor" "eval $dir/clip-1.h5" "eval --decod
   "$program" ${command%% *} --json ${command#"${command%% *}"} > "$dir/json" 2> "$dir/err" || fail "$command --json"
   is_json "$dir/json" "$command --json"
 done
+grep -qE '"newton_schulz": \{"seconds": [^,]*, "flops": [1-9]' "$dir/json" || fail "bench: what newton_schulz computes is not counted"
 "$program" show --json --events "$dir/broken.h5" | grep -q '"kind": "nonfinite".*"value": "\(NaN\|-*Infinity\)"' ||
   fail "JSON: a value that is not finite is not its text: $("$program" show --json --events "$dir/broken.h5")"
 "$program" show --group "$dir" | grep -q '^muonclip  *2 ' || fail "show --group"

@@ -102,7 +102,10 @@ wrong "--y train.sed: no such key; did you mean 'train.seed'?" plot done.h5 --x 
 wrong "done.h5: attn/max_logit: no such layer or head; there are layers 0 to 0, heads 0 to 1" \
   export done.h5 attn/max_logit --head=2
 wrong "eval --continue: '' is not a whole number (allowed: 0 to 1000000000)" eval done.h5 --continue=
-wrong "--stack=foo: toy, small or medium is wanted" bench --stack=foo
+wrong "bench --stack: 'foo' is not one of toy, small, medium" bench --stack=foo
+wrong "bench --stack=large: of device=cuda alone" bench --stack=large
+wrong "only device=cpu or device=cuda" bench device=gpu
+wrong "only device=cpu or device=cuda" bench toy
 wrong "bench --seconds: '0' is out of range (allowed: at least 0.001)" bench --seconds=0
 wrong "bench --seconds: 'nan' is not a number" bench --seconds nan
 wrong "show: --oof: no such option; did you mean '--of'?" show done.h5 --oof

@@ -1,0 +1,57 @@
+/* bench.h - what every bench has: stacks, runs of them, and the time of each operation of a step */
+#ifndef MAXLOGIT_BENCH_H
+#define MAXLOGIT_BENCH_H
+#include <jansson.h>
+#include "analysis/statistics.h"
+#include "run/trainer.h"
+
+struct bench {
+  const char *stack; /* NULL: all that the device takes */
+  double seconds;    /* for each figure */
+  int quick, json;
+  long most_runs;  /* at a time, on a GPU */
+  int costs;       /* on a GPU: only attention by itself, and what maxima, recording and stabilisers cost */
+  char folder[64]; /* for runs that record */
+};
+
+enum {
+  BENCH_ON_CPU = 3,
+  BENCH_ON_GPU,
+  BENCH_STACKS
+}; /* so many each takes; the last, tiny, is for tests, by name */
+struct bench_stack {
+  const char *name, *math, *keys[8];
+};
+extern const struct bench_stack bench_stacks[BENCH_STACKS];
+extern const char *const bench_stack_names[]; /* NULL-terminated */
+
+/* Training and nothing beside: of a stack, with some keys more, NULL-terminated. `file`, from 0: it records, into the
+   folder, where bench_forget removes what is left. NULL: `e` says why. */
+struct config *bench_config(const struct bench *, const struct bench_stack *, const char *const *keys,
+                            int file, struct error *e);
+void bench_forget(const struct bench *, int file);
+
+/* One step, its calls made one by one and timed. */
+struct bench_operations {
+  double seconds[OP_COUNT], work[OP_COUNT];
+  long calls[OP_COUNT];
+};
+int bench_step(struct trainer *, struct bench_operations *, struct error *);
+double bench_sum(const double of_operations[OP_COUNT]);
+
+/* A share more or less, with its 95 % interval: a line, or what it is called in an object. */
+void bench_put(json_t *object, const char *name, const char *line, const struct median *);
+json_t *bench_ratio(const struct median *);
+
+/* What is printed, as text or JSON. */
+int bench_products(const struct bench *, struct error *);
+int bench_steps(const struct bench *, struct error *);
+int bench_cuda(const struct bench *, struct error *);
+
+/* The best square product of OpenBLAS on one thread, of all times that it was asked for. */
+struct limit {
+  double gflops;
+  int size;
+};
+void bench_limit(struct limit *);
+#endif

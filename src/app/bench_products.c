@@ -1,0 +1,117 @@
+/* bench_products.c - matrix products: the machine's limit, and ours shape by shape against OpenBLAS's */
+#include <cblas.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "analysis/json.h"
+#include "app/bench.h"
+#include "base/clock.h"
+#include "base/memory.h"
+
+static void matrices_open(float *x[3], long numbers)
+{
+  for (int i = 0; i < 3; i++) {
+    x[i] = memory_new((size_t)numbers, sizeof *x[i]);
+    for (long j = 0; j < numbers; j++) x[i][j] = (float)(j % 7) / 8;
+  }
+}
+
+static void matrices_close(float *x[3])
+{
+  for (int i = 0; i < 3; i++) memory_free(x[i]);
+}
+
+void bench_limit(struct limit *l)
+{
+  enum { LARGEST_SQUARE = 1024 };
+  float *x[3];
+  matrices_open(x, LARGEST_SQUARE * LARGEST_SQUARE);
+  for (int n = 64; n <= LARGEST_SQUARE; n *= 2) {
+    double flops = 2.0 * n * n * n;
+    for (int round = 0; round < 3; round++) {
+      int repeat = 1 + (int)(2e7 / flops);
+      double began = clock_seconds();
+      for (int i = 0; i < repeat; i++)
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, x[0], n, x[1], n, 0, x[2], n);
+      double rate = flops * repeat / (clock_seconds() - began) * 1e-9;
+      if (rate > l->gflops) *l = (struct limit){rate, n};
+    }
+  }
+  matrices_close(x);
+}
+
+/* c [m,n] = a b, or a^T b (tn: gradients of weights), or a b^T (nt: forward), as the stacks' steps have them. */
+static const struct shape {
+  const char *stack, *what;
+  int m, n, k, ta, tb;
+} shapes[] = {
+  {"toy", "queries, keys, values", 512, 192, 64, 0, 1},
+  {"toy", "gate and up", 512, 352, 64, 0, 1},
+  {"toy", "down", 512, 64, 176, 0, 1},
+  {"toy", "back through gate and up", 512, 64, 352, 0, 0},
+  {"toy", "gradient of w_q, w_k, w_v", 192, 64, 512, 1, 0},
+  {"toy", "gradient of w_o", 64, 64, 512, 1, 0},
+  {"toy", "Newton-Schulz", 64, 64, 64, 0, 0},
+  {"toy", "Newton-Schulz, wide", 64, 176, 64, 0, 0},
+  {"small", "queries, keys, values", 2048, 768, 256, 0, 1},
+  {"small", "down", 2048, 256, 688, 0, 1},
+  {"small", "back through gate and up", 2048, 256, 1376, 0, 0},
+  {"small", "gradient of w_q, w_k, w_v", 768, 256, 2048, 1, 0},
+  {"small", "gradient of w_down", 256, 688, 2048, 1, 0},
+  {"small", "Newton-Schulz", 256, 256, 256, 0, 0},
+  {"medium", "queries, keys, values", 2048, 1536, 512, 0, 1},
+  {"medium", "gradient of w_q, w_k, w_v", 1536, 512, 2048, 1, 0},
+  {"medium", "Newton-Schulz", 512, 512, 512, 0, 0},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes, LARGEST = 2048 * 1536 };
+
+static double time_product(struct device *device, const struct shape *s, float *const x[3], int blas,
+                           int repeat)
+{
+  struct tensor a = s->ta ? tensor_of(x[0], s->k, s->m) : tensor_of(x[0], s->m, s->k);
+  struct tensor b = s->tb ? tensor_of(x[1], s->n, s->k) : tensor_of(x[1], s->k, s->n);
+  struct tensor c = tensor_of(x[2], s->m, s->n);
+  double began = clock_seconds();
+  for (int i = 0; i < repeat; i++)
+    if (blas)
+      cblas_sgemm(CblasRowMajor, s->ta ? CblasTrans : CblasNoTrans, s->tb ? CblasTrans : CblasNoTrans, s->m,
+                  s->n, s->k, 1, x[0], (int)a.ld, x[1], (int)b.ld, 0, x[2], s->n);
+    else
+      op_run(device, OP_matmul,
+             &(union op_args){.matmul = {.c = &c, .a = &a, .b = &b, .ta = s->ta, .tb = s->tb, .alpha = 1}});
+  return (clock_seconds() - began) / repeat;
+}
+
+int bench_products(const struct bench *b, struct error *e)
+{
+  struct device *device;
+  float *x[3];
+  if (device_open(&device, "cpu", 1, e)) return e->status;
+  json_t *all = b->json ? json_array() : NULL;
+  matrices_open(x, LARGEST);
+  if (!all)
+    printf("kernels %s, OpenBLAS (%s), one thread, GFLOP/s\n%-8s %-28s %5s %5s %5s    %6s %8s %6s\n",
+           ops_cpu_level(), device_blas_core(), "stack", "product", "m", "n", "k", "ours", "OpenBLAS",
+           "ratio");
+  for (int i = 0; i < SHAPES; i++) {
+    const struct shape *s = &shapes[i];
+    if (b->stack && strcmp(b->stack, s->stack) != 0) continue;
+    double best[2] = {INFINITY, INFINITY}, flops = 2.0 * s->m * s->n * s->k;
+    for (int round = 0; round < 7; round++)
+      for (int blas = 0; blas < 2; blas++)
+        best[blas] = fmin(best[blas], time_product(device, s, x, blas, 1 + (int)(2e7 / flops)));
+    const double ours = flops / best[0] * 1e-9, theirs = flops / best[1] * 1e-9;
+    if (all)
+      json_array_append_new(all, json_pack("{s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:o, s:o}", "stack", s->stack,
+                                           "product", s->what, "m", s->m, "n", s->n, "k", s->k, "ta", s->ta,
+                                           "tb", s->tb, "gflops", json_number(ours), "openblas_gflops",
+                                           json_number(theirs)));
+    else
+      printf("%-8s %-28s %5d %5d %5d %c%c %6.1f %8.1f %6.2f\n", s->stack, s->what, s->m, s->n, s->k,
+             s->ta ? 't' : 'n', s->tb ? 't' : 'n', ours, theirs, ours / theirs);
+  }
+  if (all) json_print(all);
+  matrices_close(x);
+  device_close(device);
+  return STATUS_OK;
+}

@@ -1,0 +1,291 @@
+/* bench_steps.c - training steps on the processor against its own limit, and what each recording costs
+   Every cost is a ratio of steps taken in turn, so that a busy machine disturbs both sides alike. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "analysis/json.h"
+#include "app/bench.h"
+#include "base/clock.h"
+#include "base/memory.h"
+
+enum { MAX_ROUNDS = 400, LEAST_ROUNDS = 6 };
+
+/* --- trainers ------------------------------------------------------------------------------------------- */
+
+struct engine {
+  struct config *config;
+  struct trainer *trainer;
+  struct ops ops; /* what its steps are made with */
+};
+
+static int engine_open(struct engine *g, const struct bench *b, const struct bench_stack *stack, int file,
+                       const char *const *keys, struct error *e)
+{
+  *g = (struct engine){.config = bench_config(b, stack, keys, file, e)};
+  if (!g->config || trainer_init(&g->trainer, g->config, file < 0 ? TRAINER_NO_RECORD : 0, e))
+    return e->status;
+  g->ops = trainer_device(g->trainer)->ops;
+  return trainer_step(g->trainer, e);
+}
+
+static void engine_close(struct engine *g)
+{
+  if (g->trainer) trainer_abandon(g->trainer);
+  if (g->config) config_free(g->config);
+}
+
+/* Seconds of one step; NaN after an error. */
+static double step(struct engine *g, struct error *e)
+{
+  trainer_device(g->trainer)->ops = g->ops;
+  double began = clock_seconds();
+  return trainer_step(g->trainer, e) ? NAN : clock_seconds() - began;
+}
+
+struct contrast {
+  struct median ratio;     /* of paired steps */
+  double least_x, least_y; /* seconds of the quickest */
+};
+
+/* Steps in turn, the order changes every round. */
+static int contrast(const struct bench *b, struct engine *x, struct engine *y, struct contrast *c,
+                    struct error *e)
+{
+  double ratio[MAX_ROUNDS], end = clock_seconds() + b->seconds;
+  int n = 0;
+  *c = (struct contrast){.least_x = INFINITY, .least_y = INFINITY};
+  for (; n < MAX_ROUNDS && (n < LEAST_ROUNDS || clock_seconds() < end); n++) {
+    double took[2];
+    for (int turn = 0; turn < 2; turn++) took[turn ^ (n & 1)] = step(turn ^ (n & 1) ? y : x, e);
+    if (isnan(took[0]) || isnan(took[1])) return e->status;
+    ratio[n] = took[0] / took[1];
+    c->least_x = fmin(c->least_x, took[0]), c->least_y = fmin(c->least_y, took[1]);
+  }
+  c->ratio = median_of(ratio, n);
+  return STATUS_OK;
+}
+
+static int same_weights(struct engine *x, struct engine *y, struct error *e)
+{
+  while (trainer_step_count(x->trainer) != trainer_step_count(y->trainer))
+    if (isnan(step(trainer_step_count(x->trainer) < trainer_step_count(y->trainer) ? x : y, e))) return 0;
+  const struct tensor *a = &trainer_model(x->trainer)->params.values,
+                      *c = &trainer_model(y->trainer)->params.values;
+  return a->cols == c->cols && !memcmp(a->data, c->data, (size_t)a->cols * sizeof(real));
+}
+
+/* --- one stack under one optimiser ---------------------------------------------------------------------- */
+
+struct result {
+  const char *stack, *optimizer;
+  double seconds, flops, tokens;
+  struct bench_operations operations; /* of a step, each at its least */
+  long calls, waits; /* of a step: calls of its programs, times that the host waits for them */
+  size_t allocations;
+  struct median maxima, record, spectra, two;
+  double two_least; /* of the least steps: what two cores do while nobody else is on them */
+  int same_bits;
+  struct limit limit;
+};
+
+/* Allocations and waits of one step, and the time of every operation. */
+static int look_at_step(const struct bench *b, struct engine *g, struct result *r, struct error *e)
+{
+  const struct device *d = trainer_device(g->trainer);
+  size_t allocations = memory_calls();
+  long waits = d->waits;
+  if (isnan(step(g, e))) return e->status;
+  r->allocations = memory_calls() - allocations;
+  r->waits = d->waits - waits;
+  double end = clock_seconds() + b->seconds / 2;
+  for (int i = 0; i < LEAST_ROUNDS / 2 || clock_seconds() < end; i++) {
+    struct bench_operations now;
+    if (bench_step(g->trainer, &now, e)) return e->status;
+    for (int op = 0; op < OP_COUNT && i; op++)
+      now.seconds[op] = fmin(now.seconds[op], r->operations.seconds[op]);
+    r->operations = now;
+  }
+  for (int op = 0; op < OP_COUNT; op++) r->calls += r->operations.calls[op];
+  r->flops = bench_sum(r->operations.work);
+  return STATUS_OK;
+}
+
+static int measure(const struct bench *b, struct engine *one, struct engine *two, struct engine *record,
+                   struct engine *spectra, struct result *r, struct error *e)
+{
+  struct contrast c;
+  struct engine bare = *one;
+  ops_cpu_without_maxima(&bare.ops);
+  bench_limit(&r->limit);
+  if (contrast(b, one, &bare, &c, e)) return e->status;
+  r->maxima = c.ratio, r->seconds = c.least_x;
+  bench_limit(&r->limit);
+  if (contrast(b, one, two, &c, e)) return e->status;
+  r->two = c.ratio, r->two_least = c.least_x / c.least_y, r->seconds = fmin(r->seconds, c.least_x);
+  r->same_bits = same_weights(one, two, e);
+  if (contrast(b, record, one, &c, e)) return e->status;
+  r->record = c.ratio, r->seconds = fmin(r->seconds, c.least_y);
+  if (contrast(b, spectra, record, &c, e)) return e->status;
+  r->spectra = (struct median){1 + (c.ratio.middle - 1) / 10, 1 + (c.ratio.low - 1) / 10,
+                               1 + (c.ratio.high - 1) / 10}; /* one step in ten */
+  trainer_device(one->trainer)->ops = one->ops;
+  if (look_at_step(b, one, r, e)) return e->status;
+  bench_limit(&r->limit);
+  return STATUS_OK;
+}
+
+static int bench_one(const struct bench *b, const struct bench_stack *stack, const char *optimizer,
+                     struct result *r, struct error *e)
+{
+  char name[64];
+  snprintf(name, sizeof name, "optimizer=%s", optimizer);
+  const char *const keys[][4] = {{name, "device.threads=1"},
+                                 {name, "device.threads=2"},
+                                 {name, "device.threads=1"},
+                                 {name, "device.threads=1", "record.spectra_every=1"}};
+  *r = (struct result){.stack = stack->name, .optimizer = optimizer, .limit = r->limit};
+  struct engine all[4] = {0};
+  int status = STATUS_OK;
+  for (int i = 0; !status && i < 4; i++) status = engine_open(&all[i], b, stack, i < 2 ? -1 : i, keys[i], e);
+  if (!status) {
+    const struct train_options *t = config_section(all[0].config, "train");
+    r->tokens = (double)(trainer_model(all[0].trainer)->options.context * t->batch);
+    status = measure(b, &all[0], &all[1], &all[2], &all[3], r, e);
+  }
+  for (int i = 0; i < 4; i++) {
+    engine_close(&all[i]);
+    if (i >= 2) bench_forget(b, i);
+  }
+  return status;
+}
+
+static void print_result(const struct result *r)
+{
+  const struct bench_operations *o = &r->operations;
+  double total = bench_sum(o->seconds), gflops = r->flops / r->seconds * 1e-9;
+  printf("%s, %s: %.2f steps/s, %.0f tokens/s, %.1f GFLOP/s = %.0f %% of sgemm (%.1f at %d)\n", r->stack,
+         r->optimizer, 1 / r->seconds, r->tokens / r->seconds, gflops, 100 * gflops / r->limit.gflops,
+         r->limit.gflops, r->limit.size);
+  bench_put(NULL, NULL, "maxima and entropy", &r->maxima);
+  bench_put(NULL, NULL, "recording every step", &r->record);
+  bench_put(NULL, NULL, "spectra every 10 steps", &r->spectra);
+  printf("  %-34s %.2f times   (95 %%: %.2f to %.2f), %.2f at the least steps, bits %s\n", "two threads",
+         r->two.middle, r->two.low, r->two.high, r->two_least, r->same_bits ? "the same" : "DIFFERENT");
+  printf("  %-34s %zu\n", "allocations in a step", r->allocations);
+  printf("  %-34s %ld, %ld\n", "calls of a step, waits of the host", r->calls, r->waits);
+  for (int op = 0; op < OP_COUNT; op++)
+    if (o->seconds[op] > 0.002 * total) {
+      printf("    %-24s %5.1f %%  %6ld calls", op_name(op), 100 * o->seconds[op] / total, o->calls[op]);
+      if (o->work[op] > 0) printf("  %6.1f GFLOP/s", o->work[op] / o->seconds[op] * 1e-9);
+      printf("\n");
+    }
+  fflush(stdout);
+}
+
+static json_t *json_result(const struct result *r)
+{
+  const struct bench_operations *o = &r->operations;
+  double gflops = r->flops / r->seconds * 1e-9;
+  json_t *operations = json_object();
+  for (int op = 0; op < OP_COUNT; op++)
+    if (o->calls[op])
+      json_object_set_new(operations, op_name(op),
+                          json_pack("{s:o, s:o, s:I}", "seconds", json_number(o->seconds[op]), "flops",
+                                    json_number(o->work[op]), "calls", (json_int_t)o->calls[op]));
+  return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
+                   "stack", r->stack, "optimizer", r->optimizer, "steps_per_second",
+                   json_number(1 / r->seconds), "tokens_per_second", json_number(r->tokens / r->seconds),
+                   "gflops", json_number(gflops), "sgemm_gflops", json_number(r->limit.gflops), "fraction",
+                   json_number(gflops / r->limit.gflops), "allocations", (json_int_t)r->allocations, "calls",
+                   (json_int_t)r->calls, "waits", (json_int_t)r->waits, "same_bits", r->same_bits, "maxima",
+                   bench_ratio(&r->maxima), "recording", bench_ratio(&r->record), "spectra",
+                   bench_ratio(&r->spectra), "two_threads", bench_ratio(&r->two), "two_threads_least",
+                   json_number(r->two_least), "operations", operations);
+}
+
+static int is_chosen(const struct bench *b, int stack)
+{
+  return b->stack ? !strcmp(b->stack, bench_stacks[stack].name) : !b->quick || stack < BENCH_ON_CPU - 1;
+}
+
+static int bench_stacks_alone(const struct bench *b, json_t *out, struct error *e)
+{
+  struct result r = {0};
+  for (int s = 0; s < BENCH_ON_CPU; s++)
+    for (int o = 0; o < 2 && is_chosen(b, s); o++) {
+      if (bench_one(b, &bench_stacks[s], o ? "muon" : "adam", &r, e)) return e->status;
+      if (out)
+        json_array_append_new(out, json_result(&r));
+      else
+        print_result(&r);
+    }
+  return STATUS_OK;
+}
+
+/* --- stabilisers, experts: steps with them against steps without ------------------------------------------ */
+
+static int bench_keys(const struct bench *b, const struct bench_stack *stack, const char *const *keys,
+                      const char *const *others, const char *name, json_t *out, struct error *e)
+{
+  struct engine with = {0}, without = {0};
+  struct contrast c;
+  int status = engine_open(&with, b, stack, -1, keys, e);
+  if (!status) status = engine_open(&without, b, stack, -1, others, e);
+  if (!status) status = contrast(b, &with, &without, &c, e);
+  if (!status) bench_put(out, name, name, &c.ratio);
+  engine_close(&with);
+  engine_close(&without);
+  return status;
+}
+
+static void bench_stabilizers(const struct bench *b, json_t *out)
+{
+  for (int i = 0; stabilizers[i]; i++) {
+    char key[96];
+    struct error refused = {0}; /* it does not go with this stack */
+    snprintf(key, sizeof key, "stabilizers=%s", stabilizers[i]->name);
+    if (strcmp(stabilizers[i]->name, "none") != 0)
+      bench_keys(b, &bench_stacks[0], (const char *[]){"optimizer=muon", "device.threads=1", key, NULL},
+                 (const char *[]){"optimizer=muon", "device.threads=1", NULL}, stabilizers[i]->name, out,
+                 &refused);
+  }
+}
+
+/* 2 of 8 experts, each of half the dense block's width: the same operations a token. */
+static int bench_experts(const struct bench *b, json_t *out, struct error *e)
+{
+  for (int s = 0; s < 2 * BENCH_ON_CPU; s++) {
+    const char *optimizer = s % 2 ? "optimizer=adam" : "optimizer=none";
+    const char *experts[] = {
+      optimizer, "device.threads=1", "model.ffn=moe", "moe.experts=8", "moe.active=2", "moe.shared=0", NULL};
+    char name[64];
+    snprintf(name, sizeof name, "%s%s", bench_stacks[s / 2].name, s % 2 ? ", adam" : "");
+    if (is_chosen(b, s / 2) &&
+        bench_keys(b, &bench_stacks[s / 2], experts, (const char *[]){optimizer, "device.threads=1", NULL},
+                   name, out, e))
+      return e->status;
+  }
+  return STATUS_OK;
+}
+
+int bench_steps(const struct bench *b, struct error *e)
+{
+  json_t *stacks = b->json ? json_array() : NULL, *costs = b->json ? json_object() : NULL,
+         *experts = b->json ? json_object() : NULL;
+  if (!b->json)
+    printf("kernels %s; the limit is OpenBLAS (%s), one thread\n", ops_cpu_level(), device_blas_core());
+  int status = bench_stacks_alone(b, stacks, e);
+  if (!status && !b->json) printf("stabilisers, toy stack under muon, against none:\n");
+  if (!status) bench_stabilizers(b, costs);
+  if (!status && !b->json)
+    printf("8 experts, 2 active, against dense blocks of the same operations a token: passes alone, and "
+           "steps of adam, "
+           "which has four times the weights of the blocks to update:\n");
+  if (!status) status = bench_experts(b, experts, e);
+  if (b->json && !status)
+    json_print(json_pack("{s:s, s:s, s:o, s:o, s:o}", "kernels", ops_cpu_level(), "blas", device_blas_core(),
+                         "stacks", stacks, "stabilizers", costs, "experts", experts));
+  return status;
+}
