@@ -14,6 +14,11 @@ const struct command *const commands[] = {
 #include "plugins.def"
   NULL};
 
+const char *const command_names[] = {
+#define COMMAND(name) #name,
+#include "plugins.def"
+  NULL};
+
 const struct command *command_find(const char *name)
 {
   for (const struct command *const *c = commands; *c; c++)

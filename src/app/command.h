@@ -61,6 +61,7 @@ struct command_option {
   }
 #define JOBS_HELP "Launches at a time, each a process (without it: sweep.jobs, or as many as the cores carry)"
 
+#define OPTIONS .options = options, .size = sizeof(struct options)
 #define ONE_RUN .wanted = "which run?", .most = 1, .once = "one run at a time"
 
 enum { MANY_WORDS = INT_MAX };
@@ -70,7 +71,7 @@ struct command {
   const char *about;       /* --help, before the options */
   const char *more;        /* and behind them, or NULL */
   void (*tell)(struct buffer *);
-  const struct command_option *options; /* may be NULL; ends with a row without a name */
+  const struct command_option *options; /* ends with NO_OPTION */
   const struct command_option *shared;  /* of commands that choose runs: selection_options */
   size_t size;                          /* of the request, which is zero but for its options */
   const char *wanted; /* what to ask where no word is given, "which run?"; NULL: none need be */
@@ -79,7 +80,9 @@ struct command {
   int settings;       /* does it take key=value? */
   int (*run)(void *request, struct error *); /* returns an exit status (base/error.h) */
 };
-extern const struct command *const commands[]; /* NULL-terminated, generated registry */
+/* NULL-terminated, generated registry; and the names in it. */
+extern const struct command *const commands[];
+extern const char *const command_names[];
 const struct command *command_find(const char *name);
 
 /* All options of a command: its own, those it shares with others, those of every command. */

@@ -10,11 +10,9 @@
 
 static int unknown(const char *word)
 {
-  const char *names[64];
-  size_t count = 0;
-  for (const struct command *const *c = commands; *c && count < 64; c++) names[count++] = (*c)->name;
-  const char *near = text_nearest(word, names, count);
-  size_t length = strlen(word);
+  size_t count = 0, length = strlen(word);
+  while (command_names[count]) count++;
+  const char *near = text_nearest(word, command_names, count);
   if (near)
     message("'%.200s' is not a command; did you mean '%s'? (all: maxlogit help)", word, near);
   else if (strchr(word, '=') || (length > 5 && !strcmp(word + length - 5, ".conf")))

@@ -10,12 +10,6 @@
 #include "run/bits.h"
 #include "run/outcome.h"
 
-int report_error(const struct error *e)
-{
-  message("%s", e->text);
-  return e->status;
-}
-
 struct watched { /* what the summary tells */
   struct progress progress;
   int quiet, seen; /* seen: a step at least */

@@ -5,6 +5,4 @@
 
 /* Drive a trainer to its end (drive.h) with progress on standard error and a summary on standard output. */
 int report_drive(struct trainer *, int quiet, struct error *);
-/* Print an error's message on standard error; returns its status. */
-int report_error(const struct error *);
 #endif

@@ -57,8 +57,7 @@ const struct command command_bench = {
   .about =
     "Speed of training steps as a fraction of this machine's own matrix product, and what every kind of "
     "recording costs.",
-  .options = options,
-  .size = sizeof(struct options),
+  OPTIONS,
   .once = "only device=cpu or device=cuda can be said here",
   .settings = 1,
   .run = bench,

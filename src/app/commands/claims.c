@@ -159,8 +159,7 @@ const struct command command_claims = {
     "interval "
     "lies within that margin. Refuted here: the interval excludes it. Partly: the sign is right, the size is "
     "not. p is corrected for the looks, and by Holm over all claims that were settled by one command.",
-  .options = options,
-  .size = sizeof(struct options),
+  OPTIONS,
   .most = MANY_WORDS,
   .settings = 1,
   .run = claims,

@@ -284,9 +284,8 @@ const struct command command_compare = {
   .more = "maxlogit compare runs/muon runs/muonclip --margin 0.02\n"
           "maxlogit compare demo kind=adam kind=muon --of val,peak --ratio\n"
           "maxlogit compare sweep kind=adam kind=muon --by train.lr --of peak --ratio",
-  .options = options,
+  OPTIONS,
   .shared = selection_options,
-  .size = sizeof(struct options),
   .most = MANY_WORDS,
   .run = compare,
 };

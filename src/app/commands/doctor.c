@@ -143,7 +143,6 @@ const struct command command_doctor = {
            "every processor "
            "with a fused multiply-add.",
   .more = "Exit status 1 when they are not.",
-  .options = options,
-  .size = sizeof(struct options),
+  OPTIONS,
   .run = doctor,
 };

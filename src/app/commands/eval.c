@@ -247,8 +247,7 @@ const struct command command_eval = {
           "With model.mtp = K, module k's loss (loss +k) is of the token k further on than the main head's; "
           "it agrees "
           "where both predict the same token, as a draft that the main head would accept.",
-  .options = options,
-  .size = sizeof(struct options),
+  OPTIONS,
   ONE_RUN,
   .settings = 1,
   .run = eval,

@@ -335,9 +335,8 @@ const struct command command_export = {
   .about = "Print series of run files as text: lines of # and then columns, the step first. " SELECTION_HELP,
   .more = "maxlogit export runs/a.h5 loss val_loss\n"
           "maxlogit export demo attn/max_logit --reduce=max --band=geometric --bins=500",
-  .options = options,
+  OPTIONS,
   .shared = selection_options,
-  .size = sizeof(struct options),
   .wanted = "which run?",
   .most = MANY_WORDS,
   .run = export,

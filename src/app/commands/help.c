@@ -25,13 +25,29 @@ static const struct command_option options[] = {
 
 /* --- keys ----------------------------------------------------------------------------------------------- */
 
+enum { KEY_ROOM = 128 };
+static const char *key_name(const struct config_section *s, const struct option_row *row, char out[KEY_ROOM])
+{
+  snprintf(out, KEY_ROOM, "%s%s%s", s->prefix, *s->prefix ? "." : "", row->name);
+  return out;
+}
+
+/* The row of a key, and its section; NULL: there is none. */
+static const struct option_row *find_key(const char *key, const struct config_section **section)
+{
+  char name[KEY_ROOM];
+  for (const struct config_section *s = *section = config_sections(); s->rows; *section = ++s)
+    for (const struct option_row *row = s->rows; row->name; row++)
+      if (!strcmp(key_name(s, row, name), key)) return row;
+  return NULL;
+}
+
 static void print_key(const struct config_section *s, const struct option_row *row)
 {
-  char allowed[512], setting[160];
+  char allowed[512], name[KEY_ROOM], setting[160];
   option_allowed(row, allowed, sizeof allowed);
   const char *unit = text_unit(row->unit);
-  snprintf(setting, sizeof setting, "%s%s%s = %s", s->prefix, *s->prefix ? "." : "", row->name,
-           row->standard);
+  snprintf(setting, sizeof setting, "%s = %s", key_name(s, row, name), row->standard);
   printf("  %-34s %s\n  %-34s (%s%s%s)\n", setting, row->help, "", allowed, *unit ? "; unit: " : "", unit);
 }
 
@@ -64,10 +80,10 @@ static void print_markdown(void)
     printf("\n## %s%s%s\n\n%s\n\n| key | default | allowed | unit | meaning |\n|---|---|---|---|---|\n",
            *s->prefix ? "[" : "top level", s->prefix, *s->prefix ? "]" : "", s->help);
     for (const struct option_row *row = s->rows; row->name; row++) {
-      char allowed[512];
+      char allowed[512], name[KEY_ROOM];
+      const char *mark = *row->standard ? "`" : "";
       option_allowed(row, allowed, sizeof allowed);
-      printf("| `%s%s%s` | %s%s%s | ", s->prefix, *s->prefix ? "." : "", row->name, *row->standard ? "`" : "",
-             row->standard, *row->standard ? "`" : "");
+      printf("| `%s` | %s%s%s | ", key_name(s, row, name), mark, row->standard, mark);
       markdown_cell(allowed);
       printf(" | %s | ", text_unit(row->unit));
       markdown_cell(row->help);
@@ -80,16 +96,10 @@ static void print_markdown(void)
 
 static int help_key(const char *topic)
 {
-  char name[128];
-  for (const struct config_section *s = config_sections(); s->rows; s++)
-    for (const struct option_row *row = s->rows; row->name; row++) {
-      snprintf(name, sizeof name, "%s%s%s", s->prefix, *s->prefix ? "." : "", row->name);
-      if (!strcmp(name, topic)) {
-        print_key(s, row);
-        return 1;
-      }
-    }
-  return 0;
+  const struct config_section *s;
+  const struct option_row *row = find_key(topic, &s);
+  if (row) print_key(s, row);
+  return row != NULL;
 }
 
 static int help_section(const char *topic)
@@ -115,27 +125,18 @@ static void print_settings(const char *settings)
   printf("\n");
 }
 
-static const char *standard_of(const char *key)
-{
-  char name[128];
-  for (const struct config_section *s = config_sections(); s->rows; s++)
-    for (const struct option_row *row = s->rows; row->name; row++) {
-      snprintf(name, sizeof name, "%s%s%s", s->prefix, *s->prefix ? "." : "", row->name);
-      if (!strcmp(name, key)) return row->standard;
-    }
-  return "";
-}
-
 static void print_preset(const struct preset *p)
 {
+  const struct config_section *section;
+  const struct option_row *row;
   print_settings(p->settings);
   printf("  source: %s\n", p->source);
   if (p->originals) printf("\n  %-28s %-24s %s\n", "what", "here", "original (how many times as large)");
   for (const struct preset_fact *f = p->originals; f && f->what; f++) {
     int length = -1; /* all of it */
     const char *here = f->here ? f->here : preset_setting(p, f->what, &length);
-    if (!here) here = standard_of(f->what);
-    printf("  %-28s %-24.*s %s\n", f->what, length, here, f->original);
+    if (!here && (row = find_key(f->what, &section))) here = row->standard;
+    printf("  %-28s %-24.*s %s\n", f->what, length, here ? here : "", f->original);
   }
 }
 
@@ -217,14 +218,15 @@ static int unknown_topic(const char *topic, struct error *e)
 {
   const char *words[1024];
   size_t count = 0;
+  char name[KEY_ROOM];
   struct arena *arena = arena_new();
-  for (const struct command *const *c = commands; *c; c++) add_word(words, &count, (*c)->name);
+  for (const char *const *c = command_names; *c; c++) add_word(words, &count, *c);
   for (const struct plugin *p = plugin_table(); p->kind; p++) add_word(words, &count, p->name);
   for (const struct claim_row *row = claim_rows; row->claim; row++) add_word(words, &count, row->claim->id);
   for (const struct config_section *s = config_sections(); s->rows; s++) {
     if (*s->prefix) add_word(words, &count, s->prefix);
     for (const struct option_row *row = s->rows; row->name; row++)
-      add_word(words, &count, arena_format(arena, "%s%s%s", s->prefix, *s->prefix ? "." : "", row->name));
+      add_word(words, &count, arena_text(arena, key_name(s, row, name)));
   }
   const char *near = text_nearest(topic, words, count);
   error_set(e, STATUS_USAGE, "no help on '%.200s'%s%s%s", topic,
@@ -271,8 +273,7 @@ const struct command command_help = {
   .about =
     "Explain a command, a key (train.lr), a section (train), a plug-in (muon), a claim (C-17), or all keys "
     "(config).",
-  .options = options,
-  .size = sizeof(struct options),
+  OPTIONS,
   .most = 1,
   .once = "one topic at a time",
   .run = help,

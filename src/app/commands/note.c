@@ -58,8 +58,7 @@ const struct command command_note = {
           "old one. A run that is being written is refused: stop it, or wait. Notes are no part of what a "
           "run is: its "
           "id, its numbers and its pairs stay; resume and rerun keep them.",
-  .options = options,
-  .size = sizeof(struct options),
+  OPTIONS,
   .wanted = "which run?",
   .most = 2,
   .once = "one text: put it in quotes",

@@ -272,9 +272,8 @@ const struct command command_plot = {
           "maxlogit plot sweep --x train.lr --y train.weight_decay --of peak\n"
           "maxlogit plot --diff sweep kind=muon kind=muonclip --of val_loss\n"
           "maxlogit plot sweep --where 'kind=muon,adam & train.lr<0.02'",
-  .options = options,
+  OPTIONS,
   .shared = selection_options,
-  .size = sizeof(struct options),
   .wanted = "which runs?",
   .most = MANY_WORDS,
   .run = plot,

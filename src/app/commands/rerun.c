@@ -95,8 +95,7 @@ const struct command command_rerun = {
           "and threads; one that would change the numbers is refused. A difference, which another machine or "
           "another "
           "build may make, is told with series and step, exit status 1, and RUN.h5 stays what it was.",
-  .options = options,
-  .size = sizeof(struct options),
+  OPTIONS,
   ONE_RUN,
   .settings = 1,
   .run = rerun,

@@ -51,8 +51,7 @@ const struct command command_resume = {
   .more = "Only keys that cannot change the past may be given: train.steps upwards under a constant "
           "schedule, paths, "
           "threads, recording intervals.",
-  .options = options,
-  .size = sizeof(struct options),
+  OPTIONS,
   ONE_RUN,
   .settings = 1,
   .run = resume,

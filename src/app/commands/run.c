@@ -80,8 +80,7 @@ const struct command command_run = {
           "goes on. Before the first step too; only while the program is still being loaded does a signal "
           "end it as it "
           "ends any, with nothing written. A second Ctrl-C ends it at once.",
-  .options = options,
-  .size = sizeof(struct options),
+  OPTIONS,
   .most = 1,
   .once = "one configuration file at most",
   .settings = 1,

@@ -439,9 +439,8 @@ const struct command command_show = {
     " loss and val are those of the last recorded step; peak "
     "and last are the largest max logit of all recorded steps and of the last, with layer and head. Notes of "
     "the runs stand below.",
-  .options = options,
+  OPTIONS,
   .shared = selection_options,
-  .size = sizeof(struct options),
   .wanted = "which runs?",
   .most = MANY_WORDS,
   .run = show,

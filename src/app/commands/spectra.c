@@ -369,8 +369,7 @@ const struct command command_spectra = {
     "rows of w_q and w_k, and of its bilinear form w_q^T w_k; and a bound on the head's logits. Also of "
     "checkpoints of others: a file of safetensors, or a folder with shards and their index.",
   .tell = add_families,
-  .options = options,
-  .size = sizeof(struct options),
+  OPTIONS,
   .wanted = "which checkpoint?",
   .most = MANY_WORDS,
   .run = spectra,

@@ -302,8 +302,7 @@ const struct command command_sweep = {
     "show --by arm.\n\n"
     "Exit status: 0 when every run is done (diverged ones are) or in the hands of another sweep, 1 when one "
     "failed, 75 when stopped.",
-  .options = options,
-  .size = sizeof(struct options),
+  OPTIONS,
   .wanted = "which sweep?",
   .most = 1,
   .once = "one configuration file at most",
