@@ -3,6 +3,7 @@
 #define MAXLOGIT_BENCH_H
 #include <jansson.h>
 #include "analysis/statistics.h"
+#include "numerics/cuda_plugin.h"
 #include "run/trainer.h"
 
 struct bench {
@@ -47,6 +48,11 @@ json_t *bench_ratio(const struct median *);
 int bench_products(const struct bench *, struct error *);
 int bench_steps(const struct bench *, struct error *);
 int bench_cuda(const struct bench *, struct error *);
+
+/* A part of bench_cuda: attention by itself. Heads of 64 and 128 on 4096 tokens, and those of the toy stack, in fp32,
+   tf32 and bf16; tiny: one small head. A table, or rows of `rows` where that is not NULL. */
+int bench_attention(struct device *, const struct cuda_limits *, int tiny, double seconds, json_t *rows,
+                    struct error *);
 
 /* The best square product of OpenBLAS on one thread, of all times that it was asked for. */
 struct limit {

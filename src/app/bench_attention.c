@@ -1,9 +1,9 @@
-#include "app/bench_attention.h"
+/* bench_attention.c - attention by itself on a GPU: against that device's limits, and what its maxima cost */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "analysis/json.h"
-#include "analysis/statistics.h"
+#include "app/bench.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -16,20 +16,20 @@ static const struct shape {
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 /* One attention layer: its tensors and its calls. */
-struct layer {
+struct lone_layer {
   struct device *device;
   struct tensor *in[INPUTS], *start, *out[OUTPUTS]; /* q, k, v, do; o, ml, stats, dq, dk, dv */
   union op_args forward, backward;
 };
 
-static void layer_open(struct layer *l, struct device *device, const struct shape *s)
+static void layer_open(struct lone_layer *l, struct device *device, const struct shape *s)
 {
   const long rows = s->batch * s->length, cols = s->heads * s->size;
   const struct attention_score score = {
     .batch = s->batch, .heads = s->heads, .groups = s->heads, .scale = 1 / sqrt((double)s->size)};
   const size_t count = (size_t)(rows * cols);
   real *drawn = memory_new(count, sizeof *drawn);
-  *l = (struct layer){.device = device};
+  *l = (struct lone_layer){.device = device};
   for (int i = 0; i < INPUTS; i++) {
     for (size_t j = 0; j < count; j++) /* of unit variance, and quickly made */
       drawn[j] = (real)(3.46 * (draw_uniform((struct draw){1, 0, (uint64_t)i}, j % 65536) - 0.5));
@@ -65,7 +65,7 @@ static void layer_open(struct layer *l, struct device *device, const struct shap
                                                        .score = score}};
 }
 
-static void layer_close(struct layer *l)
+static void layer_close(struct lone_layer *l)
 {
   for (int i = 0; i < INPUTS; i++) tensor_free(l->device, l->in[i]);
   for (int i = 0; i < OUTPUTS; i++) tensor_free(l->device, l->out[i]);
@@ -73,7 +73,7 @@ static void layer_close(struct layer *l)
 }
 
 /* So many calls, kept to be replayed. The first is made at once, so that scratch is there. */
-static void *keep(struct layer *l, enum op op, const struct ops *ops, int calls)
+static void *keep(struct lone_layer *l, enum op op, const struct ops *ops, int calls)
 {
   const union op_args *args = op == OP_attention_forward ? &l->forward : &l->backward;
   const struct ops whole = l->device->ops;
@@ -86,7 +86,7 @@ static void *keep(struct layer *l, enum op op, const struct ops *ops, int calls)
   return l->device->end(l->device);
 }
 
-static double seconds_of(struct layer *l, void *kept)
+static double seconds_of(struct lone_layer *l, void *kept)
 {
   double began = clock_seconds();
   l->device->replay(l->device, kept);
@@ -95,8 +95,8 @@ static double seconds_of(struct layer *l, void *kept)
 }
 
 /* Seconds of one call by the first table, the least of all rounds; and the ratio of both, in turn. */
-static double compare(struct layer *l, enum op op, const struct ops *a, const struct ops *b, double seconds,
-                      struct median *ratio)
+static double compare(struct lone_layer *l, enum op op, const struct ops *a, const struct ops *b,
+                      double seconds, struct median *ratio)
 {
   double least = INFINITY, ratios[MOST_ROUNDS];
   void *one = keep(l, op, a, 1);
@@ -123,12 +123,12 @@ static void put(const struct shape *s, const char *math, double forward, double 
                 const struct median *maxima, json_t *rows)
 {
   if (rows)
-    json_array_append_new(
-      rows, json_pack("{s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:[o, o, o]}", "batch", (json_int_t)s->batch,
-                      "length", (json_int_t)s->length, "heads", (json_int_t)s->heads, "size",
-                      (json_int_t)s->size, "math", math, "forward_flops", json_number(forward),
-                      "backward_flops", json_number(backward), "limit", json_number(limit), "maxima",
-                      json_number(maxima->middle), json_number(maxima->low), json_number(maxima->high)));
+    json_array_append_new(rows, json_pack("{s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o}", "batch",
+                                          (json_int_t)s->batch, "length", (json_int_t)s->length, "heads",
+                                          (json_int_t)s->heads, "size", (json_int_t)s->size, "math", math,
+                                          "forward_flops", json_number(forward), "backward_flops",
+                                          json_number(backward), "limit", json_number(limit), "maxima",
+                                          bench_ratio(maxima)));
   else
     printf("  %ld x %ld tokens, %ld heads of %-4ld %-5s %8.2f %6.1f %% %8.2f %6.1f %%  %+6.2f %% (%+.2f to "
            "%+.2f)\n",
@@ -154,7 +154,7 @@ int bench_attention(struct device *device, const struct cuda_limits *limits, int
       "the forward pass (95 %%)\n");
   for (int i = 0; !status && i < (tiny ? 1 : SHAPES); i++) {
     const struct shape *s = tiny ? &tiny_shape : &shapes[i];
-    struct layer l;
+    struct lone_layer l;
     layer_open(&l, device, s);
     for (int math = MATH_FP32; !status && math <= MATH_BF16; math++) {
       struct median maxima, none;

@@ -5,7 +5,6 @@
 #include <string.h>
 #include "analysis/json.h"
 #include "app/bench.h"
-#include "app/bench_attention.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
