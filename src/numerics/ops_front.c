@@ -1,5 +1,5 @@
-/* ops_front.c - the checked front: each op_NAME checks shapes, records the forward call, and leaves a backward step with
-   what it needs */
+/* ops_front.c - the checked front: each op_NAME checks shapes, records the forward call, and leaves a backward step
+   with what it needs */
 #include "numerics/number_format.h"
 #include "numerics/ops_front.h"
 #include <math.h>
