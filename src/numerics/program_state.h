@@ -1,0 +1,84 @@
+/* program_state.h - the inside of a program: recorded by program.c, planned by plan.c, replayed by replay.c */
+#ifndef MAXLOGIT_PROGRAM_STATE_H
+#define MAXLOGIT_PROGRAM_STATE_H
+#include "base/memory.h"
+#include "numerics/fusion.h"
+#include "numerics/program.h"
+
+enum {            /* flags of tensors */
+       OWNED = 1, /* by a program: the tensor is a struct node */
+       INPUT = 2,
+       FLOWS = 4, /* a gradient flows into it */
+       KEPT = 8
+};
+
+struct span {
+  long from, to;
+};
+
+/* A tensor of the program. `written`: the columns that hold something, of a gradient; disjoint, in order. */
+struct node {
+  struct tensor tensor;
+  struct span *written;
+  int spans, room;
+  size_t place, bytes;
+};
+
+/* Calls [from, from+count) of `order`; apart: each is one piece of work, all at the same time; fusion: they are one
+   (fusion.h), of which so many rows are one piece of work. */
+struct group {
+  int from, count, apart;
+  const struct link *fusion;
+  long piece;
+};
+
+/* One operation, or a step of the host. */
+struct call {
+  enum op op;
+  union op_args args;
+  struct tensor *guard; /* NULL: always */
+  host_step *host;
+  void *context;
+};
+struct reverse {
+  backward_step *step;
+  void *context;
+};
+
+struct program {
+  struct device *device;
+  struct arena *arena;
+  struct node **node;
+  int nodes, node_room;
+  struct call *call;
+  int calls, call_room;
+  struct reverse *reverse;
+  int reverses, reverse_room;
+  const struct tensor *loss;
+  struct tensor *guard; /* of the calls that are being recorded */
+  int host_steps;
+  int *fusion; /* [calls]: how many from here on are one */
+  int *order;  /* calls level by level */
+  struct group *group;
+  int groups;
+  /* Where the device keeps calls: [calls], by the first of each piece without a step of the host; made at the second
+     run, for as many runs at a time and for the scratch that there is. */
+  void **kept;
+  const void *kept_scratch;
+  int ran, kept_runs;
+  void *block;
+  size_t bytes;
+  int planned;
+};
+
+static inline size_t element(const struct tensor *t)
+{
+  return t->type == TENSOR_INT ? sizeof(int) : sizeof(real);
+}
+static inline struct tensor *owner_of(const struct tensor *t)
+{
+  return t->base ? t->base : (struct tensor *)t;
+}
+/* What the device keeps of its calls. */
+void program_forget(struct program *);
+#endif

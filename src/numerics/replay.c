@@ -1,0 +1,93 @@
+/* replay.c - the calls of a program are made, level by level, for one run or for those beside it */
+#include "base/thread.h"
+#include "numerics/program_state.h"
+
+static void run_call(struct device *device, const struct call *call)
+{
+  if (!call->host)
+    op_run_if(device, call->guard, call->op, &call->args);
+  else if (!call->guard || device_number(device, call->guard) != 0)
+    call->host(device, call->context);
+}
+
+/* The i-th of the order, for all. */
+static void run_at(struct program *const *p, int count, int i)
+{
+  int at = p[0]->order[i];
+  int each = p[0]->call[at].host ? count : 1;
+  for (int k = 0; k < each; k++) run_call(p[k]->device, &p[k]->call[at]);
+}
+
+struct level_call {
+  struct program *program;
+  const struct group *group;
+};
+
+static void run_piece(void *context, long piece, int worker)
+{
+  const struct level_call *g = context;
+  struct program *p = g->program;
+  run_call(device_worker(p->device, worker), &p->call[p->order[g->group->from + piece]]);
+}
+
+/* Calls from the i-th of the order on, up to the next step of the host. Returns where they end. */
+static int run_piece_kept(struct program *p, int i)
+{
+  struct device *d = p->device;
+  int end = i;
+  while (end < p->calls && !p->call[p->order[end]].host) end++;
+  if (!p->kept[i]) {
+    d->begin(d);
+    for (int k = i; k < end; k++) run_call(d, &p->call[p->order[k]]);
+    p->kept[i] = d->end(d);
+  }
+  d->replay(d, p->kept[i]);
+  return end;
+}
+
+static void run_kept(struct program *const *all, int count)
+{
+  struct program *p = all[0];
+  if (p->kept_runs != p->device->runs || p->kept_scratch != p->device->scratch) program_forget(p);
+  p->kept_runs = p->device->runs;
+  p->kept_scratch = p->device->scratch;
+  for (int i = 0; i < p->calls;) {
+    if (p->call[p->order[i]].host)
+      run_at(all, count, i++);
+    else
+      i = run_piece_kept(p, i);
+  }
+}
+
+static void run_all(struct program *const *all, int count)
+{
+  struct program *p = all[0];
+  REQUIRE(p->planned);
+  device_settle_scratch(p->device);
+  /* The first time call by call: what a device does but once is then done. */
+  if (p->kept && p->ran++ && !p->device->op_seconds) {
+    run_kept(all, count);
+    return;
+  }
+  for (int i = 0; i < p->groups; i++) {
+    const struct group *g = &p->group[i];
+    if (g->fusion && p->device->ops.shared[OP_matmul] && !p->device->op_seconds)
+      fusion_run(p->device, g->fusion, g->count, g->piece);
+    else if (g->apart && !p->kept && !p->device->op_seconds)
+      parallel_for(p->device->pool, g->count, run_piece, &(struct level_call){p, g});
+    else
+      for (int k = g->from; k < g->from + g->count; k++) run_at(all, count, k);
+  }
+}
+
+void program_run(struct program *p) { run_all(&p, 1); }
+
+void program_run_together(struct program *const *p, int count)
+{
+  struct device *first = p[0]->device;
+  ptrdiff_t apart = p[count - 1]->device->slab - first->slab;
+  REQUIRE(count == 1 || (p[0]->kept && apart > 0));
+  if (count > 1) first->runs = (int)(apart / (ptrdiff_t)first->stride) + 1;
+  run_all(p, count);
+  if (count > 1) first->runs = 1;
+}
