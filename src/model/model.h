@@ -189,9 +189,9 @@ struct stabilizer_context {
   struct tensor **series;  /* series[i]: where emits[i] goes, [1, length]; NaN until a step writes it */
   struct numbers *numbers; /* for numbers of its own: thresholds, ... */
   struct tensor *max_logit,
-    *max_abs_logit;        /* [L*H,1], signed and absolute, before any cap, of this step's pass */
-  struct tensor *watched;  /* [L,1]: max |x| of the tensors given to model_watch */
-  int wants_probe;         /* set by init: the maxima are of the fixed probe batch instead */
+    *max_abs_logit;       /* [L*H,1], signed and absolute, before any cap, of this step's pass */
+  struct tensor *watched; /* [L,1]: max |x| of the tensors given to model_watch */
+  int wants_probe;        /* set by init: the maxima are of the fixed probe batch instead */
 };
 
 /* Rows of a parameter that have a learning rate of their own: see on_update. */
@@ -353,7 +353,8 @@ struct tensor *model_attend(struct model *, struct program *, int layer, const s
 struct tensor *model_attend_latent(struct program *, const struct layer_inputs *, struct tensor *q,
                                    struct tensor *latent, struct tensor *rotary, struct tensor *rstd,
                                    const struct attention_spec *, struct tensor **stats);
-/* ... end in residual + y w_o^T + b_o ... */
+/* ... end in residual + y w_o^T + b_o, which stabilisers may hear ... */
+int model_hears_output(const struct model *);
 struct tensor *model_output(struct model *, struct program *, int layer, struct tensor *y,
                             struct tensor *residual);
 /* ... and take weights through it: `first` and the next count-1 parameters as one matrix. */
@@ -365,7 +366,7 @@ void model_tap(struct model *, struct program *, enum point, int layer, const st
 /* For stabilisers, in one of their hooks: record max |x| as the layer's `watched` number; once a layer. */
 void model_watch(struct stabilizer_context *, struct program *, int layer, struct tensor *x);
 
-/* Multiply rows [row, row+rows) of a factor's weight (and bias) by c, at once. */
+/* Multiply rows [row, row+rows) of a block's weight (and bias) by c, at once. */
 void logit_block_scale(struct model *, const struct logit_block *, double c);
 /* The place and length of these rows in params.values (or params.grads), as the operations on segments take them. */
 void model_segment(const struct model *, const struct param *, long row, long rows, int out[2]);

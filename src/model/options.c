@@ -1,0 +1,114 @@
+/* options.c - the keys of a model, and what follows from what */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/text.h"
+#include "model/model.h"
+#include "numerics/number_format.h"
+
+static const char *const init_kinds[] = {"fan_in", "fixed", NULL};
+
+#define ROW_INT(field, standard, min, max, help) \
+  INT_ROW(struct model_options, field, standard, min, max, "1", help, 0)
+
+const struct option_row model_rows[] = {
+  ROW_INT(layers, "2", 1, 1000, "blocks in the stack"),
+  ROW_INT(width, "64", 1, 65536, "width of the residual stream"),
+  ROW_INT(heads, "4", 1, 4096, "query heads"),
+  ROW_INT(kv_heads, "0", 0, 4096, "key/value heads; 0 with mha: as many as heads"),
+  ROW_INT(head_dim, "0", 0, 8192, "size of a head (mla: of its content part); 0: width / heads"),
+  ROW_INT(context, "64", 1, 1048576, "tokens a row"),
+  ROW_INT(ffn_width, "0", 0, 1048576, "width of SwiGLU; 0: 8/3 width, rounded to a multiple of 16"),
+  ROW_INT(vocab, "0", 0, 1048576, "symbols; 0: as many as the data has"),
+  TEXT_ROW(struct model_options, attention, "mha", "attention variant: see `maxlogit list attention`", 0),
+  TEXT_ROW(struct model_options, ffn, "swiglu", "feed-forward block: see `maxlogit list ffn`", OPTION_LATER),
+  ROW_INT(q_rank, "0", 0, 65536, "mla: rank of the query latent; 0: none, queries come from the width"),
+  ROW_INT(kv_rank, "0", 0, 65536, "mla: rank of the key/value latent; 0: 4 head_dim"),
+  ROW_INT(rope_dim, "0", 0, 8192, "mla: size of the rotary part, even; 0: head_dim / 2"),
+  ROW_INT(value_dim, "0", 0, 8192, "mla: size of a value head; 0: head_dim"),
+  BOOL_ROW(struct model_options, tied, "0", "one matrix for embedding and head", 0),
+  BOOL_ROW(struct model_options, bias, "0", "biases in the attention's projections", 0),
+  REAL_ROW(struct model_options, rope_base, "10000", 1, 1e12, "1", "base of RoPE's frequencies", 0),
+  REAL_ROW(struct model_options, rope_scale, "1", 1e-6, 1e6, "1",
+           "positions are divided by it (position interpolation, arXiv 2306.15595)", 0),
+  REAL_ROW(struct model_options, norm_eps, "1e-06", 0, 1, "1", "added to the mean square in RMSNorm", 0),
+  REAL_ROW(struct model_options, z_loss, "0", 0, 1e6, "1", "factor of the z-loss: the mean of (log Z)^2", 0),
+  CHOICE_ROW(struct model_options, init, "fan_in", init_kinds,
+             "initial matrices: N(0, 1/fan_in) with embedding N(0, 1), or N(0, init_std^2) for all", 0),
+  REAL_ROW(struct model_options, init_std, "0.02", 0, 1e6, "1", "standard deviation of init = fixed", 0),
+  INT_ROW(struct model_options, mtp, "0", 0, 8, "1",
+          "modules of multi-token prediction (DeepSeek-V3, arXiv 2412.19437 sec. 2.2): the k-th predicts the "
+          "token k further on",
+          OPTION_LATER),
+  REAL_ROW(struct model_options, mtp_weight, "0.3", 0, 1e6, "1", "weight of the mean of the modules' losses",
+           OPTION_LATER),
+  END_ROW};
+
+const struct option_row precision_rows[] = {
+  CHOICE_ROW(struct precision_options, scores, "f32", number_formats,
+             "format that logits are rounded to before the cap and the softmax; f32: not rounded", 0),
+  CHOICE_ROW(struct precision_options, qk, "f32", number_formats,
+             "format that queries and keys are rounded to before their product; f32: not rounded", 0),
+  END_ROW};
+
+/* --- what follows from what --------------------------------------------------------------------------- */
+
+enum { MOST_NAMES = 64 };
+
+static int no_plugin(const char *key, const char *what, const char *name, const char *const *names,
+                     size_t count, struct error *e)
+{
+  char list[512] = "";
+  for (size_t i = 0; i < count; i++) {
+    size_t used = strlen(list);
+    snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", names[i]);
+  }
+  const char *nearest = text_nearest(name, names, count);
+  return error_set(e, STATUS_USAGE, "%s: \"%s\" is no %s; allowed: %s%s%s%s", key, name, what, list,
+                   nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+}
+
+static int unknown_attention(const char *name, struct error *e)
+{
+  const char *names[MOST_NAMES];
+  size_t count = 0;
+  for (const struct attention *const *a = attentions; *a && count < MOST_NAMES; a++)
+    names[count++] = (*a)->name;
+  return no_plugin("model.attention", "variant", name, names, count, e);
+}
+
+static int unknown_ffn(const char *name, struct error *e)
+{
+  const char *names[MOST_NAMES];
+  size_t count = 0;
+  for (const struct ffn *const *f = ffns; *f && count < MOST_NAMES; f++) names[count++] = (*f)->name;
+  return no_plugin("model.ffn", "feed-forward block", name, names, count, e);
+}
+
+int model_resolve(struct model_options *o, long data_vocab, struct error *e)
+{
+  const struct attention *attention = attention_find(o->attention);
+  const struct ffn *ffn = ffn_find(o->ffn);
+  if (!attention) return unknown_attention(o->attention, e);
+  if (!ffn) return unknown_ffn(o->ffn, e);
+  if (o->head_dim == 0) {
+    if (o->width % o->heads)
+      return error_set(e, STATUS_USAGE,
+                       "model.head_dim: width / heads = %ld / %ld is not whole; give "
+                       "model.head_dim, or heads that divide the width",
+                       o->width, o->heads);
+    o->head_dim = o->width / o->heads;
+  }
+  if (o->ffn_width == 0) {
+    o->ffn_width = 16 * lround((double)o->width / 6);
+    if (o->ffn_width == 0) o->ffn_width = 16;
+  }
+  if (o->vocab == 0) o->vocab = data_vocab;
+  if (o->vocab < data_vocab || o->vocab < 1)
+    return error_set(e, STATUS_USAGE,
+                     "model.vocab: %ld is fewer than the %ld symbols of the data; allowed: "
+                     "%ld or more, or 0 for as many as the data has",
+                     o->vocab, data_vocab, data_vocab);
+  int status = attention->resolve ? attention->resolve(o, e) : STATUS_OK;
+  return status || !ffn->resolve ? status : ffn->resolve(o, o->ffn_options, e);
+}

@@ -1,0 +1,131 @@
+/* parts.c - what attention variants and feed-forward blocks are recorded with: stabilisers, taps, caches, weights */
+#include "model/model.h"
+#include "numerics/number_format.h"
+
+enum { MAX_SPAN = 4 };
+
+void model_on_qk(struct model *m, struct program *program, int layer, struct qk_part *part, int parts)
+{
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->on_qk) m->stabilizer[i]->on_qk(&m->context[i], program, layer, part, parts);
+}
+
+void model_on_score(struct model *m, struct attention_spec *spec)
+{
+  spec->score.scores_format = m->precision.scores;
+  spec->qk_format = m->precision.qk;
+  spec->stats = m->stats_at;
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->on_score) m->stabilizer[i]->on_score(&m->context[i], spec);
+}
+
+int model_hears_output(const struct model *m)
+{
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->on_output) return 1;
+  return 0;
+}
+
+struct tensor *model_output(struct model *m, struct program *program, int layer, struct tensor *y,
+                            struct tensor *residual)
+{
+  const struct layer *own = &m->layer[layer];
+  struct tensor *w = model_weight(m, program, own->w_o, 1), *b = own->b_o ? &own->b_o->value : NULL;
+  if (!model_hears_output(m)) return op_linear(program, y, w, b, residual);
+  struct tensor *x = op_linear(program, y, w, b, NULL);
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->on_output) m->stabilizer[i]->on_output(&m->context[i], program, layer, x);
+  return op_add(program, x, residual);
+}
+
+void model_watch(struct stabilizer_context *c, struct program *program, int layer, struct tensor *x)
+{
+  long place = (c - c->model->context) * model_blocks(&c->model->options) + layer;
+  PROGRAM_CALL(program, max_abs, .y = program_rows(program, c->model->watched, place, 1), .x = x);
+}
+
+void model_tap(struct model *m, struct program *program, enum point point, int layer, const struct flow *flow)
+{
+  struct watcher *w = m->into ? m->into->watcher : NULL;
+  if (!w) return;
+  struct flow told = *flow;
+  told.share = m->share;
+  w->tap(w, program, point, layer, &told);
+}
+
+void qk_part_norm(struct program *program, struct qk_part *part, struct tensor *gain, struct tensor *eps)
+{
+  if (!part->absorbed) {
+    part->x = op_rmsnorm(program, part->x, gain, gain->cols, eps);
+    return;
+  }
+  REQUIRE(!part->rstd && gain->cols == part->dim);
+  part->rstd = op_inverse_rms(program, part->x, part->dim, eps);
+  part->gain = gain;
+}
+
+/* --- decoding ----------------------------------------------------------------------------------------- */
+
+static struct tensor *cache(struct program *program, const struct layer_inputs *in, long cols,
+                            const char *name)
+{
+  in->decoding->cached += cols;
+  return program_input(program, TENSOR_REAL, in->batch * in->decoding->length, cols, name);
+}
+
+struct tensor *model_attend(struct model *m, struct program *program, int layer,
+                            const struct layer_inputs *in, struct tensor *q, struct tensor *k,
+                            struct tensor *v, const struct attention_spec *spec, struct tensor **stats)
+{
+  if (!in->decoding) {
+    struct attention_spec rounded = *spec;
+    rounded.qk_format = FORMAT_F32;
+    q = op_round(program, q, spec->qk_format);
+    k = op_round(program, k, spec->qk_format);
+    struct tensor *y = op_attention(program, q, k, v, in->start, &rounded, stats);
+    model_tap(m, program, POINT_SCORES, layer,
+              &(struct flow){.q = q,
+                             .k = k,
+                             .v = v,
+                             .position = in->position,
+                             .start = in->start,
+                             .stats = *stats,
+                             .score = &spec->score});
+    return y;
+  }
+  struct attention_cache c = {.slot = in->decoding->slot};
+  c.keys = cache(program, in, k->cols, "key cache");
+  c.values = cache(program, in, v->cols, "value cache");
+  return op_attention_cached(program, &c, q, k, v, NULL, 0, in->start, spec, stats);
+}
+
+struct tensor *model_attend_latent(struct program *program, const struct layer_inputs *in, struct tensor *q,
+                                   struct tensor *latent, struct tensor *rotary, struct tensor *rstd,
+                                   const struct attention_spec *spec, struct tensor **stats)
+{
+  struct tensor *key = op_round(program, op_join_heads(program, latent, rotary, 1, 0), spec->qk_format);
+  struct tensor *value = op_columns(program, key, 0, latent->cols); /* what is cached is one latent */
+  struct attention_cache c = {.slot = in->decoding->slot};
+  c.keys = cache(program, in, key->cols, "latent cache");
+  c.values = op_columns(program, c.keys, 0, latent->cols);
+  if (rstd) c.factors = cache(program, in, rstd->cols, "1/rms cache");
+  return op_attention_cached(program, &c, q, key, value, rstd, latent->cols, in->start, spec, stats);
+}
+
+struct tensor *model_weight(struct model *m, struct program *program, struct param *first, int count)
+{
+  struct tensor *part[MAX_SPAN];
+  int at = 0, changed = 0;
+  REQUIRE(count <= MAX_SPAN);
+  while (m->params.list[at] != first) at++;
+  for (int i = 0; i < count; i++) {
+    struct param *p = m->params.list[at + i];
+    part[i] = &p->value;
+    for (int s = 0; s < m->stabilizer_count; s++)
+      if (m->stabilizer[s]->on_weight)
+        part[i] = m->stabilizer[s]->on_weight(&m->context[s], program, p, part[i]);
+    changed |= part[i] != &p->value;
+  }
+  if (!changed) return params_span(&m->params, first, count);
+  return count == 1 ? part[0] : op_join_rows(program, part, count);
+}

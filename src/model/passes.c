@@ -1,0 +1,237 @@
+/* passes.c - programs over a model: forward, backward, decoding, and what they add to a tally */
+#include <math.h>
+#include "base/elementary.h"
+#include "base/memory.h"
+#include "model/model.h"
+
+/* cos | sin of position * base^(-2i/dim), i < dim/2 (RoFormer, arXiv 2104.09864 eq. 15), in double. */
+static void fill_rope_table(const struct model_options *o, struct device *device, struct tensor *table)
+{
+  long half = table->cols / 2;
+  real *values = memory_new((size_t)(table->rows * table->cols), sizeof *values);
+  for (long t = 0; t < table->rows; t++)
+    for (long i = 0; i < half; i++) {
+      double angle = (double)t / o->rope_scale * same_pow(o->rope_base, -(double)i / (double)half), cosine,
+             sine;
+      same_turn(angle * (0.5 * M_1_PI), &cosine, &sine);
+      values[t * table->cols + i] = (real)cosine;
+      values[t * table->cols + half + i] = (real)sine;
+    }
+  device->upload(device, table->data, values, (size_t)(table->rows * table->cols) * sizeof *values);
+  memory_free(values);
+}
+
+static void fill_inputs(const struct model *m, const struct model_program *mp)
+{
+  long n = mp->batch * mp->context;
+  int *position = memory_new((size_t)n, sizeof *position);
+  real *weight = memory_new((size_t)n, sizeof *weight);
+  for (long i = 0; i < n; i++) {
+    position[i] = (int)(i % mp->context);
+    weight[i] = (real)(1 / (double)n);
+  }
+  m->device->upload(m->device, mp->position->data, position, (size_t)n * sizeof *position);
+  m->device->upload(m->device, mp->weight->data, weight, (size_t)n * sizeof *weight);
+  memory_free(position);
+  memory_free(weight);
+}
+
+static struct tensor *norm(const struct model *m, struct program *program, struct tensor *x,
+                           struct param *gain)
+{
+  return op_rmsnorm(program, x, &gain->value, m->options.width, m->norm_eps);
+}
+
+/* The residual stream behind block l. */
+static struct tensor *block(struct model *m, struct model_program *mp, const struct layer_inputs *inputs,
+                            int l, struct tensor *x)
+{
+  long heads = m->options.heads;
+  struct tensor *h = norm(m, mp->program, x, m->layer[l].attn_norm);
+  m->stats_at = program_rows(mp->program, mp->all_stats, l * heads, heads);
+  x = m->attention->forward(m, mp->program, l, inputs, h, x, &mp->stats[l]);
+  m->stats_at = NULL;
+  h = norm(m, mp->program, x, m->layer[l].ffn_norm);
+  m->routes_at = mp->routes ? program_rows(mp->program, mp->routes, l, 1) : NULL;
+  x = m->ffn->forward(m, mp->program, l, inputs, h, x);
+  m->routes_at = NULL;
+  model_tap(m, mp->program, POINT_STREAM, l, &(struct flow){.x = x});
+  return x;
+}
+
+static struct tensor *logits_of(struct model *m, struct program *p, struct tensor *x, struct param *gain)
+{
+  return op_linear(p, norm(m, p, x, gain), model_weight(m, p, m->head, 1), NULL, NULL);
+}
+
+/* Module k = index + 1 (arXiv 2412.19437 eq. 21 to 25): from the stream h of depth k - 1 and the embedding of the
+   token k further on, join [RMSNorm h ; RMSNorm e], then a block, then the model's own head; returns the stream of
+   depth k. */
+static struct tensor *look_ahead(struct model *m, struct model_program *mp, const struct layer_inputs *inputs,
+                                 int index, struct tensor *h)
+{
+  struct program *p = mp->program;
+  const struct module *own = &m->module[index];
+  struct ahead *ahead = &mp->ahead[index];
+  struct tensor *tokens = index ? ahead[-1].targets : mp->targets;
+  struct tensor *e = op_embed(p, tokens, &m->embed->value);
+  struct tensor *both = op_join_heads(p, norm(m, p, h, own->norm_h), norm(m, p, e, own->norm_e), 1, 0);
+  struct tensor *x = op_linear(p, both, model_weight(m, p, own->w_join, 1), NULL, NULL);
+  x = block(m, mp, inputs, (int)m->options.layers + index, x);
+  ahead->logits = logits_of(m, p, x, own->norm);
+  ahead->loss = op_side_loss(p, ahead->logits, ahead->targets, ahead->weight, m->no_z, m->ahead_weight);
+  return x;
+}
+
+static void record(struct model *m, struct model_program *mp, const struct layer_inputs *inputs)
+{
+  struct tensor *x = op_embed(mp->program, mp->tokens, &m->embed->value), *h;
+  for (int l = 0; l < m->options.layers; l++) x = block(m, mp, inputs, l, x);
+  h = x;
+  for (int k = 0; mp->ahead && k < m->options.mtp; k++) h = look_ahead(m, mp, inputs, k, h);
+  mp->logits = logits_of(m, mp->program, x, m->norm);
+  model_tap(m, mp->program, POINT_LOGITS, -1, &(struct flow){.x = mp->logits});
+  mp->loss = op_cross_entropy(mp->program, mp->logits, mp->targets, mp->weight, m->z_loss, &mp->ml);
+}
+
+static void add_ahead(struct model *m, struct model_program *mp)
+{
+  long n = mp->batch * mp->context;
+  mp->ahead = memory_new((size_t)m->options.mtp, sizeof *mp->ahead);
+  for (int k = 0; k < m->options.mtp; k++) {
+    mp->ahead[k].targets = program_input(mp->program, TENSOR_INT, n, 1, "targets further on");
+    mp->ahead[k].weight = program_input(mp->program, TENSOR_REAL, n, 1, "weight further on");
+  }
+}
+
+/* Inputs, rope table for `positions`, and the forward pass. */
+static struct tensor *begin_program(struct model *m, struct model_program *mp, long batch, long context,
+                                    long positions, struct decoding *decoding, long parts)
+{
+  long n = batch * context;
+  *mp = (struct model_program){.batch = batch, .context = context, .program = program_new(m->device)};
+  mp->tokens = program_input(mp->program, TENSOR_INT, n, 1, "tokens");
+  mp->targets = program_input(mp->program, TENSOR_INT, n, 1, "targets");
+  mp->weight = program_input(mp->program, TENSOR_REAL, n, 1, "weight");
+  mp->position = program_input(mp->program, TENSOR_INT, n, 1, "position");
+  mp->start = program_input(mp->program, TENSOR_INT, n, 1, "start");
+  struct tensor *rope_table =
+    program_input(mp->program, TENSOR_REAL, positions, m->attention->rope_dim(&m->options), "rope table");
+  struct layer_inputs inputs = {mp->position, mp->start,         rope_table, batch,
+                                context,      1 / (double)parts, decoding};
+  if (decoding) decoding->slot = mp->slot = program_input(mp->program, TENSOR_INT, n, 1, "slot");
+  if (!decoding && m->options.mtp) add_ahead(m, mp);
+  mp->stats = memory_new((size_t)model_blocks(&m->options), sizeof *mp->stats);
+  mp->all_stats =
+    program_temporary(mp->program, model_blocks(&m->options) * m->options.heads, 4, "attention statistics");
+  program_keep(mp->program, mp->all_stats);
+  if (model_hears_output(m)) {
+    mp->watched =
+      program_temporary(mp->program, m->stabilizer_count * model_blocks(&m->options), 1, "watched");
+    program_keep(mp->program, mp->watched);
+    PROGRAM_CALL(mp->program, fill, .y = mp->watched, .value = 0);
+  }
+  m->watched = mp->watched;
+  if (m->experts) {
+    mp->routes = program_temporary(mp->program, model_blocks(&m->options), m->experts + 4, "routes");
+    program_keep(mp->program, mp->routes);
+  }
+  record(m, mp, &inputs);
+  program_keep(mp->program, mp->loss);
+  return rope_table;
+}
+
+static void end_program(struct model *m, struct model_program *mp, struct tensor *rope_table, int backward)
+{
+  if (backward) {
+    program_backward(mp->program, mp->loss);
+  } else {
+    program_keep(mp->program, mp->logits);
+    program_keep(mp->program, mp->ml);
+    for (int k = 0; mp->ahead && k < m->options.mtp; k++) program_keep(mp->program, mp->ahead[k].logits);
+  }
+  program_plan(mp->program);
+  fill_rope_table(&m->options, m->device, rope_table);
+  fill_inputs(m, mp);
+}
+
+/* Sums, and in the last column the largest. */
+static void see_routes(struct model *m, struct model_program *mp, const struct tally *into)
+{
+  struct program *p = mp->program;
+  long sums = m->experts + 3;
+  PROGRAM_CALL(p, axpby, .y = program_view(p, into->routes, 0, sums),
+               .x = program_view(p, mp->routes, 0, sums), .alpha = 1, .beta = 1);
+  PROGRAM_CALL(p, larger, .y = program_view(p, into->routes, sums, 1),
+               .x = program_view(p, mp->routes, sums, 1));
+  for (int l = 0; l < model_blocks(&m->options); l++) {
+    struct router r = model_router(m, l);
+    if (r.experts) PROGRAM_CALL(p, copy, .y = program_rows(p, into->biases, l, 1), .x = &r.bias->value);
+  }
+}
+
+/* Take what the program has seen into what its batch has. */
+static void see(struct model *m, struct model_program *mp, const struct tally *into, long parts)
+{
+  struct program *p = mp->program;
+  long watched = m->stabilizer_count * model_blocks(&m->options);
+  PROGRAM_CALL(p, see, .seen = into->stats, .stats = mp->all_stats, .share = 1 / (double)parts);
+  PROGRAM_CALL(p, axpby, .y = into->loss, .x = mp->loss, .alpha = 1, .beta = 1);
+  if (mp->watched) PROGRAM_CALL(p, larger, .y = program_rows(p, into->watched, 0, watched), .x = mp->watched);
+  if (mp->routes) see_routes(m, mp, into);
+  for (int k = 0; mp->ahead && k < m->options.mtp; k++)
+    PROGRAM_CALL(p, axpby, .y = program_rows(p, into->ahead, k, 1), .x = mp->ahead[k].loss, .alpha = 1,
+                 .beta = 1);
+}
+
+void model_record_clear(struct program *p, const struct tally *s)
+{
+  PROGRAM_CALL(p, fill, .y = s->loss, .value = 0);
+  PROGRAM_CALL(p, fill, .y = s->stats, .value = -INFINITY);
+  PROGRAM_CALL(p, fill, .y = program_view(p, s->stats, 1, 1), .value = 0); /* of absolute values */
+  PROGRAM_CALL(p, fill, .y = program_view(p, s->stats, 3, 1), .value = 0); /* a sum */
+  PROGRAM_CALL(p, fill, .y = s->watched, .value = 0);
+  if (s->routes) PROGRAM_CALL(p, fill, .y = s->routes, .value = 0);
+  if (s->ahead) PROGRAM_CALL(p, fill, .y = s->ahead, .value = 0);
+}
+
+void model_program_init(struct model *m, struct model_program *mp, long batch, long context, int backward,
+                        const struct tally *into, long parts)
+{
+  m->into = into;
+  m->share = 1 / (double)parts;
+  struct tensor *rope_table = begin_program(m, mp, batch, context, context, NULL, parts);
+  if (into) see(m, mp, into, parts);
+  m->into = NULL;
+  end_program(m, mp, rope_table, backward);
+}
+
+int model_decoder_init(struct model *m, struct model_program *mp, long batch, long length,
+                       enum decode_form form, struct error *e)
+{
+  struct decoding decoding = {.form = form, .length = length};
+  *mp = (struct model_program){0};
+  if (form == DECODE_ABSORBED && !m->attention->absorbs)
+    return error_set(e, STATUS_USAGE,
+                     "absorbed decoding wants keys and values that come from a latent; with "
+                     "model.attention = %s they come from the width; allowed: materialised",
+                     m->options.attention);
+  struct tensor *rope_table = begin_program(m, mp, batch, 1, length, &decoding, 1);
+  if (decoding.refused) {
+    model_program_free(mp);
+    return error_set(e, STATUS_USAGE,
+                     "a stabiliser changes content keys in a way that a latent cache cannot "
+                     "follow; allowed: materialised");
+  }
+  mp->cached = decoding.cached;
+  end_program(m, mp, rope_table, 0);
+  return STATUS_OK;
+}
+
+void model_program_free(struct model_program *mp)
+{
+  if (mp->program) program_free(mp->program);
+  memory_free(mp->stats);
+  memory_free(mp->ahead);
+  *mp = (struct model_program){0};
+}
