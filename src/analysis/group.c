@@ -47,11 +47,8 @@ char *run_identity(const struct run *run, const struct keys *keys)
     const char *value = run_parameter(run->file, keys->key[k].name);
     buffer_add(&text, "%s=%s\n", keys->key[k].name, value ? value : keys->key[k].standard);
   }
-  if (run_contents(run->file, &data, &start))
-    buffer_add(&text, "data %016" PRIx64 " start %016" PRIx64 "\n", data, start);
-  else /* a file of old: by name */
-    buffer_add(&text, "data %s start %s\n", run_parameter_or(run, "data.path", ""),
-               run_parameter_or(run, "train.init_from", ""));
+  run_contents(run->file, &data, &start);
+  buffer_add(&text, "data %016" PRIx64 " start %016" PRIx64 "\n", data, start);
   return text.text;
 }
 

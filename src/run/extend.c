@@ -58,7 +58,8 @@ static void add_run(struct shorter *s, const char *name)
   if (run_peek(&r, path, &ignored)) return;
   const char *steps = run_parameter(r, "train.steps");
   struct finished f = {.steps = steps ? strtol(steps, NULL, 10) : 0};
-  if (!strcmp(run_state(r), "finished") && !strcmp(run_id(r), id) && run_contents(r, &f.data, &f.start)) {
+  run_contents(r, &f.data, &f.start);
+  if (!strcmp(run_state(r), "finished") && !strcmp(run_id(r), id)) {
     memcpy(f.id, id, sizeof f.id);
     s->run = memory_grow(s->run, s->count, s->count + 1, sizeof *s->run);
     s->run[s->count++] = f;

@@ -91,8 +91,8 @@ double run_wall_seconds(const struct run_file *);
 const char *run_id(const struct run_file *);
 const char *run_date(const struct run_file *);      /* when it was started: ISO 8601 */
 const char *run_data_text(const struct run_file *); /* "shakespeare.txt, 1115394 bytes, 65 symbols" */
-/* run_facts' hashes of contents; returns 0, and gives 0, where a file of old does not tell them. */
-int run_contents(const struct run_file *, uint64_t *data, uint64_t *start);
+/* run_facts' hashes of contents. */
+void run_contents(const struct run_file *, uint64_t *data, uint64_t *start);
 double run_loss_floor(const struct run_file *); /* entropy rate of the data, nat per token; NaN: unknown */
 /* A parameter as text ("train.lr"); NULL if there is none. */
 const char *run_parameter(const struct run_file *, const char *key);

@@ -343,11 +343,10 @@ const char *run_date(const struct run_file *r) { return fact(r, "date"); }
 const char *run_data_text(const struct run_file *r) { return fact(r, "data_text"); }
 double run_loss_floor(const struct run_file *r) { return number_of(r, "loss_floor"); }
 
-int run_contents(const struct run_file *r, uint64_t *data, uint64_t *start)
+void run_contents(const struct run_file *r, uint64_t *data, uint64_t *start)
 {
   *data = strtoull(fact(r, "data_content"), NULL, 16);
   *start = strtoull(fact(r, "start_content"), NULL, 16);
-  return *fact(r, "data_content") != 0;
 }
 
 const char *run_parameter(const struct run_file *r, const char *key)
