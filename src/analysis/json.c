@@ -20,6 +20,14 @@ json_t *json_number(double value)
   return json_real(short_value);
 }
 
+json_t *json_known(int known, double value) { return known ? json_number(value) : json_null(); }
+
+json_t *json_interval(const struct interval *i)
+{
+  return json_pack("{s:i, s:o, s:o, s:o}", "n", i->n, "mean", json_known(i->n > 0, i->mean), "lo",
+                   json_known(i->n > 1, i->lo), "hi", json_known(i->n > 1, i->hi));
+}
+
 json_t *json_text(const char *text)
 {
   if (!text) return json_null();

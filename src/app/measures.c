@@ -105,47 +105,78 @@ static void measure_text(const struct measure *m, char out[120])
     snprintf(out, 120, "%s [%s, %s] n=%d", middle, lo, hi, m->n);
 }
 
-struct grid { /* cells of a text table: each column as wide as its widest */
-  int rows, columns;
-  char (*cell)[256];
-};
+/* A table in the making: cells end with NEXT, rows with a line's end behind it. */
+#define NEXT "\037"
 
-static char *cell_of(const struct grid *g, int row, int column) { return g->cell[row * g->columns + column]; }
-
-static void print_grid(const struct grid *g)
+/* Each column as wide as its widest cell. */
+static void print_columns(const struct buffer *b)
 {
-  for (int row = 0; row < g->rows; row++)
-    for (int c = 0; c < g->columns; c++) {
-      int width = 0;
-      for (int r = 0; r < g->rows; r++)
-        if ((int)strlen(cell_of(g, r, c)) > width) width = (int)strlen(cell_of(g, r, c));
-      int last = c == g->columns - 1;
-      printf("%-*s%s", last ? 0 : width, cell_of(g, row, c), last ? "\n" : "  ");
+  enum { MOST_COLUMNS = 256 };
+  int width[MOST_COLUMNS] = {0}, column = 0;
+  for (int printing = 0; printing < 2; printing++)
+    for (const char *at = b->text; *at; at++) {
+      int length = (int)strcspn(at, NEXT);
+      if (length > width[column]) width[column] = length;
+      at += length;
+      int last = at[1] == '\n';
+      if (printing) printf("%.*s%*s", length, at - length, last ? 0 : width[column] - length + 2, "");
+      column = last || column == MOST_COLUMNS - 1 ? 0 : column + 1;
+      at += last;
+      if (printing && last) putchar('\n');
     }
 }
 
-static void print_runs(const struct table_of *t)
+static void print_csv(const struct buffer *b)
 {
-  struct grid g = {t->set->runs + 1, t->metrics + 4, NULL};
-  g.cell = memory_new((size_t)g.rows * (size_t)g.columns, sizeof *g.cell);
-  for (int row = 0; row < g.rows; row++) {
-    const struct run *run = row ? t->set->list[row - 1] : NULL;
-    snprintf(cell_of(&g, row, 0), sizeof *g.cell, "%s", run ? run->kind : "kind");
-    if (run)
-      snprintf(cell_of(&g, row, 1), sizeof *g.cell, "%ld", run->seed);
-    else
-      snprintf(cell_of(&g, row, 1), sizeof *g.cell, "seed");
-    snprintf(cell_of(&g, row, 2), sizeof *g.cell, "%s", run ? run_state(run->file) : "state");
-    for (int k = 0; k < t->metrics; k++) {
-      char text[48];
-      if (run) measured_text(&values_of(t, run)[k], text);
-      snprintf(cell_of(&g, row, 3 + k), sizeof *g.cell, "%s", run ? text : t->metric[k].name);
-    }
-    snprintf(cell_of(&g, row, g.columns - 1), sizeof *g.cell, "%.250s",
-             run ? text_file_name(run->path) : "file");
+  for (const char *at = b->text; *at; at++) {
+    size_t length = strcspn(at, NEXT);
+    int quoted = strcspn(at, ",\"\n") < length;
+    if (quoted) putchar('"');
+    for (; length; at++, length--) printf(*at == '"' ? "\"\"" : "%c", *at);
+    if (quoted) putchar('"');
+    putchar(at[1] == '\n' ? '\n' : ',');
+    at += at[1] == '\n';
   }
-  print_grid(&g);
-  memory_free(g.cell);
+}
+
+static void add_csv_number(struct buffer *b, int has, double value)
+{
+  char text[32] = "";
+  if (has) table_number(value, text);
+  buffer_add(b, "%s" NEXT, text);
+}
+
+/* --- tables of runs and of groups, for people and as CSV ------------------------------------------------- */
+
+static void print_runs(const struct table_of *t, int csv)
+{
+  struct buffer b = {0};
+  buffer_add(&b, "%skind" NEXT "seed" NEXT "state" NEXT, csv ? "file" NEXT "id" NEXT : "");
+  for (int k = 0; k < t->metrics; k++) {
+    buffer_add(&b, "%s" NEXT, t->metric[k].name);
+    if (csv && t->metric[k].reduction == TAKE_ABOVE) buffer_add(&b, "%s:censored" NEXT, t->metric[k].name);
+  }
+  buffer_add(&b, csv ? "\n" : "file" NEXT "\n");
+  for (int i = 0; i < t->set->runs; i++) {
+    const struct run *run = t->set->list[i];
+    if (csv) buffer_add(&b, "%s" NEXT "%s" NEXT, run->path, run_id(run->file));
+    buffer_add(&b, "%s" NEXT "%ld" NEXT "%s" NEXT, run->kind, run->seed, run_state(run->file));
+    for (int k = 0; k < t->metrics; k++) {
+      const struct measured *v = &values_of(t, run)[k];
+      char text[48];
+      measured_text(v, text);
+      if (!csv)
+        buffer_add(&b, "%s" NEXT, text);
+      else {
+        add_csv_number(&b, v->has, v->value);
+        if (t->metric[k].reduction == TAKE_ABOVE) add_csv_number(&b, v->has, v->censored);
+      }
+    }
+    if (!csv) buffer_add(&b, "%s" NEXT, text_file_name(run->path));
+    buffer_add(&b, "\n");
+  }
+  (csv ? print_csv : print_columns)(&b);
+  memory_free(b.text);
 }
 
 void measures_print_unfinished(int runs)
@@ -156,102 +187,47 @@ void measures_print_unfinished(int runs)
   printf("\n");
 }
 
-static void print_groups(const struct table_of *t)
+static void print_groups(const struct table_of *t, int csv)
 {
-  struct grid g = {t->set->groups + 1, t->metrics + 3, NULL};
+  struct buffer b = {0};
   int diverged = 0, times = 0, unfinished = 0;
-  g.cell = memory_new((size_t)g.rows * (size_t)g.columns, sizeof *g.cell);
-  snprintf(cell_of(&g, 0, 0), sizeof *g.cell, "group");
-  snprintf(cell_of(&g, 0, 1), sizeof *g.cell, "runs");
-  snprintf(cell_of(&g, 0, 2), sizeof *g.cell, "diverged");
-  for (int k = 0; k < t->metrics; k++)
-    snprintf(cell_of(&g, 0, 3 + k), sizeof *g.cell, "%s", t->metric[k].name);
+  buffer_add(&b, "group" NEXT "runs" NEXT "diverged" NEXT);
+  for (int k = 0; k < t->metrics; k++) {
+    const char *name = t->metric[k].name;
+    if (csv)
+      buffer_add(&b, "%s:n" NEXT "%s" NEXT "%s:lo" NEXT "%s:hi" NEXT, name, name, name, name);
+    else
+      buffer_add(&b, "%s" NEXT, name);
+  }
+  buffer_add(&b, csv ? "unfinished" NEXT "\n" : "\n");
   for (int i = 0; i < t->set->groups; i++) {
     const struct run_group *group = &t->set->group[i];
-    snprintf(cell_of(&g, i + 1, 0), sizeof *g.cell, "%.250s", group->label);
-    snprintf(cell_of(&g, i + 1, 1), sizeof *g.cell, "%d", group->count);
-    snprintf(cell_of(&g, i + 1, 2), sizeof *g.cell, "%d", diverged_in(group));
+    buffer_add(&b, "%s" NEXT "%d" NEXT "%d" NEXT, group->label, group->count, diverged_in(group));
     diverged += diverged_in(group);
     unfinished += run_group_unfinished(group);
     for (int k = 0; k < t->metrics; k++) {
       struct measure m = measure_of(t, group, k);
       char text[120];
       measure_text(&m, text);
-      snprintf(cell_of(&g, i + 1, 3 + k), sizeof *g.cell, "%s", text);
       times |= m.is_time;
+      if (csv)
+        buffer_add(&b, "%d" NEXT, m.n), add_csv_number(&b, m.n > 0, m.middle),
+          add_csv_number(&b, m.n > 1, m.lo), add_csv_number(&b, m.n > 1, m.hi);
+      else
+        buffer_add(&b, "%s" NEXT, text);
     }
+    if (csv) buffer_add(&b, "%d" NEXT, run_group_unfinished(group));
+    buffer_add(&b, "\n");
   }
-  print_grid(&g);
+  (csv ? print_csv : print_columns)(&b);
+  memory_free(b.text);
+  if (csv) return;
   printf("%s over n runs.%s%s", about_mean(t->mean),
          times
            ? " Of steps until a level is passed the median (Kaplan and Meier), those that never did counted."
            : "",
          diverged ? " Runs that diverged are counted, and left out of every mean." : "");
   measures_print_unfinished(unfinished);
-  memory_free(g.cell);
-}
-
-/* --- CSV ----------------------------------------------------------------------------------------------- */
-
-static void csv_text(const char *text)
-{
-  int quoted = strpbrk(text, ",\"\n") != NULL;
-  if (quoted) putchar('"');
-  for (; *text; text++) {
-    if (*text == '"') putchar('"');
-    putchar(*text);
-  }
-  if (quoted) putchar('"');
-}
-
-static void csv_number(int has, double value)
-{
-  char text[32] = "";
-  if (has) table_number(value, text);
-  printf(",%s", text);
-}
-
-static void csv_runs(const struct table_of *t)
-{
-  printf("file,id,kind,seed,state");
-  for (int k = 0; k < t->metrics; k++) {
-    putchar(','), csv_text(t->metric[k].name);
-    if (t->metric[k].reduction == TAKE_ABOVE) putchar(','), csv_text(t->metric[k].name), printf(":censored");
-  }
-  putchar('\n');
-  for (int i = 0; i < t->set->runs; i++) {
-    const struct run *run = t->set->list[i];
-    csv_text(run->path);
-    printf(",%s,", run_id(run->file));
-    csv_text(run->kind);
-    printf(",%ld,%s", run->seed, run_state(run->file));
-    for (int k = 0; k < t->metrics; k++) {
-      const struct measured *v = &values_of(t, run)[k];
-      csv_number(v->has, v->value);
-      if (t->metric[k].reduction == TAKE_ABOVE) csv_number(v->has, v->censored);
-    }
-    putchar('\n');
-  }
-}
-
-static void csv_groups(const struct table_of *t)
-{
-  static const char *const parts[] = {":n", "", ":lo", ":hi"};
-  printf("group,runs,diverged");
-  for (int k = 0; k < t->metrics; k++)
-    for (int p = 0; p < 4; p++) putchar(','), csv_text(t->metric[k].name), printf("%s", parts[p]);
-  printf(",unfinished\n");
-  for (int g = 0; g < t->set->groups; g++) {
-    const struct run_group *group = &t->set->group[g];
-    csv_text(group->label);
-    printf(",%d,%d", group->count, diverged_in(group));
-    for (int k = 0; k < t->metrics; k++) {
-      struct measure m = measure_of(t, group, k);
-      printf(",%d", m.n);
-      csv_number(m.n > 0, m.middle), csv_number(m.n > 1, m.lo), csv_number(m.n > 1, m.hi);
-    }
-    printf(",%d\n", run_group_unfinished(group));
-  }
 }
 
 /* --- JSON ---------------------------------------------------------------------------------------------- */
@@ -264,7 +240,7 @@ static void json_runs(const struct table_of *t)
     json_t *metrics = json_object();
     for (int k = 0; k < t->metrics; k++) {
       const struct measured *v = &values_of(t, run)[k];
-      json_t *value = v->has ? json_number(v->value) : json_null();
+      json_t *value = json_known(v->has, v->value);
       if (v->has && t->metric[k].reduction == TAKE_ABOVE)
         value = json_pack("{s:o, s:b}", "value", value, "censored", v->censored);
       json_object_set_new(metrics, t->metric[k].name, value);
@@ -286,10 +262,9 @@ static void json_groups(const struct table_of *t)
     json_t *metrics = json_object();
     for (int k = 0; k < t->metrics; k++) {
       struct measure m = measure_of(t, group, k);
-      json_t *value =
-        json_pack("{s:i, s:o, s:o, s:o}", "n", m.n, m.is_time ? "median" : names[t->mean],
-                  m.n ? json_number(m.middle) : json_null(), "lo", m.n > 1 ? json_number(m.lo) : json_null(),
-                  "hi", m.n > 1 ? json_number(m.hi) : json_null());
+      json_t *value = json_pack("{s:i, s:o, s:o, s:o}", "n", m.n, m.is_time ? "median" : names[t->mean],
+                                json_known(m.n > 0, m.middle), "lo", json_known(m.n > 1, m.lo), "hi",
+                                json_known(m.n > 1, m.hi));
       if (m.is_time) json_object_set_new(value, "reached", json_integer(m.events));
       json_object_set_new(metrics, t->metric[k].name, value);
     }
@@ -303,14 +278,14 @@ static void json_groups(const struct table_of *t)
 int measures_show(const struct runset *set, const char *of, int groups, enum measures_form form,
                   enum measures_mean mean, struct error *error)
 {
-  static void (*const show[][2])(const struct table_of *) = {[MEASURES_TEXT] = {print_runs, print_groups},
-                                                             [MEASURES_CSV] = {csv_runs, csv_groups},
-                                                             [MEASURES_JSON] = {json_runs, json_groups}};
   struct table_of t = {.set = set, .mean = mean};
   int status = metrics_read(&t.metric, &t.metrics, of, error);
   if (!status) status = metrics_of(t.metric, t.metrics, set, &t.value, error);
   if (!status) {
-    show[form][groups](&t);
+    if (form == MEASURES_JSON)
+      (groups ? json_groups : json_runs)(&t);
+    else
+      (groups ? print_groups : print_runs)(&t, form == MEASURES_CSV);
     memory_free(t.value);
   }
   memory_free(t.metric);

@@ -165,14 +165,7 @@ static void print_line(const struct options *r, const struct line *l)
 
 /* --- JSON ----------------------------------------------------------------------------------------------- */
 
-static json_t *interval_json(const struct interval *i)
-{
-  return json_pack("{s:i, s:o, s:o, s:o}", "n", i->n, "mean", i->n ? json_number(i->mean) : json_null(), "lo",
-                   i->n > 1 ? json_number(i->lo) : json_null(), "hi",
-                   i->n > 1 ? json_number(i->hi) : json_null());
-}
-
-static json_t *number_json(double x) { return isnan(x) ? json_null() : json_number(x); }
+static json_t *number_json(double x) { return json_known(!isnan(x), x); }
 
 static json_t *line_json(const struct options *r, const struct line *l)
 {
@@ -193,20 +186,20 @@ static json_t *line_json(const struct options *r, const struct line *l)
       json_array_append_new(alone, json_text((p->a ? p->a : p->b)->path));
   }
   char *difference = pairs_difference(&r->pair[l->first], l->count);
-  json_t *differ_in = difference ? json_text(difference) : json_null();
+  json_t *differ_in = json_text(difference);
   memory_free(difference);
   json_t *out = json_pack(
     "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, "
     "s:o, s:o, s:s}",
     "metric", json_text(r->metric[l->metric].name), "by", *by ? json_text(by) : json_null(), "a",
-    interval_json(&c->a), "b", interval_json(&c->b), "a_is", json_text(r->name[0]), "b_is",
+    json_interval(&c->a), "b", json_interval(&c->b), "a_is", json_text(r->name[0]), "b_is",
     json_text(r->name[1]), "contrast", r->contrast == CONTRAST_RATIO ? "ratio" : "difference", "effect",
-    interval_json(&c->effect), "bootstrap_lo", number_json(c->bootstrap.lo), "bootstrap_hi",
+    json_interval(&c->effect), "bootstrap_lo", number_json(c->bootstrap.lo), "bootstrap_hi",
     number_json(c->bootstrap.hi), "p", number_json(c->p), "p_holm", number_json(c->holm), "p_signed_ranks",
     number_json(c->rank_p), "detectable", number_json(c->detectable), "equivalence_p",
     number_json(c->equivalence), "pairs_diverged", c->diverged, "pairs_unfinished", c->unfinished,
-    "pairs_left_out", c->left_out, "differ_in", differ_in, "differ_in_shape",
-    shape ? json_text(shape) : json_null(), "pairs", pairs, "no_partner", alone, "verdict", verdict(r, c));
+    "pairs_left_out", c->left_out, "differ_in", differ_in, "differ_in_shape", json_text(shape), "pairs",
+    pairs, "no_partner", alone, "verdict", verdict(r, c));
   REQUIRE(out);
   return out;
 }

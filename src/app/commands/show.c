@@ -235,8 +235,6 @@ static int json_events(json_t *out, const struct run *run, struct error *error)
   return STATUS_OK;
 }
 
-static json_t *number_or_null(int has, double value) { return has ? json_number(value) : json_null(); }
-
 static json_t *json_notes(const struct notes *n)
 {
   json_t *all = json_array();
@@ -254,10 +252,10 @@ static json_t *json_run(const struct run *run, const struct summary *s)
                    json_text(preset && *preset ? preset : NULL), "kind", json_text(run->kind), "stabilizers",
                    json_text(stack_of(run)), "lr", json_number(s->lr), "seed", (json_int_t)run->seed, "state",
                    json_text(run_state(run->file)), "steps", (json_int_t)s->steps, "loss",
-                   number_or_null(s->has_loss, s->loss), "val_loss",
-                   number_or_null(s->has_val_loss, s->val_loss), "peak_max_logit", json_place(&s->peak),
-                   "last_max_logit", json_place(&s->final), "clips", json_number(s->clips), "wall_seconds",
-                   json_number(run_wall_seconds(run->file)), "notes", json_notes(&s->notes));
+                   json_known(s->has_loss, s->loss), "val_loss", json_known(s->has_val_loss, s->val_loss),
+                   "peak_max_logit", json_place(&s->peak), "last_max_logit", json_place(&s->final), "clips",
+                   json_number(s->clips), "wall_seconds", json_number(run_wall_seconds(run->file)), "notes",
+                   json_notes(&s->notes));
 }
 
 static int print_json_runs(const struct options *r, const struct runset *set, const struct summary *summaries,
@@ -287,12 +285,6 @@ static int print_json_runs(const struct options *r, const struct runset *set, co
   return status;
 }
 
-static json_t *json_interval(const struct interval *i)
-{
-  return json_pack("{s:i, s:o, s:o, s:o}", "n", i->n, "mean", number_or_null(i->n > 0, i->mean), "lo",
-                   number_or_null(i->n > 1, i->lo), "hi", number_or_null(i->n > 1, i->hi));
-}
-
 static void print_json_groups(const struct runset *set, const struct summary *summaries)
 {
   json_t *all = json_array();
@@ -305,7 +297,7 @@ static void print_json_groups(const struct runset *set, const struct summary *su
                      "unfinished", run_group_unfinished(group), "loss", json_interval(&s.loss), "val_loss",
                      json_interval(&s.val_loss), "peak_max_logit_geometric", json_interval(&s.peak),
                      "last_max_logit_geometric", json_interval(&s.final), "clips",
-                     number_or_null(s.loss.n > 0, s.clips)));
+                     json_known(s.loss.n > 0, s.clips)));
   }
   json_print(all);
 }
