@@ -7,6 +7,9 @@ failures=0
 fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 finish() { test "$failures" -eq 0 && echo "ok"; exit $((failures > 0)); }
 
+# python_with MODULE: a Python that has it
+python_with() { for python in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3; do "$python" -c "import $1" 2> /dev/null && echo "$python" && return; done; }
+
 # small_run NAME key=value ...
 small_run() {
   name=$1; shift

@@ -85,9 +85,10 @@ for part in 1 2 3 4 5 6 7 8 9; do
   fi
 done
 test $found -gt 3 || fail "damage is found $found times of 9"
-if /usr/bin/python3 -c 'import h5py' 2> /dev/null; then
+python=$(python_with h5py)
+if test "$python"; then
   cp "$run" "$dir/edited.h5"
-  /usr/bin/python3 -c "
+  $python -c "
 import h5py, sys
 f = h5py.File('$dir/edited.h5', 'r+')
 f['series/loss'][3] = 7.5

@@ -117,8 +117,9 @@ fi
 chmod 755 "$dir/read-only"
 refused 2 "rerun --from: 'soon' is not a whole number" --from soon
 refused 2 'nothing to repeat from step 41 on, this run ended after 40' --from 41
-if /usr/bin/python3 -c 'import h5py' 2> /dev/null; then # a number that is not that of the run
-  /usr/bin/python3 -c "
+python=$(python_with h5py)
+if test "$python"; then # a number that is not that of the run
+  $python -c "
 import h5py
 f = h5py.File('$run', 'r+')
 f['series/loss'][-1] += 1" && "$program" note --accept-edit "$run" 2> "$dir/err" || fail "edit: $(cat "$dir/err")"

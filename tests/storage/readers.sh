@@ -3,8 +3,6 @@
 srcdir=${srcdir:-$(dirname "$0")/..}
 . "$srcdir/tests/small_runs.sh"
 small_run a preset=muonclip qk_clip.tau=0.5 record.batches=1 checkpoint.every=20
-python=/usr/bin/python3
-test -x "$python" || python=python3
 checkpoint=$(ls "$dir"/a.ckpt/step-*.h5 | tail -n 1)
 
 if command -v h5dump > /dev/null; then
@@ -18,7 +16,8 @@ else
 fi
 
 "$program" export "$dir/a.h5" attn/max_logit > "$dir/exported" || fail "export"
-if "$python" -c 'import h5py' 2> /dev/null; then
+python=$(python_with h5py)
+if test "$python"; then
   "$python" - "$dir/a.h5" "$checkpoint" "$dir/exported" <<'END' || fail "h5py"
 import sys
 import h5py
@@ -45,7 +44,8 @@ else
   echo "h5py: skipped, not installed"
 fi
 
-if "$python" -c 'import xarray, h5netcdf' 2> /dev/null; then
+python=$(python_with xarray,h5netcdf)
+if test "$python"; then
   "$python" - "$dir/a.h5" <<'END' || fail "xarray"
 import sys
 import xarray
