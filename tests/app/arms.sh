@@ -99,6 +99,9 @@ more="$more train.schedule=constant sweep.drop_checkpoints=1"
 sweep e.conf || fail "drop: $(cat err)"
 for i in $(sweep e.conf --list; cut -f 2 out); do test ! -e "runs/e/$i.ckpt" || fail "checkpoints are left: runs/e/$i.ckpt"; done
 test -d "$(find runs/fresh -name '*.ckpt' | head -n 1)" || fail "others have lost theirs"
+echo "train.lr = 0.01, 1e30" > l.conf
+sweep l.conf optimizer=sgd checkpoint.every=1 sweep.dir=runs/lost || fail "drop of a run that diverges: $(cat err)"
+grep -q diverged out && test "$(find runs/lost -name '*.h5' | wc -l)" = 2 || fail "what was dropped: $(cat out; find runs/lost)"
 tiny="$tiny train.steps=33"
 sweep e.conf --list; grep -c 'anew: [0-9a-f]* has lost its last checkpoint' out | grep -qx 2 || fail "dropped: $(cat out)"
 finish

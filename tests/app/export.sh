@@ -59,6 +59,10 @@ for mean in arithmetic geometric; do
     END { exit bad || n != 40 }' || fail "band: $mean statistics"
 done
 test "$("$program" export "$dir" loss --band | grep -c '^# group')" -eq 2 || fail "two groups"
+for format in columns csv; do # of how many runs each is, in one heading or in many
+  "$program" export "$dir"/muon-?.h5 "$dir"/adam-1.h5 loss --band --format=$format | grep '^# group' | tr '\n' ' ' |
+    grep -qx "# group adam: runs 1 # group muon: runs $(ls "$dir"/muon-?.h5 | wc -l) " || fail "runs of each group, $format"
+done
 
 # thinning keeps the extremes, and the ends
 "$program" export "$dir/muon-1.h5" grad_norm > "$dir/full"

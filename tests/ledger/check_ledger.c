@@ -237,6 +237,37 @@ static int is_used(const struct claim *c, const struct entry_run *run)
   return v->has && !v->censored && isfinite(v->value) && (v->value > 0 || c->contrast == CONTRAST_DIFFERENCE);
 }
 
+/* What a README says of a claim: who counts in each arm, and who was left out. */
+static void check_readme(const struct ledger *l, const char *folder)
+{
+  char path[64], want[256], *text;
+  size_t length;
+  struct error e = {0};
+  ck_assert_msg(tell_readmes(l, folder, &e) == STATUS_OK, "%s", e.text);
+  snprintf(path, sizeof path, "%s/0-test/README.md", folder);
+  ck_assert(!file_read(path, &text, &length, &e));
+  for (int i = 0; i < l->entries; i++) {
+    const struct entry *x = &l->entry[i];
+    snprintf(want, sizeof want, "### %s: %s\n", x->claim->id, verdict_name(x->judgement.verdict));
+    char *from = strstr(text, want), *to = from ? strstr(from + 1, "\n### ") : NULL;
+    ck_assert_msg(from != NULL, "the README lacks %s", want);
+    if (to) *to = 0;
+    snprintf(want, sizeof want, "- Left out: %d seed%s with a run that diverged, %d without a value.\n",
+             x->diverged, x->diverged == 1 ? "" : "s", x->left_out);
+    ck_assert_msg(!strstr(from, "- Left out: ") == !(x->diverged || x->left_out), "%s: left out",
+                  x->claim->id);
+    ck_assert_msg(!strstr(from, "- Left out: ") || strstr(from, want), "%s: not %s", x->claim->id, want);
+    for (int a = 0; a < claim_arms(x->claim); a++) {
+      const struct claim_arm *arm = &x->claim->arm[a];
+      snprintf(want, sizeof want, "| %s | `%s` | %d | ", arm->name, arm->set ? arm->set : "the regime",
+               x->arm[a].mean.n);
+      ck_assert_msg(strstr(from, want) != NULL, "%s: not %s", x->claim->id, want);
+    }
+    if (to) *to = '\n';
+  }
+  memory_free(text);
+}
+
 START_TEST(what_counts_in_a_claim)
 {
   char folder[FOLDER_PATH], where[64];
@@ -300,6 +331,7 @@ START_TEST(what_counts_in_a_claim)
   }
   ck_assert_msg(diverged == 6 && censored > 0 && not_finite > 0,
                 "%d diverged, %d times were not reached, %d not finite", diverged, censored, not_finite);
+  check_readme(&l, folder);
   /* each run's time is told once, whichever claims share it */
   double sum = 0, each = 0;
   for (int i = 0; i < l.entries; i++) {
@@ -317,6 +349,43 @@ START_TEST(what_counts_in_a_claim)
   ck_assert_double_eq_tol(sum, each, 1e-9);
   ledger_close(&l);
   folder_remove(folder);
+}
+END_TEST
+
+START_TEST(predictions_in_words)
+{
+  static const struct {
+    enum prediction what;
+    enum contrast contrast;
+    const char *one, *two; /* of one arm against the level; of two */
+  } said[] = {
+    {PREDICT_MORE, CONTRAST_DIFFERENCE, "A \342\210\222 3 above 0, where 0.5 matters",
+     "B \342\210\222 A above 0, where 0.5 matters"},
+    {PREDICT_LESS, CONTRAST_RATIO, "A / 3 below 1, where a factor of 0.5 matters",
+     "B / A below 1, where a factor of 0.5 matters"},
+    {PREDICT_SAME, CONTRAST_DIFFERENCE,
+     "A \342\210\222 3 within \302\261"
+     "0.5",
+     "B \342\210\222 A within \302\261"
+     "0.5"},
+    {PREDICT_SAME, CONTRAST_RATIO, "A / 3 within a factor of 0.5 of 1", "B / A within a factor of 0.5 of 1"},
+    {PREDICT_NOT_MORE, CONTRAST_RATIO, "A / 3 not above 1, where a factor of 0.5 matters",
+     "B / A not above 1, where a factor of 0.5 matters"},
+    {PREDICT_NOT_LESS, CONTRAST_DIFFERENCE, "A \342\210\222 3 not below 0, where 0.5 matters",
+     "B \342\210\222 A not below 0, where 0.5 matters"},
+  };
+  char out[256];
+  for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+    struct claim c = {.regime = "",
+                      .arm = {{.name = "A"}},
+                      .contrast = said[i].contrast,
+                      .level = 3,
+                      .prediction = said[i].what,
+                      .matters = 0.5};
+    ck_assert_str_eq(prediction_text(&c, out, sizeof out), said[i].one);
+    c.arm[1].name = "B";
+    ck_assert_str_eq(prediction_text(&c, out, sizeof out), said[i].two);
+  }
 }
 END_TEST
 
@@ -396,6 +465,7 @@ int main(void)
   tcase_add_test(c, rows_are_sound);
   tcase_add_test(c, all_is_planned);
   tcase_add_test(c, what_counts_in_a_claim);
+  tcase_add_test(c, predictions_in_words);
   tcase_add_test(c, all_verdicts_make_a_table);
   if (!system("gnuplot --version >/dev/null 2>&1")) tcase_add_test(c, axis_of_one_run);
   suite_add_tcase(s, c);
