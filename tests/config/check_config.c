@@ -700,6 +700,18 @@ START_TEST(resolved_values_are_written)
   ck_assert_ptr_nonnull(strstr(text, "head_dim = 16\n"));
   memory_free(text);
   config_free(c);
+  /* experts share model.ffn_width, shared ones too: 256 / 5 to a multiple of 8, of which there is one at least */
+  static const char *const experts[][2] = {{"moe.active=3\nmoe.shared=2", "48"},
+                                           {"moe.active=8\nmodel.ffn_width=16", "8"},
+                                           {"moe.active=3\nmoe.shared=2\nmoe.hidden=5", "5"}};
+  for (int i = 0; i < 3; i++) {
+    char settings[128];
+    snprintf(settings, sizeof settings, "model.width=96\nmodel.heads=6\nmodel.ffn=moe\n%s", experts[i][0]);
+    c = configured(settings, NULL);
+    ck_assert_int_eq(model_resolve(config_section(c, "model"), 65, &e), STATUS_OK);
+    ck_value(c, "moe.hidden", experts[i][1]);
+    config_free(c);
+  }
 }
 END_TEST
 
