@@ -697,6 +697,67 @@ START_TEST(packed_rows_are_checked)
 }
 END_TEST
 
+/* A step's row: recorded, or put aside where one of the last ten may be wanted later. */
+static void see_step(struct rows *r, int64_t step, int recorded)
+{
+  struct table *t = &r->table[AXIS_STEP];
+  float value = (float)step / 2;
+  memcpy(table_row(t, table_find(t, "step")), &step, sizeof step);
+  memcpy(table_row(t, table_find(t, "value")), &value, sizeof value);
+  if (recorded)
+    table_end(t);
+  else
+    rows_aside(r, step - 10);
+}
+
+/* What a checkpoint carries: `from`'s unsaved rows, put behind those that `to` has of the file. */
+static void carry(const struct rows *from, struct rows *to)
+{
+  struct error e = {0};
+  size_t size;
+  void *bytes = rows_pack(from, &size);
+  ck_assert_msg(rows_unpack(to, bytes, size, &e) == STATUS_OK, "%s", e.text);
+  memory_free(bytes);
+}
+
+static void expect_steps(const struct rows *r, const int64_t *step, int64_t count)
+{
+  const struct table *t = &r->table[AXIS_STEP];
+  ck_assert_int_eq(t->rows, count);
+  for (int64_t i = 0; i < count; i++) {
+    int64_t found;
+    float value;
+    memcpy(&found, column_row(table_find(t, "step"), i), sizeof found);
+    memcpy(&value, column_row(table_find(t, "value"), i), sizeof value);
+    ck_assert_int_eq(found, step[i]);
+    ck_assert(value == (float)step[i] / 2);
+  }
+}
+
+/* Rows that are called back to places before those that the file has are carried, too: every fourth step was recorded,
+   the file written at step 9, the rows since step 6 called back at step 11. */
+START_TEST(recalled_rows_are_carried)
+{
+  static const int64_t steps[] = {0, 4, 6, 7, 8, 9, 10, 11};
+  struct rows a = {0}, b = {0};
+  const struct h5_shape whole = {.kind = KIND_I64, .rank = 1}, single = {.kind = KIND_F32, .rank = 1};
+  table_add(&a.table[AXIS_STEP], "step", &whole);
+  table_add(&a.table[AXIS_STEP], "value", &single);
+  for (int64_t step = 0; step < 9; step++) see_step(&a, step, step % 4 == 0);
+  carry(&a, &b);
+  rows_saved(&a);
+  expect_steps(&b, (const int64_t[]){0, 4, 8}, 3);
+  for (int64_t step = 9; step < 11; step++) see_step(&a, step, 0);
+  rows_recall(&a, 6);
+  see_step(&a, 11, 1);
+  carry(&a, &b);
+  expect_steps(&a, steps, 8);
+  expect_steps(&b, steps, 8);
+  rows_free(&a);
+  rows_free(&b);
+}
+END_TEST
+
 /* --- one writer, no surprises -------------------------------------------------------------------------- */
 
 START_TEST(second_writer_is_refused)
@@ -1171,6 +1232,7 @@ int main(void)
   tcase_add_test(store, same_run_sees_a_difference);
   tcase_add_test(store, rows_of_another_run_are_refused);
   tcase_add_test(store, packed_rows_are_checked);
+  tcase_add_test(store, recalled_rows_are_carried);
   tcase_add_test(store, second_writer_is_refused);
   tcase_add_test(store, existing_run_is_kept);
   tcase_add_test(store, folder_that_cannot_be_written);
