@@ -29,11 +29,17 @@ struct piece {
   size_t bytes;
 };
 
+/* A stretch of the device's memory. */
+struct stretch {
+  const char *from, *to;
+};
+
 /* Pieces that travel together. */
 struct lot {
   char *host, *device;  /* [LOT_BYTES], pinned; on the device */
   struct piece *pieces; /* [LOT_PIECES], pinned: the device reads them where they are */
   char **to;            /* [LOT_PIECES], fetched: where they go in the end */
+  struct stretch *goal; /* [LOT_PIECES], of `count` pieces: where they go on the device, in order */
   int count, busy;
   size_t used;
   cudaEvent_t ready, done;
@@ -107,6 +113,8 @@ static void lot_open(struct lot *l)
   CHECK(cudaMallocHost((void **)&l->pieces, LOT_PIECES * sizeof *l->pieces));
   CHECK(cudaMalloc((void **)&l->device, LOT_BYTES));
   l->to = (char **)calloc(LOT_PIECES, sizeof *l->to);
+  l->goal = (struct stretch *)calloc(LOT_PIECES, sizeof *l->goal);
+  REQUIRE(l->to && l->goal);
   CHECK(cudaEventCreateWithFlags(&l->ready, cudaEventDisableTiming));
   CHECK(cudaEventCreateWithFlags(&l->done, cudaEventDisableTiming));
 }
@@ -118,16 +126,34 @@ static void lot_close(struct lot *l)
   CHECK(cudaFreeHost(l->pieces));
   CHECK(cudaFree(l->device));
   free(l->to);
+  free(l->goal);
   CHECK(cudaEventDestroy(l->ready));
   CHECK(cudaEventDestroy(l->done));
 }
 
-/* Room for some of these bytes in a lot that has some; 0: none is left. */
+/* Blocks have no order: of two pieces of a lot for one place either could be the last. 0: another piece goes there. */
+static int lot_reserve(struct lot *l, const char *from, const char *to)
+{
+  int low = 0, high = l->count; /* the first that ends behind `from` */
+  while (low < high) {
+    int middle = (low + high) / 2;
+    if (l->goal[middle].to <= from)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low < l->count && l->goal[low].from < to) return 0;
+  memmove(&l->goal[low + 1], &l->goal[low], (size_t)(l->count - low) * sizeof *l->goal);
+  l->goal[low] = {from, to};
+  return 1;
+}
+
+/* Room for some of these bytes in a lot; 0: they need another one. */
 static size_t lot_add(struct lot *l, char *to, const char *from, size_t bytes)
 {
   size_t n = bytes < PIECE_BYTES ? bytes : (size_t)PIECE_BYTES;
   REQUIRE(((uintptr_t)to | (uintptr_t)from | bytes) % 4 == 0);
-  if (l->count == LOT_PIECES || l->used + n > LOT_BYTES) return 0;
+  if (l->count == LOT_PIECES || l->used + n > LOT_BYTES || !lot_reserve(l, to, to + n)) return 0;
   l->pieces[l->count++] = {to, from, n};
   l->used += (n + 15) / 16 * 16;
   return n;

@@ -5,6 +5,7 @@
      others  before anything else, all other streams come as far as they may: who lacks a wait between two streams is
              overtaken
      eager   everything is done at once
+   MAXLOGIT_CUDA_ON_HOST_ORDER: in which order blocks and threads take turns (cuda_on_host.h); 0.
    Device memory is inaccessible but while a stream works, NaN where nothing was written and where it was given back,
    and has a margin behind it that is checked. A process that was forked from one that has asked for the GPU is refused
    it. no-driver, old-driver, no-gpu, old-gpu: machines that lack something. MAXLOGIT_CUDA_ON_HOST_MEMORY: its bytes. */
@@ -161,7 +162,12 @@ template <class... P, class... A>
 void tell_launch(CUstream_st *s, const char *what, void (*f)(P...), dim3 grid, dim3 block, size_t bytes,
                  A... a)
 {
-  tell(s, {[=] { cuda_on_host::launch(what, f, grid, block, bytes, a...); }, NULL, NULL, 0});
+  auto launch = [=] {
+    const char *chosen = getenv("MAXLOGIT_CUDA_ON_HOST_ORDER");
+    cuda_on_host::order = chosen ? (unsigned)strtoul(chosen, NULL, 10) : 0;
+    cuda_on_host::launch(what, f, grid, block, bytes, a...);
+  };
+  tell(s, {launch, NULL, NULL, 0});
 }
 } // namespace runtime_on_host
 #undef LAUNCH

@@ -1,5 +1,6 @@
 /* device = cuda: what is asynchronous about it. Skipped (77) where the plug-in or a GPU is missing; `make check` runs
-   it with the CPU in the place of the GPU, in three ways of being late (tests/cuda/cuda_runtime_on_host.h). */
+   it with the CPU in the place of the GPU, in three ways of being late and three orders of blocks
+   (tests/cuda/cuda_runtime_on_host.h). */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -72,10 +73,18 @@ static const char *const runs[] = {
   "optimizer=sgd train.lr=1e30 train.warmup=0 record.spectra_every=3", /* diverges, known before spectra */
 };
 
-/* The same bits whether the host is ahead or not, and whether reports are read at once or later. */
+static void blocks_take_turns(const char *order) { setenv("MAXLOGIT_CUDA_ON_HOST_ORDER", order, 1); }
+
+/* The same bits whether the host is ahead or not, whether reports are read at once or later, and in whatever order
+   blocks come. */
 START_TEST(late_is_the_same)
 {
+  const char *order = getenv("MAXLOGIT_CUDA_ON_HOST_ORDER");
+  char chosen[16];
+  snprintf(chosen, sizeof chosen, "%s", order ? order : "0");
+  blocks_take_turns("0");
   driven("at-once", runs[_i], 0);
+  blocks_take_turns(chosen);
   driven("late", runs[_i], -1);
   same("at-once", "late");
 }
@@ -159,6 +168,22 @@ START_TEST(resumed)
   ck_assert_msg(!trainer_resume(&t, path, NULL, 0, &e), "%s", e.text);
   ck_assert_msg(drive(t, 0, NULL, NULL, &e) == STATUS_OK, "%s", e.text);
   same("whole", "part");
+}
+END_TEST
+
+/* Weights are drawn, and then those of another run take their place: both are told before the device begins. */
+START_TEST(weights_of_another_run)
+{
+  static const char *const order[] = {"0", "1", "54321"};
+  char settings[256];
+  driven("first", runs[1], -1);
+  snprintf(settings, sizeof settings, "%s train.seed=9 train.steps=2 train.init_from=%s/first.h5", runs[1],
+           folder);
+  for (int i = 0; i < 3; i++) {
+    blocks_take_turns(order[i]);
+    driven(order[i], settings, -1);
+    if (i) same(order[0], order[i]);
+  }
 }
 END_TEST
 
@@ -248,6 +273,35 @@ START_TEST(there_and_back)
   ck_assert_int_eq(wrong, 0);
   ck_assert(here[WORDS - 1] == ~word(WORDS - 1, ROUNDS - 1));
   memory_free(here);
+  device_put_back(d, memory);
+  device_close(d);
+}
+END_TEST
+
+/* Of what is uploaded to one place the last is there, whether it is the same stretch, a part or more of it; neighbours
+   stay as they are. */
+START_TEST(the_last_upload_stays)
+{
+  enum { WORDS = 64, LONG = 20000, UPLOADS = 400 };
+  struct device *d;
+  struct error e = {0};
+  ck_assert_msg(!device_open(&d, "cuda", 1, &e), "%s", e.text);
+  uint32_t *memory = device_get(d, LONG * 4), *here = memory_new(LONG, 4), *is = memory_new(LONG, 4);
+  for (uint32_t round = 0; round < 3; round++) {
+    for (uint32_t i = 0; i < LONG; i++) is[i] = word(i, round);
+    d->upload(d, memory, is, LONG * 4);
+    for (uint32_t k = 0; k < UPLOADS; k++) {
+      const uint32_t from = (uint32_t)draw_below((struct draw){round, STREAM_TEST, 0}, 2 * k, WORDS),
+                     count = 1 + (uint32_t)draw_below((struct draw){round, STREAM_TEST, 0}, 2 * k + 1,
+                                                      WORDS - from);
+      for (uint32_t i = from; i < from + count; i++) is[i] = word(i, k + 7);
+      d->upload(d, memory + from, is + from, count * 4);
+    }
+    d->download(d, here, memory, LONG * 4);
+    ck_assert(!memcmp(here, is, LONG * 4));
+  }
+  memory_free(here);
+  memory_free(is);
   device_put_back(d, memory);
   device_close(d);
 }
@@ -378,16 +432,21 @@ START_TEST(products_in_every_math)
 }
 END_TEST
 
-static void lazy(void) { setenv("MAXLOGIT_CUDA_ON_HOST", "lazy", 1); }
-static void others(void) { setenv("MAXLOGIT_CUDA_ON_HOST", "others", 1); }
-static void eager(void) { setenv("MAXLOGIT_CUDA_ON_HOST", "eager", 1); }
+static void chosen(const char *late, const char *order)
+{
+  setenv("MAXLOGIT_CUDA_ON_HOST", late, 1);
+  blocks_take_turns(order);
+}
+static void lazy(void) { chosen("lazy", "1"); }
+static void others(void) { chosen("others", "54321"); }
+static void eager(void) { chosen("eager", "0"); }
 
 int main(void)
 {
   static const struct {
     const char *name;
     void (*setup)(void);
-  } ways[] = {{"lazy", lazy}, {"others first", others}, {"eager", eager}};
+  } ways[] = {{"lazy, last block first", lazy}, {"others first, blocks mixed", others}, {"eager", eager}};
   setenv("MAXLOGIT_CUDA", "tests/maxlogit_cuda_on_host.so", 0);
   int on_host = strstr(getenv("MAXLOGIT_CUDA"), "on_host") != NULL;
   struct gpu gpu = gpu_here();
@@ -409,6 +468,8 @@ int main(void)
     tcase_add_test(k, replay_is_call_by_call);
     tcase_add_test(k, steps_do_not_wait);
     tcase_add_test(k, there_and_back);
+    tcase_add_test(k, the_last_upload_stays);
+    if (i == 0) tcase_add_test(k, weights_of_another_run);
     if (i == 0) tcase_add_test(k, math_is_part_of_the_id);
     if (i == 0) tcase_add_loop_test(k, attention_in_every_math, MATH_FP32, MATH_BF16 + 1);
     if (i == 0) tcase_add_loop_test(k, products_in_every_math, MATH_FP32, MATH_BF16 + 1);

@@ -190,6 +190,13 @@ static int choose(int index)
   return index != CUDA || have_gpu();
 }
 
+/* Of a GPU in whose place the CPU stands: how late it is, and in which order blocks come. */
+static void play(const char *late, const char *order)
+{
+  setenv("MAXLOGIT_CUDA_ON_HOST", late, 1);
+  setenv("MAXLOGIT_CUDA_ON_HOST_ORDER", order, 1);
+}
+
 /* One, three and eight at a time (all that are of one structure), on fewer threads than runs, as many and more. */
 START_TEST(lockstep_changes_nothing)
 {
@@ -198,10 +205,10 @@ START_TEST(lockstep_changes_nothing)
   compute_alone(place->device, "alone", POINTS);
   check_ends();
   for (int i = 0; i < (_i == CPU ? POINTS : 2); i++) compute(place->device, "one", i, 1, 1 + i % 3, NULL);
-  setenv("MAXLOGIT_CUDA_ON_HOST", "others", 1); /* late in another way */
+  play("others", "1");
   for (int i = 0; i < POINTS; i += 3)
     compute(place->device, "three", i, POINTS - i < 3 ? POINTS - i : 3, i == 3 ? 7 : 2, NULL);
-  setenv("MAXLOGIT_CUDA_ON_HOST", "lazy", 1);
+  play("lazy", "54321");
   compute(place->device, "all", 0, POINTS, 3, NULL);
   if (_i == CPU) compute("isolated", "isolated", 0, POINTS, 2, NULL);
   compare("one", _i == CPU ? POINTS : 2);
@@ -245,7 +252,9 @@ START_TEST(stopped_in_company)
   ck_assert_msg(!run_open(&r, path, &e), "%s", e.text);
   ck_assert_str_eq(run_state(r), killed ? "running" : "stopped");
   run_close(r);
+  play("lazy", "1"); /* what is resumed is uploaded over what is drawn */
   go_on("part", some, 8, 2);
+  play("lazy", "0");
   for (int i = 0; i < 2; i++) go_on("part", &others[i], 1, 2);
   compute_alone(place->device, "alone", POINTS);
   for (int i = 0; i < POINTS; i++)
