@@ -107,6 +107,7 @@ struct report *report_new(struct device *device)
 void report_free(struct report *r)
 {
   if (!r) return;
+  report_drop(r); /* what is under way would come into memory that is gone */
   for (int i = 0; i < r->pages; i++) tensor_free(r->device, r->page[i].all);
   arena_free(r->arena);
   memory_free(r);

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "../gpu_here.h"
+#include "numerics/slab.h"
 #include "run/drive.h"
 #include "../folder.h"
 #include "../same_run.h"
@@ -307,6 +308,34 @@ START_TEST(the_last_upload_stays)
 }
 END_TEST
 
+/* A run that is given up while its reports are under way: they arrive before its memory is gone, not with those of the
+   run beside it. */
+START_TEST(given_up_on_the_way)
+{
+  struct config *c[2];
+  struct trainer *t[2];
+  struct slabs *slabs;
+  struct error e = {0};
+  size_t bytes;
+  for (int i = 0; i < 2; i++)
+    c[i] = configured("cuda", i ? "stays" : "given-up", "optimizer=adam train.steps=50");
+  ck_assert_msg(!trainer_bytes(c[0], 1, &bytes, &e) && !slabs_open(&slabs, "cuda", 2, bytes, 1, &e), "%s",
+                e.text);
+  for (int i = 0; i < 2; i++)
+    ck_assert_msg(!trainer_init_on(&t[i], slabs_device(slabs, i), c[i], 0, &e), "%s", e.text);
+  for (int step = 0; step < 2; step++)
+    for (int i = 0; i < 2; i++) ck_assert_msg(!trainer_step(t[i], &e), "%s", e.text);
+  const long waits = slabs_device(slabs, 0)->waits;
+  trainer_abandon(t[0]);
+  ck_assert_int_eq(slabs_device(slabs, 0)->waits, waits + 1);
+  ck_assert_msg(!trainer_settle(t[1], &e), "%s", e.text);
+  ck_assert(trainer_loss(t[1]) > 0);
+  trainer_abandon(t[1]);
+  slabs_close(slabs);
+  for (int i = 0; i < 2; i++) config_free(c[i]);
+}
+END_TEST
+
 START_TEST(math_is_part_of_the_id)
 {
   char id[3][16];
@@ -469,6 +498,7 @@ int main(void)
     tcase_add_test(k, steps_do_not_wait);
     tcase_add_test(k, there_and_back);
     tcase_add_test(k, the_last_upload_stays);
+    tcase_add_test(k, given_up_on_the_way);
     if (i == 0) tcase_add_test(k, weights_of_another_run);
     if (i == 0) tcase_add_test(k, math_is_part_of_the_id);
     if (i == 0) tcase_add_loop_test(k, attention_in_every_math, MATH_FP32, MATH_BF16 + 1);
