@@ -55,6 +55,7 @@ struct command_option {
     .row = REAL_ROW(struct options, field, standard, least, most, "1", help, 0), .letter = letter_, \
     .argument = argument_ \
   }
+#define NO_LIMIT ((double)LONG_MAX) /* of a whole number */
 #define NO_OPTION \
   { \
     .row = END_ROW \

@@ -17,7 +17,7 @@ const struct command_option selection_options[] = {
    .argument = "KEYS"},
   {.row = TEXT_ROW(struct chosen, selection.sort, NULL, "In the order of this key; -KEY downwards", 0),
    .argument = "KEY"},
-  {.row = INT_ROW(struct chosen, selection.last, "0", 1, LONG_MAX, "1",
+  {.row = INT_ROW(struct chosen, selection.last, "0", 1, NO_LIMIT, "1",
                   "Only the last N in that order; without --sort the N started last", 0),
    .argument = "N"},
   NO_OPTION};

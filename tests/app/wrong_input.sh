@@ -116,6 +116,14 @@ wrong "did you mean 'loss'?" plot --figure los done.h5
 wrong "show --of: METRIC,... is wanted" show done.h5 --of
 wrong "sweep --jobs: N is wanted" sweep several.conf -j
 wrong "doctor: 'me': no arguments, please" doctor me
+choices=0
+for command in $("$program" list command | awk '{ print $1 }'); do # every option that has choices knows them
+  for option in $("$program" "$command" --usage | grep -oE -e '--[a-z-]+\[?=[a-z]+\|' | grep -oE -e '^--[a-z-]+'); do
+    wrong "$command $option: 'none-of-them' is not one of " "$command" "$option=none-of-them"
+    choices=$((choices + 1))
+  done
+done
+[ $choices -ge 9 ] || fail "$choices options with choices"
 wrong "the reduction is above=nan" show done.h5 --of attn/max_logit:all:above=nan
 wrong "empty.txt exists, and is empty: record.overwrite=1 replaces it" run record.path=empty.txt
 wrong "no help on '' (topics" help ''

@@ -32,8 +32,8 @@ static const struct command_option options[] = {
   WHOLE(layer, 0, "L", "-1", 0, INT_MAX, "Only this layer, from 0"),
   WHOLE(head, 0, "H", "-1", 0, INT_MAX, "Only this head of each layer, from 0"),
   CHOICE(reduce, 0, reductions, NULL, "One column: the largest or the mean of each step"),
-  WHOLE(every, 0, "N", "0", 1, LONG_MAX, "Only steps that are multiples of N"),
-  WHOLE(bins, 0, "N", "0", 1, LONG_MAX, "Thin to the extremes of each of N intervals: spikes survive"),
+  WHOLE(every, 0, "N", "0", 1, NO_LIMIT, "Only steps that are multiples of N"),
+  WHOLE(bins, 0, "N", "0", 1, NO_LIMIT, "Thin to the extremes of each of N intervals: spikes survive"),
   {.row =
      CHOICE_ROW(struct options, band, NULL, means,
                 "Mean and 95 % interval (Student's t) over runs that differ only in their seed; those that "

@@ -23,7 +23,7 @@ static const struct command_option options[] = {
   TEXT(output, 'o', "OUT.h5", NULL,
        "write here, and leave RUN.h5 as it is (default: RUN.h5 is replaced once it is the same)"),
   WHOLE(
-    from, 0, "STEP", "-1", 0, LONG_MAX,
+    from, 0, "STEP", "-1", 0, NO_LIMIT,
     "Begin with the newest checkpoint of at most so many steps (checkpoint.keep=all keeps them); what was "
     "recorded before stays as it is"),
   FLAG(quiet, 'q', "print nothing"),

@@ -19,12 +19,19 @@ struct options {
   enum form form;
 };
 
+enum {
+  LOSS,
+  VAL,
+  PEAK,
+  LAST,
+  CLIPS,
+  NUMBERS
+}; /* of the last row but PEAK, of the whole run, and events of kind clip */
 struct summary {
-  double loss, val_loss, lr;  /* of the last row; lr is train.lr */
-  int has_loss, has_val_loss; /* else there is no row */
-  struct place peak, final;   /* max logit: of the whole run, of the last row */
+  double number[NUMBERS], lr; /* lr is train.lr */
+  int has_loss, has_val;      /* else there is no row */
+  struct place peak, last;    /* max logits */
   long steps;                 /* updates done */
-  double clips;               /* events of kind clip */
   struct notes notes;
 };
 
@@ -37,11 +44,12 @@ static int summarise(const struct run *run, struct summary *out, struct error *e
   int status = run_events(run->file, &events, &count, error);
   if (status) return status;
   *out = (struct summary){.lr = run_number(run, "train.lr", NAN), .steps = run_last_step(run->file)};
-  out->has_loss = summary_last(run->file, "loss", &out->loss);
-  out->has_val_loss = summary_last(run->file, "val_loss", &out->val_loss);
-  for (long i = 0; i < count; i++) out->clips += strcmp(events[i].kind, "clip") == 0;
+  out->has_loss = summary_last(run->file, "loss", &out->number[LOSS]);
+  out->has_val = summary_last(run->file, "val_loss", &out->number[VAL]);
+  for (long i = 0; i < count; i++) out->number[CLIPS] += strcmp(events[i].kind, "clip") == 0;
   memory_free(events);
-  summary_places(run->file, &out->peak, &out->final);
+  summary_places(run->file, &out->peak, &out->last);
+  out->number[PEAK] = out->peak.value, out->number[LAST] = out->last.value;
   status = run_notes(run->file, &out->notes, error);
   run_rest(run->file);
   return status;
@@ -67,13 +75,13 @@ static void print_run(const struct run *run, const struct summary *s, int width)
 {
   char peak[32], final[32], loss[32], val[32], lr[32] = "-"; /* "-": of a checkpoint */
   place_text(&s->peak, peak);
-  place_text(&s->final, final);
-  summary_number(s->has_loss, s->loss, loss);
-  summary_number(s->has_val_loss, s->val_loss, val);
+  place_text(&s->last, final);
+  summary_number(s->has_loss, s->number[LOSS], loss);
+  summary_number(s->has_val, s->number[VAL], val);
   if (!isnan(s->lr)) snprintf(lr, sizeof lr, "%.4g", s->lr);
   printf("%-*s %-12s %-8s %4ld %-9s %6ld %7s %7s  %-14s %-14s %6.0f %7.1f  %s\n", width, run->kind,
-         stack_of(run), lr, run->seed, run_state(run->file), s->steps, loss, val, peak, final, s->clips,
-         run_wall_seconds(run->file), text_file_name(run->path));
+         stack_of(run), lr, run->seed, run_state(run->file), s->steps, loss, val, peak, final,
+         s->number[CLIPS], run_wall_seconds(run->file), text_file_name(run->path));
 }
 
 static void print_runs(const struct runset *set, const struct summary *summaries)
@@ -96,36 +104,20 @@ static void print_notes(const struct runset *set, const struct summary *summarie
   }
 }
 
-/* A statistic of a group's summaries, those of diverged runs left out: field at `offset`. */
-static struct interval group_interval(const struct run_group *group, const struct summary *s, size_t offset,
-                                      int geometric)
+/* The numbers of a group, of max logits the geometric mean. Diverged runs are left out; returns how many these are. */
+static int summarise_group(const struct run_group *group, const struct summary *s,
+                           struct interval out[NUMBERS])
 {
   double *values = memory_new((size_t)group->count, sizeof *values);
   int n = 0;
-  for (int i = 0; i < group->count; i++)
-    if (!run_is_diverged(&group->run[i])) values[n++] = *(const double *)((const char *)&s[i] + offset);
-  struct interval interval = interval_of(values, n, geometric);
+  for (int k = 0; k < NUMBERS; k++) {
+    n = 0;
+    for (int i = 0; i < group->count; i++)
+      if (!run_is_diverged(&group->run[i])) values[n++] = s[i].number[k];
+    out[k] = interval_of(values, n, k == PEAK || k == LAST);
+  }
   memory_free(values);
-  return interval;
-}
-
-struct group_summary {
-  struct interval loss, val_loss, peak, final;
-  int diverged;
-  double clips; /* mean of a run */
-};
-
-static struct group_summary summarise_group(const struct run_group *group, const struct summary *s)
-{
-  struct group_summary g = {
-    .loss = group_interval(group, s, offsetof(struct summary, loss), 0),
-    .val_loss = group_interval(group, s, offsetof(struct summary, val_loss), 0),
-    .peak = group_interval(group, s, offsetof(struct summary, peak.value), 1),
-    .final = group_interval(group, s, offsetof(struct summary, final.value), 1),
-    .clips = group_interval(group, s, offsetof(struct summary, clips), 0).mean,
-  };
-  for (int i = 0; i < group->count; i++) g.diverged += run_is_diverged(&group->run[i]);
-  return g;
+  return group->count - n;
 }
 
 static void print_plus_minus(const struct interval *i)
@@ -161,17 +153,16 @@ static void print_groups(const struct runset *set, const struct summary *summari
          "diverged", "loss", "val", "peak max logit", "last max logit", "clips");
   for (int g = 0; g < set->groups; g++) {
     const struct run_group *group = &set->group[g];
-    struct group_summary s = summarise_group(group, summaries + (group->run - set->run));
-    printf("%-*s %5d %8d", width, group->label, group->count, s.diverged);
-    print_plus_minus(&s.loss);
-    print_plus_minus(&s.val_loss);
-    print_between(&s.peak);
-    print_between(&s.final);
-    if (s.loss.n)
-      printf(" %8.1f\n", s.clips);
+    struct interval number[NUMBERS];
+    int left_out = summarise_group(group, summaries + (group->run - set->run), number);
+    printf("%-*s %5d %8d", width, group->label, group->count, left_out);
+    for (int k = LOSS; k <= VAL; k++) print_plus_minus(&number[k]);
+    for (int k = PEAK; k <= LAST; k++) print_between(&number[k]);
+    if (number[CLIPS].n)
+      printf(" %8.1f\n", number[CLIPS].mean);
     else
       printf(" %8s\n", "-");
-    diverged += s.diverged;
+    diverged += left_out;
     unfinished += run_group_unfinished(group);
   }
   printf("Mean and 95 %% interval over %s%s (Student's t); of max logits the geometric mean.%s",
@@ -252,10 +243,10 @@ static json_t *json_run(const struct run *run, const struct summary *s)
                    json_text(preset && *preset ? preset : NULL), "kind", json_text(run->kind), "stabilizers",
                    json_text(stack_of(run)), "lr", json_number(s->lr), "seed", (json_int_t)run->seed, "state",
                    json_text(run_state(run->file)), "steps", (json_int_t)s->steps, "loss",
-                   json_known(s->has_loss, s->loss), "val_loss", json_known(s->has_val_loss, s->val_loss),
-                   "peak_max_logit", json_place(&s->peak), "last_max_logit", json_place(&s->final), "clips",
-                   json_number(s->clips), "wall_seconds", json_number(run_wall_seconds(run->file)), "notes",
-                   json_notes(&s->notes));
+                   json_known(s->has_loss, s->number[LOSS]), "val_loss",
+                   json_known(s->has_val, s->number[VAL]), "peak_max_logit", json_place(&s->peak),
+                   "last_max_logit", json_place(&s->last), "clips", json_number(s->number[CLIPS]),
+                   "wall_seconds", json_number(run_wall_seconds(run->file)), "notes", json_notes(&s->notes));
 }
 
 static int print_json_runs(const struct options *r, const struct runset *set, const struct summary *summaries,
@@ -290,24 +281,17 @@ static void print_json_groups(const struct runset *set, const struct summary *su
   json_t *all = json_array();
   for (int g = 0; g < set->groups; g++) {
     const struct run_group *group = &set->group[g];
-    struct group_summary s = summarise_group(group, summaries + (group->run - set->run));
+    struct interval number[NUMBERS];
+    int diverged = summarise_group(group, summaries + (group->run - set->run), number);
     json_array_append_new(
       all, json_pack("{s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "group", json_text(group->label),
-                     "kind", json_text(group->run->kind), "seeds", group->count, "diverged", s.diverged,
-                     "unfinished", run_group_unfinished(group), "loss", json_interval(&s.loss), "val_loss",
-                     json_interval(&s.val_loss), "peak_max_logit_geometric", json_interval(&s.peak),
-                     "last_max_logit_geometric", json_interval(&s.final), "clips",
-                     json_known(s.loss.n > 0, s.clips)));
+                     "kind", json_text(group->run->kind), "seeds", group->count, "diverged", diverged,
+                     "unfinished", run_group_unfinished(group), "loss", json_interval(&number[LOSS]),
+                     "val_loss", json_interval(&number[VAL]), "peak_max_logit_geometric",
+                     json_interval(&number[PEAK]), "last_max_logit_geometric", json_interval(&number[LAST]),
+                     "clips", json_known(number[CLIPS].n > 0, number[CLIPS].mean)));
   }
   json_print(all);
-}
-
-static int print_json(const struct options *r, const struct runset *set, const struct summary *summaries,
-                      struct error *error)
-{
-  if (r->form != FORM_GROUPS) return print_json_runs(r, set, summaries, error);
-  print_json_groups(set, summaries);
-  return STATUS_OK;
 }
 
 /* --- command line -------------------------------------------------------------------------------------- */
@@ -394,8 +378,10 @@ static int show_set(const struct options *r, const struct runset *set, struct er
   for (int i = 0; i < set->runs && !status; i++) status = summarise(&set->run[i], &summaries[i], error);
   if (!status && r->form <= FORM_GROUPS) warn_of_thin_rows(set);
   if (!status) {
-    if (r->json)
-      status = print_json(r, set, summaries, error);
+    if (r->json && r->form == FORM_GROUPS)
+      print_json_groups(set, summaries);
+    else if (r->json)
+      status = print_json_runs(r, set, summaries, error);
     else if (r->form == FORM_RUNS)
       print_runs(set, summaries), print_notes(set, summaries);
     else if (r->form == FORM_GROUPS)
