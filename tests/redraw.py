@@ -736,6 +736,7 @@ def check_figure(what, words, expected, by=None):
     """expected(labels of the groups, or what is given as `by`) gives values and blocks: the script is to have each of
     them, and no other."""
     script = Script(maxlogit("plot", "--script", *words))
+    compare(f"{what}: a script", True, bool(script.value))
     if not script.value:
         return
     labels = [a + b for a, b in zip(script.value.get("kind", []), script.value.get("rest", []))]

@@ -92,9 +92,14 @@ void *memory_new(size_t count, size_t size)
   size_t bytes;
   if (call_fails() || __builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - 4 * LARGE_PAGE)
     out_of_memory(count, size);
-  bytes = bytes ? (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
+  if (MEMORY_MAPS || !bytes) /* sanitizers are to see the first byte behind what was asked for */
+    bytes = bytes ? (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
   int maps = MEMORY_MAPS && bytes >= LARGE_PAGE;
-  void *memory = maps ? map(bytes) : aligned_alloc(ALIGNMENT, bytes);
+  void *memory = NULL;
+  if (maps)
+    memory = map(bytes);
+  else if (posix_memalign(&memory, ALIGNMENT, bytes))
+    memory = NULL;
   if (!memory) out_of_memory(count, size);
   atomic_fetch_add(&held, maps ? bytes : malloc_usable_size(memory));
   return maps ? memory : memset(memory, 0, bytes);
