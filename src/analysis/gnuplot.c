@@ -51,10 +51,15 @@ void gnuplot_text(FILE *f, const char *name, const char *text)
   fputc('\n', f);
 }
 
+const char *gnuplot_value(double value, char out[32])
+{
+  return table_number(isfinite(value) ? value : NAN, out);
+}
+
 void gnuplot_number(FILE *f, const char *name, double value)
 {
   char text[32];
-  table_number(isfinite(value) ? value : NAN, text);
+  gnuplot_value(value, text);
   fprintf(f, "%s = %s%s\n", name, text, strpbrk(text, ".eN") ? "" : ".0"); /* 1/2 is 0 to gnuplot */
 }
 
@@ -62,10 +67,7 @@ void gnuplot_numbers(FILE *f, const char *name, const double *values, int count)
 {
   char text[32];
   fprintf(f, "array %s[%d] = [", name, count);
-  for (int i = 0; i < count; i++) {
-    table_number(isfinite(values[i]) ? values[i] : NAN, text);
-    fprintf(f, "%s%s", i ? ", " : "", text);
-  }
+  for (int i = 0; i < count; i++) fprintf(f, "%s%s", i ? ", " : "", gnuplot_value(values[i], text));
   fprintf(f, "]\n");
 }
 

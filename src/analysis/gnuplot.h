@@ -7,6 +7,7 @@
 /* An assignment each. Arrays count from 1 in gnuplot. What is not finite becomes NaN: it knows no other; a control
    character in a text becomes "?". */
 void gnuplot_text(FILE *, const char *name, const char *text);
+const char *gnuplot_value(double value, char out[32]); /* as data have it; returns out */
 void gnuplot_number(FILE *, const char *name, double value);
 void gnuplot_numbers(FILE *, const char *name, const double *values, int count);
 void gnuplot_texts(FILE *, const char *name, const char *const *texts, int count);

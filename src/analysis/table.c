@@ -259,7 +259,7 @@ void table_band(struct table *out, const struct table *runs, int count, int geom
   memory_free(next);
 }
 
-void table_number(double value, char out[32])
+const char *table_number(double value, char out[32])
 {
   if (isnan(value))
     snprintf(out, 32, "NaN");
@@ -272,6 +272,7 @@ void table_number(double value, char out[32])
       snprintf(out, 32, "%.*g", digits, value);
       if (strtof(out, NULL) == (float)value) break;
     }
+  return out;
 }
 
 static char separator_of(enum table_format format)
@@ -292,13 +293,9 @@ void table_write_rows(FILE *f, const struct table *t, enum table_format format, 
 {
   char separator = separator_of(format), text[32];
   for (long r = 0; r < t->rows && !ferror(f); r++) {
-    table_number(t->step[r], text);
-    fputs(text, f);
+    fputs(table_number(t->step[r], text), f);
     if (extra) fprintf(f, "%c%s", separator, extra);
-    for (int c = 0; c < t->columns; c++) {
-      table_number(row_of(t, r)[c], text);
-      fprintf(f, "%c%s", separator, text);
-    }
+    for (int c = 0; c < t->columns; c++) fprintf(f, "%c%s", separator, table_number(row_of(t, r)[c], text));
     fputc('\n', f);
   }
 }

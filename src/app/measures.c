@@ -141,9 +141,8 @@ static void print_csv(const struct buffer *b)
 
 static void add_csv_number(struct buffer *b, int has, double value)
 {
-  char text[32] = "";
-  if (has) table_number(value, text);
-  buffer_add(b, "%s" NEXT, text);
+  char text[32];
+  buffer_add(b, "%s" NEXT, has ? table_number(value, text) : "");
 }
 
 /* --- tables of runs and of groups, for people and as CSV ------------------------------------------------- */

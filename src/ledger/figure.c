@@ -104,8 +104,7 @@ static void put_values(FILE *f, const struct entry *x, int log)
       char text[32];
       const struct measured *v = &arm->run[i].value;
       if (!is_drawn(&arm->run[i]) || !v->has || !isfinite(v->value) || (log && v->value <= 0)) continue;
-      table_number(v->value, text);
-      fprintf(f, "%d %s\n", a + 1, text);
+      fprintf(f, "%d %s\n", a + 1, table_number(v->value, text));
       see(&span, v->value, log);
       n++;
     }
@@ -148,8 +147,7 @@ static void put_curve_label(FILE *f, const struct entry *x)
   for (int a = 1; a < claim_arms(x->claim); a++)
     one &= !metric_read(&m, claim_metric(x->claim, a), NULL) && !strcmp(m.glob, first.glob);
   if (first.reduction == TAKE_OVER) {
-    table_number(first.level, level);
-    snprintf(share, sizeof share, " above %s", level);
+    snprintf(share, sizeof share, " above %s", table_number(first.level, level));
   } else if (first.reduction != TAKE_SLOPE && first.reduction != TAKE_ABOVE && *text_unit(unit))
     snprintf(share, sizeof share, " [%s]", unit);
   snprintf(text, sizeof text, "%s%s%s%s%s", first.reduction == TAKE_OVER ? "share of " : "", first.series,

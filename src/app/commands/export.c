@@ -140,11 +140,10 @@ static void write_long(FILE *f, const struct table *t, enum table_format format,
   char separator = format == TABLE_CSV ? ',' : format == TABLE_TSV ? '\t' : ' ', step[32], value[32];
   for (long row = 0; row < t->rows && !ferror(f); row++)
     for (int c = 0; c < t->columns; c++) {
-      table_number(t->step[row], step);
-      table_number(t->value[row * t->columns + c], value);
-      fputs(step, f);
+      fputs(table_number(t->step[row], step), f);
       if (extra) fprintf(f, "%c%s", separator, extra);
-      fprintf(f, "%c%s%c%s\n", separator, t->column[c].name, separator, value);
+      fprintf(f, "%c%s%c%s\n", separator, t->column[c].name, separator,
+              table_number(t->value[row * t->columns + c], value));
     }
 }
 

@@ -190,8 +190,8 @@ static int print_events(const struct run *run, struct error *error)
   printf("# step kind layer head value\n");
   for (long i = 0; i < count; i++) {
     char value[32];
-    table_number(events[i].value, value);
-    printf("%ld %s %d %d %s\n", events[i].step, events[i].kind, events[i].layer, events[i].head, value);
+    printf("%ld %s %d %d %s\n", events[i].step, events[i].kind, events[i].layer, events[i].head,
+           table_number(events[i].value, value));
   }
   memory_free(events);
   return STATUS_OK;

@@ -20,8 +20,7 @@ static int put_measure(FILE *f, const struct run_file *file, const char *name, s
     double value = s.value[(s.rows - 1) * s.width + i];
     char text[32];
     extent_see(extent, value > 0 ? value : NAN);
-    table_number(isfinite(value) ? value : NAN, text);
-    fprintf(f, "%ld %ld %s\n", i % s.heads, i / s.heads, text);
+    fprintf(f, "%ld %ld %s\n", i % s.heads, i / s.heads, gnuplot_value(value, text));
   }
   run_series_free(&s);
   return STATUS_OK;

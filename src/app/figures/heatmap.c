@@ -18,8 +18,8 @@ static void put_image(FILE *f, const struct table *t, int sets_axis, struct exte
       for (long r = first; r < last; r++)
         if (!(t->value[r * t->columns + c] <= m) && !isnan(m)) m = t->value[r * t->columns + c];
       if (m > 0 && sets_axis) extent_see(extent, m);
-      table_number(isfinite(m) ? m : NAN, text);
-      fprintf(f, "%.6g %d %s\n", t->step[0] + span * ((double)b + 0.5) / (double)columns, c, text);
+      fprintf(f, "%.6g %d %s\n", t->step[0] + span * ((double)b + 0.5) / (double)columns, c,
+              gnuplot_value(m, text));
     }
   }
   if (t->rows > 0) extent->last_step = fmax(extent->last_step, t->step[t->rows - 1]);

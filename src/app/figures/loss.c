@@ -59,8 +59,7 @@ static int put_final(FILE *f, const struct run_group *group, int g, struct inter
     status = run_table(drawn[i], "val_loss", &table, error);
     if (status) break;
     values[i] = table.rows ? table.value[table.rows - 1] : NAN;
-    table_number(values[i], text);
-    fprintf(f, "%s\n", text);
+    fprintf(f, "%s\n", table_number(values[i], text));
     extent_see(extent, values[i]);
     table_free(&table);
   }

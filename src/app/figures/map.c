@@ -103,10 +103,9 @@ static void put_panel(FILE *f, struct map *m, int panel)
     char number[32];
     for (int i = 0; i < group->count; i++)
       diverged += run_is_diverged(&group->run[i]) && !counts(m, &group->run[i]);
-    table_number(isfinite(cell.middle) ? cell.middle : NAN, number);
     extent_see(&m->range, cell.middle);
-    fprintf(f, "%d %d %s %d %d\n", place_on(&m->x, group->run), place_on(&m->y, group->run), number, cell.n,
-            diverged);
+    fprintf(f, "%d %d %s %d %d\n", place_on(&m->x, group->run), place_on(&m->y, group->run),
+            gnuplot_value(cell.middle, number), cell.n, diverged);
   }
 }
 

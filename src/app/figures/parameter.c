@@ -112,11 +112,9 @@ static void put_curve(FILE *f, struct drawing *d, int c)
       diverged += run_is_diverged(&group->run[i]);
       left_out += run_is_diverged(&group->run[i]) && !counts(d, &group->run[i]);
     }
-    table_number(x_of(d, group), number[0]);
-    table_number(m.middle, number[1]);
-    table_number(narrow ? m.middle : m.lo, number[2]);
-    table_number(narrow ? m.middle : m.hi, number[3]);
-    fprintf(f, "%s %d %s %s %s %d\n", number[0], m.n, number[1], number[2], number[3], diverged);
+    fprintf(f, "%s %d %s %s %s %d\n", table_number(x_of(d, group), number[0]), m.n,
+            table_number(m.middle, number[1]), table_number(narrow ? m.middle : m.lo, number[2]),
+            table_number(narrow ? m.middle : m.hi, number[3]), diverged);
     if (left_out) {
       d->cross_x[d->crosses] = x_of(d, group);
       d->cross_curve[d->crosses++] = c + 1;
@@ -133,11 +131,9 @@ static void put_runs(FILE *f, struct drawing *d, int c)
     for (int i = 0; i < group->count; i++) {
       char x[32], y[32];
       const struct measured *v = &d->value[group->run + i - d->set->run];
-      table_number(x_of(d, group), x);
       double value = counts(d, &group->run[i]) && !v->censored ? v->value : NAN;
-      table_number(isfinite(value) ? value : NAN, y);
       d->dots[c] += isfinite(value);
-      fprintf(f, "%s %s\n", x, y);
+      fprintf(f, "%s %s\n", table_number(x_of(d, group), x), gnuplot_value(value, y));
     }
   }
 }
