@@ -59,7 +59,7 @@ static int read_state(const char *path, long last_step, struct checkpoint *c, st
 }
 
 typedef int take_rows(struct recorder **, const char *path, const struct config *, const struct run_facts *,
-                      long step, const void *rows, size_t rows_size, struct error *);
+                      long step, const struct rows *, struct error *);
 
 static int restore(struct trainer *t, const struct checkpoint *c, take_rows *take, struct error *e)
 {
@@ -71,7 +71,7 @@ static int restore(struct trainer *t, const struct checkpoint *c, take_rows *tak
   if (c->count) t->dense.quiet = dense_wanted(&t->dense) ? c->dense : -1;
   if (c->count) t->health.peak = (struct peak){c->peak, c->peak_step, c->peak_at};
   trainer_facts(t, &f);
-  status = take(&t->recorder, t->path, t->config, &f, c->step, c->rows, c->rows_size, e);
+  status = take(&t->recorder, t->path, t->config, &f, c->step, c->rows, e);
   if (status) return status;
   t->val_loss = recorder_last(t->recorder, "val_loss", AXIS_VAL);
   if (take == recorder_repeat) /* the steps before it may be those of a slower repetition */

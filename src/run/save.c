@@ -77,7 +77,7 @@ int trainer_save(struct trainer *t, struct error *e)
   c.config_text = config_text(t->config);
   c.count = l.count;
   c.tensors = l.item;
-  c.rows = (void *)(uintptr_t)recorder_pending(t->recorder, &c.rows_size);
+  c.rows = (struct rows *)(uintptr_t)recorder_pending(t->recorder);
   status = checkpoint_write(t->path, &c, strtol(t->keep->keep, NULL, 10), e); /* "all": 0 */
   for (int i = 0; i < l.count; i++)
     if (l.device[i]) memory_free(l.item[i].data);

@@ -10,10 +10,13 @@
 #include "base/memory.h"
 #include "numerics/real.h"
 #include "storage/layout.h"
+#include "storage/tables.h"
+#include "storage/texts.h"
 
 /* A sealed HDF5 file (storage/h5.h): the XXH3 digest of the whole file is checked before anything in it is
    looked at, so that a damaged checkpoint is never parsed. */
 
+static const char config_place[] = "/parameters/config";
 static const enum h5_kind real_kind = sizeof(real) == sizeof(float) ? KIND_F32 : KIND_F64;
 
 static void folder_of(char out[4096], const char *run_path) { run_sibling(out, run_path, ".ckpt"); }
@@ -84,15 +87,6 @@ int checkpoint_remove_all(const char *run_path, struct error *e) { return remove
 
 /* --- writing ------------------------------------------------------------------------------------------- */
 
-static void put_bytes(struct h5 *h, const char *path, enum h5_kind kind, size_t size, int64_t rows,
-                      const void *data)
-{
-  struct h5_shape shape = {.kind = kind, .size = size, .rank = 1, .dims = {rows}};
-  h5_id id = h5_dataset(h, path, &shape);
-  h5_write(h, id, &shape, 0, rows, data);
-  h5_done(h, id);
-}
-
 /* Vectors (gains, biases) have one dimension in the file. */
 static void put_tensor(struct h5 *h, const struct checkpoint_tensor *t)
 {
@@ -100,9 +94,7 @@ static void put_tensor(struct h5 *h, const struct checkpoint_tensor *t)
   struct h5_shape shape = {.kind = real_kind, .rank = 2, .dims = {t->rows, t->cols}};
   if (t->rows == 1) shape = (struct h5_shape){.kind = real_kind, .rank = 1, .dims = {t->cols}};
   snprintf(path, sizeof path, "/%s", t->name);
-  h5_id id = h5_dataset(h, path, &shape);
-  h5_write(h, id, &shape, 0, shape.dims[0], t->data);
-  h5_done(h, id);
+  h5_done(h, h5_put(h, path, &shape, t->data));
 }
 
 static void put_head(struct h5 *h, const struct checkpoint *c)
@@ -126,10 +118,11 @@ int checkpoint_write(const char *run_path, const struct checkpoint *c, long keep
   char path[4096];
   checkpoint_path(path, run_path, c->step);
   if (file_make_folders(path, e)) return e->status;
+  static const struct rows none;
   struct h5 *h = h5_new();
   put_head(h, c);
-  put_bytes(h, "/parameters/config", KIND_TEXT, strlen(c->config_text) + 1, 1, c->config_text);
-  put_bytes(h, "/rows", KIND_U8, 0, (int64_t)c->rows_size, c->rows);
+  text_put(h, config_place, c->config_text);
+  tables_write_unsaved(h, c->rows ? c->rows : &none);
   h5_done(h, h5_group(h, "/params"));
   h5_done(h, h5_group(h, "/state"));
   for (int i = 0; i < c->count; i++) put_tensor(h, &c->tensors[i]);
@@ -163,22 +156,6 @@ static int read_tensor(void *context, const char *path, h5_id id)
   return r->failed;
 }
 
-/* A one-dimensional dataset into new memory, a NUL behind it. */
-static void *read_bytes(struct reader *r, const char *path, enum h5_kind kind, size_t *size)
-{
-  struct h5_shape shape;
-  void *bytes = NULL;
-  h5_id id = h5_find(r->h, path);
-  if (h5_get_shape(r->h, id, &shape) && shape.kind == kind && shape.rank == 1) {
-    *size = (size_t)shape.dims[0] * h5_row_bytes(&shape);
-    bytes = memory_new(*size + 1, 1);
-    if (!h5_read(r->h, id, &shape, 0, shape.dims[0], bytes)) r->failed = 1;
-  } else
-    r->failed = 1;
-  h5_done(r->h, id);
-  return bytes;
-}
-
 static int read_head(struct reader *r, const char *path, struct error *e)
 {
   char format[64] = "";
@@ -192,7 +169,6 @@ static int read_head(struct reader *r, const char *path, struct error *e)
   h5_get_real(r->h, root, "wall_seconds", &c->wall);
   r->failed = !h5_get_int(r->h, root, "step", &step) || step < 0;
   c->step = (long)step;
-  c->peak = -INFINITY; /* files of old do not tell it */
   h5_get_real(r->h, root, "peak_max_logit", &c->peak);
   h5_get_int(r->h, root, "peak_step", &peak_step);
   h5_get_int(r->h, root, "peak_place", &peak_at);
@@ -202,8 +178,8 @@ static int read_head(struct reader *r, const char *path, struct error *e)
   c->peak_at = (long)peak_at;
   h5_done(r->h, root);
   if (strcmp(format, CHECKPOINT_FORMAT)) return error_set(e, STATUS_USAGE, "%s is not a checkpoint", path);
-  if (version > CHECKPOINT_VERSION)
-    return error_set(e, STATUS_USAGE, "%s has format version %" PRId64 "; this maxlogit reads up to %d", path,
+  if (version != CHECKPOINT_VERSION)
+    return error_set(e, STATUS_USAGE, "%s has format version %" PRId64 "; this maxlogit reads %d", path,
                      version, CHECKPOINT_VERSION);
   return STATUS_OK;
 }
@@ -211,16 +187,20 @@ static int read_head(struct reader *r, const char *path, struct error *e)
 int checkpoint_read(const char *path, struct checkpoint *c, struct error *e)
 {
   struct reader r = {.c = c};
-  size_t size;
   *c = (struct checkpoint){.step = -1};
   int status = h5_load(&r.h, path, e);
   if (!status) status = read_head(&r, path, e);
   if (!status) {
-    c->config_text = read_bytes(&r, "/parameters/config", KIND_TEXT, &size);
-    c->rows = read_bytes(&r, "/rows", KIND_U8, &c->rows_size);
+    c->config_text = text_get(r.h, config_place);
     h5_walk(r.h, "/params", read_tensor, &r);
     h5_walk(r.h, "/state", read_tensor, &r);
-    if (r.failed) status = error_set(e, STATUS_FAIL, "%s lacks a part of a checkpoint", path);
+    if (r.failed || !c->config_text)
+      status = error_set(e, STATUS_FAIL, "%s lacks a part of a checkpoint", path);
+  }
+  if (!status) {
+    c->rows = memory_new(1, sizeof *c->rows);
+    status = tables_read(r.h, c->rows, e);
+    if (status) error_prefix(e, "%s", path);
   }
   h5_free(r.h);
   if (status) checkpoint_free(c);
@@ -287,6 +267,7 @@ void checkpoint_free(struct checkpoint *c)
   for (int i = 0; i < c->count; i++) memory_free(c->tensors[i].data);
   memory_free(c->tensors);
   memory_free(c->config_text);
+  if (c->rows) rows_free(c->rows);
   memory_free(c->rows);
   *c = (struct checkpoint){.step = -1};
 }

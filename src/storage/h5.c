@@ -334,6 +334,13 @@ void h5_write(struct h5 *h, h5_id id, const struct h5_shape *s, int64_t first, i
   if (id >= 0) transfer(h, id, s, first, rows, NULL, data);
 }
 
+h5_id h5_put(struct h5 *h, const char *path, const struct h5_shape *s, const void *data)
+{
+  h5_id id = h5_dataset(h, path, s);
+  h5_write(h, id, s, 0, s->dims[0], data);
+  return id;
+}
+
 void h5_extend(struct h5 *h, h5_id id, int64_t rows)
 {
   hsize_t dims[4];
@@ -497,12 +504,6 @@ const char *h5_get_head(const struct h5 *h, size_t *length)
 
 h5_id h5_find(struct h5 *h, const char *path) { return H5Oopen(h->file, path, H5P_DEFAULT); }
 
-static int is_group(struct h5 *h, h5_id id)
-{
-  (void)h;
-  return H5Iget_type(id) == H5I_GROUP;
-}
-
 /* The kind of a stored type, -1 if it is none of ours. */
 static int kind_of(hid_t type)
 {
@@ -607,6 +608,25 @@ int h5_read(struct h5 *h, h5_id id, const struct h5_shape *s, int64_t first, int
   return id >= 0 && transfer(h, id, s, first, rows, data, NULL);
 }
 
+void *h5_read_all(struct h5 *h, const char *path, const struct h5_shape *s, int64_t *rows)
+{
+  struct h5_shape found;
+  void *data = NULL;
+  h5_id id = h5_find(h, path);
+  *rows = 0;
+  if (h5_get_shape(h, id, &found) && found.kind == s->kind && found.rank == 1) {
+    data = memory_new((size_t)found.dims[0] + 1, h5_row_bytes(s));
+    *rows = found.dims[0];
+    if (!h5_read(h, id, s, 0, *rows, data)) {
+      memory_free(data);
+      data = NULL;
+      *rows = 0;
+    }
+  }
+  h5_done(h, id);
+  return data;
+}
+
 int h5_is_whole(struct h5 *h, h5_id id)
 {
   (void)h;
@@ -624,20 +644,6 @@ int h5_is_whole(struct h5 *h, h5_id id)
   return whole;
 }
 
-static int children(struct h5 *h, h5_id id, int (*each)(void *, const char *name), void *context)
-{
-  (void)h;
-  H5G_info_t info;
-  int stop = 0;
-  if (id < 0 || H5Gget_info(id, &info) < 0) return 0;
-  for (hsize_t i = 0; i < info.nlinks && !stop; i++) {
-    char name[256];
-    if (H5Lget_name_by_idx(id, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT) > 0)
-      stop = each(context, name);
-  }
-  return stop;
-}
-
 struct walk {
   struct h5 *h;
   int (*each)(void *, const char *path, h5_id);
@@ -645,18 +651,20 @@ struct walk {
   char path[256];
 };
 
-static int walk_into(void *context, const char *name);
+static herr_t walk_into(hid_t group, const char *name, const H5L_info_t *info, void *context);
 
 static int walk_from(struct walk *w)
 {
   h5_id id = h5_find(w->h, w->path);
-  int stop = is_group(w->h, id) ? children(w->h, id, walk_into, w) : w->each(w->context, w->path, id);
+  int stop = H5Iget_type(id) == H5I_GROUP ? H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, NULL, walk_into, w)
+                                          : w->each(w->context, w->path, id);
   h5_done(w->h, id);
-  return stop;
+  return stop < 0 ? w->each(w->context, w->path, -1) : stop; /* a group that cannot be read */
 }
 
-static int walk_into(void *context, const char *name)
+static herr_t walk_into(hid_t group, const char *name, const H5L_info_t *info, void *context)
 {
+  (void)group, (void)info;
   struct walk *w = context;
   size_t length = strlen(w->path), room = sizeof w->path - length;
   const char *between = !strcmp(w->path, "/") ? "" : "/";

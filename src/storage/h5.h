@@ -48,6 +48,8 @@ void h5_put_head(struct h5 *, const void *head, size_t size);
 h5_id h5_group(struct h5 *, const char *path); /* made where missing, with those above it */
 h5_id h5_dataset(struct h5 *, const char *path, const struct h5_shape *); /* with a Fletcher-32 sum a chunk */
 void h5_write(struct h5 *, h5_id, const struct h5_shape *, int64_t first, int64_t rows, const void *data);
+/* A dataset with all its rows. */
+h5_id h5_put(struct h5 *, const char *path, const struct h5_shape *, const void *data);
 /* Attributes. */
 void h5_put_text(struct h5 *, h5_id, const char *name, const char *value); /* UTF-8 */
 void h5_put_int(struct h5 *, h5_id, const char *name, int64_t value);
@@ -88,6 +90,9 @@ int h5_get_real(struct h5 *, h5_id, const char *name, double *);
 int h5_get_label(struct h5 *, h5_id, int dim, char *out, size_t room);
 /* Rows into memory of the given kind, size and fields; numbers are converted. */
 int h5_read(struct h5 *, h5_id, const struct h5_shape *, int64_t first, int64_t rows, void *data);
+/* All rows of a dataset of one dimension and of this kind, into new memory with room for one more, which is zero;
+   NULL, and no rows, where there is none that can be read so. */
+void *h5_read_all(struct h5 *, const char *path, const struct h5_shape *, int64_t *rows);
 /* Can all of a dataset be read, its chunks by their checksums? 1 of what is no dataset. */
 int h5_is_whole(struct h5 *, h5_id);
 /* All that is no group at a place and below it, in order of name, -1 for what cannot be opened; stops at the first

@@ -7,11 +7,13 @@
 #field, kind, offsetof(struct record, field), sizeof((struct record *)0)->field \
   }
 
-const struct h5_field event_fields[] = {
+static const struct h5_field event_fields[] = {
   FIELD(event_record, step, KIND_I64),  FIELD(event_record, kind, KIND_TEXT),
   FIELD(event_record, layer, KIND_I32), FIELD(event_record, head, KIND_I32),
   FIELD(event_record, value, KIND_F64), {NULL, KIND_U8, 0, 0},
 };
+const struct h5_shape event_shape = {
+  .kind = KIND_RECORD, .size = sizeof(struct event_record), .fields = event_fields, .rank = 1};
 
 size_t run_stem(const char *path)
 {

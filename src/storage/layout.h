@@ -5,12 +5,14 @@
 
 #define RUN_FORMAT "maxlogit run"
 #define CHECKPOINT_FORMAT "maxlogit checkpoint"
-enum { RUN_VERSION = 1, CHECKPOINT_VERSION = 1 }; /* raise when an older reader would misread */
+enum { RUN_VERSION = 1, CHECKPOINT_VERSION = 2 }; /* raise when an older reader would misread */
 
 /* Keys of a head (storage/seal.h): attributes of the root and of /status by their names; a parameter; a
    series, whose value is the number of its rows. */
 #define HEAD_PARAMETER "parameters/"
 #define HEAD_SERIES "series/"
+
+enum { SERIES_NAME = 96 }; /* bytes of a series' name, with its NUL */
 
 /* A row of /events, as in memory and in the file. */
 struct event_record {
@@ -19,7 +21,7 @@ struct event_record {
   int32_t layer, head;
   double value;
 };
-extern const struct h5_field event_fields[];
+extern const struct h5_shape event_shape;
 
 /* How much of a run file's name or path stands before its ".h5"; 0 where it has another ending. */
 size_t run_stem(const char *path);

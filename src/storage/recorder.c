@@ -9,16 +9,6 @@
 #include "storage/h5.h"
 #include "storage/recorder_state.h"
 
-const struct table_place table_places[TABLE_COUNT] = {
-  [AXIS_STEP] = {"/series", "step"},    [AXIS_SPECTRA] = {"/series", "spectra_step"},
-  [AXIS_VAL] = {"/series", "val_step"}, [AXIS_PROBE] = {"/series", "probe_step"},
-  [TABLE_TIMING] = {"/timing", "step"}, [TABLE_BATCHES] = {"/batches", "step"},
-  [TABLE_EVENTS] = {"", "events"},
-};
-static const struct h5_shape step_shape = {.kind = KIND_I64, .rank = 1};
-const struct h5_shape recorder_event_shape = {
-  .kind = KIND_RECORD, .size = sizeof(struct event_record), .fields = event_fields, .rank = 1};
-
 /* --- facts --------------------------------------------------------------------------------------------- */
 
 static int copy_parameter(void *context, const struct config_entry *entry)
@@ -85,26 +75,6 @@ static void copy_facts(struct recorder *r, const struct run_facts *f)
                                 .start_content = f->start_content};
 }
 
-void recorder_start_tables(struct rows *rows)
-{
-  for (int t = 0; t < TABLE_COUNT; t++) {
-    struct table *table = &rows->table[t];
-    if (t != TABLE_BATCHES && !table->columns) /* batches: when the first one shows its shape */
-      table_add(table, table_places[t].step, t == TABLE_EVENTS ? &recorder_event_shape : &step_shape);
-  }
-  for (int t = 0; t < AXIS_COUNT; t++) {
-    rows->table[t].column[0].unit = "1";
-    rows->table[t].column[0].long_name = "training step";
-  }
-  struct h5_shape seconds = {.kind = KIND_F64, .rank = 1};
-  struct table *timing = &rows->table[TABLE_TIMING];
-  if (!table_find(timing, "seconds")) table_add(timing, "seconds", &seconds);
-  struct column *c = table_find(timing, "seconds");
-  c->unit = "s";
-  c->long_name = "time of the step";
-  c->definition = "wall-clock time from the start of the step to its end, recording included";
-}
-
 /* --- life ---------------------------------------------------------------------------------------------- */
 
 int recorder_begin(struct recorder **out, const char *path, const struct config *config,
@@ -159,7 +129,7 @@ int recorder_create(struct recorder **out, const char *path, int overwrite, cons
   if (!status && file_remove(r->live_path))
     status = error_set(e, STATUS_FAIL, "cannot remove %s", r->live_path);
   if (!status && config) status = recorder_open_live(r, e);
-  recorder_start_tables(&r->rows);
+  tables_start(&r->rows);
   if (status)
     recorder_free(r);
   else
@@ -173,7 +143,7 @@ struct recorder *recorder_null(const struct run_facts *facts)
   r->is_null = 1;
   r->arena = arena_new();
   copy_facts(r, facts);
-  recorder_start_tables(&r->rows);
+  tables_start(&r->rows);
   struct table *events = &r->rows.table[TABLE_EVENTS];
   table_row(events, &events->column[0]); /* its memory now: later nothing is allocated */
   table_cut(events, 0);
@@ -189,7 +159,6 @@ void recorder_free(struct recorder *r)
   lock_release(r->lock, r->lock_path);
   rows_free(&r->rows);
   notes_free(&r->notes);
-  memory_free(r->packed);
   memory_free(r->parameter);
   arena_free(r->arena);
   memory_free(r);
@@ -304,7 +273,7 @@ static void start_batches(struct table *t, int has_mask, int has_document, long 
   struct h5_shape tokens = {.kind = KIND_I32, .rank = 3, .dims = {0, batch, context + 1}};
   struct h5_shape mask = {.kind = KIND_F32, .rank = 3, .dims = {0, batch, context}};
   struct h5_shape document = {.kind = KIND_I32, .rank = 3, .dims = {0, batch, context}};
-  table_add(t, "step", &step_shape);
+  table_add(t, "step", &(struct h5_shape){.kind = KIND_I64, .rank = 1});
   table_add(t, "tokens", &tokens);
   if (has_mask) table_add(t, "mask", &mask);
   if (has_document) table_add(t, "document", &document);

@@ -16,17 +16,19 @@ struct run_facts { /* what goes into /code, axes and root besides the configurat
 };
 
 struct recorder;
+struct rows;
 /* Fresh run at `path`. STATUS_USAGE if the file exists and overwrite is 0; STATUS_FAIL if locked. Without a
    configuration (NULL) it is the record of something else than a run: it has the parameters that it is given, and
    no live file. */
 int recorder_create(struct recorder **, const char *path, int overwrite, const struct config *,
                     const struct run_facts *, struct error *);
-/* Continue after `step` updates: rows from the last snapshot and from the checkpoint, later ones dropped. */
+/* Continue after `step` updates: rows from the last snapshot and from the checkpoint (NULL: there is none), later ones
+   dropped. */
 int recorder_resume(struct recorder **, const char *path, const struct config *, const struct run_facts *,
-                    long step, const void *rows, size_t rows_size, struct error *);
+                    long step, const struct rows *, struct error *);
 /* Once more from after `step` updates: rows before it from the file, none of the checkpoint but those put aside. */
 int recorder_repeat(struct recorder **, const char *path, const struct config *, const struct run_facts *,
-                    long step, const void *rows, size_t rows_size, struct error *);
+                    long step, const struct rows *, struct error *);
 /* A run file and its live file, where there is one, under another name too, to be continued there. */
 int recorder_copy(const char *from, const char *to, struct error *);
 /* The row of `step`, which was a run's last and no longer is, where rows are due at multiples of `every` else. Put
@@ -67,8 +69,8 @@ int recorder_due(const struct recorder *);
 /* state: running, finished, diverged, stopped. `final` compresses. */
 int recorder_snapshot(struct recorder *, const char *state, long last_step, double wall, int final,
                       struct error *);
-/* The rows since the last snapshot, for the checkpoint. Valid until the next call. */
-const void *recorder_pending(struct recorder *, size_t *size);
+/* The rows, of which those since the last snapshot are for the checkpoint. */
+const struct rows *recorder_pending(struct recorder *);
 
 /* --- reading ------------------------------------------------------------------------------------------ */
 struct run_file;

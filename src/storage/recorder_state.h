@@ -7,7 +7,7 @@
 #include "storage/notes.h"
 #include "storage/provenance.h"
 #include "storage/recorder.h"
-#include "storage/rows.h"
+#include "storage/tables.h"
 
 struct parameter {
   const char *name, *value, *unit, *help, *origin;
@@ -32,23 +32,13 @@ struct recorder {
   char started[32];
   struct notes notes; /* those of the file that is resumed */
   struct rows rows;
-  void *packed;
   size_t carried; /* bytes that checkpoints have carried since the last snapshot */
   int snapshots;
   struct error problem; /* found where none could be reported; given by the next call that can */
 };
 
-/* Where the tables of struct rows lie in the file, and what their steps are called. */
-struct table_place {
-  const char *folder, *step;
-};
-extern const struct table_place table_places[TABLE_COUNT];
-extern const struct h5_shape recorder_event_shape;
-
 /* A copy that lives as long as the recorder; of NULL "". */
 const char *recorder_own(struct recorder *, const char *text);
-/* The columns that every table has, where they are not there yet. */
-void recorder_start_tables(struct rows *);
 /* Lock, facts and parameters; no rows yet. */
 int recorder_begin(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                    struct error *);

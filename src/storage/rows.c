@@ -17,9 +17,15 @@ static void free_table(struct table *table)
 
 void rows_free(struct rows *r)
 {
-  for (int t = 0; t < TABLE_COUNT; t++) free_table(&r->table[t]);
-  free_table(&r->ring);
+  for (int t = 0; t < TABLES; t++) free_table(&r->table[t]);
+  arena_free(r->texts);
   *r = (struct rows){0};
+}
+
+const char *rows_own(struct rows *r, const char *text)
+{
+  if (text && !r->texts) r->texts = arena_new();
+  return text ? arena_text(r->texts, text) : NULL;
 }
 
 struct column *table_find(const struct table *t, const char *name)
@@ -108,11 +114,6 @@ void rows_saved(struct rows *r)
 
 /* --- the ring ------------------------------------------------------------------------------------------- */
 
-static int has_steps(const struct table *t)
-{
-  return t->columns && t->column[0].row_bytes == sizeof(int64_t);
-}
-
 static int64_t step_at(const struct table *t, int64_t row)
 {
   int64_t step;
@@ -131,7 +132,7 @@ static void copy_row(struct table *to, int64_t at, const struct table *from, int
 
 static void put_aside(struct rows *r, int64_t of, int64_t first_step)
 {
-  struct table *t = &r->table[AXIS_STEP], *ring = &r->ring;
+  struct table *t = &r->table[AXIS_STEP], *ring = &r->table[TABLE_RING];
   int64_t old = 0;
   for (int i = 0; i < t->columns; i++)
     if (!table_find(ring, t->column[i].name)) table_add(ring, t->column[i].name, &t->column[i].shape);
@@ -151,7 +152,7 @@ void rows_aside(struct rows *r, int64_t first_step)
 
 void rows_recall(struct rows *r, int64_t first_step)
 {
-  struct table *t = &r->table[AXIS_STEP], *ring = &r->ring;
+  struct table *t = &r->table[AXIS_STEP], *ring = &r->table[TABLE_RING];
   for (int64_t i = 0; i < ring->rows; i++) {
     int64_t step = step_at(ring, i), at = t->rows;
     while (at && step_at(t, at - 1) > step) at--;
@@ -170,7 +171,7 @@ void rows_cut_steps(struct rows *r, int64_t step)
 {
   struct table *t = &r->table[AXIS_STEP];
   int64_t rows = t->rows;
-  while (rows && has_steps(t) && step_at(t, rows - 1) >= step) rows--;
+  while (rows && step_at(t, rows - 1) >= step) rows--;
   table_cut(t, rows);
 }
 
@@ -192,180 +193,61 @@ void rows_go_back(struct rows *r, int64_t step)
   }
 }
 
-/* --- packed rows: a head, then tables in order, each with its columns and their rows ------------------- */
+/* --- rows of a checkpoint -------------------------------------------------------------------------------- */
 
-static const char magic[16] = "maxlogit rows 1";
-struct packed_table {
-  int64_t columns, first, rows;
-};
-struct packed_column {
-  char name[96];
-  int64_t kind, size, rank, dims[3];
-};
-
-static char *add(char *to, const void *from, size_t size)
+/* The column that another continues: there already, or new where the table has no rows. */
+static struct column *match(struct rows *r, struct table *t, const struct column *other)
 {
-  memcpy(to, from, size);
-  return to + size;
+  struct column *c = table_find(t, other->name);
+  if (c) return c->shape.kind == other->shape.kind && c->row_bytes == other->row_bytes ? c : NULL;
+  if (t->rows) return NULL;
+  c = table_add(t, other->name, &other->shape);
+  c->unit = rows_own(r, other->unit);
+  c->long_name = rows_own(r, other->long_name);
+  c->definition = rows_own(r, other->definition);
+  for (int dim = 1; dim < 4; dim++) c->label[dim] = rows_own(r, other->label[dim]);
+  return c;
 }
 
-static size_t packed_bytes(const struct table *t)
+/* A checkpoint's rows count: what the file has of their steps may be of a life before a kill. So may rows before them
+   that were recalled into the step axis: these stay, and are not recalled twice. */
+static void make_way(struct table *t, const struct table *from, int has_ring)
 {
-  size_t bytes = sizeof(struct packed_table) + (size_t)t->columns * sizeof(struct packed_column);
-  for (int c = 0; c < t->columns; c++) bytes += (size_t)(t->rows - t->saved) * t->column[c].row_bytes;
-  return bytes;
-}
-
-static char *pack_table(char *p, const struct table *table)
-{
-  struct packed_table head = {table->columns, table->saved, table->rows - table->saved};
-  p = add(p, &head, sizeof head);
-  for (int i = 0; i < table->columns; i++) {
-    const struct column *c = &table->column[i];
-    struct packed_column about = {"",
-                                  c->shape.kind,
-                                  (int64_t)c->shape.size,
-                                  c->shape.rank,
-                                  {c->shape.dims[1], c->shape.dims[2], c->shape.dims[3]}};
-    memcpy(about.name, c->name, sizeof about.name);
-    p = add(p, &about, sizeof about);
-    for (int64_t row = table->saved; row < table->rows; row++) p = add(p, column_row(c, row), c->row_bytes);
-  }
-  return p;
-}
-
-/* The ring comes last, where there is one: who does not know it does not look there. */
-void *rows_pack(const struct rows *r, size_t *size)
-{
-  size_t room = sizeof magic + (r->ring.rows ? packed_bytes(&r->ring) : 0);
-  for (int t = 0; t < TABLE_COUNT; t++) room += packed_bytes(&r->table[t]);
-  char *bytes = memory_new(room, 1), *p = bytes;
-  p = add(p, magic, sizeof magic);
-  for (int t = 0; t < TABLE_COUNT; t++) p = pack_table(p, &r->table[t]);
-  if (r->ring.rows) p = pack_table(p, &r->ring);
-  REQUIRE(p == bytes + room);
-  *size = room;
-  return bytes;
-}
-
-struct cursor {
-  const char *at, *end;
-};
-
-static int take(struct cursor *c, void *out, size_t size)
-{
-  if ((size_t)(c->end - c->at) < size) return 0;
-  memcpy(out, c->at, size);
-  c->at += size;
-  return 1;
-}
-
-/* The column that a packed one continues: there already, or new where none of its rows are in the file. */
-static struct column *match(struct table *t, const struct packed_column *about, int64_t first)
-{
-  struct column *c = memchr(about->name, 0, sizeof about->name) ? table_find(t, about->name) : NULL;
-  struct h5_shape shape = {.kind = (enum h5_kind)about->kind,
-                           .size = (size_t)about->size,
-                           .rank = (int)about->rank,
-                           .dims = {0, about->dims[0], about->dims[1], about->dims[2]}};
-  if (c) return c->shape.kind == shape.kind && c->row_bytes == h5_row_bytes(&shape) ? c : NULL;
-  return first ? NULL : table_add(t, about->name, &shape);
-}
-
-static int column_fits(const struct packed_column *about)
-{
-  int64_t bytes = about->kind < KIND_TEXT ? 8 : about->size;
-  if (about->kind < 0 || about->kind > KIND_RECORD || about->rank < 1 || about->rank > 4 || bytes < 1)
-    return 0;
-  for (int i = 0; i < about->rank - 1; i++)
-    if (about->dims[i] < 1 || __builtin_mul_overflow(bytes, about->dims[i], &bytes)) return 0;
-  return bytes < INT64_MAX / 2;
-}
-
-/* Packed rows count: what the file has of their steps may be of a life before a kill. So may rows before them that
-   were recalled into the step axis: these stay, and are not recalled twice. */
-static void make_way(struct table *t, const struct packed_table *head, const struct cursor *in, int has_ring)
-{
-  int64_t first, rows = t->rows;
-  if (!has_ring)
-    table_cut(t, head->first);
-  else if (head->rows && head->columns &&
-           sizeof(struct packed_column) + sizeof first <= (size_t)(in->end - in->at)) {
-    memcpy(&first, in->at + sizeof(struct packed_column), sizeof first);
-    while (rows > head->first && step_at(t, rows - 1) >= first) rows--;
-    table_cut(t, rows);
-  }
+  int64_t rows = has_ring ? t->rows : from->saved;
+  while (has_ring && from->rows && rows > from->saved && step_at(t, rows - 1) >= step_at(from, 0)) rows--;
+  table_cut(t, rows);
   t->saved = t->rows;
 }
 
-static int unpack_table(struct table *t, struct cursor *in, int has_ring)
+static int append(struct rows *r, int table, const struct table *from)
 {
-  struct packed_table head;
-  if (!take(in, &head, sizeof head) || head.first < 0 || head.rows < 0 || head.columns < 0 ||
-      t->rows + has_ring < head.first) /* one may be forgotten: rows_forget */
-    return 0;
-  if (t->columns > head.columns && head.rows) return 0;
-  make_way(t, &head, in, has_ring);
-  int64_t from = t->rows, wanted = from + head.rows;
-  for (int64_t i = 0; i < head.columns; i++) {
-    struct packed_column about;
-    if (!take(in, &about, sizeof about) || !column_fits(&about)) return 0;
-    struct column *c = match(t, &about, from);
-    if (!c || (uint64_t)head.rows > (size_t)(in->end - in->at) / c->row_bytes) return 0;
-    for (int64_t row = from; row < wanted; row++, in->at += c->row_bytes)
-      memcpy(column_space(c, row), in->at, c->row_bytes);
+  struct table *t = &r->table[table];
+  int has_ring = table == AXIS_STEP;
+  if (t->rows + has_ring < from->saved) return 0; /* one may be forgotten: rows_forget */
+  if (t->columns > from->columns && from->rows) return 0;
+  make_way(t, from, has_ring);
+  for (int i = 0; i < from->columns; i++) {
+    struct column *c = match(r, t, &from->column[i]);
+    if (!c) return 0;
+    for (int64_t row = 0; row < from->rows; row++)
+      memcpy(column_space(c, t->rows + row), column_row(&from->column[i], row), c->row_bytes);
   }
-  t->rows = wanted;
+  t->rows += from->rows;
   return 1;
 }
 
-int rows_unpack(struct rows *r, const void *bytes, size_t size, struct error *e)
+int rows_append(struct rows *r, const struct rows *from, struct error *e)
 {
-  struct cursor in = {bytes, (const char *)bytes + size};
-  char head[sizeof magic];
-  if (!size) {
-    for (int t = 0; t < TABLE_COUNT; t++) table_cut(&r->table[t], 0);
-    return STATUS_OK;
-  }
-  table_cut(&r->ring, 0);
-  if (!take(&in, head, sizeof head) || memcmp(head, magic, sizeof magic))
-    return error_set(e, STATUS_FAIL, "the rows in the checkpoint are of another version");
   for (int t = 0; t < TABLE_COUNT; t++)
-    if (!unpack_table(&r->table[t], &in, t == AXIS_STEP && has_steps(&r->table[t])))
+    if (!append(r, t, &from->table[t]))
       return error_set(e, STATUS_FAIL,
                        "the rows in the checkpoint do not continue the run file: it is an older "
                        "copy, or that of another run");
-  if (in.at < in.end && !(unpack_table(&r->ring, &in, 0) && has_steps(&r->ring)))
-    return error_set(e, STATUS_FAIL, "the latest rows in the checkpoint cannot be read");
-  r->ring.saved = 0;
   return STATUS_OK;
 }
 
-static int skip_table(struct cursor *in)
+void rows_append_ring(struct rows *r, const struct rows *from)
 {
-  struct packed_table head;
-  if (!take(in, &head, sizeof head) || head.rows < 0 || head.columns < 0) return 0;
-  for (int64_t i = 0; i < head.columns; i++) {
-    struct packed_column about;
-    if (!take(in, &about, sizeof about) || !column_fits(&about)) return 0;
-    struct h5_shape shape = {.kind = (enum h5_kind)about.kind,
-                             .size = (size_t)about.size,
-                             .rank = (int)about.rank,
-                             .dims = {0, about.dims[0], about.dims[1], about.dims[2]}};
-    size_t bytes = h5_row_bytes(&shape);
-    if ((uint64_t)head.rows > (size_t)(in->end - in->at) / bytes) return 0;
-    in->at += (size_t)head.rows * bytes;
-  }
-  return 1;
-}
-
-int rows_unpack_ring(struct rows *r, const void *bytes, size_t size, struct error *e)
-{
-  struct cursor in = {bytes, (const char *)bytes + size};
-  char head[sizeof magic];
-  int ok = take(&in, head, sizeof head) && !memcmp(head, magic, sizeof magic);
-  for (int t = 0; t < TABLE_COUNT && ok; t++) ok = skip_table(&in);
-  if (ok && in.at < in.end) ok = unpack_table(&r->ring, &in, 0) && has_steps(&r->ring);
-  r->ring.saved = 0;
-  return ok ? STATUS_OK : error_set(e, STATUS_FAIL, "the rows in the checkpoint cannot be read");
+  REQUIRE(!r->table[TABLE_RING].rows);
+  append(r, TABLE_RING, &from->table[TABLE_RING]);
 }

@@ -6,8 +6,16 @@
 #include "base/series.h"
 #include "storage/h5.h"
 
-/* One table per step axis, and three more. Column 0 of each is its step, except in the events. */
-enum { TABLE_TIMING = AXIS_COUNT, TABLE_BATCHES, TABLE_EVENTS, TABLE_COUNT };
+/* One table per step axis, and three more, are the record. Column 0 of each is its step, except in the events. The ring
+   has the latest rows of AXIS_STEP that are not recorded, or not yet: checkpoints alone carry it. */
+enum {
+  TABLE_TIMING = AXIS_COUNT,
+  TABLE_BATCHES,
+  TABLE_EVENTS,
+  TABLE_COUNT,
+  TABLE_RING = TABLE_COUNT,
+  TABLES
+};
 
 struct column {
   char name[96];
@@ -23,17 +31,17 @@ struct table {
   struct column *column;
   int columns;
   int64_t rows;  /* complete ones */
-  int64_t saved; /* of them, rows that the run file on disk has */
+  int64_t saved; /* of them, rows that the run file on disk has; read from a checkpoint: rows before these */
   int building;  /* a row is being filled in */
 };
 
 struct rows {
-  struct table table[TABLE_COUNT];
-  struct table
-    ring; /* of AXIS_STEP: the latest rows that are not recorded, or not yet; carried by checkpoints alone */
+  struct table table[TABLES];
+  struct arena *texts; /* of columns; NULL: none yet */
 };
 
 void rows_free(struct rows *);
+const char *rows_own(struct rows *, const char *text); /* a copy that lives as long; of NULL: NULL */
 struct column *table_find(const struct table *, const char *name); /* NULL if there is none */
 /* A new column; rows that are there already get the fill: NaN in numbers with a point, else 0. */
 struct column *table_add(struct table *, const char *name, const struct h5_shape *);
@@ -60,11 +68,9 @@ void table_cut(struct table *, int64_t rows);
 size_t rows_bytes(const struct rows *, int only_unsaved);
 void rows_saved(struct rows *);
 
-/* The unsaved rows as one block of bytes that describes itself (its integrity is the carrier's business). */
-void *rows_pack(const struct rows *, size_t *size); /* memory_free */
-/* Afterwards the rows are those at the time of packing: of the rows that were read from the run file those before
-   the packed ones, then these. No bytes at all: none. STATUS_FAIL when the two do not fit each other. */
-int rows_unpack(struct rows *, const void *bytes, size_t size, struct error *);
-/* Of those packed rows the ring alone. */
-int rows_unpack_ring(struct rows *, const void *bytes, size_t size, struct error *);
+/* The rows that a checkpoint has brought (storage/tables.h) behind those of the run file that were before them.
+   STATUS_FAIL when the two do not fit each other. */
+int rows_append(struct rows *, const struct rows *from, struct error *);
+/* Its ring, into an empty one. */
+void rows_append_ring(struct rows *, const struct rows *from);
 #endif

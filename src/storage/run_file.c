@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "storage/derived.h"
+#include "storage/head.h"
 #include "storage/layout.h"
 #include "storage/notes.h"
 #include "storage/recorder.h"
@@ -22,7 +23,7 @@ struct run_file {
   size_t head_size;
   struct pair *pair, *sorted; /* all; by key */
   size_t pairs;
-  char (*name)[96]; /* of the series */
+  char (*name)[SERIES_NAME]; /* of the series */
   long *rows;
   int names;
 };
@@ -71,122 +72,6 @@ static void take_head(struct run_file *r)
   qsort(r->sorted, r->pairs, sizeof *r->sorted, compare_pairs);
 }
 
-static void add_text(struct buffer *head, const char *key, const char *value)
-{
-  buffer_add(head, "%s%c%s%c", key, 0, value, 0);
-}
-
-static void copy_attribute(struct run_file *r, struct buffer *head, h5_id id, const char *name)
-{
-  char text[512];
-  if (h5_get_text(r->h, id, name, text, sizeof text)) add_text(head, name, text);
-}
-
-/* All rows of a dataset into new memory; 0 when it is not there or not of this kind. */
-static int64_t read_all(struct run_file *r, const char *path, const struct h5_shape *memory, void **out)
-{
-  struct h5_shape found;
-  int64_t rows = 0;
-  h5_id id = h5_find(r->h, path);
-  if (h5_get_shape(r->h, id, &found) && found.kind == memory->kind && found.rank == 1) {
-    rows = found.dims[0];
-    *out = memory_new((size_t)rows + 1, memory->size);
-    if (!h5_read(r->h, id, memory, 0, rows, *out)) {
-      memory_free(*out);
-      *out = NULL;
-      rows = 0;
-    }
-  }
-  h5_done(r->h, id);
-  return rows;
-}
-
-static void copy_facts(struct run_file *r, struct buffer *head)
-{
-  static const char *const texts[] = {"id", "data", "data_text", "data_content", "start_content", "date"};
-  h5_id root = h5_find(r->h, "/"), status = h5_find(r->h, "/status");
-  int64_t step = 0;
-  double floor, wall;
-  char number[32];
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) copy_attribute(r, head, root, texts[i]);
-  copy_attribute(r, head, status, "state");
-  h5_get_int(r->h, status, "last_step", &step);
-  snprintf(number, sizeof number, "%" PRId64, step);
-  add_text(head, "last_step", number);
-  if (h5_get_real(r->h, root, "loss_floor", &floor)) {
-    text_number(floor, number);
-    add_text(head, "loss_floor", number);
-  }
-  if (h5_get_real(r->h, status, "wall_seconds", &wall)) {
-    text_number(wall, number);
-    add_text(head, "wall_seconds", number);
-  }
-  h5_done(r->h, root);
-  h5_done(r->h, status);
-}
-
-typedef int each_setting(void *, const char *key, const char *value, const char *origin);
-
-/* Three fields of the table; none of its texts is longer than a whole row of it. Returns the number of its rows, -1
-   where `each` has stopped. */
-static int64_t read_table(struct run_file *r, each_setting *each, void *context)
-{
-  struct h5_shape table;
-  int64_t count = 0, i = 0;
-  h5_id id = h5_find(r->h, "/parameters/table");
-  if (h5_get_shape(r->h, id, &table) && table.kind == KIND_RECORD) {
-    size_t room = table.size + 1;
-    struct h5_field fields[] = {{"name", KIND_TEXT, 0, room},
-                                {"value", KIND_TEXT, room, room},
-                                {"origin", KIND_TEXT, 2 * room, room},
-                                {NULL, KIND_U8, 0, 0}};
-    struct h5_shape texts = {.kind = KIND_RECORD, .size = 3 * room, .fields = fields, .rank = 1};
-    void *rows = NULL;
-    const char *name;
-    count = read_all(r, "/parameters/table", &texts, &rows);
-    for (name = rows; i < count && !each(context, name, name + room, name + 2 * room); i++) name += 3 * room;
-    memory_free(rows);
-  }
-  h5_done(r->h, id);
-  return i < count ? -1 : count;
-}
-
-static int copy_parameter(void *head, const char *key, const char *value, const char *origin)
-{
-  (void)origin;
-  buffer_add(head, HEAD_PARAMETER "%s%c%s%c", key, 0, value, 0);
-  return 0;
-}
-
-struct heading {
-  struct run_file *r;
-  struct buffer *head;
-};
-
-/* Collect the datasets whose first dimension is a step axis. */
-static int add_series(void *context, const char *path, h5_id id)
-{
-  struct heading *x = context;
-  struct run_file *r = x->r;
-  struct h5_shape shape;
-  char label[64];
-  if (h5_get_label(r->h, id, 0, label, sizeof label) && strlen(path) - 8 < sizeof *r->name)
-    buffer_add(x->head, HEAD_SERIES "%s%c%" PRId64 "%c", path + strlen("/series/"), 0,
-               h5_get_shape(r->h, id, &shape) ? shape.dims[0] : 0, 0);
-  return 0;
-}
-
-/* A file that was written before there were heads: what one would tell. */
-static void make_head(struct run_file *r)
-{
-  struct buffer head = {0};
-  copy_facts(r, &head);
-  read_table(r, copy_parameter, &head);
-  h5_walk(r->h, "/series", add_series, &(struct heading){r, &head});
-  r->head = head.text ? head.text : memory_new(1, 1);
-  r->head_size = head.length;
-}
-
 /* --- opening ------------------------------------------------------------------------------------------- */
 
 static int check_version(const struct run_file *r, int64_t version, struct error *e)
@@ -221,6 +106,12 @@ static int load(struct run_file *r, struct error *e)
   return status ? status : check_format(r, e);
 }
 
+static void make_head(struct run_file *r)
+{
+  r->head = run_head_of(r->h, &r->head_size);
+  take_head(r);
+}
+
 static struct run_file *run_blank(const char *path)
 {
   struct run_file *r = memory_new(1, sizeof *r);
@@ -240,9 +131,9 @@ int run_open(struct run_file **out, const char *path, struct error *e)
   if (head) {
     r->head = memory_new(r->head_size + 1, 1);
     memcpy(r->head, head, r->head_size);
+    take_head(r);
   } else
     make_head(r);
-  take_head(r);
   *out = r;
   return STATUS_OK;
 }
@@ -257,7 +148,6 @@ int run_open_unsealed(struct run_file **out, const char *path, struct error *e)
     return status;
   }
   make_head(r);
-  take_head(r);
   *out = r;
   return STATUS_OK;
 }
@@ -388,7 +278,7 @@ int run_settings(const struct run_file *file, each_setting *each, void *context)
   struct run_file *r = (struct run_file *)(uintptr_t)file; /* reading changes nothing that a caller can see */
   int64_t count = 0;
   run_parameters(r, count_parameter, &count);
-  return load(r, NULL) || read_table(r, each, context) != count;
+  return load(r, NULL) || run_settings_of(r->h, each, context) != count;
 }
 
 long run_rows(const struct run_file *r, const char *series)
@@ -463,11 +353,11 @@ static void shape_of(struct run_series *s, const struct h5_shape *found, const c
 static void read_labels(struct run_file *r, struct run_series *s)
 {
   struct h5_shape shape = {.kind = KIND_TEXT, .size = sizeof *s->labels, .rank = 1};
-  void *labels = NULL;
-  int64_t n = read_all(r, "/series/tensor", &shape, &labels);
+  int64_t n;
+  char *labels = h5_read_all(r->h, "/series/tensor", &shape, &n);
   s->labels = memory_new((size_t)s->width + 1, sizeof *s->labels);
   for (int64_t i = 0; i < n && i < s->width; i++)
-    snprintf(s->labels[i], sizeof *s->labels, "%.63s", (const char *)labels + (size_t)i * sizeof *s->labels);
+    snprintf(s->labels[i], sizeof *s->labels, "%.63s", labels + (size_t)i * sizeof *s->labels);
   memory_free(labels);
 }
 
@@ -543,13 +433,11 @@ void run_series_free(struct run_series *s)
 int run_events(const struct run_file *file, struct run_event **out, long *count, struct error *e)
 {
   struct run_file *r = (struct run_file *)(uintptr_t)file;
-  struct h5_shape shape = {
-    .kind = KIND_RECORD, .size = sizeof(struct event_record), .fields = event_fields, .rank = 1};
-  void *rows = NULL;
+  int64_t rows;
   if (load(r, e)) return e ? e->status : STATUS_FAIL;
-  *count = (long)read_all(r, "/events", &shape, &rows);
-  const struct event_record *record = rows;
-  if (!rows) return error_set(e, STATUS_FAIL, "%s: the events cannot be read", r->path);
+  struct event_record *record = h5_read_all(r->h, "/events", &event_shape, &rows);
+  *count = (long)rows;
+  if (!record) return error_set(e, STATUS_FAIL, "%s: the events cannot be read", r->path);
   *out = memory_new((size_t)*count + 1, sizeof **out);
   for (long i = 0; i < *count; i++) {
     (*out)[i] = (struct run_event){.step = (long)record[i].step,
@@ -558,6 +446,6 @@ int run_events(const struct run_file *file, struct run_event **out, long *count,
                                    .value = record[i].value};
     snprintf((*out)[i].kind, sizeof(*out)[i].kind, "%.23s", record[i].kind);
   }
-  memory_free(rows);
+  memory_free(record);
   return STATUS_OK;
 }

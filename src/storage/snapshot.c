@@ -6,7 +6,9 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/text.h"
+#include "storage/head.h"
 #include "storage/recorder_state.h"
+#include "storage/texts.h"
 
 /* Below this a snapshot at every checkpoint costs less than the checkpoint's own sync. */
 enum { ALWAYS_BYTES = 1 << 20 };
@@ -22,12 +24,10 @@ int recorder_due(const struct recorder *r)
   return unsaved > 0 && (all < ALWAYS_BYTES || r->carried + unsaved >= all);
 }
 
-const void *recorder_pending(struct recorder *r, size_t *size)
+const struct rows *recorder_pending(struct recorder *r)
 {
-  memory_free(r->packed);
-  r->packed = rows_pack(&r->rows, size);
   r->carried += rows_bytes(&r->rows, 1);
-  return r->packed;
+  return &r->rows;
 }
 
 /* --- root, parameters */
@@ -75,51 +75,22 @@ static void write_root(const struct recorder *r, struct h5 *h)
   h5_done(h, code);
 }
 
-static size_t longest(const struct recorder *r, size_t offset)
-{
-  size_t most = 1;
-  for (int i = 0; i < r->parameters; i++) {
-    size_t length = strlen(*(const char *const *)(const void *)((const char *)&r->parameter[i] + offset));
-    most = length > most ? length : most;
-  }
-  return most;
-}
-
-/* A table beside the attributes: fixed texts as wide as the longest, so that they carry checksums. */
 static void write_parameter_table(const struct recorder *r, struct h5 *h)
 {
-  static const struct {
-    const char *name;
-    size_t offset;
-  } texts[] = {{"name", offsetof(struct parameter, name)},
-               {"value", offsetof(struct parameter, value)},
-               {"unit", offsetof(struct parameter, unit)},
-               {"help", offsetof(struct parameter, help)},
-               {"origin", offsetof(struct parameter, origin)}};
-  enum { TEXTS = sizeof texts / sizeof *texts };
-  struct h5_field fields[TEXTS + 2] = {{NULL, KIND_U8, 0, 0}};
-  size_t size = 0;
-  for (int i = 0; i < TEXTS; i++) {
-    fields[i] = (struct h5_field){texts[i].name, KIND_TEXT, size, longest(r, texts[i].offset)};
-    size += fields[i].size;
+  static const char *const fields[] = {"name", "value", "unit", "help", "origin", NULL};
+  enum { FIELDS = sizeof fields / sizeof *fields - 1 };
+  size_t n = (size_t)r->parameters;
+  const char **text = memory_new(n * FIELDS + 1, sizeof *text);
+  char *is_default = memory_new(n + 1, 1);
+  for (size_t i = 0; i < n; i++) {
+    const struct parameter *p = &r->parameter[i];
+    const char *const texts[FIELDS] = {p->name, p->value, p->unit, p->help, p->origin};
+    memcpy(text + i * FIELDS, texts, sizeof texts);
+    is_default[i] = (char)p->is_default;
   }
-  fields[TEXTS] = (struct h5_field){"is_default", KIND_U8, size, 1};
-  size++;
-  char *table = memory_new((size_t)r->parameters + 1, size);
-  for (int i = 0; i < r->parameters; i++) {
-    for (int k = 0; k < TEXTS; k++) {
-      const char *text =
-        *(const char *const *)(const void *)((const char *)&r->parameter[i] + texts[k].offset);
-      memcpy(table + (size_t)i * size + fields[k].offset, text, strlen(text));
-    }
-    table[(size_t)i * size + fields[TEXTS].offset] = (char)r->parameter[i].is_default;
-  }
-  struct h5_shape shape = {
-    .kind = KIND_RECORD, .size = size, .fields = fields, .rank = 1, .dims = {r->parameters}, .compress = 1};
-  h5_id id = h5_dataset(h, "/parameters/table", &shape);
-  h5_write(h, id, &shape, 0, r->parameters, table);
-  h5_done(h, id);
-  memory_free(table);
+  texts_put(h, "/parameters/table", fields, r->parameters, text, "is_default", is_default);
+  memory_free(text);
+  memory_free(is_default);
 }
 
 static void write_parameters(const struct recorder *r, struct h5 *h)
@@ -136,10 +107,7 @@ static void write_parameters(const struct recorder *r, struct h5 *h)
   }
   h5_done(h, group);
   write_parameter_table(r, h);
-  struct h5_shape text = {.kind = KIND_TEXT, .size = strlen(r->config_text) + 1, .rank = 1, .dims = {1}};
-  h5_id id = h5_dataset(h, "/parameters/config", &text);
-  h5_write(h, id, &text, 0, 1, r->config_text);
-  h5_done(h, id);
+  text_put(h, "/parameters/config", r->config_text);
 }
 
 /* --- tables */
@@ -150,8 +118,7 @@ static void write_range(struct h5 *h, const char *path, const char *name, const 
   struct h5_shape shape = {.kind = KIND_I32, .rank = 1, .dims = {n}};
   int32_t *value = memory_new((size_t)n + 1, sizeof *value);
   for (long i = 0; i < n; i++) value[i] = (int32_t)i;
-  h5_id id = h5_dataset(h, path, &shape);
-  h5_write(h, id, &shape, 0, n, value);
+  h5_id id = h5_put(h, path, &shape, value);
   h5_put_text(h, id, "units", "1");
   h5_put_text(h, id, "long_name", long_name);
   h5_make_scale(h, id, name);
@@ -165,8 +132,7 @@ static void write_tensor_names(const struct recorder *r, struct h5 *h)
   struct h5_shape shape = {.kind = KIND_TEXT, .size = WIDTH, .rank = 1, .dims = {r->facts.tensors}};
   char(*names)[WIDTH] = memory_new((size_t)r->facts.tensors + 1, WIDTH);
   for (int i = 0; i < r->facts.tensors; i++) snprintf(names[i], WIDTH, "%s", r->facts.tensor_names[i]);
-  h5_id id = h5_dataset(h, "/series/tensor", &shape);
-  h5_write(h, id, &shape, 0, r->facts.tensors, names);
+  h5_id id = h5_put(h, "/series/tensor", &shape, names);
   h5_put_text(h, id, "long_name", "parameter");
   h5_make_scale(h, id, "tensor");
   h5_done(h, id);
@@ -184,51 +150,6 @@ static void write_scales(const struct recorder *r, struct h5 *h)
   write_range(h, "/batches/sequence", "sequence", "row of the batch", tokens->shape.dims[1]);
   write_range(h, "/batches/token", "token", "position of a token", tokens->shape.dims[2]);
   write_range(h, "/batches/target", "target", "position of a target", tokens->shape.dims[2] - 1);
-}
-
-/* Its rows, its attributes, its dimensions. The step itself comes first and becomes the scale. */
-static void write_column(const struct recorder *r, struct h5 *h, int table, const struct column *c,
-                         h5_id *scale, int compress)
-{
-  char path[256];
-  int64_t rows = r->rows.table[table].rows;
-  struct h5_shape shape = c->shape;
-  shape.dims[0] = rows;
-  shape.chunk = c->block_rows;
-  shape.growing = 1;
-  shape.compress = compress;
-  snprintf(path, sizeof path, "%s/%s", table_places[table].folder, c->name);
-  h5_id id = h5_dataset(h, path, &shape);
-  for (int64_t row = 0; row < rows; row += c->block_rows)
-    h5_write(h, id, &shape, row, rows - row < c->block_rows ? rows - row : c->block_rows, column_row(c, row));
-  if (c->unit) h5_put_text(h, id, "units", c->unit);
-  if (c->long_name) h5_put_text(h, id, "long_name", c->long_name);
-  if (c->definition) h5_put_text(h, id, "definition", c->definition);
-  if (table == TABLE_EVENTS) {
-    h5_done(h, id);
-  } else if (*scale < 0) {
-    h5_make_scale(h, id, table_places[table].step);
-    *scale = id;
-  } else {
-    h5_dimension(h, id, 0, table_places[table].step, *scale);
-    for (int dim = 1; dim < shape.rank && c->label[dim]; dim++) {
-      snprintf(path, sizeof path, "%s/%s", table_places[table].folder, c->label[dim]);
-      h5_id other = h5_find(h, path);
-      h5_dimension(h, id, dim, c->label[dim], other);
-      h5_done(h, other);
-    }
-    h5_done(h, id);
-  }
-}
-
-static void write_tables(const struct recorder *r, struct h5 *h, int compress)
-{
-  for (int t = 0; t < TABLE_COUNT; t++) {
-    h5_id scale = -1;
-    for (int c = 0; c < r->rows.table[t].columns; c++)
-      write_column(r, h, t, &r->rows.table[t].column[c], &scale, compress);
-    if (scale >= 0) h5_done(h, scale);
-  }
 }
 
 static void write_plot_hints(const struct recorder *r, struct h5 *h)
@@ -255,73 +176,6 @@ static void write_status(struct h5 *h, const char *state, long last_step, double
   h5_done(h, status);
 }
 
-/* --- the head (storage/seal.h) */
-
-static void head_text(struct buffer *head, const char *key, const char *value)
-{
-  buffer_add(head, "%s%c%s%c", key, 0, value, 0);
-}
-
-static void head_number(struct buffer *head, const char *key, double value)
-{
-  char text[32];
-  text_number(value, text);
-  head_text(head, key, text);
-}
-
-static void head_hash(struct buffer *head, const char *key, uint64_t hash)
-{
-  char text[24];
-  snprintf(text, sizeof text, "%016" PRIx64, hash);
-  head_text(head, key, text);
-}
-
-struct series_rows {
-  const char *name;
-  int64_t rows;
-};
-
-static int compare_names(const void *a, const void *b)
-{
-  return strcmp(((const struct series_rows *)a)->name, ((const struct series_rows *)b)->name);
-}
-
-static void head_series(const struct recorder *r, struct buffer *head)
-{
-  struct series_rows *all = NULL;
-  size_t count = 0;
-  for (int t = 0; t < AXIS_COUNT; t++)
-    for (int c = 1; c < r->rows.table[t].columns; c++) {
-      all = memory_grow(all, count, count + 1, sizeof *all);
-      all[count++] = (struct series_rows){r->rows.table[t].column[c].name, r->rows.table[t].rows};
-    }
-  if (count) qsort(all, count, sizeof *all, compare_names);
-  for (size_t i = 0; i < count; i++)
-    buffer_add(head, HEAD_SERIES "%s%c%" PRId64 "%c", all[i].name, 0, all[i].rows, 0);
-  memory_free(all);
-}
-
-static void write_head(const struct recorder *r, struct h5 *h, const char *state, long last_step, double wall)
-{
-  struct buffer head = {0};
-  head_number(&head, "format_version", RUN_VERSION);
-  head_text(&head, "id", r->facts.id);
-  head_text(&head, "state", state);
-  head_number(&head, "last_step", (double)last_step);
-  head_number(&head, "wall_seconds", wall);
-  head_text(&head, "date", r->started);
-  head_text(&head, "data", r->facts.data);
-  head_text(&head, "data_text", r->facts.data_text);
-  head_hash(&head, "data_content", r->facts.data_content);
-  head_hash(&head, "start_content", r->facts.start_content);
-  head_number(&head, "loss_floor", r->facts.loss_floor);
-  for (int i = 0; i < r->parameters; i++)
-    buffer_add(&head, HEAD_PARAMETER "%s%c%s%c", r->parameter[i].name, 0, r->parameter[i].value, 0);
-  head_series(r, &head);
-  h5_put_head(h, head.text, head.length);
-  memory_free(head.text);
-}
-
 int recorder_snapshot(struct recorder *r, const char *state, long last_step, double wall, int final,
                       struct error *e)
 {
@@ -331,11 +185,14 @@ int recorder_snapshot(struct recorder *r, const char *state, long last_step, dou
   write_root(r, h);
   write_parameters(r, h);
   write_scales(r, h);
-  write_tables(r, h, final);
+  tables_write(h, &r->rows, final);
   write_plot_hints(r, h);
   notes_write(h, &r->notes);
   write_status(h, state, last_step, wall);
-  write_head(r, h, state, last_step, wall);
+  size_t size;
+  char *head = run_head_of(h, &size);
+  h5_put_head(h, head, size);
+  memory_free(head);
   int status = h5_save(h, r->path, e);
   if (!status) {
     rows_saved(&r->rows);

@@ -4,7 +4,7 @@
 
 #include "app/command.h"
 #include "app/summary.h"
-#include "storage/change.h"
+#include "storage/notes.h"
 
 struct options {
   struct request request;

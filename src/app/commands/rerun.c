@@ -11,7 +11,7 @@
 #include "run/rerun.h"
 #include "storage/checkpoint.h"
 #include "storage/layout.h"
-#include "storage/change.h"
+#include "storage/notes.h"
 
 struct options {
   struct request request;

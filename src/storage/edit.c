@@ -1,6 +1,7 @@
-#include "storage/change.h"
+/* edit.c - the only ways to change a run file that is written (storage/notes.h) */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -144,12 +145,11 @@ static int try_reading(const char *path, struct error *e)
 static void add_event(struct h5 *h, long step)
 {
   struct event_record event = {.step = step, .kind = "edited", .layer = -1, .head = -1, .value = NAN};
-  struct h5_shape found,
-    shape = {.kind = KIND_RECORD, .size = sizeof event, .fields = event_fields, .rank = 1};
+  struct h5_shape found;
   h5_id id = h5_find(h, "/events");
   if (h5_get_shape(h, id, &found)) {
     h5_extend(h, id, found.dims[0] + 1);
-    h5_write(h, id, &shape, found.dims[0], 1, &event);
+    h5_write(h, id, &event_shape, found.dims[0], 1, &event);
   }
   h5_done(h, id);
 }

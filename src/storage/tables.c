@@ -1,0 +1,203 @@
+#include "storage/tables.h"
+#include <stdio.h>
+#include <string.h>
+#include "base/memory.h"
+#include "storage/layout.h"
+
+/* Where the tables lie in the file, and what their steps are called. */
+static const struct {
+  const char *folder, *step;
+} places[TABLES] = {
+  [AXIS_STEP] = {"/series", "step"},    [AXIS_SPECTRA] = {"/series", "spectra_step"},
+  [AXIS_VAL] = {"/series", "val_step"}, [AXIS_PROBE] = {"/series", "probe_step"},
+  [TABLE_TIMING] = {"/timing", "step"}, [TABLE_BATCHES] = {"/batches", "step"},
+  [TABLE_EVENTS] = {"", "events"},      [TABLE_RING] = {"/aside", "step"},
+};
+static const char first_row[] = "/first_row";
+
+static const char *path_of(char out[256], int table, const char *name)
+{
+  snprintf(out, 256, "%s/%s", places[table].folder, name);
+  return out;
+}
+
+void tables_start(struct rows *rows)
+{
+  static const struct h5_shape step = {.kind = KIND_I64, .rank = 1}, seconds = {.kind = KIND_F64, .rank = 1};
+  for (int t = 0; t < TABLE_COUNT; t++) {
+    struct table *table = &rows->table[t];
+    if (t != TABLE_BATCHES && !table->columns) /* batches: when the first one shows its shape */
+      table_add(table, places[t].step, t == TABLE_EVENTS ? &event_shape : &step);
+  }
+  for (int t = 0; t < AXIS_COUNT; t++) {
+    rows->table[t].column[0].unit = "1";
+    rows->table[t].column[0].long_name = "training step";
+  }
+  struct table *timing = &rows->table[TABLE_TIMING];
+  struct column *c = table_find(timing, "seconds");
+  if (!c) c = table_add(timing, "seconds", &seconds);
+  c->unit = "s";
+  c->long_name = "time of the step";
+  c->definition = "wall-clock time from the start of the step to its end, recording included";
+}
+
+/* --- writing ------------------------------------------------------------------------------------------- */
+
+/* A part has the rows that no run file has, to be read once: it does not grow, and has no scales. */
+struct writing {
+  struct h5 *h;
+  int is_part, compress;
+};
+
+static void write_dimensions(const struct writing *w, h5_id id, int table, const struct column *c,
+                             h5_id steps)
+{
+  char path[256];
+  h5_dimension(w->h, id, 0, places[table].step, steps);
+  for (int dim = 1; dim < c->shape.rank && c->label[dim]; dim++) {
+    h5_id scale = w->is_part ? -1 : h5_find(w->h, path_of(path, table, c->label[dim]));
+    h5_dimension(w->h, id, dim, c->label[dim], scale);
+    h5_done(w->h, scale);
+  }
+}
+
+/* Its rows from `first` on, and its attributes. */
+static h5_id write_column(const struct writing *w, int table, const struct column *c, int64_t first,
+                          int64_t rows)
+{
+  char path[256];
+  struct h5_shape shape = c->shape;
+  shape.dims[0] = rows - first;
+  shape.chunk = c->block_rows;
+  shape.growing = !w->is_part;
+  shape.compress = w->compress;
+  h5_id id = h5_dataset(w->h, path_of(path, table, c->name), &shape);
+  for (int64_t row = first, next; row < rows; row = next) {
+    next = (row / c->block_rows + 1) * c->block_rows;
+    if (next > rows) next = rows;
+    h5_write(w->h, id, &shape, row - first, next - row, column_row(c, row));
+  }
+  if (c->unit) h5_put_text(w->h, id, "units", c->unit);
+  if (c->long_name) h5_put_text(w->h, id, "long_name", c->long_name);
+  if (c->definition) h5_put_text(w->h, id, "definition", c->definition);
+  return id;
+}
+
+/* The step itself comes first and becomes the scale. */
+static void write_table(const struct writing *w, int table, const struct table *t, int64_t first)
+{
+  h5_id steps = -1;
+  for (int i = 0; i < t->columns; i++) {
+    h5_id id = write_column(w, table, &t->column[i], first, t->rows);
+    if (i) write_dimensions(w, id, table, &t->column[i], steps);
+    if (!i && table != TABLE_EVENTS && !w->is_part)
+      h5_make_scale(w->h, steps = id, places[table].step);
+    else
+      h5_done(w->h, id);
+  }
+  h5_done(w->h, steps);
+}
+
+void tables_write(struct h5 *h, const struct rows *r, int compress)
+{
+  struct writing w = {h, 0, compress};
+  for (int t = 0; t < TABLE_COUNT; t++) write_table(&w, t, &r->table[t], 0);
+}
+
+void tables_write_unsaved(struct h5 *h, const struct rows *r)
+{
+  struct writing w = {.h = h, .is_part = 1};
+  char path[256];
+  h5_id first = h5_group(h, first_row);
+  for (int t = 0; t < TABLES; t++) {
+    const struct table *table = &r->table[t];
+    h5_put_int(h, first, path_of(path, t, places[t].step), table->saved);
+    if (table->rows > table->saved) write_table(&w, t, table, table->saved);
+  }
+  h5_done(h, first);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------- */
+
+/* Can this be a column: records are events, and other tables begin with their steps? */
+static int fits(const struct h5_shape *s, int table, int column)
+{
+  int64_t bytes = 8;
+  if (table == TABLE_EVENTS) return s->kind == KIND_RECORD && s->rank == 1;
+  if (!column) return s->kind == KIND_I64 && s->rank == 1;
+  for (int i = 1; i < s->rank; i++)
+    if (s->dims[i] < 1 || __builtin_mul_overflow(bytes, s->dims[i], &bytes)) return 0;
+  return s->kind < KIND_TEXT && bytes < INT64_MAX / 2;
+}
+
+static const char *text_of(struct rows *r, struct h5 *h, h5_id id, const char *name)
+{
+  char text[2048];
+  return rows_own(r, h5_get_text(h, id, name, text, sizeof text) ? text : NULL);
+}
+
+struct reading {
+  struct h5 *h;
+  struct rows *rows;
+  struct error *error;
+};
+
+/* The first column of a table, its steps, says how many rows there are. */
+static int read_column(struct reading *x, int table, const char *path, h5_id id)
+{
+  struct table *t = &x->rows->table[table];
+  struct h5_shape shape;
+  int ok = h5_get_shape(x->h, id, &shape) && fits(&shape, table, t->columns) &&
+           (!t->columns || shape.dims[0] == t->rows);
+  int64_t rows = shape.dims[0];
+  if (shape.kind == KIND_RECORD) shape = event_shape;
+  struct column *c = ok ? table_add(t, path + strlen(places[table].folder) + 1, &shape) : NULL;
+  for (int dim = 1; c && dim < shape.rank; dim++) {
+    char label[64] = "";
+    h5_get_label(x->h, id, dim, label, sizeof label);
+    c->label[dim] = rows_own(x->rows, label);
+  }
+  for (int64_t row = 0; ok && row < rows; row += c->block_rows) {
+    int64_t n = rows - row < c->block_rows ? rows - row : c->block_rows;
+    ok = h5_read(x->h, id, &shape, row, n, column_space(c, row));
+  }
+  if (!ok) return error_set(x->error, STATUS_FAIL, "%s cannot be read", path);
+  c->unit = text_of(x->rows, x->h, id, "units");
+  c->long_name = text_of(x->rows, x->h, id, "long_name");
+  c->definition = text_of(x->rows, x->h, id, "definition");
+  t->rows = rows;
+  return STATUS_OK;
+}
+
+/* A dataset belongs to the table whose step axis labels its first dimension; scales have no label. */
+static int place_dataset(void *context, const char *path, h5_id id)
+{
+  struct reading *x = context;
+  char label[64];
+  int status = STATUS_OK;
+  if (!h5_get_label(x->h, id, 0, label, sizeof label)) return status;
+  for (int t = 0; t < TABLES && !status; t++) {
+    size_t folder = strlen(places[t].folder);
+    if (t != TABLE_EVENTS && !strncmp(path, places[t].folder, folder) && path[folder] == '/' &&
+        !strcmp(label, places[t].step))
+      status = read_column(x, t, path, id);
+  }
+  return status;
+}
+
+int tables_read(struct h5 *h, struct rows *rows, struct error *e)
+{
+  struct reading x = {h, rows, e};
+  char path[256];
+  int status = STATUS_OK;
+  h5_id first = h5_find(h, first_row);
+  for (int t = 0; t < TABLES && !status; t++) {
+    h5_id id = h5_find(h, path_of(path, t, places[t].step));
+    if (id >= 0) status = read_column(&x, t, path, id);
+    h5_done(h, id);
+    h5_get_int(h, first, path, &rows->table[t].saved);
+    if (rows->table[t].saved < 0) status = error_set(e, STATUS_FAIL, "%s cannot be read", first_row);
+  }
+  h5_done(h, first);
+  return status ? status : h5_walk(h, "/", place_dataset, &x);
+}
