@@ -1,162 +1,69 @@
-/* sweep.c - a process a launch: a crash, a kill or no memory costs its points alone. Each worker holds a lock on every
-   point of its own from before it looks at the run file until the launch is over, so that sweeps may share a folder. */
+/* sweep.c - how a sweep shares the machine, and the process that starts its workers and hears them: a process a launch,
+   so that a crash, a kill or no memory costs its points alone */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "run/sweep_parts.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "run/bits.h"
 #include "run/drive.h"
-#include "run/extend.h"
-#include "run/launch.h"
-#include "run/trainer.h"
-#include "storage/checkpoint.h"
-#include "storage/layout.h"
-#include "storage/recorder.h"
+#include "run/sweep_parts.h"
 
-enum { TICK_MS = 100 };
+/* --- how the machine is shared ---------------------------------------------------------------------------- */
 
-/* --- a worker ------------------------------------------------------------------------------------------- */
-
-/* What a worker tells of a point: small enough to be written and read whole. */
-struct note {
-  long point;
-  enum sweep_fate fate;
-  long step;
-  char reason[512];
-};
-
-/* A launch as its worker knows it; arrays by run. */
-struct sweep_launch {
-  struct sweep *sweep;
-  int fd; /* takes the notes */
-  long count;
-  const long *point;
-  struct lock **lock;
-  char **lock_path;
-  struct launch_run *run;
-  long *berth; /* which point the runs that are computed belong to */
-  double *told;
-};
-
-static void tell(const struct sweep_launch *c, long at, enum sweep_fate fate, long step, const char *reason)
+void sweep_share(struct sweep *s)
 {
-  struct note note = {.point = c->point[at], .fate = fate, .step = step};
-  snprintf(note.reason, sizeof note.reason, "%.511s", reason);
-  while (write(c->fd, &note, sizeof note) < 0 && errno == EINTR) {}
-}
-
-static void tell_progress(void *context, int run, const struct trainer *t)
-{
-  struct sweep_launch *c = context;
-  double now = clock_seconds();
-  if (now - c->told[run] < TICK_MS * 1e-3) return;
-  c->told[run] = now;
-  tell(c, c->berth[run], SWEEP_RUNNING, trainer_step_count(t), "");
-}
-
-static struct sweep_point *point_of(const struct sweep_launch *c, long at)
-{
-  return &c->sweep->points[c->point[at]];
-}
-
-/* The run of a point, to be computed; 0 where there is nothing to do, which is told. */
-static int enlist(struct sweep_launch *c, long at, struct launch_run *run)
-{
-  struct sweep_point *p = point_of(c, at);
-  struct error e = {0};
-  struct buffer lock_path = {0};
-  enum sweep_fate fate;
-  buffer_add(&lock_path, "%.*s.point", (int)strlen(p->path) - 3, p->path);
-  c->lock_path[at] = lock_path.text;
-  errno = 0;
-  if (!file_make_folders(p->path, &e)) c->lock[at] = lock_take(lock_path.text, &e);
-  if (!c->lock[at]) {
-    tell(c, at, errno == EWOULDBLOCK ? SWEEP_ELSEWHERE : SWEEP_FAILED, p->steps, e.text);
-    return 0;
+  long cores = thread_cores();
+  long most = s->together < s->count ? s->together : s->count; /* threads that a launch can use well */
+  if (!s->jobs && s->one_launch) s->jobs = 1;
+  if (!s->threads) {
+    long share = s->jobs ? cores / s->jobs : cores;
+    s->threads = share < most ? share : most;
+    if (s->threads < 1) s->threads = 1;
   }
-  struct config *config = sweep_point_config(p, p->path, &e);
-  if (!config) {
-    tell(c, at, SWEEP_FAILED, 0, e.text);
-    return 0;
-  }
-  const struct record_options *record = config_section(config, "record");
-  double max_time = ((const struct train_options *)config_section(config, "train"))->max_time;
-  int extends = *p->from && !sweep_is_begun(p);
-  if (extends && extend_run(p->from, p->path, config, &e)) {
-    tell(c, at, SWEEP_FAILED, 0, e.text);
-    config_free(config);
-    return 0;
-  }
-  int is_over = !record->overwrite && sweep_is_done(p->path, &fate, NULL, NULL);
-  if (is_over) tell(c, at, fate, p->steps, fate == SWEEP_FAILED ? sweep_nonfinite_fails : "");
-  if (is_over || (!record->overwrite && !access(p->path, F_OK))) {
-    config_free(config);
-    config = NULL;
-  }
-  *run = (struct launch_run){.config = config, .path = p->path, .max_time = max_time};
-  return !is_over;
+  if (!s->jobs) s->jobs = cores / s->threads;
+  if (s->jobs < 1) s->jobs = 1;
 }
 
-/* What its checkpoints were for is over. */
-static void drop_checkpoints(const struct sweep_point *p, struct error *e)
+static long next_waiting(const struct sweep *s, long from)
 {
-  char folder[4096];
-  run_sibling(folder, p->path, ".ckpt");
-  if (!checkpoint_remove_all(p->path, e)) rmdir(folder);
+  while (from < s->count && s->points[from].fate != SWEEP_WAITING) from++;
+  return from;
 }
 
-static void tell_end(void *context, int number)
+/* The waiting points that share a launch with the first of them, it included; returns how many. None that is `taken`
+   already (may be NULL). */
+static long next_launch(const struct sweep *s, long first, const long *taken, long *point)
 {
-  const struct sweep_launch *c = context;
-  struct launch_run *run = &c->run[number];
-  const struct sweep_point *p = point_of(c, c->berth[number]);
-  enum sweep_fate fate = SWEEP_FAILED;
-  if (run->status == STATUS_STOPPED)
-    fate = SWEEP_STOPPED;
-  else if (run->status == STATUS_DIVERGED)
-    error_set(&run->error, run->status, "%s", sweep_nonfinite_fails);
-  else if (run->status == STATUS_OK && !sweep_is_done(p->path, &fate, NULL, NULL))
-    fate = SWEEP_FAILED;
-  if (p->drops && (fate == SWEEP_FINISHED || fate == SWEEP_DIVERGED)) drop_checkpoints(p, &run->error);
-  tell(c, c->berth[number], fate, p->steps, run->error.text);
+  long n = 0;
+  for (long i = first; i < s->count && n < s->together; i = next_waiting(s, i + 1))
+    if (!(taken && taken[i]) && s->points[i].structure == s->points[first].structure) point[n++] = i;
+  return n;
 }
 
-static _Noreturn void work(struct sweep *s, const long *point, long count, int fd, pid_t parent)
+void sweep_launches(const struct sweep *s, long *launch)
 {
-  size_t n = (size_t)count;
-  struct sweep_launch c = {.sweep = s, .fd = fd, .count = count, .point = point};
-  int runs = 0;
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(STATUS_STOPPED);
-  c.lock = memory_new(n, sizeof *c.lock);
-  c.lock_path = memory_new(n, sizeof *c.lock_path);
-  c.run = memory_new(n, sizeof *c.run);
-  c.berth = memory_new(n, sizeof *c.berth);
-  c.told = memory_new(n, sizeof *c.told);
-  for (long i = 0; i < count; i++)
-    if (enlist(&c, i, &c.run[runs])) c.berth[runs++] = i;
-  launch_drive(c.run, runs, (int)s->threads, &(struct launch_ears){tell_progress, tell_end, &c});
-  for (long i = 0; i < count; i++)
-    if (c.lock[i]) lock_release(c.lock[i], c.lock_path[i]);
-  _exit(STATUS_OK); /* without the parent's buffers and exit handlers */
+  long number = 0, *point = memory_new((size_t)s->together, sizeof *point);
+  for (long i = 0; i < s->count; i++) launch[i] = 0;
+  for (long i = next_waiting(s, 0); i < s->count; i = next_waiting(s, i + 1)) {
+    if (launch[i]) continue;
+    number++;
+    for (long n = next_launch(s, i, launch, point); n--;) launch[point[n]] = number;
+  }
+  memory_free(point);
 }
 
-/* --- the parent ---------------------------------------------------------------------------------------- */
+/* --- the workers ------------------------------------------------------------------------------------------ */
 
 struct worker {
   pid_t pid;
@@ -180,7 +87,7 @@ static int open_pipe(int ends[2], struct error *e)
 static int start(struct sweep *s, struct worker *w, struct error *e)
 {
   int notes[2], text[2];
-  w->count = sweep_next_launch(s, sweep_next_waiting(s, 0), NULL, w->point);
+  w->count = next_launch(s, next_waiting(s, 0), NULL, w->point);
   if (open_pipe(notes, e)) return e->status;
   if (open_pipe(text, e)) {
     close(notes[0]);
@@ -192,7 +99,7 @@ static int start(struct sweep *s, struct worker *w, struct error *e)
   pid_t parent = getpid(), pid = fork();
   if (pid == 0) {
     dup2(text[1], STDERR_FILENO);
-    work(s, w->point, w->count, notes[1], parent);
+    sweep_work(s, w->point, w->count, notes[1], parent);
   }
   close(notes[1]);
   close(text[1]);
@@ -283,7 +190,7 @@ static long keep_busy(struct sweep *s, struct worker *workers, long count, struc
 {
   long busy = 0;
   for (long i = 0; i < count; i++) {
-    int waiting = sweep_next_waiting(s, 0) < s->count;
+    int waiting = next_waiting(s, 0) < s->count;
     if (!workers[i].pid && waiting && !drive_stopping() && !e->status) start(s, &workers[i], e);
     busy += workers[i].pid != 0;
   }
@@ -316,7 +223,7 @@ static int prepare_folder(const char *path, struct error *e)
 
 int sweep_run(struct sweep *s, struct error *e)
 {
-  long first = sweep_next_waiting(s, 0);
+  long first = next_waiting(s, 0);
   if (first < s->count && prepare_folder(s->points[first].path, e)) return e->status;
   sweep_share(s);
   long count = s->jobs < s->count ? s->jobs : s->count, most = s->together;

@@ -1,4 +1,5 @@
-/* sweep_plan.c - the points of a sweep: which there are, which are done, and which share a launch */
+/* points.c - the points of a sweep: what each is to be, and what is there of it already */
+#include <limits.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +7,6 @@
 #include <unistd.h>
 #include "base/memory.h"
 #include "base/text.h"
-#include "base/thread.h"
 #include "numerics/slab.h"
 #include "run/extend.h"
 #include "run/plan.h"
@@ -22,7 +22,7 @@ const char *sweep_fate_name(enum sweep_fate fate)
   return names[fate];
 }
 
-struct config *sweep_point_config(const struct sweep_point *p, const char *path, struct error *e)
+struct config *sweep_config_of(const struct sweep_point *p, const char *path, struct error *e)
 {
   struct config *c = config_point(p->config, p->index);
   int status = config_finish(c, e);
@@ -35,13 +35,6 @@ struct config *sweep_point_config(const struct sweep_point *p, const char *path,
   if (!status) return c;
   config_free(c);
   return NULL;
-}
-
-static char *make_path(const char *folder, const char *id)
-{
-  struct buffer b = {0};
-  buffer_add(&b, "%s/%s.h5", folder, id);
-  return b.text;
 }
 
 struct lacking {
@@ -69,21 +62,18 @@ static int add_lacking(void *context, const struct config_entry *x)
     return 0;
   const char *has = run_parameter(l->run, x->key);
   size_t used = strlen(l->out);
-  if (!has) has = x->row->standard; /* a file older than the key */
-  if (is_lacking(x->row, x->value, has))
+  if (has && is_lacking(x->row, x->value, has))
     snprintf(l->out + used, l->room - used, "%s%s=%s (has %s)", used ? " " : "", x->key, x->value, has);
   return 0;
 }
 
-const char sweep_nonfinite_fails[] = "diverged, and train.on_nonfinite = fail";
-
-int sweep_is_done(const char *path, enum sweep_fate *fate, const struct config *wanted, char lacks[256])
+int sweep_is_done(const struct sweep_point *p, enum sweep_fate *fate, const struct config *wanted,
+                  char lacks[256])
 {
   struct run_file *run = NULL;
   struct error e = {0};
-  const char *name = text_file_name(path);
-  if (access(path, F_OK) || run_open(&run, path, &e)) return 0;
-  if (strncmp(name, run_id(run), strcspn(name, "."))) { /* it was to be made a longer one */
+  if (access(p->path, F_OK) || run_open(&run, p->path, &e)) return 0;
+  if (strcmp(p->id, run_id(run))) { /* it was to be made a longer one */
     run_close(run);
     return 0;
   }
@@ -123,7 +113,7 @@ int sweep_is_begun(const struct sweep_point *p)
 static int plan_point(struct planning *g, struct sweep_point *p, int *is_new, struct error *e)
 {
   config_point_label(p->config, p->index, p->label, sizeof p->label);
-  struct config *c = sweep_point_config(p, NULL, e);
+  struct config *c = sweep_config_of(p, NULL, e);
   int status = c ? plan_check(g->plan, c, p->id, e) : e->status;
   if (status && *p->label) error_prefix(e, "point %ld (%s)", p->index + 1, p->label);
   *is_new = !status && *(struct sweep_point **)tsearch(p, &g->seen, by_id) == p;
@@ -131,10 +121,11 @@ static int plan_point(struct planning *g, struct sweep_point *p, int *is_new, st
     const struct record_options *record = config_section(c, "record");
     p->structure = config_structure(c);
     p->steps = ((const struct train_options *)config_section(c, "train"))->steps;
-    p->path = make_path(g->folder, p->id);
-    p->was_done = !record->overwrite && sweep_is_done(p->path, &p->fate, c, p->lacks);
-    if (p->was_done && p->fate == SWEEP_FAILED)
-      snprintf(p->reason, sizeof p->reason, "%s", sweep_nonfinite_fails);
+    struct buffer path = {0};
+    buffer_add(&path, "%s/%s.h5", g->folder, p->id);
+    p->path = path.text;
+    p->was_done = !record->overwrite && sweep_is_done(p, &p->fate, c, p->lacks);
+    if (p->was_done && p->fate == SWEEP_FAILED) snprintf(p->reason, sizeof p->reason, NONFINITE_FAILS);
     p->drops = ((const struct sweep_options *)config_section(c, "sweep"))->drop_checkpoints != 0;
     if (!p->was_done && !record->overwrite && !sweep_is_begun(p))
       shorter_find(g->shorter, c, p->from, p->anew);
@@ -220,46 +211,4 @@ void sweep_free(struct sweep *s)
   for (long i = 0; i < s->count; i++) memory_free(s->points[i].path);
   memory_free(s->points);
   *s = (struct sweep){0};
-}
-
-/* --- how the machine is shared ---------------------------------------------------------------------------- */
-
-void sweep_share(struct sweep *s)
-{
-  long cores = thread_cores();
-  long most = s->together < s->count ? s->together : s->count; /* threads that a launch can use well */
-  if (!s->jobs && s->one_launch) s->jobs = 1;
-  if (!s->threads) {
-    long share = s->jobs ? cores / s->jobs : cores;
-    s->threads = share < most ? share : most;
-    if (s->threads < 1) s->threads = 1;
-  }
-  if (!s->jobs) s->jobs = cores / s->threads;
-  if (s->jobs < 1) s->jobs = 1;
-}
-
-long sweep_next_waiting(const struct sweep *s, long from)
-{
-  while (from < s->count && s->points[from].fate != SWEEP_WAITING) from++;
-  return from;
-}
-
-long sweep_next_launch(const struct sweep *s, long first, const long *taken, long *point)
-{
-  long n = 0;
-  for (long i = first; i < s->count && n < s->together; i = sweep_next_waiting(s, i + 1))
-    if (!(taken && taken[i]) && s->points[i].structure == s->points[first].structure) point[n++] = i;
-  return n;
-}
-
-void sweep_launches(const struct sweep *s, long *launch)
-{
-  long number = 0, *point = memory_new((size_t)s->together, sizeof *point);
-  for (long i = 0; i < s->count; i++) launch[i] = 0;
-  for (long i = sweep_next_waiting(s, 0); i < s->count; i = sweep_next_waiting(s, i + 1)) {
-    if (launch[i]) continue;
-    number++;
-    for (long n = sweep_next_launch(s, i, launch, point); n--;) launch[point[n]] = number;
-  }
-  memory_free(point);
 }
