@@ -1,189 +1,8 @@
-/* updates.c - which optimiser each tensor has, and the decoupled update they share */
-#include <fnmatch.h>
+/* updates.c - the update half of a step: directions, as optimisers record them, and the decoupled update they share */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include "base/memory.h"
-#include "base/text.h"
-#include "training/optimizer.h"
-#include "training/spectral.h"
-
-static const char *const match_names[] = {"lr", "update_rms", "update_spectral_norm", NULL};
-
-const struct option_row override_rows[] = {
-  TEXT_ROW(struct override_options, optimizer, "",
-           "other optimisers by tensor: GLOB:NAME, as in w_q:adam+w_k:adam", OPTION_LIST),
-  TEXT_ROW(struct override_options, lr, "", "factors on train.lr by tensor: GLOB:FACTOR, as in w_[qk]:0.1",
-           OPTION_LIST),
-  TEXT_ROW(struct override_options, weight_decay, "",
-           "factors on train.weight_decay by tensor: GLOB:FACTOR, as in w_[qk]:10", OPTION_LIST),
-  CHOICE_ROW(
-    struct override_options, match, "lr", match_names,
-    "held equal between optimisers on hidden matrices: the rate alone, or every update scaled to one RMS, or "
-    "to one spectral norm",
-    0),
-  REAL_ROW(
-    struct override_options, match_rms, "0.2", 0, 1e6, "1",
-    "the RMS; the spectral norm is this times sqrt(max(out, in)), as of a matrix of equal singular values",
-    0),
-  END_ROW};
-
-/* What one parameter has. */
-struct rule {
-  const struct optimizer *optimizer;
-  double lr, weight_decay;
-};
-
-struct updates {
-  struct model *model;
-  struct update_rule rule;
-  long match;
-  double match_rms;
-  struct param **params; /* [count] those that train, in the order of memory */
-  struct rule *rules;    /* [count] */
-  int count;
-  struct tensor *all;  /* [1, total] every direction, as params.values lies */
-  struct update *rows; /* what optimisers record */
-  int row_count;
-  struct update_block *blocks; /* rows of parameters that have factors of their own */
-  struct rule *block_rules;
-  int block_count;
-  struct tensor **states; /* by parameter, for checkpoints */
-  char (*state_names)[160];
-  int state_count;
-  struct tensor **memory; /* of the rows' states */
-  int memory_count;
-  struct tensor *finite, *reported_finite, *grad_norm; /* [1] */
-  struct program *directions, *apply;
-  struct arena *arena;
-};
-
-/* --- patterns ----------------------------------------------------------------------------------------- */
-struct patterns {
-  struct updates *updates;
-  const char *key;
-  int (*apply)(struct patterns *, struct param *, struct rule *, const char *value);
-  struct error *error;
-};
-
-/* Does the glob match the name, or its end after one of its dots? */
-static int matches(const char *glob, const char *name)
-{
-  for (; name; name = strchr(name, '.') ? strchr(name, '.') + 1 : NULL)
-    if (!fnmatch(glob, name, 0)) return 1;
-  return 0;
-}
-
-static int no_such_tensor(const struct patterns *p, const char *glob)
-{
-  const struct updates *u = p->updates;
-  const char **names = arena_get(u->arena, 2 * (size_t)u->count, sizeof *names);
-  for (int i = 0; i < u->count; i++) {
-    const char *name = u->params[i]->name, *dot = strrchr(name, '.');
-    names[2 * i] = dot ? dot + 1 : name;
-    names[2 * i + 1] = name;
-  }
-  const char *nearest = text_nearest(glob, names, 2 * (size_t)u->count);
-  return error_set(p->error, STATUS_USAGE, "%s: no tensor matches \"%s\"%s%s%s", p->key, glob,
-                   nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
-}
-
-static int one_pattern(void *context, const char *part)
-{
-  struct patterns *p = context;
-  const char *colon = strchr(part, ':');
-  if (!colon || colon == part || !colon[1])
-    return error_set(p->error, STATUS_USAGE, "%s: \"%s\" is not GLOB:VALUE, as in w_q:0.1", p->key, part);
-  char *glob = arena_format(p->updates->arena, "%.*s", (int)(colon - part), part);
-  int found = 0;
-  for (int i = 0; i < p->updates->count; i++)
-    if (matches(glob, p->updates->params[i]->name)) {
-      found = 1;
-      if (p->apply(p, p->updates->params[i], &p->updates->rules[i], colon + 1)) return p->error->status;
-    }
-  return found ? STATUS_OK : no_such_tensor(p, glob);
-}
-
-static int set_optimizer(struct patterns *p, struct param *param, struct rule *rule, const char *value)
-{
-  rule->optimizer = optimizer_find(value);
-  if (!rule->optimizer) {
-    const char *names[64];
-    size_t count = 0;
-    for (const struct optimizer *const *o = optimizers; *o && count < 64; o++) names[count++] = (*o)->name;
-    const char *nearest = text_nearest(value, names, count);
-    return error_set(p->error, STATUS_USAGE, "%s: no optimiser is called \"%s\"%s%s%s", p->key, value,
-                     nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
-  }
-  int matrix = param->value.rows > 1 && param->value.cols > 1;
-  if (rule->optimizer->takes && !rule->optimizer->takes(param) && !matrix)
-    return error_set(p->error, STATUS_USAGE, "%s: %s takes matrices, and %s is [%ld, %ld]", p->key, value,
-                     param->name, param->value.rows, param->value.cols);
-  return STATUS_OK;
-}
-
-static int set_factor(const struct patterns *p, double *factor, const char *value)
-{
-  char *end;
-  double number = strtod(value, &end);
-  if (*end || !(number >= 0 && number <= 1e6))
-    return error_set(p->error, STATUS_USAGE, "%s: \"%s\" is not a factor: a number from 0 to 1e6", p->key,
-                     value);
-  *factor = number;
-  return STATUS_OK;
-}
-
-static int set_lr(struct patterns *p, struct param *param, struct rule *rule, const char *value)
-{
-  (void)param;
-  return set_factor(p, &rule->lr, value);
-}
-
-static int set_weight_decay(struct patterns *p, struct param *param, struct rule *rule, const char *value)
-{
-  (void)param;
-  return set_factor(p, &rule->weight_decay, value);
-}
-
-static int apply_patterns(struct updates *u, const struct override_options *o, struct error *e)
-{
-  struct patterns optimizer = {u, "override.optimizer", set_optimizer, e}, lr = {u, "override.lr", set_lr, e},
-                  decay = {u, "override.weight_decay", set_weight_decay, e};
-  int status = *o->optimizer ? text_split(o->optimizer, '+', one_pattern, &optimizer) : STATUS_OK;
-  if (!status && *o->lr) status = text_split(o->lr, '+', one_pattern, &lr);
-  if (!status && *o->weight_decay) status = text_split(o->weight_decay, '+', one_pattern, &decay);
-  return status;
-}
-
-/* --- construction ------------------------------------------------------------------------------------- */
-/* In the order of memory. */
-static void gather(struct updates *u, const struct optimizer *standard)
-{
-  const struct params *all = &u->model->params;
-  u->params = arena_get(u->arena, (size_t)all->count, sizeof *u->params);
-  u->rules = arena_get(u->arena, (size_t)all->count, sizeof *u->rules);
-  for (int i = 0; i < all->count; i++) {
-    struct param *p = all->list[i];
-    if (p->kind == PARAM_STATE) continue;
-    int at = u->count++;
-    for (; at > 0 && REALS(&u->params[at - 1]->value) > REALS(&p->value); at--)
-      u->params[at] = u->params[at - 1];
-    u->params[at] = p;
-  }
-  for (int i = 0; i < u->count; i++) {
-    int taken = !standard->takes || standard->takes(u->params[i]);
-    u->rules[i] = (struct rule){taken ? standard : optimizer_find("adam"), 1, 1};
-  }
-}
-
-/* Weight decay acts on every matrix, embedding and head included; on the rest where asked for. */
-static void decide_decay(struct updates *u)
-{
-  for (int i = 0; i < u->count; i++)
-    if ((u->params[i]->kind == PARAM_GAIN || u->params[i]->kind == PARAM_BIAS) && !u->rule.decay_gains)
-      u->rules[i].weight_decay = 0;
-}
+#include "training/updates_parts.h"
 
 /* --- rows --------------------------------------------------------------------------------------------- */
 
@@ -322,59 +141,6 @@ static void record_clip(struct updates *u, struct program *p)
   PROGRAM_CALL(p, scale, .y = &u->model->params.grads, .by = factor, .alpha = 1);
 }
 
-struct matching {
-  struct updates *updates;
-  double rms;
-};
-
-/* Scale a direction to a spectral norm of rms sqrt(max(rows, cols)), as of a matrix of equal singular values. */
-static void match_block(const struct matching *m, struct device *device, struct tensor d)
-{
-  struct svd s;
-  int failed = svd_of(&s, device, &d);
-  double size = failed ? NAN : s.sigma[0] / sqrt(fmax((double)d.rows, (double)d.cols));
-  svd_free(&s);
-  if (size == 0) return;
-  op_run(device, OP_scale, &(union op_args){.scale = {.y = &d, .alpha = m->rms / size}});
-}
-
-static void match_one(void *context, struct device *device, long i)
-{
-  const struct matching *m = context;
-  const struct updates *u = m->updates;
-  const struct param *p = u->params[i];
-  long rows = param_block_rows(p);
-  if (p->kind != PARAM_MATRIX || !u->rules[i].optimizer->record) return;
-  for (long row = 0; row < p->value.rows; row += rows)
-    match_block(m, device, tensor_rows(&u->params[i]->direction, row, rows));
-}
-
-static void match_spectral(struct device *device, void *context)
-{
-  struct matching *m = context;
-  host_each(device, m->updates->count, match_one, m);
-}
-
-static void match_rms(struct updates *u, struct program *p)
-{
-  int *segment = program_memory(p, 2 * (size_t)u->count, sizeof *segment), n = 0;
-  double *size = program_memory(p, (size_t)u->count, sizeof *size);
-  for (int i = 0; i < u->count; i++) {
-    const struct param *x = u->params[i];
-    if (x->kind != PARAM_MATRIX || !u->rules[i].optimizer->record) continue;
-    model_segment(u->model, x, 0, x->value.rows, segment + 2 * (long)n);
-    size[n++] = sqrt((double)(x->value.rows * x->value.cols));
-  }
-  if (!n) return;
-  struct tensor *segments = program_ints(p, n, 2, segment, "matched");
-  struct tensor *factor = program_temporary(p, 1, n, "matching"), *norm = program_temporary(p, 1, n, "norms");
-  PROGRAM_CALL(p, norm_segments, .y = norm, .x = u->all, .segment = segments);
-  PROGRAM_CALL(p, copy, .y = factor, .x = program_reals(p, 1, n, size, "sizes"));
-  PROGRAM_CALL(p, scale, .y = factor, .by = numbers_constant(u->model->numbers, u->match_rms), .alpha = 1);
-  PROGRAM_CALL(p, divide, .y = factor, .x = norm);
-  PROGRAM_CALL(p, scale_segments, .x = u->all, .segment = segments, .factor = factor);
-}
-
 static struct program *record_directions(struct updates *u, const void *(*options_of)(void *, const char *),
                                          void *context)
 {
@@ -389,9 +155,7 @@ static struct program *record_directions(struct updates *u, const void *(*option
     const struct optimizer *o = u->rules[u->rows[i].param - u->params].optimizer;
     if (o->record) o->record(options_of(context, o->name), p, m->numbers, &u->rows[i]);
   }
-  if (u->match == MATCH_UPDATE_RMS) match_rms(u, p);
-  if (u->match == MATCH_UPDATE_SPECTRAL_NORM)
-    program_host(p, match_spectral, &(struct matching){u, u->match_rms}, sizeof(struct matching));
+  updates_match(u, p);
   program_plan(p);
   return p;
 }
@@ -465,11 +229,6 @@ struct updates *updates_new(struct model *model, const char *optimizer,
                             const struct override_options *override, const struct update_rule *rule,
                             const void *(*options_of)(void *, const char *), void *context, struct error *e)
 {
-  const struct optimizer *standard = optimizer_find(optimizer);
-  if (!standard) {
-    error_set(e, STATUS_USAGE, "optimizer: no optimiser is called \"%s\"", optimizer);
-    return NULL;
-  }
   struct arena *arena = arena_new();
   struct updates *u = arena_get(arena, 1, sizeof *u);
   *u = (struct updates){.model = model,
@@ -477,9 +236,7 @@ struct updates *updates_new(struct model *model, const char *optimizer,
                         .arena = arena,
                         .match = override->match,
                         .match_rms = override->match_rms};
-  gather(u, standard);
-  decide_decay(u);
-  if (apply_patterns(u, override, e)) {
+  if (updates_decide(u, optimizer, override, e)) {
     arena_free(arena);
     return NULL;
   }
@@ -508,26 +265,18 @@ void updates_free(struct updates *u)
   arena_free(u->arena);
 }
 
-/* --- one step ----------------------------------------------------------------------------------------- */
+/* --- looking in --------------------------------------------------------------------------------------- */
 
 struct program *updates_directions(const struct updates *u) { return u->directions; }
 struct program *updates_apply(const struct updates *u) { return u->apply; }
-
-/* --- looking in --------------------------------------------------------------------------------------- */
-
-static int index_of(const struct updates *u, const struct param *p)
-{
-  for (int i = 0; i < u->count; i++)
-    if (u->params[i] == p) return i;
-  BUG("%s does not train", p->name);
-}
-
 const struct tensor *updates_grad_norm(const struct updates *u) { return u->grad_norm; }
 const struct tensor *updates_finite(const struct updates *u) { return u->reported_finite; }
 
 const char *updates_optimizer_of(const struct updates *u, const struct param *p)
 {
-  return u->rules[index_of(u, p)].optimizer->name;
+  for (int i = 0; i < u->count; i++)
+    if (u->params[i] == p) return u->rules[i].optimizer->name;
+  BUG("%s does not train", p->name);
 }
 
 int updates_states(const struct updates *u) { return u->state_count; }

@@ -1,0 +1,41 @@
+/* updates_parts.h - what the files of a model's updates share: rules.c and matching.c, which updates.c calls */
+#ifndef MAXLOGIT_UPDATES_PARTS_H
+#define MAXLOGIT_UPDATES_PARTS_H
+#include "base/memory.h"
+#include "training/optimizer.h"
+
+/* What one parameter has. */
+struct rule {
+  const struct optimizer *optimizer;
+  double lr, weight_decay;
+};
+
+struct updates {
+  struct model *model;
+  struct update_rule rule;
+  long match;
+  double match_rms;
+  struct param **params; /* [count] those that train, in the order of memory */
+  struct rule *rules;    /* [count] */
+  int count;
+  struct tensor *all;  /* [1, total] every direction, as params.values lies */
+  struct update *rows; /* what optimisers record */
+  int row_count;
+  struct update_block *blocks; /* rows of parameters that have factors of their own */
+  struct rule *block_rules;
+  int block_count;
+  struct tensor **states; /* by parameter, for checkpoints */
+  char (*state_names)[160];
+  int state_count;
+  struct tensor **memory; /* of the rows' states */
+  int memory_count;
+  struct tensor *finite, *reported_finite, *grad_norm; /* [1] */
+  struct program *directions, *apply;
+  struct arena *arena;
+};
+
+/* Which parameters train, in the order of memory, and what each has. */
+int updates_decide(struct updates *, const char *optimizer, const struct override_options *, struct error *);
+/* Record: directions of hidden matrices to the size that they have in common (override.match). */
+void updates_match(struct updates *, struct program *);
+#endif
