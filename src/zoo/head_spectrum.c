@@ -5,6 +5,7 @@
 
 #include "zoo/spectra.h"
 #include "base/memory.h"
+#include "numerics/reach.h"
 
 struct head_work {
   struct spectra *spectra;
@@ -65,29 +66,24 @@ static void read_gain(const struct norm *n, long count, double *out)
     for (long i = 0; i < count; i++) out[i] += 1;
 }
 
-/* a = w diag(gain), centred where the norm takes the mean away; c = w shift + bias. |c| */
-static double fold(const struct head_work *w, const struct projection *p, long width, const real *x, real *a,
-                   double *c)
+/* The rows x [rows, width] with the norm before them and their bias. */
+static int read_reach(const struct head_work *w, const struct projection *p, long width, const real *x,
+                      real *a, double *c, struct reach *out, struct error *e)
 {
-  double squares = 0;
-  int centred = p->before.kind == NORM_LAYER;
-  read_gain(&p->before, p->inputs, w->gain);
-  for (long j = 0; j < p->inputs; j++) w->shift[j] = 0;
-  if (p->before.shift) read_vector(p->before.shift, 0, p->inputs, w->shift);
+  const struct norm *n = &p->before;
+  struct normed_rows rows = {.w = x,
+                             .rows = p->rows,
+                             .cols = p->inputs,
+                             .ld = width,
+                             .gain = w->gain,
+                             .shift = n->shift ? w->shift : NULL,
+                             .centred = n->kind == NORM_LAYER,
+                             .length = n->kind ? sqrt((double)n->size) : INFINITY};
+  read_gain(n, p->inputs, w->gain);
+  if (n->shift) read_vector(n->shift, 0, p->inputs, w->shift);
   for (long i = 0; i < p->rows; i++) c[i] = 0;
   if (p->bias) read_vector(p->bias, p->first, p->rows, c);
-  for (long i = 0; i < p->rows; i++) {
-    const real *row = x + i * width;
-    double mean = 0;
-    for (long j = 0; j < p->inputs; j++) {
-      mean += (double)row[j] * w->gain[j] / (double)p->inputs;
-      c[i] += (double)row[j] * w->shift[j];
-    }
-    for (long j = 0; j < width; j++)
-      a[i * width + j] = j < p->inputs ? (real)((double)row[j] * w->gain[j] - (centred ? mean : 0)) : 0;
-    squares += c[i] * c[i];
-  }
-  return sqrt(squares);
+  return reach_of(w->spectra, SPECTRA_SVD, &rows, a, width, c, out, e);
 }
 
 /* --- bounds -------------------------------------------------------------------------------------------- */
@@ -135,33 +131,34 @@ static double normed_length(const struct norm *n, const double *gain, long rows)
   return sqrt((double)n->size) * most;
 }
 
-static void bound_part(const struct head_work *w, const struct head_logits *in, int number, double norm_a,
-                       double c_q, double norm_b, double c_k, struct head_spectrum *h)
+static void bound_part(const struct head_work *w, const struct head_logits *in, int number, struct reach q,
+                       struct reach k, struct head_spectrum *h)
 {
   const struct logit_part *part = &in->part[number];
-  const struct projection *q = &part->q, *k = &part->k;
+  const struct norm *q_norm = &part->q.after, *k_norm = &part->k.after;
   char name[32];
   long at = 0;
-  double s = fabs(in->scale), x_q = q->before.kind ? sqrt((double)q->before.size) : INFINITY,
-         x_k = k->before.kind ? sqrt((double)k->before.size) : INFINITY;
-  if (q->after.kind) read_gain(&q->after, q->rows, w->gain_q);
-  if (k->after.kind) read_gain(&k->after, k->rows, w->gain_k);
-  if (q->after.kind && k->after.kind) {
+  double s = fabs(in->scale);
+  if (q_norm->kind) {
+    read_gain(q_norm, part->q.rows, w->gain_q);
+    q = (struct reach){normed_length(q_norm, w->gain_q, part->q.rows), 0};
+  }
+  if (k_norm->kind) {
+    read_gain(k_norm, part->k.rows, w->gain_k);
+    k = (struct reach){normed_length(k_norm, w->gain_k, part->k.rows), 0};
+  }
+  if (q_norm->kind && k_norm->kind) {
     double pair = largest_pair(w, part, &at);
     snprintf(name, sizeof name, "gain %ld", at);
     add_term(h, in->parts > 1 ? part->name : name,
-             s * sqrt((double)q->after.size * (double)k->after.size) * pair);
-  } else if (q->after.kind || k->after.kind) {
-    double length_q = q->after.kind ? normed_length(&q->after, w->gain_q, q->rows) : x_q * norm_a + c_q;
-    double length_k = k->after.kind ? normed_length(&k->after, w->gain_k, k->rows) : x_k * norm_b + c_k;
-    add_term(h, in->parts > 1 ? part->name : "weights", s * length_q * length_k);
-  } else if (in->parts > 1)
-    add_term(h, part->name, s * (x_q * norm_a + c_q) * (x_k * norm_b + c_k));
-  else {
-    add_term(h, "weights", s * x_q * norm_a * x_k * norm_b);
-    if (c_q != 0) add_term(h, "query bias", s * c_q * x_k * norm_b);
-    if (c_k != 0) add_term(h, "key bias", s * x_q * norm_a * c_k);
-    if (c_q != 0 && c_k != 0) add_term(h, "biases", s * c_q * c_k);
+             s * sqrt((double)q_norm->size * (double)k_norm->size) * pair);
+  } else if (q_norm->kind || k_norm->kind || in->parts > 1) {
+    add_term(h, in->parts > 1 ? part->name : "weights", s * (q.weights + q.rest) * (k.weights + k.rest));
+  } else {
+    add_term(h, "weights", s * q.weights * k.weights);
+    if (q.rest != 0) add_term(h, "query bias", s * q.rest * k.weights);
+    if (k.rest != 0) add_term(h, "key bias", s * q.weights * k.rest);
+    if (q.rest != 0 && k.rest != 0) add_term(h, "biases", s * q.rest * k.rest);
   }
 }
 
@@ -195,7 +192,8 @@ static int put_part(struct head_work *w, const struct head_logits *in, int numbe
   struct part_spectrum *out = &h->part[number];
   const struct projection *q = &part->q, *k = &part->k;
   long rows = q->rows, width = q->inputs > k->inputs ? q->inputs : k->inputs;
-  struct spectrum a, b, form;
+  struct spectrum form;
+  struct reach reach_q, reach_k;
   REQUIRE(k->rows == rows && rows <= w->rows && width <= w->inputs);
   *out = (struct part_spectrum){.name = part->name,
                                 .q_name = q->name,
@@ -205,15 +203,14 @@ static int put_part(struct head_work *w, const struct head_logits *in, int numbe
                                 .k_cols = k->inputs};
   read_rows(w, q, width, w->q);
   read_rows(w, k, width, w->k);
-  double c_q = fold(w, q, width, w->q, w->a, w->c_q), c_k = fold(w, k, width, w->k, w->b, w->c_k);
   int status = spectrum_of(w->spectra, SPECTRA_SVD, w->q, rows, q->inputs, width, &out->q, e);
   if (!status) status = spectrum_of(w->spectra, SPECTRA_SVD, w->k, rows, k->inputs, width, &out->k, e);
   if (!status) status = spectrum_of_form(w->spectra, w->q, width, w->k, width, rows, width, &out->form, e);
-  if (!status) status = spectrum_of(w->spectra, SPECTRA_SVD, w->a, rows, q->inputs, width, &a, e);
-  if (!status) status = spectrum_of(w->spectra, SPECTRA_SVD, w->b, rows, k->inputs, width, &b, e);
+  if (!status) status = read_reach(w, q, width, w->q, w->a, w->c_q, &reach_q, e);
+  if (!status) status = read_reach(w, k, width, w->k, w->b, w->c_k, &reach_k, e);
   if (!status) status = spectrum_of_form(w->spectra, w->a, width, w->b, width, rows, width, &form, e);
   if (status) return status;
-  bound_part(w, in, number, a.spectral_norm, c_q, b.spectral_norm, c_k, h);
+  bound_part(w, in, number, reach_q, reach_k, h);
   h->still += fabs(in->scale) * still_part(w, part, form.spectral_norm, width);
   return STATUS_OK;
 }

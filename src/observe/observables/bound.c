@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "numerics/reach.h"
 #include "observe/host_spectra.h"
 
 static const struct series series[] = {
@@ -16,12 +17,17 @@ static const struct series series[] = {
    EVENT_NONE},
   {0}};
 
+struct bound_room { /* for the largest block of rows */
+  real *folded;     /* [rows, cols]: with the gain before them */
+  double *gain;     /* [cols] */
+  double *bias;     /* [rows] */
+};
+
 struct bound {
   struct host_spectra room;
-  double scale;  /* of scores; NaN where logits are not those of the weights alone */
-  double *bound; /* [L*H] */
-  real *folded;  /* [workers, largest]: rows of a head with the gain before them */
-  long largest;
+  double scale;               /* of scores; NaN where logits are not those of the weights alone */
+  double *bound;              /* [L*H] */
+  struct bound_room *room_of; /* [workers] */
   real *seen;          /* the weights that the batch saw; NULL: nothing changes them before the row is made */
   const real *weights; /* the row's */
 };
@@ -32,16 +38,17 @@ static int wanted(const struct watch *w, int i)
   return w->record->bound != 0;
 }
 
-/* Of all heads alike: the numbers of the largest block of rows. */
-static long largest_block(const struct model *m)
+static void make_room(const struct watch *w, struct bound_room *room)
 {
   struct logit_block f[MAX_LOGIT_BLOCKS];
-  long most = 0;
-  for (int i = 0, n = m->attention->logit_blocks(m, 0, 0, f); i < n; i++) {
-    long numbers = f[i].rows * f[i].weight->value.cols;
-    if (numbers > most) most = numbers;
+  long rows = 0, cols = 0;
+  for (int i = 0, n = w->model->attention->logit_blocks(w->model, 0, 0, f); i < n; i++) {
+    if (f[i].rows > rows) rows = f[i].rows; /* of all heads alike */
+    if (f[i].weight->value.cols > cols) cols = f[i].weight->value.cols;
   }
-  return most;
+  room->folded = arena_get(w->arena, (size_t)(rows * cols), sizeof *room->folded);
+  room->gain = arena_get(w->arena, (size_t)cols, sizeof *room->gain);
+  room->bias = arena_get(w->arena, (size_t)rows, sizeof *room->bias);
 }
 
 static double scale_of(struct model *m)
@@ -66,8 +73,8 @@ static void declare(struct watch *w)
   s->scale = scale_of(w->model);
   s->bound = arena_get(w->arena, (size_t)w->tally->stats->rows, sizeof *s->bound);
   host_spectra_init(&s->room, w);
-  s->largest = largest_block(m);
-  s->folded = arena_get(w->arena, (size_t)(s->room.workers * s->largest), sizeof *s->folded);
+  s->room_of = arena_get(w->arena, (size_t)s->room.workers, sizeof *s->room_of);
+  for (int i = 0; i < s->room.workers; i++) make_room(w, &s->room_of[i]);
   for (int i = 0; i < m->stabilizer_count && !s->seen; i++)
     if (m->stabilizer[i]->before_update)
       s->seen = arena_get(w->arena, (size_t)m->params.values.cols, sizeof *s->seen);
@@ -85,25 +92,28 @@ static void tap(struct watch *w, struct program *p, enum point point, int layer,
     device->download(device, s->seen, values->data, (size_t)values->cols * sizeof(real));
 }
 
-/* The longest that the block makes: sqrt(D) |W diag(gain)| + |b|, for RMSNorm makes no x longer than sqrt(D). */
-static int longest(const struct watch *w, const struct logit_block *f, int worker, double *out,
-                   struct error *e)
+/* RMSNorm makes no x longer than sqrt(D). */
+static int block_reach(const struct watch *w, const struct logit_block *f, int worker, double *out,
+                       struct error *e)
 {
   const struct bound *s = w->state;
+  const struct bound_room *room = &s->room_of[worker];
   const struct tensor *t = &f->weight->value;
-  const real *rows = in_copy(w, s->weights, t) + f->row * t->ld,
-             *gain = in_copy(w, s->weights, &f->gain->value);
-  real *folded = s->folded + worker * s->largest;
-  struct spectrum x;
-  double bias = 0;
-  for (long i = 0; i < f->rows; i++)
-    for (long j = 0; j < t->cols; j++) folded[i * t->cols + j] = rows[i * t->ld + j] * gain[j];
-  if (spectrum_of(s->room.work[worker], SPECTRA_GRAM, folded, f->rows, t->cols, t->cols, &x, e))
-    return e->status;
-  for (long i = f->row; f->bias && i < f->row + f->rows; i++)
-    bias += pow((double)in_copy(w, s->weights, &f->bias->value)[i], 2);
-  *out = sqrt((double)t->cols) * x.spectral_norm + sqrt(bias);
-  return STATUS_OK;
+  const real *gain = in_copy(w, s->weights, &f->gain->value),
+             *bias = f->bias ? in_copy(w, s->weights, &f->bias->value) + f->row : NULL;
+  struct normed_rows rows = {.w = in_copy(w, s->weights, t) + f->row * t->ld,
+                             .rows = f->rows,
+                             .cols = t->cols,
+                             .ld = t->ld,
+                             .gain = room->gain,
+                             .length = sqrt((double)t->cols)};
+  struct reach reach;
+  for (long j = 0; j < t->cols; j++) room->gain[j] = (double)gain[j];
+  for (long i = 0; i < f->rows; i++) room->bias[i] = bias ? (double)bias[i] : 0;
+  int status =
+    reach_of(s->room.work[worker], SPECTRA_GRAM, &rows, room->folded, t->cols, room->bias, &reach, e);
+  if (!status) *out = reach.weights + reach.rest;
+  return status;
 }
 
 /* |s| <= scale sum over parts of |q| |k| (Su, kexue.fm/archives/11126). */
@@ -116,7 +126,7 @@ static int one(const struct watch *w, long i, int worker, struct error *e)
   int n = m->attention->logit_blocks(m, (int)(i / m->options.heads), (int)(i % m->options.heads), f);
   s->bound[i] = NAN;
   for (int k = 0; k < n; k++)
-    if (longest(w, &f[k], worker, &bound[role_is_rotary(f[k].role)][role_is_query(f[k].role)], e))
+    if (block_reach(w, &f[k], worker, &bound[role_is_rotary(f[k].role)][role_is_query(f[k].role)], e))
       return error_prefix(e, "spectrum of a head"), e->status;
   s->bound[i] = s->scale * (bound[0][0] * bound[0][1] + bound[1][0] * bound[1][1]);
   return STATUS_OK;
