@@ -10,39 +10,19 @@
 static const char *const facts[] = {"kind", "state", "id", "seed", "steps", "date"};
 enum { FACTS = sizeof facts / sizeof *facts };
 
-struct key_names {
-  const char **name;
-  size_t count;
-};
-
-static void add_name(struct key_names *keys, const char *name)
-{
-  keys->name = memory_grow(keys->name, keys->count, keys->count + 1, sizeof *keys->name);
-  keys->name[keys->count++] = memory_text(name);
-}
-
-static int add_key_name(void *context, const struct config_entry *entry)
-{
-  add_name(context, entry->key);
-  return 0;
-}
+static int is_key(void *wanted, const struct config_entry *entry) { return strcmp(wanted, entry->key) == 0; }
 
 static int check_key(const char *option, const char *key, struct error *error)
 {
   struct config *config = config_new();
-  struct key_names keys = {0};
-  int status = STATUS_OK, known = 0;
-  for (int i = 0; i < FACTS; i++) add_name(&keys, facts[i]);
-  config_each(config, add_key_name, &keys);
-  for (size_t i = 0; i < keys.count && !known; i++) known = strcmp(keys.name[i], key) == 0;
+  int status = STATUS_OK, known = config_each(config, is_key, (void *)(uintptr_t)key);
+  for (int i = 0; i < FACTS; i++) known |= strcmp(facts[i], key) == 0;
   if (!known) {
     const char *near = config_near_key(config, key);
     if (!near) near = text_nearest(key, facts, FACTS);
     status = error_set(error, STATUS_USAGE, "%s %s: no such key%s%s%s", option, key,
                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
   }
-  for (size_t i = 0; i < keys.count; i++) memory_free((char *)keys.name[i]);
-  memory_free(keys.name);
   config_free(config);
   return status;
 }

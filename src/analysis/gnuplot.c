@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "analysis/table.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -123,12 +124,6 @@ void extent_put(FILE *f, const struct extent *e)
 
 /* --- scripts and terminals ----------------------------------------------------------------------------- */
 
-static int is_folder(const char *path)
-{
-  struct stat info;
-  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 int gnuplot_scripts(const char *asked, char out[4096], struct error *error)
 {
   char program[2048];
@@ -139,14 +134,14 @@ int gnuplot_scripts(const char *asked, char out[4096], struct error *error)
   if (!asked) asked = getenv("MAXLOGIT_PLOTS");
   if (asked && *asked) {
     snprintf(out, 4096, "%s", asked);
-    return is_folder(out) ? STATUS_OK : error_set(error, STATUS_USAGE, "%s: no such folder", out);
+    return file_is_folder(out) ? STATUS_OK : error_set(error, STATUS_USAGE, "%s: no such folder", out);
   }
   snprintf(out, 4096, "%s/share/maxlogit/plots", program);
-  if (is_folder(out)) return STATUS_OK;
+  if (file_is_folder(out)) return STATUS_OK;
   snprintf(out, 4096, "%s/../share/maxlogit/plots", program);
-  if (is_folder(out)) return STATUS_OK;
+  if (file_is_folder(out)) return STATUS_OK;
   snprintf(out, 4096, "%s/plots", PKGDATADIR);
-  if (is_folder(out)) return STATUS_OK;
+  if (file_is_folder(out)) return STATUS_OK;
   return error_set(error, STATUS_FAIL, "plot scripts not found (%s); MAXLOGIT_PLOTS may name their folder",
                    out);
 }

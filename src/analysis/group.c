@@ -93,12 +93,6 @@ const char *group_value(const struct run_group *group, const struct key *key)
   return value ? value : key->standard;
 }
 
-static const char *last_part(const char *name)
-{
-  const char *dot = strrchr(name, '.');
-  return dot ? dot + 1 : name;
-}
-
 static int has_value(const struct run_group *group, const struct key *key)
 {
   const char *value = group_value(group, key);
@@ -136,7 +130,8 @@ static void label_groups(struct runset *set, struct keys *keys)
     for (size_t k = 0; k < keys->count; k++) any[k] |= said[(size_t)g * keys->count + k];
   for (size_t k = 0; k < keys->count; k++)
     for (size_t j = 0; j < keys->count && any[k]; j++)
-      if (j != k && any[j] && strcmp(last_part(keys->key[j].name), last_part(keys->key[k].name)) == 0)
+      if (j != k && any[j] &&
+          strcmp(text_last_part(keys->key[j].name), text_last_part(keys->key[k].name)) == 0)
         keys->key[k].clashes = 1;
   for (int g = 0; g < set->groups; g++) {
     struct run_group *group = &set->group[g];
@@ -146,7 +141,7 @@ static void label_groups(struct runset *set, struct keys *keys)
       size_t length = strlen(group->label);
       if (said[(size_t)g * keys->count + k])
         snprintf(group->label + length, sizeof group->label - length, " %s=%s",
-                 key->clashes ? key->name : last_part(key->name), group_value(group, key));
+                 key->clashes ? key->name : text_last_part(key->name), group_value(group, key));
     }
   }
   memory_free(said);
@@ -164,11 +159,11 @@ static void label_by(struct run_group *group, const struct key_list *by)
     int is_name = 0, clashes = 0;
     for (int i = 0; names[i] && !is_name; i++) is_name = strcmp(names[i], key) == 0;
     for (int i = 0; i < by->count; i++)
-      clashes |= i != k && strcmp(last_part(by->name[i]), last_part(key)) == 0;
+      clashes |= i != k && strcmp(text_last_part(by->name[i]), text_last_part(key)) == 0;
     snprintf(group->label + length, sizeof group->label - length, "%s%s%s%s", k ? " " : "",
              is_name   ? ""
              : clashes ? key
-                       : last_part(key),
+                       : text_last_part(key),
              is_name ? "" : "=", *value ? value : "none");
     if (k == 0) group->kind_length = (int)strlen(group->label);
   }

@@ -180,9 +180,9 @@ void pairs_values(const struct pair *p, const char *by, int in_short, char *out,
   *out = 0;
   if (!by || key_list_read(&keys, "--by", by, NULL)) return;
   for (int k = 0; k < keys.count; k++) {
-    const char *dot = in_short ? strrchr(keys.name[k], '.') : NULL;
     size_t used = strlen(out);
-    snprintf(out + used, room - used, "%s%s=%s", used ? " " : "", dot ? dot + 1 : keys.name[k],
+    snprintf(out + used, room - used, "%s%s=%s", used ? " " : "",
+             in_short ? text_last_part(keys.name[k]) : keys.name[k],
              run_value(p->a ? p->a : p->b, keys.name[k], value));
   }
   key_list_free(&keys);

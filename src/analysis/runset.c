@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "analysis/runset_parts.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "config/plugin.h"
@@ -76,8 +76,7 @@ static int has_runs(const char *path)
 /* May a folder of this name hold runs? A run's own holds checkpoints. */
 static int is_folder_name(const struct dirent *entry)
 {
-  const char *end = strrchr(entry->d_name, '.');
-  return *entry->d_name != '.' && !(end && !strcmp(end, ".ckpt"));
+  return *entry->d_name != '.' && !text_ends_with(entry->d_name, ".ckpt");
 }
 
 /* Runs of sweeps lie a folder deeper: the first of those is named. */
@@ -140,11 +139,8 @@ static int open_paths(struct opening *o, const struct selection *selection, stru
 {
   int status = STATUS_OK;
   for (int i = 0; i < selection->paths && !status; i++) {
-    struct stat info;
-    if (stat(selection->path[i], &info) == 0 && S_ISDIR(info.st_mode))
-      status = add_folder(o, selection->path[i], error);
-    else
-      status = add_run(o, selection->path[i], error);
+    const char *path = selection->path[i];
+    status = file_is_folder(path) ? add_folder(o, path, error) : add_run(o, path, error);
   }
   if (!status && o->set->runs == 0 && !o->damaged)
     status = error_set(error, STATUS_USAGE, "no run with a recorded step");

@@ -230,6 +230,12 @@ int file_copy(const char *from, const char *to, struct error *e)
 
 int file_remove(const char *path) { return unlink(path) && errno != ENOENT ? STATUS_FAIL : STATUS_OK; }
 
+int file_is_folder(const char *path)
+{
+  struct stat info;
+  return !stat(path, &info) && S_ISDIR(info.st_mode);
+}
+
 int file_make_folders(const char *path, struct error *e)
 {
   if (!strncmp(path, "~/", 2)) /* whoever removes that folder may remove another one */

@@ -14,8 +14,9 @@
 int file_publish(const char *temporary, const char *path, struct error *);         /* removes it on failure */
 int file_write(const char *path, const void *data, size_t length, struct error *); /* both steps */
 int file_copy(const char *from, const char *to, struct error *);                   /* both in memory */
-int file_remove(const char *path);                                            /* a missing file is no error */
-int file_make_folders(const char *path, struct error *);                      /* the folders above `path` */
+int file_remove(const char *path);                       /* a missing file is no error */
+int file_make_folders(const char *path, struct error *); /* the folders above `path` */
+int file_is_folder(const char *path);
 int file_read(const char *path, char **text, size_t *length, struct error *); /* NUL added */
 
 /* The last `most` bytes of a file, or all of it; NULL where it cannot be read. For memory_free. */

@@ -38,6 +38,18 @@ const char *text_file_name(const char *path)
   return slash ? slash + 1 : path;
 }
 
+const char *text_last_part(const char *name)
+{
+  const char *dot = strrchr(name, '.');
+  return dot ? dot + 1 : name;
+}
+
+int text_ends_with(const char *text, const char *end)
+{
+  size_t all = strlen(text), length = strlen(end);
+  return all >= length && !strcmp(text + all - length, end);
+}
+
 enum { WORD = 64 };
 
 static int smaller(int a, int b) { return a < b ? a : b; }

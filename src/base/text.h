@@ -13,6 +13,10 @@ void buffer_add(struct buffer *, const char *format, ...) __attribute__((format(
 /* What of a path stands behind its last slash, or all of it. */
 const char *text_file_name(const char *path);
 
+/* Its last part: "lr" of "train.lr"; all of it where there is no dot. */
+const char *text_last_part(const char *name);
+int text_ends_with(const char *text, const char *end);
+
 /* What a count of things has behind their name: "" of 1, else "s". */
 const char *text_s(long count);
 

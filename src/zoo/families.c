@@ -201,8 +201,7 @@ static void place_of(const struct architecture *s, long layer, char out[320])
 
 static const struct weight *find_weight(const struct architecture *s, const char *place, const char *name)
 {
-  size_t length = strlen(name);
-  if (length > 5 && strcmp(name + length - 5, ".bias") == 0) return find(s, place, name, "");
+  if (text_ends_with(name, ".bias")) return find(s, place, name, "");
   const struct weight *w = find(s, place, name, ".weight");
   return w ? w : find(s, place, name, ".gamma");
 }
@@ -257,7 +256,7 @@ static int split_name(const char *name, const char *q, char prefix[256], long *l
   char end[256];
   int length = snprintf(end, sizeof end, ".%s.weight", q);
   size_t all = strlen(name);
-  if (all <= (size_t)length || strcmp(name + all - (size_t)length, end) != 0) return 0;
+  if (!text_ends_with(name, end)) return 0;
   size_t stop = all - (size_t)length, start = stop;
   while (start > 0 && isdigit((unsigned char)name[start - 1])) start--;
   if (start == stop || stop - start > 6 || start >= 256) return 0;

@@ -44,9 +44,9 @@ static const char *gain_of(enum role role, int split)
 static int read_projection(const struct own_run *o, long layer, const struct logit_block *f, int split,
                            struct projection *p, struct error *e)
 {
-  const char *name = f->weight->name, *dot = strrchr(name, '.');
+  const char *name = f->weight->name;
   *p = (struct projection){
-    .name = dot ? dot + 1 : name, .weight = weights_find(o->weights, name), .first = f->row, .rows = f->rows};
+    .name = text_last_part(name), .weight = weights_find(o->weights, name), .first = f->row, .rows = f->rows};
   p->bias = f->bias ? weights_find(o->weights, f->bias->name) : NULL;
   const struct weight *gain = weights_find(o->weights, f->gain->name);
   if (!p->weight || !gain || (f->bias && !p->bias))

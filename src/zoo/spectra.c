@@ -33,12 +33,6 @@ struct jobs {
 
 /* --- which matrices ------------------------------------------------------------------------------------ */
 
-static int ends_with(const char *name, const char *end)
-{
-  size_t a = strlen(name), b = strlen(end);
-  return a >= b && strcmp(name + a - b, end) == 0;
-}
-
 /* "l.experts.17.up.weight": "l.experts.*.up"; *expert says whether there is a number to forget. */
 static char *line_name(const char *name, int *expert)
 {
@@ -50,7 +44,7 @@ static char *line_name(const char *name, int *expert)
     buffer_add(&b, "%.*s*", (int)(at + 8 - name), name);
     for (rest = at + 8; isdigit((unsigned char)*rest); rest++) {}
   }
-  buffer_add(&b, "%.*s", (int)(strlen(rest) - (ends_with(rest, ".weight") ? 7 : 0)), rest);
+  buffer_add(&b, "%.*s", (int)(strlen(rest) - (text_ends_with(rest, ".weight") ? 7 : 0)), rest);
   char *copy = memory_text(safetensors_label(b.text, label));
   memory_free(b.text);
   return copy;
@@ -89,7 +83,7 @@ static int list_matrices(struct checkpoint_spectra *s, struct jobs *jobs, const 
   for (size_t i = 0; i < weights_count(weights); i++) {
     const struct weight *w = weights_at(weights, i);
     int stacked = w->tensor.rank == 3 && strstr(w->tensor.name, "experts");
-    if ((w->tensor.rank != 2 && !stacked) || ends_with(w->tensor.name, "_scale_inv")) continue;
+    if ((w->tensor.rank != 2 && !stacked) || text_ends_with(w->tensor.name, "_scale_inv")) continue;
     if (w->tensor.dtype == DTYPE_OTHER) {
       s->left_out++;
       continue;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -246,12 +247,6 @@ static int is_file(const char *path)
   return stat(path, &facts) == 0 && S_ISREG(facts.st_mode);
 }
 
-static int is_folder(const char *path)
-{
-  struct stat facts;
-  return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
-}
-
 static void folder_of(const char *path, char out[4096])
 {
   const char *slash = strrchr(path, '/');
@@ -384,8 +379,7 @@ static int open_index(struct weights *w, const char *path, struct error *e)
 
 static int is_safetensors_name(const struct dirent *entry)
 {
-  const char *dot = strrchr(entry->d_name, '.');
-  return dot && strcmp(dot, ".safetensors") == 0;
+  return text_ends_with(entry->d_name, ".safetensors");
 }
 
 static int open_folder(struct weights *w, const char *folder, struct error *e)
@@ -413,12 +407,6 @@ static int open_folder(struct weights *w, const char *folder, struct error *e)
   return status ? status : open_one(w, path, e);
 }
 
-static int is_index_name(const char *path)
-{
-  size_t length = strlen(path);
-  return length > 5 && strcmp(path + length - 5, ".json") == 0;
-}
-
 int weights_open(struct weights **out, const char *path, const char *config, struct error *e)
 {
   char folder[4096];
@@ -426,7 +414,7 @@ int weights_open(struct weights **out, const char *path, const char *config, str
     return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
   struct weights *w = memory_new(1, sizeof *w);
   snprintf(w->path, sizeof w->path, "%s", path);
-  int folder_given = is_folder(path), status;
+  int folder_given = file_is_folder(path), status;
   if (folder_given)
     snprintf(folder, sizeof folder, "%s", path);
   else
@@ -435,7 +423,7 @@ int weights_open(struct weights **out, const char *path, const char *config, str
   if (!status && folder_given)
     status = open_folder(w, path, e);
   else if (!status)
-    status = is_index_name(path) ? open_index(w, path, e) : open_one(w, path, e);
+    status = text_ends_with(path, ".json") ? open_index(w, path, e) : open_one(w, path, e);
   if (!status) sort_weights(w);
   for (size_t i = 0; i < w->count && !status; i++) status = find_scale(w, &w->weight[i], e);
   if (status)

@@ -250,6 +250,15 @@ START_TEST(lists_and_json)
 }
 END_TEST
 
+START_TEST(ends_of_names)
+{
+  ck_assert_str_eq(text_last_part("train.lr"), "lr");
+  ck_assert_str_eq(text_last_part("seed"), "seed");
+  ck_assert(text_ends_with("a.bias", ".bias") && text_ends_with(".bias", ".bias"));
+  ck_assert(!text_ends_with("bias", ".bias") && !text_ends_with("a.bias.b", ".bias"));
+}
+END_TEST
+
 START_TEST(clock_goes_forward)
 {
   double before = clock_seconds();
@@ -764,6 +773,7 @@ int main(void)
   tcase_add_test(values, numbers_read_back);
   tcase_add_test(values, nearest_word);
   tcase_add_test(values, lists_and_json);
+  tcase_add_test(values, ends_of_names);
   tcase_add_test(values, clock_goes_forward);
   tcase_add_test(values, first_error_counts);
   tcase_add_test(values, options_parse);
