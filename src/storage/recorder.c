@@ -9,6 +9,11 @@
 #include "storage/h5.h"
 #include "storage/recorder_state.h"
 
+static const char *own(struct recorder *r, const char *text)
+{
+  return arena_text(r->arena, text ? text : "");
+}
+
 /* --- facts --------------------------------------------------------------------------------------------- */
 
 static int copy_parameter(void *context, const struct config_entry *entry)
@@ -40,10 +45,10 @@ void recorder_parameter(struct recorder *r, const char *name, const char *value,
   r->parameter =
     memory_grow(r->parameter, (size_t)r->parameters, (size_t)r->parameters + 1, sizeof *r->parameter);
   struct parameter *p = &r->parameter[r->parameters++];
-  *p = (struct parameter){.name = recorder_own(r, name),
-                          .value = recorder_own(r, value),
+  *p = (struct parameter){.name = own(r, name),
+                          .value = own(r, value),
                           .unit = "1",
-                          .help = recorder_own(r, help),
+                          .help = own(r, help),
                           .origin = "checkpoint",
                           .type = OPTION_TEXT};
   long number = strtol(value, &end, 10);
@@ -52,19 +57,14 @@ void recorder_parameter(struct recorder *r, const char *name, const char *value,
   p->integer = number;
 }
 
-const char *recorder_own(struct recorder *r, const char *text)
-{
-  return arena_text(r->arena, text ? text : "");
-}
-
 static void copy_facts(struct recorder *r, const struct run_facts *f)
 {
   const char **names = arena_get(r->arena, (size_t)f->tensors + 1, sizeof *names);
-  for (int i = 0; i < f->tensors; i++) names[i] = recorder_own(r, f->tensor_names[i]);
-  r->facts = (struct run_facts){.id = recorder_own(r, f->id),
-                                .device = recorder_own(r, f->device),
-                                .data = recorder_own(r, f->data),
-                                .data_text = recorder_own(r, f->data_text),
+  for (int i = 0; i < f->tensors; i++) names[i] = own(r, f->tensor_names[i]);
+  r->facts = (struct run_facts){.id = own(r, f->id),
+                                .device = own(r, f->device),
+                                .data = own(r, f->data),
+                                .data_text = own(r, f->data_text),
                                 .layers = f->layers,
                                 .heads = f->heads,
                                 .experts = f->experts,
@@ -95,7 +95,7 @@ int recorder_begin(struct recorder **out, const char *path, const struct config 
   copy_facts(r, facts);
   if (config) config_each(config, copy_parameter, r);
   char *text = config ? config_text(config) : NULL;
-  r->config_text = recorder_own(r, text);
+  r->config_text = own(r, text);
   memory_free(text);
   provenance_get(&r->code);
   clock_iso8601(r->started);
@@ -205,9 +205,9 @@ int recorder_series(struct recorder *r, const struct series *s)
     shape = c->shape;
   }
   if (!c) c = table_add(t, s->name, &shape);
-  c->unit = recorder_own(r, s->unit);
-  c->long_name = recorder_own(r, s->long_name);
-  c->definition = recorder_own(r, s->definition);
+  c->unit = own(r, s->unit);
+  c->long_name = own(r, s->long_name);
+  c->definition = own(r, s->definition);
   c->label[1] = s->shape == PER_TENSOR ? "tensor" : "layer";
   c->label[2] = s->shape == PER_EXPERT ? "expert" : "head";
   return handle(s->axis, t, c);

@@ -37,8 +37,6 @@ struct recorder {
   struct error problem; /* found where none could be reported; given by the next call that can */
 };
 
-/* A copy that lives as long as the recorder; of NULL "". */
-const char *recorder_own(struct recorder *, const char *text);
 /* Lock, facts and parameters; no rows yet. */
 int recorder_begin(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                    struct error *);
