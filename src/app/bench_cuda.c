@@ -273,10 +273,14 @@ int bench_cuda(const struct bench *b, struct error *e)
   if (!status && !b->stack) status = bench_costs(&o, 1, e);
   if (!status && !b->stack && b->most_runs >= 64) status = bench_costs(&o, 64, e);
   if (!status && b->json)
-    json_print(json_pack("{s:s, s:{s:o, s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:o}", "gpu", o.gpu.name,
+    json_print(json_pack("{s:s, s:{s:o, s:o, s:o, s:o, s:o}, s:O, s:O, s:O, s:O}", "gpu", o.gpu.name,
                          "limits", "fma", json_number(o.limits.fma), "fp32", json_number(o.limits.fp32),
                          "tf32", json_number(o.limits.tf32), "bf16", json_number(o.limits.bf16), "bytes",
                          json_number(o.limits.bytes), "stacks", o.rows, "operations", o.operations,
                          "costs_on_toy", o.costs, "attention", o.attention));
+  json_decref(o.rows);
+  json_decref(o.operations);
+  json_decref(o.costs);
+  json_decref(o.attention);
   return status;
 }

@@ -285,7 +285,10 @@ int bench_steps(const struct bench *b, struct error *e)
            "which has four times the weights of the blocks to update:\n");
   if (!status) status = bench_experts(b, experts, e);
   if (b->json && !status)
-    json_print(json_pack("{s:s, s:s, s:o, s:o, s:o}", "kernels", ops_cpu_level(), "blas", device_blas_core(),
+    json_print(json_pack("{s:s, s:s, s:O, s:O, s:O}", "kernels", ops_cpu_level(), "blas", device_blas_core(),
                          "stacks", stacks, "stabilizers", costs, "experts", experts));
+  json_decref(stacks);
+  json_decref(costs);
+  json_decref(experts);
   return status;
 }
