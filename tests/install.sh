@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installed into a folder: every part is there, the program runs, and a stranger's program drives a run
-# through the library, found by pkg-config.
+# through the library, found by pkg-config; README's example records through the shared one, killed once.
 set -e
 : "${CC:=cc}" "${MAKE:=make}" "${top_builddir:=.}"
 to=$(mktemp -d)
@@ -9,8 +9,8 @@ prefix=$(sed -n 's/^prefix=//p' "$top_builddir/maxlogit.pc")
 unset MAKEFLAGS MFLAGS MAKELEVEL
 $MAKE -s -C "$top_builddir" install DESTDIR="$to" >"$to/log" 2>&1 || { cat "$to/log"; exit 1; }
 at=$to$prefix
-for part in bin/maxlogit lib/libmaxlogit.a lib/pkgconfig/maxlogit.pc include/maxlogit/maxlogit.h \
-    share/man/man1/maxlogit.1 share/bash-completion/completions/maxlogit share/maxlogit/plots/style.gp; do
+for part in bin/maxlogit lib/libmaxlogit.a lib/pkgconfig/maxlogit-static.pc include/maxlogit/maxlogit.h \
+    lib/libmaxlogit.so lib/pkgconfig/maxlogit.pc include/maxlogit/record.h share/man/man1/maxlogit.1 share/bash-completion/completions/maxlogit share/maxlogit/plots/style.gp; do
   [ -s "$at/$part" ] || { echo "$part was not installed"; exit 1; }
 done
 "$at/bin/maxlogit" --version
@@ -37,11 +37,31 @@ int main(void)
 END
 flags=$(sed -n 's/^SANITIZER_FLAGS = //p' "$top_builddir/Makefile")
 found=$(PKG_CONFIG_PATH="$at/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}" \
-  pkg-config --define-variable=prefix="$at" --cflags --libs maxlogit)
+  pkg-config --define-variable=prefix="$at" --cflags --libs maxlogit-static)
 # shellcheck disable=SC2086 # lists of flags
 $CC $flags -Wall -Werror -o "$to/driver" "$to/driver.c" $found
 "$to/driver" | tee "$to/said"
 grep -q '^3 steps, loss [0-9]' "$to/said"
+
+# README's own program
+awk '/<!-- record.c -->/ { found = 1 } /^```/ && inside { exit } inside { print } /^```c/ && found { inside = 1 }' \
+  "${top_srcdir:-.}/README.md" >"$to/mine.c"
+[ "$(wc -l <"$to/mine.c")" -gt 20 ] || { echo "README.md has no example of a recording"; exit 1; }
+found=$(PKG_CONFIG_PATH="$at/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}" \
+  pkg-config --define-variable=prefix="$at" --cflags --libs maxlogit)
+# shellcheck disable=SC2086 # lists of flags
+$CC $flags -Wall -Werror -o "$to/mine" "$to/mine.c" $found -lm
+(cd "$to" && LD_LIBRARY_PATH="$at/lib" ./mine)
+"$at/bin/maxlogit" show "$to/mine.h5" | tee "$to/said"
+grep -q '^muon .* 0.02 .* 1 finished .* 100 .*71.3 L1H3' "$to/said"
+"$at/bin/maxlogit" export "$to/mine.h5" attn/max_logit --every=99 | grep -q '^99 2 11.9 '
+[ "$(wc -l <"$to/mine.live.tsv")" = 101 ] || { echo "not a live row a step"; exit 1; }
+cp "$to/mine.h5" "$to/other.h5"
+"$at/bin/maxlogit" compare "$to/mine.h5" "$to/other.h5" --of loss:last:mean >"$to/said" || { cat "$to/said"; exit 1; }
+"$at/bin/maxlogit" plot -t "$to/mine.h5" >"$to/said"
+if "$at/bin/maxlogit" resume "$to/mine.h5" train.steps=200 >"$to/said" 2>&1; then cat "$to/said"; exit 1; fi
+grep -q 'another program' "$to/said" || { cat "$to/said"; exit 1; }
+
 $MAKE -s -C "$top_builddir" uninstall DESTDIR="$to" >"$to/log" 2>&1
 left=$(find "$at" ! -type d)
 [ -z "$left" ] || { echo "left by uninstall: $left"; exit 1; }

@@ -25,7 +25,7 @@ int origin_read(const char *path, struct config **c, struct origin *o, struct er
 {
   struct run_file *r = NULL;
   *c = NULL;
-  if (run_open_trained(&r, path, e)) return e->status;
+  if (run_open_own(&r, path, e)) return e->status;
   *c = config_new();
   *o = (struct origin){0};
   run_contents(r, &o->data_content, &o->start_content);

@@ -12,6 +12,8 @@ enum { RUN_VERSION = 1, CHECKPOINT_VERSION = 2 }; /* raise when an older reader 
 #define HEAD_PARAMETER "parameters/"
 #define HEAD_SERIES "series/"
 
+#define DATA_RECORDED "recorded" /* the attribute `data` where another program has trained */
+
 enum { SERIES_NAME = 96 }; /* bytes of a series' name, with its NUL */
 
 /* A row of /events, as in memory and in the file. */

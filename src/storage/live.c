@@ -102,7 +102,9 @@ int recorder_live(struct recorder *r, struct error *e)
     n += snprintf(line + n, sizeof line - (size_t)n, "\t%.9g",
                   recorder_last(r, live_columns[i].name, live_columns[i].axis));
   double max = largest(r, "attn/max_logit", &where);
-  n += snprintf(line + n, sizeof line - (size_t)n, "\t%.9g\t%ld\t%ld\n", max,
-                where < 0 ? -1 : where / r->facts.heads, where < 0 ? -1 : where % r->facts.heads);
+  const struct column *c = where < 0 ? NULL : table_find(t, "attn/max_logit");
+  long heads = c && c->shape.rank == 3 ? (long)c->shape.dims[2] : 1;
+  n += snprintf(line + n, sizeof line - (size_t)n, "\t%.9g\t%ld\t%ld\n", max, where < 0 ? -1 : where / heads,
+                where < 0 ? -1 : where % heads);
   return append_write(r->live, line, (size_t)n, e);
 }

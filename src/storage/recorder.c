@@ -1,4 +1,6 @@
 #include "storage/recorder.h"
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,22 +41,34 @@ static int copy_parameter(void *context, const struct config_entry *entry)
   return 0;
 }
 
-void recorder_parameter(struct recorder *r, const char *name, const char *value, const char *help)
+static struct parameter *parameter_of(struct recorder *r, const char *name)
 {
-  char *end;
+  for (int i = 0; i < r->parameters; i++)
+    if (!strcmp(r->parameter[i].name, name)) return &r->parameter[i];
   r->parameter =
     memory_grow(r->parameter, (size_t)r->parameters, (size_t)r->parameters + 1, sizeof *r->parameter);
-  struct parameter *p = &r->parameter[r->parameters++];
+  return &r->parameter[r->parameters++];
+}
+
+void recorder_parameter(struct recorder *r, const char *name, const char *value, const char *help,
+                        const char *origin)
+{
+  char *end;
+  struct parameter *p = parameter_of(r, name);
   *p = (struct parameter){.name = own(r, name),
                           .value = own(r, value),
                           .unit = "1",
                           .help = own(r, help),
-                          .origin = "checkpoint",
+                          .origin = own(r, origin),
                           .type = OPTION_TEXT};
-  long number = strtol(value, &end, 10);
-  if (end == value || *end) return;
-  p->type = OPTION_INT;
-  p->integer = number;
+  errno = 0;
+  p->integer = strtol(value, &end, 10);
+  if (end != value && !*end && !errno) {
+    p->type = OPTION_INT;
+    return;
+  }
+  p->number = strtod(value, &end);
+  if (end != value && !*end && isfinite(p->number)) p->type = OPTION_REAL;
 }
 
 static void copy_facts(struct recorder *r, const struct run_facts *f)
@@ -160,6 +174,7 @@ void recorder_free(struct recorder *r)
   rows_free(&r->rows);
   notes_free(&r->notes);
   memory_free(r->parameter);
+  memory_free(r->axis);
   arena_free(r->arena);
   memory_free(r);
 }
@@ -195,22 +210,53 @@ static struct h5_shape shape_of(const struct recorder *r, enum series_shape shap
   }
 }
 
+/* The column of a series, new where there is none; its labels are the caller's. */
+static struct column *declare(struct recorder *r, struct table *t, struct h5_shape shape, const char *name,
+                              const char *unit, const char *long_name, const char *definition)
+{
+  struct column *c = table_find(t, name);
+  if (c && (c->shape.kind != shape.kind || c->row_bytes != h5_row_bytes(&shape))) {
+    error_set(&r->problem, STATUS_FAIL, "%s: the series %s has another shape in the file", r->path, name);
+    shape = c->shape;
+  }
+  if (!c) c = table_add(t, name, &shape);
+  c->unit = own(r, unit);
+  c->long_name = own(r, long_name);
+  c->definition = own(r, definition);
+  return c;
+}
+
 int recorder_series(struct recorder *r, const struct series *s)
 {
   struct table *t = &r->rows.table[s->axis];
-  struct h5_shape shape = shape_of(r, s->shape);
-  struct column *c = table_find(t, s->name);
-  if (c && (c->shape.kind != shape.kind || c->row_bytes != h5_row_bytes(&shape))) {
-    error_set(&r->problem, STATUS_FAIL, "%s: the series %s has another shape in the file", r->path, s->name);
-    shape = c->shape;
-  }
-  if (!c) c = table_add(t, s->name, &shape);
-  c->unit = own(r, s->unit);
-  c->long_name = own(r, s->long_name);
-  c->definition = own(r, s->definition);
+  struct column *c = declare(r, t, shape_of(r, s->shape), s->name, s->unit, s->long_name, s->definition);
   c->label[1] = s->shape == PER_TENSOR ? "tensor" : "layer";
   c->label[2] = s->shape == PER_EXPERT ? "expert" : "head";
   return handle(s->axis, t, c);
+}
+
+int recorder_free_series(struct recorder *r, const struct free_series *s)
+{
+  struct table *t = &r->rows.table[s->axis];
+  struct h5_shape shape = {.kind = s->axes ? KIND_F32 : KIND_F64, .rank = s->axes + 1};
+  for (int i = 0; i < s->axes; i++) shape.dims[i + 1] = s->size[i];
+  struct column *c = declare(r, t, shape, s->name, s->unit, s->long_name, s->definition);
+  for (int i = 0; i < s->axes; i++) c->label[i + 1] = own(r, s->axis_name[i]);
+  return handle(s->axis, t, c);
+}
+
+void recorder_name_axis(struct recorder *r, const char *axis, long size, const char *const *names)
+{
+  struct axis_names *a = NULL;
+  const char **copy = arena_get(r->arena, (size_t)size + 1, sizeof *copy);
+  for (long i = 0; i < size; i++) copy[i] = own(r, names[i]);
+  for (int i = 0; i < r->axes && !a; i++)
+    if (!strcmp(r->axis[i].axis, axis)) a = &r->axis[i];
+  if (!a) {
+    r->axis = memory_grow(r->axis, (size_t)r->axes, (size_t)r->axes + 1, sizeof *r->axis);
+    a = &r->axis[r->axes++];
+  }
+  *a = (struct axis_names){own(r, axis), copy, size};
 }
 
 void recorder_put(struct recorder *r, int series, const float *values)

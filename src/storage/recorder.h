@@ -39,11 +39,27 @@ struct recorder *recorder_null(const struct run_facts *);
 int recorder_keeps(const struct recorder *); /* 0: the null recorder */
 void recorder_free(struct recorder *);
 
-/* One more parameter; a value that is a whole number is stored as one. */
-void recorder_parameter(struct recorder *, const char *name, const char *value, const char *help);
+/* One more parameter, in place of one that has its name; a value that is a number is stored as one. */
+void recorder_parameter(struct recorder *, const char *name, const char *value, const char *help,
+                        const char *origin);
 
 /* Declare a series before the first row; returns its number. */
 int recorder_series(struct recorder *, const struct series *);
+/* The same of a series that no trainer knows, with axes of its own behind the step. Wherever a name of an axis occurs,
+   it has one size. Rows that are there already get NaN. */
+enum { FREE_AXES = 2 };
+struct free_series {
+  const char *name;
+  enum series_axis axis;
+  int axes; /* 0: one number a step, stored as float64; else float32 */
+  const char *axis_name[FREE_AXES];
+  long size[FREE_AXES];
+  const char *unit, *long_name, *definition;
+};
+int recorder_free_series(struct recorder *, const struct free_series *);
+/* What the places of an axis are called: names [size]. Of axis "tensor" they are its scale, of another they lie beside
+   it as /series/AXIS_name. */
+void recorder_name_axis(struct recorder *, const char *axis, long size, const char *const *names);
 /* Values of one series for the row being built on its axis: 1, layers, layers*heads, layers*experts or tensors
    numbers. */
 void recorder_put(struct recorder *, int series, const float *values);
@@ -77,6 +93,8 @@ struct run_file;
 int run_open(struct run_file **, const char *path, struct error *); /* "not a run file" is STATUS_USAGE */
 /* The same of what was trained: a file of `spectra -o`, the numbers of a checkpoint, is STATUS_USAGE, too. */
 int run_open_trained(struct run_file **, const char *path, struct error *);
+/* The same of what was trained here: what another program has recorded (maxlogit/record.h) is STATUS_USAGE, too. */
+int run_open_own(struct run_file **, const char *path, struct error *);
 /* The same without loading the file, where it tells in its head what it is (storage/seal.h): the rest is
    loaded, and checked, when a series or the events are read, and may be let go again. */
 int run_peek(struct run_file **, const char *path, struct error *);
@@ -92,6 +110,7 @@ long run_last_step(const struct run_file *);
 double run_wall_seconds(const struct run_file *);
 const char *run_id(const struct run_file *);
 const char *run_date(const struct run_file *);      /* when it was started: ISO 8601 */
+const char *run_data(const struct run_file *);      /* the source's name; "recorded": of another program */
 const char *run_data_text(const struct run_file *); /* "shakespeare.txt, 1115394 bytes, 65 symbols" */
 /* run_facts' hashes of contents. */
 void run_contents(const struct run_file *, uint64_t *data, uint64_t *start);
@@ -107,6 +126,10 @@ struct run_series {
   enum series_shape shape;
   long rows, width; /* width: 1, layers, layers*heads, tensors */
   long layers, heads;
+  int axes; /* behind the step, with their names and sizes */
+  char axis_name[FREE_AXES][64];
+  long size[FREE_AXES];
+  char definition[1024];
   double *step;       /* [rows] */
   double *value;      /* [rows, width] */
   char (*labels)[64]; /* tensors' names for PER_TENSOR, else NULL */
@@ -119,6 +142,8 @@ long run_rows(const struct run_file *, const char *series); /* 0: none, or no su
 /* An unknown name gets the nearest one suggested. */
 int run_read(const struct run_file *, const char *name, struct run_series *, struct error *);
 void run_series_free(struct run_series *);
+/* What the places of an axis are called: [*count] texts of *room bytes each, for memory_free; NULL: nothing says. */
+char *run_axis_names(const struct run_file *, const char *axis, long *count, size_t *room);
 struct run_event {
   long step;
   char kind[24];

@@ -17,6 +17,13 @@ struct parameter {
   int is_default;
 };
 
+/* What the places of an axis are called. */
+struct axis_names {
+  const char *axis;
+  const char **name;
+  long size;
+};
+
 struct recorder {
   int is_null;
   char path[4096], lock_path[4096], live_path[4096];
@@ -28,6 +35,8 @@ struct recorder {
   struct provenance code;
   struct parameter *parameter;
   int parameters;
+  struct axis_names *axis;
+  int axes;
   const char *config_text;
   char started[32];
   struct notes notes; /* those of the file that is resumed */

@@ -230,6 +230,7 @@ long run_last_step(const struct run_file *r)
 double run_wall_seconds(const struct run_file *r) { return number_of(r, "wall_seconds"); }
 const char *run_id(const struct run_file *r) { return fact(r, "id"); }
 const char *run_date(const struct run_file *r) { return fact(r, "date"); }
+const char *run_data(const struct run_file *r) { return fact(r, "data"); }
 const char *run_data_text(const struct run_file *r) { return fact(r, "data_text"); }
 double run_loss_floor(const struct run_file *r) { return number_of(r, "loss_floor"); }
 
@@ -253,6 +254,16 @@ int run_open_trained(struct run_file **out, const char *path, struct error *e)
   run_close(*out);
   *out = NULL;
   return error_set(e, STATUS_USAGE, "%s: numbers of a checkpoint (maxlogit spectra -o), not a run", path);
+}
+
+int run_open_own(struct run_file **out, const char *path, struct error *e)
+{
+  int status = run_open_trained(out, path, e);
+  if (status || strcmp(run_data(*out), DATA_RECORDED) != 0) return status;
+  run_close(*out);
+  *out = NULL;
+  return error_set(e, STATUS_USAGE, "%s was recorded by another program: only that one can go on with it",
+                   path);
 }
 
 int run_parameters(const struct run_file *r, int (*each)(void *, const char *key, const char *value),
@@ -340,6 +351,12 @@ static int no_such_series(const struct run_file *r, const char *name, struct err
 
 static void shape_of(struct run_series *s, const struct h5_shape *found, const char *label, const char *last)
 {
+  const char *const labels[FREE_AXES] = {label, last};
+  s->axes = found->rank - 1;
+  for (int i = 0; i < s->axes; i++) {
+    snprintf(s->axis_name[i], sizeof s->axis_name[i], "%s", labels[i]);
+    s->size[i] = (long)found->dims[i + 1];
+  }
   s->layers = s->heads = 1;
   s->width = (long)(h5_row_bytes(found) / h5_kind_size(found->kind));
   s->shape = found->rank == 1           ? PER_STEP
@@ -398,6 +415,7 @@ static int read_recorded(const struct run_file *file, const char *name, struct r
     snprintf(s->name, sizeof s->name, "%s", name);
     h5_get_text(r->h, id, "units", s->unit, sizeof s->unit);
     h5_get_text(r->h, id, "long_name", s->long_name, sizeof s->long_name);
+    h5_get_text(r->h, id, "definition", s->definition, sizeof s->definition);
     ok = read_numbers(r, id, &found, s);
   }
   h5_done(r->h, id);
@@ -428,6 +446,24 @@ void run_series_free(struct run_series *s)
   memory_free(s->value);
   memory_free(s->labels);
   *s = (struct run_series){.rows = 0};
+}
+
+char *run_axis_names(const struct run_file *file, const char *axis, long *count, size_t *room)
+{
+  struct run_file *r = (struct run_file *)(uintptr_t)file; /* reading changes nothing that a caller can see */
+  struct h5_shape shape;
+  char path[256];
+  int64_t rows = 0;
+  if (load(r, NULL)) return NULL;
+  snprintf(path, sizeof path, "/series/%.64s%s", axis, strcmp(axis, "tensor") ? "_name" : "");
+  h5_id id = h5_find(r->h, path);
+  int ok = id >= 0 && h5_get_shape(r->h, id, &shape) && shape.kind == KIND_TEXT && shape.rank == 1;
+  h5_done(r->h, id);
+  if (!ok) return NULL;
+  char *names = h5_read_all(r->h, path, &shape, &rows);
+  *count = (long)rows;
+  *room = shape.size;
+  return names;
 }
 
 int run_events(const struct run_file *file, struct run_event **out, long *count, struct error *e)

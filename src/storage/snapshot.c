@@ -126,25 +126,61 @@ static void write_range(struct h5 *h, const char *path, const char *name, const 
   memory_free(value);
 }
 
-static void write_tensor_names(const struct recorder *r, struct h5 *h)
+static void write_names(struct h5 *h, const char *path, size_t width, long n, const char *const *name,
+                        const char *long_name, const char *scale)
 {
-  enum { WIDTH = 64 };
-  struct h5_shape shape = {.kind = KIND_TEXT, .size = WIDTH, .rank = 1, .dims = {r->facts.tensors}};
-  char(*names)[WIDTH] = memory_new((size_t)r->facts.tensors + 1, WIDTH);
-  for (int i = 0; i < r->facts.tensors; i++) snprintf(names[i], WIDTH, "%s", r->facts.tensor_names[i]);
-  h5_id id = h5_put(h, "/series/tensor", &shape, names);
-  h5_put_text(h, id, "long_name", "parameter");
-  h5_make_scale(h, id, "tensor");
+  struct h5_shape shape = {.kind = KIND_TEXT, .size = width, .rank = 1, .dims = {n}};
+  char *names = memory_new((size_t)n + 1, width);
+  for (long i = 0; i < n; i++) snprintf(names + (size_t)i * width, width, "%s", name[i]);
+  h5_id id = h5_put(h, path, &shape, names);
+  h5_put_text(h, id, "long_name", long_name);
+  if (scale) h5_make_scale(h, id, scale);
   h5_done(h, id);
   memory_free(names);
 }
 
+enum { TENSOR_NAME = 64, PLACE_NAME = 128 }; /* bytes, with the NUL */
+
+static void write_axis_names(const struct recorder *r, struct h5 *h)
+{
+  char path[256];
+  for (int i = 0; i < r->axes; i++) {
+    const struct axis_names *a = &r->axis[i];
+    snprintf(path, sizeof path, "/series/%.64s_name", a->axis);
+    if (!strcmp(a->axis, "tensor"))
+      write_names(h, "/series/tensor", TENSOR_NAME, a->size, a->name, "parameter", "tensor");
+    else
+      write_names(h, path, PLACE_NAME, a->size, a->name, "name", NULL);
+  }
+}
+
+/* Of the axes that series have and that no fact tells of. */
+static void write_free_scales(const struct recorder *r, struct h5 *h)
+{
+  char path[256];
+  for (int t = 0; t < AXIS_COUNT; t++)
+    for (int c = 1; c < r->rows.table[t].columns; c++) {
+      const struct column *column = &r->rows.table[t].column[c];
+      for (int dim = 1; dim < column->shape.rank && column->label[dim]; dim++) {
+        snprintf(path, sizeof path, "/series/%.64s", column->label[dim]);
+        h5_id id = h5_find(h, path);
+        h5_done(h, id);
+        if (id < 0)
+          write_range(h, path, column->label[dim], column->label[dim], (long)column->shape.dims[dim]);
+      }
+    }
+}
+
 static void write_scales(const struct recorder *r, struct h5 *h)
 {
-  write_range(h, "/series/layer", "layer", "layer", r->facts.layers);
-  write_range(h, "/series/head", "head", "head", r->facts.heads);
+  if (r->facts.layers) write_range(h, "/series/layer", "layer", "layer", r->facts.layers);
+  if (r->facts.heads) write_range(h, "/series/head", "head", "head", r->facts.heads);
   if (r->facts.experts) write_range(h, "/series/expert", "expert", "expert", r->facts.experts);
-  write_tensor_names(r, h);
+  if (r->facts.tensors)
+    write_names(h, "/series/tensor", TENSOR_NAME, r->facts.tensors, r->facts.tensor_names, "parameter",
+                "tensor");
+  write_axis_names(r, h);
+  write_free_scales(r, h);
   const struct column *tokens = table_find(&r->rows.table[TABLE_BATCHES], "tokens");
   if (!tokens) return;
   write_range(h, "/batches/sequence", "sequence", "row of the batch", tokens->shape.dims[1]);

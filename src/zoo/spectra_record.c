@@ -124,16 +124,21 @@ static void put_bounds(struct writing *w)
 
 /* --- the file ------------------------------------------------------------------------------------------ */
 
+static void put_parameter(struct recorder *r, const char *key, const char *value, const char *help)
+{
+  recorder_parameter(r, key, value, help, "checkpoint");
+}
+
 static void put_parameters(struct recorder *r, const struct checkpoint_spectra *s, const char *family,
                            const char *source)
 {
   char text[32];
-  recorder_parameter(r, "checkpoint.family", family, "whose naming it has: see maxlogit spectra --help");
-  recorder_parameter(r, "checkpoint.source", source, "what the numbers are of");
+  put_parameter(r, "checkpoint.family", family, "whose naming it has: see maxlogit spectra --help");
+  put_parameter(r, "checkpoint.source", source, "what the numbers are of");
   snprintf(text, sizeof text, "%ld", s->layers);
-  recorder_parameter(r, "model.layers", text, "layers");
+  put_parameter(r, "model.layers", text, "layers");
   snprintf(text, sizeof text, "%ld", s->heads);
-  recorder_parameter(r, "model.heads", text, "heads of a layer");
+  put_parameter(r, "model.heads", text, "heads of a layer");
 }
 
 int checkpoint_spectra_record(const struct checkpoint_spectra *s, const char *path, const char *family,

@@ -20,7 +20,7 @@ static const struct command_option options[] = {
 static int is_over(const char *path, int *over, struct error *e)
 {
   struct run_file *r = NULL;
-  int status = run_open_trained(&r, path, e);
+  int status = run_open_own(&r, path, e);
   if (status) return status;
   const char *state = run_state(r);
   *over = !strcmp(state, "finished") || !strcmp(state, "diverged");

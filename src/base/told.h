@@ -1,0 +1,17 @@
+/* told.h - an error as a caller of the library is told */
+#ifndef MAXLOGIT_TOLD_H
+#define MAXLOGIT_TOLD_H
+#include <stdio.h>
+#include "base/error.h"
+#include "maxlogit/error.h"
+
+_Static_assert((int)STATUS_FAIL == MAXLOGIT_FAIL && (int)STATUS_USAGE == MAXLOGIT_USAGE, "one status");
+
+/* Returns the status; the message goes where the caller wants it. */
+static inline int told(struct maxlogit_error *to, int status, const struct error *e)
+{
+  if (to) to->status = status;
+  if (to) snprintf(to->text, sizeof to->text, "%s", status ? e->text : "");
+  return status;
+}
+#endif

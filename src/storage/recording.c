@@ -1,0 +1,508 @@
+/* recording.c - maxlogit/record.h: run files of other programs, by the recorder of our own */
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include "base/clock.h"
+#include "base/told.h"
+#include "maxlogit/record.h"
+#include "storage/journal.h"
+#include "storage/recorder_state.h"
+
+/* Snapshots: not more often than this, nor for more than this share of the time. */
+static const double seconds_between = 10, share_of_time = 0.01;
+#define MADE_BY "another program"
+
+struct maxlogit_recorder {
+  struct recorder *r;
+  struct journal *journal; /* NULL: whole */
+  int behind;              /* the journal lacks something: the next snapshot makes good for it */
+  char journal_path[4096];
+  int resumed; /* and nothing has come yet */
+  double wall, opened, row_at, snapshot_at, snapshot_cost;
+};
+
+/* --- what is asked for ----------------------------------------------------------------------------------- */
+
+static const struct maxlogit_record_options nothing;
+
+/* Letters, digits and a few more; no empty part. */
+static int check_name(const char *what, const char *name, struct error *e)
+{
+  const char *wrong = NULL;
+  if (!name || !*name) return error_set(e, STATUS_USAGE, "a %s without a name", what);
+  size_t length = strlen(name);
+  if (length >= SERIES_NAME) wrong = "is longer than 95 bytes";
+  if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") != length)
+    wrong = "may have letters, digits and _ - . / alone";
+  if (*name == '/' || name[length - 1] == '/' || strstr(name, "//")) wrong = "has an empty part";
+  return wrong ? error_set(e, STATUS_USAGE, "%s '%.100s' %s", what, name, wrong) : STATUS_OK;
+}
+
+static int check_settings(const struct maxlogit_record_options *o, struct error *e)
+{
+  for (long i = 0; i < o->settings_count; i++) {
+    int status = check_name("key", o->settings[i].key, e);
+    if (status) return status;
+    if (!o->settings[i].value) return error_set(e, STATUS_USAGE, "key '%s' has no value", o->settings[i].key);
+    for (long k = 0; k < i; k++)
+      if (!strcmp(o->settings[i].key, o->settings[k].key))
+        return error_set(e, STATUS_USAGE, "key '%s' is given twice", o->settings[i].key);
+  }
+  return STATUS_OK;
+}
+
+static void put_settings(struct recorder *r, const struct maxlogit_record_options *o)
+{
+  for (long i = 0; i < o->settings_count; i++)
+    recorder_parameter(r, o->settings[i].key, o->settings[i].value, "", MADE_BY);
+}
+
+/* --- open ------------------------------------------------------------------------------------------------ */
+
+/* Two recordings of one second, host and process have two paths. */
+static void make_id(char out[16], const char *path, const struct maxlogit_record_options *o)
+{
+  struct provenance code;
+  char now[32];
+  provenance_get(&code);
+  clock_iso8601(now);
+  XXH64_hash_t hash = XXH3_64bits(path, strlen(path));
+  hash = XXH3_64bits_withSeed(now, strlen(now), hash ^ (XXH64_hash_t)getpid());
+  hash = XXH3_64bits_withSeed(code.host, strlen(code.host), hash);
+  for (long i = 0; i < o->settings_count; i++)
+    hash = XXH3_64bits_withSeed(o->settings[i].value, strlen(o->settings[i].value), hash);
+  snprintf(out, 16, "%012" PRIx64, (uint64_t)hash & 0xffffffffffff);
+}
+
+static int start_new(struct maxlogit_recorder *m, const char *path, const struct maxlogit_record_options *o,
+                     struct error *e)
+{
+  char id[16];
+  make_id(id, path, o);
+  struct run_facts facts = {.id = id,
+                            .device = MADE_BY,
+                            .data = DATA_RECORDED,
+                            .data_text = o->data ? o->data : "",
+                            .loss_floor = NAN};
+  if (o->mode != MAXLOGIT_REPLACE && !access(path, F_OK))
+    return error_set(e, STATUS_USAGE, "%s exists", path);
+  int status = recorder_create(&m->r, path, 1, NULL, &facts, e);
+  if (!status && file_remove(m->journal_path))
+    status = error_set(e, STATUS_FAIL, "cannot remove %s", m->journal_path);
+  if (!status && !o->whole) status = recorder_open_live(m->r, e);
+  return status;
+}
+
+static int keep_setting(void *recorder, const char *key, const char *value, const char *origin)
+{
+  recorder_parameter(recorder, key, value, "", origin);
+  return 0;
+}
+
+static void keep_axis(struct recorder *r, const struct run_file *file, const char *axis)
+{
+  long count;
+  size_t room;
+  for (int i = 0; i < r->axes; i++)
+    if (!strcmp(r->axis[i].axis, axis)) return;
+  char *names = run_axis_names(file, axis, &count, &room);
+  if (!names) return;
+  const char **name = memory_new((size_t)count + 1, sizeof *name);
+  for (long i = 0; i < count; i++) name[i] = names + (size_t)i * room;
+  recorder_name_axis(r, axis, count, name);
+  memory_free(name);
+  memory_free(names);
+}
+
+/* What the rows do not tell: settings, and what axes are called. */
+static int keep_rest(struct recorder *r, const struct run_file *file, struct error *e)
+{
+  if (run_settings(file, keep_setting, r)) return error_set(e, STATUS_FAIL, "the settings cannot be read");
+  for (int t = 0; t < AXIS_COUNT; t++)
+    for (int c = 1; c < r->rows.table[t].columns; c++)
+      for (int dim = 1; dim < r->rows.table[t].column[c].shape.rank; dim++)
+        keep_axis(r, file, r->rows.table[t].column[c].label[dim]);
+  return STATUS_OK;
+}
+
+static int go_on(struct maxlogit_recorder *m, const char *path, const struct maxlogit_record_options *o,
+                 struct error *e)
+{
+  struct run_file *file = NULL;
+  int status = run_open(&file, path, e);
+  if (status) return status;
+  struct run_facts facts = {.id = run_id(file),
+                            .device = MADE_BY,
+                            .data = DATA_RECORDED,
+                            .data_text = o->data ? o->data : run_data_text(file),
+                            .loss_floor = run_loss_floor(file)};
+  run_contents(file, &facts.data_content, &facts.start_content);
+  if (strcmp(run_data(file), facts.data) != 0)
+    status =
+      error_set(e, STATUS_USAGE, "%s was written by maxlogit itself: `maxlogit resume` continues it", path);
+  /* all rows that are there: later ones go with the first that comes */
+  if (!status) status = recorder_repeat(&m->r, path, NULL, &facts, LONG_MAX, NULL, e);
+  if (!status) status = keep_rest(m->r, file, e);
+  if (!status) status = journal_replay(m->journal_path, facts.id, &m->r->rows, &m->r->notes, e);
+  m->wall = run_wall_seconds(file);
+  m->resumed = 1;
+  run_close(file);
+  return status;
+}
+
+/* --- the file -------------------------------------------------------------------------------------------- */
+
+static long last_step(const struct recorder *r)
+{
+  int64_t last = -1, step;
+  for (int t = 0; t < AXIS_COUNT; t++) {
+    const struct table *table = &r->rows.table[t];
+    if (!table->rows) continue;
+    memcpy(&step, column_row(&table->column[0], table->rows - 1), sizeof step);
+    if (step > last) last = step;
+  }
+  return (long)last;
+}
+
+/* `last_step` of a run is the number of its updates: steps count from 0. */
+static int write_file(struct maxlogit_recorder *m, const char *state, int final, struct error *e)
+{
+  double begin = clock_seconds();
+  int status = recorder_snapshot(m->r, state, last_step(m->r) + 1, m->wall + begin - m->opened, final, e);
+  if (!status && m->journal) {
+    status = journal_start(m->journal, &m->r->rows, e);
+    m->behind = status != STATUS_OK;
+  }
+  m->snapshot_at = clock_seconds();
+  m->snapshot_cost = m->snapshot_at - begin;
+  return status;
+}
+
+/* Where pieces go; NULL where there is no use in them. */
+static struct journal *journal_of(const struct maxlogit_recorder *m) { return m->behind ? NULL : m->journal; }
+
+static int kept(struct maxlogit_recorder *m, int status)
+{
+  m->behind |= status != STATUS_OK;
+  return status;
+}
+
+int maxlogit_record_open(struct maxlogit_recorder **out, const char *path,
+                         const struct maxlogit_record_options *options, struct maxlogit_error *error)
+{
+  const struct maxlogit_record_options *o = options ? options : &nothing;
+  struct error e = {0};
+  *out = NULL;
+  int status = check_settings(o, &e);
+  if (!status && strlen(path) > 4000) status = error_set(&e, STATUS_USAGE, "%.60s...: path too long", path);
+  if (status) return told(error, status, &e);
+  struct maxlogit_recorder *m = memory_new(1, sizeof *m);
+  run_sibling(m->journal_path, path, ".journal");
+  m->opened = m->row_at = clock_seconds();
+  int there = o->mode == MAXLOGIT_RESUME && !access(path, F_OK);
+  status = there ? go_on(m, path, o, &e) : start_new(m, path, o, &e);
+  if (!status) put_settings(m->r, o);
+  if (!status && !o->whole) {
+    m->journal = journal_open(m->journal_path, m->r->facts.id, &e);
+    status = m->journal ? write_file(m, "running", 0, &e) : e.status;
+  }
+  if (status)
+    maxlogit_record_discard(m);
+  else
+    *out = m;
+  return told(error, status, &e);
+}
+
+long maxlogit_record_last_step(const struct maxlogit_recorder *m)
+{
+  const struct table *t = &m->r->rows.table[AXIS_STEP];
+  int64_t step = -1;
+  if (t->rows) memcpy(&step, column_row(&t->column[0], t->rows - 1), sizeof step);
+  return (long)step;
+}
+
+int maxlogit_record_snapshot(struct maxlogit_recorder *m, struct maxlogit_error *error)
+{
+  struct error e = {0};
+  return told(error, m->journal ? write_file(m, "running", 0, &e) : STATUS_OK, &e);
+}
+
+void maxlogit_record_discard(struct maxlogit_recorder *m)
+{
+  if (!m) return;
+  journal_close(m->journal);
+  recorder_free(m->r);
+  memory_free(m);
+}
+
+int maxlogit_record_close(struct maxlogit_recorder *m, const char *state, struct maxlogit_error *error)
+{
+  static const char *const states[] = {"finished", "stopped", "diverged"};
+  struct error e = {0};
+  int known = 0, status;
+  for (size_t i = 0; i < sizeof states / sizeof *states; i++) known |= !strcmp(state, states[i]);
+  status = known ? write_file(m, state, 1, &e)
+                 : error_set(&e, STATUS_USAGE, "'%.40s' is no state: finished, stopped, diverged", state);
+  if (!status && m->journal && file_remove(m->journal_path))
+    status = error_set(&e, STATUS_FAIL, "cannot remove %s", m->journal_path);
+  maxlogit_record_discard(m);
+  return told(error, status, &e);
+}
+
+/* --- series ---------------------------------------------------------------------------------------------- */
+
+static int is_below(const char *name, const char *above)
+{
+  size_t length = strlen(above);
+  return !strncmp(name, above, length) && name[length] == '/';
+}
+
+/* A name has one place in the file: no other series lies there, below it or above it, and no axis. */
+static int check_place(const struct recorder *r, const struct maxlogit_series *s, struct error *e)
+{
+  static const char *const taken[] = {"step", "spectra_step", "val_step", "probe_step"};
+  for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+    if (!strcmp(s->name, taken[i]))
+      return error_set(e, STATUS_USAGE, "series '%s': that is an axis", s->name);
+  for (int t = 0; t < AXIS_COUNT; t++)
+    for (int c = 1; c < r->rows.table[t].columns; c++) {
+      const struct column *other = &r->rows.table[t].column[c];
+      if (!strcmp(other->name, s->name) && t != (int)s->rows)
+        return error_set(e, STATUS_USAGE, "series '%s' is there with other rows", s->name);
+      if (is_below(s->name, other->name) || is_below(other->name, s->name))
+        return error_set(e, STATUS_USAGE, "series '%s': '%s' is a series, and none can lie below another",
+                         s->name, other->name);
+    }
+  return STATUS_OK;
+}
+
+/* The size that an axis has; 0: there is none of this name. */
+static long size_of_axis(const struct recorder *r, const char *axis)
+{
+  for (int i = 0; i < r->axes; i++)
+    if (!strcmp(r->axis[i].axis, axis)) return r->axis[i].size;
+  for (int t = 0; t < AXIS_COUNT; t++)
+    for (int c = 1; c < r->rows.table[t].columns; c++) {
+      const struct column *column = &r->rows.table[t].column[c];
+      for (int dim = 1; dim < column->shape.rank; dim++)
+        if (column->label[dim] && !strcmp(column->label[dim], axis)) return (long)column->shape.dims[dim];
+    }
+  return 0;
+}
+
+static int check_axis(const struct recorder *r, const char *axis, long size, struct error *e)
+{
+  int status = check_name("axis", axis, e);
+  if (status) return status;
+  if (strlen(axis) > 31 || strchr(axis, '/') || !strcmp(axis, "step"))
+    return error_set(e, STATUS_USAGE, "axis '%s': at most 31 bytes, no '/', and not 'step'", axis);
+  for (int t = 0; t < AXIS_COUNT; t++)
+    if (table_find(&r->rows.table[t], axis))
+      return error_set(e, STATUS_USAGE, "axis '%s': that is a series", axis);
+  if (size < 1 || size > 1 << 24)
+    return error_set(e, STATUS_USAGE, "axis '%s' has size %ld; 1 to 2^24", axis, size);
+  long before = size_of_axis(r, axis);
+  if (before && before != size)
+    return error_set(e, STATUS_USAGE, "axis '%s' has size %ld in this file, not %ld", axis, before, size);
+  return STATUS_OK;
+}
+
+static int check_series(const struct recorder *r, const struct maxlogit_series *s, struct error *e)
+{
+  int status = check_name("series", s->name, e);
+  if (status) return status;
+  if ((int)s->rows < 0 || (int)s->rows >= AXIS_COUNT || s->axes < 0 || s->axes > MAXLOGIT_AXES)
+    return error_set(e, STATUS_USAGE, "series '%s': no such rows, or more than %d axes", s->name,
+                     MAXLOGIT_AXES);
+  for (int i = 0; i < s->axes && !status; i++) {
+    status = check_axis(r, s->axis_name[i], s->size[i], e);
+    if (!status && (!strcmp(s->axis_name[i], s->name) || (i && !strcmp(s->axis_name[0], s->axis_name[1]))))
+      status =
+        error_set(e, STATUS_USAGE, "series '%s': two things are called '%s'", s->name, s->axis_name[i]);
+  }
+  if (!status && size_of_axis(r, s->name))
+    status = error_set(e, STATUS_USAGE, "series '%s': that is an axis", s->name);
+  return status ? status : check_place(r, s, e);
+}
+
+/* One that is there keeps what it is. */
+static int check_same(const struct recorder *r, const struct maxlogit_series *s, struct error *e)
+{
+  const struct column *c = table_find(&r->rows.table[s->rows], s->name);
+  int same = !c || c->shape.rank == s->axes + 1;
+  for (int i = 0; c && same && i < s->axes; i++)
+    same = c->label[i + 1] && !strcmp(c->label[i + 1], s->axis_name[i]) && c->shape.dims[i + 1] == s->size[i];
+  return same ? STATUS_OK : error_set(e, STATUS_USAGE, "series '%s' is there with other axes", s->name);
+}
+
+int maxlogit_record_series(struct maxlogit_recorder *m, const struct maxlogit_series *s, int *number,
+                           struct maxlogit_error *error)
+{
+  struct error e = {0};
+  *number = -1;
+  int status = check_series(m->r, s, &e);
+  if (!status) status = check_same(m->r, s, &e);
+  if (status) return told(error, status, &e);
+  struct free_series series = {.name = s->name,
+                               .axis = (enum series_axis)s->rows,
+                               .axes = s->axes,
+                               .unit = s->unit ? s->unit : "1",
+                               .long_name = s->long_name ? s->long_name : s->name,
+                               .definition = s->definition ? s->definition : ""};
+  for (int i = 0; i < s->axes; i++) series.axis_name[i] = s->axis_name[i], series.size[i] = s->size[i];
+  int is_new = !table_find(&m->r->rows.table[s->rows], s->name);
+  *number = recorder_free_series(m->r, &series);
+  if (is_new && journal_of(m))
+    status =
+      kept(m, journal_column(m->journal, (int)s->rows, table_find(&m->r->rows.table[s->rows], s->name), &e));
+  return told(error, status, &e);
+}
+
+int maxlogit_record_axis(struct maxlogit_recorder *m, const char *axis, long size, const char *const *names,
+                         struct maxlogit_error *error)
+{
+  struct error e = {0};
+  int status = check_axis(m->r, axis, size, &e);
+  for (long i = 0; i < size && !status; i++)
+    if (!names[i]) status = error_set(&e, STATUS_USAGE, "axis '%s': place %ld has no name", axis, i);
+  if (!status) recorder_name_axis(m->r, axis, size, names);
+  return told(error, status, &e);
+}
+
+/* --- rows ------------------------------------------------------------------------------------------------ */
+
+static int check_number(const struct recorder *r, int number, struct error *e)
+{
+  if (number >= 0 && number >> 16 < AXIS_COUNT && (number & 0xffff) > 0 &&
+      (number & 0xffff) < r->rows.table[number >> 16].columns)
+    return STATUS_OK;
+  return error_set(e, STATUS_USAGE, "no series has the number %d", number);
+}
+
+int maxlogit_record_put(struct maxlogit_recorder *m, int number, const double *values, size_t count,
+                        struct maxlogit_error *error)
+{
+  struct error e = {0};
+  int status = check_number(m->r, number, &e);
+  if (status) return told(error, status, &e);
+  struct table *t = &m->r->rows.table[number >> 16];
+  struct column *c = &t->column[number & 0xffff];
+  size_t wanted = c->row_bytes / h5_kind_size(c->shape.kind);
+  if (count != wanted)
+    return told(
+      error, error_set(&e, STATUS_USAGE, "series '%s' has %zu values a row, not %zu", c->name, wanted, count),
+      &e);
+  float *f = table_row(t, c);
+  if (c->shape.kind == KIND_F64)
+    memcpy(f, values, sizeof *values);
+  else
+    for (size_t i = 0; i < count; i++) f[i] = (float)values[i];
+  return told(error, STATUS_OK, &e);
+}
+
+/* Rows that are being built stay, behind the rows that are left. */
+static void go_back(struct rows *rows, int64_t step)
+{
+  int64_t at[AXIS_COUNT];
+  for (int t = 0; t < AXIS_COUNT; t++) at[t] = rows->table[t].building ? rows->table[t].rows : -1;
+  rows_go_back(rows, step);
+  for (int t = 0; t < AXIS_COUNT; t++) {
+    struct table *table = &rows->table[t];
+    for (int c = 0; at[t] >= 0 && c < table->columns; c++)
+      memmove(column_space(&table->column[c], table->rows), column_row(&table->column[c], at[t]),
+              table->column[c].row_bytes);
+    if (at[t] >= 0) table->building = 1;
+  }
+}
+
+/* The first that comes after a resume says from where on what is there is of the life before. */
+static int settle(struct maxlogit_recorder *m, long step, struct error *e)
+{
+  struct recorder *r = m->r;
+  if (step < 0) return error_set(e, STATUS_USAGE, "step %ld: steps count from 0", step);
+  if (!m->resumed) return STATUS_OK;
+  m->resumed = 0;
+  go_back(&r->rows, step);
+  int status = journal_of(m) ? kept(m, journal_back(m->journal, step, e)) : STATUS_OK;
+  if (!r->live) return status;
+  append_close(r->live);
+  r->live = NULL;
+  return status ? status : recorder_cut_live(r, e);
+}
+
+static int write_row(struct maxlogit_recorder *m, int table, struct error *e)
+{
+  return journal_of(m) ? kept(m, journal_row(m->journal, table, &m->r->rows.table[table], e)) : STATUS_OK;
+}
+
+static int check_order(const struct recorder *r, long step, struct error *e)
+{
+  int64_t last;
+  for (int t = 0; t < AXIS_COUNT; t++) {
+    const struct table *table = &r->rows.table[t];
+    if (!table->building || !table->rows) continue;
+    memcpy(&last, column_row(&table->column[0], table->rows - 1), sizeof last);
+    if (last >= step)
+      return error_set(e, STATUS_USAGE, "a row of step %ld after one of step %" PRId64 ": steps grow", step,
+                       last);
+  }
+  return STATUS_OK;
+}
+
+static int end_rows(struct maxlogit_recorder *m, long step, struct error *e)
+{
+  int status = STATUS_OK, of_step = m->r->rows.table[AXIS_STEP].building;
+  for (int t = 0; t < AXIS_COUNT; t++) {
+    if (!m->r->rows.table[t].building) continue;
+    recorder_row(m->r, (enum series_axis)t, step);
+    if (!status) status = write_row(m, t, e);
+  }
+  if (!of_step || !m->journal) return status;
+  double now = clock_seconds();
+  recorder_timing(m->r, step, now - m->row_at);
+  m->row_at = now;
+  if (!status) status = write_row(m, TABLE_TIMING, e);
+  if (!status) status = recorder_live(m->r, e);
+  double since = now - m->snapshot_at;
+  int due = m->behind || (since > seconds_between && m->snapshot_cost < share_of_time * since);
+  return !status && due ? write_file(m, "running", 0, e) : status;
+}
+
+int maxlogit_record_row(struct maxlogit_recorder *m, long step, struct maxlogit_error *error)
+{
+  struct error e = {0};
+  int status = settle(m, step, &e);
+  if (!status) status = check_order(m->r, step, &e);
+  if (!status) status = end_rows(m, step, &e);
+  return told(error, status, &e);
+}
+
+int maxlogit_record_event(struct maxlogit_recorder *m, long step, const char *kind, int layer, int head,
+                          double value, struct maxlogit_error *error)
+{
+  struct error e = {0};
+  int status = check_name("kind of event", kind, &e);
+  if (!status && strlen(kind) >= sizeof((struct event_record *)0)->kind)
+    status = error_set(&e, STATUS_USAGE, "kind of event '%s' is longer than 23 bytes", kind);
+  if (!status) status = settle(m, step, &e);
+  if (status) return told(error, status, &e);
+  recorder_event(m->r, step, kind, layer, head, value);
+  return told(error, write_row(m, TABLE_EVENTS, &e), &e);
+}
+
+int maxlogit_record_note(struct maxlogit_recorder *m, const char *text, struct maxlogit_error *error)
+{
+  struct error e = {0};
+  char now[32];
+  if (!*text || strlen(text) > NOTE_BYTES)
+    return told(error, error_set(&e, STATUS_USAGE, "a note of %zu bytes; 1 to %d", strlen(text), NOTE_BYTES),
+                &e);
+  clock_iso8601(now);
+  notes_add(&m->r->notes, now, text);
+  return told(error, journal_of(m) ? kept(m, journal_note(m->journal, &m->r->notes, &e)) : STATUS_OK, &e);
+}

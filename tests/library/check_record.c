@@ -1,0 +1,427 @@
+/* check_record.c - maxlogit/record.h and read.h: what is recorded is read again, also after kill -9 and full disks */
+#include <check.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <pthread.h>
+#include <unistd.h>
+#include "base/random.h"
+#include "maxlogit/read.h"
+#include "maxlogit/record.h"
+#include "../folder.h"
+
+static char folder[FOLDER_PATH];
+static const char *at(const char *name)
+{
+  static char path[16][128];
+  static int turn;
+  turn = (turn + 1) % 16;
+  snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
+  return path[turn];
+}
+
+static struct maxlogit_error e;
+#define OK(call) ck_assert_msg(!(call), "%s", e.text)
+
+static const struct maxlogit_setting settings[] = {
+  {"optimizer", "muon"}, {"train.lr", "0.02"}, {"train.seed", "3"}};
+
+static int open_as(struct maxlogit_recorder **r, const char *path, enum maxlogit_mode mode)
+{
+  struct maxlogit_record_options o = {
+    .mode = mode, .settings = settings, .settings_count = 3, .data = "a text"};
+  return maxlogit_record_open(r, path, &o, &e);
+}
+
+struct numbers {
+  int loss, logit, val, spectra;
+};
+
+static void declare(struct maxlogit_recorder *r, struct numbers *n)
+{
+  struct maxlogit_series loss = {.name = "loss", .unit = "nat", .definition = "mean cross-entropy"};
+  struct maxlogit_series logit = {
+    .name = "attn/max_logit", .axes = 2, .axis_name = {"layer", "head"}, .size = {2, 3}, .unit = "nat"};
+  struct maxlogit_series val = {.name = "val_loss", .rows = MAXLOGIT_VALIDATION};
+  struct maxlogit_series spectra = {.name = "weight/spectral_norm",
+                                    .rows = MAXLOGIT_SPECTRA,
+                                    .axes = 1,
+                                    .axis_name = {"tensor"},
+                                    .size = {4}};
+  const char *const layers[] = {"model.layers.0.self_attn", "model.layers.1.self_attn"};
+  const char *const tensors[] = {"a", "b", "c", "d"};
+  OK(maxlogit_record_series(r, &loss, &n->loss, &e));
+  OK(maxlogit_record_series(r, &logit, &n->logit, &e));
+  OK(maxlogit_record_series(r, &val, &n->val, &e));
+  OK(maxlogit_record_series(r, &spectra, &n->spectra, &e));
+  OK(maxlogit_record_axis(r, "layer", 2, layers, &e));
+  OK(maxlogit_record_axis(r, "tensor", 4, tensors, &e));
+}
+
+/* What step s has, so that any row can be checked by itself. */
+static double value_at(long step, int i) { return 1 / (1.0 + (double)step) + i; }
+
+static int record_step(struct maxlogit_recorder *r, const struct numbers *n, long step)
+{
+  double v[6];
+  for (int i = 0; i < 6; i++) v[i] = value_at(step, i);
+  if (step % 7 == 0 && maxlogit_record_event(r, step, "clip", 1, 2, value_at(step, 0), &e)) return 1;
+  if (maxlogit_record_put(r, n->loss, v, 1, &e) || maxlogit_record_put(r, n->logit, v, 6, &e)) return 1;
+  if (step % 5 == 0 && maxlogit_record_put(r, n->val, v, 1, &e)) return 1;
+  if (step % 10 == 0 && maxlogit_record_put(r, n->spectra, v, 4, &e)) return 1;
+  return maxlogit_record_row(r, step, &e);
+}
+
+static void check_values(const struct maxlogit_run *run, const char *series, long every, long steps,
+                         int is_float)
+{
+  struct maxlogit_values v;
+  OK(maxlogit_run_read(run, series, &v, &e));
+  ck_assert_int_eq(v.rows, (steps + every - 1) / every);
+  for (long row = 0; row < v.rows; row++) {
+    ck_assert(v.step[row] == (double)(row * every));
+    for (long i = 0; i < v.width; i++) {
+      double wanted = value_at(row * every, (int)i), got = v.value[row * v.width + i];
+      ck_assert_msg(got == (is_float ? (double)(float)wanted : wanted), "%s row %ld: %g", series, row, got);
+    }
+  }
+  maxlogit_values_free(&v);
+}
+
+static void check_run(const char *path, long steps, const char *state)
+{
+  struct maxlogit_run *run;
+  struct maxlogit_facts facts;
+  struct maxlogit_event *event;
+  long events;
+  char name[128];
+  OK(maxlogit_run_open(&run, path, &e));
+  maxlogit_run_facts(run, &facts);
+  ck_assert_str_eq(facts.state, state);
+  ck_assert_str_eq(facts.data, "a text");
+  ck_assert_int_eq(facts.last_step, steps);
+  ck_assert_str_eq(maxlogit_run_setting(run, "optimizer"), "muon");
+  ck_assert_str_eq(maxlogit_run_setting(run, "train.seed"), "3");
+  ck_assert_ptr_null(maxlogit_run_setting(run, "no.key"));
+  check_values(run, "loss", 1, steps, 0);
+  check_values(run, "attn/max_logit", 1, steps, 1);
+  check_values(run, "val_loss", 5, steps, 0);
+  check_values(run, "weight/spectral_norm", 10, steps, 1);
+  OK(maxlogit_run_events(run, &event, &events, &e));
+  ck_assert_int_eq(events, (steps + 6) / 7);
+  for (long i = 0; i < events; i++) {
+    ck_assert(event[i].step == 7 * i && event[i].layer == 1 && event[i].head == 2);
+    ck_assert_str_eq(event[i].kind, "clip");
+    ck_assert(event[i].value == value_at(7 * i, 0));
+  }
+  maxlogit_events_free(event);
+  ck_assert(maxlogit_run_place(run, "layer", 1, name, sizeof name));
+  ck_assert_str_eq(name, "model.layers.1.self_attn");
+  ck_assert(maxlogit_run_place(run, "tensor", 3, name, sizeof name));
+  ck_assert_str_eq(name, "d");
+  ck_assert(!maxlogit_run_place(run, "head", 0, name, sizeof name));
+  maxlogit_run_close(run);
+}
+
+START_TEST(what_is_recorded_is_read)
+{
+  struct maxlogit_recorder *r;
+  struct maxlogit_run *run;
+  struct maxlogit_values v;
+  struct numbers n;
+  const char *path = at("read.h5"), *key, *value, *date, *text;
+  long rows, names = 0, keys = 0;
+  OK(open_as(&r, path, MAXLOGIT_NEW));
+  ck_assert_int_eq(maxlogit_record_last_step(r), -1);
+  declare(r, &n);
+  for (long s = 0; s < 40; s++) OK(record_step(r, &n, s));
+  ck_assert_int_eq(maxlogit_record_last_step(r), 39);
+  OK(maxlogit_record_snapshot(r, &e));
+  check_run(path, 40, "running");
+  OK(maxlogit_record_note(r, "the first forty", &e));
+  for (long s = 40; s < 50; s++) OK(record_step(r, &n, s));
+  OK(maxlogit_record_close(r, "finished", &e));
+  check_run(path, 50, "finished");
+  ck_assert_msg(access(at("read.journal"), F_OK), "a journal is left");
+  OK(maxlogit_run_open(&run, path, &e));
+  while (maxlogit_run_series_at(run, names, &rows)) names++;
+  while (maxlogit_run_setting_at(run, keys, &key, &value)) keys++;
+  ck_assert_int_eq(names, 4);
+  ck_assert_int_eq(keys, 3);
+  ck_assert(maxlogit_run_note_at(run, 0, &date, &text) && !maxlogit_run_note_at(run, 1, &date, &text));
+  ck_assert_str_eq(text, "the first forty");
+  OK(maxlogit_run_read(run, "attn/max_logit", &v, &e));
+  ck_assert(v.axes == 2 && v.size[0] == 2 && v.size[1] == 3);
+  ck_assert_str_eq(v.axis_name[1], "head");
+  ck_assert_str_eq(v.unit, "nat");
+  maxlogit_values_free(&v);
+  OK(maxlogit_run_read(run, "loss", &v, &e));
+  ck_assert_str_eq(v.definition, "mean cross-entropy");
+  maxlogit_values_free(&v);
+  ck_assert_int_eq(maxlogit_run_read(run, "attn/max_logits", &v, &e), MAXLOGIT_USAGE);
+  ck_assert_msg(strstr(e.text, "did you mean attn/max_logit?"), "%s", e.text);
+  maxlogit_run_close(run);
+}
+END_TEST
+
+/* --- killed ---------------------------------------------------------------------------------------------- */
+
+/* A process that records from `from` on, tells each row that it has written, and never ends by itself. */
+static pid_t record_for_ever(const char *path, long from, int tell)
+{
+  pid_t child = fork();
+  if (child) return child;
+  struct maxlogit_recorder *r;
+  struct numbers n;
+  if (open_as(&r, path, MAXLOGIT_RESUME)) _exit(3);
+  declare(r, &n);
+  for (long s = from;; s++) {
+    if (record_step(r, &n, s) || write(tell, &s, sizeof s) != sizeof s) _exit(4);
+    if (s % 13 == 5 && maxlogit_record_snapshot(r, &e)) _exit(5);
+  }
+}
+
+START_TEST(killed_recordings_go_on)
+{
+  const char *path = at("killed.h5");
+  struct draw chance = {7, STREAM_TEST, 0};
+  long told = -1, step;
+  for (uint64_t life = 0; life < 25; life++) {
+    int pipes[2];
+    ck_assert(!pipe(pipes));
+    /* as training does that goes back to its last checkpoint */
+    long from =
+      told < 0 ? 0 : told + 1 - (long)draw_below(chance, 2 * life, (uint64_t)(told < 6 ? told + 1 : 6));
+    pid_t child = record_for_ever(path, from, pipes[1]);
+    close(pipes[1]);
+    long wanted = from + (long)draw_below(chance, 2 * life + 1, 40);
+    while (read(pipes[0], &step, sizeof step) == sizeof step) {
+      told = step;
+      if (step >= wanted) break;
+    }
+    kill(child, SIGKILL);
+    while (read(pipes[0], &step, sizeof step) == sizeof step) told = step;
+    int status;
+    waitpid(child, &status, 0);
+    ck_assert_msg(WIFSIGNALED(status), "a recording ended by itself: %d", WEXITSTATUS(status));
+    close(pipes[0]);
+  }
+  struct maxlogit_recorder *r;
+  struct numbers n;
+  OK(open_as(&r, path, MAXLOGIT_RESUME));
+  ck_assert_msg(maxlogit_record_last_step(r) >= told, "%ld rows were told, %ld are there", told + 1,
+                maxlogit_record_last_step(r) + 1);
+  ck_assert_int_le(maxlogit_record_last_step(r), told + 1); /* written, not told */
+  declare(r, &n);
+  for (long s = told + 1; s < told + 10; s++) OK(record_step(r, &n, s));
+  OK(maxlogit_record_close(r, "stopped", &e));
+  check_run(path, told + 10, "stopped");
+}
+END_TEST
+
+/* A journal that a snapshot has overtaken, as after a kill between the two, changes nothing. */
+START_TEST(an_overtaken_journal_is_no_harm)
+{
+  struct maxlogit_recorder *r;
+  struct numbers n;
+  const char *path = at("overtaken.h5");
+  char command[9000];
+  OK(open_as(&r, path, MAXLOGIT_NEW));
+  declare(r, &n);
+  for (long s = 0; s < 20; s++) OK(record_step(r, &n, s));
+  OK(maxlogit_record_note(r, "once", &e));
+  snprintf(command, sizeof command, "cp %s %s", at("overtaken.journal"), at("kept"));
+  ck_assert(!system(command));
+  OK(maxlogit_record_close(r, "finished", &e));
+  snprintf(command, sizeof command, "cp %s %s", at("kept"), at("overtaken.journal"));
+  ck_assert(!system(command));
+  OK(open_as(&r, path, MAXLOGIT_RESUME));
+  declare(r, &n);
+  for (long s = 20; s < 22; s++) OK(record_step(r, &n, s));
+  OK(maxlogit_record_close(r, "finished", &e));
+  check_run(path, 22, "finished");
+  struct maxlogit_run *run;
+  const char *date, *text;
+  OK(maxlogit_run_open(&run, path, &e));
+  ck_assert(maxlogit_run_note_at(run, 0, &date, &text) && !maxlogit_run_note_at(run, 1, &date, &text));
+  maxlogit_run_close(run);
+}
+END_TEST
+
+/* A full disk is told, and what came meanwhile is there when there is room again. */
+START_TEST(a_full_disk_loses_nothing)
+{
+  struct maxlogit_recorder *r;
+  struct numbers n;
+  struct rlimit before, full;
+  const char *path = at("full.h5");
+  OK(open_as(&r, path, MAXLOGIT_NEW));
+  declare(r, &n);
+  for (long s = 0; s < 10; s++) OK(record_step(r, &n, s));
+  signal(SIGXFSZ, SIG_IGN);
+  getrlimit(RLIMIT_FSIZE, &before);
+  full = (struct rlimit){16, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  ck_assert_int_eq(record_step(r, &n, 10), MAXLOGIT_FAIL);
+  ck_assert_msg(strstr(e.text, "full."), "%s", e.text);
+  ck_assert_int_eq(record_step(r, &n, 11), MAXLOGIT_FAIL);
+  setrlimit(RLIMIT_FSIZE, &before);
+  for (long s = 12; s < 17; s++) OK(record_step(r, &n, s));
+  maxlogit_record_discard(r); /* as if killed */
+  OK(open_as(&r, path, MAXLOGIT_RESUME));
+  ck_assert_int_eq(maxlogit_record_last_step(r), 16);
+  OK(maxlogit_record_close(r, "stopped", &e));
+  check_run(path, 17, "stopped");
+}
+END_TEST
+
+/* --- what cannot be ---------------------------------------------------------------------------------------- */
+
+#define REFUSED(call, said) \
+  do { \
+    ck_assert_int_eq(call, MAXLOGIT_USAGE); \
+    ck_assert_msg(strstr(e.text, said), "'%s' has no '%s'", e.text, said); \
+  } while (0)
+
+static int declare_one(struct maxlogit_recorder *r, const char *name, const char *axis, long size)
+{
+  int number;
+  struct maxlogit_series s = {.name = name, .axes = axis != NULL, .axis_name = {axis}, .size = {size}};
+  return maxlogit_record_series(r, &s, &number, &e);
+}
+
+START_TEST(what_cannot_be_is_said)
+{
+  struct maxlogit_recorder *r, *other;
+  struct numbers n;
+  double v[6] = {0};
+  const char *path = at("wrong.h5");
+  struct maxlogit_setting twice[] = {{"a", "1"}, {"a", "2"}}, blank = {"a key", "1"};
+  struct maxlogit_record_options o = {.settings = twice, .settings_count = 2};
+  REFUSED(maxlogit_record_open(&r, path, &o, &e), "given twice");
+  o = (struct maxlogit_record_options){.settings = &blank, .settings_count = 1};
+  REFUSED(maxlogit_record_open(&r, path, &o, &e), "'a key'");
+  ck_assert_ptr_null(r);
+  OK(open_as(&r, path, MAXLOGIT_NEW));
+  REFUSED(open_as(&other, path, MAXLOGIT_NEW), "exists");
+  ck_assert_int_eq(open_as(&other, path, MAXLOGIT_RESUME), MAXLOGIT_FAIL); /* it is being written */
+  declare(r, &n);
+  REFUSED(declare_one(r, "", NULL, 0), "without a name");
+  REFUSED(declare_one(r, "a b", NULL, 0), "letters");
+  REFUSED(declare_one(r, "a//b", NULL, 0), "empty part");
+  REFUSED(declare_one(r, "attn", NULL, 0), "below another");
+  REFUSED(declare_one(r, "loss/train", NULL, 0), "below another");
+  REFUSED(declare_one(r, "head", NULL, 0), "is an axis");
+  REFUSED(declare_one(r, "step", NULL, 0), "is an axis");
+  REFUSED(declare_one(r, "x", "loss", 3), "is a series");
+  REFUSED(declare_one(r, "x", "layer", 3), "has size 2 in this file");
+  REFUSED(declare_one(r, "x", "place", 0), "size 0");
+  REFUSED(declare_one(r, "loss", "layer", 2), "other axes");
+  REFUSED(maxlogit_record_put(r, n.logit, v, 5, &e), "has 6 values a row, not 5");
+  REFUSED(maxlogit_record_put(r, 77, v, 1, &e), "no series");
+  OK(record_step(r, &n, 3));
+  OK(maxlogit_record_put(r, n.loss, v, 1, &e));
+  REFUSED(maxlogit_record_row(r, 3, &e), "steps grow");
+  REFUSED(maxlogit_record_row(r, -1, &e), "from 0");
+  REFUSED(maxlogit_record_event(r, 4, "a kind of far too many bytes", -1, -1, 0, &e), "kind");
+  REFUSED(maxlogit_record_note(r, "", &e), "note");
+  REFUSED(maxlogit_record_close(r, "done", &e), "finished, stopped, diverged");
+  OK(open_as(&r, path, MAXLOGIT_RESUME));
+  ck_assert_int_eq(maxlogit_record_last_step(r), 3);
+  OK(maxlogit_record_close(r, "diverged", NULL));
+}
+END_TEST
+
+/* Nothing is on disk before the end, nor ever of what is given up. */
+START_TEST(a_whole_recording_is_there_at_once)
+{
+  struct maxlogit_record_options o = {.whole = 1};
+  struct maxlogit_recorder *r;
+  for (int given_up = 0; given_up < 2; given_up++) {
+    struct maxlogit_series loss = {.name = "loss"};
+    int number;
+    double v = 1;
+    const char *path = at(given_up ? "given_up.h5" : "whole.h5");
+    OK(maxlogit_record_open(&r, path, &o, &e));
+    OK(maxlogit_record_series(r, &loss, &number, &e));
+    OK(maxlogit_record_put(r, number, &v, 1, &e));
+    OK(maxlogit_record_row(r, 0, &e));
+    OK(maxlogit_record_snapshot(r, &e));
+    ck_assert(access(path, F_OK));
+    if (given_up)
+      maxlogit_record_discard(r);
+    else
+      OK(maxlogit_record_close(r, "finished", &e));
+    ck_assert_int_eq(access(path, F_OK) != 0, given_up);
+  }
+  ck_assert(access(at("whole.journal"), F_OK) && access(at("whole.live.tsv"), F_OK));
+}
+END_TEST
+
+static void *record_and_read(void *number)
+{
+  struct maxlogit_error mine = {0};
+  struct maxlogit_recorder *r;
+  struct maxlogit_run *run;
+  struct maxlogit_values v;
+  struct maxlogit_series loss = {.name = "loss"};
+  char path[4200];
+  int series;
+  snprintf(path, sizeof path, "%s/thread%d.h5", folder, *(int *)number);
+  if (maxlogit_record_open(&r, path, NULL, &mine) || maxlogit_record_series(r, &loss, &series, &mine))
+    return "open";
+  for (long s = 0; s < 30; s++) {
+    double value = *(int *)number + (double)s;
+    if (maxlogit_record_put(r, series, &value, 1, &mine) || maxlogit_record_row(r, s, &mine)) return "row";
+    if (maxlogit_record_snapshot(r, &mine) || maxlogit_run_open(&run, path, &mine)) return "snapshot";
+    if (maxlogit_run_read(run, "loss", &v, &mine) || v.rows != s + 1 || v.value[s] != value) return "read";
+    maxlogit_values_free(&v);
+    maxlogit_run_close(run);
+  }
+  return maxlogit_record_close(r, "finished", &mine) ? "close" : NULL;
+}
+
+START_TEST(threads_have_their_own)
+{
+  enum { THREADS = 4 };
+  pthread_t thread[THREADS];
+  int number[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    number[i] = 100 * i;
+    ck_assert(!pthread_create(&thread[i], NULL, record_and_read, &number[i]));
+  }
+  for (int i = 0; i < THREADS; i++) {
+    void *said;
+    pthread_join(thread[i], &said);
+    ck_assert_msg(!said, "%s", (const char *)said);
+  }
+}
+END_TEST
+
+static void enter_folder(void) { folder_make(folder); }
+static void leave_folder(void) { folder_remove(folder); }
+
+int main(void)
+{
+  Suite *suite = suite_create("record");
+  TCase *t = tcase_create("record");
+  tcase_set_timeout(t, 60);
+  tcase_add_checked_fixture(t, enter_folder, leave_folder);
+  tcase_add_test(t, what_is_recorded_is_read);
+  tcase_add_test(t, killed_recordings_go_on);
+  tcase_add_test(t, an_overtaken_journal_is_no_harm);
+  tcase_add_test(t, a_full_disk_loses_nothing);
+  tcase_add_test(t, what_cannot_be_is_said);
+  tcase_add_test(t, a_whole_recording_is_there_at_once);
+  tcase_add_test(t, threads_have_their_own);
+  suite_add_tcase(suite, t);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
