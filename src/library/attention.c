@@ -1,0 +1,223 @@
+/* attention.c - maxlogit/attention.h: a tile of queries against a tile of keys at a time */
+#include "maxlogit/attention.h"
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include "base/elementary.h"
+#include "base/memory.h"
+#include "base/told.h"
+
+enum { TILE = 64 };
+
+/* Of a tile's queries: the softmax so far, as sums relative to the largest logit. */
+struct row {
+  double most, sum, weighted; /* sum e^(s - most); sum (s - most) e^(s - most) */
+};
+
+struct work {
+  const struct maxlogit_attention *a;
+  float scale;
+  float *q;        /* [TILE, size] */
+  float *k;        /* [size, TILE]: lanes are keys */
+  float s[TILE];   /* a query's logits */
+  int has_entropy; /* is asked for */
+  struct row row[TILE];
+};
+
+/* --- numbers --------------------------------------------------------------------------------------------- */
+
+static float from_half(uint16_t h)
+{
+  uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023, bits;
+  float f;
+  if (!exponent) {
+    f = (float)fraction * 0x1p-24f;
+    return sign ? -f : f;
+  }
+  bits = sign | (exponent == 31 ? 0x7f800000 : (exponent + 112) << 23) | fraction << 13;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+static float from_bfloat(uint16_t h)
+{
+  uint32_t bits = (uint32_t)h << 16;
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+static float number_at(const void *x, long i, enum maxlogit_number number)
+{
+  if (number == MAXLOGIT_FLOAT32) return ((const float *)x)[i];
+  uint16_t h = ((const uint16_t *)x)[i];
+  return number == MAXLOGIT_FLOAT16 ? from_half(h) : from_bfloat(h);
+}
+
+/* --- ranges ---------------------------------------------------------------------------------------------- */
+
+/* Keys first .. end-1 that query i of a batch sees. */
+static void range_of(const struct maxlogit_attention *a, long b, long i, long *first, long *end)
+{
+  long own = i + a->keys - a->queries;
+  *first = a->first ? a->first[b * a->queries + i] : 0;
+  *end = a->end ? a->end[b * a->queries + i] : a->keys;
+  if (a->causal && *end > own + 1) *end = own + 1;
+  if (a->window > 0 && *first < own + 1 - a->window) *first = own + 1 - a->window;
+  if (*first < 0) *first = 0;
+  if (*end > a->keys) *end = a->keys;
+}
+
+/* --- tiles ----------------------------------------------------------------------------------------------- */
+
+static void read_queries(struct work *w, long b, long h, long from, long count)
+{
+  const struct maxlogit_attention *a = w->a;
+  for (long i = 0; i < count; i++)
+    for (long d = 0; d < a->size; d++)
+      w->q[i * a->size + d] =
+        number_at(a->q, b * a->q_stride[0] + h * a->q_stride[1] + (from + i) * a->q_stride[2] + d, a->number);
+}
+
+static void read_keys(struct work *w, long b, long g, long from, long count)
+{
+  const struct maxlogit_attention *a = w->a;
+  for (long j = 0; j < TILE; j++)
+    for (long d = 0; d < a->size; d++)
+      w->k[d * TILE + j] =
+        j < count ? number_at(a->k, b * a->k_stride[0] + g * a->k_stride[1] + (from + j) * a->k_stride[2] + d,
+                              a->number)
+                  : 0;
+}
+
+static void score(struct work *w, long i)
+{
+  const float *q = w->q + i * w->a->size;
+  float sum[TILE] = {0};
+  for (long d = 0; d < w->a->size; d++)
+    for (int j = 0; j < TILE; j++) sum[j] += q[d] * w->k[d * TILE + j];
+  for (int j = 0; j < TILE; j++) w->s[j] = sum[j] * w->scale;
+}
+
+/* NaN is above all. */
+static float larger(float a, float b) { return isnan(a) || a >= b ? a : b; }
+
+static void take_entropy(struct row *r, const float *s, long count)
+{
+  double most = r->most;
+  for (long j = 0; j < count; j++)
+    if ((double)s[j] > most) most = (double)s[j];
+  if (most > r->most) {
+    double shift = r->most - most, down = same_exp(shift);
+    r->weighted = r->sum > 0 ? down * (r->weighted + shift * r->sum) : 0;
+    r->sum *= down;
+    r->most = most;
+  }
+  for (long j = 0; j < count; j++) {
+    double x = (double)s[j] - most, weight = same_exp(x);
+    r->sum += weight;
+    if (weight > 0 || isnan(weight)) r->weighted += x * weight;
+  }
+}
+
+struct maxima {
+  float max, max_abs;
+  double entropy;
+  long queries; /* that see a key */
+};
+
+static void take_tile(struct work *w, long b, long i0, long queries, long j0, long keys, struct maxima *m)
+{
+  for (long i = 0; i < queries; i++) {
+    long first, end;
+    range_of(w->a, b, i0 + i, &first, &end);
+    first = first > j0 ? first - j0 : 0;
+    end = end < j0 + keys ? end - j0 : keys;
+    if (first >= end) continue;
+    score(w, i);
+    for (long j = first; j < end; j++) {
+      m->max = larger(m->max, w->s[j]);
+      m->max_abs = larger(m->max_abs, fabsf(w->s[j]));
+    }
+    if (w->has_entropy) take_entropy(&w->row[i], w->s + first, end - first);
+  }
+}
+
+/* The keys that any of these queries sees lie in [*first, *end). */
+static void range_of_tile(const struct maxlogit_attention *a, long b, long i0, long queries, long *first,
+                          long *end)
+{
+  *first = a->keys;
+  *end = 0;
+  for (long i = 0; i < queries; i++) {
+    long from, to;
+    range_of(a, b, i0 + i, &from, &to);
+    if (from >= to) continue;
+    *first = from < *first ? from : *first;
+    *end = to > *end ? to : *end;
+  }
+}
+
+static void take_head(struct work *w, long b, long h, struct maxima *m)
+{
+  const struct maxlogit_attention *a = w->a;
+  for (long i0 = 0; i0 < a->queries; i0 += TILE) {
+    long queries = a->queries - i0 < TILE ? a->queries - i0 : TILE, first, end;
+    range_of_tile(a, b, i0, queries, &first, &end);
+    read_queries(w, b, h, i0, queries);
+    for (long i = 0; i < TILE; i++) w->row[i] = (struct row){-INFINITY, 0, 0};
+    for (long j0 = first; j0 < end; j0 += TILE) {
+      long keys = end - j0 < TILE ? end - j0 : TILE;
+      read_keys(w, b, h * a->kv_heads / a->heads, j0, keys);
+      take_tile(w, b, i0, queries, j0, keys, m);
+    }
+    for (long i = 0; i < queries && w->has_entropy; i++) {
+      const struct row *r = &w->row[i];
+      if (r->sum == 0) continue; /* -sum w ln w, w = e^(s - most) / sum */
+      m->entropy += same_log(r->sum) - r->weighted / r->sum;
+      m->queries++;
+    }
+  }
+}
+
+static int check(const struct maxlogit_attention *a, struct error *e)
+{
+  if (a->batch < 0 || a->heads < 1 || a->kv_heads < 1 || a->heads % a->kv_heads || a->queries < 0 ||
+      a->keys < 0 || a->size < 1)
+    return error_set(e, STATUS_USAGE,
+                     "batch %ld, %ld heads, %ld keys' heads, %ld queries, %ld keys of size %ld", a->batch,
+                     a->heads, a->kv_heads, a->queries, a->keys, a->size);
+  if ((int)a->number < 0 || a->number > MAXLOGIT_BFLOAT16)
+    return error_set(e, STATUS_USAGE, "numbers of kind %d: no such kind", (int)a->number);
+  return isfinite(a->scale) ? STATUS_OK : error_set(e, STATUS_USAGE, "the scale is %g", a->scale);
+}
+
+int maxlogit_attention_maxima(const struct maxlogit_attention *attention, float *max_logit,
+                              float *max_abs_logit, double *entropy, struct maxlogit_error *error)
+{
+  struct error e = {0};
+  struct maxlogit_attention a = *attention;
+  int status = check(&a, &e);
+  if (status) return told(error, status, &e);
+  if (!a.q_stride[0] && !a.q_stride[1] && !a.q_stride[2])
+    a.q_stride[2] = a.size, a.q_stride[1] = a.queries * a.size, a.q_stride[0] = a.heads * a.q_stride[1];
+  if (!a.k_stride[0] && !a.k_stride[1] && !a.k_stride[2])
+    a.k_stride[2] = a.size, a.k_stride[1] = a.keys * a.size, a.k_stride[0] = a.kv_heads * a.k_stride[1];
+  struct work *w = memory_new(1, sizeof *w);
+  w->a = &a;
+  w->scale = (float)(a.scale != 0 ? a.scale : 1 / sqrt((double)a.size));
+  w->has_entropy = entropy != NULL;
+  w->q = memory_new((size_t)(TILE * a.size), sizeof *w->q);
+  w->k = memory_new((size_t)(TILE * a.size), sizeof *w->k);
+  for (long h = 0; h < a.heads; h++) {
+    struct maxima m = {.max = -INFINITY};
+    for (long b = 0; b < a.batch; b++) take_head(w, b, h, &m);
+    if (max_logit) max_logit[h] = m.max;
+    if (max_abs_logit) max_abs_logit[h] = m.max_abs;
+    if (entropy) entropy[h] = m.queries ? m.entropy / (double)m.queries : NAN;
+  }
+  memory_free(w->q);
+  memory_free(w->k);
+  memory_free(w);
+  return told(error, STATUS_OK, &e);
+}
