@@ -11,6 +11,7 @@ const struct claim claim_c02 = {
             "train.weight_decay = 0\n"
             "override.match = update_rms\n",
   .arm = {{"Adam", "preset=adam"}, {"Muon", "preset=muon"}},
+  .equal = EQUAL_RMS,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_MORE,

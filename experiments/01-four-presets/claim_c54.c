@@ -9,6 +9,7 @@ const struct claim claim_c54 = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0\n",
   .arm = {{"Adam", "preset=adam"}, {"AdamClip", "preset=adamclip qk_clip.tau=100"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_LESS,

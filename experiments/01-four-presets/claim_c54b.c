@@ -9,6 +9,7 @@ const struct claim claim_c54b = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0\n",
   .arm = {{"Adam", "preset=adam"}, {"AdamClip", "preset=adamclip qk_clip.tau=100"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_NOT_MORE,

@@ -13,6 +13,7 @@ const struct claim claim_c13 = {
             "preset = muonclip\n"
             "qk_clip.tau = 10\n",
   .arm = {{"a factor a head", "qk_clip.scope=head"}, {"a factor a layer", "qk_clip.scope=layer"}},
+  .equal = EQUAL_RATE,
   .metric = "head_qk/frobenius_norm@l1h*:last:over=0.01",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_LESS,

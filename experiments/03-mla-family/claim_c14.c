@@ -13,6 +13,7 @@ const struct claim claim_c14 = {
             "stabilizers = qk_clip\n"
             "qk_clip.tau = 30\n",
   .arm = {{"rotary key untouched", "qk_clip.mla=exact"}, {"clipped by every head", "qk_clip.mla=kr_head"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit@l1h*:last5%:median",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_LESS,

@@ -10,6 +10,7 @@ const struct claim claim_c21 = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"none", NULL}, {"partial QK-Norm", "stabilizers=qk_norm_partial"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_LESS,

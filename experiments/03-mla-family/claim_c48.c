@@ -10,6 +10,7 @@ const struct claim claim_c48 = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"QK-Clip 30", "stabilizers=qk_clip qk_clip.tau=30"}, {"QK-Norm", "stabilizers=qk_norm"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_LESS,

@@ -9,6 +9,7 @@ const struct claim claim_c18b = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"Muon", "preset=muon"}, {"hard cap at 50", "preset=muon stabilizers=hard_cap hard_cap.cap=50"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_NOT_LESS,

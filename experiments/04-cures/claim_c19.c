@@ -9,6 +9,7 @@ const struct claim claim_c19 = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"Muon", "preset=muon"}, {"QK-Norm", "preset=muon stabilizers=qk_norm"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_LESS,

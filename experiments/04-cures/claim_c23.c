@@ -9,6 +9,7 @@ const struct claim claim_c23 = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"Muon", "preset=muon"}, {"ten times the decay on q and k", "preset=muon_qk_decay"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_NOT_LESS,

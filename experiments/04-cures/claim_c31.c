@@ -10,6 +10,7 @@ const struct claim claim_c31 = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"QK-Clip 30", "preset=muonclip qk_clip.tau=30"}, {"QuacK", "preset=muon_quack"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_LESS,

@@ -9,6 +9,7 @@ const struct claim claim_c31b = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"Muon", "preset=muon"}, {"a tenth of the rate on q and k", "preset=muon_qk_slow"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_LESS,

@@ -9,6 +9,7 @@ const struct claim claim_c01 = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0\n",
   .arm = {{"Muon", "preset=muon"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:150-600:slope",
   .contrast = CONTRAST_DIFFERENCE,
   .level = 0.5,

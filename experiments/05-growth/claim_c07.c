@@ -10,6 +10,7 @@ const struct claim claim_c07 = {
             "train.weight_decay = 0.1\n"
             "record.level = 100\n",
   .arm = {{"Muon", "preset=muon"}},
+  .equal = EQUAL_RATE,
   .metric = "attn/share_above:last5%:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .level = 0.001,

@@ -10,6 +10,7 @@ const struct claim claim_c08 = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"Muon, latent attention", NULL}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last:over=100",
   .contrast = CONTRAST_DIFFERENCE,
   .level = 0.5,

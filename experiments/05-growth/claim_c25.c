@@ -10,6 +10,7 @@ const struct claim claim_c25 = {
             "train.weight_decay = 0\n",
   .arm = {{"norm of w_q^T w_k", "preset=muon", "head_qk/spectral_norm@l1h*:100-600:slope"},
           {"max logit", "preset=muon", "probe/max_logit@l1h*:100-600:slope"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_SAME,

@@ -10,6 +10,7 @@ const struct claim claim_c29 = {
             "train.weight_decay = 0\n",
   .arm = {{"w_v, w_o", "preset=muon", "weight/spectral_norm@*w_[vo]:last:mean"},
           {"w_q, w_k", "preset=muon", "weight/spectral_norm@*w_[qk]:last:mean"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_MORE,

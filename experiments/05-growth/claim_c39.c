@@ -10,6 +10,7 @@ const struct claim claim_c39 = {
             "train.weight_decay = 0\n",
   .arm = {{"last layer", "preset=adam", "probe/max_logit@l1h*:last5%:max"},
           {"first layer", "preset=adam", "probe/max_logit@l0h*:last5%:max"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_MORE,

@@ -10,6 +10,7 @@ const struct claim claim_c40 = {
             "train.weight_decay = 0\n",
   .arm = {{"cosine", "preset=adam", "probe/cosine@l1h*:150-600:slope"},
           {"norm of the query", "preset=adam", "probe/q_norm@l1h*:150-600:slope"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_MORE,

@@ -9,6 +9,7 @@ const struct claim claim_c41 = {
             "train.lr = 0.1\n"
             "train.weight_decay = 0\n",
   .arm = {{"Adam", "preset=adam", "val_loss:last3:mean"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .level = 4.16,

@@ -9,6 +9,7 @@ const struct claim claim_c45 = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"QK-Norm", "preset=muon stabilizers=qk_norm"}, {"Muon", "preset=muon"}},
+  .equal = EQUAL_RATE,
   .metric = "attn/entropy@l1h*:last5%:mean",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_LESS,

@@ -9,6 +9,7 @@ const struct claim claim_c47 = {
             "train.weight_decay = 0.1\n"
             "train.lr = 0.01\n",
   .arm = {{"Muon", "preset=muon"}, {"all logits x 1000 at the start", "preset=muon train.plant=*:*:31.6"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_MORE,

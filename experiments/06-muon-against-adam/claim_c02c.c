@@ -10,6 +10,7 @@ const struct claim claim_c02c = {
             "train.weight_decay = 0\n"
             "override.match = update_spectral_norm\n",
   .arm = {{"Adam", "preset=adam"}, {"Muon", "preset=muon"}},
+  .equal = EQUAL_NORM,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_MORE,

@@ -11,6 +11,7 @@ const struct claim claim_c27 = {
             "train.weight_decay = 0\n"
             "override.match = update_rms\n",
   .arm = {{"Adam", "preset=adam"}, {"Muon", "preset=muon"}},
+  .equal = EQUAL_RATE,
   .metric = "update/alignment@*w_[qk]:100-599:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_MORE,

@@ -9,6 +9,7 @@ const struct claim claim_c28 = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"Adam", "preset=adam"}, {"Muon", "preset=muon"}},
+  .equal = EQUAL_RATE,
   .metric = "weight/svd_entropy@*blocks*:last:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_MORE,

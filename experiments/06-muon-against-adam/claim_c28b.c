@@ -14,6 +14,7 @@ const struct claim claim_c28b = {
             "moe.active = 2\n"
             "moe.balance = bias\n",
   .arm = {{"Adam", "preset=adam"}, {"Muon", "preset=muon"}},
+  .equal = EQUAL_RATE,
   .metric = "weight/svd_entropy@*w_router:last:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_MORE,

@@ -12,6 +12,7 @@ const struct claim claim_c36 = {
           {"Muon, lr 0.01", "preset=muon train.lr=0.01"},
           {"Adam, lr 0.01", "preset=adam train.lr=0.01"},
           {"Muon, lr 0.003", "preset=muon train.lr=0.003"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_LESS,

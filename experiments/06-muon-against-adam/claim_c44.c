@@ -10,6 +10,7 @@ const struct claim claim_c44 = {
             "train.weight_decay = 0.1\n"
             "train.lr = 0.01\n",
   .arm = {{"Muon", "preset=muon"}, {"Adam on q and k", "preset=muon_qk_adam"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_NOT_MORE,

@@ -12,6 +12,7 @@ const struct claim claim_c04 = {
   .arm = {{"width 32, 2 heads", "model.width=32 model.heads=2"},
           {"width 128, 8 heads", "model.width=128 model.heads=8"},
           {"width 64, 4 heads", "model.width=64 model.heads=4"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_MORE,

@@ -14,6 +14,7 @@ const struct claim claim_c51b = {
             "moe.active = 2\n"
             "moe.balance = bias\n",
   .arm = {{"8 experts", "moe.experts=8"}, {"32 experts", "moe.experts=32"}, {"16 experts", "moe.experts=16"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_LESS,

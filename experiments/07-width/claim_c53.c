@@ -15,6 +15,7 @@ const struct claim claim_c53 = {
   .arm = {{"no balancing", "moe.balance=none"},
           {"by bias", "moe.balance=bias"},
           {"by an auxiliary loss", "moe.balance=aux"}},
+  .equal = EQUAL_RATE,
   .metric = "moe/max_vio:last20%:mean",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_LESS,

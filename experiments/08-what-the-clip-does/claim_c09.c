@@ -12,6 +12,7 @@ const struct claim claim_c09 = {
             "qk_clip.tau = 20\n",
   .arm = {{"steps 100 to 300", NULL, "qk_clip/gamma@l1h*:100-300:over=0.999999"},
           {"last fifth", NULL, "qk_clip/gamma@l1h*:last20%:over=0.999999"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_MORE,

@@ -9,6 +9,7 @@ const struct claim claim_c11 = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"Muon", "preset=muon"}, {"QK-Clip 30", "preset=muonclip qk_clip.tau=30"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_NOT_MORE,

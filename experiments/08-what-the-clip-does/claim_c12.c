@@ -9,6 +9,7 @@ const struct claim claim_c12 = {
             "train.lr = 0.1\n"
             "train.weight_decay = 0\n",
   .arm = {{"Muon", "preset=muon"}, {"QK-Clip 100", "preset=muonclip qk_clip.tau=100"}},
+  .equal = EQUAL_RATE,
   .metric = "spikes",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_LESS,

@@ -9,6 +9,7 @@ const struct claim claim_c15 = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"QK-Clip 30", "preset=muonclip qk_clip.tau=30"}},
+  .equal = EQUAL_RATE,
   .metric = "attn/max_logit:last50%:max",
   .contrast = CONTRAST_RATIO,
   .level = 30,

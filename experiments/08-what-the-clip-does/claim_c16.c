@@ -13,10 +13,12 @@ const struct claim claim_c16 = {
   .arm = {{"alpha 0.1", "qk_clip.alpha=0.1"},
           {"alpha 0.9", "qk_clip.alpha=0.9"},
           {"alpha 0.5", "qk_clip.alpha=0.5"}},
+  .equal = EQUAL_RATE,
   .metric = "head_q/frobenius_norm@l1h*:last:mean",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_LESS,
   .matters = 1.25,
+  .identity = 1,
   .refute = "a norm of w_q's rows that is not lower by a fifth",
   .explored = "none: the regime and what matters were set beforehand and not tried.",
 };

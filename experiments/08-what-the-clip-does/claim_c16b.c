@@ -13,6 +13,7 @@ const struct claim claim_c16b = {
   .arm = {{"alpha 0.5", "qk_clip.alpha=0.5"},
           {"alpha 0.9", "qk_clip.alpha=0.9"},
           {"alpha 0.1", "qk_clip.alpha=0.1"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_SAME,

@@ -9,10 +9,12 @@ const struct claim claim_c17 = {
             "train.steps = 20\n"
             "train.lr = 0.01\n",
   .arm = {{"Muon", "preset=muon"}, {"clipped at step 0", "preset=muonclip qk_clip.tau=0.5"}},
+  .equal = EQUAL_RATE,
   .metric = "loss:0-0",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_SAME,
   .matters = 1e-12,
+  .identity = 1,
   .refute = "a first loss that differs at all",
   .explored = "none: it is an identity.",
 };

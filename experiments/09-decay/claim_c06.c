@@ -11,6 +11,7 @@ const struct claim claim_c06 = {
             "preset = muon\n",
   .arm = {{"steps 100 to 400", NULL, "probe/max_logit:100-400:max"},
           {"last 5 %", NULL, "probe/max_logit:last5%:max"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_LESS,

@@ -10,6 +10,7 @@ const struct claim claim_c10 = {
             "train.lr = 0.03\n"
             "preset = muon\n",
   .arm = {{"no decay", "train.weight_decay=0"}, {"decay 0.3", "train.weight_decay=0.3"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:400-1000:slope",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_LESS,

@@ -12,6 +12,7 @@ const struct claim claim_c23b = {
   .arm = {{"decay 0.1", "train.weight_decay=0.1"},
           {"decay 0.3", "train.weight_decay=0.3"},
           {"no decay", "train.weight_decay=0"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_LESS,

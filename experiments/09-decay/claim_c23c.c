@@ -12,6 +12,7 @@ const struct claim claim_c23c = {
   .arm = {{"decay 0.1", "train.weight_decay=0.1"},
           {"decay 0.3", "train.weight_decay=0.3"},
           {"no decay", "train.weight_decay=0"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_MORE,

@@ -11,11 +11,13 @@ const struct claim claim_c24 = {
             "train.weight_decay = 0.3\n"
             "preset = muon\n",
   .arm = {{"Muon, decay 0.3", NULL}},
+  .equal = EQUAL_RATE,
   .metric = "weight/spectral_norm@*w_[qk]:last:max",
   .contrast = CONTRAST_RATIO,
   .level = 5.333333,
   .prediction = PREDICT_NOT_MORE,
   .matters = 1.05,
+  .identity = 1,
   .refute = "a spectral norm above the bound by 5 %",
   .explored = "none: the regime and what matters were set beforehand and not tried.",
 };

@@ -10,6 +10,7 @@ const struct claim claim_c37 = {
             "train.lr = 0.01\n"
             "preset = muon\n",
   .arm = {{"no decay", "train.weight_decay=0"}, {"decay 0.1", "train.weight_decay=0.1"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_MORE,

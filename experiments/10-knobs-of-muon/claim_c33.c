@@ -11,6 +11,7 @@ const struct claim claim_c33 = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"whole matrices", NULL}, {"per head", "muon.per_head=qkv"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_LESS,

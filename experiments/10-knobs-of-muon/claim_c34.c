@@ -11,10 +11,12 @@ const struct claim claim_c34 = {
             "train.weight_decay = 0.1\n"
             "muon.scale = none\n",
   .arm = {{"whole matrices", NULL}, {"per head", "muon.per_head=qkv"}},
+  .equal = EQUAL_RATE,
   .metric = "update/frobenius_norm@*w_qc:50-99:mean",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_MORE,
   .matters = 1.5,
+  .identity = 1,
   .refute = "updates below 1.5 times those of whole matrices",
   .explored = "none: the regime and what matters were set beforehand and not tried.",
 };

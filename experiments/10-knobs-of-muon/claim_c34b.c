@@ -10,10 +10,12 @@ const struct claim claim_c34b = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"whole matrices", NULL}, {"per head", "muon.per_head=qkv"}},
+  .equal = EQUAL_RATE,
   .metric = "update/frobenius_norm@*w_qc:50-99:mean",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_SAME,
   .matters = 1.1,
+  .identity = 1,
   .refute = "sizes that differ by a tenth",
   .explored = "none: the regime and what matters were set beforehand and not tried.",
 };

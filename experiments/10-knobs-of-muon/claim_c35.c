@@ -10,6 +10,7 @@ const struct claim claim_c35 = {
             "train.lr = 0.01\n"
             "preset = muon\n",
   .arm = {{"RMS 0.05", "muon.rms=0.05"}, {"RMS 0.2", "muon.rms=0.2"}, {"RMS 0.4", "muon.rms=0.4"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_LESS,

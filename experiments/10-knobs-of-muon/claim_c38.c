@@ -10,6 +10,7 @@ const struct claim claim_c38 = {
             "train.lr = 0.01\n"
             "preset = muon\n",
   .arm = {{"5 steps", NULL}, {"10 steps", "muon.ns_steps=10"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_SAME,

@@ -11,6 +11,7 @@ const struct claim claim_c38b = {
             "preset = muon\n",
   .arm = {{"Keller's coefficients", NULL},
           {"nearly exact: Polar Express, 8 steps", "muon.coefficients=polar_express muon.ns_steps=8"}},
+  .equal = EQUAL_RATE,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_SAME,

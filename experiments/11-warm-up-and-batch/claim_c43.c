@@ -10,6 +10,7 @@ const struct claim claim_c43 = {
             "train.weight_decay = 0\n"
             "preset = adam\n",
   .arm = {{"warm-up 50", "train.warmup=50"}, {"warm-up 250", "train.warmup=250"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_LESS,

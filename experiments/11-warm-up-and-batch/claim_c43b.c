@@ -10,6 +10,7 @@ const struct claim claim_c43b = {
             "train.weight_decay = 0\n"
             "preset = adam\n",
   .arm = {{"batch 8", "train.batch=8"}, {"batch 16", "train.batch=16"}},
+  .equal = EQUAL_RATE,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_SAME,

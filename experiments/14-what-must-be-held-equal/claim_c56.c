@@ -14,6 +14,7 @@ const struct claim claim_c56 = {
             "optimizer = spliced\n"
             "spliced.spectrum = muon\n",
   .arm = {{"Muon's vectors", "spliced.vectors=muon"}, {"random vectors", "spliced.vectors=random"}},
+  .equal = EQUAL_RMS,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_LESS,

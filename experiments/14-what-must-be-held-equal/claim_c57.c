@@ -14,6 +14,7 @@ const struct claim claim_c57 = {
             "optimizer = spliced\n"
             "spliced.vectors = muon\n",
   .arm = {{"Muon's spectrum", "spliced.spectrum=muon"}, {"Adam's spectrum", "spliced.spectrum=adam"}},
+  .equal = EQUAL_RMS,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_MORE,

@@ -112,6 +112,18 @@ double mad_of(const double *values, int n)
   return mad;
 }
 
+double sign_tail(int n, int k)
+{
+  return n > 0 && k >= 0 ? gsl_cdf_binomial_P((unsigned)k, 0.5, (unsigned)n) : 0;
+}
+
+int sign_rank_of(int n, double error)
+{
+  int k = 0;
+  while (n > 0 && sign_tail(n, k) <= error) k++;
+  return k;
+}
+
 /* --- ranks --------------------------------------------------------------------------------------------- */
 
 enum { MOST_EXACT = 50 };
@@ -245,7 +257,10 @@ struct survival survival_of(const double *time, const int *censored, int n)
     variance += events / (at_risk * (at_risk - events));
     /* edges of the band: share^exp(+-1.96 sqrt(variance) / ln share) */
     if (share <= 0.5) out.median = fmin(out.median, t);
-    if (share <= 0) continue; /* there it is not defined */
+    if (share <= 0) { /* nobody is left, and the band ends at zero as the curve does */
+      out.lo = fmin(out.lo, t), out.hi = fmin(out.hi, t);
+      continue;
+    }
     double spread = 1.959963984540054 * sqrt(variance) / fabs(log(share));
     if (pow(share, exp(spread)) <= 0.5) out.lo = fmin(out.lo, t);
     if (pow(share, exp(-spread)) <= 0.5) out.hi = fmin(out.hi, t);
@@ -267,6 +282,22 @@ int holm(double *p, int n)
   gsl_sort_index(order, known, 1, (size_t)tests);
   for (int i = 0; i < tests; i++)
     known[order[i]] = least = fmax(least, fmin(1, (tests - i) * known[order[i]]));
+  for (int i = 0; i < n; i++)
+    if (!isnan(p[i])) p[i] = known[next++];
+  memory_free(order);
+  memory_free(known);
+  return tests;
+}
+
+int false_discovery(double *p, int n)
+{
+  size_t *order = memory_new((size_t)n + 1, sizeof *order);
+  double *known = memory_new((size_t)n + 1, sizeof *known), least = 1;
+  int tests = 0, next = 0;
+  for (int i = 0; i < n; i++)
+    if (!isnan(p[i])) known[tests++] = p[i];
+  gsl_sort_index(order, known, 1, (size_t)tests);
+  for (int i = tests; i-- > 0;) known[order[i]] = least = fmin(least, tests * known[order[i]] / (i + 1));
   for (int i = 0; i < n; i++)
     if (!isnan(p[i])) p[i] = known[next++];
   memory_free(order);

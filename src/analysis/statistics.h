@@ -25,6 +25,11 @@ struct median {
   double middle, low, high;
 };
 struct median median_of(double *values, int n);
+/* Signs alone, for any continuous distribution: the chance that of n values at most k lie on one side of their median;
+   and the rank, from 1, of the order statistic that lies beyond the median with a chance of at most `error`. 0: n are
+   too few for one. */
+double sign_tail(int n, int k);
+int sign_rank_of(int n, double error);
 /* The median distance from the median, times 1.4826: of normal values their deviation. */
 double mad_of(const double *values, int n);
 
@@ -48,7 +53,8 @@ struct slope slope_of(const double *x, const double *y, int n);
 
 /* Times of which some ended without the event (censored[i] != 0): Kaplan and Meier's median, and its 95 %
    interval where the log-log band of their curve crosses one half (Brookmeyer and Crowley 1982). INFINITY:
-   not reached by half. */
+   not reached by half. Where the last that was seen had the event curve and band end at zero, as lifelines has it (R's
+   survfit leaves the band NA there): of fewer than six runs that is less than 95 %. */
 struct survival {
   int n, events;
   double median, lo, hi;
@@ -58,6 +64,10 @@ struct survival survival_of(const double *time, const int *censored, int n);
 /* Holm's correction: each p of n tests so that the chance of any false finding among them is below it. In
    place. A NaN is no test; returns how many are. */
 int holm(double *p, int n);
+
+/* Benjamini and Hochberg's: among the tests whose corrected p is below q at most a share q is false, in the mean (J. R.
+   Stat. Soc. B 57, 1995). As holm else. */
+int false_discovery(double *p, int n);
 
 /* Two-sided p of the mean being zero, by Student's t. */
 double zero_mean_p(const double *differences, int n);

@@ -1,6 +1,7 @@
 /* claim.c - the registry of claims, and what is said of one in words */
 #include "ledger/claim.h"
 #include <stdio.h>
+#include <string.h>
 
 #define CLAIM(name, question) extern const struct claim claim_##name;
 #include "plugins.def"
@@ -13,7 +14,7 @@ const struct claim_row claim_rows[] = {
 int claim_arms(const struct claim *c)
 {
   int arms = 0;
-  while (c->regime && c->arm[arms].name) arms++;
+  while (c->regime && !c->withdrawn && c->arm[arms].name) arms++;
   return arms;
 }
 
@@ -26,6 +27,26 @@ int claim_compared(const struct claim *c)
 const char *claim_metric(const struct claim *c, int arm)
 {
   return c->arm[arm].metric ? c->arm[arm].metric : c->metric;
+}
+
+const char *equal_name(enum equal equal)
+{
+  static const char *const names[] = {[EQUAL_UNSAID] = "-",  [EQUAL_RATE] = "rate", [EQUAL_RMS] = "rms",
+                                      [EQUAL_NORM] = "norm", [EQUAL_LOSS] = "loss", [EQUAL_TUNED] = "tuned"};
+  return names[equal];
+}
+
+int claim_is_tested(const struct claim *c) { return claim_compared(c) && !c->scale && !c->identity; }
+
+static int is_same_text(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
+
+int claim_is_same_comparison(const struct claim *c, const struct claim *d)
+{
+  int same = claim_compared(c) == claim_compared(d) && is_same_text(c->regime, d->regime) &&
+             c->equal == d->equal && c->contrast == d->contrast && c->level == d->level;
+  for (int a = 0; a < claim_compared(c) && same; a++)
+    same = is_same_text(c->arm[a].set, d->arm[a].set) && !strcmp(claim_metric(c, a), claim_metric(d, a));
+  return same;
 }
 
 const char *contrast_text(const struct claim *c, char *out, int room)

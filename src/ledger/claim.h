@@ -15,6 +15,16 @@ enum prediction {
   PREDICT_NOT_LESS
 };
 
+/* What the compared arms have in common, which decides many a comparison of optimisers. */
+enum equal {
+  EQUAL_UNSAID,
+  EQUAL_RATE,  /* the learning rate of the regime */
+  EQUAL_RMS,   /* of every update */
+  EQUAL_NORM,  /* the spectral norm of every update */
+  EQUAL_LOSS,  /* of the runs */
+  EQUAL_TUNED, /* each arm at its own best rate, by validation loss (tuning.h) */
+};
+
 struct claim_arm {
   const char *name;   /* of a table's line: "Muon"; NULL ends the arms */
   const char *set;    /* "key=value key=value", on top of the regime; NULL: the regime as it is */
@@ -31,6 +41,7 @@ struct claim {
   const char *regime;
   /* The first two are compared; where there is only one it is compared with `level`; more are shown beside. */
   struct claim_arm arm[CLAIM_ARMS + 1];
+  enum equal equal;
   const char *metric; /* metric.h */
   enum contrast contrast;
   double level;
@@ -40,7 +51,12 @@ struct claim {
   /* Why no small machine can test it: the verdict is then `needs scale`, and the arms show the trend. NULL: it is
      tested. */
   const char *scale;
-  const char *explored; /* what the regime was chosen by, with seeds below LEDGER_SEED */
+  /* It follows from the algebra of the update: its verdict, `true by construction`, tests the program, not nature. */
+  int identity;
+  const char *withdrawn; /* why it is no claim any more: nothing is run */
+  const char *revised;   /* what was changed of it after verdicts were printed, and why */
+  double hours;          /* of one core that the full level takes, about; 0: was not told */
+  const char *explored;  /* what the regime was chosen by, with seeds below LEDGER_SEED */
 };
 
 /* The registry: `question` is the folder below experiments/. Ends with claim NULL. */
@@ -55,6 +71,12 @@ int claim_compared(const struct claim *);
 /* All that are given. */
 int claim_arms(const struct claim *);
 const char *claim_metric(const struct claim *, int arm);
+const char *equal_name(enum equal); /* "tuned" */
+/* Can runs settle it here? Not what is withdrawn, needs scale or is an identity: the others are the family of the
+   corrections for many tests, which is fixed before there are data. */
+int claim_is_tested(const struct claim *);
+/* Are the same arms compared by the same measure, whatever is said of them? Such count once. */
+int claim_is_same_comparison(const struct claim *, const struct claim *);
 const char *contrast_text(const struct claim *, char *out, int room); /* "B / A" */
 const char *prediction_text(const struct claim *, char *out,
                             int room); /* "B / A above 1, by a factor of 1.2" */

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "ledger/registered.h"
 #include "run/drive.h"
 #include "storage/recorder.h"
 
@@ -30,6 +31,25 @@ static int unknown_claim(const struct claim_row *rows, const char *id, struct er
                    near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
+static void entry_init(struct entry *x, const struct claim_row *row)
+{
+  *x = (struct entry){.claim = row->claim,
+                      .question = row->question,
+                      .holm = NAN,
+                      .fdr = NAN,
+                      .judgement = {VERDICT_OPEN, 0, {0, NAN, NAN, NAN}, NAN, NAN, 0}};
+  registered_hash(row->claim, x->registered);
+  for (int a = 0; a < CLAIM_ARMS; a++) x->arm[a].mean = (struct interval){0, NAN, NAN, NAN};
+}
+
+/* An earlier row with the same comparison; -1: there is none, or nothing to compare. */
+static int first_of_its_kind(const struct claim_row *rows, int i)
+{
+  for (int k = 0; k < i && claim_is_tested(rows[i].claim); k++)
+    if (claim_is_tested(rows[k].claim) && claim_is_same_comparison(rows[k].claim, rows[i].claim)) return k;
+  return -1;
+}
+
 int ledger_open(struct ledger *l, const struct claim_row *rows, char *const *id, int ids, struct error *error)
 {
   int count = 0;
@@ -45,14 +65,14 @@ int ledger_open(struct ledger *l, const struct claim_row *rows, char *const *id,
     wanted[row] = 1;
   }
   l->entry = memory_new((size_t)count + 1, sizeof *l->entry);
-  for (int i = 0; i < count; i++)
-    if (!ids || wanted[i])
-      l->entry[l->entries++] = (struct entry){
-        .claim = rows[i].claim,
-        .question = rows[i].question,
-        .holm = NAN,
-        .judgement = {VERDICT_INCONCLUSIVE, 0, {0, NAN, NAN, NAN}, NAN, NAN},
-      };
+  for (int i = 0; i < count; i++) {
+    int first = first_of_its_kind(rows, i);
+    l->family += claim_is_tested(rows[i].claim) && first < 0;
+    if (ids && !wanted[i]) continue;
+    struct entry *x = &l->entry[l->entries++];
+    entry_init(x, &rows[i]);
+    x->same_as = first < 0 ? NULL : rows[first].claim;
+  }
   memory_free(wanted);
   return STATUS_OK;
 }
@@ -239,15 +259,28 @@ static int read_arm(const struct claim *claim, int a, struct entry_arm *arm, str
 static int counts(const struct entry_run *run, enum contrast contrast)
 {
   const struct measured *v = &run->value;
-  return run->fate == SWEEP_FINISHED && v->has && !v->censored && isfinite(v->value) &&
+  return run->fate == SWEEP_FINISHED && v->has && isfinite(v->value) &&
          (contrast == CONTRAST_DIFFERENCE || v->value > 0);
 }
 
+/* A time that was not reached is the last step seen, or any later one. */
+static struct effect range_of(const struct entry_run *run)
+{
+  return (struct effect){run->value.value, run->value.censored ? INFINITY : run->value.value};
+}
+
+static struct effect contrast_of(struct effect a, struct effect b, int ratio)
+{
+  if (ratio) a.low = log(a.low), a.high = log(a.high), b.low = log(b.low), b.high = log(b.high);
+  return (struct effect){b.low - a.high, b.high - a.low};
+}
+
 /* Effects of the seeds that count, of a ratio its logarithms; returns how many. */
-static int find_effects(struct entry *x, double *effect)
+static int find_effects(struct entry *x, struct effect *effect)
 {
   const struct claim *c = x->claim;
   int compared = claim_compared(c), n = 0, ratio = c->contrast == CONTRAST_RATIO;
+  const struct effect level = {c->level, c->level};
   x->diverged = x->left_out = 0;
   for (int i = 0; i < x->arm->runs; i++) {
     const struct entry_run *first = &x->arm[0].run[i], *second = compared > 1 ? &x->arm[1].run[i] : NULL;
@@ -255,11 +288,8 @@ static int find_effects(struct entry *x, double *effect)
       x->diverged++;
     } else if (!counts(first, c->contrast) || (second && !counts(second, c->contrast))) {
       x->left_out++;
-    } else {
-      double a = second ? first->value.value : c->level,
-             b = second ? second->value.value : first->value.value;
-      effect[n++] = ratio ? log(b / a) : b - a;
-    }
+    } else
+      effect[n++] = contrast_of(second ? range_of(first) : level, range_of(second ? second : first), ratio);
   }
   return n;
 }
@@ -296,37 +326,60 @@ static int is_silent(const struct entry *x)
 
 static void summarise(struct entry *x)
 {
-  int ratio = x->claim->contrast == CONTRAST_RATIO;
   for (int a = 0; a < claim_arms(x->claim); a++) {
     struct entry_arm *arm = &x->arm[a];
     double *value = memory_new((size_t)arm->runs + 1, sizeof *value);
     int n = 0;
     for (int i = 0; i < arm->runs; i++)
-      if (counts(&arm->run[i], x->claim->contrast)) value[n++] = arm->run[i].value.value;
-    arm->mean = interval_of(value, n, ratio);
+      if (counts(&arm->run[i], x->claim->contrast) && !arm->run[i].value.censored)
+        value[n++] = arm->run[i].value.value;
+    struct median m = median_of(value, n);
+    arm->mean = (struct interval){n, m.middle, m.low, m.high};
     memory_free(value);
   }
 }
 
-static int judge_entry(struct entry *x, int stage, int last, struct error *error)
+static int is_last(const struct ledger *l, const struct claim *c, int stage)
+{
+  return stage + 1 == l->stages || c->scale;
+}
+
+/* Six pairs can settle a claim, but stand no correction for many of them: their least p is 1/32. At the full level
+   nothing stops so early. */
+static int may_stop(const struct ledger *l, int stage)
+{
+  return l->stages < STAGES || stage_seeds[stage] >= 12;
+}
+
+static int judge_entry(const struct ledger *l, struct entry *x, int stage, struct error *error)
 {
   const struct claim *c = x->claim;
-  int status = STATUS_OK;
+  int status = STATUS_OK, last = is_last(l, c, stage);
   for (int a = 0; a < claim_arms(c) && !status; a++) status = read_arm(c, a, &x->arm[a], error);
   if (status) return error_prefix(error, "%s", c->id);
-  double *effect = memory_new((size_t)x->arm->runs + 1, sizeof *effect);
+  struct effect *effect = memory_new((size_t)x->arm->runs + 1, sizeof *effect);
   double matters = c->contrast == CONTRAST_RATIO ? fabs(log(c->matters)) : c->matters;
   int n = find_effects(x, effect);
+  struct judgement *j = &x->judgement;
   summarise(x);
   x->stage = stage + 1;
-  x->judgement = judge(effect, n, c->prediction, matters, last || c->scale);
-  x->idle = is_idle(x);
-  x->silent = !x->idle && is_silent(x);
-  if (x->silent) x->judgement.settled = last || c->scale; /* further seeds may have something to say */
-  if (x->idle || x->silent) x->judgement.verdict = VERDICT_INCONCLUSIVE, x->judgement.p = NAN;
-  if (c->scale) x->judgement.verdict = VERDICT_NEEDS_SCALE, x->judgement.p = NAN;
+  *j = c->identity ? judge_identity(effect, n, c->prediction, matters)
+                   : judge(effect, n, c->prediction, matters, stage, last);
   memory_free(effect);
+  if (!c->identity && !may_stop(l, stage)) j->settled = last;
+  x->idle = !c->identity && is_idle(x);
+  x->silent = !c->identity && !x->idle && is_silent(x);
+  if (x->silent) j->settled = last; /* further seeds may have something to say */
+  if (x->idle || x->silent) j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN;
+  if (c->scale) j->verdict = VERDICT_NEEDS_SCALE, j->p = NAN;
   return STATUS_OK;
+}
+
+/* What is said of a claim that has no runs. */
+static void settle_without_runs(struct entry *x)
+{
+  x->judgement.verdict = x->claim->withdrawn ? VERDICT_WITHDRAWN : VERDICT_NEEDS_SCALE;
+  x->judgement.settled = 1;
 }
 
 static int judge_stage(struct ledger *l, int stage, const struct sweep *s, struct error *error)
@@ -337,19 +390,32 @@ static int judge_stage(struct ledger *l, int stage, const struct sweep *s, struc
     if (x->judgement.settled) continue;
     hear_fates(x, s);
     if (claim_compared(x->claim))
-      status = judge_entry(x, stage, stage + 1 == l->stages, error);
+      status = judge_entry(l, x, stage, error);
     else
-      x->judgement.verdict = VERDICT_NEEDS_SCALE, x->judgement.settled = 1;
+      settle_without_runs(x);
   }
   return status;
 }
 
+static int is_of_family(const struct entry *x) { return claim_is_tested(x->claim) && !x->same_as; }
+
+/* The family is what could be tested, not what was asked for or came out: of the rest p is 1. */
 static void correct(struct ledger *l)
 {
-  double *p = memory_new((size_t)l->entries + 1, sizeof *p);
-  for (int i = 0; i < l->entries; i++) p[i] = l->entry[i].judgement.p;
-  holm(p, l->entries);
-  for (int i = 0; i < l->entries; i++) l->entry[i].holm = p[i];
+  int tests = l->entries + l->family, of_family = 0;
+  double *p = memory_new(2 * (size_t)tests + 1, sizeof *p), *q = p + tests;
+  for (int i = 0; i < tests; i++) p[i] = NAN;
+  for (int i = 0; i < l->entries; i++) {
+    const struct entry *x = &l->entry[i];
+    if (!is_of_family(x)) continue;
+    p[i] = isnan(x->judgement.p) ? 1 : x->judgement.p;
+    of_family++;
+  }
+  for (int i = of_family; i < l->family; i++) p[l->entries + i] = 1;
+  memcpy(q, p, (size_t)tests * sizeof *p);
+  holm(p, tests);
+  false_discovery(q, tests);
+  for (int i = 0; i < l->entries; i++) l->entry[i].holm = p[i], l->entry[i].fdr = q[i];
   memory_free(p);
 }
 
@@ -400,71 +466,13 @@ int ledger_run(struct ledger *l, struct error *error)
   return status ? status : failed ? STATUS_FAIL : STATUS_OK;
 }
 
-/* --- telling -------------------------------------------------------------------------------------------- */
-
-struct interval entry_effect(const struct entry *x, double *detectable)
+void ledger_settings(const struct ledger *l, struct buffer *out)
 {
-  struct interval e = x->judgement.effect;
-  *detectable = x->judgement.detectable;
-  if (x->claim->contrast == CONTRAST_RATIO) {
-    e = (struct interval){e.n, exp(e.mean), exp(e.lo), exp(e.hi)};
-    *detectable = exp(*detectable);
-  }
-  return e;
-}
-
-/* Is a run among those of the entries before i, or of the arms of entry i before arm a? */
-static int is_earlier(const struct ledger *l, int i, int a, const char *id)
-{
-  for (int e = 0; e <= i; e++)
-    for (int b = 0; b < (e < i ? CLAIM_ARMS : a); b++)
-      for (int k = 0; k < l->entry[e].arm[b].runs; k++)
-        if (!strcmp(l->entry[e].arm[b].run[k].id, id)) return 1;
-  return 0;
-}
-
-double entry_seconds(const struct ledger *l, int i)
-{
-  double sum = 0;
-  for (int a = 0; a < CLAIM_ARMS; a++)
-    for (int k = 0; k < l->entry[i].arm[a].runs; k++) {
-      const struct entry_run *run = &l->entry[i].arm[a].run[k];
-      if (!is_earlier(l, i, a, run->id)) sum += run->seconds;
-    }
-  return sum;
-}
-
-void entry_reason(const struct entry *x, char out[512])
-{
-  static const char *const reasons[][3] = {
-    /* holds, refuted, partly */
-    [PREDICT_MORE] = {"the predicted effect is there, and matters",
-                      "an effect of the size that matters, in the predicted direction, is excluded",
-                      "the effect has the predicted sign but is smaller than what matters"},
-    [PREDICT_LESS] = {"the predicted effect is there, and matters",
-                      "an effect of the size that matters, in the predicted direction, is excluded",
-                      "the effect has the predicted sign but is smaller than what matters"},
-    [PREDICT_SAME] = {"a difference that matters is excluded", "there is a difference, and it matters", ""},
-    [PREDICT_NOT_MORE] = {"a rise that matters is excluded", "there is a rise, and it matters",
-                          "there is a rise; whether it matters is open"},
-    [PREDICT_NOT_LESS] = {"a fall that matters is excluded", "there is a fall, and it matters",
-                          "there is a fall; whether it matters is open"},
-  };
-  const struct claim *c = x->claim;
-  const struct judgement *j = &x->judgement;
-  if (c->scale)
-    snprintf(out, 512, "%s", c->scale);
-  else if (x->idle)
-    snprintf(out, 512,
-             "the two arms are the same training to the bit: what differs between them never acted");
-  else if (x->silent)
-    snprintf(out, 512, "%s is %g in every run of both arms: there was nothing to tell them by",
-             claim_metric(c, 0), x->arm[0].run[0].value.value);
-  else if (j->verdict <= VERDICT_PARTLY)
-    snprintf(out, 512, "%s", reasons[c->prediction][j->verdict]);
-  else if (j->effect.n < 2)
-    snprintf(out, 512, "%s",
-             x->diverged ? "too few pairs of runs that did not diverge" : "too few runs with a value");
-  else
-    snprintf(out, 512, "%d seeds leave both open", j->effect.n);
+  struct config *c = config_new();
+  struct config_entry x;
+  buffer_add(out, "%s", "");
+  for (int i = 0; i < l->assignments; i++)
+    if (!config_assigned(c, l->assignment[i], &x) || !(x.row->flags & OPTION_FREE))
+      buffer_add(out, "%s%s", out->length ? " " : "", l->assignment[i]);
+  config_free(c);
 }

@@ -4,6 +4,7 @@
 #ifndef MAXLOGIT_LEDGER_H
 #define MAXLOGIT_LEDGER_H
 #include "ledger/claim.h"
+#include "base/text.h"
 #include "ledger/stages.h"
 #include "run/sweep.h"
 
@@ -18,8 +19,13 @@ struct entry_run {
 struct entry_arm {
   struct entry_run *run; /* [runs], seeds upwards */
   int runs;
-  struct interval mean; /* of those that count; geometric for a ratio; 95 % */
+  struct interval mean; /* the median of those that count, and its 95 % interval: none of fewer than six */
   char unit[32];
+};
+/* What stood in the ledger's file when the claim, its margins or the rule were changed (keep.h). */
+struct former {
+  char registered[16], verdict[32], made_by[256]; /* verdict "": nothing was changed */
+  struct interval effect;
 };
 struct entry { /* a claim and what came of it */
   const struct claim *claim;
@@ -27,7 +33,12 @@ struct entry { /* a claim and what came of it */
   struct entry_arm arm[CLAIM_ARMS];
   int stage;                  /* looks that were taken */
   struct judgement judgement; /* effects of ratios are logarithms here; entry_effect tells them as ratios */
-  double holm;                /* judgement.p corrected for all claims that were settled (statistics.h) */
+  double holm,
+    fdr; /* judgement.p corrected for the family: all rows that can be tested; family-wise, and by the
+                       false discovery rate (statistics.h). NaN: not of the family */
+  const struct claim *same_as; /* an earlier row with the same comparison, which counts once; or NULL */
+  char registered[16];         /* registered.h */
+  struct former former;
   int idle;         /* the arms' runs are the same training: what differs between them did not act */
   int silent;       /* every run of both arms gave one and the same value: no spike anywhere, say */
   int diverged;     /* seeds left out because a run diverged, */
@@ -38,7 +49,8 @@ struct entry { /* a claim and what came of it */
 struct ledger {
   struct entry *entry;
   int entries;
-  int stages;                    /* at most; STAGES */
+  int family; /* comparisons of all rows that can be tested, each counted once, whichever were chosen */
+  int stages; /* at most; STAGES */
   const char *const *assignment; /* "key=value" on top of every run */
   int assignments;
   long jobs;
@@ -60,10 +72,14 @@ int ledger_plan(struct ledger *, int stage, struct error *);
    be done, and its claims say so. */
 int ledger_run(struct ledger *, struct error *);
 
-/* The effect as it is told: ratios as ratios; detectable likewise. */
-struct interval entry_effect(const struct entry *, double *detectable);
+/* The effect as it is told: ratios as ratios. */
+struct interval entry_effect(const struct entry *);
+/* What every run was given, but for keys that cannot change its numbers: "data=bytes data.path=x"; "": nothing. */
+void ledger_settings(const struct ledger *, struct buffer *);
 /* What the runs of entry i took that no earlier entry has. */
 double entry_seconds(const struct ledger *, int i);
-/* In a few words, why a verdict is what it is. */
+/* In a few words, why a verdict is what it is; and what would change it: how many more seeds, which rate, which
+   width. */
 void entry_reason(const struct entry *, char out[512]);
+void entry_change(const struct entry *, char out[512]);
 #endif

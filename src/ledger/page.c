@@ -21,8 +21,8 @@ static const char style[] =
   "td.n{font-variant-numeric:tabular-nums;white-space:nowrap}"
   "pre{background:#f6f6f6;padding:.6rem;overflow-x:auto;font-size:.85rem}code{font-size:.9em;overflow-wrap:"
   "anywhere}"
-  ".v{font-weight:600;white-space:nowrap}.v0{color:#00694d}.v1{color:#a33c00}.v2{color:#7a5c00}.v3,.v4{color:"
-  "#555}"
+  ".v{font-weight:600;white-space:nowrap}.v0{color:#00694d}.v1,.v8{color:#a33c00}.v2,.v3{color:#7a5c00}.v4,."
+  "v5,.v6,.v7,.v9,.v10{color:#555}"
   ".what{color:#555;white-space:normal}.soft{color:#555;font-size:.9rem}.ids{color:#555;font-size:.75rem;"
   "font-family:monospace;overflow-wrap:"
   "anywhere}"
@@ -34,8 +34,9 @@ static const char style[] =
   "0}td.n{white-space:normal}"
   "td.count:not(:empty)::before{content:\"n = \"}}"
   "@media screen and (prefers-color-scheme:dark){body{background:#15181b;color:#e6e6e6}a{color:#8ab4f8}"
-  "h2,th,td,table.all tr{border-color:#3a3f44}pre{background:#202529}.what,.soft,.ids,.v3,.v4{color:#a9afb5}"
-  ".v0{color:#4fc9a0}.v1{color:#ff9c63}.v2{color:#d9bd62}svg{border-radius:.4rem}}"
+  "h2,th,td,table.all "
+  "tr{border-color:#3a3f44}pre{background:#202529}.what,.soft,.ids,.v4,.v5,.v6,.v7,.v9,.v10{color:#a9afb5}"
+  ".v0{color:#4fc9a0}.v1,.v8{color:#ff9c63}.v2,.v3{color:#d9bd62}svg{border-radius:.4rem}}"
   "@media print{html{font-size:9.5pt}body{font-size:1rem;line-height:1.35;max-width:none;padding:0}"
   "section,tr{break-inside:avoid}h2{break-after:avoid;margin-top:1rem}p,pre,table,svg{margin:.45rem 0}"
   "svg{max-width:300pt}"
@@ -70,13 +71,11 @@ static void add_verdict(struct buffer *b, enum verdict v)
 static void add_table(struct buffer *b, const struct ledger *l)
 {
   char effect[128], what[128];
-  double detectable;
-  buffer_add(
-    b, "<table class=\"all\"><thead><tr><th>claim</th><th></th><th>verdict</th><th>effect [98.75 %%]</th>"
-       "<th>n</th></tr></thead><tbody>\n");
+  buffer_add(b, "<table class=\"all\"><thead><tr><th>claim</th><th></th><th>verdict</th><th>effect</th>"
+                "<th>n</th></tr></thead><tbody>\n");
   for (int i = 0; i < l->entries; i++) {
     const struct entry *x = &l->entry[i];
-    struct interval e = entry_effect(x, &detectable);
+    struct interval e = entry_effect(x);
     buffer_add(b, "<tr><td><a href=\"#%s\">%s</a></td>", x->claim->id, x->claim->id);
     add_element(b, "td", x->claim->sentence);
     buffer_add(b, "<td>");
@@ -98,7 +97,7 @@ static void add_arms(struct buffer *b, const struct entry *x)
 {
   char mean[128];
   buffer_add(
-    b, "<table><thead><tr><th>arm</th><th>set</th><th>n</th><th>value [95 %%]</th></tr></thead><tbody>\n");
+    b, "<table><thead><tr><th>arm</th><th>set</th><th>n</th><th>median [95 %%]</th></tr></thead><tbody>\n");
   for (int a = 0; a < claim_arms(x->claim); a++) {
     const struct entry_arm *arm = &x->arm[a];
     const struct claim_arm *c = &x->claim->arm[a];
@@ -124,15 +123,17 @@ static void add_arms(struct buffer *b, const struct entry *x)
 static void add_numbers(struct buffer *b, const struct entry *x)
 {
   const struct claim *c = x->claim;
-  char predicted[256], effect[128], number[2][32];
-  double detectable;
-  struct interval e = entry_effect(x, &detectable);
-  buffer_add(b, "<p>Predicted: ");
+  char predicted[256], effect[128], number[2][32], change[512];
+  struct interval e = entry_effect(x);
+  buffer_add(b, "<p>Predicted, at equal %s: ", equal_name(c->equal));
   add_text(b, prediction_text(c, predicted, sizeof predicted));
-  buffer_add(
-    b, ". Found: <b>%s</b> over %d %s; %s would have been seen with a chance of 80 %%; p after Holm %s.",
-    tell_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs of equal seed" : "seeds",
-    tell_number(detectable, number[0]), tell_number(x->holm, number[1]));
+  buffer_add(b, ". Found: <b>%s</b> over %d %s; p after Holm %s, by the false discovery rate %s.",
+             tell_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs of equal seed" : "seeds",
+             tell_number(x->holm, number[0]), tell_number(x->fdr, number[1]));
+  entry_change(x, change);
+  if (*change) buffer_add(b, " It would change by %s.", change);
+  if (x->same_as) buffer_add(b, " The comparison is that of %s, and counts once.", x->same_as->id);
+  if (*x->former.verdict) buffer_add(b, " Changed after the fact; before: %s.", x->former.verdict);
   if (x->diverged)
     buffer_add(b, " %d seed%s left out because a run diverged.", x->diverged,
                x->diverged == 1 ? " is" : "s are");
@@ -172,8 +173,9 @@ static int add_section(struct buffer *b, const struct entry *x, const char *scri
     add_element(b, "pre", c->regime);
     buffer_add(b, "<p class=\"soft\">Metric <code>");
     add_text(b, c->metric);
-    buffer_add(b, "</code>. Seeds of the verdict: %d to %d. Seen while the regime was chosen: ", LEDGER_SEED,
-               LEDGER_SEED + x->arm[0].runs - 1);
+    buffer_add(b,
+               "</code>. Registered %s. Seeds of the verdict: %d to %d. Seen while the regime was chosen: ",
+               x->registered, LEDGER_SEED, LEDGER_SEED + x->arm[0].runs - 1);
     add_text(b, c->explored);
     buffer_add(b, " Again: <code>maxlogit claims %s</code></p>\n", c->id);
   }
@@ -184,7 +186,7 @@ static int add_section(struct buffer *b, const struct entry *x, const char *scri
 static void add_counts(struct buffer *b, const struct ledger *l)
 {
   buffer_add(b, "<p>%d claim%s: ", l->entries, text_s(l->entries));
-  for (enum verdict v = VERDICT_HOLDS, first = 1; v <= VERDICT_NEEDS_SCALE; v++) {
+  for (enum verdict v = VERDICT_HOLDS, first = 1; v < VERDICTS; v++) {
     int n = 0;
     for (int i = 0; i < l->entries; i++) n += l->entry[i].judgement.verdict == v;
     if (!n) continue;
@@ -243,11 +245,13 @@ int page_write(const struct ledger *l, const char *folder, const char *scripts, 
     "written down "
     "before its runs. Seeds (from %d on, never used while looking for a regime) come in stages of %d, "
     "%d, %d and %d, "
-    "here %d of them; after each the interval of the effect is judged, at 98.75 %% for the four "
-    "looks. Small stacks "
+    "here %d of them; effects are medians over pairs of equal seed, and either one-sided error of a verdict "
+    "is below "
+    "%g %% over all looks. Holm and the false discovery rate correct for all %d comparisons. Small stacks "
     "of two layers on a built-in source: <i>refuted here</i> says nothing of large models, and "
     "<i>holds</i> little.</p>\n",
-    LEDGER_SEED, stage_seeds[0], stage_seeds[1], stage_seeds[2], stage_seeds[3], l->stages);
+    LEDGER_SEED, stage_seeds[0], stage_seeds[1], stage_seeds[2], stage_seeds[3], l->stages,
+    100 * LEDGER_ERROR, l->family);
   add_table(&b, l);
   for (int i = 0; i < l->entries && !status; i++) status = add_section(&b, &l->entry[i], scripts, error);
   add_provenance(&b, l);

@@ -1,83 +1,190 @@
 #include "ledger/stages.h"
 
-#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 
+#include "base/memory.h"
+
 const int stage_seeds[STAGES] = {3, 6, 12, 24};
+static const int misses[STAGES] = {-1, 0, 1, 6}; /* pairs that may lie on the other side */
+enum { LOOKS = STAGES - 1 };                     /* with an interval */
+
+double stage_error(int stage) { return sign_tail(stage_seeds[stage], misses[stage]); }
 
 const char *verdict_name(enum verdict v)
 {
   static const char *const names[] = {[VERDICT_HOLDS] = "holds",
                                       [VERDICT_REFUTED] = "refuted here",
                                       [VERDICT_PARTLY] = "partly",
+                                      [VERDICT_DIFFERS] = "differs, size open",
                                       [VERDICT_INCONCLUSIVE] = "inconclusive",
-                                      [VERDICT_NEEDS_SCALE] = "needs scale"};
+                                      [VERDICT_FEW_SEEDS] = "few seeds",
+                                      [VERDICT_NEEDS_SCALE] = "needs scale",
+                                      [VERDICT_TRUE] = "true by construction",
+                                      [VERDICT_BROKEN] = "broken",
+                                      [VERDICT_WITHDRAWN] = "withdrawn",
+                                      [VERDICT_OPEN] = "open"};
   return names[v];
 }
 
-/* Two-sided p, corrected for the looks, of a mean so far above what it is tested against. */
-static double p_of(double above, double error, int n)
+/* --- the median and its interval ------------------------------------------------------------------------ */
+
+struct sample { /* effects, turned so that the prediction is above */
+  double *low, *high;
+  int n, rank; /* of the interval's edges, from 1; 0: there is none */
+};
+
+static struct sample sample_of(const struct effect *x, int n, int turned)
 {
-  double tail = error > 0 ? gsl_cdf_tdist_Q(above / error, n - 1) : above > 0 ? 0 : 1;
-  return fmin(1, STAGES * 2 * tail);
+  struct sample s = {memory_new(2 * (size_t)n + 1, sizeof *s.low), NULL, n, 0};
+  s.high = s.low + n;
+  for (int i = 0; i < n; i++) {
+    s.low[i] = turned ? -x[i].high : x[i].low;
+    s.high[i] = turned ? -x[i].low : x[i].high;
+  }
+  gsl_sort(s.low, 1, (size_t)n);
+  gsl_sort(s.high, 1, (size_t)n);
+  return s;
 }
 
-/* Is there an effect above zero that matters? Of effects turned so that the prediction is above. */
-static void judge_more(struct judgement *j, double matters, double error, int last)
+/* Between the medians of what effects are at least and at most. */
+static double middle_of(const struct sample *s)
+{
+  if (!s->n) return NAN;
+  double low = gsl_stats_median_from_sorted_data(s->low, 1, (size_t)s->n),
+         high = gsl_stats_median_from_sorted_data(s->high, 1, (size_t)s->n);
+  return isinf(low) ? high : isinf(high) ? low : (low + high) / 2;
+}
+
+static struct interval interval_between(const struct sample *s, int rank)
+{
+  struct interval i = {s->n, middle_of(s), NAN, NAN};
+  if (rank) i.lo = s->low[rank - 1], i.hi = s->high[s->n - rank];
+  return i;
+}
+
+static int not_above(const struct sample *s, double bound)
+{
+  int n = 0;
+  while (n < s->n && s->low[n] <= bound) n++;
+  return n;
+}
+
+static int not_below(const struct sample *s, double bound)
+{
+  int n = 0;
+  while (n < s->n && s->high[s->n - 1 - n] >= bound) n++;
+  return n;
+}
+
+/* --- verdicts ------------------------------------------------------------------------------------------- */
+
+/* A verdict that rests on all but `wrong` pairs lying on one side of a bound. */
+static void settle(struct judgement *j, const struct sample *s, enum verdict verdict, int wrong, int settled)
+{
+  j->verdict = verdict;
+  j->settled = settled;
+  j->p = fmin(1, LOOKS * 2 * sign_tail(s->n, wrong));
+  j->spare = s->rank - 1 - wrong;
+}
+
+/* The interval narrows as the root of the number of pairs: until it leaves out what is so far from its middle. */
+static void want(struct judgement *j, double away)
+{
+  double half = (j->effect.hi - j->effect.lo) / 2;
+  if (away > 0 && isfinite(half)) j->pairs = ceil(j->effect.n * pow(half / away, 2));
+}
+
+static void judge_more(struct judgement *j, const struct sample *s, double matters)
 {
   const struct interval *e = &j->effect;
-  if (e->lo > 0 && e->mean >= matters) {
-    *j = (struct judgement){VERDICT_HOLDS, 1, *e, p_of(e->mean, error, e->n), j->detectable};
+  double short_of = fabs(e->mean - matters);
+  if (e->lo > matters) {
+    settle(j, s, VERDICT_HOLDS, not_above(s, matters), 1);
   } else if (e->hi < matters) {
-    j->verdict = e->lo > 0 ? VERDICT_PARTLY : VERDICT_REFUTED;
-    j->settled = 1;
-    j->p = p_of(matters - e->mean, error, e->n);
-  } else if (last && e->lo > 0) {
-    j->verdict = VERDICT_PARTLY;
-    j->p = p_of(e->mean, error, e->n);
-  }
+    settle(j, s, VERDICT_REFUTED, not_below(s, matters), 1);
+  } else if (e->lo > 0) {
+    settle(j, s, VERDICT_PARTLY, not_above(s, 0), 0);
+    want(j, short_of);
+  } else
+    want(j, fmax(short_of, e->mean)); /* whichever it would leave out first */
 }
 
-/* "Not more" denies "more": what refutes the one lets the other hold. An effect that is there but too small
-   to matter is no objection. */
-static void judge_not_more(struct judgement *j, double matters, double error, int last)
+/* "Not more" denies "more": what refutes the one lets the other hold. */
+static void judge_not_more(struct judgement *j, const struct sample *s, double matters)
 {
-  judge_more(j, matters, error, last);
-  if (j->settled) j->verdict = j->verdict == VERDICT_HOLDS ? VERDICT_REFUTED : VERDICT_HOLDS;
+  static const enum verdict denied[VERDICTS] = {[VERDICT_HOLDS] = VERDICT_REFUTED,
+                                                [VERDICT_REFUTED] = VERDICT_HOLDS,
+                                                [VERDICT_PARTLY] = VERDICT_DIFFERS,
+                                                [VERDICT_INCONCLUSIVE] = VERDICT_INCONCLUSIVE};
+  judge_more(j, s, matters);
+  j->verdict = denied[j->verdict];
 }
 
-static void judge_same(struct judgement *j, double matters, double error)
+static int larger(int a, int b) { return a > b ? a : b; }
+
+static void judge_same(struct judgement *j, const struct sample *s, double matters)
 {
   const struct interval *e = &j->effect;
-  double size = fabs(e->mean);
+  double away = fabs(fabs(e->mean) - matters);
   if (e->lo > -matters && e->hi < matters) {
-    *j = (struct judgement){VERDICT_HOLDS, 1, *e, p_of(matters - size, error, e->n), j->detectable};
+    settle(j, s, VERDICT_HOLDS, larger(not_above(s, -matters), not_below(s, matters)), 1);
   } else if (e->lo > matters || e->hi < -matters) {
-    *j = (struct judgement){VERDICT_REFUTED, 1, *e, p_of(size - matters, error, e->n), j->detectable};
-  }
+    settle(j, s, VERDICT_REFUTED, e->lo > 0 ? not_above(s, matters) : not_below(s, -matters), 1);
+  } else if (e->lo > 0 || e->hi < 0) {
+    settle(j, s, VERDICT_DIFFERS, e->lo > 0 ? not_above(s, 0) : not_below(s, 0), 0);
+    want(j, away);
+  } else
+    want(j, fmax(away, fabs(e->mean)));
 }
 
-struct judgement judge(const double *d, int n, enum prediction prediction, double matters, int last)
+static int has_nan(const struct effect *x, int n)
 {
-  double level = 1 - LEDGER_ERROR / STAGES;
-  struct judgement j = {VERDICT_INCONCLUSIVE, 0, interval_at(d, n, level), NAN, NAN};
-  if (n < 2 || !isfinite(j.effect.lo)) {
-    j.settled = last;
-    return j;
+  for (int i = 0; i < n; i++)
+    if (isnan(x[i].low) || isnan(x[i].high)) return 1;
+  return 0;
+}
+
+static int is_turned(enum prediction p) { return p == PREDICT_LESS || p == PREDICT_NOT_LESS; }
+
+static void turn(struct interval *e) { *e = (struct interval){e->n, -e->mean, -e->hi, -e->lo}; }
+
+struct judgement judge(const struct effect *x, int n, enum prediction prediction, double matters, int stage,
+                       int last)
+{
+  struct judgement j = {VERDICT_FEW_SEEDS, last, {n, NAN, NAN, NAN}, NAN, NAN, 0};
+  if (n < 1 || has_nan(x, n)) return j;
+  struct sample s = sample_of(x, n, is_turned(prediction));
+  s.rank = sign_rank_of(n, stage_error(stage));
+  j.effect = interval_between(&s, s.rank);
+  if (s.rank) {
+    j.verdict = VERDICT_INCONCLUSIVE;
+    if (prediction == PREDICT_SAME)
+      judge_same(&j, &s, matters);
+    else if (prediction == PREDICT_MORE || prediction == PREDICT_LESS)
+      judge_more(&j, &s, matters);
+    else
+      judge_not_more(&j, &s, matters);
   }
-  double error = gsl_stats_sd(d, 1, (size_t)n) / sqrt(n);
-  j.detectable = error * (gsl_cdf_tdist_Pinv((1 + level) / 2, n - 1) + gsl_cdf_tdist_Pinv(0.8, n - 1));
-  int turned = prediction == PREDICT_LESS || prediction == PREDICT_NOT_LESS;
-  struct interval *e = &j.effect;
-  if (turned) *e = (struct interval){n, -e->mean, -e->hi, -e->lo};
-  if (prediction == PREDICT_SAME)
-    judge_same(&j, matters, error);
-  else if (prediction == PREDICT_MORE || prediction == PREDICT_LESS)
-    judge_more(&j, matters, error, last);
-  else
-    judge_not_more(&j, matters, error, last);
-  if (turned) *e = (struct interval){n, -e->mean, -e->hi, -e->lo};
+  if (is_turned(prediction)) turn(&j.effect);
+  memory_free(s.low);
   j.settled |= last;
+  return j;
+}
+
+struct judgement judge_identity(const struct effect *x, int n, enum prediction prediction, double matters)
+{
+  struct judgement j = {VERDICT_FEW_SEEDS, 1, {n, NAN, NAN, NAN}, NAN, NAN, 0};
+  if (n < 1) return j;
+  struct sample s = sample_of(x, n, is_turned(prediction));
+  j.effect = interval_between(&s, 1);
+  int above = j.effect.lo > matters, below = j.effect.hi < matters;
+  int is_so = prediction == PREDICT_SAME                                 ? below && j.effect.lo > -matters
+              : prediction == PREDICT_MORE || prediction == PREDICT_LESS ? above
+                                                                         : below;
+  j.verdict = is_so && !has_nan(x, n) ? VERDICT_TRUE : VERDICT_BROKEN;
+  if (is_turned(prediction)) turn(&j.effect);
+  memory_free(s.low);
   return j;
 }

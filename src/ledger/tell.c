@@ -37,25 +37,45 @@ const char *tell_interval(const struct interval *i, char out[128])
 
 /* --- a table -------------------------------------------------------------------------------------------- */
 
+/* "holds", or, where two names have one comparison, whose it is, and what it was before it was changed. */
+static void add_verdict(struct buffer *b, const struct entry *x)
+{
+  buffer_add(b, "%s", verdict_name(x->judgement.verdict));
+  if (x->same_as) buffer_add(b, " (counted as %s)", x->same_as->id);
+  if (*x->former.verdict) buffer_add(b, " (changed after the fact; was: %s)", x->former.verdict);
+}
+
 void tell_table(const struct ledger *l)
 {
-  printf("%-7s %-13s %-30s %3s %10s %9s  %s\n", "claim", "verdict", "effect [98.75 %]", "n", "detectable",
-         "Holm p", "predicted");
+  printf("%-7s %-20s %-6s %-30s %3s %8s %8s  %s\n", "claim", "verdict", "equal", "effect", "n", "Holm", "FDR",
+         "predicted");
   for (int i = 0; i < l->entries; i++) {
     const struct entry *x = &l->entry[i];
-    double detectable;
-    struct interval e = entry_effect(x, &detectable);
-    char effect[128], number[2][32], predicted[256];
-    if (!claim_compared(x->claim)) {
-      printf("%-7s %-13s %-30s %3s %10s %9s  %.60s\n", x->claim->id, verdict_name(x->judgement.verdict), "-",
-             "-", "-", "-", x->claim->scale);
-      continue;
-    }
-    printf("%-7s %-13s %-30s %3d %10s %9s  %s%s%s\n", x->claim->id, verdict_name(x->judgement.verdict),
-           tell_interval(&e, effect), e.n, tell_number(detectable, number[0]),
-           tell_number(x->holm, number[1]), prediction_text(x->claim, predicted, sizeof predicted),
+    struct interval e = entry_effect(x);
+    char effect[128] = "-", number[3][32] = {"-", "-", "-"}, text[256], change[512];
+    if (e.n) snprintf(number[2], 32, "%d", e.n);
+    if (claim_compared(x->claim))
+      prediction_text(x->claim, text, sizeof text);
+    else
+      snprintf(text, sizeof text, "%.60s", x->claim->withdrawn ? x->claim->withdrawn : x->claim->scale);
+    printf("%-7s %-20s %-6s %-30s %3s %8s %8s  %s%s%s\n", x->claim->id, verdict_name(x->judgement.verdict),
+           equal_name(x->claim->equal), e.n ? tell_interval(&e, effect) : effect, number[2],
+           tell_number(x->holm, number[0]), tell_number(x->fdr, number[1]), text,
            *x->failed ? "; failed: " : "", x->failed);
+    if (x->same_as) printf("%8s the comparison of %s: counted once\n", "", x->same_as->id);
+    if (*x->former.verdict)
+      printf("%8s changed after the fact; before: %s, %s\n", "", x->former.verdict,
+             tell_interval(&x->former.effect, effect));
+    entry_change(x, change);
+    if (*change) printf("%8s would change by %s\n", "", change);
   }
+  printf(
+    "Effects are medians over pairs of equal seed; Holm and FDR (Benjamini, Hochberg) correct p for the %d "
+    "comparison%s\nthat the whole ledger can test, and for the looks. Either one-sided error of a verdict by "
+    "itself "
+    "is "
+    "below %g %%.\n",
+    l->family, text_s(l->family), 100 * LEDGER_ERROR);
 }
 
 /* --- JSON ----------------------------------------------------------------------------------------------- */
@@ -83,41 +103,61 @@ static json_t *arm_json(const struct entry *x, int a)
                    "mean", interval_json(&x->arm[a].mean), "runs", runs);
 }
 
-static json_t *entry_json(const struct entry *x)
+static json_t *former_json(const struct former *f)
+{
+  if (!*f->verdict) return json_null();
+  return json_pack("{s:o, s:o, s:o, s:o}", "registered", json_text(f->registered), "verdict",
+                   json_text(f->verdict), "effect", interval_json(&f->effect), "made_by",
+                   json_text(f->made_by));
+}
+
+static json_t *entry_json(const struct ledger *l, const struct entry *x)
 {
   const struct claim *c = x->claim;
+  const struct judgement *j = &x->judgement;
+  struct buffer settings = {0};
   json_t *arms = json_array();
-  char predicted[256], reason[512], stamp[256];
-  double detectable;
-  struct interval e = entry_effect(x, &detectable);
+  char predicted[256], text[512], stamp[256];
+  struct interval e = entry_effect(x);
   for (int a = 0; a < claim_arms(c); a++) json_array_append_new(arms, arm_json(x, a));
-  entry_reason(x, reason);
+  entry_reason(x, text);
   json_t *out = json_pack(
-    "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o}", "id", json_text(c->id), "verdict",
-    verdict_name(x->judgement.verdict), "reason", json_text(reason), "sentence", json_text(c->sentence),
+    "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:s, s:o, s:o}", "id", json_text(c->id),
+    "verdict", verdict_name(j->verdict), "reason", json_text(text), "sentence", json_text(c->sentence),
     "source", json_text(c->source), "experiment", json_text(x->question), "effect", interval_json(&e),
-    "detectable", number_json(detectable), "p", number_json(x->judgement.p), "p_holm", number_json(x->holm),
-    "contrast", c->contrast == CONTRAST_RATIO ? "ratio" : "difference", "predicted",
+    "equal", equal_name(c->equal), "p", number_json(j->p), "p_holm", number_json(x->holm), "p_fdr",
+    number_json(x->fdr), "contrast", c->contrast == CONTRAST_RATIO ? "ratio" : "difference", "predicted",
     claim_compared(c) ? json_text(prediction_text(c, predicted, sizeof predicted)) : json_null(), "matters",
     claim_compared(c) ? json_number(c->matters) : json_null());
   REQUIRE(out);
+  entry_change(x, text);
+  ledger_settings(l, &settings);
+  json_object_set_new(out, "would_change_by", *text ? json_text(text) : json_null());
+  json_object_set_new(out, "pairs_wanted", number_json(j->pairs));
+  json_object_set_new(out, "same_comparison_as", x->same_as ? json_text(x->same_as->id) : json_null());
   json_object_set_new(out, "level", claim_compared(c) == 1 ? json_number(c->level) : json_null());
   json_object_set_new(out, "refuted_by", json_text(c->refute));
   json_object_set_new(out, "explored", json_text(c->explored));
+  json_object_set_new(out, "revised", json_text(c->revised));
   json_object_set_new(out, "regime", json_text(c->regime));
+  json_object_set_new(out, "settings", json_text(settings.text));
+  json_object_set_new(out, "rule", json_integer(LEDGER_RULE));
+  json_object_set_new(out, "registered", json_text(x->registered));
+  json_object_set_new(out, "changed_after_the_fact", former_json(&x->former));
   json_object_set_new(out, "stages", json_integer(x->stage));
   json_object_set_new(out, "seeds_diverged", json_integer(x->diverged));
   json_object_set_new(out, "seeds_left_out", json_integer(x->left_out));
   json_object_set_new(out, "failed", *x->failed ? json_text(x->failed) : json_null());
   json_object_set_new(out, "arms", arms);
   json_object_set_new(out, "made_by", json_text(provenance_stamp(stamp, sizeof stamp)));
+  memory_free(settings.text);
   return out;
 }
 
 json_t *tell_json(const struct ledger *l)
 {
   json_t *all = json_array();
-  for (int i = 0; i < l->entries; i++) json_array_append_new(all, entry_json(&l->entry[i]));
+  for (int i = 0; i < l->entries; i++) json_array_append_new(all, entry_json(l, &l->entry[i]));
   return all;
 }
 
@@ -136,7 +176,7 @@ static void add_runs(struct buffer *b, const struct entry_arm *arm)
 static void add_arms(struct buffer *b, const struct entry *x)
 {
   char mean[128];
-  buffer_add(b, "| arm | set | n | value [95 %%] | runs |\n|---|---|---|---|---|\n");
+  buffer_add(b, "| arm | set | n | median [95 %%] | runs |\n|---|---|---|---|---|\n");
   for (int a = 0; a < claim_arms(x->claim); a++) {
     const struct entry_arm *arm = &x->arm[a];
     buffer_add(b, "| %s | `%s` | %d | %s | ", x->claim->arm[a].name,
@@ -150,18 +190,25 @@ static void add_arms(struct buffer *b, const struct entry *x)
 static void add_entry(struct buffer *b, const struct entry *x)
 {
   const struct claim *c = x->claim;
-  char reason[512], predicted[256], effect[128], number[2][32];
-  double detectable;
-  struct interval e = entry_effect(x, &detectable);
-  entry_reason(x, reason);
-  buffer_add(b, "### %s: %s\n\n%s (%s)\n\n%c%s.\n\n", c->id, verdict_name(x->judgement.verdict), c->sentence,
-             c->source, toupper((unsigned char)*reason), reason + 1);
+  char text[512], predicted[256], effect[128], number[2][32];
+  struct interval e = entry_effect(x);
+  entry_reason(x, text);
+  buffer_add(b, "### %s: ", c->id);
+  add_verdict(b, x);
+  buffer_add(b, "\n\n%s (%s)\n\n%c%s.\n\n", c->sentence, c->source, toupper((unsigned char)*text), text + 1);
+  if (c->revised) buffer_add(b, "- Revised: %s\n", c->revised);
   if (!claim_compared(c)) return;
-  buffer_add(b, "- Predicted: %s.\n", prediction_text(c, predicted, sizeof predicted));
+  buffer_add(b, "- Predicted, at equal %s: %s.\n", equal_name(c->equal),
+             prediction_text(c, predicted, sizeof predicted));
   if (c->refute) buffer_add(b, "- Refuted by: %s\n", c->refute);
-  buffer_add(b, "- Found: %s over %d %s; %s would have been seen with a chance of 80 %%; p after Holm %s.\n",
+  buffer_add(b, "- Found: %s over %d %s; p after Holm %s, by the false discovery rate %s.\n",
              tell_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs" : "seeds",
-             tell_number(detectable, number[0]), tell_number(x->holm, number[1]));
+             tell_number(x->holm, number[0]), tell_number(x->fdr, number[1]));
+  entry_change(x, text);
+  if (*text) buffer_add(b, "- Would change by: %s.\n", text);
+  if (*x->former.verdict)
+    buffer_add(b, "- Changed after the fact. Before (%s): %s, %s.\n", x->former.registered, x->former.verdict,
+               tell_interval(&x->former.effect, effect));
   if (x->diverged || x->left_out)
     buffer_add(b, "- Left out: %d seed%s with a run that diverged, %d without a value.\n", x->diverged,
                text_s(x->diverged), x->left_out);
@@ -169,10 +216,11 @@ static void add_entry(struct buffer *b, const struct entry *x)
   for (int a = 0; a < claim_arms(c); a++)
     if (c->arm[a].metric) buffer_add(b, " %s: `%s`.", c->arm[a].name, c->arm[a].metric);
   buffer_add(b,
-             "\n- Seeds of the verdict: %d to %d. Seen while the regime was chosen: %s\n- Again: `maxlogit "
+             "\n- Registered: %s. Seeds of the verdict: %d to %d. Seen while the regime was chosen: %s\n- "
+             "Again: `maxlogit "
              "claims %s`\n\n```ini\n%s```\n\n",
-             LEDGER_SEED, LEDGER_SEED + x->arm[0].runs - 1, c->explored ? c->explored : "none.", c->id,
-             c->regime);
+             x->registered, LEDGER_SEED, LEDGER_SEED + x->arm[0].runs - 1,
+             c->explored ? c->explored : "none.", c->id, c->regime);
   add_arms(b, x);
   buffer_add(b, "\n");
 }
@@ -215,9 +263,15 @@ static int put_readme(const char *path, const char *question, const char *block,
 static void add_level(struct buffer *b, const struct ledger *l)
 {
   char stamp[256];
-  buffer_add(b, "At most %d seeds a claim (`--level %s`); intervals of effects are of %g %%. Made by %s.\n\n",
-             stage_seeds[l->stages - 1], l->stages == STAGES ? "full" : "quick",
-             100 - 100 * LEDGER_ERROR / STAGES, provenance_stamp(stamp, sizeof stamp));
+  struct buffer settings = {0};
+  ledger_settings(l, &settings);
+  buffer_add(b,
+             "At most %d seeds a claim (`--level %s`)%s%s; rule %d: medians over pairs, either one-sided "
+             "error below %g "
+             "%%. Made by %s.\n\n",
+             stage_seeds[l->stages - 1], l->stages == STAGES ? "full" : "quick", settings.length ? ", " : "",
+             settings.text, LEDGER_RULE, 100 * LEDGER_ERROR, provenance_stamp(stamp, sizeof stamp));
+  memory_free(settings.text);
 }
 
 static int tell_readme(const struct ledger *l, const char *folder, const char *question, struct error *error)
@@ -238,22 +292,24 @@ static int tell_readme(const struct ledger *l, const char *folder, const char *q
 static int tell_overview(const struct ledger *l, const char *folder, struct error *error)
 {
   struct buffer block = {0}, path = {0};
-  char effect[128], what[128];
-  double detectable;
+  char effect[128], what[128], number[2][32];
   buffer_add(&path, "%s/README.md", folder);
   buffer_add(&block, "\n## Verdicts\n\n");
   add_level(&block, l);
-  buffer_add(&block, "| claim | | verdict | effect | n |\n|---|---|---|---|---|\n");
+  buffer_add(&block, "Holm and FDR: p corrected for all %d comparisons.\n\n", l->family);
+  buffer_add(&block, "| claim | | verdict | equal | effect | n | Holm | FDR | registered |\n"
+                     "|---|---|---|---|---|---|---|---|---|\n");
   for (int i = 0; i < l->entries; i++) {
     const struct entry *x = &l->entry[i];
-    struct interval e = entry_effect(x, &detectable);
-    buffer_add(&block, "| [%s](%s) | %s | %s | ", x->claim->id, x->question, x->claim->sentence,
-               verdict_name(x->judgement.verdict));
+    struct interval e = entry_effect(x);
+    buffer_add(&block, "| [%s](%s) | %s | ", x->claim->id, x->question, x->claim->sentence);
+    add_verdict(&block, x);
     if (claim_compared(x->claim))
-      buffer_add(&block, "%s: %s | %d |\n", contrast_text(x->claim, what, sizeof what),
-                 tell_interval(&e, effect), e.n);
+      buffer_add(&block, " | %s | %s: %s | %d | %s | %s | %s |\n", equal_name(x->claim->equal),
+                 contrast_text(x->claim, what, sizeof what), tell_interval(&e, effect), e.n,
+                 tell_number(x->holm, number[0]), tell_number(x->fdr, number[1]), x->registered);
     else
-      buffer_add(&block, "| |\n");
+      buffer_add(&block, " | | | | | | |\n");
   }
   buffer_add(&block, "\n");
   int status = put_readme(path.text, "0-experiments", block.text, error);

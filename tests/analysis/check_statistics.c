@@ -115,6 +115,14 @@ static int compare(const char *what, struct list x, struct list y, const double 
   } else if (!strcmp(what, "holm")) {
     holm(x.x, x.n);
     for (int i = 0; i < x.n; i++) same(what, x.x[i], r[i], 1e-12);
+  } else if (!strcmp(what, "false_discovery")) {
+    false_discovery(x.x, x.n);
+    for (int i = 0; i < x.n; i++) same(what, x.x[i], r[i], 1e-12);
+  } else if (!strcmp(what, "sign")) {
+    int n = (int)x.x[0], k = (int)y.x[0];
+    same(what, sign_tail(n, k), r[0], 1e-12);
+    ck_assert_int_eq(sign_rank_of(n, r[0] * 1.0000001), k + 1);
+    ck_assert_int_eq(sign_rank_of(n, r[0] * 0.9999999), k);
   } else
     return 0;
   return 1;
@@ -182,6 +190,8 @@ START_TEST(nothing_is_made_of_nan_or_too_few)
     for (int i = 0; i < 4; i++) sum += isnan(p[k][i]) ? 0 : p[k][i];
     ck_assert_msg(fabs(sum - (0.03 + 0.04 + 0.3)) < 1e-12, "%d: %g", k, sum);
   }
+  for (int k = 0; k < 3; k++) ck_assert_int_eq(false_discovery(p[k], 4), 3);
+  ck_assert(sign_rank_of(0, 0.5) == 0 && sign_rank_of(5, 1.0 / 64) == 0 && sign_tail(3, -1) == 0);
   double infinite[][3] = {{INFINITY, 1, 2}, {1, INFINITY, 2}, {1, 2, INFINITY}, {INFINITY, INFINITY, 1}};
   for (int k = 0; k < 4; k++) { /* whatever their order */
     struct interval i = interval_of(infinite[k], 3, 0);

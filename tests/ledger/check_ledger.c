@@ -17,11 +17,17 @@
 
 /* --- verdicts ------------------------------------------------------------------------------------------- */
 
-/* Three effects m - d, m, m + d: error d / sqrt(3), and the interval of a look is m +- 8.860235671... d / sqrt(3): t of
-   2 degrees of freedom is (2 p - 1) sqrt(2 / (4 p (1 - p))), here with p = 1 - 0.05 / 8. */
-static struct judgement judge3(double m, double d, enum prediction what, double matters, int last)
+/* Twelve effects, of which `low` lie at m - 3 d, as many at m + 3 d and the others within d of m: one may lie
+   outside of the interval on either side. */
+static struct judgement judge12(double m, double d, int low, int high, enum prediction what, double matters,
+                                int last)
 {
-  return judge((double[]){m - d, m, m + d}, 3, what, matters, last);
+  struct effect x[12];
+  for (int i = 0; i < 12; i++) {
+    double at = i < low ? m - 3 * d : i >= 12 - high ? m + 3 * d : m + d * (i - 5.5) / 5.5;
+    x[(7 * i) % 12] = (struct effect){at, at};
+  }
+  return judge(x, 12, what, matters, 2, last);
 }
 
 static void expect(struct judgement j, enum verdict verdict, int settled)
@@ -33,114 +39,329 @@ static void expect(struct judgement j, enum verdict verdict, int settled)
 
 START_TEST(every_verdict)
 {
-  struct judgement j = judge3(2, 0.1, PREDICT_MORE, 1, 0);
-  double p = 1 - 0.05 / 8, t = (2 * p - 1) * sqrt(2 / (4 * p * (1 - p))), half = t * 0.1 / sqrt(3);
-  ck_assert_double_eq_tol(j.effect.lo, 2 - half, 1e-9);
-  ck_assert_double_eq_tol(j.effect.hi, 2 + half, 1e-9);
-  /* t = 2 / (.1 / sqrt 3) = 34.64: tail (1 - t / sqrt(2 + t^2)) / 2, twice, four looks */
-  double above = 2 * sqrt(3) / 0.1;
-  ck_assert_double_eq_tol(j.p, 4 * (1 - above / sqrt(2 + above * above)), 1e-9);
-  /* what three pairs find with a chance of 80 %: the quantiles of t with two degrees of freedom */
-  ck_assert_double_eq_tol(j.detectable, 0.1 / sqrt(3) * (t + 0.6 * sqrt(2 / 0.64)), 1e-9);
+  struct judgement j = judge12(2, 0.1, 1, 1, PREDICT_MORE, 1, 0); /* the outermost pairs do not count */
   expect(j, VERDICT_HOLDS, 1);
-  expect(judge3(2, 0.1, PREDICT_MORE, 4, 0), VERDICT_PARTLY,
-         1); /* there, and surely smaller than what matters */
-  expect(judge3(0, 0.1, PREDICT_MORE, 1, 0), VERDICT_REFUTED, 1);  /* none that matters */
-  expect(judge3(-2, 0.1, PREDICT_MORE, 1, 0), VERDICT_REFUTED, 1); /* the other sign */
-  expect(judge3(2, 1, PREDICT_MORE, 1, 0), VERDICT_INCONCLUSIVE, 0);
-  expect(judge3(2, 1, PREDICT_MORE, 1, 1), VERDICT_INCONCLUSIVE, 1);
-  expect(judge3(0.9, 0.1, PREDICT_MORE, 1, 0), VERDICT_INCONCLUSIVE, 0); /* there; its size is open */
-  expect(judge3(0.9, 0.1, PREDICT_MORE, 1, 1), VERDICT_PARTLY, 1);
-  expect(judge3(-2, 0.1, PREDICT_LESS, 1, 0), VERDICT_HOLDS, 1);
-  expect(judge3(2, 0.1, PREDICT_LESS, 1, 0), VERDICT_REFUTED, 1);
-  j = judge3(-2, 0.1, PREDICT_LESS, 1, 0);
-  ck_assert_double_eq_tol(j.effect.lo, -2 - half, 1e-9); /* told as it was measured */
-  expect(judge3(0.1, 0.1, PREDICT_SAME, 1, 0), VERDICT_HOLDS, 1);
-  expect(judge3(-2, 0.1, PREDICT_SAME, 1, 0), VERDICT_REFUTED, 1);
-  expect(judge3(1, 0.1, PREDICT_SAME, 1, 1), VERDICT_INCONCLUSIVE, 1);
-  expect(judge3(-2, 0.1, PREDICT_NOT_MORE, 1, 0), VERDICT_HOLDS, 1);
-  expect(judge3(0.4, 0.05, PREDICT_NOT_MORE, 1, 0), VERDICT_HOLDS, 1); /* a rise that does not matter */
-  expect(judge3(2, 0.1, PREDICT_NOT_MORE, 1, 0), VERDICT_REFUTED, 1);
-  expect(judge3(0.9, 0.1, PREDICT_NOT_MORE, 1, 1), VERDICT_PARTLY, 1);
-  expect(judge3(0.2, 0.5, PREDICT_NOT_MORE, 1, 1), VERDICT_INCONCLUSIVE, 1);
-  expect(judge3(2, 0.1, PREDICT_NOT_LESS, 1, 0), VERDICT_HOLDS, 1);
-  expect(judge3(-2, 0.1, PREDICT_NOT_LESS, 1, 0), VERDICT_REFUTED, 1);
+  ck_assert_double_eq_tol(j.effect.mean, 2, 1e-12);
+  ck_assert_double_eq_tol(j.effect.lo, 2 - 0.1 * 4.5 / 5.5, 1e-12);
+  ck_assert_double_eq_tol(j.effect.hi, 2 + 0.1 * 4.5 / 5.5, 1e-12);
+  ck_assert_double_eq_tol(j.p, 3 * 2 / 4096.0, 1e-15); /* three looks, two sides, twelve pairs of one sign */
+  ck_assert_int_eq(j.spare, 1);
+  ck_assert(isnan(j.pairs));
+  j = judge12(2, 0.5, 1, 0, PREDICT_MORE, 1, 0);
+  expect(j, VERDICT_HOLDS, 1); /* one of twelve lies short of it */
+  ck_assert_double_eq_tol(j.p, 3 * 2 * 13 / 4096.0, 1e-15);
+  ck_assert_int_eq(j.spare, 0);
+  expect(judge12(2, 0.5, 2, 0, PREDICT_MORE, 1, 0), VERDICT_PARTLY, 0);  /* two do: there, its size open */
+  expect(judge12(2, 0.1, 0, 0, PREDICT_MORE, 4, 0), VERDICT_REFUTED, 1); /* there, and surely too small */
+  expect(judge12(0, 0.1, 0, 0, PREDICT_MORE, 1, 0), VERDICT_REFUTED, 1);
+  expect(judge12(-2, 0.1, 0, 0, PREDICT_MORE, 1, 0), VERDICT_REFUTED, 1); /* the other sign */
+  expect(judge12(0.9, 0.5, 0, 0, PREDICT_MORE, 1, 0), VERDICT_PARTLY, 0);
+  expect(judge12(0.9, 0.5, 0, 0, PREDICT_MORE, 1, 1), VERDICT_PARTLY, 1);
+  j = judge12(0.4, 2, 0, 0, PREDICT_MORE, 1, 0);
+  expect(j, VERDICT_INCONCLUSIVE, 0);
+  /* half of the interval, 2 * 4.5 / 5.5, has to come down to 0.6: what matters is farther away than zero */
+  ck_assert_double_eq(j.pairs, ceil(12 * pow(2 * 4.5 / 5.5 / 0.6, 2)));
+  expect(judge12(0.4, 2, 0, 0, PREDICT_MORE, 1, 1), VERDICT_INCONCLUSIVE, 1);
+  j = judge12(0.9, 0.5, 0, 0, PREDICT_MORE, 1, 0);
+  ck_assert_double_eq(j.pairs, ceil(12 * pow(0.5 * 4.5 / 5.5 / (1 - j.effect.mean), 2)));
+  expect(judge12(-2, 0.1, 0, 0, PREDICT_LESS, 1, 0), VERDICT_HOLDS, 1);
+  expect(judge12(2, 0.1, 0, 0, PREDICT_LESS, 1, 0), VERDICT_REFUTED, 1);
+  j = judge12(-2, 0.1, 0, 3, PREDICT_LESS, 1, 0);
+  ck_assert_double_eq_tol(j.effect.lo, -2 - 0.1 * 4.5 / 5.5, 1e-12); /* told as it was measured */
+  ck_assert_double_eq_tol(j.effect.hi, -2 + 0.3, 1e-12);
+  expect(judge12(0.1, 0.1, 0, 0, PREDICT_SAME, 1, 0), VERDICT_HOLDS, 1);
+  j = judge12(0.1, 0.4, 0, 1, PREDICT_SAME, 1, 0);
+  expect(j, VERDICT_HOLDS, 1); /* p: of the side on which fewer lie within */
+  ck_assert_double_eq_tol(j.p, 3 * 2 * 13 / 4096.0, 1e-15);
+  expect(judge12(-2, 0.1, 0, 0, PREDICT_SAME, 1, 0), VERDICT_REFUTED, 1);
+  expect(judge12(2, 0.1, 0, 0, PREDICT_SAME, 1, 0), VERDICT_REFUTED, 1);
+  expect(judge12(1, 0.5, 0, 0, PREDICT_SAME, 1, 0), VERDICT_DIFFERS, 0);
+  expect(judge12(-1, 0.5, 0, 0, PREDICT_SAME, 1, 1), VERDICT_DIFFERS, 1);
+  expect(judge12(0.9, 2, 0, 0, PREDICT_SAME, 1, 1), VERDICT_INCONCLUSIVE, 1);
+  expect(judge12(0, 1.5, 0, 0, PREDICT_SAME, 1, 0), VERDICT_INCONCLUSIVE, 0); /* beyond on both sides */
+  expect(judge12(-2, 0.1, 0, 0, PREDICT_NOT_MORE, 1, 0), VERDICT_HOLDS, 1);
+  expect(judge12(0.4, 0.05, 0, 0, PREDICT_NOT_MORE, 1, 0), VERDICT_HOLDS,
+         1); /* a rise that does not matter */
+  expect(judge12(2, 0.1, 0, 0, PREDICT_NOT_MORE, 1, 0), VERDICT_REFUTED, 1);
+  expect(judge12(0.9, 0.5, 0, 0, PREDICT_NOT_MORE, 1, 1), VERDICT_DIFFERS, 1);
+  expect(judge12(0.2, 3, 0, 0, PREDICT_NOT_MORE, 1, 1), VERDICT_INCONCLUSIVE, 1);
+  expect(judge12(2, 0.1, 0, 0, PREDICT_NOT_LESS, 1, 0), VERDICT_HOLDS, 1);
+  expect(judge12(-2, 0.1, 0, 0, PREDICT_NOT_LESS, 1, 0), VERDICT_REFUTED, 1);
 }
 END_TEST
 
 START_TEST(what_settles_nothing)
 {
-  expect(judge((double[]){1}, 1, PREDICT_MORE, 1, 0), VERDICT_INCONCLUSIVE, 0);
-  expect(judge((double[]){1, NAN, 1}, 3, PREDICT_MORE, 1, 0), VERDICT_INCONCLUSIVE, 0);
-  expect(judge((double[]){1, INFINITY, 1}, 3, PREDICT_NOT_MORE, 1, 1), VERDICT_INCONCLUSIVE, 1);
-  expect(judge(NULL, 0, PREDICT_SAME, 1, 1), VERDICT_INCONCLUSIVE, 1);
-  ck_assert(isnan(judge(NULL, 0, PREDICT_SAME, 1, 1).p));
+  struct effect x[6] = {{2, 2}, {2, 2}, {2, 2}, {2, 2}, {2, 2}, {2, 2}};
+  for (int stage = 0; stage < STAGES; stage++)
+    expect(judge(x, 5, PREDICT_MORE, 1, stage, 0), VERDICT_FEW_SEEDS, 0);
+  expect(judge(x, 6, PREDICT_MORE, 1, 0, 1), VERDICT_FEW_SEEDS, 1); /* the first stage is no look */
+  ck_assert(isnan(judge(x, 5, PREDICT_MORE, 1, 1, 1).effect.lo) &&
+            judge(x, 5, PREDICT_MORE, 1, 1, 1).effect.mean == 2);
+  expect(judge(x, 6, PREDICT_MORE, 1, 1, 0), VERDICT_HOLDS, 1);
+  expect(judge(x, 6, PREDICT_MORE, 1, 2, 0), VERDICT_FEW_SEEDS, 0); /* nor are six at the look for twelve */
+  expect(judge(NULL, 0, PREDICT_SAME, 1, 1, 1), VERDICT_FEW_SEEDS, 1);
+  ck_assert(isnan(judge(NULL, 0, PREDICT_SAME, 1, 1, 1).p));
+  /* of a time that was not reached one side is known: that B passed later, say, not by how much */
+  x[2].high = INFINITY;
+  expect(judge(x, 6, PREDICT_MORE, 1, 1, 0), VERDICT_HOLDS, 1);
+  expect(judge(x, 6, PREDICT_SAME, 3, 1, 1), VERDICT_DIFFERS, 1);
+  x[2].low = -INFINITY;
+  expect(judge(x, 6, PREDICT_MORE, 1, 1, 1), VERDICT_INCONCLUSIVE, 1);
+  x[2] = (struct effect){NAN, NAN};
+  expect(judge(x, 6, PREDICT_MORE, 1, 1, 0), VERDICT_FEW_SEEDS, 0);
   /* runs that agree to the bit have an interval of no width */
-  struct judgement j = judge((double[]){0, 0, 0}, 3, PREDICT_SAME, 1e-9, 0);
-  expect(j, VERDICT_HOLDS, 1);
-  ck_assert_double_eq(j.p, 0);
-  expect(judge((double[]){2, 2, 2}, 3, PREDICT_MORE, 1, 0), VERDICT_HOLDS, 1);
+  struct effect zero[6] = {{0, 0}};
+  expect(judge(zero, 6, PREDICT_SAME, 1e-9, 1, 0), VERDICT_HOLDS, 1);
+}
+END_TEST
+
+START_TEST(identities)
+{
+  struct effect x[3] = {{2, 2}, {2.1, 2.1}, {1.9, 1.9}}, same[3] = {{0, 0}};
+  struct judgement j = judge_identity(x, 3, PREDICT_MORE, 1.5);
+  expect(j, VERDICT_TRUE, 1);
+  ck_assert(j.effect.lo == 1.9 && j.effect.hi == 2.1 && isnan(j.p));
+  expect(judge_identity(x, 3, PREDICT_MORE, 1.95), VERDICT_BROKEN, 1); /* one pair is enough */
+  expect(judge_identity(x, 3, PREDICT_LESS, 1.5), VERDICT_BROKEN, 1);
+  expect(judge_identity(x, 3, PREDICT_NOT_MORE, 2.2), VERDICT_TRUE, 1);
+  expect(judge_identity(x, 3, PREDICT_NOT_MORE, 2.05), VERDICT_BROKEN, 1);
+  expect(judge_identity(same, 3, PREDICT_SAME, 1e-12), VERDICT_TRUE, 1);
+  same[1] = (struct effect){1e-9, 1e-9};
+  expect(judge_identity(same, 3, PREDICT_SAME, 1e-12), VERDICT_BROKEN, 1);
+  same[1] = (struct effect){NAN, NAN};
+  expect(judge_identity(same, 3, PREDICT_SAME, 1), VERDICT_BROKEN, 1);
+  expect(judge_identity(NULL, 0, PREDICT_SAME, 1), VERDICT_FEW_SEEDS, 1);
 }
 END_TEST
 
 /* --- error rates ---------------------------------------------------------------------------------------- */
 
-enum { LEDGERS = 8000 };
+/* The chance that the median lies beyond the interval, to one side, at any of the looks: of a walk of equal signs. */
+START_TEST(errors_by_counting)
+{
+  double walk[25] = {1}, missed = 0;
+  for (int n = 1, stage = 0; n <= 24; n++) {
+    for (int k = n; k >= 0; k--) walk[k] = (walk[k] + (k ? walk[k - 1] : 0)) / 2;
+    if (n != stage_seeds[stage]) continue;
+    int rank = sign_rank_of(n, stage_error(stage++));
+    for (int k = 0; k < rank; k++) missed += walk[k], walk[k] = 0;
+  }
+  ck_assert_double_le(missed, LEDGER_ERROR);
+  ck_assert_double_ge(missed, 0.025);           /* the rule is no idler */
+  ck_assert_double_eq_tol(missed, 0.026, 5e-4); /* as stages.h has it */
+}
+END_TEST
+
+enum { TRIALS = 8000, MOST_PAIRS = 24 };
+
+/* Pairs as runs give them; each draws one effect, whose median is found from many. */
+static struct effect normal_pair(gsl_rng *r)
+{
+  double d = 1 + gsl_ran_ugaussian(r);
+  return (struct effect){d, d};
+}
+static struct effect log_normal_pair(gsl_rng *r) /* of losses of two arms, one of which now and then spikes */
+{
+  double d = gsl_ran_lognormal(r, 0, 1.2) - gsl_ran_lognormal(r, 0, 0.3);
+  return (struct effect){d, d};
+}
+static struct effect one_log_normal(gsl_rng *r) /* against a level */
+{
+  double d = gsl_ran_lognormal(r, 0, 1);
+  return (struct effect){d, d};
+}
+static struct effect gamma_pair(gsl_rng *r)
+{
+  double d = gsl_ran_gamma(r, 0.5, 2) - 0.2 * gsl_ran_gamma(r, 0.5, 2);
+  return (struct effect){d, d};
+}
+static struct effect heavy_pair(gsl_rng *r) /* by Student's t of two degrees of freedom, skewed */
+{
+  double d = gsl_ran_tdist(r, 2);
+  d = d > 0 ? 2 * d : d;
+  return (struct effect){d, d};
+}
+static double largest_of(gsl_rng *r, int n)
+{
+  double x = 0;
+  for (int i = 0; i < n; i++) x = fmax(x, gsl_ran_lognormal(r, 0, 1));
+  return x;
+}
+static struct effect maxima_pair(gsl_rng *r) /* the logarithm of a ratio of maxima */
+{
+  double d = log(largest_of(r, 8)) - 0.3 * log(largest_of(r, 8));
+  return (struct effect){d, d};
+}
+static struct effect censored_pair(gsl_rng *r) /* times to a level, seen for 200 steps */
+{
+  double a = gsl_ran_exponential(r, 120), b = gsl_ran_exponential(r, 240), seen = 200;
+  return (struct effect){fmin(b, seen) - (a > seen ? INFINITY : a),
+                         (b > seen ? INFINITY : b) - fmin(a, seen)};
+}
+static double censored_truth(gsl_rng *r)
+{
+  return -gsl_ran_exponential(r, 120) + gsl_ran_exponential(r, 240);
+}
+
+static const struct family {
+  const char *name;
+  struct effect (*draw)(gsl_rng *);
+  double (*truth)(gsl_rng *); /* where it is not what is drawn */
+} families[] = {
+  {"normal", normal_pair, NULL},
+  {"log-normal", log_normal_pair, NULL},
+  {"log-normal, one arm", one_log_normal, NULL},
+  {"gamma", gamma_pair, NULL},
+  {"heavy tails", heavy_pair, NULL},
+  {"log of maxima", maxima_pair, NULL},
+  {"censored", censored_pair, censored_truth},
+};
+
+static void find_truth(const struct family *f, gsl_rng *r, double *median, double *mean)
+{
+  enum { MANY = 400000 };
+  double *x = memory_new(MANY, sizeof *x);
+  *mean = 0;
+  for (int i = 0; i < MANY; i++) {
+    x[i] = f->truth ? f->truth(r) : f->draw(r).low;
+    *mean += x[i] / MANY;
+  }
+  *median = median_of(x, MANY).middle;
+  memory_free(x);
+}
+
+struct misses {
+  double below, above; /* shares of trials in which the interval lies below, above what is true */
+};
+static void count(struct misses *m, const struct interval *i, double truth, int *below, int *above)
+{
+  int is_below = i->hi<truth, is_above = i->lo> truth;
+  m->below += is_below / (double)TRIALS, m->above += is_above / (double)TRIALS;
+  *below |= is_below, *above |= is_above;
+}
+static double worse(struct misses m) { return 100 * fmax(m.below, m.above); }
+
+/* What the looks of one trial say: the rule's interval of the median, and Student's of the mean at 98.75 %, which is
+   what stood here before; of times those that were reached. */
+static void look_at(const struct family *f, gsl_rng *r, double median, double mean,
+                    struct misses rule[STAGES + 1], struct misses student[STAGES + 1])
+{
+  struct effect x[MOST_PAIRS];
+  double seen[MOST_PAIRS];
+  int n = 0, reached = 0, below[2] = {0}, above[2] = {0};
+  for (int stage = 0; stage < STAGES; stage++) {
+    for (; n < stage_seeds[stage]; n++) {
+      x[n] = f->draw(r);
+      if (isfinite(x[n].low) && isfinite(x[n].high)) seen[reached++] = x[n].low;
+    }
+    struct judgement j = judge(x, n, PREDICT_MORE, 1, stage, 0);
+    struct interval t = interval_at(seen, reached, 1 - 0.05 / STAGES);
+    count(&rule[stage], &j.effect, median, &below[0], &above[0]);
+    count(&student[stage], &t, mean, &below[1], &above[1]);
+  }
+  rule[STAGES].below += below[0] / (double)TRIALS, rule[STAGES].above += above[0] / (double)TRIALS;
+  student[STAGES].below += below[1] / (double)TRIALS, student[STAGES].above += above[1] / (double)TRIALS;
+}
+
+/* Of the bootstrap with bias and acceleration, at the level of one of four looks: takes minutes. */
+static double bootstrap_misses(const struct family *f, gsl_rng *r, double mean, int n)
+{
+  enum { FEW = 2000 };
+  double x[MOST_PAIRS], below = 0, above = 0;
+  for (int trial = 0; trial < FEW; trial++) {
+    for (int i = 0; i < n; i++) x[i] = f->draw(r).low;
+    struct interval b = interval_bootstrap(x, n, 1 - 0.05 / STAGES, (uint64_t)trial);
+    below += b.hi<mean, above += b.lo> mean;
+  }
+  return 100 * fmax(below, above) / FEW;
+}
+
+START_TEST(coverage)
+{
+  gsl_rng *r = gsl_rng_alloc(gsl_rng_mt19937);
+  const double most = 100 * (LEDGER_ERROR + 3 * sqrt(LEDGER_ERROR * (1 - LEDGER_ERROR) / TRIALS));
+  int is_long = getenv("MAXLOGIT_TEST_LONG") != NULL, student_fails = 0;
+  gsl_rng_set(r, 20261124);
+  printf("one-sided misses [%%], the worse side\n%-20s  order statistics, median   Student's t, "
+         "mean%s\n%-20s %6s %5s %5s "
+         "%5s   %5s %5s %5s %5s %5s%s\n",
+         "", is_long ? "                  BCa, mean" : "", "pairs", "6", "12", "24", "all", "3", "6", "12",
+         "24", "all", is_long ? "      12    24" : "");
+  for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+    const struct family *f = &families[i];
+    struct misses rule[STAGES + 1] = {{0}}, student[STAGES + 1] = {{0}};
+    double median, mean;
+    find_truth(f, r, &median, &mean);
+    for (int trial = 0; trial < TRIALS; trial++) look_at(f, r, median, mean, rule, student);
+    printf("%-20s %6.2f %5.2f %5.2f %5.2f   %5.1f %5.1f %5.1f %5.1f %5.1f", f->name, worse(rule[1]),
+           worse(rule[2]), worse(rule[3]), worse(rule[STAGES]), worse(student[0]), worse(student[1]),
+           worse(student[2]), worse(student[3]), worse(student[STAGES]));
+    if (is_long && !f->truth)
+      printf("   %5.1f %5.1f", bootstrap_misses(f, r, mean, 12), bootstrap_misses(f, r, mean, 24));
+    printf("\n");
+    ck_assert_msg(worse(rule[STAGES]) <= most, "%s: %.2f %% of verdicts may be wrong", f->name,
+                  worse(rule[STAGES]));
+    student_fails += worse(student[STAGES]) > most;
+  }
+  ck_assert_int_ge(student_fails, 4); /* why the rule is not his */
+  gsl_rng_free(r);
+}
+END_TEST
 
 /* The share of trials, of normal effects with deviation 1, that end with `verdict` by the stages. */
 static double share(double mean, enum prediction what, double matters, enum verdict verdict, double *seeds)
 {
   gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
-  double effect[24], found = 0;
+  struct effect effect[24];
+  double found = 0;
   gsl_rng_set(random, 20250712);
   *seeds = 0;
-  for (int trial = 0; trial < LEDGERS; trial++) {
+  for (int trial = 0; trial < TRIALS; trial++) {
     struct judgement j = {0};
     int n = 0, stage = 0;
     do {
-      while (n < stage_seeds[stage]) effect[n++] = mean + gsl_ran_ugaussian(random);
-      j = judge(effect, n, what, matters, stage + 1 == STAGES);
+      for (; n < stage_seeds[stage]; n++) effect[n].low = effect[n].high = mean + gsl_ran_ugaussian(random);
+      j = judge(effect, n, what, matters, stage, stage + 1 == STAGES);
     } while (++stage < STAGES && !j.settled);
     found += j.verdict == verdict;
-    *seeds += (double)n / LEDGERS;
+    *seeds += (double)n / TRIALS;
   }
   gsl_rng_free(random);
-  return found / LEDGERS;
+  return found / TRIALS;
 }
 
-/* Three deviations of a share of 2.5 % over so many trials. */
-#define SPREAD (3 * sqrt(0.025 * 0.975 / LEDGERS))
-
-START_TEST(errors_stay_below_what_is_promised)
+/* Of whole verdicts: at the very edge of what matters either answer is an error. */
+START_TEST(wrong_verdicts_are_rare)
 {
+  static const struct {
+    double mean;
+    enum prediction what;
+    double matters;
+    enum verdict wrong;
+  } at[] = {{0.8, PREDICT_MORE, 0.8, VERDICT_HOLDS},      {0.8, PREDICT_MORE, 0.8, VERDICT_REFUTED},
+            {-0.8, PREDICT_LESS, 0.8, VERDICT_HOLDS},     {-0.8, PREDICT_LESS, 0.8, VERDICT_REFUTED},
+            {0.8, PREDICT_NOT_MORE, 0.8, VERDICT_HOLDS},  {0.8, PREDICT_NOT_MORE, 0.8, VERDICT_REFUTED},
+            {-0.8, PREDICT_NOT_LESS, 0.8, VERDICT_HOLDS}, {0.8, PREDICT_SAME, 0.8, VERDICT_HOLDS},
+            {-0.8, PREDICT_SAME, 0.8, VERDICT_HOLDS},     {0.8, PREDICT_SAME, 0.8, VERDICT_REFUTED},
+            {0, PREDICT_MORE, 2, VERDICT_PARTLY}};
   double n;
-  const double most = LEDGER_ERROR / 2 + SPREAD;
-  /* no effect, said to be there; however small what matters is */
-  ck_assert_double_le(share(0, PREDICT_MORE, 0.01, VERDICT_HOLDS, &n), most);
-  ck_assert_double_le(share(0, PREDICT_MORE, 0.8, VERDICT_HOLDS, &n), most);
-  ck_assert_double_le(share(0, PREDICT_LESS, 0.01, VERDICT_HOLDS, &n), most);
-  ck_assert_double_le(share(0, PREDICT_NOT_MORE, 0.01, VERDICT_REFUTED, &n), most);
-  /* an effect that matters, denied */
-  ck_assert_double_le(share(0.8, PREDICT_MORE, 0.8, VERDICT_REFUTED, &n), most);
-  ck_assert_double_le(share(-0.8, PREDICT_LESS, 0.8, VERDICT_REFUTED, &n), most);
-  ck_assert_double_le(share(0.8, PREDICT_NOT_MORE, 0.8, VERDICT_HOLDS, &n), most);
-  ck_assert_double_le(share(-0.8, PREDICT_NOT_LESS, 0.8, VERDICT_HOLDS, &n), most);
-  /* equivalence: at the margin's edge either answer is an error */
-  ck_assert_double_le(share(0.8, PREDICT_SAME, 0.8, VERDICT_HOLDS, &n), most);
-  ck_assert_double_le(share(-0.8, PREDICT_SAME, 0.8, VERDICT_HOLDS, &n), most);
-  ck_assert_double_le(share(0.8, PREDICT_SAME, 0.8, VERDICT_REFUTED, &n), most);
-  /* the rule is no idler: four looks spend a good part of what they may */
-  ck_assert_double_ge(share(0, PREDICT_MORE, 0.01, VERDICT_HOLDS, &n), 0.012);
+  for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+    double found = share(at[i].mean, at[i].what, at[i].matters, at[i].wrong, &n);
+    ck_assert_msg(found <= LEDGER_ERROR, "%d: %s with a chance of %g", (int)i, verdict_name(at[i].wrong),
+                  found);
+  }
 }
 END_TEST
 
 START_TEST(power_and_stopping)
 {
   double n;
-  ck_assert_double_ge(share(0.8, PREDICT_MORE, 0.6, VERDICT_HOLDS, &n), 0.8); /* .8 deviations in up to 24 */
-  ck_assert_double_ge(share(0, PREDICT_SAME, 0.9, VERDICT_HOLDS, &n), 0.8);
+  ck_assert_double_ge(share(1.5, PREDICT_MORE, 0.5, VERDICT_HOLDS, &n),
+                      0.85); /* a deviation beyond what matters */
+  ck_assert_double_ge(share(0, PREDICT_SAME, 1, VERDICT_HOLDS, &n), 0.85);
   ck_assert_double_ge(share(6, PREDICT_MORE, 1, VERDICT_HOLDS, &n), 0.99);
-  ck_assert_double_le(n, 6); /* what is large is settled early */
+  ck_assert_double_le(n, 6.1); /* what is large is settled as soon as six pairs are there */
   ck_assert(stage_seeds[0] == 3 && stage_seeds[1] == 6 && stage_seeds[2] == 12 && stage_seeds[3] == 24);
 }
 END_TEST
@@ -229,12 +450,16 @@ static const struct claim_row made_rows[] = {
   CLAIM(0.2, .id = "idle",
         .arm = {{.name = "A"}, {.name = "B", .set = "stabilizers=qk_clip qk_clip.tau=1e6"}},
         .metric = "loss"),
+  /* the comparison of "difference", asked otherwise: counted once */
+  CLAIM(0.02, .id = "again", RATES(0.001), .metric = "loss:all:mean", .prediction = PREDICT_NOT_LESS),
+  CLAIM(0.001, .id = "identity", RATES(0.003), .metric = "lr", .prediction = PREDICT_LESS, .identity = 1),
+  CLAIM(0.2, .id = "withdrawn", RATES(0.003), .metric = "loss", .withdrawn = "it was no claim"),
   {0}};
 
 static int is_used(const struct claim *c, const struct entry_run *run)
 {
   const struct measured *v = &run->value;
-  return v->has && !v->censored && isfinite(v->value) && (v->value > 0 || c->contrast == CONTRAST_DIFFERENCE);
+  return v->has && isfinite(v->value) && (v->value > 0 || c->contrast == CONTRAST_DIFFERENCE);
 }
 
 /* What a README says of a claim: who counts in each arm, and who was left out. */
@@ -248,7 +473,8 @@ static void check_readme(const struct ledger *l, const char *folder)
   ck_assert(!file_read(path, &text, &length, &e));
   for (int i = 0; i < l->entries; i++) {
     const struct entry *x = &l->entry[i];
-    snprintf(want, sizeof want, "### %s: %s\n", x->claim->id, verdict_name(x->judgement.verdict));
+    snprintf(want, sizeof want, "### %s: %s%s%s%s\n", x->claim->id, verdict_name(x->judgement.verdict),
+             x->same_as ? " (counted as " : "", x->same_as ? x->same_as->id : "", x->same_as ? ")" : "");
     char *from = strstr(text, want), *to = from ? strstr(from + 1, "\n### ") : NULL;
     ck_assert_msg(from != NULL, "the README lacks %s", want);
     if (to) *to = 0;
@@ -276,15 +502,22 @@ START_TEST(what_counts_in_a_claim)
   folder_make(folder);
   snprintf(where, sizeof where, "sweep.dir=%s/runs", folder);
   ck_assert_int_eq(ledger_open(&l, made_rows, NULL, 0, &e), STATUS_OK);
-  l.stages = 1, l.jobs = 2, l.assignment = (const char *const[]){where}, l.assignments = 1;
+  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where}, l.assignments = 1;
   ck_assert_msg(ledger_run(&l, &e) == STATUS_OK, "%s", e.text);
   int diverged = 0, censored = 0, not_finite = 0;
+  int family = 0;
   for (int i = 0; i < l.entries; i++) {
     const struct entry *x = &l.entry[i];
     const struct claim *c = x->claim;
+    int twin = !strcmp(c->id, "again") || !strcmp(c->id, "silent-as-said"),
+        once = !c->identity && !c->withdrawn && !twin;
+    family += once;
+    ck_assert_msg(isnan(x->holm) == !once && isnan(x->fdr) == !once && !x->same_as == !twin, "%s: %g, %g",
+                  c->id, x->holm, x->fdr);
     int ratio = c->contrast == CONTRAST_RATIO, n = 0, lost = 0, out = 0;
-    double effect[3];
-    for (int s = 0; s < 3; s++) {
+    struct effect effect[6];
+    int seeds = c->identity ? 3 : 6; /* an identity is settled by the first stage */
+    for (int s = 0; s < seeds && !c->withdrawn; s++) {
       const struct entry_run *a = &x->arm[0].run[s], *b = claim_compared(c) == 2 ? &x->arm[1].run[s] : NULL;
       ck_assert_int_eq(a->seed, LEDGER_SEED + s);
       if (a->fate == SWEEP_DIVERGED || (b && b->fate == SWEEP_DIVERGED)) {
@@ -298,24 +531,34 @@ START_TEST(what_counts_in_a_claim)
         continue;
       }
       double from = b ? a->value.value : c->level, to = b ? b->value.value : a->value.value;
-      effect[n++] = ratio ? log(to / from) : to - from;
+      effect[n].low = effect[n].high = ratio ? log(to) - log(from) : to - from;
+      if (b && a->value.censored) effect[n].low = -INFINITY;
+      if ((b ? b : a)->value.censored) effect[n].high = INFINITY;
+      n++;
     }
     for (int k = 0; k < claim_arms(c); k++) {
-      double value[3];
+      double value[6];
       int count = 0;
-      for (int s = 0; s < 3; s++) {
+      for (int s = 0; s < x->arm[k].runs; s++) {
         const struct entry_run *run = &x->arm[k].run[s];
-        if (run->fate == SWEEP_FINISHED && is_used(c, run)) value[count++] = run->value.value;
+        if (run->fate == SWEEP_FINISHED && is_used(c, run) && !run->value.censored)
+          value[count++] = run->value.value;
       }
-      struct interval mean = interval_of(value, count, ratio);
+      double middle = median_of(value, count).middle;
       ck_assert_int_eq(x->arm[k].mean.n, count);
-      ck_assert_msg(!count || x->arm[k].mean.mean == mean.mean, "%s: the mean of arm %d", c->id, k);
+      ck_assert_msg(!count || x->arm[k].mean.mean == middle, "%s: the median of arm %d", c->id, k);
     }
     ck_assert_msg(x->diverged == lost && x->left_out == out, "%s: %d diverged, %d left out; here %d, %d",
                   c->id, x->diverged, x->left_out, lost, out);
     diverged += lost;
-    struct judgement want = judge(effect, n, c->prediction, ratio ? log(c->matters) : c->matters, 1);
+    double matters = ratio ? log(c->matters) : c->matters;
+    struct judgement want = c->identity ? judge_identity(effect, n, c->prediction, matters)
+                                        : judge(effect, n, c->prediction, matters, 1, 1);
     const struct judgement *j = &x->judgement;
+    if (c->withdrawn) {
+      ck_assert(j->verdict == VERDICT_WITHDRAWN && !x->arm->runs);
+      continue;
+    }
     int idle = !strcmp(c->id, "idle"), silent = !strcmp(c->id, "silent");
     ck_assert_msg(x->idle == idle && x->silent == silent, "%s: idle %d, silent %d", c->id, x->idle,
                   x->silent);
@@ -325,11 +568,11 @@ START_TEST(what_counts_in_a_claim)
     ck_assert_msg(!n || j->effect.mean == want.effect.mean, "%s: %g, not %g", c->id, j->effect.mean,
                   want.effect.mean);
     ck_assert_msg(j->p == want.p || (isnan(j->p) && isnan(want.p)), "%s: p %g, not %g", c->id, j->p, want.p);
-    double detectable;
-    struct interval told = entry_effect(x, &detectable);
+    struct interval told = entry_effect(x);
     ck_assert_msg(!n || told.mean == (ratio ? exp(want.effect.mean) : want.effect.mean), "%s as told", c->id);
   }
-  ck_assert_msg(diverged == 6 && censored > 0 && not_finite > 0,
+  ck_assert_int_eq(l.family, family);
+  ck_assert_msg(diverged == 12 && censored > 0 && not_finite > 0,
                 "%d diverged, %d times were not reached, %d not finite", diverged, censored, not_finite);
   check_readme(&l, folder);
   /* each run's time is told once, whichever claims share it */
@@ -337,11 +580,12 @@ START_TEST(what_counts_in_a_claim)
   for (int i = 0; i < l.entries; i++) {
     sum += entry_seconds(&l, i);
     for (int a = 0; a < claim_arms(l.entry[i].claim); a++)
-      for (int s = 0; s < 3; s++) {
+      for (int s = 0; s < l.entry[i].arm[a].runs; s++) {
         int first = 1;
         for (int m = 0; m <= i; m++)
           for (int b = 0; b < (m < i ? claim_arms(l.entry[m].claim) : a); b++)
-            first &= strcmp(l.entry[m].arm[b].run[s].id, l.entry[i].arm[a].run[s].id) != 0;
+            first &= l.entry[m].arm[b].runs <= s ||
+                     strcmp(l.entry[m].arm[b].run[s].id, l.entry[i].arm[a].run[s].id) != 0;
         if (first) each += l.entry[i].arm[a].run[s].seconds;
       }
   }
@@ -457,10 +701,13 @@ int main(void)
 {
   Suite *s = suite_create("ledger");
   TCase *c = tcase_create("ledger");
-  tcase_set_timeout(c, 60);
+  tcase_set_timeout(c, getenv("MAXLOGIT_TEST_LONG") ? 3600 : 240);
   tcase_add_test(c, every_verdict);
   tcase_add_test(c, what_settles_nothing);
-  tcase_add_test(c, errors_stay_below_what_is_promised);
+  tcase_add_test(c, identities);
+  tcase_add_test(c, errors_by_counting);
+  tcase_add_test(c, coverage);
+  tcase_add_test(c, wrong_verdicts_are_rare);
   tcase_add_test(c, power_and_stopping);
   tcase_add_test(c, rows_are_sound);
   tcase_add_test(c, all_is_planned);

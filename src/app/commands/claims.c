@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "ledger/keep.h"
 #include "ledger/page.h"
 #include "ledger/tell.h"
 #include "run/drive.h"
@@ -65,30 +66,30 @@ static void look(void *context, const struct sweep *s, long point)
 
 static void print_list(const struct ledger *l)
 {
+  double hours = 0;
   for (int i = 0; i < l->entries; i++) {
     const struct entry *x = &l->entry[i];
+    const struct claim *c = x->claim;
     int runs = 0, done = 0;
     for (int a = 0; a < CLAIM_ARMS; a++)
       for (int k = 0; k < x->arm[a].runs; k++) {
         runs++;
         done += x->arm[a].run[k].fate > SWEEP_RUNNING;
       }
-    printf("%-7s %d/%d run%s  %s  %s%s\n", x->claim->id, done, runs, text_s(runs), x->question,
-           x->claim->sentence, x->claim->scale ? " (needs scale)" : "");
+    printf("%-7s %d/%d run%s  %s  %s  %s%s", c->id, done, runs, text_s(runs), x->registered, x->question,
+           c->sentence,
+           c->withdrawn    ? " (withdrawn)"
+           : c->scale      ? " (needs scale)"
+           : c->identity   ? " (an identity)"
+           : runs && !done ? " (open)"
+                           : "");
+    if (c->hours && runs) printf(" (about %g core hours)", c->hours);
+    printf("\n");
+    hours += c->hours;
   }
-}
-
-static int keep_json(const struct ledger *l, struct error *error)
-{
-  struct buffer path = {0};
-  json_t *all = tell_json(l);
-  char *text = json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
-  buffer_add(&path, "%s/claims.json", l->folder);
-  int status = file_write(path.text, text, strlen(text), error);
-  memory_free(path.text);
-  free(text);
-  json_decref(all);
-  return status;
+  if (hours)
+    printf("%d claims; of those that say what they cost the full level takes about %g core hours\n",
+           l->entries, hours);
 }
 
 static int settle(struct ledger *l, const struct options *a, struct error *error)
@@ -101,11 +102,12 @@ static int settle(struct ledger *l, const struct options *a, struct error *error
   int status = ledger_run(l, error);
   if (status == STATUS_STOPPED) message("stopped; the same command goes on");
   if (status == STATUS_STOPPED || *error->text) return status;
+  ledger_recall(l);
   if (a->json)
     json_print(tell_json(l));
   else
     tell_table(l);
-  if (l->folder && keep_json(l, error)) return error->status;
+  if (ledger_keep(l, error)) return error->status;
   if (a->report && page_write(l, a->report, scripts, error)) return error->status;
   if (a->readme && tell_readmes(l, a->readme, error)) return error->status;
   return status;
@@ -139,26 +141,33 @@ const struct command command_claims = {
   .about =
     "Settle what the literature says: run what is missing of the experiments behind the claims (of those "
     "named, "
-    "or of all), in stages of 3, 6, 12 and 24 seeds from 1101 on, and print for each its effect with "
-    "interval, "
-    "the number of pairs, the effect that could have been seen, and the verdict: holds, refuted here, "
-    "partly, "
-    "inconclusive, or needs scale where no small machine can tell. key=value goes to all runs: sweep.dir "
-    "(default runs/claims) or, for another ledger, data=bytes data.path=FILE. Started again it goes on where "
-    "it "
-    "was.",
-  .more =
-    "The rule was fixed before the runs. After each stage the effect's interval is judged; a claim that is "
-    "settled gets no more seeds. For the four looks each interval is one of 98.75 % (Bonferroni over the "
-    "looks: "
-    "repeated confidence intervals), so that either one-sided error stays below 2.5 % over all of them: to "
-    "see "
-    "an effect where there is none, and to deny one that matters. Holds: the interval does not reach zero "
-    "and "
-    "the effect is as large as the claim says that matters, or, where a claim denies a difference, the "
-    "interval "
-    "lies within that margin. Refuted here: the interval excludes it. Partly: the sign is right, the size is "
-    "not. p is corrected for the looks, and by Holm over all claims that were settled by one command.",
+    "or of all), in stages of 3, 6, 12 and 24 seeds from 1101 on, and print for each what its arms have "
+    "equal, "
+    "its effect with interval, the number of pairs, the verdict (holds, partly, refuted here, inconclusive; "
+    "of a "
+    "denied difference also: differs, size open; few seeds; true by construction of an identity; needs scale "
+    "where "
+    "no small machine can test it), and what would change it. key=value goes to all runs: sweep.dir (default "
+    "runs/claims) or, for another ledger, data=bytes data.path=FILE. Started again it goes on where it was.",
+  .more = "The rule was fixed before the runs. An effect is the median over pairs of equal seed, its "
+          "interval lies between "
+          "order statistics, exact for whatever distribution: of 6 pairs none, of 12 one, of 24 six may lie "
+          "on the other "
+          "side, so that either one-sided error stays below 3 % over all looks. Holds: the interval lies "
+          "beyond what "
+          "matters, or, where a difference is denied, within. Partly (differs, size open): beyond zero, and "
+          "whether it "
+          "matters is open. Refuted here: it lies short of what matters, or, where a difference is denied, "
+          "beyond. Fewer "
+          "than six pairs settle nothing. --level quick stops at 6 seeds, full at 12 where a claim is "
+          "settled, else at 24. p "
+          "is corrected for the looks and for all comparisons that can be tested, settled or not, each "
+          "counted once: by "
+          "Holm, and by the false discovery rate. What is registered of a claim (rule, seeds, regime, arms, "
+          "measure, margin) "
+          "has a hash; where that differs from the one in claims.json, beside the runs, the verdict was "
+          "changed after the "
+          "fact, and the former is told as well.",
   OPTIONS,
   .most = MANY_WORDS,
   .settings = 1,

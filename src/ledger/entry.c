@@ -1,0 +1,127 @@
+/* entry.c - what is said of a claim that was settled, in words */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ledger/ledger.h"
+
+struct interval entry_effect(const struct entry *x)
+{
+  struct interval e = x->judgement.effect;
+  return x->claim->contrast == CONTRAST_RATIO ? (struct interval){e.n, exp(e.mean), exp(e.lo), exp(e.hi)} : e;
+}
+
+/* Is a run among those of the entries before i, or of the arms of entry i before arm a? */
+static int is_earlier(const struct ledger *l, int i, int a, const char *id)
+{
+  for (int e = 0; e <= i; e++)
+    for (int b = 0; b < (e < i ? CLAIM_ARMS : a); b++)
+      for (int k = 0; k < l->entry[e].arm[b].runs; k++)
+        if (!strcmp(l->entry[e].arm[b].run[k].id, id)) return 1;
+  return 0;
+}
+
+double entry_seconds(const struct ledger *l, int i)
+{
+  double sum = 0;
+  for (int a = 0; a < CLAIM_ARMS; a++)
+    for (int k = 0; k < l->entry[i].arm[a].runs; k++) {
+      const struct entry_run *run = &l->entry[i].arm[a].run[k];
+      if (!is_earlier(l, i, a, run->id)) sum += run->seconds;
+    }
+  return sum;
+}
+
+static void reason_of_test(const struct entry *x, char out[512])
+{
+  static const char *const more[] = {
+    [VERDICT_HOLDS] = "the predicted effect is there, and matters",
+    [VERDICT_PARTLY] = "the effect has the predicted sign; whether it is as large as matters is open"};
+  static const char *const denied[][VERDICT_DIFFERS + 1] = {
+    [PREDICT_SAME] = {[VERDICT_HOLDS] = "a difference that matters is excluded",
+                      [VERDICT_REFUTED] = "there is a difference, and it matters",
+                      [VERDICT_DIFFERS] = "there is a difference; whether it matters is open"},
+    [PREDICT_NOT_MORE] = {[VERDICT_HOLDS] = "a rise that matters is excluded",
+                          [VERDICT_REFUTED] = "there is a rise, and it matters",
+                          [VERDICT_DIFFERS] = "there is a rise; whether it matters is open"},
+    [PREDICT_NOT_LESS] = {[VERDICT_HOLDS] = "a fall that matters is excluded",
+                          [VERDICT_REFUTED] = "there is a fall, and it matters",
+                          [VERDICT_DIFFERS] = "there is a fall; whether it matters is open"},
+  };
+  const struct judgement *j = &x->judgement;
+  int is_directed = x->claim->prediction == PREDICT_MORE || x->claim->prediction == PREDICT_LESS;
+  int opposite = x->claim->prediction == PREDICT_MORE ? j->effect.hi < 0 : j->effect.lo > 0;
+  if (!is_directed)
+    snprintf(out, 512, "%s", denied[x->claim->prediction][j->verdict]);
+  else if (j->verdict == VERDICT_REFUTED)
+    snprintf(out, 512, "an effect of the size that matters is excluded: %s",
+             opposite ? "it has the opposite sign" : "it is negligible at most");
+  else
+    snprintf(out, 512, "%s", more[j->verdict]);
+}
+
+void entry_reason(const struct entry *x, char out[512])
+{
+  const struct claim *c = x->claim;
+  const struct judgement *j = &x->judgement;
+  if (c->withdrawn)
+    snprintf(out, 512, "%s", c->withdrawn);
+  else if (c->scale)
+    snprintf(out, 512, "%s", c->scale);
+  else if (x->idle)
+    snprintf(out, 512,
+             "the two arms are the same training to the bit: what differs between them never acted");
+  else if (x->silent)
+    snprintf(out, 512, "%s is %g in every run of both arms: there was nothing to tell them by",
+             claim_metric(c, 0), x->arm[0].run[0].value.value);
+  else if (j->verdict == VERDICT_OPEN)
+    snprintf(out, 512, "it has not been run");
+  else if (j->verdict == VERDICT_TRUE)
+    snprintf(out, 512,
+             "it follows from the algebra of the update, and is so in all %d pairs: a test of the program",
+             j->effect.n);
+  else if (j->verdict == VERDICT_BROKEN)
+    snprintf(out, 512,
+             "it follows from the algebra of the update, and is not so in every pair: the program is wrong");
+  else if (j->verdict <= VERDICT_DIFFERS)
+    reason_of_test(x, out);
+  else if (j->verdict == VERDICT_FEW_SEEDS)
+    snprintf(out, 512, "%s: an interval wants six",
+             x->diverged > x->left_out ? "too few pairs of runs that did not diverge"
+                                       : "too few pairs with a value");
+  else
+    snprintf(out, 512, "%d seeds leave both open", j->effect.n);
+}
+
+static void change_by_seeds(const struct entry *x, struct buffer *b)
+{
+  const struct judgement *j = &x->judgement;
+  int all = stage_seeds[STAGES - 1], n = j->effect.n;
+  if (x->idle || x->silent)
+    buffer_add(b, "a regime in which the arms differ");
+  else if (j->verdict == VERDICT_FEW_SEEDS)
+    buffer_add(b, "%d pairs more at least", stage_seeds[1] - n);
+  else if (j->settled && j->verdict != VERDICT_INCONCLUSIVE && isnan(j->pairs))
+    buffer_add(b, "%d more of the %d pairs on the other side", j->spare + 1, n);
+  else if (isnan(j->pairs) || j->pairs > 1000)
+    buffer_add(b, "no number of seeds, the effect being where it is");
+  else if (j->pairs > n)
+    buffer_add(b, "about %.0f seeds more, if the effect stays%s", j->pairs - n,
+               j->pairs > all ? " (the full level has 24)" : "");
+  else
+    buffer_add(b, "a few seeds more");
+}
+
+void entry_change(const struct entry *x, char out[512])
+{
+  struct buffer b = {0};
+  const struct claim *c = x->claim;
+  *out = 0;
+  if (!claim_is_tested(c) || x->judgement.verdict == VERDICT_OPEN) return;
+  change_by_seeds(x, &b);
+  if (c->equal != EQUAL_TUNED) buffer_add(&b, "; rates: this regime's alone was looked at");
+  buffer_add(&b, "; width and data: these alone were looked at");
+  snprintf(out, 512, "%s", b.text);
+  memory_free(b.text);
+}

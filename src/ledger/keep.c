@@ -1,0 +1,109 @@
+#include "ledger/keep.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "ledger/tell.h"
+
+static char *path_of(const struct ledger *l)
+{
+  struct buffer path = {0};
+  buffer_add(&path, "%s/claims.json", l->folder);
+  return path.text;
+}
+
+/* NULL: there is none, or what is there is not one. */
+static json_t *load(const struct ledger *l)
+{
+  json_error_t wrong;
+  char *path = path_of(l);
+  json_t *all = NULL;
+  if (!access(path, F_OK)) {
+    all = json_load_file(path, 0, &wrong);
+    if (!json_is_array(all)) {
+      warning("%s is no ledger: what was found before is not known", path);
+      json_decref(all);
+      all = NULL;
+    }
+  }
+  memory_free(path);
+  return all;
+}
+
+static const char *text_at(const json_t *o, const char *key)
+{
+  const char *text = json_string_value(json_object_get(o, key));
+  return text ? text : "";
+}
+
+static double number_at(const json_t *o, const char *key)
+{
+  const json_t *x = json_object_get(o, key);
+  return json_is_number(x) ? json_number_value(x) : NAN;
+}
+
+static int is_of(const json_t *old, const char *id, const char *settings)
+{
+  return !strcmp(text_at(old, "id"), id) && !strcmp(text_at(old, "settings"), settings);
+}
+
+static void keep_former(struct former *f, const json_t *from)
+{
+  const json_t *e = json_object_get(from, "effect");
+  snprintf(f->registered, sizeof f->registered, "%s", text_at(from, "registered"));
+  snprintf(f->verdict, sizeof f->verdict, "%s", text_at(from, "verdict"));
+  snprintf(f->made_by, sizeof f->made_by, "%s", text_at(from, "made_by"));
+  f->effect =
+    (struct interval){(int)number_at(e, "n"), number_at(e, "mean"), number_at(e, "lo"), number_at(e, "hi")};
+}
+
+/* The first verdict that was changed stays the one that is told, however often the claim is changed. */
+static void recall(struct entry *x, const json_t *old)
+{
+  const json_t *changed = json_object_get(old, "changed_after_the_fact");
+  if (json_is_object(changed))
+    keep_former(&x->former, changed);
+  else if (json_integer_value(json_object_get(old, "stages")) &&
+           strcmp(text_at(old, "registered"), x->registered) != 0)
+    keep_former(&x->former, old);
+}
+
+void ledger_recall(struct ledger *l)
+{
+  struct buffer settings = {0};
+  json_t *all = l->folder ? load(l) : NULL;
+  ledger_settings(l, &settings);
+  for (int i = 0; i < l->entries; i++)
+    for (size_t k = 0; k < json_array_size(all); k++)
+      if (is_of(json_array_get(all, k), l->entry[i].claim->id, settings.text))
+        recall(&l->entry[i], json_array_get(all, k));
+  memory_free(settings.text);
+  json_decref(all);
+}
+
+static int is_in(const json_t *all, const json_t *one)
+{
+  for (size_t k = 0; k < json_array_size(all); k++)
+    if (is_of(json_array_get(all, k), text_at(one, "id"), text_at(one, "settings"))) return 1;
+  return 0;
+}
+
+int ledger_keep(const struct ledger *l, struct error *error)
+{
+  if (!l->folder) return STATUS_OK;
+  json_t *now = tell_json(l), *old = load(l);
+  for (size_t k = 0; k < json_array_size(old); k++)
+    if (!is_in(now, json_array_get(old, k))) json_array_append(now, json_array_get(old, k));
+  char *text = json_dumps(now, JSON_INDENT(1) | JSON_REAL_PRECISION(15)), *path = path_of(l);
+  int status = file_write(path, text, strlen(text), error);
+  memory_free(path);
+  free(text);
+  json_decref(now);
+  json_decref(old);
+  return status;
+}

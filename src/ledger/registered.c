@@ -1,0 +1,21 @@
+#include "ledger/registered.h"
+
+#include <xxhash.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "ledger/stages.h"
+
+void registered_hash(const struct claim *c, char out[16])
+{
+  struct buffer b = {0};
+  buffer_add(&b, "rule %d\nseeds %d from %d\n", LEDGER_RULE, stage_seeds[STAGES - 1], LEDGER_SEED);
+  for (int s = 0; s < STAGES; s++) buffer_add(&b, "look %d %g\n", stage_seeds[s], stage_error(s));
+  buffer_add(&b, "regime %s\nequal %s\n", c->regime ? c->regime : "-", equal_name(c->equal));
+  for (int a = 0; c->regime && c->arm[a].name; a++)
+    buffer_add(&b, "arm %s; %s\n", c->arm[a].set ? c->arm[a].set : "-", claim_metric(c, a));
+  buffer_add(&b, "contrast %d level %g prediction %d matters %g identity %d scale %d\n", (int)c->contrast,
+             c->level, (int)c->prediction, c->matters, c->identity, c->scale != NULL);
+  snprintf(out, 16, "%012llx", (unsigned long long)XXH3_64bits(b.text, b.length) >> 16);
+  memory_free(b.text);
+}
