@@ -36,6 +36,7 @@ void ops_cuda_rows(struct ops *);
 void ops_cuda_vectors(struct ops *);
 void ops_cuda_update(struct ops *);
 void ops_cuda_small(struct ops *);
+void ops_cuda_ranks(struct ops *);
 void ops_cuda_product(struct ops *);
 void ops_cuda_attention(struct ops *);
 void ops_cuda_experts(struct ops *);

@@ -8,6 +8,7 @@ extern "C" void ops_cuda_override(struct ops *ops)
   ops_cuda_vectors(ops);
   ops_cuda_update(ops);
   ops_cuda_small(ops);
+  ops_cuda_ranks(ops);
   ops_cuda_product(ops);
   ops_cuda_attention(ops);
   ops_cuda_experts(ops);

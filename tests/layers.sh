@@ -1,6 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC2046,SC2086,SC2044 # no name here has a blank
-# Floors: a file includes only from its own folder's floor or from one below; only storage/h5.c includes hdf5.h; the
+# Floors: a file includes only from its own folder's floor or from one below; only storage/h5.c includes hdf5.h, only comm/mpi.c
+# mpi.h; the
 # devices' folders in numerics know nothing of each other; what a folder keeps to itself stays there; every source is in
 # a list.am, and what a list.am names exists.
 cd "${top_srcdir:-.}" || exit 99
@@ -8,7 +9,7 @@ status=0
 complain() { echo "$1"; status=1; }
 
 awk '
-  BEGIN { n = split("base numerics model training observe config storage library run zoo analysis ledger app", name); for (i = 1; i <= n; i++) floor[name[i]] = i }
+  BEGIN { n = split("base comm numerics model training observe config storage library run zoo analysis ledger app", name); for (i = 1; i <= n; i++) floor[name[i]] = i }
   FNR == 1 { split(FILENAME, part, "/"); mine = part[1] == "experiments" ? floor["ledger"] : part[2] in floor ? floor[part[2]] : n; files++ }
   /^[ \t]*#[ \t]*include[ \t]*"/ {
     split($0, quoted, "\""); path = quoted[2]
@@ -19,6 +20,9 @@ awk '
   }
   /^[ \t]*#[ \t]*include[ \t]*<hdf5/ && FILENAME != "src/storage/h5.c" {
     print FILENAME ":" FNR ": only src/storage/h5.c includes the HDF5 library"; bad = 1
+  }
+  /^[ \t]*#[ \t]*include[ \t]*[<"]mpi\.h/ && FILENAME != "src/comm/mpi.c" {
+    print FILENAME ":" FNR ": only src/comm/mpi.c includes mpi.h"; bad = 1
   }
   END { print files " files, " includes " includes"; if (files < 20 || includes < 50) bad = 1; exit bad }
 ' $(find src experiments -name '*.[ch]' ! -name build.h) || status=1

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "app/command.h"
+#include "comm/comm.h"
 #include "storage/provenance.h"
 
 static int unknown(const char *word)
@@ -59,6 +60,7 @@ static int call(const struct command *c, int argc, char **argv)
   else if (r)
     status = c->run(r, &e);
   if (r) command_free(c, r);
+  status = comm_end(status, &e);
   if (*e.text) message("%s", e.text);
   return e.status ? e.status : status;
 }

@@ -9,6 +9,10 @@ enum device_math { MATH_FP32, MATH_TF32, MATH_BF16 };
 
 enum { AHEAD_MOST = 8 };
 
+/* Groups of ranks that a run is divided among: parts of a step's batch; parts of the context. */
+enum rank_axis { RANKS_BATCH, RANKS_CONTEXT, RANK_AXES };
+struct comm;
+
 struct device {
   const char *name;      /* "cpu" */
   char description[256]; /* "cpu: SkylakeX, OpenBLAS 0.3.21, 2 threads" */
@@ -52,6 +56,7 @@ struct device {
   void *stream;
   const struct tensor *guard;
   enum device_math math;
+  const struct comm *ranks[RANK_AXES]; /* NULL: one (ranks.h) */
   const void *shared; /* see struct ops */
   long waits;         /* downloads so far */
   void *scratch;

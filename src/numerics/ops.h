@@ -81,6 +81,7 @@ enum op_field_kind {
   FIELD_SIZE,
   FIELD_SCALAR
 };
+enum merge_kind { MERGE_NOT = -1, MERGE_SUM = -2, MERGE_MAX = -3, MERGE_FIRST = -4 };
 enum reduce_kind { REDUCE_MIN, REDUCE_MAX, REDUCE_SUM, REDUCE_PRODUCT };
 struct op_field {
   const char *name;
@@ -89,6 +90,8 @@ struct op_field {
 const char *op_name(enum op);
 const char *op_what(enum op);
 const struct op_field *op_fields(enum op, int *count);
+/* Is it between ranks? Such calls are made in the order of recording, by the host where the device keeps calls. */
+int op_is_between_ranks(enum op);
 /* Necessary floating-point operations of a call (causal and symmetric products by half); elementwise
    operations count 0: they are overhead against the sgemm limit. */
 double op_flops(enum op, const union op_args *);

@@ -82,7 +82,8 @@ static struct accesses accesses_of(const struct program *p)
                        memory_new((size_t)p->calls * MOST_ACCESSES + 1, sizeof *a.access)};
   struct access *next = a.access;
   for (int i = 0; i < p->calls; i++) {
-    a.of[i] = (struct footprint){next, access_call(&p->call[i], next), p->call[i].host != NULL};
+    const struct call *c = &p->call[i];
+    a.of[i] = (struct footprint){next, access_call(c, next), c->host || op_is_between_ranks(c->op)};
     next += a.of[i].count;
   }
   return a;

@@ -10,11 +10,18 @@ static void run_call(struct device *device, const struct call *call)
     call->host(device, call->context);
 }
 
+/* Not the device's own: what it keeps ends before it. */
+static int is_apart(const struct program *p, const struct call *call)
+{
+  return call->host || (p->device->ranks[RANKS_BATCH] && op_is_between_ranks(call->op)) ||
+         (p->device->ranks[RANKS_CONTEXT] && op_is_between_ranks(call->op));
+}
+
 /* The i-th of the order, for all. */
 static void run_at(struct program *const *p, int count, int i)
 {
   int at = p[0]->order[i];
-  int each = p[0]->call[at].host ? count : 1;
+  int each = is_apart(p[0], &p[0]->call[at]) ? count : 1;
   for (int k = 0; k < each; k++) run_call(p[k]->device, &p[k]->call[at]);
 }
 
@@ -35,7 +42,7 @@ static int run_piece_kept(struct program *p, int i)
 {
   struct device *d = p->device;
   int end = i;
-  while (end < p->calls && !p->call[p->order[end]].host) end++;
+  while (end < p->calls && !is_apart(p, &p->call[p->order[end]])) end++;
   if (!p->kept[i]) {
     d->begin(d);
     for (int k = i; k < end; k++) run_call(d, &p->call[p->order[k]]);
@@ -52,7 +59,7 @@ static void run_kept(struct program *const *all, int count)
   p->kept_runs = p->device->runs;
   p->kept_scratch = p->device->scratch;
   for (int i = 0; i < p->calls;) {
-    if (p->call[p->order[i]].host)
+    if (is_apart(p, &p->call[p->order[i]]))
       run_at(all, count, i++);
     else
       i = run_piece_kept(p, i);

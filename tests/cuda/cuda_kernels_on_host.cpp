@@ -3,6 +3,7 @@
 #include "cuda/attention.cu"
 #include "cuda/experts.cu"
 #include "cuda/product.cu"
+#include "cuda/ranks.cu"
 #include "cuda/rows.cu"
 #include "cuda/small.cu"
 #include "cuda/table.cu"

@@ -7,6 +7,7 @@
 #include "cuda/small.cu"
 #include "cuda/experts.cu"
 #include "cuda/product.cu"
+#include "cuda/ranks.cu"
 #include "cuda/attention.cu"
 #include "cuda/table.cu"
 #include "cuda_device.h"

@@ -834,6 +834,49 @@ static int make_see_pairs(struct made *m, int i, union op_args *args)
   return 1;
 }
 
+/* --- between ranks, of which there is one here; and what two parts have seen ------------------------------------ */
+
+static int make_all_sum(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  args->all_sum = (struct all_sum_args){.y = vector(m, sizes[i][0] * sizes[i][1])};
+  return 1;
+}
+
+static int make_all_max(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  args->all_max = (struct all_max_args){.y = vector(m, sizes[i][0] * sizes[i][1])};
+  return 1;
+}
+
+static int make_pass_on(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  long n = sizes[i][0] * sizes[i][1];
+  args->pass_on = (struct pass_on_args){.y = new_real(m, 1, n, n, 0), .x = vector(m, n)};
+  return 1;
+}
+
+static int make_trade(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  long n = sizes[i][0] * sizes[i][1];
+  args->trade = (struct trade_args){.y = new_real(m, 1, n, n, 0), .x = vector(m, n), .bit = i % 3};
+  return 1;
+}
+
+/* Kinds by turns; some follow a number that is summed, some one that is the larger, some themselves. */
+static int make_merge(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  long n = sizes[i][0] * sizes[i][1];
+  args->merge = (struct merge_args){.y = vector(m, n), .x = vector(m, n), .kind = integers(m, n, 1)};
+  for (long k = 0; k < n; k++)
+    INTS(args->merge.kind)[k] = (int)(k % 6 == 4 ? k - 3 : k % 6 == 5 ? k : -1 - k % 6);
+  return 1;
+}
+
 /* --- segments: of all lengths, in any order, with gaps ------------------------------------------------------ */
 
 static struct tensor *segments(struct made *m, int i, long *total)

@@ -5,6 +5,7 @@
 #include "analysis/json.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "comm/comm.h"
 #include "numerics/cuda_plugin.h"
 #include "run/bits.h"
 #include "storage/provenance.h"
@@ -18,7 +19,8 @@ struct diagnosis {
   struct provenance provenance;
   char device[256], gnuplot[64], bits[BITS_TEXT];
   struct gpu gpu;
-  int threads;
+  char mpi_lacks[512];
+  int threads, ranks;
   double seconds;
 };
 
@@ -87,12 +89,24 @@ static void print_gpu(const struct gpu *g)
   print_line(NULL, "gpu", text);
 }
 
+static void print_ranks(const struct diagnosis *d)
+{
+  char text[1024];
+  if (*d->mpi_lacks)
+    snprintf(text, sizeof text, "1: %s", d->mpi_lacks);
+  else
+    snprintf(text, sizeof text, "%d%s, by %s", d->ranks, d->ranks > 1 ? "" : " (no launcher)",
+             comm_library());
+  print_line(NULL, "ranks", text);
+}
+
 static void print_text(const struct diagnosis *d)
 {
   char text[128];
   provenance_each(&d->provenance, print_line, NULL);
   print_line(NULL, "device", d->device);
   print_gpu(&d->gpu);
+  print_ranks(d);
   print_line(NULL, "gnuplot",
              *d->gnuplot ? d->gnuplot : "not found: plot draws nothing (package gnuplot-nox)");
   snprintf(text, sizeof text, "50 steps in %.2f s", d->seconds);
@@ -114,6 +128,9 @@ static void print_json(const struct diagnosis *d)
   json_pair(all, "kernels", ops_cpu_level());
   json_pair(all, "gpu", *d->gpu.lacks ? NULL : d->gpu.name);
   json_pair(all, "gpu_lacks", *d->gpu.lacks ? d->gpu.lacks : NULL);
+  json_pair(all, "mpi", comm_library());
+  json_pair(all, "mpi_lacks", *d->mpi_lacks ? d->mpi_lacks : NULL);
+  json_object_set_new(all, "ranks", json_integer(d->ranks));
   json_pair(all, "gnuplot", *d->gnuplot ? d->gnuplot : NULL);
   json_pair(all, "bits", d->bits);
   json_pair(all, "expected_bits", bits_are_own() ? NULL : EXPECTED);
@@ -130,6 +147,10 @@ static int doctor(void *request, struct error *e)
   provenance_get(&d.provenance);
   gnuplot_version(d.gnuplot, sizeof d.gnuplot);
   cuda_look(&d.gpu);
+  const struct comm *world = comm_world(e);
+  if (!world) return e->status;
+  d.ranks = world->ranks;
+  comm_lacks(d.mpi_lacks, sizeof d.mpi_lacks);
   if (run_fixed(&d, e)) return e->status;
   (r->json ? print_json : print_text)(&d);
   return as_everywhere(&d) || bits_are_own() ? STATUS_OK : STATUS_FAIL;

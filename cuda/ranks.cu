@@ -1,0 +1,70 @@
+/* ranks.cu - what two parts of a batch have seen, as one; what ranks send each other is, on one, a copy: between many the
+   host carries it (numerics/ranks.c); definitions: ref/ranks.c */
+#include "cuda/kernels.h"
+
+struct one_nan_each {
+  view y;
+  __device__ void operator()(long, long i) const
+  {
+    if (isnan(y.element(i))) y.element(i) = NAN;
+  }
+};
+/* "y = the largest of y over the ranks" */
+static void all_max(struct device *device, const struct all_max_args *x)
+{
+  each(device, 1, x->y->rows * x->y->cols, one_nan_each{VIEW(x->y)});
+}
+
+/* "y = the sum of y over the ranks" */
+static void all_sum(struct device *, const struct all_sum_args *) {}
+
+struct carried_each {
+  view y, x;
+  __device__ void operator()(long, long i) const { y.element(i) = x.element(i); }
+};
+static void carry(struct device *device, struct tensor *y, struct tensor *x)
+{
+  each(device, 1, y->rows * y->cols, carried_each{VIEW(y), VIEW(x)});
+}
+/* "y = x of the rank before this one in the ring" */
+static void pass_on(struct device *device, const struct pass_on_args *x) { carry(device, x->y, x->x); }
+/* "y = x of the rank whose number has that bit turned" */
+static void trade(struct device *device, const struct trade_args *x) { carry(device, x->y, x->x); }
+
+struct follow_each {
+  view y, x;
+  ints kind;
+  __device__ void operator()(long, long i) const
+  {
+    int by = kind.base()[i];
+    if (by < 0) return;
+    float first = x.element(by), second = y.element(by);
+    if (isnan(first) || (!isnan(second) && first >= second)) y.element(i) = x.element(i);
+  }
+};
+struct merge_each {
+  view y, x;
+  ints kind;
+  __device__ void operator()(long, long i) const
+  {
+    int by = kind.base()[i];
+    if (by == MERGE_SUM) y.element(i) = x.element(i) + y.element(i);
+    if (by == MERGE_MAX) y.element(i) = max_nan(x.element(i), y.element(i));
+    if (by == MERGE_FIRST) y.element(i) = x.element(i);
+  }
+};
+/* "what two parts have seen ... kind j >= 0: x where x[j] is not below y[j] as they came": these before all others */
+static void merge(struct device *device, const struct merge_args *x)
+{
+  each(device, 1, x->y->cols, follow_each{VIEW(x->y), VIEW(x->x), INTS_VIEW(x->kind)});
+  each(device, 1, x->y->cols, merge_each{VIEW(x->y), VIEW(x->x), INTS_VIEW(x->kind)});
+}
+
+extern "C" void ops_cuda_ranks(struct ops *ops)
+{
+  ops->all_sum = all_sum;
+  ops->all_max = all_max;
+  ops->pass_on = pass_on;
+  ops->trade = trade;
+  ops->merge = merge;
+}

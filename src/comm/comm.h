@@ -1,0 +1,58 @@
+/* comm.h - ranks: processes that a launcher (mpirun, srun) has started together, and what they send each other
+   Ranks call alike: what one does with the others, all of a group do, in the same order. A rank that does not answer
+   within comm_patience ends the run on all of them, with one message (exit 1). Without a launcher there is one rank,
+   and MPI is never asked; with one, the module maxlogit_mpi.so is opened, as that of a GPU is. */
+#ifndef MAXLOGIT_COMM_H
+#define MAXLOGIT_COMM_H
+#include <stddef.h>
+#include "base/error.h"
+
+/* Bytes to a rank of the group, or from one. */
+struct parcel {
+  int rank;
+  void *data;
+  size_t bytes;
+};
+
+/* A group of ranks, as one of them sees it. */
+struct comm {
+  int rank, ranks;
+  void *handle; /* the module's; NULL: one rank */
+};
+
+/* Does a launcher have several ranks here? Asks the environment alone. */
+int comm_launched(void);
+/* All ranks. The first call opens the module where there are several; STATUS_USAGE and NULL: it cannot be opened. */
+struct comm *comm_world(struct error *);
+/* The group of those ranks that say the same color, in their order; all of `comm` call. One rank: a copy. */
+struct comm *comm_split(const struct comm *, int color);
+void comm_free(struct comm *);
+/* Seconds within which a rank must answer. */
+void comm_patience(double seconds);
+/* What the module is ("Open MPI v4.1.4, ..."); NULL: not opened. comm_lacks: why there is none on this machine, or ""
+   (it is opened to know, MPI is not). */
+const char *comm_library(void);
+void comm_lacks(char *out, size_t room);
+/* The host of a rank of all. */
+const char *comm_host(int rank);
+/* Ranks of all that run on this host, this one included. */
+int comm_neighbours(void);
+
+/* Send all of `out`, and wait until it is taken and all of `in` is there. Messages between two ranks keep their order. */
+void comm_transfer(const struct comm *, const struct parcel *out, int outs, const struct parcel *in, int ins);
+/* Bytes to the rank `distance` further in the ring, and those of the rank as far before. */
+void comm_pass(const struct comm *, int distance, const void *send, void *receive, size_t bytes);
+/* Bytes of every rank, in their order: all [ranks * bytes]. */
+void comm_gather(const struct comm *, const void *own, void *all, size_t bytes);
+/* Bytes that this process has sent so far. */
+double comm_sent(void);
+
+/* All ranks of the world meet: STATUS_OK where none has an error. Otherwise each gets that status, rank 0 the texts (of
+   which rank they are is said where they differ), the others none; from then on ranks meet no more, every call says the
+   same. `flags` are joined by or; may be NULL. Also tells by rank 0 what the others had to say (message, warning),
+   once. */
+int comm_agree(unsigned *flags, struct error *);
+/* The end of the program, with its status: all ranks meet, and MPI is left. A process that ends without it ends the
+   others. */
+int comm_end(int status, struct error *);
+#endif

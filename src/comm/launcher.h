@@ -1,0 +1,10 @@
+/* launcher.h - who has started this process beside others, and the module that speaks with them */
+#ifndef MAXLOGIT_COMM_LAUNCHER_H
+#define MAXLOGIT_COMM_LAUNCHER_H
+#include "comm/module.h"
+
+/* How many a launcher has started, as it tells in the environment: 1 without one. */
+int launcher_ranks(void);
+/* The module; NULL, and why: STATUS_USAGE. It stays open. */
+const struct comm_module *launcher_module(struct error *);
+#endif

@@ -1,0 +1,28 @@
+/* module.h - what maxlogit_mpi.so gives to the program: a library of its own, so that a program built without MPI needs
+   no other build, and one with it nothing of MPI to start */
+#ifndef MAXLOGIT_COMM_MODULE_H
+#define MAXLOGIT_COMM_MODULE_H
+#include "comm/comm.h"
+
+enum { COMM_MODULE_VERSION = 1 };
+
+/* How a transfer ended: done; or some rank of the world has not answered: told by this rank, or by another. */
+enum transfer_end { TRANSFER_DONE, TRANSFER_TELL, TRANSFER_LOST };
+
+struct comm_module {
+  int version;
+  /* Version of the library. Before all else, too. */
+  void (*library)(char *out, size_t room);
+  /* Begin; the world's handle. NULL, and why, where that fails. */
+  void *(*open)(int *rank, int *ranks, char *why, size_t room);
+  void *(*split)(void *handle, int color, int rank, int *new_rank, int *new_ranks);
+  void (*drop)(void *handle);
+  /* See comm_transfer; *lost: the rank of the world that is silent, or -1 where none is. */
+  enum transfer_end (*transfer)(void *handle, const struct parcel *out, int outs, const struct parcel *in,
+                                int ins, double seconds, int *lost);
+  void (*close)(void);
+  void (*abort)(int status); /* of all ranks; does not return */
+};
+typedef const struct comm_module *comm_module_entry(void);
+#define COMM_MODULE_ENTRY "maxlogit_mpi"
+#endif

@@ -1,0 +1,189 @@
+/* mpi.c - the module maxlogit_mpi.so: ranks by MPI (Open MPI, MPICH; MPI 3.1)
+   Nothing here blocks without a limit: all waiting is by tests. */
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "comm/module.h"
+
+static MPI_Comm calls; /* of all ranks: for the roll call alone */
+
+static double now(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void doze(double seconds)
+{
+  struct timespec t = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
+  nanosleep(&t, NULL);
+}
+
+static void library(char *out, size_t room)
+{
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length;
+  MPI_Get_library_version(text, &length);
+  text[strcspn(text, "\n")] = 0;
+  for (char *c = text; *c; c++)
+    if (*c == '\t') *c = ' ';
+  snprintf(out, room, "%s", text);
+}
+
+static void *handle_of(MPI_Comm comm)
+{
+  MPI_Comm *own = malloc(sizeof *own);
+  if (own) *own = comm;
+  return own;
+}
+
+static void *open_world(int *rank, int *ranks, char *why, size_t room)
+{
+  int given, there;
+  MPI_Initialized(&there);
+  if (!there && MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given)) {
+    snprintf(why, room, "MPI_Init failed");
+    return NULL;
+  }
+  MPI_Comm own;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* copies have it, too */
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Comm_dup(MPI_COMM_WORLD, &calls);
+  MPI_Comm_rank(own, rank);
+  MPI_Comm_size(own, ranks);
+  return handle_of(own);
+}
+
+static void *split(void *handle, int color, int rank, int *new_rank, int *new_ranks)
+{
+  MPI_Comm part;
+  MPI_Comm_split(*(MPI_Comm *)handle, color, rank, &part);
+  MPI_Comm_rank(part, new_rank);
+  MPI_Comm_size(part, new_ranks);
+  return handle_of(part);
+}
+
+static void drop(void *handle)
+{
+  MPI_Comm_free(handle);
+  free(handle);
+}
+
+/* --- who is silent ------------------------------------------------------------------------------------------ */
+
+/* Whoever has waited too long calls all, and all that wait call back: each then knows the same. Ranks that compute are
+   silent, too: the limit must be longer than a step. */
+static int is_called(void)
+{
+  int there = 0;
+  MPI_Iprobe(MPI_ANY_SOURCE, 0, calls, &there, MPI_STATUS_IGNORE);
+  return there;
+}
+
+static enum transfer_end roll_call(double seconds, int *lost)
+{
+  int rank, ranks, word = 0, there;
+  MPI_Comm_rank(calls, &rank);
+  MPI_Comm_size(calls, &ranks);
+  char *answered = calloc((size_t)ranks, 1);
+  for (int i = 0; i < ranks; i++) {
+    MPI_Request request;
+    if (i != rank && !MPI_Isend(&word, 1, MPI_INT, i, 0, calls, &request)) MPI_Request_free(&request);
+  }
+  answered[rank] = 1;
+  for (double end = now() + seconds; now() < end; doze(1e-3)) {
+    MPI_Status from;
+    there = 0;
+    while (!MPI_Iprobe(MPI_ANY_SOURCE, 0, calls, &there, &from) && there) {
+      MPI_Recv(&word, 1, MPI_INT, from.MPI_SOURCE, 0, calls, MPI_STATUS_IGNORE);
+      answered[from.MPI_SOURCE] = 1;
+    }
+  }
+  int first = -1;
+  *lost = -1;
+  for (int i = ranks; i-- > 0;) {
+    if (answered[i])
+      first = i;
+    else
+      *lost = i;
+  }
+  free(answered);
+  return first == rank ? TRANSFER_TELL : TRANSFER_LOST;
+}
+
+/* --- messages ------------------------------------------------------------------------------------------------- */
+
+enum { PIECE = 1 << 30 }; /* MPI counts in int */
+
+static int pieces_of(const struct parcel *p, int count)
+{
+  int n = 0;
+  for (int i = 0; i < count; i++) n += (int)((p[i].bytes + PIECE - 1) / PIECE);
+  return n;
+}
+
+static int start(const struct parcel *p, int count, int sends, MPI_Comm comm, MPI_Request *request)
+{
+  int n = 0;
+  for (int i = 0; i < count; i++)
+    for (size_t at = 0; at < p[i].bytes; at += PIECE, n++) {
+      int size = (int)(p[i].bytes - at < PIECE ? p[i].bytes - at : PIECE);
+      char *data = (char *)p[i].data + at;
+      if (sends)
+        MPI_Isend(data, size, MPI_BYTE, p[i].rank, 0, comm, &request[n]);
+      else
+        MPI_Irecv(data, size, MPI_BYTE, p[i].rank, 0, comm, &request[n]);
+    }
+  return n;
+}
+
+/* At first awake: what is awaited comes soon. Others may want the core. */
+static enum transfer_end wait_for(MPI_Request *request, int n, double seconds, int *lost)
+{
+  double began = now(), looked = began;
+  for (;;) {
+    int done = 0, failed = MPI_Testall(n, request, &done, MPI_STATUSES_IGNORE);
+    if (done && !failed) return TRANSFER_DONE;
+    double t = now(), waited = t - began;
+    int calling = failed || waited > 0.8 * seconds;
+    if (!calling && t - looked > 0.02) calling = is_called(), looked = t;
+    if (calling) {
+      enum transfer_end end = roll_call(0.2 * seconds, lost);
+      if (failed || *lost >= 0) return end;
+      began = now(); /* all are there: somebody was slow */
+    }
+    if (waited < 2e-3)
+      sched_yield();
+    else
+      doze(waited < 0.1 ? 5e-5 : 1e-3);
+  }
+}
+
+static enum transfer_end transfer(void *handle, const struct parcel *out, int outs, const struct parcel *in,
+                                  int ins, double seconds, int *lost)
+{
+  MPI_Request few[16], *request = few;
+  int n = pieces_of(out, outs) + pieces_of(in, ins);
+  if (n > 16) request = malloc((size_t)n * sizeof *request);
+  if (!request) MPI_Abort(MPI_COMM_WORLD, 1);
+  int begun = start(in, ins, 0, *(MPI_Comm *)handle, request);
+  start(out, outs, 1, *(MPI_Comm *)handle, request + begun);
+  enum transfer_end end = wait_for(request, n, seconds, lost);
+  if (request != few) free(request);
+  return end;
+}
+
+static void close_world(void) { MPI_Finalize(); }
+static void abort_world(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
+
+const struct comm_module *maxlogit_mpi(void);
+__attribute__((visibility("default"))) const struct comm_module *maxlogit_mpi(void)
+{
+  static const struct comm_module module = {
+    COMM_MODULE_VERSION, library, open_world, split, drop, transfer, close_world, abort_world};
+  return &module;
+}

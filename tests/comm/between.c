@@ -1,0 +1,155 @@
+/* between.c - what ranks send each other, as one of them: sums, maxima and rings of every size against what they are
+   defined as, then a hash of the sums of 16 leaves, the same however many ranks there are (ranks.sh compares) */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/memory.h"
+#include "base/random.h"
+#include "numerics/ranks.h"
+
+enum { LEAVES = 16 };
+static const long sizes[] = {1, 7, 1024, 1025, 5000, 20011};
+static const struct comm *all;
+
+static real value(int leaf, long i)
+{
+  return (real)(draw_normal((struct draw){7, STREAM_TEST, (uint64_t)leaf}, (uint64_t)i) * exp(leaf % 7));
+}
+
+static void must(int holds, const char *what, long n)
+{
+  if (holds) return;
+  printf("rank %d of %d: %s of %ld is wrong\n", all->rank, all->ranks, what, n);
+  exit(1);
+}
+
+/* The balanced tree of leaves [first, first + count). */
+static void tree(real *y, long n, int first, int count)
+{
+  real *right = memory_new((size_t)n, sizeof *right);
+  if (count == 1) {
+    for (long i = 0; i < n; i++) y[i] = value(first, i);
+  } else {
+    int left = 1;
+    while (2 * left < count) left *= 2;
+    tree(y, n, first, left);
+    tree(right, n, first + left, count - left);
+    for (long i = 0; i < n; i++) y[i] += right[i];
+  }
+  memory_free(right);
+}
+
+static void run(struct device *d, void (*record)(struct program *, struct tensor *), struct tensor *y)
+{
+  struct program *p = program_new(d);
+  record(p, y);
+  program_plan(p);
+  program_run(p);
+  program_free(p);
+}
+
+static void sum(struct program *p, struct tensor *y) { op_all_sum(p, y, RANKS_BATCH); }
+static void largest(struct program *p, struct tensor *y) { op_all_max(p, y, RANKS_BATCH); }
+static void ring(struct program *p, struct tensor *y)
+{
+  PROGRAM_CALL(p, copy, .y = y, .x = op_pass_on(p, op_pass_on(p, y, RANKS_BATCH), RANKS_BATCH));
+}
+
+/* Each rank a part of the leaves; where they do not fall to all alike, one leaf each. */
+static void check_sum(struct device *d, long n, uint64_t *hash)
+{
+  int whole = LEAVES % all->ranks == 0, mine = whole ? LEAVES / all->ranks : 1;
+  struct tensor *y = tensor_new(d, TENSOR_REAL, 1, n, "sum");
+  real *want = memory_new((size_t)n, sizeof *want), *have = memory_new((size_t)n, sizeof *have);
+  tree(have, n, all->rank * mine, mine);
+  d->upload(d, y->data, have, (size_t)n * sizeof *have);
+  run(d, sum, y);
+  d->download(d, have, y->data, (size_t)n * sizeof *have);
+  tree(want, n, 0, whole ? LEAVES : all->ranks);
+  must(!memcmp(have, want, (size_t)n * sizeof *have), "the sum", n);
+  for (size_t i = 0; i < (size_t)n * sizeof *have; i++)
+    *hash = (*hash ^ ((unsigned char *)have)[i]) * 1099511628211u;
+  memory_free(want), memory_free(have);
+  tensor_free(d, y);
+}
+
+/* A NaN on one rank, infinities, zeros of both signs. */
+static real special(int rank, long i)
+{
+  if (i % 5 == 1) return rank == i % all->ranks ? (real)NAN : (real)i;
+  if (i % 5 == 2) return -(real)INFINITY;
+  if (i % 5 == 3) return rank ? (real)-0.0 : 0;
+  return value(rank, i) - (i % 5 == 4 ? 100 : 0);
+}
+
+static void check_max(struct device *d, long n)
+{
+  struct tensor *y = tensor_new(d, TENSOR_REAL, 1, n, "max");
+  real *have = memory_new((size_t)n, sizeof *have);
+  for (long i = 0; i < n; i++) have[i] = special(all->rank, i);
+  d->upload(d, y->data, have, (size_t)n * sizeof *have);
+  run(d, largest, y);
+  d->download(d, have, y->data, (size_t)n * sizeof *have);
+  for (long i = 0; i < n; i++) {
+    double want = (double)special(0, i);
+    for (int r = 1; r < all->ranks; r++) {
+      double x = (double)special(r, i);
+      if (isnan(x) || x > want) want = x;
+    }
+    must(isnan(want) ? isnan(have[i]) : (double)have[i] == want && !signbit(have[i]) == !signbit(want),
+         "the largest", n);
+  }
+  memory_free(have);
+  tensor_free(d, y);
+}
+
+static void check_ring(struct device *d, long n)
+{
+  struct tensor *y = tensor_new(d, TENSOR_REAL, n, 1, "ring");
+  real *have = memory_new((size_t)n, sizeof *have);
+  for (long i = 0; i < n; i++) have[i] = value(all->rank, i);
+  d->upload(d, y->data, have, (size_t)n * sizeof *have);
+  run(d, ring, y);
+  d->download(d, have, y->data, (size_t)n * sizeof *have);
+  for (long i = 0; i < n; i++)
+    must(have[i] == value((all->rank + 2 * all->ranks - 2) % all->ranks, i), "the ring", n);
+  memory_free(have);
+  tensor_free(d, y);
+}
+
+/* Two groups, of even and odd ranks: each its own numbering. */
+static void check_split(void)
+{
+  struct comm *part = comm_split(all, all->rank % 2);
+  int *have = memory_new((size_t)part->ranks, sizeof *have);
+  must(part->rank == all->rank / 2 && part->ranks == (all->ranks + (all->rank % 2 == 0)) / 2, "the split",
+       part->ranks);
+  comm_gather(part, &all->rank, have, sizeof *have);
+  for (int i = 0; i < part->ranks; i++) must(have[i] == 2 * i + all->rank % 2, "the gathered", i);
+  memory_free(have);
+  comm_free(part);
+}
+
+int main(int argc, char **argv)
+{
+  struct error e = {0};
+  struct device *d;
+  uint64_t hash = 1469598103934665603u;
+  all = comm_world(&e);
+  if (!all || device_open(&d, argc > 1 ? argv[1] : "cpu", 1, &e)) {
+    fprintf(stderr, "%s\n", e.text);
+    return 1;
+  }
+  device_set_ranks(d, RANKS_BATCH, all);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    check_sum(d, sizes[i], &hash);
+    check_max(d, sizes[i]);
+    check_ring(d, sizes[i]);
+  }
+  check_split();
+  device_close(d);
+  if (all->rank == 0)
+    printf("%d of %d: %016llx\n", LEAVES, LEAVES % all->ranks ? 0 : LEAVES, (unsigned long long)hash);
+  return comm_end(0, &e);
+}
