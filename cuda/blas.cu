@@ -1,16 +1,21 @@
 /* blas.cu - cuBLAS for large products, and how fast this device is at all
    One product a run: in a batch cuBLAS may choose another algorithm, and a run has the same bits alone and in
-   company. Its work space is given once, so that nothing is allocated while calls are captured. */
+   company. Its work space is given once, and operands in bf16 lie in the device's scratch, so that nothing is allocated
+   when a product is made. */
 #include "cuda/kernels.h"
 #include "cuda/blas.h"
+#ifdef __CUDACC__
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <dlfcn.h>
+#else
+#include "cublas_on_host.h"
+#endif
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WORKSPACE = 64 << 20, CONVERT_THREADS = 256, CONVERT_BLOCKS = 4096, OLD = 64 };
+enum { WORKSPACE = 64 << 20, CONVERT_THREADS = 256, CONVERT_BLOCKS = 4096 };
 
 #define EACH_FUNCTION(X) \
   X(cublasCreate_v2) \
@@ -19,19 +24,15 @@ enum { WORKSPACE = 64 << 20, CONVERT_THREADS = 256, CONVERT_BLOCKS = 4096, OLD =
 
 /* overloaded in the header */
 typedef cublasStatus_t gemm_ex(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, int k,
-                               const void *alpha, const void *a, cudaDataType, int lda, const void *b, cudaDataType,
-                               int ldb, const void *beta, void *c, cudaDataType, int ldc, cublasComputeType_t,
-                               cublasGemmAlgo_t);
+                               const void *alpha, const void *a, cudaDataType, int lda, const void *b,
+                               cudaDataType, int ldb, const void *beta, void *c, cudaDataType, int ldc,
+                               cublasComputeType_t, cublasGemmAlgo_t);
 
 struct blas {
   gemm_ex *cublasGemmEx_;
   void *library, *lt;
   cublasHandle_t handle;
   void *workspace;
-  void *narrow; /* operands of a product in bf16 */
-  size_t narrow_bytes;
-  void *old[OLD]; /* what it was before it grew: captured products may mean it */
-  int olds;
 #define X(name) decltype(&name) name##_;
   EACH_FUNCTION(X)
 #undef X
@@ -64,25 +65,17 @@ static __global__ void narrow_kernel(__nv_bfloat16 *y, const float *x, long rows
     y[i] = __float2bfloat16_rn(x[i / cols * ld + i % cols]);
 }
 
-static __nv_bfloat16 *narrowed(__nv_bfloat16 *y, const float *x, long rows, long cols, long ld, cudaStream_t stream)
+static __nv_bfloat16 *narrowed(__nv_bfloat16 *y, const float *x, long rows, long cols, long ld,
+                               cudaStream_t stream)
 {
   long blocks = ceil_div(rows * cols, CONVERT_THREADS);
-  narrow_kernel<<<(unsigned)(blocks < CONVERT_BLOCKS ? blocks : (long)CONVERT_BLOCKS), CONVERT_THREADS, 0, stream>>>(
-    y, x, rows, cols, ld);
+  LAUNCH(narrow_kernel, (unsigned)(blocks < CONVERT_BLOCKS ? blocks : (long)CONVERT_BLOCKS), CONVERT_THREADS,
+         0, stream, y, x, rows, cols, ld);
   return y;
 }
 
-static int make_room(struct blas *b, size_t bytes)
-{
-  if (bytes <= b->narrow_bytes) return 1;
-  if (b->olds == OLD) return 0;
-  if (b->narrow) b->old[b->olds++] = b->narrow;
-  b->narrow_bytes = bytes + bytes / 2;
-  return cudaMalloc(&b->narrow, b->narrow_bytes) == cudaSuccess;
-}
-
 /* Row by row, c = op(a) op(b) is, column by column, c^T = op(b)^T op(a)^T. */
-static int product(void *handle, void *stream, const struct cuda_product *p)
+static int multiply(void *handle, void *stream, const struct cuda_product *p)
 {
   struct blas *b = (struct blas *)handle;
   cudaStream_t queue = (cudaStream_t)stream;
@@ -91,50 +84,59 @@ static int product(void *handle, void *stream, const struct cuda_product *p)
   cublasComputeType_t type = p->math == MATH_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   cublasOperation_t ta = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
   int bf16 = p->math == MATH_BF16;
-  if (p->m > INT_MAX || p->n > INT_MAX || p->k > INT_MAX || p->lda > INT_MAX || p->ldb > INT_MAX || p->ldc > INT_MAX)
+  if (p->m > INT_MAX || p->n > INT_MAX || p->k > INT_MAX || p->lda > INT_MAX || p->ldb > INT_MAX ||
+      p->ldc > INT_MAX)
     return 1;
-  if (bf16 && !make_room(b, (size_t)(rows_a * cols_a + rows_b * cols_b + 64) * sizeof(__nv_bfloat16))) return 1;
   if (b->cublasSetStream_v2_(b->handle, queue) != CUBLAS_STATUS_SUCCESS) return 1;
   if (b->cublasSetWorkspace_v2_(b->handle, b->workspace, WORKSPACE) != CUBLAS_STATUS_SUCCESS) return 1;
   for (int r = 0; r < p->runs; r++) {
-    const void *x = (const char *)p->a + (size_t)r * p->stride, *y = (const char *)p->b + (size_t)r * p->stride;
+    const void *x = (const char *)p->a + (size_t)r * p->stride,
+               *y = (const char *)p->b + (size_t)r * p->stride;
     float *c = (float *)((char *)p->c + (size_t)r * p->stride);
     if (bf16) {
-      __nv_bfloat16 *to = (__nv_bfloat16 *)b->narrow;
+      __nv_bfloat16 *to = (__nv_bfloat16 *)((char *)p->narrow + (size_t)r * p->stride);
       x = narrowed(to, (const float *)x, rows_a, cols_a, p->lda, queue);
       y = narrowed(to + (rows_a * cols_a + 31) / 32 * 32, (const float *)y, rows_b, cols_b, p->ldb, queue);
     }
     cudaDataType in = bf16 ? CUDA_R_16BF : CUDA_R_32F;
-    cublasStatus_t status =
-      b->cublasGemmEx_(b->handle, tb, ta, (int)p->n, (int)p->m, (int)p->k, &p->alpha, y, in,
-                       (int)(bf16 ? cols_b : p->ldb), x, in, (int)(bf16 ? cols_a : p->lda), &p->beta, c, CUDA_R_32F,
-                       (int)p->ldc, type, CUBLAS_GEMM_DEFAULT);
-    if (status != CUBLAS_STATUS_SUCCESS) return 1;
+    cublasStatus_t status = b->cublasGemmEx_(
+      b->handle, tb, ta, (int)p->n, (int)p->m, (int)p->k, &p->alpha, y, in, (int)(bf16 ? cols_b : p->ldb), x,
+      in, (int)(bf16 ? cols_a : p->lda), &p->beta, c, CUDA_R_32F, (int)p->ldc, type, CUBLAS_GEMM_DEFAULT);
+    if (status == CUBLAS_STATUS_SUCCESS) continue;
+    REQUIRE(r == 0); /* those before are done: what adds to c must not begin again */
+    return 1;
   }
   return 0;
 }
 
-void cuda_blas_open(struct cuda_blas *out, char *name, size_t room)
+int cuda_blas_open(struct cuda_blas *out, char *name, size_t room)
 {
   struct blas *b = (struct blas *)calloc(1, sizeof *b);
   int version = 0;
   REQUIRE(b);
   out->handle = NULL;
-  out->product = product;
+  out->product = multiply;
   snprintf(name, room, "no cuBLAS");
   b->lt = open_library("libcublasLt");
   b->library = open_library("libcublas");
-  if (b->library && find_functions(b) && b->cublasCreate_v2_(&b->handle) == CUBLAS_STATUS_SUCCESS &&
-      cudaMalloc(&b->workspace, WORKSPACE) == cudaSuccess) {
+  int there = b->library && find_functions(b), no_memory = 0;
+  if (there) {
+    const cublasStatus_t status = b->cublasCreate_v2_(&b->handle);
+    no_memory = status == CUBLAS_STATUS_ALLOC_FAILED ||
+                (status == CUBLAS_STATUS_SUCCESS && cudaMalloc(&b->workspace, WORKSPACE) != cudaSuccess);
+    if (status != CUBLAS_STATUS_SUCCESS) b->handle = NULL;
+  }
+  if (b->handle && b->workspace) {
     b->cublasGetVersion_v2_(b->handle, &version);
     b->cublasSetMathMode_(b->handle, CUBLAS_DEFAULT_MATH);
     snprintf(name, room, "cuBLAS %d.%d.%d", version / 10000, version % 10000 / 100, version % 100);
     out->handle = b;
-    return;
+    return 0;
   }
   cudaGetLastError();
   if (b->handle) b->cublasDestroy_v2_(b->handle);
   free(b);
+  return no_memory;
 }
 
 void cuda_blas_close(struct cuda_blas *out)
@@ -143,15 +145,17 @@ void cuda_blas_close(struct cuda_blas *out)
   if (!b) return;
   b->cublasDestroy_v2_(b->handle);
   cudaFree(b->workspace);
-  cudaFree(b->narrow);
-  for (int i = 0; i < b->olds; i++) cudaFree(b->old[i]);
   free(b);
   out->handle = NULL;
 }
 
 /* --- limits ------------------------------------------------------------------------------------------------- */
 
-enum { SIDE = 8192, REPEATS = 10, ROUNDS = 3, FMA_STEPS = 4096, FMA_CHAINS = 8 };
+#ifndef LIMITS_SIDE
+#define LIMITS_SIDE 8192
+#define LIMITS_STEPS 4096
+#endif
+enum { LIMIT = LIMITS_SIDE, REPEATS = 10, ROUNDS = 3, FMA_STEPS = LIMITS_STEPS, FMA_CHAINS = 8 };
 
 /* Not zeros: a multiplier that does not switch is faster than it will be. */
 static __global__ void noise_kernel(float *x, long count)
@@ -168,9 +172,8 @@ static __global__ void fma_kernel(float *out, float a, float b)
 {
   float x[FMA_CHAINS];
   for (int k = 0; k < FMA_CHAINS; k++) x[k] = threadIdx.x + k;
-  for (int i = 0; i < FMA_STEPS; i++)
-#pragma unroll
-    for (int k = 0; k < FMA_CHAINS; k++) x[k] = fmaf(x[k], a, b);
+  for (int i = 0; i < FMA_STEPS; i++) UNROLL
+  for (int k = 0; k < FMA_CHAINS; k++) x[k] = fmaf(x[k], a, b);
   float sum = 0;
   for (int k = 0; k < FMA_CHAINS; k++) sum += x[k];
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
@@ -187,15 +190,16 @@ template <class F> static double least_seconds(cudaStream_t stream, F work)
     cudaEventRecord(from, stream);
     for (int i = 0; i < REPEATS; i++) work();
     cudaEventRecord(to, stream);
-    if (cudaEventSynchronize(to) != cudaSuccess || cudaEventElapsedTime(&took, from, to) != cudaSuccess) took = NAN;
+    if (cudaEventSynchronize(to) != cudaSuccess || cudaEventElapsedTime(&took, from, to) != cudaSuccess)
+      took = NAN;
     best = took < best || took != took ? took : best;
   }
   cudaEventDestroy(from), cudaEventDestroy(to);
   return (double)best * 1e-3 / REPEATS;
 }
 
-static double product_rate(struct blas *b, cudaStream_t stream, const float *x, const float *y, float *z, cudaDataType in,
-                           cublasComputeType_t type)
+static double product_rate(struct blas *b, cudaStream_t stream, const float *x, const float *y, float *z,
+                           cudaDataType in, cublasComputeType_t type)
 {
   float one = 1, zero = 0;
   int failed = 0;
@@ -203,10 +207,11 @@ static double product_rate(struct blas *b, cudaStream_t stream, const float *x, 
   b->cublasSetStream_v2_(b->handle, stream);
   b->cublasSetWorkspace_v2_(b->handle, b->workspace, WORKSPACE);
   double seconds = least_seconds(stream, [&] {
-    failed |= b->cublasGemmEx_(b->handle, CUBLAS_OP_T, CUBLAS_OP_N, SIDE, SIDE, SIDE, &one, x, in, SIDE, y, in, SIDE,
-                               &zero, z, CUDA_R_32F, SIDE, type, CUBLAS_GEMM_DEFAULT) != CUBLAS_STATUS_SUCCESS;
+    failed |= b->cublasGemmEx_(b->handle, CUBLAS_OP_T, CUBLAS_OP_N, LIMIT, LIMIT, LIMIT, &one, x, in, LIMIT,
+                               y, in, LIMIT, &zero, z, CUDA_R_32F, LIMIT, type,
+                               CUBLAS_GEMM_DEFAULT) != CUBLAS_STATUS_SUCCESS;
   });
-  return failed ? NAN : 2.0 * SIDE * SIDE * SIDE / seconds;
+  return failed ? NAN : 2.0 * LIMIT * LIMIT * LIMIT / seconds;
 }
 
 void cuda_limits_measure(struct device *device, struct cuda_limits *l)
@@ -214,7 +219,7 @@ void cuda_limits_measure(struct device *device, struct cuda_limits *l)
   cudaStream_t stream = (cudaStream_t)device->stream;
   const struct cuda_blas *blas = ((const struct cuda_launch *)device->private_state)->blas;
   struct blas *b = blas ? (struct blas *)blas->handle : NULL;
-  long count = (long)SIDE * SIDE;
+  long count = (long)LIMIT * LIMIT;
   size_t bytes = (size_t)count * sizeof(float);
   float *x[3];
   __nv_bfloat16 *narrow[2];
@@ -222,19 +227,20 @@ void cuda_limits_measure(struct device *device, struct cuda_limits *l)
   cudaGetDeviceProperties(&p, 0);
   for (int i = 0; i < 3; i++) {
     x[i] = (float *)device->get(device, bytes);
-    noise_kernel<<<4096, 256, 0, stream>>>(x[i], count);
+    LAUNCH(noise_kernel, (unsigned)ceil_div(count, 16384), 256, 0, stream, x[i], count);
   }
   for (int i = 0; i < 2; i++)
-    narrow[i] = narrowed((__nv_bfloat16 *)device->get(device, bytes / 2), x[i], SIDE, SIDE, SIDE, stream);
+    narrow[i] = narrowed((__nv_bfloat16 *)device->get(device, bytes / 2), x[i], LIMIT, LIMIT, LIMIT, stream);
   l->fp32 = product_rate(b, stream, x[0], x[1], x[2], CUDA_R_32F, CUBLAS_COMPUTE_32F);
   l->tf32 = product_rate(b, stream, x[0], x[1], x[2], CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32);
-  l->bf16 = product_rate(b, stream, (float *)narrow[0], (float *)narrow[1], x[2], CUDA_R_16BF, CUBLAS_COMPUTE_32F);
+  l->bf16 =
+    product_rate(b, stream, (float *)narrow[0], (float *)narrow[1], x[2], CUDA_R_16BF, CUBLAS_COMPUTE_32F);
   l->bytes = 2.0 * (double)bytes / least_seconds(stream, [&] {
-    cudaMemcpyAsync(x[1], x[0], bytes, cudaMemcpyDeviceToDevice, stream);
-  });
+               cudaMemcpyAsync(x[1], x[0], bytes, cudaMemcpyDeviceToDevice, stream);
+             });
   unsigned blocks = (unsigned)p.multiProcessorCount * 8;
   l->fma = 2.0 * FMA_STEPS * FMA_CHAINS * blocks * 256.0 /
-           least_seconds(stream, [&] { fma_kernel<<<blocks, 256, 0, stream>>>(x[2], 0.999f, 0.001f); });
+           least_seconds(stream, [&] { LAUNCH(fma_kernel, blocks, 256, 0, stream, x[2], 0.999f, 0.001f); });
   for (int i = 0; i < 3; i++) device->put_back(device, x[i]);
   for (int i = 0; i < 2; i++) device->put_back(device, narrow[i]);
 }

@@ -16,6 +16,7 @@ enum {
   LOTS = 16,
   LOT_BYTES = 1 << 20,
   LOT_PIECES = 4096,
+  MOVE_PIECES = 128,
   PIECE_BYTES = 32 << 10,
   MOVE_THREADS = 256,
   OLDEST_MAJOR = 8, /* compute capability 8.0 */
@@ -29,6 +30,11 @@ struct piece {
   size_t bytes;
 };
 
+/* As many as one launch moves: they go to the device as its arguments, so that no block waits for the host's memory. */
+struct pieces {
+  struct piece piece[MOVE_PIECES];
+};
+
 /* A stretch of the device's memory. */
 struct stretch {
   const char *from, *to;
@@ -37,7 +43,7 @@ struct stretch {
 /* Pieces that travel together. */
 struct lot {
   char *host, *device;  /* [LOT_BYTES], pinned; on the device */
-  struct piece *pieces; /* [LOT_PIECES], pinned: the device reads them where they are */
+  struct piece *pieces; /* [LOT_PIECES] */
   char **to;            /* [LOT_PIECES], fetched: where they go in the end */
   struct stretch *goal; /* [LOT_PIECES], of `count` pieces: where they go on the device, in order */
   int count, busy;
@@ -99,22 +105,32 @@ static void await_all(struct cuda *c)
 
 /* --- pieces ------------------------------------------------------------------------------------------------ */
 
-static __global__ void move_kernel(const struct piece *pieces)
+static __global__ void move_kernel(struct pieces pieces)
 {
-  struct piece p = pieces[blockIdx.x];
+  const struct piece &p = pieces.piece[blockIdx.x];
   unsigned *to = (unsigned *)p.to;
   const unsigned *from = (const unsigned *)p.from;
   for (size_t i = threadIdx.x; i < p.bytes / 4; i += blockDim.x) to[i] = from[i];
 }
 
+static void move(struct cuda *c, const struct lot *l)
+{
+  for (int from = 0, n; from < l->count; from += n) {
+    struct pieces pieces = {};
+    n = l->count - from < MOVE_PIECES ? l->count - from : (int)MOVE_PIECES;
+    memcpy(pieces.piece, l->pieces + from, (size_t)n * sizeof *l->pieces);
+    LAUNCH(move_kernel, n, MOVE_THREADS, 0, c->compute, pieces);
+  }
+}
+
 static void lot_open(struct lot *l)
 {
   CHECK(cudaMallocHost((void **)&l->host, LOT_BYTES));
-  CHECK(cudaMallocHost((void **)&l->pieces, LOT_PIECES * sizeof *l->pieces));
   CHECK(cudaMalloc((void **)&l->device, LOT_BYTES));
+  l->pieces = (struct piece *)calloc(LOT_PIECES, sizeof *l->pieces);
   l->to = (char **)calloc(LOT_PIECES, sizeof *l->to);
   l->goal = (struct stretch *)calloc(LOT_PIECES, sizeof *l->goal);
-  REQUIRE(l->to && l->goal);
+  REQUIRE(l->pieces && l->to && l->goal);
   CHECK(cudaEventCreateWithFlags(&l->ready, cudaEventDisableTiming));
   CHECK(cudaEventCreateWithFlags(&l->done, cudaEventDisableTiming));
 }
@@ -123,8 +139,8 @@ static void lot_close(struct lot *l)
 {
   if (!l->host) return;
   CHECK(cudaFreeHost(l->host));
-  CHECK(cudaFreeHost(l->pieces));
   CHECK(cudaFree(l->device));
+  free(l->pieces);
   free(l->to);
   free(l->goal);
   CHECK(cudaEventDestroy(l->ready));
@@ -174,7 +190,7 @@ static void flush_up(struct cuda *c)
   CHECK(cudaMemcpyAsync(l->device, l->host, l->used, cudaMemcpyHostToDevice, c->up));
   CHECK(cudaEventRecord(l->ready, c->up));
   CHECK(cudaStreamWaitEvent(c->compute, l->ready, 0));
-  LAUNCH(move_kernel, l->count, MOVE_THREADS, 0, c->compute, l->pieces);
+  move(c, l);
   CHECK(cudaEventRecord(l->done, c->compute));
   l->busy = 1;
   c->told++;
@@ -184,7 +200,7 @@ static void flush_down(struct cuda *c)
 {
   struct lot *l = &c->downs[c->taken % LOTS];
   if (l->busy || !l->count) return;
-  LAUNCH(move_kernel, l->count, MOVE_THREADS, 0, c->compute, l->pieces);
+  move(c, l);
   CHECK(cudaEventRecord(l->ready, c->compute));
   CHECK(cudaStreamWaitEvent(c->down, l->ready, 0));
   CHECK(cudaMemcpyAsync(l->host, l->device, l->used, cudaMemcpyDeviceToHost, c->down));
@@ -282,17 +298,14 @@ static void cuda_download(struct device *device, void *to, const void *from, siz
 
 /* --- memory ------------------------------------------------------------------------------------------------ */
 
+/* NULL: there is no more. */
 static void *take(struct cuda *c, size_t bytes)
 {
   void *memory = NULL;
   REQUIRE(!c->capturing);
-  if (cudaMalloc(&memory, bytes ? bytes : 4) != cudaSuccess) {
-    size_t left = 0, all = 0;
-    cudaMemGetInfo(&left, &all);
-    message("out of memory on the GPU: %zu MiB wanted, %zu of %zu MiB free", bytes >> 20, left >> 20, all >> 20);
-    _exit(STATUS_FAIL);
-  }
-  return memory;
+  if (cudaMalloc(&memory, bytes ? bytes : 4) == cudaSuccess) return memory;
+  cudaGetLastError();
+  return NULL;
 }
 
 static void *cuda_get(struct device *device, size_t bytes)
@@ -301,7 +314,7 @@ static void *cuda_get(struct device *device, size_t bytes)
   pthread_mutex_lock(&c->lock);
   void *memory = take(c, bytes);
   flush(c);
-  CHECK(cudaMemsetAsync(memory, 0, bytes ? bytes : 4, c->compute));
+  if (memory) CHECK(cudaMemsetAsync(memory, 0, bytes ? bytes : 4, c->compute));
   pthread_mutex_unlock(&c->lock);
   return memory;
 }
@@ -328,6 +341,7 @@ extern "C" void *device_scratch(struct device *device, size_t bytes)
   if (device->scratch) c->retired[c->retirements++] = device->scratch;
   device->scratch_bytes = bytes + bytes / 2;
   device->scratch = take(c, device->scratch_bytes);
+  check(device->scratch ? cudaSuccess : cudaErrorMemoryAllocation, "scratch");
   pthread_mutex_unlock(&c->lock);
   return device->scratch;
 }
@@ -386,11 +400,16 @@ static void cuda_forget(struct device *device, void *kept)
 static void cuda_wait(struct device *device)
 {
   struct cuda *c = cuda_of(device);
+  pthread_mutex_lock(&c->lock);
   flush(c);
   await_all(c);
+  pthread_mutex_unlock(&c->lock);
 }
 
-static double cuda_waited(const struct device *device) { return ((const struct cuda *)device->private_state)->waited; }
+static double cuda_waited(const struct device *device)
+{
+  return ((const struct cuda *)device->private_state)->waited;
+}
 
 /* --- time -------------------------------------------------------------------------------------------------- */
 
@@ -437,8 +456,9 @@ static void look(struct gpu *gpu)
   cudaDriverGetVersion(&gpu->driver);
   cudaError_t error = cudaGetDeviceCount(&count);
   if (error == cudaErrorInsufficientDriver && gpu->driver > 0)
-    snprintf(gpu->lacks, sizeof gpu->lacks, "the NVIDIA driver is too old: it is for CUDA %d.%d, the plug-in for %d.%d",
-             gpu->driver / 1000, gpu->driver % 1000 / 10, gpu->runtime / 1000, gpu->runtime % 1000 / 10);
+    snprintf(gpu->lacks, sizeof gpu->lacks,
+             "the NVIDIA driver is too old: it is for CUDA %d.%d, the plug-in for %d.%d", gpu->driver / 1000,
+             gpu->driver % 1000 / 10, gpu->runtime / 1000, gpu->runtime % 1000 / 10);
   else if (error == cudaErrorInsufficientDriver || error == cudaErrorStubLibrary)
     snprintf(gpu->lacks, sizeof gpu->lacks, "no NVIDIA driver on this machine");
   else if (error == cudaErrorNoDevice || (error == cudaSuccess && !count))
@@ -449,15 +469,20 @@ static void look(struct gpu *gpu)
   if (*gpu->lacks) return;
   cudaDeviceProp p;
   if (cudaGetDeviceProperties(&p, 0) != cudaSuccess) {
-    snprintf(gpu->lacks, sizeof gpu->lacks, "the GPU does not answer: %s", cudaGetErrorString(cudaGetLastError()));
+    snprintf(gpu->lacks, sizeof gpu->lacks, "the GPU does not answer: %s",
+             cudaGetErrorString(cudaGetLastError()));
     return;
   }
   snprintf(gpu->name, sizeof gpu->name, "%.*s", (int)sizeof gpu->name - 1, p.name);
   gpu->major = p.major, gpu->minor = p.minor, gpu->multiprocessors = p.multiProcessorCount;
   gpu->gigabytes = (double)p.totalGlobalMem * 1e-9;
+  size_t left = 0, all = 0;
+  if (p.major >= OLDEST_MAJOR && cudaMemGetInfo(&left, &all) != cudaSuccess) cudaGetLastError();
+  gpu->free_gigabytes = (double)left * 1e-9;
   if (p.major < OLDEST_MAJOR)
-    snprintf(gpu->lacks, sizeof gpu->lacks, "the GPU is too old: %s has compute capability %d.%d, and %d.0 is needed",
-             gpu->name, p.major, p.minor, (int)OLDEST_MAJOR);
+    snprintf(gpu->lacks, sizeof gpu->lacks,
+             "the GPU is too old: %s has compute capability %d.%d, and %d.0 is needed", gpu->name, p.major,
+             p.minor, (int)OLDEST_MAJOR);
 }
 
 static void cuda_close(struct device *device)
@@ -529,7 +554,7 @@ static int open_device(struct device *device, struct error *e)
   pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
   pthread_mutex_init(&c->lock, &recursive);
   pthread_mutexattr_destroy(&recursive);
-  cuda_blas_open(&c->blas, blas, sizeof blas);
+  int no_memory = cuda_blas_open(&c->blas, blas, sizeof blas);
   c->launch.blas = c->blas.handle ? &c->blas : NULL;
   device->private_state = c;
   device->stream = c->compute;
@@ -537,14 +562,18 @@ static int open_device(struct device *device, struct error *e)
   device->upload = cuda_upload, device->download = cuda_download;
   device->fetch = cuda_fetch, device->mark = cuda_mark, device->reach = cuda_reach;
   device->enter = cuda_enter, device->leave = cuda_leave;
-  device->begin = cuda_begin, device->end = cuda_end, device->replay = cuda_replay, device->forget = cuda_forget;
+  device->begin = cuda_begin, device->end = cuda_end, device->replay = cuda_replay,
+  device->forget = cuda_forget;
   device->wait = cuda_wait, device->stamp = cuda_stamp, device->times = cuda_times;
   device->close = cuda_close;
   device->ahead = 4;
   snprintf(device->description, sizeof device->description,
-           "cuda: %.60s, capability %d.%d, %d multiprocessors, %.0f GB, driver %d.%d, CUDA %d.%d, %.40s", gpu.name, gpu.major,
-           gpu.minor, gpu.multiprocessors, gpu.gigabytes, gpu.driver / 1000, gpu.driver % 1000 / 10, gpu.runtime / 1000,
-           gpu.runtime % 1000 / 10, blas);
+           "cuda: %.60s, capability %d.%d, %d multiprocessors, %.0f GB, driver %d.%d, CUDA %d.%d, %.40s",
+           gpu.name, gpu.major, gpu.minor, gpu.multiprocessors, gpu.gigabytes, gpu.driver / 1000,
+           gpu.driver % 1000 / 10, gpu.runtime / 1000, gpu.runtime % 1000 / 10, blas);
+  if (no_memory) /* without it products would have other bits */
+    return error_set(e, STATUS_FAIL, "no memory for cuBLAS: %.1f of the GPU's %.1f GB are free",
+                     gpu.free_gigabytes, gpu.gigabytes);
   return STATUS_OK;
 }
 

@@ -17,8 +17,7 @@ extern "C" {
 #define UNROLL_BY(n) PRAGMA(unroll n)
 /* What is long and seldom needed is not to be repeated wherever a loop around it is unrolled. */
 #define SELDOM __noinline__
-/* A kernel that wants more than 48 KB of dynamic shared memory says so once. */
-#define ALLOW_SHARED(kernel, bytes) \
+#define SET_SHARED(kernel, bytes) \
   cudaFuncSetAttribute((const void *)(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 #else
 #include "cuda_on_host.h"
@@ -26,10 +25,17 @@ extern "C" {
 #define UNROLL_BY(n)
 #define SELDOM
 #endif
+/* A kernel that wants more dynamic shared memory than all are given says so, once for so much. */
+#define ALLOW_SHARED(kernel, bytes) \
+  do { \
+    static size_t allowed = SHARED_GIVEN; \
+    if ((bytes) > allowed) SET_SHARED(kernel, allowed = (bytes)); \
+  } while (0)
 #include <math.h>
 #include <stdint.h>
 
 #define ALL 0xffffffffu /* lanes of a warp */
+enum { SHARED_GIVEN = 48 << 10 };
 
 /* --- views: pointers that know the run ------------------------------------------------------------------- */
 

@@ -10,7 +10,8 @@ extern "C" {
 #endif
 #include "numerics/device.h"
 
-/* Row-major c [m,n] = alpha op(a) op(b) + beta c; `runs` of them, `stride` bytes apart; 0 where it is done. */
+/* Row-major c [m,n] = alpha op(a) op(b) + beta c; `runs` of them, `stride` bytes apart; 0 where it is done. narrow: of
+   run 0, room for a and b in bf16, cuda_narrow_bytes of it; NULL with other math. */
 struct cuda_product {
   const float *a, *b;
   float *c;
@@ -20,7 +21,12 @@ struct cuda_product {
   int runs;
   size_t stride;
   enum device_math math;
+  void *narrow;
 };
+static inline size_t cuda_narrow_bytes(long m, long n, long k)
+{
+  return 2 * ((size_t)(m * k + 31) / 32 * 32 + (size_t)(n * k)); /* b begins on a place of its own */
+}
 struct cuda_blas {
   void *handle;
   int (*product)(void *handle, void *stream, const struct cuda_product *);

@@ -1,12 +1,14 @@
 #!/bin/sh
 # measure.sh - what device = cuda does on the GPU of this machine: is it right, how fast is it, against what; in a build
-# folder. About 8 minutes in all, every part under its own limit; a part that fails or takes too long is told, and the
-# rest goes on. What parts have found is kept in a folder, so that they can be run one at a time; at the end of each call
-# one table is made of all that is there. Nothing is built but what is missing, and no network is needed.
+# folder, or in what cuda/bundle.sh has made. Below ten minutes in all, every part under its own limit: first what doctor
+# says, then in a minute whether it is right. A part that fails or takes too long tells its numbers, and the rest goes on.
+# What parts have found is kept in a folder as it comes, so that they can be run one at a time; after each part one table
+# is made of all that is there. Nothing is built but what is missing, and no network is needed.
 #
 #   cuda/measure.sh                    all parts
-#   cuda/measure.sh PART ...           some: check toy small medium large costs pytorch sweep
+#   cuda/measure.sh PART ...           some: check toy small medium large costs eager compiled func sweep
 #   cuda/measure.sh table              only the table, of what is there
+#   cuda/measure.sh --to DIR ...       and after each part DIR gets table.txt, and log.txt with all that parts have said
 #
 # MEASURE=DIR    where parts leave what they found (default: measure); the table is DIR/table.txt as well
 # SECONDS_EACH=S for each figure (default 2);  LONGER=N times as long for every part;  PYTHON=python3
@@ -16,14 +18,21 @@ set -u
 source=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 kept=${MEASURE:-measure} seconds=${SECONDS_EACH:-2} longer=${LONGER:-1} python=${PYTHON:-python3}
 program=${MAXLOGIT:-./maxlogit}
-parts='check toy small medium large costs pytorch sweep'
-limit_of() { # seconds; their sum is below 8 minutes
+parts='check toy small medium large costs eager compiled func sweep'
+limit_of() { # seconds; their sum is below 10 minutes
   case $1 in
-  check) echo 80 ;; toy) echo 35 ;; small) echo 30 ;; medium) echo 35 ;; large) echo 45 ;; costs) echo 75 ;;
-  pytorch) echo 115 ;; sweep) echo 60 ;; tiny) echo 60 ;; # tiny: for tests of this script
+  check) echo 62 ;; toy) echo 40 ;; small) echo 35 ;; medium) echo 40 ;; large) echo 50 ;; costs) echo 75 ;;
+  eager) echo 50 ;; compiled) echo 85 ;; func) echo 60 ;; sweep) echo 60 ;; tiny) echo 60 ;; # tiny: for tests of this script
   *) return 1 ;;
   esac
 }
+to=
+if [ "${1:-}" = --to ]; then
+  to=${2:-}
+  mkdir -p "$to" || exit 1
+  to=$(cd "$to" && pwd) || exit 1
+  shift 2
+fi
 for part in "$@"; do
   [ "$part" = table ] || limit_of "$part" >/dev/null || {
     echo "measure.sh: no part $part: $parts, or table" >&2
@@ -41,16 +50,21 @@ bench() { # TIMES as long as SECONDS_EACH, options
 
 check() {
   for test in tests/numerics/check_ops tests/run/check_gpu tests/run/check_launch tests/run/check_golden tests/run/check_trainer; do
-    [ -x $test ] || make -s -j "$(nproc)" $test >/dev/null 2>&1 || echo "check-gpu: SKIPPED: $test cannot be built here"
+    [ -x $test ] || [ -n "${MAXLOGIT_BUNDLE:-}" ] || make -s -j "$(nproc)" $test >/dev/null 2>&1
   done
   top_srcdir=$source top_builddir=. sh "$source/tests/gpu.sh" quick
 }
 
-pytorch() {
+pytorch() { # WAYS, options
   command -v "$python" >/dev/null || { echo "no PyTorch with CUDA: skipped (no $python)"; return 77; }
-  "$python" "$source/tests/pytorch/compare_gpu.py" --maxlogit="$program" --stacks=toy,large --optimizers=muon --runs=1,128 \
-    --seconds="$seconds" --limit=45
+  ways=$1
+  shift
+  PYTHONUNBUFFERED=1 "$python" "$source/tests/pytorch/compare_gpu.py" --maxlogit="$program" --ways="$ways" --optimizers=muon \
+    --seconds="$seconds" --limit=40 "$@"
 }
+eager() { pytorch eager --stacks=toy,large --runs=1; }
+compiled() { pytorch graph,compiled --stacks=toy,large --runs=1; }
+func() { pytorch eager,graph --stacks=toy --runs=128; } # runs batched by torch.func
 
 # The demonstration's presets and rates on the built-in source: as many run-steps a second as wall time allows, files
 # and all.
@@ -97,7 +111,7 @@ fi
 
 missing=
 for file in maxlogit maxlogit_cuda.so; do [ -e $file ] || missing="$missing $file"; done
-if [ -z "${MAXLOGIT:-}" ] && [ -z "${MAXLOGIT_CUDA:-}" ] && [ -n "$missing" ]; then
+if [ -z "${MAXLOGIT:-}${MAXLOGIT_CUDA:-}${MAXLOGIT_BUNDLE:-}" ] && [ -n "$missing" ]; then
   # shellcheck disable=SC2086 # a list of files
   make -s -j "$(nproc)" $missing >/dev/null || echo "measure.sh:$missing cannot be built here" >&2
 fi
@@ -110,6 +124,8 @@ if [ -n "$lacks" ] || ! echo "$doctor" | grep -q '"gpu": "'; then
   exit 77
 fi
 mkdir -p "$kept" || exit 1
+$program doctor >"$kept/doctor" 2>&1
+[ "$*" = table ] || cat "$kept/doctor"
 
 # --- one part under its limit
 
@@ -124,10 +140,28 @@ try() {
   0) end="done in $took s" ;;
   77) end="SKIPPED: $(tail -n 1 "$kept/$1.txt")" ;;
   124 | 137) end="OUT OF TIME after $took s: what it had found until then counts" failed=1 ;;
-  *) end="FAILED with status $status: $(grep . "$kept/$1.txt" | tail -n 1)" failed=1 ;;
+  *) end="FAILED with status $status: $(grep -aE 'FAILED|:[FE]:|maxlogit: ' "$kept/$1.txt" | head -n 1 | grep . ||
+      grep . "$kept/$1.txt" | tail -n 1)" failed=1 ;;
   esac
   echo "$end" >"$kept/$1.end"
   echo "measure.sh: $1: $end" >&2
+  [ $status != 0 ] && [ $status != 77 ] && tail -n 60 "$kept/$1.txt" >&2
+  hand_over
+}
+
+# Two files, whole at any instant.
+hand_over() {
+  [ -n "$to" ] || return 0
+  {
+    cat "$kept/doctor"
+    for part in $parts; do
+      [ ! -f "$kept/$part.txt" ] || printf '\n=== %s: %s\n' "$part" "$(cat "$kept/$part.end")"
+      [ ! -f "$kept/$part.txt" ] || cat "$kept/$part.txt"
+    done
+  } >"$to/log.tmp"
+  table >"$to/table.tmp"
+  mv "$to/log.tmp" "$to/log.txt"
+  mv "$to/table.tmp" "$to/table.txt"
 }
 
 # --- the table
@@ -135,7 +169,7 @@ try() {
 # Rows of the bench, and beside them PyTorch's of the same stack and number of runs
 stacks_table() {
   awk '
-    FILENAME ~ /pytorch.txt$/ {
+    FILENAME ~ /(eager|compiled|func).txt$/ {
       if (NF == 5 && $2 == "muon" && $5 + 0 > 0) { theirs[$1, $4, $3] = $5; if ($5 > best[$1, $4]) best[$1, $4] = $5 }
       next
     }
@@ -171,15 +205,17 @@ table() {
   cat "$kept"/*.txt 2>/dev/null | grep '^limits:' | head -n 1
   echo
   all=
-  for part in pytorch tiny toy small medium large; do [ -f "$kept/$part.txt" ] && all="$all $kept/$part.txt"; done
+  for part in eager compiled func tiny toy small medium large; do [ -f "$kept/$part.txt" ] && all="$all $kept/$part.txt"; done
   # shellcheck disable=SC2086 # a list of files
   [ -z "$all" ] || stacks_table $all
-  [ ! -f "$kept/pytorch.txt" ] || grep '^PyTorch \|^attention\|from maxlogit' "$kept/pytorch.txt"
+  for part in eager compiled func; do
+    [ ! -f "$kept/$part.txt" ] || grep '^PyTorch \|^attention\|from maxlogit\| failed ' "$kept/$part.txt"
+  done
   for part in tiny toy small medium large; do
     [ ! -f "$kept/$part.txt" ] || sed -n '/call by call/,$p' "$kept/$part.txt"
   done
   [ ! -f "$kept/costs.txt" ] || sed -n '/^costs\|^attention/,$p' "$kept/costs.txt"
-  [ ! -f "$kept/costs.txt" ] || [ ! -f "$kept/pytorch.txt" ] || attention_table "$kept/pytorch.txt" "$kept/costs.txt"
+  [ ! -f "$kept/costs.txt" ] || [ ! -f "$kept/eager.txt" ] || attention_table "$kept/eager.txt" "$kept/costs.txt"
   [ ! -f "$kept/sweep.txt" ] || awk '
     /^sweep / { rate[$2] = $(NF - 1); print ($2 == "cpu" ? "two CPU cores, " : "") $0 }
     END { if (rate["cuda"] && rate["cpu"]) printf "sweep: %.1f times two CPU cores\n", rate["cuda"] / rate["cpu"] }' \
@@ -187,7 +223,7 @@ table() {
   echo
   for part in $parts; do
     if [ -f "$kept/$part.end" ]; then echo "$part: $(cat "$kept/$part.end")"; else echo "$part: not run"; fi
-    [ $part = check ] && [ -f "$kept/check.txt" ] && grep '^check-gpu: ' "$kept/check.txt" | sed 's/^/  /'
+    [ $part = check ] && [ -f "$kept/check.txt" ] && sed 's/^/  /' "$kept/check.txt"
   done
   return 0
 }
@@ -197,5 +233,6 @@ table() {
 for part; do
   [ "$part" = table ] || try "$part"
 done
+hand_over
 table | tee "$kept/table.txt"
 exit $failed

@@ -347,16 +347,22 @@ static void multiply_by(const struct queue &q, const struct product &p)
 
 /* --- operations --------------------------------------------------------------------------------------------------- */
 
-/* Worth a library's launch; and a library knows no guard. */
-static int is_large(const struct product *p)
+#ifndef WORTH_A_LIBRARY
+#define WORTH_A_LIBRARY (256. * 1024 * 1024) /* multiplications and additions */
+#endif
+
+/* The library, where the product is worth its launch. */
+static const struct cuda_blas *library_for(const struct device *device, long m, long n, long k)
 {
-  return (double)p->m * (double)p->n * (double)p->k >= 256. * 1024 * 1024;
+  const struct cuda_blas *blas = ((const struct cuda_launch *)device->private_state)->blas;
+  return (double)m * (double)n * (double)k >= WORTH_A_LIBRARY ? blas : NULL;
 }
 
 static int by_library(struct device *device, const struct product *p, const struct matmul_args *x)
 {
-  const struct cuda_blas *blas = ((const struct cuda_launch *)device->private_state)->blas;
-  if (!blas || device->guard || p->symmetric || !is_large(p)) return 0;
+  const struct cuda_blas *blas = library_for(device, p->m, p->n, p->k);
+  const enum device_math math = p->full ? MATH_FP32 : device->math;
+  if (!blas || device->guard) return 0; /* it knows no guard */
   if (x->d) {
     struct copy_args before = {};
     before.y = x->c, before.x = x->d;
@@ -377,12 +383,20 @@ static int by_library(struct device *device, const struct product *p, const stru
                               p->add || x->d ? 1.0f : 0.0f,
                               device->runs,
                               device->stride,
-                              p->full ? MATH_FP32 : device->math};
+                              math,
+                              math == MATH_BF16 ? device_scratch(device, cuda_narrow_bytes(p->m, p->n, p->k))
+                                                : NULL};
   return !blas->product(blas->handle, device->stream, &call);
 }
 
 /* "c [+]= a b^T (ta=0,tb=1 is x W^T), plus d [m,n] if it is there (never with add); a [m,k] or, ta=1, [k,m]; b [k,n]
    or, tb=1, [n,k]" */
+static size_t matmul_scratch(const struct device *device, const void *args)
+{
+  const struct matmul_args *x = (const struct matmul_args *)args;
+  const long m = x->c->rows, n = x->c->cols, k = x->ta ? x->a->rows : x->a->cols;
+  return device->math == MATH_BF16 && library_for(device, m, n, k) ? cuda_narrow_bytes(m, n, k) : 0;
+}
 static void matmul(struct device *device, const struct matmul_args *x)
 {
   struct product p = {};
@@ -522,4 +536,5 @@ extern "C" void ops_cuda_product(struct ops *ops)
   ops->gram = gram;
   ops->heads_product = heads_product;
   ops->newton_schulz = newton_schulz;
+  ops->scratch[OP_matmul] = matmul_scratch;
 }

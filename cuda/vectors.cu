@@ -38,26 +38,18 @@ static __global__ void transpose_kernel(struct guarded guard, view y, view x)
 {
   __shared__ float tile[32][33];
   if (guard.off()) return;
-  long i0 = (long)blockIdx.y * 32, j0 = (long)blockIdx.x * 32;
+  long across = (x.cols + 31) / 32, i0 = blockIdx.x / across * 32, j0 = blockIdx.x % across * 32;
   for (int k = threadIdx.y; k < 32; k += 8)
     if (i0 + k < x.rows && j0 + threadIdx.x < x.cols) tile[k][threadIdx.x] = x.at(i0 + k, j0 + threadIdx.x);
   __syncthreads();
   for (int k = threadIdx.y; k < 32; k += 8)
     if (j0 + k < x.cols && i0 + threadIdx.x < x.rows) y.at(j0 + k, i0 + threadIdx.x) = tile[threadIdx.x][k];
 }
-struct transpose_each {
-  view y, x;
-  __device__ void operator()(long n, long j) const { y.at(n, j) = x.at(j, n); }
-};
 static void transpose(struct device *device, const struct transpose_args *x)
 {
   struct queue q = queue_of(device);
-  long tiles = ceil_div(x->x->rows, 32); /* an axis of a grid ends at 65535 */
-  dim3 grid((unsigned)ceil_div(x->x->cols, 32), (unsigned)tiles, q.runs), block(32, 8);
-  if (tiles <= 65535)
-    LAUNCH(transpose_kernel, grid, block, 0, q.stream, q.guard, VIEW(x->y), VIEW(x->x));
-  else
-    each(device, x->y->rows, x->y->cols, transpose_each{VIEW(x->y), VIEW(x->x)});
+  dim3 grid((unsigned)(ceil_div(x->x->rows, 32) * ceil_div(x->x->cols, 32)), 1, q.runs), block(32, 8);
+  LAUNCH(transpose_kernel, grid, block, 0, q.stream, q.guard, VIEW(x->y), VIEW(x->x));
 }
 
 struct axpby_each {

@@ -1,8 +1,8 @@
 #!/bin/sh
-# gpu.sh [quick] - make check-gpu: what is tested on a GPU; quick: without compute-sanitizer. Skipped (77) where there is
-# none; what was skipped never passed.
+# gpu.sh [quick] - make check-gpu: what is tested on a GPU. quick: all at the same time and within a minute, without
+# compute-sanitizer, every failure with what it found. Skipped (77) where there is none; what was skipped never passed.
 cd "${top_builddir:-.}" || exit 99
-MAXLOGIT_CUDA=$PWD/maxlogit_cuda.so
+MAXLOGIT_CUDA=${MAXLOGIT_CUDA:-$PWD/maxlogit_cuda.so}
 export MAXLOGIT_CUDA
 lacks=$(./maxlogit doctor --json | sed -n 's/.*"gpu_lacks": "\(.*\)".*/\1/p')
 if [ ! -f "$MAXLOGIT_CUDA" ] || [ -n "$lacks" ]; then
@@ -16,19 +16,48 @@ try() {
   else echo "check-gpu: FAILED: $*"; failed=1
   fi
 }
+# what each is: see `tests`, below. A process that has asked for a GPU and forks leaves its child without: tests of which
+# each begins a process of its own wait for the GPU to begin as often
+tests() { # CALLS: each with a name, variables and a program
+  "$1" operations CK_RUN_CASE=table tests/numerics/check_ops        # every operation against its definition
+  "$1" identities CK_RUN_CASE=identities tests/numerics/check_ops   # and by hand, and where numbers end
+  "$1" device "" tests/run/check_gpu                                # late reports, replay, resume, as on the CPU
+  "$1" launch "CK_RUN_CASE=on\ a\ GPU CK_FORK=yes" tests/run/check_launch # many runs: the bits of each alone, ends, resume
+  "$1" goldens MAXLOGIT_TEST_DEVICE=device=cuda tests/run/check_golden # PyTorch's values; gradients are in every step
+  "$1" trainer MAXLOGIT_TEST_DEVICE=device=cuda tests/run/check_trainer # divergence, resume, looks, stabilisers' series
+}
+if [ "${1:-}" = quick ]; then
+  folder=$(mktemp -d) || exit 99
+  trap 'rm -rf "$folder"' EXIT
+  # shellcheck disable=SC2317 # `tests` calls it
+  begin() {
+    ( began=$(date +%s)
+      [ -x "$3" ] || { echo "$3 is missing" >"$folder/$1.txt"; echo "FAILED 0" >"$folder/$1.end"; exit; }
+      eval "env CK_FORK=no $2 timeout -k 2 ${CHECK_SECONDS:-55} $3" >"$folder/$1.txt" 2>&1
+      status=$?
+      case $status in 0) end=passed ;; 77) end=SKIPPED ;; 124 | 137) end="OUT OF TIME" ;; *) end=FAILED ;; esac
+      echo "$end after $(($(date +%s) - began)) s, status $status" >"$folder/$1.end" ) &
+  }
+  # shellcheck disable=SC2317 # likewise
+  tell() {
+    echo "check-gpu: $1 ($3): $(cat "$folder/$1.end")"
+    case $(cat "$folder/$1.end") in passed*) return ;; SKIPPED*) tail -n 1 "$folder/$1.txt"; return ;; esac
+    failed=1
+    # what a test has found: shapes, the first element that differs, both values; else its last words
+    found=$(grep -aE ':[FE]:|maxlogit: |cuda' "$folder/$1.txt" | head -n 40 | cut -c1-1200)
+    printf '%s\n' "${found:-$(tail -n 20 "$folder/$1.txt")}" | sed "s/^/  $1: /"
+  }
+  tests begin
+  wait
+  tests tell
+  exit $failed
+fi
 ./maxlogit doctor | grep ' gpu '
-try tests/numerics/check_ops    # every operation against its definition: the device is one of those in the loop
-try tests/run/check_gpu    # late reports, replay, resume, waits, as on the CPU, there and back
-CK_RUN_CASE="on a GPU" try tests/run/check_launch # many runs in one launch: the bits of each alone, ends, resume
-MAXLOGIT_TEST_DEVICE=device=cuda
-export MAXLOGIT_TEST_DEVICE
-try tests/run/check_golden  # PyTorch's values: optimisers, stabilisers, attention; their gradients are in every step
-try tests/run/check_trainer # divergence, resume, packing, looks, every stabiliser's series
-unset MAXLOGIT_TEST_DEVICE
+# shellcheck disable=SC2317 # likewise
+one_by_one() { eval "try env $2 $3"; }
+tests one_by_one
 for tool in memcheck racecheck initcheck; do
-  if [ "${1:-}" = quick ]; then
-    echo "check-gpu: SKIPPED: compute-sanitizer --tool $tool: make check-gpu runs it"
-  elif [ -n "$COMPUTE_SANITIZER" ]; then
+  if [ -n "$COMPUTE_SANITIZER" ]; then
     sanitized="$COMPUTE_SANITIZER --tool $tool --error-exitcode 9"
     # shellcheck disable=SC2086 # words
     CK_FORK=no CK_RUN_CASE=table CK_TIMEOUT_MULTIPLIER=100 try $sanitized tests/numerics/check_ops

@@ -178,7 +178,7 @@ static int bench_stack(const struct output *o, const struct bench_stack *stack, 
     if (s.runs == 128 && stack != &bench_stacks[0])
       continue; /* what a sweep gives to one launch, of the toy */
     if (s.runs > o->bench->most_runs) break;
-    if (a.bytes * s.runs > 0.9e9 * o->gpu.gigabytes) {
+    if (a.bytes * s.runs > 0.9e9 * o->gpu.free_gigabytes) {
       if (!o->bench->json)
         printf("%-7s %-5s %5d  %.0f GB: more than the device has\n", stack->name, stack->math, s.runs,
                a.bytes * s.runs * 1e-9);

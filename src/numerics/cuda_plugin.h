@@ -10,7 +10,7 @@
 struct gpu {
   char name[128];                                     /* "NVIDIA H100 80GB HBM3"; empty: none */
   int major, minor, multiprocessors, driver, runtime; /* capability 9.0; versions as 13000 */
-  double gigabytes;
+  double gigabytes, free_gigabytes;
   char lacks[512]; /* what device = cuda is missing; empty: nothing */
 };
 
@@ -18,7 +18,7 @@ struct gpu {
 struct cuda_fit {
   size_t version, device, tensor, operations;
 };
-enum { CUDA_PLUGIN_VERSION = 3 };
+enum { CUDA_PLUGIN_VERSION = 4 };
 #define CUDA_TEXT_(...) #__VA_ARGS__
 #define CUDA_TEXT(...) CUDA_TEXT_(__VA_ARGS__)
 static inline struct cuda_fit cuda_fit(void)

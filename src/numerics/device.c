@@ -198,9 +198,23 @@ void device_close(struct device *device)
   memory_free(device);
 }
 
+/* What the host lacks has its own message; nothing is lost, as files on disk are whole at any instant. */
+static _Noreturn void out_of_memory(const struct device *device, size_t bytes)
+{
+  struct gpu gpu;
+  cuda_look(&gpu);
+  message("device = %s: out of memory: %.1f MiB more wanted by a run that has %.1f; %.0f of the GPU's %.0f "
+          "MiB are free. A "
+          "run's grows with model.width, model.layers, model.context, model.vocab and train.batch",
+          device->name, (double)bytes / 0x1p20, (double)device->given / 0x1p20,
+          gpu.free_gigabytes * 1e9 / 0x1p20, gpu.gigabytes * 1e9 / 0x1p20);
+  _exit(STATUS_FAIL);
+}
+
 void *device_get(struct device *device, size_t bytes)
 {
   void *memory = device->get(device, bytes);
+  if (!memory) out_of_memory(device, bytes);
   device->given += (bytes + PLACE) / PLACE * PLACE;
   return memory;
 }

@@ -18,7 +18,7 @@ struct device {
   char description[256]; /* "cpu: SkylakeX, OpenBLAS 0.3.21, 2 threads" */
   struct ops ops;        /* start as ops_ref, then overridden */
   struct pool *pool;
-  void *(*get)(struct device *, size_t bytes); /* zeroed memory on the device */
+  void *(*get)(struct device *, size_t bytes); /* zeroed memory on the device; NULL: it has no more */
   void (*put_back)(struct device *, void *);
   void (*upload)(struct device *, void *to, const void *from, size_t bytes);
   void (*download)(struct device *, void *to, const void *from, size_t bytes); /* waits */

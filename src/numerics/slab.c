@@ -60,6 +60,11 @@ int slabs_open(struct slabs **out, const char *kind, int runs, size_t bytes, int
   whole->runs = runs;
   whole->stride = runs > 1 ? (bytes + PAGE - 1) / PAGE * PAGE : 0;
   s->memory = whole->get(whole, (size_t)(runs - 1) * whole->stride + bytes + 1);
+  if (!s->memory) {
+    device_close(whole);
+    memory_free(s);
+    return error_set(e, STATUS_FAIL, "out of memory on the device");
+  }
   s->run = memory_new((size_t)runs, sizeof(struct device *));
   for (int i = 0; i < runs; i++) s->run[i] = device_of_run(s, i, bytes, threads);
   *out = s;
@@ -87,12 +92,15 @@ int slabs_in_one_call(const char *kind) { return !strcmp(kind, "cuda"); }
 /* On a GPU: about as many as it has multiprocessors, for a call of a small run has work for one or two of them. */
 int slabs_pay(const char *kind) { return slabs_in_one_call(kind) ? 128 : 1; }
 
-int slabs_most(const char *kind, size_t bytes)
+int slabs_most(const char *kind, size_t bytes, struct error *e)
 {
-  static const double share = 0.9; /* the rest is the device's own */
+  static const double share = 0.9,
+                      own = 100 << 20; /* what is told the device, the library's work space; and the rest */
   struct gpu gpu;
   if (!slabs_in_one_call(kind)) return INT_MAX;
   cuda_look(&gpu);
-  double most = share * gpu.gigabytes * 1e9 / (double)(bytes + PAGE);
-  return most < 1 ? 1 : most > INT_MAX ? INT_MAX : (int)most;
+  double most = share * (gpu.free_gigabytes * 1e9 - own) / (double)(bytes + PAGE);
+  error_set(e, STATUS_FAIL, "%.1f MiB a run, and %.0f of the GPU's %.0f MiB are free", (double)bytes / 0x1p20,
+            gpu.free_gigabytes * 1e9 / 0x1p20, gpu.gigabytes * 1e9 / 0x1p20);
+  return most > INT_MAX ? INT_MAX : most < 0 ? 0 : (int)most;
 }

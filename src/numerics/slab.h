@@ -13,13 +13,14 @@ int slabs_in_one_call(const char *kind);
 struct slabs;
 /* Open a device of this kind with one block of memory for `runs` slabs of `bytes` (what a run like these takes,
    built alone on as many threads). Each run's own calls use `threads` threads: runs may be computed at the same time,
-   each by one thread of the host at a time. */
+   each by one thread of the host at a time. STATUS_FAIL: the device has no such block. */
 int slabs_open(struct slabs **, const char *kind, int runs, size_t bytes, int threads, struct error *);
 /* Runs that a launch on a device of this kind should have where nobody says. One on the host: a process a run computes
    as much. */
 int slabs_pay(const char *kind);
-/* Slabs of `bytes` that the memory of such a device holds; many on the host. Looks at the device. */
-int slabs_most(const char *kind, size_t bytes);
+/* Slabs of `bytes` for which such a device has free memory, 0 or more; many on the host. Looks at the device; `needs`
+   gets what there is and what a slab takes. */
+int slabs_most(const char *kind, size_t bytes, struct error *needs);
 /* All that is built on its runs' devices must be gone. */
 void slabs_close(struct slabs *);
 /* The device as one run sees it: memory from its slab, calls for itself alone (runs = 1). program_run_together replays

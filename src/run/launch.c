@@ -226,8 +226,42 @@ static void fail_all(struct member *member, int members, const struct launch_ear
   }
 }
 
-/* Runs of one structure: a device for one alone, else slabs as large as a run that is built to measure it, as many at a
-   time as the device holds. */
+/* Slabs for as many of these runs as the device holds: said, where that is not all. */
+static struct slabs *slabs_for(const char *kind, int *runs, size_t bytes, int each, struct error *e)
+{
+  struct slabs *slabs = NULL;
+  struct error needs = {0};
+  int most = slabs_most(kind, bytes, &needs), n = *runs < most ? *runs : most, status = STATUS_OK;
+  while (n > 0 && (status = slabs_open(&slabs, kind, n, bytes, each, e)) == STATUS_FAIL) n /= 2;
+  if (slabs && n < *runs)
+    message("device = %s: out of memory for %d runs at once (%s): %d at a time, as sweep.together = %d would "
+            "have it",
+            kind, *runs, needs.text, n, n);
+  if (!slabs && (!n || status == STATUS_FAIL))
+    error_set(e, STATUS_FAIL, "device = %s: out of memory for a single run: %s", kind, needs.text);
+  *runs = slabs ? n : *runs;
+  return slabs;
+}
+
+/* As many at a time as there is memory for. */
+static void launch_in_turn(struct member *member, int members, size_t bytes, int each, int threads,
+                           const struct launch_ears *ears)
+{
+  int at_once = members;
+  for (int from = 0, n; from < members; from += n) {
+    struct error e = {0};
+    n = members - from < at_once ? members - from : at_once;
+    struct slabs *slabs = slabs_for(kind_of(member), &n, bytes, each, &e);
+    at_once = n;
+    if (slabs)
+      launch_on(NULL, slabs, member + from, n, threads, ears);
+    else
+      fail_all(member + from, n, ears, &e);
+    slabs_close(slabs);
+  }
+}
+
+/* Runs of one structure: a device for one alone, else slabs as large as a run that is built to measure it. */
 static void launch(struct member *member, int members, int threads, const struct launch_ears *ears)
 {
   const char *kind = kind_of(member);
@@ -244,18 +278,11 @@ static void launch(struct member *member, int members, int threads, const struct
   }
   size_t bytes = 0;
   int each = !slabs_in_one_call(kind) && threads > members ? threads / members : 1;
-  int status = trainer_bytes(config_of(member), each, &bytes, &e),
-      most = status ? members : slabs_most(kind, bytes);
-  for (int from = 0, n; from < members; from += n) {
-    struct slabs *slabs = NULL;
-    n = members - from < most ? members - from : most;
-    if (!status) status = slabs_open(&slabs, kind, n, bytes, each, &e);
-    if (status)
-      fail_all(member + from, n, ears, &e);
-    else
-      launch_on(NULL, slabs, member + from, n, threads, ears);
-    slabs_close(slabs);
-  }
+  int status = trainer_bytes(config_of(member), each, &bytes, &e);
+  if (status)
+    fail_all(member, members, ears, &e);
+  else
+    launch_in_turn(member, members, bytes, each, threads, ears);
 }
 
 void launch_drive(struct launch_run *run, int count, int threads, const struct launch_ears *ears)

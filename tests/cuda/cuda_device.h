@@ -7,6 +7,13 @@ extern "C" {
 struct device;
 /* Blocks and threads take turns in this order, see cuda_on_host.h; launches compute `runs` runs. */
 struct device *cuda_on_host_open(unsigned order, int runs);
+/* Likewise, with a cuBLAS. */
+struct device *cuda_on_host_open_with_library(unsigned order, int runs);
+/* It refuses its product of this number from now on, from 0; -1: none. */
+void cuda_on_host_refuse(long product);
+/* From now on: which kernels are launched, in children, too. */
+void cuda_on_host_note_launches(void);
+int cuda_on_host_was_launched(const void *kernel);
 #ifdef __cplusplus
 }
 #endif

@@ -21,6 +21,13 @@ refused no-driver 'device = cuda: no NVIDIA driver on this machine'
 refused old-driver 'driver is too old: it is for CUDA 12.2, the plug-in for 13.0'
 refused no-gpu 'a driver, but no GPU'
 refused old-gpu 'too old: .* capability 7.5, and 8.0 is needed'
+# a run that the GPU's memory does not hold: what it wanted, what there is; and cuBLAS wants its own first
+MAXLOGIT_CUDA_ON_HOST_MEMORY=70000000 ./maxlogit run device=cuda record.path="$folder/x.h5" >"$folder/out" 2>"$folder/err"
+[ $? = 1 ] && [ "$(wc -l <"$folder/err")" = 1 ] && [ ! -e "$folder/x.h5" ] || complain "no memory: $(cat "$folder/err")"
+grep -q 'out of memory: .* MiB more wanted by a run that has .* of the GPU.s 67 MiB are free' "$folder/err" ||
+  complain "no memory: $(cat "$folder/err")"
+MAXLOGIT_CUDA_ON_HOST_MEMORY=60000000 ./maxlogit run device=cuda record.path="$folder/x.h5" >"$folder/out" 2>"$folder/err"
+[ $? = 1 ] && grep -q 'no memory for cuBLAS: 0.1 of' "$folder/err" || complain "no memory for cuBLAS: $(cat "$folder/err")"
 # a sweep says the same of its first point, and computes: the process that checks it has not looked at the GPU
 sweep() {
   MAXLOGIT_CUDA_ON_HOST=$1 ./maxlogit sweep -q "$folder/two.conf" device=cuda model.width=8 model.heads=2 model.layers=1 model.context=4 \

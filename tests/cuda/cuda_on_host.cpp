@@ -1,6 +1,18 @@
-/* cuda_on_host.cpp - a device whose kernels are those of cuda/, run on the CPU by cuda_on_host.h */
-/* so that small products meet every tile */
+/* cuda_on_host.cpp - a device whose kernels are those of cuda/, run on the CPU by cuda_on_host.h, at once */
+#include "cuda_runtime_on_host.h"
+#undef LAUNCH
+#define LAUNCH(kernel, grid, block, bytes, stream, ...) \
+  ((void)(stream), cuda_on_host::note((const void *)(kernel)), \
+   cuda_on_host::launch(#kernel, kernel, grid, block, bytes, ##__VA_ARGS__))
+namespace cuda_on_host
+{
+inline void note(const void *kernel);
+}
+/* so that small products meet every tile, and the library */
 #define TILES_THAT_FILL 2
+#define WORTH_A_LIBRARY 1000
+#define LIMITS_SIDE 64
+#define LIMITS_STEPS 16
 #include "cuda/rows.cu"
 #include "cuda/vectors.cu"
 #include "cuda/update.cu"
@@ -10,21 +22,53 @@
 #include "cuda/ranks.cu"
 #include "cuda/attention.cu"
 #include "cuda/table.cu"
+#pragma GCC diagnostic ignored "-Wshadow" /* a struct and a function of one name are as in C */
+#include "cuda/blas.cu"
 #include "cuda_device.h"
+
+/* Addresses of the kernels that were launched, by this process or those that it has forked. */
+enum { KERNELS = 1024 };
+static const void **launched;
+
+inline void cuda_on_host::note(const void *kernel)
+{
+  for (int i = 0; launched && i < KERNELS; i++) {
+    if (launched[i] == kernel) return;
+    if (launched[i]) continue;
+    launched[i] = kernel;
+    return;
+  }
+}
+
+extern "C" void cuda_on_host_note_launches(void)
+{
+  void *shared =
+    mmap(NULL, KERNELS * sizeof *launched, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared != MAP_FAILED) launched = (const void **)shared;
+}
+
+extern "C" int cuda_on_host_was_launched(const void *kernel)
+{
+  return std::find(launched, launched + KERNELS, kernel) < launched + KERNELS;
+}
 
 struct host_twin {
   struct cuda_launch launch; /* first, as kernels expect */
   unsigned order;
+  struct cuda_blas blas;
 };
 
-static void set_order(struct device *device)
+static struct host_twin *twin_of(struct device *device) { return (struct host_twin *)device->private_state; }
+static void set_order(struct device *device) { cuda_on_host::order = twin_of(device)->order; }
+static void close_twin(struct device *device)
 {
-  cuda_on_host::order = ((struct host_twin *)device->private_state)->order;
+  if (twin_of(device)->launch.blas) cuda_blas_close(&twin_of(device)->blas);
+  free(device->private_state);
 }
-static void close_twin(struct device *device) { free(device->private_state); }
 
 extern "C" struct device *cuda_on_host_open(unsigned order, int runs)
 {
+  static runtime_on_host::working_now always; /* nothing waits */
   struct device *device;
   if (device_open(&device, "reference", 1, NULL)) return NULL;
   struct host_twin *twin = (struct host_twin *)calloc(1, sizeof *twin);
@@ -36,3 +80,16 @@ extern "C" struct device *cuda_on_host_open(unsigned order, int runs)
   ops_cuda_override(&device->ops);
   return device;
 }
+
+extern "C" struct device *cuda_on_host_open_with_library(unsigned order, int runs)
+{
+  struct device *device = cuda_on_host_open(order, runs);
+  char name[64];
+  if (!device) return NULL;
+  device->name = "cuda on the host, with its library";
+  cuda_blas_open(&twin_of(device)->blas, name, sizeof name);
+  twin_of(device)->launch.blas = &twin_of(device)->blas;
+  return device;
+}
+
+extern "C" void cuda_on_host_refuse(long product) { blas_on_host::refused = product; }

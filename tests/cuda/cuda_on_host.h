@@ -59,7 +59,11 @@ namespace cuda_on_host
 inline unsigned order; /* 0: first to last, 1: last to first, else mixed in a way of its own */
 inline size_t shared_limit = 48 << 10; /* of a kernel that has not asked for more */
 inline size_t most_shared = 163 << 10; /* of a block on sm_80 */
-inline const void *asked[256];         /* kernels that have */
+struct grant {
+  const void *kernel;
+  size_t bytes;
+};
+inline grant asked[256]; /* kernels that have */
 inline int kernels_asked;
 
 enum state { READY, IN_WARP, IN_BLOCK, RETURNED };
@@ -200,10 +204,10 @@ BARE void run(dim3 grid, dim3 block, size_t bytes)
   demand(n && n <= 1024 && block.z <= 64, "a block has 1 to 1024 threads, at most 64 in z");
   demand(blocks && blocks >> 31 == 0 && grid.y <= 65535 && grid.z <= 65535,
          "a grid has blocks, in y and z to 65535");
-  bool large = false;
-  for (int i = 0; i < kernels_asked; i++) large |= asked[i] == function;
-  demand(bytes <= (large ? most_shared : shared_limit),
-         "more dynamic shared memory than the kernel has asked for");
+  size_t limit = shared_limit;
+  for (int i = 0; i < kernels_asked; i++)
+    if (asked[i].kernel == function) limit = asked[i].bytes;
+  demand(bytes <= limit, "more dynamic shared memory than the kernel has asked for");
   for (unsigned i = 0; i < 1024; i++) {
     thread &t = threads[i];
     t.at = RETURNED, t.what = t.file = "",
@@ -304,17 +308,21 @@ inline void tensor_core(int per, float c[4], const unsigned a[4], unsigned b0, u
   }
 }
 
-/* As cudaFuncSetAttribute: a kernel asks once for more than 48 KB of dynamic shared memory. */
+/* As cudaFuncSetAttribute, which is a call of the driver: a kernel asks for more than all are given, and for more than
+   it has. */
 inline void allow_shared(const void *f, size_t bytes)
 {
+  int i = 0;
   demand(bytes <= most_shared, "more shared memory than sm_80 has");
-  for (int i = 0; i < kernels_asked; i++)
-    if (asked[i] == f) return;
-  demand(kernels_asked < 256, "too many kernels ask for shared memory");
-  asked[kernels_asked++] = f;
+  while (i < kernels_asked && asked[i].kernel != f) i++;
+  demand(i < 256, "too many kernels ask for shared memory");
+  demand(bytes > (i < kernels_asked ? asked[i].bytes : shared_limit),
+         "a kernel asks for shared memory that it has");
+  asked[i] = {f, bytes};
+  if (i == kernels_asked) kernels_asked++;
 }
 } // namespace cuda_on_host
-#define ALLOW_SHARED(kernel, bytes) cuda_on_host::allow_shared((const void *)(kernel), bytes)
+#define SET_SHARED(kernel, bytes) cuda_on_host::allow_shared((const void *)(kernel), bytes)
 
 /* --- what kernels call: add a line where one is missing ---------------------------------------------------- */
 #define HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()

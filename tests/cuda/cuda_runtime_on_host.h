@@ -8,10 +8,13 @@
    MAXLOGIT_CUDA_ON_HOST_ORDER: in which order blocks and threads take turns (cuda_on_host.h); 0.
    Device memory is inaccessible but while a stream works, NaN where nothing was written and where it was given back,
    and has a margin behind it that is checked. A process that was forked from one that has asked for the GPU is refused
-   it. no-driver, old-driver, no-gpu, old-gpu: machines that lack something. MAXLOGIT_CUDA_ON_HOST_MEMORY: its bytes. */
+   it. no-driver, old-driver, no-gpu, old-gpu, no-blas: machines that lack something. MAXLOGIT_CUDA_ON_HOST_MEMORY: its
+   bytes; MAXLOGIT_CUDA_ON_HOST_OTHERS: those of them that other programs hold;
+   MAXLOGIT_CUDA_ON_HOST_LARGEST: those of the largest piece that is to be had. What is pinned on the host is
+   inaccessible to kernels, which would have to reach it by way of the bus. */
 #ifndef CUDA_RUNTIME_ON_HOST_H
 #define CUDA_RUNTIME_ON_HOST_H
-#include "tests/cuda/cuda_on_host.h"
+#include "cuda_on_host.h"
 #include <deque>
 #include <functional>
 #include <map>
@@ -96,10 +99,29 @@ struct working_now {
   }
 };
 
-inline size_t memory_bytes()
+inline size_t bytes_of(const char *variable, size_t otherwise)
 {
-  const char *chosen = getenv("MAXLOGIT_CUDA_ON_HOST_MEMORY");
-  return chosen ? strtoul(chosen, NULL, 10) : (size_t)4 << 30;
+  const char *chosen = getenv(variable);
+  return chosen ? strtoul(chosen, NULL, 10) : otherwise;
+}
+inline size_t memory_bytes() { return bytes_of("MAXLOGIT_CUDA_ON_HOST_MEMORY", (size_t)4 << 30); }
+inline size_t memory_left()
+{
+  size_t held = bytes_of("MAXLOGIT_CUDA_ON_HOST_OTHERS", 0), all = memory_bytes();
+  for (const auto &piece : taken) held += piece.second;
+  return held < all ? all - held : 0;
+}
+inline cudaError_t last = cudaSuccess; /* until somebody asks */
+
+/* --- pinned memory: handed out once, but for what was given back --- */
+enum : size_t { PINNED = (size_t)64 << 20 };
+inline char *pinned;
+inline size_t pinned_used;
+inline std::map<size_t, std::vector<void *>> pinned_free; /* by size */
+inline std::map<void *, size_t> pinned_taken;
+inline void protect_pinned(int access)
+{
+  if (pinned_used) demand(!mprotect(pinned, pinned_used, access), "mprotect failed");
 }
 
 inline bool on_device(const void *p, size_t bytes)
@@ -165,7 +187,10 @@ void tell_launch(CUstream_st *s, const char *what, void (*f)(P...), dim3 grid, d
   auto launch = [=] {
     const char *chosen = getenv("MAXLOGIT_CUDA_ON_HOST_ORDER");
     cuda_on_host::order = chosen ? (unsigned)strtoul(chosen, NULL, 10) : 0;
+    const bool late = !is("eager"); /* else other threads may be at it */
+    if (late) protect_pinned(PROT_NONE);
     cuda_on_host::launch(what, f, grid, block, bytes, a...);
+    if (late) protect_pinned(PROT_READ | PROT_WRITE);
   };
   tell(s, {launch, NULL, NULL, 0});
 }
@@ -185,7 +210,8 @@ inline cudaError_t cudaMalloc(void **out, size_t bytes)
     region = (char *)mmap(NULL, REGION, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     demand(region != MAP_FAILED, "no addresses for device memory");
   }
-  if (bytes > memory_bytes()) return cudaErrorMemoryAllocation;
+  if (bytes > memory_left() || bytes > bytes_of("MAXLOGIT_CUDA_ON_HOST_LARGEST", bytes))
+    return last = cudaErrorMemoryAllocation;
   char *memory = region + used;
   used += (bytes + MARGIN + 255) / 256 * 256;
   demand(used < REGION, "device memory is handed out but once, and used up");
@@ -215,16 +241,37 @@ inline cudaError_t cudaFree(void *p)
 
 inline cudaError_t cudaMallocHost(void **out, size_t bytes)
 {
-  return (*out = malloc(bytes)) ? cudaSuccess : cudaErrorMemoryAllocation;
+  using namespace runtime_on_host;
+  ONE_AT_A_TIME;
+  if (!pinned) {
+    pinned =
+      (char *)mmap(NULL, PINNED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    demand(pinned != MAP_FAILED, "no addresses for pinned memory");
+  }
+  bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+  std::vector<void *> &back = pinned_free[bytes];
+  if (back.size())
+    *out = back.back(), back.pop_back();
+  else
+    *out = pinned + pinned_used, pinned_used += bytes;
+  demand(pinned_used <= PINNED, "pinned memory is used up");
+  pinned_taken[*out] = bytes;
+  return cudaSuccess;
 }
 inline cudaError_t cudaFreeHost(void *p)
 {
-  free(p);
+  using namespace runtime_on_host;
+  ONE_AT_A_TIME;
+  auto at = pinned_taken.find(p);
+  demand(at != pinned_taken.end(), "cudaFreeHost of what is not pinned");
+  pinned_free[at->second].push_back(p);
+  pinned_taken.erase(at);
   return cudaSuccess;
 }
 inline cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
 {
-  *left = *all = 0;
+  ONE_AT_A_TIME;
+  *left = runtime_on_host::memory_left(), *all = runtime_on_host::memory_bytes();
   return cudaSuccess;
 }
 
@@ -338,7 +385,13 @@ inline cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
   return cudaSuccess;
 }
 
-inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+inline cudaError_t cudaGetLastError()
+{
+  ONE_AT_A_TIME;
+  const cudaError_t last = runtime_on_host::last;
+  runtime_on_host::last = cudaSuccess;
+  return last;
+}
 inline const char *cudaGetErrorString(cudaError_t e)
 {
   return e == cudaErrorMemoryAllocation      ? "out of memory"

@@ -30,7 +30,7 @@ grep -q '^check: not run' "$folder/out" || complain "what was not run is not tol
 cat >"$folder/program" <<'END'
 case $1 in
 doctor) echo '  "gpu": "a stand-in",' ;;
-bench) [ "$4" = --stack=toy ] || [ "$4" = --costs ] || { [ "$4" != --stack=small ] || exit 5; exec sleep 1000; }
+bench) [ "$4" = --stack=toy ] || [ "$4" = --costs ] || { [ "$4" != --stack=small ] || { echo 'maxlogit: the numbers are 3 and 4'; echo later; exit 5; }; exec sleep 1000; }
   if [ "$4" = --costs ]; then
     echo 'attention alone, TFLOP/s and share of the limit: forward, backward; cost of maxima and entropy'
     echo '  4 x 4096 tokens, 16 heads of 64   bf16    150.00   18.8 %   100.00   12.5 %   +0.50 % (+0.40 to +0.60)'
@@ -53,20 +53,24 @@ printf '#!/bin/sh\nexec sh %s\n' "$folder/python" >"$folder/python3"
 chmod +x "$folder/maxlogit" "$folder/python3"
 MAXLOGIT=$folder/maxlogit PYTHON=$folder/python3
 export MAXLOGIT PYTHON
-LONGER=100 sh "$measure" toy pytorch costs >"$folder/out" 2>"$folder/err" || complain "toy: $(cat "$folder/err")"
+LONGER=100 sh "$measure" --to "$folder/handed" toy eager costs >"$folder/out" 2>"$folder/err" || complain "toy: $(cat "$folder/err")"
 grep -qE '^toy +fp32 +1 .*100\.0 +- +1500\.0 +2\.00$' "$folder/out" || complain "ratio: $(cat "$folder/out")"
 grep -qE '^toy +fp32 +64 .* not measured$' "$folder/out" || complain "no ratio: $(cat "$folder/out")"
 grep -q '^attention alone, heads of 64, bf16: forward 0.50, backward 0.25 of' "$folder/out" ||
   complain "attention beside PyTorch's: $(cat "$folder/out")"
 [ "$(grep -c '^attention alone, heads' "$folder/out")" = 1 ] || complain "a ratio to what was not measured"
 grep -q '^tiny ' "$folder/out" || complain "what was there before is lost"
-cmp -s "$folder/out" "$MEASURE/table.txt" || complain "table.txt is another"
+sed -n '/^maxlogit on a GPU/,$p' "$folder/out" | cmp -s - "$MEASURE/table.txt" || complain "table.txt is another"
+cmp -s "$folder/handed/table.txt" "$MEASURE/table.txt" || complain "the table that is handed over is another"
+grep -q '^=== eager: done' "$folder/handed/log.txt" && grep -q '"gpu": "a stand-in"' "$folder/handed/log.txt" ||
+  complain "log.txt: $(cat "$folder/handed/log.txt")"
+[ "$(find "$folder/handed" -type f | wc -l)" = 2 ] || complain "handed over: $(ls "$folder/handed")"
 
 # a part that fails, one that takes too long, and one whose program is not there do not stop the others
-PYTHON=$folder/none LONGER=100 sh "$measure" small pytorch >"$folder/out" 2>"$folder/err"
+PYTHON=$folder/none LONGER=100 sh "$measure" small eager >"$folder/out" 2>"$folder/err"
 [ $? = 1 ] || complain "a part failed, and status is not 1"
-grep -q '^small: FAILED with status 5' "$folder/out" || complain "small: $(cat "$folder/out")"
-grep -q '^pytorch: SKIPPED: no PyTorch with CUDA: skipped' "$folder/out" || complain "pytorch: $(cat "$folder/out")"
+grep -q '^small: FAILED with status 5: maxlogit: the numbers are 3 and 4' "$folder/out" || complain "small: $(cat "$folder/out")"
+grep -q '^eager: SKIPPED: no PyTorch with CUDA: skipped' "$folder/out" || complain "eager: $(cat "$folder/out")"
 LONGER=0.02 sh "$measure" medium >"$folder/out" 2>"$folder/err"
 [ $? = 1 ] && grep -q '^medium: OUT OF TIME' "$folder/out" || complain "medium: $(cat "$folder/out")"
 grep -q '^small: FAILED' "$folder/out" || complain "what ended before is lost"

@@ -182,7 +182,7 @@ def main():
             return 1
     if a.check:
         return 0
-    if a.device == "cuda":
+    if a.device == "cuda" and "eager" in a.ways and 1 in a.runs:
         attention("cuda", 4, 4096, 16, a.seconds / 4)
     print(f"{'stack':<7} {'':<5} {'way':<9} {'runs':>5} {'run-steps/s':>12}")
     for stack in a.stacks:

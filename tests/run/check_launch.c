@@ -293,35 +293,67 @@ START_TEST(host_steps_in_company)
 }
 END_TEST
 
-/* More runs than the memory of the device holds go one launch after another. */
+/* Drives them and returns what was said: one line. */
+static void said_of_launch(struct launch_run *run, int runs, char said[1024])
+{
+  char path[256];
+  snprintf(path, sizeof path, "%s/said", dir);
+  FILE *file = fopen(path, "w+");
+  const int err = dup(STDERR_FILENO);
+  ck_assert(file && err >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+  launch_drive(run, runs, 1, NULL);
+  dup2(err, STDERR_FILENO);
+  close(err);
+  rewind(file);
+  said[fread(said, 1, 1023, file)] = 0;
+  fclose(file);
+  ck_assert_msg(strchr(said, '\n') == said + strlen(said) - 1, "%s", said);
+}
+
+/* More runs than the memory of the device holds go one launch after another, which is said: those that the free bytes
+   would hold, or fewer where no piece of that size is free. */
 START_TEST(as_many_as_fit)
 {
-  enum { RUNS = 5, FIT = 2 };
+  enum { RUNS = 4, FIT = 2, HELD = 1 << 20, OWN = 100 << 20 }; /* by other programs; by the device */
   static const char *const settings[] = {"model.vocab=8192",      "train.steps=1",
                                          "train.micro_batches=1", "record.spectra_every=0",
                                          "record.probe_every=0",  "checkpoint.every=0",
                                          "train.val_every=0",     NULL}; /* large for the time it takes */
-  static const int points_that_fit[RUNS] = {0, 1, 2, 4, 5};
-  struct launch_run run[RUNS] = {{0}};
-  char memory[32];
+  static const int points_that_fit[RUNS] = {0, 1, 2, 4};
+  char text[32], said[1024];
   size_t bytes;
-  struct error e = {0};
+  struct error e = {0}, needs = {0};
   if (!choose(CUDA) || !strstr(getenv("MAXLOGIT_CUDA"), "on_host")) return;
   make_folder();
-  for (int i = 0; i < RUNS; i++) {
-    run[i].config = config_of("cuda", points_that_fit[i], "fit");
-    assign(run[i].config, settings);
-    ck_assert_msg(!config_finish(run[i].config, &e), "%s", e.text);
-  }
-  ck_assert(!trainer_bytes(run[0].config, 1, &bytes, &e));
-  snprintf(memory, sizeof memory, "%zu", (size_t)((FIT + 0.5) / 0.9 * (double)bytes));
-  setenv("MAXLOGIT_CUDA_ON_HOST_MEMORY", memory, 1);
-  ck_assert_int_eq(slabs_most("cuda", bytes), FIT);
-  ck_assert_int_gt(slabs_most("cpu", bytes), 1000000);
-  launch_drive(run, RUNS, 1, NULL);
-  for (int i = 0; i < RUNS; i++) {
-    ck_assert_msg(!run[i].status, "%s", run[i].error.text);
-    config_free(run[i].config);
+  for (int in_pieces = 0; in_pieces < 2; in_pieces++) {
+    struct launch_run run[RUNS] = {{0}};
+    for (int i = 0; i < RUNS; i++) {
+      run[i].config = config_of("cuda", points_that_fit[i], in_pieces ? "pieces" : "fit");
+      assign(run[i].config, settings);
+      ck_assert_msg(!config_finish(run[i].config, &e), "%s", e.text);
+    }
+    if (!in_pieces) {
+      ck_assert(!trainer_bytes(run[0].config, 1, &bytes, &e));
+      snprintf(text, sizeof text, "%zu", HELD + OWN + (size_t)((FIT + 0.5) / 0.9 * (double)bytes));
+      setenv("MAXLOGIT_CUDA_ON_HOST_MEMORY", text, 1);
+      snprintf(text, sizeof text, "%d", HELD);
+      setenv("MAXLOGIT_CUDA_ON_HOST_OTHERS", text, 1);
+      ck_assert_int_eq(slabs_most("cuda", bytes, &needs), FIT);
+      ck_assert_int_eq(slabs_most("cuda", 10 * bytes, &needs), 0);
+      ck_assert_int_gt(slabs_most("cpu", bytes, &needs), 1000000);
+    } else {
+      setenv("MAXLOGIT_CUDA_ON_HOST", "no-blas", 1);
+      snprintf(text, sizeof text, "%zu", bytes + bytes / 2);
+      setenv("MAXLOGIT_CUDA_ON_HOST_LARGEST", text, 1);
+    }
+    said_of_launch(run, RUNS, said);
+    const char *wanted = in_pieces ? "4 runs at once" : "sweep.together = 2 would",
+               *at_once = in_pieces ? "= 1 would" : "";
+    ck_assert_msg(strstr(said, wanted) && strstr(said, at_once), "%s", said);
+    for (int i = 0; i < RUNS; i++) {
+      ck_assert_msg(!run[i].status, "%s", run[i].error.text);
+      config_free(run[i].config);
+    }
   }
   remove_folder();
 }
