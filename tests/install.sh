@@ -10,7 +10,8 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 $MAKE -s -C "$top_builddir" install DESTDIR="$to" >"$to/log" 2>&1 || { cat "$to/log"; exit 1; }
 at=$to$prefix
 for part in bin/maxlogit lib/libmaxlogit.a lib/pkgconfig/maxlogit-static.pc include/maxlogit/maxlogit.h \
-    lib/libmaxlogit.so lib/pkgconfig/maxlogit.pc include/maxlogit/record.h share/man/man1/maxlogit.1 share/bash-completion/completions/maxlogit share/maxlogit/plots/style.gp; do
+    lib/libmaxlogit.so lib/pkgconfig/maxlogit.pc include/maxlogit/record.h share/man/man1/maxlogit.1 share/bash-completion/completions/maxlogit share/maxlogit/plots/style.gp \
+    share/maxlogit/page/runs.js; do
   [ -s "$at/$part" ] || { echo "$part was not installed"; exit 1; }
 done
 "$at/bin/maxlogit" --version

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "analysis/share.h"
 #include "analysis/table.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -126,24 +127,7 @@ void extent_put(FILE *f, const struct extent *e)
 
 int gnuplot_scripts(const char *asked, char out[4096], struct error *error)
 {
-  char program[2048];
-  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  program[length > 0 ? length : 0] = '\0';
-  char *slash = strrchr(program, '/');
-  if (slash) *slash = '\0';
-  if (!asked) asked = getenv("MAXLOGIT_PLOTS");
-  if (asked && *asked) {
-    snprintf(out, 4096, "%s", asked);
-    return file_is_folder(out) ? STATUS_OK : error_set(error, STATUS_USAGE, "%s: no such folder", out);
-  }
-  snprintf(out, 4096, "%s/share/maxlogit/plots", program);
-  if (file_is_folder(out)) return STATUS_OK;
-  snprintf(out, 4096, "%s/../share/maxlogit/plots", program);
-  if (file_is_folder(out)) return STATUS_OK;
-  snprintf(out, 4096, "%s/plots", PKGDATADIR);
-  if (file_is_folder(out)) return STATUS_OK;
-  return error_set(error, STATUS_FAIL, "plot scripts not found (%s); MAXLOGIT_PLOTS may name their folder",
-                   out);
+  return share_folder("plots", "plot scripts", "MAXLOGIT_PLOTS", asked, out, error);
 }
 
 static int size_from(const char *variable, int otherwise)

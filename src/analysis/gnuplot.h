@@ -28,8 +28,7 @@ struct extent {
 void extent_see(struct extent *, double value);
 void extent_put(FILE *, const struct extent *); /* low, high, last_of_all */
 
-/* The folder of the plot scripts: `asked` (NULL: MAXLOGIT_PLOTS), share/ in the program's folder (as built) or
-   beside it, the place of installing. STATUS_USAGE: the folder asked for is none; STATUS_FAIL: none found. */
+/* The folder of the plot scripts (analysis/share.h; also: MAXLOGIT_PLOTS). */
 int gnuplot_scripts(const char *asked, char out[4096], struct error *);
 /* What style.gp wants to know: plots, term (png, svg, dumb), out, and columns and rows of the terminal. */
 void gnuplot_terminal(FILE *, const char *scripts, const char *term, const char *out);

@@ -6,41 +6,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "analysis/share.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "ledger/tell.h"
 #include "storage/provenance.h"
-
-static const char style[] =
-  ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;color:#111;max-width:52rem;margin:0 "
-  "auto;padding:1rem}"
-  "h1{line-height:1.2}h2{margin-top:2.5rem;line-height:1.3;border-top:1px solid #ccc;padding-top:1rem}"
-  "table{border-collapse:collapse;width:100%;font-size:.9rem;margin:1rem 0}"
-  "th,td{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;border-bottom:1px solid #ddd}"
-  "td.n{font-variant-numeric:tabular-nums;white-space:nowrap}"
-  "pre{background:#f6f6f6;padding:.6rem;overflow-x:auto;font-size:.85rem}code{font-size:.9em;overflow-wrap:"
-  "anywhere}"
-  ".v{font-weight:600;white-space:nowrap}.v0{color:#00694d}.v1,.v8{color:#a33c00}.v2,.v3{color:#7a5c00}.v4,."
-  "v5,.v6,.v7,.v9,.v10{color:#555}"
-  ".what{color:#555;white-space:normal}.soft{color:#555;font-size:.9rem}.ids{color:#555;font-size:.75rem;"
-  "font-family:monospace;overflow-wrap:"
-  "anywhere}"
-  ".figure{overflow-x:auto}svg{display:block;width:100%;max-width:38rem;height:auto;margin:1rem "
-  "0;background:#fff}"
-  "@media(max-width:40rem){body{font-size:15px;padding:.7rem}table.all thead{display:none}table.all "
-  "tr{display:block;"
-  "border-bottom:1px solid #bbb;padding:.4rem 0}table.all td{display:block;border:0;padding:.05rem "
-  "0}td.n{white-space:normal}"
-  "td.count:not(:empty)::before{content:\"n = \"}}"
-  "@media screen and (prefers-color-scheme:dark){body{background:#15181b;color:#e6e6e6}a{color:#8ab4f8}"
-  "h2,th,td,table.all "
-  "tr{border-color:#3a3f44}pre{background:#202529}.what,.soft,.ids,.v4,.v5,.v6,.v7,.v9,.v10{color:#a9afb5}"
-  ".v0{color:#4fc9a0}.v1,.v8{color:#ff9c63}.v2,.v3{color:#d9bd62}svg{border-radius:.4rem}}"
-  "@media print{html{font-size:9.5pt}body{font-size:1rem;line-height:1.35;max-width:none;padding:0}"
-  "section,tr{break-inside:avoid}h2{break-after:avoid;margin-top:1rem}p,pre,table,svg{margin:.45rem 0}"
-  "svg{max-width:300pt}"
-  "a{color:inherit;text-decoration:none}pre{white-space:pre-wrap}}";
 
 static void add_text(struct buffer *b, const char *text)
 {
@@ -225,6 +196,16 @@ static void add_provenance(struct buffer *b, const struct ledger *l)
   buffer_add(b, "</code></p></section>\n");
 }
 
+static int add_style(struct buffer *b, const char *name, struct error *error)
+{
+  char *text = NULL;
+  size_t length;
+  int status = share_text(name, &text, &length, error);
+  if (!status) buffer_add(b, "%s", text);
+  memory_free(text);
+  return status;
+}
+
 int page_write(const struct ledger *l, const char *folder, const char *scripts, struct error *error)
 {
   struct buffer b = {0}, path = {0};
@@ -234,10 +215,11 @@ int page_write(const struct ledger *l, const char *folder, const char *scripts, 
     "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\"><head><meta "
     "charset=\"utf-8\"/>"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/><title>maxlogit: the ledger of "
-    "claims</title><style>%s</style></head><body>\n<h1>What the literature says about max logits, on one "
-    "small "
-    "machine</h1>\n",
-    style);
+    "claims</title><style>");
+  status = add_style(&b, "style.css", error);
+  if (!status) status = add_style(&b, "ledger.css", error);
+  buffer_add(&b, "</style></head><body>\n<h1>What the literature says about max logits, on one small "
+                 "machine</h1>\n");
   add_counts(&b, l);
   buffer_add(
     &b,

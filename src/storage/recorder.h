@@ -141,6 +141,8 @@ int run_derived_names(const struct run_file *, int (*each)(void *, const char *n
 long run_rows(const struct run_file *, const char *series); /* 0: none, or no such series */
 /* An unknown name gets the nearest one suggested. */
 int run_read(const struct run_file *, const char *name, struct run_series *, struct error *);
+/* The same of a recorded one without its numbers. */
+int run_describe(const struct run_file *, const char *name, struct run_series *, struct error *);
 void run_series_free(struct run_series *);
 /* What the places of an axis are called: [*count] texts of *room bytes each, for memory_free; NULL: nothing says. */
 char *run_axis_names(const struct run_file *, const char *axis, long *count, size_t *room);

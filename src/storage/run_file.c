@@ -396,7 +396,8 @@ static int read_numbers(struct run_file *r, h5_id id, const struct h5_shape *fou
   return ok;
 }
 
-static int read_recorded(const struct run_file *file, const char *name, struct run_series *s, struct error *e)
+static int read_recorded(const struct run_file *file, const char *name, int values, struct run_series *s,
+                         struct error *e)
 {
   struct run_file *r = (struct run_file *)(uintptr_t)file; /* reading changes nothing that a caller can see */
   struct h5_shape found;
@@ -416,7 +417,7 @@ static int read_recorded(const struct run_file *file, const char *name, struct r
     h5_get_text(r->h, id, "units", s->unit, sizeof s->unit);
     h5_get_text(r->h, id, "long_name", s->long_name, sizeof s->long_name);
     h5_get_text(r->h, id, "definition", s->definition, sizeof s->definition);
-    ok = read_numbers(r, id, &found, s);
+    ok = !values || read_numbers(r, id, &found, s);
   }
   h5_done(r->h, id);
   if (ok && s->shape == PER_TENSOR) read_labels(r, s);
@@ -430,14 +431,19 @@ static int read_recorded(const struct run_file *file, const char *name, struct r
 int run_read(const struct run_file *file, const char *name, struct run_series *s, struct error *e)
 {
   const struct derived *d = is_series(file, name) ? NULL : derived_find(name);
-  if (!d || !is_series(file, d->source)) return read_recorded(file, name, s, e);
-  int status = read_recorded(file, d->source, s, e);
+  if (!d || !is_series(file, d->source)) return read_recorded(file, name, 1, s, e);
+  int status = read_recorded(file, d->source, 1, s, e);
   if (status) return status;
   d->make(s);
   snprintf(s->name, sizeof s->name, "%s", d->name);
   snprintf(s->unit, sizeof s->unit, "%s", d->unit);
   snprintf(s->long_name, sizeof s->long_name, "%s", d->long_name);
   return STATUS_OK;
+}
+
+int run_describe(const struct run_file *file, const char *name, struct run_series *s, struct error *e)
+{
+  return read_recorded(file, name, 0, s, e);
 }
 
 void run_series_free(struct run_series *s)

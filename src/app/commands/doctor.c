@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "app/command.h"
+#include "app/http.h"
 #include "analysis/json.h"
 #include "base/clock.h"
 #include "base/thread.h"
@@ -109,6 +110,8 @@ static void print_text(const struct diagnosis *d)
   print_ranks(d);
   print_line(NULL, "gnuplot",
              *d->gnuplot ? d->gnuplot : "not found: plot draws nothing (package gnuplot-nox)");
+  print_line(NULL, "server",
+             http_version() ? http_version() : "no libmicrohttpd: serve has none, report writes its page");
   snprintf(text, sizeof text, "50 steps in %.2f s", d->seconds);
   print_line(NULL, "fixed run", text);
   snprintf(text, sizeof text, "%s, %s", d->bits, verdict(d));
@@ -132,6 +135,7 @@ static void print_json(const struct diagnosis *d)
   json_pair(all, "mpi_lacks", *d->mpi_lacks ? d->mpi_lacks : NULL);
   json_object_set_new(all, "ranks", json_integer(d->ranks));
   json_pair(all, "gnuplot", *d->gnuplot ? d->gnuplot : NULL);
+  json_pair(all, "libmicrohttpd", http_version());
   json_pair(all, "bits", d->bits);
   json_pair(all, "expected_bits", bits_are_own() ? NULL : EXPECTED);
   json_object_set_new(all, "dirty", json_integer(d->provenance.dirty));

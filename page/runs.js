@@ -1,0 +1,725 @@
+/* runs.js - the page of runs: what data/*.js tell by take() is kept, and drawn on canvases */
+"use strict"
+
+/* --- what is known ------------------------------------------------------------------------------------- */
+const byId = id => document.getElementById(id)
+let index = null                 // of data/index.js
+const numbers = {}               // file -> run key -> {stamp, data}
+const waiting = {}               // file -> functions to call when it has come
+const hidden = new Set()         // labels of groups that are not drawn
+const view = {sort: "", down: false, from: null, to: null}
+let frozen = 0
+
+function take(file, what) {
+  if (file === "index") index = what
+  else {
+    const kept = numbers[file] = numbers[file] || {}
+    for (const key in what) kept[key] = {data: what[key], stamp: (runOf(key) || {}).stamp}
+  }
+}
+
+/* A script: from a disk nothing else can be read. Of a server, runs: the keys of those that are wanted. */
+function load(file, runs) {
+  const script = document.createElement("script")
+  const some = runs && runs.length && runs.length < 300 ? "&runs=" + runs.join(",") : ""
+  script.src = "data/" + file + ".js" + (index && index.live ? "?n=" + ++frozen + some : "")
+  return new Promise((done, failed) => {
+    script.onload = () => { script.remove(); done() }
+    script.onerror = () => { script.remove(); failed(new Error(file)) }
+    document.head.append(script)
+  })
+}
+
+/* What is missing of a file for these runs, or old, is asked for; `then` when something has come. */
+function want(file, runs, then) {
+  const kept = numbers[file] || {}
+  const old = runs.filter(r => !kept[r.key] || kept[r.key].stamp !== r.stamp)
+  if (!old.length || waiting[file]) return
+  const stamps = old.map(r => [r.key, r.stamp])
+  waiting[file] = true
+  load(file, old.map(r => r.key)).then(() => {
+    const now = numbers[file] = numbers[file] || {}
+    for (const [key, stamp] of stamps) (now[key] = now[key] || {data: null}).stamp = stamp // null: it has none
+    delete waiting[file]
+    then()
+  }, () => { delete waiting[file] })
+}
+const dataOf = (file, run) => ((numbers[file] || {})[run.key] || {}).data
+
+const runOf = key => index && index.runs.find(r => r.key === key)
+const number = x => typeof x === "number" ? x : x === "NaN" ? NaN : x === "Infinity" ? Infinity : x === "-Infinity" ? -Infinity : null
+const nameOf = run => run.path.replace(/^.*\//, "")
+const parameter = (run, key) => key in run.own ? run.own[key] : index.common[key]
+
+function valueOf(run, key) {
+  const place = p => p ? number(p.value) : null
+  switch (key) {
+    case "name": return run.group
+    case "kind": case "state": case "id": case "seed": case "date": return run[key]
+    case "steps": return run.step
+    case "loss": case "val": return number(run[key])
+    case "peak": case "last": return place(run[key])
+    case "file": return nameOf(run)
+  }
+  return parameter(run, key)
+}
+
+/* --- the table ----------------------------------------------------------------------------------------- */
+const columns = [["name", "run"], ["seed", "seed"], ["state", "state"], ["steps", "steps"],
+  ["loss", "loss", "wide"], ["val", "val"], ["peak", "peak max logit"], ["last", "last max logit", "wide"],
+  ["date", "started", "wide"], ["file", "file", "wide"]]
+
+const short = (x, digits) => x === null || x === undefined ? "" : Number.isNaN(x) ? "NaN" : !Number.isFinite(x) ? (x > 0 ? "∞" : "-∞") :
+  x !== 0 && (Math.abs(x) < 1e-3 || Math.abs(x) >= 1e6) ? x.toExponential(2) : String(+x.toPrecision(digits || 4))
+function duration(s) {
+  if (s === null || !Number.isFinite(s)) return ""
+  s = Math.max(0, Math.round(s))
+  return s < 60 ? s + " s" : s < 3600 ? Math.round(s / 60) + " min" : s < 172800 ? (s / 3600).toFixed(1) + " h" : (s / 86400).toFixed(1) + " days"
+}
+
+/* The conditions of --where, joined by &; else words that the line of a run has to have. */
+function readFilter(text) {
+  const parts = text.split("&").map(x => x.trim()).filter(x => x)
+  const conditions = parts.map(x => /^([\w./]+)\s*(!=|<=|>=|=|<|>)\s*(.*)$/.exec(x))
+  if (!parts.length) return {holds: () => true, where: ""}
+  if (conditions.some(c => !c)) {
+    const words = text.toLowerCase().split(/\s+/)
+    return {holds: r => { const line = [r.group, r.state, r.path, r.id, "seed " + r.seed].join(" ").toLowerCase()
+      return words.every(w => line.includes(w)) }}
+  }
+  for (const [, key] of conditions)
+    if (!(key in index.common) && !["kind", "state", "id", "seed", "steps", "date"].includes(key) && !index.runs.some(r => key in r.own))
+      return {holds: () => true, where: "", wrong: key + ": no run has such a key"}
+  const holds = (run, [, key, op, wanted]) => {
+    const x = valueOf(run, key), known = x !== undefined && x !== null && x !== ""
+    const same = w => known && (String(x) === w || (w !== "" && Number(x) === Number(w)))
+    const order = w => w.trim() !== "" && !isNaN(x) && !isNaN(w) ? Number(x) - Number(w) : String(x) < w ? -1 : String(x) > w ? 1 : 0
+    const any = wanted.split(",").some(w => same(w.trim()))
+    return op === "=" ? any : op === "!=" ? !any : known && (op === "<" ? order(wanted) < 0 : op === "<=" ? order(wanted) <= 0 :
+      op === ">" ? order(wanted) > 0 : order(wanted) >= 0)
+  }
+  return {holds: r => conditions.every(c => holds(r, c)), where: parts.join(" & ")}
+}
+
+function compare(a, b) {
+  const none = x => x === null || x === undefined || x === ""
+  if (none(a) || none(b)) return none(a) - none(b)
+  if (typeof a === "number" && typeof b === "number" && (Number.isNaN(a) || Number.isNaN(b))) return Number.isNaN(a) - Number.isNaN(b)
+  const x = Number(a), y = Number(b)
+  if (!isNaN(x) && !isNaN(y)) return x - y
+  return String(a).localeCompare(String(b))
+}
+
+/* The runs that are shown, as groups: [{label, kind, runs, colour, dash}]. */
+function groups() {
+  const filter = readFilter(byId("filter").value), by = byId("group").value, out = new Map()
+  byId("wrong").hidden = !filter.wrong
+  byId("wrong").textContent = filter.wrong || ""
+  for (const run of index.runs) {
+    const label = by === "seeds" ? run.group : by === "none" ? run.group + " seed " + run.seed + " " + run.id : String(valueOf(run, by) ?? "none")
+    if (!out.has(label)) out.set(label, {label: by === "seeds" || by === "none" ? label : by + "=" + label, kind: run.kind, runs: []})
+    out.get(label).runs.push(run)
+  }
+  const all = [...out.values()]
+  paint(all, by)
+  const shown = all.map(g => ({...g, runs: g.runs.filter(filter.holds)})).filter(g => g.runs.length)
+  if (view.sort) {
+    const order = (a, b) => { // what has no value stays at the end
+      const x = valueOf(a, view.sort), y = valueOf(b, view.sort), there = v => v !== null && v !== undefined && v !== ""
+      return there(x) && there(y) && view.down ? -compare(x, y) : compare(x, y)
+    }
+    for (const g of shown) g.runs.sort(order)
+    shown.sort((a, b) => order(a.runs[0], b.runs[0]))
+  }
+  return shown
+}
+
+/* The house's colours (plots/style.gp), Okabe and Ito's, which differ for every eye; then lines of other dashes. */
+const known = {adam: "#D55E00", adamclip: "#E69F00", muon: "#0072B2", muonclip: "#56B4E9"}
+const spare = ["#009E73", "#CC79A7", "ink", "#0072B2", "#D55E00", "#E69F00", "#56B4E9"]
+const dashes = [[], [7, 4], [2, 3], [9, 3, 2, 3]]
+function paint(all, by) {
+  const used = new Map()
+  let spares = 0
+  for (const g of all) {
+    let colour = by !== "none" && known[g.kind]
+    if (!colour || used.has(colour)) while (used.has(colour = spare[spares % spare.length]) && spares++ < 2 * spare.length);
+    const times = used.get(colour) || 0
+    used.set(colour, times + 1)
+    if (colour === spare[spares % spare.length]) spares++
+    g.colour = colour
+    g.dash = dashes[times % dashes.length]
+  }
+}
+const css = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim()
+const inked = colour => colour === "ink" ? css("ink") : colour
+
+function cell(row, text, name) {
+  const td = row.insertCell()
+  td.className = name || ""
+  td.textContent = text
+  return td
+}
+function swatch(g) {
+  const s = document.createElement("span")
+  s.className = "swatch"
+  s.style.borderTopColor = inked(g.colour)
+  s.style.borderTopStyle = g.dash.length ? (g.dash[0] < 3 ? "dotted" : "dashed") : "solid"
+  return s
+}
+function drawTable(shown) {
+  const body = document.createElement("tbody"), place = p => p ? short(number(p.value)) + " L" + p.layer + "H" + p.head : ""
+  for (const g of shown) {
+    if (shown.length > 1 || g.runs.length > 1) {
+      const row = body.insertRow(), th = document.createElement("th")
+      row.className = "group"
+      th.colSpan = columns.length
+      th.scope = "rowgroup"
+      th.append(swatch(g), g.label + "  (" + g.runs.length + " run" + (g.runs.length > 1 ? "s" : "") + ")")
+      row.append(th)
+    }
+    for (const run of g.runs) {
+      const row = body.insertRow()
+      cell(row, run.group).title = run.path
+      cell(row, run.seed, "n")
+      cell(row, run.state, run.state)
+      const steps = cell(row, "", "n")
+      if (run.state === "running" || run.step < run.steps) {
+        const bar = document.createElement("progress")
+        bar.max = run.steps
+        bar.value = run.step
+        steps.append(bar, " ")
+      }
+      const left = duration(number(run.left))
+      steps.append((run.step < run.steps ? run.step + " of " + run.steps : String(run.step)) + (left && ", " + left + " left"))
+      cell(row, short(number(run.loss)), "n wide")
+      cell(row, short(number(run.val)), "n")
+      cell(row, place(run.peak), "n")
+      cell(row, place(run.last), "n wide")
+      cell(row, run.date.slice(0, 16).replace("T", " "), "n wide")
+      cell(row, nameOf(run), "wide").title = run.path
+    }
+  }
+  byId("runs").tBodies[0].replaceWith(body)
+  for (const th of byId("runs").tHead.rows[0].cells)
+    th.setAttribute("aria-sort", th.dataset.key !== view.sort ? "none" : view.down ? "descending" : "ascending")
+}
+
+/* --- curves --------------------------------------------------------------------------------------------- */
+const seriesNow = () => index.series[+byId("series").value] || index.series[0]
+const fileNow = () => byId("series").value + "." + (seriesNow().heads ? byId("reduce").value : "max")
+const isGeometric = name => name.includes("logit") // as plot and show take their means
+
+/* The curves that are drawn: {group, label, s, m, lo, hi, l, h, n}: middle, interval over seeds, extremes. */
+function curvesOf(shown) {
+  const file = fileNow(), out = [], geometric = isGeometric(seriesNow().name)
+  for (const g of shown) {
+    if (hidden.has(g.label)) continue
+    const counted = g.runs.filter(r => r.state !== "diverged")
+    const runs = byId("draw").value === "runs" ? g.runs : counted.length ? counted : g.runs.slice(0, 1)
+    const data = runs.map(r => [r, dataOf(file, r)]).filter(([, d]) => d && d.s.length)
+    if (!data.length) continue
+    if (byId("draw").value === "runs" || data.length === 1)
+      for (const [r, d] of data) out.push({group: g, label: g.label + (g.runs.length > 1 ? " seed " + r.seed : ""), s: d.s, m: d.m, l: d.l, h: d.h, w: d.w, run: r})
+    else out.push(bandOf(g, data.map(x => x[1]), geometric))
+  }
+  return out
+}
+
+function bandOf(g, data, geometric) {
+  const at = new Map()
+  let thinned = false, w = 1
+  for (const d of data) {
+    w = Math.max(w, d.w)
+    thinned = thinned || !!d.h
+    d.s.forEach((step, i) => {
+      let x = at.get(step)
+      if (!x) at.set(step, x = {m: [], l: Infinity, h: -Infinity})
+      x.m.push(d.m[i])
+      x.l = Math.min(x.l, d.l ? d.l[i] : d.m[i])
+      x.h = Math.max(x.h, d.h ? d.h[i] : d.m[i])
+    })
+  }
+  const out = {group: g, label: g.label, s: [...at.keys()].sort((a, b) => a - b), m: [], lo: [], hi: [], l: [], h: [], n: [], w}
+  for (const step of out.s) {
+    const x = at.get(step), n = x.m.length, logs = geometric ? x.m.map(Math.log) : x.m
+    const mean = logs.reduce((a, b) => a + b, 0) / n
+    const spread = Math.sqrt(logs.reduce((a, b) => a + (b - mean) * (b - mean), 0) / (n - 1) / n)
+    const half = n > 1 ? spread * index.t[Math.min(n - 2, index.t.length - 1)] : NaN
+    const back = geometric ? Math.exp : y => y
+    out.m.push(back(mean))
+    out.lo.push(back(mean - half))
+    out.hi.push(back(mean + half))
+    out.l.push(x.l)
+    out.h.push(x.h)
+    out.n.push(n)
+  }
+  if (!thinned) delete out.l, delete out.h
+  return out
+}
+
+/* A canvas of the size that it has on the screen. */
+function canvasOf(id) {
+  const canvas = byId(id), scale = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight
+  if (canvas.width !== Math.round(width * scale)) canvas.width = Math.round(width * scale)
+  if (canvas.height !== Math.round(height * scale)) canvas.height = Math.round(height * scale)
+  const c = canvas.getContext("2d")
+  c.setTransform(scale, 0, 0, scale, 0, 0)
+  c.clearRect(0, 0, width, height)
+  c.font = "12px system-ui,sans-serif"
+  c.lineJoin = "round"
+  return {c, width, height}
+}
+
+/* Round values between two, about so many. */
+function ticks(low, high, about, log) {
+  const out = []
+  if (!(high > low)) return [low]
+  if (log) {
+    const decades = Math.log10(high / low)
+    const mantissas = decades > 5 ? [1] : decades > 2 ? [1, 3] : decades > 0.7 ? [1, 2, 5] : null
+    if (mantissas) {
+      const every = Math.max(1, Math.ceil(decades / about))
+      for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)
+        for (const m of mantissas) if (e % every === 0 && m * 10 ** e >= low * 0.999 && m * 10 ** e <= high * 1.001) out.push(m * 10 ** e)
+      return out
+    }
+  }
+  const rough = (high - low) / about, power = 10 ** Math.floor(Math.log10(rough)), step = [1, 2, 5, 10].find(m => m * power >= rough) * power
+  for (let i = Math.ceil(low / step); i * step <= high * (1 + 1e-9); i++) out.push(i * step)
+  return out
+}
+
+/* Axes: where a value lies on them, and back. */
+function axis(low, high, from, to, log) {
+  const f = log ? Math.log : x => x, g = log ? Math.exp : x => x, a = f(low), b = f(high) > a ? f(high) : a + 1
+  return {low, high, log, at: x => from + (f(x) - a) / (b - a) * (to - from), back: p => g(a + (p - from) / (to - from) * (b - a))}
+}
+
+let plot = null, cursor = null, drag = null // the axes as they were drawn; a step; where dragging began and is
+function drawCurves(shown) {
+  const list = curvesOf(shown), {c, width, height} = canvasOf("curves"), logx = byId("logx").checked, logy = byId("logy").checked
+  let first = Infinity, last = 0, low = Infinity, high = -Infinity
+  for (const x of list) for (const s of x.s) { last = Math.max(last, s); if (s > 0) first = Math.min(first, s) }
+  const from = Math.max(view.from ?? 0, logx ? Math.min(first, last) || 1 : 0), to = Math.max(view.to ?? last, from + 1)
+  const see = y => { if (Number.isFinite(y) && (!logy || y > 0)) { low = Math.min(low, y); high = Math.max(high, y) } }
+  for (const x of list) x.s.forEach((s, i) => {
+    if (s < from || s > to) return
+    see(x.m[i])
+    if (x.h) see(x.h[i]), see(x.l[i])
+    // an interval of few seeds can be wider than everything else
+    if (x.hi && Math.abs(x.hi[i]) < 4 * Math.abs(x.m[i])) see(x.hi[i]), see(x.lo[i])
+  })
+  if (!(low <= high)) low = logy ? 0.1 : 0, high = 1
+  if (logy) { if (high / low < 1.01) low /= 1.1, high *= 1.1; low /= 1.05; high *= 1.05 }
+  else { const room = (high - low || Math.abs(high) || 1) * 0.05; low -= room; high += room }
+  const left = 62, right = width - 12, top = 12, bottom = height - 34
+  const x = axis(from, to, left, right, logx), y = axis(low, high, bottom, top, logy)
+  plot = {x, y, left, right, top, bottom, list, shown}
+  c.strokeStyle = css("line")
+  c.fillStyle = css("soft")
+  c.lineWidth = 1
+  c.textAlign = "right"
+  c.textBaseline = "middle"
+  for (const v of ticks(low, high, 6, logy)) {
+    c.beginPath(); c.moveTo(left, y.at(v)); c.lineTo(right, y.at(v)); c.stroke()
+    c.fillText(short(v), left - 6, y.at(v))
+  }
+  c.textAlign = "center"
+  c.textBaseline = "top"
+  for (const v of ticks(from, to, width < 500 ? 4 : 8, logx)) {
+    c.beginPath(); c.moveTo(x.at(v), top); c.lineTo(x.at(v), bottom); c.stroke()
+    c.fillText(short(v, 6), x.at(v), bottom + 5)
+  }
+  c.fillText("step", (left + right) / 2, bottom + 19)
+  c.save()
+  c.beginPath(); c.rect(left, top, right - left, bottom - top); c.clip()
+  const fill = (curve, a, b, alpha) => {
+    c.globalAlpha = alpha
+    c.fillStyle = inked(curve.group.colour)
+    let begun = -1
+    const end = upTo => {
+      if (begun < 0) return
+      c.beginPath()
+      for (let i = begun; i < upTo; i++) c.lineTo(x.at(curve.s[i]), y.at(inside(b[i])))
+      for (let i = upTo; i-- > begun;) c.lineTo(x.at(curve.s[i]), y.at(inside(a[i])))
+      c.fill()
+      begun = -1
+    }
+    const inside = v => logy ? Math.max(v, low / 10) : v
+    curve.s.forEach((s, i) => {
+      if (!Number.isFinite(a[i]) || !Number.isFinite(b[i]) || (logy && b[i] <= 0) || (logx && s <= 0)) end(i)
+      else if (begun < 0) begun = i
+    })
+    end(curve.s.length)
+    c.globalAlpha = 1
+  }
+  for (const curve of list) {
+    if (curve.h) fill(curve, curve.l, curve.h, curve.run ? 0.3 : 0.12)
+    if (curve.lo) fill(curve, curve.lo, curve.hi, 0.22)
+  }
+  for (const curve of list) {
+    c.strokeStyle = inked(curve.group.colour)
+    c.lineWidth = curve.run && list.length > 12 ? 1 : 1.8
+    c.setLineDash(curve.group.dash)
+    c.beginPath()
+    let pen = false
+    curve.s.forEach((s, i) => {
+      const v = curve.m[i]
+      if (!Number.isFinite(v) || (logy && v <= 0) || (logx && s <= 0)) pen = false
+      else { pen ? c.lineTo(x.at(s), y.at(v)) : c.moveTo(x.at(s), y.at(v)); pen = true }
+    })
+    c.stroke()
+    if (curve.s.length === 1) { c.beginPath(); c.arc(x.at(curve.s[0]), y.at(curve.m[0]), 3, 0, 7); c.stroke() }
+  }
+  c.setLineDash([])
+  if (seriesNow().name === "attn/max_logit") { // the thresholds of clips and caps
+    c.strokeStyle = css("soft")
+    c.setLineDash([3, 5])
+    for (const tau of new Set(shown.flatMap(g => hidden.has(g.label) ? [] : g.runs.map(r => number(r.tau)).filter(t => t !== null)))) {
+      c.beginPath(); c.moveTo(left, y.at(tau)); c.lineTo(right, y.at(tau)); c.stroke()
+    }
+    c.setLineDash([])
+  }
+  if (byId("events").checked) drawEvents(c)
+  if (drag) { c.globalAlpha = 0.2; c.fillStyle = css("link"); c.fillRect(drag.from, top, drag.to - drag.from, bottom - top); c.globalAlpha = 1 }
+  c.restore()
+  drawCursor(c)
+  byId("curves").setAttribute("aria-label", seriesNow().about + " over steps " + short(from) + " to " + short(to, 6) + ", " + list.length + " curves, values " + short(low) + " to " + short(high))
+}
+
+/* A mark on its curve for each interval that has some of a kind; clips and checkpoints below. */
+const marks = {spike: "▲", nonfinite: "✕", clip: "|", checkpoint: "·", resume: "↻"}
+function eventsOf(run) { return dataOf("events", run) || [] }
+function drawEvents(c) {
+  c.textAlign = "center"
+  c.textBaseline = "middle"
+  for (const curve of plot.list) {
+    c.fillStyle = inked(curve.group.colour)
+    for (const run of curve.run ? [curve.run] : curve.group.runs)
+      for (const [step, kind] of eventsOf(run)) {
+        const i = nearest(curve.s, step), low = kind === "clip" || kind === "checkpoint"
+        const y = low || !Number.isFinite(curve.m[i]) || (plot.y.log && curve.m[i] <= 0) ? plot.bottom - 6 : plot.y.at(curve.m[i])
+        if (!plot.x.log || step > 0) c.fillText(marks[kind] || "◆", plot.x.at(step), y)
+      }
+  }
+}
+
+function nearest(list, x) {
+  let a = 0, b = list.length - 1
+  while (b - a > 1) { const m = (a + b) >> 1; list[m] < x ? a = m : b = m }
+  return Math.abs(list[a] - x) <= Math.abs(list[b] - x) ? a : b
+}
+
+function drawCursor(c) {
+  const out = byId("values")
+  if (cursor === null || !plot.list.length) { out.textContent = ""; return }
+  const p = plot.x.at(cursor)
+  c.strokeStyle = css("soft")
+  c.beginPath(); c.moveTo(p, plot.top); c.lineTo(p, plot.bottom); c.stroke()
+  const said = plot.list.map(curve => ({curve, i: nearest(curve.s, cursor)})).filter(({curve, i}) => Math.abs(curve.s[i] - cursor) <= Math.max(curve.w, (plot.x.high - plot.x.low) / 20))
+  said.sort((a, b) => b.curve.m[b.i] - a.curve.m[a.i])
+  const parts = said.slice(0, 12).map(({curve, i}) => {
+    const y = curve.m[i]
+    if (Number.isFinite(y) && (!plot.y.log || y > 0)) { c.fillStyle = inked(curve.group.colour); c.beginPath(); c.arc(plot.x.at(curve.s[i]), plot.y.at(y), 4, 0, 7); c.fill() }
+    const range = curve.hi && Number.isFinite(curve.hi[i]) ? " [" + short(curve.lo[i]) + ", " + short(curve.hi[i]) + "] n=" + curve.n[i] : ""
+    const peak = curve.h && curve.h[i] !== curve.m[i] ? ", " + short(curve.l[i]) + " to " + short(curve.h[i]) + " in " + curve.w + " steps" : ""
+    return curve.label + ": " + short(y, 6) + range + peak
+  })
+  if (said.length > 12) parts.push("and " + (said.length - 12) + " more")
+  const bold = document.createElement("b")
+  bold.textContent = "step " + cursor
+  out.replaceChildren(bold, "  " + parts.join("  ·  ") + happened())
+}
+
+/* The events near the cursor. */
+function happened() {
+  if (!byId("events").checked) return ""
+  const counts = new Map(), near = (plot.x.high - plot.x.low) / 100
+  for (const curve of plot.list)
+    for (const run of curve.run ? [curve.run] : curve.group.runs)
+      for (const [step, kind, count, layer, head, value] of eventsOf(run))
+        if (Math.abs(step - cursor) <= Math.max(near, curve.w)) {
+          const x = counts.get(kind) || {count: 0, value: -Infinity}
+          x.count += count
+          if (!(value <= x.value)) x.value = value, x.place = layer >= 0 ? " L" + layer + (head >= 0 ? "H" + head : "") : ""
+          counts.set(kind, x)
+        }
+  return [...counts].map(([kind, x]) => "  ·  " + kind + " × " + x.count + (x.place ? ", largest" + x.place + " " + short(x.value) : "")).join("")
+}
+
+function drawLegend(shown) {
+  const items = shown.map(g => {
+    const li = document.createElement("li"), button = document.createElement("button")
+    button.type = "button"
+    button.setAttribute("aria-pressed", String(!hidden.has(g.label)))
+    button.append(swatch(g), g.label)
+    button.onclick = () => { hidden.has(g.label) ? hidden.delete(g.label) : hidden.add(g.label); draw() }
+    li.append(button)
+    return li
+  })
+  const at = [...byId("legend").querySelectorAll("button")].indexOf(document.activeElement)
+  byId("legend").replaceChildren(...items)
+  if (at >= 0 && items[at]) items[at].firstChild.focus()
+}
+
+/* --- heads ---------------------------------------------------------------------------------------------- */
+const viridis = ["#440154", "#482777", "#3f4a8a", "#31678e", "#26838f", "#1f9d8a", "#6cce5a", "#b6de2b", "#fee825"]
+  .map(x => [1, 3, 5].map(i => parseInt(x.slice(i, i + 2), 16)))
+function colourAt(t) {
+  const x = Math.min(Math.max(t, 0), 1) * (viridis.length - 1), i = Math.min(Math.floor(x), viridis.length - 2)
+  return "rgb(" + viridis[i].map((a, k) => Math.round(a + (viridis[i + 1][k] - a) * (x - i))).join(",") + ")"
+}
+let heat = null, mark = null // what was drawn; [row, column]
+function drawHeads() {
+  const run = runOf(byId("headrun").value), file = byId("headseries").value + ".heads"
+  const {c, width, height} = canvasOf("heads")
+  heat = null
+  byId("headvalue").textContent = ""
+  if (!run) return
+  want(file, [run], () => drawHeads())
+  const d = dataOf(file, run), log = byId("logcolour").checked
+  c.fillStyle = css("soft")
+  c.textBaseline = "middle"
+  if (!d || !d.s.length) { c.fillText(d === undefined ? "Loading ..." : "this run has no such series", 12, height / 2); return }
+  let low = Infinity, high = -Infinity
+  for (const row of d.v) for (const v of row) if (Number.isFinite(v) && (!log || v > 0)) low = Math.min(low, v), high = Math.max(high, v)
+  const part = v => log ? Math.log(v / low) / Math.log(high / low) : (v - low) / (high - low)
+  const left = 12 + Math.min(150, Math.max(...d.n.map(n => c.measureText(n).width))), right = width - 74, top = 10, bottom = height - 34
+  const last = d.s.length > 1 ? d.s[d.s.length - 1] + (d.s[d.s.length - 1] - d.s[d.s.length - 2]) : d.s[0] + d.w
+  const x = s => left + (s - d.s[0]) / (last - d.s[0] || 1) * (right - left), row = (bottom - top) / d.n.length
+  d.v.forEach((values, h) => values.forEach((v, i) => {
+    c.fillStyle = Number.isFinite(v) && (!log || v > 0) ? colourAt(high > low ? part(v) : 0.5) : css("soft")
+    const a = x(d.s[i]), b = x(i + 1 < d.s.length ? d.s[i + 1] : last)
+    c.fillRect(a, top + h * row, b - a + 0.6, row + 0.6)
+  }))
+  c.fillStyle = css("soft")
+  c.textAlign = "right"
+  const every = Math.ceil(13 / row)
+  d.n.forEach((n, h) => { if (h % every === 0) c.fillText(n, left - 5, top + (h + 0.5) * row, left - 8) })
+  c.textAlign = "center"
+  for (const s of ticks(d.s[0], last, width < 500 ? 4 : 8, false)) c.fillText(short(s, 6), x(s), bottom + 10)
+  c.fillText("step", (left + right) / 2, bottom + 25)
+  for (let i = 0; i < 60; i++) {
+    c.fillStyle = colourAt(1 - i / 59)
+    c.fillRect(right + 10, top + i * (bottom - top) / 60, 10, (bottom - top) / 60 + 0.6)
+  }
+  c.fillStyle = css("soft")
+  c.textAlign = "left"
+  c.fillText(short(high, 3), right + 24, top + 5)
+  c.fillText(short(low, 3), right + 24, bottom - 5)
+  heat = {d, left, right, top, bottom, row, last, x}
+  byId("heads").setAttribute("aria-label", d.n.length + " rows over steps " + d.s[0] + " to " + last + ", values " + short(low) + " to " + short(high))
+  if (mark && mark[0] < d.n.length && mark[1] < d.s.length) {
+    const [h, i] = mark, a = x(d.s[i])
+    c.strokeStyle = "#fff"; c.lineWidth = 3
+    c.strokeRect(a, top + h * row, Math.max(3, x(i + 1 < d.s.length ? d.s[i + 1] : last) - a), row)
+    c.strokeStyle = "#000"; c.lineWidth = 1
+    c.strokeRect(a, top + h * row, Math.max(3, x(i + 1 < d.s.length ? d.s[i + 1] : last) - a), row)
+    byId("headvalue").textContent = d.n[h] + ", " + (d.w > 1 ? "from step " : "step ") + d.s[i] + ": " + short(d.v[h][i], 6)
+  }
+}
+
+/* --- differences ------------------------------------------------------------------------------------------ */
+function drawDifferences() {
+  const a = runOf(byId("runa").value), b = runOf(byId("runb").value), body = document.createElement("tbody")
+  if (a && b) {
+    const keys = differingKeys([a, b])
+    const rows = keys.filter(k => parameter(a, k) !== parameter(b, k)).map(k => [k, parameter(a, k) ?? "–", parameter(b, k) ?? "–"])
+    if (!rows.length) rows.push([a === b ? "the same run" : "no key differs", "", ""])
+    for (const texts of rows) { const row = body.insertRow(); texts.forEach(t => cell(row, t)) }
+  }
+  byId("differences").tBodies[0].replaceWith(body)
+  byId("compare").textContent = a && b && a !== b ? "maxlogit compare " + quote(a.path) + " " + quote(b.path) : ""
+}
+
+/* --- command lines ----------------------------------------------------------------------------------------- */
+const quote = x => /^[\w@%+=:,./-]+$/.test(x) ? x : "'" + x.replace(/'/g, "'\\''") + "'"
+function choice(shown) {
+  const filter = readFilter(byId("filter").value), by = byId("group").value
+  const words = filter.where === undefined ? shown.flatMap(g => g.runs.map(r => quote(r.path))) : [...index.words.map(quote), ...(filter.where ? ["--where", quote(filter.where)] : [])]
+  return [...words, ...(by === "seeds" || by === "none" ? [] : ["--by", quote(by)])].join(" ")
+}
+function tellCommands(shown) {
+  const words = choice(shown), s = seriesNow(), band = byId("draw").value === "band"
+  const sortable = view.sort && !["loss", "val", "peak", "last", "name", "file"].includes(view.sort)
+  byId("show").textContent = shown.length ? "maxlogit show " + words + (sortable ? " --sort " + (view.down ? "-" : "") + view.sort : "") : ""
+  const reduce = s.heads && byId("reduce").value !== "min" ? " --reduce=" + byId("reduce").value : ""
+  byId("export").textContent = shown.length && s ? "maxlogit export " + words + " " + s.name + reduce + (band ? isGeometric(s.name) ? " --band=geometric" : " --band" : "") +
+    (s.name === "attn/max_logit" ? "\nmaxlogit plot " + words + " --figure=logits" : s.name === "loss" || s.name === "val_loss" ? "\nmaxlogit plot " + words + " --figure=loss" : "") : ""
+  const run = runOf(byId("headrun").value), heads = index.series[+byId("headseries").value]
+  byId("heatmap").textContent = !run || !heads ? "" : heads.name === "attn/max_logit" ? "maxlogit plot " + quote(run.path) + " --figure=heatmap" : "maxlogit export " + quote(run.path) + " " + heads.name
+}
+
+/* --- all of it ---------------------------------------------------------------------------------------------- */
+function options(id, list, fallback) {
+  const select = byId(id), now = select.value, text = JSON.stringify(list)
+  if (select.dataset.list === text) return
+  select.dataset.list = text
+  select.replaceChildren(...list.map(([value, label]) => new Option(label, value)))
+  select.value = list.some(([v]) => String(v) === now) ? now : fallback
+  if (select.selectedIndex < 0 && list.length) select.selectedIndex = 0
+}
+
+const differingKeys = runs => [...new Set(runs.flatMap(r => Object.keys(r.own)))].filter(k => k !== "record.path").sort()
+
+function fillChoices() {
+  document.title = "maxlogit: " + index.words.join(" ")
+  const wanted = new URLSearchParams(location.hash.slice(1)), was = !byId("series").dataset.list
+  const differing = differingKeys(index.runs).filter(k => k !== "train.seed")
+  options("group", [["seeds", "seeds"], ["none", "every run"], ["kind", "kind"], ["state", "state"], ...differing.map(k => [k, k])], wanted.get("group") || "seeds")
+  const named = index.series.map((s, i) => [i, s.name + (s.unit ? " (" + s.unit + ")" : "")])
+  const place = name => String(index.series.findIndex(s => s.name === name))
+  const begin = name => place(name) >= 0 ? place(name) : "0"
+  options("series", named, begin(wanted.get("series") || "attn/max_logit"))
+  options("headseries", named.filter(([i]) => index.series[i].heads), begin(wanted.get("heads") || "attn/max_logit"))
+  const runs = index.runs.map(r => [r.key, r.group + " seed " + r.seed + "  " + nameOf(r)])
+  options("headrun", runs, wanted.get("run") || (runs[0] || [])[0])
+  options("runa", runs, wanted.get("a") || (runs[0] || [])[0])
+  const other = index.runs.find(r => r.group !== index.runs[0].group) || index.runs[1] || index.runs[0]
+  options("runb", runs, wanted.get("b") || (other || {}).key)
+  byId("heads-section").hidden = !index.series.some(s => s.heads)
+  if (!was) return
+  byId("filter").value = wanted.get("filter") || ""
+  for (const id of ["reduce", "draw"]) if (wanted.get(id)) byId(id).value = wanted.get(id)
+  for (const id of ["logx", "logy", "events", "logcolour"]) byId(id).checked = wanted.get(id) === "1"
+  if (wanted.get("sort")) view.sort = wanted.get("sort").replace(/^-/, ""), view.down = wanted.get("sort")[0] === "-"
+  if (wanted.get("from")) view.from = +wanted.get("from"), view.to = +wanted.get("to")
+}
+
+/* The view stands in the address: to be kept, sent, and found again. */
+function keepView() {
+  const p = new URLSearchParams(), heads = index.series[+byId("headseries").value]
+  const put = (key, value, standard) => { if (value && value !== standard) p.set(key, value) }
+  put("filter", byId("filter").value, "")
+  put("group", byId("group").value, "seeds")
+  put("sort", view.sort && (view.down ? "-" : "") + view.sort, "")
+  put("series", (seriesNow() || {}).name, "attn/max_logit")
+  put("reduce", byId("reduce").value, "max")
+  put("draw", byId("draw").value, "band")
+  for (const id of ["logx", "logy", "events", "logcolour"]) put(id, byId(id).checked ? "1" : "", "")
+  if (view.from !== null) p.set("from", Math.round(view.from)), p.set("to", Math.round(view.to))
+  put("run", byId("headrun").value, (index.runs[0] || {}).key)
+  put("heads", (heads || {}).name, "attn/max_logit")
+  put("a", byId("runa").value, (index.runs[0] || {}).key)
+  put("b", byId("runb").value, "")
+  history.replaceState(null, "", "#" + p)
+}
+
+function draw() {
+  const shown = groups(), runs = shown.flatMap(g => g.runs), s = seriesNow()
+  drawTable(shown)
+  if (s) {
+    byId("ofwhat").hidden = !s.heads
+    want(fileNow(), runs, draw)
+    if (byId("events").checked) want("events", runs, draw)
+    drawCurves(shown)
+    const thinned = plot.list.reduce((w, x) => x.h ? Math.max(w, x.w) : w, 1)
+    byId("meaning").textContent = s.about + (s.unit ? ", " + s.unit : "") + ". " + (byId("draw").value === "band" ? "Lines: " + (isGeometric(s.name) ? "geometric means" : "means") +
+      " over a group's runs that did not diverge, bands: their 95 % intervals (Student's t)." : "") + (thinned > 1 ? " Lines are means of up to " + thinned + " steps; shades reach from their smallest to their largest value." : "")
+  }
+  drawLegend(shown)
+  drawHeads()
+  drawDifferences()
+  tellCommands(shown)
+  tellAbout(runs)
+  keepView()
+}
+
+let lost = false
+function tellAbout(shown) {
+  const count = state => index.runs.filter(r => r.state === state).length
+  const states = ["running", "finished", "diverged", "stopped", "interrupted"].filter(count).map(s => count(s) + " " + s).join(", ")
+  byId("about").textContent = index.runs.length + " run" + (index.runs.length === 1 ? "" : "s") + (states ? ": " + states : "") + (shown.length < index.runs.length ? "; " + shown.length + " shown" : "") +
+    (index.live ? lost ? ". The server does not answer any more." : ". Live." : ". Written " + index.made.slice(0, 16).replace("T", " ") + " UTC.")
+}
+
+function zoom(factor, middle) {
+  const x = plot.x, f = x.log ? Math.log : v => v, g = x.log ? Math.exp : v => v, m = f(middle)
+  const last = Math.max(1, ...plot.list.map(c => c.s[c.s.length - 1]))
+  let from = g(m + (f(x.low) - m) * factor), to = g(m + (f(x.high) - m) * factor)
+  from = Math.max(from, x.log ? Math.min(x.low, 1) : 0)
+  to = Math.min(to, last)
+  if (to - from < 2) return
+  view.from = from, view.to = to
+  if (factor > 1 && from <= (x.log ? 1 : 0) && to >= last) view.from = view.to = null
+  draw()
+}
+
+function redraw() { drawCurves(plot.shown) }
+
+function listen() {
+  const head = byId("runs").tHead.rows[0]
+  for (const [key, label, wide] of columns) {
+    const th = document.createElement("th"), button = document.createElement("button")
+    th.dataset.key = key
+    th.scope = "col"
+    th.className = wide || ""
+    button.type = "button"
+    button.textContent = label
+    button.onclick = () => { view.down = view.sort === key ? !view.down : false; view.sort = key; draw() }
+    th.append(button)
+    head.append(th)
+  }
+  for (const id of ["group", "series", "reduce", "draw", "logx", "logy", "events", "headrun", "headseries", "logcolour", "runa", "runb"]) byId(id).onchange = draw
+  byId("filter").oninput = draw
+  byId("reset").onclick = () => { view.from = view.to = null; draw() }
+  const curves = byId("curves"), place = e => e.clientX - curves.getBoundingClientRect().left
+  const step = p => Math.max(0, Math.round(plot.x.back(Math.min(Math.max(p, plot.left), plot.right))))
+  curves.onpointermove = e => { if (!plot) return; cursor = step(place(e)); if (drag) drag.to = place(e); redraw() }
+  curves.onpointerleave = () => { if (plot && !drag) { cursor = null; redraw() } }
+  curves.onpointerdown = e => { if (plot && e.button === 0) { drag = {from: place(e), to: place(e)}; try { curves.setPointerCapture(e.pointerId) } catch { /* a pointer that is gone */ } } }
+  curves.onpointerup = () => {
+    const d = drag
+    drag = null
+    if (!d) return
+    const a = step(Math.min(d.from, d.to)), b = step(Math.max(d.from, d.to))
+    if (Math.abs(d.to - d.from) > 8 && b > a) view.from = a, view.to = b
+    draw()
+  }
+  curves.onpointercancel = () => { drag = null; if (plot) redraw() }
+  curves.ondblclick = () => { view.from = view.to = null; draw() }
+  curves.onkeydown = e => {
+    if (!plot || e.ctrlKey || e.metaKey || e.altKey) return
+    const all = plot.list.length ? plot.list[0].s : []
+    const move = {ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10}[e.key]
+    if (move && all.length) {
+      const i = cursor === null ? (move > 0 ? -1 : all.length) : nearest(all, cursor)
+      cursor = all[Math.min(Math.max(i + move, 0), all.length - 1)]
+      redraw()
+    } else if (e.key === "+" || e.key === "=" || e.key === "-") zoom(e.key === "-" ? 2 : 0.5, cursor ?? (plot.x.low + plot.x.high) / 2)
+    else if (e.key === "0") { view.from = view.to = null; draw() }
+    else if (e.key === "Escape") { cursor = null; redraw() }
+    else return
+    e.preventDefault()
+  }
+  const heads = byId("heads")
+  heads.onpointermove = e => {
+    if (!heat) return
+    const box = heads.getBoundingClientRect(), p = e.clientX - box.left, q = e.clientY - box.top
+    if (p < heat.left || p >= heat.right || q < heat.top || q >= heat.bottom) mark = null
+    else {
+      let i = heat.d.s.length - 1
+      while (i > 0 && heat.x(heat.d.s[i]) > p) i--
+      mark = [Math.min(Math.floor((q - heat.top) / heat.row), heat.d.n.length - 1), i]
+    }
+    drawHeads()
+  }
+  heads.onkeydown = e => {
+    const move = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0]}[e.key]
+    if (!move || !heat) return
+    const within = (v, n) => Math.min(Math.max(v, 0), n - 1)
+    mark = mark ? [within(mark[0] + move[0], heat.d.n.length), within(mark[1] + move[1], heat.d.s.length)] : [0, 0]
+    drawHeads()
+    e.preventDefault()
+  }
+  new ResizeObserver(() => { if (plot) redraw(), drawHeads() }).observe(curves)
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw)
+}
+
+function refresh() {
+  load("index").then(() => { lost = false; fillChoices(); draw() }, () => { lost = true; if (index) tellAbout(index.runs); else byId("about").textContent = "data/index.js cannot be read" })
+    .then(() => { if (index && index.live) setTimeout(refresh, document.hidden ? 10000 : 2000) })
+}
+listen()
+refresh()

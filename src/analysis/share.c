@@ -1,0 +1,39 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "analysis/share.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/file.h"
+
+int share_folder(const char *name, const char *what, const char *variable, const char *asked, char out[4096],
+                 struct error *error)
+{
+  char program[2048];
+  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  program[length > 0 ? length : 0] = '\0';
+  char *slash = strrchr(program, '/');
+  if (slash) *slash = '\0';
+  if (!asked) asked = getenv(variable);
+  if (asked && *asked) {
+    snprintf(out, 4096, "%s", asked);
+    return file_is_folder(out) ? STATUS_OK : error_set(error, STATUS_USAGE, "%s: no such folder", out);
+  }
+  snprintf(out, 4096, "%s/share/maxlogit/%s", program, name);
+  if (file_is_folder(out)) return STATUS_OK;
+  snprintf(out, 4096, "%s/../share/maxlogit/%s", program, name);
+  if (file_is_folder(out)) return STATUS_OK;
+  snprintf(out, 4096, "%s/%s", PKGDATADIR, name);
+  if (file_is_folder(out)) return STATUS_OK;
+  return error_set(error, STATUS_FAIL, "%s not found (%s); %s may name their folder", what, out, variable);
+}
+
+int share_text(const char *name, char **text, size_t *length, struct error *error)
+{
+  char folder[4096], path[4200];
+  if (share_folder("page", "files of the page", "MAXLOGIT_PAGE", NULL, folder, error)) return error->status;
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return file_read(path, text, length, error);
+}

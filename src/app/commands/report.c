@@ -1,0 +1,70 @@
+/* report.c - the page of a set of runs, in a folder */
+#include <stdio.h>
+#include <string.h>
+#include "app/command.h"
+#include "app/runs_page.h"
+#include "app/selection.h"
+#include "base/file.h"
+#include "base/memory.h"
+
+struct options {
+  struct chosen chosen;
+  const char *output;
+};
+
+static const struct command_option options[] = {
+  TEXT(output, 'o', "DIR", "report", "Folder for the page"),
+  NO_OPTION,
+};
+
+struct writing {
+  struct runs_page *page;
+  const char *folder;
+  struct error *error;
+};
+
+static int write_file(void *context, const char *name)
+{
+  const struct writing *w = context;
+  char path[4200], *text = NULL;
+  const char *type;
+  size_t length;
+  int status = runs_page_file(w->page, name, NULL, &text, &length, &type, w->error);
+  snprintf(path, sizeof path, "%s/%s", w->folder, name);
+  if (!status) status = file_make_folders(path, w->error);
+  if (!status) status = file_write(path, text, length, w->error);
+  memory_free(text);
+  return status;
+}
+
+static int report(void *request, struct error *e)
+{
+  struct options *r = request;
+  struct runs_page *page = runs_page_new(chosen_runs(&r->chosen), 0);
+  struct writing w = {page, r->output, e};
+  int status = runs_page_look(page, e);
+  if (!status) runs_page_all(page);
+  if (!status) status = runs_page_names(page, write_file, &w);
+  if (!status) {
+    printf("%s/index.html\n", r->output);
+    status = runs_page_damage(page);
+  }
+  runs_page_free(page);
+  return status;
+}
+
+const struct command command_report = {
+  .name = "report",
+  .arguments = "RUN.h5 ...",
+  .help = "a page of runs for a browser: table, curves, heads, differences",
+  .about = "Write a page of runs into a folder, whole: it opens from a disk and asks nothing of a "
+           "network. " SELECTION_HELP
+           " Curves are thinned to intervals of the steps, of which mean, smallest and largest value stay.",
+  .more = "maxlogit report runs/sweep -o page\n"
+          "`maxlogit serve` shows the same page while runs are being written.",
+  OPTIONS,
+  .shared = selection_options,
+  .wanted = "which runs?",
+  .most = MANY_WORDS,
+  .run = report,
+};

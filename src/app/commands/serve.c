@@ -1,0 +1,84 @@
+/* serve.c - the page of a set of runs while they are written */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "app/command.h"
+#include "app/http.h"
+#include "app/runs_page.h"
+#include "app/selection.h"
+#include "base/clock.h"
+#include "run/drive.h"
+
+struct options {
+  struct chosen chosen;
+  const char *address;
+  long port;
+};
+
+static const struct command_option options[] = {
+  WHOLE(port, 0, "N", "0", 0, 65535, "Port; 0 (default): any that is free"),
+  TEXT(
+    address, 0, "IPV4", "127.0.0.1",
+    "Address to listen on. Any but that of this machine alone lets everybody who can reach it, and has the "
+    "token, read these runs, unencrypted; by ssh -L nobody else can"),
+  NO_OPTION,
+};
+
+struct serving {
+  struct runs_page *page;
+  double looked;
+};
+
+/* What is new is looked for when the list of runs is asked for. */
+static int send_file(void *context, const char *name, const char *runs, char **text, size_t *length,
+                     const char **type, struct error *e)
+{
+  struct serving *s = context;
+  if (!strcmp(name, "data/index.js") && clock_seconds() - s->looked > 0.5) {
+    struct error none = {0}; /* what is known stays where runs cannot be read now */
+    runs_page_look(s->page, &none);
+    s->looked = clock_seconds();
+  }
+  return runs_page_file(s->page, *name ? name : "index.html", runs, text, length, type, e);
+}
+
+static int serve(void *request, struct error *e)
+{
+  struct options *r = request;
+  struct serving s = {runs_page_new(chosen_runs(&r->chosen), 1), 0};
+  struct http *http;
+  int port = (int)r->port;
+  drive_catch_signals();
+  int status = runs_page_look(s.page, e);
+  if (!status) status = http_start(&http, r->address, &port, send_file, &s, e);
+  if (!status) {
+    int count = runs_page_runs(s.page);
+    printf("http://%s:%d/%s/\n", r->address, port, http_token(http));
+    fflush(stdout);
+    message("%d run%s; open this address in a browser. Ctrl-C ends", count, text_s(count));
+    while (!drive_stopping()) {
+      const struct timespec pause = {0, 100000000};
+      nanosleep(&pause, NULL);
+      http_tend(http);
+    }
+    http_stop(http);
+  }
+  runs_page_free(s.page);
+  return status;
+}
+
+const struct command command_serve = {
+  .name = "serve",
+  .arguments = "RUN.h5 ...",
+  .help = "the page of report, live in a browser",
+  .about = "Show runs in a browser of this machine while they are being written: prints the address, which "
+           "has a token "
+           "in it, and answers nobody without it. Only reads, and only these runs. " SELECTION_HELP,
+  .more = "maxlogit serve runs/sweep\n"
+          "ssh -L 8421:127.0.0.1:8421 HOST maxlogit serve --port=8421 runs/sweep",
+  OPTIONS,
+  .shared = selection_options,
+  .wanted = "which runs?",
+  .most = MANY_WORDS,
+  .run = serve,
+};

@@ -1,0 +1,623 @@
+#include "app/runs_page.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <xxhash.h>
+#include "analysis/json.h"
+#include "analysis/share.h"
+#include "app/summary.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "storage/layout.h"
+#include "storage/live_rows.h"
+
+enum { CURVE_BINS = 512, HEAD_BINS = 128 }; /* at most, over the steps of a run */
+enum { MOST_T = 33 };                       /* Student's t for so many values at most */
+enum part { PART_MAX, PART_MIN, PART_MEAN, PART_HEADS, PARTS };
+static const char *const part_names[PARTS] = {"max", "min", "mean", "heads"};
+
+/* What is known of a run. It stays while its files do. */
+struct seen {
+  char *path;
+  char key[17];
+  uint64_t stamp; /* of the run file and the live rows */
+  struct live_rows live;
+  int has_live, is_written; /* is_written: there is a writer */
+  char **part;              /* [series * PARTS]: what was told of them; NULL: not yet */
+  int parts;
+  char *events;
+  double loss, val, start; /* start: seconds since 1970 */
+  struct place peak, last;
+};
+struct about { /* a series of some run */
+  char name[SERIES_NAME], unit[32], long_name[128];
+  long width;
+};
+struct runs_page {
+  const struct selection *selection;
+  int live;
+  struct runset set;
+  struct seen *seen; /* [set.runs] in the set's order */
+  int runs;
+  struct about *series; /* those that are gone stay, so that numbers do */
+  int names;
+};
+
+struct runs_page *runs_page_new(const struct selection *selection, int live)
+{
+  struct runs_page *p = memory_new(1, sizeof *p);
+  p->selection = selection, p->live = live;
+  return p;
+}
+
+static void seen_clear(struct seen *s)
+{
+  for (int i = 0; i < s->parts; i++) memory_free(s->part[i]);
+  memory_free(s->part);
+  memory_free(s->events);
+  s->part = NULL, s->events = NULL, s->parts = 0;
+}
+
+static void seen_free(struct seen *s)
+{
+  seen_clear(s);
+  if (s->has_live) live_end(&s->live);
+  memory_free(s->path);
+}
+
+void runs_page_free(struct runs_page *p)
+{
+  for (int i = 0; i < p->runs; i++) seen_free(&p->seen[i]);
+  runset_close(&p->set);
+  memory_free(p->seen);
+  memory_free(p->series);
+  memory_free(p);
+}
+
+int runs_page_runs(const struct runs_page *p) { return p->runs; }
+int runs_page_damage(const struct runs_page *p) { return p->set.damage; }
+
+static int is_running(const struct run *run) { return !strcmp(run_state(run->file), "running"); }
+
+/* --- numbers ------------------------------------------------------------------------------------------- */
+
+/* As JavaScript has them. */
+static void add_number(struct buffer *b, const char *before, double x)
+{
+  if (isfinite(x))
+    buffer_add(b, "%s%.6g", before, x);
+  else
+    buffer_add(b, "%s%s", before, isnan(x) ? "NaN" : x > 0 ? "Infinity" : "-Infinity");
+}
+
+static long last_step_of(const struct seen *s, const struct run *run)
+{
+  long last = run_last_step(run->file);
+  if (s->has_live && s->live.rows) last = (long)s->live.value[LIVE_STEP][s->live.rows - 1] + 1;
+  return last;
+}
+
+static long total_of(const struct seen *s, const struct run *run)
+{
+  long last = last_step_of(s, run), planned = (long)run_number(run, "train.steps", 0);
+  return planned > last ? planned : last;
+}
+
+/* Steps of an interval: a power of two, so that runs of other lengths share their limits. */
+static long bin_of(const struct seen *s, const struct run *run, long bins)
+{
+  long width = 1, steps = total_of(s, run);
+  while (steps > bins * width) width *= 2;
+  return width;
+}
+
+/* One number of a row. A NaN stays one. */
+static double reduce(const double *x, long n, enum part part)
+{
+  double out = n ? x[0] : NAN;
+  for (long i = 1; i < n; i++) {
+    if (isnan(x[i]) || isnan(out)) return NAN;
+    out = part == PART_MEAN ? out + x[i] : part == PART_MIN ? fmin(out, x[i]) : fmax(out, x[i]);
+  }
+  return part == PART_MEAN ? out / (double)n : out;
+}
+
+/* Rows that the live file has behind those of the run file, as one column. */
+static void add_live(struct table *t, const struct live_rows *l, const char *series, enum part part)
+{
+  int field = !strcmp(series, "loss") ? LIVE_LOSS : !strcmp(series, "val_loss") ? LIVE_VAL_LOSS : -1;
+  if (!strcmp(series, "attn/max_logit") && part == PART_MAX) field = LIVE_MAX_LOGIT;
+  if (field < 0) return;
+  long rows = t->rows;
+  t->step = memory_grow(t->step, (size_t)rows, (size_t)(rows + l->rows) + 1, sizeof *t->step);
+  t->value = memory_grow(t->value, (size_t)rows, (size_t)(rows + l->rows) + 1, sizeof *t->value);
+  for (long i = 0; i < l->rows; i++) {
+    double step = l->value[LIVE_STEP][i], x = l->value[field][i];
+    if ((rows && step <= t->step[rows - 1]) || (field == LIVE_VAL_LOSS && isnan(x))) continue;
+    t->step[t->rows] = step, t->value[t->rows++] = x;
+  }
+}
+
+/* {w: steps of an interval, s: steps, m: means, l: smallest, h: largest}; l and h where they differ from m. */
+static char *curve_text(const struct table *t, long width)
+{
+  struct buffer step = {0}, mean = {0}, low = {0}, high = {0}, out = {0};
+  int thinned = 0;
+  for (long first = 0, end; first < t->rows; first = end) {
+    double bin = floor(t->step[first] / (double)width);
+    for (end = first + 1; end < t->rows && floor(t->step[end] / (double)width) == bin;) end++;
+    const char *comma = first ? "," : "";
+    add_number(&step, comma, end - first > 1 ? bin * (double)width : t->step[first]);
+    add_number(&mean, comma, reduce(t->value + first, end - first, PART_MEAN));
+    add_number(&low, comma, reduce(t->value + first, end - first, PART_MIN));
+    add_number(&high, comma, reduce(t->value + first, end - first, PART_MAX));
+    thinned |= end - first > 1;
+  }
+  buffer_add(&out, "{w:%ld,s:[%s],m:[%s]", width, step.text ? step.text : "", mean.text ? mean.text : "");
+  if (thinned) buffer_add(&out, ",l:[%s],h:[%s]", low.text, high.text);
+  buffer_add(&out, "}");
+  memory_free(step.text), memory_free(mean.text), memory_free(low.text), memory_free(high.text);
+  return out.text;
+}
+
+static char *tell_curve(const struct seen *s, const struct run *run, const struct run_series *x,
+                        enum part part)
+{
+  struct table t;
+  table_new(&t, x->rows, 1);
+  for (long r = 0; r < x->rows; r++) {
+    t.step[r] = x->step[r];
+    t.value[r] = reduce(x->value + r * x->width, x->width, part);
+  }
+  if (s->has_live) add_live(&t, &s->live, x->name, part);
+  char *text = curve_text(&t, bin_of(s, run, CURVE_BINS));
+  table_free(&t);
+  return text;
+}
+
+/* {w, s, n: names, v: a list a name, of the largest of each interval} */
+static char *tell_heads(const struct seen *s, const struct run *run, const struct run_series *x)
+{
+  struct buffer out = {0};
+  long width = bin_of(s, run, HEAD_BINS), bins = 0, *first = memory_new((size_t)x->rows + 1, sizeof *first);
+  for (long r = 0; r < x->rows; r++)
+    if (!r || floor(x->step[r] / (double)width) != floor(x->step[r - 1] / (double)width)) first[bins++] = r;
+  first[bins] = x->rows;
+  buffer_add(&out, "{w:%ld,s:[", width);
+  for (long b = 0; b < bins; b++) add_number(&out, b ? "," : "", x->step[first[b]]);
+  buffer_add(&out, "],n:");
+  json_t *names = json_array();
+  for (long i = 0; i < x->width; i++) {
+    char name[96];
+    series_value_name(x, i, name, sizeof name);
+    json_array_append_new(names, json_text(name));
+  }
+  char *text = json_dumps(names, JSON_COMPACT);
+  buffer_add(&out, "%s,v:[", text);
+  free(text);
+  json_decref(names);
+  for (long i = 0; i < x->width; i++) {
+    buffer_add(&out, "%s[", i ? "," : "");
+    for (long b = 0; b < bins; b++) {
+      double most = x->value[first[b] * x->width + i];
+      for (long r = first[b] + 1; r < first[b + 1] && !isnan(most); r++)
+        if (!(x->value[r * x->width + i] <= most)) most = x->value[r * x->width + i];
+      add_number(&out, b ? "," : "", most);
+    }
+    buffer_add(&out, "]");
+  }
+  buffer_add(&out, "]}");
+  memory_free(first);
+  return out.text;
+}
+
+/* [[step, kind, how many, layer, head, value], ...]: of a kind and an interval one, the largest. */
+static char *tell_events(const struct seen *s, const struct run *run)
+{
+  enum { KINDS = 64 };
+  struct run_event *event;
+  struct last {
+    char kind[24];
+    double bin;
+    long count;
+    struct run_event event;
+  } *last = memory_new(KINDS, sizeof *last);
+  struct buffer out = {0};
+  long count = 0, width = bin_of(s, run, CURVE_BINS);
+  int kinds = 0, k;
+  if (run_events(run->file, &event, &count, NULL)) event = NULL, count = 0;
+  buffer_add(&out, "[");
+  for (long i = 0; i <= count; i++) {
+    for (k = 0; i < count && k < kinds && strcmp(last[k].kind, event[i].kind);) k++;
+    if (i < count && k == KINDS) continue;
+    for (int j = i < count ? k : 0; j < (i < count ? k + 1 : kinds); j++) { /* at the end all that wait */
+      double bin = i < count ? floor((double)event[i].step / (double)width) : NAN;
+      if (j == kinds && i < count) {
+        kinds++;
+        snprintf(last[j].kind, sizeof last[j].kind, "%s", event[i].kind);
+        last[j].bin = NAN;
+      }
+      struct last *l = &last[j];
+      if (l->count && l->bin != bin) {
+        json_t *name = json_text(l->kind);
+        char *text = json_dumps(name, JSON_ENCODE_ANY);
+        buffer_add(&out, "%s[%ld,%s,%ld,%d,%d,", out.length > 1 ? "," : "", l->event.step, text, l->count,
+                   l->event.layer, l->event.head);
+        add_number(&out, "", l->event.value);
+        buffer_add(&out, "]");
+        free(text);
+        json_decref(name);
+        l->count = 0;
+      }
+      if (i == count) continue;
+      if (!l->count || event[i].value > l->event.value) l->event = event[i];
+      l->bin = bin, l->count++;
+    }
+  }
+  buffer_add(&out, "]");
+  memory_free(event);
+  memory_free(last);
+  return out.text;
+}
+
+/* Made where it is not yet; NULL: the run has no such series. */
+static const char *part_of(const struct runs_page *p, struct seen *s, const struct run *run, int series,
+                           enum part part)
+{
+  struct run_series x;
+  if (s->parts < p->names * PARTS) {
+    s->part = memory_grow(s->part, (size_t)s->parts, (size_t)(p->names * PARTS), sizeof *s->part);
+    s->parts = p->names * PARTS;
+  }
+  char **text = &s->part[series * PARTS + (int)part];
+  if (!*text && run_rows(run->file, p->series[series].name) + (s->has_live ? s->live.rows : 0) > 0 &&
+      !run_read(run->file, p->series[series].name, &x, NULL)) {
+    *text = part == PART_HEADS ? tell_heads(s, run, &x) : tell_curve(s, run, &x, part);
+    run_series_free(&x);
+  }
+  return *text;
+}
+
+/* --- looking ------------------------------------------------------------------------------------------- */
+
+static uint64_t stamp_of(const char *path)
+{
+  struct stat info = {0};
+  char live[4096];
+  uint64_t facts[8] = {0};
+  run_sibling(live, path, ".live.tsv");
+  if (!stat(path, &info)) {
+    facts[0] = (uint64_t)info.st_ino, facts[1] = (uint64_t)info.st_size;
+    facts[2] = (uint64_t)info.st_mtim.tv_sec, facts[3] = (uint64_t)info.st_mtim.tv_nsec;
+  }
+  if (!stat(live, &info)) facts[4] = (uint64_t)info.st_size, facts[5] = (uint64_t)info.st_mtim.tv_nsec;
+  return XXH3_64bits(facts, sizeof facts);
+}
+
+static double seconds_of(const char *iso8601)
+{
+  struct tm t = {0};
+  int n =
+    sscanf(iso8601, "%d-%d-%dT%d:%d:%d", &t.tm_year, &t.tm_mon, &t.tm_mday, &t.tm_hour, &t.tm_min, &t.tm_sec);
+  t.tm_year -= 1900, t.tm_mon -= 1;
+  return n == 6 ? (double)timegm(&t) : NAN;
+}
+
+/* The numbers of the table; run_rest is the caller's. */
+static void summarise(struct seen *s, const struct run *run)
+{
+  summary_last(run->file, "loss", &s->loss);
+  summary_last(run->file, "val_loss", &s->val);
+  summary_places(run->file, &s->peak, &s->last);
+  s->start = seconds_of(run_date(run->file));
+  if (!s->has_live || !s->live.rows) return;
+  const struct live_rows *l = &s->live;
+  long end = l->rows - 1;
+  s->loss = l->value[LIVE_LOSS][end];
+  for (long i = 0; i <= end; i++) {
+    double x = l->value[LIVE_MAX_LOGIT][i];
+    struct place now = {x, l->value[LIVE_STEP][i], (int)l->value[LIVE_LAYER][i], (int)l->value[LIVE_HEAD][i]};
+    if (!isnan(l->value[LIVE_VAL_LOSS][i])) s->val = l->value[LIVE_VAL_LOSS][i];
+    if (!isnan(s->peak.value) && !(x <= s->peak.value)) s->peak = now;
+    if (s->peak.layer < 0) s->peak = now;
+    s->last = now;
+  }
+}
+
+static void add_series(struct runs_page *p, const struct run *run, const char *name)
+{
+  struct run_series s;
+  for (int i = 0; i < p->names; i++)
+    if (!strcmp(p->series[i].name, name)) return;
+  if (run_describe(run->file, name, &s, NULL)) return;
+  p->series = memory_grow(p->series, (size_t)p->names, (size_t)p->names + 1, sizeof *p->series);
+  struct about *a = &p->series[p->names++];
+  *a = (struct about){.width = s.width};
+  snprintf(a->name, sizeof a->name, "%s", name);
+  snprintf(a->unit, sizeof a->unit, "%s", text_unit(s.unit));
+  snprintf(a->long_name, sizeof a->long_name, "%s", s.long_name);
+  run_series_free(&s);
+}
+
+struct adding {
+  struct runs_page *page;
+  const struct run *run;
+};
+
+static int take_name(void *context, const char *name)
+{
+  struct adding *a = context;
+  add_series(a->page, a->run, name);
+  return 0;
+}
+
+static void look_at(struct runs_page *p, struct seen *s, const struct run *run)
+{
+  struct adding a = {p, run};
+  long from;
+  seen_clear(s);
+  if (is_running(run)) {
+    if (!s->has_live) live_begin(&s->live, run->path);
+    s->has_live = 1;
+    if (live_news(&s->live, &from, NULL)) s->live.rows = 0;
+  } else if (s->has_live) { /* it has ended: all is in the file */
+    live_end(&s->live);
+    s->has_live = 0;
+  }
+  run_series_names(run->file, take_name, &a);
+  summarise(s, run);
+  for (int i = 0; i < p->names; i++) /* what is drawn first is made while the file is loaded */
+    if (!strcmp(p->series[i].name, "attn/max_logit")) part_of(p, s, run, i, PART_MAX);
+  run_rest(run->file);
+}
+
+static struct seen *seen_before(struct seen *seen, int runs, const char *path)
+{
+  for (int i = 0; i < runs; i++)
+    if (seen[i].path && !strcmp(seen[i].path, path)) return &seen[i];
+  return NULL;
+}
+
+int runs_page_look(struct runs_page *p, struct error *error)
+{
+  struct runset set;
+  int status = runset_select(&set, p->selection, 0, error);
+  if (status) return status;
+  struct seen *seen = memory_new((size_t)set.runs + 1, sizeof *seen);
+  for (int i = 0; i < set.runs; i++) {
+    struct seen *old = seen_before(p->seen, p->runs, set.run[i].path), *s = &seen[i];
+    uint64_t stamp = stamp_of(set.run[i].path);
+    if (old) {
+      *s = *old;
+      *old = (struct seen){0};
+    } else {
+      s->path = memory_text(set.run[i].path);
+      snprintf(s->key, sizeof s->key, "%016" PRIx64, XXH3_64bits(s->path, strlen(s->path)));
+    }
+    if (!old || s->stamp != stamp) look_at(p, s, &set.run[i]);
+    s->stamp = stamp;
+    s->is_written = s->has_live && is_running(&set.run[i]) && !live_is_over(&s->live);
+  }
+  for (int i = 0; i < p->runs; i++) seen_free(&p->seen[i]);
+  memory_free(p->seen);
+  runset_close(&p->set);
+  p->set = set, p->seen = seen, p->runs = set.runs;
+  return STATUS_OK;
+}
+
+void runs_page_all(struct runs_page *p)
+{
+  for (int r = 0; r < p->runs; r++) {
+    for (int i = 0; i < p->names; i++)
+      for (enum part part = 0; part < PARTS; part++)
+        if (!part || p->series[i].width > 1) part_of(p, &p->seen[r], &p->set.run[r], i, part);
+    run_rest(p->set.run[r].file);
+  }
+}
+
+/* --- what the page is told ------------------------------------------------------------------------------ */
+
+static json_t *place_json(const struct place *p)
+{
+  if (p->layer < 0) return json_null();
+  return json_pack("{s:o, s:o, s:i, s:i}", "value", json_number(p->value), "step", json_number(p->step),
+                   "layer", p->layer, "head", p->head);
+}
+
+/* Seconds until the planned end; NaN: not known. */
+static double time_left(const struct seen *s, const struct run *run)
+{
+  long done = run_last_step(run->file), now = last_step_of(s, run);
+  double a_step = done > 0 ? run_wall_seconds(run->file) / (double)done : NAN;
+  if (!(a_step > 0)) a_step = ((double)time(NULL) - s->start) / (double)now; /* no snapshot yet */
+  return s->is_written && now > 0 ? a_step * (double)(total_of(s, run) - now) : NAN;
+}
+
+struct own {
+  json_t *to, *common;
+};
+
+static int take_own(void *context, const char *key, const char *value)
+{
+  struct own *o = context;
+  if (!json_object_get(o->common, key)) json_object_set_new(o->to, key, json_text(value));
+  return 0;
+}
+
+struct shared {
+  const struct runset *set;
+  json_t *to;
+};
+
+static int take_common(void *context, const char *key, const char *value)
+{
+  struct shared *c = context;
+  for (int i = 1; i < c->set->runs; i++) {
+    const char *other = run_parameter(c->set->run[i].file, key);
+    if (!other || strcmp(other, value)) return 0;
+  }
+  json_object_set_new(c->to, key, json_text(value));
+  return 0;
+}
+
+static json_t *run_json(const struct runs_page *p, int r, const char *group, json_t *common)
+{
+  const struct run *run = &p->set.run[r];
+  const struct seen *s = &p->seen[r];
+  char stamp[17];
+  struct own own = {json_object(), common};
+  double left = time_left(s, run), tau = run_threshold(run);
+  int unfinished = is_running(run) && !s->is_written;
+  snprintf(stamp, sizeof stamp, "%016" PRIx64, s->stamp);
+  run_parameters(run->file, take_own, &own);
+  return json_pack(
+    "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "key",
+    s->key, "stamp", stamp, "path", json_text(run->path), "id", json_text(run_id(run->file)), "group",
+    json_text(group), "kind", json_text(run->kind), "seed", json_number((double)run->seed), "date",
+    json_text(run_date(run->file)), "state", json_text(unfinished ? "interrupted" : run_state(run->file)),
+    "step", (json_int_t)last_step_of(s, run), "steps", (json_int_t)total_of(s, run), "left",
+    json_known(!isnan(left), left), "loss", json_number(s->loss), "val", json_number(s->val), "peak",
+    place_json(&s->peak), "last", place_json(&s->last), "tau", json_known(!isnan(tau), tau), "own", own.to);
+}
+
+static json_t *series_json(const struct runs_page *p, int i)
+{
+  const struct about *a = &p->series[i];
+  return json_pack("{s:s, s:s, s:o, s:b}", "name", a->name, "unit", a->unit, "about", json_text(a->long_name),
+                   "heads", a->width > 1);
+}
+
+static char *tell_index(const struct runs_page *p)
+{
+  json_t *all = json_object(), *series = json_array(), *runs = json_array(), *words = json_array(),
+         *t = json_array(), *common = json_object();
+  struct shared shared = {&p->set, common};
+  struct buffer out = {0};
+  char now[32];
+  if (p->set.runs) run_parameters(p->set.run[0].file, take_common, &shared);
+  for (int i = 0; i < p->names; i++) json_array_append_new(series, series_json(p, i));
+  for (int g = 0; g < p->set.groups; g++)
+    for (int i = 0; i < p->set.group[g].count; i++)
+      json_array_append_new(
+        runs, run_json(p, (int)(p->set.group[g].run + i - p->set.run), p->set.group[g].label, common));
+  for (int i = 0; i < p->selection->paths; i++)
+    json_array_append_new(words, json_text(p->selection->path[i]));
+  for (int i = 0; i < p->selection->wheres; i++) {
+    json_array_append_new(words, json_string("--where"));
+    json_array_append_new(words, json_text(p->selection->where[i]));
+  }
+  for (int n = 2; n <= MOST_T; n++) { /* of {1, 0, 0, ...} the standard error is 1 / n */
+    double x[MOST_T] = {1};
+    struct interval v = interval_of(x, n, 0);
+    json_array_append_new(t, json_real((v.hi - v.mean) * n));
+  }
+  clock_iso8601(now);
+  json_object_set_new(all, "live", json_boolean(p->live));
+  json_object_set_new(all, "made", json_string(now));
+  json_object_set_new(all, "words", words);
+  json_object_set_new(all, "t", t);
+  json_object_set_new(all, "series", series);
+  json_object_set_new(all, "common", common);
+  json_object_set_new(all, "runs", runs);
+  char *text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9));
+  buffer_add(&out, "take(\"index\",%s)\n", text);
+  free(text);
+  json_decref(all);
+  return out.text;
+}
+
+/* Is the key among those, with commas between? */
+static int is_wanted(const char *runs, const char *key)
+{
+  return !runs || strstr(runs, key) != NULL; /* keys are of one length */
+}
+
+/* take("FILE",{KEY:...,KEY:...}); series < 0: the events. */
+static char *tell_numbers(struct runs_page *p, int series, enum part part, const char *runs)
+{
+  struct buffer out = {0};
+  const char *comma = "";
+  if (series < 0)
+    buffer_add(&out, "take(\"events\",{");
+  else
+    buffer_add(&out, "take(\"%d.%s\",{", series, part_names[part]);
+  for (int r = 0; r < p->runs; r++) {
+    struct seen *s = &p->seen[r];
+    if (!is_wanted(runs, s->key)) continue;
+    if (series < 0 && !s->events) s->events = tell_events(s, &p->set.run[r]);
+    const char *text = series < 0 ? s->events : part_of(p, s, &p->set.run[r], series, part);
+    run_rest(p->set.run[r].file);
+    if (!text) continue;
+    buffer_add(&out, "%s\n\"%s\":", comma, s->key);
+    buffer_add(&out, "%s", text);
+    comma = ",";
+  }
+  buffer_add(&out, "})\n");
+  return out.text;
+}
+
+/* --- files --------------------------------------------------------------------------------------------- */
+
+static const struct fixed {
+  const char *name, *type;
+} fixed[] = {{"index.html", "text/html; charset=utf-8"},
+             {"runs.js", "text/javascript; charset=utf-8"},
+             {"runs.css", "text/css; charset=utf-8"},
+             {"style.css", "text/css; charset=utf-8"},
+             {NULL, NULL}};
+
+/* "data/12.max.js" */
+static int read_name(const struct runs_page *p, const char *name, int *series, enum part *part)
+{
+  char again[64];
+  *series = -1;
+  if (sscanf(name, "data/%d.", series) != 1 || *series < 0 || *series >= p->names) return 0;
+  for (*part = 0; *part < PARTS; ++*part) {
+    snprintf(again, sizeof again, "data/%d.%s.js", *series, part_names[*part]);
+    if (!strcmp(name, again)) return 1;
+  }
+  return 0;
+}
+
+int runs_page_file(struct runs_page *p, const char *name, const char *runs, char **text, size_t *length,
+                   const char **type, struct error *error)
+{
+  int series;
+  enum part part;
+  for (const struct fixed *f = fixed; f->name; f++)
+    if (!strcmp(f->name, name)) {
+      *type = f->type;
+      return share_text(f->name, text, length, error);
+    }
+  *type = fixed[1].type;
+  if (!strcmp(name, "data/index.js"))
+    *text = tell_index(p);
+  else if (!strcmp(name, "data/events.js"))
+    *text = tell_numbers(p, -1, PART_MAX, runs);
+  else if (read_name(p, name, &series, &part))
+    *text = tell_numbers(p, series, part, runs);
+  else
+    return error_set(error, STATUS_USAGE, "no such file");
+  *length = strlen(*text);
+  return STATUS_OK;
+}
+
+int runs_page_names(struct runs_page *p, int (*each)(void *, const char *name), void *context)
+{
+  char name[64];
+  int stop = 0;
+  for (const struct fixed *f = fixed; f->name && !stop; f++) stop = each(context, f->name);
+  if (!stop) stop = each(context, "data/index.js");
+  if (!stop) stop = each(context, "data/events.js");
+  for (int i = 0; i < p->names; i++)
+    for (enum part part = 0; part < PARTS && !stop; part++) {
+      if (part && p->series[i].width == 1) continue; /* all the same */
+      snprintf(name, sizeof name, "data/%d.%s.js", i, part_names[part]);
+      stop = each(context, name);
+    }
+  return stop;
+}

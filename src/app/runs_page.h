@@ -1,0 +1,27 @@
+/* runs_page.h - the page of a set of runs, as files by name: `report` writes them, `serve` sends them
+   index.html, runs.js, runs.css, style.css: as they come with the program. data/index.js: all but numbers of series.
+   data/N.max.js, N.min.js, N.mean.js: series N of index.js, a number a step, of every run; data/N.heads.js: its largest
+   values by head, layer or tensor; data/events.js. Scripts that call take(), so that the page opens from a disk, too.
+   Series are thinned by steps, to mean, smallest and largest of an interval: peaks stay. */
+#ifndef MAXLOGIT_RUNS_PAGE_H
+#define MAXLOGIT_RUNS_PAGE_H
+#include "analysis/runset.h"
+#include "base/text.h"
+
+struct runs_page;
+/* live: for a server; what is asked for is looked at anew. The selection has to live as long. */
+struct runs_page *runs_page_new(const struct selection *, int live);
+void runs_page_free(struct runs_page *);
+/* Look which runs there are and what is new of them; nothing changes where that fails. */
+int runs_page_look(struct runs_page *, struct error *);
+/* One file; what it is of in HTTP's words ("text/css"). `runs`: the keys of the runs that are wanted, with commas
+   between; NULL: all. STATUS_USAGE: there is no such file. For memory_free. */
+int runs_page_file(struct runs_page *, const char *name, const char *runs, char **text, size_t *length,
+                   const char **type, struct error *);
+/* Make all that can be asked for, each run read once. */
+void runs_page_all(struct runs_page *);
+/* All names, one after the other. */
+int runs_page_names(struct runs_page *, int (*each)(void *, const char *name), void *);
+int runs_page_runs(const struct runs_page *);
+int runs_page_damage(const struct runs_page *); /* runset's */
+#endif

@@ -1,0 +1,381 @@
+"""The page of runs: `report` and `serve`, asked by HTTP as friend and as foe, and seen in a headless Chromium where
+there is one. page.py PROGRAM FOLDER, which has runs/ (two presets x two seeds), bad/ and live.conf. Pictures stay in FOLDER."""
+import base64, http.client, json, math, os, re, select, shutil, signal, socket, subprocess, sys, time
+
+program, folder = sys.argv[1], sys.argv[2]
+failures = 0
+def fail(text):
+    global failures
+    failures += 1
+    print("FAIL:", text)
+def check(holds, text):
+    if not holds: fail(text)
+def told(text, name):  # what a script of data/ says
+    found = re.match(r'take\("%s",(.*)\)\s*\Z' % re.escape(name), text, re.S)
+    if not found: fail(f"{name}: no take(): {text[:80]}"); return {}
+    text = re.sub(r'([{,])(w|s|m|l|h|n|v):', r'\1"\2":', found.group(1)) if name != "index" else found.group(1)
+    return json.loads(text)
+def maxlogit(*words):
+    return subprocess.run([program, *words], capture_output=True, text=True, timeout=300)
+
+# --- report: the numbers are those of show and export ----------------------------------------------------------------
+runs, page = folder + "/runs", folder + "/page"
+made = maxlogit("report", runs, "-o", page)
+check(made.returncode == 0 and made.stdout.strip() == page + "/index.html", "report: " + made.stderr)
+index = told(open(page + "/data/index.js").read(), "index")
+shown = json.loads(maxlogit("show", runs, "--json").stdout)
+check(len(index["runs"]) == len(shown) == 4, f"{len(index['runs'])} runs in the page")
+number = {s["name"]: i for i, s in enumerate(index["series"])}
+for run in index["runs"]:
+    one = [s for s in shown if s["id"] == run["id"]][0]
+    check(run["state"] == one["state"] and run["step"] == one["steps"], f"{run['id']}: {run['state']} {run['step']}")
+    exported = [x.split() for x in maxlogit("export", run["path"], "attn/max_logit", "--reduce=max").stdout.splitlines() if x[0] != "#"]
+    for part, best in (("max", max), ("min", min)):
+        curve = told(open(f"{page}/data/{number['attn/max_logit']}.{part}.js").read(), f"{number['attn/max_logit']}.{part}")[run["key"]]
+        check(curve["w"] == 1 and len(curve["s"]) == len(exported), f"{len(curve['s'])} points of {len(exported)}")
+        every = [x.split() for x in maxlogit("export", run["path"], "attn/max_logit").stdout.splitlines() if x[0] != "#"]
+        for i, row in enumerate(every):
+            true = best(float(x) for x in row[1:])
+            check(abs(curve["m"][i] - true) <= 1e-5 * abs(true), f"step {row[0]}: {curve['m'][i]}, exported {true}")
+    check(abs(run["peak"]["value"] - max(float(x[1]) for x in exported)) < 1e-4, f"peak {run['peak']}")
+    heads = told(open(f"{page}/data/{number['attn/max_logit']}.heads.js").read(), f"{number['attn/max_logit']}.heads")[run["key"]]
+    check(math.isclose(max(max(v) for v in heads["v"]), run["peak"]["value"], rel_tol=1e-5), "the peak is not in the map of heads")
+    check(len(heads["v"]) == len(heads["n"]) == 8 and heads["n"][5] == "l1h1", f"heads {heads['n']}")
+
+# a long run: at most 512 points, and every peak stays (a spike of one step in the copy of it)
+long = told(open(page + "/data/index.js").read(), "index") and maxlogit("report", folder + "/long", "-o", folder + "/longpage")
+check(long.returncode == 0, "report long: " + long.stderr)
+index_long = told(open(folder + "/longpage/data/index.js").read(), "index")
+place = [s["name"] for s in index_long["series"]].index("grad_norm")
+curve = list(told(open(f"{folder}/longpage/data/{place}.max.js").read(), f"{place}.max").values())[0]
+rows = [[float(y) for y in x.split()] for x in maxlogit("export", folder + "/long", "grad_norm").stdout.splitlines() if x[0] != "#"]
+check(len(rows) > 600 and 150 < len(curve["s"]) <= 512, f"{len(curve['s'])} points of {len(rows)}")
+for i, step in enumerate(curve["s"]):
+    of = [y for s, y in rows if s // curve["w"] == step // curve["w"]]
+    check(math.isclose(curve["h"][i], max(of), rel_tol=1e-5) and math.isclose(curve["l"][i], min(of), rel_tol=1e-5) and
+          math.isclose(curve["m"][i], sum(of) / len(of), rel_tol=1e-5), f"interval of step {step}: {curve['l'][i]} {curve['m'][i]} {curve['h'][i]}")
+
+# events: clips of the clipped runs, as many as show --events tells
+clips = told(open(page + "/data/events.js").read(), "events")
+for run in index["runs"]:
+    true = sum(" clip " in x for x in maxlogit("show", run["path"], "--events").stdout.splitlines())
+    check(sum(e[2] for e in clips[run["key"]] if e[1] == "clip") == true, f"{run['group']}: clips, {true} in the file")
+check(any(clips[r["key"]] for r in index["runs"]), "no run has a clip")
+
+bad = maxlogit("report", folder + "/nowhere", "-o", folder + "/x")
+check(bad.returncode == 2 and bad.stderr.count("\n") == 1, f"report of nothing: exit {bad.returncode}, {bad.stderr}")
+
+# --- serve -------------------------------------------------------------------------------------------------------------
+def serve(*words):
+    s = subprocess.Popen([program, "serve", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    url = s.stdout.readline().strip()
+    return s, url
+server, url = serve(runs)
+if not url:
+    text = server.stderr.read()
+    check(server.wait() == 2 and "libmicrohttpd" in text and "maxlogit report" in text, f"without a server: {text}")
+    print("no libmicrohttpd in this build: serve not tried")
+    sys.exit(failures > 0)
+found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([0-9a-f]{32})/", url)
+check(found, "address: " + url)
+port, token = int(found.group(1)), found.group(2)
+
+def ask(path, method="GET", headers={}, raw=None):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        if raw is None:
+            c.request(method, path, headers=headers)
+            r = c.getresponse()
+            return r.status, r.read().decode("utf-8", "replace"), r
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as s:
+            s.sendall(raw)
+            text = b""
+            while b"\r\n" not in text and (x := s.recv(65536)): text += x
+            return int(text.split()[1]) if text else 0, text.decode("latin-1"), None
+    except (ConnectionError, socket.timeout, http.client.HTTPException) as e:
+        return 0, repr(e), None
+    finally:
+        c.close()
+
+status, text, r = ask(f"/{token}/")
+check(status == 200 and "<canvas" in text and r.getheader("Content-Type").startswith("text/html"), f"the page: {status}")
+check("default-src 'none'" in (r.getheader("Content-Security-Policy") or "") and r.getheader("Referrer-Policy") == "no-referrer", "headers")
+for name in ("runs.js", "runs.css", "style.css"):
+    status, text, _ = ask(f"/{token}/{name}")
+    check(status == 200 and text == open(f"{page}/{name}").read(), f"{name}: {status}")
+live = told(ask(f"/{token}/data/index.js")[1], "index")
+check(live["live"] and [r["id"] for r in live["runs"]] == [r["id"] for r in index["runs"]], "the list of runs")
+key = live["runs"][0]["key"]
+some = told(ask(f"/{token}/data/{number['loss']}.max.js?runs={key}")[1], f"{number['loss']}.max")
+check(list(some) == [key], f"of one run came {list(some)}")
+check(len(told(ask(f"/{token}/data/{number['loss']}.max.js")[1], f"{number['loss']}.max")) == 4, "of all runs")
+check(ask(f"/{token}/", "HEAD")[:2] == (200, ""), "HEAD")
+# nobody without the token
+wrong = ("0" if token[0] != "0" else "1") + token[1:]
+for path in ("/", "", "/index.html", f"/{token}", f"/{token[:-1]}/", f"/{wrong}/", f"/{wrong}/data/index.js", f"//{token}/", f"/?{token}/", f"/{token[:-1]}0{'1' if token[-1] == '0' else ''}/runs.js"):
+    status, text, _ = ask(path or "/", raw=None)
+    check(status == 403 and "canvas" not in text and token not in text, f"{path}: {status}")
+# no path leaves what there is
+for path in ("../index.html", "../../etc/passwd", "data/../../runs", "%2e%2e/%2e%2e/etc/passwd", "..%2f..%2fetc%2fpasswd", "/etc/passwd",
+             "data/../runs.js", "data//index.js", "data/", "data", "runs.js/", "runs.js%00", "data/0.max.js/x", "data/00.max.js", "data/-1.max.js",
+             "data/99999999999999999999.max.js", "data/4000.max.js", "data/0.%6dax.jsx", "data/0.heads.js%20", "..%5c..%5cwin.ini", "ledger.css",
+             os.path.basename(live["runs"][0]["path"]), "%252e%252e/etc/passwd", "page/runs.js"):
+    status, text, _ = ask(f"/{token}/{path}")
+    check(status in (404, 403) and "root:" not in text, f"{path}: {status} {text[:40]!r}")
+    status, text, _ = ask("", raw=f"GET /{token}/{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    check(status in (400, 403, 404), f"raw {path}: {status}")
+check(ask("", raw=f"GET /{token}/../{token}/../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n".encode())[0] == 404, "dots in a raw path")
+# only reads
+for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "XYZZY"):
+    check(ask(f"/{token}/runs.js", method)[0] in (405, 501, 400), f"{method}: {ask(f'/{token}/runs.js', method)[0]}")
+# huge and broken
+huge = b"GET /" + token.encode() + b"/?" + b"a" * 100000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+check(ask("", raw=huge)[0] in (0, 413, 414, 431, 400), f"a long line: {ask('', raw=huge)[0]}")
+huge = b"GET /" + token.encode() + b"/ HTTP/1.1\r\n" + b"".join(b"X-%d: %s\r\n" % (i, b"y" * 200) for i in range(2000)) + b"\r\n"
+check(ask("", raw=huge)[0] in (0, 413, 431, 400), f"many headers: {ask('', raw=huge)[0]}")
+body = b"POST /" + token.encode() + b"/ HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n" + b"z" * 4096
+check(ask("", raw=body)[0] in (405, 413, 400, 0), f"a large body: {ask('', raw=body)[0]}")
+for raw in (b"\0\1\2\3\r\n\r\n", b"GET\r\n\r\n", b"GET /\r\n\r\n", b"\r\n" * 50):
+    ask("", raw=raw)
+many = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]  # more than it takes
+for s in many: s.close()
+check(ask(f"/{token}/runs.css")[0] == 200, "after all this: no answer")
+# requests that come a byte now and then
+slow = []
+for first in (b"", b"GET /" + token.encode() + b"/ HTTP/1.1\r\n"):
+    s = socket.create_connection(("127.0.0.1", port))
+    s.sendall(first)
+    slow.append(s)
+begun = time.monotonic()
+while slow and time.monotonic() < begun + 15:
+    time.sleep(0.5)
+    for s in list(slow):
+        s.setblocking(False)
+        try:
+            s.sendall(b"X")
+            gone = s.recv(10) == b""
+        except BlockingIOError:
+            gone = False
+        except OSError:
+            gone = True
+        if gone:
+            slow.remove(s)
+check(not slow, f"{len(slow)} slow requests are still there after 15 s")
+other = maxlogit("serve", runs, f"--port={port}")
+check(other.returncode == 1 and "port" in other.stderr and not other.stdout, f"a port that is taken: {other.returncode} {other.stderr}")
+other = maxlogit("serve", runs, "--address=here")
+check(other.returncode == 2 and "IPv4" in other.stderr, f"no address: {other.stderr}")
+
+# --- in a browser ------------------------------------------------------------------------------------------------------
+class Browser:
+    """Chromium over its pipe: JSON with a NUL behind each."""
+    def __init__(self, path):
+        here, there = os.pipe()
+        back, forth = os.pipe()
+        self.process = subprocess.Popen(
+            ["sh", "-c", f'exec "$@" 3<&{here} 4>&{forth}', "sh", path, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+             "--disable-background-networking", "--remote-debugging-pipe", "--user-data-dir=" + folder + "/browser"],
+            pass_fds=(here, forth), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(here), os.close(forth)
+        self.out, self.back, self.text, self.count, self.session = there, back, b"", 0, None
+        self.console, self.requests, self.answers = [], [], {}
+    def receive(self, seconds):
+        if select.select([self.back], [], [], seconds)[0]:
+            more = os.read(self.back, 1 << 20)
+            if not more: raise EOFError("the browser has ended")
+            self.text += more
+        *messages, self.text = self.text.split(b"\0")
+        for m in map(json.loads, messages):
+            method, p = m.get("method"), m.get("params", {})
+            if "id" in m: self.answers[m["id"]] = m
+            elif method == "Runtime.consoleAPICalled": self.console.append(str(p["args"]))
+            elif method == "Runtime.exceptionThrown": self.console.append(str(p["exceptionDetails"]))
+            elif method == "Log.entryAdded": self.console.append(str(p["entry"]))
+            elif method == "Network.requestWillBeSent": self.requests.append(p["request"]["url"])
+    def call(self, method, **params):
+        self.count += 1
+        message = {"id": self.count, "method": method, "params": params}
+        if self.session: message["sessionId"] = self.session
+        os.write(self.out, json.dumps(message).encode() + b"\0")
+        end = time.monotonic() + 60
+        while self.count not in self.answers and time.monotonic() < end: self.receive(1)
+        answer = self.answers.pop(self.count)
+        if "error" in answer: raise RuntimeError(f"{method}: {answer['error']}")
+        return answer["result"]
+    def open(self):
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"): self.call(domain + ".enable")
+    def go(self, url, width=1200, height=900, dark=False):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call("Page.navigate", url="about:blank")
+        self.call("Page.navigate", url=url)
+    def value(self, expression):
+        r = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        if "exceptionDetails" in r: raise RuntimeError(f"{expression}: {r['exceptionDetails']}")
+        return r["result"].get("value")
+    def wait(self, expression, seconds=20):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                if self.value(expression): return True
+            except RuntimeError: pass
+            time.sleep(0.05)
+        fail(f"in {seconds} s not: {expression}; {self.value('document.body && document.body.innerText')[:300]}")
+        return False
+    def mouse(self, kind, x, y, **more):
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+    def key(self, key, text=None):
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **({"text": text} if text else {}))
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+    def picture(self, name):
+        height = self.value("document.documentElement.scrollHeight")
+        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True,
+                         clip={"x": 0, "y": 0, "width": self.value("innerWidth"), "height": height, "scale": 1})
+        open(f"{folder}/{name}.png", "wb").write(base64.b64decode(shot["data"]))
+
+def drawn(b):  # colours on the canvas of the curves, but that of the paper
+    return b.value("""(() => { const c = document.getElementById("curves"), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data
+      const seen = new Set(); for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 200) seen.add(d[i] + "," + d[i + 1] + "," + d[i + 2]); return [...seen] })()""")
+
+def look(b, url, what):
+    """All that a page has to do, wherever it comes from."""
+    b.go(url)
+    b.wait('document.querySelectorAll("#runs tbody tr").length === 6 && plot && plot.list.length === 2')
+    text = b.value("document.body.innerText")
+    for word in ("4 runs: 4 finished", "muonclip", "Heads over time", f"maxlogit show {runs}", "--band=geometric", "maxlogit compare"):
+        check(word in text, f"{what}: no '{word}'")
+    colours = drawn(b)
+    check("0,114,178" in colours and "86,180,233" in colours, f"{what}: the curves' colours are not drawn")
+    # the band over seeds is that of export
+    band = [x.split() for x in maxlogit("export", runs, "--where", "kind=muon", "attn/max_logit", "--reduce=max", "--band=geometric").stdout.splitlines() if x and x[0] != "#"]
+    row = band[40]
+    got = b.value('(() => { const c = plot.list.find(c => c.group.kind === "muon"), i = c.s.indexOf(%s); return [c.n[i], c.m[i], c.lo[i], c.hi[i]] })()' % row[0])
+    check(all(math.isclose(a, float(x), rel_tol=2e-5) for a, x in zip(got, row[1:])), f"{what}: band at step {row[0]}: {got}, exported {row}")
+    # hover tells the step and its values
+    box = b.value('(() => { const r = document.getElementById("curves"); r.scrollIntoView(); const x = r.getBoundingClientRect(); return [x.left + plot.x.at(%s), x.top + 90] })()' % row[0])
+    b.mouse("mouseMoved", box[0], box[1])
+    said = b.value('document.getElementById("values").innerText')
+    value = re.search(r"muon: ([0-9.]+) \[([0-9.]+), ([0-9.]+)\] n=2", said)
+    check(f"step {row[0]}" in said and value and math.isclose(float(value.group(1)), float(row[2]), rel_tol=1e-4), f"{what}: hover says '{said}'")
+    # dragging zooms, 0 shows all again; arrows move the line
+    b.mouse("mousePressed", box[0], box[1], button="left", clickCount=1)
+    b.mouse("mouseMoved", box[0] + 200, box[1], button="left")
+    b.mouse("mouseReleased", box[0] + 200, box[1], button="left", clickCount=1)
+    zoomed = b.value("[plot.x.low, plot.x.high]")
+    check(abs(zoomed[0] - float(row[0])) <= 1 and zoomed[1] < 100, f"{what}: dragged to {zoomed}")
+    b.value('document.getElementById("curves").focus()')
+    b.key("0", "0")
+    check(b.value("plot.x.low") == 0 and b.value("plot.x.high") > 100, f"{what}: 0 does not show all")
+    b.key("+", "+")
+    check(b.value("plot.x.high - plot.x.low") < 100, f"{what}: + does not zoom")
+    b.key("0", "0")
+    b.key("Escape")
+    b.key("ArrowRight"), b.key("ArrowRight"), b.key("ArrowRight")
+    check("step 2" in b.value('document.getElementById("values").innerText'), f"{what}: arrows: " + b.value('document.getElementById("values").innerText'))
+    # log axes, a filter, sorting, events, differences
+    b.value('for (const id of ["logx", "logy", "events"]) document.getElementById(id).click()')
+    b.wait('plot.x.log && plot.y.log && plot.x.low >= 1 && numbers.events')
+    b.value('document.getElementById("filter").value = "kind=muon & train.seed<2"; document.getElementById("filter").oninput()')
+    b.wait('document.querySelectorAll("#runs tbody tr").length === 1 && plot.list.length === 1')
+    shown = b.value('document.getElementById("show").innerText')
+    again = subprocess.run(shown.replace("maxlogit", program, 1), shell=True, capture_output=True, text=True)
+    check(again.returncode == 0 and again.stdout.count("\n") == 2, f"{what}: '{shown}' does not say one run: {again.stdout}{again.stderr}")
+    b.value('document.getElementById("filter").value = "kindd=muon"; document.getElementById("filter").oninput()')
+    check("no run has such a key" in b.value('document.getElementById("wrong").innerText'), f"{what}: a key that is none")
+    b.value('document.getElementById("filter").value = ""; document.getElementById("filter").oninput()')
+    for down in (False, True):
+        b.value('document.querySelector("#runs th[data-key=val] button").click()')
+        order = [float(x) for x in b.value('[...document.querySelectorAll("#runs tbody tr:not(.group)")].map(r => r.cells[5].innerText)')]
+        groups = [order[:2], order[2:]]
+        check(all(g == sorted(g, reverse=down) for g in groups) and (groups[0][0] > groups[1][0]) == down, f"{what}: sorted by val: {order}")
+    check(b.value('document.querySelector("#runs th[data-key=val]").getAttribute("aria-sort")') == "descending", f"{what}: aria-sort")
+    differences = b.value('document.getElementById("differences").innerText')
+    check("stabilizers" in differences and "qk_clip" in differences and "train.lr" not in differences, f"{what}: differences: {differences}")
+    # another grouping; every run; another series; the map of heads by keys
+    b.value('document.getElementById("group").value = "kind"; document.getElementById("draw").value = "runs"; document.getElementById("group").onchange()')
+    b.wait("plot.list.length === 4")
+    b.value('document.getElementById("series").selectedIndex = index.series.findIndex(s => s.name === "loss"); document.getElementById("series").onchange()')
+    b.wait('plot.list.length === 4 && document.getElementById("ofwhat").hidden && document.getElementById("export").innerText.includes(" loss")')
+    b.wait("heat && heat.d.n.length === 8")
+    b.value('document.getElementById("heads").focus()')
+    for k in ("ArrowDown", "ArrowDown", "ArrowRight"): b.key(k)
+    check(re.match(r"l0h1, .*step \d+: [0-9.]+", b.value('document.getElementById("headvalue").innerText')), f"{what}: mark: " + b.value('document.getElementById("headvalue").innerText'))
+    # the address keeps the view
+    kept = b.value("location.href")
+    b.go(kept)
+    b.wait('plot && plot.list.length === 4 && plot.x.log && document.getElementById("group").value === "kind"')
+    # narrow and dark
+    for width, dark in ((1200, False), (400, False), (400, True), (1200, True)):
+        b.go(url, width, 900, dark)
+        b.wait("plot && plot.list.length === 2 && heat")
+        check(b.value("document.documentElement.scrollWidth") <= width, f"{what}: at {width} px it is {b.value('document.documentElement.scrollWidth')} wide")
+        light = sum(map(int, re.findall(r"\d+", b.value("getComputedStyle(document.body).backgroundColor"))[:3]))
+        check((light < 200) == dark, f"{what}: paper {light} where the system is {'dark' if dark else 'light'}")
+        b.picture(f"{what}-{width}{'-dark' if dark else ''}")
+    if dark: check(not b.console, f"{what}: on the console: {b.console[:3]}")
+    wrong = [r for r in b.requests if not r.startswith((url.rsplit("/index.html")[0], "about:", "data:"))]
+    check(not wrong, f"{what}: asks for {wrong[:3]}")
+
+def begin(path):
+    for _ in range(3):  # on a machine that is busy it may not come up
+        b = Browser(path)
+        try:
+            b.open()
+            return b
+        except (EOFError, BrokenPipeError, KeyError):
+            b.process.kill()
+            b.process.wait()
+    print("chromium does not start here: the page was not looked at")
+
+def in_browser(path):
+    b = begin(path)
+    if not b: return
+    try:
+        look(b, "file://" + os.path.realpath(page) + "/index.html", "report")
+        b.requests.clear()
+        look(b, url, "serve")
+        server.send_signal(signal.SIGINT)
+        check(server.wait(20) == 0, "serve after Ctrl-C")
+        b.wait('document.getElementById("about").innerText.includes("does not answer")')
+        watched(b)
+    finally:
+        b.process.kill()
+        b.process.wait()
+
+def watched(b):
+    """A run that is being written: what is new comes by itself, and in the end that it is done."""
+    b.console.clear()
+    os.makedirs(folder + "/live", exist_ok=True)
+    training = subprocess.Popen([program, "run", folder + "/live.conf", f"record.path={folder}/live/a.h5", "train.steps=100000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not os.path.exists(folder + "/live/a.h5"): time.sleep(0.1)
+    server, url = serve(folder + "/live")
+    try:
+        b.go(url)
+        b.wait('index && index.runs[0].state === "running" && plot && plot.list.length && plot.list[0].s.length > 5')
+        first = b.value("[index.runs[0].step, plot.list[0].s.at(-1)]")
+        b.wait(f"index.runs[0].step > {first[0]} && plot.list[0].s.at(-1) > {first[1]}")
+        check("left" in b.value('document.getElementById("runs").innerText'), "no time left: " + b.value('document.getElementById("runs").innerText'))
+        training.send_signal(signal.SIGTERM)
+        training.wait(60)
+        b.wait('index.runs[0].state === "stopped"')
+        done = int(maxlogit("show", folder + "/live", "--json").stdout.split('"steps": ')[1].split(",")[0])
+        check(b.value("index.runs[0].step") == done, f"stopped after {b.value('index.runs[0].step')} steps, the file says {done}")
+        shutil.copy(index["runs"][0]["path"], folder + "/live/b.h5")
+        b.wait("index.runs.length === 2")
+        check(not b.console, f"live: on the console: {b.console[:3]}")
+    finally:
+        training.kill()
+        server.terminate()
+        server.wait()
+
+browser = shutil.which("chromium") or shutil.which("chromium-browser")
+if browser:
+    in_browser(browser)
+else:
+    print("chromium: not installed, the page was not looked at")
+server.terminate()
+check(server.wait(20) == 0, "serve after SIGTERM")
+print("ok" if not failures else f"{failures} failures")
+sys.exit(failures > 0)
