@@ -19,6 +19,7 @@ struct figure_request {
   const char *x, *y, *by;         /* the parameters, and KEYS; of arms alone: `by` may be NULL */
   struct metric *metric;          /* over the parameters */
   const struct figure_arms *arms; /* instead of a set */
+  const struct tuning *tuning;    /* instead of a set (ledger/tuning.h) */
 };
 struct figure {
   const char *name, *help;

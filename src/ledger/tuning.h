@@ -1,0 +1,78 @@
+/* tuning.h - the best value of a key (or two) for each of several arms: chosen by runs, not guessed
+   From where each arm stands a grid of five values a factor sqrt(3) apart is run on seeds of their own, and grows
+   until the best of every arm is not at an end. Seeds that choose are not those that a comparison is made on: the best of many
+   looks better than it is on the seeds that chose it. Runs are points of one sweep in one folder, so that what was
+   stopped goes on, and nothing but the files is remembered. */
+#ifndef MAXLOGIT_TUNING_H
+#define MAXLOGIT_TUNING_H
+#include "analysis/metric.h"
+#include "run/sweep.h"
+
+enum { TUNING_KEYS = 2, TUNING_SEED = 2101, TUNING_SEEDS = 6, TUNING_START = 5, TUNING_MOST = 17 };
+#define TUNING_FACTOR 1.7320508075688772 /* from a value to the next */
+#define TUNING_METRIC "val_loss:last3:mean"
+
+struct tuning_run {
+  long seed;
+  char id[16], *path;
+  enum sweep_fate fate;
+  struct measured value;
+};
+struct tuning_point {
+  int at[TUNING_KEYS]; /* factors away from the start */
+  double value[TUNING_KEYS];
+  char text[TUNING_KEYS][32];
+  struct tuning_run *run; /* [seeds] */
+  double score; /* mean over the seeds; infinite, the worse way, where a run diverged or has no value */
+  int diverged, missing;
+  double behind; /* the best's mean: by how much it is better */
+  int worse;     /* on how many seeds it is */
+  double chosen; /* share of resamples of the seeds in which this one is the best */
+};
+enum tuning_end {
+  TUNING_OPEN,
+  TUNING_BRACKETED,
+  TUNING_AT_LIMIT, /* the best is the last value that the key may have */
+  TUNING_FLAT,     /* all are equally good */
+  TUNING_TOO_FAR,  /* TUNING_MOST values, and the best is still at an end */
+  TUNING_NOTHING   /* no point of so many has a score */
+};
+struct tuning_arm {
+  char name[64];
+  struct config *config; /* unfinished, one point; owned */
+  double start[TUNING_KEYS];
+  int low[TUNING_KEYS], high[TUNING_KEYS]; /* of the grid */
+  struct tuning_point *point;              /* by the first key, then the second, upwards once tuned */
+  int points, best;                        /* -1: none */
+  enum tuning_end end;
+};
+
+struct tuning {
+  const char *key[TUNING_KEYS];
+  int keys;
+  const char *of; /* the metric, TUNING_METRIC */
+  struct metric metric;
+  int maximise;
+  long seeds, jobs;
+  const char *name; /* of the sweep, for the default folder */
+  struct tuning_arm *arm;
+  int arms;
+  /* As in sweep.h; before each round `begin` hears its sweep. Any may be NULL. */
+  void (*begin)(void *context, const struct sweep *);
+  void (*look)(void *context, const struct sweep *, long point);
+  void (*say)(void *context, const struct sweep *, long point, long count, const char *line);
+  void *context;
+  char *folder; /* once run */
+};
+
+/* An arm, whose configuration has one point; it is copied. STATUS_USAGE: a key has no number above zero to start
+   from, or is no number. */
+int tuning_add(struct tuning *, const char *name, const struct config *, struct error *);
+/* Run, grow, choose. STATUS_STOPPED: start again to go on; STATUS_FAIL: a run could not be done. */
+int tuning_run(struct tuning *, struct error *);
+void tuning_free(struct tuning *);
+
+/* The point beside the best, `step` -1 or 1 along a key; NULL: it is not there. */
+const struct tuning_point *tuning_beside(const struct tuning_arm *, int key, int step);
+const char *tuning_end_text(enum tuning_end); /* "bracketed" */
+#endif

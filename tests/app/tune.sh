@@ -1,0 +1,125 @@
+#!/bin/sh
+# maxlogit tune: brackets, grows, chooses; what diverges, is flat, at a limit, maximised or NaN; a kill; what it leaves for sweep
+program=$(realpath "${MAXLOGIT:-./maxlogit}")
+plots=$(realpath "${top_srcdir:-.}/plots")
+dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 99
+failures=0
+fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+command -v jq > /dev/null || { echo "tune.sh: skipped, no jq here"; exit 77; }
+
+cat > tiny.conf << END
+preset = adam, muon
+[model]
+layers = 1
+width = 8
+heads = 2
+context = 8
+[train]
+batch = 4
+steps = 12
+warmup = 2
+lr = 0.002
+seed = 1, 2
+[device]
+threads = 1
+END
+tune() { "$program" tune "$@"; }
+
+# killed, it goes on, and says what an undisturbed one says
+true > killed
+tune tiny.conf --seeds 3 --json > killed.json 2>> killed &
+pid=$!
+tries=0
+while ! grep -q finished killed && [ $tries -lt 600 ]; do sleep 0.1; tries=$((tries + 1)); done
+kill -9 $pid 2> /dev/null
+wait $pid 2> /dev/null
+tune tiny.conf --seeds 3 --json --scripts "$plots" > again.json 2> err || fail "again: $(cat err)"
+grep -q 'runs, [1-9][0-9]* of them done before' err || fail "after a kill: $(cat err)"
+tune tiny.conf --seeds 3 --json -q sweep.dir=other > whole.json 2> err || fail "whole: $(cat err)"
+cmp again.json whole.json || fail "what was interrupted says something else"
+if command -v gnuplot > /dev/null && test -s err; then fail "-q is not quiet: $(cat err)"; fi
+tune tiny.conf --seeds 3 > table 2> err || fail "table: $(cat err)"
+grep 'runs, ' err | grep -qv '\([0-9]*\) runs, \1 of them done before' && fail "runs anew: $(cat err)"
+test "$(grep -c '^\*' table)" = 2 || fail "a best for each arm: $(cat table)"
+if command -v gnuplot > /dev/null; then
+  test -s runs/tune-tiny/tuning.svg && test -s runs/tune-tiny/tuning.png || fail "no figure"
+fi
+
+# what jq finds in the values: means, the lowest of them with one on either side, on how many seeds the others are worse
+jq -e '[.arms[].arm] == ["adam", "muon"] and .first_seed == 2101 and .seeds == 3 and all(.arms[];
+    .end == "bracketed" and (.best["train.lr"] as $b | (.points | map(select(.["train.lr"] == $b))[0]) as $best | .points as $p |
+      ($p | map(.mean) | min) == $best.mean and ($p | map(.["train.lr"]) | min < $b and max > $b) and
+      all($p[]; (.mean - ([.runs[].value] | add / length) | fabs < 1e-6) and (.behind - (.mean - $best.mean) | fabs < 1e-5) and
+        .worse_on_seeds == ([.runs, $best.runs] | transpose | map(select(.[0].value > .[1].value)) | length) and
+        ([.runs[].seed] == [2101, 2102, 2103])) and ([$p[].chosen] | add - 1 | fabs < 1e-3)))' whole.json > /dev/null ||
+  fail "the choice: $(jq -c '.arms[] | .end, .best' whole.json)"
+# a factor of sqrt(3) apart, and so few that the grid grew no further than it had to
+jq -e 'all(.arms[]; [.points[]["train.lr"]] | . == sort and all(range(1; length) as $i | .[$i] / .[$i - 1]; . - 1.7320508 | fabs < 2e-3))' \
+  whole.json > /dev/null || fail "the grid"
+
+# what it leaves: each arm as it was tuned, to the run, on the seeds that the file has
+"$program" sweep tiny.tuned.conf --list > list 2>&1 || fail "sweep: $(cat list)"
+test "$(wc -l < list)" = 4 || fail "two arms of two seeds: $(cat list)"
+"$program" sweep tiny.tuned.conf --list train.seed=2102 | cut -f 2 | sort > ids
+jq -r '.arms[] | .best["train.lr"] as $b | .points[] | select(.["train.lr"] == $b) | .runs[] | select(.seed == 2102) | .id' whole.json |
+  sort > best
+cmp ids best || fail "other runs than those that were chosen: $(cat ids best)"
+
+# two keys: their product, the best inside of it
+tune tiny.conf preset=adam --over train.lr,train.weight_decay train.lr=0.05 train.weight_decay=0.3 --seeds 1 --json -q -o two.conf > two.json 2> err ||
+  test $? = 1 || fail "two keys: $(cat err)"
+jq -e '.arms[0] | (.points | length) as $n | ([.points[]["train.lr"]] | unique | length) * ([.points[]["train.weight_decay"]] | unique | length) == $n and $n >= 25' \
+  two.json > /dev/null || fail "two keys: $(cut -c1-300 two.json)"
+
+# where every run diverges smaller values are tried; what diverges is never the best
+tune tiny.conf preset=adam train.lr=1e30 --seeds 1 --json -q -o wild.conf > wild.json 2> err || test $? = 1 || fail "wild: $(cat err)"
+jq -e '.arms[0] | (.points | map(select(.diverged > 0)) | length > 0 and all(.[]; .mean == null and .chosen == 0)) and (.points | length > 5)' \
+  wild.json > /dev/null || fail "what diverges: $(cut -c1-300 wild.json)"
+
+# a metric that the key does not change: the middle; one that is best at the end of the range, maximised
+tune tiny.conf preset=adam --over train.weight_decay train.weight_decay=0.1 --by lr:0-0:mean --seeds 1 --json -q > flat.json 2> err || fail "flat"
+jq -e '.arms[0] | (.end | startswith("flat")) and .best["train.weight_decay"] == 0.1 and (.points | length) == 5' flat.json > /dev/null ||
+  fail "flat: $(cut -c1-300 flat.json)"
+grep -q 'tuned is flat: every value is equally good' err || fail "flat: $(cat err)"
+tune tiny.conf preset=adam --over train.warmup train.warmup=3 --by lr:0-0:mean --max --seeds 1 --json -q > limit.json 2> err || fail "limit"
+jq -e '.maximised and (.arms[0] | (.end | startswith("at the limit")) and .best["train.warmup"] == 1 and (.points[0].mean | . == 0.002) and
+  ([.points[]["train.warmup"]] == [1, 2, 3, 5, 9]))' limit.json > /dev/null || fail "limit: $(cut -c1-400 limit.json)"
+# the upper end of a range is a value like others
+tune tiny.conf preset=adam --over adam.beta2 adam.beta2=0.9 --by lr:0-0:mean --seeds 1 --json -q > end.json 2> err || fail "end: $(cat err)"
+jq -e '[.arms[0].points[]["adam.beta2"]] | max == 0.999999' end.json > /dev/null || fail "end: $(cut -c1-400 end.json)"
+# monotone: as far as it goes, and then it says so
+tune tiny.conf preset=adam --over train.warmup train.warmup=30 --by lr:0-0:mean --seeds 1 --json -q > far.json 2> err
+test $? = 1 || fail "far: status"
+jq -e '.arms[0] | (.end | startswith("not bracketed")) and (.points | length) == 17' far.json > /dev/null || fail "far: $(cut -c1-300 far.json)"
+# NaN everywhere
+tune tiny.conf preset=adam --by attn/max_logit:0-0:slope --seeds 1 --json -q -o nan.conf > nan.json 2> err
+test $? = 1 || fail "NaN: status"
+jq -e '.arms[0] | .best == null and (.end | startswith("no value"))' nan.json > /dev/null || fail "NaN: $(cut -c1-300 nan.json)"
+test -e nan.conf && fail "settings without a best"
+
+# wrong input: one message, status 2, nothing written
+wrong() { # PATTERN words
+  pattern=$1; shift
+  tune tiny.conf sweep.dir=wrong -o wrong.conf "$@" > out 2>&1
+  status=$?
+  [ $status = 2 ] || fail "tune $*: status $status"
+  grep -q -- "$pattern" out || fail "tune $*: $(cat out)"
+  test "$(grep -c '^maxlogit: ' out)" = 1 || fail "tune $*: more than one message: $(cat out)"
+  test -e wrong.conf && fail "tune $* leaves something"
+}
+wrong "did you mean 'train.lr'" --over train.lrr
+wrong "is not KEY or KEY,KEY" --over train.lr,train.lr
+wrong "is not KEY or KEY,KEY" --over train.lr,train.batch,train.steps
+wrong "data is no number" --over data
+wrong "does not use muon.momentum" preset=adam --over muon.momentum
+wrong "train.weight_decay is 0, and a grid of factors" --over train.weight_decay train.weight_decay=0
+wrong "train.lr has a list of values" train.lr=0.1,0.2
+wrong "train.seed 2102 is one of those that values are chosen on" train.seed=1,2102
+wrong "out of range (allowed: 1 to 100)" --seeds 0
+wrong "the window is" --by val_loss:x
+"$program" plot runs/tune-tiny --figure tuning > out 2>&1; test $? = 2 && grep -q 'it is drawn by maxlogit tune' out || fail "plot: $(cat out)"
+
+test "$failures" -eq 0 && echo ok
+exit $((failures > 0))
