@@ -11,7 +11,7 @@ struct product {
   view a, b, c, d;
   long m, n, k;
   int ta, tb, add;       /* add: to what c holds; d, if it is there, is added instead */
-  int symmetric;         /* b is a: only tiles on and below the diagonal are made, and written twice */
+  int symmetric;         /* c is: only tiles on and below the diagonal are made, and written twice */
   float alpha, beta;     /* beta a is added, where a [m,m] is symmetric, */
   const float *diagonal; /* and this number of the run to the diagonal, if not NULL; coefficients a | b | c */
   long batch, next_a, next_b, next_c;
@@ -417,6 +417,15 @@ static void gram(struct device *device, const struct gram_args *x)
   multiply_by(queue_of(device), p);
 }
 
+/* "c [m,m] = a b where that is symmetric" */
+static void symmetric_product(struct device *device, const struct symmetric_product_args *x)
+{
+  struct product p = {};
+  p.a = VIEW(x->a), p.b = VIEW(x->b), p.c = VIEW(x->c);
+  p.m = p.n = p.k = x->c->rows, p.symmetric = 1, p.batch = 1, p.alpha = 1;
+  multiply_by(queue_of(device), p);
+}
+
 struct heads_product_each {
   view y, x, w, gain;
   long from, to;
@@ -447,8 +456,9 @@ static void heads_product(struct device *device, const struct heads_product_args
 /* --- Newton-Schulz ------------------------------------------------------------------------------------------------ */
 /* "the matrix [rows, cols] at each x[place[i]], lying row by row, with X it or, where rows > cols, its transpose: X /=
    norm_scale |X| + eps; `steps` times X = a X + (b A + c A A) X, A = X X^T, with the row a | b | c of coefficients
-   (the last is repeated); X *= scale by. Zero stays zero; what is not finite is NaN everywhere." All places (as many
-   as work has lanes) in all runs are one launch a product; with B = b A + c A A + a I the last of a step is B X. */
+   (the last is repeated); X *= scale by. The first `first` steps, then every `then` more, are made on R = X X^T and Q = 1:
+   H = a + b R + c R R, Q = Q H, R = R H H, then X = Q X. Zero stays zero; what is not finite is NaN everywhere." All
+   places (as many as work has lanes) in all runs are one launch a product. */
 
 struct schulz {
   view x, work, by;
@@ -497,6 +507,17 @@ static view in_lane(const view &work, long offset, long rows, long cols)
   return v;
 }
 
+/* The batch's c = a b^T or, b_turned=0, a b */
+static void multiply_lanes(const struct queue &q, const struct schulz &s, const view &c, const view &a, const view &b,
+                           int b_turned, int symmetric, const float *diagonal, long batch)
+{
+  struct product p = {};
+  p.a = a, p.b = b, p.c = c, p.m = c.rows, p.n = c.cols, p.k = a.cols;
+  p.tb = b_turned, p.symmetric = symmetric, p.diagonal = diagonal, p.alpha = 1, p.batch = batch;
+  p.next_a = p.next_b = p.next_c = s.work.ld;
+  multiply_by(q, p);
+}
+
 static void newton_schulz(struct device *device, const struct newton_schulz_args *x)
 {
   struct schulz s = {};
@@ -506,25 +527,31 @@ static void newton_schulz(struct device *device, const struct newton_schulz_args
   s.norm_scale = x->norm_scale, s.eps = x->eps, s.scale = x->scale;
   struct queue q = queue_of(device);
   long places = x->place->rows * x->place->cols, lanes = x->work->rows;
-  view a = in_lane(s.work, 2 * s.m * s.n, s.m, s.m), b = in_lane(s.work, 2 * s.m * s.n + s.m * s.m, s.m, s.m);
-  const view coefficients = VIEW(x->coefficients);
+  view lane[6]; /* X and the next one; R, Q, H, and room for a product */
+  for (long i = 0, at = 0; i < 6; at += lane[i].rows * lane[i].cols, i++)
+    lane[i] = in_lane(s.work, at, s.m, i < 2 ? s.n : s.m);
+  const view coefficients = VIEW(x->coefficients), &r = lane[2];
   for (s.first = 0; s.first < places; s.first += lanes) {
     long batch = places - s.first < lanes ? places - s.first : lanes;
-    int turn = 0;
+    int turn = 0, at = 3, room = 5; /* where X and Q lie, and what neither does */
     each_row(device, batch, s.m * s.n, schulz_begin{s});
-    for (long step = 0; step < x->steps; step++, turn ^= 1) {
-      long row = step < coefficients.rows ? step : coefficients.rows - 1;
-      view now = in_lane(s.work, turn * s.m * s.n, s.m, s.n),
-           next = in_lane(s.work, (turn ^ 1) * s.m * s.n, s.m, s.n);
-      struct product p = {};
-      p.a = p.b = now, p.c = a;
-      p.m = p.n = s.m, p.k = s.n, p.tb = p.symmetric = 1, p.alpha = 1, p.batch = batch;
-      p.next_a = p.next_b = p.next_c = s.work.ld;
-      multiply_by(q, p);
-      p.a = p.b = a, p.c = b, p.k = s.m, p.diagonal = coefficients.data + row * coefficients.ld;
-      multiply_by(q, p);
-      p.a = b, p.b = now, p.c = next, p.n = s.n, p.tb = p.symmetric = 0, p.diagonal = NULL;
-      multiply_by(q, p);
+    for (long step = 0, more; step < x->steps; step += more, turn ^= 1) {
+      more = newton_schulz_run(x, step);
+      multiply_lanes(q, s, r, lane[turn], lane[turn], 1, 1, NULL, batch);
+      for (long i = 0; i < more; i++) {
+        long row = step + i < coefficients.rows ? step + i : coefficients.rows - 1;
+        const view &h = lane[i ? 4 : at];
+        multiply_lanes(q, s, h, r, r, 1, 1, coefficients.data + row * coefficients.ld, batch);
+        if (i + 1 < more) {
+          multiply_lanes(q, s, lane[room], r, h, 0, 1, NULL, batch);
+          multiply_lanes(q, s, r, lane[room], h, 0, 1, NULL, batch);
+        }
+        if (i == 0) continue;
+        multiply_lanes(q, s, lane[room], lane[at], h, 0, 1, NULL, batch);
+        int was = at;
+        at = room, room = was;
+      }
+      multiply_lanes(q, s, lane[turn ^ 1], lane[at], lane[turn], 0, 0, NULL, batch);
     }
     each(device, batch, s.rows * s.cols, schulz_end{s, turn});
   }
@@ -534,6 +561,7 @@ extern "C" void ops_cuda_product(struct ops *ops)
 {
   ops->matmul = matmul;
   ops->gram = gram;
+  ops->symmetric_product = symmetric_product;
   ops->heads_product = heads_product;
   ops->newton_schulz = newton_schulz;
   ops->scratch[OP_matmul] = matmul_scratch;

@@ -80,7 +80,7 @@ char *config_text(const struct config *); /* memory_free */
 /* A value as a file has it: in quotes where it would be read as something else (a comma: as several). */
 struct buffer;
 void config_quote(struct buffer *, const char *value);
-#define NUMERICS_VERSION 4 /* raise when the same configuration gives other bits */
+#define NUMERICS_VERSION 5 /* raise when the same configuration gives other bits */
 
 /* --- core sections that have no better home ---------------------------------------------------------- */
 struct top_options {

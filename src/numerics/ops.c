@@ -59,6 +59,23 @@ static double attention_flops(const struct tensor *q, const struct tensor *v, lo
   return 2 * pairs * (double)(q->cols + heads * (v->cols / groups));
 }
 
+/* a [m,k] times something, as far as j <= i */
+static double half_product(long m, long k) { return (double)m * (double)(m + 1) * (double)k; }
+
+/* Of the flat form [m,n]: where X is multiplied its Gram matrix and the product; H for each step; and where steps
+   follow one another without that, Q H and R H H. */
+static double newton_schulz_flops(const struct newton_schulz_args *a)
+{
+  const long m = a->rows < a->cols ? a->rows : a->cols, n = a->rows + a->cols - m;
+  double flops = 0;
+  for (long step = 0, more; step < a->steps; step += more) {
+    more = newton_schulz_run(a, step);
+    flops += half_product(m, n) + 2.0 * (double)m * (double)m * (double)n +
+             (double)(more + 3 * (more - 1)) * half_product(m, m);
+  }
+  return (double)(a->place->rows * a->place->cols) * flops;
+}
+
 double op_flops(enum op op, const union op_args *a)
 {
   const struct matmul_args *m = &a->matmul;
@@ -68,7 +85,8 @@ double op_flops(enum op op, const union op_args *a)
   switch (op) {
   case OP_matmul:
     return 2.0 * (double)m->c->rows * (double)m->c->cols * (double)(m->ta ? m->a->rows : m->a->cols);
-  case OP_gram: return (double)g->a->rows * (double)(g->a->rows + 1) * (double)g->a->cols;
+  case OP_gram: return half_product(g->a->rows, g->a->cols);
+  case OP_symmetric_product: return half_product(a->symmetric_product.a->rows, a->symmetric_product.a->rows);
   case OP_attention_forward: return attention_flops(f->q, f->v, f->batch, f->heads, f->groups);
   case OP_attention_backward: return 2 * attention_flops(b->q, b->v, b->batch, b->heads, b->groups);
   case OP_expert_matmul:
@@ -77,13 +95,7 @@ double op_flops(enum op op, const union op_args *a)
   case OP_expert_outer:
     return 2.0 * (double)a->expert_outer.x->rows * (double)a->expert_outer.x->cols *
            (double)a->expert_outer.dy->cols;
-  case OP_newton_schulz: { /* of the flat form, each time: the Gram matrices of it and of that, and a product */
-    const struct newton_schulz_args *n = &a->newton_schulz;
-    double short_ = (double)(n->rows < n->cols ? n->rows : n->cols),
-           long_ = (double)(n->rows + n->cols) - short_;
-    return (double)(n->place->rows * n->place->cols * n->steps) * short_ *
-           ((short_ + 1) * (short_ + long_) + 2 * short_ * long_);
-  }
+  case OP_newton_schulz: return newton_schulz_flops(&a->newton_schulz);
   default: return 0;
   }
 }

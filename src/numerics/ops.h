@@ -95,6 +95,12 @@ int op_is_between_ranks(enum op);
 /* Necessary floating-point operations of a call (causal and symmetric products by half); elementwise
    operations count 0: they are overhead against the sgemm limit. */
 double op_flops(enum op, const union op_args *);
+/* How many steps newton_schulz makes between two products with X, from a step on that begins with one. */
+static inline long newton_schulz_run(const struct newton_schulz_args *a, long step)
+{
+  const long most = step ? a->then : a->first;
+  return most < a->steps - step ? most : a->steps - step;
+}
 /* Bytes of device_scratch that a call takes on this device. */
 size_t op_scratch_bytes(const struct device *, enum op, const union op_args *);
 void op_run(struct device *, enum op, const union op_args *);

@@ -17,11 +17,17 @@
     3.4445, -4.7750, 2.0315 \
   }
 
+/* How far a set may go on the Gram matrix R = X X^T: rounding moves R's eigenvalues by its precision eps, whatever
+   their size, so after steps of slope s at 0 (the product of a) a result is off by s^2 eps; the standard iteration is
+   off by s eps, s the slope of all its steps. The numbers here are the largest with which, on hostile matrices, all of a
+   set's steps lose no more than three times what the standard iteration loses (check_optimizers.c: gram_is_as_exact).
+   None can do without a product with X in between: 20 times more is lost, or everything. */
 const struct ns_set ns_sets[NS_SETS] = {
-  [NS_KELLER] = {"Keller Jordan, Muon (2024)", 1, 5, 1, {KELLER}},
+  [NS_KELLER] = {"Keller Jordan, Muon (2024)", 1, 5, {3, 2}, 1, {KELLER}},
   [NS_QUINTIC] = {"NVIDIA Emerging-Optimizers, quintic",
                   1,
                   5,
+                  {2, 2},
                   5,
                   {{4.0848, -6.8946, 2.9270},
                    {3.9505, -6.3029, 2.6377},
@@ -31,13 +37,15 @@ const struct ns_set ns_sets[NS_SETS] = {
   [NS_TAYLOR] = {"the quintic of second-order contact at 1 (Bjorck and Bowie 1971)",
                  1,
                  10,
+                 {5, 5},
                  1,
                  {{15. / 8, -5. / 4, 3. / 8}}},
   [NS_SU_FIXED] =
-    {"Su Jianlin, kexue.fm/archives/10922, one polynomial", 1, 5, 1, {{3.3748, -4.6969, 2.1433}}},
+    {"Su Jianlin, kexue.fm/archives/10922, one polynomial", 1, 5, {3, 2}, 1, {{3.3748, -4.6969, 2.1433}}},
   [NS_SU] = {"Su Jianlin, kexue.fm/archives/10922, five polynomials",
              1,
              5,
+             {2, 2},
              5,
              {{4.6182, -12.9582, 9.3299},
               {3.8496, -7.9585, 4.3052},
@@ -47,12 +55,14 @@ const struct ns_set ns_sets[NS_SETS] = {
   [NS_YOUJIACHENG] = {"You Jiacheng, six polynomials",
                       1,
                       6,
+                      {3, 2},
                       6,
                       {BY_1024(3955, -8306, 5008), BY_1024(3735, -6681, 3463), BY_1024(3799, -6499, 3211),
                        BY_1024(4019, -6385, 2906), BY_1024(2677, -3029, 1162), BY_1024(2172, -1833, 682)}},
   [NS_POLAR_EXPRESS] = {"arXiv 2505.16932",
                         1,
                         8,
+                        {2, 3},
                         8,
                         {SLOWED(8.28721201814563, -23.595886519098837, 17.300387312530933),
                          SLOWED(4.107059111542203, -2.9478499167379106, 0.5448431082926601),
@@ -65,6 +75,7 @@ const struct ns_set ns_sets[NS_SETS] = {
   [NS_POLAR_EXPRESS_5] = {"modded-nanogpt and nanochat: arXiv 2505.16932 for 5 steps",
                           1.02,
                           5,
+                          {2, 2},
                           5,
                           {{8.156554524902461, -22.48329292557795, 15.878769915207462},
                            {4.042929935166739, -2.808917465908714, 0.5000178451051316},
@@ -74,6 +85,7 @@ const struct ns_set ns_sets[NS_SETS] = {
   [NS_CANS] = {"NVIDIA Emerging-Optimizers, CANS (arXiv 2506.10935)",
                1,
                5,
+               {2, 2},
                5,
                {{8.4703, -25.1081, 18.6293},
                 {4.1828, -3.1087, .5806},
@@ -83,6 +95,7 @@ const struct ns_set ns_sets[NS_SETS] = {
   [NS_CUBIC] = {"NVIDIA Emerging-Optimizers, five cubics (arXiv 2606.00371)",
                 1,
                 5,
+                {2, 3},
                 5,
                 {{3.3656576, -3.3420992, 0},
                  {2.5744352, -1.4957376, 0},
@@ -93,12 +106,14 @@ const struct ns_set ns_sets[NS_SETS] = {
     {"arXiv 2606.19348: eight of keller, then two that settle at 1",
      1,
      10,
+     {3, 2},
      10,
      {KELLER, KELLER, KELLER, KELLER, KELLER, KELLER, KELLER, KELLER, {2, -1.5, 0.5}, {2, -1.5, 0.5}}},
   [NS_AOL] =
     {"NVIDIA Emerging-Optimizers, AOL; with this normalisation it turns the sign of a matrix near rank one",
      1,
      4,
+     {2, 2},
      4,
      {{4.0098, -7.0585, 2.4635},
       {3.4585, -5.5479, 2.5959},
@@ -127,14 +142,25 @@ const struct ns_step *ns_step_at(const struct ns_set *set, int step)
   return &set->step[step < set->listed ? step : set->listed - 1];
 }
 
+const char *const ns_iterations[] = {
+  [NS_AUTO] = "auto", [NS_STANDARD] = "standard", [NS_GRAM] = "gram", NULL};
+
+/* Does it pay to stay on the Gram matrix? A step of [m,n], m <= n, saves 3 m^2 n operations and costs 3 m^3, in
+   calls that are smaller: measured, it pays from n = 1.25 m on where m is 64 or more, and not for the smallest. */
+static int gram_pays(long m, long n) { return m >= 16 && 2 * n >= 3 * m; }
+
 enum { LINE = 16 }; /* numbers of a cache line, on which each lane's work begins */
 
 void newton_schulz_record(struct program *p, struct tensor *x, const long *place, long places, long rows,
-                          long cols, const struct ns_set *set, long steps, double eps, struct tensor *by,
-                          double scale)
+                          long cols, const struct ns_set *set, enum ns_iteration iteration, long steps,
+                          double eps, struct tensor *by, double scale)
 {
   const struct device *device = program_device(p);
-  long m = rows < cols ? rows : cols;
+  const long m = rows < cols ? rows : cols, n = rows < cols ? cols : rows;
+  /* with coarser inputs of products more is lost: nobody has measured how much */
+  const int on_gram =
+    iteration == NS_GRAM || (iteration == NS_AUTO && device->math == MATH_FP32 && gram_pays(m, n));
+  const long first = on_gram ? set->gram.first : 1, then = on_gram ? set->gram.then : 1;
   /* a queue takes all matrices at once, the pool one a thread */
   long lanes = device->stream ? places : pool_threads(device->pool);
   double coefficients[3 * (sizeof set->step / sizeof *set->step)];
@@ -145,11 +171,12 @@ void newton_schulz_record(struct program *p, struct tensor *x, const long *place
     coefficients[3 * i + 2] = set->step[i].c;
   }
   for (long i = 0; i < places; i++) at[i] = (int)place[i];
-  long room = (2 * rows * cols + 2 * m * m + m + LINE) / LINE * LINE; /* at least one number after m */
+  const long squares = first > 1 || then > 1 ? 4 : 2;
+  long room = (2 * rows * cols + squares * m * m + m + LINE) / LINE * LINE; /* at least one number after m */
   struct tensor *work = program_temporary(p, places < lanes ? places : lanes, room, "newton-schulz");
   PROGRAM_CALL(p, newton_schulz, .x = x, .work = work, .place = program_ints(p, 1, places, at, "places"),
                .coefficients = program_reals(p, set->listed, 3, coefficients, "coefficients"), .by = by,
-               .rows = rows, .cols = cols, .steps = steps ? steps : set->steps, .norm_scale = set->norm_scale,
-               .eps = eps, .scale = scale);
+               .rows = rows, .cols = cols, .steps = steps ? steps : set->steps, .first = first, .then = then,
+               .norm_scale = set->norm_scale, .eps = eps, .scale = scale);
   memory_free(at);
 }

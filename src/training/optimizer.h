@@ -45,6 +45,9 @@ struct ns_set {
   const char *source;
   double norm_scale; /* the matrix is divided by this times its Frobenius norm */
   int steps;         /* the set's own number, >= steps listed */
+  struct {
+    int first, then;
+  } gram; /* steps on the Gram matrix before the first product with X, and between two: as many as rounding allows */
   int listed;
   struct ns_step step[10];
 };
@@ -68,12 +71,16 @@ enum ns_choice {
 extern const struct ns_set ns_sets[NS_SETS];
 extern const char *const ns_names[]; /* by enum ns_choice, then NULL: choices of an option */
 const struct ns_step *ns_step_at(const struct ns_set *, int step);
+/* The same polynomials of the same matrix, X after each step or with several on its Gram matrix: NS_AUTO takes the
+   faster for the shape. */
+enum ns_iteration { NS_AUTO, NS_STANDARD, NS_GRAM };
+extern const char *const ns_iterations[];
 /* Record: orthogonalise the matrices [rows, cols] at these places of the row x, in place: the near-polar factor after
    `steps` steps (0: the set's own number), times scale by. A zero matrix stays zero; non-finite numbers give NaN
    everywhere. `eps` is added to the norm. */
 void newton_schulz_record(struct program *, struct tensor *x, const long *place, long places, long rows,
-                          long cols, const struct ns_set *, long steps, double eps, struct tensor *by,
-                          double scale);
+                          long cols, const struct ns_set *, enum ns_iteration, long steps, double eps,
+                          struct tensor *by, double scale);
 
 /* --- what optimisers share ---------------------------------------------------------------------------------- */
 struct adam_numbers {

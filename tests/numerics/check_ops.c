@@ -203,6 +203,23 @@ static int make_gram(struct made *m, int i, union op_args *args)
   return 1;
 }
 
+/* They need not commute: what lies on and below the diagonal is the product's. */
+static int make_symmetric_product(struct made *m, int i, union op_args *args)
+{
+  static const long side[] = {1, 2, 7, 16, 33, 56, 70, 130};
+  if (i >= (int)(sizeof side / sizeof *side)) return 0;
+  const long n = side[i];
+  struct tensor *a = in(m, n, n), *b = in(m, n, n);
+  for (long r = 0; r < n; r++)
+    for (long c = 0; c < r; c++) {
+      REALS(a)[c * a->ld + r] = REALS(a)[r * a->ld + c];
+      REALS(b)[c * b->ld + r] = REALS(b)[r * b->ld + c];
+    }
+  m->item[0].symmetric = m->item[1].symmetric = 1;
+  args->symmetric_product = (struct symmetric_product_args){.c = out(m, n, n, 0), .a = a, .b = b};
+  return 1;
+}
+
 static int make_add_bias(struct made *m, int i, union op_args *args)
 {
   if (i >= SIZES) return 0;
@@ -679,21 +696,27 @@ static int make_momentum(struct made *m, int i, union op_args *args)
 /* Matrices one after another with gaps, more or fewer of them than threads; one matrix takes every row of work. */
 static int make_newton_schulz(struct made *m, int i, union op_args *args)
 {
-  static const long shape[][5] = {/* rows, cols, places, lanes, steps */
-                                  {1, 1, 1, 1, 1},   {1, 9, 2, 1, 3},   {7, 1, 3, 3, 2},   {4, 6, 5, 4, 5},
-                                  {17, 11, 2, 2, 1}, {24, 24, 4, 3, 2}, {12, 40, 3, 1, 5}, {65, 33, 1, 1, 2}};
+  static const long shape[][7] = {/* rows, cols, places, lanes, steps, on the Gram matrix at first, then */
+                                  {1, 1, 1, 1, 1, 1, 1},   {1, 9, 2, 1, 3, 1, 1},   {7, 1, 3, 3, 2, 2, 1},
+                                  {4, 6, 5, 4, 5, 1, 1},   {17, 11, 2, 2, 1, 3, 2}, {24, 24, 4, 3, 2, 1, 1},
+                                  {12, 40, 3, 1, 5, 3, 2}, {65, 33, 1, 1, 2, 1, 1}, {9, 20, 3, 2, 5, 1, 2},
+                                  {20, 9, 2, 2, 4, 2, 1},  {24, 24, 2, 2, 3, 3, 3}};
   static const double coefficient[][3] = {{3.4445, -4.775, 2.0315}, {2, -1.5, 0.5}, {1.5, -0.5, 0}};
   if (i >= 2 * (int)(sizeof shape / sizeof *shape)) return 0;
-  const long *s = shape[i / 2], least = s[0] < s[1] ? s[0] : s[1], apart = s[0] * s[1] + 3;
+  const long *s = shape[i / 2], least = s[0] < s[1] ? s[0] : s[1], apart = s[0] * s[1] + 3,
+             squares = s[5] > 1 || s[6] > 1 ? 4 : 2;
   struct newton_schulz_args *a = &args->newton_schulz;
   *a = (struct newton_schulz_args){.x = vector(m, s[2] * apart),
-                                   .work = out(m, s[3], 2 * s[0] * s[1] + 2 * least * least + least + 1, 0),
+                                   .work =
+                                     out(m, s[3], 2 * s[0] * s[1] + squares * least * least + least + 1, 0),
                                    .place = integers(m, s[2], 1),
                                    .coefficients = vector(m, 9),
                                    .by = number(m, i % 2, 0.8),
                                    .rows = s[0],
                                    .cols = s[1],
                                    .steps = s[4],
+                                   .first = s[5],
+                                   .then = s[6],
                                    .norm_scale = i % 2 ? 1 : 1.01,
                                    .eps = i % 4 < 2 ? 1e-7 : 0,
                                    .scale = i % 3 ? 1 : 0.2};
@@ -1415,10 +1438,10 @@ static void compare(const char *device, enum op op, int variant, enum hostile ho
       DEMAND(inside || ((const real *)g->result[DEVICE])[e] == guard_value,
              "%s %s variant %d wrote beside output %d", device, op_name(op), variant, k);
     }
-    for (long i = 0; op == OP_gram && i < g->t.rows; i++)
+    for (long i = 0; (op == OP_gram || op == OP_symmetric_product) && i < g->t.rows; i++)
       for (long j = 0; j < i; j++) {
         double a = element(g, DEVICE, i, j), b = element(g, DEVICE, j, i);
-        DEMAND(a == b || (isnan(a) && isnan(b)), "%s gram is not symmetric", device);
+        DEMAND(a == b || (isnan(a) && isnan(b)), "%s %s is not symmetric", device, op_name(op));
       }
   }
 }
@@ -2162,7 +2185,7 @@ START_TEST(newton_schulz_at_the_edges)
   struct device *device = host_device(_i);
   struct tensor *x = tensor_new(device, TENSOR_REAL, 1, 3 * SIZE, "x"),
                 *coefficients = row(device, 3, keller);
-  struct tensor *work = tensor_new(device, TENSOR_REAL, 1, 2 * SIZE + 2 * ROWS * ROWS + ROWS + 1, "work");
+  struct tensor *work = tensor_new(device, TENSOR_REAL, 1, 2 * SIZE + 4 * ROWS * ROWS + ROWS + 1, "work");
   struct tensor place = tensor_of((void *)places, 1, 3);
   for (int k = 0; k < 8; k++) {
     draw(x, 1);
@@ -2177,6 +2200,8 @@ START_TEST(newton_schulz_at_the_edges)
                                               .rows = ROWS,
                                               .cols = COLS,
                                               .steps = 5,
+                                              .first = k % 2 ? 3 : 1,
+                                              .then = k % 2 ? 2 : 1,
                                               .norm_scale = 1,
                                               .eps = k % 2 ? 1e-7 : 0,
                                               .scale = 1}});
@@ -2501,6 +2526,8 @@ START_TEST(newton_schulz_of_rounded_inputs)
                                               .rows = ROWS,
                                               .cols = COLS,
                                               .steps = 5,
+                                              .first = 1,
+                                              .then = 1,
                                               .norm_scale = 1,
                                               .eps = 1e-7,
                                               .scale = 1}});

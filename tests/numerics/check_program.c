@@ -439,6 +439,16 @@ START_TEST(work_is_counted)
   ck_assert_double_eq(op_flops(OP_matmul, &args), (double)(2 * products));
   args = (union op_args){.gram = {.c = &square, .a = &a, .alpha = 1}};
   ck_assert_double_eq(op_flops(OP_gram, &args), (double)(2 * lower));
+  /* of 64 x 176, five steps: X is multiplied after each, or after the third and the last */
+  struct tensor place = tensor_of(NULL, 1, 3);
+  for (int gram = 0; gram < 2; gram++) {
+    const double short_side = 64 * 65 * 64, with_x = 64 * 65 * 176 + 2 * 64 * 64 * 176;
+    args = (union op_args){
+      .newton_schulz = {
+        .place = &place, .rows = 176, .cols = 64, .steps = 5, .first = gram ? 3 : 1, .then = gram ? 2 : 1}};
+    ck_assert_double_eq(op_flops(OP_newton_schulz, &args),
+                        3 * (gram ? 2 * with_x + 14 * short_side : 5 * with_x + 5 * short_side));
+  }
 }
 END_TEST
 

@@ -1,4 +1,4 @@
-/* check_optimizers.c - every optimiser in one loop, then each against the truth
+/* check_optimizers.c - every optimiser in one loop, then each against the truth; in double, what rounding does alone
    Device memory is written and read by upload and download alone: some of the loops run isolated. */
 #include <check.h>
 #include <float.h>
@@ -582,14 +582,20 @@ START_TEST(scalar_points)
 END_TEST
 
 /* What the operation does to a whole tensor. */
-static void schulz(struct device *device, struct tensor *x, const struct ns_set *set, long steps, double eps)
+static void schulz_by(enum ns_iteration iteration, struct device *device, struct tensor *x,
+                      const struct ns_set *set, long steps, double eps)
 {
   struct program *p = program_new(device);
   struct tensor row = tensor_of(x->data, 1, x->rows * x->cols);
-  newton_schulz_record(p, &row, &(long){0}, 1, x->rows, x->cols, set, steps, eps, NULL, 1);
+  newton_schulz_record(p, &row, &(long){0}, 1, x->rows, x->cols, set, iteration, steps, eps, NULL, 1);
   program_plan(p);
   program_run(p);
   program_free(p);
+}
+
+static void schulz(struct device *device, struct tensor *x, const struct ns_set *set, long steps, double eps)
+{
+  schulz_by(NS_AUTO, device, x, set, steps, eps);
 }
 
 /* a [m,n] = b^T c as plain loops */
@@ -674,9 +680,122 @@ START_TEST(against_svd)
 }
 END_TEST
 
+/* --- on the Gram matrix: the same polynomial */
+
+enum { LOW = 24, LONG = 60, HOSTILE = 6 };
+
+/* Singular values of hostile matrices: down to 1e-7 of the largest, few, or one far above the others. 0: drawn. */
+static double hostile_value(int kind, int i)
+{
+  switch (kind) {
+  case 1: return pow(10, -7. * i / (LOW - 1));
+  case 2: return i < 5 ? 1. / (i + 1) : 0;
+  case 3: return i ? 1e-3 : 1;
+  case 4: return i ? 1e-4 : 1;
+  default: return i < 8 ? 1 : 1e-5;
+  }
+}
+
+static void make_hostile(struct device *device, int kind, struct tensor *x)
+{
+  real u[LOW * LOW], v[LOW * LONG];
+  struct tensor left = tensor_of(u, LOW, LOW), right = tensor_of(v, LOW, LONG);
+  draw_on(device, x, 41, 1);
+  if (!kind) return;
+  draw_on(device, &left, 42, 1), draw_on(device, &right, 43, 1);
+  exact_polar_factor(device, &left, 1), exact_polar_factor(device, &right, 1);
+  for (int i = 0; i < LOW; i++)
+    for (int j = 0; j < LONG; j++) {
+      double sum = 0;
+      for (int k = 0; k < LOW; k++)
+        sum += (double)u[i * LOW + k] * hostile_value(kind, k) * (double)v[k * LONG + j];
+      REALS(x)[x->rows == LOW ? i * LONG + j : j * LOW + i] = (real)sum;
+    }
+}
+
+/* The standard iteration of x [LOW, LONG], or of its transpose, in double, by plain loops. */
+static void plain_schulz(const struct ns_set *set, const struct tensor *x, double *y)
+{
+  static double next[LOW * LONG], a[LOW * LOW], b[LOW * LOW];
+  double norm = 0;
+  for (int i = 0; i < LOW * LONG; i++) norm += (double)REALS(x)[i] * (double)REALS(x)[i];
+  for (int i = 0; i < LOW; i++)
+    for (int j = 0; j < LONG; j++)
+      y[i * LONG + j] =
+        (double)REALS(x)[x->rows == LOW ? i * LONG + j : j * LOW + i] / set->norm_scale / sqrt(norm);
+  for (int step = 0; step < set->steps; step++) {
+    const struct ns_step *p = ns_step_at(set, step);
+    for (int i = 0; i < LOW * LOW; i++) {
+      a[i] = 0;
+      for (int k = 0; k < LONG; k++) a[i] += y[i / LOW * LONG + k] * y[i % LOW * LONG + k];
+    }
+    for (int i = 0; i < LOW * LOW; i++) {
+      double square = 0;
+      for (int k = 0; k < LOW; k++) square += a[i / LOW * LOW + k] * a[k * LOW + i % LOW];
+      b[i] = p->b * a[i] + p->c * square + (i / LOW == i % LOW ? p->a : 0);
+    }
+    for (int i = 0; i < LOW * LONG; i++) {
+      next[i] = 0;
+      for (int k = 0; k < LOW; k++) next[i] += b[i / LONG * LOW + k] * y[k * LONG + i % LONG];
+    }
+    memcpy(y, next, sizeof next);
+  }
+}
+
+/* Frobenius norm of the difference. */
+static double off(const struct tensor *x, const double *y)
+{
+  double sum = 0;
+  for (int i = 0; i < LOW; i++)
+    for (int j = 0; j < LONG; j++)
+      sum += pow((double)REALS(x)[x->rows == LOW ? i * LONG + j : j * LOW + i] - y[i * LONG + j], 2);
+  return sqrt(sum);
+}
+
+/* Of every set, on hostile matrices, wide and tall: the Gram iteration loses at most three times what the standard one
+   does, and both what rounding predicts; without a product with X in between, far more. */
+START_TEST(gram_is_as_exact)
+{
+  struct device *device;
+  ck_assert(!device_open(&device, kinds[_i], 1, NULL));
+  for (int choice = 0; choice < NS_SETS; choice++) {
+    struct ns_set naive = ns_sets[choice];
+    naive.gram.first = naive.steps;
+    const struct ns_set *const sets[] = {&ns_sets[choice], &ns_sets[choice], &naive};
+    static const enum ns_iteration iterations[] = {NS_STANDARD, NS_GRAM, NS_GRAM};
+    double worst[3] = {0}, predicted;
+    /* rounding of the largest direction falls into the smallest ones, and is multiplied by the slope at 0 */
+    predicted = REAL_EPS * scalar_map(&ns_sets[choice], 0, 1e-9) / 1e-9;
+    for (int i = 0; i <= 400; i++)
+      predicted = fmax(predicted, rounding(&ns_sets[choice], pow(10, -i / 50.)));
+    for (int kind = 0; kind < 2 * HOSTILE; kind++)
+      for (int k = 0; k < 3; k++) {
+        struct tensor *x = tensor_new(device, TENSOR_REAL, kind % 2 ? LOW : LONG, kind % 2 ? LONG : LOW, "x");
+        double y[LOW * LONG];
+        make_hostile(device, kind / 2, x);
+        plain_schulz(sets[k], x, y);
+        schulz_by(iterations[k], device, x, sets[k], 0, 0);
+        worst[k] = fmax(worst[k], off(x, y));
+        ck_assert(isfinite(off(x, y)) || k == 2);
+        if (!isfinite(off(x, y))) worst[k] = INFINITY;
+        tensor_free(device, x);
+      }
+    ck_assert_msg(worst[0] <= sqrt(LOW) * predicted && worst[1] <= sqrt(LOW) * predicted,
+                  "%s: off by %g and, on the Gram matrix, %g; predicted is %g", ns_names[choice], worst[0],
+                  worst[1], predicted);
+    ck_assert_msg(worst[1] <= 3 * worst[0], "%s: off by %g, on the Gram matrix by %g", ns_names[choice],
+                  worst[0], worst[1]);
+    ck_assert_msg(worst[2] > 4 * worst[0], "%s: off by %g, without a restart by %g", ns_names[choice],
+                  worst[0], worst[2]);
+  }
+  device_close(device);
+}
+END_TEST
+
 /* What no division can help: zero stays zero; an entry that is not finite makes all so. */
 START_TEST(hostile_matrices)
 {
+  const enum ns_iteration iteration = _i ? NS_GRAM : NS_STANDARD;
   struct device *device;
   ck_assert(!device_open(&device, "cpu", 1, NULL));
   struct tensor *x = tensor_new(device, TENSOR_REAL, 5, 7, "x");
@@ -688,12 +807,12 @@ START_TEST(hostile_matrices)
       if (svd)
         exact_polar_factor(device, x, 1);
       else
-        schulz(device, x, &ns_sets[NS_KELLER], 0, 1e-7);
+        schulz_by(iteration, device, x, &ns_sets[NS_KELLER], 0, 1e-7);
       for (int i = 0; i < 35; i++) ck_assert(k ? isnan(REALS(x)[i]) : REALS(x)[i] == 0);
     }
   }
   for (int i = 0; i < 35; i++) REALS(x)[i] = FLT_MAX; /* finite, but their norm is not: no silent zero */
-  schulz(device, x, &ns_sets[NS_KELLER], 0, 1e-7);
+  schulz_by(iteration, device, x, &ns_sets[NS_KELLER], 0, 1e-7);
   for (int i = 0; i < 35; i++) ck_assert(isnan(REALS(x)[i]));
   tensor_free(device, x);
   device_close(device);
@@ -938,6 +1057,46 @@ START_TEST(muon_per_head)
       memory_free(by_hand);
     }
   for (int k = 0; k < 3; k++) close_bench(all[k]);
+}
+END_TEST
+
+/* Whatever is orthogonalised (tensors, heads, experts): on the Gram matrix to the same directions; told nothing, by
+   shape, to the bits of one or the other. */
+START_TEST(muon_on_the_gram_matrix)
+{
+  static const char *const settings[] = {"", "muon.per_head=qkv", "muon.coefficients=polar_express"};
+  static const char *const iterations[] = {"auto", "standard", "gram"};
+  int by_gram = 0, by_standard = 0;
+  for (int i = 0; i < 6; i++) {
+    struct bench b[3];
+    for (int k = 0; k < 3; k++) {
+      struct error e = {0};
+      char all[128];
+      snprintf(all, sizeof all, "%s muon.iteration=%s", settings[i / 2], iterations[k]);
+      ck_assert_msg(!try_open_model("cpu", &b[k], "muon", all, 2, &no_override, &standard_rule, NULL,
+                                    i % 2 ? "6" : NULL, &e),
+                    "%s", e.text);
+      for (int j = 0; j < b[k].model.params.count; j++)
+        if (b[k].model.params.list[j]->kind != PARAM_STATE)
+          draw(&b[k], &b[k].model.params.list[j]->grad, (uint64_t)j, 1);
+      directions(&b[k], 0);
+    }
+    for (int j = 0; j < b[0].model.params.count; j++) {
+      struct param *p = b[0].model.params.list[j];
+      if (p->kind != PARAM_MATRIX) continue;
+      const struct tensor *d[3];
+      for (int k = 0; k < 3; k++) d[k] = direction_of(b[k].model.params.list[j]);
+      const size_t bytes = (size_t)(d[0]->rows * d[0]->cols) * sizeof(real);
+      for (long n = 0; n < d[0]->rows * d[0]->cols; n++)
+        ck_assert_double_eq_tol(REALS(d[1])[n], REALS(d[2])[n], 1e-4);
+      const int gram = !memcmp(d[0]->data, d[2]->data, bytes),
+                standard = !memcmp(d[0]->data, d[1]->data, bytes);
+      ck_assert_msg(gram != standard, "%s", p->name);
+      by_gram += gram, by_standard += standard;
+    }
+    for (int k = 0; k < 3; k++) close_bench(&b[k]);
+  }
+  ck_assert(by_gram && by_standard);
 }
 END_TEST
 
@@ -1343,7 +1502,7 @@ END_TEST
 int main(void)
 {
   Suite *suite = suite_create("optimizers");
-  TCase *tests = tcase_create("optimizers");
+  TCase *tests = tcase_create("optimizers"), *rounded = tcase_create("rounding");
   tcase_set_timeout(tests, 60);
   tcase_add_loop_test(tests, descends, 0, KINDS);
   tcase_add_test(tests, rate_zero);
@@ -1360,7 +1519,7 @@ int main(void)
   tcase_add_test(tests, scalar_points);
   tcase_add_test(tests, beyond_the_last_step);
   tcase_add_test(tests, against_svd);
-  tcase_add_test(tests, hostile_matrices);
+  tcase_add_loop_test(tests, hostile_matrices, 0, 2);
   tcase_add_loop_test(tests, muon_directions, 0, KINDS);
   tcase_add_test(tests, muon_takes_the_sets_steps);
   tcase_add_test(tests, muon_resolves_steps);
@@ -1368,6 +1527,7 @@ int main(void)
   tcase_add_test(tests, muon_scales);
   tcase_add_test(tests, muon_per_head);
   tcase_add_test(tests, muon_by_expert);
+  tcase_add_test(tests, muon_on_the_gram_matrix);
   tcase_add_loop_test(tests, spliced, 0, KINDS);
   tcase_add_loop_test(tests, spliced_at_random, 0, KINDS);
   tcase_add_loop_test(tests, spliced_of_low_rank, 0, KINDS);
@@ -1378,7 +1538,9 @@ int main(void)
   tcase_add_loop_test(tests, factors_by_head, 0, KINDS);
   tcase_add_loop_test(tests, a_step_that_is_not_finite_is_the_last, 0, 2 * KINDS);
   tcase_add_loop_test(tests, clip_of_gradients, 0, KINDS);
-  suite_add_tcase(suite, tests);
+  tcase_add_loop_test(rounded, gram_is_as_exact, 0, 2);
+  suite_add_tcase(suite, sizeof(real) == sizeof(float) ? tests : rounded);
+  if (sizeof(real) == sizeof(float)) suite_add_tcase(suite, rounded);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);
   int failed = srunner_ntests_failed(runner);

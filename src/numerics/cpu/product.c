@@ -1,4 +1,4 @@
-/* product.c - dense products: matmul and gram, and those of experts
+/* product.c - dense products: matmul, symmetric ones, and those of experts
    The right factor is packed once into panels of NR columns; a tile of MR x NR sums lives in registers
    and walks down k, while the left factor is read in place or, transposed, through a packed block. A sum
    runs over blocks of KC along k, in order, so no cut along rows or columns changes a bit.
@@ -468,11 +468,47 @@ static size_t gram_scratch(const struct device *device, const void *args)
   return product_scratch(device, product_of_gram(args));
 }
 
-static void gram(struct device *device, const struct gram_args *x)
+static void multiply_symmetric(struct device *device, struct product g)
 {
-  struct product g = product_of_gram(x);
   multiply(device, &g);
   parallel_for(device->pool, (g.m + WIDTH - 1) / WIDTH, mirror_rows, &g);
+}
+
+static void gram(struct device *device, const struct gram_args *x)
+{
+  multiply_symmetric(device, product_of_gram(x));
+}
+
+static struct product product_of_symmetric(const struct symmetric_product_args *x)
+{
+  const struct tensor *a = x->a, *b = x->b, *c = x->c;
+  return (struct product){
+    .m = c->rows,
+    .n = c->rows,
+    .k = a->cols,
+    .a = a->data,
+    .a_row = a->ld,
+    .a_step = 1,
+    .b = b->data,
+    .b_row = 1,
+    .b_step = b->ld,
+    .c = c->data,
+    .ldc = c->ld,
+    .d = c->data,
+    .ldd = c->ld,
+    .alpha = 1,
+    .symmetric = 1,
+  };
+}
+
+static size_t symmetric_product_scratch(const struct device *device, const void *args)
+{
+  return product_scratch(device, product_of_symmetric(args));
+}
+
+static void symmetric_product(struct device *device, const struct symmetric_product_args *x)
+{
+  multiply_symmetric(device, product_of_symmetric(x));
 }
 
 /* --- products by expert ---------------------------------------------------------------------------------- */
@@ -630,10 +666,12 @@ void EXPORT(ops_cpu_product)(struct ops *ops)
 {
   ops->matmul = matmul;
   ops->gram = gram;
+  ops->symmetric_product = symmetric_product;
   ops->scratch[OP_matmul] = matmul_scratch;
   ops->shared[OP_matmul] = matmul_shared;
   ops->share[OP_matmul] = matmul_share;
   ops->scratch[OP_gram] = gram_scratch;
+  ops->scratch[OP_symmetric_product] = symmetric_product_scratch;
   ops->expert_matmul = expert_matmul;
   ops->expert_outer = expert_outer;
   ops->scratch[OP_expert_matmul] = expert_matmul_scratch;

@@ -34,6 +34,17 @@ void ref_gram(struct device *device, const struct gram_args *x)
     }
 }
 
+void ref_symmetric_product(struct device *device, const struct symmetric_product_args *x)
+{
+  (void)device;
+  for (long i = 0; i < x->c->rows; i++)
+    for (long j = 0; j <= i; j++) {
+      double sum = 0;
+      for (long k = 0; k < x->a->cols; k++) sum += (double)AT(x->a, i, k) * AT(x->b, k, j);
+      AT(x->c, i, j) = AT(x->c, j, i) = (real)sum;
+    }
+}
+
 void ref_heads_product(struct device *device, const struct heads_product_args *x)
 {
   (void)device;
@@ -51,28 +62,32 @@ void ref_heads_product(struct device *device, const struct heads_product_args *x
 
 /* --- Newton-Schulz ------------------------------------------------------------------------------------------ */
 /* Composed of the device's own products, one matrix a piece of work: what a matrix goes through stays in a
-   core's cache. A and B = b A + c A A + a I are symmetric: gram computes one half of each. Per step
-   2 m^2 n + m^3 + m^2 n operations. */
+   core's cache. All [m, m] are polynomials of one symmetric matrix, and symmetric as their products are: one half of
+   each is computed. Several steps between two products with X: Gram Newton-Schulz (J. Zhang, N. Amsel, B. Chen,
+   T. Dao 2026, github.com/Dao-AILab/gram-newton-schulz; arXiv 2608.11612), which begins anew from X where rounding
+   asks for it. */
 
 struct flat {
-  struct tensor x, next;  /* [m, n], m <= n */
-  struct tensor a, b;     /* [m, m] */
-  struct tensor diagonal; /* of b, as a column */
-  struct tensor ones;     /* [m, 1] */
-  struct tensor norm;     /* [1, 1] */
+  struct tensor x, next; /* [m, n], m <= n */
+  struct tensor r, q;    /* [m, m] */
+  struct tensor h, room; /* [m, m], of steps between which X is not multiplied */
+  struct tensor ones;    /* [m, 1] */
+  struct tensor norm;    /* [1, 1] */
 };
 
-static struct flat lay_out(real *at, long rows, long cols)
+static struct flat lay_out(const struct newton_schulz_args *a, real *at)
 {
-  long m = rows < cols ? rows : cols, n = rows < cols ? cols : rows;
-  struct flat f;
-  f.x = tensor_cut(&at, m, n);
+  long m = a->rows < a->cols ? a->rows : a->cols, n = a->rows < a->cols ? a->cols : a->rows;
+  struct flat f = {.x = tensor_cut(&at, m, n)};
   f.next = tensor_cut(&at, m, n);
-  f.a = tensor_cut(&at, m, m);
-  f.b = tensor_cut(&at, m, m);
+  f.r = tensor_cut(&at, m, m);
+  f.q = tensor_cut(&at, m, m);
+  if (a->first > 1 || a->then > 1) {
+    f.h = tensor_cut(&at, m, m);
+    f.room = tensor_cut(&at, m, m);
+  }
   f.ones = tensor_cut(&at, m, 1);
   f.norm = tensor_cut(&at, 1, 1);
-  f.diagonal = tensor_diagonal(&f.b);
   return f;
 }
 
@@ -90,6 +105,46 @@ static double first_scale(const struct newton_schulz_args *a, const struct tenso
   return isfinite(size) ? by > 0 ? 1 / by : 1 : NAN;
 }
 
+static void swap(struct tensor *a, struct tensor *b)
+{
+  struct tensor was = *a;
+  *a = *b;
+  *b = was;
+}
+
+/* h = c r r + b r + a, with the numbers of a step */
+static void polynomial(const struct schulz *job, struct device *device, const struct flat *f, long step,
+                       struct tensor *h)
+{
+  const struct tensor *all = job->args->coefficients;
+  const real *p = &AT(all, step < all->rows ? step : all->rows - 1, 0);
+  struct tensor diagonal = tensor_diagonal(h), r = f->r, ones = f->ones;
+  device->ops.gram(device, &(struct gram_args){.c = h, .a = &r, .alpha = (double)p[2], .beta = (double)p[1]});
+  device->ops.axpby(device,
+                    &(struct axpby_args){.y = &diagonal, .x = &ones, .alpha = (double)p[0], .beta = 1});
+}
+
+/* `steps` from `step` on, and one product with X. */
+static void steps_on_gram(const struct schulz *job, struct device *device, struct flat *f, long step,
+                          long steps)
+{
+  const struct ops *ops = &device->ops;
+  ops->gram(device, &(struct gram_args){.c = &f->r, .a = &f->x, .alpha = 1});
+  for (long i = 0; i < steps; i++) {
+    struct tensor *h = i ? &f->h : &f->q;
+    polynomial(job, device, f, step + i, h);
+    if (i + 1 < steps) {
+      ops->symmetric_product(device, &(struct symmetric_product_args){.c = &f->room, .a = &f->r, .b = h});
+      ops->symmetric_product(device, &(struct symmetric_product_args){.c = &f->r, .a = &f->room, .b = h});
+    }
+    if (i == 0) continue;
+    ops->symmetric_product(device, &(struct symmetric_product_args){.c = &f->room, .a = &f->q, .b = h});
+    swap(&f->q, &f->room);
+  }
+  ops->matmul(device, &(struct matmul_args){.c = &f->next, .a = &f->q, .b = &f->x, .alpha = 1});
+  swap(&f->x, &f->next);
+}
+
 static void orthogonalise(void *context, long piece, int worker)
 {
   const struct schulz *job = context;
@@ -97,7 +152,7 @@ static void orthogonalise(void *context, long piece, int worker)
   struct device *device = device_worker(job->device, worker);
   const struct ops *ops = &device->ops;
   struct tensor x = tensor_of(REALS(a->x) + INTS(a->place)[piece], a->rows, a->cols);
-  struct flat f = lay_out(&AT(a->work, a->work->rows == 1 ? 0 : worker, 0), a->rows, a->cols);
+  struct flat f = lay_out(a, &AT(a->work, a->work->rows == 1 ? 0 : worker, 0));
   int tall = a->rows > a->cols;
   ops->norm(device, &(struct norm_args){.y = &f.norm, .x = &x});
   if (tall)
@@ -106,16 +161,9 @@ static void orthogonalise(void *context, long piece, int worker)
     ops->copy(device, &(struct copy_args){.y = &f.x, .x = &x});
   ops->scale(device, &(struct scale_args){.y = &f.x, .alpha = first_scale(a, &f.norm)});
   ops->fill(device, &(struct fill_args){.y = &f.ones, .value = 1});
-  for (long i = 0; i < a->steps; i++) {
-    const real *p = &AT(a->coefficients, i < a->coefficients->rows ? i : a->coefficients->rows - 1, 0);
-    ops->gram(device, &(struct gram_args){.c = &f.a, .a = &f.x, .alpha = 1});
-    ops->gram(device, &(struct gram_args){.c = &f.b, .a = &f.a, .alpha = (double)p[2], .beta = (double)p[1]});
-    ops->axpby(device,
-               &(struct axpby_args){.y = &f.diagonal, .x = &f.ones, .alpha = (double)p[0], .beta = 1});
-    ops->matmul(device, &(struct matmul_args){.c = &f.next, .a = &f.b, .b = &f.x, .alpha = 1});
-    struct tensor swap = f.x;
-    f.x = f.next;
-    f.next = swap;
+  for (long step = 0, more; step < a->steps; step += more) {
+    more = newton_schulz_run(a, step);
+    steps_on_gram(job, device, &f, step, more);
   }
   ops->scale(device, &(struct scale_args){.y = &f.x, .by = a->by, .alpha = a->scale});
   if (tall)
@@ -127,16 +175,17 @@ static void orthogonalise(void *context, long piece, int worker)
 size_t newton_schulz_scratch(const struct device *device, const void *args)
 {
   const struct newton_schulz_args *a = args;
-  struct flat f = lay_out(REALS(a->work), a->rows, a->cols);
+  struct flat f = lay_out(a, REALS(a->work));
   struct tensor x = tensor_of(NULL, a->rows, a->cols);
   const struct {
     enum op op;
     union op_args args;
   } calls[] = {
     {OP_norm, {.norm = {.y = &f.norm, .x = &x}}},
-    {OP_gram, {.gram = {.c = &f.a, .a = &f.x, .alpha = 1}}},
-    {OP_gram, {.gram = {.c = &f.b, .a = &f.a, .alpha = 1, .beta = 1}}},
-    {OP_matmul, {.matmul = {.c = &f.next, .a = &f.b, .b = &f.x, .alpha = 1}}},
+    {OP_gram, {.gram = {.c = &f.r, .a = &f.x, .alpha = 1}}},
+    {OP_gram, {.gram = {.c = &f.q, .a = &f.r, .alpha = 1, .beta = 1}}},
+    {OP_symmetric_product, {.symmetric_product = {.c = &f.r, .a = &f.q, .b = &f.q}}},
+    {OP_matmul, {.matmul = {.c = &f.next, .a = &f.q, .b = &f.x, .alpha = 1}}},
   };
   size_t most = 0;
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {

@@ -13,7 +13,7 @@ enum { HEADS_NONE, HEADS_QK, HEADS_QKV };
 
 struct muon_options {
   double momentum;
-  long nesterov, ns_steps, coefficients;
+  long nesterov, ns_steps, coefficients, iteration;
   double rms;
   long scale, per_head;
 };
@@ -28,6 +28,10 @@ static const struct option_row rows[] = {
           "Newton-Schulz steps; 0: the set's own number; beyond those of the set its last is repeated", 0),
   CHOICE_ROW(struct muon_options, coefficients, "keller", ns_names,
              "polynomials of Newton-Schulz; svd: the exact polar factor; none: the momentum, as long as that",
+             0),
+  CHOICE_ROW(struct muon_options, iteration, "auto", ns_iterations,
+             "Newton-Schulz on the matrix, or several steps at a time on its Gram matrix; auto: what is "
+             "faster for the shape",
              0),
   REAL_ROW(struct muon_options, rms, "0.2", 0, 1e6, "1",
            "root mean square of the update, with scale=moonlight", 0),
@@ -156,7 +160,7 @@ static void record(const void *options, struct program *p, struct numbers *n, co
       program_host(p, polar_step, &job, sizeof job);
     } else {
       newton_schulz_record(p, u->direction, b.place, b.count, b.rows, b.cols, &ns_sets[o->coefficients],
-                           o->ns_steps, 1e-7, rms, scale);
+                           (enum ns_iteration)o->iteration, o->ns_steps, 1e-7, rms, scale);
     }
   }
 }

@@ -44,7 +44,8 @@ struct clip_state {
 static void msign(struct program *p, struct tensor *x)
 {
   long place = 0;
-  newton_schulz_record(p, x, &place, 1, x->rows, x->cols, &ns_sets[NS_POLAR_EXPRESS], 12, 1e-30, NULL, 1);
+  newton_schulz_record(p, x, &place, 1, x->rows, x->cols, &ns_sets[NS_POLAR_EXPRESS], NS_AUTO, 12, 1e-30,
+                       NULL, 1);
 }
 
 /* Record w <- bound mclip(w / bound); all that it works on lies flat, [n, wide] with n <= wide. */

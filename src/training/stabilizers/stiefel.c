@@ -80,8 +80,8 @@ static struct group group_of(struct program *p, const struct stiefel_state *s, i
 
 static void msign(struct program *p, const struct group *g, struct tensor *x, const long *place)
 {
-  newton_schulz_record(p, x, place, g->count, g->rows, g->cols, &ns_sets[NS_POLAR_EXPRESS], MSIGN_STEPS,
-                       1e-30, NULL, 1);
+  newton_schulz_record(p, x, place, g->count, g->rows, g->cols, &ns_sets[NS_POLAR_EXPRESS], NS_AUTO,
+                       MSIGN_STEPS, 1e-30, NULL, 1);
 }
 
 /* Record W <- msign(W). */
