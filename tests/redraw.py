@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 from fractions import Fraction
@@ -218,7 +219,8 @@ def kaplan_meier(times):
         share *= 1 - Fraction(dead, at_risk)
         if share <= Fraction(1, 2):
             out[0] = min(out[0], t)
-        if not share:
+        if not share:  # the band ends where the curve does
+            out[1:] = [min(x, t) for x in out[1:]]
             continue
         spread += dead / (at_risk * (at_risk - dead))
         wide = 1.959963984540054 * math.sqrt(spread) / abs(math.log(share))
@@ -605,8 +607,66 @@ def compared_text(line, tests, arms):
     return "\n".join(out) + "\n"
 
 
+def check_mirror(files, options):
+    """What is said of B against A is what is said of A against B, the other way round."""
+    arms = ["kind=adam", "kind=muonclip"]
+    told = [
+        json.loads(maxlogit("compare", "--json", "--margin=1.5", "--of=" + ",".join(TOLD), *options, *files, *way))
+        for way in (arms, arms[::-1])
+    ]
+    turn = lambda x: x if x is None else 1 / x if "--ratio" in options else 0.0 - x  # noqa: E731
+    edges = lambda i: [i["n"]] + [number(i[k]) for k in ("mean", "lo", "hi")]  # noqa: E731
+    verdicts = {"B is higher": "B is lower", "B is lower": "B is higher"}
+    compare("compare both ways: lines", len(told[0]), len(told[1]))
+    for x, y in zip(*told):
+        what = f"compare {x['metric']} {x['by']} both ways {' '.join(options)}"
+        for one, other in (("a", "b"), ("b", "a")):
+            compare(f"{what}: {one}", edges(x[one]), edges(y[other]))
+        n, mean, lo, hi = edges(x["effect"])
+        compare(f"{what}: effect", [n, turn(mean), turn(hi), turn(lo)], edges(y["effect"]))
+        for key in ("p", "p_holm", "p_signed_ranks", "detectable", "equivalence_p", "pairs_diverged"):
+            compare(f"{what}: {key}", number(x[key]), number(y[key]))
+        for key in ("pairs_unfinished", "pairs_left_out", "differ_in", "differ_in_shape", "by"):
+            compare(f"{what}: {key}", x[key], y[key])
+        pairs = [[[p[k] for k in keys] for p in line["pairs"]] for line, keys in ((x, "ab"), (y, "ba"))]
+        compare(f"{what}: pairs", *pairs)
+        compare(f"{what}: no partner", x["no_partner"], y["no_partner"])
+        compare(f"{what}: verdict", verdicts.get(x["verdict"], x["verdict"]), y["verdict"])
+    return told[0]
+
+
+def check_compare_by(by_point, options):
+    """With --by each of its values has the comparison of its runs alone; none, where they make no pair."""
+    points = [p for p in by_point if p[3] < 4 and (p[0] == "adam" or p[1:3] != (0.02, 0.1))]
+    every = check_mirror([by_point[p].name for p in points], [*options, "--by=train.lr,train.weight_decay"])
+    alone = []
+    for lr, decay in ((0.003, 0.0), (0.003, 0.1), (0.02, 0.0)):
+        files = [by_point[p].name for p in points if p[1:3] == (lr, decay)]
+        lines = check_mirror(files, options)
+        alone += [(f"train.lr={lr:g} train.weight_decay={decay:g}", line) for line in lines]
+    alone.sort(key=lambda x: TOLD.index(x[1]["metric"]))
+    compare("compare --by: lines", [by for by, _ in alone], [line["by"] for line in every])
+    for (by, line), theirs in zip(alone, every):
+        for key in line:
+            if key not in ("by", "p_holm", "verdict"):  # of as many tests as there are
+                compare(f"compare --by {by}: {line['metric']} {key}", line[key] == theirs[key], True)
+
+
 def check_alike():
     """Runs of the same seed that see other batches, or start from other weights, are told."""
+    keys = [k for k in Run("plain.h5").p if k != "train.seed"]
+    shape = [k for k in keys if k.startswith(("model.", "markov.", "data", "train.batch", "train.plant"))]
+    for name, changed in [(k, [k]) for k in shape] + [(None, [k for k in keys if k not in shape])]:
+        shutil.copy(os.path.join(FOLDER, "plain.h5"), os.path.join(FOLDER, "other.h5"))
+        with h5py.File(os.path.join(FOLDER, "other.h5"), "r+") as f:
+            table = f["parameters/table"][()]
+            for row in table:
+                if row["name"].decode() in changed:
+                    row["value"] += b"1"
+            f["parameters/table"][...] = table
+        maxlogit("note", "--accept-edit", "other.h5", "edited by redraw.py")
+        line = json.loads(maxlogit("compare", "--json", "plain.h5", "other.h5"))[0]
+        compare(f"compare, {name} edited: shape", name if name != "data.path" else None, line["differ_in_shape"])
     for name, key in (
         ("plain", None),
         ("lag", "markov.lag"),
@@ -629,13 +689,37 @@ def check_eval():
         out = json.loads(maxlogit("eval", "--json", *words))
         return [[c["context"], c["loss"]] for c in out]
 
-    at = told("-c", "1x,2x", "plain.h5")
-    said = told(
-        "-c", "2x", "plain.h5", "train.batch=2", f"train.val_batches={2 * int(Run('plain.h5').p['train.val_batches'])}"
-    )
-    compare("eval: the run's own last validation", True, abs(at[0][1] - Run("plain.h5").series["val_loss"][-1]) < 1e-5)
-    compare("eval: twice the context", [16] + said[0][1:], at[1])
-    compare("eval: which is another loss", True, at[0][1] != at[1][1])
+    run = Run("plain.h5")
+    batch, batches, context = (int(run.p[k]) for k in ("train.batch", "train.val_batches", "model.context"))
+    at = told("-c", "1x,2x,0.5x,0.75x,1.5x", "plain.h5")
+    for (length, loss), times in zip(at, (1, 2, 0.5, 0.75, 1.5)):
+        sizes = [f"train.batch={int(batch / times)}", f"train.val_batches={math.ceil(batches * max(times, 1))}"]
+        said = told("-c", f"{times}x", "plain.h5", *sizes)
+        compare(f"eval: {times} times the context", [[context * times, loss]], said)
+    compare("eval: the run's own last validation", True, abs(at[0][1] - run.series["val_loss"][-1]) < 1e-5)
+    compare("eval: at other contexts other losses", 5, len({loss for _, loss in at}))
+
+
+def check_rerun():
+    """A number that was another one the first time, whichever, is told with its series and step; so is an event."""
+    maxlogit("rerun", "--output=again.h5", "clips.h5")
+    run = Run("clips.h5")
+    compare("rerun: events to change", True, run.events.count("clip") > 3)
+    changes = [(f"series/{name}", row) for name, x in run.series.items() for row in {0, len(x) // 2, len(x) - 1}]
+    for place, row in changes + [("events", len(run.events) - 1 - run.events[::-1].index("clip"))]:
+        shutil.copy(os.path.join(FOLDER, "clips.h5"), os.path.join(FOLDER, "changed.h5"))
+        os.remove(os.path.join(FOLDER, "again.h5"))
+        with h5py.File(os.path.join(FOLDER, "changed.h5"), "r+") as f:
+            rows = f[place][()]
+            step = rows[row]["step"] if place == "events" else run.steps[place[7:]][row]
+            of = rows["value"][row : row + 1] if place == "events" else rows.reshape(len(rows), -1)[row, -1:]
+            of[0] = 1 if np.isnan(of[0]) else np.nextafter(of[0], of.dtype.type(np.inf))
+            f[place][...] = rows
+        maxlogit("note", "--accept-edit", "changed.h5", "changed by redraw.py")
+        words = [PROGRAM, "rerun", "--output=again.h5", "changed.h5"]
+        done = subprocess.run(words, capture_output=True, text=True, cwd=FOLDER)
+        said = f"the events differ from step {step} on" if place == "events" else f"{place[7:]} differs at step {step:g}:"
+        compare(f"rerun, {place} changed in row {row}: {done.stderr.strip()}", [1, True], [done.returncode, said in done.stderr])
 
 
 # --- figures ------------------------------------------------------------------------------------------------
@@ -783,8 +867,8 @@ def no_width(rows):
     return out
 
 
-def thinned(rows, bins=400):
-    """Two rows a bin of the steps; means keep both extremes in their order, edges and n the outer one."""
+def thinned(rows, bins=400, is_band=True):
+    """Two rows a bin of the steps; means keep both extremes in their order, edges and n of bands the outer one."""
     if len(rows) <= 2 * bins + 2:
         return rows
     steps = np.array([r[0] for r in rows[1:-1]])
@@ -796,9 +880,9 @@ def thinned(rows, bins=400):
         for c in range(1, len(rows[0])):
             x = [r[c] for r in members]
             low, high = (NAN, NAN) if any(map(math.isnan, x)) else (min(x), max(x))
-            if c == 1 or c % 3 == 0:
+            if is_band and (c == 1 or c % 3 == 0):
                 two = low, low
-            elif c % 3 == 1:
+            elif is_band and c % 3 == 1:
                 two = high, high
             else:
                 two = (low, high) if math.isnan(low) or x.index(low) < x.index(high) else (high, low)
@@ -1219,6 +1303,67 @@ def difference(arms, series):
     return expected
 
 
+# --- columns ------------------------------------------------------------------------------------------------
+
+
+def columns(run, names, layer=None, head=None, reduce=None):
+    """What export writes of these series: names of the columns, and a row each step that one of them has."""
+    tables = []
+    for name in names:
+        steps, rows = run.rows(name)
+        heads = run.names(name) or [name]
+        kept = [
+            i
+            for i, h in enumerate(heads)
+            for place in [re.fullmatch(r"l(\d+)(?:h(\d+))?", h)]
+            if place is None or (layer in (None, int(place[1])) and (place[2] is None or head in (None, int(place[2]))))
+        ]
+        values = [[row[i] for i in kept] for row in rows]
+        labels = [f"{name}:{heads[i]}" if len(names) > 1 and run.names(name) else heads[i] for i in kept]
+        if reduce:
+            values, labels = [[largest(v) if reduce == "max" else sum(v) / len(v)] for v in values], [name]
+        tables.append((labels, dict(zip(steps, values))))
+    steps = sorted({step for _, table in tables for step in table})
+    rows = [[s] + [x for labels, table in tables for x in table.get(s, [NAN] * len(labels))] for s in steps]
+    return ["step"] + [label for labels, _ in tables for label in labels], rows
+
+
+def check_columns(runs, group):
+    """Series as text: of one layer and head, every so many steps, thinned, reduced, side by side, and over seeds."""
+
+    def written(*words):
+        lines = maxlogit("export", *words).splitlines()
+        rows = [[float(x) for x in line.split()] for line in lines if line[0] != "#"]
+        return next(line for line in lines if line.startswith("# step")).split()[1:], rows
+
+    series = (["loss"], ["attn/max_logit"], ["weight/stable_rank"], ["loss", "val_loss", "attn/entropy"])
+    choices = ({}, {"layer": 1}, {"head": 1}, {"layer": 0, "head": 1}, {"reduce": "max"}, {"reduce": "mean"})
+    for run, names, choice in itertools.product(runs, series, choices):
+        labels, rows = columns(run, names, **choice)
+        options = [f"--{key}={value}" for key, value in choice.items()]
+        for how, ours in (
+            ([], rows),
+            (["--every=2"], [r for r in rows if r[0] % 2 == 0]),
+            (["--every=3"], [r for r in rows if r[0] % 3 == 0]),
+            (["--bins=2"], thinned(rows, 2, False)),
+        ):
+            what = f"export {run.name} {' '.join(names + options + how)}"
+            found, theirs = written(run.name, *names, *options, *how)
+            compare(f"{what}: columns", labels, found)
+            compare(f"{what}: rows", len(ours), len(theirs))
+            for a, b in zip(ours, theirs):
+                compare(what, a, b)
+    for mean in ("arithmetic", "geometric"):
+        for names, choice in ((["loss"], {}), (["attn/max_logit"], {"reduce": "max"}), (["attn/entropy"], {"layer": 1})):
+            tables = [columns(r, names, **choice)[1] for r in group if not r.diverged]
+            ours = band([([row[0] for row in t], [row[1:] for row in t]) for t in tables], mean == "geometric")
+            words = [f"--band={mean}", *[f"--{key}={value}" for key, value in choice.items()]]
+            _, theirs = written(*[r.name for r in group], *names, *words)
+            compare(f"export {' '.join(words)}: rows", len(ours), len(theirs))
+            for a, b in zip(ours, theirs):
+                compare(f"export {' '.join(names + words)}", a, b)
+
+
 # --- where the largest stands ---------------------------------------------------------------------------------
 
 
@@ -1310,7 +1455,7 @@ def main():
     ]
     states = {
         ("adam", 0.003, 0.0): (None, "diverged", None),
-        ("muonclip", 0.02, 0.0): (None, None, "stopped"),
+        ("muonclip", 0.02, 0.0): (None, "stopped", "stopped"),
         ("muonclip", 0.003, 0.1): ("diverged", "diverged", "diverged"),
     }
     for i, (point, run) in enumerate(sorted(by_point.items())):
@@ -1343,6 +1488,7 @@ def main():
                 for kind in ("adam", "muonclip")
             ]
             told += check_compare(arms, options)
+        check_compare_by(by_point, options)
     compare(
         "a difference that is one by itself, of several none",
         True,
@@ -1351,6 +1497,7 @@ def main():
 
     check_alike()
     check_eval()
+    check_rerun()
     check_order(runs)
     check_spectra()
     sets = [
@@ -1426,6 +1573,7 @@ def main():
     )
     told = [[line.split()[0]] + line.split()[3:5] for line in listing.splitlines()[1:]]
     compare("sweep: runs", 24, len(told))
+    check_columns([by_point["adam", 0.02, 0.0, 4], by_point["muonclip", 0.02, 0.0, 1]], groups["adam", 0.02, 0.0])
     check_places(runs + ones + longs, told)
     check_run("still.h5", "train.lr=0", "train.plant=*:*:0", "preset=adam")  # all are equal
     check_run("planted.h5", "train.plant=1:1:1e20", "train.on_nonfinite=continue", "preset=muon")

@@ -41,6 +41,7 @@ run() {
   run plain $tiny train.steps=10 train.batch=4
   run lag $tiny train.steps=10 train.batch=4 markov.lag=5
   run recall $tiny train.steps=10 train.batch=4 data=recall
+  run clips $tiny train.steps=10 stabilizers=qk_clip qk_clip.tau=1 record.probe_every=5
   run from $tiny train.steps=10 train.batch=4 train.init_from=plain.h5
   seed=0
   for plant in 2 1e9 1e30; do # of the last nothing is finite

@@ -265,7 +265,6 @@ struct survival survival_of(const double *time, const int *censored, int n)
     if (pow(share, exp(spread)) <= 0.5) out.lo = fmin(out.lo, t);
     if (pow(share, exp(-spread)) <= 0.5) out.hi = fmin(out.hi, t);
   }
-  out.lo = fmin(out.lo, out.median);
   memory_free(order);
   return out;
 }

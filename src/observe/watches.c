@@ -206,9 +206,12 @@ int watches_read(struct watches *w, enum series_axis axis, const struct step_sca
       status = error_set(e, own.status, "%s", own.text);
   }
   for (long i = 0; axis == AXIS_STEP && i < w->emitted_count; i++) {
+    const real *value = report_of(rows.read, w->emitted[i].from);
     rows.row = &w->emitted[i].row;
-    reading_put(&rows, 0, report_of(rows.read, w->emitted[i].from), 1);
-    if (!rows.row->value) reading_put_number(&rows, 0, (double)*report_of(rows.read, w->emitted[i].from));
+    if (rows.row->value)
+      reading_put(&rows, 0, value, 1);
+    else
+      reading_put_number(&rows, 0, (double)*value);
   }
   return status;
 }

@@ -35,6 +35,12 @@ sed -n 's/.*"context": \([0-9]*\), "multiple": \([0-9.]*\), "loss": \([^,]*\), "
 val=$("$program" export "$dir/from.h5" val_loss | awk 'END { printf "%.4f", $2 }')
 test "$(awk 'NR == 2 { print $3 }' "$dir/summary")" = "$val" || fail "at its own context eval is not the last val_loss $val"
 
+# the last quarter of a context that is no multiple of four
+"$program" eval --positions --context=0.625x "$dir/from.h5" | awk '/^[0-9]/ { loss[$1] = $2; n = $1 + 1 }
+  END { for (i = int(n * 3 / 4); i < n; i++) { sum += loss[i]; k++ } printf "%d %.4f\n", n, sum / k }' > "$dir/wanted"
+"$program" eval --context=0.625x "$dir/from.h5" | awk 'NR == 2 { print $2, $4 }' | cmp -s - "$dir/wanted" && grep -q '^10 ' "$dir/wanted" ||
+  fail "the last quarter of ten positions: $(cat "$dir/wanted")"
+
 # what is no longer the text of the run is told, unless another is asked for
 head -c 3000 "$srcdir/README.md" > "$dir/book"
 small_run book data=bytes data.path="$dir/book"

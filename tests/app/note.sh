@@ -21,6 +21,12 @@ lines "$date  head 3 looks odd|$date  second|                      line|" < "$di
 lines "note  run.h5  $date  head 3 looks odd|note  run.h5  $date  second|                                    line|" < "$dir/out" ||
   fail "show has no notes: $(cat "$dir/out")"
 "$program" show --json "$run" | grep -A3 '"notes"' | grep -q '"text": "head 3 looks odd"' || fail "show --json has no notes"
+# every byte that may stand in a text is kept, but for those that steer a terminal
+cp "$run" "$dir/bytes.h5"
+LC_ALL=C awk 'BEGIN { for (i = 1; i < 128; i++) if (i != 10 && i != 127) printf "%c", i }' > "$dir/bytes"
+note "$dir/bytes.h5" "$(cat "$dir/bytes")µ" && note "$dir/bytes.h5" || fail "bytes: $(cat "$dir/err")"
+{ LC_ALL=C tr '\001-\010\013-\037' '?' < "$dir/bytes"; echo µ; } > "$dir/wanted"
+tail -n 1 "$dir/out" | sed "s/^$date  //" | cmp -s - "$dir/wanted" || fail "bytes: $(tail -n 1 "$dir/out" | od -c | head)"
 numbers "$run" | cmp -s - "$dir/first" || fail "a note has changed the numbers"
 test "$(id "$run")" = "$first" || fail "a note has changed the id"
 

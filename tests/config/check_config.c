@@ -456,6 +456,58 @@ START_TEST(ranges)
 }
 END_TEST
 
+/* Every choice of a value of each line is a point, or the same configuration as one; and no point is anything else. */
+START_TEST(points_are_all_choices)
+{
+  static const struct {
+    const char *key, *values; /* by blanks */
+  } lines[][3] = {
+    {{"train.weight_decay", "0 0.3"}, {"preset", "adam kimi_k2"}, {"train.seed", "1 2"}},
+    {{"stabilizers", "none qk_norm"}, {"preset", "muonclip adamclip"}, {"qk_clip.tau", "5 7"}},
+    {{"optimizer", "sgd none"}, {"preset", "adam muon"}, {"optimizer", "adam sgd"}},
+    {{"preset", "adam muonclip"}, {"stabilizers", "none soft_cap"}, {"preset", "muon kimi_k2"}},
+  };
+  for (size_t n = 0; n < sizeof lines / sizeof *lines; n++) {
+    char text[512] = "", *chosen[8], *point[8], value[2][32];
+    for (int i = 0; i < 3; i++) {
+      ck_assert_int_eq(sscanf(lines[n][i].values, "%31s %31s", value[0], value[1]), 2);
+      size_t used = strlen(text);
+      snprintf(text + used, sizeof text - used, "%s=%s,%s\n", lines[n][i].key, value[0], value[1]);
+    }
+    struct config *all = config_new();
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+      ck_assert_msg(!config_assign(all, line, &e), "%s", e.text);
+    long points = config_points(all);
+    ck_assert_int_le(points, 8);
+    for (int p = 0; p < 8; p++) {
+      struct config *c = config_new();
+      for (int i = 0; i < 3; i++) {
+        sscanf(lines[n][i].values, "%31s %31s", value[0], value[1]);
+        ck_assert(!config_set(c, lines[n][i].key, value[p >> i & 1], "test", &e));
+      }
+      ck_assert(!config_finish(c, &e));
+      chosen[p] = config_text(c);
+      config_free(c);
+      if (p >= points) continue;
+      c = config_point(all, p);
+      ck_assert(!config_finish(c, &e));
+      point[p] = config_text(c);
+      config_free(c);
+    }
+    for (int p = 0; p < 8; p++) {
+      int met = 0, is_choice = 0;
+      for (int k = 0; k < points; k++) met |= !strcmp(point[k], chosen[p]);
+      for (int k = 0; k < 8; k++) is_choice |= p >= points || !strcmp(point[p], chosen[k]);
+      ck_assert_msg(met, "no point of case %zu is\n%s", n, chosen[p]);
+      ck_assert_msg(is_choice, "point %d of case %zu is no choice", p, n);
+    }
+    for (int p = 0; p < 8; p++) memory_free(chosen[p]);
+    for (int p = 0; p < points; p++) memory_free(point[p]);
+    config_free(all);
+  }
+}
+END_TEST
+
 START_TEST(overridden_axes_are_none)
 {
   static const struct {
@@ -751,6 +803,7 @@ int main(void)
   tcase_add_test(tests, products);
   tcase_add_test(tests, ranges);
   tcase_add_test(tests, overridden_axes_are_none);
+  tcase_add_test(tests, points_are_all_choices);
   tcase_add_test(tests, same_run_same_id);
   tcase_add_test(tests, every_key_counts);
   tcase_add_test(tests, written_text_reads_back);

@@ -434,8 +434,12 @@ static const struct claim_row made_rows[] = {
   CLAIM(1.5, .id = "ratio",
         .arm = {{.name = "A"}, {.name = "B", .set = "train.lr=0.001"}, {.name = "C", .set = "optimizer=sgd"}},
         .metric = "loss", .contrast = CONTRAST_RATIO, .prediction = PREDICT_SAME),
-  CLAIM(1.1, .id = "two-metrics", .arm = {{.name = "A"}, {.name = "A", .metric = "grad_norm"}},
+  CLAIM(1.1, .id = "two-metrics",
+        .arm = {{.name = "A", .set = "train.lr=0.02"},
+                {.name = "A", .set = "train.lr=0.02", .metric = "grad_norm"}},
         .metric = "loss", .contrast = CONTRAST_RATIO, .prediction = PREDICT_NOT_LESS),
+  CLAIM(0.2, .id = "longer", .arm = {{.name = "A", .set = "train.steps=12"}, {.name = "B"}},
+        .metric = "loss"),
   CLAIM(0.2, .id = "first-diverges", .arm = {{.name = "A", .set = "train.lr=1e30"}, {.name = "B"}},
         .metric = "loss"),
   CLAIM(0.2, .id = "second-diverges", RATES(1e30), .metric = "loss"),
@@ -487,11 +491,67 @@ static void check_readme(const struct ledger *l, const char *folder)
       const struct claim_arm *arm = &x->claim->arm[a];
       snprintf(want, sizeof want, "| %s | `%s` | %d | ", arm->name, arm->set ? arm->set : "the regime",
                x->arm[a].mean.n);
-      ck_assert_msg(strstr(from, want) != NULL, "%s: not %s", x->claim->id, want);
+      char *row = strstr(from, want);
+      ck_assert_msg(row != NULL, "%s: not %s", x->claim->id, want);
+      for (int k = 0, n = 0; k < x->arm[a].runs; k++)
+        n += snprintf(want + n, sizeof want - (size_t)n, " %s%s", x->arm[a].run[k].id,
+                      x->arm[a].run[k].fate == SWEEP_DIVERGED ? "(diverged)" : "");
+      ck_assert_msg(strstr(row, want) && strstr(row, want) < strchr(row, '\n'), "%s: not%s", x->claim->id,
+                    want);
     }
     if (to) *to = '\n';
   }
   memory_free(text);
+}
+
+/* Smallest and largest mean of a series of one value a step over an arm's runs, and its last step. */
+static void see_curve(const struct entry_arm *arm, const char *series, int geometric, double low_high_last[3])
+{
+  struct run_series s[6];
+  int n = 0;
+  ck_assert_int_le(arm->runs, 6);
+  for (int k = 0; k < arm->runs; k++) {
+    struct run_file *r;
+    if (arm->run[k].fate != SWEEP_FINISHED) continue;
+    ck_assert(!run_open(&r, arm->run[k].path, NULL) && !run_read(r, series, &s[n++], NULL));
+    run_close(r);
+  }
+  for (long row = 0; n && row < s[0].rows; row++) {
+    double sum = 0;
+    for (int k = 0; k < n; k++) sum += geometric ? log(s[k].value[row]) / n : s[k].value[row] / n;
+    low_high_last[0] = fmin(low_high_last[0], geometric ? exp(sum) : sum);
+    low_high_last[1] = fmax(low_high_last[1], geometric ? exp(sum) : sum);
+    low_high_last[2] = fmax(low_high_last[2], s[0].step[row]);
+  }
+  while (n) run_series_free(&s[--n]);
+}
+
+/* The axes of the curves are those of all arms. */
+static void check_figures(const struct ledger *l, const char *folder)
+{
+  static const char script[] = "set print '-'\nprint has_curves == 1 ? sprintf('<svg %.12g %.12g %.12g', "
+                               "curve_low, curve_high, last_step) : '<svg'\n";
+  char path[64], *svg;
+  struct error e = {0};
+  int seen = 0;
+  snprintf(path, sizeof path, "%s/claim.gp", folder);
+  ck_assert(!file_write(path, script, strlen(script), &e));
+  for (int i = 0; i < l->entries; i++) {
+    const struct entry *x = &l->entry[i];
+    double want[3] = {INFINITY, -INFINITY, 0}, found[3];
+    ck_assert_msg(claim_figure(x, folder, "x", &svg, &e) == STATUS_OK, "%s", e.text);
+    if (svg && sscanf(svg, "<svg %lf %lf %lf", &found[0], &found[1], &found[2]) == 3 &&
+        !strncmp(x->claim->metric, "loss", 4)) {
+      for (int a = 0; a < claim_arms(x->claim); a++)
+        see_curve(&x->arm[a], "loss", x->claim->contrast == CONTRAST_RATIO, want);
+      for (int k = 0; k < 3; k++)
+        ck_assert_msg(fabs(found[k] - want[k]) <= 1e-6 * want[k], "%s: %g of its axis, not %g", x->claim->id,
+                      found[k], want[k]);
+      seen++;
+    }
+    memory_free(svg);
+  }
+  ck_assert_int_ge(seen, 7);
 }
 
 START_TEST(what_counts_in_a_claim)
@@ -574,6 +634,9 @@ START_TEST(what_counts_in_a_claim)
   ck_assert_int_eq(l.family, family);
   ck_assert_msg(diverged == 12 && censored > 0 && not_finite > 0,
                 "%d diverged, %d times were not reached, %d not finite", diverged, censored, not_finite);
+  check_readme(&l, folder);
+  if (!system("gnuplot --version >/dev/null 2>&1")) check_figures(&l, folder);
+  l.entry[0].arm->run[1].fate = SWEEP_FAILED; /* which is no divergence */
   check_readme(&l, folder);
   /* each run's time is told once, whichever claims share it */
   double sum = 0, each = 0;

@@ -4,6 +4,7 @@
 #include "numerics/linalg.h"
 #include "observe/observable.h"
 #include "observe/watches.h"
+#include "training/optimizer.h"
 
 /* One observable alone, and what passed its point in layer `layer`. */
 struct spy {
@@ -36,7 +37,7 @@ static void spy_tap(struct watcher *w, struct program *p, enum point point, int 
 
 static void spy_open(struct spy *s, struct fixture *f, const char *name, enum series_axis axis, int layer)
 {
-  static const struct record_options none;
+  static const struct record_options none = {.level = 0.1};
   const struct observable *o = observable_find(name);
   ck_assert_ptr_nonnull(o);
   *s = (struct spy){.watcher = {spy_tap},
@@ -66,24 +67,31 @@ static void spy_read(struct spy *s, struct fixture *f)
 
 enum { BATCH = 2, CONTEXT = 12, CUT = 5, TOKENS = BATCH * CONTEXT };
 
-/* Half of a batch of random tokens, two documents in every row, run twice: means and maxima are those of once. */
-static struct model_program watched_pass(struct fixture *f)
+/* Two halves of a batch of random tokens, two documents in every row. */
+static struct model_program watched_passes(struct fixture *f, const uint64_t half[2])
 {
   struct model_program mp;
   int token[TOKENS], position[TOKENS], start[TOKENS];
   model_program_init(&f->model, &mp, BATCH, CONTEXT, 0, &f->model.step, 2);
-  for (int i = 0; i < TOKENS; i++) {
-    token[i] =
-      (int)draw_below((struct draw){5, STREAM_TEST, 0}, (uint64_t)i, (uint64_t)f->model.options.vocab);
-    position[i] = i % CONTEXT;
-    start[i] = position[i] < CUT ? 0 : CUT;
+  for (int k = 0; k < 2; k++) {
+    for (int i = 0; i < TOKENS; i++) {
+      token[i] = (int)draw_below((struct draw){half[k], STREAM_TEST, 0}, (uint64_t)i,
+                                 (uint64_t)f->model.options.vocab);
+      position[i] = i % CONTEXT;
+      start[i] = position[i] < CUT ? 0 : CUT;
+    }
+    fixture_put(f, mp.tokens, token);
+    fixture_put(f, mp.position, position);
+    fixture_put(f, mp.start, start);
+    program_run(mp.program);
   }
-  fixture_put(f, mp.tokens, token);
-  fixture_put(f, mp.position, position);
-  fixture_put(f, mp.start, start);
-  program_run(mp.program);
-  program_run(mp.program);
   return mp;
+}
+
+/* The same half twice: means and maxima are those of once. */
+static struct model_program watched_pass(struct fixture *f)
+{
+  return watched_passes(f, (const uint64_t[]){5, 5});
 }
 
 static double norm_of(const real *x, long n)
@@ -264,6 +272,40 @@ START_TEST(drive_is_the_derivative_of_the_leading_value)
 }
 END_TEST
 
+/* Whatever an observable takes from a step is of all its micro-batches: in whichever order these come. */
+START_TEST(the_order_of_micro_batches_does_not_matter)
+{
+  static const uint64_t halves[3][2] = {{5, 6}, {6, 5}, {6, 6}};
+  int taken = 0;
+  for (const struct observable *const *o = observables; *o; o++) {
+    double sum[3] = {0};
+    float value[3][16][64];
+    const struct series *all = observable_series(*o);
+    if (!(*o)->tap || all->axis != AXIS_STEP) continue;
+    for (int order = 0; order < 3; order++) {
+      struct fixture *f = watched(1, _i);
+      struct spy s;
+      spy_open(&s, f, (*o)->name, AXIS_STEP, 1);
+      struct model_program mp = watched_passes(f, halves[order]);
+      spy_read(&s, f);
+      for (int i = 0; all[i].name; i++)
+        for (long k = 0; all[i].axis == AXIS_STEP && k < s.row[i].width; k++)
+          sum[order] += value[order][i][k] = s.row[i].value[k];
+      model_program_free(&mp);
+      fixture_close(f);
+      for (int i = 0; all[i].name && order == 1; i++)
+        for (long k = 0; all[i].axis == AXIS_STEP && k < s.row[i].width; k++)
+          ck_assert_msg(fabsf(value[0][i][k] - value[1][i][k]) <= 1e-5F * fabsf(value[0][i][k]),
+                        "%s[%ld]: %g, in the other order %g", all[i].name, k, (double)value[0][i][k],
+                        (double)value[1][i][k]);
+    }
+    ck_assert_msg(fabs(sum[0] - sum[2]) > 1e-3 * fabs(sum[0]), "%s: of one half alone", (*o)->name);
+    taken++;
+  }
+  ck_assert_int_ge(taken, 3);
+}
+END_TEST
+
 /* What is chosen: its series and no others; what is not chosen leaves no call in a program, and no room. */
 static void chosen(const char *names, long *series, int *calls)
 {
@@ -305,6 +347,55 @@ START_TEST(only_what_is_chosen_costs)
 }
 END_TEST
 
+/* A stabiliser that emits a series of every shape: value k of series i is 100 (i + 1) + k. */
+static const struct series of_every_shape[] = {
+  {"test/step", PER_STEP, AXIS_STEP, "1", "", "", EVENT_NONE},
+  {"test/layer", PER_LAYER, AXIS_STEP, "1", "", "", EVENT_NONE},
+  {"test/head", PER_HEAD, AXIS_STEP, "1", "", "", EVENT_NONE},
+  {"test/tensor", PER_TENSOR, AXIS_STEP, "1", "", "", EVENT_NONE},
+  {0}};
+
+static void emit_all(struct stabilizer_context *c, struct program *p)
+{
+  for (int i = 0; of_every_shape[i].name; i++) {
+    long n = model_series_size(c->model, of_every_shape[i].shape);
+    double *value = program_memory(p, (size_t)n, sizeof *value);
+    for (long k = 0; k < n; k++) value[k] = 100 * (i + 1) + (double)k;
+    PROGRAM_CALL(p, copy, .y = c->series[i], .x = program_reals(p, 1, n, value, "values"));
+  }
+}
+
+static const void *no_options(void *context, const char *name) { return (void)context, (void)name, NULL; }
+
+START_TEST(what_stabilisers_emit_is_recorded)
+{
+  static const struct stabilizer emitter = {.name = "emitter", .emits = of_every_shape};
+  struct fixture *f = fixture_open("layers=2 width=16 heads=4 context=12 vocab=20", "qk_clip", &emitter);
+  struct error e = {0};
+  struct updates *u = updates_new(&f->model, "none", &(struct override_options){"", "", "", 0, 0},
+                                  &(struct update_rule){.seed = 1}, no_options, NULL, &e);
+  struct watches *w = watches_new(&f->model, u, &(struct record_options){.observe = "default"});
+  fixture_run(f, 1, emit_all, &(struct step_scalars){0, 1, 1});
+  ck_assert_int_eq(watches_read(w, AXIS_STEP, &(struct step_scalars){0, 1, 1}, 1, 0, &e), STATUS_OK);
+  long count, met = 0;
+  const struct recorded *all = watches_recorded(w, &count);
+  for (long i = 0; i < count; i++) {
+    const struct series *s = all[i].series;
+    if (s < of_every_shape || s >= of_every_shape + 4) continue;
+    double first = 100 * (double)(s - of_every_shape + 1);
+    ck_assert_int_eq(all[i].row->width, model_series_size(&f->model, s->shape));
+    for (long k = 0; k < all[i].row->width; k++)
+      ck_assert_double_eq(s->shape == PER_STEP ? all[i].row->number : (double)all[i].row->value[k],
+                          first + (double)k);
+    met++;
+  }
+  ck_assert_int_eq(met, 4);
+  watches_free(w);
+  updates_free(u);
+  fixture_close(f);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("observables");
@@ -313,7 +404,9 @@ int main(void)
   tcase_add_loop_test(c, sink_is_the_weight_of_the_first_position, 0, 3);
   tcase_add_loop_test(c, outliers_are_moments_of_what_flows, 0, 3);
   tcase_add_loop_test(c, drive_is_the_derivative_of_the_leading_value, 0, 2);
+  tcase_add_loop_test(c, the_order_of_micro_batches_does_not_matter, 0, 3);
   tcase_add_test(c, only_what_is_chosen_costs);
+  tcase_add_test(c, what_stabilisers_emit_is_recorded);
   suite_add_tcase(s, c);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);

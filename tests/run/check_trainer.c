@@ -344,6 +344,13 @@ START_TEST(a_run_that_is_not_the_same_again_is_told)
   e = (struct error){0};
   snprintf(two, sizeof two, "%s", path("two"));
   ck_assert_int_eq(rerun_compare(two, one, &series, &e), STATUS_FAIL); /* no probe */
+  e = (struct error){0};
+  driven("shorter", "train.steps=6 preset=muonclip qk_clip.tau=0.1 train.val_every=6 record.spectra_every=0");
+  driven(
+    "longer",
+    "train.steps=9 preset=muonclip qk_clip.tau=0.1 train.val_every=6 record.spectra_every=0"); /* clips in every step */
+  snprintf(one, sizeof one, "%s", path("shorter"));
+  ck_assert_msg(!rerun_compare(one, path("longer"), &series, &e), "%s", e.text);
 }
 END_TEST
 
