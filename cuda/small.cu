@@ -140,15 +140,14 @@ struct see_pairs_each {
   {
     float *to = seen.row(n);
     const float *from = look.row(n);
-    double pairs = (double)to[1] + (double)from[1];
-    if (from[1] > 0) to[0] += (float)(((double)from[0] - (double)to[0]) * (double)from[1] / pairs);
-    to[1] = (float)pairs;
+    if (from[1] > 0) to[0] += (float)((double)from[0] * (double)from[1]);
+    to[1] += from[1];
     float now = stats.at(n, 0), before = largest.at(n, 0);
     if (!(isnan(now) ? !isnan(before) : now > before)) return;
     for (int j = 2; j < 5; j++) to[j] = from[j];
   }
 };
-/* "shares are averaged by their pairs, pairs added, and the rest is look's where stats[:,0] is above largest[:,0], the
+/* "shares times their pairs are added, and pairs, and the rest is look's where stats[:,0] is above largest[:,0], the
    largest so far, or the first NaN" */
 static void see_pairs(struct device *device, const struct see_pairs_args *x)
 {

@@ -21,6 +21,8 @@ struct watched { /* what the summary tells */
   char path[4096];
   const char *state;
   long heads;
+  int ranks;
+  double numbers, sent; /* that are trained; bytes that this rank has sent before */
 };
 
 static void tick(void *context, const struct trainer *t)
@@ -40,7 +42,7 @@ static void tick(void *context, const struct trainer *t)
   if (!w->quiet) progress_tick(&w->progress, t);
 }
 
-static void begin(struct watched *w, const struct trainer *t, int quiet)
+static void begin(struct watched *w, struct trainer *t, int quiet)
 {
   const struct model_options *m = config_section(trainer_config(t), "model");
   const struct top_options *top = config_section(trainer_config(t), "");
@@ -54,6 +56,9 @@ static void begin(struct watched *w, const struct trainer *t, int quiet)
                         .heads = m->heads,
                         .state = trainer_state(t),
                         .steps = trainer_step_count(t)};
+  w->ranks = trainer_ranks(t, NULL);
+  w->numbers = (double)trainer_model(t)->params.values.cols;
+  w->sent = comm_sent();
   snprintf(w->path, sizeof w->path, "%s", trainer_path(t));
   progress_init(&w->progress, t);
   if (quiet) return;
@@ -62,6 +67,18 @@ static void begin(struct watched *w, const struct trainer *t, int quiet)
           m->layers, text_s(m->layers), m->width, m->heads, text_s(m->heads), m->context, m->attention,
           plain ? "" : ", ", plain ? "" : m->ffn, top->optimizer, train->lr, top->stabilizers,
           trainer_data(t));
+}
+
+/* Over the wire must go, of sums over R ranks that all are to have, 2 (R-1)/R of them from each (Patarasuk and Yuan
+   2009); the rest is what passes have seen, and validation. */
+static void print_wire(const struct watched *w)
+{
+  double least = 2 * (w->ranks - 1.0) / w->ranks * w->numbers * sizeof(real);
+  double steps = (double)(w->steps - w->progress.first_step);
+  double sent = (comm_sent() - w->sent) / steps;
+  if (w->ranks > 1 && steps > 0)
+    printf("  ranks      %d; each sent %.4g kB a step, %.3f times the least for the gradients\n", w->ranks,
+           sent / 1e3, sent / least);
 }
 
 static void summary(struct watched *w, int status)
@@ -80,6 +97,7 @@ static void summary(struct watched *w, int status)
            without_nan_sign((double)w->last_max), w->last_at / w->heads, w->last_at % w->heads,
            without_nan_sign(w->peak.value), w->peak.step, w->peak.at / w->heads, w->peak.at % w->heads);
   }
+  print_wire(w);
   printf("  record     %s\n", w->path);
   if (status == STATUS_STOPPED)
     printf("go on with\n  maxlogit resume %s\n", w->path);
@@ -89,12 +107,27 @@ static void summary(struct watched *w, int status)
            w->path, w->path);
 }
 
+int use_ranks(struct error *e)
+{
+  struct comm *all = comm_world(e);
+  if (all) trainer_use_ranks(all);
+  return all ? STATUS_OK : e->status;
+}
+
 int report_drive(struct trainer *t, int quiet, struct error *e)
 {
+  int rank;
+  trainer_ranks(t, &rank);
   struct watched w;
   const struct train_options *train = config_section(trainer_config(t), "train");
   bits_warn(((const struct top_options *)config_section(trainer_config(t), ""))->device);
-  begin(&w, t, quiet);
+  int stops = 0;
+  if (trainer_meet(t, &stops, e)) {
+    trainer_abandon(t);
+    return e->status;
+  }
+  comm_tell();
+  begin(&w, t, quiet || rank);
   int status = drive(t, train->max_time, tick, &w, e);
   if (status == STATUS_FAIL || status == STATUS_USAGE)
     progress_end(&w.progress);

@@ -3,6 +3,8 @@
 #define MAXLOGIT_REPORT_H
 #include "run/drive.h"
 
+/* Runs of this command are on all ranks that a launcher has started. */
+int use_ranks(struct error *);
 /* Drive a trainer to its end (drive.h) with progress on standard error and a summary on standard output. */
 int report_drive(struct trainer *, int quiet, struct error *);
 #endif

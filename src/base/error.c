@@ -54,6 +54,9 @@ void bug(const char *file, int line, const char *format, ...)
   abort();
 }
 
+static int (*taker)(const char *line);
+void messages_to(int (*take)(const char *line)) { taker = take; }
+
 /* One write, so that lines of several processes do not mix. */
 static void say(const char *prefix, const char *format, va_list arguments)
 {
@@ -61,6 +64,7 @@ static void say(const char *prefix, const char *format, va_list arguments)
   int n = snprintf(line, sizeof line, "%s", prefix);
   vsnprintf(line + n, sizeof line - (size_t)n, format, arguments);
   defuse(line);
+  if (taker && !taker(line + strlen("maxlogit: "))) return;
   fprintf(stderr, "%s\n", line);
 }
 

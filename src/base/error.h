@@ -34,6 +34,8 @@ void bug(const char *file, int line, const char *format, ...)
   } while (0)
 
 /* A line on standard error: "maxlogit: ..." / "maxlogit: warning: ...". */
+/* Whoever takes these lines first: says whether they are to be written, too. NULL: nobody. */
+void messages_to(int (*take)(const char *line));
 void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

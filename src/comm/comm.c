@@ -1,4 +1,8 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "comm/comm.h"
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,28 +11,38 @@
 #include "base/memory.h"
 #include "comm/launcher.h"
 
-enum { HOST_NAME = 64 };
+enum { SAID = 4096 }; /* bytes of lines that are kept */
+
+/* What all know of each. */
+struct place {
+  char host[64];
+  uint64_t cores; /* a hash of those that it may run on */
+};
 
 static struct {
   struct comm comm;                 /* ranks 0: not opened */
   const struct comm_module *module; /* NULL: one rank */
-  char (*host)[HOST_NAME];
+  struct place *place;
   char library[256];
   double patience, sent;
-  int status; /* on which the ranks have agreed that all ends */
+  char *said; /* lines, on rank 0 those that it has told, else those that it has not */
+  size_t said_bytes;
 } world = {.patience = 600};
 
-int comm_launched(void) { return launcher_ranks() > 1; }
 void comm_patience(double seconds) { world.patience = seconds; }
 const char *comm_library(void) { return *world.library ? world.library : NULL; }
 double comm_sent(void) { return world.sent; }
-const char *comm_host(int rank) { return world.module ? world.host[rank] : "this host"; }
+
+const char *comm_host(const struct comm *c, int rank)
+{
+  return c->of_all ? world.place[c->of_all[rank]].host : "this host";
+}
 
 int comm_neighbours(void)
 {
   int n = 0;
   for (int i = 0; world.module && i < world.comm.ranks; i++)
-    n += !strcmp(world.host[i], world.host[world.comm.rank]);
+    n += !memcmp(&world.place[i], &world.place[world.comm.rank], sizeof *world.place);
   return n ? n : 1;
 }
 
@@ -50,9 +64,60 @@ void comm_lacks(char *out, size_t room)
   if (m && !*world.library) m->library(world.library, sizeof world.library);
 }
 
+/* Rank 0 says what it says; the others keep it for it (comm_tell). */
+static int hear(const char *line)
+{
+  size_t n = strlen(line) + 1;
+  if (world.said_bytes + n > SAID) return world.comm.rank == 0;
+  world.said = memory_grow(world.said, world.said_bytes, world.said_bytes + n, 1);
+  memcpy(world.said + world.said_bytes, line, n);
+  world.said_bytes += n;
+  return world.comm.rank == 0;
+}
+
+static int was_said(const char *line)
+{
+  for (size_t at = 0; at < world.said_bytes; at += strlen(world.said + at) + 1)
+    if (!strcmp(world.said + at, line)) return 1;
+  return 0;
+}
+
+void comm_tell(void)
+{
+  if (!world.module) return;
+  int any = world.comm.rank && world.said_bytes;
+  for (int d = 1; d < world.comm.ranks; d *= 2) {
+    int other;
+    comm_pass(&world.comm, d, &any, &other, sizeof any);
+    any |= other;
+  }
+  if (!any) return;
+  char *own = memory_new(SAID + 1, 1), *all = memory_new((size_t)world.comm.ranks, SAID + 1);
+  if (world.said_bytes) memcpy(own, world.said, world.said_bytes);
+  comm_gather(&world.comm, own, all, SAID + 1);
+  for (int i = 1; world.comm.rank == 0 && i < world.comm.ranks; i++)
+    for (const char *line = all + (size_t)i * (SAID + 1); *line; line += strlen(line) + 1)
+      if (!was_said(line)) message("rank %d on %s: %s", i, comm_host(&world.comm, i), line), hear(line);
+  if (world.comm.rank) world.said_bytes = 0;
+  memory_free(own);
+  memory_free(all);
+}
+
+static struct place place_here(void)
+{
+  struct place own = {.cores = 14695981039346656037u};
+  cpu_set_t set;
+  gethostname(own.host, sizeof own.host - 1);
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  for (size_t i = 0; i < sizeof set; i++)
+    own.cores = (own.cores ^ ((unsigned char *)&set)[i]) * 1099511628211u;
+  return own;
+}
+
 struct comm *comm_world(struct error *e)
 {
-  char why[512] = "", own[HOST_NAME] = "";
+  char why[512] = "";
   if (world.comm.ranks) return &world.comm;
   world.comm = (struct comm){.ranks = 1};
   int ranks = launcher_ranks();
@@ -61,6 +126,7 @@ struct comm *comm_world(struct error *e)
   const struct comm_module *m = launcher_module(e);
   if (!m) {
     error_prefix(e, "a launcher has started %d ranks", ranks);
+    if (launcher_rank()) *e->text = 0; /* one of them tells */
     return NULL;
   }
   m->library(world.library, sizeof world.library);
@@ -77,11 +143,14 @@ struct comm *comm_world(struct error *e)
   world.module = m;
   world.comm = c;
   atexit(at_exit);
-  gethostname(own, sizeof own - 1);
-  world.host = memory_new((size_t)ranks, sizeof *world.host);
-  comm_gather(&world.comm, own, world.host, sizeof own);
-  /* what results go to is rank 0's */
+  world.place = memory_new((size_t)ranks, sizeof *world.place);
+  world.comm.of_all = memory_new((size_t)ranks, sizeof *world.comm.of_all);
+  for (int i = 0; i < ranks; i++) world.comm.of_all[i] = i;
+  struct place own = place_here();
+  comm_gather(&world.comm, &own, world.place, sizeof own);
+  /* what results go to is rank 0's, and so are lines of messages */
   if (c.rank && !freopen("/dev/null", "w", stdout)) fclose(stdout);
+  messages_to(hear);
   return &world.comm;
 }
 
@@ -89,14 +158,18 @@ struct comm *comm_split(const struct comm *c, int color)
 {
   struct comm *part = memory_new(1, sizeof *part);
   *part = (struct comm){.ranks = 1};
-  if (c->ranks > 1) part->handle = world.module->split(c->handle, color, c->rank, &part->rank, &part->ranks);
+  if (c->ranks == 1) return part;
+  part->handle = world.module->split(c->handle, color, c->rank, &part->rank, &part->ranks);
+  part->of_all = memory_new((size_t)part->ranks, sizeof *part->of_all);
+  comm_gather(part, &world.comm.rank, part->of_all, sizeof *part->of_all);
   return part;
 }
 
 void comm_free(struct comm *c)
 {
   if (!c) return;
-  if (c->handle) world.module->drop(c->handle);
+  if (c->handle && world.module) world.module->drop(c->handle);
+  memory_free(c->of_all);
   memory_free(c);
 }
 
@@ -104,12 +177,13 @@ void comm_free(struct comm *c)
 
 static void lost(enum transfer_end end, int rank)
 {
+  messages_to(NULL);
   if (end == TRANSFER_TELL) {
     if (rank >= 0)
       message("rank %d of %d on %s has not answered for %g s: lost, or stuck; go on with `maxlogit resume`, "
               "on as many "
               "ranks as there are (comm.timeout)",
-              rank, world.comm.ranks, comm_host(rank), world.patience);
+              rank, world.comm.ranks, world.place ? world.place[rank].host : "its host", world.patience);
     else
       message("the connection between ranks has failed");
   } else {
@@ -164,48 +238,49 @@ struct said {
 };
 
 /* The texts of those that failed: one for all, or each with its rank. */
-static void join_texts(struct error *e, const struct said *all)
+static void join_texts(const struct comm *c, struct error *e, const struct said *all)
 {
   char text[sizeof e->text] = "";
   const char *first = NULL;
   int same = 1;
-  for (int i = 0; i < world.comm.ranks; i++) {
+  for (int i = 0; i < c->ranks; i++) {
     if (!all[i].status) same = 0;
     if (!all[i].status || !*all[i].text) continue;
     if (!first) first = all[i].text;
     same &= !strcmp(first, all[i].text);
   }
-  for (int i = 0; i < world.comm.ranks && !same; i++) {
+  for (int i = 0; i < c->ranks && !same; i++) {
     size_t n = strlen(text);
-    if (all[i].status && *all[i].text && n < sizeof text)
-      snprintf(text + n, sizeof text - n, "%srank %d on %s: %s", n ? "\n" : "", i, comm_host(i), all[i].text);
+    if (all[i].status && *all[i].text && n + 1 < sizeof text)
+      snprintf(text + n, sizeof text - n, "%srank %d on %.64s: %s", n ? "\n" : "", i, comm_host(c, i),
+               all[i].text);
   }
   *e = (struct error){0};
-  if (world.comm.rank == 0) error_set(e, world.status, "%s", same && first ? first : text);
-  e->status = world.status;
+  if (c->rank == 0) error_set(e, c->status, "%s", same && first ? first : text);
+  e->status = c->status;
 }
 
-int comm_agree(unsigned *flags, struct error *e)
+int comm_agree(struct comm *c, unsigned *flags, struct error *e)
 {
   unsigned own[2] = {(unsigned)e->status, flags ? *flags : 0};
-  if (!world.module) return e->status;
-  if (world.status) {
-    *e = (struct error){.status = world.status};
-    return world.status;
+  if (c->ranks == 1) return e->status;
+  if (c->status) {
+    if (!e->status) *e = (struct error){.status = c->status};
+    return c->status;
   }
-  for (int d = 1; d < world.comm.ranks; d *= 2) { /* twice the same does no harm */
+  for (int d = 1; d < c->ranks; d *= 2) { /* twice the same does no harm */
     unsigned other[2];
-    comm_pass(&world.comm, d, own, other, sizeof own);
+    comm_pass(c, d, own, other, sizeof own);
     if (other[0] > own[0]) own[0] = other[0];
     own[1] |= other[1];
   }
   if (flags) *flags = own[1];
   if (!own[0]) return STATUS_OK;
-  struct said mine = {.status = e->status}, *all = memory_new((size_t)world.comm.ranks, sizeof *all);
+  struct said mine = {.status = e->status}, *all = memory_new((size_t)c->ranks, sizeof *all);
   snprintf(mine.text, sizeof mine.text, "%s", e->text);
-  comm_gather(&world.comm, &mine, all, sizeof mine);
-  world.status = (int)own[0];
-  join_texts(e, all);
+  comm_gather(c, &mine, all, sizeof mine);
+  c->status = (int)own[0];
+  join_texts(c, e, all);
   memory_free(all);
   return e->status;
 }
@@ -213,7 +288,8 @@ int comm_agree(unsigned *flags, struct error *e)
 int comm_end(int status, struct error *e)
 {
   if (!world.module) return status;
-  comm_agree(NULL, e);
+  comm_agree(&world.comm, NULL, e);
+  comm_tell();
   world.module->close();
   world.module = NULL;
   return e->status ? e->status : status;

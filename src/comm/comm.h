@@ -18,10 +18,10 @@ struct parcel {
 struct comm {
   int rank, ranks;
   void *handle; /* the module's; NULL: one rank */
+  int *of_all;  /* [ranks] their numbers among all */
+  int status;   /* on which they have agreed that all ends (comm_agree) */
 };
 
-/* Does a launcher have several ranks here? Asks the environment alone. */
-int comm_launched(void);
 /* All ranks. The first call opens the module where there are several; STATUS_USAGE and NULL: it cannot be opened. */
 struct comm *comm_world(struct error *);
 /* The group of those ranks that say the same color, in their order; all of `comm` call. One rank: a copy. */
@@ -33,12 +33,12 @@ void comm_patience(double seconds);
    (it is opened to know, MPI is not). */
 const char *comm_library(void);
 void comm_lacks(char *out, size_t room);
-/* The host of a rank of all. */
-const char *comm_host(int rank);
-/* Ranks of all that run on this host, this one included. */
+const char *comm_host(const struct comm *, int rank);
+/* Ranks of all that may run on the very cores that this one may, itself included. */
 int comm_neighbours(void);
 
-/* Send all of `out`, and wait until it is taken and all of `in` is there. Messages between two ranks keep their order. */
+/* Send all of `out`, and wait until it is taken and all of `in` is there. Messages between two ranks keep their
+   order. */
 void comm_transfer(const struct comm *, const struct parcel *out, int outs, const struct parcel *in, int ins);
 /* Bytes to the rank `distance` further in the ring, and those of the rank as far before. */
 void comm_pass(const struct comm *, int distance, const void *send, void *receive, size_t bytes);
@@ -47,11 +47,12 @@ void comm_gather(const struct comm *, const void *own, void *all, size_t bytes);
 /* Bytes that this process has sent so far. */
 double comm_sent(void);
 
-/* All ranks of the world meet: STATUS_OK where none has an error. Otherwise each gets that status, rank 0 the texts (of
-   which rank they are is said where they differ), the others none; from then on ranks meet no more, every call says the
-   same. `flags` are joined by or; may be NULL. Also tells by rank 0 what the others had to say (message, warning),
-   once. */
-int comm_agree(unsigned *flags, struct error *);
+/* The ranks of a group meet: STATUS_OK where none has an error. Otherwise each gets the worst status, rank 0 the texts
+   (of which ranks they are is said where they differ), the others none; these ranks meet no more, every later call says
+   the same. `flags` are joined by or; may be NULL. */
+int comm_agree(struct comm *, unsigned *flags, struct error *);
+/* Rank 0 of all tells, once, what the others had to say (message, warning) and it had not. All call it. */
+void comm_tell(void);
 /* The end of the program, with its status: all ranks meet, and MPI is left. A process that ends without it ends the
    others. */
 int comm_end(int status, struct error *);

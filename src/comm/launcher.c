@@ -7,14 +7,24 @@
 
 static const char *const module_name = "maxlogit_mpi.so";
 
+static int number_of(const char *text) { return (int)strtol(text, NULL, 10); }
+
 int launcher_ranks(void)
 {
   /* Open MPI; MPICH and other PMI; SimGrid; srun, whose steps may also have their tasks for other reasons */
   static const char *const named[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SMPI_GLOBAL_SIZE", NULL};
   for (int i = 0; named[i]; i++)
-    if (getenv(named[i])) return atoi(getenv(named[i]));
+    if (getenv(named[i])) return number_of(getenv(named[i]));
   const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
-  return tasks && getenv("PMIX_RANK") ? atoi(tasks) : 1;
+  return tasks && getenv("PMIX_RANK") ? number_of(tasks) : 1;
+}
+
+int launcher_rank(void)
+{
+  static const char *const named[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", NULL};
+  for (int i = 0; named[i]; i++)
+    if (getenv(named[i])) return number_of(getenv(named[i]));
+  return 0;
 }
 
 /* Beside the program, as in the folder where it was built; else where it was installed. */

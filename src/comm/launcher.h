@@ -5,6 +5,8 @@
 
 /* How many a launcher has started, as it tells in the environment: 1 without one. */
 int launcher_ranks(void);
+/* Which of them this is. */
+int launcher_rank(void);
 /* The module; NULL, and why: STATUS_USAGE. It stays open. */
 const struct comm_module *launcher_module(struct error *);
 #endif

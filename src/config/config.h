@@ -111,6 +111,10 @@ struct checkpoint_options {
 struct device_options {
   long threads, math; /* enum device_math */
 };
+struct comm_options {
+  long ranks;     /* 0: all that the launcher has started */
+  double timeout; /* seconds */
+};
 struct sweep_options {
   const char *dir;
   long jobs, together, drop_checkpoints;

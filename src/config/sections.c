@@ -80,6 +80,19 @@ static const struct option_row device_rows[] = {
     0),
   END_ROW};
 
+static const struct option_row comm_rows[] = {
+  INT_ROW(struct comm_options, ranks, "0", 0, 1e6, "ranks",
+          "processes that a launcher (mpirun, srun) has started for this run: 0: all there are. A power of "
+          "two that divides "
+          "train.micro_batches",
+          OPTION_FREE | OPTION_NUMBER),
+  REAL_ROW(struct comm_options, timeout, "600", 1, 1e6, "s",
+           "a rank that does not answer for so long is lost, and the run ends: longer than any step, and "
+           "than a checkpoint "
+           "takes to be written",
+           OPTION_FREE | OPTION_NUMBER),
+  END_ROW};
+
 static const struct option_row sweep_rows[] = {
   BOOL_ROW(
     struct sweep_options, drop_checkpoints, "0",
@@ -107,6 +120,7 @@ static const struct config_section core[] = {
   {"record", "what is written", record_rows, sizeof(struct record_options), 0},
   {"checkpoint", "states to resume from", checkpoint_rows, sizeof(struct checkpoint_options), 0},
   {"device", "who computes", device_rows, sizeof(struct device_options), 0},
+  {"comm", "many ranks", comm_rows, sizeof(struct comm_options), 0},
   {"sweep", "many runs", sweep_rows, sizeof(struct sweep_options), 0},
 };
 

@@ -195,20 +195,24 @@ static void new_series(struct model *m, int i)
 
 /* --- what passes leave ------------------------------------------------------------------------------------ */
 
-static struct tally new_tally(struct model *m)
+static struct tally new_tally(struct model *m, enum passes passes)
 {
+  report_seen_by(m->report, passes);
   long blocks = model_blocks(&m->options), heads = blocks * m->options.heads;
   long watched = m->stabilizer_count * blocks;
   struct tally s = {.loss = report_add(m->report, 1, 2, 0, "loss"),
                     .stats = report_add(m->report, heads, 4, -INFINITY, "attention statistics"),
                     .watched = report_add(m->report, watched + 1, 1, 0, "watched")};
-  report_column_empty(m->report, s.stats, 1, 0); /* of absolute values */
-  report_column_empty(m->report, s.stats, 3, 0); /* a sum */
+  report_column(m->report, s.stats, 1, 0, MERGE_MAX); /* of absolute values */
+  report_column(m->report, s.stats, 3, 0, MERGE_SUM);
+  report_column(m->report, s.watched, 0, 0, MERGE_MAX); /* of absolute values */
   if (m->experts) {
     s.routes = report_add(m->report, blocks, m->experts + 4, 0, "routes");
+    report_column(m->report, s.routes, m->experts + 3, 0, MERGE_MAX);
     s.biases = report_add(m->report, blocks, m->experts, NAN, "router biases");
   }
   if (m->options.mtp) s.ahead = report_add(m->report, m->options.mtp, 2, 0, "losses of modules");
+  report_seen_by(m->report, PASSES_NONE);
   return s;
 }
 
@@ -269,9 +273,9 @@ int model_init(struct model *m, const struct model_options *options, struct devi
     params_allocate(&m->params);
     m->numbers = numbers_new(device, numbers_room(m));
     m->report = report_new(device);
-    m->step = new_tally(m);
-    m->probe = new_tally(m);
-    m->val = new_tally(m);
+    m->step = new_tally(m, PASSES_STEP);
+    m->probe = new_tally(m, PASSES_LOOK);
+    m->val = new_tally(m, PASSES_NONE);
     m->lr = numbers_varying(m->numbers, rate_of, NULL, 0);
     m->norm_eps = numbers_constant(m->numbers, options->norm_eps);
     m->z_loss = numbers_constant(m->numbers, options->z_loss);

@@ -333,9 +333,6 @@ void model_program_init(struct model *, struct model_program *, long batch, long
 int model_decoder_init(struct model *, struct model_program *, long batch, long length, enum decode_form,
                        struct error *);
 void model_program_free(struct model_program *);
-/* Record: nothing has been seen. */
-void model_record_clear(struct program *, const struct tally *);
-
 /* For attention variants: declare tensors "blocks.<layer>.<name>" (head_rows as in struct param) ... */
 struct param *model_add_matrix(struct model *, int layer, long rows, long cols, long head_rows,
                                const char *name);

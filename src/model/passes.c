@@ -184,17 +184,6 @@ static void see(struct model *m, struct model_program *mp, const struct tally *i
                  .beta = 1);
 }
 
-void model_record_clear(struct program *p, const struct tally *s)
-{
-  PROGRAM_CALL(p, fill, .y = s->loss, .value = 0);
-  PROGRAM_CALL(p, fill, .y = s->stats, .value = -INFINITY);
-  PROGRAM_CALL(p, fill, .y = program_view(p, s->stats, 1, 1), .value = 0); /* of absolute values */
-  PROGRAM_CALL(p, fill, .y = program_view(p, s->stats, 3, 1), .value = 0); /* a sum */
-  PROGRAM_CALL(p, fill, .y = s->watched, .value = 0);
-  if (s->routes) PROGRAM_CALL(p, fill, .y = s->routes, .value = 0);
-  if (s->ahead) PROGRAM_CALL(p, fill, .y = s->ahead, .value = 0);
-}
-
 void model_program_init(struct model *m, struct model_program *mp, long batch, long context, int backward,
                         const struct tally *into, long parts)
 {

@@ -57,8 +57,8 @@ struct device {
   const struct tensor *guard;
   enum device_math math;
   const struct comm *ranks[RANK_AXES]; /* NULL: one (ranks.h) */
-  const void *shared; /* see struct ops */
-  long waits;         /* downloads so far */
+  const void *shared;                  /* see struct ops */
+  long waits;                          /* downloads so far */
   void *scratch;
   size_t scratch_bytes; /* see device_scratch */
   /* What the programs planned so far want of it at once: for calls of their own, and for those inside of pieces. */

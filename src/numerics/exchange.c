@@ -1,7 +1,9 @@
 #include "numerics/exchange.h"
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 #include "base/memory.h"
+#include "numerics/ranks.h"
 
 struct number {
   number_of *of; /* NULL: a constant, told when it was made */
@@ -83,6 +85,9 @@ struct page {
   struct tensor *all; /* [1, room] on the device */
   real *host;
   long used;
+  int *
+    kind; /* how an element of two parts is joined: enum merge_kind, or the element of the page that it follows */
+  char *seen; /* by whom it is added up: enum passes */
   real *late; /* asked for: [AHEAD_MOST + 1] rows of `used`, a ring */
 };
 enum { PAGES = 32, PAGE_ROOM = 16384 };
@@ -92,6 +97,7 @@ struct report {
   struct arena *arena;
   struct page page[PAGES];
   int pages;
+  enum passes seen_by;
   long mark[AHEAD_MOST + 1];
   int oldest, under_way;
 };
@@ -122,34 +128,57 @@ static struct page *page_with_room(struct report *r, long count)
   long room = count > PAGE_ROOM ? count : PAGE_ROOM;
   p->all = tensor_new(r->device, TENSOR_REAL, 1, room, "report");
   p->host = arena_get(r->arena, (size_t)room, sizeof *p->host);
+  p->kind = arena_get(r->arena, (size_t)room, sizeof *p->kind);
+  p->seen = arena_get(r->arena, (size_t)room, sizeof *p->seen);
   return p;
 }
 
-/* Where a tensor of the report stands in what the host has of it. */
-static real *host_of(const struct report *r, const struct tensor *t)
+/* The page of a tensor of the report, and where it begins there. */
+static const struct page *page_of(const struct report *r, const struct tensor *t, size_t *at)
 {
   for (const struct page *p = r->page; p < r->page + r->pages; p++) {
-    uintptr_t from = (uintptr_t)p->all->data, at = (uintptr_t)t->data;
-    if (at >= from && at < from + (size_t)p->used * sizeof(real)) return p->host + (at - from) / sizeof(real);
+    uintptr_t from = (uintptr_t)p->all->data, here = (uintptr_t)t->data;
+    *at = (here - from) / sizeof(real);
+    if (here >= from && here < from + (size_t)p->used * sizeof(real)) return p;
   }
   BUG("%s is not in the report", t->name);
 }
+
+/* Where it stands in what the host has of it. */
+static real *host_of(const struct report *r, const struct tensor *t)
+{
+  size_t at;
+  const struct page *p = page_of(r, t, &at);
+  return p->host + at;
+}
+
+void report_seen_by(struct report *r, enum passes passes) { r->seen_by = passes; }
 
 struct tensor *report_add(struct report *r, long rows, long cols, double empty, const char *name)
 {
   struct page *p = page_with_room(r, rows * cols);
   struct tensor *t = arena_get(r->arena, 1, sizeof *t);
+  int kind = empty == 0 ? MERGE_SUM : isinf(empty) ? MERGE_MAX : MERGE_NOT;
   *t = tensor_of(REALS(p->all) + p->used, rows, cols);
   t->name = name;
-  for (long i = 0; i < rows * cols; i++) p->host[p->used + i] = (real)empty;
+  for (long i = p->used; i < p->used + rows * cols; i++) {
+    p->host[i] = (real)empty;
+    p->kind[i] = kind;
+    p->seen[i] = (char)r->seen_by;
+  }
   p->used += rows * cols;
   return t;
 }
 
-void report_column_empty(struct report *r, const struct tensor *t, long column, double empty)
+void report_column(struct report *r, const struct tensor *t, long column, double empty, int kind)
 {
-  real *host = host_of(r, t);
-  for (long i = 0; i < t->rows; i++) host[i * t->cols + column] = (real)empty;
+  size_t at;
+  const struct page *p = page_of(r, t, &at);
+  for (long i = 0; i < t->rows; i++) {
+    long row = (long)at + i * t->cols;
+    p->host[row + column] = (real)empty;
+    p->kind[row + column] = kind < 0 ? kind : (int)(row + kind);
+  }
 }
 
 /* Before the first step where it can be, so that none allocates. */
@@ -166,6 +195,87 @@ void report_record_clear(struct report *r, struct program *program)
     struct tensor *empty = program_input(program, TENSOR_REAL, 1, p->used, "empty report");
     r->device->upload(r->device, empty->data, p->host, (size_t)p->used * sizeof *p->host);
     PROGRAM_CALL(program, copy, .y = program_view(program, p->all, 0, p->used), .x = empty);
+  }
+}
+
+/* --- parts of a batch --------------------------------------------------------------------------------------- */
+
+/* kind [1, used] of what these passes add up (`first`: all of that by MERGE_FIRST); NULL: nothing of this page. */
+static struct tensor *kinds_of(struct program *program, const struct page *p, enum passes passes, int first)
+{
+  int *kind = memory_new((size_t)p->used, sizeof *kind), any = 0;
+  for (long i = 0; i < p->used; i++) {
+    kind[i] = p->seen[i] == (char)passes ? p->kind[i] : MERGE_NOT;
+    any |= kind[i] != MERGE_NOT;
+    if (first && kind[i] != MERGE_NOT) kind[i] = MERGE_FIRST;
+  }
+  struct tensor *t = any ? program_ints(program, 1, p->used, kind, "how parts are joined") : NULL;
+  memory_free(kind);
+  return t;
+}
+
+static struct tensor *used(struct program *program, const struct page *p)
+{
+  return program_view(program, p->all, 0, p->used);
+}
+
+void report_record_fresh(struct report *r, struct program *program, enum passes passes)
+{
+  for (struct page *p = r->page; p < r->page + r->pages; p++) {
+    struct tensor *kind = kinds_of(program, p, passes, 1);
+    if (!kind) continue;
+    struct tensor *empty = program_input(program, TENSOR_REAL, 1, p->used, "empty report");
+    r->device->upload(r->device, empty->data, p->host, (size_t)p->used * sizeof *p->host);
+    PROGRAM_CALL(program, merge, .y = used(program, p), .x = empty, .kind = kind);
+  }
+}
+
+struct tensor **report_kept_new(struct report *r)
+{
+  struct tensor **kept = memory_new((size_t)r->pages + 1, sizeof *kept);
+  for (int i = 0; i < r->pages; i++)
+    kept[i] = tensor_new(r->device, TENSOR_REAL, 1, r->page[i].used, "seen by a part");
+  return kept;
+}
+
+void report_kept_free(struct report *r, struct tensor **kept)
+{
+  for (int i = 0; i < r->pages; i++) tensor_free(r->device, kept[i]);
+  memory_free(kept);
+}
+
+void report_record_keep(struct report *r, struct program *program, struct tensor *const *kept)
+{
+  for (int i = 0; i < r->pages; i++)
+    PROGRAM_CALL(program, copy, .y = kept[i], .x = used(program, &r->page[i]));
+}
+
+void report_record_join(struct report *r, struct program *program, enum passes passes,
+                        struct tensor *const *kept)
+{
+  for (int i = 0; i < r->pages; i++) {
+    struct tensor *kind = kinds_of(program, &r->page[i], passes, 0);
+    if (kind) PROGRAM_CALL(program, merge, .y = used(program, &r->page[i]), .x = kept[i], .kind = kind);
+  }
+}
+
+/* The partner's part comes before this rank's, or behind it. */
+void report_record_across(struct report *r, struct program *program, enum passes passes)
+{
+  int ranks = device_ranks(r->device, RANKS_BATCH), rank = device_rank(r->device, RANKS_BATCH);
+  for (struct page *p = r->page; p < r->page + r->pages; p++) {
+    struct tensor *kind = kinds_of(program, p, passes, 0), *first = kinds_of(program, p, passes, 1);
+    for (int bit = 0; kind && 1 << bit < ranks; bit++) {
+      struct tensor *other = program_temporary(program, 1, p->used, "the other's part"),
+                    *own = used(program, p);
+      PROGRAM_CALL(program, trade, .y = other, .x = own, .bit = bit, .axis = RANKS_BATCH);
+      if (rank >> bit & 1) {
+        PROGRAM_CALL(program, merge, .y = own, .x = other, .kind = kind);
+      } else {
+        PROGRAM_CALL(program, merge, .y = other, .x = own, .kind = kind);
+        PROGRAM_CALL(program, merge, .y = own, .x = other, .kind = first);
+      }
+    }
   }
 }
 

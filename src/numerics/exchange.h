@@ -27,14 +27,34 @@ const struct step_scalars *numbers_scalars(const struct numbers *); /* the last 
 
 /* --- the report: from the device ----------------------------------------------------------------------------- */
 
+/* Passes over the parts of a batch that add up what they see: those of the step, and those that look at other
+   batches. */
+enum passes { PASSES_NONE, PASSES_STEP, PASSES_LOOK, PASSES };
+
 struct report;
 struct report *report_new(struct device *);
 void report_free(struct report *);
 /* A tensor in the report, for programs to write; `empty` is what it holds before a step writes it. */
 struct tensor *report_add(struct report *, long rows, long cols, double empty, const char *name);
-void report_column_empty(struct report *, const struct tensor *, long column, double empty);
+/* Who adds up what is added from now on (none at first). What is empty where it is 0 is a sum, where it is -Infinity
+   a maximum: so two parts of a batch are joined; anything else is as the last part has it. */
+void report_seen_by(struct report *, enum passes);
+/* Another `empty` for a column, and how it is joined: enum merge_kind, or the column of the same row that it
+   follows. */
+void report_column(struct report *, const struct tensor *, long column, double empty, int kind);
 /* Record: all of it is empty again. After the last report_add, before the first report_read. */
 void report_record_clear(struct report *, struct program *);
+/* Record: what these passes add up is empty again; the rest stays. */
+void report_record_fresh(struct report *, struct program *, enum passes);
+/* Memory for what one part has seen, all of it: report_keep, then report_join, which joins it, as the first, with what
+   stands in the report. For report_kept_free. */
+struct tensor **report_kept_new(struct report *);
+void report_kept_free(struct report *, struct tensor **);
+void report_record_keep(struct report *, struct program *, struct tensor *const *kept);
+void report_record_join(struct report *, struct program *, enum passes, struct tensor *const *kept);
+/* Record: what these passes add up over the ranks' parts of the batch, which are joined in the order of the ranks, a
+   power of two: log2 messages of all of it. */
+void report_record_across(struct report *, struct program *, enum passes);
 /* Ask for the report as it stands when the device has come so far, without waiting: one fetch. At most AHEAD_MOST + 1
    may be under way. */
 void report_ask(struct report *);

@@ -1,8 +1,8 @@
 /* ranks.c - sums, maxima and rings over ranks, and who records them
-   Sums: all ranks hold the bits of one balanced tree of the ranks in their order. Of a power of two, by halves: in round
-   k a rank and the one whose number differs in bit k each add half of what they still have to the other's; then the
-   pieces come back the same way: 2 n (R-1)/R numbers sent by each, which is the least (Rabenseifner 2004); a few
-   numbers rather in log2 R messages of all. An addition commutes: it does not matter who makes it. */
+   Sums: all ranks hold the bits of one balanced tree of the ranks in their order. Of a power of two, by halves: in
+   round k a rank and the one whose number differs in bit k each add half of what they still have to the other's;
+   then the pieces come back the same way: 2 n (R-1)/R numbers sent by each, which is the least (Rabenseifner 2004); a
+   few numbers rather in log2 R messages of all. An addition commutes: it does not matter who makes it. */
 #include "numerics/ranks.h"
 #include <math.h>
 #include <stdint.h>

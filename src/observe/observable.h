@@ -48,9 +48,9 @@ struct observable {
   size_t state_size;
   /* Is series i wanted, given the model and the record's options? NULL: all are. No series, no watch. */
   int (*wanted)(const struct watch *, int i);
-  void (*declare)(struct watch *); /* room in the report, other memory; may be NULL */
-  void (*begin)(struct watch *,
-                struct program *); /* record: nothing has been seen on this axis; may be NULL */
+  /* Room in the report, other memory; may be NULL. What its taps add up lies in the report, which knows how the parts
+     of a batch are joined (report_add, report_column). */
+  void (*declare)(struct watch *);
   /* A point of the programs whose passes the axis shows; may be NULL. */
   void (*tap)(struct watch *, struct program *, enum point, int layer, const struct flow *);
   int (*read)(struct watch *, struct reading *, struct error *);

@@ -79,7 +79,11 @@ static void add_watch(struct watches *w, const struct observable *o, enum series
   if (!any) return;
   a->row[a->count++] = row;
   watch->state = arena_get(w->arena, 1, o->state_size + 1);
+  report_seen_by(w->model->report, axis == AXIS_STEP    ? PASSES_STEP
+                                   : axis == AXIS_PROBE ? PASSES_LOOK
+                                                        : PASSES_NONE);
   if (o->declare) o->declare(watch);
+  report_seen_by(w->model->report, PASSES_NONE);
 }
 
 static void add_emitted(struct watches *w, const struct series *s, const struct tensor *from)
@@ -102,13 +106,6 @@ static void tap(struct watcher *watcher, struct program *p, enum point point, in
 void watches_before_update(struct watches *w)
 {
   tap(&w->axis[AXIS_SPECTRA].watcher, NULL, POINT_BEFORE_UPDATE, -1, NULL);
-}
-
-void watches_begin(struct watches *w, enum series_axis axis, struct program *p)
-{
-  struct axis *a = &w->axis[axis];
-  for (int i = 0; i < a->count; i++)
-    if (a->watch[i].observable->begin) a->watch[i].observable->begin(&a->watch[i], p);
 }
 
 /* --- all of a run --------------------------------------------------------------------------------------- */

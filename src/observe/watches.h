@@ -8,8 +8,6 @@
 struct watches;
 struct watches *watches_new(struct model *, struct updates *, const struct record_options *);
 void watches_free(struct watches *);
-/* Record: nothing has been seen on this axis. The step's axis begins with report_record_clear. */
-void watches_begin(struct watches *, enum series_axis, struct program *);
 /* POINT_BEFORE_UPDATE: the batch has been seen, its weights are there still. */
 void watches_before_update(struct watches *);
 

@@ -58,8 +58,10 @@ int drive_end(struct trainer *t, drive_tick *tick, void *context, struct error *
 int drive(struct trainer *t, double max_time, drive_tick *tick, void *context, struct error *e)
 {
   double began = clock_seconds();
-  while (drive_goes_on(t, max_time, began)) {
-    int status = trainer_step(t, e);
+  for (;;) {
+    int stops = !drive_goes_on(t, max_time, began), status = trainer_meet(t, &stops, e);
+    if (!status && stops) break;
+    if (!status) status = trainer_step(t, e);
     if (status) {
       trainer_abandon(t);
       return status;

@@ -50,10 +50,11 @@ void lockstep_draw(const struct lockstep *c, lockstep_choice *chosen, enum data_
   lockstep_each(c, chosen, draw, &(struct wanted){split, index});
 }
 
-void lockstep_run_part(const struct lockstep *c, lockstep_choice *chosen, enum part part, long micro_batch)
+void lockstep_run_part(const struct lockstep *c, lockstep_choice *chosen, enum part part, long i)
 {
-  for (int i = 0; i < c->count; i++) {
-    struct trainer *t = c->run[i];
+  long micro_batch = c->run[0]->first_leaf + i;
+  for (int k = 0; k < c->count; k++) {
+    struct trainer *t = c->run[k];
     if (!chosen || chosen(t))
       host_batch_feed(&t->host, t->device, part == PART_STEP ? &t->step_program : &t->look_program,
                       micro_batch);
@@ -61,7 +62,28 @@ void lockstep_run_part(const struct lockstep *c, lockstep_choice *chosen, enum p
   lockstep_replay(c, part);
 }
 
+struct folding {
+  const struct lockstep *lockstep;
+  enum part first;
+};
+
+static void replay_fold(void *context, int fold_part)
+{
+  const struct folding *f = context;
+  lockstep_replay(f->lockstep, f->first + (enum part)fold_part);
+}
+
+void lockstep_fold(const struct lockstep *c, enum part part, long i)
+{
+  const struct trainer *t = c->run[0];
+  struct folding f = {c, part == PART_STEP ? PART_FOLD : PART_FOLD_LOOK};
+  fold_leaf(t->leaves, t->comm->ranks, i, replay_fold, &f);
+}
+
 void lockstep_run_pass(const struct lockstep *c, lockstep_choice *chosen, enum part part)
 {
-  for (long m = 0; m < c->run[0]->train->micro_batches; m++) lockstep_run_part(c, chosen, part, m);
+  for (long i = 0; i < c->run[0]->leaves; i++) {
+    lockstep_run_part(c, chosen, part, i);
+    lockstep_fold(c, part, i);
+  }
 }

@@ -24,7 +24,10 @@ typedef void lockstep_work(struct trainer *, const void *context);
 void lockstep_each(const struct lockstep *, lockstep_choice *, lockstep_work *, const void *context);
 /* Draw the batches: of the run's own seed and step, or, for validation and probe, number `index` of all runs. */
 void lockstep_draw(const struct lockstep *, lockstep_choice *, enum data_split, uint64_t index);
-/* The batches through PART_STEP or PART_LOOK: one micro-batch, or all. */
-void lockstep_run_part(const struct lockstep *, lockstep_choice *, enum part, long micro_batch);
+/* Micro-batch i of this rank's through PART_STEP or PART_LOOK. */
+void lockstep_run_part(const struct lockstep *, lockstep_choice *, enum part, long i);
+/* It has been seen: with the last one all is joined, that of the other ranks, too. */
+void lockstep_fold(const struct lockstep *, enum part, long i);
+/* All of them. */
 void lockstep_run_pass(const struct lockstep *, lockstep_choice *, enum part);
 #endif

@@ -71,17 +71,19 @@ struct sums {
   double *hits, *pairs;     /* [modules] */
 };
 
+/* A leaf is a micro-batch of each of the batches. */
 static void validate(const struct lockstep *c, lockstep_choice *chosen, const struct sums *s)
 {
   struct trainer *t = c->run[0];
-  lockstep_replay(c, PART_BEGIN_LOOK);
-  for (long b = 0; b < t->train->val_batches; b++) {
-    lockstep_draw(c, chosen, DATA_VAL, (uint64_t)b);
-    for (long m = 0; m < t->train->micro_batches; m++) {
+  lockstep_replay(c, PART_FOLD_LOOK + FOLD_FRESH);
+  for (long m = 0; m < t->leaves; m++) {
+    for (long b = 0; b < t->train->val_batches; b++) {
+      lockstep_draw(c, chosen, DATA_VAL, (uint64_t)b);
       lockstep_run_part(c, chosen, PART_LOOK, m);
       if (s->position) add_positions(t, &t->look_program, m, s->position, s->count);
       if (s->hits) add_agreements(t, &t->look_program, m, s->hits, s->pairs);
     }
+    lockstep_fold(c, PART_LOOK, m);
   }
 }
 

@@ -71,6 +71,11 @@ static int restore(struct trainer *t, const struct checkpoint *c, take_rows *tak
   if (c->count) t->dense.quiet = dense_wanted(&t->dense) ? c->dense : -1;
   if (c->count) t->health.peak = (struct peak){c->peak, c->peak_step, c->peak_at};
   trainer_facts(t, &f);
+  if (t->comm->rank) {
+    t->recorder = recorder_null(&f);
+    t->val_loss = NAN;
+    return STATUS_OK;
+  }
   status = take(&t->recorder, t->path, t->config, &f, c->step, c->rows, e);
   if (status) return status;
   t->val_loss = recorder_last(t->recorder, "val_loss", AXIS_VAL);
@@ -95,7 +100,7 @@ static int begin_at(struct trainer **out, struct trainer *t, struct origin *orig
   origin->has_state = state->count > 0;
   if (!status) status = trainer_build(t, 1, e);
   if (!status) status = restore(t, state, take, e);
-  if (!status && take == recorder_resume) status = forget_last_row(t, e);
+  if (!status && take == recorder_resume && !t->comm->rank) status = forget_last_row(t, e);
   checkpoint_free(state);
   t->origin = NULL;
   if (status) {

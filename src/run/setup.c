@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "model/boost.h"
+#include "numerics/ranks.h"
+#include "run/meet.h"
 #include "run/start.h"
 #include "run/state.h"
 #include "training/optimizer.h"
@@ -124,14 +126,12 @@ static void record_beginnings(struct trainer *t)
   t->begin = program_new(t->device);
   report_record_clear(m->report, t->begin);
   PROGRAM_CALL(t->begin, fill, .y = &m->params.grads, .value = 0);
-  t->begin_look = program_new(t->device);
-  model_record_clear(t->begin_look, &m->probe);
-  watches_begin(t->watches, AXIS_PROBE, t->begin_look);
+  t->fold = fold_new(m, PASSES_STEP, t->leaves);
+  t->fold_look = fold_new(m, PASSES_LOOK, t->leaves);
   t->keep_val = program_new(t->device);
   PROGRAM_CALL(t->keep_val, copy, .y = m->val.loss, .x = m->probe.loss);
   if (m->val.ahead) PROGRAM_CALL(t->keep_val, copy, .y = m->val.ahead, .x = m->probe.ahead);
   program_plan(t->begin);
-  program_plan(t->begin_look);
   program_plan(t->keep_val);
 }
 
@@ -163,6 +163,7 @@ static int init_training(struct trainer *t, struct error *e)
   if (o->batch % o->micro_batches)
     return error_set(e, STATUS_USAGE, "train.micro_batches = %ld does not divide train.batch = %ld",
                      o->micro_batches, o->batch);
+  if (meet_divide(t, e)) return e->status;
   long rows = o->batch / o->micro_batches, context = t->model.options.context;
   mark_memory(t, MEMORY_UPDATES);
   t->watches = watches_new(&t->model, t->updates, &t->record);
@@ -193,6 +194,7 @@ int trainer_build(struct trainer *t, int keeps, struct error *e)
   t->unmarked = memory_held();
   t->arena = arena_new();
   t->top = config_section(t->config, "");
+  t->comm = meet_ranks(t->shares_device);
   t->train = config_section(t->config, "train");
   t->record = *(const struct record_options *)config_section(t->config, "record");
   if (!keeps) t->record.spectra_every = t->record.probe_every = t->record.batches = 0, t->record.dense = 0;
@@ -203,7 +205,9 @@ int trainer_build(struct trainer *t, int keeps, struct error *e)
   int status = init_data(t, m, e);
   mark_memory(t, MEMORY_DATA);
   if (!status) status = model_resolve(m, t->data.vocab, e);
-  if (!status && !t->device) status = device_open(&t->device, t->top->device, (int)device->threads, e);
+  int threads = meet_threads(t, (int)device->threads);
+  if (!status && !t->device) status = device_open(&t->device, t->top->device, threads, e);
+  if (!status) device_set_ranks(t->device, RANKS_BATCH, t->comm);
   if (!status) status = device_set_math(t->device, (enum device_math)device->math, e);
   if (!status) status = init_model(t, m, e);
   if (!status) mark_memory(t, MEMORY_MODEL);
@@ -215,6 +219,8 @@ int trainer_build(struct trainer *t, int keeps, struct error *e)
   if (!status) status = init_weights(t, e);
   if (status) return status;
   config_id(t->config, t->data.content, t->start_content, t->id);
+  status = meet_before(t, e);
+  if (status) return status;
   t->started = t->checkpointed_at = clock_seconds();
   return STATUS_OK;
 }
@@ -254,7 +260,8 @@ void trainer_release(struct trainer *t)
   model_program_free(&t->look_program);
   if (t->updates) updates_free(t->updates);
   program_free(t->begin);
-  program_free(t->begin_look);
+  fold_free(t->fold);
+  fold_free(t->fold_look);
   program_free(t->keep_val);
   if (t->token_loss) tensor_free(t->device, t->token_loss);
   if (t->model.device) model_free(&t->model);
@@ -271,23 +278,25 @@ struct program *trainer_program(const struct trainer *t, enum part part)
 {
   switch (part) {
   case PART_BEGIN: return t->begin;
-  case PART_BEGIN_LOOK: return t->begin_look;
   case PART_KEEP_VAL: return t->keep_val;
   case PART_STEP: return t->step_program.program;
   case PART_LOOK: return t->look_program.program;
   case PART_DIRECTIONS: return updates_directions(t->updates);
   case PART_APPLY: return updates_apply(t->updates);
-  case PARTS: break;
+  default: break;
   }
-  BUG("no part %d", (int)part);
+  REQUIRE(part >= PART_FOLD && part < PARTS);
+  return part < PART_FOLD_LOOK ? fold_program(t->fold, (int)(part - PART_FOLD))
+                               : fold_program(t->fold_look, (int)(part - PART_FOLD_LOOK));
 }
 
 const char *trainer_difference(const struct trainer *a, const struct trainer *b)
 {
   const char *difference = NULL;
   for (enum part part = 0; part < PARTS && !difference; part++)
-    difference = program_difference(trainer_program(a, part), trainer_program(b, part),
-                                    b->device->slab - a->device->slab);
+    if (trainer_program(a, part))
+      difference = program_difference(trainer_program(a, part), trainer_program(b, part),
+                                      b->device->slab - a->device->slab);
   return difference;
 }
 
@@ -306,6 +315,10 @@ static void make_path(struct trainer *t)
 static int create_record(struct trainer *t, const struct run_facts *f, struct error *e)
 {
   make_path(t);
+  if (t->comm->rank) {
+    t->recorder = recorder_null(f); /* rank 0 has the files */
+    return STATUS_OK;
+  }
   return recorder_create(&t->recorder, t->path, (int)t->record.overwrite, t->config, f, e);
 }
 

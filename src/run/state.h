@@ -3,6 +3,7 @@
 #define MAXLOGIT_STATE_H
 #include "run/batches.h"
 #include "run/dense.h"
+#include "run/fold.h"
 #include "run/health.h"
 #include "run/observe.h"
 #include "run/origin.h"
@@ -21,13 +22,14 @@ struct flight {
 /* The programs of a step, and those of what is looked at beside it. */
 enum part {
   PART_BEGIN,
-  PART_BEGIN_LOOK,
   PART_KEEP_VAL,
   PART_STEP,
   PART_LOOK,
   PART_DIRECTIONS,
   PART_APPLY,
-  PARTS
+  PART_FOLD, /* and so on: enum fold_part of the step's passes */
+  PART_FOLD_LOOK = PART_FOLD + FOLD_PARTS,
+  PARTS = PART_FOLD_LOOK + FOLD_PARTS
 };
 
 struct trainer {
@@ -40,6 +42,9 @@ struct trainer {
   const struct checkpoint_options *keep;
   struct arena *arena;
 
+  struct comm *comm;       /* the ranks of the run */
+  long leaves, first_leaf; /* micro-batches of a batch that are this rank's */
+
   struct device *device;
   int shares_device; /* it is the caller's */
   struct data data;
@@ -49,7 +54,8 @@ struct trainer {
   const struct schedule *schedule;
   const void *schedule_options;
   struct model_program step_program, look_program; /* with and without backward */
-  struct program *begin, *begin_look;              /* what a step, and a look at other batches, begin with */
+  struct program *begin;                           /* what a step begins with */
+  struct fold *fold, *fold_look;
   struct program *keep_val; /* a sum of losses, from the probe's place to the validation's */
   struct host_batch host;
 

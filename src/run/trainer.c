@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "run/lockstep.h"
+#include "run/meet.h"
 
 /* --- one step ---------------------------------------------------------------------------------------------- */
 
@@ -47,7 +48,7 @@ static void look_around(const struct lockstep *c)
   }
   if (any(c, probe_wanted)) {
     lockstep_draw(c, probe_wanted, DATA_PROBE, 0);
-    lockstep_replay(c, PART_BEGIN_LOOK);
+    lockstep_replay(c, PART_FOLD_LOOK + FOLD_FRESH);
     lockstep_run_pass(c, probe_wanted, PART_LOOK);
   }
 }
@@ -73,7 +74,7 @@ static void observe_looks(struct trainer *t, const struct flight *f)
 static void emit_spectra(struct trainer *t, int directions)
 {
   struct error e = {0};
-  if (!t->record.spectra_every) return;
+  if (!t->record.spectra_every || t->comm->rank) return;
   t->reading = t->done;
   struct step_scalars now = scalars_of(t);
   if (observer_row(t->observer, AXIS_SPECTRA, &now, 1, directions, &e))
@@ -276,6 +277,14 @@ static void keep_those_that_go_on(struct lockstep *c)
   c->count = n;
 }
 
+/* The last look is all ranks', or, where the files of one have failed, nobody's. */
+static void meet_at_the_end(const struct lockstep *c)
+{
+  struct trainer *t = c->run[0];
+  int stops = 0;
+  if (t->comm->ranks > 1 && t->done == t->train->steps) meet_between(t, &stops, &t->error);
+}
+
 /* This thread waits for the device; then every run's rows and files are made at the same time. */
 void trainer_step_all(struct lockstep *c)
 {
@@ -290,6 +299,7 @@ void trainer_step_all(struct lockstep *c)
     report_reach(t->model.report, flights_left(t));
   }
   lockstep_each(c, NULL, land, NULL);
+  meet_at_the_end(c);
   trainer_finish_all(c);
 }
 
@@ -318,6 +328,14 @@ int trainer_done(struct trainer *t, struct error *e)
 }
 
 void trainer_abandon(struct trainer *t) { trainer_release(t); }
+
+int trainer_meet(struct trainer *t, int *stops, struct error *e) { return meet_between(t, stops, e); }
+
+int trainer_ranks(const struct trainer *t, int *rank)
+{
+  if (rank) *rank = t->comm->rank;
+  return t->comm->ranks;
+}
 
 int trainer_more(const struct trainer *t) { return !t->diverged && t->done < t->train->steps; }
 long trainer_step_count(const struct trainer *t) { return t->done; }

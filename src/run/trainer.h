@@ -2,6 +2,7 @@
 #ifndef MAXLOGIT_TRAINER_H
 #define MAXLOGIT_TRAINER_H
 #include "model/model.h"
+#include "comm/comm.h"
 #include "config/config.h"
 
 struct trainer;
@@ -35,6 +36,12 @@ int trainer_config_of(const char *run_path, struct config **, char id[16], struc
    goes on has then been told the step; its report is read some steps later, so that a divergence is noticed late, when
    the steps after it have changed nothing. */
 int trainer_step(struct trainer *, struct error *);
+/* The ranks of the runs of this process from now on, one run at a time; NULL, as at first: each has one. */
+void trainer_use_ranks(struct comm *);
+/* The ranks of the run meet between two steps: an error of one is all ranks'. `stops`: this one is to stop; on return,
+   whether any is. */
+int trainer_meet(struct trainer *, int *stops, struct error *);
+int trainer_ranks(const struct trainer *, int *rank); /* how many, and which of them this is (may be NULL) */
 /* Wait for the reports of all steps so far. */
 int trainer_settle(struct trainer *, struct error *);
 /* More steps to do (neither finished nor diverged)? */

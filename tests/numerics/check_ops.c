@@ -2155,7 +2155,7 @@ START_TEST(seen_by_hand)
   static const double seen_stats[HEADS_SEEN][4] = {
     {3, 3, 2, 1}, {5, 6, 4, 1.5}, {NAN, NAN, NAN, NAN}, {NAN, NAN, NAN, 1.5}};
   static const double seen_looks[HEADS_SEEN][5] = {
-    {0.275, 40, 11, 12, 13}, {0.2, 20, 4, 5, 6}, {0.5, 20, 7, 8, 9}, {0.4, 20, 2, 2, 2}};
+    {11, 40, 11, 12, 13}, {4, 20, 4, 5, 6}, {10, 20, 7, 8, 9}, {8, 20, 2, 2, 2}};
   struct device *device = host_device(_i);
   struct tensor *all = tensor_new(device, TENSOR_REAL, HEADS_SEEN, 4, "seen");
   struct tensor *pairs = tensor_new(device, TENSOR_REAL, HEADS_SEEN, 5, "pairs");

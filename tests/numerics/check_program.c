@@ -683,8 +683,8 @@ START_TEST(numbers_and_report)
   struct tensor *far = report_add(r, 3, 16000, 5, "far"),
                 *next = report_add(r, 1, 1, 6, "next"); /* another page */
   struct tensor *guard = tensor_new(device, TENSOR_REAL, 1, 1, "guard");
-  report_column_empty(r, b, 1, -INFINITY);
-  report_column_empty(r, far, 2, -5);
+  report_column(r, b, 1, -INFINITY, MERGE_MAX);
+  report_column(r, far, 2, -5, MERGE_NOT);
   struct program *clear = program_new(device), *write = program_new(device);
   report_record_clear(r, clear);
   program_plan(clear);

@@ -38,6 +38,7 @@ static int resume(void *request, struct error *e)
   struct trainer *t = NULL;
   int over = 0;
   drive_catch_signals();
+  if (use_ranks(e)) return e->status;
   int status = r->request.settings ? STATUS_OK : is_over(path, &over, e);
   if (!status && !over) status = trainer_resume(&t, path, r->request.setting, r->request.settings, e);
   return t ? report_drive(t, r->quiet, e) : status;

@@ -53,6 +53,7 @@ static int run(void *request, struct error *e)
   const struct options *r = request;
   struct trainer *t = NULL;
   drive_catch_signals();
+  if (use_ranks(e)) return e->status;
   struct config *c = config_new();
   int status = configure(c, &r->request, e);
   if (!status) status = trainer_init(&t, c, r->dry_run ? TRAINER_NO_RECORD : 0, e);

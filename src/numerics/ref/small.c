@@ -103,9 +103,8 @@ void ref_see_pairs(struct device *device, const struct see_pairs_args *x)
   for (long n = 0; n < x->seen->rows; n++) {
     real *seen = &AT(x->seen, n, 0);
     const real *look = &AT(x->look, n, 0);
-    double pairs = (double)seen[1] + (double)look[1];
-    if (look[1] > 0) seen[0] += (real)(((double)look[0] - (double)seen[0]) * (double)look[1] / pairs);
-    seen[1] = (real)pairs;
+    if (look[1] > 0) seen[0] += (real)((double)look[0] * (double)look[1]);
+    seen[1] += look[1];
     double now = (double)AT(x->stats, n, 0), before = (double)AT(x->largest, n, 0);
     if (!(isnan(now) ? !isnan(before) : now > before)) continue;
     for (long j = 2; j < 5; j++) seen[j] = look[j];

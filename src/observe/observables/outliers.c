@@ -34,6 +34,8 @@ static void declare(struct watch *w)
 {
   struct outliers *s = w->state;
   s->seen = report_add(w->model->report, model_blocks(&w->model->options), THINGS * NUMBERS, 0, "outliers");
+  for (int t = 0; t < THINGS; t++)
+    report_column(w->model->report, s->seen, t * NUMBERS + MAX_ABS, 0, MERGE_MAX);
 }
 
 /* y += by |x|^2 */

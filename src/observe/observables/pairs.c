@@ -1,9 +1,11 @@
 /* pairs.c - what only a pass over all pairs of positions knows: how many logits are large, and of what their largest is
    made. Wanted through record.level and record.pairs. */
+#include <math.h>
 #include "observe/observable.h"
 
-/* Columns of what attention_look sees. */
-enum { SHARE, PAIRS, COLUMNS = 5 };
+/* Columns of what attention_look sees, and of what has been seen: shares times pairs, pairs, of the largest pair three
+   numbers and its logit. */
+enum { SHARE, PAIRS, OF_LARGEST, COLUMNS = 5, LARGEST = COLUMNS, SEEN };
 enum { SHARE_ABOVE, PROBE_Q_NORM, PROBE_K_NORM, PROBE_COSINE };
 static const struct series series[] = {
   [SHARE_ABOVE] =
@@ -22,7 +24,7 @@ static const struct series series[] = {
   {0}};
 
 struct pairs {
-  struct tensor *seen;  /* [L*H,5], see attention_look; NULL: no pass looks */
+  struct tensor *seen;  /* [L*H,SEEN]; NULL: no pass looks */
   struct tensor *level; /* [1] */
 };
 
@@ -35,17 +37,12 @@ static void declare(struct watch *w)
 {
   struct pairs *s = w->state;
   if (w->axis == AXIS_PROBE && !w->record->probe_every) return;
-  s->seen = report_add(w->model->report, w->tally->stats->rows, COLUMNS, 0, "pairs");
+  s->seen = report_add(w->model->report, w->tally->stats->rows, SEEN, 0, "pairs");
+  for (int i = OF_LARGEST; i < LARGEST; i++) report_column(w->model->report, s->seen, i, 0, LARGEST);
+  report_column(w->model->report, s->seen, LARGEST, -INFINITY, MERGE_MAX);
   s->level = numbers_constant(w->model->numbers, w->record->level);
 }
 
-static void begin(struct watch *w, struct program *p)
-{
-  const struct pairs *s = w->state;
-  if (s->seen) PROGRAM_CALL(p, fill, .y = s->seen, .value = 0);
-}
-
-/* Before the tally has taken in this program's maxima: which of its pairs are the largest so far? */
 static void tap(struct watch *w, struct program *p, enum point point, int layer, const struct flow *f)
 {
   const struct pairs *s = w->state;
@@ -54,8 +51,11 @@ static void tap(struct watch *w, struct program *p, enum point point, int layer,
   struct tensor *look = program_temporary(p, heads, COLUMNS, "look");
   PROGRAM_CALL(p, attention_look, .look = look, .q = f->q, .k = f->k, .start = f->start, .level = s->level,
                .score = *f->score);
-  PROGRAM_CALL(p, see_pairs, .seen = program_rows(p, s->seen, layer * heads, heads), .look = look,
-               .stats = f->stats, .largest = program_rows(p, w->tally->stats, layer * heads, heads));
+  struct tensor *seen = program_rows(p, s->seen, layer * heads, heads),
+                *largest = program_view(p, seen, LARGEST, 1);
+  PROGRAM_CALL(p, see_pairs, .seen = program_view(p, seen, 0, COLUMNS), .look = look, .stats = f->stats,
+               .largest = largest);
+  PROGRAM_CALL(p, larger, .y = largest, .x = program_view(p, f->stats, 0, 1));
 }
 
 static int read(struct watch *w, struct reading *rows, struct error *e)
@@ -64,8 +64,12 @@ static int read(struct watch *w, struct reading *rows, struct error *e)
   (void)e;
   if (!s->seen) return STATUS_OK;
   const real *seen = report_of(rows->read, s->seen);
-  reading_put(rows, SHARE_ABOVE, seen + SHARE, COLUMNS);
-  for (int i = 0; i < 3; i++) reading_put(rows, PROBE_Q_NORM + i, seen + PAIRS + 1 + i, COLUMNS);
+  struct row *share = &rows->row[SHARE_ABOVE];
+  for (long i = 0; i < share->width; i++) {
+    double pairs = (double)seen[i * SEEN + PAIRS];
+    share->value[i] = pairs > 0 ? (float)((double)seen[i * SEEN + SHARE] / pairs) : 0;
+  }
+  for (int i = 0; i < 3; i++) reading_put(rows, PROBE_Q_NORM + i, seen + OF_LARGEST + i, SEEN);
   return STATUS_OK;
 }
 
@@ -77,7 +81,6 @@ const struct observable observable_pairs = {
   .state_size = sizeof(struct pairs),
   .wanted = wanted,
   .declare = declare,
-  .begin = begin,
   .tap = tap,
   .read = read,
 };

@@ -1,0 +1,121 @@
+#include "run/fold.h"
+#include "base/memory.h"
+#include "numerics/ranks.h"
+
+struct fold {
+  struct model *model;
+  enum passes passes;
+  struct program *program[FOLD_PARTS];
+  struct tensor *grads[FOLD_LEVELS], **kept[FOLD_LEVELS]; /* of a level; NULL: not needed */
+};
+
+/* The odd number that is left of it by halving. */
+static long odd_part(long leaves)
+{
+  while (leaves % 2 == 0) leaves /= 2;
+  return leaves;
+}
+
+static int bits_of(long n)
+{
+  int bits = 0;
+  for (; n; n /= 2) bits++;
+  return bits;
+}
+
+/* --- the order of joining ------------------------------------------------------------------------------------- */
+
+struct steps {
+  void (*replay)(void *context, int fold_part);
+  void *context;
+};
+
+/* The i-th of so many has come, a binary counter from this level on; 1: they are all joined. */
+static int count_up(const struct steps *s, int level, long i, long count)
+{
+  int k = 0;
+  for (; i + 1 < count && i >> k & 1; k++) s->replay(s->context, FOLD_JOIN + level + k);
+  if (i + 1 < count) {
+    s->replay(s->context, FOLD_KEEP + level + k);
+    s->replay(s->context, FOLD_FRESH);
+    return 0;
+  }
+  for (; i >> k; k++)
+    if (i >> k & 1) s->replay(s->context, FOLD_JOIN + level + k);
+  return 1;
+}
+
+void fold_leaf(long leaves, int ranks, long i, void (*replay)(void *context, int fold_part), void *context)
+{
+  const struct steps s = {replay, context};
+  long odd = odd_part(leaves);
+  if (count_up(&s, 0, i % odd, odd) && count_up(&s, bits_of(odd - 1), i / odd, leaves / odd) && ranks > 1)
+    replay(context, FOLD_ACROSS);
+}
+
+/* --- the programs ----------------------------------------------------------------------------------------------- */
+
+static void record_keep(struct fold *f, int level)
+{
+  struct model *m = f->model;
+  struct program *keep = program_new(m->device), *join = program_new(m->device);
+  f->kept[level] = report_kept_new(m->report);
+  report_record_keep(m->report, keep, f->kept[level]);
+  report_record_join(m->report, join, f->passes, f->kept[level]);
+  if (f->passes == PASSES_STEP) {
+    struct tensor *grads = tensor_new(m->device, TENSOR_REAL, 1, m->params.grads.cols, "gradients of a part");
+    PROGRAM_CALL(keep, copy, .y = grads, .x = &m->params.grads);
+    PROGRAM_CALL(join, axpby, .y = &m->params.grads, .x = grads, .alpha = 1, .beta = 1);
+    f->grads[level] = grads;
+  }
+  program_plan(keep);
+  program_plan(join);
+  f->program[FOLD_KEEP + level] = keep;
+  f->program[FOLD_JOIN + level] = join;
+}
+
+static struct program *record_fresh(const struct fold *f)
+{
+  struct program *p = program_new(f->model->device);
+  report_record_fresh(f->model->report, p, f->passes);
+  if (f->passes == PASSES_STEP) PROGRAM_CALL(p, fill, .y = &f->model->params.grads, .value = 0);
+  program_plan(p);
+  return p;
+}
+
+static struct program *record_across(const struct fold *f)
+{
+  struct program *p = program_new(f->model->device);
+  report_record_across(f->model->report, p, f->passes);
+  if (f->passes == PASSES_STEP) op_all_sum(p, &f->model->params.grads, RANKS_BATCH);
+  program_plan(p);
+  return p;
+}
+
+struct fold *fold_new(struct model *m, enum passes passes, long leaves)
+{
+  struct fold *f = memory_new(1, sizeof *f);
+  *f = (struct fold){.model = m, .passes = passes};
+  f->program[FOLD_FRESH] = record_fresh(f);
+  if (device_ranks(m->device, RANKS_BATCH) > 1) f->program[FOLD_ACROSS] = record_across(f);
+  long odd = odd_part(leaves);
+  int levels = bits_of(odd - 1) + bits_of(leaves / odd - 1);
+  REQUIRE(levels <= FOLD_LEVELS);
+  for (int level = 0; level < levels; level++) record_keep(f, level);
+  return f;
+}
+
+void fold_free(struct fold *f)
+{
+  if (!f) return;
+  struct device *device = f->model->device;
+  for (int i = 0; i < FOLD_PARTS; i++)
+    if (f->program[i]) program_free(f->program[i]);
+  for (int level = 0; level < FOLD_LEVELS; level++) {
+    if (f->kept[level]) report_kept_free(f->model->report, f->kept[level]);
+    tensor_free(device, f->grads[level]);
+  }
+  memory_free(f);
+}
+
+struct program *fold_program(const struct fold *f, int fold_part) { return f->program[fold_part]; }

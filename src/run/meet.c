@@ -1,0 +1,106 @@
+#include "run/meet.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/thread.h"
+#include "storage/provenance.h"
+
+static struct comm *of_runs;
+
+void trainer_use_ranks(struct comm *c) { of_runs = c; }
+
+struct comm *meet_ranks(int beside_others)
+{
+  static struct comm one = {.ranks = 1};
+  return of_runs && !beside_others ? of_runs : &one;
+}
+
+int meet_threads(const struct trainer *t, int threads)
+{
+  if (threads || t->comm->ranks == 1) return threads;
+  int share = thread_cores() / comm_neighbours();
+  return share > 0 ? share : 1;
+}
+
+int meet_divide(struct trainer *t, struct error *e)
+{
+  const struct comm_options *o = config_section(t->config, "comm");
+  int ranks = t->comm->ranks;
+  comm_patience(o->timeout);
+  if (o->ranks && o->ranks != ranks)
+    return error_set(
+      e, STATUS_USAGE,
+      "comm.ranks = %ld, and %d %s there: `mpirun -n %ld maxlogit ...` starts so many; comm.ranks=0 takes "
+      "what there is",
+      o->ranks, ranks, ranks == 1 ? "is" : "are", o->ranks);
+  if ((ranks & (ranks - 1)) || t->train->micro_batches % ranks)
+    return error_set(
+      e, STATUS_USAGE,
+      "%d ranks cannot divide train.micro_batches = %ld: allowed is a power of two of ranks that divides "
+      "it, so that the sums over micro-batches are one balanced tree on any of them",
+      ranks, t->train->micro_batches);
+  t->leaves = t->train->micro_batches / ranks;
+  t->first_leaf = t->comm->rank * t->leaves;
+  return STATUS_OK;
+}
+
+/* What must be equal. */
+struct facts {
+  char program[160], kernels[16], device[16], id[16];
+  uint64_t data;
+  long done, steps;
+};
+
+static struct facts facts_of(const struct trainer *t)
+{
+  struct provenance p;
+  struct facts f = {.data = t->data.content, .steps = t->train->steps};
+  provenance_get(&p);
+  snprintf(f.program, sizeof f.program, "%.40s, revision %.60s%s, numerics %d", p.version, p.revision,
+           p.dirty > 0 ? " (changed)" : "", NUMERICS_VERSION);
+  /* all but those without a fused multiply-add have the same bits */
+  snprintf(f.kernels, sizeof f.kernels, "%s", strcmp(ops_cpu_level(), "base") ? "fused" : "base");
+  snprintf(f.device, sizeof f.device, "%.15s", t->device->name);
+  snprintf(f.id, sizeof f.id, "%.15s", t->id);
+  return f;
+}
+
+static void tell(const struct trainer *t, struct error *e, int rank, const char *what, const char *there,
+                 const char *here)
+{
+  error_set(e, STATUS_FAIL, "rank %d on %s has %s %s, and rank 0 on %s has %s: all ranks must be alike", rank,
+            comm_host(t->comm, rank), what, there, comm_host(t->comm, 0), here);
+}
+
+static void compare(const struct trainer *t, struct error *e, int rank, const struct facts *a,
+                    const struct facts *b)
+{
+  if (strcmp(a->program, b->program)) tell(t, e, rank, "the program", a->program, b->program);
+  if (strcmp(a->kernels, b->kernels))
+    tell(t, e, rank, "kernels with products that are", a->kernels, b->kernels);
+  if (strcmp(a->device, b->device)) tell(t, e, rank, "the device", a->device, b->device);
+  if (a->data != b->data) tell(t, e, rank, "data of", "another content", "its own");
+  if (strcmp(a->id, b->id)) tell(t, e, rank, "the configuration of the run", a->id, b->id);
+  if (a->steps != b->steps) tell(t, e, rank, "another", "train.steps", "its own");
+}
+
+int meet_before(struct trainer *t, struct error *e)
+{
+  if (t->comm->ranks == 1) return STATUS_OK;
+  if (comm_agree(t->comm, NULL, e)) return e->status;
+  struct facts own = facts_of(t), *all = memory_new((size_t)t->comm->ranks, sizeof *all);
+  comm_gather(t->comm, &own, all, sizeof own);
+  for (int i = 1; i < t->comm->ranks; i++) compare(t, e, i, &all[i], &all[0]);
+  memory_free(all);
+  return e->status;
+}
+
+int meet_between(struct trainer *t, int *stops, struct error *e)
+{
+  unsigned flags = *stops != 0;
+  int status = comm_agree(t->comm, &flags, e);
+  *stops = flags != 0;
+  return status;
+}

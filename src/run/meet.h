@@ -1,0 +1,16 @@
+/* meet.h - the ranks of a run: who they are, what each has of the work, that they are alike before the first step */
+#ifndef MAXLOGIT_MEET_H
+#define MAXLOGIT_MEET_H
+#include "run/state.h"
+
+/* Of a run that is being built; beside others on one device it has one. */
+struct comm *meet_ranks(int beside_others);
+/* Threads of a rank where nobody says: its share of the cores that several may run on. */
+int meet_threads(const struct trainer *, int threads);
+/* Micro-batches of each rank; STATUS_USAGE where they cannot be divided. */
+int meet_divide(struct trainer *, struct error *);
+/* They all have the same program, configuration, data and state to go on from: STATUS_FAIL, and who has not. */
+int meet_before(struct trainer *, struct error *);
+/* See trainer_meet. */
+int meet_between(struct trainer *, int *stops, struct error *);
+#endif

@@ -1,0 +1,82 @@
+#!/bin/sh
+# shellcheck disable=SC2086 # lists of settings
+# What happens to ranks: one is killed, or stuck, or told to stop; the disk is full where the files are; they are not alike.
+# Whatever it was, one message tells, nobody waits for long, and the run goes on from its file to the bits of one that was
+# never disturbed.
+cd "${top_builddir:-.}" || exit 99
+. "${top_srcdir:-.}/tests/comm/mpirun.sh"
+. "${top_srcdir:-.}/tests/small_runs.sh"
+program=$PWD/maxlogit
+small="preset=muonclip qk_clip.tau=0.3 model.width=16 model.heads=2 model.context=16 train.batch=4 train.micro_batches=4
+  train.warmup=2 train.lr=0.03 train.val_every=0 train.val_batches=1 checkpoint.every=100 device.threads=1"
+steps=3000
+start() { # NAME SETTING...: in the background, its ranks' numbers in $dir/NAME.pids
+  name=$1
+  shift
+  # shellcheck disable=SC2016 # of the inner shell
+  ranks 2 sh -c 'echo $$ >>"$0.$(printenv OMPI_COMM_WORLD_RANK PMI_RANK | head -n 1)"; exec "$@"' "$dir/$name.pid" \
+    "$program" run -q $small train.steps=$steps record.path="$dir/$name.h5" "$@" >"$dir/$name.log" 2>&1 &
+  launcher=$!
+  for _ in $(seq 300); do
+    [ -d "$dir/$name.ckpt" ] && [ -n "$(ls "$dir/$name.ckpt")" ] && return
+    sleep 0.1
+  done
+  fail "$name: has not begun: $(cat "$dir/$name.log")"
+}
+end() { wait $launcher; status=$?; }
+pid() { cat "$dir/$1.pid.$2"; }
+told() { [ "$(grep -c "$2" "$dir/$1.log")" = 1 ] || fail "$1: not once '$2': $(cat "$dir/$1.log")"; }
+# goes on alone, to the bits of a run that was never disturbed
+goes_on() {
+  "$program" resume -q "$dir/$1.h5" >"$dir/log" 2>&1 || fail "$1: does not go on: $(cat "$dir/log")"
+  tests/same_run "$dir/alone.h5" "$dir/$1.h5" >"$dir/log" || fail "$1: other bits: $(head -n 3 "$dir/log")"
+}
+"$program" run -q $small train.steps=$steps record.path="$dir/alone.h5" || fail "alone"
+
+start killed comm.timeout=4
+kill -9 "$(pid killed 1)"
+end
+[ $status != 0 ] || fail "killed: exit 0"
+grep -q 'rank 1' "$dir/killed.log" || fail "killed: nobody tells which rank: $(cat "$dir/killed.log")"
+goes_on killed
+
+start stuck comm.timeout=4
+kill -STOP "$(pid stuck 1)"
+began=$(date +%s)
+end
+[ $(($(date +%s) - began)) -le 8 ] || fail "stuck: ended after $(($(date +%s) - began)) s"
+[ $status = 1 ] || fail "stuck: exit $status"
+told stuck "rank 1 of 2 on $(hostname) has not answered for 4 s"
+kill -9 "$(pid stuck 1)" 2>/dev/null
+goes_on stuck
+
+for signal in TERM USR1; do
+  start $signal
+  kill -$signal "$(pid $signal 1)" # the one that has no files
+  end
+  [ $status = 75 ] || fail "$signal: exit $status: $(cat "$dir/$signal.log")"
+  goes_on $signal
+done
+
+# a full disk on rank 0
+# shellcheck disable=SC2016 # of the inner shell
+ranks 2 sh -c 'case $(printenv OMPI_COMM_WORLD_RANK PMI_RANK | head -n 1) in 0) ulimit -f 100 ;; esac; exec "$@"' sh \
+  "$program" run -q $small train.steps=400 checkpoint.keep=all record.path="$dir/full.h5" >"$dir/full.log" 2>&1
+[ $? = 1 ] || fail "full: not exit 1: $(cat "$dir/full.log")"
+told full 'cannot write .*full.h5: File too large'
+
+# not alike
+# shellcheck disable=SC2016 # of the inner shell
+ranks 2 sh -c 'exec "$@" "train.lr=0.0$((1 + $(printenv OMPI_COMM_WORLD_RANK PMI_RANK | head -n 1)))"' sh \
+  "$program" run -q $small train.steps=9 record.path="$dir/other.h5" >"$dir/other.log" 2>&1
+[ $? = 1 ] || fail "other: not exit 1: $(cat "$dir/other.log")"
+told other "rank 1 on $(hostname) has the configuration of the run"
+# shellcheck disable=SC2016 # of the inner shell
+ranks 2 sh -c 'case $(printenv OMPI_COMM_WORLD_RANK PMI_RANK | head -n 1) in 1) export MAXLOGIT_KERNELS=base ;; esac; exec "$@"' sh \
+  "$program" run -q $small train.steps=9 record.path="$dir/other.h5" >"$dir/other.log" 2>&1
+case $(uname -m) in x86_64)
+  [ $? = 1 ] || fail "kernels: not exit 1: $(cat "$dir/other.log")"
+  told other "rank 1 on $(hostname) has kernels with products that are base" ;;
+esac
+[ ! -e "$dir/other.h5" ] || fail "ranks that are not alike have left a file"
+finish

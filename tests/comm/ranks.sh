@@ -1,0 +1,61 @@
+#!/bin/sh
+# shellcheck disable=SC2086 # lists of settings
+# A run divided among ranks has the bits of one rank: on 2, 4 and 8, stopped and resumed on another number, with whatever
+# adds something up over micro-batches; what cannot be divided, and what no launcher has started, is said.
+cd "${top_builddir:-.}" || exit 99
+. "${top_srcdir:-.}/tests/comm/mpirun.sh"
+. "${top_srcdir:-.}/tests/small_runs.sh"
+program=$PWD/maxlogit
+small="model.width=16 model.heads=2 model.context=16 train.batch=8 train.micro_batches=8 train.steps=9 train.warmup=2
+  train.lr=0.03 train.val_every=4 train.val_batches=2 record.probe_every=3 record.level=0.5 record.pairs=1
+  record.observe=default+outliers+sink record.spectra_every=4 device.threads=1"
+run() { "$program" run -q $small "$@" 2>"$dir/log" || fail "one rank: $* $(cat "$dir/log")"; }
+on() { n=$1; shift; ranks "$n" "$program" run -q $small "$@" >"$dir/log" 2>&1 || fail "$n ranks: $* $(cat "$dir/log")"; }
+same() { tests/same_run "$dir/$1" "$dir/$2" >"$dir/log" 2>&1 || fail "$1 and $2: $(head -n 5 "$dir/log")"; }
+
+# every kind of sum and maximum; 6: an odd rest
+try() {
+  name=$1 count=$2
+  shift 2
+  run "$@" record.path="$dir/$name.h5"
+  for n in $count; do
+    on "$n" "$@" record.path="$dir/$name-$n.h5"
+    same "$name.h5" "$name-$n.h5"
+  done
+}
+try clip "2 4 8" preset=muonclip qk_clip.tau=0.3
+try odd 2 preset=adam train.batch=6 train.micro_batches=6 train.grad_clip=0.5
+try experts 4 preset=muonclip qk_clip.tau=0.3 model.attention=gqa model.kv_heads=1 model.ffn=moe moe.experts=4 moe.active=2 \
+  moe.balance=both model.mtp=1
+try heard 2 preset=muon stabilizers=max_output_clip+quack
+
+# what is planted to diverge does so in the same step
+try nan 2 preset=adam train.lr=1e30 train.warmup=0
+
+# stopped, and resumed on another number
+on 4 preset=muonclip qk_clip.tau=0.3 train.steps=4 record.path="$dir/parts.h5"
+"$program" resume -q "$dir/parts.h5" train.steps=6 2>"$dir/log" || fail "resumed alone: $(cat "$dir/log")"
+ranks 2 "$program" resume -q "$dir/parts.h5" train.steps=9 >"$dir/log" 2>&1 || fail "resumed by 2: $(cat "$dir/log")"
+same clip.h5 parts.h5
+
+# refused, once
+refused() {
+  want=$1; shift
+  "$@" >"$dir/log" 2>&1
+  status=$?
+  [ $status = 2 ] || fail "$*: exit $status"
+  [ "$(grep -c "$want" "$dir/log")" = 1 ] || fail "$*: not once '$want': $(cat "$dir/log")"
+}
+refused '3 ranks cannot divide train.micro_batches = 8' ranks 3 "$program" run $small record.path="$dir/no.h5"
+refused '2 ranks cannot divide train.micro_batches = 1' ranks 2 "$program" run record.path="$dir/no.h5"
+refused 'comm.ranks = 4, and 1 is there' "$program" run $small comm.ranks=4 record.path="$dir/no.h5"
+refused 'comm.ranks = 4, and 2 are there' ranks 2 "$program" run $small comm.ranks=4 record.path="$dir/no.h5"
+refused 'train.lrr' ranks 2 "$program" run train.lrr=1 record.path="$dir/no.h5"
+refused 'clip.h5 exists' ranks 2 "$program" run $small record.path="$dir/clip.h5"
+[ ! -e "$dir/no.h5" ] || fail "a refused run has left a file"
+MAXLOGIT_MPI=/nonexistent.so
+export MAXLOGIT_MPI
+refused 'MPI module cannot be loaded' ranks 2 "$program" run $small record.path="$dir/no.h5"
+"$program" run -q $small record.path="$dir/alone.h5" preset=muonclip qk_clip.tau=0.3 || fail "without MPI"
+same clip.h5 alone.h5
+finish
