@@ -11,7 +11,7 @@ const struct claim claim_c02b = {
           {"Muon, lr 0.01", "preset=muon train.lr=0.01"},
           {"Adam, lr 0.01", "preset=adam train.lr=0.01"},
           {"Muon, lr 0.003", "preset=muon train.lr=0.003"}},
-  .equal = EQUAL_RATE,
+  .equal = EQUAL_TUNED,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_MORE,

@@ -12,22 +12,29 @@ struct interval entry_effect(const struct entry *x)
   return x->claim->contrast == CONTRAST_RATIO ? (struct interval){e.n, exp(e.mean), exp(e.lo), exp(e.hi)} : e;
 }
 
+/* Those of the claim, then those beside the best rates. */
+enum { ALL_ARMS = CLAIM_ARMS + NEIGHBOURS };
+static const struct entry_arm *arm_at(const struct entry *x, int a)
+{
+  return a < CLAIM_ARMS ? &x->arm[a] : &x->rates.arm[a - CLAIM_ARMS];
+}
+
 /* Is a run among those of the entries before i, or of the arms of entry i before arm a? */
 static int is_earlier(const struct ledger *l, int i, int a, const char *id)
 {
   for (int e = 0; e <= i; e++)
-    for (int b = 0; b < (e < i ? CLAIM_ARMS : a); b++)
-      for (int k = 0; k < l->entry[e].arm[b].runs; k++)
-        if (!strcmp(l->entry[e].arm[b].run[k].id, id)) return 1;
+    for (int b = 0; b < (e < i ? ALL_ARMS : a); b++)
+      for (int k = 0; k < arm_at(&l->entry[e], b)->runs; k++)
+        if (!strcmp(arm_at(&l->entry[e], b)->run[k].id, id)) return 1;
   return 0;
 }
 
 double entry_seconds(const struct ledger *l, int i)
 {
   double sum = 0;
-  for (int a = 0; a < CLAIM_ARMS; a++)
-    for (int k = 0; k < l->entry[i].arm[a].runs; k++) {
-      const struct entry_run *run = &l->entry[i].arm[a].run[k];
+  for (int a = 0; a < ALL_ARMS; a++)
+    for (int k = 0; k < arm_at(&l->entry[i], a)->runs; k++) {
+      const struct entry_run *run = &arm_at(&l->entry[i], a)->run[k];
       if (!is_earlier(l, i, a, run->id)) sum += run->seconds;
     }
   return sum;
@@ -77,6 +84,12 @@ void entry_reason(const struct entry *x, char out[512])
              claim_metric(c, 0), x->arm[0].run[0].value.value);
   else if (j->verdict == VERDICT_OPEN)
     snprintf(out, 512, "it has not been run");
+  else if (x->rates.falls && x->rates.at_best <= VERDICT_REFUTED)
+    snprintf(out, 512,
+             "at the best rates (%s and %s) it %s, beside them, at %s of %.60s, it is %s: it does not stand",
+             x->rates.best[0], x->rates.best[1], x->rates.at_best == VERDICT_HOLDS ? "holds" : "is refuted",
+             x->rates.beside[x->rates.falls - 1], c->arm[(x->rates.falls - 1) / 2].name,
+             verdict_name(x->rates.judgement[x->rates.falls - 1].verdict));
   else if (j->verdict == VERDICT_TRUE)
     snprintf(out, 512,
              "it follows from the algebra of the update, and is so in all %d pairs: a test of the program",
@@ -98,8 +111,14 @@ static void change_by_seeds(const struct entry *x, struct buffer *b)
 {
   const struct judgement *j = &x->judgement;
   int all = stage_seeds[STAGES - 1], n = j->effect.n;
+  const struct judgement *beside =
+    x->rates.falls && x->rates.at_best <= VERDICT_REFUTED ? &x->rates.judgement[x->rates.falls - 1] : NULL;
   if (x->idle || x->silent)
     buffer_add(b, "a regime in which the arms differ");
+  else if (beside && beside->pairs > n && beside->pairs < 1000)
+    buffer_add(b, "about %.0f seeds more beside the best rates", beside->pairs - n);
+  else if (beside)
+    buffer_add(b, "rates that are known better than by a factor of %.3g", TUNING_FACTOR);
   else if (j->verdict == VERDICT_FEW_SEEDS)
     buffer_add(b, "%d pairs more at least", stage_seeds[1] - n);
   else if (j->settled && j->verdict != VERDICT_INCONCLUSIVE && isnan(j->pairs))
@@ -113,15 +132,48 @@ static void change_by_seeds(const struct entry *x, struct buffer *b)
     buffer_add(b, "a few seeds more");
 }
 
+static void change_by_rate(const struct entry *x, struct buffer *b)
+{
+  const struct entry_rates *r = &x->rates;
+  if (x->claim->equal != EQUAL_TUNED)
+    buffer_add(b, "; rates: this regime's alone was looked at");
+  else if (r->falls)
+    buffer_add(b, "; rates: best %s and %s; %s of %.60s, where it is %s", r->best[0], r->best[1],
+               r->beside[r->falls - 1], x->claim->arm[(r->falls - 1) / 2].name,
+               verdict_name(r->judgement[r->falls - 1].verdict));
+  else
+    buffer_add(b, "; rates: best %s and %s, and it stands beside them", r->best[0], r->best[1]);
+}
+
+/* Is it the other answer, not only an open one? */
+static int flips(enum verdict a, enum verdict b)
+{
+  int a_denies = a == VERDICT_REFUTED, b_denies = b == VERDICT_REFUTED;
+  return a != b && a <= VERDICT_DIFFERS && b <= VERDICT_DIFFERS &&
+         (a_denies || b_denies || a == VERDICT_HOLDS || b == VERDICT_HOLDS);
+}
+
+static void change_by_replica(const struct entry *x, struct buffer *b)
+{
+  if (!x->replicas) buffer_add(b, "; width and data: these alone were looked at");
+  for (int i = 0; i < x->replicas; i++) {
+    const struct replica *r = &x->replica[i];
+    if (r->verdict == x->judgement.verdict)
+      buffer_add(b, "; stands at %s", r->settings);
+    else
+      buffer_add(b, "; %s %s (%s, %.3g)", flips(x->judgement.verdict, r->verdict) ? "flips at" : "open at",
+                 r->settings, verdict_name(r->verdict), r->effect.mean);
+  }
+}
+
 void entry_change(const struct entry *x, char out[512])
 {
   struct buffer b = {0};
-  const struct claim *c = x->claim;
   *out = 0;
-  if (!claim_is_tested(c) || x->judgement.verdict == VERDICT_OPEN) return;
+  if (!claim_is_tested(x->claim) || x->judgement.verdict == VERDICT_OPEN) return;
   change_by_seeds(x, &b);
-  if (c->equal != EQUAL_TUNED) buffer_add(&b, "; rates: this regime's alone was looked at");
-  buffer_add(&b, "; width and data: these alone were looked at");
+  change_by_rate(x, &b);
+  change_by_replica(x, &b);
   snprintf(out, 512, "%s", b.text);
   memory_free(b.text);
 }

@@ -77,18 +77,29 @@ int ledger_open(struct ledger *l, const struct claim_row *rows, char *const *id,
   return STATUS_OK;
 }
 
+/* Those of the claim, then those beside the best rates. */
+enum { ALL_ARMS = CLAIM_ARMS + NEIGHBOURS };
+static struct entry_arm *arm_of(struct entry *x, int a)
+{
+  return a < CLAIM_ARMS ? &x->arm[a] : &x->rates.arm[a - CLAIM_ARMS];
+}
+
 static void forget_runs(struct entry *x)
 {
-  for (int a = 0; a < CLAIM_ARMS; a++) {
-    for (int i = 0; i < x->arm[a].runs; i++) memory_free(x->arm[a].run[i].path);
-    memory_free(x->arm[a].run);
-    x->arm[a] = (struct entry_arm){.mean = {0, NAN, NAN, NAN}};
+  for (int a = 0; a < ALL_ARMS; a++) {
+    struct entry_arm *arm = arm_of(x, a);
+    for (int i = 0; i < arm->runs; i++) memory_free(arm->run[i].path);
+    memory_free(arm->run);
+    *arm = (struct entry_arm){.mean = {0, NAN, NAN, NAN}};
   }
 }
 
 void ledger_close(struct ledger *l)
 {
-  for (int i = 0; i < l->entries; i++) forget_runs(&l->entry[i]);
+  for (int i = 0; i < l->entries; i++) {
+    forget_runs(&l->entry[i]);
+    memory_free(l->entry[i].replica);
+  }
   memory_free(l->entry);
   memory_free(l->folder);
   *l = (struct ledger){0};
@@ -121,22 +132,26 @@ static int assign(void *context, const char *word)
   return config_set(s->config, key, word + length + 1, s->origin, s->error);
 }
 
-/* The configuration of an arm with the first `seeds` confirmatory seeds as its axis. */
+/* The configuration of an arm, at a rate of its own where it is tuned. */
 static int arm_config(const struct ledger *l, const struct claim *claim, const struct claim_arm *arm,
-                      int seeds, struct config *c, struct error *error)
+                      const char *rate, struct config *c, struct error *error)
 {
-  struct buffer text = {0};
   struct setting s = {c, arm->name, error};
   int status = config_read(c, recorded, "ledger", error);
   if (!status) status = config_read(c, claim->regime, claim->id, error);
   if (!status && arm->set) status = text_split(arm->set, ' ', assign, &s);
   for (int i = 0; i < l->assignments && !status; i++) status = config_assign(c, l->assignment[i], error);
+  if (!status && *rate) status = config_set(c, "train.lr", rate, "tuned", error);
   if (!status && config_points(c) != 1)
     status = error_set(error, STATUS_USAGE, "a list of values makes several runs where the claim wants one");
-  buffer_add(&text, "train.seed=%d:%d:lin:%d", LEDGER_SEED, LEDGER_SEED + seeds - 1, seeds);
-  if (!status) status = config_assign(c, text.text, error);
-  memory_free(text.text);
   return status;
+}
+
+static int set_seeds(struct config *c, int seeds, struct error *error)
+{
+  char text[64];
+  snprintf(text, sizeof text, "train.seed=%d:%d:lin:%d", LEDGER_SEED, LEDGER_SEED + seeds - 1, seeds);
+  return config_assign(c, text, error);
 }
 
 static void keep_runs(struct entry_arm *arm, const struct sweep *s)
@@ -163,18 +178,19 @@ static void planned_free(struct planned *p)
   memory_free(p->config);
 }
 
-static int plan_arm(struct ledger *l, struct entry *x, int arm, int seeds, struct planned *p,
-                    struct error *error)
+static int plan_arm(struct ledger *l, struct entry *x, int a, const char *rate, struct entry_arm *out,
+                    int seeds, struct planned *p, struct error *error)
 {
-  const struct claim_arm *a = &x->claim->arm[arm];
+  const struct claim_arm *arm = &x->claim->arm[a];
   struct sweep s = {0};
   struct config *c = config_new();
   p->config = memory_grow(p->config, p->configs, p->configs + 1, sizeof *p->config);
   p->config[p->configs++] = c;
-  int status = arm_config(l, x->claim, a, seeds, c, error);
+  int status = arm_config(l, x->claim, arm, rate, c, error);
+  if (!status) status = set_seeds(c, seeds, error);
   if (!status) status = sweep_plan(&s, c, "claims", 1, 1, error);
-  if (status) return error_prefix(error, "%s, %s", x->claim->id, a->name);
-  keep_runs(&x->arm[arm], &s);
+  if (status) return error_prefix(error, "%s, %s", x->claim->id, arm->name);
+  keep_runs(out, &s);
   if (!l->folder && s.count) {
     l->folder = memory_text(s.points->path);
     *strrchr(l->folder, '/') = 0;
@@ -183,18 +199,25 @@ static int plan_arm(struct ledger *l, struct entry *x, int arm, int seeds, struc
   return STATUS_OK;
 }
 
+static int plan_entry(struct ledger *l, struct entry *x, int seeds, struct planned *p, struct error *error)
+{
+  int status = STATUS_OK;
+  forget_runs(x);
+  for (int a = 0; a < claim_arms(x->claim) && !status; a++)
+    status = plan_arm(l, x, a, a < 2 ? x->rates.best[a] : "", &x->arm[a], seeds, p, error);
+  for (int n = 0; n < NEIGHBOURS && !status; n++)
+    if (*x->rates.beside[n])
+      status = plan_arm(l, x, n / 2, x->rates.beside[n], &x->rates.arm[n], seeds, p, error);
+  return status;
+}
+
 /* The runs of all claims that are not settled. What only shows a trend has one stage. */
 static int plan_stage(struct ledger *l, int stage, struct planned *p, struct error *error)
 {
   int status = STATUS_OK;
   *p = (struct planned){0};
-  for (int i = 0; i < l->entries && !status; i++) {
-    struct entry *x = &l->entry[i];
-    if (x->judgement.settled) continue;
-    forget_runs(x);
-    for (int a = 0; a < claim_arms(x->claim) && !status; a++)
-      status = plan_arm(l, x, a, stage_seeds[stage], p, error);
-  }
+  for (int i = 0; i < l->entries && !status; i++)
+    if (!l->entry[i].judgement.settled) status = plan_entry(l, &l->entry[i], stage_seeds[stage], p, error);
   if (l->jobs) p->sweep.jobs = l->jobs;
   return status;
 }
@@ -207,14 +230,78 @@ int ledger_plan(struct ledger *l, int stage, struct error *error)
   return status;
 }
 
+/* --- rates ---------------------------------------------------------------------------------------------- */
+
+static int add_tuned(const struct ledger *l, struct tuning *t, const struct entry *x, struct error *error)
+{
+  int status = STATUS_OK;
+  for (int a = 0; a < claim_compared(x->claim) && !status; a++) {
+    char name[64];
+    struct config *c = config_new();
+    snprintf(name, sizeof name, "%s, %.40s", x->claim->id, x->claim->arm[a].name);
+    status = arm_config(l, x->claim, &x->claim->arm[a], "", c, error);
+    if (!status) status = tuning_add(t, name, c, error);
+    config_free(c);
+  }
+  return status;
+}
+
+static void keep_rates(struct entry *x, const struct tuning_arm *arm, int a)
+{
+  x->rates.end[a] = arm->end;
+  if (arm->best < 0) {
+    snprintf(x->failed, sizeof x->failed, "%s: %s", arm->name, tuning_end_text(arm->end));
+    return;
+  }
+  snprintf(x->rates.best[a], 32, "%s", arm->point[arm->best].text[0]);
+  for (int side = 0; side < 2; side++) {
+    const struct tuning_point *p = tuning_beside(arm, 0, side ? 1 : -1);
+    snprintf(x->rates.beside[2 * a + side], 32, "%s", p ? p->text[0] : "");
+  }
+}
+
+static void hear_rates(void *context, const struct sweep *s)
+{
+  const struct ledger *l = context;
+  if (l->tune) l->tune(l->context, s);
+}
+static void look_at_rates(void *context, const struct sweep *s, long point)
+{
+  const struct ledger *l = context;
+  if (l->look) l->look(l->context, s, point);
+}
+
+/* Each compared arm of the claims that want it at its best rate, by validation loss, on seeds of their own. */
+static int tune_rates(struct ledger *l, struct error *error)
+{
+  static const char *const key = "train.lr";
+  struct tuning t = {.key = {key},
+                     .keys = 1,
+                     .seeds = TUNING_SEEDS,
+                     .jobs = l->jobs,
+                     .name = "claims",
+                     .begin = hear_rates,
+                     .look = look_at_rates,
+                     .context = l};
+  int status = STATUS_OK, arm = 0;
+  for (int i = 0; i < l->entries && !status; i++)
+    if (l->entry[i].claim->equal == EQUAL_TUNED) status = add_tuned(l, &t, &l->entry[i], error);
+  if (!status && t.arms) status = tuning_run(&t, error);
+  for (int i = 0; i < l->entries && !status; i++)
+    for (int a = 0; l->entry[i].claim->equal == EQUAL_TUNED && a < claim_compared(l->entry[i].claim); a++)
+      keep_rates(&l->entry[i], &t.arm[arm++], a);
+  tuning_free(&t);
+  return status;
+}
+
 /* --- judging -------------------------------------------------------------------------------------------- */
 
 /* What became of the arms' runs. */
 static void hear_fates(struct entry *x, const struct sweep *s)
 {
-  for (int a = 0; a < CLAIM_ARMS; a++)
-    for (int i = 0; i < x->arm[a].runs; i++) {
-      struct entry_run *run = &x->arm[a].run[i];
+  for (int a = 0; a < ALL_ARMS; a++)
+    for (int i = 0; i < arm_of(x, a)->runs; i++) {
+      struct entry_run *run = &arm_of(x, a)->run[i];
       for (long k = 0; k < s->count; k++) {
         const struct sweep_point *p = &s->points[k];
         if (strcmp(p->id, run->id) != 0) continue;
@@ -276,18 +363,21 @@ static struct effect contrast_of(struct effect a, struct effect b, int ratio)
 }
 
 /* Effects of the seeds that count, of a ratio its logarithms; returns how many. */
-static int find_effects(struct entry *x, struct effect *effect)
+struct left { /* seeds that do not count, and why */
+  int diverged, out;
+};
+static int find_effects(const struct claim *c, const struct entry_arm *a, const struct entry_arm *b,
+                        struct effect *effect, struct left *left)
 {
-  const struct claim *c = x->claim;
-  int compared = claim_compared(c), n = 0, ratio = c->contrast == CONTRAST_RATIO;
+  int n = 0, ratio = c->contrast == CONTRAST_RATIO;
   const struct effect level = {c->level, c->level};
-  x->diverged = x->left_out = 0;
-  for (int i = 0; i < x->arm->runs; i++) {
-    const struct entry_run *first = &x->arm[0].run[i], *second = compared > 1 ? &x->arm[1].run[i] : NULL;
+  *left = (struct left){0, 0};
+  for (int i = 0; i < a->runs; i++) {
+    const struct entry_run *first = &a->run[i], *second = b ? &b->run[i] : NULL;
     if (first->fate == SWEEP_DIVERGED || (second && second->fate == SWEEP_DIVERGED)) {
-      x->diverged++;
+      left->diverged++;
     } else if (!counts(first, c->contrast) || (second && !counts(second, c->contrast))) {
-      x->left_out++;
+      left->out++;
     } else
       effect[n++] = contrast_of(second ? range_of(first) : level, range_of(second ? second : first), ratio);
   }
@@ -351,28 +441,62 @@ static int may_stop(const struct ledger *l, int stage)
   return l->stages < STAGES || stage_seeds[stage] >= 12;
 }
 
+static struct judgement judge_arms(const struct claim *c, const struct entry_arm *a,
+                                   const struct entry_arm *b, int stage, int last, struct left *left)
+{
+  struct effect *effect = memory_new((size_t)a->runs + 1, sizeof *effect);
+  double matters = c->contrast == CONTRAST_RATIO ? fabs(log(c->matters)) : c->matters;
+  int n = find_effects(c, a, b, effect, left);
+  struct judgement j = c->identity ? judge_identity(effect, n, c->prediction, matters)
+                                   : judge(effect, n, c->prediction, matters, stage, last);
+  memory_free(effect);
+  return j;
+}
+
+/* Does the verdict stand beside the best rates? A neighbour at which runs are lost is none to train at, and says
+   nothing. */
+static int judge_neighbours(struct entry *x, int stage, int last, struct error *error)
+{
+  struct entry_rates *r = &x->rates;
+  struct judgement *j = &x->judgement;
+  struct left left;
+  int status = STATUS_OK;
+  r->at_best = j->verdict, r->falls = 0;
+  for (int n = 0; n < NEIGHBOURS && !status; n++) {
+    if (!r->arm[n].runs) continue;
+    status = read_arm(x->claim, n / 2, &r->arm[n], error);
+    r->judgement[n] = judge_arms(x->claim, n < 2 ? &r->arm[n] : &x->arm[0], n < 2 ? &x->arm[1] : &r->arm[n],
+                                 stage, last, &left);
+    enum verdict beside = r->judgement[n].verdict;
+    if (beside != VERDICT_FEW_SEEDS && beside != j->verdict && !r->falls) r->falls = n + 1;
+  }
+  if (r->falls && (j->verdict == VERDICT_HOLDS || j->verdict == VERDICT_REFUTED))
+    j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN, j->settled = last;
+  return status;
+}
+
 static int judge_entry(const struct ledger *l, struct entry *x, int stage, struct error *error)
 {
   const struct claim *c = x->claim;
   int status = STATUS_OK, last = is_last(l, c, stage);
   for (int a = 0; a < claim_arms(c) && !status; a++) status = read_arm(c, a, &x->arm[a], error);
   if (status) return error_prefix(error, "%s", c->id);
-  struct effect *effect = memory_new((size_t)x->arm->runs + 1, sizeof *effect);
-  double matters = c->contrast == CONTRAST_RATIO ? fabs(log(c->matters)) : c->matters;
-  int n = find_effects(x, effect);
   struct judgement *j = &x->judgement;
+  struct left left;
   summarise(x);
   x->stage = stage + 1;
-  *j = c->identity ? judge_identity(effect, n, c->prediction, matters)
-                   : judge(effect, n, c->prediction, matters, stage, last);
-  memory_free(effect);
+  *j = judge_arms(c, &x->arm[0], claim_compared(c) > 1 ? &x->arm[1] : NULL, stage, last, &left);
+  x->diverged = left.diverged, x->left_out = left.out;
+  if (c->equal == EQUAL_TUNED) status = judge_neighbours(x, stage, last, error);
   if (!c->identity && !may_stop(l, stage)) j->settled = last;
   x->idle = !c->identity && is_idle(x);
   x->silent = !c->identity && !x->idle && is_silent(x);
   if (x->silent) j->settled = last; /* further seeds may have something to say */
   if (x->idle || x->silent) j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN;
+  if (c->equal == EQUAL_TUNED && !(*x->rates.best[0] && *x->rates.best[1]))
+    j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN; /* it is said why: `failed` */
   if (c->scale) j->verdict = VERDICT_NEEDS_SCALE, j->p = NAN;
-  return STATUS_OK;
+  return status;
 }
 
 /* What is said of a claim that has no runs. */
@@ -453,7 +577,7 @@ static int run_stage(struct ledger *l, int stage, struct planned *p, struct erro
 
 int ledger_run(struct ledger *l, struct error *error)
 {
-  int status = STATUS_OK, failed = 0;
+  int status = tune_rates(l, error), failed = 0;
   for (int stage = 0; stage < l->stages && is_open(l) && !status; stage++) {
     struct planned p;
     status = run_stage(l, stage, &p, error);

@@ -6,6 +6,7 @@
 #include "ledger/claim.h"
 #include "base/text.h"
 #include "ledger/stages.h"
+#include "ledger/tuning.h"
 #include "run/sweep.h"
 
 struct entry_run {
@@ -22,6 +23,22 @@ struct entry_arm {
   struct interval mean; /* the median of those that count, and its 95 % interval: none of fewer than six */
   char unit[32];
 };
+/* Of a claim whose arms are tuned: a verdict stands only if it stands at the rates beside the best, too. */
+enum { NEIGHBOURS = 4 }; /* the first arm a step below and above its best rate, then the second */
+struct entry_rates {
+  char best[2][32], beside[NEIGHBOURS][32]; /* "": not tuned yet; there is none */
+  enum tuning_end end[2];
+  struct entry_arm arm[NEIGHBOURS];
+  struct judgement judgement[NEIGHBOURS]; /* of this arm with the other at its best */
+  enum verdict at_best;                   /* before the neighbours were asked */
+  int falls;                              /* 1 + the neighbour at which it does not stand; 0: none */
+};
+/* The same claim with other settings: another width, another text. */
+struct replica {
+  char settings[256];
+  enum verdict verdict;
+  struct interval effect; /* as entry_effect tells it */
+};
 /* What stood in the ledger's file when the claim, its margins or the rule were changed (keep.h). */
 struct former {
   char registered[16], verdict[32], made_by[256]; /* verdict "": nothing was changed */
@@ -31,6 +48,9 @@ struct entry { /* a claim and what came of it */
   const struct claim *claim;
   const char *question;
   struct entry_arm arm[CLAIM_ARMS];
+  struct entry_rates rates;
+  struct replica *replica;
+  int replicas;
   int stage;                  /* looks that were taken */
   struct judgement judgement; /* effects of ratios are logarithms here; entry_effect tells them as ratios */
   double holm,
@@ -57,6 +77,7 @@ struct ledger {
   /* Heard by the sweeps: see sweep.h. Before each stage `begin` tells its number from 0, its seeds, and how many runs
      there are in all and how many of them are done; any may be NULL. */
   void (*begin)(void *context, const struct ledger *, int stage, const struct sweep *);
+  void (*tune)(void *context, const struct sweep *); /* a round of runs that rates are chosen on */
   void (*look)(void *context, const struct sweep *, long point);
   void (*say)(void *context, const struct sweep *, long point, long count, const char *line);
   void *context;
@@ -71,6 +92,11 @@ int ledger_plan(struct ledger *, int stage, struct error *);
 /* Run what is missing and judge, stage by stage. STATUS_STOPPED: start again to go on; STATUS_FAIL: some run could not
    be done, and its claims say so. */
 int ledger_run(struct ledger *, struct error *);
+
+/* Settle the same claims with further settings, "model.width=128 model.heads=8", and keep what they say as replicas;
+   the file of the ledger has them as well. run = 0: only look whether they can be run. */
+int ledger_replicate(struct ledger *, const struct claim_row *rows, const char *settings, int run,
+                     struct error *);
 
 /* The effect as it is told: ratios as ratios. */
 struct interval entry_effect(const struct entry *);

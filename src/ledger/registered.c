@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "ledger/stages.h"
+#include "ledger/tuning.h"
 
 void registered_hash(const struct claim *c, char out[16])
 {
@@ -14,6 +15,9 @@ void registered_hash(const struct claim *c, char out[16])
   buffer_add(&b, "regime %s\nequal %s\n", c->regime ? c->regime : "-", equal_name(c->equal));
   for (int a = 0; c->regime && c->arm[a].name; a++)
     buffer_add(&b, "arm %s; %s\n", c->arm[a].set ? c->arm[a].set : "-", claim_metric(c, a));
+  if (c->equal == EQUAL_TUNED)
+    buffer_add(&b, "tuned by %s over train.lr, %d values a factor %g apart, at most %d, seeds %d from %d\n",
+               TUNING_METRIC, TUNING_START, TUNING_FACTOR, TUNING_MOST, TUNING_SEEDS, TUNING_SEED);
   buffer_add(&b, "contrast %d level %g prediction %d matters %g identity %d scale %d\n", (int)c->contrast,
              c->level, (int)c->prediction, c->matters, c->identity, c->scale != NULL);
   snprintf(out, 16, "%012llx", (unsigned long long)XXH3_64bits(b.text, b.length) >> 16);

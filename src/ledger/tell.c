@@ -111,6 +111,39 @@ static json_t *former_json(const struct former *f)
                    json_text(f->made_by));
 }
 
+/* The rates of tuned arms, and what is found beside them; null where nothing is tuned. */
+static json_t *rates_json(const struct entry *x)
+{
+  const struct entry_rates *r = &x->rates;
+  if (!*r->best[0]) return json_null();
+  json_t *arms = json_array(), *beside = json_array();
+  for (int a = 0; a < claim_compared(x->claim); a++)
+    json_array_append_new(arms,
+                          json_pack("{s:o, s:o, s:s}", "arm", json_text(x->claim->arm[a].name), "train.lr",
+                                    json_text(r->best[a]), "end", tuning_end_text(r->end[a])));
+  for (int n = 0; n < NEIGHBOURS; n++) {
+    const struct judgement *j = &r->judgement[n];
+    double effect = x->claim->contrast == CONTRAST_RATIO ? exp(j->effect.mean) : j->effect.mean;
+    if (*r->beside[n])
+      json_array_append_new(beside, json_pack("{s:o, s:o, s:s, s:i, s:o}", "arm",
+                                              json_text(x->claim->arm[n / 2].name), "train.lr",
+                                              json_text(r->beside[n]), "verdict", verdict_name(j->verdict),
+                                              "n", j->effect.n, "effect", number_json(effect)));
+  }
+  return json_pack("{s:o, s:o, s:s}", "best", arms, "beside", beside, "verdict_at_best",
+                   verdict_name(r->at_best));
+}
+
+static json_t *replicas_json(const struct entry *x)
+{
+  json_t *all = json_array();
+  for (int i = 0; i < x->replicas; i++)
+    json_array_append_new(all, json_pack("{s:o, s:s, s:o}", "settings", json_text(x->replica[i].settings),
+                                         "verdict", verdict_name(x->replica[i].verdict), "effect",
+                                         interval_json(&x->replica[i].effect)));
+  return all;
+}
+
 static json_t *entry_json(const struct ledger *l, const struct entry *x)
 {
   const struct claim *c = x->claim;
@@ -132,6 +165,8 @@ static json_t *entry_json(const struct ledger *l, const struct entry *x)
   REQUIRE(out);
   entry_change(x, text);
   ledger_settings(l, &settings);
+  json_object_set_new(out, "rates", rates_json(x));
+  json_object_set_new(out, "replicated", replicas_json(x));
   json_object_set_new(out, "would_change_by", *text ? json_text(text) : json_null());
   json_object_set_new(out, "pairs_wanted", number_json(j->pairs));
   json_object_set_new(out, "same_comparison_as", x->same_as ? json_text(x->same_as->id) : json_null());

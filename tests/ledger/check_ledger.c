@@ -659,6 +659,73 @@ START_TEST(what_counts_in_a_claim)
 }
 END_TEST
 
+/* --- tuned arms ----------------------------------------------------------------------------------------- */
+
+#define TUNED .equal = EQUAL_TUNED, .arm = {{.name = "A"}, {.name = "B", .set = "adam.beta2=0.94"}}
+/* The rates themselves are compared: equal or a step apart at their best, farther apart beside it. */
+static const struct claim_row tuned_rows[] = {
+  CLAIM(1.2, .id = "falls", TUNED, .metric = "lr", .contrast = CONTRAST_RATIO, .prediction = PREDICT_SAME),
+  CLAIM(9, .id = "stands", TUNED, .metric = "lr", .contrast = CONTRAST_RATIO, .prediction = PREDICT_SAME),
+  {0}};
+
+static double rate_of(const struct entry_arm *arm)
+{
+  struct run_file *file;
+  struct error e = {0};
+  double rate = NAN;
+  for (int i = 0; i < arm->runs; i++) {
+    ck_assert_int_eq(arm->run[i].seed, LEDGER_SEED + i);
+    ck_assert_msg(run_open(&file, arm->run[i].path, &e) == STATUS_OK, "%s", e.text);
+    double own = strtod(run_parameter(file, "train.lr"), NULL);
+    ck_assert(i == 0 || own == rate);
+    rate = own;
+    run_close(file);
+  }
+  return rate;
+}
+
+START_TEST(tuned_arms)
+{
+  char folder[FOLDER_PATH], where[64], change[512];
+  struct ledger l;
+  struct error e = {0};
+  folder_make(folder);
+  snprintf(where, sizeof where, "sweep.dir=%s/runs", folder);
+  ck_assert_int_eq(ledger_open(&l, tuned_rows, NULL, 0, &e), STATUS_OK);
+  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where, "train.lr=0.01"}, l.assignments = 2;
+  ck_assert_msg(ledger_run(&l, &e) == STATUS_OK, "%s", e.text);
+  for (int i = 0; i < l.entries; i++) {
+    const struct entry *x = &l.entry[i];
+    const struct entry_rates *r = &x->rates;
+    double at[2], matters = log(x->claim->matters);
+    for (int a = 0; a < 2; a++) {
+      ck_assert_int_eq(r->end[a], TUNING_BRACKETED);
+      at[a] = rate_of(&x->arm[a]);
+      ck_assert_double_eq_tol(at[a], strtod(r->best[a], NULL), 1e-12);
+    }
+    int falls = 0;
+    for (int n = 0; n < NEIGHBOURS; n++) {
+      double beside = rate_of(&r->arm[n]), want = at[n / 2] * (n % 2 ? TUNING_FACTOR : 1 / TUNING_FACTOR);
+      ck_assert_double_eq_tol(beside, want, 2e-3 * want);
+      /* six equal effects: verdicts by hand */
+      double effect = n < 2 ? log(at[1] / beside) : log(beside / at[0]);
+      enum verdict v = fabs(effect) < matters ? VERDICT_HOLDS : VERDICT_REFUTED;
+      ck_assert_msg(r->judgement[n].verdict == v, "%s: neighbour %d: %s", x->claim->id, n,
+                    verdict_name(r->judgement[n].verdict));
+      ck_assert_double_eq_tol(r->judgement[n].effect.mean, effect, 1e-2);
+      if (!falls && v != r->at_best) falls = n + 1;
+    }
+    ck_assert_int_eq(r->falls, falls);
+    ck_assert_int_eq(falls > 0, i == 0);
+    ck_assert_int_eq(x->judgement.verdict, i ? VERDICT_HOLDS : VERDICT_INCONCLUSIVE);
+    entry_change(x, change);
+    ck_assert_msg(strstr(change, i ? "it stands beside them" : "where it is ") != NULL, "%s", change);
+  }
+  ledger_close(&l);
+  folder_remove(folder);
+}
+END_TEST
+
 START_TEST(predictions_in_words)
 {
   static const struct {
@@ -775,6 +842,7 @@ int main(void)
   tcase_add_test(c, rows_are_sound);
   tcase_add_test(c, all_is_planned);
   tcase_add_test(c, what_counts_in_a_claim);
+  tcase_add_test(c, tuned_arms);
   tcase_add_test(c, predictions_in_words);
   tcase_add_test(c, all_verdicts_make_a_table);
   if (!system("gnuplot --version >/dev/null 2>&1")) tcase_add_test(c, axis_of_one_run);

@@ -107,6 +107,15 @@ cp "$dir/kept.json" "$dir/runs/claims.json"
 cmp "$dir/registered" "${top_srcdir:-.}/experiments/registered.txt" ||
   fail "claims changed: maxlogit claims --list | awk '/^C-/ { print \$1, \$4 }' > experiments/registered.txt"
 
+# the same claim at another width: where it stands, and where not; nothing is run where that cannot be
+claims C-18 -q --replicate "model.width=8" --replicate "train.steps=20 train.warmup=2" --json > "$dir/replicas.json" 2> "$dir/err" || fail "replicas: $(cat "$dir/err")"
+grep -q '"replicated": \[{"settings": "model.width=8", "verdict": "[a-z ]*", "effect": {"n": 6.*{"settings": "train.steps=20 train.warmup=2", "verdict"' "$dir/replicas.json" ||
+  fail "replicas: $(cut -c1-600 "$dir/replicas.json")"
+claims C-18 -q --replicate "model.width=8" > "$dir/table"
+grep -q '\(stands\|flips\|open\) at model.width=8' "$dir/table" || fail "replicas: $(cat "$dir/table")"
+grep -q '"settings": "model.width=16.* model.width=8"' "$dir/runs/claims.json" || fail "replicas are not kept"
+cp "$dir/kept.json" "$dir/runs/claims.json"
+
 # READMEs: one is made, one gets the block at its end, a block is replaced
 mkdir -p "$dir/new" "$dir/old/04-cures"
 printf '# Cures\n\nBy hand.\n' > "$dir/old/04-cures/README.md"
@@ -188,6 +197,8 @@ wrong 'no claim is called C-18x; did you mean C-18' C-18x
 wrong "'slow' is not one of quick, full" --level=slow
 wrong "did you mean 'train.lr'" C-18 train.lrr=3
 wrong 'several runs where the claim wants one' C-18 train.lr=1,2
+wrong "replicated with model.widht=8: .*did you mean 'model.width'" C-18 --replicate model.widht=8
+wrong 'nothing to replicate with' C-18 --replicate ' '
 wrong "claims --jobs: '0' is out of range (allowed: 1 to 1024)" -j 0 C-18
 
 test "$failures" -eq 0 && echo ok

@@ -19,6 +19,7 @@ static const char *const levels[] = {"quick", "full", NULL};
 struct options {
   struct request request;
   const char *readme, *report;
+  struct words replicate;
   long level, list, json, quiet, jobs;
 };
 
@@ -27,6 +28,10 @@ static const struct command_option options[] = {
          "quick: at most 6 seeds a claim; full: at most 24. Claims that quick has settled stay as they are"),
   FLAG(list, 'l', "Print the claims and their runs, run nothing"),
   FLAG(json, 0, "The same " JSON_HELP),
+  MANY(replicate, "SETTINGS",
+       "Settle them with these settings as well, \"model.width=128 model.heads=8\" or \"data=bytes "
+       "data.path=FILE\", and "
+       "say where a verdict flips (may be repeated)"),
   TEXT(readme, 0, "DIR", NULL, "Write the claims into DIR/NN-question/README.md, between two marks"),
   TEXT(report, 0, "DIR", NULL,
        "Write DIR/index.html: all claims with figures, one page for screen and paper"),
@@ -46,6 +51,15 @@ static void begin(void *context, const struct ledger *l, int stage, const struct
   for (int i = 0; i < l->entries; i++) open += !l->entry[i].judgement.settled;
   message("stage %d of %d: %d seeds for %d claim%s; %ld run%s, %ld of them done before", stage + 1, l->stages,
           stage_seeds[stage], open, text_s(open), s->count, text_s(s->count), done);
+}
+
+static void tune(void *context, const struct sweep *s)
+{
+  long done = 0;
+  (void)context;
+  for (long i = 0; i < s->count; i++) done += s->points[i].fate > SWEEP_RUNNING;
+  message("rates: %ld run%s on seeds from %d, %ld of them done before", s->count, text_s(s->count),
+          TUNING_SEED, done);
 }
 
 static void look(void *context, const struct sweep *s, long point)
@@ -98,8 +112,13 @@ static int settle(struct ledger *l, const struct options *a, struct error *error
   if (a->report && gnuplot_scripts(NULL, scripts, error)) return error->status;
   l->look = look;
   l->context = (void *)(uintptr_t)a;
-  if (!a->quiet) l->begin = begin;
-  int status = ledger_run(l, error);
+  if (!a->quiet) l->begin = begin, l->tune = tune;
+  int status = STATUS_OK;
+  for (int i = 0; i < a->replicate.count && !status; i++)
+    status = ledger_replicate(l, claim_rows, a->replicate.word[i], 0, error);
+  if (!status) status = ledger_run(l, error);
+  for (int i = 0; i < a->replicate.count && !status; i++)
+    status = ledger_replicate(l, claim_rows, a->replicate.word[i], 1, error);
   if (status == STATUS_STOPPED) message("stopped; the same command goes on");
   if (status == STATUS_STOPPED || *error->text) return status;
   ledger_recall(l);
