@@ -19,9 +19,9 @@
 
 /* How far a set may go on the Gram matrix R = X X^T: rounding moves R's eigenvalues by its precision eps, whatever
    their size, so after steps of slope s at 0 (the product of a) a result is off by s^2 eps; the standard iteration is
-   off by s eps, s the slope of all its steps. The numbers here are the largest with which, on hostile matrices, all of a
-   set's steps lose no more than three times what the standard iteration loses (check_optimizers.c: gram_is_as_exact).
-   None can do without a product with X in between: 20 times more is lost, or everything. */
+   off by s eps, s the slope of all its steps. The numbers here are the largest with which, on hostile matrices, all
+   of a set's steps lose no more than three times what the standard iteration loses (check_optimizers.c:
+   gram_is_as_exact). None can do without a product with X in between: 20 times more is lost, or everything. */
 const struct ns_set ns_sets[NS_SETS] = {
   [NS_KELLER] = {"Keller Jordan, Muon (2024)", 1, 5, {3, 2}, 1, {KELLER}},
   [NS_QUINTIC] = {"NVIDIA Emerging-Optimizers, quintic",
