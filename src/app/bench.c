@@ -1,7 +1,9 @@
 #include "app/bench.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analysis/json.h"
 #include "base/file.h"
@@ -65,6 +67,14 @@ int bench_step(struct trainer *t, struct bench_operations *o, struct error *e)
   return status;
 }
 
+void bench_doing(const char *what, const char *which)
+{
+  const int terminal = isatty(STDERR_FILENO);
+  if (terminal) fprintf(stderr, "\r\033[K");
+  if (what) fprintf(stderr, "%s%s, %s%s", terminal ? "" : "bench: ", what, which, terminal ? " ..." : "\n");
+  fflush(stderr);
+}
+
 double bench_sum(const double of_operations[OP_COUNT])
 {
   double sum = 0;
@@ -81,7 +91,7 @@ void bench_put(json_t *object, const char *name, const char *line, const struct 
 {
   if (object)
     json_object_set_new(object, name, bench_ratio(r));
-  else
+  else if (!isnan(r->middle))
     printf("  %-34s %+.2f %%   (95 %%: %+.2f to %+.2f)\n", line, 100 * (r->middle - 1), 100 * (r->low - 1),
            100 * (r->high - 1)),
       fflush(stdout);

@@ -10,7 +10,8 @@ struct bench {
   const char *stack; /* NULL: all that the device takes */
   double seconds;    /* for each figure */
   int quick, json;
-  long most_runs;  /* at a time, on a GPU */
+  struct earlier *earlier; /* what is compared with; NULL: nothing */
+  long most_runs;          /* at a time, on a GPU */
   int costs;       /* on a GPU: only attention by itself, and what maxima, recording and stabilisers cost */
   char folder[64]; /* for runs that record */
 };
@@ -43,6 +44,19 @@ double bench_sum(const double of_operations[OP_COUNT]);
 /* A share more or less, with its 95 % interval: a line, or what it is called in an object. */
 void bench_put(json_t *object, const char *name, const char *line, const struct median *);
 json_t *bench_ratio(const struct median *);
+
+/* What is being measured, on standard error: on a terminal one line that is overwritten, else a line each. NULL: the
+   terminal's line is cleared, for what is printed now. */
+void bench_doing(const char *what, const char *which);
+
+/* Results that an earlier bench has written with --json. */
+struct earlier;
+struct earlier *earlier_open(const char *path, struct error *); /* NULL: `e` says why */
+void earlier_free(struct earlier *);
+/* How many times as fast a step of a stack is now, with the noise of both; *sgemm: the same of the machine's own
+   product. NaN where the file has no such stack. */
+struct median earlier_speed(const struct earlier *, const char *stack, const char *optimizer,
+                            const struct median *seconds, double gflops, double *sgemm);
 
 /* What is printed, as text or JSON. */
 int bench_products(const struct bench *, struct error *);

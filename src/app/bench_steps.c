@@ -47,23 +47,24 @@ static double step(struct engine *g, struct error *e)
 struct contrast {
   struct median ratio;     /* of paired steps */
   double least_x, least_y; /* seconds of the quickest */
+  struct median x;         /* seconds of x */
 };
 
 /* Steps in turn, the order changes every round. */
 static int contrast(const struct bench *b, struct engine *x, struct engine *y, struct contrast *c,
                     struct error *e)
 {
-  double ratio[MAX_ROUNDS], end = clock_seconds() + b->seconds;
+  double ratio[MAX_ROUNDS], of_x[MAX_ROUNDS], end = clock_seconds() + b->seconds;
   int n = 0;
   *c = (struct contrast){.least_x = INFINITY, .least_y = INFINITY};
   for (; n < MAX_ROUNDS && (n < LEAST_ROUNDS || clock_seconds() < end); n++) {
     double took[2];
     for (int turn = 0; turn < 2; turn++) took[turn ^ (n & 1)] = step(turn ^ (n & 1) ? y : x, e);
     if (isnan(took[0]) || isnan(took[1])) return e->status;
-    ratio[n] = took[0] / took[1];
+    ratio[n] = took[0] / took[1], of_x[n] = took[0];
     c->least_x = fmin(c->least_x, took[0]), c->least_y = fmin(c->least_y, took[1]);
   }
-  c->ratio = median_of(ratio, n);
+  c->ratio = median_of(ratio, n), c->x = median_of(of_x, n);
   return STATUS_OK;
 }
 
@@ -84,7 +85,9 @@ struct result {
   struct bench_operations operations; /* of a step, each at its least */
   long calls, waits; /* of a step: calls of its programs, times that the host waits for them */
   size_t allocations;
-  struct median maxima, record, spectra, two;
+  struct median step; /* its seconds, as they come */
+  struct median maxima, record, spectra, two, against;
+  double sgemm;     /* of now, times that of then */
   double two_least; /* of the least steps: what two cores do while nobody else is on them */
   int same_bits;
   struct limit limit;
@@ -119,19 +122,20 @@ static int measure(const struct bench *b, struct engine *one, struct engine *two
   struct engine bare = *one;
   ops_cpu_without_maxima(&bare.ops);
   bench_limit(&r->limit);
-  if (contrast(b, one, &bare, &c, e)) return e->status;
-  r->maxima = c.ratio, r->seconds = c.least_x;
-  bench_limit(&r->limit);
   if (contrast(b, one, two, &c, e)) return e->status;
-  r->two = c.ratio, r->two_least = c.least_x / c.least_y, r->seconds = fmin(r->seconds, c.least_x);
+  r->two = c.ratio, r->two_least = c.least_x / c.least_y, r->seconds = c.least_x, r->step = c.x;
   r->same_bits = same_weights(one, two, e);
+  bench_limit(&r->limit);
+  if (look_at_step(b, one, r, e)) return e->status;
+  if (!record->trainer) return STATUS_OK;
+  if (contrast(b, one, &bare, &c, e)) return e->status;
+  r->maxima = c.ratio, r->seconds = fmin(r->seconds, c.least_x);
+  trainer_device(one->trainer)->ops = one->ops;
   if (contrast(b, record, one, &c, e)) return e->status;
   r->record = c.ratio, r->seconds = fmin(r->seconds, c.least_y);
   if (contrast(b, spectra, record, &c, e)) return e->status;
   r->spectra = (struct median){1 + (c.ratio.middle - 1) / 10, 1 + (c.ratio.low - 1) / 10,
                                1 + (c.ratio.high - 1) / 10}; /* one step in ten */
-  trainer_device(one->trainer)->ops = one->ops;
-  if (look_at_step(b, one, r, e)) return e->status;
   bench_limit(&r->limit);
   return STATUS_OK;
 }
@@ -145,19 +149,33 @@ static int bench_one(const struct bench *b, const struct bench_stack *stack, con
                                  {name, "device.threads=2"},
                                  {name, "device.threads=1"},
                                  {name, "device.threads=1", "record.spectra_every=1"}};
-  *r = (struct result){.stack = stack->name, .optimizer = optimizer, .limit = r->limit};
+  const struct median none = {NAN, NAN, NAN};
+  *r = (struct result){.stack = stack->name,
+                       .optimizer = optimizer,
+                       .maxima = none,
+                       .record = none,
+                       .spectra = none,
+                       .against = none,
+                       .limit = r->limit};
   struct engine all[4] = {0};
+  /* what recording costs steps of seconds is measured where that stack is asked for */
+  const int engines = b->stack || stack < &bench_stacks[BENCH_ON_CPU - 1] ? 4 : 2;
   int status = STATUS_OK;
-  for (int i = 0; !status && i < 4; i++) status = engine_open(&all[i], b, stack, i < 2 ? -1 : i, keys[i], e);
+  bench_doing(stack->name, optimizer);
+  for (int i = 0; !status && i < engines; i++)
+    status = engine_open(&all[i], b, stack, i < 2 ? -1 : i, keys[i], e);
   if (!status) {
     const struct train_options *t = config_section(all[0].config, "train");
     r->tokens = (double)(trainer_model(all[0].trainer)->options.context * t->batch);
     status = measure(b, &all[0], &all[1], &all[2], &all[3], r, e);
   }
+  if (!status && b->earlier)
+    r->against = earlier_speed(b->earlier, r->stack, optimizer, &r->step, r->limit.gflops, &r->sgemm);
   for (int i = 0; i < 4; i++) {
     engine_close(&all[i]);
     if (i >= 2) bench_forget(b, i);
   }
+  bench_doing(NULL, NULL);
   return status;
 }
 
@@ -168,6 +186,9 @@ static void print_result(const struct result *r)
   printf("%s, %s: %.2f steps/s, %.0f tokens/s, %.1f GFLOP/s = %.0f %% of sgemm (%.1f at %d)\n", r->stack,
          r->optimizer, 1 / r->seconds, r->tokens / r->seconds, gflops, 100 * gflops / r->limit.gflops,
          r->limit.gflops, r->limit.size);
+  if (!isnan(r->against.middle))
+    printf("  %-34s %.3f times   (95 %%: %.3f to %.3f), sgemm %.3f times\n", "as fast as then",
+           r->against.middle, r->against.low, r->against.high, r->sgemm);
   bench_put(NULL, NULL, "maxima and entropy", &r->maxima);
   bench_put(NULL, NULL, "recording every step", &r->record);
   bench_put(NULL, NULL, "spectra every 10 steps", &r->spectra);
@@ -194,15 +215,16 @@ static json_t *json_result(const struct result *r)
       json_object_set_new(operations, op_name(op),
                           json_pack("{s:o, s:o, s:I}", "seconds", json_number(o->seconds[op]), "flops",
                                     json_number(o->work[op]), "calls", (json_int_t)o->calls[op]));
-  return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
-                   "stack", r->stack, "optimizer", r->optimizer, "steps_per_second",
-                   json_number(1 / r->seconds), "tokens_per_second", json_number(r->tokens / r->seconds),
-                   "gflops", json_number(gflops), "sgemm_gflops", json_number(r->limit.gflops), "fraction",
-                   json_number(gflops / r->limit.gflops), "allocations", (json_int_t)r->allocations, "calls",
-                   (json_int_t)r->calls, "waits", (json_int_t)r->waits, "same_bits", r->same_bits, "maxima",
-                   bench_ratio(&r->maxima), "recording", bench_ratio(&r->record), "spectra",
-                   bench_ratio(&r->spectra), "two_threads", bench_ratio(&r->two), "two_threads_least",
-                   json_number(r->two_least), "operations", operations);
+  return json_pack(
+    "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
+    "stack", r->stack, "optimizer", r->optimizer, "step_seconds", bench_ratio(&r->step), "against",
+    bench_ratio(&r->against), "steps_per_second", json_number(1 / r->seconds), "tokens_per_second",
+    json_number(r->tokens / r->seconds), "gflops", json_number(gflops), "sgemm_gflops",
+    json_number(r->limit.gflops), "fraction", json_number(gflops / r->limit.gflops), "allocations",
+    (json_int_t)r->allocations, "calls", (json_int_t)r->calls, "waits", (json_int_t)r->waits, "same_bits",
+    r->same_bits, "maxima", bench_ratio(&r->maxima), "recording", bench_ratio(&r->record), "spectra",
+    bench_ratio(&r->spectra), "two_threads", bench_ratio(&r->two), "two_threads_least",
+    json_number(r->two_least), "operations", operations);
 }
 
 static int is_chosen(const struct bench *b, int stack)
@@ -234,22 +256,26 @@ static int bench_keys(const struct bench *b, const struct bench_stack *stack, co
   int status = engine_open(&with, b, stack, -1, keys, e);
   if (!status) status = engine_open(&without, b, stack, -1, others, e);
   if (!status) status = contrast(b, &with, &without, &c, e);
-  if (!status) bench_put(out, name, name, &c.ratio);
   engine_close(&with);
   engine_close(&without);
+  bench_doing(NULL, NULL);
+  if (!status) bench_put(out, name, name, &c.ratio);
   return status;
 }
 
 static void bench_stabilizers(const struct bench *b, json_t *out)
 {
+  struct bench half = *b;
+  half.seconds /= 2;
   for (int i = 0; stabilizers[i]; i++) {
+    const char *name = stabilizers[i]->name;
     char key[96];
     struct error refused = {0}; /* it does not go with this stack */
-    snprintf(key, sizeof key, "stabilizers=%s", stabilizers[i]->name);
-    if (strcmp(stabilizers[i]->name, "none") != 0)
-      bench_keys(b, &bench_stacks[0], (const char *[]){"optimizer=muon", "device.threads=1", key, NULL},
-                 (const char *[]){"optimizer=muon", "device.threads=1", NULL}, stabilizers[i]->name, out,
-                 &refused);
+    snprintf(key, sizeof key, "stabilizers=%s", name);
+    if (!strcmp(name, "none")) continue;
+    bench_doing("stabilisers", name);
+    bench_keys(&half, &bench_stacks[0], (const char *[]){"optimizer=muon", "device.threads=1", key, NULL},
+               (const char *[]){"optimizer=muon", "device.threads=1", NULL}, name, out, &refused);
   }
 }
 
@@ -262,8 +288,9 @@ static int bench_experts(const struct bench *b, json_t *out, struct error *e)
       optimizer, "device.threads=1", "model.ffn=moe", "moe.experts=8", "moe.active=2", "moe.shared=0", NULL};
     char name[64];
     snprintf(name, sizeof name, "%s%s", bench_stacks[s / 2].name, s % 2 ? ", adam" : "");
-    if (is_chosen(b, s / 2) &&
-        bench_keys(b, &bench_stacks[s / 2], experts, (const char *[]){optimizer, "device.threads=1", NULL},
+    if (!is_chosen(b, s / 2) || (!b->stack && s / 2 == BENCH_ON_CPU - 1)) continue;
+    bench_doing("experts", name);
+    if (bench_keys(b, &bench_stacks[s / 2], experts, (const char *[]){optimizer, "device.threads=1", NULL},
                    name, out, e))
       return e->status;
   }
