@@ -87,7 +87,7 @@ page() {
 
 while IFS= read -r line; do
   case $line in
-    @PAGES@) for f in "$(dirname "$2")"/files.md "$(dirname "$2")"/cluster.md "$(dirname "$2")"/page.md; do page "$f"; done ;;
+    @PAGES@) for f in "$(dirname "$2")"/files.md "$(dirname "$2")"/cluster.md "$(dirname "$2")"/page.md "$(dirname "$2")"/import.md; do page "$f"; done ;;
     @COMMANDS@) commands ;;
     @KEYS@) keys ;;
     *) printf '%s\n' "$line" ;;
