@@ -1,0 +1,235 @@
+"""The recorder and the reader, without PyTorch: what is logged is read again, by this package, h5py and maxlogit."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import maxlogit
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.path = self.folder / "run.h5"
+
+
+def logits_at(step):
+    return np.arange(6, dtype=np.float32).reshape(2, 3) * 0.5 + step
+
+
+class Recording(InFolder):
+    def record(self, steps, path=None, config=None, **more):
+        with maxlogit.Recorder(path or self.path, config, **more) as recorder:
+            for step in range(recorder.last_step + 1, steps):
+                recorder.log(step, loss=1 / (step + 1), **{"attn/max_logit": logits_at(step)})
+                if step % 4 == 0:
+                    recorder.event(step, "clip", 1, 2, 0.5)
+                    recorder.put("val_loss", 2.0)
+
+    def test_what_is_logged_is_read(self):
+        config = {"optimizer": "muon", "train": {"lr": 0.02, "seed": 3, "nesterov": True}, "betas": [0.9, 0.95]}
+        self.record(10, config=config)
+        run = maxlogit.open(self.path)
+        self.assertEqual((run.state, run.steps, len(run)), ("finished", 10, 3))
+        self.assertEqual(run.config["train.lr"], "0.02")
+        self.assertEqual(run.config["train.nesterov"], "1")
+        self.assertEqual(run.config["betas"], "0.9+0.95")
+        logits = run["attn/max_logit"]
+        self.assertEqual(logits.axes, ("layer", "head"))
+        np.testing.assert_array_equal(logits.values, [logits_at(s) for s in range(10)])
+        np.testing.assert_array_equal(logits.steps, range(10))
+        np.testing.assert_array_equal(run["loss"].values, [1 / (s + 1) for s in range(10)])
+        np.testing.assert_array_equal(run["val_loss"].steps, [1, 5, 9])
+        self.assertEqual([e.step for e in run.events], [0, 4, 8])
+        self.assertEqual((run.events[1].kind, run.events[1].layer, run.events[1].head), ("clip", 1, 2))
+        with self.assertRaisesRegex(KeyError, "did you mean attn/max_logit"):
+            run["attn/max_logits"]
+
+    def test_axes_units_definitions_places(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            recorder.define("moe/load", (2, 4), ("layer", "expert"), unit="1", definition="tokens over their mean")
+            recorder.define("weight/norm", (3,), ("tensor",), rows="spectra")
+            recorder.axis("layer", ["blocks.0", "blocks.1"])
+            recorder.axis("tensor", ["a", "b", "c"])
+            recorder.log(0, {"moe/load": np.ones((2, 4))}, loss=1)
+            recorder.log(5, {"weight/norm": [1, 2, 3]}, loss=1)
+            recorder.note("halfway")
+        run = maxlogit.open(self.path)
+        load = run["moe/load"]
+        self.assertEqual((load.axes, load.definition), (("layer", "expert"), "tokens over their mean"))
+        self.assertEqual(load.places, {"layer": ["blocks.0", "blocks.1"]})
+        self.assertEqual(run["weight/norm"].steps.tolist(), [5])
+        self.assertEqual(run["weight/norm"].places, {"tensor": ["a", "b", "c"]})
+        self.assertTrue(np.isnan(load.values[1]).all())
+        self.assertEqual(run.notes[0][1], "halfway")
+
+    def test_h5py_and_maxlogit_read_it(self):
+        self.record(8, config={"optimizer": "muon", "train.seed": 1})
+        try:
+            import h5py
+        except ImportError:
+            self.skipTest("no h5py here")
+        with h5py.File(self.path) as file:
+            data = file["series/attn/max_logit"]
+            self.assertEqual(data.dims[2].label, "head")
+            np.testing.assert_array_equal(data[3], logits_at(3))
+            self.assertEqual(file["parameters"].attrs["train.seed"], 1)
+
+    def test_a_finished_run_is_not_replaced_by_the_way(self):
+        self.record(3)
+        with self.assertRaisesRegex(maxlogit.UsageError, "mode='replace'"):
+            self.record(3)
+        self.record(5, mode="resume")
+        self.assertEqual(maxlogit.open(self.path)["loss"].values.size, 5)
+        self.record(2, mode="replace")
+        self.assertEqual(maxlogit.open(self.path)["loss"].values.size, 2)
+
+    def test_what_cannot_be_is_said(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            recorder.log(0, loss=1.0)
+            for message, wrong in {
+                r"loss has shape \(\), not \(2,\)": lambda: recorder.log(1, loss=[1, 2]),
+                "3 axes": lambda: recorder.log(1, x=np.ones((1, 2, 3))),
+                "letters": lambda: recorder.put("a b", 1),
+                "steps grow": lambda: recorder.log(0, loss=1),
+            }.items():
+                with self.assertRaisesRegex(maxlogit.UsageError, message):
+                    wrong()
+            with self.assertRaisesRegex(maxlogit.MaxlogitError, "another process|lock"):
+                maxlogit.Recorder(self.path, mode="resume")
+        with self.assertRaises(maxlogit.UsageError):
+            maxlogit.open(self.folder / "none.h5")
+        with self.assertRaisesRegex(maxlogit.UsageError, "auto, new"):
+            maxlogit.Recorder(self.path, mode="append")
+
+    def test_an_exception_stops_it(self):
+        with self.assertRaises(ZeroDivisionError), maxlogit.Recorder(self.path) as recorder:
+            recorder.log(0, loss=1)
+            recorder.log(1, loss=1 / 0)
+        run = maxlogit.open(self.path)
+        self.assertEqual((run.state, run["loss"].values.size), ("stopped", 1))
+
+    def test_killed_it_goes_on(self):
+        script = """
+            import itertools, sys
+            import maxlogit
+            recorder = maxlogit.Recorder(sys.argv[1], {"optimizer": "muon"})
+            for step in itertools.count(max(0, recorder.last_step - 3)):  # back to a checkpoint
+                recorder.log(step, loss=1 / (step + 1))
+                print(step, flush=True)
+        """
+        told = -1
+        for life in range(3):
+            child = subprocess.Popen(
+                [sys.executable, "-c", textwrap.dedent(script), str(self.path)], stdout=subprocess.PIPE, text=True
+            )
+            for line in child.stdout:
+                told = int(line)
+                if told >= 20 * (life + 1):
+                    break
+            child.send_signal(signal.SIGKILL)
+            told = int(([str(told), *child.communicate()[0].split()])[-1])
+        recorder = maxlogit.Recorder(self.path)
+        self.assertGreaterEqual(recorder.last_step, told)
+        last = recorder.last_step
+        recorder.close()
+        np.testing.assert_array_equal(maxlogit.open(self.path)["loss"].values, [1 / (s + 1) for s in range(last + 1)])
+
+    def test_other_ranks_write_nothing(self):
+        with maxlogit.Recorder(self.path, rank=1) as recorder:
+            recorder.log(0, loss=1)
+            recorder.event(0, "clip")
+            self.assertEqual(recorder.last_step, 0)
+        self.assertFalse(self.path.exists())
+
+    def test_open_all(self):
+        for optimizer in ("adam", "muon"):
+            for lr in (0.001, 0.02):
+                self.record(2, self.folder / f"{optimizer}-{lr}.h5", {"optimizer": optimizer, "train.lr": lr})
+        (self.folder / "other.h5").write_text("no run")
+
+        def names(where):
+            return [os.path.basename(run.path) for run in maxlogit.open_all(self.folder, where)]
+
+        self.assertEqual(len(names("")), 4)
+        self.assertEqual(names("optimizer=muon & train.lr<0.01"), ["muon-0.001.h5"])
+        self.assertEqual(names("train.lr=2e-2 & optimizer=muon, adam"), ["adam-0.02.h5", "muon-0.02.h5"])
+        self.assertEqual(len(names("no.key != 3 & state=finished")), 4)
+        with self.assertRaisesRegex(maxlogit.UsageError, "no condition"):
+            names("muon")
+        with self.assertRaisesRegex(maxlogit.UsageError, "a number is wanted"):
+            names("train.lr<small")
+
+    def test_frames(self):
+        try:
+            import pandas  # noqa: F401
+            import xarray  # noqa: F401
+        except ImportError:
+            self.skipTest("no pandas and xarray here")
+        self.record(6)
+        run = maxlogit.open(self.path)
+        frame = run["attn/max_logit"].to_pandas()
+        self.assertEqual(frame.loc[3, (1, 2)], logits_at(3)[1, 2])
+        self.assertEqual(run.to_pandas().loc[5, "loss"], 1 / 6)
+        data = run.to_xarray()
+        self.assertEqual(float(data["attn/max_logit"].sel(step=3, layer=1, head=2)), logits_at(3)[1, 2])
+        self.assertEqual(data.attrs["state"], "finished")
+
+
+class Numbers(unittest.TestCase):
+    def test_attention(self):
+        rng = np.random.default_rng(1)
+        q, k = rng.normal(size=(2, 4, 50, 8)), rng.normal(size=(2, 2, 70, 8))
+        for kind in (np.float32, np.float16):
+            q_, k_ = q.astype(kind).astype(float), k.astype(kind).astype(float)
+            s = np.einsum("bhid,bhjd->bhij", q_, np.repeat(k_, 2, axis=1)) * 0.3
+            see = np.arange(70) <= np.arange(50)[:, None] + 20
+            s = np.where(see, s, -np.inf)
+            p = np.exp(s - s.max(-1, keepdims=True))
+            p /= p.sum(-1, keepdims=True)
+            entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(-1).mean((0, 2))
+            found = maxlogit.attention_maxima(q.astype(kind), k.astype(kind), scale=0.3, causal=True)
+            np.testing.assert_allclose(found[0], s.max((0, 2, 3)), rtol=1e-5)
+            np.testing.assert_allclose(found[1], np.abs(np.where(see, s, 0)).max((0, 2, 3)), rtol=1e-5)
+            np.testing.assert_allclose(found[2], entropy, rtol=1e-5)
+        with self.assertRaises(maxlogit.UsageError):
+            maxlogit.attention_maxima(q, k[:, :, :, :7])
+
+    def test_spectra(self):
+        rng = np.random.default_rng(2)
+        w_q, w_k = rng.normal(size=(32, 20)), rng.normal(size=(16, 20))
+        own, form = maxlogit.spectra(w_q, 4), maxlogit.spectra(w_q, 4, w_k, 2)
+        for h in range(4):
+            block, key = w_q[8 * h : 8 * h + 8], w_k[8 * (h // 2) : 8 * (h // 2) + 8]
+            np.testing.assert_allclose(own.spectral_norm[h], np.linalg.norm(block, 2), rtol=1e-5)
+            np.testing.assert_allclose(form.spectral_norm[h], np.linalg.norm(block.T @ key, 2), rtol=1e-5)
+            np.testing.assert_allclose(form.frobenius_norm[h], np.linalg.norm(block.T @ key), rtol=1e-5)
+        bound = maxlogit.form_bounds(w_q, 4, w_k, 2, 0.5)
+        self.assertTrue((bound >= 0.5 * 20 * form.spectral_norm).all())
+        with self.assertRaises(maxlogit.UsageError):
+            maxlogit.spectra(w_q, 5)
+
+    def test_clip_factors(self):
+        q, k, gamma = maxlogit.clip_factors([50, 200, 100, 400], 2, tau=100, gqa="q_only")
+        np.testing.assert_array_equal(q, np.float32([1, 0.5, 1, 0.25]))
+        np.testing.assert_array_equal(k, [1, 1])
+        np.testing.assert_array_equal(gamma, q)
+        q, k, gamma = maxlogit.clip_factors([50, 400], tau=100, alpha=0.5)
+        np.testing.assert_array_equal((q, k, gamma), [[1, 0.5], [1, 0.5], [1, 0.25]])
+        q, k, rope, shared, _ = maxlogit.clip_factors_mla([50, 400], tau=100)
+        self.assertEqual((q[1], k[1], rope[1], shared), (0.5, 0.5, 0.25, 1))
+        with self.assertRaisesRegex(maxlogit.UsageError, "q_only, group_max"):
+            maxlogit.clip_factors([1], tau=100, gqa="none")
+
+
+if __name__ == "__main__":
+    unittest.main()

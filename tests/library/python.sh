@@ -1,0 +1,25 @@
+#!/bin/sh
+# The Python package over the shared library of this build: python.sh recorder and reader, with Python and numpy alone;
+# torch.sh (this file by another name) PyTorch. PYTHON says which Python; skipped where it has not what is needed.
+cd "${top_builddir:-.}" || exit 99
+src=$(cd "${top_srcdir:-.}" && pwd)
+name=$(basename "$0" .sh)
+case $name in torch) needs='numpy, torch; assert tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 5)' tests='test_torch.py test_example.py' ;; *) needs=numpy tests=test_record.py ;; esac
+if [ -n "$(sed -n 's/^SANITIZER_FLAGS = //p' Makefile)" ]; then
+  echo "$name.sh: skipped, Python does not load a library with sanitizers"
+  exit 77
+fi
+for python in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3; do
+  if "$python" -c "import sys, $needs; assert sys.version_info >= (3, 9)" 2>/dev/null; then found=$python; break; fi
+done
+if [ -z "$found" ]; then
+  echo "$name.sh: skipped, no Python (3.9 or later) with ($needs) here; PYTHON=... names one"
+  exit 77
+fi
+MAXLOGIT_LIBRARY=$PWD/libmaxlogit.so.1 MAXLOGIT_PROGRAM=$PWD/maxlogit PYTHONPATH=$src/python/src PYTHONDONTWRITEBYTECODE=1
+export MAXLOGIT_LIBRARY MAXLOGIT_PROGRAM PYTHONPATH PYTHONDONTWRITEBYTECODE
+status=0
+for test in $tests; do
+  "$found" -m unittest discover -s "$src/python/tests" -t "$src/python/tests" -p "$test" || status=1
+done
+exit $status
