@@ -1,4 +1,5 @@
-/* bench_products.c - matrix products: the machine's limit, and ours shape by shape against OpenBLAS's */
+/* bench_products.c - matrix products: the machine's limit, and ours shape by shape against OpenBLAS's; Newton-Schulz on
+   the matrix against that on its Gram matrix */
 #include <cblas.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include "app/bench.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "training/optimizer.h"
 
 static void matrices_open(float *x[3], long numbers)
 {
@@ -82,6 +84,67 @@ static double time_product(struct device *device, const struct shape *s, float *
   return (clock_seconds() - began) / repeat;
 }
 
+/* What Muon orthogonalises [m,n] in the stacks: projections, those of one head, and the blocks' wide ones. */
+static const struct orthogonal {
+  const char *stack;
+  long m, n;
+} orthogonals[] = {{"toy", 64, 64},      {"toy", 16, 64},     {"toy", 64, 176},
+                   {"small", 256, 256},  {"small", 32, 256},  {"small", 256, 688},
+                   {"medium", 512, 512}, {"medium", 64, 512}, {"medium", 512, 1376}};
+enum { ORTHOGONALS = sizeof orthogonals / sizeof *orthogonals, PAIRS = 15 };
+
+static struct program *schulz_program(struct device *device, struct tensor *x, const struct orthogonal *o,
+                                      enum ns_iteration iteration)
+{
+  struct program *p = program_new(device);
+  newton_schulz_record(p, x, &(long){0}, 1, o->m, o->n, &ns_sets[NS_KELLER], iteration, 0, 1e-7, NULL, 1);
+  program_plan(p);
+  return p;
+}
+
+/* Keller's five steps, each way in turn: how many times as long the standard iteration takes. */
+static void bench_orthogonal(struct device *device, const struct orthogonal *o, json_t *all)
+{
+  static const enum ns_iteration way[] = {NS_STANDARD, NS_GRAM};
+  struct tensor *x = tensor_new(device, TENSOR_REAL, 1, o->m * o->n, "momentum");
+  struct program *p[2];
+  double best[2] = {INFINITY, INFINITY}, ratio[PAIRS];
+  const int repeat = 1 + (int)(1e8 / (20. * (double)(o->m * o->m * o->n)));
+  for (int k = 0; k < 2; k++) p[k] = schulz_program(device, x, o, way[k]);
+  for (int round = 0; round < PAIRS; round++) {
+    double took[2];
+    for (int turn = 0; turn < 2; turn++) {
+      const int k = turn ^ (round & 1);
+      for (long j = 0; j < x->cols; j++) REALS(x)[j] = (real)((j * 7 + j / 64) % 13 - 6);
+      double began = clock_seconds();
+      for (int i = 0; i < repeat; i++) program_run(p[k]);
+      took[k] = (clock_seconds() - began) / repeat;
+      best[k] = fmin(best[k], took[k]);
+    }
+    ratio[round] = took[0] / took[1];
+  }
+  struct median r = median_of(ratio, PAIRS);
+  if (all)
+    json_array_append_new(all, json_pack("{s:s, s:s, s:I, s:I, s:o, s:o, s:o}", "stack", o->stack, "product",
+                                         "Newton-Schulz, standard over gram", "m", (json_int_t)o->m, "n",
+                                         (json_int_t)o->n, "standard_seconds", json_number(best[0]),
+                                         "gram_seconds", json_number(best[1]), "ratio", bench_ratio(&r)));
+  else
+    printf("%-8s %5ld %5ld  %10.1f %10.1f  %6.3f   (95 %%: %.3f to %.3f)\n", o->stack, o->m, o->n,
+           1e6 * best[0], 1e6 * best[1], r.middle, r.low, r.high);
+  for (int k = 0; k < 2; k++) program_free(p[k]);
+  tensor_free(device, x);
+}
+
+static void bench_orthogonals(const struct bench *b, struct device *device, json_t *all)
+{
+  if (!all)
+    printf("Newton-Schulz, keller, microseconds\n%-8s %5s %5s  %10s %10s  %6s\n", "stack", "m", "n",
+           "standard", "gram", "ratio");
+  for (int i = 0; i < ORTHOGONALS; i++)
+    if (!b->stack || !strcmp(b->stack, orthogonals[i].stack)) bench_orthogonal(device, &orthogonals[i], all);
+}
+
 int bench_products(const struct bench *b, struct error *e)
 {
   struct device *device;
@@ -110,8 +173,9 @@ int bench_products(const struct bench *b, struct error *e)
       printf("%-8s %-28s %5d %5d %5d %c%c %6.1f %8.1f %6.2f\n", s->stack, s->what, s->m, s->n, s->k,
              s->ta ? 't' : 'n', s->tb ? 't' : 'n', ours, theirs, ours / theirs);
   }
-  if (all) json_print(all);
   matrices_close(x);
+  bench_orthogonals(b, device, all);
+  if (all) json_print(all);
   device_close(device);
   return STATUS_OK;
 }

@@ -36,10 +36,12 @@ for option in "" --group --parameters --events; do
   is_json "$dir/json" "show --json $option"
 done
 for command in "list" "list preset" "doctor" "eval $dir/clip-1.h5" "eval --decode=materialised $dir/clip-1.h5" \
-  "bench --stack=toy --seconds=0.001"; do
+  "bench --products --stack=toy" "bench --stack=toy --seconds=0.001"; do
   # shellcheck disable=SC2086
   "$program" ${command%% *} --json ${command#"${command%% *}"} > "$dir/json" 2> "$dir/err" || fail "$command --json"
   is_json "$dir/json" "$command --json"
+  test "$command" != "bench --products --stack=toy" || test "$(grep -o '"gram_seconds": [0-9]' "$dir/json" | wc -l)" -eq 3 ||
+    fail "bench --products does not compare both ways of Newton-Schulz"
 done
 # steps that took 1000 s then: the ratio and its interval
 sed -E 's/"step_seconds": \[[^]]*\]/"step_seconds": [1000, 999, 1001]/g' "$dir/json" > "$dir/slow.json"

@@ -21,7 +21,9 @@ static const struct command_option options[] = {
   WHOLE(runs, 'r', "N", "256", 1, INT_MAX, "on a GPU: at most so many runs together"),
   FLAG(costs, 'c', "on a GPU: only attention by itself, and what maxima, recording and stabilisers cost"),
   DECIMAL(seconds, 't', "SECONDS", "0", 1e-3, HUGE_VAL, "for each comparison, without it 2.5"),
-  FLAG(products, 'p', "only the stacks' matrix products, shape by shape: ours against OpenBLAS"),
+  FLAG(products, 'p',
+       "only the stacks' matrix products, shape by shape: ours against OpenBLAS; and both ways of "
+       "Newton-Schulz"),
   TEXT(against, 0, "FILE.json", NULL,
        "what an earlier bench --json has printed: how many times as fast steps are now"),
   FLAG(json, 'j', JSON_HELP),
