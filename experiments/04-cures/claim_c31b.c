@@ -14,6 +14,7 @@ const struct claim claim_c31b = {
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_LESS,
   .matters = 2,
+  .withdrawn = "the comparison of C-22, of which it says the opposite: counted there",
   .refute = "max logits above half of those at the full rate",
   .explored =
     "1 to 3 of an earlier experiment on another text (its table stands in 01 to 04); none on this source.",

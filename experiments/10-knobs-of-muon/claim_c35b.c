@@ -10,11 +10,13 @@ const struct claim claim_c35b = {
             "train.lr = 0.01\n"
             "preset = muon\n",
   .arm = {{"RMS 0.8", "muon.rms=0.8"}, {"RMS 0.2", "muon.rms=0.2"}, {"RMS 0.4", "muon.rms=0.4"}},
-  .equal = EQUAL_RATE,
+  .equal = EQUAL_TUNED,
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_LESS,
   .matters = 0.02,
   .refute = "a loss that is not lower by 0.02 nat",
+  .revised = "at one rate a larger RMS is a larger rate: each arm is tuned, and what is left is the balance "
+             "with decay and with what Adam trains",
   .explored = "none: the regime and what matters were set beforehand and not tried.",
 };

@@ -1,8 +1,8 @@
 /* tuning.h - the best value of a key (or two) for each of several arms: chosen by runs, not guessed
    From where each arm stands a grid of five values a factor sqrt(3) apart is run on seeds of their own, and grows
-   until the best of every arm is not at an end. Seeds that choose are not those that a comparison is made on: the best of many
-   looks better than it is on the seeds that chose it. Runs are points of one sweep in one folder, so that what was
-   stopped goes on, and nothing but the files is remembered. */
+   until the best of every arm is not at an end. Seeds that choose are not those that a comparison is made on: the best
+   of many looks better than it is on the seeds that chose it. Runs are points of one sweep in one folder, so that what
+   was stopped goes on, and nothing but the files is remembered. */
 #ifndef MAXLOGIT_TUNING_H
 #define MAXLOGIT_TUNING_H
 #include "analysis/metric.h"

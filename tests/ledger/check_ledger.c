@@ -378,7 +378,12 @@ START_TEST(rows_are_sound)
       ck_assert_msg(strcmp(other->claim->id, c->id) != 0, "%s stands twice", c->id);
     ck_assert_msg(c->source && *c->source && c->sentence && *c->sentence, "%s: source and sentence", c->id);
     ck_assert_msg(c->scale || c->regime, "%s: what is not run has a reason", c->id);
-    if (!c->regime) continue;
+    if (!c->regime || c->withdrawn) continue;
+    ck_assert_msg(c->equal != EQUAL_UNSAID, "%s: what is held equal", c->id);
+    ck_assert_msg(!c->identity || c->equal != EQUAL_TUNED, "%s: an identity has no best rate", c->id);
+    ck_assert_msg(!strstr(c->regime, "override.match") || c->equal == EQUAL_RMS || c->equal == EQUAL_NORM,
+                  "%s: equal %s, and updates are matched", c->id, equal_name(c->equal));
+    ck_assert_msg(c->equal != EQUAL_TUNED || claim_compared(c) == 2, "%s: two arms are tuned", c->id);
     ck_assert_msg(!strstr(c->regime, "seed"), "%s: the seeds are the rule's", c->id);
     /* a run's id does not tell what was recorded, so that claims that share a run must record the same */
     ck_assert_msg(!strstr(c->regime, "record.") || strstr(c->regime, "record.level"), "%s: records", c->id);
