@@ -144,6 +144,20 @@ class Recording(InFolder):
         recorder.close()
         np.testing.assert_array_equal(maxlogit.open(self.path)["loss"].values, [1 / (s + 1) for s in range(last + 1)])
 
+    def test_a_forked_process_leaves_it_alone(self):
+        recorder = maxlogit.Recorder(self.path)
+        recorder.log(0, loss=1)
+        child = os.fork()
+        if not child:
+            recorder.__del__()
+            os._exit(0)
+        os.waitpid(child, 0)
+        with self.assertRaises(maxlogit.MaxlogitError):
+            maxlogit.Recorder(self.path, mode="resume")
+        recorder.log(1, loss=1)
+        recorder.close()
+        self.assertEqual(maxlogit.open(self.path).steps, 2)
+
     def test_other_ranks_write_nothing(self):
         with maxlogit.Recorder(self.path, rank=1) as recorder:
             recorder.log(0, loss=1)

@@ -223,6 +223,36 @@ START_TEST(killed_recordings_go_on)
 }
 END_TEST
 
+/* Two kills: what the second life has recorded again counts, and nothing that the first one had beyond it. */
+START_TEST(a_second_life_counts)
+{
+  struct maxlogit_recorder *r;
+  struct maxlogit_run *run;
+  struct maxlogit_values v;
+  struct maxlogit_series loss = {.name = "loss"};
+  static const long first[] = {0, 5, 8}, last[] = {9, 7, 8};
+  const char *path = at("lives.h5");
+  int number;
+  for (int life = 0; life < 3; life++) {
+    double value = life;
+    OK(open_as(&r, path, MAXLOGIT_RESUME));
+    OK(maxlogit_record_series(r, &loss, &number, &e));
+    for (long s = first[life]; s <= last[life]; s++) {
+      OK(maxlogit_record_put(r, number, &value, 1, &e));
+      OK(maxlogit_record_row(r, s, &e));
+    }
+    if (life < 2) maxlogit_record_discard(r); /* as if killed: all since it was opened is in the journal */
+  }
+  OK(maxlogit_record_close(r, "finished", &e));
+  OK(maxlogit_run_open(&run, path, &e));
+  OK(maxlogit_run_read(run, "loss", &v, &e));
+  ck_assert_int_eq(v.rows, 9);
+  for (long s = 0; s < 9; s++) ck_assert(v.value[s] == (s < 5 ? 0 : s < 8 ? 1 : 2));
+  maxlogit_values_free(&v);
+  maxlogit_run_close(run);
+}
+END_TEST
+
 /* A journal that a snapshot has overtaken, as after a kill between the two, changes nothing. */
 START_TEST(an_overtaken_journal_is_no_harm)
 {
@@ -413,6 +443,7 @@ int main(void)
   tcase_add_checked_fixture(t, enter_folder, leave_folder);
   tcase_add_test(t, what_is_recorded_is_read);
   tcase_add_test(t, killed_recordings_go_on);
+  tcase_add_test(t, a_second_life_counts);
   tcase_add_test(t, an_overtaken_journal_is_no_harm);
   tcase_add_test(t, a_full_disk_loses_nothing);
   tcase_add_test(t, what_cannot_be_is_said);

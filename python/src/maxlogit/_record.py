@@ -70,6 +70,7 @@ class Recorder:
     ) -> None:
         self.path = os.fspath(path)
         self.rank = rank
+        self._process = os.getpid()
         self._handle = c.c_void_p()
         self._series: dict[str, tuple[int, tuple[int, ...]]] = {}
         self._sources: list[Callable[[int], None]] = []
@@ -209,6 +210,6 @@ class Recorder:
 
     def __del__(self) -> None:
         handle = getattr(self, "_handle", None)
-        if handle:
+        if handle and self._process == os.getpid():  # a forked one (of a DataLoader) has it from its parent
             library.lib.maxlogit_record_discard(handle)
             self._handle = c.c_void_p()
