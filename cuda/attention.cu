@@ -15,9 +15,9 @@ enum way { FORWARD, QUIET, TO_Q, TO_K, TO_V };
 
 struct attention {
   view q, k, v, o, do_, ml, stats, to; /* to: the gradient that is made */
-  ints start;
-  view_of<double> entropy; /* [heads, tiles * batch] */
-  view through;            /* do.o [N, heads] */
+  ints start, end;                     /* end: without data where every row sees up to itself */
+  view_of<double> entropy;             /* [heads, tiles * batch] */
+  view through;                        /* do.o [N, heads] */
   long batch, heads, groups, length, tiles;
   int dim, value_dim, cap;
   float scale;
@@ -308,17 +308,31 @@ static __device__ __forceinline__ float advance(struct running *r, float f[BY::C
   return shrink;
 }
 
-/* What is to be known of a query: the first key that it sees, beyond the last query none; for the reverse pass m, 1 / l
+/* Does any of the SIDE queries from t0 on see one of the SIDE keys from u0 on? The same for all lanes. */
+static __device__ inline int meet(const struct attention &x, long n0, long t0, long u0)
+{
+  int any = 0;
+  for (int by = 0; by < SIDE; by += 32) {
+    const long t = t0 + by + threadIdx.x % 32;
+    if (t >= x.length) continue;
+    const long first = x.start.base()[n0 + t], end = x.end.data ? x.end.base()[n0 + t] : t + 1;
+    any |= first < end && first < u0 + SIDE && end > u0;
+  }
+  return warp_max(any) > 0;
+}
+
+/* What is to be known of a query: which keys it sees, beyond the last query none; for the reverse pass m, 1 / l
    and do.o. */
 struct query {
   float m, by, through;
-  int first;
+  int first, end;
 };
 static __device__ inline struct query query_of(const struct attention &x, int way, long n0, long t, long h)
 {
-  struct query q = {0, 0, 0, INT_MAX};
+  struct query q = {0, 0, 0, INT_MAX, 0};
   if (t >= x.length) return q;
   q.first = x.start.base()[n0 + t];
+  q.end = x.end.data ? x.end.base()[n0 + t] : (int)t + 1;
   if (way == FORWARD || way == QUIET) return q;
   const float *ml = &x.ml.at(n0 + t, 2 * h);
   q.m = ml[0], q.by = 1 / ml[1], q.through = x.through.at(0, (n0 + t) * x.heads + h);
@@ -354,16 +368,9 @@ static __global__ void __launch_bounds__(BY::THREADS, 1)
 
   for (long h = by_key ? head * shared_by : head; h < (by_key ? (head + 1) * shared_by : head + 1); h++) {
     const long g = h / shared_by;
-    const long end = by_key ? x.length : t0 + SIDE < x.length ? t0 + SIDE : x.length;
-    long u0 = by_key ? t0 : 0;
-    if (!by_key) { /* the first key that any row sees */
-      const int *start = x.start.base() + n0;
-      const long one = t0 + threadIdx.x % 32, two = one + 32;
-      int first = start[one < end ? one : end - 1], other = start[two < end ? two : end - 1];
-      first = -warp_max(-(other < first ? other : first));
-      u0 = first / SIDE * SIDE;
-    }
-    for (; u0 < end; u0 += SIDE) {
+    const long end = by_key || x.end.data || t0 + SIDE > x.length ? x.length : t0 + SIDE;
+    for (long u0 = by_key && !x.end.data ? t0 : 0; u0 < end; u0 += SIDE) {
+      if (!(by_key ? meet(x, n0, u0, t0) : meet(x, n0, t0, u0))) continue;
       const long left = x.length - u0; /* of the other side */
       float s[BY::ROWS][BY::COLS];
       unsigned seen[BY::ROWS];
@@ -379,10 +386,9 @@ static __global__ void __launch_bounds__(BY::THREADS, 1)
         seen[i] = 0;
         UNROLL
         for (int j = 0; j < BY::COLS; j++) {
-          const int mine = (int)t0 + by.row(i), theirs = (int)u0 + by.column(j), t = by_key ? theirs : mine,
-                    u = by_key ? mine : theirs;
+          const int mine = (int)t0 + by.row(i), theirs = (int)u0 + by.column(j), u = by_key ? mine : theirs;
           const struct query q = by_key ? queries[by.column(j)] : own[i];
-          const int sees = u <= t && u >= q.first;
+          const int sees = u < q.end && u >= q.first;
           const float score = x.scale * s[i][j];
           struct adjusted a = {score, 1};
           if (WAY == FORWARD && sees) most = max_nan(most, score), most_abs = max_nan(most_abs, fabsf(score));
@@ -419,13 +425,14 @@ static __global__ void __launch_bounds__(BY::THREADS, 1)
     const long t = t0 + by.row(i);
     if (t >= x.length) continue;
     if (forward) {
-      float l = row[i].m == -INFINITY ? NAN : row[i].l; /* all are -inf */
+      const int none = own[i].first >= own[i].end;
+      float l = none ? 0 : row[i].m == -INFINITY ? NAN : row[i].l; /* NaN: all are -inf */
       most_f = max_nan(most_f, row[i].m);
       const float by_l = 1 / l;
-      for (int c = 0; c < BY::SUMS; c++) sum[i][c] *= by_l;
+      for (int c = 0; c < BY::SUMS; c++) sum[i][c] = none ? 0 : sum[i][c] * by_l;
       if (threadIdx.x % BY::SHARE == 0) {
         x.ml.at(n0 + t, 2 * head) = row[i].m, x.ml.at(n0 + t, 2 * head + 1) = l;
-        if (WAY == FORWARD) entropy += logf(l) - row[i].e / l;
+        if (WAY == FORWARD && !none) entropy += logf(l) - row[i].e / l;
       }
     }
     UNROLL
@@ -514,7 +521,7 @@ template <class A> static struct attention describe(struct device *device, const
 {
   struct attention x = {};
   x.q = VIEW(a->q), x.k = VIEW(a->k), x.v = VIEW(a->v), x.o = VIEW(a->o), x.ml = VIEW(a->ml);
-  x.start = INTS_VIEW(a->start);
+  x.start = INTS_VIEW(a->start), x.end = INTS_VIEW(a->end);
   x.batch = a->batch, x.heads = a->heads, x.groups = a->groups, x.length = a->q->rows / a->batch;
   x.tiles = ceil_div(x.length, SIDE);
   x.dim = (int)(a->q->cols / a->heads), x.value_dim = (int)(a->v->cols / a->groups);
@@ -626,11 +633,11 @@ static __global__ void cached_kernel(struct guarded guard, struct cached c)
     for (long j = first; j <= last; j++)
       sum =
         fmaf(product_input(p[j], x.math), product_input(x.v.at(row0 + j, g * x.value_dim + i), x.math), sum);
-    x.o.at(n, h * x.value_dim + i) = sum / (float)l;
+    x.o.at(n, h * x.value_dim + i) = first > last ? 0 : sum / (float)l;
   }
   if (threadIdx.x > 0) return;
   x.ml.at(n, 2 * h) = m, x.ml.at(n, 2 * h + 1) = (float)l;
-  stats[0] = most, stats[1] = most_abs, stats[2] = m, stats[3] = (float)(log(l) - e / l);
+  stats[0] = most, stats[1] = most_abs, stats[2] = m, stats[3] = first > last ? 0 : (float)(log(l) - e / l);
 }
 
 struct cached_stats {
@@ -707,8 +714,8 @@ static __global__ void look_kernel(struct guarded guard, struct attention x, vie
   double above = 0, pairs = 0;
   struct candidate best = {0, -1};
   for (long n = 0; n < x.batch * x.length; n++) {
-    long first = x.start.base()[n], t = n % x.length;
-    for (long j = first + threadIdx.x; j <= t; j += LOOK_THREADS) {
+    long t = n % x.length, end = x.end.data ? x.end.base()[n] : t + 1;
+    for (long j = x.start.base()[n] + threadIdx.x; j < end; j += LOOK_THREADS) {
       struct candidate one = {scale * dot(x.q.row(n) + h * x.dim, x.k.row(n - t + j) + g * x.dim, x.dim),
                               n * x.length + j};
       above += one.s != one.s ? one.s : one.s > number(level);
@@ -723,6 +730,10 @@ static __global__ void look_kernel(struct guarded guard, struct attention x, vie
     struct candidate one = {best_s[i], best_pair[i]};
     if (comes_before(one, best)) best = one;
   }
+  if (best.pair < 0) {
+    for (int i = 0; i < 5; i++) look.at(h, i) = 0;
+    return;
+  }
   long n = best.pair / x.length, j = best.pair % x.length;
   const float *q = x.q.row(n) + h * x.dim, *k = x.k.row(n - n % x.length + j) + g * x.dim;
   double q_norm = sqrt(dot(q, q, x.dim)), k_norm = sqrt(dot(k, k, x.dim));
@@ -735,7 +746,7 @@ static void attention_look(struct device *device, const struct attention_look_ar
 {
   struct queue q = queue_of(device);
   struct attention x = {};
-  x.q = VIEW(a->q), x.k = VIEW(a->k), x.start = INTS_VIEW(a->start);
+  x.q = VIEW(a->q), x.k = VIEW(a->k), x.start = INTS_VIEW(a->start), x.end = INTS_VIEW(a->end);
   x.batch = a->batch, x.heads = a->heads, x.groups = a->groups, x.length = a->q->rows / a->batch;
   x.dim = (int)(a->q->cols / a->heads);
   dim3 grid((unsigned)a->heads, 1, q.runs);

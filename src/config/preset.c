@@ -139,7 +139,7 @@ static const struct preset_fact moonlight[] = {
 #define GEMMA2 \
   "model.attention=gqa model.layers=3 model.width=112 model.heads=8 model.kv_heads=4 model.head_dim=16 " \
   "model.rope_base=10000 model.ffn=swiglu model.ffn_width=448 model.tied=1 model.norm_eps=1e-06 " \
-  "optimizer=adam " \
+  "model.mask=window model.window_every=2 optimizer=adam " \
   "stabilizers=soft_cap soft_cap.cap=50"
 
 static const struct preset_fact gemma2[] = {
@@ -155,7 +155,9 @@ static const struct preset_fact gemma2[] = {
   {"soft_cap.cap", NULL, "50"},
   {"cap of the final logits", "none", "30"},
   {"norms", "before a block, gain w", "before and after a block, gain 1 + w"},
-  {"layers of a sliding window", "none", "every other one, of 4096 tokens"},
+  {"model.mask", NULL, "window"},
+  {"model.window", "half the context", "4096: half the context"},
+  {"model.window_every", NULL, "2: every other layer has one, the first to begin with"},
   {"targets", "the next token", "a larger model's probabilities (2B and 9B)"},
   {"optimizer", NULL, "not found"},
   {"train.weight_decay", NULL, "not found"},

@@ -22,8 +22,14 @@ struct model_options {
   double init_std;
   long mtp; /* modules of multi-token prediction */
   double mtp_weight;
+  long mask;         /* enum mask */
+  long window;       /* keys that a row of a layer with a window sees; 0: half the context */
+  long window_every; /* of so many layers the last has no window; 0: all have one */
+  long prefix;       /* tokens of a document that all of it sees; 0: half the context */
   void *ffn_options; /* the struct that the option rows of `ffn` describe; NULL where it has none */
 };
+enum mask { MASK_CAUSAL, MASK_FULL, MASK_WINDOW, MASK_PREFIX };
+extern const char *const model_masks[]; /* their names */
 enum model_init_kind { MODEL_INIT_FAN_IN, MODEL_INIT_FIXED };
 extern const struct option_row model_rows[];
 /* Blocks: those of the stack, then one of every module of multi-token prediction. Whatever is told by layer or by head
@@ -31,6 +37,15 @@ extern const struct option_row model_rows[];
 static inline long model_blocks(const struct model_options *o) { return o->layers + o->mtp; }
 /* Fill in what follows from others, given the data's vocabulary; complain about shapes that do not fit. */
 int model_resolve(struct model_options *, long data_vocab, struct error *);
+
+/* Which keys a row of a sequence sees, [start, end), in layers with a window [window, end). */
+struct row_range {
+  int start, end, window;
+};
+/* Of row t of a document that lies at [from, to) of the sequence. */
+struct row_range model_row_range(const struct model_options *, long t, long from, long to);
+/* Does the layer see a window only? */
+int model_has_window(const struct model_options *, int layer);
 
 /* Section [precision]: formats (enum number_format) that attention rounds to. */
 struct precision_options {
@@ -88,9 +103,11 @@ struct decoding {
 };
 
 struct model;
-struct layer_inputs {        /* inputs of one program, shared by its layers */
-  struct tensor *position;   /* int [N]: position for RoPE */
-  struct tensor *start;      /* int [N]: first visible key of the row, see attention_forward */
+struct layer_inputs {      /* inputs of one program, shared by its layers */
+  struct tensor *position; /* int [N]: position for RoPE */
+  /* int [N], see attention_forward. start: where the row's document begins; end: NULL where every row sees up to
+     itself; window: first key that is seen in layers with a window, NULL without such */
+  struct tensor *start, *end, *window;
   struct tensor *rope_table; /* [positions, dim] */
   long batch, context;
   double share;              /* of a batch that the program sees: 1 over the number of micro-batches */
@@ -154,9 +171,10 @@ enum point {
 };
 struct flow {
   struct tensor *x;
-  struct tensor *q, *k, *v;        /* [N,H*Dq], [N,G*Dq], [N,G*Dv]: as they enter the products */
-  struct tensor *position, *start; /* int [N]: in the row; the first visible one, see attention_forward */
-  struct tensor *stats;            /* [H,4] of this program */
+  struct tensor *q, *k, *v;           /* [N,H*Dq], [N,G*Dq], [N,G*Dv]: as they enter the products */
+  struct tensor *position, *document; /* int [N]: in the sequence; the first of its document */
+  struct tensor *start, *end;         /* int [N]: what is seen, see attention_forward; end may be NULL */
+  struct tensor *stats;               /* [H,4] of this program */
   const struct attention_score *score;
   double share; /* at every point: of a batch that the program sees, 1 over the number of micro-batches */
 };
@@ -307,9 +325,10 @@ struct model_program {
   struct program *program;
   long batch, context;
   /* inputs, [N,1] each, N = batch*context; at first one whole document a row: position counts within the
-     row, start 0, weight 1/N */
-  struct tensor *tokens, *targets, *weight, *position, *start;
-  struct tensor *loss;        /* [1,2] cross-entropy | z term */
+     row, ranges those of a document from 0 on, weight 1/N */
+  struct tensor *tokens, *targets, *weight, *position;
+  struct tensor *start, *end, *window; /* see struct layer_inputs; end and window NULL where it is without */
+  struct tensor *loss;                 /* [1,2] cross-entropy | z term */
   struct tensor *logits, *ml; /* [N,V], [N,2] (cross_entropy); readable after a run only without backward */
   /* Of every module, [modules]; none in a decoder. Its tokens are the targets of the one before it. At first its
      targets and weights are 0. */
@@ -347,9 +366,9 @@ struct tensor *model_attend(struct model *, struct program *, int layer, const s
                             const struct attention_spec *, struct tensor **stats);
 /* ... or, absorbed, queries [N, H*(R+Dr)] meet latents [N,R] and the rotary key [N,Dr] that all heads share;
    content scores times rstd [N,H] (may be NULL); returns sums of latents [N, H*R] ... */
-struct tensor *model_attend_latent(struct program *, const struct layer_inputs *, struct tensor *q,
-                                   struct tensor *latent, struct tensor *rotary, struct tensor *rstd,
-                                   const struct attention_spec *, struct tensor **stats);
+struct tensor *model_attend_latent(struct model *, struct program *, int layer, const struct layer_inputs *,
+                                   struct tensor *q, struct tensor *latent, struct tensor *rotary,
+                                   struct tensor *rstd, const struct attention_spec *, struct tensor **stats);
 /* ... end in residual + y w_o^T + b_o, which stabilisers may hear ... */
 int model_hears_output(const struct model *);
 struct tensor *model_output(struct model *, struct program *, int layer, struct tensor *y,

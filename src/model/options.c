@@ -1,5 +1,6 @@
 /* options.c - the keys of a model, and what follows from what */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/text.h"
@@ -7,6 +8,8 @@
 #include "numerics/number_format.h"
 
 static const char *const init_kinds[] = {"fan_in", "fixed", NULL};
+
+const char *const model_masks[] = {"causal", "full", "window", "prefix", NULL};
 
 #define ROW_INT(field, standard, min, max, help) \
   INT_ROW(struct model_options, field, standard, min, max, "1", help, 0)
@@ -42,6 +45,22 @@ const struct option_row model_rows[] = {
           OPTION_LATER),
   REAL_ROW(struct model_options, mtp_weight, "0.3", 0, 1e6, "1", "weight of the mean of the modules' losses",
            OPTION_LATER),
+  CHOICE_ROW(
+    struct model_options, mask, "causal", model_masks,
+    "which tokens of its document a token sees: those up to itself; all; of those up to itself the "
+    "latest (window); those up to itself and all of the prefix. Targets that are seen do not count: of "
+    "a full mask there is one a document, behind its end",
+    OPTION_LATER),
+  INT_ROW(struct model_options, window, "0", 0, 1048576, "1",
+          "mask = window: tokens seen, itself included; 0: half the context", OPTION_LATER),
+  INT_ROW(
+    struct model_options, window_every, "0", 0, 1000, "1",
+    "mask = window: of every so many layers the last has no window (Gemma 2: 2, Gemma 3: 6); 0: all have "
+    "one",
+    OPTION_LATER),
+  INT_ROW(struct model_options, prefix, "0", 0, 1048576, "1",
+          "mask = prefix: tokens at a document's begin that all of it sees; 0: half the context",
+          OPTION_LATER),
   END_ROW};
 
 const struct option_row precision_rows[] = {
@@ -85,6 +104,45 @@ static int unknown_ffn(const char *name, struct error *e)
   return no_plugin("model.ffn", "feed-forward block", name, names, count, e);
 }
 
+/* Keys of one mask are no word about another. */
+static int check_mask(struct model_options *o, struct error *e)
+{
+  static const struct {
+    const char *key, *mask;
+    enum mask of;
+    size_t place;
+  } keys[] = {
+    {"window", "window", MASK_WINDOW, offsetof(struct model_options, window)},
+    {"window_every", "window", MASK_WINDOW, offsetof(struct model_options, window_every)},
+    {"prefix", "prefix", MASK_PREFIX, offsetof(struct model_options, prefix)},
+  };
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    long value = *(const long *)(const void *)((const char *)o + keys[i].place);
+    if (value && o->mask != (long)keys[i].of)
+      return error_set(e, STATUS_USAGE,
+                       "model.%s: %ld, but model.mask = %s has none; allowed: 0, or model.mask = %s",
+                       keys[i].key, value, model_masks[o->mask], keys[i].mask);
+  }
+  if (o->mask == MASK_WINDOW && !o->window) o->window = (o->context + 1) / 2;
+  if (o->mask == MASK_PREFIX && !o->prefix) o->prefix = (o->context + 1) / 2;
+  return STATUS_OK;
+}
+
+int model_has_window(const struct model_options *o, int layer)
+{
+  return o->mask == MASK_WINDOW && (!o->window_every || (layer + 1) % o->window_every != 0);
+}
+
+struct row_range model_row_range(const struct model_options *o, long t, long from, long to)
+{
+  struct row_range r = {(int)from, (int)t + 1, (int)from};
+  if (o->mask == MASK_FULL) r.end = (int)to;
+  if (o->mask == MASK_PREFIX && from + o->prefix > t + 1)
+    r.end = (int)(from + o->prefix < to ? from + o->prefix : to);
+  if (o->mask == MASK_WINDOW && t + 1 - o->window > from) r.window = (int)(t + 1 - o->window);
+  return r;
+}
+
 int model_resolve(struct model_options *o, long data_vocab, struct error *e)
 {
   const struct attention *attention = attention_find(o->attention);
@@ -109,6 +167,7 @@ int model_resolve(struct model_options *o, long data_vocab, struct error *e)
                      "model.vocab: %ld is fewer than the %ld symbols of the data; allowed: "
                      "%ld or more, or 0 for as many as the data has",
                      o->vocab, data_vocab, data_vocab);
-  int status = attention->resolve ? attention->resolve(o, e) : STATUS_OK;
+  int status = check_mask(o, e);
+  if (!status && attention->resolve) status = attention->resolve(o, e);
   return status || !ffn->resolve ? status : ffn->resolve(o, o->ffn_options, e);
 }

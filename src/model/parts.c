@@ -73,22 +73,31 @@ static struct tensor *cache(struct program *program, const struct layer_inputs *
   return program_input(program, TENSOR_REAL, in->batch * in->decoding->length, cols, name);
 }
 
+/* Of every row, the first key that it sees in the layer. */
+static struct tensor *first_seen(const struct model *m, const struct layer_inputs *in, int layer)
+{
+  return model_has_window(&m->options, layer) ? in->window : in->start;
+}
+
 struct tensor *model_attend(struct model *m, struct program *program, int layer,
                             const struct layer_inputs *in, struct tensor *q, struct tensor *k,
                             struct tensor *v, const struct attention_spec *spec, struct tensor **stats)
 {
+  struct tensor *start = first_seen(m, in, layer);
   if (!in->decoding) {
     struct attention_spec rounded = *spec;
     rounded.qk_format = FORMAT_F32;
     q = op_round(program, q, spec->qk_format);
     k = op_round(program, k, spec->qk_format);
-    struct tensor *y = op_attention(program, q, k, v, in->start, &rounded, stats);
+    struct tensor *y = op_attention(program, q, k, v, start, in->end, &rounded, stats);
     model_tap(m, program, POINT_SCORES, layer,
               &(struct flow){.q = q,
                              .k = k,
                              .v = v,
                              .position = in->position,
-                             .start = in->start,
+                             .document = in->start,
+                             .start = start,
+                             .end = in->end,
                              .stats = *stats,
                              .score = &spec->score});
     return y;
@@ -96,11 +105,12 @@ struct tensor *model_attend(struct model *m, struct program *program, int layer,
   struct attention_cache c = {.slot = in->decoding->slot};
   c.keys = cache(program, in, k->cols, "key cache");
   c.values = cache(program, in, v->cols, "value cache");
-  return op_attention_cached(program, &c, q, k, v, NULL, 0, in->start, spec, stats);
+  return op_attention_cached(program, &c, q, k, v, NULL, 0, start, spec, stats);
 }
 
-struct tensor *model_attend_latent(struct program *program, const struct layer_inputs *in, struct tensor *q,
-                                   struct tensor *latent, struct tensor *rotary, struct tensor *rstd,
+struct tensor *model_attend_latent(struct model *m, struct program *program, int layer,
+                                   const struct layer_inputs *in, struct tensor *q, struct tensor *latent,
+                                   struct tensor *rotary, struct tensor *rstd,
                                    const struct attention_spec *spec, struct tensor **stats)
 {
   struct tensor *key = op_round(program, op_join_heads(program, latent, rotary, 1, 0), spec->qk_format);
@@ -109,7 +119,8 @@ struct tensor *model_attend_latent(struct program *program, const struct layer_i
   c.keys = cache(program, in, key->cols, "latent cache");
   c.values = op_columns(program, c.keys, 0, latent->cols);
   if (rstd) c.factors = cache(program, in, rstd->cols, "1/rms cache");
-  return op_attention_cached(program, &c, q, key, value, rstd, latent->cols, in->start, spec, stats);
+  return op_attention_cached(program, &c, q, key, value, rstd, latent->cols, first_seen(m, in, layer), spec,
+                             stats);
 }
 
 struct tensor *model_weight(struct model *m, struct program *program, struct param *first, int count)

@@ -21,6 +21,21 @@ static void fill_rope_table(const struct model_options *o, struct device *device
   memory_free(values);
 }
 
+/* Every row of the batch is one document. */
+static void fill_ranges(const struct model *m, const struct model_program *mp)
+{
+  struct tensor *to[] = {mp->start, mp->end, mp->window};
+  const long n = mp->batch * mp->context;
+  int *host = memory_new(3 * (size_t)n, sizeof *host);
+  for (long i = 0; i < n; i++) {
+    struct row_range r = model_row_range(&m->options, i % mp->context, 0, mp->context);
+    host[i] = r.start, host[n + i] = r.end, host[2 * n + i] = r.window;
+  }
+  for (int i = 0; i < 3; i++)
+    if (to[i]) m->device->upload(m->device, to[i]->data, host + i * n, (size_t)n * sizeof *host);
+  memory_free(host);
+}
+
 static void fill_inputs(const struct model *m, const struct model_program *mp)
 {
   long n = mp->batch * mp->context;
@@ -34,6 +49,7 @@ static void fill_inputs(const struct model *m, const struct model_program *mp)
   m->device->upload(m->device, mp->weight->data, weight, (size_t)n * sizeof *weight);
   memory_free(position);
   memory_free(weight);
+  if (!mp->slot) fill_ranges(m, mp);
 }
 
 static struct tensor *norm(const struct model *m, struct program *program, struct tensor *x,
@@ -117,8 +133,19 @@ static struct tensor *begin_program(struct model *m, struct model_program *mp, l
   mp->start = program_input(mp->program, TENSOR_INT, n, 1, "start");
   struct tensor *rope_table =
     program_input(mp->program, TENSOR_REAL, positions, m->attention->rope_dim(&m->options), "rope table");
-  struct layer_inputs inputs = {mp->position, mp->start,         rope_table, batch,
-                                context,      1 / (double)parts, decoding};
+  const long mask = m->options.mask;
+  if (!decoding && (mask == MASK_FULL || mask == MASK_PREFIX))
+    mp->end = program_input(mp->program, TENSOR_INT, n, 1, "end");
+  if (mask == MASK_WINDOW) mp->window = program_input(mp->program, TENSOR_INT, n, 1, "window");
+  struct layer_inputs inputs = {.position = mp->position,
+                                .start = mp->start,
+                                .end = mp->end,
+                                .window = mp->window,
+                                .rope_table = rope_table,
+                                .batch = batch,
+                                .context = context,
+                                .share = 1 / (double)parts,
+                                .decoding = decoding};
   if (decoding) decoding->slot = mp->slot = program_input(mp->program, TENSOR_INT, n, 1, "slot");
   if (!decoding && m->options.mtp) add_ahead(m, mp);
   mp->stats = memory_new((size_t)model_blocks(&m->options), sizeof *mp->stats);
@@ -200,6 +227,11 @@ int model_decoder_init(struct model *m, struct model_program *mp, long batch, lo
 {
   struct decoding decoding = {.form = form, .length = length};
   *mp = (struct model_program){0};
+  if (m->options.mask == MASK_FULL || m->options.mask == MASK_PREFIX)
+    return error_set(e, STATUS_USAGE,
+                     "model.mask = %s: tokens see later ones, so they cannot be decoded one by one; allowed: "
+                     "causal, window",
+                     model_masks[m->options.mask]);
   if (form == DECODE_ABSORBED && !m->attention->absorbs)
     return error_set(e, STATUS_USAGE,
                      "absorbed decoding wants keys and values that come from a latent; with "

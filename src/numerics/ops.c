@@ -51,7 +51,8 @@ int op_is_between_ranks(enum op op)
   return op == OP_all_sum || op == OP_all_max || op == OP_pass_on || op == OP_trade;
 }
 
-/* Pairs (query, key) under the causal mask, all heads, times the two products of size Dqk and Dv. */
+/* Pairs (query, key) under the causal mask, whatever the ranges say, all heads, times the two products of size Dqk
+   and Dv. */
 static double attention_flops(const struct tensor *q, const struct tensor *v, long batch, long heads,
                               long groups)
 {

@@ -144,9 +144,10 @@ struct attention_spec {
   long qk_format;       /* enum number_format that queries and keys are rounded to; 0: they are not */
   struct tensor *stats; /* where the statistics go; NULL: a tensor of their own */
 };
-/* *stats: [H,4], kept until the next run; may be NULL */
+/* *stats: [H,4], kept until the next run; may be NULL, as `end` may */
 struct tensor *op_attention(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,
-                            struct tensor *start, const struct attention_spec *, struct tensor **stats);
+                            struct tensor *start, struct tensor *end, const struct attention_spec *,
+                            struct tensor **stats);
 /* Decoding (forward only): where the positions so far are; see attention_cached. `factors` may be NULL. */
 struct attention_cache {
   struct tensor *keys, *values, *factors, *slot;

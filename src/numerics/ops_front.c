@@ -358,7 +358,7 @@ struct tensor *op_round(struct program *p, struct tensor *x, long format)
 }
 
 struct attention_step {
-  struct tensor *o, *ml, *q, *k, *v, *start;
+  struct tensor *o, *ml, *q, *k, *v, *start, *end;
   struct attention_score score;
 };
 
@@ -370,7 +370,7 @@ static void attention_step(struct program *p, const void *context)
   struct overwrite dq = grad_to_overwrite(p, s->q), dk = grad_to_overwrite(p, s->k);
   struct overwrite dv = grad_to_overwrite(p, s->v);
   CALL(p, attention_backward, .dq = dq.to, .dk = dk.to, .dv = dv.to, .do_ = do_, .o = s->o, .q = s->q,
-       .k = s->k, .v = s->v, .ml = s->ml, .start = s->start, .score = s->score);
+       .k = s->k, .v = s->v, .ml = s->ml, .start = s->start, .end = s->end, .score = s->score);
   settle(p, dq);
   settle(p, dk);
   settle(p, dv);
@@ -392,7 +392,8 @@ static struct tensor *statistics_of(struct program *p, const struct attention_sp
 }
 
 struct tensor *op_attention(struct program *p, struct tensor *q, struct tensor *k, struct tensor *v,
-                            struct tensor *start, const struct attention_spec *spec, struct tensor **stats)
+                            struct tensor *start, struct tensor *end, const struct attention_spec *spec,
+                            struct tensor **stats)
 {
   const struct attention_score *s = &spec->score;
   require_score(s);
@@ -401,17 +402,18 @@ struct tensor *op_attention(struct program *p, struct tensor *q, struct tensor *
   SHAPES(q->cols / s->heads == k->cols / s->groups && q->rows == k->rows, q, k);
   SHAPES(k->rows == v->rows, k, v);
   SHAPES(is_vector(start, q->rows) && start->type == TENSOR_INT, q, start);
+  if (end) SHAPES(is_vector(end, q->rows) && end->type == TENSOR_INT, q, end);
   q = op_round(p, q, spec->qk_format);
   k = op_round(p, k, spec->qk_format);
   struct tensor *o = program_temporary(p, q->rows, s->heads * (v->cols / s->groups), "attention");
   struct tensor *ml = program_temporary(p, q->rows, 2 * s->heads, "softmax");
   struct tensor *statistics = statistics_of(p, spec);
   CALL(p, attention_forward, .o = o, .ml = ml, .stats = statistics, .q = q, .k = k, .v = v, .start = start,
-       .score = *s);
+       .end = end, .score = *s);
   program_flows(p, o, q);
   program_flows(p, o, k);
   program_flows(p, o, v);
-  ON_BACKWARD(p, attention_step, o, ml, q, k, v, start, *s);
+  ON_BACKWARD(p, attention_step, o, ml, q, k, v, start, end, *s);
   if (stats) *stats = statistics;
   return o;
 }

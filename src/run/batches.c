@@ -1,18 +1,22 @@
 #include "run/batches.h"
 
-void host_batch_init(struct host_batch *h, struct arena *arena, long rows, long context, long ahead)
+void host_batch_init(struct host_batch *h, struct arena *arena, const struct model_options *model, long rows)
 {
+  const long context = model->context, ahead = model->mtp;
   size_t n = (size_t)(rows * context), all = (size_t)(rows * (context + ahead));
   REQUIRE(ahead <= MAX_MODULES);
   *h = (struct host_batch){
     .rows = rows,
     .context = context,
     .ahead = ahead,
+    .model = model,
     .batch = {rows, context + ahead, arena_get(arena, all + (size_t)rows, sizeof(int)),
               arena_get(arena, all, sizeof(float)), arena_get(arena, all, sizeof(int))},
     .tokens = arena_get(arena, n, sizeof(int)),
     .position = arena_get(arena, n, sizeof(int)),
     .start = arena_get(arena, n, sizeof(int)),
+    .end = arena_get(arena, n, sizeof(int)),
+    .window = arena_get(arena, n, sizeof(int)),
   };
   for (long k = 0; k <= ahead; k++) {
     h->targets[k] = arena_get(arena, n, sizeof(int));
@@ -20,8 +24,8 @@ void host_batch_init(struct host_batch *h, struct arena *arena, long rows, long 
   }
 }
 
-/* What a head is to predict that looks k tokens further on than the main one; of that head's own document only. Returns
-   the number of targets that count. */
+/* What a head is to predict that looks k tokens further on than the main one: of its own document only, and what no row
+   of the stack has seen. Returns the number of targets that count. */
 static double draw_targets(struct host_batch *h, long k)
 {
   const struct batch *b = &h->batch;
@@ -30,7 +34,8 @@ static double draw_targets(struct host_batch *h, long k)
     for (long r = 0; r < h->rows; r++)
       for (long c = 0; c < h->context; c++) {
         long at = r * h->context + c, from = r * b->context + c;
-        double counts = b->document[from + k] == b->document[from] ? (double)b->mask[from + k] : 0;
+        int counted = b->document[from + k] == b->document[from] && h->end[at] <= c + 1;
+        double counts = counted ? (double)b->mask[from + k] : 0;
         h->targets[k][at] = b->tokens[r * (b->context + 1) + c + 1 + k];
         if (pass == 0)
           count += counts;
@@ -38,6 +43,14 @@ static double draw_targets(struct host_batch *h, long k)
           h->weight[k][at] = count > 0 ? (real)(counts / count) : 0;
       }
   return count;
+}
+
+/* The document of position `from` of a row ends before: */
+static long document_end(const struct host_batch *h, const int *document, long from)
+{
+  long to = from + 1;
+  while (to < h->context && document[to] == document[from]) to++;
+  return to;
 }
 
 double host_batch_draw(struct host_batch *h, const struct data *data, enum data_split split, uint64_t seed,
@@ -50,12 +63,15 @@ double host_batch_draw(struct host_batch *h, const struct data *data, enum data_
   }
   data->source->fill(data, split, seed, index, &h->batch);
   for (long r = 0; r < h->rows; r++)
-    for (long c = 0, start = 0; c < h->context; c++) {
-      long at = r * h->context + c, from = r * b->context + c;
-      if (c && b->document[from] != b->document[from - 1]) start = c;
+    for (long c = 0, start = 0, end = 0; c < h->context; c++) {
+      long at = r * h->context + c;
+      if (c == end) start = c, end = document_end(h, b->document + r * b->context, c);
+      struct row_range range = model_row_range(h->model, c, start, end);
       h->tokens[at] = b->tokens[r * (b->context + 1) + c];
       h->position[at] = (int)c;
-      h->start[at] = (int)start;
+      h->start[at] = range.start;
+      h->end[at] = range.end;
+      h->window[at] = range.window;
     }
   for (long k = 1; k <= h->ahead; k++) draw_targets(h, k);
   return draw_targets(h, 0);
@@ -68,6 +84,8 @@ void host_batch_feed(const struct host_batch *h, struct device *d, struct model_
   d->upload(d, p->targets->data, h->targets[0] + from, (size_t)n * sizeof(int));
   d->upload(d, p->position->data, h->position + from, (size_t)n * sizeof(int));
   d->upload(d, p->start->data, h->start + from, (size_t)n * sizeof(int));
+  if (p->end) d->upload(d, p->end->data, h->end + from, (size_t)n * sizeof(int));
+  if (p->window) d->upload(d, p->window->data, h->window + from, (size_t)n * sizeof(int));
   d->upload(d, p->weight->data, h->weight[0] + from, (size_t)n * sizeof(real));
   for (long k = 0; k < h->ahead; k++) {
     d->upload(d, p->ahead[k].targets->data, h->targets[k + 1] + from, (size_t)n * sizeof(int));

@@ -8,16 +8,18 @@
 /* Validation and probe batches do not depend on the seed: runs stay comparable. */
 enum { COMMON_SEED = 0 };
 
-/* One batch, and its rows as inputs of a program. For K modules that look ahead, rows of `batch` are K tokens longer
-   than the context. */
+/* One batch of `rows` sequences, and its rows as inputs of a program. For K modules that look ahead, rows of `batch`
+   are K tokens longer than the context. */
 struct host_batch {
   struct batch batch;
   long rows, context; /* of the whole batch */
   long ahead;         /* K */
-  int *tokens, *targets[1 + MAX_MODULES], *position, *start;
+  const struct model_options *model;
+  int *tokens, *targets[1 + MAX_MODULES], *position;
+  int *start, *end, *window;     /* see struct row_range */
   real *weight[1 + MAX_MODULES]; /* targets and their weights, of the main head, then of every module */
 };
-void host_batch_init(struct host_batch *, struct arena *, long rows, long context, long ahead);
+void host_batch_init(struct host_batch *, struct arena *, const struct model_options *, long rows);
 /* Fill it; returns the number of the main head's targets that count. */
 double host_batch_draw(struct host_batch *, const struct data *, enum data_split, uint64_t seed,
                        uint64_t index);

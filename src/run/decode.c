@@ -23,6 +23,7 @@ static void decode_part(struct trainer *t, struct model_program *d, long part, r
     feed_column(t, d->targets, h->targets[0] + at, n);
     feed_column(t, d->position, h->position + at, n);
     feed_column(t, d->start, h->start + at, n);
+    if (d->window) feed_column(t, d->window, h->window + at, n);
     for (long b = 0; b < d->batch; b++) t->column[b] = (int)c;
     t->device->upload(t->device, d->slot->data, t->column, (size_t)d->batch * sizeof(int));
     program_run(d->program);

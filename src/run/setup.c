@@ -171,7 +171,7 @@ static int init_training(struct trainer *t, struct error *e)
   model_program_init(&t->model, &t->step_program, rows, context, 1, &t->model.step, o->micro_batches);
   model_program_init(&t->model, &t->look_program, rows, context, 0, &t->model.probe, o->micro_batches);
   record_beginnings(t);
-  host_batch_init(&t->host, t->arena, o->batch, context, t->model.options.mtp);
+  host_batch_init(&t->host, t->arena, &t->model.options, o->batch);
   outcome_init(&t->outcome, t->arena, &t->model);
   health_init(&t->health, t->arena, &t->model, &t->reading);
   dense_init(&t->dense, t->config, &t->record);

@@ -5,6 +5,8 @@ srcdir=${srcdir:-$(dirname "$0")/..}
 small_run mha stabilizers=none
 small_run gqa model.attention=gqa model.kv_heads=1 preset=muonclip qk_clip.tau=1
 small_run mla model.attention=mla preset=muonclip qk_clip.tau=1
+small_run window model.mask=window model.window=9 model.window_every=2
+small_run prefix model.mask=prefix
 small_run normed model.attention=mla stabilizers=qk_norm
 for run in gqa mla; do
   "$program" show --events "$dir/$run.h5" | awk '$2 == "clip" { n++ } END { exit !n }' || fail "$run: no clip"
@@ -22,6 +24,7 @@ decode() { # RUN FORM NUMBERS
 }
 decode mha materialised 64
 decode gqa materialised 32
+decode window materialised 64
 decode mla materialised 80
 decode mla absorbed 72
 decode normed materialised 80
@@ -32,6 +35,9 @@ for run in mha gqa; do
   test $status -eq 2 || fail "$run absorbed: exit $status"
   grep -q "model.attention = $run" "$dir/err" || fail "$run absorbed: $(cat "$dir/err")"
 done
+"$program" eval --decode=materialised "$dir/prefix.h5" > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 2 || fail "a prefix, token by token: exit $status"
+grep -q "model.mask = prefix.*allowed: causal, window" "$dir/err" || fail "a prefix, token by token: $(cat "$dir/err")"
 "$program" run -q model.layers=1 model.width=16 model.heads=2 model.context=16 train.batch=2 train.steps=3 train.lr=1e30 train.warmup=0 \
   train.on_nonfinite=continue device.threads=1 record.path="$dir/broken.h5" 2> "$dir/err" || fail "a run that goes on: $(cat "$dir/err")"
 "$program" eval --decode=materialised "$dir/broken.h5" > "$dir/out" 2>&1

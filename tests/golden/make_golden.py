@@ -105,6 +105,16 @@ CASES.update({
                    "moe.bias_rate=0.01 " + MLA,
     "mtp-sigma_reparam": "preset=muon stabilizers=sigma_reparam+max_output_clip sigma_reparam.weights=qk max_output_clip.tau=3 model.mtp=1",
 })
+DOCUMENTS = "data.packing=documents markov.document=9 "
+CASES.update({f"mask-{name}": config for name, config in {
+    "full": "preset=muonclip qk_clip.tau=1.5 model.mask=full " + DOCUMENTS,
+    "window": "preset=muonclip qk_clip.tau=1.5 model.mask=window model.window=5 model.mtp=1 " + DOCUMENTS,
+    "gemma2": "preset=adam stabilizers=soft_cap soft_cap.cap=2 model.mask=window model.window_every=2 model.layers=3 "
+              "model.attention=gqa model.kv_heads=2",
+    "mla-window": "preset=muon model.mask=window model.window=11 model.window_every=2 " + MLA,
+    "prefix": "preset=muonclip qk_clip.tau=1.5 model.mask=prefix model.prefix=4 model.mtp=1 " + DOCUMENTS,
+    "gqa-prefix": "preset=adam stabilizers=qk_norm model.mask=prefix model.attention=gqa model.kv_heads=2 train.micro_batches=2",
+}.items()})
 CASES.update({f"muon-{name}": f"preset=muon muon.coefficients={name}" for name in SETS if name != "keller"})
 
 # Every series, of short runs
@@ -144,6 +154,11 @@ SERIES.update({
                           "moe.bias_rule=centred moe.aux=0.1 moe.route_scale=2.5 " + EXPERTS + LATENT,
     "moe-rms-softmax": "preset=adam moe.experts=4 moe.active=1 moe.score=softmax moe.bias_rule=rms moe.shared=0 " + EXPERTS + GQA,
     "moe-aux-dense": "preset=adam moe.experts=5 moe.balance=aux moe.aux=0.2 moe.dense_layers=1 moe.shared=2 " + EXPERTS,
+})
+SERIES.update({
+    "window": "preset=muonclip qk_clip.tau=1.5 model.mask=window model.window=4 model.window_every=2 " + GQA,
+    "prefix": "preset=muonclip qk_clip.tau=1.5 model.mask=prefix model.prefix=3 model.mtp=1 " + LATENT,
+    "full": "preset=muon stabilizers=qk_norm model.mask=full data.packing=none",
 })
 SERIES.update({
     "mtp-one": "preset=muonclip qk_clip.tau=1.5 model.mtp=1 " + GQA,

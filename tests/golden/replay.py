@@ -439,10 +439,10 @@ class Run:
             s = s.clamp(max=self.number("hard_cap.cap"))
         return s
 
-    def softmax(self, q, k, v, scale):
+    def softmax(self, q, k, v, scale, l):
         """q, k, v [B,H,T,.] -> the heads' outputs side by side; keeps what every head has seen of its logits."""
         B, T = q.shape[0], q.shape[2]
-        allowed = self.allowed[:, None]
+        allowed = (self.windowed if self.has_window(l) else self.allowed)[:, None]
         s = (q @ k.transpose(-1, -2)) * scale
         c = self.capped(s)
         p = c.masked_fill(~allowed, -math.inf).softmax(-1)
@@ -490,7 +490,7 @@ class Run:
                 part[n] = self.rms(part[n], w[a + n + "_gain"])
         q = torch.cat([part["qc"], self.rope(part["qr"])], -1)
         k = torch.cat([part["kc"], self.rope(part["kr"]).expand(B, self.H, T, self.Dr)], -1)
-        return project(self.softmax(q, k, heads(project(ckv, "w_v"), self.H), (self.Dh + self.Dr) ** -0.5), "w_o")
+        return project(self.softmax(q, k, heads(project(ckv, "w_v"), self.H), (self.Dh + self.Dr) ** -0.5, l), "w_o")
 
     def attention(self, x, l):
         """x [B,T,D] normed -> [B,T,D]."""
@@ -517,7 +517,7 @@ class Run:
             # y / |y| is RMSNorm(y) / sqrt(Dh); recorded are the norms of the latter, both roots being in the scale
             q, k, scale = self.rms(q) * self.w[a + "qk_scale"], self.rms(k), 1 / self.Dh
         q, k = self.rope(q), self.rope(k)
-        return project(self.softmax(q, k[:, self.group], v[:, self.group], scale), "o")
+        return project(self.softmax(q, k[:, self.group], v[:, self.group], scale, l), "o")
 
     def choose(self, score):
         """The K largest, of the groups that are kept (DeepSeek-V3, arXiv 2412.19437 sec. 2.1.2): [B,T,K]."""
@@ -590,27 +590,39 @@ class Run:
         tokens, mask, document = (torch.tensor(np.asarray(x)) for x in batch)
         T = tokens.shape[1] - 1 - self.M
         own = document[:, :T]
-        self.allowed = (own[:, :, None] == own[:, None, :]) & torch.ones(T, T, dtype=torch.bool).tril()
+        same, t = own[:, :, None] == own[:, None, :], torch.arange(T)
+        later, kind = t[None, :] > t[:, None], self.p.get("model.mask", "causal")
+        place = torch.stack([t - (row[:, None] == row[None, :]).int().argmax(1) for row in own])  # in its document
+        begins = (place < int(self.p.get("model.prefix", 0)))[:, None, :]
+        self.allowed = same & (~later | (begins if kind == "prefix" else torch.tensor(kind == "full")))
+        self.windowed = self.allowed & (t[None, :] > t[:, None] - int(self.p.get("model.window", 0)))
+        # a token that is seen where it should be told does not count
+        seen = torch.cat([self.allowed.diagonal(1, 1, 2), torch.zeros(len(own), 1, dtype=torch.bool)], 1)
         self.seen = {n: [] for n in ("max_logit", "max_abs_logit", "max_logit_capped", "entropy", "share_above", "q_norm",
                                      "k_norm", "cosine")}
         self.routes, self.outputs = [], []
         h = self.w["embed"][tokens[:, :T].long()]
         for l in range(self.layers):
             h = self.block(h, l)
-        loss, z = self.cross_entropy(self.rms(h, self.w["norm"]), tokens[:, 1:T + 1], mask[:, :T])
+        loss, z = self.cross_entropy(self.rms(h, self.w["norm"]), tokens[:, 1:T + 1], mask[:, :T] * ~seen)
         self.ahead = []
         for k in range(1, self.M + 1):  # DeepSeek-V3, arXiv 2412.19437 eq. 21 to 25
             m = f"mtp.{k}."
             e = self.w["embed"][tokens[:, k:T + k].long()]
             both = torch.cat([self.rms(h, self.w[m + "norm_h"]), self.rms(e, self.w[m + "norm_e"])], -1)
             h = self.block(both @ self.weight(m + "w_join").T, self.layers + k - 1)
-            counts = mask[:, k:T + k] * (document[:, k:T + k] == own)
+            counts = mask[:, k:T + k] * (document[:, k:T + k] == own) * ~seen
             self.ahead.append(self.cross_entropy(self.rms(h, self.w[m + "norm"]), tokens[:, k + 1:T + k + 1], counts)[0])
         seen = {n: torch.stack(v) for n, v in self.seen.items()}
         total = loss + self.number("model.z_loss") * z + sum(r["balance"] for r in self.routes if r)
         if self.M:
             total = total + self.number("model.mtp_weight") / self.M * sum(self.ahead)
         return loss, total, seen, torch.stack(self.outputs)
+
+    def has_window(self, l):
+        """Of window_every layers the last has none (Gemma 2: every other one has)."""
+        every = int(self.p.get("model.window_every", 0))
+        return self.p.get("model.mask") == "window" and (not every or (l + 1) % every != 0)
 
     def block(self, h, l):
         """The residual stream [B,T,D] behind block l."""

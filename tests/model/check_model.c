@@ -80,8 +80,8 @@ static void check_gradients(struct fixture *f, const char *what)
 {
   fixture_shake(f, 0.2);
   struct model_program train = fixture_program(f, 2, 7, 1), mp = fixture_program(f, 2, 7, 0);
-  fixture_pack(&train, 3);
-  fixture_pack(&mp, 3);
+  fixture_pack(f, &train, 3);
+  fixture_pack(f, &mp, 3);
   fixture_loss(f, &train);
   for (int i = 0; i < f->model.params.count; i++)
     if (f->model.params.list[i]->kind != PARAM_STATE) check_direction(f, &mp, f->model.params.list[i], what);
@@ -113,7 +113,7 @@ static void check_stack(const char *attention, const char *stack, int *checked)
   }
 }
 
-/* Experts: scores, groups, one choice, shared and dense blocks, the loss of balance. Modules that look ahead. */
+/* Masks. Experts: scores, groups, one choice, shared and dense blocks, the loss of balance. Modules that look ahead. */
 static const char *const experts[] = {
   "ffn=moe moe.experts=6",
   "ffn=moe moe.experts=6 moe.score=softmax moe.shared=0 moe.route_scale=2.5 moe.balance=none",
@@ -124,6 +124,10 @@ static const char *const experts[] = {
   "ffn=moe moe.experts=3 moe.active=3 moe.shared=0",
   "ffn=moe moe.experts=3 moe.hidden=1 moe.shared=1",
   "ffn_width=1", /* matrices of one row */
+  "mask=full",
+  "mask=window window=2 window_every=2",
+  "mask=window window=3 mtp=1",
+  "mask=prefix prefix=3 mtp=1",
   "mtp=1 z_loss=0.1",
   "mtp=2 mtp_weight=0.8 tied=1",
   "mtp=3 mtp_weight=2 ffn=moe moe.experts=4 moe.dense_layers=2 moe.balance=aux moe.aux=0.3",
@@ -494,6 +498,78 @@ START_TEST(causal)
 }
 END_TEST
 
+/* Row i of a model of two layers feels token j where a way leads there: by a layer's mask, or through both. */
+START_TEST(masks)
+{
+  static const struct {
+    const char *settings;
+    long seen[7];
+  } of[] = {
+    {"mask=full", {7, 7, 7, 7, 7, 7, 7}},
+    {"mask=prefix prefix=4", {4, 4, 4, 4, 5, 6, 7}},
+    {"mask=window window=2 window_every=1", {1, 2, 3, 4, 5, 6, 7}}, /* no layer has one */
+  };
+  for (int s = 0; s < 6; s++) {
+    const char *windows[] = {"mask=window window=2", "mask=window window=3",
+                             "mask=window window=2 window_every=2"};
+    const int reach[] = {2, 4, 6}; /* tokens back; of the last the second layer sees all */
+    struct fixture *f = small_or_fail(attentions[_i]->name, s < 3 ? of[s].settings : windows[s - 3], "none");
+    struct model_program a = fixture_program(f, 1, 7, 0), b = fixture_program(f, 1, 7, 0);
+    program_run(a.program);
+    for (int j = 0; j < 7; j++) {
+      INTS(b.tokens)[j] = (INTS(a.tokens)[j] + 1) % 11;
+      program_run(b.program);
+      INTS(b.tokens)[j] = INTS(a.tokens)[j];
+      for (int i = 0; i < 7; i++) {
+        int sees = s < 3 ? j < of[s].seen[i] : j <= i && j >= i - reach[s - 3];
+        int same = !memcmp(REALS(a.logits) + i * 11, REALS(b.logits) + i * 11, 11 * sizeof(real));
+        ck_assert_msg(same == !sees, "%d: token %d, row %d", s, j, i);
+      }
+    }
+    model_program_free(&a);
+    model_program_free(&b);
+    fixture_close(f);
+  }
+}
+END_TEST
+
+/* A window as long as the context, and a prefix of one token, are the causal mask to the bit. */
+START_TEST(masks_that_are_causal)
+{
+  static const char *const more[] = {"", "mask=window window=7", "mask=prefix prefix=1",
+                                     "mask=window window=1 window_every=1"};
+  real first[2 * 11 * 7];
+  for (int i = 0; i < 4; i++) {
+    struct fixture *f = small_or_fail(attentions[_i]->name, more[i], "none");
+    struct model_program p = fixture_program(f, 2, 7, 0);
+    program_run(p.program);
+    if (!i) memcpy(first, p.logits->data, sizeof first);
+    ck_assert(!memcmp(first, p.logits->data, sizeof first));
+    model_program_free(&p);
+    fixture_close(f);
+  }
+}
+END_TEST
+
+START_TEST(keys_of_other_masks)
+{
+  static const struct {
+    const char *settings, *told;
+  } wrong[] = {{"window=3", "model.window: 3, but model.mask = causal"},
+               {"mask=prefix window_every=2", "model.window_every: 2, but model.mask = prefix"},
+               {"mask=full prefix=2", "model.prefix: 2, but model.mask = full"}};
+  for (int i = 0; i < 3; i++) {
+    struct error e = {0};
+    ck_assert(!small("mha", wrong[i].settings, "none", &e));
+    ck_assert_int_eq(e.status, STATUS_USAGE);
+    ck_assert_msg(strstr(e.text, wrong[i].told), "%s", e.text);
+  }
+  struct fixture *f = small_or_fail("mha", "mask=window", "none");
+  ck_assert_int_eq(f->model.options.window, 4); /* of 7 */
+  fixture_close(f);
+}
+END_TEST
+
 /* The gradient of a batch is the sum over micro-batches; its maxima are the largest of theirs. */
 START_TEST(micro_batches)
 {
@@ -530,9 +606,11 @@ END_TEST
 /* Two documents packed into a row are two rows. */
 START_TEST(packed_documents)
 {
-  struct fixture *f = small_or_fail(attentions[_i]->name, "", "none");
+  static const char *const more[] = {"", "mask=full", "mask=window window=2 window_every=2",
+                                     "mask=prefix prefix=2"};
+  struct fixture *f = small_or_fail(attentions[_i / 4]->name, more[_i % 4], "none");
   struct model_program packed = fixture_program(f, 1, 7, 0), second = fixture_program(f, 1, 4, 0);
-  fixture_pack(&packed, 3);
+  fixture_pack(f, &packed, 3);
   memcpy(second.tokens->data, INTS(packed.tokens) + 3, 4 * sizeof(int));
   program_run(packed.program);
   program_run(second.program);
@@ -659,7 +737,7 @@ static void check_devices(const char *attention, const char *stack)
     if (!f[i]) return; /* refused: see gradients */
     fixture_shake(f[i], 0.2);
     mp[i] = fixture_program(f[i], 2, 7, 1);
-    fixture_pack(&mp[i], 3);
+    fixture_pack(f[i], &mp[i], 3);
     program_run(mp[i].program);
   }
   const struct tensor *grads[3];
@@ -820,8 +898,11 @@ int main(void)
   tcase_add_test(c, gqa_with_every_head_is_mha);
   tcase_add_test(c, gqa_is_mha_with_repeated_keys);
   tcase_add_loop_test(c, causal, 0, n);
+  tcase_add_loop_test(c, masks, 0, n);
+  tcase_add_loop_test(c, masks_that_are_causal, 0, n);
+  tcase_add_test(c, keys_of_other_masks);
   tcase_add_loop_test(c, micro_batches, 0, n);
-  tcase_add_loop_test(c, packed_documents, 0, n);
+  tcase_add_loop_test(c, packed_documents, 0, 4 * n);
   tcase_add_loop_test(c, rope_scale_divides_positions, 0, n);
   tcase_add_test(c, norm_eps_is_beside_the_mean_square);
   tcase_add_loop_test(c, longer_context, 0, n);

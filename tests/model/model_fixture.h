@@ -293,22 +293,28 @@ static inline struct model_program fixture_program(struct fixture *f, long batch
 }
 
 /* Two documents in every row, the second from position `cut` on; targets of some rows masked. */
-static inline void fixture_pack(struct model_program *mp, long cut)
+static inline void fixture_pack(const struct fixture *f, struct model_program *mp, long cut)
 {
   long n = mp->batch * mp->context;
   struct device *device = program_device(mp->program);
   int *start = memory_new((size_t)n, sizeof *start), *position = memory_new((size_t)n, sizeof *position);
+  int *end = memory_new((size_t)n, sizeof *end), *window = memory_new((size_t)n, sizeof *window);
   real *weight = memory_new((size_t)n, sizeof *weight);
   for (long i = 0; i < n; i++) {
     long t = i % mp->context;
-    start[i] = (int)(t < cut ? 0 : cut);
+    struct row_range r =
+      model_row_range(&f->model.options, t, t < cut ? 0 : cut, t < cut ? cut : mp->context);
+    start[i] = r.start, end[i] = r.end, window[i] = r.window;
     position[i] = (int)(t < cut ? t : t - cut);
     weight[i] = (real)(i % 5 == 1 ? 0 : 0.01 * (double)(i + 1));
   }
   device->upload(device, mp->start->data, start, (size_t)n * sizeof *start);
+  if (mp->end) device->upload(device, mp->end->data, end, (size_t)n * sizeof *end);
+  if (mp->window) device->upload(device, mp->window->data, window, (size_t)n * sizeof *window);
   device->upload(device, mp->position->data, position, (size_t)n * sizeof *position);
   device->upload(device, mp->weight->data, weight, (size_t)n * sizeof *weight);
   memory_free(start), memory_free(position), memory_free(weight);
+  memory_free(end), memory_free(window);
 }
 
 /* What the reverse pass differentiates: cross-entropy, z term, losses of balance and of modules that look ahead. */

@@ -164,6 +164,33 @@ static struct tensor *starts(struct made *m, long rows, long length, long docume
   return t;
 }
 
+/* Which keys rows see; of a window or a prefix `number` says how long. */
+enum { UP_TO_ITSELF, ALL_KEYS, WINDOW, PREFIX, ANY_KEYS, ANY_OR_NONE, NO_KEYS };
+
+/* What rows of attention see, over what `starts` has made for UP_TO_ITSELF; returns where ranges end. */
+static struct tensor *ranges(struct made *m, struct tensor *start, long length, int kind, long number)
+{
+  struct tensor *end = kind == UP_TO_ITSELF || kind == WINDOW ? NULL : integers(m, start->cols, length + 1);
+  for (long n = 0; n < start->cols; n++) {
+    const long t = n % length, at = (long)below(m, 7 * n + 1, length + 1),
+               wide =
+                 kind == ANY_KEYS ? 1 + (long)below(m, 7 * n + 2, length) : (long)below(m, 7 * n + 2, 9) - 3;
+    int *from = INTS(start) + n;
+    if (kind == WINDOW) *from = (int)(t + 1 > number ? t + 1 - number : 0);
+    if (!end) continue;
+    int *to = INTS(end) + n;
+    if (kind == ALL_KEYS) *to = (int)length;
+    if (kind == PREFIX) *to = (int)(t + 1 > number ? t + 1 : number);
+    if (kind < ANY_KEYS) continue;
+    *from = (int)(kind == ANY_KEYS && at == length ? length - 1 : at);
+    *to = (int)(kind == NO_KEYS         ? *from
+                : *from + wide > length ? length
+                : *from + wide < 0      ? 0
+                                        : *from + wide);
+  }
+  return end;
+}
+
 /* --- cases: make_NAME fills the arguments of variant i; 0 when there is no such variant
  * ----------------------------------------- */
 
@@ -411,34 +438,49 @@ static int make_reparam_backward(struct made *m, int i, union op_args *args)
   return 1;
 }
 
-/* batch, length, heads, groups, Dqk, Dv, document, cap; scale, cap value and format of the scores with it */
+/* batch, length, heads, groups, Dqk, Dv, document, cap; scale, cap value and format of the scores with it, ranges */
 static const struct {
   long batch, length, heads, groups, dim, value, document, cap;
   double scale, cap_value;
   enum number_format scores_format;
+  int ranges;
 } attentions_of[] = {
-  {1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0},
-  {2, 3, 2, 1, 4, 5, 0, 0, 0.5, 0, 0},
-  {1, 17, 1, 1, 8, 8, 0, 0, 0.35, 0, 0},
-  {2, 33, 4, 2, 16, 16, 0, 0, 0.25, 0, 0},
-  {1, 70, 2, 2, 16, 8, 0, 0, 3, 0, 0},
-  {3, 20, 3, 1, 6, 3, 7, 0, 0.4, 0, 0},
-  {2, 40, 2, 2, 8, 16, 1, 0, 1, 0, 0},
-  {1, 65, 4, 4, 16, 16, 16, 1, 1, 2, 0},
-  {2, 19, 2, 1, 5, 7, 0, 1, 2, 0.5, 0},
-  {1, 50, 2, 1, 12, 12, 0, 2, 1, 0.75, 0},
-  {1, 130, 1, 1, 32, 32, 0, 0, 0.18, 0, 0},
-  {1, 37, 6, 2, 64, 64, 0, 2, 2, 30, 0},
-  {1, 1100, 1, 1, 8, 3, 0, 0, 1, 0, 0},
-  {1, 1, 300, 1, 64, 64, 0, 0, 0.125, 0, 0},
-  {1, 40, 2, 1, 12, 12, 0, 1, 1, 0.02, 0},
-  {2, 21, 2, 1, 8, 6, 5, 0, 3, 0, FORMAT_BF16},
-  {1, 30, 2, 2, 6, 8, 0, 1, 2, 3, FORMAT_FP16},
-  {1, 33, 4, 2, 16, 8, 0, 2, 90, 400, FORMAT_FP8_E4M3},
-  {1, 90, 1, 1, 4, 4, 40, 0, 1, 0, 0},
-  {1, 420, 2, 1, 5, 6, 139, 0, 1, 0, 0},
-  {1, 66, 1, 1, 128, 128, 0, 0, 0.09, 0, 0},
-  {1, 20, 2, 1, 130, 136, 0, 1, 0.09, 1, 0},
+  {1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, UP_TO_ITSELF},
+  {2, 3, 2, 1, 4, 5, 0, 0, 0.5, 0, 0, UP_TO_ITSELF},
+  {1, 17, 1, 1, 8, 8, 0, 0, 0.35, 0, 0, UP_TO_ITSELF},
+  {2, 33, 4, 2, 16, 16, 0, 0, 0.25, 0, 0, UP_TO_ITSELF},
+  {1, 70, 2, 2, 16, 8, 0, 0, 3, 0, 0, UP_TO_ITSELF},
+  {3, 20, 3, 1, 6, 3, 7, 0, 0.4, 0, 0, UP_TO_ITSELF},
+  {2, 40, 2, 2, 8, 16, 1, 0, 1, 0, 0, UP_TO_ITSELF},
+  {1, 65, 4, 4, 16, 16, 16, 1, 1, 2, 0, UP_TO_ITSELF},
+  {2, 19, 2, 1, 5, 7, 0, 1, 2, 0.5, 0, UP_TO_ITSELF},
+  {1, 50, 2, 1, 12, 12, 0, 2, 1, 0.75, 0, UP_TO_ITSELF},
+  {1, 130, 1, 1, 32, 32, 0, 0, 0.18, 0, 0, UP_TO_ITSELF},
+  {1, 37, 6, 2, 64, 64, 0, 2, 2, 30, 0, UP_TO_ITSELF},
+  {1, 1100, 1, 1, 8, 3, 0, 0, 1, 0, 0, UP_TO_ITSELF},
+  {1, 1, 300, 1, 64, 64, 0, 0, 0.125, 0, 0, UP_TO_ITSELF},
+  {1, 40, 2, 1, 12, 12, 0, 1, 1, 0.02, 0, UP_TO_ITSELF},
+  {2, 21, 2, 1, 8, 6, 5, 0, 3, 0, FORMAT_BF16, UP_TO_ITSELF},
+  {1, 30, 2, 2, 6, 8, 0, 1, 2, 3, FORMAT_FP16, UP_TO_ITSELF},
+  {1, 33, 4, 2, 16, 8, 0, 2, 90, 400, FORMAT_FP8_E4M3, UP_TO_ITSELF},
+  {1, 90, 1, 1, 4, 4, 40, 0, 1, 0, 0, UP_TO_ITSELF},
+  {1, 420, 2, 1, 5, 6, 139, 0, 1, 0, 0, UP_TO_ITSELF},
+  {1, 66, 1, 1, 128, 128, 0, 0, 0.09, 0, 0, UP_TO_ITSELF},
+  {1, 20, 2, 1, 130, 136, 0, 1, 0.09, 1, 0, UP_TO_ITSELF},
+  {2, 1, 2, 1, 3, 4, 0, 0, 1, 0, 0, NO_KEYS},
+  {2, 26, 2, 2, 8, 6, 0, 0, 0.5, 0, 0, NO_KEYS},
+  {2, 41, 2, 1, 16, 16, 0, 0, 0.25, 0, 0, ALL_KEYS},
+  {1, 650, 1, 1, 5, 4, 0, 0, 1, 0, 0, ALL_KEYS},
+  {2, 67, 4, 2, 8, 20, 16, 0, 1, 0, 0, WINDOW},
+  {1, 90, 2, 1, 8, 8, 1, 0, 1, 0, 0, WINDOW},
+  {1, 1100, 1, 1, 6, 3, 530, 0, 1, 0, 0, WINDOW},
+  {1, 140, 2, 1, 24, 8, 37, 1, 1, 2, 0, WINDOW},
+  {1, 77, 2, 2, 8, 8, 30, 0, 2, 0, 0, PREFIX},
+  {2, 50, 2, 1, 12, 12, 9, 2, 1, 0.75, 0, PREFIX},
+  {2, 70, 3, 1, 6, 3, 0, 0, 0.4, 0, 0, ANY_KEYS},
+  {2, 45, 2, 2, 16, 8, 0, 0, 1, 0, 0, ANY_OR_NONE},
+  {1, 300, 2, 1, 5, 7, 0, 1, 2, 0.5, 0, ANY_OR_NONE},
+  {2, 33, 2, 1, 8, 6, 0, 0, 3, 0, FORMAT_BF16, ANY_OR_NONE},
 };
 enum { ATTENTIONS = sizeof attentions_of / sizeof *attentions_of };
 
@@ -452,6 +494,13 @@ static struct attention_score score_of(struct made *m, int i)
                                   .cap_value =
                                     number(m, attentions_of[i].cap > 0, attentions_of[i].cap_value),
                                   .scores_format = attentions_of[i].scores_format};
+}
+
+static void put_ranges(struct made *m, int i, struct tensor *start, struct tensor **end)
+{
+  const long number = attentions_of[i].document;
+  if (attentions_of[i].ranges == UP_TO_ITSELF) return;
+  *end = ranges(m, start, attentions_of[i].length, attentions_of[i].ranges, number);
 }
 
 static int make_attention_forward(struct made *m, int i, union op_args *args)
@@ -469,6 +518,7 @@ static int make_attention_forward(struct made *m, int i, union op_args *args)
                                     .v = in(m, n, groups * value),
                                     .start = starts(m, n, attentions_of[i].length, attentions_of[i].document),
                                     .score = score_of(m, i)};
+  put_ranges(m, i, args->attention_forward.start, &args->attention_forward.end);
   return 1;
 }
 
@@ -490,6 +540,7 @@ static int make_attention_backward(struct made *m, int i, union op_args *args)
                                                               .v = f->v,
                                                               .ml = f->ml,
                                                               .start = f->start,
+                                                              .end = f->end,
                                                               .score = f->score};
   return 1;
 }
@@ -517,7 +568,8 @@ static int make_attention_cached(struct made *m, int i, union op_args *args)
                                       .start = integers(m, n, 1),
                                       .scaled = scaled * (dim + 1) / 2,
                                       .score = score_of(m, i)};
-  for (long b = 0; b < n; b++) INTS(a->start)[b] = INTS(a->slot)[b] / 3;
+  for (long b = 0; b < n; b++)
+    INTS(a->start)[b] = INTS(a->slot)[b] / 3 + (attentions_of[i].ranges >= ANY_OR_NONE ? (int)length : 0);
   return 1;
 }
 
@@ -544,6 +596,7 @@ static int make_attention_look(struct made *m, int i, union op_args *args)
                                                       .q = f->q,
                                                       .k = f->k,
                                                       .start = f->start,
+                                                      .end = f->end,
                                                       .level = number(m, i % 2, 0.5),
                                                       .score = f->score};
   return 1;
@@ -1834,6 +1887,137 @@ START_TEST(documents_equal_sequences)
 }
 END_TEST
 
+static struct tensor *with_end(struct attention_case *c)
+{
+  return c->args.end = tensor_new(c->device, TENSOR_INT, 1, T, "end");
+}
+
+/* A window as long as the row, a prefix of one, and ends that are said are causal. In a full mask every row is as the
+   last one is, whose keys it sees: with one query for all, the last row of a causal mask. */
+START_TEST(masks_meet_in_the_causal_one)
+{
+  struct device *device = host_device(_i);
+  struct attention_case a, b;
+  attention_begin(&a, device, 1, H);
+  attention_begin(&b, device, 1, H);
+  struct tensor *end = with_end(&b);
+  attention_run(&a);
+  for (int n = 0; n < T; n++) INTS(end)[n] = n + 1;
+  attention_run(&b);
+  ck_near(a.o, b.o, 0, "causal");
+  ck_near(a.ml, b.ml, 0, "causal, ml");
+  ck_near(a.stats, b.stats, 0, "causal, statistics");
+  for (int n = 0; n < T; n++) {
+    INTS(end)[n] = T;
+    for (long c = 0; c < H * DIM; c++)
+      REALS(a.q)[n * a.q->ld + c] = REALS(b.q)[n * b.q->ld + c] = (real)(c % 5);
+  }
+  attention_run(&a);
+  attention_run(&b);
+  for (long n = 0; n < T; n++)
+    for (long c = 0; c < H * VALUE; c++)
+      ck_assert_double_eq_tol((double)REALS(b.o)[n * b.o->ld + c], (double)REALS(a.o)[(T - 1) * a.o->ld + c],
+                              32 * REAL_EPS);
+  tensor_free(device, end);
+  attention_end(&a);
+  attention_end(&b);
+  device_close(device);
+}
+END_TEST
+
+/* Do tiles of a device pass what is no number to rows that do not see it (0 * NaN)? */
+static int tiles_mix(int kind)
+{
+#ifdef CUDA_ON_HOST
+  return kind > 0;
+#else
+  (void)kind;
+  return 0;
+#endif
+}
+
+static int is_near(double got, double expected) { return got == expected || fabs(got - expected) < 1e-5; }
+
+/* Rows that see nothing make zeros and are in no maximum, sum or gradient; where no row sees anything neither is the
+   head. What is not seen may be what it likes. */
+START_TEST(nothing_seen_is_nothing)
+{
+  struct device *device = host_device(_i);
+  struct attention_case c;
+  attention_begin(&c, device, 1, H);
+  struct tensor *end = with_end(&c), *dq = tensor_new(device, TENSOR_REAL, T, H * DIM, "dq"),
+                *dk = tensor_new(device, TENSOR_REAL, T, H * DIM, "dk"),
+                *dv = tensor_new(device, TENSOR_REAL, T, H * VALUE, "dv"),
+                *look_at = tensor_new(device, TENSOR_REAL, H, 5, "look");
+  for (int pass = 0; pass < 2; pass++) { /* the second time one row sees one key */
+    draw(c.k, 2);
+    draw(c.v, 3);
+    for (int n = 0; n < T; n++) {
+      INTS(c.start)[n] = n % 3 ? n : T;
+      INTS(end)[n] = pass && n == 13 ? 14 : n % 3 ? n - 1 : T;
+    }
+    if (pass) INTS(c.start)[13] = 13;
+    const int mixes = pass && tiles_mix(_i);
+    for (long n = 0; n < T && !mixes; n++) /* but for that one, nothing is a number */
+      for (long i = 0; i < H * DIM; i++)
+        if (n != 13) REALS(c.k)[n * c.k->ld + i] = n % 2 ? (real)NAN : (real)INFINITY;
+    for (long n = 0; n < T && !mixes; n++)
+      for (long i = 0; i < H * VALUE; i++)
+        if (n != 13) REALS(c.v)[n * c.v->ld + i] = (real)NAN;
+    attention_run(&c);
+    op_run(device, OP_attention_backward,
+           &(union op_args){.attention_backward = {.dq = dq,
+                                                   .dk = dk,
+                                                   .dv = dv,
+                                                   .do_ = c.o,
+                                                   .o = c.o,
+                                                   .q = c.q,
+                                                   .k = c.k,
+                                                   .v = c.v,
+                                                   .ml = c.ml,
+                                                   .start = c.start,
+                                                   .end = end,
+                                                   .score = c.args.score}});
+    op_run(device, OP_attention_look,
+           &(union op_args){
+             .attention_look = {
+               .look = look_at, .q = c.q, .k = c.k, .start = c.start, .end = end, .score = c.args.score}});
+    for (long h = 0; h < H; h++) {
+      const real *stats = &REALS(c.stats)[h * 4];
+      double s = 0;
+      for (long i = 0; i < DIM; i++)
+        s += 0.5 * (double)REALS(c.q)[13 * c.q->ld + h * DIM + i] *
+             (double)REALS(c.k)[13 * c.k->ld + h * DIM + i];
+      ck_assert(is_near((double)stats[0], pass ? s : -INFINITY));
+      ck_assert(is_near((double)stats[1], pass ? fabs(s) : 0));
+      ck_assert(is_near((double)stats[2], pass ? s : -INFINITY));
+      ck_assert(is_near((double)stats[3], 0));
+      ck_assert_double_eq((double)REALS(look_at)[h * 5 + 1], pass);
+      if (!pass)
+        for (int i = 0; i < 5; i++) ck_assert_double_eq((double)REALS(look_at)[h * 5 + i], 0);
+      for (long n = 0; n < T; n++) {
+        const int sees = pass && n == 13;
+        ck_assert(is_near((double)REALS(c.ml)[n * c.ml->ld + 2 * h], sees ? s : -INFINITY));
+        ck_assert_double_eq((double)REALS(c.ml)[n * c.ml->ld + 2 * h + 1], sees);
+        for (long i = 0; i < VALUE; i++) {
+          double value = sees ? (double)REALS(c.v)[n * c.v->ld + h * VALUE + i] : 0;
+          ck_assert_double_eq((double)REALS(c.o)[n * c.o->ld + h * VALUE + i], value);
+          ck_assert(is_near((double)REALS(dv)[n * dv->ld + h * VALUE + i], value));
+        }
+        for (long i = 0; i < DIM; i++) { /* one key has the weight 1 whatever its score */
+          ck_assert_double_eq_tol((double)REALS(dq)[n * dq->ld + h * DIM + i], 0, 1e-5);
+          ck_assert_double_eq_tol((double)REALS(dk)[n * dk->ld + h * DIM + i], 0, 1e-5);
+        }
+      }
+    }
+  }
+  tensor_free(device, end), tensor_free(device, dq), tensor_free(device, dk), tensor_free(device, dv);
+  tensor_free(device, look_at);
+  attention_end(&c);
+  device_close(device);
+}
+END_TEST
+
 /* Maxima, log-sum-exp and entropy against the whole matrix of scores. */
 START_TEST(by_products_equal_the_matrix)
 {
@@ -2876,6 +3060,8 @@ int main(void)
   tcase_add_loop_test(identities, a_row_may_begin_with_nothing, 0, HOSTS);
   tcase_add_loop_test(identities, grouped_equals_repeated, 0, HOSTS);
   tcase_add_loop_test(identities, documents_equal_sequences, 0, HOSTS);
+  tcase_add_loop_test(identities, masks_meet_in_the_causal_one, 0, HOSTS);
+  tcase_add_loop_test(identities, nothing_seen_is_nothing, 0, HOSTS);
   tcase_add_loop_test(identities, by_products_equal_the_matrix, 0, HOSTS);
   tcase_add_loop_test(identities, what_is_not_finite_surfaces, 0, 3 * HOSTS);
   tcase_add_loop_test(identities, shift_of_all_logits, 0, HOSTS);

@@ -169,7 +169,7 @@ static struct seen attended(const char *kind, real *q, real *k, real *v, long sc
   struct attention_spec spec = {
     .score = {.batch = 1, .heads = H, .groups = G, .scale = 1, .scores_format = scores}, .qk_format = qk};
   double none = 0;
-  struct tensor *o = op_attention(p, &tq, &tk, &tv, start, &spec, &stats);
+  struct tensor *o = op_attention(p, &tq, &tk, &tv, start, NULL, &spec, &stats);
   struct tensor *loss = op_cross_entropy(p, o, targets, weight, program_reals(p, 1, 1, &none, "z"), &ml);
   program_keep(p, o);
   program_backward(p, loss);

@@ -227,7 +227,7 @@ static struct tensor *attention(struct scene *s, long heads, long groups, long c
                                           .cap = cap,
                                           .cap_value = cap ? number(p, value) : NULL}};
   return op_attention(p, op_columns(p, x, 0, q), op_columns(p, x, q, k),
-                      op_columns(p, x, q + k, groups * value_dim), s->start, &spec, &s->stats);
+                      op_columns(p, x, q + k, groups * value_dim), s->start, NULL, &spec, &s->stats);
 }
 
 static struct tensor *build_mha(struct scene *s) { return attention(s, 2, 2, 0, 0); }
@@ -239,7 +239,7 @@ static struct tensor *build_same_qkv(struct scene *s) /* one tensor in three pla
 {
   struct tensor *x = source(s, 8);
   struct attention_spec spec = {.score = {.batch = BATCH, .heads = 2, .groups = 2, .scale = 0.3}};
-  return op_attention(s->program, x, x, x, s->start, &spec, NULL);
+  return op_attention(s->program, x, x, x, s->start, NULL, &spec, NULL);
 }
 
 static struct tensor *build_computed(struct scene *s) /* table, gain and scale are results themselves */

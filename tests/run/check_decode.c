@@ -17,6 +17,8 @@ static const struct {
   {"mla", STACK "attention=mla q_rank=10 kv_rank=8 rope_dim=4 value_dim=6"},
   {"mla", STACK "attention=mla kv_rank=16 rope_dim=2 value_dim=3 norm_eps=0.1"},
   {"mha", STACK "attention=mha ffn=moe moe.experts=5 moe.groups=5 moe.groups_kept=2"},
+  {"gqa", STACK "attention=gqa kv_heads=2 mask=window window=3 window_every=2"},
+  {"mla", STACK "attention=mla q_rank=10 kv_rank=8 rope_dim=4 mask=window window=2"},
 };
 enum { MODELS = sizeof models / sizeof *models };
 
@@ -57,6 +59,7 @@ static void run_decoder(struct pair *p)
       INTS(d->targets)[b] = INTS(w->targets)[from];
       INTS(d->position)[b] = INTS(w->position)[from];
       INTS(d->start)[b] = INTS(w->start)[from];
+      if (d->window) INTS(d->window)[b] = INTS(w->window)[from];
       INTS(d->slot)[b] = (int)t;
     }
     program_run(d->program);
@@ -110,7 +113,7 @@ static int begin(struct pair *p, int model, const char *stack, const char *devic
   if (!p->f) return 0;
   fixture_shake(p->f, 0.3);
   p->whole = fixture_program(p->f, BATCH, LENGTH, 0);
-  if (packed) fixture_pack(&p->whole, CUT);
+  if (packed) fixture_pack(p->f, &p->whole, CUT);
   ck_assert_msg(!model_decoder_init(&p->f->model, &p->decoder, BATCH, LENGTH, (enum decode_form)form, &e),
                 "%s", e.text);
   return 1;
@@ -242,12 +245,23 @@ static void norm_keys(struct stabilizer_context *c, struct program *program, int
   part[1].x = op_rmsnorm(program, part[1].x, NULL, part[1].dim, c->model->norm_eps);
 }
 
-START_TEST(what_cannot_be_absorbed_is_refused)
+START_TEST(what_cannot_be_decoded_is_refused)
 {
   static const struct stabilizer own = {.name = "own", .on_qk = norm_keys};
   refuse(0, NULL, "mha");
   refuse(1, NULL, "gqa");
   refuse(2, &own, "stabiliser");
+  for (int i = 0; i < 2; i++) {
+    struct error e = {0};
+    struct model_program decoder;
+    struct fixture *f =
+      fixture_open(i ? STACK "attention=mha mask=prefix" : STACK "attention=mha mask=full", "", NULL);
+    ck_assert_int_eq(model_decoder_init(&f->model, &decoder, 1, LENGTH, DECODE_MATERIALISED, &e),
+                     STATUS_USAGE);
+    ck_assert_ptr_nonnull(strstr(e.text, "cannot be decoded one by one"));
+    model_program_free(&decoder);
+    fixture_close(f);
+  }
 }
 END_TEST
 
@@ -260,7 +274,7 @@ int main(void)
   tcase_add_loop_test(tests, clips_do_not_part_them, 0, MODELS);
   tcase_add_loop_test(tests, a_wrong_matrix_is_seen, 0, 5);
   tcase_add_test(tests, what_is_cached);
-  tcase_add_test(tests, what_cannot_be_absorbed_is_refused);
+  tcase_add_test(tests, what_cannot_be_decoded_is_refused);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

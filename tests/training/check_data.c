@@ -429,7 +429,7 @@ START_TEST(attention_begins_with_the_document)
   struct host_batch h;
   struct arena *arena = arena_new();
   must_open(&s, "markov", "data.packing=documents markov.document=7");
-  host_batch_init(&h, arena, BATCH, CONTEXT, 0);
+  host_batch_init(&h, arena, &(struct model_options){.context = CONTEXT}, BATCH);
   double counted = host_batch_draw(&h, &s.data, DATA_TRAIN, SEED, 0);
   long begins = 0;
   for (long i = 0, first = 0; i < BATCH * CONTEXT; i++) {

@@ -108,7 +108,7 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
     if (part[1].x != kc) in->decoding->refused = 1;
     struct tensor *qc = op_heads_product(program, part[0].x, w_kc, part[1].gain, h, 0);
     qc = op_join_heads(program, qc, qr, h, 0);
-    y = model_attend_latent(program, in, qc, ckv, kr, part[1].rstd, &spec, stats);
+    y = model_attend_latent(m, program, layer, in, qc, ckv, kr, part[1].rstd, &spec, stats);
     y = op_heads_product(program, y, w_v, NULL, h, 1);
   } else {
     struct tensor *k = op_join_heads(program, part[1].x, kr, h, 1);

@@ -1,7 +1,7 @@
-/* attention.c - causal attention, forward and backward, without a [T,T] matrix
+/* attention.c - attention by ranges, forward and backward, without a [T,T] matrix
    A strip of STRIP queries of one head meets blocks of BLOCK keys, with a running maximum and sum (online
    softmax: Milakov and Gimelshein, arXiv 1805.02867; tiles: Dao et al., arXiv 2205.14135). Keys are packed
-   once per head into panels of COLS, scores come from tiles in registers, and tiles above the diagonal are
+   once per head into panels of COLS, scores come from tiles in registers, and tiles that no row sees are
    never touched. The maxima fall out of the softmax: a NaN among a row's scores makes its sum NaN,
    and only then is it looked for.
    Sums over the context are sums of sums of at most CHUNK keys or ROWS rows; the outer ones are in double, or over
@@ -20,12 +20,20 @@ static const float all_ones[STRIP] = {1, 1, 1, 1};
 #endif
 /* STRIDE between the rows of a strip keeps them apart in the cache; ALIGN is the same for every level, so
    that blocks begin at the same keys. */
-enum { COLS = VECS * LANES, BLOCK = 512, STRIDE = BLOCK + LANES, ALIGN = 32, CHUNK = 128, ROWS = 256 };
+enum {
+  EIGHT = 8,
+  COLS = VECS * LANES,
+  BLOCK = 512,
+  STRIDE = BLOCK + LANES,
+  ALIGN = 32,
+  CHUNK = 128,
+  ROWS = 256
+};
 
 /* One head of one sequence, and a worker's memory for it. Padded widths are whole vectors. */
 struct head {
   long length, dim, value_dim, padded_dim, padded_value;
-  const int *start; /* [length] */
+  const int *start, *end; /* [length]; end: NULL where every row sees up to itself */
   long cap;
   float cap_value;
   float *keys;       /* panel j/COLS, then dimension, then j%COLS */
@@ -205,6 +213,66 @@ INLINE void scatter(int rows, int vecs, const float *weight, long from, long to,
   }
 }
 
+/* What up to EIGHT rows see, row r keys [lo[r], hi[r]): some of them [low, high), all [from, to). */
+struct seen {
+  long low, high, from, to, lo[EIGHT], hi[EIGHT];
+};
+
+INLINE int sees(const struct seen *seen, int r, long j) { return seen->lo[r] <= j && j < seen->hi[r]; }
+
+/* gather and scatter of such a strip; keys [from, to) are within one chunk */
+INLINE void gather_seen(int rows, int vecs, const float *weight, long from, long to, const struct seen *seen,
+                        const float *m, long ld, const float *keep, float *sum)
+{
+  vec s[STRIP][VECS];
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++) s[r][v] = (vec){0};
+#define KEYS(end, r_sees_j) \
+  for (; j < min_long(to, end); j++) UNROLL \
+  for (int v = 0; v < vecs; v++) { \
+    vec b = VEC(m + j * ld + v * LANES); \
+    UNROLL \
+    for (int r = 0; r < rows; r++) \
+      if (r_sees_j) s[r][v] = fused(ALL(weight[r * STRIDE + j]), b, s[r][v]); \
+  }
+  long j = from;
+  KEYS(seen->from, sees(seen, r, j))
+  KEYS(seen->to, 1)
+  KEYS(to, sees(seen, r, j))
+#undef KEYS
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++) {
+    float *to_sum = sum + r * ld + v * LANES, *lost = to_sum + STRIP * ld;
+    VEC(to_sum) *= keep[r];
+    VEC(lost) *= keep[r];
+    add_kept(s[r][v], to_sum, lost);
+  }
+}
+INLINE void scatter_seen(int rows, int vecs, const float *weight, long from, long to, const struct seen *seen,
+                         float *m, long ld, const float *a)
+{
+  vec x[STRIP][VECS];
+  UNROLL
+  for (int r = 0; r < rows; r++) UNROLL
+  for (int v = 0; v < vecs; v++) x[r][v] = VEC(a + r * ld + v * LANES);
+#define KEYS(end, r_sees_j) \
+  for (; j < min_long(to, end); j++) UNROLL \
+  for (int v = 0; v < vecs; v++) { \
+    vec s = VEC(m + j * ld + v * LANES); \
+    UNROLL \
+    for (int r = 0; r < rows; r++) \
+      if (r_sees_j) s = fused(ALL(weight[r * STRIDE + j]), x[r][v], s); \
+    VEC(m + j * ld + v * LANES) = s; \
+  }
+  long j = from;
+  KEYS(seen->from, sees(seen, r, j))
+  KEYS(seen->to, 1)
+  KEYS(to, sees(seen, r, j))
+#undef KEYS
+}
+
 /* Both over all columns; weight[r*STRIDE + j] belongs to key j. Functions of their own: inlined into everything
    that calls them they take the compiler a minute. */
 INLINE void gather_columns(int rows, const float *weight, long from, long to, long diagonal, const float *m,
@@ -227,6 +295,25 @@ INLINE void scatter_columns(int rows, const float *weight, long from, long to, l
   for (; c + COLS <= ld; c += COLS) scatter(rows, VECS, weight, from, to, diagonal, m + c, ld, a + c);
   if (c < ld) scatter(rows, 1, weight, from, to, diagonal, m + c, ld, a + c);
 }
+/* Chunks begin at multiples of CHUNK, so that a row's sums do not depend on which rows it is in a strip with. */
+INLINE void gather_columns_seen(int rows, const float *weight, long from, long to, const struct seen *seen,
+                                const float *m, long ld, const float *keep, float *sum)
+{
+  for (long end; from < to; from = end, keep = all_ones) {
+    end = min_long((from / CHUNK + 1) * CHUNK, to);
+    long c = 0;
+    for (; c + COLS <= ld; c += COLS)
+      gather_seen(rows, VECS, weight, from, end, seen, m + c, ld, keep, sum + c);
+    if (c < ld) gather_seen(rows, 1, weight, from, end, seen, m + c, ld, keep, sum + c);
+  }
+}
+INLINE void scatter_columns_seen(int rows, const float *weight, long from, long to, const struct seen *seen,
+                                 float *m, long ld, const float *a)
+{
+  long c = 0;
+  for (; c + COLS <= ld; c += COLS) scatter_seen(rows, VECS, weight, from, to, seen, m + c, ld, a + c);
+  if (c < ld) scatter_seen(rows, 1, weight, from, to, seen, m + c, ld, a + c);
+}
 #define APART static __attribute__((noinline)) void
 #define BOTH(name, rows) \
   APART gather_##name(const float *weight, long from, long to, long diagonal, const float *m, long ld, \
@@ -238,17 +325,34 @@ INLINE void scatter_columns(int rows, const float *weight, long from, long to, l
                        const float *a) \
   { \
     scatter_columns(rows, weight, from, to, diagonal, m, ld, a); \
+  } \
+  APART gather_seen_##name(const float *weight, long from, long to, const struct seen *seen, const float *m, \
+                           long ld, const float *keep, float *sum) \
+  { \
+    gather_columns_seen(rows, weight, from, to, seen, m, ld, keep, sum); \
+  } \
+  APART scatter_seen_##name(const float *weight, long from, long to, const struct seen *seen, float *m, \
+                            long ld, const float *a) \
+  { \
+    scatter_columns_seen(rows, weight, from, to, seen, m, ld, a); \
   }
 BOTH(strip, STRIP)
 BOTH(one, 1)
 #undef BOTH
 #define GATHER(rows, ...) ((rows) == STRIP ? gather_strip(__VA_ARGS__) : gather_one(__VA_ARGS__))
 #define SCATTER(rows, ...) ((rows) == STRIP ? scatter_strip(__VA_ARGS__) : scatter_one(__VA_ARGS__))
+#define GATHER_SEEN(rows, ...) \
+  ((rows) == STRIP ? gather_seen_strip(__VA_ARGS__) : gather_seen_one(__VA_ARGS__))
+#define SCATTER_SEEN(rows, ...) \
+  ((rows) == STRIP ? scatter_seen_strip(__VA_ARGS__) : scatter_seen_one(__VA_ARGS__))
 
-/* Before a strip whose rows see `keys` keys: one chunk is not added to anything. */
-INLINE void begin_sums(const struct head *h, long keys, long ld)
+/* Before a strip whose rows see `keys` keys: one chunk is not added to anything, unless ranges are `any`. */
+INLINE void begin_sums(const struct head *h, int any, long keys, long ld)
 {
-  if (keys > CHUNK) memset(h->sum + STRIP * ld, 0, (size_t)(STRIP * ld) * sizeof *h->sum);
+  if (any)
+    memset(h->sum, 0, (size_t)(2 * STRIP * ld) * sizeof *h->sum);
+  else if (keys > CHUNK)
+    memset(h->sum + STRIP * ld, 0, (size_t)(STRIP * ld) * sizeof *h->sum);
 }
 
 /* What enters the softmax, f(s), and p f'(s), where p = exp(power). */
@@ -277,9 +381,11 @@ struct maxima {
   double entropy;
 };
 
+static long end_of(const struct head *h, long t) { return h->end ? h->end[t] : t + 1; }
+
 static int row_has_nan(const struct head *h, long t, const float *q)
 {
-  for (long j = h->start[t]; j <= t; j++) {
+  for (long j = h->start[t]; j < end_of(h, t); j++) {
     const float *k = h->keys + j / COLS * COLS * h->dim + j % COLS;
     float s = 0;
     for (long p = 0; p < h->dim; p++) s = fused_one(q[p], k[p * COLS], s);
@@ -289,16 +395,18 @@ static int row_has_nan(const struct head *h, long t, const float *q)
 }
 
 /* One tile of scores on its way into the softmax: maxima, cap, and -infinity where a pair is not allowed. */
-INLINE void enter(int rows, int vecs, int measured, int cut, long cap, const struct head *h, long t, long j,
-                  vec s[STRIP][VECS], float *score, vec high[STRIP][SPLIT], vec *top, vec *bottom)
+INLINE void enter(int rows, int vecs, int measured, int cut, long cap, const struct head *h, long t,
+                  const struct seen *any, long j, vec s[STRIP][VECS], float *score, vec high[STRIP][SPLIT],
+                  vec *top, vec *bottom)
 {
-  const vec first = ALL((float)h->start[t]), nothing = ALL(-INFINITY);
+  const vec nothing = ALL(-INFINITY);
   UNROLL
   for (int r = 0; r < rows; r++) UNROLL
   for (int v = 0; v < vecs; v++) {
-    const vec key = LANE + (float)(j + v * LANES), row = ALL((float)(t + r));
+    const vec key = LANE + (float)(j + v * LANES), first = ALL((float)(any ? any->lo[r] : h->start[t])),
+              last = ALL((float)(any ? any->hi[r] - 1 : t + r));
 #define ALLOWED(y, otherwise) \
-  (cut ? where_above(key, row, otherwise, where_above(first, key, otherwise, y)) : (y))
+  (cut ? where_above(key, last, otherwise, where_above(first, key, otherwise, y)) : (y))
     vec y = s[r][v];
     if (measured) *bottom = smaller(ALLOWED(y, -nothing), *bottom);
     if (cap) {
@@ -312,17 +420,20 @@ INLINE void enter(int rows, int vecs, int measured, int cut, long cap, const str
   }
 }
 
-/* Queries [t, t+rows), which all see the same first key: o [rows, ldo], ml [rows, ldm]. */
-INLINE void forward_strip(int rows, int measured, long cap, const struct head *h, long t, float *o, long ldo,
-                          float *ml, long ldm, struct maxima *x)
+/* Queries [t, t+rows), which all see from the same key on up to themselves, or, given `any`, what it says:
+   o [rows, ldo], ml [rows, ldm]. */
+INLINE void forward_strip(int rows, int measured, long cap, const struct head *h, long t,
+                          const struct seen *any, float *o, long ldo, float *ml, long ldm, struct maxima *x)
 {
-  const long first = h->start[t], end = t + rows;
+  const long first = any ? any->low : h->start[t], end = any ? any->high : t + rows;
+  const long all_from = any ? any->from : first, all_to = any ? any->to : t + 1;
   vec m = ALL(-INFINITY), shift = {0}, keep = {0}; /* of a row each, as l, what it lost, and spread */
   vec l = {0}, lost = {0}, spread = {0};
   vec top = ALL(-INFINITY), bottom = ALL(INFINITY);
-  begin_sums(h, end - first, h->padded_value);
-  for (long from = first / ALIGN * ALIGN; from < end; from += BLOCK) {
-    const long to = min_long(from + BLOCK, end);
+  begin_sums(h, any != NULL, end - first, h->padded_value);
+  for (long from = first / ALIGN * ALIGN, next; from < end; from = next) {
+    next = any ? (from / BLOCK + 1) * BLOCK : from + BLOCK; /* see gather_columns_seen */
+    const long to = min_long(next, end);
     const int again = from > first;
     float *score = h->score - from;
     vec high[STRIP][SPLIT], highest[LANES];
@@ -334,14 +445,14 @@ INLINE void forward_strip(int rows, int measured, long cap, const struct head *h
       vec s[STRIP][VECS];
       if ((int)VECS > SPLIT && j + PARTS >= end) { /* no row sees more than the first vector */
         tile(rows, 1, h->q, h->padded_dim, panel, h->dim, s);
-        enter(rows, 1, measured, 1, cap, h, t, j, s, score, high, &top, &bottom);
+        enter(rows, 1, measured, 1, cap, h, t, any, j, s, score, high, &top, &bottom);
         continue;
       }
       tile(rows, VECS, h->q, h->padded_dim, panel, h->dim, s);
-      if (j < first || j + COLS > t + 1)
-        enter(rows, VECS, measured, 1, cap, h, t, j, s, score, high, &top, &bottom);
+      if (j < all_from || j + COLS > all_to)
+        enter(rows, VECS, measured, 1, cap, h, t, any, j, s, score, high, &top, &bottom);
       else
-        enter(rows, VECS, measured, 0, cap, h, t, j, s, score, high, &top, &bottom);
+        enter(rows, VECS, measured, 0, cap, h, t, any, j, s, score, high, &top, &bottom);
     }
     UNROLL
     for (int r = 0; r < LANES; r++) highest[r] = r < rows ? max_of_parts(high[r]) : ALL(-INFINITY);
@@ -360,7 +471,7 @@ INLINE void forward_strip(int rows, int measured, long cap, const struct head *h
     for (int r = 0; r < STRIP; r++) {
       vec sum[SPLIT] = {{0}}, below[SPLIT] = {{0}};
       float *row = score + r * STRIDE + from;
-      EACH_PART(j, part, r < rows ? min_long(to, t + 1) - from : 0)
+      EACH_PART(j, part, r < rows ? (any ? to : min_long(to, t + 1)) - from : 0)
       {
         const vec d = VEC(row + j + part * LANES) - shift[r], e = vec_exp_nonpositive(d);
         sum[part] += e;
@@ -373,8 +484,12 @@ INLINE void forward_strip(int rows, int measured, long cap, const struct head *h
     const vec more = lane_sums(sums);
     add_kept(more, (float *)&l, (float *)&lost);
     spread += 2 * STRIP > LANES ? lane_sums(sums + STRIP) : HALVES(more);
-    GATHER(rows, score, from > first ? from : first, to, t, h->value_rows, h->padded_value,
-           again ? (float *)&keep : NULL, h->sum);
+    const long seen = again ? from : first;
+    if (any)
+      GATHER_SEEN(rows, score, seen, to, any, h->value_rows, h->padded_value,
+                  again ? (float *)&keep : all_ones, h->sum);
+    else
+      GATHER(rows, score, seen, to, t, h->value_rows, h->padded_value, again ? (float *)&keep : NULL, h->sum);
   }
   const vec entropy = vec_log(l) - spread / l, part = 1.0f / l;
   scale_rows(rows, h->sum, h->padded_value, h->value_dim, (const float *)&part, o, ldo);
@@ -394,13 +509,57 @@ INLINE void forward_strip(int rows, int measured, long cap, const struct head *h
   x->bottom = lowest < x->bottom ? lowest : x->bottom;
 }
 
-/* Rows of a strip that begins at t: all of it where its rows see the same first key, else one. */
-static long strip_rows(const int *start, long t, long length)
+/* of rows [t, t+rows) */
+static void look_at_rows(const struct head *h, long t, long rows, struct seen *s)
 {
-  if (t % STRIP != 0 || t + STRIP > length) return 1;
-  for (int r = 1; r < STRIP; r++)
-    if (start[t + r] != start[t]) return 1;
-  return STRIP;
+  *s = (struct seen){.low = h->length, .to = h->length};
+  for (long r = 0; r < rows; r++) {
+    const long lo = h->start[t + r], hi = end_of(h, t + r);
+    s->low = min_long(s->low, lo);
+    if (lo > s->from) s->from = lo;
+    s->to = min_long(s->to, hi);
+    if (hi > s->high) s->high = hi;
+    s->lo[r] = lo;
+    s->hi[r] = hi;
+  }
+}
+
+/* Do rows [t, t+rows) all see from the same key on up to themselves? */
+static int is_plain(const struct head *h, long t, long rows)
+{
+  for (long r = 0; r < rows; r++)
+    if (h->start[t + r] != h->start[t] || end_of(h, t + r) != t + r + 1) return 0;
+  return h->start[t] <= t;
+}
+
+/* Rows of a strip that begins at t: all of it where its rows see almost the same keys, else one. *any: `seen`, or NULL
+   where they see from the same key on up to themselves. Which of the two, changes bits, and is decided for EIGHT rows,
+   whatever STRIP is. */
+static long strip_rows(const struct head *h, long t, struct seen *seen, const struct seen **any)
+{
+  const long eight = t / EIGHT * EIGHT;
+  const int whole = t % STRIP == 0;
+  *any = NULL;
+  if (whole && eight + EIGHT <= h->length && !is_plain(h, eight, EIGHT)) {
+    look_at_rows(h, eight, EIGHT, seen);
+    if (seen->from < seen->to && seen->from - seen->low <= EIGHT && seen->high - seen->to <= EIGHT) {
+      look_at_rows(h, t, STRIP, seen);
+      *any = seen;
+      return STRIP;
+    }
+  }
+  if (whole && t + STRIP <= h->length && is_plain(h, t, STRIP)) return STRIP;
+  if (!is_plain(h, t, 1)) {
+    look_at_rows(h, t, 1, seen);
+    *any = seen;
+  }
+  return 1;
+}
+
+/* What rows that see nothing make: n of each. */
+static void no_keys(float *to, long n)
+{
+  for (long i = 0; i < n; i++) to[i] = 0;
 }
 
 struct forward_job {
@@ -433,20 +592,22 @@ static struct head head_sizes(const struct tensor *q, const struct tensor *v,
 }
 
 static struct head head_of(const struct tensor *q, const struct tensor *v, const struct tensor *start,
-                           const struct attention_score *score, long sequence)
+                           const struct tensor *end, const struct attention_score *score, long sequence)
 {
   struct head h = head_sizes(q, v, score);
   h.cap_value = (float)number(score->cap_value);
   h.start = INTS(start) + sequence * h.length;
+  h.end = end ? INTS(end) + sequence * h.length : NULL;
   return h;
 }
 
-#define HEAD(x, sequence) head_of((x)->q, (x)->v, (x)->start, &(x)->score, sequence)
+#define HEAD(x, sequence) head_of((x)->q, (x)->v, (x)->start, (x)->end, &(x)->score, sequence)
 
 /* One strip of query rows of head `number`, or one row; n: where the sequence begins. cap is h->cap, as an argument so
    that code without one is compiled apart. */
 INLINE void forward_rows(int rows, int measured, long cap, const struct attention_forward_args *x,
-                         const struct head *h, long number, long n, long t, struct maxima *m)
+                         const struct head *h, long number, long n, long t, const struct seen *any,
+                         struct maxima *m)
 {
   const long group = number * x->groups / x->heads, q = number * h->dim, o = number * h->value_dim;
   SOON(x->o, n + t, rows, o, h->value_dim, 1);
@@ -456,7 +617,7 @@ INLINE void forward_rows(int rows, int measured, long cap, const struct attentio
     SOON(x->v, n + t, rows, (group + 1) * h->value_dim, h->value_dim, 0);
   }
   copy_strip(rows, AT(x->q, n + t, q), x->q->ld, h->dim, (float)x->scale, h->q, h->padded_dim, h->padded_dim);
-  forward_strip(rows, measured, cap, h, t, AT(x->o, n + t, o), x->o->ld, AT(x->ml, n + t, 2 * number),
+  forward_strip(rows, measured, cap, h, t, any, AT(x->o, n + t, o), x->o->ld, AT(x->ml, n + t, 2 * number),
                 x->ml->ld, m);
 }
 
@@ -471,14 +632,24 @@ INLINE void forward_head(int measured, const struct forward_job *job, long piece
   copy_rows(AT(x->v, n, group * h.value_dim), x->v->ld, h.length, h.value_dim, h.value_rows, h.padded_value,
             h.padded_value);
   struct maxima m = {.top = -INFINITY, .bottom = INFINITY, .capped = -INFINITY};
+  struct seen seen;
+  const struct seen *any;
   for (long t = 0, rows; t < h.length; t += rows) {
-    rows = strip_rows(h.start, t, h.length);
-    if (rows == 1)
-      forward_rows(1, measured, h.cap, x, &h, number, n, t, &m);
+    rows = strip_rows(&h, t, &seen, &any);
+    if (any && any->low >= any->high) {
+      no_keys(AT(x->o, n + t, number * h.value_dim), h.value_dim);
+      *AT(x->ml, n + t, 2 * number) = -INFINITY;
+      *AT(x->ml, n + t, 2 * number + 1) = 0;
+    } else if (any && rows == 1)
+      forward_rows(1, measured, h.cap, x, &h, number, n, t, &seen, &m);
+    else if (any)
+      forward_rows(STRIP, measured, h.cap, x, &h, number, n, t, &seen, &m);
+    else if (rows == 1)
+      forward_rows(1, measured, h.cap, x, &h, number, n, t, NULL, &m);
     else if (h.cap)
-      forward_rows(STRIP, measured, h.cap, x, &h, number, n, t, &m);
+      forward_rows(STRIP, measured, h.cap, x, &h, number, n, t, NULL, &m);
     else
-      forward_rows(STRIP, measured, 0, x, &h, number, n, t, &m);
+      forward_rows(STRIP, measured, 0, x, &h, number, n, t, NULL, &m);
   }
   if (!x->cap) m.top = m.capped;
   if (m.bottom == -INFINITY && x->cap != 1) m.entropy = NAN; /* 0 times -infinity, as in the definition */
@@ -530,7 +701,7 @@ static void forward(struct device *device, const struct attention_forward_args *
     float *stats = AT(x->stats, number, 0);
     /* + 0: which of 0 and -0 is met first depends on the vector's width */
     stats[0] = all.nan ? NAN : all.top + 0;
-    stats[1] = all.nan ? NAN : fmaxf(all.top, -all.bottom) + 0;
+    stats[1] = all.nan ? NAN : fmaxf(fmaxf(all.top, -all.bottom), 0) + 0;
     stats[2] = all.nan || cap_is_nan ? NAN : all.capped + 0;
     stats[3] = (float)(all.entropy / (double)x->q->rows);
   }
@@ -583,9 +754,10 @@ INLINE void backward_tile(int rows, int vecs, long cap, const struct head *h, lo
     VEC(ds + r * STRIDE + v * LANES) = VEC(slope + r * STRIDE + v * LANES) * (s[r][v] - through[r]);
 }
 
-INLINE void backward_strip(int rows, long cap, const struct head *h, long t, const struct strip_in *in)
+INLINE void backward_strip(int rows, long cap, const struct head *h, long t, const struct seen *any,
+                           const struct strip_in *in)
 {
-  const long first = h->start[t], end = t + rows;
+  const long first = any ? any->low : h->start[t], end = any ? any->high : t + rows;
   float through[LANES], shift[STRIP], part[STRIP], scale[STRIP];
   vec sum[STRIP][SPLIT] = {{{0}}}, sums[LANES] = {{0}};
   const long whole = h->value_dim / PARTS * PARTS;
@@ -605,15 +777,22 @@ INLINE void backward_strip(int rows, long cap, const struct head *h, long t, con
   for (int r = 0; r < rows; r++)
     for (long c = whole; c < h->value_dim; c++)
       through[r] = fused_one(h->do_[r * h->padded_value + c], in->o[r * in->ldo + c], through[r]);
-  begin_sums(h, end - first, h->padded_dim);
-  for (long from = first / ALIGN * ALIGN; from < end; from += BLOCK) {
-    const long to = min_long(from + BLOCK, end), seen = from > first ? from : first;
+  begin_sums(h, any != NULL, end - first, h->padded_dim);
+  for (long from = first / ALIGN * ALIGN, next; from < end; from = next) {
+    next = any ? (from / BLOCK + 1) * BLOCK : from + BLOCK;
+    const long to = min_long(next, end), seen = from > first ? from : first;
     float *p = h->score - from, *ds = h->other - from;
     for (long j = from; j < to; j += COLS)
       if ((int)VECS > SPLIT && j + PARTS >= end) /* no row sees more than the first vector */
         backward_tile(rows, 1, cap, h, j, through, shift, part, p + j, ds + j);
       else
         backward_tile(rows, VECS, cap, h, j, through, shift, part, p + j, ds + j);
+    if (any) {
+      GATHER_SEEN(rows, ds, seen, to, any, h->key_rows, h->padded_dim, all_ones, h->sum);
+      SCATTER_SEEN(rows, ds, seen, to, any, h->dk, h->padded_dim, h->q);
+      SCATTER_SEEN(rows, p, seen, to, any, h->dv, h->padded_value, h->do_);
+      continue;
+    }
     GATHER(rows, ds, seen, to, t, h->key_rows, h->padded_dim, from > first ? all_ones : NULL, h->sum);
     SCATTER(rows, ds, seen, to, t, h->dk, h->padded_dim, h->q);
     SCATTER(rows, p, seen, to, t, h->dv, h->padded_value, h->do_);
@@ -647,7 +826,7 @@ static void move_sums(const struct head *h, long from, long to)
 
 /* As forward_rows. */
 INLINE void backward_rows(int rows, long cap, const struct attention_backward_args *x, const struct head *h,
-                          long number, long n, long t)
+                          long number, long n, long t, const struct seen *any)
 {
   const long group = number * x->groups / x->heads, q = number * h->dim, o = number * h->value_dim;
   const struct strip_in in = {
@@ -674,7 +853,7 @@ INLINE void backward_rows(int rows, long cap, const struct attention_backward_ar
   copy_strip(rows, AT(x->q, n + t, q), x->q->ld, h->dim, in.scale, h->q, h->padded_dim, h->padded_dim);
   copy_strip(rows, AT(x->do_, n + t, o), x->do_->ld, h->value_dim, 1, h->do_, h->padded_value,
              h->padded_value);
-  backward_strip(rows, cap, h, t, &in);
+  backward_strip(rows, cap, h, t, any, &in);
 }
 
 /* One group of heads of one sequence, so that dk and dv gather over its heads in order. */
@@ -695,18 +874,26 @@ static void backward_group(void *context, long piece, int worker)
   if (h.dk_before) memset(h.dk_before, 0, (size_t)keys * sizeof *h.dk_before);
   if (h.dv_before) memset(h.dv_before, 0, (size_t)values * sizeof *h.dv_before);
   long added = 0, from = h.length, to = 0; /* rows since sums were moved, and the keys that they see */
+  struct seen seen;
+  const struct seen *any;
   for (long number = group * shared; number < (group + 1) * shared; number++)
     for (long t = 0, rows; t < h.length; t += rows) {
-      rows = strip_rows(h.start, t, h.length);
-      if (rows == 1)
-        backward_rows(1, h.cap, x, &h, number, n, t);
+      rows = strip_rows(&h, t, &seen, &any);
+      if (any && any->low >= any->high)
+        no_keys(AT(x->dq, n + t, number * h.dim), h.dim);
+      else if (any && rows == 1)
+        backward_rows(1, h.cap, x, &h, number, n, t, &seen);
+      else if (any)
+        backward_rows(STRIP, h.cap, x, &h, number, n, t, &seen);
+      else if (rows == 1)
+        backward_rows(1, h.cap, x, &h, number, n, t, NULL);
       else if (h.cap)
-        backward_rows(STRIP, h.cap, x, &h, number, n, t);
+        backward_rows(STRIP, h.cap, x, &h, number, n, t, NULL);
       else
-        backward_rows(STRIP, 0, x, &h, number, n, t);
+        backward_rows(STRIP, 0, x, &h, number, n, t, NULL);
       added += rows;
-      from = min_long(from, h.start[t]);
-      if (t + rows > to) to = t + rows;
+      from = min_long(from, any ? any->low : h.start[t]);
+      if ((any ? any->high : t + rows) > to) to = any ? any->high : t + rows;
       if (!h.dk_before || (added < ROWS && t + rows < h.length)) continue;
       move_sums(&h, from, to);
       added = 0, from = h.length, to = 0;

@@ -30,17 +30,18 @@ static double cap_slope(double s, long cap, double value)
   return cap == 2 && s > value ? 0 : 1;
 }
 
-/* What one row of one head sees: keys first..n of `sequence`, each a row of k and v. */
+/* What one row of one head sees: keys [first, end), each a row of k and v. */
 struct row {
-  long n, first, dim, value_dim, query, key, value; /* columns where the head's q, k, v begin */
+  long first, end, dim, value_dim, query, key, value; /* columns where the head's q, k, v begin */
 };
 
 static struct row row_of(const struct tensor *q, const struct tensor *v, const struct tensor *start,
-                         long batch, long heads, long groups, long n, long h)
+                         const struct tensor *end, const struct attention_score *x, long n, long h)
 {
-  long length = q->rows / batch, g = h * groups / heads;
-  struct row r = {.n = n,
-                  .first = n / length * length + INTS(start)[n],
+  long length = q->rows / x->batch, begin = n / length * length, groups = x->groups, heads = x->heads,
+       g = h * groups / heads;
+  struct row r = {.first = begin + INTS(start)[n],
+                  .end = end ? begin + INTS(end)[n] : n + 1,
                   .dim = q->cols / heads,
                   .value_dim = v->cols / groups};
   r.query = h * r.dim;
@@ -55,7 +56,8 @@ static void weigh(const struct row *r, double *p, const struct tensor *v, const 
                   real *o, real ml[2], double stats[4])
 {
   double m = -INFINITY, l = 0, mean = 0;
-  for (long j = 0; j <= r->n - r->first; j++) {
+  const long seen = r->end - r->first;
+  for (long j = 0; j < seen; j++) {
     stats[0] = max_keeping_nan(stats[0], p[j]);
     stats[1] = max_keeping_nan(stats[1], fabs(p[j]));
     p[j] =
@@ -63,17 +65,17 @@ static void weigh(const struct row *r, double *p, const struct tensor *v, const 
     m = max_keeping_nan(m, p[j]);
   }
   stats[2] = max_keeping_nan(stats[2], m);
-  for (long j = 0; j <= r->n - r->first; j++) {
+  for (long j = 0; j < seen; j++) {
     double below = p[j] - m;
     p[j] = same_exp(below);
     l += p[j];
     mean += p[j] * below;
   }
-  stats[3] += same_log(l) - mean / l;
+  if (seen > 0) stats[3] += same_log(l) - mean / l;
   for (long c = 0; c < r->value_dim; c++) {
     double sum = 0;
-    for (long j = r->first; j <= r->n; j++) sum += p[j - r->first] * AT(v, j, r->value + c);
-    o[c] = (real)(sum / l);
+    for (long j = r->first; j < r->end; j++) sum += p[j - r->first] * AT(v, j, r->value + c);
+    o[c] = seen > 0 ? (real)(sum / l) : 0;
   }
   ml[0] = (real)m;
   ml[1] = (real)l;
@@ -82,8 +84,8 @@ static void weigh(const struct row *r, double *p, const struct tensor *v, const 
 /* `p` is room for one row. */
 static void attend(const struct attention_forward_args *x, long n, long h, double *p, double stats[4])
 {
-  struct row r = row_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, n, h);
-  for (long j = r.first; j <= n; j++)
+  struct row r = row_of(x->q, x->v, x->start, x->end, &x->score, n, h);
+  for (long j = r.first; j < r.end; j++)
     p[j - r.first] = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), r.dim);
   real *o = &AT(x->o, n, h * r.value_dim);
   weigh(&r, p, x->v, &x->score, o, &AT(x->ml, n, 2 * h), stats);
@@ -117,11 +119,11 @@ static void attend_cached(const struct attention_cached_args *x, long n, long h,
 {
   long length = x->keys->rows / x->q->rows, g = h * x->groups / x->heads;
   long dim = x->q->cols / x->heads, scaled = x->factors ? x->scaled : 0;
-  struct row r = {.n = n * length + INTS(x->slot)[n],
-                  .first = n * length + INTS(x->start)[n],
+  struct row r = {.first = n * length + INTS(x->start)[n],
+                  .end = n * length + INTS(x->slot)[n] + 1,
                   .value_dim = x->values->cols / x->groups};
   r.value = g * r.value_dim;
-  for (long j = r.first; j <= r.n; j++) {
+  for (long j = r.first; j < r.end; j++) {
     const real *q = &AT(x->q, n, h * dim), *k = &AT(x->keys, j, g * dim);
     double s = dot(q + scaled, k + scaled, dim - scaled);
     if (x->factors) s += AT(x->factors, j, h) * dot(q, k, scaled);
@@ -160,14 +162,14 @@ void ref_attention_cached(struct device *device, const struct attention_cached_a
    dk_j += scale ds_j q. dk [T,dim] and dv [T,value_dim] of one group and sequence gather in double. */
 static void attend_backward(const struct attention_backward_args *x, long n, long h, double *dk, double *dv)
 {
-  struct row r = row_of(x->q, x->v, x->start, x->batch, x->heads, x->groups, n, h);
+  struct row r = row_of(x->q, x->v, x->start, x->end, &x->score, n, h);
   long from = n - n % (x->q->rows / x->batch);
   const real *q = &AT(x->q, n, r.query), *do_ = &AT(x->do_, n, h * r.value_dim);
   const real *ml = &AT(x->ml, n, 2 * h);
   double through = dot(do_, &AT(x->o, n, h * r.value_dim), r.value_dim);
   double *dq = dk + (x->q->rows / x->batch) * r.dim, limit = number(x->cap_value);
   for (long c = 0; c < r.dim; c++) dq[c] = 0;
-  for (long j = r.first; j <= n; j++) {
+  for (long j = r.first; j < r.end; j++) {
     double s = x->scale * dot(q, &AT(x->k, j, r.key), r.dim);
     s = number_round(s, (enum number_format)x->scores_format);
     double p = same_exp(cap_forward(s, x->cap, limit) - ml[0]) / ml[1];
@@ -217,8 +219,8 @@ static void look_at_head(void *context, long h, int worker)
   long dim = x->q->cols / x->heads;
   (void)worker;
   for (long n = 0; n < x->q->rows; n++) {
-    struct row r = row_of(x->q, x->k, x->start, x->batch, x->heads, x->groups, n, h);
-    for (long j = r.first; j <= n; j++, pairs++) {
+    struct row r = row_of(x->q, x->k, x->start, x->end, &x->score, n, h);
+    for (long j = r.first; j < r.end; j++, pairs++) {
       double s = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), dim);
       above += isnan(s) ? s : s > level;
       if (pairs > 0 && !(s > best) && !(isnan(s) && !isnan(best))) continue;
@@ -229,7 +231,7 @@ static void look_at_head(void *context, long h, int worker)
   }
   double q_norm = sqrt(dot(q, q, dim)), k_norm = sqrt(dot(k, k, dim));
   const double look[] = {above / pairs, pairs, q_norm, k_norm, dot(q, k, dim) / (q_norm * k_norm)};
-  for (int i = 0; i < 5; i++) AT(x->look, h, i) = (real)look[i];
+  for (int i = 0; i < 5; i++) AT(x->look, h, i) = pairs > 0 ? (real)look[i] : 0;
 }
 
 void ref_attention_look(struct device *device, const struct attention_look_args *x)

@@ -2,7 +2,7 @@
 #include "observe/observable.h"
 
 #define LOGIT_DEFINITION \
-  "signed maximum over the batch and the allowed (causal, same document) positions of the softmax input " \
+  "signed maximum over the batch and the allowed (mask and document) positions of the softmax input " \
   "before any cap, softmax scale included, over all micro-batches of the step"
 
 /* The first four are the columns of attention_forward's statistics. */

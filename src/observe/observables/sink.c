@@ -34,16 +34,16 @@ static void declare(struct watch *w)
   s->edge = numbers_constant(w->model->numbers, -0.5);
 }
 
-/* Where start = position: start - position, which is never above 0, is above -1/2. */
+/* Where document = position: document - position, which is never above 0, is above -1/2. */
 static struct tensor *firsts(const struct sink *s, struct program *p, const struct flow *f, long context)
 {
   double *place = program_memory(p, (size_t)context, sizeof *place);
   for (long i = 0; i < context; i++) place[i] = (double)i;
   struct tensor *table = program_reals(p, context, 1, place, "places");
-  struct tensor *start = program_temporary(p, f->start->rows, 1, "start"),
-                *at = program_temporary(p, f->start->rows, 1, "position"),
-                *first = program_temporary(p, f->start->rows, 1, "first positions");
-  PROGRAM_CALL(p, embed_forward, .y = start, .tokens = f->start, .w = table);
+  struct tensor *start = program_temporary(p, f->document->rows, 1, "start"),
+                *at = program_temporary(p, f->document->rows, 1, "position"),
+                *first = program_temporary(p, f->document->rows, 1, "first positions");
+  PROGRAM_CALL(p, embed_forward, .y = start, .tokens = f->document, .w = table);
   PROGRAM_CALL(p, embed_forward, .y = at, .tokens = f->position, .w = table);
   PROGRAM_CALL(p, axpby, .y = start, .x = at, .alpha = -1, .beta = 1);
   PROGRAM_CALL(p, above, .y = first, .x = start, .limit = s->edge);
@@ -76,7 +76,7 @@ static void tap(struct watch *w, struct program *p, enum point point, int layer,
                 *sum = program_temporary(p, 1, o->cols, "sink");
   PROGRAM_CALL(p, attention_forward, .o = o, .ml = program_temporary(p, n, 2 * heads, "softmax"),
                .stats = program_temporary(p, heads, 4, "statistics"), .q = f->q, .k = f->k, .v = v,
-               .start = f->start, .score = *f->score);
+               .start = f->start, .end = f->end, .score = *f->score);
   PROGRAM_CALL(p, sum_rows, .y = sum, .x = o);
   PROGRAM_CALL(p, axpby, .y = program_rows(p, s->seen, layer, 1), .x = sum, .alpha = f->share / (double)n,
                .beta = 1);
