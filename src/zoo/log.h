@@ -76,6 +76,4 @@ int log_place(struct log_map *, const char *column, struct log_place *);
 /* Keys and values of a JSON or YAML file, of nested ones "a.b". Returns what `each` returns where that is not 0. */
 int log_settings(const char *path, int (*each)(void *, const char *key, const char *value), void *,
                  struct error *);
-int log_has_npz(void);
-int log_has_yaml(void);
 #endif

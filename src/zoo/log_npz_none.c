@@ -1,8 +1,6 @@
 /* log_npz_none.c - in the place of log_npz.c where there is no libzip */
 #include "zoo/log.h"
 
-int log_has_npz(void) { return 0; }
-
 int log_npz(struct log *l, const char *path, struct error *e)
 {
   (void)l;

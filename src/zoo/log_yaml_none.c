@@ -1,8 +1,5 @@
 /* log_yaml_none.c - in the place of log_yaml.c where there is no libyaml */
-#include "zoo/log.h"
 #include "zoo/log_yaml.h"
-
-int log_has_yaml(void) { return 0; }
 
 int log_yaml(const char *path, int (*each)(void *, const char *key, const char *value), void *context,
              struct error *e)
