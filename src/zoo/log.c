@@ -1,12 +1,9 @@
 #include "zoo/log.h"
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
 #include "base/text.h"
-
-const char *const log_forms[] = {"guess", "csv", "jsonl", "npz", "tensorboard", "printed", NULL};
 
 /* --- columns ------------------------------------------------------------------------------------------------- */
 
@@ -108,39 +105,4 @@ int log_number(const char *text, double *value)
   if (end == text) return 0;
   while (*end == ' ' || *end == '\r' || *end == '\n') end++;
   return !*end;
-}
-
-static int ends(const char *name, const char *with) { return text_ends_with(name, with); }
-
-static enum log_form form_of(const char *path, FILE *f)
-{
-  char begin[4096] = "";
-  const char *name = text_file_name(path);
-  if (strstr(name, "tfevents")) return LOG_TENSORBOARD;
-  if (ends(name, ".npz")) return LOG_NPZ;
-  if (ends(name, ".csv") || ends(name, ".tsv")) return LOG_CSV;
-  if (ends(name, ".jsonl") || ends(name, ".ndjson")) return LOG_JSONL;
-  size_t n = fread(begin, 1, sizeof begin - 1, f);
-  rewind(f);
-  if (n > 3 && !memcmp(begin, "PK\3\4", 4)) return LOG_NPZ;
-  if (strstr(begin, "{'") || strstr(begin, " | ") || ends(name, ".log") || ends(name, ".txt") ||
-      ends(name, ".out"))
-    return LOG_PRINTED;
-  return *begin == '{' || *begin == '[' ? LOG_JSONL : LOG_CSV;
-}
-
-int log_read(struct log *l, const char *path, enum log_form form, struct error *e)
-{
-  FILE *f = fopen(path, "r");
-  if (!f) return error_set(e, STATUS_USAGE, "%s: %s", path, strerror(errno));
-  *l->step_found = 0; /* another file may call them otherwise */
-  if (form == LOG_GUESS) form = form_of(path, f);
-  int status = form == LOG_NPZ           ? log_npz(l, path, e)
-               : form == LOG_TENSORBOARD ? log_tensorboard(l, path, e)
-               : form == LOG_JSONL       ? log_jsonl(l, f, path, e)
-               : form == LOG_PRINTED     ? log_printed(l, f, path, e)
-                                         : log_csv(l, f, path, e);
-  if (!status && ferror(f)) status = error_set(e, STATUS_USAGE, "%s: cannot be read", path);
-  fclose(f);
-  return status;
 }

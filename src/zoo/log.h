@@ -32,8 +32,8 @@ void log_free(struct log *);
 /* --- the readers; `f` is at the beginning, `path` for messages ------------------------------------------------ */
 int log_csv(struct log *, FILE *f, const char *path, struct error *);
 int log_jsonl(struct log *, FILE *f, const char *path, struct error *);
-/* Megatron-LM's lines "iteration N/M | name: value | ...", and dictionaries as Hugging Face's trainer and ms-swift print
-   them; other lines are passed over. */
+/* Megatron-LM's lines "iteration N/M | name: value | ...", and dictionaries as Hugging Face's trainer and
+   ms-swift print them; other lines are passed over. */
 int log_printed(struct log *, FILE *f, const char *path, struct error *);
 int log_npz(struct log *, const char *path, struct error *);
 int log_tensorboard(struct log *, const char *path, struct error *);

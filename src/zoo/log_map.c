@@ -275,7 +275,7 @@ int log_place(struct log_map *m, const char *column, struct log_place *p)
   return 1;
 }
 
-/* --- configurations -------------------------------------------------------------------------------------------------- */
+/* --- configurations ------------------------------------------------------------------------------------ */
 
 typedef int each_value(void *, const char *key, const char *value);
 
