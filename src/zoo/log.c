@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-/* --- columns ------------------------------------------------------------------------------------------------- */
+/* --- columns ----------------------------------------------------------------------------------------- */
 
 struct log_column *log_put(struct log *l, const char *name, double step, double value)
 {
@@ -72,7 +72,7 @@ void log_free(struct log *l)
   *l = (struct log){0};
 }
 
-/* --- what readers share ---------------------------------------------------------------------------------------- */
+/* --- what readers share ------------------------------------------------------------------------------ */
 
 /* Of trackers, of Hugging Face's trainer, ms-swift, Megatron-LM and our own. */
 static const char *const steps[] = {

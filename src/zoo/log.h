@@ -29,7 +29,7 @@ int log_read(struct log *, const char *path, enum log_form, struct error *);
 int log_settle(struct log *, struct error *);
 void log_free(struct log *);
 
-/* --- the readers; `f` is at the beginning, `path` for messages ------------------------------------------------ */
+/* --- the readers; `f` is at the beginning, `path` for messages --------------------------------------- */
 int log_csv(struct log *, FILE *f, const char *path, struct error *);
 int log_jsonl(struct log *, FILE *f, const char *path, struct error *);
 /* Megatron-LM's lines "iteration N/M | name: value | ...", and dictionaries as Hugging Face's trainer and
@@ -47,7 +47,7 @@ double log_step(const char *text);
 /* A number as programs print it; 0: it is none. */
 int log_number(const char *text, double *value);
 
-/* --- what series the columns are -------------------------------------------------------------------------------- */
+/* --- what series the columns are --------------------------------------------------------------------- */
 
 /* Where a column goes: series NAME, place [layer, head] of it (-1: it has no such axis). */
 struct log_place {
@@ -71,7 +71,7 @@ void log_map_free(struct log_map *);
 /* By the first rule that fits, else by its name. 0: it is left out. */
 int log_place(struct log_map *, const char *column, struct log_place *);
 
-/* --- configurations ------------------------------------------------------------------------------------------- */
+/* --- configurations ---------------------------------------------------------------------------------- */
 
 /* Keys and values of a JSON or YAML file, of nested ones "a.b". Returns what `each` returns where that is not 0. */
 int log_settings(const char *path, int (*each)(void *, const char *key, const char *value), void *,

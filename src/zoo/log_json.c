@@ -158,7 +158,7 @@ int log_jsonl(struct log *l, FILE *f, const char *path, struct error *e)
   return each_line(l, f, path, take_json, e);
 }
 
-/* --- printed lines ------------------------------------------------------------------------------------------------- */
+/* --- printed lines ----------------------------------------------------------------------------------- */
 
 static char *trimmed(char *text)
 {

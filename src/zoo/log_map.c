@@ -9,7 +9,7 @@
 #include "zoo/log.h"
 #include "zoo/log_yaml.h"
 
-/* --- rules ------------------------------------------------------------------------------------------------------- */
+/* --- rules ------------------------------------------------------------------------------------------- */
 
 static const struct axis {
   char letter;
@@ -116,7 +116,7 @@ static int fits(const char *pattern, const char *name, long at[128])
   return !*name;
 }
 
-/* --- by its name --------------------------------------------------------------------------------------------------- */
+/* --- by its name ------------------------------------------------------------------------------------- */
 
 /* What trackers, Hugging Face's trainer, Megatron-LM and ms-swift call these. */
 static const struct alias {
@@ -275,7 +275,7 @@ int log_place(struct log_map *m, const char *column, struct log_place *p)
   return 1;
 }
 
-/* --- configurations ------------------------------------------------------------------------------------ */
+/* --- configurations ---------------------------------------------------------------------------------- */
 
 typedef int each_value(void *, const char *key, const char *value);
 

@@ -38,7 +38,7 @@ static const struct command_option options[] = {
   NO_OPTION,
 };
 
-/* --- series ------------------------------------------------------------------------------------------------------ */
+/* --- series ------------------------------------------------------------------------------------------ */
 
 enum { AXES = MAXLOGIT_AXES };
 struct source { /* a column, and its place in its series */
@@ -275,7 +275,7 @@ static int make_targets(struct import *m, const struct options *r, struct error 
   return STATUS_OK;
 }
 
-/* --- configuration ----------------------------------------------------------------------------------------------- */
+/* --- configuration ----------------------------------------------------------------------------------- */
 
 static int add_setting(void *context, const char *key, const char *value)
 {
@@ -311,7 +311,7 @@ static int read_settings(struct import *m, const struct options *r, struct error
   return status;
 }
 
-/* --- telling ------------------------------------------------------------------------------------------------------ */
+/* --- telling ----------------------------------------------------------------------------------------- */
 
 static void axes_text(const struct target *t, char out[64])
 {
@@ -341,7 +341,7 @@ static void print_map(const struct import *m)
   memory_free(rules.text);
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------- */
+/* --- writing ----------------------------------------------------------------------------------------- */
 
 static int declare(struct target *t, const char *files, struct maxlogit_recorder *to,
                    struct maxlogit_error *e)
