@@ -603,20 +603,26 @@ START_TEST(micro_batches)
 }
 END_TEST
 
-/* Two documents packed into a row are two rows. */
+/* Two documents packed into a row are two rows, also where a prefix would be longer than they are. */
 START_TEST(packed_documents)
 {
   static const char *const more[] = {"", "mask=full", "mask=window window=2 window_every=2",
-                                     "mask=prefix prefix=2"};
+                                     "mask=prefix prefix=5"};
+  const long begin[] = {0, 3, 7};
   struct fixture *f = small_or_fail(attentions[_i / 4]->name, more[_i % 4], "none");
-  struct model_program packed = fixture_program(f, 1, 7, 0), second = fixture_program(f, 1, 4, 0);
-  fixture_pack(f, &packed, 3);
-  memcpy(second.tokens->data, INTS(packed.tokens) + 3, 4 * sizeof(int));
+  struct model_program packed = fixture_program(f, 1, 7, 0);
+  fixture_pack(f, &packed, begin[1]);
   program_run(packed.program);
-  program_run(second.program);
-  ck_assert(!memcmp(REALS(packed.logits) + 3 * 11, second.logits->data, 4 * 11 * sizeof(real)));
+  for (int i = 0; i < 2; i++) {
+    const long rows = begin[i + 1] - begin[i];
+    struct model_program alone = fixture_program(f, 1, rows, 0);
+    memcpy(alone.tokens->data, INTS(packed.tokens) + begin[i], (size_t)rows * sizeof(int));
+    program_run(alone.program);
+    ck_assert(
+      !memcmp(REALS(packed.logits) + begin[i] * 11, alone.logits->data, (size_t)rows * 11 * sizeof(real)));
+    model_program_free(&alone);
+  }
   model_program_free(&packed);
-  model_program_free(&second);
   fixture_close(f);
 }
 END_TEST
