@@ -169,10 +169,41 @@ static long last_step(const struct recorder *r)
   return (long)last;
 }
 
+/* The size that an axis has; 0: there is none of this name. */
+static long size_of_axis(const struct recorder *r, const char *axis)
+{
+  for (int i = 0; i < r->axes; i++)
+    if (!strcmp(r->axis[i].axis, axis)) return r->axis[i].size;
+  for (int t = 0; t < AXIS_COUNT; t++)
+    for (int c = 1; c < r->rows.table[t].columns; c++) {
+      const struct column *column = &r->rows.table[t].column[c];
+      for (int dim = 1; dim < column->shape.rank; dim++)
+        if (column->label[dim] && !strcmp(column->label[dim], axis)) return (long)column->shape.dims[dim];
+    }
+  return 0;
+}
+
+/* Figures of heads ask for these keys; where nobody has given them the axes tell. */
+static void put_shape(struct recorder *r)
+{
+  static const struct {
+    const char *axis, *key;
+  } parts[] = {{"layer", "model.layers"}, {"head", "model.heads"}};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    long size = size_of_axis(r, parts[i].axis);
+    char text[32];
+    int given = !size;
+    for (int k = 0; k < r->parameters; k++) given |= !strcmp(r->parameter[k].name, parts[i].key);
+    snprintf(text, sizeof text, "%ld", size);
+    if (!given) recorder_parameter(r, parts[i].key, text, "", "axis");
+  }
+}
+
 /* `last_step` of a run is the number of its updates: steps count from 0. */
 static int write_file(struct maxlogit_recorder *m, const char *state, int final, struct error *e)
 {
   double begin = clock_seconds();
+  put_shape(m->r);
   int status = recorder_snapshot(m->r, state, last_step(m->r) + 1, m->wall + begin - m->opened, final, e);
   if (!status && m->journal) {
     status = journal_start(m->journal, &m->r->rows, e);
@@ -279,20 +310,6 @@ static int check_place(const struct recorder *r, const struct maxlogit_series *s
                          s->name, other->name);
     }
   return STATUS_OK;
-}
-
-/* The size that an axis has; 0: there is none of this name. */
-static long size_of_axis(const struct recorder *r, const char *axis)
-{
-  for (int i = 0; i < r->axes; i++)
-    if (!strcmp(r->axis[i].axis, axis)) return r->axis[i].size;
-  for (int t = 0; t < AXIS_COUNT; t++)
-    for (int c = 1; c < r->rows.table[t].columns; c++) {
-      const struct column *column = &r->rows.table[t].column[c];
-      for (int dim = 1; dim < column->shape.rank; dim++)
-        if (column->label[dim] && !strcmp(column->label[dim], axis)) return (long)column->shape.dims[dim];
-    }
-  return 0;
 }
 
 static int check_axis(const struct recorder *r, const char *axis, long size, struct error *e)

@@ -151,7 +151,9 @@ START_TEST(what_is_recorded_is_read)
   while (maxlogit_run_series_at(run, names, &rows)) names++;
   while (maxlogit_run_setting_at(run, keys, &key, &value)) keys++;
   ck_assert_int_eq(names, 4);
-  ck_assert_int_eq(keys, 3);
+  ck_assert_int_eq(keys, 5);
+  ck_assert_str_eq(maxlogit_run_setting(run, "model.layers"), "2"); /* the axes tell */
+  ck_assert_str_eq(maxlogit_run_setting(run, "model.heads"), "3");
   ck_assert(maxlogit_run_note_at(run, 0, &date, &text) && !maxlogit_run_note_at(run, 1, &date, &text));
   ck_assert_str_eq(text, "the first forty");
   OK(maxlogit_run_read(run, "attn/max_logit", &v, &e));
