@@ -111,8 +111,10 @@ struct checkpoint_options {
 struct device_options {
   long threads, math; /* enum device_math */
 };
+enum { SHARD_NONE, SHARD_STATES }; /* choices of comm.shard */
 struct comm_options {
-  long ranks;     /* 0: all that the launcher has started */
+  long ranks; /* 0: all that the launcher has started */
+  long shard;
   double timeout; /* seconds */
 };
 struct sweep_options {

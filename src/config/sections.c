@@ -80,12 +80,18 @@ static const struct option_row device_rows[] = {
     0),
   END_ROW};
 
+static const char *const shard_kinds[] = {"none", "states", NULL};
 static const struct option_row comm_rows[] = {
   INT_ROW(struct comm_options, ranks, "0", 0, 1e6, "ranks",
           "processes that a launcher (mpirun, srun) has started for this run: 0: all there are. A power of "
           "two that divides "
           "train.micro_batches",
           OPTION_FREE | OPTION_NUMBER),
+  CHOICE_ROW(struct comm_options, shard, "none", shard_kinds,
+             "what ranks have but a part of: nothing, or the optimisers' states, of which each rank then "
+             "makes its part of "
+             "the directions",
+             OPTION_FREE | OPTION_NUMBER),
   REAL_ROW(struct comm_options, timeout, "600", 1, 1e6, "s",
            "a rank that does not answer for so long is lost, and the run ends: longer than any step, and "
            "than a checkpoint "

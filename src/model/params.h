@@ -26,10 +26,15 @@ struct param {
   long head_rows;            /* rows of one head's block of a projection to heads (w_q, w_k, w_v); else 0 */
   long block_rows;           /* of matrices one below the other (experts): rows of one; else 0 */
   struct tensor value, grad; /* [rows, cols]; gains [1, n]; ld = cols */
-  /* Once it has an optimiser: what that wants to subtract, per unit rate; its first moments (NULL after the last). */
-  struct tensor direction, *momentum[3];
+  struct tensor direction;   /* once it has an optimiser: what that wants to subtract, per unit rate */
   enum param_init init;
   double init_scale; /* FAN_IN: times 1/sqrt(cols); NORMAL: standard deviation; CONSTANT: value */
+};
+
+/* First moments of optimisers: a row [1,n] for the trained numbers from `from` on. */
+struct moments {
+  struct tensor *row;
+  long from;
 };
 
 struct params {
@@ -38,7 +43,9 @@ struct params {
   int count;
   struct tensor values, grads; /* everything trainable, [1, total], gaps are 0; after params_allocate */
   struct tensor directions;    /* likewise, with optimisers */
-  struct arena *arena;         /* of the struct params and spans */
+  struct moments *moments;     /* [moment_count] likewise: those that are this rank's */
+  int moment_count;
+  struct arena *arena; /* of the struct params and spans */
 };
 
 void params_init(struct params *, struct device *);

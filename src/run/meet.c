@@ -46,17 +46,23 @@ int meet_divide(struct trainer *t, struct error *e)
   return STATUS_OK;
 }
 
+int meet_shards(const struct trainer *t)
+{
+  return t->comm->ranks > 1 &&
+         ((const struct comm_options *)config_section(t->config, "comm"))->shard == SHARD_STATES;
+}
+
 /* What must be equal. */
 struct facts {
   char program[160], kernels[16], device[16], id[16];
   uint64_t data;
-  long done, steps;
+  long steps, shards;
 };
 
 static struct facts facts_of(const struct trainer *t)
 {
   struct provenance p;
-  struct facts f = {.data = t->data.content, .steps = t->train->steps};
+  struct facts f = {.data = t->data.content, .steps = t->train->steps, .shards = meet_shards(t)};
   provenance_get(&p);
   snprintf(f.program, sizeof f.program, "%.40s, revision %.60s%s, numerics %d", p.version, p.revision,
            p.dirty > 0 ? " (changed)" : "", NUMERICS_VERSION);
@@ -83,6 +89,7 @@ static void compare(const struct trainer *t, struct error *e, int rank, const st
   if (strcmp(a->device, b->device)) tell(t, e, rank, "the device", a->device, b->device);
   if (a->data != b->data) tell(t, e, rank, "data of", "another content", "its own");
   if (strcmp(a->id, b->id)) tell(t, e, rank, "the configuration of the run", a->id, b->id);
+  if (a->shards != b->shards) tell(t, e, rank, "another", "comm.shard", "its own");
   if (a->steps != b->steps) tell(t, e, rank, "another", "train.steps", "its own");
 }
 
@@ -99,8 +106,10 @@ int meet_before(struct trainer *t, struct error *e)
 
 int meet_between(struct trainer *t, int *stops, struct error *e)
 {
-  unsigned flags = *stops != 0;
+  enum { STOPS = 1, SAVES = 2 };
+  unsigned flags = (*stops ? STOPS : 0) | (t->saves && !t->comm->rank ? SAVES : 0);
   int status = comm_agree(t->comm, &flags, e);
-  *stops = flags != 0;
+  *stops = (flags & STOPS) != 0;
+  t->saves = (flags & SAVES) != 0;
   return status;
 }

@@ -9,6 +9,8 @@ struct comm *meet_ranks(int beside_others);
 int meet_threads(const struct trainer *, int threads);
 /* Micro-batches of each rank; STATUS_USAGE where they cannot be divided. */
 int meet_divide(struct trainer *, struct error *);
+/* Are the optimisers' states shared out? */
+int meet_shards(const struct trainer *);
 /* They all have the same program, configuration, data and state to go on from: STATUS_FAIL, and who has not. */
 int meet_before(struct trainer *, struct error *);
 /* See trainer_meet. */

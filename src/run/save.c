@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "run/meet.h"
 #include "run/state.h"
 
 double trainer_wall(const struct trainer *t) { return t->earlier_wall + clock_seconds() - t->started; }
@@ -51,6 +52,33 @@ static void list_free(struct tensor_list *l)
   memory_free(l->device);
 }
 
+/* Of the i-th tensor, the number among the optimisers' states; -1: it is none. */
+static int state_at(const struct trainer *t, int i)
+{
+  int state = i - t->model.params.count;
+  return state >= 0 && state < updates_states(t->updates) ? state : -1;
+}
+
+static void fetch(struct trainer *t, const struct tensor_list *l)
+{
+  for (int i = 0; i < l->count; i++) {
+    struct checkpoint_tensor *x = &l->item[i];
+    size_t n = (size_t)(x->rows * x->cols);
+    x->data = l->device[i] ? memory_new(n, sizeof(real)) : t->health.spike_window;
+    if (state_at(t, i) >= 0)
+      updates_state_read(t->updates, state_at(t, i), x->data);
+    else if (l->device[i])
+      t->device->download(t->device, x->data, l->device[i]->data, n * sizeof(real));
+  }
+}
+
+static void forget(struct tensor_list *l)
+{
+  for (int i = 0; i < l->count; i++)
+    if (l->device[i]) memory_free(l->item[i].data);
+  list_free(l);
+}
+
 int trainer_save(struct trainer *t, struct error *e)
 {
   int status = STATUS_OK;
@@ -61,16 +89,19 @@ int trainer_save(struct trainer *t, struct error *e)
                          .peak = t->health.peak.value,
                          .peak_step = t->health.peak.step,
                          .peak_at = t->health.peak.at};
-  if (!recorder_keeps(t->recorder)) return STATUS_OK;
+  if (!recorder_keeps(t->recorder) && !meet_shards(t)) return STATUS_OK;
+  list_tensors(t, &l);
+  fetch(t, &l);
+  if (!recorder_keeps(t->recorder)) {
+    forget(&l);
+    t->checkpointed = t->done;
+    return STATUS_OK;
+  }
   if (recorder_due(t->recorder))
     status = recorder_snapshot(t->recorder, "running", t->done, trainer_wall(t), 0, e);
-  if (status) return status;
-  list_tensors(t, &l);
-  for (int i = 0; i < l.count; i++) {
-    struct checkpoint_tensor *x = &l.item[i];
-    size_t bytes = (size_t)(x->rows * x->cols) * sizeof(real);
-    x->data = l.device[i] ? memory_new(bytes, 1) : t->health.spike_window;
-    if (l.device[i]) t->device->download(t->device, x->data, l.device[i]->data, bytes);
+  if (status) {
+    forget(&l);
+    return status;
   }
   snprintf(c.id, sizeof c.id, "%s", t->id);
   snprintf(c.core, sizeof c.core, "%s", device_blas_core());
@@ -79,9 +110,7 @@ int trainer_save(struct trainer *t, struct error *e)
   c.tensors = l.item;
   c.rows = (struct rows *)(uintptr_t)recorder_pending(t->recorder);
   status = checkpoint_write(t->path, &c, strtol(t->keep->keep, NULL, 10), e); /* "all": 0 */
-  for (int i = 0; i < l.count; i++)
-    if (l.device[i]) memory_free(l.item[i].data);
-  list_free(&l);
+  forget(&l);
   memory_free(c.config_text);
   if (!status) {
     recorder_event(t->recorder, t->done, "checkpoint", -1, -1, NAN);
@@ -102,6 +131,8 @@ int trainer_load(struct trainer *t, const struct checkpoint *c, struct error *e)
     if (!have || have->rows != want->rows || have->cols != want->cols)
       status = error_set(e, STATUS_FAIL, "checkpoint of step %ld: %s is missing or has another shape",
                          c->step, want->name);
+    else if (state_at(t, i) >= 0)
+      updates_state_write(t->updates, state_at(t, i), have->data);
     else if (l.device[i])
       t->device->upload(t->device, l.device[i]->data, have->data, bytes);
     else

@@ -153,6 +153,7 @@ static int init_training(struct trainer *t, struct error *e)
                              .decay_independent = o->decay,
                              .seed = (uint64_t)o->seed,
                              .grad_clip = o->grad_clip,
+                             .ranks = meet_shards(t) ? t->comm : NULL,
                              .stops = o->on_nonfinite != ON_NONFINITE_CONTINUE};
   t->updates = updates_new(&t->model, t->top->optimizer, config_section(t->config, "override"), &rule,
                            plugin_options, t->config, e);
@@ -355,6 +356,8 @@ static int init(struct trainer **out, struct device *device, struct config *c, c
     else
       t->recorder = recorder_null(&f);
   }
+  int stops = 0;
+  if (t->comm && t->comm->ranks > 1) status = meet_between(t, &stops, e); /* before they save together */
   if (!status) {
     trainer_observe(t);
     status = recorder_snapshot(t->recorder, "running", 0, 0, 0, e);

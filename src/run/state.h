@@ -79,7 +79,8 @@ struct trainer {
   double read_at;
   int diverged;
   size_t memory[MEMORY_PARTS], unmarked; /* held at the last mark */
-  int halts;          /* after the step in hand its report is waited for and a checkpoint written */
+  int saves; /* it is time for a checkpoint: where there are ranks, by the clock of rank 0 when they met */
+  int halts; /* after the step in hand its report is waited for and a checkpoint written */
   struct error error; /* of the step in hand */
 };
 

@@ -123,10 +123,15 @@ void trainer_finish_all(const struct lockstep *c)
   lockstep_each(c, is_finished, emit_end, NULL);
 }
 
+static int time_is_up(const struct trainer *t)
+{
+  return t->keep->seconds > 0 && clock_seconds() - t->checkpointed_at > t->keep->seconds;
+}
+
 static int checkpoint_due(const struct trainer *t)
 {
   if (t->keep->every && t->done % t->keep->every == 0) return 1;
-  return t->keep->seconds > 0 && clock_seconds() - t->checkpointed_at > t->keep->seconds;
+  return t->comm->ranks > 1 ? t->saves : time_is_up(t);
 }
 
 /* --- the report, some steps later where the device is behind ------------------------------------------------ */
@@ -251,7 +256,9 @@ static int flights_left(const struct trainer *t)
 static void land(struct trainer *t, const void *context)
 {
   (void)context;
-  int status = settle(t, flights_left(t), &t->error);
+  int status = settle(t, flights_left(t), &t->error), stops = 0;
+  if (t->halts && t->comm->ranks > 1)
+    status = meet_between(t, &stops, &t->error); /* before they save together */
   if (!status && !t->diverged && t->halts) trainer_save(t, &t->error);
 }
 
@@ -318,7 +325,8 @@ const char *trainer_state(const struct trainer *t)
 
 int trainer_done(struct trainer *t, struct error *e)
 {
-  int status = settle(t, 0, e), due = t->checkpointed != t->done || !t->done;
+  int status = settle(t, 0, e), due = t->checkpointed != t->done || !t->done, stops = 0;
+  if (t->comm->ranks > 1) status = meet_between(t, &stops, e);
   /* A run file that says "finished" has its last checkpoint; a diverged step is not to be done again. */
   if (!status && due && !t->diverged) status = trainer_save(t, e);
   if (!status) status = recorder_snapshot(t->recorder, trainer_state(t), t->done, trainer_wall(t), 1, e);
@@ -329,7 +337,11 @@ int trainer_done(struct trainer *t, struct error *e)
 
 void trainer_abandon(struct trainer *t) { trainer_release(t); }
 
-int trainer_meet(struct trainer *t, int *stops, struct error *e) { return meet_between(t, stops, e); }
+int trainer_meet(struct trainer *t, int *stops, struct error *e)
+{
+  t->saves = time_is_up(t);
+  return meet_between(t, stops, e);
+}
 
 int trainer_ranks(const struct trainer *t, int *rank)
 {

@@ -1,31 +1,25 @@
 /* clip.c - what every clip does to the weights */
 #include "training/clip.h"
 
-/* The rows of these blocks in a tensor that lies as w does, each by its own number. */
-static void scale_rows(const struct model *m, struct program *p, const struct param *w,
-                       const struct tensor *x, const struct logit_block *f, int count, struct tensor *scale)
+/* What of these segments of the trained numbers, n of them, lies in a row of moments, each by its own number. */
+static void scale_moments(struct program *p, const struct moments *x, const int *segment, const int *owner,
+                          int n, struct tensor *scale)
 {
-  int *segment = program_memory(p, 2 * (size_t)count, sizeof *segment);
-  int *owner = program_memory(p, (size_t)count, sizeof *owner), n = 0;
-  for (int i = 0; i < count; i++) {
-    if (f[i].weight != w && f[i].bias != w) continue;
-    model_segment(m, w, f[i].row, f[i].rows, segment + 2 * n);
-    segment[2 * n] -= (int)(REALS(&w->value) - REALS(&m->params.values));
-    owner[n++] = i;
+  int *own = program_memory(p, 2 * (size_t)n + 1, sizeof *own);
+  int *from = program_memory(p, (size_t)n + 1, sizeof *from), count = 0;
+  for (int i = 0; i < n; i++) {
+    long begin = segment[2 * i] - x->from, end = begin + segment[2 * i + 1];
+    if (begin < 0) begin = 0;
+    if (end > x->row->cols) end = x->row->cols;
+    if (begin >= end) continue;
+    own[2 * count] = (int)begin, own[2 * count + 1] = (int)(end - begin);
+    from[count++] = owner[i];
   }
-  if (!n) return;
-  struct tensor *own = program_temporary(p, 1, n, "factors"), *row = program_memory(p, 1, sizeof *row);
-  *row = tensor_of(x->data, 1, x->rows * x->cols);
-  PROGRAM_CALL(p, take, .y = own, .x = scale, .index = program_ints(p, 1, n, owner, "factors"));
-  PROGRAM_CALL(p, scale_segments, .x = row, .segment = program_ints(p, n, 2, segment, "rows"), .factor = own);
-}
-
-static void scale_momentum(const struct model *m, struct program *p, const struct logit_block *f, int count,
-                           struct tensor *scale)
-{
-  for (int k = 0; k < m->params.count; k++)
-    for (struct tensor *const *x = m->params.list[k]->momentum; *x; x++)
-      scale_rows(m, p, m->params.list[k], *x, f, count, scale);
+  if (!count) return;
+  struct tensor *factor = program_temporary(p, 1, count, "factors");
+  PROGRAM_CALL(p, take, .y = factor, .x = scale, .index = program_ints(p, 1, count, from, "factors"));
+  PROGRAM_CALL(p, scale_segments, .x = x->row, .segment = program_ints(p, count, 2, own, "rows"),
+               .factor = factor);
 }
 
 void clip_record(struct stabilizer_context *c, struct program *p, const struct logit_block *f, int count,
@@ -44,5 +38,7 @@ void clip_record(struct stabilizer_context *c, struct program *p, const struct l
   PROGRAM_CALL(p, take, .y = factor, .x = scale, .index = program_ints(p, 1, n, owner, "clipped"));
   PROGRAM_CALL(p, scale_segments, .x = &c->model->params.values,
                .segment = program_ints(p, n, 2, segment, "clipped"), .factor = factor);
-  if (momentum) scale_momentum(c->model, p, f, count, scale);
+  const struct params *all = &c->model->params;
+  for (int k = 0; momentum && k < all->moment_count; k++)
+    scale_moments(p, &all->moments[k], segment, owner, n, scale);
 }

@@ -4,6 +4,7 @@
    same quantity whatever the optimiser. All of it is recorded once, as programs of the update. */
 #ifndef MAXLOGIT_OPTIMIZER_H
 #define MAXLOGIT_OPTIMIZER_H
+#include "comm/comm.h"
 #include "model/model.h"
 
 enum { MAX_STATES = 4 };
@@ -26,6 +27,8 @@ struct optimizer {
   size_t options_size;
   void (*resolve)(void *options); /* fill in what follows from other options; may be NULL */
   const char *const *state_names; /* NULL-terminated: "m", "v"; may be empty */
+  /* Does every number go by itself? Then a row may be cut anywhere (comm.shard), and begin or end within a tensor. */
+  int elementwise;
   /* Does it take this tensor? If not, the tensor goes to `adam`. NULL: takes all. */
   int (*takes)(const struct param *);
   /* Record the calls from gradient to direction, states included. Numbers that options give, or that vary from step
@@ -108,7 +111,8 @@ struct update_rule { /* settings of training that the update needs */
   long decay_gains;
   long decay_independent; /* train.decay = scaled | independent */
   uint64_t seed;
-  double grad_clip; /* largest norm of the gradient; 0: any */
+  double grad_clip;         /* largest norm of the gradient; 0: any */
+  const struct comm *ranks; /* among whom states are shared out: a power of two; NULL: each has all */
   int stops; /* a step that is not finite, and every one after it, leaves weights and states as they are */
 };
 
@@ -130,6 +134,10 @@ const struct tensor *updates_grad_norm(const struct updates *);
 const struct tensor *updates_finite(const struct updates *);
 /* States for checkpoints: names like "adam.m.blocks.0.attn.w_q". */
 int updates_states(const struct updates *);
+/* Its data is NULL where it is not all on this rank. */
 struct tensor *updates_state(const struct updates *, int index, char *name, size_t room);
+/* All of it to the host, and from there; where states are shared out all ranks read together. */
+void updates_state_read(const struct updates *, int index, real *host);
+void updates_state_write(const struct updates *, int index, const real *host);
 const char *updates_optimizer_of(const struct updates *, const struct param *);
 #endif

@@ -32,34 +32,58 @@ static void make_directions(struct updates *u)
     struct param *p = u->params[i];
     p->direction = tensor_of(REALS(u->all) + begin_of(u, p), p->value.rows, p->value.cols);
     p->direction.name = p->name;
-    memset(p->momentum, 0, sizeof p->momentum);
   }
 }
 
-static void name_states(struct updates *u, const struct update *row, const struct optimizer *optimizer, int k)
+/* What of a parameter lies in a row: numbers [*begin, *end) of the parameter; 0: nothing. */
+static int overlap(const struct updates *u, const struct param *p, const struct update *row, long *begin,
+                   long *end)
 {
-  for (int i = 0; i < row->count; i++) {
-    struct param *p = row->param[i];
-    char *name = u->state_names[u->state_count];
-    snprintf(name, sizeof *u->state_names, "%s.%s.%s", optimizer->name, optimizer->state_names[k], p->name);
-    struct tensor *t = arena_get(u->arena, 1, sizeof *t);
-    *t = tensor_of(REALS(row->state[k]) + row->place[i], p->value.rows, p->value.cols);
-    t->name = name;
-    u->states[u->state_count++] = t;
-    if (!strcmp(optimizer->state_names[k], "m") || !strcmp(optimizer->state_names[k], "momentum"))
-      p->momentum[p->momentum[0] ? 1 : 0] = t;
-  }
+  long from = REALS(row->direction) - REALS(u->all), at = begin_of(u, p);
+  *begin = from > at ? from - at : 0;
+  *end = (from + row->direction->cols < end_of(u, p) ? from + row->direction->cols : end_of(u, p)) - at;
+  return *begin < *end;
 }
 
-/* Parameters [first, first+count), which lie one after another and have one optimiser. */
-static void make_row(struct updates *u, int first, int count)
+/* Where a parameter would begin in a row; before it, where it has been cut. */
+static long place_in(const struct updates *u, const struct param *p, const struct update *row)
+{
+  return begin_of(u, p) - (REALS(row->direction) - REALS(u->all));
+}
+
+/* Tensors of checkpoints: those of a run of parameters with one optimiser. */
+static void name_states(struct updates *u, int first, int count)
 {
   const struct optimizer *o = u->rules[first].optimizer;
+  for (int k = 0; o->state_names && o->state_names[k]; k++)
+    for (int i = first; i < first + count; i++) {
+      struct param *p = u->params[i];
+      char *name = u->state_names[u->state_count];
+      snprintf(name, sizeof *u->state_names, "%s.%s.%s", o->name, o->state_names[k], p->name);
+      struct tensor *t = arena_get(u->arena, 1, sizeof *t);
+      *t = tensor_of(NULL, p->value.rows, p->value.cols);
+      t->name = name;
+      for (const struct update *row = u->rows; row < u->rows + u->row_count; row++) {
+        long begin, end;
+        if (overlap(u, p, row, &begin, &end) && end - begin == t->rows * t->cols)
+          t->data = REALS(row->state[k]) + place_in(u, p, row);
+      }
+      u->state_of[u->state_count] = (struct state_of){p, k};
+      u->states[u->state_count++] = t;
+    }
+}
+
+static int is_first_moment(const char *state) { return !strcmp(state, "m") || !strcmp(state, "momentum"); }
+
+/* n numbers from `from` on, of parameters [first, first+count), which lie one after another and have one optimiser. */
+static void make_row(struct updates *u, int first, int count, long from, long n)
+{
+  const struct optimizer *o = u->rules[first].optimizer;
+  struct params *all = &u->model->params;
   struct update *row = &u->rows[u->row_count++];
-  long from = begin_of(u, u->params[first]), n = end_of(u, u->params[first + count - 1]) - from;
   long *place = arena_get(u->arena, (size_t)count, sizeof *place);
   for (int i = 0; i < count; i++) place[i] = begin_of(u, u->params[first + i]) - from;
-  *row = (struct update){.grad = view(u, REALS(&u->model->params.grads) + from, n, "gradients"),
+  *row = (struct update){.grad = view(u, REALS(&all->grads) + from, n, "gradients"),
                          .direction = view(u, REALS(u->all) + from, n, "directions"),
                          .param = u->params + first,
                          .place = place,
@@ -69,20 +93,58 @@ static void make_row(struct updates *u, int first, int count)
     REQUIRE(k < MAX_STATES);
     row->state[k] = tensor_new(u->model->device, TENSOR_REAL, 1, n, o->state_names[k]);
     u->memory[u->memory_count++] = row->state[k];
-    name_states(u, row, o, k);
+    if (is_first_moment(o->state_names[k]))
+      all->moments[all->moment_count++] = (struct moments){row->state[k], from};
   }
+}
+
+/* A piece of the directions is this rank's, or another's. */
+static void share_out(struct updates *u, int first, int count, long from, long n, int owner)
+{
+  if (n <= 0) return;
+  u->pieces[u->piece_count++] = (struct piece){from, n, owner};
+  if (owner == u->rule.ranks->rank) make_row(u, first, count, from, n);
+}
+
+static void share_run(struct updates *u, int first, int count)
+{
+  int ranks = u->rule.ranks->ranks;
+  long from = begin_of(u, u->params[first]), n = end_of(u, u->params[first + count - 1]) - from;
+  if (u->rules[first].optimizer->elementwise) {
+    for (int r = 0; r < ranks; r++)
+      share_out(u, first, count, from + n * r / ranks, n * (r + 1) / ranks - n * r / ranks, r);
+    return;
+  }
+  int *owner = memory_new((size_t)count, sizeof *owner);
+  sharing_owners(u, first, count, owner);
+  for (int i = 0, k; i < count; i += k) {
+    for (k = 1; i + k < count && owner[i + k] == owner[i]; k++) {}
+    long at = begin_of(u, u->params[first + i]);
+    share_out(u, first + i, k, at, end_of(u, u->params[first + i + k - 1]) - at, owner[i]);
+  }
+  memory_free(owner);
 }
 
 static void make_rows(struct updates *u)
 {
-  size_t states = (size_t)u->count * MAX_STATES;
-  u->rows = arena_get(u->arena, (size_t)u->count + 1, sizeof *u->rows);
+  size_t count = (size_t)u->count, states = count * MAX_STATES;
+  u->rows = arena_get(u->arena, count + 1, sizeof *u->rows);
   u->states = arena_get(u->arena, states + 1, sizeof *u->states);
+  u->state_of = arena_get(u->arena, states + 1, sizeof *u->state_of);
   u->memory = arena_get(u->arena, states + 1, sizeof *u->memory);
   u->state_names = arena_get(u->arena, states + 1, sizeof *u->state_names);
+  u->model->params.moments = arena_get(u->arena, states + 1, sizeof *u->model->params.moments);
+  u->model->params.moment_count = 0;
+  if (u->rule.ranks)
+    u->pieces = arena_get(u->arena, count * (size_t)(u->rule.ranks->ranks + 1) + 1, sizeof *u->pieces);
   for (int i = 0, n; i < u->count; i += n) {
     for (n = 1; i + n < u->count && u->rules[i + n].optimizer == u->rules[i].optimizer; n++) {}
-    make_row(u, i, n);
+    long from = begin_of(u, u->params[i]);
+    if (u->rule.ranks && u->rules[i].optimizer->record)
+      share_run(u, i, n);
+    else
+      make_row(u, i, n, from, end_of(u, u->params[i + n - 1]) - from);
+    name_states(u, i, n);
   }
 }
 
@@ -155,6 +217,7 @@ static struct program *record_directions(struct updates *u, const void *(*option
     const struct optimizer *o = u->rules[u->rows[i].param - u->params].optimizer;
     if (o->record) o->record(options_of(context, o->name), p, m->numbers, &u->rows[i]);
   }
+  if (u->rule.ranks) program_host(p, sharing_collect, &u, sizeof u);
   updates_match(u, p);
   program_plan(p);
   return p;
@@ -285,4 +348,28 @@ struct tensor *updates_state(const struct updates *u, int index, char *name, siz
 {
   snprintf(name, room, "%s", u->state_names[index]);
   return u->states[index];
+}
+
+void updates_state_read(const struct updates *u, int index, real *host)
+{
+  const struct state_of *s = &u->state_of[index];
+  struct device *d = u->model->device;
+  long n = u->states[index]->rows * u->states[index]->cols, begin, end;
+  memset(host, 0, (size_t)n * sizeof *host);
+  for (const struct update *row = u->rows; row < u->rows + u->row_count; row++)
+    if (overlap(u, s->param, row, &begin, &end))
+      d->download(d, host + begin, REALS(row->state[s->state]) + place_in(u, s->param, row) + begin,
+                  (size_t)(end - begin) * sizeof *host);
+  if (u->rule.ranks) sharing_join(u, host, n);
+}
+
+void updates_state_write(const struct updates *u, int index, const real *host)
+{
+  const struct state_of *s = &u->state_of[index];
+  struct device *d = u->model->device;
+  long begin, end;
+  for (const struct update *row = u->rows; row < u->rows + u->row_count; row++)
+    if (overlap(u, s->param, row, &begin, &end))
+      d->upload(d, REALS(row->state[s->state]) + place_in(u, s->param, row) + begin, host + begin,
+                (size_t)(end - begin) * sizeof *host);
 }

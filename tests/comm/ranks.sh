@@ -32,6 +32,31 @@ try heard 2 preset=muon stabilizers=max_output_clip+quack
 # what is planted to diverge does so in the same step
 try nan 2 preset=adam train.lr=1e30 train.warmup=0
 
+# optimisers' states shared out: pieces end within heads, matrices are whole; a clip scales their momenta, too
+shared() {
+  name=$1 count=$2
+  shift 2
+  run "$@" record.path="$dir/$name.h5"
+  for n in $count; do
+    on "$n" "$@" comm.shard=states checkpoint.every=4 record.path="$dir/$name-$n.h5"
+    same "$name.h5" "$name-$n.h5"
+  done
+}
+shared whole 4 preset=muonclip qk_clip.tau=0.3 qk_clip.momentum=scale
+shared pieces "2 4" preset=adamclip qk_clip.tau=0.3 qk_clip.momentum=scale qk_clip.when=before model.bias=1
+shared gone 2 preset=adam train.lr=1e30 train.warmup=0
+shared latent 2 optimizer=sgd train.lr=0.1 model.attention=mla
+on 4 preset=adamclip qk_clip.tau=0.3 qk_clip.momentum=scale qk_clip.when=before model.bias=1 train.steps=4 comm.shard=states \
+  record.path="$dir/half.h5"
+ranks 2 "$program" resume -q "$dir/half.h5" train.steps=9 >"$dir/log" 2>&1 || fail "shared by 2: $(cat "$dir/log")"
+same pieces.h5 half.h5
+memory() { ranks "$1" "$program" run -n optimizer=adam model.width=128 train.micro_batches=4 comm.shard=states |
+  sed -n 's/.* \([0-9.]*\) for the optimisers.*/\1/p'; }
+# directions and two moments of each number: 3 of them, and 1 + 2/4
+one=$(memory 1) four=$(memory 4)
+awk -v one="$one" -v four="$four" 'BEGIN { exit !(one > 1 && four < 0.55 * one && four > 0.45 * one) }' ||
+  fail "memory of states: $one MiB, and $four of each of 4 ranks"
+
 # stopped, and resumed on another number
 on 4 preset=muonclip qk_clip.tau=0.3 train.steps=4 record.path="$dir/parts.h5"
 "$program" resume -q "$dir/parts.h5" train.steps=6 2>"$dir/log" || fail "resumed alone: $(cat "$dir/log")"

@@ -583,6 +583,7 @@ static const char *const free_keys[] = {
   "record.pairs",       "record.bound",         "record.batches",      "checkpoint.every",
   "checkpoint.seconds", "checkpoint.keep",      "device.threads",      "arm",
   "record.dense",       "record.dense_level",   "record.dense_around", "record.observe",
+  "comm.ranks",         "comm.timeout",         "comm.shard",
 };
 
 static int is_free(const char *key)

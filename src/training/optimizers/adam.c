@@ -38,5 +38,6 @@ const struct optimizer optimizer_adam = {
   .options = rows,
   .options_size = sizeof(struct adam_numbers),
   .state_names = states,
+  .elementwise = 1,
   .record = record,
 };

@@ -26,5 +26,6 @@ const struct optimizer optimizer_sgd = {
   .options = rows,
   .options_size = sizeof(struct sgd_options),
   .state_names = states,
+  .elementwise = 1,
   .record = record,
 };
