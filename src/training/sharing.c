@@ -1,7 +1,7 @@
 /* sharing.c - states of optimisers shared out among ranks, each of which makes the directions of its own
-   What goes element by element is cut into equal pieces anywhere, in the midst of a head, too; what takes whole matrices
-   has each on one rank, by cost, which gets its gradient whole (Moonlight, arXiv 2502.16982 alg. 1). Directions are then
-   collected: the bits are those of one rank that has all. */
+   What goes element by element is cut into equal pieces anywhere, in the midst of a head, too; what takes whole
+   matrices has each on one rank, by cost, which sees its gradient whole (as in Moonlight, arXiv 2502.16982 alg. 1).
+   Directions are then collected: the bits are those of one rank that has all. */
 #include <string.h>
 #include "comm/comm.h"
 #include "training/updates_parts.h"

@@ -48,8 +48,8 @@ struct updates {
 
 /* Which parameters train, in the order of memory, and what each has. */
 int updates_decide(struct updates *, const char *optimizer, const struct override_options *, struct error *);
-/* sharing.c: owner[count] of tensors that are taken whole; then, with the pieces there, sharing_collect is a step of the
-   host after which all ranks have all directions. */
+/* sharing.c: owner[count] of tensors that are taken whole; then, with the pieces there, sharing_collect is a step of
+   the host after which all ranks have all directions. */
 void sharing_owners(const struct updates *, int first, int count, int *owner);
 host_step sharing_collect;
 /* host [n]: each rank's part in place, the rest 0, becomes the whole. */
