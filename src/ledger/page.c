@@ -76,6 +76,7 @@ static void add_arms(struct buffer *b, const struct entry *x)
     add_element(b, "td", c->name);
     buffer_add(b, "<td>");
     add_element(b, "code", c->set ? c->set : "the regime");
+    if (a < 2 && *x->rates.best[a]) buffer_add(b, "; tuned: train.lr=%s", x->rates.best[a]);
     if (c->metric) {
       buffer_add(b, "; ");
       add_element(b, "code", c->metric);
@@ -102,9 +103,17 @@ static void add_numbers(struct buffer *b, const struct entry *x)
              tell_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs of equal seed" : "seeds",
              tell_number(x->holm, number[0]), tell_number(x->fdr, number[1]));
   entry_change(x, change);
-  if (*change) buffer_add(b, " It would change by %s.", change);
+  if (*change) {
+    buffer_add(b, " It would change by ");
+    add_text(b, change);
+    buffer_add(b, ".");
+  }
   if (x->same_as) buffer_add(b, " The comparison is that of %s, and counts once.", x->same_as->id);
-  if (*x->former.verdict) buffer_add(b, " Changed after the fact; before: %s.", x->former.verdict);
+  if (*x->former.verdict) {
+    buffer_add(b, " Changed after the fact; before: ");
+    add_text(b, x->former.verdict);
+    buffer_add(b, ".");
+  }
   if (x->diverged)
     buffer_add(b, " %d seed%s left out because a run diverged.", x->diverged,
                x->diverged == 1 ? " is" : "s are");

@@ -214,9 +214,10 @@ static void add_arms(struct buffer *b, const struct entry *x)
   buffer_add(b, "| arm | set | n | median [95 %%] | runs |\n|---|---|---|---|---|\n");
   for (int a = 0; a < claim_arms(x->claim); a++) {
     const struct entry_arm *arm = &x->arm[a];
-    buffer_add(b, "| %s | `%s` | %d | %s | ", x->claim->arm[a].name,
-               x->claim->arm[a].set ? x->claim->arm[a].set : "the regime", arm->mean.n,
-               tell_interval(&arm->mean, mean));
+    const char *rate = a < 2 ? x->rates.best[a] : "";
+    buffer_add(b, "| %s | `%s`%s%s | %d | %s | ", x->claim->arm[a].name,
+               x->claim->arm[a].set ? x->claim->arm[a].set : "the regime", *rate ? ", tuned: train.lr=" : "",
+               rate, arm->mean.n, tell_interval(&arm->mean, mean));
     add_runs(b, arm);
     buffer_add(b, " |\n");
   }

@@ -726,6 +726,14 @@ START_TEST(tuned_arms)
     entry_change(x, change);
     ck_assert_msg(strstr(change, i ? "it stands beside them" : "where it is ") != NULL, "%s", change);
   }
+  char *text, want[96];
+  size_t length;
+  ck_assert_msg(tell_readmes(&l, folder, &e) == STATUS_OK, "%s", e.text);
+  snprintf(where, sizeof where, "%s/0-test/README.md", folder);
+  ck_assert(!file_read(where, &text, &length, &e));
+  snprintf(want, sizeof want, "| B | `adam.beta2=0.94`, tuned: train.lr=%s | 6 | ", l.entry[0].rates.best[1]);
+  ck_assert_msg(strstr(text, want) != NULL, "the README lacks %s", want);
+  memory_free(text);
   ledger_close(&l);
   folder_remove(folder);
 }
