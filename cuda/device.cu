@@ -20,6 +20,7 @@ enum {
   PIECE_BYTES = 32 << 10,
   MOVE_THREADS = 256,
   OLDEST_MAJOR = 8, /* compute capability 8.0 */
+  SHARED_ALWAYS = 2 << 10,
   RETIRED = 64
 };
 
@@ -476,6 +477,7 @@ static void look(struct gpu *gpu)
   snprintf(gpu->name, sizeof gpu->name, "%.*s", (int)sizeof gpu->name - 1, p.name);
   gpu->major = p.major, gpu->minor = p.minor, gpu->multiprocessors = p.multiProcessorCount;
   gpu->gigabytes = (double)p.totalGlobalMem * 1e-9;
+  gpu->shared_bytes = p.sharedMemPerBlockOptin;
   size_t left = 0, all = 0;
   if (p.major >= OLDEST_MAJOR && cudaMemGetInfo(&left, &all) != cudaSuccess) cudaGetLastError();
   gpu->free_gigabytes = (double)left * 1e-9;
@@ -556,6 +558,7 @@ static int open_device(struct device *device, struct error *e)
   pthread_mutexattr_destroy(&recursive);
   int no_memory = cuda_blas_open(&c->blas, blas, sizeof blas);
   c->launch.blas = c->blas.handle ? &c->blas : NULL;
+  c->launch.shared_bytes = gpu.shared_bytes - SHARED_ALWAYS;
   device->private_state = c;
   device->stream = c->compute;
   device->get = cuda_get, device->put_back = cuda_put_back;

@@ -35,6 +35,7 @@ struct cuda_blas {
 /* The first member of what `private_state` of a CUDA device points to. */
 struct cuda_launch {
   const struct cuda_blas *blas; /* for large products; NULL: own kernels */
+  size_t shared_bytes;          /* that a block may ask for, beside some that kernels always have */
 };
 
 /* Sets the rows of the table that this family of kernels has. */

@@ -457,8 +457,9 @@ static void heads_product(struct device *device, const struct heads_product_args
 /* "the matrix [rows, cols] at each x[place[i]], lying row by row, with X it or, where rows > cols, its transpose: X /=
    norm_scale |X| + eps; `steps` times X = a X + (b A + c A A) X, A = X X^T, with the row a | b | c of coefficients
    (the last is repeated); X *= scale by. The first `first` steps, then every `then` more, are made on R = X X^T and Q = 1:
-   H = a + b R + c R R, Q = Q H, R = R H H, then X = Q X. Zero stays zero; what is not finite is NaN everywhere." All
-   places (as many as work has lanes) in all runs are one launch a product. */
+   H = a + b R + c R R, Q = Q H, R = R H H, then X = Q X. Zero stays zero; what is not finite is NaN everywhere." Small
+   matrices are a block each, and all one launch. Of larger ones all places (as many as work has lanes) in all runs are one
+   launch a product. */
 
 struct schulz {
   view x, work, by;
@@ -469,6 +470,14 @@ struct schulz {
   __device__ float *matrix(long i) const { return x.base() + place.base()[first + i]; }
 };
 
+/* By what X is multiplied first; an infinite norm would hide finite entries: NaN shows them. */
+static __device__ inline double schulz_factor(const struct schulz &s, double squares)
+{
+  const float size = (float)sqrt(squares);
+  const double divisor = s.norm_scale * (double)size + s.eps;
+  return isfinite(size) ? divisor > 0 ? 1 / divisor : 1 : NAN;
+}
+
 struct schulz_begin {
   struct schulz s;
   __device__ void operator()(long i) const
@@ -477,10 +486,7 @@ struct schulz_begin {
     float *to = s.lane_of(i);
     double squares = 0;
     for (long j = lane(); j < s.m * s.n; j += team()) squares += (double)from[j] * (double)from[j];
-    float size =
-      (float)sqrt(team_sum(squares)); /* an infinite norm would hide finite entries: NaN shows them */
-    double divisor = s.norm_scale * (double)size + s.eps,
-           by = isfinite(size) ? divisor > 0 ? 1 / divisor : 1 : NAN;
+    const double by = schulz_factor(s, team_sum(squares));
     for (long j = lane(); j < s.m * s.n; j += team()) {
       long r = j / s.n, c = j - r * s.n;
       to[j] = (float)(by * (double)from[s.rows > s.cols ? c * s.cols + r : j]);
@@ -500,6 +506,170 @@ struct schulz_end {
   }
 };
 
+/* --- the whole of it in a block's shared memory, in single precision: X [m,n], R [m,m], and where steps are made on R, Q and H
+   beside it; else Q takes R's place. A thread has tiles of 4 x 4, of rows that lie a quarter of all apart: neighbouring
+   lanes read neighbouring rows by 128 bits, which an odd number of such words in a row puts into different banks. Sums are
+   of fused multiply-adds in the order of k; what pads a matrix to fours is zero, and adds nothing. */
+
+/* Numbers that a row of n takes. */
+static __host__ __device__ inline int odd_fours(int n) { return ((n + 3) / 4 | 1) * 4; }
+
+static size_t schulz_bytes(long m, long n, int on_gram)
+{
+  return sizeof(float) * (size_t)((m + 3) / 4 * 4) *
+         (size_t)(odd_fours((int)n) + (on_gram ? 3 : 1) * odd_fours((int)m));
+}
+
+/* sum [4,4] = four rows of y times four of z, each `apart` from the one before; four at a time along k */
+static __device__ __forceinline__ void rows_by_rows(float sum[4][4], const float *y, const float *z, int ld,
+                                                    int apart, int fours)
+{
+  UNROLL
+  for (int i = 0; i < 4; i++) UNROLL
+  for (int j = 0; j < 4; j++) sum[i][j] = 0;
+  UNROLL_BY(1)
+  for (int k = 0; k < fours; k++) {
+    float left[4][4], right[4][4];
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+      const float4 u = *(const float4 *)&y[i * apart * ld + 4 * k],
+                   v = *(const float4 *)&z[i * apart * ld + 4 * k];
+      left[i][0] = u.x, left[i][1] = u.y, left[i][2] = u.z, left[i][3] = u.w;
+      right[i][0] = v.x, right[i][1] = v.y, right[i][2] = v.z, right[i][3] = v.w;
+    }
+    UNROLL
+    for (int l = 0; l < 4; l++) UNROLL
+    for (int i = 0; i < 4; i++) UNROLL
+    for (int j = 0; j < 4; j++) sum[i][j] = fmaf(left[i][l], right[j][l], sum[i][j]);
+  }
+}
+
+/* `to` = y z^T, which is symmetric, over what the block has read; with coefficients a | b | c: a + b r + c y z^T. */
+template <int WORKERS, int TILES>
+static __device__ __forceinline__ void symmetric_in_block(float *to, const float *y, const float *z, int ld,
+                                                          int fours, int down, int to_ld, const float *r,
+                                                          const float *factor)
+{
+  float sum[TILES][4][4];
+  UNROLL
+  for (int t = 0; t < TILES; t++) {
+    const int tile = t * WORKERS + (int)threadIdx.x, i = tile / down, j = tile - i * down;
+    if (tile < down * down) rows_by_rows(sum[t], y + i * ld, z + j * ld, ld, down, fours);
+  }
+  __syncthreads(); /* y and z have been read */
+  UNROLL
+  for (int t = 0; t < TILES; t++) {
+    const int tile = t * WORKERS + (int)threadIdx.x, i = tile / down, j = tile - i * down;
+    UNROLL
+    for (int q = 0; q < 16; q++) {
+      const int row = i + q / 4 * down, column = j + q % 4 * down;
+      if (tile >= down * down || row < column) continue;
+      float value = sum[t][q / 4][q % 4];
+      if (factor) {
+        value = factor[2] * value;
+        value += factor[1] * r[row * to_ld + column];
+        if (row == column) value += factor[0];
+      }
+      to[row * to_ld + column] = to[column * to_ld + row] = value;
+    }
+  }
+  __syncthreads(); /* it is there */
+}
+
+struct schulz_steps {
+  long steps, first, then;
+};
+
+template <int WORKERS, int TILES>
+static __global__ void __launch_bounds__(WORKERS, 1)
+  schulz_kernel(struct guarded guard, struct schulz s, view coefficients, struct schulz_steps plan)
+{
+  DYNAMIC_SHARED(float, x);
+  if (guard.off()) return;
+  const int m = (int)s.m, n = (int)s.n, down = (m + 3) / 4, across = (n + 3) / 4, me = threadIdx.x;
+  const int x_ld = odd_fours(n), r_ld = odd_fours(m), columns = (int)s.cols, tall = s.rows > s.cols;
+  const int on_gram = plan.first > 1 || plan.then > 1;
+  float *r = x + 4 * down * x_ld, *q = r + (on_gram ? 4 * down * r_ld : 0), *h = q + 4 * down * r_ld,
+        *matrix = s.matrix(blockIdx.x);
+  double squares = 0;
+  for (int e = me; e < m * n; e += WORKERS) squares += (double)matrix[e] * (double)matrix[e];
+  const double by = schulz_factor(s, block_sum(squares));
+  for (int e = me; e < 4 * down * x_ld; e += WORKERS) x[e] = 0;
+  __syncthreads();
+  for (int e = me; e < m * n; e += WORKERS) {
+    const int row = e / columns, column = e - row * columns;
+    x[tall ? column * x_ld + row : row * x_ld + column] = (float)(by * (double)matrix[e]);
+  }
+  __syncthreads();                  /* X is there */
+  const int panel = WORKERS / down; /* columns, by four, of which each thread has a tile */
+  for (long step = 0, more; step < plan.steps; step += more) {
+    more = step ? plan.then : plan.first;
+    more = more < plan.steps - step ? more : plan.steps - step;
+    symmetric_in_block<WORKERS, TILES>(r, x, x, x_ld, across, down, r_ld, NULL, NULL);
+    for (long i = 0; i < more; i++) {
+      const float *factor = coefficients.row(step + i < coefficients.rows ? step + i : coefficients.rows - 1);
+      float *now = i ? h : q;
+      UNROLL_BY(1)
+      for (int part = 0; part < 4; part++) { /* H of R; R = R H, and once more; Q = Q H */
+        if ((part == 1 || part == 2) && i + 1 == more) continue;
+        if (part == 3 && i == 0) continue;
+        float *to = part == 0 ? now : part == 3 ? q : r;
+        symmetric_in_block<WORKERS, TILES>(to, part == 3 ? q : r, part == 0 ? r : now, r_ld, down, down, r_ld,
+                                           r, part == 0 ? factor : NULL);
+      }
+    }
+    for (int first = 0; first < across; first += panel) { /* X = Q X: columns need no others */
+      const int i = me / panel, j = 4 * (first + me % panel), mine = i < down && j < 4 * across;
+      float next[4][4] = {};
+      UNROLL_BY(1)
+      for (int k = 0; k < down && mine; k++) {
+        float left[4][4], right[4][4];
+        UNROLL
+        for (int l = 0; l < 4; l++) {
+          const float4 u = *(const float4 *)&q[(i + l * down) * r_ld + 4 * k],
+                       v = *(const float4 *)&x[(4 * k + l) * x_ld + j];
+          left[l][0] = u.x, left[l][1] = u.y, left[l][2] = u.z, left[l][3] = u.w;
+          right[l][0] = v.x, right[l][1] = v.y, right[l][2] = v.z, right[l][3] = v.w;
+        }
+        UNROLL
+        for (int l = 0; l < 4; l++) UNROLL
+        for (int a = 0; a < 4; a++) UNROLL
+        for (int b = 0; b < 4; b++) next[a][b] = fmaf(left[a][l], right[l][b], next[a][b]);
+      }
+      __syncthreads(); /* these columns have been read */
+      for (int a = 0; a < 4 && mine; a++)
+        *(float4 *)&x[(i + a * down) * x_ld + j] =
+          make_float4(next[a][0], next[a][1], next[a][2], next[a][3]);
+    }
+    __syncthreads(); /* X is there again */
+  }
+  const double scale = s.scale * number(s.by);
+  for (int e = me; e < m * n; e += WORKERS) {
+    const int row = e / columns, column = e - row * columns;
+    matrix[e] = (float)(scale * (double)x[tall ? column * x_ld + row : row * x_ld + column]);
+  }
+}
+
+/* 0: it has no room there, or is for tensor cores. */
+static int schulz_in_a_block(const struct queue &q, const struct schulz &s, const view &coefficients,
+                             long places, const struct newton_schulz_args *x)
+{
+  const size_t bytes = schulz_bytes(s.m, s.n, x->first > 1 || x->then > 1);
+  const struct schulz_steps plan = {x->steps, x->first, x->then};
+  if (q.device->math != MATH_FP32 || s.m > 128 ||
+      bytes > ((const struct cuda_launch *)q.device->private_state)->shared_bytes)
+    return 0;
+  const dim3 grid((unsigned)places, 1, q.runs);
+  if (s.m <= 64) {
+    ALLOW_SHARED((schulz_kernel<256, 1>), bytes);
+    LAUNCH((schulz_kernel<256, 1>), grid, 256, bytes, q.stream, q.guard, s, coefficients, plan);
+  } else {
+    ALLOW_SHARED((schulz_kernel<512, 2>), bytes);
+    LAUNCH((schulz_kernel<512, 2>), grid, 512, bytes, q.stream, q.guard, s, coefficients, plan);
+  }
+  return 1;
+}
+
 /* Matrices [rows, cols], row by row, at `offset` in every lane of work. */
 static view in_lane(const view &work, long offset, long rows, long cols)
 {
@@ -508,8 +678,8 @@ static view in_lane(const view &work, long offset, long rows, long cols)
 }
 
 /* The batch's c = a b^T or, b_turned=0, a b */
-static void multiply_lanes(const struct queue &q, const struct schulz &s, const view &c, const view &a, const view &b,
-                           int b_turned, int symmetric, const float *diagonal, long batch)
+static void multiply_lanes(const struct queue &q, const struct schulz &s, const view &c, const view &a,
+                           const view &b, int b_turned, int symmetric, const float *diagonal, long batch)
 {
   struct product p = {};
   p.a = a, p.b = b, p.c = c, p.m = c.rows, p.n = c.cols, p.k = a.cols;
@@ -531,6 +701,7 @@ static void newton_schulz(struct device *device, const struct newton_schulz_args
   for (long i = 0, at = 0; i < 6; at += lane[i].rows * lane[i].cols, i++)
     lane[i] = in_lane(s.work, at, s.m, i < 2 ? s.n : s.m);
   const view coefficients = VIEW(x->coefficients), &r = lane[2];
+  if (schulz_in_a_block(q, s, coefficients, places, x)) return;
   for (s.first = 0; s.first < places; s.first += lanes) {
     long batch = places - s.first < lanes ? places - s.first : lanes;
     int turn = 0, at = 3, room = 5; /* where X and Q lie, and what neither does */

@@ -11,6 +11,7 @@ struct gpu {
   char name[128];                                     /* "NVIDIA H100 80GB HBM3"; empty: none */
   int major, minor, multiprocessors, driver, runtime; /* capability 9.0; versions as 13000 */
   double gigabytes, free_gigabytes;
+  size_t shared_bytes; /* shared memory that a block may have */
   char lacks[512]; /* what device = cuda is missing; empty: nothing */
 };
 

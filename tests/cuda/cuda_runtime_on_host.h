@@ -35,7 +35,7 @@ enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cu
 enum { cudaEventDisableTiming = 2, cudaStreamNonBlocking = 1, cudaStreamCaptureModeThreadLocal = 1 };
 struct cudaDeviceProp {
   char name[256];
-  size_t totalGlobalMem;
+  size_t totalGlobalMem, sharedMemPerBlockOptin;
   int major, minor, multiProcessorCount;
 };
 
@@ -422,8 +422,9 @@ inline cudaError_t cudaGetDeviceCount(int *count)
 }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
 {
-  *p = {"this CPU in the place of a GPU", runtime_on_host::memory_bytes(),
-        runtime_on_host::is("old-gpu") ? 7 : 9, runtime_on_host::is("old-gpu") ? 5 : 0, 1};
+  *p = {
+    "this CPU in the place of a GPU",       runtime_on_host::memory_bytes(),        cuda_on_host::most_shared,
+    runtime_on_host::is("old-gpu") ? 7 : 9, runtime_on_host::is("old-gpu") ? 5 : 0, 1};
   return cudaSuccess;
 }
 #endif
