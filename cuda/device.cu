@@ -5,6 +5,7 @@
 #include "cuda/kernels.h"
 #include "cuda/blas.h"
 #include "numerics/cuda_plugin.h"
+#include <algorithm>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,8 +59,10 @@ struct timed {
 };
 
 struct cuda {
-  struct cuda_launch launch; /* first: kernels.h */
-  cudaStream_t compute, up, down;
+  struct cuda_launch launch;                      /* first: kernels.h */
+  cudaStream_t compute, up, down, side[BRANCHES]; /* side 0 is compute */
+  cudaEvent_t fork, end[BRANCHES];                /* of branches, while calls are captured */
+  int forked, used[BRANCHES];
   struct lot ups[LOTS], downs[LOTS];
   long told, taken, delivered; /* lots: uploaded; fetched; arrived of those */
   pthread_mutex_t lock;        /* host steps come from many threads */
@@ -372,30 +375,100 @@ static void cuda_begin(struct device *device)
   c->capturing = 1;
 }
 
+/* A branch begins where the others were joined, which is where the first of them began. */
+static void cuda_branch(struct device *device, int branch)
+{
+  struct cuda *c = cuda_of(device);
+  if (branch >= 0 && !c->forked) {
+    CHECK(cudaEventRecord(c->fork, c->compute));
+    c->forked = 1;
+  }
+  if (branch > 0 && !c->used[branch]) {
+    CHECK(cudaStreamWaitEvent(c->side[branch], c->fork, 0));
+    c->used[branch] = 1;
+  }
+  for (int i = 1; i < BRANCHES && branch < 0; i++) {
+    if (!c->used[i]) continue;
+    CHECK(cudaEventRecord(c->end[i], c->side[i]));
+    CHECK(cudaStreamWaitEvent(c->compute, c->end[i], 0));
+    c->used[i] = 0;
+  }
+  if (branch < 0) c->forked = 0;
+  device->stream = c->side[branch < 0 ? 0 : branch];
+}
+
+/* Launches in a row of which each waits for the one before, the longest. */
+static long longest_path(cudaGraph_t graph, size_t count)
+{
+  size_t edges = 0;
+#if CUDART_VERSION >= 13000
+  CHECK(cudaGraphGetEdges(graph, NULL, NULL, NULL, &edges));
+#else
+  CHECK(cudaGraphGetEdges(graph, NULL, NULL, &edges));
+#endif
+  cudaGraphNode_t *node = (cudaGraphNode_t *)calloc(count + 2 * edges + 1, sizeof *node),
+                  *from = node + count, *to = from + edges;
+  long *depth = (long *)calloc(count + 1, sizeof *depth), longest = count > 0;
+  REQUIRE(node && depth);
+  CHECK(cudaGraphGetNodes(graph, node, &count));
+#if CUDART_VERSION >= 13000
+  CHECK(cudaGraphGetEdges(graph, from, to, NULL, &edges));
+#else
+  CHECK(cudaGraphGetEdges(graph, from, to, &edges));
+#endif
+  std::sort(node, node + count);
+  auto place = [&](cudaGraphNode_t n) { return std::lower_bound(node, node + count, n) - node; };
+  for (int more = 1; more;) {
+    more = 0;
+    for (size_t i = 0; i < edges; i++) {
+      long *later = &depth[place(to[i])], earlier = depth[place(from[i])] + 1;
+      if (*later >= earlier) continue;
+      *later = earlier, more = 1;
+      if (earlier + 1 > longest) longest = earlier + 1;
+    }
+  }
+  free(node);
+  free(depth);
+  return longest;
+}
+
+struct kept {
+  cudaGraphExec_t graph;
+  long nodes, path;
+};
+
 static void *cuda_end(struct device *device)
 {
   struct cuda *c = cuda_of(device);
+  struct kept *kept = (struct kept *)calloc(1, sizeof *kept);
   cudaGraph_t graph;
-  cudaGraphExec_t kept;
+  size_t nodes = 0;
+  REQUIRE(kept);
   c->capturing = 0;
   CHECK(cudaStreamEndCapture(c->compute, &graph));
-  CHECK(cudaGraphInstantiate(&kept, graph, 0));
+  CHECK(cudaGraphGetNodes(graph, NULL, &nodes));
+  kept->nodes = (long)nodes, kept->path = longest_path(graph, nodes);
+  CHECK(cudaGraphInstantiate(&kept->graph, graph, 0));
   CHECK(cudaGraphDestroy(graph));
-  CHECK(cudaGraphUpload(kept, c->compute));
+  CHECK(cudaGraphUpload(kept->graph, c->compute));
   return kept;
 }
 
-static void cuda_replay(struct device *device, void *kept)
+static void cuda_replay(struct device *device, void *of)
 {
   struct cuda *c = cuda_of(device);
+  const struct kept *kept = (const struct kept *)of;
   cuda_enter(device);
-  CHECK(cudaGraphLaunch((cudaGraphExec_t)kept, c->compute));
+  device->nodes += kept->nodes, device->path += kept->path;
+  CHECK(cudaGraphLaunch(kept->graph, c->compute));
 }
 
-static void cuda_forget(struct device *device, void *kept)
+static void cuda_forget(struct device *device, void *of)
 {
+  struct kept *kept = (struct kept *)of;
   CHECK(cudaStreamSynchronize(cuda_of(device)->compute));
-  CHECK(cudaGraphExecDestroy((cudaGraphExec_t)kept));
+  CHECK(cudaGraphExecDestroy(kept->graph));
+  free(kept);
 }
 
 static void cuda_wait(struct device *device)
@@ -501,6 +574,11 @@ static void cuda_close(struct device *device)
   }
   free(c->timed);
   cuda_blas_close(&c->blas);
+  for (int i = 1; i < BRANCHES; i++) {
+    CHECK(cudaStreamDestroy(c->side[i]));
+    CHECK(cudaEventDestroy(c->end[i]));
+  }
+  CHECK(cudaEventDestroy(c->fork));
   CHECK(cudaStreamDestroy(c->compute));
   CHECK(cudaStreamDestroy(c->up));
   CHECK(cudaStreamDestroy(c->down));
@@ -549,6 +627,12 @@ static int open_device(struct device *device, struct error *e)
   REQUIRE(c);
   CHECK(cudaSetDevice(0));
   CHECK(cudaStreamCreateWithFlags(&c->compute, cudaStreamNonBlocking));
+  c->side[0] = c->compute;
+  for (int i = 1; i < BRANCHES; i++) {
+    CHECK(cudaStreamCreateWithFlags(&c->side[i], cudaStreamNonBlocking));
+    CHECK(cudaEventCreateWithFlags(&c->end[i], cudaEventDisableTiming));
+  }
+  CHECK(cudaEventCreateWithFlags(&c->fork, cudaEventDisableTiming));
   CHECK(cudaStreamCreateWithFlags(&c->up, cudaStreamNonBlocking));
   CHECK(cudaStreamCreateWithFlags(&c->down, cudaStreamNonBlocking));
   pthread_mutexattr_t recursive;
@@ -567,6 +651,7 @@ static int open_device(struct device *device, struct error *e)
   device->enter = cuda_enter, device->leave = cuda_leave;
   device->begin = cuda_begin, device->end = cuda_end, device->replay = cuda_replay,
   device->forget = cuda_forget;
+  device->branch = cuda_branch;
   device->wait = cuda_wait, device->stamp = cuda_stamp, device->times = cuda_times;
   device->close = cuda_close;
   device->ahead = 4;

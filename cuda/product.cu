@@ -395,7 +395,9 @@ static size_t matmul_scratch(const struct device *device, const void *args)
 {
   const struct matmul_args *x = (const struct matmul_args *)args;
   const long m = x->c->rows, n = x->c->cols, k = x->ta ? x->a->rows : x->a->cols;
-  return device->math == MATH_BF16 && library_for(device, m, n, k) ? cuda_narrow_bytes(m, n, k) : 0;
+  if (!library_for(device, m, n, k)) return 0;
+  return device->math == MATH_BF16 ? cuda_narrow_bytes(m, n, k)
+                                   : 1; /* its work space is one for all, as scratch is */
 }
 static void matmul(struct device *device, const struct matmul_args *x)
 {
@@ -507,9 +509,11 @@ struct schulz_end {
 };
 
 /* --- the whole of it in a block's shared memory, in single precision: X [m,n], R [m,m], and where steps are made on R, Q and H
-   beside it; else Q takes R's place. A thread has tiles of 4 x 4, of rows that lie a quarter of all apart: neighbouring
+   beside it; else Q takes R's place. A thread has a tile of 4 x 4, of rows that lie a quarter of all apart: neighbouring
    lanes read neighbouring rows by 128 bits, which an odd number of such words in a row puts into different banks. Sums are
    of fused multiply-adds in the order of k; what pads a matrix to fours is zero, and adds nothing. */
+
+enum { SCHULZ_MOST = 64, WORKERS = 256 }; /* rows: 16 x 16 tiles; of more, registers would not hold theirs */
 
 /* Numbers that a row of n takes. */
 static __host__ __device__ inline int odd_fours(int n) { return ((n + 3) / 4 | 1) * 4; }
@@ -545,33 +549,25 @@ static __device__ __forceinline__ void rows_by_rows(float sum[4][4], const float
 }
 
 /* `to` = y z^T, which is symmetric, over what the block has read; with coefficients a | b | c: a + b r + c y z^T. */
-template <int WORKERS, int TILES>
 static __device__ __forceinline__ void symmetric_in_block(float *to, const float *y, const float *z, int ld,
                                                           int fours, int down, int to_ld, const float *r,
                                                           const float *factor)
 {
-  float sum[TILES][4][4];
-  UNROLL
-  for (int t = 0; t < TILES; t++) {
-    const int tile = t * WORKERS + (int)threadIdx.x, i = tile / down, j = tile - i * down;
-    if (tile < down * down) rows_by_rows(sum[t], y + i * ld, z + j * ld, ld, down, fours);
-  }
+  const int i = threadIdx.x / down, j = threadIdx.x % down;
+  float sum[4][4];
+  if (i < down) rows_by_rows(sum, y + i * ld, z + j * ld, ld, down, fours);
   __syncthreads(); /* y and z have been read */
   UNROLL
-  for (int t = 0; t < TILES; t++) {
-    const int tile = t * WORKERS + (int)threadIdx.x, i = tile / down, j = tile - i * down;
-    UNROLL
-    for (int q = 0; q < 16; q++) {
-      const int row = i + q / 4 * down, column = j + q % 4 * down;
-      if (tile >= down * down || row < column) continue;
-      float value = sum[t][q / 4][q % 4];
-      if (factor) {
-        value = factor[2] * value;
-        value += factor[1] * r[row * to_ld + column];
-        if (row == column) value += factor[0];
-      }
-      to[row * to_ld + column] = to[column * to_ld + row] = value;
+  for (int q = 0; q < 16; q++) {
+    const int row = i + q / 4 * down, column = j + q % 4 * down;
+    if (i >= down || row < column) continue;
+    float value = sum[q / 4][q % 4];
+    if (factor) {
+      value = factor[2] * value;
+      value += factor[1] * r[row * to_ld + column];
+      if (row == column) value += factor[0];
     }
+    to[row * to_ld + column] = to[column * to_ld + row] = value;
   }
   __syncthreads(); /* it is there */
 }
@@ -580,7 +576,6 @@ struct schulz_steps {
   long steps, first, then;
 };
 
-template <int WORKERS, int TILES>
 static __global__ void __launch_bounds__(WORKERS, 1)
   schulz_kernel(struct guarded guard, struct schulz s, view coefficients, struct schulz_steps plan)
 {
@@ -605,7 +600,7 @@ static __global__ void __launch_bounds__(WORKERS, 1)
   for (long step = 0, more; step < plan.steps; step += more) {
     more = step ? plan.then : plan.first;
     more = more < plan.steps - step ? more : plan.steps - step;
-    symmetric_in_block<WORKERS, TILES>(r, x, x, x_ld, across, down, r_ld, NULL, NULL);
+    symmetric_in_block(r, x, x, x_ld, across, down, r_ld, NULL, NULL);
     for (long i = 0; i < more; i++) {
       const float *factor = coefficients.row(step + i < coefficients.rows ? step + i : coefficients.rows - 1);
       float *now = i ? h : q;
@@ -614,8 +609,8 @@ static __global__ void __launch_bounds__(WORKERS, 1)
         if ((part == 1 || part == 2) && i + 1 == more) continue;
         if (part == 3 && i == 0) continue;
         float *to = part == 0 ? now : part == 3 ? q : r;
-        symmetric_in_block<WORKERS, TILES>(to, part == 3 ? q : r, part == 0 ? r : now, r_ld, down, down, r_ld,
-                                           r, part == 0 ? factor : NULL);
+        symmetric_in_block(to, part == 3 ? q : r, part == 0 ? r : now, r_ld, down, down, r_ld, r,
+                           part == 0 ? factor : NULL);
       }
     }
     for (int first = 0; first < across; first += panel) { /* X = Q X: columns need no others */
@@ -656,17 +651,12 @@ static int schulz_in_a_block(const struct queue &q, const struct schulz &s, cons
 {
   const size_t bytes = schulz_bytes(s.m, s.n, x->first > 1 || x->then > 1);
   const struct schulz_steps plan = {x->steps, x->first, x->then};
-  if (q.device->math != MATH_FP32 || s.m > 128 ||
+  if (q.device->math != MATH_FP32 || s.m > SCHULZ_MOST ||
       bytes > ((const struct cuda_launch *)q.device->private_state)->shared_bytes)
     return 0;
   const dim3 grid((unsigned)places, 1, q.runs);
-  if (s.m <= 64) {
-    ALLOW_SHARED((schulz_kernel<256, 1>), bytes);
-    LAUNCH((schulz_kernel<256, 1>), grid, 256, bytes, q.stream, q.guard, s, coefficients, plan);
-  } else {
-    ALLOW_SHARED((schulz_kernel<512, 2>), bytes);
-    LAUNCH((schulz_kernel<512, 2>), grid, 512, bytes, q.stream, q.guard, s, coefficients, plan);
-  }
+  ALLOW_SHARED(schulz_kernel, bytes);
+  LAUNCH(schulz_kernel, grid, WORKERS, bytes, q.stream, q.guard, s, coefficients, plan);
   return 1;
 }
 

@@ -89,7 +89,7 @@ static int measure(const struct bench *b, const struct setting *s, struct pace *
 struct alone {
   struct bench_operations operations;
   double bytes;
-  long waits;
+  long waits, nodes, path; /* of a step: launches, and of these as many as wait one for another */
 };
 
 static int look_alone(const struct bench *b, const struct setting *s, struct alone *a, struct error *e)
@@ -102,9 +102,10 @@ static int look_alone(const struct bench *b, const struct setting *s, struct alo
     const struct device *d = trainer_device(t);
     a->bytes = (double)d->given;
     for (int i = 0; !status && i < WARM_UP; i++) status = trainer_step(t, e);
-    long before = d->waits;
+    long before = d->waits, nodes = d->nodes, path = d->path;
     for (int i = 0; !status && i < WARM_UP; i++) status = trainer_step(t, e);
     a->waits = (d->waits - before) / WARM_UP;
+    a->nodes = (d->nodes - nodes) / WARM_UP, a->path = (d->path - path) / WARM_UP;
     if (!status) status = bench_step(t, &a->operations, e);
     trainer_abandon(t);
   }
@@ -132,12 +133,13 @@ static void put_row(const struct output *o, const struct setting *s, const struc
   double seconds = pace->seconds, rate = bench_sum(a->operations.work) * s->runs / seconds,
          limit = limit_of(&o->limits, s->stack->math);
   if (o->bench->json)
-    json_array_append_new(o->rows,
-                          json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:I, s:o}", "stack", s->stack->name,
-                                    "math", s->stack->math, "runs", s->runs, "run_steps_per_second",
-                                    json_number(s->runs / seconds), "flops", json_number(rate),
-                                    "fraction_of_limit", json_number(rate / limit), "waits_per_step",
-                                    (json_int_t)a->waits, "host_waits", json_number(pace->idle)));
+    json_array_append_new(
+      o->rows,
+      json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "stack", s->stack->name, "math",
+                s->stack->math, "runs", s->runs, "run_steps_per_second", json_number(s->runs / seconds),
+                "flops", json_number(rate), "fraction_of_limit", json_number(rate / limit), "waits_per_step",
+                (json_int_t)a->waits, "nodes", (json_int_t)a->nodes, "critical_path", (json_int_t)a->path,
+                "host_waits", json_number(pace->idle)));
   else
     printf("%-7s %-5s %5d %14.1f %10.2f %9.1f %% %7ld %9.1f %%\n", s->stack->name, s->stack->math, s->runs,
            s->runs / seconds, rate * 1e-12, 100 * rate / limit, a->waits, 100 * pace->idle),
@@ -149,7 +151,10 @@ static void put_operations(const struct output *o, const struct setting *s, cons
   const struct bench_operations *x = &a->operations;
   double all = bench_sum(x->seconds);
   json_t *object = json_object();
-  if (!o->bench->json) printf("%s, one run, call by call by the device's clock:\n", s->stack->name);
+  if (!o->bench->json)
+    printf("%s, one run: %ld launches a step, %ld of them one after another; call by call by the device's "
+           "clock:\n",
+           s->stack->name, a->nodes, a->path);
   for (int op = 0; op < OP_COUNT; op++) {
     if (!x->calls[op]) continue;
     json_object_set_new(

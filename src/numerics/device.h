@@ -7,7 +7,7 @@
 /* Of the inputs of products on a device that has a choice; sums and weights stay in single precision. */
 enum device_math { MATH_FP32, MATH_TF32, MATH_BF16 };
 
-enum { AHEAD_MOST = 8 };
+enum { AHEAD_MOST = 8, BRANCHES = 4 };
 
 /* Groups of ranks that a run is divided among: parts of a step's batch; parts of the context. */
 enum rank_axis { RANKS_BATCH, RANKS_CONTEXT, RANK_AXES };
@@ -37,6 +37,9 @@ struct device {
   void *(*end)(struct device *);
   void (*replay)(struct device *, void *kept);
   void (*forget)(struct device *, void *kept);
+  /* Of calls that are kept: those from here on need none of the other branches, of BRANCHES, since they were last joined;
+     -1: they are joined. What takes scratch, which is one for all, belongs to branch 0. */
+  void (*branch)(struct device *, int branch);
   void (*wait)(struct device *); /* until all is done; NULL where it always is */
   /* Times of single operations on the device's own clock: before one (op -1) and after it; and adding them to
      op_seconds. NULL: the host's clock will do. */
@@ -59,6 +62,7 @@ struct device {
   const struct comm *ranks[RANK_AXES]; /* NULL: one (ranks.h) */
   const void *shared;                  /* see struct ops */
   long waits;                          /* downloads so far */
+  long nodes, path; /* launches so far that were kept; of these, as many as wait one for another */
   void *scratch;
   size_t scratch_bytes; /* see device_scratch */
   /* What the programs planned so far want of it at once: for calls of their own, and for those inside of pieces. */

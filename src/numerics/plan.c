@@ -114,7 +114,7 @@ static void add_group(struct program *p, int from, int count, const struct footp
     most = cost > most ? cost : most;
     all += cost;
   }
-  if (count) p->group[p->groups++] = (struct group){from, count, count > 1 && most <= 0.6 * all, NULL, 0};
+  if (count) p->group[p->groups++] = (struct group){from, count, 1, count > 1 && most <= 0.6 * all, NULL, 0};
 }
 
 static void add_fusion(struct program *p, int from, int count)
@@ -125,7 +125,7 @@ static void add_fusion(struct program *p, int from, int count)
     fusion[i] = (struct link){call->op, &call->args};
   }
   const long piece = fusion_piece(p->device, fusion, count);
-  p->group[p->groups++] = (struct group){from, count, 0, fusion, piece};
+  p->group[p->groups++] = (struct group){from, count, 0, 0, fusion, piece};
 }
 
 /* Comparing all pairs of more calls than this would take longer than it saves: they stay in their order. */
@@ -199,7 +199,7 @@ static void find_levels(struct program *p)
   if (p->calls > MOST_COMPARED) {
     p->group = arena_get(p->arena, 1, sizeof *p->group);
     for (int i = 0; i < p->calls; i++) p->order[i] = i;
-    p->group[p->groups++] = (struct group){0, p->calls, 0, NULL, 0};
+    p->group[p->groups++] = (struct group){0, p->calls, 0, 0, NULL, 0};
     return;
   }
   struct accesses a = accesses_of(p);

@@ -37,6 +37,21 @@ static void run_piece(void *context, long piece, int worker)
   run_call(device_worker(p->device, worker), &p->call[p->order[g->group->from + piece]]);
 }
 
+/* To be kept: those of a group that lie in [from, to). Of a level each may go its own way. */
+static void keep_group(struct program *p, const struct group *g, int from, int to)
+{
+  struct device *d = p->device;
+  if (from < g->from) from = g->from;
+  if (to > g->from + g->count) to = g->from + g->count;
+  for (int k = from, next = 0; k < to; k++) {
+    const struct call *call = &p->call[p->order[k]];
+    const int alone = !g->level || op_scratch_bytes(d, call->op, &call->args) > 0;
+    d->branch(d, alone ? 0 : next++ % BRANCHES);
+    run_call(d, call);
+  }
+  if (from < to) d->branch(d, -1);
+}
+
 /* Calls from the i-th of the order on, up to the next step of the host. Returns where they end. */
 static int run_piece_kept(struct program *p, int i)
 {
@@ -45,7 +60,7 @@ static int run_piece_kept(struct program *p, int i)
   while (end < p->calls && !is_apart(p, &p->call[p->order[end]])) end++;
   if (!p->kept[i]) {
     d->begin(d);
-    for (int k = i; k < end; k++) run_call(d, &p->call[p->order[k]]);
+    for (int g = 0; g < p->groups; g++) keep_group(p, &p->group[g], i, end);
     p->kept[i] = d->end(d);
   }
   d->replay(d, p->kept[i]);

@@ -7,7 +7,6 @@
 #define CUBLAS_ON_HOST_H
 #include <dlfcn.h> /* whose functions are replaced below */
 
-#define CUDART_VERSION 13000
 #define CUDA_LIBRARIES "/usr/local/cuda/lib64"
 typedef struct cublas_on_host {
   cudaStream_t stream;

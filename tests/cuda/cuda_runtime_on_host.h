@@ -23,6 +23,7 @@
 #include <unistd.h>
 #include <vector>
 
+#define CUDART_VERSION 13000
 enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorMemoryAllocation = 2,
@@ -44,20 +45,31 @@ namespace runtime_on_host
 struct event {
   CUstream_st *stream;
   long recorded, reached;
+  struct graph *captured; /* of the last record, NULL: it is to be reached; and what came before it */
+  std::vector<int> tail;
 };
 struct work {
   std::function<void()> run;
   event *waits, *records;
   long number; /* of the record */
 };
-typedef std::vector<work> graph;
+/* What was captured: calls, and the earlier ones that each needs. */
+struct node {
+  std::function<void()> run;
+  std::vector<int> needs;
+};
+struct graph {
+  std::vector<node> nodes;
+};
 } // namespace runtime_on_host
 struct CUstream_st {
   std::deque<runtime_on_host::work> queue;
   runtime_on_host::graph *captured; /* NULL: what it is told is to be done */
+  std::vector<int> tail;            /* of the captured calls, those that the next one needs */
 };
 typedef runtime_on_host::event *cudaEvent_t;
 typedef runtime_on_host::graph *cudaGraph_t, *cudaGraphExec_t;
+typedef runtime_on_host::node *cudaGraphNode_t;
 
 namespace runtime_on_host
 {
@@ -172,8 +184,9 @@ inline void tell(CUstream_st *s, const work &w)
   std::lock_guard<std::recursive_mutex> guard(lock);
   demand(s, "no stream");
   if (s->captured) {
-    demand(!w.waits && !w.records, "events while a stream is captured");
-    s->captured->push_back(w);
+    demand(!w.waits && !w.records, "an event of work that is done, while a stream is captured");
+    s->captured->nodes.push_back({w.run, s->tail});
+    s->tail = {(int)s->captured->nodes.size() - 1};
     return;
   }
   s->queue.push_back(w);
@@ -315,7 +328,15 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t s)
 }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
 {
-  if (e->recorded) runtime_on_host::tell(s, {NULL, e, NULL, e->recorded});
+  ONE_AT_A_TIME;
+  if (e->captured) { /* the stream takes part from now on */
+    runtime_on_host::demand(!s->captured || s->captured == e->captured, "two captures meet");
+    s->captured = e->captured;
+    for (int node : e->tail)
+      if (std::find(s->tail.begin(), s->tail.end(), node) == s->tail.end()) s->tail.push_back(node);
+  } else if (e->recorded) {
+    runtime_on_host::tell(s, {NULL, e, NULL, e->recorded});
+  }
   return cudaSuccess;
 }
 
@@ -333,6 +354,9 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t e)
 }
 inline cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 {
+  ONE_AT_A_TIME;
+  e->captured = s->captured, e->tail = s->tail;
+  if (s->captured) return cudaSuccess;
   e->stream = s;
   runtime_on_host::tell(s, {NULL, NULL, e, ++e->recorded});
   return cudaSuccess;
@@ -353,15 +377,31 @@ inline cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, c
 
 inline cudaError_t cudaStreamBeginCapture(cudaStream_t s, int)
 {
+  ONE_AT_A_TIME;
   runtime_on_host::demand(!s->captured, "a stream is captured twice");
   s->captured = new runtime_on_host::graph();
+  s->tail.clear();
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out)
 {
-  runtime_on_host::demand(s->captured, "a capture ends that did not begin");
+  using namespace runtime_on_host;
+  ONE_AT_A_TIME;
+  demand(s->captured, "a capture ends that did not begin");
   *out = s->captured;
-  s->captured = NULL;
+  std::vector<char> joined((*out)->nodes.size());
+  std::vector<int> left = s->tail;
+  while (left.size()) {
+    int node = left.back();
+    left.pop_back();
+    if (joined[(size_t)node]) continue;
+    joined[(size_t)node] = 1;
+    left.insert(left.end(), (*out)->nodes[(size_t)node].needs.begin(),
+                (*out)->nodes[(size_t)node].needs.end());
+  }
+  for (char one : joined) demand(one, "a capture ends before all its streams have come back");
+  for (CUstream_st *other : streams)
+    if (other->captured == *out) other->captured = NULL, other->tail.clear();
   return cudaSuccess;
 }
 inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned)
@@ -375,11 +415,45 @@ inline cudaError_t cudaGraphDestroy(cudaGraph_t g)
   return cudaSuccess;
 }
 inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { return cudaGraphDestroy(g); }
+inline cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *node, size_t *count)
+{
+  *count = g->nodes.size();
+  for (size_t i = 0; node && i < *count; i++) node[i] = &g->nodes[i];
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphGetEdges(cudaGraph_t g, cudaGraphNode_t *from, cudaGraphNode_t *to, void *,
+                                     size_t *count)
+{
+  *count = 0;
+  for (runtime_on_host::node &node : g->nodes)
+    for (int needs : node.needs) {
+      if (from) from[*count] = &g->nodes[(size_t)needs], to[*count] = &node;
+      ++*count;
+    }
+  return cudaSuccess;
+}
 inline cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
 {
+  /* of those that may come next, in the chosen order */
   auto all = [g] {
-    for (const runtime_on_host::work &w : *g) w.run();
+    const char *chosen = getenv("MAXLOGIT_CUDA_ON_HOST_ORDER");
+    const unsigned order = chosen ? (unsigned)strtoul(chosen, NULL, 10) : 0;
+    std::vector<int> waits_for(g->nodes.size()), ready;
+    std::vector<std::vector<int>> followers(g->nodes.size());
+    for (size_t i = 0; i < g->nodes.size(); i++) {
+      waits_for[i] = (int)g->nodes[i].needs.size();
+      for (int node : g->nodes[i].needs) followers[(size_t)node].push_back((int)i);
+      if (!waits_for[i]) ready.push_back((int)i);
+    }
+    while (ready.size()) {
+      const size_t n = ready.size(), at = order == 0 ? 0 : order == 1 ? n - 1 : order % n;
+      const int node = ready[at];
+      ready.erase(ready.begin() + (long)at);
+      g->nodes[(size_t)node].run();
+      for (int next : followers[(size_t)node])
+        if (!--waits_for[(size_t)next]) ready.push_back(next);
+    }
   };
   runtime_on_host::tell(s, {all, NULL, NULL, 0});
   return cudaSuccess;

@@ -231,6 +231,32 @@ START_TEST(steps_do_not_wait)
 }
 END_TEST
 
+/* What bounds a small run on a GPU is how many launches a step has, and how many of these wait one for another: no more
+   than there are today. Of two layers, as the toy stack has them. */
+START_TEST(launches_of_a_step)
+{
+  static const struct {
+    const char *settings;
+    long nodes, path;
+  } most[] = {{"optimizer=muon model.layers=2 train.val_every=0 train.steps=100", 98, 82},
+              {"optimizer=adam model.layers=2 train.val_every=0 train.steps=100", 94, 79}};
+  struct error e = {0};
+  struct config *c = configured("cuda", "launches", most[_i].settings);
+  struct trainer *t = started(c);
+  struct device *d = trainer_device(t);
+  for (int k = 0; k < 3; k++) ck_assert(!trainer_step(t, &e));
+  const long nodes = d->nodes, path = d->path;
+  ck_assert(!trainer_step(t, &e));
+  printf("%s: %ld launches a step, %ld one after another\n", most[_i].settings, d->nodes - nodes,
+         d->path - path);
+  ck_assert_int_le(d->nodes - nodes, most[_i].nodes);
+  ck_assert_int_le(d->path - path, most[_i].path);
+  ck_assert_int_gt(d->path - path, 0);
+  trainer_abandon(t);
+  config_free(c);
+}
+END_TEST
+
 /* --- there and back ------------------------------------------------------------------------------------------ */
 
 static uint32_t word(uint32_t i, uint32_t round) { return (i * 2654435761u) ^ (round * 40503u); }
@@ -500,6 +526,7 @@ int main(void)
     tcase_add_test(k, the_last_upload_stays);
     tcase_add_test(k, given_up_on_the_way);
     if (i == 0) tcase_add_test(k, weights_of_another_run);
+    if (i == 0) tcase_add_loop_test(k, launches_of_a_step, 0, 2);
     if (i == 0) tcase_add_test(k, math_is_part_of_the_id);
     if (i == 0) tcase_add_loop_test(k, attention_in_every_math, MATH_FP32, MATH_BF16 + 1);
     if (i == 0) tcase_add_loop_test(k, products_in_every_math, MATH_FP32, MATH_BF16 + 1);
