@@ -37,8 +37,8 @@ struct device {
   void *(*end)(struct device *);
   void (*replay)(struct device *, void *kept);
   void (*forget)(struct device *, void *kept);
-  /* Of calls that are kept: those from here on need none of the other branches, of BRANCHES, since they were last joined;
-     -1: they are joined. What takes scratch, which is one for all, belongs to branch 0. */
+  /* Of calls that are kept: those from here on need none of the other branches, of BRANCHES, since they were last
+     joined; -1: they are joined. What takes scratch, which is one for all, belongs to branch 0. */
   void (*branch)(struct device *, int branch);
   void (*wait)(struct device *); /* until all is done; NULL where it always is */
   /* Times of single operations on the device's own clock: before one (op -1) and after it; and adding them to

@@ -24,8 +24,8 @@ struct node {
   size_t place, bytes;
 };
 
-/* Calls [from, from+count) of `order`; level: none needs another; apart: each is one piece of work, all at the same time;
-   fusion: they are one (fusion.h), of which so many rows are one piece of work. */
+/* Calls [from, from+count) of `order`; level: none needs another; apart: each is one piece of work, all at the same
+   time; fusion: they are one (fusion.h), of which so many rows are one piece of work. */
 struct group {
   int from, count, level, apart;
   const struct link *fusion;
