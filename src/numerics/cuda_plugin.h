@@ -12,7 +12,7 @@ struct gpu {
   int major, minor, multiprocessors, driver, runtime; /* capability 9.0; versions as 13000 */
   double gigabytes, free_gigabytes;
   size_t shared_bytes; /* shared memory that a block may have */
-  char lacks[512]; /* what device = cuda is missing; empty: nothing */
+  char lacks[512];     /* what device = cuda is missing; empty: nothing */
 };
 
 /* What must be equal in the program and its plug-in. */
