@@ -395,8 +395,9 @@ def check_order(runs):
         ("train.weight_decay", lambda r: r.decay),
         ("state", lambda r: r.state),
         ("seed", lambda r: r.seed),
+        ("qk_clip.tau", lambda r: "qk_clip.tau" not in r.p),
     ):
-        by_id = {r.id: of(r) for r in runs}
+        by_id = {r.id: of(r) for r in runs}  # numbers before texts
         for sign in ("", "-"):
             found = [
                 r["id"] for r in json.loads(maxlogit("show", "--json", f"--sort={sign}{key}", *[r.name for r in runs]))
@@ -1364,6 +1365,45 @@ def check_columns(runs, group):
                 compare(f"export {' '.join(names + words)}", a, b)
 
 
+def held(steps, x):
+    """For how long the sign of the last value has held, times that sign; before a NaN nothing is known."""
+    sign = lambda v: (v > 0) - (v < 0)  # noqa: E731
+    if math.isnan(x[-1]):
+        return NAN
+    known = next((len(x) - i for i, v in enumerate(x[::-1]) if math.isnan(v)), 0)
+    others = [s for s, v in zip(steps[known:], x[known:]) if sign(v) != sign(x[-1])]
+    return sign(x[-1]) * (steps[-1] - (others[-1] if others else steps[known]))
+
+
+def summed(steps, x):
+    """The sum of what is per step, a NaN left out."""
+    each = [1] + [b - a for a, b in zip(steps, steps[1:])]
+    return sum(n * v for n, v in zip(each, x) if not math.isnan(v))
+
+
+def check_made():
+    """Series that are made of others when they are read."""
+    rng = np.random.default_rng(5)
+    with h5py.File(os.path.join(FOLDER, "made.h5"), "r+") as f:
+        f["series/spectra_step"][...] = np.cumsum(rng.integers(1, 4, len(f["series/spectra_step"])))
+        for name in ("update/alignment", "drive/gain"):
+            x = f[f"series/{name}"]
+            x[...] = rng.choice([-1.5, -0.25, 0, 0.5, 2, NAN], x.shape, p=[0.2, 0.2, 0.1, 0.2, 0.2, 0.1])
+    maxlogit("note", "--accept-edit", "made.h5", "filled by redraw.py")
+    with h5py.File(os.path.join(FOLDER, "made.h5")) as f:
+        steps = [float(s) for s in f["series/spectra_step"][()]]
+        for name, made, of in (
+            ("update/alignment", "update/alignment_persistence", held),
+            ("drive/gain", "drive/sum", summed),
+        ):
+            x = f[f"series/{name}"][()].astype(float).reshape(len(steps), -1)
+            lines = [line.split() for line in maxlogit("export", "made.h5", made).splitlines() if line[0] != "#"]
+            compare(f"export {made}: rows", len(steps), len(lines))
+            for r, line in enumerate(lines):
+                ours = [of(steps[: r + 1], [float(v) for v in x[: r + 1, c]]) for c in range(x.shape[1])]
+                compare(f"export {made}, row {r}", [steps[r]] + ours, [float(v) for v in line])
+
+
 # --- where the largest stands ---------------------------------------------------------------------------------
 
 
@@ -1574,6 +1614,7 @@ def main():
     told = [[line.split()[0]] + line.split()[3:5] for line in listing.splitlines()[1:]]
     compare("sweep: runs", 24, len(told))
     check_columns([by_point["adam", 0.02, 0.0, 4], by_point["muonclip", 0.02, 0.0, 1]], groups["adam", 0.02, 0.0])
+    check_made()
     check_places(runs + ones + longs, told)
     check_run("still.h5", "train.lr=0", "train.plant=*:*:0", "preset=adam")  # all are equal
     check_run("planted.h5", "train.plant=1:1:1e20", "train.on_nonfinite=continue", "preset=muon")

@@ -42,6 +42,7 @@ run() {
   run lag $tiny train.steps=10 train.batch=4 markov.lag=5
   run recall $tiny train.steps=10 train.batch=4 data=recall
   run clips $tiny train.steps=10 stabilizers=qk_clip qk_clip.tau=1 record.probe_every=5
+  run made $tiny train.steps=20 record.spectra_every=1 record.observe=default+drive
   run from $tiny train.steps=10 train.batch=4 train.init_from=plain.h5
   seed=0
   for plant in 2 1e9 1e30; do # of the last nothing is finite

@@ -456,6 +456,35 @@ START_TEST(ranges)
 }
 END_TEST
 
+/* An arm may set anew what stands before, and what another arm sets; within one, or before, a key stands once. */
+START_TEST(keys_of_arms)
+{
+  struct config *c =
+    read_axes("train.lr = 1\n[arm a]\ntrain.lr = 2\n[arm b]\ntrain.lr = 3\ntrain.seed = 5\n");
+  static const char *const rates[] = {"2", "3"};
+  ck_assert_int_eq(config_points(c), 2);
+  for (int i = 0; i < 2; i++) {
+    struct config *point = config_point(c, i);
+    ck_assert(!config_finish(point, &e));
+    ck_value(point, "train.lr", rates[i]);
+    config_free(point);
+  }
+  config_free(c);
+  static const char *const twice[] = {"train.lr = 1\n[arm a]\ntrain.lr = 2\ntrain.seed = 1\ntrain.lr = 3\n",
+                                      "train.lr = 1\ntrain.lr = 2\n[arm a]\n"};
+  for (int i = 0; i < 2; i++) {
+    e = (struct error){0};
+    c = config_new();
+    ck_assert_int_eq(config_read(c, twice[i], "t.conf", &e), STATUS_USAGE);
+    ck_assert_msg(strstr(e.text, i ? "t.conf:2: train.lr: given twice (first in line 1)"
+                                   : "t.conf:5: train.lr: given twice (first in line 3)"),
+                  "%s", e.text);
+    config_free(c);
+  }
+  e = (struct error){0};
+}
+END_TEST
+
 /* Every choice of a value of each line is a point, or the same configuration as one; and no point is anything else. */
 START_TEST(points_are_all_choices)
 {
@@ -805,6 +834,7 @@ int main(void)
   tcase_add_test(tests, ranges);
   tcase_add_test(tests, overridden_axes_are_none);
   tcase_add_test(tests, points_are_all_choices);
+  tcase_add_test(tests, keys_of_arms);
   tcase_add_test(tests, same_run_same_id);
   tcase_add_test(tests, every_key_counts);
   tcase_add_test(tests, written_text_reads_back);

@@ -1,5 +1,6 @@
 /* check_sweep.c - the plan of a sweep: every point sound and named as its run, for little work */
 #include <check.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,37 @@ START_TEST(ids_are_those_of_the_trainers)
   sweep_free(&s);
   config_free(c);
   for (int i = 0; i < 2; i++) unlink(text[i]);
+}
+END_TEST
+
+/* Two values of every option of every source: other data, and other runs, whose ids are those of their trainers. */
+START_TEST(options_of_sources_tell_data_apart)
+{
+  static const char *const cases[][3] = {
+    {"data=markov", "markov.symbols=32,48", NULL},  {"data=markov", "markov.branches=4,5", NULL},
+    {"data=markov", "markov.exponent=1,1.5", NULL}, {"data=markov", "markov.lag=2,3", NULL},
+    {"data=markov", "markov.classes=2,3", NULL},    {"data=markov", "markov.language=1,2", NULL},
+    {"data=copy", "copy.symbols=32,48", NULL},      {"data=copy", "copy.distinct=0,1", NULL},
+    {"data=recall", "recall.symbols=32,48", NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct config *c = configured(cases[i]);
+    struct sweep s;
+    struct error e = {0};
+    plan(&s, c, 1, 1);
+    ck_assert_int_eq(s.count, 2);
+    for (long p = 0; p < 2; p++) {
+      struct config *point = config_point(c, p);
+      struct trainer *t;
+      ck_assert(!config_finish(point, &e) && !trainer_init(&t, point, TRAINER_NO_RECORD, &e));
+      ck_assert_msg(!strcmp(trainer_id(t), s.points[p].id), "%s: not the id of its trainer",
+                    s.points[p].label);
+      trainer_abandon(t);
+      config_free(point);
+    }
+    sweep_free(&s);
+    config_free(c);
+  }
 }
 END_TEST
 
@@ -169,6 +201,46 @@ START_TEST(the_machine_is_shared)
 }
 END_TEST
 
+static void stop_at_the_first(void *context, const struct sweep *s, long point)
+{
+  (void)context;
+  if (point >= 0 && s->points[point].fate == SWEEP_FINISHED) raise(SIGTERM);
+}
+
+/* A sweep that is told to stop when a point is done, and the others have not begun, is not done. */
+START_TEST(stopped_between_points)
+{
+  char folder[] = "/tmp/check_sweep.XXXXXX", dir[64];
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  snprintf(dir, sizeof dir, "sweep.dir=%s", folder);
+  const char *const settings[] = {"model.width=8",
+                                  "model.heads=2",
+                                  "model.layers=1",
+                                  "train.batch=1",
+                                  "model.context=4",
+                                  "train.steps=2",
+                                  "train.seed=1,2,3",
+                                  dir,
+                                  NULL};
+  struct config *c = configured(settings);
+  struct sweep s;
+  struct error e = {0};
+  plan(&s, c, 1, 1);
+  s.jobs = 1, s.look = stop_at_the_first;
+  ck_assert_int_eq(sweep_run(&s, &e), STATUS_STOPPED);
+  long done = 0;
+  for (long i = 0; i < 3; i++) {
+    done += s.points[i].fate == SWEEP_FINISHED;
+    ck_assert(s.points[i].fate == SWEEP_FINISHED || s.points[i].fate == SWEEP_WAITING);
+  }
+  ck_assert_int_eq(done, 1);
+  sweep_free(&s);
+  config_free(c);
+  snprintf(dir, sizeof dir, "rm -rf %s", folder);
+  ck_assert_int_eq(system(dir), 0);
+}
+END_TEST
+
 int main(void)
 {
   setenv("MAXLOGIT_CUDA", "tests/maxlogit_cuda_on_host.so", 0);
@@ -176,6 +248,8 @@ int main(void)
   TCase *k = tcase_create("plan");
   tcase_set_timeout(k, 300);
   tcase_add_test(k, ids_are_those_of_the_trainers);
+  tcase_add_test(k, options_of_sources_tell_data_apart);
+  tcase_add_test(k, stopped_between_points);
   tcase_add_test(k, a_plan_is_little_work);
   tcase_add_test(k, an_unsound_point_is_named);
   tcase_add_test(k, the_machine_is_shared);

@@ -492,6 +492,11 @@ START_TEST(extended_run)
   const char *more[] = {"train.steps=20"};
   driven("long", "train.steps=20 checkpoint.keep=all checkpoint.every=4");
   driven("short", "train.steps=12 checkpoint.every=4");
+  const char *same[] = {"train.steps=12"}, *fewer[] = {"train.steps=11"};
+  ck_assert_int_eq(trainer_resume(&t, path("short"), fewer, 1, &e), STATUS_USAGE);
+  e = (struct error){0};
+  ck_assert_msg(!trainer_resume(&t, path("short"), same, 1, &e), "%s", e.text);
+  trainer_abandon(t);
   ck_assert_msg(!trainer_resume(&t, path("short"), more, 1, &e), "%s", e.text);
   ck_assert_int_eq(drive(t, 0, NULL, NULL, &e), STATUS_OK);
   ck_assert(!run_open(&a, path("long"), &e));
@@ -1132,12 +1137,68 @@ START_TEST(what_is_not_the_same_again)
 }
 END_TEST
 
+/* Of what is looked at on fixed batches, or is of the weights alone, all rows are the first. */
+static int ck_rows_alike(void *file, const char *name)
+{
+  static const char *const looks[] = {"val_loss", "mtp/val_loss", "probe/", "weight/", "head_", "expert_"};
+  struct run_series s;
+  struct error e = {0};
+  for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+    if (strncmp(name, looks[i], strlen(looks[i]))) continue;
+    ck_assert_msg(!run_read(file, name, &s, &e) && s.rows > 3, "%s: %s", name, e.text);
+    for (long row = 1; row < s.rows; row++)
+      ck_assert_msg(!memcmp(s.value, s.value + row * s.width, (size_t)s.width * sizeof *s.value),
+                    "%s: row %ld is another one, %g after %g", name, row, s.value[(row + 1) * s.width - 1],
+                    s.value[s.width - 1]);
+    run_series_free(&s);
+  }
+  return 0;
+}
+
+START_TEST(looks_at_weights_that_stay)
+{
+  struct run_file *r;
+  struct error e = {0};
+  ck_assert_int_eq(driven("still",
+                          "preset=muon train.lr=0 train.steps=4 train.val_every=1 train.val_batches=2 "
+                          "train.micro_batches=2 record.probe_every=1 record.spectra_every=1 record.pairs=1 "
+                          "model.mtp=2 model.ffn=moe moe.experts=4 moe.active=2 moe.bias_rate=0"),
+                   STATUS_OK);
+  ck_assert(!run_open(&r, path("still"), &e));
+  ck_assert_int_eq(run_rows(r, "mtp/val_loss"), 5);
+  ck_assert_int_eq(run_rows(r, "probe/cosine"), 4);
+  run_series_names(r, ck_rows_alike, r);
+  run_close(r);
+}
+END_TEST
+
+/* Two that do not meet, as one acts on queries and keys and the other on the output: whichever comes first. */
+START_TEST(order_of_stabilizers)
+{
+  static const char settings[] =
+    "preset=muon train.steps=6 record.bound=1 record.spectra_every=1 qk_clip.tau=0.5 "
+    "qk_clip.when=before max_output_clip.tau=1e6 stabilizers=";
+  char text[2][512], one[256];
+  struct error e = {0};
+  int series;
+  snprintf(text[0], sizeof text[0], "%sqk_clip+max_output_clip", settings);
+  snprintf(text[1], sizeof text[1], "%smax_output_clip+qk_clip", settings);
+  driven("one", text[0]);
+  driven("two", text[1]);
+  snprintf(one, sizeof one, "%s", path("one"));
+  ck_assert_msg(!rerun_compare(one, path("two"), &series, &e), "%s", e.text);
+  ck_assert_int_gt(series, 20);
+}
+END_TEST
+
 static void add_on_disk(TCase *k)
 {
   tcase_add_checked_fixture(k, make_folder, remove_folder);
   tcase_add_loop_test(k, divergence, 0, (int)(sizeof overflows / sizeof *overflows));
   tcase_add_test(k, a_run_that_is_not_the_same_again_is_told);
   tcase_add_test(k, divergence_can_fail_or_go_on);
+  tcase_add_test(k, looks_at_weights_that_stay);
+  tcase_add_test(k, order_of_stabilizers);
   tcase_add_test(k, start_from_a_run);
   tcase_add_test(k, the_last_step_has_a_row);
   tcase_add_test(k, start_with_another_stabiliser);

@@ -159,6 +159,42 @@ START_TEST(blocks_of_another_shard)
 }
 END_TEST
 
+/* Every number of a matrix is multiplied by the scale of its own block, whatever the shapes of both. */
+START_TEST(scales_of_all_blocks)
+{
+  enum { ROWS = 7, COLS = 10 };
+  static const int sizes[][2] = {{3, 2}, {2, 5}, {7, 3}, {4, 10}, {1, 1}};
+  unsigned char data[ROWS * COLS];
+  double row[COLS];
+  memset(data, 0x38, sizeof data); /* 1 */
+  put_file("one.safetensors",
+           "{\"x.weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[7,10],\"data_offsets\":[0,70]}}", data,
+           sizeof data);
+  put_text("model.safetensors.index.json",
+           "{\"metadata\":{},\"weight_map\":{\"x.weight\":\"one.safetensors\","
+           "\"x.weight_scale_inv\":\"two.safetensors\"}}");
+  for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+    const int high = sizes[k][0], wide = sizes[k][1], rows = (ROWS + high - 1) / high,
+              cols = (COLS + wide - 1) / wide;
+    float scales[ROWS * COLS];
+    char text[200];
+    for (int i = 0; i < rows * cols; i++) scales[i] = (float)(i + 1);
+    snprintf(text, sizeof text,
+             "{\"x.weight_scale_inv\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[0,%d]}}", rows,
+             cols, 4 * rows * cols);
+    put_file("two.safetensors", text, scales, 4 * (size_t)(rows * cols));
+    snprintf(text, sizeof text, "{\"quantization_config\":{\"weight_block_size\":[%d,%d]}}", high, wide);
+    put_text("config.json", text);
+    struct weights *w = opened(".");
+    for (int r = 0; r < ROWS; r++) {
+      weight_read(weights_find(w, "x.weight"), r, 0, COLS, row);
+      for (int c = 0; c < COLS; c++) ck_assert_double_eq(row[c], r / high * cols + c / wide + 1);
+    }
+    weights_close(w);
+  }
+}
+END_TEST
+
 START_TEST(unaligned_and_ordered)
 {
   /* a header of odd length: the data begin at an odd address */
@@ -337,6 +373,7 @@ int main(void)
   tcase_add_checked_fixture(tests, make_folder, remove_folder);
   tcase_add_test(tests, codes);
   tcase_add_test(tests, blocks_of_another_shard);
+  tcase_add_test(tests, scales_of_all_blocks);
   tcase_add_test(tests, unaligned_and_ordered);
   tcase_add_test(tests, written_file);
   tcase_add_test(tests, broken_files);
