@@ -37,7 +37,7 @@ done
 
 # Contraction: every target's own flags begin with those of all, and with these the compiler fuses nothing by itself,
 # for a processor that could.
-grep -E '^[a-zA-Z0-9_]+_CFLAGS = ' Makefile | grep -vE '^(AM|CHECK|HDF5|BLAS|LAPACKE|XXHASH|GSL|JANSSON)_CFLAGS|AM_CFLAGS|kernel_cflags' &&
+grep -E '^[a-zA-Z0-9_]+_CFLAGS = ' Makefile | grep -vE '^(AM|CHECK|HDF5|BLAS|LAPACKE|XXHASH|GSL|JANSSON|MICROHTTPD|ZIP|YAML)_CFLAGS|AM_CFLAGS|kernel_cflags' &&
   complain "flags of these are not those of all"
 [ "$(grep -cE '^(AM_CFLAGS|kernel_cflags) = .*common_cflags' Makefile)" = 2 ] || complain "common_cflags are not everybody's"
 flags=$(./maxlogit doctor --json | sed -n 's/.*"flags": "\(.*\)",$/\1/p')

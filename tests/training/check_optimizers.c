@@ -766,8 +766,7 @@ START_TEST(gram_is_as_exact)
     double worst[3] = {0}, predicted;
     /* rounding of the largest direction falls into the smallest ones, and is multiplied by the slope at 0 */
     predicted = REAL_EPS * scalar_map(&ns_sets[choice], 0, 1e-9) / 1e-9;
-    for (int i = 0; i <= 400; i++)
-      predicted = fmax(predicted, rounding(&ns_sets[choice], pow(10, -i / 50.)));
+    for (int i = 0; i <= 400; i++) predicted = fmax(predicted, rounding(&ns_sets[choice], pow(10, -i / 50.)));
     for (int kind = 0; kind < 2 * HOSTILE; kind++)
       for (int k = 0; k < 3; k++) {
         struct tensor *x = tensor_new(device, TENSOR_REAL, kind % 2 ? LOW : LONG, kind % 2 ? LONG : LOW, "x");
