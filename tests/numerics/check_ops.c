@@ -2598,7 +2598,7 @@ static double farthest(const struct tensor *a, const struct tensor *b)
    lie, in tiles of every size. In two orders of threads: the same bits. */
 static const struct rounded_product {
   long m, n, k;
-} rounded_products[] = {{33, 29, 70}, {65, 40, 40}, {150, 70, 20}, {1, 3, 1}};
+} rounded_products[] = {{33, 29, 70}, {65, 40, 40}, {150, 70, 20}, {1, 3, 1}, {32, 24, 40}};
 enum { ROUNDED_PRODUCTS = sizeof rounded_products / sizeof *rounded_products };
 
 START_TEST(products_of_rounded_inputs)
