@@ -16,10 +16,10 @@
 #include <check.h>
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef CUDA_ON_HOST
-#include <stdio.h>
 #include <unistd.h>
 #endif
 

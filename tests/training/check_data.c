@@ -450,7 +450,7 @@ END_TEST
    ranks down to 6 (counted from 0) differ by a fifth. */
 START_TEST(markov_turns)
 {
-  enum { CLASSES = 4, BRANCHES = 8, LAG = 4 };
+  enum { CLASSES = 4, SUCCESSORS = 8, LAG = 4 };
   static double count[64][CLASSES][64];
   double total[64] = {0};
   struct opened s;
@@ -472,7 +472,7 @@ START_TEST(markov_turns)
     int likeliest = 0, rank = 0;
     for (int i = 0; i < 64; i++) likeliest = count[top][c][i] > count[top][c][likeliest] ? i : likeliest;
     for (int i = 0; i < 64; i++) rank += count[top][0][i] > count[top][0][likeliest];
-    ck_assert_int_eq(rank, BRANCHES - 2 * c);
+    ck_assert_int_eq(rank, SUCCESSORS - 2 * c);
   }
   close_source(&s);
 }
