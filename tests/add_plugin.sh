@@ -11,7 +11,7 @@ list=src/training/optimizers/list.am
 
 for part in $(cd "$src" && ls); do
   case $part in
-    src | cuda | plots | tests | doc | experiments | notebooks-c | *.am | *.ac | *.in | README.md | LICENSE | CITATION.cff | bootstrap)
+    src | cuda | plots | tests | doc | experiments | notebooks-c | page | python | *.am | *.ac | *.in | README.md | LICENSE | CITATION.cff | bootstrap)
       cp -r "$src/$part" "$to/" ;;
   esac
 done

