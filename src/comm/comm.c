@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/memory.h"
+#include "base/text.h"
 #include "comm/launcher.h"
 
 enum { SAID = 4096 }; /* bytes of lines that are kept */
@@ -240,7 +241,7 @@ struct said {
 /* The texts of those that failed: one for all, or each with its rank. */
 static void join_texts(const struct comm *c, struct error *e, const struct said *all)
 {
-  char text[sizeof e->text] = "";
+  struct buffer text = {0};
   const char *first = NULL;
   int same = 1;
   for (int i = 0; i < c->ranks; i++) {
@@ -249,14 +250,12 @@ static void join_texts(const struct comm *c, struct error *e, const struct said 
     if (!first) first = all[i].text;
     same &= !strcmp(first, all[i].text);
   }
-  for (int i = 0; i < c->ranks && !same; i++) {
-    size_t n = strlen(text);
-    if (all[i].status && *all[i].text && n + 1 < sizeof text)
-      snprintf(text + n, sizeof text - n, "%srank %d on %.64s: %s", n ? "\n" : "", i, comm_host(c, i),
-               all[i].text);
-  }
+  for (int i = 0; i < c->ranks && !same; i++)
+    if (all[i].status && *all[i].text)
+      buffer_add(&text, "%srank %d on %.64s: %s", text.length ? "\n" : "", i, comm_host(c, i), all[i].text);
   *e = (struct error){0};
-  if (c->rank == 0) error_set(e, c->status, "%s", same && first ? first : text);
+  if (c->rank == 0) error_set(e, c->status, "%s", same && first ? first : text.length ? text.text : "");
+  memory_free(text.text);
   e->status = c->status;
 }
 
