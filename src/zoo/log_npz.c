@@ -1,4 +1,5 @@
 /* log_npz.c - arrays of numpy.savez: [steps], [steps, layers] or [steps, layers, heads] each */
+#include <limits.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -71,10 +72,9 @@ static int read_head(struct array *a, size_t length, const char *path, struct er
     if (end == shape || n < 0) break;
     if (a->rank == RANK) return error_set(e, STATUS_USAGE, "%s: %s: more than %d axes", path, a->name, RANK);
     a->dims[a->rank++] = n;
-    if (n > 0 && numbers > (long)(length / (size_t)n)) numbers = (long)length;
-    numbers *= n;
+    numbers = n > 0 && numbers > LONG_MAX / n ? LONG_MAX : numbers * n;
   }
-  if (numbers < 0 || (size_t)numbers > (length - begin - head) / (size_t)a->size)
+  if ((size_t)numbers > (length - begin - head) / (size_t)a->size)
     return error_set(e, STATUS_USAGE, "%s: %s: cut short", path, a->name);
   return STATUS_OK;
 }
