@@ -40,9 +40,11 @@ int ledger_replicate(struct ledger *l, const struct claim_row *rows, const char 
   for (int i = 0; i < l->assignments; i++) add_word(&w, l->assignment[i]);
   own = w.count;
   text_split(settings, ' ', add_word, &w);
-  int status = ids ? ledger_open(&other, rows, id, ids, error) : STATUS_OK;
+  int status = STATUS_OK;
   if (w.count == own)
     status = error_set(error, STATUS_USAGE, "nothing to replicate with: key=value is wanted");
+  else if (ids)
+    status = ledger_open(&other, rows, id, ids, error);
   if (ids && !status) {
     other.stages = l->stages, other.jobs = l->jobs;
     other.begin = l->begin, other.tune = l->tune, other.look = l->look, other.say = l->say,
