@@ -1,0 +1,670 @@
+/* check_ops_attention.c - operations of ops.def in attention.c: attention */
+#include "check_ops.h"
+
+/* Row n of a sequence of `length` sees from its document's begin: documents of `document` rows, 0: one. */
+static struct tensor *starts(struct made *m, long rows, long length, long document)
+{
+  struct tensor *t = integers(m, rows, 1);
+  for (long n = 0; n < rows; n++) INTS(t)[n] = (int)(document ? n % length / document * document : 0);
+  return t;
+}
+
+/* Which keys rows see; of a window or a prefix `number` says how long. */
+enum { UP_TO_ITSELF, ALL_KEYS, WINDOW, PREFIX, ANY_KEYS, ANY_OR_NONE, NO_KEYS };
+
+/* What rows of attention see, over what `starts` has made for UP_TO_ITSELF; returns where ranges end. */
+static struct tensor *ranges(struct made *m, struct tensor *start, long length, int kind, long number)
+{
+  struct tensor *end = kind == UP_TO_ITSELF || kind == WINDOW ? NULL : integers(m, start->cols, length + 1);
+  for (long n = 0; n < start->cols; n++) {
+    const long t = n % length, at = (long)below(m, 7 * n + 1, length + 1),
+               wide =
+                 kind == ANY_KEYS ? 1 + (long)below(m, 7 * n + 2, length) : (long)below(m, 7 * n + 2, 9) - 3;
+    int *from = INTS(start) + n;
+    if (kind == WINDOW) *from = (int)(t + 1 > number ? t + 1 - number : 0);
+    if (!end) continue;
+    int *to = INTS(end) + n;
+    if (kind == ALL_KEYS) *to = (int)length;
+    if (kind == PREFIX) *to = (int)(t + 1 > number ? t + 1 : number);
+    if (kind < ANY_KEYS) continue;
+    *from = (int)(kind == ANY_KEYS && at == length ? length - 1 : at);
+    *to = (int)(kind == NO_KEYS         ? *from
+                : *from + wide > length ? length
+                : *from + wide < 0      ? 0
+                                        : *from + wide);
+  }
+  return end;
+}
+
+/* batch, length, heads, groups, Dqk, Dv, document, cap; scale, cap value and format of the scores with it, ranges */
+static const struct {
+  long batch, length, heads, groups, dim, value, document, cap;
+  double scale, cap_value;
+  enum number_format scores_format;
+  int ranges;
+} attentions_of[] = {
+  {1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, UP_TO_ITSELF},
+  {2, 3, 2, 1, 4, 5, 0, 0, 0.5, 0, 0, UP_TO_ITSELF},
+  {1, 17, 1, 1, 8, 8, 0, 0, 0.35, 0, 0, UP_TO_ITSELF},
+  {2, 33, 4, 2, 16, 16, 0, 0, 0.25, 0, 0, UP_TO_ITSELF},
+  {1, 70, 2, 2, 16, 8, 0, 0, 3, 0, 0, UP_TO_ITSELF},
+  {3, 20, 3, 1, 6, 3, 7, 0, 0.4, 0, 0, UP_TO_ITSELF},
+  {2, 40, 2, 2, 8, 16, 1, 0, 1, 0, 0, UP_TO_ITSELF},
+  {1, 65, 4, 4, 16, 16, 16, 1, 1, 2, 0, UP_TO_ITSELF},
+  {2, 19, 2, 1, 5, 7, 0, 1, 2, 0.5, 0, UP_TO_ITSELF},
+  {1, 50, 2, 1, 12, 12, 0, 2, 1, 0.75, 0, UP_TO_ITSELF},
+  {1, 130, 1, 1, 32, 32, 0, 0, 0.18, 0, 0, UP_TO_ITSELF},
+  {1, 37, 6, 2, 64, 64, 0, 2, 2, 30, 0, UP_TO_ITSELF},
+  {1, 1100, 1, 1, 8, 3, 0, 0, 1, 0, 0, UP_TO_ITSELF},
+  {1, 1, 300, 1, 64, 64, 0, 0, 0.125, 0, 0, UP_TO_ITSELF},
+  {1, 40, 2, 1, 12, 12, 0, 1, 1, 0.02, 0, UP_TO_ITSELF},
+  {2, 21, 2, 1, 8, 6, 5, 0, 3, 0, FORMAT_BF16, UP_TO_ITSELF},
+  {1, 30, 2, 2, 6, 8, 0, 1, 2, 3, FORMAT_FP16, UP_TO_ITSELF},
+  {1, 33, 4, 2, 16, 8, 0, 2, 90, 400, FORMAT_FP8_E4M3, UP_TO_ITSELF},
+  {1, 90, 1, 1, 4, 4, 40, 0, 1, 0, 0, UP_TO_ITSELF},
+  {1, 420, 2, 1, 5, 6, 139, 0, 1, 0, 0, UP_TO_ITSELF},
+  {1, 66, 1, 1, 128, 128, 0, 0, 0.09, 0, 0, UP_TO_ITSELF},
+  {1, 20, 2, 1, 130, 136, 0, 1, 0.09, 1, 0, UP_TO_ITSELF},
+  {2, 1, 2, 1, 3, 4, 0, 0, 1, 0, 0, NO_KEYS},
+  {2, 26, 2, 2, 8, 6, 0, 0, 0.5, 0, 0, NO_KEYS},
+  {2, 41, 2, 1, 16, 16, 0, 0, 0.25, 0, 0, ALL_KEYS},
+  {1, 650, 1, 1, 5, 4, 0, 0, 1, 0, 0, ALL_KEYS},
+  {2, 67, 4, 2, 8, 20, 16, 0, 1, 0, 0, WINDOW},
+  {1, 90, 2, 1, 8, 8, 1, 0, 1, 0, 0, WINDOW},
+  {1, 1100, 1, 1, 6, 3, 530, 0, 1, 0, 0, WINDOW},
+  {1, 140, 2, 1, 24, 8, 37, 1, 1, 2, 0, WINDOW},
+  {1, 77, 2, 2, 8, 8, 30, 0, 2, 0, 0, PREFIX},
+  {2, 50, 2, 1, 12, 12, 9, 2, 1, 0.75, 0, PREFIX},
+  {2, 70, 3, 1, 6, 3, 0, 0, 0.4, 0, 0, ANY_KEYS},
+  {2, 45, 2, 2, 16, 8, 0, 0, 1, 0, 0, ANY_OR_NONE},
+  {1, 300, 2, 1, 5, 7, 0, 1, 2, 0.5, 0, ANY_OR_NONE},
+  {2, 33, 2, 1, 8, 6, 0, 0, 3, 0, FORMAT_BF16, ANY_OR_NONE},
+};
+enum { ATTENTIONS = sizeof attentions_of / sizeof *attentions_of };
+
+static struct attention_score score_of(struct made *m, int i)
+{
+  return (struct attention_score){.batch = attentions_of[i].batch,
+                                  .heads = attentions_of[i].heads,
+                                  .groups = attentions_of[i].groups,
+                                  .scale = attentions_of[i].scale,
+                                  .cap = attentions_of[i].cap,
+                                  .cap_value =
+                                    number(m, attentions_of[i].cap > 0, attentions_of[i].cap_value),
+                                  .scores_format = attentions_of[i].scores_format};
+}
+
+static void put_ranges(struct made *m, int i, struct tensor *start, struct tensor **end)
+{
+  const long number = attentions_of[i].document;
+  if (attentions_of[i].ranges == UP_TO_ITSELF) return;
+  *end = ranges(m, start, attentions_of[i].length, attentions_of[i].ranges, number);
+}
+
+static int make_attention_forward(struct made *m, int i, union op_args *args)
+{
+  if (i >= ATTENTIONS) return 0;
+  long n = attentions_of[i].batch * attentions_of[i].length, heads = attentions_of[i].heads;
+  long groups = attentions_of[i].groups, dim = attentions_of[i].dim, value = attentions_of[i].value;
+  m->rounds = attentions_of[i].scores_format != FORMAT_F32;
+  args->attention_forward =
+    (struct attention_forward_args){.o = out(m, n, heads * value, 0),
+                                    .ml = out(m, n, 2 * heads, 0),
+                                    .stats = out(m, heads, 4, 0),
+                                    .q = in(m, n, heads * dim),
+                                    .k = in(m, n, groups * dim),
+                                    .v = in(m, n, groups * value),
+                                    .start = starts(m, n, attentions_of[i].length, attentions_of[i].document),
+                                    .score = score_of(m, i)};
+  put_ranges(m, i, args->attention_forward.start, &args->attention_forward.end);
+  return 1;
+}
+
+static int make_attention_backward(struct made *m, int i, union op_args *args)
+{
+  union op_args forward;
+  if (!make_attention_forward(m, i, &forward)) return 0;
+  const struct attention_forward_args *f = &forward.attention_forward;
+  op_run(m->reference, OP_attention_forward, &forward);
+  now_read(f->o);
+  now_read(f->ml);
+  args->attention_backward = (struct attention_backward_args){.dq = out(m, f->q->rows, f->q->cols, 0),
+                                                              .dk = out(m, f->k->rows, f->k->cols, 0),
+                                                              .dv = out(m, f->v->rows, f->v->cols, 0),
+                                                              .do_ = in(m, f->o->rows, f->o->cols),
+                                                              .o = f->o,
+                                                              .q = f->q,
+                                                              .k = f->k,
+                                                              .v = f->v,
+                                                              .ml = f->ml,
+                                                              .start = f->start,
+                                                              .end = f->end,
+                                                              .score = f->score};
+  return 1;
+}
+
+static int make_attention_cached(struct made *m, int i, union op_args *args)
+{
+  if (i >= 2 * ATTENTIONS) return 0;
+  int scaled = i % 2;
+  i /= 2;
+  long n = attentions_of[i].batch, length = attentions_of[i].length, heads = attentions_of[i].heads;
+  long groups = attentions_of[i].groups, dim = attentions_of[i].dim, value = attentions_of[i].value;
+  m->rounds = attentions_of[i].scores_format != FORMAT_F32;
+  struct attention_cached_args *a = &args->attention_cached;
+  *a = (struct attention_cached_args){.o = out(m, n, heads * value, 0),
+                                      .ml = out(m, n, 2 * heads, 0),
+                                      .stats = out(m, heads, 4, 0),
+                                      .keys = in(m, n * length, groups * dim),
+                                      .values = in(m, n * length, groups * value),
+                                      .factors = scaled ? in(m, n * length, heads) : NULL,
+                                      .q = in(m, n, heads * dim),
+                                      .k = in(m, n, groups * dim),
+                                      .v = in(m, n, groups * value),
+                                      .factor = scaled ? in(m, n, heads) : NULL,
+                                      .slot = integers(m, n, length),
+                                      .start = integers(m, n, 1),
+                                      .scaled = scaled * (dim + 1) / 2,
+                                      .score = score_of(m, i)};
+  for (long b = 0; b < n; b++)
+    INTS(a->start)[b] = INTS(a->slot)[b] / 3 + (attentions_of[i].ranges >= ANY_OR_NONE ? (int)length : 0);
+  return 1;
+}
+
+static int make_attention_look(struct made *m, int i, union op_args *args)
+{
+  union op_args forward;
+  if (!make_attention_forward(m, i, &forward)) return 0;
+  const struct attention_forward_args *f = &forward.attention_forward;
+  args->attention_look = (struct attention_look_args){.look = out(m, f->heads, 5, 0),
+                                                      .q = f->q,
+                                                      .k = f->k,
+                                                      .start = f->start,
+                                                      .end = f->end,
+                                                      .level = number(m, i % 2, 0.5),
+                                                      .score = f->score};
+  return 1;
+}
+
+/* --- identities, on every device */
+
+enum { T = 24, H = 4, DIM = 8, VALUE = 6 };
+
+/* One attention call on a device's memory (the host's here). */
+struct attention_case {
+  struct device *device;
+  struct tensor *q, *k, *v, *start, *o, *ml, *stats;
+  struct attention_forward_args args;
+};
+
+static void attention_begin(struct attention_case *c, struct device *device, long batch, long groups)
+{
+  *c = (struct attention_case){.device = device};
+  c->q = tensor_new(device, TENSOR_REAL, T, H * DIM, "q");
+  c->k = tensor_new(device, TENSOR_REAL, T, groups * DIM, "k");
+  c->v = tensor_new(device, TENSOR_REAL, T, groups * VALUE, "v");
+  c->start = tensor_new(device, TENSOR_INT, 1, T, "start");
+  c->o = tensor_new(device, TENSOR_REAL, T, H * VALUE, "o");
+  c->ml = tensor_new(device, TENSOR_REAL, T, 2 * H, "ml");
+  c->stats = tensor_new(device, TENSOR_REAL, H, 4, "stats");
+  draw(c->q, 1);
+  draw(c->k, 2);
+  draw(c->v, 3);
+  c->args =
+    (struct attention_forward_args){.o = c->o,
+                                    .ml = c->ml,
+                                    .stats = c->stats,
+                                    .q = c->q,
+                                    .k = c->k,
+                                    .v = c->v,
+                                    .start = c->start,
+                                    .score = {.batch = batch, .heads = H, .groups = groups, .scale = 0.5}};
+}
+
+static void attention_run(struct attention_case *c)
+{
+  op_run(c->device, OP_attention_forward,
+         (const union op_args *)&(union op_args){.attention_forward = c->args});
+}
+
+static void attention_end(struct attention_case *c)
+{
+  tensor_free(c->device, c->q);
+  tensor_free(c->device, c->k);
+  tensor_free(c->device, c->v);
+  tensor_free(c->device, c->start);
+  tensor_free(c->device, c->o);
+  tensor_free(c->device, c->ml);
+  tensor_free(c->device, c->stats);
+}
+
+static void look(struct device *device, struct attention_look_args *args, double level)
+{
+  real number = (real)level;
+  struct tensor t = tensor_of(&number, 1, 1);
+  args->level = &t;
+  op_run(device, OP_attention_look, &(union op_args){.attention_look = *args});
+}
+
+/* All pairs are above -infinity, one is above a little less than the largest score; its q and k make it. */
+START_TEST(look_at_pairs)
+{
+  struct device *device = host_device(_i);
+  struct attention_case a;
+  attention_begin(&a, device, 2, 2);
+  attention_run(&a);
+  struct tensor *result = tensor_new(device, TENSOR_REAL, H, 5, "look");
+  struct attention_look_args args = {.look = result,
+                                     .q = a.q,
+                                     .k = a.k,
+                                     .start = a.start,
+                                     .batch = 2,
+                                     .heads = H,
+                                     .groups = 2,
+                                     .scale = a.args.scale};
+  for (long h = 0; h < H; h++) {
+    const real *x = REALS(result) + 5 * h;
+    double top = REALS(a.stats)[4 * h], near = 64 * REAL_EPS * top;
+    ck_assert(top > 0);
+    look(device, &args, -INFINITY);
+    ck_assert(x[0] == 1 && x[1] == T * (T / 2 + 1) / 2);
+    ck_assert_double_eq_tol(args.scale * (double)x[2] * (double)x[3] * (double)x[4], top, near);
+    look(device, &args, top - near);
+    ck_assert_double_eq_tol((double)x[0] * (double)x[1], 1, near);
+    look(device, &args, top + near);
+    ck_assert(x[0] == 0);
+  }
+  tensor_free(device, result);
+  attention_end(&a);
+  device_close(device);
+}
+END_TEST
+
+/* The softmax does not see a constant: keys k + u move the scores of a query by q.u. */
+START_TEST(shift_of_all_keys)
+{
+  struct device *device = host_device(_i);
+  struct attention_case a, b;
+  attention_begin(&a, device, 1, H);
+  attention_begin(&b, device, 1, H);
+  for (long i = 0; i < T; i++)
+    for (long j = 0; j < H * DIM; j++) REALS(b.k)[i * H * DIM + j] += (real)(0.25 * (double)(j % 5));
+  attention_run(&a);
+  attention_run(&b);
+  ck_near(a.o, b.o, 0, "shifted keys");
+  ck_assert(REALS(a.stats)[0] != REALS(b.stats)[0]);
+  for (long h = 0; h < H; h++)
+    ck_assert_double_eq_tol(REALS(a.stats)[4 * h + 3], REALS(b.stats)[4 * h + 3], 64 * REAL_EPS);
+  attention_end(&a);
+  attention_end(&b);
+  device_close(device);
+}
+END_TEST
+
+/* The last row sees every key: their order does not matter. */
+START_TEST(order_of_keys)
+{
+  struct device *device = host_device(_i);
+  struct attention_case a, b;
+  attention_begin(&a, device, 1, H);
+  attention_begin(&b, device, 1, H);
+  for (long i = 0; i < T; i++) {
+    long from = (5 * i + 3) % T;
+    memcpy(REALS(b.k) + i * b.k->ld, REALS(a.k) + from * a.k->ld, (size_t)(H * DIM) * sizeof(real));
+    memcpy(REALS(b.v) + i * b.v->ld, REALS(a.v) + from * a.v->ld, (size_t)(H * VALUE) * sizeof(real));
+  }
+  attention_run(&a);
+  attention_run(&b);
+  ck_near(a.o, b.o, T - 1, "permuted keys");
+  ck_near(a.ml, b.ml, T - 1, "permuted keys, ml");
+  attention_end(&a);
+  attention_end(&b);
+  device_close(device);
+}
+END_TEST
+
+/* Two heads that share a key/value head, and two with copies of it. */
+START_TEST(grouped_equals_repeated)
+{
+  struct device *device = host_device(_i);
+  struct attention_case a, b;
+  attention_begin(&a, device, 1, H / 2);
+  attention_begin(&b, device, 1, H);
+  for (long i = 0; i < T; i++)
+    for (long h = 0; h < H; h++) {
+      memcpy(REALS(b.k) + i * b.k->ld + h * DIM, REALS(a.k) + i * a.k->ld + h / 2 * DIM, DIM * sizeof(real));
+      memcpy(REALS(b.v) + i * b.v->ld + h * VALUE, REALS(a.v) + i * a.v->ld + h / 2 * VALUE,
+             VALUE * sizeof(real));
+    }
+  attention_run(&a);
+  attention_run(&b);
+  ck_near(a.o, b.o, 0, "grouped");
+  ck_near(a.ml, b.ml, 0, "grouped, ml");
+  ck_near(a.stats, b.stats, 0, "grouped, statistics");
+  attention_end(&a);
+  attention_end(&b);
+  device_close(device);
+}
+END_TEST
+
+/* Documents of 8 in one row of 24, and a batch of three sequences of 8. */
+START_TEST(documents_equal_sequences)
+{
+  struct device *device = host_device(_i);
+  struct attention_case a, b;
+  attention_begin(&a, device, 1, H);
+  attention_begin(&b, device, 3, H);
+  for (long n = 0; n < T; n++) INTS(a.start)[n] = (int)(n / 8 * 8);
+  attention_run(&a);
+  attention_run(&b);
+  ck_near(a.o, b.o, 0, "documents");
+  ck_near(a.ml, b.ml, 0, "documents, ml");
+  ck_near(a.stats, b.stats, 0, "documents, statistics");
+  attention_end(&a);
+  attention_end(&b);
+  device_close(device);
+}
+END_TEST
+
+static struct tensor *with_end(struct attention_case *c)
+{
+  return c->args.end = tensor_new(c->device, TENSOR_INT, 1, T, "end");
+}
+
+/* A window as long as the row, a prefix of one, and ends that are said are causal. In a full mask every row is as the
+   last one is, whose keys it sees: with one query for all, the last row of a causal mask. */
+START_TEST(masks_meet_in_the_causal_one)
+{
+  struct device *device = host_device(_i);
+  struct attention_case a, b;
+  attention_begin(&a, device, 1, H);
+  attention_begin(&b, device, 1, H);
+  struct tensor *end = with_end(&b);
+  attention_run(&a);
+  for (int n = 0; n < T; n++) INTS(end)[n] = n + 1;
+  attention_run(&b);
+  ck_near(a.o, b.o, 0, "causal");
+  ck_near(a.ml, b.ml, 0, "causal, ml");
+  ck_near(a.stats, b.stats, 0, "causal, statistics");
+  for (int n = 0; n < T; n++) {
+    INTS(end)[n] = T;
+    for (long c = 0; c < H * DIM; c++)
+      REALS(a.q)[n * a.q->ld + c] = REALS(b.q)[n * b.q->ld + c] = (real)(c % 5);
+  }
+  attention_run(&a);
+  attention_run(&b);
+  for (long n = 0; n < T; n++)
+    for (long c = 0; c < H * VALUE; c++)
+      ck_assert_double_eq_tol((double)REALS(b.o)[n * b.o->ld + c], (double)REALS(a.o)[(T - 1) * a.o->ld + c],
+                              32 * REAL_EPS);
+  tensor_free(device, end);
+  attention_end(&a);
+  attention_end(&b);
+  device_close(device);
+}
+END_TEST
+
+/* Do tiles of a device pass what is no number to rows that do not see it (0 * NaN)? */
+static int tiles_mix(int kind)
+{
+#ifdef CUDA_ON_HOST
+  return kind > 0;
+#else
+  (void)kind;
+  return 0;
+#endif
+}
+
+static int is_near(double got, double expected) { return got == expected || fabs(got - expected) < 1e-5; }
+
+/* Rows that see nothing make zeros and are in no maximum, sum or gradient; where no row sees anything neither is the
+   head. What is not seen may be what it likes. */
+START_TEST(nothing_seen_is_nothing)
+{
+  struct device *device = host_device(_i);
+  struct attention_case c;
+  attention_begin(&c, device, 1, H);
+  struct tensor *end = with_end(&c), *dq = tensor_new(device, TENSOR_REAL, T, H * DIM, "dq"),
+                *dk = tensor_new(device, TENSOR_REAL, T, H * DIM, "dk"),
+                *dv = tensor_new(device, TENSOR_REAL, T, H * VALUE, "dv"),
+                *look_at = tensor_new(device, TENSOR_REAL, H, 5, "look");
+  for (int pass = 0; pass < 2; pass++) { /* the second time one row sees one key */
+    draw(c.k, 2);
+    draw(c.v, 3);
+    for (int n = 0; n < T; n++) {
+      INTS(c.start)[n] = n % 3 ? n : T;
+      INTS(end)[n] = pass && n == 13 ? 14 : n % 3 ? n - 1 : T;
+    }
+    if (pass) INTS(c.start)[13] = 13;
+    const int mixes = pass && tiles_mix(_i);
+    for (long n = 0; n < T && !mixes; n++) /* but for that one, nothing is a number */
+      for (long i = 0; i < H * DIM; i++)
+        if (n != 13) REALS(c.k)[n * c.k->ld + i] = n % 2 ? (real)NAN : (real)INFINITY;
+    for (long n = 0; n < T && !mixes; n++)
+      for (long i = 0; i < H * VALUE; i++)
+        if (n != 13) REALS(c.v)[n * c.v->ld + i] = (real)NAN;
+    attention_run(&c);
+    op_run(device, OP_attention_backward,
+           &(union op_args){.attention_backward = {.dq = dq,
+                                                   .dk = dk,
+                                                   .dv = dv,
+                                                   .do_ = c.o,
+                                                   .o = c.o,
+                                                   .q = c.q,
+                                                   .k = c.k,
+                                                   .v = c.v,
+                                                   .ml = c.ml,
+                                                   .start = c.start,
+                                                   .end = end,
+                                                   .score = c.args.score}});
+    op_run(device, OP_attention_look,
+           &(union op_args){
+             .attention_look = {
+               .look = look_at, .q = c.q, .k = c.k, .start = c.start, .end = end, .score = c.args.score}});
+    for (long h = 0; h < H; h++) {
+      const real *stats = &REALS(c.stats)[h * 4];
+      double s = 0;
+      for (long i = 0; i < DIM; i++)
+        s += 0.5 * (double)REALS(c.q)[13 * c.q->ld + h * DIM + i] *
+             (double)REALS(c.k)[13 * c.k->ld + h * DIM + i];
+      ck_assert(is_near((double)stats[0], pass ? s : -INFINITY));
+      ck_assert(is_near((double)stats[1], pass ? fabs(s) : 0));
+      ck_assert(is_near((double)stats[2], pass ? s : -INFINITY));
+      ck_assert(is_near((double)stats[3], 0));
+      ck_assert_double_eq((double)REALS(look_at)[h * 5 + 1], pass);
+      if (!pass)
+        for (int i = 0; i < 5; i++) ck_assert_double_eq((double)REALS(look_at)[h * 5 + i], 0);
+      for (long n = 0; n < T; n++) {
+        const int sees = pass && n == 13;
+        ck_assert(is_near((double)REALS(c.ml)[n * c.ml->ld + 2 * h], sees ? s : -INFINITY));
+        ck_assert_double_eq((double)REALS(c.ml)[n * c.ml->ld + 2 * h + 1], sees);
+        for (long i = 0; i < VALUE; i++) {
+          double value = sees ? (double)REALS(c.v)[n * c.v->ld + h * VALUE + i] : 0;
+          ck_assert_double_eq((double)REALS(c.o)[n * c.o->ld + h * VALUE + i], value);
+          ck_assert(is_near((double)REALS(dv)[n * dv->ld + h * VALUE + i], value));
+        }
+        for (long i = 0; i < DIM; i++) { /* one key has the weight 1 whatever its score */
+          ck_assert_double_eq_tol((double)REALS(dq)[n * dq->ld + h * DIM + i], 0, 1e-5);
+          ck_assert_double_eq_tol((double)REALS(dk)[n * dk->ld + h * DIM + i], 0, 1e-5);
+        }
+      }
+    }
+  }
+  tensor_free(device, end), tensor_free(device, dq), tensor_free(device, dk), tensor_free(device, dv);
+  tensor_free(device, look_at);
+  attention_end(&c);
+  device_close(device);
+}
+END_TEST
+
+/* Maxima, log-sum-exp and entropy against the whole matrix of scores. */
+START_TEST(by_products_equal_the_matrix)
+{
+  struct device *device = host_device(_i);
+  struct attention_case c;
+  attention_begin(&c, device, 1, H);
+  c.args.cap = 1;
+  real limit = 1.25;
+  struct tensor cap_value = tensor_of(&limit, 1, 1);
+  c.args.cap_value = &cap_value;
+  attention_run(&c);
+  for (long h = 0; h < H; h++) {
+    double stats[4] = {-INFINITY, 0, -INFINITY, 0};
+    for (long i = 0; i < T; i++) {
+      double f[T], sum = 0, entropy = 0;
+      for (long j = 0; j <= i; j++) {
+        double s = 0;
+        for (long d = 0; d < DIM; d++)
+          s += 0.5 * REALS(c.q)[i * H * DIM + h * DIM + d] * REALS(c.k)[j * H * DIM + h * DIM + d];
+        f[j] = 1.25 * tanh(s / 1.25);
+        sum += exp(f[j]);
+        stats[0] = fmax(stats[0], s);
+        stats[1] = fmax(stats[1], fabs(s));
+        stats[2] = fmax(stats[2], f[j]);
+      }
+      for (long j = 0; j <= i; j++) entropy -= exp(f[j]) / sum * log(exp(f[j]) / sum);
+      stats[3] += entropy / T;
+      const real *ml = REALS(c.ml) + 2 * (i * H + h);
+      ck_assert_double_eq_tol((double)ml[0] + log((double)ml[1]), log(sum),
+                              64 * REAL_EPS * (1 + fabs(log(sum))));
+    }
+    for (int k = 0; k < 4; k++)
+      ck_assert_double_eq_tol(REALS(c.stats)[4 * h + k], stats[k], 64 * REAL_EPS * (1 + stats[1]));
+  }
+  attention_end(&c);
+  device_close(device);
+}
+END_TEST
+
+/* One logit of head 1 is not finite: its statistics say so, the other heads' are untouched. */
+START_TEST(what_is_not_finite_surfaces)
+{
+  static const double value[] = {NAN, INFINITY, -INFINITY};
+  struct device *device = host_device(_i % HOSTS);
+  struct attention_case clean, c;
+  attention_begin(&clean, device, 1, H);
+  attention_begin(&c, device, 1, H);
+  for (long d = 0; d < DIM; d++) REALS(c.q)[5 * H * DIM + DIM + d] = 1;
+  REALS(c.k)[2 * H * DIM + DIM] = (real)value[_i / HOSTS];
+  attention_run(&clean);
+  attention_run(&c);
+  const real *stats = REALS(c.stats) + 4;
+  ck_assert(!isfinite(stats[1]));
+  ck_assert(!isfinite(stats[3]));
+  if (_i / HOSTS == 0) ck_assert(isnan(stats[0]) && isnan(stats[1]) && isnan(stats[2]) && isnan(stats[3]));
+  if (_i / HOSTS == 1) ck_assert(!isfinite(stats[0]) && !isfinite(stats[2]));
+  for (long h = 0; h < H; h++)
+    for (int k = 0; h != 1 && k < 4; k++)
+      ck_assert(REALS(c.stats)[4 * h + k] == REALS(clean.stats)[4 * h + k]);
+  attention_end(&clean);
+  attention_end(&c);
+  device_close(device);
+}
+END_TEST
+
+/* A row that sees nothing in its first 512 keys, all of score -infinity, and -100 in the others. */
+START_TEST(a_row_may_begin_with_nothing)
+{
+  enum { LENGTH = 640, BEGINS = 512, ROW = 600 };
+  struct device *device = host_device(_i);
+  real *q = memory_new(4 * LENGTH, sizeof *q), *k = q + LENGTH, *v = k + LENGTH, *o = v + LENGTH;
+  real *ml = memory_new(2 * LENGTH, sizeof *ml), stats[4];
+  int *first = memory_new(LENGTH, sizeof *first);
+  for (long i = 0; i < LENGTH; i++) q[i] = 10, k[i] = i < BEGINS ? (real)-LARGEST : -10, v[i] = 1;
+  struct tensor tensor[] = {tensor_of(q, LENGTH, 1), tensor_of(k, LENGTH, 1),  tensor_of(v, LENGTH, 1),
+                            tensor_of(o, LENGTH, 1), tensor_of(ml, LENGTH, 2), tensor_of(stats, 1, 4)};
+  struct tensor start = {.data = first, .rows = 1, .cols = LENGTH, .ld = LENGTH, .type = TENSOR_INT};
+  const union op_args args = {
+    .attention_forward = {.o = &tensor[3],
+                          .ml = &tensor[4],
+                          .stats = &tensor[5],
+                          .q = &tensor[0],
+                          .k = &tensor[1],
+                          .v = &tensor[2],
+                          .start = &start,
+                          .score = {.batch = 1, .heads = 1, .groups = 1, .scale = 1}}};
+  op_run(device, OP_attention_forward, &args);
+  ck_assert(ml[2 * ROW] == -100);
+  ck_assert(ml[2 * ROW + 1] == ROW + 1 - BEGINS);
+  ck_assert_double_eq_tol(o[ROW], 1, 4 * REAL_EPS);
+  memory_free(first);
+  memory_free(ml);
+  memory_free(q);
+  device_close(device);
+}
+END_TEST
+
+/* The weights that the reverse pass makes anew: dv under a gradient of 1 for the last row. */
+START_TEST(softmax_of_large_scores)
+{
+  struct device *device = host_device(_i % HOSTS);
+  const double size = levels_of[_i / HOSTS], tolerance = 16 * REAL_EPS;
+  struct attention_case c;
+  attention_begin(&c, device, 1, H);
+  c.args.scale = 1;
+  for (long t = 0; t < T; t++)
+    for (long h = 0; h < H; h++)
+      for (long d = 0; d < DIM; d++) {
+        REALS(c.q)[t * c.q->ld + h * DIM + d] = (real)(d == 0 ? size : d == 1);
+        REALS(c.k)[t * c.k->ld + h * DIM + d] = (real)(d == 0 ? 1 : d == 1 ? step_of(t) : 0);
+      }
+  attention_run(&c);
+  struct tensor *dq = tensor_new(device, TENSOR_REAL, T, H * DIM, "dq");
+  struct tensor *dk = tensor_new(device, TENSOR_REAL, T, H * DIM, "dk");
+  struct tensor *dv = tensor_new(device, TENSOR_REAL, T, H * VALUE, "dv");
+  struct tensor *do_ = tensor_new(device, TENSOR_REAL, T, H * VALUE, "do");
+  for (long j = 0; j < H * VALUE; j++) REALS(do_)[(T - 1) * H * VALUE + j] = 1;
+  op_run(device, OP_attention_backward,
+         &(union op_args){.attention_backward = {.dq = dq,
+                                                 .dk = dk,
+                                                 .dv = dv,
+                                                 .do_ = do_,
+                                                 .o = c.o,
+                                                 .q = c.q,
+                                                 .k = c.k,
+                                                 .v = c.v,
+                                                 .ml = c.ml,
+                                                 .start = c.start,
+                                                 .batch = 1,
+                                                 .heads = H,
+                                                 .groups = H,
+                                                 .scale = 1}});
+  double sum = 0;
+  for (long j = 0; j < T; j++) sum += exp(step_of(j));
+  for (long column = 0; column < H * VALUE; column++) {
+    double total = 0;
+    for (long j = 0; j < T; j++) {
+      double p = REALS(dv)[j * H * VALUE + column], exact = exp(step_of(j)) / sum;
+      ck_assert_msg(fabs(p - exact) <= tolerance * exact, "scores near %g: p %.9g, not %.9g", size, p, exact);
+      total += p;
+    }
+    ck_assert_double_eq_tol(total, 1, tolerance);
+  }
+  tensor_free(device, dq);
+  tensor_free(device, dk);
+  tensor_free(device, dv);
+  tensor_free(device, do_);
+  attention_end(&c);
+  device_close(device);
+}
+END_TEST
+
+static const struct operation_case cases[] = {CASE(attention_forward), CASE(attention_backward),
+                                              CASE(attention_cached), CASE(attention_look)};
+
+static void add_identities(TCase *identities)
+{
+  tcase_add_loop_test(identities, shift_of_all_keys, 0, HOSTS);
+  tcase_add_loop_test(identities, look_at_pairs, 0, HOSTS);
+  tcase_add_loop_test(identities, order_of_keys, 0, HOSTS);
+  tcase_add_loop_test(identities, a_row_may_begin_with_nothing, 0, HOSTS);
+  tcase_add_loop_test(identities, grouped_equals_repeated, 0, HOSTS);
+  tcase_add_loop_test(identities, documents_equal_sequences, 0, HOSTS);
+  tcase_add_loop_test(identities, masks_meet_in_the_causal_one, 0, HOSTS);
+  tcase_add_loop_test(identities, nothing_seen_is_nothing, 0, HOSTS);
+  tcase_add_loop_test(identities, by_products_equal_the_matrix, 0, HOSTS);
+  tcase_add_loop_test(identities, what_is_not_finite_surfaces, 0, 3 * HOSTS);
+  tcase_add_loop_test(identities, softmax_of_large_scores, 0, SIZES_OF_SCORES * HOSTS);
+}
+
+OPERATIONS(cases, sizeof cases / sizeof *cases, add_identities)
