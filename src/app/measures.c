@@ -90,6 +90,9 @@ static void measured_text(const struct measured *v, char out[48])
   snprintf(out, 48, "%s%s", !v->has ? "-" : v->censored ? ">" : "", v->has ? text : "");
 }
 
+/* Of few values there is none. */
+static int has_interval(const struct measure *m) { return m->n > 1 && (isnan(m->middle) || !isnan(m->lo)); }
+
 static void measure_text(const struct measure *m, char out[120])
 {
   char middle[32], lo[32], hi[32];
@@ -99,7 +102,7 @@ static void measure_text(const struct measure *m, char out[120])
   else if (m->is_time)
     snprintf(out, 120, "%s [%s, %s] n=%d, %d reached", isinf(m->middle) ? "not reached" : middle, lo, hi,
              m->n, m->events);
-  else if (isnan(m->lo) && !isnan(m->middle))
+  else if (!has_interval(m) && !isnan(m->middle))
     snprintf(out, 120, "%s n=%d", middle, m->n);
   else
     snprintf(out, 120, "%s [%s, %s] n=%d", middle, lo, hi, m->n);
@@ -211,7 +214,7 @@ static void print_groups(const struct table_of *t, int csv)
       times |= m.is_time;
       if (csv)
         buffer_add(&b, "%d" NEXT, m.n), add_csv_number(&b, m.n > 0, m.middle),
-          add_csv_number(&b, m.n > 1, m.lo), add_csv_number(&b, m.n > 1, m.hi);
+          add_csv_number(&b, has_interval(&m), m.lo), add_csv_number(&b, has_interval(&m), m.hi);
       else
         buffer_add(&b, "%s" NEXT, text);
     }
@@ -262,8 +265,8 @@ static void json_groups(const struct table_of *t)
     for (int k = 0; k < t->metrics; k++) {
       struct measure m = measure_of(t, group, k);
       json_t *value = json_pack("{s:i, s:o, s:o, s:o}", "n", m.n, m.is_time ? "median" : names[t->mean],
-                                json_known(m.n > 0, m.middle), "lo", json_known(m.n > 1, m.lo), "hi",
-                                json_known(m.n > 1, m.hi));
+                                json_known(m.n > 0, m.middle), "lo", json_known(has_interval(&m), m.lo), "hi",
+                                json_known(has_interval(&m), m.hi));
       if (m.is_time) json_object_set_new(value, "reached", json_integer(m.events));
       json_object_set_new(metrics, t->metric[k].name, value);
     }
