@@ -585,8 +585,11 @@ static void attention_backward(struct device *device, const struct attention_bac
 struct put_rows {
   view to, from;
   ints slot;
-  long length;
-  __device__ void operator()(long n, long j) const { to.at(n * length + slot.base()[n], j) = from.at(n, j); }
+  long length, news; /* positions of a sequence: of its cache, new ones */
+  __device__ void operator()(long n, long j) const
+  {
+    to.at(n / news * length + slot.base()[n], j) = from.at(n, j);
+  }
 };
 
 struct cached {
@@ -594,6 +597,7 @@ struct cached {
   view factors, weights;
   ints slot;
   int scaled;
+  long news; /* positions of a sequence */
 };
 
 /* "o = softmax(f(r(scale q k^T))) v over a cache, to which k and v are added"; "with factors: s = scale (factor_jh sum
@@ -604,7 +608,7 @@ static __global__ void cached_kernel(struct guarded guard, struct cached c)
   if (guard.off()) return;
   const struct attention &x = c.x;
   long n = blockIdx.x / x.heads, h = blockIdx.x - n * x.heads, g = h * x.groups / x.heads;
-  long first = x.start.base()[n], last = c.slot.base()[n], row0 = n * x.length;
+  long first = x.start.base()[n], last = c.slot.base()[n], row0 = n / c.news * x.length;
   const float *q = x.q.row(n) + h * x.dim;
   float *p = c.weights.base() + blockIdx.x * (x.length + 4), *stats = p + x.length;
   float most = -INFINITY, most_abs = 0, m = -INFINITY, limit = (float)number(x.limit);
@@ -642,27 +646,27 @@ static __global__ void cached_kernel(struct guarded guard, struct cached c)
 
 struct cached_stats {
   view stats, weights;
-  long batch, heads, length;
+  long rows, heads, length;
   __device__ void operator()(long, long h) const
   {
     float top[3] = {-INFINITY, 0, -INFINITY};
     double entropy = 0;
-    for (long n = 0; n < batch; n++) {
+    for (long n = 0; n < rows; n++) {
       const float *from = weights.base() + (n * heads + h) * (length + 4) + length;
       for (int j = 0; j < 3; j++) top[j] = max_nan(top[j], from[j]);
       entropy += from[3];
     }
     for (int j = 0; j < 3; j++) stats.at(h, j) = top[j];
-    stats.at(h, 3) = (float)(entropy / (double)batch);
+    stats.at(h, 3) = (float)(entropy / (double)rows);
   }
 };
 
-SCRATCH(attention_cached, 4 * x->q->rows * x->heads * (x->keys->rows / x->q->rows + 4))
+SCRATCH(attention_cached, 4 * x->q->rows * x->heads * (x->keys->rows / x->batch + 4))
 static void attention_cached(struct device *device, const struct attention_cached_args *a)
 {
   struct queue q = queue_of(device);
   struct cached c = {};
-  long batch = a->q->rows, length = a->keys->rows / batch;
+  const long rows = a->q->rows, length = a->keys->rows / a->batch, news = rows / a->batch;
   c.x.q = VIEW(a->q), c.x.k = VIEW(a->keys), c.x.v = VIEW(a->values), c.x.o = VIEW(a->o),
   c.x.ml = VIEW(a->ml);
   c.x.start = INTS_VIEW(a->start), c.slot = INTS_VIEW(a->slot), c.factors = VIEW(a->factors);
@@ -671,13 +675,13 @@ static void attention_cached(struct device *device, const struct attention_cache
   c.x.cap = (int)a->cap, c.x.scale = (float)a->scale, c.x.limit = VIEW(a->cap_value);
   c.x.format = (enum number_format)a->scores_format, c.x.math = device->math,
   c.scaled = a->factors ? (int)a->scaled : 0;
-  c.weights = scratch<float>(device, batch * a->heads * (length + 4));
-  each(device, batch, a->k->cols, put_rows{c.x.k, VIEW(a->k), c.slot, length});
-  each(device, batch, a->v->cols, put_rows{c.x.v, VIEW(a->v), c.slot, length});
-  if (a->factors) each(device, batch, a->heads, put_rows{c.factors, VIEW(a->factor), c.slot, length});
-  dim3 grid((unsigned)(batch * a->heads), 1, q.runs);
+  c.weights = scratch<float>(device, rows * a->heads * (length + 4)), c.news = news;
+  each(device, rows, a->k->cols, put_rows{c.x.k, VIEW(a->k), c.slot, length, news});
+  each(device, rows, a->v->cols, put_rows{c.x.v, VIEW(a->v), c.slot, length, news});
+  if (a->factors) each(device, rows, a->heads, put_rows{c.factors, VIEW(a->factor), c.slot, length, news});
+  dim3 grid((unsigned)(rows * a->heads), 1, q.runs);
   LAUNCH(cached_kernel, grid, 128, 0, q.stream, q.guard, c);
-  each(device, 1, a->heads, cached_stats{VIEW(a->stats), c.weights, batch, a->heads, length});
+  each(device, 1, a->heads, cached_stats{VIEW(a->stats), c.weights, rows, a->heads, length});
 }
 
 /* --- a look at all pairs ---------------------------------------------------------------------------------------------- */

@@ -238,7 +238,7 @@ int main(void)
     ok = ok && config_assign(config, settings[i], &e) == 0;
   must(ok && config_finish(config, &e) == 0 && trainer_init(&t, config, TRAINER_NO_RECORD, &e) == 0, e.text);
   while (trainer_more(t)) must(trainer_step(t, &e) == 0, e.text);
-  must(trainer_decode(t, DECODE_ABSORBED, &d, &e) == 0, e.text);
+  must(trainer_decode(t, DECODE_ABSORBED, 1, &d, &e) == 0, e.text);
   printf("\n%ld tokens: loss %.6f in the training form, %.6f decoded; largest difference %.1e, one rounding "
          "of the weights "
          "%.1e\n",

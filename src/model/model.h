@@ -89,7 +89,7 @@ struct qk_part {
 /* RMSNorm of every head; the way for a stabiliser to normalise, so that absorbed keys can be decoded. */
 void qk_part_norm(struct program *, struct qk_part *, struct tensor *gain, struct tensor *eps);
 
-/* Decoding: one position at a time over a cache of the earlier ones.
+/* Decoding: one position at a time, or some, over a cache of the earlier ones.
    materialised  keys and values by head (or group)
    absorbed      the latents and the shared rotary key, and, where keys are normalised, one 1/rms by head:
                  the matrices from latent to keys and values are absorbed into queries and outputs */
@@ -97,7 +97,7 @@ enum decode_form { DECODE_MATERIALISED, DECODE_ABSORBED };
 struct decoding {
   enum decode_form form;
   long length;         /* positions that the cache has room for */
-  struct tensor *slot; /* int [B]: place of the new position in its sequence */
+  struct tensor *slot; /* int [N]: place of each new position in its sequence */
   long cached;         /* numbers kept a position, so far */
   int refused;         /* a stabiliser has changed absorbed keys in another way than qk_part_norm */
 };
@@ -340,17 +340,17 @@ struct model_program {
   struct tensor *all_stats;
   struct tensor *watched; /* [stabilisers*layers,1], by model_watch; 0 where nothing is watched */
   struct tensor *routes;  /* [L,E+4]: see struct tally; NULL where there are no routers */
-  struct tensor *slot;    /* of a decoder: [B,1]; otherwise NULL */
+  struct tensor *slot;    /* of a decoder: [N,1]; otherwise NULL */
   long cached;            /* of a decoder: numbers kept a position, all layers together */
 };
 /* context may exceed options.context (evaluation at longer lengths). What the program sees goes into `into` (may be
    NULL), of which it is one part in `parts`: micro-batches of a batch. */
 void model_program_init(struct model *, struct model_program *, long batch, long context, int backward,
                         const struct tally *into, long parts);
-/* The same model for one position of each of `batch` sequences; inputs are [B,1]. Run it for slot 0, 1, ...
-   up to length - 1: keys and values of the slots before are those of the runs before. */
-int model_decoder_init(struct model *, struct model_program *, long batch, long length, enum decode_form,
-                       struct error *);
+/* The same model for `block` positions of each of `batch` sequences, row by row; inputs are [batch*block,1]. Run it for
+   slots from 0 up to length - 1: keys and values of the slots before are those of the runs before. */
+int model_decoder_init(struct model *, struct model_program *, long batch, long block, long length,
+                       enum decode_form, struct error *);
 void model_program_free(struct model_program *);
 /* For attention variants: declare tensors "blocks.<layer>.<name>" (head_rows as in struct param) ... */
 struct param *model_add_matrix(struct model *, int layer, long rows, long cols, long head_rows,

@@ -222,7 +222,7 @@ void model_program_init(struct model *m, struct model_program *mp, long batch, l
   end_program(m, mp, rope_table, backward);
 }
 
-int model_decoder_init(struct model *m, struct model_program *mp, long batch, long length,
+int model_decoder_init(struct model *m, struct model_program *mp, long batch, long block, long length,
                        enum decode_form form, struct error *e)
 {
   struct decoding decoding = {.form = form, .length = length};
@@ -237,7 +237,7 @@ int model_decoder_init(struct model *m, struct model_program *mp, long batch, lo
                      "absorbed decoding wants keys and values that come from a latent; with "
                      "model.attention = %s they come from the width; allowed: materialised",
                      m->options.attention);
-  struct tensor *rope_table = begin_program(m, mp, batch, 1, length, &decoding, 1);
+  struct tensor *rope_table = begin_program(m, mp, batch, block, length, &decoding, 1);
   if (decoding.refused) {
     model_program_free(mp);
     return error_set(e, STATUS_USAGE,

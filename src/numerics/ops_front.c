@@ -427,12 +427,12 @@ struct tensor *op_attention_cached(struct program *p, const struct attention_cac
 {
   const struct attention_score *s = &spec->score;
   require_score(s);
-  REQUIRE(s->batch == q->rows && !factor == !cache->factors);
+  REQUIRE(q->rows % s->batch == 0 && !factor == !cache->factors);
   REQUIRE(q->cols % s->heads == 0 && k->cols % s->groups == 0 && v->cols % s->groups == 0 &&
           scaled <= q->cols / s->heads);
   SHAPES(q->cols / s->heads == k->cols / s->groups && q->rows == k->rows, q, k);
   SHAPES(k->rows == v->rows, k, v);
-  SHAPES(cache->keys->cols == k->cols && cache->keys->rows % k->rows == 0, cache->keys, k);
+  SHAPES(cache->keys->cols == k->cols && cache->keys->rows % s->batch == 0, cache->keys, k);
   SHAPES(cache->values->cols == v->cols && cache->values->rows == cache->keys->rows, cache->values, v);
   if (factor) SHAPES(factor->cols == s->heads && cache->factors->cols == s->heads, cache->factors, factor);
   SHAPES(is_vector(start, q->rows) && start->type == TENSOR_INT, q, start);

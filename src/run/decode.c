@@ -1,34 +1,39 @@
-/* decode.c - validation batches token by token through a cache, against the training form */
+/* decode.c - validation batches through a cache, some tokens at a time, against the training form */
 #include <math.h>
 
 #include "base/memory.h"
 #include "run/lockstep.h"
 
-static void feed_column(struct trainer *t, struct tensor *input, const int *from, long context)
+/* Positions [c, c + block) of each sequence; `from` [batch, context], NULL: their numbers. */
+static void feed(struct trainer *t, const struct model_program *d, struct tensor *input, const int *from,
+                 long c)
 {
-  int *column = t->column;
-  for (long b = 0; b < input->rows; b++) column[b] = from[b * context];
-  t->device->upload(t->device, input->data, column, (size_t)input->rows * sizeof *column);
+  const long block = d->context, context = t->host.context;
+  for (long i = 0; i < d->batch * block; i++) {
+    const long at = c + i % block;
+    t->columns[i] = from ? from[i / block * context + at] : (int)at;
+  }
+  t->device->upload(t->device, input->data, t->columns, (size_t)(d->batch * block) * sizeof *t->columns);
 }
 
-/* Token losses [batch*context] of micro-batch `part`, one position after another. */
+/* Token losses [batch*context] of micro-batch `part`, one block of positions after another; the last one ends with the
+   context, and what of it has been there already is made again. */
 static void decode_part(struct trainer *t, struct model_program *d, long part, real *out)
 {
   struct host_batch *h = &t->host;
-  long n = h->context;
-  real *column = t->token_loss_host;
-  for (long c = 0; c < n; c++) {
-    long at = part * d->batch * n + c;
-    feed_column(t, d->tokens, h->tokens + at, n);
-    feed_column(t, d->targets, h->targets[0] + at, n);
-    feed_column(t, d->position, h->position + at, n);
-    feed_column(t, d->start, h->start + at, n);
-    if (d->window) feed_column(t, d->window, h->window + at, n);
-    for (long b = 0; b < d->batch; b++) t->column[b] = (int)c;
-    t->device->upload(t->device, d->slot->data, t->column, (size_t)d->batch * sizeof(int));
+  const long n = h->context, block = d->context, at = part * d->batch * n;
+  real *losses = t->token_loss_host;
+  for (long next = 0; next < n; next += block) {
+    const long c = next + block < n ? next : n - block;
+    feed(t, d, d->tokens, h->tokens + at, c);
+    feed(t, d, d->targets, h->targets[0] + at, c);
+    feed(t, d, d->position, h->position + at, c);
+    feed(t, d, d->start, h->start + at, c);
+    if (d->window) feed(t, d, d->window, h->window + at, c);
+    feed(t, d, d->slot, NULL, c);
     program_run(d->program);
-    trainer_token_losses(t, d, column);
-    for (long b = 0; b < d->batch; b++) out[b * n + c] = column[b];
+    trainer_token_losses(t, d, losses);
+    for (long i = 0; i < d->batch * block; i++) out[i / block * n + c + i % block] = losses[i];
   }
 }
 
@@ -59,13 +64,15 @@ static void compare_part(struct trainer *t, long part, const real *training, con
   }
 }
 
-int trainer_decode(struct trainer *t, enum decode_form form, struct decode_result *r, struct error *e)
+int trainer_decode(struct trainer *t, enum decode_form form, long block, struct decode_result *r,
+                   struct error *e)
 {
   struct model_program *p = &t->look_program, decoder;
   size_t n = (size_t)(p->batch * p->context);
   double relative = sqrt(REAL_EPS); /* far above rounding, and still a small change */
   *r = (struct decode_result){0};
-  if (model_decoder_init(&t->model, &decoder, p->batch, p->context, form, e)) return e->status;
+  if (block > p->context) block = p->context;
+  if (model_decoder_init(&t->model, &decoder, p->batch, block, p->context, form, e)) return e->status;
   r->cached = decoder.cached;
   real *training = memory_new(3 * n, sizeof *training), *decoded = training + n, *off = decoded + n;
   for (long b = 0; b < t->train->val_batches; b++) {

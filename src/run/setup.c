@@ -178,7 +178,7 @@ static int init_training(struct trainer *t, struct error *e)
   dense_init(&t->dense, t->config, &t->record);
   init_flights(t);
   t->token_loss = tensor_new(t->device, TENSOR_REAL, rows * context, 1, "token loss");
-  t->column = arena_get(t->arena, (size_t)rows, sizeof(int));
+  t->columns = arena_get(t->arena, (size_t)(rows * context), sizeof(int));
   t->token_loss_host = arena_get(t->arena, (size_t)(rows * context), sizeof(real));
   t->val_loss = t->grad_norm = NAN;
   return STATUS_OK;

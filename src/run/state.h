@@ -69,7 +69,7 @@ struct trainer {
   struct dense dense;
   struct tensor *token_loss; /* [N, 1] on the device */
   real *token_loss_host;
-  int *column; /* of a batch, one position: [rows of a micro-batch] */
+  int *columns; /* of a micro-batch, some positions: at most all */
   double grad_norm, val_loss, earlier_wall, started, checkpointed_at;
   long done, checkpointed; /* updates done; at the last checkpoint */
   /* Steps that the device has been told and whose reports are not read yet, oldest first: a ring. */

@@ -87,7 +87,7 @@ double trainer_loss_floor(const struct trainer *); /* nat per token; NaN if unkn
 double trainer_evaluate(struct trainer *, double *by_position, double *agreement);
 /* Mean loss of a module of multi-token prediction, from 0, on the batches that were evaluated last. */
 double trainer_ahead_loss(const struct trainer *, long module);
-/* The same batches token by token through a cache, against the training form. */
+/* The same batches through a cache, `block` tokens of each sequence at a time, against the training form. */
 struct decode_result {
   double training_loss, decoded_loss; /* means */
   double difference;                  /* the largest between the losses of one token, absolute */
@@ -95,5 +95,5 @@ struct decode_result {
   long tokens, cached; /* compared; numbers that the cache keeps a token, all layers together */
 };
 /* Refuses absorbed decoding, with the reason, where the model has none. */
-int trainer_decode(struct trainer *, enum decode_form, struct decode_result *, struct error *);
+int trainer_decode(struct trainer *, enum decode_form, long block, struct decode_result *, struct error *);
 #endif

@@ -1,5 +1,5 @@
 #!/bin/sh
-# eval --decode: token by token through a cache, runs that were clipped among them, equals the training form
+# eval --decode: the text through a cache, runs that were clipped among them, equals the training form
 srcdir=${srcdir:-$(dirname "$0")/..}
 . "$srcdir/tests/small_runs.sh"
 small_run mha stabilizers=none
@@ -22,6 +22,11 @@ decode() { # RUN FORM NUMBERS
     END { exit !(NF == 6 && near($3) && near($4) && $6 >= 0 && $6 < 17.8) }' "$dir/out" ||
     fail "$1 $2: loss $loss, and $(tail -1 "$dir/out")"
 }
+# 48 tokens in blocks, the last of which begins in the one before, or one by one
+for form in materialised absorbed; do
+  for block in 1 7 16 1000; do "$program" eval --decode=$form --block=$block -j "$dir/mla.h5" > "$dir/by$block" || fail "--block=$block"; done
+  for block in 7 16 1000; do cmp "$dir/by1" "$dir/by$block" || fail "$form: $block tokens at a time are not single ones"; done
+done
 decode mha materialised 64
 decode gqa materialised 32
 decode window materialised 64

@@ -146,18 +146,20 @@ static int make_attention_backward(struct made *m, int i, union op_args *args)
 static int make_attention_cached(struct made *m, int i, union op_args *args)
 {
   if (i >= 2 * ATTENTIONS) return 0;
-  int scaled = i % 2;
+  int scaled = i % 2,
+      block = i % 3; /* with or without factors; several new positions of each sequence, or one */
   i /= 2;
-  long n = attentions_of[i].batch, length = attentions_of[i].length, heads = attentions_of[i].heads;
+  long batch = attentions_of[i].batch, length = attentions_of[i].length, heads = attentions_of[i].heads;
+  long news = block ? (length + 2) / 3 : 1, n = batch * news;
   long groups = attentions_of[i].groups, dim = attentions_of[i].dim, value = attentions_of[i].value;
   m->rounds = attentions_of[i].scores_format != FORMAT_F32;
   struct attention_cached_args *a = &args->attention_cached;
   *a = (struct attention_cached_args){.o = out(m, n, heads * value, 0),
                                       .ml = out(m, n, 2 * heads, 0),
                                       .stats = out(m, heads, 4, 0),
-                                      .keys = in(m, n * length, groups * dim),
-                                      .values = in(m, n * length, groups * value),
-                                      .factors = scaled ? in(m, n * length, heads) : NULL,
+                                      .keys = in(m, batch * length, groups * dim),
+                                      .values = in(m, batch * length, groups * value),
+                                      .factors = scaled ? in(m, batch * length, heads) : NULL,
                                       .q = in(m, n, heads * dim),
                                       .k = in(m, n, groups * dim),
                                       .v = in(m, n, groups * value),
@@ -166,6 +168,8 @@ static int make_attention_cached(struct made *m, int i, union op_args *args)
                                       .start = integers(m, n, 1),
                                       .scaled = scaled * (dim + 1) / 2,
                                       .score = score_of(m, i)};
+  for (long b = 0; b < n; b++) /* no two of a sequence are one */
+    INTS(a->slot)[b] = (INTS(a->slot)[b / news * news] + (int)(b % news)) % (int)length;
   for (long b = 0; b < n; b++)
     INTS(a->start)[b] = INTS(a->slot)[b] / 3 + (attentions_of[i].ranges >= ANY_OR_NONE ? (int)length : 0);
   return 1;

@@ -49,22 +49,31 @@ static void run_whole(struct pair *p, double *out)
   for (long i = 0; i < LOGITS; i++) out[i] = REALS(p->whole.logits)[i];
 }
 
+/* Positions from c on, each block's rows of one sequence together. */
+static void feed(const struct pair *p, struct tensor *to, const struct tensor *from, long c)
+{
+  const long block = p->decoder.context;
+  for (long i = 0; i < BATCH * block; i++)
+    INTS(to)[i] = from ? INTS(from)[i / block * LENGTH + c + i % block] : (int)(c + i % block);
+}
+
+/* The last block is as long as the others: it begins where it has to. */
 static void run_decoder(struct pair *p)
 {
   struct model_program *w = &p->whole, *d = &p->decoder;
-  for (long t = 0; t < LENGTH; t++) {
-    for (long b = 0; b < BATCH; b++) {
-      long from = b * LENGTH + t;
-      INTS(d->tokens)[b] = INTS(w->tokens)[from];
-      INTS(d->targets)[b] = INTS(w->targets)[from];
-      INTS(d->position)[b] = INTS(w->position)[from];
-      INTS(d->start)[b] = INTS(w->start)[from];
-      if (d->window) INTS(d->window)[b] = INTS(w->window)[from];
-      INTS(d->slot)[b] = (int)t;
-    }
+  const long block = d->context;
+  for (long t = 0; t < LENGTH; t += block) {
+    const long c = t + block < LENGTH ? t : LENGTH - block;
+    feed(p, d->tokens, w->tokens, c);
+    feed(p, d->targets, w->targets, c);
+    feed(p, d->position, w->position, c);
+    feed(p, d->start, w->start, c);
+    if (d->window) feed(p, d->window, w->window, c);
+    feed(p, d->slot, NULL, c);
     program_run(d->program);
-    for (long b = 0; b < BATCH; b++)
-      for (long v = 0; v < VOCAB; v++) p->got[(b * LENGTH + t) * VOCAB + v] = REALS(d->logits)[b * VOCAB + v];
+    for (long i = 0; i < BATCH * block * VOCAB; i++)
+      p->got[((i / VOCAB / block) * LENGTH + c + i / VOCAB % block) * VOCAB + i % VOCAB] =
+        REALS(d->logits)[i];
   }
 }
 
@@ -106,7 +115,8 @@ static void ck_same(struct pair *p, const char *what)
 }
 
 /* 0 where the model refuses the stack. */
-static int begin(struct pair *p, int model, const char *stack, const char *device, int form, int packed)
+static int begin(struct pair *p, int model, const char *stack, const char *device, int form, int packed,
+                 long block)
 {
   struct error e = {0};
   *p = (struct pair){.f = fixture_on(device, 1, models[model].settings, stack, NULL, &e)};
@@ -114,8 +124,9 @@ static int begin(struct pair *p, int model, const char *stack, const char *devic
   fixture_shake(p->f, 0.3);
   p->whole = fixture_program(p->f, BATCH, LENGTH, 0);
   if (packed) fixture_pack(p->f, &p->whole, CUT);
-  ck_assert_msg(!model_decoder_init(&p->f->model, &p->decoder, BATCH, LENGTH, (enum decode_form)form, &e),
-                "%s", e.text);
+  ck_assert_msg(
+    !model_decoder_init(&p->f->model, &p->decoder, BATCH, block, LENGTH, (enum decode_form)form, &e), "%s",
+    e.text);
   return 1;
 }
 
@@ -134,20 +145,38 @@ static int last_form(int model)
 START_TEST(decoding_equals_training)
 {
   static const char *const devices[] = {"reference", "cpu"};
+  static const long blocks[] = {1, CUT, 2, LENGTH};
   int tried = 0;
   for (int model = 0; model < MODELS; model++)
     for (int form = DECODE_MATERIALISED; form <= last_form(model); form++)
       for (int k = 0; k < 4; k++) {
         struct pair p;
         char what[256];
-        if (!begin(&p, model, stacks[_i], devices[k / 2], form, k % 2)) continue;
-        snprintf(what, sizeof what, "%s, %s, form %d, %s%s", models[model].settings, stacks[_i], form,
-                 devices[k / 2], k % 2 ? ", packed" : "");
+        if (!begin(&p, model, stacks[_i], devices[k / 2], form, k % 2, blocks[k])) continue;
+        snprintf(what, sizeof what, "%s, %s, form %d, %s%s, %ld at a time", models[model].settings,
+                 stacks[_i], form, devices[k / 2], k % 2 ? ", packed" : "", blocks[k]);
         ck_same(&p, what);
         end(&p);
         tried++;
       }
   ck_assert_int_ge(tried, 8);
+}
+END_TEST
+
+/* To the bit, also where the last block begins before the end of the one before. */
+START_TEST(blocks_are_single_positions)
+{
+  const char *device =
+    REAL_EPS < 1e-12 ? "reference" : "cpu"; /* in double the latter's products are a library's */
+  for (int form = DECODE_MATERIALISED; form <= last_form(_i); form++)
+    for (long block = 2; block <= LENGTH; block += 2) {
+      struct pair one, some;
+      ck_assert(begin(&one, _i, "qk_norm", device, form, 1, 1) &&
+                begin(&some, _i, "qk_norm", device, form, 1, block));
+      run_decoder(&one), run_decoder(&some);
+      ck_assert(!memcmp(one.got, some.got, sizeof one.got));
+      end(&one), end(&some);
+    }
 }
 END_TEST
 
@@ -176,7 +205,7 @@ START_TEST(clips_do_not_part_them)
   static const char *const tau[] = {"1", "0.5", "0.2", "0.1"};
   for (int form = DECODE_MATERIALISED; form <= last_form(_i); form++) {
     struct pair p;
-    ck_assert(begin(&p, _i, "qk_clip", "cpu", form, 0));
+    ck_assert(begin(&p, _i, "qk_clip", "cpu", form, 0, 1));
     ck_same(&p, "before a clip");
     for (int round = 0; round < 4; round++) {
       ck_assert_int_gt(clip(&p, tau[round]), 0);
@@ -192,7 +221,7 @@ START_TEST(a_wrong_matrix_is_seen)
 {
   static const char *const wrong[] = {"attn.w_kc", "attn.w_v", "attn.kc_gain", "attn.w_qc", "attn.w_kr"};
   struct pair p;
-  ck_assert(begin(&p, 2, "qk_norm", "cpu", DECODE_ABSORBED, 0));
+  ck_assert(begin(&p, 2, "qk_norm", "cpu", DECODE_ABSORBED, 0, 1));
   run_whole(&p, p.expected);
   double allowed = tolerance(&p);
   struct param *w = model_param(&p.f->model, 1, wrong[_i]);
@@ -219,7 +248,7 @@ START_TEST(what_is_cached)
   };
   for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
     struct pair p;
-    ck_assert(begin(&p, want[i].model, want[i].stack, "reference", want[i].form, 0));
+    ck_assert(begin(&p, want[i].model, want[i].stack, "reference", want[i].form, 0, 1));
     ck_assert_int_eq(p.decoder.cached, LAYERS * want[i].cached);
     end(&p);
   }
@@ -231,7 +260,7 @@ static void refuse(int model, const struct stabilizer *extra, const char *why)
   struct error e = {0};
   struct model_program decoder;
   struct fixture *f = fixture_open(models[model].settings, "", extra);
-  ck_assert_int_eq(model_decoder_init(&f->model, &decoder, 1, LENGTH, DECODE_ABSORBED, &e), STATUS_USAGE);
+  ck_assert_int_eq(model_decoder_init(&f->model, &decoder, 1, 1, LENGTH, DECODE_ABSORBED, &e), STATUS_USAGE);
   ck_assert_ptr_nonnull(strstr(e.text, why));
   model_program_free(&decoder);
   fixture_close(f);
@@ -256,7 +285,7 @@ START_TEST(what_cannot_be_decoded_is_refused)
     struct model_program decoder;
     struct fixture *f =
       fixture_open(i ? STACK "attention=mha mask=prefix" : STACK "attention=mha mask=full", "", NULL);
-    ck_assert_int_eq(model_decoder_init(&f->model, &decoder, 1, LENGTH, DECODE_MATERIALISED, &e),
+    ck_assert_int_eq(model_decoder_init(&f->model, &decoder, 1, 1, LENGTH, DECODE_MATERIALISED, &e),
                      STATUS_USAGE);
     ck_assert_ptr_nonnull(strstr(e.text, "cannot be decoded one by one"));
     model_program_free(&decoder);
@@ -271,6 +300,7 @@ int main(void)
   TCase *tests = tcase_create("decoding");
   tcase_set_timeout(tests, 60);
   tcase_add_loop_test(tests, decoding_equals_training, 0, STACKS);
+  tcase_add_loop_test(tests, blocks_are_single_positions, 0, MODELS);
   tcase_add_loop_test(tests, clips_do_not_part_them, 0, MODELS);
   tcase_add_loop_test(tests, a_wrong_matrix_is_seen, 0, 5);
   tcase_add_test(tests, what_is_cached);

@@ -18,7 +18,7 @@ enum { MAX_CONTEXTS = 16 };
 struct options {
   struct request request;
   const char *context;
-  long positions, json, continue_, decode; /* decode: enum decode_form, or -1 */
+  long positions, json, continue_, decode, block; /* decode: enum decode_form, or -1 */
   double multiple[MAX_CONTEXTS];
   int contexts;
 };
@@ -31,9 +31,13 @@ static const struct command_option options[] = {
   WHOLE(continue_, 's', "STEPS", "0", 0, 1e9,
         "train so many steps at each context before evaluating, same optimiser, constant rate, fresh state"),
   CHOICE(decode, 'd', forms, NULL,
-         "the same text token by token through a cache, against the training form: materialised (keys and "
+         "the same text through a cache, against the training form: materialised (keys and "
          "values by head) or absorbed (mla: latents and the shared rotary key; with qk_norm, which is "
          "QK-normed MLA, one 1/rms by head beside them)"),
+  WHOLE(block, 'b', "N", "16", 1, INT_MAX,
+        "with --decode, tokens of a sequence that go through the cache at a time; 1: token by token. Results "
+        "do not "
+        "depend on it"),
   FLAG(positions, 'p', "the loss at every position instead of the summary"),
   FLAG(json, 'j', JSON_HELP),
   NO_OPTION,
@@ -141,7 +145,7 @@ static int evaluate(const struct options *a, struct result *r, struct error *e)
     r->context = m->context;
     r->modules = m->mtp;
     if (a->decode >= 0)
-      status = trainer_decode(t, (enum decode_form)a->decode, &r->decoded, e);
+      status = trainer_decode(t, (enum decode_form)a->decode, a->block, &r->decoded, e);
     else
       evaluate_positions(t, r);
   }

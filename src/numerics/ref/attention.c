@@ -115,12 +115,20 @@ static void put_row(struct tensor *to, long row, const struct tensor *from, long
   memmove(&AT(to, row, 0), &AT(from, n, 0), (size_t)from->cols * sizeof(real));
 }
 
+static long cache_length(const struct attention_cached_args *x) { return x->keys->rows / x->batch; }
+
+/* Where in the cache the sequence of row n begins. */
+static long cache_begin(const struct attention_cached_args *x, long n)
+{
+  return n / (x->q->rows / x->batch) * cache_length(x);
+}
+
 static void attend_cached(const struct attention_cached_args *x, long n, long h, double *p, double stats[4])
 {
-  long length = x->keys->rows / x->q->rows, g = h * x->groups / x->heads;
+  long begin = cache_begin(x, n), g = h * x->groups / x->heads;
   long dim = x->q->cols / x->heads, scaled = x->factors ? x->scaled : 0;
-  struct row r = {.first = n * length + INTS(x->start)[n],
-                  .end = n * length + INTS(x->slot)[n] + 1,
+  struct row r = {.first = begin + INTS(x->start)[n],
+                  .end = begin + INTS(x->slot)[n] + 1,
                   .value_dim = x->values->cols / x->groups};
   r.value = g * r.value_dim;
   for (long j = r.first; j < r.end; j++) {
@@ -135,27 +143,34 @@ static void attend_cached(const struct attention_cached_args *x, long n, long h,
 
 size_t cached_scratch(const struct device *device, const void *args)
 {
-  (void)device;
-  const struct attention_cached_args *x = args;
-  return (size_t)(x->keys->rows / x->q->rows) * sizeof(double);
+  return (size_t)(pool_threads(device->pool) * cache_length(args)) * sizeof(double);
+}
+
+struct cached_job {
+  const struct attention_cached_args *x;
+  double *rows; /* of scores, one a worker */
+};
+
+static void attend_head(void *context, long h, int worker)
+{
+  const struct cached_job *job = context;
+  const struct attention_cached_args *x = job->x;
+  double stats[4] = {-INFINITY, 0, -INFINITY, 0};
+  for (long n = 0; n < x->q->rows; n++) attend_cached(x, n, h, job->rows + worker * cache_length(x), stats);
+  stats[3] /= (double)x->q->rows;
+  for (int i = 0; i < 4; i++) AT(x->stats, h, i) = (real)stats[i];
 }
 
 void ref_attention_cached(struct device *device, const struct attention_cached_args *x)
 {
-  long length = x->keys->rows / x->q->rows;
-  double *row = device_scratch(device, cached_scratch(device, x));
+  struct cached_job job = {x, device_scratch(device, cached_scratch(device, x))};
   for (long n = 0; n < x->q->rows; n++) {
-    long to = n * length + INTS(x->slot)[n];
+    long to = cache_begin(x, n) + INTS(x->slot)[n];
     put_row(x->keys, to, x->k, n);
     put_row(x->values, to, x->v, n);
     if (x->factors) put_row(x->factors, to, x->factor, n);
   }
-  for (long h = 0; h < x->heads; h++) {
-    double stats[4] = {-INFINITY, 0, -INFINITY, 0};
-    for (long n = 0; n < x->q->rows; n++) attend_cached(x, n, h, row, stats);
-    stats[3] /= (double)x->q->rows;
-    for (int i = 0; i < 4; i++) AT(x->stats, h, i) = (real)stats[i];
-  }
+  parallel_for(device->pool, x->heads, attend_head, &job);
 }
 
 /* p_j = exp(f_j - m) / l; dv_j += p_j do; ds_j = f'(s_j) p_j (do.v_j - do.o); dq += scale ds_j k_j;
