@@ -20,7 +20,7 @@ static const struct command_option options[] = {
   CHOICE(stack, 's', bench_stack_names, NULL, "only this stack; large and tiny: on a GPU"),
   WHOLE(runs, 'r', "N", "256", 1, INT_MAX, "on a GPU: at most so many runs together"),
   FLAG(costs, 'c', "on a GPU: only attention by itself, and what maxima, recording and stabilisers cost"),
-  DECIMAL(seconds, 't', "SECONDS", "0", 1e-3, HUGE_VAL, "for each comparison, without it 2"),
+  DECIMAL(seconds, 't', "SECONDS", "0", 1e-3, HUGE_VAL, "for each comparison, without it 1.5"),
   FLAG(products, 'p',
        "only the stacks' matrix products, shape by shape: ours against OpenBLAS; and both ways of "
        "Newton-Schulz"),
@@ -42,7 +42,8 @@ static int bench(void *request, struct error *e)
   struct bench b = {.stack = r->stack < 0 ? NULL : bench_stack_names[r->stack],
                     .seconds = r->seconds ? r->seconds / (cuda ? 2 : 1)
                                : r->quick ? 1
-                                          : 2,
+                               : cuda     ? 2.5
+                                          : 1.5,
                     .quick = r->quick != 0,
                     .json = r->json != 0,
                     .most_runs = r->runs,
@@ -64,9 +65,8 @@ const struct command command_bench = {
   .help = "speed, against the machine's own measured limit",
   .about =
     "Speed of training steps as a fraction of this machine's own matrix product, and what every kind of "
-    "recording costs. All stacks take some minutes on two cores; what recording costs the medium "
-    "one, "
-    "whose steps take seconds, --stack=medium measures.",
+    "recording costs. All stacks take less than three minutes on two cores; what recording costs "
+    "the medium one, whose steps take seconds, and experts all but toy, --stack measures.",
   OPTIONS,
   .once = "only device=cpu or device=cuda can be said here",
   .settings = 1,
