@@ -118,13 +118,34 @@ static char *folder_of(const char *path)
   return folder;
 }
 
+struct lock {
+  int fd;
+  char *path;
+};
+
+/* Does `path` still name the file that is open as fd? Who held a lock on it may have renamed or removed it. */
+static int is_same_file(int fd, const char *path)
+{
+  struct stat open_file, named;
+  return !fstat(fd, &open_file) && !stat(path, &named) && open_file.st_ino == named.st_ino &&
+         open_file.st_dev == named.st_dev;
+}
+
+int lock_was_taken(const struct lock *lock, struct error *e)
+{
+  if (is_same_file(lock->fd, lock->path)) return STATUS_OK;
+  return error_set(e, STATUS_FAIL, "%s was removed: another process has taken this run over", lock->path);
+}
+
 /* file_publish of what is open as fd, which stays open: a lock on it lasts until the file has its name. */
-static int publish(int fd, const char *temporary, const char *path, struct error *e)
+static int publish(int fd, const char *temporary, const char *path, const struct lock *held, struct error *e)
 {
   char *folder = folder_of(path);
   int status = STATUS_OK;
   if (call_fsync(fd))
     status = fail(e, "sync", temporary);
+  else if (held && lock_was_taken(held, e)) /* now: to sync may have taken long */
+    status = e->status;
   else if (call_rename(temporary, path))
     status = fail(e, "write", path);
   if (status)
@@ -139,17 +160,9 @@ int file_publish(const char *temporary, const char *path, struct error *e)
 {
   int fd = open(temporary, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail(e, "sync", temporary);
-  int status = publish(fd, temporary, path, e);
+  int status = publish(fd, temporary, path, NULL, e);
   close(fd);
   return status;
-}
-
-/* Does `path` still name the file that is open as fd? Who held a lock on it may have renamed or removed it. */
-static int is_same_file(int fd, const char *path)
-{
-  struct stat open_file, named;
-  return !fstat(fd, &open_file) && !stat(path, &named) && open_file.st_ino == named.st_ino &&
-         open_file.st_dev == named.st_dev;
 }
 
 enum { WRITERS = 8 }; /* of one path at a time, without waiting */
@@ -203,6 +216,12 @@ static void remove_left(const char *path)
 
 int file_write(const char *path, const void *data, size_t length, struct error *e)
 {
+  return file_write_held(path, data, length, NULL, e);
+}
+
+int file_write_held(const char *path, const void *data, size_t length, const struct lock *held,
+                    struct error *e)
+{
   char temporary[4096];
   if (!temporary_name(temporary, path, WRITERS - 1))
     return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
@@ -212,7 +231,7 @@ int file_write(const char *path, const void *data, size_t length, struct error *
     status = fail(e, "write", path);
     unlink(temporary);
   } else
-    status = publish(fd, temporary, path, e);
+    status = publish(fd, temporary, path, held, e);
   close(fd); /* all of it has been synced: nothing is left to fail */
   remove_left(path);
   return status;
@@ -363,10 +382,6 @@ int append_close(struct append *a)
 
 /* --- locks --------------------------------------------------------------------------------------------- */
 
-struct lock {
-  int fd;
-};
-
 struct lock *lock_take(const char *path, struct error *e)
 {
   for (;;) {
@@ -388,16 +403,24 @@ struct lock *lock_take(const char *path, struct error *e)
     if (is_same_file(fd, path)) {
       struct lock *lock = memory_new(1, sizeof *lock);
       lock->fd = fd;
+      lock->path = memory_text(path);
       return lock;
     }
     close(fd);
   }
 }
 
+void lock_write(struct lock *lock, const char *text)
+{
+  ssize_t length = (ssize_t)strlen(text); /* never empty between: first the new text, then its end */
+  if (pwrite(lock->fd, text, (size_t)length, 0) == length && ftruncate(lock->fd, length)) return;
+}
+
 void lock_release(struct lock *lock, const char *path)
 {
   if (!lock) return;
-  if (path) unlink(path);
+  if (path && is_same_file(lock->fd, path)) unlink(path);
   close(lock->fd);
+  memory_free(lock->path);
   memory_free(lock);
 }

@@ -13,9 +13,12 @@
    What killed writers left goes with the next write. */
 int file_publish(const char *temporary, const char *path, struct error *);         /* removes it on failure */
 int file_write(const char *path, const void *data, size_t length, struct error *); /* both steps */
-int file_copy(const char *from, const char *to, struct error *);                   /* both in memory */
-int file_remove(const char *path);                       /* a missing file is no error */
-int file_make_folders(const char *path, struct error *); /* the folders above `path` */
+struct lock;
+/* The same for who holds a lock (may be NULL): nothing is renamed, STATUS_FAIL, where it was taken away meanwhile. */
+int file_write_held(const char *path, const void *data, size_t length, const struct lock *, struct error *);
+int file_copy(const char *from, const char *to, struct error *); /* both in memory */
+int file_remove(const char *path);                               /* a missing file is no error */
+int file_make_folders(const char *path, struct error *);         /* the folders above `path` */
 int file_is_folder(const char *path);
 int file_read(const char *path, char **text, size_t *length, struct error *); /* NUL added */
 
@@ -33,9 +36,13 @@ int append_close(struct append *);
 
 /* An exclusive lock on `path` (created if missing), held until unlock or death; NULL with
    STATUS_FAIL, and errno EWOULDBLOCK when another process holds it. */
-struct lock;
 struct lock *lock_take(const char *path, struct error *);
+/* `path` is removed, unless another has taken the lock since (lock_was_taken). */
 void lock_release(struct lock *, const char *remove_path_or_null);
+/* The text of the lock's file, for others to read. */
+void lock_write(struct lock *, const char *text);
+/* Has another process removed the lock's file, to lock one of its own? STATUS_FAIL, then. */
+int lock_was_taken(const struct lock *, struct error *);
 
 /* Called by storage around the HDF5 library's own writes, to count them as fault points too. */
 int file_fault_point(struct error *);

@@ -176,21 +176,24 @@ void comm_free(struct comm *c)
 
 /* --- messages --------------------------------------------------------------------------------------------------- */
 
-static void lost(enum transfer_end end, int rank)
+static void lost(const struct comm *c, enum transfer_end end, int rank)
 {
   messages_to(NULL);
   if (end == TRANSFER_TELL) {
     if (rank >= 0)
-      message("rank %d of %d on %s has not answered for %g s: lost, or stuck; go on with `maxlogit resume`, "
-              "on as many "
-              "ranks as there are (comm.timeout)",
-              rank, world.comm.ranks, world.place ? world.place[rank].host : "its host", world.patience);
+      message("rank %d of %d on %s has not answered for %g s: lost, or stuck (comm.timeout); %s",
+              c->of_all ? c->of_all[rank] : rank, world.comm.ranks,
+              c->of_all && world.place ? comm_host(c, rank) : "its host", world.patience,
+              c->is_apart ? "others take its work"
+                          : "what is done is kept: go on with `maxlogit resume`, or start a sweep again, on "
+                            "as many ranks as there are");
     else
       message("the connection between ranks has failed");
-  } else {
+  } else if (!c->is_apart) {
     sleep(5); /* another one tells */
   }
   fflush(NULL);
+  while (c->is_apart) pause();
   world.module->abort(STATUS_FAIL);
   _exit(STATUS_FAIL);
 }
@@ -201,9 +204,16 @@ void comm_transfer(const struct comm *c, const struct parcel *out, int outs, con
   if (!outs && !ins) return;
   REQUIRE(world.module && c->handle);
   enum transfer_end end = world.module->transfer(c->handle, out, outs, in, ins, world.patience, &rank);
-  if (end != TRANSFER_DONE) lost(end, rank);
+  if (end != TRANSFER_DONE) lost(c, end, rank);
   for (int i = 0; i < outs; i++) world.sent += (double)out[i].bytes;
 }
+
+void comm_stop(const struct comm *c)
+{
+  if (c->handle) world.module->stop(c->handle);
+}
+
+int comm_is_stopped(const struct comm *c) { return c->handle && world.module->is_stopped(c->handle); }
 
 void comm_pass(const struct comm *c, int distance, const void *send, void *receive, size_t bytes)
 {

@@ -20,6 +20,8 @@ struct comm {
   void *handle; /* the module's; NULL: one rank */
   int *of_all;  /* [ranks] their numbers among all */
   int status;   /* on which they have agreed that all ends (comm_agree) */
+  int
+    is_apart; /* where one of them is lost the others of the group wait to be ended, and the rest of all goes on */
 };
 
 /* All ranks. The first call opens the module where there are several; STATUS_USAGE and NULL: it cannot be opened. */
@@ -44,6 +46,9 @@ void comm_transfer(const struct comm *, const struct parcel *out, int outs, cons
 void comm_pass(const struct comm *, int distance, const void *send, void *receive, size_t bytes);
 /* Bytes of every rank, in their order: all [ranks * bytes]. */
 void comm_gather(const struct comm *, const void *own, void *all, size_t bytes);
+/* All of the group are to stop: a word that nobody waits for. Has one of the others said it? */
+void comm_stop(const struct comm *);
+int comm_is_stopped(const struct comm *);
 /* Bytes that this process has sent so far. */
 double comm_sent(void);
 

@@ -4,9 +4,9 @@
 #define MAXLOGIT_COMM_MODULE_H
 #include "comm/comm.h"
 
-enum { COMM_MODULE_VERSION = 1 };
+enum { COMM_MODULE_VERSION = 2 };
 
-/* How a transfer ended: done; or some rank of the world has not answered: told by this rank, or by another. */
+/* How a transfer ended: done; or some rank of the group has not answered: told by this rank, or by another. */
 enum transfer_end { TRANSFER_DONE, TRANSFER_TELL, TRANSFER_LOST };
 
 struct comm_module {
@@ -17,9 +17,11 @@ struct comm_module {
   void *(*open)(int *rank, int *ranks, char *why, size_t room);
   void *(*split)(void *handle, int color, int rank, int *new_rank, int *new_ranks);
   void (*drop)(void *handle);
-  /* See comm_transfer; *lost: the rank of the world that is silent, or -1 where none is. */
+  /* See comm_transfer; *lost: the rank of the group that is silent, or -1 where none is. */
   enum transfer_end (*transfer)(void *handle, const struct parcel *out, int outs, const struct parcel *in,
                                 int ins, double seconds, int *lost);
+  void (*stop)(void *handle); /* see comm_stop, comm_is_stopped */
+  int (*is_stopped)(void *handle);
   void (*close)(void);
   void (*abort)(int status); /* of all ranks; does not return */
 };

@@ -8,7 +8,11 @@
 #include <time.h>
 #include "comm/module.h"
 
-static MPI_Comm calls; /* of all ranks: for the roll call alone */
+/* A group, and the same one for calls alone: who is there (CALL), all are to stop (STOP). */
+struct group {
+  MPI_Comm comm, calls;
+};
+enum { CALL, STOP };
 
 static double now(void)
 {
@@ -34,10 +38,12 @@ static void library(char *out, size_t room)
   snprintf(out, room, "%s", text);
 }
 
-static void *handle_of(MPI_Comm comm)
+static struct group *group_of(MPI_Comm comm)
 {
-  MPI_Comm *own = malloc(sizeof *own);
-  if (own) *own = comm;
+  struct group *own = malloc(sizeof *own);
+  if (!own) MPI_Abort(MPI_COMM_WORLD, 1);
+  own->comm = comm;
+  MPI_Comm_dup(comm, &own->calls);
   return own;
 }
 
@@ -52,54 +58,80 @@ static void *open_world(int *rank, int *ranks, char *why, size_t room)
   MPI_Comm own;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* copies have it, too */
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  MPI_Comm_dup(MPI_COMM_WORLD, &calls);
   MPI_Comm_rank(own, rank);
   MPI_Comm_size(own, ranks);
-  return handle_of(own);
+  return group_of(own);
 }
 
 static void *split(void *handle, int color, int rank, int *new_rank, int *new_ranks)
 {
+  const struct group *all = handle;
   MPI_Comm part;
-  MPI_Comm_split(*(MPI_Comm *)handle, color, rank, &part);
+  MPI_Comm_split(all->comm, color, rank, &part);
   MPI_Comm_rank(part, new_rank);
   MPI_Comm_size(part, new_ranks);
-  return handle_of(part);
+  return group_of(part);
 }
 
 static void drop(void *handle)
 {
-  MPI_Comm_free(handle);
-  free(handle);
+  struct group *own = handle;
+  MPI_Comm_free(&own->calls);
+  MPI_Comm_free(&own->comm);
+  free(own);
 }
 
 /* --- who is silent ------------------------------------------------------------------------------------------ */
 
 /* Whoever has waited too long calls all, and all that wait call back: each then knows the same. Ranks that compute are
    silent, too: the limit must be longer than a step. */
-static int is_called(void)
+static int is_called(MPI_Comm calls)
 {
   int there = 0;
-  MPI_Iprobe(MPI_ANY_SOURCE, 0, calls, &there, MPI_STATUS_IGNORE);
+  MPI_Iprobe(MPI_ANY_SOURCE, CALL, calls, &there, MPI_STATUS_IGNORE);
   return there;
 }
 
-static enum transfer_end roll_call(double seconds, int *lost)
+/* A word to all others, who take it when they look. */
+static void call(MPI_Comm calls, int what)
 {
-  int rank, ranks, word = 0, there;
+  static const int word;
+  int rank, ranks;
+  MPI_Comm_rank(calls, &rank);
+  MPI_Comm_size(calls, &ranks);
+  for (int i = 0; i < ranks; i++) {
+    MPI_Request request;
+    if (i != rank && !MPI_Isend(&word, 1, MPI_INT, i, what, calls, &request)) MPI_Request_free(&request);
+  }
+}
+
+static void stop(void *handle) { call(((struct group *)handle)->calls, STOP); }
+
+static int is_stopped(void *handle)
+{
+  MPI_Comm calls = ((struct group *)handle)->calls;
+  int there = 0, any = 0, word;
+  MPI_Status from;
+  while (!MPI_Iprobe(MPI_ANY_SOURCE, STOP, calls, &there, &from) && there) {
+    MPI_Recv(&word, 1, MPI_INT, from.MPI_SOURCE, STOP, calls, MPI_STATUS_IGNORE);
+    any = 1;
+  }
+  return any;
+}
+
+static enum transfer_end roll_call(MPI_Comm calls, double seconds, int *lost)
+{
+  int rank, ranks, word, there;
   MPI_Comm_rank(calls, &rank);
   MPI_Comm_size(calls, &ranks);
   char *answered = calloc((size_t)ranks, 1);
-  for (int i = 0; i < ranks; i++) {
-    MPI_Request request;
-    if (i != rank && !MPI_Isend(&word, 1, MPI_INT, i, 0, calls, &request)) MPI_Request_free(&request);
-  }
+  call(calls, CALL);
   answered[rank] = 1;
   for (double end = now() + seconds; now() < end; doze(1e-3)) {
     MPI_Status from;
     there = 0;
-    while (!MPI_Iprobe(MPI_ANY_SOURCE, 0, calls, &there, &from) && there) {
-      MPI_Recv(&word, 1, MPI_INT, from.MPI_SOURCE, 0, calls, MPI_STATUS_IGNORE);
+    while (!MPI_Iprobe(MPI_ANY_SOURCE, CALL, calls, &there, &from) && there) {
+      MPI_Recv(&word, 1, MPI_INT, from.MPI_SOURCE, CALL, calls, MPI_STATUS_IGNORE);
       answered[from.MPI_SOURCE] = 1;
     }
   }
@@ -154,7 +186,7 @@ static int test_all(MPI_Request *request, int n, int *failed)
 }
 
 /* At first awake: what is awaited comes soon. Others may want the core. */
-static enum transfer_end wait_for(MPI_Request *request, int n, double seconds, int *lost)
+static enum transfer_end wait_for(MPI_Comm calls, MPI_Request *request, int n, double seconds, int *lost)
 {
   double began = now(), looked = began;
   for (;;) {
@@ -162,9 +194,9 @@ static enum transfer_end wait_for(MPI_Request *request, int n, double seconds, i
     if (test_all(request, n, &failed) && !failed) return TRANSFER_DONE;
     double t = now(), waited = t - began;
     int calling = failed || waited > 0.8 * seconds;
-    if (!calling && t - looked > 0.02) calling = is_called(), looked = t;
+    if (!calling && t - looked > 0.02) calling = is_called(calls), looked = t;
     if (calling) {
-      enum transfer_end end = roll_call(0.2 * seconds, lost);
+      enum transfer_end end = roll_call(calls, 0.2 * seconds, lost);
       if (failed || *lost >= 0) return end;
       began = now(); /* all are there: somebody was slow */
     }
@@ -178,13 +210,14 @@ static enum transfer_end wait_for(MPI_Request *request, int n, double seconds, i
 static enum transfer_end transfer(void *handle, const struct parcel *out, int outs, const struct parcel *in,
                                   int ins, double seconds, int *lost)
 {
+  const struct group *own = handle;
   MPI_Request few[16], *request = few;
   int n = pieces_of(out, outs) + pieces_of(in, ins);
   if (n > 16) request = malloc((size_t)n * sizeof *request);
   if (!request) MPI_Abort(MPI_COMM_WORLD, 1);
-  int begun = start(in, ins, 0, *(MPI_Comm *)handle, request);
-  start(out, outs, 1, *(MPI_Comm *)handle, request + begun);
-  enum transfer_end end = wait_for(request, n, seconds, lost);
+  int begun = start(in, ins, 0, own->comm, request);
+  start(out, outs, 1, own->comm, request + begun);
+  enum transfer_end end = wait_for(own->calls, request, n, seconds, lost);
   if (request != few) free(request);
   return end;
 }
@@ -196,6 +229,7 @@ const struct comm_module *maxlogit_mpi(void);
 __attribute__((visibility("default"))) const struct comm_module *maxlogit_mpi(void)
 {
   static const struct comm_module module = {
-    COMM_MODULE_VERSION, library, open_world, split, drop, transfer, close_world, abort_world};
+    COMM_MODULE_VERSION, library,     open_world, split, drop, transfer, stop,
+    is_stopped,          close_world, abort_world};
   return &module;
 }

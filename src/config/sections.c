@@ -83,9 +83,8 @@ static const struct option_row device_rows[] = {
 static const char *const shard_kinds[] = {"none", "states", NULL};
 static const struct option_row comm_rows[] = {
   INT_ROW(struct comm_options, ranks, "0", 0, 1e6, "ranks",
-          "processes that a launcher (mpirun, srun) has started for this run: 0: all there are. A power of "
-          "two that divides "
-          "train.micro_batches",
+          "processes of those that a launcher (mpirun, srun) has started, for a run: 0: all there are, of a "
+          "sweep one. A power of two that divides train.micro_batches",
           OPTION_FREE | OPTION_NUMBER),
   CHOICE_ROW(struct comm_options, shard, "none", shard_kinds,
              "what ranks have but a part of: nothing, or the optimisers' states, of which each rank then "

@@ -9,6 +9,8 @@
    the program is loaded, ends the process as it ends any (130, 143), and nothing has been written. */
 void drive_catch_signals(void);
 int drive_stopping(void);
+/* As if a signal had come. */
+void drive_stop(void);
 
 /* Called after every step. */
 typedef void drive_tick(void *context, const struct trainer *);

@@ -7,8 +7,10 @@
 #include <unistd.h>
 #include "base/memory.h"
 #include "base/text.h"
+#include "model/model.h"
 #include "numerics/slab.h"
 #include "run/extend.h"
+#include "run/farm.h"
 #include "run/plan.h"
 #include "run/sweep_parts.h"
 #include "storage/recorder.h"
@@ -109,6 +111,15 @@ int sweep_is_begun(const struct sweep_point *p)
   return same;
 }
 
+/* About what a run costs: to find the longest. */
+static double work_of(const struct config *c)
+{
+  const struct train_options *t = config_section(c, "train");
+  const struct model_options *m = config_section(c, "model");
+  double tokens = (double)t->steps * (double)t->batch * (double)m->context, width = (double)m->width;
+  return tokens * width * ((double)model_blocks(m) * (12 * width + (double)m->context) + (double)m->vocab);
+}
+
 /* Fill in a point of the product; 0 in *is_new where it is the same run as an earlier one. */
 static int plan_point(struct planning *g, struct sweep_point *p, int *is_new, struct error *e)
 {
@@ -121,13 +132,19 @@ static int plan_point(struct planning *g, struct sweep_point *p, int *is_new, st
     const struct record_options *record = config_section(c, "record");
     p->structure = config_structure(c);
     p->steps = ((const struct train_options *)config_section(c, "train"))->steps;
+    p->work = work_of(c);
     struct buffer path = {0};
     buffer_add(&path, "%s/%s.h5", g->folder, p->id);
     p->path = path.text;
     p->was_done = !record->overwrite && sweep_is_done(p, &p->fate, c, p->lacks);
     if (p->was_done && p->fate == SWEEP_FAILED) snprintf(p->reason, sizeof p->reason, NONFINITE_FAILS);
     p->drops = ((const struct sweep_options *)config_section(c, "sweep"))->drop_checkpoints != 0;
-    if (!p->was_done && !record->overwrite && !sweep_is_begun(p))
+    if (farm_is_open() && record->overwrite)
+      status = error_set(e, STATUS_USAGE,
+                         "record.overwrite: ranks that share a sweep know by its files what is done; remove "
+                         "those instead");
+    int groups = farm_group() && farm_group()->ranks > 1; /* of which each begins its run anew */
+    if (!p->was_done && !record->overwrite && !groups && !sweep_is_begun(p))
       shorter_find(g->shorter, c, p->from, p->anew);
   }
   config_free(c);
@@ -163,6 +180,7 @@ int sweep_plan(struct sweep *s, const struct config *config, const char *name, l
     return error_set(e, STATUS_USAGE, "the product of the lists has more than %d points", MOST_POINTS);
   struct config *first = config_point(config, 0);
   int status = config_finish(first, e);
+  if (!status) status = farm_join(config_section(first, "comm"), e);
   const struct sweep_options *o = config_section(first, "sweep");
   struct buffer folder = {0};
   if (!status) {

@@ -90,6 +90,7 @@ int trainer_save(struct trainer *t, struct error *e)
                          .peak_step = t->health.peak.step,
                          .peak_at = t->health.peak.at};
   if (!recorder_keeps(t->recorder) && !meet_shards(t)) return STATUS_OK;
+  if (recorder_holds(t->recorder, e)) return e->status;
   list_tensors(t, &l);
   fetch(t, &l);
   if (!recorder_keeps(t->recorder)) {

@@ -11,19 +11,23 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "run/bits.h"
 #include "run/drive.h"
+#include "run/claim.h"
+#include "run/farm.h"
 #include "run/sweep_parts.h"
 
 /* --- how the machine is shared ---------------------------------------------------------------------------- */
 
 void sweep_share(struct sweep *s)
 {
-  long cores = thread_cores();
+  long cores = thread_cores() / (farm_is_open() ? comm_neighbours() : 1); /* of this rank */
+  if (cores < 1) cores = 1;
   long most = s->together < s->count ? s->together : s->count; /* threads that a launch can use well */
   if (!s->jobs && s->one_launch) s->jobs = 1;
   if (!s->threads) {
@@ -69,6 +73,7 @@ struct worker {
   pid_t pid;
   long *point, count; /* its points */
   int notes, text;
+  double heard; /* when it last told something */
   struct buffer line;
 };
 
@@ -84,10 +89,13 @@ static int open_pipe(int ends[2], struct error *e)
   return STATUS_OK;
 }
 
-static int start(struct sweep *s, struct worker *w, struct error *e)
+/* The point whose launch is to begin next; s->count: none. */
+static long next_first(struct sweep *s) { return farm_is_open() ? claim_longest(s) : next_waiting(s, 0); }
+
+static int start(struct sweep *s, struct worker *w, long first, struct error *e)
 {
   int notes[2], text[2];
-  w->count = next_launch(s, next_waiting(s, 0), NULL, w->point);
+  w->count = next_launch(s, first, NULL, w->point);
   if (open_pipe(notes, e)) return e->status;
   if (open_pipe(text, e)) {
     close(notes[0]);
@@ -103,6 +111,7 @@ static int start(struct sweep *s, struct worker *w, struct error *e)
   }
   close(notes[1]);
   close(text[1]);
+  w->heard = clock_seconds();
   w->pid = pid, w->notes = notes[0], w->text = text[0];
   for (long i = 0; pid > 0 && i < w->count; i++) s->points[w->point[i]].fate = SWEEP_RUNNING;
   if (pid > 0) return STATUS_OK;
@@ -116,12 +125,8 @@ static void hear_notes(struct sweep *s, struct worker *w)
 {
   struct note note;
   while (read(w->notes, &note, sizeof note) == (ssize_t)sizeof note) {
-    struct sweep_point *p = &s->points[note.point];
-    int was_over = p->fate > SWEEP_RUNNING;
-    p->fate = note.fate;
-    p->step = note.step;
-    if (*note.reason) snprintf(p->reason, sizeof p->reason, "%s", note.reason);
-    if (p->fate > SWEEP_RUNNING && !was_over) look(s, note.point);
+    sweep_hear(s, &note);
+    w->heard = clock_seconds();
   }
 }
 
@@ -145,14 +150,15 @@ static void bury(struct sweep *s, struct worker *w, int status)
   hear_text(s, w);
   for (long i = 0; i < w->count; i++) {
     struct sweep_point *p = &s->points[w->point[i]];
-    if (p->fate != SWEEP_RUNNING) continue;
+    if (p->fate != SWEEP_RUNNING || p->elsewhere) continue;
     p->fate = SWEEP_FAILED;
     if (WIFSIGNALED(status))
       snprintf(p->reason, sizeof p->reason, "killed by signal %d (%s)", WTERMSIG(status),
                strsignal(WTERMSIG(status)));
     else
       snprintf(p->reason, sizeof p->reason, "ended with status %d", WEXITSTATUS(status));
-    look(s, w->point[i]);
+    if (farm_is_open()) claim_bury(p, WIFSIGNALED(status) ? WTERMSIG(status) : 0, p->reason);
+    if (p->fate == SWEEP_FAILED) look(s, w->point[i]);
   }
   close(w->notes);
   close(w->text);
@@ -163,7 +169,8 @@ static void bury(struct sweep *s, struct worker *w, int status)
 static void reap(struct sweep *s, struct worker *workers, long count)
 {
   for (long i = 0; i < count; i++) {
-    int status;
+    int status, stuck = farm_is_open() && clock_seconds() - workers[i].heard >= farm_patience();
+    if (workers[i].pid && stuck) kill(workers[i].pid, SIGKILL);
     if (workers[i].pid && waitpid(workers[i].pid, &status, WNOHANG) == workers[i].pid)
       bury(s, &workers[i], status);
   }
@@ -182,6 +189,7 @@ static void listen_to(struct sweep *s, struct worker *workers, long count, struc
       hear_notes(s, &workers[i]);
       hear_text(s, &workers[i]);
     }
+  claim_look_around(s);
   look(s, -1);
 }
 
@@ -190,8 +198,8 @@ static long keep_busy(struct sweep *s, struct worker *workers, long count, struc
 {
   long busy = 0;
   for (long i = 0; i < count; i++) {
-    int waiting = next_waiting(s, 0) < s->count;
-    if (!workers[i].pid && waiting && !drive_stopping() && !e->status) start(s, &workers[i], e);
+    long first = workers[i].pid || drive_stopping() || e->status ? s->count : next_first(s);
+    if (first < s->count) start(s, &workers[i], first, e);
     busy += workers[i].pid != 0;
   }
   return busy;
@@ -203,7 +211,7 @@ static int outcome(const struct sweep *s, const struct error *e)
   for (long i = 0; i < s->count; i++) {
     enum sweep_fate fate = s->points[i].fate;
     failed |= fate == SWEEP_FAILED;
-    open |= fate == SWEEP_STOPPED || fate == SWEEP_WAITING;
+    open |= fate == SWEEP_STOPPED || fate == SWEEP_WAITING || fate == SWEEP_RUNNING;
   }
   return failed ? STATUS_FAIL : open ? STATUS_STOPPED : STATUS_OK;
 }
@@ -223,18 +231,23 @@ static int prepare_folder(const char *path, struct error *e)
 
 int sweep_run(struct sweep *s, struct error *e)
 {
+  if (farm_meet(e)) return e->status;
   long first = next_waiting(s, 0);
   if (first < s->count && prepare_folder(s->points[first].path, e)) return e->status;
   sweep_share(s);
+  if (farm_group() && farm_group()->ranks > 1) {
+    sweep_work_together(s);
+    return outcome(s, e);
+  }
   long count = s->jobs < s->count ? s->jobs : s->count, most = s->together;
   struct worker *workers = memory_new((size_t)count, sizeof *workers);
   long *points = memory_new((size_t)(count * most), sizeof *points);
   for (long i = 0; i < count; i++) workers[i].point = points + i * most;
   struct pollfd *ears = memory_new(2 * (size_t)count, sizeof *ears);
   drive_catch_signals();
-  for (int told = 0; keep_busy(s, workers, count, e);) {
+  for (int told = 0; keep_busy(s, workers, count, e) || (claim_look_around(s) && !drive_stopping());) {
     listen_to(s, workers, count, ears);
-    int stop = drive_stopping(); /* asked once: a signal may come at any time */
+    int stop = farm_stops(); /* asked once: a signal may come at any time */
     for (long i = 0; i < count && stop && !told; i++)
       if (workers[i].pid) kill(workers[i].pid, SIGTERM);
     told = stop;

@@ -21,7 +21,9 @@ struct sweep_point {
   char id[16], label[256];
   char *path; /* DIR/ID.h5 */
   enum sweep_fate fate;
-  int was_done;    /* before this sweep */
+  int elsewhere;      /* running, by another rank */
+  double work, heard; /* about how many operations it takes; when that rank was last heard of */
+  int was_done;       /* before this sweep */
   char lacks[256]; /* record keys asked for that its file was made without, "record.pairs=1 (has 0)"; or "" */
   char from[4096]; /* a shorter run that it goes on from; or "" */
   char anew[128];  /* why it does not go on from the shorter run that is there; or "" */

@@ -1,4 +1,4 @@
-/* sweep_parts.h - what a sweep's files share; each calls only those before it: points.c, worker.c, sweep.c */
+/* sweep_parts.h - what a sweep's files share; each calls only those before it: points.c, claim.c, worker.c, sweep.c */
 #ifndef MAXLOGIT_SWEEP_PARTS_H
 #define MAXLOGIT_SWEEP_PARTS_H
 #include "run/sweep.h"
@@ -22,6 +22,10 @@ struct note {
   long step;
   char reason[512];
 };
+/* What it tells is heard; and told on, where that is the end of the point. */
+void sweep_hear(struct sweep *, const struct note *);
+/* All points, one after another, by the ranks of this process's group together (run/farm.h). */
+void sweep_work_together(struct sweep *);
 /* The worker of a launch, these points; its notes go to `fd`. It ends with its parent. */
 _Noreturn void sweep_work(struct sweep *, const long *point, long count, int fd, pid_t parent);
 #endif

@@ -11,7 +11,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "run/drive.h"
 #include "run/extend.h"
+#include "run/claim.h"
+#include "run/farm.h"
 #include "run/launch.h"
 #include "run/sweep_parts.h"
 #include "storage/checkpoint.h"
@@ -19,7 +22,7 @@
 
 struct sweep_launch {
   struct sweep *sweep;
-  int fd; /* takes the notes */
+  int fd; /* takes the notes; -1: they are heard here */
   const long *point;
   struct lock **lock;     /* by point */
   struct launch_run *run; /* those that are computed, and of each: */
@@ -27,11 +30,34 @@ struct sweep_launch {
   double *told;           /* when its progress was last told */
 };
 
+void sweep_hear(struct sweep *s, const struct note *note)
+{
+  struct sweep_point *p = &s->points[note->point];
+  int was_over = p->fate > SWEEP_RUNNING;
+  p->elsewhere = note->fate == SWEEP_ELSEWHERE && farm_is_open(); /* it is waited for */
+  p->fate = p->elsewhere ? SWEEP_RUNNING : note->fate;
+  p->step = note->step;
+  if (*note->reason) snprintf(p->reason, sizeof p->reason, "%s", note->reason);
+  if (p->fate > SWEEP_RUNNING && !was_over && s->look) s->look(s->context, s, note->point);
+}
+
+static struct sweep_point *launched(const struct sweep_launch *c, long at)
+{
+  return &c->sweep->points[c->point[at]];
+}
+
 static void tell(const struct sweep_launch *c, long at, enum sweep_fate fate, long step, const char *reason)
 {
+  const struct sweep_point *p = launched(c, at);
   struct note note = {.point = c->point[at], .fate = fate, .step = step};
+  struct error ignored = {0};
   snprintf(note.reason, sizeof note.reason, "%.511s", reason);
-  while (write(c->fd, &note, sizeof note) < 0 && errno == EINTR) {}
+  if (c->lock[at] && lock_was_taken(c->lock[at], &ignored)) /* this one was taken for lost */
+    note.fate = SWEEP_ELSEWHERE;
+  else if (fate == SWEEP_FAILED || fate == SWEEP_STOPPED)
+    claim_mark(c->lock[at], p, fate, step, note.reason);
+  if (c->fd < 0) sweep_hear(c->sweep, &note);
+  while (c->fd >= 0 && write(c->fd, &note, sizeof note) < 0 && errno == EINTR) {}
 }
 
 static void tell_progress(void *context, int run, const struct trainer *t)
@@ -41,11 +67,8 @@ static void tell_progress(void *context, int run, const struct trainer *t)
   if (now - c->told[run] < TICK_MS * 1e-3) return;
   c->told[run] = now;
   tell(c, c->point_of[run], SWEEP_RUNNING, trainer_step_count(t), "");
-}
-
-static struct sweep_point *launched(const struct sweep_launch *c, long at)
-{
-  return &c->sweep->points[c->point[at]];
+  claim_mark(c->lock[c->point_of[run]], launched(c, c->point_of[run]), SWEEP_RUNNING, trainer_step_count(t),
+             "");
 }
 
 /* The run of a point, to be computed; 0 where there is nothing to do, which is told. */
@@ -62,6 +85,12 @@ static int enlist(struct sweep_launch *c, long at, struct launch_run *run)
     tell(c, at, errno == EWOULDBLOCK ? SWEEP_ELSEWHERE : SWEEP_FAILED, p->steps, e.text);
     return 0;
   }
+  char reason[512];
+  if (claim_ended(p, &fate, reason)) {
+    tell(c, at, fate, 0, reason);
+    return 0;
+  }
+  claim_mark(c->lock[at], p, SWEEP_RUNNING, 0, "");
   struct config *config = sweep_config_of(p, p->path, &e);
   if (!config) {
     tell(c, at, SWEEP_FAILED, 0, e.text);
@@ -123,10 +152,87 @@ _Noreturn void sweep_work(struct sweep *s, const long *point, long count, int fd
   for (long i = 0; i < count; i++)
     if (enlist(&c, i, &c.run[runs])) c.point_of[runs++] = i;
   launch_drive(c.run, runs, (int)s->threads, &(struct launch_ears){tell_progress, tell_end, &c});
-  for (long i = 0; i < count; i++) {
-    char lock_path[4096];
-    run_sibling(lock_path, launched(&c, i)->path, ".point");
-    if (c.lock[i]) lock_release(c.lock[i], lock_path);
-  }
+  for (long i = 0; i < count; i++) claim_release(c.lock[i], launched(&c, i));
   _exit(STATUS_OK); /* without the parent's buffers and exit handlers */
+}
+
+/* --- a run by the ranks of a group ------------------------------------------------------------------------------ */
+
+/* What the first of a group says to the others. */
+struct order {
+  enum { WAIT, END, TRAIN } what;
+  int goes_on; /* from its file */
+  long point;
+};
+
+static void tick(void *context, const struct trainer *t)
+{
+  if (!farm_group()->rank) tell_progress(context, 0, t);
+  farm_stops();
+  if (!farm_group()->rank) claim_look_around(((struct sweep_launch *)context)->sweep);
+}
+
+/* The first of the group holds the lock. */
+static void train(struct sweep_launch *c, const struct order *o)
+{
+  struct sweep_point *p = launched(c, 0);
+  struct launch_run *run = c->run;
+  struct trainer *t = NULL;
+  struct config *config = sweep_config_of(p, p->path, &run->error);
+  if (!config)
+    run->status = run->error.status;
+  else if (o->goes_on)
+    run->status = trainer_resume(&t, p->path, NULL, 0, &run->error);
+  else
+    run->status = trainer_init(&t, config, 0, &run->error);
+  int stops = 0;
+  if (!run->status) run->status = trainer_meet(t, &stops, &run->error);
+  if (!run->status)
+    run->status = drive(t, ((const struct train_options *)config_section(config, "train"))->max_time, tick, c,
+                        &run->error);
+  else if (t)
+    trainer_abandon(t);
+  farm_group()->status = STATUS_OK; /* an end of this run alone */
+  config_free(config);
+}
+
+static struct order next_order(struct sweep *s, struct sweep_launch *c, long *point)
+{
+  while (!farm_stops() && (*point = claim_longest(s)) < s->count) {
+    int goes = enlist(c, 0, c->run), fresh = c->run->config != NULL;
+    config_free(c->run->config);
+    if (goes) return (struct order){TRAIN, !fresh, *point};
+    claim_release(c->lock[0], launched(c, 0));
+    c->lock[0] = NULL;
+  }
+  int goes_on = claim_look_around(s) && !farm_stops();
+  return (struct order){goes_on ? WAIT : END, 0, 0};
+}
+
+void sweep_work_together(struct sweep *s)
+{
+  struct comm *group = farm_group();
+  struct order *said = memory_new((size_t)group->ranks, sizeof *said), own;
+  for (;;) {
+    struct lock *lock = NULL;
+    long point = 0, point_of = 0;
+    double told = 0;
+    struct launch_run run = {0};
+    struct sweep_launch c = {s, -1, &point, &lock, &run, &point_of, &told};
+    own = group->rank ? (struct order){0} : next_order(s, &c, &point);
+    comm_gather(group, &own, said, sizeof own);
+    if (said->what == END) break;
+    if (said->what == WAIT) {
+      usleep(TICK_MS * 1000);
+      if (!group->rank && s->look) s->look(s->context, s, -1);
+      continue;
+    }
+    point = said->point;
+    train(&c, said);
+    if (!group->rank) tell_end(&c, 0);
+    claim_release(lock, &s->points[point]);
+  }
+  for (long i = 0; group->rank && i < s->count; i++)
+    if (s->points[i].fate <= SWEEP_RUNNING) claim_look(&s->points[i]);
+  memory_free(said);
 }

@@ -232,7 +232,9 @@ void h5_put_head(struct h5 *h, const void *head, size_t size)
   h->head_size = size;
 }
 
-int h5_save(struct h5 *h, const char *path, struct error *e)
+int h5_save(struct h5 *h, const char *path, struct error *e) { return h5_save_held(h, path, NULL, e); }
+
+int h5_save_held(struct h5 *h, const char *path, const struct lock *held, struct error *e)
 {
   size_t size = finish(h), behind = h->head_size + HEAD_LINE + SEAL_BYTES + 1;
   h->outside = 1; /* the disk may take its time */
@@ -248,7 +250,7 @@ int h5_save(struct h5 *h, const char *path, struct error *e)
       size += HEAD_LINE;
     }
     seal_make(room, size, (char *)room + size);
-    status = file_write(path, room, size + SEAL_BYTES, e);
+    status = file_write_held(path, room, size + SEAL_BYTES, held, e);
   } else
     error_set(e, status, "cannot write %s: %s", path, h->problem.status ? h->problem.text : "out of memory");
   h5_free(h);

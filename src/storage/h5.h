@@ -41,6 +41,8 @@ size_t h5_row_bytes(const struct h5_shape *);
 struct h5 *h5_new(void);
 /* Close, seal, write to `path` by file_write. Frees h in every case. */
 int h5_save(struct h5 *, const char *path, struct error *);
+struct lock;
+int h5_save_held(struct h5 *, const char *path, const struct lock *, struct error *); /* by file_write_held */
 
 /* The file's head (storage/seal.h): its texts. */
 void h5_put_head(struct h5 *, const void *head, size_t size);

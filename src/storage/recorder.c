@@ -166,6 +166,11 @@ struct recorder *recorder_null(const struct run_facts *facts)
 
 int recorder_keeps(const struct recorder *r) { return !r->is_null; }
 
+int recorder_holds(const struct recorder *r, struct error *e)
+{
+  return r->lock ? lock_was_taken(r->lock, e) : STATUS_OK;
+}
+
 void recorder_free(struct recorder *r)
 {
   if (!r) return;

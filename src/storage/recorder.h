@@ -80,6 +80,8 @@ double recorder_seconds(const struct recorder *); /* of all steps that were time
 double recorder_last(const struct recorder *, const char *series, enum series_axis);
 /* A line to RUN.live.tsv (loss, lr, largest max logit and where, ...), where there is a row that has none. */
 int recorder_live(struct recorder *, struct error *);
+/* STATUS_FAIL where another process has taken the run over: this one was taken for lost, and must not write. */
+int recorder_holds(const struct recorder *, struct error *);
 /* Is a whole-file snapshot worth it now (growing intervals)? */
 int recorder_due(const struct recorder *);
 /* state: running, finished, diverged, stopped. `final` compresses. */

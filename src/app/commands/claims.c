@@ -12,6 +12,7 @@
 #include "ledger/page.h"
 #include "ledger/tell.h"
 #include "run/drive.h"
+#include "run/farm.h"
 
 enum { QUICK_STAGES = 2 };
 static const char *const levels[] = {"quick", "full", NULL};
@@ -110,9 +111,9 @@ static int settle(struct ledger *l, const struct options *a, struct error *error
 {
   char scripts[4096];
   if (a->report && gnuplot_scripts(NULL, scripts, error)) return error->status;
-  l->look = look;
+  if (farm_tells()) l->look = look;
   l->context = (void *)(uintptr_t)a;
-  if (!a->quiet) l->begin = begin, l->tune = tune;
+  if (!a->quiet && farm_tells()) l->begin = begin, l->tune = tune;
   int status = STATUS_OK;
   for (int i = 0; i < a->replicate.count && !status; i++)
     status = ledger_replicate(l, claim_rows, a->replicate.word[i], 0, error);
@@ -126,6 +127,7 @@ static int settle(struct ledger *l, const struct options *a, struct error *error
     json_print(tell_json(l));
   else
     tell_table(l);
+  if (!farm_tells()) return status;
   if (ledger_keep(l, error)) return error->status;
   if (a->report && page_write(l, a->report, scripts, error)) return error->status;
   if (a->readme && tell_readmes(l, a->readme, error)) return error->status;
@@ -137,6 +139,7 @@ static int claims(void *request, struct error *e)
   const struct options *r = request;
   struct ledger l = {0};
   drive_catch_signals();
+  if (!r->list && farm_open(e)) return e->status;
   int status = ledger_open(&l, claim_rows, r->request.words.word, r->request.words.count, e);
   l.stages = r->level ? STAGES : QUICK_STAGES;
   l.assignment = r->request.setting, l.assignments = r->request.settings;

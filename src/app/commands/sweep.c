@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "run/drive.h"
+#include "run/farm.h"
 #include "run/sweep.h"
 #include "storage/recorder.h"
 
@@ -240,23 +241,24 @@ static int plan(struct sweep *s, struct config *c, const struct options *r, stru
 
 static int run_points(struct sweep *s, const struct options *a, struct error *e)
 {
-  struct view view = {.quiet = a->quiet != 0,
-                      .terminal = !a->quiet && isatty(STDERR_FILENO),
+  int quiet = a->quiet || !farm_tells();
+  struct view view = {.quiet = quiet,
+                      .terminal = !quiet && isatty(STDERR_FILENO),
                       .started = clock_seconds(),
                       .before = share(s)};
-  s->look = look;
+  if (farm_tells()) s->look = look;
   s->say = say;
   s->context = &view;
-  if (!a->quiet && s->count)
+  if (!quiet && s->count)
     message("%ld run%s, %ld of them done before", s->count, text_s(s->count), count_over(s));
   sweep_share(s);
-  if (!a->quiet && s->together > 1)
+  if (!quiet && s->together > 1)
     message("up to %ld runs a launch, on %ld thread%s; %ld launch%s at a time", s->together, s->threads,
             text_s(s->threads), s->jobs, s->jobs == 1 ? "" : "es");
   say_what_lacks(s);
-  if (!a->quiet) say_what_extends(s);
+  if (!quiet) say_what_extends(s);
   for (long i = 0; i < s->count; i++)
-    if (s->points[i].fate == SWEEP_FAILED) look(&view, s, i); /* in an earlier sweep */
+    if (s->points[i].fate == SWEEP_FAILED && farm_tells()) look(&view, s, i); /* in an earlier sweep */
   int status = sweep_run(s, e);
   clear_bar(&view);
   for (int i = 0; i < view.lines; i++) memory_free(view.line[i]);
@@ -270,6 +272,7 @@ static int sweep(void *request, struct error *e)
   const struct options *r = request;
   struct sweep s = {0};
   drive_catch_signals();
+  if (!r->list && farm_open(e)) return e->status;
   struct config *c = config_new();
   int status = plan(&s, c, r, e);
   if (!status && r->list)

@@ -1,0 +1,188 @@
+#include "run/claim.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "run/farm.h"
+#include "run/sweep_parts.h"
+#include "storage/layout.h"
+
+static const double look_seconds = 0.5;
+
+/* --- marks ------------------------------------------------------------------------------------------------------ */
+
+struct mark {
+  uint64_t farm; /* whose: what another says does not bind this one */
+  int kills;     /* workers that were killed at it */
+  int fate;
+  long step;
+  char reason[512];
+};
+
+/* 0: there is no file. What cannot be read is of another farm, or none. */
+static int read_mark(const char *path, struct mark *m)
+{
+  char *text;
+  size_t length;
+  int at = 0;
+  struct error ignored = {0};
+  *m = (struct mark){.fate = SWEEP_RUNNING};
+  if (access(path, F_OK) || file_read(path, &text, &length, &ignored)) return 0;
+  if (sscanf(text, "%" SCNx64 " %d %d %ld %n", &m->farm, &m->kills, &m->fate, &m->step, &at) != 4 || !at)
+    m->farm = 0;
+  snprintf(m->reason, sizeof m->reason, "%.*s", (int)strcspn(text + at, "\n"), text + at);
+  memory_free(text);
+  return 1;
+}
+
+static void write_mark(struct lock *lock, const struct mark *m)
+{
+  char text[700];
+  snprintf(text, sizeof text, "%016" PRIx64 " %d %d %ld %s\n", farm_id(), m->kills, m->fate, m->step,
+           m->reason);
+  lock_write(lock, text);
+}
+
+static int is_ours(const struct mark *m) { return m->farm == farm_id(); }
+
+void claim_mark(struct lock *lock, const struct sweep_point *p, enum sweep_fate fate, long step,
+                const char *reason)
+{
+  char path[4096];
+  struct mark m;
+  if (!farm_is_open() || !lock) return;
+  run_sibling(path, p->path, ".point");
+  if (!read_mark(path, &m) || !is_ours(&m)) m.kills = 0;
+  m.fate = (int)fate;
+  m.step = step;
+  snprintf(m.reason, sizeof m.reason, "%s", reason);
+  write_mark(lock, &m);
+}
+
+int claim_ended(const struct sweep_point *p, enum sweep_fate *fate, char reason[512])
+{
+  char path[4096];
+  struct mark m;
+  run_sibling(path, p->path, ".point");
+  if (!farm_is_open() || !read_mark(path, &m) || !is_ours(&m) || m.fate == SWEEP_RUNNING) return 0;
+  *fate = (enum sweep_fate)m.fate;
+  snprintf(reason, 512, "%s", m.reason);
+  return 1;
+}
+
+void claim_release(struct lock *lock, const struct sweep_point *p)
+{
+  char path[4096], reason[512];
+  enum sweep_fate fate;
+  run_sibling(path, p->path, ".point");
+  lock_release(lock, claim_ended(p, &fate, reason) ? NULL : path);
+}
+
+void claim_bury(struct sweep_point *p, int signal, const char *reason)
+{
+  char path[4096];
+  struct mark m;
+  struct error ignored = {0};
+  run_sibling(path, p->path, ".point");
+  struct lock *lock = lock_take(path, &ignored);
+  if (!lock) { /* another is at it again */
+    p->fate = SWEEP_RUNNING;
+    p->elsewhere = 1;
+    return;
+  }
+  if (!read_mark(path, &m) || !is_ours(&m)) m.kills = 0;
+  int again = signal == SIGKILL && !m.kills++;
+  m.fate = again ? SWEEP_RUNNING : SWEEP_FAILED;
+  snprintf(m.reason, sizeof m.reason, "%s", again ? "" : reason);
+  write_mark(lock, &m);
+  lock_release(lock, NULL);
+  p->fate = again ? SWEEP_WAITING : SWEEP_FAILED;
+  if (again) message("%s %s: its process was %s; it is taken up again", p->id, p->label, reason);
+}
+
+/* --- the points of others --------------------------------------------------------------------------------------- */
+
+/* Its holder may be alive, and must not write any more: it sees that it has lost the lock, and ends. */
+static void take_from(struct sweep_point *p, const char *path)
+{
+  char lock[4096];
+  run_sibling(lock, p->path, ".lock");
+  unlink(path);
+  unlink(lock);
+  p->fate = SWEEP_WAITING;
+  message("%s %s: its process has not been heard of for %g s (comm.timeout); it is taken up again", p->id,
+          p->label, farm_patience());
+}
+
+/* Without making the file. */
+static int is_free(const char *path)
+{
+  int fd = open(path, O_RDONLY | O_CLOEXEC), has = fd < 0 || !flock(fd, LOCK_SH | LOCK_NB);
+  if (fd >= 0) close(fd);
+  return has;
+}
+
+void claim_look(struct sweep_point *p)
+{
+  char path[4096];
+  struct mark m;
+  double now = clock_seconds();
+  run_sibling(path, p->path, ".point");
+  p->elsewhere = 0;
+  if (claim_ended(p, &p->fate, p->reason)) return;
+  if (!read_mark(path, &m)) {
+    if (!sweep_is_done(p, &p->fate, NULL, NULL)) p->fate = SWEEP_WAITING;
+  } else if (is_free(path)) {
+    p->fate = SWEEP_WAITING;
+  } else {
+    if (p->fate != SWEEP_RUNNING || m.step != p->step || !p->heard) p->heard = now;
+    p->fate = SWEEP_RUNNING;
+    p->elsewhere = 1;
+    p->step = m.step;
+    if (is_ours(&m) && now - p->heard >= farm_patience()) take_from(p, path);
+  }
+  if (!p->elsewhere) p->heard = 0;
+}
+
+int claim_look_around(struct sweep *s)
+{
+  static double looked;
+  int any = 0, waiting = 0;
+  if (!farm_is_open()) return 0;
+  for (long i = 0; i < s->count; i++) {
+    any |= s->points[i].elsewhere;
+    waiting |= s->points[i].fate == SWEEP_WAITING;
+  }
+  /* who has work himself and tells nobody need not know */
+  if (!any || clock_seconds() - looked < look_seconds || (waiting && !farm_tells())) return any;
+  looked = clock_seconds();
+  for (long i = 0; i < s->count; i++) {
+    struct sweep_point *p = &s->points[i];
+    if (!p->elsewhere) continue;
+    claim_look(p);
+    if (p->fate > SWEEP_RUNNING && s->look) s->look(s->context, s, i);
+  }
+  return 1;
+}
+
+long claim_longest(struct sweep *s)
+{
+  for (;;) {
+    long best = s->count;
+    for (long i = 0; i < s->count; i++)
+      if (s->points[i].fate == SWEEP_WAITING &&
+          (best == s->count || s->points[i].work > s->points[best].work))
+        best = i;
+    if (best == s->count) return best;
+    claim_look(&s->points[best]);
+    if (s->points[best].fate == SWEEP_WAITING) return best;
+    if (s->points[best].fate > SWEEP_RUNNING && s->look) s->look(s->context, s, best);
+  }
+}

@@ -1,0 +1,121 @@
+#!/bin/sh
+# shellcheck disable=SC2086 # lists of settings
+# A sweep shared out among ranks, one a run or two: the files of one machine, each point told once, the longest first; a
+# worker that is killed or stuck, a rank that is stuck, a signal to one of them, a point that fails; and the ledger.
+cd "${top_builddir:-.}" || exit 99
+. "${top_srcdir:-.}/tests/comm/mpirun.sh"
+. "${top_srcdir:-.}/tests/small_runs.sh"
+program=$PWD/maxlogit
+small='model.width=16 model.heads=2 model.context=16 train.batch=4 train.micro_batches=2 train.warmup=2 train.val_every=0
+  train.val_batches=1 checkpoint.every=20'
+printf 'preset = muon, muonclip\n[train]\nlr = 0.01, 0.02\nsteps = 20, 60, 40\n' >"$dir/s.conf"
+cd "$dir" || exit 99
+sweep() { "$program" sweep s.conf $small "$@"; }
+on() { n=$1; shift; ranks "$n" "$program" sweep s.conf $small "$@"; }
+same() {
+  for file in one/*.h5; do
+    "$OLDPWD/tests/same_run" "$file" "$1/$(basename "$file")" >log 2>&1 || fail "$1: $(head -n 3 log)"
+  done
+  [ -z "$(ls "$1"/*.point "$1"/*.lock 2>/dev/null)" ] || fail "$1: left behind: $(ls "$1")"
+}
+names() { sed 's/ [0-9.-]* *preset/ preset/' "$1" | sort; } # all but the time
+
+sweep -q sweep.dir=one >table || fail "alone"
+for groups in "3 0 13" "4 2 13"; do
+  set -- $groups
+  on "$1" sweep.dir="on$1" comm.ranks="$2" >table.on 2>err || fail "$1 ranks: exit $?, $(cat err)"
+  same "on$1"
+  names table >t1
+  names table.on >t2
+  cmp t1 t2 || fail "$1 ranks: another table: $(cat table.on)"
+  [ "$(grep -c ' finished preset=' err)" = 12 ] || fail "$1 ranks: not each point once: $(cat err)"
+  [ "$(wc -l <err)" = "$3" ] || fail "$1 ranks: more is told: $(cat err)"
+done
+on 2 sweep.dir=order comm.ranks=2 2>err >/dev/null || fail "one group: $(cat err)"
+[ "$(sed -n 's/.*finished .*steps=\([0-9]*\).*/\1/p' err | tr '\n' ' ')" = "60 60 60 60 40 40 40 40 20 20 20 20 " ] ||
+  fail "not the longest first: $(cat err)"
+
+# refused by all, told once
+refused() {
+  on 2 "$@" >err 2>&1
+  [ $? = 2 ] || fail "$*: not refused: $(cat err)"
+  [ "$(wc -l <err)" -ge 1 ] && [ "$(grep -c "$want" err)" = 1 ] || fail "$*: $(cat err)"
+}
+want='cannot be cut into such groups' refused comm.ranks=3 sweep.dir=no
+want='record.overwrite: ranks' refused record.overwrite=1 sweep.dir=no
+want='train.lrr' refused train.lrr=1 sweep.dir=no
+[ ! -e no ] || fail "a refused sweep leaves files"
+
+# a point that fails does so once, the others are done
+on 3 sweep.dir=bad train.on_nonfinite=fail train.lr=0.01,1e30 train.steps=20 2>err >table.on
+[ $? = 1 ] || fail "bad: exit $?"
+[ "$(grep -c 'failed: diverged' err)" = 2 ] || fail "bad: $(cat err)"
+[ "$(grep -c finished table.on)" = 2 ] || fail "bad: $(cat table.on)"
+
+# --- disturbed: long points, of which rank 1 has one --------------------------------------------------------------
+printf 'preset = muon\n[train]\nlr = 0.01, 0.02\nsteps = 900\n' >s.conf
+rm -rf one
+sweep -q sweep.dir=one >table || fail "alone, long"
+start() { # NAME SETTING...
+  name=$1
+  shift
+  # shellcheck disable=SC2016 # of the inner shell
+  ranks 2 sh -c 'echo $$ >"$0.$(printenv OMPI_COMM_WORLD_RANK PMI_RANK | head -n 1)"; exec "$@"' "$dir/$name.pid" \
+    "$program" sweep s.conf $small sweep.dir="$name" "$@" >"$name.table" 2>"$name.err" &
+  launcher=$!
+  for _ in $(seq 300); do
+    [ "$(ls "$name"/*.live.tsv 2>/dev/null | wc -l)" = 2 ] && break
+    sleep 0.1
+  done
+  rank=$(cat "$name.pid.1")
+  worker=$(cat "/proc/$rank/task/$rank/children")
+  worker=${worker%% *}
+  [ -n "$worker" ] || fail "$name: rank 1 has no worker: $(cat "$name.err")"
+}
+end() { wait $launcher; status=$?; }
+
+start killed comm.timeout=3
+kill -9 $worker
+end
+[ $status = 0 ] || fail "killed: exit $status: $(cat killed.err)"
+grep -q 'its process was killed by signal 9' killed.err || fail "killed: $(cat killed.err)"
+same killed
+
+start stuck comm.timeout=3
+kill -STOP $worker
+end
+[ $status = 0 ] || fail "stuck: exit $status: $(cat stuck.err)"
+grep -q 'its process was killed by signal 9' stuck.err || fail "stuck: $(cat stuck.err)"
+same stuck
+
+# a whole rank: the other takes its point, and says who is missing at the end; woken, it does no harm
+start lost comm.timeout=3
+kill -STOP $worker $rank
+for _ in $(seq 300); do
+  [ "$("$program" show lost 2>/dev/null | grep -c finished)" = 2 ] && break
+  sleep 0.1
+done
+kill -CONT $worker
+end
+[ $status = 1 ] || fail "lost: exit $status: $(cat lost.err)"
+grep -q 'has not been heard of for 3 s' lost.err || fail "lost: nobody took it up: $(cat lost.err)"
+[ "$(grep -c "rank 1 of 2 on $(hostname) has not answered" lost.err)" = 1 ] || fail "lost: $(cat lost.err)"
+kill -9 $worker $rank 2>/dev/null
+for _ in $(seq 50); do kill -0 $worker 2>/dev/null || break; sleep 0.1; done
+same lost
+
+# a signal to one stops all; the same command goes on
+start told
+kill -TERM "$rank"
+end
+[ $status = 75 ] || fail "told: exit $status: $(cat told.err)"
+on 2 sweep.dir=told -q >/dev/null 2>err || fail "told: does not go on: $(cat err)"
+same told
+
+# the ledger says the same, once
+tiny="$small train.steps=20 record.probe_every=1"
+"$program" claims C-18 $tiny sweep.dir=l1 --json >l1.json 2>err || fail "claims: $(cat err)"
+ranks 3 "$program" claims C-18 $tiny sweep.dir=l2 --json >l2.json 2>err || fail "claims on 3: $(cat err)"
+cmp l1.json l2.json || fail "claims: another verdict on ranks"
+[ "$(grep -c ' finished ' err)" = "$(ls l2/*.h5 | wc -l)" ] || fail "claims: not each run once: $(cat err)"
+finish
