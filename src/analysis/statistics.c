@@ -271,16 +271,28 @@ struct survival survival_of(const double *time, const int *censored, int n)
 
 /* --- several tests, equivalence, power ----------------------------------------------------------------- */
 
-int holm(double *p, int n)
+static void step_down(double *p, const size_t *order, int tests)
+{
+  double least = 0;
+  for (int i = 0; i < tests; i++) p[order[i]] = least = fmax(least, fmin(1, (tests - i) * p[order[i]]));
+}
+
+static void step_up(double *p, const size_t *order, int tests)
+{
+  double least = 1;
+  for (int i = tests; i-- > 0;) p[order[i]] = least = fmin(least, tests * p[order[i]] / (i + 1));
+}
+
+/* Of those that are known, in their order. */
+static int correct(double *p, int n, void (*step)(double *p, const size_t *order, int tests))
 {
   size_t *order = memory_new((size_t)n + 1, sizeof *order);
-  double *known = memory_new((size_t)n + 1, sizeof *known), least = 0;
+  double *known = memory_new((size_t)n + 1, sizeof *known);
   int tests = 0, next = 0;
   for (int i = 0; i < n; i++)
     if (!isnan(p[i])) known[tests++] = p[i];
   gsl_sort_index(order, known, 1, (size_t)tests);
-  for (int i = 0; i < tests; i++)
-    known[order[i]] = least = fmax(least, fmin(1, (tests - i) * known[order[i]]));
+  step(known, order, tests);
   for (int i = 0; i < n; i++)
     if (!isnan(p[i])) p[i] = known[next++];
   memory_free(order);
@@ -288,21 +300,8 @@ int holm(double *p, int n)
   return tests;
 }
 
-int false_discovery(double *p, int n)
-{
-  size_t *order = memory_new((size_t)n + 1, sizeof *order);
-  double *known = memory_new((size_t)n + 1, sizeof *known), least = 1;
-  int tests = 0, next = 0;
-  for (int i = 0; i < n; i++)
-    if (!isnan(p[i])) known[tests++] = p[i];
-  gsl_sort_index(order, known, 1, (size_t)tests);
-  for (int i = tests; i-- > 0;) known[order[i]] = least = fmin(least, tests * known[order[i]] / (i + 1));
-  for (int i = 0; i < n; i++)
-    if (!isnan(p[i])) p[i] = known[next++];
-  memory_free(order);
-  memory_free(known);
-  return tests;
-}
+int holm(double *p, int n) { return correct(p, n, step_down); }
+int false_discovery(double *p, int n) { return correct(p, n, step_up); }
 
 double zero_mean_p(const double *differences, int n)
 {

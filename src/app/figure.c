@@ -1,5 +1,6 @@
 /* figure.c - the registry of figures, and what they share */
 #include "app/figure.h"
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,22 @@ const struct figure *figure_find(const char *name)
 {
   for (const struct figure *const *f = figures; *f; f++)
     if (!strcmp((*f)->name, name)) return *f;
+  return NULL;
+}
+
+FILE *figure_script(const struct figure *figure, const struct figure_request *r, const char *scripts,
+                    const char *term, const char *out, struct error *error)
+{
+  FILE *f = gnuplot_file(error);
+  if (!f) return NULL;
+  gnuplot_terminal(f, scripts, term, out);
+  if (!figure->asked) figure_put_groups(f, r->set);
+  int status = figure->data(f, r, error);
+  fprintf(f, "load plots.'/%s.gp'\n", figure->name);
+  if (!status && (fflush(f) != 0 || ferror(f)))
+    status = error_set(error, STATUS_FAIL, "file in memory: %s", strerror(errno));
+  if (!status) return f;
+  fclose(f);
   return NULL;
 }
 

@@ -32,6 +32,9 @@ struct figure {
 extern const struct figure *const figures[]; /* NULL-terminated, generated registry */
 extern const char *const figure_names[];     /* the same by name */
 const struct figure *figure_find(const char *name);
+/* The whole input of gnuplot for one, to be closed (gnuplot.h has scripts, term and out). */
+FILE *figure_script(const struct figure *, const struct figure_request *, const char *scripts,
+                    const char *term, const char *out, struct error *);
 /* STATUS_USAGE where the set has more groups than a figure takes, naming what to choose by; figure_needs:
    does every run have rows of this series? */
 int figure_fits(const struct runset *, struct error *);

@@ -38,6 +38,14 @@ const char *text_file_name(const char *path)
   return slash ? slash + 1 : path;
 }
 
+char *text_stem(const char *path, const char *ending)
+{
+  char *name = memory_text(text_file_name(path));
+  size_t length = strlen(name), end = strlen(ending);
+  if (length > end && text_ends_with(name, ending)) name[length - end] = 0;
+  return name;
+}
+
 const char *text_last_part(const char *name)
 {
   const char *dot = strrchr(name, '.');

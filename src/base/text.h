@@ -12,6 +12,8 @@ void buffer_add(struct buffer *, const char *format, ...) __attribute__((format(
 
 /* What of a path stands behind its last slash, or all of it. */
 const char *text_file_name(const char *path);
+/* The same without that ending, if it has more than that: "sweep" of "experiments/01-width/sweep.conf". */
+char *text_stem(const char *path, const char *ending);
 
 /* Its last part: "lr" of "train.lr"; all of it where there is no dot. */
 const char *text_last_part(const char *name);

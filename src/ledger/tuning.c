@@ -4,12 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "run/drive.h"
+#include "ledger/rounds.h"
 #include "storage/recorder.h"
 
 enum { ROUND_STEPS = 2, RESAMPLES = 2000 };
@@ -131,28 +130,13 @@ void tuning_free(struct tuning *t)
 
 /* --- a round of runs ------------------------------------------------------------------------------------ */
 
-struct round {
-  struct sweep sweep;
-  struct config **config;
-  size_t configs;
-};
-
-static void round_free(struct round *r)
-{
-  sweep_free(&r->sweep);
-  for (size_t i = 0; i < r->configs; i++) config_free(r->config[i]);
-  memory_free(r->config);
-  *r = (struct round){0};
-}
-
 static int plan_point(struct tuning *t, const struct tuning_arm *a, struct tuning_point *p, struct round *r,
                       struct error *error)
 {
   struct sweep s = {0};
   char seeds[64];
   struct config *c = config_point(a->config, 0);
-  r->config = memory_grow(r->config, r->configs, r->configs + 1, sizeof *r->config);
-  r->config[r->configs++] = c;
+  round_keep(r, c);
   int status = STATUS_OK;
   for (int k = 0; k < t->keys && !status; k++) status = config_set(c, t->key[k], p->text[k], "tuning", error);
   snprintf(seeds, sizeof seeds, "train.seed=%d:%ld:lin:%ld", TUNING_SEED, TUNING_SEED + t->seeds - 1,
@@ -166,11 +150,7 @@ static int plan_point(struct tuning *t, const struct tuning_arm *a, struct tunin
     p->run[i] = (struct tuning_run){.seed = TUNING_SEED + i, .path = memory_text(s.points[i].path)};
     snprintf(p->run[i].id, sizeof p->run[i].id, "%s", s.points[i].id);
   }
-  if (!t->folder && s.count) {
-    t->folder = memory_text(s.points->path);
-    *strrchr(t->folder, '/') = 0;
-  }
-  sweep_join(&r->sweep, &s);
+  round_join(r, &s, &t->folder);
   return STATUS_OK;
 }
 
@@ -209,15 +189,9 @@ static void hear_fates(struct tuning_point *p, long seeds, const struct sweep *s
       if (!strcmp(s->points[k].id, p->run[i].id)) p->run[i].fate = s->points[k].fate;
 }
 
-static long count_elsewhere(const struct sweep *s)
+static int plan_round(void *context, struct round *r, int again, struct error *error)
 {
-  long n = 0;
-  for (long i = 0; i < s->count; i++) n += s->points[i].fate == SWEEP_ELSEWHERE;
-  return n;
-}
-
-static int plan_round(struct tuning *t, struct round *r, struct error *error)
-{
+  struct tuning *t = context;
   int status = STATUS_OK;
   *r = (struct round){0};
   for (int i = 0; i < t->arms && !status; i++) {
@@ -228,25 +202,8 @@ static int plan_round(struct tuning *t, struct round *r, struct error *error)
   }
   if (t->jobs) r->sweep.jobs = t->jobs;
   r->sweep.look = t->look, r->sweep.say = t->say, r->sweep.context = t->context;
+  if (!status && t->begin && !again) t->begin(t->context, &r->sweep);
   return status;
-}
-
-/* Those too that another process has in hand: it is waited for. */
-static int run_round(struct tuning *t, struct round *r, struct error *error)
-{
-  for (int told = 0;; told = 1) {
-    int status = plan_round(t, r, error);
-    if (!status && t->begin && !told) t->begin(t->context, &r->sweep);
-    if (!status && r->sweep.count) status = sweep_run(&r->sweep, error);
-    long elsewhere = count_elsewhere(&r->sweep);
-    if (status || !elsewhere) return status;
-    if (!told)
-      message("%ld run%s in the hands of another process, which is waited for", elsewhere,
-              elsewhere == 1 ? " is" : "s are");
-    round_free(r);
-    for (int i = 0; i < 10 && !drive_stopping(); i++) usleep(100000);
-    if (drive_stopping()) return STATUS_STOPPED;
-  }
 }
 
 /* --- scores --------------------------------------------------------------------------------------------- */
@@ -432,7 +389,7 @@ int tuning_run(struct tuning *t, struct error *error)
     struct round r;
     for (int i = 0; i < t->arms; i++)
       if (t->arm[i].end == TUNING_OPEN) fill_grid(t, &t->arm[i]);
-    status = run_round(t, &r, error);
+    status = round_run(&r, plan_round, t, error);
     if (!status) status = read_round(t, &r.sweep, &open, error);
     round_free(&r);
   }

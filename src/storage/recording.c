@@ -157,15 +157,19 @@ static int go_on(struct maxlogit_recorder *m, const char *path, const struct max
 
 /* --- the file -------------------------------------------------------------------------------------------- */
 
+/* The step of a table's last row; -1: it has none. */
+static int64_t last_of(const struct table *t)
+{
+  int64_t step = -1;
+  if (t->rows) memcpy(&step, column_row(&t->column[0], t->rows - 1), sizeof step);
+  return step;
+}
+
 static long last_step(const struct recorder *r)
 {
-  int64_t last = -1, step;
-  for (int t = 0; t < AXIS_COUNT; t++) {
-    const struct table *table = &r->rows.table[t];
-    if (!table->rows) continue;
-    memcpy(&step, column_row(&table->column[0], table->rows - 1), sizeof step);
-    if (step > last) last = step;
-  }
+  int64_t last = -1;
+  for (int t = 0; t < AXIS_COUNT; t++)
+    if (last_of(&r->rows.table[t]) > last) last = last_of(&r->rows.table[t]);
   return (long)last;
 }
 
@@ -251,10 +255,7 @@ int maxlogit_record_open(struct maxlogit_recorder **out, const char *path,
 
 long maxlogit_record_last_step(const struct maxlogit_recorder *m)
 {
-  const struct table *t = &m->r->rows.table[AXIS_STEP];
-  int64_t step = -1;
-  if (t->rows) memcpy(&step, column_row(&t->column[0], t->rows - 1), sizeof step);
-  return (long)step;
+  return (long)last_of(&m->r->rows.table[AXIS_STEP]);
 }
 
 int maxlogit_record_snapshot(struct maxlogit_recorder *m, struct maxlogit_error *error)
@@ -459,14 +460,11 @@ static int write_row(struct maxlogit_recorder *m, int table, struct error *e)
 
 static int check_order(const struct recorder *r, long step, struct error *e)
 {
-  int64_t last;
   for (int t = 0; t < AXIS_COUNT; t++) {
     const struct table *table = &r->rows.table[t];
-    if (!table->building || !table->rows) continue;
-    memcpy(&last, column_row(&table->column[0], table->rows - 1), sizeof last);
-    if (last >= step)
+    if (table->building && last_of(table) >= step)
       return error_set(e, STATUS_USAGE, "a row of step %ld after one of step %" PRId64 ": steps grow", step,
-                       last);
+                       last_of(table));
   }
   return STATUS_OK;
 }

@@ -1,5 +1,4 @@
 /* plot.c - figures: the numbers of a figure and its script of plots/, given to gnuplot */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "app/arms.h"
@@ -23,23 +22,6 @@ struct options {
   struct figure_request request;
 };
 static const char *const pictures[] = {"svg", "png", NULL};
-
-/* The whole input of gnuplot for one figure. */
-static FILE *make_script(const struct options *r, const struct figure *figure, const char *scripts,
-                         const char *term, const char *out, struct error *error)
-{
-  FILE *f = gnuplot_file(error);
-  if (!f) return NULL;
-  gnuplot_terminal(f, scripts, term, out);
-  if (!figure->asked) figure_put_groups(f, r->request.set);
-  int status = figure->data(f, &r->request, error);
-  fprintf(f, "load plots.'/%s.gp'\n", figure->name);
-  if (!status && (fflush(f) != 0 || ferror(f)))
-    status = error_set(error, STATUS_FAIL, "file in memory: %s", strerror(errno));
-  if (!status) return f;
-  fclose(f);
-  return NULL;
-}
 
 /* Drawn, in the terminal or, whole, in a file; a failure leaves an older figure there. */
 static int draw(const struct options *r, FILE *script, const char *out, struct error *error)
@@ -68,7 +50,7 @@ static int make_figure(const struct options *r, const struct figure *figure, con
 {
   char out[4096] = "";
   if (!r->terminal) snprintf(out, sizeof out, "%s/%s.%s", r->output, figure->name, term);
-  FILE *script = make_script(r, figure, scripts, term, r->script ? out : "", error);
+  FILE *script = figure_script(figure, &r->request, scripts, term, r->script ? out : "", error);
   int status = script ? STATUS_OK : error->status;
   if (script && r->script)
     print_script(script);

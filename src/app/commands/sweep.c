@@ -209,15 +209,6 @@ static void say_what_next(const struct sweep *s, int status, const char *file)
 
 /* --- the command ---------------------------------------------------------------------------------------- */
 
-/* "experiments/01-width/sweep.conf" is called "sweep". */
-static char *name_of(const char *file)
-{
-  char *name = memory_text(text_file_name(file));
-  size_t length = strlen(name);
-  if (length > 5 && !strcmp(name + length - 5, ".conf")) name[length - 5] = 0;
-  return name;
-}
-
 static int plan(struct sweep *s, struct config *c, const struct options *r, struct error *e)
 {
   const char *file = r->request.words.word[0];
@@ -229,7 +220,7 @@ static int plan(struct sweep *s, struct config *c, const struct options *r, stru
   if (config_file(c, file, e)) return e->status;
   for (int i = 0; i < r->request.settings; i++)
     if (config_assign(c, r->request.setting[i], e)) return e->status;
-  char *name = name_of(file);
+  char *name = text_stem(file, ".conf");
   int status = sweep_plan(s, c, name, shard, shards, e);
   memory_free(name);
   if (!status && s->doubles)

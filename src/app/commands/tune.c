@@ -149,19 +149,11 @@ static int read_keys(struct plan *p, const char *over, char room[2][128], struct
   return STATUS_OK;
 }
 
-static char *base_name(const char *file)
-{
-  char *name = memory_text(text_file_name(file));
-  size_t length = strlen(name);
-  if (length > 5 && !strcmp(name + length - 5, ".conf")) name[length - 5] = 0;
-  return name;
-}
-
 static int read_file(struct plan *p, const struct options *r, struct error *e)
 {
   const char *file = r->request.words.word[0];
   struct buffer name = {0};
-  char *base = base_name(file);
+  char *base = text_stem(file, ".conf");
   buffer_add(&name, "tune-%s", base);
   memory_free(base);
   p->name = name.text;
@@ -331,16 +323,12 @@ static int write_settings(const struct plan *p, const char *path, struct error *
 
 static int draw(const struct tuning *t, const char *scripts, const char *term, int quiet, struct error *e)
 {
-  const struct figure *figure = figure_find("tuning");
   struct buffer path = {0};
   char *drawn;
   size_t length;
-  FILE *f = gnuplot_file(e);
+  FILE *f = figure_script(figure_find("tuning"), &(struct figure_request){.tuning = t}, scripts, term, "", e);
   if (!f) return e->status;
-  gnuplot_terminal(f, scripts, term, "");
-  int status = figure->data(f, &(struct figure_request){.tuning = t}, e);
-  fprintf(f, "load plots.'/%s.gp'\n", figure->name);
-  if (!status) status = gnuplot_run(f, &drawn, &length, e);
+  int status = gnuplot_run(f, &drawn, &length, e);
   fclose(f);
   if (status) return status;
   buffer_add(&path, "%s/tuning.%s", t->folder, term);
@@ -375,7 +363,7 @@ static int tell(const struct plan *p, const struct options *r, struct error *e)
 {
   const struct tuning *t = &p->tuning;
   struct buffer path = {0};
-  char *base = base_name(r->request.words.word[0]);
+  char *base = text_stem(r->request.words.word[0], ".conf");
   int some = 0;
   if (r->output)
     buffer_add(&path, "%s", r->output);

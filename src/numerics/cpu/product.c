@@ -439,10 +439,10 @@ static void mirror_rows(void *context, long strip, int worker)
       for (long j = 0; j < i0 + i; j++) high[j * ld + i] = low[i * ld + j];
 }
 
-static struct product product_of_gram(const struct gram_args *x)
+/* c = alpha a b, or a b^T, + beta a, of which what lies above the diagonal is left to mirror_rows */
+static struct product half_product(const struct tensor *c, const struct tensor *a, const struct tensor *b,
+                                   int turned, double alpha, double beta)
 {
-  const struct tensor *a = x->a, *c = x->c;
-  const int square = x->beta != 0; /* then a is symmetric, its own transpose */
   return (struct product){
     .m = c->rows,
     .n = c->rows,
@@ -450,17 +450,23 @@ static struct product product_of_gram(const struct gram_args *x)
     .a = a->data,
     .a_row = a->ld,
     .a_step = 1,
-    .b = a->data,
-    .b_row = square ? 1 : a->ld,
-    .b_step = square ? a->ld : 1,
+    .b = b->data,
+    .b_row = turned ? b->ld : 1,
+    .b_step = turned ? 1 : b->ld,
     .c = c->data,
     .ldc = c->ld,
     .d = a->data,
     .ldd = a->ld,
-    .alpha = (float)x->alpha,
-    .beta = (float)x->beta,
+    .alpha = (float)alpha,
+    .beta = (float)beta,
     .symmetric = 1,
   };
+}
+
+static struct product product_of_gram(const struct gram_args *x)
+{
+  const int square = x->beta != 0; /* then a is symmetric, its own transpose */
+  return half_product(x->c, x->a, x->a, !square, x->alpha, x->beta);
 }
 
 static size_t gram_scratch(const struct device *device, const void *args)
@@ -481,24 +487,7 @@ static void gram(struct device *device, const struct gram_args *x)
 
 static struct product product_of_symmetric(const struct symmetric_product_args *x)
 {
-  const struct tensor *a = x->a, *b = x->b, *c = x->c;
-  return (struct product){
-    .m = c->rows,
-    .n = c->rows,
-    .k = a->cols,
-    .a = a->data,
-    .a_row = a->ld,
-    .a_step = 1,
-    .b = b->data,
-    .b_row = 1,
-    .b_step = b->ld,
-    .c = c->data,
-    .ldc = c->ld,
-    .d = c->data,
-    .ldd = c->ld,
-    .alpha = 1,
-    .symmetric = 1,
-  };
+  return half_product(x->c, x->a, x->b, 0, 1, 0);
 }
 
 static size_t symmetric_product_scratch(const struct device *device, const void *args)

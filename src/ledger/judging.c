@@ -1,0 +1,253 @@
+#include "ledger/judging.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* What became of the arms' runs. */
+static void hear_fates(struct entry *x, const struct sweep *s)
+{
+  for (int a = 0; a < ALL_ARMS; a++)
+    for (int i = 0; i < arm_of(x, a)->runs; i++) {
+      struct entry_run *run = &arm_of(x, a)->run[i];
+      for (long k = 0; k < s->count; k++) {
+        const struct sweep_point *p = &s->points[k];
+        if (strcmp(p->id, run->id) != 0) continue;
+        run->fate = p->fate;
+        if (p->fate == SWEEP_FAILED && !*x->failed)
+          snprintf(x->failed, sizeof x->failed, "%s: %.200s", p->id, p->reason);
+        break;
+      }
+    }
+}
+
+static int is_done(const struct entry_run *run)
+{
+  return run->fate == SWEEP_FINISHED || run->fate == SWEEP_DIVERGED;
+}
+
+static int read_arm(const struct claim *claim, int a, struct entry_arm *arm, struct error *error)
+{
+  struct metric m, loss;
+  struct measured last;
+  int status = metric_read(&m, claim_metric(claim, a), error), some = 0;
+  if (!status) status = metric_read(&loss, "loss:last", error);
+  for (int i = 0; i < arm->runs && !status; i++) {
+    struct entry_run *run = &arm->run[i];
+    struct run opened = {.path = run->path};
+    if (!is_done(run)) continue;
+    status = run_open(&opened.file, run->path, error);
+    if (status) continue;
+    status = metric_of(&m, &opened, &run->value, error);
+    if (!status) status = metric_of(&loss, &opened, &last, error);
+    run->last_loss = last.value;
+    run->seconds = run_wall_seconds(opened.file);
+    some |= run->value.has || run->fate == SWEEP_DIVERGED;
+    run_close(opened.file);
+  }
+  if (!status && arm->runs && is_done(arm->run) && !some)
+    status = error_set(error, STATUS_USAGE, "metric %s: no run has a value", m.name);
+  snprintf(arm->unit, sizeof arm->unit, "%s", m.unit);
+  return status;
+}
+
+static int counts(const struct entry_run *run, enum contrast contrast)
+{
+  const struct measured *v = &run->value;
+  return run->fate == SWEEP_FINISHED && v->has && isfinite(v->value) &&
+         (contrast == CONTRAST_DIFFERENCE || v->value > 0);
+}
+
+/* A time that was not reached is the last step seen, or any later one. */
+static struct effect range_of(const struct entry_run *run)
+{
+  return (struct effect){run->value.value, run->value.censored ? INFINITY : run->value.value};
+}
+
+static struct effect contrast_of(struct effect a, struct effect b, int ratio)
+{
+  if (ratio) a.low = log(a.low), a.high = log(a.high), b.low = log(b.low), b.high = log(b.high);
+  return (struct effect){b.low - a.high, b.high - a.low};
+}
+
+/* Effects of the seeds that count, of a ratio its logarithms; returns how many. */
+struct left { /* seeds that do not count, and why */
+  int diverged, out;
+};
+static int find_effects(const struct claim *c, const struct entry_arm *a, const struct entry_arm *b,
+                        struct effect *effect, struct left *left)
+{
+  int n = 0, ratio = c->contrast == CONTRAST_RATIO;
+  const struct effect level = {c->level, c->level};
+  *left = (struct left){0, 0};
+  for (int i = 0; i < a->runs; i++) {
+    const struct entry_run *first = &a->run[i], *second = b ? &b->run[i] : NULL;
+    if (first->fate == SWEEP_DIVERGED || (second && second->fate == SWEEP_DIVERGED)) {
+      left->diverged++;
+    } else if (!counts(first, c->contrast) || (second && !counts(second, c->contrast))) {
+      left->out++;
+    } else
+      effect[n++] = contrast_of(second ? range_of(first) : level, range_of(second ? second : first), ratio);
+  }
+  return n;
+}
+
+/* Two arms that end with the same losses to the bit are the same training: a clip that never acted, an option that is
+   not used. Such a pair says nothing of what it was made to compare. */
+static int is_idle(const struct entry *x)
+{
+  int same = 0;
+  for (int i = 0; claim_compared(x->claim) > 1 && i < x->arm->runs; i++) {
+    const struct entry_run *a = &x->arm[0].run[i], *b = &x->arm[1].run[i];
+    if (!strcmp(a->id, b->id) || a->last_loss != b->last_loss) return 0; /* one run, seen in two ways */
+    same++;
+  }
+  return same > 0;
+}
+
+/* A difference was looked for where the measure has one value in every run of both arms, no spike with a cure and none
+   without: the interval is a point, and says nothing. Of a claim that denies a difference it is what was said. */
+static int is_silent(const struct entry *x)
+{
+  const struct claim *c = x->claim;
+  int seen = 0;
+  double value = NAN;
+  for (int a = 0; claim_compared(c) > 1 && c->prediction != PREDICT_SAME && a < 2; a++)
+    for (int i = 0; i < x->arm[a].runs; i++) {
+      const struct entry_run *run = &x->arm[a].run[i];
+      if (!counts(run, c->contrast)) continue;
+      if (seen++ && run->value.value != value) return 0;
+      value = run->value.value;
+    }
+  return seen > 0;
+}
+
+static void summarise(struct entry *x)
+{
+  for (int a = 0; a < claim_arms(x->claim); a++) {
+    struct entry_arm *arm = &x->arm[a];
+    double *value = memory_new((size_t)arm->runs + 1, sizeof *value);
+    int n = 0;
+    for (int i = 0; i < arm->runs; i++)
+      if (counts(&arm->run[i], x->claim->contrast) && !arm->run[i].value.censored)
+        value[n++] = arm->run[i].value.value;
+    struct median m = median_of(value, n);
+    arm->mean = (struct interval){n, m.middle, m.low, m.high};
+    memory_free(value);
+  }
+}
+
+static int is_last(const struct ledger *l, const struct claim *c, int stage)
+{
+  return stage + 1 == l->stages || c->scale;
+}
+
+/* Six pairs can settle a claim, but stand no correction for many of them: their least p is 1/32. At the full level
+   nothing stops so early. */
+static int may_stop(const struct ledger *l, int stage)
+{
+  return l->stages < STAGES || stage_seeds[stage] >= 12;
+}
+
+static struct judgement judge_arms(const struct claim *c, const struct entry_arm *a,
+                                   const struct entry_arm *b, int stage, int last, struct left *left)
+{
+  struct effect *effect = memory_new((size_t)a->runs + 1, sizeof *effect);
+  double matters = c->contrast == CONTRAST_RATIO ? fabs(log(c->matters)) : c->matters;
+  int n = find_effects(c, a, b, effect, left);
+  struct judgement j = c->identity ? judge_identity(effect, n, c->prediction, matters)
+                                   : judge(effect, n, c->prediction, matters, stage, last);
+  memory_free(effect);
+  return j;
+}
+
+/* Does the verdict stand beside the best rates? A neighbour at which runs are lost is none to train at, and says
+   nothing. */
+static int judge_neighbours(struct entry *x, int stage, int last, struct error *error)
+{
+  struct entry_rates *r = &x->rates;
+  struct judgement *j = &x->judgement;
+  struct left left;
+  int status = STATUS_OK;
+  r->at_best = j->verdict, r->falls = 0;
+  for (int n = 0; n < NEIGHBOURS && !status; n++) {
+    if (!r->arm[n].runs) continue;
+    status = read_arm(x->claim, n / 2, &r->arm[n], error);
+    r->judgement[n] = judge_arms(x->claim, n < 2 ? &r->arm[n] : &x->arm[0], n < 2 ? &x->arm[1] : &r->arm[n],
+                                 stage, last, &left);
+    enum verdict beside = r->judgement[n].verdict;
+    if (beside != VERDICT_FEW_SEEDS && beside != j->verdict && !r->falls) r->falls = n + 1;
+  }
+  if (r->falls && (j->verdict == VERDICT_HOLDS || j->verdict == VERDICT_REFUTED))
+    j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN, j->settled = last;
+  return status;
+}
+
+static int judge_entry(const struct ledger *l, struct entry *x, int stage, struct error *error)
+{
+  const struct claim *c = x->claim;
+  int status = STATUS_OK, last = is_last(l, c, stage);
+  for (int a = 0; a < claim_arms(c) && !status; a++) status = read_arm(c, a, &x->arm[a], error);
+  if (status) return error_prefix(error, "%s", c->id);
+  struct judgement *j = &x->judgement;
+  struct left left;
+  summarise(x);
+  x->stage = stage + 1;
+  *j = judge_arms(c, &x->arm[0], claim_compared(c) > 1 ? &x->arm[1] : NULL, stage, last, &left);
+  x->diverged = left.diverged, x->left_out = left.out;
+  if (c->equal == EQUAL_TUNED) status = judge_neighbours(x, stage, last, error);
+  if (!c->identity && !may_stop(l, stage)) j->settled = last;
+  x->idle = !c->identity && is_idle(x);
+  x->silent = !c->identity && !x->idle && is_silent(x);
+  if (x->silent) j->settled = last; /* further seeds may have something to say */
+  if (x->idle || x->silent) j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN;
+  if (c->equal == EQUAL_TUNED && !(*x->rates.best[0] && *x->rates.best[1]))
+    j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN; /* it is said why: `failed` */
+  if (c->scale) j->verdict = VERDICT_NEEDS_SCALE, j->p = NAN;
+  return status;
+}
+
+/* What is said of a claim that has no runs. */
+static void settle_without_runs(struct entry *x)
+{
+  x->judgement.verdict = x->claim->withdrawn ? VERDICT_WITHDRAWN : VERDICT_NEEDS_SCALE;
+  x->judgement.settled = 1;
+}
+
+int judge_stage(struct ledger *l, int stage, const struct sweep *s, struct error *error)
+{
+  int status = STATUS_OK;
+  for (int i = 0; i < l->entries && !status; i++) {
+    struct entry *x = &l->entry[i];
+    if (x->judgement.settled) continue;
+    hear_fates(x, s);
+    if (claim_compared(x->claim))
+      status = judge_entry(l, x, stage, error);
+    else
+      settle_without_runs(x);
+  }
+  return status;
+}
+
+static int is_of_family(const struct entry *x) { return claim_is_tested(x->claim) && !x->same_as; }
+
+/* The family is what could be tested, not what was asked for or came out: of the rest p is 1. */
+void judge_family(struct ledger *l)
+{
+  int tests = l->entries + l->family, of_family = 0;
+  double *p = memory_new(2 * (size_t)tests + 1, sizeof *p), *q = p + tests;
+  for (int i = 0; i < tests; i++) p[i] = NAN;
+  for (int i = 0; i < l->entries; i++) {
+    const struct entry *x = &l->entry[i];
+    if (!is_of_family(x)) continue;
+    p[i] = isnan(x->judgement.p) ? 1 : x->judgement.p;
+    of_family++;
+  }
+  for (int i = of_family; i < l->family; i++) p[l->entries + i] = 1;
+  memcpy(q, p, (size_t)tests * sizeof *p);
+  holm(p, tests);
+  false_discovery(q, tests);
+  for (int i = 0; i < l->entries; i++) l->entry[i].holm = p[i], l->entry[i].fdr = q[i];
+  memory_free(p);
+}
