@@ -7,7 +7,7 @@ let index = null                 // of data/index.js
 const numbers = {}               // file -> run key -> {stamp, data}
 const waiting = {}               // file -> functions to call when it has come
 const hidden = new Set()         // labels of groups that are not drawn
-const view = {sort: "", down: false, from: null, to: null}
+const view = {sort: "", down: false, from: null, to: null, fine: null, series: ""} // fine: the file of from .. to; series: wanted, and not there yet
 let frozen = 0
 
 function take(file, what) {
@@ -18,11 +18,12 @@ function take(file, what) {
   }
 }
 
-/* A script: from a disk nothing else can be read. Of a server, runs: the keys of those that are wanted. */
+/* A script: from a disk nothing else can be read. Of a server, runs: the keys of those that are wanted; behind @ the
+   steps that are. */
 function load(file, runs) {
-  const script = document.createElement("script")
-  const some = runs && runs.length && runs.length < 300 ? "&runs=" + runs.join(",") : ""
-  script.src = "data/" + file + ".js" + (index && index.live ? "?n=" + ++frozen + some : "")
+  const script = document.createElement("script"), [name, steps] = file.split("@")
+  const some = (runs && runs.length && runs.length < 300 ? "&runs=" + runs.join(",") : "") + (steps ? "&steps=" + steps : "")
+  script.src = "data/" + name + ".js" + (index && index.live ? "?n=" + ++frozen + some : "")
   return new Promise((done, failed) => {
     script.onload = () => { script.remove(); done() }
     script.onerror = () => { script.remove(); failed(new Error(file)) }
@@ -30,10 +31,11 @@ function load(file, runs) {
   })
 }
 
-/* What is missing of a file for these runs, or old, is asked for; `then` when something has come. */
+/* What is missing of a file for these runs, or old, is asked for; `then` when something has come. A run without a stamp
+   the server has not read yet. */
 function want(file, runs, then) {
   const kept = numbers[file] || {}
-  const old = runs.filter(r => !kept[r.key] || kept[r.key].stamp !== r.stamp)
+  const old = runs.filter(r => r.stamp && (!kept[r.key] || kept[r.key].stamp !== r.stamp))
   if (!old.length || waiting[file]) return
   const stamps = old.map(r => [r.key, r.stamp])
   waiting[file] = true
@@ -208,11 +210,25 @@ function drawTable(shown) {
 /* --- curves --------------------------------------------------------------------------------------------- */
 const seriesNow = () => index.series[+byId("series").value] || index.series[0]
 const fileNow = () => byId("series").value + "." + (seriesNow().heads ? byId("reduce").value : "max")
+/* While a part of the steps is shown, the file of these steps, where it is finer and there; else that of all. */
+function fileShown(shown) {
+  const file = fileNow(), runs = shown.flatMap(g => g.runs).filter(r => r.stamp)
+  for (const name of Object.keys(numbers)) if (name.includes("@") && name !== view.fine) delete numbers[name]
+  view.fine = null
+  if (!index.live || view.from === null) return file
+  const first = Math.max(0, Math.floor(view.from)), last = Math.ceil(view.to)
+  let width = 1
+  while (last - first + 1 > 512 * width) width *= 2
+  if (!runs.some(r => (dataOf(file, r) || {}).w > width)) return file
+  view.fine = file + "@" + first + "-" + last
+  want(view.fine, runs, draw)
+  return runs.every(r => dataOf(view.fine, r) !== undefined) ? view.fine : file
+}
 const isGeometric = name => name.includes("logit") // as plot and show take their means
 
 /* The curves that are drawn: {group, label, s, m, lo, hi, l, h, n}: middle, interval over seeds, extremes. */
 function curvesOf(shown) {
-  const file = fileNow(), out = [], geometric = isGeometric(seriesNow().name)
+  const file = fileShown(shown), out = [], geometric = isGeometric(seriesNow().name)
   for (const g of shown) {
     if (hidden.has(g.label)) continue
     const counted = g.runs.filter(r => r.state !== "diverged")
@@ -579,7 +595,9 @@ function fillChoices() {
   const other = index.runs.find(r => r.group !== index.runs[0].group) || index.runs[1] || index.runs[0]
   options("runb", runs, wanted.get("b") || (other || {}).key)
   byId("heads-section").hidden = !index.series.some(s => s.heads)
+  if (view.series && place(view.series) >= 0) byId("series").value = place(view.series), view.series = "" // has come since
   if (!was) return
+  if (wanted.get("series") && place(wanted.get("series")) < 0) view.series = wanted.get("series")
   byId("filter").value = wanted.get("filter") || ""
   for (const id of ["reduce", "draw"]) if (wanted.get(id)) byId(id).value = wanted.get(id)
   for (const id of ["logx", "logy", "events", "logcolour"]) byId(id).checked = wanted.get(id) === "1"
@@ -629,14 +647,15 @@ function draw() {
 let lost = false
 function tellAbout(shown) {
   const count = state => index.runs.filter(r => r.state === state).length
+  const unread = index.runs.filter(r => !r.stamp).length
   const states = ["running", "finished", "diverged", "stopped", "interrupted"].filter(count).map(s => count(s) + " " + s).join(", ")
   byId("about").textContent = index.runs.length + " run" + (index.runs.length === 1 ? "" : "s") + (states ? ": " + states : "") + (shown.length < index.runs.length ? "; " + shown.length + " shown" : "") +
-    (index.live ? lost ? ". The server does not answer any more." : ". Live." : ". Written " + index.made.slice(0, 16).replace("T", " ") + " UTC.")
+    (unread ? "; " + unread + " still to be read" : "") + (index.live ? lost ? ". The server does not answer any more." : ". Live." : ". Written " + index.made.slice(0, 16).replace("T", " ") + " UTC.")
 }
 
 function zoom(factor, middle) {
   const x = plot.x, f = x.log ? Math.log : v => v, g = x.log ? Math.exp : v => v, m = f(middle)
-  const last = Math.max(1, ...plot.list.map(c => c.s[c.s.length - 1]))
+  const last = Math.max(1, ...plot.shown.flatMap(g => g.runs).map(r => (dataOf(fileNow(), r) || {s: []}).s.at(-1) ?? 0))
   let from = g(m + (f(x.low) - m) * factor), to = g(m + (f(x.high) - m) * factor)
   from = Math.max(from, x.log ? Math.min(x.low, 1) : 0)
   to = Math.min(to, last)
@@ -719,7 +738,7 @@ function listen() {
 
 function refresh() {
   load("index").then(() => { lost = false; fillChoices(); draw() }, () => { lost = true; if (index) tellAbout(index.runs); else byId("about").textContent = "data/index.js cannot be read" })
-    .then(() => { if (index && index.live) setTimeout(refresh, document.hidden ? 10000 : 2000) })
+    .then(() => { if (index && index.live) setTimeout(refresh, index.runs.some(r => !r.stamp) ? 200 : document.hidden ? 10000 : 2000) })
 }
 listen()
 refresh()

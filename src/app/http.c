@@ -145,7 +145,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
   if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
     return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "read only\n");
   const char *runs = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "runs");
-  int status = h->file(h->context, name, runs, &text, &length, &type, &error);
+  const char *steps = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "steps");
+  int status = h->file(h->context, name, runs, steps, &text, &length, &type, &error);
   enum MHD_Result result = status == STATUS_USAGE ? refuse(c, MHD_HTTP_NOT_FOUND, "no such file\n")
                            : status               ? refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, error.text)
                                                   : answer(c, MHD_HTTP_OK, text, length, type);

@@ -6,10 +6,10 @@
 #include "base/error.h"
 
 enum { HTTP_TOKEN = 33 };
-/* The file `name` ("": the first); `runs`: what stands behind ?runs=, or NULL. Text for memory_free. Called on one
+/* The file `name` ("": the first); what stands behind ?runs= and &steps=, or NULL. Text for memory_free. Called on one
    thread at a time. STATUS_USAGE: there is none. */
-typedef int http_file(void *context, const char *name, const char *runs, char **text, size_t *length,
-                      const char **type, struct error *);
+typedef int http_file(void *context, const char *name, const char *runs, const char *steps, char **text,
+                      size_t *length, const char **type, struct error *);
 
 struct http;
 /* Listens on an IPv4 address; *port: 0 for any that is free, and then which it is. Only paths that begin with the token

@@ -27,6 +27,7 @@ struct seen {
   uint64_t stamp; /* of the run file and the live rows */
   struct live_rows live;
   int has_live, is_written; /* is_written: there is a writer */
+  int waits;                /* to be read for the first time */
   char **part;              /* [series * PARTS]: what was told of them; NULL: not yet */
   int parts;
   char *events;
@@ -108,11 +109,16 @@ static long total_of(const struct seen *s, const struct run *run)
 }
 
 /* Steps of an interval: a power of two, so that runs of other lengths share their limits. */
-static long bin_of(const struct seen *s, const struct run *run, long bins)
+static long width_of(long steps, long bins)
 {
-  long width = 1, steps = total_of(s, run);
+  long width = 1;
   while (steps > bins * width) width *= 2;
   return width;
+}
+
+static long bin_of(const struct seen *s, const struct run *run, long bins)
+{
+  return width_of(total_of(s, run), bins);
 }
 
 /* One number of a row. A NaN stays one. */
@@ -164,17 +170,31 @@ static char *curve_text(const struct table *t, long width)
   return out.text;
 }
 
+struct window {
+  long first, last; /* steps, both within */
+};
+
+static long window_width(const struct window *w) { return width_of(w->last - w->first + 1, CURVE_BINS); }
+
+/* Of a window, whole intervals that have a step in it; NULL: of all steps. */
 static char *tell_curve(const struct seen *s, const struct run *run, const struct run_series *x,
-                        enum part part)
+                        enum part part, const struct window *window)
 {
   struct table t;
+  long width = window ? window_width(window) : bin_of(s, run, CURVE_BINS), rows = 0;
   table_new(&t, x->rows, 1);
   for (long r = 0; r < x->rows; r++) {
     t.step[r] = x->step[r];
     t.value[r] = reduce(x->value + r * x->width, x->width, part);
   }
   if (s->has_live) add_live(&t, &s->live, x->name, part);
-  char *text = curve_text(&t, bin_of(s, run, CURVE_BINS));
+  for (long r = 0; window && r < t.rows; r++) {
+    double bin = floor(t.step[r] / (double)width) * (double)width;
+    if (bin + (double)width <= (double)window->first || bin > (double)window->last) continue;
+    t.step[rows] = t.step[r], t.value[rows++] = t.value[r];
+  }
+  if (window) t.rows = rows;
+  char *text = curve_text(&t, width);
   table_free(&t);
   return text;
 }
@@ -264,21 +284,35 @@ static char *tell_events(const struct seen *s, const struct run *run)
   return out.text;
 }
 
-/* Made where it is not yet; NULL: the run has no such series. */
-static const char *part_of(const struct runs_page *p, struct seen *s, const struct run *run, int series,
-                           enum part part)
+/* Where a part is kept. */
+static char **slot_of(const struct runs_page *p, struct seen *s, int series, enum part part)
 {
-  struct run_series x;
   if (s->parts < p->names * PARTS) {
     s->part = memory_grow(s->part, (size_t)s->parts, (size_t)(p->names * PARTS), sizeof *s->part);
     s->parts = p->names * PARTS;
   }
-  char **text = &s->part[series * PARTS + (int)part];
-  if (!*text && run_rows(run->file, p->series[series].name) + (s->has_live ? s->live.rows : 0) > 0 &&
-      !run_read(run->file, p->series[series].name, &x, NULL)) {
-    *text = part == PART_HEADS ? tell_heads(s, run, &x) : tell_curve(s, run, &x, part);
-    run_series_free(&x);
-  }
+  return &s->part[series * PARTS + (int)part];
+}
+
+/* NULL: the run has no such series. For memory_free. */
+static char *make_part(const struct runs_page *p, const struct seen *s, const struct run *run, int series,
+                       enum part part, const struct window *window)
+{
+  struct run_series x;
+  if (run_rows(run->file, p->series[series].name) + (s->has_live ? s->live.rows : 0) == 0 ||
+      run_read(run->file, p->series[series].name, &x, NULL))
+    return NULL;
+  char *text = part == PART_HEADS ? tell_heads(s, run, &x) : tell_curve(s, run, &x, part, window);
+  run_series_free(&x);
+  return text;
+}
+
+/* Made where it is not yet. */
+static const char *part_of(const struct runs_page *p, struct seen *s, const struct run *run, int series,
+                           enum part part)
+{
+  char **text = slot_of(p, s, series, part);
+  if (!*text) *text = make_part(p, s, run, series, part, NULL);
   return *text;
 }
 
@@ -307,13 +341,19 @@ static double seconds_of(const char *iso8601)
   return n == 6 ? (double)timegm(&t) : NAN;
 }
 
-/* The numbers of the table; run_rest is the caller's. */
-static void summarise(struct seen *s, const struct run *run)
+/* The numbers of the table, and with them what is drawn first; run_rest is the caller's. */
+static void summarise(const struct runs_page *p, struct seen *s, const struct run *run)
 {
+  struct run_series logits = {.rows = 0};
   summary_last(run->file, "loss", &s->loss);
   summary_last(run->file, "val_loss", &s->val);
-  summary_places(run->file, &s->peak, &s->last);
+  int status = run_read(run->file, "attn/max_logit", &logits, NULL);
+  summary_places_of(&logits, &s->peak, &s->last);
   s->start = seconds_of(run_date(run->file));
+  for (int i = 0; i < p->names && logits.rows; i++)
+    if (!strcmp(p->series[i].name, logits.name))
+      *slot_of(p, s, i, PART_MAX) = tell_curve(s, run, &logits, PART_MAX, NULL);
+  if (!status) run_series_free(&logits);
   if (!s->has_live || !s->live.rows) return;
   const struct live_rows *l = &s->live;
   long end = l->rows - 1;
@@ -369,10 +409,35 @@ static void look_at(struct runs_page *p, struct seen *s, const struct run *run)
     s->has_live = 0;
   }
   run_series_names(run->file, take_name, &a);
-  summarise(s, run);
-  for (int i = 0; i < p->names; i++) /* what is drawn first is made while the file is loaded */
-    if (!strcmp(p->series[i].name, "attn/max_logit")) part_of(p, s, run, i, PART_MAX);
+  summarise(p, s, run);
   run_rest(run->file);
+}
+
+/* What is known before a run is read. */
+static void wait_for(struct seen *s)
+{
+  s->waits = 1;
+  s->loss = s->val = NAN;
+  s->peak = s->last = (struct place){NAN, NAN, -1, -1};
+}
+
+static int is_written(const struct seen *s, const struct run *run)
+{
+  return s->has_live && is_running(run) && !live_is_over(&s->live);
+}
+
+int runs_page_read(struct runs_page *p)
+{
+  int i = 0, left = 0;
+  while (i < p->runs && !p->seen[i].waits) i++;
+  if (i == p->runs) return 0;
+  struct seen *s = &p->seen[i];
+  s->stamp = stamp_of(s->path);
+  look_at(p, s, &p->set.run[i]);
+  s->is_written = is_written(s, &p->set.run[i]);
+  s->waits = 0;
+  while (++i < p->runs) left += p->seen[i].waits;
+  return left;
 }
 
 static struct seen *seen_before(struct seen *seen, int runs, const char *path)
@@ -398,9 +463,11 @@ int runs_page_look(struct runs_page *p, struct error *error)
       s->path = memory_text(set.run[i].path);
       snprintf(s->key, sizeof s->key, "%016" PRIx64, XXH3_64bits(s->path, strlen(s->path)));
     }
+    if (!old && p->live) wait_for(s);
+    if (s->waits) continue;
     if (!old || s->stamp != stamp) look_at(p, s, &set.run[i]);
     s->stamp = stamp;
-    s->is_written = s->has_live && is_running(&set.run[i]) && !live_is_over(&s->live);
+    s->is_written = is_written(s, &set.run[i]);
   }
   for (int i = 0; i < p->runs; i++) seen_free(&p->seen[i]);
   memory_free(p->seen);
@@ -471,8 +538,8 @@ static json_t *run_json(const struct runs_page *p, int r, const char *group, jso
   char stamp[17];
   struct own own = {json_object(), common};
   double left = time_left(s, run), tau = run_threshold(run);
-  int unfinished = is_running(run) && !s->is_written;
-  snprintf(stamp, sizeof stamp, "%016" PRIx64, s->stamp);
+  int unfinished = is_running(run) && !s->is_written && !s->waits;
+  snprintf(stamp, sizeof stamp, s->waits ? "" : "%016" PRIx64, s->stamp);
   run_parameters(run->file, take_own, &own);
   return json_pack(
     "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "key",
@@ -480,8 +547,9 @@ static json_t *run_json(const struct runs_page *p, int r, const char *group, jso
     json_text(group), "kind", json_text(run->kind), "seed", json_number((double)run->seed), "date",
     json_text(run_date(run->file)), "state", json_text(unfinished ? "interrupted" : run_state(run->file)),
     "step", (json_int_t)last_step_of(s, run), "steps", (json_int_t)total_of(s, run), "left",
-    json_known(!isnan(left), left), "loss", json_number(s->loss), "val", json_number(s->val), "peak",
-    place_json(&s->peak), "last", place_json(&s->last), "tau", json_known(!isnan(tau), tau), "own", own.to);
+    json_known(!isnan(left), left), "loss", json_known(!s->waits, s->loss), "val",
+    json_known(!s->waits, s->val), "peak", place_json(&s->peak), "last", place_json(&s->last), "tau",
+    json_known(!isnan(tau), tau), "own", own.to);
 }
 
 static json_t *series_json(const struct runs_page *p, int i)
@@ -537,24 +605,30 @@ static int is_wanted(const char *runs, const char *key)
 }
 
 /* take("FILE",{KEY:...,KEY:...}); series < 0: the events. */
-static char *tell_numbers(struct runs_page *p, int series, enum part part, const char *runs)
+static char *tell_numbers(struct runs_page *p, int series, enum part part, const char *runs,
+                          const struct window *window)
 {
   struct buffer out = {0};
   const char *comma = "";
   if (series < 0)
     buffer_add(&out, "take(\"events\",{");
+  else if (window)
+    buffer_add(&out, "take(\"%d.%s@%ld-%ld\",{", series, part_names[part], window->first, window->last);
   else
     buffer_add(&out, "take(\"%d.%s\",{", series, part_names[part]);
   for (int r = 0; r < p->runs; r++) {
     struct seen *s = &p->seen[r];
-    if (!is_wanted(runs, s->key)) continue;
+    if (s->waits || !is_wanted(runs, s->key)) continue;
     if (series < 0 && !s->events) s->events = tell_events(s, &p->set.run[r]);
-    const char *text = series < 0 ? s->events : part_of(p, s, &p->set.run[r], series, part);
+    char *fine = window ? make_part(p, s, &p->set.run[r], series, part, window) : NULL;
+    const char *text = series < 0 ? s->events : window ? fine : part_of(p, s, &p->set.run[r], series, part);
     run_rest(p->set.run[r].file);
-    if (!text) continue;
-    buffer_add(&out, "%s\n\"%s\":", comma, s->key);
-    buffer_add(&out, "%s", text);
-    comma = ",";
+    if (text) {
+      buffer_add(&out, "%s\n\"%s\":", comma, s->key);
+      buffer_add(&out, "%s", text);
+      comma = ",";
+    }
+    memory_free(fine);
   }
   buffer_add(&out, "})\n");
   return out.text;
@@ -583,9 +657,19 @@ static int read_name(const struct runs_page *p, const char *name, int *series, e
   return 0;
 }
 
-int runs_page_file(struct runs_page *p, const char *name, const char *runs, char **text, size_t *length,
-                   const char **type, struct error *error)
+/* "2048-4095", as it would be written again */
+static int read_window(const char *text, struct window *w)
 {
+  char again[64];
+  if (strlen(text) > 40 || sscanf(text, "%18ld-%18ld", &w->first, &w->last) != 2) return 0;
+  snprintf(again, sizeof again, "%ld-%ld", w->first, w->last);
+  return !strcmp(text, again) && w->first >= 0 && w->first <= w->last;
+}
+
+int runs_page_file(struct runs_page *p, const char *name, const char *runs, const char *steps, char **text,
+                   size_t *length, const char **type, struct error *error)
+{
+  struct window window;
   int series;
   enum part part;
   for (const struct fixed *f = fixed; f->name; f++)
@@ -597,9 +681,10 @@ int runs_page_file(struct runs_page *p, const char *name, const char *runs, char
   if (!strcmp(name, "data/index.js"))
     *text = tell_index(p);
   else if (!strcmp(name, "data/events.js"))
-    *text = tell_numbers(p, -1, PART_MAX, runs);
-  else if (read_name(p, name, &series, &part))
-    *text = tell_numbers(p, series, part, runs);
+    *text = tell_numbers(p, -1, PART_MAX, runs, NULL);
+  else if (read_name(p, name, &series, &part) &&
+           (!steps || (part < PART_HEADS && read_window(steps, &window))))
+    *text = tell_numbers(p, series, part, runs, steps ? &window : NULL);
   else
     return error_set(error, STATUS_USAGE, "no such file");
   *length = strlen(*text);

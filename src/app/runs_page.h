@@ -9,15 +9,19 @@
 #include "base/text.h"
 
 struct runs_page;
-/* live: for a server; what is asked for is looked at anew. The selection has to live as long. */
+/* live: for a server: new runs are not read before runs_page_read. The selection has to live as long. */
 struct runs_page *runs_page_new(const struct selection *, int live);
 void runs_page_free(struct runs_page *);
 /* Look which runs there are and what is new of them; nothing changes where that fails. */
 int runs_page_look(struct runs_page *, struct error *);
+/* Read one of the runs that were not yet; how many are left. Of those index.js tells what their heads do, with an empty
+   stamp, and no other file has them. */
+int runs_page_read(struct runs_page *);
 /* One file; what it is of in HTTP's words ("text/css"). `runs`: the keys of the runs that are wanted, with commas
-   between; NULL: all. STATUS_USAGE: there is no such file. For memory_free. */
-int runs_page_file(struct runs_page *, const char *name, const char *runs, char **text, size_t *length,
-                   const char **type, struct error *);
+   between; NULL: all. `steps`: FIRST-LAST, of a series' file thinned no more than these steps need; it is then called
+   N.max@FIRST-LAST. STATUS_USAGE: there is no such file. For memory_free. */
+int runs_page_file(struct runs_page *, const char *name, const char *runs, const char *steps, char **text,
+                   size_t *length, const char **type, struct error *);
 /* Make all that can be asked for, each run read once. */
 void runs_page_all(struct runs_page *);
 /* All names, one after the other. */

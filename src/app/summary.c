@@ -14,21 +14,25 @@ static void see(struct place *p, const struct run_series *s, long row, long i)
   *p = (struct place){x, s->step[row], (int)(i / s->heads), (int)(i % s->heads)};
 }
 
+void summary_places_of(const struct run_series *s, struct place *peak, struct place *last)
+{
+  *peak = *last = (struct place){NAN, NAN, -1, -1};
+  if (!s->rows) return;
+  long end = s->rows - 1;
+  *peak = (struct place){s->value[0], s->step[0], 0, 0};
+  *last = (struct place){s->value[end * s->width], s->step[end], 0, 0};
+  for (long row = 0; row < s->rows; row++)
+    for (long i = 0; i < s->width; i++) see(peak, s, row, i);
+  for (long i = 0; i < s->width; i++) see(last, s, end, i);
+  peak->value = without_nan_sign(peak->value), last->value = without_nan_sign(last->value);
+}
+
 void summary_places(const struct run_file *run, struct place *peak, struct place *last)
 {
-  struct run_series s;
-  *peak = *last = (struct place){NAN, NAN, -1, -1};
-  if (run_read(run, "attn/max_logit", &s, NULL) != STATUS_OK) return;
-  if (s.rows > 0) {
-    long end = s.rows - 1;
-    *peak = (struct place){s.value[0], s.step[0], 0, 0};
-    *last = (struct place){s.value[end * s.width], s.step[end], 0, 0};
-    for (long row = 0; row < s.rows; row++)
-      for (long i = 0; i < s.width; i++) see(peak, &s, row, i);
-    for (long i = 0; i < s.width; i++) see(last, &s, end, i);
-    peak->value = without_nan_sign(peak->value), last->value = without_nan_sign(last->value);
-  }
-  run_series_free(&s);
+  struct run_series s = {.rows = 0};
+  int status = run_read(run, "attn/max_logit", &s, NULL);
+  summary_places_of(&s, peak, last);
+  if (!status) run_series_free(&s);
 }
 
 int summary_last(const struct run_file *run, const char *series, double *value)

@@ -10,6 +10,8 @@ struct place {
 };
 /* The largest of the whole run, and of its last row. A NaN is larger than any number; of several the first is told. */
 void summary_places(const struct run_file *, struct place *peak, struct place *last);
+void summary_places_of(const struct run_series *, struct place *peak,
+                       struct place *last); /* once it is read */
 /* The last row of a series with one value a step; 0 and NaN: there is none. */
 int summary_last(const struct run_file *, const char *series, double *value);
 /* A loss; "-" where there is none. */

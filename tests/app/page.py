@@ -15,6 +15,15 @@ def told(text, name):  # what a script of data/ says
     if not found: fail(f"{name}: no take(): {text[:80]}"); return {}
     text = re.sub(r'([{,])(w|s|m|l|h|n|v):', r'\1"\2":', found.group(1)) if name != "index" else found.group(1)
     return json.loads(text)
+def rows_of(path, *words):  # what export tells
+    return [[float(y) for y in x.split()] for x in maxlogit("export", path, *words).stdout.splitlines() if x[0] != "#"]
+def check_thinned(curve, rows, what):
+    """Of each interval the mean, and its peaks."""
+    check(curve["s"] and len(curve["s"]) == len({s // curve["w"] for s, _ in rows}), f"{what}: {len(curve['s'])} points of {len(rows)} rows")
+    for i, step in enumerate(curve["s"]):
+        of = [y for s, y in rows if s // curve["w"] == step // curve["w"]]
+        found = [curve[k][i] if k in curve else curve["m"][i] for k in "lmh"]
+        check(of and all(math.isclose(a, b, rel_tol=1e-5) for a, b in zip(found, (min(of), sum(of) / len(of), max(of)))), f"{what}: interval of step {step}: {found}")
 def maxlogit(*words):
     return subprocess.run([program, *words], capture_output=True, text=True, timeout=300)
 
@@ -48,12 +57,9 @@ check(long.returncode == 0, "report long: " + long.stderr)
 index_long = told(open(folder + "/longpage/data/index.js").read(), "index")
 place = [s["name"] for s in index_long["series"]].index("grad_norm")
 curve = list(told(open(f"{folder}/longpage/data/{place}.max.js").read(), f"{place}.max").values())[0]
-rows = [[float(y) for y in x.split()] for x in maxlogit("export", folder + "/long", "grad_norm").stdout.splitlines() if x[0] != "#"]
+rows = rows_of(folder + "/long", "grad_norm")
 check(len(rows) > 600 and 150 < len(curve["s"]) <= 512, f"{len(curve['s'])} points of {len(rows)}")
-for i, step in enumerate(curve["s"]):
-    of = [y for s, y in rows if s // curve["w"] == step // curve["w"]]
-    check(math.isclose(curve["h"][i], max(of), rel_tol=1e-5) and math.isclose(curve["l"][i], min(of), rel_tol=1e-5) and
-          math.isclose(curve["m"][i], sum(of) / len(of), rel_tol=1e-5), f"interval of step {step}: {curve['l'][i]} {curve['m'][i]} {curve['h'][i]}")
+check_thinned(curve, rows, "long")
 
 # events: clips of the clipped runs, as many as show --events tells
 clips = told(open(page + "/data/events.js").read(), "events")
@@ -80,7 +86,7 @@ found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([0-9a-f]{32})/", url)
 check(found, "address: " + url)
 port, token = int(found.group(1)), found.group(2)
 
-def ask(path, method="GET", headers={}, raw=None):
+def ask(path, method="GET", headers={}, raw=None, port=port):
     c = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
         if raw is None:
@@ -103,13 +109,36 @@ check("default-src 'none'" in (r.getheader("Content-Security-Policy") or "") and
 for name in ("runs.js", "runs.css", "style.css"):
     status, text, _ = ask(f"/{token}/{name}")
     check(status == 200 and text == open(f"{page}/{name}").read(), f"{name}: {status}")
-live = told(ask(f"/{token}/data/index.js")[1], "index")
+def read_index(token, port):
+    """When all runs have been read, in the background."""
+    for _ in range(200):
+        live = told(ask(f"/{token}/data/index.js", port=port)[1], "index")
+        if all(r["stamp"] for r in live["runs"]): return live
+        check(all(r["loss"] is None and r["peak"] is None for r in live["runs"] if not r["stamp"]), "numbers of a run that was not read")
+        time.sleep(0.05)
+    fail("not all runs were read in ten seconds")
+    return live
+live = read_index(token, port)
 check(live["live"] and [r["id"] for r in live["runs"]] == [r["id"] for r in index["runs"]], "the list of runs")
 key = live["runs"][0]["key"]
 some = told(ask(f"/{token}/data/{number['loss']}.max.js?runs={key}")[1], f"{number['loss']}.max")
 check(list(some) == [key], f"of one run came {list(some)}")
 check(len(told(ask(f"/{token}/data/{number['loss']}.max.js")[1], f"{number['loss']}.max")) == 4, "of all runs")
 check(ask(f"/{token}/", "HEAD")[:2] == (200, ""), "HEAD")
+for steps in ("", "5", "9-5", "-1-5", "0-5x", "00-5", " 1-5", "1-99999999999999999999", "a-b", "1.0-5"):
+    check(ask(f"/{token}/data/0.max.js?steps={steps.replace(' ', '%20')}")[0] == 404, f"steps={steps} is answered")
+check(ask(f"/{token}/data/{number['attn/max_logit']}.heads.js?steps=1-5")[0] == 404, "steps of heads")
+# a part of the steps is thinned less: of a long run none of these is
+other, there = serve(folder + "/long")
+found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([0-9a-f]{32})/", there)
+read_index(found.group(2), int(found.group(1)))
+for first, last, width in ((100, 300, 1), (0, 511, 1), (37, 37, 1), (0, 512, 2), (650, 5000, 16)):
+    name = f"{place}.max"
+    curve = list(told(ask(f"/{found.group(2)}/data/{name}.js?steps={first}-{last}", port=int(found.group(1)))[1], f"{name}@{first}-{last}").values())[0]
+    check(curve["w"] == width, f"steps {first} to {last}: intervals of {curve['w']}")
+    check_thinned(curve, [r for r in rows if first // width <= r[0] // width <= last // width], f"steps {first} to {last}")
+other.terminate()
+other.wait()
 # nobody without the token
 wrong = ("0" if token[0] != "0" else "1") + token[1:]
 for path in ("/", "", "/index.html", f"/{token}", f"/{token[:-1]}/", f"/{wrong}/", f"/{wrong}/data/index.js", f"//{token}/", f"/?{token}/", f"/{token[:-1]}0{'1' if token[-1] == '0' else ''}/runs.js"):
@@ -243,10 +272,12 @@ def drawn(b):  # colours on the canvas of the curves, but that of the paper
     return b.value("""(() => { const c = document.getElementById("curves"), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data
       const seen = new Set(); for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 200) seen.add(d[i] + "," + d[i + 1] + "," + d[i + 2]); return [...seen] })()""")
 
+ready = 'plot && index.runs.every(r => r.stamp && dataOf(fileNow(), r) !== undefined)'
+
 def look(b, url, what):
     """All that a page has to do, wherever it comes from."""
     b.go(url)
-    b.wait('document.querySelectorAll("#runs tbody tr").length === 6 && plot && plot.list.length === 2')
+    b.wait('document.querySelectorAll("#runs tbody tr").length === 6 && plot.list.length === 2 && ' + ready)
     text = b.value("document.body.innerText")
     for word in ("4 runs: 4 finished", "muonclip", "Heads over time", f"maxlogit show {runs}", "--band=geometric", "maxlogit compare"):
         check(word in text, f"{what}: no '{word}'")
@@ -343,10 +374,46 @@ def in_browser(path):
         server.send_signal(signal.SIGINT)
         check(server.wait(20) == 0, "serve after Ctrl-C")
         b.wait('document.getElementById("about").innerText.includes("does not answer")')
+        zoomed(b)
         watched(b)
+        if "PAGE_LOAD" in os.environ: loaded(b, os.environ["PAGE_LOAD"])
     finally:
         b.process.kill()
         b.process.wait()
+
+def zoomed(b):
+    """A part of a long run comes finer, and goes again."""
+    b.console.clear()
+    server, url = serve(folder + "/long")
+    b.go(url + "#series=grad_norm")
+    b.wait('plot && plot.list.length && plot.list[0].w === 2 && ' + ready)
+    b.value('view.from = 101; view.to = 300; draw()')
+    b.wait('plot.list[0].w === 1')
+    got = b.value('plot.list[0].s.map((s, i) => [s, plot.list[0].m[i]])')
+    true = [r for r in rows if 101 <= r[0] <= 300]
+    check(len(got) == 200 and all(a[0] == t[0] and math.isclose(a[1], t[1], rel_tol=1e-5) for a, t in zip(got, true)), f"zoomed: {got[:3]}, exported {true[:3]}")
+    check("Lines are means of up to" not in b.value('document.getElementById("meaning").innerText'), "zoomed: still thinned, it says")
+    b.value('document.getElementById("curves").focus()')
+    for _ in range(8): b.key("-", "-")
+    b.wait('view.from === null && plot.list[0].w === 2 && plot.x.high > 600')
+    check(not b.value('Object.keys(numbers).some(n => n.includes("@"))'), "zoomed: what was fine is kept")
+    check(not b.console, f"zoomed: on the console: {b.console[:3]}")
+    server.terminate()
+    server.wait()
+
+def loaded(b, runs):
+    """How long a page of many runs takes, from the command on: PAGE_LOAD names them, and this prints it."""
+    for _ in range(5):
+        begun = time.monotonic()
+        server, url = serve(runs)
+        times = [time.monotonic() - begun]
+        b.go(url)
+        for done in ('document.querySelectorAll("#runs tbody tr").length > 1', ready, 'plot.list.length > 1'):
+            b.wait(done)
+            times.append(time.monotonic() - begun)
+        print("load: address %.2f s, table %.2f s, all runs read and their curves there %.2f s, drawn %.2f s" % tuple(times))
+        server.terminate()
+        server.wait()
 
 def watched(b):
     """A run that is being written: what is new comes by itself, and in the end that it is done."""

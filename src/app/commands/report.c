@@ -29,7 +29,7 @@ static int write_file(void *context, const char *name)
   char path[4200], *text = NULL;
   const char *type;
   size_t length;
-  int status = runs_page_file(w->page, name, NULL, &text, &length, &type, w->error);
+  int status = runs_page_file(w->page, name, NULL, NULL, &text, &length, &type, w->error);
   snprintf(path, sizeof path, "%s/%s", w->folder, name);
   if (!status) status = file_make_folders(path, w->error);
   if (!status) status = file_write(path, text, length, w->error);

@@ -1,4 +1,6 @@
 /* serve.c - the page of a set of runs while they are written */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -25,31 +27,57 @@ static const struct command_option options[] = {
 };
 
 struct serving {
+  atomic_int asked;      /* requests that wait or are answered, on a thread of their own */
+  pthread_mutex_t mutex; /* of all that is below */
   struct runs_page *page;
   double looked;
+  int waiting; /* runs that are still to be read */
 };
 
 /* What is new is looked for when the list of runs is asked for. */
-static int send_file(void *context, const char *name, const char *runs, char **text, size_t *length,
-                     const char **type, struct error *e)
+static int send_file(void *context, const char *name, const char *runs, const char *steps, char **text,
+                     size_t *length, const char **type, struct error *e)
 {
   struct serving *s = context;
-  if (!strcmp(name, "data/index.js") && clock_seconds() - s->looked > 0.5) {
+  s->asked++;
+  pthread_mutex_lock(&s->mutex);
+  if (!s->waiting && !strcmp(name, "data/index.js") && clock_seconds() - s->looked > 0.5) {
     struct error none = {0}; /* what is known stays where runs cannot be read now */
     runs_page_look(s->page, &none);
+    s->waiting = 1;
     s->looked = clock_seconds();
   }
-  return runs_page_file(s->page, *name ? name : "index.html", runs, text, length, type, e);
+  int status = runs_page_file(s->page, *name ? name : "index.html", runs, steps, text, length, type, e);
+  pthread_mutex_unlock(&s->mutex);
+  s->asked--;
+  return status;
+}
+
+/* A tenth of a second of reading runs, where some wait and nobody asks, or of doing nothing. */
+static void read_on(struct serving *s)
+{
+  const struct timespec turn = {0, 1000000}, pause = {0, 100000000};
+  double begun = clock_seconds();
+  int more = 1;
+  while (more && clock_seconds() - begun < 0.1) {
+    pthread_mutex_lock(&s->mutex);
+    if (s->waiting) s->waiting = runs_page_read(s->page);
+    more = s->waiting;
+    pthread_mutex_unlock(&s->mutex);
+    if (more && s->asked) nanosleep(&turn, NULL);
+  }
+  if (!more) nanosleep(&pause, NULL);
 }
 
 static int serve(void *request, struct error *e)
 {
   struct options *r = request;
-  struct serving s = {runs_page_new(chosen_runs(&r->chosen), 1), 0};
+  struct serving s = {0, PTHREAD_MUTEX_INITIALIZER, runs_page_new(chosen_runs(&r->chosen), 1), 0, 0};
   struct http *http;
   int port = (int)r->port;
   drive_catch_signals();
   int status = runs_page_look(s.page, e);
+  if (!status) s.waiting = runs_page_read(s.page); /* what series there are */
   if (!status) status = http_start(&http, r->address, &port, send_file, &s, e);
   if (!status) {
     int count = runs_page_runs(s.page);
@@ -57,8 +85,7 @@ static int serve(void *request, struct error *e)
     fflush(stdout);
     message("%d run%s; open this address in a browser. Ctrl-C ends", count, text_s(count));
     while (!drive_stopping()) {
-      const struct timespec pause = {0, 100000000};
-      nanosleep(&pause, NULL);
+      read_on(&s);
       http_tend(http);
     }
     http_stop(http);
