@@ -398,6 +398,7 @@ def zoomed(b):
     b.wait('view.from === null && plot.list[0].w === 2 && plot.x.high > 600')
     check(not b.value('Object.keys(numbers).some(n => n.includes("@"))'), "zoomed: what was fine is kept")
     check(not b.console, f"zoomed: on the console: {b.console[:3]}")
+    b.call("Page.navigate", url="about:blank")  # or it would miss its server
     server.terminate()
     server.wait()
 
