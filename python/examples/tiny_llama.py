@@ -1,14 +1,18 @@
-"""A tiny Llama, trained with Muon: its logits explode; with two lines more they are clipped.
+# %% [markdown]
+# # A tiny Llama explodes, and is clipped
+#
+# Trained with Muon, the largest attention logits of some heads grow for as long as training lasts (Kimi K2, arXiv
+# 2507.20534). Here a small Llama is trained twice on a made-up language, as it is and with QK-Clip. Two lines watch it, two
+# more clip it; nothing in them is special to this model: `watch` and `QKClip` take any that calls
+# `scaled_dot_product_attention`.
+#
+# Queries and keys of a small model grow slowly, and a large learning rate stands in for a long run.
+#
+# This page is made from `tiny_llama.py`, which is a program, too: `STEPS=20 python tiny_llama.py` for a first look. All 200
+# steps of both runs take about a minute on a laptop.
 
-    python tiny_llama.py                  # two runs of 200 steps, about a minute on a laptop
-    maxlogit show runs                    # or --steps 20 for a first look
-    maxlogit plot -t runs
-
-Queries and keys of a small model grow slowly, and a large learning rate stands in for a long run. Nothing here is special
-to this model: `watch` and `QKClip` take any that calls scaled_dot_product_attention.
-"""
-
-import argparse
+# %%
+import os
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +21,17 @@ from torch import Tensor, nn
 import maxlogit
 import maxlogit.torch
 
+STEPS, TAU, LR, SEED = (
+    kind(os.environ.get(name, standard))
+    for name, kind, standard in (("STEPS", int, 200), ("TAU", float, 30), ("LR", float, 0.03), ("SEED", int, 1))
+)
+FOLDER = os.environ.get("FOLDER", "runs")
+torch.set_num_threads(1)  # so small a model is slower on several
+
+# %% [markdown]
+# The language is a chain: a token mostly follows from the one four places before. A head has to find that place.
+
+# %%
 VOCAB, CONTEXT, LAG = 64, 64, 4
 
 
@@ -29,6 +44,11 @@ def batch(generator: torch.Generator, rows: int = 16) -> Tensor:
     return ids
 
 
+# %% [markdown]
+# The model: norms before attention and SwiGLU, rotary positions, two heads of queries for a head of keys.
+
+
+# %%
 class Block(nn.Module):
     """Pre-norm attention with rotary positions and grouped keys, then SwiGLU."""
 
@@ -76,6 +96,11 @@ class Llama(nn.Module):
         return self.head(self.norm(x))
 
 
+# %% [markdown]
+# Muon takes the momentum's direction with all its singular values made about 1; embeddings and head have Adam.
+
+
+# %%
 class Muon(torch.optim.Optimizer):
     """Muon (kellerjordan.github.io/posts/muon) with the update's size of Moonlight (arXiv 2502.16982 sec. 2.2)."""
 
@@ -98,18 +123,24 @@ class Muon(torch.optim.Optimizer):
                 p.sub_(x, alpha=group["lr"] * 0.2 * max(p.shape) ** 0.5)
 
 
-def train(path: str, steps: int, tau: float, lr: float, seed: int) -> None:
-    torch.manual_seed(seed)
+# %% [markdown]
+# A training loop as there are many. The lines of `maxlogit` are `watch`, `QKClip`, `clip.step()` behind the optimiser's, and
+# `recorder.log`.
+
+
+# %%
+def train(path: str, tau: float) -> None:
+    torch.manual_seed(SEED)
     model = Llama()
     matrices = [p for p in model.layers.parameters() if p.dim() == 2]
     rest = [p for p in model.parameters() if not any(p is m for m in matrices)]
-    optimizers = [Muon(matrices, lr), torch.optim.Adam(rest, lr=0.1 * lr)]
-    config = {"optimizer": "muon", "train": {"lr": lr, "seed": seed}, "stabilizers": "qk_clip" if tau else "none"}
+    optimizers = [Muon(matrices, LR), torch.optim.Adam(rest, lr=0.1 * LR)]
+    config = {"optimizer": "muon", "train": {"lr": LR, "seed": SEED}, "stabilizers": "qk_clip" if tau else "none"}
     with maxlogit.Recorder(path, config, mode="replace", data="a chain of 64 symbols") as recorder:
-        maxlogit.torch.watch(model, recorder, spectra_every=50)
+        maxlogit.torch.watch(model, recorder, spectra_every=max(1, STEPS // 20))
         clip = maxlogit.torch.QKClip(model, tau=tau, recorder=recorder) if tau else None
-        generator = torch.Generator().manual_seed(seed)
-        for step in range(steps):
+        generator = torch.Generator().manual_seed(SEED)
+        for step in range(STEPS):
             ids = batch(generator)
             loss = F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
             for optimizer in optimizers:
@@ -120,19 +151,75 @@ def train(path: str, steps: int, tau: float, lr: float, seed: int) -> None:
             if clip:
                 clip.step()
             recorder.log(step, loss=loss)
-    logits = maxlogit.open(path)["attn/max_logit"].values
-    print(f"{path}: loss {loss.item():.3f}, max logit {logits[-1].max():.1f}, peak {logits.max():.1f}", flush=True)
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--tau", type=float, default=30)
-    parser.add_argument("--lr", type=float, default=0.03)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--folder", default="runs")
-    options = parser.parse_args()
-    torch.set_num_threads(1)  # so small a model is slower on several
-    for name, tau in (("muon", 0.0), ("muonclip", options.tau)):
-        path = f"{options.folder}/{name}-seed{options.seed}.h5"
-        train(path, options.steps, tau, options.lr, options.seed)
+PATHS = {name: f"{FOLDER}/{name}-seed{SEED}.h5" for name in ("muon", "muonclip")}
+train(PATHS["muon"], 0)
+train(PATHS["muonclip"], TAU)
+
+# %% [markdown]
+# What was recorded is a file a run. `maxlogit show`, `plot`, `compare` and `serve` take it as they take runs of `maxlogit
+# run`; in Python it is numpy.
+
+# %%
+runs = {name: maxlogit.open(path) for name, path in PATHS.items()}
+for name, run in runs.items():
+    logits = run["attn/max_logit"]  # values [step, layer, head]
+    clips = sum(e.kind == "clip" for e in run.events)
+    print(
+        f"{name:9} loss {run['loss'].values[-1]:.3f}  max logit: last {logits.values[-1].max():.1f}, "
+        f"peak {logits.values.max():.1f}  {clips} clips"
+    )
+
+# %% [markdown]
+# The largest logits of each head (thin) and of all (thick), and the losses. Without a clip logits grow and grow; with it they
+# stay near tau, the broken line: a step may pass it, then the head's weights shrink by as much. The losses tell whether that
+# costs anything.
+
+# %%
+try:
+    import matplotlib.pyplot as plt
+except ImportError:
+    plt = None
+    print("no figures here: they need matplotlib")
+COLOUR = {"muon": "#0072B2", "muonclip": "#56B4E9"}
+
+
+def finish(figure: "plt.Figure", name: str) -> None:
+    for axes in figure.axes:
+        axes.set_xlabel("step")
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(f"{FOLDER}/{name}.png", dpi=80)
+    if plt.get_backend().lower() != "agg":
+        plt.show()
+
+
+if plt:
+    figure, (above, below) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    for name, run in runs.items():
+        logits, loss = run["attn/max_logit"], run["loss"]
+        heads = logits.values.reshape(len(logits.steps), -1)
+        above.plot(logits.steps, heads, color=COLOUR[name], linewidth=0.6, alpha=0.5)
+        above.plot(logits.steps, heads.max(1), color=COLOUR[name], linewidth=2, label=name)
+        below.plot(loss.steps, loss.values, color=COLOUR[name], label=name)
+    above.axhline(TAU, color="black", linestyle="--", linewidth=1)
+    above.set(yscale="log", ylabel="max logit (nat)")
+    below.set(ylabel="loss (nat/token)")
+    below.legend(frameon=False)
+    finish(figure, "logits")
+
+# %% [markdown]
+# A head's logits are a bilinear form of its inputs, $s = x^\top W_q^\top W_k x' / \sqrt{d}$. `watch` records the spectra of
+# each head's form as well: the clip holds its largest singular value, which is what had grown.
+
+# %%
+if plt:
+    figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
+    for name, run in runs.items():
+        norm = run["head_qk/spectral_norm"]
+        lines = axes.plot(norm.steps, norm.values.reshape(len(norm.steps), -1), color=COLOUR[name], linewidth=1.2)
+        lines[0].set_label(name)
+    axes.set(yscale="log", ylabel="largest singular value of each head's form")
+    axes.legend(frameon=False)
+    finish(figure, "spectra")

@@ -284,6 +284,85 @@ class Watched(InFolder):
                 found = self.logits(model, lambda i: model(q, k)).values[0, 0]
             self.close(found, explicit(q, k, seen=seen).numpy())
 
+    def test_maxima_of_flex_attention_itself(self):
+        """By a stand-in: PyTorch refuses them on a processor."""
+        from torch.nn.attention import flex_attention as flex
+
+        if not hasattr(flex, "AuxRequest"):
+            self.skipTest("this PyTorch has no auxiliary outputs of flex_attention")
+        q, k = torch.randn(2, HEADS, 128, 16), torch.randn(2, 2, 128, 16)
+        asked, seen = [], causal(128, 128, 0, 9)
+
+        def flex_attention(
+            query,
+            key,
+            value,
+            score_mod=None,
+            block_mask=None,
+            scale=None,
+            enable_gqa=False,
+            return_lse=False,
+            kernel_options=None,
+            *,
+            return_aux=None,
+        ):
+            asked.append(return_aux)
+            s = query @ key.repeat_interleave(2, 1).transpose(-1, -2) * (16**-0.5 if scale is None else scale)
+            s = s.masked_fill(~seen, -math.inf)
+            out, lse = query + 1, s.logsumexp(-1)
+            largest = s.masked_fill(s.isnan(), -math.inf).amax(-1)  # as a kernel's comparison does
+            if return_aux is not None:
+                return out, flex.AuxOutput(lse if return_aux.lse else None, largest if return_aux.max_scores else None)
+            return (out, lse) if return_lse else out
+
+        class Model(nn.Module):
+            def forward(self, q, k, **more):
+                self.said = flex.flex_attention(q, k, k, None, block_mask, 0.3, True, **more)
+
+        block_mask = flex.create_block_mask(lambda b, h, i, j: (i >= j) & (j > i - 9), None, None, 128, 128, device="cpu")
+        both = flex.AuxRequest(lse=True, max_scores=True)
+        own = mock.patch.object(flex, "flex_attention", flex_attention)
+        with own, mock.patch.object(_attention, "max_logits", side_effect=AssertionError("computed again")):
+            for more in ({}, {"return_lse": True}, {"return_aux": flex.AuxRequest(max_scores=True)}, {"return_aux": both}):
+                model = Model()
+                _attention.attention_of(model)  # replaces the function
+                with mock.patch.object(_attention, "_gives_maxima", return_value=True):
+                    found = self.logits(model, lambda i, m=model, more=more: m(q, k, **more)).values[0, 0]
+                self.close(found, explicit(q, k, 0.3, seen).numpy())
+                self.assertEqual(asked[-1], both)
+                true = flex_attention(q, k, k, None, None, 0.3, **more)
+                said, true = (torch.utils._pytree.tree_flatten(x) for x in (model.said, true))
+                self.assertEqual(said[1], true[1])
+                torch.testing.assert_close(said[0], true[0])
+            broken = q.clone()
+            broken[1, 2, 5] = math.nan
+            with mock.patch.object(_attention, "_gives_maxima", return_value=True):
+                found = self.logits(model, lambda i: model(broken, k)).values[0, 0]
+            self.assertEqual(np.isnan(found).tolist(), [False, False, True, False])
+        for device, wanted in (("cpu", False), ("meta", True)):
+            attention = _attention.attention_of(model)
+            attention.readers[:] = [_attention.Reader()]
+            key = model._maxlogit_key
+            self.assertEqual(_attention._gives_maxima(torch.empty(1, device=device), key), wanted)
+            attention.readers[:] = [_attention.Reader(absolute=True)]
+            self.assertFalse(_attention._gives_maxima(torch.empty(1, device=device), key))
+
+    def test_flex_attention_that_was_compiled_before(self):
+        """As most write it: flex_attention = torch.compile(flex_attention), where a module is imported."""
+        from torch.nn.attention import flex_attention as flex
+
+        raw = getattr(flex.flex_attention, "__wrapped__", flex.flex_attention)
+        q = torch.randn(1, HEADS, 128, 16)
+
+        class Model(nn.Module):
+            def forward(self, q):
+                return compiled_flex(q, q, q)
+
+        model = Model()
+        with mock.patch.dict(globals(), compiled_flex=torch.compile(raw, backend="eager")), torch.no_grad():
+            found = self.logits(model, lambda i: model(q)).values[0, 0]
+        self.close(found, explicit(q, q).numpy())
+
     def test_flash_attn_func(self):
         stand_in = types.ModuleType("flash_attn")
 
@@ -482,6 +561,9 @@ class HuggingFace(InFolder):
             clip.step()
 
 
+compiled_flex = None  # of a test
+
+
 class Clip(InFolder):
     def test_records_and_state(self):
         model = Nano()
@@ -620,10 +702,54 @@ class OwnRun(InFolder):
                         np.testing.assert_array_equal(projection.weight.detach().numpy(), after[place][:])
 
 
+class Grouped(nn.Module):
+    """Projections of their own, two heads a key; as many heads as there are outputs here."""
+
+    def __init__(self):
+        super().__init__()
+        for name, outputs in (("q_proj", WIDTH), ("k_proj", WIDTH // 2), ("v_proj", WIDTH // 2), ("o_proj", WIDTH)):
+            self.add_module(name, nn.Linear(WIDTH, outputs))
+        with torch.no_grad():
+            self.q_proj.weight.mul_(6)
+
+    def forward(self, x):
+        q, k, v = (p(x).unflatten(-1, (-1, WIDTH // HEADS)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        return self.o_proj(y.transpose(1, 2).flatten(2))
+
+
+class GroupedModel(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(VOCAB, WIDTH), nn.Linear(WIDTH, VOCAB)
+        self.blocks = nn.ModuleList([Grouped() for _ in range(2)])
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        for block in self.blocks:
+            x = x + block(x)
+        return self.head(x)
+
+
 def of_ranks(path, how, rank=0, ranks=1):
-    """Two steps of a model of which each rank has a part of the batch; the rows, and a weight after its clip."""
+    """Two steps of a model of which each rank has a part of the batch, or of the heads; the rows, and a weight after its
+    clip."""
     torch.manual_seed(0)
-    model, ids = Nano(), batch(9, rows=4).chunk(ranks)[rank]
+    heads = how in ("tp", "tp and fsdp", "one of heads")
+    model, ids = (GroupedModel(), batch(9, rows=4)) if heads else (Nano(), batch(9, rows=4).chunk(ranks)[rank])
+    if how.startswith("tp"):
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+        mesh = init_device_mesh("cpu", (1, ranks), mesh_dim_names=("data", "tensor"))
+        plan = {f"{name}_proj": RowwiseParallel() if name == "o" else ColwiseParallel() for name in "qkvo"}
+        for block in model.blocks:
+            parallelize_module(block, mesh["tensor"], plan)
+        if how == "tp and fsdp":
+            from torch.distributed.fsdp import fully_shard
+
+            for part in (*model.blocks, model):
+                fully_shard(part, mesh=mesh["data"])
     if how == "ddp":
         model = nn.parallel.DistributedDataParallel(model)
     if how == "fsdp":
@@ -639,7 +765,8 @@ def of_ranks(path, how, rank=0, ranks=1):
             model(ids).sum().backward()
             clip.step()
             recorder.log(step, loss=1.0)
-    weight = getattr(model, "module", model).blocks[0].c_attn.weight
+    block = getattr(model, "module", model).blocks[0]
+    weight = block.q_proj.weight if heads else block.c_attn.weight
     weight = weight.full_tensor() if hasattr(weight, "full_tensor") else weight
     if rank == 0:
         np.save(path + ".npy", weight.detach().numpy())
@@ -656,32 +783,34 @@ class Ranks(InFolder):
 
         path, rank = sys.argv[2], int(sys.argv[3])
         torch.distributed.init_process_group("gloo", init_method="file://" + path + ".meet", rank=rank, world_size=2)
-        for how in ("ddp", "fsdp"):
+        for how in ("ddp", "fsdp", "tp", "tp and fsdp"):
             of_ranks(path + how + ".h5", how, rank, 2)
         torch.distributed.destroy_process_group()
     """
 
-    def test_ddp_and_fsdp(self):
+    def test_ddp_and_fsdp_and_tensor_parallel(self):
         command = [sys.executable, "-c", textwrap.dedent(self.CHILD), str(Path(__file__).parent), str(self.path)]
         with mock.patch.dict(os.environ, maxlogit_rank="1", OMP_NUM_THREADS="1"):
             children = [
                 subprocess.Popen([*command, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                 for rank in range(2)
             ]
-        of_ranks(str(self.path) + "one.h5", "one")
+        for how in ("one", "one of heads"):
+            of_ranks(f"{self.path}{how}.h5", how)
         for child in children:
             said = child.communicate(timeout=300)[0]
             self.assertEqual(child.returncode, 0, said)
         found = {}
-        for how in ("one", "ddp", "fsdp"):
+        for how in ("one", "one of heads", "ddp", "fsdp", "tp", "tp and fsdp"):
             path = f"{self.path}{how}.h5"
             run = maxlogit.open(path)
             found[how] = {n: run[n].values for n in ("attn/max_logit", "qk_clip/gamma", "head_q/spectral_norm")}
             found[how]["weight"] = np.load(path + ".npy")
             self.assertEqual(run["attn/max_logit"].places["layer"], ["blocks.0", "blocks.1"])
-        self.assertTrue((found["one"]["qk_clip/gamma"] < 1).any())
-        for how in ("ddp", "fsdp"):
-            for name, values in found["one"].items():
+        for one in ("one", "one of heads"):
+            self.assertTrue((found[one]["qk_clip/gamma"] < 1).any() and (found[one]["qk_clip/gamma"] == 1).any())
+        for how in ("ddp", "fsdp", "tp", "tp and fsdp"):
+            for name, values in found["one of heads" if "tp" in how else "one"].items():
                 np.testing.assert_allclose(found[how][name], values, rtol=1e-5, err_msg=f"{how} {name}")
 
 

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from maxlogit.torch._layout import part_of_heads
 from maxlogit.torch._logits import ALL, Mask, max_logits
 
 _NONE = -1
@@ -51,7 +52,8 @@ class Attention:
         self.model = model
         self.readers: list[Reader] = []
         self.modules: dict[str, nn.Module] = {}
-        self.shape: dict[str, tuple[int, int, int]] = {}  # heads, heads of keys, size, as they entered
+        self.shape: dict[str, tuple[int, int, int]] = {}  # heads, heads of keys, size, as they entered, of all ranks
+        self._part: dict[str, tuple[int, int]] = {}
         self.handles: list[Any] = []
         for name, module in model.named_modules():
             if type(module).__module__.startswith("torch.nn.modules") and not isinstance(module, nn.MultiheadAttention):
@@ -75,14 +77,30 @@ class Attention:
         """Modules that have attention, as the model has them."""
         return [name for name in self.modules if name in self.shape]
 
-    def see(self, name: str, q: Tensor, k: Tensor, scale: Optional[float], mask: Mask) -> None:
-        readers = [reader for reader in self.readers if reader.active]
+    def asking(self) -> list[Reader]:
         # validation does not count, nor does what activation checkpointing computes again within backward
-        if not readers or not self.model.training or torch._C._current_graph_task_id() != -1:
+        if not self.model.training or torch._C._current_graph_task_id() != -1:
+            return []
+        return [reader for reader in self.readers if reader.active]
+
+    def see(
+        self, name: str, q: Tensor, k: Tensor, scale: Optional[float], mask: Mask, found: Optional[Tensor] = None
+    ) -> None:
+        """found [heads]: the maxima, where somebody has them already."""
+        readers = self.asking()
+        if not readers:
             return
-        self.shape[name] = (q.shape[1], k.shape[1], q.shape[3])
         absolute = any(reader.absolute for reader in readers)
-        found = max_logits(q, k, scale=scale, mask=mask, absolute=absolute)
+        if found is None:
+            found = max_logits(q, k, scale=scale, mask=mask, absolute=absolute)
+        if name not in self._part:
+            self._part[name] = part_of_heads(self.modules[name], q.shape[1], q.shape[3])
+        rank, ranks = self._part[name]
+        self.shape[name] = (ranks * q.shape[1], ranks * k.shape[1], q.shape[3])
+        if ranks > 1:  # those of the others come with the reduction over ranks
+            own = found
+            found = own.new_full((*own.shape[:-1], ranks * q.shape[1]), -torch.inf)
+            found[..., rank * q.shape[1] : (rank + 1) * q.shape[1]] = own
         for reader in readers:
             reader.merge(name, found if reader.absolute or not absolute else found[0])
 
@@ -221,6 +239,9 @@ def _wrap_flex(original: Callable[..., Any]) -> Callable[..., Any]:
         **kwargs: Any,
     ) -> Any:
         if _stack and _stack[-1] != _NONE:
+            if score_mod is None and _gives_maxima(query, _stack[-1]):
+                given = (query, key, value, score_mod, block_mask, scale)
+                return _with_maxima(original, _stack[-1], given, args, kwargs)
 
             def modify(scores: Tensor, at: tuple[int, int, int]) -> Tensor:
                 shape = tuple(scores.shape)
@@ -236,6 +257,38 @@ def _wrap_flex(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(query, key, value, score_mod, block_mask, scale, *args, **kwargs)
 
     return flex_attention
+
+
+def _gives_maxima(query: Tensor, key: int) -> bool:
+    """flex_attention can tell each query's largest score (PyTorch from 2.9 on; not on a processor), and that is what is
+    asked for."""
+    import torch.nn.attention.flex_attention as flex
+
+    place = _places[key]
+    attention = place[0]() if place else None
+    readers = attention.asking() if attention is not None and not torch.compiler.is_compiling() else []
+    fused = query.device.type != "cpu" and hasattr(flex, "AuxRequest")
+    return fused and bool(readers) and not any(reader.absolute for reader in readers)
+
+
+def _with_maxima(
+    original: Callable[..., Any], key: int, given: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """flex_attention with its own maxima, [batch, heads, queries] before the softmax; returns what was asked for."""
+    import torch.nn.attention.flex_attention as flex
+
+    more = {**dict(zip(("enable_gqa", "return_lse", "kernel_options"), args)), **kwargs}
+    return_lse, asked = more.pop("return_lse", False), more.pop("return_aux", None)
+    out, aux = original(*given, **more, return_aux=flex.AuxRequest(lse=True, max_scores=True))
+    place = _places[key]
+    attention = place[0]() if place else None
+    if place and attention is not None:
+        # a kernel's maximum may pass over NaN, its sum does not
+        largest = aux.max_scores.detach().float().masked_fill(aux.lse.detach().isnan(), torch.nan)
+        attention.see(place[1], given[0], given[1], None, ALL, largest.amax((0, 2)))
+    if asked is not None:
+        return out, flex.AuxOutput(aux.lse if asked.lse else None, aux.max_scores if asked.max_scores else None)
+    return (out, aux.lse) if return_lse else out
 
 
 def _wrap_interface(original: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -380,6 +433,8 @@ def _patch(model: nn.Module) -> None:
                 setattr(owner, name, _replaced[value])
             elif name == "eager_attention_forward":
                 _replace(owner, name, functools.partial(_wrap_interface, name="eager"))
+            elif _is_known(getattr(value, "_torchdynamo_orig_callable", None)):  # torch.compile(flex_attention)
+                _replace(owner, name, _wrap_flex)
     _patch_interface()
 
 

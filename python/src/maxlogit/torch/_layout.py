@@ -181,6 +181,20 @@ def whole(x: Tensor) -> Tensor:
     return x if full is None else full()
 
 
+def part_of_heads(module: nn.Module, heads: int, size: int) -> tuple[int, int]:
+    """Of a module that runs and has seen so many heads: which part of all heads they are, and how many parts there are.
+    While a module runs only those weights are in pieces whose outputs are (tensor parallel)."""
+    for parameter in module.parameters():
+        mesh = getattr(parameter, "device_mesh", None)
+        if mesh is None or parameter.dim() != 2:
+            continue
+        for dim, placement in enumerate(parameter.placements):  # type: ignore[attr-defined]
+            parts = mesh.size(dim)
+            if placement.is_shard(0) and parameter.shape[0] % (heads * parts * size) == 0:
+                return mesh.get_local_rank(dim), parts
+    return 0, 1
+
+
 def blocks(rows: Rows) -> list[npt.NDArray[np.float32]]:
     """The rows of each head, [count, inputs]."""
     weight = whole(rows.weight.detach())
