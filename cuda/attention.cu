@@ -432,7 +432,9 @@ static __global__ void __launch_bounds__(BY::THREADS, 1)
       for (int c = 0; c < BY::SUMS; c++) sum[i][c] = none ? 0 : sum[i][c] * by_l;
       if (threadIdx.x % BY::SHARE == 0) {
         x.ml.at(n0 + t, 2 * head) = row[i].m, x.ml.at(n0 + t, 2 * head + 1) = l;
-        if (WAY == FORWARD && !none) entropy += logf(l) - row[i].e / l;
+        const float of_row = none ? 0 : logf(l) - row[i].e / l;
+        if (WAY == FORWARD) entropy += of_row;
+        if (x.ml.cols > 2 * x.heads) x.ml.at(n0 + t, 2 * x.heads + head) = of_row;
       }
     }
     UNROLL
@@ -540,6 +542,63 @@ static void attention_forward(struct device *device, const struct attention_forw
   each(device, x.heads, 3, stats_begin{x.stats});
   choose_width<FORWARD>(queue_of(device), x, x.value_dim);
   each_row(device, x.heads, x.batch * x.tiles, stats_end{x.stats, x.entropy, x.batch * x.tiles, a->q->rows});
+}
+
+/* What of a row's softmax each of two parts makes, but for their sum. */
+static __device__ inline float part_of(const view &ml, const view &other, long n, long h)
+{
+  const float m = ml.at(n, 2 * h), l = ml.at(n, 2 * h + 1);
+  return l == 0 ? 0 : l * expf(m - max_nan(m, other.at(n, 2 * h)));
+}
+struct merge_o {
+  view o, ml, other_o, other_ml;
+  long dim;
+  __device__ void operator()(long n, long j) const
+  {
+    const long h = j / dim;
+    const float own = part_of(ml, other_ml, n, h), by = part_of(other_ml, ml, n, h), l = own + by;
+    if (l != 0) o.at(n, j) = (own * o.at(n, j) + by * other_o.at(n, j)) / l;
+  }
+};
+/* sum exp(f - m) (f - m) of a part, of which that many are this row's */
+static __device__ inline double spread_of(const view &ml, long heads, long n, long h, double m, double part)
+{
+  const double l = ml.at(n, 2 * h + 1);
+  return l == 0 ? 0 : part * (log(l) - ml.at(n, 2 * heads + h) + (ml.at(n, 2 * h) - m));
+}
+struct merge_ml {
+  view ml, other;
+  long heads;
+  __device__ void operator()(long n, long h) const
+  {
+    const float m = max_nan(ml.at(n, 2 * h), other.at(n, 2 * h));
+    const double own = part_of(ml, other, n, h), by = part_of(other, ml, n, h), l = own + by;
+    const double spread = spread_of(ml, heads, n, h, m, own) + spread_of(other, heads, n, h, m, by);
+    ml.at(n, 2 * h) = m, ml.at(n, 2 * h + 1) = (float)l;
+    ml.at(n, 2 * heads + h) = l != 0 ? (float)(log(l) - spread / l) : 0;
+  }
+};
+struct merge_stats {
+  view stats, other, ml;
+  __device__ void operator()(long h) const
+  {
+    double sum = 0;
+    for (long n = lane(); n < ml.rows; n += team()) sum += ml.at(n, 2 * stats.rows + h);
+    sum = team_sum(sum);
+    if (lane() > 0) return;
+    for (int j = 0; j < 3; j++) stats.at(h, j) = max_nan(stats.at(h, j), other.at(h, j));
+    const float none = stats.at(h, 3) - stats.at(h, 3) + (other.at(h, 3) - other.at(h, 3)); /* 0, or NaN */
+    stats.at(h, 3) = (float)(sum / (double)ml.rows) + none;
+  }
+};
+/* "o, ml and stats take in those of the same queries and other keys" */
+static void attention_merge(struct device *device, const struct attention_merge_args *a)
+{
+  const long heads = a->stats->rows;
+  each(device, a->o->rows, a->o->cols,
+       merge_o{VIEW(a->o), VIEW(a->ml), VIEW(a->other_o), VIEW(a->other_ml), a->o->cols / heads});
+  each(device, a->ml->rows, heads, merge_ml{VIEW(a->ml), VIEW(a->other_ml), heads});
+  each_row(device, heads, a->ml->rows, merge_stats{VIEW(a->stats), VIEW(a->other_stats), VIEW(a->ml)});
 }
 
 /* The same without what it tells of scores: stats stays as it is. */
@@ -765,6 +824,7 @@ extern "C" void ops_cuda_attention(struct ops *ops)
   ops->attention_backward = attention_backward;
   ops->attention_cached = attention_cached;
   ops->attention_look = attention_look;
+  ops->attention_merge = attention_merge;
   ops->scratch[OP_attention_forward] = attention_forward_scratch;
   ops->scratch[OP_attention_backward] = attention_backward_scratch;
   ops->scratch[OP_attention_cached] = attention_cached_scratch;

@@ -113,7 +113,8 @@ struct device_options {
 };
 enum { SHARD_NONE, SHARD_STATES }; /* choices of comm.shard */
 struct comm_options {
-  long ranks; /* 0: all that the launcher has started */
+  long ranks;   /* 0: all that the launcher has started */
+  long context; /* ranks that have each a part of every sequence */
   long shard;
   double timeout; /* seconds */
 };

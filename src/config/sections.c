@@ -84,8 +84,16 @@ static const char *const shard_kinds[] = {"none", "states", NULL};
 static const struct option_row comm_rows[] = {
   INT_ROW(struct comm_options, ranks, "0", 0, 1e6, "ranks",
           "processes of those that a launcher (mpirun, srun) has started, for a run: 0: all there are, of a "
-          "sweep one. A power of two that divides train.micro_batches",
+          "sweep one. By comm.context ranks each a power of two that divides "
+          "train.micro_batches",
           OPTION_FREE | OPTION_NUMBER),
+  INT_ROW(struct comm_options, context, "1", 1, 1024, "ranks",
+          "ranks along the context: each has a part of every sequence, and keys and values go round; a power "
+          "of two, "
+          "twice which divides model.context. The other ranks divide train.micro_batches. Part of a run's "
+          "id: losses "
+          "and gradients are those of one rank to rounding",
+          OPTION_LATER),
   CHOICE_ROW(struct comm_options, shard, "none", shard_kinds,
              "what ranks have but a part of: nothing, or the optimisers' states, of which each rank then "
              "makes its part of "

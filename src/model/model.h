@@ -4,6 +4,7 @@
 #include "base/option.h"
 #include "base/series.h"
 #include "model/params.h"
+#include "model/zigzag.h"
 #include "numerics/exchange.h"
 
 /* Section [model]. Zero means "follows from others" where noted; model_resolve fills it in. */
@@ -102,15 +103,22 @@ struct decoding {
   int refused;         /* a stabiliser has changed absorbed keys in another way than qk_part_norm */
 };
 
-struct model;
-struct layer_inputs {      /* inputs of one program, shared by its layers */
-  struct tensor *position; /* int [N]: position for RoPE */
-  /* int [N], see attention_forward. start: where the row's document begins; end: NULL where every row sees up to
-     itself; window: first key that is seen in layers with a window, NULL without such */
+/* int [N], what rows of a sequence see. start: where the row's document begins; end: NULL where every row sees up to
+   itself; window: the first key that is seen in layers with a window, NULL without such */
+struct key_ranges {
   struct tensor *start, *end, *window;
+};
+
+struct model;
+struct layer_inputs {                  /* inputs of one program, shared by its layers */
+  struct tensor *position;             /* int [N]: position for RoPE */
+  struct tensor *start, *end, *window; /* see struct key_ranges */
+  /* Where the context is cut over ranks, one for each of them: of the keys of the i-th rank before this one; [0] is as
+     above. Else NULL. */
+  const struct key_ranges *stage;
   struct tensor *rope_table; /* [positions, dim] */
   long batch, context;
-  double share;              /* of a batch that the program sees: 1 over the number of micro-batches */
+  double share; /* of a batch that the program sees: 1 over micro-batches times ranks of the context */
   struct decoding *decoding; /* NULL: whole sequences */
 };
 
@@ -176,7 +184,9 @@ struct flow {
   struct tensor *start, *end;         /* int [N]: what is seen, see attention_forward; end may be NULL */
   struct tensor *stats;               /* [H,4] of this program */
   const struct attention_score *score;
-  double share; /* at every point: of a batch that the program sees, 1 over the number of micro-batches */
+  int
+    stage; /* where the context is cut over ranks: queries meet the keys, and have the statistics, of the i-th before */
+  double share; /* at every point: of a batch that the program sees, see struct layer_inputs */
 };
 /* Told while a program is recorded: it may leave calls there. */
 struct watcher {
@@ -323,11 +333,13 @@ struct param *model_param(const struct model *, int layer, const char *name);
 /* One recorded program over this model: training (with backward) or evaluation. */
 struct model_program {
   struct program *program;
-  long batch, context;
+  long batch, context; /* context: rows of this rank in each sequence, which `cut` tells */
+  struct zigzag cut;
   /* inputs, [N,1] each, N = batch*context; at first one whole document a row: position counts within the
      row, ranges those of a document from 0 on, weight 1/N */
   struct tensor *tokens, *targets, *weight, *position;
   struct tensor *start, *end, *window; /* see struct layer_inputs; end and window NULL where it is without */
+  struct key_ranges *stage;            /* likewise */
   struct tensor *loss;                 /* [1,2] cross-entropy | z term */
   struct tensor *logits, *ml; /* [N,V], [N,2] (cross_entropy); readable after a run only without backward */
   /* Of every module, [modules]; none in a decoder. Its tokens are the targets of the one before it. At first its
@@ -343,7 +355,8 @@ struct model_program {
   struct tensor *slot;    /* of a decoder: [N,1]; otherwise NULL */
   long cached;            /* of a decoder: numbers kept a position, all layers together */
 };
-/* context may exceed options.context (evaluation at longer lengths). What the program sees goes into `into` (may be
+/* context may exceed options.context (evaluation at longer lengths); where the device has ranks along it, each has its
+   part, a multiple of 2 rows. What the program sees goes into `into` (may be
    NULL), of which it is one part in `parts`: micro-batches of a batch. */
 void model_program_init(struct model *, struct model_program *, long batch, long context, int backward,
                         const struct tally *into, long parts);
@@ -352,6 +365,10 @@ void model_program_init(struct model *, struct model_program *, long batch, long
 int model_decoder_init(struct model *, struct model_program *, long batch, long block, long length,
                        enum decode_form, struct error *);
 void model_program_free(struct model_program *);
+/* What rows of the program see of the keys of the `stage`-th rank before this one, 0 to cut.ranks - 1: its inputs; and,
+   of what is seen of the whole sequence, that part. */
+struct key_ranges model_stage(const struct model_program *, int stage);
+struct row_range model_stage_range(const struct model_program *, int stage, struct row_range);
 /* For attention variants: declare tensors "blocks.<layer>.<name>" (head_rows as in struct param) ... */
 struct param *model_add_matrix(struct model *, int layer, long rows, long cols, long head_rows,
                                const char *name);

@@ -1,6 +1,7 @@
 /* parts.c - what attention variants and feed-forward blocks are recorded with: stabilisers, taps, caches, weights */
 #include "model/model.h"
 #include "numerics/number_format.h"
+#include "numerics/ranks.h"
 
 enum { MAX_SPAN = 4 };
 
@@ -79,11 +80,48 @@ static struct tensor *first_seen(const struct model *m, const struct layer_input
   return model_has_window(&m->options, layer) ? in->window : in->start;
 }
 
+/* What is tapped behind attention, but for what a stage has. */
+struct tapped {
+  struct model *model;
+  struct program *program;
+  int layer;
+  const struct ring_stage *stage;
+  struct flow flow;
+};
+
+static void tap_stage(void *context, int stage, struct tensor *q, struct tensor *k, struct tensor *v,
+                      struct tensor *stats)
+{
+  struct tapped *x = context;
+  struct flow *f = &x->flow;
+  f->stage = stage;
+  f->q = q, f->k = k, f->v = v, f->stats = stats;
+  f->start = x->stage[stage].start, f->end = x->stage[stage].end;
+  model_tap(x->model, x->program, POINT_SCORES, x->layer, f);
+}
+
+/* The context is cut over ranks: keys and values go round. */
+static struct tensor *attend_ring(struct model *m, struct program *program, int layer,
+                                  const struct layer_inputs *in, struct tensor *q, struct tensor *k,
+                                  struct tensor *v, const struct attention_spec *spec, struct tensor **stats)
+{
+  const int stages = device_ranks(m->device, RANKS_CONTEXT);
+  struct ring_stage *stage = program_memory(program, (size_t)stages, sizeof *stage);
+  for (int s = 0; s < stages; s++) {
+    const struct key_ranges *r = &in->stage[s];
+    stage[s] = (struct ring_stage){model_has_window(&m->options, layer) ? r->window : r->start, r->end};
+  }
+  struct tapped tapped = {
+    m, program, layer, stage, {.position = in->position, .document = in->start, .score = &spec->score}};
+  return op_attention_ring(program, q, k, v, stage, spec, stats, tap_stage, &tapped);
+}
+
 struct tensor *model_attend(struct model *m, struct program *program, int layer,
                             const struct layer_inputs *in, struct tensor *q, struct tensor *k,
                             struct tensor *v, const struct attention_spec *spec, struct tensor **stats)
 {
   struct tensor *start = first_seen(m, in, layer);
+  if (in->stage) return attend_ring(m, program, layer, in, q, k, v, spec, stats);
   if (!in->decoding) {
     struct attention_spec rounded = *spec;
     rounded.qk_format = FORMAT_F32;

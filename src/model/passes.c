@@ -3,6 +3,7 @@
 #include "base/elementary.h"
 #include "base/memory.h"
 #include "model/model.h"
+#include "numerics/ranks.h"
 
 /* cos | sin of position * base^(-2i/dim), i < dim/2 (RoFormer, arXiv 2104.09864 eq. 15), in double. */
 static void fill_rope_table(const struct model_options *o, struct device *device, struct tensor *table)
@@ -21,18 +22,36 @@ static void fill_rope_table(const struct model_options *o, struct device *device
   memory_free(values);
 }
 
+struct key_ranges model_stage(const struct model_program *mp, int stage)
+{
+  return mp->stage ? mp->stage[stage] : (struct key_ranges){mp->start, mp->end, mp->window};
+}
+
+struct row_range model_stage_range(const struct model_program *mp, int stage, struct row_range r)
+{
+  const struct zigzag *cut = &mp->cut;
+  const int rank = (cut->rank + cut->ranks - stage) % cut->ranks;
+  return (struct row_range){(int)zigzag_before(cut, rank, r.start), (int)zigzag_before(cut, rank, r.end),
+                            (int)zigzag_before(cut, rank, r.window)};
+}
+
 /* Every row of the batch is one document. */
 static void fill_ranges(const struct model *m, const struct model_program *mp)
 {
-  struct tensor *to[] = {mp->start, mp->end, mp->window};
   const long n = mp->batch * mp->context;
   int *host = memory_new(3 * (size_t)n, sizeof *host);
-  for (long i = 0; i < n; i++) {
-    struct row_range r = model_row_range(&m->options, i % mp->context, 0, mp->context);
-    host[i] = r.start, host[n + i] = r.end, host[2 * n + i] = r.window;
+  for (int s = 0; s < mp->cut.ranks; s++) {
+    const struct key_ranges own = model_stage(mp, s);
+    struct tensor *to[] = {own.start, own.end, own.window};
+    for (long i = 0; i < n; i++) {
+      struct row_range r =
+        model_row_range(&m->options, zigzag_position(&mp->cut, i % mp->context), 0, mp->cut.length);
+      r = model_stage_range(mp, s, r);
+      host[i] = r.start, host[n + i] = r.end, host[2 * n + i] = r.window;
+    }
+    for (int i = 0; i < 3; i++)
+      if (to[i]) m->device->upload(m->device, to[i]->data, host + i * n, (size_t)n * sizeof *host);
   }
-  for (int i = 0; i < 3; i++)
-    if (to[i]) m->device->upload(m->device, to[i]->data, host + i * n, (size_t)n * sizeof *host);
   memory_free(host);
 }
 
@@ -42,8 +61,8 @@ static void fill_inputs(const struct model *m, const struct model_program *mp)
   int *position = memory_new((size_t)n, sizeof *position);
   real *weight = memory_new((size_t)n, sizeof *weight);
   for (long i = 0; i < n; i++) {
-    position[i] = (int)(i % mp->context);
-    weight[i] = (real)(1 / (double)n);
+    position[i] = (int)zigzag_position(&mp->cut, i % mp->context);
+    weight[i] = (real)(1 / (double)(n * mp->cut.ranks));
   }
   m->device->upload(m->device, mp->position->data, position, (size_t)n * sizeof *position);
   m->device->upload(m->device, mp->weight->data, weight, (size_t)n * sizeof *weight);
@@ -120,31 +139,55 @@ static void add_ahead(struct model *m, struct model_program *mp)
   }
 }
 
+static void add_ranges(const struct model *m, struct model_program *mp, struct key_ranges *to, int has_end)
+{
+  long n = mp->batch * mp->context;
+  to->start = program_input(mp->program, TENSOR_INT, n, 1, "start");
+  if (has_end) to->end = program_input(mp->program, TENSOR_INT, n, 1, "end");
+  if (m->options.mask == MASK_WINDOW) to->window = program_input(mp->program, TENSOR_INT, n, 1, "window");
+}
+
+/* Where the context is cut rows do not end with the keys that they see. */
+static struct key_ranges add_stages(const struct model *m, struct model_program *mp, int decodes)
+{
+  const long mask = m->options.mask;
+  struct key_ranges own = {0};
+  if (mp->cut.ranks == 1) {
+    add_ranges(m, mp, &own, !decodes && (mask == MASK_FULL || mask == MASK_PREFIX));
+    return own;
+  }
+  mp->stage = memory_new((size_t)mp->cut.ranks, sizeof *mp->stage);
+  for (int s = 0; s < mp->cut.ranks; s++) {
+    mp->stage[s] = own;
+    add_ranges(m, mp, &mp->stage[s], 1);
+  }
+  return mp->stage[0];
+}
+
 /* Inputs, rope table for `positions`, and the forward pass. */
-static struct tensor *begin_program(struct model *m, struct model_program *mp, long batch, long context,
+static struct tensor *begin_program(struct model *m, struct model_program *mp, long batch, struct zigzag cut,
                                     long positions, struct decoding *decoding, long parts)
 {
-  long n = batch * context;
-  *mp = (struct model_program){.batch = batch, .context = context, .program = program_new(m->device)};
+  long context = zigzag_rows(&cut), n = batch * context;
+  *mp =
+    (struct model_program){.batch = batch, .context = context, .cut = cut, .program = program_new(m->device)};
   mp->tokens = program_input(mp->program, TENSOR_INT, n, 1, "tokens");
   mp->targets = program_input(mp->program, TENSOR_INT, n, 1, "targets");
   mp->weight = program_input(mp->program, TENSOR_REAL, n, 1, "weight");
   mp->position = program_input(mp->program, TENSOR_INT, n, 1, "position");
-  mp->start = program_input(mp->program, TENSOR_INT, n, 1, "start");
+  const struct key_ranges own = add_stages(m, mp, decoding != NULL);
+  mp->start = own.start, mp->end = own.end, mp->window = own.window;
   struct tensor *rope_table =
     program_input(mp->program, TENSOR_REAL, positions, m->attention->rope_dim(&m->options), "rope table");
-  const long mask = m->options.mask;
-  if (!decoding && (mask == MASK_FULL || mask == MASK_PREFIX))
-    mp->end = program_input(mp->program, TENSOR_INT, n, 1, "end");
-  if (mask == MASK_WINDOW) mp->window = program_input(mp->program, TENSOR_INT, n, 1, "window");
   struct layer_inputs inputs = {.position = mp->position,
                                 .start = mp->start,
                                 .end = mp->end,
                                 .window = mp->window,
+                                .stage = mp->stage,
                                 .rope_table = rope_table,
                                 .batch = batch,
                                 .context = context,
-                                .share = 1 / (double)parts,
+                                .share = 1 / (double)(parts * cut.ranks),
                                 .decoding = decoding};
   if (decoding) decoding->slot = mp->slot = program_input(mp->program, TENSOR_INT, n, 1, "slot");
   if (!decoding && m->options.mtp) add_ahead(m, mp);
@@ -198,11 +241,11 @@ static void see_routes(struct model *m, struct model_program *mp, const struct t
 }
 
 /* Take what the program has seen into what its batch has. */
-static void see(struct model *m, struct model_program *mp, const struct tally *into, long parts)
+static void see(struct model *m, struct model_program *mp, const struct tally *into)
 {
   struct program *p = mp->program;
   long watched = m->stabilizer_count * model_blocks(&m->options);
-  PROGRAM_CALL(p, see, .seen = into->stats, .stats = mp->all_stats, .share = 1 / (double)parts);
+  PROGRAM_CALL(p, see, .seen = into->stats, .stats = mp->all_stats, .share = m->share);
   PROGRAM_CALL(p, axpby, .y = into->loss, .x = mp->loss, .alpha = 1, .beta = 1);
   if (mp->watched) PROGRAM_CALL(p, larger, .y = program_rows(p, into->watched, 0, watched), .x = mp->watched);
   if (mp->routes) see_routes(m, mp, into);
@@ -214,10 +257,13 @@ static void see(struct model *m, struct model_program *mp, const struct tally *i
 void model_program_init(struct model *m, struct model_program *mp, long batch, long context, int backward,
                         const struct tally *into, long parts)
 {
+  const struct zigzag cut = {context, device_rank(m->device, RANKS_CONTEXT),
+                             device_ranks(m->device, RANKS_CONTEXT)};
+  REQUIRE(cut.ranks == 1 || context % (2 * cut.ranks) == 0);
   m->into = into;
-  m->share = 1 / (double)parts;
-  struct tensor *rope_table = begin_program(m, mp, batch, context, context, NULL, parts);
-  if (into) see(m, mp, into, parts);
+  m->share = 1 / (double)(parts * cut.ranks);
+  struct tensor *rope_table = begin_program(m, mp, batch, cut, context, NULL, parts);
+  if (into) see(m, mp, into);
   m->into = NULL;
   end_program(m, mp, rope_table, backward);
 }
@@ -237,7 +283,7 @@ int model_decoder_init(struct model *m, struct model_program *mp, long batch, lo
                      "absorbed decoding wants keys and values that come from a latent; with "
                      "model.attention = %s they come from the width; allowed: materialised",
                      m->options.attention);
-  struct tensor *rope_table = begin_program(m, mp, batch, block, length, &decoding, 1);
+  struct tensor *rope_table = begin_program(m, mp, batch, (struct zigzag){block, 0, 1}, length, &decoding, 1);
   if (decoding.refused) {
     model_program_free(mp);
     return error_set(e, STATUS_USAGE,
@@ -254,5 +300,6 @@ void model_program_free(struct model_program *mp)
   if (mp->program) program_free(mp->program);
   memory_free(mp->stats);
   memory_free(mp->ahead);
+  memory_free(mp->stage);
   *mp = (struct model_program){0};
 }

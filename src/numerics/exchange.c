@@ -260,15 +260,15 @@ void report_record_join(struct report *r, struct program *program, enum passes p
 }
 
 /* The partner's part comes before this rank's, or behind it. */
-void report_record_across(struct report *r, struct program *program, enum passes passes)
+static void record_across(struct report *r, struct program *program, enum passes passes, enum rank_axis axis)
 {
-  int ranks = device_ranks(r->device, RANKS_BATCH), rank = device_rank(r->device, RANKS_BATCH);
+  int ranks = device_ranks(r->device, axis), rank = device_rank(r->device, axis);
   for (struct page *p = r->page; p < r->page + r->pages; p++) {
     struct tensor *kind = kinds_of(program, p, passes, 0), *first = kinds_of(program, p, passes, 1);
     for (int bit = 0; kind && 1 << bit < ranks; bit++) {
       struct tensor *other = program_temporary(program, 1, p->used, "the other's part"),
                     *own = used(program, p);
-      PROGRAM_CALL(program, trade, .y = other, .x = own, .bit = bit, .axis = RANKS_BATCH);
+      PROGRAM_CALL(program, trade, .y = other, .x = own, .bit = bit, .axis = axis);
       if (rank >> bit & 1) {
         PROGRAM_CALL(program, merge, .y = own, .x = other, .kind = kind);
       } else {
@@ -277,6 +277,12 @@ void report_record_across(struct report *r, struct program *program, enum passes
       }
     }
   }
+}
+
+void report_record_across(struct report *r, struct program *program, enum passes passes)
+{
+  record_across(r, program, passes, RANKS_BATCH);
+  record_across(r, program, passes, RANKS_CONTEXT);
 }
 
 void report_ask(struct report *r)

@@ -52,8 +52,8 @@ struct tensor **report_kept_new(struct report *);
 void report_kept_free(struct report *, struct tensor **);
 void report_record_keep(struct report *, struct program *, struct tensor *const *kept);
 void report_record_join(struct report *, struct program *, enum passes, struct tensor *const *kept);
-/* Record: what these passes add up over the ranks' parts of the batch, which are joined in the order of the ranks, a
-   power of two: log2 messages of all of it. */
+/* Record: what these passes add up over the ranks' parts of the batch, then of the context, which are joined in the
+   order of the ranks, a power of two: log2 messages of all of it. */
 void report_record_across(struct report *, struct program *, enum passes);
 /* Ask for the report as it stands when the device has come so far, without waiting: one fetch. At most AHEAD_MOST + 1
    may be under way. */

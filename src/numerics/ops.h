@@ -148,6 +148,17 @@ struct attention_spec {
 struct tensor *op_attention(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,
                             struct tensor *start, struct tensor *end, const struct attention_spec *,
                             struct tensor **stats);
+/* The same where the ranks of the context have each a part of every sequence, in rows that need not be neighbours:
+   stage[i], one for each rank, is what rows see of the keys of the i-th rank before this one, as ranges of its rows.
+   In every stage `seen`, which may be NULL, may leave calls that look at it: its keys, values and statistics. */
+struct ring_stage {
+  struct tensor *start, *end;
+};
+typedef void ring_seen(void *context, int stage, struct tensor *q, struct tensor *k, struct tensor *v,
+                       struct tensor *stats);
+struct tensor *op_attention_ring(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,
+                                 const struct ring_stage *stage, const struct attention_spec *,
+                                 struct tensor **stats, ring_seen *seen, void *context);
 /* Decoding (forward only): where the positions so far are; see attention_cached. `factors` may be NULL. */
 struct attention_cache {
   struct tensor *keys, *values, *factors, *slot;

@@ -376,14 +376,14 @@ static void attention_step(struct program *p, const void *context)
   settle(p, dv);
 }
 
-static void require_score(const struct attention_score *s)
+void require_score(const struct attention_score *s)
 {
   REQUIRE(s->batch > 0 && s->groups > 0 && s->heads % s->groups == 0);
   REQUIRE(s->cap >= 0 && s->cap <= 2 && (s->cap == 0) == !s->cap_value);
   REQUIRE(s->scores_format >= 0 && s->scores_format < FORMAT_COUNT);
 }
 
-static struct tensor *statistics_of(struct program *p, const struct attention_spec *spec)
+struct tensor *statistics_of(struct program *p, const struct attention_spec *spec)
 {
   struct tensor *own = spec->stats;
   if (!own) own = program_temporary(p, spec->score.heads, 4, "attention statistics");

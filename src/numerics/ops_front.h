@@ -19,6 +19,10 @@ static inline int is_vector(const struct tensor *t, long length)
   return t->rows * t->cols == length && (t->rows == 1 || t->ld == t->cols);
 }
 
+/* Of attention: what can be a score; where its statistics go. */
+void require_score(const struct attention_score *);
+struct tensor *statistics_of(struct program *, const struct attention_spec *);
+
 /* t's gradient for an operation that only adds: zeroed first where nothing was written. */
 static inline struct tensor *grad_to_add(struct program *p, struct tensor *t)
 {

@@ -58,7 +58,8 @@ struct observable {
 };
 enum {
   OBSERVABLE_DEFAULT = 1,
-  OBSERVABLE_ALWAYS = 2 /* commands need it */
+  OBSERVABLE_ALWAYS = 2, /* commands need it */
+  OBSERVABLE_WHOLE = 4   /* wants whole sequences: not where the context is cut over ranks */
 };
 extern const struct observable *const observables[]; /* NULL-terminated, generated registry */
 const struct observable *observable_find(const char *name);

@@ -42,6 +42,13 @@ static int is_chosen(const struct observable *o, const char *names)
   return text_split(names, '+', is_named, (void *)(uintptr_t)o->name);
 }
 
+const char *watches_whole(const char *names)
+{
+  for (const struct observable *const *o = observables; *o; o++)
+    if ((*o)->flags & OBSERVABLE_WHOLE && is_chosen(*o, names)) return (*o)->name;
+  return NULL;
+}
+
 static long series_count(const struct series *s)
 {
   long n = 0;

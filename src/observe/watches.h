@@ -8,6 +8,8 @@
 struct watches;
 struct watches *watches_new(struct model *, struct updates *, const struct record_options *);
 void watches_free(struct watches *);
+/* The name of one of those chosen that wants whole sequences; NULL: there is none. */
+const char *watches_whole(const char *names);
 /* POINT_BEFORE_UPDATE: the batch has been seen, its weights are there still. */
 void watches_before_update(struct watches *);
 

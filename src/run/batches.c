@@ -1,5 +1,7 @@
 #include "run/batches.h"
 
+#include <string.h>
+
 void host_batch_init(struct host_batch *h, struct arena *arena, const struct model_options *model, long rows)
 {
   const long context = model->context, ahead = model->mtp;
@@ -17,6 +19,7 @@ void host_batch_init(struct host_batch *h, struct arena *arena, const struct mod
     .start = arena_get(arena, n, sizeof(int)),
     .end = arena_get(arena, n, sizeof(int)),
     .window = arena_get(arena, n, sizeof(int)),
+    .part = arena_get(arena, n, 3 * sizeof(int)),
   };
   for (long k = 0; k <= ahead; k++) {
     h->targets[k] = arena_get(arena, n, sizeof(int));
@@ -77,18 +80,47 @@ double host_batch_draw(struct host_batch *h, const struct data *data, enum data_
   return draw_targets(h, 0);
 }
 
+/* A micro-batch of what all positions of the batch have: this rank's part of each sequence, if that is cut. */
+static void feed(const struct host_batch *h, struct device *d, const struct model_program *p,
+                 struct tensor *to, const void *all, size_t size, long part)
+{
+  const long length = p->cut.length, n = p->batch * p->context;
+  const char *from = (const char *)all + (size_t)(part * p->batch * length) * size;
+  for (long i = 0; p->cut.ranks > 1 && i < n; i++) {
+    const long at = i / p->context * length + zigzag_position(&p->cut, i % p->context);
+    memcpy((char *)h->part + (size_t)i * size, from + (size_t)at * size, size);
+  }
+  d->upload(d, to->data, p->cut.ranks > 1 ? h->part : from, (size_t)n * size);
+}
+
+/* What its rows see of the keys of the `stage`-th rank before. */
+static void feed_ranges(const struct host_batch *h, struct device *d, const struct model_program *p,
+                        int stage, long part)
+{
+  const long n = p->batch * p->context;
+  int *ranges = h->part;
+  for (long i = 0; i < n; i++) {
+    const long at =
+      (part * p->batch + i / p->context) * p->cut.length + zigzag_position(&p->cut, i % p->context);
+    const struct row_range r =
+      model_stage_range(p, stage, (struct row_range){h->start[at], h->end[at], h->window[at]});
+    ranges[i] = r.start, ranges[n + i] = r.end, ranges[2 * n + i] = r.window;
+  }
+  const struct key_ranges to = model_stage(p, stage);
+  d->upload(d, to.start->data, ranges, (size_t)n * sizeof *ranges);
+  if (to.end) d->upload(d, to.end->data, ranges + n, (size_t)n * sizeof *ranges);
+  if (to.window) d->upload(d, to.window->data, ranges + 2 * n, (size_t)n * sizeof *ranges);
+}
+
 void host_batch_feed(const struct host_batch *h, struct device *d, struct model_program *p, long part)
 {
-  long n = p->batch * p->context, from = part * n;
-  d->upload(d, p->tokens->data, h->tokens + from, (size_t)n * sizeof(int));
-  d->upload(d, p->targets->data, h->targets[0] + from, (size_t)n * sizeof(int));
-  d->upload(d, p->position->data, h->position + from, (size_t)n * sizeof(int));
-  d->upload(d, p->start->data, h->start + from, (size_t)n * sizeof(int));
-  if (p->end) d->upload(d, p->end->data, h->end + from, (size_t)n * sizeof(int));
-  if (p->window) d->upload(d, p->window->data, h->window + from, (size_t)n * sizeof(int));
-  d->upload(d, p->weight->data, h->weight[0] + from, (size_t)n * sizeof(real));
+  feed(h, d, p, p->tokens, h->tokens, sizeof(int), part);
+  feed(h, d, p, p->targets, h->targets[0], sizeof(int), part);
+  feed(h, d, p, p->position, h->position, sizeof(int), part);
+  feed(h, d, p, p->weight, h->weight[0], sizeof(real), part);
+  for (int s = 0; s < p->cut.ranks; s++) feed_ranges(h, d, p, s, part);
   for (long k = 0; k < h->ahead; k++) {
-    d->upload(d, p->ahead[k].targets->data, h->targets[k + 1] + from, (size_t)n * sizeof(int));
-    d->upload(d, p->ahead[k].weight->data, h->weight[k + 1] + from, (size_t)n * sizeof(real));
+    feed(h, d, p, p->ahead[k].targets, h->targets[k + 1], sizeof(int), part);
+    feed(h, d, p, p->ahead[k].weight, h->weight[k + 1], sizeof(real), part);
   }
 }

@@ -87,7 +87,10 @@ static struct program *record_across(const struct fold *f)
 {
   struct program *p = program_new(f->model->device);
   report_record_across(f->model->report, p, f->passes);
-  if (f->passes == PASSES_STEP) op_all_sum(p, &f->model->params.grads, RANKS_BATCH);
+  if (f->passes == PASSES_STEP) {
+    op_all_sum(p, &f->model->params.grads, RANKS_BATCH);
+    op_all_sum(p, &f->model->params.grads, RANKS_CONTEXT);
+  }
   program_plan(p);
   return p;
 }
@@ -97,7 +100,8 @@ struct fold *fold_new(struct model *m, enum passes passes, long leaves)
   struct fold *f = memory_new(1, sizeof *f);
   *f = (struct fold){.model = m, .passes = passes};
   f->program[FOLD_FRESH] = record_fresh(f);
-  if (device_ranks(m->device, RANKS_BATCH) > 1) f->program[FOLD_ACROSS] = record_across(f);
+  if (device_ranks(m->device, RANKS_BATCH) * device_ranks(m->device, RANKS_CONTEXT) > 1)
+    f->program[FOLD_ACROSS] = record_across(f);
   long odd = odd_part(leaves);
   int levels = bits_of(odd - 1) + bits_of(leaves / odd - 1);
   REQUIRE(levels <= FOLD_LEVELS);

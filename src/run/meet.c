@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
+#include "observe/watches.h"
 #include "storage/provenance.h"
 
 static struct comm *of_runs;
@@ -24,17 +25,88 @@ int meet_threads(const struct trainer *t, int threads)
   return share > 0 ? share : 1;
 }
 
+/* Ranks that can neither be along the context nor divide the batch. */
+static int check_context(const struct trainer *t, struct error *e)
+{
+  const int ranks = t->comm->ranks;
+  const long context = ((const struct model_options *)config_section(t->config, "model"))->context;
+  if (t->context == 1) return STATUS_OK;
+  if (t->context & (t->context - 1))
+    return error_set(e, STATUS_USAGE, "comm.context = %ld: allowed is a power of two", t->context);
+  if (context % (2 * t->context))
+    return error_set(e, STATUS_USAGE,
+                     "comm.context = %ld cannot cut model.context = %ld: it is cut into %ld pieces of equal "
+                     "length, two for each rank",
+                     t->context, context, 2 * t->context);
+  if (ranks % t->context)
+    return error_set(
+      e, STATUS_USAGE,
+      "comm.context = %ld, and %d rank%s there: `mpirun -n %ld maxlogit ...` starts so many; allowed are "
+      "multiples of it%s",
+      t->context, ranks, ranks == 1 ? " is" : "s are", t->context,
+      t->origin ? ". comm.context=1 goes on with one rank, to other roundings" : "");
+  return STATUS_OK;
+}
+
+/* Who is asked for another number must be told before anyone waits for a group that will not come about. */
+static int check_contexts(const struct trainer *t, struct error *e)
+{
+  long *all = memory_new((size_t)t->comm->ranks, sizeof *all);
+  comm_gather(t->comm, &t->context, all, sizeof *all);
+  for (int i = 1; i < t->comm->ranks && !e->status; i++)
+    if (all[i] != all[0])
+      error_set(e, STATUS_FAIL,
+                "rank %d on %s has comm.context = %ld, and rank 0 has %ld: all ranks must be alike", i,
+                comm_host(t->comm, i), all[i], all[0]);
+  memory_free(all);
+  return e->status;
+}
+
+int meet_split(struct trainer *t, struct error *e)
+{
+  const struct comm_options *o = config_section(t->config, "comm");
+  comm_patience(o->timeout);
+  if (!t->context) t->context = o->context;
+  check_context(t, e);
+  if (comm_agree(t->comm, NULL, e)) return e->status;
+  if (t->comm->ranks > 1 && check_contexts(t, e)) return e->status;
+  if (t->context == 1) return STATUS_OK;
+  int along = (int)(t->comm->rank % t->context), batch = (int)(t->comm->rank / t->context);
+  t->part[RANKS_CONTEXT] = comm_split(t->comm, batch);
+  t->part[RANKS_BATCH] = comm_split(t->comm, along);
+  return STATUS_OK;
+}
+
+int meet_check_parts(const struct trainer *t, struct error *e)
+{
+  const char *whole = watches_whole(t->record.observe);
+  if (t->context == 1) return STATUS_OK;
+  if (whole)
+    return error_set(e, STATUS_USAGE,
+                     "record.observe: %s looks at whole sequences, which comm.context = %ld cuts; allowed: "
+                     "without it, or comm.context = 1",
+                     whole, t->context);
+  for (int l = 0; l < model_blocks(&t->model.options); l++)
+    if (model_router(&t->model, l).has_loss)
+      return error_set(
+        e, STATUS_USAGE,
+        "moe.balance: the loss of balance is that of whole sequences, which comm.context = %ld "
+        "cuts; allowed: bias, none, or comm.context = 1",
+        t->context);
+  return STATUS_OK;
+}
+
 int meet_divide(struct trainer *t, struct error *e)
 {
   const struct comm_options *o = config_section(t->config, "comm");
   int ranks = t->comm->ranks;
-  comm_patience(o->timeout);
   if (o->ranks && o->ranks != ranks)
     return error_set(
       e, STATUS_USAGE,
       "comm.ranks = %ld, and %d %s there: `mpirun -n %ld maxlogit ...` starts so many; comm.ranks=0 takes "
       "what there is",
       o->ranks, ranks, ranks == 1 ? "is" : "are", o->ranks);
+  ranks /= (int)t->context;
   if ((ranks & (ranks - 1)) || t->train->micro_batches % ranks)
     return error_set(
       e, STATUS_USAGE,
@@ -42,8 +114,17 @@ int meet_divide(struct trainer *t, struct error *e)
       "it, so that the sums over micro-batches are one balanced tree on any of them",
       ranks, t->train->micro_batches);
   t->leaves = t->train->micro_batches / ranks;
-  t->first_leaf = t->comm->rank * t->leaves;
+  t->first_leaf = t->comm->rank / t->context * t->leaves;
   return STATUS_OK;
+}
+
+struct rank_part trainer_part(const struct trainer *t, int rank)
+{
+  const struct zigzag cut = {t->host.context, (int)(rank % t->context), (int)t->context};
+  const long rows = zigzag_rows(&cut), half = rows / 2;
+  const long head = zigzag_position(&cut, 0), tail = zigzag_position(&cut, rows - half);
+  return (struct rank_part){
+    rank / t->context * t->leaves, t->leaves, {head, tail}, {head + rows - half, tail + half}};
 }
 
 int meet_shards(const struct trainer *t)

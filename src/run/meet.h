@@ -7,8 +7,12 @@
 struct comm *meet_ranks(int beside_others);
 /* Threads of a rank where nobody says: its share of the cores that several may run on. */
 int meet_threads(const struct trainer *, int threads);
+/* Which ranks are along the context: STATUS_USAGE where it cannot be cut so. All ranks call. */
+int meet_split(struct trainer *, struct error *);
 /* Micro-batches of each rank; STATUS_USAGE where they cannot be divided. */
 int meet_divide(struct trainer *, struct error *);
+/* STATUS_USAGE, and what of the model or the record wants whole sequences. */
+int meet_check_parts(const struct trainer *, struct error *);
 /* Are the optimisers' states shared out? */
 int meet_shards(const struct trainer *);
 /* They all have the same program, configuration, data and state to go on from: STATUS_FAIL, and who has not. */

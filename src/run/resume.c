@@ -13,7 +13,7 @@ static int check_change(const struct config *c, const char *assignment, struct e
 {
   struct config_entry x;
   if (!config_assigned(c, assignment, &x)) return STATUS_OK; /* config_assign says so */
-  if (x.row->flags & (OPTION_FREE | OPTION_CONTENT)) return STATUS_OK;
+  if (x.row->flags & (OPTION_FREE | OPTION_CONTENT) || !strcmp(x.key, "comm.context")) return STATUS_OK;
   const struct train_options *t = config_section(c, "train");
   if (!(x.row->flags & OPTION_EXTEND))
     return error_set(e, STATUS_USAGE,
@@ -28,12 +28,23 @@ static int check_change(const struct config *c, const char *assignment, struct e
   return STATUS_OK;
 }
 
-static int change_config(struct config *c, const char *const *changes, int count, struct error *e)
+/* *context: ranks along the context from now on, where that is another number. The run stays the one that it is: its
+   file keeps the number that is part of its id. */
+static int change_config(struct config *c, const char *const *changes, int count, long *context,
+                         struct error *e)
 {
   long steps = ((const struct train_options *)config_section(c, "train"))->steps;
+  const struct comm_options *comm = config_section(c, "comm");
+  const long before = comm->context;
   for (int i = 0; i < count; i++)
     if (check_change(c, changes[i], e) || config_assign(c, changes[i], e)) return e->status;
   if (count && config_finish(c, e)) return e->status;
+  if (comm->context != before) {
+    char text[32];
+    snprintf(text, sizeof text, "%ld", before);
+    *context = comm->context;
+    if (config_set(c, "comm.context", text, "run file", e) || config_finish(c, e)) return e->status;
+  }
   const struct train_options *t = config_section(c, "train");
   if (t->steps < steps)
     return error_set(e, STATUS_USAGE, "train.steps = %ld is less than the run's %ld", t->steps, steps);
@@ -133,10 +144,13 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   t->shares_device = device != NULL;
   snprintf(t->path, sizeof t->path, "%s", path);
   int status = origin_check(path, c, &origin, e);
-  if (!status) status = change_config(c, changes, count, e);
+  if (!status) status = change_config(c, changes, count, &t->context, e);
+  const int other = t->context != 0;
   if (!status) status = read_state(path, origin.last_step, &state, e);
   if (!status) status = origin_owns(path, origin.id, &state, e);
-  return begin_at(out, t, &origin, &state, recorder_resume, "resume", status, e);
+  status = begin_at(out, t, &origin, &state, recorder_resume, "resume", status, e);
+  if (!status && other) recorder_event(t->recorder, t->done, "context", -1, -1, (double)t->context);
+  return status;
 }
 
 int trainer_resume(struct trainer **out, const char *path, const char *const *changes, int count,

@@ -164,7 +164,7 @@ static int init_training(struct trainer *t, struct error *e)
   if (o->batch % o->micro_batches)
     return error_set(e, STATUS_USAGE, "train.micro_batches = %ld does not divide train.batch = %ld",
                      o->micro_batches, o->batch);
-  if (meet_divide(t, e)) return e->status;
+  if (meet_divide(t, e) || meet_check_parts(t, e)) return e->status;
   long rows = o->batch / o->micro_batches, context = t->model.options.context;
   mark_memory(t, MEMORY_UPDATES);
   t->watches = watches_new(&t->model, t->updates, &t->record);
@@ -177,7 +177,7 @@ static int init_training(struct trainer *t, struct error *e)
   health_init(&t->health, t->arena, &t->model, &t->reading);
   dense_init(&t->dense, t->config, &t->record);
   init_flights(t);
-  t->token_loss = tensor_new(t->device, TENSOR_REAL, rows * context, 1, "token loss");
+  t->token_loss = tensor_new(t->device, TENSOR_REAL, rows * t->look_program.context, 1, "token loss");
   t->columns = arena_get(t->arena, (size_t)(rows * context), sizeof(int));
   t->token_loss_host = arena_get(t->arena, (size_t)(rows * context), sizeof(real));
   t->val_loss = t->grad_norm = NAN;
@@ -207,8 +207,11 @@ int trainer_build(struct trainer *t, int keeps, struct error *e)
   mark_memory(t, MEMORY_DATA);
   if (!status) status = model_resolve(m, t->data.vocab, e);
   int threads = meet_threads(t, (int)device->threads);
+  if (!status) status = meet_split(t, e);
   if (!status && !t->device) status = device_open(&t->device, t->top->device, threads, e);
-  if (!status) device_set_ranks(t->device, RANKS_BATCH, t->comm);
+  for (int axis = 0; !status && axis < RANK_AXES; axis++)
+    if (t->part[axis]) device_set_ranks(t->device, (enum rank_axis)axis, t->part[axis]);
+  if (!status && t->context == 1) device_set_ranks(t->device, RANKS_BATCH, t->comm);
   if (!status) status = device_set_math(t->device, (enum device_math)device->math, e);
   if (!status) status = init_model(t, m, e);
   if (!status) mark_memory(t, MEMORY_MODEL);
@@ -267,6 +270,7 @@ void trainer_release(struct trainer *t)
   if (t->token_loss) tensor_free(t->device, t->token_loss);
   if (t->model.device) model_free(&t->model);
   if (t->device && !t->shares_device) device_close(t->device);
+  for (int axis = 0; axis < RANK_AXES; axis++) comm_free(t->part[axis]);
   if (t->data.source && t->data.source->free) t->data.source->free(&t->data);
   arena_free(t->arena);
   if (t->owns_config) config_free(t->config);

@@ -42,7 +42,10 @@ struct trainer {
   const struct checkpoint_options *keep;
   struct arena *arena;
 
-  struct comm *comm;       /* the ranks of the run */
+  struct comm *comm; /* the ranks of the run: those along the context are neighbours */
+  struct comm
+    *part[RANK_AXES];      /* those along an axis, this one among them; NULL where all are along the batch */
+  long context;            /* ranks along the context; 0, until it is built: as configured */
   long leaves, first_leaf; /* micro-batches of a batch that are this rank's */
 
   struct device *device;

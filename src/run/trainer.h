@@ -42,6 +42,12 @@ void trainer_use_ranks(struct comm *);
    whether any is. */
 int trainer_meet(struct trainer *, int *stops, struct error *);
 int trainer_ranks(const struct trainer *, int *rank); /* how many, and which of them this is (may be NULL) */
+/* What a rank has: micro-batches of each batch, and two pieces [from, to) of each sequence, one after the other where
+   the context is not cut. */
+struct rank_part {
+  long first_leaf, leaves, from[2], to[2];
+};
+struct rank_part trainer_part(const struct trainer *, int rank);
 /* Wait for the reports of all steps so far. */
 int trainer_settle(struct trainer *, struct error *);
 /* More steps to do (neither finished nor diverged)? */

@@ -109,7 +109,7 @@ static int make_attention_forward(struct made *m, int i, union op_args *args)
   m->rounds = attentions_of[i].scores_format != FORMAT_F32;
   args->attention_forward =
     (struct attention_forward_args){.o = out(m, n, heads * value, 0),
-                                    .ml = out(m, n, 2 * heads, 0),
+                                    .ml = out(m, n, (2 + i % 2) * heads, 0), /* with entropies, too */
                                     .stats = out(m, heads, 4, 0),
                                     .q = in(m, n, heads * dim),
                                     .k = in(m, n, groups * dim),
@@ -140,6 +140,37 @@ static int make_attention_backward(struct made *m, int i, union op_args *args)
                                                               .start = f->start,
                                                               .end = f->end,
                                                               .score = f->score};
+  return 1;
+}
+
+/* Of a row, what two parts of its keys have made: m, l, entropy; now and then one, or both, see none. */
+static struct tensor *softmaxes(struct made *m, long n, long heads, int which)
+{
+  struct tensor *t = in(m, n, 3 * heads);
+  for (long i = 0; i < n; i++)
+    for (long h = 0; h < heads; h++) {
+      real *row = REALS(t) + i * t->ld;
+      const int none = (i + h + which) % 5 == 0;
+      row[2 * h] = none ? -(real)INFINITY : 3 * row[2 * h];
+      row[2 * h + 1] = none ? 0 : 1 + (real)fabs((double)row[2 * h + 1]);
+      row[2 * heads + h] = none ? 0 : (real)fabs((double)row[2 * heads + h]);
+    }
+  return t;
+}
+
+static int make_attention_merge(struct made *m, int i, union op_args *args)
+{
+  static const long shapes[][3] = {
+    {1, 1, 1},  {5, 2, 3},   {17, 1, 8}, {33, 4, 16},
+    {70, 3, 5}, {130, 2, 7}, {9, 5, 64}, {600, 1, 12}}; /* rows, heads, columns of a head */
+  if (i >= (int)(sizeof shapes / sizeof *shapes)) return 0;
+  const long *s = shapes[i];
+  args->attention_merge = (struct attention_merge_args){.o = in(m, s[0], s[1] * s[2]),
+                                                        .ml = softmaxes(m, s[0], s[1], 1),
+                                                        .stats = in(m, s[1], 4),
+                                                        .other_o = in(m, s[0], s[1] * s[2]),
+                                                        .other_ml = softmaxes(m, s[0], s[1], 0),
+                                                        .other_stats = in(m, s[1], 4)};
   return 1;
 }
 
@@ -654,7 +685,8 @@ START_TEST(softmax_of_large_scores)
 END_TEST
 
 static const struct operation_case cases[] = {CASE(attention_forward), CASE(attention_backward),
-                                              CASE(attention_cached), CASE(attention_look)};
+                                              CASE(attention_merge), CASE(attention_cached),
+                                              CASE(attention_look)};
 
 static void add_identities(TCase *identities)
 {

@@ -68,10 +68,16 @@ static int configure(const struct options *a, double multiple, struct config **o
   snprintf(text[1], 64, "%ld", batch < 1 ? 1 : batch);
   snprintf(text[2], 64, "%ld", (long)ceil((double)t->val_batches * (multiple > 1 ? multiple : 1)));
   snprintf(text[3], 64, "%ld", a->continue_ + 1);
-  const char *set[][2] = {
-    {"model.context", text[0]},     {"train.batch", text[1]}, {"train.micro_batches", "1"},
-    {"train.val_batches", text[2]}, {"train.steps", text[3]}, {"train.plant", ""},
-    {"train.schedule", "constant"}, {"train.warmup", "0"},    {"train.init_from", a->request.words.word[0]}};
+  const char *set[][2] = {{"model.context", text[0]},
+                          {"train.batch", text[1]},
+                          {"train.micro_batches", "1"},
+                          {"comm.context", "1"},
+                          {"train.val_batches", text[2]},
+                          {"train.steps", text[3]},
+                          {"train.plant", ""},
+                          {"train.schedule", "constant"},
+                          {"train.warmup", "0"},
+                          {"train.init_from", a->request.words.word[0]}};
   for (size_t i = 0; i < sizeof set / sizeof *set; i++)
     if (config_set(c, set[i][0], set[i][1], "eval", e)) return e->status;
   for (int i = 0; i < a->request.settings; i++)

@@ -48,6 +48,20 @@ static void print_memory(const struct trainer *t)
          memory_there_is() / 0x1p30);
 }
 
+static void print_ranks(const struct trainer *t)
+{
+  enum { MOST = 16 };
+  const int ranks = trainer_ranks(t, NULL);
+  for (int i = 0; ranks > 1 && i < ranks && i < MOST; i++) {
+    const struct rank_part p = trainer_part(t, i);
+    printf("# rank %d: micro-batches %ld to %ld; positions %ld to ", i, p.first_leaf,
+           p.first_leaf + p.leaves - 1, p.from[0]);
+    if (p.to[0] != p.from[1]) printf("%ld and %ld to ", p.to[0] - 1, p.from[1]);
+    printf("%ld of each sequence\n", p.to[1] - 1);
+  }
+  if (ranks > MOST) printf("# and so on, to rank %d\n", ranks - 1);
+}
+
 static int run(void *request, struct error *e)
 {
   const struct options *r = request;
@@ -60,6 +74,7 @@ static int run(void *request, struct error *e)
   if (!status && r->dry_run) {
     printf("# run %s\n", trainer_id(t));
     print_memory(t);
+    print_ranks(t);
     config_each(c, print_entry, NULL);
     trainer_abandon(t);
   } else if (!status) {

@@ -421,9 +421,10 @@ INLINE void enter(int rows, int vecs, int measured, int cut, long cap, const str
 }
 
 /* Queries [t, t+rows), which all see from the same key on up to themselves, or, given `any`, what it says:
-   o [rows, ldo], ml [rows, ldm]. */
+   o [rows, ldo], ml [rows, ldm], entropies [rows, ldm], or NULL. */
 INLINE void forward_strip(int rows, int measured, long cap, const struct head *h, long t,
-                          const struct seen *any, float *o, long ldo, float *ml, long ldm, struct maxima *x)
+                          const struct seen *any, float *o, long ldo, float *ml, long ldm, float *entropies,
+                          struct maxima *x)
 {
   const long first = any ? any->low : h->start[t], end = any ? any->high : t + rows;
   const long all_from = any ? any->from : first, all_to = any ? any->to : t + 1;
@@ -500,6 +501,7 @@ INLINE void forward_strip(int rows, int measured, long cap, const struct head *h
     ml[r * ldm + 1] = sum;
     if (!measured) continue;
     x->entropy += (double)entropy[r];
+    if (entropies) entropies[r * ldm] = entropy[r];
     x->capped = m[r] > x->capped ? m[r] : x->capped;
     if (isnan(l[r])) x->nan |= row_has_nan(h, t + r, h->q + r * h->padded_dim);
   }
@@ -603,6 +605,11 @@ static struct head head_of(const struct tensor *q, const struct tensor *v, const
 
 #define HEAD(x, sequence) head_of((x)->q, (x)->v, (x)->start, (x)->end, &(x)->score, sequence)
 
+static float *entropies_of(const struct attention_forward_args *x, long row, long number)
+{
+  return x->ml->cols > 2 * x->heads ? AT(x->ml, row, 2 * x->heads + number) : NULL;
+}
+
 /* One strip of query rows of head `number`, or one row; n: where the sequence begins. cap is h->cap, as an argument so
    that code without one is compiled apart. */
 INLINE void forward_rows(int rows, int measured, long cap, const struct attention_forward_args *x,
@@ -618,7 +625,7 @@ INLINE void forward_rows(int rows, int measured, long cap, const struct attentio
   }
   copy_strip(rows, AT(x->q, n + t, q), x->q->ld, h->dim, (float)x->scale, h->q, h->padded_dim, h->padded_dim);
   forward_strip(rows, measured, cap, h, t, any, AT(x->o, n + t, o), x->o->ld, AT(x->ml, n + t, 2 * number),
-                x->ml->ld, m);
+                x->ml->ld, entropies_of(x, n + t, number), m);
 }
 
 INLINE void forward_head(int measured, const struct forward_job *job, long piece, int worker)
@@ -640,6 +647,7 @@ INLINE void forward_head(int measured, const struct forward_job *job, long piece
       no_keys(AT(x->o, n + t, number * h.value_dim), h.value_dim);
       *AT(x->ml, n + t, 2 * number) = -INFINITY;
       *AT(x->ml, n + t, 2 * number + 1) = 0;
+      if (entropies_of(x, n + t, number)) *entropies_of(x, n + t, number) = 0;
     } else if (any && rows == 1)
       forward_rows(1, measured, h.cap, x, &h, number, n, t, &seen, &m);
     else if (any)

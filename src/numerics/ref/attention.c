@@ -51,11 +51,11 @@ static struct row row_of(const struct tensor *q, const struct tensor *v, const s
 }
 
 /* p holds the scores of what the row sees. With f_j = f(r(s_j)), m = max f, p_j = exp(f_j - m), l = sum p:
-   o = sum p v / l, and the entropy of p/l is ln l - sum (p/l) (f - m). */
-static void weigh(const struct row *r, double *p, const struct tensor *v, const struct attention_score *x,
-                  real *o, real ml[2], double stats[4])
+   o = sum p v / l, and the entropy of p/l is ln l - sum (p/l) (f - m); returned is that to which 0 adds 0. */
+static double weigh(const struct row *r, double *p, const struct tensor *v, const struct attention_score *x,
+                    real *o, real ml[2], double stats[4])
 {
-  double m = -INFINITY, l = 0, mean = 0;
+  double m = -INFINITY, l = 0, mean = 0, told = 0;
   const long seen = r->end - r->first;
   for (long j = 0; j < seen; j++) {
     stats[0] = max_keeping_nan(stats[0], p[j]);
@@ -70,6 +70,7 @@ static void weigh(const struct row *r, double *p, const struct tensor *v, const 
     p[j] = same_exp(below);
     l += p[j];
     mean += p[j] * below;
+    if (p[j] != 0) told += p[j] * below;
   }
   if (seen > 0) stats[3] += same_log(l) - mean / l;
   for (long c = 0; c < r->value_dim; c++) {
@@ -79,6 +80,7 @@ static void weigh(const struct row *r, double *p, const struct tensor *v, const 
   }
   ml[0] = (real)m;
   ml[1] = (real)l;
+  return seen > 0 ? same_log(l) - told / l : 0;
 }
 
 /* `p` is room for one row. */
@@ -88,7 +90,8 @@ static void attend(const struct attention_forward_args *x, long n, long h, doubl
   for (long j = r.first; j < r.end; j++)
     p[j - r.first] = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), r.dim);
   real *o = &AT(x->o, n, h * r.value_dim);
-  weigh(&r, p, x->v, &x->score, o, &AT(x->ml, n, 2 * h), stats);
+  double entropy = weigh(&r, p, x->v, &x->score, o, &AT(x->ml, n, 2 * h), stats);
+  if (x->ml->cols > 2 * x->heads) AT(x->ml, n, 2 * x->heads + h) = (real)entropy;
 }
 
 /* A row of scores. */
@@ -108,6 +111,45 @@ void ref_attention_forward(struct device *device, const struct attention_forward
     stats[3] /= (double)x->q->rows;
     for (int i = 0; i < 4; i++) AT(x->stats, h, i) = (real)stats[i];
   }
+}
+
+/* One head of what has been seen, and of what comes to it. */
+static void merge_head(void *context, long h, int worker)
+{
+  const struct attention_merge_args *x = context;
+  const long heads = x->stats->rows, dim = x->o->cols / heads;
+  double entropy = 0;
+  (void)worker;
+  for (long n = 0; n < x->o->rows; n++) {
+    real *to = &AT(x->ml, n, 2 * h), *own = &AT(x->ml, n, 2 * heads + h);
+    const real *ml = &AT(x->other_ml, n, 2 * h);
+    double m = max_keeping_nan(to[0], ml[0]), l = 0, spread = 0, by[2] = {0, 0};
+    const double part_m[] = {to[0], ml[0]}, part_l[] = {to[1], ml[1]},
+                 part_entropy[] = {*own, AT(x->other_ml, n, 2 * heads + h)};
+    for (int i = 0; i < 2; i++) {
+      if (part_l[i] == 0) continue;
+      double down = part_m[i] - m;
+      by[i] = part_l[i] * same_exp(down);
+      l += by[i];
+      spread += by[i] * (same_log(part_l[i]) - part_entropy[i] + down);
+    }
+    for (long c = h * dim; l != 0 && c < (h + 1) * dim; c++)
+      AT(x->o, n, c) = (real)((by[0] * AT(x->o, n, c) + by[1] * AT(x->other_o, n, c)) / l);
+    to[0] = (real)m;
+    to[1] = (real)l;
+    *own = l != 0 ? (real)(same_log(l) - spread / l) : 0;
+    entropy += *own;
+  }
+  real *stats = &AT(x->stats, h, 0);
+  const real *other = &AT(x->other_stats, h, 0);
+  const int none = isnan(stats[3]) || isnan(other[3]);
+  for (int i = 0; i < 3; i++) stats[i] = (real)max_keeping_nan(stats[i], other[i]);
+  stats[3] = none ? (real)NAN : (real)(entropy / (double)x->o->rows);
+}
+
+void ref_attention_merge(struct device *device, const struct attention_merge_args *x)
+{
+  parallel_for(device->pool, x->stats->rows, merge_head, (void *)(uintptr_t)x);
 }
 
 static void put_row(struct tensor *to, long row, const struct tensor *from, long n)

@@ -67,7 +67,7 @@ static void take(struct watch *w, struct program *p, int layer, int thing, struc
 static void tap(struct watch *w, struct program *p, enum point point, int layer, const struct flow *f)
 {
   if (point == POINT_STREAM) take(w, p, layer, STREAM, f->x, f->share);
-  if (point != POINT_SCORES) return;
+  if (point != POINT_SCORES || f->stage) return; /* keys of other ranks are theirs to tell */
   take(w, p, layer, QUERIES, f->q, f->share);
   take(w, p, layer, KEYS, f->k, f->share);
 }

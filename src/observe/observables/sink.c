@@ -96,6 +96,7 @@ static int read(struct watch *w, struct reading *r, struct error *e)
 const struct observable observable_sink = {
   .name = "sink",
   .help = "attention on the first position, and its share of what is attended; by name only",
+  .flags = OBSERVABLE_WHOLE,
   .series = series,
   .state_size = sizeof(struct sink),
   .declare = declare,

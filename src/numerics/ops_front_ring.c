@@ -1,0 +1,96 @@
+/* ops_front_ring.c - attention whose keys and values go round the ranks of the context
+   Blocks go round a ring, as in Ring Attention (Liu et al., arXiv 2310.01889); what a rank makes of one is merged with
+   what it has (attention_merge). In the reverse pass keys and values go round once more, and their gradients with them,
+   one rank further than they: home. Ranks whose rows see nothing of a stage's keys join all the same. */
+#include "numerics/ops_front.h"
+#include "numerics/ranks.h"
+
+/* What travels has no gaps. */
+static struct tensor *packed(struct program *p, struct tensor *t)
+{
+  if (t->ld == t->cols) return t;
+  struct tensor *y = program_temporary(p, t->rows, t->cols, t->name);
+  CALL(p, copy, .y = y, .x = t);
+  return y;
+}
+
+struct ring_step {
+  struct tensor *o, *ml, *q, *k, *v;
+  const struct ring_stage *stage;
+  int stages;
+  struct attention_score score;
+};
+
+static void add_home(struct program *p, struct tensor *x, struct tensor *from)
+{
+  long add;
+  struct tensor *home = op_pass_on(p, from, RANKS_CONTEXT), *grad = program_grad(p, x, &add);
+  if (add)
+    CALL(p, axpby, .y = grad, .x = home, .alpha = 1, .beta = 1);
+  else
+    CALL(p, copy, .y = grad, .x = home);
+}
+
+static void ring_step(struct program *p, const void *context)
+{
+  const struct ring_step *s = context;
+  struct tensor *do_ = program_grad_of(p, s->o);
+  struct tensor *to[3] = {0}; /* dq, and what travels: dk, dv */
+  if (!do_) return;
+  struct tensor *k = packed(p, s->k), *v = packed(p, s->v);
+  for (int i = 0; i < s->stages; i++) {
+    struct tensor *own[3] = {program_temporary(p, s->q->rows, s->q->cols, "gradient of a stage"),
+                             program_temporary(p, k->rows, k->cols, "gradient of keys"),
+                             program_temporary(p, v->rows, v->cols, "gradient of values")};
+    if (i) {
+      k = op_pass_on(p, k, RANKS_CONTEXT), v = op_pass_on(p, v, RANKS_CONTEXT);
+      to[1] = op_pass_on(p, to[1], RANKS_CONTEXT), to[2] = op_pass_on(p, to[2], RANKS_CONTEXT);
+    }
+    CALL(p, attention_backward, .dq = own[0], .dk = own[1], .dv = own[2], .do_ = do_, .o = s->o, .q = s->q,
+         .k = k, .v = v, .ml = s->ml, .start = s->stage[i].start, .end = s->stage[i].end, .score = s->score);
+    for (int j = 0; j < 3; j++)
+      if (i)
+        CALL(p, axpby, .y = to[j], .x = own[j], .alpha = 1, .beta = 1);
+      else
+        to[j] = own[j];
+  }
+  struct overwrite dq = grad_to_overwrite(p, s->q);
+  CALL(p, copy, .y = dq.to, .x = to[0]);
+  settle(p, dq);
+  add_home(p, s->k, to[1]);
+  add_home(p, s->v, to[2]);
+}
+
+struct tensor *op_attention_ring(struct program *p, struct tensor *q, struct tensor *k, struct tensor *v,
+                                 const struct ring_stage *stage, const struct attention_spec *spec,
+                                 struct tensor **stats, ring_seen *seen, void *context)
+{
+  const struct attention_score *score = &spec->score;
+  const int stages = device_ranks(program_device(p), RANKS_CONTEXT);
+  struct ring_stage *all = program_memory(p, (size_t)stages, sizeof *all);
+  struct tensor *o[2], *ml[2], *own[2]; /* of all so far; of a stage */
+  require_score(score);
+  q = op_round(p, q, spec->qk_format);
+  k = op_round(p, k, spec->qk_format);
+  struct tensor *keys = packed(p, k), *values = packed(p, v);
+  for (int i = 0; i < stages; i++) {
+    const int at = i > 0;
+    all[i] = stage[i];
+    o[at] = program_temporary(p, q->rows, score->heads * (v->cols / score->groups), "attention");
+    ml[at] = program_temporary(p, q->rows, 3 * score->heads, "softmax");
+    own[at] = at ? program_temporary(p, score->heads, 4, "statistics of a stage") : statistics_of(p, spec);
+    if (at) keys = op_pass_on(p, keys, RANKS_CONTEXT), values = op_pass_on(p, values, RANKS_CONTEXT);
+    CALL(p, attention_forward, .o = o[at], .ml = ml[at], .stats = own[at], .q = q, .k = keys, .v = values,
+         .start = stage[i].start, .end = stage[i].end, .score = *score);
+    if (seen) seen(context, i, q, keys, values, own[at]);
+    if (at)
+      CALL(p, attention_merge, .o = o[0], .ml = ml[0], .stats = own[0], .other_o = o[1], .other_ml = ml[1],
+           .other_stats = own[1]);
+  }
+  program_flows(p, o[0], q);
+  program_flows(p, o[0], k);
+  program_flows(p, o[0], v);
+  ON_BACKWARD(p, ring_step, o[0], ml[0], q, k, v, all, stages, *score);
+  if (stats) *stats = own[0];
+  return o[0];
+}
