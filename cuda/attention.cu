@@ -587,8 +587,8 @@ struct merge_stats {
     sum = team_sum(sum);
     if (lane() > 0) return;
     for (int j = 0; j < 3; j++) stats.at(h, j) = max_nan(stats.at(h, j), other.at(h, j));
-    const float none = stats.at(h, 3) - stats.at(h, 3) + (other.at(h, 3) - other.at(h, 3)); /* 0, or NaN */
-    stats.at(h, 3) = (float)(sum / (double)ml.rows) + none;
+    const int none = isnan(stats.at(h, 3)) || isnan(other.at(h, 3));
+    stats.at(h, 3) = none ? NAN : (float)(sum / (double)ml.rows);
   }
 };
 /* "o, ml and stats take in those of the same queries and other keys" */
