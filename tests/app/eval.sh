@@ -35,6 +35,14 @@ sed -n 's/.*"context": \([0-9]*\), "multiple": \([0-9.]*\), "loss": \([^,]*\), "
 val=$("$program" export "$dir/from.h5" val_loss | awk 'END { printf "%.4f", $2 }')
 test "$(awk 'NR == 2 { print $3 }' "$dir/summary")" = "$val" || fail "at its own context eval is not the last val_loss $val"
 
+# at other contexts as many tokens a batch, and no fewer sequences: the first validation of a run that starts so
+for c in 2:32:2:16 0.5:8:8:8; do
+  set -- $(echo $c | tr : ' ')
+  small_run at$1 train.init_from="$dir/from.h5" model.context=$2 train.batch=$3 train.val_batches=$4 train.steps=1
+  wanted=$("$program" export "$dir/at$1.h5" val_loss | awk '/^0 / { printf "%.4f", $2 }')
+  test "$("$program" eval --context=$1x "$dir/from.h5" | awk 'NR == 2 { print $3 }')" = "$wanted" || fail "at $1 of its context eval is not the loss $wanted of a run"
+done
+
 # the last quarter of a context that is no multiple of four
 "$program" eval --positions --context=0.625x "$dir/from.h5" | awk '/^[0-9]/ { loss[$1] = $2; n = $1 + 1 }
   END { for (i = int(n * 3 / 4); i < n; i++) { sum += loss[i]; k++ } printf "%d %.4f\n", n, sum / k }' > "$dir/wanted"

@@ -306,6 +306,32 @@ START_TEST(bytes_documents)
 }
 END_TEST
 
+/* A document ends where its separator does, which is written as in C. */
+START_TEST(bytes_separators)
+{
+  static const struct {
+    const char *settings, *end;
+  } cases[] = {{"data.separator=\\t", "\t"}, {"data.separator=\\\\", "\\"}, {"data.separator=;\\n", ";\n"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[3000], line[64], settings[128];
+    struct opened s;
+    struct filled f;
+    int ends = 0, last = cases[i].end[strlen(cases[i].end) - 1];
+    snprintf(line, sizeof line, "one two%s", cases[i].end);
+    for (size_t k = 0; k < sizeof text; k++) text[k] = line[k % strlen(line)];
+    write_text(text, sizeof text);
+    snprintf(settings, sizeof settings, "data.packing=documents data.vocab=byte %s", cases[i].settings);
+    must_open(&s, "bytes", settings);
+    fill(&f, &s, DATA_TRAIN, SEED, 0);
+    for (int b = 0; b < BATCH; b++)
+      for (int t = 0; t + 1 < CONTEXT; ends += f.tokens[b][t++] == last)
+        ck_assert_int_eq(f.document[b][t + 1] > f.document[b][t], f.tokens[b][t] == last);
+    ck_assert_int_gt(ends, 0);
+    close_source(&s);
+  }
+}
+END_TEST
+
 /* Separators in a row end one document: no document is made of separators alone. */
 START_TEST(bytes_blank_lines)
 {
@@ -577,6 +603,7 @@ int main(void)
   tcase_add_test(tests, bytes_content);
   tcase_add_test(tests, bytes_symbols);
   tcase_add_test(tests, bytes_documents);
+  tcase_add_test(tests, bytes_separators);
   tcase_add_test(tests, bytes_blank_lines);
   tcase_add_test(tests, bytes_errors);
   tcase_add_test(tests, markov_entropy);
