@@ -7,6 +7,7 @@ xxHash, Jansson), of which it carries none.
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 from setuptools import setup
@@ -22,7 +23,10 @@ class BuildWithLibrary(build_py):
         places = [os.environ.get("MAXLOGIT_LIBRARY", ""), str(Path(__file__).resolve().parent.parent / NAME)]
         found = [Path(place) for place in places if place and Path(place).is_file()]
         if found:
-            shutil.copyfile(found[0], Path(self.build_lib) / "maxlogit" / NAME)
+            copy = Path(self.build_lib) / "maxlogit" / NAME
+            shutil.copyfile(found[0], copy)
+            if shutil.which("strip"):  # nine tenths are for a debugger
+                subprocess.run(["strip", "--strip-unneeded", copy], check=True)
         else:
             self.warn(f"{NAME} is not here (`make lib` builds it): the installed one is used at run time")
 

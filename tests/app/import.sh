@@ -37,7 +37,21 @@ test "$(awk 'END { print $(NF - 1) }' peak)" = "$(awk 'END { print $(NF - 1) }' 
 "$program" note all-csv.h5 | grep -q 'imported from all.csv' || fail "no note of where it came from"
 "$program" resume all-csv.h5 > out 2> err; status=$?
 test $status -eq 2 && grep -q 'another program' err || fail "resume of an import: exit $status: $(cat err)"
+"$program" eval all-csv.h5 > out 2> err; status=$?
+test $status -eq 2 && grep -q 'another program' err || fail "eval of an import: exit $status: $(cat err)"
 "$program" report all-csv.h5 run.h5 -o page > out 2> err || fail "report: $(cat err)"
+# two arms of imports: paired by seed, drawn, told as groups
+for seed in 1 2; do
+  for arm in a b; do
+    "$program" export run.h5 loss attn/max_logit --format=csv > arm.csv
+    import arm.csv --set optimizer=$arm --set train.seed=$seed -o "arms/$arm-$seed.h5" || fail "arm $arm: $(cat err)"
+  done
+done
+"$program" compare arms optimizer=a optimizer=b --of loss:last > out 2> err || fail "compare: $(cat err)"
+grep -q 'B - A  *0 .*n=2 pairs' out || fail "compare: $(cat out)"
+"$program" plot -t arms --figure=logits > out 2> err || fail "plot: $(cat err)"
+test "$(grep -c . out)" -gt 10 || fail "plot: $(cat out)"
+"$program" show arms --by optimizer --of peak > out 2> err && grep -q '^a  *2 ' out || fail "show --by: $(cat out err)"
 
 # --- CSV ------------------------------------------------------------------------------------------------------------
 printf '"Step","train/loss","a, ""b""",model.layers.0.attn.1.max,model.layers.1.attn.0.max\r\n10,2.5,1,,7\r\n20,nan,2,3.5,8\r\n\r\n5,3,0,1,inf\r\n' > a.csv
