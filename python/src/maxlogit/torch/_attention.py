@@ -259,15 +259,19 @@ def _wrap_flex(original: Callable[..., Any]) -> Callable[..., Any]:
     return flex_attention
 
 
+def _flex() -> Any:
+    import torch.nn.attention.flex_attention as flex
+
+    return flex
+
+
 def _gives_maxima(query: Tensor, key: int) -> bool:
     """flex_attention can tell each query's largest score (PyTorch from 2.9 on; not on a processor), and that is what is
     asked for."""
-    import torch.nn.attention.flex_attention as flex
-
     place = _places[key]
     attention = place[0]() if place else None
     readers = attention.asking() if attention is not None and not torch.compiler.is_compiling() else []
-    fused = query.device.type != "cpu" and hasattr(flex, "AuxRequest")
+    fused = query.device.type != "cpu" and hasattr(_flex(), "AuxRequest")
     return fused and bool(readers) and not any(reader.absolute for reader in readers)
 
 
@@ -275,8 +279,7 @@ def _with_maxima(
     original: Callable[..., Any], key: int, given: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """flex_attention with its own maxima, [batch, heads, queries] before the softmax; returns what was asked for."""
-    import torch.nn.attention.flex_attention as flex
-
+    flex = _flex()
     more = {**dict(zip(("enable_gqa", "return_lse", "kernel_options"), args)), **kwargs}
     return_lse, asked = more.pop("return_lse", False), more.pop("return_aux", None)
     out, aux = original(*given, **more, return_aux=flex.AuxRequest(lse=True, max_scores=True))
@@ -420,10 +423,8 @@ def _python_modules(model: nn.Module) -> Iterator[Any]:
 
 
 def _patch(model: nn.Module) -> None:
-    import torch.nn.attention.flex_attention as flex
-
     _replace(F, "scaled_dot_product_attention", _wrap_sdpa)
-    _replace(flex, "flex_attention", _wrap_flex)
+    _replace(_flex(), "flex_attention", _wrap_flex)
     flash = [sys.modules[name] for name in ("flash_attn", "flash_attn_interface") if name in sys.modules]
     for owner in flash:
         _replace(owner, "flash_attn_func", _wrap_flash)
