@@ -22,6 +22,7 @@ struct watched { /* what the summary tells */
   const char *state;
   long heads;
   int ranks;
+  long context;         /* ranks along it */
   double numbers, sent; /* that are trained; bytes that this rank has sent before */
 };
 
@@ -57,6 +58,7 @@ static void begin(struct watched *w, struct trainer *t, int quiet)
                         .state = trainer_state(t),
                         .steps = trainer_step_count(t)};
   w->ranks = trainer_ranks(t, NULL);
+  w->context = trainer_part(t, 0).ranks;
   w->numbers = (double)trainer_model(t)->params.values.cols;
   w->sent = comm_sent();
   snprintf(w->path, sizeof w->path, "%s", trainer_path(t));
@@ -76,7 +78,11 @@ static void print_wire(const struct watched *w)
   double least = 2 * (w->ranks - 1.0) / w->ranks * w->numbers * sizeof(real);
   double steps = (double)(w->steps - w->progress.first_step);
   double sent = (comm_sent() - w->sent) / steps;
-  if (w->ranks > 1 && steps > 0)
+  if (w->ranks > 1 && steps > 0 && w->context > 1)
+    printf("  ranks      %d, by %ld along the context; each sent %.4g kB a step; gradients want %.4g of them "
+           "at least\n",
+           w->ranks, w->context, sent / 1e3, least / 1e3);
+  else if (w->ranks > 1 && steps > 0)
     printf("  ranks      %d; each sent %.4g kB a step, %.3f times the least for the gradients\n", w->ranks,
            sent / 1e3, sent / least);
 }

@@ -1,7 +1,8 @@
 /* ops_front_ring.c - attention whose keys and values go round the ranks of the context
    Blocks go round a ring, as in Ring Attention (Liu et al., arXiv 2310.01889); what a rank makes of one is merged with
-   what it has (attention_merge). In the reverse pass keys and values go round once more, and their gradients with them,
-   one rank further than they: home. Ranks whose rows see nothing of a stage's keys join all the same. */
+   what it has (attention_merge). In the reverse pass keys and values go round once more, their gradients behind them,
+   and at last home: R-1 messages of each from each rank, the least of a ring. Ranks whose rows see nothing of a stage's
+   keys join all the same. */
 #include "numerics/ops_front.h"
 #include "numerics/ranks.h"
 
@@ -21,44 +22,44 @@ struct ring_step {
   struct attention_score score;
 };
 
-static void add_home(struct program *p, struct tensor *x, struct tensor *from)
+/* What has come home, to what was made here. */
+static void add_home(struct program *p, struct tensor *x, struct tensor *here, struct tensor *from)
 {
-  long add;
-  struct tensor *home = op_pass_on(p, from, RANKS_CONTEXT), *grad = program_grad(p, x, &add);
-  if (add)
-    CALL(p, axpby, .y = grad, .x = home, .alpha = 1, .beta = 1);
-  else
-    CALL(p, copy, .y = grad, .x = home);
+  struct tensor *home = op_pass_on(p, from, RANKS_CONTEXT);
+  struct overwrite grad = grad_to_overwrite(p, x);
+  CALL(p, copy, .y = grad.to, .x = here);
+  CALL(p, axpby, .y = grad.to, .x = home, .alpha = 1, .beta = 1);
+  settle(p, grad);
 }
 
 static void ring_step(struct program *p, const void *context)
 {
   const struct ring_step *s = context;
   struct tensor *do_ = program_grad_of(p, s->o);
-  struct tensor *to[3] = {0}; /* dq, and what travels: dk, dv */
   if (!do_) return;
   struct tensor *k = packed(p, s->k), *v = packed(p, s->v);
+  struct tensor *here[3] = {0}, *away[3] = {0}; /* dq, dk, dv; and what travels, of the keys that came by */
   for (int i = 0; i < s->stages; i++) {
     struct tensor *own[3] = {program_temporary(p, s->q->rows, s->q->cols, "gradient of a stage"),
                              program_temporary(p, k->rows, k->cols, "gradient of keys"),
                              program_temporary(p, v->rows, v->cols, "gradient of values")};
-    if (i) {
-      k = op_pass_on(p, k, RANKS_CONTEXT), v = op_pass_on(p, v, RANKS_CONTEXT);
-      to[1] = op_pass_on(p, to[1], RANKS_CONTEXT), to[2] = op_pass_on(p, to[2], RANKS_CONTEXT);
-    }
+    if (i) k = op_pass_on(p, k, RANKS_CONTEXT), v = op_pass_on(p, v, RANKS_CONTEXT);
+    for (int j = 1; i > 1 && j < 3; j++) away[j] = op_pass_on(p, away[j], RANKS_CONTEXT);
     CALL(p, attention_backward, .dq = own[0], .dk = own[1], .dv = own[2], .do_ = do_, .o = s->o, .q = s->q,
          .k = k, .v = v, .ml = s->ml, .start = s->stage[i].start, .end = s->stage[i].end, .score = s->score);
-    for (int j = 0; j < 3; j++)
-      if (i)
-        CALL(p, axpby, .y = to[j], .x = own[j], .alpha = 1, .beta = 1);
+    for (int j = 0; j < 3; j++) {
+      struct tensor **to = i && j ? &away[j] : &here[j];
+      if (*to)
+        CALL(p, axpby, .y = *to, .x = own[j], .alpha = 1, .beta = 1);
       else
-        to[j] = own[j];
+        *to = own[j];
+    }
   }
   struct overwrite dq = grad_to_overwrite(p, s->q);
-  CALL(p, copy, .y = dq.to, .x = to[0]);
+  CALL(p, copy, .y = dq.to, .x = here[0]);
   settle(p, dq);
-  add_home(p, s->k, to[1]);
-  add_home(p, s->v, to[2]);
+  add_home(p, s->k, here[1], away[1]);
+  add_home(p, s->v, here[2], away[2]);
 }
 
 struct tensor *op_attention_ring(struct program *p, struct tensor *q, struct tensor *k, struct tensor *v,

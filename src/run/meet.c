@@ -124,7 +124,7 @@ struct rank_part trainer_part(const struct trainer *t, int rank)
   const long rows = zigzag_rows(&cut), half = rows / 2;
   const long head = zigzag_position(&cut, 0), tail = zigzag_position(&cut, rows - half);
   return (struct rank_part){
-    rank / t->context * t->leaves, t->leaves, {head, tail}, {head + rows - half, tail + half}};
+    rank / t->context * t->leaves, t->leaves, t->context, {head, tail}, {head + rows - half, tail + half}};
 }
 
 int meet_shards(const struct trainer *t)

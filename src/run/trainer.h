@@ -45,7 +45,7 @@ int trainer_ranks(const struct trainer *, int *rank); /* how many, and which of 
 /* What a rank has: micro-batches of each batch, and two pieces [from, to) of each sequence, one after the other where
    the context is not cut. */
 struct rank_part {
-  long first_leaf, leaves, from[2], to[2];
+  long first_leaf, leaves, ranks, from[2], to[2]; /* ranks: along the context */
 };
 struct rank_part trainer_part(const struct trainer *, int rank);
 /* Wait for the reports of all steps so far. */
