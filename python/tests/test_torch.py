@@ -280,7 +280,7 @@ class Watched(InFolder):
             (flex.create_block_mask(see, None, None, 128, 128, device="cpu"), mod, causal(128, 128, 0, 9) & thirds),
         ):
             model.mask, model.mod = mask, score_mod
-            with mock.patch.object(flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True), torch.no_grad():
+            with mock.patch.object(flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True, create=True), torch.no_grad():
                 found = self.logits(model, lambda i: model(q, k)).values[0, 0]
             self.close(found, explicit(q, k, seen=seen).numpy())
 
