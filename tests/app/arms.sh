@@ -62,6 +62,10 @@ more='record.every=7 record.probe_every=4 record.spectra_every=5'
 sweep e.conf || fail "short: $(cat err)"
 bits runs/e 12 > short
 tiny="$tiny train.steps=29"
+cp -r runs/e runs/named
+for run in runs/e/*.h5; do other=$run; done
+for run in runs/e/*.h5; do cp "$run" "runs/named/${other##*/}"; break; done
+sweep e.conf --list sweep.dir=runs/named; test "$(grep -c 'extends' out)" -eq 1 || fail "a run under another's name is gone on from: $(cat out)"
 sweep e.conf --list; test "$(grep -c 'extends [0-9a-f]\{12\}$' out)" -eq 2 || fail "--list: $(cat out)"
 sweep e.conf sweep.together=2 -j 1 || fail "longer: $(cat err)"
 grep -q '2 of the runs go on from shorter ones' err || fail "it is not said: $(cat err)"

@@ -396,6 +396,34 @@ START_TEST(bytes_errors)
 END_TEST
 
 /* --- markov ------------------------------------------------------------------------------------------- */
+/* Documents have from 1 to 2 document - 1 tokens, all lengths alike; the last of a row is cut by it. */
+START_TEST(markov_documents)
+{
+  enum { DOCUMENT = 3 };
+  long count[CONTEXT + 1] = {0}, all = 0;
+  struct opened s;
+  struct filled f;
+  must_open(&s, "markov", "data.packing=documents markov.document=3");
+  for (uint64_t index = 0; index < 200; index++) {
+    fill(&f, &s, DATA_TRAIN, SEED, index);
+    for (int b = 0; b < BATCH; b++)
+      for (int t = 1, start = 0; t < CONTEXT; t++) {
+        ck_assert_int_eq(f.mask[b][t - 1] == 0, f.document[b][t] > f.document[b][t - 1]);
+        if (f.document[b][t] == f.document[b][t - 1]) continue;
+        count[t - start]++, all++;
+        start = t;
+      }
+  }
+  for (int n = 0; n <= CONTEXT; n++)
+    if (n >= 1 && n <= 2 * DOCUMENT - 1)
+      ck_assert_msg(count[n] * (2 * DOCUMENT - 1) > 0.9 * (double)all, "length %d: %ld of %ld", n, count[n],
+                    all);
+    else
+      ck_assert_msg(!count[n], "length %d: %ld of %ld", n, count[n], all);
+  close_source(&s);
+}
+END_TEST
+
 /* Empirical -log frequency of each symbol given (x[t-1], class of x[t-lag]), or given x[t-1] alone. The
    probabilities are estimated from the draws themselves, N >> contexts * branches, so the plug-in estimate is
    within (contexts * branches) / 2N below the truth, and sampling adds sd(-ln p) / sqrt(N). */
@@ -604,6 +632,7 @@ int main(void)
   tcase_add_test(tests, bytes_symbols);
   tcase_add_test(tests, bytes_documents);
   tcase_add_test(tests, bytes_separators);
+  tcase_add_test(tests, markov_documents);
   tcase_add_test(tests, bytes_blank_lines);
   tcase_add_test(tests, bytes_errors);
   tcase_add_test(tests, markov_entropy);
