@@ -149,17 +149,18 @@ struct job {
   struct device *device;
   const struct link *call;
   int count;
-  long rows, piece, parts; /* parts: that what calls share is made in */
-  void *shared[MOST_LINKS];
+  long rows, piece, parts;           /* parts: that what calls share is made in */
+  void *shared[MOST_LINKS];          /* NULL: nothing */
+  int sharing[MOST_LINKS], sharings; /* the calls that share something */
 };
 
 static void share(void *context, long part, int worker)
 {
   (void)worker;
   const struct job *j = context;
-  const struct link *call = &j->call[part / j->parts];
-  void *room = j->shared[part / j->parts];
-  if (room) j->device->ops.share[call->op](j->device, call->args, room, part % j->parts, j->parts);
+  const int i = j->sharing[part / j->parts];
+  const struct link *call = &j->call[i];
+  j->device->ops.share[call->op](j->device, call->args, j->shared[i], part % j->parts, j->parts);
 }
 
 /* A call for rows [row, row + rows) alone; `part`: its tensors. */
@@ -204,9 +205,11 @@ void fusion_run(struct device *device, const struct link *call, int count, long 
     const size_t bytes = shared_bytes(device, &call[i]);
     j.shared[i] = bytes ? room : NULL;
     room += bytes;
+    if (bytes) j.sharing[j.sharings++] = i;
   }
   if (device->enter) device->enter(device);
-  parallel_for(device->pool, count * j.parts, share, &j);
+  /* threads do not meet for nothing */
+  parallel_for(device->pool, j.sharings * j.parts, share, &j);
   parallel_for(device->pool, (j.rows + piece - 1) / piece, run_piece, &j);
   if (device->leave) device->leave(device);
 }
