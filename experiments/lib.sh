@@ -79,16 +79,19 @@ draw() {
   done
 }
 
-# finish FIGURE...: show $dir/table.txt; with --keep into README.md (the block after the line <!-- table -->)
+# finish [-t NAME] FIGURE...: show $dir/NAME.txt (default: table); with --keep into README.md (the block after the line
+# <!-- NAME -->)
 finish() {
-  { echo; "$maxlogit" --version; } >>"$dir/table.txt"
-  cat "$dir/table.txt"
+  table=table
+  if [ "$1" = -t ]; then table=$2; shift 2; fi
+  { echo; "$maxlogit" --version; } >>"$dir/$table.txt"
+  cat "$dir/$table.txt"
   [ $keep = 1 ] || return 0
   for figure; do cp "$dir/$figure" "$here/"; done
-  awk -v table="$dir/table.txt" '
+  awk -v table="$dir/$table.txt" -v mark="<!-- $table -->" '
     /^```/ && wait { print; while ((getline line < table) > 0) print line; wait = 0; skip = 1; next }
     /^```/ { skip = 0 }
     !skip { print }
-    /^<!-- table -->/ { wait = 1 }' "$here/README.md" >"$work/README.md"
+    index($0, mark) == 1 { wait = 1 }' "$here/README.md" >"$work/README.md"
   cat "$work/README.md" >"$here/README.md"
 }

@@ -1,6 +1,6 @@
 # phases.gp - Muon's max logit over Adam's in the plane of rate and decay: a column a thing held equal, a row a horizon
 # Called by run.sh with cells (x y ratio decided, a block a panel; ratio 0: none), edges (x y dx dy, likewise: where the
-# ratio passes 1), rates, decays (their values), horizons ("150 300 600"), seeds_are, term, out and style.
+# ratio of decided cells passes 1), rates, decays (their values), horizons ("150 300 600"), seeds_are, term, out and style.
 width = 1180; height = 1000
 groups = 1
 array kind[1] = ["muon"]; array rest[1] = [""]; array note[1] = [""]; array clipped[1] = [1]; array seeds[1] = [1]
@@ -18,9 +18,9 @@ top(r) = 0.875 - 0.29 * (r - 1)
 tall = 0.235
 set multiplot
 set label 100 "{/:Bold Max logit of Muon over Adam's, by what is held equal}" at screen 0.03,0.975 font ",17" tc rgb ink
-set label 101 sprintf("Muon's over Adam's, geometric mean over %s; blue: Muon's is the higher, orange: Adam's; bold: the 95 %% interval does not hold 1;", seeds_are) \
+set label 101 sprintf("Geometric mean over %s. Coloured: the 95 %% interval does not hold 1 (blue: Muon's is the higher, orange: Adam's). Hatched: it does, undecided.", seeds_are) \
     at screen 0.03,0.947 font ",11" tc rgb soft
-set label 102 "black line: where one passes the other; ×: a run of every pair diverged. 2 layers, 4 heads, width 64, context 32." \
+set label 102 "Black line: between decided cells, where one passes the other; ×: a run of every pair diverged. 2 layers, 4 heads, width 64, context 32." \
     at screen 0.03,0.928 font ",11" tc rgb soft
 unset grid
 set border 15 lw 0.8
@@ -39,8 +39,9 @@ do for [r=1:3] { do for [c=1:3] {
   if (p == 3) { # one for all
     set colorbox user origin 0.928,top(3) - tall size 0.012,top(1) - top(3) + tall noborder
   } else { unset colorbox }
-  plot cells index p-1 using 1:2:(0.5):(0.5):($3 > 0 ? log($3) / log(2) : NaN) with boxxyerror fc palette notitle, \
-       cells index p-1 using 1:2:(text($3, $4 == 1)):(dark($3) ? 0xFFFFFF : $4 == 1 ? 0x111111 : 0x666666) \
+  plot cells index p-1 using ($4 == 1 ? $1 : NaN):2:(0.5):(0.5):($3 > 0 ? log($3) / log(2) : NaN) with boxxyerror fc palette notitle, \
+       cells index p-1 using ($3 > 0 && $4 != 1 ? $1 : NaN):2:(0.5):(0.5) with boxxyerror fill pattern 4 fc rgb "#C8C8C8" notitle, \
+       cells index p-1 using 1:2:(text($3, $4 == 1)):($4 != 1 ? 0x555555 : dark($3) ? 0xFFFFFF : 0x111111) \
          with labels font ",12" tc rgb variable notitle, \
        cells index p-1 using 1:2:($3 > 0 ? "" : "×") with labels font ",15" tc rgb soft notitle, \
        edges index p-1 using 1:2:3:4 with vectors nohead lw 3 lc rgb ink notitle

@@ -32,7 +32,7 @@ compare arm=adam arm=muon override.match,train.lr,train.weight_decay "$early,$ha
 values() { cut -f "$1" "$work/plane" | sort -gu | tr '\n' ' ' | sed 's/ $//'; }
 rates=$(values 3) decays=$(values 4)
 seeds=$(cut -f 8 "$work/plane" | sort -g | awk '$1 > 0 { if (!low) low = $1; high = $1 } END { print low == high ? low : low " to " high }')
-# cells: x y ratio decided; edges: x y dx dy between neighbours on two sides of 1
+# cells: x y ratio decided; edges: x y dx dy between neighbours that are decided, on two sides of 1
 awk -F '\t' -v rates="$rates" -v decays="$decays" -v early="$early" -v half="$half" -v edges="$work/edges" '
   BEGIN {
     nx = split(rates, r, " "); ny = split(decays, d, " ")
@@ -46,7 +46,7 @@ awk -F '\t' -v rates="$rates" -v decays="$decays" -v early="$early" -v half="$ha
     ratio[at] = $5 == "-" ? 0 : $5
     decided[at] = $6 != "-" && ($6 > 1 || $7 < 1)
   }
-  function side(p, i, j) { return ratio[p " " i " " j] == 0 ? 0 : ratio[p " " i " " j] > 1 ? 1 : -1 }
+  function side(p, i, j) { return !decided[p " " i " " j] || ratio[p " " i " " j] == 0 ? 0 : ratio[p " " i " " j] > 1 ? 1 : -1 }
   END {
     for (p = 1; p <= 9; p++) {
       lines = 0
@@ -160,15 +160,6 @@ draw mechanism.gp mechanism mechanism="$work/mechanism" persistence="$work/persi
         }
       }
     }' "$work/plane"
-  printf '\nat equal loss: runs of the plane by their validation loss\n%-12s %22s %22s\n' 'loss' 'Adam: max logit (n)' 'Muon: max logit (n)'
-  awk -F '\t' '$2 != "NaN" && $3 != "NaN" && $3 > 0 {
-      b = int($2 / 0.1); n[b, $1]++; sum[b, $1] += log($3)
-      if (low == "" || b < low) low = b
-      if (b > high) high = b
-    }
-    function tell(b, o) { return n[b, o] ? sprintf("%.4g (%d)", exp(sum[b, o] / n[b, o]), n[b, o]) : "-" }
-    END { for (b = low; b <= high; b++) if (n[b, 1] && n[b, 2]) printf "%.1f to %.1f %24s %22s\n", b / 10, b / 10 + 0.1, tell(b, 1), tell(b, 2) }' \
-    "$work/loss"
   ratios() {
     awk -F '\t' '{ printf "%-28s lr %-6s %s\n", $1, $2, $3 == "-" ? "-" : $4 == "-" ? sprintf("%.3g", $3) : sprintf("%.3g [%.3g, %.3g] (%d)", $3, $4, $5, $6) }' "$1"
   }

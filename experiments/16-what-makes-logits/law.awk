@@ -1,5 +1,7 @@
-# law.awk - the law and its rivals: fitted by least squares on the set "fit", told on all sets
-# In: lines of heads.awk. Out (files named by -v): table, points (set predicted measured last optimiser), pairs.
+# law.awk - the law and its rivals: fitted by least squares on the set "fit", told on all sets (with ../order.awk)
+# In: lines of heads.awk. Out: the table; into files named by -v: points (number of the set, predicted, measured, last layer,
+# optimiser 1 Adam, 2 Muon, 3 another; set), judged (set, R^2 of each rival), sums (set, rate, predicted, measured, pairs, path,
+# alignment: Muon less Adam).
 function fit(x, y, n,   i, mx, my, sxx, sxy) {
   for (i = 1; i <= n; i++) { mx += x[i] / n; my += y[i] / n }
   for (i = 1; i <= n; i++) { sxx += (x[i] - mx) ^ 2; sxy += (x[i] - mx) * (y[i] - my) }
@@ -28,17 +30,6 @@ BEGIN {
   key = $1 SUBSEP $2 SUBSEP $3 SUBSEP $4
   if (!(key in run)) { run[key] = 1; runs[$1]++ }
 }
-function sort_of(v, n,   i, k, t) { for (i = 2; i <= n; i++) { t = v[i]; for (k = i - 1; k >= 1 && v[k] > t; k--) v[k + 1] = v[k]; v[k + 1] = t } }
-# median of v[1..n], and its 95 % interval between order statistics in lo, hi ("-" below six)
-function median(v, n,   i, c, p, rank) {
-  sort_of(v, n)
-  lo = hi = "-"
-  p = 0.5 ^ n; c = 0; rank = 0
-  for (i = 0; i < n / 2; i++) { c += p; if (c > 0.025) break; rank = i + 1; p *= (n - i) / (i + 1) }
-  if (rank) { lo = v[rank]; hi = v[n + 1 - rank] }
-  return (v[int((n + 1) / 2)] + v[int(n / 2) + 1]) / 2
-}
-function told_interval(f) { return lo == "-" ? "-" : sprintf("[" f ", " f "]", lo, hi) }
 END {
   for (k = 1; k <= m; k++) {
     c = names[k]; n = 0
@@ -54,8 +45,9 @@ END {
   printf "%-16s", "intercept"; for (k = 1; k <= m; k++) printf " %7.3g", a[names[k]]; print ""
   for (s = 1; s <= sets; s++) {
     printf "%-16s", order[s]
-    for (k = 1; k <= m; k++) printf " %7.2f", judge(names[k], order[s])
+    for (k = 1; k <= m; k++) { r = judge(names[k], order[s]); printf " %7.2f", r; if (judged) print s, k, r >judged }
     print ""
+    if (judged) print order[s] >(judged ".sets")
   }
   print "\n" told_names()
   print "the law, set by set: slope of measured on predicted growth, mean of measured less predicted"

@@ -25,6 +25,6 @@ heads() {
   horizon=${HORIZON:-horizon}
   if [ -d "$horizon" ]; then heads "$horizon" 100 25 | awk '{ $2 = $1 "-" $2; $1 = "horizon"; $3 = "tuned"; print }'; fi
 } >"$dir/heads.txt"
-awk -v points="$work/points" -v sums="$work/sums" -f "$here/law.awk" "$dir/heads.txt" >"$dir/table.txt"
-draw figure.gp what-makes-logits points="$work/points" sums="$work/sums"
+awk -v points="$work/points" -v judged="$work/judged" -v sums="$work/sums" -f "$here/../order.awk" -f "$here/law.awk" "$dir/heads.txt" >"$dir/table.txt"
+draw figure.gp what-makes-logits points="$work/points" judged="$work/judged" sums="$work/sums" sets="$(tr '\n' ' ' <"$work/judged.sets")"
 finish what-makes-logits.png

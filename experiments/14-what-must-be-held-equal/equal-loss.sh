@@ -1,0 +1,21 @@
+#!/bin/sh
+# equal-loss.sh [--keep] [TEXT [DIR]]: Muon against Adam where their losses are equal; TEXT is not used, the runs have the built-in
+# source. Leaves DIR/equal-loss.txt and the figure. See ../lib.sh.
+# shellcheck source=experiments/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+levels=${LEVELS:-2.0 1.9 1.8 1.75}
+text=''
+sweep equal-loss.conf sweep.dir="$dir/equal-loss"
+runs "$dir/equal-loss" 'select(.state == "finished" or .state == "diverged") |
+  [.file, (if p("optimizer") == "adam" then 1 else 2 end), p("train.lr"), p("train.seed")] | @tsv' >"$work/list"
+while IFS="$(printf '\t')" read -r run optimizer rate seed; do
+  rows "$run" val_loss >"$work/val"
+  rows "$run" probe/max_logit --reduce=max >"$work/logits"
+  awk -v run="$optimizer $rate $seed" 'NR == FNR { loss[$1] = $2; next } ($1 in loss) { print run, $1, loss[$1], $2 }' "$work/val" \
+    "$work/logits"
+done <"$work/list" >"$work/looks"
+awk -v levels="$levels" -v cells="$work/cells" -f "$here/../order.awk" -f "$here/equal-loss.awk" "$work/looks" >"$dir/equal-loss.txt"
+draw equal-loss.gp equal-loss cells="$work/cells" levels="$levels" rates="$(cut -d' ' -f 2 "$work/looks" | sort -gu | tr '\n' ' ')" \
+  seeds_are="$(cut -d' ' -f 3 "$work/looks" | sort -u | wc -l) pairs of equal seed"
+finish -t equal-loss equal-loss.png

@@ -1,0 +1,43 @@
+#!/bin/sh
+# run.sh [--keep] [TEXT [DIR]]: rates for the four arms, their runs, the table and the figure. See ../lib.sh.
+# shellcheck source=experiments/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+mkdir -p "$dir"
+# shellcheck disable=SC2086 # a list of settings
+"$maxlogit" tune "$here/rates.conf" --over train.lr --seeds "${SEEDS:-3}" -j "${JOBS:-1}" -o "$dir/rates.tuned.conf" -q data=bytes \
+  data.path="$text" sweep.dir="$dir/rates" ${KEYS:-} >"$work/tune"
+cp "$dir/rates.tuned.conf" "$work/"
+# shellcheck disable=SC2086
+"$maxlogit" sweep "$work/rates.tuned.conf" data=bytes data.path="$text" sweep.dir="$dir" -j "${JOBS:-1}" \
+  record.spectra_every=100 record.bound=1 record.observe=default+drive ${KEYS:-} >"$work/sweep"
+
+steps=$("$maxlogit" show --json --parameters "$dir" | jq -r '.[0].parameters["train.steps"]')
+end='probe/max_logit:last5%:max' middle="probe/max_logit:$((steps * 3 / 10))-$((steps * 7 / 10)):max"
+horizons="$((steps / 100)) $((steps * 3 / 100)) $((steps / 10)) $((steps * 3 / 10)) $steps"
+of="val_loss:last3:mean,$middle,$end"
+for h in $horizons; do of="$of,probe/max_logit:$((h * 19 / 20))-$h:max"; done
+# a line a run: arm rate seed loss middle end, then the horizons
+told() { # RUNS
+  "$maxlogit" show --json --parameters --where state=finished --of "$of" "$1" >"$work/told"
+  jq -r --arg of "$of" 'def n: if type == "number" then . else "NaN" end;
+    .[] | . as $run | [.parameters.arm, .parameters["train.lr"], .parameters["train.seed"],
+    ($of | split(",")[] | $run.metrics[.] | n)] | @tsv' "$work/told"
+}
+told "$dir" >"$work/runs"
+told "$dir/rates" >"$work/rates"
+awk -v horizons="$horizons" -v ratios="$work/ratios" -v tuned="$work/tuned" -f "$here/../order.awk" -f "$here/horizon.awk" \
+  "$work/rates" "$work/runs" >"$dir/table.txt"
+
+# curves: a block an arm: step, geometric mean over seeds of the largest head, and the extremes of the seeds
+for arm in adam-constant muon-constant adam-cosine muon-cosine; do
+  runs "select(p(\"arm\") == \"$arm\") | .file" >"$work/of"
+  while read -r run; do rows "$run" probe/max_logit --reduce=max; done <"$work/of" |
+    awk '$2 > 0 {
+        if (!($1 in n)) { at[++k] = $1; low[$1] = high[$1] = $2 }
+        n[$1]++; sum[$1] += log($2); if ($2 < low[$1]) low[$1] = $2; if ($2 > high[$1]) high[$1] = $2
+      }
+      END { for (i = 1; i <= k; i++) print at[i], exp(sum[at[i]] / n[at[i]]), low[at[i]], high[at[i]]; print "\n" }'
+done >"$work/curves"
+draw figure.gp horizon curves="$work/curves" ratios="$work/ratios" tuned="$work/tuned" steps="$steps"
+finish horizon.png
