@@ -19,10 +19,11 @@ of="val_loss:last3:mean,$middle,$end"
 for h in $horizons; do of="$of,probe/max_logit:$((h * 19 / 20))-$h:max"; done
 # a line a run: arm rate seed loss middle end, then the horizons
 told() { # RUNS
-  "$maxlogit" show --json --parameters --where state=finished --of "$of" "$1" >"$work/told"
-  jq -r --arg of "$of" 'def n: if type == "number" then . else "NaN" end;
-    .[] | . as $run | [.parameters.arm, .parameters["train.lr"], .parameters["train.seed"],
-    ($of | split(",")[] | $run.metrics[.] | n)] | @tsv' "$work/told"
+  "$maxlogit" show --json --parameters "$1" >"$work/parameters"
+  "$maxlogit" show --json --where state=finished --of "$of" "$1" >"$work/metrics"
+  jq -r --arg of "$of" --slurpfile all "$work/parameters" 'def n: if type == "number" then . else "NaN" end;
+    ($all[0] | map({(.id): .parameters}) | add) as $p | .[] | . as $run |
+    [($p[.id] | .arm, .["train.lr"], .["train.seed"]), ($of | split(",")[] | $run.metrics[.] | n)] | @tsv' "$work/metrics"
 }
 told "$dir" >"$work/runs"
 told "$dir/rates" >"$work/rates"
@@ -39,5 +40,6 @@ for arm in adam-constant muon-constant adam-cosine muon-cosine; do
       }
       END { for (i = 1; i <= k; i++) print at[i], exp(sum[at[i]] / n[at[i]]), low[at[i]], high[at[i]]; print "\n" }'
 done >"$work/curves"
-draw figure.gp horizon curves="$work/curves" ratios="$work/ratios" tuned="$work/tuned" steps="$steps"
+draw figure.gp horizon curves="$work/curves" ratios="$work/ratios" tuned="$work/tuned" steps="$steps" \
+  seeds_are="$(cut -f 3 "$work/runs" | sort -u | wc -l) seeds"
 finish horizon.png
