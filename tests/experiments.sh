@@ -20,12 +20,13 @@ MAXLOGIT_PLOTS=$dir/plots
 KEYS='train.seed=1,2 train.steps=4 train.warmup=2 train.batch=4 train.val_batches=1 model.layers=2 record.spectra_every=2'
 export MAXLOGIT MAXLOGIT_PLOTS KEYS
 
-try() { # NAME ROWS FIGURE... (ROWS empty: not counted)
-  name=$1 rows=$2
+try() { # NAME[/SCRIPT] ROWS FIGURE... (ROWS empty: not counted)
+  name=$1 rows=$2 script=run table=table
   shift 2
-  "experiments/$name/run.sh" README.md "$name" > "$name.out" 2> "$name.err" ||
+  case $name in */*) script=${name#*/} table=$script name=${name%/*} ;; esac
+  "experiments/$name/$script.sh" README.md "$name" > "$name.out" 2> "$name.err" ||
     { fail "$name: exit $?"; tail -n 5 "$name.err"; return; }
-  cmp -s "$name.out" "$name/table.txt" || fail "$name: does not print its table"
+  cmp -s "$name.out" "$name/$table.txt" || fail "$name: does not print its table"
   tail -n 1 "$name.out" | grep -q '^maxlogit .* revision .* numerics' || fail "$name: the table does not say what made it"
   sed -i '$d' "$name.out"
   test -z "$rows" || test "$(grep -c '[0-9]\.[0-9]' "$name.out")" -eq "$rows" || fail "$name: $(cat "$name.out")"
@@ -46,6 +47,9 @@ if [ -n "${MAXLOGIT_TEST_LONG:-}" ]; then
   test "$(grep -cE '^0\.1 +[0-9.e+-]+\*?$' "$name.out")" -eq 9 || fail "$name: the plane: $(cat "$name.out")"
   test "$(grep -cE ' lr 0\.01 +[0-9.e+-]+ \[' "$name.out")" -eq 14 || fail "$name: variants: $(cat "$name.out")"
   test "$(grep -cE '^(muon|adam|random) +(muon|adam) +[0-9]' "$name.out")" -eq 6 || fail "$name: vectors: $(cat "$name.out")"
+  LEVELS='4.7 4.6' # from the start's loss on
+  export LEVELS
+  try 14-what-must-be-held-equal/equal-loss '' equal-loss.png equal-loss.svg
   KEYS=${KEYS%% train.lr=*}
 fi
 diff -r before experiments || fail "the sources changed"

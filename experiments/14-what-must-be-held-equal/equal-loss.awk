@@ -6,7 +6,7 @@ function ask(   l, w, key) { # the level that a run passes between its last two 
   for (l = 1; l <= n_levels; l++) {
     key = $1 SUBSEP $2 SUBSEP $3 SUBSEP l
     if ($5 > level[l] || (key in at)) continue
-    w = before_loss > $5 ? (level[l] - $5) / (before_loss - $5) : 0
+    w = before_loss > level[l] ? (level[l] - $5) / (before_loss - $5) : 1
     at[key] = w * before_logit + (1 - w) * log($6)
     step_of[key] = w * before_step + (1 - w) * $4
   }

@@ -11,8 +11,8 @@ array plan[2] = ["constant", "cosine"]
 set dashtype 12 (9,5)
 set multiplot
 set label 100 "{/:Bold Max logits over ".steps." steps, either optimiser at its best rate}" at screen 0.03,0.945 font ",17" tc rgb ink
-set label 101 "Largest head on the probe batch. King James Bible, 2 layers, 2 heads, width 32, decay 0.1. Solid: constant rate; dashed: cosine. Band, bar: lowest to highest of ".seeds_are."." \
-    at screen 0.03,0.89 font ",11" tc rgb soft
+set label 101 "Largest head on the probe batch; a text, 2 layers, 2 heads, width 32, decay 0.1. Solid: constant rate; dashed: cosine. Band, bar: lowest to highest of ".seeds_are."." \
+    at screen 0.03,0.89 font ",10.5" tc rgb soft
 set tmargin at screen 0.79; set bmargin at screen 0.14
 line(b) = b < 2 ? 1 : 12
 arm(b) = who[b % 2 + 1].", ".plan[b / 2 + 1]
@@ -20,7 +20,8 @@ arm(b) = who[b % 2 + 1].", ".plan[b / 2 + 1]
 set lmargin at screen 0.055; set rmargin at screen 0.345
 set label 1 "max logit  [nat]" at graph 0,1.05 font ",13" tc rgb ink
 set logscale y; set ytics (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500, 1000)
-set xrange [0:real(steps)]; set xlabel "step"; set xtics 0, steps / 4
+N = int(steps)
+set xrange [0:N]; set xlabel "step"; set xtics 0, N / 4
 set key at graph 0.99,0.99 right top samplen 2 spacing 1.15 font ",11" maxrows 2
 plot for [b=0:3] curves index b using 1:3:4 with filledcurves fc rgb hue[b % 2 + 1] + 0xDD000000 notitle, \
      for [b=0:3] curves index b using 1:2 with lines lw 1.8 dt line(b) lc rgb hue[b % 2 + 1] title arm(b)
@@ -28,15 +29,14 @@ unset label 100; unset label 101; unset key
 
 set lmargin at screen 0.405; set rmargin at screen 0.655
 set label 1 "Muon over Adam, pairs of equal seed" at graph 0,1.05 font ",13" tc rgb ink
-set logscale x; set xrange [real(steps) / 150 : real(steps) * 1.5]; set xtics add (steps / 100, steps * 3 / 100, steps / 10, steps * 3 / 10, steps + 0)
+set xtics (N / 100, N * 3 / 100, N / 10, N * 3 / 10, N); set logscale x; set xrange [N / 150.0 : N * 1.5]
 set ytics (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.25 1, 1.5, 2, 3, 5, 10)
-set yrange [*:*]; set offsets 0, 0, graph 0.1, graph 0.1
-set xtics (steps / 100, steps * 3 / 100, steps / 10, steps * 3 / 10, steps + 0)
+set yrange [*:*]
 set arrow 1 from graph 0, first 1 to graph 1, first 1 nohead lc rgb faint lw 1
 set key at graph 0.02,0.98 left top Left reverse samplen 1 font ",11"
 plot ratios index 0 using ($1 * 0.96):2:3:4 with yerrorbars pt 7 ps 0.9 lw 1.3 lc rgb ink title "constant", \
      ratios index 1 using ($1 * 1.04):2:3:4 with yerrorbars pt 6 ps 0.9 lw 1.3 lc rgb soft title "cosine"
-unset arrow 1; unset key; unset offsets; unset logscale y
+unset arrow 1; unset key; unset logscale y
 
 set lmargin at screen 0.725; set rmargin at screen 0.985
 set label 1 "validation loss by rate, selection seeds  [nat]" at graph 0,1.05 font ",13" tc rgb ink

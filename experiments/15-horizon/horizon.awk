@@ -1,6 +1,7 @@
 # horizon.awk - the table of the horizon, with ../order.awk
 # In: the selection runs, then those measured: arm rate seed loss middle end and a column a horizon. Into files: ratios (a block a
 # schedule: step, Muon over Adam, interval), tuned (a block an arm: rate, loss, chosen).
+BEGIN { arms = split("adam-constant muon-constant adam-cosine muon-cosine", arm, " ") }
 FNR == 1 { file++ }
 file == 1 { # rates of an arm, with what the selection seeds have there
   if (!(($1, $2) in tries)) rate[$1, ++rates[$1]] = $2
@@ -8,7 +9,7 @@ file == 1 { # rates of an arm, with what the selection seeds have there
   tried_loss[$1, $2] += $4; tried[$1, $2, k] = $6
 }
 file == 2 {
-  if (!($1 in chosen)) { arm[++arms] = $1; chosen[$1] = $2 }
+  chosen[$1] = $2
   if (!($3 in seen)) { seen[$3] = 1; seed[++seeds] = $3 }
   loss[$1, $3] = $4; middle[$1, $3] = $5; end[$1, $3] = $6
   for (h = 1; h <= 5; h++) at[$1, $3, h] = $(6 + h)

@@ -64,7 +64,7 @@ END {
     key = set[i] SUBSEP opt[i] SUBSEP rate[i] SUBSEP seed[i]
     tally[key]++
     left[key] += y[i] - a["law"] - b["law"] * x["law", i]; grown[key] += y[i]; driven[key] += forward[i]; gone[key] += x["path", i]
-    meant[key] += b["law"] * x["law", i]; gained[key] += b["law"] * x["gain", i]; ended[key] += ends[i]
+    meant[key] += b["law"] * x["law", i]; gained[key] += b["law"] * x["gain", i]; ended[key] += ends[i] - a["level"] - b["level"] * x["level", i]
   }
   print "\nMuon less Adam, heads of the last layer: medians over pairs of equal seed (95 %: order statistics); logarithms"
   printf "%-10s %6s %5s  %-25s %10s %-25s %8s %10s %8s\n", "set", "rate", "pairs", "growth of ln max|logit|", "by the law", "left over", "path", "alignment", "gain"
@@ -82,6 +82,7 @@ END {
     d_gain[where, j] = gained[key] / tally[key] - gained[other] / tally[other]
     d_path[where, j] = log(gone[key] / gone[other])
     d_align[where, j] = driven[key] > 0 && driven[other] > 0 ? log(driven[key] / gone[key] / (driven[other] / gone[other])) : 0
+    if (p[1] != "fit") all_ended[total + 1] = ended[key] / tally[key] - ended[other] / tally[other]
     if (p[1] != "fit") { all_left[++total] = d_left[where, j]; all_grown[total] = d_grown[where, j]; all_meant[total] = d_meant[where, j] }
   }
   for (where in pairs) lines[++wheres] = where
@@ -111,6 +112,8 @@ END {
   for (j = 1; j <= total; j++) mean += Y[j] / total
   for (j = 1; j <= total; j++) { left_over += (Y[j] - X[j]) ^ 2; all += (Y[j] - mean) ^ 2 }
   printf "\nall pairs but those of fit: %d; left over %+.3f %s; the law tells whose grow more in %d; slope %.2f, R^2 %.2f\n", total, e, told_interval("%.3f"), same, slope, 1 - left_over / all
+  e = median(all_ended, total)
+  printf "at the end, sigma and gain being as they are, Muon less Adam: %+.3f %s\n", e, told_interval("%.3f")
 }
 function told_names(   k, s) { for (k = 1; k <= m; k++) s = s sprintf("%-8s %s\n", names[k], told[k]); return s }
 function order_of(s,   k) { for (k = 1; k <= sets; k++) if (order[k] == s) return k; return 0 }
