@@ -51,6 +51,16 @@ if [ -n "${MAXLOGIT_TEST_LONG:-}" ]; then
   export LEVELS
   try 14-what-must-be-held-equal/equal-loss '' equal-loss.png equal-loss.svg
   KEYS=${KEYS%% train.lr=*}
+  KEYS='train.steps=200 train.val_every=50 train.warmup=20 train.batch=2 train.val_batches=1 record.every=1 record.probe_every=2'
+  SEEDS=1
+  export SEEDS
+  try 15-horizon '' horizon.png horizon.svg rates.png rates.svg
+  test "$(grep -c '^muon .*3: ' "$name.out")" -eq 2 || fail "$name: the verdicts: $(cat "$name.out")"
+  KEYS='train.steps=40 train.warmup=2 train.batch=4 train.val_batches=1 record.probe_every=1 record.spectra_every=2'
+  FROM=10 SPAN=12 LEDGER=14-what-must-be-held-equal/equal-loss
+  export FROM SPAN LEDGER
+  try 16-what-makes-logits '' what-makes-logits.png what-makes-logits.svg
+  test "$(grep -cE '^(seeds|rates|norm|narrow|text) +[0-9]+ +[0-9]+ ' "$name.out")" -ge 5 || fail "$name: sets: $(cat "$name.out")"
 fi
 diff -r before experiments || fail "the sources changed"
 

@@ -6,7 +6,8 @@ FNR == 1 { file++ }
 file == 1 { # rates of an arm, with what the selection seeds have there
   if (!(($1, $2) in tries)) rate[$1, ++rates[$1]] = $2
   k = ++tries[$1, $2]
-  tried_loss[$1, $2] += $4; tried[$1, $2, k] = $6
+  tried_loss[$1, $2] += $4; tried[$1, $2, k] = $6; tried_middle[$1, $2, k] = $5
+  for (h = 1; h <= 5; h++) tried_at[$1, $2, k, h] = $(6 + h)
 }
 file == 2 {
   chosen[$1] = $2
@@ -51,14 +52,27 @@ END {
     for (j = 2; j <= rates[arm[i]]; j++) { t = rate[arm[i], j]; for (k = j - 1; k >= 1 && rate[arm[i], k] + 0 > t + 0; k--) rate[arm[i], k + 1] = rate[arm[i], k]; rate[arm[i], k + 1] = t }
   }
   split(horizons, step, " ")
-  print "tuning: validation loss and, below it, max logit at the end (geometric mean), of the selection seeds by rate; *: chosen"
+  for (i = 1; i <= arms; i++) { # what was not run yet has its lowest loss for chosen
+    a = arm[i]
+    if (!(a in chosen)) { best = ""; for (j = 1; j <= rates[a]; j++) { l = tried_loss[a, rate[a, j]] / tries[a, rate[a, j]]; if (best == "" || l < best) { best = l; lowest[a] = rate[a, j] } } }
+    else lowest[a] = chosen[a]
+  }
+  print "selection runs: max logit by step, geometric mean over seeds; *: the rate with the lowest loss"
+  printf "%-14s %9s %6s %8s", "arm", "rate", "seeds", "loss"; for (h = 1; h <= 5; h++) printf " %7d", step[h]; print "  end over 30 to 70 %"
   for (i = 1; i <= arms; i++) {
     a = arm[i]
-    printf "%-14s", a; for (j = 1; j <= rates[a]; j++) printf " %9.3g%s", rate[a, j], rate[a, j] == chosen[a] ? "*" : " "; print ""
-    printf "%-14s", ""; for (j = 1; j <= rates[a]; j++) { l = tried_loss[a, rate[a, j]] / tries[a, rate[a, j]]; printf " %9.4f ", l; print rate[a, j], l, (rate[a, j] == chosen[a]), tried_ends(a, rate[a, j]) >tuned }; print ""
-    printf "%-14s", ""; for (j = 1; j <= rates[a]; j++) printf " %9.4g ", tried_ends(a, rate[a, j]); print ""
+    for (j = 1; j <= rates[a]; j++) {
+      r = rate[a, j]; n = tries[a, r]; l = tried_loss[a, r] / n
+      printf "%-14s %8.3g%s %6d %8.4f", a, r, (r == lowest[a] ? "*" : " "), n, l
+      for (h = 1; h <= 5; h++) { x = 0; for (k = 1; k <= n; k++) x += log(tried_at[a, r, k, h]) / n; printf " %7.4g", exp(x) }
+      x = 0; for (k = 1; k <= n; k++) x += (log(tried[a, r, k]) - log(tried_middle[a, r, k])) / n
+      printf "  %.3g\n", exp(x)
+      print r, l, (r == lowest[a]), tried_ends(a, r) >tuned
+    }
+    if (!rates[a]) print "NaN NaN 0 NaN" >tuned
     print "\n" >tuned
   }
+  if (!seeds) exit
   printf "\nmax logit, median of %d seeds, by step\n%-14s %8s %8s", seeds, "arm", "rate", "loss"
   for (h = 1; h <= 5; h++) printf " %8d", step[h]
   print ""

@@ -28,13 +28,13 @@ do for [k=1:2] {
   unset label 100; unset label 101
 }
 set xrange [*:*]; set yrange [*:*]; set xlabel "learning rate"
-set xtics (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1); set logscale x; set ytics autofreq
+set xtics (0.0001, 0.001, 0.01, 0.1); set logscale x; set ytics autofreq
 line(b) = b < 2 ? 1 : 12
 set lmargin at screen 0.54; set rmargin at screen 0.735
 set label 1 "max logit, last 5 %  [nat]" at graph 0,1.05 font ",13" tc rgb ink
 set ytics (5, 6, 7, 8, 10, 12, 15, 20, 30, 50, 100)
-set yrange [5:20<*]; set autoscale noextend
-set key at graph 0.03,0.98 left top Left reverse samplen 2 font ",10.5"
+set yrange [5:30]
+set key at graph 0.03,0.985 left top Left reverse samplen 2 font ",10.5"
 plot for [b=0:3] tuned index b using 1:4 with linespoints pt 7 ps 0.5 lw 1.4 dt line(b) lc rgb hue[b % 2 + 1] title (b % 2 ? "Muon, " : "Adam, ").(b < 2 ? "constant" : "cosine"), \
      for [b=0:3] tuned index b using ($3 == 1 ? $1 : NaN):4 with points pt 6 ps 1.9 lw 1.6 lc rgb hue[b % 2 + 1] notitle
 unset key; unset logscale y; set ytics autofreq; set yrange [*:*]

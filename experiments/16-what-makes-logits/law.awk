@@ -1,4 +1,5 @@
-# law.awk - the law and its rivals: fitted by least squares on the set "fit", told on all sets (with ../order.awk)
+# law.awk - the law and its rivals: fitted by least squares on the set "fit", told on all sets (with ../order.awk; -v only=1: of the last
+# layer alone)
 # In: lines of heads.awk. Out: the table; into files named by -v: points (number of the set, predicted, measured, last layer,
 # optimiser 1 Adam, 2 Muon, 3 another; set), judged (set, R^2 of each rival), sums (set, rate, predicted, measured, pairs, path,
 # alignment: Muon less Adam).
@@ -16,28 +17,31 @@ function judge(c, s,   i, n, my, left, all) { # R^2 of what c predicts of set s 
   fit(X, Y, n)
   return all > 0 ? 1 - left / all : 0
 }
-function target(c, i) { return c == "signed" ? z[i] : c == "level" ? ends[i] : y[i] }
+function target(c, i) { return c == "signed" ? z[i] : y[i] }
 BEGIN {
-  m = split("law signed drive gain rates rms norm path level", names, " ")
-  split("the law: drive + gain|the law, of the signed maximum|drive alone|gain alone|sum of rates|path by RMS|path by spectral norm|the head's own path|end: ln|s| of ln(sigma gain)", told, "|")
+  m = split("law signed drive gain rates rms norm path", names, " ")
+  split("the law: drive + gain|the law, of the signed maximum|drive alone|gain alone|sum of rates|path by RMS|path by spectral norm|the head's own path", told, "|")
 }
+only && !$7 { next }
 {
-  N++; set[N] = $1; opt[N] = $2; rate[N] = $3; seed[N] = $4; last[N] = $7; y[N] = $8; z[N] = $9; ends[N] = $20
+  N++; set[N] = $1; opt[N] = $2; rate[N] = $3; seed[N] = $4; last[N] = $7; y[N] = $8; z[N] = $9
   x["drive", N] = $10; x["gain", N] = $11; x["rates", N] = $12; x["rms", N] = $13; x["norm", N] = $14; x["path", N] = $15
-  x["law", N] = x["signed", N] = $16; forward[N] = $17; x["level", N] = $18 + $19
+  x["law", N] = x["signed", N] = $16; forward[N] = $17
   if (!($1 in heads)) order[++sets] = $1
   heads[$1]++
   key = $1 SUBSEP $2 SUBSEP $3 SUBSEP $4
   if (!(key in run)) { run[key] = 1; runs[$1]++ }
 }
 END {
+  if (only) heading = "the same, fitted and told on heads of the last layer alone"
+  else heading = "fitted on the heads of the set fit; R^2 of what that predicts elsewhere, about the set's own mean (below 0: worse than the mean)"
   for (k = 1; k <= m; k++) {
     c = names[k]; n = 0
     for (i = 1; i <= N; i++) if (set[i] == "fit") { X[++n] = x[c, i]; Y[n] = target(c, i) }
     fit(X, Y, n)
     a[c] = level; b[c] = slope
   }
-  print "fitted on the heads of the set fit; R^2 of what that predicts elsewhere, about the set's own mean (below 0: worse than the mean)"
+  print heading
   printf "%-16s", ""
   for (k = 1; k <= m; k++) printf " %7s", names[k]
   print ""
@@ -49,6 +53,7 @@ END {
     print ""
     if (judged) print order[s] >(judged ".sets")
   }
+  if (only) exit
   print "\n" told_names()
   print "the law, set by set: slope of measured on predicted growth, mean of measured less predicted"
   printf "%-10s %6s %6s %7s %8s %8s   %s\n", "set", "runs", "heads", "R^2", "slope", "bias", "registered: R^2 at least 0.7, slope 0.8 to 1.25"
@@ -64,7 +69,7 @@ END {
     key = set[i] SUBSEP opt[i] SUBSEP rate[i] SUBSEP seed[i]
     tally[key]++
     left[key] += y[i] - a["law"] - b["law"] * x["law", i]; grown[key] += y[i]; driven[key] += forward[i]; gone[key] += x["path", i]
-    meant[key] += b["law"] * x["law", i]; gained[key] += b["law"] * x["gain", i]; ended[key] += ends[i] - a["level"] - b["level"] * x["level", i]
+    meant[key] += b["law"] * x["law", i]; gained[key] += b["law"] * x["gain", i]
   }
   print "\nMuon less Adam, heads of the last layer: medians over pairs of equal seed (95 %: order statistics); logarithms"
   printf "%-10s %6s %5s  %-25s %10s %-25s %8s %10s %8s\n", "set", "rate", "pairs", "growth of ln max|logit|", "by the law", "left over", "path", "alignment", "gain"
@@ -82,7 +87,6 @@ END {
     d_gain[where, j] = gained[key] / tally[key] - gained[other] / tally[other]
     d_path[where, j] = log(gone[key] / gone[other])
     d_align[where, j] = driven[key] > 0 && driven[other] > 0 ? log(driven[key] / gone[key] / (driven[other] / gone[other])) : 0
-    if (p[1] != "fit") all_ended[total + 1] = ended[key] / tally[key] - ended[other] / tally[other]
     if (p[1] != "fit") { all_left[++total] = d_left[where, j]; all_grown[total] = d_grown[where, j]; all_meant[total] = d_meant[where, j] }
   }
   for (where in pairs) lines[++wheres] = where
@@ -112,8 +116,6 @@ END {
   for (j = 1; j <= total; j++) mean += Y[j] / total
   for (j = 1; j <= total; j++) { left_over += (Y[j] - X[j]) ^ 2; all += (Y[j] - mean) ^ 2 }
   printf "\nall pairs but those of fit: %d; left over %+.3f %s; the law tells whose grow more in %d; slope %.2f, R^2 %.2f\n", total, e, told_interval("%.3f"), same, slope, 1 - left_over / all
-  e = median(all_ended, total)
-  printf "at the end, sigma and gain being as they are, Muon less Adam: %+.3f %s\n", e, told_interval("%.3f")
 }
 function told_names(   k, s) { for (k = 1; k <= m; k++) s = s sprintf("%-8s %s\n", names[k], told[k]); return s }
 function order_of(s,   k) { for (k = 1; k <= sets; k++) if (order[k] == s) return k; return 0 }

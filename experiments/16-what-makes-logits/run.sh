@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh [--keep] [TEXT [DIR]]: the runs that fit the law and those that test it; the runs of 15-horizon as one more test, where
-# HORIZON (default: horizon) has them. See ../lib.sh.
+# run.sh [--keep] [TEXT [DIR]]: the runs that fit the law and those that test it; runs of 15-horizon as one more test, and those of
+# 14's equal-loss.sh for the level, where HORIZON and LEDGER (default: the folders that those scripts make) have them. See ../lib.sh.
 # shellcheck source=experiments/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -9,22 +9,34 @@ text='' # the other sources are built in
 sweep fit.conf
 sweep test.conf
 
-# heads RUNS FROM SPAN: what is told of every head of the runs, a line each
+# heads RUNS FROM SPAN [SET]: what is told of every head of the runs, a line each; SET: their set, where the arm does not say it
 heads() {
-  runs "$1" 'select(.state == "finished") | [.file, p("arm"), p("train.lr"), p("train.seed"), p("train.weight_decay")] | @tsv' >"$work/list"
+  drive='lr drive/gain drive/norm update/frobenius_norm weight/frobenius_norm update/spectral_norm weight/spectral_norm'
+  test -z "${4:-}" || drive=''
+  runs "$1" "select(.state == \"finished\") | [.file, (if \"${4:-}\" == \"\" then p(\"arm\") else \"${4:-}-\" + p(\"optimizer\") end),
+    p(\"train.lr\"), p(\"train.seed\"), p(\"train.weight_decay\")] | @tsv" >"$work/list"
   while IFS="$(printf '\t')" read -r run arm rate seed decay; do
-    "$maxlogit" export "$run" probe/max_logit probe/max_abs_logit attn/max_logit attn/bound_tightness lr drive/gain drive/norm \
-      head_qk/spectral_norm head_q/spectral_norm head_k/spectral_norm update/frobenius_norm weight/frobenius_norm \
-      update/spectral_norm weight/spectral_norm |
+    # shellcheck disable=SC2086 # a list of series
+    "$maxlogit" export "$run" probe/max_logit probe/max_abs_logit attn/max_logit attn/bound_tightness head_qk/spectral_norm \
+      head_q/spectral_norm head_k/spectral_norm $drive |
       awk -v name="$arm" -v rate="$rate" -v seed="$seed" -v decay="$decay" -v from="$2" -v span="$3" -f "$here/heads.awk"
   done <"$work/list"
 }
+start=${FROM:-100} span=${SPAN:-25} # steps
+horizon=${HORIZON:-horizon} ledger=${LEDGER:-what-must-be-held-equal/equal-loss}
 {
-  heads "$dir" 100 25
-  heads "$dir/text" 100 25
-  horizon=${HORIZON:-horizon}
-  if [ -d "$horizon" ]; then heads "$horizon" 100 25 | awk '{ $2 = $1 "-" $2; $1 = "horizon"; $3 = "tuned"; print }'; fi
+  heads "$dir" "$start" "$span"
+  heads "$dir/text" "$start" "$span"
+  if [ -d "$horizon" ]; then heads "$horizon" "$start" "$span" | awk '{ $2 = $1 "-" $2; $1 = "horizon"; $3 = "tuned"; print }'; fi
 } >"$dir/heads.txt"
-awk -v points="$work/points" -v judged="$work/judged" -v sums="$work/sums" -f "$here/../order.awk" -f "$here/law.awk" "$dir/heads.txt" >"$dir/table.txt"
+cp "$dir/heads.txt" "$work/levels"
+if [ -d "$ledger" ]; then heads "$ledger" 100 51 ledger >>"$work/levels"; fi
+{
+  awk -v points="$work/points" -v judged="$work/judged" -v sums="$work/sums" -f "$here/../order.awk" -f "$here/law.awk" "$dir/heads.txt"
+  echo
+  awk -v only=1 -f "$here/../order.awk" -f "$here/law.awk" "$dir/heads.txt"
+  echo
+  awk -f "$here/../order.awk" -f "$here/level.awk" "$work/levels"
+} >"$dir/table.txt"
 draw figure.gp what-makes-logits points="$work/points" judged="$work/judged" sums="$work/sums" sets="$(tr '\n' ' ' <"$work/judged.sets")"
 finish what-makes-logits.png
