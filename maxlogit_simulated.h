@@ -1,0 +1,2 @@
+#include <sched.h>
+#define sched_yield() 0
