@@ -6,6 +6,7 @@
    Who multiplies: by_units, fused multiply-adds in single precision; by_cores, tensor cores, where device.math is
    tf32 or bf16 and heads are not too wide. With tf32 or bf16 every input of a product is rounded first (q, k, v,
    do, the weights p and ds), whoever multiplies. */
+#include "cuda/score.h"
 #include "cuda/tensor_core.h"
 #include <limits.h>
 
@@ -25,27 +26,6 @@ struct attention {
   enum number_format format;
   enum device_math math;
 };
-
-static __device__ inline float capped(int cap, float limit, float s)
-{
-  if (cap == 1) return limit * tanhf(s / limit);
-  return cap == 2 && s > limit ? limit : s;
-}
-
-/* f(r(s)), and df/ds there; where nothing is rounded or capped nobody asks. */
-struct adjusted {
-  float f, slope;
-};
-static __device__ SELDOM struct adjusted adjust(int cap, float limit, enum number_format format, float s)
-{
-  s = rounded(s, format);
-  struct adjusted a = {capped(cap, limit, s), cap == 2 && s > limit ? 0.0f : 1.0f};
-  if (cap == 1) { /* 1 - tanh^2 without its cancellation */
-    float c = coshf(s / limit);
-    a.slope = 1 / (c * c);
-  }
-  return a;
-}
 
 /* Some rows of a tensor, from column `at` on; beyond the last is nothing. */
 struct rows {
@@ -640,16 +620,6 @@ static void attention_backward(struct device *device, const struct attention_bac
 }
 
 /* --- decoding: a block has one new position of one head ------------------------------------------------------------ */
-
-struct put_rows {
-  view to, from;
-  ints slot;
-  long length, news; /* positions of a sequence: of its cache, new ones */
-  __device__ void operator()(long n, long j) const
-  {
-    to.at(n / news * length + slot.base()[n], j) = from.at(n, j);
-  }
-};
 
 struct cached {
   struct attention x; /* q, o, ml, stats; k and v are the whole cache */

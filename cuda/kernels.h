@@ -298,6 +298,18 @@ template <class F, class G> static void sum_columns(struct device *device, long 
   if (pieces > 1) each(device, 1, cols, column_parts<G>{pieces, cols, part, done});
 }
 
+/* What a sum of a column goes into. */
+struct put_column {
+  view y;
+  int add;
+  __device__ void operator()(long j, double sum) const
+  {
+    y.at(0, j) = (float)(add ? (double)y.at(0, j) + sum : sum);
+  }
+};
+
+static __device__ inline float sigmoid(float x) { return 1 / (1 + expf(-x)); }
+
 /* number_round (number_format.h) of single precision: scaled by a power of two so that rint() does it */
 static __device__ inline float rounded(float x, enum number_format format)
 {

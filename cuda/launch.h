@@ -47,6 +47,8 @@ void ops_cuda_ranks(struct ops *);
 void ops_cuda_product(struct ops *);
 void ops_cuda_attention(struct ops *);
 void ops_cuda_experts(struct ops *);
+void ops_cuda_cures(struct ops *);
+void ops_cuda_pointwise(struct ops *);
 /* The same attention without its maxima and entropy, to measure what they cost. */
 void ops_cuda_without_maxima(struct ops *);
 /* All of them. */

@@ -15,14 +15,6 @@ struct one_column {
   view x;
   __device__ double operator()(long n, long j) const { return x.at(n, j); }
 };
-struct put_column {
-  view y;
-  int add;
-  __device__ void operator()(long j, double sum) const
-  {
-    y.at(0, j) = (float)(add ? (double)y.at(0, j) + sum : sum);
-  }
-};
 /* "y[:] [+]= sum_n x[n,:], in a fixed order" */
 SCRATCH(sum_rows, 8 * column_parts_of(x->x->rows, x->x->cols))
 static void sum_rows(struct device *device, const struct sum_rows_args *x)
@@ -153,8 +145,6 @@ static void rmsnorm_backward(struct device *device, const struct rmsnorm_backwar
 }
 
 /* --- SwiGLU, RoPE ------------------------------------------------------------------------------------------------- */
-
-static __device__ inline float sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
 struct swiglu_each {
   view y, x;

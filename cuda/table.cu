@@ -12,4 +12,6 @@ extern "C" void ops_cuda_override(struct ops *ops)
   ops_cuda_product(ops);
   ops_cuda_attention(ops);
   ops_cuda_experts(ops);
+  ops_cuda_cures(ops);
+  ops_cuda_pointwise(ops);
 }

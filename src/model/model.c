@@ -102,11 +102,16 @@ static void declare(struct model *m)
 static const struct {
   unsigned flag;
   const char *what;
-} only_once[] = {{STABILIZER_CAPS, "cap the score"}, {STABILIZER_NORMS_PARTS, "normalise the queries"}};
+} only_once[] = {{STABILIZER_CAPS, "cap the score"},
+                 {STABILIZER_NORMS_PARTS, "normalise the queries"},
+                 {STABILIZER_WEIGHS, "make weights of scores"}};
 
 static int check_pair(const struct stabilizer *a, const struct stabilizer *b, struct error *e)
 {
   if (a == b) return error_set(e, STATUS_USAGE, "stabilizers: %s is named twice", a->name);
+  if (a->flags & STABILIZER_SCALES_QUERIES && b->flags & STABILIZER_NORMS_PARTS)
+    return error_set(e, STATUS_USAGE, "stabilizers: %s undoes what %s does before it; allowed: %s+%s",
+                     b->name, a->name, b->name, a->name);
   for (size_t i = 0; i < sizeof only_once / sizeof *only_once; i++)
     if (a->flags & b->flags & only_once[i].flag)
       return error_set(e, STATUS_USAGE, "stabilizers: %s and %s both %s; keep one", a->name, b->name,

@@ -183,7 +183,7 @@ struct flow {
   struct tensor *position, *document; /* int [N]: in the sequence; the first of its document */
   struct tensor *start, *end;         /* int [N]: what is seen, see attention_forward; end may be NULL */
   struct tensor *stats;               /* [H,4] of this program */
-  const struct attention_score *score;
+  const struct attention_spec *spec;
   int
     stage; /* where the context is cut over ranks: queries meet the keys, and have the statistics, of the i-th before */
   double share; /* at every point: of a batch that the program sees, see struct layer_inputs */
@@ -240,8 +240,12 @@ struct stabilizer {
   int (*init)(struct stabilizer_context *, struct error *);     /* once, after parameters exist */
   void (*begin)(struct stabilizer_context *, struct program *); /* a fresh run: weights have values */
   int begin_times;                                              /* how often that is run; 0: once */
-  void (*on_qk)(struct stabilizer_context *, struct program *, int layer, struct qk_part *, int parts);
-  void (*on_score)(struct stabilizer_context *, struct attention_spec *);
+  void (*on_qk)(struct stabilizer_context *, struct program *, int layer, const struct layer_inputs *,
+                struct qk_part *, int parts);
+  void (*on_score)(struct stabilizer_context *, int layer, struct attention_spec *);
+  /* the heads' outputs side by side [N, H*Dv] on their way to w_o, of attention's input x [N,D] */
+  struct tensor *(*on_heads)(struct stabilizer_context *, struct program *, int layer, struct tensor *x,
+                             struct tensor *heads);
   /* what attention is about to add to the residual stream, w_o included: x [N, D] */
   void (*on_output)(struct stabilizer_context *, struct program *, int layer, struct tensor *x);
   /* a weight on its way into a product (sigma_reparam); returns w itself or a transformed tensor */
@@ -260,7 +264,9 @@ enum {
   STABILIZER_SCALES_QK = 2,       /* acts through the scale of w_q and w_k */
   STABILIZER_CAPS = 4,            /* sets the cap of attention_forward: one at most */
   STABILIZER_NORMS_QK_PARTLY = 8, /* as NORMS_QK, but content keys keep their scale */
-  STABILIZER_NORMS_PARTS = 16     /* norms queries or keys themselves, with gains by role: one at most */
+  STABILIZER_NORMS_PARTS = 16,    /* norms queries or keys themselves, with gains by role: one at most */
+  STABILIZER_WEIGHS = 32,         /* changes how scores become weights: one at most */
+  STABILIZER_SCALES_QUERIES = 64  /* multiplies queries: in vain before one that norms them */
 };
 extern const struct stabilizer *const stabilizers[];
 const struct stabilizer *stabilizer_find(const char *name);
@@ -375,8 +381,12 @@ struct param *model_add_matrix(struct model *, int layer, long rows, long cols, 
 struct param *model_add_gain(struct model *, int layer, long cols, double value, const char *name);
 struct param *model_add_bias(struct model *, int layer, long cols, const char *name);
 /* ... pass queries and keys, then the score, through the stabilisers ... */
-void model_on_qk(struct model *, struct program *, int layer, struct qk_part *, int parts);
-void model_on_score(struct model *, struct attention_spec *);
+void model_on_qk(struct model *, struct program *, int layer, const struct layer_inputs *, struct qk_part *,
+                 int parts);
+void model_on_score(struct model *, int layer, struct attention_spec *);
+/* ... x [N, H*D] times s[h] ln n, n how many keys the row sees in this layer, s [1,H] ... */
+struct tensor *model_by_keys(struct model *, struct program *, int layer, const struct layer_inputs *,
+                             struct tensor *x, struct tensor *s);
 /* ... let queries meet keys: op_attention, or, decoding, the same over the cache ... */
 struct tensor *model_attend(struct model *, struct program *, int layer, const struct layer_inputs *,
                             struct tensor *q, struct tensor *k, struct tensor *v,
@@ -386,9 +396,10 @@ struct tensor *model_attend(struct model *, struct program *, int layer, const s
 struct tensor *model_attend_latent(struct model *, struct program *, int layer, const struct layer_inputs *,
                                    struct tensor *q, struct tensor *latent, struct tensor *rotary,
                                    struct tensor *rstd, const struct attention_spec *, struct tensor **stats);
-/* ... end in residual + y w_o^T + b_o, which stabilisers may hear ... */
+/* ... end in residual + y w_o^T + b_o, y passed through stabilisers with attention's input x; they may hear what is
+   added ... */
 int model_hears_output(const struct model *);
-struct tensor *model_output(struct model *, struct program *, int layer, struct tensor *y,
+struct tensor *model_output(struct model *, struct program *, int layer, struct tensor *x, struct tensor *y,
                             struct tensor *residual);
 /* ... and take weights through it: `first` and the next count-1 parameters as one matrix. */
 struct tensor *model_weight(struct model *, struct program *, struct param *first, int count);

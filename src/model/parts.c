@@ -5,19 +5,20 @@
 
 enum { MAX_SPAN = 4 };
 
-void model_on_qk(struct model *m, struct program *program, int layer, struct qk_part *part, int parts)
+void model_on_qk(struct model *m, struct program *program, int layer, const struct layer_inputs *in,
+                 struct qk_part *part, int parts)
 {
   for (int i = 0; i < m->stabilizer_count; i++)
-    if (m->stabilizer[i]->on_qk) m->stabilizer[i]->on_qk(&m->context[i], program, layer, part, parts);
+    if (m->stabilizer[i]->on_qk) m->stabilizer[i]->on_qk(&m->context[i], program, layer, in, part, parts);
 }
 
-void model_on_score(struct model *m, struct attention_spec *spec)
+void model_on_score(struct model *m, int layer, struct attention_spec *spec)
 {
   spec->score.scores_format = m->precision.scores;
   spec->qk_format = m->precision.qk;
   spec->stats = m->stats_at;
   for (int i = 0; i < m->stabilizer_count; i++)
-    if (m->stabilizer[i]->on_score) m->stabilizer[i]->on_score(&m->context[i], spec);
+    if (m->stabilizer[i]->on_score) m->stabilizer[i]->on_score(&m->context[i], layer, spec);
 }
 
 int model_hears_output(const struct model *m)
@@ -27,16 +28,18 @@ int model_hears_output(const struct model *m)
   return 0;
 }
 
-struct tensor *model_output(struct model *m, struct program *program, int layer, struct tensor *y,
-                            struct tensor *residual)
+struct tensor *model_output(struct model *m, struct program *program, int layer, struct tensor *x,
+                            struct tensor *y, struct tensor *residual)
 {
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->on_heads) y = m->stabilizer[i]->on_heads(&m->context[i], program, layer, x, y);
   const struct layer *own = &m->layer[layer];
   struct tensor *w = model_weight(m, program, own->w_o, 1), *b = own->b_o ? &own->b_o->value : NULL;
   if (!model_hears_output(m)) return op_linear(program, y, w, b, residual);
-  struct tensor *x = op_linear(program, y, w, b, NULL);
+  struct tensor *added = op_linear(program, y, w, b, NULL);
   for (int i = 0; i < m->stabilizer_count; i++)
-    if (m->stabilizer[i]->on_output) m->stabilizer[i]->on_output(&m->context[i], program, layer, x);
-  return op_add(program, x, residual);
+    if (m->stabilizer[i]->on_output) m->stabilizer[i]->on_output(&m->context[i], program, layer, added);
+  return op_add(program, added, residual);
 }
 
 void model_watch(struct stabilizer_context *c, struct program *program, int layer, struct tensor *x)
@@ -80,6 +83,13 @@ static struct tensor *first_seen(const struct model *m, const struct layer_input
   return model_has_window(&m->options, layer) ? in->window : in->start;
 }
 
+struct tensor *model_by_keys(struct model *m, struct program *program, int layer,
+                             const struct layer_inputs *in, struct tensor *x, struct tensor *s)
+{
+  return op_by_keys(program, x, s, first_seen(m, in, layer), in->end,
+                    in->decoding ? in->decoding->slot : NULL, in->batch);
+}
+
 /* What is tapped behind attention, but for what a stage has. */
 struct tapped {
   struct model *model;
@@ -112,7 +122,7 @@ static struct tensor *attend_ring(struct model *m, struct program *program, int 
     stage[s] = (struct ring_stage){model_has_window(&m->options, layer) ? r->window : r->start, r->end};
   }
   struct tapped tapped = {
-    m, program, layer, stage, {.position = in->position, .document = in->start, .score = &spec->score}};
+    m, program, layer, stage, {.position = in->position, .document = in->start, .spec = spec}};
   return op_attention_ring(program, q, k, v, stage, spec, stats, tap_stage, &tapped);
 }
 
@@ -137,7 +147,7 @@ struct tensor *model_attend(struct model *m, struct program *program, int layer,
                              .start = start,
                              .end = in->end,
                              .stats = *stats,
-                             .score = &spec->score});
+                             .spec = spec});
     return y;
   }
   struct attention_cache c = {.slot = in->decoding->slot};

@@ -90,6 +90,12 @@ double op_flops(enum op op, const union op_args *a)
   case OP_symmetric_product: return half_product(a->symmetric_product.a->rows, a->symmetric_product.a->rows);
   case OP_attention_forward: return attention_flops(f->q, f->v, f->batch, f->heads, f->groups);
   case OP_attention_backward: return 2 * attention_flops(b->q, b->v, b->batch, b->heads, b->groups);
+  case OP_pointwise_forward:
+    return attention_flops(a->pointwise_forward.q, a->pointwise_forward.v, a->pointwise_forward.batch,
+                           a->pointwise_forward.heads, a->pointwise_forward.groups);
+  case OP_pointwise_backward:
+    return 2 * attention_flops(a->pointwise_backward.q, a->pointwise_backward.v, a->pointwise_backward.batch,
+                               a->pointwise_backward.heads, a->pointwise_backward.groups);
   case OP_expert_matmul:
     return 2.0 * (double)a->expert_matmul.x->rows * (double)a->expert_matmul.x->cols *
            (double)a->expert_matmul.y->cols;

@@ -81,6 +81,8 @@ enum op_field_kind {
   FIELD_SIZE,
   FIELD_SCALAR
 };
+/* Where no weight of a row is larger, its entropy (pointwise_forward) is taken for 0. */
+#define POINTWISE_NONE 1e-30
 enum merge_kind { MERGE_NOT = -1, MERGE_SUM = -2, MERGE_MAX = -3, MERGE_FIRST = -4 };
 enum reduce_kind { REDUCE_MIN, REDUCE_MAX, REDUCE_SUM, REDUCE_PRODUCT };
 struct op_field {
@@ -143,6 +145,9 @@ struct attention_spec {
   struct attention_score score;
   long qk_format;       /* enum number_format that queries and keys are rounded to; 0: they are not */
   struct tensor *stats; /* where the statistics go; NULL: a tensor of their own */
+  struct tensor
+    *sink;       /* [1,H]: score of one more key, without a value, in every softmax (sink); NULL: none */
+  int pointwise; /* no softmax: see pointwise_forward; then there is no sink */
 };
 /* *stats: [H,4], kept until the next run; may be NULL, as `end` may */
 struct tensor *op_attention(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,
@@ -159,6 +164,15 @@ typedef void ring_seen(void *context, int stage, struct tensor *q, struct tensor
 struct tensor *op_attention_ring(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,
                                  const struct ring_stage *stage, const struct attention_spec *,
                                  struct tensor **stats, ring_seen *seen, void *context);
+/* Of the same queries and keys, unrounded, other values, into o; nothing flows back. */
+void op_attention_again(struct program *, struct tensor *o, struct tensor *q, struct tensor *k,
+                        struct tensor *v, struct tensor *start, struct tensor *end,
+                        const struct attention_spec *);
+/* x sigmoid(g), a column of g [N,G] for as many of x */
+struct tensor *op_gate(struct program *, struct tensor *x, struct tensor *g);
+/* x s[h] ln n, of each of s's heads; n: keys that a row sees, see by_keys; end and slot may be NULL */
+struct tensor *op_by_keys(struct program *, struct tensor *x, struct tensor *s, struct tensor *start,
+                          struct tensor *end, struct tensor *slot, long batch);
 /* Decoding (forward only): where the positions so far are; see attention_cached. `factors` may be NULL. */
 struct attention_cache {
   struct tensor *keys, *values, *factors, *slot;

@@ -406,16 +406,38 @@ struct tensor *op_attention(struct program *p, struct tensor *q, struct tensor *
   q = op_round(p, q, spec->qk_format);
   k = op_round(p, k, spec->qk_format);
   struct tensor *o = program_temporary(p, q->rows, s->heads * (v->cols / s->groups), "attention");
-  struct tensor *ml = program_temporary(p, q->rows, 2 * s->heads, "softmax");
   struct tensor *statistics = statistics_of(p, spec);
+  if (stats) *stats = statistics;
+  if (spec->pointwise) {
+    op_pointwise(p, o, statistics, q, k, v, start, end, s);
+    return o;
+  }
+  struct tensor *ml = program_temporary(p, q->rows, 2 * s->heads, "softmax");
   CALL(p, attention_forward, .o = o, .ml = ml, .stats = statistics, .q = q, .k = k, .v = v, .start = start,
        .end = end, .score = *s);
   program_flows(p, o, q);
   program_flows(p, o, k);
   program_flows(p, o, v);
   ON_BACKWARD(p, attention_step, o, ml, q, k, v, start, end, *s);
-  if (stats) *stats = statistics;
+  if (spec->sink) op_sink(p, o, ml, spec->sink);
   return o;
+}
+
+void op_attention_again(struct program *p, struct tensor *o, struct tensor *q, struct tensor *k,
+                        struct tensor *v, struct tensor *start, struct tensor *end,
+                        const struct attention_spec *spec)
+{
+  const struct attention_score *s = &spec->score;
+  struct tensor *stats = program_temporary(p, s->heads, 4, "statistics");
+  if (spec->pointwise) {
+    CALL(p, pointwise_forward, .o = o, .stats = stats, .q = q, .k = k, .v = v, .start = start, .end = end,
+         .score = *s);
+    return;
+  }
+  struct tensor *ml = program_temporary(p, q->rows, 2 * s->heads, "softmax");
+  CALL(p, attention_forward, .o = o, .ml = ml, .stats = stats, .q = q, .k = k, .v = v, .start = start,
+       .end = end, .score = *s);
+  if (spec->sink) CALL(p, sink, .o = o, .ml = ml, .b = spec->sink);
 }
 
 /* --- decoding: nothing flows back ---------------------------------------------------------------------- */
@@ -440,12 +462,19 @@ struct tensor *op_attention_cached(struct program *p, const struct attention_cac
   q = op_round(p, q, spec->qk_format);
   k = op_round(p, k, spec->qk_format);
   struct tensor *o = program_temporary(p, q->rows, s->heads * (v->cols / s->groups), "cached attention");
-  struct tensor *ml = program_temporary(p, q->rows, 2 * s->heads, "softmax");
   struct tensor *statistics = statistics_of(p, spec);
+  if (stats) *stats = statistics;
+  if (spec->pointwise) {
+    CALL(p, pointwise_cached, .o = o, .stats = statistics, .keys = cache->keys, .values = cache->values,
+         .factors = cache->factors, .q = q, .k = k, .v = v, .factor = factor, .slot = cache->slot,
+         .start = start, .scaled = scaled, .score = *s);
+    return o;
+  }
+  struct tensor *ml = program_temporary(p, q->rows, 2 * s->heads, "softmax");
   CALL(p, attention_cached, .o = o, .ml = ml, .stats = statistics, .keys = cache->keys,
        .values = cache->values, .factors = cache->factors, .q = q, .k = k, .v = v, .factor = factor,
        .slot = cache->slot, .start = start, .scaled = scaled, .score = *s);
-  if (stats) *stats = statistics;
+  if (spec->sink) CALL(p, sink, .o = o, .ml = ml, .b = spec->sink);
   return o;
 }
 

@@ -54,6 +54,13 @@ static inline struct overwrite grad_to_overwrite(struct program *p, struct tenso
   return (struct overwrite){program_temporary(p, t->rows, t->cols, "gradient to add"), grad};
 }
 
+/* What op_attention is made of (ops_front_cures.c): a sink in a softmax that has been made; attention without one, of
+   operands that fit. */
+void op_sink(struct program *, struct tensor *o, struct tensor *ml, struct tensor *b);
+void op_pointwise(struct program *, struct tensor *o, struct tensor *stats, struct tensor *q,
+                  struct tensor *k, struct tensor *v, struct tensor *start, struct tensor *end,
+                  const struct attention_score *);
+
 static inline void settle(struct program *p, struct overwrite w)
 {
   if (w.target) CALL(p, axpby, .y = w.target, .x = w.to, .alpha = 1, .beta = 1);

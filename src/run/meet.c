@@ -86,6 +86,13 @@ int meet_check_parts(const struct trainer *t, struct error *e)
                      "record.observe: %s looks at whole sequences, which comm.context = %ld cuts; allowed: "
                      "without it, or comm.context = 1",
                      whole, t->context);
+  for (int i = 0; i < t->model.stabilizer_count; i++)
+    if (t->model.stabilizer[i]->flags & (STABILIZER_WEIGHS | STABILIZER_SCALES_QUERIES))
+      return error_set(
+        e, STATUS_USAGE,
+        "stabilizers: %s makes weights of whole rows of scores, which comm.context = %ld cuts; "
+        "allowed: others, or comm.context = 1",
+        t->model.stabilizer[i]->name, t->context);
   for (int l = 0; l < model_blocks(&t->model.options); l++)
     if (model_router(&t->model, l).has_loss)
       return error_set(

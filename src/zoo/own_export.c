@@ -207,7 +207,8 @@ static int is_foreign(void *context, const char *name)
 {
   struct writing *w = context;
   const struct stabilizer *s = stabilizer_find(name);
-  if (!s || (!s->on_qk && !s->on_score && !s->on_weight) || !strcmp(name, "qk_norm")) return 0;
+  if (!s || (!s->on_qk && !s->on_score && !s->on_weight && !s->on_heads) || !strcmp(name, "qk_norm"))
+    return 0;
   return error_set(
     w->error, STATUS_USAGE,
     "stabilizers: %s changes what the model computes, for which %s has no name; allowed: qk_norm with "

@@ -43,6 +43,8 @@ wrong() {
   rm -f "$out.before" "$out.after"
 }
 
+wrong 'qk_norm undoes what ssmax does before it; allowed: qk_norm+ssmax' run stabilizers=ssmax+qk_norm
+wrong 'pointwise and learned_sink both make weights of scores; keep one' run stabilizers=pointwise+learned_sink
 wrong "'rnu' is not a command; did you mean 'run'?" rnu
 wrong "'frobnicate' is not a command" frobnicate
 wrong "did you mean 'maxlogit run preset=muon'?" preset=muon

@@ -2,6 +2,8 @@
 #include "tests/cuda/cuda_runtime_on_host.h"
 #define WORTH_A_LIBRARY 1000 /* so that tiny runs meet it, and do without it */
 #include "cuda/attention.cu"
+#include "cuda/cures.cu"
+#include "cuda/pointwise.cu"
 #include "cuda/experts.cu"
 #include "cuda/product.cu"
 #include "cuda/ranks.cu"

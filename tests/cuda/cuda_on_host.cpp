@@ -17,6 +17,8 @@ inline void note(const void *kernel);
 #include "cuda/vectors.cu"
 #include "cuda/update.cu"
 #include "cuda/small.cu"
+#include "cuda/cures.cu"
+#include "cuda/pointwise.cu"
 #include "cuda/experts.cu"
 #include "cuda/product.cu"
 #include "cuda/ranks.cu"

@@ -87,6 +87,16 @@ CASES = {
     "adam-independent-cosine": "preset=adam train.decay=independent train.weight_decay=0.05 train.schedule=cosine",
     "adam-gqa-plant": "preset=adam model.attention=gqa model.kv_heads=2 train.plant=0:1:1.5+1:3:-1.25",
     "mla-plant": "preset=muon train.plant=1:2:1.5 " + MLA,
+    "muon-learned_sink": "preset=muon stabilizers=learned_sink learned_sink.start=0.5",
+    "muon-output_gate": "preset=muon stabilizers=output_gate",
+    "muon-ssmax": "preset=muon stabilizers=ssmax",
+    "muon-pointwise": "preset=muon stabilizers=pointwise",
+    "adam-gqa-pointwise-cap": "preset=adam stabilizers=pointwise+soft_cap soft_cap.cap=2 model.attention=gqa model.kv_heads=2 "
+                              "model.mask=window model.window=7",
+    "muon-gqa-inside": "preset=muon stabilizers=qk_norm+ssmax+learned_sink+output_gate output_gate.by=head "
+                       "ssmax.start=1 model.mask=prefix model.prefix=4 model.attention=gqa model.kv_heads=2",
+    "mla-inside": "preset=muonclip stabilizers=learned_sink+output_gate+ssmax+qk_clip qk_clip.tau=1.5 model.mask=window "
+                  "model.window=7 model.window_every=2 " + MLA,
     "adam-tied-zloss-gradclip": "preset=adam model.tied=1 model.z_loss=1e-3 train.grad_clip=0.5 train.micro_batches=2",
 }
 CASES.update({f"moe-{name}": "model.ffn=moe moe.experts=8 " + config for name, config in {

@@ -259,7 +259,7 @@ def largest(w):
 
 HANDLED = {"soft_cap", "hard_cap", "qk_norm", "qk_norm_partial", "qk_clip", "max_output_clip", "quack", "spectral_clip",
            "spectral_decay", "sigma_reparam", "hyperball", "spectral_sphere", "stiefel",
-           "none"}
+           "learned_sink", "output_gate", "ssmax", "pointwise", "none"}
 
 
 class Unknown(Exception):
@@ -361,6 +361,9 @@ class Run:
                 self.state[tensor[:-1]][moment] = torch.tensor(v, dtype=self.dtype)
 
     def initial_gain(self, name):
+        for last, key in ((".sink", "learned_sink.start"), (".ssmax", "ssmax.start")):
+            if name.endswith(last):
+                return float(self.p[key])
         if name.endswith("qk_scale"):
             return math.log2(self.T * self.T - self.T)  # Henry et al. 2020, arXiv 2010.04245 sec. 3
         return 1.0
@@ -395,12 +398,14 @@ class Run:
                                "shared.w_down": (D, S * Fe)}.items():
                 if name.endswith("." + part):
                     return size, "matrix"
+        if last == "w_output_gate":
+            return (H if self.p["output_gate.by"] == "head" else H * (Dv if self.mla else Dh), D), "matrix"
         if last in table:
             return table[last], "matrix"
         if last[:2] == "b_":
             return ({"b_q": H * Dh, "b_k": G * Dh, "b_v": G * Dh, "b_o": D}[last],), "bias"
         sizes = {"norm": D, "norm_h": D, "norm_e": D, "q_gain": H * Dh if full else Dh, "k_gain": G * Dh if full else Dh, "qk_scale": 1,
-                 "q_norm": Rq, "kv_norm": Rkv, "qc_gain": Dh, "kc_gain": Dh, "qr_gain": Dr, "kr_gain": Dr}
+                 "q_norm": Rq, "kv_norm": Rkv, "qc_gain": Dh, "kc_gain": Dh, "qr_gain": Dr, "kr_gain": Dr, "sink": H, "ssmax": H}
         return (sizes[last],), "gain"
 
     def kind(self, name):
@@ -439,12 +444,20 @@ class Run:
             s = s.clamp(max=self.number("hard_cap.cap"))
         return s
 
-    def softmax(self, q, k, v, scale, l):
+    def softmax(self, q, k, v, scale, l, x):
         """q, k, v [B,H,T,.] -> the heads' outputs side by side; keeps what every head has seen of its logits."""
         B, T = q.shape[0], q.shape[2]
         allowed = (self.windowed if self.has_window(l) else self.allowed)[:, None]
+        a, n = f"blocks.{l}.attn.", allowed.sum(-1, keepdim=True).clamp(min=1)
+        if a + "ssmax" in self.w:  # arXiv 2501.19399 eq. 5, n the keys that the row sees
+            q = q * self.w[a + "ssmax"][:, None, None] * n.to(self.dtype).log()
         s = (q @ k.transpose(-1, -2)) * scale
         c = self.capped(s)
+        if "pointwise" in self.stack:  # arXiv 2202.10447
+            p = c.relu().square().masked_fill(~allowed, 0)
+            with torch.no_grad():
+                self.see(q, k, s, c, p / p.sum(-1, keepdim=True).clamp(min=torch.finfo(self.dtype).tiny), allowed)
+            return self.gate((p / n) @ v, x, l)
         p = c.masked_fill(~allowed, -math.inf).softmax(-1)
         with torch.no_grad():
             self.see(q, k, s, c, p, allowed)
@@ -452,6 +465,17 @@ class Run:
             o = p @ v
         else:  # what a query must not see does not reach it, NaN or not: 0 NaN would be NaN
             o = torch.where(allowed[..., None], p[..., None] * v[:, :, None], torch.zeros((), dtype=self.dtype)).sum(-2)
+        if a + "sink" in self.w:  # gpt-oss: one more column, whose weight goes nowhere
+            b = self.w[a + "sink"].view(1, -1, 1, 1).expand(B, -1, T, 1)
+            o = torch.cat([c.masked_fill(~allowed, -math.inf), b], -1).softmax(-1)[..., :-1] @ v
+        return self.gate(o, x, l)
+
+    def gate(self, o, x, l):
+        """The heads' outputs side by side, gated by attention's input (arXiv 2505.06708)."""
+        B, H, T, _ = o.shape
+        w = self.w.get(f"blocks.{l}.attn.w_output_gate")
+        if w is not None:
+            o = o * (x @ self.weight(f"blocks.{l}.attn.w_output_gate").T).sigmoid().view(B, T, H, -1).transpose(1, 2)
         return o.transpose(1, 2).reshape(B, T, -1)
 
     def see(self, q, k, s, c, p, allowed):
@@ -490,7 +514,7 @@ class Run:
                 part[n] = self.rms(part[n], w[a + n + "_gain"])
         q = torch.cat([part["qc"], self.rope(part["qr"])], -1)
         k = torch.cat([part["kc"], self.rope(part["kr"]).expand(B, self.H, T, self.Dr)], -1)
-        return project(self.softmax(q, k, heads(project(ckv, "w_v"), self.H), (self.Dh + self.Dr) ** -0.5, l), "w_o")
+        return project(self.softmax(q, k, heads(project(ckv, "w_v"), self.H), (self.Dh + self.Dr) ** -0.5, l, x), "w_o")
 
     def attention(self, x, l):
         """x [B,T,D] normed -> [B,T,D]."""
@@ -517,7 +541,7 @@ class Run:
             # y / |y| is RMSNorm(y) / sqrt(Dh); recorded are the norms of the latter, both roots being in the scale
             q, k, scale = self.rms(q) * self.w[a + "qk_scale"], self.rms(k), 1 / self.Dh
         q, k = self.rope(q), self.rope(k)
-        return project(self.softmax(q, k[:, self.group], v[:, self.group], scale, l), "o")
+        return project(self.softmax(q, k[:, self.group], v[:, self.group], scale, l, x), "o")
 
     def choose(self, score):
         """The K largest, of the groups that are kept (DeepSeek-V3, arXiv 2412.19437 sec. 2.1.2): [B,T,K]."""

@@ -1,4 +1,5 @@
-/* check_ops_attention.c - operations of ops.def in attention.c: attention */
+/* check_ops_attention.c - operations of ops.def in attention.c, pointwise.c and cures.c: attention with and without a
+   softmax, and what cures add to it */
 #include "check_ops.h"
 
 /* Row n of a sequence of `length` sees from its document's begin: documents of `document` rows, 0: one. */
@@ -218,6 +219,159 @@ static int make_attention_look(struct made *m, int i, union op_args *args)
                                                       .end = f->end,
                                                       .level = number(m, i % 2, 0.5),
                                                       .score = f->score};
+  return 1;
+}
+
+static int make_pointwise_forward(struct made *m, int i, union op_args *args)
+{
+  union op_args soft;
+  if (!make_attention_forward(m, i, &soft)) return 0;
+  const struct attention_forward_args *f = &soft.attention_forward;
+  args->pointwise_forward = (struct pointwise_forward_args){.o = f->o,
+                                                            .stats = f->stats,
+                                                            .q = f->q,
+                                                            .k = f->k,
+                                                            .v = f->v,
+                                                            .start = f->start,
+                                                            .end = f->end,
+                                                            .score = f->score};
+  return 1;
+}
+
+static int make_pointwise_backward(struct made *m, int i, union op_args *args)
+{
+  union op_args soft;
+  if (!make_attention_forward(m, i, &soft)) return 0;
+  const struct attention_forward_args *f = &soft.attention_forward;
+  args->pointwise_backward = (struct pointwise_backward_args){.dq = out(m, f->q->rows, f->q->cols, 0),
+                                                              .dk = out(m, f->k->rows, f->k->cols, 0),
+                                                              .dv = out(m, f->v->rows, f->v->cols, 0),
+                                                              .do_ = in(m, f->o->rows, f->o->cols),
+                                                              .q = f->q,
+                                                              .k = f->k,
+                                                              .v = f->v,
+                                                              .start = f->start,
+                                                              .end = f->end,
+                                                              .score = f->score};
+  return 1;
+}
+
+static int make_pointwise_cached(struct made *m, int i, union op_args *args)
+{
+  union op_args soft;
+  if (!make_attention_cached(m, i, &soft)) return 0;
+  const struct attention_cached_args *c = &soft.attention_cached;
+  args->pointwise_cached = (struct pointwise_cached_args){.o = c->o,
+                                                          .stats = c->stats,
+                                                          .keys = c->keys,
+                                                          .values = c->values,
+                                                          .factors = c->factors,
+                                                          .q = c->q,
+                                                          .k = c->k,
+                                                          .v = c->v,
+                                                          .factor = c->factor,
+                                                          .slot = c->slot,
+                                                          .start = c->start,
+                                                          .scaled = c->scaled,
+                                                          .score = c->score};
+  return 1;
+}
+
+/* A softmax that has been made. */
+static int made_softmax(struct made *m, int i, union op_args *forward)
+{
+  if (!make_attention_forward(m, i, forward)) return 0;
+  op_run(m->reference, OP_attention_forward, forward);
+  now_read(forward->attention_forward.o);
+  now_read(forward->attention_forward.ml);
+  return 1;
+}
+
+static int make_sink(struct made *m, int i, union op_args *args)
+{
+  union op_args soft;
+  if (!made_softmax(m, i, &soft)) return 0;
+  const struct attention_forward_args *f = &soft.attention_forward;
+  args->sink = (struct sink_args){.o = f->o, .ml = f->ml, .b = vector(m, f->heads)};
+  if (i % 3 == 0) REALS(args->sink.b)[0] += 200; /* above all keys, where exp(b - m) is infinite */
+  return 1;
+}
+
+static int make_sink_backward(struct made *m, int i, union op_args *args)
+{
+  union op_args soft;
+  if (!made_softmax(m, i, &soft)) return 0;
+  const struct attention_forward_args *f = &soft.attention_forward;
+  struct tensor *b = vector(m, f->heads);
+  union op_args with = {.sink = {.o = f->o, .ml = f->ml, .b = b}};
+  op_run(m->reference, OP_sink, &with);
+  args->sink_backward = (struct sink_backward_args){
+    .db = vector(m, f->heads), .do_ = in(m, f->o->rows, f->o->cols), .o = f->o, .ml = f->ml, .b = b};
+  return 1;
+}
+
+/* rows, gates, columns of each */
+static const long gates[][3] = {{1, 1, 1},   {3, 5, 1},  {7, 33, 1},  {5, 4, 8},
+                                {33, 3, 17}, {2, 40, 3}, {1, 2, 1100}};
+enum { GATES = sizeof gates / sizeof *gates };
+
+static int make_gate(struct made *m, int i, union op_args *args)
+{
+  if (i >= GATES) return 0;
+  const long *s = gates[i];
+  args->gate = (struct gate_args){
+    .y = out(m, s[0], s[1] * s[2], 0), .x = in(m, s[0], s[1] * s[2]), .g = in(m, s[0], s[1])};
+  REALS(args->gate.g)[0] *= 100;
+  return 1;
+}
+
+static int make_gate_backward(struct made *m, int i, union op_args *args)
+{
+  if (i >= GATES) return 0;
+  const long *s = gates[i];
+  args->gate_backward = (struct gate_backward_args){.dx = out(m, s[0], s[1] * s[2], 0),
+                                                    .dg = out(m, s[0], s[1], 0),
+                                                    .dy = in(m, s[0], s[1] * s[2]),
+                                                    .x = in(m, s[0], s[1] * s[2]),
+                                                    .g = in(m, s[0], s[1])};
+  REALS(args->gate_backward.g)[0] *= 100;
+  return 1;
+}
+
+/* What rows see as in attention; every third variant's rows are new positions, each of a sequence. */
+static int make_by_keys(struct made *m, int i, union op_args *args)
+{
+  if (i >= ATTENTIONS) return 0;
+  const long length = attentions_of[i].length, n = attentions_of[i].batch * length,
+             heads = attentions_of[i].heads, cols = heads * attentions_of[i].dim;
+  struct by_keys_args *a = &args->by_keys;
+  *a = (struct by_keys_args){.y = out(m, n, cols, 0),
+                             .x = in(m, n, cols),
+                             .s = vector(m, heads),
+                             .start = starts(m, n, length, attentions_of[i].document),
+                             .batch = i % 3 ? attentions_of[i].batch : n};
+  if (i % 3)
+    put_ranges(m, i, a->start, &a->end);
+  else
+    a->slot = integers(m, n, 40);
+  return 1;
+}
+
+static int make_by_keys_backward(struct made *m, int i, union op_args *args)
+{
+  union op_args forward;
+  if (!make_by_keys(m, i / 2, &forward)) return 0;
+  const struct by_keys_args *f = &forward.by_keys;
+  args->by_keys_backward = (struct by_keys_backward_args){.dx = out(m, f->x->rows, f->x->cols, i % 2),
+                                                          .ds = vector(m, f->s->cols),
+                                                          .dy = in(m, f->x->rows, f->x->cols),
+                                                          .x = f->x,
+                                                          .s = f->s,
+                                                          .start = f->start,
+                                                          .end = f->end,
+                                                          .slot = f->slot,
+                                                          .batch = f->batch,
+                                                          .add = i % 2};
   return 1;
 }
 
@@ -684,9 +838,20 @@ START_TEST(softmax_of_large_scores)
 }
 END_TEST
 
-static const struct operation_case cases[] = {CASE(attention_forward), CASE(attention_backward),
-                                              CASE(attention_merge), CASE(attention_cached),
-                                              CASE(attention_look)};
+static const struct operation_case cases[] = {CASE(attention_forward),
+                                              CASE(attention_backward),
+                                              CASE(attention_merge),
+                                              CASE(attention_cached),
+                                              CASE(attention_look),
+                                              CASE(pointwise_forward),
+                                              CASE(pointwise_backward),
+                                              CASE(pointwise_cached),
+                                              CASE(sink),
+                                              CASE(sink_backward),
+                                              CASE(gate),
+                                              CASE(gate_backward),
+                                              CASE(by_keys),
+                                              CASE(by_keys_backward)};
 
 static void add_identities(TCase *identities)
 {

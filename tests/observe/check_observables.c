@@ -32,7 +32,7 @@ static void spy_tap(struct watcher *w, struct program *p, enum point point, int 
   if (point == POINT_STREAM) s->stream = kept(p, f->x);
   if (point != POINT_SCORES) return;
   s->q = kept(p, f->q), s->k = kept(p, f->k), s->v = kept(p, f->v);
-  s->score = *f->score;
+  s->score = f->spec->score;
 }
 
 static void spy_open(struct spy *s, struct fixture *f, const char *name, enum series_axis axis, int layer)

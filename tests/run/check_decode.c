@@ -32,6 +32,8 @@ static const char *const stacks[] = {
   "soft_cap cap=0.5",
   "hard_cap cap=0.5",
   "sigma_reparam",
+  "learned_sink start=0.7; output_gate; ssmax",
+  "pointwise; output_gate by=head; soft_cap cap=0.5",
   "qk_norm; soft_cap cap=0.5; sigma_reparam",
 };
 enum { STACKS = sizeof stacks / sizeof *stacks };
@@ -266,9 +268,10 @@ static void refuse(int model, const struct stabilizer *extra, const char *why)
   fixture_close(f);
 }
 
-static void norm_keys(struct stabilizer_context *c, struct program *program, int layer, struct qk_part *part,
-                      int parts)
+static void norm_keys(struct stabilizer_context *c, struct program *program, int layer,
+                      const struct layer_inputs *in, struct qk_part *part, int parts)
 {
+  (void)in;
   (void)layer;
   (void)parts;
   part[1].x = op_rmsnorm(program, part[1].x, NULL, part[1].dim, c->model->norm_eps);

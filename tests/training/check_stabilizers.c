@@ -18,10 +18,10 @@ static struct {
   struct device *device;
 } seen;
 
-static void see(struct stabilizer_context *c, struct program *program, int layer, struct qk_part *part,
-                int parts)
+static void see(struct stabilizer_context *c, struct program *program, int layer,
+                const struct layer_inputs *in, struct qk_part *part, int parts)
 {
-  (void)c;
+  (void)c, (void)in;
   if (layer > 0) return;
   seen.parts = parts;
   for (int i = 0; i < parts; i++) {

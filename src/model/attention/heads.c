@@ -65,14 +65,14 @@ struct tensor *heads_forward(struct model *m, struct program *program, int layer
     {.role = ROLE_Q_HEAD, .x = op_columns(program, qkv, 0, nq), .heads = o->heads, .dim = dh},
     {.role = key_role(o), .x = op_columns(program, qkv, nq, nkv), .heads = o->kv_heads, .dim = dh}};
   struct tensor *v = op_columns(program, qkv, nq + nkv, nkv);
-  model_on_qk(m, program, layer, part, 2);
+  model_on_qk(m, program, layer, in, part, 2);
   struct tensor *q = op_rope(program, part[0].x, in->position, in->rope_table, dh);
   struct tensor *k = op_rope(program, part[1].x, in->position, in->rope_table, dh);
   struct attention_spec spec = {
     .score = {.batch = in->batch, .heads = o->heads, .groups = o->kv_heads, .scale = 1 / sqrt((double)dh)}};
-  model_on_score(m, &spec);
+  model_on_score(m, layer, &spec);
   struct tensor *y = model_attend(m, program, layer, in, q, k, v, &spec, stats); /* [N, H*Dh] */
-  return model_output(m, program, layer, y, residual);
+  return model_output(m, program, layer, x, y, residual);
 }
 
 int heads_logit_blocks(const struct model *m, int layer, int head, struct logit_block out[MAX_LOGIT_BLOCKS])

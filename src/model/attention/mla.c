@@ -96,13 +96,13 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
     {.role = ROLE_K_HEAD, .x = kc, .heads = h, .dim = dn, .absorbed = absorbed},
     {.role = ROLE_Q_ROPE, .x = op_columns(program, q, h * dn, h * dr), .heads = h, .dim = dr},
     {.role = ROLE_K_ROPE_SHARED, .x = project(m, program, x, w->w_kr, 1), .heads = 1, .dim = dr}};
-  model_on_qk(m, program, layer, part, 4);
+  model_on_qk(m, program, layer, in, part, 4);
   struct tensor *qr = op_rope(program, part[2].x, in->position, in->rope_table, dr);
   struct tensor *kr = op_rope(program, part[3].x, in->position, in->rope_table, dr);
   struct attention_spec spec = {
     .score = {
       .batch = in->batch, .heads = h, .groups = absorbed ? 1 : h, .scale = 1 / sqrt((double)(dn + dr))}};
-  model_on_score(m, &spec);
+  model_on_score(m, layer, &spec);
   struct tensor *y;
   if (absorbed) {
     if (part[1].x != kc) in->decoding->refused = 1;
@@ -115,7 +115,7 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
     struct tensor *v = op_linear(program, ckv, w_v, NULL, NULL);
     y = model_attend(m, program, layer, in, op_join_heads(program, part[0].x, qr, h, 0), k, v, &spec, stats);
   }
-  return model_output(m, program, layer, y, residual);
+  return model_output(m, program, layer, x, y, residual);
 }
 
 static int logit_blocks(const struct model *m, int layer, int head, struct logit_block out[MAX_LOGIT_BLOCKS])

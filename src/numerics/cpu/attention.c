@@ -355,12 +355,7 @@ INLINE void begin_sums(const struct head *h, int any, long keys, long ld)
     memset(h->sum + STRIP * ld, 0, (size_t)(STRIP * ld) * sizeof *h->sum);
 }
 
-/* What enters the softmax, f(s), and p f'(s), where p = exp(power). */
-INLINE vec capped(vec s, long cap, float value)
-{
-  if (cap == 1) return value * vec_tanh(s / value);
-  return cap == 2 ? where_above(s, ALL(value), ALL(value), s) : s;
-}
+/* p f'(s), where p = exp(power). */
 INLINE vec times_slope(vec p, vec power, vec s, long cap, float value)
 {
   if (cap == 1) { /* 1 - tanh^2 without its cancellation: 4 e / (1 + e)^2, e = exp(-2 |s/value|) */

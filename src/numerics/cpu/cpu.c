@@ -41,7 +41,7 @@ struct level {
   const char *name;
   int (*supported)(void);
   void (*product)(struct ops *), (*attention)(struct ops *), (*attention_only)(struct ops *);
-  void (*rows)(struct ops *), (*update)(struct ops *);
+  void (*rows)(struct ops *), (*update)(struct ops *), (*cures)(struct ops *), (*pointwise)(struct ops *);
 };
 
 static int always(void) { return 1; }
@@ -63,7 +63,7 @@ static const struct level levels[] = {
 #define LEVEL_ROW(name, supported) \
   { \
 #name, supported, ops_cpu_product_##name, ops_cpu_attention_##name, ops_cpu_attention_only_##name, \
-      ops_cpu_rows_##name, ops_cpu_update_##name \
+      ops_cpu_rows_##name, ops_cpu_update_##name, ops_cpu_cures_##name, ops_cpu_pointwise_##name \
   }
 #ifdef HAVE_X86_LEVELS
   LEVEL_ROW(v4, has_v4),
@@ -108,6 +108,8 @@ static void override(struct ops *ops, const struct level *by)
   by->attention(ops);
   by->rows(ops);
   by->update(ops);
+  by->cures(ops);
+  by->pointwise(ops);
 }
 
 void ops_cpu_override(struct ops *ops) { override(ops, level()); }

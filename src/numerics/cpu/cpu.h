@@ -12,7 +12,9 @@
 /* What each file of kernels puts into the table, at each level: ops_cpu_FILE_LEVEL. attention_only: forward without
    maxima and entropy, what they cost. */
 #define EACH_KERNEL_FILE(DO, level) \
-  DO(product, level) DO(attention, level) DO(attention_only, level) DO(rows, level) DO(update, level)
+  DO(product, level) \
+  DO(attention, level) \
+  DO(attention_only, level) DO(rows, level) DO(update, level) DO(cures, level) DO(pointwise, level)
 #define DECLARE(file, level) void ops_cpu_##file##_##level(struct ops *);
 EACH_KERNEL_FILE(DECLARE, v4)
 EACH_KERNEL_FILE(DECLARE, v3)
@@ -334,6 +336,8 @@ INLINE vec vec_exp(vec x)
   return where_above(x, ALL(88.72283f), ALL(__builtin_inff()), vec_exp_nonpositive(x));
 }
 
+INLINE vec sigmoid(vec x) { return 1.0f / (1.0f + vec_exp(-x)); }
+
 /* log(x) for normal x > 0; NaN stays. Cephes' logf. */
 INLINE vec vec_log(vec x)
 {
@@ -367,6 +371,13 @@ INLINE vec vec_tanh(vec x)
   y = fused(y * z, x, x);
   vec far = 1.0f - 2.0f / (vec_exp(size + size) + 1.0f);
   return where_above(size, ALL(0.625f), where_above(x, ALL(0.0f), far, -far), y);
+}
+
+/* What enters the softmax, f(s): see attention_forward. */
+INLINE vec capped(vec s, long cap, float value)
+{
+  if (cap == 1) return value * vec_tanh(s / value);
+  return cap == 2 ? where_above(s, ALL(value), ALL(value), s) : s;
 }
 
 /* A NUMBER: 1 where it is absent. */

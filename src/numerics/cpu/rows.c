@@ -670,8 +670,6 @@ static void rmsnorm_backward(struct device *device, const struct rmsnorm_backwar
 }
 
 /* --- SwiGLU, RoPE -------------------------------------------------------------------------------------- */
-INLINE vec sigmoid(vec x) { return 1.0f / (1.0f + vec_exp(-x)); }
-
 SOME(some_swiglu)
 {
   (void)part;

@@ -2,53 +2,10 @@
 #include "base/elementary.h"
 #include "base/number.h"
 #include "numerics/number_format.h"
-#include "numerics/ref/ref.h"
+#include "numerics/ref/attention.h"
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-
-static double dot(const real *a, const real *b, long n)
-{
-  double sum = 0;
-  for (long i = 0; i < n; i++) sum += (double)a[i] * b[i];
-  return sum;
-}
-
-static double cap_forward(double s, long cap, double value)
-{
-  if (cap == 1) return value * same_tanh(s / value);
-  return cap == 2 && s > value ? value : s;
-}
-
-/* df/ds */
-static double cap_slope(double s, long cap, double value)
-{
-  if (cap == 1) { /* 1 - tanh^2 without its cancellation: 1 / cosh^2 */
-    double e = same_exp(fabs(s / value)), c = (e + 1 / e) / 2;
-    return 1 / (c * c);
-  }
-  return cap == 2 && s > value ? 0 : 1;
-}
-
-/* What one row of one head sees: keys [first, end), each a row of k and v. */
-struct row {
-  long first, end, dim, value_dim, query, key, value; /* columns where the head's q, k, v begin */
-};
-
-static struct row row_of(const struct tensor *q, const struct tensor *v, const struct tensor *start,
-                         const struct tensor *end, const struct attention_score *x, long n, long h)
-{
-  long length = q->rows / x->batch, begin = n / length * length, groups = x->groups, heads = x->heads,
-       g = h * groups / heads;
-  struct row r = {.first = begin + INTS(start)[n],
-                  .end = end ? begin + INTS(end)[n] : n + 1,
-                  .dim = q->cols / heads,
-                  .value_dim = v->cols / groups};
-  r.query = h * r.dim;
-  r.key = g * r.dim;
-  r.value = g * r.value_dim;
-  return r;
-}
 
 /* p holds the scores of what the row sees. With f_j = f(r(s_j)), m = max f, p_j = exp(f_j - m), l = sum p:
    o = sum p v / l, and the entropy of p/l is ln l - sum (p/l) (f - m); returned is that to which 0 adds 0. */
@@ -150,11 +107,6 @@ static void merge_head(void *context, long h, int worker)
 void ref_attention_merge(struct device *device, const struct attention_merge_args *x)
 {
   parallel_for(device->pool, x->stats->rows, merge_head, (void *)(uintptr_t)x);
-}
-
-static void put_row(struct tensor *to, long row, const struct tensor *from, long n)
-{
-  memmove(&AT(to, row, 0), &AT(from, n, 0), (size_t)from->cols * sizeof(real));
 }
 
 static long cache_length(const struct attention_cached_args *x) { return x->keys->rows / x->batch; }

@@ -13,6 +13,9 @@ size_t embed_scratch(const struct device *, const void *args);
 size_t forward_scratch(const struct device *, const void *args);
 size_t cached_scratch(const struct device *, const void *args);
 size_t backward_scratch(const struct device *, const void *args);
+size_t pointwise_scratch(const struct device *, const void *args);
+size_t pointwise_cached_scratch(const struct device *, const void *args);
+size_t pointwise_backward_scratch(const struct device *, const void *args);
 /* What its products and norms take, each on its worker. */
 size_t newton_schulz_scratch(const struct device *, const void *args);
 /* A row's room for every worker. */

@@ -60,7 +60,7 @@ static double scale_of(struct model *m)
   for (int i = 0; i < n; i++)
     if (role_is_query(f[i].role)) dim += f[i].rows;
   spec.score.scale = 1 / sqrt((double)dim);
-  model_on_score(m, &spec);
+  model_on_score(m, 0, &spec);
   for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->on_qk || m->stabilizer[i]->on_weight) return NAN;
   return spec.score.scale;

@@ -25,7 +25,7 @@ static int wanted(const struct watch *w, int i)
 {
   struct attention_spec spec = {0};
   if (i != MAX_LOGIT_CAPPED) return 1;
-  model_on_score(w->model, &spec);
+  model_on_score(w->model, 0, &spec);
   return spec.score.cap != 0;
 }
 

@@ -50,7 +50,7 @@ static void tap(struct watch *w, struct program *p, enum point point, int layer,
   if (point != POINT_SCORES || !s->seen) return;
   struct tensor *look = program_temporary(p, heads, COLUMNS, "look");
   PROGRAM_CALL(p, attention_look, .look = look, .q = f->q, .k = f->k, .start = f->start, .end = f->end,
-               .level = s->level, .score = *f->score);
+               .level = s->level, .score = f->spec->score);
   struct tensor *seen = program_rows(p, s->seen, layer * heads, heads),
                 *largest = program_view(p, seen, LARGEST, 1);
   PROGRAM_CALL(p, see_pairs, .seen = program_view(p, seen, 0, COLUMNS), .look = look, .stats = f->stats,

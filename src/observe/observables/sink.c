@@ -8,7 +8,8 @@ static const struct series series[] = {
   [MASS] =
     {"sink/mass", PER_HEAD, AXIS_STEP, "1", "attention on the first position",
      "mean over the step's queries of the attention weight on the first position of the query's document; "
-     "the first query's own is 1"},
+     "the first query's own is 1, less what learned_sink takes; pointwise: its weight, whatever they sum up "
+     "to"},
   [VALUE_SHARE] =
     {"sink/value_share", PER_HEAD, AXIS_STEP, "1", "share of the first position in what is attended",
      "sum over the step's queries of the weight on the first position times the norm of its value, "
@@ -62,7 +63,7 @@ static void tap(struct watch *w, struct program *p, enum point point, int layer,
   struct sink *s = w->state;
   if (point != POINT_SCORES) return;
   if (s->program != p) s->first = firsts(s, p, f, w->model->options.context), s->program = p;
-  long n = f->q->rows, heads = f->score->heads, groups = f->score->groups;
+  long n = f->q->rows, heads = f->spec->score.heads, groups = f->spec->score.groups;
   /* |v| but for the root of its length */
   struct tensor *norm = op_inverse_rms(p, f->v, f->v->cols / groups, s->zero);
   PROGRAM_CALL(p, power, .y = norm, .exponent = -1);
@@ -74,9 +75,7 @@ static void tap(struct watch *w, struct program *p, enum point point, int layer,
   struct tensor *v = join(p, join(p, first, both, groups), norm, groups);
   struct tensor *o = program_temporary(p, n, heads * COLUMNS, "sink"),
                 *sum = program_temporary(p, 1, o->cols, "sink");
-  PROGRAM_CALL(p, attention_forward, .o = o, .ml = program_temporary(p, n, 2 * heads, "softmax"),
-               .stats = program_temporary(p, heads, 4, "statistics"), .q = f->q, .k = f->k, .v = v,
-               .start = f->start, .end = f->end, .score = *f->score);
+  op_attention_again(p, o, f->q, f->k, v, f->start, f->end, f->spec);
   PROGRAM_CALL(p, sum_rows, .y = sum, .x = o);
   PROGRAM_CALL(p, axpby, .y = program_rows(p, s->seen, layer, 1), .x = sum, .alpha = f->share / (double)n,
                .beta = 1);

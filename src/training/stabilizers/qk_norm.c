@@ -74,8 +74,9 @@ static void unit_length(struct stabilizer_context *c, struct program *program, i
 }
 
 /* From 1/sqrt(Dh) to 1/Dh: what is left of the two unit vectors' sqrt(Dh). */
-static void on_score(struct stabilizer_context *c, struct attention_spec *spec)
+static void on_score(struct stabilizer_context *c, int layer, struct attention_spec *spec)
 {
+  (void)layer;
   if (kind_of(c) == L2) spec->score.scale *= spec->score.scale;
 }
 
@@ -100,9 +101,10 @@ static void declare(struct stabilizer_context *c, int layer)
     qk_norm_declare(c, layer, ALL_ROLES, kind_of(c) == RMS_FULL);
 }
 
-static void on_qk(struct stabilizer_context *c, struct program *program, int layer, struct qk_part *part,
-                  int parts)
+static void on_qk(struct stabilizer_context *c, struct program *program, int layer,
+                  const struct layer_inputs *in, struct qk_part *part, int parts)
 {
+  (void)in;
   if (kind_of(c) == L2)
     unit_length(c, program, layer, part, parts);
   else

@@ -19,9 +19,10 @@ static int check(const void *options, const struct model_options *o, struct erro
 
 static void declare(struct stabilizer_context *c, int layer) { qk_norm_declare(c, layer, ROLES, 0); }
 
-static void on_qk(struct stabilizer_context *c, struct program *program, int layer, struct qk_part *part,
-                  int parts)
+static void on_qk(struct stabilizer_context *c, struct program *program, int layer,
+                  const struct layer_inputs *in, struct qk_part *part, int parts)
 {
+  (void)in;
   qk_norm_apply(c, program, layer, part, parts, ROLES);
 }
 

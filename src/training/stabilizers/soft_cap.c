@@ -22,8 +22,9 @@ static int init(struct stabilizer_context *c, struct error *e)
   return STATUS_OK;
 }
 
-static void on_score(struct stabilizer_context *c, struct attention_spec *spec)
+static void on_score(struct stabilizer_context *c, int layer, struct attention_spec *spec)
 {
+  (void)layer;
   spec->score.cap = 1;
   spec->score.cap_value = ((struct soft_cap_state *)c->state)->cap;
 }

@@ -1,0 +1,57 @@
+/* ssmax.c - Scalable-Softmax: scores times s ln n, n the keys that the row sees, s learned by head (arXiv 2501.19399)
+   softmax((s ln n) z) does not flatten as n grows. The factor is a row's, so the queries take it. A logit is what
+   enters the softmax, so max logits, and QK-Clip's tau with them, have the factor in: with tau = 100 and n = 64 the
+   score q.k / sqrt(Dh) may be as large as 100 / (4.16 s). The first key of a document alone has ln 1 = 0. */
+#include "model/model.h"
+
+struct ssmax {
+  double start;
+};
+
+static const struct option_row rows[] = {REAL_ROW(struct ssmax, start, "0.43", -1e3, 1e3, "1",
+                                                  "every head's s at the start (0.43: the paper's figure 1)",
+                                                  0),
+                                         END_ROW};
+
+static const struct series emits[] = {{"ssmax/scale", PER_HEAD, AXIS_STEP, "1", "SSMax's s",
+                                       "the factor s of the scores s ln n q.k, after the step's update",
+                                       EVENT_NONE},
+                                      {0}};
+
+static struct tensor *scale_of(const struct stabilizer_context *c, int layer)
+{
+  return &model_param(c->model, layer, "attn.ssmax")->value;
+}
+
+static void declare(struct stabilizer_context *c, int layer)
+{
+  model_add_gain(c->model, layer, c->model->options.heads, ((const struct ssmax *)c->options)->start,
+                 "attn.ssmax");
+}
+
+static void on_qk(struct stabilizer_context *c, struct program *program, int layer,
+                  const struct layer_inputs *in, struct qk_part *part, int parts)
+{
+  for (int i = 0; i < parts; i++)
+    if (role_is_query(part[i].role))
+      part[i].x = model_by_keys(c->model, program, layer, in, part[i].x, scale_of(c, layer));
+}
+
+static void after_step(struct stabilizer_context *c, struct program *p)
+{
+  const long heads = c->model->options.heads;
+  for (int l = 0; l < model_blocks(&c->model->options); l++)
+    PROGRAM_CALL(p, copy, .y = program_view(p, c->series[0], l * heads, heads), .x = scale_of(c, l));
+}
+
+const struct stabilizer stabilizer_ssmax = {
+  .name = "ssmax",
+  .help = "Scalable-Softmax: scores times s ln n, n how many keys the row sees, s learned by head",
+  .options = rows,
+  .options_size = sizeof(struct ssmax),
+  .emits = emits,
+  .declare = declare,
+  .on_qk = on_qk,
+  .after_step = after_step,
+  .flags = STABILIZER_SCALES_QUERIES,
+};
