@@ -24,7 +24,8 @@ struct pointwise {
     const float *a = q.row(n) + h * dim, *b = k.row(row) + h * groups / heads * dim;
     double s = 0, part = 0;
     for (long c = lane(); c < dim; c += team()) *(c < scaled ? &part : &s) += (double)a[c] * (double)b[c];
-    s = team_sum(factors.data ? s + (double)factors.at(row, h) * part : s);
+    s = team_sum(s);
+    if (factors.data) s += (double)factors.at(row, h) * team_sum(part); /* which may be infinite: times the sum */
     return (float)((double)scale * s);
   }
   __device__ struct adjusted enter(float s) const

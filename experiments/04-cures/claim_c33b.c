@@ -19,6 +19,9 @@ const struct claim claim_c33b = {
   .refute = "max logits above two thirds of whole-matrix Muon's",
   .revised = "what was held equal is said; heads that align make the update of a whole matrix longer in "
              "spectral norm by up to the root of their number, which C-33c takes out",
+  .withdrawn =
+    "a factor of scale: heads' blocks that align make a whole matrix's update longer in spectral norm by up "
+    "to the root of their number, so an equal RMS favours neither by right; C-33c holds the norm equal",
   .explored =
     "1 to 3 of an earlier experiment on another text (its table stands in 01 to 04); none on this source.",
 };
