@@ -29,7 +29,7 @@ for groups in "3 0 13" "4 2 13"; do
   names table.on >t2
   cmp t1 t2 || fail "$1 ranks: another table: $(cat table.on)"
   [ "$(grep -c ' finished preset=' err)" = 12 ] || fail "$1 ranks: not each point once: $(cat err)"
-  [ "$(wc -l <err)" = "$3" ] || fail "$1 ranks: more is told: $(cat err)"
+  [ "$(grep -vc "warning: the base kernels" err)" = "$3" ] || fail "$1 ranks: more is told: $(cat err)"
 done
 on 2 sweep.dir=order comm.ranks=2 2>err >/dev/null || fail "one group: $(cat err)"
 [ "$(sed -n 's/.*finished .*steps=\([0-9]*\).*/\1/p' err | tr '\n' ' ')" = "60 60 60 60 40 40 40 40 20 20 20 20 " ] ||
@@ -39,7 +39,7 @@ on 2 sweep.dir=order comm.ranks=2 2>err >/dev/null || fail "one group: $(cat err
 refused() {
   on 2 "$@" >err 2>&1
   [ $? = 2 ] || fail "$*: not refused: $(cat err)"
-  [ "$(wc -l <err)" -ge 1 ] && [ "$(grep -c "$want" err)" = 1 ] || fail "$*: $(cat err)"
+  [ "$(grep -c "$want" err)" = 1 ] || fail "$*: $(cat err)"
 }
 want='cannot be cut into such groups' refused comm.ranks=3 sweep.dir=no
 want='record.overwrite: ranks' refused record.overwrite=1 sweep.dir=no
