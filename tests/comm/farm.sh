@@ -109,6 +109,7 @@ start told
 kill -TERM "$rank"
 end
 [ $status = 75 ] || fail "told: exit $status: $(cat told.err)"
+"$program" show told 2>/dev/null | grep -q finished && fail "told: the other rank went on: $(cat told.err)"
 on 2 sweep.dir=told -q >/dev/null 2>err || fail "told: does not go on: $(cat err)"
 same told
 
