@@ -13,6 +13,13 @@ grep -q '^  loss *train nan  validation nan' "$dir/out" && grep -q '^  max logit
 "$program" eval "$dir/lost/a.h5" > "$dir/lost/out" || fail "eval of a run that is lost"
 grep -q -e '-nan' "$dir/out" "$dir/lost/out" && fail "a NaN with a sign: $(cat "$dir/out" "$dir/lost/out")"
 
+# the first NaN stays the peak, of a run that goes on, too, and of one that is resumed
+"$program" run model.layers=2 model.width=16 model.heads=2 model.context=16 train.batch=4 train.steps=6 preset=adam checkpoint.every=3 \
+  train.lr=1e30 train.warmup=0 train.on_nonfinite=continue record.path="$dir/lost/b.h5" > "$dir/out" 2> "$dir/err" || fail "lost, and goes on"
+"$program" resume "$dir/lost/b.h5" train.steps=9 > "$dir/more" 2> "$dir/err" || fail "lost, and resumed: $(cat "$dir/err")"
+first=$("$program" export "$dir/lost/b.h5" attn/max_logit --reduce=max | awk '$2 == "NaN" { print $1; exit }')
+test "$(grep -h -c "peak nan at step $first (layer" "$dir/out" "$dir/more" | tr '\n' ' ')" = '1 1 ' || fail "the peak of a run that is lost is not at step $first: $(cat "$dir/out" "$dir/more")"
+
 is_json() { # FILE WHAT
   if command -v python3 > /dev/null; then python3 -c 'import json, sys
 def strict(x): raise ValueError(x)
