@@ -1,7 +1,6 @@
 /* pointwise.cu - attention without a softmax; definitions: ops.def, ref/pointwise.c
-   A team has a row of a head (of queries, or in reverse of keys) and goes through the other side one by one: its lanes
-   share the columns of a product, and own columns of what it makes. In single precision whatever device.math says: it
-   is for studies. */
+   A thread has a row of a head (of queries, or in reverse of keys) and goes through the other side one by one. In single
+   precision whatever device.math says: it is for studies. */
 #include "cuda/score.h"
 
 struct pointwise {
@@ -23,9 +22,8 @@ struct pointwise {
   {
     const float *a = q.row(n) + h * dim, *b = k.row(row) + h * groups / heads * dim;
     double s = 0, part = 0;
-    for (long c = lane(); c < dim; c += team()) *(c < scaled ? &part : &s) += (double)a[c] * (double)b[c];
-    s = team_sum(s);
-    if (factors.data) s += (double)factors.at(row, h) * team_sum(part); /* which may be infinite: times the sum */
+    for (long c = 0; c < dim; c++) *(c < scaled ? &part : &s) += (double)a[c] * (double)b[c];
+    if (factors.data) s += (double)factors.at(row, h) * part;
     return (float)((double)scale * s);
   }
   __device__ struct adjusted enter(float s) const
@@ -38,21 +36,20 @@ struct pointwise {
   {
     const float *a = do_.row(n) + h * value_dim, *b = v.row(row) + h * groups / heads * value_dim;
     double sum = 0;
-    for (long c = lane(); c < value_dim; c += team()) sum += (double)a[c] * (double)b[c];
-    return (float)team_sum(sum);
+    for (long c = 0; c < value_dim; c++) sum += (double)a[c] * (double)b[c];
+    return (float)sum;
   }
 };
 
 struct pointwise_row {
   struct pointwise x;
-  __device__ void operator()(long i) const
+  __device__ void operator()(long n, long h) const
   {
-    const long n = i / x.heads, h = i - n * x.heads;
     long at, first, last;
     x.range(n, &at, &first, &last);
     float *o = x.o.row(n) + h * x.value_dim, most = -INFINITY, most_abs = 0, high = -INFINITY;
     double top = 0, all = 0, mean = 0; /* sums over the largest weight so far */
-    for (long c = lane(); c < x.value_dim; c += team()) o[c] = 0;
+    for (long c = 0; c < x.value_dim; c++) o[c] = 0;
     for (long j = first; j < last; j++) {
       const float s = x.score(n, h, at + j), f = capped(x.cap, (float)number(x.limit), rounded(s, x.format)),
                   a = f < 0 ? 0 : f, w = a * a;
@@ -63,11 +60,10 @@ struct pointwise_row {
       }
       if (w > 0) all += (double)w / top, mean += (double)w / top * log((double)w / top);
       const float *value = x.v.row(at + j) + h * x.groups / x.heads * x.value_dim;
-      for (long c = lane(); c < x.value_dim; c += team()) o[c] = fmaf(w, value[c], o[c]);
+      for (long c = 0; c < x.value_dim; c++) o[c] = fmaf(w, value[c], o[c]);
     }
-    for (long c = lane(); c < x.value_dim && last > first; c += team()) o[c] /= (float)(last - first);
-    if (lane() > 0) return;
-    float *seen = x.seen.row(i);
+    for (long c = 0; c < x.value_dim && last > first; c++) o[c] /= (float)(last - first);
+    float *seen = x.seen.row(n * x.heads + h);
     seen[0] = most, seen[1] = most_abs, seen[2] = high;
     seen[3] = !(top <= POINTWISE_NONE) ? (float)(log(all) - mean / all) : 0;
   }
@@ -102,7 +98,7 @@ static void pointwise_rows(struct device *device, struct pointwise x, const stru
 {
   x.seen = scratch<float>(device, q->rows * x.heads * 4);
   x.seen.rows = q->rows * x.heads, x.seen.cols = x.seen.ld = 4;
-  each_row(device, q->rows * x.heads, x.dim, pointwise_row{x});
+  each(device, q->rows, x.heads, pointwise_row{x});
   each(device, 1, x.heads, pointwise_stats{VIEW(stats), x.seen, q->rows, x.heads});
 }
 
@@ -132,18 +128,17 @@ static void pointwise_cached(struct device *device, const struct pointwise_cache
 
 struct pointwise_to_q {
   struct pointwise x;
-  __device__ void operator()(long i) const
+  __device__ void operator()(long n, long h) const
   {
-    const long n = i / x.heads, h = i - n * x.heads;
     long at, first, last;
     x.range(n, &at, &first, &last);
     float *dq = x.dq.row(n) + h * x.dim;
-    for (long c = lane(); c < x.dim; c += team()) dq[c] = 0;
+    for (long c = 0; c < x.dim; c++) dq[c] = 0;
     for (long j = first; j < last; j++) {
       const struct adjusted a = x.enter(x.score(n, h, at + j));
       const float ds = x.scale * (2 * a.f * a.slope * x.through(n, h, at + j) / (float)(last - first));
       const float *key = x.k.row(at + j) + h * x.groups / x.heads * x.dim;
-      for (long c = lane(); c < x.dim; c += team()) dq[c] = fmaf(ds, key[c], dq[c]);
+      for (long c = 0; c < x.dim; c++) dq[c] = fmaf(ds, key[c], dq[c]);
     }
   }
 };
@@ -151,12 +146,12 @@ struct pointwise_to_q {
 /* A row of keys of a group, from all queries that see it. */
 struct pointwise_to_kv {
   struct pointwise x;
-  __device__ void operator()(long i) const
+  __device__ void operator()(long row, long g) const
   {
-    const long row = i / x.groups, g = i - row * x.groups, at = row - row % x.length, each = x.heads / x.groups;
+    const long at = row - row % x.length, each = x.heads / x.groups;
     float *dk = x.dk.row(row) + g * x.dim, *dv = x.dv.row(row) + g * x.value_dim;
-    for (long c = lane(); c < x.dim; c += team()) dk[c] = 0;
-    for (long c = lane(); c < x.value_dim; c += team()) dv[c] = 0;
+    for (long c = 0; c < x.dim; c++) dk[c] = 0;
+    for (long c = 0; c < x.value_dim; c++) dv[c] = 0;
     for (long h = g * each; h < (g + 1) * each; h++)
       for (long n = at; n < at + x.length; n++) {
         long from, first, last;
@@ -166,8 +161,8 @@ struct pointwise_to_kv {
         const float keys = (float)(last - first), w = a.f * a.f / keys,
                     ds = x.scale * (2 * a.f * a.slope * x.through(n, h, row) / keys);
         const float *q = x.q.row(n) + h * x.dim, *d = x.do_.row(n) + h * x.value_dim;
-        for (long c = lane(); c < x.dim; c += team()) dk[c] = fmaf(ds, q[c], dk[c]);
-        for (long c = lane(); c < x.value_dim; c += team()) dv[c] = fmaf(w, d[c], dv[c]);
+        for (long c = 0; c < x.dim; c++) dk[c] = fmaf(ds, q[c], dk[c]);
+        for (long c = 0; c < x.value_dim; c++) dv[c] = fmaf(w, d[c], dv[c]);
       }
   }
 };
@@ -178,8 +173,8 @@ static void pointwise_backward(struct device *device, const struct pointwise_bac
   POINTWISE(x, a->k, a->v, a);
   x.end = INTS_VIEW(a->end), x.do_ = VIEW(a->do_), x.length = a->q->rows / a->batch;
   x.dq = VIEW(a->dq), x.dk = VIEW(a->dk), x.dv = VIEW(a->dv);
-  each_row(device, a->q->rows * a->heads, x.dim, pointwise_to_q{x});
-  each_row(device, a->q->rows * a->groups, x.dim, pointwise_to_kv{x});
+  each(device, a->q->rows, a->heads, pointwise_to_q{x});
+  each(device, a->q->rows, a->groups, pointwise_to_kv{x});
 }
 
 extern "C" void ops_cuda_pointwise(struct ops *ops)
