@@ -41,7 +41,7 @@ unset arrow 1; unset key; unset logscale y
 set lmargin at screen 0.725; set rmargin at screen 0.985
 set label 1 "validation loss by rate, selection seeds  [nat]" at graph 0,1.05 font ",13" tc rgb ink
 set xrange [*:*]; set yrange [*:*]; set xlabel "learning rate"; set xtics autofreq; set ytics autofreq
-set xtics (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1); set format y "%.2f"
+set xtics (0.0003, 0.003, 0.03); set format y "%.2f"
 plot for [b=0:3] tuned index b using 1:2 with linespoints pt 7 ps 0.5 lw 1.4 dt line(b) lc rgb hue[b % 2 + 1] notitle, \
      for [b=0:3] tuned index b using ($3 == 1 ? $1 : NaN):2 with points pt 6 ps 1.9 lw 1.6 lc rgb hue[b % 2 + 1] notitle
 unset multiplot

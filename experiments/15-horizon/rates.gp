@@ -1,6 +1,6 @@
 # rates.gp - the selection runs: max logits by step for each rate, then loss and last max logit by rate
 # Called by run.sh with paths (a block a rate of an arm: step, geometric mean of the largest head over seeds), blocks (their arms and
-# rates: "adam-constant:0.001 ..."), tuned (an arm a block: rate, loss, 1 where chosen, last max logit), steps, seeds_are, term, out, style.
+# rates: "adam-constant:0.001 ..."), tuned (an arm a block: rate, loss, 1 where chosen, last max logit), steps, term, out, style.
 width = 1280; height = 470
 groups = 2
 array kind[2] = ["adam", "muon"]; array rest[2] = ["", ""]; array note[2] = ["", ""]; array clipped[2] = [1, 1]; array seeds[2] = [1, 1]
@@ -9,7 +9,7 @@ array hue[2] = [0xD55E00, 0x0072B2]
 set dashtype 12 (9,5)
 set multiplot
 set label 100 "{/:Bold At rates near the best, max logits settle: ".steps." steps, every rate that was tried}" at screen 0.03,0.94 font ",17" tc rgb ink
-set label 101 "Largest head on the probe batch, geometric mean over ".seeds_are."; a text, 2 layers, 2 heads, width 32, decay 0.1. Darker: larger rate. Ring: the lowest loss of an arm." \
+set label 101 "Largest head on the probe batch, geometric mean over the seeds of the table; a text, 2 layers, 2 heads, width 32, decay 0.1. Darker: larger rate. Ring: the lowest loss of an arm." \
     at screen 0.03,0.88 font ",10.5" tc rgb soft
 set tmargin at screen 0.78; set bmargin at screen 0.15
 N = int(steps)
@@ -23,8 +23,9 @@ set xrange [0:N]; set xtics (0, N / 2); set xlabel "step"; set yrange [4:20]
 do for [k=1:2] {
   set lmargin at screen 0.05 + 0.235 * (k - 1); set rmargin at screen 0.05 + 0.235 * (k - 1) + 0.205
   set label 1 (k == 1 ? "Adam, max logit  [nat]" : "Muon") at graph 0,1.05 font ",13" tc rgb ink
-  plot for [i=1:m] paths index i-1 using ((arm_of(i)[1:4] eq (k == 1 ? "adam" : "muon")) && strstrt(arm_of(i), "constant") ? $1 : NaN):2 \
-    with lines lw 1.6 lc rgb shade(i) notitle
+  own = ""
+  do for [i=1:m] { if (arm_of(i) eq (k == 1 ? "adam-constant" : "muon-constant")) { own = own." ".i } }
+  plot for [i in own] paths index int(i)-1 using 1:2 with lines lw 1.6 lc rgb shade(int(i)) notitle
   unset label 100; unset label 101
 }
 set xrange [*:*]; set yrange [*:*]; set xlabel "learning rate"

@@ -29,8 +29,6 @@ told "$dir" >"$work/runs"
 told "$dir/rates" >"$work/rates"
 awk -v horizons="$horizons" -v ratios="$work/ratios" -v tuned="$work/tuned" -f "$here/../order.awk" -f "$here/horizon.awk" \
   "$work/rates" "$work/runs" >"$dir/table.txt"
-how_many() { echo "$(cut -f 3 "$1" | sort -u | wc -l) seeds"; }
-
 # curve RUNS CONDITION: step, geometric mean over seeds of the largest head, and the extremes of the seeds; a block
 curve() {
   runs "$1" "select(.state == \"finished\" and $2) | .file" >"$work/of"
@@ -43,8 +41,7 @@ curve() {
 }
 cut -f 1,2 "$work/rates" | sort -k 1,1 -k 2,2g -u | tr '\t' ':' >"$work/blocks"
 while IFS=: read -r arm rate; do curve "$dir/rates" "p(\"arm\") == \"$arm\" and p(\"train.lr\") == \"$rate\""; done <"$work/blocks" >"$work/paths"
-draw rates.gp rates paths="$work/paths" blocks="$(tr '\n' ' ' <"$work/blocks")" tuned="$work/tuned" steps="$steps" \
-  seeds_are="$(how_many "$work/rates")"
+draw rates.gp rates paths="$work/paths" blocks="$(tr '\n' ' ' <"$work/blocks")" tuned="$work/tuned" steps="$steps"
 for arm in adam-constant muon-constant adam-cosine muon-cosine; do curve "$dir" "p(\"arm\") == \"$arm\""; done >"$work/curves"
-draw figure.gp horizon curves="$work/curves" ratios="$work/ratios" tuned="$work/tuned" steps="$steps" seeds_are="$(how_many "$work/runs")"
+draw figure.gp horizon curves="$work/curves" ratios="$work/ratios" tuned="$work/tuned" steps="$steps" seeds_are="$(cut -f 3 "$work/runs" | sort -u | wc -l) seeds"
 finish horizon.png rates.png
