@@ -363,11 +363,13 @@ def check_metrics(runs, groups):
             compare(f"{label}: runs", [len(group)] + states, [out[0][k] for k in ("runs", "diverged", "unfinished")])
             for name in names:
                 theirs, n = out[0]["metrics"][name], len(counted(group, name))
-                ours = group_measure(group, name, mean)
+                ours = list(group_measure(group, name, mean))
                 middle = theirs["median" if "above=" in name else key]
+                if n < 2 or math.isnan(ours[1]) and not math.isnan(ours[0]):
+                    ours[1:] = [None, None]  # few values, or infinite ones, have no interval
                 compare(
                     f"{label} {mean} {name}",
-                    [n, ours[0] if n else None] + (ours[1:] if n > 1 else [None, None]),
+                    [n, ours[0] if n else None, *ours[1:]],
                     [theirs["n"], number(middle), number(theirs["lo"]), number(theirs["hi"])],
                 )
                 if "above=" in name:
