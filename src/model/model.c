@@ -92,6 +92,9 @@ static void declare(struct model *m)
   }
   for (long l = o->layers; l < model_blocks(o); l++) declare_module(m, (int)l);
   for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->declare_matrices)
+      for (int l = 0; l < model_blocks(o); l++) m->stabilizer[i]->declare_matrices(&m->context[i], l);
+  for (int i = 0; i < m->stabilizer_count; i++)
     if (m->stabilizer[i]->declare)
       for (int l = 0; l < model_blocks(o); l++) m->stabilizer[i]->declare(&m->context[i], l);
 }

@@ -236,7 +236,9 @@ struct stabilizer {
   const struct series *emits; /* ends with name NULL; may be NULL */
   /* refuse with the reason */
   int (*check)(const void *options, const struct model_options *, struct error *);
-  void (*declare)(struct stabilizer_context *, int layer);      /* parameters of its own, per layer */
+  /* matrices of its own, before any declare looks at what there is */
+  void (*declare_matrices)(struct stabilizer_context *, int layer);
+  void (*declare)(struct stabilizer_context *, int layer);      /* other parameters of its own, per layer */
   int (*init)(struct stabilizer_context *, struct error *);     /* once, after parameters exist */
   void (*begin)(struct stabilizer_context *, struct program *); /* a fresh run: weights have values */
   int begin_times;                                              /* how often that is run; 0: once */

@@ -16,7 +16,7 @@ static const struct option_row rows[] = {
              "a gate for every number of a head's output, or for all of them", 0),
   END_ROW};
 
-static void declare(struct stabilizer_context *c, int layer)
+static void declare_matrices(struct stabilizer_context *c, int layer)
 {
   const struct model_options *o = &c->model->options;
   const long gates = ((const struct output_gate *)c->options)->by == BY_HEAD
@@ -37,6 +37,6 @@ const struct stabilizer stabilizer_output_gate = {
   .help = "heads' outputs times a sigmoid of attention's input (gated attention, Qwen3-Next)",
   .options = rows,
   .options_size = sizeof(struct output_gate),
-  .declare = declare,
+  .declare_matrices = declare_matrices,
   .on_heads = on_heads,
 };
