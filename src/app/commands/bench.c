@@ -65,7 +65,7 @@ const struct command command_bench = {
   .help = "speed, against the machine's own measured limit",
   .about =
     "Speed of training steps as a fraction of this machine's own matrix product, and what every kind of "
-    "recording costs. All stacks take less than three minutes on two cores; what recording costs "
+    "recording costs. All stacks take about three minutes on two cores; what recording costs "
     "the medium one, whose steps take seconds, and experts all but toy, --stack measures.",
   OPTIONS,
   .once = "only device=cpu or device=cuda can be said here",
