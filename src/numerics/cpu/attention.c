@@ -9,7 +9,7 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include "numerics/cpu/cpu.h"
+#include "numerics/cpu/attention.h"
 
 #ifdef __AVX512F__
 enum { STRIP = 8, VECS = 2 };
@@ -358,23 +358,13 @@ INLINE void begin_sums(const struct head *h, int any, long keys, long ld)
 /* p f'(s), where p = exp(power). */
 INLINE vec times_slope(vec p, vec power, vec s, long cap, float value)
 {
-  if (cap == 1) { /* 1 - tanh^2 without its cancellation: 4 e / (1 + e)^2, e = exp(-2 |s/value|) */
-    vec x = s / value, e = vec_exp(-2.0f * larger(-x, x));
-    return p * (4.0f * e / ((1.0f + e) * (1.0f + e)));
-  }
+  if (cap == 1) return p * soft_slope(s, value);
   if (cap == 2) { /* 0 times p is 0, or NaN where p is infinite in truth and not by overflow */
     vec none = where_above(power, ALL(FLT_MAX), ALL(NAN), where_above(p, ALL(-1.0f), ALL(0.0f), p));
     return where_above(s, ALL(value), none, p);
   }
   return p;
 }
-
-/* Maxima of one head and sequence, and the sum of its rows' entropies. */
-struct maxima {
-  float top, bottom, capped;
-  int nan;
-  double entropy;
-};
 
 static long end_of(const struct head *h, long t) { return h->end ? h->end[t] : t + 1; }
 
@@ -566,7 +556,6 @@ struct forward_job {
   struct maxima *maxima; /* [batch, heads] */
 };
 
-#define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
 /* A strip's rows of a tensor from `row` on, columns [col, col + width), are wanted soon: they lie far apart. */
 #define SOON(tensor, row, rows, col, width, write) \
   do { \
@@ -690,24 +679,7 @@ static void forward(struct device *device, const struct attention_forward_args *
   job.maxima = (void *)((char *)job.memory + work);
   parallel_for(device->pool, pieces, measured ? forward_measured : forward_only, &job);
   if (!measured) return;
-  const int cap_is_nan = x->cap == 1 && isnan((float)number(x->cap_value));
-  for (long number = 0; number < x->heads; number++) {
-    struct maxima all = {.top = -INFINITY, .bottom = INFINITY, .capped = -INFINITY};
-    for (long sequence = 0; sequence < x->batch; sequence++) {
-      const struct maxima *m = &job.maxima[sequence * x->heads + number];
-      all.top = fmaxf(all.top, m->top);
-      all.bottom = fminf(all.bottom, m->bottom);
-      all.capped = fmaxf(all.capped, m->capped);
-      all.nan |= m->nan;
-      all.entropy += m->entropy;
-    }
-    float *stats = AT(x->stats, number, 0);
-    /* + 0: which of 0 and -0 is met first depends on the vector's width */
-    stats[0] = all.nan ? NAN : all.top + 0;
-    stats[1] = all.nan ? NAN : fmaxf(fmaxf(all.top, -all.bottom), 0) + 0;
-    stats[2] = all.nan || cap_is_nan ? NAN : all.capped + 0;
-    stats[3] = (float)(all.entropy / (double)x->q->rows);
-  }
+  put_stats(x->stats, job.maxima, x->q->rows, &x->score);
 }
 /* Scores in a number format of their own are for studies: as defined. */
 static void attention_forward(struct device *device, const struct attention_forward_args *x)

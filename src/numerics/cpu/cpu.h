@@ -373,15 +373,9 @@ INLINE vec vec_tanh(vec x)
   return where_above(size, ALL(0.625f), where_above(x, ALL(0.0f), far, -far), y);
 }
 
-/* What enters the softmax, f(s): see attention_forward. */
-INLINE vec capped(vec s, long cap, float value)
-{
-  if (cap == 1) return value * vec_tanh(s / value);
-  return cap == 2 ? where_above(s, ALL(value), ALL(value), s) : s;
-}
-
 /* A NUMBER: 1 where it is absent. */
 INLINE double number(const struct tensor *t) { return t ? (double)REALS(t)[0] : 1; }
+#define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j)) /* where the element is */
 
 enum { PIECE = 16384 }; /* numbers that one piece of work takes, about */
 

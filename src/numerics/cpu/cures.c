@@ -5,8 +5,6 @@
 #include "base/number.h"
 #include "numerics/cpu/cpu.h"
 
-#define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
-
 enum { ROWS = 32 };
 
 struct piece {

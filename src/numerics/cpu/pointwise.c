@@ -3,9 +3,7 @@
    columns; sums over keys are sums of sums of CHUNK. */
 #include <math.h>
 #include "base/elementary.h"
-#include "numerics/cpu/cpu.h"
-
-#define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
+#include "numerics/cpu/attention.h"
 
 enum { CHUNK = 128 };
 
@@ -74,10 +72,7 @@ INLINE vec relu(vec f) { return where_above(ALL(0.0f), f, ALL(0.0f), f); }
 
 INLINE vec slope(vec s, long cap, float value)
 {
-  if (cap == 1) { /* 1 - tanh^2 without its cancellation: 4 e / (1 + e)^2, e = exp(-2 |s/value|) */
-    vec x = s / value, e = vec_exp(-2.0f * larger(-x, x));
-    return 4.0f * e / ((1.0f + e) * (1.0f + e));
-  }
+  if (cap == 1) return soft_slope(s, value);
   return cap == 2 ? where_above(s, ALL(value), ALL(0.0f), ALL(1.0f)) : ALL(1.0f);
 }
 
@@ -88,12 +83,6 @@ INLINE ivec lanes_from(long j)
   ivec lane = __builtin_convertvector(LANE, ivec);
   return lane + (int32_t)j;
 }
-
-struct maxima {
-  float top, bottom, capped;
-  int nan;
-  double entropy;
-};
 
 /* Weights, times n, of row t, and what is measured of them; h->q is made. The entropy's sums are over the heaviest. */
 static void weigh_row(const struct head *h, long t, struct maxima *m)
@@ -211,24 +200,7 @@ static void pointwise_forward(struct device *device, const struct pointwise_forw
   job.memory = device_scratch(device, forward_scratch(device, x));
   job.maxima = (void *)((char *)job.memory + forward_work(device, &job));
   parallel_for(device->pool, x->batch * x->heads, forward_head, &job);
-  const int cap_is_nan = x->cap == 1 && isnan((float)number(x->cap_value));
-  for (long number = 0; number < x->heads; number++) {
-    struct maxima all = {.top = -INFINITY, .bottom = INFINITY, .capped = -INFINITY};
-    for (long sequence = 0; sequence < x->batch; sequence++) {
-      const struct maxima *m = &job.maxima[sequence * x->heads + number];
-      all.top = fmaxf(all.top, m->top);
-      all.bottom = fminf(all.bottom, m->bottom);
-      all.capped = fmaxf(all.capped, m->capped);
-      all.nan |= m->nan;
-      all.entropy += m->entropy;
-    }
-    float *stats = AT(x->stats, number, 0);
-    /* + 0: which of 0 and -0 is met first depends on the vector's width */
-    stats[0] = all.nan ? NAN : all.top + 0;
-    stats[1] = all.nan ? NAN : fmaxf(fmaxf(all.top, -all.bottom), 0) + 0;
-    stats[2] = all.nan || cap_is_nan ? NAN : all.capped + 0;
-    stats[3] = (float)(all.entropy / (double)x->q->rows);
-  }
+  put_stats(x->stats, job.maxima, x->q->rows, &x->score);
 }
 
 /* --- backward ------------------------------------------------------------------------------------------ */

@@ -8,8 +8,6 @@
 #include "numerics/number_format.h"
 #include "numerics/cpu/cpu.h"
 
-#define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j))
-
 /* sum factor a b in double; an infinite factor meets each term, as in the definitions */
 static double dot(double factor, const float *a, const float *b, long n)
 {

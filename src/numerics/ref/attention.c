@@ -8,9 +8,9 @@
 #include <string.h>
 
 /* p holds the scores of what the row sees. With f_j = f(r(s_j)), m = max f, p_j = exp(f_j - m), l = sum p:
-   o = sum p v / l, and the entropy of p/l is ln l - sum (p/l) (f - m); returned is that to which 0 adds 0. */
-static double weigh(const struct row *r, double *p, const struct tensor *v, const struct attention_score *x,
-                    real *o, real ml[2], double stats[4])
+   o = sum p v / l, and the entropy of p/l is ln l - sum (p/l) (f - m); the row's own is that to which 0 adds 0. */
+static void weigh(const struct row *r, double *p, const struct tensor *v, const struct attention_score *x,
+                  real *o, real *ml, real *entropy, double stats[4])
 {
   double m = -INFINITY, l = 0, mean = 0, told = 0;
   const long seen = r->end - r->first;
@@ -37,18 +37,7 @@ static double weigh(const struct row *r, double *p, const struct tensor *v, cons
   }
   ml[0] = (real)m;
   ml[1] = (real)l;
-  return seen > 0 ? same_log(l) - told / l : 0;
-}
-
-/* `p` is room for one row. */
-static void attend(const struct attention_forward_args *x, long n, long h, double *p, double stats[4])
-{
-  struct row r = row_of(x->q, x->v, x->start, x->end, &x->score, n, h);
-  for (long j = r.first; j < r.end; j++)
-    p[j - r.first] = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), r.dim);
-  real *o = &AT(x->o, n, h * r.value_dim);
-  double entropy = weigh(&r, p, x->v, &x->score, o, &AT(x->ml, n, 2 * h), stats);
-  if (x->ml->cols > 2 * x->heads) AT(x->ml, n, 2 * x->heads + h) = (real)entropy;
+  if (entropy) *entropy = seen > 0 ? (real)(same_log(l) - told / l) : 0;
 }
 
 /* A row of scores. */
@@ -59,15 +48,31 @@ size_t forward_scratch(const struct device *device, const void *args)
   return (size_t)(x->q->rows / x->batch) * sizeof(double);
 }
 
-void ref_attention_forward(struct device *device, const struct attention_forward_args *x)
+static void put_stats(struct tensor *to, long h, const double stats[4], long rows)
 {
-  double *row = device_scratch(device, forward_scratch(device, x));
+  for (int i = 0; i < 3; i++) AT(to, h, i) = (real)stats[i];
+  AT(to, h, 3) = (real)(stats[3] / (double)rows);
+}
+
+void ref_attend(struct device *device, const struct attention_forward_args *x, weigh_row *weighed)
+{
+  double *p = device_scratch(device, forward_scratch(device, x));
   for (long h = 0; h < x->heads; h++) {
     double stats[4] = {-INFINITY, 0, -INFINITY, 0};
-    for (long n = 0; n < x->q->rows; n++) attend(x, n, h, row, stats);
-    stats[3] /= (double)x->q->rows;
-    for (int i = 0; i < 4; i++) AT(x->stats, h, i) = (real)stats[i];
+    for (long n = 0; n < x->q->rows; n++) {
+      struct row r = row_of(x->q, x->v, x->start, x->end, &x->score, n, h);
+      for (long j = r.first; j < r.end; j++)
+        p[j - r.first] = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), r.dim);
+      weighed(&r, p, x->v, &x->score, &AT(x->o, n, h * r.value_dim), x->ml ? &AT(x->ml, n, 2 * h) : NULL,
+              x->ml && x->ml->cols > 2 * x->heads ? &AT(x->ml, n, 2 * x->heads + h) : NULL, stats);
+    }
+    put_stats(x->stats, h, stats, x->q->rows);
   }
+}
+
+void ref_attention_forward(struct device *device, const struct attention_forward_args *x)
+{
+  ref_attend(device, x, weigh);
 }
 
 /* One head of what has been seen, and of what comes to it. */
@@ -117,24 +122,6 @@ static long cache_begin(const struct attention_cached_args *x, long n)
   return n / (x->q->rows / x->batch) * cache_length(x);
 }
 
-static void attend_cached(const struct attention_cached_args *x, long n, long h, double *p, double stats[4])
-{
-  long begin = cache_begin(x, n), g = h * x->groups / x->heads;
-  long dim = x->q->cols / x->heads, scaled = x->factors ? x->scaled : 0;
-  struct row r = {.first = begin + INTS(x->start)[n],
-                  .end = begin + INTS(x->slot)[n] + 1,
-                  .value_dim = x->values->cols / x->groups};
-  r.value = g * r.value_dim;
-  for (long j = r.first; j < r.end; j++) {
-    const real *q = &AT(x->q, n, h * dim), *k = &AT(x->keys, j, g * dim);
-    double s = dot(q + scaled, k + scaled, dim - scaled);
-    if (x->factors) s += AT(x->factors, j, h) * dot(q, k, scaled);
-    p[j - r.first] = x->scale * s;
-  }
-  real *o = &AT(x->o, n, h * r.value_dim);
-  weigh(&r, p, x->values, &x->score, o, &AT(x->ml, n, 2 * h), stats);
-}
-
 size_t cached_scratch(const struct device *device, const void *args)
 {
   return (size_t)(pool_threads(device->pool) * cache_length(args)) * sizeof(double);
@@ -142,6 +129,7 @@ size_t cached_scratch(const struct device *device, const void *args)
 
 struct cached_job {
   const struct attention_cached_args *x;
+  weigh_row *weighed;
   double *rows; /* of scores, one a worker */
 };
 
@@ -149,15 +137,34 @@ static void attend_head(void *context, long h, int worker)
 {
   const struct cached_job *job = context;
   const struct attention_cached_args *x = job->x;
-  double stats[4] = {-INFINITY, 0, -INFINITY, 0};
-  for (long n = 0; n < x->q->rows; n++) attend_cached(x, n, h, job->rows + worker * cache_length(x), stats);
-  stats[3] /= (double)x->q->rows;
-  for (int i = 0; i < 4; i++) AT(x->stats, h, i) = (real)stats[i];
+  const long dim = x->q->cols / x->heads, scaled = x->factors ? x->scaled : 0, g = h * x->groups / x->heads;
+  double *p = job->rows + worker * cache_length(x), stats[4] = {-INFINITY, 0, -INFINITY, 0};
+  for (long n = 0; n < x->q->rows; n++) {
+    const long begin = cache_begin(x, n);
+    struct row r = {.first = begin + INTS(x->start)[n],
+                    .end = begin + INTS(x->slot)[n] + 1,
+                    .value_dim = x->values->cols / x->groups};
+    r.value = g * r.value_dim;
+    for (long j = r.first; j < r.end; j++) {
+      const real *q = &AT(x->q, n, h * dim), *k = &AT(x->keys, j, g * dim);
+      double s = dot(q + scaled, k + scaled, dim - scaled);
+      if (x->factors) s += AT(x->factors, j, h) * dot(q, k, scaled);
+      p[j - r.first] = x->scale * s;
+    }
+    job->weighed(&r, p, x->values, &x->score, &AT(x->o, n, h * r.value_dim),
+                 x->ml ? &AT(x->ml, n, 2 * h) : NULL, NULL, stats);
+  }
+  put_stats(x->stats, h, stats, x->q->rows);
 }
 
-void ref_attention_cached(struct device *device, const struct attention_cached_args *x)
+static void put_row(struct tensor *to, long row, const struct tensor *from, long n)
 {
-  struct cached_job job = {x, device_scratch(device, cached_scratch(device, x))};
+  memmove(&AT(to, row, 0), &AT(from, n, 0), (size_t)from->cols * sizeof(real));
+}
+
+void ref_attend_cached(struct device *device, const struct attention_cached_args *x, weigh_row *weighed)
+{
+  struct cached_job job = {x, weighed, device_scratch(device, cached_scratch(device, x))};
   for (long n = 0; n < x->q->rows; n++) {
     long to = cache_begin(x, n) + INTS(x->slot)[n];
     put_row(x->keys, to, x->k, n);
@@ -167,41 +174,58 @@ void ref_attention_cached(struct device *device, const struct attention_cached_a
   parallel_for(device->pool, x->heads, attend_head, &job);
 }
 
-/* p_j = exp(f_j - m) / l; dv_j += p_j do; ds_j = f'(s_j) p_j (do.v_j - do.o); dq += scale ds_j k_j;
-   dk_j += scale ds_j q. dk [T,dim] and dv [T,value_dim] of one group and sequence gather in double. */
-static void attend_backward(const struct attention_backward_args *x, long n, long h, double *dk, double *dv)
+void ref_attention_cached(struct device *device, const struct attention_cached_args *x)
 {
-  struct row r = row_of(x->q, x->v, x->start, x->end, &x->score, n, h);
-  long from = n - n % (x->q->rows / x->batch);
-  const real *q = &AT(x->q, n, r.query), *do_ = &AT(x->do_, n, h * r.value_dim);
-  const real *ml = &AT(x->ml, n, 2 * h);
-  double through = dot(do_, &AT(x->o, n, h * r.value_dim), r.value_dim);
-  double *dq = dk + (x->q->rows / x->batch) * r.dim, limit = number(x->cap_value);
-  for (long c = 0; c < r.dim; c++) dq[c] = 0;
-  for (long j = r.first; j < r.end; j++) {
-    double s = x->scale * dot(q, &AT(x->k, j, r.key), r.dim);
-    s = number_round(s, (enum number_format)x->scores_format);
-    double p = same_exp(cap_forward(s, x->cap, limit) - ml[0]) / ml[1];
-    double ds = cap_slope(s, x->cap, limit) * p * (dot(do_, &AT(x->v, j, r.value), r.value_dim) - through);
-    for (long c = 0; c < r.dim; c++) {
-      dq[c] += x->scale * ds * AT(x->k, j, r.key + c);
-      dk[(j - from) * r.dim + c] += x->scale * ds * q[c];
-    }
-    for (long c = 0; c < r.value_dim; c++) dv[(j - from) * r.value_dim + c] += p * do_[c];
-  }
-  for (long c = 0; c < r.dim; c++) AT(x->dq, n, r.query + c) = (real)dq[c];
+  ref_attend_cached(device, x, weigh);
 }
 
-/* dk [T,dim], dq [dim], dv [T,value_dim] of one group. */
+/* p_j = exp(f_j - m) / l; ds_j = f'(s_j) p_j (do.v_j - do.o) */
+static void slope(const struct attention_backward_args *x, const struct row *r, long n, long h, double *s,
+                  double *w)
+{
+  const real *do_ = &AT(x->do_, n, h * r->value_dim), *ml = &AT(x->ml, n, 2 * h);
+  const double through = dot(do_, &AT(x->o, n, h * r->value_dim), r->value_dim), limit = number(x->cap_value);
+  for (long j = 0; j < r->end - r->first; j++) {
+    w[j] = same_exp(cap_forward(s[j], x->cap, limit) - ml[0]) / ml[1];
+    s[j] = cap_slope(s[j], x->cap, limit) * w[j] *
+           (dot(do_, &AT(x->v, r->first + j, r->value), r->value_dim) - through);
+  }
+}
+
+/* Room for one group: dk [T,dim], dq [dim], dv [T,value_dim]; and for a row's s [T] and w [T]. */
 size_t backward_scratch(const struct device *device, const void *args)
 {
   (void)device;
   const struct attention_backward_args *x = args;
   long length = x->q->rows / x->batch, dim = x->k->cols / x->groups, value_dim = x->v->cols / x->groups;
-  return (size_t)((length + 1) * dim + length * value_dim) * sizeof(double);
+  return (size_t)((length + 1) * dim + length * (value_dim + 2)) * sizeof(double);
 }
 
-void ref_attention_backward(struct device *device, const struct attention_backward_args *x)
+/* dv_j += w_j do; dq += scale ds_j k_j; dk_j += scale ds_j q. dk and dv of one group and sequence gather in double. */
+static void backward_row(const struct attention_backward_args *x, slope_row *sloped, long n, long h,
+                         double *dk, double *dv)
+{
+  struct row r = row_of(x->q, x->v, x->start, x->end, &x->score, n, h);
+  const long length = x->q->rows / x->batch, from = n - n % length;
+  const real *q = &AT(x->q, n, r.query), *do_ = &AT(x->do_, n, h * r.value_dim);
+  double *dq = dk + length * r.dim, *s = dv + length * r.value_dim, *w = s + length;
+  for (long c = 0; c < r.dim; c++) dq[c] = 0;
+  for (long j = r.first; j < r.end; j++)
+    s[j - r.first] =
+      number_round(x->scale * dot(q, &AT(x->k, j, r.key), r.dim), (enum number_format)x->scores_format);
+  sloped(x, &r, n, h, s, w);
+  for (long j = r.first; j < r.end; j++) {
+    const double ds = x->scale * s[j - r.first];
+    for (long c = 0; c < r.dim; c++) {
+      dq[c] += ds * AT(x->k, j, r.key + c);
+      dk[(j - from) * r.dim + c] += ds * q[c];
+    }
+    for (long c = 0; c < r.value_dim; c++) dv[(j - from) * r.value_dim + c] += w[j - r.first] * do_[c];
+  }
+  for (long c = 0; c < r.dim; c++) AT(x->dq, n, r.query + c) = (real)dq[c];
+}
+
+void ref_attend_backward(struct device *device, const struct attention_backward_args *x, slope_row *sloped)
 {
   long length = x->q->rows / x->batch, dim = x->k->cols / x->groups, value_dim = x->v->cols / x->groups;
   long shared = x->heads / x->groups;
@@ -211,13 +235,18 @@ void ref_attention_backward(struct device *device, const struct attention_backwa
     for (long g = 0; g < x->groups; g++) {
       memset(dk, 0, bytes);
       for (long h = g * shared; h < (g + 1) * shared; h++)
-        for (long t = 0; t < length; t++) attend_backward(x, b * length + t, h, dk, dv);
+        for (long t = 0; t < length; t++) backward_row(x, sloped, b * length + t, h, dk, dv);
       for (long t = 0; t < length; t++) {
         for (long c = 0; c < dim; c++) AT(x->dk, b * length + t, g * dim + c) = (real)dk[t * dim + c];
         for (long c = 0; c < value_dim; c++)
           AT(x->dv, b * length + t, g * value_dim + c) = (real)dv[t * value_dim + c];
       }
     }
+}
+
+void ref_attention_backward(struct device *device, const struct attention_backward_args *x)
+{
+  ref_attend_backward(device, x, slope);
 }
 
 static void look_at_head(void *context, long h, int worker)

@@ -2,7 +2,6 @@
 #ifndef MAXLOGIT_REF_ATTENTION_H
 #define MAXLOGIT_REF_ATTENTION_H
 #include <math.h>
-#include <string.h>
 #include "base/elementary.h"
 #include "numerics/ref/ref.h"
 
@@ -49,8 +48,16 @@ static inline struct row row_of(const struct tensor *q, const struct tensor *v, 
   return r;
 }
 
-static inline void put_row(struct tensor *to, long row, const struct tensor *from, long n)
-{
-  memmove(&AT(to, row, 0), &AT(from, n, 0), (size_t)from->cols * sizeof(real));
-}
+/* How a row's scores p become weights, and these its output o and what the head's stats get of it. ml (m, l) and
+   entropy, which may be NULL, are of a softmax alone. */
+typedef void weigh_row(const struct row *, double *p, const struct tensor *v, const struct attention_score *,
+                       real *o, real *ml, real *entropy, double stats[4]);
+/* Of a row's scores s, rounded as they were: its weights w again, and in s the gradient of each score. */
+typedef void slope_row(const struct attention_backward_args *, const struct row *, long n, long h, double *s,
+                       double *w);
+
+/* All of each operation but what a row does; without a softmax there is no ml, nor, in reverse, o. */
+void ref_attend(struct device *, const struct attention_forward_args *, weigh_row *);
+void ref_attend_cached(struct device *, const struct attention_cached_args *, weigh_row *);
+void ref_attend_backward(struct device *, const struct attention_backward_args *, slope_row *);
 #endif
