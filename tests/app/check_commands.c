@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "storage/recorder.h"
 #include "../folder.h"
+#include "../configuration.h"
 
 enum { LAYERS = 2, HEADS = 2, TENSORS = 2, ROWS = 4 };
 static const char *const tensors[TENSORS] = {"embed", "blocks.0.attn.w_q"};
@@ -80,12 +81,9 @@ static char folder[FOLDER_PATH];
 
 static struct config *configured(const char *const *settings)
 {
-  struct config *c = config_new();
-  struct error e = {0};
-  ck_assert(!config_assign(c, "model.layers=2", &e) && !config_assign(c, "model.heads=2", &e));
-  for (int i = 0; i < 4 && settings[i]; i++) ck_assert_msg(!config_assign(c, settings[i], &e), "%s", e.text);
-  ck_assert_msg(!config_finish(c, &e), "%s", e.text);
-  return c;
+  const char *word[4] = {"", "", "", ""};
+  for (int i = 0; i < 4 && settings[i]; i++) word[i] = settings[i];
+  return configuration("model.layers=2 model.heads=2 %s %s %s %s", word[0], word[1], word[2], word[3]);
 }
 
 static void put_rows(struct recorder *r, const struct made *m, const int *id)

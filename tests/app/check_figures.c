@@ -8,6 +8,7 @@
 #include "app/figure.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "../configuration.h"
 
 /* --- runs of three steps: two seeds of Muon, one of Adam whose logits end in NaN, and some that diverged: a third seed
    of Muon, both of SGD ------------------------------------------------------------------------------------ */
@@ -61,13 +62,8 @@ static struct runset set;
 
 static struct config *configure(int run)
 {
-  struct config *config = config_new();
-  struct error e = {0};
-  const char *const all[] = {settings[run][0], settings[run][1], "model.layers=2", "model.heads=2",
-                             "train.steps=3"};
-  for (int i = 0; i < 5; i++) ck_assert_msg(!config_assign(config, all[i], &e), "%s", e.text);
-  ck_assert_msg(!config_finish(config, &e), "%s", e.text);
-  return config;
+  return configuration("%s %s model.layers=2 model.heads=2 train.steps=3", settings[run][0],
+                       settings[run][1]);
 }
 
 static void put_tensors(struct recorder *r, int id, float first, float each)

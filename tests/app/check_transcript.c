@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "storage/recorder.h"
 #include "../folder.h"
+#include "../configuration.h"
 
 enum { LAYERS = 2, HEADS = 2, EXPERTS = 3, TENSORS = 6, PLACES = 8, ROWS = 6 };
 static const char *const tensors[TENSORS] = {
@@ -78,18 +79,9 @@ static char folder[FOLDER_PATH];
 
 static struct config *configured(const struct made *m)
 {
-  char lr[32], seed[32], steps[32];
-  snprintf(lr, sizeof lr, "train.lr=%s", m->lr);
-  snprintf(seed, sizeof seed, "train.seed=%d", m->seed);
-  snprintf(steps, sizeof steps, "train.steps=%d", 10);
-  const char *const settings[] = {m->kind,         lr, seed, steps, "model.layers=2", "model.heads=2",
-                                  "train.warmup=2"};
-  struct config *c = config_new();
-  struct error e = {0};
-  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-    ck_assert_msg(!config_assign(c, settings[i], &e), "%s", e.text);
-  ck_assert_msg(!config_finish(c, &e), "%s", e.text);
-  return c;
+  return configuration(
+    "%s train.lr=%s train.seed=%d train.steps=10 model.layers=2 model.heads=2 train.warmup=2", m->kind, m->lr,
+    m->seed);
 }
 
 static void put_row(struct recorder *r, const int *id, const struct made *m, int row, enum series_axis axis,

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "run/trainer.h"
+#include "../configuration.h"
 
 /* --- a device that notes which calls it does, with their constants -------------------------------------------- */
 
@@ -66,17 +67,7 @@ static const char *const runs[] = {
 };
 enum { RUNS = sizeof runs / sizeof *runs };
 
-static struct config *configured(const char *settings)
-{
-  struct config *c = config_new();
-  struct error e = {0};
-  char copy[2048];
-  snprintf(copy, sizeof copy, "%s %s", SMALL, settings);
-  for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
-    ck_assert_msg(!config_assign(c, word, &e), "%s", e.text);
-  ck_assert_msg(!config_finish(c, &e), "%s", e.text);
-  return c;
-}
+static struct config *configured(const char *settings) { return configuration("%s %s", SMALL, settings); }
 
 /* The calls of two steps. */
 static uint64_t calls_of(struct config *c)

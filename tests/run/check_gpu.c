@@ -12,6 +12,7 @@
 #include "numerics/slab.h"
 #include "run/drive.h"
 #include "../folder.h"
+#include "../configuration.h"
 #include "../same_run.h"
 
 #define TINY \
@@ -26,15 +27,8 @@ static void remove_folder(void) { folder_remove(folder); }
 
 static struct config *configured(const char *device, const char *name, const char *settings)
 {
-  struct config *c = config_new();
-  struct error e = {0};
-  char copy[2048];
-  snprintf(copy, sizeof copy, "%s device=%s record.path=%s/%s.h5 record.overwrite=1 %s", TINY, device, folder,
-           name, settings);
-  for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
-    ck_assert_msg(!config_assign(c, word, &e), "%s", e.text);
-  ck_assert_msg(!config_finish(c, &e), "%s", e.text);
-  return c;
+  return configuration("%s device=%s record.path=%s/%s.h5 record.overwrite=1 %s", TINY, device, folder, name,
+                       settings);
 }
 
 static struct trainer *started(struct config *c)

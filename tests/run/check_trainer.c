@@ -14,6 +14,7 @@
 #include "run/health.h"
 #include "run/rerun.h"
 #include "../folder.h"
+#include "../configuration.h"
 #include "../same_run.h"
 #include "storage/recorder.h"
 
@@ -27,15 +28,7 @@ static void follow(void) { on_device = getenv("MAXLOGIT_TEST_DEVICE"); }
 
 static struct config *configured(const char *settings)
 {
-  struct config *c = config_new();
-  struct error e = {0};
-  ck_assert_msg(!config_assign(c, on_device, &e), "%s", e.text);
-  char copy[2048];
-  snprintf(copy, sizeof copy, "%s %s", SMALL, settings);
-  for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
-    ck_assert_msg(!config_assign(c, word, &e), "%s", e.text);
-  ck_assert_msg(!config_finish(c, &e), "%s", e.text);
-  return c;
+  return configuration("%s %s %s", on_device, SMALL, settings);
 }
 
 static struct trainer *started(struct config *c, unsigned flags)

@@ -1,0 +1,25 @@
+/* configuration.h - a finished configuration of a test's words */
+#ifndef MAXLOGIT_TEST_CONFIGURATION_H
+#define MAXLOGIT_TEST_CONFIGURATION_H
+#include <check.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "config/config.h"
+
+/* Of "key=value key=value ...", printed by `format`. */
+static inline __attribute__((format(printf, 1, 2))) struct config *configuration(const char *format, ...)
+{
+  struct config *c = config_new();
+  struct error e = {0};
+  char words[4096];
+  va_list list;
+  va_start(list, format);
+  ck_assert_int_lt(vsnprintf(words, sizeof words, format, list), (int)sizeof words);
+  va_end(list);
+  for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+    ck_assert_msg(!config_assign(c, word, &e), "%s", e.text);
+  ck_assert_msg(!config_finish(c, &e), "%s", e.text);
+  return c;
+}
+#endif
