@@ -155,14 +155,16 @@ struct comm *comm_world(struct error *e)
   return &world.comm;
 }
 
-struct comm *comm_split(const struct comm *c, int color)
+struct comm *comm_split(const struct comm *c, int color, int own_call)
 {
   struct comm *part = memory_new(1, sizeof *part);
-  *part = (struct comm){.ranks = 1};
+  *part = (struct comm){.ranks = 1, .is_apart = c->is_apart};
   if (c->ranks == 1) return part;
-  part->handle = world.module->split(c->handle, color, c->rank, &part->rank, &part->ranks);
-  part->of_all = memory_new((size_t)part->ranks, sizeof *part->of_all);
-  comm_gather(part, &world.comm.rank, part->of_all, sizeof *part->of_all);
+  if (!own_call) part->called = c->called ? c->called : c;
+  part->handle = world.module->split(c->handle, color, c->rank, own_call, &part->rank, &part->ranks);
+  int *of_all = memory_new((size_t)part->ranks, sizeof *of_all);
+  comm_gather(part, &world.comm.rank, of_all, sizeof *of_all);
+  part->of_all = of_all;
   return part;
 }
 
@@ -204,7 +206,7 @@ void comm_transfer(const struct comm *c, const struct parcel *out, int outs, con
   if (!outs && !ins) return;
   REQUIRE(world.module && c->handle);
   enum transfer_end end = world.module->transfer(c->handle, out, outs, in, ins, world.patience, &rank);
-  if (end != TRANSFER_DONE) lost(c, end, rank);
+  if (end != TRANSFER_DONE) lost(c->called ? c->called : c, end, rank);
   for (int i = 0; i < outs; i++) world.sent += (double)out[i].bytes;
 }
 

@@ -17,17 +17,20 @@ struct parcel {
 /* A group of ranks, as one of them sees it. */
 struct comm {
   int rank, ranks;
-  void *handle; /* the module's; NULL: one rank */
-  int *of_all;  /* [ranks] their numbers among all */
-  int status;   /* on which they have agreed that all ends (comm_agree) */
+  void *handle;              /* the module's; NULL: one rank */
+  int *of_all;               /* [ranks] their numbers among all */
+  const struct comm *called; /* the group that is asked where one is silent; NULL: this one */
+  int status;                /* on which they have agreed that all ends (comm_agree) */
   int
     is_apart; /* where one of them is lost the others of the group wait to be ended, and the rest of all goes on */
 };
 
 /* All ranks. The first call opens the module where there are several; STATUS_USAGE and NULL: it cannot be opened. */
 struct comm *comm_world(struct error *);
-/* The group of those ranks that say the same color, in their order; all of `comm` call. One rank: a copy. */
-struct comm *comm_split(const struct comm *, int color);
+/* The group of those ranks that say the same color, in their order; all of `comm` call. One rank: a copy. Where one is
+   silent all of `comm` are asked, which must outlive it: a rank of one part may wait for a rank that waits in another.
+   own_call: the new group alone, which meets by itself. */
+struct comm *comm_split(const struct comm *, int color, int own_call);
 void comm_free(struct comm *);
 /* Seconds within which a rank must answer. */
 void comm_patience(double seconds);

@@ -4,7 +4,7 @@
 #define MAXLOGIT_COMM_MODULE_H
 #include "comm/comm.h"
 
-enum { COMM_MODULE_VERSION = 2 };
+enum { COMM_MODULE_VERSION = 3 };
 
 /* How a transfer ended: done; or some rank of the group has not answered: told by this rank, or by another. */
 enum transfer_end { TRANSFER_DONE, TRANSFER_TELL, TRANSFER_LOST };
@@ -15,9 +15,10 @@ struct comm_module {
   void (*library)(char *out, size_t room);
   /* Begin; the world's handle. NULL, and why, where that fails. */
   void *(*open)(int *rank, int *ranks, char *why, size_t room);
-  void *(*split)(void *handle, int color, int rank, int *new_rank, int *new_ranks);
+  void *(*split)(void *handle, int color, int rank, int own_call, int *new_rank,
+                 int *new_ranks); /* see comm_split */
   void (*drop)(void *handle);
-  /* See comm_transfer; *lost: the rank of the group that is silent, or -1 where none is. */
+  /* See comm_transfer; *lost: the rank of those asked that is silent, or -1 where none is. */
   enum transfer_end (*transfer)(void *handle, const struct parcel *out, int outs, const struct parcel *in,
                                 int ins, double seconds, int *lost);
   void (*stop)(void *handle); /* see comm_stop, comm_is_stopped */

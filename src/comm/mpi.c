@@ -8,9 +8,10 @@
 #include <time.h>
 #include "comm/module.h"
 
-/* A group, and the same one for calls alone: who is there (CALL), all are to stop (STOP). */
+/* A group, and who hears its calls: who is there (CALL), all are to stop (STOP). */
 struct group {
   MPI_Comm comm, calls;
+  int has_calls; /* calls are a copy of its own */
 };
 enum { CALL, STOP };
 
@@ -38,12 +39,13 @@ static void library(char *out, size_t room)
   snprintf(out, room, "%s", text);
 }
 
-static struct group *group_of(MPI_Comm comm)
+/* calls: those of another group; MPI_COMM_NULL: its own. */
+static struct group *group_of(MPI_Comm comm, MPI_Comm calls)
 {
   struct group *own = malloc(sizeof *own);
   if (!own) MPI_Abort(MPI_COMM_WORLD, 1);
-  own->comm = comm;
-  MPI_Comm_dup(comm, &own->calls);
+  *own = (struct group){comm, calls, calls == MPI_COMM_NULL};
+  if (own->has_calls) MPI_Comm_dup(comm, &own->calls);
   return own;
 }
 
@@ -60,23 +62,23 @@ static void *open_world(int *rank, int *ranks, char *why, size_t room)
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
   MPI_Comm_rank(own, rank);
   MPI_Comm_size(own, ranks);
-  return group_of(own);
+  return group_of(own, MPI_COMM_NULL);
 }
 
-static void *split(void *handle, int color, int rank, int *new_rank, int *new_ranks)
+static void *split(void *handle, int color, int rank, int own_call, int *new_rank, int *new_ranks)
 {
   const struct group *all = handle;
   MPI_Comm part;
   MPI_Comm_split(all->comm, color, rank, &part);
   MPI_Comm_rank(part, new_rank);
   MPI_Comm_size(part, new_ranks);
-  return group_of(part);
+  return group_of(part, own_call ? MPI_COMM_NULL : all->calls);
 }
 
 static void drop(void *handle)
 {
   struct group *own = handle;
-  MPI_Comm_free(&own->calls);
+  if (own->has_calls) MPI_Comm_free(&own->calls);
   MPI_Comm_free(&own->comm);
   free(own);
 }

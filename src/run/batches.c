@@ -93,12 +93,25 @@ static void feed(const struct host_batch *h, struct device *d, const struct mode
   d->upload(d, to->data, p->cut.ranks > 1 ? h->part : from, (size_t)n * size);
 }
 
+static void upload_ranges(struct device *d, const struct key_ranges *to, const int *start, const int *end,
+                          const int *window, long n)
+{
+  d->upload(d, to->start->data, start, (size_t)n * sizeof *start);
+  if (to->end) d->upload(d, to->end->data, end, (size_t)n * sizeof *end);
+  if (to->window) d->upload(d, to->window->data, window, (size_t)n * sizeof *window);
+}
+
 /* What its rows see of the keys of the `stage`-th rank before. */
 static void feed_ranges(const struct host_batch *h, struct device *d, const struct model_program *p,
                         int stage, long part)
 {
   const long n = p->batch * p->context;
   int *ranges = h->part;
+  const struct key_ranges to = model_stage(p, stage);
+  if (p->cut.ranks == 1) {
+    upload_ranges(d, &to, h->start + part * n, h->end + part * n, h->window + part * n, n);
+    return;
+  }
   for (long i = 0; i < n; i++) {
     const long at =
       (part * p->batch + i / p->context) * p->cut.length + zigzag_position(&p->cut, i % p->context);
@@ -106,10 +119,7 @@ static void feed_ranges(const struct host_batch *h, struct device *d, const stru
       model_stage_range(p, stage, (struct row_range){h->start[at], h->end[at], h->window[at]});
     ranges[i] = r.start, ranges[n + i] = r.end, ranges[2 * n + i] = r.window;
   }
-  const struct key_ranges to = model_stage(p, stage);
-  d->upload(d, to.start->data, ranges, (size_t)n * sizeof *ranges);
-  if (to.end) d->upload(d, to.end->data, ranges + n, (size_t)n * sizeof *ranges);
-  if (to.window) d->upload(d, to.window->data, ranges + 2 * n, (size_t)n * sizeof *ranges);
+  upload_ranges(d, &to, ranges, ranges + n, ranges + 2 * n, n);
 }
 
 void host_batch_feed(const struct host_batch *h, struct device *d, struct model_program *p, long part)

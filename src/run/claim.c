@@ -19,8 +19,9 @@ static const double look_seconds = 0.5;
 /* --- marks ------------------------------------------------------------------------------------------------------ */
 
 struct mark {
-  uint64_t farm; /* whose: what another says does not bind this one */
-  int kills;     /* workers that were killed at it */
+  uint64_t farm;   /* whose: what another says does not bind this one */
+  uint64_t holder; /* which of its processes */
+  int kills;       /* workers that were killed at it */
   int fate;
   long step;
   char reason[512];
@@ -35,7 +36,9 @@ static int read_mark(const char *path, struct mark *m)
   struct error ignored = {0};
   *m = (struct mark){.fate = SWEEP_RUNNING};
   if (access(path, F_OK) || file_read(path, &text, &length, &ignored)) return 0;
-  if (sscanf(text, "%" SCNx64 " %d %d %ld %n", &m->farm, &m->kills, &m->fate, &m->step, &at) != 4 || !at)
+  if (sscanf(text, "%" SCNx64 " %" SCNx64 " %d %d %ld %n", &m->farm, &m->holder, &m->kills, &m->fate,
+             &m->step, &at) != 5 ||
+      !at)
     m->farm = 0;
   snprintf(m->reason, sizeof m->reason, "%.*s", (int)strcspn(text + at, "\n"), text + at);
   memory_free(text);
@@ -45,8 +48,8 @@ static int read_mark(const char *path, struct mark *m)
 static void write_mark(struct lock *lock, const struct mark *m)
 {
   char text[700];
-  snprintf(text, sizeof text, "%016" PRIx64 " %d %d %ld %s\n", farm_id(), m->kills, m->fate, m->step,
-           m->reason);
+  snprintf(text, sizeof text, "%016" PRIx64 " %016" PRIx64 " %d %d %ld %s\n", farm_id(), farm_self(),
+           m->kills, m->fate, m->step, m->reason);
   lock_write(lock, text);
 }
 
@@ -114,8 +117,8 @@ static void take_from(struct sweep_point *p, const char *path)
 {
   char lock[4096];
   run_sibling(lock, p->path, ".lock");
+  unlink(lock); /* before the point can be taken */
   unlink(path);
-  unlink(lock);
   p->fate = SWEEP_WAITING;
   message("%s %s: its process has not been heard of for %g s (comm.timeout); it is taken up again", p->id,
           p->label, farm_patience());
@@ -142,7 +145,8 @@ void claim_look(struct sweep_point *p)
   } else if (is_free(path)) {
     p->fate = SWEEP_WAITING;
   } else {
-    if (p->fate != SWEEP_RUNNING || m.step != p->step || !p->heard) p->heard = now;
+    if (p->fate != SWEEP_RUNNING || m.step != p->step || m.holder != p->holder || !p->heard) p->heard = now;
+    p->holder = m.holder;
     p->fate = SWEEP_RUNNING;
     p->elsewhere = 1;
     p->step = m.step;

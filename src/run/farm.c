@@ -9,13 +9,14 @@
 
 static struct {
   struct comm *all, *group;
-  uint64_t id;
+  uint64_t own, id;
   double patience;
 } farm;
 
 int farm_is_open(void) { return farm.all && farm.all->ranks > 1; }
 int farm_tells(void) { return !farm.all || farm.all->rank == 0; }
 uint64_t farm_id(void) { return farm.id; }
+uint64_t farm_self(void) { return farm.own ^ (uint64_t)getpid(); }
 double farm_patience(void) { return farm.patience; }
 struct comm *farm_group(void) { return farm.group; }
 
@@ -23,9 +24,9 @@ int farm_open(struct error *e)
 {
   farm.all = comm_world(e);
   if (!farm.all) return e->status;
-  uint64_t own = (uint64_t)(clock_seconds() * 1e9) ^ (uint64_t)getpid() << 40;
+  farm.own = (uint64_t)(clock_seconds() * 1e9) ^ (uint64_t)getpid() << 40;
   uint64_t *all = memory_new((size_t)farm.all->ranks, sizeof *all);
-  comm_gather(farm.all, &own, all, sizeof own);
+  comm_gather(farm.all, &farm.own, all, sizeof farm.own);
   farm.id = all[0];
   memory_free(all);
   return STATUS_OK;
@@ -39,12 +40,12 @@ int farm_join(const struct comm_options *o, struct error *e)
   comm_patience(o->timeout);
   if (farm.group && farm.group->ranks == size) return STATUS_OK;
   if (farm.group || farm.all->ranks % size)
-    return error_set(
-      e, STATUS_USAGE,
-      "comm.ranks = %ld: %d ranks cannot be cut into such groups, of which each has a run at a "
-      "time",
-      o->ranks, farm.all->ranks);
-  farm.group = comm_split(farm.all, farm.all->rank / size);
+    error_set(e, STATUS_USAGE,
+              "comm.ranks = %ld: %d ranks cannot be cut into such groups, of which each has a run at a "
+              "time",
+              o->ranks, farm.all->ranks);
+  if (farm_meet(e)) return e->status; /* or some would wait for a group that will not come about */
+  farm.group = comm_split(farm.all, farm.all->rank / size, 1);
   farm.group->is_apart = farm.all->rank >= size; /* the first tells: it cannot be done without */
   if (size > 1) trainer_use_ranks(farm.group);
   return STATUS_OK;

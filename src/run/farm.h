@@ -21,7 +21,8 @@ int farm_meet(struct error *);
 /* Has this rank been told to stop, or any other? */
 int farm_stops(void);
 
-uint64_t farm_id(void); /* the same on all of them, and another each time */
+uint64_t farm_id(void);   /* the same on all of them, and another each time */
+uint64_t farm_self(void); /* another for each process */
 /* Seconds after which who is silent is taken for lost (comm.timeout). */
 double farm_patience(void);
 #endif

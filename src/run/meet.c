@@ -72,8 +72,8 @@ int meet_split(struct trainer *t, struct error *e)
   if (t->comm->ranks > 1 && check_contexts(t, e)) return e->status;
   if (t->context == 1) return STATUS_OK;
   int along = (int)(t->comm->rank % t->context), batch = (int)(t->comm->rank / t->context);
-  t->part[RANKS_CONTEXT] = comm_split(t->comm, batch);
-  t->part[RANKS_BATCH] = comm_split(t->comm, along);
+  t->part[RANKS_CONTEXT] = comm_split(t->comm, batch, 0);
+  t->part[RANKS_BATCH] = comm_split(t->comm, along, 0);
   return STATUS_OK;
 }
 

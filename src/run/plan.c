@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "numerics/slab.h"
+#include "run/meet.h"
 #include "run/trainer.h"
 
 struct known { /* a structure that has been checked */
@@ -125,7 +126,8 @@ static int learn(struct plan *plan, uint64_t key, struct config *c, struct error
 {
   const struct top_options *top = config_section(c, "");
   struct known k = {0};
-  int status = slabs_in_one_call(top->device) ? build_apart(c, &k, e) : build(c, &k, e);
+  int status =
+    slabs_in_one_call(top->device) && meet_ranks(0)->ranks == 1 ? build_apart(c, &k, e) : build(c, &k, e);
   if (status) return status;
   k.key = key;
   plan->known = memory_grow(plan->known, plan->count, plan->count + 1, sizeof *plan->known);

@@ -231,9 +231,9 @@ static int prepare_folder(const char *path, struct error *e)
 
 int sweep_run(struct sweep *s, struct error *e)
 {
-  if (farm_meet(e)) return e->status;
   long first = next_waiting(s, 0);
-  if (first < s->count && prepare_folder(s->points[first].path, e)) return e->status;
+  if (first < s->count) prepare_folder(s->points[first].path, e);
+  if (farm_meet(e)) return e->status;
   sweep_share(s);
   if (farm_group() && farm_group()->ranks > 1) {
     sweep_work_together(s);
@@ -245,9 +245,10 @@ int sweep_run(struct sweep *s, struct error *e)
   for (long i = 0; i < count; i++) workers[i].point = points + i * most;
   struct pollfd *ears = memory_new(2 * (size_t)count, sizeof *ears);
   drive_catch_signals();
-  for (int told = 0; keep_busy(s, workers, count, e) || (claim_look_around(s) && !drive_stopping());) {
+  for (int told = 0; keep_busy(s, workers, count, e) || (claim_look_around(s) && !farm_stops());) {
     listen_to(s, workers, count, ears);
-    int stop = farm_stops(); /* asked once: a signal may come at any time */
+    if (farm_is_open() && e->status) drive_stop(); /* no rank leaves the others at work */
+    int stop = farm_stops();                       /* asked once: a signal may come at any time */
     for (long i = 0; i < count && stop && !told; i++)
       if (workers[i].pid) kill(workers[i].pid, SIGTERM);
     told = stop;

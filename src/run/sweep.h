@@ -23,6 +23,7 @@ struct sweep_point {
   enum sweep_fate fate;
   int elsewhere;      /* running, by another rank */
   double work, heard; /* about how many operations it takes; when that rank was last heard of */
+  uint64_t holder;    /* that rank's process */
   int was_done;       /* before this sweep */
   char lacks[256]; /* record keys asked for that its file was made without, "record.pairs=1 (has 0)"; or "" */
   char from[4096]; /* a shorter run that it goes on from; or "" */

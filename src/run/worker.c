@@ -1,5 +1,5 @@
 /* worker.c - a launch of a sweep, in a process of its own: it holds a lock on every point of its own from before it
-   looks at the run file until the launch is over, so that sweeps may share a folder. */
+   looks at the run file until that is over, so that sweeps may share a folder. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -54,8 +54,12 @@ static void tell(const struct sweep_launch *c, long at, enum sweep_fate fate, lo
   snprintf(note.reason, sizeof note.reason, "%.511s", reason);
   if (c->lock[at] && lock_was_taken(c->lock[at], &ignored)) /* this one was taken for lost */
     note.fate = SWEEP_ELSEWHERE;
-  else if (fate == SWEEP_FAILED || fate == SWEEP_STOPPED)
+  else if (fate != SWEEP_FINISHED && fate != SWEEP_DIVERGED)
     claim_mark(c->lock[at], p, fate, step, note.reason);
+  if (fate > SWEEP_RUNNING) {
+    claim_release(c->lock[at], p);
+    c->lock[at] = NULL;
+  }
   if (c->fd < 0) sweep_hear(c->sweep, &note);
   while (c->fd >= 0 && write(c->fd, &note, sizeof note) < 0 && errno == EINTR) {}
 }
@@ -67,8 +71,7 @@ static void tell_progress(void *context, int run, const struct trainer *t)
   if (now - c->told[run] < TICK_MS * 1e-3) return;
   c->told[run] = now;
   tell(c, c->point_of[run], SWEEP_RUNNING, trainer_step_count(t), "");
-  claim_mark(c->lock[c->point_of[run]], launched(c, c->point_of[run]), SWEEP_RUNNING, trainer_step_count(t),
-             "");
+  if (c->fd < 0 && c->sweep->look) c->sweep->look(c->sweep->context, c->sweep, -1);
 }
 
 /* The run of a point, to be computed; 0 where there is nothing to do, which is told. */
@@ -90,7 +93,7 @@ static int enlist(struct sweep_launch *c, long at, struct launch_run *run)
     tell(c, at, fate, 0, reason);
     return 0;
   }
-  claim_mark(c->lock[at], p, SWEEP_RUNNING, 0, "");
+  tell(c, at, SWEEP_RUNNING, 0, "");
   struct config *config = sweep_config_of(p, p->path, &e);
   if (!config) {
     tell(c, at, SWEEP_FAILED, 0, e.text);
@@ -143,6 +146,7 @@ _Noreturn void sweep_work(struct sweep *s, const long *point, long count, int fd
   size_t n = (size_t)count;
   struct sweep_launch c = {.sweep = s, .fd = fd, .point = point};
   int runs = 0;
+  messages_to(NULL); /* a rank's own ear is the parent's */
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(STATUS_STOPPED);
   c.lock = memory_new(n, sizeof *c.lock);
@@ -152,7 +156,6 @@ _Noreturn void sweep_work(struct sweep *s, const long *point, long count, int fd
   for (long i = 0; i < count; i++)
     if (enlist(&c, i, &c.run[runs])) c.point_of[runs++] = i;
   launch_drive(c.run, runs, (int)s->threads, &(struct launch_ears){tell_progress, tell_end, &c});
-  for (long i = 0; i < count; i++) claim_release(c.lock[i], launched(&c, i));
   _exit(STATUS_OK); /* without the parent's buffers and exit handlers */
 }
 
@@ -172,7 +175,7 @@ static void tick(void *context, const struct trainer *t)
   if (!farm_group()->rank) claim_look_around(((struct sweep_launch *)context)->sweep);
 }
 
-/* The first of the group holds the lock. */
+/* The first of the group holds the lock. What ends one of them, wherever it is, ends this run on all, and it alone. */
 static void train(struct sweep_launch *c, const struct order *o)
 {
   struct sweep_point *p = launched(c, 0);
@@ -185,14 +188,11 @@ static void train(struct sweep_launch *c, const struct order *o)
     run->status = trainer_resume(&t, p->path, NULL, 0, &run->error);
   else
     run->status = trainer_init(&t, config, 0, &run->error);
-  int stops = 0;
-  if (!run->status) run->status = trainer_meet(t, &stops, &run->error);
   if (!run->status)
     run->status = drive(t, ((const struct train_options *)config_section(config, "train"))->max_time, tick, c,
                         &run->error);
-  else if (t)
-    trainer_abandon(t);
-  farm_group()->status = STATUS_OK; /* an end of this run alone */
+  if (comm_agree(farm_group(), NULL, &run->error)) run->status = run->error.status;
+  farm_group()->status = STATUS_OK;
   config_free(config);
 }
 
@@ -202,8 +202,6 @@ static struct order next_order(struct sweep *s, struct sweep_launch *c, long *po
     int goes = enlist(c, 0, c->run), fresh = c->run->config != NULL;
     config_free(c->run->config);
     if (goes) return (struct order){TRAIN, !fresh, *point};
-    claim_release(c->lock[0], launched(c, 0));
-    c->lock[0] = NULL;
   }
   int goes_on = claim_look_around(s) && !farm_stops();
   return (struct order){goes_on ? WAIT : END, 0, 0};
@@ -221,6 +219,7 @@ void sweep_work_together(struct sweep *s)
     struct sweep_launch c = {s, -1, &point, &lock, &run, &point_of, &told};
     own = group->rank ? (struct order){0} : next_order(s, &c, &point);
     comm_gather(group, &own, said, sizeof own);
+    farm_stops(); /* a signal to any rank is told to all */
     if (said->what == END) break;
     if (said->what == WAIT) {
       usleep(TICK_MS * 1000);
@@ -230,7 +229,6 @@ void sweep_work_together(struct sweep *s)
     point = said->point;
     train(&c, said);
     if (!group->rank) tell_end(&c, 0);
-    claim_release(lock, &s->points[point]);
   }
   for (long i = 0; group->rank && i < s->count; i++)
     if (s->points[i].fate <= SWEEP_RUNNING) claim_look(&s->points[i]);

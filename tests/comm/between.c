@@ -118,10 +118,11 @@ static void check_ring(struct device *d, long n)
   tensor_free(d, y);
 }
 
-/* Two groups, of even and odd ranks: each its own numbering. */
-static void check_split(void)
+/* Two groups, of even and odd ranks: each its own numbering; a lost rank is asked for among all, or in the group. */
+static void check_split(int own_call)
 {
-  struct comm *part = comm_split(all, all->rank % 2);
+  struct comm *part = comm_split(all, all->rank % 2, own_call);
+  must(part->ranks == 1 || (part->called == all) == !own_call, "who is asked", own_call);
   int *have = memory_new((size_t)part->ranks, sizeof *have);
   must(part->rank == all->rank / 2 && part->ranks == (all->ranks + (all->rank % 2 == 0)) / 2, "the split",
        part->ranks);
@@ -147,7 +148,7 @@ int main(int argc, char **argv)
     check_max(d, sizes[i]);
     check_ring(d, sizes[i]);
   }
-  check_split();
+  for (int own_call = 0; own_call < 2; own_call++) check_split(own_call);
   device_close(d);
   if (all->rank == 0)
     printf("%d of %d: %016llx\n", LEAVES, LEAVES % all->ranks ? 0 : LEAVES, (unsigned long long)hash);

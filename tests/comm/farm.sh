@@ -52,6 +52,16 @@ on 3 sweep.dir=bad train.on_nonfinite=fail train.lr=0.01,1e30 train.steps=20 2>e
 [ "$(grep -c 'failed: diverged' err)" = 2 ] || fail "bad: $(cat err)"
 [ "$(grep -c finished table.on)" = 2 ] || fail "bad: $(cat table.on)"
 
+# a disk that is full for the first of a group ends its runs on both, each told once; with room they are made
+# shellcheck disable=SC2016 # of the inner shell
+ranks 2 sh -c 'case $(printenv OMPI_COMM_WORLD_RANK PMI_RANK | head -n 1) in 0) ulimit -f 100 ;; esac; exec "$@"' sh \
+  "$program" sweep s.conf $small comm.ranks=2 comm.timeout=5 sweep.dir=full >full.table 2>full.err
+[ $? = 1 ] || fail "full: not exit 1: $(cat full.err)"
+[ "$(grep -c 'failed: rank 0 on .*: cannot write full/.*: File too large' full.err)" = 12 ] ||
+  fail "full: not each run once: $(cat full.err)"
+on 2 comm.ranks=2 sweep.dir=full >table.on 2>err || fail "full, with room: exit $?, $(cat err)"
+same full
+
 # --- disturbed: long points, of which rank 1 has one --------------------------------------------------------------
 printf 'preset = muon\n[train]\nlr = 0.01, 0.02\nsteps = 900\n' >s.conf
 rm -rf one
