@@ -97,11 +97,12 @@ struct train_options {
   long decay_gains;
   double grad_clip;
   long val_every, val_batches, seed;
-  long on_nonfinite;     /* stop (a diverged run, exit 0), continue, fail (exit 3) */
-  double spike;          /* loss spike: above the running median by this many running deviations; 0 off */
-  double max_time;       /* seconds; 0 none */
-  const char *init_from; /* "" or a checkpoint, or a run file whose latest checkpoint it is: its weights */
-  const char *plant;     /* "" or LAYER:HEAD:FACTOR+...: model/boost.h */
+  long on_nonfinite; /* stop (a diverged run, exit 0), continue, fail (exit 3) */
+  double spike;      /* loss spike: above the running median by this many running deviations; 0 off */
+  double max_time;   /* seconds; 0 none */
+  const char
+    *init_from;      /* "" or a checkpoint, a run file whose latest it is, or a folder of runs: its weights */
+  const char *plant; /* "" or LAYER:HEAD:FACTOR+...: model/boost.h */
 };
 struct checkpoint_options {
   long every;       /* steps; 0: only by time and at a stop */

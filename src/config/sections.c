@@ -50,8 +50,8 @@ static const struct option_row train_rows[] = {
   REAL_ROW(T, spike, "8", 0, 1e30, "1",
            "a loss this many median deviations above the running median is an event; 0: off", 0),
   TEXT_ROW(T, init_from, "",
-           "start from the weights of this checkpoint, or of this run's latest; "
-           "empty: draw them",
+           "start from the weights of this checkpoint, or of this run's latest; of a folder (a sweep's) from "
+           "those of the run there that has this run's seed; empty: draw them",
            OPTION_CONTENT | OPTION_NUMBER),
   TEXT_ROW(
     T, plant, "",

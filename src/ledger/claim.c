@@ -43,9 +43,11 @@ static int is_same_text(const char *a, const char *b) { return a && b ? !strcmp(
 int claim_is_same_comparison(const struct claim *c, const struct claim *d)
 {
   int same = claim_compared(c) == claim_compared(d) && is_same_text(c->regime, d->regime) &&
-             c->equal == d->equal && c->contrast == d->contrast && c->level == d->level;
+             is_same_text(c->start, d->start) && c->equal == d->equal && c->contrast == d->contrast &&
+             c->level == d->level;
   for (int a = 0; a < claim_compared(c) && same; a++)
-    same = is_same_text(c->arm[a].set, d->arm[a].set) && !strcmp(claim_metric(c, a), claim_metric(d, a));
+    same = is_same_text(c->arm[a].set, d->arm[a].set) && is_same_text(c->arm[a].start, d->arm[a].start) &&
+           !strcmp(claim_metric(c, a), claim_metric(d, a));
   return same;
 }
 

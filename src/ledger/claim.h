@@ -29,6 +29,7 @@ struct claim_arm {
   const char *name;   /* of a table's line: "Muon"; NULL ends the arms */
   const char *set;    /* "key=value key=value", on top of the regime; NULL: the regime as it is */
   const char *metric; /* where it is not the claim's */
+  const char *start;  /* as `set`, of the phase that the arm starts from */
 };
 enum { CLAIM_ARMS = 7 };
 
@@ -39,6 +40,9 @@ struct claim {
   /* What all arms share, as lines of a configuration ("train.lr = 0.03\n..."); no seeds: those are the rule's. NULL:
      nothing is run. */
   const char *regime;
+  /* A first phase, as lines of a configuration: every run of an arm starts from the weights at the end of one, of its
+     own seed. NULL: from weights that are drawn. */
+  const char *start;
   /* The first two are compared; where there is only one it is compared with `level`; more are shown beside. */
   struct claim_arm arm[CLAIM_ARMS + 1];
   enum equal equal;

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "ledger/arms.h"
 #include "ledger/judging.h"
 #include "ledger/registered.h"
 #include "ledger/rounds.h"
@@ -99,53 +100,6 @@ void ledger_close(struct ledger *l)
 
 /* --- planning ------------------------------------------------------------------------------------------- */
 
-/* What every run of the ledger records, so that claims can share it: a run's id does not tell what was recorded. */
-static const char recorded[] = "sweep.dir = runs/claims\n"
-                               "record.probe_every = 10\n"
-                               "record.spectra_every = 50\n"
-                               "record.pairs = 1\n"
-                               "record.bound = 1\n";
-
-struct setting {
-  struct config *config;
-  const char *origin;
-  struct error *error;
-};
-
-static int assign(void *context, const char *word)
-{
-  struct setting *s = context;
-  char key[128];
-  size_t length = strcspn(word, "=");
-  if (!*word) return STATUS_OK;
-  if (!word[length] || length >= sizeof key)
-    return error_set(s->error, STATUS_USAGE, "%s: key=value is wanted", word);
-  snprintf(key, sizeof key, "%.*s", (int)length, word);
-  return config_set(s->config, key, word + length + 1, s->origin, s->error);
-}
-
-/* The configuration of an arm, at a rate of its own where it is tuned. */
-static int arm_config(const struct ledger *l, const struct claim *claim, const struct claim_arm *arm,
-                      const char *rate, struct config *c, struct error *error)
-{
-  struct setting s = {c, arm->name, error};
-  int status = config_read(c, recorded, "ledger", error);
-  if (!status) status = config_read(c, claim->regime, claim->id, error);
-  if (!status && arm->set) status = text_split(arm->set, ' ', assign, &s);
-  for (int i = 0; i < l->assignments && !status; i++) status = config_assign(c, l->assignment[i], error);
-  if (!status && *rate) status = config_set(c, "train.lr", rate, "tuned", error);
-  if (!status && config_points(c) != 1)
-    status = error_set(error, STATUS_USAGE, "a list of values makes several runs where the claim wants one");
-  return status;
-}
-
-static int set_seeds(struct config *c, int seeds, struct error *error)
-{
-  char text[64];
-  snprintf(text, sizeof text, "train.seed=%d:%d:lin:%d", LEDGER_SEED, LEDGER_SEED + seeds - 1, seeds);
-  return config_assign(c, text, error);
-}
-
 static void keep_runs(struct entry_arm *arm, const struct sweep *s)
 {
   arm->run = memory_new((size_t)s->count + 1, sizeof *arm->run);
@@ -157,15 +111,28 @@ static void keep_runs(struct entry_arm *arm, const struct sweep *s)
   }
 }
 
+/* Without what they start from runs have no ids yet. */
+static void keep_seeds(struct entry_arm *arm, int seeds)
+{
+  arm->run = memory_new((size_t)seeds + 1, sizeof *arm->run);
+  for (arm->runs = 0; arm->runs < seeds; arm->runs++) arm->run[arm->runs].seed = LEDGER_SEED + arm->runs;
+}
+
 static int plan_arm(struct ledger *l, struct entry *x, int a, const char *rate, struct entry_arm *out,
                     int seeds, struct round *p, struct error *error)
 {
   const struct claim_arm *arm = &x->claim->arm[a];
   struct sweep s = {0};
   struct config *c = config_new();
+  int status, can_start;
   round_keep(p, c);
-  int status = arm_config(l, x->claim, arm, rate, c, error);
-  if (!status) status = set_seeds(c, seeds, error);
+  status = starts_are_done(l, x->claim, a, LEDGER_SEED, seeds, &can_start, error);
+  if (!status) status = arm_config(l, x->claim, a, rate, c, error);
+  if (!status && !can_start) {
+    keep_seeds(out, seeds);
+    return STATUS_OK;
+  }
+  if (!status) status = arm_set_seeds(c, LEDGER_SEED, seeds, error);
   if (!status) status = sweep_plan(&s, c, "claims", 1, 1, error);
   if (status) return error_prefix(error, "%s, %s", x->claim->id, arm->name);
   keep_runs(out, &s);
@@ -206,14 +173,14 @@ int ledger_plan(struct ledger *l, int stage, struct error *error)
 
 /* --- rates ---------------------------------------------------------------------------------------------- */
 
-static int add_tuned(const struct ledger *l, struct tuning *t, const struct entry *x, struct error *error)
+static int add_tuned(const struct ledger *l, struct tuning *t, struct entry *x, struct error *error)
 {
   int status = STATUS_OK;
   for (int a = 0; a < claim_compared(x->claim) && !status; a++) {
     char name[64];
     struct config *c = config_new();
     snprintf(name, sizeof name, "%s, %.40s", x->claim->id, x->claim->arm[a].name);
-    status = arm_config(l, x->claim, &x->claim->arm[a], "", c, error);
+    status = arm_config(l, x->claim, a, "", c, error);
     if (!status) status = tuning_add(t, name, c, error);
     config_free(c);
   }
@@ -245,6 +212,8 @@ static void look_at_rates(void *context, const struct sweep *s, long point)
   if (l->look) l->look(l->context, s, point);
 }
 
+static int is_tuned(const struct entry *x) { return x->claim->equal == EQUAL_TUNED && !x->lacks_start; }
+
 /* Each compared arm of the claims that want it at its best rate, by validation loss, on seeds of their own. */
 static int tune_rates(struct ledger *l, struct error *error)
 {
@@ -259,10 +228,10 @@ static int tune_rates(struct ledger *l, struct error *error)
                      .context = l};
   int status = STATUS_OK, arm = 0;
   for (int i = 0; i < l->entries && !status; i++)
-    if (l->entry[i].claim->equal == EQUAL_TUNED) status = add_tuned(l, &t, &l->entry[i], error);
+    if (is_tuned(&l->entry[i])) status = add_tuned(l, &t, &l->entry[i], error);
   if (!status && t.arms) status = tuning_run(&t, error);
   for (int i = 0; i < l->entries && !status; i++)
-    for (int a = 0; l->entry[i].claim->equal == EQUAL_TUNED && a < claim_compared(l->entry[i].claim); a++)
+    for (int a = 0; is_tuned(&l->entry[i]) && a < claim_compared(l->entry[i].claim); a++)
       keep_rates(&l->entry[i], &t.arm[arm++], a);
   tuning_free(&t);
   return status;
@@ -294,9 +263,12 @@ static int plan_runs(void *context, struct round *p, int again, struct error *er
 
 int ledger_run(struct ledger *l, struct error *error)
 {
-  int status = tune_rates(l, error), failed = 0;
+  int failed = 0, status = starts_run(l, TUNING_SEED, TUNING_SEEDS, 1, &failed, error);
+  if (!status) status = tune_rates(l, error);
   for (int stage = 0; stage < l->stages && is_open(l) && !status; stage++) {
     struct round p;
+    status = starts_run(l, LEDGER_SEED, stage_seeds[stage], 0, &failed, error);
+    if (status) break;
     status = round_run(&p, plan_runs, &(struct stage){l, stage}, error);
     if (status == STATUS_FAIL && !*error->text)
       failed = 1, status = STATUS_OK; /* some runs: their claims say so */
@@ -305,15 +277,4 @@ int ledger_run(struct ledger *l, struct error *error)
   }
   judge_family(l);
   return status ? status : failed ? STATUS_FAIL : STATUS_OK;
-}
-
-void ledger_settings(const struct ledger *l, struct buffer *out)
-{
-  struct config *c = config_new();
-  struct config_entry x;
-  buffer_add(out, "%s", "");
-  for (int i = 0; i < l->assignments; i++)
-    if (!config_assigned(c, l->assignment[i], &x) || !(x.row->flags & OPTION_FREE))
-      buffer_add(out, "%s%s", out->length ? " " : "", l->assignment[i]);
-  config_free(c);
 }

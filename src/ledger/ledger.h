@@ -63,6 +63,7 @@ struct entry { /* a claim and what came of it */
   int silent;       /* every run of both arms gave one and the same value: no spike anywhere, say */
   int diverged;     /* seeds left out because a run diverged, */
   int left_out;     /* or has no finite value, or none above zero for a ratio */
+  int lacks_start;  /* no rates can be chosen: what the arms start from could not be done */
   char failed[256]; /* a run that could not be done; "" */
 };
 
@@ -77,7 +78,8 @@ struct ledger {
   /* Heard by the sweeps: see sweep.h. Before each stage `begin` tells its number from 0, its seeds, and how many runs
      there are in all and how many of them are done; any may be NULL. */
   void (*begin)(void *context, const struct ledger *, int stage, const struct sweep *);
-  void (*tune)(void *context, const struct sweep *); /* a round of runs that rates are chosen on */
+  void (*start)(void *context, const struct sweep *); /* runs that others start from */
+  void (*tune)(void *context, const struct sweep *);  /* a round of runs that rates are chosen on */
   void (*look)(void *context, const struct sweep *, long point);
   void (*say)(void *context, const struct sweep *, long point, long count, const char *line);
   void *context;

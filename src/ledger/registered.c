@@ -15,6 +15,9 @@ void registered_hash(const struct claim *c, char out[16])
   buffer_add(&b, "regime %s\nequal %s\n", c->regime ? c->regime : "-", equal_name(c->equal));
   for (int a = 0; c->regime && c->arm[a].name; a++)
     buffer_add(&b, "arm %s; %s\n", c->arm[a].set ? c->arm[a].set : "-", claim_metric(c, a));
+  if (c->start) buffer_add(&b, "start %s\n", c->start);
+  for (int a = 0; c->start && c->arm[a].name; a++)
+    buffer_add(&b, "from %s\n", c->arm[a].start ? c->arm[a].start : "-");
   if (c->equal == EQUAL_TUNED)
     buffer_add(&b, "tuned by %s over train.lr, %d values a factor %g apart, at most %d, seeds %d from %d\n",
                TUNING_METRIC, TUNING_START, TUNING_FACTOR, TUNING_MOST, TUNING_SEEDS, TUNING_SEED);

@@ -47,8 +47,8 @@ int ledger_replicate(struct ledger *l, const struct claim_row *rows, const char 
     status = ledger_open(&other, rows, id, ids, error);
   if (ids && !status) {
     other.stages = l->stages, other.jobs = l->jobs;
-    other.begin = l->begin, other.tune = l->tune, other.look = l->look, other.say = l->say,
-    other.context = l->context;
+    other.begin = l->begin, other.start = l->start, other.tune = l->tune, other.look = l->look,
+    other.say = l->say, other.context = l->context;
     other.assignment = w.word, other.assignments = w.count;
     status = run ? ledger_run(&other, error) : ledger_plan(&other, 0, error);
     if (!status && run) ledger_recall(&other);

@@ -98,9 +98,10 @@ static json_t *arm_json(const struct entry *x, int a)
                                           (json_int_t)run->seed, "state", sweep_fate_name(run->fate), "value",
                                           run->value.has ? json_number(run->value.value) : json_null()));
   }
-  return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o}", "name", json_text(arm->name), "set", json_text(arm->set),
-                   "metric", json_text(claim_metric(x->claim, a)), "compared", a < claim_compared(x->claim),
-                   "mean", interval_json(&x->arm[a].mean), "runs", runs);
+  return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "name", json_text(arm->name), "set",
+                   json_text(arm->set), "start", json_text(arm->start), "metric",
+                   json_text(claim_metric(x->claim, a)), "compared", a < claim_compared(x->claim), "mean",
+                   interval_json(&x->arm[a].mean), "runs", runs);
 }
 
 static json_t *former_json(const struct former *f)
@@ -175,6 +176,7 @@ static json_t *entry_json(const struct ledger *l, const struct entry *x)
   json_object_set_new(out, "explored", json_text(c->explored));
   json_object_set_new(out, "revised", json_text(c->revised));
   json_object_set_new(out, "regime", json_text(c->regime));
+  json_object_set_new(out, "start", json_text(c->start));
   json_object_set_new(out, "settings", json_text(settings.text));
   json_object_set_new(out, "rule", json_integer(LEDGER_RULE));
   json_object_set_new(out, "registered", json_text(x->registered));
@@ -215,9 +217,12 @@ static void add_arms(struct buffer *b, const struct entry *x)
   for (int a = 0; a < claim_arms(x->claim); a++) {
     const struct entry_arm *arm = &x->arm[a];
     const char *rate = a < 2 ? x->rates.best[a] : "";
-    buffer_add(b, "| %s | `%s`%s%s | %d | %s | ", x->claim->arm[a].name,
+    const char *start = x->claim->arm[a].start;
+    buffer_add(b, "| %s | `%s`%s%s", x->claim->arm[a].name,
                x->claim->arm[a].set ? x->claim->arm[a].set : "the regime", *rate ? ", tuned: train.lr=" : "",
-               rate, arm->mean.n, tell_interval(&arm->mean, mean));
+               rate);
+    if (start) buffer_add(b, ", from `%s`", start);
+    buffer_add(b, " | %d | %s | ", arm->mean.n, tell_interval(&arm->mean, mean));
     add_runs(b, arm);
     buffer_add(b, " |\n");
   }
@@ -257,6 +262,7 @@ static void add_entry(struct buffer *b, const struct entry *x)
              "claims %s`\n\n```ini\n%s```\n\n",
              x->registered, LEDGER_SEED, LEDGER_SEED + x->arm[0].runs - 1,
              c->explored ? c->explored : "none.", c->id, c->regime);
+  if (c->start) buffer_add(b, "starting from the end, by equal seed, of\n\n```ini\n%s```\n\n", c->start);
   add_arms(b, x);
   buffer_add(b, "\n");
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "numerics/slab.h"
@@ -36,6 +37,7 @@ long plan_trainers(const struct plan *plan) { return (long)plan->count; }
 struct keying {
   struct buffer text;
   const char *data; /* the source's name: all its options decide about its content */
+  int by_seed;      /* each starts from another run */
 };
 
 static int is_in_section(const char *key, const char *section)
@@ -48,15 +50,17 @@ static int add_key(void *context, const struct config_entry *x)
 {
   struct keying *k = context;
   int of_data = is_in_section(x->key, "data") || is_in_section(x->key, k->data);
-  int of_structure =
-    !(x->row->flags & OPTION_FREE) && x->row->type != OPTION_REAL && strcmp(x->key, "train.seed");
+  int of_structure = !(x->row->flags & OPTION_FREE) && x->row->type != OPTION_REAL &&
+                     (k->by_seed || strcmp(x->key, "train.seed"));
   if (x->used && (of_data || of_structure)) buffer_add(&k->text, "%s=%s\n", x->key, x->value);
   return 0;
 }
 
 static uint64_t structure_of(const struct config *c)
 {
-  struct keying k = {.data = ((const struct top_options *)config_section(c, ""))->data};
+  struct keying k = {.data = ((const struct top_options *)config_section(c, ""))->data,
+                     .by_seed =
+                       file_is_folder(((const struct train_options *)config_section(c, "train"))->init_from)};
   config_each(c, add_key, &k);
   uint64_t key = XXH3_64bits(k.text.text, k.text.length);
   memory_free(k.text.text);

@@ -59,7 +59,8 @@ static int init_weights(struct trainer *t, struct error *e)
   if (o && o->has_state)
     t->start_content = o->start_content;
   else
-    status = start_from(&t->model, t->train->init_from, o ? &o->start_content : NULL, &t->start_content, e);
+    status = start_from(&t->model, t->train->init_from, t->train->seed, o ? &o->start_content : NULL,
+                        &t->start_content, e);
   if (!status) status = boost_heads(&t->model, t->train->plant, e);
   if (!status) model_begin(&t->model);
   return status;

@@ -1,9 +1,51 @@
 #include "run/start.h"
 
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
 #include <xxhash.h>
 
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
 #include "run/origin.h"
 #include "storage/recorder.h"
+
+/* Does the file tell of a run that is over and has this seed? */
+static int is_of_seed(const char *path, long seed)
+{
+  struct run_file *r;
+  if (run_peek(&r, path, NULL)) return 0;
+  const char *own = run_parameter(r, "train.seed");
+  int is_over = !strcmp(run_state(r), "finished") || !strcmp(run_state(r), "diverged");
+  int found = is_over && own && strtol(own, NULL, 10) == seed;
+  run_close(r);
+  return found;
+}
+
+/* The run in a folder that has this seed. */
+static int find_seed(const char *folder, long seed, struct buffer *path, struct error *e)
+{
+  DIR *d = opendir(folder);
+  int status = STATUS_OK;
+  for (struct dirent *entry; d && !status && (entry = readdir(d));) {
+    struct buffer one = {0};
+    buffer_add(&one, "%s/%s", folder, entry->d_name);
+    if (!text_ends_with(one.text, ".h5") || !is_of_seed(one.text, seed)) {
+      memory_free(one.text);
+    } else if (path->text) {
+      status = error_set(e, STATUS_USAGE, "train.init_from: %s and %s both have train.seed = %ld", path->text,
+                         one.text, seed);
+      memory_free(one.text);
+    } else
+      *path = one;
+  }
+  if (d) closedir(d);
+  if (!status && !path->text)
+    status = error_set(e, STATUS_USAGE, "train.init_from: %s has no run with train.seed = %ld that is over",
+                       folder, seed);
+  return status;
+}
 
 int start_state(const char *path, struct checkpoint *c, struct error *e)
 {
@@ -15,12 +57,10 @@ int start_state(const char *path, struct checkpoint *c, struct error *e)
   return status;
 }
 
-int start_from(struct model *m, const char *path, const uint64_t *expected, uint64_t *content,
-               struct error *e)
+static int take(struct model *m, const char *path, const uint64_t *expected, uint64_t *content,
+                struct error *e)
 {
   struct checkpoint c = {0};
-  *content = 0;
-  if (!*path) return STATUS_OK;
   int status = start_state(path, &c, e);
   for (int i = 0; !status && i < m->params.count; i++) {
     struct param *p = m->params.list[i];
@@ -40,4 +80,16 @@ int start_from(struct model *m, const char *path, const uint64_t *expected, uint
   if (!status && expected && *expected != *content)
     status = error_set(e, STATUS_USAGE, "%s: not the weights that this run started from", path);
   return status ? error_prefix(e, "train.init_from") : STATUS_OK;
+}
+
+int start_from(struct model *m, const char *from, long seed, const uint64_t *expected, uint64_t *content,
+               struct error *e)
+{
+  struct buffer path = {0};
+  *content = 0;
+  if (!*from) return STATUS_OK;
+  int is_folder = file_is_folder(from), status = is_folder ? find_seed(from, seed, &path, e) : STATUS_OK;
+  if (!status) status = take(m, is_folder ? path.text : from, expected, content, e);
+  memory_free(path.text);
+  return status;
 }

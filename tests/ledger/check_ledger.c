@@ -384,7 +384,10 @@ START_TEST(rows_are_sound)
     ck_assert_msg(!strstr(c->regime, "override.match") || c->equal == EQUAL_RMS || c->equal == EQUAL_NORM,
                   "%s: equal %s, and updates are matched", c->id, equal_name(c->equal));
     ck_assert_msg(c->equal != EQUAL_TUNED || claim_compared(c) == 2, "%s: two arms are tuned", c->id);
-    ck_assert_msg(!strstr(c->regime, "seed"), "%s: the seeds are the rule's", c->id);
+    ck_assert_msg(!strstr(c->regime, "seed") && !(c->start && strstr(c->start, "seed")),
+                  "%s: the seeds are the rule's", c->id);
+    for (int a = 0; a < claim_arms(c); a++)
+      ck_assert_msg(c->start || !c->arm[a].start, "%s: an arm's first phase, and the claim has none", c->id);
     /* a run's id does not tell what was recorded, so that claims that share a run must record the same */
     ck_assert_msg(!strstr(c->regime, "record.") || strstr(c->regime, "record.level"), "%s: records", c->id);
     ck_assert_msg(c->matters > (c->contrast == CONTRAST_RATIO), "%s: what matters is %g", c->id, c->matters);
@@ -739,6 +742,104 @@ START_TEST(tuned_arms)
 }
 END_TEST
 
+/* --- arms that start from other runs ----------------------------------------------------------------------- */
+
+#define PHASES \
+  .start = TINY, .equal = EQUAL_RATE, \
+  .arm = {{.name = "A", .start = "train.lr=0.003"}, \
+          {.name = "B", .set = "optimizer=sgd", .start = "train.lr=0.03"}, \
+          {.name = "C", .set = "optimizer=sgd", .start = "train.lr=0.003"}}
+static const struct claim_row phase_rows[] = {
+  CLAIM(0.2, .id = "phases", PHASES, .metric = "val_loss:0-0:mean"),
+  CLAIM(0.2, .id = "without", RATES(0.003), .metric = "loss"),
+  CLAIM(0.2, .id = "tuned-phases", .start = TINY, .equal = EQUAL_TUNED,
+        .arm = {{.name = "A"}, {.name = "B", .start = "train.lr=0.03"}}, .metric = "lr",
+        .prediction = PREDICT_LESS),
+  {0}};
+
+#define LOST .start = TINY "train.lr = 1e30\ntrain.on_nonfinite = fail\n"
+static const struct claim_row lost_rows[] = {
+  CLAIM(0.2, .id = "lost", LOST, .arm = {{.name = "A"}}, .metric = "loss"),
+  CLAIM(0.2, .id = "lost-tuned", LOST, .equal = EQUAL_TUNED, .arm = {{.name = "A"}, {.name = "B"}},
+        .metric = "loss"),
+  CLAIM(0.2, .id = "not-lost", RATES(0.003), .metric = "loss"),
+  {0}};
+
+/* The last value of a series, or the first. */
+static double end_of(const char *path, const char *series, int first)
+{
+  struct run_file *file;
+  struct run_series s;
+  struct error e = {0};
+  ck_assert_msg(!run_open(&file, path, &e) && !run_read(file, series, &s, &e), "%s", e.text);
+  double value = s.value[first ? 0 : s.rows - 1];
+  run_series_free(&s);
+  run_close(file);
+  return value;
+}
+
+/* Every run begins where that of its seed in the arm's first phase ended, which has the arm's own settings; arms whose
+   first phases are alike share them. */
+START_TEST(two_phases)
+{
+  char folder[FOLDER_PATH], where[64], *path, *text;
+  struct ledger l;
+  struct error e = {0};
+  size_t length;
+  folder_make(folder);
+  snprintf(where, sizeof where, "sweep.dir=%s/runs", folder);
+  ck_assert_int_eq(ledger_open(&l, phase_rows, NULL, 0, &e), STATUS_OK);
+  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where}, l.assignments = 1;
+  ck_assert_msg(ledger_plan(&l, 1, &e) == STATUS_OK, "%s", e.text); /* nothing to start from, and no id */
+  ck_assert(l.entry[0].arm[2].runs == 6 && l.entry[0].arm[2].run[5].seed == LEDGER_SEED + 5 &&
+            !*l.entry[0].arm[2].run[5].id);
+  ck_assert_msg(ledger_run(&l, &e) == STATUS_OK, "%s", e.text);
+  char from[3][4096] = {""};
+  for (int a = 0; a < 3; a++)
+    for (int k = 0; k < 6; k++) {
+      const struct entry_run *run = &l.entry[0].arm[a].run[k];
+      struct run_file *file;
+      struct sweep s = {0};
+      struct config *c = config_new();
+      ck_assert_int_eq(run->fate, SWEEP_FINISHED);
+      ck_assert(!run_open(&file, run->path, &e));
+      snprintf(from[a], sizeof *from, "%s", run_parameter(file, "train.init_from"));
+      run_close(file);
+      ck_assert(!config_read(c, TINY "record.probe_every = 10\n", "test", &e));
+      snprintf(where, sizeof where, "train.lr=%s", a == 1 ? "0.03" : "0.003");
+      ck_assert(!config_assign(c, where, &e) && !config_set(c, "sweep.dir", from[a], "test", &e));
+      snprintf(where, sizeof where, "train.seed=%ld", run->seed);
+      ck_assert(!config_assign(c, where, &e) && !sweep_plan(&s, c, "test", 1, 1, &e));
+      ck_assert_int_eq(s.points->fate, SWEEP_FINISHED);
+      ck_assert(end_of(run->path, "val_loss", 1) == end_of(s.points->path, "val_loss", 0));
+      sweep_free(&s);
+      config_free(c);
+    }
+  ck_assert_str_eq(from[0], from[2]);
+  ck_assert_str_ne(from[0], from[1]);
+  ck_assert(l.entry[2].rates.end[0] == TUNING_BRACKETED && l.entry[2].judgement.effect.n == 6);
+  ck_assert_msg(tell_readmes(&l, folder, &e) == STATUS_OK, "%s", e.text);
+  snprintf(where, sizeof where, "%s/0-test/README.md", folder);
+  path = where;
+  ck_assert(!file_read(path, &text, &length, &e));
+  ck_assert_msg(strstr(text, "starting from") &&
+                  strstr(text, "| B | `optimizer=sgd`, from `train.lr=0.03` | 6 |"),
+                "%s", text);
+  memory_free(text);
+  ledger_close(&l);
+  /* where a first phase cannot be had its claims say so, and the others are settled */
+  ck_assert_int_eq(ledger_open(&l, lost_rows, NULL, 0, &e), STATUS_OK);
+  snprintf(where, sizeof where, "sweep.dir=%s/lost", folder);
+  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where}, l.assignments = 1;
+  ck_assert_msg(ledger_run(&l, &e) == STATUS_FAIL && !*e.text, "%s", e.text);
+  ck_assert(l.entry[0].judgement.verdict == VERDICT_FEW_SEEDS && l.entry[0].judgement.settled);
+  ck_assert(l.entry[1].judgement.verdict == VERDICT_INCONCLUSIVE && strstr(l.entry[1].failed, "starts from"));
+  ck_assert(l.entry[2].judgement.effect.n == 6 && !*l.entry[2].failed);
+  ledger_close(&l);
+  folder_remove(folder);
+}
+END_TEST
+
 START_TEST(predictions_in_words)
 {
   static const struct {
@@ -856,6 +957,7 @@ int main(void)
   tcase_add_test(c, all_is_planned);
   tcase_add_test(c, what_counts_in_a_claim);
   tcase_add_test(c, tuned_arms);
+  tcase_add_test(c, two_phases);
   tcase_add_test(c, predictions_in_words);
   tcase_add_test(c, all_verdicts_make_a_table);
   if (!system("gnuplot --version >/dev/null 2>&1")) tcase_add_test(c, axis_of_one_run);

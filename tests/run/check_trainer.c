@@ -672,6 +672,47 @@ START_TEST(many_layers_of_mixed_optimisers)
 }
 END_TEST
 
+/* Of a folder the run that has the seed and is over: to the bits of one that names it. */
+START_TEST(start_from_a_folder)
+{
+  char settings[512], pre[300], id[2][16];
+  struct error e = {0};
+  snprintf(pre, sizeof pre, "%s/pre", folder);
+  for (int seed = 1; seed <= 3; seed++) {
+    char name[16];
+    snprintf(settings, sizeof settings, "preset=adam train.steps=%d train.seed=%d", 2 + seed, seed);
+    snprintf(name, sizeof name, "p%d", seed);
+    driven(name, settings);
+  }
+  snprintf(settings, sizeof settings, "preset=muon train.seed=2 train.init_from=%s", path("p2"));
+  driven("named", settings);
+  shell("mkdir %s; cp -r %s/p1.* %s/p2.* %s", pre, folder, folder, pre);
+  snprintf(settings, sizeof settings, "preset=adam train.steps=9 train.seed=3 record.path=%s/part.h5", pre);
+  struct config *c = configured(settings);
+  struct trainer *t = started(c, 0);
+  trainer_abandon(t); /* its file is there, and not finished */
+  config_free(c);
+  snprintf(settings, sizeof settings, "preset=muon train.seed=2 train.init_from=%s", pre);
+  driven("found", settings);
+  snprintf(id[0], sizeof *id, "%s", id_of("named"));
+  snprintf(id[1], sizeof *id, "%s", id_of("found"));
+  ck_assert_str_eq(id[0], id[1]);
+  check_same("named", "found");
+  ck_assert(first_val("found") == first_val("named"));
+  static const char *const said[] = {"has no run with train.seed = 3 that is over",
+                                     "both have train.seed = 2"};
+  for (int i = 0; i < 2; i++) {
+    snprintf(settings, sizeof settings, "preset=muon train.seed=%d train.init_from=%s", 3 - i, pre);
+    c = configured(settings);
+    e = (struct error){0};
+    ck_assert_int_eq(trainer_init(&t, c, TRAINER_NO_RECORD, &e), STATUS_USAGE);
+    ck_assert_msg(!strncmp(e.text, "train.init_from: ", 17) && strstr(e.text, said[i]), "%s", e.text);
+    config_free(c);
+    shell("cp %s/p2.h5 %s/twin.h5", folder, pre);
+  }
+}
+END_TEST
+
 /* The weights that a run starts from count by their content; once it has a checkpoint they are not needed. */
 START_TEST(resume_and_the_first_weights)
 {
@@ -1193,6 +1234,7 @@ static void add_on_disk(TCase *k)
   tcase_add_test(k, looks_at_weights_that_stay);
   tcase_add_test(k, order_of_stabilizers);
   tcase_add_test(k, start_from_a_run);
+  tcase_add_test(k, start_from_a_folder);
   tcase_add_test(k, the_last_step_has_a_row);
   tcase_add_test(k, start_with_another_stabiliser);
   tcase_add_test(k, weights_at_the_start_are_part_of_the_id);

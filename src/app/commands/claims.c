@@ -54,27 +54,36 @@ static void begin(void *context, const struct ledger *l, int stage, const struct
           stage_seeds[stage], open, text_s(open), s->count, text_s(s->count), done);
 }
 
-static void tune(void *context, const struct sweep *s)
+static long count_done(const struct sweep *s)
 {
   long done = 0;
-  (void)context;
   for (long i = 0; i < s->count; i++) done += s->points[i].fate > SWEEP_RUNNING;
+  return done;
+}
+
+static void start(void *context, const struct sweep *s)
+{
+  (void)context;
+  message("first phases: %ld run%s that others start from, %ld of them done before", s->count,
+          text_s(s->count), count_done(s));
+}
+
+static void tune(void *context, const struct sweep *s)
+{
+  (void)context;
   message("rates: %ld run%s on seeds from %d, %ld of them done before", s->count, text_s(s->count),
-          TUNING_SEED, done);
+          TUNING_SEED, count_done(s));
 }
 
 static void look(void *context, const struct sweep *s, long point)
 {
   const struct options *a = context;
-  long over = 0;
   if (point < 0) return;
   const struct sweep_point *p = &s->points[point];
   if (p->fate == SWEEP_FAILED)
     message("%s %s failed: %s", p->id, p->label, p->reason);
-  else if (!a->quiet) {
-    for (long i = 0; i < s->count; i++) over += s->points[i].fate > SWEEP_RUNNING;
-    message("%ld/%ld %s %s %s", over, s->count, p->id, sweep_fate_name(p->fate), p->label);
-  }
+  else if (!a->quiet)
+    message("%ld/%ld %s %s %s", count_done(s), s->count, p->id, sweep_fate_name(p->fate), p->label);
 }
 
 /* --- results -------------------------------------------------------------------------------------------- */
@@ -113,7 +122,7 @@ static int settle(struct ledger *l, const struct options *a, struct error *error
   if (a->report && gnuplot_scripts(NULL, scripts, error)) return error->status;
   if (farm_tells()) l->look = look;
   l->context = (void *)(uintptr_t)a;
-  if (!a->quiet && farm_tells()) l->begin = begin, l->tune = tune;
+  if (!a->quiet && farm_tells()) l->begin = begin, l->start = start, l->tune = tune;
   int status = STATUS_OK;
   for (int i = 0; i < a->replicate.count && !status; i++)
     status = ledger_replicate(l, claim_rows, a->replicate.word[i], 0, error);
