@@ -114,6 +114,14 @@ static void set_defaults(const struct line *l, void *request, int argc)
   }
 }
 
+/* Is it one of the row's choices? */
+static int is_choice(const struct option_row *row, const char *text, struct error *e)
+{
+  long any;
+  const struct option_row one = {.type = OPTION_CHOICE, .choices = row->choices};
+  return option_parse(&one, &any, text, e);
+}
+
 static int take(const struct line *l, int i, void *request, char *text, struct error *e)
 {
   const struct option_row *row = &l->option[i]->row;
@@ -121,9 +129,7 @@ static int take(const struct line *l, int i, void *request, char *text, struct e
   if (row->flags & OPTION_MANY) {
     struct words *w = words_at(row, request);
     w->word[w->count++] = text;
-    long any;
-    const struct option_row one = {.type = OPTION_CHOICE, .choices = row->choices};
-    if (row->choices) status = option_parse(&one, &any, text, e);
+    if (row->choices) status = is_choice(row, text, e);
   } else
     status = option_parse(row, request,
                           text                       ? text
@@ -152,6 +158,10 @@ static int refuse(const struct line *l, int code, const char *word, struct error
 {
   int i = place_of(l, optopt);
   const char *command = l->command->name;
+  if (code == ':' && l->option[i]->row.choices) {
+    is_choice(&l->option[i]->row, "", e);
+    return error_prefix(e, "%s --%s", command, l->name[i]);
+  }
   if (code == ':')
     return error_set(e, STATUS_USAGE, "%s --%s: %s is wanted", command, l->name[i], l->option[i]->argument);
   if (i >= 0) return error_set(e, STATUS_USAGE, "%s --%s: takes no argument", command, l->name[i]);

@@ -117,6 +117,7 @@ wrong "plot --figure: 'los' is not one of logits, " plot --figure los done.h5
 wrong "did you mean 'loss'?" plot --figure los done.h5
 wrong "show --of: METRIC,... is wanted" show done.h5 --of
 wrong "sweep --jobs: N is wanted" sweep several.conf -j
+wrong "eval --decode: '' is not one of materialised, absorbed" eval done.h5 --decode
 wrong "doctor: 'me': no arguments, please" doctor me
 choices=0
 for command in $("$program" list command | awk '{ print $1 }'); do # every option that has choices knows them
