@@ -7,12 +7,11 @@
 #include "base/memory.h"
 #include "ledger/rounds.h"
 
-/* What every run of the ledger records, so that claims can share it: a run's id does not tell what was recorded. */
-static const char recorded[] = "sweep.dir = runs/claims\n"
-                               "record.probe_every = 10\n"
-                               "record.spectra_every = 50\n"
-                               "record.pairs = 1\n"
-                               "record.bound = 1\n";
+const char ledger_records[] = "sweep.dir = runs/claims\n"
+                              "record.probe_every = 10\n"
+                              "record.spectra_every = 50\n"
+                              "record.pairs = 1\n"
+                              "record.bound = 1\n";
 
 struct setting {
   struct config *config;
@@ -37,7 +36,7 @@ static int read_settings(const struct ledger *l, const struct claim *claim, cons
                          const char *regime, const char *set, struct config *c, struct error *error)
 {
   struct setting s = {c, arm, error};
-  int status = config_read(c, recorded, "ledger", error);
+  int status = config_read(c, ledger_records, "ledger", error);
   if (!status) status = config_read(c, regime, claim->id, error);
   if (!status && set) status = text_split(set, ' ', assign, &s);
   for (int i = 0; i < l->assignments && !status; i++) status = config_assign(c, l->assignment[i], error);

@@ -6,6 +6,9 @@
 #define MAXLOGIT_ARMS_H
 #include "ledger/ledger.h"
 
+/* What every run of the ledger records, so that claims can share it: a run's id does not tell what was recorded. Its
+   first line says where the runs lie. */
+extern const char ledger_records[];
 /* Of arm a, at a rate of its own where it is tuned ("": at its regime's). */
 int arm_config(const struct ledger *, const struct claim *, int a, const char *rate, struct config *,
                struct error *);

@@ -35,6 +35,19 @@ static json_t *load(const struct ledger *l)
   return all;
 }
 
+int ledger_read(const char *name, json_t **all, char **path, struct error *error)
+{
+  json_error_t wrong;
+  struct buffer b = {0};
+  buffer_add(&b, file_is_folder(name) ? "%s/claims.json" : "%s", name);
+  *path = b.text;
+  *all = json_load_file(*path, 0, &wrong);
+  if (json_is_array(*all) && json_is_string(json_object_get(json_array_get(*all, 0), "verdict")))
+    return STATUS_OK;
+  return error_set(error, STATUS_USAGE, "%s is no ledger: claims.json beside a ledger's runs is wanted",
+                   *path);
+}
+
 static const char *text_at(const json_t *o, const char *key)
 {
   const char *text = json_string_value(json_object_get(o, key));

@@ -1,8 +1,10 @@
 #include "ledger/page.h"
 
 #include <ctype.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -10,8 +12,21 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "ledger/arms.h"
+#include "ledger/keep.h"
 #include "ledger/tell.h"
 #include "storage/provenance.h"
+
+/* One page of one ledger or two, each as its file has it. */
+struct sheet {
+  const struct ledger *ledger;
+  json_t *own;             /* its entries, in their order */
+  json_t *other;           /* another ledger's, or NULL */
+  char name[2][64], *path; /* of what each was trained on; the other's file */
+  struct buffer b;
+};
+
+/* --- text ------------------------------------------------------------------------------------------------ */
 
 static void add_text(struct buffer *b, const char *text)
 {
@@ -32,6 +47,83 @@ static void add_element(struct buffer *b, const char *tag, const char *text)
   buffer_add(b, "</%.*s>", (int)strcspn(tag, " "), tag);
 }
 
+static const char *text_at(const json_t *o, const char *key)
+{
+  const char *text = json_string_value(json_object_get(o, key));
+  return text ? text : "";
+}
+
+/* What is not finite is a text in JSON. */
+static double number_at(const json_t *o, const char *key)
+{
+  const json_t *x = json_object_get(o, key);
+  return json_is_number(x)   ? json_number_value(x)
+         : json_is_string(x) ? strtod(json_string_value(x), NULL)
+                             : NAN;
+}
+
+static struct interval interval_in(const json_t *o, const char *key)
+{
+  const json_t *i = json_object_get(o, key);
+  return (struct interval){(int)json_integer_value(json_object_get(i, "n")), number_at(i, "mean"),
+                           number_at(i, "lo"), number_at(i, "hi")};
+}
+
+/* What a ledger was trained on, in a word: a text's file, or the built-in chain. */
+static void name_ledger(const char *settings, char out[64])
+{
+  const char *path = strstr(settings, "data.path=");
+  char *copy = path ? memory_text(path + strlen("data.path=")) : NULL;
+  if (copy) copy[strcspn(copy, " ")] = 0;
+  snprintf(out, 64, "%.63s", copy ? text_file_name(copy) : "built-in chain");
+  memory_free(copy);
+}
+
+/* Where that does not tell two of them apart, by all that their runs were given. */
+static void name_ledgers(struct sheet *s)
+{
+  const char *settings[2] = {text_at(json_array_get(s->own, 0), "settings"),
+                             text_at(json_array_get(s->other, 0), "settings")};
+  for (int k = 0; k < 2; k++) name_ledger(settings[k], s->name[k]);
+  for (int k = 0, same = s->other && !strcmp(s->name[0], s->name[1]); k < 2 && same; k++)
+    if (*settings[k]) snprintf(s->name[k], sizeof s->name[k], "%.63s", settings[k]);
+}
+
+/* A word that a shell takes as it is. */
+static void add_word(struct buffer *b, const char *word)
+{
+  int plain =
+    strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=+,-%") == strlen(word);
+  buffer_add(b, plain ? " " : " '");
+  add_text(b, word);
+  buffer_add(b, plain ? "" : "'");
+}
+
+/* Lines of a configuration, "key = value", or words "key=value", as words. */
+static void add_words(struct buffer *b, const char *settings)
+{
+  struct buffer word = {0};
+  for (const char *at = settings;; at++) {
+    int is_end = !*at || *at == '\n' || (*at == ' ' && at[1] != '=' && (at == settings || at[-1] != '='));
+    if (is_end && word.length) {
+      add_word(b, word.text);
+      word.length = 0;
+    } else if (!is_end && *at != ' ')
+      buffer_add(&word, "%c", *at);
+    if (!*at) break;
+  }
+  memory_free(word.text);
+}
+
+/* --- verdicts ------------------------------------------------------------------------------------------------ */
+
+static enum verdict verdict_at(const json_t *x)
+{
+  enum verdict v = 0;
+  while (v < VERDICT_OPEN && strcmp(verdict_name(v), text_at(x, "verdict")) != 0) v++;
+  return v;
+}
+
 static void add_verdict(struct buffer *b, enum verdict v)
 {
   char tag[32];
@@ -39,147 +131,317 @@ static void add_verdict(struct buffer *b, enum verdict v)
   add_element(b, tag, verdict_name(v));
 }
 
-static void add_table(struct buffer *b, const struct ledger *l)
+static const json_t *own_of(const struct sheet *s, int i) { return json_array_get(s->own, (size_t)i); }
+
+/* The same claim in the other ledger; NULL: it is not there. */
+static const json_t *other_of(const struct sheet *s, int i)
 {
-  char effect[128], what[128];
-  buffer_add(b, "<table class=\"all\"><thead><tr><th>claim</th><th></th><th>verdict</th><th>effect</th>"
-                "<th>n</th></tr></thead><tbody>\n");
-  for (int i = 0; i < l->entries; i++) {
-    const struct entry *x = &l->entry[i];
-    struct interval e = entry_effect(x);
-    buffer_add(b, "<tr><td><a href=\"#%s\">%s</a></td>", x->claim->id, x->claim->id);
-    add_element(b, "td", x->claim->sentence);
-    buffer_add(b, "<td>");
-    add_verdict(b, x->judgement.verdict);
-    buffer_add(b, "</td><td class=\"n\">");
-    if (claim_compared(x->claim)) {
-      buffer_add(b, x->claim->contrast == CONTRAST_RATIO ? "\303\227 " : "");
-      add_text(b, tell_interval(&e, effect));
-      buffer_add(b, "<br/>");
-      add_element(b, "span class=\"what\"", contrast_text(x->claim, what, sizeof what));
-      buffer_add(b, "</td><td class=\"n count\">%d</td></tr>\n", e.n);
-    } else
-      buffer_add(b, "</td><td></td></tr>\n");
+  for (size_t k = 0; k < json_array_size(s->other); k++) {
+    const json_t *x = json_array_get(s->other, k);
+    if (!strcmp(text_at(x, "id"), s->ledger->entry[i].claim->id)) return x;
+  }
+  return NULL;
+}
+
+static int differ(const json_t *a, const json_t *b) { return b && verdict_at(a) != verdict_at(b); }
+
+/* What the filter goes by: k0 and so on, the verdicts of either ledger, and kd where they differ. */
+static void add_kinds(struct sheet *s, int i)
+{
+  const json_t *own = own_of(s, i), *other = other_of(s, i);
+  buffer_add(&s->b, "c k%d", (int)verdict_at(own));
+  if (differ(own, other)) buffer_add(&s->b, " k%d kd", (int)verdict_at(other));
+}
+
+static int count_kind(const struct sheet *s, int verdict)
+{
+  int n = 0;
+  for (int i = 0; i < s->ledger->entries; i++) {
+    const json_t *own = own_of(s, i), *other = other_of(s, i);
+    n += verdict < 0 ? differ(own, other)
+                     : (int)verdict_at(own) == verdict || (other && (int)verdict_at(other) == verdict);
+  }
+  return n;
+}
+
+static void add_choice(struct sheet *s, const char *id, const char *name, int count, int first)
+{
+  buffer_add(&s->b,
+             "<input type=\"radio\" name=\"show\" id=\"show-%s\"%s/><label for=\"show-%s\">%s %d</label>\n",
+             id, first ? " checked=\"checked\"" : "", id, name, count);
+}
+
+/* Buttons that show the claims of one verdict, by style alone: they stand beside what they hide. */
+static void add_rules(struct sheet *s)
+{
+  char id[8];
+  for (int v = -1; v < (int)VERDICTS; v++)
+    if (count_kind(s, v)) {
+      snprintf(id, sizeof id, v < 0 ? "d" : "%d", v);
+      buffer_add(&s->b, "#show-%s:checked~* .c:not(.k%s):not(:target){display:none}\n", id, id);
+    }
+}
+
+static void add_filter(struct sheet *s)
+{
+  char id[8];
+  buffer_add(&s->b, "<span class=\"filter\">Show:</span>\n");
+  add_choice(s, "all", "all", s->ledger->entries, 1);
+  for (int v = 0; v < (int)VERDICTS; v++) {
+    snprintf(id, sizeof id, "%d", v);
+    if (count_kind(s, v)) add_choice(s, id, verdict_name((enum verdict)v), count_kind(s, v), 0);
+  }
+  if (count_kind(s, -1)) add_choice(s, "d", "verdicts that differ", count_kind(s, -1), 0);
+}
+
+/* --- the table ----------------------------------------------------------------------------------------------- */
+
+/* The verdict, and the effect, which leads to the runs that it was found in. */
+static void add_cell(struct sheet *s, const struct claim *c, const json_t *x, int second)
+{
+  struct buffer *b = &s->b;
+  struct interval e = interval_in(x, "effect");
+  char effect[128];
+  buffer_add(b, "<td class=\"n\">");
+  if (s->other && x) add_element(b, "span class=\"of\"", s->name[second]);
+  if (x) add_verdict(b, verdict_at(x));
+  if (x && e.n)
+    buffer_add(b, "<br/><a href=\"#%s-%s\">%s%s</a>, n\302\240=\302\240%d", c->id, second ? "other" : "runs",
+               c->contrast == CONTRAST_RATIO ? "\303\227\302\240" : "", tell_interval(&e, effect), e.n);
+  buffer_add(b, "</td>");
+}
+
+static void add_table(struct sheet *s)
+{
+  struct buffer *b = &s->b;
+  char what[128];
+  buffer_add(b, "<table class=\"all\"><thead><tr><th>claim</th><th></th>");
+  for (int k = 0; k <= (s->other != NULL); k++)
+    add_element(b, "th", s->other ? s->name[k] : "verdict, effect");
+  buffer_add(b, "</tr></thead><tbody>\n");
+  for (int i = 0; i < s->ledger->entries; i++) {
+    const struct claim *c = s->ledger->entry[i].claim;
+    buffer_add(b, "<tr class=\"");
+    add_kinds(s, i);
+    buffer_add(b, "\"><td><a href=\"#%s\">%s</a></td><td>", c->id, c->id);
+    add_text(b, c->sentence);
+    if (claim_compared(c)) {
+      buffer_add(b, " ");
+      add_element(b, "span class=\"what\"", contrast_text(c, what, sizeof what));
+    }
+    buffer_add(b, "</td>");
+    add_cell(s, c, own_of(s, i), 0);
+    if (s->other) add_cell(s, c, other_of(s, i), 1);
+    buffer_add(b, "</tr>\n");
   }
   buffer_add(b, "</tbody></table>\n");
 }
 
-static void add_arms(struct buffer *b, const struct entry *x)
+/* --- a claim ----------------------------------------------------------------------------------------------- */
+
+/* The command of one run of an arm, of the seed S; where it starts from another run, that one's as well. */
+static void add_command(struct buffer *b, const json_t *x, const json_t *arm, const char *rate)
 {
+  const char *start = text_at(x, "start");
+  if (*start) {
+    buffer_add(b, "maxlogit run");
+    add_words(b, start);
+    add_words(b, text_at(arm, "start"));
+    add_words(b, text_at(x, "settings"));
+    buffer_add(b, " train.seed=S record.path=first-S.h5\n");
+  }
+  buffer_add(b, "maxlogit run");
+  add_words(b, text_at(x, "regime"));
+  add_words(b, text_at(arm, "set"));
+  add_words(b, text_at(x, "settings"));
+  if (*rate) buffer_add(b, " train.lr=%s", rate);
+  if (*start) buffer_add(b, " train.init_from=first-S.h5");
+  add_words(b, strchr(ledger_records, '\n') + 1);
+  buffer_add(b, " train.seed=S");
+}
+
+/* The runs' ids; behind them, to be opened, each one's seed and value, and the command that makes it again. */
+static void add_runs(struct buffer *b, const json_t *x, const json_t *arm, const char *rate)
+{
+  const json_t *runs = json_object_get(arm, "runs");
+  char number[32];
+  buffer_add(b, "<details><summary class=\"ids\">");
+  for (size_t i = 0; i < json_array_size(runs); i++) {
+    const json_t *run = json_array_get(runs, i);
+    buffer_add(b, "%s%s%s", i ? " " : "", text_at(run, "id"),
+               strcmp(text_at(run, "state"), "diverged") ? "" : " (diverged)");
+  }
+  buffer_add(b, "</summary><pre>");
+  add_command(b, x, arm, rate);
+  buffer_add(b, "</pre><ul class=\"ids\">");
+  for (size_t i = 0; i < json_array_size(runs); i++) {
+    const json_t *run = json_array_get(runs, i);
+    buffer_add(b, "<li>%s S=%.0f: %s</li>", text_at(run, "id"), number_at(run, "seed"),
+               json_is_null(json_object_get(run, "value")) ? text_at(run, "state")
+                                                           : tell_number(number_at(run, "value"), number));
+  }
+  buffer_add(b, "</ul></details>");
+}
+
+static void add_arms(struct buffer *b, const struct claim *c, const json_t *x)
+{
+  const json_t *arms = json_object_get(x, "arms"),
+               *rates = json_object_get(json_object_get(x, "rates"), "best");
   char mean[128];
   buffer_add(
     b, "<table><thead><tr><th>arm</th><th>set</th><th>n</th><th>median [95 %%]</th></tr></thead><tbody>\n");
-  for (int a = 0; a < claim_arms(x->claim); a++) {
-    const struct entry_arm *arm = &x->arm[a];
-    const struct claim_arm *c = &x->claim->arm[a];
+  for (size_t a = 0; a < json_array_size(arms); a++) {
+    const json_t *arm = json_array_get(arms, a);
+    const char *rate = a < 2 ? text_at(json_array_get(rates, a), "train.lr") : "", *set = text_at(arm, "set");
+    struct interval m = interval_in(arm, "mean");
     buffer_add(b, "<tr>");
-    add_element(b, "td", c->name);
+    add_element(b, "td", text_at(arm, "name"));
     buffer_add(b, "<td>");
-    add_element(b, "code", c->set ? c->set : "the regime");
-    if (a < 2 && *x->rates.best[a]) buffer_add(b, "; tuned: train.lr=%s", x->rates.best[a]);
-    if (c->metric) {
-      buffer_add(b, "; ");
-      add_element(b, "code", c->metric);
+    add_element(b, "code", *set ? set : "the regime");
+    if (*rate) buffer_add(b, "; tuned: train.lr=%s", rate);
+    if (*text_at(arm, "start")) {
+      buffer_add(b, "; from ");
+      add_element(b, "code", text_at(arm, "start"));
     }
-    buffer_add(
-      b, "</td><td class=\"n\">%d</td><td class=\"n\">%s</td></tr>\n<tr><td colspan=\"4\" class=\"ids\">",
-      arm->mean.n, tell_interval(&arm->mean, mean));
-    for (int i = 0; i < arm->runs; i++)
-      buffer_add(b, "%s%s%s", i ? " " : "", arm->run[i].id,
-                 arm->run[i].fate == SWEEP_DIVERGED ? " (diverged)" : "");
+    if (strcmp(text_at(arm, "metric"), c->metric) != 0) {
+      buffer_add(b, "; ");
+      add_element(b, "code", text_at(arm, "metric"));
+    }
+    buffer_add(b, "</td><td class=\"n\">%d</td><td class=\"n\">%s</td></tr>\n<tr><td colspan=\"4\">", m.n,
+               tell_interval(&m, mean));
+    add_runs(b, x, arm, rate);
     buffer_add(b, "</td></tr>\n");
   }
   buffer_add(b, "</tbody></table>\n");
 }
 
-static void add_numbers(struct buffer *b, const struct entry *x)
+static void add_again(struct buffer *b, const char *id, const json_t *x)
 {
-  const struct claim *c = x->claim;
-  char predicted[256], effect[128], number[2][32], change[512];
-  struct interval e = entry_effect(x);
-  buffer_add(b, "<p>Predicted, at equal %s: ", equal_name(c->equal));
-  add_text(b, prediction_text(c, predicted, sizeof predicted));
-  buffer_add(b, ". Found: <b>%s</b> over %d %s; p after Holm %s, by the false discovery rate %s.",
+  buffer_add(b, "<code>maxlogit claims%s%s --level %s", *id ? " " : "", id,
+             *text_at(x, "ran") ? text_at(x, "ran") : "full");
+  add_words(b, text_at(x, "settings"));
+  buffer_add(b, "</code>");
+}
+
+static void add_found(struct buffer *b, const struct claim *c, const json_t *x)
+{
+  char effect[128], number[2][32];
+  struct interval e = interval_in(x, "effect");
+  int diverged = (int)number_at(x, "seeds_diverged"), out = (int)number_at(x, "seeds_left_out");
+  const char *former = text_at(json_object_get(x, "changed_after_the_fact"), "verdict");
+  buffer_add(b, "<b>%s</b> over %d %s; p after Holm %s, by the false discovery rate %s.",
              tell_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs of equal seed" : "seeds",
-             tell_number(x->holm, number[0]), tell_number(x->fdr, number[1]));
-  entry_change(x, change);
-  if (*change) {
+             tell_number(number_at(x, "p_holm"), number[0]), tell_number(number_at(x, "p_fdr"), number[1]));
+  if (*text_at(x, "would_change_by")) {
     buffer_add(b, " It would change by ");
-    add_text(b, change);
+    add_text(b, text_at(x, "would_change_by"));
     buffer_add(b, ".");
   }
-  if (x->same_as) buffer_add(b, " The comparison is that of %s, and counts once.", x->same_as->id);
-  if (*x->former.verdict) {
+  if (*text_at(x, "same_comparison_as"))
+    buffer_add(b, " The comparison is that of %s, and counts once.", text_at(x, "same_comparison_as"));
+  if (*former) {
     buffer_add(b, " Changed after the fact; before: ");
-    add_text(b, x->former.verdict);
+    add_text(b, former);
     buffer_add(b, ".");
   }
-  if (x->diverged)
-    buffer_add(b, " %d seed%s left out because a run diverged.", x->diverged,
-               x->diverged == 1 ? " is" : "s are");
-  if (x->left_out)
-    buffer_add(b, " %d seed%s left out for want of a value.", x->left_out,
-               x->left_out == 1 ? " is" : "s are");
+  if (diverged)
+    buffer_add(b, " %d seed%s left out because a run diverged.", diverged, diverged == 1 ? " is" : "s are");
+  if (out) buffer_add(b, " %d seed%s left out for want of a value.", out, out == 1 ? " is" : "s are");
+}
+
+static void add_reason(struct buffer *b, const json_t *x)
+{
+  const char *reason = text_at(x, "reason");
+  buffer_add(b, "%c", toupper((unsigned char)*reason));
+  if (*reason) add_text(b, reason + 1);
+  buffer_add(b, ".");
+}
+
+/* What the other ledger found, and by which runs. */
+static void add_other(struct sheet *s, const struct entry *e, const json_t *x)
+{
+  struct buffer *b = &s->b;
+  buffer_add(b, "<h3 id=\"%s-other\">", e->claim->id);
+  add_text(b, s->name[1]);
+  buffer_add(b, ": ");
+  add_verdict(b, verdict_at(x));
+  buffer_add(b, "</h3>\n<p>");
+  add_reason(b, x);
+  buffer_add(b, " Found: ");
+  add_found(b, e->claim, x);
+  if (strcmp(text_at(x, "registered"), e->registered) != 0)
+    buffer_add(b, " <b>It was registered otherwise there (%s).</b>", text_at(x, "registered"));
+  buffer_add(b, " Again: ");
+  add_again(b, e->claim->id, x);
+  buffer_add(b, "</p>\n");
+  add_arms(b, e->claim, x);
+}
+
+static void add_numbers(struct sheet *s, const struct entry *e, const json_t *x)
+{
+  const struct claim *c = e->claim;
+  struct buffer *b = &s->b;
+  buffer_add(b, "<p id=\"%s-runs\">Predicted, at equal %s: ", c->id, equal_name(c->equal));
+  add_text(b, text_at(x, "predicted"));
+  buffer_add(b, ". Found: ");
+  add_found(b, c, x);
   buffer_add(b, "</p>\n");
   if (c->refute) {
     buffer_add(b, "<p class=\"soft\">It would be refuted by ");
     add_text(b, c->refute);
     buffer_add(b, ".</p>\n");
   }
+  add_arms(b, c, x);
+  add_element(b, "pre", c->regime);
+  if (c->start) {
+    buffer_add(b, "<p>starting from the end, by equal seed, of</p>");
+    add_element(b, "pre", c->start);
+  }
+  buffer_add(b, "<p class=\"soft\">Metric <code>");
+  add_text(b, c->metric);
+  buffer_add(b, "</code>. Registered %s. Seeds of the verdict: %d to %d. Seen while the regime was chosen: ",
+             e->registered, LEDGER_SEED, LEDGER_SEED + e->arm[0].runs - 1);
+  add_text(b, c->explored);
+  buffer_add(b, " Again: ");
+  add_again(b, c->id, x);
+  buffer_add(b, "</p>\n");
 }
 
-static int add_section(struct buffer *b, const struct entry *x, const char *scripts, struct error *error)
+static int add_section(struct sheet *s, int i, const char *scripts, struct error *error)
 {
-  const struct claim *c = x->claim;
-  char reason[512], *svg = NULL;
-  int status = claim_compared(c) ? claim_figure(x, scripts, c->id, &svg, error) : STATUS_OK;
+  const struct entry *e = &s->ledger->entry[i];
+  const struct claim *c = e->claim;
+  const json_t *x = own_of(s, i), *other = other_of(s, i);
+  struct buffer *b = &s->b;
+  char *svg = NULL;
+  int status = claim_compared(c) ? claim_figure(e, scripts, c->id, &svg, error) : STATUS_OK;
   if (status) return status;
-  entry_reason(x, reason);
-  buffer_add(b, "<section id=\"%s\"><h2>%s ", c->id, c->id);
-  add_verdict(b, x->judgement.verdict);
+  buffer_add(b, "<section id=\"%s\" class=\"", c->id);
+  add_kinds(s, i);
+  buffer_add(b, "\"><h2>%s ", c->id);
+  add_verdict(b, verdict_at(x));
   buffer_add(b, "</h2>\n");
   add_element(b, "p", c->sentence);
   buffer_add(b, "<p class=\"soft\">");
   add_text(b, c->source);
-  buffer_add(b, " \302\267 experiments/%s</p>\n<p>", x->question);
-  buffer_add(b, "%c", toupper((unsigned char)*reason));
-  add_text(b, reason + 1);
-  buffer_add(b, ".</p>\n");
+  buffer_add(b, " \302\267 experiments/%s</p>\n<p>", e->question);
+  add_reason(b, x);
+  buffer_add(b, "</p>\n");
   if (svg) buffer_add(b, "<div class=\"figure\">%s</div>\n", svg);
   memory_free(svg);
-  if (claim_compared(c)) {
-    add_numbers(b, x);
-    add_arms(b, x);
-    add_element(b, "pre", c->regime);
-    buffer_add(b, "<p class=\"soft\">Metric <code>");
-    add_text(b, c->metric);
-    buffer_add(b,
-               "</code>. Registered %s. Seeds of the verdict: %d to %d. Seen while the regime was chosen: ",
-               x->registered, LEDGER_SEED, LEDGER_SEED + x->arm[0].runs - 1);
-    add_text(b, c->explored);
-    buffer_add(b, " Again: <code>maxlogit claims %s</code></p>\n", c->id);
-  }
+  if (claim_compared(c)) add_numbers(s, e, x);
+  if (claim_compared(c) && other && json_array_size(json_object_get(other, "arms"))) add_other(s, e, other);
   buffer_add(b, "</section>\n");
   return STATUS_OK;
 }
 
-static void add_counts(struct buffer *b, const struct ledger *l)
-{
-  buffer_add(b, "<p>%d claim%s: ", l->entries, text_s(l->entries));
-  for (enum verdict v = VERDICT_HOLDS, first = 1; v < VERDICTS; v++) {
-    int n = 0;
-    for (int i = 0; i < l->entries; i++) n += l->entry[i].judgement.verdict == v;
-    if (!n) continue;
-    buffer_add(b, first ? "%d " : ", %d ", n);
-    add_verdict(b, v);
-    first = 0;
-  }
-  buffer_add(b, ".</p>\n");
-}
+/* --- the page ------------------------------------------------------------------------------------------------ */
 
-static void add_provenance(struct buffer *b, const struct ledger *l)
+static void add_provenance(struct sheet *s)
 {
   struct provenance p;
+  const struct ledger *l = s->ledger;
+  struct buffer *b = &s->b;
   double seconds = 0;
   char date[32], stamp[256];
   time_t now = time(NULL);
@@ -193,16 +455,27 @@ static void add_provenance(struct buffer *b, const struct ledger *l)
   add_text(b, p.compiler);
   buffer_add(b, "; on ");
   add_text(b, p.cpu);
-  buffer_add(b,
-             ". The runs took %.0f minutes of one core. Written %s.</p>\n<p>All of it again: <code>maxlogit "
-             "claims --level %s "
-             "--report DIR",
-             seconds / 60, date, l->stages == STAGES ? "full" : "quick");
-  for (int i = 0; i < l->assignments; i++) {
-    buffer_add(b, " ");
-    add_text(b, l->assignment[i]);
+  buffer_add(b, ". The runs took %.0f minutes of one core. Written %s. They lie in <code>", seconds / 60,
+             date);
+  add_text(b, l->folder ? l->folder : "-");
+  buffer_add(b, "/ID.h5</code>.</p>\n<p>All of it again: ");
+  if (l->entries) add_again(b, "", own_of(s, 0));
+  buffer_add(b, ", and this page with <code>--report DIR%s", s->other ? " --beside" : "");
+  if (s->other) add_word(b, s->path);
+  buffer_add(b, "</code></p>\n");
+  const json_t *first = json_array_get(s->other, 0);
+  if (first) {
+    buffer_add(b, "<p>");
+    add_text(b, s->name[1]);
+    buffer_add(b, ": ");
+    add_text(b, text_at(first, "made_by"));
+    buffer_add(b, "; from <code>");
+    add_text(b, s->path);
+    buffer_add(b, "</code>; again: ");
+    add_again(b, "", first);
+    buffer_add(b, "</p>");
   }
-  buffer_add(b, "</code></p></section>\n");
+  buffer_add(b, "</section>\n");
 }
 
 static int add_style(struct buffer *b, const char *name, struct error *error)
@@ -215,23 +488,27 @@ static int add_style(struct buffer *b, const char *name, struct error *error)
   return status;
 }
 
-int page_write(const struct ledger *l, const char *folder, const char *scripts, struct error *error)
+static int add_head(struct sheet *s, struct error *error)
 {
-  struct buffer b = {0}, path = {0};
-  int status = STATUS_OK;
+  struct buffer *b = &s->b;
   buffer_add(
-    &b,
+    b,
     "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\"><head><meta "
     "charset=\"utf-8\"/>"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/><title>maxlogit: the ledger of "
     "claims</title><style>");
-  status = add_style(&b, "style.css", error);
-  if (!status) status = add_style(&b, "ledger.css", error);
-  buffer_add(&b, "</style></head><body>\n<h1>What the literature says about max logits, on one small "
-                 "machine</h1>\n");
-  add_counts(&b, l);
+  int status = add_style(b, "style.css", error);
+  if (!status) status = add_style(b, "ledger.css", error);
+  add_rules(s);
+  buffer_add(b, "</style></head><body>\n<h1>What the literature says about max logits, on one small "
+                "machine</h1>\n");
+  return status;
+}
+
+static void add_preface(struct sheet *s)
+{
   buffer_add(
-    &b,
+    &s->b,
     "<p class=\"soft\">Each claim had its regime, its measure and the smallest effect that matters "
     "written down "
     "before its runs. Seeds (from %d on, never used while looking for a regime) come in stages of %d, "
@@ -239,18 +516,40 @@ int page_write(const struct ledger *l, const char *folder, const char *scripts, 
     "here %d of them; effects are medians over pairs of equal seed, and either one-sided error of a verdict "
     "is below "
     "%g %% over all looks. Holm and the false discovery rate correct for all %d comparisons. Small stacks "
-    "of two layers on a built-in source: <i>refuted here</i> says nothing of large models, and "
-    "<i>holds</i> little.</p>\n",
-    LEDGER_SEED, stage_seeds[0], stage_seeds[1], stage_seeds[2], stage_seeds[3], l->stages,
-    100 * LEDGER_ERROR, l->family);
-  add_table(&b, l);
-  for (int i = 0; i < l->entries && !status; i++) status = add_section(&b, &l->entry[i], scripts, error);
-  add_provenance(&b, l);
-  buffer_add(&b, "</body></html>\n");
+    "of two layers: <i>refuted here</i> says nothing of large models, and <i>holds</i> little.",
+    LEDGER_SEED, stage_seeds[0], stage_seeds[1], stage_seeds[2], stage_seeds[3], s->ledger->stages,
+    100 * LEDGER_ERROR, s->ledger->family);
+  buffer_add(&s->b, s->other ? " Two ledgers: " : " Trained on: ");
+  add_text(&s->b, s->name[0]);
+  if (s->other) {
+    buffer_add(&s->b, " and ");
+    add_text(&s->b, s->name[1]);
+  }
+  buffer_add(&s->b, ".</p>\n");
+}
+
+int page_write(const struct ledger *l, const char *other, const char *folder, const char *scripts,
+               struct error *error)
+{
+  struct sheet s = {.ledger = l, .own = tell_json(l)};
+  struct buffer path = {0};
+  int status = other ? ledger_read(other, &s.other, &s.path, error) : STATUS_OK;
+  name_ledgers(&s);
+  if (!status) status = add_head(&s, error);
+  if (!status) add_preface(&s);
+  if (!status) add_filter(&s);
+  buffer_add(&s.b, "<div>\n");
+  if (!status) add_table(&s);
+  for (int i = 0; i < l->entries && !status; i++) status = add_section(&s, i, scripts, error);
+  if (!status) add_provenance(&s);
+  buffer_add(&s.b, "</div></body></html>\n");
   buffer_add(&path, "%s/index.html", folder);
   if (!status) status = file_make_folders(path.text, error);
-  if (!status) status = file_write(path.text, b.text, b.length, error);
-  memory_free(b.text);
+  if (!status) status = file_write(path.text, s.b.text, s.b.length, error);
+  memory_free(s.b.text);
+  memory_free(s.path);
   memory_free(path.text);
+  json_decref(s.own);
+  json_decref(s.other);
   return status;
 }

@@ -3,9 +3,11 @@
 #define MAXLOGIT_PAGE_H
 #include "ledger/ledger.h"
 
-/* Well-formed XML; figures by gnuplot stand in it as SVG. `scripts`: the folder of the plot scripts. STATUS_FAIL where
-   gnuplot is missing. */
-int page_write(const struct ledger *, const char *folder, const char *scripts, struct error *);
+/* Well-formed XML without a script; figures by gnuplot stand in it as SVG. `other`: another ledger's file, or the
+   folder of its runs, whose verdicts and runs stand beside; or NULL. `scripts`: the folder of the plot scripts.
+   STATUS_FAIL where gnuplot is missing, STATUS_USAGE where the other one is no ledger. */
+int page_write(const struct ledger *, const char *other, const char *folder, const char *scripts,
+               struct error *);
 
 /* figure_claim.c: the figure of a claim as SVG without its XML heading, every id beginning with `prefix`; NULL with
    STATUS_OK where there is nothing to draw. memory_free. */

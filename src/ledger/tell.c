@@ -178,6 +178,7 @@ static json_t *entry_json(const struct ledger *l, const struct entry *x)
   json_object_set_new(out, "regime", json_text(c->regime));
   json_object_set_new(out, "start", json_text(c->start));
   json_object_set_new(out, "settings", json_text(settings.text));
+  json_object_set_new(out, "ran", json_text(l->stages == STAGES ? "full" : "quick"));
   json_object_set_new(out, "rule", json_integer(LEDGER_RULE));
   json_object_set_new(out, "registered", json_text(x->registered));
   json_object_set_new(out, "changed_after_the_fact", former_json(&x->former));

@@ -104,7 +104,7 @@ cp "$dir/kept.json" "$dir/runs/claims.json"
 
 # claims that have not been run are open, and say what they cost
 "$program" claims --list sweep.dir="$dir/none" > "$dir/list" || fail "list"
-for id in C-21b C-21c C-30 C-30b C-33c C-61 C-61b C-63 C-63b C-64 C-65 C-66 C-68 C-69 C-69b C-70 C-70b C-71 C-71b; do
+for id in C-21b C-21c C-30 C-30b C-32 C-33c C-61 C-61b C-62 C-63 C-63b C-64 C-65 C-66 C-67 C-67b C-68 C-69 C-69b C-70 C-70b C-71 C-71b; do
   grep -q "^$id .* 0/[0-9]* runs .*(open) (about [0-9.]* core hours)" "$dir/list" || fail "$id is not open"
 done
 grep -q '^C-31b .* 0/0 runs .*(withdrawn)$' "$dir/list" || fail "C-31b is not withdrawn"
@@ -139,15 +139,28 @@ cmp "$dir/before" "$dir/old/04-cures/README.md" || fail "the block is not replac
 
 # the report: one page, well-formed, whole without a network
 if command -v gnuplot > /dev/null; then
-  claims C-18 C-18b C-20 -q --report "$dir/report" > "$dir/table" 2> "$dir/err" || fail "report: $(cat "$dir/err")"
+  # beside another ledger, in which one verdict is another
+  awk '/"id": "C-18"/ { own = 1 } own && /"verdict"/ { sub(/: ".*"/, ": \"withdrawn\""); own = 0 } { gsub(/"settings": "/, "&data=bytes data.path=a/text.txt "); print }' \
+    "$dir/kept.json" > "$dir/text.json"
+  claims C-18 C-18b C-20 -q --report "$dir/report" --beside "$dir/text.json" > "$dir/table" 2> "$dir/err" || fail "report: $(cat "$dir/err")"
   page=$dir/report/index.html
   grep -q '^C-20 .*needs scale' "$dir/table" || fail "a claim without runs: $(cat "$dir/table")"
-  for text in '<svg' 'id="C-18"' 'href="#C-18"' 'maxlogit claims C-18<' 'needs scale'; do
-    grep -qF "$text" "$page" || fail "the page lacks $text"
+  for text in '<svg' 'id="C-18"' 'href="#C-18"' 'maxlogit claims C-18 --level quick model.width=16' 'needs scale' \
+    'href="#C-18-runs"' 'href="#C-18-other"' 'id="C-18-other"' 'text.txt: ' '>all 3<' '>withdrawn 1<' '>needs scale 1<' '>verdicts that differ 1<' \
+    'built-in chain and text.txt' "--beside $dir/text.json"; do
+    grep -qF -- "$text" "$page" || fail "the page lacks $text"
   done
   grep -qE '(src|href)="(http|/)' "$page" && fail "the page asks for something else"
   test "$(find "$dir/report" -type f | wc -l)" = 1 || fail "more than one file"
   grep -o ' id=["'"'"'][^"'"'"']*' "$page" | sort | uniq -d | grep -q . && fail "an id stands twice"
+  grep -q '<script' "$page" && fail "the page wants a script"
+  # the command beside a run makes that run
+  sed -n 's/.*<pre>\(maxlogit run [^<]*qk_clip[^<]*\|maxlogit run [^<]*soft_cap[^<]*\)<.*<li>\([0-9a-f]*\) S=\([0-9]*\): \([^<]*\)<.*/\1 \2 \3/p' "$page" | head -1 > "$dir/again"
+  read -r line < "$dir/again"
+  id=$(echo "$line" | awk '{ print $(NF - 1) }') seed=$(echo "$line" | awk '{ print $NF }')
+  command=$(echo "$line" | sed "s/ [^ ]* [^ ]*\$//; s/=S\$/=$seed/; s/^maxlogit //")
+  eval "\"\$program\" $command record.path=$dir/again.h5 -q" > /dev/null 2>&1 || fail "what the page says does not run: $command"
+  "$program" show --json "$dir/again.h5" 2> /dev/null | grep -q "\"$id\"" || fail "$command makes another run than $id"
   if command -v xmllint > /dev/null; then
     xmllint --noout "$page" 2> "$dir/err" || fail "the page is not well-formed: $(head -5 "$dir/err")"
   fi
@@ -169,7 +182,14 @@ if command -v gnuplot > /dev/null; then
 <iframe width=400 height=900 style="border:0" src="report/index.html"></iframe><script>
 onload = () => {
   const page = document.querySelector("iframe").contentDocument, of = x => getComputedStyle(page.querySelector(x))
+  page.querySelectorAll("details").forEach(x => x.open = true)
   const wide = [...page.querySelectorAll("html, .figure")].filter(x => x.scrollWidth > x.clientWidth)
+  const shown = () => [...page.querySelectorAll("tr.c")].filter(x => x.offsetParent).length, parts = [...page.querySelectorAll("section.c")]
+  page.querySelectorAll("input").forEach(x => { // each button shows as many claims as it says, and as many sections
+    x.click()
+    const n = +x.nextElementSibling.textContent.match(/[0-9]+$/)[0]
+    if (shown() != n || parts.filter(y => y.offsetParent).length != n) wide.push({tagName: x.id + " shows " + shown()})
+  })
   document.title = ["seen", wide.map(x => x.tagName).join(), of("body").backgroundColor, of("h1").color, of(".v0, .v3").color,
     of("pre").backgroundColor, of("svg rect").fill].join("|")
 }</script>
@@ -206,6 +226,7 @@ wrong "did you mean 'train.lr'" C-18 train.lrr=3
 wrong 'several runs where the claim wants one' C-18 train.lr=1,2
 wrong "replicated with model.widht=8: .*did you mean 'model.width'" C-18 --replicate model.widht=8
 wrong 'nothing to replicate with' C-18 --replicate ' '
+wrong 'for the page of --report, which is missing' C-18 --beside x
 wrong "claims --jobs: '0' is out of range (allowed: 1 to 1024)" -j 0 C-18
 
 test "$failures" -eq 0 && echo ok

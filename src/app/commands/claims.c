@@ -19,7 +19,7 @@ static const char *const levels[] = {"quick", "full", NULL};
 
 struct options {
   struct request request;
-  const char *readme, *report;
+  const char *readme, *report, *beside;
   struct words replicate;
   long level, list, json, quiet, jobs;
 };
@@ -36,6 +36,9 @@ static const struct command_option options[] = {
   TEXT(readme, 0, "DIR", NULL, "Write the claims into DIR/NN-question/README.md, between two marks"),
   TEXT(report, 0, "DIR", NULL,
        "Write DIR/index.html: all claims with figures, one page for screen and paper"),
+  TEXT(beside, 0, "LEDGER", NULL,
+       "With --report: another ledger beside this one, a text's say: its claims.json, or the folder of its "
+       "runs"),
   WHOLE(jobs, 'j', "N", "0", 1, 1024, JOBS_HELP),
   FLAG(quiet, 'q', "No progress"),
   NO_OPTION,
@@ -119,6 +122,8 @@ static void print_list(const struct ledger *l)
 static int settle(struct ledger *l, const struct options *a, struct error *error)
 {
   char scripts[4096];
+  if (a->beside && !a->report)
+    return error_set(error, STATUS_USAGE, "claims --beside: for the page of --report, which is missing");
   if (a->report && gnuplot_scripts(NULL, scripts, error)) return error->status;
   if (farm_tells()) l->look = look;
   l->context = (void *)(uintptr_t)a;
@@ -138,7 +143,7 @@ static int settle(struct ledger *l, const struct options *a, struct error *error
     tell_table(l);
   if (!farm_tells()) return status;
   if (ledger_keep(l, error)) return error->status;
-  if (a->report && page_write(l, a->report, scripts, error)) return error->status;
+  if (a->report && page_write(l, a->beside, a->report, scripts, error)) return error->status;
   if (a->readme && tell_readmes(l, a->readme, error)) return error->status;
   return status;
 }
