@@ -175,21 +175,28 @@ static int compare_labels(const void *a, const void *b)
   return strcmp((*x)->label, (*y)->label);
 }
 
-/* Groups that differ in what no key tells, the text, are told apart by it. */
-static void tell_data_apart(struct runset *set)
+static void add_text(struct run_group *group)
+{
+  size_t length = strlen(group->label);
+  const char *path = run_parameter_or(group->run, "data.path", "");
+  if (*path) snprintf(group->label + length, sizeof group->label - length, " %s", text_file_name(path));
+}
+
+static void add_example(struct run_group *group)
+{
+  size_t length = strlen(group->label);
+  snprintf(group->label + length, sizeof group->label - length, " start of %.12s", run_id(group->run->file));
+}
+
+/* More is said of groups that are called the same. */
+static void tell_apart(struct runset *set, void (*say_more)(struct run_group *))
 {
   struct run_group **by_label = memory_new((size_t)set->groups + 1, sizeof *by_label);
   for (int g = 0; g < set->groups; g++) by_label[g] = &set->group[g];
   qsort(by_label, (size_t)set->groups, sizeof *by_label, compare_labels);
   for (int first = 0, end; first < set->groups; first = end) {
     for (end = first + 1; end < set->groups && !strcmp(by_label[first]->label, by_label[end]->label);) end++;
-    for (int g = first; g < end && end > first + 1; g++) {
-      struct run_group *group = by_label[g];
-      size_t length = strlen(group->label);
-      const char *path = run_parameter_or(group->run, "data.path", "");
-      snprintf(group->label + length, sizeof group->label - length, " %s%.12s",
-               *path ? text_file_name(path) : "start of ", *path ? "" : run_id(group->run->file));
-    }
+    for (int g = first; g < end && end > first + 1; g++) say_more(by_label[g]);
   }
   memory_free(by_label);
 }
@@ -216,7 +223,8 @@ void runset_group(struct runset *set, struct keys *keys, const struct key_list *
   for (int g = 0; g < set->groups && by->count; g++) label_by(&set->group[g], by);
   if (by->count) return;
   label_groups(set, keys);
-  tell_data_apart(set);
+  tell_apart(set, add_text); /* what no key tells: the text, and what they start from, or texts of one name */
+  tell_apart(set, add_example);
 }
 
 static int same_values(const struct run *a, const struct run *b, const struct key_list *by)

@@ -75,6 +75,7 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
 struct comparing {
   struct run_file *first, *again;
   double last; /* the last step that both have done */
+  long end;    /* of the steps whose events both have: that at which a run diverges is never done */
   int series;
   struct error *error;
 };
@@ -118,9 +119,9 @@ static int compare_series(void *context, const char *name)
 }
 
 /* Events that the numbers make, not the clock. */
-static const struct run_event *next_event(const struct run_event *x, const struct run_event *end, double last)
+static const struct run_event *next_event(const struct run_event *x, const struct run_event *end, long steps)
 {
-  while (x < end && (x->step >= (long)last ||
+  while (x < end && (x->step >= steps ||
                      (strcmp(x->kind, "clip") && strcmp(x->kind, "spike") && strcmp(x->kind, "nonfinite"))))
     x++;
   return x;
@@ -133,9 +134,9 @@ static int compare_events(const struct comparing *c)
   int status = run_events(c->first, &x, &n, c->error);
   if (!status) status = run_events(c->again, &y, &m, c->error);
   if (!status) {
-    const struct run_event *a = next_event(x, x + n, c->last), *b = next_event(y, y + m, c->last);
+    const struct run_event *a = next_event(x, x + n, c->end), *b = next_event(y, y + m, c->end);
     while (a < x + n && b < y + m && !memcmp(a, b, sizeof *a))
-      a = next_event(a + 1, x + n, c->last), b = next_event(b + 1, y + m, c->last);
+      a = next_event(a + 1, x + n, c->end), b = next_event(b + 1, y + m, c->end);
     if (a < x + n || b < y + m)
       status =
         error_set(c->error, STATUS_FAIL, "the events differ from step %ld on", a < x + n ? a->step : b->step);
@@ -152,7 +153,9 @@ int rerun_compare(const char *first, const char *again, int *series, struct erro
   if (!status) status = run_open(&c.again, again, e);
   if (!status) {
     long done = run_last_step(c.first), now = run_last_step(c.again);
-    c.last = (double)(done < now ? done : now);
+    long last = done < now ? done : now;
+    c.last = (double)last;
+    c.end = last + !strcmp(run_state(done <= now ? c.first : c.again), "diverged");
     if (!strcmp(run_state(c.first), "finished") && now < done)
       status = error_set(e, STATUS_FAIL, "the first time %ld steps were done, now %ld", done, now);
   }

@@ -64,6 +64,29 @@ tiny texts/2 preset=muon data=bytes data.path="$dir/text2" train.seed=2 record.o
 labels "$dir/texts" > "$dir/a"
 printf 'muon text1\nmuon text2\n' | cmp -s - "$dir/a" || fail "two texts: $(cat "$dir/a")"
 
+# so does what a run starts from; groups that no key tells apart are told apart all the same, each from all others
+mkdir "$dir/starts"
+tiny from checkpoint.every=1
+cp "$dir/from.ckpt/step-00000001.h5" "$dir/first.h5"
+cp "$dir/from.ckpt/step-00000001.h5" "$dir/copied.h5"
+tiny starts/first preset=muon train.init_from="$dir/first.h5" train.seed=1
+tiny starts/copied preset=muon train.init_from="$dir/copied.h5" train.seed=2
+"$program" show --group "$dir/starts" | grep -q '^muon  *2 ' || fail "one start, two names: $("$program" show --group "$dir/starts")"
+tiny starts/later preset=muon train.init_from="$dir/from.ckpt/step-00000002.h5" train.seed=1
+labels "$dir/starts" | sort > "$dir/a"
+[ "$(sort -u "$dir/a" | grep -c '^muon start of ')" = 2 ] || fail "two starts: $(cat "$dir/a")"
+mkdir "$dir/in1" "$dir/in2" "$dir/both"
+mv "$dir/text1" "$dir/in1/text"
+mv "$dir/text2" "$dir/in2/text"
+tiny on-text data=bytes data.path="$dir/in1/text" checkpoint.every=1
+for i in 1 2; do
+  for step in 1 2; do
+    tiny both/$i$step preset=muon data=bytes data.path="$dir/in$i/text" train.init_from="$dir/on-text.ckpt/step-0000000$step.h5"
+  done
+done
+labels "$dir/both" > "$dir/a"
+[ "$(sort -u "$dir/a" | grep -c .)" = 4 ] || fail "four groups, not as many names: $(cat "$dir/a")"
+
 # a copy is no second seed
 cp "$dir/same/keys.h5" "$dir/same/copy.h5"
 for command in "show --group" "show --group --json" "export --band"; do

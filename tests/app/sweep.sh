@@ -30,6 +30,11 @@ CONF
 sweep() { "$program" sweep s.conf "$@" > out 2> err; }
 ids() { "$program" sweep s.conf --list "$@" | cut -f 2; }
 finished() { "$program" sweep s.conf --list | awk -F '\t' '$3 == "finished"' | grep -c .; }
+told_once() { # each point, by its own name, with what the table says of it
+  sed -n 's/^maxlogit: [1-4]\/4 \([0-9a-f]*\) \([a-z]*\) \(preset=.*\)/\1 \2 \3/p' err | sort > told
+  sed -n 's/^\([0-9a-f]*\)  \([a-z]*\) .*\(preset=.*\)/\1 \2 \3/p' out | sort | cmp -s - told && [ "$(grep -c . told)" = 4 ] ||
+    fail "not each point once: $(cat err out)"
+}
 bits() { # every series of every run in a folder
   for run in "$1"/*.h5; do
     echo "${run##*/}"
@@ -42,7 +47,7 @@ bits() { # every series of every run in a folder
 [ ! -e runs ] || fail "--list wrote something"
 sweep -j 2 || fail "exit status $?: $(cat err)"
 [ "$(grep -c ' finished ' out)" -eq 4 ] || fail "the table: $(cat out)"
-[ "$(grep -c ' finished preset=' err)" -eq 4 ] || fail "the progress: $(cat err)"
+told_once
 for id in $(ids); do [ -f "runs/s/$id.h5" ] || fail "no runs/s/$id.h5"; done
 [ -z "$(find runs -name '*.point' -o -name '*.lock')" ] || fail "locks are left: $(find runs -name '*.point')"
 bits runs/s > bits.plain
@@ -153,7 +158,7 @@ rm -r runs
   cut -f 5 | sort | uniq -c | tr -s ' \n' ' ')" = ' 8 launch 1 8 launch 2 2 launch 3 ' ] || fail "together: eight at a time"
 sweep sweep.together=3 -j 1 || fail "together: exit status $?: $(cat err)"
 [ "$(grep -c ' finished ' out)" -eq 4 ] || fail "together, the table: $(cat out)"
-[ "$(grep -c ' finished preset=' err)" -eq 4 ] || fail "together, the progress: $(cat err)"
+told_once
 bits runs/s | cmp -s - bits.plain || fail "other bits together"
 
 # one bad run stops no other of its launch
@@ -205,6 +210,7 @@ flock "runs/s/$one.point" "$program" sweep s.conf -j 1 > out 2> err
 [ $? -eq 0 ] || fail "a point elsewhere: not exit status 0: $(cat err)"
 grep -q '1 of the runs is left to another process' err || fail "a point elsewhere: $(cat err)"
 [ "$(grep -c ' finished ' out)$(grep -c ' elsewhere ' out)" = 31 ] || fail "a point elsewhere: $(cat out)"
+told_once
 [ ! -e "runs/s/$one.h5" ] || fail "a point elsewhere was run here, too"
 
 # two sweeps of one folder share the work

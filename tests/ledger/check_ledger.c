@@ -73,9 +73,15 @@ START_TEST(every_verdict)
   j = judge12(0.1, 0.4, 0, 1, PREDICT_SAME, 1, 0);
   expect(j, VERDICT_HOLDS, 1); /* p: of the side on which fewer lie within */
   ck_assert_double_eq_tol(j.p, 3 * 2 * 13 / 4096.0, 1e-15);
-  expect(judge12(-2, 0.1, 0, 0, PREDICT_SAME, 1, 0), VERDICT_REFUTED, 1);
-  expect(judge12(2, 0.1, 0, 0, PREDICT_SAME, 1, 0), VERDICT_REFUTED, 1);
-  expect(judge12(1, 0.5, 0, 0, PREDICT_SAME, 1, 0), VERDICT_DIFFERS, 0);
+  for (int side = -1; side <= 1; side += 2) { /* beyond what matters, but for the one pair inside */
+    j = judge12(2 * side, 0.5, side > 0, side < 0, PREDICT_SAME, 1, 0);
+    expect(j, VERDICT_REFUTED, 1);
+    ck_assert_double_eq_tol(j.p, 3 * 2 * 13 / 4096.0, 1e-15);
+    ck_assert_int_eq(j.spare, 0);
+    j = judge12(side, 0.5, 0, 0, PREDICT_SAME, 1, 0); /* all of one sign, beyond and within */
+    expect(j, VERDICT_DIFFERS, 0);
+    ck_assert_double_eq_tol(j.p, 3 * 2 / 4096.0, 1e-15);
+  }
   expect(judge12(-1, 0.5, 0, 0, PREDICT_SAME, 1, 1), VERDICT_DIFFERS, 1);
   expect(judge12(0.9, 2, 0, 0, PREDICT_SAME, 1, 1), VERDICT_INCONCLUSIVE, 1);
   expect(judge12(0, 1.5, 0, 0, PREDICT_SAME, 1, 0), VERDICT_INCONCLUSIVE, 0); /* beyond on both sides */
