@@ -62,6 +62,8 @@ struct median earlier_speed(const struct earlier *, const char *stack, const cha
 int bench_products(const struct bench *, struct error *);
 int bench_steps(const struct bench *, struct error *);
 int bench_cuda(const struct bench *, struct error *);
+/* By all ranks of a launcher; the first tells. */
+int bench_ranks(const struct bench *, struct comm *all, struct error *);
 
 /* A part of bench_cuda: attention by itself. Heads of 64 and 128 on 4096 tokens, and those of the toy stack, in fp32,
    tf32 and bf16; tiny: one small head. A table, or rows of `rows` where that is not NULL. */

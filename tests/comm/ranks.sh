@@ -13,6 +13,14 @@ run() { "$program" run -q $small "$@" 2>"$dir/log" || fail "one rank: $* $(cat "
 on() { n=$1; shift; ranks "$n" "$program" run -q $small "$@" >"$dir/log" 2>&1 || fail "$n ranks: $* $(cat "$dir/log")"; }
 same() { tests/same_run "$dir/$1" "$dir/$2" >"$dir/log" 2>&1 || fail "$1 and $2: $(head -n 5 "$dir/log")"; }
 
+refused() {
+  want=$1; shift
+  "$@" >"$dir/log" 2>&1
+  status=$?
+  [ $status = 2 ] || fail "$*: exit $status"
+  [ "$(grep -c "$want" "$dir/log")" = 1 ] || fail "$*: not once '$want': $(cat "$dir/log")"
+}
+
 # every kind of sum and maximum; 6: an odd rest
 try() {
   name=$1 count=$2
@@ -57,6 +65,13 @@ one=$(memory 1) four=$(memory 4)
 awk -v one="$one" -v four="$four" 'BEGIN { exit !(one > 1 && four < 0.55 * one && four > 0.45 * one) }' ||
   fail "memory of states: $one MiB, and $four of each of 4 ranks"
 
+# bench tells what goes over the wire against the least: nothing less, and by micro-batches and round the ring no more
+ranks 2 "$program" bench --stack=toy -t 1e-3 --json >"$dir/bench" 2>"$dir/log" || fail "bench: $(cat "$dir/log")"
+tr '{' '\n' <"$dir/bench" | sed -n 's/.*"divided": "\([^"]*\)".*"sent_bytes": \([0-9.]*\), "least_bytes": \([0-9.]*\).*/\2 \3 \1/p' |
+  awk '$1 < $2 || $1 > ($3 " " $4 == "micro-batches, states" ? 1.6 : 1.01) * $2 { exit 1 }
+    END { exit NR != 6 }' || fail "bench: $(cat "$dir/bench")"
+refused 'bench on 2 ranks: of steps' ranks 2 "$program" bench --products
+
 # stopped, and resumed on another number
 on 4 preset=muonclip qk_clip.tau=0.3 train.steps=4 record.path="$dir/parts.h5"
 "$program" resume -q "$dir/parts.h5" train.steps=6 2>"$dir/log" || fail "resumed alone: $(cat "$dir/log")"
@@ -64,13 +79,6 @@ ranks 2 "$program" resume -q "$dir/parts.h5" train.steps=9 >"$dir/log" 2>&1 || f
 same clip.h5 parts.h5
 
 # refused, once
-refused() {
-  want=$1; shift
-  "$@" >"$dir/log" 2>&1
-  status=$?
-  [ $status = 2 ] || fail "$*: exit $status"
-  [ "$(grep -c "$want" "$dir/log")" = 1 ] || fail "$*: not once '$want': $(cat "$dir/log")"
-}
 refused '3 ranks cannot divide train.micro_batches = 8' ranks 3 "$program" run $small record.path="$dir/no.h5"
 refused '2 ranks cannot divide train.micro_batches = 1' ranks 2 "$program" run record.path="$dir/no.h5"
 refused 'comm.ranks = 4, and 1 is there' "$program" run $small comm.ranks=4 record.path="$dir/no.h5"

@@ -7,6 +7,7 @@
 #include "analysis/json.h"
 #include "app/bench.h"
 #include "app/command.h"
+#include "comm/comm.h"
 
 struct options {
   struct request request;
@@ -33,6 +34,8 @@ static const struct command_option options[] = {
 static int bench(void *request, struct error *e)
 {
   const struct options *r = request;
+  struct comm *all = comm_world(e);
+  if (!all) return e->status;
   const char *device = r->request.settings ? r->request.setting[r->request.settings - 1] : "device=cpu";
   int cuda = !strcmp(device, "device=cuda");
   if (!cuda && strcmp(device, "device=cpu") != 0)
@@ -52,6 +55,11 @@ static int bench(void *request, struct error *e)
   if (r->against && (cuda || r->products))
     return error_set(e, STATUS_USAGE, "bench --against: of steps on the processor alone");
   if (r->against && !(b.earlier = earlier_open(r->against, e))) return e->status;
+  if (all->ranks > 1) {
+    if (cuda || r->products || b.earlier)
+      return error_set(e, STATUS_USAGE, "bench on %d ranks: of steps on the processor alone", all->ranks);
+    return bench_ranks(&b, all, e);
+  }
   if (!mkdtemp(b.folder)) return error_set(e, STATUS_FAIL, "no folder for the bench in /tmp");
   int status = (cuda ? bench_cuda : r->products ? bench_products : bench_steps)(&b, e);
   rmdir(b.folder);
@@ -66,7 +74,11 @@ const struct command command_bench = {
   .about =
     "Speed of training steps as a fraction of this machine's own matrix product, and what every kind of "
     "recording costs. All stacks take about three minutes on two cores; what recording costs "
-    "the medium one, whose steps take seconds, and experts all but toy, --stack measures.",
+    "the medium one, whose steps take seconds, and experts all but toy, --stack measures. Started on several "
+    "ranks (mpirun -n 2 maxlogit bench), one run on all of them against one rank: speed, bytes a step over "
+    "the "
+    "wire against the least possible, share of messages; by micro-batches, with shared states, by the "
+    "context.",
   OPTIONS,
   .once = "only device=cpu or device=cuda can be said here",
   .settings = 1,
