@@ -31,6 +31,28 @@ static void pass_on(struct device *device, const struct pass_on_args *x) { carry
 /* "y = x of the rank whose number has that bit turned" */
 static void trade(struct device *device, const struct trade_args *x) { carry(device, x->y, x->x); }
 
+struct gathered_each {
+  view y, x;
+  long from;
+  __device__ void operator()(long, long i) const { y.element(i) = x.element(from + i); }
+};
+/* "y = the numbers from `from` on of a row" */
+static void gather_parts(struct device *device, const struct gather_parts_args *x)
+{
+  each(device, 1, x->y->cols, gathered_each{VIEW(x->y), VIEW(x->x), x->from});
+}
+
+struct scattered_each {
+  view y, x;
+  long from;
+  __device__ void operator()(long, long i) const { y.element(from + i) = x.element(i); }
+};
+/* "of y those from `from` on = x" */
+static void scatter_sum(struct device *device, const struct scatter_sum_args *x)
+{
+  each(device, 1, x->x->cols, scattered_each{VIEW(x->y), VIEW(x->x), x->from});
+}
+
 struct follow_each {
   view y, x;
   ints kind;
@@ -66,5 +88,7 @@ extern "C" void ops_cuda_ranks(struct ops *ops)
   ops->all_max = all_max;
   ops->pass_on = pass_on;
   ops->trade = trade;
+  ops->gather_parts = gather_parts;
+  ops->scatter_sum = scatter_sum;
   ops->merge = merge;
 }

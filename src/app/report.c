@@ -22,7 +22,7 @@ struct watched { /* what the summary tells */
   const char *state;
   long heads;
   int ranks;
-  long context;         /* ranks along it */
+  struct rank_part part;
   double numbers, sent; /* that are trained; bytes that this rank has sent before */
 };
 
@@ -58,8 +58,8 @@ static void begin(struct watched *w, struct trainer *t, int quiet)
                         .state = trainer_state(t),
                         .steps = trainer_step_count(t)};
   w->ranks = trainer_ranks(t, NULL);
-  w->context = trainer_part(t, 0).ranks;
-  w->numbers = (double)trainer_model(t)->params.values.cols;
+  w->part = trainer_part(t, 0);
+  w->numbers = (double)trainer_model(t)->params.total;
   w->sent = comm_sent();
   snprintf(w->path, sizeof w->path, "%s", trainer_path(t));
   progress_init(&w->progress, t);
@@ -72,16 +72,23 @@ static void begin(struct watched *w, struct trainer *t, int quiet)
 }
 
 /* Over the wire must go, of sums over R ranks that all are to have, 2 (R-1)/R of them from each (Patarasuk and Yuan
-   2009); the rest is what passes have seen, and validation. */
+   2009); the rest is what passes have seen, and validation. Of weights that are shared out, for each micro-batch, they
+   go twice, and their gradients once: (R-1)/R each (ZeRO, arXiv 1910.02054 sec. 7.2.2). */
 static void print_wire(const struct watched *w)
 {
   double least = 2 * (w->ranks - 1.0) / w->ranks * w->numbers * sizeof(real);
   double steps = (double)(w->steps - w->progress.first_step);
   double sent = (comm_sent() - w->sent) / steps;
-  if (w->ranks > 1 && steps > 0 && w->context > 1)
+  if (w->ranks > 1 && steps > 0 && w->part.ranks > 1)
     printf("  ranks      %d, by %ld along the context; each sent %.4g kB a step; gradients want %.4g of them "
            "at least\n",
-           w->ranks, w->context, sent / 1e3, least / 1e3);
+           w->ranks, w->part.ranks, sent / 1e3, least / 1e3);
+  else if (w->ranks > 1 && steps > 0 && w->part.next_leaf > 1)
+    printf(
+      "  ranks      %d; each sent %.4g kB a step, %.3f times its share of weights, twice, and gradients, of "
+      "%ld micro-batch%s\n",
+      w->ranks, sent / 1e3, sent / (1.5 * least * (double)w->part.leaves), w->part.leaves,
+      w->part.leaves == 1 ? "" : "es");
   else if (w->ranks > 1 && steps > 0)
     printf("  ranks      %d; each sent %.4g kB a step, %.3f times the least for the gradients\n", w->ranks,
            sent / 1e3, sent / least);

@@ -112,7 +112,7 @@ struct checkpoint_options {
 struct device_options {
   long threads, math; /* enum device_math */
 };
-enum { SHARD_NONE, SHARD_STATES }; /* choices of comm.shard */
+enum { SHARD_NONE, SHARD_STATES, SHARD_WEIGHTS }; /* choices of comm.shard */
 struct comm_options {
   long ranks;   /* 0: all that the launcher has started */
   long context; /* ranks that have each a part of every sequence */

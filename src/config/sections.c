@@ -80,7 +80,7 @@ static const struct option_row device_rows[] = {
     0),
   END_ROW};
 
-static const char *const shard_kinds[] = {"none", "states", NULL};
+static const char *const shard_kinds[] = {"none", "states", "weights", NULL};
 static const struct option_row comm_rows[] = {
   INT_ROW(struct comm_options, ranks, "0", 0, 1e6, "ranks",
           "processes of those that a launcher (mpirun, srun) has started, for a run: 0: all there are, of a "
@@ -94,11 +94,12 @@ static const struct option_row comm_rows[] = {
           "id: losses "
           "and gradients are those of one rank to rounding",
           OPTION_LATER),
-  CHOICE_ROW(struct comm_options, shard, "none", shard_kinds,
-             "what ranks have but a part of: nothing, or the optimisers' states, of which each rank then "
-             "makes its part of "
-             "the directions",
-             OPTION_FREE | OPTION_NUMBER),
+  CHOICE_ROW(
+    struct comm_options, shard, "none", shard_kinds,
+    "what ranks have but a part of: nothing; the optimisers' states, of which each rank then makes its "
+    "part of the directions; or weights, gradients, directions and states, a layer's weights being "
+    "gathered where they are used",
+    OPTION_FREE | OPTION_NUMBER),
   REAL_ROW(struct comm_options, timeout, "600", 1, 1e6, "s",
            "a rank that does not answer for so long is lost, and the run ends: longer than any step, and "
            "than a checkpoint "

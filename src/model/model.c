@@ -330,25 +330,23 @@ void model_free(struct model *m)
 
 /* --- rows of weights -------------------------------------------------------------------------------------- */
 
-static struct tensor bias_columns(const struct logit_block *f)
+static void scale_rows(struct model *m, const struct param *p, long row, long rows, double c)
 {
-  return tensor_of(REALS(&f->bias->value) + f->row, 1, f->rows);
+  int segment[2];
+  size_t most = params_cut_most(&m->params, 1);
+  int *own = memory_new(2 * most, sizeof *own), *index = memory_new(most, sizeof *index);
+  param_segment(p, row, rows, segment);
+  int count = params_cut(&m->params, segment, 1, own, index);
+  for (int i = 0; i < count; i++) {
+    struct tensor here = tensor_of(REALS(&m->params.values) + own[2 * i], 1, own[2 * i + 1]);
+    op_run(m->device, OP_scale, &(union op_args){.scale = {.y = &here, .alpha = c}});
+  }
+  memory_free(own);
+  memory_free(index);
 }
 
 void logit_block_scale(struct model *m, const struct logit_block *f, double c)
 {
-  struct tensor rows = tensor_rows(&f->weight->value, f->row, f->rows);
-  op_run(m->device, OP_scale, &(union op_args){.scale = {.y = &rows, .alpha = c}});
-  if (!f->bias) return;
-  struct tensor bias = bias_columns(f);
-  op_run(m->device, OP_scale, &(union op_args){.scale = {.y = &bias, .alpha = c}});
-}
-
-void model_segment(const struct model *m, const struct param *p, long row, long rows, int out[2])
-{
-  long from = REALS(&p->value) - REALS(&m->params.values);
-  int column =
-    p->kind == PARAM_BIAS; /* [1, out]: what is said of rows of a weight is of columns of its bias */
-  out[0] = (int)(from + (column ? row : row * p->value.cols));
-  out[1] = (int)(column ? rows : rows * p->value.cols);
+  scale_rows(m, f->weight, f->row, f->rows, c);
+  if (f->bias) scale_rows(m, f->bias, f->row, f->rows, c);
 }

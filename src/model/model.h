@@ -268,7 +268,8 @@ enum {
   STABILIZER_NORMS_QK_PARTLY = 8, /* as NORMS_QK, but content keys keep their scale */
   STABILIZER_NORMS_PARTS = 16,    /* norms queries or keys themselves, with gains by role: one at most */
   STABILIZER_WEIGHS = 32,         /* changes how scores become weights: one at most */
-  STABILIZER_SCALES_QUERIES = 64  /* multiplies queries: in vain before one that norms them */
+  STABILIZER_SCALES_QUERIES = 64, /* multiplies queries: in vain before one that norms them */
+  STABILIZER_WHOLE = 128          /* writes whole matrices, or their directions, or looks at all in one row */
 };
 extern const struct stabilizer *const stabilizers[];
 const struct stabilizer *stabilizer_find(const char *name);
@@ -414,6 +415,4 @@ void model_watch(struct stabilizer_context *, struct program *, int layer, struc
 
 /* Multiply rows [row, row+rows) of a block's weight (and bias) by c, at once. */
 void logit_block_scale(struct model *, const struct logit_block *, double c);
-/* The place and length of these rows in params.values (or params.grads), as the operations on segments take them. */
-void model_segment(const struct model *, const struct param *, long row, long rows, int out[2]);
 #endif

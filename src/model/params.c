@@ -28,7 +28,7 @@ struct param *params_add(struct params *params, enum param_kind kind, int layer,
   va_start(list, format);
   int length = vsnprintf(p->name, sizeof p->name, format, list);
   va_end(list);
-  REQUIRE(!params->values.data && rows > 0 && cols > 0 && length < (int)sizeof p->name);
+  REQUIRE(!params->total && rows > 0 && cols > 0 && length < (int)sizeof p->name);
   REQUIRE(!params_find(params, p->name));
   p->value.name = p->name;
   params->list = memory_grow(params->list, params->count, params->count + 1, sizeof *params->list);
@@ -75,8 +75,10 @@ static int in_order(const struct params *params, int out[])
 
 static void place(struct params *params, struct param *p, long at)
 {
-  p->value.data = REALS(&params->values) + at;
-  p->grad = tensor_of(REALS(&params->grads) + at, p->value.rows, p->value.cols);
+  const struct shards *s = params->shards;
+  p->place = at;
+  p->value.data = params->base + at;
+  p->grad = tensor_of((s ? s->place[SHARD_GRADS] : REALS(&params->grads)) + at, p->value.rows, p->value.cols);
   p->grad.name = p->name;
   p->value.grad = &p->grad;
 }
@@ -94,8 +96,16 @@ void params_allocate(struct params *params)
     total += size_of(*p);
   }
   size_t bytes = (size_t)total * sizeof(real);
-  params->values = tensor_of(device_get(params->device, bytes), 1, total);
-  params->grads = tensor_of(device_get(params->device, bytes), 1, total);
+  params->total = total;
+  params->shards = params->device->shards;
+  if (params->shards) {
+    shards_reserve(params->shards, total);
+    params->base = params->shards->place[SHARD_VALUES];
+  } else {
+    params->values = tensor_of(device_get(params->device, bytes), 1, total);
+    params->grads = tensor_of(device_get(params->device, bytes), 1, total);
+    params->base = REALS(&params->values);
+  }
   for (int i = 0; i < count; i++) place(params, params->list[order[i]], at[i]);
   for (int i = 0; i < params->count; i++) {
     struct param *p = params->list[i];
@@ -103,6 +113,73 @@ void params_allocate(struct params *params)
   }
   memory_free(order);
   memory_free(at);
+}
+
+void params_hold(struct params *params)
+{
+  if (!params->shards) return;
+  shards_hold(params->device, params->shards);
+  params->values = *params->shards->held[SHARD_VALUES];
+  params->grads = *params->shards->held[SHARD_GRADS];
+}
+
+/* --- what is here ---------------------------------------------------------------------------------------- */
+
+void param_segment(const struct param *p, long row, long rows, int out[2])
+{
+  int column =
+    p->kind == PARAM_BIAS; /* [1, out]: what is said of rows of a weight is of columns of its bias */
+  out[0] = (int)(p->place + (column ? row : row * p->value.cols));
+  out[1] = (int)(column ? rows : rows * p->value.cols);
+}
+
+size_t params_cut_most(const struct params *params, int n)
+{
+  return (size_t)n + (params->shards ? (size_t)params->shards->count : 0) + 1;
+}
+
+int params_cut(const struct params *params, const int *segment, int n, int *own, int *index)
+{
+  const struct shards *s = params->shards;
+  int count = 0;
+  for (int i = 0; i < n; i++) {
+    const long from = segment[2 * i], end = from + segment[2 * i + 1];
+    for (int k = 0; k < (s ? s->count : 1); k++) {
+      const struct shard x = s ? s->piece[k] : (struct shard){0, params->total, 0, 0};
+      const long begin = from > x.from ? from : x.from, stop = end < x.from + x.n ? end : x.from + x.n;
+      if (begin >= stop || (s && x.owner != s->comm->rank)) continue;
+      own[2 * count] = (int)(x.at + begin - x.from), own[2 * count + 1] = (int)(stop - begin);
+      index[count++] = i;
+    }
+  }
+  return count;
+}
+
+void params_read(const struct params *params, const struct param *p, real *host)
+{
+  const struct shards *s = params->shards;
+  if (!s || !trains(p)) {
+    params->device->download(params->device, host, p->value.data, (size_t)size_of(p) * sizeof *host);
+    return;
+  }
+  shards_take(s, p->place, size_of(p), REALS(&params->values), host);
+  shards_gather(s, p->place, size_of(p), host);
+}
+
+void params_write(struct params *params, struct param *p, const real *host)
+{
+  if (params->shards && trains(p))
+    shards_put(params->shards, p->place, size_of(p), REALS(&params->values), host);
+  else
+    params->device->upload(params->device, p->value.data, host, (size_t)size_of(p) * sizeof *host);
+}
+
+void params_copy(const struct params *params, const struct tensor *row, real *host)
+{
+  if (params->shards)
+    shards_to_first(params->shards, REALS(row), host);
+  else
+    params->device->download(params->device, host, row->data, (size_t)params->total * sizeof *host);
 }
 
 struct drawing {
@@ -135,7 +212,7 @@ void params_draw(struct params *params, uint64_t seed)
       struct drawing d = {{seed, STREAM_INIT, drawn++}, values, size, p->init_scale / sqrt(fan_in)};
       parallel_for(params->device->pool, (size + DRAW_PIECE - 1) / DRAW_PIECE, draw_piece, &d);
     }
-    params->device->upload(params->device, p->value.data, values, (size_t)size * sizeof *values);
+    params_write(params, p, values);
     memory_free(values);
   }
 }
@@ -195,11 +272,13 @@ struct tensor *params_span(struct params *params, struct param *first, int count
 
 void params_free(struct params *params)
 {
-  if (params->values.data) {
+  if (params->total) {
     for (int i = 0; i < params->count; i++)
       if (!trains(params->list[i])) device_put_back(params->device, params->list[i]->value.data);
-    device_put_back(params->device, params->values.data);
-    device_put_back(params->device, params->grads.data);
+    if (!params->shards) {
+      device_put_back(params->device, params->values.data);
+      device_put_back(params->device, params->grads.data);
+    }
   }
   memory_free(params->list);
   arena_free(params->arena);

@@ -5,7 +5,7 @@
 #define MAXLOGIT_PARAMS_H
 #include <stdint.h>
 #include "base/memory.h"
-#include "numerics/device.h"
+#include "numerics/shards.h"
 
 enum param_kind {
   PARAM_MATRIX, /* hidden matrices: what Muon takes */
@@ -23,6 +23,7 @@ struct param {
   enum param_kind kind;
   int layer;                 /* -1 outside blocks */
   int order;                 /* among those that train, as they lie in memory */
+  long place;                /* of those that train, in the row of all */
   long head_rows;            /* rows of one head's block of a projection to heads (w_q, w_k, w_v); else 0 */
   long block_rows;           /* of matrices one below the other (experts): rows of one; else 0 */
   struct tensor value, grad; /* [rows, cols]; gains [1, n]; ld = cols */
@@ -41,7 +42,10 @@ struct params {
   struct device *device;
   struct param **list; /* in order of declaration; pointers stay valid */
   int count;
-  struct tensor values, grads; /* everything trainable, [1, total], gaps are 0; after params_allocate */
+  struct shards *shards; /* of which a rank has pieces (params_hold); NULL: all of them is here */
+  long total;            /* numbers that train, and gaps, which are 0, in a row: after params_allocate */
+  real *base;            /* its address in memory, or in none: where the first parameter's value begins */
+  struct tensor values, grads; /* [1, total], or what this rank has of them */
   struct tensor directions;    /* likewise, with optimisers */
   struct moments *moments;     /* [moment_count] likewise: those that are this rank's */
   int moment_count;
@@ -53,6 +57,20 @@ void params_init(struct params *, struct device *);
 struct param *params_add(struct params *, enum param_kind, int layer, long rows, long cols, enum param_init,
                          double init_scale, const char *format, ...) __attribute__((format(printf, 8, 9)));
 void params_allocate(struct params *);
+/* Who has which pieces is in shards: memory for this rank's. Before any value is told. */
+void params_hold(struct params *);
+/* The place and length of rows of a parameter in the row of all that train, as the operations on segments take them; of
+   a bias columns. */
+void param_segment(const struct param *, long row, long rows, int out[2]);
+/* Segments of that row, place | length, n of them: what of them is here, by its place in `values`, and of which it is a
+   part. Returns how many; there is room for params_cut_most(all, n). */
+int params_cut(const struct params *, const int *segment, int n, int *own, int *index);
+size_t params_cut_most(const struct params *, int n);
+/* All of a parameter's values to the host, and from there; where they are shared out all ranks call. */
+void params_read(const struct params *, const struct param *, real *host);
+void params_write(struct params *, struct param *, const real *host);
+/* All of a row like `values` to the host, [total]; of shared ones to rank 0, all ranks call. */
+void params_copy(const struct params *, const struct tensor *row, real *host);
 /* Fill in all values. The i-th of those that are drawn takes the numbers (seed, STREAM_INIT, i, index):
    constants (gains, biases, states) take none, so that adding some leaves the others' draws alone. */
 void params_draw(struct params *, uint64_t seed);

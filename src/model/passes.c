@@ -82,6 +82,7 @@ static struct tensor *block(struct model *m, struct model_program *mp, const str
                             int l, struct tensor *x)
 {
   long heads = m->options.heads;
+  program_unit(mp->program);
   struct tensor *h = norm(m, mp->program, x, m->layer[l].attn_norm);
   m->stats_at = program_rows(mp->program, mp->all_stats, l * heads, heads);
   x = m->attention->forward(m, mp->program, l, inputs, h, x, &mp->stats[l]);
@@ -96,6 +97,7 @@ static struct tensor *block(struct model *m, struct model_program *mp, const str
 
 static struct tensor *logits_of(struct model *m, struct program *p, struct tensor *x, struct param *gain)
 {
+  program_unit(p);
   return op_linear(p, norm(m, p, x, gain), model_weight(m, p, m->head, 1), NULL, NULL);
 }
 

@@ -12,6 +12,7 @@ enum { AHEAD_MOST = 8, BRANCHES = 4 };
 /* Groups of ranks that a run is divided among: parts of a step's batch; parts of the context. */
 enum rank_axis { RANKS_BATCH, RANKS_CONTEXT, RANK_AXES };
 struct comm;
+struct shards;
 
 struct device {
   const char *name;      /* "cpu" */
@@ -60,6 +61,7 @@ struct device {
   const struct tensor *guard;
   enum device_math math;
   const struct comm *ranks[RANK_AXES]; /* NULL: one (ranks.h) */
+  struct shards *shards;               /* of its parameters; NULL: it has all (shards.h) */
   const void *shared;                  /* see struct ops */
   long waits;                          /* downloads so far */
   long nodes, path; /* launches so far that were kept; of these, as many as wait one for another */

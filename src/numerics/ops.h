@@ -51,6 +51,10 @@ struct ops {
 #include "numerics/ops.def"
 #undef OP
   op_scratch *scratch[OP_COUNT]; /* NULL: none */
+  /* `norm` adds up what this makes of every `squared` numbers of a row, in their order, and of the rest. NULL: in
+     another way. */
+  double (*squares)(const real *, long n);
+  long squared;
   /* What the calls for some rows of one call share (fusion.h): its bytes, and making part `part` of `parts` of it; they
      find it in device->shared. NULL: nothing. */
   op_scratch *shared[OP_COUNT];

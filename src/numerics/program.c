@@ -1,5 +1,6 @@
 /* program.c - recording: a static list of calls, its tensors, and its reverse */
 #include "numerics/program_state.h"
+#include "numerics/shards.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,10 @@ void program_free(struct program *p)
   }
   if (p->block) device_put_back(p->device, p->block);
   arena_free(p->arena);
+  memory_free(p->gathered.item);
+  memory_free(p->summed.item);
+  memory_free(p->sent.item);
+  memory_free(p->read.item);
   memory_free(p->node);
   memory_free(p->call);
   memory_free(p->reverse);
@@ -179,19 +184,119 @@ void program_host(struct program *p, host_step *step, const void *context, size_
   p->calls++;
 }
 
+/* --- parameters that ranks share out: whole where they are used -------------------------------------------- */
+/* What is gathered, and what is added up, is a temporary: it takes memory from its first use to its last. */
+
+/* A view of `like`'s form, `offset` numbers behind the beginning of an owner [1,n]. */
+static struct tensor *view_like(struct program *p, struct tensor *owner, long offset,
+                                const struct tensor *like)
+{
+  struct tensor *view = add_node(p, like->rows, like->cols, like->name);
+  view->ld = like->ld;
+  view->base = owner;
+  view->offset = offset;
+  return view;
+}
+
+static struct whole *gathered(struct program *p, long from, long n)
+{
+  struct whole *x = whole_find(&p->gathered, from, n, 0);
+  if (x) return x;
+  if (!whole_find(&p->read, from, n, 0)) whole_add(&p->read, from, n, NULL, p->unit);
+  struct tensor *t = program_temporary(p, 1, n, "gathered"), *guard = p->guard;
+  p->guard = NULL; /* what is here may be read by calls without a guard */
+  PROGRAM_CALL(p, gather_parts, .y = t, .x = p->device->shards->held[SHARD_VALUES], .from = from);
+  p->guard = guard;
+  return whole_add(&p->gathered, from, n, t, p->unit);
+}
+
+/* Until the reverse of the first unit that has read it: nobody adds to it after that. */
+static struct whole *summed(struct program *p, long from, long n)
+{
+  struct whole *x = whole_find(&p->summed, from, n, 0);
+  if (x) return x;
+  const struct whole *reader = whole_find(&p->read, from, n, 0);
+  REQUIRE(!whole_find(&p->summed, from, n, 1) && !whole_find(&p->sent, from, n, 1));
+  struct tensor *t = program_temporary(p, 1, n, "summed");
+  PROGRAM_CALL(p, fill, .y = t, .value = 0);
+  return whole_add(&p->summed, from, n, t, reader ? reader->unit : 0);
+}
+
+static struct tensor *sharded_argument(struct program *p, struct tensor *t, int writes)
+{
+  long from, n;
+  int row = whole_row(p->device->shards, t, &from, &n);
+  if (row < 0) return t;
+  if (writes != (row == SHARD_GRADS))
+    BUG("%s is shared out: it can only be read, its gradient added to", t->name);
+  const struct whole *x = row == SHARD_VALUES ? gathered(p, from, n) : summed(p, from, n);
+  return view_like(p, x->t, from - x->from, t);
+}
+
+static void sharded_written(struct program *p, const struct tensor *t)
+{
+  const struct shards *s = p->device->shards;
+  if (s && t && s->held[SHARD_VALUES] && REALS(t) >= REALS(s->held[SHARD_VALUES]) &&
+      REALS(t) < REALS(s->held[SHARD_VALUES]) + s->own)
+    p->gathered.count = 0;
+}
+
+/* Sums of this unit and of later ones are complete. */
+static void scatter(struct program *p, int unit)
+{
+  for (int i = 0; i < p->summed.count;) {
+    const struct whole x = p->summed.item[i];
+    if (x.unit < unit) {
+      i++;
+      continue;
+    }
+    PROGRAM_CALL(p, scatter_sum, .y = p->device->shards->held[SHARD_GRADS], .x = x.t, .from = x.from);
+    whole_add(&p->sent, x.from, x.n, NULL, unit);
+    p->summed.item[i] = p->summed.item[--p->summed.count];
+  }
+}
+
+static void end_unit(struct program *p, const void *context)
+{
+  const int unit = *(const int *)context;
+  scatter(p, unit);
+  p->gathered.count = 0;
+  p->unit = unit - 1;
+}
+
+void program_unit(struct program *p)
+{
+  if (!p->device->shards) return;
+  p->gathered.count = 0;
+  p->unit++;
+  program_on_backward(p, end_unit, &p->unit, sizeof p->unit);
+}
+
+/* --- calls ---------------------------------------------------------------------------------------------- */
+
+static int is_written(enum op_field_kind kind)
+{
+  return kind == FIELD_OUT || kind == FIELD_ADD || kind == FIELD_MAYADD;
+}
+
 void program_call(struct program *p, enum op op, const void *args)
 {
   int count;
   const struct op_field *field = op_fields(op, &count);
+  union op_args own;
+  struct tensor **tensor = (struct tensor **)&own;
+  memcpy(&own, args, (size_t)count * 8);
+  for (int i = 0; p->device->shards && i < count && field[i].kind < FIELD_SIZE; i++)
+    tensor[i] = sharded_argument(p, tensor[i], is_written(field[i].kind));
   struct call *call = add_call(p);
   call->op = op;
-  memcpy(&call->args, args, (size_t)count * 8);
-  struct tensor *const *tensor = args;
+  memcpy(&call->args, &own, (size_t)count * 8);
   for (int i = 0; i < count && field[i].kind < FIELD_SIZE; i++) {
     if (!tensor[i] && field[i].kind != FIELD_MAY && field[i].kind != FIELD_MAYADD &&
         field[i].kind != FIELD_NUMBER)
       BUG("%s: %s is missing", op_name(op), field[i].name);
     touch(p, tensor[i], field[i].kind);
+    if (is_written(field[i].kind)) sharded_written(p, tensor[i]);
   }
   p->calls++;
 }
@@ -313,6 +418,7 @@ void program_backward(struct program *p, struct tensor *loss)
   struct tensor *grad = program_grad(p, loss, &add);
   program_call(p, OP_fill, &(struct fill_args){.y = grad, .value = 1});
   for (int i = p->reverses; i-- > 0;) p->reverse[i].step(p, p->reverse[i].context);
+  if (p->device->shards) scatter(p, 0);
 }
 
 /* --- questions ------------------------------------------------------------------------------------------- */

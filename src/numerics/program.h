@@ -54,6 +54,10 @@ struct tensor *program_grad_of(struct program *, struct tensor *t);
    x's. To be called last in a backward step: afterwards y's gradient may not be read. */
 void program_grad_pass(struct program *, struct tensor *y, struct tensor *x);
 
+/* A part of the model begins, a layer: of parameters that ranks share out (shards.h) each part gathers what it reads,
+   forward and in the reverse, whose end sends the gradients that are then complete to their owners. */
+void program_unit(struct program *);
+
 /* Append the reverse of everything recorded: gradients of the sum of loss's elements. */
 void program_backward(struct program *, struct tensor *loss);
 /* Is t where the gradient starts, that is, is its gradient 1? */

@@ -45,6 +45,17 @@ struct reverse {
   void *context;
 };
 
+/* A range of a row that is shared out (shards.h), as a temporary [1,n]. */
+struct whole {
+  long from, n;
+  struct tensor *t;
+  int unit;
+};
+struct wholes {
+  struct whole *item;
+  int count, room;
+};
+
 struct program {
   struct device *device;
   struct arena *arena;
@@ -57,6 +68,10 @@ struct program {
   const struct tensor *loss;
   struct tensor *guard; /* of the calls that are being recorded */
   int host_steps;
+  /* Of parameters that are shared out: what is there of this unit; gradients that are added up, or have been; by whom
+     first read. */
+  struct wholes gathered, summed, sent, read;
+  int unit;
   int *fusion; /* [calls]: how many from here on are one */
   int *order;  /* calls level by level */
   struct group *group;
@@ -79,6 +94,11 @@ static inline struct tensor *owner_of(const struct tensor *t)
 {
   return t->base ? t->base : (struct tensor *)t;
 }
+/* wholes.c: the row (enum shard_row) that t lies in, and where; -1: in none. */
+int whole_row(const struct shards *, const struct tensor *t, long *from, long *n);
+/* One that [from, from + n) lies in; `any`: one that it meets. NULL: there is none. */
+struct whole *whole_find(const struct wholes *, long from, long n, int any);
+struct whole *whole_add(struct wholes *, long from, long n, struct tensor *, int unit);
 /* What the device keeps of its calls. */
 void program_forget(struct program *);
 #endif

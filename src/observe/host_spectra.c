@@ -49,5 +49,5 @@ int host_spectra_each(const struct watch *w, long count,
 
 const real *in_copy(const struct watch *w, const real *copy, const struct tensor *t)
 {
-  return copy + (REALS(t) - REALS(&w->model->params.values));
+  return copy + (REALS(t) - w->model->params.base);
 }

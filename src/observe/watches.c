@@ -145,8 +145,9 @@ struct watches *watches_new(struct model *m, struct updates *u, const struct rec
   m->step.watcher = &w->axis[AXIS_STEP].watcher;
   m->probe.watcher = &w->axis[AXIS_PROBE].watcher;
   if (!w->axis[AXIS_SPECTRA].count) return w;
-  w->weights = arena_get(arena, (size_t)m->params.values.cols, sizeof *w->weights);
-  w->directions = arena_get(arena, (size_t)m->params.values.cols, sizeof *w->directions);
+  if (m->params.shards && m->params.shards->comm->rank) return w; /* rank 0 alone looks */
+  w->weights = arena_get(arena, (size_t)m->params.total, sizeof *w->weights);
+  w->directions = arena_get(arena, (size_t)m->params.total, sizeof *w->directions);
   return w;
 }
 
@@ -183,11 +184,14 @@ static void clear(struct row *row)
 
 static void copy_weights(const struct watches *w, int directions)
 {
-  struct device *device = w->model->device;
-  const struct tensor *values = &w->model->params.values;
-  size_t bytes = (size_t)values->cols * sizeof(real);
-  device->download(device, w->weights, values->data, bytes);
-  if (directions) device->download(device, w->directions, w->model->params.directions.data, bytes);
+  const struct params *all = &w->model->params;
+  params_copy(all, &all->values, w->weights);
+  if (directions) params_copy(all, &all->directions, w->directions);
+}
+
+void watches_lend(const struct watches *w, int directions)
+{
+  if (w->model->params.shards && w->axis[AXIS_SPECTRA].count) copy_weights(w, directions);
 }
 
 int watches_read(struct watches *w, enum series_axis axis, const struct step_scalars *now, double batches,

@@ -13,6 +13,9 @@ const char *watches_whole(const char *names);
 /* POINT_BEFORE_UPDATE: the batch has been seen, its weights are there still. */
 void watches_before_update(struct watches *);
 
+/* Where weights are shared out, of ranks that record nothing: their part of what rank 0 reads on AXIS_SPECTRA. */
+void watches_lend(const struct watches *, int directions);
+
 /* Every series that is wanted, of observables and of the model's stabilisers; its row is that which was read last. */
 struct recorded {
   const struct series *series;

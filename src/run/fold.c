@@ -45,11 +45,14 @@ static int count_up(const struct steps *s, int level, long i, long count)
   return 1;
 }
 
-void fold_leaf(long leaves, int ranks, long i, void (*replay)(void *context, int fold_part), void *context)
+void fold_leaf(long leaves, enum fold_ranks ranks, long i, void (*replay)(void *context, int fold_part),
+               void *context)
 {
   const struct steps s = {replay, context};
   long odd = odd_part(leaves);
-  if (count_up(&s, 0, i % odd, odd) && count_up(&s, bits_of(odd - 1), i / odd, leaves / odd) && ranks > 1)
+  if (ranks == FOLD_RANKS_FIRST) replay(context, FOLD_ACROSS);
+  if (count_up(&s, 0, i % odd, odd) && count_up(&s, bits_of(odd - 1), i / odd, leaves / odd) &&
+      ranks == FOLD_RANKS_LAST)
     replay(context, FOLD_ACROSS);
 }
 
@@ -87,7 +90,7 @@ static struct program *record_across(const struct fold *f)
 {
   struct program *p = program_new(f->model->device);
   report_record_across(f->model->report, p, f->passes);
-  if (f->passes == PASSES_STEP) {
+  if (f->passes == PASSES_STEP && !f->model->params.shards) { /* those of shards have been */
     op_all_sum(p, &f->model->params.grads, RANKS_BATCH);
     op_all_sum(p, &f->model->params.grads, RANKS_CONTEXT);
   }

@@ -23,6 +23,10 @@ struct fold *fold_new(struct model *, enum passes, long leaves);
 void fold_free(struct fold *);
 /* NULL: there is none. */
 struct program *fold_program(const struct fold *, int fold_part);
+/* What ranks have is joined when each has seen all its leaves, which are neighbours; or leaf by leaf, of which the i-th
+   of all ranks are neighbours: no more than one gradient is then there at a time. */
+enum fold_ranks { FOLD_ALONE, FOLD_RANKS_LAST, FOLD_RANKS_FIRST };
 /* Leaf i has been seen: what to do, by replaying parts. */
-void fold_leaf(long leaves, int ranks, long i, void (*replay)(void *context, int fold_part), void *context);
+void fold_leaf(long leaves, enum fold_ranks, long i, void (*replay)(void *context, int fold_part),
+               void *context);
 #endif

@@ -52,7 +52,7 @@ void lockstep_draw(const struct lockstep *c, lockstep_choice *chosen, enum data_
 
 void lockstep_run_part(const struct lockstep *c, lockstep_choice *chosen, enum part part, long i)
 {
-  long micro_batch = c->run[0]->first_leaf + i;
+  long micro_batch = c->run[0]->first_leaf + i * c->run[0]->next_leaf;
   for (int k = 0; k < c->count; k++) {
     struct trainer *t = c->run[k];
     if (!chosen || chosen(t))
@@ -77,7 +77,11 @@ void lockstep_fold(const struct lockstep *c, enum part part, long i)
 {
   const struct trainer *t = c->run[0];
   struct folding f = {c, part == PART_STEP ? PART_FOLD : PART_FOLD_LOOK};
-  fold_leaf(t->leaves, t->comm->ranks, i, replay_fold, &f);
+  fold_leaf(t->leaves,
+            t->comm->ranks == 1 ? FOLD_ALONE
+            : t->shards         ? FOLD_RANKS_FIRST
+                                : FOLD_RANKS_LAST,
+            i, replay_fold, &f);
 }
 
 void lockstep_run_pass(const struct lockstep *c, lockstep_choice *chosen, enum part part)

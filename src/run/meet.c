@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "observe/watches.h"
 #include "storage/provenance.h"
+#include "training/optimizer.h"
 
 static struct comm *of_runs;
 
@@ -77,10 +78,51 @@ int meet_split(struct trainer *t, struct error *e)
   return STATUS_OK;
 }
 
+long meet_shards(const struct trainer *t)
+{
+  return t->comm->ranks > 1 ? ((const struct comm_options *)config_section(t->config, "comm"))->shard
+                            : SHARD_NONE;
+}
+
+int meet_check_shards(const struct trainer *t, struct error *e)
+{
+  const struct override_options *override = config_section(t->config, "override");
+  if (meet_shards(t) != SHARD_WEIGHTS) return STATUS_OK;
+  if (t->context > 1)
+    return error_set(e, STATUS_USAGE, "comm.shard = weights with comm.context = %ld; allowed: one of the two",
+                     t->context);
+  if (strcmp(t->top->device, "cpu") || sizeof(real) != sizeof(float))
+    return error_set(e, STATUS_USAGE, "comm.shard = weights with device = %s; allowed: device = cpu",
+                     t->top->device);
+  if (t->train->micro_batches & (t->train->micro_batches - 1))
+    return error_set(e, STATUS_USAGE,
+                     "comm.shard = weights with train.micro_batches = %ld; allowed: a power of two, so that "
+                     "ranks can join their gradients after each",
+                     t->train->micro_batches);
+  if (override->match != MATCH_LR)
+    return error_set(e, STATUS_USAGE,
+                     "comm.shard = weights with override.match: whole directions are on no rank; allowed: "
+                     "override.match = lr");
+  return STATUS_OK;
+}
+
+/* Those that look at, or write, whole matrices outside of passes. */
+static int check_whole(const struct trainer *t, struct error *e)
+{
+  for (int i = 0; t->shards && i < t->model.stabilizer_count; i++)
+    if (t->model.stabilizer[i]->flags & STABILIZER_WHOLE)
+      return error_set(
+        e, STATUS_USAGE,
+        "stabilizers: %s changes whole matrices, of which comm.shard = weights leaves each rank "
+        "pieces; allowed: others, or comm.shard = states",
+        t->model.stabilizer[i]->name);
+  return STATUS_OK;
+}
+
 int meet_check_parts(const struct trainer *t, struct error *e)
 {
   const char *whole = watches_whole(t->record.observe);
-  if (t->context == 1) return STATUS_OK;
+  if (check_whole(t, e) || t->context == 1) return e->status;
   if (whole)
     return error_set(e, STATUS_USAGE,
                      "record.observe: %s looks at whole sequences, which comm.context = %ld cuts; allowed: "
@@ -122,6 +164,8 @@ int meet_divide(struct trainer *t, struct error *e)
       ranks, t->train->micro_batches);
   t->leaves = t->train->micro_batches / ranks;
   t->first_leaf = t->comm->rank / t->context * t->leaves;
+  t->next_leaf = 1;
+  if (t->shards) t->first_leaf = t->comm->rank, t->next_leaf = ranks;
   return STATUS_OK;
 }
 
@@ -130,14 +174,12 @@ struct rank_part trainer_part(const struct trainer *t, int rank)
   const struct zigzag cut = {t->host.context, (int)(rank % t->context), (int)t->context};
   const long rows = zigzag_rows(&cut), half = rows / 2;
   const long head = zigzag_position(&cut, 0), tail = zigzag_position(&cut, rows - half);
-  return (struct rank_part){
-    rank / t->context * t->leaves, t->leaves, t->context, {head, tail}, {head + rows - half, tail + half}};
-}
-
-int meet_shards(const struct trainer *t)
-{
-  return t->comm->ranks > 1 &&
-         ((const struct comm_options *)config_section(t->config, "comm"))->shard == SHARD_STATES;
+  return (struct rank_part){t->shards ? rank : rank / t->context * t->leaves,
+                            t->next_leaf,
+                            t->leaves,
+                            t->context,
+                            {head, tail},
+                            {head + rows - half, tail + half}};
 }
 
 /* What must be equal. */

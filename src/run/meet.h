@@ -13,8 +13,10 @@ int meet_split(struct trainer *, struct error *);
 int meet_divide(struct trainer *, struct error *);
 /* STATUS_USAGE, and what of the model or the record wants whole sequences. */
 int meet_check_parts(const struct trainer *, struct error *);
-/* Are the optimisers' states shared out? */
-int meet_shards(const struct trainer *);
+/* What is shared out among ranks, a choice of comm.shard; with one rank nothing. */
+long meet_shards(const struct trainer *);
+/* STATUS_USAGE where weights cannot be. Before there is a model. */
+int meet_check_shards(const struct trainer *, struct error *);
 /* They all have the same program, configuration, data and state to go on from: STATUS_FAIL, and who has not. */
 int meet_before(struct trainer *, struct error *);
 /* See trainer_meet. */

@@ -68,7 +68,7 @@ static void fetch(struct trainer *t, const struct tensor_list *l)
     if (state_at(t, i) >= 0)
       updates_state_read(t->updates, state_at(t, i), x->data);
     else if (l->device[i])
-      t->device->download(t->device, x->data, l->device[i]->data, n * sizeof(real));
+      params_read(&t->model.params, t->model.params.list[i], x->data);
   }
 }
 
@@ -128,16 +128,15 @@ int trainer_load(struct trainer *t, const struct checkpoint *c, struct error *e)
   list_tensors(t, &l);
   for (int i = 0; !status && i < l.count; i++) {
     const struct checkpoint_tensor *want = &l.item[i], *have = checkpoint_find(c, NULL, want->name);
-    size_t bytes = (size_t)(want->rows * want->cols) * sizeof(real);
     if (!have || have->rows != want->rows || have->cols != want->cols)
       status = error_set(e, STATUS_FAIL, "checkpoint of step %ld: %s is missing or has another shape",
                          c->step, want->name);
     else if (state_at(t, i) >= 0)
       updates_state_write(t->updates, state_at(t, i), have->data);
     else if (l.device[i])
-      t->device->upload(t->device, l.device[i]->data, have->data, bytes);
+      params_write(&t->model.params, t->model.params.list[i], have->data);
     else
-      memcpy(t->health.spike_window, have->data, bytes);
+      memcpy(t->health.spike_window, have->data, (size_t)(want->rows * want->cols) * sizeof(real));
   }
   list_free(&l);
   return status;

@@ -62,6 +62,7 @@ static int init_weights(struct trainer *t, struct error *e)
     status = start_from(&t->model, t->train->init_from, t->train->seed, o ? &o->start_content : NULL,
                         &t->start_content, e);
   if (!status) status = boost_heads(&t->model, t->train->plant, e);
+  if (!status && t->shards) status = comm_agree(t->comm, NULL, e); /* what begins may gather weights */
   if (!status) model_begin(&t->model);
   return status;
 }
@@ -154,8 +155,9 @@ static int init_training(struct trainer *t, struct error *e)
                              .decay_independent = o->decay,
                              .seed = (uint64_t)o->seed,
                              .grad_clip = o->grad_clip,
-                             .ranks = meet_shards(t) ? t->comm : NULL,
+                             .ranks = meet_shards(t) == SHARD_STATES ? t->comm : NULL,
                              .stops = o->on_nonfinite != ON_NONFINITE_CONTINUE};
+  if (meet_check_parts(t, e)) return e->status;
   t->updates = updates_new(&t->model, t->top->optimizer, config_section(t->config, "override"), &rule,
                            plugin_options, t->config, e);
   if (!t->updates) return e->status;
@@ -165,9 +167,13 @@ static int init_training(struct trainer *t, struct error *e)
   if (o->batch % o->micro_batches)
     return error_set(e, STATUS_USAGE, "train.micro_batches = %ld does not divide train.batch = %ld",
                      o->micro_batches, o->batch);
-  if (meet_divide(t, e) || meet_check_parts(t, e)) return e->status;
+  if (meet_divide(t, e)) return e->status;
   long rows = o->batch / o->micro_batches, context = t->model.options.context;
   mark_memory(t, MEMORY_UPDATES);
+  if (t->shards) { /* whose size follows from optimisers */
+    const size_t held = (size_t)(SHARD_ROWS * t->shards->own) * sizeof(real);
+    t->memory[MEMORY_UPDATES] -= held, t->memory[MEMORY_MODEL] += held;
+  }
   t->watches = watches_new(&t->model, t->updates, &t->record);
   mark_memory(t, MEMORY_RECORD);
   model_program_init(&t->model, &t->step_program, rows, context, 1, &t->model.step, o->micro_batches);
@@ -213,6 +219,9 @@ int trainer_build(struct trainer *t, int keeps, struct error *e)
   for (int axis = 0; !status && axis < RANK_AXES; axis++)
     if (t->part[axis]) device_set_ranks(t->device, (enum rank_axis)axis, t->part[axis]);
   if (!status && t->context == 1) device_set_ranks(t->device, RANKS_BATCH, t->comm);
+  if (!status) status = meet_check_shards(t, e);
+  if (!status && meet_shards(t) == SHARD_WEIGHTS)
+    device_set_shards(t->device, t->shards = shards_new(t->comm));
   if (!status) status = device_set_math(t->device, (enum device_math)device->math, e);
   if (!status) status = init_model(t, m, e);
   if (!status) mark_memory(t, MEMORY_MODEL);
@@ -270,6 +279,7 @@ void trainer_release(struct trainer *t)
   program_free(t->keep_val);
   if (t->token_loss) tensor_free(t->device, t->token_loss);
   if (t->model.device) model_free(&t->model);
+  shards_free(t->device, t->shards);
   if (t->device && !t->shares_device) device_close(t->device);
   for (int axis = 0; axis < RANK_AXES; axis++) comm_free(t->part[axis]);
   if (t->data.source && t->data.source->free) t->data.source->free(&t->data);

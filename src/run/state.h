@@ -44,9 +44,10 @@ struct trainer {
 
   struct comm *comm; /* the ranks of the run: those along the context are neighbours */
   struct comm
-    *part[RANK_AXES];      /* those along an axis, this one among them; NULL where all are along the batch */
-  long context;            /* ranks along the context; 0, until it is built: as configured */
-  long leaves, first_leaf; /* micro-batches of a batch that are this rank's */
+    *part[RANK_AXES];    /* those along an axis, this one among them; NULL where all are along the batch */
+  long context;          /* ranks along the context; 0, until it is built: as configured */
+  struct shards *shards; /* of its parameters; NULL: each rank has all */
+  long leaves, first_leaf, next_leaf; /* micro-batches of a batch that are this rank's: every next_leaf-th */
 
   struct device *device;
   int shares_device; /* it is the caller's */

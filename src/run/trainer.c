@@ -74,7 +74,11 @@ static void observe_looks(struct trainer *t, const struct flight *f)
 static void emit_spectra(struct trainer *t, int directions)
 {
   struct error e = {0};
-  if (!t->record.spectra_every || t->comm->rank) return;
+  if (!t->record.spectra_every) return;
+  if (t->comm->rank) {
+    watches_lend(t->watches, directions);
+    return;
+  }
   t->reading = t->done;
   struct step_scalars now = scalars_of(t);
   if (observer_row(t->observer, AXIS_SPECTRA, &now, 1, directions, &e))

@@ -42,10 +42,10 @@ void trainer_use_ranks(struct comm *);
    whether any is. */
 int trainer_meet(struct trainer *, int *stops, struct error *);
 int trainer_ranks(const struct trainer *, int *rank); /* how many, and which of them this is (may be NULL) */
-/* What a rank has: micro-batches of each batch, and two pieces [from, to) of each sequence, one after the other where
-   the context is not cut. */
+/* What a rank has: micro-batches of each batch, every next_leaf-th, and two pieces [from, to) of each sequence, one
+   after the other where the context is not cut. */
 struct rank_part {
-  long first_leaf, leaves, ranks, from[2], to[2]; /* ranks: along the context */
+  long first_leaf, next_leaf, leaves, ranks, from[2], to[2]; /* ranks: along the context */
 };
 struct rank_part trainer_part(const struct trainer *, int rank);
 /* Wait for the reports of all steps so far. */

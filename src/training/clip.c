@@ -28,17 +28,23 @@ void clip_record(struct stabilizer_context *c, struct program *p, const struct l
   int *segment = program_memory(p, 4 * (size_t)count, sizeof *segment), n = 0;
   int *owner = program_memory(p, 2 * (size_t)count, sizeof *owner);
   for (int i = 0; i < count; i++) {
-    model_segment(c->model, f[i].weight, f[i].row, f[i].rows, segment + 2 * n);
+    param_segment(f[i].weight, f[i].row, f[i].rows, segment + 2 * n);
     owner[n++] = i;
     if (!f[i].bias) continue;
-    model_segment(c->model, f[i].bias, f[i].row, f[i].rows, segment + 2 * n);
+    param_segment(f[i].bias, f[i].row, f[i].rows, segment + 2 * n);
     owner[n++] = i;
   }
-  struct tensor *factor = program_temporary(p, 1, n, "clip factors");
-  PROGRAM_CALL(p, take, .y = factor, .x = scale, .index = program_ints(p, 1, n, owner, "clipped"));
-  PROGRAM_CALL(p, scale_segments, .x = &c->model->params.values,
-               .segment = program_ints(p, n, 2, segment, "clipped"), .factor = factor);
-  const struct params *all = &c->model->params;
+  struct params *all = &c->model->params;
+  size_t most = params_cut_most(all, n);
+  int *own = program_memory(p, 2 * most, sizeof *own), *of = program_memory(p, most, sizeof *of);
+  int here = params_cut(all, segment, n, own, of);
+  for (int i = 0; i < here; i++) of[i] = owner[of[i]];
+  if (here) {
+    struct tensor *factor = program_temporary(p, 1, here, "clip factors");
+    PROGRAM_CALL(p, take, .y = factor, .x = scale, .index = program_ints(p, 1, here, of, "clipped"));
+    PROGRAM_CALL(p, scale_segments, .x = &all->values, .segment = program_ints(p, here, 2, own, "clipped"),
+                 .factor = factor);
+  }
   for (int k = 0; momentum && k < all->moment_count; k++)
     scale_moments(p, &all->moments[k], segment, owner, n, scale);
 }

@@ -37,7 +37,7 @@ static void match_rms(struct updates *u, struct program *p)
   for (int i = 0; i < u->count; i++) {
     const struct param *x = u->params[i];
     if (x->kind != PARAM_MATRIX || !u->rules[i].optimizer->record) continue;
-    model_segment(u->model, x, 0, x->value.rows, segment + 2 * (long)n);
+    param_segment(x, 0, x->value.rows, segment + 2 * (long)n);
     size[n++] = sqrt((double)(x->value.rows * x->value.cols));
   }
   if (!n) return;

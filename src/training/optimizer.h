@@ -18,6 +18,7 @@ struct update {
   struct param *const *param;       /* the tensors, ... */
   const long *place;                /* ... and where in the row each begins */
   int count;
+  long from;     /* where the row begins among all that train */
   uint64_t seed; /* of the run */
 };
 
@@ -111,8 +112,9 @@ struct update_rule { /* settings of training that the update needs */
   long decay_gains;
   long decay_independent; /* train.decay = scaled | independent */
   uint64_t seed;
-  double grad_clip;         /* largest norm of the gradient; 0: any */
-  const struct comm *ranks; /* among whom states are shared out: a power of two; NULL: each has all */
+  double grad_clip; /* largest norm of the gradient; 0: any */
+  const struct comm
+    *ranks;  /* among whom states are shared out: a power of two; NULL: as weights are (params.h) */
   int stops; /* a step that is not finite, and every one after it, leaves weights and states as they are */
 };
 

@@ -34,12 +34,11 @@ struct qk_block *sphere_blocks(struct model *m, long tensors, long scope, int *c
   return block;
 }
 
-static struct tensor *segments(const struct model *m, struct program *p, const struct qk_block *block,
-                               int count)
+static struct tensor *segments(struct program *p, const struct qk_block *block, int count)
 {
   int *segment = program_memory(p, 2 * (size_t)count, sizeof *segment);
   for (int i = 0; i < count; i++)
-    model_segment(m, block[i].weight, block[i].row, block[i].rows, segment + 2 * i);
+    param_segment(block[i].weight, block[i].row, block[i].rows, segment + 2 * i);
   return program_ints(p, count, 2, segment, "blocks");
 }
 
@@ -47,7 +46,7 @@ void sphere_size_directions(struct stabilizer_context *c, struct program *p, con
                             int count, struct tensor *size)
 {
   struct tensor *all = &c->model->params.directions;
-  struct tensor *own = segments(c->model, p, block, count);
+  struct tensor *own = segments(p, block, count);
   struct tensor *norm = program_temporary(p, 1, count, "norms of directions"),
                 *factor = program_temporary(p, 1, count, "factors of directions");
   PROGRAM_CALL(p, norm_segments, .y = norm, .x = all, .segment = own);
@@ -59,13 +58,12 @@ void sphere_size_directions(struct stabilizer_context *c, struct program *p, con
 void sphere_norms(struct stabilizer_context *c, struct program *p, const struct qk_block *block, int count,
                   struct tensor *y)
 {
-  PROGRAM_CALL(p, norm_segments, .y = y, .x = &c->model->params.values,
-               .segment = segments(c->model, p, block, count));
+  PROGRAM_CALL(p, norm_segments, .y = y, .x = &c->model->params.values, .segment = segments(p, block, count));
 }
 
 void sphere_scale(struct stabilizer_context *c, struct program *p, const struct qk_block *block, int count,
                   struct tensor *factor)
 {
-  PROGRAM_CALL(p, scale_segments, .x = &c->model->params.values,
-               .segment = segments(c->model, p, block, count), .factor = factor);
+  PROGRAM_CALL(p, scale_segments, .x = &c->model->params.values, .segment = segments(p, block, count),
+               .factor = factor);
 }

@@ -6,15 +6,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------- */
 
-static long begin_of(const struct updates *u, const struct param *p)
-{
-  return REALS(&p->value) - REALS(&u->model->params.values);
-}
-
-static long end_of(const struct updates *u, const struct param *p)
-{
-  return begin_of(u, p) + p->value.rows * p->value.cols;
-}
+static long end_of(const struct param *p) { return p->place + p->value.rows * p->value.cols; }
 
 static struct tensor *view(struct updates *u, void *data, long cols, const char *name)
 {
@@ -26,29 +18,23 @@ static struct tensor *view(struct updates *u, void *data, long cols, const char 
 
 static void make_directions(struct updates *u)
 {
-  u->all = tensor_new(u->model->device, TENSOR_REAL, 1, u->model->params.values.cols, "directions");
-  u->model->params.directions = *u->all;
+  struct params *all = &u->model->params;
+  u->all = tensor_new(u->model->device, TENSOR_REAL, 1, all->values.cols, "directions");
+  all->directions = *u->all;
   for (int i = 0; i < u->count; i++) {
     struct param *p = u->params[i];
-    p->direction = tensor_of(REALS(u->all) + begin_of(u, p), p->value.rows, p->value.cols);
+    p->direction = tensor_of(all->shards ? NULL : REALS(u->all) + p->place, p->value.rows, p->value.cols);
     p->direction.name = p->name;
   }
 }
 
 /* What of a parameter lies in a row: numbers [*begin, *end) of the parameter; 0: nothing. */
-static int overlap(const struct updates *u, const struct param *p, const struct update *row, long *begin,
-                   long *end)
+static int overlap(const struct param *p, const struct update *row, long *begin, long *end)
 {
-  long from = REALS(row->direction) - REALS(u->all), at = begin_of(u, p);
-  *begin = from > at ? from - at : 0;
-  *end = (from + row->direction->cols < end_of(u, p) ? from + row->direction->cols : end_of(u, p)) - at;
+  long to = row->from + row->direction->cols;
+  *begin = row->from > p->place ? row->from - p->place : 0;
+  *end = (to < end_of(p) ? to : end_of(p)) - p->place;
   return *begin < *end;
-}
-
-/* Where a parameter would begin in a row; before it, where it has been cut. */
-static long place_in(const struct updates *u, const struct param *p, const struct update *row)
-{
-  return begin_of(u, p) - (REALS(row->direction) - REALS(u->all));
 }
 
 /* Tensors of checkpoints: those of a run of parameters with one optimiser. */
@@ -65,8 +51,8 @@ static void name_states(struct updates *u, int first, int count)
       t->name = name;
       for (const struct update *row = u->rows; row < u->rows + u->row_count; row++) {
         long begin, end;
-        if (overlap(u, p, row, &begin, &end) && end - begin == t->rows * t->cols)
-          t->data = REALS(row->state[k]) + place_in(u, p, row);
+        if (overlap(p, row, &begin, &end) && end - begin == t->rows * t->cols)
+          t->data = REALS(row->state[k]) + p->place - row->from;
       }
       u->state_of[u->state_count] = (struct state_of){p, k};
       u->states[u->state_count++] = t;
@@ -75,19 +61,21 @@ static void name_states(struct updates *u, int first, int count)
 
 static int is_first_moment(const char *state) { return !strcmp(state, "m") || !strcmp(state, "momentum"); }
 
-/* n numbers from `from` on, of parameters [first, first+count), which lie one after another and have one optimiser. */
-static void make_row(struct updates *u, int first, int count, long from, long n)
+/* n numbers from `from` on, of parameters [first, first+count), which lie one after another and have one optimiser;
+   here they are at `at`. */
+static void make_row(struct updates *u, int first, int count, long from, long n, long at)
 {
   const struct optimizer *o = u->rules[first].optimizer;
   struct params *all = &u->model->params;
   struct update *row = &u->rows[u->row_count++];
   long *place = arena_get(u->arena, (size_t)count, sizeof *place);
-  for (int i = 0; i < count; i++) place[i] = begin_of(u, u->params[first + i]) - from;
-  *row = (struct update){.grad = view(u, REALS(&all->grads) + from, n, "gradients"),
-                         .direction = view(u, REALS(u->all) + from, n, "directions"),
+  for (int i = 0; i < count; i++) place[i] = u->params[first + i]->place - from;
+  *row = (struct update){.grad = view(u, REALS(&all->grads) + at, n, "gradients"),
+                         .direction = view(u, REALS(u->all) + at, n, "directions"),
                          .param = u->params + first,
                          .place = place,
                          .count = count,
+                         .from = from,
                          .seed = u->rule.seed};
   for (int k = 0; o->state_names && o->state_names[k]; k++) {
     REQUIRE(k < MAX_STATES);
@@ -98,54 +86,57 @@ static void make_row(struct updates *u, int first, int count, long from, long n)
   }
 }
 
-/* A piece of the directions is this rank's, or another's. */
-static void share_out(struct updates *u, int first, int count, long from, long n, int owner)
+/* Rows of this rank's pieces. */
+static void make_own_rows(struct updates *u)
 {
-  if (n <= 0) return;
-  u->pieces[u->piece_count++] = (struct piece){from, n, owner};
-  if (owner == u->rule.ranks->rank) make_row(u, first, count, from, n);
+  const struct shards *s = u->shards;
+  for (const struct shard *x = s->piece; x < s->piece + s->count; x++) {
+    int first = 0, end;
+    if (x->owner != s->comm->rank) continue;
+    while (end_of(u->params[first]) <= x->from) first++;
+    for (end = first + 1; end < u->count && u->params[end]->place < x->from + x->n; end++) {}
+    make_row(u, first, end - first, x->from, x->n, x->at);
+  }
 }
 
-static void share_run(struct updates *u, int first, int count)
+/* How many from i on one optimiser takes. */
+static int run_at(const struct updates *u, int i)
 {
-  int ranks = u->rule.ranks->ranks;
-  long from = begin_of(u, u->params[first]), n = end_of(u, u->params[first + count - 1]) - from;
-  if (u->rules[first].optimizer->elementwise) {
-    for (int r = 0; r < ranks; r++)
-      share_out(u, first, count, from + n * r / ranks, n * (r + 1) / ranks - n * r / ranks, r);
-    return;
-  }
-  int *owner = memory_new((size_t)count, sizeof *owner);
-  sharing_owners(u, first, count, owner);
-  for (int i = 0, k; i < count; i += k) {
-    for (k = 1; i + k < count && owner[i + k] == owner[i]; k++) {}
-    long at = begin_of(u, u->params[first + i]);
-    share_out(u, first + i, k, at, end_of(u, u->params[first + i + k - 1]) - at, owner[i]);
-  }
-  memory_free(owner);
+  int n = 1;
+  while (i + n < u->count && u->rules[i + n].optimizer == u->rules[i].optimizer) n++;
+  return n;
 }
 
 static void make_rows(struct updates *u)
 {
-  size_t count = (size_t)u->count, states = count * MAX_STATES;
-  u->rows = arena_get(u->arena, count + 1, sizeof *u->rows);
-  u->states = arena_get(u->arena, states + 1, sizeof *u->states);
-  u->state_of = arena_get(u->arena, states + 1, sizeof *u->state_of);
-  u->memory = arena_get(u->arena, states + 1, sizeof *u->memory);
-  u->state_names = arena_get(u->arena, states + 1, sizeof *u->state_names);
-  u->model->params.moments = arena_get(u->arena, states + 1, sizeof *u->model->params.moments);
+  size_t rows = (size_t)u->count + (u->shards ? (size_t)u->shards->count : 0) + 1, states = rows * MAX_STATES;
+  u->rows = arena_get(u->arena, rows, sizeof *u->rows);
+  u->states = arena_get(u->arena, states, sizeof *u->states);
+  u->state_of = arena_get(u->arena, states, sizeof *u->state_of);
+  u->memory = arena_get(u->arena, states, sizeof *u->memory);
+  u->state_names = arena_get(u->arena, states, sizeof *u->state_names);
+  u->model->params.moments = arena_get(u->arena, states, sizeof *u->model->params.moments);
   u->model->params.moment_count = 0;
-  if (u->rule.ranks)
-    u->pieces = arena_get(u->arena, count * (size_t)(u->rule.ranks->ranks + 1) + 1, sizeof *u->pieces);
+  if (u->shards) make_own_rows(u);
   for (int i = 0, n; i < u->count; i += n) {
-    for (n = 1; i + n < u->count && u->rules[i + n].optimizer == u->rules[i].optimizer; n++) {}
-    long from = begin_of(u, u->params[i]);
-    if (u->rule.ranks && u->rules[i].optimizer->record)
-      share_run(u, i, n);
-    else
-      make_row(u, i, n, from, end_of(u, u->params[i + n - 1]) - from);
+    n = run_at(u, i);
+    long from = u->params[i]->place;
+    if (!u->shards) make_row(u, i, n, from, end_of(u->params[i + n - 1]) - from, from);
     name_states(u, i, n);
   }
+}
+
+/* Before anything is as long as what a rank has. */
+static void share_out(struct updates *u)
+{
+  struct params *all = &u->model->params;
+  u->owns_shards = u->rule.ranks && !all->shards;
+  u->shards = u->owns_shards ? shards_new(u->rule.ranks) : all->shards;
+  for (int i = 0, n; u->shards && i < u->count; i += n) {
+    n = run_at(u, i);
+    if (all->shards || u->rules[i].optimizer->record) sharing_divide(u, i, n);
+  }
+  params_hold(all);
 }
 
 /* --- blocks ------------------------------------------------------------------------------------------- */
@@ -185,7 +176,10 @@ static void make_blocks(struct updates *u)
 static void record_health(struct updates *u, struct program *p)
 {
   const struct tally *batch = &u->model->step;
-  PROGRAM_CALL(p, norm, .y = u->grad_norm, .x = &u->model->params.grads);
+  if (u->model->params.shards)
+    program_host(p, sharing_norm, &u, sizeof u);
+  else
+    PROGRAM_CALL(p, norm, .y = u->grad_norm, .x = &u->model->params.grads);
   if (u->rule.stops) {
     PROGRAM_CALL(p, all_finite, .y = u->finite, .x = program_view(p, batch->loss, 0, 1));
     PROGRAM_CALL(p, all_finite, .y = u->finite, .x = program_view(p, batch->stats, 1, 1));
@@ -217,7 +211,7 @@ static struct program *record_directions(struct updates *u, const void *(*option
     const struct optimizer *o = u->rules[u->rows[i].param - u->params].optimizer;
     if (o->record) o->record(options_of(context, o->name), p, m->numbers, &u->rows[i]);
   }
-  if (u->rule.ranks) program_host(p, sharing_collect, &u, sizeof u);
+  if (u->owns_shards) program_host(p, sharing_collect, &u, sizeof u);
   updates_match(u, p);
   program_plan(p);
   return p;
@@ -250,6 +244,26 @@ static void record_keep(struct updates *u, struct program *p, struct tensor *kee
   PROGRAM_CALL(p, axpby, .y = keep, .x = lost, .alpha = -1, .beta = 1);
 }
 
+/* What of the blocks is here, with their numbers. */
+static int cut_blocks(struct updates *u, struct program *p, int **segment, int n, struct tensor **keep,
+                      struct tensor **rate)
+{
+  const struct params *all = &u->model->params;
+  size_t most = params_cut_most(all, n);
+  int *own = program_memory(p, 2 * most, sizeof *own), *index = program_memory(p, most, sizeof *index);
+  int count = params_cut(all, *segment, n, own, index);
+  *segment = own;
+  if (!count) return 0;
+  struct tensor *of = program_ints(p, 1, count, index, "blocks of segments");
+  struct tensor **number[] = {keep, rate};
+  for (int i = 0; i < 2; i++) {
+    struct tensor *here = program_temporary(p, 1, count, (*number[i])->name);
+    PROGRAM_CALL(p, take, .y = here, .x = *number[i], .index = of);
+    *number[i] = here;
+  }
+  return count;
+}
+
 static void record_weights(struct updates *u, struct program *p)
 {
   struct model *m = u->model;
@@ -259,7 +273,7 @@ static void record_weights(struct updates *u, struct program *p)
   for (int i = 0; i < n; i++) {
     const struct update_block *b = &u->blocks[i];
     /* a bias is one row: its rows are not columns here */
-    model_segment(m, b->param, b->row, b->param->kind == PARAM_BIAS ? b->param->value.cols : b->rows,
+    param_segment(b->param, b->row, b->param->kind == PARAM_BIAS ? b->param->value.cols : b->rows,
                   segment + 2 * i);
     factor[i] = u->block_rules[i].lr;
   }
@@ -269,8 +283,11 @@ static void record_weights(struct updates *u, struct program *p)
     if (m->stabilizer[i]->on_update) m->stabilizer[i]->on_update(&m->context[i], p, u->blocks, n, rate);
   PROGRAM_CALL(p, scale, .y = rate, .by = m->lr, .alpha = 1);
   record_keep(u, p, keep, rate);
-  PROGRAM_CALL(p, apply_segments, .w = &m->params.values, .direction = u->all,
-               .segment = program_ints(p, n, 2, segment, "blocks"), .keep = keep, .rate = rate);
+  int count = n;
+  if (m->params.shards) count = cut_blocks(u, p, &segment, n, &keep, &rate);
+  if (count)
+    PROGRAM_CALL(p, apply_segments, .w = &m->params.values, .direction = u->all,
+                 .segment = program_ints(p, count, 2, segment, "blocks"), .keep = keep, .rate = rate);
 }
 
 static struct program *record_apply(struct updates *u)
@@ -303,6 +320,7 @@ struct updates *updates_new(struct model *model, const char *optimizer,
     arena_free(arena);
     return NULL;
   }
+  share_out(u);
   make_directions(u);
   make_rows(u);
   make_blocks(u);
@@ -323,6 +341,7 @@ void updates_free(struct updates *u)
   program_free(u->directions);
   program_free(u->apply);
   for (int i = 0; i < u->memory_count; i++) tensor_free(device, u->memory[i]);
+  if (u->owns_shards) shards_free(device, u->shards);
   tensor_free(device, u->all);
   tensor_free(device, u->finite);
   arena_free(u->arena);
@@ -357,10 +376,10 @@ void updates_state_read(const struct updates *u, int index, real *host)
   long n = u->states[index]->rows * u->states[index]->cols, begin, end;
   memset(host, 0, (size_t)n * sizeof *host);
   for (const struct update *row = u->rows; row < u->rows + u->row_count; row++)
-    if (overlap(u, s->param, row, &begin, &end))
-      d->download(d, host + begin, REALS(row->state[s->state]) + place_in(u, s->param, row) + begin,
+    if (overlap(s->param, row, &begin, &end))
+      d->download(d, host + begin, REALS(row->state[s->state]) + (s->param->place - row->from) + begin,
                   (size_t)(end - begin) * sizeof *host);
-  if (u->rule.ranks) sharing_join(u, host, n);
+  if (u->shards) sharing_join(u, host, (size_t)n * sizeof *host);
 }
 
 void updates_state_write(const struct updates *u, int index, const real *host)
@@ -369,7 +388,7 @@ void updates_state_write(const struct updates *u, int index, const real *host)
   struct device *d = u->model->device;
   long begin, end;
   for (const struct update *row = u->rows; row < u->rows + u->row_count; row++)
-    if (overlap(u, s->param, row, &begin, &end))
-      d->upload(d, REALS(row->state[s->state]) + place_in(u, s->param, row) + begin, host + begin,
+    if (overlap(s->param, row, &begin, &end))
+      d->upload(d, REALS(row->state[s->state]) + (s->param->place - row->from) + begin, host + begin,
                 (size_t)(end - begin) * sizeof *host);
 }

@@ -2,18 +2,13 @@
 #ifndef MAXLOGIT_UPDATES_PARTS_H
 #define MAXLOGIT_UPDATES_PARTS_H
 #include "base/memory.h"
+#include "numerics/shards.h"
 #include "training/optimizer.h"
 
 /* What one parameter has. */
 struct rule {
   const struct optimizer *optimizer;
   double lr, weight_decay;
-};
-
-/* Directions of trained numbers that one rank makes. */
-struct piece {
-  long from, n;
-  int owner;
 };
 
 struct updates {
@@ -24,11 +19,12 @@ struct updates {
   struct param **params; /* [count] those that train, in the order of memory */
   struct rule *rules;    /* [count] */
   int count;
-  struct tensor *all;  /* [1, total] every direction, as params.values lies */
-  struct update *rows; /* what optimisers record */
+  struct shards *shards; /* who makes which directions; NULL: each rank all */
+  int owns_shards;       /* weights are whole: only states are shared out */
+  long *used;            /* of every rank, numbers that lie with it so far */
+  struct tensor *all;    /* [1,n] directions, as params.values lies */
+  struct update *rows;   /* what optimisers record */
   int row_count;
-  struct piece *pieces; /* where states are shared out, of all ranks */
-  int piece_count;
   struct update_block *blocks; /* rows of parameters that have factors of their own */
   struct rule *block_rules;
   int block_count;
@@ -48,12 +44,12 @@ struct updates {
 
 /* Which parameters train, in the order of memory, and what each has. */
 int updates_decide(struct updates *, const char *optimizer, const struct override_options *, struct error *);
-/* sharing.c: owner[count] of tensors that are taken whole; then, with the pieces there, sharing_collect is a step of
-   the host after which all ranks have all directions. */
-void sharing_owners(const struct updates *, int first, int count, int *owner);
-host_step sharing_collect;
-/* host [n]: each rank's part in place, the rest 0, becomes the whole. */
-void sharing_join(const struct updates *, real *host, long n);
+/* sharing.c: the pieces of a run of parameters, which one optimiser takes. */
+void sharing_divide(struct updates *, int first, int count);
+/* Steps of the host. Of states: all ranks have all directions. Of weights: the norm of all gradients. */
+host_step sharing_collect, sharing_norm;
+/* host: each rank's part in place, the rest 0, becomes the whole. */
+void sharing_join(const struct updates *, void *host, size_t bytes);
 /* Record: directions of hidden matrices to the size that they have in common (override.match). */
 void updates_match(struct updates *, struct program *);
 #endif

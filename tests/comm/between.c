@@ -1,5 +1,6 @@
-/* between.c - what ranks send each other, as one of them: sums, maxima and rings of every size against what they are
-   defined as, then a hash of the sums of 16 leaves, the same however many ranks there are (ranks.sh compares) */
+/* between.c - what ranks send each other, as one of them: sums, maxima, rings and shared rows of every size against
+   what they are defined as, then a hash of the sums of 16 leaves, the same however many ranks there are (between.sh
+   compares) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "numerics/ranks.h"
+#include "numerics/shards.h"
 
 enum { LEAVES = 16 };
 static const long sizes[] = {1, 7, 1024, 1025, 5000, 20011};
@@ -118,6 +120,48 @@ static void check_ring(struct device *d, long n)
   tensor_free(d, y);
 }
 
+/* A row of pieces of all lengths by turns, some ranks' none, with gaps; a range of it that begins within one. */
+static void check_shards(struct device *d, long n)
+{
+  struct shards *s = shards_new(all);
+  long at[8] = {0}, place = 0;
+  const long from = n / 3, count = n - from - n / 5;
+  for (int k = 0; place < n; k++) {
+    long length = 1 + k * k % 977, left = n - place;
+    if (length > left) length = left;
+    int owner = (k * k + k / 3) % all->ranks;
+    if (k % 5 != 3) shards_add(s, place, length, owner, at[owner]), at[owner] += length;
+    place += length;
+  }
+  shards_reserve(s, n);
+  shards_hold(d, s);
+  device_set_shards(d, s);
+  struct tensor *x = tensor_new(d, TENSOR_REAL, 1, count, "summed"),
+                *y = tensor_new(d, TENSOR_REAL, 1, count, "gathered");
+  real *want = memory_new((size_t)count, sizeof *want);
+  for (long i = 0; i < count; i++) REALS(x)[i] = value(all->rank, i);
+  for (long i = 0; i < s->own; i++) REALS(s->held[SHARD_GRADS])[i] = -1;
+  struct program *p = program_new(d);
+  PROGRAM_CALL(p, scatter_sum, .y = s->held[SHARD_GRADS], .x = x, .from = from);
+  PROGRAM_CALL(p, gather_parts, .y = y, .x = s->held[SHARD_GRADS], .from = from);
+  program_plan(p);
+  program_run(p);
+  tree(want, count, 0, all->ranks);
+  for (const struct shard *k = s->piece; k < s->piece + s->count; k++)
+    for (long i = k->from; i < k->from + k->n; i++) {
+      const int within = i >= from && i < from + count;
+      const double own = k->owner == all->rank ? (double)REALS(s->held[SHARD_GRADS])[k->at + i - k->from] : 0;
+      if (within) must(!memcmp(&REALS(y)[i - from], &want[i - from], sizeof *want), "the gathered sum", n);
+      must(k->owner != all->rank || own == (within ? (double)want[i - from] : -1), "the piece", n);
+    }
+  program_free(p);
+  tensor_free(d, x);
+  tensor_free(d, y);
+  memory_free(want);
+  shards_free(d, s);
+  d->shards = NULL;
+}
+
 /* Two groups, of even and odd ranks: each its own numbering; a lost rank is asked for among all, or in the group. */
 static void check_split(int own_call)
 {
@@ -147,6 +191,7 @@ int main(int argc, char **argv)
     check_sum(d, sizes[i], &hash);
     check_max(d, sizes[i]);
     check_ring(d, sizes[i]);
+    if (sizes[i] > 1 && argc == 1 && !(all->ranks & (all->ranks - 1))) check_shards(d, sizes[i]);
   }
   for (int own_call = 0; own_call < 2; own_call++) check_split(own_call);
   device_close(d);

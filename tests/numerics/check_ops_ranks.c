@@ -31,6 +31,23 @@ static int make_trade(struct made *m, int i, union op_args *args)
   return 1;
 }
 
+static int make_gather_parts(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  long n = sizes[i][0] * sizes[i][1];
+  args->gather_parts =
+    (struct gather_parts_args){.y = new_real(m, 1, n, n, 0), .x = vector(m, n + 7), .from = i % 8};
+  return 1;
+}
+
+static int make_scatter_sum(struct made *m, int i, union op_args *args)
+{
+  if (i >= SIZES) return 0;
+  long n = sizes[i][0] * sizes[i][1];
+  args->scatter_sum = (struct scatter_sum_args){.y = vector(m, n + 7), .x = vector(m, n), .from = i % 8};
+  return 1;
+}
+
 /* Kinds by turns; some follow a number that is summed, some one that is the larger, some themselves. */
 static int make_merge(struct made *m, int i, union op_args *args)
 {
@@ -42,7 +59,8 @@ static int make_merge(struct made *m, int i, union op_args *args)
   return 1;
 }
 
-static const struct operation_case cases[] = {CASE(all_sum), CASE(all_max), CASE(pass_on), CASE(trade),
+static const struct operation_case cases[] = {CASE(all_sum), CASE(all_max),      CASE(pass_on),
+                                              CASE(trade),   CASE(gather_parts), CASE(scatter_sum),
                                               CASE(merge)};
 
 OPERATIONS(cases, sizeof cases / sizeof *cases, NULL)

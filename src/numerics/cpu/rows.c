@@ -178,6 +178,7 @@ SOME(some_squares)
   const struct norm_args *x = args;
   *part += squares(AT(x->x, row, from), n);
 }
+static double squares_of(const float *x, long n) { return squares(x, n); }
 PARTS_SCRATCH(norm, x, 1)
 static void norm(struct device *device, const struct norm_args *x)
 {
@@ -828,6 +829,7 @@ static void cross_entropy_backward(struct device *device, const struct cross_ent
 void EXPORT(ops_cpu_rows)(struct ops *ops)
 {
   ops->scratch[OP_norm] = norm_scratch;
+  ops->squares = squares_of, ops->squared = PIECE;
   ops->scratch[OP_max_abs] = max_abs_scratch;
   ops->scratch[OP_scale_columns_backward] = scale_columns_backward_scratch;
   ops->scratch[OP_reparam] = reparam_scratch;

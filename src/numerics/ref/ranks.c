@@ -21,6 +21,18 @@ static void copy(const struct tensor *y, const struct tensor *x)
 void ref_pass_on(struct device *device, const struct pass_on_args *x) { (void)device, copy(x->y, x->x); }
 void ref_trade(struct device *device, const struct trade_args *x) { (void)device, copy(x->y, x->x); }
 
+void ref_gather_parts(struct device *device, const struct gather_parts_args *x)
+{
+  (void)device;
+  memcpy(x->y->data, REALS(x->x) + x->from, (size_t)x->y->cols * sizeof(real));
+}
+
+void ref_scatter_sum(struct device *device, const struct scatter_sum_args *x)
+{
+  (void)device;
+  memcpy(REALS(x->y) + x->from, x->x->data, (size_t)x->x->cols * sizeof(real));
+}
+
 /* Those that follow another number first, while it is what came. */
 void ref_merge(struct device *device, const struct merge_args *x)
 {

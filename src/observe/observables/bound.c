@@ -77,7 +77,7 @@ static void declare(struct watch *w)
   for (int i = 0; i < s->room.workers; i++) make_room(w, &s->room_of[i]);
   for (int i = 0; i < m->stabilizer_count && !s->seen; i++)
     if (m->stabilizer[i]->before_update)
-      s->seen = arena_get(w->arena, (size_t)m->params.values.cols, sizeof *s->seen);
+      s->seen = arena_get(w->arena, (size_t)m->params.total, sizeof *s->seen);
 }
 
 static void release(struct watch *w) { host_spectra_free(&((struct bound *)w->state)->room); }
@@ -85,11 +85,9 @@ static void release(struct watch *w) { host_spectra_free(&((struct bound *)w->st
 static void tap(struct watch *w, struct program *p, enum point point, int layer, const struct flow *flow)
 {
   const struct bound *s = w->state;
-  const struct tensor *values = &w->model->params.values;
-  struct device *device = w->model->device;
+  const struct params *all = &w->model->params;
   (void)p, (void)layer, (void)flow;
-  if (point == POINT_BEFORE_UPDATE && s->seen)
-    device->download(device, s->seen, values->data, (size_t)values->cols * sizeof(real));
+  if (point == POINT_BEFORE_UPDATE && s->seen) params_copy(all, &all->values, s->seen);
 }
 
 /* RMSNorm makes no x longer than sqrt(D). */

@@ -98,4 +98,5 @@ const struct stabilizer stabilizer_hyperball = {
   .on_update = on_update,
   .after_step = after_step,
   .free = release,
+  .flags = STABILIZER_WHOLE,
 };

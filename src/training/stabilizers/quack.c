@@ -117,7 +117,7 @@ static struct tensor *record_norms(struct stabilizer_context *c, struct program 
   int *segment = program_memory(p, 2 * (size_t)(n + 2 * layers), sizeof *segment);
   for (int i = 0; i < n; i++) {
     const struct logit_block *f = &s->entry[i].factor;
-    model_segment(m, f->weight, f->row, f->rows, segment + 2 * i);
+    param_segment(f->weight, f->row, f->rows, segment + 2 * i);
   }
   for (int l = 0; l < layers; l++)
     for (int k = 0; k < 2; k++) {
@@ -125,7 +125,7 @@ static struct tensor *record_norms(struct stabilizer_context *c, struct program 
       snprintf(name, sizeof name, "blocks.%d.attn.%s", l, k ? "w_dkv" : "w_dq");
       const struct param *latent = params_find(&m->params, name);
       (k ? dkv : dq)[l] = latent ? n : -1;
-      if (latent) model_segment(m, latent, 0, latent->value.rows, segment + 2 * (long)n++);
+      if (latent) param_segment(latent, 0, latent->value.rows, segment + 2 * (long)n++);
     }
   struct tensor *norm = program_temporary(p, 1, n, "norms");
   PROGRAM_CALL(p, norm_segments, .y = norm, .x = (struct tensor *)&m->params.values,
@@ -226,4 +226,5 @@ const struct stabilizer stabilizer_quack = {
   .before_update = before_update,
   .on_update = on_update,
   .free = release,
+  .flags = STABILIZER_WHOLE,
 };

@@ -197,5 +197,5 @@ const struct stabilizer stabilizer_spectral_clip = {
   .emits = emits,
   .init = init,
   .after_step = after_step,
-  .flags = STABILIZER_SCALES_QK,
+  .flags = STABILIZER_SCALES_QK | STABILIZER_WHOLE,
 };

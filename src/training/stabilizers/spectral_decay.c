@@ -86,5 +86,5 @@ const struct stabilizer stabilizer_spectral_decay = {
   .declare = declare,
   .init = init,
   .after_step = after_step,
-  .flags = STABILIZER_SCALES_QK,
+  .flags = STABILIZER_SCALES_QK | STABILIZER_WHOLE,
 };

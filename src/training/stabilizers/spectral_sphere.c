@@ -126,4 +126,5 @@ const struct stabilizer stabilizer_spectral_sphere = {
   .begin_times = 50,
   .on_update = on_update,
   .after_step = after_step,
+  .flags = STABILIZER_WHOLE,
 };

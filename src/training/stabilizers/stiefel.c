@@ -94,7 +94,7 @@ static void retract(struct stabilizer_context *c, struct program *p)
     long *place = program_memory(p, (size_t)g.count, sizeof *place);
     for (int i = 0, segment[2]; i < g.count; i++) {
       const struct qk_block *b = &s->block[g.member[i]];
-      model_segment(c->model, b->weight, b->row, b->rows, segment);
+      param_segment(b->weight, b->row, b->rows, segment);
       place[i] = segment[0];
     }
     msign(p, &g, &c->model->params.values, place);
@@ -200,4 +200,5 @@ const struct stabilizer stabilizer_stiefel = {
   .begin = retract,
   .on_update = on_update,
   .after_step = retract,
+  .flags = STABILIZER_WHOLE,
 };
