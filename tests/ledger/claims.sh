@@ -104,7 +104,7 @@ cp "$dir/kept.json" "$dir/runs/claims.json"
 
 # claims that have not been run are open, and say what they cost
 "$program" claims --list sweep.dir="$dir/none" > "$dir/list" || fail "list"
-for id in C-21b C-21c C-30 C-30b C-32 C-33c C-61 C-61b C-62 C-63 C-63b C-64 C-65 C-66 C-67 C-67b C-68 C-69 C-69b C-70 C-70b C-71 C-71b; do
+for id in C-21b C-21c C-30 C-30b C-32 C-33c C-60 C-61 C-61b C-62 C-63 C-63b C-64 C-65 C-66 C-67 C-67b C-68 C-69 C-69b C-70 C-70b C-71 C-71b; do
   grep -q "^$id .* 0/[0-9]* runs .*(open) (about [0-9.]* core hours)" "$dir/list" || fail "$id is not open"
 done
 grep -q '^C-31b .* 0/0 runs .*(withdrawn)$' "$dir/list" || fail "C-31b is not withdrawn"

@@ -1211,6 +1211,45 @@ START_TEST(spliced_by_chance)
 }
 END_TEST
 
+/* U S^p V^T: p = 0 is the flat spectrum to the bit, p = 1 the momentum itself, of one RMS; in between, and where p
+   changes with the steps, values go as the powers of those of p = 1. */
+START_TEST(spliced_to_a_power)
+{
+#define POWER "spliced.vectors=muon spliced.spectrum=power "
+  struct bench flat, zero, momentum, one, half, falling, fallen;
+  two_steps(kinds[_i], &flat, "spliced", "spliced.vectors=muon spliced.spectrum=muon");
+  two_steps(kinds[_i], &zero, "spliced", POWER);
+  two_steps(kinds[_i], &momentum, "muon", "muon.coefficients=none");
+  two_steps(kinds[_i], &one, "spliced", POWER "spliced.power=1");
+  two_steps(kinds[_i], &half, "spliced", POWER "spliced.power=-0.5");
+  /* at the second step, number 1: half of the way from 1.5 to -2.5, and beyond the end */
+  two_steps(kinds[_i], &falling, "spliced",
+            POWER "spliced.power=1.5 spliced.power_end=-2.5 spliced.power_steps=2");
+  two_steps(kinds[_i], &fallen, "spliced",
+            POWER "spliced.power=1 spliced.power_end=-0.5 spliced.power_steps=1");
+  for (int i = 0; i < 3; i++) {
+    const char *name = spliced_names[i];
+    struct svd all, root;
+    same_directions(&zero, &flat, name, 1e-30);
+    same_directions(&one, &momentum, name, 1e-5);
+    same_directions(&fallen, &half, name, 1e-30);
+    spectra(&one, name, &all), spectra(&half, name, &root);
+    long n = all.n;
+    for (long k = 1; k < n; k++) /* the smallest comes first */
+      ck_assert_double_eq_tol(root.sigma[k] / root.sigma[0], sqrt(all.sigma[n - 1] / all.sigma[n - 1 - k]),
+                              1e-3);
+    svd_free(&root);
+    spectra(&falling, name, &root);
+    for (long k = 1; k < n; k++)
+      ck_assert_double_eq_tol(root.sigma[k] / root.sigma[0], sqrt(all.sigma[n - 1] / all.sigma[n - 1 - k]),
+                              1e-3);
+    svd_free(&all), svd_free(&root);
+  }
+  struct bench *every[] = {&flat, &zero, &momentum, &one, &half, &falling, &fallen};
+  for (int i = 0; i < 7; i++) close_bench(every[i]);
+}
+END_TEST
+
 START_TEST(spliced_of_low_rank)
 {
   struct bench b;
@@ -1528,6 +1567,7 @@ int main(void)
   tcase_add_test(tests, muon_by_expert);
   tcase_add_test(tests, muon_on_the_gram_matrix);
   tcase_add_loop_test(tests, spliced, 0, KINDS);
+  tcase_add_loop_test(tests, spliced_to_a_power, 0, KINDS);
   tcase_add_loop_test(tests, spliced_at_random, 0, KINDS);
   tcase_add_loop_test(tests, spliced_of_low_rank, 0, KINDS);
   tcase_add_loop_test(tests, spliced_by_chance, 0, KINDS);

@@ -3,31 +3,38 @@
    with X = G + momentum M (Muon's input), Y Adam's direction, and X = U S V^T etc. by decomposition:
 
      vectors    U, V of X (muon), of Y (adam), or of a fresh Gaussian matrix at every step (random)
-     spectrum   0.2 sqrt(max(rows, columns)) for all (muon), or the singular values of Y (adam)
+     spectrum   0.2 sqrt(max(rows, columns)) for all (muon), or the singular values of Y (adam), or those of the
+                vectors' own matrix to a power p that may change with the steps (power): U S^p V^T, spectral shaping
+                (DynMuon, arXiv 2605.17109, from a positive p early to a mildly negative one late)
 
    paired from the largest down; then scaled to the RMS asked for. vectors=muon spectrum=muon is muon with
-   coefficients=svd; vectors=adam spectrum=adam is adam. */
+   coefficients=svd, and so is p = 0; vectors=adam spectrum=adam is adam. */
 #include <math.h>
+#include "base/elementary.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "training/optimizer.h"
 #include "training/spectral.h"
 
-enum { FROM_MUON, FROM_ADAM, FROM_CHANCE };
+enum { FROM_MUON, FROM_ADAM, FROM_CHANCE }; /* by vector_names; by spectrum_names the first two, and */
+enum { BY_POWER = FROM_ADAM + 1 };
 
 struct spliced_options {
   long vectors, spectrum;
   double rms, momentum;
   long nesterov;
   double beta1, beta2, eps;
+  double power, power_end;
+  long power_steps;
 };
 
 static const char *const vector_names[] = {"muon", "adam", "random", NULL};
-static const char *const spectrum_names[] = {"muon", "adam", NULL};
+static const char *const spectrum_names[] = {"muon", "adam", "power", NULL};
 
 static const struct option_row rows[] = {
   CHOICE_ROW(struct spliced_options, vectors, "muon", vector_names, "whose singular vectors", 0),
-  CHOICE_ROW(struct spliced_options, spectrum, "adam", spectrum_names, "whose singular values", 0),
+  CHOICE_ROW(struct spliced_options, spectrum, "adam", spectrum_names,
+             "whose singular values; power: the vectors' own, to a power", 0),
   REAL_ROW(struct spliced_options, rms, "0.2", 0, 1e6, "1",
            "root mean square of the update; 0: as the spectrum has it", 0),
   REAL_ROW(struct spliced_options, momentum, "0.95", 0, 1, "1", "of muon's part", 0),
@@ -35,6 +42,12 @@ static const struct option_row rows[] = {
   REAL_ROW(struct spliced_options, beta1, "0.9", 0, 0.999999, "1", "of adam's part", 0),
   REAL_ROW(struct spliced_options, beta2, "0.95", 0, 0.999999, "1", "of adam's part", 0),
   REAL_ROW(struct spliced_options, eps, "1e-8", 0, 1, "1", "of adam's part", 0),
+  REAL_ROW(struct spliced_options, power, "0", -4, 4, "1", "of spectrum=power, at the first step",
+           OPTION_LATER),
+  REAL_ROW(struct spliced_options, power_end, "0", -4, 4, "1",
+           "the same after power_steps, by a straight line", OPTION_LATER),
+  INT_ROW(struct spliced_options, power_steps, "0", 0, 1e12, "steps", "until it is power_end; 0: it stays",
+          OPTION_LATER),
   END_ROW};
 
 static const char *const states[] = {"momentum", "m", "v", NULL};
@@ -53,15 +66,27 @@ static void draw_gaussian(const struct job *job, const struct param *p, long siz
   for (long i = 0; i < size; i++) out[i] = (real)draw_normal(draw, (uint64_t)p->order << 32 | (uint64_t)i);
 }
 
+/* The power of this step. */
+static double power_of(const struct job *job)
+{
+  const struct spliced_options *o = &job->options;
+  double share = o->power_steps ? (double)numbers_scalars(job->numbers)->step / (double)o->power_steps : 0;
+  return o->power + (o->power_end - o->power) * fmin(share, 1);
+}
+
 /* Singular values for the vectors of `from`. Where `from` has no rank left (below what rounding makes of 0), a
    flat spectrum has none. */
 static void set_spectrum(const struct job *job, const struct svd *adam, struct svd *from)
 {
   const struct spliced_options *o = &job->options;
-  const double none = from->sigma[0] * REAL_EPS * fmax((double)from->rows, (double)from->cols);
+  const double largest = from->sigma[0], power = o->spectrum == BY_POWER ? power_of(job) : 0;
+  const double none = largest * REAL_EPS * fmax((double)from->rows, (double)from->cols);
   double squares = 0, flat = 0.2 * sqrt(fmax((double)from->rows, (double)from->cols));
   for (long k = 0; k < from->n; k++) {
-    from->sigma[k] = o->spectrum == FROM_ADAM ? adam->sigma[k] : from->sigma[k] > none ? flat : 0;
+    if (o->spectrum == FROM_ADAM)
+      from->sigma[k] = adam->sigma[k];
+    else
+      from->sigma[k] = from->sigma[k] > none ? flat * same_pow(from->sigma[k] / largest, power) : 0;
     squares += from->sigma[k] * from->sigma[k];
   }
   double scale = o->rms > 0 && squares > 0 ? o->rms * sqrt((double)(from->rows * from->cols) / squares) : 1;
@@ -75,8 +100,10 @@ static void splice(void *context, struct device *device, long piece)
   const struct tensor *w = &u->param[piece]->value;
   struct tensor x = tensor_of(REALS(u->direction) + u->place[piece], w->rows, w->cols);
   struct tensor y = tensor_of(REALS(job->adam) + u->place[piece], w->rows, w->cols);
-  struct svd muon, adam, chance = {0};
-  int status = svd_of(&muon, device, &x) | svd_of(&adam, device, &y);
+  struct svd muon, adam = {0}, chance = {0};
+  int status = svd_of(&muon, device, &x);
+  if (job->options.spectrum != BY_POWER || job->options.vectors == FROM_ADAM)
+    status |= svd_of(&adam, device, &y);
   if (job->options.vectors == FROM_CHANCE) {
     real *host = memory_new((size_t)(w->rows * w->cols), sizeof *host);
     draw_gaussian(job, u->param[piece], w->rows * w->cols, host);
