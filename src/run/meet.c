@@ -26,7 +26,8 @@ int meet_threads(const struct trainer *t, int threads)
   return share > 0 ? share : 1;
 }
 
-/* Ranks that can neither be along the context nor divide the batch. */
+/* Ranks that can neither be along the context nor divide the batch. A resume, which has its configuration from the
+   file, may cut otherwise, a rerun may not. */
 static int check_context(const struct trainer *t, struct error *e)
 {
   const int ranks = t->comm->ranks;
@@ -45,7 +46,7 @@ static int check_context(const struct trainer *t, struct error *e)
       "comm.context = %ld, and %d rank%s there: `mpirun -n %ld maxlogit ...` starts so many; allowed are "
       "multiples of it%s",
       t->context, ranks, ranks == 1 ? " is" : "s are", t->context,
-      t->origin ? ". comm.context=1 goes on with one rank, to other roundings" : "");
+      t->origin && t->owns_config ? ". comm.context=1 goes on with one rank, to other roundings" : "");
   return STATUS_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "run/meet.h"
 #include "storage/layout.h"
 #include "storage/recorder.h"
 
@@ -22,6 +23,25 @@ static int check_change(const struct config *c, const char *assignment, struct e
     "%s would make another run of it; rerun takes what is recorded (record.probe_every, ...), checkpoints, "
     "paths and threads",
     x.key);
+}
+
+/* A run that went on with its sequences cut otherwise rounds otherwise from there on. */
+static int check_cut(const char *path, struct error *e)
+{
+  struct run_file *r = NULL;
+  struct run_event *x = NULL;
+  long n = 0;
+  int status = run_open(&r, path, e);
+  if (!status) status = run_events(r, &x, &n, e);
+  for (long i = 0; i < n && !status; i++)
+    if (!strcmp(x[i].kind, "context"))
+      status = error_set(
+        e, STATUS_USAGE,
+        "%s: from step %ld on this run had comm.context = %g, by a resume: no run in one go has its bits",
+        path, x[i].step, x[i].value);
+  memory_free(x);
+  if (r) run_close(r);
+  return status;
 }
 
 void rerun_path(char out[4096], const char *path, const char *output)
@@ -49,7 +69,8 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
     if (!status) status = config_assign(c, changes[i], e);
   }
   if (!status && output) status = config_set(c, "record.path", output, "rerun", e);
-  if (!status && file_remove(record_path))
+  if (!status) status = check_cut(path, e);
+  if (!status && !meet_ranks(0)->rank && file_remove(record_path))
     status = error_set(e, STATUS_FAIL, "cannot remove %s", record_path);
   if (!status) status = config_finish(c, e);
   if (!status)

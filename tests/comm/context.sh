@@ -110,6 +110,11 @@ for cure in learned_sink pointwise ssmax; do
 done
 refused 'the loss of balance is that of whole sequences' ranks 2 "$program" run $small comm.context=2 model.ffn=moe \
   moe.balance=both record.path="$dir/no.h5"
+# the same run again wants the same cut
+ranks 4 "$program" rerun "$dir/clip-2.h5" record.probe_every=1 >"$dir/log" 2>&1 && grep -q 'the same to the bit' "$dir/log" ||
+  fail "rerun on 4 ranks: $(cat "$dir/log")"
+refused 'comm.context = 2, and 1 rank is there.*multiples of it$' "$program" rerun "$dir/clip-2.h5"
+refused 'from step 4 on this run had comm.context = 1' "$program" rerun "$dir/other.h5"
 refused 'comm.context = 2, and 1 rank is there' "$program" resume "$dir/other.h5" train.steps=12
 [ ! -e "$dir/no.h5" ] || fail "a refused run has left a file"
 finish

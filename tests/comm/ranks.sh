@@ -46,7 +46,7 @@ shared() {
   shift 2
   run "$@" record.path="$dir/$name.h5"
   for n in $count; do
-    on "$n" "$@" comm.shard=states checkpoint.every=4 record.path="$dir/$name-$n.h5"
+    on "$n" "$@" comm.shard=states checkpoint.every=4 checkpoint.keep=all record.path="$dir/$name-$n.h5"
     same "$name.h5" "$name-$n.h5"
   done
 }
@@ -77,6 +77,19 @@ on 4 preset=muonclip qk_clip.tau=0.3 train.steps=4 record.path="$dir/parts.h5"
 "$program" resume -q "$dir/parts.h5" train.steps=6 2>"$dir/log" || fail "resumed alone: $(cat "$dir/log")"
 ranks 2 "$program" resume -q "$dir/parts.h5" train.steps=9 >"$dir/log" 2>&1 || fail "resumed by 2: $(cat "$dir/log")"
 same clip.h5 parts.h5
+
+# the same run again, on other ranks, from a checkpoint, too; rank 0 alone has its files
+again() { # RANKS RUN ...
+  n=$1
+  shift
+  ranks "$n" "$program" rerun "$@" >"$dir/log" 2>&1 && [ "$(grep -c 'the same to the bit' "$dir/log")" = 1 ] ||
+    fail "rerun on $n ranks: $* $(cat "$dir/log")"
+}
+again 2 "$dir/clip-4.h5" record.probe_every=1 -o "$dir/again.h5"
+same clip.h5 clip-4.h5
+again 4 "$dir/pieces-4.h5" record.probe_every=1 --from 5
+"$program" export "$dir/pieces-4.h5" probe/max_logit | grep -q '^7 ' || fail "rerun on 4 ranks has recorded nothing more"
+refused 'again.h5 exists' ranks 2 "$program" rerun "$dir/clip.h5" -o "$dir/again.h5"
 
 # refused, once
 refused '3 ranks cannot divide train.micro_batches = 8' ranks 3 "$program" run $small record.path="$dir/no.h5"

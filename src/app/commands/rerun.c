@@ -8,6 +8,7 @@
 #include "app/command.h"
 #include "app/report.h"
 #include "base/file.h"
+#include "comm/comm.h"
 #include "run/rerun.h"
 #include "storage/checkpoint.h"
 #include "storage/layout.h"
@@ -53,14 +54,17 @@ static int rerun(void *request, struct error *e)
   struct config *c = NULL;
   int series = 0;
   drive_catch_signals();
-  if (a->output && !access(a->output, F_OK)) return error_set(e, STATUS_USAGE, "%s exists", a->output);
+  if (use_ranks(e)) return e->status;
+  const int has_files = comm_world(e)->rank == 0;
+  if (has_files && a->output && !access(a->output, F_OK))
+    return error_set(e, STATUS_USAGE, "%s exists", a->output);
   rerun_path(again, path, a->output);
   run_sibling(lock_path, path, ".lock");
   int status = trainer_config_of(path, &c, NULL, e); /* no run file: said before anything is made beside it */
   if (status) return status;
   config_free(c);
-  struct lock *lock = lock_take(lock_path, e);
-  if (!lock && !(a->output && (errno == EACCES || errno == EROFS))) return e->status;
+  struct lock *lock = has_files ? lock_take(lock_path, e) : NULL;
+  if (has_files && !lock && !(a->output && (errno == EACCES || errno == EROFS))) return e->status;
   *e = (struct error){0}; /* no run is written where nobody may write */
   status = rerun_init(&t, &c, path, a->output, a->request.setting, a->request.settings, a->from, e);
   long begins = t ? trainer_step_count(t) : 0;
@@ -68,10 +72,10 @@ static int rerun(void *request, struct error *e)
   if (status == STATUS_DIVERGED) status = STATUS_OK; /* as the first time, or the comparison says so */
   if (status == STATUS_STOPPED)
     error_set(e, status, "stopped; `maxlogit rerun %s` begins again", path);
-  else if (!status)
+  else if (!status && has_files)
     status = rerun_compare(path, again, &series, e);
-  if (!status) status = notes_carry(path, again, e);
-  if (!status && !a->output) status = take_place(again, path, e);
+  if (!status && has_files) status = notes_carry(path, again, e);
+  if (!status && has_files && !a->output) status = take_place(again, path, e);
   char since[64] = "";
   if (a->from >= 0) snprintf(since, sizeof since, ", from step %ld on", begins);
   if (!status && !a->quiet)
