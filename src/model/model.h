@@ -412,6 +412,8 @@ void model_tap(struct model *, struct program *, enum point, int layer, const st
 
 /* For stabilisers, in one of their hooks: record max |x| as the layer's `watched` number; once a layer. */
 void model_watch(struct stabilizer_context *, struct program *, int layer, struct tensor *x);
+/* ... its first series, by head, is what its parameter `name` [1,H] is in every layer. */
+void model_tell_heads(struct stabilizer_context *, struct program *, const char *name);
 
 /* Multiply rows [row, row+rows) of a block's weight (and bias) by c, at once. */
 void logit_block_scale(struct model *, const struct logit_block *, double c);

@@ -42,6 +42,14 @@ struct tensor *model_output(struct model *m, struct program *program, int layer,
   return op_add(program, added, residual);
 }
 
+void model_tell_heads(struct stabilizer_context *c, struct program *program, const char *name)
+{
+  const long heads = c->model->options.heads;
+  for (int l = 0; l < model_blocks(&c->model->options); l++)
+    PROGRAM_CALL(program, copy, .y = program_view(program, c->series[0], l * heads, heads),
+                 .x = &model_param(c->model, l, name)->value);
+}
+
 void model_watch(struct stabilizer_context *c, struct program *program, int layer, struct tensor *x)
 {
   long place = (c - c->model->context) * model_blocks(&c->model->options) + layer;

@@ -12,7 +12,7 @@ struct spy {
   struct watch watch;
   int layer;
   struct tensor *q, *k, *v, *stream;
-  struct attention_score score;
+  struct attention_spec spec;
   struct row row[16];
 };
 
@@ -32,7 +32,7 @@ static void spy_tap(struct watcher *w, struct program *p, enum point point, int 
   if (point == POINT_STREAM) s->stream = kept(p, f->x);
   if (point != POINT_SCORES) return;
   s->q = kept(p, f->q), s->k = kept(p, f->k), s->v = kept(p, f->v);
-  s->score = f->spec->score;
+  s->spec = *f->spec;
 }
 
 static void spy_open(struct spy *s, struct fixture *f, const char *name, enum series_axis axis, int layer)
@@ -101,19 +101,24 @@ static double norm_of(const real *x, long n)
   return sqrt(sum);
 }
 
-/* Weights of one query on the positions of its document; returns how many. */
-static int weights_of(const struct spy *s, const real *q, const real *k, int n, long head, double *weight)
+/* Weights of one query on the positions of its document, beside a sink of that score; returns how many. */
+static int weights_of(const struct spy *s, const real *q, const real *k, int n, long head, double sink,
+                      double *weight)
 {
-  long heads = s->score.heads, dim = s->q->cols / heads, group = head * s->score.groups / heads;
+  const struct attention_score *score = &s->spec.score;
+  long heads = score->heads, dim = s->q->cols / heads, group = head * score->groups / heads;
   int t = n % CONTEXT, first = t < CUT ? 0 : CUT, count = t - first + 1;
-  double sum = 0, largest = -INFINITY;
+  double sum = 0, largest = sink;
   for (int j = 0; j < count; j++) {
     const real *key = k + (n - t + first + j) * s->k->cols + group * dim;
     double dot = 0;
     for (long i = 0; i < dim; i++) dot += (double)q[n * s->q->cols + head * dim + i] * (double)key[i];
-    weight[j] = s->score.scale * dot;
+    weight[j] = score->scale * dot;
     largest = fmax(largest, weight[j]);
   }
+  for (int j = 0; s->spec.pointwise && j < count; j++) weight[j] = pow(fmax(weight[j], 0), 2) / count;
+  if (s->spec.pointwise) return count;
+  sum = exp(sink - largest);
   for (int j = 0; j < count; j++) sum += weight[j] = exp(weight[j] - largest);
   for (int j = 0; j < count; j++) weight[j] /= sum;
   return count;
@@ -123,30 +128,39 @@ static const char *const shapes[] = {"attention=mha", "attention=gqa kv_heads=2"
                                      "attention=mla q_rank=10 kv_rank=8 rope_dim=4 value_dim=6"};
 static const char *const devices[] = {"reference", "cpu", "isolated"};
 
-static struct fixture *watched(int kind, int shape)
+static struct fixture *watched_with(int kind, int shape, const char *stack)
 {
   char settings[160];
   snprintf(settings, sizeof settings, "layers=2 width=16 heads=4 context=%d vocab=20 %s", CONTEXT,
            shapes[shape]);
-  struct fixture *f = fixture_open_on(devices[kind], settings, "", NULL);
+  struct fixture *f = fixture_open_on(devices[kind], settings, stack, NULL);
   fixture_shake(f, 0.3);
   return f;
+}
+static struct fixture *watched(int kind, int shape) { return watched_with(kind, shape, ""); }
+
+/* Score of a head's sink in the layer that is watched. */
+static double sink_of(struct fixture *f, const struct spy *s, long head)
+{
+  return s->spec.sink ? fixture_at(f, &model_param(&f->model, s->layer, "attn.sink")->value, head)
+                      : -INFINITY;
 }
 
 START_TEST(sink_is_the_weight_of_the_first_position)
 {
-  for (int shape = 0; shape < 3; shape++) {
-    struct fixture *f = watched(_i, shape);
+  static const char *const stacks[] = {"", "learned_sink start=0.7", "pointwise"};
+  for (int i = 0; i < 9; i++) {
+    struct fixture *f = watched_with(_i, i % 3, stacks[i / 3]);
     struct spy s;
     spy_open(&s, f, "sink", AXIS_STEP, 1);
     struct model_program mp = watched_pass(f);
     spy_read(&s, f);
     real *q = fixture_copy(f, s.q), *k = fixture_copy(f, s.k), *v = fixture_copy(f, s.v);
-    long groups = s.score.groups, length = s.v->cols / groups;
+    long groups = s.spec.score.groups, length = s.v->cols / groups;
     for (long h = 0; h < 4; h++) {
       double mass = 0, first = 0, all = 0, weight[CONTEXT];
       for (int n = 0; n < TOKENS; n++) {
-        int count = weights_of(&s, q, k, n, h, weight);
+        int count = weights_of(&s, q, k, n, h, sink_of(f, &s, h), weight);
         for (int j = 0; j < count; j++) {
           double size =
             weight[j] * norm_of(v + (n - count + 1 + j) * s.v->cols + h * groups / 4 * length, length);
@@ -156,7 +170,7 @@ START_TEST(sink_is_the_weight_of_the_first_position)
       }
       ck_assert_double_eq_tol((double)s.row[0].value[4 + h], mass, 1e-5);
       ck_assert_double_eq_tol((double)s.row[1].value[4 + h], first / all, 1e-5);
-      ck_assert(mass > 1.5 / CONTEXT && mass < 0.9);
+      ck_assert(s.spec.pointwise ? mass > 0.01 : mass > 1.5 / CONTEXT && mass < 0.9);
     }
     memory_free(q), memory_free(k), memory_free(v);
     model_program_free(&mp);

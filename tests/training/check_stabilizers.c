@@ -721,6 +721,24 @@ START_TEST(none_is_an_empty_stack)
 }
 END_TEST
 
+/* What a cure has learned of each head is told as it is after the step. */
+START_TEST(what_is_learned_is_told)
+{
+  static const char *const names[] = {"attn.sink", "attn.ssmax"};
+  struct fixture *f =
+    fixture_open("layers=2 width=16 heads=4 context=6 vocab=11", "learned_sink; ssmax", NULL);
+  fixture_shake(f, 0.3);
+  for (int i = 0; i < 2; i++) {
+    fixture_run(f, i, f->stack[i]->after_step, &(struct step_scalars){0, 0.1, 1});
+    for (int k = 0; k < 2 * HEADS; k++) {
+      const double value = fixture_at(f, &model_param(&f->model, k / HEADS, names[i])->value, k % HEADS);
+      ck_assert(value != 0 && fixture_series(f, i, 0)[k] == (real)value);
+    }
+  }
+  fixture_close(f);
+}
+END_TEST
+
 START_TEST(every_one_is_documented)
 {
   for (const struct stabilizer *const *s = stabilizers; *s; s++) {
@@ -766,6 +784,7 @@ int main(void)
   tcase_add_loop_test(c, gains_have_their_names_and_shapes, 0, 5);
   tcase_add_loop_test(c, reparametrised_weights_have_unit_norm, 0, 2 * n);
   tcase_add_test(c, none_is_an_empty_stack);
+  tcase_add_test(c, what_is_learned_is_told);
   tcase_add_test(c, every_one_is_documented);
   suite_add_tcase(suite, c);
   SRunner *runner = srunner_create(suite);

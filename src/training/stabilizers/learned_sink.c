@@ -16,11 +16,6 @@ static const struct series emits[] = {{"learned_sink/score", PER_HEAD, AXIS_STEP
                                        EVENT_NONE},
                                       {0}};
 
-static struct tensor *score_of(const struct stabilizer_context *c, int layer)
-{
-  return &model_param(c->model, layer, "attn.sink")->value;
-}
-
 static void declare(struct stabilizer_context *c, int layer)
 {
   model_add_gain(c->model, layer, c->model->options.heads, ((const struct learned_sink *)c->options)->start,
@@ -29,14 +24,12 @@ static void declare(struct stabilizer_context *c, int layer)
 
 static void on_score(struct stabilizer_context *c, int layer, struct attention_spec *spec)
 {
-  spec->sink = score_of(c, layer);
+  spec->sink = &model_param(c->model, layer, "attn.sink")->value;
 }
 
 static void after_step(struct stabilizer_context *c, struct program *p)
 {
-  const long heads = c->model->options.heads;
-  for (int l = 0; l < model_blocks(&c->model->options); l++)
-    PROGRAM_CALL(p, copy, .y = program_view(p, c->series[0], l * heads, heads), .x = score_of(c, l));
+  model_tell_heads(c, p, "attn.sink");
 }
 
 const struct stabilizer stabilizer_learned_sink = {

@@ -18,11 +18,6 @@ static const struct series emits[] = {{"ssmax/scale", PER_HEAD, AXIS_STEP, "1", 
                                        EVENT_NONE},
                                       {0}};
 
-static struct tensor *scale_of(const struct stabilizer_context *c, int layer)
-{
-  return &model_param(c->model, layer, "attn.ssmax")->value;
-}
-
 static void declare(struct stabilizer_context *c, int layer)
 {
   model_add_gain(c->model, layer, c->model->options.heads, ((const struct ssmax *)c->options)->start,
@@ -32,16 +27,14 @@ static void declare(struct stabilizer_context *c, int layer)
 static void on_qk(struct stabilizer_context *c, struct program *program, int layer,
                   const struct layer_inputs *in, struct qk_part *part, int parts)
 {
+  struct tensor *s = &model_param(c->model, layer, "attn.ssmax")->value;
   for (int i = 0; i < parts; i++)
-    if (role_is_query(part[i].role))
-      part[i].x = model_by_keys(c->model, program, layer, in, part[i].x, scale_of(c, layer));
+    if (role_is_query(part[i].role)) part[i].x = model_by_keys(c->model, program, layer, in, part[i].x, s);
 }
 
 static void after_step(struct stabilizer_context *c, struct program *p)
 {
-  const long heads = c->model->options.heads;
-  for (int l = 0; l < model_blocks(&c->model->options); l++)
-    PROGRAM_CALL(p, copy, .y = program_view(p, c->series[0], l * heads, heads), .x = scale_of(c, l));
+  model_tell_heads(c, p, "attn.ssmax");
 }
 
 const struct stabilizer stabilizer_ssmax = {
