@@ -1,90 +1,101 @@
-/* linalg.c - spectra of small matrices in double, through LAPACKE without its row-major copies
-   A row-major w [rows, cols] is the column-major w^T: same singular values, left and right vectors swapped.
+/* linalg.c - spectra of small matrices in double
    Matrices are scaled by a power of two so that no square overflows; that changes no bit of the result. */
 #include "numerics/linalg.h"
-#include "base/memory.h"
-#include <cblas.h>
 #include <lapacke.h>
 #include <math.h>
 #include <string.h>
+#include "base/elementary.h"
+#include "base/memory.h"
+#include "numerics/spectra_kernels.h"
 
+/* A matrix [rows, cols] stands with its shorter side along rows, `stride` apart. */
 struct spectra {
-  long longer, shorter;   /* sides of the largest matrix */
-  double *a;              /* [longer, shorter]: the matrix, destroyed by the solvers */
-  double *b;              /* [longer, shorter]: a second one; left vectors */
-  double *square, *other; /* [shorter, shorter]: a Gram matrix or product; right vectors */
-  double *sigma, *d, *e, *tau;
-  double *vector; /* [longer] */
-  double *work;
+  const struct spectra_kernels *kernels;
+  long longer, shorter;    /* sides of the largest matrix */
+  long together;           /* matrices at a time */
+  double *a, *b, *c;       /* area: matrices */
+  double *g;               /* [together] of [shorter, stride]: Gram matrices, then their reflections */
+  double *tau;             /* [together, shorter] */
+  double *d, *e;           /* [shorter, SPECTRA_LANES]: tridiagonal matrices */
+  double *lambda, *square; /* likewise: their eigenvalues; squares of e */
+  double *vector, *room;   /* [longer's stride], [2 of it] */
+  size_t area;
+  /* of the singular value decomposition */
+  double *sigma, *left, *right, *work;
   long work_size;
-  int *integers; /* 8 shorter */
+  int *integers;
 };
+
+static long shorter_of(long rows, long cols) { return rows < cols ? rows : cols; }
+static long longer_of(long rows, long cols) { return rows > cols ? rows : cols; }
+static long stride_of(long n) { return (n + SPECTRA_LANES - 1) / SPECTRA_LANES * SPECTRA_LANES; }
+
+/* From so many rows on a Gram matrix keeps a processor busy alone. */
+enum { LARGE = 160 };
 
 struct spectra *spectra_new(long rows, long cols)
 {
   REQUIRE(rows > 0 && cols > 0);
   struct spectra *s = memory_new(1, sizeof *s);
-  s->longer = rows > cols ? rows : cols;
-  s->shorter = rows > cols ? cols : rows;
-  size_t area = (size_t)s->longer * (size_t)s->shorter, n = (size_t)s->shorter;
-  s->a = memory_new(area, sizeof *s->a);
-  s->b = memory_new(area, sizeof *s->b);
-  s->square = memory_new(n * n, sizeof *s->square);
-  s->other = memory_new(area, sizeof *s->other);
+  s->kernels = cpu_spectra();
+  s->longer = longer_of(rows, cols);
+  s->shorter = shorter_of(rows, cols);
+  s->together = s->shorter < LARGE ? SPECTRA_LANES : 1;
+  s->area = (size_t)stride_of(s->longer) * (size_t)stride_of(s->shorter);
+  size_t n = (size_t)s->shorter, many = (size_t)s->together, lanes = SPECTRA_LANES;
+  s->a = memory_new(s->area, sizeof *s->a);
+  s->b = memory_new(s->area, sizeof *s->b);
+  s->c = memory_new(s->area, sizeof *s->c);
+  s->g = memory_new(many * (size_t)(stride_of(s->shorter) * stride_of(s->shorter)), sizeof *s->g);
+  s->tau = memory_new(many * n, sizeof *s->tau);
+  s->d = memory_new(n * lanes, sizeof *s->d);
+  s->e = memory_new(n * lanes, sizeof *s->e);
+  s->lambda = memory_new(n * lanes, sizeof *s->lambda);
+  s->square = memory_new(n * lanes, sizeof *s->square);
+  s->vector = memory_new((size_t)stride_of(s->longer), sizeof *s->vector);
+  s->room = memory_new(2 * (size_t)stride_of(s->longer), sizeof *s->room);
+  return s;
+}
+
+/* gesdd asks for 4 n^2 + 7 n and for 3 n + max(longer, 7 n) at least; blocked QR for 64 columns at a time. */
+static void make_room(struct spectra *s)
+{
+  size_t n = (size_t)s->shorter;
+  if (s->work) return;
   s->sigma = memory_new(n, sizeof *s->sigma);
-  s->d = memory_new(n, sizeof *s->d);
-  s->e = memory_new(n, sizeof *s->e);
-  s->tau = memory_new(n, sizeof *s->tau);
-  s->vector = memory_new((size_t)s->longer, sizeof *s->vector);
-  /* gesdd asks for 4 n^2 + 7 n and for 3 n + max(longer, 7 n) at least; blocked QR and tridiagonalisation
-     for 64 columns at a time */
+  s->left = memory_new(s->area, sizeof *s->left);
+  s->right = memory_new(s->area, sizeof *s->right);
   s->work_size = 4 * s->shorter * s->shorter + 16 * s->shorter + 64 * s->longer;
   s->work = memory_new((size_t)s->work_size, sizeof *s->work);
   s->integers = memory_new(8 * n, sizeof *s->integers);
-  return s;
 }
 
 void spectra_free(struct spectra *s)
 {
   if (!s) return;
-  double *block[] = {s->a, s->b, s->square, s->other, s->sigma, s->d, s->e, s->tau, s->vector, s->work};
+  double *block[] = {s->a,      s->b,      s->c,    s->g,     s->tau,  s->d,     s->e,   s->lambda,
+                     s->square, s->vector, s->room, s->sigma, s->left, s->right, s->work};
   for (size_t i = 0; i < sizeof block / sizeof *block; i++) memory_free(block[i]);
   memory_free(s->integers);
   memory_free(s);
 }
 
-static long shorter_of(long rows, long cols) { return rows < cols ? rows : cols; }
-
 static void require_room(const struct spectra *s, long rows, long cols)
 {
-  long n = shorter_of(rows, cols);
-  REQUIRE(rows > 0 && cols > 0 && n <= s->shorter && (rows > cols ? rows : cols) <= s->longer);
+  REQUIRE(rows > 0 && cols > 0 && shorter_of(rows, cols) <= s->shorter && longer_of(rows, cols) <= s->longer);
 }
 
-/* w / 2^k into out [rows, cols] so that the largest entry lies in [1/2, 1); returns 2^k, NaN where an entry
-   is not finite. The zero matrix has 1. */
-static double load(const real *w, long rows, long cols, long ld, double *out)
+/* w / 2^k so that the largest entry lies in [1/2, 1), into out [rows, stride], zeros behind its rows; or turned,
+   [cols, stride]. Returns 2^k, NaN where an entry is not finite. The zero matrix has 1. */
+static double load(const struct spectra *s, const real *w, long rows, long cols, long ld, int turned,
+                   long stride, double *out)
 {
-  double largest = 0, inverse = 1;
-  int exponent = 0, finite = 1;
-  for (long i = 0; i < rows; i++)
-    for (long j = 0; j < cols; j++) {
-      double x = fabs((double)w[i * ld + j]);
-      finite &= isfinite(x) != 0;
-      if (x > largest) largest = x;
-    }
-  if (!finite) return NAN;
+  double largest = s->kernels->largest(w, rows, cols, ld);
+  int exponent = 0;
+  if (isnan(largest)) return NAN;
   if (largest > 0) frexp(largest, &exponent);
-  inverse = ldexp(1, -exponent);
-  for (long i = 0; i < rows; i++)
-    for (long j = 0; j < cols; j++) out[i * cols + j] = (double)w[i * ld + j] * inverse;
+  s->kernels->copy(w, rows, cols, ld, ldexp(1, -exponent), turned, stride, out);
   return ldexp(1, exponent);
-}
-
-static int solved(int info, const char *solver, struct error *e)
-{
-  if (info < 0) BUG("%s: argument %d", solver, -info);
-  return info ? error_set(e, STATUS_FAIL, "%s did not converge (info %d)", solver, info) : STATUS_OK;
 }
 
 static void all_nan(struct spectrum *out) { *out = (struct spectrum){NAN, NAN, NAN, NAN, NAN, NAN}; }
@@ -120,112 +131,246 @@ void spectrum_from(const double *sigma, long n, struct spectrum *out)
   for (long i = 0; i < n; i++) squares += sigma[i] / largest * (sigma[i] / largest);
   for (long i = 0; i < n; i++) {
     double p = sigma[i] / largest * (sigma[i] / largest) / squares, r = sigma[i] / sum;
-    entropy_p -= p > 0 || isnan(p) ? p * log(p) : 0;
-    entropy_r -= r > 0 || isnan(r) ? r * log(r) : 0;
+    entropy_p -= p > 0 || isnan(p) ? p * same_log(p) : 0;
+    entropy_r -= r > 0 || isnan(r) ? r * same_log(r) : 0;
   }
   *out = (struct spectrum){.spectral_norm = largest,
                            .frobenius_norm = largest == 0 ? 0 : largest * sqrt(squares),
-                           .svd_entropy = n > 1 ? entropy_p / log((double)n) : NAN,
-                           .effective_rank_p = exp(entropy_p),
-                           .effective_rank_r = exp(entropy_r),
+                           .svd_entropy = n > 1 ? entropy_p / same_log((double)n) : NAN,
+                           .effective_rank_p = same_exp(entropy_p),
+                           .effective_rank_r = same_exp(entropy_r),
                            .stable_rank = squares};
 }
 
-/* Singular values of the column-major a [m, n] (destroyed) into s->sigma; with `vectors`, u [m, k] in s->b
-   and v^T [k, n] in s->other, k = min(m, n). */
-static int decompose(struct spectra *s, double *a, long m, long n, int vectors, struct error *e)
+/* --- by the Gram matrix ------------------------------------------------------------------------------------------- */
+
+/* A matrix on its way. */
+struct passage {
+  long n, stride, longer; /* of the Gram matrix; rows of a */
+  double scale;           /* NaN: something is not finite */
+  double *g, *tau;
+};
+
+static struct passage passage_of(const struct spectra *s, long lane, long n, long longer)
 {
-  long k = shorter_of(m, n);
-  int info = LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, vectors ? 'S' : 'N', (int)m, (int)n, a, (int)m, s->sigma,
-                                 s->b, (int)m, s->other, (int)k, s->work, (int)s->work_size, s->integers);
-  return solved(info, "dgesdd", e);
+  const long stride = stride_of(s->shorter);
+  return (struct passage){
+    n, stride_of(n), longer, 1, s->g + lane * stride * stride, s->tau + lane * s->shorter};
 }
 
-static void rescale(double *sigma, long n, double scale)
+/* The tridiagonal form of a^T a, s->a [longer, n], in lane `lane`. */
+static void reduce(struct spectra *s, const struct passage *p, long lane)
 {
-  for (long i = 0; i < n; i++) sigma[i] *= scale;
+  s->kernels->product(s->a, p->stride, s->a, p->stride, p->longer, p->g);
+  s->kernels->tridiagonal(p->g, p->n, p->stride, s->d + lane, s->e + lane, p->tau, s->room);
 }
 
-/* Eigenvalues of the smaller Gram matrix of s->a (w [rows, cols]) as singular values, largest first. Its
-   tridiagonal form stays in s->d and s->e, the reflectors in s->square and s->tau. */
-static int gram_values(struct spectra *s, long rows, long cols, struct error *e)
+/* Of rows `from` apart the first `to` numbers. */
+static void keep_columns(double *a, long rows, long from, long to)
 {
-  long n = shorter_of(rows, cols);
-  int wide = rows <= cols; /* w w^T is the smaller one */
-  cblas_dsyrk(CblasColMajor, CblasLower, wide ? CblasTrans : CblasNoTrans, (int)n, (int)(wide ? cols : rows),
-              1, s->a, (int)cols, 0, s->square, (int)n);
-  LAPACKE_dsytrd_work(LAPACK_COL_MAJOR, 'L', (int)n, s->square, (int)n, s->d, s->e, s->tau, s->work,
-                      (int)s->work_size);
-  double *lambda = s->work, *off = s->work + n;
-  cblas_dcopy((int)n, s->d, 1, lambda, 1);
-  cblas_dcopy((int)n - 1, s->e, 1, off, 1);
-  int status = solved(LAPACKE_dsterf_work((int)n, lambda, off), "dsterf", e);
-  for (long i = 0; i < n; i++) s->sigma[i] = lambda[n - 1 - i] < 0 ? 0 : sqrt(lambda[n - 1 - i]);
+  for (long i = 1; i < rows; i++) memmove(a + i * to, a + i * from, (size_t)to * sizeof *a);
+}
+
+/* With a^T = Qa Ra, b^T = Qb Rb: a^T b = Qa (Ra Rb^T) Qb^T. That product goes into s->a. */
+static struct passage load_form(struct spectra *s, const struct spectra_job *j, long lane)
+{
+  const long dh = j->rows, d = j->cols, k = shorter_of(dh, d), stride = stride_of(d);
+  struct passage p = passage_of(s, lane, k, stride_of(k));
+  double scale_a = load(s, j->w, dh, d, j->ld, 0, stride, s->c),
+         scale_b = load(s, j->b, dh, d, j->ldb, 0, stride, s->b);
+  p.scale = scale_a * scale_b;
+  if (isnan(p.scale)) return p;
+  s->kernels->triangle(s->c, dh, d, stride, s->room);
+  s->kernels->triangle(s->b, dh, d, stride, s->room);
+  keep_columns(s->c, dh, stride, p.stride);
+  keep_columns(s->b, dh, stride, p.stride);
+  s->kernels->product(s->c, p.stride, s->b, p.stride, dh, s->a);
+  return p;
+}
+
+static struct passage load_matrix(struct spectra *s, const struct spectra_job *j, long lane)
+{
+  struct passage p = passage_of(s, lane, shorter_of(j->rows, j->cols), longer_of(j->rows, j->cols));
+  p.scale = load(s, j->w, j->rows, j->cols, j->ld, j->rows < j->cols, p.stride, s->a);
+  return p;
+}
+
+static double at_least(double x, double least) { return x > -least && x < least ? -least : x; }
+
+/* z [n]: the vector of the largest eigenvalue of the tridiagonal matrix in a lane. What is left of the matrix without
+   that value is negative semidefinite: its factorisations from both ends are stable, and where they meet best the
+   vector is largest. (Dhillon and Parlett, Linear Algebra Appl. 387, 2004: twisted factorisations) */
+static void leading_vector(struct spectra *s, long lane, long n, double lambda, double *z)
+{
+  const double *d = s->d + lane, *e = s->e + lane, least = lambda * 0x1p-104;
+  enum { LANES = SPECTRA_LANES };
+  double *down = s->room, *up = s->room + n, best = INFINITY;
+  long twist = 0;
+  for (long i = 0; i < n; i++) {
+    double square = i ? e[(i - 1) * LANES] * e[(i - 1) * LANES] / down[i - 1] : 0;
+    down[i] = at_least(d[i * LANES] - lambda - square, least);
+  }
+  for (long i = n - 1; i >= 0; i--) {
+    double square = i < n - 1 ? e[i * LANES] * e[i * LANES] / up[i + 1] : 0;
+    up[i] = at_least(d[i * LANES] - lambda - square, least);
+    double here = fabs(down[i] + up[i] - (d[i * LANES] - lambda));
+    if (here < best) best = here, twist = i;
+  }
+  double squares = 1;
+  z[twist] = 1;
+  for (long i = twist - 1; i >= 0; i--) z[i] = -e[i * LANES] / down[i] * z[i + 1];
+  for (long i = twist + 1; i < n; i++) z[i] = -e[(i - 1) * LANES] / up[i] * z[i - 1];
+  for (long i = 0; i < n; i++) squares += i == twist ? 0 : z[i] * z[i];
+  for (long i = 0; i < n; i++) z[i] /= sqrt(squares);
+}
+
+/* to = from / |from| */
+static void unit_of(const double *from, long n, double *to)
+{
+  double squares = 0;
+  for (long i = 0; i < n; i++) squares += from[i] * from[i];
+  for (long i = 0; i < n; i++) to[i] = from[i] / sqrt(squares);
+}
+
+/* near [n]: the leading vector on the shorter side; far: its companion, a near / |a near|, of the matrix in s->a. */
+static void leading_pair(struct spectra *s, const struct passage *p, long lane, double lambda, double *near,
+                         double *far)
+{
+  memset(s->vector, 0, (size_t)p->stride * sizeof *s->vector);
+  leading_vector(s, lane, p->n, lambda, s->vector);
+  s->kernels->turn_back(p->g, p->n, p->stride, p->tau, s->vector);
+  unit_of(s->vector, p->n, near);
+  s->kernels->times(s->a, p->longer, p->stride, s->vector, s->room);
+  unit_of(s->room, p->longer, far);
+}
+
+static void fill(double *x, long n, double value)
+{
+  for (long i = 0; x && i < n; i++) x[i] = value;
+}
+
+/* Squares of the singular values of `count` matrices, number i of matrix l at lambda[i * SPECTRA_LANES + l], from their
+   tridiagonal forms. */
+static int solve(struct spectra *s, struct passage *p, long count, double *most, struct error *e)
+{
+  enum { LANES = SPECTRA_LANES };
+  long n = 0;
+  for (long l = 0; l < count; l++)
+    if (!isnan(p[l].scale) && p[l].n > n) n = p[l].n;
+  double *lambda = s->lambda, *square = s->square;
+  memset(lambda, 0, (size_t)(n * LANES) * sizeof *lambda);
+  memset(square, 0, (size_t)(n * LANES) * sizeof *square);
+  for (long l = 0; l < count; l++)
+    for (long i = 0; i < p[l].n && !isnan(p[l].scale); i++) {
+      lambda[i * LANES + l] = s->d[i * LANES + l];
+      square[i * LANES + l] = s->e[i * LANES + l] * s->e[i * LANES + l];
+    }
+  if (!s->kernels->eigenvalues(lambda, square, n))
+    return error_set(e, STATUS_FAIL, "the eigenvalues of a Gram matrix did not converge");
+  for (long l = 0; l < count; l++) {
+    most[l] = 0;
+    for (long i = 0; i < p[l].n; i++)
+      if (lambda[i * LANES + l] > most[l]) most[l] = lambda[i * LANES + l];
+  }
+  return STATUS_OK;
+}
+
+static int some(struct spectra *s, struct spectra_job *job, long count, struct error *e)
+{
+  struct passage p[SPECTRA_LANES];
+  double most[SPECTRA_LANES];
+  for (long l = 0; l < count; l++) {
+    struct spectra_job *j = &job[l];
+    require_room(s, j->rows, j->cols);
+    all_nan(&j->spectrum);
+    fill(j->u1, j->rows, NAN);
+    fill(j->v1, j->cols, NAN);
+    p[l] = j->b ? load_form(s, j, l) : load_matrix(s, j, l);
+    if (!isnan(p[l].scale)) reduce(s, &p[l], l);
+  }
+  if (solve(s, p, count, most, e)) return e ? e->status : STATUS_FAIL;
+  for (long l = 0; l < count; l++) {
+    struct spectra_job *j = &job[l];
+    double *sigma = s->vector;
+    long n = j->b ? j->rows : p[l].n;
+    if (isnan(p[l].scale)) continue;
+    for (long i = 0; i < n; i++) {
+      double lambda = i < p[l].n ? s->lambda[i * SPECTRA_LANES + l] : 0;
+      sigma[i] = lambda > 0 ? sqrt(lambda) * p[l].scale : 0;
+    }
+    spectrum_from(sigma, n, &j->spectrum);
+    if (!j->u1 || most[l] == 0) continue;
+    if (count > 1) load_matrix(s, j, l);
+    if (j->rows < j->cols)
+      leading_pair(s, &p[l], l, most[l], j->u1, j->v1);
+    else
+      leading_pair(s, &p[l], l, most[l], j->v1, j->u1);
+  }
+  return STATUS_OK;
+}
+
+int spectra_of(struct spectra *s, struct spectra_job *job, long count, struct error *e)
+{
+  for (long i = 0; i < count; i += s->together) {
+    int status = some(s, job + i, count - i < s->together ? count - i : s->together, e);
+    if (status) return status;
+  }
+  return STATUS_OK;
+}
+
+int spectrum_of_form(struct spectra *s, const real *a, long lda, const real *b, long ldb, long dh, long d,
+                     struct spectrum *out, struct error *e)
+{
+  struct spectra_job job = {.w = a, .b = b, .rows = dh, .cols = d, .ld = lda, .ldb = ldb};
+  int status = spectra_of(s, &job, 1, e);
+  *out = job.spectrum;
   return status;
 }
 
-/* The leading eigenvector of the tridiagonal form that gram_values left, turned back: s->vector [n]. */
-static int gram_vector(struct spectra *s, long n, struct error *e)
+/* With b^T = Qb Rb the left vectors of a^T b are those of (Rb a)^T. */
+int leading_of_form(struct spectra *s, const real *a, long lda, const real *b, long ldb, long dh, long d,
+                    double *sigma, double *u1, double *v1, struct error *e)
 {
-  int found, splits, *block = s->integers, *split = block + n, *integers = split + n, failed;
-  double *lambda = s->work, *work = s->work + n;
-  int info = LAPACKE_dstebz_work('I', 'B', (int)n, 0, 0, (int)n, (int)n, 0, s->d, s->e, &found, &splits,
-                                 lambda, block, split, work, integers);
-  if (solved(info, "dstebz", e)) return STATUS_FAIL;
-  info = LAPACKE_dstein_work(LAPACK_COL_MAJOR, (int)n, s->d, s->e, 1, lambda, block, split, s->vector, (int)n,
-                             work, integers, &failed);
-  if (solved(info, "dstein", e)) return STATUS_FAIL;
-  info = LAPACKE_dormtr_work(LAPACK_COL_MAJOR, 'L', 'L', 'N', (int)n, 1, s->square, (int)n, s->tau, s->vector,
-                             (int)n, s->work, (int)s->work_size);
-  return solved(info, "dormtr", e);
-}
-
-int spectrum_of(struct spectra *s, enum spectra_method method, const real *w, long rows, long cols, long ld,
-                struct spectrum *out, struct error *e)
-{
-  require_room(s, rows, cols);
-  all_nan(out);
-  double scale = load(w, rows, cols, ld, s->a);
-  if (isnan(scale)) return STATUS_OK;
-  int status = method == SPECTRA_GRAM ? gram_values(s, rows, cols, e) : decompose(s, s->a, cols, rows, 0, e);
-  if (status) return status;
-  long n = shorter_of(rows, cols);
-  rescale(s->sigma, n, scale);
-  spectrum_from(s->sigma, n, out);
+  const long k = shorter_of(dh, d), stride = stride_of(d);
+  struct passage p = passage_of(s, 0, k, d);
+  double most;
+  require_room(s, dh, d);
+  *sigma = NAN;
+  fill(u1, d, NAN);
+  fill(v1, d, NAN);
+  double scale_a = load(s, a, dh, d, lda, 0, stride, s->c), scale_b = load(s, b, dh, d, ldb, 0, stride, s->b);
+  p.scale = scale_a * scale_b;
+  if (isnan(p.scale)) return STATUS_OK;
+  s->kernels->triangle(s->b, dh, d, stride, s->room);
+  keep_columns(s->b, dh, stride, p.stride);
+  s->kernels->product(s->c, stride, s->b, p.stride, dh, s->a);
+  reduce(s, &p, 0);
+  if (solve(s, &p, 1, &most, e)) return STATUS_FAIL;
+  if (most == 0) return STATUS_OK;
+  *sigma = sqrt(most) * p.scale;
+  leading_pair(s, &p, 0, most, v1, u1); /* v1: room for k numbers */
+  memset(s->vector, 0, (size_t)stride * sizeof *s->vector);
+  memcpy(s->vector, u1, (size_t)d * sizeof *u1);
+  s->kernels->times(s->c, dh, stride, s->vector, s->room);
+  fill(s->vector, d, 0);
+  for (long i = 0; i < dh; i++)
+    for (long j = 0; j < d; j++) s->vector[j] += s->room[i] * ((double)b[i * ldb + j] / scale_b);
+  unit_of(s->vector, d, v1);
   return STATUS_OK;
 }
 
-/* to = w from / |w from| (or w^T from), w [rows, cols] in s->a */
-static void other_side(const struct spectra *s, long rows, long cols, int transposed, const double *from,
-                       double *to)
-{
-  cblas_dgemv(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, (int)rows, (int)cols, 1, s->a, (int)cols,
-              from, 1, 0, to, 1);
-  long n = transposed ? cols : rows;
-  double norm = cblas_dnrm2((int)n, to, 1);
-  for (long i = 0; i < n; i++) to[i] /= norm;
-}
+/* --- by the singular value decomposition ------------------------------------------------------------------------- */
 
-int spectrum_and_pair(struct spectra *s, const real *w, long rows, long cols, long ld, struct spectrum *out,
-                      double *u1, double *v1, struct error *e)
+/* Singular values of w [rows, cols] in double, in its place destroyed, into s->sigma: w read by columns is w^T. With
+   `vectors` the right ones in s->left [n, cols], the left ones in s->right [rows, n]. */
+static int decompose(struct spectra *s, double *w, long rows, long cols, int vectors, struct error *e)
 {
   long n = shorter_of(rows, cols);
-  require_room(s, rows, cols);
-  all_nan(out);
-  for (long i = 0; i < rows; i++) u1[i] = NAN;
-  for (long j = 0; j < cols; j++) v1[j] = NAN;
-  double scale = load(w, rows, cols, ld, s->a);
-  if (isnan(scale)) return STATUS_OK;
-  if (gram_values(s, rows, cols, e)) return STATUS_FAIL;
-  double leading = s->sigma[0];
-  rescale(s->sigma, n, scale);
-  spectrum_from(s->sigma, n, out);
-  if (leading == 0) return STATUS_OK;
-  if (gram_vector(s, n, e)) return STATUS_FAIL;
-  double *near = rows <= cols ? u1 : v1;
-  cblas_dcopy((int)n, s->vector, 1, near, 1);
-  other_side(s, rows, cols, rows <= cols, near, rows <= cols ? v1 : u1);
-  return STATUS_OK;
+  int info =
+    LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, vectors ? 'S' : 'N', (int)cols, (int)rows, w, (int)cols, s->sigma,
+                        s->left, (int)cols, s->right, (int)n, s->work, (int)s->work_size, s->integers);
+  if (info < 0) BUG("dgesdd: argument %d", -info);
+  return info ? error_set(e, STATUS_FAIL, "dgesdd did not converge (info %d)", info) : STATUS_OK;
 }
 
 int singular_values(struct spectra *s, const real *w, long rows, long cols, long ld, double *sigma,
@@ -233,71 +378,36 @@ int singular_values(struct spectra *s, const real *w, long rows, long cols, long
 {
   long n = shorter_of(rows, cols);
   require_room(s, rows, cols);
-  for (long i = 0; i < n; i++) sigma[i] = NAN;
-  for (long i = 0; u1 && i < rows; i++) u1[i] = NAN;
-  for (long j = 0; v1 && j < cols; j++) v1[j] = NAN;
-  double scale = load(w, rows, cols, ld, s->a);
+  make_room(s);
+  fill(sigma, n, NAN);
+  fill(u1, rows, NAN);
+  fill(v1, cols, NAN);
+  double scale = load(s, w, rows, cols, ld, 0, cols, s->b);
   if (isnan(scale)) return STATUS_OK;
-  int status = decompose(s, s->a, cols, rows, u1 || v1, e);
+  int status = decompose(s, s->b, rows, cols, u1 || v1, e);
   if (status) return status;
   for (long i = 0; i < n; i++) sigma[i] = s->sigma[i] * scale;
-  for (long i = 0; u1 && i < rows; i++) u1[i] = s->other[i * n];
-  for (long j = 0; v1 && j < cols; j++) v1[j] = s->b[j];
+  for (long i = 0; u1 && i < rows; i++) u1[i] = s->right[i * n];
+  for (long j = 0; v1 && j < cols; j++) v1[j] = s->left[j];
   return STATUS_OK;
 }
 
-/* The triangular factor r [k, dh] of the QR factorisation of the column-major a [d, dh], in its place; what
-   lies below the diagonal is zeroed. k = min(d, dh). */
-static void triangle(struct spectra *s, double *a, long d, long dh)
+int spectrum_of(struct spectra *s, enum spectra_method method, const real *w, long rows, long cols, long ld,
+                struct spectrum *out, struct error *e)
 {
-  LAPACKE_dgeqrf_work(LAPACK_COL_MAJOR, (int)d, (int)dh, a, (int)d, s->tau, s->work, (int)s->work_size);
-  for (long j = 0; j < dh; j++)
-    for (long i = j + 1; i < d; i++) a[j * d + i] = 0;
-}
-
-/* a^T = Qa Ra, b^T = Qb Rb: a^T b = Qa (Ra Rb^T) Qb^T */
-int spectrum_of_form(struct spectra *s, const real *a, long lda, const real *b, long ldb, long dh, long d,
-                     struct spectrum *out, struct error *e)
-{
-  long k = shorter_of(dh, d);
-  require_room(s, dh, d);
+  struct spectra_job job = {.w = w, .rows = rows, .cols = cols, .ld = ld};
+  if (method == SPECTRA_GRAM) {
+    int status = spectra_of(s, &job, 1, e);
+    *out = job.spectrum;
+    return status;
+  }
   all_nan(out);
-  double scale_a = load(a, dh, d, lda, s->a), scale_b = load(b, dh, d, ldb, s->b);
-  if (isnan(scale_a) || isnan(scale_b)) return STATUS_OK;
-  triangle(s, s->a, d, dh);
-  triangle(s, s->b, d, dh);
-  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, (int)k, (int)k, (int)dh, 1, s->a, (int)d, s->b, (int)d,
-              0, s->square, (int)k);
-  int status = decompose(s, s->square, k, k, 0, e);
-  if (status) return status;
-  rescale(s->sigma, k, scale_a);
-  rescale(s->sigma, k, scale_b);
-  double *sigma = s->vector;
-  for (long i = 0; i < dh; i++) sigma[i] = i < k ? s->sigma[i] : 0;
-  spectrum_from(sigma, dh, out);
-  return STATUS_OK;
-}
-
-/* With b^T = Qb Rb the left vectors of a^T b are those of (Rb a)^T. */
-int leading_of_form(struct spectra *s, const real *a, long lda, const real *b, long ldb, long dh, long d,
-                    double *sigma, double *u1, double *v1, struct error *e)
-{
-  long k = shorter_of(dh, d);
-  require_room(s, dh, d);
-  *sigma = NAN;
-  for (long i = 0; i < d; i++) u1[i] = v1[i] = NAN;
-  double scale_a = load(a, dh, d, lda, s->other), scale_b = load(b, dh, d, ldb, s->b);
-  if (isnan(scale_a) || isnan(scale_b)) return STATUS_OK;
-  triangle(s, s->b, d, dh);
-  cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)k, (int)d, (int)dh, 1, s->b, (int)d, s->other,
-              (int)d, 0, s->a, (int)d);
-  if (gram_values(s, k, d, e)) return STATUS_FAIL;
-  if (s->sigma[0] == 0) return STATUS_OK;
-  *sigma = s->sigma[0] * scale_a * scale_b;
-  if (gram_vector(s, k, e)) return STATUS_FAIL;
-  other_side(s, k, d, 1, s->vector, u1);
-  load(b, dh, d, ldb, s->a);
-  cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)dh, (int)d, 1, s->other, (int)d, u1, 1, 0, s->vector, 1);
-  other_side(s, dh, d, 1, s->vector, v1);
+  require_room(s, rows, cols);
+  make_room(s);
+  double scale = load(s, w, rows, cols, ld, 0, cols, s->b);
+  if (isnan(scale)) return STATUS_OK;
+  if (decompose(s, s->b, rows, cols, 0, e)) return STATUS_FAIL;
+  for (long i = 0; i < shorter_of(rows, cols); i++) s->sigma[i] *= scale;
+  spectrum_from(s->sigma, shorter_of(rows, cols), out);
   return STATUS_OK;
 }

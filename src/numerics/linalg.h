@@ -1,9 +1,12 @@
-/* linalg.h - spectra of small matrices for the record, on the host, through LAPACKE (svd.h: inside a step) */
+/* linalg.h - spectra of small matrices for the record, on the host (svd.h: inside a step)
+   By the Gram matrix several at a time, the same bits on every processor; whole singular values through LAPACKE. */
 #ifndef MAXLOGIT_LINALG_H
 #define MAXLOGIT_LINALG_H
 #include <stddef.h>
 #include "base/error.h"
 #include "numerics/real.h"
+
+enum { SPECTRA_LANES = 8 }; /* matrices whose eigenvalues are found at a time */
 
 /* Summary of singular values sigma_1 >= ... >= sigma_n, n = min(rows, cols).
    p_i = sigma_i^2 / sum sigma^2, r_i = sigma_i / sum sigma. What is not defined is NaN: everything but the
@@ -30,28 +33,36 @@ struct spectra;
 struct spectra *spectra_new(long rows, long cols);
 void spectra_free(struct spectra *);
 
+/* One matrix: w [rows, cols]; or, with b, the bilinear form w^T b of w, b [dh, d] (w_q^h and w_k^h): [d, d] of rank
+   <= dh, computed from the two triangular factors, never [d, d]; n in the entropy is dh. */
+struct spectra_job {
+  const real *w, *b;
+  long rows, cols, ld, ldb;
+  double *u1, *v1; /* [rows], [cols]: where not NULL the leading pair of w; NaN of the zero matrix */
+  struct spectrum spectrum;
+};
+/* By eigenvalues of the smaller Gram matrix in double: small sigma lose digits below 1e-8 sigma_1 for float data,
+   which none of the summaries can show. Fastest for SPECTRA_LANES matrices of like sizes; what a matrix gets does not
+   depend on its company. A non-finite entry gives NaN in every field; an iteration that does not converge gives
+   STATUS_FAIL. */
+int spectra_of(struct spectra *, struct spectra_job *, long count, struct error *);
+
 enum spectra_method {
   SPECTRA_SVD, /* full singular values (gesdd): exact to eps * sigma_1 */
-  SPECTRA_GRAM /* eigenvalues of the smaller Gram matrix in double: small sigma lose digits below
-                    1e-8 sigma_1 for float data, which none of the summaries above can show */
+  SPECTRA_GRAM /* spectra_of */
 };
-/* w [rows, cols] with ld. A non-finite entry gives NaN in every field; a solver that does not converge
-   gives STATUS_FAIL. */
+/* w [rows, cols] with ld. As spectra_of. */
 int spectrum_of(struct spectra *, enum spectra_method, const real *w, long rows, long cols, long ld,
                 struct spectrum *, struct error *);
-/* The Gram route, with the leading pair u1 [rows], v1 [cols] almost for free; a pair of the zero matrix is
-   NaN. */
-int spectrum_and_pair(struct spectra *, const real *w, long rows, long cols, long ld, struct spectrum *,
-                      double *u1, double *v1, struct error *);
 /* All singular values (and, where not NULL, u1 [rows], v1 [cols] of the leading pair). */
 int singular_values(struct spectra *, const real *w, long rows, long cols, long ld, double *sigma, double *u1,
                     double *v1, struct error *);
 void spectrum_from(const double *sigma, long n, struct spectrum *);
-/* Spectrum of the bilinear form a^T b, with a, b [dh, d] (w_q^h and w_k^h): [d, d] of rank <= dh, computed
-   from the two triangular factors, never [d, d]. n in the entropy is dh. */
+/* A form alone, with n = dh in the entropy. */
 int spectrum_of_form(struct spectra *, const real *a, long lda, const real *b, long ldb, long dh, long d,
                      struct spectrum *, struct error *);
-/* Its leading triple: a^T b v1 = sigma u1, with u1 and v1 [d]; NaN where something is not finite or the form is 0. */
+/* The leading triple of a form a^T b of a, b [dh, d]: a^T b v1 = sigma u1, with u1 and v1 [d]; NaN where
+   something is not finite or the form is 0. */
 int leading_of_form(struct spectra *, const real *a, long lda, const real *b, long ldb, long dh, long d,
                     double *sigma, double *u1, double *v1, struct error *);
 #endif

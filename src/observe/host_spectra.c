@@ -7,16 +7,17 @@ void host_spectra_init(struct host_spectra *s, const struct watch *w)
 {
   const struct params *ps = &w->model->params;
   struct pool *pool = w->model->device->pool;
-  s->rows = s->cols = 1;
+  s->longer = s->shorter = 1;
   for (int i = 0; i < ps->count; i++) {
     const struct tensor *t = &ps->list[i]->value;
     if (!param_is_matrix(ps->list[i])) continue;
-    if (t->rows > s->rows) s->rows = t->rows;
-    if (t->cols > s->cols) s->cols = t->cols;
+    long longer = t->rows > t->cols ? t->rows : t->cols, shorter = t->rows + t->cols - longer;
+    if (longer > s->longer) s->longer = longer;
+    if (shorter > s->shorter) s->shorter = shorter;
   }
   s->workers = pool ? pool_threads(pool) : 1;
   s->work = arena_get(w->arena, (size_t)s->workers, sizeof *s->work);
-  for (int i = 0; i < s->workers; i++) s->work[i] = spectra_new(s->rows, s->cols);
+  for (int i = 0; i < s->workers; i++) s->work[i] = spectra_new(s->longer, s->shorter);
 }
 
 void host_spectra_free(struct host_spectra *s)

@@ -5,9 +5,9 @@
 #include "observe/observable.h"
 
 struct host_spectra {
-  struct spectra **work; /* [workers], for matrices of up to rows x cols */
+  struct spectra **work; /* [workers] */
   int workers;
-  long rows, cols;
+  long longer, shorter; /* most of the matrices' sides */
 };
 /* For every matrix of the model. */
 void host_spectra_init(struct host_spectra *, const struct watch *);

@@ -91,7 +91,6 @@ static int run_into(const char *path, const char *const *settings, size_t count,
   struct trainer *t;
   int status = STATUS_OK;
   for (size_t i = 0; i < count && !status; i++) status = config_assign(c, settings[i], e);
-  if (!status) status = config_set(c, "record.spectra_every", "0", "bits", e);
   if (!status) status = config_finish(c, e);
   if (!status) status = trainer_init_into(&t, c, path, e);
   if (!status) status = drive(t, 0, tick, context, e);

@@ -7,9 +7,7 @@
 enum { BITS_TEXT = 17 };
 /* Do the run of these settings ("key=value") in a folder that is removed again, and tell its bits in hexadecimal:
    XXH64 of every series, of the clip, spike and nonfinite events, and of all that the last checkpoint holds of weights
-   and states. One NaN is as good as another here: sign and payload are the processor's own.
-   Left out are spectra of the record (record.spectra_every is 0): LAPACK makes them, on OpenBLAS, whose last bits
-   are those of its core. */
+   and states. One NaN is as good as another here: sign and payload are the processor's own. */
 int bits_of(const char *const *settings, size_t count, drive_tick *, void *context, char bits[BITS_TEXT],
             struct error *);
 

@@ -2,6 +2,7 @@
    In single precision our own kernels, compiled for several instruction sets, so that a binary built for
    any machine is fast on each; in double precision, which serves tests, OpenBLAS's product alone. */
 #include "config.h"
+#include "numerics/spectra_kernels.h"
 #include "numerics/device.h"
 
 #ifdef MAXLOGIT_DOUBLE
@@ -29,6 +30,8 @@ void ops_cpu_override_by(struct ops *ops, const char *name)
   ops_cpu_override(ops);
 }
 void ops_cpu_without_maxima(struct ops *ops) { (void)ops; }
+extern const struct spectra_kernels cpu_spectra_d;
+const struct spectra_kernels *cpu_spectra(void) { return &cpu_spectra_d; }
 
 #else
 #include <stdatomic.h>
@@ -42,6 +45,7 @@ struct level {
   int (*supported)(void);
   void (*product)(struct ops *), (*attention)(struct ops *), (*attention_only)(struct ops *);
   void (*rows)(struct ops *), (*update)(struct ops *), (*cures)(struct ops *), (*pointwise)(struct ops *);
+  const struct spectra_kernels *spectra;
 };
 
 static int always(void) { return 1; }
@@ -63,7 +67,8 @@ static const struct level levels[] = {
 #define LEVEL_ROW(name, supported) \
   { \
 #name, supported, ops_cpu_product_##name, ops_cpu_attention_##name, ops_cpu_attention_only_##name, \
-      ops_cpu_rows_##name, ops_cpu_update_##name, ops_cpu_cures_##name, ops_cpu_pointwise_##name \
+      ops_cpu_rows_##name, ops_cpu_update_##name, ops_cpu_cures_##name, ops_cpu_pointwise_##name, \
+      &cpu_spectra_##name \
   }
 #ifdef HAVE_X86_LEVELS
   LEVEL_ROW(v4, has_v4),
@@ -94,6 +99,7 @@ static const struct level *level(void)
 }
 
 const char *ops_cpu_level(void) { return level()->name; }
+const struct spectra_kernels *cpu_spectra(void) { return level()->spectra; }
 
 const char *ops_cpu_level_at(int i)
 {

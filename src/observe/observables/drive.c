@@ -54,7 +54,7 @@ static void declare(struct watch *w)
   host_spectra_init(&s->room, w);
   s->work = arena_get(w->arena, (size_t)s->room.workers, sizeof *s->work);
   for (int i = 0; i < s->room.workers; i++)
-    s->work[i] = arena_get(w->arena, 2 * (size_t)s->room.cols, sizeof(double)); /* u1 | v1 */
+    s->work[i] = arena_get(w->arena, 2 * (size_t)s->room.longer, sizeof(double)); /* u1 | v1 */
 }
 
 static void release(struct watch *w) { host_spectra_free(&((struct drive *)w->state)->room); }

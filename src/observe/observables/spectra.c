@@ -74,7 +74,7 @@ struct spectra_state {
   struct job *job;
   long jobs;
   struct host_spectra room;
-  double **leading;     /* [workers] of [rows + columns] */
+  double **leading;     /* [workers] of [SPECTRA_LANES / 2] of rows + columns: weights' leading pairs */
   struct reading *rows; /* being made */
 };
 
@@ -120,18 +120,20 @@ static void declare(struct watch *w)
   struct spectra_state *s = w->state;
   struct params *ps = &m->params;
   int blocks = (int)model_blocks(&m->options), heads = (int)m->options.heads;
-  long most = ps->count + 3L * blocks * heads + 3 * blocks * m->experts, place = 0;
+  long most = 2L * ps->count + 3L * blocks * heads + 3 * blocks * m->experts, place = 0;
   s->job = arena_get(w->arena, (size_t)most + 1, sizeof *s->job);
   for (int i = 0; i < ps->count; i++)
     if (param_is_matrix(ps->list[i]))
-      add_job(s, (struct job){WEIGHT, ps->list[i], NULL, 0, ps->list[i]->value.rows, 0, place++});
+      for (enum object o = WEIGHT; o <= UPDATE; place += o++ == UPDATE) /* the two share the weight's pair */
+        add_job(s, (struct job){o, ps->list[i], NULL, 0, ps->list[i]->value.rows, 0, place});
   for (int l = 0; l < blocks; l++)
     for (int h = 0; h < heads; h++) add_head(s, m, l, h);
   for (int l = 0; l < blocks; l++) add_experts(s, m, l);
   host_spectra_init(&s->room, w);
   s->leading = arena_get(w->arena, (size_t)s->room.workers, sizeof *s->leading);
   for (int i = 0; i < s->room.workers; i++)
-    s->leading[i] = arena_get(w->arena, (size_t)(s->room.rows + s->room.cols), sizeof(double));
+    s->leading[i] =
+      arena_get(w->arena, SPECTRA_LANES / 2 * (size_t)(s->room.longer + s->room.shorter), sizeof(double));
 }
 
 static void release(struct watch *w) { host_spectra_free(&((struct spectra_state *)w->state)->room); }
@@ -157,46 +159,46 @@ static double align(const struct tensor *direction, const real *values, const do
   return sum;
 }
 
-/* The weight of one tensor and, where there is one, its update: they share the leading pair. */
-static int weight_job(const struct watch *w, const struct job *j, int worker, struct error *e)
+/* What is to be done for a job; 0: nothing, there was no update. */
+static int prepare(const struct watch *w, const struct job *j, struct spectra_job *out)
 {
-  const struct spectra_state *s = w->state;
-  struct reading *rows = s->rows;
+  const struct reading *rows = ((const struct spectra_state *)w->state)->rows;
   const struct tensor *t = &j->param->value;
-  double *u = s->leading[worker], *v = u + t->rows;
-  struct spectrum x;
-  if (spectrum_and_pair(s->room.work[worker], in_copy(w, rows->weights, t), t->rows, t->cols, t->ld, &x, u, v,
-                        e))
-    return e->status;
-  store(rows, WEIGHT, j->place, &x);
-  if (!rows->directions) return STATUS_OK;
-  const real *d = in_copy(w, rows->directions, t);
-  if (spectrum_of(s->room.work[worker], SPECTRA_GRAM, d, t->rows, t->cols, t->ld, &x, e)) return e->status;
-  store(rows, UPDATE, j->place, &x);
-  rows->row[ALIGNMENT].value[j->place] = (float)align(t, d, u, v);
-  return STATUS_OK;
+  const real *from = j->object == UPDATE ? rows->directions : rows->weights;
+  if (!from) return 0;
+  *out = (struct spectra_job){
+    .w = in_copy(w, from, t) + j->row * t->ld, .rows = j->rows, .cols = t->cols, .ld = t->ld};
+  if (j->object != HEAD_FORM) return 1;
+  const struct tensor *k = &j->other->value;
+  out->b = in_copy(w, from, k) + j->other_row * k->ld;
+  out->ldb = k->ld;
+  return 1;
 }
 
-static int one(const struct watch *w, long i, int worker, struct error *e)
+/* The spectra of a few matrices: a weight and its update are among the same ones. */
+static int some(const struct watch *w, long i, int worker, struct error *e)
 {
   const struct spectra_state *s = w->state;
-  const struct job *j = &s->job[i];
-  const struct tensor *t = &j->param->value;
-  struct spectra *work = s->room.work[worker];
-  const real *values = in_copy(w, s->rows->weights, t) + j->row * t->ld;
-  struct spectrum x;
-  int status;
-  if (j->object == WEIGHT) {
-    status = weight_job(w, j, worker, e);
-  } else if (j->object == HEAD_FORM) {
-    const struct tensor *k = &j->other->value;
-    status = spectrum_of_form(work, values, t->ld, in_copy(w, s->rows->weights, k) + j->other_row * k->ld,
-                              k->ld, j->rows, t->cols, &x, e);
-  } else {
-    status = spectrum_of(work, SPECTRA_GRAM, values, j->rows, t->cols, t->ld, &x, e);
+  const struct job *job = &s->job[i * SPECTRA_LANES], *of[SPECTRA_LANES];
+  struct spectra_job work[SPECTRA_LANES];
+  double *leading = s->leading[worker];
+  long left = s->jobs - i * SPECTRA_LANES, count = 0;
+  for (long k = 0; k < left && k < SPECTRA_LANES; k++) {
+    if (!prepare(w, &job[k], &work[count])) continue;
+    if (job[k].object == WEIGHT && s->rows->directions) {
+      work[count].u1 = leading, work[count].v1 = leading + job[k].rows;
+      leading += job[k].rows + work[count].cols;
+    }
+    of[count++] = &job[k];
   }
-  if (status) return error_prefix(e, "spectrum of %s", j->param->name), status;
-  if (j->object != WEIGHT) store(s->rows, j->object, j->place, &x);
+  if (spectra_of(s->room.work[worker], work, count, e))
+    return error_prefix(e, "spectrum of %s", of[0]->param->name), e->status;
+  for (long k = 0; k < count; k++) {
+    store(s->rows, of[k]->object, of[k]->place, &work[k].spectrum);
+    if (of[k]->object == UPDATE)
+      s->rows->row[ALIGNMENT].value[of[k]->place] =
+        (float)align(&of[k]->param->value, work[k].w, work[k - 1].u1, work[k - 1].v1);
+  }
   return STATUS_OK;
 }
 
@@ -204,7 +206,7 @@ static int read(struct watch *w, struct reading *rows, struct error *e)
 {
   struct spectra_state *s = w->state;
   s->rows = rows;
-  return host_spectra_each(w, s->jobs, one, e);
+  return host_spectra_each(w, (s->jobs + SPECTRA_LANES - 1) / SPECTRA_LANES, some, e);
 }
 
 const struct observable observable_spectra = {
