@@ -106,7 +106,12 @@ void params_allocate(struct params *params)
     params->grads = tensor_of(device_get(params->device, bytes), 1, total);
     params->base = REALS(&params->values);
   }
-  for (int i = 0; i < count; i++) place(params, params->list[order[i]], at[i]);
+  for (int i = 0; i < count; i++) {
+    const struct param *p = params->list[order[i]], *before = i ? params->list[order[i - 1]] : NULL;
+    if (params->shards && (!i || p->layer != before->layer || p->kind != before->kind))
+      shards_group(params->shards, at[i]);
+    place(params, params->list[order[i]], at[i]);
+  }
   for (int i = 0; i < params->count; i++) {
     struct param *p = params->list[i];
     if (!trains(p)) p->value.data = device_get(params->device, (size_t)size_of(p) * sizeof(real));

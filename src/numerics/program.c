@@ -39,10 +39,6 @@ void program_free(struct program *p)
   }
   if (p->block) device_put_back(p->device, p->block);
   arena_free(p->arena);
-  memory_free(p->gathered.item);
-  memory_free(p->summed.item);
-  memory_free(p->sent.item);
-  memory_free(p->read.item);
   memory_free(p->node);
   memory_free(p->call);
   memory_free(p->reverse);
@@ -198,76 +194,110 @@ static struct tensor *view_like(struct program *p, struct tensor *owner, long of
   return view;
 }
 
-static struct whole *gathered(struct program *p, long from, long n)
+/* The row (enum shard_row) that t lies in, and where it begins there; -1: in none. */
+static int row_of(const struct shards *s, const struct tensor *t, long *from)
 {
-  struct whole *x = whole_find(&p->gathered, from, n, 0);
-  if (x) return x;
-  if (!whole_find(&p->read, from, n, 0)) whole_add(&p->read, from, n, NULL, p->unit);
-  struct tensor *t = program_temporary(p, 1, n, "gathered"), *guard = p->guard;
-  p->guard = NULL; /* what is here may be read by calls without a guard */
-  PROGRAM_CALL(p, gather_parts, .y = t, .x = p->device->shards->held[SHARD_VALUES], .from = from);
-  p->guard = guard;
-  return whole_add(&p->gathered, from, n, t, p->unit);
+  if (!t || t->flags & OWNED) return -1;
+  for (int row = 0; row < SHARD_ROWS; row++) {
+    if (REALS(t) < s->place[row] || REALS(t) >= s->place[row] + s->total) continue;
+    *from = REALS(t) - s->place[row];
+    return row;
+  }
+  return -1;
 }
 
-/* Until the reverse of the first unit that has read it: nobody adds to it after that. */
-static struct whole *summed(struct program *p, long from, long n)
+/* The group that has [from, from + n). */
+static int group_at(const struct shards *s, long from, long n)
 {
-  struct whole *x = whole_find(&p->summed, from, n, 0);
-  if (x) return x;
-  const struct whole *reader = whole_find(&p->read, from, n, 0);
-  REQUIRE(!whole_find(&p->summed, from, n, 1) && !whole_find(&p->sent, from, n, 1));
-  struct tensor *t = program_temporary(p, 1, n, "summed");
-  PROGRAM_CALL(p, fill, .y = t, .value = 0);
-  return whole_add(&p->summed, from, n, t, reader ? reader->unit : 0);
+  int g = 0;
+  while (g + 1 < s->groups && s->group[g + 1] <= from) g++;
+  REQUIRE(from + n <= (g + 1 < s->groups ? s->group[g + 1] : s->total));
+  return g;
+}
+
+static struct tensor *group_new(struct program *p, int g, const char *name)
+{
+  const struct shards *s = p->device->shards;
+  return program_temporary(p, 1, (g + 1 < s->groups ? s->group[g + 1] : s->total) - s->group[g], name);
+}
+
+static struct tensor *gathered(struct program *p, int g)
+{
+  const struct shards *s = p->device->shards;
+  struct whole *x = &p->whole[g];
+  struct tensor *guard = p->guard;
+  if (x->values) return x->values;
+  if (x->unit < 0) x->unit = p->unit;
+  x->values = group_new(p, g, "gathered");
+  p->guard = NULL; /* what is here may be read by calls without a guard */
+  PROGRAM_CALL(p, gather_parts, .y = x->values, .x = s->held[SHARD_VALUES], .from = s->group[g]);
+  p->guard = guard;
+  return x->values;
+}
+
+static struct tensor *summed(struct program *p, int g)
+{
+  struct whole *x = &p->whole[g];
+  REQUIRE(!x->sent);
+  if (x->grads) return x->grads;
+  x->grads = group_new(p, g, "summed");
+  PROGRAM_CALL(p, fill, .y = x->grads, .value = 0);
+  return x->grads;
 }
 
 static struct tensor *sharded_argument(struct program *p, struct tensor *t, int writes)
 {
-  long from, n;
-  int row = whole_row(p->device->shards, t, &from, &n);
+  const struct shards *s = p->device->shards;
+  long from;
+  int row = row_of(s, t, &from);
   if (row < 0) return t;
   if (writes != (row == SHARD_GRADS))
     BUG("%s is shared out: it can only be read, its gradient added to", t->name);
-  const struct whole *x = row == SHARD_VALUES ? gathered(p, from, n) : summed(p, from, n);
-  return view_like(p, x->t, from - x->from, t);
+  if (!p->whole) {
+    p->whole = arena_get(p->arena, (size_t)s->groups, sizeof *p->whole);
+    for (int g = 0; g < s->groups; g++) p->whole[g].unit = -1;
+  }
+  const int g = group_at(s, from, (t->rows - 1) * t->ld + t->cols);
+  return view_like(p, row == SHARD_VALUES ? gathered(p, g) : summed(p, g), from - s->group[g], t);
+}
+
+static void forget_gathered(struct program *p)
+{
+  for (int g = 0; p->whole && g < p->device->shards->groups; g++) p->whole[g].values = NULL;
 }
 
 static void sharded_written(struct program *p, const struct tensor *t)
 {
   const struct shards *s = p->device->shards;
-  if (s && t && s->held[SHARD_VALUES] && REALS(t) >= REALS(s->held[SHARD_VALUES]) &&
+  if (s && t && s->own && REALS(t) >= REALS(s->held[SHARD_VALUES]) &&
       REALS(t) < REALS(s->held[SHARD_VALUES]) + s->own)
-    p->gathered.count = 0;
+    forget_gathered(p);
 }
 
-/* Sums of this unit and of later ones are complete. */
-static void scatter(struct program *p, int unit)
+/* Nobody adds to a gradient after the reverse of the first unit that has read the parameter. */
+static void send_sums(struct program *p, int unit)
 {
-  for (int i = 0; i < p->summed.count;) {
-    const struct whole x = p->summed.item[i];
-    if (x.unit < unit) {
-      i++;
-      continue;
-    }
-    PROGRAM_CALL(p, scatter_sum, .y = p->device->shards->held[SHARD_GRADS], .x = x.t, .from = x.from);
-    whole_add(&p->sent, x.from, x.n, NULL, unit);
-    p->summed.item[i] = p->summed.item[--p->summed.count];
+  const struct shards *s = p->device->shards;
+  for (int g = 0; p->whole && g < s->groups; g++) {
+    struct whole *x = &p->whole[g];
+    if (!x->grads || x->sent || x->unit < unit) continue;
+    PROGRAM_CALL(p, scatter_sum, .y = s->held[SHARD_GRADS], .x = x->grads, .from = s->group[g]);
+    x->sent = 1;
   }
 }
 
 static void end_unit(struct program *p, const void *context)
 {
   const int unit = *(const int *)context;
-  scatter(p, unit);
-  p->gathered.count = 0;
+  send_sums(p, unit);
+  forget_gathered(p);
   p->unit = unit - 1;
 }
 
 void program_unit(struct program *p)
 {
   if (!p->device->shards) return;
-  p->gathered.count = 0;
+  forget_gathered(p);
   p->unit++;
   program_on_backward(p, end_unit, &p->unit, sizeof p->unit);
 }
@@ -418,7 +448,7 @@ void program_backward(struct program *p, struct tensor *loss)
   struct tensor *grad = program_grad(p, loss, &add);
   program_call(p, OP_fill, &(struct fill_args){.y = grad, .value = 1});
   for (int i = p->reverses; i-- > 0;) p->reverse[i].step(p, p->reverse[i].context);
-  if (p->device->shards) scatter(p, 0);
+  if (p->device->shards) send_sums(p, -1);
 }
 
 /* --- questions ------------------------------------------------------------------------------------------- */

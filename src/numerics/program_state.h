@@ -45,15 +45,11 @@ struct reverse {
   void *context;
 };
 
-/* A range of a row that is shared out (shards.h), as a temporary [1,n]. */
+/* A group of parameters that are shared out (shards.h), as temporaries [1,n]: what has been gathered of them in this
+   unit; what is added up of their gradients. And the first unit that has read it; whether the sum has been sent. */
 struct whole {
-  long from, n;
-  struct tensor *t;
-  int unit;
-};
-struct wholes {
-  struct whole *item;
-  int count, room;
+  struct tensor *values, *grads;
+  int unit, sent;
 };
 
 struct program {
@@ -68,9 +64,7 @@ struct program {
   const struct tensor *loss;
   struct tensor *guard; /* of the calls that are being recorded */
   int host_steps;
-  /* Of parameters that are shared out: what is there of this unit; gradients that are added up, or have been; by whom
-     first read. */
-  struct wholes gathered, summed, sent, read;
+  struct whole *whole; /* [groups]; NULL: nothing has been read */
   int unit;
   int *fusion; /* [calls]: how many from here on are one */
   int *order;  /* calls level by level */
@@ -94,11 +88,6 @@ static inline struct tensor *owner_of(const struct tensor *t)
 {
   return t->base ? t->base : (struct tensor *)t;
 }
-/* wholes.c: the row (enum shard_row) that t lies in, and where; -1: in none. */
-int whole_row(const struct shards *, const struct tensor *t, long *from, long *n);
-/* One that [from, from + n) lies in; `any`: one that it meets. NULL: there is none. */
-struct whole *whole_find(const struct wholes *, long from, long n, int any);
-struct whole *whole_add(struct wholes *, long from, long n, struct tensor *, int unit);
 /* What the device keeps of its calls. */
 void program_forget(struct program *);
 #endif

@@ -22,6 +22,7 @@ void shards_free(struct device *d, struct shards *s)
   }
   memory_free(s->piece);
   memory_free(s->parcel);
+  memory_free(s->group);
   memory_free(s);
 }
 
@@ -36,6 +37,16 @@ void shards_add(struct shards *s, long from, long n, int owner, long at)
   }
   s->piece[s->count++] = (struct shard){from, n, owner, at};
   if (owner == s->comm->rank && at + n > s->own) s->own = at + n;
+}
+
+void shards_group(struct shards *s, long at)
+{
+  if (s->groups == s->group_room) {
+    int wider = s->group_room ? 2 * s->group_room : 16;
+    s->group = memory_grow(s->group, (size_t)s->group_room, (size_t)wider, sizeof *s->group);
+    s->group_room = wider;
+  }
+  s->group[s->groups++] = at;
 }
 
 void shards_reserve(struct shards *s, long total)
@@ -116,8 +127,9 @@ void shards_gather(const struct shards *s, long from, long n, real *whole)
   }
 }
 
-/* Rounds of halves: in the k-th those join what they have whose numbers differ in bit k. */
-void shards_sum(const struct shards *s, long from, long n, real *whole, real *work)
+/* Rounds of halves: in the k-th those join what they have whose numbers differ in bit k. whole becomes, where it is
+   this rank's, the sum over the ranks by the balanced tree of their order; (R-1)/R of it are sent. work [n] */
+static void sum_parts(const struct shards *s, long from, long n, real *whole, real *work)
 {
   const struct comm *c = s->comm;
   for (int bit = 1; bit < c->ranks; bit *= 2) {
@@ -163,7 +175,7 @@ static void shared_gather_parts(struct device *d, const struct gather_parts_args
 static void shared_scatter_sum(struct device *d, const struct scatter_sum_args *x)
 {
   const long n = x->x->cols;
-  shards_sum(d->shards, x->from, n, REALS(x->x), device_scratch(d, (size_t)n * sizeof(real)));
+  sum_parts(d->shards, x->from, n, REALS(x->x), device_scratch(d, (size_t)n * sizeof(real)));
   shards_put(d->shards, x->from, n, REALS(x->y), REALS(x->x));
 }
 

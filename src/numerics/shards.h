@@ -25,24 +25,25 @@ struct shards {
   real *place[SHARD_ROWS];         /* NULL: the row is here */
   struct tensor *held[SHARD_ROWS]; /* [1, own], where it is not */
   struct parcel *parcel;           /* [2 count] to work with */
+  long *group; /* [groups] where what programs gather and sum at a time begins: a layer's numbers */
+  int groups, group_room;
 };
 
 struct shards *shards_new(const struct comm *);
 void shards_free(struct device *, struct shards *);
 /* The next piece, behind those that were added; at: see struct shard. */
 void shards_add(struct shards *, long from, long n, int owner, long at);
+/* The next group begins here, behind those that were added. */
+void shards_group(struct shards *, long at);
 /* A place for rows of `total` numbers; then, with all pieces there, memory for what this rank has of them. */
 void shards_reserve(struct shards *, long total);
 void shards_hold(struct device *, struct shards *);
 
 /* Numbers [from, from + n) of the row. take, put: what this rank has of them, between its memory `own` and their places
-   in whole [n]. gather: each has put its own into whole, and has all: (R-1)/R of them from each rank, the least. sum:
-   whole becomes, where it is this rank's, the sum over the ranks by the balanced tree of their order; as much is sent;
-   work [n]. */
+   in whole [n]. gather: each has put its own into whole, and has all: (R-1)/R of them from each rank, the least. */
 void shards_take(const struct shards *, long from, long n, const real *own, real *whole);
 void shards_put(const struct shards *, long from, long n, real *own, const real *whole);
 void shards_gather(const struct shards *, long from, long n, real *whole);
-void shards_sum(const struct shards *, long from, long n, real *whole, real *work);
 /* All of the row to rank 0; whole [total] of the others is not looked at. */
 void shards_to_first(const struct shards *, const real *own, real *whole);
 /* Whose all of [from, from + n) are, and *at, where they lie there; -1: they are of several, or nobody's. */
