@@ -1,6 +1,7 @@
 #!/bin/sh
 # The program as it is on 64 and 256 ranks that SimGrid simulates, on Ethernet and on nodes of 8 GPUs: the bits of one rank,
-# and what a step's messages take there (its table is in doc/cluster.md). Left to check-long; skipped, saying so, where there
+# and what a step's messages take there, by SimGrid's
+# measure of a certain cluster's TCP (against a model of cost: experiments/19-scaling-by-simulation). Left to check-long; skipped, saying so, where there
 # is no SimGrid. What is computed takes no time there: the time is that of messages alone.
 cd "${top_builddir:-.}" || exit 99
 [ -n "$MAXLOGIT_TEST_LONG" ] || { echo "simulated.sh: skipped: MAXLOGIT_TEST_LONG is not set (make check-long)"; exit 77; }
