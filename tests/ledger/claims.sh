@@ -227,6 +227,8 @@ wrong 'several runs where the claim wants one' C-18 train.lr=1,2
 wrong "replicated with model.widht=8: .*did you mean 'model.width'" C-18 --replicate model.widht=8
 wrong 'nothing to replicate with' C-18 --replicate ' '
 wrong 'for the page of --report, which is missing' C-18 --beside x
+wrong 'claims --beside: .*/err is no ledger: claims.json' C-18 --report "$dir/wrong" --beside "$dir/err"
+wrong 'claims --beside: .*/new/claims.json is no ledger' C-18 --report "$dir/wrong" --beside "$dir/new"
 wrong "claims --jobs: '0' is out of range (allowed: 1 to 1024)" -j 0 C-18
 
 test "$failures" -eq 0 && echo ok

@@ -119,11 +119,24 @@ static void print_list(const struct ledger *l)
            l->entries, hours);
 }
 
+/* Before anything is run. */
+static int check_beside(const struct options *a, struct error *error)
+{
+  json_t *all = NULL;
+  char *path = NULL;
+  if (!a->beside) return STATUS_OK;
+  if (!a->report)
+    return error_set(error, STATUS_USAGE, "claims --beside: for the page of --report, which is missing");
+  int status = ledger_read(a->beside, &all, &path, error);
+  json_decref(all);
+  memory_free(path);
+  return status ? error_prefix(error, "claims --beside") : STATUS_OK;
+}
+
 static int settle(struct ledger *l, const struct options *a, struct error *error)
 {
   char scripts[4096];
-  if (a->beside && !a->report)
-    return error_set(error, STATUS_USAGE, "claims --beside: for the page of --report, which is missing");
+  if (check_beside(a, error)) return error->status;
   if (a->report && gnuplot_scripts(NULL, scripts, error)) return error->status;
   if (farm_tells()) l->look = look;
   l->context = (void *)(uintptr_t)a;
