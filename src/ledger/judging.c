@@ -100,7 +100,8 @@ static int is_idle(const struct entry *x)
   int same = 0;
   for (int i = 0; claim_compared(x->claim) > 1 && i < x->arm->runs; i++) {
     const struct entry_run *a = &x->arm[0].run[i], *b = &x->arm[1].run[i];
-    if (!strcmp(a->id, b->id) || a->last_loss != b->last_loss) return 0; /* one run, seen in two ways */
+    if (!is_done(a) || !is_done(b) || a->last_loss != b->last_loss) return 0;
+    if (!strcmp(a->id, b->id)) return 0; /* one run, seen in two ways */
     same++;
   }
   return same > 0;
@@ -111,16 +112,17 @@ static int is_idle(const struct entry *x)
 static int is_silent(const struct entry *x)
 {
   const struct claim *c = x->claim;
-  int seen = 0;
+  int seen[2] = {0, 0};
   double value = NAN;
   for (int a = 0; claim_compared(c) > 1 && c->prediction != PREDICT_SAME && a < 2; a++)
     for (int i = 0; i < x->arm[a].runs; i++) {
       const struct entry_run *run = &x->arm[a].run[i];
       if (!counts(run, c->contrast)) continue;
-      if (seen++ && run->value.value != value) return 0;
+      if (!isnan(value) && run->value.value != value) return 0;
       value = run->value.value;
+      seen[a]++;
     }
-  return seen > 0;
+  return seen[0] && seen[1];
 }
 
 static void summarise(struct entry *x)
