@@ -204,6 +204,31 @@ START_TEST(company_changes_no_bit)
 }
 END_TEST
 
+/* Where random matrices do not come: a first direction that the leading vector lacks, and rows that a reflection has
+   hardly to turn. */
+START_TEST(nearly_diagonal)
+{
+  enum { N = 24 };
+  struct spectra *s = spectra_new(N, N);
+  struct spectrum svd, gram;
+  for (int coupled = 0; coupled < 2; coupled++) {
+    for (int i = 0; i < N; i++)
+      for (int j = 0; j < N + PAD; j++) w[i * (N + PAD) + j] = i == j ? (real)(i ? 1 + 0.1 * i : 1e-4) : 0;
+    for (int i = 2; i < N; i++) w[i * (N + PAD) + i - 1] = (real)0.3; /* from the second on they meet */
+    if (coupled) {
+      w[0] = 1, w[1] = (real)0.5;
+      for (int j = 2; j < N; j++) w[j] = (real)1e-9;
+    }
+    ck_assert_int_eq(spectrum_of(s, SPECTRA_SVD, w, N, N, N + PAD, &svd, NULL), STATUS_OK);
+    ck_assert_int_eq(pair_of(s, N, N, N + PAD, &gram), STATUS_OK);
+    ck_assert_double_eq_tol(gram.spectral_norm, svd.spectral_norm, 1e-13 * svd.spectral_norm);
+    ck_assert_double_eq_tol(gram.effective_rank_r, svd.effective_rank_r, 1e-6);
+    ck_pair(N, N, gram.spectral_norm, 1e-12);
+  }
+  spectra_free(s);
+}
+END_TEST
+
 START_TEST(form_against_the_product)
 {
   static const long form[][2] = {{1, 1}, {4, 16}, {8, 64}, {16, 16}, {12, 5}, {1, 30}};
@@ -396,6 +421,7 @@ int main(void)
   tcase_add_test(t, summaries_of_known_spectra);
   tcase_add_loop_test(t, gram_route_against_svd, 0, 2 * SHAPES);
   tcase_add_test(t, company_changes_no_bit);
+  tcase_add_test(t, nearly_diagonal);
   tcase_add_loop_test(t, form_against_the_product, 0, 6);
   tcase_add_loop_test(t, polar_factor_is_one, 0, SHAPES);
   tcase_add_loop_test(t, factors_and_their_product, 0, SHAPES);
