@@ -184,7 +184,7 @@ static void add_rules(struct sheet *s)
 
 static void add_filter(struct sheet *s)
 {
-  char id[8];
+  char id[12];
   buffer_add(&s->b, "<span class=\"filter\">Show:</span>\n");
   add_choice(s, "all", "all", s->ledger->entries, 1);
   for (int v = 0; v < (int)VERDICTS; v++) {
