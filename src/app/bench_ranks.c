@@ -95,11 +95,11 @@ static int measure(const struct bench *b, struct both *x, enum way way, struct c
   unsigned more = 1;
   int n = 0;
   ranked_step(x, e), alone_step(x, e); /* the first ones allocate */
-  double before = comm_sent(), *sent = memory_new((size_t)all->ranks, sizeof *sent), own = 0;
+  double *sent = memory_new((size_t)all->ranks, sizeof *sent), own = 0;
   while (!comm_agree(all, &more, e) && more) {
-    before = comm_sent();
+    own = -comm_sent();
     seconds[n] = ranked_step(x, e);
-    own = comm_sent() - before;
+    own += comm_sent();
     if (comm_agree(all, NULL, e)) break;
     ratio[n] = alone_step(x, e) / seconds[n];
     more = ++n < MAX_ROUNDS && !all->rank && (n < LEAST_ROUNDS || clock_seconds() < end);

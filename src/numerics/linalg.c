@@ -402,12 +402,7 @@ int spectrum_of(struct spectra *s, enum spectra_method method, const real *w, lo
     return status;
   }
   all_nan(out);
-  require_room(s, rows, cols);
-  make_room(s);
-  double scale = load(s, w, rows, cols, ld, 0, cols, s->b);
-  if (isnan(scale)) return STATUS_OK;
-  if (decompose(s, s->b, rows, cols, 0, e)) return STATUS_FAIL;
-  for (long i = 0; i < shorter_of(rows, cols); i++) s->sigma[i] *= scale;
-  spectrum_from(s->sigma, shorter_of(rows, cols), out);
+  if (singular_values(s, w, rows, cols, ld, s->vector, NULL, NULL, e)) return STATUS_FAIL;
+  spectrum_from(s->vector, shorter_of(rows, cols), out);
   return STATUS_OK;
 }
