@@ -221,8 +221,10 @@ static const struct {
   {"session", no_runs,
    "; /^maxlogit: warning: the base kernels/d; s/\\([0-9.]+ s\\)/(TIME s)/g; s/\"wall_seconds\": "
    "*[^,}]*/\"wall_seconds\": TIME/g"
-   "; s/ +[0-9.]+(  [a-z.]*h5| +train\\.seed=.*)$/ TIME\\1/; s/revision [0-9a-f]{12}[^ ,;]*/revision REV/g"
+   "; s/ +[0-9.]+(  [a-z.]*h5| +train\\.seed=.*)$/ TIME\\1/; s/revision ([0-9a-f]{12}|unknown)( "
+   "\\(changed\\))?/revision REV/g"
    "; s/\\b(v3|v4|base|neon) kernels/LEVEL kernels/g; s/OpenBLAS [A-Za-z0-9]+/OpenBLAS CORE/g"
+   "; s/; HDF5 .*(\\. The runs took)/; LIBRARIES\\1/"
    "; s/(# memory:|,) [0-9.]+( MiB| for the passes)/\\1 ROOM\\2/g; s/this machine has [0-9.]+ [GMT]iB/this "
    "machine has ROOM/g",
    2e-3},
