@@ -5,6 +5,14 @@
 #define MAXLOGIT_SPECTRA_KERNELS_H
 #include "numerics/linalg.h"
 
+/* Row j of a [n, stride] is column j of the matrix that is decomposed by one-sided Jacobi, of v [n, stride_v] that of
+   the right factor; square [n]: squared lengths. */
+struct rotated {
+  long n, stride, stride_v;
+  double *a, *v, *square;
+  double nothing, orthogonal; /* a squared length that counts as 0; a cosine that does */
+};
+
 struct spectra_kernels {
   /* Largest |number| of w [rows, cols]; NaN where one is not finite. */
   double (*largest)(const real *w, long rows, long cols, long ld);
@@ -30,6 +38,8 @@ struct spectra_kernels {
      in no order, to a few eps times the largest number on the diagonal. f is destroyed. The rational QL iteration of
      Pal, Walker and Kahan (Parlett, The Symmetric Eigenvalue Problem, 8.15). 0: iterations did not end. */
   int (*eigenvalues)(double *d, double *f, long n);
+  /* A sweep over all pairs of columns, each turned until it is orthogonal; 0: all were. At base the same bits, too. */
+  int (*rotations)(const struct rotated *);
 };
 /* Of the level that this process uses. */
 extern const struct spectra_kernels cpu_spectra_v4, cpu_spectra_v3, cpu_spectra_neon, cpu_spectra_base;

@@ -5,12 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/memory.h"
-
-/* a [n, m]: column j of the matrix that is decomposed is row j here; v [n, n]: column j of the right factor likewise */
-struct jacobi {
-  long m, n;
-  double *a, *v, *square; /* [n]: squared lengths of the columns */
-};
+#include "numerics/spectra_kernels.h"
 
 enum { SUMS = 8, SWEEPS = 60 };
 /* Below it a squared length is 0: entries are of size 1 at most, and products of shorter columns underflow. */
@@ -24,41 +19,6 @@ static double dot(const double *a, const double *b, long n)
     for (int k = 0; k < SUMS; k++) s[k] += a[i + k] * b[i + k];
   for (int k = 0; i < n; i++, k++) s[k] += a[i] * b[i];
   return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
-}
-
-static void rotate(double *x, double *y, long n, double c, double s)
-{
-  for (long i = 0; i < n; i++) {
-    const double xi = x[i], yi = y[i];
-    x[i] = c * xi - s * yi;
-    y[i] = s * xi + c * yi;
-  }
-}
-
-/* Makes columns p and q orthogonal; 0 where they are. */
-static int rotate_pair(struct jacobi *j, long p, long q)
-{
-  double *x = j->a + p * j->m, *y = j->a + q * j->m;
-  if (j->square[p] < nothing || j->square[q] < nothing) return 0;
-  const double xy = dot(x, y, j->m);
-  if (fabs(xy) <= 0x1p-52 * sqrt((double)j->m) * sqrt(j->square[p]) * sqrt(j->square[q])) return 0;
-  const double zeta = (j->square[q] - j->square[p]) / (2 * xy);
-  const double t = (zeta < 0 ? -1 : 1) / (fabs(zeta) + sqrt(1 + zeta * zeta)), c = 1 / sqrt(1 + t * t),
-               s = c * t;
-  rotate(x, y, j->m, c, s);
-  rotate(j->v + p * j->n, j->v + q * j->n, j->n, c, s);
-  j->square[p] -= t * xy;
-  j->square[q] += t * xy;
-  return 1;
-}
-
-static int sweep(struct jacobi *j)
-{
-  int rotated = 0;
-  for (long p = 0; p < j->n; p++) j->square[p] = dot(j->a + p * j->m, j->a + p * j->m, j->m);
-  for (long p = 0; p < j->n; p++)
-    for (long q = p + 1; q < j->n; q++) rotated |= rotate_pair(j, p, q);
-  return rotated;
 }
 
 /* A unit vector orthogonal to the `given` others [given, m]: of the axes one that they leave most of, or nearly. */
@@ -80,28 +40,28 @@ static void complete(double *x, const double *const *other, long given, long m)
   BUG("no axis is left");
 }
 
-/* Lengths to sigma, columns to unit vectors, in the order of falling sigma; those without length are completed. */
-static void finish(struct jacobi *j, double *sigma, double *left, double *right)
+/* Lengths to sigma, columns [m] to unit vectors, in the order of falling sigma; those without length are completed. */
+static void finish(struct rotated *j, long m, double *sigma, double *left, double *right)
 {
   const double **unit = memory_new((size_t)j->n, sizeof *unit);
   long *order = memory_new((size_t)j->n, sizeof *order);
   for (long p = 0; p < j->n; p++) {
-    const double square = dot(j->a + p * j->m, j->a + p * j->m, j->m);
-    j->square[p] = square < nothing ? 0 : sqrt(square);
+    const double square = dot(j->a + p * j->stride, j->a + p * j->stride, m);
+    j->square[p] = square < j->nothing ? 0 : sqrt(square);
     long at = p;
     for (; at > 0 && j->square[order[at - 1]] < j->square[p]; at--) order[at] = order[at - 1];
     order[at] = p;
   }
   for (long k = 0; k < j->n; k++) {
-    double *x = j->a + order[k] * j->m;
+    double *x = j->a + order[k] * j->stride;
     sigma[k] = j->square[order[k]];
     if (sigma[k] > 0)
-      for (long i = 0; i < j->m; i++) x[i] /= sigma[k];
+      for (long i = 0; i < m; i++) x[i] /= sigma[k];
     else
-      complete(x, unit, k, j->m);
+      complete(x, unit, k, m);
     unit[k] = x;
-    for (long i = 0; i < j->m; i++) left[i * j->n + k] = x[i];
-    for (long i = 0; i < j->n; i++) right[i * j->n + k] = j->v[order[k] * j->n + i];
+    for (long i = 0; i < m; i++) left[i * j->n + k] = x[i];
+    for (long i = 0; i < j->n; i++) right[i * j->n + k] = j->v[order[k] * j->stride_v + i];
   }
   memory_free(unit);
   memory_free(order);
@@ -111,7 +71,13 @@ int svd_factors(const real *w, long rows, long cols, long ld, double *u, double 
                 struct error *e)
 {
   const int wide = rows <= cols; /* then w^T is decomposed, whose columns are w's rows */
-  struct jacobi j = {.m = wide ? cols : rows, .n = wide ? rows : cols};
+  const long m = wide ? cols : rows, n = wide ? rows : cols;
+  struct rotated j = {.n = n,
+                      .stride = (m + SPECTRA_LANES - 1) / SPECTRA_LANES * SPECTRA_LANES,
+                      .stride_v = (n + SPECTRA_LANES - 1) / SPECTRA_LANES * SPECTRA_LANES,
+                      .nothing = nothing,
+                      .orthogonal = 0x1p-52 * sqrt((double)m)};
+  const struct spectra_kernels *kernels = cpu_spectra();
   double largest = 0;
   int exponent = 0, finite = 1, status = STATUS_OK;
   for (long r = 0; r < rows; r++)
@@ -122,20 +88,20 @@ int svd_factors(const real *w, long rows, long cols, long ld, double *u, double 
     }
   if (!finite) return error_set(e, STATUS_FAIL, "svd: an entry is not finite");
   if (largest > 0) frexp(largest, &exponent); /* scaled by a power of two so that no square overflows */
-  j.a = memory_new((size_t)(j.m * j.n), sizeof *j.a);
-  j.v = memory_new((size_t)(j.n * j.n), sizeof *j.v);
-  j.square = memory_new((size_t)j.n, sizeof *j.square);
-  for (long p = 0; p < j.n; p++) {
-    for (long i = 0; i < j.m; i++)
-      j.a[p * j.m + i] = ldexp((double)(wide ? w[p * ld + i] : w[i * ld + p]), -exponent);
-    j.v[p * j.n + p] = 1;
+  j.a = memory_new((size_t)(n * j.stride), sizeof *j.a);
+  j.v = memory_new((size_t)(n * j.stride_v), sizeof *j.v);
+  j.square = memory_new((size_t)n, sizeof *j.square);
+  for (long p = 0; p < n; p++) {
+    for (long i = 0; i < m; i++)
+      j.a[p * j.stride + i] = ldexp((double)(wide ? w[p * ld + i] : w[i * ld + p]), -exponent);
+    j.v[p * j.stride_v + p] = 1;
   }
   int sweeps = 0;
-  while (sweeps < SWEEPS && sweep(&j)) sweeps++;
+  while (sweeps < SWEEPS && kernels->rotations(&j)) sweeps++;
   if (sweeps == SWEEPS)
     status = error_set(e, STATUS_FAIL, "svd: %d sweeps of rotations do not suffice", SWEEPS);
-  if (!status) finish(&j, sigma, wide ? v : u, wide ? u : v);
-  for (long k = 0; !status && k < j.n; k++) sigma[k] = ldexp(sigma[k], exponent);
+  if (!status) finish(&j, m, sigma, wide ? v : u, wide ? u : v);
+  for (long k = 0; !status && k < n; k++) sigma[k] = ldexp(sigma[k], exponent);
   memory_free(j.a);
   memory_free(j.v);
   memory_free(j.square);

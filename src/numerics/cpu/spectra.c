@@ -303,5 +303,70 @@ static int eigenvalues(double *d, double *f, long n)
   return 1;
 }
 
-const struct spectra_kernels EXPORT(cpu_spectra) = {largest,   copy,     product, tridiagonal,
-                                                    turn_back, triangle, times,   eigenvalues};
+/* --- rotations: nothing is fused, so that base gives the same bits, too ------------------------------------------ */
+
+/* Over [0, to) of x and y: (x, y) = (c x - s y, s x + c y); returns the product of the new x with z, summed in eight
+   parts. */
+INLINE double rotate(double *x, double *y, const double *z, long to, double c, double s)
+{
+  const dvec cosine = ALL_D(c), sine = ALL_D(s);
+  dvec part[SPLIT] = {{0}};
+  for (long i = 0; i < to; i += EIGHT) {
+    UNROLL
+    for (int q = 0; q < SPLIT; q++) {
+      const long at = i + q * DOUBLES;
+      const dvec xi = DVEC(x + at), yi = DVEC(y + at), turned = cosine * xi - sine * yi;
+      DVEC(x + at) = turned;
+      DVEC(y + at) = sine * xi + cosine * yi;
+      if (z) part[q] += turned * DVEC(z + at);
+    }
+  }
+  return z ? whole(part) : 0;
+}
+
+INLINE double dot_rounded(const double *x, const double *y, long to)
+{
+  dvec part[SPLIT] = {{0}};
+  for (long i = 0; i < to; i += EIGHT) {
+    UNROLL
+    for (int q = 0; q < SPLIT; q++) part[q] += DVEC(x + i + q * DOUBLES) * DVEC(y + i + q * DOUBLES);
+  }
+  return whole(part);
+}
+
+static int rotations(const struct rotated *r)
+{
+  int rotated = 0;
+  double *const square = r->square;
+  for (long p = 0; p < r->n; p++) {
+    const double *x = r->a + p * r->stride;
+    square[p] = dot_rounded(x, x, r->stride);
+  }
+  for (long p = 0; p < r->n; p++) {
+    double *x = r->a + p * r->stride, xy = 0;
+    int known = 0; /* xy is that of p and q */
+    for (long q = p + 1; q < r->n; q++) {
+      double *y = r->a + q * r->stride;
+      if (square[p] < r->nothing || square[q] < r->nothing) {
+        known = 0;
+        continue;
+      }
+      if (!known) xy = dot_rounded(x, y, r->stride);
+      known = 0;
+      if (fabs(xy) <= r->orthogonal * sqrt(square[p]) * sqrt(square[q])) continue;
+      const double zeta = (square[q] - square[p]) / (2 * xy);
+      const double t = (zeta < 0 ? -1 : 1) / (fabs(zeta) + sqrt(1 + zeta * zeta)), c = 1 / sqrt(1 + t * t),
+                   s = c * t;
+      square[p] -= t * xy;
+      square[q] += t * xy;
+      known = q + 1 < r->n;
+      xy = known ? rotate(x, y, y + r->stride, r->stride, c, s) : rotate(x, y, NULL, r->stride, c, s);
+      rotate(r->v + p * r->stride_v, r->v + q * r->stride_v, NULL, r->stride_v, c, s);
+      rotated = 1;
+    }
+  }
+  return rotated;
+}
+
+const struct spectra_kernels EXPORT(cpu_spectra) = {largest,  copy,  product,     tridiagonal, turn_back,
+                                                    triangle, times, eigenvalues, rotations};
