@@ -48,6 +48,15 @@ for mask in causal:4 prefix:2; do
   done
 done
 
+# documents in windows, whose keys lie with others: what earlier micro-batches have seen is kept, so that four of them have
+# the maxima of one rank's one (MagiAttention's accumulating buffer)
+printf 'One two, three.\n\nFour. Five and six.\n\nSeven.\n\n%.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 >"$dir/text"
+varlen="$frozen data=bytes data.path=$dir/text data.packing=documents model.mask=window model.window=6 model.attention=gqa
+  model.heads=4 model.kv_heads=2 optimizer=none"
+run $varlen train.micro_batches=1 record.path="$dir/varlen.h5"
+on 4 $varlen comm.context=4 record.path="$dir/varlen-4.h5"
+for series in attn/max_logit attn/max_abs_logit; do exactly varlen.h5 varlen-4.h5 $series; done
+
 # what is trained: one rank's to rounding
 try() {
   name=$1 n=$2
@@ -58,7 +67,6 @@ try() {
     queries/max_abs keys/kurtosis stream/rms; do near $name.h5 $name-$n.h5 $series 2e-5; done
 }
 try clip 2 preset=muonclip qk_clip.tau=0.3
-printf 'One two, three.\n\nFour. Five and six.\n\nSeven.\n\n%.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 >"$dir/text"
 try documents 4 preset=adam data=bytes data.path="$dir/text" data.packing=documents model.attention=gqa model.heads=4 \
   model.kv_heads=2 stabilizers=qk_norm
 try latent 2 preset=muonclip qk_clip.tau=0.3 model.attention=mla model.value_dim=6 model.mask=window model.window=5 \
@@ -67,6 +75,25 @@ try experts 4 preset=muon model.ffn=moe moe.experts=4 moe.active=2 moe.balance=b
   soft_cap.cap=3
 near experts.h5 experts-4.h5 mtp/loss 2e-5
 near experts.h5 experts-4.h5 moe/load 2e-5
+
+# queries and keys are rounded before they go round, logits in every stage
+run $frozen precision.qk=bf16 precision.scores=fp16 record.path="$dir/rounded.h5"
+on 4 $frozen precision.qk=bf16 precision.scores=fp16 comm.context=4 record.path="$dir/rounded-4.h5"
+for series in attn/max_logit attn/max_abs_logit probe/max_logit; do exactly rounded.h5 rounded-4.h5 $series; done
+for series in loss grad_norm attn/entropy; do near rounded.h5 rounded-4.h5 $series 2e-5; done
+rows causal.h5 attn/max_logit >"$dir/a" && rows rounded-4.h5 attn/max_logit >"$dir/b"
+! cmp -s "$dir/a" "$dir/b" || fail "nothing was rounded"
+
+# a NaN, and logits that overflow, are told of the same steps, layers and heads
+for gone in train.plant=0:0:1e25 'train.plant=0:1:1e25 train.on_nonfinite=continue' 'train.lr=1e30 train.warmup=0'; do
+  for n in 1 4; do
+    rm -f "$dir/gone-$n.h5"
+    on $n preset=muonclip $gone comm.context=$n record.path="$dir/gone-$n.h5"
+    "$program" show "$dir/gone-$n.h5" --events >"$dir/events-$n"
+  done
+  grep -q 'nonfinite 1 1' "$dir/events-4" && cmp -s "$dir/events-1" "$dir/events-4" ||
+    fail "$gone: other events: $(diff "$dir/events-1" "$dir/events-4")"
+done
 
 # what else divides a run changes no bit of it
 clip="preset=muonclip qk_clip.tau=0.3 comm.context=2"

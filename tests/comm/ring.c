@@ -18,18 +18,22 @@ static const double allowed = 3e-5;
 static const struct comm *all;
 static int number; /* of the case */
 
-enum { NOTHING = 10 }; /* a mask under which many rows see no key, or none of their own rank */
+/* Masks under which many rows see no key, or none of their own rank; the second as MagiAttention's (arXiv 2505.13211):
+   slices of rows, each with its range of keys, before or behind it, that overlap. */
+enum { NOTHING = 10, SLICES };
 
-/* document: length of each; cap as in attention_forward; nan: a key has one */
+/* document: length of each; cap as in attention_forward; odd: what a key has */
 static const struct setup {
-  long batch, length, heads, groups, dim, value, mask, document, cap, nan;
+  long batch, length, heads, groups, dim, value, mask, document, cap;
+  double odd;
 } setups[] = {
-  {1, 8, 1, 1, 2, 1, MASK_CAUSAL, 0, 0, 0},    {2, 40, 4, 2, 8, 8, MASK_CAUSAL, 0, 0, 0},
-  {3, 64, 2, 1, 16, 6, MASK_CAUSAL, 23, 1, 0}, {1, 264, 2, 2, 12, 20, MASK_WINDOW, 0, 0, 0},
-  {2, 72, 3, 3, 8, 8, MASK_WINDOW, 17, 2, 0},  {2, 56, 2, 2, 8, 8, MASK_PREFIX, 31, 0, 0},
-  {1, 48, 4, 1, 8, 8, MASK_FULL, 0, 1, 0},     {2, 40, 2, 2, 8, 8, MASK_FULL, 13, 0, 0},
-  {1, 1160, 1, 1, 8, 8, MASK_CAUSAL, 0, 0, 0}, {2, 32, 2, 2, 8, 8, NOTHING, 0, 0, 0},
-  {2, 48, 2, 1, 8, 8, MASK_CAUSAL, 19, 0, 1},
+  {1, 8, 1, 1, 2, 1, MASK_CAUSAL, 0, 0, 0},     {2, 40, 4, 2, 8, 8, MASK_CAUSAL, 0, 0, 0},
+  {3, 64, 2, 1, 16, 6, MASK_CAUSAL, 23, 1, 0},  {1, 264, 2, 2, 12, 20, MASK_WINDOW, 0, 0, 0},
+  {2, 72, 3, 3, 8, 8, MASK_WINDOW, 17, 2, 0},   {2, 56, 2, 2, 8, 8, MASK_PREFIX, 31, 0, 0},
+  {1, 48, 4, 1, 8, 8, MASK_FULL, 0, 1, 0},      {2, 40, 2, 2, 8, 8, MASK_FULL, 13, 0, 0},
+  {1, 1160, 1, 1, 8, 8, MASK_CAUSAL, 0, 0, 0},  {2, 32, 2, 2, 8, 8, NOTHING, 0, 0, 0},
+  {2, 48, 2, 1, 8, 8, MASK_CAUSAL, 19, 0, NAN}, {2, 48, 2, 1, 8, 8, MASK_CAUSAL, 0, 0, INFINITY},
+  {2, 64, 8, 8, 8, 8, SLICES, 0, 0, 0},         {1, 64, 8, 4, 16, 8, SLICES, 0, 0, 0},
 };
 
 static void must(int holds, const char *what, double got, double want)
@@ -44,6 +48,8 @@ static struct row_range range_of(const struct setup *s, long t)
   const struct model_options o = {.mask = s->mask, .window = 11, .prefix = 9};
   const long from = s->document ? t / s->document * s->document : 0;
   const long to = s->document && from + s->document < s->length ? from + s->document : s->length;
+  static const struct row_range slices[] = {{0, 24, 0}, {16, 40, 0}, {0, 0, 0}, {8, 64, 0}, {56, 64, 0}};
+  if (s->mask == SLICES) return slices[t / 7 % 5];
   if (s->mask == NOTHING) return t % 3 ? (struct row_range){0, 0, 0} : (struct row_range){0, (int)(t / 4), 0};
   return model_row_range(&o, t, from, to);
 }
@@ -60,7 +66,7 @@ struct made {
 
 static real value(const struct setup *s, int thing, long row, long c, long width)
 {
-  if (s->nan && thing == K && row == 5 && c == 1) return (real)NAN;
+  if (s->odd != 0 && thing == K && row == 5 && c == 1) return (real)s->odd;
   return (real)(1.5 *
                 draw_normal((struct draw){5, STREAM_TEST, (uint64_t)thing}, (uint64_t)(row * width + c)));
 }
@@ -184,7 +190,7 @@ static void check_ring(struct device *alone, struct device *ring, const struct s
   make(alone, s, (struct zigzag){s->length, 0, 1}, &whole);
   make(ring, s, (struct zigzag){s->length, all->rank, all->ranks}, &part);
   compare_stats(s, &part, &whole);
-  if (!s->nan) { /* what is not finite spreads over a strip of rows */
+  if (s->odd == 0) { /* what is not finite spreads over a strip of rows */
     static const char *const gradients[] = {"dq", "dk", "dv"};
     compare("o", s, &part, &whole, part.of[O], whole.of[O], whole.width[O]);
     for (int i = 0; i < 3; i++)

@@ -25,12 +25,30 @@ try() {
 try whole "2 4" preset=muonclip qk_clip.tau=0.3 qk_clip.momentum=scale
 try pieces "2 4" preset=adamclip qk_clip.tau=0.3 qk_clip.momentum=scale qk_clip.when=before model.bias=1 record.bound=1
 try long 2 preset=muonclip qk_clip.tau=0.3 model.width=96 model.layers=3 train.steps=2
+# more ranks than cores, each with pieces of few rows
+try eight 8 preset=muonclip qk_clip.tau=0.3 qk_clip.momentum=scale train.batch=8 train.micro_batches=8 train.steps=3
 # every way of a parameter into a pass: shared keys, latents, experts, one matrix in two places, modules, norms and gates
 try grouped 2 preset=muonclip qk_clip.tau=0.3 model.attention=gqa model.kv_heads=1 model.ffn=moe moe.experts=4 moe.active=2 \
   moe.balance=both model.mtp=1
 try latent 2 preset=muonclip qk_clip.tau=0.3 model.attention=mla optimizer=sgd train.lr=0.1
 try tied 2 preset=adam model.tied=1 model.mtp=1 train.grad_clip=0.5 override.optimizer=w_q:muon+w_o:sgd
 try seen 2 preset=muon stabilizers=sigma_reparam+qk_norm+output_gate
+# heads divided over ranks: of each layer some are clipped and some are not, by every rule, to the weights of one that has
+# all (what Megatron's tests of clip_qk ask of heads that are divided over tensor-parallel ranks)
+clipped() {
+  name=$1
+  shift
+  try "$name" 4 optimizer=none stabilizers=qk_clip qk_clip.tau=40 model.heads=4 model.width=32 train.steps=3 \
+    train.plant='0:1:9+0:2:7+1:0:9' "$@"
+  "$program" export "$dir/$name.h5" qk_clip/gamma | awk '!/^#/ { for (i = 2; i <= NF; i++) $i < 1 ? ++clipped : ++kept }
+    END { exit !(clipped && kept) }' || fail "$name: not some heads clipped and some kept"
+}
+clipped heads qk_clip.maximum=absolute
+clipped layers qk_clip.scope=layer train.plant='0:1:9'
+for rule in group_max own_q_min_k q_only compensated; do
+  clipped $rule qk_clip.gqa=$rule model.attention=gqa model.kv_heads=2 qk_clip.alpha=0.3
+done
+for rule in exact kr_layer kr_head; do clipped mla-$rule qk_clip.mla=$rule model.attention=mla qk_clip.when=before; done
 # skipped steps: all ranks see the NaN of one
 try gone "2 4" preset=muonclip train.lr=1e30 train.warmup=0
 
@@ -57,13 +75,15 @@ echo "$one $four $whole" | awk '{ exit !($1 > 15 && $4 < 0.27 * $1 && $4 > 0.24 
 refused() {
   want=$1
   shift
-  ranks 2 "$program" run $small comm.shard=weights record.path="$dir/no.h5" "$@" >"$dir/log" 2>&1
+  ranks ${on:-2} "$program" run $small comm.shard=weights record.path="$dir/no.h5" "$@" >"$dir/log" 2>&1
   status=$?
   [ $status = 2 ] || fail "$*: exit $status"
   [ "$(grep -c "$want" "$dir/log")" = 1 ] || fail "$*: not once '$want': $(cat "$dir/log")"
   [ ! -e "$dir/no.h5" ] || fail "$*: a refused run has left a file"
 }
 refused 'comm.shard = weights with comm.context = 2' comm.context=2
+on=3 refused '3 ranks cannot divide train.micro_batches = 4'
+on=3 refused 'comm.shard = weights with train.micro_batches = 3' train.batch=3 train.micro_batches=3
 refused 'comm.shard = weights with device = isolated' device=isolated
 refused 'comm.shard = weights with train.micro_batches = 6' train.batch=6 train.micro_batches=6
 refused 'comm.shard = weights with override.match' override.match=update_rms
