@@ -35,6 +35,21 @@ sweep() {
     >"$work/sweep"
 }
 
+# tuned NAME [key=value ...]: the rates of NAME.conf's arms, by validation loss on SEEDS (default 3) seeds of their own, in
+# $dir/NAME; then its runs at them, in $dir, with these settings
+tuned() {
+  file=$1
+  shift
+  mkdir -p "$dir"
+  # shellcheck disable=SC2086 # a list of settings
+  "$maxlogit" tune "$here/$file.conf" --over train.lr --seeds "${SEEDS:-3}" -j "${JOBS:-1}" -o "$dir/$file.tuned.conf" -q \
+    data=bytes data.path="$text" sweep.dir="$dir/$file" ${KEYS:-} >"$work/tune"
+  cp "$dir/$file.tuned.conf" "$work/"
+  # shellcheck disable=SC2086
+  "$maxlogit" sweep "$work/$file.tuned.conf" data=bytes data.path="$text" sweep.dir="$dir" -j "${JOBS:-1}" ${KEYS:-} "$@" \
+    >"$work/sweep"
+}
+
 # runs [DIR] JQ: a line a run, of what JQ makes of it; p("train.seed") is a parameter as text
 runs() {
   from=$dir

@@ -56,6 +56,11 @@ if [ -n "${MAXLOGIT_TEST_LONG:-}" ]; then
   export SEEDS
   try 15-horizon '' horizon.png horizon.svg rates.png rates.svg
   test "$(grep -c '^muon .*3: ' "$name.out")" -eq 2 || fail "$name: the verdicts: $(cat "$name.out")"
+  KEYS='train.steps=20 train.val_every=10 train.warmup=2 train.batch=2 train.val_batches=1 record.probe_every=1'
+  try 17-price-of-a-cure '' price.png price.svg
+  test "$(grep -cE ': (holds|refuted here|inconclusive)$' "$name.out")" -eq 7 || fail "$name: the verdicts: $(cat "$name.out")"
+  try 18-width '' width.png width.svg
+  test "$(grep -cE ': (holds|partly|refuted here|inconclusive)$' "$name.out")" -eq 6 || fail "$name: the verdicts: $(cat "$name.out")"
   KEYS='train.steps=40 train.warmup=2 train.batch=4 train.val_batches=1 record.probe_every=1 record.spectra_every=2'
   FROM=10 SPAN=12 LEDGER=14-what-must-be-held-equal/equal-loss
   export FROM SPAN LEDGER

@@ -3,14 +3,7 @@
 # shellcheck source=experiments/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-mkdir -p "$dir"
-# shellcheck disable=SC2086 # a list of settings
-"$maxlogit" tune "$here/rates.conf" --over train.lr --seeds "${SEEDS:-3}" -j "${JOBS:-1}" -o "$dir/rates.tuned.conf" -q data=bytes \
-  data.path="$text" sweep.dir="$dir/rates" ${KEYS:-} >"$work/tune"
-cp "$dir/rates.tuned.conf" "$work/"
-# shellcheck disable=SC2086
-"$maxlogit" sweep "$work/rates.tuned.conf" data=bytes data.path="$text" sweep.dir="$dir" -j "${JOBS:-1}" \
-  record.spectra_every=100 record.bound=1 record.observe=default+drive ${KEYS:-} >"$work/sweep"
+tuned rates record.spectra_every=100 record.bound=1 record.observe=default+drive
 
 steps=$("$maxlogit" show --json --parameters "$dir" | jq -r '.[0].parameters["train.steps"]')
 end='probe/max_logit:last5%:max' middle="probe/max_logit:$((steps * 3 / 10))-$((steps * 7 / 10)):max"
