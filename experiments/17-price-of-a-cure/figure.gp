@@ -9,9 +9,9 @@ array hue[3] = [0x0072B2, 0xD55E00, 0x009E73]
 array cure[3] = ["QK-Clip per head", "QK-Clip per layer", "soft cap"]
 array starts[3] = ["head-", "layer-", "cap-"]
 is(c, a) = substr(a, 1, strlen(starts[c])) eq starts[c]
-threshold(a) = is(1, a) || is(2, a) || is(3, a)
-said(a) = a eq "none" ? "no cure" : a eq "qk_norm" ? "QK-Norm" : a eq "sigma_reparam" ? "sigmaReparam" : a eq "learned_sink" ? "learned sink" : \
-  a eq "output_gate" ? "output gate" : "SSMax"
+array other[6] = ["none", "qk_norm", "sigma_reparam", "learned_sink", "output_gate", "ssmax"]
+array said[6] = ["no cure", "QK-Norm", "sigmaReparam", "learned sink", "output gate", "SSMax"]
+array shape[6] = [2, 5, 9, 11, 13, 1]
 set multiplot
 set label 100 "{/:Bold What holding the logits down costs, each cure at its own best rate}" at screen 0.03,0.95 font ",17" tc rgb ink
 set label 101 "Muon, a text, 2 layers, 4 heads, width 64, 600 steps. Medians of ".seeds_are."; bars: from the lowest to the highest (price: of pairs of equal seed)." \
@@ -25,21 +25,21 @@ set xlabel "threshold, as a fraction of what logits reach without a cure" offset
 set arrow 1 from graph 0, first 0 to graph 1, first 0 nohead lc rgb faint lw 1
 set arrow 2 from graph 0, first 0.02 to graph 1, first 0.02 nohead dt 2 lc rgb faint lw 1
 set label 2 "0.02: what matters" at graph 0.98, first 0.02 right offset 0,0.5 font ",10" tc rgb soft
-set key at graph 0.99,0.02 right bottom samplen 1.5 spacing 1.15 font ",11"
+set key at graph 0.99,0.97 right top samplen 1.5 spacing 1.15 font ",11"
 nudge(c) = 1 + 0.03 * (c - 2)
 plot for [c=1:3] prices index c-1 using ($1 * nudge(c)):2 with lines lw 1.4 lc rgb hue[c] notitle, \
      for [c=1:3] prices index c-1 using ($1 * nudge(c)):2:3:4 with yerrorbars pt 7 ps 0.9 lw 1.3 lc rgb hue[c] title cure[c]
 unset label 100; unset label 101; unset label 2; unset arrow; unset key
 
 set lmargin at screen 0.555; set rmargin at screen 0.985
-set label 1 "the same of every arm; filled: on the front" at graph 0,1.05 font ",13" tc rgb ink
+set label 1 "the same of every arm; ringed: on the front" at graph 0,1.05 font ",13" tc rgb ink
 set arrow 1 from graph 0, first 0 to graph 1, first 0 nohead lc rgb faint lw 1
-set xtics (0.5, 1, 2, 5, 10, 20, 50, 100, 200); set offsets graph 0.06, graph 0.16, 0, 0
+set xtics (0.5, 1, 2, 5, 10, 20, 50, 100, 200); set offsets graph 0.06, graph 0.06, 0, 0
 set xlabel "largest number that enters the softmax in the whole run"
-plot for [c=1:3] points using (is(c, strcol(1)) ? $5 : NaN):2:6:7:3:4 with xyerrorbars pt 6 ps 0.9 lw 1 lc rgb hue[c] notitle, \
-     for [c=1:3] points using (is(c, strcol(1)) && $8 == 1 ? $5 : NaN):2 with points pt 7 ps 0.95 lc rgb hue[c] notitle, \
-     points using (threshold(strcol(1)) ? NaN : $5):2:6:7:3:4 with xyerrorbars pt 6 ps 0.9 lw 1 lc rgb ink notitle, \
-     points using (threshold(strcol(1)) || $8 != 1 ? NaN : $5):2 with points pt 7 ps 0.95 lc rgb ink notitle, \
-     points using (threshold(strcol(1)) ? NaN : $5):2:(said(strcol(1))) with labels left offset 0.8,0.6 font ",11" tc rgb ink notitle
+set key at graph 0.99,0.97 right top samplen 1 spacing 1.15 font ",11"
+plot for [c=1:3] points using (is(c, strcol(1)) ? $5 : NaN):2:6:7:3:4 with xyerrorbars pt 7 ps 0.8 lw 1 lc rgb hue[c] notitle, \
+     for [k=1:6] points using (strcol(1) eq other[k] ? $5 : NaN):2:6:7:3:4 with xyerrorbars pt shape[k] ps 0 lw 1 lc rgb ink notitle, \
+     for [k=1:6] points using (strcol(1) eq other[k] ? $5 : NaN):2 with points pt shape[k] ps 1.1 lw 1.4 lc rgb ink title said[k], \
+     points using ($8 == 1 ? $5 : NaN):2 with points pt 6 ps 2 lw 1 lc rgb soft notitle
 unset multiplot
 set output
