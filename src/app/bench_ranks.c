@@ -12,8 +12,13 @@
 enum { MAX_ROUNDS = 200, LEAST_ROUNDS = 6 };
 
 /* How a run is divided. */
-enum way { BATCH, STATES, CONTEXT, WAYS };
-static const char *const way_names[WAYS] = {"micro-batches", "micro-batches, states", "context"};
+enum way { BATCH, STATES, WEIGHTS, CONTEXT, WAYS };
+static const struct {
+  const char *name, *shard;
+} ways[WAYS] = {{"micro-batches", "comm.shard=none"},
+                {"micro-batches, states", "comm.shard=states"},
+                {"micro-batches, weights", "comm.shard=weights"},
+                {"context", "comm.shard=none"}};
 
 struct both {
   struct config *config[2];
@@ -34,9 +39,7 @@ static int both_open(struct both *x, const struct bench *b, const struct bench_s
   snprintf(batch, sizeof batch, "train.batch=%d", (7 / leaves + 1) * leaves); /* 8, or a little more */
   snprintf(parts, sizeof parts, "train.micro_batches=%d", leaves);
   snprintf(context, sizeof context, "comm.context=%d", way == CONTEXT ? all->ranks : 1);
-  const char *keys[] = {
-    name, "device.threads=1", batch, parts, context, way == STATES ? "comm.shard=states" : "comm.shard=none",
-    NULL};
+  const char *keys[] = {name, "device.threads=1", batch, parts, context, ways[way].shard, NULL};
   *x = (struct both){0};
   x->config[0] = bench_config(b, stack, keys, -1, e);
   trainer_use_ranks(all);
@@ -74,14 +77,16 @@ static double alone_step(struct both *x, struct error *e)
 }
 
 /* Of the sums over R ranks that all are to have 2 (R-1)/R go from each (Patarasuk and Yuan 2009), whether the states
-   are shared out or not (Rajbhandari et al., arXiv 1910.02054); of a ring keys and values three times past all others,
-   each its own (Liu et al., arXiv 2310.01889). */
+   are shared out or not (Rajbhandari et al., arXiv 1910.02054); of weights that no rank keeps, for each micro-batch,
+   (R-1)/R of them twice and of their gradients once (ibid., sec. 7.2.2); of a ring keys and values three times past all
+   others, each its own (Liu et al., arXiv 2310.01889). */
 static double least_of(const struct both *x, enum way way, int ranks)
 {
   const struct model *m = trainer_model(x->ranked);
   const struct model_options *o = &m->options;
   const struct train_options *t = config_section(x->config[0], "train");
-  double others = ranks - 1, least = 2 * others / ranks * (double)m->params.values.cols;
+  double others = ranks - 1, least = 2 * others / ranks * (double)m->params.total;
+  if (way == WEIGHTS) least *= 1.5 * (double)trainer_part(x->ranked, 0).leaves;
   if (way == CONTEXT)
     least += 3 * others * (double)(o->layers * t->batch * (o->context / ranks)) *
              (double)(2 * o->heads * o->head_dim);
@@ -130,7 +135,7 @@ static void print(const struct measured *r, const char *what, int ranks)
 static json_t *object_of(const struct measured *r, const char *stack, const char *optimizer, enum way way)
 {
   return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "stack", stack, "optimizer", optimizer,
-                   "divided", way_names[way], "step_seconds", bench_ratio(&r->seconds), "times_one_rank",
+                   "divided", ways[way].name, "step_seconds", bench_ratio(&r->seconds), "times_one_rank",
                    bench_ratio(&r->ratio), "sent_bytes", json_number(r->sent), "least_bytes",
                    json_number(r->least), "messages", json_number(r->messages));
 }
@@ -146,7 +151,7 @@ int bench_ranks(const struct bench *b, struct comm *all, struct error *e)
     struct measured r;
     char what[128];
     if (b->stack ? strcmp(b->stack, stack->name) != 0 : i >= 2 * WAYS * (BENCH_ON_CPU - 1)) continue;
-    snprintf(what, sizeof what, "%s, %s, %s", stack->name, optimizer, way_names[way]);
+    snprintf(what, sizeof what, "%s, %s, %s", stack->name, optimizer, ways[way].name);
     if (!all->rank) bench_doing(what, "ranks");
     if (!both_open(&x, b, stack, way, optimizer, all, e)) measure(b, &x, way, all, &r, e);
     both_close(&x);
