@@ -1,4 +1,5 @@
-/* attention.c - maxlogit/attention.h: a tile of queries against a tile of keys at a time */
+/* attention.c - maxlogit/attention.h: a tile of queries against a tile of keys at a time
+   Where only maxima are asked for, the processor's kernel finds them, unless numbers are not finite. */
 #include "maxlogit/attention.h"
 #include <math.h>
 #include <stdint.h>
@@ -6,6 +7,7 @@
 #include "base/elementary.h"
 #include "base/memory.h"
 #include "base/told.h"
+#include "numerics/maxima_kernels.h"
 
 enum { TILE = 64 };
 
@@ -22,6 +24,9 @@ struct work {
   float s[TILE];   /* a query's logits */
   int has_entropy; /* is asked for */
   struct row row[TILE];
+  /* for maxima alone: [queries] each, of the batch that is looked at; the kernel's */
+  long *first, *end;
+  float *room;
 };
 
 /* --- numbers --------------------------------------------------------------------------------------------- */
@@ -180,6 +185,37 @@ static void take_head(struct work *w, long b, long h, struct maxima *m)
   }
 }
 
+/* --- maxima alone ---------------------------------------------------------------------------------------- */
+
+static const void *row_at(const void *x, long i, enum maxlogit_number number)
+{
+  return (const char *)x + (size_t)i * (number == MAXLOGIT_FLOAT32 ? sizeof(float) : sizeof(uint16_t));
+}
+
+static int take_maxima(struct work *w, long b, long h, struct maxima *m)
+{
+  const struct maxlogit_attention *a = w->a;
+  const long g = h * a->kv_heads / a->heads;
+  struct maxima_head x = {.queries = a->queries,
+                          .keys = a->keys,
+                          .size = a->size,
+                          .number = (enum maxima_number)a->number,
+                          .q = row_at(a->q, b * a->q_stride[0] + h * a->q_stride[1], a->number),
+                          .k = row_at(a->k, b * a->k_stride[0] + g * a->k_stride[1], a->number),
+                          .q_row = a->q_stride[2],
+                          .k_row = a->k_stride[2],
+                          .first = w->first,
+                          .end = w->end,
+                          .room = w->room};
+  float most, least;
+  if (!cpu_maxima()(&x, &most, &least)) return 0;
+  if (most < least) return 1; /* no pair */
+  most *= w->scale, least *= w->scale;
+  m->max = larger(m->max, larger(most, least));
+  m->max_abs = larger(m->max_abs, larger(fabsf(most), fabsf(least)));
+  return 1;
+}
+
 static int check(const struct maxlogit_attention *a, struct error *e)
 {
   if (a->batch < 0 || a->heads < 1 || a->kv_heads < 1 || a->heads % a->kv_heads || a->queries < 0 ||
@@ -204,18 +240,30 @@ int maxlogit_attention_maxima(const struct maxlogit_attention *attention, float 
   if (!a.k_stride[0] && !a.k_stride[1] && !a.k_stride[2])
     a.k_stride[2] = a.size, a.k_stride[1] = a.keys * a.size, a.k_stride[0] = a.kv_heads * a.k_stride[1];
   struct work *w = memory_new(1, sizeof *w);
+  struct maxima *m = memory_new((size_t)a.heads, sizeof *m);
   w->a = &a;
   w->scale = (float)(a.scale != 0 ? a.scale : 1 / sqrt((double)a.size));
   w->has_entropy = entropy != NULL;
   w->q = memory_new((size_t)(TILE * a.size), sizeof *w->q);
   w->k = memory_new((size_t)(TILE * a.size), sizeof *w->k);
-  for (long h = 0; h < a.heads; h++) {
-    struct maxima m = {.max = -INFINITY};
-    for (long b = 0; b < a.batch; b++) take_head(w, b, h, &m);
-    if (max_logit) max_logit[h] = m.max;
-    if (max_abs_logit) max_abs_logit[h] = m.max_abs;
-    if (entropy) entropy[h] = m.queries ? m.entropy / (double)m.queries : NAN;
+  w->first = memory_new((size_t)a.queries, sizeof *w->first);
+  w->end = memory_new((size_t)a.queries, sizeof *w->end);
+  w->room = memory_new((size_t)maxima_room(a.size), sizeof *w->room);
+  for (long h = 0; h < a.heads; h++) m[h] = (struct maxima){.max = -INFINITY};
+  for (long b = 0; b < a.batch; b++) {
+    for (long i = 0; i < a.queries; i++) range_of(&a, b, i, &w->first[i], &w->end[i]);
+    for (long h = 0; h < a.heads; h++)
+      if (entropy || !take_maxima(w, b, h, &m[h])) take_head(w, b, h, &m[h]);
   }
+  for (long h = 0; h < a.heads; h++) {
+    if (max_logit) max_logit[h] = m[h].max;
+    if (max_abs_logit) max_abs_logit[h] = m[h].max_abs;
+    if (entropy) entropy[h] = m[h].queries ? m[h].entropy / (double)m[h].queries : NAN;
+  }
+  memory_free(w->first);
+  memory_free(w->end);
+  memory_free(w->room);
+  memory_free(m);
   memory_free(w->q);
   memory_free(w->k);
   memory_free(w);

@@ -11,6 +11,7 @@
 #include "maxlogit/clip.h"
 #include "maxlogit/read.h"
 #include "maxlogit/spectra.h"
+#include "numerics/device.h"
 #include "run/trainer.h"
 #include "storage/checkpoint.h"
 #include "../folder.h"
@@ -34,6 +35,7 @@ static const struct {
 } shapes[] = {
   {1, 1, 1, 1, 1, 1, 0, 0, 0},      {2, 4, 4, 65, 65, 16, 1, 0, 0}, {2, 6, 2, 70, 130, 8, 1, 0, 0},
   {1, 4, 1, 200, 200, 24, 1, 0, 9}, {3, 2, 2, 40, 100, 5, 0, 1, 0}, {2, 2, 1, 129, 129, 64, 1, 1, 100},
+  {1, 2, 1, 67, 600, 33, 1, 0, 0},  {1, 1, 1, 70, 30, 7, 1, 0, 0},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -87,6 +89,29 @@ static uint16_t half_of(float x, enum maxlogit_number number)
                                  : (bits >> 16 & 0x8000) | (uint32_t)exponent << 10 | (bits >> 13 & 1023));
 }
 
+/* Maxima alone, by each level's kernels: to the bit the same of all that fuse, and near what all of them is. */
+static void check_alone(const struct maxlogit_attention *a, const float *max, const float *max_abs)
+{
+  float first[2][8];
+  const char *level;
+  for (int i = 0, fused = 0; (level = ops_cpu_level_at(i)); i++) {
+    float alone[2][8];
+    setenv("MAXLOGIT_KERNELS", level, 1);
+    OK(maxlogit_attention_maxima(a, alone[0], alone[1], NULL, &e));
+    for (long h = 0; h < a->heads; h++) {
+      ck_assert_msg(alone[0][h] == max[h] || fabsf(alone[0][h] - max[h]) <= 1e-5f * max_abs[h],
+                    "head %ld, %s: %.9g alone, not %.9g", h, level, (double)alone[0][h], (double)max[h]);
+      ck_assert_msg(fabsf(alone[1][h] - max_abs[h]) <= 1e-5f * max_abs[h],
+                    "head %ld, %s: |%.9g| alone, not %.9g", h, level, (double)alone[1][h],
+                    (double)max_abs[h]);
+    }
+    if (!strcmp(level, "base")) continue;
+    if (!fused++) memcpy(first, alone, sizeof first);
+    for (int j = 0; j < 2; j++) ck_assert_mem_eq(alone[j], first[j], (size_t)a->heads * sizeof(float));
+  }
+  unsetenv("MAXLOGIT_KERNELS");
+}
+
 START_TEST(attention_is_an_explicit_softmax)
 {
   struct maxlogit_attention a = {.batch = shapes[_i].batch,
@@ -129,14 +154,37 @@ START_TEST(attention_is_an_explicit_softmax)
                     ma);
       ck_assert_msg(fabs(entropy[h] - en) <= most, "head %ld: entropy %.9g, not %.9g", h, entropy[h], en);
     }
+    check_alone(&a, max, max_abs);
+    a.scale = -a.scale;
+    OK(maxlogit_attention_maxima(&a, max, max_abs, entropy, &e));
+    check_alone(&a, max, max_abs);
+    a.scale = -a.scale;
   }
   a.number = MAXLOGIT_FLOAT32;
   a.q = q, a.k = k;
   q[0] = NAN;
   OK(maxlogit_attention_maxima(&a, max, NULL, NULL, &e));
-  if (!a.first) ck_assert(isnan(max[0]));
+  ck_assert(isnan(max[0]) == (!a.first && a.queries <= a.keys)); /* else query 0 sees nothing */
   ck_assert(a.heads == 1 || !isnan(max[a.heads - 1]));
   free(q), free(k), free(hq), free(hk), free(first), free(end);
+}
+END_TEST
+
+/* A sum that overflows both ways is NaN, one that does not is infinite; what nobody sees is neither. */
+START_TEST(maxima_that_are_not_finite)
+{
+  float q[2][2] = {{1, 1}, {1e30f, 1e30f}}, k[2][2] = {{1e30f, 1e30f}, {1e30f, -1e30f}}, max[2];
+  struct maxlogit_attention a = {1, 1, 1, 2, 2, 2, MAXLOGIT_FLOAT32, q, k, {0}, {0}, 1, 0, 0, NULL, NULL};
+  OK(maxlogit_attention_maxima(&a, max, NULL, NULL, &e));
+  ck_assert(isnan(max[0]));
+  a.keys = 1;
+  OK(maxlogit_attention_maxima(&a, max, max + 1, NULL, &e));
+  ck_assert(isinf(max[0]) && max[0] > 0 && isinf(max[1]));
+  k[1][0] = NAN;
+  a.keys = a.queries = 2, a.scale = 1e-30;
+  a.first = (long[]){0, 0}, a.end = (long[]){1, 0};
+  OK(maxlogit_attention_maxima(&a, max, max + 1, NULL, &e));
+  ck_assert(fabsf(max[0] - 2) < 1e-6f && max[1] == max[0]);
 }
 END_TEST
 
@@ -346,6 +394,7 @@ int main(void)
   tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, enter_folder, leave_folder);
   tcase_add_loop_test(t, attention_is_an_explicit_softmax, 0, SHAPES);
+  tcase_add_test(t, maxima_that_are_not_finite);
   tcase_add_test(t, strides_only_say_where);
   tcase_add_test(t, spectra_of_known_matrices);
   tcase_add_loop_test(t, factors_are_those_of_a_run, 0, sizeof rules / sizeof *rules);

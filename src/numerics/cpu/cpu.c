@@ -2,6 +2,7 @@
    In single precision our own kernels, compiled for several instruction sets, so that a binary built for
    any machine is fast on each; in double precision, which serves tests, OpenBLAS's product alone. */
 #include "config.h"
+#include "numerics/maxima_kernels.h"
 #include "numerics/spectra_kernels.h"
 #include "numerics/device.h"
 
@@ -46,6 +47,7 @@ struct level {
   void (*product)(struct ops *), (*attention)(struct ops *), (*attention_only)(struct ops *);
   void (*rows)(struct ops *), (*update)(struct ops *), (*cures)(struct ops *), (*pointwise)(struct ops *);
   const struct spectra_kernels *spectra;
+  maxima_kernel *maxima;
 };
 
 static int always(void) { return 1; }
@@ -68,7 +70,7 @@ static const struct level levels[] = {
   { \
 #name, supported, ops_cpu_product_##name, ops_cpu_attention_##name, ops_cpu_attention_only_##name, \
       ops_cpu_rows_##name, ops_cpu_update_##name, ops_cpu_cures_##name, ops_cpu_pointwise_##name, \
-      &cpu_spectra_##name \
+      &cpu_spectra_##name, cpu_maxima_##name \
   }
 #ifdef HAVE_X86_LEVELS
   LEVEL_ROW(v4, has_v4),
@@ -100,6 +102,7 @@ static const struct level *level(void)
 
 const char *ops_cpu_level(void) { return level()->name; }
 const struct spectra_kernels *cpu_spectra(void) { return level()->spectra; }
+maxima_kernel *cpu_maxima(void) { return level()->maxima; }
 
 const char *ops_cpu_level_at(int i)
 {
