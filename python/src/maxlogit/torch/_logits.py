@@ -1,12 +1,17 @@
-"""The largest attention logits of queries and keys, chunk by chunk, on the tensors' own device."""
+"""The largest attention logits of queries and keys: on a processor the library's, elsewhere and under masks that are no
+ranges chunk by chunk, on the tensors' own device."""
 
 from __future__ import annotations
 
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Callable, NamedTuple, Optional
 
 import torch
 from torch import Tensor
+
+from maxlogit import _library as library
 
 # Scores of a chunk: so many numbers at most; a processor's cache holds them.
 CHUNK = {"cpu": 1 << 17}
@@ -62,15 +67,77 @@ def max_logits(q: Tensor, k: Tensor, *, scale: Optional[float] = None, mask: Mas
     if heads % groups:
         raise ValueError(f"{heads} heads of queries, {groups} of keys")
     each = heads // groups
+    scale = size**-0.5 if scale is None else scale
     found = torch.full((2, batch * groups, each), -math.inf, device=q.device)
-    if batch and queries and keys:
+    q, k = q.detach(), k.detach()
+    ranges = mask.tensor is None and mask.modify is None
+    if ranges and scale and math.isfinite(scale) and _plain(q) and _plain(k):
+        _ask_library(q, k, scale, mask, found)
+    elif batch and queries and keys:
         with torch.autocast(device_type=q.device.type, enabled=False):
             # every key's head with its queries' heads: [batch * groups, ...]
-            scaled = (q.detach().float() * (size**-0.5 if scale is None else scale)).reshape(-1, each, queries, size)
-            turned = k.detach().float().reshape(-1, keys, size).transpose(1, 2)
+            scaled = (q.float() * scale).reshape(-1, each, queries, size)
+            turned = k.float().reshape(-1, keys, size).transpose(1, 2)
             _look(scaled, turned, mask, groups, found, absolute)
     found = found.view(2, batch, heads).amax(1) if batch else found.new_full((2, heads), -math.inf)
     return torch.stack((found[0], found[1].clamp(min=0))) if absolute else found[0]
+
+
+def _plain(x: Tensor) -> bool:
+    """In this process's memory, and nothing else than a tensor."""
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor(x)
+    return type(x) is Tensor and x.device.type == "cpu" and x.layout == torch.strided and not wrapped
+
+
+_NUMBERS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
+_pools: list[tuple[int, ThreadPoolExecutor]] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.clear)
+
+
+def _on_threads(work: Callable[[int], None], n: int) -> None:
+    """work(0) .. work(n - 1) on as many threads as PyTorch has."""
+    threads = torch.get_num_threads()
+    if threads == 1 or n == 1:
+        for i in range(n):
+            work(i)
+        return
+    if not _pools or _pools[0][0] != threads:
+        _pools[:] = [(threads, ThreadPoolExecutor(threads, "maxlogit"))]
+    for _ in _pools[0][1].map(work, range(n)):
+        pass
+
+
+def _readable(x: Tensor, kind: torch.dtype) -> Tensor:
+    x = x.resolve_neg().to(kind)
+    return x if x.stride(3) == 1 and any(x.stride()[:3]) else x.contiguous()
+
+
+def _ask_library(q: Tensor, k: Tensor, scale: float, mask: Mask, found: Tensor) -> None:
+    """q [batch, heads, queries, size], k [batch, groups, keys, size]; found [2, batch * groups, each] is filled."""
+    groups, keys = k.shape[1:3]
+    queries, size = q.shape[2:]
+    kind = q.dtype if q.dtype == k.dtype and q.dtype in _NUMBERS else torch.float32
+    q, k = _readable(q, kind), _readable(k, kind)
+    first = end = None
+    if mask.offset is not None:
+        end = torch.arange(1 + mask.offset, 1 + mask.offset + queries)
+        first = end - mask.window if mask.window else None
+    each = found.shape[2]
+
+    def work(i: int) -> None:
+        b, g = divmod(i, groups)
+        at = library.Attention(batch=1, heads=each, kv_heads=1, queries=queries, keys=keys, size=size, scale=scale)
+        at.number = _NUMBERS[kind]
+        at.q = q.data_ptr() + (b * q.stride(0) + g * each * q.stride(1)) * q.element_size()
+        at.k = k.data_ptr() + (b * k.stride(0) + g * k.stride(1)) * k.element_size()
+        at.q_stride[:], at.k_stride[:] = q.stride()[:3], k.stride()[:3]
+        at.first = None if first is None else first.data_ptr()
+        at.end = None if end is None else end.data_ptr()
+        largest, largest_abs = found[0, i].data_ptr(), found[1, i].data_ptr()
+        library.call("attention_maxima", at, largest, largest_abs, None)
+
+    _on_threads(work, found.shape[1])
 
 
 def _look(q: Tensor, k: Tensor, mask: Mask, groups: int, found: Tensor, absolute: bool) -> None:
