@@ -1,5 +1,6 @@
 """The recorder and the reader, without PyTorch: what is logged is read again, by this package, h5py and maxlogit."""
 
+import json
 import os
 import signal
 import subprocess
@@ -71,6 +72,18 @@ class Recording(InFolder):
         self.assertEqual(run["weight/norm"].places, {"tensor": ["a", "b", "c"]})
         self.assertTrue(np.isnan(load.values[1]).all())
         self.assertEqual(run.notes[0][1], "halfway")
+
+    def test_what_is_missing_is_no_nan(self):
+        for bad, wanted in ((maxlogit.MISSING, 7.0), (float("nan"), "NaN")):
+            with maxlogit.Recorder(self.path, mode="replace") as recorder:
+                recorder.log(0, loss=1, **{"attn/max_logit": [[1, bad], [7, 2]]})
+                recorder.log(1, loss=1)  # nothing of the heads
+            self.assertTrue(np.isnan(maxlogit.open(self.path)["attn/max_logit"].values).any(axis=(1, 2)).all())
+            if "MAXLOGIT_PROGRAM" in os.environ:
+                shown = subprocess.run(
+                    [os.environ["MAXLOGIT_PROGRAM"], "show", "--json", self.path], capture_output=True, text=True, check=True
+                )
+                self.assertEqual(json.loads(shown.stdout)[0]["peak_max_logit"]["value"], wanted)
 
     def test_h5py_and_maxlogit_read_it(self):
         self.record(8, config={"optimizer": "muon", "train.seed": 1})

@@ -189,8 +189,19 @@ static void find_rows(const struct metric *m, const struct run *run, const struc
   while (*to > *from && s->step[*to - 1] > last) --*to;
 }
 
+/* Missing values are moved out of the way; how many others there are. */
+static long drop_missing(double *x, long n)
+{
+  long known = 0;
+  for (long i = 0; i < n; i++)
+    if (!is_missing(x[i])) x[known++] = x[i];
+  return known;
+}
+
 static double reduce(const struct metric *m, double *x, long n)
 {
+  n = drop_missing(x, n);
+  if (!n) return missing_value();
   double out = x[0], sum = 0;
   switch (m->reduction) {
   case TAKE_MAX:
@@ -211,14 +222,15 @@ static double reduce(const struct metric *m, double *x, long n)
 
 static double find_slope(const struct run_series *s, long from, long to)
 {
-  double *largest = memory_new((size_t)(to - from) + 1, sizeof *largest);
-  while (from < to && !(s->step[from] > 0)) from++; /* step 0 has no logarithm */
+  double *largest = memory_new(2 * (size_t)(to - from) + 1, sizeof *largest), *step = largest + (to - from);
+  int rows = 0;
   for (long row = from; row < to; row++) {
-    largest[row - from] = s->value[row * s->width];
-    for (long i = 1; i < s->width; i++)
-      largest[row - from] = max_keeping_nan(largest[row - from], s->value[row * s->width + i]);
+    double x = missing_value();
+    for (long i = 0; i < s->width; i++) x = max_known(x, s->value[row * s->width + i]);
+    /* step 0 has no logarithm */
+    if (s->step[row] > 0 && !is_missing(x)) largest[rows] = x, step[rows++] = s->step[row];
   }
-  double slope = slope_of(s->step + from, largest, (int)(to - from)).slope;
+  double slope = slope_of(step, largest, rows).slope;
   memory_free(largest);
   return slope;
 }
@@ -229,7 +241,7 @@ static void find_above(const struct metric *m, const struct run_series *s, long 
 {
   for (long row = from; row < to; row++)
     for (long i = 0; i < s->width; i++)
-      if (!(s->value[row * s->width + i] <= m->level)) {
+      if (!(s->value[row * s->width + i] <= m->level) && !is_missing(s->value[row * s->width + i])) {
         out->value = s->step[row];
         return;
       }
@@ -266,6 +278,7 @@ int metric_of(struct metric *m, const struct run *run, struct measured *out, str
       out->value = find_slope(&s, from, to);
     else
       out->value = reduce(m, s.value + from * s.width, (to - from) * s.width);
+    out->has = !is_missing(out->value);
   }
   run_series_free(&s);
   return status;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/text.h"
 
 void table_new(struct table *t, long rows, int columns)
@@ -114,17 +115,18 @@ static void table_reduce(struct table *t, const char *name, double (*reduce)(con
 
 static double largest(const double *x, int n)
 {
-  double m = n > 0 ? x[0] : NAN;
-  for (int i = 1; i < n; i++)
-    if (!(x[i] <= m) && !isnan(m)) m = x[i];
+  double m = missing_value();
+  for (int i = 0; i < n; i++) m = max_known(m, x[i]);
   return m;
 }
 
 static double mean(const double *x, int n)
 {
   double sum = 0;
-  for (int i = 0; i < n; i++) sum += x[i];
-  return sum / n;
+  int known = 0;
+  for (int i = 0; i < n; i++)
+    if (!is_missing(x[i])) sum += x[i], known++;
+  return known ? sum / known : missing_value();
 }
 
 void table_reduce_max(struct table *t, const char *name) { table_reduce(t, name, largest); }
@@ -146,8 +148,10 @@ void table_every(struct table *t, long n)
 static void bin_values(const struct table *t, int column, long first, long last, double out[2])
 {
   long low = first, high = first;
+  while (first < last && is_missing(row_of(t, first)[column])) low = high = ++first;
   for (long r = first; r <= last; r++) {
     double x = row_of(t, r)[column];
+    if (is_missing(x) && r > first) continue;
     if (x < row_of(t, low)[column]) low = r;
     if (x > row_of(t, high)[column]) high = r;
     if (isnan(x)) {
@@ -295,7 +299,10 @@ void table_write_rows(FILE *f, const struct table *t, enum table_format format, 
   for (long r = 0; r < t->rows && !ferror(f); r++) {
     fputs(table_number(t->step[r], text), f);
     if (extra) fprintf(f, "%c%s", separator, extra);
-    for (int c = 0; c < t->columns; c++) fprintf(f, "%c%s", separator, table_number(row_of(t, r)[c], text));
+    for (int c = 0; c < t->columns; c++) {
+      const double x = row_of(t, r)[c];
+      fprintf(f, "%c%s", separator, is_missing(x) && format != TABLE_COLUMNS ? "" : table_number(x, text));
+    }
     fputc('\n', f);
   }
 }

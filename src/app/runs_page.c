@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "storage/layout.h"
 #include "storage/live_rows.h"
 
@@ -124,12 +125,17 @@ static long bin_of(const struct seen *s, const struct run *run, long bins)
 /* One number of a row. A NaN stays one. */
 static double reduce(const double *x, long n, enum part part)
 {
-  double out = n ? x[0] : NAN;
-  for (long i = 1; i < n; i++) {
-    if (isnan(x[i]) || isnan(out)) return NAN;
-    out = part == PART_MEAN ? out + x[i] : part == PART_MIN ? fmin(out, x[i]) : fmax(out, x[i]);
+  double out = missing_value();
+  long known = 0;
+  for (long i = 0; i < n; i++) {
+    if (is_missing(x[i])) continue;
+    if (isnan(x[i])) return NAN;
+    out = !known++            ? x[i]
+          : part == PART_MEAN ? out + x[i]
+          : part == PART_MIN  ? fmin(out, x[i])
+                              : fmax(out, x[i]);
   }
-  return part == PART_MEAN ? out / (double)n : out;
+  return part == PART_MEAN && known ? out / (double)known : out;
 }
 
 /* Rows that the live file has behind those of the run file, as one column. */
@@ -224,8 +230,7 @@ static char *tell_heads(const struct seen *s, const struct run *run, const struc
     buffer_add(&out, "%s[", i ? "," : "");
     for (long b = 0; b < bins; b++) {
       double most = x->value[first[b] * x->width + i];
-      for (long r = first[b] + 1; r < first[b + 1] && !isnan(most); r++)
-        if (!(x->value[r * x->width + i] <= most)) most = x->value[r * x->width + i];
+      for (long r = first[b] + 1; r < first[b + 1]; r++) most = max_known(most, x->value[r * x->width + i]);
       add_number(&out, b ? "," : "", most);
     }
     buffer_add(&out, "]");

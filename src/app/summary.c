@@ -10,7 +10,7 @@
 static void see(struct place *p, const struct run_series *s, long row, long i)
 {
   double x = s->value[row * s->width + i];
-  if (isnan(p->value) || x <= p->value) return;
+  if (is_missing(x) || (p->layer >= 0 && (isnan(p->value) || x <= p->value))) return;
   *p = (struct place){x, s->step[row], (int)(i / s->heads), (int)(i % s->heads)};
 }
 
@@ -19,8 +19,6 @@ void summary_places_of(const struct run_series *s, struct place *peak, struct pl
   *peak = *last = (struct place){NAN, NAN, -1, -1};
   if (!s->rows) return;
   long end = s->rows - 1;
-  *peak = (struct place){s->value[0], s->step[0], 0, 0};
-  *last = (struct place){s->value[end * s->width], s->step[end], 0, 0};
   for (long row = 0; row < s->rows; row++)
     for (long i = 0; i < s->width; i++) see(peak, s, row, i);
   for (long i = 0; i < s->width; i++) see(last, s, end, i);

@@ -2,9 +2,33 @@
 #ifndef MAXLOGIT_NUMBER_H
 #define MAXLOGIT_NUMBER_H
 #include <math.h>
+#include <stdint.h>
+#include <string.h>
 
 /* The larger of two; NaN if either is: fmax() would drop it. */
 static inline double max_keeping_nan(double a, double b) { return a > b || isnan(a) ? a : b; }
+
+/* A value that nobody has told: a NaN of its own, which float, double and files keep. A NaN of a run counts;
+   this one is passed over. */
+static inline double missing_value(void)
+{
+  const uint64_t bits = 0x7ff8000020000000;
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+static inline int is_missing(double x)
+{
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return (bits & 0x7fffffffffffffff) == 0x7ff8000020000000;
+}
+
+/* The larger of two that is not missing; NaN if either is. */
+static inline double max_known(double a, double b)
+{
+  return is_missing(a) ? b : is_missing(b) ? a : max_keeping_nan(a, b);
+}
 
 /* For printf, which writes a NaN's sign: -nan says nothing that nan does not. */
 static inline double without_nan_sign(double x) { return isnan(x) ? (double)NAN : x; }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/number.h"
 #include "storage/recorder_state.h"
 
 /* Where a live column comes from. */
@@ -78,11 +79,10 @@ static double largest(const struct recorder *r, const char *name, long *place_of
   *place_of_it = -1;
   if (!c || c->shape.kind != KIND_F32) return NAN;
   const float *row = column_row(c, t->rows - 1);
-  long n = (long)(c->row_bytes / sizeof *row), best = 0;
-  for (long i = 1; i < n && !isnan(row[best]); i++)
-    if (!(row[i] <= row[best])) best = i;
-  *place_of_it = best;
-  return (double)row[best];
+  long n = (long)(c->row_bytes / sizeof *row);
+  for (long i = 0, best = -1; i < n && (best < 0 || !isnan(row[best])); i++)
+    if (!is_missing((double)row[i]) && (best < 0 || !(row[i] <= row[best]))) *place_of_it = best = i;
+  return *place_of_it < 0 ? NAN : (double)row[*place_of_it];
 }
 
 int recorder_live(struct recorder *r, struct error *e)

@@ -1,8 +1,8 @@
 #include "storage/rows.h"
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/memory.h"
+#include "base/number.h"
 
 enum { BLOCK_BYTES = 256 << 10, BLOCK_ROWS = 1024 };
 
@@ -58,9 +58,9 @@ static void fill(struct column *c, int64_t row)
   float *f = out;
   double *d = out;
   if (c->shape.kind == KIND_F32)
-    for (size_t i = 0; i < c->row_bytes / sizeof *f; i++) f[i] = NAN;
+    for (size_t i = 0; i < c->row_bytes / sizeof *f; i++) f[i] = (float)missing_value();
   if (c->shape.kind == KIND_F64)
-    for (size_t i = 0; i < c->row_bytes / sizeof *d; i++) d[i] = NAN;
+    for (size_t i = 0; i < c->row_bytes / sizeof *d; i++) d[i] = missing_value();
 }
 
 struct column *table_add(struct table *t, const char *name, const struct h5_shape *shape)

@@ -11,10 +11,11 @@
 from maxlogit._library import MaxlogitError, UsageError, library_path
 from maxlogit._numbers import Spectrum, attention_maxima, clip_factors, clip_factors_mla, form_bounds, spectra
 from maxlogit._read import Event, Run, Series, open, open_all
-from maxlogit._record import Recorder
+from maxlogit._record import MISSING, Recorder
 
 __version__ = "0.1.0"
 __all__ = [
+    "MISSING",
     "Event",
     "MaxlogitError",
     "Recorder",

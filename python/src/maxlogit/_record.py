@@ -14,6 +14,10 @@ import numpy.typing as npt
 from maxlogit import _library as library
 from maxlogit._read import open as open_run
 
+MISSING = float(np.uint64(0x7FF8000020000000).view(np.float64))
+"""What stands in a row where there is no value: a NaN of its own, which peaks, means and curves pass over. Any other NaN is
+the run's."""
+
 _MODES = {"new": 0, "resume": 1, "replace": 2}
 _ROWS = {"step": 0, "spectra": 1, "validation": 2, "probe": 3}
 _AXES: dict[int, tuple[str, ...]] = {0: (), 1: ("layer",), 2: ("layer", "head")}

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "app/command.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "maxlogit/record.h"
 #include "storage/layout.h"
@@ -364,7 +365,7 @@ static int put_step(struct target *t, double step, double *values, struct maxlog
 {
   size_t count = 1;
   for (int k = 0; k < t->axes; k++) count *= (size_t)t->size[k];
-  for (size_t i = 0; i < count; i++) values[i] = NAN;
+  for (size_t i = 0; i < count; i++) values[i] = missing_value();
   for (int i = 0; i < t->sources; i++) {
     struct source *s = &t->source[i];
     const struct log_column *c = s->column;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include "app/figure.h"
 #include "base/memory.h"
+#include "base/number.h"
 
 enum { COLUMNS = 240 };
 
@@ -15,8 +16,7 @@ static void put_image(FILE *f, const struct table *t, int sets_axis, struct exte
     for (int c = 0; c < t->columns; c++) {
       double m = t->value[first * t->columns + c];
       char text[32];
-      for (long r = first; r < last; r++)
-        if (!(t->value[r * t->columns + c] <= m) && !isnan(m)) m = t->value[r * t->columns + c];
+      for (long r = first; r < last; r++) m = max_known(m, t->value[r * t->columns + c]);
       if (m > 0 && sets_axis) extent_see(extent, m);
       fprintf(f, "%.6g %d %s\n", t->step[0] + span * ((double)b + 0.5) / (double)columns, c,
               gnuplot_value(m, text));

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from maxlogit import Recorder, spectra
+from maxlogit import MISSING, Recorder, spectra
 from maxlogit.torch._attention import Attention, Reader, attention_of
 from maxlogit.torch._layout import Layouts, Rows, blocks, layout_of
 
@@ -21,7 +21,7 @@ DEFINITION = (
 
 
 def reduced(found: dict[str, Tensor], order: list[str], heads: int) -> npt.NDArray[np.float32]:
-    """The maxima as [modules, heads] over all ranks; NaN of what a module has not."""
+    """The maxima as [modules, heads] over all ranks; MISSING of what a module has not."""
     device = next(iter(found.values())).device if found else torch.device("cpu")
     table = torch.full((len(order), heads), -torch.inf, device=device)
     for i, name in enumerate(order):
@@ -35,7 +35,7 @@ def reduced(found: dict[str, Tensor], order: list[str], heads: int) -> npt.NDArr
         torch.distributed.all_reduce(broken, torch.distributed.ReduceOp.MAX)
         table = table.masked_fill(broken > 0, torch.nan)
     result: npt.NDArray[np.float32] = table.cpu().numpy()
-    result[np.isneginf(result)] = np.nan
+    result[np.isneginf(result)] = MISSING
     return result
 
 
@@ -103,7 +103,7 @@ class Watch:
 
         def put(group: str, layer: int, found: Any, of: Any) -> None:
             for field, values in found._asdict().items():
-                series = table.setdefault(f"{group}/{field}", np.full((layers, self.heads), np.nan))
+                series = table.setdefault(f"{group}/{field}", np.full((layers, self.heads), MISSING))
                 series[layer, : len(of)] = values[of]
 
         for layer, name in enumerate(self.order):
