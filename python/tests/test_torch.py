@@ -363,27 +363,6 @@ class Watched(InFolder):
             found = self.logits(model, lambda i: model(q)).values[0, 0]
         self.close(found, explicit(q, q).numpy())
 
-    def test_flash_attn_func(self):
-        stand_in = types.ModuleType("flash_attn")
-
-        def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1)):
-            return v
-
-        stand_in.flash_attn_func = flash_attn_func
-
-        class Model(nn.Module):
-            def forward(self, q, k):
-                import flash_attn
-
-                return flash_attn.flash_attn_func(q, k, k, 0.0, 0.4, causal=True, window_size=(6, 0))
-
-        q, k = torch.randn(2, 30, HEADS, 8), torch.randn(2, 40, 2, 8)
-        with mock.patch.dict(sys.modules, flash_attn=stand_in):
-            model = Model()
-            found = self.logits(model, lambda i: model(q, k)).values[0, 0]
-        q, k = q.transpose(1, 2), k.transpose(1, 2)
-        self.close(found, explicit(q, k, 0.4, causal(30, 40, 10, 7)).numpy())
-
     def test_nothing_found_is_said(self):
         with maxlogit.Recorder(self.path) as recorder:
             mt.watch(nn.Sequential(nn.Linear(3, 3)), recorder)

@@ -4,6 +4,7 @@ queries and keys they were given. The maxima belong to the innermost module that
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import weakref
 from collections.abc import Iterator
@@ -343,21 +344,55 @@ def _joined(bias: Tensor, mask: Optional[Tensor]) -> Tensor:
     return bias + mask
 
 
+_FLASH = tuple(f"flash_attn_{varlen}{packed}func" for varlen in ("", "varlen_") for packed in ("", "qkvpacked_", "kvpacked_"))
+
+
 def _wrap_flash(original: Callable[..., Any]) -> Callable[..., Any]:
+    """flash-attn's functions, whose arguments stand in other orders from version 2 to version 3."""
+    names = tuple(inspect.signature(original).parameters)
+
     @functools.wraps(original)
-    def flash_attn_func(q: Tensor, k: Tensor, *args: Any, **kwargs: Any) -> Any:
-        names = ("v", "dropout_p", "softmax_scale", "causal", "window_size")
-        given = {**dict(zip(names, args)), **kwargs}
-        offset = k.shape[1] - q.shape[1]
-        left, right = given.get("window_size") or (-1, -1)
-        causal = given.get("causal", False) or right == 0
-        if right > 0 or (left >= 0 and not causal):
-            raise NotImplementedError(f"flash_attn_func with window_size {left, right} that is not causal")
-        mask = Mask(offset if causal else None, left + 1 if left >= 0 else 0)
-        see(q.transpose(1, 2), k.transpose(1, 2), given.get("softmax_scale"), mask)
-        return original(q, k, *args, **kwargs)
+    def flash_attn_func(*args: Any, **kwargs: Any) -> Any:
+        if _stack and _stack[-1] != _NONE:
+            _see_flash({**dict(zip(names, args)), **kwargs})
+        return original(*args, **kwargs)
 
     return flash_attn_func
+
+
+def _see_flash(given: dict[str, Any]) -> None:
+    left, right = (-1 if w is None else w for w in given.get("window_size") or (-1, -1))
+    causal = given.get("causal", False) or right == 0
+    if given.get("attention_chunk"):
+        raise NotImplementedError("flash-attn with attention_chunk")
+    if right > 0 or (left >= 0 and not causal):
+        raise NotImplementedError(f"flash-attn with window_size {left, right} that is not causal")
+    if given.get("block_table") is not None or given.get("page_table") is not None:
+        raise NotImplementedError("flash-attn with keys in pages (block_table)")
+    if "qkv" in given:  # [..., 3, heads, size]
+        q, k = given["qkv"].select(-3, 0), given["qkv"].select(-3, 1)
+    else:
+        q, k = given["q"], given["kv"].select(-3, 0) if "kv" in given else given["k"]
+    limits = [given.get(f"cu_seqlens_{x}", given.get("cu_seqlens")) for x in "qk"]
+    see_one = functools.partial(_see_sequence, given.get("softmax_scale"), causal, max(0, left + 1))
+    if limits[0] is None:
+        see_one(q, k)
+    else:
+        _see_sequences(see_one, q, k, limits)
+
+
+def _see_sequence(scale: Optional[float], causal: bool, window: int, q: Tensor, k: Tensor) -> None:
+    """q [batch, queries, heads, size], k [batch, keys, heads of keys, size]."""
+    mask = Mask(k.shape[1] - q.shape[1], window) if causal else ALL
+    see(q.transpose(1, 2), k.transpose(1, 2), scale, mask)
+
+
+@torch.compiler.disable  # how many there are, and how long, is known when it runs
+def _see_sequences(see_one: Callable[[Tensor, Tensor], None], q: Tensor, k: Tensor, limits: list[Tensor]) -> None:
+    """Sequences one after the other, q [all queries, heads, size]: no query sees another's keys."""
+    of_q, of_k = (limit.tolist() for limit in limits)
+    for i in range(len(of_q) - 1):
+        see_one(q[None, of_q[i] : of_q[i + 1]], k[None, of_k[i] : of_k[i + 1]])
 
 
 def _see_multihead(module: nn.MultiheadAttention, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -425,9 +460,10 @@ def _python_modules(model: nn.Module) -> Iterator[Any]:
 def _patch(model: nn.Module) -> None:
     _replace(F, "scaled_dot_product_attention", _wrap_sdpa)
     _replace(_flex(), "flex_attention", _wrap_flex)
-    flash = [sys.modules[name] for name in ("flash_attn", "flash_attn_interface") if name in sys.modules]
-    for owner in flash:
-        _replace(owner, "flash_attn_func", _wrap_flash)
+    flash = ("flash_attn", "flash_attn.flash_attn_interface", "flash_attn_interface")
+    for owner in (sys.modules[name] for name in flash if name in sys.modules):
+        for name in _FLASH:
+            _replace(owner, name, _wrap_flash)
     for owner in _python_modules(model):
         for name, value in list(vars(owner).items()):
             if callable(value) and _is_known(value):

@@ -87,7 +87,7 @@ class Watch:
             if not self.order:
                 raise RuntimeError(
                     "maxlogit.torch.watch: no attention was seen since it began. Known are scaled_dot_product_attention, "
-                    "nn.MultiheadAttention, flex_attention, transformers' attention interface and flash_attn_func, called "
+                    "nn.MultiheadAttention, flex_attention, transformers' attention interface and flash-attn, called "
                     "within the watched model in training mode; where a model multiplies by itself, call "
                     "maxlogit.torch.see(q, k, scale=..., causal=...) there"
                 )
@@ -148,7 +148,7 @@ def watch(
     """Record the max logits of a model's attention, layer by layer and head by head, with every ``recorder.log``.
 
     Found are ``F.scaled_dot_product_attention``, ``nn.MultiheadAttention``, ``flex_attention``, the attention interface of
-    transformers, ``flash_attn_func``; what multiplies by itself calls :func:`maxlogit.torch.see`. Series, by layer (the
+    transformers, flash-attn's functions; what multiplies by itself calls :func:`maxlogit.torch.see`. Series, by layer (the
     modules that have attention, with their paths) and head:
 
     - ``attn/max_logit`` [layer, head], nat: the signed maximum over the batch and the allowed positions of the softmax's
