@@ -7,10 +7,10 @@
 # told RUNS: a line a run: optimiser width rate seed loss logit
 told() {
   "$maxlogit" show --json --parameters "$1" >"$work/parameters"
-  "$maxlogit" show --json --where state=finished --of val_loss:last3:mean,probe/max_logit:last5%:max "$1" >"$work/metrics"
+  "$maxlogit" show --json --where state=finished --of val_loss:last3:mean,attn/max_logit:last5%:max "$1" >"$work/metrics"
   jq -r --slurpfile all "$work/parameters" '($all[0] | map({(.id): .parameters}) | add) as $p | .[] |
     [($p[.id] | .optimizer, .["model.width"], .["train.lr"], .["train.seed"]), .metrics["val_loss:last3:mean"],
-     .metrics["probe/max_logit:last5%:max"]] | @tsv' "$work/metrics"
+     .metrics["attn/max_logit:last5%:max"]] | @tsv' "$work/metrics"
 }
 for rungs in rates ${MORE:-}; do
   tuned "$rungs"
