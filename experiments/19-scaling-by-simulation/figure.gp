@@ -5,7 +5,7 @@ groups = 2
 array kind[2] = ["muon", "adam"]; array rest[2] = ["", ""]; array note[2] = ["", ""]; array clipped[2] = [1, 1]; array seeds[2] = [1, 1]
 load style
 sets = "weak strong context longer"
-array title_[4] = ["more micro-batches, one a rank", "256 micro-batches, divided", "2048 tokens, cut", "64 tokens a rank, cut"]
+array title_[4] = ["a micro-batch a rank", "256 micro-batches, divided", "2048 tokens, cut", "64 tokens a rank, cut"]
 array under[4] = ["ranks", "ranks", "ranks along the context", "ranks along the context"]
 clusters = "ethernet gpus"
 array tint[2] = [0xD55E00, 0x0072B2]
@@ -15,7 +15,7 @@ set label 100 "{/:Bold A step of a small model on simulated clusters}: weak and 
     at screen 0.03,0.965 font ",15" tc rgb ink
 set label 101 "Points: the program under SimGrid. Lines: the model of cost. Dashed: computing alone. 28 thousand parameters: messages are nearly all latency." \
     at screen 0.03,0.925 font ",11" tc rgb soft
-set logscale x 2
+set logscale x 2; set xrange [0.9:]; set offsets 0, graph 0.05, 0, 0
 do for [p=1:4] {
   s = word(sets, p)
   left = 0.055 + 0.24 * (p - 1)
@@ -33,7 +33,7 @@ do for [p=1:4] {
   unset label 1; unset label 100; unset label 101
   set tmargin at screen 0.45; set bmargin at screen 0.20
   unset logscale y; unset key; set format x "%g"; set xlabel under[p] offset 0,0.3; set yrange [0:100]; set ytics 25
-  if (p == 1) { set ylabel "% of it not computing" offset 1,0 font ",12" } else { unset ylabel }
+  if (p == 1) { set ylabel "% not computing" offset 1,0 font ",12" } else { unset ylabel }
   plot for [c=1:2] "<awk '$1 == \"".s."\" && $2 == \"".word(clusters, c)."\"' ".points using 3:(100 * (1 - $6 / $5)) with lines lw 1.6 lc rgb tint[c] notitle, \
        for [c=1:2] points using (strcol(1) eq s && strcol(2) eq word(clusters, c) ? $3 : NaN):(100 * (1 - $6 / $4)) with points pt 7 ps 0.9 lc rgb tint[c] notitle
 }
