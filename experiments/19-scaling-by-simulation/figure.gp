@@ -23,7 +23,7 @@ do for [p=1:4] {
   set tmargin at screen 0.83; set bmargin at screen 0.50
   set label 1 title_[p] at graph 0,1.06 font ",12" tc rgb ink
   set logscale y; unset xlabel; set format x ""; set format y "%g"; set yrange [*:*]
-  set xtics (1, 8, 16, 32, 64, 256, 1024); set ytics autofreq
+  set xtics (1, 8, 64, 256, 1024); set ytics autofreq
   if (p > 2) { set xtics (1, 8, 16, 32, 64) }
   if (p == 1) { set ylabel "milliseconds a step" offset 1,0 font ",12" } else { unset ylabel }
   if (p == 2) { set key at screen 0.5,0.05 center center vertical Left reverse samplen 1.5 font ",11.5" } else { unset key }
