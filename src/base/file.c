@@ -27,7 +27,7 @@ static enum fault fault_now(enum call call)
   char kind[8] = "";
   const char *spec = getenv("MAXLOGIT_FAULT");
   if (!spec || sscanf(spec, "io:%ld:%7s", &k, kind) != 2 || number < k) return FAULT_NONE;
-  if (!strcmp(kind, "enospc")) {
+  if (!strcmp(kind, "enospc") || (!strcmp(kind, "full") && call == CALL_WRITE)) {
     errno = ENOSPC;
     return FAULT_ERROR;
   }

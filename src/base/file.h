@@ -1,7 +1,8 @@
 /* file.h - the few system calls that reach the disk, in one place so that each can be made to fail
-   MAXLOGIT_FAULT=io:K:kill|int|term|eio|enospc|short|fsync acts at the K-th call made through this file (from 1):
-   kill, eio: that call; enospc: that call and all later ones; short: the first write from there on takes
-   only half of its bytes; fsync: the first sync from there on fails. */
+   MAXLOGIT_FAULT=io:K:kill|int|term|eio|enospc|full|short|fsync acts at the K-th call made through this file (from 1):
+   kill, eio: that call; enospc: that call and all later ones; full: all writes from there on, not what opens,
+   locks or renames; short: the first write from there on takes only half of its bytes; fsync: the first sync
+   from there on fails. */
 #ifndef MAXLOGIT_FILE_H
 #define MAXLOGIT_FILE_H
 #include <stddef.h>

@@ -520,10 +520,10 @@ static void replace(const void *context)
 /* At every call, every failure leaves the old file or the new one; success leaves the new one. */
 START_TEST(replacement_is_whole)
 {
-  static const char *const kinds[] = {"kill", "eio", "enospc", "short", "fsync"};
+  static const char *const kinds[] = {"kill", "eio", "enospc", "full", "short", "fsync"};
   put("file", "old text"); /* in this process: a child's calls are counted from here */
   int calls = 0, hits = 0;
-  for (int kind = 0; kind < 5; kind++)
+  for (int kind = 0; kind < 6; kind++)
     for (int k = 1; k <= 12; k++) {
       char fault[32];
       snprintf(fault, sizeof fault, "io:%d:%s", k, kinds[kind]);
@@ -544,7 +544,7 @@ START_TEST(replacement_is_whole)
       hits += status != 0;
     }
   ck_assert_int_eq(calls, 10); /* 5 before, 5 in the child: open, write, sync, rename, sync */
-  ck_assert_int_eq(hits, 5 + 5 + 10 + 0 + 10);
+  ck_assert_int_eq(hits, 5 + 5 + 10 + 7 + 0 + 10);
 }
 END_TEST
 
@@ -634,8 +634,8 @@ START_TEST(appended_lines_are_whole)
     const char *fault;
     int status, lines;
   } known[] = {
-    {"none", 10, 3},        {"io:1:eio", STATUS_FAIL, 0}, {"io:2:eio", 11, 2},
-    {"io:3:enospc", 12, 1}, {"io:3:short", 10, 3},        {"io:4:kill", -SIGKILL, 2},
+    {"none", 10, 3},       {"io:1:eio", STATUS_FAIL, 0}, {"io:2:eio", 11, 2},  {"io:3:enospc", 12, 1},
+    {"io:3:short", 10, 3}, {"io:4:kill", -SIGKILL, 2},   {"io:3:full", 12, 1},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     file_remove("log");
