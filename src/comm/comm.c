@@ -127,7 +127,10 @@ struct comm *comm_world(struct error *e)
   const struct comm_module *m = launcher_module(e);
   if (!m) {
     error_prefix(e, "a launcher has started %d ranks", ranks);
-    if (launcher_rank()) *e->text = 0; /* one of them tells */
+    if (launcher_rank()) { /* one of them tells; a launcher may end all when the first has ended */
+      *e->text = 0;
+      sleep(2);
+    }
     return NULL;
   }
   m->library(world.library, sizeof world.library);
