@@ -79,6 +79,8 @@ CASES = {
     "muon-spectral_sphere": "preset=muon stabilizers=spectral_sphere train.weight_decay=0",
     "adam-gqa-spectral_sphere-tensor": "preset=adam stabilizers=spectral_sphere spectral_sphere.scope=tensor spectral_sphere.radius=2 spectral_sphere.iterations=1 model.attention=gqa model.kv_heads=2",
     "mla-spectral_sphere": "preset=muon stabilizers=spectral_sphere " + MLA,
+    "sso": "preset=sso",
+    "adam-gqa-spectral_tangent-qk": "preset=adam stabilizers=spectral_tangent spectral_tangent.tensors=qk spectral_tangent.scope=tensor model.attention=gqa model.kv_heads=2",
     "manifold_muon-qk": "preset=manifold_muon stiefel.tensors=qk stiefel.steps=8",
     "adam-gqa-stiefel-spel": "preset=adam stabilizers=stiefel stiefel.steps=0 stiefel.scope=tensor model.attention=gqa model.kv_heads=2",
     "mla-stiefel": "preset=manifold_muon stiefel.tensors=qk stiefel.scope=tensor stiefel.steps=5 stiefel.alpha=0.3 muon.scale=none " + MLA,
@@ -149,6 +151,7 @@ SERIES = {
     "spectral-head-hard_cap": "preset=adam stabilizers=spectral_decay+spectral_clip+hard_cap spectral_clip.bound=1.2 "
                               "spectral_decay.scope=head hard_cap.cap=1 train.grad_clip=0.5 data.packing=none record.every=2",
     "spheres": "preset=muon stabilizers=spectral_sphere+hyperball hyperball.tensors=qk hyperball.scope=head muon.scale=none",
+    "sso-mla": "preset=sso " + LATENT,
     "stiefel-gqa": "preset=manifold_muon stiefel.tensors=qk stiefel.steps=4 muon.per_head=qk " + GQA,
     "qk_norm-recall": "preset=muon stabilizers=qk_norm data=recall recall.symbols=16 train.schedule=wsd",
     "nonfinite": "preset=muonclip stabilizers=qk_clip+max_output_clip+soft_cap train.batch=3 train.micro_batches=3 train.steps=2 "

@@ -258,7 +258,7 @@ def largest(w):
 # --- a run ------------------------------------------------------------------------------------------------
 
 HANDLED = {"soft_cap", "hard_cap", "qk_norm", "qk_norm_partial", "qk_clip", "max_output_clip", "quack", "spectral_clip",
-           "spectral_decay", "sigma_reparam", "hyperball", "spectral_sphere", "stiefel",
+           "spectral_decay", "sigma_reparam", "hyperball", "spectral_sphere", "spectral_tangent", "stiefel",
            "learned_sink", "output_gate", "ssmax", "pointwise", "none"}
 
 
@@ -906,6 +906,36 @@ class Run:
         if row is not None:
             row["spectral_sphere/stretch"] = stretch
 
+    def along_sphere(self, directions, row):
+        """SSO (arXiv 2601.08393, alg. 1): lambda by bisection with a decomposition for each; where it meets a lost rank,
+        the step is between the two that msign has beside it."""
+        told = torch.zeros(3, self.L, dtype=torch.float64)
+        told[1] = -math.inf
+        for l in range(self.L):
+            for w, d in zip(self.held("spectral_tangent", l), self.held("spectral_tangent", l, directions)):
+                u, _, v = torch.linalg.svd(w.to(torch.float64), full_matrices=False)
+                t, m = torch.outer(u[:, 0], v[0]), d.to(torch.float64) / d.norm()
+
+                def polar(x):
+                    u, s, v = torch.linalg.svd(x, full_matrices=False)
+                    return u, s, v, torch.einsum("ij,ik,kj->k", t, u, v)
+
+                u, s, v, part = polar(m)
+                told[1, l] = max(told[1, l], -part.sum())
+                high = 2 * float(s.sum())
+                low = -high
+                for _ in range(60):
+                    middle = (low + high) / 2
+                    low, high = (middle, high) if polar(m + middle * t)[3].sum() < 0 else (low, middle)
+                u, s, v, part = polar((m + high * t).to(self.dtype).to(torch.float64))
+                lost = s < 2.0 ** -20 * s[0]
+                sigma = torch.where(lost, (-part[~lost].sum() / part[lost].sum()).clamp(-1, 1), 1.0)
+                d.copy_((u * sigma) @ v * (d.norm() / sigma.norm()))
+                told[0, l] = max(told[0, l], abs(high))
+                told[2, l] = max(told[2, l], abs(float((d * t).sum() / d.norm() * sigma.norm())))
+        for i, name in enumerate(("lambda", "growth", "left")):
+            row["spectral_tangent/" + name] = told[i]
+
     @staticmethod
     def msign(x):
         """Twelve steps of Polar Express."""
@@ -1184,7 +1214,9 @@ class Run:
         if due:
             rows["spectra"] = self.spectra(directions, tight)
         for s in self.stack:
-            if s in ("hyperball", "spectral_sphere"):
+            if s == "spectral_tangent":
+                self.along_sphere(directions, row)
+            elif s in ("hyperball", "spectral_sphere"):
                 self.size_directions(s, directions)
             elif s == "stiefel":
                 self.along_stiefel(directions, row)

@@ -719,6 +719,180 @@ START_TEST(sizes_stay)
 }
 END_TEST
 
+/* --- spectral_tangent ------------------------------------------------------------------------------------- */
+#define SSO "spectral_tangent scope=tensor; spectral_sphere iterations=100 scope=tensor"
+
+/* A step of w_q from W = [1 2 0; 0 1 2] along g, lr .1, the sphere's stabiliser the last of the stack. */
+static void step_round(const char *device, const char *stack, const double g[6], double next[6],
+                       double told[3])
+{
+  static const real w[] = {1, 2, 0, 0, 1, 2};
+  struct fixture *f = fixture_open_on(
+    device, "layers=1 width=3 heads=1 head_dim=2 context=4 ffn_width=4 vocab=5 attention=mha", stack, NULL);
+  struct param *q = model_param(&f->model, 0, "attn.w_q");
+  int sphere = f->stacked - 1;
+  fixture_put(f, &q->value, w);
+  fixture_run(f, sphere, f->stack[sphere]->begin, &(struct step_scalars){0});
+  struct stepper *s = stepper_new(f);
+  for (int i = 0; i < 6; i++) fixture_put_at(f, &q->grad, i, g[i]);
+  take_step(f, s, 0, .1);
+  for (int i = 0; i < 6; i++) next[i] = fixture_at(f, &q->value, i);
+  for (int k = 0; sphere && k < 3; k++) told[k] = (double)fixture_series(f, 0, k)[0];
+  if (sphere) ck_assert_double_ge((double)fixture_series(f, 1, 0)[0], 1);
+  stepper_free(s);
+  fixture_close(f);
+}
+
+/* SSO (arXiv 2601.08393): numbers by exact decompositions in double. Along an isometry that is tangent lambda is 0, and
+   the step MuonSphere's. */
+START_TEST(step_along_a_sphere)
+{
+  static const double g[] = {3, 0, 4, 0, 2, 0}, back[] = {-3, 0, -4, 0, -2, 0};
+  static const double phi[] = {.776765, -.358669, .517680, .582870, .098087, -.806623};
+  static const double expected[] = {.245184, .646499, -.042268, -.047591, .300598, .683074};
+  double next[6], again[6], without[6], told[3];
+  step_round(kinds[_i], SSO, g, next, told);
+  for (int i = 0; i < 6; i++) ck_assert_double_eq_tol(next[i], expected[i] / 1.008738, 2e-6);
+  ck_assert_double_eq_tol(told[0], .507608, 2e-6);
+  ck_assert_double_eq(told[1], 0); /* the other matrices' */
+  ck_assert_double_le(told[2], 1e-6);
+  step_round(kinds[_i], SSO, back, again, told);
+  ck_assert_double_eq_tol(told[0], .507608, 2e-6);
+  ck_assert_double_eq_tol(told[1], .982708, 2e-6);
+  step_round(kinds[_i], SSO, phi, again, told);
+  step_round(kinds[_i], strchr(SSO, ';') + 2, phi, without, NULL);
+  for (int i = 0; i < 6; i++) {
+    ck_assert_double_eq_tol(again[i], next[i], 2e-6);
+    ck_assert_double_eq_tol(again[i], without[i], 2e-6);
+  }
+  ck_assert_double_le(fmax(told[0], fmax(fabs(told[1]), told[2])), 3e-6);
+}
+END_TEST
+
+/* |M + lambda T|_*, M in m [rows, cols] and T of w's leading pair. */
+static double nuclear_norm(const real *m, const struct svd *w, double lambda)
+{
+  real *x = memory_new((size_t)(w->rows * w->cols), sizeof *x);
+  struct svd s;
+  double sum = 0;
+  for (long i = 0; i < w->rows * w->cols; i++)
+    x[i] = (real)((double)m[i] + lambda * w->u[i / w->cols * w->n] * w->v[i % w->cols * w->n]);
+  ck_assert(!svd_of_host(&s, x, w->rows, w->cols));
+  for (long k = 0; k < s.n; k++) sum += s.sigma[k];
+  svd_free(&s);
+  memory_free(x);
+  return sum;
+}
+
+/* The least of it, which is convex, by sections. */
+static double least_nuclear_norm(const real *m, const struct svd *w)
+{
+  double low = -2 * nuclear_norm(m, w, 0), high = -low;
+  for (int i = 0; i < 70; i++) {
+    double a = low + .45 * (high - low), b = low + .55 * (high - low);
+    if (nuclear_norm(m, w, a) < nuclear_norm(m, w, b))
+      high = b;
+    else
+      low = a;
+  }
+  return nuclear_norm(m, w, (low + high) / 2);
+}
+
+/* Of all that have |Phi|_2 <= 1 and <T, Phi> = 0 none has a larger <M, Phi>: it is the least |M + lambda T|_*, which
+   bounds them all. Returns 1 where Phi is no isometry. */
+static int check_tangent(const real *before, const real *now, const struct svd *w)
+{
+  const long size = w->rows * w->cols;
+  struct svd s;
+  double along = 0, tangent = 0, norm = 0, bound = least_nuclear_norm(before, w);
+  ck_assert(!svd_of_host(&s, now, w->rows, w->cols));
+  for (long i = 0; i < size; i++) {
+    along += (double)now[i] * (double)before[i];
+    tangent += (double)now[i] * w->u[i / w->cols * w->n] * w->v[i % w->cols * w->n];
+    norm += (double)before[i] * (double)before[i] - (double)now[i] * (double)now[i];
+  }
+  ck_assert_double_eq_tol(norm, 0, 1e-5 * along);
+  ck_assert_double_eq_tol(tangent, 0, 5e-6 * s.sigma[0]);
+  ck_assert_double_eq_tol(along / s.sigma[0], bound, 5e-6 * bound);
+  for (long k = 0; k + 1 < s.n; k++) ck_assert_double_eq_tol(s.sigma[k], s.sigma[0], 1e-5 * s.sigma[0]);
+  int isometry = s.sigma[s.n - 1] > .999 * s.sigma[0];
+  ck_assert(isometry || w->rows == w->cols);
+  svd_free(&s);
+  return !isometry;
+}
+
+/* Wide, tall and square matrices; of square ones some meet the root where msign jumps. */
+START_TEST(steepest_along_spheres)
+{
+  static const char *const options[] = {"scope=tensor", "scope=head", "tensors=qk scope=tensor",
+                                        "tensors=qk"};
+  int between = 0;
+  for (int k = 0; k < 4; k++) {
+    int count;
+    char stack[128];
+    snprintf(stack, sizeof stack, "spectral_tangent %s", options[k]);
+    struct fixture *f = fixture_open_on(
+      kinds[_i], "layers=2 width=8 heads=2 head_dim=4 context=4 ffn_width=12 vocab=5 attention=mha", stack,
+      NULL);
+    struct stepper *s = stepper_new(f);
+    struct qk_block *block = sphere_blocks(&f->model, k / 2 ? SPHERE_QK : SPHERE_MATRICES, k % 2, &count);
+    struct svd *w = memory_new((size_t)count, sizeof *w);
+    for (int i = 0; i < count; i++) {
+      struct tensor value = rows_of(&block[i]);
+      ck_assert(!svd_of(&w[i], f->device, &value));
+    }
+    step_on_draws(f, s, 6, 0);
+    for (int i = 0; i < count; i++) {
+      struct tensor g = tensor_rows(&block[i].weight->grad, block[i].row, block[i].rows);
+      struct tensor d = tensor_rows(&block[i].weight->direction, block[i].row, block[i].rows);
+      real *gradient = fixture_copy(f, &g), *direction = fixture_copy(f, &d);
+      between += check_tangent(gradient, direction, &w[i]);
+      memory_free(gradient), memory_free(direction);
+      svd_free(&w[i]);
+    }
+    for (int l = 0; l < 2; l++) {
+      ck_assert_double_gt((double)fixture_series(f, 0, 0)[l], 0);
+      ck_assert_double_le((double)fixture_series(f, 0, 2)[l], 5e-6);
+    }
+    memory_free(w);
+    stepper_free(s);
+    fixture_close(f);
+  }
+  ck_assert_int_gt(between, 2);
+}
+END_TEST
+
+/* A weight of zeros has no pair: its step is msign. No gradient is no step. What is not finite is NaN everywhere. */
+START_TEST(tangent_of_nothing)
+{
+  static const real g[] = {3, 0, 4, 0, 2, 0}, none[6] = {0};
+  static const double polar[] = {.6, 0, .8, 0, 1, 0};
+  struct fixture *f = fixture_open_on(
+    kinds[_i], "layers=2 width=3 heads=1 head_dim=2 context=4 ffn_width=2 vocab=5 attention=mha",
+    "spectral_tangent", NULL);
+  struct param *q = model_param(&f->model, 0, "attn.w_q"), *up = model_param(&f->model, 1, "ffn.w_up"),
+               *k = model_param(&f->model, 0, "attn.w_k"), *gate = model_param(&f->model, 1, "ffn.w_gate");
+  struct stepper *s = stepper_new(f);
+  fixture_put(f, &q->value, none);
+  fixture_put(f, &q->grad, g);
+  fixture_put_at(f, &up->grad, 0, INFINITY);
+  fixture_put_at(f, &gate->value, 0, NAN);
+  fixture_put(f, &gate->grad, g);
+  take_step(f, s, 0, .1);
+  for (int i = 0; i < 6; i++) {
+    ck_assert_double_eq_tol(fixture_at(f, &q->direction, i), polar[i] * sqrt(29 / 2.), 8 * REAL_EPS);
+    ck_assert_double_eq(fixture_at(f, &k->direction, i), 0);
+    ck_assert(isnan(fixture_at(f, &up->direction, i)) && isnan(fixture_at(f, &gate->direction, i)));
+  }
+  for (int i = 0; i < 3; i++) {
+    ck_assert_double_eq((double)fixture_series(f, 0, i)[0], 0);
+    ck_assert(isnan(fixture_series(f, 0, i)[1]));
+  }
+  stepper_free(s);
+  fixture_close(f);
+}
+END_TEST
+
 /* --- stiefel ---------------------------------------------------------------------------------------------- */
 
 /* A step of Manifold Muon or SPEL on w_q, from W along G; off the tangent space by `off` at most. */
@@ -846,6 +1020,9 @@ int main(void)
   tcase_add_test(tests, quack_resumes);
   tcase_add_loop_test(tests, step_on_a_sphere, 0, KINDS);
   tcase_add_loop_test(tests, sizes_stay, 0, KINDS);
+  tcase_add_loop_test(tests, step_along_a_sphere, 0, KINDS);
+  tcase_add_loop_test(tests, steepest_along_spheres, 0, KINDS);
+  tcase_add_loop_test(tests, tangent_of_nothing, 0, KINDS);
   tcase_add_loop_test(tests, step_along_stiefel, 0, KINDS * ALONG);
   tcase_add_loop_test(tests, singular_values_stay, 0, KINDS);
   const int output_cases = sizeof output_shapes / sizeof *output_shapes;
