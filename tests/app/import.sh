@@ -63,6 +63,7 @@ has a.h5 a_b '5:0 10:1 20:2'
 printf 'step,l0.h0.max_logit,l0.h1.max_logit\n0,1,2\n1,,7\n2,3,5\n3,4,\n' > gap.csv
 import gap.csv && "$program" show gap.h5 --csv --of peak,last,attn/max_logit:all:min,attn/max_logit:all:median,attn/max_logit:all:above=6,attn/max_logit@l0h1:last:max > out 2> err
 grep -q ',7,4,1,3.5,1,0,$' out || fail "a gap: $(cat out err)"
+"$program" show gap.h5 > out && ! grep -qi nan out || fail "a gap, shown: $(cat out)"
 "$program" export gap.h5 attn/max_logit --format=csv > out && grep "^[0-9]" out > rows && sed 1d gap.csv | diff - rows || fail "a gap in CSV: $(cat out)"
 printf '4,nan,1\n' >> gap.csv && import gap.csv --overwrite && "$program" show gap.h5 --csv --of peak > out && grep -qi nan out || fail "a nan: $(cat out)"
 "$program" export a.h5 --list | grep -q '^loss  *bit  *\[step\]' || fail "the unit: $("$program" export a.h5 --list)"

@@ -387,12 +387,15 @@ def _see_sequence(scale: Optional[float], causal: bool, window: int, q: Tensor, 
     see(q.transpose(1, 2), k.transpose(1, 2), scale, mask)
 
 
-@torch.compiler.disable  # how many there are, and how long, is known when it runs
-def _see_sequences(see_one: Callable[[Tensor, Tensor], None], q: Tensor, k: Tensor, limits: list[Tensor]) -> None:
+def _see_each(see_one: Callable[[Tensor, Tensor], None], q: Tensor, k: Tensor, limits: list[Tensor]) -> None:
     """Sequences one after the other, q [all queries, heads, size]: no query sees another's keys."""
     of_q, of_k = (limit.tolist() for limit in limits)
     for i in range(len(of_q) - 1):
         see_one(q[None, of_q[i] : of_q[i + 1]], k[None, of_k[i] : of_k[i + 1]])
+
+
+# not compiled: how many there are, and how long, is known when it runs
+_see_sequences: Callable[..., None] = torch.compiler.disable(_see_each)  # type: ignore[no-untyped-call]
 
 
 def _see_multihead(module: nn.MultiheadAttention, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
