@@ -3,7 +3,10 @@
 # no network. The CPU stands in for the GPU. Skipped (77) where that root cannot be had (not root, no chroot).
 # shellcheck source=cuda_host.sh
 . "${top_srcdir:-.}/tests/cuda/cuda_host.sh"
-[ "$(id -u)" = 0 ] && command -v chroot xz strip >/dev/null || { echo "skipped: only root can change the root"; exit 77; }
+[ "$(id -u)" = 0 ] || { echo "skipped: only root can change the root"; exit 77; }
+for tool in chroot xz strip; do # dash's `command -v` looks at one alone
+  command -v $tool >/dev/null || { echo "skipped: no $tool here (packages coreutils, xz-utils, binutils)"; exit 77; }
+done
 if [ -n "$(sed -n 's/^SANITIZER_FLAGS = //p' Makefile)" ]; then
   echo "skipped: a sanitizer's library would have to come along"
   exit 77
