@@ -24,9 +24,8 @@ struct work {
   float s[TILE];   /* a query's logits */
   int has_entropy; /* is asked for */
   struct row row[TILE];
-  /* for maxima alone: [queries] each, of the batch that is looked at; the kernel's */
-  long *first, *end;
-  float *room;
+  long *first, *end; /* [queries], of the batch that is looked at: the keys that each sees */
+  float *room;       /* the kernel's */
 };
 
 /* --- numbers --------------------------------------------------------------------------------------------- */
@@ -131,13 +130,11 @@ struct maxima {
   long queries; /* that see a key */
 };
 
-static void take_tile(struct work *w, long b, long i0, long queries, long j0, long keys, struct maxima *m)
+static void take_tile(struct work *w, long i0, long queries, long j0, long keys, struct maxima *m)
 {
   for (long i = 0; i < queries; i++) {
-    long first, end;
-    range_of(w->a, b, i0 + i, &first, &end);
-    first = first > j0 ? first - j0 : 0;
-    end = end < j0 + keys ? end - j0 : keys;
+    const long first = w->first[i0 + i] > j0 ? w->first[i0 + i] - j0 : 0;
+    const long end = w->end[i0 + i] < j0 + keys ? w->end[i0 + i] - j0 : keys;
     if (first >= end) continue;
     score(w, i);
     for (long j = first; j < end; j++) {
@@ -149,17 +146,14 @@ static void take_tile(struct work *w, long b, long i0, long queries, long j0, lo
 }
 
 /* The keys that any of these queries sees lie in [*first, *end). */
-static void range_of_tile(const struct maxlogit_attention *a, long b, long i0, long queries, long *first,
-                          long *end)
+static void range_of_tile(const struct work *w, long i0, long queries, long *first, long *end)
 {
-  *first = a->keys;
+  *first = w->a->keys;
   *end = 0;
-  for (long i = 0; i < queries; i++) {
-    long from, to;
-    range_of(a, b, i0 + i, &from, &to);
-    if (from >= to) continue;
-    *first = from < *first ? from : *first;
-    *end = to > *end ? to : *end;
+  for (long i = i0; i < i0 + queries; i++) {
+    if (w->first[i] >= w->end[i]) continue;
+    *first = w->first[i] < *first ? w->first[i] : *first;
+    *end = w->end[i] > *end ? w->end[i] : *end;
   }
 }
 
@@ -168,13 +162,13 @@ static void take_head(struct work *w, long b, long h, struct maxima *m)
   const struct maxlogit_attention *a = w->a;
   for (long i0 = 0; i0 < a->queries; i0 += TILE) {
     long queries = a->queries - i0 < TILE ? a->queries - i0 : TILE, first, end;
-    range_of_tile(a, b, i0, queries, &first, &end);
+    range_of_tile(w, i0, queries, &first, &end);
     read_queries(w, b, h, i0, queries);
     for (long i = 0; i < TILE; i++) w->row[i] = (struct row){-INFINITY, 0, 0};
     for (long j0 = first; j0 < end; j0 += TILE) {
       long keys = end - j0 < TILE ? end - j0 : TILE;
       read_keys(w, b, h * a->kv_heads / a->heads, j0, keys);
-      take_tile(w, b, i0, queries, j0, keys, m);
+      take_tile(w, i0, queries, j0, keys, m);
     }
     for (long i = 0; i < queries && w->has_entropy; i++) {
       const struct row *r = &w->row[i];

@@ -28,7 +28,6 @@ struct spectra {
 
 static long shorter_of(long rows, long cols) { return rows < cols ? rows : cols; }
 static long longer_of(long rows, long cols) { return rows > cols ? rows : cols; }
-static long stride_of(long n) { return (n + SPECTRA_LANES - 1) / SPECTRA_LANES * SPECTRA_LANES; }
 
 /* From so many rows on a Gram matrix keeps a processor busy alone. */
 enum { LARGE = 160 };
@@ -41,19 +40,19 @@ struct spectra *spectra_new(long rows, long cols)
   s->longer = longer_of(rows, cols);
   s->shorter = shorter_of(rows, cols);
   s->together = s->shorter < LARGE ? SPECTRA_LANES : 1;
-  s->area = (size_t)stride_of(s->longer) * (size_t)stride_of(s->shorter);
+  s->area = (size_t)spectra_stride(s->longer) * (size_t)spectra_stride(s->shorter);
   size_t n = (size_t)s->shorter, many = (size_t)s->together, lanes = SPECTRA_LANES;
   s->a = memory_new(s->area, sizeof *s->a);
   s->b = memory_new(s->area, sizeof *s->b);
   s->c = memory_new(s->area, sizeof *s->c);
-  s->g = memory_new(many * (size_t)(stride_of(s->shorter) * stride_of(s->shorter)), sizeof *s->g);
+  s->g = memory_new(many * (size_t)(spectra_stride(s->shorter) * spectra_stride(s->shorter)), sizeof *s->g);
   s->tau = memory_new(many * n, sizeof *s->tau);
   s->d = memory_new(n * lanes, sizeof *s->d);
   s->e = memory_new(n * lanes, sizeof *s->e);
   s->lambda = memory_new(n * lanes, sizeof *s->lambda);
   s->square = memory_new(n * lanes, sizeof *s->square);
-  s->vector = memory_new((size_t)stride_of(s->longer), sizeof *s->vector);
-  s->room = memory_new(2 * (size_t)stride_of(s->longer), sizeof *s->room);
+  s->vector = memory_new((size_t)spectra_stride(s->longer), sizeof *s->vector);
+  s->room = memory_new(2 * (size_t)spectra_stride(s->longer), sizeof *s->room);
   return s;
 }
 
@@ -153,9 +152,9 @@ struct passage {
 
 static struct passage passage_of(const struct spectra *s, long lane, long n, long longer)
 {
-  const long stride = stride_of(s->shorter);
+  const long stride = spectra_stride(s->shorter);
   return (struct passage){
-    n, stride_of(n), longer, 1, s->g + lane * stride * stride, s->tau + lane * s->shorter};
+    n, spectra_stride(n), longer, 1, s->g + lane * stride * stride, s->tau + lane * s->shorter};
 }
 
 /* The tridiagonal form of a^T a, s->a [longer, n], in lane `lane`. */
@@ -174,8 +173,8 @@ static void keep_columns(double *a, long rows, long from, long to)
 /* With a^T = Qa Ra, b^T = Qb Rb: a^T b = Qa (Ra Rb^T) Qb^T. That product goes into s->a. */
 static struct passage load_form(struct spectra *s, const struct spectra_job *j, long lane)
 {
-  const long dh = j->rows, d = j->cols, k = shorter_of(dh, d), stride = stride_of(d);
-  struct passage p = passage_of(s, lane, k, stride_of(k));
+  const long dh = j->rows, d = j->cols, k = shorter_of(dh, d), stride = spectra_stride(d);
+  struct passage p = passage_of(s, lane, k, spectra_stride(k));
   double scale_a = load(s, j->w, dh, d, j->ld, 0, stride, s->c),
          scale_b = load(s, j->b, dh, d, j->ldb, 0, stride, s->b);
   p.scale = scale_a * scale_b;
@@ -331,7 +330,7 @@ int spectrum_of_form(struct spectra *s, const real *a, long lda, const real *b, 
 int leading_of_form(struct spectra *s, const real *a, long lda, const real *b, long ldb, long dh, long d,
                     double *sigma, double *u1, double *v1, struct error *e)
 {
-  const long k = shorter_of(dh, d), stride = stride_of(d);
+  const long k = shorter_of(dh, d), stride = spectra_stride(d);
   struct passage p = passage_of(s, 0, k, d);
   double most;
   require_room(s, dh, d);

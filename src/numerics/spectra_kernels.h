@@ -5,6 +5,9 @@
 #define MAXLOGIT_SPECTRA_KERNELS_H
 #include "numerics/linalg.h"
 
+/* Of rows of n numbers. */
+static inline long spectra_stride(long n) { return (n + SPECTRA_LANES - 1) / SPECTRA_LANES * SPECTRA_LANES; }
+
 /* Row j of a [n, stride] is column j of the matrix that is decomposed by one-sided Jacobi, of v [n, stride_v] that of
    the right factor; square [n]: squared lengths. */
 struct rotated {

@@ -73,8 +73,8 @@ int svd_factors(const real *w, long rows, long cols, long ld, double *u, double 
   const int wide = rows <= cols; /* then w^T is decomposed, whose columns are w's rows */
   const long m = wide ? cols : rows, n = wide ? rows : cols;
   struct rotated j = {.n = n,
-                      .stride = (m + SPECTRA_LANES - 1) / SPECTRA_LANES * SPECTRA_LANES,
-                      .stride_v = (n + SPECTRA_LANES - 1) / SPECTRA_LANES * SPECTRA_LANES,
+                      .stride = spectra_stride(m),
+                      .stride_v = spectra_stride(n),
                       .nothing = nothing,
                       .orthogonal = 0x1p-52 * sqrt((double)m)};
   const struct spectra_kernels *kernels = cpu_spectra();

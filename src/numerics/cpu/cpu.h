@@ -137,15 +137,18 @@ INLINE vec vec_sqrt(vec x)
 #endif
 #endif
 
-/* Registers of the machine, for products; and columns that are transposed at a time: a line of them is half of a
-   large register. */
+/* Registers of the machine, for products; columns that are transposed at a time: a line of them is half of a large
+   register; rows of a tile of MR x NR sums, which lives in registers. */
 #if defined __AVX512F__
-enum { WIDTH = 16, SQUARE = 8 };
+enum { WIDTH = 16, SQUARE = 8, MR = 8 };
 #elif defined __AVX2__
-enum { WIDTH = 8, SQUARE = 8 };
+enum { WIDTH = 8, SQUARE = 8, MR = 6 };
+#elif defined __aarch64__
+enum { WIDTH = 4, SQUARE = 4, MR = 8 };
 #else
-enum { WIDTH = 4, SQUARE = 4 };
+enum { WIDTH = 4, SQUARE = 4, MR = 4 };
 #endif
+enum { NR = 2 * WIDTH };
 typedef float wide __attribute__((vector_size(4 * WIDTH)));
 typedef float wide_loose __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
 #define WIDE(p) (*(wide_loose *)(p))

@@ -5,15 +5,6 @@
 #include "numerics/cpu/cpu.h"
 #include "numerics/maxima_kernels.h"
 
-#if defined __AVX512F__ || defined __aarch64__
-enum { MR = 8 };
-#elif defined __AVX2__
-enum { MR = 6 };
-#else
-enum { MR = 4 };
-#endif
-enum { NR = 2 * LANES };
-
 /* Rows as float32, [rows, size]; *most grows to the bits of the largest |number|, which are in order, NaN above all. */
 static void copy_rows(const struct maxima_head *x, const void *from, long row, long first, long rows,
                       float *to, int32_t *most)

@@ -6,19 +6,9 @@
 #include <string.h>
 #include "numerics/cpu/cpu.h"
 
-#if defined __AVX512F__
-enum { MR = 8 };
-#elif defined __AVX2__
-enum { MR = 6 };
-#elif defined __aarch64__
-enum { MR = 8 };
-#else
-enum { MR = 4 };
-#endif
 /* IN_PLACE: numbers that a block of the right factor spans, up to which it is near enough as it lies. SMALL_PRODUCT:
    numbers of a product that stays near while k is passed over in slices. AHEAD: steps of k. */
 enum {
-  NR = 2 * WIDTH,
   KC = 256,
   BLOCK_COLS = 512,
   BLOCK_FLOPS = 4000000,

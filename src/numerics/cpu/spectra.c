@@ -305,8 +305,8 @@ static int eigenvalues(double *d, double *f, long n)
 
 /* --- rotations: nothing is fused, so that base gives the same bits, too ------------------------------------------ */
 
-/* Over [0, to) of x and y: (x, y) = (c x - s y, s x + c y); returns the product of the new x with z, summed in eight
-   parts. */
+/* Over [0, to) of x and y: (x, y) = (c x - s y, s x + c y). Returns the product of the new x with z, if there is
+   one, in eight parts. */
 INLINE double rotate(double *x, double *y, const double *z, long to, double c, double s)
 {
   const dvec cosine = ALL_D(c), sine = ALL_D(s);
@@ -321,7 +321,7 @@ INLINE double rotate(double *x, double *y, const double *z, long to, double c, d
       if (z) part[q] += turned * DVEC(z + at);
     }
   }
-  return z ? whole(part) : 0;
+  return whole(part);
 }
 
 INLINE double dot_rounded(const double *x, const double *y, long to)
@@ -344,25 +344,22 @@ static int rotations(const struct rotated *r)
   }
   for (long p = 0; p < r->n; p++) {
     double *x = r->a + p * r->stride, xy = 0;
-    int known = 0; /* xy is that of p and q */
+    int told = 0; /* xy by the rotation before, of p and q */
     for (long q = p + 1; q < r->n; q++) {
       double *y = r->a + q * r->stride;
-      if (square[p] < r->nothing || square[q] < r->nothing) {
-        known = 0;
-        continue;
-      }
+      const int known = told;
+      told = 0;
+      if (square[p] < r->nothing || square[q] < r->nothing) continue;
       if (!known) xy = dot_rounded(x, y, r->stride);
-      known = 0;
       if (fabs(xy) <= r->orthogonal * sqrt(square[p]) * sqrt(square[q])) continue;
       const double zeta = (square[q] - square[p]) / (2 * xy);
       const double t = (zeta < 0 ? -1 : 1) / (fabs(zeta) + sqrt(1 + zeta * zeta)), c = 1 / sqrt(1 + t * t),
                    s = c * t;
       square[p] -= t * xy;
       square[q] += t * xy;
-      known = q + 1 < r->n;
-      xy = known ? rotate(x, y, y + r->stride, r->stride, c, s) : rotate(x, y, NULL, r->stride, c, s);
+      xy = rotate(x, y, q + 1 < r->n ? y + r->stride : x, r->stride, c, s);
       rotate(r->v + p * r->stride_v, r->v + q * r->stride_v, NULL, r->stride_v, c, s);
-      rotated = 1;
+      told = rotated = 1;
     }
   }
   return rotated;
