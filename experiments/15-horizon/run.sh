@@ -11,15 +11,9 @@ horizons="$((steps / 100)) $((steps * 3 / 100)) $((steps / 10)) $((steps * 3 / 1
 of="val_loss:last3:mean,$middle,$end"
 for h in $horizons; do of="$of,probe/max_logit:$((h * 19 / 20))-$h:max"; done
 # a line a run: arm rate seed loss middle end, then the horizons
-told() { # RUNS
-  "$maxlogit" show --json --parameters "$1" >"$work/parameters"
-  "$maxlogit" show --json --where state=finished --of "$of" "$1" >"$work/metrics"
-  jq -r --arg of "$of" --slurpfile all "$work/parameters" 'def n: if type == "number" then . else "NaN" end;
-    ($all[0] | map({(.id): .parameters}) | add) as $p | .[] | . as $run |
-    [($p[.id] | .arm, .["train.lr"], .["train.seed"]), ($of | split(",")[] | $run.metrics[.] | n)] | @tsv' "$work/metrics"
-}
-told "$dir" >"$work/runs"
-told "$dir/rates" >"$work/rates"
+settings='p("arm"), p("train.lr"), p("train.seed")'
+told "$dir" "$of" "$settings" >"$work/runs"
+told "$dir/rates" "$of" "$settings" >"$work/rates"
 awk -v horizons="$horizons" -v ratios="$work/ratios" -v tuned="$work/tuned" -f "$here/../order.awk" -f "$here/horizon.awk" \
   "$work/rates" "$work/runs" >"$dir/table.txt"
 # curve RUNS CONDITION: step, geometric mean over seeds of the largest head, and the extremes of the seeds; a block

@@ -5,11 +5,7 @@
 
 tuned rates
 # a line a run: arm rate seed loss reach
-"$maxlogit" show --json --parameters "$dir" >"$work/parameters"
-"$maxlogit" show --json --where state=finished --of val_loss:last3:mean,peak "$dir" >"$work/metrics"
-jq -r --slurpfile all "$work/parameters" '($all[0] | map({(.id): .parameters}) | add) as $p | .[] |
-  [($p[.id] | .arm, .["train.lr"], .["train.seed"]), .metrics["val_loss:last3:mean"], .metrics.peak] | @tsv' \
-  "$work/metrics" >"$work/runs"
+told "$dir" val_loss:last3:mean,peak 'p("arm"), p("train.lr"), p("train.seed")' >"$work/runs"
 sed -n 's/^\[arm \(.*\)\]$/\1/p' "$here/rates.conf" >"$work/arms"
 awk -v prices="$work/prices" -v points="$work/points" -f "$here/../order.awk" -f "$here/price.awk" \
   "$work/arms" "$work/runs" >"$dir/table.txt"

@@ -29,13 +29,14 @@ function mean_at(o, w, r,   k, n, x) { # geometric; least and most
   return n ? exp(x) : 0
 }
 END {
-  for (i = 2; i <= widths; i++) { t = width[i]; for (k = i - 1; k >= 1 && width[k] + 0 > t + 0; k--) width[k + 1] = width[k]; width[k + 1] = t }
+  sort_of(width, widths)
   print "selection runs: loss and max logit (geometric mean) by rate; *: the rate with the lowest loss"
   for (o = 1; o <= kinds; o++) for (i = 1; i <= widths; i++) {
     a = kind[o]; w = width[i]
-    for (j = 2; j <= rates[a, w]; j++) { t = rate[a, w, j]; for (k = j - 1; k >= 1 && rate[a, w, k] + 0 > t + 0; k--) rate[a, w, k + 1] = rate[a, w, k]; rate[a, w, k + 1] = t }
+    for (j = 1; j <= rates[a, w]; j++) R[j] = rate[a, w, j]
+    sort_of(R, rates[a, w])
     for (j = 1; j <= rates[a, w]; j++) {
-      r = rate[a, w, j]
+      r = R[j]
       printf "%-5s %5d %9.3g%s %2d seeds %8.4f %8.4g\n", a, w, r, r == chosen[a, w] ? "*" : " ", tries[a, w, r], tried_loss[a, w, r] / tries[a, w, r], mean_at(a, w, r)
     }
   }
