@@ -18,6 +18,12 @@ struct watch {
   void *state;               /* state_size bytes, zeroed */
 };
 
+/* The same tokens by themselves: the largest absolute difference of a loss when they come through a cache, and when
+   every weight is off by one rounding. */
+struct decoded {
+  double difference, rounding;
+};
+
 /* The rows of one observable that are being made, and of what step. */
 struct row;
 struct reading {
@@ -27,6 +33,7 @@ struct reading {
   /* AXIS_SPECTRA: the weights before the step's update and its directions (NULL: no update follows) on the host, as
      params.values lies */
   const real *weights, *directions;
+  const struct decoded *decoded; /* of these weights; NULL: they were not */
   /* by the observable's series */
   struct row *row;
 };

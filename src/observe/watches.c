@@ -28,6 +28,8 @@ struct watches {
   long emitted_count, recorded_count;
   real *weights, *directions; /* copies of all; NULL where there is nothing on the axis of spectra */
   struct updates *updates;
+  struct decoded decoded;
+  int has_decoded;
 };
 
 /* --- what is wanted ------------------------------------------------------------------------------------- */
@@ -151,6 +153,20 @@ struct watches *watches_new(struct model *m, struct updates *u, const struct rec
   return w;
 }
 
+int watches_has(const struct watches *w, const char *name)
+{
+  for (const struct axis *a = w->axis; a < w->axis + AXIS_COUNT; a++)
+    for (int i = 0; i < a->count; i++)
+      if (!strcmp(a->watch[i].observable->name, name)) return 1;
+  return 0;
+}
+
+void watches_decoded(struct watches *w, struct decoded decoded)
+{
+  w->decoded = decoded;
+  w->has_decoded = 1;
+}
+
 void watches_free(struct watches *w)
 {
   if (!w) return;
@@ -199,6 +215,7 @@ int watches_read(struct watches *w, enum series_axis axis, const struct step_sca
 {
   struct axis *a = &w->axis[axis];
   struct reading rows = {.now = *now, .batches = batches, .read = w->model->report};
+  if (w->has_decoded) rows.decoded = &w->decoded;
   int status = STATUS_OK;
   if (axis == AXIS_SPECTRA && a->count) {
     copy_weights(w, directions);

@@ -16,6 +16,11 @@ void watches_before_update(struct watches *);
 /* Where weights are shared out, of ranks that record nothing: their part of what rank 0 reads on AXIS_SPECTRA. */
 void watches_lend(const struct watches *, int directions);
 
+/* Is it watched? */
+int watches_has(const struct watches *, const char *observable);
+/* For the rows that are made from now on. */
+void watches_decoded(struct watches *, struct decoded);
+
 /* Every series that is wanted, of observables and of the model's stabilisers; its row is that which was read last. */
 struct recorded {
   const struct series *series;

@@ -64,22 +64,17 @@ static void compare_part(struct trainer *t, long part, const real *training, con
   }
 }
 
-int trainer_decode(struct trainer *t, enum decode_form form, long block, struct decode_result *r,
-                   struct error *e)
+static void decode(struct trainer *t, struct model_program *decoder, struct decode_result *r)
 {
-  struct model_program *p = &t->look_program, decoder;
-  size_t n = (size_t)(p->batch * p->context);
+  const size_t n = (size_t)(t->look_program.batch * t->look_program.context);
   double relative = sqrt(REAL_EPS); /* far above rounding, and still a small change */
-  *r = (struct decode_result){0};
-  if (block > p->context) block = p->context;
-  if (model_decoder_init(&t->model, &decoder, p->batch, block, p->context, form, e)) return e->status;
-  r->cached = decoder.cached;
+  *r = (struct decode_result){.cached = decoder->cached};
   real *training = memory_new(3 * n, sizeof *training), *decoded = training + n, *off = decoded + n;
   for (long b = 0; b < t->train->val_batches; b++) {
     host_batch_draw(&t->host, &t->data, DATA_VAL, COMMON_SEED, (uint64_t)b);
     for (long part = 0; part < t->train->micro_batches; part++) {
       look_at_part(t, part, training);
-      decode_part(t, &decoder, part, decoded);
+      decode_part(t, decoder, part, decoded);
       real *weights = params_perturb(&t->model.params, relative);
       look_at_part(t, part, off);
       params_put_back(&t->model.params, weights);
@@ -88,6 +83,33 @@ int trainer_decode(struct trainer *t, enum decode_form form, long block, struct 
   }
   r->rounding *= REAL_EPS / relative;
   memory_free(training);
+}
+
+int trainer_decode(struct trainer *t, enum decode_form form, long block, struct decode_result *r,
+                   struct error *e)
+{
+  struct model_program *p = &t->look_program, decoder;
+  if (block > p->context) block = p->context;
+  if (model_decoder_init(&t->model, &decoder, p->batch, block, p->context, form, e)) return e->status;
+  decode(t, &decoder, r);
   model_program_free(&decoder);
   return STATUS_OK;
+}
+
+/* Recorded with the others: in company a run has the memory that is known before. */
+int trainer_decoder_init(struct trainer *t, struct error *e)
+{
+  const struct model_program *p = &t->look_program;
+  const enum decode_form form = t->model.attention->absorbs ? DECODE_ABSORBED : DECODE_MATERIALISED;
+  if (!watches_has(t->watches, "decode") || t->comm->ranks > 1) return STATUS_OK;
+  const int status = model_decoder_init(&t->model, &t->decoder, p->batch, 1, p->context, form, e);
+  return status ? error_prefix(e, "record.observe = decode") : STATUS_OK;
+}
+
+void trainer_decode_end(struct trainer *t)
+{
+  struct decode_result r;
+  if (!t->decoder.program) return;
+  decode(t, &t->decoder, &r);
+  watches_decoded(t->watches, (struct decoded){r.difference, r.rounding});
 }

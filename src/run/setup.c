@@ -178,6 +178,7 @@ static int init_training(struct trainer *t, struct error *e)
   mark_memory(t, MEMORY_RECORD);
   model_program_init(&t->model, &t->step_program, rows, context, 1, &t->model.step, o->micro_batches);
   model_program_init(&t->model, &t->look_program, rows, context, 0, &t->model.probe, o->micro_batches);
+  if (trainer_decoder_init(t, e)) return e->status;
   record_beginnings(t);
   host_batch_init(&t->host, t->arena, &t->model.options, o->batch);
   outcome_init(&t->outcome, t->arena, &t->model);
@@ -272,6 +273,7 @@ void trainer_release(struct trainer *t)
   recorder_free(t->recorder);
   model_program_free(&t->step_program);
   model_program_free(&t->look_program);
+  model_program_free(&t->decoder);
   if (t->updates) updates_free(t->updates);
   program_free(t->begin);
   fold_free(t->fold);

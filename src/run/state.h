@@ -58,6 +58,7 @@ struct trainer {
   const struct schedule *schedule;
   const void *schedule_options;
   struct model_program step_program, look_program; /* with and without backward */
+  struct model_program decoder;                    /* token by token, where its end is decoded */
   struct program *begin;                           /* what a step begins with */
   struct fold *fold, *fold_look;
   struct program *keep_val; /* a sum of losses, from the probe's place to the validation's */
@@ -105,6 +106,10 @@ double trainer_validated(struct trainer *);
 double trainer_reported_val(const struct trainer *); /* that mean, of the report that was read last */
 /* The loss of every token that a program has just seen, [batch*context]. */
 void trainer_token_losses(struct trainer *, const struct model_program *, real *out);
+
+/* decode.c: what record.observe = decode wants: of the end, which comes after trainer_validated */
+int trainer_decoder_init(struct trainer *, struct error *);
+void trainer_decode_end(struct trainer *);
 
 /* save.c */
 double trainer_wall(const struct trainer *); /* seconds, of the whole run */

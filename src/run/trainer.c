@@ -123,7 +123,10 @@ void trainer_finish_all(const struct lockstep *c)
   if (!any(c, is_finished)) return;
   trainer_run_validation(c, is_finished);
   for (int i = 0; i < c->count; i++)
-    if (is_finished(c->run[i])) c->run[i]->val_loss = trainer_validated(c->run[i]);
+    if (is_finished(c->run[i])) {
+      c->run[i]->val_loss = trainer_validated(c->run[i]);
+      trainer_decode_end(c->run[i]);
+    }
   lockstep_each(c, is_finished, emit_end, NULL);
 }
 

@@ -6,8 +6,9 @@ small_run mha stabilizers=none
 small_run gqa model.attention=gqa model.kv_heads=1 preset=muonclip qk_clip.tau=1
 small_run mla model.attention=mla preset=muonclip qk_clip.tau=1
 small_run window model.mask=window model.window=9 model.window_every=2
-small_run prefix model.mask=prefix
-small_run normed model.attention=mla stabilizers=qk_norm
+small_run prefix model.mask=prefix record.observe=default+decode
+small_run normed model.attention=mla stabilizers=qk_norm record.observe=default+decode
+small_run recorded record.observe=default+decode
 for run in gqa mla; do
   "$program" show --events "$dir/$run.h5" | awk '$2 == "clip" { n++ } END { exit !n }' || fail "$run: no clip"
 done
@@ -34,6 +35,27 @@ decode mla materialised 80
 decode mla absorbed 72
 decode normed materialised 80
 decode normed absorbed 76
+
+# A run's last row has what eval finds: of latents where there are some; earlier rows have nothing.
+for of in normed:absorbed recorded:materialised; do
+  run=${of%:*}
+  for key in difference roundings; do "$program" export "$dir/$run.h5" decode/$key | awk '!/^#/ { print $2 }'; done > "$dir/rows"
+  "$program" eval --decode=${of#*:} -j "$dir/$run.h5" > "$dir/json"
+  [ "$(wc -l < "$dir/rows")" = 10 ] && [ "$(grep -cx NaN "$dir/rows")" = 8 ] || fail "$run: rows $(tr '\n' ' ' < "$dir/rows")"
+  tr -d '{} "' < "$dir/json" | tr , '\n' | awk -F: -v row="$(sed -n 5p "$dir/rows")" -v of="$(sed -n 10p "$dir/rows")" '{ said[$1] = $2 }
+    function near(a, b) { return (a - b)^2 <= 1e-10 * b^2 }
+    END { d = said["largest_difference"]; exit !(d > 0 && near(row, d) && near(of, d / said["rounding"])) }' ||
+    fail "$run: decode/... $(tr '\n' ' ' < "$dir/rows"), eval $(cat "$dir/json")"
+done
+# In company, too: what decodes has its memory in the run's slab.
+printf '%s\n' 'model.attention = mla' 'stabilizers = qk_norm' 'model.width = 16' 'model.heads = 2' 'model.context = 16' \
+  'train.batch = 4' 'train.steps = 4' 'record.observe = default+decode' 'train.seed = 1, 2' > "$dir/two.conf"
+for together in 1 2; do
+  "$program" sweep "$dir/two.conf" sweep.together=$together sweep.dir="$dir/together$together" > "$dir/out" 2>&1 || fail "$together together: $(cat "$dir/out")"
+  for run in "$dir/together$together"/*.h5; do "$program" export "$run" decode/difference | tail -1; done > "$dir/rows$together"
+done
+cmp "$dir/rows1" "$dir/rows2" && ! grep NaN "$dir/rows2" || fail "decoded in company: $(cat "$dir/rows1" "$dir/rows2")"
+"$program" export "$dir/prefix.h5" decode/difference > "$dir/out" 2>&1 && fail "a prefix has decode/difference"
 
 for run in mha gqa; do
   "$program" eval --decode=absorbed "$dir/$run.h5" > "$dir/out" 2> "$dir/err"; status=$?

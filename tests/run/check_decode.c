@@ -1,7 +1,7 @@
 /* check_decode.c - decoding through a cache gives the logits of the training form
    Every attention variant under every stabiliser that touches a score, before and after clips, with one
    document a row and with two. The tolerance is measured: what one rounding of every weight does to the same
-   logits, times the growth of sums; in double 1e-10 as well. */
+   logits, times the growth of sums; in double 1e-12 as well. */
 #include <stdio.h>
 #include "../model/model_fixture.h"
 
@@ -113,7 +113,7 @@ static void ck_same(struct pair *p, const char *what)
   run_decoder(p);
   double difference = largest(p->expected, p->got), allowed = tolerance(p), size = largest_logit(p);
   ck_assert_msg(size > 0.1 && difference <= allowed, "%s: off by %.3g, not %.3g", what, difference, allowed);
-  if (REAL_EPS < 1e-12) ck_assert_msg(difference <= 1e-10 * size, "%s: off by %.3g", what, difference);
+  if (REAL_EPS < 1e-12) ck_assert_msg(difference <= 1e-12 * size, "%s: off by %.3g", what, difference);
 }
 
 /* 0 where the model refuses the stack. */

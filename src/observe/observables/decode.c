@@ -1,0 +1,41 @@
+/* decode.c - the text through a cache, against the training form: who holds the weights decodes them (see decoded) */
+#include "observe/observable.h"
+
+enum { DIFFERENCE, ROUNDINGS };
+static const struct series series[] = {
+  [DIFFERENCE] =
+    {"decode/difference", PER_STEP, AXIS_VAL, "nat", "largest difference of a decoded loss",
+     "largest |difference| of one token's loss, on the batches of val_loss, between the training "
+     "form and decoding through a cache: of latents where there are some (mla; under qk_norm with "
+     "one 1/rms a head, arXiv 2606.16310), else of keys and values. After the last update of a "
+     "run that is not spread over ranks; else NaN"},
+  [ROUNDINGS] = {"decode/roundings", PER_STEP, AXIS_VAL, "1", "the same, in roundings",
+                 "decode/difference over the largest |difference| of one token's loss that one rounding of "
+                 "every weight makes"},
+  {0}};
+
+/* What sees later tokens is not decoded one by one. */
+static int wanted(const struct watch *w, int i)
+{
+  const long mask = w->model->options.mask;
+  (void)i;
+  return mask == MASK_CAUSAL || mask == MASK_WINDOW;
+}
+
+static int read(struct watch *w, struct reading *r, struct error *e)
+{
+  (void)w, (void)e;
+  if (!r->decoded) return STATUS_OK;
+  reading_put_number(r, DIFFERENCE, r->decoded->difference);
+  reading_put_number(r, ROUNDINGS, r->decoded->difference / r->decoded->rounding);
+  return STATUS_OK;
+}
+
+const struct observable observable_decode = {
+  .name = "decode",
+  .help = "the last weights decoded through a cache, against the training form; by name only",
+  .flags = OBSERVABLE_WHOLE,
+  .series = series,
+  .wanted = wanted,
+  .read = read,
+};
