@@ -147,9 +147,9 @@ if command -v gnuplot > /dev/null; then
   # beside another ledger, in which one verdict is another
   awk '/"id": "C-18"/ { own = 1 } own && /"verdict"/ { sub(/: ".*"/, ": \"withdrawn\""); own = 0 } { gsub(/"settings": "/, "&data=bytes data.path=a/text.txt "); print }' \
     "$dir/kept.json" > "$dir/text.json"
-  claims C-18 C-18b C-20 -q --report "$dir/report" --beside "$dir/text.json" > "$dir/table" 2> "$dir/err" || fail "report: $(cat "$dir/err")"
+  claims C-18 C-18b C-46 -q --report "$dir/report" --beside "$dir/text.json" > "$dir/table" 2> "$dir/err" || fail "report: $(cat "$dir/err")"
   page=$dir/report/index.html
-  grep -q '^C-20 .*needs scale' "$dir/table" || fail "a claim without runs: $(cat "$dir/table")"
+  grep -q '^C-46 .*needs scale' "$dir/table" || fail "a claim without runs: $(cat "$dir/table")"
   for text in '<svg' 'id="C-18"' 'href="#C-18"' 'maxlogit claims C-18 --level quick model.width=16' 'needs scale' \
     'href="#C-18-runs"' 'href="#C-18-other"' 'id="C-18-other"' 'text.txt: ' '>all 3<' '>withdrawn 1<' '>needs scale 1<' '>verdicts that differ 1<' \
     'built-in chain and text.txt' "--beside $dir/text.json"; do
