@@ -17,3 +17,11 @@ small_run() {
     train.steps=40 train.warmup=5 train.val_every=10 record.spectra_every=10 device.threads=1 \
     record.path="$dir/$name.h5" "$@" > "$dir/$name.log" 2>&1 || { cat "$dir/$name.log"; fail "run $name"; finish; }
 }
+
+is_json() { # FILE WHAT
+  if command -v python3 > /dev/null; then python3 -c 'import json, sys
+def strict(x): raise ValueError(x)
+json.load(open(sys.argv[1]), parse_constant=strict)' "$1" || fail "$2 is no JSON"
+  elif command -v jq > /dev/null; then jq . "$1" > /dev/null || fail "$2 is no JSON"
+  else echo "no python3 and no jq: $2 not parsed"; fi
+}

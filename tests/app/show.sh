@@ -20,14 +20,6 @@ grep -q -e '-nan' "$dir/out" "$dir/lost/out" && fail "a NaN with a sign: $(cat "
 first=$("$program" export "$dir/lost/b.h5" attn/max_logit --reduce=max | awk '$2 == "NaN" { print $1; exit }')
 test "$(grep -h -c "peak nan at step $first (layer" "$dir/out" "$dir/more" | tr '\n' ' ')" = '1 1 ' || fail "the peak of a run that is lost is not at step $first: $(cat "$dir/out" "$dir/more")"
 
-is_json() { # FILE WHAT
-  if command -v python3 > /dev/null; then python3 -c 'import json, sys
-def strict(x): raise ValueError(x)
-json.load(open(sys.argv[1]), parse_constant=strict)' "$1" || fail "$2 is no JSON"
-  elif command -v jq > /dev/null; then jq . "$1" > /dev/null || fail "$2 is no JSON"
-  else echo "no python3 and no jq: $2 not parsed"; fi
-}
-
 # show: one line a run; the numbers are those that export gives
 "$program" show "$dir" > "$dir/table" || fail "show"
 test "$(grep -c . "$dir/table")" -eq 4 || fail "show: one line a run, and one above"
@@ -42,26 +34,11 @@ for option in "" --group --parameters --events; do
   "$program" show --json $option "$dir" > "$dir/json" || fail "show --json $option"
   is_json "$dir/json" "show --json $option"
 done
-for command in "list" "list preset" "doctor" "eval $dir/clip-1.h5" "eval --decode=materialised $dir/clip-1.h5" \
-  "bench --products --stack=toy" "bench --stack=toy --seconds=0.001"; do
+for command in "list" "list preset" "doctor" "eval $dir/clip-1.h5" "eval --decode=materialised $dir/clip-1.h5"; do
   # shellcheck disable=SC2086
   "$program" ${command%% *} --json ${command#"${command%% *}"} > "$dir/json" 2> "$dir/err" || fail "$command --json"
   is_json "$dir/json" "$command --json"
-  test "$command" != "bench --products --stack=toy" || test "$(grep -o '"gram_seconds": [0-9]' "$dir/json" | wc -l)" -eq 3 ||
-    fail "bench --products does not compare both ways of Newton-Schulz"
 done
-# steps that took 1000 s then: the ratio and its interval
-sed -E 's/"step_seconds": \[[^]]*\]/"step_seconds": [1000, 999, 1001]/g' "$dir/json" > "$dir/slow.json"
-"$program" bench --stack=toy --seconds=0.001 --against="$dir/slow.json" > "$dir/out" 2> "$dir/err" || fail "bench --against"
-test "$(awk '/^  as fast as then .* times   \(95 %: .*\), sgemm [0-9.]+ times$/ { gsub(/[),]/, "")
-  n += $5 > 1000 && $9 > 0 && $9 <= $5 && $11 >= $5 } END { print n }' "$dir/out")" = 2 || fail "bench --against: $(cat "$dir/out")"
-grep -q '^bench: toy, muon$' "$dir/err" || fail "bench does not say what it does: $(cat "$dir/err")"
-"$program" bench --against="$dir/out" > "$dir/old" 2> "$dir/err"; status=$?
-{ test $status -eq 2 && grep -q '^maxlogit: bench --against=' "$dir/err"; } || fail "bench against what is no JSON: exit $status"
-sed 's/step_seconds/seconds/g' "$dir/json" > "$dir/old.json"
-"$program" bench --against="$dir/old.json" > "$dir/old" 2> "$dir/err"; status=$?
-{ test $status -eq 2 && grep -q 'no step_seconds' "$dir/err"; } || fail "bench against an old file: exit $status"
-grep -qE '"newton_schulz": \{"seconds": [^,]*, "flops": [1-9]' "$dir/json" || fail "bench: what newton_schulz computes is not counted"
 "$program" show --json --events "$dir/broken.h5" | grep -q '"kind": "nonfinite".*"value": "\(NaN\|-*Infinity\)"' ||
   fail "JSON: a value that is not finite is not its text: $("$program" show --json --events "$dir/broken.h5")"
 "$program" show --group "$dir" | grep -q '^muonclip  *2 ' || fail "show --group"
