@@ -29,6 +29,15 @@ static void see_interval(struct extent *s, double low, double high, int log)
 
 static int is_drawn(const struct entry_run *run) { return run->fate == SWEEP_FINISHED; }
 
+/* Arms that are compared, and beside them those that are measured as the first is: others have no place on its axis. */
+static int drawn_arms(const struct claim *c)
+{
+  int arms = claim_arms(c);
+  while (arms > 1 && arms > claim_compared(c) && strcmp(claim_metric(c, arms - 1), claim_metric(c, 0)) != 0)
+    arms--;
+  return arms;
+}
+
 /* One arm's curve: mean and interval over its runs. Without a run of more than one row it has no rows. */
 static int arm_band(const struct entry *x, int a, int geometric, struct table *band, struct error *error)
 {
@@ -55,23 +64,26 @@ static int has_curves(const struct entry *x)
 {
   struct metric first, m;
   if (metric_read(&first, claim_metric(x->claim, 0), NULL) || !*first.series) return 0;
-  for (int a = 1; a < claim_arms(x->claim); a++)
+  for (int a = 1; a < drawn_arms(x->claim); a++)
     if (metric_read(&m, claim_metric(x->claim, a), NULL) || strcmp(m.series, first.series) != 0) return 0;
   return 1;
 }
 
-static int put_curves(FILE *f, const struct entry *x, int log, struct error *error)
+/* `curves`: whether there are; of one step, there are none. */
+static int put_curves(FILE *f, const struct entry *x, int log, int *curves, struct error *error)
 {
   struct extent span = {NAN, NAN, 0};
+  double first_step = INFINITY;
   int status = STATUS_OK;
   fprintf(f, "$curves << EOD\n");
-  for (int a = 0; a < claim_arms(x->claim) && !status; a++) {
+  for (int a = 0; a < drawn_arms(x->claim) && !status; a++) {
     struct table band = {0};
     status = arm_band(x, a, log, &band, error);
     for (long r = 0; r < band.rows && !status; r++) {
       double *v = &band.value[r * band.columns];
       see(&span, v[1], log);
       if (isnan(v[2])) v[2] = v[3] = v[1];
+      if (!isnan(v[1])) first_step = fmin(first_step, band.step[r]);
       span.last_step = fmax(span.last_step, band.step[r]);
     }
     if (!status) {
@@ -87,13 +99,14 @@ static int put_curves(FILE *f, const struct entry *x, int log, struct error *err
   gnuplot_number(f, "curve_low", span.low);
   gnuplot_number(f, "curve_high", span.high);
   gnuplot_number(f, "last_step", fmax(span.last_step, 1));
+  *curves = first_step < span.last_step;
   return status;
 }
 
 static void put_values(FILE *f, const struct entry *x, int log)
 {
   struct extent span = {NAN, NAN, 0};
-  int arms = claim_arms(x->claim);
+  int arms = drawn_arms(x->claim);
   double mean[3][CLAIM_ARMS];
   fprintf(f, "$values << EOD\n");
   for (int a = 0; a < arms; a++) {
@@ -131,7 +144,7 @@ static void put_values(FILE *f, const struct entry *x, int log)
 /* What the values are: the claim's metric, unless arms have their own. */
 static const char *measure(const struct claim *c)
 {
-  for (int a = 0; a < claim_arms(c); a++)
+  for (int a = 0; a < drawn_arms(c); a++)
     if (c->arm[a].metric) return "what each arm is measured by";
   return c->metric;
 }
@@ -144,7 +157,7 @@ static void put_curve_label(FILE *f, const struct entry *x)
   char text[256], share[64] = "", level[32];
   int one = 1;
   metric_read(&first, claim_metric(x->claim, 0), NULL);
-  for (int a = 1; a < claim_arms(x->claim); a++)
+  for (int a = 1; a < drawn_arms(x->claim); a++)
     one &= !metric_read(&m, claim_metric(x->claim, a), NULL) && !strcmp(m.glob, first.glob);
   if (first.reduction == TAKE_OVER) {
     snprintf(share, sizeof share, " above %s", table_number(first.level, level));
@@ -167,9 +180,9 @@ static const char *kind_of(const char *arm)
 static void put_arms(FILE *f, const struct entry *x)
 {
   struct gnuplot_group group[CLAIM_ARMS];
-  for (int a = 0; a < claim_arms(x->claim); a++)
+  for (int a = 0; a < drawn_arms(x->claim); a++)
     group[a] = (struct gnuplot_group){kind_of(x->claim->arm[a].name), "", "", x->arm[a].mean.n, 1};
-  gnuplot_groups(f, group, claim_arms(x->claim));
+  gnuplot_groups(f, group, drawn_arms(x->claim));
 }
 
 /* The drawing alone, its names its own: several stand on one page. */
@@ -219,7 +232,7 @@ int claim_figure(const struct entry *x, const char *scripts, const char *prefix,
   put_curve_label(f, x);
   gnuplot_text(f, "metric", measure(x->claim));
   int curves = has_curves(x), status = STATUS_OK;
-  if (curves) status = put_curves(f, x, log, error);
+  if (curves) status = put_curves(f, x, log, &curves, error);
   gnuplot_number(f, "has_curves", curves);
   fprintf(f, "load plots.'/claim.gp'\n");
   if (!status) status = draw(f, prefix, svg, error);
