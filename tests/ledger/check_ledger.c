@@ -374,6 +374,12 @@ END_TEST
 
 /* --- the rows ------------------------------------------------------------------------------------------- */
 
+static long steps_of(const struct claim *c)
+{
+  const char *at = c->regime ? strstr(c->regime, "train.steps = ") : NULL;
+  return at ? strtol(at + strlen("train.steps = "), NULL, 10) : 0;
+}
+
 START_TEST(rows_are_sound)
 {
   struct error e = {0};
@@ -394,8 +400,12 @@ START_TEST(rows_are_sound)
                   "%s: the seeds are the rule's", c->id);
     for (int a = 0; a < claim_arms(c); a++)
       ck_assert_msg(c->start || !c->arm[a].start, "%s: an arm's first phase, and the claim has none", c->id);
-    /* a run's id does not tell what was recorded, so that claims that share a run must record the same */
-    ck_assert_msg(!strstr(c->regime, "record.") || strstr(c->regime, "record.level"), "%s: records", c->id);
+    /* a run's id does not tell what was recorded, so that claims that share a run must record the same; of another
+       length there is no other */
+    for (const struct claim_row *other = claim_rows; other->claim; other++)
+      ck_assert_msg(!strstr(c->regime, "record.") || strstr(c->regime, "record.level") || other == r ||
+                      steps_of(other->claim) != steps_of(c),
+                    "%s: records, and may share a run with %s", c->id, other->claim->id);
     ck_assert_msg(c->matters > (c->contrast == CONTRAST_RATIO), "%s: what matters is %g", c->id, c->matters);
     ck_assert_msg(c->contrast == CONTRAST_DIFFERENCE || claim_compared(c) == 2 || c->level > 0, "%s: level",
                   c->id);
