@@ -69,11 +69,11 @@ static int has_curves(const struct entry *x)
   return 1;
 }
 
-/* `curves`: whether there are; of one step, there are none. */
+/* *curves: whether any has more than one step. */
 static int put_curves(FILE *f, const struct entry *x, int log, int *curves, struct error *error)
 {
   struct extent span = {NAN, NAN, 0};
-  double first_step = INFINITY;
+  double first_step = INFINITY, last_step = 0; /* that have a value */
   int status = STATUS_OK;
   fprintf(f, "$curves << EOD\n");
   for (int a = 0; a < drawn_arms(x->claim) && !status; a++) {
@@ -83,7 +83,8 @@ static int put_curves(FILE *f, const struct entry *x, int log, int *curves, stru
       double *v = &band.value[r * band.columns];
       see(&span, v[1], log);
       if (isnan(v[2])) v[2] = v[3] = v[1];
-      if (!isnan(v[1])) first_step = fmin(first_step, band.step[r]);
+      if (!isnan(v[1]))
+        first_step = fmin(first_step, band.step[r]), last_step = fmax(last_step, band.step[r]);
       span.last_step = fmax(span.last_step, band.step[r]);
     }
     if (!status) {
@@ -99,7 +100,7 @@ static int put_curves(FILE *f, const struct entry *x, int log, int *curves, stru
   gnuplot_number(f, "curve_low", span.low);
   gnuplot_number(f, "curve_high", span.high);
   gnuplot_number(f, "last_step", fmax(span.last_step, 1));
-  *curves = first_step < span.last_step;
+  *curves = first_step < last_step;
   return status;
 }
 

@@ -467,6 +467,8 @@ static const struct claim_row made_rows[] = {
   CLAIM(0.2, .id = "first-diverges", .arm = {{.name = "A", .set = "train.lr=1e30"}, {.name = "B"}},
         .metric = "loss"),
   CLAIM(0.2, .id = "second-diverges", RATES(1e30), .metric = "loss"),
+  CLAIM(0.2, .id = "once", RATES(0.003),
+        .metric = "update/frobenius_norm@*w_q:0-0:mean"), /* but one update is seen */
   CLAIM(1, .id = "times", RATES(0.003), .metric = "loss:all:above=4.9"),
   CLAIM(1, .id = "not-finite", RATES(0.003), .metric = "attn/max_logit:0-0:slope"),
   CLAIM(1.5, .id = "not-above-zero", RATES(0.003), .metric = "attn/max_logit:all:min",
@@ -559,7 +561,7 @@ static void check_figures(const struct ledger *l, const char *folder)
                                "curve_low, curve_high, last_step) : '<svg'\n";
   char path[64], *svg;
   struct error e = {0};
-  int seen = 0;
+  int seen = 0, once = 0;
   snprintf(path, sizeof path, "%s/claim.gp", folder);
   ck_assert(!file_write(path, script, strlen(script), &e));
   for (int i = 0; i < l->entries; i++) {
@@ -575,9 +577,11 @@ static void check_figures(const struct ledger *l, const char *folder)
                       found[k], want[k]);
       seen++;
     }
+    if (!strcmp(x->claim->id, "once")) once = svg && !strncmp(svg, "<svg\n", 5);
     memory_free(svg);
   }
   ck_assert_int_ge(seen, 7);
+  ck_assert_msg(once, "of one value no figure, or one with a curve");
 }
 
 START_TEST(what_counts_in_a_claim)
@@ -928,31 +932,37 @@ START_TEST(all_verdicts_make_a_table)
 END_TEST
 
 /* What a figure's script is given of its axis: another arm's interval, and of an arm of one run, which has none, the
-   value alone. */
+   value alone; of those beside them only one that is measured as the first. */
 START_TEST(axis_of_one_run)
 {
-  static const struct claim c = {
-    .id = "C-0",
-    .regime = "",
-    .arm = {{.name = "three", .metric = "loss"}, {.name = "one", .metric = "val_loss"}},
-    .metric = "loss",
-    .contrast = CONTRAST_RATIO,
-    .matters = 2};
-  struct entry_run three[3] = {{0}}, one = {.fate = SWEEP_FINISHED, .value = {.has = 1, .value = 1000}};
+  static const struct claim c = {.id = "C-0",
+                                 .regime = "",
+                                 .arm = {{.name = "three", .metric = "loss"},
+                                         {.name = "one", .metric = "val_loss"},
+                                         {.name = "beside", .metric = "loss"},
+                                         {.name = "beside, by another measure", .metric = "val_loss"}},
+                                 .metric = "loss",
+                                 .contrast = CONTRAST_RATIO,
+                                 .matters = 2};
+  struct entry_run three[3] = {{0}}, one = {.fate = SWEEP_FINISHED, .value = {.has = 1, .value = 1000}},
+                   two = one, last = {.fate = SWEEP_FINISHED, .value = {.has = 1, .value = 1e6}};
   const double known[3] = {1, 1.01, 1.02};
   for (int i = 0; i < 3; i++)
     three[i] = (struct entry_run){.fate = SWEEP_FINISHED, .value = {.has = 1, .value = known[i]}};
   struct entry x = {.claim = &c,
                     .arm = {{.run = three, .runs = 3, .mean = interval_of(known, 3, 1)},
-                            {.run = &one, .runs = 1, .mean = interval_of(&one.value.value, 1, 1)}}};
-  static const char script[] = "set print '-'\nprint sprintf('<svg %.6g %.6g', value_low, value_high)\n";
+                            {.run = &one, .runs = 1, .mean = interval_of(&one.value.value, 1, 1)},
+                            {.run = &two, .runs = 1, .mean = interval_of(&two.value.value, 1, 1)},
+                            {.run = &last, .runs = 1, .mean = interval_of(&last.value.value, 1, 1)}}};
+  static const char script[] =
+    "set print '-'\nprint sprintf('<svg %.6g %.6g, %d arms', value_low, value_high, groups)\n";
   char folder[FOLDER_PATH], path[64], want[64], *svg;
   struct error e = {0};
   folder_make(folder);
   snprintf(path, sizeof path, "%s/claim.gp", folder);
   ck_assert(!file_write(path, script, strlen(script), &e));
   ck_assert_msg(claim_figure(&x, folder, "x", &svg, &e) == STATUS_OK, "%s", e.text);
-  snprintf(want, sizeof want, "<svg %.6g 1000", x.arm[0].mean.lo);
+  snprintf(want, sizeof want, "<svg %.6g 1000, 3 arms", x.arm[0].mean.lo);
   ck_assert_msg(!strncmp(svg, want, strlen(want)), "%s, not %s", svg, want);
   memory_free(svg);
   folder_remove(folder);
