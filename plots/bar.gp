@@ -20,8 +20,7 @@ if (bar_log) {
   } }
 }
 if (!bar_log && bar_high > bar_low && bar_free < 0.3) {
-  bar_step = 10.0**floor(log10(bar_high - bar_low))
-  bar_step = bar_step * ((bar_high - bar_low) / bar_step < 2 ? 0.5 : (bar_high - bar_low) / bar_step < 5 ? 1 : 2)
+  bar_step = tic_step(bar_high - bar_low)
   do for [i=ceil(bar_low / bar_step):floor(bar_high / bar_step)] {
     if (bar_place(i * bar_step) > bar_free && bar_place(i * bar_step) < 1 - bar_free) {
       set cbtics add (sprintf("%g", i * bar_step) i * bar_step)

@@ -44,7 +44,7 @@ else { set xrange [value_low-value_room:value_high+value_room]; set format x "%g
 if (log_y && log10(value_high / value_low) < 3) {
   set xtics ()
   do for [e=-9:12] { do for [t in tics_of(log10(value_high / value_low) + 0.2)] { set xtics add (sprintf("%g", t * 10.0**e) t * 10.0**e) } }
-} else { set xtics round_step((value_high - value_low + 2 * value_room) / 5) }
+} else { set xtics tic_step(value_high - value_low + 2 * value_room) }
 set yrange [groups+0.6:0.4]
 unset ytics; set border 1
 set xlabel metric.(log_y ? "  (log scale)" : "") offset 0,0.3 noenhanced

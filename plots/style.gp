@@ -80,8 +80,8 @@ set grid back lc rgb "#DDDDDD" lw 0.6 dt 1
 unset key
 set palette defined (0 "#440154", 1 "#482777", 2 "#3f4a8a", 3 "#31678e", 4 "#26838f", 5 "#1f9d8a", \
                      6 "#6cce5a", 7 "#b6de2b", 8 "#fee825")   # viridis
-# 1, 2 or 5 times a power of ten, near x: a step between tics of a linear axis, whose numbers then keep apart
+# the step between tics of a linear axis of this length: two to five of them, whose numbers keep apart
 power_below(x) = 10.0**floor(log10(x))
-round_step(x) = power_below(x) * (x / power_below(x) < 1.5 ? 1 : x / power_below(x) < 3.5 ? 2 : x / power_below(x) < 7.5 ? 5 : 10)
+tic_step(length) = power_below(length) * (length / power_below(length) < 2 ? 0.5 : length / power_below(length) < 5 ? 1 : 2)
 # a log axis of few decades has also 2 and 5, or 3, times a power of ten, and more within one
 tics_of(decades) = decades < 0.4 ? "1 1.2 1.4 1.6 1.8 2 2.5 3 3.5 4 5 6 7 8 9" : decades < 0.8 ? "1 1.5 2 3 4 5 7" : decades < 1.5 ? "1 2 5" : decades < 3.5 ? "1 3" : "1"
