@@ -18,7 +18,8 @@ small_run() {
     record.path="$dir/$name.h5" "$@" > "$dir/$name.log" 2>&1 || { cat "$dir/$name.log"; fail "run $name"; finish; }
 }
 
-is_json() { # FILE WHAT
+# is_json FILE WHAT: in which no number is NaN
+is_json() {
   if command -v python3 > /dev/null; then python3 -c 'import json, sys
 def strict(x): raise ValueError(x)
 json.load(open(sys.argv[1]), parse_constant=strict)' "$1" || fail "$2 is no JSON"
