@@ -96,16 +96,6 @@ int trainer_decode(struct trainer *t, enum decode_form form, long block, struct 
   return STATUS_OK;
 }
 
-/* Recorded with the others: in company a run has the memory that is known before. */
-int trainer_decoder_init(struct trainer *t, struct error *e)
-{
-  const struct model_program *p = &t->look_program;
-  const enum decode_form form = t->model.attention->absorbs ? DECODE_ABSORBED : DECODE_MATERIALISED;
-  if (!watches_has(t->watches, "decode") || t->comm->ranks > 1) return STATUS_OK;
-  const int status = model_decoder_init(&t->model, &t->decoder, p->batch, 1, p->context, form, e);
-  return status ? error_prefix(e, "record.observe = decode") : STATUS_OK;
-}
-
 void trainer_decode_end(struct trainer *t)
 {
   struct decode_result r;

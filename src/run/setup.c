@@ -147,6 +147,16 @@ static void init_flights(struct trainer *t)
       arena_get(t->arena, n, sizeof(float)), arena_get(t->arena, n, sizeof(int))};
 }
 
+/* For record.observe = decode. Recorded with the others: in company a run has the memory that is known before. */
+static int init_decoder(struct trainer *t, struct error *e)
+{
+  const struct model_program *p = &t->look_program;
+  const enum decode_form form = t->model.attention->absorbs ? DECODE_ABSORBED : DECODE_MATERIALISED;
+  if (!watches_has(t->watches, "decode") || t->comm->ranks > 1) return STATUS_OK;
+  const int status = model_decoder_init(&t->model, &t->decoder, p->batch, 1, p->context, form, e);
+  return status ? error_prefix(e, "record.observe = decode") : STATUS_OK;
+}
+
 static int init_training(struct trainer *t, struct error *e)
 {
   const struct train_options *o = t->train;
@@ -178,7 +188,7 @@ static int init_training(struct trainer *t, struct error *e)
   mark_memory(t, MEMORY_RECORD);
   model_program_init(&t->model, &t->step_program, rows, context, 1, &t->model.step, o->micro_batches);
   model_program_init(&t->model, &t->look_program, rows, context, 0, &t->model.probe, o->micro_batches);
-  if (trainer_decoder_init(t, e)) return e->status;
+  if (init_decoder(t, e)) return e->status;
   record_beginnings(t);
   host_batch_init(&t->host, t->arena, &t->model.options, o->batch);
   outcome_init(&t->outcome, t->arena, &t->model);

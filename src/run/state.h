@@ -107,8 +107,7 @@ double trainer_reported_val(const struct trainer *); /* that mean, of the report
 /* The loss of every token that a program has just seen, [batch*context]. */
 void trainer_token_losses(struct trainer *, const struct model_program *, real *out);
 
-/* decode.c: what record.observe = decode wants: of the end, which comes after trainer_validated */
-int trainer_decoder_init(struct trainer *, struct error *);
+/* decode.c: what record.observe = decode wants, where it is recorded: of the end, after trainer_validated */
 void trainer_decode_end(struct trainer *);
 
 /* save.c */
