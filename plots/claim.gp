@@ -44,11 +44,11 @@ else { set xrange [value_low-value_room:value_high+value_room]; set format x "%g
 if (log_y && log10(value_high / value_low) < 3) {
   set xtics ()
   do for [e=-9:12] { do for [t in tics_of(log10(value_high / value_low) + 0.2)] { set xtics add (sprintf("%g", t * 10.0**e) t * 10.0**e) } }
-} else { set xtics tic_step(value_high - value_low + 2 * value_room) }
+} else { set xtics tic_step(0.75 * (value_high - value_low + 2 * value_room)) }  # three to seven
 set yrange [groups+0.6:0.4]
 unset ytics; set border 1
 set xlabel metric.(log_y ? "  (log scale)" : "") offset 0,0.3 noenhanced
-do for [g=1:groups] { set label 10+g name(g) at screen 0.345,first g right tc rgb colour[g] font ",12" noenhanced }
+do for [g=1:groups] { set label 10+g name(g) at screen 0.345,first g right tc rgb colour[g] font (strlen(name(g)) > 32 ? ",10" : ",12") noenhanced }
 if (has_level) {
   set arrow 1 from first level,graph 0 to first level,graph 1 nohead lc rgb faint dt (8,6) lw 1 back
   set label 1 sprintf("%.4g", level) at first level,graph 1 offset 0,0.4 center tc rgb faint font ",11" noenhanced
