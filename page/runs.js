@@ -221,7 +221,7 @@ function fileShown(shown) {
   while (last - first + 1 > 512 * width) width *= 2
   if (!runs.some(r => (dataOf(file, r) || {}).w > width)) return file
   view.fine = file + "@" + first + "-" + last
-  want(view.fine, runs, draw)
+  want(view.fine, runs, drawSeries)
   return runs.every(r => dataOf(view.fine, r) !== undefined) ? view.fine : file
 }
 const isGeometric = name => name.includes("logit") // as plot and show take their means
@@ -625,23 +625,28 @@ function keepView() {
 }
 
 function draw() {
-  const shown = groups(), runs = shown.flatMap(g => g.runs), s = seriesNow()
+  const shown = groups()
   drawTable(shown)
-  if (s) {
-    byId("ofwhat").hidden = !s.heads
-    want(fileNow(), runs, draw)
-    if (byId("events").checked) want("events", runs, draw)
-    drawCurves(shown)
-    const thinned = plot.list.reduce((w, x) => x.h ? Math.max(w, x.w) : w, 1)
-    byId("meaning").textContent = s.about + (s.unit ? ", " + s.unit : "") + ". " + (byId("draw").value === "band" ? "Lines: " + (isGeometric(s.name) ? "geometric means" : "means") +
-      " over a group's runs that did not diverge, bands: their 95 % intervals (Student's t)." : "") + (thinned > 1 ? " Lines are means of up to " + thinned + " steps; shades reach from their smallest to their largest value." : "")
-  }
+  drawSeries(shown)
   drawLegend(shown)
   drawHeads()
   drawDifferences()
   tellCommands(shown)
-  tellAbout(runs)
+  tellAbout(shown.flatMap(g => g.runs))
   keepView()
+}
+
+/* All that numbers which have come can change: a table of hundreds of runs is not laid out again for them. */
+function drawSeries(shown = groups()) {
+  const runs = shown.flatMap(g => g.runs), s = seriesNow()
+  if (!s) return
+  byId("ofwhat").hidden = !s.heads
+  want(fileNow(), runs, drawSeries)
+  if (byId("events").checked) want("events", runs, drawSeries)
+  drawCurves(shown)
+  const thinned = plot.list.reduce((w, x) => x.h ? Math.max(w, x.w) : w, 1)
+  byId("meaning").textContent = s.about + (s.unit ? ", " + s.unit : "") + ". " + (byId("draw").value === "band" ? "Lines: " + (isGeometric(s.name) ? "geometric means" : "means") +
+    " over a group's runs that did not diverge, bands: their 95 % intervals (Student's t)." : "") + (thinned > 1 ? " Lines are means of up to " + thinned + " steps; shades reach from their smallest to their largest value." : "")
 }
 
 let lost = false

@@ -12,19 +12,20 @@
 void buffer_add(struct buffer *b, const char *format, ...)
 {
   va_list arguments;
+  size_t left = b->room - b->length;
   va_start(arguments, format);
-  int wanted = vsnprintf(NULL, 0, format, arguments);
+  int wanted = vsnprintf(left ? b->text + b->length : NULL, left, format, arguments);
   va_end(arguments);
   REQUIRE(wanted >= 0);
-  size_t room = b->length + (size_t)wanted + 1;
-  if (room > b->room) {
+  if ((size_t)wanted >= left) { /* again, where there is room */
+    size_t room = b->length + (size_t)wanted + 1;
     room += room / 2;
     b->text = memory_grow(b->text, b->length, room, 1);
     b->room = room;
+    va_start(arguments, format);
+    vsnprintf(b->text + b->length, room - b->length, format, arguments);
+    va_end(arguments);
   }
-  va_start(arguments, format);
-  vsnprintf(b->text + b->length, b->room - b->length, format, arguments);
-  va_end(arguments);
   b->length += (size_t)wanted;
 }
 

@@ -333,6 +333,11 @@ def look(b, url, what):
     b.wait("plot.list.length === 4")
     b.value('document.getElementById("series").selectedIndex = index.series.findIndex(s => s.name === "loss"); document.getElementById("series").onchange()')
     b.wait('plot.list.length === 4 && document.getElementById("ofwhat").hidden && document.getElementById("export").innerText.includes(" loss")')
+    # numbers that come are drawn, the table is not made again for them
+    b.value("""window.made = 0; new MutationObserver(() => made++).observe(byId("runs"), {childList: true})
+      byId("series").selectedIndex = index.series.findIndex(s => s.name === "grad_norm"); byId("series").onchange()""")
+    b.wait('plot.list.length === 4 && seriesNow().name === "grad_norm"')
+    if what == "report": check(b.value("made") == 1, f"{what}: for another series the table was made {b.value('made')} times")
     b.wait("heat && heat.d.n.length === 8")
     b.value('document.getElementById("heads").focus()')
     for k in ("ArrowDown", "ArrowDown", "ArrowRight"): b.key(k)

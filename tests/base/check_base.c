@@ -250,6 +250,21 @@ START_TEST(lists_and_json)
 }
 END_TEST
 
+START_TEST(buffers_grow)
+{
+  for (size_t length = 0; length < 40; length++) { /* what just fits, and what does not by one */
+    struct buffer b = {0};
+    char text[64] = "first";
+    buffer_add(&b, "%s", text);
+    memset(text + 5, 'x', length);
+    buffer_add(&b, "%s", text + 5);
+    ck_assert_uint_eq(b.length, 5 + length);
+    ck_assert_str_eq(b.text, text);
+    memory_free(b.text);
+  }
+}
+END_TEST
+
 START_TEST(ends_of_names)
 {
   ck_assert_str_eq(text_last_part("train.lr"), "lr");
@@ -773,6 +788,7 @@ int main(void)
   tcase_add_test(values, numbers_read_back);
   tcase_add_test(values, nearest_word);
   tcase_add_test(values, lists_and_json);
+  tcase_add_test(values, buffers_grow);
   tcase_add_test(values, ends_of_names);
   tcase_add_test(values, clock_goes_forward);
   tcase_add_test(values, first_error_counts);
