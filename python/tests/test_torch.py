@@ -711,16 +711,17 @@ class GroupedModel(nn.Module):
 
 
 def of_ranks(path, how, rank=0, ranks=1):
-    """Two steps of a model of which each rank has a part of the batch, or of the heads; the rows, and a weight after its
-    clip."""
+    """Two steps of a model of which each rank has a part of the batch, or two have it and each a part of the heads; the
+    rows, and a weight after its clip."""
     torch.manual_seed(0)
     heads = how in ("tp", "tp and fsdp", "one of heads")
-    model, ids = (GroupedModel(), batch(9, rows=4)) if heads else (Nano(), batch(9, rows=4).chunk(ranks)[rank])
+    each = 2 if how.startswith("tp") else 1
+    model, ids = GroupedModel() if heads else Nano(), batch(9, rows=4).chunk(ranks // each)[rank // each]
     if how.startswith("tp"):
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
-        mesh = init_device_mesh("cpu", (1, ranks), mesh_dim_names=("data", "tensor"))
+        mesh = init_device_mesh("cpu", (ranks // 2, 2), mesh_dim_names=("data", "tensor"))
         plan = {f"{name}_proj": RowwiseParallel() if name == "o" else ColwiseParallel() for name in "qkvo"}
         for block in model.blocks:
             parallelize_module(block, mesh["tensor"], plan)
@@ -758,7 +759,7 @@ WAYS = ("ddp", "fsdp", "tp", "tp and fsdp") if IS_SHARDED else ("ddp", "tp")
 
 @unittest.skipUnless(torch.distributed.is_available(), "no torch.distributed here")
 class Ranks(InFolder):
-    """Two processes have the rows that one has with all of the batch, and its weights after the clip."""
+    """Four processes have the rows that one has with all of the batch, and its weights after the clip."""
 
     CHILD = """
         import sys
@@ -766,9 +767,9 @@ class Ranks(InFolder):
         from test_torch import WAYS, of_ranks, torch
 
         path, rank = sys.argv[2], int(sys.argv[3])
-        torch.distributed.init_process_group("gloo", init_method="file://" + path + ".meet", rank=rank, world_size=2)
+        torch.distributed.init_process_group("gloo", init_method="file://" + path + ".meet", rank=rank, world_size=4)
         for how in WAYS:
-            of_ranks(path + how + ".h5", how, rank, 2)
+            of_ranks(path + how + ".h5", how, rank, 4)
         torch.distributed.destroy_process_group()
     """
 
@@ -777,12 +778,13 @@ class Ranks(InFolder):
         with mock.patch.dict(os.environ, maxlogit_rank="1", OMP_NUM_THREADS="1"):
             children = [
                 subprocess.Popen([*command, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                for rank in range(2)
+                for rank in range(4)
             ]
         for how in ("one", "one of heads"):
             of_ranks(f"{self.path}{how}.h5", how)
         for child in children:
-            said = child.communicate(timeout=300)[0]
+            self.addCleanup(child.kill)
+            said = child.communicate(timeout=600)[0]
             self.assertEqual(child.returncode, 0, said)
         found = {}
         for how in ("one", "one of heads", *WAYS):
