@@ -66,12 +66,15 @@ static int read_reduction(struct metric *m, const char *text, struct error *erro
     }
   m->reduction = TAKE_ABOVE;
   if (!strncmp(text, "above=", 6) && whole_number(text + 6, &m->level)) return STATUS_OK;
+  m->reduction = TAKE_BELOW;
+  if (!strncmp(text, "below=", 6) && whole_number(text + 6, &m->level)) return STATUS_OK;
   m->reduction = TAKE_OVER;
   if (!strncmp(text, "over=", 5) && whole_number(text + 5, &m->level)) return STATUS_OK;
-  return error_set(
-    error, STATUS_USAGE,
-    "metric %s: the reduction is %s; mean, max, min, median, slope, over=NUMBER or above=NUMBER is wanted",
-    m->name, text);
+  return error_set(error, STATUS_USAGE,
+                   "metric %s: the reduction is %s; mean, max, min, median, slope, over=NUMBER, above=NUMBER "
+                   "or below=NUMBER "
+                   "is wanted",
+                   m->name, text);
 }
 
 static int read_parts(struct metric *m, const char *text, struct error *error)
@@ -211,7 +214,7 @@ static double reduce(const struct metric *m, double *x, long n)
     for (long i = 1; i < n; i++) out = -max_keeping_nan(-out, -x[i]);
     return out;
   case TAKE_MEDIAN: return median_of(x, (int)n).middle;
-  case TAKE_OVER: /* a NaN is above every level, as in find_above */
+  case TAKE_OVER: /* a NaN is above every level, as in is_past */
     for (long i = 0; i < n; i++) sum += !(x[i] <= m->level);
     return sum / (double)n;
   default:
@@ -235,13 +238,18 @@ static double find_slope(const struct run_series *s, long from, long to)
   return slope;
 }
 
-/* A NaN is above every level: a run that diverges has passed it. */
-static void find_above(const struct metric *m, const struct run_series *s, long from, long to,
+/* A NaN is above every level, and below none: a run that diverges has passed the one and will not pass the other. */
+static int is_past(const struct metric *m, double x)
+{
+  return m->reduction == TAKE_BELOW ? x < m->level : !(x <= m->level) && !is_missing(x);
+}
+
+static void find_first(const struct metric *m, const struct run_series *s, long from, long to,
                        struct measured *out)
 {
   for (long row = from; row < to; row++)
     for (long i = 0; i < s->width; i++)
-      if (!(s->value[row * s->width + i] <= m->level) && !is_missing(s->value[row * s->width + i])) {
+      if (is_past(m, s->value[row * s->width + i])) {
         out->value = s->step[row];
         return;
       }
@@ -261,7 +269,7 @@ int metric_of(struct metric *m, const struct run *run, struct measured *out, str
   if (*m->glob) status = keep_matching(m, run, &s, error);
   find_rows(m, run, &s, &from, &to);
   snprintf(m->unit, sizeof m->unit, "%s",
-           m->reduction == TAKE_ABOVE                                ? "step"
+           metric_is_time(m)                                         ? "step"
            : m->reduction == TAKE_SLOPE || m->reduction == TAKE_OVER ? "1"
                                                                      : s.unit);
   if (status) {
@@ -272,8 +280,8 @@ int metric_of(struct metric *m, const struct run *run, struct measured *out, str
                 m->name, m->series, m->series);
   else if (from < to) {
     out->has = 1;
-    if (m->reduction == TAKE_ABOVE)
-      find_above(m, &s, from, to, out);
+    if (metric_is_time(m))
+      find_first(m, &s, from, to, out);
     else if (m->reduction == TAKE_SLOPE)
       out->value = find_slope(&s, from, to);
     else
@@ -290,6 +298,7 @@ int metric_curve(const struct metric *m, const struct run *run, struct table *ou
   struct metric by_row = *m;
   if (m->reduction == TAKE_ABOVE || m->reduction == TAKE_SLOPE || m->reduction == TAKE_DEFAULT)
     by_row.reduction = TAKE_MAX;
+  if (m->reduction == TAKE_BELOW) by_row.reduction = TAKE_MIN;
   table_new(out, 0, 1);
   if (!*m->series || !run_rows(run->file, m->series)) return STATUS_OK;
   int status = run_read(run->file, m->series, &s, error);
@@ -307,9 +316,14 @@ int metric_curve(const struct metric *m, const struct run *run, struct table *ou
   return status;
 }
 
+int metric_is_time(const struct metric *m)
+{
+  return m->reduction == TAKE_ABOVE || m->reduction == TAKE_BELOW;
+}
+
 int metric_counts(const struct metric *m, const struct run *run, const struct measured *v)
 {
-  return v->has && (m->reduction == TAKE_ABOVE || !run_is_diverged(run));
+  return v->has && (metric_is_time(m) || !run_is_diverged(run));
 }
 
 /* Of the metrics that have a name, the one that was meant; NULL: none is near. */

@@ -9,7 +9,7 @@
                                  value a step needs none (mean)
                 over=X           the share of the values that are above X
                 slope            of the logarithm of each row's largest value over that of the step: y ~ step^slope
-                above=X          the first step with a value above X: a time that is censored where there is none
+                above=X, below=X the first step with such a value: a time that is censored where there is none
    A short name stands for a whole metric: metric_names. */
 #ifndef MAXLOGIT_METRIC_H
 #define MAXLOGIT_METRIC_H
@@ -24,7 +24,8 @@ enum reduction {
   TAKE_MEDIAN,
   TAKE_SLOPE,
   TAKE_OVER,
-  TAKE_ABOVE
+  TAKE_ABOVE,
+  TAKE_BELOW
 };
 
 struct metric {
@@ -34,7 +35,7 @@ struct metric {
   enum window window;
   double first, last; /* rows: first of them; share: first percent; steps: first and last */
   enum reduction reduction;
-  double level; /* of TAKE_ABOVE, TAKE_OVER */
+  double level; /* of TAKE_ABOVE, TAKE_BELOW, TAKE_OVER */
   char unit[32];
 };
 struct metric_name {
@@ -50,10 +51,11 @@ int metrics_read(struct metric **, int *count, const char *text, struct error *)
 struct measured {
   int has;      /* 0: the run has no such series, or no row in the window */
   double value; /* a value that is not finite stays so */
-  int censored; /* above=X: it was not; the value is the last step that was seen */
+  int censored; /* a time: it was not reached; the value is the last step that was seen */
 };
+int metric_is_time(const struct metric *);
 /* Does what was measured of a run count in means, figures and comparisons? Not without a value, nor of a run that
-   diverged, but in times: there it passed the level. */
+   diverged, but in times: there it passed the level above, and does not come to one below. */
 int metric_counts(const struct metric *, const struct run *, const struct measured *);
 /* The metric of one run; its unit is filled in. STATUS_USAGE: a reduction is wanted. */
 int metric_of(struct metric *, const struct run *, struct measured *, struct error *);

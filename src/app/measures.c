@@ -25,7 +25,7 @@ static const struct measured *values_of(const struct table_of *t, const struct r
 struct measure measure_group(const struct run_group *group, const struct metric *metric,
                              const struct measured *values, int stride, enum measures_mean mean)
 {
-  struct measure out = {.is_time = metric->reduction == TAKE_ABOVE};
+  struct measure out = {.is_time = metric_is_time(metric)};
   double *x = memory_new((size_t)group->count + 1, sizeof *x);
   int *censored = memory_new((size_t)group->count + 1, sizeof *censored);
   for (int i = 0; i < group->count; i++) {
@@ -156,7 +156,7 @@ static void print_runs(const struct table_of *t, int csv)
   buffer_add(&b, "%skind" NEXT "seed" NEXT "state" NEXT, csv ? "file" NEXT "id" NEXT : "");
   for (int k = 0; k < t->metrics; k++) {
     buffer_add(&b, "%s" NEXT, t->metric[k].name);
-    if (csv && t->metric[k].reduction == TAKE_ABOVE) buffer_add(&b, "%s:censored" NEXT, t->metric[k].name);
+    if (csv && metric_is_time(&t->metric[k])) buffer_add(&b, "%s:censored" NEXT, t->metric[k].name);
   }
   buffer_add(&b, csv ? "\n" : "file" NEXT "\n");
   for (int i = 0; i < t->set->runs; i++) {
@@ -171,7 +171,7 @@ static void print_runs(const struct table_of *t, int csv)
         buffer_add(&b, "%s" NEXT, text);
       else {
         add_csv_number(&b, v->has, v->value);
-        if (t->metric[k].reduction == TAKE_ABOVE) add_csv_number(&b, v->has, v->censored);
+        if (metric_is_time(&t->metric[k])) add_csv_number(&b, v->has, v->censored);
       }
     }
     if (!csv) buffer_add(&b, "%s" NEXT, text_file_name(run->path));
@@ -243,7 +243,7 @@ static void json_runs(const struct table_of *t)
     for (int k = 0; k < t->metrics; k++) {
       const struct measured *v = &values_of(t, run)[k];
       json_t *value = json_known(v->has, v->value);
-      if (v->has && t->metric[k].reduction == TAKE_ABOVE)
+      if (v->has && metric_is_time(&t->metric[k]))
         value = json_pack("{s:o, s:b}", "value", value, "censored", v->censored);
       json_object_set_new(metrics, t->metric[k].name, value);
     }

@@ -162,7 +162,7 @@ static void put_curve_label(FILE *f, const struct entry *x)
     one &= !metric_read(&m, claim_metric(x->claim, a), NULL) && !strcmp(m.glob, first.glob);
   if (first.reduction == TAKE_OVER) {
     snprintf(share, sizeof share, " above %s", table_number(first.level, level));
-  } else if (first.reduction != TAKE_SLOPE && first.reduction != TAKE_ABOVE && *text_unit(unit))
+  } else if (first.reduction != TAKE_SLOPE && !metric_is_time(&first) && *text_unit(unit))
     snprintf(share, sizeof share, " [%s]", unit);
   snprintf(text, sizeof text, "%s%s%s%s%s", first.reduction == TAKE_OVER ? "share of " : "", first.series,
            one && *first.glob ? "@" : "", one ? first.glob : "", share);

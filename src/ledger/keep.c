@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "ledger/kept.h"
 #include "ledger/tell.h"
 
 static char *path_of(const struct ledger *l)
@@ -35,44 +36,17 @@ static json_t *load(const struct ledger *l)
   return all;
 }
 
-int ledger_read(const char *name, json_t **all, char **path, struct error *error)
-{
-  json_error_t wrong;
-  struct buffer b = {0};
-  buffer_add(&b, file_is_folder(name) ? "%s/claims.json" : "%s", name);
-  *path = b.text;
-  *all = json_load_file(*path, 0, &wrong);
-  if (json_is_array(*all) && json_is_string(json_object_get(json_array_get(*all, 0), "verdict")))
-    return STATUS_OK;
-  return error_set(error, STATUS_USAGE, "%s is no ledger: claims.json beside a ledger's runs is wanted",
-                   *path);
-}
-
-static const char *text_at(const json_t *o, const char *key)
-{
-  const char *text = json_string_value(json_object_get(o, key));
-  return text ? text : "";
-}
-
-static double number_at(const json_t *o, const char *key)
-{
-  const json_t *x = json_object_get(o, key);
-  return json_is_number(x) ? json_number_value(x) : NAN;
-}
-
 static int is_of(const json_t *old, const char *id, const char *settings)
 {
-  return !strcmp(text_at(old, "id"), id) && !strcmp(text_at(old, "settings"), settings);
+  return !strcmp(kept_text(old, "id"), id) && !strcmp(kept_text(old, "settings"), settings);
 }
 
 static void keep_former(struct former *f, const json_t *from)
 {
-  const json_t *e = json_object_get(from, "effect");
-  snprintf(f->registered, sizeof f->registered, "%s", text_at(from, "registered"));
-  snprintf(f->verdict, sizeof f->verdict, "%s", text_at(from, "verdict"));
-  snprintf(f->made_by, sizeof f->made_by, "%s", text_at(from, "made_by"));
-  f->effect =
-    (struct interval){(int)number_at(e, "n"), number_at(e, "mean"), number_at(e, "lo"), number_at(e, "hi")};
+  snprintf(f->registered, sizeof f->registered, "%s", kept_text(from, "registered"));
+  snprintf(f->verdict, sizeof f->verdict, "%s", kept_text(from, "verdict"));
+  snprintf(f->made_by, sizeof f->made_by, "%s", kept_text(from, "made_by"));
+  f->effect = kept_interval(from, "effect");
 }
 
 /* The first verdict that was changed stays the one that is told, however often the claim is changed. */
@@ -82,7 +56,7 @@ static void recall(struct entry *x, const json_t *old)
   if (json_is_object(changed))
     keep_former(&x->former, changed);
   else if (json_integer_value(json_object_get(old, "stages")) &&
-           strcmp(text_at(old, "registered"), x->registered) != 0)
+           strcmp(kept_text(old, "registered"), x->registered) != 0)
     keep_former(&x->former, old);
 }
 
@@ -102,7 +76,7 @@ void ledger_recall(struct ledger *l)
 static int is_in(const json_t *all, const json_t *one)
 {
   for (size_t k = 0; k < json_array_size(all); k++)
-    if (is_of(json_array_get(all, k), text_at(one, "id"), text_at(one, "settings"))) return 1;
+    if (is_of(json_array_get(all, k), kept_text(one, "id"), kept_text(one, "settings"))) return 1;
   return 0;
 }
 

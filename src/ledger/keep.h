@@ -3,14 +3,10 @@
    told. Claims that are not asked for stay in the file as they are. */
 #ifndef MAXLOGIT_KEEP_H
 #define MAXLOGIT_KEEP_H
-#include <jansson.h>
 #include "ledger/ledger.h"
 
 /* Fill in what the entries were before, if they were, with the settings of this ledger. */
 void ledger_recall(struct ledger *);
 /* Write the file; what it was is replaced whole, or not at all. */
 int ledger_keep(const struct ledger *, struct error *);
-/* The entries of another ledger's file, or of that in a folder; for json_decref, and its path for memory_free.
-   STATUS_USAGE: there is none. */
-int ledger_read(const char *file_or_folder, json_t **, char **path, struct error *);
 #endif

@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "ledger/arms.h"
-#include "ledger/keep.h"
+#include "ledger/kept.h"
 #include "ledger/tell.h"
 #include "storage/provenance.h"
 
@@ -47,44 +47,12 @@ static void add_element(struct buffer *b, const char *tag, const char *text)
   buffer_add(b, "</%.*s>", (int)strcspn(tag, " "), tag);
 }
 
-static const char *text_at(const json_t *o, const char *key)
-{
-  const char *text = json_string_value(json_object_get(o, key));
-  return text ? text : "";
-}
-
-/* What is not finite is a text in JSON. */
-static double number_at(const json_t *o, const char *key)
-{
-  const json_t *x = json_object_get(o, key);
-  return json_is_number(x)   ? json_number_value(x)
-         : json_is_string(x) ? strtod(json_string_value(x), NULL)
-                             : NAN;
-}
-
-static struct interval interval_in(const json_t *o, const char *key)
-{
-  const json_t *i = json_object_get(o, key);
-  return (struct interval){(int)json_integer_value(json_object_get(i, "n")), number_at(i, "mean"),
-                           number_at(i, "lo"), number_at(i, "hi")};
-}
-
-/* What a ledger was trained on, in a word: a text's file, or the built-in chain. */
-static void name_ledger(const char *settings, char out[64])
-{
-  const char *path = strstr(settings, "data.path=");
-  char *copy = path ? memory_text(path + strlen("data.path=")) : NULL;
-  if (copy) copy[strcspn(copy, " ")] = 0;
-  snprintf(out, 64, "%.63s", copy ? text_file_name(copy) : "built-in chain");
-  memory_free(copy);
-}
-
 /* Where that does not tell two of them apart, by all that their runs were given. */
 static void name_ledgers(struct sheet *s)
 {
-  const char *settings[2] = {text_at(json_array_get(s->own, 0), "settings"),
-                             text_at(json_array_get(s->other, 0), "settings")};
-  for (int k = 0; k < 2; k++) name_ledger(settings[k], s->name[k]);
+  const char *settings[2] = {kept_text(json_array_get(s->own, 0), "settings"),
+                             kept_text(json_array_get(s->other, 0), "settings")};
+  for (int k = 0; k < 2; k++) kept_name(settings[k], s->name[k]);
   for (int k = 0, same = s->other && !strcmp(s->name[0], s->name[1]); k < 2 && same; k++)
     if (*settings[k]) snprintf(s->name[k], sizeof s->name[k], "%.63s", settings[k]);
 }
@@ -117,13 +85,6 @@ static void add_words(struct buffer *b, const char *settings)
 
 /* --- verdicts ------------------------------------------------------------------------------------------------ */
 
-static enum verdict verdict_at(const json_t *x)
-{
-  enum verdict v = 0;
-  while (v < VERDICT_OPEN && strcmp(verdict_name(v), text_at(x, "verdict")) != 0) v++;
-  return v;
-}
-
 static void add_verdict(struct buffer *b, enum verdict v)
 {
   char tag[32];
@@ -133,24 +94,19 @@ static void add_verdict(struct buffer *b, enum verdict v)
 
 static const json_t *own_of(const struct sheet *s, int i) { return json_array_get(s->own, (size_t)i); }
 
-/* The same claim in the other ledger; NULL: it is not there. */
 static const json_t *other_of(const struct sheet *s, int i)
 {
-  for (size_t k = 0; k < json_array_size(s->other); k++) {
-    const json_t *x = json_array_get(s->other, k);
-    if (!strcmp(text_at(x, "id"), s->ledger->entry[i].claim->id)) return x;
-  }
-  return NULL;
+  return kept_claim(s->other, s->ledger->entry[i].claim->id);
 }
 
-static int differ(const json_t *a, const json_t *b) { return b && verdict_at(a) != verdict_at(b); }
+static int differ(const json_t *a, const json_t *b) { return b && kept_verdict(a) != kept_verdict(b); }
 
 /* What the filter goes by: k0 and so on, the verdicts of either ledger, and kd where they differ. */
 static void add_kinds(struct sheet *s, int i)
 {
   const json_t *own = own_of(s, i), *other = other_of(s, i);
-  buffer_add(&s->b, "c k%d", (int)verdict_at(own));
-  if (differ(own, other)) buffer_add(&s->b, " k%d kd", (int)verdict_at(other));
+  buffer_add(&s->b, "c k%d", (int)kept_verdict(own));
+  if (differ(own, other)) buffer_add(&s->b, " k%d kd", (int)kept_verdict(other));
 }
 
 static int count_kind(const struct sheet *s, int verdict)
@@ -159,7 +115,7 @@ static int count_kind(const struct sheet *s, int verdict)
   for (int i = 0; i < s->ledger->entries; i++) {
     const json_t *own = own_of(s, i), *other = other_of(s, i);
     n += verdict < 0 ? differ(own, other)
-                     : (int)verdict_at(own) == verdict || (other && (int)verdict_at(other) == verdict);
+                     : (int)kept_verdict(own) == verdict || (other && (int)kept_verdict(other) == verdict);
   }
   return n;
 }
@@ -200,11 +156,11 @@ static void add_filter(struct sheet *s)
 static void add_cell(struct sheet *s, const struct claim *c, const json_t *x, int second)
 {
   struct buffer *b = &s->b;
-  struct interval e = interval_in(x, "effect");
+  struct interval e = kept_interval(x, "effect");
   char effect[128];
   buffer_add(b, "<td class=\"n\">");
   if (s->other && x) add_element(b, "span class=\"of\"", s->name[second]);
-  if (x) add_verdict(b, verdict_at(x));
+  if (x) add_verdict(b, kept_verdict(x));
   if (x && e.n)
     buffer_add(b, "<br/><a href=\"#%s-%s\">%s%s</a>, n\302\240=\302\240%d", c->id, second ? "other" : "runs",
                c->contrast == CONTRAST_RATIO ? "\303\227\302\240" : "", tell_interval(&e, effect), e.n);
@@ -242,18 +198,18 @@ static void add_table(struct sheet *s)
 /* The command of one run of an arm, of the seed S; where it starts from another run, that one's as well. */
 static void add_command(struct buffer *b, const json_t *x, const json_t *arm, const char *rate)
 {
-  const char *start = text_at(x, "start");
+  const char *start = kept_text(x, "start");
   if (*start) {
     buffer_add(b, "maxlogit run");
     add_words(b, start);
-    add_words(b, text_at(arm, "start"));
-    add_words(b, text_at(x, "settings"));
+    add_words(b, kept_text(arm, "start"));
+    add_words(b, kept_text(x, "settings"));
     buffer_add(b, " train.seed=S record.path=first-S.h5\n");
   }
   buffer_add(b, "maxlogit run");
-  add_words(b, text_at(x, "regime"));
-  add_words(b, text_at(arm, "set"));
-  add_words(b, text_at(x, "settings"));
+  add_words(b, kept_text(x, "regime"));
+  add_words(b, kept_text(arm, "set"));
+  add_words(b, kept_text(x, "settings"));
   if (*rate) buffer_add(b, " train.lr=%s", rate);
   if (*start) buffer_add(b, " train.init_from=first-S.h5");
   add_words(b, strchr(ledger_records, '\n') + 1);
@@ -268,17 +224,17 @@ static void add_runs(struct buffer *b, const json_t *x, const json_t *arm, const
   buffer_add(b, "<details><summary class=\"ids\">");
   for (size_t i = 0; i < json_array_size(runs); i++) {
     const json_t *run = json_array_get(runs, i);
-    buffer_add(b, "%s%s%s", i ? " " : "", text_at(run, "id"),
-               strcmp(text_at(run, "state"), "diverged") ? "" : " (diverged)");
+    buffer_add(b, "%s%s%s", i ? " " : "", kept_text(run, "id"),
+               strcmp(kept_text(run, "state"), "diverged") ? "" : " (diverged)");
   }
   buffer_add(b, "</summary><pre>");
   add_command(b, x, arm, rate);
   buffer_add(b, "</pre><ul class=\"ids\">");
   for (size_t i = 0; i < json_array_size(runs); i++) {
     const json_t *run = json_array_get(runs, i);
-    buffer_add(b, "<li>%s S=%.0f: %s</li>", text_at(run, "id"), number_at(run, "seed"),
-               json_is_null(json_object_get(run, "value")) ? text_at(run, "state")
-                                                           : tell_number(number_at(run, "value"), number));
+    buffer_add(b, "<li>%s S=%.0f: %s</li>", kept_text(run, "id"), kept_number(run, "seed"),
+               json_is_null(json_object_get(run, "value")) ? kept_text(run, "state")
+                                                           : tell_number(kept_number(run, "value"), number));
   }
   buffer_add(b, "</ul></details>");
 }
@@ -292,20 +248,21 @@ static void add_arms(struct buffer *b, const struct claim *c, const json_t *x)
     b, "<table><thead><tr><th>arm</th><th>set</th><th>n</th><th>median [95 %%]</th></tr></thead><tbody>\n");
   for (size_t a = 0; a < json_array_size(arms); a++) {
     const json_t *arm = json_array_get(arms, a);
-    const char *rate = a < 2 ? text_at(json_array_get(rates, a), "train.lr") : "", *set = text_at(arm, "set");
-    struct interval m = interval_in(arm, "mean");
+    const char *rate = a < 2 ? kept_text(json_array_get(rates, a), "train.lr") : "",
+               *set = kept_text(arm, "set");
+    struct interval m = kept_interval(arm, "mean");
     buffer_add(b, "<tr>");
-    add_element(b, "td", text_at(arm, "name"));
+    add_element(b, "td", kept_text(arm, "name"));
     buffer_add(b, "<td>");
     add_element(b, "code", *set ? set : "the regime");
     if (*rate) buffer_add(b, "; tuned: train.lr=%s", rate);
-    if (*text_at(arm, "start")) {
+    if (*kept_text(arm, "start")) {
       buffer_add(b, "; from ");
-      add_element(b, "code", text_at(arm, "start"));
+      add_element(b, "code", kept_text(arm, "start"));
     }
-    if (strcmp(text_at(arm, "metric"), c->metric) != 0) {
+    if (strcmp(kept_text(arm, "metric"), c->metric) != 0) {
       buffer_add(b, "; ");
-      add_element(b, "code", text_at(arm, "metric"));
+      add_element(b, "code", kept_text(arm, "metric"));
     }
     buffer_add(b, "</td><td class=\"n\">%d</td><td class=\"n\">%s</td></tr>\n<tr><td colspan=\"4\">", m.n,
                tell_interval(&m, mean));
@@ -318,27 +275,28 @@ static void add_arms(struct buffer *b, const struct claim *c, const json_t *x)
 static void add_again(struct buffer *b, const char *id, const json_t *x)
 {
   buffer_add(b, "<code>maxlogit claims%s%s --level %s", *id ? " " : "", id,
-             *text_at(x, "ran") ? text_at(x, "ran") : "full");
-  add_words(b, text_at(x, "settings"));
+             *kept_text(x, "ran") ? kept_text(x, "ran") : "full");
+  add_words(b, kept_text(x, "settings"));
   buffer_add(b, "</code>");
 }
 
 static void add_found(struct buffer *b, const struct claim *c, const json_t *x)
 {
   char effect[128], number[2][32];
-  struct interval e = interval_in(x, "effect");
-  int diverged = (int)number_at(x, "seeds_diverged"), out = (int)number_at(x, "seeds_left_out");
-  const char *former = text_at(json_object_get(x, "changed_after_the_fact"), "verdict");
+  struct interval e = kept_interval(x, "effect");
+  int diverged = (int)kept_number(x, "seeds_diverged"), out = (int)kept_number(x, "seeds_left_out");
+  const char *former = kept_text(json_object_get(x, "changed_after_the_fact"), "verdict");
   buffer_add(b, "<b>%s</b> over %d %s; p after Holm %s, by the false discovery rate %s.",
              tell_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs of equal seed" : "seeds",
-             tell_number(number_at(x, "p_holm"), number[0]), tell_number(number_at(x, "p_fdr"), number[1]));
-  if (*text_at(x, "would_change_by")) {
+             tell_number(kept_number(x, "p_holm"), number[0]),
+             tell_number(kept_number(x, "p_fdr"), number[1]));
+  if (*kept_text(x, "would_change_by")) {
     buffer_add(b, " It would change by ");
-    add_text(b, text_at(x, "would_change_by"));
+    add_text(b, kept_text(x, "would_change_by"));
     buffer_add(b, ".");
   }
-  if (*text_at(x, "same_comparison_as"))
-    buffer_add(b, " The comparison is that of %s, and counts once.", text_at(x, "same_comparison_as"));
+  if (*kept_text(x, "same_comparison_as"))
+    buffer_add(b, " The comparison is that of %s, and counts once.", kept_text(x, "same_comparison_as"));
   if (*former) {
     buffer_add(b, " Changed after the fact; before: ");
     add_text(b, former);
@@ -351,7 +309,7 @@ static void add_found(struct buffer *b, const struct claim *c, const json_t *x)
 
 static void add_reason(struct buffer *b, const json_t *x)
 {
-  const char *reason = text_at(x, "reason");
+  const char *reason = kept_text(x, "reason");
   buffer_add(b, "%c", toupper((unsigned char)*reason));
   if (*reason) add_text(b, reason + 1);
   buffer_add(b, ".");
@@ -364,13 +322,13 @@ static void add_other(struct sheet *s, const struct entry *e, const json_t *x)
   buffer_add(b, "<h3 id=\"%s-other\">", e->claim->id);
   add_text(b, s->name[1]);
   buffer_add(b, ": ");
-  add_verdict(b, verdict_at(x));
+  add_verdict(b, kept_verdict(x));
   buffer_add(b, "</h3>\n<p>");
   add_reason(b, x);
   buffer_add(b, " Found: ");
   add_found(b, e->claim, x);
-  if (strcmp(text_at(x, "registered"), e->registered) != 0)
-    buffer_add(b, " <b>It was registered otherwise there (%s).</b>", text_at(x, "registered"));
+  if (strcmp(kept_text(x, "registered"), e->registered) != 0)
+    buffer_add(b, " <b>It was registered otherwise there (%s).</b>", kept_text(x, "registered"));
   buffer_add(b, " Again: ");
   add_again(b, e->claim->id, x);
   buffer_add(b, "</p>\n");
@@ -382,7 +340,7 @@ static void add_numbers(struct sheet *s, const struct entry *e, const json_t *x)
   const struct claim *c = e->claim;
   struct buffer *b = &s->b;
   buffer_add(b, "<p id=\"%s-runs\">Predicted, at equal %s: ", c->id, equal_name(c->equal));
-  add_text(b, text_at(x, "predicted"));
+  add_text(b, kept_text(x, "predicted"));
   buffer_add(b, ". Found: ");
   add_found(b, c, x);
   buffer_add(b, "</p>\n");
@@ -419,7 +377,7 @@ static int add_section(struct sheet *s, int i, const char *scripts, struct error
   buffer_add(b, "<section id=\"%s\" class=\"", c->id);
   add_kinds(s, i);
   buffer_add(b, "\"><h2>%s ", c->id);
-  add_verdict(b, verdict_at(x));
+  add_verdict(b, kept_verdict(x));
   buffer_add(b, "</h2>\n");
   add_element(b, "p", c->sentence);
   buffer_add(b, "<p class=\"soft\">");
@@ -468,7 +426,7 @@ static void add_provenance(struct sheet *s)
     buffer_add(b, "<p>");
     add_text(b, s->name[1]);
     buffer_add(b, ": ");
-    add_text(b, text_at(first, "made_by"));
+    add_text(b, kept_text(first, "made_by"));
     buffer_add(b, "; from <code>");
     add_text(b, s->path);
     buffer_add(b, "</code>; again: ");
@@ -533,7 +491,7 @@ int page_write(const struct ledger *l, const char *other, const char *folder, co
 {
   struct sheet s = {.ledger = l, .own = tell_json(l)};
   struct buffer path = {0};
-  int status = other ? ledger_read(other, &s.other, &s.path, error) : STATUS_OK;
+  int status = other ? kept_read(other, &s.other, &s.path, error) : STATUS_OK;
   name_ledgers(&s);
   if (!status) status = add_head(&s, error);
   if (!status) add_preface(&s);

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "ledger/kept.h"
 #include "storage/provenance.h"
 
 const char *tell_number(double x, char out[32])
@@ -204,6 +205,11 @@ json_t *tell_json(const struct ledger *l)
 static const char open_mark[] = "<!-- claims: written by `maxlogit claims --readme` -->\n";
 static const char close_mark[] = "<!-- end of claims -->\n";
 
+struct beside {  /* another ledger, as its file has it */
+  json_t *all;   /* NULL: there is none */
+  char name[64]; /* of what it was trained on */
+};
+
 static void add_runs(struct buffer *b, const struct entry_arm *arm)
 {
   for (int i = 0; i < arm->runs; i++)
@@ -229,7 +235,19 @@ static void add_arms(struct buffer *b, const struct entry *x)
   }
 }
 
-static void add_entry(struct buffer *b, const struct entry *x)
+/* What another ledger, trained on `name`, found of the same claim. */
+static void add_other(struct buffer *b, const char *name, const struct entry *x, const json_t *other)
+{
+  char effect[128];
+  struct interval e = kept_interval(other, "effect");
+  buffer_add(b, "- On %s: %s", name, kept_text(other, "verdict"));
+  if (e.n) buffer_add(b, "; %s over %d", tell_interval(&e, effect), e.n);
+  if (strcmp(kept_text(other, "registered"), x->registered) != 0)
+    buffer_add(b, "; registered otherwise there (%s)", kept_text(other, "registered"));
+  buffer_add(b, ".\n");
+}
+
+static void add_entry(struct buffer *b, const struct entry *x, const struct beside *beside)
 {
   const struct claim *c = x->claim;
   char text[512], predicted[256], effect[128], number[2][32];
@@ -246,6 +264,7 @@ static void add_entry(struct buffer *b, const struct entry *x)
   buffer_add(b, "- Found: %s over %d %s; p after Holm %s, by the false discovery rate %s.\n",
              tell_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs" : "seeds",
              tell_number(x->holm, number[0]), tell_number(x->fdr, number[1]));
+  if (kept_claim(beside->all, c->id)) add_other(b, beside->name, x, kept_claim(beside->all, c->id));
   entry_change(x, text);
   if (*text) buffer_add(b, "- Would change by: %s.\n", text);
   if (*x->former.verdict)
@@ -303,7 +322,7 @@ static int put_readme(const char *path, const char *question, const char *block,
   return status;
 }
 
-static void add_level(struct buffer *b, const struct ledger *l)
+static void add_level(struct buffer *b, const struct ledger *l, const struct beside *beside)
 {
   char stamp[256];
   struct buffer settings = {0};
@@ -314,45 +333,63 @@ static void add_level(struct buffer *b, const struct ledger *l)
              "%%. Made by %s.\n\n",
              stage_seeds[l->stages - 1], l->stages == STAGES ? "full" : "quick", settings.length ? ", " : "",
              settings.text, LEDGER_RULE, 100 * LEDGER_ERROR, provenance_stamp(stamp, sizeof stamp));
+  if (beside->all)
+    buffer_add(b, "Beside it, on %s (`%s`): made by %s.\n\n", beside->name,
+               kept_text(json_array_get(beside->all, 0), "settings"),
+               kept_text(json_array_get(beside->all, 0), "made_by"));
   memory_free(settings.text);
 }
 
-static int tell_readme(const struct ledger *l, const char *folder, const char *question, struct error *error)
+static int tell_readme(const struct ledger *l, const struct beside *beside, const char *folder,
+                       const char *question, struct error *error)
 {
   struct buffer block = {0}, path = {0};
   buffer_add(&path, "%s/%s/README.md", folder, question);
   buffer_add(&block, "\n## Claims\n\n");
-  add_level(&block, l);
+  add_level(&block, l, beside);
   for (int i = 0; i < l->entries; i++)
-    if (!strcmp(l->entry[i].question, question)) add_entry(&block, &l->entry[i]);
+    if (!strcmp(l->entry[i].question, question)) add_entry(&block, &l->entry[i], beside);
   int status = put_readme(path.text, question, block.text, error);
   memory_free(block.text);
   memory_free(path.text);
   return status;
 }
 
+/* Cells of another ledger: verdict, effect, n. */
+static void add_cells(struct buffer *b, const json_t *other)
+{
+  char effect[128] = "", n[32] = "";
+  struct interval e = kept_interval(other, "effect");
+  if (e.n) tell_interval(&e, effect), snprintf(n, sizeof n, "%d", e.n);
+  buffer_add(b, " %s | %s | %s |", kept_text(other, "verdict"), effect, n);
+}
+
 /* FOLDER/README.md: all verdicts in one table. */
-static int tell_overview(const struct ledger *l, const char *folder, struct error *error)
+static int tell_overview(const struct ledger *l, const struct beside *beside, const char *folder,
+                         struct error *error)
 {
   struct buffer block = {0}, path = {0};
   char effect[128], what[128], number[2][32];
   buffer_add(&path, "%s/README.md", folder);
   buffer_add(&block, "\n## Verdicts\n\n");
-  add_level(&block, l);
+  add_level(&block, l, beside);
   buffer_add(&block, "Holm and FDR: p corrected for all %d comparisons.\n\n", l->family);
-  buffer_add(&block, "| claim | | verdict | equal | effect | n | Holm | FDR | registered |\n"
-                     "|---|---|---|---|---|---|---|---|---|\n");
+  buffer_add(&block, "| claim | | verdict | equal | effect | n | Holm | FDR | registered |");
+  if (beside->all) buffer_add(&block, " on %s | effect | n |", beside->name);
+  buffer_add(&block, "\n|---|---|---|---|---|---|---|---|---|%s\n", beside->all ? "---|---|---|" : "");
   for (int i = 0; i < l->entries; i++) {
     const struct entry *x = &l->entry[i];
     struct interval e = entry_effect(x);
     buffer_add(&block, "| [%s](%s) | %s | ", x->claim->id, x->question, x->claim->sentence);
     add_verdict(&block, x);
     if (claim_compared(x->claim))
-      buffer_add(&block, " | %s | %s: %s | %d | %s | %s | %s |\n", equal_name(x->claim->equal),
+      buffer_add(&block, " | %s | %s: %s | %d | %s | %s | %s |", equal_name(x->claim->equal),
                  contrast_text(x->claim, what, sizeof what), tell_interval(&e, effect), e.n,
                  tell_number(x->holm, number[0]), tell_number(x->fdr, number[1]), x->registered);
     else
-      buffer_add(&block, " | | | | | | |\n");
+      buffer_add(&block, " | | | | | | |");
+    if (beside->all) add_cells(&block, kept_claim(beside->all, x->claim->id));
+    buffer_add(&block, "\n");
   }
   buffer_add(&block, "\n");
   int status = put_readme(path.text, "0-experiments", block.text, error);
@@ -361,14 +398,20 @@ static int tell_overview(const struct ledger *l, const char *folder, struct erro
   return status;
 }
 
-int tell_readmes(const struct ledger *l, const char *folder, struct error *error)
+int tell_readmes(const struct ledger *l, const char *other, const char *folder, struct error *error)
 {
-  int status = STATUS_OK, all = 0;
+  struct beside beside = {0};
+  char *path = NULL;
+  int status = other ? kept_read(other, &beside.all, &path, error) : STATUS_OK, all = 0;
+  if (!status) kept_name(kept_text(json_array_get(beside.all, 0), "settings"), beside.name);
   for (int i = 0; i < l->entries && !status; i++) {
     int first = 1;
     for (int k = 0; k < i; k++) first &= strcmp(l->entry[k].question, l->entry[i].question) != 0;
-    if (first) status = tell_readme(l, folder, l->entry[i].question, error);
+    if (first) status = tell_readme(l, &beside, folder, l->entry[i].question, error);
   }
   while (claim_rows[all].claim) all++;
-  return status || l->entries < all ? status : tell_overview(l, folder, error);
+  if (!status && l->entries >= all) status = tell_overview(l, &beside, folder, error);
+  memory_free(path);
+  json_decref(beside.all);
+  return status;
 }

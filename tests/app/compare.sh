@@ -28,6 +28,7 @@ check "$(value last muon-1)" "$(column muon-1 attn/max_logit | tail -1 | cut -d'
 check "$(value attn/max_logit:all:mean muon-1)" "$("$program" export "$dir/runs/muon-1.h5" attn/max_logit |
   awk '!/^#/ { for (i = 2; i <= NF; i++) { s += $i; n++ } } END { print s / n }')" "mean over heads"
 level=$(column muon-1 attn/max_logit | sort -gk2 | sed -n 30p | cut -d' ' -f2)
+check "$(value loss:all:below=5 muon-1)" "$(column muon-1 loss | awk '$2 < 5 { print $1; exit }')" below
 check "$(value "attn/max_logit:all:above=$level" muon-1)" "$(column muon-1 attn/max_logit | awk -v l="$level" '$2 > l { print $1; exit }')" above
 check "$(value 'attn/max_logit@l1h*:last:max' muon-1)" "$("$program" export "$dir/runs/muon-1.h5" attn/max_logit --layer=1 --reduce=max | tail -1 | cut -d' ' -f2)" "heads by name"
 check "$(value 'weight/spectral_norm@*w_q:last:min' muon-1)" "$("$program" export "$dir/runs/muon-1.h5" weight/spectral_norm |
@@ -57,7 +58,7 @@ check "$(awk -F, '$1 == "muon" { print $6 }' "$dir/out")" "$(cut -d' ' -f2 "$dir
 show --by kind --of val,attn/max_logit:all:above=1e6 "$dir/runs" | grep -q 'muon .*n=4 .*not reached .*n=4, 0 reached' || fail "groups as text"
 show --by kind --mean=median --json --of val "$dir/runs" | grep -q '"median": ' || fail "--mean"
 
-for bad in loss:lst loss:last0 loss:last200% loss:9-3 loss:last:most loss:last:above=x loss::max loss:a:b:c los \
+for bad in loss:lst loss:last0 loss:last200% loss:9-3 loss:last:most loss:last:above=x loss:last:below=nan loss::max loss:a:b:c los \
   attn/max_logit attn/max_logit:last5%; do
   "$program" show --of "$bad" "$dir/runs/muon-1.h5" > "$dir/out" 2> "$dir/err"; status=$?
   test $status -eq 2 && grep -q "metric $bad: " "$dir/err" || fail "--of $bad: exit $status, $(cat "$dir/err")"

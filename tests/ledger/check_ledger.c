@@ -500,7 +500,7 @@ static void check_readme(const struct ledger *l, const char *folder)
   char path[64], want[256], *text;
   size_t length;
   struct error e = {0};
-  ck_assert_msg(tell_readmes(l, folder, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(tell_readmes(l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
   snprintf(path, sizeof path, "%s/0-test/README.md", folder);
   ck_assert(!file_read(path, &text, &length, &e));
   for (int i = 0; i < l->entries; i++) {
@@ -753,7 +753,7 @@ START_TEST(tuned_arms)
   }
   char *text, want[96];
   size_t length;
-  ck_assert_msg(tell_readmes(&l, folder, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(tell_readmes(&l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
   snprintf(where, sizeof where, "%s/0-test/README.md", folder);
   ck_assert(!file_read(where, &text, &length, &e));
   snprintf(want, sizeof want, "| B | `adam.beta2=0.94`, tuned: train.lr=%s | 6 | ", l.entry[0].rates.best[1]);
@@ -840,7 +840,7 @@ START_TEST(two_phases)
   ck_assert_str_eq(from[0], from[2]);
   ck_assert_str_ne(from[0], from[1]);
   ck_assert(l.entry[2].rates.end[0] == TUNING_BRACKETED && l.entry[2].judgement.effect.n == 6);
-  ck_assert_msg(tell_readmes(&l, folder, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(tell_readmes(&l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
   snprintf(where, sizeof where, "%s/0-test/README.md", folder);
   path = where;
   ck_assert(!file_read(path, &text, &length, &e));
@@ -923,7 +923,7 @@ START_TEST(all_verdicts_make_a_table)
   for (int ids = 1; ids >= 0; ids--) { /* of one claim there is none */
     ck_assert_int_eq(ledger_open(&l, claim_rows, one, ids, &e), STATUS_OK);
     ck_assert_msg(ledger_plan(&l, 0, &e) == STATUS_OK, "%s", e.text);
-    ck_assert_msg(tell_readmes(&l, folder, &e) == STATUS_OK, "%s", e.text);
+    ck_assert_msg(tell_readmes(&l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
     ck_assert_int_eq(overview_rows(folder), ids ? -1 : all);
     ledger_close(&l);
   }

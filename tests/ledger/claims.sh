@@ -142,11 +142,17 @@ cp "$dir/old/04-cures/README.md" "$dir/before"
 claims C-18 -q --readme "$dir/old" > /dev/null
 cmp "$dir/before" "$dir/old/04-cures/README.md" || fail "the block is not replaced in place"
 
+# beside another ledger, in which one verdict is another
+awk '/"id": "C-18"/ { own = 1 } own && /"verdict"/ { sub(/: ".*"/, ": \"withdrawn\""); own = 0 } { gsub(/"settings": "/, "&data=bytes data.path=a/text.txt "); print }' \
+  "$dir/kept.json" > "$dir/text.json"
+claims C-18 -q --readme "$dir/old" --beside "$dir/text.json" > /dev/null
+grep -q '^Beside it, on text.txt (`data=bytes data.path=a/text.txt model.width=16.*`): made by maxlogit ' "$dir/old/04-cures/README.md" &&
+  grep -q '^- On text.txt: withdrawn; [0-9.]* \[[0-9.]*, [0-9.]*\] over 12\.$' "$dir/old/04-cures/README.md" || fail "readme beside: $(cat "$dir/old/04-cures/README.md")"
+claims C-18 -q --readme "$dir/old" > /dev/null
+cmp "$dir/before" "$dir/old/04-cures/README.md" || fail "what stood beside stays"
+
 # the report: one page, well-formed, whole without a network
 if command -v gnuplot > /dev/null; then
-  # beside another ledger, in which one verdict is another
-  awk '/"id": "C-18"/ { own = 1 } own && /"verdict"/ { sub(/: ".*"/, ": \"withdrawn\""); own = 0 } { gsub(/"settings": "/, "&data=bytes data.path=a/text.txt "); print }' \
-    "$dir/kept.json" > "$dir/text.json"
   claims C-18 C-18b C-46 -q --report "$dir/report" --beside "$dir/text.json" > "$dir/table" 2> "$dir/err" || fail "report: $(cat "$dir/err")"
   page=$dir/report/index.html
   grep -q '^C-46 .*needs scale' "$dir/table" || fail "a claim without runs: $(cat "$dir/table")"
@@ -231,7 +237,7 @@ wrong "did you mean 'train.lr'" C-18 train.lrr=3
 wrong 'several runs where the claim wants one' C-18 train.lr=1,2
 wrong "replicated with model.widht=8: .*did you mean 'model.width'" C-18 --replicate model.widht=8
 wrong 'nothing to replicate with' C-18 --replicate ' '
-wrong 'for the page of --report, which is missing' C-18 --beside x
+wrong 'for --report or --readme, and neither is there' C-18 --beside x
 wrong 'claims --beside: .*/err is no ledger: claims.json' C-18 --report "$dir/wrong" --beside "$dir/err"
 wrong 'claims --beside: .*/new/claims.json is no ledger' C-18 --report "$dir/wrong" --beside "$dir/new"
 wrong "claims --jobs: '0' is out of range (allowed: 1 to 1024)" -j 0 C-18

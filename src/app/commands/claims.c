@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "ledger/keep.h"
+#include "ledger/kept.h"
 #include "ledger/page.h"
 #include "ledger/tell.h"
 #include "run/drive.h"
@@ -37,8 +38,8 @@ static const struct command_option options[] = {
   TEXT(report, 0, "DIR", NULL,
        "Write DIR/index.html: all claims with figures, one page for screen and paper"),
   TEXT(beside, 0, "LEDGER", NULL,
-       "With --report: another ledger beside this one, a text's say: its claims.json, or the folder of its "
-       "runs"),
+       "With --report or --readme: another ledger beside this one, a text's say: its claims.json, or the "
+       "folder of its runs"),
   WHOLE(jobs, 'j', "N", "0", 1, 1024, JOBS_HELP),
   FLAG(quiet, 'q', "No progress"),
   NO_OPTION,
@@ -125,9 +126,9 @@ static int check_beside(const struct options *a, struct error *error)
   json_t *all = NULL;
   char *path = NULL;
   if (!a->beside) return STATUS_OK;
-  if (!a->report)
-    return error_set(error, STATUS_USAGE, "claims --beside: for the page of --report, which is missing");
-  int status = ledger_read(a->beside, &all, &path, error);
+  if (!a->report && !a->readme)
+    return error_set(error, STATUS_USAGE, "claims --beside: for --report or --readme, and neither is there");
+  int status = kept_read(a->beside, &all, &path, error);
   json_decref(all);
   memory_free(path);
   return status ? error_prefix(error, "claims --beside") : STATUS_OK;
@@ -157,7 +158,7 @@ static int settle(struct ledger *l, const struct options *a, struct error *error
   if (!farm_tells()) return status;
   if (ledger_keep(l, error)) return error->status;
   if (a->report && page_write(l, a->beside, a->report, scripts, error)) return error->status;
-  if (a->readme && tell_readmes(l, a->readme, error)) return error->status;
+  if (a->readme && tell_readmes(l, a->beside, a->readme, error)) return error->status;
   return status;
 }
 

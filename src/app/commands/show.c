@@ -307,7 +307,7 @@ static void add_metrics(struct buffer *b)
     "or SERIES:WINDOW:REDUCTION. SERIES@GLOB: only heads l0h0, layers l0 or tensors whose name matches. "
     "WINDOW: last (row), lastN (rows), lastP%% (of the steps), all, A-B (steps). REDUCTION: max, mean, min, "
     "median of all values in it, over=X (the share above X), slope (of log largest over log step), above=X "
-    "(the first step above X)");
+    "or below=X (the first step there)");
 }
 
 static const struct command_option options[] = {

@@ -434,7 +434,7 @@ const struct command command_tune = {
           "the metric, "
           "is none to train at. Of equally good values the one farthest from the ends of the grid is taken, "
           "then the "
-          "smaller. A time that was not reached (above=X) is later than all that were.\n\n"
+          "smaller. A time that was not reached (above=X, below=X) is later than all that were.\n\n"
           "Runs lie in sweep.dir (default runs/tune-NAME), the figure with them; started again, it goes on "
           "where it was. "
           "Exit status: 0 when every arm has its best, at the limit of what the key may be too, 1 when one "

@@ -132,7 +132,7 @@ static void put_all(FILE *f, struct map *m)
   put_axis(f, "y", &m->y);
   gnuplot_axis(f, "z_name", m->metric->name, m->metric->unit);
   gnuplot_number(f, "log_z", m->is_log);
-  gnuplot_number(f, "times", m->metric->reduction == TAKE_ABOVE);
+  gnuplot_number(f, "times", metric_is_time(m->metric));
   fprintf(f, "$cells << EOD\n");
   for (int p = 0; p < m->panels.groups; p++) put_panel(f, m, p);
   fprintf(f, "EOD\n");

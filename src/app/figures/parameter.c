@@ -148,7 +148,7 @@ static void put_all(FILE *f, struct drawing *d)
   gnuplot_axis(f, "y_name", d->metric->name, d->metric->unit);
   gnuplot_number(f, "log_x", d->log_x);
   gnuplot_number(f, "log_y", d->log_y);
-  gnuplot_number(f, "times", d->metric->reduction == TAKE_ABOVE);
+  gnuplot_number(f, "times", metric_is_time(d->metric));
   gnuplot_number(f, "x_low", d->x_range.low);
   gnuplot_number(f, "x_high", d->x_range.high);
   extent_put(f, &d->y_range);
