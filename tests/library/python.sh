@@ -4,7 +4,7 @@
 cd "${top_builddir:-.}" || exit 99
 src=$(cd "${top_srcdir:-.}" && pwd)
 name=$(basename "$0" .sh)
-case $name in torch) needs='numpy, torch; assert tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 5)' tests='test_torch.py test_flash.py test_shards.py test_example.py' ;; *) needs=numpy tests=test_record.py ;; esac
+case $name in torch) needs='numpy, torch; assert tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 5)' tests='test_torch.py test_flash.py test_shards.py test_example.py test_docs.py' ;; *) needs=numpy tests='test_record.py test_docs.py' ;; esac
 if [ -n "$(sed -n 's/^SANITIZER_FLAGS = //p' Makefile)" ]; then
   echo "$name.sh: skipped, Python does not load a library with sanitizers"
   exit 77
@@ -22,4 +22,23 @@ status=0
 for test in $tests; do
   "$found" -m unittest discover -s "$src/python/tests" -t "$src/python/tests" -p "$test" || status=1
 done
+# The wheel carries the library: without the sources, and with nothing said of where it is, it is the package's own.
+can_install='
+import setuptools
+try: import setuptools.command.bdist_wheel
+except ImportError: import wheel.bdist_wheel
+import pip'
+if [ "$name" = python ] && "$found" -c "$can_install" 2>/dev/null; then
+  to=$(mktemp -d) || exit 99
+  trap 'rm -rf "$to"' EXIT
+  mkdir "$to/from" && cp -R "$src/python/pyproject.toml" "$src/python/setup.py" "$src/python/src" "$to/from" && chmod -R u+w "$to/from" &&
+    "$found" -m pip install -q --no-index --no-deps --no-build-isolation --target "$to/there" "$to/from" >"$to/said" 2>&1 || cat "$to/said"
+  (cd "$to" && unset MAXLOGIT_LIBRARY && PYTHONPATH=$to/there "$found" -c '
+import maxlogit, os
+assert os.path.samefile(maxlogit.library_path(), "there/maxlogit/libmaxlogit.so.1"), maxlogit.library_path()
+with maxlogit.Recorder("a.h5") as recorder: recorder.log(0, loss=1.5)
+assert maxlogit.open("a.h5")["loss"].values.tolist() == [1.5]') || { echo "the installed package does not work"; status=1; }
+elif [ "$name" = python ]; then
+  echo "no pip with setuptools here: the package was not installed"
+fi
 exit $status
