@@ -424,9 +424,13 @@ class Run:
             return w
         return w * (gain / (self.fixed[name + ".sigma_u"] @ w @ self.fixed[name + ".sigma_v"]))
 
+    def rounded(self, x):
+        """What a stage of the calculation gives, as it is; for who asks how roundings grow from there."""
+        return x
+
     def rms(self, x, g=None):
         y = x / torch.sqrt((x * x).mean(-1, keepdim=True) + self.number("model.norm_eps"))
-        return y if g is None else y * g
+        return self.rounded(y if g is None else y * g)
 
     def rope(self, x):
         half = x.shape[-1] // 2
@@ -434,7 +438,7 @@ class Run:
         a = torch.arange(x.shape[-2], dtype=torch.float64)[:, None] * f
         c, s = a.cos().to(self.dtype), a.sin().to(self.dtype)
         x1, x2 = x[..., :half], x[..., half:]
-        return torch.cat([x1 * c - x2 * s, x1 * s + x2 * c], -1)
+        return self.rounded(torch.cat([x1 * c - x2 * s, x1 * s + x2 * c], -1))
 
     def capped(self, s):
         if "soft_cap" in self.stack:
@@ -656,10 +660,10 @@ class Run:
         h = h + y
         z = self.rms(h, self.w[b + "ffn.norm"])
         if b + "ffn.w_router" in self.w:
-            return h + self.experts(z, l)
+            return self.rounded(h + self.experts(z, l))
         self.routes.append(None)
         gate, up, down = (self.weight(b + "ffn.w_" + n) for n in ("gate", "up", "down"))
-        return h + (F.silu(z @ gate.T) * (z @ up.T)) @ down.T
+        return self.rounded(h + (F.silu(z @ gate.T) * (z @ up.T)) @ down.T)
 
     def cross_entropy(self, x, targets, mask):
         """Means over the targets that count: of -log p, of (log Z)^2."""
@@ -731,8 +735,8 @@ class Run:
         steps = SETS[self.p["muon.coefficients"]]
         for i in range(int(self.p["muon.ns_steps"]) or len(steps)):
             a, b, c = steps[min(i, len(steps) - 1)]
-            y = x @ x.T
-            x = a * x + (b * y + c * y @ y) @ x
+            y = self.rounded(x @ x.T)
+            x = self.rounded(a * x + self.rounded(b * y + c * y @ y) @ x)
         return (x.T if tall else x) * scale
 
     def override(self, key, name, otherwise):
