@@ -1,5 +1,5 @@
 /* check_stacks.c - every stack of up to three stabilisers, in every order, on every attention variant: it trains,
-   or it is refused with a reason that two of its members have already */
+   or it is refused with a reason that two of its members have already; of three `make check` tries one order each */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -64,6 +64,13 @@ static int trains(const char *attention, const char *stack)
   return !status;
 }
 
+/* Of the six orders of three one, by turns; in check-long all. */
+static int is_tried(int a, int b, int c)
+{
+  static const int orders[] = {0, 2, 3, 4, 5, 7};
+  return getenv("MAXLOGIT_TEST_LONG") || orders[(a + b + c) % 6] == 4 * (a > b) + 2 * (b > c) + (a > c);
+}
+
 START_TEST(stacks)
 {
   const char *attention = attentions[_i]->name;
@@ -84,7 +91,7 @@ START_TEST(stacks)
   for (int a = 0; a < n; a++)
     for (int b = 0; b < n; b++)
       for (int c = 0; c < n; c++) {
-        if (a == b || b == c || a == c) continue;
+        if (a == b || b == c || a == c || !is_tried(a, b, c)) continue;
         snprintf(name, sizeof name, "%s+%s+%s", stabilizers[a]->name, stabilizers[b]->name,
                  stabilizers[c]->name);
         ck_assert_msg(trains(attention, name) == (pair[a][b] && pair[b][c] && pair[a][c]), "%s %s", attention,
@@ -99,7 +106,7 @@ int main(void)
   TCase *tests = tcase_create("stacks");
   int n = 0;
   while (attentions[n]) n++;
-  tcase_set_timeout(tests, 0); /* about a thousand runs each */
+  tcase_set_timeout(tests, 0); /* hundreds of runs each, in full thousands */
   tcase_add_loop_test(tests, stacks, 0, n);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);
