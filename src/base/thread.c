@@ -1,7 +1,8 @@
 /* thread.c - a pool of threads over fixed pieces of work
-   One atomic word holds the number of the job and how many of its pieces nobody has taken yet. Whoever
-   counts it down by one owns a piece, and a job with pieces left cannot have ended, so a worker that
-   comes late finds either a live job or nothing: nobody waits for sleepers. */
+   Of every job each thread has a share, pieces that lie side by side: the same rows of one job after another, which are
+   in its caches then. One atomic word a thread holds the number of the job and how many pieces of that share nobody has
+   taken yet. Whoever counts it down by one owns a piece, of its own share first; a job with pieces left cannot have
+   ended, so a worker that comes late finds either a live job or nothing: nobody waits for sleepers. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -16,20 +17,24 @@
 
 typedef void piece_fn(void *context, long piece, int worker);
 
+/* What threads write, and what others wait for, each on a line of its own. */
 struct member {
-  struct pool *pool;
+  _Alignas(64) _Atomic uint64_t ticket; /* number of the job << 32 | pieces of its share not yet taken */
+  _Alignas(64) atomic_long finished;    /* pieces that it has run, of all jobs */
+  _Alignas(64) struct pool *pool;
   int worker;
   pthread_t thread;
+  uint64_t seen; /* the last job that it looked at */
 };
 
 struct pool {
-  _Alignas(64) _Atomic uint64_t ticket; /* number of the job << 32 | pieces not yet taken */
-  _Atomic(piece_fn *) fn;               /* the job; it may change only when no piece is left */
+  _Alignas(64) _Atomic uint64_t job; /* its number */
+  _Atomic(piece_fn *) fn;            /* it may change only when no piece is left */
   _Atomic(void *) context;
   atomic_long pieces;
-  _Alignas(64) atomic_long pending; /* pieces not yet finished */
   _Alignas(64) atomic_int sleepers; /* workers asleep */
   atomic_int caller_sleeps, stop;
+  long ordered;    /* pieces of all jobs */
   double patience; /* seconds to spin before sleeping */
   int threads;
   struct member *members; /* [threads]; 0 is the caller */
@@ -48,39 +53,62 @@ static void relax(void)
 #endif
 }
 
-/* Spin until ready(pool) or until patience ends; was it ready? */
-static int spin(struct pool *p, int (*ready)(struct pool *))
+/* Spin until ready(member) or until patience ends; was it ready? */
+static int spin(const struct member *m, int (*ready)(const struct member *))
 {
-  if (ready(p)) return 1;
-  double end = p->patience > 0 ? clock_seconds() + p->patience : 0;
+  if (ready(m)) return 1;
+  double end = m->pool->patience > 0 ? clock_seconds() + m->pool->patience : 0;
   do {
     for (int i = 0; i < 16; i++) {
       relax();
-      if (ready(p)) return 1;
+      if (ready(m)) return 1;
     }
   } while (end > 0 && clock_seconds() < end);
   return 0;
 }
 
-static int work_or_stop(struct pool *p) { return (uint32_t)p->ticket > 0 || p->stop; }
-static int all_finished(struct pool *p) { return p->pending == 0; }
+static int work_or_stop(const struct member *m) { return m->pool->job != m->seen || m->pool->stop; }
 
-/* Take pieces until none is left, then report them as finished. */
-static void take_part(struct pool *p, const struct member *m)
+static int all_finished(const struct member *m)
 {
+  const struct pool *p = m->pool;
   long finished = 0;
-  self = m;
-  for (uint64_t ticket = p->ticket; (uint32_t)ticket > 0; ticket = p->ticket) {
+  for (int i = 0; i < p->threads; i++) finished += p->members[i].finished;
+  return finished == p->ordered;
+}
+
+/* Where the share of a thread begins; the caller, who is there first, has the largest. */
+static long share_at(const struct pool *p, long pieces, int thread)
+{
+  return (pieces * thread + p->threads - 1) / p->threads;
+}
+
+/* Take pieces of a share until none is left; how many. */
+static long take_share(struct pool *p, int of, int worker)
+{
+  struct member *owner = &p->members[of];
+  long taken = 0;
+  for (uint64_t ticket = owner->ticket; (uint32_t)ticket > 0; ticket = owner->ticket) {
     piece_fn *fn = atomic_load_explicit(&p->fn, memory_order_relaxed);
     void *context = atomic_load_explicit(&p->context, memory_order_relaxed);
     long pieces = atomic_load_explicit(&p->pieces, memory_order_relaxed);
-    if (!atomic_compare_exchange_weak(&p->ticket, &ticket, ticket - 1)) continue;
-    fn(context, pieces - (long)(uint32_t)ticket, m->worker);
-    finished++;
-    if ((uint32_t)ticket == 1) break;
+    if (!atomic_compare_exchange_weak(&owner->ticket, &ticket, ticket - 1)) continue;
+    fn(context, share_at(p, pieces, of + 1) - (long)(uint32_t)ticket, worker);
+    taken++;
   }
+  return taken;
+}
+
+/* Its own share, then what others have left. */
+static void take_part(struct pool *p, struct member *m)
+{
+  long taken = 0;
+  self = m;
+  for (int i = 0; i < p->threads; i++) taken += take_share(p, (m->worker + i) % p->threads, m->worker);
   self = NULL;
-  if (finished > 0 && atomic_fetch_sub(&p->pending, finished) == finished && p->caller_sleeps) {
+  if (!taken) return;
+  m->finished += taken;
+  if (p->caller_sleeps) {
     pthread_mutex_lock(&p->lock);
     pthread_cond_signal(&p->finished);
     pthread_mutex_unlock(&p->lock);
@@ -89,16 +117,17 @@ static void take_part(struct pool *p, const struct member *m)
 
 static void *work(void *argument)
 {
-  const struct member *m = argument;
+  struct member *m = argument;
   struct pool *p = m->pool;
   while (!p->stop) {
-    if (!spin(p, work_or_stop)) {
+    if (!spin(m, work_or_stop)) {
       pthread_mutex_lock(&p->lock);
       p->sleepers++;
-      while (!work_or_stop(p)) pthread_cond_wait(&p->wake, &p->lock);
+      while (!work_or_stop(m)) pthread_cond_wait(&p->wake, &p->lock);
       p->sleepers--;
       pthread_mutex_unlock(&p->lock);
     }
+    m->seen = p->job;
     take_part(p, m);
   }
   return NULL;
@@ -166,14 +195,19 @@ void parallel_for(struct pool *p, long pieces, piece_fn *fn, void *context)
   atomic_store_explicit(&p->fn, fn, memory_order_relaxed);
   atomic_store_explicit(&p->context, context, memory_order_relaxed);
   atomic_store_explicit(&p->pieces, pieces, memory_order_relaxed);
-  atomic_store_explicit(&p->pending, pieces, memory_order_relaxed);
-  p->ticket = ((p->ticket >> 32) + 1) << 32 | (uint64_t)pieces;
+  p->ordered += pieces;
+  const uint64_t job = p->job + 1;
+  for (int i = p->threads; i-- > 0;)
+    atomic_store_explicit(&p->members[i].ticket,
+                          job << 32 | (uint64_t)(share_at(p, pieces, i + 1) - share_at(p, pieces, i)),
+                          memory_order_release);
+  p->job = job;
   if (p->sleepers > 0) wake_all(p);
   take_part(p, &p->members[0]);
-  if (spin(p, all_finished)) return;
+  if (spin(&p->members[0], all_finished)) return;
   pthread_mutex_lock(&p->lock);
   p->caller_sleeps = 1;
-  while (!all_finished(p)) pthread_cond_wait(&p->finished, &p->lock);
+  while (!all_finished(&p->members[0])) pthread_cond_wait(&p->finished, &p->lock);
   p->caller_sleeps = 0;
   pthread_mutex_unlock(&p->lock);
 }

@@ -12,8 +12,8 @@ struct pool *pool_new(int threads); /* threads >= 1 including the caller */
 void pool_free(struct pool *);
 int pool_threads(const struct pool *);
 
-/* Run fn(context, piece, worker) for piece = 0..pieces-1, worker in [0, threads). Returns when all are
-   done. Called from inside a piece it runs serially on that worker: same pieces, same bits. */
+/* Run fn(context, piece, worker) for piece = 0..pieces-1, worker in [0, threads), who begins with its share of them,
+   always the same. Returns when all are done. Inside a piece it runs serially on that worker: the same bits. */
 void parallel_for(struct pool *, long pieces, void (*fn)(void *context, long piece, int worker),
                   void *context);
 

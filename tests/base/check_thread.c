@@ -134,6 +134,36 @@ START_TEST(a_pool_of_one_inside_another)
 }
 END_TEST
 
+struct shares {
+  struct pool *pool;
+  atomic_int begun;
+  int worker_of[12];
+};
+
+static void piece_of_share(void *context, long piece, int worker)
+{
+  struct shares *s = context;
+  atomic_fetch_add(&s->begun, 1); /* nobody has a second one before each has its first */
+  while (atomic_load(&s->begun) < pool_threads(s->pool)) sched_yield();
+  s->worker_of[piece] = worker;
+}
+
+/* What a thread had in one job it has in the next. */
+START_TEST(each_begins_with_its_own)
+{
+  struct shares s = {.pool = pool_new(_i + 1)};
+  for (int k = 0; k < 100; k++) {
+    s.begun = 0;
+    parallel_for(s.pool, _i + 1, piece_of_share, &s);
+    for (int i = 0; i <= _i; i++) ck_assert_int_eq(s.worker_of[i], i);
+    s.begun = 0;
+    parallel_for(s.pool, 3 * (_i + 1), piece_of_share, &s);
+    for (int i = 0; i <= _i; i++) ck_assert_int_eq(s.worker_of[3 * i], i);
+  }
+  pool_free(s.pool);
+}
+END_TEST
+
 static void piece_slow(void *context, long piece, int worker)
 {
   (void)worker;
@@ -172,6 +202,7 @@ int main(void)
   tcase_add_loop_test(tcase, many_tiny_loops, 0, 5);
   tcase_add_loop_test(tcase, nested_calls_are_serial, 0, 4);
   tcase_add_loop_test(tcase, a_pool_of_one_inside_another, 0, 4);
+  tcase_add_loop_test(tcase, each_begins_with_its_own, 0, 4);
   tcase_add_test(tcase, sleepers_wake);
   tcase_add_test(tcase, empty_life);
   SRunner *runner = srunner_create(suite);

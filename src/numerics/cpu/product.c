@@ -34,7 +34,7 @@ struct product {
   long from, to; /* the terms that are packed and added now */
   float *right;  /* panel j/NR, then p - from, then j%NR; columns beyond n are 0 */
   float *left;   /* [threads][block_rows*KC]: strip i/MR, then p, then i%MR */
-  long block_rows, row_blocks;
+  long block_rows, row_blocks, block_cols;
 };
 
 /* The right factor's panels: one at a time where columns lie along k; where rows do, AHEAD of them, since memory is
@@ -245,7 +245,7 @@ static void multiply_block(void *context, long piece, int worker)
 {
   const struct product *g = context;
   long i0 = piece % g->row_blocks * g->block_rows, rows = min_long(g->block_rows, g->m - i0);
-  long from = piece / g->row_blocks * BLOCK_COLS, to = min_long(from + BLOCK_COLS, g->n);
+  long from = piece / g->row_blocks * g->block_cols, to = min_long(from + g->block_cols, g->n);
   if (g->symmetric) to = min_long(to, i0 + rows);
   if (from >= to) return;
   float *left = g->left + worker * round_up(g->block_rows, MR) * KC;
@@ -277,14 +277,17 @@ static void multiply_block(void *context, long piece, int worker)
 }
 
 /* Blocks of rows of about BLOCK_FLOPS or, for long k, of at least 128 rows, which each panel of the right
-   factor serves while it is in the nearest cache; as equal as strips allow. */
-static void cut_rows(struct product *g)
+   factor serves while it is in the nearest cache; as equal as strips allow. What has too few rows for that is cut by
+   its columns, unless each block would pack the left factor again. */
+static void cut(struct product *g)
 {
-  double flops = 2.0 * (double)g->m * (double)min_long(g->n, BLOCK_COLS) * (double)g->k;
-  long blocks = min_long((long)(flops / BLOCK_FLOPS) + 1, (g->m + 127) / 128);
-  if (blocks > 1) blocks = round_up(blocks, 4);
+  const long cols = min_long(g->n, BLOCK_COLS);
+  const double flops = 2.0 * (double)g->m * (double)cols * (double)g->k;
+  const long wanted = flops < BLOCK_FLOPS ? 1 : round_up((long)(flops / BLOCK_FLOPS) + 1, 4);
+  const long blocks = g->m <= 128 ? 1 : min_long(wanted, round_up((g->m + 127) / 128, 4));
   g->block_rows = round_up((g->m + blocks - 1) / blocks, MR);
   g->row_blocks = (g->m + g->block_rows - 1) / g->block_rows;
+  g->block_cols = blocks > 1 || g->pack_a ? BLOCK_COLS : round_up((cols + wanted - 1) / wanted, NR);
 }
 
 /* Terms that are packed at a time: of a small product blocks of KC, so that what is packed stays near; else all, so
@@ -305,8 +308,8 @@ static int next_slice(struct product *g)
    room for them, in numbers; *right: where the left factor's begins. */
 static long plan_product(struct product *g, int threads, long *right)
 {
-  cut_rows(g);
   g->pack_a = g->a_step != 1 && g->a_step > 512;
+  cut(g);
   g->pack_b = g->b_row != 1 || g->n % WIDTH != 0 || min_long(g->k, KC) * g->b_step > IN_PLACE;
   long panels = g->pack_b ? (g->n + NR - 1) / NR : 0;
   *right = round_up(panels * NR * slice_of(g), LANES);
@@ -321,7 +324,7 @@ static size_t product_scratch(const struct device *device, struct product g)
 
 static long blocks_of(const struct product *g)
 {
-  return g->row_blocks * ((g->n + BLOCK_COLS - 1) / BLOCK_COLS);
+  return g->row_blocks * ((g->n + g->block_cols - 1) / g->block_cols);
 }
 
 static void multiply(struct device *device, struct product *g)
