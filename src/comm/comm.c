@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "comm/launcher.h"
+#include "comm/transfer.h"
 
 enum { SAID = 4096 }; /* bytes of lines that are kept */
 
@@ -203,14 +204,32 @@ static void lost(const struct comm *c, enum transfer_end end, int rank)
   _exit(STATUS_FAIL);
 }
 
-void comm_transfer(const struct comm *c, const struct parcel *out, int outs, const struct parcel *in, int ins)
+struct transfer comm_begin(const struct comm *c, int channel, const struct parcel *out, int outs,
+                           const struct parcel *in, int ins)
+{
+  struct transfer t = {.comm = c};
+  REQUIRE(world.module && c->handle);
+  t.handle = world.module->begin(c->handle, channel, out, outs, in, ins);
+  for (int i = 0; i < outs; i++) t.bytes += (double)out[i].bytes;
+  return t;
+}
+
+int comm_is_done(const struct transfer *t) { return world.module->is_done(t->handle); }
+
+void comm_await(struct transfer *t)
 {
   int rank = -1;
+  enum transfer_end end = world.module->await(t->handle, world.patience, &rank);
+  if (end != TRANSFER_DONE) lost(t->comm->called ? t->comm->called : t->comm, end, rank);
+  world.sent += t->bytes;
+  t->handle = NULL;
+}
+
+void comm_transfer(const struct comm *c, const struct parcel *out, int outs, const struct parcel *in, int ins)
+{
   if (!outs && !ins) return;
-  REQUIRE(world.module && c->handle);
-  enum transfer_end end = world.module->transfer(c->handle, out, outs, in, ins, world.patience, &rank);
-  if (end != TRANSFER_DONE) lost(c->called ? c->called : c, end, rank);
-  for (int i = 0; i < outs; i++) world.sent += (double)out[i].bytes;
+  struct transfer t = comm_begin(c, 0, out, outs, in, ins);
+  comm_await(&t);
 }
 
 void comm_stop(const struct comm *c)

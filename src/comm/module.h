@@ -4,7 +4,7 @@
 #define MAXLOGIT_COMM_MODULE_H
 #include "comm/comm.h"
 
-enum { COMM_MODULE_VERSION = 3 };
+enum { COMM_MODULE_VERSION = 4 };
 
 /* How a transfer ended: done; or some rank of the group has not answered: told by this rank, or by another. */
 enum transfer_end { TRANSFER_DONE, TRANSFER_TELL, TRANSFER_LOST };
@@ -18,9 +18,12 @@ struct comm_module {
   void *(*split)(void *handle, int color, int rank, int own_call, int *new_rank,
                  int *new_ranks); /* see comm_split */
   void (*drop)(void *handle);
-  /* See comm_transfer; *lost: the rank of those asked that is silent, or -1 where none is. */
-  enum transfer_end (*transfer)(void *handle, const struct parcel *out, int outs, const struct parcel *in,
-                                int ins, double seconds, int *lost);
+  /* See comm_begin (transfer.h); a transfer is freed by await. *lost: the rank of those asked that is silent, or -1
+     where none is. */
+  void *(*begin)(void *handle, int channel, const struct parcel *out, int outs, const struct parcel *in,
+                 int ins);
+  int (*is_done)(void *transfer);
+  enum transfer_end (*await)(void *transfer, double seconds, int *lost);
   void (*stop)(void *handle); /* see comm_stop, comm_is_stopped */
   int (*is_stopped)(void *handle);
   void (*close)(void);

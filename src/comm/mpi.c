@@ -160,7 +160,8 @@ static int pieces_of(const struct parcel *p, int count)
   return n;
 }
 
-static int start(const struct parcel *p, int count, int sends, MPI_Comm comm, MPI_Request *request)
+static int start(const struct parcel *p, int count, int sends, MPI_Comm comm, int channel,
+                 MPI_Request *request)
 {
   int n = 0;
   for (int i = 0; i < count; i++)
@@ -168,9 +169,9 @@ static int start(const struct parcel *p, int count, int sends, MPI_Comm comm, MP
       int size = (int)(p[i].bytes - at < PIECE ? p[i].bytes - at : PIECE);
       char *data = (char *)p[i].data + at;
       if (sends)
-        MPI_Isend(data, size, MPI_BYTE, p[i].rank, 0, comm, &request[n]);
+        MPI_Isend(data, size, MPI_BYTE, p[i].rank, channel, comm, &request[n]);
       else
-        MPI_Irecv(data, size, MPI_BYTE, p[i].rank, 0, comm, &request[n]);
+        MPI_Irecv(data, size, MPI_BYTE, p[i].rank, channel, comm, &request[n]);
     }
   return n;
 }
@@ -209,18 +210,39 @@ static enum transfer_end wait_for(MPI_Comm calls, MPI_Request *request, int n, d
   }
 }
 
-static enum transfer_end transfer(void *handle, const struct parcel *out, int outs, const struct parcel *in,
-                                  int ins, double seconds, int *lost)
+struct requests {
+  const struct group *own;
+  int count;
+  MPI_Request request[];
+};
+
+static void *begin(void *handle, int channel, const struct parcel *out, int outs, const struct parcel *in,
+                   int ins)
 {
   const struct group *own = handle;
-  MPI_Request few[16], *request = few;
   int n = pieces_of(out, outs) + pieces_of(in, ins);
-  if (n > 16) request = malloc((size_t)n * sizeof *request);
-  if (!request) MPI_Abort(MPI_COMM_WORLD, 1);
-  int begun = start(in, ins, 0, own->comm, request);
-  start(out, outs, 1, own->comm, request + begun);
-  enum transfer_end end = wait_for(own->calls, request, n, seconds, lost);
-  if (request != few) free(request);
+  struct requests *t = malloc(sizeof *t + (size_t)n * sizeof *t->request);
+  if (!t) MPI_Abort(MPI_COMM_WORLD, 1);
+  t->own = own;
+  t->count = n;
+  int begun = start(in, ins, 0, own->comm, channel, t->request);
+  start(out, outs, 1, own->comm, channel, t->request + begun);
+  return t;
+}
+
+/* What has failed is not done: whoever awaits it is told. */
+static int is_done(void *transfer)
+{
+  struct requests *t = transfer;
+  int failed;
+  return test_all(t->request, t->count, &failed) && !failed;
+}
+
+static enum transfer_end await(void *transfer, double seconds, int *lost)
+{
+  struct requests *t = transfer;
+  enum transfer_end end = wait_for(t->own->calls, t->request, t->count, seconds, lost);
+  free(t);
   return end;
 }
 
@@ -231,7 +253,7 @@ const struct comm_module *maxlogit_mpi(void);
 __attribute__((visibility("default"))) const struct comm_module *maxlogit_mpi(void)
 {
   static const struct comm_module module = {
-    COMM_MODULE_VERSION, library,     open_world, split, drop, transfer, stop,
+    COMM_MODULE_VERSION, library,     open_world, split, drop, begin, is_done, await, stop,
     is_stopped,          close_world, abort_world};
   return &module;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/random.h"
+#include "numerics/sums.h"
 
 enum {
   ALIGNMENT = 16,      /* elements: where a new row of matrices begins */
@@ -83,6 +84,20 @@ static void place(struct params *params, struct param *p, long at)
   p->value.grad = &p->grad;
 }
 
+/* Where no group is worth it, all is summed at the end. */
+static void set_early(struct params *params, struct shards *s)
+{
+  int large = 0;
+  s->total = params->total;
+  s->place[SHARD_VALUES] = params->base, s->place[SHARD_GRADS] = REALS(&params->grads);
+  for (int g = 0; g < s->groups; g++) large += early_is_large(s, g);
+  if (!large) {
+    device_set_early(params->device, NULL);
+    return;
+  }
+  s->held[SHARD_GRADS] = &params->grads;
+}
+
 void params_allocate(struct params *params)
 {
   int *order = memory_new((size_t)params->count + 1, sizeof *order), count = in_order(params, order);
@@ -106,12 +121,13 @@ void params_allocate(struct params *params)
     params->grads = tensor_of(device_get(params->device, bytes), 1, total);
     params->base = REALS(&params->values);
   }
+  struct shards *groups = params->shards ? params->shards : device_early(params->device);
   for (int i = 0; i < count; i++) {
     const struct param *p = params->list[order[i]], *before = i ? params->list[order[i - 1]] : NULL;
-    if (params->shards && (!i || p->layer != before->layer || p->kind != before->kind))
-      shards_group(params->shards, at[i]);
+    if (groups && (!i || p->layer != before->layer || p->kind != before->kind)) shards_group(groups, at[i]);
     place(params, params->list[order[i]], at[i]);
   }
+  if (device_early(params->device)) set_early(params, device_early(params->device));
   for (int i = 0; i < params->count; i++) {
     struct param *p = params->list[i];
     if (!trains(p)) p->value.data = device_get(params->device, (size_t)size_of(p) * sizeof(real));

@@ -1,6 +1,6 @@
 /* program.c - recording: a static list of calls, its tensors, and its reverse */
 #include "numerics/program_state.h"
-#include "numerics/shards.h"
+#include "numerics/sums.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,14 +211,22 @@ static int group_at(const struct shards *s, long from, long n)
 {
   int g = 0;
   while (g + 1 < s->groups && s->group[g + 1] <= from) g++;
-  REQUIRE(from + n <= (g + 1 < s->groups ? s->group[g + 1] : s->total));
+  REQUIRE(from + n <= early_end(s, g));
   return g;
+}
+
+static struct whole *groups_of(struct program *p, const struct shards *s)
+{
+  if (p->whole) return p->whole;
+  p->whole = arena_get(p->arena, (size_t)s->groups, sizeof *p->whole);
+  for (int g = 0; g < s->groups; g++) p->whole[g].unit = -1;
+  return p->whole;
 }
 
 static struct tensor *group_new(struct program *p, int g, const char *name)
 {
   const struct shards *s = p->device->shards;
-  return program_temporary(p, 1, (g + 1 < s->groups ? s->group[g + 1] : s->total) - s->group[g], name);
+  return program_temporary(p, 1, early_end(s, g) - s->group[g], name);
 }
 
 static struct tensor *gathered(struct program *p, int g)
@@ -253,10 +261,7 @@ static struct tensor *sharded_argument(struct program *p, struct tensor *t, int 
   if (row < 0) return t;
   if (writes != (row == SHARD_GRADS))
     BUG("%s is shared out: it can only be read, its gradient added to", t->name);
-  if (!p->whole) {
-    p->whole = arena_get(p->arena, (size_t)s->groups, sizeof *p->whole);
-    for (int g = 0; g < s->groups; g++) p->whole[g].unit = -1;
-  }
+  groups_of(p, s);
   const int g = group_at(s, from, (t->rows - 1) * t->ld + t->cols);
   return view_like(p, row == SHARD_VALUES ? gathered(p, g) : summed(p, g), from - s->group[g], t);
 }
@@ -286,18 +291,72 @@ static void send_sums(struct program *p, int unit)
   }
 }
 
+/* --- gradients that ranks sum while the reverse goes on ------------------------------------------------------- */
+
+/* The first unit that reads a group. */
+static void note(struct program *p, const struct tensor *t)
+{
+  const struct shards *s = device_early(p->device);
+  long from;
+  const int row = row_of(s, t, &from);
+  if (row < 0) return;
+  struct whole *whole = groups_of(p, s);
+  for (int g = 0; g < s->groups; g++) {
+    if (early_end(s, g) <= from || s->group[g] >= from + (t->rows - 1) * t->ld + t->cols) continue;
+    if (row == SHARD_GRADS && whole[g].sent) BUG("the gradient of %s is being summed", t->name);
+    if (row == SHARD_VALUES && whole[g].unit < 0) whole[g].unit = p->unit;
+  }
+}
+
+static void begin_sum(struct program *p, struct shards *s, long from, long end)
+{
+  struct tensor **work = &s->held[SHARD_VALUES]; /* of the passes */
+  if (!*work) *work = tensor_new(p->device, TENSOR_REAL, 1, s->total, "sums under way");
+  if (from == end) return;
+  const struct sum_beginning sum = {program_view(p, s->held[SHARD_GRADS], from, end - from),
+                                    program_view(p, *work, from, end - from), RANKS_BATCH};
+  program_host(p, sums_begin, &sum, sizeof sum);
+}
+
+/* Those that are worth messages of their own. */
+static void begin_sums(struct program *p, int unit)
+{
+  struct shards *s = device_early(p->device);
+  for (int g = 0; p->whole && g < s->groups; g++) {
+    if (p->whole[g].sent || p->whole[g].unit < unit || !early_is_large(s, g)) continue;
+    begin_sum(p, s, s->group[g], early_end(s, g));
+    p->whole[g].sent = 1;
+  }
+}
+
+/* What is left, as one where it lies together. */
+static void begin_last_sums(struct program *p)
+{
+  struct shards *s = device_early(p->device);
+  const struct whole *whole = groups_of(p, s);
+  long from = 0;
+  for (int g = 0; g < s->groups; g++) {
+    if (!whole[g].sent) continue;
+    begin_sum(p, s, from, s->group[g]);
+    from = early_end(s, g);
+  }
+  begin_sum(p, s, from, s->total);
+}
+
+/* --- units ----------------------------------------------------------------------------------------------- */
+
 static void end_unit(struct program *p, const void *context)
 {
   const int unit = *(const int *)context;
-  send_sums(p, unit);
-  forget_gathered(p);
+  if (device_early(p->device)) begin_sums(p, unit);
+  if (p->device->shards) send_sums(p, unit), forget_gathered(p);
   p->unit = unit - 1;
 }
 
 void program_unit(struct program *p)
 {
-  if (!p->device->shards) return;
-  forget_gathered(p);
+  if (!p->device->shards && !device_early(p->device)) return;
+  if (p->device->shards) forget_gathered(p);
   p->unit++;
   program_on_backward(p, end_unit, &p->unit, sizeof p->unit);
 }
@@ -318,6 +377,7 @@ void program_call(struct program *p, enum op op, const void *args)
   memcpy(&own, args, (size_t)count * 8);
   for (int i = 0; p->device->shards && i < count && field[i].kind < FIELD_SIZE; i++)
     tensor[i] = sharded_argument(p, tensor[i], is_written(field[i].kind));
+  for (int i = 0; device_early(p->device) && i < count && field[i].kind < FIELD_SIZE; i++) note(p, tensor[i]);
   struct call *call = add_call(p);
   call->op = op;
   memcpy(&call->args, &own, (size_t)count * 8);
@@ -449,6 +509,7 @@ void program_backward(struct program *p, struct tensor *loss)
   program_call(p, OP_fill, &(struct fill_args){.y = grad, .value = 1});
   for (int i = p->reverses; i-- > 0;) p->reverse[i].step(p, p->reverse[i].context);
   if (p->device->shards) send_sums(p, -1);
+  if (device_early(p->device)) begin_last_sums(p);
 }
 
 /* --- questions ------------------------------------------------------------------------------------------- */

@@ -1,87 +1,12 @@
-/* ranks.c - sums, maxima and rings over ranks, and who records them
-   Sums: all ranks hold the bits of one balanced tree of the ranks in their order. Of a power of two, by halves: in
-   round k a rank and the one whose number differs in bit k each add half of what they still have to the other's;
-   then the pieces come back the same way: 2 n (R-1)/R numbers sent by each, which is the least (Rabenseifner 2004); a
-   few numbers rather in log2 R messages of all. An addition commutes: it does not matter who makes it. */
+/* ranks.c - sums (sums.c), maxima and rings over ranks, and who records them */
 #include "numerics/ranks.h"
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 #include "base/memory.h"
-
-enum { FEW = 1024 }; /* numbers that are not worth two messages a round */
+#include "numerics/sums.h"
 
 static int is_power(int n) { return (n & (n - 1)) == 0; }
-
-static void swap(const struct comm *c, int partner, const real *send, long sends, real *receive,
-                 long receives)
-{
-  comm_transfer(c, &(struct parcel){partner, (void *)(uintptr_t)send, (size_t)sends * sizeof *send},
-                sends > 0, &(struct parcel){partner, receive, (size_t)receives * sizeof *receive},
-                receives > 0);
-}
-
-static void add(real *y, const real *x, long n)
-{
-  for (long i = 0; i < n; i++) y[i] = y[i] + x[i];
-}
-
-/* --- of a power of two ------------------------------------------------------------------------------------------ */
-
-static long place(long n, int piece, int ranks) { return n * piece / ranks; }
-
-static void sum_few(const struct comm *c, real *y, long n, real *work)
-{
-  for (int d = 1; d < c->ranks; d *= 2) {
-    swap(c, c->rank ^ d, y, n, work, n);
-    add(y, work, n);
-  }
-}
-
-/* Pieces [lo, hi) are those that this rank and the ones it has met still add up. */
-static void sum_by_halves(const struct comm *c, real *y, long n, real *work)
-{
-  int lo = 0, hi = c->ranks, d = 1;
-  for (; d < c->ranks; d *= 2) {
-    int mid = (lo + hi) / 2, upper = (c->rank & d) != 0;
-    long from = place(n, lo, c->ranks), at = place(n, mid, c->ranks), to = place(n, hi, c->ranks);
-    if (upper)
-      swap(c, c->rank ^ d, y + from, at - from, work, to - at), add(y + at, work, to - at), lo = mid;
-    else
-      swap(c, c->rank ^ d, y + at, to - at, work, at - from), add(y + from, work, at - from), hi = mid;
-  }
-  for (d /= 2; d; d /= 2) {
-    int size = hi - lo, upper = (c->rank & d) != 0, other = upper ? lo - size : hi;
-    long from = place(n, lo, c->ranks), to = place(n, hi, c->ranks);
-    long there = place(n, other, c->ranks), end = place(n, other + size, c->ranks);
-    swap(c, c->rank ^ d, y + from, to - from, y + there, end - there);
-    if (upper)
-      lo = other;
-    else
-      hi = other + size;
-  }
-}
-
-/* --- of any number ---------------------------------------------------------------------------------------------- */
-
-/* A binary counter of partial sums: what level k holds is that of 2^k ranks. all [ranks, n] is used up. */
-static void sum_of_all(const struct comm *c, real *y, long n, real *all)
-{
-  comm_gather(c, y, all, (size_t)n * sizeof *y);
-  for (int width = 1; width < c->ranks; width *= 2)
-    for (int r = 0; r + width < c->ranks; r += 2 * width) add(all + r * n, all + (r + width) * n, n);
-  memcpy(y, all, (size_t)n * sizeof *y);
-}
-
-static void sum_over(const struct comm *c, real *y, long n, real *work)
-{
-  if (!is_power(c->ranks))
-    sum_of_all(c, y, n, work);
-  else if (n <= FEW)
-    sum_few(c, y, n, work);
-  else
-    sum_by_halves(c, y, n, work);
-}
 
 /* --- maxima ------------------------------------------------------------------------------------------------------- */
 
@@ -156,7 +81,7 @@ static void ranked_all_sum(struct device *d, const struct all_sum_args *x)
   const struct comm *c = d->ranks[x->axis];
   long n = numbers(x->y), work = sum_work(c, n);
   real *y = borrow(d, x->y, work);
-  sum_over(c, y, n, work_of(d, y, n, work));
+  sums_at_once(c, y, n, work_of(d, y, n, work));
   give_back(d, x->y, y);
 }
 

@@ -1,6 +1,7 @@
 /* replay.c - the calls of a program are made, level by level, for one run or for those beside it */
 #include "base/thread.h"
 #include "numerics/program_state.h"
+#include "numerics/sums.h"
 
 static void run_call(struct device *device, const struct call *call)
 {
@@ -99,6 +100,7 @@ static void run_all(struct program *const *all, int count)
       parallel_for(p->device->pool, g->count, run_piece, &(struct level_call){p, g});
     else
       for (int k = g->from; k < g->from + g->count; k++) run_at(all, count, k);
+    sums_go_on(p->device);
   }
 }
 

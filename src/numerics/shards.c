@@ -17,9 +17,11 @@ void shards_free(struct device *d, struct shards *s)
 {
   if (!s) return;
   for (int row = 0; row < SHARD_ROWS; row++) {
+    if (!s->comm) continue; /* the row is another's */
     if (s->place[row]) munmap(s->place[row], reserved(s));
     tensor_free(d, s->held[row]);
   }
+  if (!s->comm) tensor_free(d, s->held[SHARD_VALUES]);
   memory_free(s->piece);
   memory_free(s->parcel);
   memory_free(s->group);

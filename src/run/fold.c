@@ -1,6 +1,7 @@
 #include "run/fold.h"
 #include "base/memory.h"
 #include "numerics/ranks.h"
+#include "numerics/sums.h"
 
 struct fold {
   struct model *model;
@@ -91,7 +92,10 @@ static struct program *record_across(const struct fold *f)
   struct program *p = program_new(f->model->device);
   report_record_across(f->model->report, p, f->passes);
   if (f->passes == PASSES_STEP && !f->model->params.shards) { /* those of shards have been */
-    op_all_sum(p, &f->model->params.grads, RANKS_BATCH);
+    if (device_early(f->model->device))
+      program_host(p, sums_end, &(char){0}, 1);
+    else
+      op_all_sum(p, &f->model->params.grads, RANKS_BATCH);
     op_all_sum(p, &f->model->params.grads, RANKS_CONTEXT);
   }
   program_plan(p);

@@ -85,6 +85,12 @@ long meet_shards(const struct trainer *t)
                             : SHARD_NONE;
 }
 
+int meet_sums_early(const struct trainer *t)
+{
+  return t->comm->ranks > 1 && t->context == 1 && meet_shards(t) != SHARD_WEIGHTS && !t->device->stream &&
+         t->train->micro_batches == t->comm->ranks;
+}
+
 int meet_check_shards(const struct trainer *t, struct error *e)
 {
   const struct override_options *override = config_section(t->config, "override");

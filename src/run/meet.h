@@ -15,6 +15,9 @@ int meet_divide(struct trainer *, struct error *);
 int meet_check_parts(const struct trainer *, struct error *);
 /* What is shared out among ranks, a choice of comm.shard; with one rank nothing. */
 long meet_shards(const struct trainer *);
+/* Do gradients go to the other ranks while the reverse pass goes on? Where a rank has one micro-batch: others add to
+   the same gradients later. */
+int meet_sums_early(const struct trainer *);
 /* STATUS_USAGE where weights cannot be. Before there is a model. */
 int meet_check_shards(const struct trainer *, struct error *);
 /* They all have the same program, configuration, data and state to go on from: STATUS_FAIL, and who has not. */

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "model/boost.h"
 #include "numerics/ranks.h"
+#include "numerics/sums.h"
 #include "run/meet.h"
 #include "run/start.h"
 #include "run/state.h"
@@ -233,6 +234,8 @@ int trainer_build(struct trainer *t, int keeps, struct error *e)
   if (!status) status = meet_check_shards(t, e);
   if (!status && meet_shards(t) == SHARD_WEIGHTS)
     device_set_shards(t->device, t->shards = shards_new(t->comm));
+  else if (!status && meet_sums_early(t))
+    device_set_early(t->device, t->early = shards_new(NULL));
   if (!status) status = device_set_math(t->device, (enum device_math)device->math, e);
   if (!status) status = init_model(t, m, e);
   if (!status) mark_memory(t, MEMORY_MODEL);
@@ -292,6 +295,7 @@ void trainer_release(struct trainer *t)
   if (t->token_loss) tensor_free(t->device, t->token_loss);
   if (t->model.device) model_free(&t->model);
   shards_free(t->device, t->shards);
+  if (t->early) device_set_early(t->device, NULL), shards_free(t->device, t->early);
   if (t->device && !t->shares_device) device_close(t->device);
   for (int axis = 0; axis < RANK_AXES; axis++) comm_free(t->part[axis]);
   if (t->data.source && t->data.source->free) t->data.source->free(&t->data);

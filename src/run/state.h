@@ -47,6 +47,7 @@ struct trainer {
     *part[RANK_AXES];    /* those along an axis, this one among them; NULL where all are along the batch */
   long context;          /* ranks along the context; 0, until it is built: as configured */
   struct shards *shards; /* of its parameters; NULL: each rank has all */
+  struct shards *early;  /* see meet_sums_early; NULL: at the end of a step's passes */
   long leaves, first_leaf, next_leaf; /* micro-batches of a batch that are this rank's: every next_leaf-th */
 
   struct device *device;

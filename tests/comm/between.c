@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "numerics/ranks.h"
-#include "numerics/shards.h"
+#include "numerics/sums.h"
 
 enum { LEAVES = 16 };
 static const long sizes[] = {1, 7, 1024, 1025, 5000, 20011};
@@ -52,6 +52,23 @@ static void run(struct device *d, void (*record)(struct program *, struct tensor
 }
 
 static void sum(struct program *p, struct tensor *y) { op_all_sum(p, y, RANKS_BATCH); }
+/* In three parts that are under way together, beside other calls. */
+static void sum_in_parts(struct program *p, struct tensor *y)
+{
+  struct tensor *work = program_input(p, TENSOR_REAL, 1, y->cols, "work"),
+                *other = program_temporary(p, 1, y->cols, "other");
+  for (int i = 0; i < 3; i++) {
+    long from = y->cols * i / 3, end = y->cols * (i + 1) / 3;
+    if (all->ranks > 1 && end > from) {
+      const struct sum_beginning part = {program_view(p, y, from, end - from),
+                                         program_view(p, work, from, end - from), RANKS_BATCH};
+      program_host(p, sums_begin, &part, sizeof part);
+    }
+    PROGRAM_CALL(p, fill, .y = other, .value = (double)i);
+  }
+  program_host(p, sums_end, &(char){0}, 1);
+}
+
 static void largest(struct program *p, struct tensor *y) { op_all_max(p, y, RANKS_BATCH); }
 static void ring(struct program *p, struct tensor *y)
 {
@@ -59,14 +76,15 @@ static void ring(struct program *p, struct tensor *y)
 }
 
 /* Each rank a part of the leaves; where they do not fall to all alike, one leaf each. */
-static void check_sum(struct device *d, long n, uint64_t *hash)
+static void check_sum(struct device *d, long n, void (*record)(struct program *, struct tensor *),
+                      uint64_t *hash)
 {
   int whole = LEAVES % all->ranks == 0, mine = whole ? LEAVES / all->ranks : 1;
   struct tensor *y = tensor_new(d, TENSOR_REAL, 1, n, "sum");
   real *want = memory_new((size_t)n, sizeof *want), *have = memory_new((size_t)n, sizeof *have);
   tree(have, n, all->rank * mine, mine);
   d->upload(d, y->data, have, (size_t)n * sizeof *have);
-  run(d, sum, y);
+  run(d, record, y);
   d->download(d, have, y->data, (size_t)n * sizeof *have);
   tree(want, n, 0, whole ? LEAVES : all->ranks);
   must(!memcmp(have, want, (size_t)n * sizeof *have), "the sum", n);
@@ -188,7 +206,8 @@ int main(int argc, char **argv)
   }
   device_set_ranks(d, RANKS_BATCH, all);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    check_sum(d, sizes[i], &hash);
+    check_sum(d, sizes[i], sum, &hash);
+    if (!(all->ranks & (all->ranks - 1))) check_sum(d, sizes[i], sum_in_parts, &hash);
     check_max(d, sizes[i]);
     check_ring(d, sizes[i]);
     if (sizes[i] > 1 && argc == 1 && !(all->ranks & (all->ranks - 1))) check_shards(d, sizes[i]);

@@ -37,6 +37,12 @@ try experts 4 preset=muonclip qk_clip.tau=0.3 model.attention=gqa model.kv_heads
   moe.balance=both model.mtp=1
 try heard 2 preset=muon stabilizers=max_output_clip+quack
 
+# one micro-batch a rank, and layers large enough: sums of gradients beside the reverse pass
+large="model.width=96 model.layers=3 train.batch=4 train.micro_batches=4 train.steps=6"
+try early 4 preset=muonclip qk_clip.tau=0.3 $large train.grad_clip=0.5
+try tied 2 preset=adamclip qk_clip.tau=0.3 $large train.batch=2 train.micro_batches=2 model.tied=1 model.mtp=1
+try lost 4 preset=adam $large train.lr=1e30 train.warmup=0
+
 # what is planted to diverge does so in the same step
 try nan 2 preset=adam train.lr=1e30 train.warmup=0
 
@@ -53,6 +59,7 @@ shared() {
 shared whole 4 preset=muonclip qk_clip.tau=0.3 qk_clip.momentum=scale
 shared pieces "2 4" preset=adamclip qk_clip.tau=0.3 qk_clip.momentum=scale qk_clip.when=before model.bias=1
 shared gone 2 preset=adam train.lr=1e30 train.warmup=0
+shared beside 4 preset=muonclip qk_clip.tau=0.3 $large
 shared latent 2 optimizer=sgd train.lr=0.1 model.attention=mla
 on 4 preset=adamclip qk_clip.tau=0.3 qk_clip.momentum=scale qk_clip.when=before model.bias=1 train.steps=4 comm.shard=states \
   record.path="$dir/half.h5"

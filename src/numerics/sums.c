@@ -1,0 +1,176 @@
+/* sums.c - sums over ranks, at once or under way beside other calls
+   All ranks hold the bits of one balanced tree of the ranks in their order. Of a power of two, by halves: in round k a
+   rank and the one whose number differs in bit k each add half of what they still have to the other's; then the pieces
+   come back the same way: 2 n (R-1)/R numbers sent by each, which is the least (Rabenseifner 2004); a few numbers
+   rather in log2 R messages of all. An addition commutes: it does not matter who makes it. */
+#include "numerics/sums.h"
+#include <string.h>
+#include "base/memory.h"
+#include "comm/transfer.h"
+
+enum { FEW = 1024 }; /* numbers that are not worth two messages a round */
+
+static void add(real *y, const real *x, long n)
+{
+  for (long i = 0; i < n; i++) y[i] = y[i] + x[i];
+}
+
+static long place(long n, int piece, int ranks) { return n * piece / ranks; }
+
+/* A sum under way. Pieces [lo, hi) are those that this rank and the ones it has met still add up, in rounds of doubling
+   distances; then they come back. What is received into work is added when the message is there. */
+struct sum {
+  const struct comm *comm;
+  real *y, *work, *to;
+  long n, adds;
+  int channel, lo, hi, distance, back;
+  struct transfer message; /* handle NULL: all are done */
+  struct sum *next;
+};
+
+static void exchange(struct sum *s, long from, long end, real *receive, long receives)
+{
+  const int partner = s->comm->rank ^ s->distance;
+  s->message = comm_begin(
+    s->comm, s->channel, &(struct parcel){partner, s->y + from, (size_t)(end - from) * sizeof(real)},
+    end > from, &(struct parcel){partner, receive, (size_t)receives * sizeof(real)}, receives > 0);
+}
+
+static void exchange_to_add(struct sum *s, long from, long end, long to, long adds)
+{
+  exchange(s, from, end, s->work, adds);
+  s->to = s->y + to, s->adds = adds;
+  s->distance *= 2;
+}
+
+/* The message before has come; the next begins, if there is one. */
+static void go_on(struct sum *s)
+{
+  const int ranks = s->comm->ranks;
+  add(s->to, s->work, s->adds);
+  s->adds = 0;
+  if (s->n <= FEW) {
+    if (s->distance < ranks) exchange_to_add(s, 0, s->n, 0, s->n);
+    return;
+  }
+  const long from = place(s->n, s->lo, ranks), to = place(s->n, s->hi, ranks);
+  if (!s->back && s->distance < ranks) {
+    const int mid = (s->lo + s->hi) / 2;
+    const long at = place(s->n, mid, ranks);
+    if (s->comm->rank & s->distance)
+      s->lo = mid, exchange_to_add(s, from, at, at, to - at);
+    else
+      s->hi = mid, exchange_to_add(s, at, to, from, at - from);
+    return;
+  }
+  s->back = 1;
+  if (!(s->distance /= 2)) return;
+  const int size = s->hi - s->lo, upper = (s->comm->rank & s->distance) != 0;
+  const int other = upper ? s->lo - size : s->hi;
+  const long there = place(s->n, other, ranks);
+  exchange(s, from, to, s->y + there, place(s->n, other + size, ranks) - there);
+  if (upper)
+    s->lo = other;
+  else
+    s->hi = other + size;
+}
+
+static struct sum sum_begun(const struct comm *c, int channel, real *y, long n, real *work)
+{
+  struct sum s = {c, y, work, y, n, 0, channel, 0, c->ranks, 1, 0, {0}, NULL};
+  go_on(&s);
+  return s;
+}
+
+static void next_message(struct sum *s)
+{
+  comm_await(&s->message);
+  go_on(s);
+}
+
+/* --- of any number ---------------------------------------------------------------------------------------------- */
+
+/* A binary counter of partial sums: what level k holds is that of 2^k ranks. all [ranks, n] is used up. */
+static void sum_of_all(const struct comm *c, real *y, long n, real *all)
+{
+  comm_gather(c, y, all, (size_t)n * sizeof *y);
+  for (int width = 1; width < c->ranks; width *= 2)
+    for (int r = 0; r + width < c->ranks; r += 2 * width) add(all + r * n, all + (r + width) * n, n);
+  memcpy(y, all, (size_t)n * sizeof *y);
+}
+
+void sums_at_once(const struct comm *c, real *y, long n, real *work)
+{
+  if (c->ranks & (c->ranks - 1)) {
+    sum_of_all(c, y, n, work);
+    return;
+  }
+  struct sum s = sum_begun(c, 0, y, n, work);
+  while (s.message.handle) next_message(&s);
+}
+
+/* --- sums under way ---------------------------------------------------------------------------------------------- */
+
+/* In the order in which they began: the same on all ranks, so as many as there are tell the channel. */
+static struct sum *under_way;
+
+void sums_begin(struct device *d, void *context)
+{
+  const struct sum_beginning *x = context;
+  struct sum *s = memory_new(1, sizeof *s), **end = &under_way;
+  int channel = 1;
+  for (; *end; end = &(*end)->next) channel++;
+  if (d->enter) d->enter(d);
+  *s = sum_begun(d->ranks[x->axis], channel, REALS(x->y), x->y->rows * x->y->cols, REALS(x->work));
+  if (d->leave) d->leave(d);
+  *end = s;
+}
+
+void sums_go_on(struct device *d)
+{
+  if (!under_way) return;
+  if (d->enter) d->enter(d);
+  for (struct sum *s = under_way; s; s = s->next)
+    while (s->message.handle && comm_is_done(&s->message)) next_message(s);
+  if (d->leave) d->leave(d);
+}
+
+/* A message of each by turns: they wait together. */
+void sums_end(struct device *d, void *context)
+{
+  (void)context;
+  if (d->enter) d->enter(d);
+  while (under_way)
+    for (struct sum **at = &under_way, *s; (s = *at);) {
+      if (s->message.handle) {
+        next_message(s);
+        at = &s->next;
+      } else {
+        *at = s->next;
+        memory_free(s);
+      }
+    }
+  if (d->leave) d->leave(d);
+}
+
+/* --- early sums ------------------------------------------------------------------------------------------------ */
+
+/* One run at a time is divided among ranks. */
+static struct {
+  const struct device *device;
+  struct shards *groups;
+} early;
+
+void device_set_early(const struct device *d, struct shards *s)
+{
+  REQUIRE(!d->stream && !d->shards);
+  early.device = d;
+  early.groups = s;
+}
+
+struct shards *device_early(const struct device *d) { return early.device == d ? early.groups : NULL; }
+
+long early_end(const struct shards *s, int g) { return g + 1 < s->groups ? s->group[g + 1] : s->total; }
+
+/* Of fewer bytes latency is most of what their messages take. */
+int early_is_large(const struct shards *s, int g) { return early_end(s, g) - s->group[g] >= 1 << 16; }
