@@ -49,7 +49,8 @@ void ledger_settings(const struct ledger *l, struct buffer *out)
   struct config_entry x;
   buffer_add(out, "%s", "");
   for (int i = 0; i < l->assignments; i++)
-    if (!config_assigned(c, l->assignment[i], &x) || !(x.row->flags & OPTION_FREE))
+    if (!config_assigned(c, l->assignment[i], &x) || !(x.row->flags & OPTION_FREE) ||
+        !strcmp(x.key, "data.path")) /* free, since it is what lies there that counts */
       buffer_add(out, "%s%s", out->length ? " " : "", l->assignment[i]);
   config_free(c);
 }

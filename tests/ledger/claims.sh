@@ -142,6 +142,12 @@ cp "$dir/old/04-cures/README.md" "$dir/before"
 claims C-18 -q --readme "$dir/old" > /dev/null
 cmp "$dir/before" "$dir/old/04-cures/README.md" || fail "the block is not replaced in place"
 
+# a ledger says what text it is of, and not where its runs lie
+cp "${top_srcdir:-.}/README.md" "$dir/text.txt"
+claims C-17 -q sweep.dir="$dir/of-text" data=bytes data.path="$dir/text.txt" > /dev/null || fail "a text's ledger"
+grep -q '"settings": "model.width=16 .* train.warmup=5 data=bytes data.path=.*/text.txt"' "$dir/of-text/claims.json" ||
+  fail "settings: $(grep settings "$dir/of-text/claims.json")"
+
 # beside another ledger, in which one verdict is another
 awk '/"id": "C-18"/ { own = 1 } own && /"verdict"/ { sub(/: ".*"/, ": \"withdrawn\""); own = 0 } { gsub(/"settings": "/, "&data=bytes data.path=a/text.txt "); print }' \
   "$dir/kept.json" > "$dir/text.json"
