@@ -24,7 +24,7 @@ const struct claim claim_c60c = {
   .matters = 1.1,
   .refute = "as many steps, or no tenth fewer",
   .hours = 0.15,
-  .explored = "the losses of C-60's flat arm on the seeds that rates are chosen on: 2.03 at the end of the "
-              "best, so that 2.1 is "
-              "reached in the last third. On a text, whose losses are higher, it is never reached.",
+  .explored =
+    "the losses of C-60's flat arm on the seeds that rates are chosen on: 2.03 at the end of the best, so "
+    "that 2.1 is reached in the last third.",
 };

@@ -49,15 +49,19 @@ unset arrow 1; unset key; set grid noy; set grid back lc rgb "#DDDDDD" lw 0.6 dt
 
 set lmargin at screen 0.735; set rmargin at screen 0.985
 set label 1 "Muon less Adam, last layer" at graph 0,1.05 font ",13" tc rgb ink
-set xrange [*:*]; set yrange [*:*]; set xtics 0.4 font ",11"; set ytics 0.4 scale 0.6 font ",11"
+set xrange [*:*]; set yrange [*:*]; set xtics 1 font ",11"; set ytics 0.5 scale 0.6 font ",11"
 set xlabel "predicted, median of the pairs"; set ylabel "measured growth of ln max |logit|" offset 1,0
 set offsets graph 0.05, graph 0.2, graph 0.1, graph 0.1
 set arrow 2 from graph 0, first 0 to graph 1, first 0 nohead lc rgb faint lw 0.8
 set arrow 3 from first 0, graph 0 to first 0, graph 1 nohead lc rgb faint lw 0.8
 set label 2 "Muon's grow more" at graph 0.97,0.96 right font ",10.5" tc rgb hue[2]
 set label 3 "Adam's grow more" at graph 0.97,0.04 right font ",10.5" tc rgb hue[1]
+set label 4 "without a name: close to zero" at graph 0.97,0.09 right font ",9.5" tc rgb soft
+name(i) = strcol(1).(strcol(2) eq "tuned" ? "" : " ".strcol(2))
+side(i) = strcol(1) eq "fit" || (abs($4) < 0.35 && abs($3) < 0.5) ? 0 : ((-1.4 < $3 && $3 < -0.8) || $3 > 1.4 ? -1 : 1)
 plot x with lines lw 1 lc rgb faint dt (6,4) notitle, \
      sums using (strcol(1) eq "fit" ? NaN : $3):4 with points pt 7 ps 0.8 lc rgb ink notitle, \
-     sums using (strcol(1) eq "fit" ? NaN : $3):4:(strcol(1)." ".(strcol(2) eq "tuned" ? "" : strcol(2))) with labels left offset 0.6,0 font ",8.5" tc rgb soft notitle
+     sums using (side(1) == 1 ? $3 : NaN):4:(name(1)) with labels left offset 0.6,0 font ",8.5" tc rgb soft notitle, \
+     sums using (side(1) == -1 ? $3 : NaN):4:(name(1)) with labels right offset -0.6,0 font ",8.5" tc rgb soft notitle
 unset multiplot
 set output
