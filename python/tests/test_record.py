@@ -124,6 +124,14 @@ class Recording(InFolder):
         with self.assertRaisesRegex(maxlogit.UsageError, "auto, new"):
             maxlogit.Recorder(self.path, mode="append")
 
+    def test_settings_and_validation_by_their_kind(self):
+        with maxlogit.Recorder(self.path, {"a": (1, "b"), "b": [2], "c": True}) as recorder:
+            recorder.log(0, {"loss": 1, "val/loss": 2})
+            recorder.log(1, loss=1)
+        run = maxlogit.open(self.path)
+        self.assertEqual([run.config[key] for key in "abc"], ["1+b", "2", "1"])
+        self.assertEqual((run["loss"].steps.tolist(), run["val/loss"].steps.tolist()), ([0, 1], [0]))
+
     def test_an_exception_stops_it(self):
         with self.assertRaises(ZeroDivisionError), maxlogit.Recorder(self.path) as recorder:
             recorder.log(0, loss=1)

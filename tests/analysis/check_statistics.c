@@ -180,6 +180,8 @@ START_TEST(nothing_is_made_of_nan_or_too_few)
   ck_assert(isnan(interval_bootstrap(x, 3, 0.95, 1).lo) && isnan(interval_bootstrap(x, 1, 0.95, 1).lo));
   ck_assert(isnan(mad_of(x, 3)) && isnan(rank_sum(x, 3, x, 1).p) && isnan(rank_sum(x, 1, x, 3).p));
   ck_assert(isnan(signed_rank(x, 3).p) && isnan(survival_of(x, none, 3).median));
+  ck_assert_double_eq(survival_of((double[]){1, 2}, none, 2).median, 1); /* one of two has ended: a half */
+  ck_assert_double_eq(zero_mean_p((double[]){0, 0, 0}, 3), 1);
   ck_assert(isnan(slope_of((double[]){1, 2, 3}, (double[]){1, -2, 3}, 3).slope));
   ck_assert(isnan(slope_of((double[]){1, 2}, (double[]){1, 2}, 2).lo));
   ck_assert(isnan(equivalence_p(x, 3, 1)) && isnan(equivalence_p(x, 1, 1)) && isnan(detectable_effect(x, 3)));

@@ -107,6 +107,15 @@ for lr in 4e-3 6e-3; do for ratio in "" --ratio; do
   grep -q 'bootstrap' "$dir/out" || fail "equal differences: $(cat "$dir/out")"
 done; done
 
+# which bootstrap is rough
+for seed in 4 5 6 7 8; do for lr in 1e-3 4e-3; do
+  small_run "equal/$lr-$seed" preset=muon train.lr=$lr train.seed=$seed train.steps=2 train.warmup=0
+done; done
+for seeds in 7 8; do
+  compare "$dir/equal" train.lr=1e-3 train.lr=4e-3 --where "train.seed<=$seeds"
+  test "$(grep -c 'bootstrap .*(rough: few pairs)' "$dir/out")" -eq $((8 - seeds)) || fail "bootstrap of $seeds pairs: $(cat "$dir/out")"
+done
+
 # a run that has not finished counts as it stands, and that is said
 mkdir "$dir/begun"
 for kind in adam muon; do
@@ -116,6 +125,8 @@ for kind in adam muon; do
 done
 compare "$dir/begun" kind=adam kind=muon --of peak
 grep -q 'unfinished *1 pair ' "$dir/out" || fail "compare of runs that have not finished: $(cat "$dir/out")"
+compare --json "$dir/begun" kind=adam kind=muon --of peak
+grep -q '"pairs_diverged": 0, "pairs_unfinished": 1' "$dir/out" || fail "the same in JSON: $(cat "$dir/out")"
 for what in "--by=kind" "--by=kind --of=peak"; do
   # shellcheck disable=SC2086
   "$program" show $what "$dir/begun" | tail -1 | grep -q '2 runs have not finished' || fail "show $what of such"

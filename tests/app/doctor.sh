@@ -17,13 +17,17 @@ for kernels in v4 v3 neon; do
   echo "$one" | grep -qE "^  bits  +[0-9a-f]{16}, as everywhere$" || complain "kernels $kernels: $(echo "$one" | grep bits)"
 done
 
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+LC_ALL=C sed "s/$bits/0123456789abcdef/g" ./maxlogit >"$dir/expects-others" && chmod +x "$dir/expects-others"
+one=$("$dir/expects-others" doctor)
+[ $? = 1 ] && echo "$one" | grep -q '^  bits .*NOT as everywhere: 0123456789abcdef$' || complain "other bits: $one"
+
 case $(number system) in *aarch64) exit $status ;; esac # has no other kernels
 # base has nothing fused: doctor and a run say it once and do not fail, other kernels have nothing to say
 one=$(MAXLOGIT_KERNELS=base ./maxlogit doctor 2>&1) || complain "base: $one"
 [ "$(echo "$one" | grep -c 'no fused multiply-add')" = 1 ] || complain "base: $one"
 MAXLOGIT_KERNELS=base ./maxlogit doctor --json | grep -q '"kernels": "base"' || complain "other kernels than those asked for"
-dir=$(mktemp -d) || exit 99
-trap 'rm -rf "$dir"' EXIT
 small="model.layers=1 model.width=16 model.heads=2 model.context=8 train.batch=2 train.steps=2"
 words() { grep -c 'warning: the base kernels have no fused multiply-add' "$dir/errors"; }
 for kernels in base "$(number kernels)"; do

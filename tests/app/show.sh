@@ -41,7 +41,7 @@ for command in "list" "list preset" "doctor" "eval $dir/clip-1.h5" "eval --decod
 done
 "$program" show --json --events "$dir/broken.h5" | grep -q '"kind": "nonfinite".*"value": "\(NaN\|-*Infinity\)"' ||
   fail "JSON: a value that is not finite is not its text: $("$program" show --json --events "$dir/broken.h5")"
-"$program" show --group "$dir" | grep -q '^muonclip  *2 ' || fail "show --group"
+"$program" show --group "$dir" | grep -q '^muonclip  *2 .*\[[0-9.]*, [0-9.]*\] .*\[[0-9.]*, [0-9.]*\]' || fail "show --group: intervals of two seeds"
 "$program" show --parameters "$dir/clip-1.h5" > "$dir/again.conf" || fail "show --parameters"
 "$program" run --dry-run "$dir/again.conf" > "$dir/out" 2> "$dir/err" ||
   fail "its parameters are no configuration: $(cat "$dir/err")"

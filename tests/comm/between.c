@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/memory.h"
 #include "base/random.h"
 #include "numerics/ranks.h"
@@ -194,12 +195,39 @@ static void check_split(int own_call)
   comm_free(part);
 }
 
+/* The last one alone has an error, or all have the same: rank 0 tells whose, others nothing. */
+static void check_agree(int alone)
+{
+  struct comm *part = comm_split(all, 0, 1);
+  struct error e = {0};
+  unsigned flags = 1u << all->rank;
+  char want[300];
+  must(!comm_agree(part, &flags, &e) && flags == (1u << all->ranks) - 1, "what all have said", (long)flags);
+  if (!alone || all->rank == all->ranks - 1) error_set(&e, STATUS_USAGE, "not so");
+  must(comm_agree(part, NULL, &e) == STATUS_USAGE && e.status == STATUS_USAGE, "the status of all", alone);
+  snprintf(want, sizeof want, alone && all->ranks > 1 ? "rank %d on %s: not so" : "not so", all->ranks - 1,
+           all->ranks > 1 ? comm_host(all, all->ranks - 1) : "");
+  must(!strcmp(e.text, all->rank ? "" : want), "the text", alone);
+  comm_free(part);
+}
+
+/* Of 4 ranks the last, the second of its group, is silent; the first two wait to be ended. */
+static void lose_one(void)
+{
+  int one = 1, other;
+  struct comm *part = comm_split(all, all->rank / 2, 1);
+  comm_patience(1);
+  while (all->rank != 2) pause();
+  comm_pass(part, 1, &one, &other, sizeof one);
+}
+
 int main(int argc, char **argv)
 {
   struct error e = {0};
   struct device *d;
   uint64_t hash = 1469598103934665603u;
   all = comm_world(&e);
+  if (all && argc > 1 && !strcmp(argv[1], "lost")) lose_one();
   if (!all || device_open(&d, argc > 1 ? argv[1] : "cpu", 1, &e)) {
     fprintf(stderr, "%s\n", e.text);
     return 1;
@@ -213,6 +241,9 @@ int main(int argc, char **argv)
     if (sizes[i] > 1 && argc == 1 && !(all->ranks & (all->ranks - 1))) check_shards(d, sizes[i]);
   }
   for (int own_call = 0; own_call < 2; own_call++) check_split(own_call);
+  for (int alone = 0; alone < 2; alone++) check_agree(alone);
+  message("heard of all");
+  if (all->rank) message("heard of rank %d", all->rank);
   device_close(d);
   if (all->rank == 0)
     printf("%d of %d: %016llx\n", LEAVES, LEAVES % all->ranks ? 0 : LEAVES, (unsigned long long)hash);

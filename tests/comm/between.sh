@@ -1,15 +1,22 @@
 #!/bin/sh
-# What ranks send each other, on 1, 2, 3, 4 and 8 of them: every rank checks what it gets, and sums have one hash.
+# What ranks send each other, on 1, 2, 3, 4 and 8 of them: every rank checks what it gets, sums have one hash, and what
+# several have to say is told once, with whose it is.
 cd "${top_builddir:-.}" || exit 99
 . "${top_srcdir:-.}/tests/comm/mpirun.sh"
 MAXLOGIT_MPI=$PWD/maxlogit_mpi.so
 export MAXLOGIT_MPI
 status=0
-one=$(tests/comm/between) || { echo "$one"; exit 1; }
+said=$(mktemp) || exit 99
+trap 'rm -f "$said"' EXIT
+one=$(tests/comm/between 2>"$said") || { echo "$one"; cat "$said"; exit 1; }
 for n in 2 3 4 8; do
-  many=$(ranks $n tests/comm/between) || { echo "$n ranks: $many"; status=1; }
+  many=$(ranks $n tests/comm/between 2>"$said") || { echo "$n ranks: $many"; status=1; }
+  [ "$(grep -c 'heard of all' "$said")" = 1 ] && [ "$(grep -c "rank [1-9] on $(hostname): .*heard of rank" "$said")" = $((n - 1)) ] ||
+    { echo "$n ranks: not all is told, or twice: $(cat "$said")"; status=1; }
   case $n in 3) continue ;; esac # its leaves are fewer
   [ "$many" = "$one" ] || { echo "$n ranks: $many, and one: $one"; status=1; }
 done
 ranks 2 tests/comm/between isolated >/dev/null || { echo "isolated: failed"; status=1; }
+ranks 4 tests/comm/between lost 2>"$said"
+[ "$(grep -c "rank 3 of 4 on $(hostname) has not answered for 1 s" "$said")" = 1 ] || { echo "lost: $(cat "$said")"; status=1; }
 exit $status

@@ -1,5 +1,7 @@
 /* check_record.c - maxlogit/record.h and read.h: what is recorded is read again, also after kill -9 and full disks */
 #include <check.h>
+#include <hdf5.h>
+#include <hdf5_hl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -368,6 +370,32 @@ START_TEST(what_cannot_be_is_said)
 }
 END_TEST
 
+/* For programs that know HDF5 alone: each axis has a scale that counts from 0, as long as the axis is. */
+START_TEST(own_axes_have_scales)
+{
+  struct maxlogit_recorder *r;
+  const char *path = at("axes.h5");
+  struct maxlogit_series x = {.name = "x", .axes = 2, .axis_name = {"layer", "part"}, .size = {2, 3}};
+  double v[6] = {0};
+  int number, scale[3] = {-1, -1, -1};
+  OK(open_as(&r, path, MAXLOGIT_NEW));
+  OK(maxlogit_record_series(r, &x, &number, &e));
+  OK(maxlogit_record_put(r, number, v, 6, &e));
+  OK(maxlogit_record_row(r, 0, &e));
+  OK(maxlogit_record_close(r, "finished", &e));
+  hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+  for (int axis = 0; axis < 2; axis++) {
+    const char *place = axis ? "/series/part" : "/series/layer";
+    hsize_t length = 0;
+    ck_assert(H5LTget_dataset_info(file, place, &length, NULL, NULL) >= 0);
+    ck_assert_int_eq(length, x.size[axis]);
+    ck_assert(H5LTread_dataset_int(file, place, scale) >= 0);
+    for (int i = 0; i < x.size[axis]; i++) ck_assert_int_eq(scale[i], i);
+  }
+  H5Fclose(file);
+}
+END_TEST
+
 /* Nothing is on disk before the end, nor ever of what is given up. */
 START_TEST(a_whole_recording_is_there_at_once)
 {
@@ -449,6 +477,7 @@ int main(void)
   tcase_add_test(t, an_overtaken_journal_is_no_harm);
   tcase_add_test(t, a_full_disk_loses_nothing);
   tcase_add_test(t, what_cannot_be_is_said);
+  tcase_add_test(t, own_axes_have_scales);
   tcase_add_test(t, a_whole_recording_is_there_at_once);
   tcase_add_test(t, threads_have_their_own);
   suite_add_tcase(suite, t);

@@ -305,6 +305,30 @@ START_TEST(quack_groups)
 }
 END_TEST
 
+/* Of mla, Alg. 2: content goes through both latents, rotary queries and the key that they share through that of queries
+   alone. */
+START_TEST(quack_latents)
+{
+  struct fixture *f = fixture_open_on(
+    kinds[_i], STACK "attention=mla head_dim=4 q_rank=10 kv_rank=8 rope_dim=4 value_dim=6", "quack", NULL);
+  begin(f);
+  static const struct {
+    const char *name;
+    double factor;
+  } latent[] = {{"attn.w_dq", 4}, {"attn.w_dkv", 2}};
+  for (int i = 0; i < 2; i++) {
+    struct tensor *w = &model_param(&f->model, 1, latent[i].name)->value;
+    fixture_scale(f, w, 0, w->rows * w->cols, latent[i].factor);
+  }
+  before_update(f);
+  ck_assert_double_eq_tol(rate(f, "attn.w_qc", 1), 0.125, 8 * REAL_EPS);
+  ck_assert_double_eq_tol(rate(f, "attn.w_kc", 1), 0.125, 8 * REAL_EPS);
+  ck_assert_double_eq_tol(rate(f, "attn.w_qr", 1), 0.25, 8 * REAL_EPS);
+  ck_assert_double_eq_tol(rate(f, "attn.w_kr", 0), 0.25, 8 * REAL_EPS);
+  fixture_close(f);
+}
+END_TEST
+
 /* What is multiplied by nothing has no size to be measured by: the rate is tau. */
 START_TEST(quack_of_zero)
 {
@@ -1016,6 +1040,7 @@ int main(void)
   tcase_add_test(tests, decay_remembers);
   tcase_add_loop_test(tests, quack_rates, 0, KINDS);
   tcase_add_loop_test(tests, quack_groups, 0, KINDS);
+  tcase_add_loop_test(tests, quack_latents, 0, KINDS);
   tcase_add_loop_test(tests, quack_of_zero, 0, KINDS);
   tcase_add_test(tests, quack_resumes);
   tcase_add_loop_test(tests, step_on_a_sphere, 0, KINDS);

@@ -1166,6 +1166,21 @@ START_TEST(spliced)
 }
 END_TEST
 
+/* Of a gradient of zeros nothing is made, nor NaN, whatever the RMS that is asked for. */
+START_TEST(spliced_of_nothing)
+{
+  struct bench b;
+  open_bench_on(kinds[_i], &b, "spliced", "spliced.vectors=muon spliced.spectrum=adam spliced.rms=0.2", 1);
+  draw(&b, &b.model.params.grads, 0, 0);
+  directions(&b, 0);
+  const struct tensor *d = direction_of(param(&b, spliced_names[0]));
+  real *x = copy_of(&b, d);
+  for (long j = 0; j < d->rows * d->cols; j++) ck_assert(x[j] == 0);
+  memory_free(x);
+  close_bench(&b);
+}
+END_TEST
+
 /* Random orientation: the spectrum and the RMS stay, the vectors are new at every step and the same in a rerun. */
 static double cosine(const real *a, const real *b, long n)
 {
@@ -1570,6 +1585,7 @@ int main(void)
   tcase_add_loop_test(tests, spliced_to_a_power, 0, KINDS);
   tcase_add_loop_test(tests, spliced_at_random, 0, KINDS);
   tcase_add_loop_test(tests, spliced_of_low_rank, 0, KINDS);
+  tcase_add_loop_test(tests, spliced_of_nothing, 0, KINDS);
   tcase_add_loop_test(tests, spliced_by_chance, 0, KINDS);
   tcase_add_loop_test(tests, matched, 0, KINDS);
   tcase_add_test(tests, overrides);
