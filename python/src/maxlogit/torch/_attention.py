@@ -17,6 +17,9 @@ from torch import Tensor, nn
 from maxlogit.torch._layout import part_of_heads
 from maxlogit.torch._logits import ALL, Mask, max_logits
 
+if tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 5):
+    raise ImportError(f"maxlogit.torch wants PyTorch 2.5 or later, this is {torch.__version__}")
+
 _NONE = -1
 _stack: list[int] = []  # keys of the modules that are running; _NONE: told already
 _places: list[Optional[tuple[weakref.ref[Attention], str]]] = []  # by key
