@@ -23,7 +23,7 @@ struct sum {
   const struct comm *comm;
   real *y, *work, *to;
   long n, adds;
-  int channel, lo, hi, distance, back;
+  int channel, lo, hi, distance, back, awaited;
   struct transfer message; /* handle NULL: all are done */
   struct sum *next;
 };
@@ -77,7 +77,7 @@ static void go_on(struct sum *s)
 
 static struct sum sum_begun(const struct comm *c, int channel, real *y, long n, real *work)
 {
-  struct sum s = {c, y, work, y, n, 0, channel, 0, c->ranks, 1, 0, {0}, NULL};
+  struct sum s = {c, y, work, y, n, 0, channel, 0, c->ranks, 1, 0, 0, {0}, NULL};
   go_on(&s);
   return s;
 }
@@ -85,6 +85,7 @@ static struct sum sum_begun(const struct comm *c, int channel, real *y, long n, 
 static void next_message(struct sum *s)
 {
   comm_await(&s->message);
+  s->awaited++;
   go_on(s);
 }
 
@@ -135,15 +136,16 @@ void sums_go_on(struct device *d)
   if (d->leave) d->leave(d);
 }
 
-/* A message of each by turns: they wait together. */
+/* A message of each by turns, of those that are ahead none: who waits for the k-th of a sum has awaited k of each, and
+   whoever owes it has not, so nobody waits in a circle. */
 void sums_end(struct device *d, void *context)
 {
   (void)context;
   if (d->enter) d->enter(d);
-  while (under_way)
+  for (int turn = 0; under_way; turn++)
     for (struct sum **at = &under_way, *s; (s = *at);) {
       if (s->message.handle) {
-        next_message(s);
+        if (s->awaited <= turn) next_message(s);
         at = &s->next;
       } else {
         *at = s->next;

@@ -88,7 +88,7 @@ long meet_shards(const struct trainer *t)
 int meet_sums_early(const struct trainer *t)
 {
   return t->comm->ranks > 1 && t->context == 1 && meet_shards(t) != SHARD_WEIGHTS && !t->device->stream &&
-         t->train->micro_batches == t->comm->ranks;
+         !t->device->enter && t->train->micro_batches == t->comm->ranks;
 }
 
 int meet_check_shards(const struct trainer *t, struct error *e)
