@@ -19,9 +19,11 @@ done
 
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
-LC_ALL=C sed "s/$bits/0123456789abcdef/g" ./maxlogit >"$dir/expects-others" && chmod +x "$dir/expects-others"
-one=$("$dir/expects-others" doctor)
-[ $? = 1 ] && echo "$one" | grep -q '^  bits .*NOT as everywhere: 0123456789abcdef$' || complain "other bits: $one"
+if [ "$(number kernels)" != base ]; then
+  LC_ALL=C sed "s/$bits/0123456789abcdef/g" ./maxlogit >"$dir/expects-others" && chmod +x "$dir/expects-others"
+  one=$("$dir/expects-others" doctor)
+  [ $? = 1 ] && echo "$one" | grep -q '^  bits .*NOT as everywhere: 0123456789abcdef$' || complain "other bits: $one"
+fi
 
 case $(number system) in *aarch64) exit $status ;; esac # has no other kernels
 # base has nothing fused: doctor and a run say it once and do not fail, other kernels have nothing to say
