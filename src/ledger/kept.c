@@ -8,23 +8,30 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-int kept_read(const char *name, json_t **all, char **path, struct error *error)
+int kept_open(struct kept *k, const char *name, struct error *error)
 {
   json_error_t wrong;
   struct buffer b = {0};
   buffer_add(&b, file_is_folder(name) ? "%s/claims.json" : "%s", name);
-  *path = b.text;
-  *all = json_load_file(*path, 0, &wrong);
-  if (json_is_array(*all) && json_is_string(json_object_get(json_array_get(*all, 0), "verdict")))
-    return STATUS_OK;
+  *k = (struct kept){.path = b.text, .all = json_load_file(b.text, 0, &wrong)};
+  kept_name(kept_text(kept_first(k), "settings"), k->name);
+  if (json_is_array(k->all) && json_is_string(json_object_get(kept_first(k), "verdict"))) return STATUS_OK;
   return error_set(error, STATUS_USAGE, "%s is no ledger: claims.json beside a ledger's runs is wanted",
-                   *path);
+                   k->path);
 }
 
-const json_t *kept_claim(const json_t *all, const char *id)
+void kept_close(struct kept *k)
 {
-  for (size_t k = 0; k < json_array_size(all); k++)
-    if (!strcmp(kept_text(json_array_get(all, k), "id"), id)) return json_array_get(all, k);
+  json_decref(k->all);
+  memory_free(k->path);
+}
+
+const json_t *kept_first(const struct kept *k) { return k ? json_array_get(k->all, 0) : NULL; }
+
+const json_t *kept_claim(const struct kept *k, const char *id)
+{
+  for (size_t i = 0; k && i < json_array_size(k->all); i++)
+    if (!strcmp(kept_text(json_array_get(k->all, i), "id"), id)) return json_array_get(k->all, i);
   return NULL;
 }
 

@@ -4,11 +4,17 @@
 #include <jansson.h>
 #include "ledger/ledger.h"
 
-/* The entries of the file, or of that in a folder; for json_decref, and its path for memory_free, whatever comes.
-   STATUS_USAGE: there is none. */
-int kept_read(const char *file_or_folder, json_t **, char **path, struct error *);
-/* The entry of a claim; NULL: it is not there. */
-const json_t *kept_claim(const json_t *all, const char *id);
+struct kept {
+  json_t *all; /* its entries */
+  char *path;
+  char name[64]; /* of what its runs were trained on: see kept_name */
+};
+/* The file, or that in a folder; for kept_close, whatever comes. STATUS_USAGE: there is none. */
+int kept_open(struct kept *, const char *file_or_folder, struct error *);
+void kept_close(struct kept *);
+/* Of NULL, no ledger, there is none: its first entry, which tells what all share; the entry of a claim. */
+const json_t *kept_first(const struct kept *);
+const json_t *kept_claim(const struct kept *, const char *id);
 /* What an entry says: "", NaN or VERDICT_OPEN where it does not. */
 const char *kept_text(const json_t *entry, const char *key);
 double kept_number(const json_t *entry, const char *key);

@@ -20,9 +20,9 @@
 /* One page of one ledger or two, each as its file has it. */
 struct sheet {
   const struct ledger *ledger;
-  json_t *own;             /* its entries, in their order */
-  json_t *other;           /* another ledger's, or NULL */
-  char name[2][64], *path; /* of what each was trained on; the other's file */
+  json_t *own;              /* its entries, in their order */
+  const struct kept *other; /* another ledger, or NULL */
+  char name[2][64];         /* of what each was trained on */
   struct buffer b;
 };
 
@@ -51,7 +51,7 @@ static void add_element(struct buffer *b, const char *tag, const char *text)
 static void name_ledgers(struct sheet *s)
 {
   const char *settings[2] = {kept_text(json_array_get(s->own, 0), "settings"),
-                             kept_text(json_array_get(s->other, 0), "settings")};
+                             kept_text(kept_first(s->other), "settings")};
   for (int k = 0; k < 2; k++) kept_name(settings[k], s->name[k]);
   for (int k = 0, same = s->other && !strcmp(s->name[0], s->name[1]); k < 2 && same; k++)
     if (*settings[k]) snprintf(s->name[k], sizeof s->name[k], "%.63s", settings[k]);
@@ -419,16 +419,16 @@ static void add_provenance(struct sheet *s)
   buffer_add(b, "/ID.h5</code>.</p>\n<p>All of it again: ");
   if (l->entries) add_again(b, "", own_of(s, 0));
   buffer_add(b, ", and this page with <code>--report DIR%s", s->other ? " --beside" : "");
-  if (s->other) add_word(b, s->path);
+  if (s->other) add_word(b, s->other->path);
   buffer_add(b, "</code></p>\n");
-  const json_t *first = json_array_get(s->other, 0);
+  const json_t *first = kept_first(s->other);
   if (first) {
     buffer_add(b, "<p>");
     add_text(b, s->name[1]);
     buffer_add(b, ": ");
     add_text(b, kept_text(first, "made_by"));
     buffer_add(b, "; from <code>");
-    add_text(b, s->path);
+    add_text(b, s->other->path);
     buffer_add(b, "</code>; again: ");
     add_again(b, "", first);
     buffer_add(b, "</p>");
@@ -486,14 +486,13 @@ static void add_preface(struct sheet *s)
   buffer_add(&s->b, ".</p>\n");
 }
 
-int page_write(const struct ledger *l, const char *other, const char *folder, const char *scripts,
+int page_write(const struct ledger *l, const struct kept *beside, const char *folder, const char *scripts,
                struct error *error)
 {
-  struct sheet s = {.ledger = l, .own = tell_json(l)};
+  struct sheet s = {.ledger = l, .own = tell_json(l), .other = beside};
   struct buffer path = {0};
-  int status = other ? kept_read(other, &s.other, &s.path, error) : STATUS_OK;
   name_ledgers(&s);
-  if (!status) status = add_head(&s, error);
+  int status = add_head(&s, error);
   if (!status) add_preface(&s);
   if (!status) add_filter(&s);
   buffer_add(&s.b, "<div>\n");
@@ -505,9 +504,7 @@ int page_write(const struct ledger *l, const char *other, const char *folder, co
   if (!status) status = file_make_folders(path.text, error);
   if (!status) status = file_write(path.text, s.b.text, s.b.length, error);
   memory_free(s.b.text);
-  memory_free(s.path);
   memory_free(path.text);
   json_decref(s.own);
-  json_decref(s.other);
   return status;
 }

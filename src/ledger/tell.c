@@ -205,11 +205,6 @@ json_t *tell_json(const struct ledger *l)
 static const char open_mark[] = "<!-- claims: written by `maxlogit claims --readme` -->\n";
 static const char close_mark[] = "<!-- end of claims -->\n";
 
-struct beside {  /* another ledger, as its file has it */
-  json_t *all;   /* NULL: there is none */
-  char name[64]; /* of what it was trained on */
-};
-
 static void add_runs(struct buffer *b, const struct entry_arm *arm)
 {
   for (int i = 0; i < arm->runs; i++)
@@ -235,19 +230,21 @@ static void add_arms(struct buffer *b, const struct entry *x)
   }
 }
 
-/* What another ledger, trained on `name`, found of the same claim. */
-static void add_other(struct buffer *b, const char *name, const struct entry *x, const json_t *other)
+/* What another ledger found of the same claim. */
+static void add_other(struct buffer *b, const struct kept *beside, const struct entry *x)
 {
+  const json_t *other = kept_claim(beside, x->claim->id);
+  if (!other) return;
   char effect[128];
   struct interval e = kept_interval(other, "effect");
-  buffer_add(b, "- On %s: %s", name, kept_text(other, "verdict"));
+  buffer_add(b, "- On %s: %s", beside->name, kept_text(other, "verdict"));
   if (e.n) buffer_add(b, "; %s over %d", tell_interval(&e, effect), e.n);
   if (strcmp(kept_text(other, "registered"), x->registered) != 0)
     buffer_add(b, "; registered otherwise there (%s)", kept_text(other, "registered"));
   buffer_add(b, ".\n");
 }
 
-static void add_entry(struct buffer *b, const struct entry *x, const struct beside *beside)
+static void add_entry(struct buffer *b, const struct entry *x, const struct kept *beside)
 {
   const struct claim *c = x->claim;
   char text[512], predicted[256], effect[128], number[2][32];
@@ -264,7 +261,7 @@ static void add_entry(struct buffer *b, const struct entry *x, const struct besi
   buffer_add(b, "- Found: %s over %d %s; p after Holm %s, by the false discovery rate %s.\n",
              tell_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs" : "seeds",
              tell_number(x->holm, number[0]), tell_number(x->fdr, number[1]));
-  if (kept_claim(beside->all, c->id)) add_other(b, beside->name, x, kept_claim(beside->all, c->id));
+  add_other(b, beside, x);
   entry_change(x, text);
   if (*text) buffer_add(b, "- Would change by: %s.\n", text);
   if (*x->former.verdict)
@@ -322,7 +319,7 @@ static int put_readme(const char *path, const char *question, const char *block,
   return status;
 }
 
-static void add_level(struct buffer *b, const struct ledger *l, const struct beside *beside)
+static void add_level(struct buffer *b, const struct ledger *l, const struct kept *beside)
 {
   char stamp[256];
   struct buffer settings = {0};
@@ -333,14 +330,13 @@ static void add_level(struct buffer *b, const struct ledger *l, const struct bes
              "%%. Made by %s.\n\n",
              stage_seeds[l->stages - 1], l->stages == STAGES ? "full" : "quick", settings.length ? ", " : "",
              settings.text, LEDGER_RULE, 100 * LEDGER_ERROR, provenance_stamp(stamp, sizeof stamp));
-  if (beside->all)
+  if (beside)
     buffer_add(b, "Beside it, on %s (`%s`): made by %s.\n\n", beside->name,
-               kept_text(json_array_get(beside->all, 0), "settings"),
-               kept_text(json_array_get(beside->all, 0), "made_by"));
+               kept_text(kept_first(beside), "settings"), kept_text(kept_first(beside), "made_by"));
   memory_free(settings.text);
 }
 
-static int tell_readme(const struct ledger *l, const struct beside *beside, const char *folder,
+static int tell_readme(const struct ledger *l, const struct kept *beside, const char *folder,
                        const char *question, struct error *error)
 {
   struct buffer block = {0}, path = {0};
@@ -365,7 +361,7 @@ static void add_cells(struct buffer *b, const json_t *other)
 }
 
 /* FOLDER/README.md: all verdicts in one table. */
-static int tell_overview(const struct ledger *l, const struct beside *beside, const char *folder,
+static int tell_overview(const struct ledger *l, const struct kept *beside, const char *folder,
                          struct error *error)
 {
   struct buffer block = {0}, path = {0};
@@ -375,8 +371,8 @@ static int tell_overview(const struct ledger *l, const struct beside *beside, co
   add_level(&block, l, beside);
   buffer_add(&block, "Holm and FDR: p corrected for all %d comparisons.\n\n", l->family);
   buffer_add(&block, "| claim | | verdict | equal | effect | n | Holm | FDR | registered |");
-  if (beside->all) buffer_add(&block, " on %s | effect | n |", beside->name);
-  buffer_add(&block, "\n|---|---|---|---|---|---|---|---|---|%s\n", beside->all ? "---|---|---|" : "");
+  if (beside) buffer_add(&block, " on %s | effect | n |", beside->name);
+  buffer_add(&block, "\n|---|---|---|---|---|---|---|---|---|%s\n", beside ? "---|---|---|" : "");
   for (int i = 0; i < l->entries; i++) {
     const struct entry *x = &l->entry[i];
     struct interval e = entry_effect(x);
@@ -388,7 +384,7 @@ static int tell_overview(const struct ledger *l, const struct beside *beside, co
                  tell_number(x->holm, number[0]), tell_number(x->fdr, number[1]), x->registered);
     else
       buffer_add(&block, " | | | | | | |");
-    if (beside->all) add_cells(&block, kept_claim(beside->all, x->claim->id));
+    if (beside) add_cells(&block, kept_claim(beside, x->claim->id));
     buffer_add(&block, "\n");
   }
   buffer_add(&block, "\n");
@@ -398,20 +394,15 @@ static int tell_overview(const struct ledger *l, const struct beside *beside, co
   return status;
 }
 
-int tell_readmes(const struct ledger *l, const char *other, const char *folder, struct error *error)
+int tell_readmes(const struct ledger *l, const struct kept *beside, const char *folder, struct error *error)
 {
-  struct beside beside = {0};
-  char *path = NULL;
-  int status = other ? kept_read(other, &beside.all, &path, error) : STATUS_OK, all = 0;
-  if (!status) kept_name(kept_text(json_array_get(beside.all, 0), "settings"), beside.name);
+  int status = STATUS_OK, all = 0;
   for (int i = 0; i < l->entries && !status; i++) {
     int first = 1;
     for (int k = 0; k < i; k++) first &= strcmp(l->entry[k].question, l->entry[i].question) != 0;
-    if (first) status = tell_readme(l, &beside, folder, l->entry[i].question, error);
+    if (first) status = tell_readme(l, beside, folder, l->entry[i].question, error);
   }
   while (claim_rows[all].claim) all++;
-  if (!status && l->entries >= all) status = tell_overview(l, &beside, folder, error);
-  memory_free(path);
-  json_decref(beside.all);
+  if (!status && l->entries >= all) status = tell_overview(l, beside, folder, error);
   return status;
 }

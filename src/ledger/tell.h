@@ -3,7 +3,7 @@
 #define MAXLOGIT_TELL_H
 #include <jansson.h>
 #include "base/text.h"
-#include "ledger/ledger.h"
+#include "ledger/kept.h"
 
 /* A number with four digits and without an exponent where that is short; "-" where it is NaN. */
 const char *tell_number(double, char out[32]);
@@ -14,7 +14,7 @@ void tell_table(const struct ledger *);
 /* An array with all that is known of every claim; for json_print or json_decref. */
 json_t *tell_json(const struct ledger *);
 /* FOLDER/NN-question/README.md for every experiment with a claim here: what stands between two marks in it is replaced,
-   a README that has none gets them at its end, and where there is no README one is made. `other`: another ledger's
-   claims.json, or the folder of its runs, whose verdicts stand beside; or NULL. */
-int tell_readmes(const struct ledger *, const char *other, const char *folder, struct error *);
+   a README that has none gets them at its end, and where there is no README one is made. `beside`: another
+   ledger, whose verdicts stand beside; or NULL. */
+int tell_readmes(const struct ledger *, const struct kept *beside, const char *folder, struct error *);
 #endif

@@ -121,13 +121,13 @@ void params_allocate(struct params *params)
     params->grads = tensor_of(device_get(params->device, bytes), 1, total);
     params->base = REALS(&params->values);
   }
-  struct shards *groups = params->shards ? params->shards : device_early(params->device);
+  struct shards *groups = params->shards ? params->shards : params->device->early;
   for (int i = 0; i < count; i++) {
     const struct param *p = params->list[order[i]], *before = i ? params->list[order[i - 1]] : NULL;
     if (groups && (!i || p->layer != before->layer || p->kind != before->kind)) shards_group(groups, at[i]);
     place(params, params->list[order[i]], at[i]);
   }
-  if (device_early(params->device)) set_early(params, device_early(params->device));
+  if (params->device->early) set_early(params, params->device->early);
   for (int i = 0; i < params->count; i++) {
     struct param *p = params->list[i];
     if (!trains(p)) p->value.data = device_get(params->device, (size_t)size_of(p) * sizeof(real));

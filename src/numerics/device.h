@@ -13,6 +13,7 @@ enum { AHEAD_MOST = 8, BRANCHES = 4 };
 enum rank_axis { RANKS_BATCH, RANKS_CONTEXT, RANK_AXES };
 struct comm;
 struct shards;
+struct sum;
 
 struct device {
   const char *name;      /* "cpu" */
@@ -62,6 +63,8 @@ struct device {
   enum device_math math;
   const struct comm *ranks[RANK_AXES]; /* NULL: one (ranks.h) */
   struct shards *shards;               /* of its parameters; NULL: it has all (shards.h) */
+  struct shards *early;                /* groups of gradients that are summed early; NULL: none (sums.h) */
+  struct sum *sums;                    /* under way, in the order in which they began */
   const void *shared;                  /* see struct ops */
   long waits;                          /* downloads so far */
   long nodes, path; /* launches so far that were kept; of these, as many as wait one for another */

@@ -211,7 +211,7 @@ static int group_at(const struct shards *s, long from, long n)
 {
   int g = 0;
   while (g + 1 < s->groups && s->group[g + 1] <= from) g++;
-  REQUIRE(from + n <= early_end(s, g));
+  REQUIRE(from + n <= shards_end(s, g));
   return g;
 }
 
@@ -226,7 +226,7 @@ static struct whole *groups_of(struct program *p, const struct shards *s)
 static struct tensor *group_new(struct program *p, int g, const char *name)
 {
   const struct shards *s = p->device->shards;
-  return program_temporary(p, 1, early_end(s, g) - s->group[g], name);
+  return program_temporary(p, 1, shards_end(s, g) - s->group[g], name);
 }
 
 static struct tensor *gathered(struct program *p, int g)
@@ -296,13 +296,13 @@ static void send_sums(struct program *p, int unit)
 /* The first unit that reads a group. */
 static void note(struct program *p, const struct tensor *t)
 {
-  const struct shards *s = device_early(p->device);
+  const struct shards *s = p->device->early;
   long from;
   const int row = row_of(s, t, &from);
   if (row < 0) return;
   struct whole *whole = groups_of(p, s);
   for (int g = 0; g < s->groups; g++) {
-    if (early_end(s, g) <= from || s->group[g] >= from + (t->rows - 1) * t->ld + t->cols) continue;
+    if (shards_end(s, g) <= from || s->group[g] >= from + (t->rows - 1) * t->ld + t->cols) continue;
     if (row == SHARD_GRADS && whole[g].sent) BUG("the gradient of %s is being summed", t->name);
     if (row == SHARD_VALUES && whole[g].unit < 0) whole[g].unit = p->unit;
   }
@@ -321,10 +321,10 @@ static void begin_sum(struct program *p, struct shards *s, long from, long end)
 /* Those that are worth messages of their own. */
 static void begin_sums(struct program *p, int unit)
 {
-  struct shards *s = device_early(p->device);
+  struct shards *s = p->device->early;
   for (int g = 0; p->whole && g < s->groups; g++) {
     if (p->whole[g].sent || p->whole[g].unit < unit || !early_is_large(s, g)) continue;
-    begin_sum(p, s, s->group[g], early_end(s, g));
+    begin_sum(p, s, s->group[g], shards_end(s, g));
     p->whole[g].sent = 1;
   }
 }
@@ -332,13 +332,13 @@ static void begin_sums(struct program *p, int unit)
 /* What is left, as one where it lies together. */
 static void begin_last_sums(struct program *p)
 {
-  struct shards *s = device_early(p->device);
+  struct shards *s = p->device->early;
   const struct whole *whole = groups_of(p, s);
   long from = 0;
   for (int g = 0; g < s->groups; g++) {
     if (!whole[g].sent) continue;
     begin_sum(p, s, from, s->group[g]);
-    from = early_end(s, g);
+    from = shards_end(s, g);
   }
   begin_sum(p, s, from, s->total);
 }
@@ -348,14 +348,14 @@ static void begin_last_sums(struct program *p)
 static void end_unit(struct program *p, const void *context)
 {
   const int unit = *(const int *)context;
-  if (device_early(p->device)) begin_sums(p, unit);
+  if (p->device->early) begin_sums(p, unit);
   if (p->device->shards) send_sums(p, unit), forget_gathered(p);
   p->unit = unit - 1;
 }
 
 void program_unit(struct program *p)
 {
-  if (!p->device->shards && !device_early(p->device)) return;
+  if (!p->device->shards && !p->device->early) return;
   if (p->device->shards) forget_gathered(p);
   p->unit++;
   program_on_backward(p, end_unit, &p->unit, sizeof p->unit);
@@ -377,7 +377,7 @@ void program_call(struct program *p, enum op op, const void *args)
   memcpy(&own, args, (size_t)count * 8);
   for (int i = 0; p->device->shards && i < count && field[i].kind < FIELD_SIZE; i++)
     tensor[i] = sharded_argument(p, tensor[i], is_written(field[i].kind));
-  for (int i = 0; device_early(p->device) && i < count && field[i].kind < FIELD_SIZE; i++) note(p, tensor[i]);
+  for (int i = 0; p->device->early && i < count && field[i].kind < FIELD_SIZE; i++) note(p, tensor[i]);
   struct call *call = add_call(p);
   call->op = op;
   memcpy(&call->args, &own, (size_t)count * 8);
@@ -509,7 +509,7 @@ void program_backward(struct program *p, struct tensor *loss)
   program_call(p, OP_fill, &(struct fill_args){.y = grad, .value = 1});
   for (int i = p->reverses; i-- > 0;) p->reverse[i].step(p, p->reverse[i].context);
   if (p->device->shards) send_sums(p, -1);
-  if (device_early(p->device)) begin_last_sums(p);
+  if (p->device->early) begin_last_sums(p);
 }
 
 /* --- questions ------------------------------------------------------------------------------------------- */

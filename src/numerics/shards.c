@@ -51,6 +51,8 @@ void shards_group(struct shards *s, long at)
   s->group[s->groups++] = at;
 }
 
+long shards_end(const struct shards *s, int g) { return g + 1 < s->groups ? s->group[g + 1] : s->total; }
+
 void shards_reserve(struct shards *s, long total)
 {
   s->total = total;

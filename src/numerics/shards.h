@@ -35,6 +35,8 @@ void shards_free(struct device *, struct shards *);
 void shards_add(struct shards *, long from, long n, int owner, long at);
 /* The next group begins here, behind those that were added. */
 void shards_group(struct shards *, long at);
+/* Where group g ends. */
+long shards_end(const struct shards *, int g);
 /* A place for rows of `total` numbers; then, with all pieces there, memory for what this rank has of them. */
 void shards_reserve(struct shards *, long total);
 void shards_hold(struct device *, struct shards *);

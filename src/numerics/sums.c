@@ -112,14 +112,11 @@ void sums_at_once(const struct comm *c, real *y, long n, real *work)
 
 /* --- sums under way ---------------------------------------------------------------------------------------------- */
 
-/* In the order in which they began: the same on all ranks, so as many as there are tell the channel. */
-static struct sum *under_way;
-
 void sums_begin(struct device *d, void *context)
 {
   const struct sum_beginning *x = context;
-  struct sum *s = memory_new(1, sizeof *s), **end = &under_way;
-  int channel = 1;
+  struct sum *s = memory_new(1, sizeof *s), **end = &d->sums;
+  int channel = 1; /* by their order, which all ranks share */
   for (; *end; end = &(*end)->next) channel++;
   if (d->enter) d->enter(d);
   *s = sum_begun(d->ranks[x->axis], channel, REALS(x->y), x->y->rows * x->y->cols, REALS(x->work));
@@ -129,9 +126,9 @@ void sums_begin(struct device *d, void *context)
 
 void sums_go_on(struct device *d)
 {
-  if (!under_way) return;
+  if (!d->sums) return;
   if (d->enter) d->enter(d);
-  for (struct sum *s = under_way; s; s = s->next)
+  for (struct sum *s = d->sums; s; s = s->next)
     while (s->message.handle && comm_is_done(&s->message)) next_message(s);
   if (d->leave) d->leave(d);
 }
@@ -142,8 +139,8 @@ void sums_end(struct device *d, void *context)
 {
   (void)context;
   if (d->enter) d->enter(d);
-  for (int turn = 0; under_way; turn++)
-    for (struct sum **at = &under_way, *s; (s = *at);) {
+  for (int turn = 0; d->sums; turn++)
+    for (struct sum **at = &d->sums, *s; (s = *at);) {
       if (s->message.handle) {
         if (s->awaited <= turn) next_message(s);
         at = &s->next;
@@ -157,22 +154,11 @@ void sums_end(struct device *d, void *context)
 
 /* --- early sums ------------------------------------------------------------------------------------------------ */
 
-/* One run at a time is divided among ranks. */
-static struct {
-  const struct device *device;
-  struct shards *groups;
-} early;
-
-void device_set_early(const struct device *d, struct shards *s)
+void device_set_early(struct device *d, struct shards *s)
 {
   REQUIRE(!d->stream && !d->shards);
-  early.device = d;
-  early.groups = s;
+  d->early = s;
 }
 
-struct shards *device_early(const struct device *d) { return early.device == d ? early.groups : NULL; }
-
-long early_end(const struct shards *s, int g) { return g + 1 < s->groups ? s->group[g + 1] : s->total; }
-
 /* Of fewer bytes latency is most of what their messages take. */
-int early_is_large(const struct shards *s, int g) { return early_end(s, g) - s->group[g] >= 1 << 16; }
+int early_is_large(const struct shards *s, int g) { return shards_end(s, g) - s->group[g] >= 1 << 16; }

@@ -22,9 +22,7 @@ void sums_go_on(struct device *);
    the batch as soon as the reverse pass has completed them (program_unit), to be ended by sums_end. Before parameters
    are allocated, which sets groups, places, and what is held of gradients; where no group is large it lets it be. What
    is held of values is what the passes sum with. NULL: no longer. */
-void device_set_early(const struct device *, struct shards *);
-struct shards *device_early(const struct device *);
-/* Where the group ends; and is it worth messages of its own? */
-long early_end(const struct shards *, int group);
+void device_set_early(struct device *, struct shards *);
+/* Is the group worth messages of its own? */
 int early_is_large(const struct shards *, int group);
 #endif

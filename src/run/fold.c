@@ -92,7 +92,7 @@ static struct program *record_across(const struct fold *f)
   struct program *p = program_new(f->model->device);
   report_record_across(f->model->report, p, f->passes);
   if (f->passes == PASSES_STEP && !f->model->params.shards) { /* those of shards have been */
-    if (device_early(f->model->device))
+    if (f->model->device->early)
       program_host(p, sums_end, &(char){0}, 1);
     else
       op_all_sum(p, &f->model->params.grads, RANKS_BATCH);

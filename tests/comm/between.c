@@ -193,7 +193,7 @@ static void check_circle(struct device *d)
     struct sum_beginning x = {y[i], work[i], RANKS_BATCH};
     sums_begin(d, &x);
   }
-  struct sum *s[2] = {under_way, under_way->next};
+  struct sum *s[2] = {d->sums, d->sums->next};
   for (int n = 0; n < 3; n++)
     for (int i = 0; i < 2; i++)
       if (n < had[all->rank][i]) next_message(s[i]);

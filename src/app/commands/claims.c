@@ -120,25 +120,25 @@ static void print_list(const struct ledger *l)
            l->entries, hours);
 }
 
-/* Before anything is run. */
-static int check_beside(const struct options *a, struct error *error)
+/* What is wanted from outside, before anything is run. */
+static int open_beside(const struct options *a, struct kept *k, struct error *error)
 {
-  json_t *all = NULL;
-  char *path = NULL;
   if (!a->beside) return STATUS_OK;
   if (!a->report && !a->readme)
     return error_set(error, STATUS_USAGE, "claims --beside: for --report or --readme, and neither is there");
-  int status = kept_read(a->beside, &all, &path, error);
-  json_decref(all);
-  memory_free(path);
-  return status ? error_prefix(error, "claims --beside") : STATUS_OK;
+  return kept_open(k, a->beside, error) ? error_prefix(error, "claims --beside") : STATUS_OK;
 }
 
-static int settle(struct ledger *l, const struct options *a, struct error *error)
+static int write_pages(const struct ledger *l, const struct options *a, const struct kept *beside,
+                       const char *scripts, struct error *error)
 {
-  char scripts[4096];
-  if (check_beside(a, error)) return error->status;
-  if (a->report && gnuplot_scripts(NULL, scripts, error)) return error->status;
+  if (a->report && page_write(l, beside, a->report, scripts, error)) return error->status;
+  return a->readme ? tell_readmes(l, beside, a->readme, error) : STATUS_OK;
+}
+
+static int settle(struct ledger *l, const struct options *a, const struct kept *beside, const char *scripts,
+                  struct error *error)
+{
   if (farm_tells()) l->look = look;
   l->context = (void *)(uintptr_t)a;
   if (!a->quiet && farm_tells()) l->begin = begin, l->start = start, l->tune = tune;
@@ -157,9 +157,7 @@ static int settle(struct ledger *l, const struct options *a, struct error *error
     tell_table(l);
   if (!farm_tells()) return status;
   if (ledger_keep(l, error)) return error->status;
-  if (a->report && page_write(l, a->beside, a->report, scripts, error)) return error->status;
-  if (a->readme && tell_readmes(l, a->beside, a->readme, error)) return error->status;
-  return status;
+  return write_pages(l, a, beside, scripts, error) ? error->status : status;
 }
 
 static int claims(void *request, struct error *e)
@@ -178,8 +176,14 @@ static int claims(void *request, struct error *e)
       json_print(tell_json(&l));
     else if (!status)
       print_list(&l);
-  } else if (!status)
-    status = settle(&l, r, e);
+  } else if (!status) {
+    char scripts[4096] = "";
+    struct kept beside = {0};
+    status = open_beside(r, &beside, e);
+    if (!status && r->report) status = gnuplot_scripts(NULL, scripts, e);
+    if (!status) status = settle(&l, r, r->beside ? &beside : NULL, scripts, e);
+    kept_close(&beside);
+  }
   ledger_close(&l);
   return status;
 }
