@@ -69,7 +69,7 @@ struct tensor *op_attention_ring(struct program *p, struct tensor *q, struct ten
   const struct attention_score *score = &spec->score;
   const int stages = device_ranks(program_device(p), RANKS_CONTEXT);
   struct ring_stage *all = program_memory(p, (size_t)stages, sizeof *all);
-  struct tensor *o[2], *ml[2], *own[2]; /* of all so far; of a stage */
+  struct tensor *o[2], *ml[2], *own[2] = {0}; /* of all so far; of a stage */
   require_score(score);
   q = op_round(p, q, spec->qk_format);
   k = op_round(p, k, spec->qk_format);
