@@ -48,6 +48,16 @@ static int print_version(void)
   return STATUS_OK;
 }
 
+/* For ranks that wait for each other before a configuration is read. */
+static void set_patience(const struct request *r)
+{
+  static const char key[] = "comm.timeout=";
+  for (int i = 0; i < r->settings; i++) {
+    double seconds = strncmp(r->setting[i], key, strlen(key)) ? 0 : strtod(r->setting[i] + strlen(key), NULL);
+    if (seconds > 0) comm_patience(seconds);
+  }
+}
+
 static int call(const struct command *c, int argc, char **argv)
 {
   struct error e = {0};
@@ -58,7 +68,7 @@ static int call(const struct command *c, int argc, char **argv)
   else if (r && (r->help || r->usage))
     command_explain(c, !r->help);
   else if (r)
-    status = c->run(r, &e);
+    set_patience(r), status = c->run(r, &e);
   if (r) command_free(c, r);
   status = comm_end(status, &e);
   if (*e.text) message("%s", e.text);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "base/memory.h"
 #include "base/text.h"
+#include "comm/guard.h"
 #include "comm/launcher.h"
 #include "comm/transfer.h"
 
@@ -26,10 +27,11 @@ static struct {
   const struct comm_module *module; /* NULL: one rank */
   struct place *place;
   char library[256];
+  unsigned parts; /* a bit for each group that is open; bit 0: all */
   double patience, sent;
   char *said; /* lines, on rank 0 those that it has told, else those that it has not */
   size_t said_bytes;
-} world = {.patience = 600};
+} world = {.patience = 600, .parts = 1};
 
 void comm_patience(double seconds) { world.patience = seconds; }
 const char *comm_library(void) { return *world.library ? world.library : NULL; }
@@ -50,12 +52,62 @@ int comm_neighbours(void)
 
 /* --- all ranks ------------------------------------------------------------------------------------------------ */
 
+static void name_here(char *out, size_t room)
+{
+  *out = 0;
+  gethostname(out, room - 1);
+  out[room - 1] = 0;
+}
+
+/* Nobody can be asked while MPI begins or ends; what is known of a rank that is stuck is what this host's processes
+   show. */
+static void late(void)
+{
+  char host[64];
+  const int stuck = launcher_stuck(), ranks = launcher_ranks();
+  name_here(host, sizeof host);
+  messages_to(NULL);
+  if (stuck >= 0)
+    message("rank %d of %d on %s has not answered for %g s: lost, or stuck (comm.timeout), while ranks begin "
+            "or end",
+            stuck, ranks, host, world.patience);
+  else
+    message("rank %d of %d on %s has waited for %g s (comm.timeout) for others to begin or end: one is "
+            "lost, or stuck",
+            launcher_rank(), ranks, host, world.patience);
+}
+
+/* Around what waits for others within MPI. The first ones tell first, who end all with them. */
+static void limit_begin(void)
+{
+  const int rank = launcher_rank();
+  if (!launcher_is_simulated())
+    guard_begin(world.patience + (rank ? 1 + 0.05 * (rank < 80 ? rank : 80) : 0), late);
+}
+
+static void limit_end(void)
+{
+  if (!launcher_is_simulated()) guard_end();
+}
+
+enum { TO_ABORT = 10 }; /* seconds that MPI has to end all */
+
+/* Libraries end by exit(), whose handlers must not come here again. */
+static void end_all(void)
+{
+  const struct comm_module *m = world.module;
+  world.module = NULL;
+  if (!launcher_is_simulated()) guard_begin(TO_ABORT, NULL);
+  m->abort(STATUS_FAIL);
+  _exit(STATUS_FAIL);
+}
+
 /* A process that ends by itself must not leave the others waiting. */
 static void at_exit(void)
 {
   if (!world.module) return;
   fflush(NULL);
-  world.module->abort(STATUS_FAIL);
+  end_all();
 }
 
 void comm_lacks(char *out, size_t room)
@@ -109,7 +161,7 @@ static struct place place_here(void)
 {
   struct place own = {.cores = 14695981039346656037u};
   cpu_set_t set;
-  gethostname(own.host, sizeof own.host - 1);
+  name_here(own.host, sizeof own.host);
   CPU_ZERO(&set);
   sched_getaffinity(0, sizeof set, &set);
   for (size_t i = 0; i < sizeof set; i++)
@@ -136,7 +188,9 @@ struct comm *comm_world(struct error *e)
   }
   m->library(world.library, sizeof world.library);
   struct comm c = {0};
+  limit_begin();
   c.handle = m->open(&c.rank, &c.ranks, why, sizeof why);
+  limit_end();
   if (!c.handle || c.ranks != ranks) {
     error_set(e, STATUS_USAGE,
               "a launcher has started %d ranks, and they do not find each other%s%s by %s: mpirun of another "
@@ -159,16 +213,36 @@ struct comm *comm_world(struct error *e)
   return &world.comm;
 }
 
+/* What a rank says as it is to be split from others: which part it wants, which numbers of groups it has in use. */
+struct wish {
+  int color;
+  unsigned parts;
+};
+
 struct comm *comm_split(const struct comm *c, int color, int own_call)
 {
   struct comm *part = memory_new(1, sizeof *part);
   *part = (struct comm){.ranks = 1, .is_apart = c->is_apart};
   if (c->ranks == 1) return part;
   if (!own_call) part->called = c->called ? c->called : c;
-  part->handle = world.module->split(c->handle, color, c->rank, own_call, &part->rank, &part->ranks);
-  int *of_all = memory_new((size_t)part->ranks, sizeof *of_all);
-  comm_gather(part, &world.comm.rank, of_all, sizeof *of_all);
-  part->of_all = of_all;
+  struct wish own = {color, world.parts}, *all = memory_new((size_t)c->ranks, sizeof *all);
+  comm_gather(c, &own, all, sizeof own);
+  int *member = memory_new((size_t)c->ranks, sizeof *member), members = 0, number = 0;
+  unsigned used = 0;
+  for (int i = 0; i < c->ranks; i++) {
+    used |= all[i].parts;
+    if (i == c->rank) part->rank = members;
+    if (all[i].color == color) member[members++] = i;
+  }
+  while (number < COMM_PARTS && used >> number & 1) number++;
+  REQUIRE(number < COMM_PARTS);
+  world.parts |= 1u << number;
+  part->number = number;
+  part->ranks = members;
+  part->handle = world.module->split(c->handle, member, members, number, own_call);
+  for (int i = 0; i < members; i++) member[i] = c->of_all[member[i]];
+  part->of_all = member;
+  memory_free(all);
   return part;
 }
 
@@ -176,20 +250,30 @@ void comm_free(struct comm *c)
 {
   if (!c) return;
   if (c->handle && world.module) world.module->drop(c->handle);
+  world.parts &= ~(c->number ? 1u << c->number : 0);
   memory_free(c->of_all);
   memory_free(c);
 }
 
 /* --- messages --------------------------------------------------------------------------------------------------- */
 
+/* Of a rank that has never been heard of, what the launcher tells. */
+static const char *host_of(const struct comm *c, int rank, char *here, size_t room)
+{
+  if (*comm_host(c, rank)) return comm_host(c, rank);
+  if (!launcher_is_here(c->of_all[rank])) return "its host";
+  name_here(here, room);
+  return here;
+}
+
 static void lost(const struct comm *c, enum transfer_end end, int rank)
 {
+  char here[64];
   messages_to(NULL);
   if (end == TRANSFER_TELL) {
     if (rank >= 0)
       message("rank %d of %d on %s has not answered for %g s: lost, or stuck (comm.timeout); %s",
-              c->of_all ? c->of_all[rank] : rank, world.comm.ranks,
-              c->of_all && world.place ? comm_host(c, rank) : "its host", world.patience,
+              c->of_all[rank], world.comm.ranks, host_of(c, rank, here, sizeof here), world.patience,
               c->is_apart ? "others take its work"
                           : "what is done is kept: go on with `maxlogit resume`, or start a sweep again, on "
                             "as many ranks as there are");
@@ -200,8 +284,7 @@ static void lost(const struct comm *c, enum transfer_end end, int rank)
   }
   fflush(NULL);
   while (c->is_apart) pause();
-  world.module->abort(STATUS_FAIL);
-  _exit(STATUS_FAIL);
+  end_all();
 }
 
 struct transfer comm_begin(const struct comm *c, int channel, const struct parcel *out, int outs,
@@ -323,7 +406,10 @@ int comm_end(int status, struct error *e)
   if (!world.module) return status;
   comm_agree(&world.comm, NULL, e);
   comm_tell();
+  fflush(NULL);
+  limit_begin();
   world.module->close();
+  limit_end();
   world.module = NULL;
   return e->status ? e->status : status;
 }

@@ -21,6 +21,7 @@ struct comm {
   int *of_all;               /* [ranks] their numbers among all */
   const struct comm *called; /* the group that is asked where one is silent; NULL: this one */
   int status;                /* on which they have agreed that all ends (comm_agree) */
+  int number;                /* of the group, of those that a rank has open; 0: all */
   int
     is_apart; /* where one of them is lost the others of the group wait to be ended, and the rest of all goes on */
 };
@@ -29,10 +30,12 @@ struct comm {
 struct comm *comm_world(struct error *);
 /* The group of those ranks that say the same color, in their order; all of `comm` call. One rank: a copy. Where one is
    silent all of `comm` are asked, which must outlive it: a rank of one part may wait for a rank that waits in another.
-   own_call: the new group alone, which meets by itself. */
+   own_call: the new group alone, which meets by itself. COMM_PARTS are open at a time, at most, all ranks' one of
+   them. */
+enum { COMM_PARTS = 31 };
 struct comm *comm_split(const struct comm *, int color, int own_call);
 void comm_free(struct comm *);
-/* Seconds within which a rank must answer. */
+/* Seconds within which a rank must answer; said before comm_world, also for MPI to begin. */
 void comm_patience(double seconds);
 /* What the module is ("Open MPI v4.1.4, ..."); NULL: not opened. comm_lacks: why there is none on this machine, or ""
    (it is opened to know, MPI is not). */

@@ -1,11 +1,16 @@
 #include "config.h"
 #include "comm/launcher.h"
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static const char *const module_name = "maxlogit_mpi.so";
+
+/* Open MPI; MPICH and other PMI; srun. */
+static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", NULL};
 
 static int number_of(const char *text) { return (int)strtol(text, NULL, 10); }
 
@@ -21,10 +26,91 @@ int launcher_ranks(void)
 
 int launcher_rank(void)
 {
-  static const char *const named[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", NULL};
+  for (int i = 0; rank_names[i]; i++)
+    if (getenv(rank_names[i])) return number_of(getenv(rank_names[i]));
+  return 0;
+}
+
+int launcher_is_simulated(void) { return getenv("SMPI_GLOBAL_SIZE") != NULL; }
+
+/* --- the others on this host -------------------------------------------------------------------------------------- */
+
+/* Which rank the process was started as; -1: none. */
+static int rank_of(int pid)
+{
+  char path[64], *entry = NULL;
+  size_t room = 0;
+  int rank = -1;
+  snprintf(path, sizeof path, "/proc/%d/environ", pid);
+  FILE *f = fopen(path, "r");
+  while (f && rank < 0 && getdelim(&entry, &room, 0, f) > 0)
+    for (int i = 0; rank_names[i]; i++) {
+      size_t n = strlen(rank_names[i]);
+      if (!strncmp(entry, rank_names[i], n) && entry[n] == '=') rank = number_of(entry + n + 1);
+    }
+  if (f) fclose(f);
+  free(entry);
+  return rank;
+}
+
+/* Its state, a letter of ps; its parent. */
+static char state_of(int pid, int *parent)
+{
+  char path[64], text[512], state = 0;
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  FILE *f = fopen(path, "r");
+  size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+  if (f) fclose(f);
+  text[n] = 0;
+  const char *name_ends = strrchr(text, ')');
+  if (!name_ends || sscanf(name_ends + 1, " %c %d", &state, parent) != 2) *parent = -1;
+  return state;
+}
+
+/* How many ranks the launcher has started here; 0: it does not say. */
+static int number_here(void)
+{
+  static const char *const named[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
   for (int i = 0; named[i]; i++)
     if (getenv(named[i])) return number_of(getenv(named[i]));
   return 0;
+}
+
+/* state[ranks]: of each that the same launcher has started on this host, else 0. */
+static void look_around(char *state, int ranks)
+{
+  DIR *all = opendir("/proc");
+  for (struct dirent *d; all && (d = readdir(all));) {
+    int parent, pid = number_of(d->d_name);
+    if (pid <= 0) continue;
+    char letter = state_of(pid, &parent);
+    int rank = parent == getppid() ? rank_of(pid) : -1;
+    if (rank >= 0 && rank < ranks) state[rank] = letter;
+  }
+  if (all) closedir(all);
+}
+
+int launcher_is_here(int rank)
+{
+  const int ranks = launcher_ranks();
+  char *state = calloc((size_t)ranks, 1);
+  if (state) look_around(state, ranks);
+  int is_here = number_here() == ranks || (state && state[rank]);
+  free(state);
+  return is_here;
+}
+
+int launcher_stuck(void)
+{
+  const int ranks = launcher_ranks();
+  char *state = calloc((size_t)ranks, 1);
+  if (state) look_around(state, ranks);
+  const int all_here = number_here() == ranks && rank_of(getppid()) < 0; /* else a wrapper's child */
+  int stuck = -1;
+  for (int i = 0; state && i < ranks && stuck < 0; i++)
+    if (state[i] ? strchr("TtZX", state[i]) != NULL : all_here) stuck = i;
+  free(state);
+  return stuck;
 }
 
 /* Beside the program, as in the folder where it was built; else where it was installed. */

@@ -7,6 +7,12 @@
 int launcher_ranks(void);
 /* Which of them this is. */
 int launcher_rank(void);
+/* By SimGrid: all in one process, and time is not the clock's. */
+int launcher_is_simulated(void);
+/* Was the rank started on this host? As far as the launcher and this host's processes tell. */
+int launcher_is_here(int rank);
+/* The first rank of this host that is stopped, or has ended; -1: none is known to be. */
+int launcher_stuck(void);
 /* The module; NULL, and why: STATUS_USAGE. It stays open. */
 const struct comm_module *launcher_module(struct error *);
 #endif

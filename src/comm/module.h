@@ -4,7 +4,7 @@
 #define MAXLOGIT_COMM_MODULE_H
 #include "comm/comm.h"
 
-enum { COMM_MODULE_VERSION = 4 };
+enum { COMM_MODULE_VERSION = 5 };
 
 /* How a transfer ended: done; or some rank of the group has not answered: told by this rank, or by another. */
 enum transfer_end { TRANSFER_DONE, TRANSFER_TELL, TRANSFER_LOST };
@@ -13,10 +13,12 @@ struct comm_module {
   int version;
   /* Version of the library. Before all else, too. */
   void (*library)(char *out, size_t room);
-  /* Begin; the world's handle. NULL, and why, where that fails. */
+  /* Begin; the world's handle. NULL, and why, where that fails. It and close may wait for the others without a limit;
+     nothing else waits but await. */
   void *(*open)(int *rank, int *ranks, char *why, size_t room);
-  void *(*split)(void *handle, int color, int rank, int own_call, int *new_rank,
-                 int *new_ranks); /* see comm_split */
+  /* A group of members of another, this rank among them, by the number that all of them give it (comm_split): nobody
+     is asked. */
+  void *(*split)(void *handle, const int *member, int members, int number, int own_call);
   void (*drop)(void *handle);
   /* See comm_begin (transfer.h); a transfer is freed by await. *lost: the rank of those asked that is silent, or -1
      where none is. */

@@ -1,5 +1,5 @@
 /* mpi.c - the module maxlogit_mpi.so: ranks by MPI (Open MPI, MPICH; MPI 3.1)
-   Nothing here blocks without a limit: all waiting is by tests. */
+   Nothing here blocks without a limit, all waiting is by tests; but MPI's beginning and end, which comm.c limits. */
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
@@ -8,12 +8,16 @@
 #include <time.h>
 #include "comm/module.h"
 
-/* A group, and who hears its calls: who is there (CALL), all are to stop (STOP). */
+/* A group: some of those of one communicator, told apart by tags, since making a communicator waits for all of its
+   ranks without a limit. Of its tags some are channels, others calls: who is there (CALL), all are to stop (STOP).
+   MPI promises tags to 32767. */
 struct group {
-  MPI_Comm comm, calls;
-  int has_calls; /* calls are a copy of its own */
+  MPI_Comm comm;
+  int *member; /* [ranks] in the communicator */
+  int rank, ranks, tag;
+  const struct group *called;
 };
-enum { CALL, STOP };
+enum { TAGS = 1024, CALL = 1022, STOP = 1023 };
 
 static double now(void)
 {
@@ -39,47 +43,50 @@ static void library(char *out, size_t room)
   snprintf(out, room, "%s", text);
 }
 
-/* calls: those of another group; MPI_COMM_NULL: its own. */
-static struct group *group_of(MPI_Comm comm, MPI_Comm calls)
+static struct group *group_of(MPI_Comm comm, int ranks, int number)
 {
   struct group *own = malloc(sizeof *own);
-  if (!own) MPI_Abort(MPI_COMM_WORLD, 1);
-  *own = (struct group){comm, calls, calls == MPI_COMM_NULL};
-  if (own->has_calls) MPI_Comm_dup(comm, &own->calls);
+  int *member = malloc((size_t)ranks * sizeof *member);
+  if (!own || !member) MPI_Abort(MPI_COMM_WORLD, 1);
+  *own = (struct group){.comm = comm, .member = member, .ranks = ranks, .tag = number * TAGS, .called = own};
   return own;
 }
 
 static void *open_world(int *rank, int *ranks, char *why, size_t room)
 {
   int given, there;
+  MPI_Comm comm = MPI_COMM_WORLD;
   MPI_Initialized(&there);
   if (!there && MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given)) {
     snprintf(why, room, "MPI_Init failed");
     return NULL;
   }
-  MPI_Comm own;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* copies have it, too */
-  MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  MPI_Comm_rank(own, rank);
-  MPI_Comm_size(own, ranks);
-  return group_of(own, MPI_COMM_NULL);
+  if (there) MPI_Comm_dup(MPI_COMM_WORLD, &comm);             /* its tags are others' */
+  MPI_Comm_rank(comm, rank);
+  MPI_Comm_size(comm, ranks);
+  struct group *all = group_of(comm, *ranks, 0);
+  all->rank = *rank;
+  for (int i = 0; i < *ranks; i++) all->member[i] = i;
+  return all;
 }
 
-static void *split(void *handle, int color, int rank, int own_call, int *new_rank, int *new_ranks)
+static void *split(void *handle, const int *member, int members, int number, int own_call)
 {
   const struct group *all = handle;
-  MPI_Comm part;
-  MPI_Comm_split(all->comm, color, rank, &part);
-  MPI_Comm_rank(part, new_rank);
-  MPI_Comm_size(part, new_ranks);
-  return group_of(part, own_call ? MPI_COMM_NULL : all->calls);
+  struct group *part = group_of(all->comm, members, number);
+  for (int i = 0; i < members; i++) {
+    part->member[i] = all->member[member[i]];
+    if (member[i] == all->rank) part->rank = i;
+  }
+  if (!own_call) part->called = all->called;
+  return part;
 }
 
 static void drop(void *handle)
 {
   struct group *own = handle;
-  if (own->has_calls) MPI_Comm_free(&own->calls);
-  MPI_Comm_free(&own->comm);
+  free(own->member);
   free(own);
 }
 
@@ -87,54 +94,53 @@ static void drop(void *handle)
 
 /* Whoever has waited too long calls all, and all that wait call back: each then knows the same. Ranks that compute are
    silent, too: the limit must be longer than a step. */
-static int is_called(MPI_Comm calls)
+static int is_there(const struct group *g, int what, MPI_Status *from)
 {
   int there = 0;
-  MPI_Iprobe(MPI_ANY_SOURCE, CALL, calls, &there, MPI_STATUS_IGNORE);
-  return there;
+  return !MPI_Iprobe(MPI_ANY_SOURCE, g->tag + what, g->comm, &there, from) && there;
 }
 
 /* A word to all others, who take it when they look. */
-static void call(MPI_Comm calls, int what)
+static void call(const struct group *g, int what)
 {
   static const int word;
-  int rank, ranks;
-  MPI_Comm_rank(calls, &rank);
-  MPI_Comm_size(calls, &ranks);
-  for (int i = 0; i < ranks; i++) {
+  for (int i = 0; i < g->ranks; i++) {
     MPI_Request request;
-    if (i != rank && !MPI_Isend(&word, 1, MPI_INT, i, what, calls, &request)) MPI_Request_free(&request);
+    if (i != g->rank && !MPI_Isend(&word, 1, MPI_INT, g->member[i], g->tag + what, g->comm, &request))
+      MPI_Request_free(&request);
   }
 }
 
-static void stop(void *handle) { call(((struct group *)handle)->calls, STOP); }
+/* Takes one that is there; who has sent it. */
+static int take(const struct group *g, int what, const MPI_Status *from)
+{
+  int word;
+  MPI_Recv(&word, 1, MPI_INT, from->MPI_SOURCE, g->tag + what, g->comm, MPI_STATUS_IGNORE);
+  return from->MPI_SOURCE;
+}
+
+static void stop(void *handle) { call(((struct group *)handle)->called, STOP); }
 
 static int is_stopped(void *handle)
 {
-  MPI_Comm calls = ((struct group *)handle)->calls;
-  int there = 0, any = 0, word;
+  const struct group *g = ((struct group *)handle)->called;
   MPI_Status from;
-  while (!MPI_Iprobe(MPI_ANY_SOURCE, STOP, calls, &there, &from) && there) {
-    MPI_Recv(&word, 1, MPI_INT, from.MPI_SOURCE, STOP, calls, MPI_STATUS_IGNORE);
-    any = 1;
-  }
+  int any = 0;
+  for (; is_there(g, STOP, &from); any = 1) take(g, STOP, &from);
   return any;
 }
 
-static enum transfer_end roll_call(MPI_Comm calls, double seconds, int *lost)
+static enum transfer_end roll_call(const struct group *g, double seconds, int *lost)
 {
-  int rank, ranks, word, there;
-  MPI_Comm_rank(calls, &rank);
-  MPI_Comm_size(calls, &ranks);
+  const int rank = g->rank, ranks = g->ranks;
   char *answered = calloc((size_t)ranks, 1);
-  call(calls, CALL);
+  call(g, CALL);
   answered[rank] = 1;
   for (double end = now() + seconds; now() < end; doze(1e-3)) {
     MPI_Status from;
-    there = 0;
-    while (!MPI_Iprobe(MPI_ANY_SOURCE, CALL, calls, &there, &from) && there) {
-      MPI_Recv(&word, 1, MPI_INT, from.MPI_SOURCE, CALL, calls, MPI_STATUS_IGNORE);
-      answered[from.MPI_SOURCE] = 1;
+    while (is_there(g, CALL, &from)) {
+      const int who = take(g, CALL, &from);
+      for (int i = 0; i < ranks; i++) answered[i] |= g->member[i] == who;
     }
   }
   int first = -1;
@@ -160,7 +166,7 @@ static int pieces_of(const struct parcel *p, int count)
   return n;
 }
 
-static int start(const struct parcel *p, int count, int sends, MPI_Comm comm, int channel,
+static int start(const struct parcel *p, int count, int sends, const struct group *g, int channel,
                  MPI_Request *request)
 {
   int n = 0;
@@ -169,9 +175,9 @@ static int start(const struct parcel *p, int count, int sends, MPI_Comm comm, in
       int size = (int)(p[i].bytes - at < PIECE ? p[i].bytes - at : PIECE);
       char *data = (char *)p[i].data + at;
       if (sends)
-        MPI_Isend(data, size, MPI_BYTE, p[i].rank, channel, comm, &request[n]);
+        MPI_Isend(data, size, MPI_BYTE, g->member[p[i].rank], g->tag + channel, g->comm, &request[n]);
       else
-        MPI_Irecv(data, size, MPI_BYTE, p[i].rank, channel, comm, &request[n]);
+        MPI_Irecv(data, size, MPI_BYTE, g->member[p[i].rank], g->tag + channel, g->comm, &request[n]);
     }
   return n;
 }
@@ -189,7 +195,8 @@ static int test_all(MPI_Request *request, int n, int *failed)
 }
 
 /* At first awake: what is awaited comes soon. Others may want the core. */
-static enum transfer_end wait_for(MPI_Comm calls, MPI_Request *request, int n, double seconds, int *lost)
+static enum transfer_end wait_for(const struct group *called, MPI_Request *request, int n, double seconds,
+                                  int *lost)
 {
   double began = now(), looked = began;
   for (;;) {
@@ -197,9 +204,9 @@ static enum transfer_end wait_for(MPI_Comm calls, MPI_Request *request, int n, d
     if (test_all(request, n, &failed) && !failed) return TRANSFER_DONE;
     double t = now(), waited = t - began;
     int calling = failed || waited > 0.8 * seconds;
-    if (!calling && t - looked > 0.02) calling = is_called(calls), looked = t;
+    if (!calling && t - looked > 0.02) calling = is_there(called, CALL, MPI_STATUS_IGNORE), looked = t;
     if (calling) {
-      enum transfer_end end = roll_call(calls, 0.2 * seconds, lost);
+      enum transfer_end end = roll_call(called, 0.2 * seconds, lost);
       if (failed || *lost >= 0) return end;
       began = now(); /* all are there: somebody was slow */
     }
@@ -225,8 +232,8 @@ static void *begin(void *handle, int channel, const struct parcel *out, int outs
   if (!t) MPI_Abort(MPI_COMM_WORLD, 1);
   t->own = own;
   t->count = n;
-  int begun = start(in, ins, 0, own->comm, channel, t->request);
-  start(out, outs, 1, own->comm, channel, t->request + begun);
+  int begun = start(in, ins, 0, own, channel, t->request);
+  start(out, outs, 1, own, channel, t->request + begun);
   return t;
 }
 
@@ -241,7 +248,7 @@ static int is_done(void *transfer)
 static enum transfer_end await(void *transfer, double seconds, int *lost)
 {
   struct requests *t = transfer;
-  enum transfer_end end = wait_for(t->own->calls, t->request, t->count, seconds, lost);
+  enum transfer_end end = wait_for(t->own->called, t->request, t->count, seconds, lost);
   free(t);
   return end;
 }

@@ -1,13 +1,16 @@
 /* between.c - what ranks send each other, as one of them: sums, maxima, rings and shared rows of every size against
    what they are defined as, then a hash of the sums of 16 leaves, the same however many ranks there are (between.sh
    compares) */
+#include <dlfcn.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/memory.h"
 #include "base/random.h"
+#include "comm/launcher.h"
 #include "numerics/ranks.h"
 #include "numerics/sums.c" /* its rounds are set by hand in check_circle */
 
@@ -222,6 +225,26 @@ static void check_split(int own_call)
   comm_free(part);
 }
 
+/* Messages of a part and of all between the same two, begun in another order by each. */
+static void check_apart(void)
+{
+  struct comm *part = comm_split(all, all->rank / 2, 0);
+  const int partner = all->rank ^ 1, first = all->rank % 2;
+  int send[2], have[2];
+  struct transfer t[2];
+  for (int k = 0; part->ranks == 2 && k < 2; k++) {
+    const int i = k ^ first;
+    send[i] = 10 * all->rank + i;
+    t[i] = comm_begin(i ? part : all, 0, &(struct parcel){i ? !part->rank : partner, &send[i], sizeof *send},
+                      1, &(struct parcel){i ? !part->rank : partner, &have[i], sizeof *have}, 1);
+  }
+  for (int i = 0; part->ranks == 2 && i < 2; i++) {
+    comm_await(&t[i]);
+    must(have[i] == 10 * partner + i, "the message of a group", i);
+  }
+  comm_free(part);
+}
+
 /* The last one alone has an error, or all have the same: rank 0 tells whose, others nothing. */
 static void check_agree(int alone)
 {
@@ -248,8 +271,58 @@ static void lose_one(void)
   comm_pass(part, 1, &one, &other, sizeof one);
 }
 
+/* The module with a rank 1 that leaves, stopped or gone: before MPI begins, before the first message, before MPI
+   ends. */
+static const struct comm_module *module;
+static const char *leaves_at, *leaves_by;
+static void may_leave(const char *at)
+{
+  if (strcmp(at, leaves_at) || launcher_rank() != 1) return;
+  if (!strcmp(leaves_by, "gone")) _exit(0);
+  raise(SIGSTOP);
+}
+
+static void *open_or_leave(int *rank, int *ranks, char *why, size_t room)
+{
+  may_leave("begin");
+  void *handle = module->open(rank, ranks, why, room);
+  may_leave("first");
+  return handle;
+}
+
+static void leave_or_close(void)
+{
+  may_leave("end");
+  module->close();
+}
+
+/* Where MAXLOGIT_MPI is not set the launcher takes this. */
+const struct comm_module *maxlogit_mpi(void);
+const struct comm_module *maxlogit_mpi(void)
+{
+  static struct comm_module own;
+  void *library = dlopen("./maxlogit_mpi.so", RTLD_NOW | RTLD_GLOBAL);
+  comm_module_entry *entry = NULL;
+  if (library) *(void **)&entry = dlsym(library, COMM_MODULE_ENTRY);
+  if (!entry) exit(1);
+  own = *(module = entry());
+  own.open = open_or_leave, own.close = leave_or_close;
+  return &own;
+}
+
+static int leave(const char *at, const char *by)
+{
+  struct error e = {0};
+  leaves_at = at, leaves_by = by;
+  comm_patience(2);
+  all = comm_world(&e);
+  if (all && all->rank == 1 && !strcmp(at, "between")) exit(0); /* as a program that forgets comm_end */
+  return comm_end(0, &e);
+}
+
 int main(int argc, char **argv)
 {
+  if (argc > 2) return leave(argv[1], argv[2]);
   struct error e = {0};
   struct device *d;
   uint64_t hash = 1469598103934665603u;
@@ -269,6 +342,7 @@ int main(int argc, char **argv)
   }
   check_circle(d);
   for (int own_call = 0; own_call < 2; own_call++) check_split(own_call);
+  check_apart();
   for (int alone = 0; alone < 2; alone++) check_agree(alone);
   message("heard of all");
   if (all->rank) message("heard of rank %d", all->rank);

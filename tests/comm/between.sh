@@ -1,6 +1,6 @@
 #!/bin/sh
 # What ranks send each other, on 1, 2, 3, 4 and 8 of them: every rank checks what it gets, sums have one hash, and what
-# several have to say is told once, with whose it is.
+# several have to say is told once, with whose it is; a rank that leaves while MPI begins or ends.
 cd "${top_builddir:-.}" || exit 99
 . "${top_srcdir:-.}/tests/comm/mpirun.sh"
 MAXLOGIT_MPI=$PWD/maxlogit_mpi.so
@@ -19,4 +19,19 @@ done
 ranks 2 tests/comm/between isolated >/dev/null || { echo "isolated: failed"; status=1; }
 ranks 4 tests/comm/between lost 2>"$said"
 [ "$(grep -c "rank 3 of 4 on $(hostname) has not answered for 1 s" "$said")" = 1 ] || { echo "lost: $(cat "$said")"; status=1; }
+
+# a rank that leaves where MPI itself waits: it is named, and all ends, in time
+unset MAXLOGIT_MPI
+leaves() { # AT HOW
+  # shellcheck disable=SC2086 # a list of words
+  timeout 60 mpirun $oversubscribe -n 2 tests/comm/between "$1" "$2" >"$said" 2>&1
+  left=$?
+}
+for at in 'begin stopped' 'begin gone' 'first stopped' 'end stopped'; do
+  leaves "${at% *}" "${at#* }"
+  [ $left = 1 ] && [ "$(grep -c "rank 1 of 2 on $(hostname) has not answered for 2 s" "$said")" = 1 ] ||
+    { echo "$at: exit $left, $(cat "$said")"; status=1; }
+done
+leaves between exits
+[ $left != 0 ] && [ $left != 124 ] && ! grep -q 'has not answered' "$said" || { echo "exits: exit $left, $(cat "$said")"; status=1; }
 exit $status

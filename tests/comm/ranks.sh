@@ -42,6 +42,27 @@ large="model.width=96 model.layers=3 train.batch=4 train.micro_batches=4 train.s
 try early 4 preset=muonclip qk_clip.tau=0.3 $large train.grad_clip=0.5
 try tied 2 preset=adamclip qk_clip.tau=0.3 $large train.batch=2 train.micro_batches=2 model.tied=1 model.mtp=1
 try lost 4 preset=adam $large train.lr=1e30 train.warmup=0
+# and on 8 ranks, more than cores; begun there, gone on with by one, ended there
+eight="preset=muonclip qk_clip.tau=0.3 $large train.batch=8 train.micro_batches=8"
+try eight "2 4 8" $eight
+on 8 $eight train.steps=2 record.path="$dir/eighths.h5"
+"$program" resume -q "$dir/eighths.h5" train.steps=4 2>"$dir/log" || fail "resumed alone: $(cat "$dir/log")"
+ranks 8 "$program" resume -q "$dir/eighths.h5" train.steps=6 >"$dir/log" 2>&1 || fail "resumed by 8: $(cat "$dir/log")"
+same eight.h5 eighths.h5
+if [ -n "$MAXLOGIT_TEST_LONG" ]; then # whole runs, of all ways of an update; each on every number of ranks in turn
+  for way in "preset=muonclip qk_clip.tau=0.3 train.grad_clip=0.5" "preset=adamclip qk_clip.tau=0.3 comm.shard=states" \
+    "preset=muonclip qk_clip.tau=0.3 model.attention=gqa model.kv_heads=1 comm.shard=states"; do
+    long="$way $large train.batch=8 train.micro_batches=8 train.steps=60 checkpoint.every=20"
+    rm -f "$dir"/long*.h5 "$dir/turns.h5"
+    try long "2 4 8" $long
+    on 8 $long train.steps=12 record.path="$dir/turns.h5"
+    for turn in 4:24 2:36 1:48 8:60; do
+      ranks ${turn%:*} "$program" resume -q "$dir/turns.h5" train.steps=${turn#*:} >"$dir/log" 2>&1 ||
+        fail "$way: resumed by ${turn%:*}: $(cat "$dir/log")"
+    done
+    same long.h5 turns.h5
+  done
+fi
 
 # what is planted to diverge does so in the same step
 try nan 2 preset=adam train.lr=1e30 train.warmup=0
