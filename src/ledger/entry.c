@@ -145,24 +145,38 @@ static void change_by_rate(const struct entry *x, struct buffer *b)
     buffer_add(b, "; rates: best %s and %s, and it stands beside them", r->best[0], r->best[1]);
 }
 
-/* Is it the other answer, not only an open one? */
-static int flips(enum verdict a, enum verdict b)
+static int is_answer(enum verdict v)
 {
-  int a_denies = a == VERDICT_REFUTED, b_denies = b == VERDICT_REFUTED;
-  return a != b && a <= VERDICT_DIFFERS && b <= VERDICT_DIFFERS &&
-         (a_denies || b_denies || a == VERDICT_HOLDS || b == VERDICT_HOLDS);
+  return v <= VERDICT_DIFFERS || v == VERDICT_TRUE || v == VERDICT_BROKEN;
+}
+
+/* Is it the other answer, not only an open one or a size that is open: an effect is denied, or has the other sign? */
+static int flips(const struct claim *c, const struct finding *a, const struct finding *b)
+{
+  double none = c->contrast == CONTRAST_RATIO;
+  int denied = (a->verdict == VERDICT_HOLDS && b->verdict == VERDICT_REFUTED) ||
+               (a->verdict == VERDICT_REFUTED && b->verdict == VERDICT_HOLDS) ||
+               a->verdict == VERDICT_BROKEN || b->verdict == VERDICT_BROKEN;
+  return denied || (a->effect.lo > none && b->effect.hi < none) ||
+         (a->effect.hi < none && b->effect.lo > none);
+}
+
+const char *claim_standing(const struct claim *c, const struct finding *a, const struct finding *b)
+{
+  if (!is_answer(a->verdict) || !is_answer(b->verdict)) return "open";
+  return a->verdict == b->verdict ? "stands" : flips(c, a, b) ? "flips" : "open";
 }
 
 static void change_by_replica(const struct entry *x, struct buffer *b)
 {
+  const struct finding own = {x->judgement.verdict, entry_effect(x)};
   if (!x->replicas) buffer_add(b, "; width and data: these alone were looked at");
   for (int i = 0; i < x->replicas; i++) {
     const struct replica *r = &x->replica[i];
-    if (r->verdict == x->judgement.verdict)
-      buffer_add(b, "; stands at %s", r->settings);
-    else
-      buffer_add(b, "; %s %s (%s, %.3g)", flips(x->judgement.verdict, r->verdict) ? "flips at" : "open at",
-                 r->settings, verdict_name(r->verdict), r->effect.mean);
+    const char *standing = claim_standing(x->claim, &own, &r->finding);
+    buffer_add(b, "; %s at %s", standing, r->settings);
+    if (strcmp(standing, "stands") != 0)
+      buffer_add(b, " (%s, %.3g)", verdict_name(r->finding.verdict), r->finding.effect.mean);
   }
 }
 

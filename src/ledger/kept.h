@@ -9,7 +9,8 @@ struct kept {
   char *path;
   char name[64]; /* of what its runs were trained on: see kept_name */
 };
-/* The file, or that in a folder; for kept_close, whatever comes. STATUS_USAGE: there is none. */
+/* The file, or that in a folder, or a README.md that tells a ledger (told.h); for kept_close, whatever comes.
+   STATUS_USAGE: there is none. */
 int kept_open(struct kept *, const char *file_or_folder, struct error *);
 void kept_close(struct kept *);
 /* Of NULL, no ledger, there is none: its first entry, which tells what all share; the entry of a claim. */

@@ -33,11 +33,14 @@ struct entry_rates {
   enum verdict at_best;                   /* before the neighbours were asked */
   int falls;                              /* 1 + the neighbour at which it does not stand; 0: none */
 };
+struct finding {
+  enum verdict verdict;
+  struct interval effect; /* as entry_effect tells it */
+};
 /* The same claim with other settings: another width, another text. */
 struct replica {
   char settings[256];
-  enum verdict verdict;
-  struct interval effect; /* as entry_effect tells it */
+  struct finding finding;
 };
 /* What stood in the ledger's file when the claim, its margins or the rule were changed (keep.h). */
 struct former {
@@ -102,6 +105,9 @@ int ledger_replicate(struct ledger *, const struct claim_row *rows, const char *
 
 /* The effect as it is told: ratios as ratios. */
 struct interval entry_effect(const struct entry *);
+/* Of one claim's verdicts at two widths, or on two texts: "stands", "flips" where the second is the other answer (what
+   one says is denied, or the effect has the other sign), "open" where either leaves it open, or its size. */
+const char *claim_standing(const struct claim *, const struct finding *, const struct finding *);
 /* What every run was given, but for keys that cannot change its numbers: "data=bytes data.path=x"; "": nothing. */
 void ledger_settings(const struct ledger *, struct buffer *);
 /* What the runs of entry i took that no earlier entry has. */

@@ -24,7 +24,7 @@ static void keep_replica(struct entry *x, const struct entry *other, const char 
 {
   x->replica = memory_grow(x->replica, (size_t)x->replicas, (size_t)x->replicas + 1, sizeof *x->replica);
   struct replica *r = &x->replica[x->replicas++];
-  *r = (struct replica){.verdict = other->judgement.verdict, .effect = entry_effect(other)};
+  *r = (struct replica){.finding = {other->judgement.verdict, entry_effect(other)}};
   snprintf(r->settings, sizeof r->settings, "%s", settings);
 }
 

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "ledger/kept.h"
+#include "ledger/told.h"
 #include "storage/provenance.h"
 
 const char *tell_number(double x, char out[32])
@@ -141,8 +142,8 @@ static json_t *replicas_json(const struct entry *x)
   json_t *all = json_array();
   for (int i = 0; i < x->replicas; i++)
     json_array_append_new(all, json_pack("{s:o, s:s, s:o}", "settings", json_text(x->replica[i].settings),
-                                         "verdict", verdict_name(x->replica[i].verdict), "effect",
-                                         interval_json(&x->replica[i].effect)));
+                                         "verdict", verdict_name(x->replica[i].finding.verdict), "effect",
+                                         interval_json(&x->replica[i].finding.effect)));
   return all;
 }
 
@@ -202,9 +203,6 @@ json_t *tell_json(const struct ledger *l)
 
 /* --- READMEs -------------------------------------------------------------------------------------------- */
 
-static const char open_mark[] = "<!-- claims: written by `maxlogit claims --readme` -->\n";
-static const char close_mark[] = "<!-- end of claims -->\n";
-
 static void add_runs(struct buffer *b, const struct entry_arm *arm)
 {
   for (int i = 0; i < arm->runs; i++)
@@ -212,7 +210,7 @@ static void add_runs(struct buffer *b, const struct entry_arm *arm)
                arm->run[i].fate == SWEEP_DIVERGED ? "(diverged)" : "");
 }
 
-static void add_arms(struct buffer *b, const struct entry *x)
+void tell_arms(struct buffer *b, const struct entry *x)
 {
   char mean[128];
   buffer_add(b, "| arm | set | n | median [95 %%] | runs |\n|---|---|---|---|---|\n");
@@ -280,14 +278,14 @@ static void add_entry(struct buffer *b, const struct entry *x, const struct kept
              x->registered, LEDGER_SEED, LEDGER_SEED + x->arm[0].runs - 1,
              c->explored ? c->explored : "none.", c->id, c->regime);
   if (c->start) buffer_add(b, "starting from the end, by equal seed, of\n\n```ini\n%s```\n\n", c->start);
-  add_arms(b, x);
+  tell_arms(b, x);
   buffer_add(b, "\n");
 }
 
 /* The text of a README with a new block: in place of the old one, or at the end. */
-static void put_block(struct buffer *out, const char *old, const char *question, const char *block)
+static void put_block(struct buffer *out, const char *old, const char *question, const struct block *block)
 {
-  char *from = old ? strstr(old, open_mark) : NULL, *to = from ? strstr(from, close_mark) : NULL;
+  char *from = old ? strstr(old, block->open) : NULL, *to = from ? strstr(from, block->close) : NULL;
   if (!old) {
     const char *name = strchr(question, '-');
     char title[96];
@@ -298,24 +296,25 @@ static void put_block(struct buffer *out, const char *old, const char *question,
     buffer_add(out, "# %s\n\n", title);
   }
   buffer_add(out, "%.*s", old ? (int)(to ? from - old : (long)strlen(old)) : 0, old ? old : "");
-  buffer_add(out, "%s%s%s%s%s", old && !to ? "\n" : "", open_mark, block, close_mark,
-             to ? to + strlen(close_mark) : "");
+  buffer_add(out, "%s%s%s%s%s", old && !to ? "\n" : "", block->open, block->text.text, block->close,
+             to ? to + strlen(block->close) : "");
 }
 
-/* Put a block into a README, which is made where there is none. */
-static int put_readme(const char *path, const char *question, const char *block, struct error *error)
+int tell_block(const struct block *block, const char *folder, const char *question, struct error *error)
 {
-  struct buffer text = {0};
+  struct buffer text = {0}, path = {0};
   char *old = NULL;
   size_t length;
-  int status = access(path, F_OK) ? STATUS_OK : file_read(path, &old, &length, error);
+  buffer_add(&path, "%s%s%s/README.md", folder, question ? "/" : "", question ? question : "");
+  int status = access(path.text, F_OK) ? STATUS_OK : file_read(path.text, &old, &length, error);
   if (!status) {
-    put_block(&text, old, question, block);
-    status = file_make_folders(path, error);
+    put_block(&text, old, question ? question : "0-experiments", block);
+    status = file_make_folders(path.text, error);
   }
-  if (!status) status = file_write(path, text.text, text.length, error);
+  if (!status) status = file_write(path.text, text.text, text.length, error);
   memory_free(old);
   memory_free(text.text);
+  memory_free(path.text);
   return status;
 }
 
@@ -339,15 +338,13 @@ static void add_level(struct buffer *b, const struct ledger *l, const struct kep
 static int tell_readme(const struct ledger *l, const struct kept *beside, const char *folder,
                        const char *question, struct error *error)
 {
-  struct buffer block = {0}, path = {0};
-  buffer_add(&path, "%s/%s/README.md", folder, question);
-  buffer_add(&block, "\n## Claims\n\n");
-  add_level(&block, l, beside);
+  struct block block = {told_open, told_close, {0}};
+  buffer_add(&block.text, "\n## Claims\n\n");
+  add_level(&block.text, l, beside);
   for (int i = 0; i < l->entries; i++)
-    if (!strcmp(l->entry[i].question, question)) add_entry(&block, &l->entry[i], beside);
-  int status = put_readme(path.text, question, block.text, error);
-  memory_free(block.text);
-  memory_free(path.text);
+    if (!strcmp(l->entry[i].question, question)) add_entry(&block.text, &l->entry[i], beside);
+  int status = tell_block(&block, folder, question, error);
+  memory_free(block.text.text);
   return status;
 }
 
@@ -364,9 +361,9 @@ static void add_cells(struct buffer *b, const json_t *other)
 static int tell_overview(const struct ledger *l, const struct kept *beside, const char *folder,
                          struct error *error)
 {
-  struct buffer block = {0}, path = {0};
+  struct block readme = {told_open, told_close, {0}};
+  struct buffer block = {0};
   char effect[128], what[128], number[2][32];
-  buffer_add(&path, "%s/README.md", folder);
   buffer_add(&block, "\n## Verdicts\n\n");
   add_level(&block, l, beside);
   buffer_add(&block, "Holm and FDR: p corrected for all %d comparisons.\n\n", l->family);
@@ -388,9 +385,9 @@ static int tell_overview(const struct ledger *l, const struct kept *beside, cons
     buffer_add(&block, "\n");
   }
   buffer_add(&block, "\n");
-  int status = put_readme(path.text, "0-experiments", block.text, error);
+  readme.text = block;
+  int status = tell_block(&readme, folder, NULL, error);
   memory_free(block.text);
-  memory_free(path.text);
   return status;
 }
 

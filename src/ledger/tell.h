@@ -17,4 +17,12 @@ json_t *tell_json(const struct ledger *);
    a README that has none gets them at its end, and where there is no README one is made. `beside`: another
    ledger, whose verdicts stand beside; or NULL. */
 int tell_readmes(const struct ledger *, const struct kept *beside, const char *folder, struct error *);
+/* What stands between two marks in FOLDER/NN-question/README.md, or in FOLDER/README.md: see tell_readmes. */
+struct block {
+  const char *open, *close;
+  struct buffer text;
+};
+int tell_block(const struct block *, const char *folder, const char *question, struct error *);
+/* A table of a claim's arms, with their rates, medians and runs. */
+void tell_arms(struct buffer *, const struct entry *);
 #endif

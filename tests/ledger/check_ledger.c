@@ -12,6 +12,7 @@
 #include "../folder.h"
 #include "ledger/ledger.h"
 #include "ledger/page.h"
+#include "ledger/standing.h"
 #include "ledger/tell.h"
 #include "config/config.h"
 
@@ -931,6 +932,121 @@ START_TEST(all_verdicts_make_a_table)
 }
 END_TEST
 
+/* What a verdict at one width says of another: stands, flips where it is denied or of the other sign, open. */
+START_TEST(what_stands_elsewhere)
+{
+  static const struct {
+    enum contrast contrast;
+    struct finding a, b;
+    const char *want;
+  } rows[] = {
+    {CONTRAST_RATIO, {VERDICT_HOLDS, {12, 3, 2, 4}}, {VERDICT_HOLDS, {6, 9, 2, 20}}, "stands"},
+    {CONTRAST_RATIO, {VERDICT_REFUTED, {12, .5, .4, .6}}, {VERDICT_REFUTED, {6, 1.1, 1.05, 1.2}}, "stands"},
+    {CONTRAST_RATIO, {VERDICT_HOLDS, {12, 3, 2, 4}}, {VERDICT_REFUTED, {6, 1.1, 1.05, 1.2}}, "flips"},
+    {CONTRAST_RATIO, {VERDICT_REFUTED, {12, 1.1, 1.05, 1.2}}, {VERDICT_HOLDS, {6, 3, 2, 4}}, "flips"},
+    {CONTRAST_RATIO, {VERDICT_HOLDS, {12, 3, 2, 4}}, {VERDICT_PARTLY, {6, 3, 1.1, 9}}, "open"},
+    {CONTRAST_RATIO, {VERDICT_REFUTED, {12, 1.1, 1.05, 1.2}}, {VERDICT_PARTLY, {6, 3, 1.1, 9}}, "open"},
+    {CONTRAST_RATIO, {VERDICT_REFUTED, {12, .5, .4, .6}}, {VERDICT_PARTLY, {6, 3, 1.1, 9}}, "flips"},
+    {CONTRAST_DIFFERENCE, {VERDICT_PARTLY, {12, .5, .4, .6}}, {VERDICT_REFUTED, {6, -1, -2, -.1}}, "flips"},
+    {CONTRAST_DIFFERENCE, {VERDICT_PARTLY, {12, .5, .4, .6}}, {VERDICT_REFUTED, {6, .1, .05, .2}}, "open"},
+    {CONTRAST_DIFFERENCE,
+     {VERDICT_REFUTED, {12, -.5, -.6, -.4}},
+     {VERDICT_PARTLY, {6, .1, .05, .2}},
+     "flips"},
+    {CONTRAST_RATIO, {VERDICT_INCONCLUSIVE, {12, .5, .4, .6}}, {VERDICT_HOLDS, {6, 3, 2, 4}}, "open"},
+    {CONTRAST_RATIO, {VERDICT_HOLDS, {12, 3, 2, 4}}, {VERDICT_INCONCLUSIVE, {6, .5, .4, .6}}, "open"},
+    {CONTRAST_RATIO, {VERDICT_INCONCLUSIVE, {12, 1, .5, 2}}, {VERDICT_INCONCLUSIVE, {6, 1, .5, 2}}, "open"},
+    {CONTRAST_RATIO, {VERDICT_HOLDS, {12, 3, 2, 4}}, {VERDICT_FEW_SEEDS, {3, 3, NAN, NAN}}, "open"},
+    {CONTRAST_RATIO, {VERDICT_TRUE, {3, 3, 2, 4}}, {VERDICT_TRUE, {3, 3, 2, 4}}, "stands"},
+    {CONTRAST_RATIO, {VERDICT_TRUE, {3, 3, 2, 4}}, {VERDICT_BROKEN, {3, 2, 1, 4}}, "flips"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const struct claim c = {.contrast = rows[i].contrast};
+    ck_assert_msg(!strcmp(claim_standing(&c, &rows[i].a, &rows[i].b), rows[i].want), "row %zu: %s", i,
+                  claim_standing(&c, &rows[i].a, &rows[i].b));
+  }
+}
+END_TEST
+
+/* Claims as if they had been settled: every verdict in turn, effects on either side. */
+static void pretend(struct ledger *l)
+{
+  static const enum verdict some[] = {VERDICT_HOLDS, VERDICT_REFUTED, VERDICT_PARTLY, VERDICT_INCONCLUSIVE};
+  for (int i = 0; i < l->entries; i++) {
+    struct entry *x = &l->entry[i];
+    double at = (i % 2 ? -1 : 1) * (.1 + .01 * i);
+    if (!claim_compared(x->claim)) continue;
+    x->judgement.verdict = some[i % 4];
+    x->judgement.effect = (struct interval){i + 1, at, at - .05, at + .05};
+  }
+}
+
+static int close_to(double a, double b) { return fabs(a - b) <= 6e-3 * fabs(b); }
+
+/* What a README tells of a ledger is read again to the digits that it has, and told as verdicts that stand or not. */
+START_TEST(readmes_are_read_again)
+{
+  static const char *const here[] = {"model.width=32", "model.heads=2"}, *const there[] = {"model.width=128"};
+  char folder[FOLDER_PATH], path[64], *text;
+  struct ledger l;
+  struct kept k;
+  struct error e = {0};
+  size_t length;
+  int rows = 0;
+  folder_make(folder);
+  snprintf(path, sizeof path, "%s/README.md", folder);
+  ck_assert(kept_open(&k, path, &e) == STATUS_USAGE); /* there is none */
+  kept_close(&k);
+  e = (struct error){0};
+  ck_assert_int_eq(ledger_open(&l, claim_rows, NULL, 0, &e), STATUS_OK);
+  l.assignment = here, l.assignments = 2;
+  ck_assert_msg(ledger_plan(&l, 0, &e) == STATUS_OK, "%s", e.text);
+  pretend(&l);
+  ck_assert_msg(tell_readmes(&l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(kept_open(&k, path, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_int_eq(json_array_size(k.all), l.entries);
+  for (int i = 0; i < l.entries; i++) {
+    const struct entry *x = &l.entry[i];
+    const json_t *one = kept_claim(&k, x->claim->id);
+    struct interval found = kept_interval(one, "effect"), was = entry_effect(x);
+    ck_assert_str_eq(kept_text(one, "settings"), "model.width=32 model.heads=2");
+    ck_assert_msg(!strncmp(kept_text(one, "made_by"), "maxlogit ", 9), "%s", kept_text(one, "made_by"));
+    ck_assert_str_eq(kept_text(one, "verdict"), verdict_name(x->judgement.verdict));
+    if (!claim_compared(x->claim)) continue;
+    rows += !x->claim->scale;
+    ck_assert_str_eq(kept_text(one, "registered"), x->registered);
+    ck_assert_msg(found.n == was.n && close_to(found.mean, was.mean) && close_to(found.lo, was.lo) &&
+                    close_to(found.hi, was.hi),
+                  "%s: %d %g [%g, %g]", x->claim->id, found.n, found.mean, found.lo, found.hi);
+  }
+
+  /* elsewhere the first is the other answer, the second was registered otherwise; the table has its place, twice */
+  l.assignment = there, l.assignments = 1;
+  l.entry[0].judgement.verdict = VERDICT_REFUTED;
+  snprintf(l.entry[1].registered, sizeof l.entry[1].registered, "another");
+  for (int again = 0; again < 2; again++)
+    ck_assert_msg(standing_tell(&l, &k, folder, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_int_eq(overview_rows(folder), l.entries + rows);
+  kept_close(&k); /* what stands elsewhere is not of the ledger */
+  ck_assert_msg(kept_open(&k, path, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_int_eq(json_array_size(k.all), l.entries);
+  ck_assert(!file_read(path, &text, &length, &e));
+  const char *block = strstr(text, "<!-- claims with model.width=128: ");
+  ck_assert(block && block > strstr(text, "<!-- end of claims -->"));
+  ck_assert(strstr(block, "## With `model.width=128`") &&
+            strstr(block, "<!-- end of claims with model.width=128 -->"));
+  static const char *const want[] = {
+    " | holds | 1.11 [1.05, 1.16] | 1 | refuted here | 1.11 [1.05, 1.16] | 1 | flips |\n",
+    "] | 2 | registered otherwise |\n", " stands |\n", " open |\n", " flip: 1, "};
+  for (int i = 0; i < 5; i++)
+    ck_assert_msg(strstr(block, want[i]) != NULL, "no %s in %.4000s", want[i], block);
+  memory_free(text);
+  kept_close(&k);
+  ledger_close(&l);
+  folder_remove(folder);
+}
+END_TEST
+
 /* What a figure's script is given of its axis: another arm's interval, and of an arm of one run, which has none, the
    value alone; of those beside them only one that is measured as the first. */
 START_TEST(axis_of_one_run)
@@ -989,6 +1105,11 @@ int main(void)
   tcase_add_test(c, predictions_in_words);
   tcase_add_test(c, all_verdicts_make_a_table);
   if (!system("gnuplot --version >/dev/null 2>&1")) tcase_add_test(c, axis_of_one_run);
+  suite_add_tcase(s, c);
+  c = tcase_create("replicas");
+  tcase_set_timeout(c, 240);
+  tcase_add_test(c, what_stands_elsewhere);
+  tcase_add_test(c, readmes_are_read_again);
   suite_add_tcase(s, c);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_NORMAL);

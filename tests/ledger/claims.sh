@@ -157,6 +157,17 @@ grep -q '^Beside it, on text.txt (`data=bytes data.path=a/text.txt model.width=1
 claims C-18 -q --readme "$dir/old" > /dev/null
 cmp "$dir/before" "$dir/old/04-cures/README.md" || fail "what stood beside stays"
 
+# which verdicts of a ledger that a README tells stand with these settings
+{ echo '<!-- claims: written by `maxlogit claims --readme` -->' && echo 'At most 6 seeds (`--level quick`), data=x; rule 2. Made by maxlogit of old.'
+  awk '$1 == "C-17" { print "| [C-17](a) | | broken (counted as C-1) | rate | a: b - c: -3 [-4, -2.5] | 3 | - | - | " $2 " |" }' "$dir/registered"
+  echo '<!-- end of claims -->'; } > "$dir/told.md"
+claims C-17 -q sweep.dir="$dir/wide" model.width=8 --replicas "$dir/stand" --beside "$dir/told.md" > "$dir/table" || fail "replicas"
+for f in "$dir/stand" "$dir/stand/08-what-the-clip-does"; do
+  grep -q '^## With `model.width=16 .* model.width=8`' "$f/README.md" && grep -q 'made by maxlogit of old\.' "$f/README.md" &&
+    grep -q '^| .*C-17.* | broken | -3 \[-4, -2.5\] | 3 | true by construction | 0 \[0, 0\] | 3 | flips |$' "$f/README.md" || fail "$f: $(cat "$f/README.md")"
+done
+grep -q '^| clipped at step 0 | .* | [0-9a-f]\{12\} [0-9a-f]\{12\} [0-9a-f]\{12\} |$' "$dir/stand/08-what-the-clip-does/README.md" || fail "its arms"
+
 # the report: one page, well-formed, whole without a network
 if command -v gnuplot > /dev/null; then
   claims C-18 C-18b C-46 -q --report "$dir/report" --beside "$dir/text.json" > "$dir/table" 2> "$dir/err" || fail "report: $(cat "$dir/err")"
@@ -243,9 +254,11 @@ wrong "did you mean 'train.lr'" C-18 train.lrr=3
 wrong 'several runs where the claim wants one' C-18 train.lr=1,2
 wrong "replicated with model.widht=8: .*did you mean 'model.width'" C-18 --replicate model.widht=8
 wrong 'nothing to replicate with' C-18 --replicate ' '
-wrong 'for --report or --readme, and neither is there' C-18 --beside x
+wrong 'for --report, --readme or --replicas, and none is there' C-18 --beside x
+wrong 'claims --replicas: of which ledger' C-18 --replicas x
 wrong 'claims --beside: .*/err is no ledger: claims.json' C-18 --report "$dir/wrong" --beside "$dir/err"
 wrong 'claims --beside: .*/new/claims.json is no ledger' C-18 --report "$dir/wrong" --beside "$dir/new"
+wrong 'claims --beside: README.md is no ledger' C-18 --report "$dir/wrong" --beside README.md
 wrong "claims --jobs: '0' is out of range (allowed: 1 to 1024)" -j 0 C-18
 
 test "$failures" -eq 0 && echo ok

@@ -11,6 +11,7 @@
 #include "ledger/keep.h"
 #include "ledger/kept.h"
 #include "ledger/page.h"
+#include "ledger/standing.h"
 #include "ledger/tell.h"
 #include "run/drive.h"
 #include "run/farm.h"
@@ -20,7 +21,7 @@ static const char *const levels[] = {"quick", "full", NULL};
 
 struct options {
   struct request request;
-  const char *readme, *report, *beside;
+  const char *readme, *report, *replicas, *beside;
   struct words replicate;
   long level, list, json, quiet, jobs;
 };
@@ -37,9 +38,13 @@ static const struct command_option options[] = {
   TEXT(readme, 0, "DIR", NULL, "Write the claims into DIR/NN-question/README.md, between two marks"),
   TEXT(report, 0, "DIR", NULL,
        "Write DIR/index.html: all claims with figures, one page for screen and paper"),
-  TEXT(beside, 0, "LEDGER", NULL,
-       "With --report or --readme: another ledger beside this one, a text's say: its claims.json, or the "
-       "folder of its runs"),
+  TEXT(replicas, 0, "DIR", NULL,
+       "With --beside: which verdicts of that ledger stand with these settings, another width say, and which "
+       "flip: tables in DIR/README.md and DIR/NN-question/README.md, between marks of their own"),
+  TEXT(
+    beside, 0, "LEDGER", NULL,
+    "With --report, --readme or --replicas: another ledger beside this one, a text's say: its claims.json, "
+    "the folder of its runs, or the README.md that --readme wrote of it"),
   WHOLE(jobs, 'j', "N", "0", 1, 1024, JOBS_HELP),
   FLAG(quiet, 'q', "No progress"),
   NO_OPTION,
@@ -123,9 +128,12 @@ static void print_list(const struct ledger *l)
 /* What is wanted from outside, before anything is run. */
 static int open_beside(const struct options *a, struct kept *k, struct error *error)
 {
+  if (a->replicas && !a->beside)
+    return error_set(error, STATUS_USAGE, "claims --replicas: of which ledger? --beside is wanted");
   if (!a->beside) return STATUS_OK;
-  if (!a->report && !a->readme)
-    return error_set(error, STATUS_USAGE, "claims --beside: for --report or --readme, and neither is there");
+  if (!a->report && !a->readme && !a->replicas)
+    return error_set(error, STATUS_USAGE,
+                     "claims --beside: for --report, --readme or --replicas, and none is there");
   return kept_open(k, a->beside, error) ? error_prefix(error, "claims --beside") : STATUS_OK;
 }
 
@@ -133,7 +141,8 @@ static int write_pages(const struct ledger *l, const struct options *a, const st
                        const char *scripts, struct error *error)
 {
   if (a->report && page_write(l, beside, a->report, scripts, error)) return error->status;
-  return a->readme ? tell_readmes(l, beside, a->readme, error) : STATUS_OK;
+  if (a->readme && tell_readmes(l, beside, a->readme, error)) return error->status;
+  return a->replicas ? standing_tell(l, beside, a->replicas, error) : STATUS_OK;
 }
 
 static int settle(struct ledger *l, const struct options *a, const struct kept *beside, const char *scripts,

@@ -1,0 +1,137 @@
+#include "ledger/standing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ledger/tell.h"
+#include "storage/provenance.h"
+
+/* What all blocks of one call share. */
+struct standing {
+  const struct ledger *ledger;
+  const struct kept *of;
+  char *settings;
+};
+
+static const json_t *other_of(const struct standing *s, const struct entry *x)
+{
+  return kept_claim(s->of, x->claim->id);
+}
+
+static const char *word_of(const struct standing *s, const struct entry *x)
+{
+  const json_t *other = other_of(s, x);
+  if (!other) return "";
+  if (strcmp(kept_text(other, "registered"), x->registered) != 0) return "registered otherwise";
+  return claim_standing(x->claim, &(struct finding){kept_verdict(other), kept_interval(other, "effect")},
+                        &(struct finding){x->judgement.verdict, entry_effect(x)});
+}
+
+static void add_effect(struct buffer *b, const struct interval *e)
+{
+  char text[128];
+  buffer_add(b, e->n ? " %s | %d |" : " | |", tell_interval(e, text), e->n);
+}
+
+static void add_row(struct buffer *b, const struct standing *s, const struct entry *x, int is_overview)
+{
+  const json_t *other = other_of(s, x);
+  const struct entry_rates *r = &x->rates;
+  struct interval here = entry_effect(x), there = kept_interval(other, "effect");
+  if (is_overview)
+    buffer_add(b, "| [%s](%s) |", x->claim->id, x->question);
+  else
+    buffer_add(b, "| %s |", x->claim->id);
+  buffer_add(b, " %s | %s", x->claim->sentence, equal_name(x->claim->equal));
+  if (*r->best[0] && *r->best[1]) buffer_add(b, ": %s, %s", r->best[0], r->best[1]);
+  buffer_add(b, " | %s |", kept_text(other, "verdict"));
+  add_effect(b, &there);
+  buffer_add(b, " %s |", verdict_name(x->judgement.verdict));
+  add_effect(b, &here);
+  buffer_add(b, " %s |\n", word_of(s, x));
+}
+
+/* Is it told: of all questions, or of one, what can be tested at all? */
+static int is_told(const struct entry *x, const char *question)
+{
+  return claim_compared(x->claim) && !x->claim->scale && (!question || !strcmp(x->question, question));
+}
+
+static void add_count(struct buffer *b, const struct standing *s)
+{
+  int stand = 0, flip = 0, all = 0;
+  for (int i = 0; i < s->ledger->entries; i++) {
+    const struct entry *x = &s->ledger->entry[i];
+    const char *word = word_of(s, x);
+    if (!is_told(x, NULL)) continue;
+    all++;
+    stand += !strcmp(word, "stands");
+    flip += !strcmp(word, "flips");
+  }
+  buffer_add(
+    b, "Claims: %d; verdicts that stand: %d, flip: %d, are open or open in size on one side or both: %d.\n\n",
+    all, stand, flip, all - stand - flip);
+}
+
+static void add_head(struct buffer *b, const struct standing *s)
+{
+  const struct ledger *l = s->ledger;
+  char stamp[256];
+  buffer_add(
+    b,
+    "\n## With `%s`\n\nThe same claims with these settings: at most %d seeds each, tuned arms tuned again. A "
+    "verdict stands, or flips where this is the other answer, or is open where either is, or its size. Made "
+    "by %s; of `%s`: made by %s. Again:\n\n```sh\nmaxlogit claims",
+    s->settings, stage_seeds[l->stages - 1], provenance_stamp(stamp, sizeof stamp), s->of->name,
+    kept_text(kept_first(s->of), "made_by"));
+  for (int i = 0; i < l->entries; i++) buffer_add(b, " %s", l->entry[i].claim->id);
+  buffer_add(b, " --level %s %s --beside %s --replicas DIR\n```\n\n", l->stages == STAGES ? "full" : "quick",
+             s->settings, s->of->path);
+}
+
+/* Of all claims, or of those of one question, which then have their arms. */
+static int tell_one(const struct standing *s, const char *folder, const char *question, struct error *error)
+{
+  const struct ledger *l = s->ledger;
+  struct buffer open = {0}, close = {0}, b = {0};
+  char reason[512];
+  buffer_add(&open, "<!-- claims with %s: written by `maxlogit claims --replicas` -->\n", s->settings);
+  buffer_add(&close, "<!-- end of claims with %s -->\n", s->settings);
+  add_head(&b, s);
+  if (!question) add_count(&b, s);
+  buffer_add(&b,
+             "| claim | | equal: best rates here | %s | effect | n | here | effect | n | |\n"
+             "|---|---|---|---|---|---|---|---|---|---|\n",
+             s->of->name);
+  for (int i = 0; i < l->entries; i++)
+    if (is_told(&l->entry[i], question)) add_row(&b, s, &l->entry[i], !question);
+  for (int i = 0; i < l->entries && question; i++) {
+    if (!is_told(&l->entry[i], question)) continue;
+    entry_reason(&l->entry[i], reason);
+    buffer_add(&b, "\n%s here: %s.\n\n", l->entry[i].claim->id, reason);
+    tell_arms(&b, &l->entry[i]);
+  }
+  buffer_add(&b, "\n");
+  int status = tell_block(&(struct block){open.text, close.text, b}, folder, question, error);
+  memory_free(open.text);
+  memory_free(close.text);
+  memory_free(b.text);
+  return status;
+}
+
+int standing_tell(const struct ledger *l, const struct kept *of, const char *folder, struct error *error)
+{
+  struct buffer settings = {0};
+  ledger_settings(l, &settings);
+  struct standing s = {l, of, settings.text};
+  int status = STATUS_OK;
+  for (int i = 0; i < l->entries && !status; i++) {
+    int first = 1;
+    for (int k = 0; k < i; k++) first &= strcmp(l->entry[k].question, l->entry[i].question) != 0;
+    if (first) status = tell_one(&s, folder, l->entry[i].question, error);
+  }
+  if (!status) status = tell_one(&s, folder, NULL, error);
+  memory_free(settings.text);
+  return status;
+}

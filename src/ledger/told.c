@@ -1,0 +1,97 @@
+#include "ledger/told.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+const char told_open[] = "<!-- claims: written by `maxlogit claims --readme` -->\n";
+const char told_close[] = "<!-- end of claims -->\n";
+
+enum cell { LINK, SENTENCE, VERDICT, EQUAL, EFFECT, PAIRS, HOLM, FDR, REGISTERED, CELLS };
+
+/* What stands between two texts, for memory_free; NULL: they are not there. */
+static char *between(const char *text, const char *before, const char *after)
+{
+  const char *from = strstr(text, before), *to = from ? strstr(from + strlen(before), after) : NULL;
+  char *out = to ? memory_text(from + strlen(before)) : NULL;
+  if (out) out[to - from - (long)strlen(before)] = 0;
+  return out;
+}
+
+/* The first cells of a row, without the blanks around them; returns how many there are. The line is cut up. */
+static int cut(char *line, char *cell[CELLS])
+{
+  int cells = 0;
+  for (char *at = line + 1, *end; cells < CELLS && (end = strchr(at, '|')) != NULL; at = end + 1) {
+    char *last = end;
+    at += strspn(at, " ");
+    while (last > at && last[-1] == ' ') last--;
+    *end = *last = 0;
+    cell[cells++] = at;
+  }
+  return cells;
+}
+
+/* "Muon / Adam: 0.468 [0.301, 0.76]", without an interval "0.468", or "" */
+static json_t *effect_of(const char *text, const char *pairs)
+{
+  static const char *const key[] = {"mean", "lo", "hi"};
+  json_t *out = json_pack("{s:I}", "n", (json_int_t)strtol(pairs, NULL, 10));
+  const char *at = text;
+  for (const char *next = text; (next = strstr(next, ": ")) != NULL;)
+    at = next += 2; /* arms may have colons */
+  for (int i = 0; i < 3; i++) {
+    char *end;
+    double x = strtod(at += strspn(at, " [,"), &end);
+    json_object_set_new(out, key[i], end > at && isfinite(x) ? json_real(x) : json_null());
+    at = end;
+  }
+  return out;
+}
+
+struct reading {
+  json_t *all;
+  const char *settings, *made_by;
+};
+
+static int read_row(void *context, const char *line)
+{
+  struct reading *r = context;
+  char *cell[CELLS], *copy = memory_text(line), *id;
+  if (!strncmp(line, "| [", 3) && cut(copy, cell) == CELLS && (id = between(cell[LINK], "[", "]")) != NULL) {
+    char *note = strstr(cell[VERDICT], " ("); /* "holds (counted as C-22)" */
+    if (note) *note = 0;
+    json_array_append_new(r->all,
+                          json_pack("{s:s, s:s, s:o, s:s, s:s, s:s}", "id", id, "verdict", cell[VERDICT],
+                                    "effect", effect_of(cell[EFFECT], cell[PAIRS]), "registered",
+                                    cell[REGISTERED], "settings", r->settings, "made_by", r->made_by));
+    memory_free(id);
+  }
+  memory_free(copy);
+  return STATUS_OK;
+}
+
+json_t *told_read(const char *path)
+{
+  char *text = NULL;
+  size_t length;
+  struct error ignored = {0};
+  if (file_read(path, &text, &length, &ignored)) return NULL;
+  char *block = between(text, told_open, told_close),
+       *level = block ? between(block, "(`--level ", "; rule ") : NULL,
+       *made_by = block ? between(block, "Made by ", ".\n") : NULL;
+  const char *settings = level ? strstr(level, "`), ") : NULL;
+  struct reading r = {json_array(), settings ? settings + 4 : "", made_by ? made_by : ""};
+  if (block) text_split(block, '\n', read_row, &r);
+  memory_free(text);
+  memory_free(block);
+  memory_free(level);
+  memory_free(made_by);
+  if (json_array_size(r.all)) return r.all;
+  json_decref(r.all);
+  return NULL;
+}
