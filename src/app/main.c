@@ -70,9 +70,7 @@ static int call(const struct command *c, int argc, char **argv)
   else if (r)
     set_patience(r), status = c->run(r, &e);
   if (r) command_free(c, r);
-  status = comm_end(status, &e);
-  if (*e.text) message("%s", e.text);
-  return e.status ? e.status : status;
+  return comm_end(status, &e);
 }
 
 int main(int argc, char **argv)

@@ -401,11 +401,12 @@ int comm_agree(struct comm *c, unsigned *flags, struct error *e)
   return e->status;
 }
 
+/* All is said before MPI is left: a rank that has left with an error has the launcher end the others. */
 int comm_end(int status, struct error *e)
 {
-  if (!world.module) return status;
-  comm_agree(&world.comm, NULL, e);
-  comm_tell();
+  if (world.module) comm_agree(&world.comm, NULL, e), comm_tell();
+  if (*e->text) message("%s", e->text);
+  if (!world.module) return e->status ? e->status : status;
   fflush(NULL);
   limit_begin();
   world.module->close();

@@ -64,7 +64,7 @@ double comm_sent(void);
 int comm_agree(struct comm *, unsigned *flags, struct error *);
 /* Rank 0 of all tells, once, what the others had to say (message, warning) and it had not. All call it. */
 void comm_tell(void);
-/* The end of the program, with its status: all ranks meet, and MPI is left. A process that ends without it ends the
-   others. */
+/* The end of the program, with its status: all ranks meet, the error is told, and MPI is left. A process that ends
+   without it ends the others. */
 int comm_end(int status, struct error *);
 #endif

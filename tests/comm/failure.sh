@@ -10,12 +10,14 @@ program=$PWD/maxlogit
 small="preset=muonclip qk_clip.tau=0.3 model.width=16 model.heads=2 model.context=16 train.batch=4 train.micro_batches=4
   train.warmup=2 train.lr=0.03 train.val_every=0 train.val_batches=1 checkpoint.every=100 device.threads=1"
 steps=3000
+quiet=-q
+before=
 start() { # NAME SETTING...: in the background, its ranks' numbers in $dir/NAME.pids
   name=$1
   shift
   # shellcheck disable=SC2016 # of the inner shell
   ranks 2 sh -c 'echo $$ >>"$0.$(printenv OMPI_COMM_WORLD_RANK PMI_RANK | head -n 1)"; exec "$@"' "$dir/$name.pid" \
-    "$program" run -q $small train.steps=$steps record.path="$dir/$name.h5" "$@" >"$dir/$name.log" 2>&1 &
+    $before "$program" run $quiet $small train.steps=$steps record.path="$dir/$name.h5" "$@" >"$dir/$name.log" 2>&1 &
   launcher=$!
   for _ in $(seq 300); do
     [ -d "$dir/$name.ckpt" ] && [ -n "$(ls "$dir/$name.ckpt")" ] && return
@@ -58,6 +60,35 @@ for signal in TERM USR1; do
   [ $status = 75 ] || fail "$signal: exit $status: $(cat "$dir/$signal.log")"
   goes_on $signal
 done
+
+# where one rank has ended with an error the launcher ends the others: what a slow rank 0 has to say it said before
+cat >"$dir/slow.c" <<'END'
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+int MPI_Finalize(void)
+{
+  const char *open_mpi = getenv("OMPI_COMM_WORLD_RANK"), *rank = open_mpi ? open_mpi : getenv("PMI_RANK");
+  int status = ((int (*)(void))dlsym(RTLD_DEFAULT, "PMPI_Finalize"))();
+  for (time_t end = time(NULL) + 6; rank && *rank == '0' && time(NULL) < end;) nanosleep(&(struct timespec){.tv_nsec = 1e8}, NULL);
+  return status;
+}
+END
+${CC:-cc} -D_GNU_SOURCE -shared -fPIC -o "$dir/slow.so" "$dir/slow.c" -ldl || exit 99
+echo "exec env LD_PRELOAD=$dir/slow.so \"\$@\" >>$dir/printed" >"$dir/slowly" # into a file, not a terminal of the launcher's
+before="sh $dir/slowly"
+ranks 2 $before "$program" run -q $small train.steps=9 train.batch=3 train.micro_batches=3 record.path="$dir/refused.h5" \
+  >"$dir/refused.log" 2>&1
+[ $? = 2 ] || fail "refused: not exit 2: $(cat "$dir/refused.log")"
+told refused '2 ranks cannot divide train.micro_batches = 3'
+quiet=
+start summary
+kill -TERM "$(pid summary 1)"
+end
+[ $status = 75 ] || fail "summary: exit $status: $(cat "$dir/summary.log")"
+grep -q '^stopped after' "$dir/printed" || fail "summary: was not printed: $(cat "$dir/printed" "$dir/summary.log")"
+quiet=-q
+before=
 
 # a full disk on rank 0
 # shellcheck disable=SC2016 # of the inner shell
