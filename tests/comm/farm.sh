@@ -25,7 +25,7 @@ told_once() { # FOLDER MESSAGES TABLE
   cmp -s t1 t2 && [ "$(cut -d ' ' -f 1 t1 | uniq | wc -l)" = "$(ls "$1"/*.h5 | wc -l)" ] ||
     fail "$1: not each point once: $(cat "$2" "$3")"
 }
-names() { sed 's/ [0-9.-]* *preset/ preset/' "$1" | sort; } # all but the time
+names() { sed 's/  *[0-9.-]* *preset/ preset/' "$1" | sort; } # all but the time, and the blanks that fill its column
 
 sweep -q sweep.dir=one >table || fail "alone"
 for groups in "3 0 13" "4 2 13"; do
