@@ -181,6 +181,9 @@ static int add_tuned(const struct ledger *l, struct tuning *t, struct entry *x, 
     struct config *c = config_new();
     snprintf(name, sizeof name, "%s, %.40s", x->claim->id, x->claim->arm[a].name);
     status = arm_config(l, x->claim, a, "", c, error);
+    /* nothing is wanted of these runs but their losses */
+    if (!status) status = config_set(c, "record.probe_every", "0", "ledger", error);
+    if (!status) status = config_set(c, "record.spectra_every", "0", "ledger", error);
     if (!status) status = tuning_add(t, name, c, error);
     config_free(c);
   }

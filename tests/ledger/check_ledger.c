@@ -1,6 +1,7 @@
 /* check_ledger.c - the rule by which claims are settled: each verdict, its error rates, and the rows that it is
    applied to */
 #include <check.h>
+#include <glob.h>
 #include <gsl/gsl_randist.h>
 #include <gsl/gsl_rng.h>
 #include <math.h>
@@ -715,6 +716,28 @@ static double rate_of(const struct entry_arm *arm)
   return rate;
 }
 
+/* Of runs that choose a rate nothing but the loss is recorded, of those of a verdict all that claims may ask for. */
+static void what_is_recorded(const char *folder)
+{
+  char pattern[FOLDER_PATH + 16];
+  glob_t found;
+  int seen[2] = {0, 0};
+  snprintf(pattern, sizeof pattern, "%s/runs/*.h5", folder);
+  ck_assert(!glob(pattern, 0, NULL, &found));
+  for (size_t i = 0; i < found.gl_pathc; i++) {
+    struct run_file *file;
+    struct error e = {0};
+    ck_assert_msg(run_open(&file, found.gl_pathv[i], &e) == STATUS_OK, "%s", e.text);
+    int is_choice = strtol(run_parameter(file, "train.seed"), NULL, 10) >= TUNING_SEED;
+    ck_assert_str_eq(run_parameter(file, "record.probe_every"), is_choice ? "0" : "10");
+    ck_assert_str_eq(run_parameter(file, "record.spectra_every"), is_choice ? "0" : "50");
+    seen[is_choice]++;
+    run_close(file);
+  }
+  ck_assert(seen[0] && seen[1]);
+  globfree(&found);
+}
+
 START_TEST(tuned_arms)
 {
   char folder[FOLDER_PATH], where[64], change[512];
@@ -752,6 +775,7 @@ START_TEST(tuned_arms)
     entry_change(x, change);
     ck_assert_msg(strstr(change, i ? "it stands beside them" : "where it is ") != NULL, "%s", change);
   }
+  what_is_recorded(folder);
   char *text, want[96];
   size_t length;
   ck_assert_msg(tell_readmes(&l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
