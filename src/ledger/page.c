@@ -161,9 +161,13 @@ static void add_cell(struct sheet *s, const struct claim *c, const json_t *x, in
   buffer_add(b, "<td class=\"n\">");
   if (s->other && x) add_element(b, "span class=\"of\"", s->name[second]);
   if (x) add_verdict(b, kept_verdict(x));
-  if (x && e.n)
-    buffer_add(b, "<br/><a href=\"#%s-%s\">%s%s</a>, n\302\240=\302\240%d", c->id, second ? "other" : "runs",
-               c->contrast == CONTRAST_RATIO ? "\303\227\302\240" : "", tell_interval(&e, effect), e.n);
+  if (x && e.n) {
+    int has_runs = json_array_size(json_object_get(x, "arms")) > 0; /* what a README tells has none */
+    buffer_add(b, "<br/>");
+    if (has_runs) buffer_add(b, "<a href=\"#%s-%s\">", c->id, second ? "other" : "runs");
+    buffer_add(b, "%s%s%s, n\302\240=\302\240%d", c->contrast == CONTRAST_RATIO ? "\303\227\302\240" : "",
+               tell_interval(&e, effect), has_runs ? "</a>" : "", e.n);
+  }
   buffer_add(b, "</td>");
 }
 

@@ -182,6 +182,13 @@ if command -v gnuplot > /dev/null; then
   test "$(find "$dir/report" -type f | wc -l)" = 1 || fail "more than one file"
   grep -o ' id=["'"'"'][^"'"'"']*' "$page" | sort | uniq -d | grep -q . && fail "an id stands twice"
   grep -q '<script' "$page" && fail "the page wants a script"
+  # beside what a README tells, which has no runs, every link still leads somewhere
+  claims C-17 -q sweep.dir="$dir/wide" model.width=8 --report "$dir/report-told" --beside "$dir/told.md" > /dev/null || fail "report beside a README"
+  for id in $(grep -o 'href="#[^"]*' "$dir/report-told/index.html" | cut -d'#' -f2); do
+    grep -q " id=[\"']$id[\"']" "$dir/report-told/index.html" || fail "a link to $id leads nowhere"
+  done
+  grep -qF -- '-3 [-4, -2.5], n' "$dir/report-told/index.html" || fail "what a README tells is not beside"
+
   # the command beside a run makes that run
   sed -n 's/.*<pre>\(maxlogit run [^<]*qk_clip[^<]*\|maxlogit run [^<]*soft_cap[^<]*\)<.*<li>\([0-9a-f]*\) S=\([0-9]*\): \([^<]*\)<.*/\1 \2 \3/p' "$page" | head -1 > "$dir/again"
   read -r line < "$dir/again"
