@@ -62,6 +62,7 @@ int text_ends_with(const char *text, const char *end)
 enum { WORD = 64 };
 
 static int smaller(int a, int b) { return a < b ? a : b; }
+static int is_same(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }
 
 /* Optimal string alignment: insertions, deletions, substitutions, swaps of neighbours; case costs nothing. More than
    `most` may come out as anything above it: where a whole row is, no later one is below. */
@@ -73,9 +74,8 @@ static int distance(const char *a, const char *b, int most)
   for (int i = 1; i <= m; i++) {
     int least = here[0] = i;
     for (int j = 1; j <= n; j++) {
-      int differs = tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]);
-      here[j] = smaller(smaller(above[j], here[j - 1]) + 1, above[j - 1] + differs);
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+      here[j] = smaller(smaller(above[j], here[j - 1]) + 1, above[j - 1] + !is_same(a[i - 1], b[j - 1]));
+      if (i > 1 && j > 1 && is_same(a[i - 1], b[j - 2]) && is_same(a[i - 2], b[j - 1]))
         here[j] = smaller(here[j], before[j - 2] + 1);
       least = smaller(least, here[j]);
     }

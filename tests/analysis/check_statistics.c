@@ -203,6 +203,41 @@ START_TEST(nothing_is_made_of_nan_or_too_few)
 }
 END_TEST
 
+/* Exact up to 50 values, then normal: p of the least sum of all, worked out by hand on either side. */
+START_TEST(ranks_of_fifty_and_one)
+{
+  double x[51];
+  for (int i = 0; i < 51; i++) x[i] = i;
+  near(rank_sum(x, 1, x + 1, 49).p, 2 / 50.0); /* one order of 50, and its mirror image */
+  /* U = 0, mean 25, variance 50 * 52 / 12 */
+  near(rank_sum(x, 1, x + 1, 50).p, erfc((25 - 0.5) / sqrt(50 * 52 / 12.0) / M_SQRT2));
+  for (int i = 0; i < 51; i++) x[i] = i + 1;
+  near(signed_rank(x, 50).p, ldexp(1, -49));
+  near(signed_rank(x, 51).p, erfc((51 * 52 / 4.0 - 0.5) / sqrt(51 * 52 * 103 / 24.0) / M_SQRT2));
+  struct rank_test none = signed_rank((double[]){0, 0, 0}, 3); /* no difference is one */
+  ck_assert(none.statistic == 0 && none.p == 1);
+  near(rank_sum((double[]){1, 1, 1}, 3, (double[]){1, 1}, 2).p, 1); /* all alike: no variance */
+  ck_assert(isnan(signed_rank(NULL, 0).p) && isnan(rank_sum(x, 1, NULL, 0).p) &&
+            isnan(rank_sum(NULL, 0, x, 1).p));
+}
+END_TEST
+
+/* Lines through two points have a slope, and no interval; differences that are all alike are no chance. */
+START_TEST(of_two_or_without_a_spread)
+{
+  struct slope f = slope_of((double[]){1, 4}, (double[]){3, 6}, 2);
+  near(f.slope, 0.5), near(f.at_one, 3);
+  ck_assert(f.n == 2 && isnan(f.lo) && isnan(f.hi) && isnan(slope_of((double[]){1}, (double[]){1}, 1).slope));
+  ck_assert(isnan(slope_of((double[]){0, 1, 2}, (double[]){1, 2, 3}, 3).slope)); /* no logarithm */
+  ck_assert(zero_mean_p((double[]){2, 2, 2}, 3) == 0 && isnan(zero_mean_p((double[]){2}, 1)));
+  ck_assert(isnan(equivalence_p((double[]){1, 2}, 2, 0)) && isnan(equivalence_p((double[]){1, 2}, 2, NAN)));
+  ck_assert(isnan(detectable_effect((double[]){1}, 1)) && detectable_effect((double[]){1, 1}, 2) == 0);
+  struct survival s = survival_of((double[]){3, 1, 2, 4}, (int[]){1, 1, 1, 1}, 4); /* nothing has happened */
+  ck_assert(s.n == 4 && s.events == 0 && isinf(s.median) && isinf(s.lo) && isinf(s.hi));
+  near(mad_of((double[]){1, 1, 1, 9}, 4) + 1, 1);
+}
+END_TEST
+
 /* First and last rows as they are, of every bin both extremes in their order; a gap stays one. */
 START_TEST(thinned_rows)
 {
@@ -244,6 +279,8 @@ int main(void)
   tcase_add_test(k, as_scipy_has_it);
   tcase_add_test(k, values_that_are_equal_have_edges);
   tcase_add_test(k, nothing_is_made_of_nan_or_too_few);
+  tcase_add_test(k, ranks_of_fifty_and_one);
+  tcase_add_test(k, of_two_or_without_a_spread);
   suite_add_tcase(suite, k);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);

@@ -219,6 +219,33 @@ START_TEST(nearest_word)
     else
       ck_assert_ptr_null(near);
   }
+  /* one mistake of two letters, two of six, three of ten; none of one; a swap is one, whatever its case */
+  static const char *const sizes[] = {"a", "bc", "defgh", "ijklmn", "opqrstuvw", "0123456789"};
+  static const char *const wrong[][2] = {{"z", NULL},
+                                         {"bx", "bc"},
+                                         {"xy", NULL},
+                                         {"dexyh", NULL},
+                                         {"dexgh", "defgh"},
+                                         {"edfgh", "defgh"},
+                                         {"EDfgh", "defgh"},
+                                         {"edfhg", NULL},
+                                         {"ijxymn", "ijklmn"},
+                                         {"ixyzmn", NULL},
+                                         {"opxyztuvw", NULL},
+                                         {"opxysTUVW", "opqrstuvw"},
+                                         {"xyz3456789", "0123456789"},
+                                         {"wxyz456789", NULL}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    const char *near = text_nearest(wrong[i][0], sizes, 6);
+    ck_assert_msg(wrong[i][1] ? near && !strcmp(near, wrong[i][1]) : !near, "%s: %s", wrong[i][0], near);
+  }
+  ck_assert_str_eq(text_nearest("bd", (const char *const[]){"bc", "be"}, 2), "bc"); /* of two the first */
+  char long_word[] = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl_";
+  const char *longest = memory_text(long_word), *near = text_nearest(long_word, &longest, 1);
+  ck_assert_ptr_null(near); /* 65 letters */
+  long_word[64] = 0;
+  ck_assert_ptr_nonnull(text_nearest(long_word, (const char *const[]){long_word}, 1));
+  memory_free((void *)(size_t)longest);
   char huge[5000];
   memset(huge, 'a', sizeof huge - 1);
   huge[sizeof huge - 1] = 0;
@@ -271,6 +298,15 @@ START_TEST(ends_of_names)
   ck_assert_str_eq(text_last_part("seed"), "seed");
   ck_assert(text_ends_with("a.bias", ".bias") && text_ends_with(".bias", ".bias"));
   ck_assert(!text_ends_with("bias", ".bias") && !text_ends_with("a.bias.b", ".bias"));
+  ck_assert_str_eq(text_file_name("a/b/c.h5"), "c.h5");
+  ck_assert_str_eq(text_file_name("c.h5"), "c.h5");
+  static const char *const stems[][2] = {
+    {"runs/a.h5", "a"}, {"a.h5.h5", "a.h5"}, {"a.h", "a.h"}, {"r/.h5", ".h5"}};
+  for (int i = 0; i < 4; i++) {
+    char *stem = text_stem(stems[i][0], ".h5"); /* never empty */
+    ck_assert_str_eq(stem, stems[i][1]);
+    memory_free(stem);
+  }
 }
 END_TEST
 
@@ -326,6 +362,9 @@ START_TEST(options_parse)
     const char *text, *formatted, *message;
   } known[] = {
     {0, "64", "64", NULL},
+    {0, "1", "1", NULL},
+    {0, "64.0", "64", NULL},
+    {0, "1.0", "1", NULL},
     {0, "1e1", "10", NULL},
     {0, "+7", "7", NULL},
     {0, "65", NULL, "'65' is out of range (allowed: 1 to 64)"},
@@ -374,6 +413,36 @@ START_TEST(options_parse)
       ck_assert_str_eq(text, known[i].formatted);
     }
   }
+}
+END_TEST
+
+/* What is allowed, in words: a limit that is none is not told. */
+START_TEST(options_allowed)
+{
+  static const struct {
+    enum option_type type;
+    double min, max;
+    const char *text;
+  } known[] = {
+    {OPTION_INT, 1, 64, "1 to 64"},           {OPTION_INT, -2, HUGE_VAL, "at least -2"},
+    {OPTION_INT, -HUGE_VAL, 7, "at most 7"},  {OPTION_INT, -HUGE_VAL, HUGE_VAL, "any"},
+    {OPTION_REAL, 0, 1e30, "0 to 1e+30"},     {OPTION_REAL, 0.5, HUGE_VAL, "at least 0.5"},
+    {OPTION_REAL, -HUGE_VAL, 1, "at most 1"}, {OPTION_REAL, -HUGE_VAL, HUGE_VAL, "any"},
+    {OPTION_INT, 0, 100000, "0 to 100000"},   {OPTION_INT, 0, 1e15, "0 to 1e+15"},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    char text[80];
+    option_allowed(
+      &(struct option_row){.name = "x", .type = known[i].type, .min = known[i].min, .max = known[i].max},
+      text, sizeof text);
+    ck_assert_str_eq(text, known[i].text);
+  }
+  long value = 0; /* without limits: as far as a double tells whole numbers apart */
+  struct option_row row = {.name = "x", .type = OPTION_INT, .min = -HUGE_VAL, .max = HUGE_VAL};
+  struct error e = {0};
+  ck_assert(!option_parse(&row, &value, "9007199254740992.0", &e) && value == 1L << 53);
+  ck_assert_int_eq(option_parse(&row, &value, "9007199254740994.0", &e), STATUS_USAGE);
+  ck_assert_int_eq(value, 1L << 53);
 }
 END_TEST
 
@@ -522,6 +591,42 @@ START_TEST(files_read_back)
   e.status = 0;
   ck_assert_int_eq(file_write("no/folder", "x", 1, &e), STATUS_FAIL);
   ck_assert_str_eq(e.text, "cannot write no/folder: No such file or directory");
+}
+END_TEST
+
+/* Whose size nobody knows before: a pipe, of what fits at first, of one byte more and of much more. */
+START_TEST(pipes_are_read_whole)
+{
+  static const size_t sizes[] = {0, 65534, 65535, 65536, 131071, 300000};
+  char *all = memory_new(300000, 1);
+  for (size_t i = 0; i < 300000; i++) all[i] = (char)('a' + i % 23);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    struct error e = {0};
+    char *text = NULL;
+    size_t length = 1;
+    ck_assert_int_eq(mkfifo("pipe", 0600), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child) {
+      FILE *f = fopen("pipe", "w");
+      _exit(!f || fwrite(all, 1, sizes[i], f) != sizes[i] || fclose(f));
+    }
+    ck_assert_msg(!file_read("pipe", &text, &length, &e), "%s", e.text);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    ck_assert_uint_eq(length, sizes[i]);
+    ck_assert(!memcmp(text, all, length) && !text[length]);
+    memory_free(text);
+    unlink("pipe");
+  }
+  memory_free(all);
+  put("whole", "0123456789");
+  for (size_t most = 0; most < 13; most++) { /* and the last so many bytes of a file */
+    size_t length = 0;
+    char *end = file_read_end("whole", most, &length);
+    ck_assert(length == (most < 10 ? most : 10) && !memcmp(end, "0123456789" + 10 - length, length));
+    memory_free(end);
+  }
+  ck_assert_ptr_null(file_read_end(".", 10, &(size_t){0}));
 }
 END_TEST
 
@@ -793,11 +898,13 @@ int main(void)
   tcase_add_test(values, clock_goes_forward);
   tcase_add_test(values, first_error_counts);
   tcase_add_test(values, options_parse);
+  tcase_add_test(values, options_allowed);
   tcase_add_test(values, options_default);
   tcase_add_test(values, memory_is_zero_and_aligned);
   tcase_add_test(values, no_memory_left);
   tcase_add_checked_fixture(files, enter_folder, leave_folder);
   tcase_add_test(files, files_read_back);
+  tcase_add_test(files, pipes_are_read_whole);
   tcase_add_test(files, replacement_is_whole);
   tcase_add_test(files, writers_of_one_file);
   tcase_add_test(files, each_writer_has_a_name);

@@ -185,7 +185,18 @@ START_TEST(messages_of_files)
     {"train.lr = 1:2:lin:1",
      "t.conf:1: train.lr: '1:2:lin:1' is not a range, FIRST:LAST:log:COUNT or FIRST:LAST:lin:COUNT "
      "(at least 2)"},
+    {"train.lr = 0:inf:lin:3",
+     "t.conf:1: train.lr: '0:inf:lin:3' is not a range, FIRST:LAST:log:COUNT or FIRST:LAST:lin:COUNT "
+     "(at least 2)"},
+    {"train.lr = nan:1:lin:3",
+     "t.conf:1: train.lr: 'nan:1:lin:3' is not a range, FIRST:LAST:log:COUNT or FIRST:LAST:lin:COUNT "
+     "(at least 2)"},
+    {"train.lr = 0:1:lin:3x",
+     "t.conf:1: train.lr: '0:1:lin:3x' is not a range, FIRST:LAST:log:COUNT or FIRST:LAST:lin:COUNT "
+     "(at least 2)"},
     {"train.lr = 0:1:log:3", "t.conf:1: train.lr: '0:1:log:3': a log range needs positive ends"},
+    {"train.lr = 1:0:log:3", "t.conf:1: train.lr: '1:0:log:3': a log range needs positive ends"},
+    {"train.lr = 0:1:lin:100001", "t.conf:1: train.lr: more than 100000 values"},
     {"train.lr = 0:1:lin:1000000", "t.conf:1: train.lr: more than 100000 values"},
     {"model.heads = 1:5000:lin:2", "t.conf:1: model.heads: '5000' is out of range (allowed: 1 to 4096)"},
     {"data.path = \"a", "t.conf:1: data.path: a quote is not closed"},
@@ -197,6 +208,16 @@ START_TEST(messages_of_files)
     {"stabilizers = qk_clip+qk_clip", "t.conf:1: stabilizers: 'qk_clip' stands there twice"},
     {"device = gpu",
      "t.conf:1: device: 'gpu' is not one of cpu, cuda, reference, isolated; did you mean 'cuda'?"},
+    {"checkpoint.keep = 3x", "t.conf:1: checkpoint.keep: '3x' is neither a number (at least 1) nor all"},
+    {"checkpoint.keep =", "t.conf:1: checkpoint.keep: '' is neither a number (at least 1) nor all"},
+    {"sweep.dir = a, b",
+     "t.conf:1: sweep.dir: one value, for the whole sweep, is wanted (a comma in a text: put it in "
+     "quotes)"},
+    {"[arm a]\n[train]\n[arm a]", "t.conf:3: there is this arm already: a"},
+    {"[arm a b]", "t.conf:1: the name of an arm is of letters, digits, _ . - +, at most 40"},
+    {"[arm 12345678901234567890123456789012345678901]",
+     "t.conf:1: the name of an arm is of letters, digits, _ . - +, at most 40"},
+    {"[arm a]\narm = b", "t.conf:2: arm: [arm NAME] sets it"},
     {"checkpoint.keep = 0", "t.conf:1: checkpoint.keep: '0' is neither a number (at least 1) nor all"},
     {"\x1b[31m = 1", "t.conf:1: ?[31m: unknown key; all keys: maxlogit help config"},
   };
@@ -467,6 +488,33 @@ START_TEST(keys_of_arms)
     struct config *point = config_point(c, i);
     ck_assert(!config_finish(point, &e));
     ck_value(point, "train.lr", rates[i]);
+    config_free(point);
+  }
+  config_free(c);
+  /* lists within an arm are its own; before the first they are everybody's; a [section] ends it */
+  c = read_axes("train.seed = 1,2\n[arm a]\ntrain.lr = 3,4\n[arm 1234567890123456789012345678901234567890]\n"
+                "train.warmup = 5\n[train]\nbatch = 16\n");
+  static const struct {
+    const char *label, *rate, *warmup;
+  } points[] = {
+    {"arm=a train.seed=1 train.lr=3", "3", "50"},
+    {"arm=a train.seed=1 train.lr=4", "4", "50"},
+    {"arm=a train.seed=2 train.lr=3", "3", "50"},
+    {"arm=a train.seed=2 train.lr=4", "4", "50"},
+    {"arm=1234567890123456789012345678901234567890 train.seed=1", NULL, "5"},
+    {"arm=1234567890123456789012345678901234567890 train.seed=2", NULL, "5"},
+  };
+  ck_assert_int_eq(config_points(c), 6);
+  for (int i = 0; i < 6; i++) {
+    char label[128];
+    config_point_label(c, i, label, sizeof label);
+    ck_assert_str_eq(label, points[i].label);
+    struct config *point = config_point(c, i);
+    ck_assert(!config_finish(point, &e));
+    if (points[i].rate) ck_value(point, "train.lr", points[i].rate);
+    ck_value(point, "train.warmup", points[i].warmup);
+    ck_value(point, "train.batch", "16");
+    ck_assert(!strncmp(points[i].label + 4, entry(point, "arm").value, strlen(entry(point, "arm").value)));
     config_free(point);
   }
   config_free(c);

@@ -189,6 +189,53 @@ START_TEST(maxima_that_are_not_finite)
 END_TEST
 
 /* [B, T, H, D], as flash-attention has it, is a matter of strides. */
+/* Numbers of 16 bits as they are defined, by the kernels and, where entropies are asked for, without them. */
+START_TEST(numbers_of_sixteen_bits)
+{
+  static const struct {
+    enum maxlogit_number number;
+    uint16_t code;
+    float value;
+  } known[] = {
+    {MAXLOGIT_FLOAT16, 0x3c00, 1},
+    {MAXLOGIT_FLOAT16, 0x0001, 0x1p-24f},
+    {MAXLOGIT_FLOAT16, 0x83ff, -1023 * 0x1p-24f},
+    {MAXLOGIT_FLOAT16, 0x0400, 0x1p-14f},
+    {MAXLOGIT_FLOAT16, 0x7bff, 65504},
+    {MAXLOGIT_FLOAT16, 0xc355, -3.666015625f},
+    {MAXLOGIT_FLOAT16, 0xfc00, -INFINITY},
+    {MAXLOGIT_FLOAT16, 0x7c00, INFINITY},
+    {MAXLOGIT_FLOAT16, 0x7c01, NAN},
+    {MAXLOGIT_BFLOAT16, 0x3f80, 1},
+    {MAXLOGIT_BFLOAT16, 0xc0a1, -5.03125f},
+    {MAXLOGIT_BFLOAT16, 0x0001, 0x1p-133f},
+    {MAXLOGIT_BFLOAT16, 0x7f80, INFINITY},
+    {MAXLOGIT_BFLOAT16, 0xffc0, NAN},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    for (int asked = 0; asked < 2; asked++) {
+      const uint16_t one = known[i].number == MAXLOGIT_FLOAT16 ? 0x3c00 : 0x3f80;
+      struct maxlogit_attention a = {.q = &known[i].code,
+                                     .k = &one,
+                                     .batch = 1,
+                                     .heads = 1,
+                                     .kv_heads = 1,
+                                     .queries = 1,
+                                     .keys = 1,
+                                     .size = 1,
+                                     .scale = 1,
+                                     .number = known[i].number};
+      float max, max_abs;
+      double entropy;
+      OK(maxlogit_attention_maxima(&a, &max, &max_abs, asked ? &entropy : NULL, &e));
+      const float wanted = known[i].value;
+      ck_assert_msg(isnan(wanted) ? isnan(max) && isnan(max_abs) : max == wanted && max_abs == fabsf(wanted),
+                    "0x%04x: %g and %g, not %g (%d)", known[i].code, (double)max, (double)max_abs,
+                    (double)wanted, asked);
+    }
+}
+END_TEST
+
 START_TEST(strides_only_say_where)
 {
   enum { B = 2, H = 3, T = 70, D = 8 };
@@ -231,6 +278,7 @@ START_TEST(spectra_of_known_matrices)
   close_to(s.stable_rank, 25.0 / 16);
   close_to(s.svd_entropy, -(0.64 * log(0.64) + 0.36 * log(0.36)) / log(4));
   close_to(s.effective_rank_p, exp(-(0.64 * log(0.64) + 0.36 * log(0.36))));
+  close_to(s.effective_rank_r, exp(-(4 * log(4 / 7.0) + 3 * log(3 / 7.0)) / 7));
   OK(maxlogit_singular_values(&w[0][0], 4, 6, sigma, &e));
   close_to(sigma[0], 4);
   close_to(sigma[1], 3);
@@ -252,6 +300,24 @@ START_TEST(spectra_of_known_matrices)
   OK(maxlogit_form_bounds(&w[0][0], 2, &w[0][0], 1, 2, 6, gain, 0.5, bound, &e));
   close_to(bound[0], 0.5 * 6 * 3 * 3);
   REFUSED(maxlogit_form_spectra(&w[0][0], 2, &w[0][0], 3, 2, 6, form, &e));
+  REFUSED(maxlogit_form_spectra(&w[0][0], 2, &w[0][0], 0, 2, 6, form, &e));
+  REFUSED(maxlogit_head_spectra(&w[0][0], 2, 0, 6, two, &e));
+  REFUSED(maxlogit_form_bounds(&w[0][0], 2, &w[0][0], 3, 2, 6, NULL, 1, bound, &e));
+  REFUSED(maxlogit_singular_values(&w[0][0], 4, 0, sigma, &e));
+}
+END_TEST
+
+/* Four heads of one row, two of keys: heads 0 and 1 have the first one's, 2 and 3 the second's; a scale's sign is no
+   matter. */
+START_TEST(groups_of_heads_have_their_keys)
+{
+  float q[4][2] = {{1, 0}, {0, 2}, {3, 0}, {0, 4}}, k[2][2] = {{5, 0}, {0, 7}};
+  static const double both[4] = {5, 10, 21, 28};
+  struct maxlogit_spectrum form[4];
+  double bound[4];
+  OK(maxlogit_form_spectra(&q[0][0], 4, &k[0][0], 2, 1, 2, form, &e));
+  OK(maxlogit_form_bounds(&q[0][0], 4, &k[0][0], 2, 1, 2, NULL, -0.5, bound, &e));
+  for (int h = 0; h < 4; h++) close_to(form[h].spectral_norm, both[h]), close_to(bound[h], both[h]);
 }
 END_TEST
 
@@ -380,6 +446,52 @@ START_TEST(what_is_not_finite_is_not_clipped)
 }
 END_TEST
 
+START_TEST(clips_that_cannot_be)
+{
+  const struct maxlogit_clip good = {.tau = 10, .alpha = 0.5};
+  const float max[2] = {40, 20};
+  float q[2], k[2], gamma[2], rope[2], shared;
+  static const struct maxlogit_clip wrong[] = {
+    {.tau = INFINITY, .alpha = 0.5},
+    {.tau = NAN, .alpha = 0.5},
+    {.tau = -1, .alpha = 0.5},
+    {.tau = 10, .alpha = -0.1},
+    {.tau = 10, .alpha = 1.1},
+    {.tau = 10, .alpha = NAN},
+    {.tau = 10, .scope = (enum maxlogit_clip_scope)(MAXLOGIT_SCOPE_LAYER + 1)},
+    {.tau = 10, .gqa = (enum maxlogit_clip_gqa)(MAXLOGIT_GQA_COMPENSATED + 1)},
+    {.tau = 10, .mla = (enum maxlogit_clip_mla)(MAXLOGIT_MLA_KR_HEAD + 1)}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    REFUSED(maxlogit_clip_factors(&wrong[i], max, 2, 2, q, k, gamma, &e));
+    REFUSED(maxlogit_clip_factors_mla(&wrong[i], max, 2, q, k, rope, &shared, gamma, &e));
+  }
+  REFUSED(maxlogit_clip_factors(&good, max, 0, 1, q, k, gamma, &e));
+  REFUSED(maxlogit_clip_factors(&good, max, 2, 0, q, k, gamma, &e));
+  for (int alpha = 0; alpha < 2; alpha++) { /* all of it to the keys, or to the queries */
+    struct maxlogit_clip edge = {.tau = 10, .alpha = alpha};
+    OK(maxlogit_clip_factors(&edge, max, 2, 2, q, k, gamma, &e));
+    ck_assert(q[0] == (alpha ? 0.25f : 1) && k[0] == (alpha ? 1 : 0.25f) && gamma[0] == 0.25f &&
+              gamma[1] == 0.5f);
+  }
+  /* what a head that is not finite has beside one that is clipped: its own rows stay, a shared key does not */
+  const float odd[2] = {INFINITY, 40};
+  struct maxlogit_clip rule = good;
+  OK(maxlogit_clip_factors_mla(&good, odd, 2, q, k, rope, &shared, gamma, &e));
+  ck_assert(q[0] == 1 && k[0] == 1 && rope[0] == 1 && gamma[0] == 1 && shared == 1 && rope[1] == 0.25f);
+  rule.mla = MAXLOGIT_MLA_KR_LAYER;
+  OK(maxlogit_clip_factors_mla(&rule, odd, 2, q, k, rope, &shared, gamma, &e));
+  ck_assert(q[0] == 1 && q[1] == 0.5f && rope[0] == 1 && rope[1] == 0.5f && shared == 0.5f);
+  OK(maxlogit_clip_factors(&good, odd, 2, 1, q, k, gamma, &e)); /* gqa = the first rule */
+  ck_assert(q[0] == 1 && gamma[1] < 1);
+  rule.gqa = MAXLOGIT_GQA_Q_ONLY;
+  OK(maxlogit_clip_factors(&rule, odd, 2, 1, q, k, gamma, &e));
+  ck_assert(q[0] == 1 && q[1] == 0.25f && k[0] == 1 && gamma[0] == 1 && gamma[1] == 0.25f);
+  rule.gqa = MAXLOGIT_GQA_COMPENSATED;
+  OK(maxlogit_clip_factors(&rule, odd, 2, 1, q, k, gamma, &e));
+  ck_assert(q[0] == 1 && k[0] == 0.5f && gamma[0] == 0.5f && q[1] == 0.5f && gamma[1] == 0.25f);
+}
+END_TEST
+
 static void enter_folder(void)
 {
   folder_make(folder);
@@ -395,10 +507,13 @@ int main(void)
   tcase_add_checked_fixture(t, enter_folder, leave_folder);
   tcase_add_loop_test(t, attention_is_an_explicit_softmax, 0, SHAPES);
   tcase_add_test(t, maxima_that_are_not_finite);
+  tcase_add_test(t, numbers_of_sixteen_bits);
   tcase_add_test(t, strides_only_say_where);
   tcase_add_test(t, spectra_of_known_matrices);
   tcase_add_loop_test(t, factors_are_those_of_a_run, 0, sizeof rules / sizeof *rules);
+  tcase_add_test(t, groups_of_heads_have_their_keys);
   tcase_add_test(t, what_is_not_finite_is_not_clipped);
+  tcase_add_test(t, clips_that_cannot_be);
   suite_add_tcase(suite, t);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

@@ -355,6 +355,25 @@ START_TEST(what_cannot_be_is_said)
   REFUSED(declare_one(r, "x", "layer", 3), "has size 2 in this file");
   REFUSED(declare_one(r, "x", "place", 0), "size 0");
   REFUSED(declare_one(r, "loss", "layer", 2), "other axes");
+  REFUSED(declare_one(r, "val_step", NULL, 0), "is an axis");
+  REFUSED(declare_one(r, "val_loss", NULL, 0), "other rows");
+  REFUSED(declare_one(r, "x", "x", 2), "two things are called 'x'");
+  REFUSED(declare_one(r, "x", "step", 2), "not 'step'");
+  REFUSED(declare_one(r, "x", "a/b", 2), "no '/'");
+  REFUSED(declare_one(r, "x", "12345678901234567890123456789012", 2), "at most 31 bytes");
+  REFUSED(declare_one(r, "x", "place", (1 << 24) + 1), "1 to 2^24");
+  struct maxlogit_series odd = {.name = "x", .axes = 2, .axis_name = {"a", "a"}, .size = {2, 2}};
+  int number;
+  REFUSED(maxlogit_record_series(r, &odd, &number, &e), "two things are called 'a'");
+  odd.axes = MAXLOGIT_AXES + 1;
+  REFUSED(maxlogit_record_series(r, &odd, &number, &e), "more than 2 axes");
+  odd.axes = -1;
+  REFUSED(maxlogit_record_series(r, &odd, &number, &e), "no such rows");
+  odd.axes = 0, odd.rows = (enum maxlogit_rows)99;
+  REFUSED(maxlogit_record_series(r, &odd, &number, &e), "no such rows");
+  OK(declare_one(r, "loss2", "1234567890123456789012345678901", 1)); /* beside loss, not below it */
+  for (int i = 0; i < 3; i++)
+    REFUSED(maxlogit_record_put(r, (const int[]){-1, 0, 1 << 20}[i], v, 1, &e), "no series");
   REFUSED(maxlogit_record_put(r, n.logit, v, 5, &e), "has 6 values a row, not 5");
   REFUSED(maxlogit_record_put(r, 77, v, 1, &e), "no series");
   OK(record_step(r, &n, 3));
@@ -362,7 +381,13 @@ START_TEST(what_cannot_be_is_said)
   REFUSED(maxlogit_record_row(r, 3, &e), "steps grow");
   REFUSED(maxlogit_record_row(r, -1, &e), "from 0");
   REFUSED(maxlogit_record_event(r, 4, "a kind of far too many bytes", -1, -1, 0, &e), "kind");
+  REFUSED(maxlogit_record_event(r, 4, "of 24 bytes, one too many", -1, -1, 0, &e), "kind");
   REFUSED(maxlogit_record_note(r, "", &e), "note");
+  static char note[16384 + 2];
+  memset(note, 'x', sizeof note - 1);
+  REFUSED(maxlogit_record_note(r, note, &e), "a note of 16385 bytes; 1 to 16384");
+  note[16384] = 0;
+  OK(maxlogit_record_note(r, note, &e));
   REFUSED(maxlogit_record_close(r, "done", &e), "finished, stopped, diverged");
   OK(open_as(&r, path, MAXLOGIT_RESUME));
   ck_assert_int_eq(maxlogit_record_last_step(r), 3);
