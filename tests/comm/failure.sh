@@ -103,6 +103,23 @@ ranks 2 sh -c 'exec "$@" "train.lr=0.0$((1 + $(printenv OMPI_COMM_WORLD_RANK PMI
   "$program" run -q $small train.steps=9 record.path="$dir/other.h5" >"$dir/other.log" 2>&1
 [ $? = 1 ] || fail "other: not exit 1: $(cat "$dir/other.log")"
 told other "rank 1 on $(hostname) has the configuration of the run"
+seq 4000 >"$dir/text0"
+seq 2 4001 >"$dir/text1"
+# shellcheck disable=SC2016 # of the inner shell
+ranks 2 sh -c 'text=$0$(printenv OMPI_COMM_WORLD_RANK PMI_RANK | head -n 1); exec "$@" data=bytes data.path="$text"' "$dir/text" \
+  "$program" run -q $small train.steps=9 record.path="$dir/other.h5" >"$dir/other.log" 2>&1
+[ $? = 1 ] || fail "data: not exit 1: $(cat "$dir/other.log")"
+told other "rank 1 on $(hostname) has data of another content"
+revision=$("$program" --version | sed -n 's/.*revision \([0-9a-f]\{12\}\).*/\1/p')
+if [ -n "$revision" ]; then # another build, but for its name
+  LC_ALL=C sed "s/$revision/another00000/" "$program" >"$dir/another"
+  chmod +x "$dir/another"
+  # shellcheck disable=SC2016 # of the inner shell
+  MAXLOGIT_MPI=$PWD/maxlogit_mpi.so ranks 2 sh -c 'case $(printenv OMPI_COMM_WORLD_RANK PMI_RANK | head -n 1) in 0) ;; *) program=$0 ;; esac
+    exec "${program:-$1}" run -q $2 train.steps=9 record.path="$3"' "$dir/another" "$program" "$small" "$dir/other.h5" >"$dir/other.log" 2>&1
+  [ $? = 1 ] || fail "program: not exit 1: $(cat "$dir/other.log")"
+  told other "rank 1 on $(hostname) has the program .* revision another00000"
+fi
 level() { MAXLOGIT_KERNELS=$1 "$program" doctor --json | sed -n 's/.*"kernels": "\(.*\)",$/\1/p'; }
 if [ "$(level base 2>/dev/null)" = base ] && [ "$(level v3 2>/dev/null)" = v3 ]; then # there are two that differ
   # shellcheck disable=SC2016 # of the inner shell

@@ -124,6 +124,24 @@ kill -9 $worker $rank 2>/dev/null
 for _ in $(seq 50); do kill -0 $worker 2>/dev/null || break; sleep 0.1; done
 same lost
 
+# one of a group of two: its partner waits to be ended, the other group takes their point
+if [ -n "$MAXLOGIT_TEST_LONG" ]; then
+  # shellcheck disable=SC2016 # of the inner shell
+  ranks 4 sh -c 'echo $$ >"$0.$(printenv OMPI_COMM_WORLD_RANK PMI_RANK | head -n 1)"; exec "$@"' "$dir/group.pid" \
+    "$program" sweep s.conf $small sweep.dir=group comm.ranks=2 comm.timeout=4 >group.table 2>group.err &
+  launcher=$!
+  for _ in $(seq 300); do
+    [ "$(ls group/*.live.tsv 2>/dev/null | wc -l)" = 2 ] && break
+    sleep 0.1
+  done
+  kill -STOP "$(cat group.pid.3)"
+  end
+  [ $status = 1 ] || fail "group: exit $status: $(cat group.err)"
+  grep -q "rank 3 of 4 on $(hostname) has not answered for 4 s: .*others take its work" group.err || fail "group: $(cat group.err)"
+  kill -9 "$(cat group.pid.3)" 2>/dev/null
+  same group
+fi
+
 # a signal to one stops all; the same command goes on
 start told
 kill -TERM "$rank"
