@@ -2,6 +2,7 @@
    time */
 #include <stdlib.h>
 #include <string.h>
+#include "base/thread.h"
 #include "numerics/program_state.h"
 
 enum { ALIGNMENT = 64 };
@@ -35,15 +36,27 @@ static size_t best_place(struct node *const *placed, int count, const struct nod
   return best_gap == (size_t)-1 ? end : best;
 }
 
-/* Largest first, each into the best gap left by those it lives with. Returns the bytes of the block. */
-static size_t place_all(struct node **list, int count)
+/* Is memory used again within a program? Not where all of it is little and several threads have their rows in their
+   caches: what one writes would lie where another's rows were, and each line would have to come from there. */
+enum { LITTLE = 1 << 24 };
+
+static int used_again(const struct device *device, struct node *const *list, int count)
+{
+  size_t bytes = 0;
+  for (int i = 0; i < count; i++) bytes += list[i]->bytes;
+  return device->begin || pool_threads(device->pool) == 1 || bytes > LITTLE;
+}
+
+/* Largest first, each into the best gap left by those it lives with, or, unless memory is used `again`, one after
+   another. Returns the bytes of the block. */
+static size_t place_all(struct node **list, int count, int again)
 {
   struct node **placed = memory_new((size_t)count + 1, sizeof *placed);
   size_t bytes = 0;
   qsort(list, (size_t)count, sizeof *list, by_size);
   for (int n = 0; n < count; n++) {
     int i = n;
-    list[n]->place = best_place(placed, n, list[n]);
+    list[n]->place = again ? best_place(placed, n, list[n]) : bytes;
     if (list[n]->place + list[n]->bytes > bytes) bytes = list[n]->place + list[n]->bytes;
     for (; i > 0 && placed[i - 1]->place > list[n]->place; i--) placed[i] = placed[i - 1];
     placed[i] = list[n];
@@ -105,7 +118,20 @@ static double cost_of(const struct call *call, const struct footprint *f)
 }
 
 /* Calls of one level go to threads whole where none of them outweighs the rest; otherwise one after another, each cut
-   inside. Bits do not depend on it. */
+   inside: so do products that are worth it, by rows as what comes before them, and what is not worth that threads
+   meet. Bits do not depend on it. */
+enum { TOO_LITTLE = 1 << 14, PRODUCT_TO_CUT = 1 << 20 };
+
+static int goes_apart(const struct program *p, int from, int count, double most, double all)
+{
+  int large = 1;
+  for (int i = from; i < from + count && large; i++) {
+    const struct call *call = &p->call[p->order[i]];
+    large = call->op == OP_matmul && !call->host && op_flops(call->op, &call->args) >= PRODUCT_TO_CUT;
+  }
+  return count > 1 && most <= 0.6 * all && all >= TOO_LITTLE && !large;
+}
+
 static void add_group(struct program *p, int from, int count, const struct footprint *f)
 {
   double most = 0, all = 0;
@@ -114,7 +140,8 @@ static void add_group(struct program *p, int from, int count, const struct footp
     most = cost > most ? cost : most;
     all += cost;
   }
-  if (count) p->group[p->groups++] = (struct group){from, count, 1, count > 1 && most <= 0.6 * all, NULL, 0};
+  if (count)
+    p->group[p->groups++] = (struct group){from, count, 1, goes_apart(p, from, count, most, all), NULL, 0};
 }
 
 static void add_fusion(struct program *p, int from, int count)
@@ -247,7 +274,7 @@ void program_plan(struct program *p)
     p->node[i]->bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     list[count++] = p->node[i];
   }
-  p->bytes = place_all(list, count);
+  p->bytes = place_all(list, count, used_again(p->device, list, count));
   p->block = device_get(p->device, p->bytes);
   for (int i = 0; i < count; i++) list[i]->tensor.data = (char *)p->block + list[i]->place;
   for (int i = 0; i < p->nodes; i++) {

@@ -316,19 +316,101 @@ static long plan_product(struct product *g, int threads, long *right)
   return *right + (g->pack_a ? round_up(g->block_rows, MR) * KC * threads : 0);
 }
 
-static size_t product_scratch(const struct device *device, struct product g)
-{
-  long right;
-  return sizeof(float) * (size_t)plan_product(&g, pool_threads(device->pool), &right);
-}
-
 static long blocks_of(const struct product *g)
 {
   return g->row_blocks * ((g->n + g->block_cols - 1) / g->block_cols);
 }
 
+/* --- sums over rows that threads have ------------------------------------------------------------------- */
+/* Where both factors have a row for each term (the gradient of a weight: for each token), threads that take different
+   columns of the result all read all rows, most of which others have in their caches. Of a small result each block of
+   KC terms is a product by itself, whose thread has its rows since earlier calls; the blocks are added in their order,
+   as they would have been: the same bits. */
+enum { PARTIAL = 1 << 17 }; /* numbers of all blocks but the first, at most */
+
+struct by_terms {
+  struct product g;
+  long blocks, each, ld;
+  long right, left; /* numbers of a block's packed right factor; of a worker's packed left one */
+  float *partial;   /* [blocks - 1][m, ld] */
+};
+
+static int goes_by_terms(const struct device *device, const struct product *g)
+{
+  return pool_threads(device->pool) > 1 && !device->is_worker && g->a_row == 1 && g->a_step != 1 &&
+         g->b_row == 1 && g->k > KC && (g->k - 1) / KC * g->m * g->n <= PARTIAL;
+}
+
+/* As of the whole, but for what is packed. Returns the numbers that it takes. */
+static long plan_by_terms(struct by_terms *x, struct product g, int threads)
+{
+  long right;
+  plan_product(&g, threads, &right);
+  *x = (struct by_terms){.g = g,
+                         .blocks = (g.k + KC - 1) / KC,
+                         .each = blocks_of(&g),
+                         .ld = round_up(g.n, LANES),
+                         .right = right,
+                         .left = g.pack_a ? round_up(g.block_rows, MR) * KC : 0};
+  return x->blocks * x->right + threads * x->left + (x->blocks - 1) * g.m * x->ld;
+}
+
+/* Terms of one block, as a product. */
+static struct product block_of_terms(const struct by_terms *x, long block)
+{
+  struct product g = x->g;
+  const long from = block * KC;
+  g.k = g.to = min_long(KC, g.k - from);
+  g.a += from * g.a_step;
+  g.b += from * g.b_step;
+  g.right += block * x->right;
+  if (block) g.c = x->partial + (block - 1) * g.m * x->ld, g.ldc = x->ld, g.beta = 0;
+  return g;
+}
+
+static void pack_terms(void *context, long piece, int worker)
+{
+  const struct by_terms *x = context;
+  const struct product g = block_of_terms(x, piece / (KC / AHEAD));
+  if (piece % (KC / AHEAD) < right_pieces(&g)) pack_right((void *)&g, piece % (KC / AHEAD), worker);
+}
+
+static void multiply_terms(void *context, long piece, int worker)
+{
+  const struct by_terms *x = context;
+  const struct product g = block_of_terms(x, piece / x->each);
+  multiply_block((void *)&g, piece % x->each, worker);
+}
+
+static void add_terms(void *context, long row, int worker)
+{
+  (void)worker;
+  const struct by_terms *x = context;
+  float *c = x->g.c + row * x->g.ldc;
+  for (long block = 1; block < x->blocks; block++) {
+    const float *more = x->partial + ((block - 1) * x->g.m + row) * x->ld;
+    EACH(j, x->g.n) put(c + j, get(c + j, x->g.n - j) + get(more + j, x->g.n - j), x->g.n - j);
+  }
+}
+
+static void multiply_by_terms(struct device *device, const struct product *g)
+{
+  struct by_terms x;
+  const long room = plan_by_terms(&x, *g, pool_threads(device->pool));
+  x.g.right = device_scratch(device, sizeof(float) * (size_t)room);
+  x.g.left = x.g.right + x.blocks * x.right;
+  x.partial = x.g.left + pool_threads(device->pool) * x.left;
+  if (x.g.pack_b) parallel_for(device->pool, x.blocks * (KC / AHEAD), pack_terms, &x);
+  parallel_for(device->pool, x.blocks * x.each, multiply_terms, &x);
+  parallel_for(device->pool, g->m, add_terms, &x);
+}
+
 static void multiply(struct device *device, struct product *g)
 {
+  if (goes_by_terms(device, g)) {
+    multiply_by_terms(device, g);
+    return;
+  }
   long right, room = plan_product(g, pool_threads(device->pool), &right);
   g->right = device_scratch(device, sizeof(float) * (size_t)room);
   g->left = g->right + right;
@@ -336,6 +418,16 @@ static void multiply(struct device *device, struct product *g)
     parallel_for(device->pool, right_pieces(g), pack_right, g);
     parallel_for(device->pool, blocks_of(g), multiply_block, g);
   }
+}
+
+/* By terms it is no less. */
+static size_t product_scratch(const struct device *device, struct product g)
+{
+  long right;
+  struct by_terms x;
+  if (goes_by_terms(device, &g))
+    return sizeof(float) * (size_t)plan_by_terms(&x, g, pool_threads(device->pool));
+  return sizeof(float) * (size_t)plan_product(&g, pool_threads(device->pool), &right);
 }
 
 static struct product product_of(const struct matmul_args *x)
