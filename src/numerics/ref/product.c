@@ -149,10 +149,12 @@ static void orthogonalise(void *context, long piece, int worker)
 {
   const struct schulz *job = context;
   const struct newton_schulz_args *a = job->args;
-  struct device *device = device_worker(job->device, worker);
+  struct device *device = job->device;
+  int lane = 0;
+  if (!device->is_worker) device = device_worker(device, worker), lane = worker; /* else it has one already */
   const struct ops *ops = &device->ops;
   struct tensor x = tensor_of(REALS(a->x) + INTS(a->place)[piece], a->rows, a->cols);
-  struct flat f = lay_out(a, &AT(a->work, a->work->rows == 1 ? 0 : worker, 0));
+  struct flat f = lay_out(a, &AT(a->work, lane, 0));
   int tall = a->rows > a->cols;
   ops->norm(device, &(struct norm_args){.y = &f.norm, .x = &x});
   if (tall)
