@@ -267,7 +267,12 @@ WINDOWS = [
     "5-5",
     "100-200",
 ]
-REDUCTIONS = ["mean", "max", "min", "median", "over=2", "over=3.75", "slope", "above=2.5", "above=3.75", "above=99"]
+REDUCTIONS = ["mean", "max", "min", "median", "over=2", "over=3.75", "slope"]
+REDUCTIONS += ["above=2.5", "above=3.75", "above=99", "below=2.5", "below=3.75", "below=-99"]
+
+
+def is_time(name):
+    return "above=" in name or "below=" in name
 
 
 @functools.lru_cache(maxsize=None)
@@ -301,6 +306,9 @@ def metric(run, name):
     if reduction.startswith("above="):
         passed = [s for s, row in zip(steps, x) if np.isnan(row).any() or (row > float(reduction[6:])).any()]
         return (passed[0], False) if passed else (steps[-1], True)
+    if reduction.startswith("below="):
+        passed = [s for s, row in zip(steps, x) if (row < float(reduction[6:])).any()]
+        return (passed[0], False) if passed else (steps[-1], True)
     if reduction.startswith("over="):
         return float(np.mean(np.isnan(x) | (x > float(reduction[5:]))))
     if reduction == "slope":
@@ -325,7 +333,7 @@ def counted(runs, name):
 
 def group_measure(runs, name, mean):
     x = counted(runs, name)
-    if "above=" in name:
+    if is_time(name):
         return kaplan_meier(x)[0] if x else [NAN, INF, INF]
     return median_interval(x) if mean == "median" else interval(x, mean == "geometric")
 
@@ -364,7 +372,7 @@ def check_metrics(runs, groups):
             for name in names:
                 theirs, n = out[0]["metrics"][name], len(counted(group, name))
                 ours = list(group_measure(group, name, mean))
-                middle = theirs["median" if "above=" in name else key]
+                middle = theirs["median" if is_time(name) else key]
                 if n < 2 or math.isnan(ours[1]) and not math.isnan(ours[0]):
                     ours[1:] = [None, None]  # few values, or infinite ones, have no interval
                 compare(
@@ -372,7 +380,7 @@ def check_metrics(runs, groups):
                     [n, ours[0] if n else None, *ours[1:]],
                     [theirs["n"], number(middle), number(theirs["lo"]), number(theirs["hi"])],
                 )
-                if "above=" in name:
+                if is_time(name):
                     compare(f"{label} {name}: reached", kaplan_meier(counted(group, name))[1], theirs["reached"])
 
 
@@ -1121,7 +1129,7 @@ def unit(name):
     series = NAMED.get(name, name).split(":")[0]
     words = (
         "step"
-        if "above=" in name
+        if is_time(name)
         else (
             ""
             if re.search("slope|over=", name)
@@ -1156,7 +1164,7 @@ def parameter(groups, name):
         values = {
             "log_x": spread(rates, 4),
             "log_y": log_y,
-            "times": float("above=" in name),
+            "times": float(is_time(name)),
             "x_low": rates[0],
             "x_high": rates[-1],
             "last_of_all": 1,
@@ -1236,7 +1244,7 @@ def field(groups, name):
         low, high = extent([c[2] for p in panels for c in p])
         return {
             "log_z": log_z,
-            "times": float("above=" in name),
+            "times": float(is_time(name)),
             "x_values": len(x),
             "y_values": len(y),
             "low": low,

@@ -1,12 +1,13 @@
 #!/bin/sh
 # The numbers behind every figure, every reduction of a metric, comparisons, and where the largest stands, made again by
-# another program (redraw.py) from run files that hold ties, NaN and infinities. Skipped where python3 has not h5py and
+# another program (redraw.py) from run files that hold ties, NaN and infinities. Skipped where no python3 has h5py and
 # numpy (Debian: python3-h5py python3-numpy).
 set -u
 source=${top_srcdir:-.}
-python=${PYTHON:-python3}
-$python -c 'import h5py, numpy' 2>/dev/null || {
-  echo "redraw.sh: skipped, $python has not both h5py and numpy"
+python=none
+for p in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3; do $p -c 'import h5py, numpy' 2>/dev/null && python=$p && break; done
+[ "$python" != none ] || {
+  echo "redraw.sh: skipped, ${PYTHON:-python3} has not both h5py and numpy"
   exit 77
 }
 program=$(realpath "${MAXLOGIT:-./maxlogit}")

@@ -64,6 +64,14 @@ for bad in loss:lst loss:last0 loss:last200% loss:9-3 loss:last:most loss:last:a
   test $status -eq 2 && grep -q "metric $bad: " "$dir/err" || fail "--of $bad: exit $status, $(cat "$dir/err")"
 done
 grep -q 'attn/max_logit:last:max' "$dir/err" || fail "a missing reduction is not explained: $(cat "$dir/err")"
+for bad in '@l0*:last:max SERIES@GLOB is wanted' 'loss@:last:max SERIES@GLOB is wanted' 'loss@l0*:last none by name' 'attn/max_logit@l9*:last:max called l1h1'; do
+  "$program" show --of "${bad%% *}" "$dir/runs/muon-1.h5" > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 2 && grep -qF "metric ${bad%% *}: " "$dir/err" && grep -qF "${bad#* }" "$dir/err" || fail "--of $bad: exit $status, $(cat "$dir/err")"
+done
+"$program" compare --where kind=adam "$dir/runs" train.seed=1 train.seed=2 > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 2 && grep -q 'no run has a partner of the same seed$' "$dir/err" || fail "nobody has a partner: exit $status, $(cat "$dir/err")"
+"$program" compare --where kind=adam --by train.lr "$dir/runs" train.seed=1 train.seed=2 > "$dir/out" 2> "$dir/err"
+grep -q 'no run has a partner of the same seed and the same train.lr$' "$dir/err" || fail "nobody has a partner --by: $(cat "$dir/err")"
 
 # two arms: mean, edges and p of the differences
 compare() { "$program" compare "$@" > "$dir/out" 2> "$dir/err" || fail "compare $*: $(cat "$dir/err")"; }

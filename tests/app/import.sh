@@ -82,6 +82,8 @@ import a.csv --map 'x/y[h,l]=model.layers.{l}.attn.{h}.max,-=train/loss' -o b.h5
 "$program" export b.h5 x/y | grep -q . || fail "x/y"
 printf 'step,loss\n0,1\n1,2\n1,3\n0,4\n' > again.csv # told again after a restart: the last counts
 import again.csv && has again.h5 loss '0:4 1:3'
+printf 'step;q,r;"x";y z\n1;2;"3";4\n' > semi.csv && import semi.csv && has semi.h5 q_r '1:2' && has semi.h5 x '1:3'
+printf 'step  q   x\n 1   2  3  \n' > blanks.csv && import blanks.csv && has blanks.h5 q '1:2' && has blanks.h5 x '1:3'
 printf 'it\tq\n1\t2\n' > step.tsv
 refused "no steps" "step.tsv:1: no column of steps; --step" step.tsv
 import step.tsv --step it -o step.h5 && has step.h5 q '1:2'
@@ -120,6 +122,15 @@ grep -q '1 line without a step' err || fail "the line without a step: $(cat err)
 printf '{"step": 1, "loss": 2}\n{"step": 2, "loss": \n' > bad.jsonl; refused "half a line" "bad.jsonl:2: no JSON object" bad.jsonl
 printf '{"step": 1, "loss": 2}\n[1]\n' > bad.jsonl; refused "no object" "bad.jsonl:2: no JSON object" bad.jsonl
 printf '{"a": 1}\n' > bad.jsonl; refused "no step" "no number with a step in 1 line; --step" bad.jsonl
+# a list has a value a layer; quotes within quotes, and words that are none, are text; what is no number is passed over
+cat > l.jsonl << 'END'
+{"step": "7", "max_logits": [3, 4.5], "text": "a \"NaN\", it's \\", "flag": true, "deep": {"er": [[[9]], [8]]}, "q": 6}
+{'step': 8, 'max_logits': [5, nan], 'text': 'it\'s "True", \\', 'flag': True, 'none': None, 'q': -inf}
+END
+import l.jsonl || fail "l.jsonl: $(cat err)"
+has l.h5 attn/max_logit '7:3:4.5 8:5:NaN'
+has l.h5 q '7:6 8:-inf'
+grep -q 'text\|flag\|none' out && fail "texts that pass for numbers: $(cat out)"
 # ms-swift's logging.jsonl, and two files as one run
 printf '{"loss": 2.0, "grad_norm": 1.5, "global_step/max_steps": "5/100"}\n' > s.jsonl
 printf 'step,val_loss\n5,3\n6,4\n' > s.csv
@@ -187,9 +198,10 @@ def npz(name, **arrays):
         for key, data in arrays.items(): z.writestr(key.replace("__", "/") + ".npy", data)
 step = npy("<i8", "(2,)", struct.pack("<2q", 3, 9))
 npz("a.npz", step=step, loss=npy("<f8", "(2,)", struct.pack("<2d", 2.5, float("nan"))),
-    attn__max_logit=npy("<f4", "(2, 1, 2)", struct.pack("<4f", 1, 2, 3, 4), major=2), half=npy("<f2", "(2,)", struct.pack("<2e", 0.5, -2)),
+    attn__max_logit=npy("<f4", "(2, 1, 2)", struct.pack("<4f", 1, 2, 3, 4), major=2), half=npy("<f2", "(2,)", struct.pack("<2e", 0.5, -2)), odd=npy("<f2", "(2,)", bytes([0, 252, 1, 0])), none=npy("<f2", "(2,)", bytes([1, 124, 0, 124])),
     small=npy("|i1", "(2,)", bytes([255, 3])), single=npy("<f8", "()", struct.pack("<d", 1)), layers=npy("<u2", "(2, 1)", struct.pack("<2H", 1, 65535)))
 npz("rows.npz", loss=npy("<f8", "(2,)", struct.pack("<2d", 7, 8)))
+npz("steps.npz", step=npy("<f8", "(2,)", struct.pack("<2d", 1, 2.5)), x=npy("<f8", "(2,)", bytes(16)))
 npz("order.npz", step=step, x=npy("<f8", "(2, 2)", bytes(32), "True"))
 npz("short.npz", step=step, x=npy("<f8", "(2,)", bytes(15)))
 npz("rank.npz", step=step, x=npy("<f8", "(2, 1, 1, 1)", bytes(16)))
@@ -208,6 +220,10 @@ END
     has z.h5 attn/max_logit '3:1:2 9:3:4'
     has z.h5 half '3:0.5 9:-2'
     has z.h5 small '3:-1 9:3'
+    has z.h5 odd '3:-inf 9:5.9604645e-08'
+    has z.h5 none '3:NaN 9:inf'
+    refused "half a step" "steps.npz: step: 2.5 is no whole number from 0 on" steps.npz
+    refused "no such steps" "a.npz: no array \[steps\] called its" a.npz --step its
     has z.h5 layers '3:1 9:65535'
     import rows.npz && has rows.h5 loss '0:7 1:8'
     refused "Fortran" "order.npz: x: Fortran" order.npz
