@@ -612,6 +612,21 @@ INLINE void forward_rows(int rows, int measured, long cap, const struct attentio
                 x->ml->ld, entropies_of(x, n + t, number), m);
 }
 
+/* All but whole strips of rows that see up to themselves, without a cap. A function of its own: compiled once. */
+static __attribute__((noinline)) void forward_other_rows(long rows, const struct attention_forward_args *x,
+                                                         const struct head *h, long number, long n, long t,
+                                                         const struct seen *any, struct maxima *m)
+{
+  if (any && rows == 1)
+    forward_rows(1, 1, h->cap, x, h, number, n, t, any, m);
+  else if (any)
+    forward_rows(STRIP, 1, h->cap, x, h, number, n, t, any, m);
+  else if (rows == 1)
+    forward_rows(1, 1, h->cap, x, h, number, n, t, NULL, m);
+  else
+    forward_rows(STRIP, 1, h->cap, x, h, number, n, t, NULL, m);
+}
+
 INLINE void forward_head(int measured, const struct forward_job *job, long piece, int worker)
 {
   const struct attention_forward_args *x = job->x;
@@ -632,16 +647,10 @@ INLINE void forward_head(int measured, const struct forward_job *job, long piece
       *AT(x->ml, n + t, 2 * number) = -INFINITY;
       *AT(x->ml, n + t, 2 * number + 1) = 0;
       if (entropies_of(x, n + t, number)) *entropies_of(x, n + t, number) = 0;
-    } else if (any && rows == 1)
-      forward_rows(1, measured, h.cap, x, &h, number, n, t, &seen, &m);
-    else if (any)
-      forward_rows(STRIP, measured, h.cap, x, &h, number, n, t, &seen, &m);
-    else if (rows == 1)
-      forward_rows(1, measured, h.cap, x, &h, number, n, t, NULL, &m);
-    else if (h.cap)
-      forward_rows(STRIP, measured, h.cap, x, &h, number, n, t, NULL, &m);
-    else
+    } else if (!any && rows == STRIP && !h.cap)
       forward_rows(STRIP, measured, 0, x, &h, number, n, t, NULL, &m);
+    else
+      forward_other_rows(rows, x, &h, number, n, t, any, &m);
   }
   if (!x->cap) m.top = m.capped;
   if (m.bottom == -INFINITY && x->cap != 1) m.entropy = NAN; /* 0 times -infinity, as in the definition */
