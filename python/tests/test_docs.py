@@ -48,7 +48,7 @@ class Docs(unittest.TestCase):
 
     def test_two_lines(self):
         try:
-            import maxlogit.torch  # noqa: F401
+            import maxlogit.torch
         except ImportError as error:
             if importlib.util.find_spec("torch"):
                 self.assertRegex(str(error), r"maxlogit\.torch wants PyTorch 2\.5 or later, this is \d")

@@ -108,7 +108,7 @@ class Recording(InFolder):
 
     def test_what_cannot_be_is_said(self):
         with maxlogit.Recorder(self.path) as recorder:
-            recorder.log(0, loss=1.0)
+            recorder.log(0, loss=1.0, val_loss=1.0)
             for message, wrong in {
                 r"loss has shape \(\), not \(2,\)": lambda: recorder.log(1, loss=[1, 2]),
                 "3 axes": lambda: recorder.log(1, x=np.ones((1, 2, 3))),
@@ -119,6 +119,24 @@ class Recording(InFolder):
                     wrong()
             with self.assertRaisesRegex(maxlogit.MaxlogitError, "another process|lock"):
                 maxlogit.Recorder(self.path, mode="resume")
+            for wrong in (
+                lambda: recorder.log(1, loss=2, other="x"),
+                lambda: recorder.log(1, loss=2, val_loss=[1]),
+                lambda: recorder.log(1.5, loss=2),
+            ):
+                with self.assertRaises((TypeError, ValueError)):
+                    wrong()
+            recorder.log(1, other=3)
+        self.assertTrue(np.isnan(maxlogit.open(self.path)["loss"].values[1]))  # nothing of what was refused
+        for wrong in (
+            lambda: recorder.log(2, loss=1),
+            lambda: recorder.event(2, "clip"),
+            lambda: recorder.note("x"),
+            recorder.snapshot,
+        ):
+            with self.assertRaisesRegex(maxlogit.UsageError, "is closed"):
+                wrong()
+        recorder.close()
         with self.assertRaises(maxlogit.UsageError):
             maxlogit.open(self.folder / "none.h5")
         with self.assertRaisesRegex(maxlogit.UsageError, "auto, new"):

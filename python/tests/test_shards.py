@@ -96,7 +96,10 @@ def of_rank(path, rank):
 
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=RANKS)
-    line, plane = init_device_mesh("cpu", (RANKS,)), init_device_mesh("cpu", (2, RANKS // 2), mesh_dim_names=("copies", "pieces"))
+    line, plane = (
+        init_device_mesh("cpu", (RANKS,)),
+        init_device_mesh("cpu", (2, RANKS // 2), mesh_dim_names=("copies", "pieces")),
+    )
     ways = {
         f"{p}": (lambda model, m=m, p=p: placed(model, p, m), None)
         for m, p in (
@@ -148,7 +151,9 @@ class Shards(unittest.TestCase):
                 said = child.communicate(timeout=600)[0]
                 self.assertEqual(child.returncode, 0, said)
         if not IS_SHARDED:
-            self.skipTest(f"torch {torch.__version__} has no fully_shard on a CPU (2.7 has): distribute_tensor alone was tried")
+            self.skipTest(
+                f"torch {torch.__version__} has no fully_shard on a CPU (2.7 has): distribute_tensor alone was tried"
+            )
 
 
 if __name__ == "__main__":

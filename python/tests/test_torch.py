@@ -8,6 +8,7 @@ import tempfile
 import textwrap
 import types
 import unittest
+import warnings
 from pathlib import Path
 from unittest import mock
 
@@ -420,6 +421,17 @@ SMALL = {
 }
 
 
+BIGCODE = {
+    "vocab_size": VOCAB,
+    "n_embd": WIDTH,
+    "n_layer": 2,
+    "n_head": HEADS,
+    "n_positions": 64,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+
+
 def hugging_face(name, implementation):
     t = transformers
     kinds = {
@@ -441,6 +453,12 @@ def hugging_face(name, implementation):
                 eos_token_id=2,
                 scale_attn_by_inverse_layer_idx=True,
             ),
+        ),
+        "bigcode": lambda: (t.GPTBigCodeForCausalLM, t.GPTBigCodeConfig(**BIGCODE, multi_query=True)),
+        "bigcode_heads": lambda: (t.GPTBigCodeForCausalLM, t.GPTBigCodeConfig(**BIGCODE, multi_query=False)),
+        "llama4": lambda: (
+            t.Llama4ForCausalLM,
+            t.Llama4TextConfig(**SMALL, head_dim=8, num_local_experts=2, intermediate_size_mlp=16, use_qk_norm=True),
         ),
         "deepseek_v3": lambda: (
             t.DeepseekV3ForCausalLM,
@@ -476,7 +494,7 @@ def hugging_face(name, implementation):
 
 
 NAMES = ("llama", "qwen3", "gemma2", "gpt2", "deepseek_v3")
-IMPLEMENTATIONS = {name: ("eager",) if name == "gemma2" else ("eager", "sdpa") for name in NAMES}
+IMPLEMENTATIONS = {name: ("eager", "sdpa") for name in (*NAMES, "bigcode", "bigcode_heads")} | {"gemma2": ("eager",)}
 
 
 @unittest.skipIf(transformers is None, "no transformers here")
@@ -513,7 +531,7 @@ class HuggingFace(InFolder):
     def test_clip_scales_logits(self):
         """Layer 0 sees the same input again: logits above tau are at tau, others as they were."""
         rules = [("llama", {"gqa": "q_only"}), ("llama", {"gqa": "compensated"}), ("gemma2", {}), ("gpt2", {})]
-        rules += [("deepseek_v3", {})]
+        rules += [("deepseek_v3", {}), ("bigcode", {}), ("bigcode_heads", {})]
         for name, options in rules:
             model, ids = hugging_face(name, IMPLEMENTATIONS[name][-1]), batch(7)
             reader = _attention.Reader()
@@ -533,11 +551,12 @@ class HuggingFace(InFolder):
             torch.testing.assert_close(after, before.clamp(max=tau), rtol=1e-4, atol=1e-4)
 
     def test_norms_behind_projections_are_said(self):
-        model = hugging_face("qwen3", "sdpa")
-        clip = mt.QKClip(model, tau=1)
-        model(input_ids=batch(), use_cache=False)
-        with self.assertRaisesRegex(ValueError, r"model\.layers\.0\.self_attn.*q_norm and k_norm"):
-            clip.step()
+        for name, norms in (("qwen3", "q_norm and k_norm"), ("llama4", "qk_norm")):
+            model = hugging_face(name, "sdpa")
+            clip = mt.QKClip(model, tau=1)
+            model(input_ids=batch(), use_cache=False)
+            with self.assertRaisesRegex(ValueError, rf"model\.layers\.0\.self_attn.*{norms} behind"):
+                clip.step()
 
 
 compiled_flex = None  # of a test
@@ -582,6 +601,29 @@ class Clip(InFolder):
                     torch.testing.assert_close(y[first : first + 8], x[first : first + 8] * math.sqrt(clip.gamma[0, h]))
             torch.testing.assert_close(y[2 * WIDTH :], x[2 * WIDTH :])
         self.assertTrue((clip.gamma[0] < 1).any())
+
+    def test_norms_that_are_no_modules(self):
+        """As nanochat writes them: nothing says so but the queries' lengths."""
+
+        class Normed(NanoAttention):
+            def forward(self, x):
+                q, k, v = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in self.c_attn(x).split(WIDTH, -1))
+                q, k = (F.rms_norm(part, part.shape[-1:]) for part in (q, k))
+                y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+                return self.c_proj(y.transpose(1, 2).flatten(2))
+
+        for kind in (Normed, NanoAttention):
+            model = Nano()
+            model.blocks[1].__class__ = kind
+            clip = mt.QKClip(model)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                for _ in range(2):
+                    model(batch())
+                    clip.step()
+            said = [str(w.message) for w in said if "QKClip" in str(w.message)]
+            self.assertEqual(len(said), int(kind is Normed), said)
+            self.assertTrue(all("blocks.1" in text for text in said), said)
 
     def test_wrong_options(self):
         for message, options in {

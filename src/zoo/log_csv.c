@@ -63,6 +63,21 @@ static int comment(struct csv *c, char *line)
   return !c->names && !strncmp(line, "# step ", 7);
 }
 
+static int compare_names(const void *a, const void *b)
+{
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* A name that two columns have; NULL: none. c->field is room. */
+static const char *twice(const struct csv *c)
+{
+  memcpy(c->field, c->name, (size_t)c->names * sizeof *c->field);
+  qsort(c->field, (size_t)c->names, sizeof *c->field, compare_names);
+  for (int i = 1; i < c->names; i++)
+    if (*c->field[i] && !strcmp(c->field[i], c->field[i - 1])) return c->field[i];
+  return NULL;
+}
+
 static int header(struct csv *c, const char *line, struct error *e)
 {
   c->text = memory_text(line);
@@ -70,6 +85,8 @@ static int header(struct csv *c, const char *line, struct error *e)
   c->names = split(c->text, c->separator, c->name);
   if (c->names < 0 || c->names > MOST_FIELDS)
     return error_set(e, STATUS_USAGE, "%s:%ld: no first line with names of columns", c->path, c->line);
+  if (twice(c))
+    return error_set(e, STATUS_USAGE, "%s:%ld: two columns are called '%.60s'", c->path, c->line, twice(c));
   c->step = -1;
   for (int i = 0; i < c->names; i++)
     if (log_is_step(c->log, c->name[i]) && c->step < 0) c->step = i;

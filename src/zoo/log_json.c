@@ -180,7 +180,7 @@ static void take_bars(struct log *l, char *text)
   if (slash) *slash = 0;
   char *end;
   double step = strtod(at, &end), x;
-  if (end == at || step < 0 || step != floor(step)) return;
+  if (end == at || !(step >= 0) || step != floor(step) || step > 1e15) return;
   snprintf(l->step_found, sizeof l->step_found, "iteration");
   for (char *part; (part = strsep(&rest, "|"));) {
     char *colon = strrchr(part, ':'), name[256];

@@ -96,12 +96,19 @@ printf 'step,"loss\n1,2\n' > bad.csv; refused "a quote" "bad.csv:1:" bad.csv
 printf 'step,loss\n1,"2\n' > bad.csv; refused "a quote" 'bad.csv:2: a " without' bad.csv
 printf 'step,loss\n1,\0002\n' > bad.csv; refused "NUL" "bad.csv:2: a NUL byte" bad.csv
 printf 'step,loss\n' > bad.csv; refused "no row" "no number of any step" bad.csv
+printf 'step,loss,loss\n1,2,3\n' > bad.csv; refused "a name twice" "bad.csv:1: two columns are called 'loss'" bad.csv
+mkdir folder.csv; refused "a folder" "folder.csv: a folder" folder.csv
 : > bad.csv; refused "empty" "bad.csv: no line" bad.csv
 refused "no file" "nowhere.csv: No such file" nowhere.csv
 refused "a rule without a column" "no column is train/los; did you mean 'train/loss'" a.csv --map 'loss=train/los'
 refused "a rule" "SERIES=NAME" a.csv --map loss
 refused "axes" "{l} is in the pattern alone; q\[l\]=" a.csv --map 'q=x.{l}'
 refused "a letter" "in brackets" a.csv --map 'q[z]=x.{z}'
+refused "two rules" "train/loss is of two rules" a.csv --map 'x=train/loss,y=train/loss'
+refused "a unit of nothing" "no series is called so" a.csv --unit los=bit
+for n in 65536 99999999999999999999 9223372036854775807; do
+  printf 'step,model.layers.%s.attn.max_logit\n1,2\n' $n > bad.csv; refused "layer $n" "that is no layer" bad.csv
+done
 refused "a setting" "KEY=VALUE" a.csv --set optimizer
 import a.csv -o x.txt; test $? -eq 2 && grep -q 'ends with .h5' err || fail "-o x.txt: $(cat err)"
 
@@ -141,6 +148,7 @@ cat > meg.log << 'END'
 using world size: 8, data-parallel-size: 8
  [2026-09-01 10:00:00] iteration        1/     100 | consumed samples:            8 | elapsed time per iteration (ms): 812.4 | learning rate: 1.000000E-04 | global batch size:     8 | lm loss: 1.084213E+01 | loss scale: 1.0 | grad norm: 7.421 | max attention logit: 3.250 | number of skipped iterations:   0 | number of nan iterations:   0 |
  [2026-09-01 10:00:01] iteration        2/     100 | consumed samples:           16 | elapsed time per iteration (ms): 410.0 | learning rate: 2.000000E-04 | global batch size:     8 | lm loss: 1.071000E+01 | loss scale: 1.0 | grad norm: nan | max attention logit: 131.500 | number of skipped iterations:   0 | number of nan iterations:   1 |
+ [2026-09-01 10:00:02] iteration     1e18/     100 | lm loss: 9.000000E+00 |
  validation loss at iteration 2 | lm loss value: 1.065000E+01 | lm loss PPL: 4.219E+04 |
 END
 import meg.log || fail "meg.log: $(cat err)"
@@ -181,6 +189,9 @@ if import again.csv --config c.yaml -o y.h5; then
   "$program" show y.h5 --parameters > out
   for line in 'optimizer = muon' 'train.lr = 0.02' 'train.betas.1 = 0.95'; do grep -qx "$line" out || fail "c.yaml: no '$line': $(cat out)"; done
   printf 'a: [1\n' > bad.yaml; refused "half a YAML" "bad.yaml:2:" again.csv --config bad.yaml
+  printf 'a: &x [*x, *x]\n' > bad.yaml; refused "a YAML in a circle" "bad.yaml: values deeper than 32" again.csv --config bad.yaml
+  { echo 'a: &a [1, 2, 3, 4, 5, 6, 7, 8]'; for i in b:a c:b d:c e:d f:e; do echo "${i%:*}: &${i%:*} [*${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}]"; done; } > bad.yaml
+  refused "a YAML that unfolds" "or more than 10000" again.csv --config bad.yaml
 else
   grep -q libyaml err && echo "no libyaml: YAML was not tried" || fail "c.yaml: $(cat err)"
 fi

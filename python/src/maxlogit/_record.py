@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -75,6 +76,7 @@ class Recorder:
         self.path = os.fspath(path)
         self.rank = rank
         self._process = os.getpid()
+        self._logs = self._closed = False
         self._handle = c.c_void_p()
         self._series: dict[str, tuple[int, tuple[int, ...]]] = {}
         self._sources: list[Callable[[int], None]] = []
@@ -98,6 +100,12 @@ class Recorder:
             0,
         )
         library.call("record_open", c.byref(self._handle), library.text(self.path), options)
+
+    def _writes(self) -> bool:
+        """Whether there is a file; after its end there is none, and what is told would be lost."""
+        if self._closed:
+            raise library.UsageError(f"{self.path} is closed")
+        return bool(self._handle)
 
     # --- what is recorded ---------------------------------------------------------------------------------
 
@@ -124,7 +132,7 @@ class Recorder:
         if rows not in _ROWS:
             raise library.UsageError(f"{name}: rows {rows!r}: {', '.join(_ROWS)}")
         number = c.c_int(-1)
-        if self._handle:
+        if self._writes():
             series = library.SeriesOf(
                 library.text(name),
                 _ROWS[rows],
@@ -141,40 +149,52 @@ class Recorder:
     def axis(self, name: str, places: Iterable[str]) -> None:
         """What the places of an axis are called: modules' names of ``layer``."""
         names = [library.text(place) for place in places]
-        if self._handle:
+        if self._writes():
             library.call("record_axis", self._handle, library.text(name), len(names), (c.c_char_p * len(names))(*names))
 
     def put(self, name: str, value: Any) -> None:
         """A value for the row that ``log`` will end: a number, or an array or tensor [axes]."""
-        numbers = _numbers(value)
+        self._put(name, self._ready(name, _numbers(value)))
+
+    def _ready(self, name: str, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Of a series that is there now, and of its shape."""
         if name not in self._series:
             rows = "validation" if name.startswith(("val_", "val/")) else "step"
             self.define(name, numbers.shape, rows=rows)
-        number, shape = self._series[name]
+        shape = self._series[name][1]
         if numbers.shape != shape:
             raise library.UsageError(f"{name} has shape {shape}, not {numbers.shape}")
-        if self._handle:
-            library.call("record_put", self._handle, number, numbers.ctypes.data, numbers.size)
+        return numbers
+
+    def _put(self, name: str, numbers: npt.NDArray[np.float64]) -> None:
+        if self._writes():
+            library.call("record_put", self._handle, self._series[name][0], numbers.ctypes.data, numbers.size)
 
     def log(self, step: int, values: Optional[Mapping[str, Any]] = None, **series: Any) -> None:
         """End the row of ``step`` (larger than the last one's) with these values and those of what is being watched.
         Several ranks of one model all call it."""
-        for name, value in {**(values or {}), **series}.items():
-            self.put(name, value)
+        step = operator.index(step)
+        if self._logs and step <= self.last_step:
+            raise library.UsageError(f"a row of step {step} after one of step {self.last_step}: steps grow")
+        # of a row that is refused no value is put
+        numbers = {name: self._ready(name, _numbers(value)) for name, value in {**(values or {}), **series}.items()}
+        for name, value in numbers.items():
+            self._put(name, value)
         for source in self._sources:
             source(step)
         self._next_rank_step = step + 1
-        if self._handle:
+        if self._writes():
             library.call("record_row", self._handle, step)
+        self._logs = True
 
     def event(self, step: int, kind: str, layer: int = -1, head: int = -1, value: float = float("nan")) -> None:
         """Something that happened: ``clip``, ``spike``, ``nonfinite``, or a kind of your own (at most 23 bytes)."""
-        if self._handle:
+        if self._writes():
             library.call("record_event", self._handle, step, library.text(kind), layer, head, value)
 
     def note(self, text: str) -> None:
         """A remark with today's date."""
-        if self._handle:
+        if self._writes():
             library.call("record_note", self._handle, library.text(text))
 
     def add_source(self, source: Callable[[int], None]) -> None:
@@ -192,12 +212,13 @@ class Recorder:
 
     def snapshot(self) -> None:
         """Write the file now, so that others can read what there is."""
-        if self._handle:
+        if self._writes():
             library.call("record_snapshot", self._handle)
 
     def close(self, state: str = "finished") -> None:
         """The last of it: ``finished``, ``stopped`` or ``diverged``. A second close does nothing."""
         handle, self._handle = self._handle, c.c_void_p()
+        self._closed = True
         if handle:
             library.call("record_close", handle, library.text(state))
 

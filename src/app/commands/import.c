@@ -41,7 +41,7 @@ static const struct command_option options[] = {
 
 /* --- series ------------------------------------------------------------------------------------------ */
 
-enum { AXES = MAXLOGIT_AXES };
+enum { AXES = MAXLOGIT_AXES, MOST_PLACES = 65536 };
 struct source { /* a column, and its place in its series */
   const struct log_column *column;
   long at[AXES], next;
@@ -210,15 +210,31 @@ static void choose_rows(struct import *m)
   }
 }
 
+static int has_unit(const char *word, const struct target *t)
+{
+  size_t length = strlen(t->name);
+  return !strncmp(word, t->name, length) && word[length] == '=';
+}
+
+static int check_units(const struct options *r, const struct import *m, struct error *e)
+{
+  for (int i = 0; i < r->unit.count; i++) {
+    int found = 0;
+    for (int k = 0; k < m->targets && !found; k++) found = has_unit(r->unit.word[i], &m->target[k]);
+    if (!found)
+      return error_set(e, STATUS_USAGE, "--unit '%.100s': no series is called so; --dry-run shows them",
+                       r->unit.word[i]);
+  }
+  return STATUS_OK;
+}
+
 static void find_unit(const struct options *r, struct target *t)
 {
   const char *name = t->name, *unit = *t->unit                                        ? NULL
                                       : strstr(name, "loss") || strstr(name, "logit") ? "nat"
                                                                                       : "1";
-  size_t length = strlen(name);
   for (int i = 0; i < r->unit.count; i++)
-    if (!strncmp(r->unit.word[i], name, length) && r->unit.word[i][length] == '=')
-      unit = r->unit.word[i] + length + 1;
+    if (has_unit(r->unit.word[i], t)) unit = strchr(r->unit.word[i], '=') + 1;
   if (unit) snprintf(t->unit, sizeof t->unit, "%s", unit);
 }
 
@@ -240,6 +256,9 @@ static int make_targets(struct import *m, const struct options *r, struct error 
   }
   for (int i = 0; i < m->map.rules; i++)
     if (!m->map.rule[i].used) {
+      for (int k = 0; k < i; k++)
+        if (!strcmp(m->map.rule[k].pattern, m->map.rule[i].pattern))
+          return error_set(e, STATUS_USAGE, "--map: %s is of two rules", m->map.rule[i].pattern);
       const char **names = memory_new((size_t)m->log.columns + 1, sizeof *names);
       for (int k = 0; k < m->log.columns; k++) names[k] = m->log.column[k].name;
       const char *near = text_nearest(m->map.rule[i].pattern, names, (size_t)m->log.columns);
@@ -258,14 +277,14 @@ static int make_targets(struct import *m, const struct options *r, struct error 
         for (int a = 0; a < 3; a++) {
           struct target *t = &m->target[i];
           if (strcmp(t->axis[k], axis[a])) continue;
-          for (int s = 0; s < t->sources && !pass; s++)
+          for (int s = 0; s < t->sources && !pass; s++) {
+            if (t->source[s].at[k] >= MOST_PLACES)
+              return error_set(e, STATUS_USAGE, "%s %ld: that is no %s; --map says what the numbers are",
+                               axis[a], t->source[s].at[k], axis[a]);
             if (t->source[s].at[k] >= size[a]) size[a] = t->source[s].at[k] + 1;
+          }
           t->size[k] = size[a];
         }
-  for (int a = 0; a < 3; a++)
-    if (size[a] > 65536)
-      return error_set(e, STATUS_USAGE, "%s %ld: that is no %s; --map says what the numbers are", axis[a],
-                       size[a] - 1, axis[a]);
   for (int i = 0; i < m->targets; i++) {
     struct target *t = &m->target[i];
     find_steps(t);
@@ -273,7 +292,7 @@ static int make_targets(struct import *m, const struct options *r, struct error 
   }
   drop_last(m);
   choose_rows(m);
-  return STATUS_OK;
+  return check_units(r, m, e);
 }
 
 /* --- configuration ----------------------------------------------------------------------------------- */

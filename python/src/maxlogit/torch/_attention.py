@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from maxlogit.torch._layout import part_of_heads
+from maxlogit.torch._layout import have_one_norm, part_of_heads
 from maxlogit.torch._logits import ALL, Mask, max_logits
 
 if tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 5):
@@ -35,9 +35,11 @@ class Reader:
     """The maxima since the last `take`, for one who asks: by module, [heads] on the tensors' device, or [2, heads] with
     the absolute ones."""
 
-    def __init__(self, absolute: bool = False) -> None:
+    def __init__(self, absolute: bool = False, norms: bool = False) -> None:
         self.active = True
         self.absolute = absolute
+        self.norms = norms  # whether it asks, too, which modules' queries are all of one length
+        self.one_norm: dict[str, bool] = {}
         self.found: dict[str, Tensor] = {}
 
     def merge(self, name: str, new: Tensor) -> None:
@@ -106,6 +108,8 @@ class Attention:
             found = own.new_full((*own.shape[:-1], ranks * q.shape[1]), -torch.inf)
             found[..., rank * q.shape[1] : (rank + 1) * q.shape[1]] = own
         for reader in readers:
+            if reader.norms and reader.one_norm.get(name, True):
+                reader.one_norm[name] = have_one_norm(q)
             reader.merge(name, found if reader.absolute or not absolute else found[0])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
@@ -67,7 +68,7 @@ class QKClip:
         self._optimizers = [optimizer] if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer or [])
         self._layouts = layouts
         self._attention = attention_of(model)
-        self._reader = Reader(absolute=maximum == "absolute")
+        self._reader = Reader(absolute=maximum == "absolute", norms=True)
         self._attention.readers.append(self._reader)
         self._order: list[str] = []
         self._rows: dict[str, list[Rows]] = {}
@@ -107,6 +108,14 @@ class QKClip:
                 )
             heads, _, size = self._attention.shape[name]
             self._rows[name] = layout_of(name, module, heads, size, self._layouts)
+        self._reader.norms = False
+        normed = [name for name, one in self._reader.one_norm.items() if one]
+        if normed:
+            warnings.warn(
+                f"QKClip: the queries of {normed[0]} are all of one length. Where a norm stands behind the projections, "
+                "weights that shrink change no logit",
+                stacklevel=3,
+            )
 
     def step(self) -> int:
         """Clip by the maxima since the last call, on all ranks alike; how many heads were clipped."""
