@@ -208,6 +208,7 @@ function drawTable(shown) {
 }
 
 /* --- curves --------------------------------------------------------------------------------------------- */
+const named = s => s.about + (s.unit ? ", " + s.unit : "")
 const seriesNow = () => index.series[+byId("series").value] || index.series[0]
 const fileNow = () => byId("series").value + "." + (seriesNow().heads ? byId("reduce").value : "max")
 /* While a part of the steps is shown, the file of these steps, where it is finer and there; else that of all. */
@@ -329,7 +330,7 @@ function drawCurves(shown) {
   if (!(low <= high)) low = logy ? 0.1 : 0, high = 1
   if (logy) { if (high / low < 1.01) low /= 1.1, high *= 1.1; low /= 1.05; high *= 1.05 }
   else { const room = (high - low || Math.abs(high) || 1) * 0.05; low -= room; high += room }
-  const left = 62, right = width - 12, top = 12, bottom = height - 34
+  const left = 72, right = width - 12, top = 12, bottom = height - 34
   const x = axis(from, to, left, right, logx), y = axis(low, high, bottom, top, logy)
   plot = {x, y, left, right, top, bottom, list, shown}
   c.strokeStyle = css("line")
@@ -348,6 +349,11 @@ function drawCurves(shown) {
     c.fillText(short(v, 6), x.at(v), bottom + 5)
   }
   c.fillText("step", (left + right) / 2, bottom + 19)
+  c.save()
+  c.translate(6, (top + bottom) / 2)
+  c.rotate(-Math.PI / 2)
+  c.fillText(named(seriesNow()), 0, 0, bottom - top)
+  c.restore()
   c.save()
   c.beginPath(); c.rect(left, top, right - left, bottom - top); c.clip()
   const fill = (curve, a, b, alpha) => {
@@ -394,6 +400,10 @@ function drawCurves(shown) {
     c.setLineDash([3, 5])
     for (const tau of new Set(shown.flatMap(g => hidden.has(g.label) ? [] : g.runs.map(r => number(r.tau)).filter(t => t !== null)))) {
       c.beginPath(); c.moveTo(left, y.at(tau)); c.lineTo(right, y.at(tau)); c.stroke()
+      c.fillStyle = css("soft")
+      c.textAlign = "left"
+      c.textBaseline = "bottom"
+      c.fillText("τ = " + short(tau), left + 4, y.at(tau) - 2)
     }
     c.setLineDash([])
   }
@@ -645,7 +655,7 @@ function drawSeries(shown = groups()) {
   if (byId("events").checked) want("events", runs, drawSeries)
   drawCurves(shown)
   const thinned = plot.list.reduce((w, x) => x.h ? Math.max(w, x.w) : w, 1)
-  byId("meaning").textContent = s.about + (s.unit ? ", " + s.unit : "") + ". " + (byId("draw").value === "band" ? "Lines: " + (isGeometric(s.name) ? "geometric means" : "means") +
+  byId("meaning").textContent = named(s) + ". " + (byId("draw").value === "band" ? "Lines: " + (isGeometric(s.name) ? "geometric means" : "means") +
     " over a group's runs that did not diverge, bands: their 95 % intervals (Student's t)." : "") + (thinned > 1 ? " Lines are means of up to " + thinned + " steps; shades reach from their smallest to their largest value." : "")
 }
 

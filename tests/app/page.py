@@ -283,6 +283,11 @@ def look(b, url, what):
         check(word in text, f"{what}: no '{word}'")
     colours = drawn(b)
     check("0,114,178" in colours and "86,180,233" in colours, f"{what}: the curves' colours are not drawn")
+    # the axes and the threshold say what they are
+    words = b.value("""(() => { const own = CanvasRenderingContext2D.prototype.fillText, words = []
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...at) { words.push(text); return own.call(this, text, ...at) }
+      draw(); CanvasRenderingContext2D.prototype.fillText = own; return words })()""")
+    for word in ("step", "max logit, nat", "\u03c4 = 5"): check(word in words, f"{what}: not drawn: {word}")
     # the band over seeds is that of export
     band = [x.split() for x in maxlogit("export", runs, "--where", "kind=muon", "attn/max_logit", "--reduce=max", "--band=geometric").stdout.splitlines() if x and x[0] != "#"]
     row = band[40]
