@@ -1,5 +1,6 @@
 """A model's attention, watched and clipped, against explicit softmaxes."""
 
+import copy
 import math
 import os
 import subprocess
@@ -343,7 +344,7 @@ class Watched(InFolder):
         for device, wanted in (("cpu", False), ("meta", True)):
             attention = _attention.attention_of(model)
             attention.readers[:] = [_attention.Reader()]
-            key = model._maxlogit_key
+            key = model._maxlogit_key.number
             self.assertEqual(_attention._gives_maxima(torch.empty(1, device=device), key), wanted)
             attention.readers[:] = [_attention.Reader(absolute=True)]
             self.assertFalse(_attention._gives_maxima(torch.empty(1, device=device), key))
@@ -363,6 +364,28 @@ class Watched(InFolder):
         with mock.patch.dict(globals(), compiled_flex=torch.compile(raw, backend="eager")), torch.no_grad():
             found = self.logits(model, lambda i: model(q)).values[0, 0]
         self.close(found, explicit(q, q).numpy())
+
+    def test_copies_are_not_the_model(self):
+        """A teacher, a moving average, a reference; also one that is read from a file."""
+        model, copied = Nano(), []
+
+        def step(i):
+            if not copied:
+                torch.save(model, self.path.with_suffix(".pt"))
+                copied.extend((copy.deepcopy(model), torch.load(self.path.with_suffix(".pt"), weights_only=False)))
+            for other in copied:
+                with torch.no_grad():
+                    other.embed.weight.mul_(100)
+                other(batch(1))
+            model(batch(1))
+
+        self.close(self.logits(model, step).values[0], truth_of_nano(model, batch(1)))
+
+    def test_one_for_what_wraps_a_model(self):
+        model = Nano()
+        with mock.patch.object(nn.parallel, "DistributedDataParallel", nn.DataParallel):
+            found = {id(_attention.attention_of(m)) for m in (nn.DataParallel(model), torch.compile(model), model)}
+        self.assertEqual(len(found), 1)
 
     def test_nothing_found_is_said(self):
         with maxlogit.Recorder(self.path) as recorder:

@@ -26,6 +26,16 @@ _places: list[Optional[tuple[weakref.ref[Attention], str]]] = []  # by key
 _masks: dict[int, Mask] = {}  # of a call on its way through the operator
 
 
+class Key:
+    """Which place a module is; of a copy, and of one that another process reads, none."""
+
+    def __init__(self, number: int = _NONE) -> None:
+        self.number = number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Key, ()
+
+
 def clean(name: str) -> str:
     """A module's path without what DDP and compile put into it."""
     return ".".join(part for part in name.split(".") if part not in ("module", "_orig_mod", "_checkpoint_wrapped_module"))
@@ -68,7 +78,7 @@ class Attention:
             if name in self.modules:  # a wrapper and what it wraps
                 continue
             self.modules[name] = module
-            module._maxlogit_key = len(_places)  # type: ignore[assignment]
+            module._maxlogit_key = Key(len(_places))  # type: ignore[assignment]
             _places.append((weakref.ref(self), name))
             self.handles.append(module.register_forward_pre_hook(_enter, with_kwargs=True))
             self.handles.append(module.register_forward_hook(_leave, always_call=True))
@@ -118,7 +128,12 @@ _of_model: weakref.WeakKeyDictionary[nn.Module, Attention] = weakref.WeakKeyDict
 
 def attention_of(model: nn.Module) -> Attention:
     """One for all who ask about a model."""
-    model = getattr(model, "_orig_mod", model)
+    while True:  # the same for what compile and DDP wrap
+        inner = getattr(model, "_orig_mod", model)
+        inner = inner.module if isinstance(inner, nn.parallel.DistributedDataParallel) else inner
+        if inner is model:
+            break
+        model = inner
     if model not in _of_model:
         _of_model[model] = Attention(model)
     return _of_model[model]
@@ -128,14 +143,14 @@ def attention_of(model: nn.Module) -> Attention:
 
 
 def _enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    key: int = module._maxlogit_key  # type: ignore[assignment]
+    key: int = module._maxlogit_key.number  # type: ignore[assignment,union-attr]
     _stack.append(key)
     if isinstance(module, nn.MultiheadAttention):
         _see_multihead(module, key, args, kwargs)
 
 
 def _leave(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-    key: int = module._maxlogit_key  # type: ignore[assignment]
+    key: int = module._maxlogit_key.number  # type: ignore[assignment,union-attr]
     while _stack and _stack.pop() != key:  # above it, what an exception left
         pass
 
@@ -315,7 +330,8 @@ def _wrap_interface(original: Callable[..., Any], name: str) -> Callable[..., An
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        place = getattr(module, "_maxlogit_key", _NONE)
+        own: Any = getattr(module, "_maxlogit_key", None)
+        place: int = _NONE if own is None else own.number
         if place == _NONE or (_stack and _stack[-1] == _NONE):
             return original(module, query, key, value, attention_mask, *args, **kwargs)
         queries, keys = query.shape[2], key.shape[2]
