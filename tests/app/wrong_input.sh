@@ -74,6 +74,29 @@ wrong "maxlogit sweep" run several.conf
 wrong "model.head_dim" run model.width=30 model.heads=4
 wrong "train.micro_batches" run train.batch=4 train.micro_batches=3
 wrong "model.kv_heads" run model.attention=gqa model.heads=4 model.kv_heads=3
+wrong "model.kv_heads: 2, but with model.attention = mha it follows from model.heads = 4" run model.heads=4 model.kv_heads=2
+wrong "model.kv_heads: 2, but with model.attention = mla every head has a key" run model.attention=mla model.heads=4 model.kv_heads=2
+wrong "model.rope_dim: 3 is odd" run model.attention=mla model.rope_dim=3
+wrong "model.rope_dim: 4 is for model.attention = mla; with mha it must be 0" run model.rope_dim=4
+wrong "model.value_dim: 4 is for model.attention = mla; with gqa it must be 0" run model.attention=gqa model.kv_heads=2 model.value_dim=4
+wrong "model.bias: 1, but mla has no biases" run model.attention=mla model.bias=1
+wrong "model.window: 8, but model.mask = causal has none" run model.window=8
+wrong "model.prefix: 8, but model.mask = window has none" run model.mask=window model.prefix=8
+wrong "model.vocab: 63 is fewer than the 64 symbols of the data" run model.vocab=63
+wrong "layers 0 to 1, heads 0 to 3" run model.layers=2 model.heads=4 train.plant=2:0:2
+wrong "layers 0 to 1, heads 0 to 3" run model.layers=2 model.heads=4 train.plant=0:4:2
+wrong "wanted LAYER:HEAD:FACTOR" run train.plant=0:0:2x
+wrong "wanted LAYER:HEAD:FACTOR" run train.plant=0:0:inf
+wrong "moe.active: 9 of moe.experts = 8; allowed: 1 to 8" run model.ffn=moe moe.experts=8 moe.active=9
+wrong "moe.groups: 3 does not divide moe.experts = 8" run model.ffn=moe moe.experts=8 moe.groups=3
+wrong "moe.groups_kept: 5 of moe.groups = 4; allowed: 1 to 4" run model.ffn=moe moe.experts=8 moe.groups=4 moe.groups_kept=5
+wrong "a divisor of moe.active = 3 whose quotient is at most the 2 experts of a group" run model.ffn=moe moe.experts=8 moe.active=3 moe.groups=4
+wrong "a divisor of moe.active = 3 whose" run model.ffn=moe moe.experts=8 moe.active=3 moe.groups=2 moe.groups_kept=2
+wrong "moe.dense_layers: 3 of model.layers = 2; allowed: 0 to 2" run model.ffn=moe model.layers=2 moe.dense_layers=3
+wrong "data=copy wants model.context of at least 4, not 3" run data=copy model.context=3
+wrong "data=recall wants model.context of at least 4, not 3" run data=recall model.context=3
+wrong "data.separator: empty, but data.packing=documents" run data=bytes data.path=words.conf data.packing=documents data.separator= model.context=2 data.val_fraction=0.3
+wrong 'data.separator: "qq" does not occur' run data=bytes data.path=words.conf data.packing=documents data.separator=qq model.context=2 data.val_fraction=0.3
 wrong "data.path" run data=bytes
 wrong "missing.txt" run data=bytes data.path=missing.txt
 wrong "empty.txt" run data=bytes data.path=empty.txt
@@ -159,6 +182,21 @@ wrong "record.path: a sweep names its runs itself" sweep several.conf record.pat
 # shellcheck disable=SC2086
 (ulimit -f 8; exec "$program" run -q $tiny record.path=limited.h5) > "$out" 2> "$err"
 [ $? -eq 1 ] && grep -q 'cannot write limited.h5: File too large' "$err" || fail "a limit of size: $(cat "$err")"
+
+# the last values that are allowed
+for right in 'model.ffn=moe moe.experts=8 moe.active=8' 'model.ffn=moe moe.experts=8 moe.groups=4 moe.groups_kept=4 moe.active=8' 'model.vocab=64' \
+  'data=copy model.context=4' 'data=recall model.context=4' 'model.layers=2 model.heads=4 train.plant=1:3:2'; do
+  # shellcheck disable=SC2086
+  "$program" run -n $right > "$out" 2> "$err" || fail "$right: $(cat "$err")"
+done
+# where every block is dense there is no router, and the run is that of a stack without experts
+for ffn in 'swiglu' 'moe moe.experts=4 moe.active=2 moe.dense_layers=1'; do
+  # shellcheck disable=SC2086
+  "$program" run -q $tiny model.ffn=$ffn record.path=dense.h5 record.overwrite=1 2> "$err" || fail "all blocks dense: $(cat "$err")"
+  "$program" export dense.h5 loss | grep -v '^#' > "$out.${ffn%% *}"
+done
+cmp -s "$out.swiglu" "$out.moe" && [ "$(grep -c . "$out.moe")" -eq 2 ] || fail "all blocks dense: $(cat "$out.swiglu" "$out.moe")"
+rm -rf "$out.swiglu" "$out.moe" dense.*
 
 # and what is right: help everywhere, without a terminal and without a home
 for command in $("$program" list command | awk '{ print $1 }'); do

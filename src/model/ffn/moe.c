@@ -170,7 +170,7 @@ static struct tensor *forward(struct model *m, struct program *p, int layer, con
   const struct moe_state *s = m->ffn_state;
   const struct weights *w = m->layer[layer].ffn;
   if (is_dense(m, layer)) {
-    PROGRAM_CALL(p, fill, .y = m->routes_at, .value = 0);
+    if (m->routes_at) PROGRAM_CALL(p, fill, .y = m->routes_at, .value = 0); /* NULL: all are dense */
     return swiglu_forward(m, p, layer, in, x, residual);
   }
   struct routing_spec spec = {.active = o->active,
