@@ -209,6 +209,7 @@ START_TEST(ranks_of_fifty_and_one)
   double x[51];
   for (int i = 0; i < 51; i++) x[i] = i;
   near(rank_sum(x, 1, x + 1, 49).p, 2 / 50.0); /* one order of 50, and its mirror image */
+  near(rank_sum(x, 3, x + 3, 1).p, 2 / 4.0);
   /* U = 0, mean 25, variance 50 * 52 / 12 */
   near(rank_sum(x, 1, x + 1, 50).p, erfc((25 - 0.5) / sqrt(50 * 52 / 12.0) / M_SQRT2));
   for (int i = 0; i < 51; i++) x[i] = i + 1;

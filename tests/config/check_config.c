@@ -399,6 +399,7 @@ START_TEST(used_sections)
     {"data=copy", "markov.symbols", 0},
     {"data=copy", "train.lr", 1},
     {"data=copy", "sweep.dir", 0},
+    {"checkpoint.keep=1", "checkpoint.keep", 1},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     struct config *c = configured("", WITH(known[i].assignment));

@@ -18,7 +18,12 @@
 
 static struct maxlogit_error e;
 #define OK(call) ck_assert_msg(!(call), "%s", e.text)
-#define REFUSED(call) ck_assert_int_eq(call, MAXLOGIT_USAGE)
+#define REFUSED(call) \
+  do { \
+    e = (struct maxlogit_error){0}; \
+    ck_assert_int_eq(call, MAXLOGIT_USAGE); \
+    ck_assert(e.status == MAXLOGIT_USAGE && *e.text); /* and says why */ \
+  } while (0)
 
 static void draw(float *x, size_t n, uint64_t seed, double size)
 {
