@@ -190,7 +190,7 @@ if import again.csv --config c.yaml -o y.h5; then
   for line in 'optimizer = muon' 'train.lr = 0.02' 'train.betas.1 = 0.95'; do grep -qx "$line" out || fail "c.yaml: no '$line': $(cat out)"; done
   printf 'a: [1\n' > bad.yaml; refused "half a YAML" "bad.yaml:2:" again.csv --config bad.yaml
   printf 'a: &x [*x, *x]\n' > bad.yaml; refused "a YAML in a circle" "bad.yaml: values deeper than 32" again.csv --config bad.yaml
-  { echo 'a: &a [1, 2, 3, 4, 5, 6, 7, 8]'; for i in b:a c:b d:c e:d f:e; do echo "${i%:*}: &${i%:*} [*${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}]"; done; } > bad.yaml
+  { echo 'a: &a [1, 2, 3, 4, 5, 6, 7, 8]'; for i in b:a c:b d:c; do echo "${i%:*}: &${i%:*} [*${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}, *${i#*:}]"; done; echo "e: [*d, *d]"; } > bad.yaml
   refused "a YAML that unfolds" "or more than 10000" again.csv --config bad.yaml
 else
   grep -q libyaml err && echo "no libyaml: YAML was not tried" || fail "c.yaml: $(cat err)"
