@@ -79,15 +79,22 @@ static int meets(const struct shard *x, long from, long n, long *begin, long *en
   return *begin < *end;
 }
 
-/* Of whose pieces: all whose bits under `mask` are those of `like`. */
+/* Of whose pieces: all whose bits under `mask` are those of `like`. Those that lie side by side are one message, or
+   many ranks would send as many. */
 static int parcels_of(const struct shards *s, long from, long n, int mask, int like, int partner, real *whole,
                       struct parcel *out)
 {
   int count = 0;
-  long begin, end;
+  long begin, end, last = -1;
   for (const struct shard *x = s->piece; x < s->piece + s->count; x++)
-    if ((x->owner & mask) == (like & mask) && meets(x, from, n, &begin, &end))
-      out[count++] = (struct parcel){partner, whole + (begin - from), (size_t)(end - begin) * sizeof *whole};
+    if ((x->owner & mask) == (like & mask) && meets(x, from, n, &begin, &end)) {
+      const size_t bytes = (size_t)(end - begin) * sizeof *whole;
+      if (begin == last)
+        out[count - 1].bytes += bytes;
+      else
+        out[count++] = (struct parcel){partner, whole + (begin - from), bytes};
+      last = end;
+    }
   return count;
 }
 
