@@ -1,11 +1,12 @@
 #!/bin/sh
 # Runs of every kind of attention, stabiliser and recording, read again by an independent program (instrument.py).
-# Skipped where python3 has not h5py, numpy and torch (Debian: python3-h5py python3-numpy python3-torch).
+# Skipped where no python3 has h5py, numpy and torch (Debian: python3-h5py python3-numpy python3-torch).
 set -u
 source=${top_srcdir:-.}/tests
-python=${PYTHON:-python3}
-$python -c 'import h5py, numpy, torch' 2>/dev/null || {
-  echo "instrument.sh: skipped, $python has not all of h5py, numpy, torch"
+python=none
+for p in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3; do $p -c 'import h5py, numpy, torch' 2>/dev/null && python=$p && break; done
+[ "$python" != none ] || {
+  echo "instrument.sh: skipped, ${PYTHON:-python3} has not all of h5py, numpy, torch"
   exit 77
 }
 folder=$(mktemp -d) || exit 1
