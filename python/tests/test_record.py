@@ -108,12 +108,15 @@ class Recording(InFolder):
 
     def test_what_cannot_be_is_said(self):
         with maxlogit.Recorder(self.path) as recorder:
+            with self.assertRaisesRegex(maxlogit.UsageError, "step -5: steps count from 0"):
+                recorder.log(-5, other=7)
             recorder.log(0, loss=1.0, val_loss=1.0)
             for message, wrong in {
                 r"loss has shape \(\), not \(2,\)": lambda: recorder.log(1, loss=[1, 2]),
                 "3 axes": lambda: recorder.log(1, x=np.ones((1, 2, 3))),
                 "letters": lambda: recorder.put("a b", 1),
                 "steps grow": lambda: recorder.log(0, loss=1),
+                f"step {1 << 63}: ": lambda: recorder.log(1 << 63, loss=2),
             }.items():
                 with self.assertRaisesRegex(maxlogit.UsageError, message):
                     wrong()
@@ -123,11 +126,13 @@ class Recording(InFolder):
                 lambda: recorder.log(1, loss=2, other="x"),
                 lambda: recorder.log(1, loss=2, val_loss=[1]),
                 lambda: recorder.log(1.5, loss=2),
+                lambda: recorder.log(1, accuracy=[1, 2], loss="x"),
             ):
                 with self.assertRaises((TypeError, ValueError)):
                     wrong()
-            recorder.log(1, other=3)
-        self.assertTrue(np.isnan(maxlogit.open(self.path)["loss"].values[1]))  # nothing of what was refused
+            recorder.log(1, other=3, accuracy=0.5)
+        run = maxlogit.open(self.path)  # has nothing of what was refused
+        self.assertTrue(np.isnan(run["loss"].values[1]) and np.isnan(run["other"].values[0]))
         for wrong in (
             lambda: recorder.log(2, loss=1),
             lambda: recorder.event(2, "clip"),

@@ -31,7 +31,7 @@ except ImportError:
 
 import maxlogit
 import maxlogit.torch as mt
-from maxlogit.torch import _attention, _logits
+from maxlogit.torch import _attention, _layout, _logits
 
 torch.set_num_threads(2)
 VOCAB, WIDTH, HEADS, T = 50, 32, 4, 24
@@ -405,6 +405,12 @@ class Watched(InFolder):
                 q, k = (w[n + 8 * h : n + 8 * h + 8] for n in (0, WIDTH))
                 self.close(norm.values[0, layer, h], np.linalg.norm(q.T @ k, 2))
                 self.close(run["head_k/frobenius_norm"].values[0, layer, h], np.linalg.norm(k))
+
+    def test_one_key_is_bigcode_s_alone(self):
+        """Of queries, keys, values one after the other keys begin behind the queries, whatever a module calls itself."""
+        odd = nn.Module()
+        odd.c_attn, odd.multi_query = nn.Linear(16, 48), False
+        self.assertEqual([r.parts for r in _layout.layout_of("odd", odd, 2, 8)], [[(0, 8), (8, 8)], [(16, 8), (24, 8)]])
 
     def test_unknown_split_names_the_module(self):
         model = Nano()

@@ -174,10 +174,14 @@ class Recorder:
         """End the row of ``step`` (larger than the last one's) with these values and those of what is being watched.
         Several ranks of one model all call it."""
         step = operator.index(step)
+        if not 0 <= step < 1 << 63:
+            raise library.UsageError(f"step {step}: steps count from 0")
         if self._logs and step <= self.last_step:
             raise library.UsageError(f"a row of step {step} after one of step {self.last_step}: steps grow")
         # of a row that is refused no value is put
-        numbers = {name: self._ready(name, _numbers(value)) for name, value in {**(values or {}), **series}.items()}
+        numbers = {name: _numbers(value) for name, value in {**(values or {}), **series}.items()}
+        for name, value in numbers.items():
+            self._ready(name, value)
         for name, value in numbers.items():
             self._put(name, value)
         for source in self._sources:

@@ -147,7 +147,8 @@ def _guess(module: nn.Module) -> Layout:
         if _has(module, q, k):
             return Separate(q, k)
     if _has(module, "c_attn"):
-        one_key = getattr(module, "multi_query", None)  # GPT-BigCode has it, and another order where it is False
+        bigcode = type(module).__name__.startswith("GPTBigCode")  # another order where it has many keys
+        one_key = getattr(module, "multi_query", None) if bigcode else None
         return Fused("c_attn", order="heads" if one_key is False else "qkv", kv_heads=int(one_key is True))
     if _has(module, "qkv_proj"):  # Phi-3: all queries, all keys, all values
         head_dim, groups = getattr(module, "head_dim", None), getattr(module, "num_key_value_heads", None)
@@ -173,13 +174,14 @@ def layout_of(name: str, module: nn.Module, heads: int, size: int, layouts: Opti
 def norms_of(module: nn.Module) -> list[str]:
     """Norms of queries or keys behind their projections: what scales these weights changes no logit."""
     names = [f"{x}_{norm}" for norm in ("norm", "layernorm", "layer_norm") for x in ("q", "k", "query", "key", "qk")]
-    names += [f"norm_{x}" for x in ("q", "k", "query", "key")]
     return [name for name in names if _has(module, name) and not isinstance(getattr(module, name), nn.Identity)]
 
 
 def have_one_norm(q: Tensor) -> bool:
     """Queries [batch, heads, queries, size] are all of one length, head by head: what a norm without a gain leaves."""
     if q.shape[0] * q.shape[2] < 8 or torch._C._functorch.is_functorch_wrapped_tensor(q):
+        return False
+    if bool((q == q[:1, :, :1]).all()):  # all of them are one
         return False
     norms = torch.linalg.vector_norm(q.detach().float(), dim=-1)
     low, high = norms.amin((0, 2)), norms.amax((0, 2))
