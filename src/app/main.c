@@ -54,7 +54,7 @@ static void set_patience(const struct request *r)
   static const char key[] = "comm.timeout=";
   for (int i = 0; i < r->settings; i++) {
     double seconds = strncmp(r->setting[i], key, strlen(key)) ? 0 : strtod(r->setting[i] + strlen(key), NULL);
-    if (seconds > 0) comm_patience(seconds);
+    if (seconds >= 1 && seconds <= 1e6) comm_patience(seconds); /* others are refused where it is read */
   }
 }
 

@@ -81,8 +81,7 @@ static void late(void)
 static void limit_begin(void)
 {
   const int rank = launcher_rank();
-  if (!launcher_is_simulated())
-    guard_begin(world.patience + (rank ? 1 + 0.05 * (rank < 80 ? rank : 80) : 0), late);
+  if (!launcher_is_simulated()) guard_begin(world.patience + 2 * (rank < 20 ? rank : 20), late);
 }
 
 static void limit_end(void)

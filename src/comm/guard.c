@@ -29,6 +29,7 @@ static void *watch(void *unused)
 
 void guard_begin(double seconds, void (*late)(void))
 {
+  guard_end(); /* of a call that has not come back, but ends the process */
   pthread_condattr_t steady;
   pthread_condattr_init(&steady);
   pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);

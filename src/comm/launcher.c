@@ -40,13 +40,14 @@ static int rank_of(int pid)
 {
   char path[64], *entry = NULL;
   size_t room = 0;
-  int rank = -1;
+  int rank = -1, best = sizeof rank_names /
+                        sizeof *rank_names; /* as launcher_rank: the first name of all that is there */
   snprintf(path, sizeof path, "/proc/%d/environ", pid);
   FILE *f = fopen(path, "r");
-  while (f && rank < 0 && getdelim(&entry, &room, 0, f) > 0)
-    for (int i = 0; rank_names[i]; i++) {
+  while (f && getdelim(&entry, &room, 0, f) > 0)
+    for (int i = 0; i < best && rank_names[i]; i++) {
       size_t n = strlen(rank_names[i]);
-      if (!strncmp(entry, rank_names[i], n) && entry[n] == '=') rank = number_of(entry + n + 1);
+      if (!strncmp(entry, rank_names[i], n) && entry[n] == '=') rank = number_of(entry + n + 1), best = i;
     }
   if (f) fclose(f);
   free(entry);

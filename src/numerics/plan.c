@@ -163,6 +163,8 @@ enum { MOST_COMPARED = 2000 };
 static void declare_scratch(struct program *p)
 {
   size_t most = 0, apart = 0;
+  struct device worker = *p->device;
+  worker.is_worker = 1;
   for (int i = 0; i < p->groups; i++) {
     const struct group *g = &p->group[i];
     size_t shared = g->fusion ? fusion_scratch(p->device, g->fusion, g->count) : 0;
@@ -171,9 +173,11 @@ static void declare_scratch(struct program *p)
       const struct call *call = &p->call[p->order[g->from + k]];
       size_t bytes = call->host ? 0 : op_scratch_bytes(p->device, call->op, &call->args);
       if (bytes > most) most = bytes;
-      if (bytes > apart &&
-          (g->apart || call->op == OP_newton_schulz || (g->fusion && !p->device->ops.shared[call->op])))
-        apart = bytes;
+      if (call->host ||
+          !(g->apart || call->op == OP_newton_schulz || (g->fusion && !p->device->ops.shared[call->op])))
+        continue;
+      bytes = op_scratch_bytes(&worker, call->op, &call->args);
+      if (bytes > apart) apart = bytes;
     }
   }
   device_wants_scratch(p->device, most, apart);

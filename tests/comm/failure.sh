@@ -53,6 +53,12 @@ told stuck "rank 1 of 2 on $(hostname) has not answered for 4 s"
 kill -9 "$(pid stuck 1)" 2>/dev/null
 goes_on stuck
 
+# a limit that is none is refused as it is on one rank, and by none of them obeyed before
+ranks 2 "$program" run $quiet $small record.path="$dir/never.h5" comm.timeout=inf >"$dir/never.log" 2>&1
+status=$?
+[ $status = 2 ] || fail "comm.timeout=inf: exit $status: $(cat "$dir/never.log")"
+grep -q 'has not answered' "$dir/never.log" && fail "comm.timeout=inf: $(cat "$dir/never.log")"
+
 for signal in TERM USR1; do
   start $signal
   kill -$signal "$(pid $signal 1)" # the one that has no files
