@@ -3,14 +3,12 @@
 # Skipped where no python3 has h5py, numpy and torch (Debian: python3-h5py python3-numpy python3-torch).
 set -u
 source=${top_srcdir:-.}/tests
-python=none
-for p in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3; do $p -c 'import h5py, numpy, torch' 2>/dev/null && python=$p && break; done
-[ "$python" != none ] || {
+. "$source/small_runs.sh"
+python=$(python_with 'h5py, numpy, torch')
+[ "$python" ] || {
   echo "instrument.sh: skipped, ${PYTHON:-python3} has not all of h5py, numpy, torch"
   exit 77
 }
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
 failed=0
 
 # run NAME key=value ...
@@ -18,12 +16,12 @@ failed=0
 run() {
   name=$1
   shift
-  ./maxlogit run -q record.path="$folder/$name.h5" record.batches=1 checkpoint.every=1 checkpoint.keep=all \
+  "$program" run -q record.path="$dir/$name.h5" record.batches=1 checkpoint.every=1 checkpoint.keep=all \
     record.spectra_every=2 record.probe_every=2 record.pairs=1 record.level=0.5 record.bound=1 train.steps=6 train.batch=6 \
     train.micro_batches=3 train.warmup=3 train.lr=0.05 adam.eps=1e-5 train.seed=7 train.val_every=3 train.val_batches=2 model.width=24 \
     model.heads=4 model.context=20 data=bytes data.path="$source/golden/text.txt" data.packing=documents data.val_fraction=0.3 \
-    "$@" 2>"$folder/messages" || {
-    cat "$folder/messages"
+    "$@" 2>"$dir/messages" || {
+    cat "$dir/messages"
     failed=1
   }
 }
@@ -68,5 +66,5 @@ for rule in group_max compensated; do
     train.steps=2 $gqa
 done
 run nonfinite-stop preset=muon train.plant=1:2:1e20
-$python "$source/instrument.py" "$folder"/*.h5 || failed=1
+$python "$source/instrument.py" "$dir"/*.h5 || failed=1
 exit $failed

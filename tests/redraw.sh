@@ -4,20 +4,17 @@
 # numpy (Debian: python3-h5py python3-numpy).
 set -u
 source=${top_srcdir:-.}
-python=none
-for p in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3; do $p -c 'import h5py, numpy' 2>/dev/null && python=$p && break; done
-[ "$python" != none ] || {
+. "$source/tests/small_runs.sh"
+python=$(python_with 'h5py, numpy')
+[ "$python" ] || {
   echo "redraw.sh: skipped, ${PYTHON:-python3} has not both h5py and numpy"
   exit 77
 }
-program=$(realpath "${MAXLOGIT:-./maxlogit}")
 redraw=$(realpath "$source/tests/redraw.py")
 checkpoint=$(realpath "$source/tests/checkpoints/deepseek_v3")
 MAXLOGIT_PLOTS=$(realpath "$source/plots")
 export MAXLOGIT_PLOTS
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
+cd "$dir" || exit 1
 tiny='model.layers=2 model.width=8 model.heads=2 model.context=8 train.batch=2 train.val_every=3 train.warmup=0
   record.spectra_every=4 device.threads=1 data=markov'
 small="$tiny model.width=8 qk_clip.tau=2 train.steps=10"
@@ -52,4 +49,4 @@ run() {
     "$program" spectra -o bounds-$seed.h5 weights-$seed.h5 >out 2>&1 || { cat out; exit 1; }
   done
 }
-exec "$python" -B "$redraw" "$program" "$folder" "$checkpoint"
+exec "$python" -B "$redraw" "$program" "$dir" "$checkpoint"

@@ -1,4 +1,4 @@
-# small_runs.sh - sourced by the tests of show, export, plot, watch and spectra: a folder of small runs
+# small_runs.sh - sourced by tests that are scripts: a folder, small runs in it, and a Python that has what they ask
 program=$(realpath "${MAXLOGIT:-./maxlogit}")
 dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
 trap 'rm -rf "$dir"' EXIT
@@ -7,7 +7,7 @@ failures=0
 fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 finish() { test "$failures" -eq 0 && echo "ok"; exit $((failures > 0)); }
 
-# python_with MODULE: a Python that has it
+# python_with MODULE, ...: a Python that has them
 python_with() { for python in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3; do "$python" -c "import $1" 2> /dev/null && echo "$python" && return; done; }
 
 # small_run NAME key=value ...

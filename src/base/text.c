@@ -59,6 +59,8 @@ int text_ends_with(const char *text, const char *end)
   return all >= length && !strcmp(text + all - length, end);
 }
 
+int text_order(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
 enum { WORD = 64 };
 
 static int smaller(int a, int b) { return a < b ? a : b; }

@@ -18,6 +18,8 @@ char *text_stem(const char *path, const char *ending);
 /* Its last part: "lr" of "train.lr"; all of it where there is no dot. */
 const char *text_last_part(const char *name);
 int text_ends_with(const char *text, const char *end);
+/* Of two texts by strcmp, for qsort. */
+int text_order(const void *, const void *);
 
 /* What a count of things has behind their name: "" of 1, else "s". */
 const char *text_s(long count);

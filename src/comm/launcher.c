@@ -14,40 +14,39 @@ static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PM
 
 static int number_of(const char *text) { return (int)strtol(text, NULL, 10); }
 
+/* The first of these that the environment has. */
+static int number_named(const char *const *name, int otherwise)
+{
+  while (*name && !getenv(*name)) name++;
+  return *name ? number_of(getenv(*name)) : otherwise;
+}
+
 int launcher_ranks(void)
 {
   /* Open MPI; MPICH and other PMI; SimGrid; srun, whose steps may also have their tasks for other reasons */
   static const char *const named[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SMPI_GLOBAL_SIZE", NULL};
-  for (int i = 0; named[i]; i++)
-    if (getenv(named[i])) return number_of(getenv(named[i]));
   const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
-  return tasks && getenv("PMIX_RANK") ? number_of(tasks) : 1;
+  return number_named(named, tasks && getenv("PMIX_RANK") ? number_of(tasks) : 1);
 }
 
-int launcher_rank(void)
-{
-  for (int i = 0; rank_names[i]; i++)
-    if (getenv(rank_names[i])) return number_of(getenv(rank_names[i]));
-  return 0;
-}
+int launcher_rank(void) { return number_named(rank_names, 0); }
 
 int launcher_is_simulated(void) { return getenv("SMPI_GLOBAL_SIZE") != NULL; }
 
 /* --- the others on this host -------------------------------------------------------------------------------------- */
 
-/* Which rank the process was started as; -1: none. */
+/* Which rank the process was started as, by the name that launcher_rank takes; -1: none. */
 static int rank_of(int pid)
 {
   char path[64], *entry = NULL;
   size_t room = 0;
-  int rank = -1, best = sizeof rank_names /
-                        sizeof *rank_names; /* as launcher_rank: the first name of all that is there */
+  int rank = -1, names = sizeof rank_names / sizeof *rank_names - 1;
   snprintf(path, sizeof path, "/proc/%d/environ", pid);
   FILE *f = fopen(path, "r");
   while (f && getdelim(&entry, &room, 0, f) > 0)
-    for (int i = 0; i < best && rank_names[i]; i++) {
+    for (int i = 0; i < names; i++) {
       size_t n = strlen(rank_names[i]);
-      if (!strncmp(entry, rank_names[i], n) && entry[n] == '=') rank = number_of(entry + n + 1), best = i;
+      if (!strncmp(entry, rank_names[i], n) && entry[n] == '=') rank = number_of(entry + n + 1), names = i;
     }
   if (f) fclose(f);
   free(entry);
@@ -72,15 +71,14 @@ static char state_of(int pid, int *parent)
 static int number_here(void)
 {
   static const char *const named[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
-  for (int i = 0; named[i]; i++)
-    if (getenv(named[i])) return number_of(getenv(named[i]));
-  return 0;
+  return number_named(named, 0);
 }
 
-/* state[ranks]: of each that the same launcher has started on this host, else 0. */
-static void look_around(char *state, int ranks)
+/* [ranks]: the state of each that the same launcher has started on this host, else 0; for free. NULL: no memory. */
+static char *states_here(int ranks)
 {
-  DIR *all = opendir("/proc");
+  char *state = calloc((size_t)ranks, 1);
+  DIR *all = state ? opendir("/proc") : NULL;
   for (struct dirent *d; all && (d = readdir(all));) {
     int parent, pid = number_of(d->d_name);
     if (pid <= 0) continue;
@@ -89,13 +87,13 @@ static void look_around(char *state, int ranks)
     if (rank >= 0 && rank < ranks) state[rank] = letter;
   }
   if (all) closedir(all);
+  return state;
 }
 
 int launcher_is_here(int rank)
 {
   const int ranks = launcher_ranks();
-  char *state = calloc((size_t)ranks, 1);
-  if (state) look_around(state, ranks);
+  char *state = states_here(ranks);
   int is_here = number_here() == ranks || (state && state[rank]);
   free(state);
   return is_here;
@@ -104,8 +102,7 @@ int launcher_is_here(int rank)
 int launcher_stuck(void)
 {
   const int ranks = launcher_ranks();
-  char *state = calloc((size_t)ranks, 1);
-  if (state) look_around(state, ranks);
+  char *state = states_here(ranks);
   const int all_here = number_here() == ranks && rank_of(getppid()) < 0; /* else a wrapper's child */
   int stuck = -1;
   for (int i = 0; state && i < ranks && stuck < 0; i++)

@@ -108,15 +108,13 @@ static int add_identity(void *context, const struct config_entry *x)
   return 0;
 }
 
-static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
 void config_id(const struct config *c, uint64_t data_content, uint64_t start_content, char out[16])
 {
   struct lines l = {0};
   struct buffer all = {0};
   if (start_content) snprintf(l.start, sizeof l.start, "%016llx", (unsigned long long)start_content);
   config_each(c, add_identity, &l);
-  qsort(l.line, l.count, sizeof *l.line, by_text);
+  qsort(l.line, l.count, sizeof *l.line, text_order);
   buffer_add(&all, "numerics %d, data %016llx\n", NUMERICS_VERSION, (unsigned long long)data_content);
   for (size_t i = 0; i < l.count; i++) {
     buffer_add(&all, "%s", l.line[i]);

@@ -29,6 +29,13 @@ static int is_earlier(const struct ledger *l, int i, int a, const char *id)
   return 0;
 }
 
+int ledger_asks_first(const struct ledger *l, int i)
+{
+  int k = 0;
+  while (strcmp(l->entry[k].question, l->entry[i].question) != 0) k++;
+  return k == i;
+}
+
 double entry_seconds(const struct ledger *l, int i)
 {
   double sum = 0;

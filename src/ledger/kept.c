@@ -9,19 +9,13 @@
 #include "base/text.h"
 #include "ledger/told.h"
 
-static int is_readme(const char *name)
-{
-  size_t length = strlen(name);
-  return length > 3 && !strcmp(name + length - 3, ".md");
-}
-
 int kept_open(struct kept *k, const char *name, struct error *error)
 {
   json_error_t wrong;
   struct buffer b = {0};
   buffer_add(&b, file_is_folder(name) ? "%s/claims.json" : "%s", name);
-  *k = (struct kept){.path = b.text,
-                     .all = is_readme(name) ? told_read(name) : json_load_file(b.text, 0, &wrong)};
+  *k = (struct kept){
+    .path = b.text, .all = text_ends_with(name, ".md") ? told_read(name) : json_load_file(b.text, 0, &wrong)};
   kept_name(kept_text(kept_first(k), "settings"), k->name);
   if (json_is_array(k->all) && json_is_string(json_object_get(kept_first(k), "verdict"))) return STATUS_OK;
   return error_set(

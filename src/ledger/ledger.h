@@ -110,6 +110,8 @@ struct interval entry_effect(const struct entry *);
 const char *claim_standing(const struct claim *, const struct finding *, const struct finding *);
 /* What every run was given, but for keys that cannot change its numbers: "data=bytes data.path=x"; "": nothing. */
 void ledger_settings(const struct ledger *, struct buffer *);
+/* Is entry i the first of its question? */
+int ledger_asks_first(const struct ledger *, int i);
 /* What the runs of entry i took that no earlier entry has. */
 double entry_seconds(const struct ledger *, int i);
 /* In a few words, why a verdict is what it is; and what would change it: how many more seeds, which rate, which

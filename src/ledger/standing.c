@@ -127,9 +127,7 @@ int standing_tell(const struct ledger *l, const struct kept *of, const char *fol
   struct standing s = {l, of, settings.text};
   int status = STATUS_OK;
   for (int i = 0; i < l->entries && !status; i++) {
-    int first = 1;
-    for (int k = 0; k < i; k++) first &= strcmp(l->entry[k].question, l->entry[i].question) != 0;
-    if (first) status = tell_one(&s, folder, l->entry[i].question, error);
+    if (ledger_asks_first(l, i)) status = tell_one(&s, folder, l->entry[i].question, error);
   }
   if (!status) status = tell_one(&s, folder, NULL, error);
   memory_free(settings.text);

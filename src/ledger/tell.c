@@ -361,33 +361,32 @@ static void add_cells(struct buffer *b, const json_t *other)
 static int tell_overview(const struct ledger *l, const struct kept *beside, const char *folder,
                          struct error *error)
 {
-  struct block readme = {told_open, told_close, {0}};
-  struct buffer block = {0};
+  struct block block = {told_open, told_close, {0}};
+  struct buffer *b = &block.text;
   char effect[128], what[128], number[2][32];
-  buffer_add(&block, "\n## Verdicts\n\n");
-  add_level(&block, l, beside);
-  buffer_add(&block, "Holm and FDR: p corrected for all %d comparisons.\n\n", l->family);
-  buffer_add(&block, "| claim | | verdict | equal | effect | n | Holm | FDR | registered |");
-  if (beside) buffer_add(&block, " on %s | effect | n |", beside->name);
-  buffer_add(&block, "\n|---|---|---|---|---|---|---|---|---|%s\n", beside ? "---|---|---|" : "");
+  buffer_add(b, "\n## Verdicts\n\n");
+  add_level(b, l, beside);
+  buffer_add(b, "Holm and FDR: p corrected for all %d comparisons.\n\n", l->family);
+  buffer_add(b, "| claim | | verdict | equal | effect | n | Holm | FDR | registered |");
+  if (beside) buffer_add(b, " on %s | effect | n |", beside->name);
+  buffer_add(b, "\n|---|---|---|---|---|---|---|---|---|%s\n", beside ? "---|---|---|" : "");
   for (int i = 0; i < l->entries; i++) {
     const struct entry *x = &l->entry[i];
     struct interval e = entry_effect(x);
-    buffer_add(&block, "| [%s](%s) | %s | ", x->claim->id, x->question, x->claim->sentence);
-    add_verdict(&block, x);
+    buffer_add(b, "| [%s](%s) | %s | ", x->claim->id, x->question, x->claim->sentence);
+    add_verdict(b, x);
     if (claim_compared(x->claim))
-      buffer_add(&block, " | %s | %s: %s | %d | %s | %s | %s |", equal_name(x->claim->equal),
+      buffer_add(b, " | %s | %s: %s | %d | %s | %s | %s |", equal_name(x->claim->equal),
                  contrast_text(x->claim, what, sizeof what), tell_interval(&e, effect), e.n,
                  tell_number(x->holm, number[0]), tell_number(x->fdr, number[1]), x->registered);
     else
-      buffer_add(&block, " | | | | | | |");
-    if (beside) add_cells(&block, kept_claim(beside, x->claim->id));
-    buffer_add(&block, "\n");
+      buffer_add(b, " | | | | | | |");
+    if (beside) add_cells(b, kept_claim(beside, x->claim->id));
+    buffer_add(b, "\n");
   }
-  buffer_add(&block, "\n");
-  readme.text = block;
-  int status = tell_block(&readme, folder, NULL, error);
-  memory_free(block.text);
+  buffer_add(b, "\n");
+  int status = tell_block(&block, folder, NULL, error);
+  memory_free(b->text);
   return status;
 }
 
@@ -395,9 +394,7 @@ int tell_readmes(const struct ledger *l, const struct kept *beside, const char *
 {
   int status = STATUS_OK, all = 0;
   for (int i = 0; i < l->entries && !status; i++) {
-    int first = 1;
-    for (int k = 0; k < i; k++) first &= strcmp(l->entry[k].question, l->entry[i].question) != 0;
-    if (first) status = tell_readme(l, beside, folder, l->entry[i].question, error);
+    if (ledger_asks_first(l, i)) status = tell_readme(l, beside, folder, l->entry[i].question, error);
   }
   while (claim_rows[all].claim) all++;
   if (!status && l->entries >= all) status = tell_overview(l, beside, folder, error);

@@ -63,16 +63,11 @@ static int comment(struct csv *c, char *line)
   return !c->names && !strncmp(line, "# step ", 7);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-  return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* A name that two columns have; NULL: none. c->field is room. */
 static const char *twice(const struct csv *c)
 {
   memcpy(c->field, c->name, (size_t)c->names * sizeof *c->field);
-  qsort(c->field, (size_t)c->names, sizeof *c->field, compare_names);
+  qsort(c->field, (size_t)c->names, sizeof *c->field, text_order);
   for (int i = 1; i < c->names; i++)
     if (*c->field[i] && !strcmp(c->field[i], c->field[i - 1])) return c->field[i];
   return NULL;

@@ -1,7 +1,7 @@
 /* log_read.c - which form a log has, and its reader */
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
+#include "base/file.h"
 #include "base/text.h"
 #include "zoo/log.h"
 
@@ -26,13 +26,9 @@ static enum log_form form_of(const char *path, FILE *f)
 
 int log_read(struct log *l, const char *path, enum log_form form, struct error *e)
 {
+  if (file_is_folder(path)) return error_set(e, STATUS_USAGE, "%s: a folder", path);
   FILE *f = fopen(path, "r");
   if (!f) return error_set(e, STATUS_USAGE, "%s: %s", path, strerror(errno));
-  struct stat s;
-  if (!fstat(fileno(f), &s) && S_ISDIR(s.st_mode)) {
-    fclose(f);
-    return error_set(e, STATUS_USAGE, "%s: a folder", path);
-  }
   *l->step_found = 0; /* another file may call them otherwise */
   if (form == LOG_GUESS) form = form_of(path, f);
   int status = form == LOG_NPZ           ? log_npz(l, path, e)

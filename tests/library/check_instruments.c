@@ -193,7 +193,6 @@ START_TEST(maxima_that_are_not_finite)
 }
 END_TEST
 
-/* [B, T, H, D], as flash-attention has it, is a matter of strides. */
 /* Numbers of 16 bits as they are defined, by the kernels and, where entropies are asked for, without them. */
 START_TEST(numbers_of_sixteen_bits)
 {

@@ -9,9 +9,8 @@ if [ -n "$(sed -n 's/^SANITIZER_FLAGS = //p' Makefile)" ]; then
   echo "$name.sh: skipped, Python does not load a library with sanitizers"
   exit 77
 fi
-for python in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3; do
-  if "$python" -c "import sys, $needs; assert sys.version_info >= (3, 9)" 2>/dev/null; then found=$python; break; fi
-done
+. "$src/tests/small_runs.sh"
+found=$(python_with "sys, $needs; assert sys.version_info >= (3, 9)")
 if [ -z "$found" ]; then
   echo "$name.sh: skipped, no Python (3.9 or later) with ($needs) here; PYTHON=... names one"
   exit 77
@@ -29,11 +28,9 @@ try: import setuptools.command.bdist_wheel
 except ImportError: import wheel.bdist_wheel
 import pip'
 if [ "$name" = python ] && "$found" -c "$can_install" 2>/dev/null; then
-  to=$(mktemp -d) || exit 99
-  trap 'rm -rf "$to"' EXIT
-  mkdir "$to/from" && cp -R "$src/python/pyproject.toml" "$src/python/setup.py" "$src/python/src" "$to/from" && chmod -R u+w "$to/from" &&
-    "$found" -m pip install -q --no-index --no-deps --no-build-isolation --target "$to/there" "$to/from" >"$to/said" 2>&1 || cat "$to/said"
-  (cd "$to" && unset MAXLOGIT_LIBRARY && PYTHONPATH=$to/there "$found" -c '
+  mkdir "$dir/from" && cp -R "$src/python/pyproject.toml" "$src/python/setup.py" "$src/python/src" "$dir/from" && chmod -R u+w "$dir/from" &&
+    "$found" -m pip install -q --no-index --no-deps --no-build-isolation --target "$dir/there" "$dir/from" >"$dir/said" 2>&1 || cat "$dir/said"
+  (cd "$dir" && unset MAXLOGIT_LIBRARY && PYTHONPATH=$dir/there "$found" -c '
 import maxlogit, os
 assert os.path.samefile(maxlogit.library_path(), "there/maxlogit/libmaxlogit.so.1"), maxlogit.library_path()
 with maxlogit.Recorder("a.h5") as recorder: recorder.log(0, loss=1.5)
