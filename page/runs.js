@@ -403,7 +403,7 @@ function drawCurves(shown) {
       c.fillStyle = css("soft")
       c.textAlign = "left"
       c.textBaseline = "bottom"
-      c.fillText("τ = " + short(tau), left + 4, y.at(tau) - 2)
+      c.fillText("threshold " + short(tau), left + 4, y.at(tau) - 2)
     }
     c.setLineDash([])
   }

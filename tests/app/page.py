@@ -287,7 +287,7 @@ def look(b, url, what):
     words = b.value("""(() => { const own = CanvasRenderingContext2D.prototype.fillText, words = []
       CanvasRenderingContext2D.prototype.fillText = function (text, ...at) { words.push(text); return own.call(this, text, ...at) }
       draw(); CanvasRenderingContext2D.prototype.fillText = own; return words })()""")
-    for word in ("step", "max logit, nat", "\u03c4 = 5"): check(word in words, f"{what}: not drawn: {word}")
+    for word in ("step", "max logit, nat", "threshold 5"): check(word in words, f"{what}: not drawn: {word}")
     # the band over seeds is that of export
     band = [x.split() for x in maxlogit("export", runs, "--where", "kind=muon", "attn/max_logit", "--reduce=max", "--band=geometric").stdout.splitlines() if x and x[0] != "#"]
     row = band[40]
