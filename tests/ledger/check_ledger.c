@@ -11,6 +11,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "../folder.h"
+#include "ledger/judging.h"
+#include "ledger/keep.h"
 #include "ledger/ledger.h"
 #include "ledger/page.h"
 #include "ledger/standing.h"
@@ -1007,6 +1009,77 @@ static void pretend(struct ledger *l)
 
 static int close_to(double a, double b) { return fabs(a - b) <= 6e-3 * fabs(b); }
 
+/* claims.json: what it keeps is read again, infinite edges too; a claim counts as changed after the fact where it had
+   been run before it was changed. */
+START_TEST(what_is_kept_is_recalled)
+{
+  static const char *const names[][2] = {{"", "built-in chain"},
+                                         {"model.width=32", "built-in chain"},
+                                         {"data.path=/texts/a.txt", "a.txt"},
+                                         {"data=bytes data.path=texts/b.txt model.width=32", "b.txt"}};
+  char folder[FOLDER_PATH], name[64];
+  struct ledger l;
+  struct kept k;
+  struct error e = {0};
+  for (int i = 0; i < 4; i++) {
+    kept_name(names[i][0], name);
+    ck_assert_str_eq(name, names[i][1]);
+  }
+  folder_make(folder);
+  ck_assert_int_eq(ledger_open(&l, claim_rows, NULL, 0, &e), STATUS_OK);
+  l.folder = memory_text(folder);
+  pretend(&l);
+  for (int i = 0; i < l.entries; i++) {
+    struct interval *effect = &l.entry[i].judgement.effect;
+    if (i % 3 == 1) effect->hi = INFINITY;
+    if (i % 5 == 1) effect->lo = -INFINITY; /* of a ratio 0 */
+    l.entry[i].stage = i % 2;
+  }
+  ck_assert_msg(ledger_keep(&l, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(kept_open(&k, folder, &e) == STATUS_OK, "%s", e.text);
+  for (int i = 0; i < l.entries; i++) {
+    struct entry *x = &l.entry[i];
+    struct interval found = kept_interval(kept_claim(&k, x->claim->id), "effect"), was = entry_effect(x);
+    if (claim_compared(x->claim) && was.n > 1)
+      ck_assert_msg(found.n == was.n && (found.lo == was.lo || close_to(found.lo, was.lo)) &&
+                      (found.hi == was.hi || close_to(found.hi, was.hi)),
+                    "%s: %d [%g, %g], was %d [%g, %g]", x->claim->id, found.n, found.lo, found.hi, was.n,
+                    was.lo, was.hi);
+    snprintf(x->registered, sizeof x->registered, "another");
+  }
+  kept_close(&k);
+  ledger_recall(&l);
+  for (int i = 0; i < l.entries; i++)
+    ck_assert_msg(!*l.entry[i].former.registered == !l.entry[i].stage, "%s: %s", l.entry[i].claim->id,
+                  l.entry[i].former.registered);
+  ledger_close(&l);
+  folder_remove(folder);
+}
+END_TEST
+
+/* The family is what could be tested: p of a single claim is corrected for all of them. */
+START_TEST(one_claim_is_of_the_family)
+{
+  struct ledger all, one;
+  struct error e = {0};
+  ck_assert_int_eq(ledger_open(&all, claim_rows, NULL, 0, &e), STATUS_OK);
+  for (int i = 0; i < all.entries; i++) {
+    char id[32], *const ids[] = {id};
+    if (!claim_is_tested(all.entry[i].claim) || all.entry[i].same_as) continue;
+    snprintf(id, sizeof id, "%s", all.entry[i].claim->id);
+    ck_assert_int_eq(ledger_open(&one, claim_rows, ids, 1, &e), STATUS_OK);
+    ck_assert(one.entries == 1 && one.family == all.family);
+    one.entry->judgement.p = 1e-4;
+    judge_family(&one);
+    ck_assert_double_eq_tol(one.entry->holm, fmin(1, 1e-4 * all.family), 1e-12);
+    ck_assert_double_eq_tol(one.entry->fdr, fmin(1, 1e-4 * all.family), 1e-12);
+    ledger_close(&one);
+  }
+  ck_assert_int_gt(all.family, 10);
+  ledger_close(&all);
+}
+END_TEST
+
 /* What a README tells of a ledger is read again to the digits that it has, and told as verdicts that stand or not. */
 START_TEST(readmes_are_read_again)
 {
@@ -1134,6 +1207,8 @@ int main(void)
   tcase_set_timeout(c, 240);
   tcase_add_test(c, what_stands_elsewhere);
   tcase_add_test(c, readmes_are_read_again);
+  tcase_add_test(c, what_is_kept_is_recalled);
+  tcase_add_test(c, one_claim_is_of_the_family);
   suite_add_tcase(s, c);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_NORMAL);

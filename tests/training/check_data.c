@@ -424,6 +424,34 @@ START_TEST(markov_documents)
 }
 END_TEST
 
+/* A document's first symbol is drawn by frequency, 1/s of the s-th, whatever the one before ended with. */
+START_TEST(markov_documents_begin_anew)
+{
+  double count[2][4] = {{0}}, all[2] = {0}, sum = 0;
+  struct opened s;
+  struct filled f;
+  must_open(&s, "markov", "data.packing=documents markov.document=4");
+  for (uint64_t index = 0; index < 600; index++) {
+    fill(&f, &s, DATA_TRAIN, SEED, index);
+    for (int b = 0; b < BATCH; b++)
+      for (int t = 1; t < CONTEXT; t++) {
+        if (f.document[b][t] == f.document[b][t - 1]) continue;
+        int behind = f.tokens[b][t - 1] == 0, first = f.tokens[b][t];
+        all[behind]++;
+        if (first < 4) count[behind][first]++;
+      }
+  }
+  for (int i = 1; i <= 64; i++) sum += 1.0 / i;
+  for (int behind = 0; behind < 2; behind++)
+    for (int i = 0; i < 4; i++) {
+      double p = 1 / ((i + 1) * sum), seen = count[behind][i] / all[behind];
+      ck_assert_msg(fabs(seen - p) < 5 * sqrt(p / all[behind]), "symbol %d begins %g of documents, not %g", i,
+                    seen, p);
+    }
+  close_source(&s);
+}
+END_TEST
+
 /* Empirical -log frequency of each symbol given (x[t-1], class of x[t-lag]), or given x[t-1] alone. The
    probabilities are estimated from the draws themselves, N >> contexts * branches, so the plug-in estimate is
    within (contexts * branches) / 2N below the truth, and sampling adds sd(-ln p) / sqrt(N). */
@@ -633,6 +661,7 @@ int main(void)
   tcase_add_test(tests, bytes_documents);
   tcase_add_test(tests, bytes_separators);
   tcase_add_test(tests, markov_documents);
+  tcase_add_test(tests, markov_documents_begin_anew);
   tcase_add_test(tests, bytes_blank_lines);
   tcase_add_test(tests, bytes_errors);
   tcase_add_test(tests, markov_entropy);
