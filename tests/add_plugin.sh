@@ -1,6 +1,7 @@
 #!/bin/bash
 # README's examples of a new optimiser and a new observable: one file and one row each in a copy of the sources. They must
-# be listed, explained, trained with and recorded, and resumable.
+# be listed, explained, trained with and recorded, and resumable. The copy is built --without-mpi, which is told, and computes
+# what the program here does.
 set -e
 src=${top_srcdir:-.}
 command -v automake >/dev/null 2>&1 || { echo "no automake here"; exit 77; }
@@ -47,7 +48,7 @@ const struct stabilizer stabilizer_counts = {
 END
 sed -i 's,^stabilizers = ,&src/training/stabilizers/counts.c ,' src/training/stabilizers/list.am
 rm -f src/plugins.def src/build.h
-{ autoreconf -i && ./configure -q CFLAGS='-O0 -Wall -Werror' && make -j2 maxlogit; } >log 2>&1 || { tail -n 30 log; exit 1; }
+{ autoreconf -i && ./configure -q --without-mpi --prefix="$to/away" CFLAGS='-O0 -Wall -Werror' && make -j2 maxlogit; } >log 2>&1 || { tail -n 30 log; exit 1; }
 ./maxlogit list optimizer | grep '^  lion '
 ./maxlogit help lion | grep 'lion.beta2 = 0.99'
 run="optimizer=lion model.width=16 model.heads=2 train.batch=2 train.warmup=2"
@@ -74,4 +75,26 @@ for parts in 1 4; do
 done
 paste out1.txt out4.txt | awk '{ d = $2 / $4 - 1; n++ } $2 < 0.05 || $2 > 20 || d * d > 1e-6 { print; bad = 1 } END { exit bad || n != 6 }'
 ./maxlogit export whole.h5 output/rms 2>/dev/null && { echo "recorded though nobody asked"; exit 1; }
+
+# without MPI
+grep '^  MPI  *no module, every run has one rank: not asked for (--without-mpi)$' log
+[ ! -e maxlogit_mpi.so ] || { echo "a module of MPI was built though nobody wants it"; exit 1; }
+./maxlogit doctor >doctor.txt
+grep "^  ranks  *1: no MPI module was built ($to/away/.*): configure and make do it where mpicc is" doctor.txt
+grep '^  bits  *[0-9a-f]*, ' doctor.txt >bits.txt
+"${top_builddir:-$src}/maxlogit" doctor | grep '^  bits ' | cmp - bits.txt
+run="preset=muonclip qk_clip.tau=0.3 model.width=16 model.heads=2 model.context=16 train.batch=4 train.micro_batches=4 train.warmup=2
+  train.lr=0.03 train.steps=20 record.spectra_every=4"
+# shellcheck disable=SC2086
+./maxlogit run -q $run record.path=without.h5
+# shellcheck disable=SC2086
+"${top_builddir:-$src}/maxlogit" run -q $run record.path=with.h5
+"${top_builddir:-$src}/tests/same_run" with.h5 without.h5
+for rank in 0 1; do # as a launcher starts them: refused, once
+  status=0
+  # shellcheck disable=SC2086
+  OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=$rank ./maxlogit run -q $run record.path=ranks.h5 2>log || status=$?
+  [ $status = 2 ] && [ ! -e ranks.h5 ] && [ "$(grep -c 'started 2 ranks: no MPI module was built' log)" = $((1 - rank)) ] ||
+    { echo "rank $rank without MPI: exit $status"; cat log; exit 1; }
+done
 echo "one file and one row: $file, $observable"

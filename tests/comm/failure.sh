@@ -81,7 +81,8 @@ int MPI_Finalize(void)
 }
 END
 ${CC:-cc} -D_GNU_SOURCE -shared -fPIC -o "$dir/slow.so" "$dir/slow.c" -ldl || exit 99
-echo "exec env LD_PRELOAD=$dir/slow.so \"\$@\" >>$dir/printed" >"$dir/slowly" # into a file, not a terminal of the launcher's
+# a sanitized program wants its own library first, but goes without
+echo "exec env ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD=$dir/slow.so \"\$@\" >>$dir/printed" >"$dir/slowly" # into a file, not a terminal of the launcher's
 before="sh $dir/slowly"
 ranks 2 $before "$program" run -q $small train.steps=9 train.batch=3 train.micro_batches=3 record.path="$dir/refused.h5" \
   >"$dir/refused.log" 2>&1
