@@ -176,12 +176,20 @@ int claim_look_around(struct sweep *s)
   return 1;
 }
 
-long claim_longest(struct sweep *s)
+/* Does point i follow `before`, the longest first, and may it share a launch with it? */
+static int follows(const struct sweep *s, long i, long before)
+{
+  const struct sweep_point *p = &s->points[i], *b = &s->points[before];
+  return p->structure == b->structure && (p->work < b->work || (p->work == b->work && i > before));
+}
+
+/* The longest that waits, of those that may follow `before` in its launch (-1: of all); s->count: none. */
+static long longest(struct sweep *s, long before)
 {
   for (;;) {
     long best = s->count;
     for (long i = 0; i < s->count; i++)
-      if (s->points[i].fate == SWEEP_WAITING &&
+      if (s->points[i].fate == SWEEP_WAITING && (before < 0 || follows(s, i, before)) &&
           (best == s->count || s->points[i].work > s->points[best].work))
         best = i;
     if (best == s->count) return best;
@@ -189,4 +197,13 @@ long claim_longest(struct sweep *s)
     if (s->points[best].fate == SWEEP_WAITING) return best;
     if (s->points[best].fate > SWEEP_RUNNING && s->look) s->look(s->context, s, best);
   }
+}
+
+long claim_longest(struct sweep *s) { return longest(s, -1); }
+
+long claim_launch(struct sweep *s, long first, long *point)
+{
+  long n = 0;
+  for (long i = first; i < s->count && n < s->together; i = longest(s, i)) point[n++] = i;
+  return n;
 }

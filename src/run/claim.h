@@ -20,4 +20,6 @@ void claim_look(struct sweep_point *);
 int claim_look_around(struct sweep *);
 /* The waiting point that takes longest; s->count: none. */
 long claim_longest(struct sweep *);
+/* It, and those that wait and may share its launch, the longest first: how many, s->together at most. */
+long claim_launch(struct sweep *, long first, long *point);
 #endif

@@ -19,6 +19,7 @@ uint64_t farm_id(void) { return farm.id; }
 uint64_t farm_self(void) { return farm.own ^ (uint64_t)getpid(); }
 double farm_patience(void) { return farm.patience; }
 struct comm *farm_group(void) { return farm.group; }
+int farm_groups(void) { return farm.all->ranks / farm.group->ranks; }
 
 int farm_open(struct error *e)
 {

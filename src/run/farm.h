@@ -16,6 +16,7 @@ int farm_tells(void);
 int farm_join(const struct comm_options *, struct error *);
 /* The ranks of a run; one, unless comm.ranks says otherwise. */
 struct comm *farm_group(void);
+int farm_groups(void); /* how many such there are */
 /* All ranks begin a sweep: an error of one is all ranks'. */
 int farm_meet(struct error *);
 /* Has this rank been told to stop, or any other? */

@@ -24,8 +24,18 @@
 
 /* --- how the machine is shared ---------------------------------------------------------------------------- */
 
+/* Of a farm no rank takes what others could have: a launch is as many as fall to each at most; a group of ranks
+   computes one at a time. */
+static long farm_share(const struct sweep *s)
+{
+  long waiting = 0, groups = farm_groups();
+  for (long i = 0; i < s->count; i++) waiting += s->points[i].fate == SWEEP_WAITING;
+  return farm_group()->ranks > 1 || waiting < groups ? 1 : (waiting + groups - 1) / groups;
+}
+
 void sweep_share(struct sweep *s)
 {
+  if (farm_is_open() && farm_share(s) < s->together) s->together = farm_share(s);
   long cores = thread_cores() / (farm_is_open() ? comm_neighbours() : 1); /* of this rank */
   if (cores < 1) cores = 1;
   long most = s->together < s->count ? s->together : s->count; /* threads that a launch can use well */
@@ -95,7 +105,7 @@ static long next_first(struct sweep *s) { return farm_is_open() ? claim_longest(
 static int start(struct sweep *s, struct worker *w, long first, struct error *e)
 {
   int notes[2], text[2];
-  w->count = next_launch(s, first, NULL, w->point);
+  w->count = farm_is_open() ? claim_launch(s, first, w->point) : next_launch(s, first, NULL, w->point);
   if (open_pipe(notes, e)) return e->status;
   if (open_pipe(text, e)) {
     close(notes[0]);

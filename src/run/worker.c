@@ -74,20 +74,25 @@ static void tell_progress(void *context, int run, const struct trainer *t)
   if (c->fd < 0 && c->sweep->look) c->sweep->look(c->sweep->context, c->sweep, -1);
 }
 
-/* The run of a point, to be computed; 0 where there is nothing to do, which is told. */
+/* Its lock; another's, or none to be had: 0, which is told. */
+static int take(struct sweep_launch *c, long at)
+{
+  struct sweep_point *p = launched(c, at);
+  struct error e = {0};
+  char lock_path[4096];
+  run_sibling(lock_path, p->path, ".point");
+  errno = 0;
+  if (!file_make_folders(p->path, &e)) c->lock[at] = lock_take(lock_path, &e);
+  if (!c->lock[at]) tell(c, at, errno == EWOULDBLOCK ? SWEEP_ELSEWHERE : SWEEP_FAILED, p->steps, e.text);
+  return c->lock[at] != NULL;
+}
+
+/* The run of a point whose lock has been taken; 0 where there is nothing to do, which is told. */
 static int enlist(struct sweep_launch *c, long at, struct launch_run *run)
 {
   struct sweep_point *p = launched(c, at);
   struct error e = {0};
   enum sweep_fate fate;
-  char lock_path[4096];
-  run_sibling(lock_path, p->path, ".point");
-  errno = 0;
-  if (!file_make_folders(p->path, &e)) c->lock[at] = lock_take(lock_path, &e);
-  if (!c->lock[at]) {
-    tell(c, at, errno == EWOULDBLOCK ? SWEEP_ELSEWHERE : SWEEP_FAILED, p->steps, e.text);
-    return 0;
-  }
   char reason[512];
   if (claim_ended(p, &fate, reason)) {
     tell(c, at, fate, 0, reason);
@@ -153,8 +158,15 @@ _Noreturn void sweep_work(struct sweep *s, const long *point, long count, int fd
   c.run = memory_new(n, sizeof *c.run);
   c.point_of = memory_new(n, sizeof *c.point_of);
   c.told = memory_new(n, sizeof *c.told);
+  /* Ranks that choose the same at the same time do not cut it to pieces: who has the first has the others, before all
+     else, and who has not leaves them. */
   for (long i = 0; i < count; i++)
-    if (enlist(&c, i, &c.run[runs])) c.point_of[runs++] = i;
+    if (i && !c.lock[0] && farm_is_open())
+      tell(&c, i, SWEEP_WAITING, 0, "");
+    else
+      take(&c, i);
+  for (long i = 0; i < count; i++)
+    if (c.lock[i] && enlist(&c, i, &c.run[runs])) c.point_of[runs++] = i;
   launch_drive(c.run, runs, (int)s->threads, &(struct launch_ears){tell_progress, tell_end, &c});
   _exit(STATUS_OK); /* without the parent's buffers and exit handlers */
 }
@@ -199,7 +211,7 @@ static void train(struct sweep_launch *c, const struct order *o)
 static struct order next_order(struct sweep *s, struct sweep_launch *c, long *point)
 {
   while (!farm_stops() && (*point = claim_longest(s)) < s->count) {
-    int goes = enlist(c, 0, c->run), fresh = c->run->config != NULL;
+    int goes = take(c, 0) && enlist(c, 0, c->run), fresh = c->run->config != NULL;
     config_free(c->run->config);
     if (goes) return (struct order){TRAIN, !fresh, *point};
   }

@@ -43,6 +43,14 @@ on 2 sweep.dir=order comm.ranks=2 2>err >/dev/null || fail "one group: $(cat err
 [ "$(sed -n 's/.*finished .*steps=\([0-9]*\).*/\1/p' err | tr '\n' ' ')" = "60 60 60 60 40 40 40 40 20 20 20 20 " ] ||
   fail "not the longest first: $(cat err)"
 
+# sweep.together within a rank, two structures of six
+on 2 sweep.dir=launches sweep.together=4 -j 1 >table.on 2>err || fail "launches: exit $?, $(cat err)"
+same launches
+names table >t1; names table.on >t2
+cmp t1 t2 || fail "launches: another table: $(cat table.on)"
+told_once launches err table.on
+[ "$(grep -c 'up to 4 runs a launch' err)" = 1 ] || fail "launches: not told once: $(cat err)"
+
 # refused by all, told once
 refused() {
   on 2 "$@" >err 2>&1
@@ -74,6 +82,7 @@ same full
 printf 'preset = muon\n[train]\nlr = 0.01, 0.02\nsteps = 900\n' >s.conf
 rm -rf one
 sweep -q sweep.dir=one >table || fail "alone, long"
+at_work() { [ "$(ls "$name"/*.live.tsv 2>/dev/null | wc -l)" = 2 ]; }
 start() { # NAME SETTING...
   name=$1
   shift
@@ -82,7 +91,7 @@ start() { # NAME SETTING...
     "$program" sweep s.conf $small sweep.dir="$name" "$@" >"$name.table" 2>"$name.err" &
   launcher=$!
   for _ in $(seq 300); do
-    [ "$(ls "$name"/*.live.tsv 2>/dev/null | wc -l)" = 2 ] && break
+    at_work && break
     sleep 0.1
   done
   rank=$(cat "$name.pid.1")
@@ -107,6 +116,26 @@ end
 grep -q 'its process was killed by signal 9' stuck.err || fail "stuck: $(cat stuck.err)"
 same stuck
 told_once stuck stuck.err stuck.table
+
+# launches: of four points that could share one each rank has two, the longest first, in one process; that is killed, and
+# its points are taken up again
+mv one two
+four='train.steps=1500 train.seed=1,2'
+sweep -q sweep.dir=one $four >table || fail "alone, launches"
+holders() { cat company/*.point 2>/dev/null | cut -d ' ' -f 2 | sort | uniq -c | sed 's/^ *\([0-9]*\) .*/\1/' | tr '\n' ' '; }
+at_work() { [ "$(holders)" = "2 2 " ]; }
+start company comm.timeout=3 sweep.together=4 -j 1 $four
+at_work || fail "company: launches of $(holders)points: $(cat company/*.point company.err)"
+at_work() { [ "$(ls "$name"/*.live.tsv 2>/dev/null | wc -l)" = 2 ]; }
+[ "$(grep -c 'up to 2 runs a launch' company.err)" = 1 ] || fail "company: $(cat company.err)"
+kill -9 $worker
+end
+[ $status = 0 ] || fail "company: exit $status: $(cat company.err)"
+[ "$(grep -c 'its process was killed by signal 9' company.err)" = 2 ] || fail "company: $(cat company.err)"
+same company
+told_once company company.err company.table
+rm -rf one
+mv two one
 
 # a whole rank: the other takes its point, and says who is missing at the end; woken, it does no harm
 start lost comm.timeout=3
