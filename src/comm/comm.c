@@ -42,6 +42,8 @@ const char *comm_host(const struct comm *c, int rank)
   return c->of_all ? world.place[c->of_all[rank]].host : "this host";
 }
 
+int comm_number(const struct comm *c, int rank) { return c->of_all ? c->of_all[rank] : rank; }
+
 int comm_neighbours(void)
 {
   int n = 0;
@@ -277,7 +279,8 @@ static void lost(const struct comm *c, enum transfer_end end, int rank)
                           : "what is done is kept: go on with `maxlogit resume`, or start a sweep again, on "
                             "as many ranks as there are");
     else
-      message("the connection between ranks has failed");
+      message("rank %d of %d on %s: a message between ranks has failed", world.comm.rank, world.comm.ranks,
+              host_of(&world.comm, world.comm.rank, here, sizeof here));
   } else if (!c->is_apart) {
     sleep(5); /* another one tells */
   }
@@ -290,7 +293,7 @@ struct transfer comm_begin(const struct comm *c, int channel, const struct parce
                            const struct parcel *in, int ins)
 {
   struct transfer t = {.comm = c};
-  REQUIRE(world.module && c->handle);
+  REQUIRE(world.module && c->handle && channel >= 0 && channel <= COMM_CHANNELS);
   t.handle = world.module->begin(c->handle, channel, out, outs, in, ins);
   for (int i = 0; i < outs; i++) t.bytes += (double)out[i].bytes;
   return t;
@@ -368,7 +371,8 @@ static void join_texts(const struct comm *c, struct error *e, const struct said 
   }
   for (int i = 0; i < c->ranks && !same; i++)
     if (all[i].status && *all[i].text)
-      buffer_add(&text, "%srank %d on %.64s: %s", text.length ? "\n" : "", i, comm_host(c, i), all[i].text);
+      buffer_add(&text, "%srank %d on %.64s: %s", text.length ? "\n" : "", comm_number(c, i), comm_host(c, i),
+                 all[i].text);
   *e = (struct error){0};
   if (c->rank == 0) error_set(e, c->status, "%s", same && first ? first : text.length ? text.text : "");
   memory_free(text.text);

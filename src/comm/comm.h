@@ -41,7 +41,9 @@ void comm_patience(double seconds);
    (it is opened to know, MPI is not). */
 const char *comm_library(void);
 void comm_lacks(char *out, size_t room);
+/* Where a rank of the group is, and its number among all, by which it is told. */
 const char *comm_host(const struct comm *, int rank);
+int comm_number(const struct comm *, int rank);
 /* Ranks of all that may run on the very cores that this one may, itself included. */
 int comm_neighbours(void);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 #include "comm/module.h"
+#include "comm/transfer.h"
 
 /* A group: some of those of one communicator, told apart by tags, since making a communicator waits for all of its
    ranks without a limit. Of its tags some are channels, others calls: who is there (CALL), all are to stop (STOP).
@@ -15,9 +16,12 @@ struct group {
   MPI_Comm comm;
   int *member; /* [ranks] in the communicator */
   int rank, ranks, tag;
-  const struct group *called;
+  struct group *called;
+  double looked; /* when this rank last looked whether somebody calls */
 };
 enum { TAGS = 1024, CALL = 1022, STOP = 1023 };
+_Static_assert((int)COMM_CHANNELS < CALL && COMM_PARTS * TAGS <= 32768,
+               "tags of channels, calls and groups are apart");
 
 static double now(void)
 {
@@ -48,7 +52,8 @@ static struct group *group_of(MPI_Comm comm, int ranks, int number)
   struct group *own = malloc(sizeof *own);
   int *member = malloc((size_t)ranks * sizeof *member);
   if (!own || !member) MPI_Abort(MPI_COMM_WORLD, 1);
-  *own = (struct group){.comm = comm, .member = member, .ranks = ranks, .tag = number * TAGS, .called = own};
+  *own = (struct group){
+    .comm = comm, .member = member, .ranks = ranks, .tag = number * TAGS, .called = own, .looked = now()};
   return own;
 }
 
@@ -92,12 +97,21 @@ static void drop(void *handle)
 
 /* --- who is silent ------------------------------------------------------------------------------------------ */
 
-/* Whoever has waited too long calls all, and all that wait call back: each then knows the same. Ranks that compute are
-   silent, too: the limit must be longer than a step. */
+/* Whoever has waited too long calls all, and all that wait, or have waited, call back: each then knows the same. Ranks
+   that compute are silent, too: the limit must be longer than a step. */
 static int is_there(const struct group *g, int what, MPI_Status *from)
 {
   int there = 0;
   return !MPI_Iprobe(MPI_ANY_SOURCE, g->tag + what, g->comm, &there, from) && there;
+}
+
+/* Does somebody call? What has come long ago may take MPI several looks to see. */
+static int is_called(struct group *g, double now)
+{
+  int calls = 0;
+  for (int look = 0; look < 10 && !calls; look++) calls = is_there(g, CALL, MPI_STATUS_IGNORE);
+  g->looked = now;
+  return calls;
 }
 
 /* A word to all others, who take it when they look. */
@@ -133,14 +147,16 @@ static int is_stopped(void *handle)
 static enum transfer_end roll_call(const struct group *g, double seconds, int *lost)
 {
   const int rank = g->rank, ranks = g->ranks;
+  int silent = ranks - 1;
   char *answered = calloc((size_t)ranks, 1);
   call(g, CALL);
   answered[rank] = 1;
-  for (double end = now() + seconds; now() < end; doze(1e-3)) {
+  for (double end = now() + seconds; silent && now() < end; doze(1e-3)) {
     MPI_Status from;
     while (is_there(g, CALL, &from)) {
       const int who = take(g, CALL, &from);
-      for (int i = 0; i < ranks; i++) answered[i] |= g->member[i] == who;
+      for (int i = 0; i < ranks; i++)
+        if (g->member[i] == who && !answered[i]) answered[i] = 1, silent--;
     }
   }
   int first = -1;
@@ -194,22 +210,25 @@ static int test_all(MPI_Request *request, int n, int *failed)
   return all;
 }
 
-/* At first awake: what is awaited comes soon. Others may want the core. */
-static enum transfer_end wait_for(const struct group *called, MPI_Request *request, int n, double seconds,
+/* At first awake: what is awaited comes soon. Others may want the core. A rank that finds all done answers a call, too:
+   it may have waited for this one, which goes on to compute. */
+static enum transfer_end wait_for(struct group *called, MPI_Request *request, int n, double seconds,
                                   int *lost)
 {
-  double began = now(), looked = began;
+  double began = now();
   for (;;) {
-    int failed;
-    if (test_all(request, n, &failed) && !failed) return TRANSFER_DONE;
+    int failed, done = test_all(request, n, &failed) && !failed;
     double t = now(), waited = t - began;
-    int calling = failed || waited > 0.8 * seconds;
-    if (!calling && t - looked > 0.02) calling = is_there(called, CALL, MPI_STATUS_IGNORE), looked = t;
+    int calling = failed || (!done && waited > 0.8 * seconds);
+    if (!calling && (done ? t - called->looked > 0.05 * seconds : waited > 0.02 && t - called->looked > 0.02))
+      calling = is_called(called, t);
     if (calling) {
       enum transfer_end end = roll_call(called, 0.2 * seconds, lost);
-      if (failed || *lost >= 0) return end;
+      if (*lost >= 0) return end;
+      if (failed) return TRANSFER_TELL;
       began = now(); /* all are there: somebody was slow */
     }
+    if (done) return TRANSFER_DONE;
     if (waited < 2e-3)
       sched_yield();
     else

@@ -58,8 +58,8 @@ static int check_contexts(const struct trainer *t, struct error *e)
   for (int i = 1; i < t->comm->ranks && !e->status; i++)
     if (all[i] != all[0])
       error_set(e, STATUS_FAIL,
-                "rank %d on %s has comm.context = %ld, and rank 0 has %ld: all ranks must be alike", i,
-                comm_host(t->comm, i), all[i], all[0]);
+                "rank %d on %s has comm.context = %ld, and rank %d has %ld: all ranks must be alike",
+                comm_number(t->comm, i), comm_host(t->comm, i), all[i], comm_number(t->comm, 0), all[0]);
   memory_free(all);
   return e->status;
 }
@@ -213,8 +213,9 @@ static struct facts facts_of(const struct trainer *t)
 static void tell(const struct trainer *t, struct error *e, int rank, const char *what, const char *there,
                  const char *here)
 {
-  error_set(e, STATUS_FAIL, "rank %d on %s has %s %s, and rank 0 on %s has %s: all ranks must be alike", rank,
-            comm_host(t->comm, rank), what, there, comm_host(t->comm, 0), here);
+  error_set(e, STATUS_FAIL, "rank %d on %s has %s %s, and rank %d on %s has %s: all ranks must be alike",
+            comm_number(t->comm, rank), comm_host(t->comm, rank), what, there, comm_number(t->comm, 0),
+            comm_host(t->comm, 0), here);
 }
 
 static void compare(const struct trainer *t, struct error *e, int rank, const struct facts *a,

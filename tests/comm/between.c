@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "comm/launcher.h"
@@ -56,13 +57,13 @@ static void run(struct device *d, void (*record)(struct program *, struct tensor
 }
 
 static void sum(struct program *p, struct tensor *y) { op_all_sum(p, y, RANKS_BATCH); }
-/* In three parts that are under way together, beside other calls. */
-static void sum_in_parts(struct program *p, struct tensor *y)
+/* In parts that are under way together, beside other calls. */
+static void sum_parts(struct program *p, struct tensor *y, int parts)
 {
   struct tensor *work = program_input(p, TENSOR_REAL, 1, y->cols, "work"),
                 *other = program_temporary(p, 1, y->cols, "other");
-  for (int i = 0; i < 3; i++) {
-    long from = y->cols * i / 3, end = y->cols * (i + 1) / 3;
+  for (int i = 0; i < parts; i++) {
+    long from = y->cols * i / parts, end = y->cols * (i + 1) / parts;
     if (all->ranks > 1 && end > from) {
       const struct sum_beginning part = {program_view(p, y, from, end - from),
                                          program_view(p, work, from, end - from), RANKS_BATCH};
@@ -72,6 +73,10 @@ static void sum_in_parts(struct program *p, struct tensor *y)
   }
   program_host(p, sums_end, &(char){0}, 1);
 }
+
+static void sum_in_parts(struct program *p, struct tensor *y) { sum_parts(p, y, 3); }
+/* More than there are channels. */
+static void sum_in_many_parts(struct program *p, struct tensor *y) { sum_parts(p, y, COMM_CHANNELS + 3); }
 
 static void largest(struct program *p, struct tensor *y) { op_all_max(p, y, RANKS_BATCH); }
 static void ring(struct program *p, struct tensor *y)
@@ -245,19 +250,20 @@ static void check_apart(void)
   comm_free(part);
 }
 
-/* The last one alone has an error, or all have the same: rank 0 tells whose, others nothing. */
-static void check_agree(int alone)
+/* The last one of a group alone has an error, or all have the same: its first tells whose, others nothing. */
+static void check_agree(int alone, int groups)
 {
-  struct comm *part = comm_split(all, 0, 1);
+  struct comm *part = comm_split(all, all->rank % groups, 1);
   struct error e = {0};
-  unsigned flags = 1u << all->rank;
+  unsigned flags = 1u << part->rank;
   char want[300];
-  must(!comm_agree(part, &flags, &e) && flags == (1u << all->ranks) - 1, "what all have said", (long)flags);
-  if (!alone || all->rank == all->ranks - 1) error_set(&e, STATUS_USAGE, "not so");
+  const int last = all->rank % groups + (part->ranks - 1) * groups; /* its number among all */
+  must(!comm_agree(part, &flags, &e) && flags == (1u << part->ranks) - 1, "what all have said", (long)flags);
+  if (!alone || all->rank == last) error_set(&e, STATUS_USAGE, "not so");
   must(comm_agree(part, NULL, &e) == STATUS_USAGE && e.status == STATUS_USAGE, "the status of all", alone);
-  snprintf(want, sizeof want, alone && all->ranks > 1 ? "rank %d on %s: not so" : "not so", all->ranks - 1,
-           all->ranks > 1 ? comm_host(all, all->ranks - 1) : "");
-  must(!strcmp(e.text, all->rank ? "" : want), "the text", alone);
+  snprintf(want, sizeof want, alone && part->ranks > 1 ? "rank %d on %s: not so" : "not so", last,
+           all->ranks > 1 ? comm_host(all, last) : "");
+  must(!strcmp(e.text, part->rank ? "" : want), "the text", alone);
   comm_free(part);
 }
 
@@ -269,6 +275,33 @@ static void lose_one(void)
   comm_patience(1);
   while (all->rank != 2) pause();
   comm_pass(part, 1, &one, &other, sizeof one);
+}
+
+/* Of 2 ranks the second is slow, twice, each time within the limit, but not both together: nobody is lost, and who is
+   called answers at once. */
+static int wait_for_slow(void)
+{
+  struct error e = {0};
+  int send = all->rank, other;
+  comm_patience(5);
+  for (int turn = 0; turn < 2; turn++) {
+    double began = clock_seconds();
+    if (all->rank) usleep(turn ? 1500000 : 4250000);
+    comm_pass(all, 1, &send, &other, sizeof send);
+    must(other == !all->rank && (turn || clock_seconds() - began < 4.9), "the wait", turn);
+  }
+  return comm_end(0, &e);
+}
+
+/* Of 2 ranks the first sends more than the second takes, who alone sees it. */
+static int send_more(void)
+{
+  struct error e = {0};
+  int message[2] = {0};
+  struct parcel p = {!all->rank, message, all->rank ? sizeof *message : sizeof message};
+  comm_patience(5);
+  comm_transfer(all, &p, !all->rank, &p, all->rank);
+  return comm_end(0, &e);
 }
 
 /* The module with a rank 1 that leaves, stopped or gone: before MPI begins, before the first message, before MPI
@@ -328,22 +361,28 @@ int main(int argc, char **argv)
   uint64_t hash = 1469598103934665603u;
   all = comm_world(&e);
   if (all && argc > 1 && !strcmp(argv[1], "lost")) lose_one();
+  if (all && argc > 1 && !strcmp(argv[1], "slow")) return wait_for_slow();
+  if (all && argc > 1 && !strcmp(argv[1], "more")) return send_more();
   if (!all || device_open(&d, argc > 1 ? argv[1] : "cpu", 1, &e)) {
     fprintf(stderr, "%s\n", e.text);
     return 1;
   }
   device_set_ranks(d, RANKS_BATCH, all);
+  const int is_power = !(all->ranks & (all->ranks - 1)),
+            is_open = !d->enter; /* also while nothing is called */
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     check_sum(d, sizes[i], sum, &hash);
-    if (!(all->ranks & (all->ranks - 1))) check_sum(d, sizes[i], sum_in_parts, &hash);
+    if (is_power && is_open) check_sum(d, sizes[i], sum_in_parts, &hash);
+    if (sizes[i] == 5000 && is_open && (all->ranks == 2 || all->ranks == 4)) /* not of the hash of all */
+      check_sum(d, sizes[i], sum_in_many_parts, &(uint64_t){0});
     check_max(d, sizes[i]);
     check_ring(d, sizes[i]);
-    if (sizes[i] > 1 && argc == 1 && !(all->ranks & (all->ranks - 1))) check_shards(d, sizes[i]);
+    if (sizes[i] > 1 && argc == 1 && is_power) check_shards(d, sizes[i]);
   }
   check_circle(d);
   for (int own_call = 0; own_call < 2; own_call++) check_split(own_call);
   check_apart();
-  for (int alone = 0; alone < 2; alone++) check_agree(alone);
+  for (int i = 0; i < 4; i++) check_agree(i % 2, 1 + i / 2);
   message("heard of all");
   if (all->rank) message("heard of rank %d", all->rank);
   device_close(d);

@@ -19,6 +19,10 @@ done
 ranks 2 tests/comm/between isolated >/dev/null || { echo "isolated: failed"; status=1; }
 ranks 4 tests/comm/between lost 2>"$said"
 [ "$(grep -c "rank 3 of 4 on $(hostname) has not answered for 1 s" "$said")" = 1 ] || { echo "lost: $(cat "$said")"; status=1; }
+ranks 2 tests/comm/between slow >"$said" 2>&1 || { echo "slow: $(cat "$said")"; status=1; }
+ranks 2 tests/comm/between more >"$said" 2>&1
+[ $? = 1 ] && [ "$(grep -c "rank 1 of 2 on $(hostname): a message between ranks has failed" "$said")" = 1 ] ||
+  { echo "more: $(cat "$said")"; status=1; }
 
 # a rank that leaves where MPI itself waits: it is named, and all ends, in time
 unset MAXLOGIT_MPI
