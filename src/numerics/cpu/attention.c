@@ -42,9 +42,11 @@ struct head {
   float *value_rows; /* forward: [length, padded_value] */
   float *dk, *dv;    /* backward: [length, padded_dim], [length, padded_value]: of up to ROWS rows */
   double *dk_before, *dv_before; /* of the rows before, where there are more than ROWS; else NULL */
-  float *q, *do_;                /* of a strip: [STRIP, padded_dim], times the scale; [STRIP, padded_value] */
-  float *score, *other;          /* [STRIP, STRIDE] */
-  float *sum; /* [2, STRIP, padded_dim or padded_value]: sums, and what rounding added to them */
+  float *q;             /* [LANES, padded_dim]: of one strip, or of forward_strips, times the scale */
+  float *do_;           /* of a strip: [STRIP, padded_value] */
+  float *score, *other; /* [STRIP, STRIDE]; forward: one, of up to LANES rows */
+  float
+    *sum; /* of each strip [2, STRIP, padded_dim or padded_value]: sums, and what rounding added to them */
 };
 
 /* LONG_BACKWARD: more than ROWS rows add to a key. */
@@ -54,7 +56,7 @@ static long head_floats(const struct head *h, enum pass pass)
 {
   long panels = round_up(h->length, ALIGN), width = h->padded_dim + h->padded_value;
   const long wider = h->padded_dim > h->padded_value ? h->padded_dim : h->padded_value;
-  long strip = STRIP * (width + 2 * wider + 2 * STRIDE);
+  long strip = LANES * h->padded_dim + STRIP * h->padded_value + LANES * 2 * wider + 2 * STRIP * STRIDE;
   const long more[] = {
     [FORWARD] = 0, [BACKWARD] = width + h->padded_dim, [LONG_BACKWARD] = 3 * width + h->padded_dim};
   return strip + panels * (width + more[pass]);
@@ -64,9 +66,9 @@ static void head_place(struct head *h, enum pass pass, float *memory)
 {
   long panels = round_up(h->length, ALIGN);
 #define TAKE(pointer, count) h->pointer = memory, memory += (count)
-  TAKE(q, STRIP * h->padded_dim);
+  TAKE(q, LANES * h->padded_dim);
   TAKE(do_, STRIP * h->padded_value);
-  TAKE(sum, 2 * STRIP * (h->padded_dim > h->padded_value ? h->padded_dim : h->padded_value));
+  TAKE(sum, 2 * LANES * (h->padded_dim > h->padded_value ? h->padded_dim : h->padded_value));
   TAKE(score, STRIP * STRIDE);
   TAKE(other, STRIP * STRIDE);
   TAKE(keys, panels * h->padded_dim);
@@ -90,35 +92,29 @@ static void pack_panels(const float *from, long ld, long count, long width, floa
       pack_transposed(from + (j + half) * ld, ld, count - j - half, width, to + half, COLS);
 }
 
-/* to[r][j] = scale[r] from[r][j], j < n */
-INLINE void scale_rows(int rows, const float *from, long from_ld, long n, const float *scale, float *to,
+/* Rows [count, width] times `scale` to rows of whole vectors, the rest of which is 0; and back. Rows as wide as the
+   parts of a sum, the smallest there are, are not counted through. */
+INLINE void widen_rows(const float *from, long from_ld, long count, long width, float scale, float *to,
                        long to_ld)
 {
-  long j = 0;
-  for (; j + LANES <= n; j += LANES) UNROLL
-  for (int r = 0; r < rows; r++) VEC(to + r * to_ld + j) = scale[r] * VEC(from + r * from_ld + j);
-  for (; j < n; j++) UNROLL
-  for (int r = 0; r < rows; r++) to[r * to_ld + j] = scale[r] * from[r * from_ld + j];
+  if (width == PARTS)
+    for (long i = 0; i < count; i++) EACH_PART(j, v, PARTS)
+  VEC(to + i * PARTS + v * LANES) = scale * VEC(from + i * from_ld + v * LANES);
+  else if (width == to_ld) for (long i = 0; i < count; i++) EACH(j, width) VEC(to + i * width + j) =
+    scale * VEC(from + i * from_ld + j);
+  else for (long i = 0; i < count; i++) EACH(j, to_ld) VEC(to + i * to_ld + j) =
+    scale * get(from + i * from_ld + j, width - j);
 }
-
-/* A strip's rows [rows, width] times `scale`, with zeros up to column `padded`. */
-INLINE void copy_strip(int rows, const float *from, long from_ld, long width, float scale, float *to,
-                       long to_ld, long padded)
+INLINE void narrow_rows(const float *from, long from_ld, long count, long width, float scale, float *to,
+                        long to_ld)
 {
-  float all[STRIP];
-  UNROLL
-  for (int r = 0; r < rows; r++) all[r] = scale;
-  scale_rows(rows, from, from_ld, width, all, to, to_ld);
-  for (long j = width; j < padded; j++) UNROLL
-  for (int r = 0; r < rows; r++) to[r * to_ld + j] = 0;
-}
-static void copy_rows(const float *from, long from_ld, long count, long width, float *to, long to_ld,
-                      long padded)
-{
-  long i = 0;
-  for (; i + STRIP <= count; i += STRIP)
-    copy_strip(STRIP, from + i * from_ld, from_ld, width, 1, to + i * to_ld, to_ld, padded);
-  for (; i < count; i++) copy_strip(1, from + i * from_ld, from_ld, width, 1, to + i * to_ld, to_ld, padded);
+  if (width == PARTS)
+    for (long i = 0; i < count; i++) EACH_PART(j, v, PARTS)
+  VEC(to + i * to_ld + v * LANES) = scale * VEC(from + i * PARTS + v * LANES);
+  else if (width == from_ld) for (long i = 0; i < count; i++) EACH(j, width) VEC(to + i * to_ld + j) =
+    scale * VEC(from + i * width + j);
+  else for (long i = 0; i < count; i++) EACH(j, width)
+    put(to + i * to_ld + j, scale * VEC(from + i * from_ld + j), width - j);
 }
 
 /* s[r][j] = sum_p a[r][p] panel[p][j], of the panel's first vectors */
@@ -405,43 +401,59 @@ INLINE void enter(int rows, int vecs, int measured, int cut, long cap, const str
   }
 }
 
+/* What a head's rows have seen so far: see struct maxima. */
+struct sight {
+  vec top, bottom, capped;
+  int nan;
+  double entropy;
+};
+
 /* Queries [t, t+rows), which all see from the same key on up to themselves, or, given `any`, what it says:
-   o [rows, ldo], ml [rows, ldm], entropies [rows, ldm], or NULL. */
-INLINE void forward_strip(int rows, int measured, long cap, const struct head *h, long t,
-                          const struct seen *any, float *o, long ldo, float *ml, long ldm, float *entropies,
-                          struct maxima *x)
+   o [rows, ldo], ml [rows, ldm], entropies [rows, ldm], or NULL. Of more than STRIP rows, which see at most CHUNK keys,
+   each strip has scores and sums of its own; what follows from them is made of all rows at once. */
+INLINE void forward_strips(int rows, int measured, long cap, const struct head *h, long t,
+                           const struct seen *any, float *o, long ldo, float *ml, long ldm, float *entropies,
+                           struct sight *x)
 {
+  const int size = rows < STRIP ? rows : STRIP, strips = rows / size, all = strips > 1 ? LANES : STRIP;
   const long first = any ? any->low : h->start[t], end = any ? any->high : t + rows;
-  const long all_from = any ? any->from : first, all_to = any ? any->to : t + 1;
+  const long all_from = any ? any->from : first, sums_apart = 2 * STRIP * h->padded_value;
   vec m = ALL(-INFINITY), shift = {0}, keep = {0}; /* of a row each, as l, what it lost, and spread */
   vec l = {0}, lost = {0}, spread = {0};
-  vec top = ALL(-INFINITY), bottom = ALL(INFINITY);
-  begin_sums(h, any != NULL, end - first, h->padded_value);
+  if (strips == 1) begin_sums(h, any != NULL, end - first, h->padded_value);
   for (long from = first / ALIGN * ALIGN, next; from < end; from = next) {
     next = any ? (from / BLOCK + 1) * BLOCK : from + BLOCK; /* see gather_columns_seen */
-    const long to = min_long(next, end);
     const int again = from > first;
-    float *score = h->score - from;
-    vec high[STRIP][SPLIT], highest[LANES];
+    vec highest[LANES];
     UNROLL
-    for (int r = 0; r < rows; r++) UNROLL
-    for (int v = 0; v < SPLIT; v++) high[r][v] = ALL(-INFINITY);
-    for (long j = from; j < to; j += COLS) {
-      const float *panel = h->keys + j * h->dim;
-      vec s[STRIP][VECS];
-      if ((int)VECS > SPLIT && j + PARTS >= end) { /* no row sees more than the first vector */
-        tile(rows, 1, h->q, h->padded_dim, panel, h->dim, s);
-        enter(rows, 1, measured, 1, cap, h, t, any, j, s, score, high, &top, &bottom);
-        continue;
+    for (int r = rows; r < LANES; r++) highest[r] = ALL(-INFINITY);
+    for (int u = 0; u < strips; u++) {
+      const long own = t + u * STRIP, own_end = any ? end : own + size, to = min_long(next, own_end);
+      const long all_to = any ? any->to : own + 1;
+      const float *q = h->q + u * STRIP * h->padded_dim;
+      float *score = h->score + u * STRIP * STRIDE - from;
+      vec high[STRIP][SPLIT], top = x->top, bottom = x->bottom;
+      UNROLL
+      for (int r = 0; r < size; r++) UNROLL
+      for (int v = 0; v < SPLIT; v++) high[r][v] = ALL(-INFINITY);
+      for (long j = from; j < to; j += COLS) {
+        const float *panel = h->keys + j * h->dim;
+        vec s[STRIP][VECS];
+        if ((int)VECS > SPLIT && j + PARTS >= own_end) { /* no row sees more than the first vector */
+          tile(size, 1, q, h->padded_dim, panel, h->dim, s);
+          enter(size, 1, measured, 1, cap, h, own, any, j, s, score, high, &top, &bottom);
+          continue;
+        }
+        tile(size, VECS, q, h->padded_dim, panel, h->dim, s);
+        if (j < all_from || j + COLS > all_to)
+          enter(size, VECS, measured, 1, cap, h, own, any, j, s, score, high, &top, &bottom);
+        else
+          enter(size, VECS, measured, 0, cap, h, own, any, j, s, score, high, &top, &bottom);
       }
-      tile(rows, VECS, h->q, h->padded_dim, panel, h->dim, s);
-      if (j < all_from || j + COLS > all_to)
-        enter(rows, VECS, measured, 1, cap, h, t, any, j, s, score, high, &top, &bottom);
-      else
-        enter(rows, VECS, measured, 0, cap, h, t, any, j, s, score, high, &top, &bottom);
+      x->top = top, x->bottom = bottom;
+      UNROLL
+      for (int r = 0; r < size; r++) highest[u * STRIP + r] = max_of_parts(high[r]);
     }
-    UNROLL
-    for (int r = 0; r < LANES; r++) highest[r] = r < rows ? max_of_parts(high[r]) : ALL(-INFINITY);
     m = larger(m, lane_maxima(highest));
     keep = shift;
     shift = where_above(m, ALL(-INFINITY), m, (vec){0});
@@ -452,48 +464,59 @@ INLINE void forward_strip(int rows, int measured, long cap, const struct head *h
       l *= keep;
       lost *= keep;
     }
-    vec sums[2 * STRIP]; /* of rows; from STRIP on, of what they say to the entropy */
+    vec sums[2 * LANES]; /* of rows; then, of what they say to the entropy */
     UNROLL
-    for (int r = 0; r < STRIP; r++) {
-      vec sum[SPLIT] = {{0}}, below[SPLIT] = {{0}};
-      float *row = score + r * STRIDE + from;
-      EACH_PART(j, part, r < rows ? (any ? to : min_long(to, t + 1)) - from : 0)
-      {
-        const vec d = VEC(row + j + part * LANES) - shift[r], e = vec_exp_nonpositive(d);
-        sum[part] += e;
-        if (measured) below[part] = fused(e, larger(d, ALL(-128.0f)), below[part]);
-        VEC(row + j + part * LANES) = e;
+    for (int r = rows; r < all; r++) sums[r] = sums[all + r] = (vec){0};
+    for (int u = 0; u < strips; u++) {
+      const long own = t + u * STRIP, to = min_long(next, any ? end : own + 1);
+      UNROLL
+      for (int r = 0; r < size; r++) {
+        vec sum[SPLIT] = {{0}}, below[SPLIT] = {{0}};
+        float *row = h->score + (u * STRIP + r) * STRIDE;
+        EACH_PART(j, part, to - from)
+        {
+          const vec d = VEC(row + j + part * LANES) - shift[u * STRIP + r], e = vec_exp_nonpositive(d);
+          sum[part] += e;
+          if (measured) below[part] = fused(e, larger(d, ALL(-128.0f)), below[part]);
+          VEC(row + j + part * LANES) = e;
+        }
+        sums[u * STRIP + r] = sum_of_parts(sum);
+        sums[all + u * STRIP + r] = sum_of_parts(below);
       }
-      sums[r] = sum_of_parts(sum);
-      sums[STRIP + r] = sum_of_parts(below);
     }
     const vec more = lane_sums(sums);
     add_kept(more, (float *)&l, (float *)&lost);
-    spread += 2 * STRIP > LANES ? lane_sums(sums + STRIP) : HALVES(more);
+    spread += 2 * all > LANES ? lane_sums(sums + all) : HALVES(more);
     const long seen = again ? from : first;
     if (any)
-      GATHER_SEEN(rows, score, seen, to, any, h->value_rows, h->padded_value,
+      GATHER_SEEN(rows, h->score - from, seen, min_long(next, end), any, h->value_rows, h->padded_value,
                   again ? (float *)&keep : all_ones, h->sum);
     else
-      GATHER(rows, score, seen, to, t, h->value_rows, h->padded_value, again ? (float *)&keep : NULL, h->sum);
+      for (int u = 0; u < strips; u++) {
+        const long own = t + u * STRIP;
+        GATHER(size, h->score + u * STRIP * STRIDE - from, seen, min_long(next, own + size), own,
+               h->value_rows, h->padded_value, again ? (float *)&keep : NULL, h->sum + u * sums_apart);
+      }
   }
-  const vec entropy = vec_log(l) - spread / l, part = 1.0f / l;
-  scale_rows(rows, h->sum, h->padded_value, h->value_dim, (const float *)&part, o, ldo);
-  UNROLL
+  /* l 0: every score is -infinity */
+  const vec part = 1.0f / l, sum = where_above(l, (vec){0}, l, ALL(NAN)), high = shift + (sum - sum);
+  float pair[2 * LANES], entropy[LANES];
+  VEC(pair) = LOW(high, sum), VEC(pair + LANES) = HIGH(high, sum);
   for (int r = 0; r < rows; r++) {
-    const float sum = l[r] > 0 ? l[r] : NAN; /* 0: every score is -infinity */
-    ml[r * ldm] = shift[r] + (sum - sum);
-    ml[r * ldm + 1] = sum;
-    if (!measured) continue;
-    x->entropy += (double)entropy[r];
-    if (entropies) entropies[r * ldm] = entropy[r];
-    x->capped = m[r] > x->capped ? m[r] : x->capped;
-    if (isnan(l[r])) x->nan |= row_has_nan(h, t + r, h->q + r * h->padded_dim);
+    const float *from = h->sum + r / STRIP * sums_apart + r % STRIP * h->padded_value;
+    narrow_rows(from, h->padded_value, 1, h->value_dim, part[r], o + r * ldo, ldo);
+    memcpy(ml + r * ldm, pair + 2 * r, 2 * sizeof *ml);
   }
   if (!measured) return;
-  const float highest = lane_max(top), lowest = -lane_max(-bottom);
-  x->top = highest > x->top ? highest : x->top;
-  x->bottom = lowest < x->bottom ? lowest : x->bottom;
+  VEC(entropy) = vec_log(l) - spread / l;
+  for (int r = 0; r < rows; r++) {
+    x->entropy += (double)entropy[r];
+    if (entropies) entropies[r * ldm] = entropy[r];
+  }
+  x->capped = larger(m, x->capped);
+  if (isnan(lane_sum(l)))
+    for (int r = 0; r < rows; r++)
+      if (isnan(l[r])) x->nan |= row_has_nan(h, t + r, h->q + r * h->padded_dim);
 }
 
 /* of rows [t, t+rows) */
@@ -549,6 +572,13 @@ static void no_keys(float *to, long n)
   for (long i = 0; i < n; i++) to[i] = 0;
 }
 
+/* Do whole strips from t on fill a vector, and see but a chunk? */
+static int fills_vector(const struct head *h, long t)
+{
+  return (int)LANES > STRIP && t % LANES == 0 && t + LANES <= h->length && t + LANES - h->start[t] <= CHUNK &&
+         is_plain(h, t, LANES);
+}
+
 struct forward_job {
   const struct attention_forward_args *x;
   float *memory;
@@ -560,8 +590,12 @@ struct forward_job {
 #define SOON(tensor, row, rows, col, width, write) \
   do { \
     const float *first = AT(tensor, row, col); \
-    for (int r = 0; r < (rows); r++) \
-      for (long c = 0; c < (width); c += PARTS) __builtin_prefetch(first + r * (tensor)->ld + c, write, 2); \
+    const long apart = (tensor)->ld, columns = (width); \
+    UNROLL \
+    for (int r = 0; r < (rows); r++, first += apart) { \
+      __builtin_prefetch(first, write, 2); \
+      for (long c = PARTS; c < columns; c += PARTS) __builtin_prefetch(first + c, write, 2); \
+    } \
   } while (0)
 
 /* What follows from shapes alone. */
@@ -598,7 +632,7 @@ static float *entropies_of(const struct attention_forward_args *x, long row, lon
    that code without one is compiled apart. */
 INLINE void forward_rows(int rows, int measured, long cap, const struct attention_forward_args *x,
                          const struct head *h, long number, long n, long t, const struct seen *any,
-                         struct maxima *m)
+                         struct sight *m)
 {
   const long group = number * x->groups / x->heads, q = number * h->dim, o = number * h->value_dim;
   SOON(x->o, n + t, rows, o, h->value_dim, 1);
@@ -607,15 +641,15 @@ INLINE void forward_rows(int rows, int measured, long cap, const struct attentio
     SOON(x->k, n + t, rows, (group + 1) * h->dim, h->dim, 0);
     SOON(x->v, n + t, rows, (group + 1) * h->value_dim, h->value_dim, 0);
   }
-  copy_strip(rows, AT(x->q, n + t, q), x->q->ld, h->dim, (float)x->scale, h->q, h->padded_dim, h->padded_dim);
-  forward_strip(rows, measured, cap, h, t, any, AT(x->o, n + t, o), x->o->ld, AT(x->ml, n + t, 2 * number),
-                x->ml->ld, entropies_of(x, n + t, number), m);
+  widen_rows(AT(x->q, n + t, q), x->q->ld, rows, h->dim, (float)x->scale, h->q, h->padded_dim);
+  forward_strips(rows, measured, cap, h, t, any, AT(x->o, n + t, o), x->o->ld, AT(x->ml, n + t, 2 * number),
+                 x->ml->ld, entropies_of(x, n + t, number), m);
 }
 
 /* All but whole strips of rows that see up to themselves, without a cap. A function of its own: compiled once. */
 static __attribute__((noinline)) void forward_other_rows(long rows, const struct attention_forward_args *x,
                                                          const struct head *h, long number, long n, long t,
-                                                         const struct seen *any, struct maxima *m)
+                                                         const struct seen *any, struct sight *m)
 {
   if (any && rows == 1)
     forward_rows(1, 1, h->cap, x, h, number, n, t, any, m);
@@ -635,26 +669,31 @@ INLINE void forward_head(int measured, const struct forward_job *job, long piece
   head_place(&h, FORWARD, job->memory + worker * job->floats);
   const long n = sequence * h.length;
   pack_panels(AT(x->k, n, group * h.dim), x->k->ld, h.length, h.dim, h.keys);
-  copy_rows(AT(x->v, n, group * h.value_dim), x->v->ld, h.length, h.value_dim, h.value_rows, h.padded_value,
-            h.padded_value);
-  struct maxima m = {.top = -INFINITY, .bottom = INFINITY, .capped = -INFINITY};
+  widen_rows(AT(x->v, n, group * h.value_dim), x->v->ld, h.length, h.value_dim, 1, h.value_rows,
+             h.padded_value);
+  struct sight m = {.top = ALL(-INFINITY), .bottom = ALL(INFINITY), .capped = ALL(-INFINITY)};
   struct seen seen;
   const struct seen *any;
   for (long t = 0, rows; t < h.length; t += rows) {
     rows = strip_rows(&h, t, &seen, &any);
+    if (!any && rows == STRIP && !h.cap && fills_vector(&h, t)) rows = LANES;
     if (any && any->low >= any->high) {
       no_keys(AT(x->o, n + t, number * h.value_dim), h.value_dim);
       *AT(x->ml, n + t, 2 * number) = -INFINITY;
       *AT(x->ml, n + t, 2 * number + 1) = 0;
       if (entropies_of(x, n + t, number)) *entropies_of(x, n + t, number) = 0;
-    } else if (!any && rows == STRIP && !h.cap)
+    } else if ((int)LANES > STRIP && rows == LANES)
+      forward_rows(LANES, measured, 0, x, &h, number, n, t, NULL, &m);
+    else if (!any && rows == STRIP && !h.cap)
       forward_rows(STRIP, measured, 0, x, &h, number, n, t, NULL, &m);
     else
       forward_other_rows(rows, x, &h, number, n, t, any, &m);
   }
-  if (!x->cap) m.top = m.capped;
-  if (m.bottom == -INFINITY && x->cap != 1) m.entropy = NAN; /* 0 times -infinity, as in the definition */
-  job->maxima[piece] = m;
+  struct maxima *all = &job->maxima[piece];
+  *all = (struct maxima){lane_max(m.top), -lane_max(-m.bottom), lane_max(m.capped), m.nan, m.entropy};
+  if (!x->cap) all->top = all->capped;
+  if (all->bottom == -INFINITY && x->cap != 1)
+    all->entropy = NAN; /* 0 times -infinity, as in the definition */
 }
 static void forward_measured(void *job, long piece, int worker) { forward_head(1, job, piece, worker); }
 static void forward_only(void *job, long piece, int worker) { forward_head(0, job, piece, worker); }
@@ -742,7 +781,7 @@ INLINE void backward_strip(int rows, long cap, const struct head *h, long t, con
                            const struct strip_in *in)
 {
   const long first = any ? any->low : h->start[t], end = any ? any->high : t + rows;
-  float through[LANES], shift[STRIP], part[STRIP], scale[STRIP];
+  float through[LANES], shift[STRIP], part[STRIP];
   vec sum[STRIP][SPLIT] = {{{0}}}, sums[LANES] = {{0}};
   const long whole = h->value_dim / PARTS * PARTS;
   EACH_PART(c, v, whole) UNROLL
@@ -754,7 +793,6 @@ INLINE void backward_strip(int rows, long cap, const struct head *h, long t, con
     sums[r] = sum_of_parts(sum[r]);
     shift[r] = in->ml[r * in->ldm];
     part[r] = 1 / in->ml[r * in->ldm + 1];
-    scale[r] = in->scale;
   }
   VEC(through) = lane_sums(sums);
   UNROLL
@@ -781,7 +819,7 @@ INLINE void backward_strip(int rows, long cap, const struct head *h, long t, con
     SCATTER(rows, ds, seen, to, t, h->dk, h->padded_dim, h->q);
     SCATTER(rows, p, seen, to, t, h->dv, h->padded_value, h->do_);
   }
-  scale_rows(rows, h->sum, h->padded_dim, h->dim, scale, in->dq, in->ldq);
+  narrow_rows(h->sum, h->padded_dim, rows, h->dim, in->scale, in->dq, in->ldq);
 }
 
 struct backward_job {
@@ -834,9 +872,8 @@ INLINE void backward_rows(int rows, long cap, const struct attention_backward_ar
     SOON(x->k, n + t, rows, (group + 1) * h->dim, h->dim, 0);
     SOON(x->v, n + t, rows, (group + 1) * h->value_dim, h->value_dim, 0);
   }
-  copy_strip(rows, AT(x->q, n + t, q), x->q->ld, h->dim, in.scale, h->q, h->padded_dim, h->padded_dim);
-  copy_strip(rows, AT(x->do_, n + t, o), x->do_->ld, h->value_dim, 1, h->do_, h->padded_value,
-             h->padded_value);
+  widen_rows(AT(x->q, n + t, q), x->q->ld, rows, h->dim, in.scale, h->q, h->padded_dim);
+  widen_rows(AT(x->do_, n + t, o), x->do_->ld, rows, h->value_dim, 1, h->do_, h->padded_value);
   backward_strip(rows, cap, h, t, any, &in);
 }
 
@@ -852,7 +889,7 @@ static void backward_group(void *context, long piece, int worker)
   const float *k = AT(x->k, n, group * h.dim), *v = AT(x->v, n, group * h.value_dim);
   pack_panels(k, x->k->ld, h.length, h.dim, h.keys);
   pack_panels(v, x->v->ld, h.length, h.value_dim, h.values);
-  copy_rows(k, x->k->ld, h.length, h.dim, h.key_rows, h.padded_dim, h.padded_dim);
+  widen_rows(k, x->k->ld, h.length, h.dim, 1, h.key_rows, h.padded_dim);
   memset(h.dk, 0, (size_t)keys * sizeof *h.dk);
   memset(h.dv, 0, (size_t)values * sizeof *h.dv);
   if (h.dk_before) memset(h.dk_before, 0, (size_t)keys * sizeof *h.dk_before);
@@ -884,9 +921,8 @@ static void backward_group(void *context, long piece, int worker)
     }
   for (long i = 0; h.dk_before && i < keys; i++) h.dk[i] = (float)h.dk_before[i];
   for (long i = 0; h.dv_before && i < values; i++) h.dv[i] = (float)h.dv_before[i];
-  copy_rows(h.dk, h.padded_dim, h.length, h.dim, AT(x->dk, n, group * h.dim), x->dk->ld, h.dim);
-  copy_rows(h.dv, h.padded_value, h.length, h.value_dim, AT(x->dv, n, group * h.value_dim), x->dv->ld,
-            h.value_dim);
+  narrow_rows(h.dk, h.padded_dim, h.length, h.dim, 1, AT(x->dk, n, group * h.dim), x->dk->ld);
+  narrow_rows(h.dv, h.padded_value, h.length, h.value_dim, 1, AT(x->dv, n, group * h.value_dim), x->dv->ld);
 }
 
 static struct backward_job backward_job_of(const struct attention_backward_args *x)
