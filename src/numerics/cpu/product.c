@@ -12,7 +12,7 @@ enum {
   KC = 256,
   BLOCK_COLS = 512,
   BLOCK_FLOPS = 4000000,
-  IN_PLACE = 16384,
+  IN_PLACE = 3 << 14,
   SMALL_PRODUCT = 3 << 17,
   AHEAD = 16
 };
