@@ -45,9 +45,11 @@ double same_log(double x)
   memcpy(&bits, &x, sizeof bits);
   n += (int)(bits >> 52) - 1023;
   bits = (bits & 0xfffffffffffff) | (uint64_t)1023 << 52;
+  const int above = bits > 0x3ff6a09e667f3bcd; /* the root of 2; not a branch, which nobody could foresee */
+  bits -= (uint64_t)above << 52;
+  n += above;
   double m;
   memcpy(&m, &bits, sizeof m);
-  if (m > M_SQRT2) m *= 0.5, n++;
   const double f = m - 1, s = f / (2 + f), z = s * s, w = z * z, v = w * w, half = 0.5 * f * f;
   const double odd =
     (2.0 / 3 + w * (2.0 / 7)) + v * ((2.0 / 11 + w * (2.0 / 15)) + v * (2.0 / 19 + w * (2.0 / 23)));

@@ -1,6 +1,7 @@
 /* rows.c - operations on elements, and on rows by themselves
    Work is cut into pieces of about PIECE numbers: whole rows, or, for operations on elements whose memory is one
    block, anywhere; sums over pieces are added in the order of the pieces. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include "base/elementary.h"
@@ -33,7 +34,8 @@ struct walk {
   int flat; /* one block, cut anywhere */
   long rows, cols, rows_each;
   double *parts;
-  int sums; /* in `parts`, per piece */
+  int sums;                                          /* in `parts`, per piece */
+  void (*piece)(void *walk, long piece, int worker); /* of sums; NULL: row by row */
 };
 
 static void walk_piece(void *context, long piece, int worker)
@@ -98,7 +100,7 @@ static long walk_to_parts(struct device *device, struct walk *w, int sums)
   long pieces = walk_pieces(w);
   w->sums = sums;
   w->parts = device_scratch(device, (size_t)(pieces * sums) * sizeof *w->parts);
-  parallel_for(device->pool, pieces, walk_piece, w);
+  parallel_for(device->pool, pieces, w->piece ? w->piece : walk_piece, w);
   return pieces;
 }
 
@@ -581,8 +583,8 @@ static void rmsnorm_rows(void *context, long piece, int worker)
   const float *gain = a->gain ? REALS(a->gain) : NULL;
   const double eps = number(a->eps);
   for (long row = piece * NORM_ROWS, g = 0; row < end;) {
-    double factor[NORMS];
-    float *y[NORMS], *rstd[NORMS];
+    double factor[NORMS] = {0};
+    float inverse[NORMS], *y[NORMS], *rstd[NORMS];
     const float *x[NORMS];
     int count = 0;
     for (; count < NORMS && row < end; count++) {
@@ -596,13 +598,17 @@ static void rmsnorm_rows(void *context, long piece, int worker)
       factor[count] = squares(x[count], size);
       if (++g == groups) g = 0, row++;
     }
-    for (int i = 0; i < count; i++) *rstd[i] = (float)(1 / sqrt(factor[i] / (double)size + eps));
-    for (int i = 0; i < count; i++)
+    UNROLL
+    for (int i = 0; i < NORMS; i++) /* also of those that are not there: as many go at a time */
+      inverse[i] = (float)(1 / sqrt(factor[i] / (double)size + eps));
+    for (int i = 0; i < count; i++) {
+      *rstd[i] = inverse[i];
       EACH(j, size) {
-        vec z = get(x[i] + j, size - j) * *rstd[i];
+        vec z = get(x[i] + j, size - j) * inverse[i];
         if (gain) z *= get(gain + j, size - j);
         put(y[i] + j, z, size - j);
       }
+    }
   }
 }
 static void rmsnorm_forward(struct device *device, const struct rmsnorm_forward_args *x)
@@ -764,43 +770,64 @@ static void rope(struct device *device, const struct rope_args *x)
 }
 
 /* --- loss ---------------------------------------------------------------------------------------------- */
-/* A NaN among the logits makes the sum NaN, whatever the maximum missed: then it is NaN too. */
-static void max_and_sum(const float *x, long n, float ml[2])
+/* ml of rows [row, row + rows), as many as a vector has lanes for, side by side. A NaN among the logits makes the sum
+   NaN, whatever the maximum missed: then it is NaN too. */
+static void maxima_and_sums(const struct tensor *logits, const struct tensor *ml, long row, long rows)
 {
-  vec high = ALL(-INFINITY), sum[SPLIT] = {{0}};
-  const long whole = n / LANES * LANES, first = n / PARTS * PARTS;
-  EACH(j, whole) high = larger(VEC(x + j), high);
-  float m = lane_max(high);
-  for (long j = whole; j < n; j++) m = x[j] > m ? x[j] : m;
-  EACH_PART(j, part, first) sum[part] += vec_exp(VEC(x + j + part * LANES) - m);
-  if (first < n) UNROLL
-  for (int part = 0; part < SPLIT; part++) {
-    const long left = n - first - part * LANES;
-    vec last = vec_exp(get(x + first + part * LANES, left) - m);
-    sum[part] += where_above(ALL((float)left), LANE, last, (vec){0});
+  const long n = logits->cols, whole = n / LANES * LANES, first = n / PARTS * PARTS;
+  float m[LANES];
+  vec all[LANES];
+  for (long r = 0; r < LANES; r++) all[r] = ALL(-INFINITY);
+  for (long r = 0; r < rows; r++)
+    EACH(j, whole) all[r] = larger(VEC(AT(logits, row + r, j)), all[r]);
+  VEC(m) = lane_maxima(all);
+  for (long r = 0; r < LANES; r++) all[r] = (vec){0};
+  for (long r = 0; r < rows; r++) {
+    vec sum[SPLIT] = {{0}};
+    const float *x = AT(logits, row + r, 0);
+    for (long j = whole; j < n; j++) m[r] = x[j] > m[r] ? x[j] : m[r];
+    EACH_PART(j, part, first) sum[part] += vec_exp(VEC(x + j + part * LANES) - m[r]);
+    if (first < n) UNROLL
+    for (int part = 0; part < SPLIT; part++) {
+      const long left = n - first - part * LANES;
+      vec last = vec_exp(get(x + first + part * LANES, left) - m[r]);
+      sum[part] += where_above(ALL((float)left), LANE, last, (vec){0});
+    }
+    all[r] = sum_of_parts(sum);
   }
-  ml[1] = lane_sum(sum_of_parts(sum));
-  ml[0] = m + (ml[1] - ml[1]);
+  const vec l = lane_sums(all), high = VEC(m) + (l - l);
+  for (long r = 0; r < rows; r++) *AT(ml, row + r, 0) = high[r], *AT(ml, row + r, 1) = l[r];
 }
 
-SOME(some_cross_entropy)
+static void cross_entropy_rows(void *context, long piece, int worker)
 {
-  (void)from;
-  const struct cross_entropy_args *x = args;
-  const double weight = (double)REALS(x->weight)[row];
-  float *ml = AT(x->ml, row, 0);
-  max_and_sum(AT(x->logits, row, 0), n, ml);
-  if (weight == 0) return;
-  /* m less the target's logit first: the large numbers */
-  const double rest = same_log((double)ml[1]), top = (double)ml[0], lse = top + rest;
-  part[0] += weight * (top - (double)*AT(x->logits, row, INTS(x->targets)[row]) + rest);
-  part[1] += weight * lse * lse;
+  (void)worker;
+  const struct walk *w = context;
+  const struct cross_entropy_args *x = w->args;
+  double loss = 0, square = 0;
+  for (long row = piece * w->rows_each, end = min_long(row + w->rows_each, w->rows), ready = row; row < end;
+       row++) {
+    if (row == ready) {
+      const long rows = min_long(LANES, end - row);
+      maxima_and_sums(x->logits, x->ml, row, rows);
+      ready += rows;
+    }
+    const double weight = (double)REALS(x->weight)[row];
+    const float *ml = AT(x->ml, row, 0);
+    if (weight == 0) continue;
+    /* m less the target's logit first: the large numbers */
+    const double rest = same_log((double)ml[1]), top = (double)ml[0], lse = top + rest;
+    loss += weight * (top - (double)*AT(x->logits, row, INTS(x->targets)[row]) + rest);
+    square += weight * lse * lse;
+  }
+  w->parts[2 * piece] = loss, w->parts[2 * piece + 1] = square;
 }
 PARTS_SCRATCH(cross_entropy, logits, 2)
 static void cross_entropy(struct device *device, const struct cross_entropy_args *x)
 {
   double total[2], z = number(x->z);
-  struct walk w = walk_rows(x->logits, x, some_cross_entropy);
+  struct walk w = walk_rows(x->logits, x, NULL);
+  w.piece = cross_entropy_rows;
   walk_summing(device, w, 2, total);
   *AT(x->loss, 0, 0) = (float)total[0];
   *AT(x->loss, 0, 1) = (float)(z != 0 ? z * total[1] : 0);
@@ -811,8 +838,11 @@ SOME(some_cross_entropy_backward)
   (void)part, (void)from;
   const struct cross_entropy_backward_args *x = args;
   const float weight = REALS(x->weight)[row], *ml = AT(x->ml, row, 0), *logits = AT(x->logits, row, 0);
-  const double lse = (double)ml[0] + same_log((double)ml[1]);
-  const float slope = (float)((double)weight * (1 + 2 * number(x->z) * lse) / (double)ml[1]);
+  const double z = number(x->z);
+  /* without z it is 1, unless the logarithm, which costs most, is no number */
+  const int plain = z == 0 && fabsf(ml[0]) <= FLT_MAX && ml[1] > 0 && ml[1] <= FLT_MAX;
+  const double by = plain ? 1 : 1 + 2 * z * ((double)ml[0] + same_log((double)ml[1]));
+  const float slope = (float)((double)weight * by / (double)ml[1]);
   float *d = AT(x->dlogits, row, 0);
   if (weight == 0) {
     memset(d, 0, (size_t)n * sizeof *d);
