@@ -122,7 +122,8 @@ struct starts {
 static int wanted(const struct starts *s, const struct entry *x)
 {
   const struct claim *c = x->claim;
-  if (!c->start || x->judgement.settled || (s->tuned && c->equal != EQUAL_TUNED)) return 0;
+  if (!c->start || x->judgement.settled) return 0;
+  if (s->tuned && (c->equal != EQUAL_TUNED || x->rates.kept)) return 0;
   return s->tuned ? claim_compared(c) : claim_arms(c);
 }
 

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "ledger/arms.h"
 #include "ledger/judging.h"
+#include "ledger/rates.h"
 #include "ledger/registered.h"
 #include "ledger/rounds.h"
 
@@ -166,6 +167,7 @@ static int plan_stage(struct ledger *l, int stage, struct round *p, struct error
 int ledger_plan(struct ledger *l, int stage, struct error *error)
 {
   struct round p;
+  for (int i = 0; i < l->entries; i++) rates_recall(l, &l->entry[i]);
   int status = plan_stage(l, stage, &p, error);
   round_free(&p);
   return status;
@@ -215,7 +217,10 @@ static void look_at_rates(void *context, const struct sweep *s, long point)
   if (l->look) l->look(l->context, s, point);
 }
 
-static int is_tuned(const struct entry *x) { return x->claim->equal == EQUAL_TUNED && !x->lacks_start; }
+static int is_tuned(const struct entry *x)
+{
+  return x->claim->equal == EQUAL_TUNED && !x->lacks_start && !x->rates.kept;
+}
 
 /* Each compared arm of the claims that want it at its best rate, by validation loss, on seeds of their own. */
 static int tune_rates(struct ledger *l, struct error *error)
@@ -237,6 +242,15 @@ static int tune_rates(struct ledger *l, struct error *error)
     for (int a = 0; is_tuned(&l->entry[i]) && a < claim_compared(l->entry[i].claim); a++)
       keep_rates(&l->entry[i], &t.arm[arm++], a);
   tuning_free(&t);
+  return status;
+}
+
+int ledger_choose(struct ledger *l, int *failed, struct error *error)
+{
+  for (int i = 0; i < l->entries && !l->choose; i++) rates_recall(l, &l->entry[i]);
+  int status = starts_run(l, TUNING_SEED, TUNING_SEEDS, 1, failed, error);
+  if (!status) status = tune_rates(l, error);
+  if (!status) rates_compare(l);
   return status;
 }
 
@@ -266,8 +280,7 @@ static int plan_runs(void *context, struct round *p, int again, struct error *er
 
 int ledger_run(struct ledger *l, struct error *error)
 {
-  int failed = 0, status = starts_run(l, TUNING_SEED, TUNING_SEEDS, 1, &failed, error);
-  if (!status) status = tune_rates(l, error);
+  int failed = 0, status = ledger_choose(l, &failed, error);
   for (int stage = 0; stage < l->stages && is_open(l) && !status; stage++) {
     struct round p;
     status = starts_run(l, LEDGER_SEED, stage_seeds[stage], 0, &failed, error);

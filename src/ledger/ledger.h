@@ -27,6 +27,7 @@ struct entry_arm {
 enum { NEIGHBOURS = 4 }; /* the first arm a step below and above its best rate, then the second */
 struct entry_rates {
   char best[2][32], beside[NEIGHBOURS][32]; /* "": not tuned yet; there is none */
+  int kept;                                 /* they were chosen before (rates.h) */
   enum tuning_end end[2];
   struct entry_arm arm[NEIGHBOURS];
   struct judgement judgement[NEIGHBOURS]; /* of this arm with the other at its best */
@@ -78,6 +79,7 @@ struct ledger {
   const char *const *assignment; /* "key=value" on top of every run */
   int assignments;
   long jobs;
+  int choose; /* all rates anew, those that are kept (rates.h) as well */
   /* Heard by the sweeps: see sweep.h. Before each stage `begin` tells its number from 0, its seeds, and how many runs
      there are in all and how many of them are done; any may be NULL. */
   void (*begin)(void *context, const struct ledger *, int stage, const struct sweep *);
@@ -94,6 +96,9 @@ int ledger_open(struct ledger *, const struct claim_row *rows, char *const *id, 
 void ledger_close(struct ledger *);
 /* Fill in the runs of a stage, from 0, as far as they are planned; nothing is run. STATUS_USAGE names the claim. */
 int ledger_plan(struct ledger *, int stage, struct error *);
+/* Run what rates are chosen on, and choose: of tuned arms whose rates are not kept. *failed is set where claims have
+   nothing to start from, and say so. */
+int ledger_choose(struct ledger *, int *failed, struct error *);
 /* Run what is missing and judge, stage by stage. STATUS_STOPPED: start again to go on; STATUS_FAIL: some run could not
    be done, and its claims say so. */
 int ledger_run(struct ledger *, struct error *);

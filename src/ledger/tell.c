@@ -133,8 +133,8 @@ static json_t *rates_json(const struct entry *x)
                                               json_text(r->beside[n]), "verdict", verdict_name(j->verdict),
                                               "n", j->effect.n, "effect", number_json(effect)));
   }
-  return json_pack("{s:o, s:o, s:s}", "best", arms, "beside", beside, "verdict_at_best",
-                   verdict_name(r->at_best));
+  return json_pack("{s:o, s:o, s:s, s:s}", "best", arms, "beside", beside, "verdict_at_best",
+                   verdict_name(r->at_best), "chosen", r->kept ? "before" : "here");
 }
 
 static json_t *replicas_json(const struct entry *x)

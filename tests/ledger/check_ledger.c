@@ -443,6 +443,96 @@ START_TEST(all_is_planned)
 }
 END_TEST
 
+/* --- rates that were chosen before ---------------------------------------------------------------------------- */
+
+struct known_rate {
+  char id[16], registered[16], below[32], best[32], above[32], end[32];
+  int arm;
+};
+
+/* Line by line as the file has it: an empty text is no %[^"]. */
+static int read_rate(const char *line, struct known_rate *k)
+{
+  char *const field[] = {k->id, k->registered, k->below, k->best, k->above};
+  const char *at = line;
+  if (strncmp(line, "RATE(", 5) != 0) return 0;
+  for (int i = 0; i < 5; i++) {
+    const char *open = strchr(at, '"'), *close = strchr(open + 1, '"');
+    sprintf(field[i], "%.*s", (int)(close - open - 1), open + 1);
+    at = close + 1;
+    if (i == 1) k->arm = (int)strtol(at + 1, NULL, 10);
+  }
+  ck_assert_int_eq(sscanf(at, ", %31[A-Z_])", k->end), 1);
+  return 1;
+}
+
+static void is_recalled(const struct entry *x, const struct known_rate *k)
+{
+  const struct entry_rates *r = &x->rates;
+  ck_assert_msg(r->kept, "%s is tuned, and its rates are not kept: maxlogit claims %s --rates", k->id, k->id);
+  ck_assert_str_eq(r->best[k->arm], k->best);
+  ck_assert_str_eq(r->beside[2 * k->arm], k->below);
+  ck_assert_str_eq(r->beside[2 * k->arm + 1], k->above);
+  double best = strtod(k->best, NULL);
+  if (*k->below) ck_assert_double_eq_tol(strtod(k->below, NULL) * TUNING_FACTOR, best, 2e-3 * best);
+  if (*k->above) ck_assert_double_eq_tol(strtod(k->above, NULL) / TUNING_FACTOR, best, 2e-3 * best);
+  ck_assert_str_eq(k->end, r->end[k->arm] == TUNING_BRACKETED ? "TUNING_BRACKETED" : "TUNING_AT_LIMIT");
+  ck_assert_int_eq(r->end[k->arm] == TUNING_AT_LIMIT, !*k->below || !*k->above);
+}
+
+static struct ledger planned(const char *const *assignment, int assignments)
+{
+  struct ledger l;
+  struct error e = {0};
+  ck_assert_int_eq(ledger_open(&l, claim_rows, NULL, 0, &e), STATUS_OK);
+  l.assignment = assignment, l.assignments = assignments;
+  ck_assert_msg(ledger_plan(&l, 0, &e) == STATUS_OK, "%s", e.text);
+  return l;
+}
+
+/* Of every claim whose arms are tuned, as the file has them, wherever the runs lie; with other settings of none. */
+START_TEST(rates_are_kept)
+{
+  struct error e = {0};
+  char *text, path[4096];
+  const char *top = getenv("top_srcdir");
+  size_t length;
+  int lines = 0, arms = 0;
+  snprintf(path, sizeof path, "%s/experiments/rates.def", top ? top : ".");
+  ck_assert_msg(!file_read(path, &text, &length, &e), "%s", e.text);
+  struct ledger l = planned((const char *const[]){"sweep.dir=elsewhere"}, 1);
+  for (int i = 0; i < l.entries; i++) {
+    const struct claim *c = l.entry[i].claim;
+    int tuned = c->equal == EQUAL_TUNED && !c->withdrawn;
+    arms += tuned ? claim_compared(c) : 0;
+    ck_assert_msg(l.entry[i].rates.kept == tuned, "%s: kept %d; maxlogit claims %s --rates", c->id,
+                  l.entry[i].rates.kept, c->id);
+  }
+  for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+    struct known_rate k;
+    int i = 0;
+    if (!read_rate(line, &k)) continue;
+    while (i < l.entries && strcmp(l.entry[i].claim->id, k.id) != 0) i++;
+    ck_assert_msg(i < l.entries, "%s is no claim", k.id);
+    ck_assert_str_eq(l.entry[i].registered, k.registered);
+    is_recalled(&l.entry[i], &k);
+    lines++;
+  }
+  ck_assert(arms > 0 && lines == arms);
+  memory_free(text);
+  ledger_close(&l);
+  l = planned((const char *const[]){"sweep.dir=elsewhere", "model.ffn_width=32"}, 2);
+  for (int i = 0; i < l.entries; i++) ck_assert(!l.entry[i].rates.kept && !*l.entry[i].rates.best[0]);
+  ledger_close(&l);
+  /* a claim that was changed */
+  ck_assert_int_eq(ledger_open(&l, claim_rows, NULL, 0, &e), STATUS_OK);
+  for (int i = 0; i < l.entries; i++) l.entry[i].registered[0] ^= 1;
+  ck_assert_msg(ledger_plan(&l, 0, &e) == STATUS_OK, "%s", e.text);
+  for (int i = 0; i < l.entries; i++) ck_assert(!l.entry[i].rates.kept && !*l.entry[i].rates.best[0]);
+  ledger_close(&l);
+}
+END_TEST
+
 /* --- runs of claims: what is looked at, and what counts ------------------------------------------------------ */
 
 #define TINY \
@@ -1196,6 +1286,7 @@ int main(void)
   tcase_add_test(c, power_and_stopping);
   tcase_add_test(c, rows_are_sound);
   tcase_add_test(c, all_is_planned);
+  tcase_add_test(c, rates_are_kept);
   tcase_add_test(c, what_counts_in_a_claim);
   tcase_add_test(c, tuned_arms);
   tcase_add_test(c, two_phases);

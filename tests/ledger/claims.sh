@@ -107,6 +107,19 @@ claims C-18 -q > "$dir/table" 2>&1 || fail "a damaged file"
 grep -q 'is no ledger: what was found before is not known' "$dir/table" || fail "a damaged file: $(cat "$dir/table")"
 cp "$dir/kept.json" "$dir/runs/claims.json"
 
+# the quick level takes rates that were chosen before, and goes to its seeds; the full one, --rates and other settings choose
+chooses() { "$program" claims C-36 train.max_time=0.001 sweep.dir="$dir/rates" "$@" 2>&1 >/dev/null | head -1; }
+chooses | grep -q '^maxlogit: stage 1 of 2: 3 seeds for 1 claim; 18 runs' || fail "rates are not recalled: $(chooses)"
+for other in '--level=full' '--rates' 'model.ffn_width=32'; do
+  chooses "$other" | grep -q '^maxlogit: rates: [0-9]* runs on seeds from 2101' || fail "$other: $(chooses "$other")"
+done
+# what is chosen is told as it is kept
+# shellcheck disable=SC2086
+claims C-36 --rates -q > "$dir/rates.def" || fail "--rates"
+grep -qx 'NUMERICS([0-9]*)' "$dir/rates.def" &&
+  test "$(grep -c '^RATE("C-36", "[0-9a-f]\{12\}", [01], "[0-9.e-]*", "[0-9.e-]*", "[0-9.e-]*", TUNING_[A-Z_]*)$' "$dir/rates.def")" = 2 ||
+  fail "--rates: $(cat "$dir/rates.def")"
+
 # claims that have not been run are open, and say what they cost
 "$program" claims --list sweep.dir="$dir/none" > "$dir/list" || fail "list"
 for id in C-21b C-21c C-30 C-30b C-32 C-33c C-60 C-61 C-61b C-62 C-63 C-63b C-64 C-65 C-66 C-67 C-67b C-68 C-69 C-69b C-70 C-70b C-71 C-71b; do

@@ -11,6 +11,7 @@
 #include "ledger/keep.h"
 #include "ledger/kept.h"
 #include "ledger/page.h"
+#include "ledger/rates.h"
 #include "ledger/standing.h"
 #include "ledger/tell.h"
 #include "run/drive.h"
@@ -23,13 +24,17 @@ struct options {
   struct request request;
   const char *readme, *report, *replicas, *beside;
   struct words replicate;
-  long level, list, json, quiet, jobs;
+  long level, list, rates, json, quiet, jobs;
 };
 
 static const struct command_option options[] = {
-  CHOICE(level, 0, levels, "quick",
-         "quick: at most 6 seeds a claim; full: at most 24. Claims that quick has settled stay as they are"),
+  CHOICE(
+    level, 0, levels, "quick",
+    "quick: at most 6 seeds a claim, tuned arms at the best rates that are kept of them "
+    "(experiments/rates.def); full: at most 24, rates chosen anew. Claims that quick has settled stay as "
+    "they are"),
   FLAG(list, 'l', "Print the claims and their runs, run nothing"),
+  FLAG(rates, 0, "Choose the rates of tuned arms anew, and print them as experiments/rates.def keeps them"),
   FLAG(json, 0, "The same " JSON_HELP),
   MANY(replicate, "SETTINGS",
        "Settle them with these settings as well, \"model.width=128 model.heads=8\" or \"data=bytes "
@@ -145,20 +150,38 @@ static int write_pages(const struct ledger *l, const struct options *a, const st
   return a->replicas ? standing_tell(l, beside, a->replicas, error) : STATUS_OK;
 }
 
-static int settle(struct ledger *l, const struct options *a, const struct kept *beside, const char *scripts,
-                  struct error *error)
+static void hear(struct ledger *l, const struct options *a)
 {
   if (farm_tells()) l->look = look;
   l->context = (void *)(uintptr_t)a;
   if (!a->quiet && farm_tells()) l->begin = begin, l->start = start, l->tune = tune;
+}
+
+static int told(int status)
+{
+  if (status == STATUS_STOPPED) message("stopped; the same command goes on");
+  return status;
+}
+
+static int choose(struct ledger *l, const struct options *a, struct error *error)
+{
+  hear(l, a);
+  int failed = 0, status = told(ledger_choose(l, &failed, error));
+  if (!status && farm_tells()) rates_tell(l);
+  return status ? status : failed ? STATUS_FAIL : STATUS_OK;
+}
+
+static int settle(struct ledger *l, const struct options *a, const struct kept *beside, const char *scripts,
+                  struct error *error)
+{
+  hear(l, a);
   int status = STATUS_OK;
   for (int i = 0; i < a->replicate.count && !status; i++)
     status = ledger_replicate(l, claim_rows, a->replicate.word[i], 0, error);
   if (!status) status = ledger_run(l, error);
   for (int i = 0; i < a->replicate.count && !status; i++)
     status = ledger_replicate(l, claim_rows, a->replicate.word[i], 1, error);
-  if (status == STATUS_STOPPED) message("stopped; the same command goes on");
-  if (status == STATUS_STOPPED || *error->text) return status;
+  if (told(status) == STATUS_STOPPED || *error->text) return status;
   ledger_recall(l);
   if (a->json)
     json_print(tell_json(l));
@@ -179,12 +202,15 @@ static int claims(void *request, struct error *e)
   l.stages = r->level ? STAGES : QUICK_STAGES;
   l.assignment = r->request.setting, l.assignments = r->request.settings;
   l.jobs = r->jobs;
+  l.choose = r->rates || r->level;
   if (!status && r->list) {
     status = ledger_plan(&l, l.stages - 1, e);
     if (!status && r->json)
       json_print(tell_json(&l));
     else if (!status)
       print_list(&l);
+  } else if (!status && r->rates) {
+    status = choose(&l, r, e);
   } else if (!status) {
     char scripts[4096] = "";
     struct kept beside = {0};

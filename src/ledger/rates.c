@@ -1,0 +1,97 @@
+#include "ledger/rates.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "config/config.h"
+
+struct chosen {
+  const char *registered, *best, *beside[2]; /* beside: "" where there is none */
+  int arm;
+  enum tuning_end end;
+};
+
+#define NUMERICS(version)
+#define RATE(id, registered, arm, below, best, above, end) {registered, best, {below, above}, arm, end},
+static const struct chosen kept[] = {
+#include "../experiments/rates.def"
+  {0}};
+#undef NUMERICS
+#undef RATE
+
+#define NUMERICS(version) kept_numerics = version,
+#define RATE(id, registered, arm, below, best, above, end)
+enum {
+#include "../experiments/rates.def"
+};
+
+static const struct chosen *find(const struct entry *x, int arm)
+{
+  for (const struct chosen *k = kept; k->registered; k++)
+    if (!strcmp(k->registered, x->registered) && k->arm == arm) return k;
+  return NULL;
+}
+
+static int is_known(const struct ledger *l, const struct entry *x)
+{
+  struct buffer settings = {0};
+  ledger_settings(l, &settings);
+  int known = kept_numerics == NUMERICS_VERSION && !settings.length && x->claim->equal == EQUAL_TUNED;
+  memory_free(settings.text);
+  for (int a = 0; a < claim_compared(x->claim) && known; a++) known = find(x, a) != NULL;
+  return known;
+}
+
+int rates_recall(const struct ledger *l, struct entry *x)
+{
+  struct entry_rates *r = &x->rates;
+  if (!is_known(l, x)) return 0;
+  for (int a = 0; a < claim_compared(x->claim); a++) {
+    const struct chosen *k = find(x, a);
+    snprintf(r->best[a], sizeof *r->best, "%s", k->best);
+    for (int side = 0; side < 2; side++)
+      snprintf(r->beside[2 * a + side], sizeof *r->beside, "%s", k->beside[side]);
+    r->end[a] = k->end;
+  }
+  return r->kept = 1;
+}
+
+void rates_compare(const struct ledger *l)
+{
+  for (int i = 0; i < l->entries; i++) {
+    const struct entry *x = &l->entry[i];
+    for (int a = 0; a < claim_compared(x->claim) && is_known(l, x); a++) {
+      const struct chosen *k = find(x, a);
+      if (*x->rates.best[a] && strcmp(k->best, x->rates.best[a]) != 0)
+        message("%s, %s: the best rate here is %s, %s was chosen before (experiments/rates.def)",
+                x->claim->id, x->claim->arm[a].name, x->rates.best[a], k->best);
+    }
+  }
+}
+
+static const char *name_of(enum tuning_end end)
+{
+  static const char *const name[] = {
+    [TUNING_BRACKETED] = "TUNING_BRACKETED",
+    [TUNING_AT_LIMIT] = "TUNING_AT_LIMIT",
+    [TUNING_FLAT] = "TUNING_FLAT",
+    [TUNING_TOO_FAR] = "TUNING_TOO_FAR",
+  };
+  return name[end];
+}
+
+void rates_tell(const struct ledger *l)
+{
+  printf("/* Best rates of the ledger's tuned arms, with those beside them: maxlogit claims --rates */\n"
+         "NUMERICS(%d)\n",
+         NUMERICS_VERSION);
+  for (int i = 0; i < l->entries; i++) {
+    const struct entry *x = &l->entry[i];
+    const struct entry_rates *r = &x->rates;
+    for (int a = 0; a < claim_compared(x->claim); a++)
+      if (*r->best[a])
+        printf("RATE(\"%s\", \"%s\", %d, \"%s\", \"%s\", \"%s\", %s)\n", x->claim->id, x->registered, a,
+               r->beside[2 * a], r->best[a], r->beside[2 * a + 1], name_of(r->end[a]));
+  }
+}
