@@ -177,7 +177,7 @@ const char *claim_standing(const struct claim *c, const struct finding *a, const
 static void change_by_replica(const struct entry *x, struct buffer *b)
 {
   const struct finding own = {x->judgement.verdict, entry_effect(x)};
-  if (!x->replicas) buffer_add(b, "; width and data: these alone were looked at");
+  if (!x->replicas) buffer_add(b, "; width and data: this ledger's alone were looked at");
   for (int i = 0; i < x->replicas; i++) {
     const struct replica *r = &x->replica[i];
     const char *standing = claim_standing(x->claim, &own, &r->finding);
