@@ -247,15 +247,16 @@ class Numbers(unittest.TestCase):
     def test_attention(self):
         rng = np.random.default_rng(1)
         q, k = rng.normal(size=(2, 4, 50, 8)), rng.normal(size=(2, 2, 70, 8))
-        for kind in (np.float32, np.float16):
-            q_, k_ = q.astype(kind).astype(float), k.astype(kind).astype(float)
+        half, whole = np.float16, np.float32
+        for q_kind, k_kind in ((whole, whole), (half, half), (half, whole), (whole, half)):  # each as exact as it comes
+            q_, k_ = q.astype(q_kind).astype(float), k.astype(k_kind).astype(float)
             s = np.einsum("bhid,bhjd->bhij", q_, np.repeat(k_, 2, axis=1)) * 0.3
             see = np.arange(70) <= np.arange(50)[:, None] + 20
             s = np.where(see, s, -np.inf)
             p = np.exp(s - s.max(-1, keepdims=True))
             p /= p.sum(-1, keepdims=True)
             entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(-1).mean((0, 2))
-            found = maxlogit.attention_maxima(q.astype(kind), k.astype(kind), scale=0.3, causal=True)
+            found = maxlogit.attention_maxima(q.astype(q_kind), k.astype(k_kind), scale=0.3, causal=True)
             np.testing.assert_allclose(found[0], s.max((0, 2, 3)), rtol=1e-5)
             np.testing.assert_allclose(found[1], np.abs(np.where(see, s, 0)).max((0, 2, 3)), rtol=1e-5)
             np.testing.assert_allclose(found[2], entropy, rtol=1e-5)

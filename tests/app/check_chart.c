@@ -1,6 +1,7 @@
 /* check_chart.c - curves drawn with characters: where the dots are, and where there must be none */
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "app/chart.h"
@@ -65,6 +66,27 @@ START_TEST(a_log_scale)
 }
 END_TEST
 
+/* A curve of one value has an axis around it; one of one point is a point. */
+START_TEST(a_flat_curve)
+{
+  static const char *const middle[] = {"|* * * * *", "|*        "};
+  for (int log_scale = 0; log_scale < 2; log_scale++)
+    for (int i = 0; i < 2; i++) {
+      char text[256];
+      snprintf(text, sizeof text,
+               "          title\n"
+               "%9s |         \n"
+               "          |         \n"
+               "          %s\n"
+               "          |         \n"
+               "%9s |         \n"
+               "           0       %d\n",
+               log_scale ? "316.2" : "100.5", middle[i], log_scale ? "31.62" : " 99.5", i ? 0 : 4);
+      expect((double[]){100, 100, 100, 100, 100}, i ? 1 : 5, log_scale, text);
+    }
+}
+END_TEST
+
 /* A NaN is a gap, and a spike of one step is a line from its neighbour. */
 START_TEST(gaps_and_spikes)
 {
@@ -100,6 +122,7 @@ int main(void)
   TCase *tests = tcase_create("chart");
   tcase_add_test(tests, a_line);
   tcase_add_test(tests, a_log_scale);
+  tcase_add_test(tests, a_flat_curve);
   tcase_add_test(tests, gaps_and_spikes);
   tcase_add_test(tests, braille);
   suite_add_tcase(suite, tests);

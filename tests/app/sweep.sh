@@ -76,6 +76,8 @@ done
 grep -q '4 of the runs keep.*another sweep.dir' err || fail "more recorded: no way out: $(cat err)"
 [ "$("$program" sweep s.conf --list record.batches=1 | grep -c 'lacks record.batches=1 (has 0)$')" -eq 4 ] ||
   fail "more recorded: --list"
+"$program" rerun -q "runs/s/$id.h5" record.batches=1 2> err || fail "one that records more: $(cat err)"
+"$program" sweep s.conf --list | grep 'lacks' && fail "what records more than is asked for lacks something"
 
 # parts of a sweep, and a point that is another's double
 [ "$(ids --shard 1/3 | grep -c .)$(ids --shard 2/3 | grep -c .)$(ids --shard 3/3 | grep -c .)" = 211 ] ||

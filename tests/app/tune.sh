@@ -86,6 +86,9 @@ grep -q 'tuned is flat: every value is equally good' err || fail "flat: $(cat er
 tune tiny.conf preset=adam --over train.warmup train.warmup=3 --by lr:0-0:mean --max --seeds 1 --json -q > limit.json 2> err || fail "limit"
 jq -e '.maximised and (.arms[0] | (.end | startswith("at the limit")) and .best["train.warmup"] == 1 and (.points[0].mean | . == 0.002) and
   ([.points[]["train.warmup"]] == [1, 2, 3, 5, 9]))' limit.json > /dev/null || fail "limit: $(cut -c1-400 limit.json)"
+# behind the best is what is lower, where the metric is to be high
+jq -e '.arms[0].points as $p | ($p | map(.mean) | max) as $best | all($p[]; (.behind - ($best - .mean) | fabs < 1e-9) and
+    .worse_on_seeds == (if .mean < $best then 1 else 0 end))' limit.json > /dev/null || fail "behind the highest: $(jq -c '.arms[].points' limit.json)"
 # the upper end of a range is a value like others
 tune tiny.conf preset=adam --over adam.beta2 adam.beta2=0.9 --by lr:0-0:mean --seeds 1 --json -q > end.json 2> err || fail "end: $(cat err)"
 jq -e '[.arms[0].points[]["adam.beta2"]] | max == 0.999999' end.json > /dev/null || fail "end: $(cut -c1-400 end.json)"

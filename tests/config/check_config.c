@@ -843,6 +843,21 @@ START_TEST(resolved_values_are_written)
     ck_value(c, "moe.hidden", experts[i][1]);
     config_free(c);
   }
+  /* of the narrowest stacks, too, nothing that follows has no size */
+  for (int i = 0; i < 12; i++) {
+    static const char *const kinds[] = {"mha", "gqa\nmodel.kv_heads=1", "mla"};
+    char settings[128];
+    long width = 2 + i / 3 * 2;
+    snprintf(settings, sizeof settings, "model.width=%ld\nmodel.heads=1\nmodel.attention=%s", width,
+             kinds[i % 3]);
+    c = configured(settings, NULL);
+    ck_assert_int_eq(model_resolve(config_section(c, "model"), 65, &e), STATUS_OK);
+    const struct model_options *m = config_section(c, "model");
+    ck_assert(m->head_dim == width && m->kv_heads == 1 && m->ffn_width >= 16 && m->ffn_width % 16 == 0);
+    if (i % 3 == 2)
+      ck_assert(m->kv_rank == 4 * width && m->value_dim == width && m->rope_dim >= 2 && m->rope_dim % 2 == 0);
+    config_free(c);
+  }
 }
 END_TEST
 

@@ -1351,6 +1351,33 @@ START_TEST(matched)
 }
 END_TEST
 
+/* A gradient of zeros, of a head that nobody uses say, makes a direction of zeros, whatever it is to be scaled to. */
+START_TEST(nothing_moves_without_a_gradient)
+{
+  for (int i = 0; optimizers[i]; i++)
+    for (int match = MATCH_LR; match <= MATCH_UPDATE_SPECTRAL_NORM; match++) {
+      struct bench b;
+      struct error e = {0};
+      struct override_options o = {"", "", "", match, 0.3};
+      ck_assert(!try_open_on(kinds[_i], &b, optimizers[i]->name, "", 2, &o, &standard_rule, NULL, &e));
+      for (long step = 0; step < 2; step++) {
+        directions(&b, step);
+        for (int k = 0; k < b.model.params.count; k++) {
+          const struct param *p = b.model.params.list[k];
+          if (p->kind == PARAM_STATE) continue;
+          real *d = copy_of(&b, direction_of(p));
+          long wrong = 0;
+          for (long j = 0; j < p->value.rows * p->value.cols; j++) wrong += !(d[j] == 0);
+          ck_assert_msg(!wrong, "%s, match %d, step %ld, %s: %ld numbers are not 0", optimizers[i]->name,
+                        match, step, p->name, wrong);
+          memory_free(d);
+        }
+      }
+      close_bench(&b);
+    }
+}
+END_TEST
+
 /* --- overrides, stabilisers' factors ---------------------------------------------------------------------- */
 START_TEST(overrides)
 {
@@ -1588,6 +1615,7 @@ int main(void)
   tcase_add_loop_test(tests, spliced_of_nothing, 0, KINDS);
   tcase_add_loop_test(tests, spliced_by_chance, 0, KINDS);
   tcase_add_loop_test(tests, matched, 0, KINDS);
+  tcase_add_loop_test(tests, nothing_moves_without_a_gradient, 0, KINDS);
   tcase_add_test(tests, overrides);
   tcase_add_test(tests, bad_overrides);
   tcase_add_loop_test(tests, factors_by_head, 0, KINDS);
