@@ -99,6 +99,14 @@ done
 is "young" --where kind=adam
 "$program" compare "$dir/runs" 'kind=muon & train.lr=0.01' kind=muonclip --of loss > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 1 && grep -q 'n=2 pairs' "$dir/out" && grep -q 'left out: .*empty.h5' "$dir/err" || fail "compare beside an empty file: exit $status, $(cat "$dir/err")"
+mkdir "$dir/one" "$dir/other"
+for seed in 1 2; do ln "$dir/runs/muon-0.01-$seed.h5" "$dir/one" && ln "$dir/runs/clip-$seed.h5" "$dir/other" || fail "ln"; done
+: > "$dir/other/empty.h5" # whichever arm it is of
+for arms in "$dir/one $dir/other" "$dir/other $dir/one"; do
+  # shellcheck disable=SC2086 # a list of words
+  "$program" compare $arms --of loss > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 1 && grep -q 'n=2 pairs' "$dir/out" || fail "compare $arms: exit $status, $(cat "$dir/out" "$dir/err")"
+done
 "$program" show "$dir/runs/young.h5" "$dir/runs/none.h5" > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 2 && test ! -s "$dir/out" || fail "a path that is not there is no damage: exit $status"
 rm "$dir/runs/empty.h5"

@@ -237,6 +237,21 @@ START_TEST(show_groups)
 }
 END_TEST
 
+/* A step that was not reached is the last one or any later; a cell of CSV is the text that it was, whatever that is. */
+START_TEST(show_measures)
+{
+  char odd[4200];
+  prints("show --of attn/max_logit:all:above=45,attn/max_logit:all:above=99 one.h5",
+         "muon 1 finished 2 >6 one.h5");
+  prints("show --csv --of attn/max_logit:all:above=45,attn/max_logit:all:above=99 one.h5",
+         "one.h5,000000000001,muon,1,finished,2,0,6,1");
+  prints_part("show --json --group --of attn/max_logit:all:above=99 one.h5 two.h5", "\"reached\": 1");
+  snprintf(odd, sizeof odd, "%s/odd \"a\", b.h5", folder);
+  ck_assert_int_eq(symlink("one.h5", odd), 0);
+  prints_part("show --csv --of loss 'odd \"a\", b.h5'", "\n\"odd \"\"a\"\", b.h5\",");
+}
+END_TEST
+
 START_TEST(export_columns)
 {
   prints("export one.h5 loss", "# step loss\n0 4\n2 3.5\n4 NaN\n6 2.5");
@@ -345,6 +360,7 @@ int main(void)
   tcase_add_test(k, show_runs);
   tcase_add_test(k, show_json);
   tcase_add_test(k, show_groups);
+  tcase_add_test(k, show_measures);
   tcase_add_test(k, export_columns);
   tcase_add_test(k, export_band);
   tcase_add_test(k, sweep_table);

@@ -11,6 +11,8 @@ appears() {
 
 for command in $(./maxlogit list command | sed -n 's/^  \([^ ]*\) .*/\1/p'); do
   appears "the command $command" "^\.Ss $command( |\$)"
+  ./maxlogit "$command" --help | tr -s '\n ' ' ' | grep -oE '\((at least )?[0-9][^()]*default -[^()]*\)' &&
+    { echo "$command tells a default that it refuses itself"; missing=1; }
   for option in $(./maxlogit "$command" --help | sed -nE 's/^ .{1,6}--([a-z-]+).*/\1/p'); do
     case $option in help | usage | version) continue ;; esac
     appears "--$option of $command" "Fl .-$(echo "$option" | sed 's/-/\\\\-/g')( |\$)"

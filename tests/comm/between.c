@@ -230,6 +230,28 @@ static void check_split(int own_call)
   comm_free(part);
 }
 
+/* Groups within groups: numbers that others have in use are left alone, those that are free again are taken, and whose
+   work others take is so in a part of it. */
+static void check_groups(void)
+{
+  enum { MANY = 3 * COMM_PARTS };
+  struct comm apart = *all, *half = comm_split(all, 2 * all->rank >= all->ranks, 0), *inner = NULL;
+  apart.is_apart = 1;
+  if (2 * all->rank < all->ranks) inner = comm_split(half, 0, 0); /* of the first half alone */
+  for (int k = 0; k < MANY; k++) {
+    struct comm *part = comm_split(&apart, all->rank % 2, 0);
+    int have[8];
+    must(part->is_apart, "whether others take the work of a part", k);
+    alarm(60); /* ranks that do not meet wait longer */
+    comm_gather(part, &all->rank, have, sizeof *have);
+    alarm(0);
+    for (int i = 0; i < part->ranks; i++) must(have[i] == 2 * i + all->rank % 2, "the gathered", i);
+    comm_free(part);
+  }
+  comm_free(inner);
+  comm_free(half);
+}
+
 /* Messages of a part and of all between the same two, begun in another order by each. */
 static void check_apart(void)
 {
@@ -250,19 +272,27 @@ static void check_apart(void)
   comm_free(part);
 }
 
-/* The last one of a group alone has an error, or all have the same: its first tells whose, others nothing. */
+/* Of a group all have the same error, the last one alone has one, or each has its own: its first tells whose, others
+   nothing. */
+enum { SAME, ALONE, OWN };
 static void check_agree(int alone, int groups)
 {
   struct comm *part = comm_split(all, all->rank % groups, 1);
   struct error e = {0};
   unsigned flags = 1u << part->rank;
-  char want[300];
-  const int last = all->rank % groups + (part->ranks - 1) * groups; /* its number among all */
+  char want[2048];
+  size_t n = 0;
   must(!comm_agree(part, &flags, &e) && flags == (1u << part->ranks) - 1, "what all have said", (long)flags);
-  if (!alone || all->rank == last) error_set(&e, STATUS_USAGE, "not so");
+  if (alone != ALONE || part->rank == part->ranks - 1)
+    error_set(&e, STATUS_USAGE, alone == OWN ? "not so: %d" : "not so", all->rank);
   must(comm_agree(part, NULL, &e) == STATUS_USAGE && e.status == STATUS_USAGE, "the status of all", alone);
-  snprintf(want, sizeof want, alone && part->ranks > 1 ? "rank %d on %s: not so" : "not so", last,
-           all->ranks > 1 ? comm_host(all, last) : "");
+  for (int i = alone == OWN ? 0 : part->ranks - 1; i < part->ranks; i++) {
+    const int rank = all->rank % groups + i * groups; /* its number among all */
+    if (alone != SAME && part->ranks > 1)
+      n += (size_t)snprintf(want + n, sizeof want - n, "%srank %d on %s: ", n ? "\n" : "", rank,
+                            comm_host(all, rank));
+    n += (size_t)snprintf(want + n, sizeof want - n, alone == OWN ? "not so: %d" : "not so", rank);
+  }
   must(!strcmp(e.text, part->rank ? "" : want), "the text", alone);
   comm_free(part);
 }
@@ -382,7 +412,8 @@ int main(int argc, char **argv)
   check_circle(d);
   for (int own_call = 0; own_call < 2; own_call++) check_split(own_call);
   check_apart();
-  for (int i = 0; i < 4; i++) check_agree(i % 2, 1 + i / 2);
+  check_groups();
+  for (int i = 0; i < 6; i++) check_agree(i % 3, 1 + i / 3);
   message("heard of all");
   if (all->rank) message("heard of rank %d", all->rank);
   device_close(d);
