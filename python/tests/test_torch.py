@@ -202,6 +202,16 @@ class Watched(InFolder):
         self.assertEqual(np.isnan(values).all((1, 2)).tolist(), [False, True, True, False, True, True, False])
         self.close(values[3], truth_of_nano(model, batch(3)))
 
+    def test_seldom_rows_have_their_maxima(self):
+        model = Nano()
+        with maxlogit.Recorder(self.path) as recorder:
+            mt.watch(model, recorder, every=3)
+            for step in (0, 7, 14, 21, 28):
+                model(batch(step))
+                recorder.log(step, loss=1)
+        missing = np.isnan(maxlogit.open(self.path)["attn/max_logit"].values).all((1, 2))
+        self.assertEqual(missing.tolist(), [False, True, False, False, False])  # that 7 follows 0 nobody knows
+
     def test_checkpointing_counts_once(self):
         for reentrant in (False, True):
             model = Nano(checkpoint=reentrant)
@@ -405,6 +415,13 @@ class Watched(InFolder):
                 q, k = (w[n + 8 * h : n + 8 * h + 8] for n in (0, WIDTH))
                 self.close(norm.values[0, layer, h], np.linalg.norm(q.T @ k, 2))
                 self.close(run["head_k/frobenius_norm"].values[0, layer, h], np.linalg.norm(k))
+
+    def test_blocks_of_either_dimension(self):
+        w = torch.arange(24.0).view(4, 6)
+        for dim, outputs in ((0, w), (1, w.T)):
+            rows = _layout.Rows("q", nn.Parameter(w), None, dim, [(0, 2), (2, 2)])
+            for block, first in zip(_layout.blocks(rows), (0, 2)):
+                np.testing.assert_array_equal(block, outputs[first : first + 2].numpy())
 
     def test_one_key_is_bigcode_s_alone(self):
         """Of queries, keys, values one after the other keys begin behind the queries, whatever a module calls itself."""
@@ -614,10 +631,24 @@ class Clip(InFolder):
         with self.assertRaisesRegex(ValueError, "tau"):
             mt.QKClip(model, tau=4).load_state_dict(clip.state_dict())
 
+    def test_a_row_without_a_clip_tells_none(self):
+        model = Nano()
+        with maxlogit.Recorder(self.path) as recorder:
+            clip = mt.QKClip(model, tau=3, recorder=recorder)
+            for step in range(4):
+                model(batch(step))
+                if step % 2 == 0:
+                    clip.step()
+                recorder.log(step, loss=1)
+        run = maxlogit.open(self.path)
+        self.assertEqual(np.isnan(run["qk_clip/gamma"].values).all((1, 2)).tolist(), [False, True, False, True])
+        self.assertTrue(all(e.step % 2 == 0 for e in run.events if e.kind == "clip"))
+
     def test_bias_momentum_absolute(self):
         model = Nano()
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.0, momentum=0.9)
-        clip = mt.QKClip(model, tau=2, maximum="absolute", optimizer=optimizer)
+        optimizer = torch.optim.SGD(model.blocks.parameters(), lr=0.0, momentum=0.9)
+        other = torch.optim.SGD(model.embed.parameters(), lr=0.0, momentum=0.9)
+        clip = mt.QKClip(model, tau=2, maximum="absolute", optimizer=[other, optimizer])
         model(batch(8)).sum().backward()
         optimizer.step()
         part = model.blocks[0].c_attn
