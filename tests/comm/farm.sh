@@ -120,7 +120,7 @@ told_once stuck stuck.err stuck.table
 # launches: of four points that could share one each rank has two, the longest first, in one process; that is killed, and
 # its points are taken up again
 mv one two
-four='train.steps=1500 train.seed=1,2'
+four='train.seed=1,2'
 sweep -q sweep.dir=one $four >table || fail "alone, launches"
 holders() { cat company/*.point 2>/dev/null | cut -d ' ' -f 2 | sort | uniq -c | sed 's/^ *\([0-9]*\) .*/\1/' | tr '\n' ' '; }
 at_work() { [ "$(holders)" = "2 2 " ]; }
