@@ -45,8 +45,7 @@ struct head {
   float *q;             /* [LANES, padded_dim]: of one strip, or of forward_strips, times the scale */
   float *do_;           /* of a strip: [STRIP, padded_value] */
   float *score, *other; /* [STRIP, STRIDE]; forward: one, of up to LANES rows */
-  float
-    *sum; /* of each strip [2, STRIP, padded_dim or padded_value]: sums, and what rounding added to them */
+  float *sum; /* of each strip [2, STRIP, padded_dim or padded_value]: sums, and what rounding added */
 };
 
 /* LONG_BACKWARD: more than ROWS rows add to a key. */
@@ -97,24 +96,34 @@ static void pack_panels(const float *from, long ld, long count, long width, floa
 INLINE void widen_rows(const float *from, long from_ld, long count, long width, float scale, float *to,
                        long to_ld)
 {
-  if (width == PARTS)
+  if (width == PARTS) {
     for (long i = 0; i < count; i++) EACH_PART(j, v, PARTS)
-  VEC(to + i * PARTS + v * LANES) = scale * VEC(from + i * from_ld + v * LANES);
-  else if (width == to_ld) for (long i = 0; i < count; i++) EACH(j, width) VEC(to + i * width + j) =
-    scale * VEC(from + i * from_ld + j);
-  else for (long i = 0; i < count; i++) EACH(j, to_ld) VEC(to + i * to_ld + j) =
-    scale * get(from + i * from_ld + j, width - j);
+      {
+        VEC(to + i * PARTS + v * LANES) = scale * VEC(from + i * from_ld + v * LANES);
+      }
+  } else if (width == to_ld) {
+    for (long i = 0; i < count; i++)
+      EACH(j, width) { VEC(to + i * width + j) = scale * VEC(from + i * from_ld + j); }
+  } else {
+    for (long i = 0; i < count; i++)
+      EACH(j, to_ld) { VEC(to + i * to_ld + j) = scale * get(from + i * from_ld + j, width - j); }
+  }
 }
 INLINE void narrow_rows(const float *from, long from_ld, long count, long width, float scale, float *to,
                         long to_ld)
 {
-  if (width == PARTS)
+  if (width == PARTS) {
     for (long i = 0; i < count; i++) EACH_PART(j, v, PARTS)
-  VEC(to + i * to_ld + v * LANES) = scale * VEC(from + i * PARTS + v * LANES);
-  else if (width == from_ld) for (long i = 0; i < count; i++) EACH(j, width) VEC(to + i * to_ld + j) =
-    scale * VEC(from + i * width + j);
-  else for (long i = 0; i < count; i++) EACH(j, width)
-    put(to + i * to_ld + j, scale * VEC(from + i * from_ld + j), width - j);
+      {
+        VEC(to + i * to_ld + v * LANES) = scale * VEC(from + i * PARTS + v * LANES);
+      }
+  } else if (width == from_ld) {
+    for (long i = 0; i < count; i++)
+      EACH(j, width) { VEC(to + i * to_ld + j) = scale * VEC(from + i * width + j); }
+  } else {
+    for (long i = 0; i < count; i++)
+      EACH(j, width) { put(to + i * to_ld + j, scale * VEC(from + i * from_ld + j), width - j); }
+  }
 }
 
 /* s[r][j] = sum_p a[r][p] panel[p][j], of the panel's first vectors */
