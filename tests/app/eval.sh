@@ -62,7 +62,7 @@ echo more >> "$dir/book"
 # does, and do not before they have learned
 awk 'BEGIN { for (i = 0; i < 500; i++) printf "abcdefgh" }' > "$dir/text"
 for steps in 1 60; do
-  small_run ahead$steps model.mtp=2 data=bytes data.path="$dir/text" train.steps=$steps train.warmup=0
+  small_run ahead$steps model.mtp=2 data=bytes data.path="$dir/text" train.steps=$steps train.warmup=0 record.observe=default+sink
   "$program" eval --json --context=1x "$dir/ahead$steps.h5" > "$dir/out" || fail "eval of modules"
   "$program" export "$dir/ahead$steps.h5" mtp/val_loss | awk 'END { printf "%.5g %.5g\n", $4, $5 }' > "$dir/wanted"
   sed -n 's/.*"modules": \[{"loss": \([^,]*\), "agreement": \([^}]*\)}, {"loss": \([^,]*\), "agreement": \([^}]*\)}.*/\1 \3 \2 \4/p' \

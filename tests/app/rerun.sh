@@ -118,7 +118,17 @@ chmod 755 "$dir/read-only"
 refused 2 "rerun --from: 'soon' is not a whole number" --from soon
 refused 2 'nothing to repeat from step 41 on, this run ended after 40' --from 41
 python=$(python_with h5py)
-if test "$python"; then # a number that is not that of the run
+if test "$python"; then
+  # rows of a slower repetition than the checkpoint's: their time is the repetition's, too
+  cp "$run" "$dir/slow.h5"
+  cp -r "$dir/part.ckpt" "$dir/slow.ckpt"
+  $python -c "
+import h5py
+f = h5py.File('$dir/slow.h5', 'r+')
+f['timing/seconds'][0] += 1000" && "$program" note --accept-edit "$dir/slow.h5" 2> "$dir/err" || fail "edit: $(cat "$dir/err")"
+  "$program" rerun -q "$dir/slow.h5" --from 30 -o "$dir/slower.h5" > "$dir/out" 2> "$dir/err" || fail "rerun --from of a slower one: $(cat "$dir/err")"
+  "$program" show --json "$dir/slower.h5" | grep -q '"wall_seconds": 1[0-9][0-9][0-9]' || fail "after rows of 1000 s: $("$program" show --json "$dir/slower.h5" | grep -o '"wall_seconds": [^,]*')"
+  # a number that is not that of the run
   $python -c "
 import h5py
 f = h5py.File('$run', 'r+')

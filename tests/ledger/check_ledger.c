@@ -881,6 +881,38 @@ START_TEST(tuned_arms)
 }
 END_TEST
 
+/* A rate is passed at the second step of warm-up at the best rates, by a higher one at the first: at step 0, of which
+   there is no ratio. */
+#define WARM "train.warmup=8 "
+static const struct claim_row warm_rows[] = {
+  CLAIM(9, .id = "lost", .equal = EQUAL_TUNED,
+        .arm = {{.name = "A", .set = WARM}, {.name = "B", .set = WARM "adam.eps=2e-8"}},
+        .metric = "lr:all:above=0.028", .contrast = CONTRAST_RATIO, .prediction = PREDICT_SAME),
+  {0}};
+
+START_TEST(a_neighbour_without_values)
+{
+  char folder[FOLDER_PATH], where[64];
+  struct ledger l;
+  struct error e = {0};
+  folder_make(folder);
+  snprintf(where, sizeof where, "sweep.dir=%s/runs", folder);
+  ck_assert_int_eq(ledger_open(&l, warm_rows, NULL, 0, &e), STATUS_OK);
+  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where, "train.lr=0.1"}, l.assignments = 2;
+  ck_assert_msg(ledger_run(&l, &e) == STATUS_OK, "%s", e.text);
+  const struct entry *x = l.entry;
+  for (int n = 0; n < NEIGHBOURS; n++)
+    ck_assert_msg(x->rates.judgement[n].verdict == (n % 2 ? VERDICT_FEW_SEEDS : VERDICT_HOLDS),
+                  "beside best rates %s and %s, at %s: %s", x->rates.best[0], x->rates.best[1],
+                  x->rates.beside[n], verdict_name(x->rates.judgement[n].verdict));
+  ck_assert_int_eq(x->rates.at_best, VERDICT_HOLDS);
+  ck_assert_int_eq(x->rates.falls, 0);
+  ck_assert_int_eq(x->judgement.verdict, VERDICT_HOLDS);
+  ledger_close(&l);
+  folder_remove(folder);
+}
+END_TEST
+
 /* --- arms that start from other runs ----------------------------------------------------------------------- */
 
 #define PHASES \
@@ -1289,6 +1321,7 @@ int main(void)
   tcase_add_test(c, rates_are_kept);
   tcase_add_test(c, what_counts_in_a_claim);
   tcase_add_test(c, tuned_arms);
+  tcase_add_test(c, a_neighbour_without_values);
   tcase_add_test(c, two_phases);
   tcase_add_test(c, predictions_in_words);
   tcase_add_test(c, all_verdicts_make_a_table);

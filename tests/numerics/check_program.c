@@ -633,6 +633,88 @@ START_TEST(host_steps_keep_their_place)
 }
 END_TEST
 
+/* Who reads what a call may add to comes after it, however soon all else is there: the gradient of a gain is added to
+   at the third level, and copied. */
+START_TEST(what_may_be_added_to_is_read_behind)
+{
+  struct device *device = open_kind(_i);
+  struct tensor *gain = row(device, 2, (double[]){1, 1}), *x = row(device, 2, (double[]){3, 4}),
+                *rstd = row(device, 1, (double[]){0.5}), *dy = row(device, 2, (double[]){1, 2}),
+                *sum = row(device, 2, (double[]){0, 0}), *seen = row(device, 2, (double[]){0, 0}),
+                *dx = row(device, 2, (double[]){0, 0});
+  struct program *p = program_new(device);
+  PROGRAM_CALL(p, fill, .y = sum, .value = 1);
+  PROGRAM_CALL(p, axpby, .y = dy, .x = dy, .alpha = 0, .beta = 2);
+  PROGRAM_CALL(p, axpby, .y = dy, .x = dy, .alpha = 0, .beta = 0.5);
+  PROGRAM_CALL(p, rmsnorm_backward, .dx = dx, .dgain = sum, .dy = dy, .x = x, .rstd = rstd, .gain = gain,
+               .group = 2);
+  PROGRAM_CALL(p, copy, .y = seen, .x = sum);
+  program_plan(p);
+  for (int run = 0; run < 2; run++) {
+    program_run(p);
+    ck_assert_msg(at(device, seen, 0) == 2.5 && at(device, seen, 1) == 5, "%g %g", at(device, seen, 0),
+                  at(device, seen, 1));
+  }
+  program_free(p);
+  struct tensor *all[] = {gain, x, rstd, dy, sum, seen, dx};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) tensor_free(device, all[i]);
+  device_close(device);
+}
+END_TEST
+
+/* What ranks send each other goes in the order of recording on all of them, whatever is ready first: of two messages
+   the first waits for two calls. */
+static const struct tensor *sent[2];
+static int sent_count;
+#define SPY(op) \
+  static void spy_##op(struct device *d, const struct op##_args *x) \
+  { \
+    (void)d; \
+    sent[sent_count++ % 2] = x->y; \
+  }
+SPY(all_sum)
+SPY(all_max)
+SPY(pass_on)
+SPY(trade)
+SPY(gather_parts)
+SPY(scatter_sum)
+#undef SPY
+
+static void send_one(struct program *p, int kind, struct tensor *y, struct tensor *x)
+{
+  if (kind == 0) PROGRAM_CALL(p, all_sum, .y = y);
+  if (kind == 1) PROGRAM_CALL(p, all_max, .y = y);
+  if (kind == 2) PROGRAM_CALL(p, pass_on, .y = y, .x = x);
+  if (kind == 3) PROGRAM_CALL(p, trade, .y = y, .x = x);
+  if (kind == 4) PROGRAM_CALL(p, gather_parts, .y = y, .x = x);
+  if (kind == 5) PROGRAM_CALL(p, scatter_sum, .y = y, .x = x);
+}
+
+START_TEST(messages_keep_their_order)
+{
+  struct device *device = open_kind(1);
+  device->ops.all_sum = spy_all_sum, device->ops.all_max = spy_all_max, device->ops.pass_on = spy_pass_on;
+  device->ops.trade = spy_trade, device->ops.gather_parts = spy_gather_parts;
+  device->ops.scatter_sum = spy_scatter_sum;
+  struct tensor *t[4];
+  for (int i = 0; i < 4; i++) t[i] = row(device, 2, (double[]){1, 2});
+  struct program *p = program_new(device);
+  for (int i = 0; i < 2; i++) {
+    PROGRAM_CALL(p, axpby, .y = t[0], .x = t[1], .alpha = 1, .beta = 1);
+    PROGRAM_CALL(p, axpby, .y = t[1], .x = t[0], .alpha = 1, .beta = 1);
+  }
+  send_one(p, _i, t[0], t[1]);
+  send_one(p, _i, t[2], t[3]);
+  program_plan(p);
+  sent_count = 0;
+  program_run(p);
+  ck_assert(sent_count == 2 && sent[0] == t[0] && sent[1] == t[2]);
+  program_free(p);
+  for (int i = 0; i < 4; i++) tensor_free(device, t[i]);
+  device_close(device);
+}
+END_TEST
+
 /* Parts of a tensor from outside lie in its memory, rows apart as its rows are. */
 START_TEST(views_of_memory_from_outside)
 {
@@ -863,6 +945,8 @@ int main(void)
   tcase_add_test(t, waves_follow_the_memory);
   tcase_add_loop_test(t, guards, 0, KINDS);
   tcase_add_loop_test(t, host_steps_keep_their_place, 0, KINDS);
+  tcase_add_loop_test(t, what_may_be_added_to_is_read_behind, 0, KINDS);
+  tcase_add_loop_test(t, messages_keep_their_order, 0, 6);
   tcase_add_loop_test(t, views_of_memory_from_outside, 0, KINDS);
   tcase_add_loop_test(t, views_of_views, 0, KINDS);
   tcase_add_loop_test(t, differences, 0, KINDS);

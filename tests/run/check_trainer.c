@@ -573,6 +573,69 @@ START_TEST(peak_of_a_resumed_run)
 }
 END_TEST
 
+/* Steps per second are of the steps that were made since the resume: here in a hundred seconds, and as long again for
+   each that is left. */
+START_TEST(speed_of_a_resumed_run)
+{
+  struct trainer *t;
+  struct progress p;
+  struct error e = {0};
+  const char *more[] = {"train.steps=20"};
+  char told[512] = "";
+  driven("part", "train.steps=8");
+  ck_assert_msg(!trainer_resume(&t, path("part"), more, 1, &e), "%s", e.text);
+  progress_init(&p, t);
+  ck_assert_int_eq(p.first_step, 8);
+  for (int i = 0; i < 2; i++) step(t);
+  p.started -= 100, p.terminal = 0;
+  FILE *file = tmpfile();
+  int err = dup(STDERR_FILENO);
+  ck_assert(file && err >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+  progress_tick(&p, t);
+  dup2(err, STDERR_FILENO);
+  close(err);
+  rewind(file);
+  ck_assert(fgets(told, sizeof told, file) != NULL);
+  fclose(file);
+  const char *speed = strstr(told, ")  "), *left = strstr(told, "ETA ");
+  ck_assert_msg(!strncmp(told, "step 10/20 ", 11) && speed && left, "%s", told);
+  double rate = strtod(speed + 1, NULL);
+  ck_assert_msg(rate <= 0.02 && rate > 0.01, "%s", told);
+  ck_assert_msg(strtol(left + 4, NULL, 10) >= 8, "%s", told);
+  trainer_abandon(t);
+}
+END_TEST
+
+/* What decoding has found of one token that is not finite stays, whatever the tokens behind it are: one symbol after
+   another has an embedding of NaN. */
+START_TEST(decoding_of_what_is_not_finite)
+{
+  struct config *c = configured("markov.symbols=24 train.val_batches=2 train.micro_batches=2");
+  struct trainer *t = started(c, TRAINER_NO_RECORD);
+  struct params *all = &trainer_model(t)->params;
+  struct param *embedding = params_find(all, "embed");
+  struct error e = {0};
+  ck_assert(embedding && embedding->value.rows == 24);
+  const long width = embedding->value.cols;
+  real *kept = memory_new(24 * (size_t)width, sizeof *kept),
+       *now = memory_new(24 * (size_t)width, sizeof *now);
+  params_read(all, embedding, kept);
+  for (int symbol = 0; symbol < 24; symbol++) {
+    struct decode_result r;
+    memcpy(now, kept, 24 * (size_t)width * sizeof *now);
+    now[symbol * width] = (real)NAN;
+    params_write(all, embedding, now);
+    ck_assert_msg(!trainer_decode(t, DECODE_MATERIALISED, 1, &r, &e), "%s", e.text);
+    ck_assert_msg(isnan(r.decoded_loss) == isnan(r.difference), "symbol %d: %g", symbol, r.difference);
+    ck_assert_msg(isnan(r.training_loss) == isnan(r.rounding), "symbol %d: %g", symbol, r.rounding);
+  }
+  memory_free(kept);
+  memory_free(now);
+  trainer_abandon(t);
+  config_free(c);
+}
+END_TEST
+
 /* --- what a run is made of ---------------------------------------------------------------------------------- */
 
 static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -1250,6 +1313,8 @@ static void add_on_disk(TCase *k)
   tcase_add_test(k, weights_at_the_start_are_part_of_the_id);
   tcase_add_test(k, extended_run);
   tcase_add_test(k, peak_of_a_resumed_run);
+  tcase_add_test(k, speed_of_a_resumed_run);
+  tcase_add_test(k, decoding_of_what_is_not_finite);
   tcase_add_loop_test(k, positions_of_micro_batches, 0, 2);
   tcase_add_test(k, what_is_not_the_same_again);
   tcase_add_test(k, resume_wants_the_same_numerics);
