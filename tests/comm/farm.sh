@@ -117,6 +117,15 @@ grep -q 'its process was killed by signal 9' stuck.err || fail "stuck: $(cat stu
 same stuck
 told_once stuck stuck.err stuck.table
 
+# each worker is killed at its 60th call for files: a point is taken up once more, not for ever; then they are made
+(export MAXLOGIT_FAULT=io:60:kill; on 2 sweep.dir=twice comm.timeout=3) >twice.table 2>twice.err
+[ $? = 1 ] || fail "twice: not exit 1: $(head -n 9 twice.err)"
+for words in 'it is taken up again' ' failed: killed by signal 9'; do
+  [ "$(grep -c "$words" twice.err)" = 2 ] || fail "twice: not each point once: $(head -n 9 twice.err)"
+done
+on 2 sweep.dir=twice >table.on 2>err || fail "twice, left alone: exit $?, $(cat err)"
+same twice
+
 # launches: of four points that could share one each rank has two, the longest first, in one process; that is killed, and
 # its points are taken up again
 mv one two
