@@ -36,8 +36,9 @@ static const struct chosen *find(const struct entry *x, int arm)
 static int is_known(const struct ledger *l, const struct entry *x)
 {
   struct buffer settings = {0};
+  if (x->claim->equal != EQUAL_TUNED) return 0;
   ledger_settings(l, &settings);
-  int known = kept_numerics == NUMERICS_VERSION && !settings.length && x->claim->equal == EQUAL_TUNED;
+  int known = kept_numerics == NUMERICS_VERSION && !settings.length;
   memory_free(settings.text);
   for (int a = 0; a < claim_compared(x->claim) && known; a++) known = find(x, a) != NULL;
   return known;
@@ -61,7 +62,8 @@ void rates_compare(const struct ledger *l)
 {
   for (int i = 0; i < l->entries; i++) {
     const struct entry *x = &l->entry[i];
-    for (int a = 0; a < claim_compared(x->claim) && is_known(l, x); a++) {
+    if (!is_known(l, x)) continue;
+    for (int a = 0; a < claim_compared(x->claim); a++) {
       const struct chosen *k = find(x, a);
       if (*x->rates.best[a] && strcmp(k->best, x->rates.best[a]) != 0)
         message("%s, %s: the best rate here is %s, %s was chosen before (experiments/rates.def)",

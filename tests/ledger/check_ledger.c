@@ -445,26 +445,18 @@ END_TEST
 
 /* --- rates that were chosen before ---------------------------------------------------------------------------- */
 
-struct known_rate {
-  char id[16], registered[16], below[32], best[32], above[32], end[32];
+static const struct known_rate {
+  const char *id, *registered, *below, *best, *above;
   int arm;
+  enum tuning_end end;
+} known_rates[] = {
+#define NUMERICS(version)
+#define RATE(id, registered, arm, below, best, above, end) {id, registered, below, best, above, arm, end},
+#include "../experiments/rates.def"
+#undef NUMERICS
+#undef RATE
 };
-
-/* Line by line as the file has it: an empty text is no %[^"]. */
-static int read_rate(const char *line, struct known_rate *k)
-{
-  char *const field[] = {k->id, k->registered, k->below, k->best, k->above};
-  const char *at = line;
-  if (strncmp(line, "RATE(", 5) != 0) return 0;
-  for (int i = 0; i < 5; i++) {
-    const char *open = strchr(at, '"'), *close = strchr(open + 1, '"');
-    sprintf(field[i], "%.*s", (int)(close - open - 1), open + 1);
-    at = close + 1;
-    if (i == 1) k->arm = (int)strtol(at + 1, NULL, 10);
-  }
-  ck_assert_int_eq(sscanf(at, ", %31[A-Z_])", k->end), 1);
-  return 1;
-}
+enum { KNOWN_RATES = sizeof known_rates / sizeof *known_rates };
 
 static void is_recalled(const struct entry *x, const struct known_rate *k)
 {
@@ -476,7 +468,8 @@ static void is_recalled(const struct entry *x, const struct known_rate *k)
   double best = strtod(k->best, NULL);
   if (*k->below) ck_assert_double_eq_tol(strtod(k->below, NULL) * TUNING_FACTOR, best, 2e-3 * best);
   if (*k->above) ck_assert_double_eq_tol(strtod(k->above, NULL) / TUNING_FACTOR, best, 2e-3 * best);
-  ck_assert_str_eq(k->end, r->end[k->arm] == TUNING_BRACKETED ? "TUNING_BRACKETED" : "TUNING_AT_LIMIT");
+  ck_assert_int_eq(k->end, r->end[k->arm]);
+  ck_assert(k->end == TUNING_BRACKETED || k->end == TUNING_AT_LIMIT);
   ck_assert_int_eq(r->end[k->arm] == TUNING_AT_LIMIT, !*k->below || !*k->above);
 }
 
@@ -494,12 +487,7 @@ static struct ledger planned(const char *const *assignment, int assignments)
 START_TEST(rates_are_kept)
 {
   struct error e = {0};
-  char *text, path[4096];
-  const char *top = getenv("top_srcdir");
-  size_t length;
-  int lines = 0, arms = 0;
-  snprintf(path, sizeof path, "%s/experiments/rates.def", top ? top : ".");
-  ck_assert_msg(!file_read(path, &text, &length, &e), "%s", e.text);
+  int arms = 0;
   struct ledger l = planned((const char *const[]){"sweep.dir=elsewhere"}, 1);
   for (int i = 0; i < l.entries; i++) {
     const struct claim *c = l.entry[i].claim;
@@ -508,18 +496,14 @@ START_TEST(rates_are_kept)
     ck_assert_msg(l.entry[i].rates.kept == tuned, "%s: kept %d; maxlogit claims %s --rates", c->id,
                   l.entry[i].rates.kept, c->id);
   }
-  for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-    struct known_rate k;
+  for (const struct known_rate *k = known_rates; k < known_rates + KNOWN_RATES; k++) {
     int i = 0;
-    if (!read_rate(line, &k)) continue;
-    while (i < l.entries && strcmp(l.entry[i].claim->id, k.id) != 0) i++;
-    ck_assert_msg(i < l.entries, "%s is no claim", k.id);
-    ck_assert_str_eq(l.entry[i].registered, k.registered);
-    is_recalled(&l.entry[i], &k);
-    lines++;
+    while (i < l.entries && strcmp(l.entry[i].claim->id, k->id) != 0) i++;
+    ck_assert_msg(i < l.entries, "%s is no claim", k->id);
+    ck_assert_str_eq(l.entry[i].registered, k->registered);
+    is_recalled(&l.entry[i], k);
   }
-  ck_assert(arms > 0 && lines == arms);
-  memory_free(text);
+  ck_assert(arms > 0 && KNOWN_RATES == arms);
   ledger_close(&l);
   l = planned((const char *const[]){"sweep.dir=elsewhere", "model.ffn_width=32"}, 2);
   for (int i = 0; i < l.entries; i++) ck_assert(!l.entry[i].rates.kept && !*l.entry[i].rates.best[0]);
