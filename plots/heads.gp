@@ -48,8 +48,7 @@ if (decades < 2) {
   label_format = "%g"; set ytics () font ",10"
   do for [e=-6:9] { do for [t in tics_of(decades)] { set ytics add (t * 10.0**e) } }
 }
-tick = 10**floor(log10(last_of_all / 2.0)); tick = last_of_all / tick > 5 ? 2 * tick : tick
-set xtics 0,tick,0.95*last_of_all font ",10"
+set xtics 0,tic_of_steps(last_of_all),0.95*last_of_all font ",10"
 inside(y) = clamp(y, 10**bottom, 10**top)
 do for [p=1:panels] {
   c = (p - 1) % across; r = (p - 1) / across

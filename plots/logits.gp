@@ -1,4 +1,4 @@
-# logits.gp - max logit against step: one curve a group, a band over its seeds, the clip threshold
+# logits.gp - max logit against step: one curve a group, a band over its seeds, the threshold of clips or caps
 # Data: $data, one block a group: step n mean lo hi (geometric mean and 95 % interval of the largest head).
 # Also: last[g] and last_step[g], the end of each curve; low, high (range of all), last_of_all; tau (NaN:
 # none); tau_name; heading, about.

@@ -27,8 +27,7 @@ set label 102 about at screen 0.03,0.860 font ",12" tc rgb soft noenhanced
 set tmargin at screen 0.77; set bmargin at screen 0.115
 set xlabel "training step" offset 0,0.4
 set yrange [loss_low:loss_high]
-tick = 10**floor(log10(last_of_all / 2.0)); tick = last_of_all / tick > 6 ? 2 * tick : tick
-set xtics 0,tick,0.95*last_of_all
+set xtics 0,tic_of_steps(last_of_all),0.95*last_of_all
 
 # bands: nothing where all of it lies above the frame (but not nothing at all, which gnuplot complains of)
 lower(y, least) = y > loss_high && least <= loss_high ? NaN : clamp(y, loss_low, loss_high)

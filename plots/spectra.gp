@@ -20,8 +20,7 @@ set label 101 sprintf("Line: %s of the mean over the tensors of a kind%s", over_
 set label 102 about at screen 0.035,y_of(81) font ",12" tc rgb soft noenhanced
 legend_top = 106; load plots."/legend.gp"
 set xrange [0:last_of_all]
-tick = 10**floor(log10(last_of_all / 2.0)); tick = last_of_all / tick > 5 ? 2 * tick : tick
-set xtics 0,tick,0.95*last_of_all font ",10"; set ytics font ",10"
+set xtics 0,tic_of_steps(last_of_all),0.95*last_of_all font ",10"; set ytics font ",10"
 left = 0.075; right = 0.985; space = 0.014
 panel_width = (right - left - space * (panels - 1)) / panels
 do for [m=1:3] {

@@ -946,7 +946,7 @@ def logits(groups, reduce):
             "heading": f"Max logit of {'the largest' if reduce else 'every'} head against training step",
             **about_groups(groups, labels),
         }
-        values["tau_name"] = "clip threshold τ = " + (
+        values["tau_name"] = "threshold " + (
             "NaN" if math.isnan(values["tau"]) else number_text(values["tau"])
         )
         if not reduce:

@@ -184,7 +184,7 @@ static void put_threshold(FILE *f, const struct runset *set)
     }
   }
   char name[64], number[32];
-  snprintf(name, sizeof name, "clip threshold \317\204 = %s", table_number(tau, number));
+  snprintf(name, sizeof name, "threshold %s", table_number(tau, number));
   gnuplot_number(f, "tau", tau);
   gnuplot_text(f, "tau_name", name);
 }
