@@ -1,5 +1,7 @@
 /* check_base.c - the ground floor: random numbers, text, options, memory, files, locks */
 #include <check.h>
+#include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -18,10 +20,45 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/option.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "base/told.h"
 #include "../folder.h"
+
+/* --- child processes ------------------------------------------------------------------------------------ */
+
+/* What a child process returns: its exit status, or -signal. What it tells, on standard output and error in the order
+   in which it comes, is in `told`. */
+static int heard_of_child(void (*work)(const void *), const void *context, char *told, size_t room)
+{
+  int ends[2], status;
+  size_t length = 0;
+  ck_assert_int_eq(pipe(ends), 0);
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    if (dup2(ends[1], 1) != 1 || dup2(ends[1], 2) != 2) _exit(99);
+    close(ends[0]), close(ends[1]);
+    signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL); /* not Check's */
+    work(context);
+    _exit(0);
+  }
+  close(ends[1]);
+  for (ssize_t n = 1; n > 0; length += n > 0 ? (size_t)n : 0)
+    n = read(ends[0], told + length, room - 1 - length);
+  told[length] = 0;
+  close(ends[0]);
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static int in_child(void (*work)(const void *), const void *context)
+{
+  char told[20000];
+  return heard_of_child(work, context, told, sizeof told);
+}
 
 /* --- elementary functions ------------------------------------------------------------------------------- */
 
@@ -83,6 +120,45 @@ START_TEST(elementary_edges)
 }
 END_TEST
 
+/* The bits themselves, which every processor is promised: near and far, around each place where a function changes its
+   way. (FNV-1a of the values; a NaN counts as a NaN.) */
+static uint64_t hashed(uint64_t hash, double x)
+{
+  uint64_t bits = 0x7ff8000000000000;
+  if (!isnan(x)) memcpy(&bits, &x, sizeof bits);
+  for (int i = 0; i < 64; i += 8) hash = (hash ^ (bits >> i & 255)) * 0x100000001b3;
+  return hash;
+}
+
+START_TEST(elementary_bits)
+{
+  static const double places[] = {0,       -746,    -745.2,    -709,      -693.5,    -20,    -1,      -0.5,
+                                  -0.25,   0.125,   0.25,      M_SQRT1_2, 1,         M_LN2,  1.5,     2,
+                                  M_SQRT2, 3,       20,        693.2,     709.8,     710,    0x1p40,  1e308,
+                                  0.5,     0x1p-64, 0x1p-1000, 0x1p-1022, 0x1p-1070, 1e-300, INFINITY};
+  uint64_t hash[5] = {0xcbf29ce484222325, 0xcbf29ce484222325, 0xcbf29ce484222325, 0xcbf29ce484222325,
+                      0xcbf29ce484222325};
+  for (size_t p = 0; p < sizeof places / sizeof *places; p++)
+    for (int i = -60; i <= 60; i++) {
+      const double at = places[p], size = at == 0 ? 1 : fabs(at);
+      const double x = isinf(at) ? at : i % 2 ? at + size * i * i * i * 1e-6 : at + size * i * 0x1p-52;
+      double cosine, sine;
+      hash[0] = hashed(hash[0], same_exp(x));
+      hash[1] = hashed(hash[1], same_log(x));
+      hash[2] = hashed(hash[2], same_tanh(x));
+      for (int y = -6; y <= 6; y++) hash[3] = hashed(hash[3], same_pow(x, 0.5 * y));
+      hash[3] = hashed(hash[3], same_pow(x, 0.9 + 0.001 * i));
+      if (fabs(x) > 0x1p50) continue;
+      same_turn(x, &cosine, &sine);
+      hash[4] = hashed(hashed(hash[4], cosine), sine);
+    }
+  static const uint64_t known[5] = {0xbafdcbf76f2df6c2, 0x0d73bb6563d0a445, 0xbb3f932b5e6effe9,
+                                    0xb574137c7634156d, 0xf156205e83f261ae};
+  for (int i = 0; i < 5; i++)
+    ck_assert_msg(hash[i] == known[i], "%d: 0x%016llx", i, (unsigned long long)hash[i]);
+}
+END_TEST
+
 /* No compiler may make one operation of a product and a sum that the source keeps apart. */
 START_TEST(nothing_is_contracted)
 {
@@ -111,6 +187,54 @@ START_TEST(philox_known_answers)
     philox(known[i].counter, known[i].key, out);
     ck_assert_mem_eq(out, known[i].out, sizeof out);
   }
+}
+END_TEST
+
+/* Each draw from the raw block, put together here anew: the key is the seed; the counter 64 bits of the block's number,
+   56 of the step, 8 of the stream; four words a block, two a whole number, a pair for two normals. */
+START_TEST(draws_are_made_of_blocks)
+{
+  static const uint64_t seeds[] = {0, 1, 0xffffffff, 0x100000000, 0xfedcba9876543210},
+                        steps[] = {0, 1, 0xffffffff, 0x100000001, 0xffffff00000000, 0xffffffffffffff},
+                        sizes[] = {1, 2, 3, 10, 1000003, 0xffffffff, 0x100000001, ~(uint64_t)0};
+  static const uint64_t indices[] = {0, 1,    2,          3,           4,           5,         6,
+                                     7, 1001, 0xfffffffe, 0x3ffffffff, 0x400000001, 1ULL << 62};
+  static const uint32_t streams[] = {STREAM_INIT,       STREAM_TRAIN_DATA, STREAM_VAL_DATA,
+                                     STREAM_PROBE_DATA, STREAM_SOURCE,     STREAM_OPTIMIZER,
+                                     STREAM_SPECTRA,    STREAM_TEST,       STREAM_BOOTSTRAP};
+  for (size_t s = 0; s < 5; s++)
+    for (size_t t = 0; t < 6; t++)
+      for (size_t i = 0; i < sizeof indices / sizeof *indices; i++) {
+        const uint32_t stream = (uint32_t)((s + t + i) % 9) + 1;
+        ck_assert_uint_eq(streams[stream - 1], stream); /* numbers of a run's identity */
+        const struct draw d = {seeds[s], stream, steps[t]};
+        const uint32_t key[2] = {(uint32_t)(seeds[s] % 0x100000000), (uint32_t)(seeds[s] / 0x100000000)};
+        uint32_t word[4], whole[4];
+        for (int per = 2; per <= 4; per += 2) {
+          const uint64_t block = indices[i] / (uint64_t)per;
+          const uint32_t counter[4] = {(uint32_t)(block % 0x100000000), (uint32_t)(block / 0x100000000),
+                                       (uint32_t)(steps[t] % 0x100000000),
+                                       (uint32_t)(steps[t] / 0x100000000 + stream * 0x1000000)};
+          philox(counter, key, per == 4 ? word : whole);
+        }
+        const uint32_t one = word[indices[i] % 4];
+        ck_assert_uint_eq(draw_u32(d, indices[i]), one);
+        ck_assert_double_eq(draw_uniform(d, indices[i]), one / 4294967296.0);
+        const int odd = indices[i] % 2 == 1;
+        const long double part =
+          ((long double)whole[2 * odd + 1] + whole[2 * odd] / 4294967296.0L) / 4294967296.0L;
+        for (size_t n = 0; n < 5;
+             n++) /* of a range of less than 2^32: what the first 32 bits say, but for a carry */
+          ck_assert_uint_eq(draw_below(d, indices[i], sizes[n]),
+                            (uint64_t)floorl(part * (long double)sizes[n]));
+        ck_assert_uint_eq(draw_below(d, indices[i], 1ULL << 63),
+                          (uint64_t)whole[2 * odd + 1] << 31 | whole[2 * odd] >> 1);
+        for (size_t n = 0; n < 8; n++) ck_assert_uint_lt(draw_below(d, indices[i], sizes[n]), sizes[n]);
+        const int second = indices[i] % 4 > 1;
+        const double radius = sqrt(-2 * log((word[2 * second] + 0.5) / 4294967296.0)),
+                     angle = 2 * M_PI * word[2 * second + 1] / 4294967296.0;
+        ck_assert_double_eq_tol(draw_normal(d, indices[i]), radius * (odd ? sin(angle) : cos(angle)), 1e-14);
+      }
 }
 END_TEST
 
@@ -256,6 +380,77 @@ START_TEST(nearest_word)
 }
 END_TEST
 
+/* Insertions, deletions, substitutions and swaps of neighbours, by the definition: from the ends of both. */
+static int edits(const char *a, int m, const char *b, int n)
+{
+  if (!m || !n) return m + n;
+  const int same = tolower(a[m - 1]) == tolower(b[n - 1]);
+  int least = edits(a, m - 1, b, n - 1) + !same;
+  if (same && least == 0) return 0;
+  const int gone = edits(a, m - 1, b, n) + 1, more = edits(a, m, b, n - 1) + 1;
+  least = gone < least ? gone : least;
+  least = more < least ? more : least;
+  if (m > 1 && n > 1 && tolower(a[m - 1]) == tolower(b[n - 2]) && tolower(a[m - 2]) == tolower(b[n - 1])) {
+    const int swapped = edits(a, m - 2, b, n - 2) + 1;
+    least = swapped < least ? swapped : least;
+  }
+  return least;
+}
+
+/* Words of few letters, many of them near each other: the first of the nearest, if it is near enough. */
+START_TEST(nearest_of_many)
+{
+  static const char letters[] = "abB_.@";
+  enum { WORDS = 6, LONGEST = 7 };
+  int found = 0;
+  for (uint64_t round = 0, at = 0; round < 1500; round++) {
+    const struct draw d = {5, STREAM_TEST, round};
+    char words[WORDS + 1][LONGEST + 1] = {{0}};
+    const char *candidates[WORDS], *best = NULL;
+    at = 0;
+    for (int w = 0; w <= WORDS; w++) {
+      const int length = (int)draw_below(d, at++, LONGEST) + (w < WORDS);
+      for (int i = 0; i < length; i++) words[w][i] = letters[draw_below(d, at++, 6)];
+      if (w < WORDS) candidates[w] = words[w];
+    }
+    int least = 1000;
+    for (int w = 0; w < WORDS; w++) {
+      const int m = (int)strlen(words[WORDS]), n = (int)strlen(words[w]), longer = m > n ? m : n;
+      const int off = edits(words[WORDS], m, words[w], n);
+      if (off < least && off <= (longer < 2 ? 0 : longer < 6 ? 1 : 2)) least = off, best = words[w];
+    }
+    const char *near = text_nearest(words[WORDS], candidates, WORDS);
+    ck_assert_msg(near == best, "%s: %s, not %s", words[WORDS], near, best);
+    found += best != NULL;
+  }
+  ck_assert_int_gt(found, 250);
+  ck_assert_int_lt(found, 1400);
+}
+END_TEST
+
+/* Of all forms of a number that read back the shortest; of two that are as short, the one without an exponent. */
+START_TEST(shortest_form)
+{
+  static const double firsts[] = {1, 2, 1.5, 1.25, 12345, 99, 0.1, 1234567890123456};
+  char text[32], other[32];
+  for (size_t f = 0; f < sizeof firsts / sizeof *firsts; f++)
+    for (int e = -25; e <= 25; e++)
+      for (int sign = -1; sign < 2; sign += 2) {
+        const double x = sign * firsts[f] * pow(10, e);
+        char best[32] = "";
+        for (int digits = 1; digits <= 17; digits++) {
+          snprintf(other, sizeof other, "%.*g", digits, x);
+          if (strtod(other, NULL) != x) continue;
+          if (!*best || strlen(other) < strlen(best) ||
+              (strlen(other) == strlen(best) && !strchr(other, 'e')))
+            strcpy(best, other);
+        }
+        text_number(x, text);
+        ck_assert_str_eq(text, best);
+      }
+}
+END_TEST
+
 static int join(void *context, const char *part)
 {
   buffer_add(context, "<%s>", part);
@@ -268,14 +463,33 @@ START_TEST(lists_and_json)
     const char *list, *parts;
     int result;
   } known[] = {
-    {"a+b", "<a><b>", 0}, {" a + b b +", "<a><b b><>", 0}, {"", "<>", 0},
-    {"+", "<><>", 0},     {"x+stop+y", "<x><stop>", 9},
+    {"a+b", "<a><b>", 0},
+    {" a + b b +", "<a><b b><>", 0},
+    {"", "<>", 0},
+    {"+", "<><>", 0},
+    {"x+stop+y", "<x><stop>", 9},
+    {" \t", "<>", 0},
+    {"\ta \n+\n+ b\r", "<a><><b>", 0},
+    {"stop", "<stop>", 9},
+    {"a,b+c", "<a,b><c>", 0},
+    {"+a", "<><a>", 0},
+    {"stop+stop", "<stop>", 9},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     struct buffer b = {0};
+    const size_t held = memory_held();
     ck_assert_int_eq(text_split(known[i].list, '+', join, &b), known[i].result);
     ck_assert_str_eq(b.text, known[i].parts);
     memory_free(b.text);
+    char commas[32]; /* any separator will do, which is no blank then */
+    struct buffer c = {0};
+    snprintf(commas, sizeof commas, "%s", known[i].list);
+    if (strchr(commas, ',')) continue;
+    for (char *x = commas; *x; x++) *x = *x == '+' ? ',' : *x;
+    ck_assert_int_eq(text_split(commas, ',', join, &c), known[i].result);
+    ck_assert_str_eq(c.text, known[i].parts);
+    memory_free(c.text);
+    ck_assert_uint_eq(memory_held(), held);
   }
 }
 END_TEST
@@ -290,8 +504,66 @@ START_TEST(buffers_grow)
     buffer_add(&b, "%s", text + 5);
     ck_assert_uint_eq(b.length, 5 + length);
     ck_assert_str_eq(b.text, text);
+    buffer_add(&b, "%s", "");
+    ck_assert_uint_eq(b.length, 5 + length);
     memory_free(b.text);
   }
+  struct buffer b = {0};
+  const size_t before = memory_calls();
+  for (int i = 0; i < 3000; i++) {
+    buffer_add(&b, "%03d", i % 1000);
+    ck_assert(b.length == 3 * (size_t)i + 3 && b.room > b.length);
+  }
+  ck_assert_uint_lt(memory_calls() - before, 40); /* by half more each time, not by one piece */
+  for (int i = 0; i < 3000; i++)
+    ck_assert_int_eq(strtol((char[]){b.text[3 * i], b.text[3 * i + 1], b.text[3 * i + 2], 0}, NULL, 10),
+                     i % 1000);
+  memory_free(b.text);
+  buffer_add(&(struct buffer){0}, "%s", "");
+}
+END_TEST
+
+/* Words around numbers, and their order. */
+START_TEST(small_words)
+{
+  for (long count = -3; count < 30; count++) ck_assert_str_eq(text_s(count), count == 1 ? "" : "s");
+  ck_assert_str_eq(text_s(4294967297), "s");
+  ck_assert_str_eq(text_unit("1"), "");
+  ck_assert_str_eq(text_unit("nat"), "nat");
+  ck_assert_str_eq(text_unit("10"), "10");
+  ck_assert_str_eq(text_unit(""), "");
+  const char *words[] = {"b", "B", "", "abc", "ab", "a_", "aZ"};
+  static const char *const sorted[] = {"", "B", "aZ", "a_", "ab", "abc", "b"};
+  qsort(words, 7, sizeof *words, text_order);
+  for (int i = 0; i < 7; i++) ck_assert_str_eq(words[i], sorted[i]);
+  ck_assert_int_eq(text_order(&words[2], &words[2]), 0);
+}
+END_TEST
+
+/* NaN counts, a value that nobody has told does not; neither is lost on the way through a float. */
+START_TEST(numbers_keep_nan)
+{
+  const double none = missing_value(), inf = INFINITY, values[] = {-inf, -2, 0, 1, 3, inf};
+  ck_assert(isnan(none) && is_missing(none) && is_missing(-none) && is_missing((double)(float)none));
+  ck_assert(!is_missing(NAN) && !is_missing(-NAN) && !is_missing(0) && !is_missing(inf) && !is_missing(-inf));
+  ck_assert(!is_missing(inf - inf) && !is_missing((double)(float)NAN));
+  for (int i = 0; i < 6; i++) {
+    const double x = values[i];
+    for (int k = 0; k < 6; k++) {
+      const double larger = values[i > k ? i : k];
+      ck_assert(max_keeping_nan(x, values[k]) == larger && max_known(x, values[k]) == larger);
+    }
+    ck_assert(isnan(max_keeping_nan(x, NAN)) && isnan(max_keeping_nan(NAN, x)) && isnan(max_known(x, NAN)) &&
+              isnan(max_known(NAN, x)) && max_known(x, none) == x && max_known(none, x) == x);
+    ck_assert(without_nan_sign(x) == x);
+  }
+  ck_assert(is_missing(max_known(none, none)) && isnan(max_known(none, NAN)) &&
+            !is_missing(max_known(none, NAN)) && !is_missing(max_known(NAN, none)));
+  char text[8];
+  snprintf(text, sizeof text, "%g", without_nan_sign(-(double)NAN));
+  ck_assert_str_eq(text, "nan");
+  snprintf(text, sizeof text, "%g", without_nan_sign((double)NAN));
+  ck_assert_str_eq(text, "nan");
 }
 END_TEST
 
@@ -299,6 +571,11 @@ START_TEST(ends_of_names)
 {
   ck_assert_str_eq(text_last_part("train.lr"), "lr");
   ck_assert_str_eq(text_last_part("seed"), "seed");
+  ck_assert_str_eq(text_last_part("a.b.c"), "c");
+  ck_assert_str_eq(text_last_part("a."), "");
+  ck_assert(text_ends_with("", "") && text_ends_with("a", "") && !text_ends_with("", "a"));
+  ck_assert_str_eq(text_file_name("a/"), "");
+  ck_assert_str_eq(text_file_name("/c"), "c");
   ck_assert(text_ends_with("a.bias", ".bias") && text_ends_with(".bias", ".bias"));
   ck_assert(!text_ends_with("bias", ".bias") && !text_ends_with("a.bias.b", ".bias"));
   ck_assert_str_eq(text_file_name("a/b/c.h5"), "c.h5");
@@ -327,6 +604,14 @@ START_TEST(clock_goes_forward)
   }
   ck_assert_msg(strcmp(known[0], now) <= 0 && strcmp(now, known[1]) <= 0, "%s, and it is %s", now, known[0]);
   ck_assert(clock_seconds() >= before);
+  for (int i = 0; i < 200; i++) { /* between two looks at the system's own, to the nanosecond */
+    struct timespec looks[2];
+    clock_gettime(CLOCK_MONOTONIC, &looks[0]);
+    const double seconds = clock_seconds();
+    clock_gettime(CLOCK_MONOTONIC, &looks[1]);
+    ck_assert(seconds >= (double)looks[0].tv_sec + 1e-9 * (double)looks[0].tv_nsec - 1e-9);
+    ck_assert(seconds <= (double)looks[1].tv_sec + 1e-9 * (double)looks[1].tv_nsec + 1e-9);
+  }
 }
 END_TEST
 
@@ -345,6 +630,128 @@ START_TEST(first_error_counts)
   huge[sizeof huge - 1] = 0;
   error_prefix(&e, "%s", huge);
   ck_assert_uint_lt(strlen(e.text), sizeof e.text);
+}
+END_TEST
+
+/* Statuses are a contract with scripts; of a message what fits, whole or with its place; nothing in it steers a
+   terminal, wherever it comes from. */
+START_TEST(errors_at_their_edges)
+{
+  ck_assert(STATUS_OK == 0 && STATUS_FAIL == 1 && STATUS_USAGE == 2 && STATUS_DIVERGED == 3 &&
+            STATUS_STOPPED == 75);
+  static const int statuses[] = {STATUS_FAIL, STATUS_USAGE, STATUS_DIVERGED, STATUS_STOPPED};
+  for (int i = 0; i < 4; i++) {
+    struct error e = {0};
+    ck_assert_int_eq(error_set(&e, statuses[i], "%s-%d", "one", i), statuses[i]);
+    ck_assert_int_eq(e.status, statuses[i]);
+    ck_assert_int_eq(error_set(&e, statuses[3 - i], "two"),
+                     statuses[3 - i]); /* its own, and what was stays */
+    ck_assert_int_eq(e.status, statuses[i]);
+    ck_assert_int_eq(error_prefix(&e, "a %s", "place"), statuses[i]);
+    ck_assert_int_eq(error_prefix(&e, "b"), statuses[i]);
+    ck_assert_int_eq(e.status, statuses[i]);
+    char text[32];
+    snprintf(text, sizeof text, "b: a place: one-%d", i);
+    ck_assert_str_eq(e.text, text);
+    ck_assert_int_eq(error_prefix(NULL, "nobody"), STATUS_FAIL);
+    ck_assert_int_eq(error_set(NULL, statuses[i], "nobody"), statuses[i]);
+  }
+  struct error e = {0};
+  char all[256] = "", seen[256] = "", wanted[520];
+  for (int c = 1; c < 256; c++) all[c - 1] = (char)c, seen[c - 1] = (char)(c < 0x20 && c != '\n' ? '?' : c);
+  error_set(&e, STATUS_FAIL, "%s", all);
+  ck_assert_str_eq(e.text, seen);
+  error_prefix(&e, "%s", all);
+  snprintf(wanted, sizeof wanted, "%s: %s", seen, seen);
+  ck_assert_str_eq(e.text, wanted);
+  for (int length = 2040; length < 2056; length++) { /* of 2048 with the end of the text */
+    char text[2100], place[2100];
+    for (int i = 0; i < length; i++) text[i] = (char)('a' + i % 26);
+    text[length] = 0;
+    e = (struct error){0};
+    error_set(&e, STATUS_FAIL, "%s", text);
+    ck_assert_uint_eq(strlen(e.text), length < 2047 ? (size_t)length : 2047);
+    ck_assert(!strncmp(e.text, text, strlen(e.text)));
+    e = (struct error){0};
+    error_set(&e, STATUS_FAIL, "message");
+    error_prefix(&e, "%s", text); /* the place, ": " and as much of the message as fits */
+    snprintf(place, sizeof place, "%.2047s: message", text);
+    place[2047] = 0;
+    ck_assert_str_eq(e.text, place);
+  }
+}
+END_TEST
+
+/* An error as a caller of the library is told: nothing where nothing was, to whoever wants to hear it. */
+START_TEST(told_to_callers)
+{
+  struct error e = {.status = STATUS_USAGE, .text = "why"};
+  struct maxlogit_error to = {.status = 9, .text = "old"};
+  ck_assert_int_eq(told(&to, STATUS_FAIL, &e), STATUS_FAIL);
+  ck_assert_int_eq(to.status, STATUS_FAIL);
+  ck_assert_str_eq(to.text, "why");
+  ck_assert_int_eq(told(&to, STATUS_OK, &e), STATUS_OK);
+  ck_assert(to.status == 0 && !*to.text);
+  ck_assert_int_eq(told(NULL, STATUS_USAGE, &e), STATUS_USAGE);
+  ck_assert_int_eq(told(NULL, STATUS_OK, &e), STATUS_OK);
+}
+END_TEST
+
+static char taken[4200];
+static int takes(const char *line)
+{
+  snprintf(taken, sizeof taken, "%s", line);
+  return strstr(line, "pass") != NULL;
+}
+
+static void say_things(const void *context)
+{
+  const char *text = context;
+  message("%s %d", text, 1);
+  warning("%s %d", text, 2);
+  messages_to(takes);
+  message("stop %d", 3);
+  printf("[%s]", taken), fflush(stdout);
+  warning("pass %s", text);
+  printf("[%s]", taken), fflush(stdout);
+  messages_to(NULL);
+  message("%s", "stop");
+}
+
+static void say_much(const void *context)
+{
+  char text[5000];
+  memset(text, 'x', sizeof text);
+  text[*(const int *)context] = 0;
+  message("%s", text);
+}
+
+static void requires(const void *context)
+{
+  printf("before "); /* is not lost */
+  const int one = *(const int *)context;
+  if (one == 2) bug("file.c", 12, "%d of %s", 2, "them");
+  REQUIRE(one == 1);
+}
+
+/* What is said to people: a line each, whose it is, whether it is a warning; who takes it first decides. */
+START_TEST(messages_are_lines)
+{
+  char told[20000];
+  ck_assert_int_eq(heard_of_child(say_things, "a\x1b[2Jb\tc", told, sizeof told), 0);
+  ck_assert_str_eq(told, "maxlogit: a?[2Jb?c 1\nmaxlogit: warning: a?[2Jb?c 2\n[stop 3]"
+                         "maxlogit: warning: pass a?[2Jb?c\n[warning: pass a?[2Jb?c]maxlogit: stop\n");
+  for (int length = 4080; length < 4092; length++) {
+    ck_assert_int_eq(heard_of_child(say_much, &length, told, sizeof told), 0);
+    ck_assert_uint_eq(strlen(told), length < 4085 ? 10 + (size_t)length + 1 : 4096);
+    ck_assert(told[strlen(told) - 1] == '\n' && !strncmp(told, "maxlogit: xxx", 13));
+  }
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  ck_assert_int_eq(heard_of_child(requires, &(int){1}, told, sizeof told), 0);
+  ck_assert_int_eq(heard_of_child(requires, &(int){2}, told, sizeof told), -SIGABRT);
+  ck_assert_str_eq(told, "before maxlogit: bug at file.c:12: 2 of them\n");
+  ck_assert_int_eq(heard_of_child(requires, &(int){3}, told, sizeof told), -SIGABRT);
+  ck_assert(strstr(told, "check_base.c:") && strstr(told, ": one == 1 is false\n"));
 }
 END_TEST
 
@@ -467,26 +874,198 @@ START_TEST(options_default)
   memset(&s, 0xff, sizeof s);
   option_defaults(rows, &s);
   ck_assert(s.count == 3 && s.on == 0 && s.colour == 1 && s.rate == 1e-3);
+  ck_assert_str_eq(s.name, "");
   ck_assert_str_eq(s.parts, "none");
 }
 END_TEST
 
-/* --- memory -------------------------------------------------------------------------------------------- */
-
-/* What a child process returns: its exit status, or -signal. Its standard error is thrown away. */
-static int in_child(void (*work)(const void *), const void *context)
+static void wrong_default(const void *context)
 {
-  fflush(NULL);
-  pid_t child = fork();
-  if (child == 0) {
-    if (!freopen("/dev/null", "w", stderr)) _exit(99);
-    work(context);
-    _exit(0);
-  }
-  int status;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  struct sample s;
+  option_defaults(context, &s);
 }
+
+/* What a row says stands in it; a value goes to its own field and to no other, and comes back out of it; a standard
+   that is none is a fault of ours. */
+START_TEST(options_by_their_rows)
+{
+  static const struct option_row all[] = {
+    INT_ROW(struct sample, count, "3", -5, 64, "step", "how many", OPTION_FREE),
+    REAL_ROW(struct sample, rate, "0.5", -1, 2, "nat", "how fast", OPTION_OFF),
+    BOOL_ROW(struct sample, on, "1", "whether", OPTION_EXTEND),
+    CHOICE_ROW(struct sample, colour, "red", colours, "which", OPTION_LATER),
+    TEXT_ROW(struct sample, name, "", "who", OPTION_CONTENT),
+    TEXT_ROW(struct sample, parts, "a+b", "what", OPTION_LIST | OPTION_FREE),
+    END_ROW};
+  static const struct {
+    const char *name, *standard, *unit, *help, *allowed, *value;
+    enum option_type type;
+    size_t offset;
+    double min, max;
+    unsigned flags;
+  } known[] = {
+    {"count", "3", "step", "how many", "-5 to 64", "-5", OPTION_INT, offsetof(struct sample, count), -5, 64,
+     1},
+    {"rate", "0.5", "nat", "how fast", "-1 to 2", "-1", OPTION_REAL, offsetof(struct sample, rate), -1, 2,
+     64},
+    {"on", "1", "1", "whether", "0, 1", "0", OPTION_BOOL, offsetof(struct sample, on), 0, 1, 2},
+    {"colour", "red", "1", "which", "red, green, blue", "blue", OPTION_CHOICE,
+     offsetof(struct sample, colour), 0, 0, 128},
+    {"name", "", "1", "who", "text", "a+", OPTION_TEXT, offsetof(struct sample, name), 0, 0, 8},
+    {"parts", "a+b", "1", "what", "a list joined by +", "", OPTION_TEXT, offsetof(struct sample, parts), 0, 0,
+     5},
+  };
+  ck_assert_ptr_null(all[6].name);
+  for (int i = 0; i < 6; i++) {
+    const struct option_row *r = &all[i];
+    char text[64], told[64];
+    ck_assert_str_eq(r->name, known[i].name);
+    ck_assert_str_eq(r->standard, known[i].standard);
+    ck_assert_str_eq(r->unit, known[i].unit);
+    ck_assert_str_eq(r->help, known[i].help);
+    ck_assert(r->type == known[i].type && r->offset == known[i].offset && r->flags == known[i].flags);
+    ck_assert(r->min == known[i].min && r->max == known[i].max && (r->choices == colours) == (i == 3) &&
+              (i == 3 || !r->choices));
+    option_allowed(r, text, sizeof text);
+    ck_assert_str_eq(text, known[i].allowed);
+    struct sample s, before;
+    struct error e = {0};
+    memset(&s, 0, sizeof s);
+    option_defaults(all, &s);
+    before = s;
+    ck_assert_int_eq(option_parse(r, &s, known[i].value, &e), STATUS_OK);
+    option_format(r, &s, text, sizeof text);
+    ck_assert_str_eq(text, known[i].value);
+    if (i == 4) ck_assert_ptr_eq(s.name, known[i].value); /* the text itself */
+    if (i == 3) ck_assert_int_eq(s.colour, 2);
+    memcpy((char *)&s + r->offset, (char *)&before + r->offset, 8);
+    ck_assert_mem_eq(&s, &before, sizeof s);
+    for (size_t room = 1; room < 12; room++) { /* never more than there is room for */
+      memset(told, '#', sizeof told);
+      option_format(r, &s, told, room);
+      ck_assert(strlen(told) < room && told[room] == '#');
+      memset(told, '#', sizeof told);
+      option_allowed(r, told, room);
+      ck_assert(strlen(told) == (strlen(known[i].allowed) < room ? strlen(known[i].allowed) : room - 1) &&
+                !strncmp(told, known[i].allowed, strlen(told)) && told[room] == '#');
+    }
+  }
+  struct option_row bad[2] = {all[0], all[6]};
+  char heard[20000];
+  bad[0].standard = "65";
+  ck_assert_int_eq(heard_of_child(wrong_default, bad, heard, sizeof heard), -SIGABRT);
+  ck_assert(strstr(heard, "default of option count: '65' is out of range (allowed: -5 to 64)"));
+}
+END_TEST
+
+/* Limits belong to what is allowed; every word for yes and no, in any case; where the number's own end is not one. */
+START_TEST(options_at_their_limits)
+{
+  static const char *const no[] = {"0", "no", "off", "false"}, *const yes[] = {"1", "yes", "on", "true"};
+  struct error e = {0};
+  long flag;
+  double x = 0;
+  const struct option_row on = {.name = "x", .type = OPTION_BOOL, .max = 1};
+  for (int i = 0; i < 4; i++)
+    for (int capitals = 0; capitals < 3; capitals++)
+      for (int side = 0; side < 2; side++) {
+        char word[8];
+        snprintf(word, sizeof word, "%s", side ? yes[i] : no[i]);
+        for (char *c = word; *c; c++)
+          if (capitals == 2 || (capitals == 1 && c == word)) *c = (char)toupper(*c);
+        flag = 7;
+        ck_assert_int_eq(option_parse(&on, &flag, word, &e), STATUS_OK);
+        ck_assert_int_eq(flag, side);
+      }
+  static const char *const neither[] = {"", "-1", "01", "y", "n", "tru", "yes ", "offf"};
+  for (int i = 0; i < 8; i++) {
+    flag = 7;
+    ck_assert_int_eq(option_parse(&on, &flag, neither[i], &(struct error){0}), STATUS_USAGE);
+    ck_assert_int_eq(flag, 7);
+  }
+  static const struct {
+    double min, max, value;
+    int real, whole; /* statuses */
+  } known[] = {
+    {-2, 3, -2, 0, 0},
+    {-2, 3, 3, 0, 0},
+    {-2, 3, 4, 2, 2},
+    {-2, 3, -3, 2, 2},
+    {0.5, 2.5, 0.5, 0, 2},
+    {0.5, 2.5, 2.5, 0, 2},
+    {0.5, 2.5, 1, 0, 0},
+    {0.5, 2.5, 2.5000000000000004, 2, 2},
+    {0.5, 2.5, 0.49999999999999994, 2, 2},
+    {-HUGE_VAL, HUGE_VAL, 1e-310, 0, 2}, /* small, and a number */
+    {-HUGE_VAL, HUGE_VAL, 0x1p53, 0, 0},
+    {-HUGE_VAL, HUGE_VAL, -0x1p53, 0, 0},
+    {-HUGE_VAL, HUGE_VAL, -1e300, 0, 2},
+    {0, HUGE_VAL, 0, 0, 0},
+    {0, HUGE_VAL, -1e-300, 2, 2},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    char text[64];
+    long n = 77;
+    snprintf(text, sizeof text, "%.17e", known[i].value);
+    struct option_row row = {.name = "x", .type = OPTION_REAL, .min = known[i].min, .max = known[i].max};
+    x = 77;
+    ck_assert_msg(option_parse(&row, &x, text, &(struct error){0}) == known[i].real, "real %s", text);
+    ck_assert(x == (known[i].real ? 77 : known[i].value));
+    row.type = OPTION_INT;
+    ck_assert_msg(option_parse(&row, &n, text, &(struct error){0}) == known[i].whole, "whole %s", text);
+    ck_assert_int_eq(n, known[i].whole ? 77 : (long)known[i].value);
+    if (known[i].value != floor(known[i].value) || fabs(known[i].value) > 0x1p53) continue;
+    snprintf(text, sizeof text, "%.0f", known[i].value);
+    n = 77;
+    ck_assert_int_eq(option_parse(&row, &n, text, &(struct error){0}), known[i].whole);
+    ck_assert_int_eq(n, known[i].whole ? 77 : (long)known[i].value);
+  }
+  static const struct {
+    const char *word, *message;
+  } hints[] = {{"gren", "'gren' is not one of red, green, blue; did you mean 'green'?"},
+               {"GREEN", "'GREEN' is not one of red, green, blue; did you mean 'green'?"},
+               {"ed", "'ed' is not one of red, green, blue; did you mean 'red'?"},
+               {"purple", "'purple' is not one of red, green, blue"}};
+  for (int i = 0; i < 4; i++) {
+    struct error why = {0};
+    long colour = 7;
+    const struct option_row row = {.name = "x", .type = OPTION_CHOICE, .choices = colours};
+    ck_assert_int_eq(option_parse(&row, &colour, hints[i].word, &why), STATUS_USAGE);
+    ck_assert_str_eq(why.text, hints[i].message);
+    ck_assert_int_eq(colour, 7);
+  }
+  static const char *const lists[][2] = {{"a", NULL}, {"", NULL}, {"a+b+c", NULL}, {"+a", "x"},
+                                         {"a+", "x"}, {"+", "x"}, {"a+ +b", "x"}};
+  for (int plain = 0; plain < 2; plain++)
+    for (int i = 0; i < 7; i++) {
+      const char *value = "old";
+      const struct option_row row = {
+        .name = "x", .type = OPTION_TEXT, .flags = plain ? OPTION_FREE : OPTION_LIST};
+      const int bad = lists[i][1] && !plain;
+      ck_assert_int_eq(option_parse(&row, &value, lists[i][0], &(struct error){0}),
+                       bad ? STATUS_USAGE : STATUS_OK);
+      ck_assert_str_eq(value, bad ? "old" : lists[i][0]);
+    }
+}
+END_TEST
+
+/* A real is a number unless said otherwise, everything else is structure; other flags have no say. */
+START_TEST(options_that_are_numbers)
+{
+  static const enum option_type types[] = {OPTION_INT, OPTION_REAL, OPTION_BOOL, OPTION_CHOICE, OPTION_TEXT};
+  for (int t = 0; t < 5; t++)
+    for (unsigned flags = 0; flags < 512; flags++) {
+      const struct option_row row = {.name = "x", .type = types[t], .flags = flags};
+      const int wanted = flags & 32 ? 0 : flags & 16 ? 1 : types[t] == OPTION_REAL;
+      ck_assert_msg(!option_is_number(&row) == !wanted, "type %d, flags %u", t, flags);
+    }
+  ck_assert(OPTION_FREE == 1 && OPTION_EXTEND == 2 && OPTION_LIST == 4 && OPTION_CONTENT == 8 &&
+            OPTION_NUMBER == 16 && OPTION_STRUCTURE == 32 && OPTION_OFF == 64 && OPTION_LATER == 128 &&
+            OPTION_THRESHOLD == 256);
+}
+END_TEST
+
+/* --- memory -------------------------------------------------------------------------------------------- */
 
 START_TEST(memory_is_zero_and_aligned)
 {
@@ -519,6 +1098,100 @@ START_TEST(memory_is_zero_and_aligned)
 }
 END_TEST
 
+/* The number behind a word of a file of /proc, in bytes; what a group of processes may have at most. */
+static double told_by(const char *path, const char *word)
+{
+  char line[256];
+  double number = -1;
+  FILE *f = fopen(path, "r");
+  while (f && number < 0 && fgets(line, sizeof line, f))
+    if (!strncmp(line, word, strlen(word)) && strncmp(line, "max", 3)) number = atof(line + strlen(word));
+  if (f) fclose(f);
+  return number;
+}
+
+/* What is counted: each call, what is held to the byte where it is mapped, what the machine has; what is given is whole
+   and its own, however it is asked for. */
+START_TEST(memory_is_counted)
+{
+  const size_t mapped = (4 << 20) + 64, before = memory_calls();
+  const size_t held = memory_held();
+  void *a = memory_new(0, 8), *b = memory_new(8, 0);
+  ck_assert(a && b && a != b);
+  memory_free(a);
+  memory_free(b);
+  memory_free(NULL);
+  ck_assert_uint_eq(memory_held(), held);
+  ck_assert_uint_eq(memory_calls() - before, 2);
+  int *grown = memory_grow(NULL, 0, 3, sizeof *grown);
+  for (int i = 0; i < 3; i++) {
+    ck_assert_int_eq(grown[i], 0);
+    grown[i] = i + 1;
+  }
+  grown = memory_grow(grown, 3, 2, sizeof *grown); /* fewer: the first of them */
+  ck_assert(grown[0] == 1 && grown[1] == 2);
+  grown = memory_grow(grown, 2, 1000, sizeof *grown);
+  ck_assert(grown[0] == 1 && grown[1] == 2 && grown[2] == 0 && grown[999] == 0);
+  char *copy = memory_text("");
+  ck_assert_str_eq(copy, "");
+  ck_assert_uint_eq(memory_calls() - before, 6);
+  ck_assert_uint_ge(memory_held() - held, 4000);
+  ck_assert_uint_lt(memory_held() - held, 4300);
+  memory_free(copy);
+  memory_free(grown);
+  if (MEMORY_MAPS) {
+    char *large = memory_new(mapped - 63, 1), *other = memory_new((2 << 20) - 1, 1); /* whole lines of 64 */
+    ck_assert_uint_eq(memory_held() - held, mapped + (2 << 20));
+    ck_assert_uint_eq((uintptr_t)large % (2 << 20), 0);
+    large[mapped - 1] = other[(2 << 20) - 1] = 1;
+    memory_free(other);
+    ck_assert_uint_eq(memory_held() - held, mapped);
+    memory_free(large);
+    const double written = told_by("/proc/self/status", "VmRSS:"); /* KiB */
+    char *unwritten = memory_new(1 << 30, 1);
+    unwritten[1 << 29] = 1;
+    ck_assert_double_lt(told_by("/proc/self/status", "VmRSS:") - written, 1 << 18);
+    memory_free(unwritten);
+    ck_assert_double_lt(told_by("/proc/self/status", "VmSize:"), 1e9);
+  }
+  ck_assert_uint_eq(memory_held(), held);
+  const double all = (double)sysconf(_SC_PAGESIZE) * (double)sysconf(_SC_PHYS_PAGES) +
+                     1024 * told_by("/proc/meminfo", "SwapTotal:"),
+               limit = told_by("/sys/fs/cgroup/memory.max", "");
+  ck_assert_double_eq(memory_there_is(), limit > 0 && limit < all ? limit : all);
+}
+END_TEST
+
+/* Small pieces share a block of 16 KiB, large ones have their own; none lies in another, each begins a line. */
+START_TEST(arenas_are_blocks)
+{
+  const size_t held = memory_held(), before = memory_calls();
+  arena_free(NULL);
+  struct arena *arena = arena_new();
+  ck_assert_uint_eq(memory_calls() - before, 1);
+  char *piece[600];
+  for (int i = 0; i < 512; i++) piece[i] = arena_get(arena, 1 + (size_t)i % 8, 8); /* 64 bytes each */
+  ck_assert_uint_eq(memory_calls() - before, 3);
+  piece[512] = arena_get(arena, 16384, 1);
+  piece[513] = arena_get(arena, 1, 16385);
+  piece[514] = arena_get(arena, 0, 9);
+  ck_assert_uint_eq(memory_calls() - before, 5);
+  for (int i = 0; i < 515; i++) {
+    const size_t size = i < 512 ? 64 : i == 512 ? 16384 : i == 513 ? 16385 : 0;
+    ck_assert_uint_eq((uintptr_t)piece[i] % 64, 0);
+    size_t wrong = 0;
+    for (size_t k = 0; k < size; k++) wrong += piece[i][k] != 0, piece[i][k] = (char)(1 + i % 100);
+    ck_assert_msg(!wrong, "piece %d is not zero, or another's", i);
+  }
+  char *text = arena_format(arena, "%0*d|%s", 20000, 7, "end"), *empty = arena_text(arena, "");
+  ck_assert(strlen(text) == 20004 && !strcmp(text + 19999, "7|end") && !*empty);
+  ck_assert_str_eq(arena_format(arena, "%s", ""), "");
+  for (int i = 0; i < 514; i++) ck_assert_int_eq(piece[i][0], 1 + i % 100);
+  arena_free(arena);
+  ck_assert_uint_eq(memory_held(), held);
+}
+END_TEST
+
 static void allocate(const void *context)
 {
   for (long i = 0; i < *(const long *)context; i++) memory_free(memory_new(1, 8));
@@ -526,6 +1199,13 @@ static void allocate(const void *context)
 
 /* Eight bytes each; the second product is 8 beyond the range of sizes. */
 static void ask_too_much(const void *context) { memory_free(memory_new(*(const size_t *)context, 8)); }
+
+static void ask_arena_too_much(const void *context) { arena_get(arena_new(), *(const size_t *)context, 8); }
+
+static void allocate_by_growing(const void *context)
+{
+  for (long i = 0; i < *(const long *)context; i++) memory_free(memory_grow(NULL, 0, 1, 8));
+}
 
 START_TEST(no_memory_left)
 {
@@ -537,8 +1217,40 @@ START_TEST(no_memory_left)
   calls = 2;
   ck_assert_int_eq(in_child(allocate, &calls), 0);
   unsetenv("MAXLOGIT_FAULT");
-  const size_t too_many[] = {SIZE_MAX / 4, SIZE_MAX / 8 + 2};
-  for (int i = 0; i < 2; i++) ck_assert_int_eq(in_child(ask_too_much, &too_many[i]), STATUS_USAGE);
+  const size_t too_many[] = {SIZE_MAX / 4, SIZE_MAX / 8 + 2, PTRDIFF_MAX / 8};
+  for (int i = 0; i < 3; i++) ck_assert_int_eq(in_child(ask_too_much, &too_many[i]), STATUS_USAGE);
+  for (int i = 0; i < 3; i++) ck_assert_int_eq(in_child(ask_arena_too_much, &too_many[i]), STATUS_USAGE);
+}
+END_TEST
+
+/* In words: how much more was wanted, what the machine has, and which keys make it. The fault hits one call, grown or
+   new, and no other. */
+START_TEST(words_of_no_memory)
+{
+  char told[20000], wanted[400];
+  ck_assert_int_eq(heard_of_child(ask_too_much, &(size_t){PTRDIFF_MAX / 8}, told, sizeof told), STATUS_USAGE);
+  snprintf(wanted, sizeof wanted,
+           "maxlogit: out of memory: %.3f GiB more wanted; this machine has %.1f GiB, of which ", 0x1p33,
+           memory_there_is() / 0x1p30);
+  ck_assert_msg(!strncmp(told, wanted, strlen(wanted)), "%s", told);
+  const double is_free = atof(told + strlen(wanted)) * 0x1p30;
+  ck_assert(is_free >= 0 && is_free <= memory_there_is());
+  ck_assert(strstr(told,
+                   " are free. A run's grows with model.width, model.layers, model.context, model.vocab and "
+                   "train.batch\n"));
+  static const char *const faults[] = {"memory:%zu", "memory:%zu", "memory:0", "io:%zu", "memor:%zu"};
+  const size_t now = memory_calls();
+  for (size_t k = 0; k < 5; k++)
+    for (size_t ahead = 1; ahead < 4; ahead++) {
+      char fault[32];
+      snprintf(fault, sizeof fault, faults[k], now + ahead);
+      setenv("MAXLOGIT_FAULT", fault, 1);
+      const int status =
+        heard_of_child(k == 1 ? allocate_by_growing : allocate, &(long){2}, told, sizeof told);
+      ck_assert_int_eq(status, k < 2 && ahead < 3 ? STATUS_FAIL : 0);
+      ck_assert((strstr(told, "0.000 GiB more wanted") != NULL) == (status != 0));
+      unsetenv("MAXLOGIT_FAULT");
+    }
 }
 END_TEST
 
@@ -546,14 +1258,36 @@ END_TEST
 
 static char folder[FOLDER_PATH];
 
+/* Files that are open, and which of them a program that is started would have, too. */
+static void open_files(int *all, int *inherited)
+{
+  *all = *inherited = 0;
+  for (int fd = 3; fd < 256; fd++) {
+    const int flags = fcntl(fd, F_GETFD);
+    *all += flags >= 0;
+    *inherited += flags >= 0 && !(flags & FD_CLOEXEC);
+  }
+}
+
+static size_t held_at_first;
+static int open_at_first, inherited_at_first;
+
 static void enter_folder(void)
 {
   folder_make(folder);
   ck_assert_int_eq(chdir(folder), 0);
+  held_at_first = memory_held();
+  open_files(&open_at_first, &inherited_at_first);
 }
 
+/* Whatever went well or failed, nothing is left open or held. */
 static void leave_folder(void)
 {
+  int all, inherited;
+  open_files(&all, &inherited);
+  ck_assert_int_eq(all, open_at_first);
+  ck_assert_int_eq(inherited, inherited_at_first);
+  ck_assert_uint_eq(memory_held(), held_at_first);
   ck_assert_int_eq(chdir("/"), 0);
   folder_remove(folder);
 }
@@ -611,6 +1345,296 @@ START_TEST(files_read_back)
   e.status = 0;
   ck_assert_int_eq(file_write("no/folder", "x", 1, &e), STATUS_FAIL);
   ck_assert_str_eq(e.text, "cannot write no/folder: No such file or directory");
+}
+END_TEST
+
+/* What is said, and with which status, of all that can be wrong with a path. */
+START_TEST(paths_that_are_wrong)
+{
+  char long_path[5000], wanted[200];
+  memset(long_path, 'a', sizeof long_path);
+  struct error e = {0};
+  char *text = NULL;
+  size_t length = 77;
+#define FAILS(call, wanted_status, ...) \
+  do { \
+    e = (struct error){0}; \
+    ck_assert_int_eq(call, wanted_status); \
+    snprintf(wanted, sizeof wanted, __VA_ARGS__); \
+    ck_assert_str_eq(e.text, wanted); \
+    ck_assert_int_eq(e.status, wanted_status); \
+  } while (0)
+  leave("file", "text");
+  ck_assert_int_eq(mkdir("folder", 0777), 0);
+  ck_assert_int_eq(symlink("loop", "loop"), 0);
+  ck_assert_int_eq(mkdir("full", 0777), 0);
+  leave("full/file", "");
+  FAILS(file_read("none", &text, &length, &e), STATUS_USAGE, "cannot read none: No such file or directory");
+  FAILS(file_read("loop", &text, &length, &e), STATUS_USAGE,
+        "cannot read loop: Too many levels of symbolic links");
+  FAILS(file_read("file/x", &text, &length, &e), STATUS_USAGE, "cannot read file/x: Not a directory");
+  FAILS(file_read("folder", &text, &length, &e), STATUS_USAGE, "cannot read folder: Is a directory");
+  FAILS(file_read("/dev/zero", &text, &length, &e), STATUS_USAGE,
+        "cannot read /dev/zero: a device, which need not end; a file is wanted");
+  FAILS(file_read("/proc/self/mem", &text, &length, &e), STATUS_FAIL,
+        "cannot read /proc/self/mem: Input/output error");
+  ck_assert(!text && length == 77);
+  FAILS(file_copy("none", "copy", &e), STATUS_USAGE, "cannot read none: No such file or directory");
+  FAILS(file_copy("file", "none/copy", &e), STATUS_FAIL, "cannot write none/copy: No such file or directory");
+  FAILS(file_write("folder", "x", 1, &e), STATUS_FAIL, "cannot write folder: Is a directory");
+  FAILS(file_write("file/x", "x", 1, &e), STATUS_FAIL, "cannot write file/x: Not a directory");
+  FAILS(file_publish("none", "file", &e), STATUS_FAIL, "cannot sync none: No such file or directory");
+  leave("new", "new");
+  FAILS(file_publish("new", "folder", &e), STATUS_FAIL, "cannot write folder: Is a directory");
+  ck_assert(!exists("new") && !exists("copy") && !exists("folder.tmp")); /* none is left lying */
+  expect("file", "text");
+  FAILS(file_make_folders("file/a/b", &e), STATUS_FAIL, "cannot make the folder file/a: Not a directory");
+  FAILS(file_make_folders("~/a/b", &e), STATUS_USAGE,
+        "~/a/b: the shell has left ~ as it is, which would be a folder; write $HOME");
+  for (int i = 4090; i < 4099; i++) { /* with ".tmp7" behind it no longer than a system takes */
+    long_path[i] = 0;
+    e = (struct error){0};
+    ck_assert_int_eq(file_write(long_path, "x", 1, &e), i + 5 < 4096 ? STATUS_FAIL : STATUS_USAGE);
+    ck_assert_msg(i + 5 < 4096 ? !strncmp(e.text, "cannot write aaa", 16)
+                               : strlen(e.text) == 60 + strlen("...: path too long"),
+                  "%d: %.200s", i, e.text);
+    long_path[i] = 'a';
+  }
+  ck_assert_ptr_null(append_open("none/log", &e));
+  e = (struct error){0};
+  ck_assert_ptr_null(append_open("folder", &e));
+  ck_assert_str_eq(e.text, "cannot write folder: Is a directory");
+  e = (struct error){0};
+  errno = 0;
+  ck_assert_ptr_null(lock_take("folder", &e));
+  ck_assert_str_eq(e.text, "cannot lock folder: Is a directory");
+  ck_assert_int_eq(e.status, STATUS_FAIL);
+  ck_assert(file_is_folder("folder") && file_is_folder(".") && !file_is_folder("file") &&
+            !file_is_folder("none") && !file_is_folder("loop"));
+  ck_assert_int_eq(file_remove("none"), STATUS_OK);
+  ck_assert_int_eq(file_remove("folder"), STATUS_FAIL);
+  ck_assert_int_eq(file_remove("file/x"), STATUS_FAIL);
+  ck_assert_int_eq(file_remove("file"), STATUS_OK);
+  ck_assert(!exists("file"));
+  ck_assert_int_eq(append_close(NULL), STATUS_OK);
+  lock_release(NULL, "folder");
+  length = 77;
+  ck_assert(!file_read_end("none", 5, &length) && !file_read_end("folder", 5, &length) &&
+            !file_read_end("/dev/zero", 5, &length));
+#undef FAILS
+}
+END_TEST
+
+/* What a file holds goes through whole, of any bytes and of none; folders are made above it, not it; rights are those
+   that the user gives all files. */
+START_TEST(files_of_any_bytes)
+{
+  struct error e = {0};
+  char *all = memory_new(70000, 1), *found = NULL;
+  for (size_t i = 0; i < 70000; i++) all[i] = (char)(i * 7 + i / 256);
+  static const size_t sizes[] = {0, 1, 2, 255, 4096, 65535, 65536, 65537, 70000};
+  struct stat info;
+  umask(027);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    size_t length = 1;
+    ck_assert_int_eq(file_write("bytes", all, sizes[i], &e), STATUS_OK);
+    ck_assert_int_eq(file_copy("bytes", "copy", &e), STATUS_OK);
+    ck_assert(!stat("copy", &info) && (size_t)info.st_size == sizes[i] && (info.st_mode & 0777) == 0640);
+    ck_assert_int_eq(file_read("copy", &found, &length, &e), STATUS_OK);
+    ck_assert(length == sizes[i] && !memcmp(found, all, length) && !found[length]);
+    memory_free(found);
+    ck_assert_int_eq(file_read("copy", &found, NULL, &e), STATUS_OK);
+    memory_free(found);
+    found = file_read_end("copy", sizes[i] / 2 + 1, &length);
+    const size_t wanted = sizes[i] ? sizes[i] / 2 + 1 : 0;
+    ck_assert(length == wanted && !memcmp(found, all + sizes[i] - wanted, wanted) && !found[wanted]);
+    memory_free(found);
+  }
+  leave("bytes.new", "published");
+  ck_assert_int_eq(file_publish("bytes.new", "bytes", &e), STATUS_OK);
+  expect("bytes", "published");
+  ck_assert(!exists("bytes.new"));
+  char here[FOLDER_PATH + 16];
+  snprintf(here, sizeof here, "%s/x/y/file", folder);
+  ck_assert_int_eq(file_make_folders(here, &e), STATUS_OK);
+  ck_assert(file_is_folder("x/y") && !exists("x/y/file"));
+  ck_assert(!stat("x/y", &info) && (info.st_mode & 0777) == 0750);
+  ck_assert_int_eq(file_make_folders("x/z/", &e), STATUS_OK);
+  ck_assert_int_eq(file_make_folders("//", &e), STATUS_OK);
+  ck_assert_int_eq(file_make_folders("/file", &e), STATUS_OK);
+  ck_assert_int_eq(file_make_folders("~file", &e), STATUS_OK);
+  ck_assert(file_is_folder("x/z") && !exists("~file"));
+  umask(022);
+  memory_free(all);
+}
+END_TEST
+
+/* Who holds a lock publishes as long as it is his; nothing is renamed, or left lying, where it was taken away. */
+START_TEST(what_a_holder_writes)
+{
+  struct error e = {0};
+  leave("run.lock", "what was there, and is kept until something is written");
+  struct lock *lock = lock_take("run.lock", &e);
+  expect("run.lock", "what was there, and is kept until something is written");
+  ck_assert_int_eq(lock_was_taken(lock, &e), STATUS_OK);
+  ck_assert_int_eq(file_write_held("file", "one", 3, lock, &e), STATUS_OK);
+  expect("file", "one");
+  for (int again = 0; again < 2; again++) {
+    unlink("run.lock");
+    if (again) leave("run.lock", "another's");
+    e = (struct error){0};
+    ck_assert_int_eq(lock_was_taken(lock, &e), STATUS_FAIL);
+    ck_assert_str_eq(e.text, "run.lock was removed: another process has taken this run over");
+    e = (struct error){0};
+    ck_assert_int_eq(file_write_held("file", "two", 3, lock, &e), STATUS_FAIL);
+    ck_assert_str_eq(e.text, "run.lock was removed: another process has taken this run over");
+    expect("file", "one");
+    ck_assert(!exists("file.tmp"));
+  }
+  lock_write(lock, "not theirs");
+  expect("run.lock", "another's");
+  lock_release(lock, "run.lock");
+  expect("run.lock", "another's");
+  lock = lock_take("run.lock", NULL);
+  lock_write(lock, "");
+  expect("run.lock", "");
+  int all, inherited;
+  struct append *a = append_open("log", NULL);
+  open_files(&all, &inherited); /* a program that is started has neither of them */
+  ck_assert_int_eq(all, open_at_first + 2);
+  ck_assert_int_eq(inherited, inherited_at_first);
+  append_close(a);
+  errno = 0;
+  ck_assert_ptr_null(lock_take("run.lock", NULL));
+  ck_assert_int_eq(errno, EWOULDBLOCK);
+  lock_release(lock, NULL);
+  ck_assert(exists("run.lock"));
+  lock = lock_take("run.lock", NULL);
+  ck_assert_ptr_nonnull(lock);
+  lock_release(lock, "run.lock");
+  ck_assert(!exists("run.lock"));
+}
+END_TEST
+
+/* Each call that can fail, of each that reaches the disk: what is said then, and what the file is after it. The calls
+   that this process has made are counted on in a child, so one that has made none says at which number a fault is. */
+struct attempt {
+  const char *what, *fault, *told;
+  int status;
+};
+
+static void attempt(const void *context)
+{
+  const struct attempt *x = context;
+  struct error e = {0};
+  struct append *a = NULL;
+  int status = STATUS_OK;
+  switch (*x->what) {
+  case 'w': status = file_write("file", "new text", 8, &e); break;
+  case 'p': status = file_publish("temporary", "file", &e); break;
+  case 'c': status = file_copy("other", "file", &e); break;
+  case 'a':
+    if (!(a = append_open("file", &e)))
+      status = e.status;
+    else
+      status = append_write(a, "more\n", 5, &e);
+    if (!status) status = append_cut(a, 8, &e);
+    printf("%zu ", a ? append_length(a) : 999);
+    append_close(a);
+    break;
+  case 'l':
+    status = lock_take("run.lock", &e) ? STATUS_OK : e.status;
+    if (!status) status = file_fault_point(&e);
+    break;
+  case 't':
+    for (int i = 0; i < 3; i++) file_fault_point(&e);
+    status = file_write("file", "new text", 8, &e);
+    break;
+  default: break;
+  }
+  printf("%s", e.text);
+  fflush(stdout);
+  _exit(status);
+}
+
+START_TEST(calls_that_fail)
+{
+  static const struct attempt all[] = {
+    {"write", "io:1:eio", "cannot write file: Input/output error", 1},
+    {"write", "io:2:eio", "cannot write file: Input/output error", 1},
+    {"write", "io:3:eio", "cannot sync file.tmp: Input/output error", 1},
+    {"write", "io:4:eio", "cannot write file: Input/output error", 1},
+    {"write", "io:5:eio", "cannot sync folder .: Input/output error", 1},
+    {"write", "io:6:eio", "", 0},
+    {"write", "io:0:eio", "", 0},
+    {"write", "io:1:fsync", "cannot sync file.tmp: Input/output error", 1},
+    {"write", "io:3:fsync", "cannot sync file.tmp: Input/output error", 1},
+    {"write", "io:4:fsync", "cannot sync folder .: Input/output error", 1},
+    {"write", "io:6:fsync", "", 0},
+    {"write", "io:1:enospc", "cannot write file: No space left on device", 1},
+    {"write", "io:2:enospc", "cannot write file: No space left on device", 1},
+    {"write", "io:3:enospc", "cannot sync file.tmp: No space left on device", 1},
+    {"write", "io:4:enospc", "cannot write file: No space left on device", 1},
+    {"write", "io:5:enospc", "cannot sync folder .: No space left on device", 1},
+    {"write", "io:1:full", "cannot write file: No space left on device", 1},
+    {"write", "io:2:full", "cannot write file: No space left on device", 1},
+    {"write", "io:3:full", "", 0}, /* what is synced, or renamed, wants no room */
+    {"write", "io:1:short", "", 0},
+    {"write", "io:2:short", "", 0},
+    {"write", "io:1:int", "", -SIGINT},
+    {"write", "io:5:term", "", -SIGTERM},
+    {"write", "io:6:term", "", 0},
+    {"write", "io:3:kill", "", -SIGKILL},
+    {"write", "io:3:what", "", 0},
+    {"write", "io:3", "", 0},
+    {"publish", "io:1:eio", "cannot sync temporary: Input/output error", 1},
+    {"publish", "io:2:eio", "cannot write file: Input/output error", 1},
+    {"publish", "io:3:eio", "cannot sync folder .: Input/output error", 1},
+    {"publish", "io:4:eio", "", 0},
+    {"copy", "io:1:eio", "cannot write file: Input/output error", 1},
+    {"copy", "io:6:eio", "", 0},
+    {"append", "io:1:eio", "999 cannot write file: Input/output error", 1},
+    {"append", "io:2:eio", "8 cannot write file: Input/output error", 1},
+    {"append", "io:3:eio", "13 cannot shorten file: Input/output error", 1},
+    {"append", "io:4:eio", "8 ", 0},
+    {"append", "io:2:short", "8 ", 0},
+    {"append", "io:2:full", "8 cannot write file: No space left on device", 1},
+    {"append", "io:3:full", "8 ", 0},
+    {"lock", "io:1:eio", "cannot lock run.lock: Input/output error", 1},
+    {"lock", "io:2:eio", "Input/output error", 1},
+    {"lock", "io:3:eio", "", 0},
+    {"lock", "io:1:full", "", 0},
+    {"lock", "io:2:full", "", 0},
+    {"lock", "io:2:short", "", 0},
+    {"times", "io:2:kill", "", -SIGKILL}, /* points of others count */
+    {"times", "io:5:eio", "cannot write file: Input/output error", 1},
+    {"times", "io:9:eio", "", 0},
+  };
+  char told[20000];
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    const struct attempt *x = &all[i];
+    leave("file", "old text");
+    leave("temporary", "new text");
+    leave("other", "new text");
+    setenv("MAXLOGIT_FAULT", x->fault, 1);
+    const int status = heard_of_child(attempt, x, told, sizeof told);
+    unsetenv("MAXLOGIT_FAULT");
+    ck_assert_msg(status == x->status && !strcmp(told, x->told), "%s, %s: %d, %s", x->what, x->fault, status,
+                  told);
+    char *text = NULL;
+    ck_assert_int_eq(file_read("file", &text, NULL, NULL), STATUS_OK);
+    const int renamed = !status || strstr(told, "sync folder");
+    const int was_replaced = strchr("wpct", *x->what) && (renamed || status == -SIGTERM);
+    if (*x->what == 'a' && strstr(told, "shorten"))
+      ck_assert_str_eq(text, "old textmore\n");
+    else
+      ck_assert_msg(!strcmp(text, was_replaced ? "new text" : "old text"), "%s, %s: %s", x->what, x->fault,
+                    text);
+    memory_free(text);
+    ck_assert_msg(status < 0 || !exists("file.tmp"), "%s, %s", x->what, x->fault);
+    ck_assert_msg(*x->what != 'p' || !exists("temporary"), "%s", x->fault);
+    file_remove("file.tmp");
+  }
 }
 END_TEST
 
@@ -919,24 +1943,43 @@ int main(void)
   tcase_set_timeout(files, 60);
   tcase_add_test(values, elementary_functions);
   tcase_add_test(values, elementary_edges);
+  tcase_add_test(values, elementary_bits);
   tcase_add_test(values, nothing_is_contracted);
   tcase_add_test(values, philox_known_answers);
+  tcase_add_test(values, draws_are_made_of_blocks);
   tcase_add_test(values, normals_are_normal);
   tcase_add_test(values, whole_numbers_are_even);
   tcase_add_test(values, numbers_read_back);
   tcase_add_test(values, nearest_word);
+  tcase_add_test(values, nearest_of_many);
+  tcase_add_test(values, shortest_form);
   tcase_add_test(values, lists_and_json);
   tcase_add_test(values, buffers_grow);
   tcase_add_test(values, ends_of_names);
+  tcase_add_test(values, small_words);
+  tcase_add_test(values, numbers_keep_nan);
   tcase_add_test(values, clock_goes_forward);
   tcase_add_test(values, first_error_counts);
+  tcase_add_test(values, errors_at_their_edges);
+  tcase_add_test(values, told_to_callers);
+  tcase_add_test(values, messages_are_lines);
   tcase_add_test(values, options_parse);
   tcase_add_test(values, options_allowed);
   tcase_add_test(values, options_default);
+  tcase_add_test(values, options_by_their_rows);
+  tcase_add_test(values, options_at_their_limits);
+  tcase_add_test(values, options_that_are_numbers);
   tcase_add_test(values, memory_is_zero_and_aligned);
+  tcase_add_test(values, memory_is_counted);
+  tcase_add_test(values, arenas_are_blocks);
   tcase_add_test(values, no_memory_left);
+  tcase_add_test(values, words_of_no_memory);
   tcase_add_checked_fixture(files, enter_folder, leave_folder);
   tcase_add_test(files, files_read_back);
+  tcase_add_test(files, paths_that_are_wrong);
+  tcase_add_test(files, files_of_any_bytes);
+  tcase_add_test(files, what_a_holder_writes);
+  tcase_add_test(files, calls_that_fail);
   tcase_add_test(files, pipes_are_read_whole);
   tcase_add_test(files, replacement_is_whole);
   tcase_add_test(files, writers_of_one_file);

@@ -1,8 +1,15 @@
 /* check_thread.c - the pool: every piece once, whatever the number of threads */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <check.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/memory.h"
 #include "base/thread.h"
 
 enum { MOST = 5000 };
@@ -185,6 +192,143 @@ START_TEST(sleepers_wake)
 }
 END_TEST
 
+/* Shares lie side by side, cut where pieces times thread is divided by the threads, rounded up: with every thread held
+   in its first piece, that is where its share begins. */
+START_TEST(shares_are_fixed)
+{
+  for (int threads = 2; threads < 5; threads++) {
+    struct pool *pool = pool_new(threads);
+    for (long pieces = threads; pieces <= 12; pieces++) {
+      struct shares s = {.pool = pool};
+      for (int i = 0; i < 12; i++) s.worker_of[i] = -1;
+      parallel_for(pool, pieces, piece_of_share, &s);
+      for (int i = 0; i < threads; i++)
+        ck_assert_int_eq(s.worker_of[(pieces * i + threads - 1) / threads], i);
+      for (long i = 0; i < 12; i++)
+        ck_assert((s.worker_of[i] >= 0) == (i < pieces) && s.worker_of[i] < threads);
+    }
+    pool_free(pool);
+  }
+}
+END_TEST
+
+struct order {
+  long next;
+  int wrong;
+};
+static void piece_in_order(void *context, long piece, int worker)
+{
+  struct order *o = context;
+  o->wrong += piece != o->next++ || worker != 0;
+}
+
+/* One thread goes through its pieces in their order, and so does a single piece of a pool of many: on the caller. */
+START_TEST(alone_is_in_order)
+{
+  struct order o = {0};
+  struct pool *one = pool_new(1), *many = pool_new(3);
+  parallel_for(one, 100, piece_in_order, &o);
+  ck_assert(o.next == 100 && !o.wrong);
+  o.next = 0;
+  parallel_for(many, 1, piece_in_order, &o);
+  parallel_for(many, 0, piece_in_order, &o);
+  ck_assert(o.next == 1 && !o.wrong);
+  ck_assert_int_eq(pool_threads(one), 1);
+  ck_assert_int_eq(pool_threads(many), 3);
+  pool_free(one);
+  pool_free(many);
+}
+END_TEST
+
+static double of_clock(clockid_t id)
+{
+  struct timespec t;
+  clock_gettime(id, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Who has nothing to do sleeps: a pool that is idle costs nothing. */
+START_TEST(idle_costs_nothing)
+{
+  struct pool *pool = pool_new(4);
+  long sum[64] = {0};
+  for (int k = 0; k < 3; k++) parallel_for(pool, 64, piece_plain, sum);
+  usleep(20000);
+  const double before = of_clock(CLOCK_PROCESS_CPUTIME_ID);
+  usleep(200000);
+  ck_assert_double_lt(of_clock(CLOCK_PROCESS_CPUTIME_ID) - before, 0.05);
+  parallel_for(pool, 64, piece_plain, sum);
+  for (int i = 0; i < 64; i++) ck_assert_int_eq(sum[i], 4 * (i + 1));
+  pool_free(pool);
+}
+END_TEST
+
+/* --- threads of their own ---------------------------------------------------------------------------------- */
+
+struct together {
+  int count, meet;
+  atomic_int begun;
+  pthread_t self[9];
+  atomic_int runs[9];
+};
+
+static void one_of_them(void *context, int thread)
+{
+  struct together *x = context;
+  x->self[thread] = pthread_self();
+  x->runs[thread]++;
+  atomic_fetch_add(&x->begun, 1);
+  while (x->meet && atomic_load(&x->begun) < x->count) sched_yield(); /* all at the same time */
+}
+
+START_TEST(threads_of_their_own)
+{
+  const size_t held = memory_held();
+  for (int threads = 1; threads < 9; threads++) {
+    struct together x = {.count = threads, .meet = 1};
+    threads_run(threads, one_of_them, &x);
+    for (int i = 0; i < 9; i++) ck_assert_int_eq(x.runs[i], i < threads);
+    for (int i = 0; i < threads; i++) ck_assert_int_eq(pthread_equal(x.self[i], pthread_self()) != 0, i == 0);
+  }
+  threads_run(0, one_of_them, &(struct together){0});
+  ck_assert_uint_eq(memory_held(), held);
+}
+END_TEST
+
+/* A system that gives no threads gets everything done all the same: stacks that are larger than any address. */
+START_TEST(where_there_are_no_threads)
+{
+  pthread_attr_t large;
+  pthread_attr_init(&large);
+  ck_assert_int_eq(pthread_attr_setstacksize(&large, (size_t)1 << 50), 0);
+  ck_assert_int_eq(pthread_setattr_default_np(&large), 0);
+  struct together x = {.count = 5};
+  threads_run(5, one_of_them, &x);
+  for (int i = 0; i < 5; i++) ck_assert(x.runs[i] == 1 && pthread_equal(x.self[i], pthread_self()));
+  struct pool *pool = pool_new(4);
+  ck_assert_int_eq(pool_threads(pool), 1);
+  struct order o = {0};
+  parallel_for(pool, 30, piece_in_order, &o);
+  ck_assert(o.next == 30 && !o.wrong);
+  pool_free(pool);
+}
+END_TEST
+
+/* As many cores as this process may run on, not as many as there are. */
+START_TEST(cores_of_this_process)
+{
+  cpu_set_t all, one;
+  ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);
+  ck_assert_int_eq(thread_cores(), CPU_COUNT(&all));
+  CPU_ZERO(&one);
+  for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
+    if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
+  ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+  ck_assert_int_eq(thread_cores(), 1);
+  ck_assert_int_eq(sched_setaffinity(0, sizeof all, &all), 0);
+}
+END_TEST
+
 START_TEST(empty_life)
 {
   for (int i = 0; i < 50; i++) pool_free(pool_new(1 + i % 8));
@@ -205,6 +349,12 @@ int main(void)
   tcase_add_loop_test(tcase, each_begins_with_its_own, 0, 4);
   tcase_add_test(tcase, sleepers_wake);
   tcase_add_test(tcase, empty_life);
+  tcase_add_test(tcase, shares_are_fixed);
+  tcase_add_test(tcase, alone_is_in_order);
+  tcase_add_test(tcase, idle_costs_nothing);
+  tcase_add_test(tcase, threads_of_their_own);
+  tcase_add_test(tcase, where_there_are_no_threads);
+  tcase_add_test(tcase, cores_of_this_process);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);
   int failed = srunner_ntests_failed(runner);
