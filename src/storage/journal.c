@@ -236,33 +236,53 @@ static int replay_piece(struct replay *x)
   }
 }
 
+/* The length of the whole piece that begins at `text`, of which `rest` bytes are there; 0: none does. */
+static size_t whole_piece(const char *text, size_t rest)
+{
+  struct mark mark;
+  if (rest < sizeof mark) return 0;
+  memcpy(&mark, text, sizeof mark);
+  if (!mark.length || mark.length > rest - sizeof mark) return 0;
+  return XXH3_64bits(text + sizeof mark, mark.length) == mark.digest ? sizeof mark + mark.length : 0;
+}
+
+/* What a kill left of the last piece has none behind it. */
+static int piece_follows(const char *text, size_t rest)
+{
+  while (rest && !whole_piece(text, rest)) text++, rest--;
+  return rest > 0;
+}
+
 int journal_replay(const char *path, const char *id, struct rows *rows, struct notes *notes, struct error *e)
 {
   struct replay x = {.rows = rows, .notes = notes};
   char *text = NULL, head[64];
-  size_t length = 0, at;
-  struct mark mark;
+  size_t length = 0, at, piece;
   if (access(path, F_OK)) return STATUS_OK;
-  int status = file_read(path, &text, &length, e), fits = 1;
+  int status = file_read(path, &text, &length, e), fits = 1, is_whole = 1;
   if (status) return status;
   head_of(head, id);
-  at = strlen(head);
-  if (length < at || memcmp(text, head, at) != 0) at = length;
-  while (length - at >= sizeof mark) {
-    memcpy(&mark, text + at, sizeof mark);
-    at += sizeof mark;
-    if (mark.length > length - at || XXH3_64bits(text + at, mark.length) != mark.digest) break;
-    x.at = text + at;
-    x.end = x.at + mark.length;
-    at += mark.length;
-    if (!(fits = replay_piece(&x))) break;
+  at = strlen(head) < length ? strlen(head) : length;
+  fits = !memcmp(text, head, at);
+  while (fits && (piece = whole_piece(text + at, length - at))) {
+    x.at = text + at + sizeof(struct mark);
+    x.end = text + at + piece;
+    at += piece;
+    fits = replay_piece(&x);
   }
+  if (fits) is_whole = !piece_follows(text + at, length - at);
   for (int t = 0; t < TABLE_COUNT; t++) memory_free(x.order[t].column);
   memory_free(text);
-  return fits ? STATUS_OK
-              : error_set(
-                  e, STATUS_FAIL,
-                  "%s does not continue the run file beside it: it is of another copy; remove it to go on "
-                  "from the run file alone",
-                  path);
+  if (!fits)
+    return error_set(e, STATUS_FAIL,
+                     "%s does not continue the run file beside it: it is of another copy; remove it to go on "
+                     "from the run file alone",
+                     path);
+  if (!is_whole)
+    return error_set(
+      e, STATUS_FAIL,
+      "%s is damaged %zu bytes from its beginning, and rows follow there: keep a copy of it, then "
+      "remove it to go on from the run file alone",
+      path, at);
+  return STATUS_OK;
 }

@@ -23,6 +23,7 @@ int journal_row(struct journal *, int table, const struct table *, struct error 
 int journal_back(struct journal *, int64_t step, struct error *);
 int journal_note(struct journal *, const struct notes *, struct error *); /* the last one */
 
-/* All that a journal of this run has, behind what is there. Of another run, or where there is none: nothing. */
+/* All that a journal of this run has, behind what is there; where there is none: nothing. Of another run, or with whole
+   pieces behind a broken one: an error, for what it has would be lost. */
 int journal_replay(const char *path, const char *id, struct rows *, struct notes *, struct error *);
 #endif

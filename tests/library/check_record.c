@@ -257,6 +257,87 @@ START_TEST(a_second_life_counts)
 }
 END_TEST
 
+static size_t take(const char *path, char *out, size_t room)
+{
+  FILE *f = fopen(path, "rb");
+  ck_assert_ptr_nonnull(f);
+  size_t length = fread(out, 1, room, f);
+  fclose(f);
+  ck_assert(length < room);
+  return length;
+}
+
+static void give(const char *path, const char *bytes, size_t length)
+{
+  FILE *f = fopen(path, "wb");
+  ck_assert(f && fwrite(bytes, 1, length, f) == length && !fclose(f));
+}
+
+/* The rows of a recording that goes on from these bytes of a journal; -1: it refuses, and touches nothing. */
+static long rows_from(const char *run, size_t run_length, const char *journal, size_t length)
+{
+  static char now[1 << 16];
+  struct maxlogit_recorder *r;
+  struct maxlogit_run *written;
+  struct maxlogit_values v;
+  long rows = 0;
+  give(at("flip.h5"), run, run_length);
+  give(at("flip.journal"), journal, length);
+  if (open_as(&r, at("flip.h5"), MAXLOGIT_RESUME)) {
+    ck_assert_ptr_nonnull(strstr(e.text, "flip.journal"));
+    ck_assert(take(at("flip.journal"), now, sizeof now) == length && !memcmp(now, journal, length));
+    return -1;
+  }
+  OK(maxlogit_record_close(r, "stopped", &e));
+  OK(maxlogit_run_open(&written, at("flip.h5"), &e));
+  if (!maxlogit_run_read(written, "loss", &v, &e)) {
+    rows = v.rows;
+    for (long s = 0; s < rows; s++) ck_assert(v.value[s] == value_at(s, 0));
+    maxlogit_values_free(&v);
+  }
+  maxlogit_run_close(written);
+  return rows;
+}
+
+/* Where a journal ends early its last rows are missing, as after a kill. Where a bit of it is another, a row with
+   rows behind it is never left out in silence. */
+START_TEST(a_damaged_journal_is_told)
+{
+  enum { ROWS = 4 };
+  static char run[1 << 16], journal[1 << 16];
+  struct maxlogit_recorder *r;
+  struct maxlogit_series loss = {.name = "loss"};
+  size_t length[ROWS + 1];
+  int number;
+  OK(open_as(&r, at("flip.h5"), MAXLOGIT_NEW));
+  OK(maxlogit_record_series(r, &loss, &number, &e));
+  OK(maxlogit_record_snapshot(r, &e));
+  size_t run_length = take(at("flip.h5"), run, sizeof run);
+  length[0] = take(at("flip.journal"), journal, sizeof journal);
+  for (long s = 0; s < ROWS; s++) {
+    double value = value_at(s, 0);
+    OK(maxlogit_record_put(r, number, &value, 1, &e));
+    OK(maxlogit_record_row(r, s, &e));
+    length[s + 1] = take(at("flip.journal"), journal, sizeof journal);
+  }
+  maxlogit_record_discard(r);
+  ck_assert_int_eq(rows_from(run, run_length, journal, length[ROWS]), ROWS);
+  size_t half = (length[1] - length[0]) / 2; /* a row is two pieces: what was put, and when */
+  for (size_t cut = 0; cut < length[ROWS]; cut += 9) {
+    long rows = 0;
+    while (rows < ROWS && length[rows] + half <= cut) rows++;
+    ck_assert_int_eq(rows_from(run, run_length, journal, cut), rows);
+  }
+  for (size_t byte = 0; byte < length[ROWS]; byte += 7) {
+    char flip = (char)(1 << byte % 8);
+    journal[byte] ^= flip;
+    ck_assert_int_eq(rows_from(run, run_length, journal, length[ROWS]),
+                     byte < length[ROWS] - half ? -1 : ROWS);
+    journal[byte] ^= flip;
+  }
+}
+END_TEST
+
 /* A journal that a snapshot has overtaken, as after a kill between the two, changes nothing. */
 START_TEST(an_overtaken_journal_is_no_harm)
 {
@@ -500,6 +581,7 @@ int main(void)
   tcase_add_test(t, killed_recordings_go_on);
   tcase_add_test(t, a_second_life_counts);
   tcase_add_test(t, an_overtaken_journal_is_no_harm);
+  tcase_add_test(t, a_damaged_journal_is_told);
   tcase_add_test(t, a_full_disk_loses_nothing);
   tcase_add_test(t, what_cannot_be_is_said);
   tcase_add_test(t, own_axes_have_scales);
