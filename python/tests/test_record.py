@@ -147,6 +147,28 @@ class Recording(InFolder):
         with self.assertRaisesRegex(maxlogit.UsageError, "auto, new"):
             maxlogit.Recorder(self.path, mode="append")
 
+    def test_a_row_is_whole_or_not_at_all(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            mine = np.zeros(2)
+
+            def source(step):
+                recorder.put("source", step)
+                if step == 1:
+                    raise ZeroDivisionError
+
+            recorder.add_source(source)
+            recorder.log(0, loss=1)
+            recorder.put("mine", mine)  # by hand: of the row that comes
+            mine[:] = 7
+            with self.assertRaises(ZeroDivisionError):
+                recorder.log(1, loss=2)
+            recorder.log(2, other=3)
+            recorder.put("mine", mine)  # its row never comes
+        run = maxlogit.open(self.path)
+        for name, wanted in {"loss": [1, np.nan], "other": [np.nan, 3], "source": [0, 2], "mine": [[np.nan] * 2, [0] * 2]}.items():
+            np.testing.assert_array_equal(run[name].values, wanted, name)
+        self.assertEqual(run["loss"].steps.tolist(), [0, 2])
+
     def test_settings_and_validation_by_their_kind(self):
         with maxlogit.Recorder(self.path, {"a": (1, "b"), "b": [2], "c": True}) as recorder:
             recorder.log(0, {"loss": 1, "val/loss": 2})

@@ -80,6 +80,7 @@ class Recorder:
         self._handle = c.c_void_p()
         self._series: dict[str, tuple[int, tuple[int, ...]]] = {}
         self._sources: list[Callable[[int], None]] = []
+        self._row: dict[str, npt.NDArray[np.float64]] = {}  # what the next row has so far
         self._next_rank_step = 0
         if mode not in (*_MODES, "auto"):
             raise library.UsageError(f"mode {mode!r}: auto, {', '.join(_MODES)}")
@@ -154,7 +155,9 @@ class Recorder:
 
     def put(self, name: str, value: Any) -> None:
         """A value for the row that ``log`` will end: a number, or an array or tensor [axes]."""
-        self._put(name, self._ready(name, _numbers(value)))
+        numbers = self._ready(name, _numbers(value))
+        if self._writes():
+            self._row[name] = numbers.copy()
 
     def _ready(self, name: str, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Of a series that is there now, and of its shape."""
@@ -166,10 +169,6 @@ class Recorder:
             raise library.UsageError(f"{name} has shape {shape}, not {numbers.shape}")
         return numbers
 
-    def _put(self, name: str, numbers: npt.NDArray[np.float64]) -> None:
-        if self._writes():
-            library.call("record_put", self._handle, self._series[name][0], numbers.ctypes.data, numbers.size)
-
     def log(self, step: int, values: Optional[Mapping[str, Any]] = None, **series: Any) -> None:
         """End the row of ``step`` (larger than the last one's) with these values and those of what is being watched.
         Several ranks of one model all call it."""
@@ -178,17 +177,21 @@ class Recorder:
             raise library.UsageError(f"step {step}: steps count from 0")
         if self._logs and step <= self.last_step:
             raise library.UsageError(f"a row of step {step} after one of step {self.last_step}: steps grow")
-        # of a row that is refused no value is put
-        numbers = {name: _numbers(value) for name, value in {**(values or {}), **series}.items()}
-        for name, value in numbers.items():
-            self._ready(name, value)
-        for name, value in numbers.items():
-            self._put(name, value)
-        for source in self._sources:
-            source(step)
+        before = dict(self._row)
+        try:  # of a row that is refused no value is put
+            numbers = {name: _numbers(value) for name, value in {**(values or {}), **series}.items()}
+            self._row.update((name, self._ready(name, value)) for name, value in numbers.items())
+            for source in self._sources:
+                source(step)
+        except BaseException:
+            self._row = before
+            raise
         self._next_rank_step = step + 1
         if self._writes():
+            for name, value in self._row.items():
+                library.call("record_put", self._handle, self._series[name][0], value.ctypes.data, value.size)
             library.call("record_row", self._handle, step)
+        self._row = {}
         self._logs = True
 
     def event(self, step: int, kind: str, layer: int = -1, head: int = -1, value: float = float("nan")) -> None:
