@@ -1,0 +1,930 @@
+/* check_pieces.c - what a run is made of, piece by piece, each against its definition: which head is the largest,
+   spikes, what is not finite, dense stretches, the order of joining, signals and limits of time, what progress says,
+   checkpoints, how a sweep shares a machine, what it plans and what it waits for */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <check.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/number.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "../configuration.h"
+#include "../folder.h"
+#include "run/claim.h"
+#include "run/drive.h"
+#include "run/farm.h"
+#include "run/fold.h"
+#include "run/state.h"
+#include "run/sweep_parts.h"
+
+static char folder[FOLDER_PATH];
+static void enter_folder(void)
+{
+  folder_make(folder);
+  ck_assert_int_eq(chdir(folder), 0);
+}
+static void leave_folder(void)
+{
+  ck_assert_int_eq(chdir("/"), 0);
+  folder_remove(folder);
+}
+
+/* --- the largest --------------------------------------------------------------------------------------------- */
+
+/* Of numbers, infinities and NaN, many of them equal: the first NaN, else the first of the largest. */
+START_TEST(the_largest)
+{
+  static const real values[] = {0, -1, 2, 3, 3, -INFINITY, INFINITY, NAN};
+  for (uint64_t round = 0; round < 3000; round++) {
+    const struct draw d = {11, STREAM_TEST, round};
+    const long n = 1 + (long)draw_below(d, 0, 9);
+    const uint64_t kinds = 4 + draw_below(d, 1, 5);
+    real x[9];
+    long want = -1;
+    for (long i = 0; i < n; i++) x[i] = values[draw_below(d, 2 + (uint64_t)i, kinds)];
+    for (long i = 0; i < n && want < 0; i++)
+      if (isnan(x[i])) want = i;
+    for (long i = 0; i < n && want < 0; i++) {
+      int beaten = 0;
+      for (long k = 0; k < n; k++) beaten |= x[k] > x[i];
+      if (!beaten) want = i;
+    }
+    ck_assert_int_eq(outcome_largest(x, n), want);
+  }
+}
+END_TEST
+
+/* --- events -------------------------------------------------------------------------------------------------- */
+
+enum { LAYERS = 3, HEADS = 2, PLACES = LAYERS * HEADS };
+
+static struct recorder *recorder_of(const char *path)
+{
+  static const struct run_facts facts = {.id = "0123456789ab",
+                                         .device = "cpu",
+                                         .data = "markov",
+                                         .data_text = "made up",
+                                         .layers = LAYERS,
+                                         .heads = HEADS,
+                                         .loss_floor = NAN};
+  struct recorder *r;
+  struct error e = {0};
+  ck_assert_msg(!recorder_create(&r, path, 1, NULL, &facts, &e), "%s", e.text);
+  return r;
+}
+
+/* A line for each event: step, kind, layer, head, value. */
+static void events_of(const char *path, struct buffer *text)
+{
+  struct run_file *r;
+  struct run_event *x = NULL;
+  struct error e = {0};
+  long count = 0;
+  ck_assert_msg(!run_open(&r, path, &e) && !run_events(r, &x, &count, &e), "%s", e.text);
+  *text = (struct buffer){0};
+  buffer_add(text, "%s", "");
+  for (long i = 0; i < count; i++)
+    buffer_add(text, "%ld %s %d %d %g\n", x[i].step, x[i].kind, x[i].layer, x[i].head,
+               without_nan_sign(x[i].value));
+  memory_free(x);
+  run_close(r);
+}
+
+static void written(struct recorder *r, const char *path, const char *wanted)
+{
+  struct buffer found;
+  struct error e = {0};
+  ck_assert_msg(!recorder_snapshot(r, "finished", 1, 1, 1, &e), "%s", e.text);
+  recorder_free(r);
+  events_of(path, &found);
+  ck_assert_str_eq(found.text, wanted);
+  memory_free(found.text);
+}
+
+static struct health health_of(struct recorder *r, const long *step)
+{
+  struct health h = {
+    .recorder = r, .step = step, .peak = {-INFINITY, -1, -1}, .layers = LAYERS, .heads = HEADS};
+  for (int i = 0; i < SPIKE_WINDOW; i++) h.spike_window[i] = (real)NAN;
+  h.told_at = memory_new((LAYERS + 1) * (HEADS + 1), sizeof *h.told_at);
+  return h;
+}
+
+static int ascending(const void *a, const void *b)
+{
+  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+static double middle(double *x)
+{
+  qsort(x, SPIKE_WINDOW, sizeof *x, ascending);
+  return (x[SPIKE_WINDOW / 2 - 1] + x[SPIKE_WINDOW / 2]) / 2;
+}
+
+/* Spikes: losses above the median of the latest 64 finite ones by more than so many median absolute deviations. Before
+   there are so many there is none; what is not finite stays out. */
+START_TEST(spikes_of_a_loss)
+{
+  static const double limits[] = {0, 2, 5};
+  for (int k = 0; k < 3; k++) {
+    struct recorder *r = recorder_of("spikes.h5");
+    long step = 0;
+    struct health h = health_of(r, &step);
+    struct buffer wanted = {0};
+    double window[SPIKE_WINDOW], work[SPIKE_WINDOW];
+    int spikes = 0;
+    for (int i = 0; i < SPIKE_WINDOW; i++) window[i] = NAN;
+    buffer_add(&wanted, "%s", "");
+    for (; step < 400; step++) {
+      const struct draw d = {3, STREAM_TEST, (uint64_t)step};
+      double loss = (double)(real)(4 - 0.004 * (double)step + 0.1 * draw_normal(d, 0));
+      if (step % 17 == 3) loss = (double)(real)(loss + 0.4 + 0.4 * (double)(step % 3));
+      if (step % 50 == 7) loss = step % 100 == 7 ? NAN : INFINITY;
+      health_spike(&h, loss, limits[k]);
+      if (!isfinite(loss)) continue; /* its place keeps an older one, or none */
+      int had = 0;
+      for (int i = 0; i < SPIKE_WINDOW; i++) had += !isnan(window[i]);
+      if (had == SPIKE_WINDOW && limits[k] > 0) {
+        memcpy(work, window, sizeof work);
+        const double median = middle(work);
+        for (int i = 0; i < SPIKE_WINDOW; i++) work[i] = fabs(window[i] - median);
+        if (loss > median + limits[k] * middle(work)) {
+          buffer_add(&wanted, "%ld spike -1 -1 %g\n", step, loss);
+          spikes++;
+        }
+      }
+      window[step % SPIKE_WINDOW] = loss;
+    }
+    ck_assert_msg(k == 0 ? spikes == 0 : spikes > 10, "%d", spikes);
+    written(r, "spikes.h5", wanted.text);
+    memory_free(wanted.text);
+    memory_free(h.told_at);
+  }
+}
+END_TEST
+
+/* What is not finite is told once a step and place; the loss before the gradient; the peak keeps the first NaN. */
+START_TEST(what_is_not_finite)
+{
+  struct recorder *r = recorder_of("finite.h5");
+  long step = 0;
+  struct health h = health_of(r, &step);
+  real max[PLACES], size[PLACES];
+  struct outcome o = {1, max, size};
+  struct buffer wanted = {0};
+  for (; step < 8; step++) {
+    double norm = 1;
+    for (int i = 0; i < PLACES; i++) max[i] = size[i] = (real)(i == step % PLACES ? 2 + step : 1);
+    o.loss = 1;
+    if (step == 1) size[3] = INFINITY, size[5] = (real)NAN;
+    if (step == 2) o.loss = NAN, norm = INFINITY;
+    if (step == 3) norm = NAN;
+    if (step == 4) o.loss = -INFINITY, size[0] = (real)NAN;
+    if (step == 5) max[4] = (real)NAN; /* no size: it is told by max_abs_logit */
+    health_finite(&h, &o, norm);
+    health_finite(&h, &o, norm); /* told once */
+    health_event(&h, "nonfinite", 1, 1, 7);
+    health_event(&h, "clip", 1, 1, 0.5);
+    health_event(&h, "clip", 1, 1, 0.5); /* of other kinds all */
+    health_peak(&h, &o);
+    const double peaks[] = {2, 3, 4, 5, 6, NAN, NAN, NAN};
+    ck_assert(isnan(peaks[step]) ? isnan(h.peak.value) : h.peak.value == peaks[step]);
+    ck_assert_int_eq(h.peak.step, step < 5 ? step : 5);
+    ck_assert_int_eq(h.peak.at, step < 4 ? step : 4);
+    static const char *const told[] = {"", "1 nonfinite 1 1 inf\n1 nonfinite 2 1 nan\n",
+                                       "2 nonfinite -1 -1 nan\n", "3 nonfinite -1 -1 nan\n",
+                                       "4 nonfinite 0 0 nan\n4 nonfinite -1 -1 -inf\n"};
+    if (step < 5) buffer_add(&wanted, "%s", told[step]);
+    if (step != 1) buffer_add(&wanted, "%ld nonfinite 1 1 7\n", step);
+    buffer_add(&wanted, "%ld clip 1 1 0.5\n%ld clip 1 1 0.5\n", step, step);
+  }
+  o.max_logit[1] = 2, h.peak = (struct peak){2, 3, 1}, max[0] = max[2] = max[3] = max[4] = max[5] = 1;
+  health_peak(&h, &o); /* as large as before is no new one */
+  ck_assert(h.peak.step == 3 && h.peak.at == 1);
+  written(r, "finite.h5", wanted.text);
+  memory_free(wanted.text);
+  memory_free(h.told_at);
+}
+END_TEST
+
+/* Dense: on from the first step with a head above the level (a NaN is), off after more than `around` steps without
+   one; by counting back from each step. Rows before it are kept as far back. */
+START_TEST(dense_stretches)
+{
+  for (long around = 0; around < 5; around += 2) {
+    struct recorder *r = recorder_of("dense.h5");
+    long step = 0;
+    struct health h = health_of(r, &step);
+    struct dense d = {.level = 5, .around = around, .quiet = -1};
+    struct buffer wanted = {0};
+    int was = 0;
+    long since = 1000, turns = 0; /* since a head was above */
+    buffer_add(&wanted, "%s", "");
+    ck_assert(dense_wanted(&d) && !dense_on(&d));
+    for (; step < 300; step++) {
+      const struct draw chance = {5, STREAM_TEST, (uint64_t)step};
+      real max[PLACES], size[PLACES] = {0};
+      const int above = draw_below(chance, 0, 9) == 0, at = (int)draw_below(chance, 1, PLACES);
+      for (int i = 0; i < PLACES; i++)
+        max[i] = (real)(i == at ? 5 : 4); /* the level itself is not above it */
+      if (above) max[at] = step % 3 ? (real)5.5 : (real)NAN;
+      const int began = dense_look(&d, &h, &(struct outcome){1, max, size});
+      since = above ? 0 : since + 1;
+      const int on = since <= around;
+      ck_assert_int_eq(dense_on(&d), on);
+      ck_assert_int_eq(d.quiet, on ? since : -1);
+      ck_assert_int_eq(began, on && !was);
+      if (on != was)
+        buffer_add(&wanted, "%ld %s %d %d %g\n", step, on ? "dense" : "dense_end", at / HEADS, at % HEADS,
+                   without_nan_sign((double)max[at]));
+      turns += on != was;
+      was = on;
+      ck_assert_int_eq(dense_first(&d, step), step < around ? 0 : step - around + 1);
+    }
+    ck_assert_int_gt(turns, 20);
+    written(r, "dense.h5", wanted.text);
+    memory_free(wanted.text);
+    memory_free(h.told_at);
+  }
+  struct dense never = {.level = NAN, .around = 3, .quiet = -1};
+  ck_assert(!dense_wanted(&never) && !dense_on(&never) && dense_first(&never, 7) == 8 &&
+            !dense_look(&never, NULL, NULL));
+}
+END_TEST
+
+/* The level of a run: its threshold times the factor, or, where nothing acts at one, a number of its own. */
+START_TEST(dense_levels)
+{
+  static const struct {
+    const char *settings;
+    double level;
+  } known[] = {{"preset=muon record.dense=0", NAN},
+               {"preset=muonclip qk_clip.tau=3 record.dense=0", NAN},
+               {"preset=muonclip qk_clip.tau=3 record.dense=2", 6},
+               {"preset=muonclip qk_clip.tau=3 record.dense=0.5 record.dense_level=100", 1.5},
+               {"preset=muon record.dense=0.5 record.dense_level=100", 50},
+               {"preset=muon qk_clip.tau=3 record.dense=0.5 record.dense_level=8", 4}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    struct config *c = configuration("%s record.dense_around=4", known[i].settings);
+    struct dense d;
+    dense_init(&d, c, config_section(c, "record"));
+    ck_assert_msg(isnan(known[i].level) ? isnan(d.level) : d.level == known[i].level, "%s: %g",
+                  known[i].settings, d.level);
+    ck_assert(d.around == 4 && d.quiet == -1);
+    config_free(c);
+  }
+}
+END_TEST
+
+/* --- the order of joining ------------------------------------------------------------------------------------ */
+
+/* What stands in each place, in words: "(0+1)". */
+struct words {
+  char now[600], kept[FOLD_LEVELS][600];
+  int across;
+};
+
+static void replay(void *context, int part)
+{
+  struct words *w = context;
+  char joined[1300];
+  if (part == FOLD_FRESH) {
+    *w->now = 0;
+  } else if (part == FOLD_ACROSS) {
+    w->across++;
+  } else if (part < FOLD_JOIN) {
+    ck_assert(!*w->kept[part - FOLD_KEEP]); /* nothing that is still wanted is lost */
+    memcpy(w->kept[part - FOLD_KEEP], w->now, sizeof w->now);
+  } else {
+    char *left = w->kept[part - FOLD_JOIN];
+    ck_assert(*left && *w->now);
+    snprintf(joined, sizeof joined, "(%s+%s)", left, w->now);
+    ck_assert_uint_lt(strlen(joined), sizeof w->now);
+    memcpy(w->now, joined, sizeof w->now);
+    *left = 0;
+  }
+}
+
+/* The tree: halved as long as it can be, an odd number as the largest power of two of it and the rest. */
+static void tree_of(struct buffer *b, long from, long count)
+{
+  long left = count / 2;
+  if (count == 1) {
+    buffer_add(b, "%ld", from);
+    return;
+  }
+  if (count % 2)
+    for (left = 1; 2 * left < count;) left *= 2;
+  buffer_add(b, "(");
+  tree_of(b, from, left);
+  buffer_add(b, "+");
+  tree_of(b, from + left, count - left);
+  buffer_add(b, ")");
+}
+
+START_TEST(one_balanced_tree)
+{
+  static const enum fold_ranks ranks[] = {FOLD_ALONE, FOLD_RANKS_LAST, FOLD_RANKS_FIRST};
+  for (long leaves = 1; leaves <= 48; leaves++)
+    for (int k = 0; k < 3; k++) {
+      struct words w = {{0}, {{0}}, 0};
+      struct buffer wanted = {0};
+      for (long i = 0; i < leaves; i++) {
+        ck_assert_msg(!*w.now, "leaf %ld of %ld finds '%s'", i, leaves,
+                      w.now); /* between two leaves all is empty */
+        snprintf(w.now, sizeof w.now, "%ld", i);
+        fold_leaf(leaves, ranks[k], i, replay, &w);
+        const long met = ranks[k] == FOLD_ALONE ? 0 : ranks[k] == FOLD_RANKS_LAST ? i + 1 == leaves : i + 1;
+        ck_assert_int_eq(w.across, met);
+      }
+      tree_of(&wanted, 0, leaves);
+      ck_assert_str_eq(w.now, wanted.text);
+      for (int level = 0; level < FOLD_LEVELS; level++) ck_assert(!*w.kept[level]);
+      memory_free(wanted.text);
+    }
+}
+END_TEST
+
+/* --- runs ---------------------------------------------------------------------------------------------------- */
+
+#define TINY \
+  "device=cpu model.layers=1 model.width=8 model.heads=2 model.context=6 train.batch=2 train.warmup=2 " \
+  "train.val_every=3 " \
+  "train.val_batches=1 record.spectra_every=0 device.threads=1 checkpoint.seconds=0 "
+
+static struct trainer *started(struct config *c, unsigned flags)
+{
+  struct trainer *t = NULL;
+  struct error e = {0};
+  ck_assert_msg(!trainer_init(&t, c, flags, &e), "%s", e.text);
+  return t;
+}
+
+static void count_ticks(void *context, const struct trainer *t)
+{
+  long *steps = context;
+  ck_assert_int_eq(trainer_step_count(t), ++*steps);
+}
+
+static void stop_at_five(void *context, const struct trainer *t)
+{
+  count_ticks(context, t);
+  if (*(long *)context == 5) drive_stop();
+}
+
+/* Steps until the end, a limit of time or a word to stop: the status, and a tick after each step. */
+START_TEST(driven_to_an_end)
+{
+  static const struct {
+    const char *settings;
+    double max_time;
+    drive_tick *tick;
+    int status;
+    long steps;
+    const char *state;
+  } known[] = {
+    {"train.steps=7", 0, count_ticks, STATUS_OK, 7, "finished"},
+    {"train.steps=0", 0, count_ticks, STATUS_OK, 0, "finished"},
+    {"train.steps=7", 1e-9, count_ticks, STATUS_STOPPED, 0, "stopped"},
+    {"train.steps=7", 1e9, count_ticks, STATUS_OK, 7, "finished"},
+    {"train.steps=7 optimizer=sgd train.lr=1e30 train.warmup=0", 0, NULL, STATUS_OK, -1, "diverged"},
+    {"train.steps=7 optimizer=sgd train.lr=1e30 train.warmup=0 train.on_nonfinite=fail", 0, NULL,
+     STATUS_DIVERGED, -1, "diverged"},
+    {"train.steps=7", 0, stop_at_five, STATUS_STOPPED, 5, "stopped"},
+    {"train.steps=7", 0, count_ticks, STATUS_STOPPED, 0, "stopped"}, /* still told to */
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    struct error e = {0};
+    long steps = 0;
+    struct config *c = configuration(TINY "record.path=r%zu.h5 %s", i, known[i].settings);
+    ck_assert_int_eq(drive(started(c, 0), known[i].max_time, known[i].tick, &steps, &e), known[i].status);
+    if (known[i].steps >= 0) ck_assert_int_eq(steps, known[i].steps);
+    char path[32];
+    struct run_file *r;
+    snprintf(path, sizeof path, "r%zu.h5", i);
+    ck_assert(!run_open(&r, path, &e));
+    ck_assert_str_eq(run_state(r), known[i].state);
+    if (known[i].steps >= 0) ck_assert_int_eq(run_last_step(r), known[i].steps);
+    run_close(r);
+    config_free(c);
+    ck_assert_int_eq(drive_stopping(), i >= 6);
+  }
+}
+END_TEST
+
+START_TEST(limits_of_time)
+{
+  struct config *c = configuration(TINY "train.steps=1");
+  struct trainer *t = started(c, TRAINER_NO_RECORD);
+  struct error e = {0};
+  const double now = clock_seconds();
+  ck_assert(drive_goes_on(t, 0, now - 1e6) && drive_goes_on(t, 60, now) && drive_goes_on(t, 60, now - 50));
+  ck_assert(!drive_goes_on(t, 60, now - 60) && !drive_goes_on(t, 60, now - 70));
+  ck_assert(!trainer_step(t, &e) && !drive_goes_on(t, 0, now));
+  trainer_abandon(t);
+  config_free(c);
+}
+END_TEST
+
+static void signalled(const int *numbers)
+{
+  drive_catch_signals();
+  for (; *numbers; numbers++) raise(*numbers);
+  _exit(drive_stopping() ? 75 : 0);
+}
+
+/* A first signal is a word to stop, a second Ctrl-C ends at once, whatever came before the first; a pipe that nobody
+   reads ends nothing. */
+START_TEST(signals)
+{
+  static const struct {
+    int numbers[4], status;
+  } known[] = {{{0}, 0},
+               {{SIGINT}, 75},
+               {{SIGTERM}, 75},
+               {{SIGUSR1}, 75},
+               {{SIGTERM, SIGTERM, SIGUSR1}, 75},
+               {{SIGTERM, SIGINT}, 75},
+               {{SIGINT, SIGTERM}, 75},
+               {{SIGINT, SIGINT}, 130},
+               {{SIGINT, SIGTERM, SIGINT}, 130},
+               {{SIGTERM, SIGINT, SIGINT}, 130},
+               {{SIGPIPE}, 0}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    int status;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (!pid) signalled(known[i].numbers);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == known[i].status, "%zu: %x", i,
+                  (unsigned)status);
+  }
+}
+END_TEST
+
+/* --- progress ------------------------------------------------------------------------------------------------ */
+
+static int heard_at, kept_err;
+static void listen_to(int fd)
+{
+  fflush(stderr);
+  kept_err = dup(2);
+  heard_at = fd;
+  ck_assert(kept_err >= 0 && dup2(fd, 2) == 2);
+}
+static void heard(char *text, size_t room, int from)
+{
+  fflush(stderr);
+  dup2(kept_err, 2);
+  close(kept_err);
+  const ssize_t n = read(from, text, room - 1);
+  text[n > 0 ? n : 0] = 0;
+}
+
+/* A line of where a run is: on a terminal one that is written anew ten times a second, and at the end; else one each
+   ten seconds, none of a short run. */
+START_TEST(progress)
+{
+  struct error e = {0};
+  char text[512], wanted[512], name[64];
+  struct config *c = configuration(TINY "train.steps=300 model.layers=2 train.plant=1:1:4");
+  struct trainer *t = started(c, TRAINER_NO_RECORD);
+  ck_assert(!trainer_step(t, &e) && !trainer_step(t, &e));
+  struct progress p;
+  int pipes[2], pty = posix_openpt(O_RDWR | O_NOCTTY);
+  ck_assert(!pipe2(pipes, O_NONBLOCK) && pty >= 0 && !grantpt(pty) && !unlockpt(pty));
+  snprintf(name, sizeof name, "%s", ptsname(pty));
+  int terminal = open(name, O_RDWR | O_NOCTTY);
+  ck_assert(terminal >= 0 && !fcntl(pty, F_SETFL, O_NONBLOCK));
+  for (int is_terminal = 0; is_terminal < 2; is_terminal++) {
+    listen_to(is_terminal ? terminal : pipes[1]);
+    progress_init(&p, t);
+    heard(text, sizeof text, is_terminal ? pty : pipes[0]);
+    ck_assert(p.terminal == is_terminal && p.first_step == 2 && p.shown == 0 && !*text);
+    ck_assert(fabs(p.started - clock_seconds()) < 5);
+  }
+  ck_assert(!trainer_step(t, &e));
+  static const struct {
+    int terminal, says;
+    double since_start, since_shown; /* negative: never */
+  } known[] = {{0, 0, 9, -1},   {0, 1, 10.1, -1}, {0, 0, 50, 9},  {0, 1, 50, 10.1},
+               {1, 1, 0.2, -1}, {1, 0, 50, 0.01}, {1, 1, 50, 0.2}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    const double now = clock_seconds();
+    p = (struct progress){
+      .started = now - known[i].since_start, .first_step = 2, .terminal = known[i].terminal};
+    p.shown = known[i].since_shown < 0 ? 0 : now - known[i].since_shown;
+    const double shown = p.shown;
+    listen_to(pipes[1]);
+    progress_tick(&p, t);
+    heard(text, sizeof text, pipes[0]);
+    ck_assert_msg((*text != 0) == known[i].says, "%zu: %s", i, text);
+    ck_assert(known[i].says ? p.shown >= now : p.shown == shown);
+    if (!known[i].says) continue;
+    const real *max = trainer_max_logit(t);
+    int at = 0;
+    for (int k = 1; k < 4; k++)
+      if (max[k] > max[at]) at = k;
+    /* one step since, and 297 to go */
+    const double rate = strtod(strstr(text, ")  ") + 3, NULL);
+    const long left = (long)(297 / rate + 1e-6 * 297 / rate);
+    snprintf(wanted, sizeof wanted,
+             "%sstep 3/300  loss %.3f  max logit %.4g (layer %d, head %d)  %.4g steps/s  ETA ",
+             known[i].terminal ? "\r\033[K" : "", trainer_loss(t), (double)max[at], at / 2, at % 2, rate);
+    ck_assert_msg(!strncmp(text, wanted, strlen(wanted)), "%s, not %s", text, wanted);
+    ck_assert_double_eq_tol(rate * known[i].since_start, 1, 0.05);
+    char *seconds;
+    const long minutes = strtol(text + strlen(wanted), &seconds, 10),
+               of_minute = strtol(seconds + 1, NULL, 10);
+    ck_assert(*seconds == ':' && labs(60 * minutes + of_minute - left) <= 1 + left / 500 && of_minute < 60);
+    ck_assert_str_eq(seconds + 3, known[i].terminal ? "" : "\n");
+  }
+  for (int i = 0; i < 4; i++) { /* the line goes, where there is one */
+    p = (struct progress){.terminal = i / 2, .shown = i % 2};
+    listen_to(pipes[1]);
+    progress_end(&p);
+    heard(text, sizeof text, pipes[0]);
+    ck_assert_str_eq(text, i == 3 ? "\r\033[K" : "");
+  }
+  while (trainer_more(t)) ck_assert(!trainer_step(t, &e));
+  for (int is_terminal = 0; is_terminal < 2;
+       is_terminal++) { /* the last step is told on a terminal, whenever it comes */
+    p = (struct progress){.started = clock_seconds() - 5, .shown = clock_seconds(), .terminal = is_terminal};
+    listen_to(pipes[1]);
+    progress_tick(&p, t);
+    heard(text, sizeof text, pipes[0]);
+    ck_assert((strstr(text, "step 300/300  ") && strstr(text, "ETA 0:00")) == is_terminal &&
+              (is_terminal || !*text));
+  }
+  close(pipes[0]), close(pipes[1]), close(pty), close(terminal);
+  trainer_abandon(t);
+  config_free(c);
+}
+END_TEST
+
+/* --- checkpoints --------------------------------------------------------------------------------------------- */
+
+/* By number of steps, by the clock, at the end, and at the begin where all are kept: the events tell of each, and the
+   files of those that are kept. */
+START_TEST(checkpoints_and_their_events)
+{
+  static const struct {
+    const char *settings, *events, *files;
+  } known[] = {
+    {"train.steps=7 checkpoint.every=0", "7 ", "7 "},
+    {"train.steps=7 checkpoint.every=3", "3 6 7 ", "6 7 "},
+    {"train.steps=6 checkpoint.every=3", "3 6 ", "3 6 "},
+    {"train.steps=7 checkpoint.every=3 checkpoint.keep=all", "0 3 6 7 ", "0 3 6 7 "},
+    {"train.steps=7 checkpoint.every=2 checkpoint.keep=1", "2 4 6 7 ", "7 "},
+    {"train.steps=7 checkpoint.every=2 checkpoint.keep=3", "2 4 6 7 ", "4 6 7 "},
+    {"train.steps=0 checkpoint.every=3", "0 ", "0 "},
+    {"train.steps=3 checkpoint.seconds=1e-9 checkpoint.every=0", "1 2 3 ", "2 3 "},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    struct error e = {0};
+    char events[200] = "", files[200] = "";
+    struct config *c = configuration(TINY "record.path=c.h5 record.overwrite=1 %s", known[i].settings);
+    ck_assert_int_eq(drive(started(c, 0), 0, NULL, NULL, &e), STATUS_OK);
+    struct run_file *r;
+    struct run_event *x = NULL;
+    long count = 0;
+    ck_assert(!run_open(&r, "c.h5", &e) && !run_events(r, &x, &count, &e));
+    for (long k = 0; k < count; k++) {
+      ck_assert(!strcmp(x[k].kind, "checkpoint") && x[k].layer == -1 && x[k].head == -1 && isnan(x[k].value));
+      snprintf(events + strlen(events), sizeof events - strlen(events), "%ld ", x[k].step);
+    }
+    memory_free(x);
+    run_close(r);
+    for (long step = 0; step < 10; step++) {
+      char path[64];
+      snprintf(path, sizeof path, "c.ckpt/step-%08ld.h5", step);
+      if (!access(path, F_OK)) snprintf(files + strlen(files), sizeof files - strlen(files), "%ld ", step);
+    }
+    ck_assert_msg(!strcmp(events, known[i].events) && !strcmp(files, known[i].files),
+                  "%s: events %s, files %s", known[i].settings, events, files);
+    config_free(c);
+  }
+}
+END_TEST
+
+/* By the clock: so many seconds after the last one, not after the first. */
+START_TEST(checkpoints_by_the_clock)
+{
+  enum { STEPS = 25 };
+  struct error e = {0};
+  struct config *c =
+    configuration(TINY "train.steps=%d checkpoint.every=0 checkpoint.seconds=0.1 record.path=c.h5", STEPS);
+  struct trainer *t = started(c, 0);
+  double before[STEPS + 1], after[STEPS + 1], last_before = clock_seconds() - 1, last_after = clock_seconds();
+  for (int i = 1; i <= STEPS; i++) {
+    before[i] = clock_seconds();
+    ck_assert(!trainer_step(t, &e));
+    after[i] = clock_seconds();
+    usleep(25000);
+  }
+  ck_assert(!trainer_done(t, &e));
+  struct run_file *r;
+  struct run_event *x = NULL;
+  long count = 0, at = 0;
+  ck_assert(!run_open(&r, "c.h5", &e) && !run_events(r, &x, &count, &e));
+  ck_assert(count >= 3 && x[count - 1].step == STEPS);
+  for (int i = 1; i < STEPS; i++) {
+    if (x[at].step == i) {
+      ck_assert_double_gt(after[i] - last_before, 0.1);
+      last_before = before[i], last_after = after[i];
+      at++;
+    } else
+      ck_assert_double_le(before[i] - last_after, 0.1);
+  }
+  memory_free(x);
+  run_close(r);
+  config_free(c);
+}
+END_TEST
+
+/* --- sweeps -------------------------------------------------------------------------------------------------- */
+
+START_TEST(names_of_fates)
+{
+  static const char *const names[] = {"waiting", "running",   "finished", "diverged",
+                                      "stopped", "elsewhere", "failed"};
+  static const enum sweep_fate fates[] = {SWEEP_WAITING, SWEEP_RUNNING,   SWEEP_FINISHED, SWEEP_DIVERGED,
+                                          SWEEP_STOPPED, SWEEP_ELSEWHERE, SWEEP_FAILED};
+  for (int i = 0; i < 7; i++) ck_assert_str_eq(sweep_fate_name(fates[i]), names[i]);
+}
+END_TEST
+
+/* What the machine does: where nobody says, one run a launch and as many launches as cores; of larger launches as many
+   threads as they can use, as far as the cores go; a device that computes runs itself has one launch at a time. */
+START_TEST(how_a_machine_is_shared)
+{
+  const long cores = thread_cores();
+  for (long jobs = 0; jobs < 4; jobs++)
+    for (long threads = 0; threads < 4; threads++)
+      for (long together = 1; together < 6; together += 2)
+        for (long count = 1; count < 5; count++)
+          for (int one_launch = 0; one_launch < 2; one_launch++) {
+            struct sweep s = {.count = count,
+                              .jobs = jobs,
+                              .together = together,
+                              .threads = threads,
+                              .one_launch = one_launch};
+            struct sweep_point points[5] = {0};
+            s.points = points;
+            const long runs = together < count ? together : count;
+            long want_jobs = jobs ? jobs : one_launch ? 1 : 0, want_threads = threads;
+            if (!threads) {
+              want_threads = want_jobs ? cores / want_jobs : cores;
+              if (want_threads > runs) want_threads = runs;
+              if (want_threads < 1) want_threads = 1;
+            }
+            if (!want_jobs) want_jobs = cores / want_threads < 1 ? 1 : cores / want_threads;
+            sweep_share(&s);
+            ck_assert_msg(s.jobs == want_jobs && s.threads == want_threads && s.together == together,
+                          "jobs %ld, threads %ld, together %ld, %ld points: %ld launches of %ld threads",
+                          jobs, threads, together, count, s.jobs, s.threads);
+          }
+}
+END_TEST
+
+/* Launches: points of one structure that wait, in their order, as many as go together; each point in one. */
+START_TEST(launches_of_points)
+{
+  for (uint64_t round = 0; round < 500; round++) {
+    const struct draw d = {7, STREAM_TEST, round};
+    struct sweep_point points[9] = {0};
+    struct sweep s = {
+      .points = points, .count = (long)draw_below(d, 0, 10), .together = 1 + (long)draw_below(d, 1, 4)};
+    long launch[9], want[9] = {0}, number = 0;
+    for (long i = 0; i < s.count; i++) {
+      points[i].structure = draw_below(d, 2 + 2 * (uint64_t)i, 3);
+      points[i].fate = draw_below(d, 3 + 2 * (uint64_t)i, 4) ? SWEEP_WAITING : SWEEP_FINISHED;
+    }
+    for (long i = 0; i < s.count; i++) {
+      if (points[i].fate != SWEEP_WAITING || want[i]) continue;
+      number++;
+      long room = s.together;
+      for (long k = i; k < s.count; k++)
+        if (room && points[k].fate == SWEEP_WAITING && !want[k] && points[k].structure == points[i].structure)
+          want[k] = number, room--;
+    }
+    sweep_launches(&s, launch);
+    for (long i = 0; i < s.count; i++) ck_assert_int_eq(launch[i], want[i]);
+  }
+}
+END_TEST
+
+/* What a worker tells changes its point, and what is the end of it is told on, once. */
+static long looks, looked_at;
+static void look(void *context, const struct sweep *s, long point)
+{
+  (void)s, (void)context;
+  looks++, looked_at = point;
+}
+
+START_TEST(notes_of_workers)
+{
+  struct sweep_point points[3] = {0};
+  struct sweep s = {.points = points, .count = 3, .look = look};
+  static const struct {
+    struct note note;
+    long looks;
+  } known[] = {{{1, SWEEP_RUNNING, 5, ""}, 0},   {{1, SWEEP_RUNNING, 9, ""}, 0},
+               {{1, SWEEP_FINISHED, 12, ""}, 1}, {{1, SWEEP_FINISHED, 12, ""}, 1},
+               {{2, SWEEP_FAILED, 3, "why"}, 2}, {{0, SWEEP_ELSEWHERE, 0, ""}, 3},
+               {{2, SWEEP_FAILED, 3, ""}, 3}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    sweep_hear(&s, &known[i].note);
+    const struct sweep_point *p = &points[known[i].note.point];
+    ck_assert(p->fate == known[i].note.fate && p->step == known[i].note.step && !p->elsewhere);
+    ck_assert_int_eq(looks, known[i].looks);
+    if (looks) ck_assert_int_eq(looked_at, looks == 1 ? 1 : looks == 2 ? 2 : 0);
+  }
+  ck_assert_str_eq(points[2].reason, "why");
+  s.look = NULL;
+  sweep_hear(&s, &(struct note){1, SWEEP_STOPPED, 1, ""});
+}
+END_TEST
+
+/* The longest of those that wait; a launch of it and of those that may go with it, the longest first. Without a farm no
+   marks are made, and none is read. */
+START_TEST(the_longest_first)
+{
+  for (uint64_t round = 0; round < 300; round++) {
+    const struct draw d = {9, STREAM_TEST, round};
+    struct sweep_point points[8] = {0};
+    char path[] = "none/at/all.h5";
+    struct sweep s = {.points = points, .count = 8, .together = 1 + (long)draw_below(d, 0, 5)};
+    long point[8], want[8], n = 0, first = 8;
+    for (long i = 0; i < 8; i++) {
+      points[i] =
+        (struct sweep_point){.path = path,
+                             .structure = draw_below(d, 1 + (uint64_t)i, 2),
+                             .work = (double)draw_below(d, 20 + (uint64_t)i, 4),
+                             .fate = draw_below(d, 40 + (uint64_t)i, 4) ? SWEEP_WAITING : SWEEP_FAILED};
+      if (points[i].fate == SWEEP_WAITING && (first == 8 || points[i].work > points[first].work)) first = i;
+    }
+    ck_assert_int_eq(claim_longest(&s), first);
+    for (double work = 9; work >= 0 && first < 8; work--) /* by work, then by place, from the first on */
+      for (long i = 0; i < 8 && n < s.together; i++)
+        if (points[i].fate == SWEEP_WAITING && points[i].work == work &&
+            points[i].structure == points[first].structure)
+          want[n++] = i;
+    ck_assert_int_eq(claim_launch(&s, first, point), n);
+    for (long i = 0; i < n; i++) ck_assert_int_eq(point[i], want[i]);
+  }
+  enum sweep_fate fate = SWEEP_WAITING;
+  char reason[512] = "";
+  struct sweep_point p = {.path = (char[]){"p.h5"}};
+  struct lock *lock = lock_take("p.point", NULL);
+  claim_mark(lock, &p, SWEEP_FAILED, 3, "why");
+  struct stat info;
+  ck_assert(!stat("p.point", &info) && info.st_size == 0 && !claim_ended(&p, &fate, reason));
+  struct sweep s = {.points = &p, .count = 1};
+  ck_assert(!claim_look_around(&s) && farm_tells() && !farm_is_open());
+  claim_release(lock, &p);
+  ck_assert_int_eq(access("p.point", F_OK), -1);
+}
+END_TEST
+
+struct sweep_case {
+  const char *words[8];
+};
+
+static struct config *unfinished(const char *const *words)
+{
+  struct config *c = config_new();
+  struct error e = {0};
+  for (; *words; words++) ck_assert_msg(!config_assign(c, *words, &e), "%s", e.text);
+  return c;
+}
+
+/* What a plan says of each point: where its file will be, how long it is, what it costs, whether it was done; doubles
+   are left out and counted; of three parts each has every third. */
+START_TEST(what_is_planned)
+{
+  static const char *const settings[] = {"model.layers=1",
+                                         "model.width=8",
+                                         "model.heads=2",
+                                         "model.context=6",
+                                         "train.batch=1,2",
+                                         "train.steps=2,3",
+                                         "device.threads=2",
+                                         "record.spectra_every=0",
+                                         "sweep.dir=d",
+                                         "sweep.together=3",
+                                         "sweep.jobs=5",
+                                         "train.val_every=0",
+                                         "sweep.drop_checkpoints=1",
+                                         NULL};
+  struct config *c = unfinished(settings), *again = unfinished(settings);
+  struct sweep s, more, part;
+  struct error e = {0};
+  ck_assert_msg(!sweep_plan(&s, c, "name", 1, 1, &e), "%s", e.text);
+  ck_assert(s.count == 4 && s.doubles == 0 && s.jobs == 5 && s.together == 3 && s.threads == 2 &&
+            !s.one_launch);
+  ck_assert_int_eq(s.trainers, 4);
+  for (long i = 0; i < 4; i++) {
+    const struct sweep_point *p = &s.points[i];
+    char path[64], label[64];
+    snprintf(path, sizeof path, "d/%s.h5", p->id);
+    snprintf(label, sizeof label, "train.batch=%ld train.steps=%ld", 1 + i / 2, 2 + i % 2);
+    ck_assert_str_eq(p->path, path);
+    ck_assert_str_eq(p->label, label);
+    ck_assert(p->index == i && p->steps == 2 + i % 2 && p->fate == SWEEP_WAITING && !p->was_done &&
+              p->drops == 1);
+    ck_assert(!*p->lacks && !*p->from && !*p->anew && !*p->reason && !p->elsewhere && p->step == 0);
+    ck_assert_double_eq_tol(p->work / s.points[0].work, (double)((1 + i / 2) * (2 + i % 2)) / 2, 1e-12);
+    ck_assert_int_eq(sweep_is_begun(p), 0);
+  }
+  ck_assert(s.points[0].structure != s.points[2].structure); /* a batch is shape */
+  for (long shard = 1; shard <= 3; shard++) {
+    ck_assert(!sweep_plan(&part, c, "name", shard, 3, &e));
+    ck_assert_int_eq(part.count, shard == 1 ? 2 : 1);
+    for (long i = 0; i < part.count; i++) ck_assert_str_eq(part.points[i].id, s.points[shard - 1 + 3 * i].id);
+    sweep_free(&part);
+  }
+  ck_assert(!sweep_plan(&more, again, "name", 2, 2, &e));
+  sweep_join(
+    &more, &(struct sweep){.points = memory_new(1, sizeof(struct sweep_point)), .trainers = 2, .doubles = 5});
+  ck_assert(more.count == 2 && more.trainers == 4 && more.doubles == 5);
+  sweep_join(&more, &s); /* two of the four are there */
+  ck_assert(more.count == 4 && more.doubles == 7 && more.trainers == 8 && s.count == 0 && !s.points);
+  ck_assert(more.points[2].index == 0 && more.points[3].index == 2 && more.jobs == 5 && more.together == 3);
+  struct sweep none = {0};
+  sweep_join(&none, &more);
+  ck_assert(none.count == 4 && none.jobs == 5 && none.together == 3 && none.threads == 2);
+  none.jobs = 1;
+  ck_assert_int_eq(sweep_run(&none, &e), STATUS_OK);
+  for (long i = 0; i < 4; i++) {
+    char path[64];
+    const struct sweep_point *p = &none.points[i];
+    ck_assert(p->fate == SWEEP_FINISHED && p->step == p->steps && !p->was_done && sweep_is_begun(p));
+    snprintf(path, sizeof path, "d/%s.ckpt", p->id);
+    ck_assert_int_eq(access(path, F_OK), -1); /* dropped */
+  }
+  ck_assert(!sweep_plan(&s, c, "name", 1, 1, &e));
+  for (long i = 0; i < 4; i++)
+    ck_assert(s.points[i].fate == SWEEP_FINISHED && s.points[i].was_done && !*s.points[i].lacks);
+  sweep_free(&s);
+  sweep_free(&none);
+  config_free(c), config_free(again);
+  /* under a name, with doubles, with more than there may be */
+  static const char *const doubles[] = {"model.layers=1",       "model.width=8",  "model.heads=2",
+                                        "device.threads=1,2,3", "train.seed=1,2", NULL};
+  c = unfinished(doubles);
+  ck_assert(!sweep_plan(&s, c, "name", 1, 1, &e));
+  ck_assert(s.count == 2 && s.doubles == 4 && !strncmp(s.points[0].path, "runs/name/", 10) &&
+            s.together == 1 && s.jobs == 0);
+  sweep_free(&s);
+  config_free(c);
+  c = unfinished((const char *const[]){"train.seed=1:400:lin:400", "train.lr=1:2:lin:251", NULL});
+  ck_assert_int_eq(sweep_plan(&s, c, "name", 1, 1, &e), STATUS_USAGE);
+  ck_assert_str_eq(e.text, "the product of the lists has more than 100000 points");
+  config_free(c);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("pieces");
+  TCase *k = tcase_create("pieces");
+  tcase_set_timeout(k, 60);
+  tcase_add_checked_fixture(k, enter_folder, leave_folder);
+  tcase_add_test(k, the_largest);
+  tcase_add_test(k, spikes_of_a_loss);
+  tcase_add_test(k, what_is_not_finite);
+  tcase_add_test(k, dense_stretches);
+  tcase_add_test(k, dense_levels);
+  tcase_add_test(k, one_balanced_tree);
+  tcase_add_test(k, driven_to_an_end);
+  tcase_add_test(k, limits_of_time);
+  tcase_add_test(k, signals);
+  tcase_add_test(k, progress);
+  tcase_add_test(k, checkpoints_and_their_events);
+  tcase_add_test(k, checkpoints_by_the_clock);
+  tcase_add_test(k, names_of_fates);
+  tcase_add_test(k, how_a_machine_is_shared);
+  tcase_add_test(k, launches_of_points);
+  tcase_add_test(k, notes_of_workers);
+  tcase_add_test(k, the_longest_first);
+  tcase_add_test(k, what_is_planned);
+  suite_add_tcase(suite, k);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed > 0;
+}
