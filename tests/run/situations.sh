@@ -98,9 +98,9 @@ told c finished 8 "$ours"; left c finished 8 'checkpoint:0 checkpoint:3 checkpoi
 go 2 run $tiny train.steps=7 record.path=a.h5
 says 'over a run' 'maxlogit: a.h5 exists: `maxlogit resume a.h5` continues it, record.overwrite=1 replaces it'
 go 0 run $tiny train.steps=2 record.path=q.h5 record.overwrite=1; told q finished 2 "$ours"; left q finished 2 checkpoint:2 2
-(mkdir own && cd own && "$program" run -q $tiny train.steps=1 preset=adam && "$program" run -q $tiny train.steps=1 && ls runs) > out 2>&1
+(mkdir own && cd own && "$program" run -q $tiny train.steps=1 preset=adam && "$program" run -q $tiny train.steps=1 && ls runs) > out 2> err
 test "$(sed 's/-[0-9a-f]\{12\}\./-ID./' out | tr '\n' ' ')" = 'adam-ID.ckpt adam-ID.h5 adam-ID.live.tsv muon-ID.ckpt muon-ID.h5 muon-ID.live.tsv ' ||
-  fail "names of runs: $(cat out)"
+  fail "names of runs: $(cat out err)"
 
 # stopped by a limit of time, and by a signal; gone on with
 go 75 run $tiny train.steps=7 train.max_time=1e-9 record.path=m.h5; told m stopped 0 "$ours"; left m stopped 0 checkpoint:0 0
