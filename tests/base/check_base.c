@@ -660,10 +660,10 @@ START_TEST(errors_at_their_edges)
   char all[256] = "", seen[256] = "", wanted[520];
   for (int c = 1; c < 256; c++) all[c - 1] = (char)c, seen[c - 1] = (char)(c < 0x20 && c != '\n' ? '?' : c);
   error_set(&e, STATUS_FAIL, "%s", all);
-  ck_assert_str_eq(e.text, seen);
+  ck_assert(!strcmp(e.text, seen)); /* neither of which is fit to be printed */
   error_prefix(&e, "%s", all);
   snprintf(wanted, sizeof wanted, "%s: %s", seen, seen);
-  ck_assert_str_eq(e.text, wanted);
+  ck_assert(!strcmp(e.text, wanted));
   for (int length = 2040; length < 2056; length++) { /* of 2048 with the end of the text */
     char text[2100], place[2100];
     for (int i = 0; i < length; i++) text[i] = (char)('a' + i % 26);
