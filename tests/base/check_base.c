@@ -1464,6 +1464,8 @@ START_TEST(files_of_any_bytes)
   ck_assert_int_eq(file_make_folders("/file", &e), STATUS_OK);
   ck_assert_int_eq(file_make_folders("~file", &e), STATUS_OK);
   ck_assert(file_is_folder("x/z") && !exists("~file"));
+  ck_assert_int_eq(file_make_folders("names/of-some/letters/file", &e), STATUS_OK);
+  ck_assert(file_is_folder("names/of-some/letters") && !exists("n") && !exists("name") && !exists("names/o"));
   umask(022);
   memory_free(all);
 }

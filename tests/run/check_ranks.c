@@ -1,0 +1,365 @@
+/* check_ranks.c - a run on ranks, without MPI (tests/comm/letters.h): what each has of it, what is refused, in which
+   words, and that all end with one status; the numbers of one rank, however it is divided; ranks that are not alike,
+   that are to stop, that fail; the groups of a farm */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <math.h>
+#include "base/memory.h"
+#include "../comm/letters.h"
+#include "run/drive.h"
+#include "run/farm.h"
+#include "run/trainer.h"
+
+/* The configuration is in the environment; @ is the rank's number, # one more. */
+static struct config *configured(struct error *e)
+{
+  char words[2000], *next = words;
+  snprintf(words, sizeof words, "%s", getenv("MAXLOGIT_TEST_WORDS"));
+  struct config *c = config_new();
+  for (char *x = words; *x; x++)
+    if (*x == '@' || *x == '#') *x = (char)('0' + all->rank + (*x == '#'));
+  for (char *word; !e->status && (word = strsep(&next, " "));)
+    if (*word) config_assign(c, word, e);
+  if (!e->status) config_finish(c, e);
+  return c;
+}
+
+static int built(struct trainer **t, struct config **c, struct error *e)
+{
+  trainer_use_ranks(all);
+  *t = NULL;
+  *c = configured(e);
+  return e->status ? e->status : trainer_init(t, *c, TRAINER_NO_RECORD, e);
+}
+
+/* What each rank has, told by rank 0. */
+static int shares(struct error *e)
+{
+  struct trainer *t;
+  struct config *c;
+  int rank, status = built(&t, &c, e);
+  if (!status) {
+    const int ranks = trainer_ranks(t, &rank);
+    must(ranks == all->ranks && rank == all->rank && trainer_ranks(t, NULL) == ranks, "who it is", rank);
+    for (int i = 0; i < ranks && !rank; i++) {
+      const struct rank_part p = trainer_part(t, i);
+      printf("%ld+%ldx%ld %ld-%ld,%ld-%ld/%ld\n", p.first_leaf, p.leaves, p.next_leaf, p.from[0], p.to[0],
+             p.from[1], p.to[1], p.ranks);
+    }
+    trainer_abandon(t);
+  }
+  config_free(c);
+  return status;
+}
+
+/* Some steps, a look at what was told of each; all ranks have the same. */
+static int steps(struct error *e)
+{
+  struct trainer *t;
+  struct config *c;
+  int status = built(&t, &c, e), stops = 0;
+  while (!status && trainer_more(t)) {
+    status = trainer_meet(t, &stops, e);
+    if (!status) status = trainer_step(t, e);
+    const double own[4] = {trainer_loss(t), trainer_grad_norm(t), (double)trainer_max_logit(t)[1],
+                           trainer_val_loss(t)};
+    double others[MOST][4];
+    comm_gather(all, own, others, sizeof own);
+    for (int i = 0; i < all->ranks; i++)
+      must(!memcmp(own, others[i], 3 * sizeof *own), "what a rank tells", i);
+    if (!all->rank) printf("%a %a %a %a\n", own[0], own[1], own[2], isnan(own[3]) ? 0 : own[3]);
+  }
+  if (t) trainer_abandon(t);
+  config_free(c);
+  return status;
+}
+
+/* One is to stop: all are. One has failed: all have, and meet no more. */
+static int meetings(struct error *e)
+{
+  struct trainer *t;
+  struct config *c;
+  int status = built(&t, &c, e), stops = 0;
+  must(!status && !trainer_meet(t, &stops, e) && !stops, "a meeting", stops);
+  stops = all->rank == all->ranks - 1;
+  must(!trainer_meet(t, &stops, e) && stops, "a stop", stops);
+  stops = 0;
+  must(!trainer_meet(t, &stops, e) && !stops, "no stop", stops);
+  if (all->rank == 1) error_set(e, STATUS_USAGE, "not so");
+  must(trainer_meet(t, &stops, e) == STATUS_USAGE, "an error", 0);
+  trainer_abandon(t);
+  config_free(c);
+  return STATUS_OK;
+}
+
+/* A sweep's ranks: in groups, of which each has a run at a time. */
+static int farm(struct error *e)
+{
+  must(!farm_is_open() && farm_tells(), "no farm", 0);
+  if (farm_open(e)) return e->status;
+  const struct comm_options o = {.ranks = strtol(getenv("MAXLOGIT_TEST_WORDS"), NULL, 10), .timeout = 7};
+  must(farm_is_open() && farm_tells() == (all->rank == 0), "who tells", 0);
+  uint64_t id = farm_id(), ids[MOST], self_of[MOST];
+  comm_gather(all, &id, ids, sizeof id);
+  id = farm_self();
+  comm_gather(all, &id, self_of, sizeof id);
+  for (int i = 1; i < all->ranks; i++)
+    must(ids[i] == ids[0] && self_of[i] != self_of[0], "a name of a farm", i);
+  for (int again = 0; again < 2; again++) {
+    if (farm_join(&o, e)) return e->status;
+    const struct comm *group = farm_group();
+    const int size = o.ranks ? (int)o.ranks : 1;
+    must(group->ranks == size && group->rank == all->rank % size && farm_groups() == all->ranks / size,
+         "a group", size);
+    must(comm_number(group, 0) == all->rank / size * size && group->is_apart == (all->rank >= size) &&
+           !group->called,
+         "whose group", group->rank);
+    must(farm_patience() == 7, "patience", 0);
+  }
+  drive_catch_signals();
+  must(!farm_meet(e) && !farm_stops(), "nobody stops", 0);
+  comm_gather(all, &id, self_of, sizeof id);
+  if (all->rank == 1) raise(SIGTERM);
+  if (all->rank == 1) must(farm_stops(), "a signal", 0);
+  comm_gather(all, &id, self_of, sizeof id);
+  must(farm_stops() && farm_stops(), "a signal to another", all->rank);
+  must(mail->stopped[self] == (all->rank != 1), "who has been told", all->rank);
+  if (all->rank == 1) return error_set(e, STATUS_FAIL, "one has failed");
+  return STATUS_OK;
+}
+
+static const struct part parts[] = {
+  {"shares", shares}, {"steps", steps}, {"meetings", meetings}, {"farm", farm}, {NULL, NULL}};
+
+#define TINY \
+  "device=cpu model.layers=1 model.width=8 model.heads=2 model.context=8 train.batch=4 train.warmup=2 " \
+  "train.val_every=0 " \
+  "train.val_batches=1 train.steps=3 record.spectra_every=0 device.threads=1 "
+
+static void perform(int ranks, const char *part, const char *words)
+{
+  char all_words[2000];
+  snprintf(all_words, sizeof all_words, "%s%s", strcmp(part, "farm") ? TINY : "", words);
+  setenv("MAXLOGIT_TEST_WORDS", all_words, 1);
+  play(ranks, part, "", NULL);
+}
+
+/* Micro-batches: neighbours, or each so-many-th where weights are shared out; of a sequence that is cut the n-th piece
+   from both ends. */
+START_TEST(what_each_rank_has)
+{
+  static const struct {
+    int ranks, context, leaves, weights;
+  } known[] = {{2, 1, 4, 0}, {4, 1, 4, 0}, {2, 1, 2, 0}, {2, 2, 3, 0},
+               {4, 2, 4, 0}, {4, 4, 1, 0}, {2, 1, 4, 1}, {4, 1, 4, 1}};
+  for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+    const int ranks = known[k].ranks, cut = known[k].context, groups = ranks / cut, piece = 8 / (2 * cut);
+    char words[200], wanted[500] = "";
+    snprintf(words, sizeof words, "train.batch=12 train.micro_batches=%d comm.context=%d comm.shard=%s",
+             known[k].leaves, cut, known[k].weights ? "weights" : "none");
+    for (int i = 0; i < ranks; i++) {
+      const int own = known[k].leaves / groups, first = known[k].weights ? i : i / cut * own, at = i % cut;
+      snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "%d+%dx%d %d-%d,%d-%d/%d\n", first,
+               own, known[k].weights ? ranks : 1, at * piece, (at + 1) * piece, (2 * cut - 1 - at) * piece,
+               (2 * cut - at) * piece, cut);
+    }
+    perform(ranks, "shares", words);
+    told(ranks, (int[MOST]){0}, wanted, "%s", "");
+  }
+}
+END_TEST
+
+/* The same bits on any number of ranks, shared out or not; where sequences are cut, however else the run is divided. */
+START_TEST(the_numbers_of_one_rank)
+{
+  static const char *const runs[] = {
+    "preset=muonclip qk_clip.tau=0.3 train.micro_batches=4",
+    "preset=adam train.micro_batches=4 train.grad_clip=0.1 comm.shard=states",
+    "preset=adamclip qk_clip.tau=0.3 train.micro_batches=4 comm.shard=weights",
+    "preset=muonclip qk_clip.tau=0.3 train.micro_batches=2 comm.context=2 train.val_every=1",
+  };
+  for (int k = 0; k < 4; k++) {
+    char first[2000] = "";
+    for (int ranks = k == 3 ? 2 : 1; ranks <= 4; ranks *= 2) {
+      perform(ranks, "steps", runs[k]);
+      for (int i = 0; i < ranks; i++)
+        ck_assert_msg(heard[i].status == 0 && !*heard[i].err, "run %d, rank %d: %d: %s", k, i,
+                      heard[i].status, heard[i].err);
+      if (!*first) snprintf(first, sizeof first, "%s", heard[0].out);
+      ck_assert_str_eq(heard[0].out, first);
+    }
+    int lines = 0;
+    for (const char *c = first; *c; c++) lines += *c == '\n';
+    ck_assert_int_eq(lines, 3);
+  }
+}
+END_TEST
+
+/* Names of this machine, and of runs: HOST, ID. */
+static void anonymise(char *text)
+{
+  char out[8000] = "";
+  for (const char *c = text; *c;) {
+    size_t n = strlen(out);
+    if (!strncmp(c, host, strlen(host)) && c > text && c[-1] == ' ') {
+      snprintf(out + n, sizeof out - n, "HOST");
+      c += strlen(host);
+    } else if (strspn(c, "0123456789abcdef") == 12) {
+      snprintf(out + n, sizeof out - n, "ID");
+      c += 12;
+    } else {
+      out[n] = *c++;
+      out[n + 1] = 0;
+    }
+  }
+  snprintf(text, sizeof heard->err, "%s", out);
+}
+
+/* What cannot be is refused before anybody waits, told once, with what is allowed. */
+START_TEST(what_ranks_cannot_do)
+{
+  static const struct {
+    int ranks, status;
+    const char *words, *says; /* HOST: this machine; ID: of some run */
+  } known[] = {
+    {2, 2, "comm.context=3", "comm.context = 3: allowed is a power of two"},
+    {2, 2, "comm.context=2 model.context=6",
+     "comm.context = 2 cannot cut model.context = 6: it is cut into 4 pieces of equal length, two for each "
+     "rank"},
+    {2, 2, "comm.context=4",
+     "comm.context = 4, and 2 ranks are there: `mpirun -n 4 maxlogit ...` starts so many; allowed are "
+     "multiples of it"},
+    {3, 2, "comm.context=2",
+     "comm.context = 2, and 3 ranks are there: `mpirun -n 2 maxlogit ...` starts so many; allowed are "
+     "multiples of it"},
+    {2, 1, "comm.context=# train.micro_batches=2",
+     "rank 1 on HOST has comm.context = 2, and rank 0 has 1: all ranks must be alike"},
+    {2, 2, "comm.ranks=4",
+     "comm.ranks = 4, and 2 are there: `mpirun -n 4 maxlogit ...` starts so many; comm.ranks=0 takes what "
+     "there is"},
+    {3, 2, "train.micro_batches=3 train.batch=6",
+     "3 ranks cannot divide train.micro_batches = 3: allowed is a power of two of ranks that divides it, so "
+     "that the sums over "
+     "micro-batches are one balanced tree on any of them"},
+    {2, 2, "train.micro_batches=1",
+     "2 ranks cannot divide train.micro_batches = 1: allowed is a power of two of ranks that divides it, so "
+     "that the sums over "
+     "micro-batches are one balanced tree on any of them"},
+    {4, 2, "comm.context=2 train.micro_batches=3 train.batch=6",
+     "2 ranks cannot divide train.micro_batches = 3: allowed is a power of two of ranks that divides it, so "
+     "that the sums over "
+     "micro-batches are one balanced tree on any of them"},
+    {2, 2, "train.micro_batches=3", "train.micro_batches = 3 does not divide train.batch = 4"},
+    {2, 2, "train.micro_batches=2 comm.shard=weights comm.context=2",
+     "comm.shard = weights with comm.context = 2; allowed: one of the two"},
+    {2, 2, "train.micro_batches=2 comm.shard=weights device=isolated",
+     "comm.shard = weights with device = isolated; allowed: device = cpu"},
+    {2, 2, "train.micro_batches=6 train.batch=6 comm.shard=weights",
+     "comm.shard = weights with train.micro_batches = 6; allowed: a power of two, so that ranks can join "
+     "their gradients after "
+     "each"},
+    {2, 2, "train.micro_batches=2 comm.shard=weights override.lr=w_q:0.5 override.match=update_rms",
+     "comm.shard = weights with override.match: whole directions are on no rank; allowed: override.match = "
+     "lr"},
+    {2, 2, "train.micro_batches=2 comm.shard=weights stabilizers=soft_cap+hyperball",
+     "stabilizers: hyperball changes whole matrices, of which comm.shard = weights leaves each rank pieces; "
+     "allowed: others, or comm.shard = states"},
+    {2, 2, "train.micro_batches=2 comm.context=2 record.observe=sink",
+     "record.observe: sink looks at whole sequences, which comm.context = 2 cuts; allowed: without it, or "
+     "comm.context = 1"},
+    {2, 2, "train.micro_batches=2 comm.context=2 stabilizers=ssmax",
+     "stabilizers: ssmax makes weights of whole rows of scores, which comm.context = 2 cuts; allowed: "
+     "others, or comm.context = 1"},
+    {2, 2, "train.micro_batches=2 comm.context=2 stabilizers=soft_cap+learned_sink",
+     "stabilizers: learned_sink makes weights of whole rows of scores, which comm.context = 2 cuts; allowed: "
+     "others, or "
+     "comm.context = 1"},
+    {2, 2, "train.micro_batches=2 comm.context=2 model.ffn=moe moe.experts=4 moe.active=2 moe.balance=aux",
+     "moe.balance: the loss of balance is that of whole sequences, which comm.context = 2 cuts; allowed: "
+     "bias, none, or "
+     "comm.context = 1"},
+    {2, 1, "train.micro_batches=2 train.lr=0.1@",
+     "rank 1 on HOST has the configuration of the run ID, and rank 0 on HOST has ID: all ranks must be "
+     "alike"},
+    {4, 1, "train.micro_batches=4 train.seed=1@",
+     "rank 1 on HOST has the configuration of the run ID, and rank 0 on HOST has ID: all ranks must be "
+     "alike"},
+    {2, 1, "train.micro_batches=2 markov.language=1@",
+     "rank 1 on HOST has data of another content, and rank 0 on HOST has its own: all ranks must be alike"},
+    {2, 1, "train.micro_batches=2 train.steps=#",
+     "rank 1 on HOST has the configuration of the run ID, and rank 0 on HOST has ID: all ranks must be "
+     "alike"},
+    {1, 2, "comm.context=2",
+     "comm.context = 2, and 1 rank is there: `mpirun -n 2 maxlogit ...` starts so many; allowed are "
+     "multiples of it"},
+    {1, 2, "comm.ranks=2",
+     "comm.ranks = 2, and 1 is there: `mpirun -n 2 maxlogit ...` starts so many; comm.ranks=0 takes what "
+     "there is"},
+    {2, 2, "train.lrr=1", "command line: train.lrr: unknown key; did you mean 'train.lr'?"},
+  };
+  for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+    char wanted[700];
+    perform(known[k].ranks, "shares", known[k].words);
+    snprintf(wanted, sizeof wanted, "maxlogit: %s\n", known[k].says ? known[k].says : "");
+    anonymise(heard[0].err);
+    for (int i = 0; i < known[k].ranks; i++) {
+      ck_assert_msg(heard[i].status == known[k].status, "%s: rank %d: %d: %s", known[k].words, i,
+                    heard[i].status, heard[i].err);
+      ck_assert_str_eq(heard[i].out, "");
+      if (known[k].says) ck_assert_str_eq(heard[i].err, i ? "" : wanted);
+      if (!known[k].says)
+        ck_assert_msg(!*heard[i].err == (i > 0), "%s: rank %d: %s", known[k].words, i, heard[i].err);
+      ck_assert_int_eq(mail->aborted[i], 0);
+    }
+  }
+}
+END_TEST
+
+START_TEST(ranks_that_meet)
+{
+  for (int ranks = 2; ranks <= 4; ranks += 2) {
+    perform(ranks, "meetings", "train.micro_batches=4");
+    int statuses[MOST] = {2, 2, 2, 2};
+    told(ranks, statuses, "", "maxlogit: rank 1 on %s: not so\n", host);
+  }
+}
+END_TEST
+
+START_TEST(farms)
+{
+  static const struct {
+    int ranks;
+    const char *size;
+  } known[] = {{2, "0"}, {2, "1"}, {4, "2"}, {6, "3"}, {4, "4"}, {3, "1"}};
+  for (int k = 0; k < 6; k++) {
+    perform(known[k].ranks, "farm", known[k].size);
+    int statuses[MOST] = {1, 1, 1, 1, 1, 1};
+    told(known[k].ranks, statuses, "", "maxlogit: rank 1 on %s: one has failed\n", host);
+  }
+  perform(3, "farm", "2");
+  told(
+    3, (int[]){2, 2, 2}, "",
+    "maxlogit: comm.ranks = 2: 3 ranks cannot be cut into such groups, of which each has a run at a time\n");
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+  if (argc > 3) return as_rank(parts, argv[1], atoi(argv[2]), argv[3]);
+  unsetenv("MAXLOGIT_MPI");
+  Suite *suite = suite_create("ranks");
+  TCase *k = tcase_create("ranks");
+  tcase_set_timeout(k, 120);
+  tcase_add_test(k, what_each_rank_has);
+  tcase_add_test(k, the_numbers_of_one_rank);
+  tcase_add_test(k, what_ranks_cannot_do);
+  tcase_add_test(k, ranks_that_meet);
+  tcase_add_test(k, farms);
+  suite_add_tcase(suite, k);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed > 0;
+}
