@@ -156,8 +156,23 @@ SOME(some_axpby)
   else
     EACH(j, n) put(y + j, fused(ALL(beta), get(y + j, n - j), alpha * get(from_x + j, n - j)), n - j);
 }
+/* A column, such as a diagonal, is no row for each number. */
+static void axpby_column(const struct axpby_args *x)
+{
+  const float alpha = (float)(x->alpha * number(x->a));
+  const float beta = x->beta != 0 ? (float)(x->beta * number(x->b)) : 0;
+  for (long i = 0; i < x->y->rows; i++) {
+    float *y = AT(x->y, i, 0);
+    const float more = alpha * *AT(x->x, i, 0);
+    *y = beta != 0 ? fused_one(beta, *y, more) : more;
+  }
+}
 static void axpby(struct device *device, const struct axpby_args *x)
 {
+  if (x->y->cols == 1) {
+    axpby_column(x);
+    return;
+  }
   walk(device, walk_over(x->y, is_block(x->y) && is_block(x->x), x, some_axpby));
 }
 

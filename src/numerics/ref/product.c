@@ -157,21 +157,24 @@ static void orthogonalise(void *context, long piece, int worker)
   struct flat f = lay_out(a, &AT(a->work, lane, 0));
   int tall = a->rows > a->cols;
   ops->norm(device, &(struct norm_args){.y = &f.norm, .x = &x});
-  if (tall)
+  const double by = first_scale(a, &f.norm);
+  if (tall) {
     ops->transpose(device, &(struct transpose_args){.y = &f.x, .x = &x});
-  else
-    ops->copy(device, &(struct copy_args){.y = &f.x, .x = &x});
-  ops->scale(device, &(struct scale_args){.y = &f.x, .alpha = first_scale(a, &f.norm)});
+    ops->scale(device, &(struct scale_args){.y = &f.x, .alpha = by});
+  } else {
+    ops->axpby(device, &(struct axpby_args){.y = &f.x, .x = &x, .alpha = by});
+  }
   ops->fill(device, &(struct fill_args){.y = &f.ones, .value = 1});
   for (long step = 0, more; step < a->steps; step += more) {
     more = newton_schulz_run(a, step);
     steps_on_gram(job, device, &f, step, more);
   }
-  ops->scale(device, &(struct scale_args){.y = &f.x, .by = a->by, .alpha = a->scale});
-  if (tall)
+  if (tall) {
+    ops->scale(device, &(struct scale_args){.y = &f.x, .by = a->by, .alpha = a->scale});
     ops->transpose(device, &(struct transpose_args){.y = &x, .x = &f.x});
-  else
-    ops->copy(device, &(struct copy_args){.y = &x, .x = &f.x});
+  } else {
+    ops->axpby(device, &(struct axpby_args){.y = &x, .x = &f.x, .a = a->by, .alpha = a->scale});
+  }
 }
 
 size_t newton_schulz_scratch(const struct device *device, const void *args)
