@@ -173,6 +173,20 @@ static long last_step(const struct recorder *r)
   return (long)last;
 }
 
+static int is_below(const char *name, const char *above)
+{
+  size_t length = strlen(above);
+  return !strncmp(name, above, length) && name[length] == '/';
+}
+
+/* Has an axis this place in the file: by itself, by the names of its places, or is it below them? */
+static int is_of_axis(const char *name, const char *axis)
+{
+  char names[64];
+  snprintf(names, sizeof names, "%s_name", axis);
+  return !strcmp(name, axis) || is_below(name, axis) || !strcmp(name, names) || is_below(name, names);
+}
+
 /* The size that an axis has; 0: there is none of this name. */
 static long size_of_axis(const struct recorder *r, const char *axis)
 {
@@ -185,6 +199,20 @@ static long size_of_axis(const struct recorder *r, const char *axis)
         if (column->label[dim] && !strcmp(column->label[dim], axis)) return (long)column->shape.dims[dim];
     }
   return 0;
+}
+
+/* The axis of this file that has the place of a series' name; NULL: there is none. */
+static const char *axis_in_place(const struct recorder *r, const char *name)
+{
+  for (int i = 0; i < r->axes; i++)
+    if (is_of_axis(name, r->axis[i].axis)) return r->axis[i].axis;
+  for (int t = 0; t < AXIS_COUNT; t++)
+    for (int c = 1; c < r->rows.table[t].columns; c++) {
+      const struct column *column = &r->rows.table[t].column[c];
+      for (int dim = 1; dim < column->shape.rank; dim++)
+        if (column->label[dim] && is_of_axis(name, column->label[dim])) return column->label[dim];
+    }
+  return NULL;
 }
 
 /* Figures of heads ask for these keys; where nobody has given them the axes tell. */
@@ -288,19 +316,13 @@ int maxlogit_record_close(struct maxlogit_recorder *m, const char *state, struct
 
 /* --- series ---------------------------------------------------------------------------------------------- */
 
-static int is_below(const char *name, const char *above)
-{
-  size_t length = strlen(above);
-  return !strncmp(name, above, length) && name[length] == '/';
-}
-
 /* A name has one place in the file: no other series lies there, below it or above it, and no axis. */
 static int check_place(const struct recorder *r, const struct maxlogit_series *s, struct error *e)
 {
   static const char *const taken[] = {"step", "spectra_step", "val_step", "probe_step"};
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-    if (!strcmp(s->name, taken[i]))
-      return error_set(e, STATUS_USAGE, "series '%s': that is an axis", s->name);
+    if (!strcmp(s->name, taken[i]) || is_below(s->name, taken[i]))
+      return error_set(e, STATUS_USAGE, "series '%s': %s is an axis", s->name, taken[i]);
   for (int t = 0; t < AXIS_COUNT; t++)
     for (int c = 1; c < r->rows.table[t].columns; c++) {
       const struct column *other = &r->rows.table[t].column[c];
@@ -320,8 +342,12 @@ static int check_axis(const struct recorder *r, const char *axis, long size, str
   if (strlen(axis) > 31 || strchr(axis, '/') || !strcmp(axis, "step"))
     return error_set(e, STATUS_USAGE, "axis '%s': at most 31 bytes, no '/', and not 'step'", axis);
   for (int t = 0; t < AXIS_COUNT; t++)
-    if (table_find(&r->rows.table[t], axis))
-      return error_set(e, STATUS_USAGE, "axis '%s': that is a series", axis);
+    for (int c = 1; c < r->rows.table[t].columns; c++) {
+      const char *name = r->rows.table[t].column[c].name;
+      if (!strcmp(name, axis)) return error_set(e, STATUS_USAGE, "axis '%s': that is a series", axis);
+      if (is_of_axis(name, axis))
+        return error_set(e, STATUS_USAGE, "axis '%s': series '%s' has its place", axis, name);
+    }
   if (size < 1 || size > 1 << 24)
     return error_set(e, STATUS_USAGE, "axis '%s' has size %ld; 1 to 2^24", axis, size);
   long before = size_of_axis(r, axis);
@@ -339,12 +365,12 @@ static int check_series(const struct recorder *r, const struct maxlogit_series *
                      MAXLOGIT_AXES);
   for (int i = 0; i < s->axes && !status; i++) {
     status = check_axis(r, s->axis_name[i], s->size[i], e);
-    if (!status && (!strcmp(s->axis_name[i], s->name) || (i && !strcmp(s->axis_name[0], s->axis_name[1]))))
+    if (!status && (is_of_axis(s->name, s->axis_name[i]) || (i && !strcmp(s->axis_name[0], s->axis_name[1]))))
       status =
         error_set(e, STATUS_USAGE, "series '%s': two things are called '%s'", s->name, s->axis_name[i]);
   }
-  if (!status && size_of_axis(r, s->name))
-    status = error_set(e, STATUS_USAGE, "series '%s': that is an axis", s->name);
+  const char *axis = status ? NULL : axis_in_place(r, s->name);
+  if (axis) status = error_set(e, STATUS_USAGE, "series '%s': %s is an axis", s->name, axis);
   return status ? status : check_place(r, s, e);
 }
 

@@ -4,7 +4,7 @@
 cd "${top_builddir:-.}" || exit 99
 src=$(cd "${top_srcdir:-.}" && pwd)
 name=$(basename "$0" .sh)
-case $name in torch) needs='numpy, torch; assert tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 5)' tests='test_torch.py test_flash.py test_shards.py test_example.py test_docs.py' ;; *) needs=numpy tests='test_record.py test_docs.py' ;; esac
+case $name in torch) needs='numpy, torch; assert tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 5)' tests='test_torch.py test_layouts.py test_flash.py test_shards.py test_example.py test_docs.py' ;; *) needs=numpy tests='test_record.py test_arguments.py test_docs.py' ;; esac
 if [ -n "$(sed -n 's/^SANITIZER_FLAGS = //p' Makefile)" ]; then
   echo "$name.sh: skipped, Python does not load a library with sanitizers"
   exit 77
