@@ -46,7 +46,7 @@ class Recording(InFolder):
     def test_what_is_defined_is_read(self):
         of_rows = {"step": [0, 3, 4], "spectra": [3], "validation": [0, 4], "probe": [4]}
         with maxlogit.Recorder(self.path, data="a text") as recorder:
-            for rows, steps in of_rows.items():
+            for rows in of_rows:
                 for shape, axes in (
                     ((), None),
                     ((2,), None),

@@ -363,7 +363,7 @@ static void add_numbers(struct sheet *s, const struct entry *e, const json_t *x)
   add_text(b, c->metric);
   buffer_add(b, "</code>. Registered %s. Seeds of the verdict: %d to %d. Seen while the regime was chosen: ",
              e->registered, LEDGER_SEED, LEDGER_SEED + e->arm[0].runs - 1);
-  add_text(b, c->explored);
+  add_text(b, c->explored ? c->explored : "none.");
   buffer_add(b, " Again: ");
   add_again(b, c->id, x);
   buffer_add(b, "</p>\n");

@@ -15,7 +15,9 @@
 #include "base/text.h"
 #include "numerics/device.h"
 #include "storage/recorder.h"
+#include "ledger/tuning.h"
 #include "../folder.h"
+#include "../golden.h"
 #include "../configuration.h"
 
 enum { LAYERS = 2, HEADS = 2, EXPERTS = 3, TENSORS = 6, PLACES = 8, ROWS = 6 };
@@ -43,10 +45,11 @@ struct made {
   const char *path, *state, *kind, *lr;
   int seed, steps, rows, clips;
   double spoilt;
+  const char *more; /* settings behind all others, or NULL */
 };
 #define GOOD(path, kind, lr, seed, clips) \
   { \
-    path, "finished", kind, lr, seed, 10, ROWS, clips, 0 \
+    path, "finished", kind, lr, seed, 10, ROWS, clips, 0, NULL \
   }
 static const struct made made[] = {
   GOOD("runs/adam-1-1", "preset=adam", "0.01", 1, 0),
@@ -60,11 +63,18 @@ static const struct made made[] = {
   GOOD("runs/clip-1-3", "preset=muonclip", "0.01", 3, 5),
   GOOD("runs/clip-2-1", "preset=muonclip", "0.02", 1, 4),
   GOOD("runs/clip-2-2", "preset=muonclip", "0.02", 2, 1),
-  {"runs/clip-2-3", "diverged", "preset=muonclip", "0.02", 3, 7, 5, 6, NAN},
-  {"odd/begun", "running", "preset=adam", "0.01", 1, 5, 3, 0, 0},
-  {"odd/empty", "running", "preset=adam", "0.03", 1, 0, 0, 0, 0},
-  {"odd/lost", "diverged", "preset=muon", "0.04", 2, 8, ROWS, 1, INFINITY},
-  {"odd/a,\"b\"", "stopped", "preset=muon", "0.05", 4, 9, ROWS, 0, 0},
+  {"runs/clip-2-3", "diverged", "preset=muonclip", "0.02", 3, 7, 5, 6, NAN, NULL},
+  {"odd/begun", "running", "preset=adam", "0.01", 1, 5, 3, 0, 0, NULL},
+  {"odd/empty", "running", "preset=adam", "0.03", 1, 0, 0, 0, 0, NULL},
+  {"odd/lost", "diverged", "preset=muon", "0.04", 2, 8, ROWS, 1, INFINITY, NULL},
+  {"odd/a,\"b\"", "stopped", "preset=muon", "0.05", 4, 9, ROWS, 0, 0, NULL},
+  {"more/long-1", "finished", "preset=adam", "0.01", 1, 1400, 700, 300, 0, "train.steps=1400 record.every=2"},
+  {"more/long-2", "stopped", "preset=adam", "0.01", 2, 900, 450, 0, 0, "train.steps=1400"},
+  {"more/one", "finished", "preset=adamclip", "0.5", 3, 1, 1, 1, 0, "qk_clip.tau=50 train.steps=1"},
+  {"more/lost-1", "diverged", "preset=muonclip", "1", 1, 8, ROWS, 0, NAN, "arm=wild"},
+  {"more/lost-2", "diverged", "preset=muonclip", "1", 2, 6, 4, 3, -INFINITY, "arm=wild"},
+  {"more/named", "finished", "optimizer=muon", "0.02", 7, 10, ROWS, 2, 0,
+   "stabilizers=qk_norm+soft_cap arm=a-long-name train.batch=1 model.heads=2"},
 };
 enum { MADE = sizeof made / sizeof *made };
 
@@ -83,8 +93,8 @@ static char folder[FOLDER_PATH];
 static struct config *configured(const struct made *m)
 {
   return configuration(
-    "%s train.lr=%s train.seed=%d train.steps=10 model.layers=2 model.heads=2 train.warmup=2", m->kind, m->lr,
-    m->seed);
+    "%s train.lr=%s train.seed=%d train.steps=10 model.layers=2 model.heads=2 train.warmup=2 %s", m->kind,
+    m->lr, m->seed, m->more ? m->more : "");
 }
 
 static void put_row(struct recorder *r, const int *id, const struct made *m, int row, enum series_axis axis,
@@ -137,12 +147,99 @@ static void write_run(const struct made *m)
   config_free(c);
 }
 
+/* Arms for tune, told apart by adam.eps: what a run so many factors from the start ends with; what it diverges with is
+   NaN, and what it has no value of is infinite. */
+enum { BEST, GROWS, LOST, TIES, FLAT, NOTHING, FAR, ARMS };
+static const char *const arm_names[ARMS] = {"best", "grows", "lost", "ties", "flat", "nothing", "far"};
+static const int arm_low[ARMS] = {-2, -6, -2, -2, -2, -14, -2}, arm_high[ARMS] = {2, 2, 2, 2, 2, 2, 14};
+static double tuned_to(int arm, int at, long seed)
+{
+  const double noise = (double)((5 * seed + 3 * at + 60) % 7) / 16;
+  switch (arm) {
+  case BEST: return 3 + at * at / 4.0 + noise;
+  case GROWS: return 3 + (at + 3) * (at + 3) / 8.0;
+  case LOST:
+    return at > 0 && seed % 2 ? NAN : at == -2 && seed == TUNING_SEED ? INFINITY : 3 + abs(at + 1) / 8.0;
+  case TIES: return at == 1 || at == -1 ? 3 + noise / 8 * (seed == TUNING_SEED ? 0 : 1) : 4;
+  case FLAT: return 3;
+  case NOTHING: return NAN;
+  default: return 3 - at / 8.0;
+  }
+}
+
+static void write_tuned(const struct sweep_point *p, const struct config *c)
+{
+  static const struct series val = {"val_loss",        PER_STEP,  AXIS_VAL,  "nat",
+                                    "validation loss", "made up", EVENT_NONE};
+  struct run_facts facts = {.id = p->id,
+                            .device = "cpu",
+                            .data = "markov",
+                            .data_text = "made up",
+                            .layers = LAYERS,
+                            .heads = HEADS,
+                            .loss_floor = NAN,
+                            .data_content = 1};
+  struct recorder *r;
+  struct error e = {0};
+  const int arm = (int)lround(number_in(c, "adam.eps") * 1e8) - 1;
+  const int at = (int)lround(log(number_in(c, "train.lr") / 0.01) / log(TUNING_FACTOR));
+  const double value = tuned_to(arm, at, lround(number_in(c, "train.seed")));
+  if (at < arm_low[arm] || at > arm_high[arm]) return;
+  ck_assert_msg(!recorder_create(&r, p->path, 1, c, &facts, &e), "%s", e.text);
+  int id = recorder_series(r, &val);
+  for (int row = 0; row < 2; row++) {
+    recorder_put_number(r, id, isinf(value) ? NAN : value);
+    recorder_row(r, AXIS_VAL, row);
+  }
+  ck_assert_msg(!recorder_snapshot(r, isnan(value) ? "diverged" : "finished", 10, 1, 1, &e), "%s", e.text);
+  recorder_free(r);
+}
+
+/* The files of arms, all of them or those that have a best, and the runs that tune asks for. */
+static void make_tuned(const char *name, int arms)
+{
+  struct buffer b = {0};
+  struct sweep s;
+  struct error e = {0};
+  char path[FOLDER_PATH + 32], word[1024];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  buffer_add(&b, "model.layers = 1\nmodel.width = 8\nmodel.heads = 2\nmodel.context = 8\ntrain.steps = 10\n"
+                 "train.lr = 0.01\ntrain.seed = 1, 2\n");
+  for (int a = 0; a < arms; a++)
+    buffer_add(&b, "[arm %s]\noptimizer = adam\nadam.eps = %de-8\n%s", arm_names[a], a + 1,
+               a % 2 ? "adam.beta2 = 0.95\n" : "");
+  ck_assert(!file_write(path, b.text, b.length, &e));
+  memory_free(b.text);
+  struct config *c = config_new();
+  ck_assert_msg(!config_file(c, path, &e), "%s", e.text);
+  snprintf(word, sizeof word, "sweep.dir=%s/tuned", folder);
+  ck_assert(!config_assign(c, word, &e));
+  int used = snprintf(word, sizeof word, "train.lr=");
+  for (int at = -14; at <= 14; at++)
+    used += snprintf(word + used, sizeof word - (size_t)used, "%s%.4g", at > -14 ? "," : "",
+                     0.01 * pow(TUNING_FACTOR, at));
+  ck_assert(!config_assign(c, word, &e));
+  snprintf(word, sizeof word, "train.seed=%d,%d,%d", TUNING_SEED, TUNING_SEED + 1, TUNING_SEED + 2);
+  ck_assert(!config_assign(c, word, &e));
+  ck_assert_msg(!sweep_plan(&s, c, "tuned", 1, 1, &e), "%s", e.text);
+  for (long i = 0; i < s.count; i++) {
+    struct config *one = config_point(c, s.points[i].index);
+    ck_assert_msg(!config_finish(one, &e), "%s", e.text);
+    write_tuned(&s.points[i], one);
+    config_free(one);
+  }
+  sweep_free(&s);
+  config_free(c);
+}
+
 static void make_runs(void)
 {
-  char command[FOLDER_PATH + 64];
-  snprintf(command, sizeof command, "mkdir %s/runs %s/odd", folder, folder);
+  char command[4 * FOLDER_PATH + 64];
+  snprintf(command, sizeof command, "mkdir %s/runs %s/odd %s/more %s/tuned", folder, folder, folder, folder);
   ck_assert_int_eq(system(command), 0);
   for (int i = 0; i < MADE; i++) write_run(&made[i]);
+  make_tuned("few.conf", FLAT);
+  make_tuned("made.conf", ARMS);
 }
 
 static void no_runs(void) {}
@@ -168,30 +265,6 @@ static void append_output(struct buffer *out, const char *line, const char *mask
   for (size_t n; (n = fread(text, 1, sizeof text - 1, f)) > 0;) text[n] = 0, buffer_add(out, "%s", text);
   ck_assert_int_eq(pclose(f), 0);
   if (out->length && out->text[out->length - 1] != '\n') buffer_add(out, "\n");
-}
-
-/* The end of a number that begins here, or where it began. */
-static const char *number_end(const char *at, double *value)
-{
-  char *end = (char *)at;
-  *value =
-    (*at >= '0' && *at <= '9') || (*at == '-' && at[1] >= '0' && at[1] <= '9') ? strtod(at, &end) : NAN;
-  return end;
-}
-
-/* Where two texts differ in more than the last digits of numbers; NULL: nowhere. */
-static const char *difference(const char *wanted, const char *got, double tolerance)
-{
-  while (*wanted || *got) {
-    double a, b;
-    const char *after_a = number_end(wanted, &a), *after_b = number_end(got, &b);
-    if (after_a > wanted && after_b > got) {
-      if (fabs(a - b) > tolerance * fabs(a)) return got;
-      wanted = after_a, got = after_b;
-    } else if (*wanted++ != *got++)
-      return got - 1;
-  }
-  return NULL;
 }
 
 static void one_program(void)
