@@ -122,6 +122,16 @@ static int groups(struct error *e)
   return STATUS_OK;
 }
 
+/* As many as may be open at a time, all ranks' among them; one more is a fault of ours. */
+static int too_many_groups(struct error *e)
+{
+  (void)e;
+  for (int i = 1; i < COMM_PARTS; i++) must(comm_split(all, 0, 0)->number == i, "a number", i);
+  fprintf(stderr, "all of them\n");
+  comm_split(all, 0, 0);
+  return 8;
+}
+
 /* What each has to say is told once, by rank 0: first its own, then what others alone have said, with whose it is. */
 static int words(struct error *e)
 {
@@ -248,6 +258,7 @@ static int no_world(struct error *e) { return e->status; }
 
 static const struct part parts[] = {{"messages", messages},
                                     {"groups", groups},
+                                    {"too many groups", too_many_groups},
                                     {"words", words},
                                     {"error of one", error_of_one},
                                     {"error of all", error_of_all},
@@ -270,6 +281,10 @@ START_TEST(what_ranks_send)
   }
   play(MOST, "groups", "", NULL);
   told(MOST, (int[MOST]){0}, "", "%s", "");
+  play(2, "too many groups", "", NULL);
+  for (int i = 0; i < 2; i++)
+    ck_assert_msg(heard[i].status == -SIGABRT && !strncmp(heard[i].err, "all of them\nmaxlogit: bug at ", 29),
+                  "%d: %s", heard[i].status, heard[i].err);
   cpu_set_t set;
   if (!sched_getaffinity(0, sizeof set, &set) && CPU_COUNT(&set) > 1) {
     play(4, "neighbours", "", NULL);
@@ -384,6 +399,8 @@ START_TEST(ranks_that_do_not_begin)
   struct heard none[3][2];
   for (int k = 0; k < 3; k++) raise_curtain(none[k], 2, "no world", modules[k].how, modules[k].module);
   struct heard late[2][2];
+  struct heard alone[2]; /* of two, as the launcher tells, of which the first is not there */
+  raise_curtain(alone, 2, "no world", "begin late, alone", NULL);
   raise_curtain(late[0], 2, "no world", "begin late", NULL);
   raise_curtain(late[1], 2, "stopped", "end late", NULL);
   for (int k = 0; k < 2; k++)
@@ -404,6 +421,18 @@ START_TEST(ranks_that_do_not_begin)
       ck_assert_str_eq(late[k][i].err, wanted);
       if (!k) ck_assert_double_ge(late[k][i].seconds, i ? 3 : 1); /* the first tells first */
     }
+  int status_alone;
+  char wanted_alone[300];
+  ck_assert_int_eq(waitpid(alone[0].pid, &status_alone, 0), alone[0].pid);
+  ck_assert_int_eq(waitpid(alone[1].pid, &status_alone, 0), alone[1].pid);
+  ck_assert_int_eq(WIFEXITED(status_alone) ? WEXITSTATUS(status_alone) : -1, STATUS_FAIL);
+  const ssize_t n_alone = pread(alone[1].file[1], alone[1].err, sizeof alone[1].err - 1, 0);
+  alone[1].err[n_alone > 0 ? n_alone : 0] = 0;
+  snprintf(wanted_alone, sizeof wanted_alone,
+           "maxlogit: rank 0 of 2 on %s has not answered for 0 s: lost, or stuck (comm.timeout), while ranks "
+           "begin or end\n",
+           host);
+  ck_assert_str_eq(alone[1].err, wanted_alone);
   for (int k = 0; k < 2; k++) {
     play(2, "no world", k ? "begin" : "fewer", NULL);
     char wanted[400];
@@ -521,13 +550,13 @@ END_TEST
 
 static void settle(pid_t pid, char letter)
 {
-  char path[64], words[64] = "";
+  char path[64], words[4200];
   snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-  for (size_t n = 0;
-       letter != 'z' && (n < 12 || strcmp(words + 11, "child") != 0);) { /* "check_comm", "child" */
+  for (int is_there = letter == 'z'; !is_there;) {
     FILE *f = fopen(path, "r");
-    n = f ? fread(words, 1, sizeof words - 1, f) : 0;
+    const size_t n = f ? fread(words, 1, sizeof words, f) : 0;
     if (f) fclose(f);
+    is_there = memmem(words, n, "\0child", 7) != NULL;
   }
   if (letter == 's') {
     kill(pid, SIGSTOP);
@@ -553,11 +582,7 @@ static int as_launcher(const char *letters, const char *ask)
     pid_t pid = fork();
     if (!pid) {
       setenv("OMPI_COMM_WORLD_RANK", number, 1);
-      execl("/proc/self/exe", "check_comm", "child",
-            i == ranks          ? ask
-            : letters[i] == 'z' ? "ends"
-                                : "waits",
-            NULL);
+      execl(own_program, own_program, "child", i == ranks ? ask : letters[i] == 'z' ? "ends" : "waits", NULL);
       _exit(97);
     }
     if (i < ranks) child[i] = pid;
@@ -598,7 +623,7 @@ START_TEST(who_is_here)
       if (!pid) {
         if (known[i].here) setenv(i % 2 ? "OMPI_COMM_WORLD_LOCAL_SIZE" : "MPI_LOCALNRANKS", known[i].here, 1);
         if (known[i].wrapper) setenv("PMIX_RANK", known[i].wrapper, 1);
-        execl("/proc/self/exe", "check_comm", "launcher", known[i].letters, what, NULL);
+        execl(own_program, own_program, "launcher", known[i].letters, what, NULL);
         _exit(97);
       }
       int status;
@@ -666,10 +691,13 @@ END_TEST
 
 int main(int argc, char **argv)
 {
+  if (argc == 2) return 0;
+  if (argc > 2 && !realpath(argv[0], own_program)) return 99;
   if (argc > 2 && !strcmp(argv[1], "child")) return as_child(argv[2]);
   if (argc > 3 && !strcmp(argv[1], "launcher")) return as_launcher(argv[2], argv[3]);
   if (argc > 3 && !strcmp(argv[1], "neighbours") && launcher_rank() == 1) apart();
   if (argc > 3) return as_rank(parts, argv[1], atoi(argv[2]), argv[3]);
+  if (!can_start(argv[0])) return 77;
   unsetenv("MAXLOGIT_MPI");
   Suite *suite = suite_create("comm");
   TCase *k = tcase_create("ranks");
