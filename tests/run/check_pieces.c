@@ -424,6 +424,35 @@ START_TEST(driven_to_an_end)
 }
 END_TEST
 
+static void keep_loss(void *context, const struct trainer *t) { *(double *)context = trainer_loss(t); }
+
+/* Where the device is ahead the last tick is of the last step, whose report is then read. */
+START_TEST(the_last_tick)
+{
+  double loss[2];
+  for (int ahead = 0; ahead < 2; ahead++) {
+    struct error e = {0};
+    struct config *c = configuration(TINY "train.steps=7 checkpoint.every=0 record.path=a%d.h5", ahead);
+    struct trainer *t = started(c, 0);
+    if (ahead) trainer_device(t)->ahead = 3;
+    drive_tick *const tick = keep_loss;
+    ck_assert(!trainer_step(t, &e) && !trainer_step(t, &e));
+    drive_stop();
+    ck_assert_int_eq(drive(t, 0, tick, &loss[ahead], &e), STATUS_STOPPED);
+    if (!ahead) { /* no step was made, and none is told */
+      struct run_file *r;
+      struct run_series x;
+      ck_assert(!run_open(&r, "a0.h5", &e) && !run_read(r, "loss", &x, &e));
+      loss[0] = x.value[1];
+      run_series_free(&x);
+      run_close(r);
+    }
+    config_free(c);
+  }
+  ck_assert_double_eq((double)(float)loss[1], (double)(float)loss[0]);
+}
+END_TEST
+
 START_TEST(limits_of_time)
 {
   struct config *c = configuration(TINY "train.steps=1");
@@ -471,6 +500,90 @@ START_TEST(signals)
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == known[i].status, "%zu: %x", i,
                   (unsigned)status);
   }
+}
+END_TEST
+
+/* --- events of a run, from its series --------------------------------------------------------------------------- */
+
+struct line {
+  char text[80];
+};
+static int by_text(const void *a, const void *b) { return strcmp(a, b); }
+
+/* An event for each place of a series whose value is one: [layer, head], or [layer] where width is that of the layers. */
+static void expect_events(const struct run_file *r, const char *name, const char *kind, struct line *wanted,
+                          long *count)
+{
+  struct run_series x;
+  struct error e = {0};
+  const int is_clip = !strcmp(kind, "clip");
+  ck_assert_msg(!run_read(r, name, &x, &e), "%s", e.text);
+  for (long i = 0; i < x.rows * x.width; i++) {
+    const long at = i % x.width, step = (long)x.step[i / x.width];
+    const long layer = x.width == PLACES ? at / HEADS : x.width == LAYERS ? at : -1;
+    if (is_clip ? !(x.value[i] < 1) : isfinite(x.value[i])) continue;
+    struct line line = {{0}};
+    snprintf(line.text, sizeof line.text, "%ld %s %ld %ld", step, kind, layer,
+             x.width == PLACES ? at % HEADS : -1);
+    if (is_clip) snprintf(line.text + strlen(line.text), 30, " %.6g", x.value[i]);
+    int is_there = 0; /* what is not finite is told once a step and place */
+    for (long k = 0; k < *count; k++) is_there |= !is_clip && !strcmp(wanted[k].text, line.text);
+    if (!is_there) wanted[(*count)++] = line;
+  }
+  run_series_free(&x);
+}
+
+START_TEST(events_are_those_of_the_series)
+{
+  enum { MANY = 3000 };
+  static const struct {
+    const char *settings;
+    int clips, lost; /* at least */
+  } known[] = {
+    {"preset=muonclip stabilizers=qk_clip+max_output_clip qk_clip.tau=0.5 max_output_clip.tau=0.3 "
+     "train.lr=0.05",
+     30, 0},
+    {"preset=muon stabilizers=max_output_clip+qk_clip max_output_clip.tau=1e9 qk_clip.tau=1e9", 0, 0},
+    {"optimizer=sgd train.lr=1e12 stabilizers=qk_clip+max_output_clip train.on_nonfinite=continue", 0, 10},
+  };
+  struct line *wanted = memory_new(MANY, sizeof *wanted), *found = memory_new(MANY, sizeof *found);
+  for (int k = 0; k < 3; k++) {
+    struct error e = {0};
+    struct config *c = configuration(
+      TINY "model.layers=3 train.steps=12 record.path=e.h5 record.overwrite=1 %s", known[k].settings);
+    ck_assert_int_eq(drive(started(c, 0), 0, NULL, NULL, &e), STATUS_OK);
+    struct run_file *r;
+    struct run_event *x = NULL;
+    long count = 0, n = 0, m = 0, clips, lost;
+    ck_assert(!run_open(&r, "e.h5", &e) && !run_events(r, &x, &count, &e));
+    expect_events(r, "qk_clip/gamma", "clip", wanted, &n);
+    expect_events(r, "max_output_clip/gamma", "clip", wanted, &n);
+    clips = n;
+    expect_events(r, "attn/max_abs_logit", "nonfinite", wanted, &n);
+    expect_events(r, "loss", "nonfinite", wanted, &n);
+    expect_events(r, "grad_norm", "nonfinite", wanted, &n);
+    expect_events(r, "max_output", "nonfinite", wanted, &n);
+    lost = n - clips;
+    for (long i = 0; i < count; i++) {
+      const int is_clip = !strcmp(x[i].kind, "clip");
+      if (!is_clip && strcmp(x[i].kind, "nonfinite")) continue;
+      snprintf(found[m].text, sizeof found->text, "%ld %s %d %d", x[i].step, x[i].kind, x[i].layer,
+               x[i].head);
+      if (is_clip) snprintf(found[m].text + strlen(found[m].text), 30, " %.6g", x[i].value);
+      ck_assert(is_clip || !isfinite(x[i].value));
+      m++;
+    }
+    qsort(wanted, (size_t)n, sizeof *wanted, by_text);
+    qsort(found, (size_t)m, sizeof *found, by_text);
+    for (long i = 0; i < n && i < m; i++) ck_assert_str_eq(found[i].text, wanted[i].text);
+    ck_assert_int_eq(m, n);
+    ck_assert_msg(clips >= known[k].clips && lost >= known[k].lost, "%ld clips, %ld lost", clips, lost);
+    memory_free(x);
+    run_close(r);
+    config_free(c);
+  }
+  memory_free(wanted);
+  memory_free(found);
 }
 END_TEST
 
@@ -910,8 +1023,10 @@ int main(void)
   tcase_add_test(k, dense_levels);
   tcase_add_test(k, one_balanced_tree);
   tcase_add_test(k, driven_to_an_end);
+  tcase_add_test(k, the_last_tick);
   tcase_add_test(k, limits_of_time);
   tcase_add_test(k, signals);
+  tcase_add_test(k, events_are_those_of_the_series);
   tcase_add_test(k, progress);
   tcase_add_test(k, checkpoints_and_their_events);
   tcase_add_test(k, checkpoints_by_the_clock);
