@@ -510,7 +510,7 @@ struct line {
 };
 static int by_text(const void *a, const void *b) { return strcmp(a, b); }
 
-/* An event for each place of a series whose value is one: [layer, head], or [layer] where width is that of the layers. */
+/* An event for each place of a series whose value is one: [layer, head], or [layer] where it is as wide as that. */
 static void expect_events(const struct run_file *r, const char *name, const char *kind, struct line *wanted,
                           long *count)
 {
@@ -584,6 +584,72 @@ START_TEST(events_are_those_of_the_series)
   }
   memory_free(wanted);
   memory_free(found);
+}
+END_TEST
+
+/* --- questions ----------------------------------------------------------------------------------------------- */
+
+/* What a trainer answers between steps is what its file tells; an evaluation is the validation of the weights that are
+   there, by positions and by modules, and changes nothing. */
+START_TEST(questions)
+{
+  struct error e = {0};
+  struct config *c = configuration(TINY "model.mtp=2 train.batch=4 train.micro_batches=2 train.val_every=1 "
+                                        "train.val_batches=3 train.steps=4 record.path=v.h5");
+  struct trainer *t = started(c, 0);
+  double by_position[6], agreement[2], loss, again, ahead[2], mean = 0;
+  ck_assert(isnan(trainer_val_loss(t)) && isnan(trainer_loss(t)) && isnan(trainer_grad_norm(t)));
+  ck_assert(trainer_peak(t).value == -INFINITY && trainer_peak(t).step == -1 && trainer_peak(t).at == -1);
+  ck_assert(!trainer_step(t, &e) && !trainer_step(t, &e));
+  loss = trainer_evaluate(t, by_position, agreement);
+  for (int k = 0; k < 2; k++) ahead[k] = trainer_ahead_loss(t, k);
+  again = trainer_evaluate(t, NULL, NULL);
+  ck_assert(loss == again && trainer_ahead_loss(t, 1) == ahead[1]);
+  for (int i = 0; i < 6; i++) mean += by_position[i] / 6; /* as many targets at each */
+  ck_assert_double_eq_tol(mean, loss, 1e-5);
+  for (int k = 0; k < 2; k++) ck_assert(agreement[k] >= 0 && agreement[k] <= 1);
+  ck_assert_str_eq(trainer_state(t), "stopped");
+  ck_assert(trainer_step_count(t) == 2 && trainer_steps(t) == 4 && trainer_more(t) && trainer_config(t) == c);
+  ck_assert(!trainer_step(t, &e)); /* whose look is at the same weights */
+  ck_assert(trainer_val_loss(t) == loss);
+  ck_assert(!trainer_step(t, &e));
+  ck_assert_str_eq(trainer_state(t), "finished");
+  ck_assert(!trainer_more(t));
+  const double last[2] = {trainer_loss(t), trainer_grad_norm(t)}, floor_of = trainer_loss_floor(t);
+  uint64_t data, start, data_of_file, start_of_file;
+  char id[16], described[200];
+  const struct peak peak = trainer_peak(t);
+  snprintf(id, sizeof id, "%s", trainer_id(t));
+  snprintf(described, sizeof described, "%s", trainer_data(t));
+  ck_assert_str_eq(trainer_path(t), "v.h5");
+  trainer_contents(t, &data, &start);
+  ck_assert(!trainer_done(t, &e));
+  struct run_file *r;
+  ck_assert(!run_open(&r, "v.h5", &e));
+  run_contents(r, &data_of_file, &start_of_file);
+  ck_assert(data == data_of_file && start == 0 && start_of_file == 0 && data != 0);
+  ck_assert_str_eq(run_id(r), id);
+  ck_assert_str_eq(run_data_text(r), described);
+  ck_assert(run_loss_floor(r) == floor_of &&
+            fabs(floor_of - strtod(strstr(described, "entropy ") + 8, NULL)) < 1e-4);
+  static const char *const names[] = {"loss", "grad_norm", "val_loss", "mtp/val_loss", "attn/max_logit"};
+  for (int i = 0; i < 5; i++) {
+    struct run_series x;
+    ck_assert_msg(!run_read(r, names[i], &x, &e), "%s", e.text);
+    if (i < 2) ck_assert(x.value[3] == last[i]);
+    if (i == 2) ck_assert(x.rows == 5 && x.value[2] == loss);
+    for (int k = 0; i == 3 && k < 2; k++) /* behind the layers */
+      ck_assert_double_eq_tol(x.value[2 * x.width + x.width - 2 + k], ahead[k], 1e-5);
+    if (i == 4) { /* the peak, of all rows */
+      long at = 0;
+      for (long k = 1; k < x.rows * x.width; k++)
+        if (x.value[k] > x.value[at]) at = k;
+      ck_assert(peak.value == x.value[at] && peak.step == at / x.width && peak.at == at % x.width);
+    }
+    run_series_free(&x);
+  }
+  run_close(r);
+  config_free(c);
 }
 END_TEST
 
@@ -1010,6 +1076,120 @@ START_TEST(what_is_planned)
 }
 END_TEST
 
+#define SMALLEST \
+  "model.layers=1", "model.width=8", "model.heads=2", "model.context=6", "train.batch=1", \
+    "train.val_every=0", "device.threads=1", "sweep.dir=d", "sweep.jobs=1"
+
+static void planned(struct sweep *s, struct config **c, const char *const *words)
+{
+  struct error e = {0};
+  *c = unfinished(words);
+  ck_assert_msg(!sweep_plan(s, *c, "name", 1, 1, &e), "%s", e.text);
+}
+
+static void done_with(struct sweep *s, struct config *c)
+{
+  sweep_free(s);
+  config_free(c);
+}
+
+static void swept(const char *const *words)
+{
+  struct sweep s;
+  struct config *c;
+  struct error e = {0};
+  planned(&s, &c, words);
+  ck_assert_msg(!sweep_run(&s, &e), "%s", e.text);
+  done_with(&s, c);
+}
+
+/* A longer run goes on from the longest finished one that is the same but for its length; where it cannot, it is said
+   why. */
+START_TEST(longer_runs)
+{
+  struct sweep s, known;
+  struct config *c, *of_known;
+  char wanted[128], words[64];
+  swept((const char *const[]){SMALLEST, "train.steps=4,6,9", NULL});
+  swept((const char *const[]){SMALLEST, "train.steps=10", "train.seed=2", NULL});
+  planned(&known, &of_known, (const char *const[]){SMALLEST, "train.steps=4,6,9", NULL});
+  for (int i = 0; i < 3; i++) ck_assert(known.points[i].was_done && !*known.points[i].from);
+  planned(&s, &c, (const char *const[]){SMALLEST, "train.steps=3,5,8,12,6", NULL});
+  static const int from[5] = {-1, 0, 1, 2, -1}; /* of the known */
+  for (int i = 0; i < 5; i++) {
+    ck_assert_str_eq(s.points[i].from, from[i] < 0 ? "" : known.points[from[i]].path);
+    ck_assert(!*s.points[i].anew && s.points[i].was_done == (i == 4));
+  }
+  done_with(&s, c);
+  planned(&s, &c, (const char *const[]){SMALLEST, "train.steps=12", "train.lr=0.5", NULL}); /* another rate */
+  ck_assert(!*s.points[0].from && !*s.points[0].anew);
+  done_with(&s, c);
+  planned(&s, &c, (const char *const[]){SMALLEST, "train.steps=12", "record.overwrite=1", NULL});
+  ck_assert(!*s.points[0].from && !*s.points[0].anew);
+  done_with(&s, c);
+  snprintf(words, sizeof words, "rm -r d/%s.ckpt", known.points[2].id);
+  ck_assert_int_eq(system(words), 0);
+  planned(&s, &c, (const char *const[]){SMALLEST, "train.steps=12", NULL});
+  snprintf(wanted, sizeof wanted, "%s has lost its last checkpoint", known.points[2].id);
+  ck_assert_str_eq(s.points[0].anew, wanted);
+  ck_assert_str_eq(s.points[0].from, "");
+  done_with(&s, c);
+  swept((const char *const[]){SMALLEST, "train.steps=4", "train.schedule=cosine", NULL});
+  planned(&s, &c, (const char *const[]){SMALLEST, "train.steps=8", "train.schedule=cosine", NULL});
+  ck_assert_str_eq(s.points[0].anew, "the cosine schedule depends on train.steps from the start");
+  ck_assert_str_eq(s.points[0].from, "");
+  done_with(&s, c);
+  done_with(&known, of_known);
+}
+END_TEST
+
+/* What a finished run was recorded without, of what is asked for now: rows of an interval are there under each that
+   divides it; what is standard is not asked for. */
+START_TEST(what_a_record_lacks)
+{
+  static const struct {
+    const char *asked[3], *lacks;
+  } known[] = {
+    {{"record.probe_every=4"}, ""},
+    {{"record.probe_every=8"}, ""},
+    {{"record.probe_every=12"}, ""},
+    {{"record.probe_every=0"}, ""},
+    {{"record.probe_every=2"}, "record.probe_every=2 (has 4)"},
+    {{"record.probe_every=6"}, "record.probe_every=6 (has 4)"},
+    {{"record.probe_every=4", "record.spectra_every=10"}, "record.spectra_every=10 (has 0)"},
+    {{"record.probe_every=4", "record.batches=1"}, "record.batches=1 (has 0)"},
+    {{"record.probe_every=4", "record.every=3"}, "record.every=3 (has 2)"},
+    {{"record.probe_every=4", "record.every=4"}, ""},
+    {{"record.probe_every=4", "record.pairs=0"}, ""}, /* the standard: it has more */
+    {{"record.probe_every=1", "record.batches=1"}, "record.probe_every=1 (has 4) record.batches=1 (has 0)"},
+    {{"record.probe_every=4", "arm=other"}, "arm=other (has mine)"},
+    {{"record.probe_every=4", "arm=mine"}, ""},
+  };
+  swept((const char *const[]){SMALLEST, "train.steps=4", "record.probe_every=4", "record.every=2",
+                              "record.pairs=1", "record.spectra_every=0", "arm=mine", NULL});
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    const char *words[32] = {SMALLEST, "train.steps=4"};
+    struct sweep s;
+    struct config *c;
+    int n = 10, says_every = 0, says_spectra = 0, says_arm = 0;
+    for (int k = 0; k < 3 && known[i].asked[k]; k++) {
+      words[n++] = known[i].asked[k];
+      says_every |= !strncmp(known[i].asked[k], "record.every", 12);
+      says_spectra |= !strncmp(known[i].asked[k], "record.spectra", 14);
+      says_arm |= !strncmp(known[i].asked[k], "arm", 3);
+    }
+    if (!says_every) words[n++] = "record.every=2";
+    if (!says_spectra) words[n++] = "record.spectra_every=0";
+    if (!says_arm) words[n++] = "arm=mine";
+    planned(&s, &c, words);
+    ck_assert_int_eq(s.points[0].was_done, 1);
+    ck_assert_msg(!strcmp(s.points[0].lacks, known[i].lacks), "%s: lacks '%s', not '%s'", known[i].asked[0],
+                  s.points[0].lacks, known[i].lacks);
+    done_with(&s, c);
+  }
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("pieces");
@@ -1027,6 +1207,7 @@ int main(void)
   tcase_add_test(k, limits_of_time);
   tcase_add_test(k, signals);
   tcase_add_test(k, events_are_those_of_the_series);
+  tcase_add_test(k, questions);
   tcase_add_test(k, progress);
   tcase_add_test(k, checkpoints_and_their_events);
   tcase_add_test(k, checkpoints_by_the_clock);
@@ -1036,6 +1217,8 @@ int main(void)
   tcase_add_test(k, notes_of_workers);
   tcase_add_test(k, the_longest_first);
   tcase_add_test(k, what_is_planned);
+  tcase_add_test(k, longer_runs);
+  tcase_add_test(k, what_a_record_lacks);
   suite_add_tcase(suite, k);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);
