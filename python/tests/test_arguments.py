@@ -324,6 +324,13 @@ class Reading(InFolder):
             "tag<1": "",
             "date>2000-01-01": "abc",
             "date<2000-01-01": "",
+            "date<2999-01-01": "abc",
+            "date<=2999-01-01": "abc",
+            "date>2999-01-01": "",
+            f"date<={date} & tag=x": "a",
+            f"date<{date} & tag=x": "",
+            f"date>={date} & tag=x": "a",
+            f"date>{date} & tag=x": "",
             f"date={date} & tag=x": "a",
             f"id={maxlogit.open(self.folder / 'b.h5').id}": "b",
         }.items():

@@ -75,6 +75,7 @@ static const struct made made[] = {
   {"more/lost-2", "diverged", "preset=muonclip", "1", 2, 6, 4, 3, -INFINITY, "arm=wild"},
   {"more/named", "finished", "optimizer=muon", "0.02", 7, 10, ROWS, 2, 0,
    "stabilizers=qk_norm+soft_cap arm=a-long-name train.batch=1 model.heads=2"},
+  {"even/even", "finished", "preset=adam", "0.01", 1, 1024, 512, 20, 0, "train.steps=1024"},
 };
 enum { MADE = sizeof made / sizeof *made };
 
@@ -140,7 +141,8 @@ static void write_run(const struct made *m)
   for (int row = 0; row < m->rows; row++) put_row(r, id, m, row, AXIS_STEP, 2 * row);
   for (int row = 0; row < 4 && m->rows; row++) put_row(r, id, m, row, AXIS_VAL, 3 * row);
   for (int row = 0; row < 3 && m->rows; row++) put_row(r, id, m, row, AXIS_SPECTRA, 4 * row);
-  for (int i = 0; i < m->clips; i++) recorder_event(r, 2 * i, "clip", i % 2, i / 2 % 2, 0.5 + 0.0625 * i);
+  for (int i = 0; i < m->clips; i++)
+    recorder_event(r, 2 * i, "clip", i % 2, i / 2 % 2, 0.5 + 0.0625 * (i * i / 2 % 7));
   if (m->spoilt != 0) recorder_event(r, 6, "nonfinite", -1, -1, m->spoilt);
   ck_assert_msg(!recorder_snapshot(r, m->state, m->steps, 1.25 + (double)(m - made), 1, &e), "%s", e.text);
   recorder_free(r);
@@ -234,8 +236,9 @@ static void make_tuned(const char *name, int arms)
 
 static void make_runs(void)
 {
-  char command[4 * FOLDER_PATH + 64];
-  snprintf(command, sizeof command, "mkdir %s/runs %s/odd %s/more %s/tuned", folder, folder, folder, folder);
+  char command[5 * FOLDER_PATH + 64];
+  snprintf(command, sizeof command, "mkdir %s/runs %s/odd %s/more %s/even %s/tuned", folder, folder, folder,
+           folder, folder);
   ck_assert_int_eq(system(command), 0);
   for (int i = 0; i < MADE; i++) write_run(&made[i]);
   make_tuned("few.conf", FLAT);
