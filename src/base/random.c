@@ -36,6 +36,15 @@ uint32_t draw_u32(struct draw d, uint64_t index)
 
 double draw_uniform(struct draw d, uint64_t index) { return draw_u32(d, index) * 0x1p-32; }
 
+void draw_uniforms(struct draw d, uint64_t index, long n, double *out)
+{
+  uint32_t word[4];
+  for (long i = 0; i < n; i++) {
+    if (i % 2 == 0) draw_block(d, index / 4 + (uint64_t)i / 2, word);
+    out[i] = word[i % 2 * 2] * 0x1p-32;
+  }
+}
+
 uint64_t draw_below(struct draw d, uint64_t index, uint64_t n)
 {
   uint32_t word[4];

@@ -28,7 +28,9 @@ struct draw {
 };
 
 uint32_t draw_u32(struct draw, uint64_t index);
-double draw_uniform(struct draw, uint64_t index);             /* [0, 1), 32 random bits */
+double draw_uniform(struct draw, uint64_t index); /* [0, 1), 32 random bits */
+/* Every second of these, n from index on, which is a multiple of 4: two of a block at once. */
+void draw_uniforms(struct draw, uint64_t index, long n, double *out);
 uint64_t draw_below(struct draw, uint64_t index, uint64_t n); /* [0, n) */
 double draw_normal(struct draw, uint64_t index);              /* mean 0, variance 1; Box-Muller */
 

@@ -220,6 +220,10 @@ START_TEST(draws_are_made_of_blocks)
         const uint32_t one = word[indices[i] % 4];
         ck_assert_uint_eq(draw_u32(d, indices[i]), one);
         ck_assert_double_eq(draw_uniform(d, indices[i]), one / 4294967296.0);
+        double uniforms[5];
+        draw_uniforms(d, indices[i] / 4 * 4, 5, uniforms);
+        for (uint64_t n = 0; n < 5; n++)
+          ck_assert_double_eq(uniforms[n], draw_uniform(d, indices[i] / 4 * 4 + 2 * n));
         const int odd = indices[i] % 2 == 1;
         const long double part =
           ((long double)whole[2 * odd + 1] + whole[2 * odd] / 4294967296.0L) / 4294967296.0L;

@@ -19,7 +19,7 @@
 #include "base/memory.h"
 #include "training/data.h"
 
-enum { MAX_SYMBOLS = 256, MAX_BRANCHES = 32 };
+enum { MAX_SYMBOLS = 256, MAX_BRANCHES = 32, AT_ONCE = 32 };
 
 struct markov_options {
   long symbols, branches, lag, classes, document, language;
@@ -64,10 +64,11 @@ static double power_law(double *cumulated, long n, double exponent)
   return entropy;
 }
 
-static long pick(const double *cumulated, double uniform)
+/* How many are not above: no branch, which nobody would foresee. */
+static long pick(const double *cumulated, long n, double uniform)
 {
   long i = 0;
-  while (uniform >= cumulated[i]) i++;
+  for (long k = 0; k < n; k++) i += uniform >= cumulated[k];
   return i;
 }
 
@@ -79,7 +80,7 @@ static void draw_successors(struct chain *c)
   for (long s = 0; s < c->o.symbols; s++) {
     char taken[MAX_SYMBOLS] = {0};
     for (long j = 0; j < c->o.branches;) {
-      long n = pick(c->first, draw_uniform(draw, draws++));
+      long n = pick(c->first, c->o.symbols, draw_uniform(draw, draws++));
       if (!taken[n]) c->next[s][j++] = (unsigned char)n;
       taken[n] = 1;
     }
@@ -121,7 +122,7 @@ static long document_length(const struct chain *c, double uniform)
 static int successor(const struct chain *c, const int *x, long t, long start, double uniform)
 {
   long n = c->o.branches, class = t - c->o.lag >= start ? x[t - c->o.lag] % c->o.classes : 0;
-  long turned = pick(c->cumulated, uniform) + n - n / c->o.classes * class;
+  long turned = pick(c->cumulated, n, uniform) + n - n / c->o.classes * class;
   return c->next[x[t - 1]][turned % n];
 }
 
@@ -131,15 +132,18 @@ static void fill_row(const struct chain *c, struct draw draw, const struct batch
   uint64_t at = (uint64_t)b << 32;
   long end = c->packing ? document_length(c, draw_uniform(draw, at + 1)) : T + 1;
   int *x = out->tokens + b * (T + 1), document = 0;
+  double drawn[AT_ONCE];
   for (long t = 0; t <= T; t++) {
-    double uniform = draw_uniform(draw, at + 2 * (uint64_t)t);
+    if (t % AT_ONCE == 0)
+      draw_uniforms(draw, at + 2 * (uint64_t)t, T + 1 - t < AT_ONCE ? T + 1 - t : AT_ONCE, drawn);
+    const double uniform = drawn[t % AT_ONCE];
     if (t == end) {
       out->mask[b * T + t - 1] = 0;
       document++;
       start = t;
       end = t + document_length(c, draw_uniform(draw, at + 2 * (uint64_t)t + 1));
     }
-    x[t] = t == start ? (int)pick(c->first, uniform) : successor(c, x, t, start, uniform);
+    x[t] = t == start ? (int)pick(c->first, c->o.symbols, uniform) : successor(c, x, t, start, uniform);
     if (t < T) out->document[b * T + t] = document;
   }
 }
