@@ -7,8 +7,12 @@
 #include <math.h>
 #include "base/memory.h"
 #include "../comm/letters.h"
+#include "base/file.h"
+#include "../folder.h"
+#include "run/claim.h"
 #include "run/drive.h"
 #include "run/farm.h"
+#include "run/sweep_parts.h"
 #include "run/trainer.h"
 
 /* The configuration is in the environment; @ is the rank's number, # one more. */
@@ -129,8 +133,133 @@ static int farm(struct error *e)
   return STATUS_OK;
 }
 
-static const struct part parts[] = {
-  {"shares", shares}, {"steps", steps}, {"meetings", meetings}, {"farm", farm}, {NULL, NULL}};
+/* --- points among ranks --- */
+
+static void together(void)
+{
+  int gathered[MOST];
+  comm_gather(all, &all->rank, gathered, sizeof all->rank);
+}
+
+static struct sweep_point point_of(char *path)
+{
+  struct sweep_point p = {.path = path, .steps = 9};
+  snprintf(p.id, sizeof p.id, "%.2s", path);
+  snprintf(p.label, sizeof p.label, "of %.2s", path);
+  return p;
+}
+
+/* What the holder of a point tells by its file, and what another rank makes of it. */
+static int claims(struct error *e)
+{
+  static char paths[7][8] = {"p0.h5", "p1.h5", "p2.h5", "p3.h5", "p4.h5", "p5.h5", "p6.h5"};
+  struct sweep_point p[7];
+  struct lock *lock = NULL;
+  enum sweep_fate fate;
+  char reason[512], mark[200], *text;
+  const int holds = all->rank == 0, looks = !holds;
+  for (int i = 0; i < 7; i++) p[i] = point_of(paths[i]);
+  if (chdir(getenv("MAXLOGIT_TEST_WORDS")) || farm_open(e)) return STATUS_FAIL;
+  const struct comm_options o = {.ranks = 1, .timeout = 60};
+  if (farm_join(&o, e)) return e->status;
+  uint64_t own = farm_self(), holder[MOST];
+  comm_gather(all, &own, holder, sizeof own);
+
+  /* at work, then failed: the file stays, and says so; what it says is for this farm */
+  if (holds) lock = lock_take("p0.point", NULL);
+  if (holds) claim_mark(lock, &p[0], SWEEP_RUNNING, 5, "");
+  together();
+  if (looks) {
+    p[0].step = 99;
+    claim_look(&p[0]);
+    must(p[0].fate == SWEEP_RUNNING && p[0].elsewhere && p[0].step == 5 && p[0].holder == holder[0] &&
+           p[0].heard > 0,
+         "a point at work", 0);
+    must(!claim_ended(&p[0], &fate, reason), "the end of a point at work", 0);
+  }
+  together();
+  if (holds) claim_mark(lock, &p[0], SWEEP_FAILED, 7, "why it failed\nand more");
+  if (holds) claim_release(lock, &p[0]);
+  together();
+  must(claim_ended(&p[0], &fate, reason) && fate == SWEEP_FAILED && !strcmp(reason, "why it failed"),
+       "the end of a point", 0);
+  p[0].fate = SWEEP_WAITING;
+  claim_look(&p[0]);
+  must(p[0].fate == SWEEP_FAILED && !p[0].elsewhere && !strcmp(p[0].reason, "why it failed"),
+       "a failed point", 0);
+  snprintf(mark, sizeof mark, "%016llx %016llx 0 %d 7 why it failed\nand more\n",
+           (unsigned long long)farm_id(), (unsigned long long)holder[0], SWEEP_FAILED);
+  must(!file_read("p0.point", &text, NULL, e) && !strcmp(text, mark), "a mark", 0);
+  memory_free(text);
+  together();
+
+  /* let go without an end: anybody's; left by one who was killed: anybody's */
+  if (holds) {
+    lock = lock_take("p1.point", NULL);
+    claim_mark(lock, &p[1], SWEEP_RUNNING, 3, "");
+    claim_release(lock, &p[1]);
+    must(access("p1.point", F_OK) != 0, "a point that was let go", 1);
+    lock = lock_take("p2.point", NULL);
+    claim_mark(lock, &p[2], SWEEP_RUNNING, 3, "");
+    lock_release(lock, NULL);
+  }
+  together();
+  for (int i = 1; i < 3; i++) {
+    p[i].fate = SWEEP_RUNNING, p[i].elsewhere = 1;
+    claim_look(&p[i]);
+    must(p[i].fate == SWEEP_WAITING && !p[i].elsewhere, "a free point", i);
+  }
+  together();
+
+  /* killed: once more, then no more; ended by itself: no more */
+  if (holds) {
+    claim_bury(&p[3], SIGKILL, "killed by somebody");
+    must(p[3].fate == SWEEP_WAITING && !claim_ended(&p[3], &fate, reason), "a first death", 3);
+    claim_bury(&p[3], SIGKILL, "killed by somebody");
+    must(p[3].fate == SWEEP_FAILED, "a second death", 3);
+    claim_bury(&p[4], 0, "ended with status 3");
+    must(p[4].fate == SWEEP_FAILED, "an end by itself", 4);
+  }
+  together();
+  must(claim_ended(&p[3], &fate, reason) && fate == SWEEP_FAILED && !strcmp(reason, "killed by somebody"),
+       "who was killed twice", 3);
+  must(claim_ended(&p[4], &fate, reason) && !strcmp(reason, "ended with status 3"), "who has ended", 4);
+  together();
+
+  /* silent for too long: taken, unless it has told of a step meanwhile; of another farm: left alone */
+  if (holds) {
+    lock = lock_take("p5.point", NULL);
+    claim_mark(lock, &p[5], SWEEP_RUNNING, 1, "");
+    struct lock *other = lock_take("p6.point", NULL);
+    lock_write(other, "0000000000000001 0000000000000002 0 1 4 \n");
+    must(lock_take("p5.lock", NULL) != NULL, "a run's lock", 5);
+  }
+  together();
+  if (looks) claim_look(&p[5]), claim_look(&p[6]);
+  p[5].heard -= 59; /* so much later */
+  together();
+  if (holds) claim_mark(lock, &p[5], SWEEP_RUNNING, 2, "");
+  together();
+  if (looks) {
+    claim_look(&p[5]);
+    p[5].heard -= 50;
+    claim_look(&p[5]);
+    must(p[5].fate == SWEEP_RUNNING && p[5].elsewhere && p[5].step == 2, "a slow point", 5);
+    p[5].heard -= 20, p[6].heard -= 70;
+    claim_look(&p[5]), claim_look(&p[6]);
+    must(p[5].fate == SWEEP_WAITING && access("p5.point", F_OK) && access("p5.lock", F_OK), "a silent point",
+         5);
+    must(p[6].fate == SWEEP_RUNNING && p[6].elsewhere && p[6].step == 4 && !access("p6.point", F_OK),
+         "another farm's", 6);
+    must(!claim_ended(&p[6], &fate, reason), "another farm's end", 6);
+  }
+  together();
+  if (holds) must(lock_was_taken(lock, &(struct error){0}), "a lost point", 5);
+  return STATUS_OK;
+}
+
+static const struct part parts[] = {{"shares", shares}, {"steps", steps},   {"meetings", meetings},
+                                    {"farm", farm},     {"claims", claims}, {NULL, NULL}};
 
 #define TINY \
   "device=cpu model.layers=1 model.width=8 model.heads=2 model.context=8 train.batch=4 train.warmup=2 " \
@@ -140,7 +269,8 @@ static const struct part parts[] = {
 static void perform(int ranks, const char *part, const char *words)
 {
   char all_words[2000];
-  snprintf(all_words, sizeof all_words, "%s%s", strcmp(part, "farm") ? TINY : "", words);
+  const int is_run = strcmp(part, "farm") && strcmp(part, "claims");
+  snprintf(all_words, sizeof all_words, "%s%s", is_run ? TINY : "", words);
   setenv("MAXLOGIT_TEST_WORDS", all_words, 1);
   play(ranks, part, "", NULL);
 }
@@ -344,6 +474,20 @@ START_TEST(farms)
 }
 END_TEST
 
+START_TEST(points_among_ranks)
+{
+  char folder[FOLDER_PATH];
+  folder_make(folder);
+  perform(2, "claims", folder);
+  told(2, (int[MOST]){0}, "",
+       "maxlogit: p3 of p3: its process was killed by somebody; it is taken up again\n"
+       "maxlogit: rank 1 on %s: p5 of p5: its process has not been heard of for 60 s (comm.timeout); it is "
+       "taken up again\n",
+       host);
+  folder_remove(folder);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
   if (argc > 3) return as_rank(parts, argv[1], atoi(argv[2]), argv[3]);
@@ -358,6 +502,7 @@ int main(int argc, char **argv)
   tcase_add_test(k, what_ranks_cannot_do);
   tcase_add_test(k, ranks_that_meet);
   tcase_add_test(k, farms);
+  tcase_add_test(k, points_among_ranks);
   suite_add_tcase(suite, k);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);
