@@ -162,6 +162,7 @@ class Kinds(unittest.TestCase):
             (q * (1 + 0.1 * torch.rand(2, 3, 5, 1)), False),
             (q * torch.tensor([1.0, 2])[:, None, None, None], False),
             (torch.zeros(2, 3, 5, 8), False),
+            (q * torch.tensor([0.0, 1, 1])[:, None, None], False),  # nothing tells of a head of zeros
             (q[:1, :, :1].expand(2, 3, 5, 8), False),
             (q[:1], False),  # too few to tell
             (torch.cat((q, q))[:4, :, :2], True),
