@@ -14,15 +14,17 @@
 #include "run/farm.h"
 #include "run/sweep_parts.h"
 #include "run/trainer.h"
+#include "storage/recorder.h"
 
-/* The configuration is in the environment; @ is the rank's number, # one more. */
+/* The configuration is in the environment; @ is the rank's number, # one more, ~ 1 on the first alone. */
 static struct config *configured(struct error *e)
 {
   char words[2000], *next = words;
   snprintf(words, sizeof words, "%s", getenv("MAXLOGIT_TEST_WORDS"));
   struct config *c = config_new();
   for (char *x = words; *x; x++)
-    if (*x == '@' || *x == '#') *x = (char)('0' + all->rank + (*x == '#'));
+    if (*x == '@' || *x == '#' || *x == '~')
+      *x = (char)('0' + (*x == '~' ? all->rank == 0 : all->rank + (*x == '#')));
   for (char *word; !e->status && (word = strsep(&next, " "));)
     if (*word) config_assign(c, word, e);
   if (!e->status) config_finish(c, e);
@@ -75,6 +77,33 @@ static int steps(struct error *e)
     if (!all->rank) printf("%a %a %a %a\n", own[0], own[1], own[2], isnan(own[3]) ? 0 : own[3]);
   }
   if (t) trainer_abandon(t);
+  config_free(c);
+  return status;
+}
+
+/* A run with its file; which steps have checkpoints. */
+static int saves(struct error *e)
+{
+  struct trainer *t = NULL;
+  struct run_file *r;
+  struct run_event *x = NULL;
+  long count = 0;
+  int stops = 0;
+  alarm(20);
+  trainer_use_ranks(all);
+  struct config *c = configured(e);
+  int status = e->status ? e->status : trainer_init(&t, c, 0, e);
+  while (!status && trainer_more(t)) {
+    status = trainer_meet(t, &stops, e);
+    if (!status) status = trainer_step(t, e);
+  }
+  if (!status) status = trainer_done(t, e);
+  if (!status && !all->rank && !(status = run_open(&r, "r.h5", e))) {
+    status = run_events(r, &x, &count, e);
+    for (long i = 0; i < count; i++) printf("%s %ld\n", x[i].kind, x[i].step);
+    memory_free(x);
+    run_close(r);
+  }
   config_free(c);
   return status;
 }
@@ -258,8 +287,9 @@ static int claims(struct error *e)
   return STATUS_OK;
 }
 
-static const struct part parts[] = {{"shares", shares}, {"steps", steps},   {"meetings", meetings},
-                                    {"farm", farm},     {"claims", claims}, {NULL, NULL}};
+static const struct part parts[] = {{"shares", shares}, {"steps", steps}, {"meetings", meetings},
+                                    {"saves", saves},   {"farm", farm},   {"claims", claims},
+                                    {NULL, NULL}};
 
 #define TINY \
   "device=cpu model.layers=1 model.width=8 model.heads=2 model.context=8 train.batch=4 train.warmup=2 " \
@@ -456,6 +486,27 @@ START_TEST(ranks_that_meet)
 }
 END_TEST
 
+/* By the clock of the first alone all save at the same step. */
+START_TEST(checkpoints_by_one_clock)
+{
+  char folder[FOLDER_PATH], here[4096];
+  folder_make(folder);
+  ck_assert(getcwd(here, sizeof here) && !chdir(folder));
+  for (int k = 0; k < 2; k++) {
+    char words[200];
+    snprintf(
+      words, sizeof words,
+      "record.path=r.h5 record.overwrite=1 checkpoint.every=0 checkpoint.seconds=%ce-9 comm.shard=states "
+      "optimizer=adam train.micro_batches=4",
+      k ? '~' : '@');
+    perform(2, "saves", words);
+    told(2, (int[MOST]){0}, k ? "checkpoint 1\ncheckpoint 2\ncheckpoint 3\n" : "checkpoint 3\n", "%s", "");
+  }
+  ck_assert_int_eq(chdir(here), 0);
+  folder_remove(folder);
+}
+END_TEST
+
 START_TEST(farms)
 {
   static const struct {
@@ -501,6 +552,7 @@ int main(int argc, char **argv)
   tcase_add_test(k, the_numbers_of_one_rank);
   tcase_add_test(k, what_ranks_cannot_do);
   tcase_add_test(k, ranks_that_meet);
+  tcase_add_test(k, checkpoints_by_one_clock);
   tcase_add_test(k, farms);
   tcase_add_test(k, points_among_ranks);
   suite_add_tcase(suite, k);
