@@ -207,6 +207,10 @@ static char own_program[4096];
 static int can_start(const char *program)
 {
   int status;
+  char options[1000]; /* of a sanitizer: what a rank that is given up leaves is no leak */
+  const char *have = getenv("ASAN_OPTIONS");
+  snprintf(options, sizeof options, "%s%sdetect_leaks=0", have ? have : "", have ? ":" : "");
+  setenv("ASAN_OPTIONS", options, 1);
   if (!realpath(program, own_program)) return 0;
   pid_t pid = fork();
   if (!pid) execl(own_program, own_program, "nothing", NULL);

@@ -601,6 +601,8 @@ START_TEST(questions)
   ck_assert(isnan(trainer_val_loss(t)) && isnan(trainer_loss(t)) && isnan(trainer_grad_norm(t)));
   ck_assert(trainer_peak(t).value == -INFINITY && trainer_peak(t).step == -1 && trainer_peak(t).at == -1);
   ck_assert(!trainer_step(t, &e) && !trainer_step(t, &e));
+  ck_assert(access("v.ckpt/step-00000002.h5", F_OK) && !trainer_checkpoint(t, &e));
+  ck_assert_int_eq(access("v.ckpt/step-00000002.h5", F_OK), 0); /* when it is asked for */
   loss = trainer_evaluate(t, by_position, agreement);
   for (int k = 0; k < 2; k++) ahead[k] = trainer_ahead_loss(t, k);
   again = trainer_evaluate(t, NULL, NULL);
