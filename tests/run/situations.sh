@@ -98,8 +98,8 @@ told c finished 8 "$ours"; left c finished 8 'checkpoint:0 checkpoint:3 checkpoi
 go 2 run $tiny train.steps=7 record.path=a.h5
 says 'over a run' 'maxlogit: a.h5 exists: `maxlogit resume a.h5` continues it, record.overwrite=1 replaces it'
 go 0 run $tiny train.steps=2 record.path=q.h5 record.overwrite=1; told q finished 2 "$ours"; left q finished 2 checkpoint:2 2
-(mkdir own && cd own && "$program" run -q $tiny train.steps=1 preset=adam && "$program" run -q $tiny train.steps=1 && ls runs) > out 2> err
-test "$(sed 's/-[0-9a-f]\{12\}\./-ID./' out | tr '\n' ' ')" = 'adam-ID.ckpt adam-ID.h5 adam-ID.live.tsv muon-ID.ckpt muon-ID.h5 muon-ID.live.tsv ' ||
+(mkdir own && cd own && "$program" run -q $tiny train.steps=1 preset=muonclip && "$program" run -q $tiny train.steps=1 && ls runs) > out 2> err
+test "$(sed 's/-[0-9a-f]\{12\}\./-ID./' out | tr '\n' ' ')" = 'muon-ID.ckpt muon-ID.h5 muon-ID.live.tsv muonclip-ID.ckpt muonclip-ID.h5 muonclip-ID.live.tsv ' ||
   fail "names of runs: $(cat out err)"
 
 # stopped by a limit of time, and by a signal; gone on with
@@ -141,9 +141,9 @@ done
 # over; longer; shorter; a schedule that knows its end
 go 0 resume a.h5; says 'resume of what is over' 'maxlogit: a.h5: nothing to do, this run is finished after 7 steps'
 go 0 resume b.h5; says 'resume of a step' 'maxlogit: b.h5: nothing to do, this run is finished after 1 step'
-go 0 resume a.h5 train.steps=11; told a finished 11 "$ours"; left a finished 11 'resume:7 checkpoint:11' '7 11'
-rows a val_loss '0 3 6 9 11'
-go 2 resume a.h5 train.steps=10; says shorter 'maxlogit: train.steps = 10 is less than the run'"'"'s 11'
+go 0 resume a.h5 train.steps=10; told a finished 10 "$ours"; left a finished 10 'resume:7 checkpoint:10' '7 10'
+rows a val_loss '0 3 6 9 10'
+go 2 resume a.h5 train.steps=9; says shorter 'maxlogit: train.steps = 9 is less than the run'"'"'s 10'
 go 2 resume a.h5 train.batch=4
 says 'another batch' 'maxlogit: train.batch would change the past of this run; resume takes train.steps (upwards, constant schedule), paths, threads and recording intervals'
 go 0 run -q $tiny train.steps=7 train.schedule=cosine record.path=w.h5
@@ -156,16 +156,16 @@ left c finished 10 'checkpoint:0 checkpoint:3 checkpoint:6 resume:8 checkpoint:9
 go 0 rerun a.h5
 test "$(cat out)" = 'the same to the bit in 7 series and all events
   record     a.h5' || fail "rerun: $(cat out)"
-left a finished 11 checkpoint:11 '7 11'
+left a finished 10 checkpoint:10 '7 10'
 go 0 rerun c.h5 --from 7 -o cc.h5; test "$(cat out)" = 'the same to the bit in 7 series and all events, from step 6 on
   record     cc.h5' || fail "rerun in part: $(cat out)"
 left cc finished 10 'checkpoint:0 checkpoint:3 rerun:6 checkpoint:9 checkpoint:10' '9 10'
 go 2 rerun a.h5 --from 3; says 'rerun from nowhere' 'maxlogit: a.h5 has no checkpoint up to step 3'
-go 2 rerun a.h5 --from 12; says 'rerun beyond' 'maxlogit: a.h5: nothing to repeat from step 12 on, this run ended after 11'
+go 2 rerun a.h5 --from 11; says 'rerun beyond' 'maxlogit: a.h5: nothing to repeat from step 11 on, this run ended after 10'
 
 # from another's weights: validation begins where that one's ended
 go 0 run $tiny train.steps=4 train.init_from=a.h5 record.path=i.h5; told i finished 4 "$ours"; left i finished 4 checkpoint:4 4
-test "$(column i.h5 val_loss | sed -n '1s/^0 //p')" = "$(column a.h5 val_loss | sed -n '$s/^11 //p')" || fail "init_from: other weights"
+test "$(column i.h5 val_loss | sed -n '1s/^0 //p')" = "$(column a.h5 val_loss | sed -n '$s/^10 //p')" || fail "init_from: other weights"
 mkdir seeds
 for seed in 1 2; do "$program" run -q $tiny train.steps=2 train.seed=$seed record.path=seeds/$seed.h5 2> err || fail "seed $seed"; done
 go 0 run -q $tiny train.steps=1 train.seed=2 train.init_from=seeds record.path=i2.h5
@@ -189,7 +189,7 @@ go 2 resume i4.h5; says 'weights that are others now' 'maxlogit: train.init_from
 # not finite: an end, a failure, or nothing to stop for
 lost='optimizer=sgd train.lr=1e30 train.warmup=0 train.steps=7'
 theirs=$(described 1e+30 sgd)
-go 0 run $tiny $lost record.path=d.h5; told d diverged 1 "$theirs"; left d diverged 1 '' 1
+go 0 run $tiny $lost record.path=d.h5 record.every=4; rows d loss '0 1'; told d diverged 1 "$theirs"; left d diverged 1 '' 1
 go 3 run $tiny $lost train.on_nonfinite=fail record.path=f.h5; told f diverged 1 "$theirs"; left f diverged 1 '' 1
 go 0 run $tiny $lost train.on_nonfinite=continue record.path=g.h5; told g finished 7 "$theirs"; left g finished 7 checkpoint:7 7
 go 0 resume d.h5; says 'resume of what diverged' 'maxlogit: d.h5: nothing to do, this run is diverged after 1 step'
