@@ -409,12 +409,13 @@ static void matmul(struct device *device, const struct matmul_args *x)
   if (!by_library(device, &p, x)) multiply_by(queue_of(device), p);
 }
 
-/* "c [m,m] = alpha a a^T + beta a; beta only where a [m,m] is symmetric; c exactly symmetric" */
+/* "c [m,m] = alpha a a^T + beta a or, ta=1, alpha a^T a; beta only where a [m,m] is symmetric; c exactly symmetric" */
 static void gram(struct device *device, const struct gram_args *x)
 {
   struct product p = {};
   p.a = p.b = VIEW(x->a), p.c = VIEW(x->c);
-  p.m = p.n = x->c->rows, p.k = x->a->cols, p.tb = p.symmetric = 1, p.batch = 1;
+  p.m = p.n = x->c->rows, p.k = x->ta ? x->a->rows : x->a->cols, p.symmetric = 1, p.batch = 1;
+  p.ta = x->ta != 0, p.tb = !x->ta;
   p.alpha = (float)x->alpha, p.beta = (float)x->beta;
   multiply_by(queue_of(device), p);
 }

@@ -87,7 +87,7 @@ double op_flops(enum op op, const union op_args *a)
   switch (op) {
   case OP_matmul:
     return 2.0 * (double)m->c->rows * (double)m->c->cols * (double)(m->ta ? m->a->rows : m->a->cols);
-  case OP_gram: return half_product(g->a->rows, g->a->cols);
+  case OP_gram: return half_product(g->c->rows, g->ta ? g->a->rows : g->a->cols);
   case OP_symmetric_product: return half_product(a->symmetric_product.a->rows, a->symmetric_product.a->rows);
   case OP_attention_forward: return attention_flops(f->q, f->v, f->batch, f->heads, f->groups);
   case OP_attention_backward: return 2 * attention_flops(b->q, b->v, b->batch, b->heads, b->groups);

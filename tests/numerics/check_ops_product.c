@@ -22,14 +22,18 @@ static int make_gram(struct made *m, int i, union op_args *args)
 {
   static const long shape[][2] = {{1, 1},    {2, 9},   {7, 1},     {16, 16}, {33, 20}, {70, 130},
                                   {130, 64}, {200, 3}, {1, 20001}, {56, 5},  {40, 300}};
-  if (i >= 2 * (int)(sizeof shape / sizeof *shape)) return 0;
-  const long *s = shape[i / 2];
-  struct tensor *a = in(m, s[0], i % 2 ? s[0] : s[1]);
-  for (long r = 0; i % 2 && r < s[0]; r++)
+  enum { PLAIN, SQUARE, TURNED, GRAMS } kind = i % GRAMS;
+  if (i >= GRAMS * (int)(sizeof shape / sizeof *shape)) return 0;
+  const long *s = shape[i / GRAMS];
+  struct tensor *a = kind == TURNED ? in(m, s[1], s[0]) : in(m, s[0], kind == SQUARE ? s[0] : s[1]);
+  for (long r = 0; kind == SQUARE && r < s[0]; r++)
     for (long c = 0; c < r; c++) REALS(a)[c * a->ld + r] = REALS(a)[r * a->ld + c];
-  m->item[0].symmetric = i % 2;
-  args->gram =
-    (struct gram_args){.c = out(m, s[0], s[0], 0), .a = a, .alpha = 2.0315, .beta = i % 2 ? -4.775 : 0};
+  m->item[0].symmetric = kind == SQUARE;
+  args->gram = (struct gram_args){.c = out(m, s[0], s[0], 0),
+                                  .a = a,
+                                  .ta = kind == TURNED,
+                                  .alpha = 2.0315,
+                                  .beta = kind == SQUARE ? -4.775 : 0};
   return 1;
 }
 

@@ -462,7 +462,7 @@ START_TEST(work_is_counted)
   long pairs = 0, products = 0, lower = 0;
   struct tensor q = tensor_of(NULL, N, 4 * 6), k = tensor_of(NULL, N, 2 * 6), v = tensor_of(NULL, N, 2 * 5);
   struct tensor a = tensor_of(NULL, 7, 3), b = tensor_of(NULL, 7, 4), c = tensor_of(NULL, 3, 4);
-  struct tensor square = tensor_of(NULL, 7, 7);
+  struct tensor square = tensor_of(NULL, 7, 7), narrow = tensor_of(NULL, 3, 3);
   for (int i = 0; i < BATCH; i++)
     for (int t = 0; t < LENGTH; t++)
       for (int j = 0; j <= t; j++) pairs++;
@@ -482,6 +482,8 @@ START_TEST(work_is_counted)
   ck_assert_double_eq(op_flops(OP_matmul, &args), (double)(2 * products));
   args = (union op_args){.gram = {.c = &square, .a = &a, .alpha = 1}};
   ck_assert_double_eq(op_flops(OP_gram, &args), (double)(2 * lower));
+  args = (union op_args){.gram = {.c = &narrow, .a = &a, .ta = 1, .alpha = 1}};
+  ck_assert_double_eq(op_flops(OP_gram, &args), (double)(2 * (1 + 2 + 3) * 7));
   /* of 64 x 176, five steps: X is multiplied after each, or after the third and the last */
   struct tensor place = tensor_of(NULL, 1, 3);
   for (int gram = 0; gram < 2; gram++) {

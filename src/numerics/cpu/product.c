@@ -551,7 +551,9 @@ static struct product half_product(const struct tensor *c, const struct tensor *
 static struct product product_of_gram(const struct gram_args *x)
 {
   const int square = x->beta != 0; /* then a is symmetric, its own transpose */
-  return half_product(x->c, x->a, x->a, !square, x->alpha, x->beta);
+  struct product g = half_product(x->c, x->a, x->a, !square && !x->ta, x->alpha, x->beta);
+  if (x->ta) g.k = x->a->rows, g.a_row = 1, g.a_step = x->a->ld;
+  return g;
 }
 
 static size_t gram_scratch(const struct device *device, const void *args)

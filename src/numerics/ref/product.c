@@ -25,10 +25,12 @@ void ref_matmul(struct device *device, const struct matmul_args *x)
 void ref_gram(struct device *device, const struct gram_args *x)
 {
   (void)device;
+  const long terms = x->ta ? x->a->rows : x->a->cols;
   for (long i = 0; i < x->c->rows; i++)
     for (long j = 0; j <= i; j++) {
       double sum = 0;
-      for (long k = 0; k < x->a->cols; k++) sum += (double)AT(x->a, i, k) * AT(x->a, j, k);
+      for (long k = 0; k < terms; k++)
+        sum += x->ta ? (double)AT(x->a, k, i) * AT(x->a, k, j) : (double)AT(x->a, i, k) * AT(x->a, j, k);
       sum = x->alpha * sum + (x->beta != 0 ? x->beta * AT(x->a, i, j) : 0);
       AT(x->c, i, j) = AT(x->c, j, i) = (real)sum;
     }
@@ -68,7 +70,8 @@ void ref_heads_product(struct device *device, const struct heads_product_args *x
    asks for it. */
 
 struct flat {
-  struct tensor x, next; /* [m, n], m <= n */
+  struct tensor x,
+    next; /* [n, m], m <= n: the transpose of X, so that factors of its products are read as they lie */
   struct tensor r, q;    /* [m, m] */
   struct tensor h, room; /* [m, m], of steps between which X is not multiplied */
   struct tensor ones;    /* [m, 1] */
@@ -78,8 +81,8 @@ struct flat {
 static struct flat lay_out(const struct newton_schulz_args *a, real *at)
 {
   long m = a->rows < a->cols ? a->rows : a->cols, n = a->rows < a->cols ? a->cols : a->rows;
-  struct flat f = {.x = tensor_cut(&at, m, n)};
-  f.next = tensor_cut(&at, m, n);
+  struct flat f = {.x = tensor_cut(&at, n, m)};
+  f.next = tensor_cut(&at, n, m);
   f.r = tensor_cut(&at, m, m);
   f.q = tensor_cut(&at, m, m);
   if (a->first > 1 || a->then > 1) {
@@ -129,7 +132,7 @@ static void steps_on_gram(const struct schulz *job, struct device *device, struc
                           long steps)
 {
   const struct ops *ops = &device->ops;
-  ops->gram(device, &(struct gram_args){.c = &f->r, .a = &f->x, .alpha = 1});
+  ops->gram(device, &(struct gram_args){.c = &f->r, .a = &f->x, .ta = 1, .alpha = 1});
   for (long i = 0; i < steps; i++) {
     struct tensor *h = i ? &f->h : &f->q;
     polynomial(job, device, f, step + i, h);
@@ -141,7 +144,7 @@ static void steps_on_gram(const struct schulz *job, struct device *device, struc
     ops->symmetric_product(device, &(struct symmetric_product_args){.c = &f->room, .a = &f->q, .b = h});
     swap(&f->q, &f->room);
   }
-  ops->matmul(device, &(struct matmul_args){.c = &f->next, .a = &f->q, .b = &f->x, .alpha = 1});
+  ops->matmul(device, &(struct matmul_args){.c = &f->next, .a = &f->x, .b = &f->q, .alpha = 1});
   swap(&f->x, &f->next);
 }
 
@@ -155,10 +158,10 @@ static void orthogonalise(void *context, long piece, int worker)
   const struct ops *ops = &device->ops;
   struct tensor x = tensor_of(REALS(a->x) + INTS(a->place)[piece], a->rows, a->cols);
   struct flat f = lay_out(a, &AT(a->work, lane, 0));
-  int tall = a->rows > a->cols;
+  const int wide = a->rows <= a->cols;
   ops->norm(device, &(struct norm_args){.y = &f.norm, .x = &x});
   const double by = first_scale(a, &f.norm);
-  if (tall) {
+  if (wide) {
     ops->transpose(device, &(struct transpose_args){.y = &f.x, .x = &x});
     ops->scale(device, &(struct scale_args){.y = &f.x, .alpha = by});
   } else {
@@ -169,7 +172,7 @@ static void orthogonalise(void *context, long piece, int worker)
     more = newton_schulz_run(a, step);
     steps_on_gram(job, device, &f, step, more);
   }
-  if (tall) {
+  if (wide) {
     ops->scale(device, &(struct scale_args){.y = &f.x, .by = a->by, .alpha = a->scale});
     ops->transpose(device, &(struct transpose_args){.y = &x, .x = &f.x});
   } else {
@@ -187,10 +190,10 @@ size_t newton_schulz_scratch(const struct device *device, const void *args)
     union op_args args;
   } calls[] = {
     {OP_norm, {.norm = {.y = &f.norm, .x = &x}}},
-    {OP_gram, {.gram = {.c = &f.r, .a = &f.x, .alpha = 1}}},
+    {OP_gram, {.gram = {.c = &f.r, .a = &f.x, .ta = 1, .alpha = 1}}},
     {OP_gram, {.gram = {.c = &f.q, .a = &f.r, .alpha = 1, .beta = 1}}},
     {OP_symmetric_product, {.symmetric_product = {.c = &f.r, .a = &f.q, .b = &f.q}}},
-    {OP_matmul, {.matmul = {.c = &f.next, .a = &f.q, .b = &f.x, .alpha = 1}}},
+    {OP_matmul, {.matmul = {.c = &f.next, .a = &f.x, .b = &f.q, .alpha = 1}}},
   };
   size_t most = 0;
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
