@@ -44,6 +44,10 @@ wrong 'w.conf:3: train.lr: given twice (first in line 2)' '[arm a]\ntrain.lr=1\n
 wrong "w.conf:2: lr: unknown key; did you mean 'train.lr'" '[arm a]\nlr=1\n'
 wrong 'w.conf:2: arm: .arm NAME. sets it' '[arm a]\narm=b\n'
 wrong "point 2 (arm=b)" '[arm a]\ntrain.lr=1\n[arm b]\ntrain.micro_batches=3\n'
+# what an arm sets takes no values from the others
+printf 'train.lr = 0.01, 0.02\n[arm x]\ntrain.warmup = 3\n[arm y]\ntrain.lr = 0.5\n' > f.conf
+sweep f.conf --list; cut -f 4 out > labels
+printf '%s\n' 'arm=x train.lr=0.01' 'arm=x train.lr=0.02' 'arm=y' | cmp -s - labels || fail "one arm's key in the other: $(cat out)"
 "$program" run a.conf > out 2> err; test $? -eq 2 && grep -q 'for maxlogit sweep' err || fail "run takes arms: $(cat err)"
 
 # longer
@@ -63,6 +67,7 @@ sweep e.conf || fail "short: $(cat err)"
 bits runs/e 12 > short
 tiny="$tiny train.steps=29"
 cp -r runs/e runs/named
+cp -r runs/e runs/z
 for run in runs/e/*.h5; do other=$run; done
 for run in runs/e/*.h5; do cp "$run" "runs/named/${other##*/}"; break; done
 sweep e.conf --list sweep.dir=runs/named; test "$(grep -c 'extends' out)" -eq 1 || fail "a run under another's name is gone on from: $(cat out)"
@@ -78,6 +83,12 @@ for run in runs/e/*.h5; do
   "$program" show --events "$run" | grep -q resume || continue
   "$program" show --parameters "$run" | grep -q "record.path = $run" || fail "a longer run tells another path"
   "$program" show --parameters "$run" | grep -q "arm = x" || fail "a longer run has lost its arm"
+done
+sed 's/arm x/arm z/' e.conf > z.conf
+sweep z.conf sweep.dir=runs/z && grep -q '2 of the runs go on' err || fail "under another arm: $(cat err)"
+for run in runs/z/*.h5; do
+  "$program" show --events "$run" | grep -q resume || continue
+  "$program" show --parameters "$run" | grep -q "arm = z" || fail "a longer run is of the shorter one's arm"
 done
 sweep e.conf; grep -q '2 runs, 2 of them done before' err || fail "again: $(cat err)"
 # killed while it is made: a shorter run under the longer one's name is no run

@@ -12,6 +12,13 @@ small_run on train.init_from="$dir/from.h5" train.steps=$steps train.warmup=0 tr
 wanted=$("$program" export "$dir/on.h5" val_loss | awk 'END { printf "%.6g", $2 }')
 test -n "$loss" && test "$loss" = "$wanted" || fail "continued to $loss, the same training gives $wanted"
 
+# heads that were planted are so already
+small_run planted train.plant=0:0:3
+"$program" eval --json --context=1x "$dir/planted.h5" > "$dir/out" 2> "$dir/err" || fail "eval of planted heads: $(cat "$dir/err")"
+loss=$(sed -n 's/.*"loss": \([^,]*\),.*/\1/p' "$dir/out" | awk '{ printf "%.6g", $1 }')
+wanted=$("$program" export "$dir/planted.h5" val_loss | awk 'END { printf "%.6g", $2 }')
+test -n "$loss" && test "$loss" = "$wanted" || fail "eval of planted heads: $loss, the run ended with $wanted"
+
 # every number of eval: by position and summed up, at its own context and at half of it
 "$program" eval --context=1x,0.5x "$dir/from.h5" > "$dir/summary" 2> "$dir/err" || fail "eval: $(cat "$dir/err")"
 "$program" eval --positions --context=1x,0.5x "$dir/from.h5" > "$dir/positions" || fail "eval --positions"

@@ -27,6 +27,13 @@ check_figures "$dir/one" "one run"
 "$program" plot --script --figure=logits "$dir/muonclip-1.h5" "$dir/adam-1.h5" | grep -q '^tau = 2.0$' || fail "no threshold"
 small_run tighter preset=muonclip train.seed=3 qk_clip.tau=1
 "$program" plot --script --figure=logits "$dir/muonclip-1.h5" "$dir/tighter.h5" | grep -q '^tau = NaN$' || fail "one threshold of two"
+"$program" plot --script --figure=logits "$dir/muonclip-1.h5" "$dir/muonclip-2.h5" "$dir/tighter.h5" | grep -q '^tau = NaN$' || fail "the last threshold of three"
+# what gnuplot complains of is told, though it goes on
+mkdir "$dir/bin"
+printf '#!/bin/sh\ncat > /dev/null\necho "undefined variable: x" >&2\n' > "$dir/bin/gnuplot"
+chmod +x "$dir/bin/gnuplot"
+PATH=$dir/bin:$PATH "$program" plot --figure=logits "$dir/muonclip-1.h5" -o "$dir/none.svg" 2> "$dir/err"; status=$?
+test $status -eq 1 && grep -q 'gnuplot: undefined variable: x' "$dir/err" || fail "gnuplot complains: exit $status, $(cat "$dir/err")"
 rm "$dir/tighter.h5"
 small_run long train.steps=500
 "$program" plot --script --figure=heatmap "$dir/long.h5" | sed -n '/^\$data/,/^EOD/p' |

@@ -64,6 +64,12 @@ printf 'step,l0.h0.max_logit,l0.h1.max_logit\n0,1,2\n1,,7\n2,3,5\n3,4,\n' > gap.
 import gap.csv && "$program" show gap.h5 --csv --of peak,last,attn/max_logit:all:min,attn/max_logit:all:median,attn/max_logit:all:above=6,attn/max_logit@l0h1:last:max > out 2> err
 grep -q ',7,4,1,3.5,1,0,$' out || fail "a gap: $(cat out err)"
 "$program" show gap.h5 > out && ! grep -qi nan out || fail "a gap, shown: $(cat out)"
+import gap.csv --set train.lr=nan -o nan.h5 || fail "a key that is no number: $(cat err)"
+for c in '<=1' '>=1' '<1' '>1'; do
+  "$program" show nan.h5 --where "train.lr$c" > out 2> err; test $? -eq 2 || fail "NaN is $c: $(cat out)"
+done
+printf 'step,blocks.0.heads.0.max_abs_logit,blocks.0.heads.1.max_abs_logit\n0,5,6\n' > abs.csv
+import abs.csv -n && ! grep -q '^attn/max_logit' out && grep -q 'max_abs_logit .*layer 1, head 2' out || fail "absolute logits are no max logits: $(cat out)"
 "$program" export gap.h5 attn/max_logit --format=csv > out && grep "^[0-9]" out > rows && sed 1d gap.csv | diff - rows || fail "a gap in CSV: $(cat out)"
 printf '4,nan,1\n' >> gap.csv && import gap.csv --overwrite && "$program" show gap.h5 --csv --of peak > out && grep -qi nan out || fail "a nan: $(cat out)"
 "$program" export a.h5 --list | grep -q '^loss  *bit  *\[step\]' || fail "the unit: $("$program" export a.h5 --list)"

@@ -71,6 +71,18 @@ check(any(clips[r["key"]] for r in index["runs"]), "no run has a clip")
 bad = maxlogit("report", folder + "/nowhere", "-o", folder + "/x")
 check(bad.returncode == 2 and bad.stderr.count("\n") == 1, f"report of nothing: exit {bad.returncode}, {bad.stderr}")
 
+# a run that was killed: its steps are those of the live rows, which the run file has not yet
+training = subprocess.Popen([program, "run", folder + "/live.conf", f"record.path={folder}/killed/a.h5", "train.steps=100000", "checkpoint.seconds=0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+tsv = folder + "/killed/a.live.tsv"
+while not os.path.exists(tsv) or open(tsv).read().count("\n") < 20: time.sleep(0.05)
+training.kill()
+training.wait()
+last = [x.split("\t") for x in open(tsv).read().splitlines(keepends=True) if x.endswith("\n")][-1]
+killed = maxlogit("report", folder + "/killed", "-o", folder + "/killedpage")
+check(killed.returncode == 0, "report of a killed run: " + killed.stderr)
+run = told(open(folder + "/killedpage/data/index.js").read(), "index")["runs"][0]
+check(run["step"] == int(last[0]) + 1 and math.isclose(run["loss"], float(last[1]), rel_tol=1e-5), f"a killed run: step {run['step']}, loss {run['loss']}, its last row is {last}")
+
 # --- serve -------------------------------------------------------------------------------------------------------------
 def serve(*words):
     s = subprocess.Popen([program, "serve", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

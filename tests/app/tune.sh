@@ -83,6 +83,8 @@ tune tiny.conf preset=adam --over train.weight_decay train.weight_decay=0.1 --by
 jq -e '.arms[0] | (.end | startswith("flat")) and .best["train.weight_decay"] == 0.1 and (.points | length) == 5' flat.json > /dev/null ||
   fail "flat: $(cut -c1-300 flat.json)"
 grep -q 'tuned is flat: every value is equally good' err || fail "flat: $(cat err)"
+"$program" tune tiny.conf preset=adam train.seed=2101 --over train.warmup train.warmup=3 --seeds 1 > out 2> err
+test $? -eq 2 && grep -q 'train.seed 2101 is one of those' err || fail "the seed that is chosen on: $(cat err)"
 # (on seed 2101: that of the file may be the next one)
 tune tiny.conf preset=adam train.seed=2102 --over train.warmup train.warmup=3 --by lr:0-0:mean --max --seeds 1 --json -q > limit.json 2> err || fail "limit"
 jq -e '.maximised and (.arms[0] | (.end | startswith("at the limit")) and .best["train.warmup"] == 1 and (.points[0].mean | . == 0.002) and

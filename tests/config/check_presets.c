@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "../folder.h"
 #include "run/drive.h"
@@ -125,6 +126,24 @@ static int is_key(const char *what)
   return 0;
 }
 
+/* "7168 (64 times)" is 112 here; of these keys a number alone is the model's own. */
+static void check_number(const struct preset *p, const struct preset_fact *f)
+{
+  static const char *const kept[] = {
+    "model.rope_base",  "model.norm_eps", "model.tied",  "model.bias",         "model.mtp",
+    "model.mtp_weight", "moe.shared",     "moe.aux",     "train.weight_decay", "train.decay_gains",
+    "train.grad_clip",  "qk_clip.tau",    "soft_cap.cap"};
+  char *end;
+  int len, is_kept = 0;
+  const double original = strtod(f->original, &end),
+               times = strncmp(end, " (", 2) ? 0 : strtod(end + 2, NULL);
+  const char *here = f->here ? NULL : preset_setting(p, f->what, &len);
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) is_kept |= !strcmp(f->what, kept[i]);
+  if (!here || end == f->original || !(times > 0 || is_kept)) return;
+  ck_assert_msg(strtod(here, NULL) == original / (times > 0 ? times : 1),
+                "%s: %s is %.*s here, %s in the model", p->name, f->what, len, here, f->original);
+}
+
 /* A twin's facts are of keys that there are, unless they say themselves what is here. */
 START_TEST(rows_are_whole)
 {
@@ -135,6 +154,7 @@ START_TEST(rows_are_whole)
     ck_assert_msg(f->original && *f->original, "%s: %s", p->name, f->what);
     ck_assert_msg(is_key(f->what) == !f->here, "%s: %s", p->name, f->what);
     ck_assert_msg(!f->here || !preset_setting(p, f->what, &len), "%s: %s", p->name, f->what);
+    check_number(p, f);
   }
 }
 END_TEST

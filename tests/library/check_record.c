@@ -257,6 +257,27 @@ START_TEST(a_second_life_counts)
 }
 END_TEST
 
+/* What a life took is counted on by the next. */
+START_TEST(time_goes_on)
+{
+  struct maxlogit_recorder *r;
+  struct maxlogit_run *run;
+  struct maxlogit_facts facts;
+  const char *path = at("time.h5");
+  double before = 0;
+  for (int life = 0; life < 2; life++) {
+    OK(open_as(&r, path, life ? MAXLOGIT_RESUME : MAXLOGIT_NEW));
+    if (!life) usleep(200000);
+    OK(maxlogit_record_close(r, "stopped", &e));
+    OK(maxlogit_run_open(&run, path, &e));
+    maxlogit_run_facts(run, &facts);
+    ck_assert_double_ge(facts.wall_seconds, life ? before : 0.2);
+    before = facts.wall_seconds;
+    maxlogit_run_close(run);
+  }
+}
+END_TEST
+
 static size_t take(const char *path, char *out, size_t room)
 {
   FILE *f = fopen(path, "rb");
@@ -580,6 +601,7 @@ int main(void)
   tcase_add_test(t, what_is_recorded_is_read);
   tcase_add_test(t, killed_recordings_go_on);
   tcase_add_test(t, a_second_life_counts);
+  tcase_add_test(t, time_goes_on);
   tcase_add_test(t, an_overtaken_journal_is_no_harm);
   tcase_add_test(t, a_damaged_journal_is_told);
   tcase_add_test(t, a_full_disk_loses_nothing);

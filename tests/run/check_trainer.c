@@ -344,6 +344,12 @@ START_TEST(a_run_that_is_not_the_same_again_is_told)
     "train.steps=9 preset=muonclip qk_clip.tau=0.1 train.val_every=6 record.spectra_every=0"); /* clips in every step */
   snprintf(one, sizeof one, "%s", path("shorter"));
   ck_assert_msg(!rerun_compare(one, path("longer"), &series, &e), "%s", e.text);
+  /* the row of the end, behind that of the last step, counts */
+  driven("end", "train.steps=6 train.val_every=0 train.val_batches=1 record.spectra_every=0");
+  driven("again", "train.steps=6 train.val_every=0 train.val_batches=2 record.spectra_every=0");
+  snprintf(one, sizeof one, "%s", path("end"));
+  ck_assert_int_eq(rerun_compare(one, path("again"), &series, &e), STATUS_FAIL);
+  ck_assert_msg(strstr(e.text, "val_loss differs at step 6"), "%s", e.text);
 }
 END_TEST
 
