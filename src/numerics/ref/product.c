@@ -70,8 +70,8 @@ void ref_heads_product(struct device *device, const struct heads_product_args *x
    asks for it. */
 
 struct flat {
-  struct tensor x,
-    next; /* [n, m], m <= n: the transpose of X, so that factors of its products are read as they lie */
+  /* [n, m], m <= n: the transpose of X, so that the factors of its products are read as they lie */
+  struct tensor x, next;
   struct tensor r, q;    /* [m, m] */
   struct tensor h, room; /* [m, m], of steps between which X is not multiplied */
   struct tensor ones;    /* [m, 1] */
