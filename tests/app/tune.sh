@@ -99,6 +99,9 @@ jq -e '[.arms[0].points[]["adam.beta2"]] | max == 0.999999' end.json > /dev/null
 tune tiny.conf preset=adam --over train.warmup train.warmup=30 --by lr:0-0:mean --seeds 1 --json -q > far.json 2> err
 test $? = 1 || fail "far: status"
 jq -e '.arms[0] | (.end | startswith("not bracketed")) and (.points | length) == 17' far.json > /dev/null || fail "far: $(cut -c1-300 far.json)"
+# a setting that was given stands in the file that is left, also where it is the default that the preset changes
+tune tiny.conf preset=muonh train.weight_decay=0.1 --over train.warmup train.warmup=3 --by lr:0-0:mean --seeds 1 -q -o given.conf > out 2>&1
+grep -qx 'train.weight_decay = 0.1' given.conf || fail "a setting that was given: $(cat given.conf)"
 # NaN everywhere
 tune tiny.conf preset=adam --by attn/max_logit:0-0:slope --seeds 1 --json -q -o nan.conf > nan.json 2> err
 test $? = 1 || fail "NaN: status"

@@ -271,7 +271,8 @@ static int add_setting(void *context, const struct config_entry *x)
 {
   struct writing *w = context;
   static const char *const left_out[] = {"train.seed", "arm", "sweep.dir", "device.threads", NULL};
-  if (x->is_default || !x->used || !strncmp(x->origin, "preset", 6) ||
+  /* what was given stands there even where it is the default: the preset may say something else */
+  if (!strcmp(x->origin, "default") || !x->used || !strncmp(x->origin, "preset", 6) ||
       w->presets != !strcmp(x->key, "preset"))
     return 0;
   for (int i = 0; left_out[i]; i++)
