@@ -5,7 +5,6 @@ import math
 import os
 import subprocess
 import sys
-import tempfile
 import types
 import unittest
 from datetime import datetime, timezone
@@ -14,17 +13,12 @@ from unittest import mock
 
 import numpy as np
 
+import in_folder
 import maxlogit
 from maxlogit import _library, _record
 
 
-class InFolder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.path = self.folder / "run.h5"
-
+class InFolder(in_folder.InFolder):
     def said(self, message, call, kind=maxlogit.UsageError):
         with self.assertRaisesRegex(kind, message):
             call()

@@ -1,10 +1,8 @@
 """Projections by every name and order, masks of every form, and what watch, see and QKClip say and refuse."""
 
 import math
-import tempfile
 import unittest
 import warnings
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -16,6 +14,7 @@ try:
 except ImportError:
     raise unittest.SkipTest("no PyTorch here") from None
 
+import in_folder
 import maxlogit
 import maxlogit.torch as mt
 from maxlogit.torch import _attention, _layout, _logits, _watch
@@ -179,12 +178,10 @@ class Kinds(unittest.TestCase):
         torch.testing.assert_close(x, w.T.double() * torch.tensor(f).double())
 
 
-class InFolder(unittest.TestCase):
+class InFolder(in_folder.InFolder):
     def setUp(self):
+        super().setUp()
         torch.manual_seed(0)
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = Path(folder.name) / "run.h5"
 
     def close(self, found, truth, tolerance=1e-5):
         np.testing.assert_allclose(np.asarray(found), np.asarray(truth.detach()), rtol=tolerance, atol=tolerance)

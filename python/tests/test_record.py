@@ -5,22 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import textwrap
 import unittest
-from pathlib import Path
 
 import numpy as np
 
 import maxlogit
-
-
-class InFolder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.path = self.folder / "run.h5"
+from in_folder import InFolder
 
 
 def logits_at(step):

@@ -5,7 +5,6 @@ import math
 import os
 import subprocess
 import sys
-import tempfile
 import textwrap
 import types
 import unittest
@@ -29,6 +28,7 @@ try:
 except ImportError:
     transformers = None
 
+import in_folder
 import maxlogit
 import maxlogit.torch as mt
 from maxlogit.torch import _attention, _layout, _logits
@@ -149,12 +149,10 @@ def truth_of_nano(model, ids):
     return torch.stack(found).numpy()
 
 
-class InFolder(unittest.TestCase):
+class InFolder(in_folder.InFolder):
     def setUp(self):
+        super().setUp()
         torch.manual_seed(0)
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = Path(folder.name) / "run.h5"
 
     def logits(self, model, step, steps=1, **options):
         """What is recorded of `steps` rows, `step(i)` before each; the run."""
