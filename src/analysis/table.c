@@ -84,7 +84,8 @@ static void copy_columns(struct table *to, int first, const struct table *from)
   for (int c = 0; c < from->columns; c++) to->column[first + c] = from->column[c];
   for (long r = 0; r < to->rows; r++) {
     int here = k < from->rows && from->step[k] == to->step[r];
-    for (int c = 0; c < from->columns; c++) row_of(to, r)[first + c] = here ? row_of(from, k)[c] : NAN;
+    for (int c = 0; c < from->columns; c++)
+      row_of(to, r)[first + c] = here ? row_of(from, k)[c] : missing_value();
     k += here;
   }
 }
@@ -155,7 +156,7 @@ static void bin_values(const struct table *t, int column, long first, long last,
     if (x < row_of(t, low)[column]) low = r;
     if (x > row_of(t, high)[column]) high = r;
     if (isnan(x)) {
-      out[0] = out[1] = NAN;
+      out[0] = out[1] = x; /* missing, where all are */
       return;
     }
   }
@@ -203,12 +204,13 @@ void table_means(struct table *t, long bins)
   if (bins < 1 || t->rows <= bins) return;
   for (long b = 0; b < bins; b++) {
     long first = b * t->rows / bins, last = (b + 1) * t->rows / bins;
-    double count = (double)(last - first);
-    t->step[b] = mean(t->step + first, (int)count);
+    t->step[b] = mean(t->step + first, (int)(last - first));
     for (int c = 0; c < t->columns; c++) {
       double sum = 0;
-      for (long r = first; r < last; r++) sum += row_of(t, r)[c];
-      row_of(t, b)[c] = sum / count;
+      long known = 0;
+      for (long r = first; r < last; r++)
+        if (!is_missing(row_of(t, r)[c])) sum += row_of(t, r)[c], known++;
+      row_of(t, b)[c] = known ? sum / (double)known : missing_value();
     }
   }
   t->rows = bins;
@@ -248,13 +250,16 @@ void table_band(struct table *out, const struct table *runs, int count, int geom
     out->step[out->rows] = step;
     for (int c = 0; c < runs[0].columns; c++) {
       int n = 0;
-      for (int i = 0; i < count; i++)
-        if (next[i] < runs[i].rows && runs[i].step[next[i]] == step) x[n++] = row_of(&runs[i], next[i])[c];
+      for (int i = 0; i < count; i++) {
+        if (next[i] == runs[i].rows || runs[i].step[next[i]] != step) continue;
+        x[n] = row_of(&runs[i], next[i])[c];
+        n += !is_missing(x[n]);
+      }
       struct interval interval = interval_of(x, n, geometric);
-      row[0] = n;
-      row[1 + 3 * c] = interval.mean;
-      row[2 + 3 * c] = interval.lo;
-      row[3 + 3 * c] = interval.hi;
+      row[0] = fmax(row[0], n);
+      row[1 + 3 * c] = n ? interval.mean : missing_value();
+      row[2 + 3 * c] = n ? interval.lo : missing_value();
+      row[3 + 3 * c] = n ? interval.hi : missing_value();
     }
     for (int i = 0; i < count; i++)
       if (next[i] < runs[i].rows && runs[i].step[next[i]] == step) next[i]++;

@@ -30,7 +30,8 @@ void series_value_name(const struct run_series *, long i, char *out, size_t room
    only these. */
 void table_from_series(struct table *, const struct run_series *, int prefix, int layer, int head);
 void table_free(struct table *);
-/* Append the columns of `more`: rows of either, NaN where one has none. */
+/* Append the columns of `more`: rows of either, a missing value (base/number.h) where one has none. Missing values are
+   passed over by what follows, and an empty field in CSV and TSV; a NaN is one of the run. */
 void table_join(struct table *, const struct table *more);
 /* Replace all columns by one: the largest of each row, or the mean. A NaN stays NaN. */
 void table_reduce_max(struct table *, const char *name);
@@ -41,11 +42,12 @@ void table_every(struct table *, long n);
    are. An extreme keeps its order in time; the two rows stand at the bin's first and last step.
    A NaN makes both values NaN, so that a gap stays a gap. */
 void table_bins(struct table *, long bins);
-/* One row for each of `bins` runs of neighbouring rows: the mean step and the mean values. */
+/* One row for each of `bins` runs of neighbouring rows: the mean step and the means of known values. */
 void table_means(struct table *, long bins);
 
 /* Statistics over runs with the same columns: "n", then for every column NAME, NAME:lo, NAME:hi
-   (mean, lo, hi where there is one column). n counts the runs that have the row. Without a run (count 0) the
+   (mean, lo, hi where there is one column). n counts the runs that have a value, of several columns of that which most
+   have. Without a run (count 0) the
    columns are those of *runs, and there is no row. */
 void table_band(struct table *out, const struct table *runs, int count, int geometric);
 

@@ -210,12 +210,28 @@ static struct facts facts_of(const struct trainer *t)
   return f;
 }
 
+static void tell_as(int status, const struct trainer *t, struct error *e, int rank, const char *what,
+                    const char *there, const char *here)
+{
+  error_set(e, status, "rank %d on %s has %s %s, and rank %d on %s has %s: all ranks must be alike",
+            comm_number(t->comm, rank), comm_host(t->comm, rank), what, there, comm_number(t->comm, 0),
+            comm_host(t->comm, 0), here);
+}
+
 static void tell(const struct trainer *t, struct error *e, int rank, const char *what, const char *there,
                  const char *here)
 {
-  error_set(e, STATUS_FAIL, "rank %d on %s has %s %s, and rank %d on %s has %s: all ranks must be alike",
-            comm_number(t->comm, rank), comm_host(t->comm, rank), what, there, comm_number(t->comm, 0),
-            comm_host(t->comm, 0), here);
+  tell_as(STATUS_FAIL, t, e, rank, what, there, here);
+}
+
+/* Part of the id as well: said by itself, it is what a resume was asked for. */
+static void compare_steps(const struct trainer *t, struct error *e, int rank, long there, long here)
+{
+  char text[2][32];
+  if (there == here) return;
+  snprintf(text[0], sizeof text[0], "%ld", there);
+  snprintf(text[1], sizeof text[1], "%ld", here);
+  tell_as(STATUS_USAGE, t, e, rank, "train.steps =", text[0], text[1]);
 }
 
 static void compare(const struct trainer *t, struct error *e, int rank, const struct facts *a,
@@ -226,9 +242,9 @@ static void compare(const struct trainer *t, struct error *e, int rank, const st
     tell(t, e, rank, "kernels with products that are", a->kernels, b->kernels);
   if (strcmp(a->device, b->device)) tell(t, e, rank, "the device", a->device, b->device);
   if (a->data != b->data) tell(t, e, rank, "data of", "another content", "its own");
+  compare_steps(t, e, rank, a->steps, b->steps);
   if (strcmp(a->id, b->id)) tell(t, e, rank, "the configuration of the run", a->id, b->id);
   if (a->shards != b->shards) tell(t, e, rank, "another", "comm.shard", "its own");
-  if (a->steps != b->steps) tell(t, e, rank, "another", "train.steps", "its own");
 }
 
 int meet_before(struct trainer *t, struct error *e)

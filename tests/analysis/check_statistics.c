@@ -1,4 +1,5 @@
-/* check_statistics.c - means, medians and intervals against tables and values worked out by hand */
+/* check_statistics.c - means, medians and intervals against tables and values worked out by hand; tables of all shapes,
+   with NaN, infinities and missing values, against what their header says */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,6 +7,9 @@
 #include <string.h>
 #include "analysis/statistics.h"
 #include "analysis/table.h"
+#include "base/memory.h"
+#include "base/number.h"
+#include "base/random.h"
 
 static void near(double value, double wanted)
 {
@@ -239,6 +243,408 @@ START_TEST(of_two_or_without_a_spread)
 }
 END_TEST
 
+/* --- tables of any shape ---------------------------------------------------------------------------------- */
+
+enum { ROUNDS = 400, MOST_ROWS = 23 };
+
+/* Rows of none to many, steps that increase, few different values: many are equal, some are not finite, or missing. */
+static struct table random_table(uint64_t round, uint64_t which, long rows, int columns)
+{
+  const struct draw d = {21 + which, STREAM_TEST, round};
+  const double values[] = {missing_value(), NAN, INFINITY, -INFINITY, -2, 0, 1, 1, 3.5, 4, 5, 0.25};
+  const uint64_t from = draw_below(d, 0, 6), kinds = 12 - from;
+  struct table t;
+  double step = (double)draw_below(d, 1, 3) - 1;
+  table_new(&t, rows, columns);
+  for (long r = 0; r < rows; r++) {
+    t.step[r] = step += 1 + (double)draw_below(d, 100 + (uint64_t)r, 4);
+    for (int c = 0; c < columns; c++)
+      t.value[r * columns + c] = values[from + draw_below(d, 1000 + (uint64_t)(r * columns + c), kinds)];
+  }
+  for (int c = 0; c < columns; c++) {
+    snprintf(t.column[c].name, sizeof t.column[c].name, "t%dc%d", (int)which, c);
+    t.column[c].kind = (enum column_kind)draw_below(d, 50 + (uint64_t)c, 3);
+  }
+  return t;
+}
+
+static struct table any_table(uint64_t round, uint64_t which, int columns)
+{
+  return random_table(round, which, (long)draw_below((struct draw){9, STREAM_TEST, round}, which, MOST_ROWS),
+                      columns);
+}
+
+static int is_same(double a, double b)
+{
+  return is_missing(a) == is_missing(b) && isnan(a) == isnan(b) && (isnan(a) || a == b);
+}
+
+static void has(const struct table *t, long row, int column, double wanted, const char *what, uint64_t round)
+{
+  const double x = t->value[row * t->columns + column];
+  ck_assert_msg(is_same(x, wanted), "%s %d: row %ld of %ld, column %d: %g%s, not %g%s", what, (int)round, row,
+                t->rows, column, x, is_missing(x) ? " (missing)" : "", wanted,
+                is_missing(wanted) ? " (missing)" : "");
+}
+
+/* The row of a step; -1: none. */
+static long row_at(const struct table *t, double step)
+{
+  for (long r = 0; r < t->rows; r++)
+    if (t->step[r] == step) return r;
+  return -1;
+}
+
+START_TEST(joined_tables)
+{
+  for (uint64_t round = 0; round < ROUNDS; round++) {
+    struct table a = any_table(round, 0, 1 + (int)(round % 3)), b = any_table(round, 1, 1 + (int)(round % 2)),
+                 out = any_table(round, 0, a.columns);
+    table_join(&out, &b);
+    long row = 0;
+    ck_assert_int_eq(out.columns, a.columns + b.columns);
+    for (double step = -1; step < 200; step++) {
+      const long i = row_at(&a, step), k = row_at(&b, step);
+      if (i < 0 && k < 0) continue;
+      ck_assert(row < out.rows && out.step[row] == step);
+      for (int c = 0; c < out.columns; c++) {
+        const struct table *of = c < a.columns ? &a : &b;
+        const int at = c < a.columns ? c : c - a.columns;
+        const long from = of == &a ? i : k;
+        has(&out, row, c, from < 0 ? missing_value() : of->value[from * of->columns + at], "joined", round);
+        ck_assert(!strcmp(out.column[c].name, of->column[at].name) &&
+                  out.column[c].kind == of->column[at].kind);
+      }
+      row++;
+    }
+    ck_assert_int_eq(row, out.rows);
+    table_free(&a), table_free(&b), table_free(&out);
+  }
+}
+END_TEST
+
+/* Of values: how many are known, and what is made of them. */
+struct known {
+  int n, nan;
+  double sum, least, most;
+  int first_least, first_most; /* of all, which is the first of them */
+};
+
+static struct known known_of(const double *x, int n)
+{
+  struct known k = {.least = INFINITY, .most = -INFINITY};
+  for (int i = 0; i < n; i++)
+    if (!is_missing(x[i])) k.n++, k.nan += isnan(x[i]), k.sum += x[i];
+  for (int i = 0; i < n; i++)
+    if (!isnan(x[i])) k.least = fmin(k.least, x[i]), k.most = fmax(k.most, x[i]);
+  for (int i = n; i-- > 0;) {
+    if (x[i] == k.least) k.first_least = i;
+    if (x[i] == k.most) k.first_most = i;
+  }
+  if (k.nan) k.least = k.most = NAN;
+  if (!k.n) k.least = k.most = missing_value();
+  return k;
+}
+
+static double mean_of_known(const struct known *k) { return k->n ? k->sum / k->n : missing_value(); }
+
+START_TEST(reduced_tables)
+{
+  for (uint64_t round = 0; round < ROUNDS; round++) {
+    const int columns = (int)(round % 5);
+    struct table t = any_table(round, 2, columns), most = any_table(round, 2, columns),
+                 mean = any_table(round, 2, columns);
+    table_reduce_max(&most, "largest");
+    table_reduce_mean(&mean, "mean");
+    ck_assert(most.columns == 1 && mean.columns == 1 && most.rows == t.rows && mean.rows == t.rows);
+    ck_assert_str_eq(most.column->name, "largest");
+    ck_assert_str_eq(mean.column->name, "mean");
+    for (long r = 0; r < t.rows; r++) {
+      const struct known k = known_of(t.value + r * columns, columns);
+      ck_assert(most.step[r] == t.step[r] && mean.step[r] == t.step[r]);
+      has(&most, r, 0, k.most, "largest", round);
+      has(&mean, r, 0, mean_of_known(&k), "mean", round);
+    }
+    table_free(&t), table_free(&most), table_free(&mean);
+  }
+}
+END_TEST
+
+START_TEST(fewer_rows)
+{
+  for (uint64_t round = 0; round < ROUNDS; round++) {
+    const int columns = 1 + (int)(round % 3);
+    const long n = 1 + (long)(round % 4), bins = (long)(round % 7);
+    struct table t = any_table(round, 3, columns), every = any_table(round, 3, columns),
+                 means = any_table(round, 3, columns);
+    table_every(&every, n);
+    long row = 0;
+    for (long r = 0; r < t.rows; r++) {
+      if (lround(t.step[r]) % n) continue;
+      ck_assert(row < every.rows && every.step[row] == t.step[r]);
+      for (int c = 0; c < columns; c++) has(&every, row, c, t.value[r * columns + c], "every", round);
+      row++;
+    }
+    ck_assert_int_eq(row, every.rows);
+    table_means(&means, bins);
+    const int stays = bins < 1 || t.rows <= bins;
+    ck_assert_int_eq(means.rows, stays ? t.rows : bins);
+    for (long b = 0; b < means.rows; b++) {
+      const long first = stays ? b : b * t.rows / bins, end = stays ? b + 1 : (b + 1) * t.rows / bins;
+      double column[MOST_ROWS], steps = 0;
+      for (long r = first; r < end; r++) steps += t.step[r];
+      ck_assert_double_eq_tol(means.step[b], steps / (double)(end - first), 1e-12);
+      for (int c = 0; c < columns; c++) {
+        for (long r = first; r < end; r++) column[r - first] = t.value[r * columns + c];
+        const struct known k = known_of(column, (int)(end - first));
+        has(&means, b, c, mean_of_known(&k), "means", round);
+      }
+    }
+    table_free(&t), table_free(&every), table_free(&means);
+  }
+}
+END_TEST
+
+/* Two values for an interval of steps: both extremes as they come, or one of them; of nothing, nothing; of a NaN, NaN. */
+static void pair_of(const struct table *t, long first, long end, int column, double pair[2])
+{
+  double x[MOST_ROWS];
+  for (long r = first; r < end; r++) x[r - first] = t->value[r * t->columns + column];
+  const struct known k = known_of(x, (int)(end - first));
+  const enum column_kind kind = t->column[column].kind;
+  const int falls = k.first_most <= k.first_least;
+  pair[0] = kind == COLUMN_LOW ? k.least : kind == COLUMN_HIGH ? k.most : falls ? k.most : k.least;
+  pair[1] = kind == COLUMN_LOW ? k.least : kind == COLUMN_HIGH ? k.most : falls ? k.least : k.most;
+}
+
+START_TEST(extremes_of_intervals)
+{
+  int thinned = 0;
+  for (uint64_t round = 0; round < 3 * ROUNDS; round++) {
+    const int columns = 1 + (int)(round % 3);
+    const long bins = (long)(round % 9);
+    struct table t = any_table(round, 4, columns), out = any_table(round, 4, columns);
+    table_bins(&out, bins);
+    if (bins < 1 || t.rows <= 2 * bins + 2) {
+      ck_assert_int_eq(out.rows, t.rows);
+      for (long i = 0; i < t.rows * columns; i++) ck_assert(is_same(out.value[i], t.value[i]));
+    } else {
+      long row = 0;
+      const double begin = t.step[1], width = (t.step[t.rows - 2] - begin + 1) / (double)bins;
+      thinned++;
+      for (long first = 0, end; first < t.rows; first = end) {
+        const int edge = first == 0 || first == t.rows - 1;
+        for (end = first + 1; !edge && end < t.rows - 1 &&
+                              floor((t.step[end] - begin) / width) == floor((t.step[first] - begin) / width);)
+          end++;
+        for (int side = 0; side < (end - first > 1 ? 2 : 1); side++, row++) {
+          ck_assert(row < out.rows && out.step[row] == t.step[side ? end - 1 : first]);
+          for (int c = 0; c < columns; c++) {
+            double pair[2];
+            pair_of(&t, first, end, c, pair);
+            has(&out, row, c, pair[side], "thinned", round);
+          }
+        }
+      }
+      ck_assert_int_eq(row, out.rows);
+    }
+    for (int c = 0; c < columns; c++)
+      ck_assert(!strcmp(out.column[c].name, t.column[c].name) && out.column[c].kind == t.column[c].kind);
+    table_free(&t), table_free(&out);
+  }
+  ck_assert_int_gt(thinned, 200);
+}
+END_TEST
+
+/* Over runs: at each step that one has, the mean and interval of the values that are known. */
+START_TEST(bands_of_tables)
+{
+  for (uint64_t round = 0; round < ROUNDS; round++) {
+    const int count = 1 + (int)(round % 4), columns = 1 + (int)(round % 3), geometric = round % 2;
+    struct table run[4], band;
+    long row = 0;
+    for (int i = 0; i < count; i++) run[i] = any_table(round, 5 + (uint64_t)i, columns);
+    table_band(&band, run, count, geometric);
+    ck_assert_int_eq(band.columns, 1 + 3 * columns);
+    ck_assert_str_eq(band.column->name, "n");
+    ck_assert_int_eq(band.column->kind, COLUMN_LOW);
+    for (int c = 0; c < columns; c++) {
+      static const char *const alone[] = {"mean", "lo", "hi"}, *const more[] = {"", ":lo", ":hi"};
+      for (int k = 0; k < 3; k++) {
+        char name[64];
+        snprintf(name, sizeof name, "t5c%d%s", c, more[k]);
+        ck_assert_str_eq(band.column[1 + 3 * c + k].name, columns == 1 ? alone[k] : name);
+        ck_assert_int_eq(band.column[1 + 3 * c + k].kind, k == 0   ? COLUMN_EXTREMES
+                                                          : k == 1 ? COLUMN_LOW
+                                                                   : COLUMN_HIGH);
+      }
+    }
+    for (double step = -1; step < 200; step++) {
+      int there = 0, most = 0;
+      for (int i = 0; i < count; i++) there += row_at(&run[i], step) >= 0;
+      if (!there) continue;
+      ck_assert(row < band.rows && band.step[row] == step);
+      for (int c = 0; c < columns; c++) {
+        double x[4];
+        int n = 0;
+        for (int i = 0; i < count; i++) {
+          const long r = row_at(&run[i], step);
+          if (r >= 0 && !is_missing(run[i].value[r * columns + c])) x[n++] = run[i].value[r * columns + c];
+        }
+        const struct interval wanted = interval_of(x, n, geometric);
+        most = n > most ? n : most;
+        has(&band, row, 1 + 3 * c, n ? wanted.mean : missing_value(), "band", round);
+        has(&band, row, 2 + 3 * c, n ? wanted.lo : missing_value(), "band, lo", round);
+        has(&band, row, 3 + 3 * c, n ? wanted.hi : missing_value(), "band, hi", round);
+      }
+      has(&band, row, 0, most, "n", round);
+      row++;
+    }
+    ck_assert_int_eq(row, band.rows);
+    table_free(&band);
+    table_band(&band, run, 0, geometric);
+    ck_assert(band.rows == 0 && band.columns == 1 + 3 * columns);
+    table_free(&band);
+    for (int i = 0; i < count; i++) table_free(&run[i]);
+  }
+}
+END_TEST
+
+/* A series' values by their names, all or of a layer and a head. */
+START_TEST(columns_of_series)
+{
+  static const struct {
+    enum series_shape shape;
+    long width, heads;
+    int layer, head;
+    const char *plain, *with_prefix;
+  } known[] = {
+    {PER_STEP, 1, 2, -1, -1, "s", "s"},
+    {PER_STEP, 1, 2, 3, 1, "s", "s"},
+    {PER_LAYER, 3, 2, -1, -1, "l0 l1 l2", "s:l0 s:l1 s:l2"},
+    {PER_LAYER, 3, 2, 2, -1, "l2", "s:l2"},
+    {PER_LAYER, 3, 2, 0, 5, "l0", "s:l0"},
+    {PER_LAYER, 3, 2, 3, -1, "", ""},
+    {PER_HEAD, 4, 2, -1, -1, "l0h0 l0h1 l1h0 l1h1", "s:l0h0 s:l0h1 s:l1h0 s:l1h1"},
+    {PER_HEAD, 4, 2, 1, -1, "l1h0 l1h1", "s:l1h0 s:l1h1"},
+    {PER_HEAD, 4, 2, -1, 0, "l0h0 l1h0", "s:l0h0 s:l1h0"},
+    {PER_HEAD, 4, 2, 0, 1, "l0h1", "s:l0h1"},
+    {PER_HEAD, 4, 2, 0, 2, "", ""},
+    {PER_EXPERT, 6, 3, 1, 2, "l1e2", "s:l1e2"},
+    {PER_EXPERT, 6, 3, -1, -1, "l0e0 l0e1 l0e2 l1e0 l1e1 l1e2", "s:l0e0 s:l0e1 s:l0e2 s:l1e0 s:l1e1 s:l1e2"},
+    {PER_TENSOR, 2, 2, -1, -1, "embed w_q", "s:embed s:w_q"},
+    {PER_TENSOR, 2, 2, 1, 1, "embed w_q", "s:embed s:w_q"},
+  };
+  char labels[2][64] = {"embed", "w_q"};
+  for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+    for (int prefix = 0; prefix < 2; prefix++)
+      for (long rows = 0; rows < 3; rows++) {
+        double step[2] = {4, 7}, value[12];
+        struct run_series s = {.name = "s",
+                               .shape = known[k].shape,
+                               .rows = rows,
+                               .width = known[k].width,
+                               .heads = known[k].heads,
+                               .step = step,
+                               .value = value,
+                               .labels = labels};
+        struct table t;
+        char names[200] = "", all[96];
+        for (int i = 0; i < 12; i++) value[i] = i;
+        table_from_series(&t, &s, prefix, known[k].layer, known[k].head);
+        for (int c = 0; c < t.columns; c++)
+          snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", c ? " " : "",
+                   t.column[c].name);
+        ck_assert_str_eq(names, prefix ? known[k].with_prefix : known[k].plain);
+        ck_assert_int_eq(t.rows, rows);
+        for (long r = 0; r < rows; r++) {
+          int c = 0;
+          ck_assert(t.step[r] == step[r]);
+          for (long i = 0; i < s.width; i++) { /* those whose names are there */
+            char quoted[100], spaced[220];
+            series_value_name(&s, i, all, sizeof all);
+            snprintf(quoted, sizeof quoted, " %s ", all);
+            snprintf(spaced, sizeof spaced, " %s ", known[k].plain);
+            if (strstr(spaced, quoted)) has(&t, r, c++, (double)(r * s.width + i), "series", k);
+          }
+          ck_assert_int_eq(c, t.columns);
+        }
+        table_free(&t);
+      }
+}
+END_TEST
+
+static void written(const struct table *t, enum table_format format, const char *extra, const char *wanted)
+{
+  char *text;
+  size_t length;
+  FILE *f = open_memstream(&text, &length);
+  table_write_header(f, t, format, extra);
+  table_write_rows(f, t, format, extra);
+  fclose(f);
+  ck_assert_str_eq(text, wanted);
+  free(text);
+}
+
+START_TEST(tables_as_text)
+{
+  struct table t;
+  table_new(&t, 3, 2);
+  const double values[] = {1.5, missing_value(), NAN, INFINITY, 0.1f, -1e300};
+  for (int i = 0; i < 6; i++) t.value[i] = values[i];
+  t.step[0] = 0, t.step[1] = 2.5, t.step[2] = 1e10;
+  strcpy(t.column[0].name, "a"), strcpy(t.column[1].name, "b");
+  written(&t, TABLE_COLUMNS, NULL, "# step a b\n0 1.5 NaN\n2.5 NaN inf\n1e+10 0.1 -1e+300\n");
+  written(&t, TABLE_COLUMNS, "run",
+          "# step run a b\n0 run 1.5 NaN\n2.5 run NaN inf\n1e+10 run 0.1 -1e+300\n");
+  written(&t, TABLE_CSV, NULL, "step,a,b\n0,1.5,\n2.5,NaN,inf\n1e+10,0.1,-1e+300\n");
+  written(&t, TABLE_TSV, "x", "step\tx\ta\tb\n0\tx\t1.5\t\n2.5\tx\tNaN\tinf\n1e+10\tx\t0.1\t-1e+300\n");
+  t.rows = 0;
+  written(&t, TABLE_CSV, "run", "step,run,a,b\n");
+  table_free(&t);
+}
+END_TEST
+
+/* As many digits as the single number needs, and no more; of a double all. */
+START_TEST(numbers_as_text)
+{
+  static const struct {
+    double value;
+    const char *text;
+  } known[] = {{0, "0"},
+               {-3, "-3"},
+               {999999999, "999999999"},
+               {-999999999, "-999999999"},
+               {1e9, "1e+09"},
+               {0.5, "0.5"},
+               {0.1f, "0.1"},
+               {0.1, "0.1"},
+               {1.0 / 3, "0.3333333333333333"},
+               {INFINITY, "inf"},
+               {-INFINITY, "-inf"},
+               {NAN, "NaN"},
+               {1e-300, "1e-300"}};
+  char text[32], shorter[32];
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    ck_assert_str_eq(table_number(known[i].value, text), known[i].text);
+  ck_assert_str_eq(table_number(missing_value(), text), "NaN");
+  for (uint64_t i = 0; i < 4000; i++) {
+    const struct draw d = {31, STREAM_TEST, i};
+    const float x = ldexpf((float)draw_normal(d, 0), (int)draw_below(d, 1, 60) - 30);
+    table_number((double)x, text);
+    ck_assert_msg(strtof(text, NULL) == x, "%s, not %.9g", text, (double)x);
+    for (int digits = 1; digits < 9 && (double)x != rint((double)x); digits++) {
+      snprintf(shorter, sizeof shorter, "%.*g", digits, (double)x);
+      if (strtof(shorter, NULL) == x) ck_assert_str_eq(text, shorter);
+      if (strtof(shorter, NULL) == x) break;
+    }
+    const double y = (double)x * (1 + 1e-9);
+    table_number(y, text);
+    ck_assert_msg(strtod(text, NULL) == y, "%s, not %.17g", text, y);
+  }
+}
+END_TEST
+
 /* First and last rows as they are, of every bin both extremes in their order; a gap stays one. */
 START_TEST(thinned_rows)
 {
@@ -275,6 +681,14 @@ int main(void)
   Suite *suite = suite_create("statistics");
   TCase *k = tcase_create("by hand");
   tcase_add_test(k, thinned_rows);
+  tcase_add_test(k, joined_tables);
+  tcase_add_test(k, reduced_tables);
+  tcase_add_test(k, fewer_rows);
+  tcase_add_test(k, extremes_of_intervals);
+  tcase_add_test(k, bands_of_tables);
+  tcase_add_test(k, columns_of_series);
+  tcase_add_test(k, tables_as_text);
+  tcase_add_test(k, numbers_as_text);
   tcase_add_test(k, mean_and_interval);
   tcase_add_test(k, median_and_interval);
   tcase_add_test(k, as_scipy_has_it);

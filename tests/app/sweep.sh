@@ -163,15 +163,18 @@ sweep sweep.together=3 -j 1 || fail "together: exit status $?: $(cat err)"
 told_once
 bits runs/s | cmp -s - bits.plain || fail "other bits together"
 
-# one bad run stops no other of its launch
+# bad runs stop no other of their launch, and each says why it failed: one is no run, one cannot save
 rm -r runs
 mkdir -p runs/s
+blocked=$(ids | sed -n 1p)
 echo nonsense > "runs/s/$bad.h5"
+echo nonsense > "runs/s/$blocked.ckpt"
 sweep -j 1 sweep.together=4
-[ $? -eq 1 ] || fail "a failed point of a launch: not exit status 1"
-[ "$(finished)" -eq 3 ] || fail "a failed point of a launch stopped others: $(cat out)"
-grep -q "$bad .*failed: .*HDF5" err || fail "a failed point of a launch: $(cat err)"
-rm "runs/s/$bad.h5"
+[ $? -eq 1 ] || fail "failed points of a launch: not exit status 1"
+[ "$(finished)" -eq 2 ] || fail "failed points of a launch stopped others: $(cat out)"
+sed -n 's/^maxlogit: \([0-9a-f]*\) .* failed: /\1 /p' err | sort > why
+printf '%s\n' "$bad runs/s/$bad.h5 is not an HDF5 file" "$blocked runs/s/$blocked.ckpt: Not a directory" | sort | cmp -s - why ||
+  fail "why points of a launch failed: $(cat err)"
 
 # a launch is stopped, or killed; what goes on does so in other company, and alone
 rm -r runs

@@ -177,6 +177,13 @@ static const struct made {
     .prediction = PREDICT_MORE,
     .matters = 2},
    ""},
+  {{.id = "two-heads",
+    .arm = {A, {.name = "A, head 1", .metric = "attn/max_logit@l0h1:last:mean"}},
+    RATE,
+    .metric = "attn/max_logit@l0h0:last:mean",
+    .prediction = PREDICT_MORE,
+    .matters = 0.5},
+   ""},
 };
 enum { MADE = sizeof made / sizeof *made, ROWS = 8, RATES = 7 };
 
@@ -588,14 +595,10 @@ START_TEST(what_is_told)
     "more-holds",     "more-opposite", "less-ratio-holds", "same-below",  "same-zero",
     "not-less-holds", "level-ratio",   "identity",         "needs-scale", "beside",
     "diverges",       "tuned-stands",  "tuned-falls",      NULL};
-  static const char *const shown[] = {"more-holds",     "same-border",
-                                      "not-above-zero", "nothing-left",
-                                      "identity",       "needs-scale-alone",
-                                      "withdrawn",      "three-arms",
-                                      "diverges",       "times",
-                                      "heads",          "two-metrics",
-                                      "beside",         "beside-again",
-                                      "tuned-falls",    NULL};
+  static const char *const shown[] = {
+    "more-holds", "same-border", "not-above-zero", "nothing-left", "identity", "needs-scale-alone",
+    "withdrawn",  "three-arms",  "diverges",       "times",        "heads",    "two-metrics",
+    "two-heads",  "beside",      "beside-again",   "tuned-falls",  NULL};
   char where[64], *sound[MADE];
   struct buffer b = {0};
   struct kept quickly, beside;

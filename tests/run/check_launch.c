@@ -415,6 +415,98 @@ START_TEST(an_end_is_its_own)
 }
 END_TEST
 
+enum { ENDS = 8 };
+
+struct seen_ends {
+  const struct launch_run *run;
+  int status[ENDS], times[ENDS];
+  char text[ENDS][400];
+};
+
+static void see_end(void *context, int number)
+{
+  struct seen_ends *s = context;
+  s->times[number]++;
+  s->status[number] = s->run[number].status;
+  snprintf(s->text[number], sizeof *s->text, "%.399s", s->run[number].error.text);
+}
+
+/* Why a run has failed stands when its end is told, whenever that is: before the launch, as it sits down, in a step, at
+   its end; the others go on. */
+START_TEST(why_each_has_failed)
+{
+  static const int point[ENDS] = {0, 1, 2, -1, 4, 5, 6, 7};
+  static const char *const late[] = {"checkpoint.every=0", NULL};
+  struct launch_run run[ENDS] = {{0}};
+  struct seen_ends ends = {.run = run};
+  char path[ENDS][256], command[2000];
+  if (!choose(_i)) return;
+  make_folder();
+  compute_alone(place->device, "alone", 2);
+  for (int i = 0; i < ENDS; i++) {
+    path_of(path[i], "new", i);
+    if (point[i] >= 0) run[i].config = config_of(place->device, i, "new");
+    if (point[i] < 0) run[i].path = path[i];
+  }
+  assign(run[4].config, late);
+  ck_assert(!config_finish(run[4].config, &(struct error){0}));
+  /* 2, and 6 alone in its structure: no room for a checkpoint; 4: for the last one; 3 is no run; 5 is there; 7 is a
+     folder */
+  snprintf(command, sizeof command,
+           "cd %s && mkdir -p new && cd new && echo x | tee 2.ckpt 4.ckpt 6.ckpt 3.h5 >5.h5 && mkdir 7.h5",
+           dir);
+  ck_assert_int_eq(system(command), 0);
+  launch_drive(run, ENDS, 2, &(struct launch_ears){.end = see_end, .context = &ends});
+  static const struct {
+    int status;
+    const char *says;
+  } known[ENDS] = {{0, ""},
+                   {0, ""},
+                   {STATUS_FAIL, "%s/new/2.ckpt: Not a directory"},
+                   {STATUS_USAGE, "%s/new/3.h5 is not an HDF5 file"},
+                   {STATUS_FAIL, "%s/new/4.ckpt: Not a directory"},
+                   {STATUS_USAGE, "record.path: %s/new/5.h5 exists, and is no run file"},
+                   {STATUS_FAIL, "%s/new/6.ckpt: Not a directory"},
+                   {STATUS_USAGE, "record.path: %s/new/7.h5 exists, and is no run file"}};
+  for (int i = 0; i < ENDS; i++) {
+    const char *at = strstr(known[i].says, "%s");
+    char wanted[400] = "";
+    if (at)
+      snprintf(wanted, sizeof wanted, "%.*s%s%s", (int)(at - known[i].says), known[i].says, dir, at + 2);
+    ck_assert_int_eq(ends.times[i], 1);
+    ck_assert_int_eq(run[i].status, known[i].status);
+    ck_assert_int_eq(ends.status[i], known[i].status);
+    ck_assert_str_eq(run[i].error.text, wanted);
+    ck_assert_str_eq(ends.text[i], run[i].error.text);
+    config_free(run[i].config);
+  }
+  compare("new", 2);
+  remove_folder();
+}
+END_TEST
+
+/* Nor is a reason lost that is that of all: a device that is not there, for one run and for several. */
+START_TEST(no_device_for_any)
+{
+  make_folder();
+  choose(CPU);
+  setenv("MAXLOGIT_CUDA", "/none/maxlogit_cuda.so", 1);
+  for (int count = 1; count <= 3; count += 2) {
+    struct launch_run run[3] = {{0}};
+    struct seen_ends ends = {.run = run};
+    for (int i = 0; i < count; i++) run[i].config = config_of("cuda", i, "none");
+    launch_drive(run, count, 2, &(struct launch_ears){.end = see_end, .context = &ends});
+    for (int i = 0; i < count; i++) {
+      ck_assert(ends.times[i] == 1 && ends.status[i] == STATUS_USAGE && run[i].status == STATUS_USAGE);
+      ck_assert_msg(strstr(run[i].error.text, "/none/maxlogit_cuda.so"), "%s", run[i].error.text);
+      ck_assert_str_eq(ends.text[i], run[i].error.text);
+      config_free(run[i].config);
+    }
+  }
+  remove_folder();
+}
+END_TEST
+
 /* --- nobody waits ---------------------------------------------------------------------------------------------- */
 
 enum { STEADY_RUNS = 3, STEADY_FROM = 2, STEADY_TO = 6 };
@@ -652,6 +744,8 @@ int main(void)
     tcase_add_loop_test(k, lockstep_changes_nothing, i, i + 1);
     tcase_add_loop_test(k, stopped_in_company, 2 * i, 2 * i + 2);
     tcase_add_loop_test(k, an_end_is_its_own, i, i + 1);
+    tcase_add_loop_test(k, why_each_has_failed, i, i + 1);
+    if (i == CPU) tcase_add_test(k, no_device_for_any);
     if (i == CUDA) {
       tcase_add_test(k, host_steps_in_company);
       tcase_add_test(k, steps_in_company_do_not_wait);

@@ -108,6 +108,25 @@ static int saves(struct error *e)
   return status;
 }
 
+/* The run goes on: to so many steps, a digit for each rank. */
+static int goes_on(struct error *e)
+{
+  char own[32];
+  const char *const change = own;
+  struct trainer *t = NULL;
+  int stops = 0;
+  alarm(20);
+  trainer_use_ranks(all);
+  snprintf(own, sizeof own, "train.steps=%c", getenv("MAXLOGIT_TEST_WORDS")[all->rank]);
+  int status = trainer_resume(&t, "r.h5", &change, 1, e);
+  while (!status && trainer_more(t)) {
+    status = trainer_meet(t, &stops, e);
+    if (!status) status = trainer_step(t, e);
+  }
+  if (!status) status = trainer_done(t, e);
+  return status;
+}
+
 /* One is to stop: all are. One has failed: all have, and meet no more. */
 static int meetings(struct error *e)
 {
@@ -287,9 +306,9 @@ static int claims(struct error *e)
   return STATUS_OK;
 }
 
-static const struct part parts[] = {{"shares", shares}, {"steps", steps}, {"meetings", meetings},
-                                    {"saves", saves},   {"farm", farm},   {"claims", claims},
-                                    {NULL, NULL}};
+static const struct part parts[] = {{"shares", shares}, {"steps", steps},     {"meetings", meetings},
+                                    {"saves", saves},   {"goes on", goes_on}, {"farm", farm},
+                                    {"claims", claims}, {NULL, NULL}};
 
 #define TINY \
   "device=cpu model.layers=1 model.width=8 model.heads=2 model.context=8 train.batch=4 train.warmup=2 " \
@@ -299,7 +318,7 @@ static const struct part parts[] = {{"shares", shares}, {"steps", steps}, {"meet
 static void perform(int ranks, const char *part, const char *words)
 {
   char all_words[2000];
-  const int is_run = strcmp(part, "farm") && strcmp(part, "claims");
+  const int is_run = strcmp(part, "farm") && strcmp(part, "claims") && strcmp(part, "goes on");
   snprintf(all_words, sizeof all_words, "%s%s", is_run ? TINY : "", words);
   setenv("MAXLOGIT_TEST_WORDS", all_words, 1);
   play(ranks, part, "", NULL);
@@ -447,9 +466,8 @@ START_TEST(what_ranks_cannot_do)
      "alike"},
     {2, 1, "train.micro_batches=2 markov.language=1@",
      "rank 1 on HOST has data of another content, and rank 0 on HOST has its own: all ranks must be alike"},
-    {2, 1, "train.micro_batches=2 train.steps=#",
-     "rank 1 on HOST has the configuration of the run ID, and rank 0 on HOST has ID: all ranks must be "
-     "alike"},
+    {2, 2, "train.micro_batches=2 train.steps=#",
+     "rank 1 on HOST has train.steps = 2, and rank 0 on HOST has 1: all ranks must be alike"},
     {1, 2, "comm.context=2",
      "comm.context = 2, and 1 rank is there: `mpirun -n 2 maxlogit ...` starts so many; allowed are "
      "multiples of it"},
@@ -507,6 +525,45 @@ START_TEST(checkpoints_by_one_clock)
 }
 END_TEST
 
+/* All go on to the same step, or none of them does, which is told with both numbers; the file stays as it is. */
+START_TEST(one_length_of_all)
+{
+  char folder[FOLDER_PATH], here[4096];
+  struct run_file *r;
+  struct error e = {0};
+  static const struct {
+    int ranks, status;
+    const char *steps, *says;
+    long last;
+  } known[] = {
+    {2, 2, "67", "rank 1 on HOST has train.steps = 7, and rank 0 on HOST has 6: all ranks must be alike", 3},
+    {2, 2, "54", "rank 1 on HOST has train.steps = 4, and rank 0 on HOST has 5: all ranks must be alike", 3},
+    {4, 2, "4454", "rank 2 on HOST has train.steps = 5, and rank 0 on HOST has 4: all ranks must be alike",
+     3},
+    {2, 2, "23", "rank 0 on HOST: train.steps = 2 is less than the run's 3", 3},
+    {2, 0, "44", NULL, 4},
+    {4, 0, "5555", NULL, 5},
+  };
+  folder_make(folder);
+  ck_assert(getcwd(here, sizeof here) && !chdir(folder));
+  perform(2, "saves", "record.path=r.h5 optimizer=adam train.micro_batches=4");
+  told(2, (int[MOST]){0}, "checkpoint 3\n", "%s", "");
+  for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+    char wanted[500] = "";
+    perform(known[k].ranks, "goes on", known[k].steps);
+    anonymise(heard[0].err);
+    if (known[k].says) snprintf(wanted, sizeof wanted, "maxlogit: %s\n", known[k].says);
+    const int s = known[k].status;
+    told(known[k].ranks, (int[MOST]){s, s, s, s}, "", "%s", wanted);
+    ck_assert(!run_open(&r, "r.h5", &e));
+    ck_assert_int_eq(run_last_step(r), known[k].last);
+    run_close(r);
+  }
+  ck_assert_int_eq(chdir(here), 0);
+  folder_remove(folder);
+}
+END_TEST
+
 START_TEST(farms)
 {
   static const struct {
@@ -553,6 +610,7 @@ int main(int argc, char **argv)
   tcase_add_test(k, what_ranks_cannot_do);
   tcase_add_test(k, ranks_that_meet);
   tcase_add_test(k, checkpoints_by_one_clock);
+  tcase_add_test(k, one_length_of_all);
   tcase_add_test(k, farms);
   tcase_add_test(k, points_among_ranks);
   suite_add_tcase(suite, k);

@@ -9,6 +9,7 @@
 #include "zoo/own_run.h"
 #include "app/selection.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "storage/h5.h"
 #include "storage/layout.h"
@@ -140,6 +141,7 @@ static void write_long(FILE *f, const struct table *t, enum table_format format,
   char separator = format == TABLE_CSV ? ',' : format == TABLE_TSV ? '\t' : ' ', step[32], value[32];
   for (long row = 0; row < t->rows && !ferror(f); row++)
     for (int c = 0; c < t->columns; c++) {
+      if (is_missing(t->value[row * t->columns + c])) continue;
       fputs(table_number(t->step[row], step), f);
       if (extra) fprintf(f, "%c%s", separator, extra);
       fprintf(f, "%c%s%c%s\n", separator, t->column[c].name, separator,
