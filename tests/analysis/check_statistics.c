@@ -405,7 +405,7 @@ START_TEST(fewer_rows)
 }
 END_TEST
 
-/* Two values for an interval of steps: both extremes as they come, or one of them; of nothing, nothing; of a NaN, NaN. */
+/* Two values for an interval of steps: both extremes as they come, or one of them; of nothing nothing, of a NaN NaN. */
 static void pair_of(const struct table *t, long first, long end, int column, double pair[2])
 {
   double x[MOST_ROWS];
