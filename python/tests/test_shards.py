@@ -2,14 +2,7 @@
 their own or of a fused one, two heads a key: bit for bit the clip of whole weights, and of the moments of their optimizer.
 By distribute_tensor, and trained under fully_shard (FSDP2), where each process has its part of the batch."""
 
-import os
-import subprocess
-import sys
-import tempfile
-import textwrap
 import unittest
-from pathlib import Path
-from unittest import mock
 
 try:
     import torch
@@ -18,6 +11,7 @@ except ImportError:
     raise unittest.SkipTest("no PyTorch here") from None
 
 import maxlogit.torch as mt
+from ranks import run_as_ranks
 
 RANKS, WIDTH, HEADS, SIZE = 4, 12, 6, 5
 # torch 2.6's fully_shard asks of a CPU's stream what it has only from 2.7 on
@@ -90,12 +84,10 @@ MODELS = [{"gqa": gqa} for gqa in ("q_only", "group_max", "own_q_min_k", "compen
 MODELS += [{"scope": "layer"}, {"fused": "qkv"}, {"fused": "qkv", "gqa": "compensated"}, {"fused": "heads"}]
 
 
-def of_rank(path, rank):
+def of_rank(rank, ranks):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Replicate, Shard
 
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=RANKS)
     line, plane = (
         init_device_mesh("cpu", (RANKS,)),
         init_device_mesh("cpu", (2, RANKS // 2), mesh_dim_names=("copies", "pieces")),
@@ -126,30 +118,12 @@ def of_rank(path, rank):
         for way, (place, part) in ways.items():
             for i, (found, whole) in enumerate(zip(clipped(place, part, **options), truth)):
                 assert torch.equal(found, whole), (options, way, i, found, whole)
-    torch.distributed.destroy_process_group()
 
 
 @unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(), "no gloo here")
 class Shards(unittest.TestCase):
-    CHILD = """
-        import sys
-        sys.path.insert(0, sys.argv[1])
-        from test_shards import of_rank
-
-        of_rank(sys.argv[2], int(sys.argv[3]))
-    """
-
     def test_pieces_are_clipped_as_the_whole(self):
-        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, OMP_NUM_THREADS="1"):
-            command = [sys.executable, "-c", textwrap.dedent(self.CHILD), str(Path(__file__).parent), folder + "/meet"]
-            children = [
-                subprocess.Popen([*command, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                for rank in range(RANKS)
-            ]
-            for child in children:
-                self.addCleanup(child.kill)
-                said = child.communicate(timeout=600)[0]
-                self.assertEqual(child.returncode, 0, said)
+        run_as_ranks(self, RANKS, of_rank)
         if not IS_SHARDED:
             self.skipTest(
                 f"torch {torch.__version__} has no fully_shard on a CPU (2.7 has): distribute_tensor alone was tried"

@@ -4,12 +4,9 @@ import copy
 import math
 import os
 import subprocess
-import sys
-import textwrap
 import types
 import unittest
 import warnings
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -22,8 +19,6 @@ except ImportError:
     raise unittest.SkipTest("no PyTorch here") from None
 
 try:
-    if "maxlogit_rank" in os.environ:  # a child of Ranks, which needs none
-        raise ImportError
     import transformers
 except ImportError:
     transformers = None
@@ -32,6 +27,7 @@ import in_folder
 import maxlogit
 import maxlogit.torch as mt
 from maxlogit.torch import _attention, _layout, _logits
+from ranks import run_as_ranks
 
 torch.set_num_threads(2)
 VOCAB, WIDTH, HEADS, T = 50, 32, 4, 24
@@ -857,35 +853,19 @@ IS_SHARDED = hasattr(torch.cpu.Stream, "record_event")
 WAYS = ("ddp", "fsdp", "tp", "tp and fsdp") if IS_SHARDED else ("ddp", "tp")
 
 
+def in_all_ways(rank, ranks, path):
+    for how in WAYS:
+        of_ranks(f"{path}{how}.h5", how, rank, ranks)
+
+
 @unittest.skipUnless(torch.distributed.is_available(), "no torch.distributed here")
 class Ranks(InFolder):
     """Four processes have the rows that one has with all of the batch, and its weights after the clip."""
 
-    CHILD = """
-        import sys
-        sys.path.insert(0, sys.argv[1])
-        from test_torch import WAYS, of_ranks, torch
-
-        path, rank = sys.argv[2], int(sys.argv[3])
-        torch.distributed.init_process_group("gloo", init_method="file://" + path + ".meet", rank=rank, world_size=4)
-        for how in WAYS:
-            of_ranks(path + how + ".h5", how, rank, 4)
-        torch.distributed.destroy_process_group()
-    """
-
     def test_ddp_and_fsdp_and_tensor_parallel(self):
-        command = [sys.executable, "-c", textwrap.dedent(self.CHILD), str(Path(__file__).parent), str(self.path)]
-        with mock.patch.dict(os.environ, maxlogit_rank="1", OMP_NUM_THREADS="1"):
-            children = [
-                subprocess.Popen([*command, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                for rank in range(4)
-            ]
+        run_as_ranks(self, 4, in_all_ways, str(self.path))
         for how in ("one", "one of heads"):
             of_ranks(f"{self.path}{how}.h5", how)
-        for child in children:
-            self.addCleanup(child.kill)
-            said = child.communicate(timeout=600)[0]
-            self.assertEqual(child.returncode, 0, said)
         found = {}
         for how in ("one", "one of heads", *WAYS):
             path = f"{self.path}{how}.h5"
