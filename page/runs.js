@@ -563,7 +563,7 @@ function drawDifferences() {
 const quote = x => /^[\w@%+=:,./-]+$/.test(x) ? x : "'" + x.replace(/'/g, "'\\''") + "'"
 function choice(shown) {
   const filter = readFilter(byId("filter").value), by = byId("group").value
-  const words = filter.where === undefined ? shown.flatMap(g => g.runs.map(r => quote(r.path))) : [...index.words.map(quote), ...(filter.where ? ["--where", quote(filter.where)] : [])]
+  const words = filter.where === undefined || index.words.includes("--last") ? shown.flatMap(g => g.runs.map(r => quote(r.path))) : [...index.words.map(quote), ...(filter.where ? ["--where", quote(filter.where)] : [])]
   return [...words, ...(by === "seeds" || by === "none" ? [] : ["--by", quote(by)])].join(" ")
 }
 function tellCommands(shown) {

@@ -583,6 +583,12 @@ static char *tell_index(const struct runs_page *p)
     json_array_append_new(words, json_string("--where"));
     json_array_append_new(words, json_text(p->selection->where[i]));
   }
+  if (p->selection->last) { /* the page then names the runs themselves */
+    char last[32];
+    snprintf(last, sizeof last, "%ld", (long)p->selection->last);
+    json_array_append_new(words, json_string("--last"));
+    json_array_append_new(words, json_text(last));
+  }
   for (int n = 2; n <= MOST_T; n++) { /* of {1, 0, 0, ...} the standard error is 1 / n */
     double x[MOST_T] = {1};
     struct interval v = interval_of(x, n, 0);

@@ -1,6 +1,7 @@
 """The page of runs: `report` and `serve`, asked by HTTP as friend and as foe, and seen in a headless Chromium where
 there is one. page.py PROGRAM FOLDER, which has runs/ (two presets x two seeds), bad/ and live.conf. Pictures stay in FOLDER."""
 import base64, http.client, json, math, os, re, select, shutil, signal, socket, subprocess, sys, time
+import page_made
 
 program, folder = sys.argv[1], sys.argv[2]
 failures = 0
@@ -390,6 +391,8 @@ def in_browser(path):
     b = begin(path)
     if not b: return
     try:
+        page_made.session(b, page, folder + "/made", fail)
+        b.requests.clear()
         look(b, "file://" + os.path.realpath(page) + "/index.html", "report")
         b.requests.clear()
         look(b, url, "serve")
