@@ -76,6 +76,22 @@ static const struct made made[] = {
   {"more/named", "finished", "optimizer=muon", "0.02", 7, 10, ROWS, 2, 0,
    "stabilizers=qk_norm+soft_cap arm=a-long-name train.batch=1 model.heads=2"},
   {"even/even", "finished", "preset=adam", "0.01", 1, 1024, 512, 20, 0, "train.steps=1024"},
+  GOOD("pair/a-1", "preset=muon", "0.01", 1, 0),
+  GOOD("pair/a-2", "preset=muon", "0.01", 2, 0),
+  GOOD("pair/a-3", "preset=muon", "0.01", 3, 0),
+  {"pair/a-4", "stopped", "preset=muon", "0.01", 4, 5, 4, 0, 0, NULL},
+  GOOD("pair/a-5", "preset=muon", "0.01", 5, 0),
+  GOOD("pair/a-6", "preset=muon", "0.01", 6, 0),
+  GOOD("pair/a-7", "preset=muon", "0.01", 7, 0),
+  GOOD("pair/b-1", "preset=muonclip", "0.01", 1, 3),
+  GOOD("pair/b-2", "preset=muonclip", "0.01", 2, 4),
+  {"pair/b-3", "diverged", "preset=muonclip", "0.01", 3, 7, 5, 6, NAN, NULL},
+  GOOD("pair/b-4", "preset=muonclip", "0.01", 4, 3),
+  {"pair/b-5", "finished", "preset=muonclip", "0.01", 5, 10, ROWS, 1, NAN, NULL},
+  GOOD("pair/b-6", "preset=muonclip", "0.01", 6, 2),
+  GOOD("pair/b-8", "preset=muonclip", "0.01", 8, 2),
+  {"pair/c-1", "finished", "preset=muon", "0.01", 1, 10, ROWS, 0, 0, "train.batch=16"},
+  {"pair/c-2", "finished", "preset=muon", "0.01", 2, 10, ROWS, 0, 0, "train.batch=16"},
 };
 enum { MADE = sizeof made / sizeof *made };
 
@@ -87,6 +103,18 @@ static double value_of(int run, int s, int row, int place)
   n = (n ^ 0x5bd1e9U) * 2654435761U;
   n = (n ^ n >> 15) * 2246822519U;
   return 0.25 + (double)(n >> 20) / 256;
+}
+
+/* Arms to be compared, in pair/: one learns better by 1 or a little less; of seed 1 they begin with the same loss, of
+   all but 2 with the same norms, which the others do not record. */
+static const struct series norm = {"weight/frobenius_norm", PER_TENSOR, AXIS_SPECTRA, "1",
+                                   "Frobenius norm",        "made up",  EVENT_NONE};
+static int is_paired(const struct made *m) { return !strncmp(m->path, "pair/", 5); }
+static int is_b(const struct made *m) { return m->path[5] == 'b'; }
+static double paired_loss(const struct made *m, int row)
+{
+  if (!row) return m->seed == 1 ? 4 : 4 + is_b(m) / 8.0;
+  return 3 + m->seed / 8.0 - row / 64.0 - is_b(m) * (1 - m->seed % 3 / 64.0);
 }
 
 static char folder[FOLDER_PATH];
@@ -109,9 +137,16 @@ static void put_row(struct recorder *r, const int *id, const struct made *m, int
     if (m->spoilt != 0 && s == 3 && row == 4) value[1] = (float)m->spoilt;
     if (series[s].shape == PER_STEP)
       recorder_put_number(r, id[s],
-                          m->spoilt != 0 && s == 0 && row == 3 ? m->spoilt : value_of(run, s, row, 0));
+                          m->spoilt != 0 && s == 0 && row == 3 ? m->spoilt
+                          : is_paired(m) && s == 0             ? paired_loss(m, row)
+                                                               : value_of(run, s, row, 0));
     else
       recorder_put(r, id[s], value);
+  }
+  if (is_paired(m) && axis == AXIS_SPECTRA) {
+    float value[TENSORS];
+    for (int i = 0; i < TENSORS; i++) value[i] = 8 + (float)i / 8 + (float)(m->seed == 2 && is_b(m));
+    recorder_put(r, id[SERIES], value);
   }
   recorder_row(r, axis, step);
 }
@@ -119,7 +154,7 @@ static void put_row(struct recorder *r, const int *id, const struct made *m, int
 static void write_run(const struct made *m)
 {
   char name[16], path[FOLDER_PATH + 32];
-  int id[SERIES];
+  int id[SERIES + 1];
   snprintf(name, sizeof name, "%012x", (unsigned)(0xa0 + (m - made)));
   snprintf(path, sizeof path, "%s/%s.h5", folder, m->path);
   struct run_facts facts = {.id = name,
@@ -138,6 +173,7 @@ static void write_run(const struct made *m)
   struct error e = {0};
   ck_assert_msg(!recorder_create(&r, path, 1, c, &facts, &e), "%s", e.text);
   for (int s = 0; s < SERIES; s++) id[s] = recorder_series(r, &series[s]);
+  if (is_paired(m)) id[SERIES] = recorder_series(r, &norm);
   for (int row = 0; row < m->rows; row++) put_row(r, id, m, row, AXIS_STEP, 2 * row);
   for (int row = 0; row < 4 && m->rows; row++) put_row(r, id, m, row, AXIS_VAL, 3 * row);
   for (int row = 0; row < 3 && m->rows; row++) put_row(r, id, m, row, AXIS_SPECTRA, 4 * row);
@@ -236,9 +272,9 @@ static void make_tuned(const char *name, int arms)
 
 static void make_runs(void)
 {
-  char command[5 * FOLDER_PATH + 64];
-  snprintf(command, sizeof command, "mkdir %s/runs %s/odd %s/more %s/even %s/tuned", folder, folder, folder,
-           folder, folder);
+  char command[6 * FOLDER_PATH + 64];
+  snprintf(command, sizeof command, "mkdir %s/runs %s/odd %s/more %s/even %s/pair %s/tuned", folder, folder,
+           folder, folder, folder, folder);
   ck_assert_int_eq(system(command), 0);
   for (int i = 0; i < MADE; i++) write_run(&made[i]);
   make_tuned("few.conf", FLAT);
@@ -249,7 +285,25 @@ static void no_runs(void) {}
 
 /* --- transcripts --------------------------------------------------------------------------------------- */
 
-/* What a line prints, what is told apart from the lines by "= STATUS" if it is not 0; dates are one. */
+/* Messages go to standard error, each with the program's name before it, and nothing of the sort to standard output. */
+static void check_streams(struct buffer *out, const char *line)
+{
+  char path[FOLDER_PATH + 8];
+  for (int stream = 1; stream <= 2; stream++) {
+    struct error e = {0};
+    char *text;
+    size_t size;
+    snprintf(path, sizeof path, "%s/.%d", folder, stream);
+    ck_assert_msg(!file_read(path, &text, &size, &e), "%s", e.text);
+    for (char *at = strtok(text, "\n"); at; at = strtok(NULL, "\n"))
+      if (stream == 1 ? !strncmp(at, "maxlogit: ", 10) && !strstr(line, "2>") && !strstr(line, "cat ")
+                      : *at != ' ' && strncmp(at, "maxlogit: ", 10))
+        buffer_add(out, "! on standard %s: %.60s\n", stream == 1 ? "output" : "error", at);
+    memory_free(text);
+  }
+}
+
+/* What a line prints: messages, then the rest, and "= STATUS" if it is not 0; dates are one. */
 static void append_output(struct buffer *out, const char *line, const char *masks)
 {
   char command[4096], path[64];
@@ -259,8 +313,8 @@ static void append_output(struct buffer *out, const char *line, const char *mask
   fprintf(f, "%s\n", line);
   fclose(f);
   snprintf(command, sizeof command,
-           "cd %s && { sh .line 2>&1; s=$?; test $s = 0 || echo \"= $s\"; } | sed -E "
-           "'s/20[0-9]{2}-[0-9]{2}-[0-9]{2}[T ][0-9:+Z]+/DATE/g%s'",
+           "cd %s && { sh .line >.1 2>.2; s=$?; test $s = 0 || echo \"= $s\" >>.1; } && sed -E "
+           "'s/20[0-9]{2}-[0-9]{2}-[0-9]{2}[T ][0-9:+Z]+/DATE/g%s' .2 .1",
            folder, masks);
   f = popen(command, "r");
   ck_assert_ptr_nonnull(f);
@@ -268,6 +322,7 @@ static void append_output(struct buffer *out, const char *line, const char *mask
   for (size_t n; (n = fread(text, 1, sizeof text - 1, f)) > 0;) text[n] = 0, buffer_add(out, "%s", text);
   ck_assert_int_eq(pclose(f), 0);
   if (out->length && out->text[out->length - 1] != '\n') buffer_add(out, "\n");
+  check_streams(out, line);
 }
 
 static void one_program(void)
