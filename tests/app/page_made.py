@@ -76,7 +76,7 @@ DRIVER = r"""(() => {
     const mark = (what, ...rest) => { const at = log[id]; at.push(what + " " + rest.join(" ")) }
     const how = () => (state.globalAlpha ?? 1) !== 1 ? " alpha " + r(state.globalAlpha) : ""
     const own = {
-      setTransform: () => {}, clearRect: () => { log[id] = [] }, measureText: t => ({width: 7 * t.length}),
+      setTransform: (...a) => { state.paper = a }, clearRect: (...a) => { log[id] = [`paper ${state.paper} ${a} of ${canvas.width} x ${canvas.height}`] }, measureText: t => ({width: 7 * t.length}),
       save: () => stack.push({...state}), restore: () => Object.assign(state, stack.pop()),
       beginPath: () => { path = [] }, moveTo: (x, y) => path.push("M" + r(x) + "," + r(y)), lineTo: (x, y) => path.push(r(x) + "," + r(y)),
       arc: (x, y, s) => path.push("o" + r(x) + "," + r(y) + "," + s), rect: (...a) => path.push("[]" + a.map(r)), clip: () => mark("clip", ...path),
