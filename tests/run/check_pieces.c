@@ -27,6 +27,7 @@
 #include "run/drive.h"
 #include "run/farm.h"
 #include "run/fold.h"
+#include "run/rerun.h"
 #include "run/state.h"
 #include "run/sweep_parts.h"
 
@@ -1192,6 +1193,210 @@ START_TEST(what_a_record_lacks)
 }
 END_TEST
 
+/* --- repetitions -------------------------------------------------------------------------------------------- */
+
+enum { STEP_ROWS = 4, VAL_ROWS = 3, EVENTS = 6 };
+/* A run of eight steps, a row each other step; what is changed of it. */
+struct repeated {
+  int lacks_row, lacks_val, lacks_series, has_more, without_events;
+  const char *state;
+  long last_step;
+  struct {
+    int row, place; /* place -1: of the loss; else of a head */
+    double value;
+  } put;
+  struct run_event event[EVENTS]; /* in place of the usual ones, by their number; step -1: left out */
+};
+
+static void write_repeated(const char *path, const struct repeated *x)
+{
+  static const struct series kinds[] = {
+    {"loss", PER_STEP, AXIS_STEP, "nat", "loss", "made up", EVENT_NONE},
+    {"attn/max_logit", PER_HEAD, AXIS_STEP, "nat", "max logit", "made up", EVENT_NONE},
+    {"val_loss", PER_STEP, AXIS_VAL, "nat", "loss", "made up", EVENT_NONE},
+    {"lr", PER_STEP, AXIS_STEP, "1", "rate", "made up", EVENT_NONE}};
+  static const struct run_event usual[EVENTS] = {{1, "clip", 0, 1, 0.5},       {2, "resume", -1, -1, 0},
+                                                 {3, "spike", -1, -1, 4},      {5, "nonfinite", 1, 0, NAN},
+                                                 {6, "checkpoint", -1, -1, 0}, {7, "clip", 2, 1, 0.25}};
+  struct recorder *r = recorder_of(path);
+  struct error e = {0};
+  int id[4];
+  for (int s = 0; s < (x->has_more ? 4 : 3); s++)
+    id[s] = s == 2 && x->lacks_series ? -1 : recorder_series(r, &kinds[s]);
+  for (int row = 0; row < STEP_ROWS; row++) {
+    float heads[PLACES];
+    for (int i = 0; i < PLACES; i++) heads[i] = (float)(row + i);
+    heads[2] = row == 1 ? NAN : 0;
+    if (x->put.value != 0 && x->put.row == row && x->put.place >= 0)
+      heads[x->put.place] = (float)x->put.value;
+    if (x->lacks_row == row + 1) continue;
+    recorder_put_number(r, id[0],
+                        x->put.value != 0 && x->put.row == row && x->put.place < 0 ? x->put.value : 4 - row);
+    recorder_put(r, id[1], heads);
+    if (x->has_more) recorder_put_number(r, id[3], 1);
+    recorder_row(r, AXIS_STEP, 2 * row);
+    if (x->has_more) {
+      recorder_put_number(r, id[0], 77);
+      recorder_row(r, AXIS_STEP, 2 * row + 1);
+    }
+  }
+  for (int row = 0; row < VAL_ROWS && !x->lacks_series; row++) {
+    if (x->lacks_val == row + 1) continue;
+    recorder_put_number(r, id[2], 3 - row);
+    recorder_row(r, AXIS_VAL, 4 * row);
+  }
+  for (int i = 0; i < EVENTS && !x->without_events; i++) {
+    const struct run_event *event = *x->event[i].kind ? &x->event[i] : &usual[i];
+    if (event->step >= 0)
+      recorder_event(r, event->step, event->kind, event->layer, event->head, event->value);
+  }
+  ck_assert(
+    !recorder_snapshot(r, x->state ? x->state : "finished", x->last_step ? x->last_step : 8, 1, 1, &e));
+  recorder_free(r);
+}
+
+/* Every row of the first and every event of its numbers, to the bit, up to where both have come: or it is said what
+   differs, and where. */
+START_TEST(repetitions)
+{
+  static const struct {
+    struct repeated first, again;
+    const char *says;
+  } known[] = {
+    {{0}, {0}, NULL},
+    {{0}, {.has_more = 1}, NULL},
+    {{.lacks_row = 2}, {0}, NULL},
+    {{.lacks_series = 1}, {0}, NULL},
+    {{0}, {.lacks_series = 1}, "val_loss was recorded the first time, and not now"},
+    {{0}, {.lacks_row = 1}, "attn/max_logit: the row of step 0 was recorded the first time, and not now"},
+    {{0}, {.lacks_row = 4}, "attn/max_logit: the row of step 6 was recorded the first time, and not now"},
+    {{0}, {.lacks_val = 3}, "val_loss: the row of step 8 was recorded the first time, and not now"},
+    {{0}, {.put = {2, -1, 2.5}}, "loss differs at step 4: 2 the first time, now 2.5"},
+    {{.put = {3, -1, 1.125}}, {0}, "loss differs at step 6: 1.125 the first time, now 1"},
+    {{0}, {.put = {0, 5, 1}}, "attn/max_logit differs at step 0: 0 the first time, now 0"},
+    {{0}, {.put = {3, 0, -9}}, "attn/max_logit differs at step 6: 3 the first time, now -9"},
+    {{.put = {1, 2, 1}}, {0}, "attn/max_logit differs at step 2: 1 the first time, now 1"},
+    /* as far as both have come */
+    {{0}, {.last_step = 6}, "the first time 8 steps were done, now 6"},
+    {{.state = "stopped"}, {.last_step = 6}, NULL},
+    {{.state = "stopped", .last_step = 5}, {0}, NULL},
+    {{.state = "stopped", .last_step = 5}, {.put = {3, -1, 2.5}}, NULL},
+    {{.state = "stopped", .last_step = 6},
+     {.put = {3, -1, 2.5}},
+     "loss differs at step 6: 1 the first time, now 2.5"},
+    {{0}, {.last_step = 12}, NULL},
+    /* events */
+    {{0}, {.event = {{-1, "none"}}}, "the events differ from step 1 on"},
+    {{.event = {{-1, "none"}}}, {0}, "the events differ from step 3 on"},
+    {{.event = {[5] = {-1, "none"}}}, {0}, "the events differ from step 7 on"},
+    {{0}, {.event = {[5] = {-1, "none"}}}, "the events differ from step 7 on"},
+    {{0}, {.event = {[1] = {-1, "none"}, [4] = {4, "rerun", -1, -1, 7}}}, NULL},
+    {{0}, {.event = {[2] = {3, "spike", -1, -1, 4.5}}}, "the events differ from step 3 on"},
+    {{0}, {.event = {[0] = {1, "clip", 0, 0, 0.5}}}, "the events differ from step 1 on"},
+    {{0}, {.event = {[3] = {4, "nonfinite", 1, 0, NAN}}}, "the events differ from step 5 on"},
+    {{0}, {.without_events = 1}, "the events differ from step 1 on"},
+    {{.without_events = 1}, {0}, "the events differ from step 1 on"},
+    {{.state = "stopped", .last_step = 7}, {.event = {[5] = {-1, "none"}}}, NULL},
+    {{.state = "stopped"}, {.event = {[5] = {-1, "none"}}}, "the events differ from step 7 on"},
+    {{.state = "diverged", .last_step = 7},
+     {.event = {[5] = {-1, "none"}}},
+     "the events differ from step 7 on"},
+    {{.state = "diverged", .last_step = 7}, {.state = "diverged", .last_step = 7}, NULL},
+    {{.state = "stopped"},
+     {.state = "diverged", .last_step = 7, .event = {[5] = {-1, "none"}}},
+     "the events differ from step 7 on"},
+    {{.state = "stopped"}, {.state = "stopped", .last_step = 7, .event = {[5] = {-1, "none"}}}, NULL},
+  };
+  for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+    char wanted[200] = "";
+    struct error e = {0};
+    int compared;
+    write_repeated("first.h5", &known[k].first);
+    write_repeated("again.h5", &known[k].again);
+    const int status = rerun_compare("first.h5", "again.h5", &compared, &e);
+    if (known[k].says) snprintf(wanted, sizeof wanted, "first.h5: not the same again: %s", known[k].says);
+    ck_assert_msg(!strcmp(e.text, wanted), "%zu: '%s', not '%s'", k, e.text, wanted);
+    ck_assert_int_eq(status, known[k].says ? STATUS_FAIL : STATUS_OK);
+    if (!known[k].says) ck_assert_int_eq(compared, known[k].first.lacks_series ? 2 : 3);
+  }
+  int compared;
+  struct error e = {0};
+  ck_assert_int_ne(rerun_compare("first.h5", "none.h5", &compared, &e), STATUS_OK);
+  ck_assert_str_eq(e.text, "first.h5: not the same again: cannot read none.h5: No such file or directory");
+}
+END_TEST
+
+/* What may be said anew when a run goes on, and when it is repeated; the others are refused with what may. */
+START_TEST(what_may_be_changed)
+{
+  static const struct {
+    const char *change, *resume, *rerun; /* NULL: taken */
+  } known[] = {
+    {"train.steps=5", NULL, "train.steps would make another run of it; rerun takes"},
+    {"train.steps=3", NULL, "train.steps would make another run of it; rerun takes"},
+    {"train.steps=2", "train.steps = 2 is less than the run's 3", "train.steps would make another run of it"},
+    {"train.lr=0.5", "train.lr would change the past of this run; resume takes",
+     "train.lr would make another run of it"},
+    {"train.seed=5", "train.seed would change the past of this run",
+     "train.seed would make another run of it"},
+    {"model.width=16", "model.width would change the past of this run",
+     "model.width would make another run of it"},
+    {"preset=muon", "preset would change the past of this run", "preset would make another run of it"},
+    {"comm.context=1", NULL, "comm.context would make another run of it"},
+    {"record.probe_every=2", NULL, NULL},
+    {"record.every=2", NULL, NULL},
+    {"checkpoint.every=1", NULL, NULL},
+    {"checkpoint.keep=all", NULL, NULL},
+    {"device.threads=2", NULL, NULL},
+    {"train.init_from=", NULL, NULL},
+    {"record.path=other.h5", NULL, "record.path: the run keeps its file; --output writes another"},
+    {"record.overwrite=1", NULL, "record.overwrite: the run keeps its file; --output writes another"},
+    {"record.prob_every=2",
+     "command line: record.prob_every: unknown key; did you mean 'record.probe_every'?",
+     "command line: record.prob_every: unknown key; did you mean 'record.probe_every'?"},
+    {"train.max_time=5", NULL, NULL},
+  };
+  struct error e = {0};
+  struct config *c = configuration(TINY "train.steps=3 train.max_time=1000 record.path=r.h5");
+  ck_assert(!drive(started(c, 0), 0, NULL, NULL, &e));
+  config_free(c);
+  ck_assert_int_eq(system("cp -r r.ckpt kept.ckpt && cp r.h5 kept.h5"), 0);
+  for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+    struct trainer *t = NULL;
+    e = (struct error){0};
+    ck_assert_int_eq(system("rm -rf r.ckpt && cp -r kept.ckpt r.ckpt && cp kept.h5 r.h5"), 0);
+    const char *wanted = known[k].resume;
+    int status = trainer_resume(&t, "r.h5", &known[k].change, 1, &e);
+    ck_assert_msg(status == (wanted ? STATUS_USAGE : STATUS_OK) && (!t) == (wanted != NULL), "%s: %s",
+                  known[k].change, e.text);
+    if (wanted) ck_assert_msg(!strncmp(e.text, wanted, strlen(wanted)), "%s", e.text);
+    if (t) {
+      const struct config *now = trainer_config(t);
+      ck_assert_str_eq(trainer_path(t), "r.h5");
+      ck_assert_int_eq(trainer_step_count(t), 3);
+      ck_assert_int_eq(trainer_steps(t), !strcmp(known[k].change, "train.steps=5") ? 5 : 3);
+      ck_assert_double_eq(number_in(now, "record.every"), strcmp(known[k].change, "record.every=2") ? 1 : 2);
+      trainer_abandon(t);
+    }
+    wanted = known[k].rerun;
+    c = NULL, t = NULL, e = (struct error){0};
+    status = rerun_init(&t, &c, "r.h5", NULL, &known[k].change, 1, -1, &e);
+    ck_assert_msg(status == (wanted ? STATUS_USAGE : STATUS_OK) && (!t) == (wanted != NULL), "rerun %s: %s",
+                  known[k].change, e.text);
+    if (wanted) ck_assert_msg(!strncmp(e.text, wanted, strlen(wanted)), "%s", e.text);
+    if (t) {
+      ck_assert_str_eq(trainer_path(t), "r.rerun.h5");
+      ck_assert_double_eq(number_in(c, "train.max_time"),
+                          strcmp(known[k].change, "train.max_time=5") ? 0 : 5);
+      ck_assert_int_eq(trainer_step_count(t), 0);
+      trainer_abandon(t);
+    }
+    ck_assert(!c == (wanted != NULL));
+    config_free(c);
+  }
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("pieces");
@@ -1221,6 +1426,8 @@ int main(void)
   tcase_add_test(k, what_is_planned);
   tcase_add_test(k, longer_runs);
   tcase_add_test(k, what_a_record_lacks);
+  tcase_add_test(k, repetitions);
+  tcase_add_test(k, what_may_be_changed);
   suite_add_tcase(suite, k);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);
