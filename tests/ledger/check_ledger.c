@@ -100,6 +100,149 @@ START_TEST(every_verdict)
 }
 END_TEST
 
+/* --- the rule again, as stages.h has it ------------------------------------------------------------------ */
+
+/* Of n pairs at most k on one side, each a coin. */
+static double tail_of(int n, int k)
+{
+  double sum = 0, one = pow(0.5, n);
+  for (int i = 0; i <= k; one *= (double)(n - i) / (i + 1), i++) sum += one;
+  return sum;
+}
+
+static int ascending(const void *a, const void *b)
+{
+  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+
+static double median_of_sorted(const double *x, int n)
+{
+  return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+struct wanted {
+  enum verdict verdict;
+  int settled, spare;
+  double lo, hi, mean, p, pairs;
+};
+
+/* Turned so that what is predicted lies above; how many pairs have to lie elsewhere for an edge to reach a bound. */
+static struct wanted rule_of(const struct effect *x, int n, enum prediction what, double matters, int stage,
+                             int last)
+{
+  static const int misses[STAGES] = {-1, 0, 1, 6};
+  const double error = tail_of(stage_seeds[stage], misses[stage]);
+  const int turned = what == PREDICT_LESS || what == PREDICT_NOT_LESS,
+            denies = what == PREDICT_NOT_MORE || what == PREDICT_NOT_LESS;
+  struct wanted w = {VERDICT_FEW_SEEDS, last, 0, NAN, NAN, NAN, NAN, NAN};
+  double low[32], high[32], away = -1;
+  int rank = 0, wrong = -1, below_m = 0, above_m = 0, not_above_zero = 0, not_below_zero = 0, above_minus = 0,
+      below_minus = 0;
+  for (int i = 0; i < n; i++) {
+    if (isnan(x[i].low) || isnan(x[i].high)) return w;
+    low[i] = turned ? -x[i].high : x[i].low, high[i] = turned ? -x[i].low : x[i].high;
+    below_m += low[i] <= matters, above_m += high[i] >= matters;
+    not_above_zero += low[i] <= 0, not_below_zero += high[i] >= 0;
+    above_minus += high[i] >= -matters, below_minus += low[i] <= -matters;
+  }
+  if (!n) return w;
+  qsort(low, (size_t)n, sizeof *low, ascending), qsort(high, (size_t)n, sizeof *high, ascending);
+  while (rank < n && error > 0 && tail_of(n, rank) <= error) rank++;
+  const double a = median_of_sorted(low, n), b = median_of_sorted(high, n);
+  w.mean = isinf(a) ? b : isinf(b) ? a : (a + b) / 2;
+  if (rank) {
+    w.lo = low[rank - 1], w.hi = high[n - rank], w.verdict = VERDICT_INCONCLUSIVE;
+    if (what == PREDICT_SAME) {
+      const double short_of = fabs(fabs(w.mean) - matters);
+      if (w.lo > -matters && w.hi < matters)
+        w.verdict = VERDICT_HOLDS, wrong = below_minus > above_m ? below_minus : above_m;
+      else if (w.lo > matters || w.hi < -matters)
+        w.verdict = VERDICT_REFUTED, wrong = w.lo > matters ? below_m : above_minus;
+      else if (w.lo > 0 || w.hi < 0)
+        w.verdict = VERDICT_DIFFERS, wrong = w.lo > 0 ? not_above_zero : not_below_zero, away = short_of;
+      else
+        away = fmax(short_of, fabs(w.mean));
+    } else {
+      const double short_of = fabs(w.mean - matters);
+      if (w.lo > matters)
+        w.verdict = denies ? VERDICT_REFUTED : VERDICT_HOLDS, wrong = below_m;
+      else if (w.hi < matters)
+        w.verdict = denies ? VERDICT_HOLDS : VERDICT_REFUTED, wrong = above_m;
+      else if (w.lo > 0)
+        w.verdict = denies ? VERDICT_DIFFERS : VERDICT_PARTLY, wrong = not_above_zero, away = short_of;
+      else
+        away = fmax(short_of, w.mean);
+    }
+    if (w.verdict == VERDICT_HOLDS || w.verdict == VERDICT_REFUTED) w.settled = 1;
+    if (wrong >= 0) w.p = fmin(1, 3 * 2 * tail_of(n, wrong)), w.spare = rank - 1 - wrong;
+    if (away > 0 && isfinite(w.hi - w.lo)) w.pairs = ceil(n * pow((w.hi - w.lo) / 2 / away, 2));
+  }
+  if (turned) {
+    const double lo = w.lo;
+    w.mean = -w.mean, w.lo = -w.hi, w.hi = -lo;
+  }
+  return w;
+}
+
+static int is_close(double a, double b)
+{
+  return (isnan(a) && isnan(b)) || a == b || fabs(a - b) <= 1e-9 * fabs(b);
+}
+
+/* Pairs of any number, many of them equal, at borders, at zero, open to one side; every prediction and stage. */
+START_TEST(every_judgement)
+{
+  static const enum prediction all[] = {PREDICT_MORE, PREDICT_LESS, PREDICT_SAME, PREDICT_NOT_MORE,
+                                        PREDICT_NOT_LESS};
+  static const double margins[] = {0.25, 1, 2}, kinds[] = {-3, -2, -1, -0.25, 0, 0.25, 1, 2, 3, 0.5};
+  int seen[VERDICTS] = {0};
+  gsl_rng *rng = gsl_rng_alloc(gsl_rng_taus2);
+  for (int round = 0; round < 20000; round++) {
+    const int n = (int)gsl_rng_uniform_int(rng, 31), stage = (int)gsl_rng_uniform_int(rng, STAGES),
+              last = round % 2;
+    const enum prediction what = all[gsl_rng_uniform_int(rng, 5)];
+    const double matters = margins[gsl_rng_uniform_int(rng, 3)], shift = kinds[gsl_rng_uniform_int(rng, 10)],
+                 width = round % 3 ? 0.2 : 2;
+    struct effect x[32];
+    for (int i = 0; i < n; i++) {
+      const double at = round % 4 ? shift + width * gsl_ran_gaussian(rng, 1)
+                                  : kinds[gsl_rng_uniform_int(rng, 10)] * width + shift;
+      x[i] = (struct effect){at, at};
+      if (round % 5 == 0 && gsl_rng_uniform_int(rng, 4) == 0) x[i].high = INFINITY;
+      if (round % 7 == 0 && gsl_rng_uniform_int(rng, 6) == 0) x[i].low = -INFINITY;
+      if (round % 50 == 0 && i == 2) x[i].low = NAN;
+    }
+    const struct wanted w = rule_of(x, n, what, matters, stage, last);
+    const struct judgement j = judge(x, n, what, matters, stage, last);
+    ck_assert_msg(j.verdict == w.verdict && j.settled == w.settled && j.spare == w.spare &&
+                    is_close(j.p, w.p) && is_close(j.pairs, w.pairs) && is_close(j.effect.lo, w.lo) &&
+                    is_close(j.effect.hi, w.hi) && is_close(j.effect.mean, w.mean) && j.effect.n == n,
+                  "%d: %s %d %d p %g pairs %g, %g [%g, %g], not %s %d %d p %g pairs %g, %g [%g, %g]", round,
+                  verdict_name(j.verdict), j.settled, j.spare, j.p, j.pairs, j.effect.mean, j.effect.lo,
+                  j.effect.hi, verdict_name(w.verdict), w.settled, w.spare, w.p, w.pairs, w.mean, w.lo, w.hi);
+    seen[j.verdict]++;
+    /* an identity holds in every pair, or is broken */
+    const struct judgement k = judge_identity(x, n, what, matters);
+    int holds = 1;
+    double least = INFINITY, most = -INFINITY;
+    for (int i = 0; i < n; i++) {
+      const int turned = what == PREDICT_LESS || what == PREDICT_NOT_LESS;
+      const double low = turned ? -x[i].high : x[i].low, high = turned ? -x[i].low : x[i].high;
+      holds &= what == PREDICT_SAME                           ? low > -matters && high < matters
+               : what == PREDICT_MORE || what == PREDICT_LESS ? low > matters
+                                                              : high < matters;
+      least = fmin(least, x[i].low), most = fmax(most, x[i].high);
+    }
+    ck_assert_int_eq(k.verdict, !n ? VERDICT_FEW_SEEDS : holds ? VERDICT_TRUE : VERDICT_BROKEN);
+    ck_assert(k.settled && isnan(k.p) && isnan(k.pairs) && k.effect.n == n);
+    if (n && round % 50) ck_assert(k.effect.lo == least && k.effect.hi == most);
+  }
+  gsl_rng_free(rng);
+  for (int v = 0; v <= VERDICT_FEW_SEEDS; v++)
+    ck_assert_msg(seen[v] > 100, "%s: %d", verdict_name((enum verdict)v), seen[v]);
+}
+END_TEST
+
 START_TEST(what_settles_nothing)
 {
   struct effect x[6] = {{2, 2}, {2, 2}, {2, 2}, {2, 2}, {2, 2}, {2, 2}};
@@ -1294,6 +1437,7 @@ int main(void)
   TCase *c = tcase_create("ledger");
   tcase_set_timeout(c, getenv("MAXLOGIT_TEST_LONG") ? 3600 : 240);
   tcase_add_test(c, every_verdict);
+  tcase_add_test(c, every_judgement);
   tcase_add_test(c, what_settles_nothing);
   tcase_add_test(c, identities);
   tcase_add_test(c, errors_by_counting);

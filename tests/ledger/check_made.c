@@ -178,7 +178,7 @@ static const struct made {
     .matters = 2},
    ""},
   {{.id = "two-heads",
-    .arm = {A, {.name = "A, head 1", .metric = "attn/max_logit@l0h1:last:mean"}},
+    .arm = {A, {.name = "MuonClip", .metric = "attn/max_logit@l0h1:last:mean"}},
     RATE,
     .metric = "attn/max_logit@l0h0:last:mean",
     .prediction = PREDICT_MORE,
@@ -596,9 +596,10 @@ START_TEST(what_is_told)
     "not-less-holds", "level-ratio",   "identity",         "needs-scale", "beside",
     "diverges",       "tuned-stands",  "tuned-falls",      NULL};
   static const char *const shown[] = {
-    "more-holds", "same-border", "not-above-zero", "nothing-left", "identity", "needs-scale-alone",
-    "withdrawn",  "three-arms",  "diverges",       "times",        "heads",    "two-metrics",
-    "two-heads",  "beside",      "beside-again",   "tuned-falls",  NULL};
+    "more-holds",  "same-border", "not-above-zero", "nothing-left", "identity", "needs-scale-alone",
+    "withdrawn",   "three-arms",  "diverges",       "times",        "heads",    "two-metrics",
+    "two-heads",   "share",       "level",          "level-ratio",  "beside",   "beside-again",
+    "tuned-falls", NULL};
   char where[64], *sound[MADE];
   struct buffer b = {0};
   struct kept quickly, beside;
