@@ -5,11 +5,13 @@
 #define _GNU_SOURCE
 #endif
 #include <check.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "analysis/gnuplot.h"
@@ -814,6 +816,21 @@ START_TEST(what_is_left_out)
   opened(&set, all_paths, 1, 0);
   ck_assert(set.runs == CHOICE + 1 && set.damage == STATUS_FAIL);
   runset_close(&set);
+  /* the values that there are, each once */
+  char *nobody[] = {(char[]){"seed=7"}}, values[5][20] = {""};
+  int seen = 0;
+  e = (struct error){0};
+  ck_assert(runset_select(&set,
+                          &(struct selection){.path = all_paths, .paths = 1, .where = nobody, .wheres = 1}, 0,
+                          &e) == STATUS_USAGE);
+  for (const char *at = strstr(e.text, "there is seed = ") + 16; *at && seen < 5; at += strspn(at, ", ")) {
+    ck_assert_int_eq(sscanf(at, "%19[0-9]", values[seen]), 1);
+    at += strlen(values[seen++]);
+  }
+  qsort(values, (size_t)seen, sizeof *values, (int (*)(const void *, const void *))strcmp);
+  ck_assert_msg(seen == 4 && !strcmp(values[0], "0") && !strcmp(values[1], "1") && !strcmp(values[2], "10") &&
+                  !strcmp(values[3], "2"),
+                "%s", e.text);
   e = (struct error){0};
   char alone[] = "broken.h5", *path[] = {alone};
   ck_assert(runset_select(&set, &(struct selection){.path = path, .paths = 1}, 0, &e) == STATUS_USAGE &&
@@ -1081,6 +1098,42 @@ START_TEST(where_gnuplot_draws)
 }
 END_TEST
 
+/* On one of ours it is as wide and high as that is, with colours where they are wanted. */
+START_TEST(where_somebody_sits)
+{
+  static const struct {
+    unsigned short columns, rows;
+    const char *term, *no_color, *wanted;
+  } known[] = {
+    {120, 50, "dumb", NULL, "term = 'dumbansi'\ncolumns = 119\nrows = 48\n"},
+    {40, 21, "dumb", NULL, "term = 'dumbansi'\ncolumns = 39\nrows = 19\n"},
+    {39, 50, "dumb", NULL, "term = 'dumbansi'\ncolumns = 90\nrows = 32\n"},
+    {80, 20, "dumb", NULL, "term = 'dumbansi'\ncolumns = 79\nrows = 32\n"},
+    {80, 24, "dumb", "1", "term = 'dumb'\ncolumns = 79\nrows = 22\n"},
+    {80, 24, "svg", NULL, "term = 'svg'\ncolumns = 79\nrows = 22\n"},
+  };
+  const int ours = posix_openpt(O_RDWR | O_NOCTTY);
+  ck_assert(ours >= 0 && !grantpt(ours) && !unlockpt(ours));
+  const int theirs = open(ptsname(ours), O_RDWR | O_NOCTTY);
+  ck_assert(theirs >= 0 && dup2(theirs, STDOUT_FILENO) == STDOUT_FILENO);
+  setenv("COLUMNS", "90", 1);
+  for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+    char *text;
+    size_t length;
+    FILE *f = open_memstream(&text, &length);
+    const struct winsize size = {.ws_col = known[k].columns, .ws_row = known[k].rows};
+    ck_assert(!ioctl(ours, TIOCSWINSZ, &size));
+    if (known[k].no_color) setenv("NO_COLOR", known[k].no_color, 1);
+    if (!known[k].no_color) unsetenv("NO_COLOR");
+    gnuplot_terminal(f, "there", known[k].term, "");
+    fclose(f);
+    ck_assert_str_eq(strstr(text, "term"), known[k].wanted);
+    free(text);
+  }
+  close(theirs), close(ours);
+}
+END_TEST
+
 START_TEST(extents)
 {
   static const double order[][4] = {{1, 2, 3, 4}, {4, 3, 2, 1}, {2, NAN, 4, 1}, {INFINITY, 1, -INFINITY, 4}};
@@ -1188,6 +1241,7 @@ int main(void)
   tcase_add_test(k, every_pair);
   tcase_add_test(k, what_gnuplot_is_told);
   tcase_add_test(k, where_gnuplot_draws);
+  tcase_add_test(k, where_somebody_sits);
   tcase_add_test(k, extents);
   tcase_add_test(k, what_gnuplot_says);
   tcase_add_test(k, folders_of_files);
