@@ -1397,6 +1397,93 @@ START_TEST(what_may_be_changed)
 }
 END_TEST
 
+/* --- states ------------------------------------------------------------------------------------------------- */
+
+static char heard_line[400];
+static int hear(const char *line)
+{
+  snprintf(heard_line, sizeof heard_line, "%s", line);
+  return 0; /* nobody else need */
+}
+
+enum spoiled { OTHER_CORE, OTHER_NAME, OTHER_ROWS, OTHER_COLUMNS, NO_WINDOW, OTHER_RUN, SPOILED };
+
+static void spoil(enum spoiled how)
+{
+  struct checkpoint c;
+  struct error e = {0};
+  ck_assert_msg(!checkpoint_latest("r.h5", &c, &e), "%s", e.text);
+  struct checkpoint_tensor *first = NULL, *last = NULL;
+  for (int i = 0; i < c.count; i++) {
+    if (!strcmp(c.tensors[i].name, "params/embed")) first = &c.tensors[i];
+    if (!strcmp(c.tensors[i].name, "state/trainer.spike_window")) last = &c.tensors[i];
+  }
+  ck_assert(first && last);
+  if (how == OTHER_CORE) snprintf(c.core, sizeof c.core, "Nehalem");
+  if (how == OTHER_NAME) snprintf(first->name, sizeof first->name, "params/another");
+  if (how == OTHER_ROWS) first->rows /= 2;
+  if (how == OTHER_COLUMNS) first->cols /= 2;
+  if (how == NO_WINDOW) snprintf(last->name, sizeof last->name, "state/another");
+  if (how == OTHER_RUN) snprintf(c.id, sizeof c.id, "0123456789ab");
+  ck_assert_msg(!checkpoint_write("r.h5", &c, 0, &e), "%s", e.text);
+  checkpoint_free(&c);
+}
+
+/* A state that is not this run's, or not whole, is said; one of another processor is taken with a warning. */
+START_TEST(states_of_others)
+{
+  static const struct {
+    int status;
+    const char *says; /* before its number or name */
+  } known[SPOILED] = {
+    [OTHER_CORE] = {STATUS_OK, "the checkpoint was computed on OpenBLAS core Nehalem, this is "},
+    [OTHER_NAME] = {STATUS_FAIL, "checkpoint of step 3: params/embed is missing or has another shape"},
+    [OTHER_ROWS] = {STATUS_FAIL, "checkpoint of step 3: params/embed is missing or has another shape"},
+    [OTHER_COLUMNS] = {STATUS_FAIL, "checkpoint of step 3: params/embed is missing or has another shape"},
+    [NO_WINDOW] = {STATUS_FAIL,
+                   "checkpoint of step 3: state/trainer.spike_window is missing or has another shape"},
+    [OTHER_RUN] = {STATUS_USAGE, "r.h5: its checkpoint of step 3 is of another run (id 0123456789ab, not "},
+  };
+  static const char *const longer = "train.steps=5";
+  struct error e = {0};
+  struct config *c = configuration(TINY "train.steps=3 record.path=r.h5");
+  ck_assert(!drive(started(c, 0), 0, NULL, NULL, &e));
+  config_free(c);
+  ck_assert_int_eq(system("cp -r r.ckpt kept.ckpt && cp r.h5 kept.h5"), 0);
+  messages_to(hear);
+  for (int how = -1; how < SPOILED; how++) {
+    struct trainer *t = NULL;
+    e = (struct error){0};
+    *heard_line = 0;
+    ck_assert_int_eq(system("rm -rf r.ckpt && cp -r kept.ckpt r.ckpt && cp kept.h5 r.h5"), 0);
+    if (how >= 0) spoil((enum spoiled)how);
+    const int status = trainer_resume(&t, "r.h5", &longer, 1, &e);
+    ck_assert_msg(status == (how < 0 ? STATUS_OK : known[how].status), "%d: %s", how, e.text);
+    const char *said = how == OTHER_CORE ? heard_line : e.text;
+    if (how >= 0) ck_assert_msg(strstr(said, known[how].says), "%d: '%s'", how, said);
+    if (how < 0) ck_assert(!*heard_line && !*e.text);
+    ck_assert(!t == (status != STATUS_OK));
+    if (t) trainer_abandon(t);
+  }
+  /* a longer run over a state that cannot be read */
+  struct sweep s;
+  char path[100];
+  swept((const char *const[]){SMALLEST, "train.steps=3", NULL});
+  planned(&s, &c, (const char *const[]){SMALLEST, "train.steps=5", NULL});
+  ck_assert(*s.points[0].from);
+  snprintf(path, sizeof path, "echo words > %.40s.ckpt/step-00000003.h5", s.points[0].from);
+  *strstr(path, ".h5.ckpt") = 0;
+  snprintf(path + strlen(path), sizeof path - strlen(path), ".ckpt/step-00000003.h5");
+  ck_assert_int_eq(system(path), 0);
+  e = (struct error){0};
+  ck_assert_int_eq(sweep_run(&s, &e), STATUS_FAIL);
+  ck_assert(s.points[0].fate == SWEEP_FAILED);
+  ck_assert_msg(!strncmp(s.points[0].reason, "cannot go on from d/", 20), "%s", s.points[0].reason);
+  done_with(&s, c);
+  messages_to(NULL);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("pieces");
@@ -1428,6 +1515,7 @@ int main(void)
   tcase_add_test(k, what_a_record_lacks);
   tcase_add_test(k, repetitions);
   tcase_add_test(k, what_may_be_changed);
+  tcase_add_test(k, states_of_others);
   suite_add_tcase(suite, k);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);
