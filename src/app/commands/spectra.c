@@ -122,7 +122,7 @@ static void text_start(struct buffer *b, int width, const struct subject *s, int
 {
   buffer_add(b, "%s# %s, ", first ? "" : "\n", s->path);
   if (s->own)
-    buffer_add(b, "after %ld updates\n", s->step);
+    buffer_add(b, "after %ld update%s\n", s->step, text_s(s->step));
   else if (s->has_heads)
     buffer_add(b, "family %s: %ld layer%s, %ld head%s\n", s->architecture.family, s->architecture.layers,
                text_s(s->architecture.layers), s->architecture.heads, text_s(s->architecture.heads));
