@@ -108,22 +108,33 @@ static int saves(struct error *e)
   return status;
 }
 
-/* The run goes on: to so many steps, a digit for each rank. */
+/* The run goes on: to so many steps, a digit for each rank, and a setting; where its sequences were cut anew. */
 static int goes_on(struct error *e)
 {
   char own[32];
-  const char *const change = own;
+  const char *words = getenv("MAXLOGIT_TEST_WORDS"), *more = strchr(words, ' ');
+  const char *const change[] = {own, more ? more + 1 : NULL};
   struct trainer *t = NULL;
+  struct run_file *r;
+  struct run_event *x = NULL;
+  long count = 0;
   int stops = 0;
   alarm(20);
   trainer_use_ranks(all);
-  snprintf(own, sizeof own, "train.steps=%c", getenv("MAXLOGIT_TEST_WORDS")[all->rank]);
-  int status = trainer_resume(&t, "r.h5", &change, 1, e);
+  snprintf(own, sizeof own, "train.steps=%c", words[all->rank]);
+  int status = trainer_resume(&t, "r.h5", change, more ? 2 : 1, e);
   while (!status && trainer_more(t)) {
     status = trainer_meet(t, &stops, e);
     if (!status) status = trainer_step(t, e);
   }
   if (!status) status = trainer_done(t, e);
+  if (!status && !all->rank && !(status = run_open(&r, "r.h5", e))) {
+    status = run_events(r, &x, &count, e);
+    for (long i = 0; i < count; i++)
+      if (!strcmp(x[i].kind, "context")) printf("%s %ld %g\n", x[i].kind, x[i].step, x[i].value);
+    memory_free(x);
+    run_close(r);
+  }
   return status;
 }
 
@@ -535,14 +546,25 @@ START_TEST(one_length_of_all)
     int ranks, status;
     const char *steps, *says;
     long last;
+    const char *events;
   } known[] = {
-    {2, 2, "67", "rank 1 on HOST has train.steps = 7, and rank 0 on HOST has 6: all ranks must be alike", 3},
-    {2, 2, "54", "rank 1 on HOST has train.steps = 4, and rank 0 on HOST has 5: all ranks must be alike", 3},
-    {4, 2, "4454", "rank 2 on HOST has train.steps = 5, and rank 0 on HOST has 4: all ranks must be alike",
-     3},
-    {2, 2, "23", "rank 0 on HOST: train.steps = 2 is less than the run's 3", 3},
-    {2, 0, "44", NULL, 4},
-    {4, 0, "5555", NULL, 5},
+    {2, 2, "67", "rank 1 on HOST has train.steps = 7, and rank 0 on HOST has 6: all ranks must be alike", 3,
+     NULL},
+    {2, 2, "54", "rank 1 on HOST has train.steps = 4, and rank 0 on HOST has 5: all ranks must be alike", 3,
+     NULL},
+    {4, 2, "4454", "rank 2 on HOST has train.steps = 5, and rank 0 on HOST has 4: all ranks must be alike", 3,
+     NULL},
+    {2, 2, "23", "rank 0 on HOST: train.steps = 2 is less than the run's 3", 3, NULL},
+    {2, 0, "44", NULL, 4, NULL},
+    {4, 0, "5555", NULL, 5, NULL},
+    {2, 2, "66 comm.context=4",
+     "comm.context = 4, and 2 ranks are there: `mpirun -n 4 maxlogit ...` starts so many; allowed are "
+     "multiples of "
+     "it. comm.context=1 goes on with one rank, to other roundings",
+     5, NULL},
+    {2, 0, "66 comm.context=2", NULL, 6, "context 5 2\n"},
+    {2, 0, "77 comm.context=1", NULL, 7, "context 5 2\n"},
+    {4, 0, "8888 comm.context=4", NULL, 8, "context 5 2\ncontext 7 4\n"},
   };
   folder_make(folder);
   ck_assert(getcwd(here, sizeof here) && !chdir(folder));
@@ -554,7 +576,7 @@ START_TEST(one_length_of_all)
     anonymise(heard[0].err);
     if (known[k].says) snprintf(wanted, sizeof wanted, "maxlogit: %s\n", known[k].says);
     const int s = known[k].status;
-    told(known[k].ranks, (int[MOST]){s, s, s, s}, "", "%s", wanted);
+    told(known[k].ranks, (int[MOST]){s, s, s, s}, known[k].events ? known[k].events : "", "%s", wanted);
     ck_assert(!run_open(&r, "r.h5", &e));
     ck_assert_int_eq(run_last_step(r), known[k].last);
     run_close(r);
