@@ -14,7 +14,7 @@ below = 1.0 * values_height / height               # the share of the figure tha
 if (drawn_curves) {
   set lmargin at screen 0.13; set rmargin at screen 0.965
   set bmargin at screen below + 46.0 / height; set tmargin at screen 1 - 18.0 / height
-  set xrange [0:last_step]
+  set xrange [0:last_step]; set xtics tic_of_steps(last_step)
   if (log_y) {
     bottom = log10(curve_low / 1.3); top = log10(curve_high * 1.3)
     set logscale y; set yrange [10**bottom:10**top]
@@ -41,7 +41,7 @@ set lmargin at screen 0.36; set rmargin at screen 0.965
 set bmargin at screen 62.0 / height; set tmargin at screen below - (has_level ? 22.0 : 10.0) / height
 if (log_y) { set logscale x; set xrange [value_low/value_room:value_high*value_room]; set format x "%g" } \
 else { set xrange [value_low-value_room:value_high+value_room]; set format x "%g" }
-if (log_y && log10(value_high / value_low) < 3) {
+if (log_y) {
   set xtics ()
   do for [e=-9:12] { do for [t in tics_of(log10(value_high / value_low) + 0.2)] { set xtics add (sprintf("%g", t * 10.0**e) t * 10.0**e) } }
 } else { set xtics tic_step(0.75 * (value_high - value_low + 2 * value_room)) }  # three to seven

@@ -84,6 +84,6 @@ set palette defined (0 "#440154", 1 "#482777", 2 "#3f4a8a", 3 "#31678e", 4 "#268
 power_below(x) = 10.0**floor(log10(x))
 tic_step(length) = power_below(length) * (length / power_below(length) < 2 ? 0.5 : length / power_below(length) < 5 ? 1 : 2)
 # and of an axis of training steps from 0: at most ten tics, none beside its end
-tic_of_steps(length) = power_below(length / 2.0) * (length / power_below(length / 2.0) > 5 ? 2 : 1)
+tic_of_steps(length) = length < 10 ? 1 : power_below(length / 2.0) * (length / power_below(length / 2.0) > 5 ? 2 : 1)
 # a log axis of few decades has also 2 and 5, or 3, times a power of ten, and more within one
 tics_of(decades) = decades < 0.4 ? "1 1.2 1.4 1.6 1.8 2 2.5 3 3.5 4 5 6 7 8 9" : decades < 0.8 ? "1 1.5 2 3 4 5 7" : decades < 1.5 ? "1 2 5" : decades < 3.5 ? "1 3" : "1"

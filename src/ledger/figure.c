@@ -72,7 +72,7 @@ static int has_curves(const struct entry *x)
 /* *curves: whether any has more than one step. */
 static int put_curves(FILE *f, const struct entry *x, int log, int *curves, struct error *error)
 {
-  struct extent span = {NAN, NAN, 0};
+  struct extent span = {NAN, NAN, 0}, bands = span;
   double first_step = INFINITY, last_step = 0; /* that have a value */
   int status = STATUS_OK;
   fprintf(f, "$curves << EOD\n");
@@ -82,6 +82,8 @@ static int put_curves(FILE *f, const struct entry *x, int log, int *curves, stru
     for (long r = 0; r < band.rows && !status; r++) {
       double *v = &band.value[r * band.columns];
       see(&span, v[1], log);
+      see(&bands, v[2], log);
+      see(&bands, v[3], log);
       if (isnan(v[2])) v[2] = v[3] = v[1];
       if (!isnan(v[1]))
         first_step = fmin(first_step, band.step[r]), last_step = fmax(last_step, band.step[r]);
@@ -97,6 +99,7 @@ static int put_curves(FILE *f, const struct entry *x, int log, int *curves, stru
     table_free(&band);
   }
   fprintf(f, "EOD\n");
+  if (!log) see_interval(&span, bands.low, bands.high, 0); /* a log axis has room for them */
   gnuplot_number(f, "curve_low", span.low);
   gnuplot_number(f, "curve_high", span.high);
   gnuplot_number(f, "last_step", fmax(span.last_step, 1));

@@ -58,6 +58,39 @@ named "$dir/all/heatmap.svg" 'layer.head' 16
 for measure in 'spectral norm' 'SVD entropy' 'stable rank'; do named "$dir/all/spectra.svg" "$measure" 16; done
 for figure in logits heads heatmap loss spectra; do named "$dir/all/$figure.svg" 'training step' 8; done
 
+# a claim's values on a log axis of three decades and more have a tic each decade, and of one step none lies amid
+claim() { # LOW HIGH LAST
+  cat << END | gnuplot > "$dir/claim.svg" 2> "$dir/err" || fail "claim.gp: $(cat "$dir/err")"
+plots = "$(realpath "$srcdir/plots")"; out = ""; term = "svg"; columns = 80; rows = 24
+groups = 2; array kind[2] = ["a", "b"]; array rest[2] = ["", ""]; array note[2] = ["", ""]; array seeds[2] = [1, 1]; array clipped[2] = [0, 0]
+array mean[2] = [$1, $2]; array mean_low[2] = [NaN, NaN]; array mean_high[2] = [NaN, NaN]
+\$values << EOD
+1 $1
+
+
+2 $2
+EOD
+value_low = $1; value_high = $2; level = NaN; logarithmic = 1; metric = "m"; has_curves = 1; curve_label = "c"
+\$curves << EOD
+0 1 10 NaN NaN
+$3 1 10 NaN NaN
+
+
+0 1 20 NaN NaN
+$3 1 30 NaN NaN
+EOD
+curve_low = 10; curve_high = 30; last_step = $3
+load plots."/claim.gp"
+END
+  sed -n 's/.*<tspan[^>]*>\([0-9.]*\)<.*/\1/p; s/.*<text><tspan[^>]*> *\([0-9.]*\)<.*/\1/p' "$dir/claim.svg" | sort -u | tr '\n' ' '
+}
+tics=" $(claim 2 3000 1)"
+case $tics in
+  *' 0.'*) fail "a step between 0 and 1: $tics" ;;
+  *' 10 '*' 1000 '*) ;;
+  *) fail "tics of three decades: $tics" ;;
+esac
+
 # one row a figure: what the list names has a script and a line of --help
 "$program" plot --help > "$dir/help"
 for figure in $(sed -n 's|.*src/app/figures/\([a-z_]*\)\.c.*|\1|p' "$srcdir/src/app/figures/list.am"); do

@@ -753,8 +753,9 @@ static void check_readme(const struct ledger *l, const char *folder)
   memory_free(text);
 }
 
-/* Smallest and largest mean of a series of one value a step over an arm's runs, and its last step. */
-static void see_curve(const struct entry_arm *arm, const char *series, int geometric, double low_high_last[3])
+/* Smallest and largest mean of a series of one value a step over an arm's runs, its last step, and the ends of its
+   intervals. */
+static void see_curve(const struct entry_arm *arm, const char *series, int geometric, double low_high_last[5])
 {
   struct run_series s[6];
   int n = 0;
@@ -766,8 +767,12 @@ static void see_curve(const struct entry_arm *arm, const char *series, int geome
     run_close(r);
   }
   for (long row = 0; n && row < s[0].rows; row++) {
-    double sum = 0;
+    double sum = 0, values[6];
     for (int k = 0; k < n; k++) sum += geometric ? log(s[k].value[row]) / n : s[k].value[row] / n;
+    for (int k = 0; k < n; k++) values[k] = s[k].value[row];
+    struct interval band = interval_of(values, n, geometric);
+    low_high_last[3] = fmin(low_high_last[3], band.lo);
+    low_high_last[4] = fmax(low_high_last[4], band.hi);
     low_high_last[0] = fmin(low_high_last[0], geometric ? exp(sum) : sum);
     low_high_last[1] = fmax(low_high_last[1], geometric ? exp(sum) : sum);
     low_high_last[2] = fmax(low_high_last[2], s[0].step[row]);
@@ -775,24 +780,30 @@ static void see_curve(const struct entry_arm *arm, const char *series, int geome
   while (n) run_series_free(&s[--n]);
 }
 
-/* The axes of the curves are those of all arms. */
+/* The axes of the curves are those of all arms, and have room for intervals: a linear one up to as far again. */
 static void check_figures(const struct ledger *l, const char *folder)
 {
   static const char script[] = "set print '-'\nprint has_curves == 1 ? sprintf('<svg %.12g %.12g %.12g', "
                                "curve_low, curve_high, last_step) : '<svg'\n";
   char path[64], *svg;
   struct error e = {0};
-  int seen = 0, once = 0;
+  int seen = 0, once = 0, whole = 0;
   snprintf(path, sizeof path, "%s/claim.gp", folder);
   ck_assert(!file_write(path, script, strlen(script), &e));
   for (int i = 0; i < l->entries; i++) {
     const struct entry *x = &l->entry[i];
-    double want[3] = {INFINITY, -INFINITY, 0}, found[3];
+    double want[5] = {INFINITY, -INFINITY, 0, INFINITY, -INFINITY}, found[3];
     ck_assert_msg(claim_figure(x, folder, "x", &svg, &e) == STATUS_OK, "%s", e.text);
     if (svg && sscanf(svg, "<svg %lf %lf %lf", &found[0], &found[1], &found[2]) == 3 &&
         !strncmp(x->claim->metric, "loss", 4)) {
       for (int a = 0; a < claim_arms(x->claim); a++)
         see_curve(&x->arm[a], "loss", x->claim->contrast == CONTRAST_RATIO, want);
+      const double reach = want[1] - want[0];
+      if (x->claim->contrast != CONTRAST_RATIO && isfinite(want[3])) {
+        whole += want[3] < want[0] && want[3] > want[0] - reach;
+        want[0] = fmin(want[0], fmax(want[3], want[0] - reach));
+        want[1] = fmax(want[1], fmin(want[4], want[1] + reach));
+      }
       for (int k = 0; k < 3; k++)
         ck_assert_msg(fabs(found[k] - want[k]) <= 1e-6 * want[k], "%s: %g of its axis, not %g", x->claim->id,
                       found[k], want[k]);
@@ -802,6 +813,7 @@ static void check_figures(const struct ledger *l, const char *folder)
     memory_free(svg);
   }
   ck_assert_int_ge(seen, 7);
+  ck_assert_int_ge(whole, 1);
   ck_assert_msg(once, "of one value no figure, or one with a curve");
 }
 
