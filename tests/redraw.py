@@ -22,6 +22,7 @@ import numpy as np
 
 PROGRAM, FOLDER, CHECKPOINT = sys.argv[1:4]
 NAN, INF = math.nan, math.inf
+MISSING = float("nan")  # this very one: where a series has no row
 np.seterr(all="ignore")
 compared, wrong = 0, []
 
@@ -889,8 +890,11 @@ def thinned(rows, bins=400, is_band=True):
         members = list(members)
         pair = [[members[0][0]], [members[-1][0]]]
         for c in range(1, len(rows[0])):
-            x = [r[c] for r in members]
-            low, high = (NAN, NAN) if any(map(math.isnan, x)) else (min(x), max(x))
+            x = [r[c] for r in members if r[c] is not MISSING]
+            if not x:
+                low = high = MISSING
+            else:
+                low, high = (NAN, NAN) if any(map(math.isnan, x)) else (min(x), max(x))
             if is_band and (c == 1 or c % 3 == 0):
                 two = low, low
             elif is_band and c % 3 == 1:
@@ -1335,7 +1339,7 @@ def columns(run, names, layer=None, head=None, reduce=None):
             values, labels = [[largest(v) if reduce == "max" else sum(v) / len(v)] for v in values], [name]
         tables.append((labels, dict(zip(steps, values))))
     steps = sorted({step for _, table in tables for step in table})
-    rows = [[s] + [x for labels, table in tables for x in table.get(s, [NAN] * len(labels))] for s in steps]
+    rows = [[s] + [x for labels, table in tables for x in table.get(s, [MISSING] * len(labels))] for s in steps]
     return ["step"] + [label for labels, _ in tables for label in labels], rows
 
 
