@@ -564,7 +564,8 @@ static int try_case(const struct bench *b, enum op op, int variant, int strided,
 static int is_slow(enum op op)
 {
 #ifdef CUDA_ON_HOST
-  return op == OP_matmul || op == OP_attention_forward || op == OP_attention_backward;
+  return op == OP_matmul || op == OP_attention_forward || op == OP_attention_backward ||
+         op == OP_attention_cached;
 #else
   return (void)op, 0;
 #endif
