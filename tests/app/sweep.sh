@@ -118,10 +118,11 @@ sweep || fail "a limit of time no more: exit status $?: $(cat err)"
 [ "$(finished)" -eq 4 ] || fail "a limit of time no more: $(cat out)"
 bits runs/s | cmp -s - bits.plain || fail "other bits after a limit of time"
 
-# a signal: checkpoints, exit 75, and on; so too where it reaches the workers as well, like Ctrl-C in a terminal
+# a signal: checkpoints, also where those of ended runs are dropped, exit 75, and on; so too where it reaches the workers as
+# well, like Ctrl-C in a terminal
 for whom in it all; do
   rm -r runs
-  setsid "$program" sweep s.conf train.steps=20000 -j 2 > out 2> err &
+  setsid "$program" sweep s.conf train.steps=20000 sweep.drop_checkpoints=1 -j 2 > out 2> err &
   sweeper=$!
   i=0
   while [ "$(find runs -name '*.live.tsv' 2> /dev/null | grep -c .)" -lt 2 ] && [ $i -lt 200 ]; do
