@@ -209,6 +209,18 @@ if command -v gnuplot > /dev/null; then
   command=$(echo "$line" | sed "s/ [^ ]* [^ ]*\$//; s/=S\$/=$seed/; s/^maxlogit //")
   eval "\"\$program\" $command record.path=$dir/again.h5 -q" > /dev/null 2>&1 || fail "what the page says does not run: $command"
   "$program" show --json "$dir/again.h5" 2> /dev/null | grep -q "\"$id\"" || fail "$command makes another run than $id"
+  # and both commands where another run comes before it, in its arm's own way
+  claims C-21c -q sweep.dir="$dir/phases" --report "$dir/report-phases" > /dev/null 2>&1 || fail "a report of phases"
+  mkdir "$dir/both" && awk -v program="$(realpath "$program")" '/record.path=first-S.h5$/ {
+    sub(/.*<pre>/, ""); first = $0; getline; match($0, /<li>[0-9a-f]* S=[0-9]*/)
+    split(substr($0, RSTART + 4, RLENGTH - 4), of, " S="); sub(/<\/pre>.*/, ""); text = first " -q\n" $0 " -q record.path=" of[1] ".h5\nrm -r first-*"
+    gsub(/first-S/, "first-" of[2], text); gsub(/seed=S/, "seed=" of[2], text); gsub(/maxlogit run/, program " run", text); print text
+  }' "$dir/report-phases/index.html" > "$dir/both/commands"
+  test "$(grep -c first- "$dir/both/commands")" = 6 && (cd "$dir/both" && sh -e commands) > "$dir/err" 2>&1 || fail "phases: $(cat "$dir/both/commands" "$dir/err")"
+  for file in "$dir"/both/*.h5; do
+    "$program" show --json "$file" 2> /dev/null | grep -q "\"$(basename "$file" .h5)\"" || fail "both commands make another run than $(basename "$file")"
+    "$program" export "$file" val_loss > "$dir/both/a" && "$program" export "$dir/phases/$(basename "$file")" val_loss > "$dir/both/b" && cmp -s "$dir/both/a" "$dir/both/b" || fail "both commands train otherwise: $(basename "$file")"
+  done
   if command -v xmllint > /dev/null; then
     xmllint --noout "$page" 2> "$dir/err" || fail "the page is not well-formed: $(head -5 "$dir/err")"
   fi
