@@ -26,16 +26,8 @@
 
 static char folder[FOLDER_PATH];
 
-static void enter_folder(void)
-{
-  folder_make(folder);
-  ck_assert_int_eq(chdir(folder), 0);
-}
-static void leave_folder(void)
-{
-  ck_assert_int_eq(chdir("/"), 0);
-  folder_remove(folder);
-}
+static void enter_folder(void) { folder_enter(folder); }
+static void leave_folder(void) { folder_leave(folder); }
 
 /* --- runs */
 

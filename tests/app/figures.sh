@@ -60,7 +60,7 @@ for figure in logits heads heatmap loss spectra; do named "$dir/all/$figure.svg"
 
 # a claim's values on a log axis of three decades and more have a tic each decade, and of one step none lies amid
 claim() { # LOW HIGH LAST
-  cat << END | gnuplot > "$dir/claim.svg" 2> "$dir/err" || fail "claim.gp: $(cat "$dir/err")"
+  gnuplot << END > "$dir/claim.svg" 2> "$dir/err" || fail "claim.gp: $(cat "$dir/err")"
 plots = "$(realpath "$srcdir/plots")"; out = ""; term = "svg"; columns = 80; rows = 24
 groups = 2; array kind[2] = ["a", "b"]; array rest[2] = ["", ""]; array note[2] = ["", ""]; array seeds[2] = [1, 1]; array clipped[2] = [0, 0]
 array mean[2] = [$1, $2]; array mean_low[2] = [NaN, NaN]; array mean_high[2] = [NaN, NaN]

@@ -1288,8 +1288,7 @@ static int open_at_first, inherited_at_first;
 
 static void enter_folder(void)
 {
-  folder_make(folder);
-  ck_assert_int_eq(chdir(folder), 0);
+  folder_enter(folder);
   held_at_first = memory_held();
   open_files(&open_at_first, &inherited_at_first);
 }
@@ -1302,8 +1301,7 @@ static void leave_folder(void)
   ck_assert_int_eq(all, open_at_first);
   ck_assert_int_eq(inherited, inherited_at_first);
   ck_assert_uint_eq(memory_held(), held_at_first);
-  ck_assert_int_eq(chdir("/"), 0);
-  folder_remove(folder);
+  folder_leave(folder);
 }
 
 static void put(const char *path, const char *text)

@@ -202,25 +202,26 @@ if command -v gnuplot > /dev/null; then
   done
   grep -qF -- '-3 [-4, -2.5], n' "$dir/report-told/index.html" || fail "what a README tells is not beside"
 
-  # the command beside a run makes that run
-  sed -n 's/.*<pre>\(maxlogit run [^<]*qk_clip[^<]*\|maxlogit run [^<]*soft_cap[^<]*\)<.*<li>\([0-9a-f]*\) S=\([0-9]*\): \([^<]*\)<.*/\1 \2 \3/p' "$page" | head -1 > "$dir/again"
-  read -r line < "$dir/again"
-  id=$(echo "$line" | awk '{ print $(NF - 1) }') seed=$(echo "$line" | awk '{ print $NF }')
-  command=$(echo "$line" | sed "s/ [^ ]* [^ ]*\$//; s/=S\$/=$seed/; s/^maxlogit //")
-  eval "\"\$program\" $command record.path=$dir/again.h5 -q" > /dev/null 2>&1 || fail "what the page says does not run: $command"
-  "$program" show --json "$dir/again.h5" 2> /dev/null | grep -q "\"$id\"" || fail "$command makes another run than $id"
-  # and both commands where another run comes before it, in its arm's own way
+  # the commands beside each arm's first run make that run, also where another one comes before it, in its arm's own way
+  made_again() { # PAGE RUNS ARMS
+    rm -rf "$dir/again" && mkdir "$dir/again" && awk -v program="$(realpath "$program")" '/<pre>maxlogit run/ {
+      sub(/.*<pre>/, ""); text = $0; if (!/<\/pre>/) { getline; text = text " -q\n" $0 }
+      if (!match(text, /<li>[0-9a-f]* S=[0-9]*/) || text ~ /data.path=/) next # the text of those beside is not there
+      split(substr(text, RSTART + 4, RLENGTH - 4), of, " S="); if (seen[of[1]]++) next # claims share it
+      sub(/<\/pre>.*/, " -q record.path=" of[1] ".h5\nrm -rf first-*", text)
+      gsub(/first-S/, "first-" of[2], text); gsub(/seed=S/, "seed=" of[2], text); gsub(/maxlogit run/, program " run", text); print text
+    }' "$1" > "$dir/again/commands"
+    (cd "$dir/again" && sh -e commands) > "$dir/err" 2>&1 || fail "what the page says does not run: $(cat "$dir/again/commands" "$dir/err")"
+    test "$(find "$dir/again" -maxdepth 1 -name '*.h5' | wc -l)" = "$3" || fail "$1: not $3 arms: $(cat "$dir/again/commands")"
+    for file in "$dir"/again/*.h5; do
+      id=$(basename "$file" .h5)
+      "$program" show --json "$file" 2> /dev/null | grep -q "\"$id\"" || fail "the page's commands make another run than $id"
+      "$program" export "$file" val_loss > "$dir/one" && "$program" export "$2/$id.h5" val_loss | cmp -s - "$dir/one" || fail "the page's commands train otherwise: $id"
+    done
+  }
+  made_again "$page" "$dir/runs" 3
   claims C-21c -q sweep.dir="$dir/phases" --report "$dir/report-phases" > /dev/null 2>&1 || fail "a report of phases"
-  mkdir "$dir/both" && awk -v program="$(realpath "$program")" '/record.path=first-S.h5$/ {
-    sub(/.*<pre>/, ""); first = $0; getline; match($0, /<li>[0-9a-f]* S=[0-9]*/)
-    split(substr($0, RSTART + 4, RLENGTH - 4), of, " S="); sub(/<\/pre>.*/, ""); text = first " -q\n" $0 " -q record.path=" of[1] ".h5\nrm -r first-*"
-    gsub(/first-S/, "first-" of[2], text); gsub(/seed=S/, "seed=" of[2], text); gsub(/maxlogit run/, program " run", text); print text
-  }' "$dir/report-phases/index.html" > "$dir/both/commands"
-  test "$(grep -c first- "$dir/both/commands")" = 6 && (cd "$dir/both" && sh -e commands) > "$dir/err" 2>&1 || fail "phases: $(cat "$dir/both/commands" "$dir/err")"
-  for file in "$dir"/both/*.h5; do
-    "$program" show --json "$file" 2> /dev/null | grep -q "\"$(basename "$file" .h5)\"" || fail "both commands make another run than $(basename "$file")"
-    "$program" export "$file" val_loss > "$dir/both/a" && "$program" export "$dir/phases/$(basename "$file")" val_loss > "$dir/both/b" && cmp -s "$dir/both/a" "$dir/both/b" || fail "both commands train otherwise: $(basename "$file")"
-  done
+  made_again "$dir/report-phases/index.html" "$dir/phases" 2
   if command -v xmllint > /dev/null; then
     xmllint --noout "$page" 2> "$dir/err" || fail "the page is not well-formed: $(head -5 "$dir/err")"
   fi

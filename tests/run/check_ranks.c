@@ -81,29 +81,38 @@ static int steps(struct error *e)
   return status;
 }
 
-/* A run with its file; which steps have checkpoints. */
-static int saves(struct error *e)
+/* The other steps, to the end; what its file then tells of: all steps with an event, or an event's values. */
+static int finish(struct trainer *t, const char *event, struct error *e)
 {
-  struct trainer *t = NULL;
   struct run_file *r;
   struct run_event *x = NULL;
   long count = 0;
-  int stops = 0;
-  alarm(20);
-  trainer_use_ranks(all);
-  struct config *c = configured(e);
-  int status = e->status ? e->status : trainer_init(&t, c, 0, e);
+  int status = STATUS_OK, stops = 0;
   while (!status && trainer_more(t)) {
     status = trainer_meet(t, &stops, e);
     if (!status) status = trainer_step(t, e);
   }
   if (!status) status = trainer_done(t, e);
-  if (!status && !all->rank && !(status = run_open(&r, "r.h5", e))) {
-    status = run_events(r, &x, &count, e);
-    for (long i = 0; i < count; i++) printf("%s %ld\n", x[i].kind, x[i].step);
-    memory_free(x);
-    run_close(r);
+  if (status || all->rank || (status = run_open(&r, "r.h5", e))) return status;
+  status = run_events(r, &x, &count, e);
+  for (long i = 0; i < count; i++) {
+    if (!event) printf("%s %ld\n", x[i].kind, x[i].step);
+    if (event && !strcmp(x[i].kind, event)) printf("%s %ld %g\n", event, x[i].step, x[i].value);
   }
+  memory_free(x);
+  run_close(r);
+  return status;
+}
+
+/* A run with its file; which steps have checkpoints. */
+static int saves(struct error *e)
+{
+  struct trainer *t = NULL;
+  alarm(20);
+  trainer_use_ranks(all);
+  struct config *c = configured(e);
+  int status = e->status ? e->status : trainer_init(&t, c, 0, e);
+  if (!status) status = finish(t, NULL, e);
   config_free(c);
   return status;
 }
@@ -115,26 +124,11 @@ static int goes_on(struct error *e)
   const char *words = getenv("MAXLOGIT_TEST_WORDS"), *more = strchr(words, ' ');
   const char *const change[] = {own, more ? more + 1 : NULL};
   struct trainer *t = NULL;
-  struct run_file *r;
-  struct run_event *x = NULL;
-  long count = 0;
-  int stops = 0;
   alarm(20);
   trainer_use_ranks(all);
   snprintf(own, sizeof own, "train.steps=%c", words[all->rank]);
   int status = trainer_resume(&t, "r.h5", change, more ? 2 : 1, e);
-  while (!status && trainer_more(t)) {
-    status = trainer_meet(t, &stops, e);
-    if (!status) status = trainer_step(t, e);
-  }
-  if (!status) status = trainer_done(t, e);
-  if (!status && !all->rank && !(status = run_open(&r, "r.h5", e))) {
-    status = run_events(r, &x, &count, e);
-    for (long i = 0; i < count; i++)
-      if (!strcmp(x[i].kind, "context")) printf("%s %ld %g\n", x[i].kind, x[i].step, x[i].value);
-    memory_free(x);
-    run_close(r);
-  }
+  if (!status) status = finish(t, "context", e);
   return status;
 }
 
