@@ -113,6 +113,19 @@ void *memory_grow(void *old, size_t old_count, size_t new_count, size_t size)
   return memory;
 }
 
+int memory_bytes(const int64_t *dims, int rank, size_t element, size_t most, size_t *bytes)
+{
+  size_t product = element;
+  int empty = 0;
+  for (int i = 0; i < rank; i++) {
+    empty |= dims[i] == 0;
+    if (dims[i] < 0 || (dims[i] && __builtin_mul_overflow(product, (size_t)dims[i], &product))) return 0;
+  }
+  if (product > most) return 0;
+  *bytes = empty ? 0 : product;
+  return 1;
+}
+
 char *memory_text(const char *text)
 {
   size_t room = strlen(text) + 1;

@@ -2,6 +2,7 @@
 #ifndef MAXLOGIT_MEMORY_H
 #define MAXLOGIT_MEMORY_H
 #include <stddef.h>
+#include <stdint.h>
 
 /* Sanitizers look into what malloc gives alone. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -23,6 +24,11 @@ void *memory_new(size_t count, size_t size);
 void *memory_grow(void *old, size_t old_count, size_t new_count, size_t size); /* new part zeroed */
 char *memory_text(const char *text);                                           /* copy */
 void memory_free(void *);
+
+/* Sizes that come from a file: *bytes = dims[0] * ... * dims[rank - 1] * element. Returns 0, and leaves *bytes, where
+   a dimension is negative or the product exceeds `most`. An empty dimension counts as 1 for that check, so that no
+   product of some of the dimensions exceeds `most` either. */
+int memory_bytes(const int64_t *dims, int rank, size_t element, size_t most, size_t *bytes);
 
 /* Bytes that are held now, and bytes that this process can have at most: the machine's with its swap, or its
    group's. */

@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include "base/apart.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -39,18 +40,35 @@ static int check_run(const char *path, struct error *e)
   return status;
 }
 
+struct change {
+  const char *path, *text;
+};
+
+/* The library has to change what somebody else may have written: a crash does no harm there. */
+static int change_apart(int (*work)(void *, struct error *), struct change *c, struct error *e)
+{
+  struct stat info;
+  unsigned seconds = stat(c->path, &info) ? 0 : (unsigned)(info.st_size >> 20);
+  return run_apart(work, c, c->path, seconds + 10, 0, e);
+}
+
+static int put_note(void *context, struct error *e)
+{
+  const struct change *c = context;
+  struct h5 *h = NULL;
+  int status = h5_change(&h, c->path, 0, e);
+  if (status) return status;
+  add_now(h, c->text);
+  return h5_save(h, c->path, e);
+}
+
 int note_put(const char *path, const char *text, struct error *e)
 {
   char lock_path[4096];
-  struct h5 *h = NULL;
   if (check_run(path, e)) return e->status;
   struct lock *lock = hold(path, lock_path, e);
   if (!lock) return e->status;
-  int status = h5_change(&h, path, 0, e);
-  if (!status) {
-    add_now(h, text);
-    status = h5_save(h, path, e);
-  }
+  int status = change_apart(put_note, &(struct change){path, text}, e);
   lock_release(lock, lock_path);
   return status;
 }
@@ -78,30 +96,6 @@ struct reading {
   struct error *error;
 };
 
-struct looking {
-  struct h5 *h;
-  const char *file;
-  struct error *error;
-};
-
-/* Every chunk has a checksum of its own: what is damaged, not edited, is found by reading it. */
-static int read_object(void *context, const char *path, h5_id id)
-{
-  struct looking *l = context;
-  if (id >= 0 && h5_is_whole(l->h, id)) return STATUS_OK;
-  return error_set(l->error, STATUS_FAIL, "%s is damaged: %s cannot be read", l->file, path);
-}
-
-static int read_objects(const char *path, struct error *e)
-{
-  struct looking l = {.file = path, .error = e};
-  int status = h5_load_unsealed(&l.h, path, e);
-  if (status) return status;
-  status = h5_walk(l.h, "/", read_object, &l);
-  h5_free(l.h);
-  return status;
-}
-
 static int read_series(void *context, const char *name)
 {
   struct reading *c = context;
@@ -111,35 +105,19 @@ static int read_series(void *context, const char *name)
   return status;
 }
 
-/* All that is there, and of a run what a run must have. */
+/* What a run must have. All that is there has been read before: every chunk has a checksum, so that what is damaged, not
+   edited, is refused. */
 static int read_everything(const char *path, struct run_file **run, struct error *e)
 {
   struct run_event *events = NULL;
   long count;
-  int status = read_objects(path, e);
-  if (!status) status = run_open_unsealed(run, path, e);
+  int status = run_open_unsealed(run, path, e);
   if (!status) status = run_series_names(*run, read_series, &(struct reading){*run, e});
   if (!status) status = run_events(*run, &events, &count, e);
   if (!status && (!run_parameter(*run, "train.steps") || !*run_id(*run) || !*run_state(*run)))
     status = error_set(e, STATUS_FAIL, "%s: its parameters, id or state are gone", path);
   memory_free(events);
   return status;
-}
-
-/* Does reading it end well, where a crash does no harm? */
-static int try_reading(const char *path, struct error *e)
-{
-  struct run_file *r = NULL;
-  int state;
-  fflush(NULL);
-  pid_t pid = fork();
-  if (!pid) {
-    read_everything(path, &r, e);
-    _exit(0);
-  }
-  while (pid > 0 && waitpid(pid, &state, 0) != pid) {}
-  if (pid > 0 && WIFEXITED(state)) return STATUS_OK;
-  return error_set(e, STATUS_FAIL, "%s is damaged: the HDF5 library does not survive it", path);
 }
 
 static void add_event(struct h5 *h, long step)
@@ -154,14 +132,14 @@ static void add_event(struct h5 *h, long step)
   h5_done(h, id);
 }
 
-static int accept(const char *path, const char *text, struct error *e)
+static int accept(void *context, struct error *e)
 {
+  const char *path = ((struct change *)context)->path, *text = ((struct change *)context)->text;
   struct run_file *r = NULL;
   struct h5 *h = NULL;
   struct buffer note = {0};
   size_t size;
-  int status = try_reading(path, e);
-  if (!status) status = read_everything(path, &r, e);
+  int status = read_everything(path, &r, e);
   if (!status) run_rest(r);
   if (!status) status = h5_change(&h, path, 1, e);
   if (!status) {
@@ -190,7 +168,7 @@ int note_accept(const char *path, const char *text, struct error *e)
   }
   struct lock *lock = hold(path, lock_path, e);
   if (!lock) return e->status;
-  int status = accept(path, text, e);
+  int status = change_apart(accept, &(struct change){path, text}, e);
   lock_release(lock, lock_path);
   return status;
 }

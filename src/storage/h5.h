@@ -72,13 +72,13 @@ int h5_is_file(const char *path);
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-/* Only a file with its seal: HDF5 1.10 itself can crash on hostile bytes (fuzzing found it), so that what another
-   program has written or changed is refused too. A missing file and one without a seal are STATUS_USAGE; a seal
-   that does not fit, or a file cut short, STATUS_FAIL. */
+/* Only a file with its seal, and one that passes storage/h5_gate.h: a child process reads all of it first, because
+   the library crashes, or does not end, on some files whose checksums are right. A file that another program has
+   written or changed is refused, too. A missing file and one without a seal are STATUS_USAGE; the rest STATUS_FAIL. */
 int h5_load(struct h5 **, const char *path, struct error *);
 /* The same; `advice` follows what is said of a seal that is missing or does not fit. */
 int h5_load_or(struct h5 **, const char *path, const char *advice, struct error *);
-/* Whatever its seal says. The library may crash on it. */
+/* Whatever its seal says. */
 int h5_load_unsealed(struct h5 **, const char *path, struct error *);
 void h5_free(struct h5 *);
 const char *h5_get_head(const struct h5 *, size_t *length); /* NULL: it has none */
@@ -95,8 +95,6 @@ int h5_read(struct h5 *, h5_id, const struct h5_shape *, int64_t first, int64_t 
 /* All rows of a dataset of one dimension and of this kind, into new memory with room for one more, which is zero;
    NULL, and no rows, where there is none that can be read so. */
 void *h5_read_all(struct h5 *, const char *path, const struct h5_shape *, int64_t *rows);
-/* Can all of a dataset be read, its chunks by their checksums? 1 of what is no dataset. */
-int h5_is_whole(struct h5 *, h5_id);
 /* All that is no group at a place and below it, in order of name, -1 for what cannot be opened; stops at the first
    non-zero. */
 int h5_walk(struct h5 *, const char *path, int (*each)(void *, const char *path, h5_id), void *context);

@@ -358,34 +358,6 @@ START_TEST(other_readers_find_their_way)
 }
 END_TEST
 
-static int count_objects(void *context, const char *path, h5_id object)
-{
-  int *count = context;
-  (void)path;
-  count[object < 0]++;
-  return 0;
-}
-
-/* Another program's file: a group that is in itself. Where its path is too long, what follows cannot be opened. */
-START_TEST(a_loop_of_groups_ends)
-{
-  int one = 1, count[2] = {0};
-  struct h5 *h;
-  struct error e = {0};
-  hid_t file = H5Fcreate(at("loop.h5"), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
-        group = H5Gcreate2(file, "/a", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-  ck_assert(H5Lcreate_hard(file, "/a", group, "a", H5P_DEFAULT, H5P_DEFAULT) >= 0);
-  ck_assert(H5LTmake_dataset_int(group, "one", 1, &(hsize_t){1}, &one) >= 0);
-  H5Gclose(group);
-  H5Fclose(file);
-  ck_assert_msg(!h5_load_unsealed(&h, at("loop.h5"), &e), "%s", e.text);
-  ck_assert_int_eq(h5_walk(h, "/", count_objects, count), 0);
-  ck_assert_int_gt(count[0], 10);
-  ck_assert_int_gt(count[1], 0);
-  h5_free(h);
-}
-END_TEST
-
 /* The live file's largest logit, and where: a NaN is larger than any number. */
 START_TEST(live_rows_tell_the_largest)
 {
@@ -1253,7 +1225,6 @@ int main(void)
   tcase_add_loop_test(store, the_last_step_comes_back, 0, WAYS);
   tcase_add_loop_test(store, parameters_come_back, 0, WAYS);
   tcase_add_test(store, other_readers_find_their_way);
-  tcase_add_test(store, a_loop_of_groups_ends);
   tcase_add_test(store, live_rows_tell_the_largest);
   tcase_add_loop_test(store, persistence_of_a_sign, 0, WAYS);
   tcase_add_loop_test(store, what_updates_add_is_summed, 0, WAYS);

@@ -1,0 +1,218 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "base/apart.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/memory.h"
+
+enum { CHANNEL = STDERR_FILENO + 1, IDLE_MS = 250 };
+
+/* --- the child ------------------------------------------------------------------------------------------ */
+
+static void limit(int resource, rlim_t value)
+{
+  struct rlimit now;
+  if (getrlimit((__rlimit_resource_t)resource, &now)) return;
+  now.rlim_cur = now.rlim_max != RLIM_INFINITY && value > now.rlim_max ? now.rlim_max : value;
+  setrlimit((__rlimit_resource_t)resource, &now);
+}
+
+/* Bytes of address space that this process has; 0: not known. */
+static size_t address_space(void)
+{
+  unsigned long pages = 0;
+  FILE *f = fopen("/proc/self/statm", "re");
+  if (f && fscanf(f, "%lu", &pages) != 1) pages = 0;
+  if (f) fclose(f);
+  return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The clock counts, too: a lock that another thread of the parent held is never released here. */
+static void set_limits(unsigned seconds, size_t bytes)
+{
+  struct rusage used = {0};
+  size_t space = address_space(), most;
+  getrusage(RUSAGE_SELF, &used);
+  limit(RLIMIT_CPU, (rlim_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 1 + seconds);
+  alarm(10 * seconds);
+  if (MEMORY_MAPS && bytes && space && !__builtin_add_overflow(space, bytes, &most)) limit(RLIMIT_AS, most);
+}
+
+/* The parent's files and locks are not the child's to hold: only `kept` stays open, as CHANNEL. */
+static void close_others(int kept)
+{
+  if (kept != CHANNEL) dup2(kept, CHANNEL);
+#ifdef SYS_close_range
+  if (!syscall(SYS_close_range, CHANNEL + 1, ~0U, 0)) return;
+#endif
+  long most = sysconf(_SC_OPEN_MAX);
+  for (int fd = CHANNEL + 1; fd < (most > 0 && most < 4096 ? most : 4096); fd++) close(fd);
+}
+
+/* A crash ends the child, whatever handlers the parent has; an interrupt is left to the parent. */
+static void become_child(int channel)
+{
+  static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGXCPU};
+  int null = open("/dev/null", O_WRONLY);
+  for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) signal(crashes[i], SIG_DFL);
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
+  if (null >= 0) dup2(null, STDERR_FILENO);
+  close_others(channel);
+  limit(RLIMIT_CORE, 0);
+}
+
+/* 1 when all of it was read. */
+static int read_all(int in, void *data, size_t size)
+{
+  size_t got = 0;
+  for (ssize_t n; got < size; got += (size_t)n) {
+    do n = read(in, (char *)data + got, size - got);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0) return 0;
+  }
+  return 1;
+}
+
+/* --- once ----------------------------------------------------------------------------------------------- */
+
+static int report_end(int state, const char *subject, struct error *e)
+{
+  int number = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
+  return error_set(e, STATUS_FAIL, "%s: %s", subject,
+                   number == SIGXCPU || number == SIGALRM ? "the HDF5 library does not end on it"
+                   : number == SIGKILL                    ? "its process was ended from outside"
+                                                          : "the HDF5 library crashes on it");
+}
+
+int run_apart(int (*work)(void *context, struct error *), void *context, const char *subject,
+              unsigned seconds, size_t bytes, struct error *e)
+{
+  int ends[2], state = 0;
+  struct error found = {0};
+  if (pipe2(ends, O_CLOEXEC)) return error_set(e, STATUS_FAIL, "%s: no pipe: %s", subject, strerror(errno));
+  fflush(NULL);
+  pid_t child = fork();
+  if (!child) {
+    become_child(ends[1]);
+    set_limits(seconds, bytes);
+    found.status = work(context, &found);
+    _exit(write(CHANNEL, &found, sizeof found) != (ssize_t)sizeof found);
+  }
+  close(ends[1]);
+  int whole = child > 0 && read_all(ends[0], &found, sizeof found);
+  close(ends[0]);
+  if (child < 0) return error_set(e, STATUS_FAIL, "%s: no process: %s", subject, strerror(errno));
+  while (waitpid(child, &state, 0) != child && errno == EINTR) {}
+  if (!whole) return report_end(state, subject, e);
+  found.text[sizeof found.text - 1] = 0;
+  return found.status ? error_set(e, found.status, "%s", found.text) : STATUS_OK;
+}
+
+/* --- a worker ------------------------------------------------------------------------------------------- */
+
+struct request {
+  size_t bytes, reply;
+  unsigned seconds;
+};
+
+/* A message with an open file. */
+union attachment {
+  struct cmsghdr head;
+  char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static int send_file(int to, const struct request *r, int fd)
+{
+  union attachment a = {{0}};
+  struct iovec part = {(void *)(uintptr_t)r, sizeof *r};
+  struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &a, .msg_controllen = sizeof a};
+  a.head =
+    (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+  memcpy(CMSG_DATA(&a.head), &fd, sizeof fd);
+  ssize_t n;
+  do n = sendmsg(to, &m, MSG_NOSIGNAL);
+  while (n < 0 && errno == EINTR);
+  return n == (ssize_t)sizeof *r;
+}
+
+static int receive_file(int from, struct request *r)
+{
+  union attachment a = {{0}};
+  struct iovec part = {r, sizeof *r};
+  struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &a, .msg_controllen = sizeof a};
+  int fd = -1;
+  if (recvmsg(from, &m, MSG_CMSG_CLOEXEC) == (ssize_t)sizeof *r && m.msg_controllen >= CMSG_LEN(sizeof fd))
+    memcpy(&fd, CMSG_DATA(&a.head), sizeof fd);
+  return fd;
+}
+
+static void serve(void (*work)(int, void *))
+{
+  static char reply[WORKER_REPLY];
+  struct pollfd channel = {.fd = CHANNEL, .events = POLLIN};
+  while (poll(&channel, 1, IDLE_MS) > 0) {
+    struct request r;
+    int fd = receive_file(CHANNEL, &r);
+    if (fd < 0) break;
+    memset(reply, 0, r.reply);
+    set_limits(r.seconds, r.bytes);
+    work(fd, reply);
+    alarm(0);
+    close(fd);
+    if (write(CHANNEL, reply, r.reply) != (ssize_t)r.reply) break;
+  }
+  _exit(0);
+}
+
+/* A grandchild: no signal and no status of it ever reach the program. */
+static int start(struct worker *w)
+{
+  int ends[2], state;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) return 0;
+  fflush(NULL);
+  pid_t child = fork();
+  if (!child) {
+    if (fork()) _exit(0);
+    become_child(ends[1]);
+    serve(w->work);
+  }
+  close(ends[1]);
+  if (child > 0)
+    while (waitpid(child, &state, 0) != child && errno == EINTR) {}
+  w->socket = ends[0];
+  w->owner = getpid();
+  return child > 0;
+}
+
+static void stop(struct worker *w)
+{
+  if (w->owner) close(w->socket);
+  w->owner = 0;
+}
+
+/* A worker that has ended for want of work is found out by asking it: the second one is new. */
+int worker_ask(struct worker *w, int fd, unsigned seconds, size_t bytes, void *reply, size_t size)
+{
+  struct request r = {bytes, size, seconds};
+  REQUIRE(size <= WORKER_REPLY);
+  for (int is_new = 0; !is_new;) {
+    if (w->owner != getpid()) stop(w); /* forked: the worker is the parent's */
+    is_new = !w->owner;
+    if (is_new && !start(w)) return 0;
+    if (send_file(w->socket, &r, fd) && read_all(w->socket, reply, size)) return 1;
+    stop(w);
+  }
+  return 0;
+}

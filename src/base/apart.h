@@ -1,0 +1,28 @@
+/* apart.h - work that may crash or never end, in a process of its own with limits
+   The limit of processor time is `seconds`, by the clock ten times that; the limit of memory is `bytes` beyond those
+   held now (0, and under sanitizers: none). The child's messages are dropped, and it holds none of the parent's
+   files. */
+#ifndef MAXLOGIT_APART_H
+#define MAXLOGIT_APART_H
+#include <stddef.h>
+#include <sys/types.h>
+#include "base/error.h"
+
+/* Runs `work` once. Returns its status with its error; STATUS_FAIL, with "SUBJECT ..." and the reason, where the child
+   crashes, exceeds a limit or cannot be started. Nothing that `work` changes in memory reaches the caller. */
+int run_apart(int (*work)(void *context, struct error *), void *context, const char *subject,
+              unsigned seconds, size_t bytes, struct error *);
+
+/* A child that does the same work for one open file after another, so that many files need one start. It ends by itself
+   after a quarter of a second without work. Zero-initialized but for `work`; from one thread at a time. */
+struct worker {
+  void (*work)(int fd, void *reply);
+  int socket;
+  pid_t owner; /* 0: not started */
+};
+
+/* Fills `reply` (zeroed before, `size` <= WORKER_REPLY). Returns 0 where the child crashed or exceeded a limit on this
+   file, or cannot be started. */
+enum { WORKER_REPLY = 4096 };
+int worker_ask(struct worker *, int fd, unsigned seconds, size_t bytes, void *reply, size_t size);
+#endif
