@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "numerics/real.h"
 #include "storage/layout.h"
 #include "storage/tables.h"
@@ -146,7 +147,7 @@ static int read_tensor(void *context, const char *path, h5_id id)
   struct h5_shape shape;
   if (!h5_get_shape(r->h, id, &shape) || shape.kind >= KIND_TEXT || shape.rank > 2) return r->failed = 1;
   shape.kind = real_kind;
-  snprintf(t.name, sizeof t.name, "%.159s", path + 1);
+  text_fill(t.name, sizeof t.name, path + 1);
   t.rows = shape.rank == 1 ? 1 : (long)shape.dims[0];
   t.cols = (long)shape.dims[shape.rank - 1];
   t.data = memory_new((size_t)t.rows * (size_t)t.cols + 1, sizeof(real));

@@ -105,8 +105,8 @@ static int read_series(void *context, const char *name)
   return status;
 }
 
-/* What a run must have. All that is there has been read before: every chunk has a checksum, so that what is damaged, not
-   edited, is refused. */
+/* What a run must have. All that is there has been read before: every chunk has a checksum, so that damage, other than
+   an edit, is refused. */
 static int read_everything(const char *path, struct run_file **run, struct error *e)
 {
   struct run_event *events = NULL;

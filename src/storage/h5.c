@@ -13,6 +13,7 @@
 #include "base/apart.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "storage/h5_gate.h"
 #include "storage/seal.h"
 
@@ -516,7 +517,8 @@ static void remember(const char *seal)
   memcpy(good.seal[good.count++], seal, SEAL_BYTES);
 }
 
-/* The library crashes, or does not end, on some files whose checksums are right: a worker reads all of the file first. */
+/* The library crashes, or does not end, on some files whose checksums are right: a worker reads all of the file
+   first. */
 static int examine_apart(const char *path, const char *bytes, size_t size, struct error *e)
 {
   static struct worker worker = {.work = examine};
@@ -669,12 +671,12 @@ int h5_get_text(struct h5 *h, h5_id id, const char *name, char *out, size_t room
   if (H5Tis_variable_str(type) > 0) {
     char *text = NULL;
     ok = H5Aread(a, type, &text) >= 0 && text;
-    if (ok) snprintf(out, room, "%s", text);
+    if (ok) text_fill(out, room, text);
     H5free_memory(text);
   } else if (size <= h->size) {
     char *text = memory_new(size + 1, 1);
     ok = H5Aread(a, type, text) >= 0;
-    if (ok) snprintf(out, room, "%s", text);
+    if (ok) text_fill(out, room, text);
     memory_free(text);
   }
   H5Tclose(type);
@@ -723,8 +725,7 @@ int h5_get_label(struct h5 *h, h5_id id, int dim, char *out, size_t room)
   if (a < 0) return 0;
   hid_t type = H5Aget_type(a);
   if (H5Tis_variable_str(type) > 0 && H5Aread(a, type, label) >= 0 && label[dim] && *label[dim]) {
-    snprintf(out, room, "%s", label[dim]);
-    ok = 1;
+    ok = text_fill(out, room, label[dim]) > 0;
   }
   for (int i = 0; i < rank; i++) H5free_memory(label[i]);
   H5Tclose(type);

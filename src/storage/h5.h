@@ -86,7 +86,7 @@ const char *h5_get_head(const struct h5 *, size_t *length); /* NULL: it has none
 h5_id h5_find(struct h5 *, const char *path);            /* negative if there is none */
 int h5_get_shape(struct h5 *, h5_id, struct h5_shape *); /* 0 if it is none of the kinds above */
 /* The rest gives 1 when it was there and readable, else 0. */
-int h5_get_text(struct h5 *, h5_id, const char *name, char *out, size_t room); /* cut to fit */
+int h5_get_text(struct h5 *, h5_id, const char *name, char *out, size_t room); /* by text_fill */
 int h5_get_int(struct h5 *, h5_id, const char *name, int64_t *);
 int h5_get_real(struct h5 *, h5_id, const char *name, double *);
 int h5_get_label(struct h5 *, h5_id, int dim, char *out, size_t room);

@@ -101,8 +101,8 @@ static int check_storage(const struct gate *g, hid_t id, hid_t create, size_t el
   return STATUS_OK;
 }
 
-/* All rows, in blocks, into memory that is not kept: chunks are decoded and their checksums compared. Values of variable
-   length are not read, here or elsewhere. */
+/* All rows, in blocks, into memory that is not kept: chunks are decoded and their checksums compared. Values of
+   variable length are not read, here or elsewhere. */
 static int read_values(const struct gate *g, hid_t id, hid_t type, hid_t space)
 {
   hsize_t dims[MOST_RANK] = {1}, start[MOST_RANK] = {0};
@@ -194,8 +194,8 @@ static herr_t check_link(hid_t group, const char *name, const H5L_info_t *info, 
   if (info->type != H5L_TYPE_HARD)
     status = refuse(g, link_kind(info->type));
   else if (!fits || g->depth == MOST_DEPTH || ++g->objects > g->size / OBJECT_BYTES)
-    status = error_set(g->error, STATUS_FAIL, "its groups contain each other, or lie more than %d deep",
-                       MOST_DEPTH);
+    status =
+      error_set(g->error, STATUS_FAIL, "its groups contain each other, or lie more than %d deep", MOST_DEPTH);
   else {
     hid_t id = H5Oopen(group, name, H5P_DEFAULT);
     g->depth++;

@@ -1,6 +1,6 @@
 /* h5_gate.h - is this HDF5 file one that may be read?
-   A seal protects a file against damage, not against its author. Before anything of a file is read, its groups, links and
-   datasets are checked: nothing outside the file is followed, and no size exceeds what the file can hold. */
+   A seal protects a file against damage, not against its author. Before a file is read, its groups, links and datasets
+   are checked: nothing outside the file is followed, and no size exceeds what the file can hold. */
 #ifndef MAXLOGIT_H5_GATE_H
 #define MAXLOGIT_H5_GATE_H
 #include <stddef.h>

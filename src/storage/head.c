@@ -42,6 +42,7 @@ int64_t run_settings_of(struct h5 *h, each_setting *each, void *context)
   int64_t count, i = 0;
   size_t room;
   char *texts = texts_get(h, "/parameters/table", fields, &count, &room);
+  for (int64_t k = 0; k < 3 * count; k++) text_clean(texts + (size_t)k * room, room, "");
   for (const char *row = texts; i < count && !each(context, row, row + room, row + 2 * room); i++)
     row += 3 * room;
   memory_free(texts);

@@ -1,16 +1,15 @@
 #include "storage/notes.h"
 #include <string.h>
 #include "base/memory.h"
+#include "base/text.h"
 #include "storage/texts.h"
 
 static const char place[] = "/notes";
 
-/* What is printed must not steer the terminal. */
 static char *keep(const char *text)
 {
   char *kept = memory_text(text);
-  for (char *c = kept; *c; c++)
-    if ((unsigned char)*c < 0x20 && *c != '\n' && *c != '\t') *c = '?';
+  text_clean(kept, strlen(kept) + 1, "\n\t");
   return kept;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/text.h"
 
 enum { BLOCK_BYTES = 256 << 10, BLOCK_ROWS = 1024 };
 
@@ -24,8 +25,11 @@ void rows_free(struct rows *r)
 
 const char *rows_own(struct rows *r, const char *text)
 {
-  if (text && !r->texts) r->texts = arena_new();
-  return text ? arena_text(r->texts, text) : NULL;
+  if (!text) return NULL;
+  if (!r->texts) r->texts = arena_new();
+  char *own = arena_text(r->texts, text);
+  text_clean(own, strlen(own) + 1, "");
+  return own;
 }
 
 struct column *table_find(const struct table *t, const char *name)

@@ -41,7 +41,7 @@ struct rows {
 };
 
 void rows_free(struct rows *);
-const char *rows_own(struct rows *, const char *text); /* a copy that lives as long; of NULL: NULL */
+const char *rows_own(struct rows *, const char *text); /* a clean copy that lives as long; of NULL: NULL */
 struct column *table_find(const struct table *, const char *name); /* NULL if there is none */
 /* A new column; rows that are there already get the fill: NaN in numbers with a point, else 0. */
 struct column *table_add(struct table *, const char *name, const struct h5_shape *);

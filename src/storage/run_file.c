@@ -19,7 +19,7 @@ struct pair {
 struct run_file {
   char path[4096];
   struct h5 *h; /* NULL while it is not wanted */
-  char *head;   /* its texts are those of the pairs */
+  char *head;   /* its texts are those of the pairs, cleaned */
   size_t head_size;
   struct pair *pair, *sorted; /* all; by key */
   size_t pairs;
@@ -64,8 +64,10 @@ static void take_head(struct run_file *r)
     p->key = at;
     p->value = at + strlen(at) + 1;
     at = p->value + strlen(p->value) + 1;
+    text_clean(r->head + (p->key - r->head), (size_t)(p->value - p->key), "");
+    text_clean(r->head + (p->value - r->head), (size_t)(at - p->value), "");
     if (strncmp(p->key, HEAD_SERIES, strlen(HEAD_SERIES))) continue;
-    snprintf(r->name[r->names], sizeof *r->name, "%s", p->key + strlen(HEAD_SERIES));
+    text_fill(r->name[r->names], sizeof *r->name, p->key + strlen(HEAD_SERIES));
     r->rows[r->names++] = strtol(p->value, NULL, 10);
   }
   memcpy(r->sorted, r->pair, r->pairs * sizeof *r->pair);
@@ -374,7 +376,7 @@ static void read_labels(struct run_file *r, struct run_series *s)
   char *labels = h5_read_all(r->h, "/series/tensor", &shape, &n);
   s->labels = memory_new((size_t)s->width + 1, sizeof *s->labels);
   for (int64_t i = 0; i < n && i < s->width; i++)
-    snprintf(s->labels[i], sizeof *s->labels, "%.63s", labels + (size_t)i * sizeof *s->labels);
+    text_fill(s->labels[i], sizeof *s->labels, labels + (size_t)i * sizeof *s->labels);
   memory_free(labels);
 }
 
@@ -466,7 +468,9 @@ char *run_axis_names(const struct run_file *file, const char *axis, long *count,
   int ok = id >= 0 && h5_get_shape(r->h, id, &shape) && shape.kind == KIND_TEXT && shape.rank == 1;
   h5_done(r->h, id);
   if (!ok) return NULL;
+  shape.size++; /* a name may fill its room */
   char *names = h5_read_all(r->h, path, &shape, &rows);
+  for (int64_t i = 0; i < rows; i++) text_clean(names + (size_t)i * shape.size, shape.size, "");
   *count = (long)rows;
   *room = shape.size;
   return names;
@@ -486,7 +490,7 @@ int run_events(const struct run_file *file, struct run_event **out, long *count,
                                    .layer = record[i].layer,
                                    .head = record[i].head,
                                    .value = record[i].value};
-    snprintf((*out)[i].kind, sizeof(*out)[i].kind, "%.23s", record[i].kind);
+    text_fill((*out)[i].kind, sizeof(*out)[i].kind, record[i].kind);
   }
   memory_free(record);
   return STATUS_OK;
