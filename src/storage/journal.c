@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 
+enum { LEAST_ROW = 16 << 20 }; /* bytes that a row may have in any journal */
 enum { PIECE_COLUMN = 1, PIECE_ROW, PIECE_BACK, PIECE_NOTE };
 
 struct journal {
@@ -140,6 +141,7 @@ struct order {
 struct replay {
   const char *at, *end; /* the rest of a piece */
   struct order order[TABLE_COUNT];
+  size_t row_bytes[TABLE_COUNT], most; /* of new columns; what they may have together */
   struct rows *rows;
   struct notes *notes;
 };
@@ -166,6 +168,16 @@ static const char *take_text(struct replay *x)
 
 static int is_table(int64_t table) { return table >= 0 && table < TABLE_COUNT; }
 
+/* Can a table have one more column like this? A row has all of them, and a file its rows. */
+static int column_fits(struct replay *x, int64_t table, const struct h5_shape *s)
+{
+  size_t bytes;
+  if (s->kind != KIND_F32 && s->kind != KIND_F64) return 0;
+  if (!memory_bytes(s->dims + 1, s->rank - 1, h5_kind_size(s->kind), x->most, &bytes) || !bytes) return 0;
+  x->row_bytes[table] += bytes;
+  return x->row_bytes[table] <= x->most;
+}
+
 static int replay_column(struct replay *x)
 {
   int64_t table = take_number(x), kind = take_number(x), rank = take_number(x), dims[4];
@@ -178,7 +190,7 @@ static int replay_column(struct replay *x)
   struct h5_shape shape = {.kind = (enum h5_kind)kind, .rank = (int)rank};
   for (int i = 1; i < rank; i++) shape.dims[i] = dims[i];
   struct column *c = table_find(t, text[0]);
-  if (!c && kind != KIND_F32 && kind != KIND_F64) return 0;
+  if (!c && !column_fits(x, table, &shape)) return 0;
   if (!c) {
     c = table_add(t, text[0], &shape);
     c->unit = rows_own(x->rows, text[1]);
@@ -249,7 +261,11 @@ static size_t whole_piece(const char *text, size_t rest)
 /* What a kill left of the last piece has none behind it. */
 static int piece_follows(const char *text, size_t rest)
 {
-  while (rest && !whole_piece(text, rest)) text++, rest--;
+  struct mark mark = {0};
+  for (size_t hashed = 0, most = 16 * rest; rest && !whole_piece(text, rest); text++, rest--) {
+    if (rest >= sizeof mark) memcpy(&mark, text, sizeof mark);
+    if (mark.length <= rest && (hashed += mark.length) > most) return 1; /* no kill leaves so many beginnings */
+  }
   return rest > 0;
 }
 
@@ -261,6 +277,7 @@ int journal_replay(const char *path, const char *id, struct rows *rows, struct n
   if (access(path, F_OK)) return STATUS_OK;
   int status = file_read(path, &text, &length, e), fits = 1, is_whole = 1;
   if (status) return status;
+  x.most = length > LEAST_ROW ? length : LEAST_ROW;
   head_of(head, id);
   at = strlen(head) < length ? strlen(head) : length;
   fits = !memcmp(text, head, at);

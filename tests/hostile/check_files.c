@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 /* check_files.c - run files that somebody made to do harm: sealed, with a head, and refused with a name and a reason
-   Each is an honest run whose HDF5 part was changed through the HDF5 library, or byte by byte, and then sealed again: the
-   seal has no key. */
+   Each is an honest run whose HDF5 part was changed through the HDF5 library, or byte by byte, and sealed again:
+   the seal has no key. */
 #include <check.h>
 #include <hdf5.h>
 #include <stdio.h>
@@ -9,12 +9,14 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <xxhash.h>
 #include "../folder.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "storage/checkpoint.h"
 #include "storage/head.h"
+#include "storage/journal.h"
 #include "storage/layout.h"
 #include "storage/notes.h"
 #include "storage/recorder.h"
@@ -388,6 +390,44 @@ START_TEST(metadata_without_checksums_are_refused)
 }
 END_TEST
 
+/* --- journals ---------------------------------------------------------------------------------------------- */
+
+/* A journal of one column of a new series: its piece is whole, its extents are the author's. */
+static int replay_column(int64_t kind, int64_t rank, const int64_t dims[3])
+{
+  struct error e = {0};
+  struct rows rows = {0};
+  struct notes notes = {0};
+  char bytes[256] = "maxlogit journal 1 0123456789ab\n", *at = bytes + strlen(bytes), *piece = at + 16;
+  const int64_t numbers[] = {1, AXIS_STEP, kind, rank, dims[0], dims[1], dims[2]};
+  memcpy(piece, numbers, sizeof numbers);
+  memcpy(piece + sizeof numbers, "x\0\0\0\0\0", 7); /* its name, and six empty texts */
+  uint64_t mark[2] = {sizeof numbers + 7};
+  mark[1] = XXH3_64bits(piece, mark[0]);
+  memcpy(at, mark, sizeof mark);
+  ck_assert(!file_write("a.journal", bytes, (size_t)(piece - bytes) + mark[0], &e));
+  tables_start(&rows);
+  int status = journal_replay("a.journal", "0123456789ab", &rows, &notes, &e);
+  ck_assert(!status || strstr(e.text, "a.journal"));
+  rows_free(&rows);
+  notes_free(&notes);
+  return status;
+}
+
+START_TEST(columns_of_a_journal_have_an_extent)
+{
+  enum { MOST = 1 << 22 }; /* numbers of a row in a small journal */
+  ck_assert_int_eq(replay_column(KIND_F32, 3, (int64_t[]){2, 4, 0}), STATUS_OK);
+  ck_assert_int_eq(replay_column(KIND_F32, 3, (int64_t[]){2, 0, 0}), STATUS_FAIL);
+  ck_assert_int_eq(replay_column(KIND_F32, 3, (int64_t[]){2, -4, 0}), STATUS_FAIL);
+  ck_assert_int_eq(replay_column(KIND_F32, 3, (int64_t[]){1L << 31, 1L << 31, 0}), STATUS_FAIL);
+  ck_assert_int_eq(replay_column(KIND_F32, 2, (int64_t[]){MOST, 0, 0}), STATUS_OK);
+  ck_assert_int_eq(replay_column(KIND_F32, 2, (int64_t[]){MOST + 1, 0, 0}), STATUS_FAIL);
+  ck_assert_int_eq(replay_column(KIND_RECORD, 1, (int64_t[]){0, 0, 0}), STATUS_FAIL);
+  ck_assert_int_eq(replay_column(KIND_TEXT, 1, (int64_t[]){0, 0, 0}), STATUS_FAIL);
+}
+END_TEST
+
 /* --- mutants ----------------------------------------------------------------------------------------------- */
 
 static int read_series(void *file, const char *name)
@@ -475,6 +515,7 @@ int main(void)
   tcase_add_loop_test(t, what_leaves_the_file_or_its_size_is_refused, 0, 14);
   tcase_add_loop_test(t, labels_of_another_form_are_no_labels, 0, 3);
   tcase_add_test(t, metadata_without_checksums_are_refused);
+  tcase_add_test(t, columns_of_a_journal_have_an_extent);
   tcase_add_test(t, mutants_do_no_harm);
   suite_add_tcase(suite, t);
   SRunner *runner = srunner_create(suite);
