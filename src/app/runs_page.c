@@ -99,13 +99,13 @@ static void add_number(struct buffer *b, const char *before, double x)
 static long last_step_of(const struct seen *s, const struct run *run)
 {
   long last = run_last_step(run->file);
-  if (s->has_live && s->live.rows) last = (long)s->live.value[LIVE_STEP][s->live.rows - 1] + 1;
+  if (s->has_live && s->live.rows) last = whole_step(s->live.value[LIVE_STEP][s->live.rows - 1]) + 1;
   return last;
 }
 
 static long total_of(const struct seen *s, const struct run *run)
 {
-  long last = last_step_of(s, run), planned = (long)run_number(run, "train.steps", 0);
+  long last = last_step_of(s, run), planned = whole_step(run_number(run, "train.steps", 0));
   return planned > last ? planned : last;
 }
 
@@ -113,7 +113,7 @@ static long total_of(const struct seen *s, const struct run *run)
 static long width_of(long steps, long bins)
 {
   long width = 1;
-  while (steps > bins * width) width *= 2;
+  while ((steps - 1) / bins >= width) width *= 2;
   return width;
 }
 

@@ -24,6 +24,9 @@ static inline int is_missing(double x)
   return (bits & 0x7fffffffffffffff) == 0x7ff8000020000000;
 }
 
+/* A step or a count of steps that a file states: within 0 to 2^53, where a double counts without gaps; NaN: 0. */
+static inline long whole_step(double x) { return x > 0 ? (long)(x < 0x1p53 ? x : 0x1p53) : 0; }
+
 /* The larger of two that is not missing; NaN if either is. */
 static inline double max_known(double a, double b)
 {

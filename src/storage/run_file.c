@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "storage/derived.h"
 #include "storage/head.h"
@@ -223,12 +224,8 @@ static double number_of(const struct run_file *r, const char *key)
 }
 
 const char *run_state(const struct run_file *r) { return fact(r, "state"); }
-/* Not by strtol: a head tells 100000 as 1e+05. */
-long run_last_step(const struct run_file *r)
-{
-  double step = number_of(r, "last_step");
-  return isnan(step) ? 0 : (long)step;
-}
+/* Not by strtol: a head has 1e+05 for 100000. */
+long run_last_step(const struct run_file *r) { return whole_step(number_of(r, "last_step")); }
 double run_wall_seconds(const struct run_file *r) { return number_of(r, "wall_seconds"); }
 const char *run_id(const struct run_file *r) { return fact(r, "id"); }
 const char *run_date(const struct run_file *r) { return fact(r, "date"); }
@@ -380,6 +377,15 @@ static void read_labels(struct run_file *r, struct run_series *s)
   memory_free(labels);
 }
 
+/* Are these whole numbers from 0 to 2^53, each larger than the one before? */
+static int are_steps(const double *step, long rows)
+{
+  double last = -1;
+  for (long i = 0; i < rows; last = step[i++])
+    if (!(step[i] > last && step[i] <= 0x1p53 && step[i] == floor(step[i]))) return 0;
+  return 1;
+}
+
 /* Steps and values; the steps lie in the dataset that labels the first dimension. */
 static int read_numbers(struct run_file *r, h5_id id, const struct h5_shape *found, struct run_series *s)
 {
@@ -392,8 +398,8 @@ static int read_numbers(struct run_file *r, h5_id id, const struct h5_shape *fou
   int ok = h5_get_shape(r->h, axis, &steps) && steps.rank == 1 && steps.dims[0] == s->rows;
   s->step = memory_new((size_t)s->rows + 1, sizeof *s->step);
   s->value = memory_new((size_t)s->rows * (size_t)s->width + 1, sizeof *s->value);
-  ok =
-    ok && h5_read(r->h, axis, &step, 0, s->rows, s->step) && h5_read(r->h, id, &value, 0, s->rows, s->value);
+  ok = ok && h5_read(r->h, axis, &step, 0, s->rows, s->step) && are_steps(s->step, s->rows) &&
+       h5_read(r->h, id, &value, 0, s->rows, s->value);
   h5_done(r->h, axis);
   return ok;
 }

@@ -7,13 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include "../folder.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "storage/checkpoint.h"
 #include "storage/head.h"
 #include "storage/journal.h"
@@ -370,6 +371,102 @@ START_TEST(labels_of_another_form_are_no_labels)
 }
 END_TEST
 
+/* --- steps ------------------------------------------------------------------------------------------------- */
+
+static int64_t bad_steps[ROWS];
+
+static void write_steps(hid_t file)
+{
+  hid_t id = H5Dopen2(file, "/series/step", H5P_DEFAULT);
+  ck_assert_int_ge(H5Dwrite(id, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, bad_steps), 0);
+  H5Dclose(id);
+}
+
+/* Steps that are huge, negative, equal or go back: the series is refused by name, whatever walks along its steps. */
+START_TEST(steps_are_ascending_whole_numbers)
+{
+  static const struct {
+    int at;
+    int64_t step;
+  } bad[] = {{ROWS - 1, 9000000000000000000}, {0, -1}, {0, INT64_MIN}, {5, 4}, {ROWS - 1, 0}};
+  struct run_file *f = NULL;
+  struct run_series s;
+  struct error e = {0};
+  for (int i = 0; i < ROWS; i++) bad_steps[i] = i;
+  bad_steps[bad[_i].at] = bad[_i].step;
+  make_bad(write_steps);
+  ck_assert_msg(!run_open(&f, "bad.h5", &e), "%s", e.text);
+  ck_assert_int_eq(run_read(f, "loss", &s, &e), STATUS_FAIL);
+  ck_assert_msg(strstr(e.text, "bad.h5") && strstr(e.text, "loss"), "%s", e.text);
+  run_close(f);
+}
+END_TEST
+
+/* --- commands ---------------------------------------------------------------------------------------------- */
+
+/* A head with another value of this key. */
+static void change_head(const char *key, const char *value)
+{
+  char *head, *body;
+  size_t size, length, at = 0;
+  struct buffer changed = {0};
+  body = body_of("honest.h5", &size, &head, &length);
+  for (char *text = head; text < head + length; text += strlen(text) + 1, at++) {
+    int is_value = at % 2 && !strcmp(changed.text + changed.length - strlen(key) - 1, key);
+    buffer_add(&changed, "%s%c", is_value ? value : text, 0);
+  }
+  write_sealed("bad.h5", body, size, changed.text, changed.length);
+  memory_free(changed.text);
+  memory_free(body);
+  memory_free(head);
+}
+
+/* Commands end, with a status of theirs, and show the honest run beside the bad one. */
+static void call_commands(void)
+{
+  static const char *const commands[] = {
+    "show bad.h5 honest.h5",
+    "show --json bad.h5",
+    "export bad.h5 loss",
+    "export --list bad.h5",
+    "note bad.h5",
+    "report bad.h5 -o page",
+    "watch bad.h5",
+    "plot -t bad.h5",
+    "compare bad.h5 honest.h5",
+    "rerun bad.h5 record.path=r.h5",
+  };
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    char command[512];
+    const char *build = getenv("top_builddir");
+    snprintf(command, sizeof command, "timeout 60 %s/maxlogit %s >out 2>err </dev/null", build ? build : "..",
+             commands[i]);
+    int status = system(command);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) <= 2, "%s: status %x", commands[i],
+                  (unsigned)status);
+    if (!i) ck_assert_int_eq(system("grep -q honest out"), 0);
+  }
+}
+
+START_TEST(commands_end_on_them)
+{
+  static void (*const bad[])(hid_t) = {external_link,   virtual_dataset, tree,        row_that_wraps,
+                                       rows_of_nothing, long_label,      many_labels, write_steps};
+  bad_steps[0] = 9000000000000000000;
+  make_bad(bad[_i]);
+  call_commands();
+}
+END_TEST
+
+START_TEST(commands_end_on_a_step_beyond_all)
+{
+  change_head("last_step", "9e18");
+  call_commands();
+  change_head("last_step", "-9e300");
+  call_commands();
+}
+END_TEST
+
 START_TEST(metadata_without_checksums_are_refused)
 {
   struct error e = {0};
@@ -514,6 +611,9 @@ int main(void)
   tcase_set_timeout(t, 600);
   tcase_add_loop_test(t, what_leaves_the_file_or_its_size_is_refused, 0, 14);
   tcase_add_loop_test(t, labels_of_another_form_are_no_labels, 0, 3);
+  tcase_add_loop_test(t, steps_are_ascending_whole_numbers, 0, 5);
+  tcase_add_loop_test(t, commands_end_on_them, 0, 8);
+  tcase_add_test(t, commands_end_on_a_step_beyond_all);
   tcase_add_test(t, metadata_without_checksums_are_refused);
   tcase_add_test(t, columns_of_a_journal_have_an_extent);
   tcase_add_test(t, mutants_do_no_harm);
