@@ -277,6 +277,14 @@ int runset_select(struct runset *set, const struct selection *selection, unsigne
   return status;
 }
 
+int runset_damage(const struct runset *set)
+{
+  int damage = set->damage;
+  for (int i = 0; i < set->runs && !damage; i++)
+    if (run_has_unread(set->run[i].file)) damage = STATUS_FAIL;
+  return damage;
+}
+
 void runset_close(struct runset *set)
 {
   for (int i = 0; i < set->runs; i++) run_free(&set->run[i]);

@@ -27,7 +27,7 @@ struct runset {
   struct run_group *group;
   int groups;
   struct run **list; /* [runs] in the order that was asked for */
-  int damage;        /* STATUS_FAIL, for the command to end with, where files were left out; else STATUS_OK */
+  int damage;        /* STATUS_FAIL where files were left out */
 };
 
 /* Which runs, how grouped, in which order; NULL and 0 where nothing is asked. */
@@ -53,6 +53,8 @@ struct selection {
 enum { RUNSET_RECORDED = 1, RUNSET_ONCE = 2 };
 int runset_select(struct runset *, const struct selection *, unsigned flags, struct error *);
 void runset_close(struct runset *);
+/* The status for a command to end with: STATUS_FAIL where files were left out, or a series could not be read. */
+int runset_damage(const struct runset *);
 
 /* A list of keys, "train.lr,kind": each is one that conditions know. */
 struct key_list {

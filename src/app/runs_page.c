@@ -81,7 +81,7 @@ void runs_page_free(struct runs_page *p)
 }
 
 int runs_page_runs(const struct runs_page *p) { return p->runs; }
-int runs_page_damage(const struct runs_page *p) { return p->set.damage; }
+int runs_page_damage(const struct runs_page *p) { return runset_damage(&p->set); }
 
 static int is_running(const struct run *run) { return !strcmp(run_state(run->file), "running"); }
 

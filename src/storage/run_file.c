@@ -26,6 +26,7 @@ struct run_file {
   size_t pairs;
   char (*name)[SERIES_NAME]; /* of the series */
   long *rows;
+  char *unread; /* 1: of no use, and reported */
   int names;
 };
 
@@ -60,6 +61,7 @@ static void take_head(struct run_file *r)
   r->sorted = memory_new(r->pairs + 1, sizeof *r->sorted);
   r->name = memory_new(r->pairs + 1, sizeof *r->name);
   r->rows = memory_new(r->pairs + 1, sizeof *r->rows);
+  r->unread = memory_new(r->pairs + 1, 1);
   for (size_t i = 0; i < r->pairs && at < end; i++) {
     struct pair *p = &r->pair[i];
     p->key = at;
@@ -212,6 +214,7 @@ void run_close(struct run_file *r)
   memory_free(r->sorted);
   memory_free(r->name);
   memory_free(r->rows);
+  memory_free(r->unread);
   memory_free(r);
 }
 
@@ -404,6 +407,20 @@ static int read_numbers(struct run_file *r, h5_id id, const struct h5_shape *fou
   return ok;
 }
 
+/* A caller that goes on without the series does not hide it. */
+static int report_unread(struct run_file *r, const char *name, struct run_series *s, struct error *e)
+{
+  run_series_free(s);
+  for (int i = 0; i < r->names; i++)
+    if (!strcmp(r->name[i], name)) {
+      if (!e && !r->unread[i]) warning("%s: the series %s cannot be read", r->path, name);
+      r->unread[i] = 1;
+    }
+  return error_set(e, STATUS_FAIL, "%s: the series %s cannot be read", r->path, name);
+}
+
+int run_has_unread(const struct run_file *r) { return r->names && memchr(r->unread, 1, (size_t)r->names); }
+
 static int read_recorded(const struct run_file *file, const char *name, int values, struct run_series *s,
                          struct error *e)
 {
@@ -429,11 +446,7 @@ static int read_recorded(const struct run_file *file, const char *name, int valu
   }
   h5_done(r->h, id);
   if (ok && s->shape == PER_TENSOR) read_labels(r, s);
-  if (!ok) {
-    run_series_free(s);
-    return error_set(e, STATUS_FAIL, "%s: the series %s cannot be read", r->path, name);
-  }
-  return STATUS_OK;
+  return ok ? STATUS_OK : report_unread(r, name, s, e);
 }
 
 int run_read(const struct run_file *file, const char *name, struct run_series *s, struct error *e)

@@ -47,7 +47,7 @@ static int read_head(struct array *a, size_t length, const char *path, struct er
 {
   const char *shape, *descr;
   size_t begin = length > 12 && a->bytes[6] == 1 ? 10 : 12, head = 0;
-  long numbers = 1;
+  int64_t dims[RANK];
   if (length <= 12 || memcmp(a->bytes, "\223NUMPY", 6))
     return error_set(e, STATUS_USAGE, "%s: %s: no array of numpy", path, a->name);
   for (size_t i = begin; i-- > 8;) head = head << 8 | (unsigned char)a->bytes[i];
@@ -71,10 +71,10 @@ static int read_head(struct array *a, size_t length, const char *path, struct er
     long n = strtol(shape, &end, 10);
     if (end == shape || n < 0) break;
     if (a->rank == RANK) return error_set(e, STATUS_USAGE, "%s: %s: more than %d axes", path, a->name, RANK);
+    dims[a->rank] = n;
     a->dims[a->rank++] = n;
-    numbers = n > 0 && numbers > LONG_MAX / n ? LONG_MAX : numbers * n;
   }
-  if ((size_t)numbers > (length - begin - head) / (size_t)a->size)
+  if (!memory_bytes(dims, a->rank, (size_t)a->size, length - begin - head, &(size_t){0}))
     return error_set(e, STATUS_USAGE, "%s: %s: cut short", path, a->name);
   return STATUS_OK;
 }

@@ -94,15 +94,16 @@ static int read_shape(const struct reading *r, const json_t *shape, struct safet
     return wrong(r, t->name, "a shape of %zu dimensions; allowed: 0 to %d", json_array_size(shape),
                  SAFETENSORS_RANK);
   t->rank = (int)json_array_size(shape);
-  t->count = 1;
   for (int i = 0; i < t->rank; i++) {
     const json_t *size = json_array_get(shape, (size_t)i);
     if (!json_is_integer(size) || json_integer_value(size) < 0)
       return wrong(r, t->name, "shape: dimension %d is no whole number from 0 up", i);
     t->dims[i] = json_integer_value(size);
-    if (__builtin_mul_overflow(t->count, t->dims[i], &t->count))
-      return wrong(r, t->name, "shape: the product of its dimensions overflows 63 bits");
   }
+  size_t count;
+  if (!memory_bytes(t->dims, t->rank, 1, INT64_MAX, &count))
+    return wrong(r, t->name, "shape: the product of its dimensions overflows 63 bits");
+  t->count = (int64_t)count;
   return STATUS_OK;
 }
 

@@ -422,7 +422,7 @@ static void change_head(const char *key, const char *value)
 }
 
 /* Commands end, with a status of theirs, and show the honest run beside the bad one. */
-static void call_commands(void)
+static void call_commands(int is_refused)
 {
   static const char *const commands[] = {
     "show bad.h5 honest.h5",
@@ -444,7 +444,10 @@ static void call_commands(void)
     int status = system(command);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) <= 2, "%s: status %x", commands[i],
                   (unsigned)status);
-    if (!i) ck_assert_int_eq(system("grep -q honest out"), 0);
+    if (i) continue;
+    ck_assert_int_eq(system("grep -q honest out"), 0);
+    ck_assert_int_eq(WEXITSTATUS(status), is_refused);
+    ck_assert_int_eq(system("grep -q bad.h5 err"), is_refused ? 0 : 256);
   }
 }
 
@@ -454,16 +457,16 @@ START_TEST(commands_end_on_them)
                                        rows_of_nothing, long_label,      many_labels, write_steps};
   bad_steps[0] = 9000000000000000000;
   make_bad(bad[_i]);
-  call_commands();
+  call_commands(1);
 }
 END_TEST
 
 START_TEST(commands_end_on_a_step_beyond_all)
 {
   change_head("last_step", "9e18");
-  call_commands();
+  call_commands(0);
   change_head("last_step", "-9e300");
-  call_commands();
+  call_commands(0);
 }
 END_TEST
 

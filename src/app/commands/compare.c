@@ -244,7 +244,7 @@ static int compare_arms(struct options *r, struct error *e)
   if (pairs_of(&r->set[0], &r->set[1], r->chosen.selection.by, &r->pair, &r->pairs, e)) return e->status;
   compare_lines(r);
   print(r);
-  return r->set[0].damage ? r->set[0].damage : r->set[1].damage;
+  return runset_damage(&r->set[0]) ? STATUS_FAIL : runset_damage(&r->set[1]);
 }
 
 static int compare(void *request, struct error *e)

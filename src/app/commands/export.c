@@ -310,7 +310,7 @@ static int export_set(const struct options *r, const struct runset *set, struct 
     status = export_runs(r, set, error);
   else
     for (int g = 0; g < set->groups && !status; g++) status = export_group(r, set, g, error);
-  return status ? status : set->damage;
+  return status ? status : runset_damage(set);
 }
 
 static int export(void *request, struct error *error)

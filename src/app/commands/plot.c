@@ -187,7 +187,7 @@ static int draw_difference(struct options *r, struct error *error)
   int status = arms_select(d->set, d->name, &r->chosen, error);
   if (!status) status = make_figures(r, error);
   for (int i = 0; i < 2; i++) {
-    if (!status) status = d->set[i].damage;
+    if (!status) status = runset_damage(&d->set[i]);
     runset_close(&d->set[i]);
   }
   return status;
@@ -227,7 +227,7 @@ static int draw_set(struct options *r, struct error *error)
     r->request = (struct figure_request){
       .set = &set, .x = r->x, .y = r->of ? r->y : NULL, .by = kinds, .metric = &r->metric};
     status = make_figures(r, error);
-    if (!status) status = set.damage;
+    if (!status) status = runset_damage(&set);
     runset_close(&set);
   }
   memory_free(by.text);

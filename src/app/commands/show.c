@@ -403,7 +403,7 @@ static int show(void *request, struct error *error)
   int status = runset_select(&set, chosen_runs(&r->chosen), flags, error);
   if (status) return status;
   status = show_set(r, &set, error);
-  if (!status) status = set.damage;
+  if (!status) status = runset_damage(&set);
   runset_close(&set);
   return status;
 }
