@@ -57,21 +57,29 @@ int start_state(const char *path, struct checkpoint *c, struct error *e)
   return status;
 }
 
+int start_check(const struct model *m, const struct checkpoint *c, const char *path, struct error *e)
+{
+  for (int i = 0; i < m->params.count; i++) {
+    const struct param *p = m->params.list[i];
+    const struct checkpoint_tensor *have = checkpoint_find(c, "params", p->name);
+    if (p->kind == PARAM_STATE || (have && have->rows == p->value.rows && have->cols == p->value.cols))
+      continue;
+    return error_set(e, STATUS_USAGE, "%s: %s is missing or not %ld x %ld: another model", path, p->name,
+                     p->value.rows, p->value.cols);
+  }
+  return STATUS_OK;
+}
+
 static int take(struct model *m, const char *path, const uint64_t *expected, uint64_t *content,
                 struct error *e)
 {
   struct checkpoint c = {0};
   int status = start_state(path, &c, e);
+  if (!status) status = start_check(m, &c, path, e);
   for (int i = 0; !status && i < m->params.count; i++) {
     struct param *p = m->params.list[i];
     const struct checkpoint_tensor *have = checkpoint_find(&c, "params", p->name);
-    int fits = have && have->rows == p->value.rows && have->cols == p->value.cols;
-    if (!fits && p->kind == PARAM_STATE) continue;
-    if (!fits) {
-      status = error_set(e, STATUS_USAGE, "%s: %s is missing or not %ld x %ld: another model", path, p->name,
-                         p->value.rows, p->value.cols);
-      break;
-    }
+    if (!have || have->rows != p->value.rows || have->cols != p->value.cols) continue; /* a state */
     size_t bytes = (size_t)(have->rows * have->cols) * sizeof(real);
     params_write(&m->params, p, have->data);
     *content = *content * 31 + XXH3_64bits(have->data, bytes);

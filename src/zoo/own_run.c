@@ -56,6 +56,9 @@ static int read_projection(const struct own_run *o, long layer, const struct log
   gain = find(o, layer, gain_of(f->role, split));
   if (gain) {
     long count = (long)(gain->rows * gain->cols);
+    if (count != f->rows && count < f->row + f->rows)
+      return error_set(e, STATUS_USAGE, "%s has %ld gains for rows %ld to %ld", gain->tensor.name, count,
+                       f->row, f->row + f->rows - 1);
     p->after =
       (struct norm){.kind = NORM_RMS, .gain = gain, .size = count, .first = count > f->rows ? f->row : 0};
   }
@@ -67,7 +70,7 @@ static void unit_length(const struct own_run *o, long layer, struct head_logits 
 {
   const struct weight *scale = find(o, layer, "attn.qk_scale");
   double value;
-  if (!scale) return;
+  if (!scale || !scale->rows || !scale->cols) return;
   weight_read(scale, 0, 0, 1, &value);
   struct projection *both[] = {&out->part[0].q, &out->part[0].k};
   for (int i = 0; i < 2; i++) both[i]->after = (struct norm){.kind = NORM_RMS, .size = both[i]->rows};
@@ -153,6 +156,7 @@ int own_run_open(struct own_run **out, const char *path, struct error *e)
   o->config = config_new();
   int status = start_state(path, &o->checkpoint, e);
   if (!status) status = make_model(o, path, e);
+  if (!status) status = start_check(&o->model, &o->checkpoint, path, e);
   if (!status) {
     o->weights = weights_in(&o->checkpoint);
     o->architecture = (struct architecture){.weights = o->weights,

@@ -96,7 +96,7 @@ static void make_honest(const char *path)
 
 /* --- a changed one, sealed ------------------------------------------------------------------------------- */
 
-/* The HDF5 part of a file, in memory. */
+/* The HDF5 part of a file, in memory, and its head; NULL where it has none. */
 static char *body_of(const char *path, size_t *size, char **head, size_t *length)
 {
   struct error e = {0};
@@ -104,17 +104,16 @@ static char *body_of(const char *path, size_t *size, char **head, size_t *length
   size_t whole, behind;
   ck_assert(!file_read(path, &bytes, &whole, &e));
   const char *found = head_find(bytes, whole, length, &behind);
-  ck_assert_ptr_nonnull(found);
-  *head = memory_new(*length + 1, 1);
-  memcpy(*head, found, *length);
-  *size = whole - behind;
+  *head = found ? memory_new(*length + 1, 1) : NULL;
+  if (found) memcpy(*head, found, *length);
+  *size = whole - (found ? behind : SEAL_BYTES);
   return bytes;
 }
 
 static void write_sealed(const char *path, const char *body, size_t size, const char *head, size_t length)
 {
   struct error e = {0};
-  char *out = memory_new(size + length + HEAD_LINE + SEAL_BYTES + 1, 1);
+  char *out = memory_new(size + (head ? length : 0) + HEAD_LINE + SEAL_BYTES + 1, 1);
   memcpy(out, body, size);
   if (head) memcpy(out + size, head, length);
   if (head) head_make_line(head, length, out + size + length);
@@ -124,13 +123,13 @@ static void write_sealed(const char *path, const char *body, size_t size, const 
   memory_free(out);
 }
 
-/* The honest run, changed by `how`, as "bad.h5". */
-static void make_bad(void (*how)(hid_t file))
+/* The file `from`, changed by `how`, as `to`. */
+static void make_changed(const char *from, void (*how)(hid_t file), const char *to)
 {
   struct error e = {0};
   char *head, *body;
   size_t size, length;
-  body = body_of("honest.h5", &size, &head, &length);
+  body = body_of(from, &size, &head, &length);
   ck_assert(!file_write("open.h5", body, size, &e));
   memory_free(body);
   hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -141,10 +140,12 @@ static void make_bad(void (*how)(hid_t file))
   ck_assert_int_ge(H5Fclose(file), 0);
   H5Pclose(access);
   ck_assert(!file_read("open.h5", &body, &size, &e));
-  write_sealed("bad.h5", body, size, head, length);
+  write_sealed(to, body, size, head, length);
   memory_free(body);
   memory_free(head);
 }
+
+static void make_bad(void (*how)(hid_t file)) { make_changed("honest.h5", how, "bad.h5"); }
 
 static void remove_link(hid_t file, const char *path)
 {
@@ -421,6 +422,17 @@ static void change_head(const char *key, const char *value)
   memory_free(head);
 }
 
+static int run_program(const char *arguments)
+{
+  char command[512];
+  const char *build = getenv("top_builddir");
+  snprintf(command, sizeof command, "timeout 60 %s/maxlogit %s >out 2>err </dev/null", build ? build : "..",
+           arguments);
+  int status = system(command);
+  ck_assert_msg(WIFEXITED(status), "%s: status %x", arguments, (unsigned)status);
+  return WEXITSTATUS(status);
+}
+
 /* Commands end, with a status of theirs, and show the honest run beside the bad one. */
 static void call_commands(int is_refused)
 {
@@ -437,16 +449,11 @@ static void call_commands(int is_refused)
     "rerun bad.h5 record.path=r.h5",
   };
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-    char command[512];
-    const char *build = getenv("top_builddir");
-    snprintf(command, sizeof command, "timeout 60 %s/maxlogit %s >out 2>err </dev/null", build ? build : "..",
-             commands[i]);
-    int status = system(command);
-    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) <= 2, "%s: status %x", commands[i],
-                  (unsigned)status);
+    int status = run_program(commands[i]);
+    ck_assert_msg(status <= 2, "%s: status %d", commands[i], status);
     if (i) continue;
     ck_assert_int_eq(system("grep -q honest out"), 0);
-    ck_assert_int_eq(WEXITSTATUS(status), is_refused);
+    ck_assert_int_eq(status, is_refused);
     ck_assert_int_eq(system("grep -q bad.h5 err"), is_refused ? 0 : 256);
   }
 }
@@ -467,6 +474,53 @@ START_TEST(commands_end_on_a_step_beyond_all)
   call_commands(0);
   change_head("last_step", "-9e300");
   call_commands(0);
+}
+END_TEST
+
+/* --- checkpoints --------------------------------------------------------------------------------------------- */
+
+static void another_query(hid_t file)
+{
+  static const float zeros[16];
+  remove_link(file, "/params/blocks.0.attn.w_q");
+  make_dataset(file, "/params/blocks.0.attn.w_q", H5T_IEEE_F32LE, 2, (hsize_t[]){4, 4},
+               H5Pcreate(H5P_DATASET_CREATE));
+  hid_t id = H5Dopen2(file, "/params/blocks.0.attn.w_q", H5P_DEFAULT);
+  ck_assert_int_ge(H5Dwrite(id, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, zeros), 0);
+  H5Dclose(id);
+}
+
+static void empty_norm(hid_t file)
+{
+  remove_link(file, "/params/blocks.0.attn.norm");
+  make_dataset(file, "/params/blocks.0.attn.norm", H5T_IEEE_F32LE, 1, (hsize_t[]){0},
+               H5Pcreate(H5P_DATASET_CREATE));
+}
+
+static void no_key(hid_t file) { remove_link(file, "/params/blocks.0.attn.w_k"); }
+
+/* The checkpoint's own configuration says which tensors of which shape it has. */
+START_TEST(tensors_of_another_shape_are_refused)
+{
+  static const struct {
+    void (*how)(hid_t);
+    const char *name;
+  } bad[] = {
+    {another_query, "blocks.0.attn.w_q"}, {empty_norm, "blocks.0.attn.norm"}, {no_key, "blocks.0.attn.w_k"}};
+  static const char latest[] = "run.ckpt/step-00000002.h5";
+  ck_assert_int_eq(
+    run_program("run train.steps=2 model.layers=1 model.width=16 model.heads=2 record.path=run.h5"), 0);
+  make_changed(latest, bad[_i].how, latest);
+  static const char *const commands[] = {"spectra run.h5", "spectra run.ckpt/step-00000002.h5", "eval run.h5",
+                                         "resume run.h5 train.steps=3"};
+  for (int i = 0; i < 4; i++) {
+    char wanted[128];
+    snprintf(wanted, sizeof wanted, "grep -q 'run.*%s is missing\\|: params/%s is missing' err", bad[_i].name,
+             bad[_i].name);
+    int status = run_program(commands[i]);
+    ck_assert_msg(status == 1 || status == 2, "%s: %d", commands[i], status);
+    ck_assert_msg(!system(wanted), "%s", commands[i]);
+  }
 }
 END_TEST
 
@@ -617,6 +671,7 @@ int main(void)
   tcase_add_loop_test(t, steps_are_ascending_whole_numbers, 0, 5);
   tcase_add_loop_test(t, commands_end_on_them, 0, 8);
   tcase_add_test(t, commands_end_on_a_step_beyond_all);
+  tcase_add_loop_test(t, tensors_of_another_shape_are_refused, 0, 3);
   tcase_add_test(t, metadata_without_checksums_are_refused);
   tcase_add_test(t, columns_of_a_journal_have_an_extent);
   tcase_add_test(t, mutants_do_no_harm);
