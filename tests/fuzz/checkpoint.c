@@ -6,7 +6,9 @@
 #include <unistd.h>
 #include "base/memory.h"
 #include "fuzz.h"
+#include "reseal.h"
 #include "storage/checkpoint.h"
+#include "storage/notes.h"
 #include "storage/recorder.h"
 
 static int read_series(void *file, const char *name)
@@ -21,10 +23,12 @@ static void read_run(const char *path)
 {
   struct run_file *f = NULL;
   struct run_event *events = NULL;
+  struct notes notes = {0};
   struct error e = {0};
   long count = 0;
   if (run_open(&f, path, &e)) return;
   run_series_names(f, read_series, f);
+  if (!run_notes(f, &notes, &e)) notes_free(&notes);
   if (!run_events(f, &events, &count, &e)) memory_free(events);
   run_close(f);
 }
@@ -34,6 +38,12 @@ static void read_checkpoint(const char *path)
   struct checkpoint c;
   struct error e = {0};
   if (!checkpoint_read(path, &c, &e)) checkpoint_free(&c);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)
+{
+  if (size < 2 || seed % 64 == 0) return LLVMFuzzerMutate(data, size, most);
+  return 1 + reseal_mutate((char *)data + 1, size - 1, most - 1, seed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
