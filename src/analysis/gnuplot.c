@@ -10,10 +10,10 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "analysis/share.h"
 #include "analysis/table.h"
+#include "base/apart.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -183,29 +183,21 @@ static int complains(const char *text)
 
 static int call(FILE *script, FILE *output, FILE *complaints, struct error *error)
 {
-  fflush(stdout);
-  rewind(script);
-  pid_t child = fork();
-  if (child == 0) {
-    dup2(fileno(script), STDIN_FILENO);
-    dup2(fileno(output), STDOUT_FILENO);
-    dup2(fileno(complaints), STDERR_FILENO);
-    setenv("LC_ALL", "C.UTF-8", 1); /* in no other character set can it draw all letters */
-    execlp("gnuplot", "gnuplot", "-", (char *)NULL);
-    _exit(127);
-  }
-  int exit_status = 0, status = STATUS_OK;
+  /* -d: no start-up files; nor fonts that the user's home folder names */
+  static const char *const command[] = {"env", "HOME=/nonexistent", "gnuplot", "-d", "-", NULL};
   size_t length;
-  if (child < 0 || waitpid(child, &exit_status, 0) < 0)
-    return error_set(error, STATUS_FAIL, "gnuplot cannot be started: %s", strerror(errno));
-  if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 127)
+  rewind(script);
+  int status = STATUS_OK;
+  int exit_status = program_wait(program_start(command, fileno(script), fileno(output), fileno(complaints)));
+  if (exit_status < 0) return error_set(error, STATUS_FAIL, "gnuplot cannot be started: %s", strerror(errno));
+  if (exit_status == 127)
     return error_set(error, STATUS_FAIL, "gnuplot is not installed (on Debian: apt install gnuplot-nox)");
   char *text = whole(complaints, &length);
   if (exit_status != 0 || complains(text))
     status = error_set(error, STATUS_FAIL, "gnuplot: %s",
-                       WIFSIGNALED(exit_status) ? strsignal(WTERMSIG(exit_status))
-                       : *text                  ? text
-                                                : "it failed, and does not say why");
+                       exit_status > 128 ? strsignal(exit_status - 128)
+                       : *text           ? text
+                                         : "it failed, and does not say why");
   memory_free(text);
   return status;
 }
@@ -215,6 +207,7 @@ int gnuplot_run(FILE *script, char **drawn, size_t *length, struct error *error)
   FILE *output = gnuplot_file(error), *complaints = gnuplot_file(error);
   int status = output && complaints ? call(script, output, complaints, error) : error->status;
   *drawn = status ? NULL : whole(output, length);
+  if (*drawn && !*length) status = error_set(error, STATUS_FAIL, "gnuplot: it has drawn nothing");
   if (output) fclose(output);
   if (complaints) fclose(complaints);
   return status;

@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -15,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/memory.h"
+#include "base/text.h"
 
 enum { CHANNEL = STDERR_FILENO + 1, IDLE_MS = 250 };
 
@@ -49,15 +52,14 @@ static void set_limits(unsigned seconds, size_t bytes)
   if (MEMORY_MAPS && bytes && space && !__builtin_add_overflow(space, bytes, &most)) limit(RLIMIT_AS, most);
 }
 
-/* The parent's files and locks are not the child's to hold: only `kept` stays open, as CHANNEL. */
-static void close_others(int kept)
+/* The parent's files and locks are not the child's to hold. */
+static void close_from(int first)
 {
-  if (kept != CHANNEL) dup2(kept, CHANNEL);
 #ifdef SYS_close_range
-  if (!syscall(SYS_close_range, CHANNEL + 1, ~0U, 0)) return;
+  if (!syscall(SYS_close_range, first, ~0U, 0)) return;
 #endif
   long most = sysconf(_SC_OPEN_MAX);
-  for (int fd = CHANNEL + 1; fd < (most > 0 && most < 4096 ? most : 4096); fd++) close(fd);
+  for (int fd = first; fd < (most > 0 && most < 4096 ? most : 4096); fd++) close(fd);
 }
 
 /* A crash ends the child, whatever handlers the parent has; an interrupt is left to the parent. */
@@ -69,7 +71,8 @@ static void become_child(int channel)
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
   if (null >= 0) dup2(null, STDERR_FILENO);
-  close_others(channel);
+  if (channel != CHANNEL) dup2(channel, CHANNEL);
+  close_from(CHANNEL + 1);
   limit(RLIMIT_CORE, 0);
 }
 
@@ -83,6 +86,57 @@ static int read_all(int in, void *data, size_t size)
     if (n <= 0) return 0;
   }
   return 1;
+}
+
+/* --- other programs ----------------------------------------------------------------------------------------- */
+
+/* The absolute entries of a list such as PATH; an empty entry is the current folder. */
+static void keep_absolute(const char *name)
+{
+  const char *list = getenv(name);
+  struct buffer kept = {0};
+  for (size_t length; list; list = list[length] ? list + length + 1 : NULL) {
+    length = strcspn(list, ":");
+    if (*list == '/') buffer_add(&kept, "%s%.*s", kept.length ? ":" : "", (int)length, list);
+  }
+  if (kept.text)
+    setenv(name, kept.text, 1);
+  else
+    unsetenv(name);
+}
+
+static void clean_environment(void)
+{
+  static const char *const removed[] = {
+    "GNUTERM",  "GNUPLOT_LIB", "GNUPLOT_FONTPATH", "GDFONTPATH",      "GNUHELP", "FIT_LOG", "FIT_SCRIPT",
+    "LANGUAGE", "LANG",        "PYTHONSTARTUP",    "XDG_CONFIG_HOME", "ENV",     "BASH_ENV"};
+  for (size_t i = 0; i < sizeof removed / sizeof *removed; i++) unsetenv(removed[i]);
+  keep_absolute("PATH");
+  keep_absolute("PYTHONPATH");
+  setenv("PYTHONSAFEPATH", "1", 1);
+  setenv("LC_ALL", "C.UTF-8", 1);
+}
+
+pid_t program_start(const char *const *argv, int in, int out, int err)
+{
+  fflush(NULL);
+  pid_t child = fork();
+  if (child) return child;
+  int stream[] = {in, out, err}, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int i = 0; i < 3; i++) stream[i] = fcntl(stream[i] < 0 ? null : stream[i], F_DUPFD_CLOEXEC, CHANNEL);
+  for (int i = 0; i < 3; i++) dup2(stream[i], i);
+  close_from(CHANNEL);
+  clean_environment();
+  execvp(argv[0], (char *const *)(uintptr_t)argv);
+  _exit(127);
+}
+
+int program_wait(pid_t child)
+{
+  int state = 0;
+  while (child > 0 && waitpid(child, &state, 0) != child)
+    if (errno != EINTR) return -1;
+  return child <= 0 ? -1 : WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
 }
 
 /* --- once ----------------------------------------------------------------------------------------------- */

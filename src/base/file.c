@@ -1,5 +1,6 @@
 /* file.c - the calls that reach the disk */
 #include "base/file.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -8,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/memory.h"
 
@@ -41,11 +45,11 @@ static enum fault fault_now(enum call call)
   return !strcmp(kind, "short") ? FAULT_SHORT : FAULT_ERROR;
 }
 
-static int call_open(const char *path, int flags)
+static int call_open(const char *path, int flags, mode_t mode)
 {
-  if (flags & (O_CREAT | O_TRUNC) && fault_now(CALL_OPEN)) return -1;
+  if (flags & O_CREAT && fault_now(CALL_OPEN)) return -1;
   int fd;
-  do fd = open(path, flags | O_CLOEXEC, 0666);
+  do fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
   while (fd < 0 && errno == EINTR);
   return fd;
 }
@@ -137,11 +141,28 @@ int lock_was_taken(const struct lock *lock, struct error *e)
   return error_set(e, STATUS_FAIL, "%s was removed: another process has taken this run over", lock->path);
 }
 
+/* The new file replaces one that is there: with its mode, owner and extended attributes, as far as this user may. */
+static void keep_attributes(int fd, const char *path)
+{
+  struct stat old, new;
+  char names[4096], value[4096];
+  if (lstat(path, &old) || !S_ISREG(old.st_mode) || fstat(fd, &new)) return;
+  int owned = (old.st_uid == new.st_uid &&old.st_gid == new.st_gid) || !fchown(fd, old.st_uid, old.st_gid);
+  ssize_t length = llistxattr(path, names, sizeof names);
+  for (ssize_t at = 0; at < length; at += (ssize_t)strlen(names + at) + 1) {
+    ssize_t size = lgetxattr(path, names + at, value, sizeof value);
+    if (size >= 0 && fsetxattr(fd, names + at, value, (size_t)size, 0))
+      continue; /* not one that can be set here */
+  }
+  fchmod(fd, old.st_mode & (owned ? 07777 : 0777));
+}
+
 /* file_publish of what is open as fd, which stays open: a lock on it lasts until the file has its name. */
 static int publish(int fd, const char *temporary, const char *path, const struct lock *held, struct error *e)
 {
   char *folder = folder_of(path);
   int status = STATUS_OK;
+  keep_attributes(fd, path);
   if (call_fsync(fd))
     status = fail(e, "sync", temporary);
   else if (held && lock_was_taken(held, e)) /* now: to sync may have taken long */
@@ -165,53 +186,64 @@ int file_publish(const char *temporary, const char *path, struct error *e)
   return status;
 }
 
-enum { WRITERS = 8 }; /* of one path at a time, without waiting */
+/* A file on its way to `path` is called PATH.XXXXXXXX.tmp: nobody else can lay a link there before. */
+enum { RANDOM_DIGITS = 8, TEMPORARY_END = RANDOM_DIGITS + 5 };
 
-/* The n-th of the names under which a file is on its way to `path`. */
-static int temporary_name(char out[4096], const char *path, int n)
+static int temporary_name(char out[4096], const char *path)
 {
-  int length = n ? snprintf(out, 4096, "%s.tmp%d", path, n) : snprintf(out, 4096, "%s.tmp", path);
-  return length < 4096;
+  uint32_t word;
+  if (getrandom(&word, sizeof word, 0) != (ssize_t)sizeof word) word = (uint32_t)(getpid() + clock());
+  return snprintf(out, 4096, "%s.%08x.tmp", path, (unsigned)word) < 4096;
 }
 
-/* Who writes a file holds a lock on it: one that nobody holds is what a killed writer left. */
-static int lock_temporary(int fd, int wait)
+/* Is this the name of a file on its way to one called `base`? */
+static int is_temporary(const char *name, const char *base)
 {
-  int failed;
-  do failed = flock(fd, wait ? LOCK_EX : LOCK_EX | LOCK_NB);
-  while (failed && errno == EINTR);
-  return !failed || errno != EWOULDBLOCK; /* where locks cannot be had, all go on */
+  size_t length = strlen(base), digits;
+  if (strncmp(name, base, length) || strlen(name) != length + TEMPORARY_END || name[length] != '.') return 0;
+  digits = strspn(name + length + 1, "0123456789abcdef");
+  return digits == RANDOM_DIGITS && !strcmp(name + length + 1 + digits, ".tmp");
 }
 
-/* An empty file under the first of these names that no other writer has; where all are taken, the last one's is waited
-   for. */
-static int open_temporary(char name[4096], const char *path)
+/* A new file. Its writer holds a lock on it; until that is taken, another may remove it as a killed writer's. */
+static int open_temporary(char name[4096], const char *path, mode_t mode)
 {
-  for (int n = 0;;) {
-    temporary_name(name, path, n);
-    int fd = call_open(name, O_WRONLY | O_CREAT), last = n == WRITERS - 1;
+  for (int tries = 0; tries < 100; tries++) {
+    temporary_name(name, path);
+    int fd = call_open(name, O_WRONLY | O_CREAT | O_EXCL, mode);
+    if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) return -1;
-    int ours = lock_temporary(fd, last), same = ours && is_same_file(fd, name);
-    if (same && !ftruncate(fd, 0)) return fd; /* what a killed writer left goes */
-    int reason = errno;
+    int failed;
+    do failed = flock(fd, LOCK_EX | LOCK_NB);
+    while (failed && errno == EINTR);
+    if (is_same_file(fd, name)) return fd; /* where locks cannot be had, all go on */
     close(fd);
-    errno = reason;
-    if (same) return -1;
-    n += !ours;
   }
+  return -1;
 }
 
-/* What killed writers left under the other names. */
+/* Files of killed writers: regular, of this user, and not locked. */
 static void remove_left(const char *path)
 {
-  char name[4096];
-  for (int n = 0; n < WRITERS; n++) {
-    temporary_name(name, path, n);
-    int fd = open(name, O_WRONLY | O_CLOEXEC);
+  char *folder = folder_of(path);
+  const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+  DIR *d = opendir(folder);
+  for (struct dirent *entry; d && (entry = readdir(d));) {
+    struct stat info;
+    if (!is_temporary(entry->d_name, base)) continue;
+    if (fstatat(dirfd(d), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) || !S_ISREG(info.st_mode)) continue;
+    int fd = info.st_uid == geteuid()
+               ? openat(dirfd(d), entry->d_name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+               : -1;
     if (fd < 0) continue;
-    if (!flock(fd, LOCK_EX | LOCK_NB) && is_same_file(fd, name)) unlink(name);
+    struct stat again; /* it may have got its name meanwhile */
+    if (!flock(fd, LOCK_EX | LOCK_NB) && !fstatat(dirfd(d), entry->d_name, &again, AT_SYMLINK_NOFOLLOW) &&
+        again.st_ino == info.st_ino && again.st_dev == info.st_dev)
+      unlinkat(dirfd(d), entry->d_name, 0);
     close(fd);
   }
+  if (d) closedir(d);
+  memory_free(folder);
 }
 
 int file_write(const char *path, const void *data, size_t length, struct error *e)
@@ -223,9 +255,10 @@ int file_write_held(const char *path, const void *data, size_t length, const str
                     struct error *e)
 {
   char temporary[4096];
-  if (!temporary_name(temporary, path, WRITERS - 1))
-    return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
-  int fd = open_temporary(temporary, path), status;
+  struct stat old;
+  if (!temporary_name(temporary, path)) return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
+  int replaces = !lstat(path, &old) && S_ISREG(old.st_mode);
+  int fd = open_temporary(temporary, path, replaces ? old.st_mode & 0600 : 0666), status;
   if (fd < 0) return fail(e, "write", path);
   if (write_all(fd, data, length)) {
     status = fail(e, "write", path);
@@ -248,6 +281,17 @@ int file_copy(const char *from, const char *to, struct error *e)
 }
 
 int file_remove(const char *path) { return unlink(path) && errno != ENOENT ? STATUS_FAIL : STATUS_OK; }
+
+int file_is_link(const char *path)
+{
+  struct stat info;
+  return !lstat(path, &info) && S_ISLNK(info.st_mode);
+}
+
+const char *file_resolve(const char *path, char out[4096])
+{
+  return file_is_link(path) && realpath(path, out) ? out : path;
+}
 
 int file_is_folder(const char *path)
 {
@@ -336,15 +380,38 @@ struct append {
   char *path;
 };
 
+/* Opens, or makes, a file whose name others can foresee, in a folder that others may write to: a regular file of this
+   user (or of the folder's owner: some file systems give all files one) with one name. -1, with an error, otherwise. */
+static int open_own(const char *path, int flags, const char *what, struct stat *info, struct error *e)
+{
+  struct stat folder_info;
+  int fd = call_open(path, flags | O_NONBLOCK, 0666);
+  if (fd < 0 && errno == ELOOP)
+    error_set(e, STATUS_FAIL,
+              "cannot %s %s: it is a symbolic link, and may lead to a file of yours; remove it", what, path);
+  else if (fd < 0 || fstat(fd, info))
+    fail(e, what, path);
+  else {
+    char *folder = folder_of(path);
+    int known = !stat(folder, &folder_info), own = info->st_uid == geteuid();
+    memory_free(folder);
+    if (S_ISREG(info->st_mode) && info->st_nlink <= 1 &&
+        (own || (known && info->st_uid == folder_info.st_uid)))
+      return fd;
+    error_set(e, STATUS_FAIL, "cannot %s %s: it is %s; remove it", what, path,
+              !S_ISREG(info->st_mode) ? "not a regular file"
+              : info->st_nlink > 1    ? "a file with another name, too"
+                                      : "another user's file");
+  }
+  if (fd >= 0) close(fd);
+  return -1;
+}
+
 struct append *append_open(const char *path, struct error *e)
 {
-  int fd = call_open(path, O_WRONLY | O_CREAT | O_APPEND);
   struct stat now;
-  if (fd < 0 || fstat(fd, &now)) {
-    fail(e, "write", path);
-    if (fd >= 0) close(fd);
-    return NULL;
-  }
+  int fd = open_own(path, O_WRONLY | O_CREAT | O_APPEND, "write", &now, e);
+  if (fd < 0) return NULL;
   struct append *a = memory_new(1, sizeof *a);
   *a = (struct append){.fd = fd, .length = (size_t)now.st_size, .path = memory_text(path)};
   return a;
@@ -385,11 +452,9 @@ int append_close(struct append *a)
 struct lock *lock_take(const char *path, struct error *e)
 {
   for (;;) {
-    int fd = call_open(path, O_RDWR | O_CREAT);
-    if (fd < 0) {
-      fail(e, "lock", path);
-      return NULL;
-    }
+    struct stat info;
+    int fd = open_own(path, O_RDWR | O_CREAT, "lock", &info, e);
+    if (fd < 0) return NULL;
     if (flock(fd, LOCK_EX | LOCK_NB)) {
       int reason = errno;
       if (reason == EWOULDBLOCK)

@@ -1,4 +1,5 @@
 /* file.h - the few system calls that reach the disk, in one place so that each can be made to fail
+   Others may be able to write to the folder of a file: what is written never goes through a symbolic link.
    MAXLOGIT_FAULT=io:K:kill|int|term|eio|enospc|full|short|fsync acts at the K-th call made through this file (from 1):
    kill, eio: that call; enospc: that call and all later ones; full: all writes from there on, not what opens,
    locks or renames; short: the first write from there on takes only half of its bytes; fsync: the first sync
@@ -8,10 +9,10 @@
 #include <stddef.h>
 #include "base/error.h"
 
-/* Whole-file replacement: write `path.tmp`, then file_publish syncs it, renames it over `path` and
-   syncs the folder. A reader sees the old file or the new one, never a mixture. Of writers of one path the last to
-   come counts; each has a name of its own (`path.tmp`, `path.tmp1`, ...) and holds a lock on it until it is renamed.
-   What killed writers left goes with the next write. */
+/* Whole-file replacement: write PATH.XXXXXXXX.tmp (X: random), then file_publish syncs it, renames it over `path` and
+   syncs the folder. A reader sees the old file or the new one, never a mixture. If several write one path, the last one
+   counts; each holds a lock on its temporary file until that is renamed. The next write removes files of killed writers.
+   The new file keeps mode, owner and extended attributes of the one that it replaces. */
 int file_publish(const char *temporary, const char *path, struct error *);         /* removes it on failure */
 int file_write(const char *path, const void *data, size_t length, struct error *); /* both steps */
 struct lock;
@@ -21,12 +22,17 @@ int file_copy(const char *from, const char *to, struct error *); /* both in memo
 int file_remove(const char *path);                               /* a missing file is no error */
 int file_make_folders(const char *path, struct error *);         /* the folders above `path` */
 int file_is_folder(const char *path);
+int file_is_link(const char *path); /* a symbolic one */
+/* A path that a user has given, once, at the entry: a symbolic link is replaced by what it leads to, so that files beside
+   that are found and the link stays. Others are returned as they are; `out` may hold the result. */
+const char *file_resolve(const char *path, char out[4096]);
 int file_read(const char *path, char **text, size_t *length, struct error *); /* NUL added */
 
 /* The last `most` bytes of a file, or all of it; NULL where it cannot be read. For memory_free. */
 char *file_read_end(const char *path, size_t most, size_t *length);
 
-/* Append-only text with one write per call; after a failure the file is what it was before the call.
+/* Append-only text with one write per call; after a failure the file is what it was before the call. A file that is
+   there must be regular, of this user and have one name; so must that of a lock.
    append_cut shortens it to `length` bytes. */
 struct append;
 struct append *append_open(const char *path, struct error *);

@@ -50,6 +50,8 @@ static int find_seed(const char *folder, long seed, struct buffer *path, struct 
 int start_state(const char *path, struct checkpoint *c, struct error *e)
 {
   struct run_file *r;
+  char resolved[4096];
+  path = file_resolve(path, resolved);
   if (run_open(&r, path, NULL)) return checkpoint_read(path, c, e);
   int status = checkpoint_latest(path, c, e);
   if (!status && (status = origin_owns(path, run_id(r), c, e))) checkpoint_free(c);

@@ -20,7 +20,13 @@
 static const char config_place[] = "/parameters/config";
 static const enum h5_kind real_kind = sizeof(real) == sizeof(float) ? KIND_F32 : KIND_F64;
 
-static void folder_of(char out[4096], const char *run_path) { run_sibling(out, run_path, ".ckpt"); }
+/* The folder's name is foreseeable: a link there would lead to files that are written and removed. */
+static int folder_of(char out[4096], const char *run_path, struct error *e)
+{
+  run_sibling(out, run_path, ".ckpt");
+  if (!file_is_link(out)) return STATUS_OK;
+  return error_set(e, STATUS_FAIL, "%s is a symbolic link; a run's checkpoints must lie in a folder beside it", out);
+}
 
 void checkpoint_path(char out[4096], const char *run_path, long step)
 {
@@ -56,7 +62,7 @@ static int list_steps(const char *run_path, long **out, size_t *count, struct er
   long *steps = NULL;
   *count = 0;
   *out = NULL;
-  folder_of(folder, run_path);
+  if (folder_of(folder, run_path, e)) return STATUS_FAIL;
   DIR *d = opendir(folder);
   if (!d && errno != ENOENT) return error_set(e, STATUS_FAIL, "%s: %s", folder, strerror(errno));
   for (struct dirent *entry; d && (entry = readdir(d));)
@@ -117,6 +123,7 @@ static void put_head(struct h5 *h, const struct checkpoint *c)
 int checkpoint_write(const char *run_path, const struct checkpoint *c, long keep, struct error *e)
 {
   char path[4096];
+  if (folder_of(path, run_path, e)) return STATUS_FAIL;
   checkpoint_path(path, run_path, c->step);
   if (file_make_folders(path, e)) return e->status;
   static const struct rows none;

@@ -2,13 +2,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
+#include "base/apart.h"
 #include "zoo/log.h"
 
 /* A JSON object a value. All of them: size_guidance 0. Tensors are how newer writers tell scalars. */
 static const char script[] =
-  "import json, sys\n"
+  "import sys\n"
+  "sys.path[:] = [p for p in sys.path if p.startswith('/')]\n" /* nothing of the current folder */
+  "import json\n"
   "try:\n"
   "  from tensorboard.backend.event_processing.event_accumulator import EventAccumulator\n"
   "  from tensorboard.util.tensor_util import make_ndarray\n"
@@ -26,25 +28,19 @@ static const char script[] =
 int log_tensorboard(struct log *l, const char *path, struct error *e)
 {
   const char *python = getenv("PYTHON");
-  int ends[2], how = 0;
+  int ends[2];
   if (!python || !*python) python = "python3";
   if (pipe(ends)) return error_set(e, STATUS_FAIL, "no pipe: %s", strerror(errno));
-  fflush(stdout);
-  pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDOUT_FILENO);
-    close(ends[0]), close(ends[1]);
-    execlp(python, python, "-c", script, path, (char *)NULL);
-    _exit(127);
-  }
+  pid_t child =
+    program_start((const char *const[]){python, "-c", script, path, NULL}, -1, ends[1], STDERR_FILENO);
   close(ends[1]);
   FILE *f = fdopen(ends[0], "r");
   struct error problem = {0};
   int status = child < 0 || !f ? error_set(&problem, STATUS_FAIL, "%s cannot be started", python)
                                : log_jsonl(l, f, path, &problem);
   if (f) fclose(f);
-  if (child > 0) waitpid(child, &how, 0);
-  if (WIFEXITED(how) && (WEXITSTATUS(how) == 77 || WEXITSTATUS(how) == 127))
+  int how = program_wait(child);
+  if (how == 77 || how == 127)
     return error_set(
       e, STATUS_USAGE,
       "%s: event files of TensorBoard are read by Python's package tensorboard, which %s does not have "

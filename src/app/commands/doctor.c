@@ -1,9 +1,11 @@
 /* maxlogit doctor: what this build and machine have, and the bits of one fixed run */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "app/command.h"
 #include "app/http.h"
 #include "analysis/json.h"
+#include "base/apart.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "comm/comm.h"
@@ -39,10 +41,17 @@ static const struct command_option options[] = {
 /* "gnuplot 5.4 patchlevel 4", or empty. */
 static void gnuplot_version(char *out, size_t room)
 {
-  FILE *f = popen("gnuplot --version 2>/dev/null", "r");
+  static const char *const command[] = {"gnuplot", "--version", NULL};
+  int ends[2];
+  *out = 0;
+  if (pipe(ends)) return;
+  pid_t child = program_start(command, -1, ends[1], -1);
+  close(ends[1]);
+  FILE *f = fdopen(ends[0], "r");
   if (!f || !fgets(out, (int)room, f)) *out = 0;
   out[strcspn(out, "\n")] = 0;
-  if (f) pclose(f);
+  if (f) fclose(f);
+  program_wait(child);
 }
 
 static void take_device(void *context, const struct trainer *t)

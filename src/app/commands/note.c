@@ -4,6 +4,7 @@
 
 #include "app/command.h"
 #include "app/summary.h"
+#include "base/file.h"
 #include "storage/notes.h"
 
 struct options {
@@ -43,7 +44,8 @@ static int note(void *request, struct error *e)
 {
   const struct options *r = request;
   const struct words *words = &r->request.words;
-  const char *path = words->word[0], *text = words->count > 1 ? words->word[1] : NULL;
+  char resolved[4096];
+  const char *path = file_resolve(words->word[0], resolved), *text = words->count > 1 ? words->word[1] : NULL;
   if (check_text(text, e)) return e->status;
   return r->accept_edit ? note_accept(path, text, e) : text ? note_put(path, text, e) : print(path, e);
 }

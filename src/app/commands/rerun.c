@@ -48,8 +48,8 @@ static int take_place(const char *again, const char *path, struct error *e)
 static int rerun(void *request, struct error *e)
 {
   const struct options *a = request;
-  const char *path = a->request.words.word[0];
-  char again[4096], lock_path[4096];
+  char again[4096], lock_path[4096], resolved[4096];
+  const char *path = file_resolve(a->request.words.word[0], resolved);
   struct trainer *t = NULL;
   struct config *c = NULL;
   int series = 0;

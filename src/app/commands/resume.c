@@ -3,6 +3,7 @@
 
 #include "app/command.h"
 #include "app/report.h"
+#include "base/file.h"
 #include "storage/recorder.h"
 #include "base/text.h"
 
@@ -34,7 +35,8 @@ static int is_over(const char *path, int *over, struct error *e)
 static int resume(void *request, struct error *e)
 {
   const struct options *r = request;
-  const char *path = r->request.words.word[0];
+  char resolved[4096];
+  const char *path = file_resolve(r->request.words.word[0], resolved);
   struct trainer *t = NULL;
   int over = 0;
   drive_catch_signals();

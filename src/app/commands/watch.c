@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "app/chart.h"
 #include "app/command.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "storage/live_rows.h"
@@ -19,6 +20,7 @@ struct watch {
   struct request request;
   double interval;
   const char *run_path;
+  char resolved[4096];
   struct live_rows live;
   int terminal;
 };
@@ -131,7 +133,7 @@ static int watch(void *request, struct error *error)
   struct watch *w = request;
   setlocale(LC_CTYPE, "");
   w->terminal = isatty(STDOUT_FILENO);
-  w->run_path = w->request.words.word[0];
+  w->run_path = file_resolve(w->request.words.word[0], w->resolved);
   live_begin(&w->live, w->run_path);
   int status = follow(w, error);
   live_end(&w->live);
