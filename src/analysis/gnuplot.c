@@ -184,7 +184,7 @@ static int complains(const char *text)
 static int call(FILE *script, FILE *output, FILE *complaints, struct error *error)
 {
   /* -d: no start-up files; nor fonts that the user's home folder names */
-  static const char *const command[] = {"env", "HOME=/nonexistent", "gnuplot", "-d", "-", NULL};
+  static const char *const command[] = {"HOME=/nonexistent", "gnuplot", "-d", "-", NULL};
   size_t length;
   rewind(script);
   int status = STATUS_OK;

@@ -127,6 +127,7 @@ pid_t program_start(const char *const *argv, int in, int out, int err)
   for (int i = 0; i < 3; i++) dup2(stream[i], i);
   close_from(CHANNEL);
   clean_environment();
+  for (; strchr(*argv, '='); argv++) putenv((char *)(uintptr_t)*argv);
   execvp(argv[0], (char *const *)(uintptr_t)argv);
   _exit(127);
 }

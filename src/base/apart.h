@@ -8,10 +8,11 @@
 #include <sys/types.h>
 #include "base/error.h"
 
-/* Starts another program with these streams (-1: /dev/null) and no other open file. argv[0] is looked for in the absolute
-   folders of PATH alone, unless it has a slash: nothing in the current folder runs by its name. The environment is the
-   user's but for the locale (C.UTF-8) and what would make gnuplot or Python read other files: GNUTERM, GNUPLOT_LIB,
-   relative entries of PATH and PYTHONPATH, ... Returns the child, which exits with 127 where it is not found; -1. */
+/* Starts another program with these streams (-1: /dev/null) and no other open file. Texts NAME=VALUE before its name
+   are set in its environment. It is looked for in the absolute folders of PATH alone, unless it has a slash: nothing in
+   the current folder runs by its name. The environment is the user's but for the locale (C.UTF-8) and for variables
+   that make gnuplot or Python read other files. Returns the child, which exits with 127 where the program is not found;
+   or -1. */
 pid_t program_start(const char *const *argv, int in, int out, int err);
 /* Its exit status when it has ended; 128 + the signal's number; -1 where it cannot be known. */
 int program_wait(pid_t);

@@ -164,7 +164,7 @@ static int publish(int fd, const char *temporary, const char *path, const struct
   int status = STATUS_OK;
   keep_attributes(fd, path);
   if (call_fsync(fd))
-    status = fail(e, "sync", temporary);
+    status = fail(e, "sync", path);
   else if (held && lock_was_taken(held, e)) /* now: to sync may have taken long */
     status = e->status;
   else if (call_rename(temporary, path))
@@ -214,7 +214,7 @@ static int open_temporary(char name[4096], const char *path, mode_t mode)
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) return -1;
     int failed;
-    do failed = flock(fd, LOCK_EX | LOCK_NB);
+    do failed = flock(fd, LOCK_EX); /* another may look for a moment whether it is a killed writer's */
     while (failed && errno == EINTR);
     if (is_same_file(fd, name)) return fd; /* where locks cannot be had, all go on */
     close(fd);
@@ -318,10 +318,38 @@ int file_make_folders(const char *path, struct error *e)
   return status;
 }
 
+/* A descriptor of this process that the user has named: from a shell's <(...), for instance. */
+static int is_descriptor(const char *path)
+{
+  return !strcmp(path, "/dev/stdin") || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14);
+}
+
+int file_open(const char *path, struct error *e)
+{
+  struct stat info;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0 || fstat(fd, &info)) {
+    error_set(e, STATUS_USAGE, "cannot read %s: %s", path, strerror(errno));
+    if (fd >= 0) close(fd);
+    return -1;
+  }
+  const char *found = S_ISDIR(info.st_mode)                          ? "a folder"
+                      : S_ISREG(info.st_mode) || is_descriptor(path) ? NULL
+                      : S_ISFIFO(info.st_mode)                       ? "a named pipe, which need not end"
+                                                                     : "a device, which need not end";
+  if (!found) {
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return fd;
+  }
+  error_set(e, STATUS_USAGE, "cannot read %s: %s; a file is wanted", path, found);
+  close(fd);
+  return -1;
+}
+
 int file_read(const char *path, char **text, size_t *length, struct error *e)
 {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return error_set(e, STATUS_USAGE, "cannot read %s: %s", path, strerror(errno));
+  int fd = file_open(path, e);
+  if (fd < 0) return STATUS_USAGE;
   struct stat info = {0};
   size_t room = fstat(fd, &info) == 0 && info.st_size > 0 ? (size_t)info.st_size + 2 : 65536, used = 0;
   char *data = memory_new(room, 1);
@@ -331,7 +359,6 @@ int file_read(const char *path, char **text, size_t *length, struct error *e)
     if (n < 0) break;
     used += (size_t)n;
     if (used == room - 1) {
-      if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) break; /* /dev/zero never ends */
       data = memory_grow(data, room, 2 * room, 1);
       room *= 2;
     }
@@ -340,11 +367,7 @@ int file_read(const char *path, char **text, size_t *length, struct error *e)
   close(fd);
   if (n) {
     memory_free(data);
-    if (n > 0)
-      return error_set(e, STATUS_USAGE, "cannot read %s: a device, which need not end; a file is wanted",
-                       path);
-    return error_set(e, reason == EISDIR ? STATUS_USAGE : STATUS_FAIL, "cannot read %s: %s", path,
-                     strerror(reason));
+    return error_set(e, STATUS_FAIL, "cannot read %s: %s", path, strerror(reason));
   }
   data[used] = 0;
   *text = data;
@@ -354,10 +377,10 @@ int file_read(const char *path, char **text, size_t *length, struct error *e)
 
 char *file_read_end(const char *path, size_t most, size_t *length)
 {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = file_open(path, NULL);
   struct stat info;
   char *data = NULL;
-  if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+  if (fd >= 0 && fstat(fd, &info) == 0) {
     size_t size = (size_t)info.st_size < most ? (size_t)info.st_size : most, used = 0;
     data = memory_new(size + 1, 1);
     for (ssize_t n = 1; used < size && n > 0; used += n > 0 ? (size_t)n : 0)

@@ -26,6 +26,9 @@ int file_is_link(const char *path); /* a symbolic one */
 /* A path that a user has given, once, at the entry: a symbolic link is replaced by what it leads to, so that files beside
    that are found and the link stays. Others are returned as they are; `out` may hold the result. */
 const char *file_resolve(const char *path, char out[4096]);
+/* A descriptor to read a regular file by; of /dev/stdin, /dev/fd/N and /proc/self/fd/N whatever that is. -1: the file
+   cannot be opened, or is a folder, a pipe, a socket or a device, which may never end: STATUS_USAGE. Never waits. */
+int file_open(const char *path, struct error *);
 int file_read(const char *path, char **text, size_t *length, struct error *); /* NUL added */
 
 /* The last `most` bytes of a file, or all of it; NULL where it cannot be read. For memory_free. */

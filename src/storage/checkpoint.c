@@ -25,7 +25,8 @@ static int folder_of(char out[4096], const char *run_path, struct error *e)
 {
   run_sibling(out, run_path, ".ckpt");
   if (!file_is_link(out)) return STATUS_OK;
-  return error_set(e, STATUS_FAIL, "%s is a symbolic link; a run's checkpoints must lie in a folder beside it", out);
+  return error_set(e, STATUS_FAIL,
+                   "%s is a symbolic link; a run's checkpoints must lie in a folder beside it", out);
 }
 
 void checkpoint_path(char out[4096], const char *run_path, long step)

@@ -427,10 +427,10 @@ static const char signature[8] = "\211HDF\r\n\032\n";
 int h5_is_file(const char *path)
 {
   char begin[sizeof signature];
-  struct stat info;
-  FILE *f = stat(path, &info) || !S_ISREG(info.st_mode) ? NULL : fopen(path, "re");
-  int is = f && fread(begin, sizeof begin, 1, f) && !memcmp(begin, signature, sizeof begin);
-  if (f) fclose(f);
+  int fd = file_open(path, NULL);
+  int is =
+    fd >= 0 && read(fd, begin, sizeof begin) == sizeof begin && !memcmp(begin, signature, sizeof begin);
+  if (fd >= 0) close(fd);
   return is;
 }
 
@@ -526,8 +526,8 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
   char seal[SEAL_BYTES + 1];
   seal_make(bytes, size, seal);
   if (is_good(seal)) return STATUS_OK;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return error_set(e, STATUS_USAGE, "cannot read %s: %s", path, strerror(errno));
+  int fd = file_open(path, e);
+  if (fd < 0) return STATUS_USAGE;
   int ended = worker_ask(&worker, fd, (unsigned)(size >> 22) + 4, size + EXAMINE_BYTES, &x, sizeof x);
   close(fd);
   if (!ended)

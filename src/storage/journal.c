@@ -264,7 +264,8 @@ static int piece_follows(const char *text, size_t rest)
   struct mark mark = {0};
   for (size_t hashed = 0, most = 16 * rest; rest && !whole_piece(text, rest); text++, rest--) {
     if (rest >= sizeof mark) memcpy(&mark, text, sizeof mark);
-    if (mark.length <= rest && (hashed += mark.length) > most) return 1; /* no kill leaves so many beginnings */
+    if (mark.length <= rest && (hashed += mark.length) > most)
+      return 1; /* no kill leaves so many beginnings */
   }
   return rest > 0;
 }

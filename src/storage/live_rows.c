@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "storage/layout.h"
 
@@ -71,7 +72,8 @@ int live_news(struct live_rows *w, long *from, struct error *error)
   char line[1024];
   struct stat info;
   int status = STATUS_OK;
-  FILE *file = fopen(w->path, "r");
+  int fd = file_open(w->path, NULL);
+  FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
   *from = w->rows;
   if (!file) return STATUS_OK;
   if (fstat(fileno(file), &info) != 0) info.st_size = 0, info.st_ino = 0;

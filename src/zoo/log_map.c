@@ -4,6 +4,9 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "zoo/log.h"
@@ -315,7 +318,10 @@ int log_settings(const char *path, each_value *each, void *context, struct error
 {
   json_error_t problem;
   if (!text_ends_with(path, ".json")) return log_yaml(path, each, context, e);
-  json_t *x = json_load_file(path, 0, &problem);
+  int fd = file_open(path, e);
+  if (fd < 0) return STATUS_USAGE;
+  json_t *x = json_loadfd(fd, 0, &problem);
+  close(fd);
   if (!json_is_object(x)) {
     json_decref(x);
     return error_set(e, STATUS_USAGE, "%s:%d: %s", path, x ? 1 : problem.line,

@@ -26,9 +26,9 @@ static enum log_form form_of(const char *path, FILE *f)
 
 int log_read(struct log *l, const char *path, enum log_form form, struct error *e)
 {
-  if (file_is_folder(path)) return error_set(e, STATUS_USAGE, "%s: a folder", path);
-  FILE *f = fopen(path, "r");
-  if (!f) return error_set(e, STATUS_USAGE, "%s: %s", path, strerror(errno));
+  int fd = file_open(path, e);
+  if (fd < 0) return STATUS_USAGE;
+  FILE *f = fdopen(fd, "r");
   *l->step_found = 0; /* another file may call them otherwise */
   if (form == LOG_GUESS) form = form_of(path, f);
   int status = form == LOG_NPZ           ? log_npz(l, path, e)

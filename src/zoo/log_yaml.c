@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
+#include "base/file.h"
 
 typedef int each_value(void *, const char *key, const char *value);
 
@@ -46,8 +47,9 @@ int log_yaml(const char *path, each_value *each, void *context, struct error *e)
 {
   yaml_parser_t parser;
   yaml_document_t document;
-  FILE *f = fopen(path, "r");
-  if (!f) return error_set(e, STATUS_USAGE, "%s: %s", path, strerror(errno));
+  int fd = file_open(path, e);
+  if (fd < 0) return STATUS_USAGE;
+  FILE *f = fdopen(fd, "r");
   int status = STATUS_OK;
   yaml_parser_initialize(&parser);
   yaml_parser_set_input_file(&parser, f);

@@ -217,8 +217,8 @@ static int read_header(const struct reading *r, const char *text, size_t length)
 static int map_file(struct safetensors *file, struct error *e)
 {
   struct stat facts;
-  int fd = open(file->path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return error_set(e, STATUS_USAGE, "%s: %s", file->path, strerror(errno));
+  int fd = file_open(file->path, e);
+  if (fd < 0) return STATUS_USAGE;
   if (fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) {
     close(fd);
     return error_set(e, STATUS_USAGE, "%s: no regular file", file->path);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -231,7 +232,10 @@ static int read_object(const char *path, json_t **out, struct error *e)
 {
   json_error_t problem;
   char label[256];
-  *out = json_load_file(path, JSON_REJECT_DUPLICATES, &problem);
+  int fd = file_open(path, e);
+  if (fd < 0) return STATUS_USAGE;
+  *out = json_loadfd(fd, JSON_REJECT_DUPLICATES, &problem);
+  close(fd);
   if (!*out)
     return error_set(e, STATUS_USAGE, "%s:%d: %s", path, problem.line > 0 ? problem.line : 1,
                      safetensors_label(problem.text, label));

@@ -1,0 +1,77 @@
+#!/bin/sh
+# folders.sh - a folder that others can write to: links, pipes and programs that they have laid there
+srcdir=${srcdir:-$(dirname "$0")/..}
+. "$srcdir/tests/small_runs.sh"
+mkdir "$dir/home" "$dir/shared"
+cd "$dir" || exit 99
+run="run --quiet train.steps=4 model.layers=1 model.width=16 model.heads=2 model.context=16 train.batch=4 device.threads=1"
+# shellcheck disable=SC2086 # settings
+"$program" $run record.path=y.h5 > /dev/null 2>&1 || fail "a run"
+
+# link NAME COMMAND...: where somebody has laid a symbolic link to a file of ours, that file stays what it is
+link() {
+  name=$1; shift
+  echo precious > home/victim
+  rm -rf shared; mkdir shared
+  ln -s ../home/victim "shared/$name"
+  timeout 60 "$@" > out 2> err; status=$?
+  test $status -le 2 || fail "$name: exit $status: $(cat err)"
+  test "$(cat home/victim)" = precious || fail "$name: the file behind a link was written"
+}
+for name in x.h5.tmp x.live.tsv x.lock x.ckpt x.h5 x.journal; do
+  # shellcheck disable=SC2086
+  link $name "$program" $run record.path=shared/x.h5
+done
+link x.lock true
+"$program" $run record.path=shared/x.h5 > out 2> err && fail "a lock that is a link"
+grep -q 'shared/x.lock: it is a symbolic link' err || fail "a lock that is a link: $(cat err)"
+link index.html.tmp "$program" report y.h5 -o shared
+link index.html "$program" report y.h5 -o shared
+test -f shared/index.html && test ! -L shared/index.html || fail "the page takes the place of the link"
+if command -v gnuplot > /dev/null; then link loss.svg "$program" plot y.h5 -o shared --figure=loss; fi
+
+# hard links: a second name of a file of ours
+rm -rf shared; mkdir shared; echo precious > home/victim; ln home/victim shared/x.lock
+# shellcheck disable=SC2086
+"$program" $run record.path=shared/x.h5 > out 2> err && fail "a lock with two names"
+grep -q 'another name' err && test "$(cat home/victim)" = precious || fail "a lock with two names: $(cat err)"
+
+# the folder of checkpoints is a link: nothing is written or removed behind it
+rm -rf shared; mkdir shared home/ours; echo x > home/ours/step-00000001.h5; ln -s ../home/ours shared/x.ckpt
+# shellcheck disable=SC2086
+"$program" $run record.path=shared/x.h5 > out 2> err && fail "checkpoints behind a link"
+grep -q 'x.ckpt is a symbolic link' err && test "$(ls home/ours)" = step-00000001.h5 || fail "checkpoints behind a link: $(cat err) $(ls home/ours)"
+
+# a link that the user has named: the run behind it is changed, with its checkpoints, and the link stays
+mkdir real; "$program" $run record.path=real/run.h5 checkpoint.every=2 > /dev/null 2>&1
+chmod 600 real/run.h5; ln -s real/run.h5 named.h5
+"$program" note named.h5 'a remark' && test -L named.h5 && "$program" note real/run.h5 | grep -q 'a remark' || fail "note of a link"
+"$program" resume --quiet named.h5 train.steps=6 > out 2> err && test -L named.h5 || fail "resume of a link: $(cat err)"
+"$program" show real/run.h5 | grep -q 'finished *6' || fail "resume of a link: $("$program" show real/run.h5)"
+"$program" rerun --quiet named.h5 > out 2> err && test -L named.h5 || fail "rerun of a link: $(cat err)"
+test "$(stat -c %a real/run.h5)" = 600 || fail "a private file is now of mode $(stat -c %a real/run.h5)"
+test "$(find . -name '*.tmp')" = '' || fail "left behind: $(find . -name '*.tmp')"
+
+# pipes in place of files are refused at once, and the others of the folder are shown
+mkdir pipes; cp y.h5 pipes/; for name in p.h5 p.csv p.jsonl p.conf p.safetensors; do mkfifo pipes/$name; done
+pipe() { timeout 20 "$program" "$@" > out 2> err; status=$?; test $status -eq 1 || test $status -eq 2 && grep -q 'a named pipe' err || fail "$*: exit $status: $(cat err)"; }
+pipe show pipes; grep -q y.h5 out || fail "a folder with a pipe: $(cat out)"
+pipe report pipes -o page
+pipe export pipes/p.h5 loss; pipe note pipes/p.h5; pipe note pipes/p.h5 text; pipe watch pipes/p.h5; pipe resume pipes/p.h5
+pipe import pipes/p.csv -o z.h5; pipe import pipes/p.jsonl -o z.h5; pipe run pipes/p.conf; pipe sweep pipes/p.conf; pipe spectra pipes/p.safetensors
+
+# programs that are started run nothing of the current folder, and none of the user's settings changes a figure
+mkdir here && cd here || exit 99
+echo 'open("RAN", "w")' | tee json.py sitecustomize.py tensorboard.py > /dev/null
+printf '#!/bin/sh\ntouch RAN\n' > gnuplot; cp gnuplot python3; chmod +x gnuplot python3
+printf '\030\000\000\000\000\000\000\000aaaaeeeeeeeeeeeeeeeeeeeeeeeebbbb' > events.out.tfevents.1.host
+PYTHONPATH=:. "$program" import events.out.tfevents.1.host -o z.h5 > out 2> err
+if command -v gnuplot > /dev/null; then
+  "$program" plot ../y.h5 -o plain > out 2> err || fail "plot: $(cat err)"
+  echo 'set terminal dumb; set title "mine"' > .gnuplot
+  HOME=$PWD GNUTERM=dumb GDFONTPATH=/nowhere GNUPLOT_LIB=. LC_ALL=de_DE.UTF-8 PATH=.:$PATH "$program" plot ../y.h5 -o mine > out 2> err || fail "plot: $(cat err)"
+  diff -r plain mine > /dev/null || fail "the user's settings have changed a figure"
+fi
+PATH=:.:$PATH "$program" doctor > /dev/null 2>&1
+test ! -e RAN || fail "a program of the current folder ran"
+finish
