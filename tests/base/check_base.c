@@ -529,6 +529,64 @@ START_TEST(buffers_grow)
 }
 END_TEST
 
+/* A text of a file becomes whole letters of UTF-8 without an order for a terminal, in any room. */
+START_TEST(texts_are_cleaned)
+{
+  static const struct {
+    const char *text, *clean;
+  } known[] = {
+    {"", ""},
+    {"loss, nat", "loss, nat"},
+    {"\303\251\342\202\254\360\237\230\200~",
+     "\303\251\342\202\254\360\237\230\200~"}, /* of two, three and four bytes */
+    {"\033]52;c;cm0=\007x", "?]52;c;cm0=?x"},
+    {"a\nb\tc\rd\177e", "a?b?c?d?e"},
+    {"\302\233"
+     "2J\233"
+     "2J",
+     "?2J?2J"},                        /* C1 in UTF-8, C1 as a raw byte */
+    {"\302\240\302\237", "\302\240?"}, /* the blank behind C1 stays */
+    {"\342\200\256abc\342\200\254\342\201\246\342\201\251", "?abc???"},
+    {"\330\234\342\200\216\342\200\217\342\200\220\342\200\250\342\200\251", "???\342\200\220??"},
+    {"\300\200\301\277\365\200\377", "???????"},     /* bytes that begin no letter */
+    {"\340\237\277\340\240\200", "???\340\240\200"}, /* longer than needed, the first that is not */
+    {"\355\237\277\355\240\200", "\355\237\277???"}, /* the last before the surrogates, one */
+    {"\360\217\277\277\360\220\200\200", "????\360\220\200\200"},
+    {"\364\217\277\277\364\220\200\200", "\364\217\277\277????"},
+    {"\303x\342\202x", "?x??x"}, /* letters that break off */
+    {"ab\303", "ab"},            /* at the end: cut there */
+    {"ab\360\237\230", "ab"},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    char text[64], other[64];
+    strcpy(text, known[i].text);
+    ck_assert_uint_eq(text_clean(text, sizeof text, ""), strlen(known[i].clean));
+    ck_assert_str_eq(text, known[i].clean);
+    ck_assert_uint_eq(text_clean(text, sizeof text, ""), strlen(known[i].clean)); /* again: nothing changes */
+    ck_assert_str_eq(text, known[i].clean);
+    text_fill(other, sizeof other, known[i].text);
+    ck_assert_str_eq(other, known[i].clean);
+  }
+  char text[] = "a\nb\tc\033\n", wide[41] = "", out[32];
+  text_clean(text, sizeof text, "\n");
+  ck_assert_str_eq(text, "a\nb?c?\n");
+  for (int i = 0; i < 20; i++) strcat(wide, "\303\251");
+  for (size_t room = 1; room <= 32; room++) { /* whole letters, as many as there is room for */
+    memset(out, 'x', sizeof out);
+    ck_assert_uint_eq(text_fill(out, room, wide), (room - 1) / 2 * 2);
+    ck_assert_uint_eq(strlen(out), (room - 1) / 2 * 2);
+    char same[41];
+    strcpy(same, wide);
+    text_clean(same, room, "");
+    ck_assert_str_eq(same, out);
+  }
+  memset(out, 'x', sizeof out); /* without an end, as a fixed-size text of a file may be */
+  ck_assert_uint_eq(text_clean(out, sizeof out, ""), 31);
+  ck_assert(text_fill(out, sizeof out, NULL) == 0 && !*out && !text_fill(out, 0, "x") &&
+            !text_clean(out, 0, ""));
+}
+END_TEST
+
 /* Words around numbers, and their order. */
 START_TEST(small_words)
 {
@@ -1972,6 +2030,7 @@ int main(void)
   tcase_add_test(values, lists_and_json);
   tcase_add_test(values, buffers_grow);
   tcase_add_test(values, ends_of_names);
+  tcase_add_test(values, texts_are_cleaned);
   tcase_add_test(values, small_words);
   tcase_add_test(values, numbers_keep_nan);
   tcase_add_test(values, clock_goes_forward);
