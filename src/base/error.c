@@ -4,12 +4,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/text.h"
 
-/* Hostile input that is quoted in a message must not steer the terminal. */
-static void defuse(char *text)
+/* A message is one line, and a text of somebody else in it, as a file's name, can neither steer a terminal nor look like
+   a message of its own. */
+static void make_line(char *text, size_t room)
 {
-  for (; *text; text++)
-    if ((unsigned char)*text < 0x20 && *text != '\n') *text = '?';
+  size_t length = strlen(text);
+  while (length && text[length - 1] == '\n') text[--length] = 0;
+  for (char *end = text; (end = strchr(end, '\n'));) *end = ' ';
+  text_clean(text, room, "");
 }
 
 int error_set(struct error *e, int status, const char *format, ...)
@@ -19,7 +23,7 @@ int error_set(struct error *e, int status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(e->text, sizeof e->text, format, arguments);
     va_end(arguments);
-    defuse(e->text);
+    make_line(e->text, sizeof e->text);
     e->status = status;
   }
   return status;
@@ -38,7 +42,7 @@ int error_prefix(struct error *e, const char *format, ...)
   int used = snprintf(e->text, room, "%s: ", place);
   if (used >= 0 && (size_t)used < room) memcpy(e->text + used, old, room - (size_t)used);
   e->text[room - 1] = 0;
-  defuse(e->text);
+  make_line(e->text, room);
   return e->status;
 }
 
@@ -63,7 +67,7 @@ static void say(const char *prefix, const char *format, va_list arguments)
   char line[4096];
   int n = snprintf(line, sizeof line, "%s", prefix);
   vsnprintf(line + n, sizeof line - (size_t)n, format, arguments);
-  defuse(line);
+  make_line(line, sizeof line);
   if (taker && !taker(line + strlen("maxlogit: "))) return;
   fprintf(stderr, "%s\n", line);
 }

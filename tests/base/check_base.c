@@ -722,7 +722,8 @@ START_TEST(errors_at_their_edges)
   }
   struct error e = {0};
   char all[256] = "", seen[256] = "", wanted[520];
-  for (int c = 1; c < 256; c++) all[c - 1] = (char)c, seen[c - 1] = (char)(c < 0x20 && c != '\n' ? '?' : c);
+  for (int c = 1; c < 256; c++) /* bytes above 0x7f are no letters in this order */
+    all[c - 1] = (char)c, seen[c - 1] = (char)(c == '\n' ? ' ' : c < 0x20 || c >= 0x7f ? '?' : c);
   error_set(&e, STATUS_FAIL, "%s", all);
   ck_assert(!strcmp(e.text, seen)); /* neither of which is fit to be printed */
   error_prefix(&e, "%s", all);
@@ -810,6 +811,14 @@ START_TEST(messages_are_lines)
     ck_assert_uint_eq(strlen(told), length < 4085 ? 10 + (size_t)length + 1 : 4096);
     ck_assert(told[strlen(told) - 1] == '\n' && !strncmp(told, "maxlogit: xxx", 13));
   }
+  ck_assert_int_eq(heard_of_child(say_things,
+                                  "\302\233"
+                                  "1m\233\177\nmaxlogit: b\342\200\256\n",
+                                  told, sizeof told),
+                   0);
+  ck_assert_str_eq(
+    told, "maxlogit: ?1m?? maxlogit: b?  1\nmaxlogit: warning: ?1m?? maxlogit: b?  2\n[stop 3]"
+          "maxlogit: warning: pass ?1m?? maxlogit: b?\n[warning: pass ?1m?? maxlogit: b?]maxlogit: stop\n");
   setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
   ck_assert_int_eq(heard_of_child(requires, &(int){1}, told, sizeof told), 0);
   ck_assert_int_eq(heard_of_child(requires, &(int){2}, told, sizeof told), -SIGABRT);
