@@ -222,9 +222,9 @@ static char *tell_heads(const struct seen *s, const struct run *run, const struc
     series_value_name(x, i, name, sizeof name);
     json_array_append_new(names, json_text(name));
   }
-  char *text = json_dumps(names, JSON_COMPACT);
+  char *text = json_line(names);
   buffer_add(&out, "%s,v:[", text);
-  free(text);
+  memory_free(text);
   json_decref(names);
   for (long i = 0; i < x->width; i++) {
     buffer_add(&out, "%s[", i ? "," : "");
@@ -263,18 +263,18 @@ static char *tell_events(const struct seen *s, const struct run *run)
       double bin = i < count ? floor((double)event[i].step / (double)width) : NAN;
       if (j == kinds && i < count) {
         kinds++;
-        snprintf(last[j].kind, sizeof last[j].kind, "%s", event[i].kind);
+        text_fill(last[j].kind, sizeof last[j].kind, event[i].kind);
         last[j].bin = NAN;
       }
       struct last *l = &last[j];
       if (l->count && l->bin != bin) {
         json_t *name = json_text(l->kind);
-        char *text = json_dumps(name, JSON_ENCODE_ANY);
+        char *text = json_line(name);
         buffer_add(&out, "%s[%ld,%s,%ld,%d,%d,", out.length > 1 ? "," : "", l->event.step, text, l->count,
                    l->event.layer, l->event.head);
         add_number(&out, "", l->event.value);
         buffer_add(&out, "]");
-        free(text);
+        memory_free(text);
         json_decref(name);
         l->count = 0;
       }
@@ -382,9 +382,9 @@ static void add_series(struct runs_page *p, const struct run *run, const char *n
   p->series = memory_grow(p->series, (size_t)p->names, (size_t)p->names + 1, sizeof *p->series);
   struct about *a = &p->series[p->names++];
   *a = (struct about){.width = s.width};
-  snprintf(a->name, sizeof a->name, "%s", name);
-  snprintf(a->unit, sizeof a->unit, "%s", text_unit(s.unit));
-  snprintf(a->long_name, sizeof a->long_name, "%s", s.long_name);
+  text_fill(a->name, sizeof a->name, name);
+  text_fill(a->unit, sizeof a->unit, text_unit(s.unit));
+  text_fill(a->long_name, sizeof a->long_name, s.long_name);
   run_series_free(&s);
 }
 
@@ -557,11 +557,12 @@ static json_t *run_json(const struct runs_page *p, int r, const char *group, jso
     json_known(!isnan(tau), tau), "own", own.to);
 }
 
+/* "file" is the N of the files that have its numbers. */
 static json_t *series_json(const struct runs_page *p, int i)
 {
   const struct about *a = &p->series[i];
-  return json_pack("{s:s, s:s, s:o, s:b}", "name", a->name, "unit", a->unit, "about", json_text(a->long_name),
-                   "heads", a->width > 1);
+  return json_pack("{s:o, s:o, s:o, s:b, s:i}", "name", json_text(a->name), "unit", json_text(a->unit),
+                   "about", json_text(a->long_name), "heads", a->width > 1, "file", i);
 }
 
 static char *tell_index(const struct runs_page *p)
@@ -602,9 +603,9 @@ static char *tell_index(const struct runs_page *p)
   json_object_set_new(all, "series", series);
   json_object_set_new(all, "common", common);
   json_object_set_new(all, "runs", runs);
-  char *text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9));
+  char *text = json_line(all);
   buffer_add(&out, "take(\"index\",%s)\n", text);
-  free(text);
+  memory_free(text);
   json_decref(all);
   return out.text;
 }

@@ -26,6 +26,7 @@ static int is_control(const unsigned char *letter, int length)
   const unsigned char *u = letter;
   if (length == 1) return *u < 0x20 || *u == 0x7F;
   if (length == 2) return (*u == 0xC2 && u[1] < 0xA0) || (*u == 0xD8 && u[1] == 0x9C); /* C1; U+061C */
+  if (length == 3 && *u == 0xEF) return u[1] == 0xBF && u[2] >= 0xBE; /* U+FFFE and F: no letters of XML */
   if (length != 3 || *u != 0xE2) return 0;
   if (u[1] == 0x80)
     return u[2] == 0x8E || u[2] == 0x8F || (u[2] >= 0xA8 && u[2] <= 0xAE); /* U+200E, F; U+2028 to E */

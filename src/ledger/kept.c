@@ -9,13 +9,37 @@
 #include "base/text.h"
 #include "ledger/told.h"
 
-int kept_open(struct kept *k, const char *name, struct error *error)
+/* Every text of a ledger that somebody else may have written, cleaned; settings have several lines. */
+static void clean_texts(json_t *x)
+{
+  const char *key;
+  json_t *part;
+  size_t i;
+  if (json_is_array(x))
+    json_array_foreach(x, i, part) clean_texts(part);
+  else if (json_is_object(x))
+    json_object_foreach(x, key, part) clean_texts(part);
+  else if (json_is_string(x)) {
+    char *text = memory_text(json_string_value(x));
+    text_clean(text, strlen(text) + 1, "\n");
+    REQUIRE(json_string_set(x, text) == 0);
+    memory_free(text);
+  }
+}
+
+json_t *kept_read(const char *path)
 {
   json_error_t wrong;
+  json_t *all = text_ends_with(path, ".md") ? told_read(path) : json_load_file(path, 0, &wrong);
+  clean_texts(all);
+  return all;
+}
+
+int kept_open(struct kept *k, const char *name, struct error *error)
+{
   struct buffer b = {0};
   buffer_add(&b, file_is_folder(name) ? "%s/claims.json" : "%s", name);
-  *k = (struct kept){
-    .path = b.text, .all = text_ends_with(name, ".md") ? told_read(name) : json_load_file(b.text, 0, &wrong)};
+  *k = (struct kept){.path = b.text, .all = kept_read(b.text)};
   kept_name(kept_text(kept_first(k), "settings"), k->name);
   if (json_is_array(k->all) && json_is_string(json_object_get(kept_first(k), "verdict"))) return STATUS_OK;
   return error_set(
@@ -73,6 +97,6 @@ void kept_name(const char *settings, char out[64])
   const char *path = strstr(settings, "data.path=");
   char *copy = path ? memory_text(path + strlen("data.path=")) : NULL;
   if (copy) copy[strcspn(copy, " ")] = 0;
-  snprintf(out, 64, "%.63s", copy ? text_file_name(copy) : "built-in chain");
+  text_fill(out, 64, copy ? text_file_name(copy) : "built-in chain");
   memory_free(copy);
 }

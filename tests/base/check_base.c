@@ -802,6 +802,7 @@ static void requires(const void *context)
 /* What is said to people: a line each, whose it is, whether it is a warning; who takes it first decides. */
 START_TEST(messages_are_lines)
 {
+  struct error e = {0};
   char told[20000];
   ck_assert_int_eq(heard_of_child(say_things, "a\x1b[2Jb\tc", told, sizeof told), 0);
   ck_assert_str_eq(told, "maxlogit: a?[2Jb?c 1\nmaxlogit: warning: a?[2Jb?c 2\n[stop 3]"
@@ -819,6 +820,8 @@ START_TEST(messages_are_lines)
   ck_assert_str_eq(
     told, "maxlogit: ?1m?? maxlogit: b?  1\nmaxlogit: warning: ?1m?? maxlogit: b?  2\n[stop 3]"
           "maxlogit: warning: pass ?1m?? maxlogit: b?\n[warning: pass ?1m?? maxlogit: b?]maxlogit: stop\n");
+  error_set(&e, STATUS_FAIL, "one of\n  a\nb\n c\n  d\n\n");
+  ck_assert_str_eq(e.text, "one of\n  a b  c\n  d"); /* lines that go on are indented */
   setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
   ck_assert_int_eq(heard_of_child(requires, &(int){1}, told, sizeof told), 0);
   ck_assert_int_eq(heard_of_child(requires, &(int){2}, told, sizeof told), -SIGABRT);
