@@ -39,8 +39,7 @@ json_t *json_there(json_t *value)
 json_t *json_text(const char *text)
 {
   if (!text) return json_null();
-  char *clean = memory_text(text);
-  text_clean(clean, strlen(clean) + 1, "\n");
+  char *clean = text_cleaned(text, "\n");
   json_t *value = json_there(json_string(clean));
   memory_free(clean);
   return value;
@@ -48,8 +47,7 @@ json_t *json_text(const char *text)
 
 void json_member(json_t *object, const char *key, json_t *value)
 {
-  char *clean = memory_text(key);
-  text_clean(clean, strlen(clean) + 1, "");
+  char *clean = text_cleaned(key, "");
   REQUIRE(value && (json_object_set_new)(object, clean, value) == 0);
   memory_free(clean);
 }

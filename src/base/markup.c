@@ -2,14 +2,14 @@
 #include "base/markup.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
 
 static void add_escaped(struct buffer *b, const char *text)
 {
-  char *clean = memory_text(text);
-  text_clean(clean, strlen(clean) + 1, "\n");
+  char *clean = text_cleaned(text, "\n");
   for (const char *c = clean; *c; c++) switch (*c) {
     case '<': buffer_add(b, "&lt;"); break;
     case '>': buffer_add(b, "&gt;"); break;
@@ -72,11 +72,28 @@ void markup_add(struct buffer *b, const char *format, ...)
 void shell_add(struct buffer *b, const char *word)
 {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=+,-%@";
-  char *clean = memory_text(word);
-  text_clean(clean, strlen(clean) + 1, "");
+  char *clean = text_cleaned(word, "");
   int is_plain = *clean && strspn(clean, plain) == strlen(clean);
   if (!is_plain) buffer_add(b, "'");
   for (const char *c = clean; *c; c++) buffer_add(b, *c == '\'' ? "'\\''" : "%c", *c);
   if (!is_plain) buffer_add(b, "'");
+  memory_free(clean);
+}
+
+static int is_number(const char *text)
+{
+  char *end;
+  strtod(text, &end);
+  return end > text && !*end;
+}
+
+void cell_add(struct buffer *b, const char *text, char separator)
+{
+  char *clean = text_cleaned(text, separator == ',' ? "\n" : "");
+  int quoted = separator == ',' && strpbrk(clean, ",\"\n") != NULL;
+  int is_formula = separator != ' ' && *clean && strchr("=+-@", *clean) && !is_number(clean);
+  buffer_add(b, "%s%s", quoted ? "\"" : "", is_formula ? "'" : "");
+  for (const char *c = clean; *c; c++) buffer_add(b, quoted && *c == '"' ? "\"\"" : "%c", *c);
+  if (quoted) buffer_add(b, "\"");
   memory_free(clean);
 }

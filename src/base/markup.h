@@ -11,4 +11,9 @@ void markup_add(struct buffer *, const char *format, ...) __attribute__((format(
 /* Append a word as a POSIX shell reads it back: as it is where it has only letters of the list, else in single quotes.
    A control character, which nobody sees before running the line, becomes '?'. */
 void shell_add(struct buffer *, const char *word);
+
+/* Append a cell of a table in CSV (separator ','), TSV ('\t') or columns (' '), cleaned. In CSV (RFC 4180) a text with a comma, a quote or a line's end stands in quotes, a
+   quote doubled. In CSV and TSV a text, not a number, that begins with = + - or @ gets an apostrophe before it: a spreadsheet would
+   compute it as a formula. */
+void cell_add(struct buffer *, const char *text, char separator);
 #endif

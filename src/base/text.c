@@ -29,6 +29,20 @@ void buffer_add(struct buffer *b, const char *format, ...)
   b->length += (size_t)wanted;
 }
 
+char *text_cleaned(const char *text, const char *keep)
+{
+  char *copy = memory_text(text);
+  text_clean(copy, strlen(copy) + 1, keep);
+  return copy;
+}
+
+void text_print_line(const char *text)
+{
+  char *clean = text_cleaned(text, "");
+  puts(clean);
+  memory_free(clean);
+}
+
 const char *text_s(long count) { return count == 1 ? "" : "s"; }
 
 const char *text_unit(const char *unit) { return strcmp(unit, "1") ? unit : ""; }

@@ -16,6 +16,10 @@ void buffer_add(struct buffer *, const char *format, ...) __attribute__((format(
 size_t text_clean(char *text, size_t room, const char *keep);
 /* Fill `out` with as many whole letters of `text` as it holds, cleaned like that; NULL is "". Returns the length. */
 size_t text_fill(char *out, size_t room, const char *text);
+/* A copy, cleaned; memory_free. */
+char *text_cleaned(const char *text, const char *keep);
+/* A line on standard output, cleaned: a path. */
+void text_print_line(const char *text);
 
 /* What of a path stands behind its last slash, or all of it. */
 const char *text_file_name(const char *path);

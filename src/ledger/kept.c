@@ -20,8 +20,7 @@ static void clean_texts(json_t *x)
   else if (json_is_object(x))
     json_object_foreach(x, key, part) clean_texts(part);
   else if (json_is_string(x)) {
-    char *text = memory_text(json_string_value(x));
-    text_clean(text, strlen(text) + 1, "\n");
+    char *text = text_cleaned(json_string_value(x), "\n");
     REQUIRE(json_string_set(x, text) == 0);
     memory_free(text);
   }
