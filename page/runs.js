@@ -670,7 +670,7 @@ function tellAbout(shown) {
   const unread = index.runs.filter(r => !r.stamp).length
   const states = ["running", "finished", "diverged", "stopped", "interrupted"].filter(count).map(s => count(s) + " " + s).join(", ")
   byId("about").textContent = index.runs.length + " run" + (index.runs.length === 1 ? "" : "s") + (states ? ": " + states : "") + (shown.length < index.runs.length ? "; " + shown.length + " shown" : "") +
-    (unread ? "; " + unread + " still to be read" : "") + (index.live ? lost ? ". The server does not answer any more." : ". Live." : ". Written " + index.made.slice(0, 16).replace("T", " ") + " UTC.")
+    (unread ? "; " + unread + " still to be read" : "") + (index.live ? lost ? ". The server does not answer any more." : ". Live." : index.made ? ". Written " + index.made.slice(0, 16).replace("T", " ") + " UTC." : ".")
 }
 
 function zoom(factor, middle) {
