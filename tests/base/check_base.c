@@ -19,6 +19,7 @@
 #include "base/elementary.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/markup.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/option.h"
@@ -584,6 +585,48 @@ START_TEST(texts_are_cleaned)
   ck_assert_uint_eq(text_clean(out, sizeof out, ""), 31);
   ck_assert(text_fill(out, sizeof out, NULL) == 0 && !*out && !text_fill(out, 0, "x") &&
             !text_clean(out, 0, ""));
+}
+END_TEST
+
+/* A text in markup, in a shell's line, in a cell. */
+START_TEST(texts_are_quoted)
+{
+  static const struct {
+    const char *text, *markup, *word, *csv, *tsv;
+  } known[] = {
+    {"loss", "loss", "loss", "loss", "loss"},
+    {"", "", "''", "", ""},
+    {"a b,c\"d", "a b,c&quot;d", "'a b,c\"d'", "\"a b,c\"\"d\"", "a b,c\"d"},
+    {"</b><i a='1'>&", "&lt;/b&gt;&lt;i a=&#39;1&#39;&gt;&amp;", "'</b><i a='\\''1'\\''>&'", "</b><i a='1'>&",
+     "</b><i a='1'>&"},
+    {"x'; rm y; '", "x&#39;; rm y; &#39;", "'x'\\''; rm y; '\\'''", "x'; rm y; '", "x'; rm y; '"},
+    {"`x` $(y)", "`x` $(y)", "'`x` $(y)'", "`x` $(y)", "`x` $(y)"},
+    {"a\nb\tc\033\302\233\303", "a\nb?c??",
+     "'a?b?c?"
+     "?'",
+     "\"a\nb?c??\"", "a?b?c??"},
+    {"=1+1", "=1+1", "=1+1", "'=1+1", "'=1+1"},
+    {"@SUM(A1,2)", "@SUM(A1,2)", "'@SUM(A1,2)'", "\"'@SUM(A1,2)\"", "'@SUM(A1,2)"},
+    {"-x", "-x", "-x", "'-x", "'-x"},
+    {"-1.5e3", "-1.5e3", "-1.5e3", "-1.5e3", "-1.5e3"},
+    {"+inf", "+inf", "+inf", "+inf", "+inf"},
+    {"%s%n", "%s%n", "%s%n", "%s%n", "%s%n"},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    struct buffer markup = {0}, wanted = {0}, word = {0}, csv = {0}, tsv = {0};
+    const char *text = known[i].text;
+    markup_add(&markup, "<a b=\"%s\">%d %ld %.2f %g %%%s</a>", text, -3, 4294967296L, 1.5, 0.25, text);
+    buffer_add(&wanted, "<a b=\"%s\">-3 4294967296 1.50 0.25 %%%s</a>", known[i].markup, known[i].markup);
+    ck_assert_str_eq(markup.text, wanted.text);
+    shell_add(&word, text);
+    ck_assert_str_eq(word.text, known[i].word);
+    cell_add(&csv, text, ',');
+    ck_assert_str_eq(csv.text, known[i].csv);
+    cell_add(&tsv, text, '\t');
+    ck_assert_str_eq(tsv.text, known[i].tsv);
+    memory_free(markup.text), memory_free(wanted.text);
+    memory_free(word.text), memory_free(csv.text), memory_free(tsv.text);
+  }
 }
 END_TEST
 
@@ -2043,6 +2086,7 @@ int main(void)
   tcase_add_test(values, buffers_grow);
   tcase_add_test(values, ends_of_names);
   tcase_add_test(values, texts_are_cleaned);
+  tcase_add_test(values, texts_are_quoted);
   tcase_add_test(values, small_words);
   tcase_add_test(values, numbers_keep_nan);
   tcase_add_test(values, clock_goes_forward);

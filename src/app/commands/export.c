@@ -143,9 +143,9 @@ static void write_long(FILE *f, const struct table *t, enum table_format format,
     for (int c = 0; c < t->columns; c++) {
       if (is_missing(t->value[row * t->columns + c])) continue;
       fputs(table_number(t->step[row], step), f);
-      if (extra) fprintf(f, "%c%s", separator, extra);
-      fprintf(f, "%c%s%c%s\n", separator, t->column[c].name, separator,
-              table_number(t->value[row * t->columns + c], value));
+      if (extra) fputc(separator, f), table_write_text(f, format, extra);
+      fputc(separator, f), table_write_text(f, format, t->column[c].name);
+      fprintf(f, "%c%s\n", separator, table_number(t->value[row * t->columns + c], value));
     }
 }
 
@@ -274,7 +274,7 @@ static void list_series(const struct runset *set)
 {
   for (int i = 0; i < set->runs; i++) {
     struct run *run = set->list[i];
-    if (set->runs > 1) printf("%s# %s\n", i ? "\n" : "", run->path);
+    if (set->runs > 1) printf("%s# %s\n", i ? "\n" : "", run->shown);
     run_series_names(run->file, print_series_name, run->file);
     run_derived_names(run->file, print_series_name, run->file);
     run_rest(run->file);
@@ -297,7 +297,7 @@ static int export_safetensors(const char *path, const char *folder, long overwri
   if (status)
     error_prefix(error, "%s", path);
   else
-    printf("%s\n", folder);
+    text_print_line(folder);
   return status;
 }
 
