@@ -321,7 +321,10 @@ static const struct command_option options[] = {
    .argument = "METRIC,...",
    .tell = add_metrics},
   CHOICE(mean, 0, means, NULL, "Of a group's metrics (default arithmetic)"),
-  FLAG(csv, 0, "The metrics as comma separated values (--of; else loss,val,peak,last,clips)"),
+  FLAG(csv, 0,
+       "The metrics as comma separated values (--of; else loss,val,peak,last,clips); a text that a "
+       "spreadsheet would "
+       "compute, as =1+1, has an apostrophe before it"),
   FLAG(json, 0, "The same " JSON_HELP),
   NO_OPTION,
 };
