@@ -209,8 +209,9 @@ function drawTable(shown) {
 
 /* --- curves --------------------------------------------------------------------------------------------- */
 const named = s => s.about + (s.unit ? ", " + s.unit : "")
-const seriesNow = () => index.series[+byId("series").value] || index.series[0]
-const fileNow = () => byId("series").value + "." + (seriesNow().heads ? byId("reduce").value : "max")
+const seriesOf = id => index.series.find(s => String(s.file) === byId(id).value)
+const seriesNow = () => seriesOf("series") || index.series[0]
+const fileNow = () => seriesNow().file + "." + (seriesNow().heads ? byId("reduce").value : "max")
 /* While a part of the steps is shown, the file of these steps, where it is finer and there; else that of all. */
 function fileShown(shown) {
   const file = fileNow(), runs = shown.flatMap(g => g.runs).filter(r => r.stamp)
@@ -560,7 +561,11 @@ function drawDifferences() {
 }
 
 /* --- command lines ----------------------------------------------------------------------------------------- */
-const quote = x => /^[\w@%+=:,./-]+$/.test(x) ? x : "'" + x.replace(/'/g, "'\\''") + "'"
+/* A word as a shell reads it back, by the rules of shell_add (src/base/markup.c). */
+function quote(word) {
+  const x = word.replace(/[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]/g, "?")
+  return /^[\w@%+=:,./-]+$/.test(x) ? x : "'" + x.replace(/'/g, "'\\''") + "'"
+}
 function choice(shown) {
   const filter = readFilter(byId("filter").value), by = byId("group").value
   const words = filter.where === undefined || index.words.includes("--last") ? shown.flatMap(g => g.runs.map(r => quote(r.path))) : [...index.words.map(quote), ...(filter.where ? ["--where", quote(filter.where)] : [])]
@@ -569,12 +574,12 @@ function choice(shown) {
 function tellCommands(shown) {
   const words = choice(shown), s = seriesNow(), band = byId("draw").value === "band"
   const sortable = view.sort && !["loss", "val", "peak", "last", "name", "file"].includes(view.sort)
-  byId("show").textContent = shown.length ? "maxlogit show " + words + (sortable ? " --sort " + (view.down ? "-" : "") + view.sort : "") : ""
+  byId("show").textContent = shown.length ? "maxlogit show " + words + (sortable ? " --sort " + quote((view.down ? "-" : "") + view.sort) : "") : ""
   const reduce = s.heads && byId("reduce").value !== "min" ? " --reduce=" + byId("reduce").value : ""
-  byId("export").textContent = shown.length && s ? "maxlogit export " + words + " " + s.name + reduce + (band ? isGeometric(s.name) ? " --band=geometric" : " --band" : "") +
+  byId("export").textContent = shown.length && s ? "maxlogit export " + words + " " + quote(s.name) + reduce + (band ? isGeometric(s.name) ? " --band=geometric" : " --band" : "") +
     (s.name === "attn/max_logit" ? "\nmaxlogit plot " + words + " --figure=logits" : s.name === "loss" || s.name === "val_loss" ? "\nmaxlogit plot " + words + " --figure=loss" : "") : ""
-  const run = runOf(byId("headrun").value), heads = index.series[+byId("headseries").value]
-  byId("heatmap").textContent = !run || !heads ? "" : heads.name === "attn/max_logit" ? "maxlogit plot " + quote(run.path) + " --figure=heatmap" : "maxlogit export " + quote(run.path) + " " + heads.name
+  const run = runOf(byId("headrun").value), heads = seriesOf("headseries")
+  byId("heatmap").textContent = !run || !heads ? "" : heads.name === "attn/max_logit" ? "maxlogit plot " + quote(run.path) + " --figure=heatmap" : "maxlogit export " + quote(run.path) + " " + quote(heads.name)
 }
 
 /* --- all of it ---------------------------------------------------------------------------------------------- */
@@ -594,11 +599,11 @@ function fillChoices() {
   const wanted = new URLSearchParams(location.hash.slice(1)), was = !byId("series").dataset.list
   const differing = differingKeys(index.runs).filter(k => k !== "train.seed")
   options("group", [["seeds", "seeds"], ["none", "every run"], ["kind", "kind"], ["state", "state"], ...differing.map(k => [k, k])], wanted.get("group") || "seeds")
-  const named = index.series.map((s, i) => [i, s.name + (s.unit ? " (" + s.unit + ")" : "")])
-  const place = name => String(index.series.findIndex(s => s.name === name))
-  const begin = name => place(name) >= 0 ? place(name) : "0"
+  const named = index.series.map(s => [s.file, s.name + (s.unit ? " (" + s.unit + ")" : "")])
+  const place = name => (index.series.find(s => s.name === name) || {file: -1}).file
+  const begin = name => place(name) >= 0 ? place(name) : (index.series[0] || {}).file
   options("series", named, begin(wanted.get("series") || "attn/max_logit"))
-  options("headseries", named.filter(([i]) => index.series[i].heads), begin(wanted.get("heads") || "attn/max_logit"))
+  options("headseries", index.series.filter(s => s.heads).map(s => named.find(([file]) => file === s.file)), begin(wanted.get("heads") || "attn/max_logit"))
   const runs = index.runs.map(r => [r.key, r.group + " seed " + r.seed + "  " + nameOf(r)])
   options("headrun", runs, wanted.get("run") || (runs[0] || [])[0])
   options("runa", runs, wanted.get("a") || (runs[0] || [])[0])
@@ -617,7 +622,7 @@ function fillChoices() {
 
 /* The view stands in the address: to be kept, sent, and found again. */
 function keepView() {
-  const p = new URLSearchParams(), heads = index.series[+byId("headseries").value]
+  const p = new URLSearchParams(), heads = seriesOf("headseries")
   const put = (key, value, standard) => { if (value && value !== standard) p.set(key, value) }
   put("filter", byId("filter").value, "")
   put("group", byId("group").value, "seeds")
@@ -665,7 +670,7 @@ function tellAbout(shown) {
   const unread = index.runs.filter(r => !r.stamp).length
   const states = ["running", "finished", "diverged", "stopped", "interrupted"].filter(count).map(s => count(s) + " " + s).join(", ")
   byId("about").textContent = index.runs.length + " run" + (index.runs.length === 1 ? "" : "s") + (states ? ": " + states : "") + (shown.length < index.runs.length ? "; " + shown.length + " shown" : "") +
-    (unread ? "; " + unread + " still to be read" : "") + (index.live ? lost ? ". The server does not answer any more." : ". Live." : ". Written " + index.made.slice(0, 16).replace("T", " ") + " UTC.")
+    (unread ? "; " + unread + " still to be read" : "") + (index.live ? lost ? ". The server does not answer any more." : ". Live." : index.made ? ". Written " + index.made.slice(0, 16).replace("T", " ") + " UTC." : ".")
 }
 
 function zoom(factor, middle) {

@@ -45,8 +45,8 @@ set cbtics font ",10" scale 0.4
 bar_low = low; bar_high = high; bar_linear = !log_z; bar_free = 14.0 / clamp(panel_high, 90, 420)
 load plots."/bar.gp"
 set xrange [-0.5:x_values-0.5]; set yrange [-0.5:y_values-0.5]
-set xtics () font ",11" scale 0; do for [i=1:x_values] { set xtics add (x_value[i] i-1) }
-set ytics () font ",11" scale 0; do for [i=1:y_values] { set ytics add (y_value[i] i-1) }
+set xtics () font ",11" scale 0 noenhanced; do for [i=1:x_values] { set xtics add (x_value[i] i-1) }
+set ytics () font ",11" scale 0 noenhanced; do for [i=1:y_values] { set ytics add (y_value[i] i-1) }
 set style fill solid border lc rgb "white"
 do for [g=1:groups] {
   left = 100 + ((g - 1) % across) * wide_each; top = 138 + ((g - 1) / across) * high_each

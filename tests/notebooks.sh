@@ -62,6 +62,7 @@ perl -MJSON::PP -e '
   die "figure" unless $c[4]{outputs}[0]{text}[0] eq "drawn\n" && $c[4]{outputs}[1]{data}{"image/svg+xml"}[0] =~ /<svg/;
 ' "$dir/out/small.ipynb" || fail "the notebook: $(cat "$dir/out/small.ipynb")"
 html=$dir/out/small.html
+grep -q "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'" "$html" || fail "the page has no content security policy"
 grep -q '<h1>A &amp; B</h1>' "$html" && grep -q 'Some <em>words</em> of <code>code</code> &amp; <strong>more</strong>' "$html" || fail "text: $(cat "$html")"
 grep -q '<pre>a &lt; b</pre>' "$html" && grep -q '<pre class="out">twice 4 is 8, "&lt;&gt;"' "$html" || fail "commands, output: $(cat "$html")"
 test "$(grep -c '<details><summary>how it is drawn' "$html")" = 1 || fail "the drawing's lines are folded, no others: $(cat "$html")"

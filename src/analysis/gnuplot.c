@@ -20,30 +20,23 @@
 
 /* --- variables ----------------------------------------------------------------------------------------- */
 
-/* Texts come out of files that others wrote. Between single quotes gnuplot takes all as it stands, but a line's end
-   ends the text, and what follows would be a command. */
-static void quote(FILE *f, const char *text)
-{
-  fputc('\'', f);
-  for (; *text; text++) {
-    int control = (unsigned char)*text < 0x20 || *text == 0x7f;
-    if (*text == '\'') fputc('\'', f);
-    fputc(control ? '?' : *text, f);
-  }
-  fputc('\'', f);
-}
-
-/* The same with nothing replaced: for paths. */
+/* Between single quotes gnuplot takes all as it stands, but neither a quote at the beginning (gnuplot 5.4) nor a line's
+   end, behind which a command would follow. */
 static void quote_path(FILE *f, const char *path)
 {
   fputc('\'', f);
-  for (; *path; path++) {
-    if ((unsigned char)*path < 0x20 || *path == 0x7f)
-      fprintf(f, "'.\"\\%03o\".'", (unsigned)*path);
-    else
-      fprintf(f, *path == '\'' ? "''" : "%c", *path);
-  }
+  for (; *path; path++)
+    fprintf(f, (unsigned char)*path < 0x20 || *path == 0x7f || *path == '\'' ? "'.\"\\%03o\".'" : "%c",
+            *path);
   fputc('\'', f);
+}
+
+/* Texts come out of files that others wrote: a letter that is not UTF-8 would end a title. */
+static void quote(FILE *f, const char *text)
+{
+  char *clean = text_cleaned(text, "");
+  quote_path(f, clean);
+  memory_free(clean);
 }
 
 void gnuplot_text(FILE *f, const char *name, const char *text)
@@ -81,6 +74,21 @@ void gnuplot_texts(FILE *f, const char *name, const char *const *texts, int coun
     quote(f, texts[i]);
   }
   fprintf(f, "]\n");
+}
+
+void gnuplot_tics(FILE *f, const char *name, const char *const *texts, int count)
+{
+  struct buffer *label = memory_new((size_t)count + 1, sizeof *label);
+  const char **text = memory_new((size_t)count + 1, sizeof *text);
+  for (int i = 0; i < count; i++) {
+    buffer_add(&label[i], "%s", "");
+    for (const char *c = texts[i]; *c; c++) buffer_add(&label[i], *c == '%' ? "%%%%" : "%c", *c);
+    text[i] = label[i].text;
+  }
+  gnuplot_texts(f, name, text, count);
+  for (int i = 0; i < count; i++) memory_free(label[i].text);
+  memory_free(label);
+  memory_free(text);
 }
 
 void gnuplot_axis(FILE *f, const char *name, const char *quantity, const char *unit)

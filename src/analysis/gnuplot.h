@@ -11,6 +11,8 @@ const char *gnuplot_value(double value, char out[32]); /* as data have it; retur
 void gnuplot_number(FILE *, const char *name, double value);
 void gnuplot_numbers(FILE *, const char *name, const double *values, int count);
 void gnuplot_texts(FILE *, const char *name, const char *const *texts, int count);
+/* The same for labels of tics, where gnuplot takes % for the format of a number: two of them are one. */
+void gnuplot_tics(FILE *, const char *name, const char *const *texts, int count);
 /* What an axis is called: "quantity  (unit)", without a unit where it is 1. */
 void gnuplot_axis(FILE *, const char *name, const char *quantity, const char *unit);
 

@@ -165,6 +165,7 @@ static void label_by(struct run_group *group, const struct key_list *by)
              : clashes ? key
                        : text_last_part(key),
              is_name ? "" : "=", *value ? value : "none");
+    text_clean(group->label, sizeof group->label, ""); /* one that was cut ends with a whole letter */
     if (k == 0) group->kind_length = (int)strlen(group->label);
   }
 }
@@ -225,6 +226,7 @@ void runset_group(struct runset *set, struct keys *keys, const struct key_list *
   label_groups(set, keys);
   tell_apart(set, add_text); /* what no key tells: the text, and what they start from, or texts of one name */
   tell_apart(set, add_example);
+  for (int g = 0; g < set->groups; g++) text_clean(set->group[g].label, sizeof set->group->label, "");
 }
 
 static int same_values(const struct run *a, const struct run *b, const struct key_list *by)

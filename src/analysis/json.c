@@ -3,10 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/table.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 json_t *json_number(double value)
 {
@@ -28,17 +30,40 @@ json_t *json_interval(const struct interval *i)
                    json_known(i->n > 1, i->lo), "hi", json_known(i->n > 1, i->hi));
 }
 
+json_t *json_there(json_t *value)
+{
+  REQUIRE(value);
+  return value;
+}
+
 json_t *json_text(const char *text)
 {
   if (!text) return json_null();
-  json_t *value = json_string(text);
-  if (value) return value;
-  char *copy = memory_text(text);
-  for (char *c = copy; *c; c++)
-    if ((unsigned char)*c >= 0x80) *c = '?';
-  value = json_string(copy);
-  memory_free(copy);
+  char *clean = text_cleaned(text, "\n");
+  json_t *value = json_there(json_string(clean));
+  memory_free(clean);
   return value;
+}
+
+void json_member(json_t *object, const char *key, json_t *value)
+{
+  char *clean = text_cleaned(key, "");
+  REQUIRE(value && (json_object_set_new)(object, clean, value) == 0);
+  memory_free(clean);
+}
+
+void json_element(json_t *array, json_t *value)
+{
+  REQUIRE(value && (json_array_append_new)(array, value) == 0);
+}
+
+char *json_line(const json_t *value)
+{
+  char *dumped = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+  REQUIRE(dumped);
+  char *text = memory_text(dumped);
+  free(dumped);
+  return text;
 }
 
 static void print_value(const json_t *value)

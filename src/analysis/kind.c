@@ -53,6 +53,7 @@ void run_name_kind(struct run *run)
                        : presets[preset].name;
   if (preset >= 0 && strstr(presets[preset].settings, "stabilizers=")) is_bare = 1; /* the name says them */
   snprintf(run->kind, sizeof run->kind, "%.40s%s%.50s", name, is_bare ? "" : "+", is_bare ? "" : stabilizers);
+  text_clean(run->kind, sizeof run->kind, "");
   for (run->rank = 0; presets[run->rank].name; run->rank++)
     if (run->rank == preset) break;
 }

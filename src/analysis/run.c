@@ -11,6 +11,7 @@ void run_free(struct run *run)
 {
   run_close(run->file);
   memory_free(run->path);
+  memory_free(run->shown);
   memory_free(run->identity);
   memory_free(run->mark);
 }

@@ -56,6 +56,7 @@ static int add_run(struct opening *o, const char *path, struct error *error)
   }
   run->identity = run_identity(run, o->keys);
   run->path = memory_text(path);
+  run->shown = text_cleaned(path, "");
   run->seed = strtol(run_parameter_or(run, "train.seed", "0"), NULL, 10);
   run_name_kind(run);
   set->runs++;

@@ -5,6 +5,7 @@
 
 struct run {
   char *path;
+  char *shown; /* the path as it is printed: cleaned (text_clean) */
   struct run_file *file;
   char *identity; /* all that can change the numbers, but the seed: parameters, content of data and start */
   char *mark;     /* what makes its group: the identity, or the values of chosen keys */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "base/memory.h"
 #include "base/number.h"
-#include "base/text.h"
+#include "base/markup.h"
 
 void table_new(struct table *t, long rows, int columns)
 {
@@ -289,12 +289,20 @@ static char separator_of(enum table_format format)
   return format == TABLE_CSV ? ',' : format == TABLE_TSV ? '\t' : ' ';
 }
 
+void table_write_text(FILE *f, enum table_format format, const char *text)
+{
+  struct buffer cell = {0};
+  cell_add(&cell, text, separator_of(format));
+  fputs(cell.text ? cell.text : "", f);
+  memory_free(cell.text);
+}
+
 void table_write_header(FILE *f, const struct table *t, enum table_format format, const char *extra)
 {
   char separator = separator_of(format);
   fprintf(f, "%sstep", format == TABLE_COLUMNS ? "# " : "");
-  if (extra) fprintf(f, "%c%s", separator, extra);
-  for (int c = 0; c < t->columns; c++) fprintf(f, "%c%s", separator, t->column[c].name);
+  if (extra) fputc(separator, f), table_write_text(f, format, extra);
+  for (int c = 0; c < t->columns; c++) fputc(separator, f), table_write_text(f, format, t->column[c].name);
   fputc('\n', f);
 }
 
@@ -303,7 +311,7 @@ void table_write_rows(FILE *f, const struct table *t, enum table_format format, 
   char separator = separator_of(format), text[32];
   for (long r = 0; r < t->rows && !ferror(f); r++) {
     fputs(table_number(t->step[r], text), f);
-    if (extra) fprintf(f, "%c%s", separator, extra);
+    if (extra) fputc(separator, f), table_write_text(f, format, extra);
     for (int c = 0; c < t->columns; c++) {
       const double x = row_of(t, r)[c];
       fprintf(f, "%c%s", separator, is_missing(x) && format != TABLE_COLUMNS ? "" : table_number(x, text));

@@ -54,6 +54,8 @@ void table_band(struct table *out, const struct table *runs, int count, int geom
 enum table_format { TABLE_COLUMNS, TABLE_CSV, TABLE_TSV };
 /* A number with the digits that single precision needs where the value fits in it, else double's. */
 const char *table_number(double value, char out[32]); /* returns out */
+/* A text as a cell; cell_add. */
+void table_write_text(FILE *, enum table_format, const char *text);
 /* The header: a `#` comment in columns, a plain first row in CSV and TSV. `extra`: a text column after
    the step, NULL for none. */
 void table_write_header(FILE *, const struct table *, enum table_format, const char *extra);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "analysis/json.h"
+#include "base/markup.h"
 #include "base/memory.h"
-#include "base/text.h"
 
 struct table_of {
   const struct runset *set;
@@ -131,15 +131,16 @@ static void print_columns(const struct buffer *b)
 
 static void print_csv(const struct buffer *b)
 {
-  for (const char *at = b->text; *at; at++) {
-    size_t length = strcspn(at, NEXT);
-    int quoted = strcspn(at, ",\"\n") < length;
-    if (quoted) putchar('"');
-    for (; length; at++, length--) printf(*at == '"' ? "\"\"" : "%c", *at);
-    if (quoted) putchar('"');
-    putchar(at[1] == '\n' ? '\n' : ',');
-    at += at[1] == '\n';
+  struct buffer out = {0};
+  for (char *at = b->text; *at; at++) {
+    char *end = at + strcspn(at, NEXT);
+    *end = 0;
+    cell_add(&out, at, ',');
+    buffer_add(&out, end[1] == '\n' ? "\n" : ",");
+    at = end + (end[1] == '\n');
   }
+  fputs(out.text ? out.text : "", stdout);
+  memory_free(out.text);
 }
 
 static void add_csv_number(struct buffer *b, int has, double value)
@@ -161,7 +162,7 @@ static void print_runs(const struct table_of *t, int csv)
   buffer_add(&b, csv ? "\n" : "file" NEXT "\n");
   for (int i = 0; i < t->set->runs; i++) {
     const struct run *run = t->set->list[i];
-    if (csv) buffer_add(&b, "%s" NEXT "%s" NEXT, run->path, run_id(run->file));
+    if (csv) buffer_add(&b, "%s" NEXT "%s" NEXT, run->shown, run_id(run->file));
     buffer_add(&b, "%s" NEXT "%ld" NEXT "%s" NEXT, run->kind, run->seed, run_state(run->file));
     for (int k = 0; k < t->metrics; k++) {
       const struct measured *v = &values_of(t, run)[k];
@@ -174,7 +175,7 @@ static void print_runs(const struct table_of *t, int csv)
         if (metric_is_time(&t->metric[k])) add_csv_number(&b, v->has, v->censored);
       }
     }
-    if (!csv) buffer_add(&b, "%s" NEXT, text_file_name(run->path));
+    if (!csv) buffer_add(&b, "%s" NEXT, text_file_name(run->shown));
     buffer_add(&b, "\n");
   }
   (csv ? print_csv : print_columns)(&b);

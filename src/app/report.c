@@ -6,7 +6,8 @@
 
 #include "base/clock.h"
 #include "base/number.h"
-#include "base/text.h"
+#include "base/markup.h"
+#include "base/memory.h"
 #include "run/bits.h"
 #include "run/outcome.h"
 
@@ -111,13 +112,16 @@ static void summary(struct watched *w, int status)
            without_nan_sign(w->peak.value), w->peak.step, w->peak.at / w->heads, w->peak.at % w->heads);
   }
   print_wire(w);
-  printf("  record     %s\n", w->path);
+  struct buffer path = {0};
+  shell_add(&path, w->path);
+  printf("  record     %s\n", path.text);
   if (status == STATUS_STOPPED)
-    printf("go on with\n  maxlogit resume %s\n", w->path);
+    printf("go on with\n  maxlogit resume %s\n", path.text);
   else
     printf("try next\n  maxlogit plot %s\n  maxlogit show %s\n  maxlogit run preset=muonclip qk_clip.tau=30\n"
            "  maxlogit help\n",
-           w->path, w->path);
+           path.text, path.text);
+  memory_free(path.text);
 }
 
 int use_ranks(struct error *e)

@@ -41,7 +41,7 @@ struct about { /* a series of some run */
 };
 struct runs_page {
   const struct selection *selection;
-  int live;
+  int live, bare;
   struct runset set;
   struct seen *seen; /* [set.runs] in the set's order */
   int runs;
@@ -49,10 +49,10 @@ struct runs_page {
   int names;
 };
 
-struct runs_page *runs_page_new(const struct selection *selection, int live)
+struct runs_page *runs_page_new(const struct selection *selection, enum runs_page_kind kind)
 {
   struct runs_page *p = memory_new(1, sizeof *p);
-  p->selection = selection, p->live = live;
+  p->selection = selection, p->live = kind == RUNS_PAGE_LIVE, p->bare = kind == RUNS_PAGE_BARE;
   return p;
 }
 
@@ -222,9 +222,9 @@ static char *tell_heads(const struct seen *s, const struct run *run, const struc
     series_value_name(x, i, name, sizeof name);
     json_array_append_new(names, json_text(name));
   }
-  char *text = json_dumps(names, JSON_COMPACT);
+  char *text = json_line(names);
   buffer_add(&out, "%s,v:[", text);
-  free(text);
+  memory_free(text);
   json_decref(names);
   for (long i = 0; i < x->width; i++) {
     buffer_add(&out, "%s[", i ? "," : "");
@@ -263,18 +263,18 @@ static char *tell_events(const struct seen *s, const struct run *run)
       double bin = i < count ? floor((double)event[i].step / (double)width) : NAN;
       if (j == kinds && i < count) {
         kinds++;
-        snprintf(last[j].kind, sizeof last[j].kind, "%s", event[i].kind);
+        text_fill(last[j].kind, sizeof last[j].kind, event[i].kind);
         last[j].bin = NAN;
       }
       struct last *l = &last[j];
       if (l->count && l->bin != bin) {
         json_t *name = json_text(l->kind);
-        char *text = json_dumps(name, JSON_ENCODE_ANY);
+        char *text = json_line(name);
         buffer_add(&out, "%s[%ld,%s,%ld,%d,%d,", out.length > 1 ? "," : "", l->event.step, text, l->count,
                    l->event.layer, l->event.head);
         add_number(&out, "", l->event.value);
         buffer_add(&out, "]");
-        free(text);
+        memory_free(text);
         json_decref(name);
         l->count = 0;
       }
@@ -382,9 +382,9 @@ static void add_series(struct runs_page *p, const struct run *run, const char *n
   p->series = memory_grow(p->series, (size_t)p->names, (size_t)p->names + 1, sizeof *p->series);
   struct about *a = &p->series[p->names++];
   *a = (struct about){.width = s.width};
-  snprintf(a->name, sizeof a->name, "%s", name);
-  snprintf(a->unit, sizeof a->unit, "%s", text_unit(s.unit));
-  snprintf(a->long_name, sizeof a->long_name, "%s", s.long_name);
+  text_fill(a->name, sizeof a->name, name);
+  text_fill(a->unit, sizeof a->unit, text_unit(s.unit));
+  text_fill(a->long_name, sizeof a->long_name, s.long_name);
   run_series_free(&s);
 }
 
@@ -466,7 +466,8 @@ int runs_page_look(struct runs_page *p, struct error *error)
       *old = (struct seen){0};
     } else {
       s->path = memory_text(set.run[i].path);
-      snprintf(s->key, sizeof s->key, "%016" PRIx64, XXH3_64bits(s->path, strlen(s->path)));
+      snprintf(s->key, sizeof s->key, "%016" PRIx64,
+               p->bare ? (uint64_t)i : XXH3_64bits(s->path, strlen(s->path)));
     }
     if (!old && p->live) wait_for(s);
     if (s->waits) continue;
@@ -509,30 +510,37 @@ static double time_left(const struct seen *s, const struct run *run)
   return s->is_written && now > 0 ? a_step * (double)(total_of(s, run) - now) : NAN;
 }
 
+/* A path, or a value that may be one: without its folders on a bare page. */
+static json_t *path_json(const struct runs_page *p, const char *text)
+{
+  return json_text(p->bare ? text_file_name(text) : text);
+}
+
 struct own {
+  const struct runs_page *page;
   json_t *to, *common;
 };
 
 static int take_own(void *context, const char *key, const char *value)
 {
   struct own *o = context;
-  if (!json_object_get(o->common, key)) json_object_set_new(o->to, key, json_text(value));
+  if (!json_object_get(o->common, key)) json_object_set_new(o->to, key, path_json(o->page, value));
   return 0;
 }
 
 struct shared {
-  const struct runset *set;
+  const struct runs_page *page;
   json_t *to;
 };
 
 static int take_common(void *context, const char *key, const char *value)
 {
   struct shared *c = context;
-  for (int i = 1; i < c->set->runs; i++) {
-    const char *other = run_parameter(c->set->run[i].file, key);
+  for (int i = 1; i < c->page->set.runs; i++) {
+    const char *other = run_parameter(c->page->set.run[i].file, key);
     if (!other || strcmp(other, value)) return 0;
   }
-  json_object_set_new(c->to, key, json_text(value));
+  json_object_set_new(c->to, key, path_json(c->page, value));
   return 0;
 }
 
@@ -541,34 +549,55 @@ static json_t *run_json(const struct runs_page *p, int r, const char *group, jso
   const struct run *run = &p->set.run[r];
   const struct seen *s = &p->seen[r];
   char stamp[17];
-  struct own own = {json_object(), common};
+  struct own own = {p, json_object(), common};
   double left = time_left(s, run), tau = run_threshold(run);
   int unfinished = is_running(run) && !s->is_written && !s->waits;
-  snprintf(stamp, sizeof stamp, s->waits ? "" : "%016" PRIx64, s->stamp);
+  snprintf(stamp, sizeof stamp, s->waits ? "" : "%016" PRIx64, p->bare ? 0 : s->stamp);
   run_parameters(run->file, take_own, &own);
   return json_pack(
     "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "key",
-    s->key, "stamp", stamp, "path", json_text(run->path), "id", json_text(run_id(run->file)), "group",
+    s->key, "stamp", stamp, "path", path_json(p, run->path), "id", json_text(run_id(run->file)), "group",
     json_text(group), "kind", json_text(run->kind), "seed", json_number((double)run->seed), "date",
-    json_text(run_date(run->file)), "state", json_text(unfinished ? "interrupted" : run_state(run->file)),
-    "step", (json_int_t)last_step_of(s, run), "steps", (json_int_t)total_of(s, run), "left",
-    json_known(!isnan(left), left), "loss", json_known(!s->waits, s->loss), "val",
-    json_known(!s->waits, s->val), "peak", place_json(&s->peak), "last", place_json(&s->last), "tau",
-    json_known(!isnan(tau), tau), "own", own.to);
+    json_text(p->bare ? "" : run_date(run->file)), "state",
+    json_text(unfinished ? "interrupted" : run_state(run->file)), "step", (json_int_t)last_step_of(s, run),
+    "steps", (json_int_t)total_of(s, run), "left", json_known(!isnan(left), left), "loss",
+    json_known(!s->waits, s->loss), "val", json_known(!s->waits, s->val), "peak", place_json(&s->peak),
+    "last", place_json(&s->last), "tau", json_known(!isnan(tau), tau), "own", own.to);
 }
 
+/* "file" is the N of the files that have its numbers. */
 static json_t *series_json(const struct runs_page *p, int i)
 {
   const struct about *a = &p->series[i];
-  return json_pack("{s:s, s:s, s:o, s:b}", "name", a->name, "unit", a->unit, "about", json_text(a->long_name),
-                   "heads", a->width > 1);
+  return json_pack("{s:o, s:o, s:o, s:b, s:i}", "name", json_text(a->name), "unit", json_text(a->unit),
+                   "about", json_text(a->long_name), "heads", a->width > 1, "file", i);
+}
+
+/* What chose the runs, as words of a command. */
+static void add_selection(const struct runs_page *p, json_t *words)
+{
+  for (int i = 0; i < p->set.runs && p->bare; i++)
+    json_array_append_new(words, path_json(p, p->set.run[i].path));
+  if (p->bare) return;
+  for (int i = 0; i < p->selection->paths; i++)
+    json_array_append_new(words, json_text(p->selection->path[i]));
+  for (int i = 0; i < p->selection->wheres; i++) {
+    json_array_append_new(words, json_string("--where"));
+    json_array_append_new(words, json_text(p->selection->where[i]));
+  }
+  if (p->selection->last) { /* the page then names the runs itself */
+    char last[32];
+    snprintf(last, sizeof last, "%ld", (long)p->selection->last);
+    json_array_append_new(words, json_string("--last"));
+    json_array_append_new(words, json_text(last));
+  }
 }
 
 static char *tell_index(const struct runs_page *p)
 {
   json_t *all = json_object(), *series = json_array(), *runs = json_array(), *words = json_array(),
          *t = json_array(), *common = json_object();
-  struct shared shared = {&p->set, common};
+  struct shared shared = {p, common};
   struct buffer out = {0};
   char now[32];
   if (p->set.runs) run_parameters(p->set.run[0].file, take_common, &shared);
@@ -577,18 +606,7 @@ static char *tell_index(const struct runs_page *p)
     for (int i = 0; i < p->set.group[g].count; i++)
       json_array_append_new(
         runs, run_json(p, (int)(p->set.group[g].run + i - p->set.run), p->set.group[g].label, common));
-  for (int i = 0; i < p->selection->paths; i++)
-    json_array_append_new(words, json_text(p->selection->path[i]));
-  for (int i = 0; i < p->selection->wheres; i++) {
-    json_array_append_new(words, json_string("--where"));
-    json_array_append_new(words, json_text(p->selection->where[i]));
-  }
-  if (p->selection->last) { /* the page then names the runs themselves */
-    char last[32];
-    snprintf(last, sizeof last, "%ld", (long)p->selection->last);
-    json_array_append_new(words, json_string("--last"));
-    json_array_append_new(words, json_text(last));
-  }
+  add_selection(p, words);
   for (int n = 2; n <= MOST_T; n++) { /* of {1, 0, 0, ...} the standard error is 1 / n */
     double x[MOST_T] = {1};
     struct interval v = interval_of(x, n, 0);
@@ -596,15 +614,15 @@ static char *tell_index(const struct runs_page *p)
   }
   clock_iso8601(now);
   json_object_set_new(all, "live", json_boolean(p->live));
-  json_object_set_new(all, "made", json_string(now));
+  json_object_set_new(all, "made", json_string(p->bare ? "" : now));
   json_object_set_new(all, "words", words);
   json_object_set_new(all, "t", t);
   json_object_set_new(all, "series", series);
   json_object_set_new(all, "common", common);
   json_object_set_new(all, "runs", runs);
-  char *text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9));
+  char *text = json_line(all);
   buffer_add(&out, "take(\"index\",%s)\n", text);
-  free(text);
+  memory_free(text);
   json_decref(all);
   return out.text;
 }

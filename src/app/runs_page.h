@@ -9,8 +9,10 @@
 #include "base/text.h"
 
 struct runs_page;
-/* live: for a server: new runs are not read before runs_page_read. The selection has to live as long. */
-struct runs_page *runs_page_new(const struct selection *, int live);
+/* live: for a server: new runs are not read before runs_page_read. bare: for strangers: without folders, dates and the
+   conditions that chose the runs. The selection has to live as long. */
+enum runs_page_kind { RUNS_PAGE_WHOLE, RUNS_PAGE_LIVE, RUNS_PAGE_BARE };
+struct runs_page *runs_page_new(const struct selection *, enum runs_page_kind);
 void runs_page_free(struct runs_page *);
 /* Look which runs there are and what is new of them; nothing changes where that fails. */
 int runs_page_look(struct runs_page *, struct error *);

@@ -4,12 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/text.h"
 
-/* Hostile input that is quoted in a message must not steer the terminal. */
-static void defuse(char *text)
+/* A text of somebody else in a message, as a file's name, can neither steer a terminal nor look like a message of its
+   own: where a message goes on in another line, that one is indented. */
+static void make_message(char *text, size_t room)
 {
-  for (; *text; text++)
-    if ((unsigned char)*text < 0x20 && *text != '\n') *text = '?';
+  size_t length = strlen(text);
+  while (length && text[length - 1] == '\n') text[--length] = 0;
+  for (char *c = text; *c; c++)
+    if (*c == '\n' && strncmp(c + 1, "  ", 2) != 0) *c = ' ';
+  text_clean(text, room, "\n");
 }
 
 int error_set(struct error *e, int status, const char *format, ...)
@@ -19,7 +24,7 @@ int error_set(struct error *e, int status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(e->text, sizeof e->text, format, arguments);
     va_end(arguments);
-    defuse(e->text);
+    make_message(e->text, sizeof e->text);
     e->status = status;
   }
   return status;
@@ -38,7 +43,7 @@ int error_prefix(struct error *e, const char *format, ...)
   int used = snprintf(e->text, room, "%s: ", place);
   if (used >= 0 && (size_t)used < room) memcpy(e->text + used, old, room - (size_t)used);
   e->text[room - 1] = 0;
-  defuse(e->text);
+  make_message(e->text, room);
   return e->status;
 }
 
@@ -63,7 +68,7 @@ static void say(const char *prefix, const char *format, va_list arguments)
   char line[4096];
   int n = snprintf(line, sizeof line, "%s", prefix);
   vsnprintf(line + n, sizeof line - (size_t)n, format, arguments);
-  defuse(line);
+  make_message(line, sizeof line);
   if (taker && !taker(line + strlen("maxlogit: "))) return;
   fprintf(stderr, "%s\n", line);
 }

@@ -10,12 +10,18 @@ struct buffer {
 };
 void buffer_add(struct buffer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Make a text that a file or a person brought fit for a terminal, a table and a page, in place; returns its new length.
-   A control character (C0, DEL, C1), a bidi control, a line or paragraph separator and a byte that is not UTF-8 become '?';
-   those of `keep` ("" or "\n") stay. At most `room` bytes are read, and the text ends within them at a whole letter. */
+/* Make a text that a file or a person brought fit for a terminal, a table and a page, in place; returns its
+   new length. A control character (C0, DEL, C1), a bidi control, a line or paragraph separator and a byte
+   that is not UTF-8 become '?'; those of `keep` ("" or "\n") stay. At most `room` bytes are read, and the
+   text ends within them at a whole letter. */
 size_t text_clean(char *text, size_t room, const char *keep);
-/* Fill `out` with as many whole letters of `text` as it holds, cleaned like that; NULL is "". Returns the length. */
+/* Fill `out` with as many whole letters of `text` as it holds, cleaned like that; NULL is "". Returns the
+   length. */
 size_t text_fill(char *out, size_t room, const char *text);
+/* A copy, cleaned; memory_free. */
+char *text_cleaned(const char *text, const char *keep);
+/* A line on standard output, cleaned: a path. */
+void text_print_line(const char *text);
 
 /* What of a path stands behind its last slash, or all of it. */
 const char *text_file_name(const char *path);

@@ -374,7 +374,10 @@ static void join_texts(const struct comm *c, struct error *e, const struct said 
       buffer_add(&text, "%srank %d on %.64s: %s", text.length ? "\n" : "", comm_number(c, i), comm_host(c, i),
                  all[i].text);
   *e = (struct error){0};
-  if (c->rank == 0) error_set(e, c->status, "%s", same && first ? first : text.length ? text.text : "");
+  if (c->rank == 0) { /* each is a line already, and stays one */
+    snprintf(e->text, sizeof e->text, "%s", same && first ? first : text.length ? text.text : "");
+    text_clean(e->text, sizeof e->text, "\n");
+  }
   memory_free(text.text);
   e->status = c->status;
 }
@@ -408,7 +411,12 @@ int comm_agree(struct comm *c, unsigned *flags, struct error *e)
 int comm_end(int status, struct error *e)
 {
   if (world.module) comm_agree(&world.comm, NULL, e), comm_tell();
-  if (*e->text) message("%s", e->text);
+  for (char *line = e->text, *end; *e->text && line; line = end) { /* of several ranks one each */
+    end = strchr(line, '\n');
+    while (end && end[1] == ' ') end = strchr(end + 1, '\n'); /* one message in several lines */
+    if (end) *end++ = 0;
+    message("%s", line);
+  }
   if (!world.module) return e->status ? e->status : status;
   fflush(NULL);
   limit_begin();

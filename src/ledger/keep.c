@@ -21,11 +21,10 @@ static char *path_of(const struct ledger *l)
 /* NULL: there is none, or what is there is not one. */
 static json_t *load(const struct ledger *l)
 {
-  json_error_t wrong;
   char *path = path_of(l);
   json_t *all = NULL;
   if (!access(path, F_OK)) {
-    all = json_load_file(path, 0, &wrong);
+    all = kept_read(path);
     if (!json_is_array(all)) {
       warning("%s is no ledger: what was found before is not known", path);
       json_decref(all);
@@ -43,9 +42,9 @@ static int is_of(const json_t *old, const char *id, const char *settings)
 
 static void keep_former(struct former *f, const json_t *from)
 {
-  snprintf(f->registered, sizeof f->registered, "%s", kept_text(from, "registered"));
-  snprintf(f->verdict, sizeof f->verdict, "%s", kept_text(from, "verdict"));
-  snprintf(f->made_by, sizeof f->made_by, "%s", kept_text(from, "made_by"));
+  text_fill(f->registered, sizeof f->registered, kept_text(from, "registered"));
+  text_fill(f->verdict, sizeof f->verdict, kept_text(from, "verdict"));
+  text_fill(f->made_by, sizeof f->made_by, kept_text(from, "made_by"));
   f->effect = kept_interval(from, "effect");
 }
 
@@ -87,6 +86,7 @@ int ledger_keep(const struct ledger *l, struct error *error)
   for (size_t k = 0; k < json_array_size(old); k++)
     if (!is_in(now, json_array_get(old, k))) json_array_append(now, json_array_get(old, k));
   char *text = json_dumps(now, JSON_INDENT(1) | JSON_REAL_PRECISION(15)), *path = path_of(l);
+  REQUIRE(text);
   int status = file_write(path, text, strlen(text), error);
   memory_free(path);
   free(text);

@@ -3,19 +3,50 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "ledger/told.h"
 
+/* Every text of a ledger that somebody else may have written, cleaned; settings have several lines. */
+static void clean_texts(json_t *x)
+{
+  const char *key;
+  json_t *part;
+  size_t i;
+  if (json_is_array(x))
+    json_array_foreach(x, i, part) clean_texts(part);
+  else if (json_is_object(x))
+    json_object_foreach(x, key, part) clean_texts(part);
+  else if (json_is_string(x)) {
+    char *text = text_cleaned(json_string_value(x), "\n");
+    REQUIRE(json_string_set(x, text) == 0);
+    memory_free(text);
+  }
+}
+
+static json_t *read_json(const char *path)
+{
+  int fd = file_open(path, NULL);
+  json_t *all = fd < 0 ? NULL : json_loadfd(fd, 0, NULL);
+  if (fd >= 0) close(fd);
+  return all;
+}
+
+json_t *kept_read(const char *path)
+{
+  json_t *all = text_ends_with(path, ".md") ? told_read(path) : read_json(path);
+  clean_texts(all);
+  return all;
+}
+
 int kept_open(struct kept *k, const char *name, struct error *error)
 {
-  json_error_t wrong;
   struct buffer b = {0};
   buffer_add(&b, file_is_folder(name) ? "%s/claims.json" : "%s", name);
-  *k = (struct kept){
-    .path = b.text, .all = text_ends_with(name, ".md") ? told_read(name) : json_load_file(b.text, 0, &wrong)};
+  *k = (struct kept){.path = b.text, .all = kept_read(b.text)};
   kept_name(kept_text(kept_first(k), "settings"), k->name);
   if (json_is_array(k->all) && json_is_string(json_object_get(kept_first(k), "verdict"))) return STATUS_OK;
   return error_set(
@@ -73,6 +104,6 @@ void kept_name(const char *settings, char out[64])
   const char *path = strstr(settings, "data.path=");
   char *copy = path ? memory_text(path + strlen("data.path=")) : NULL;
   if (copy) copy[strcspn(copy, " ")] = 0;
-  snprintf(out, 64, "%.63s", copy ? text_file_name(copy) : "built-in chain");
+  text_fill(out, 64, copy ? text_file_name(copy) : "built-in chain");
   memory_free(copy);
 }

@@ -12,6 +12,8 @@ struct kept {
 /* The file, or that in a folder, or a README.md that tells a ledger (told.h); for kept_close, whatever comes.
    STATUS_USAGE: there is none. */
 int kept_open(struct kept *, const char *file_or_folder, struct error *);
+/* All entries of a file, its texts cleaned (text_clean); NULL: there is none. For json_decref. */
+json_t *kept_read(const char *path);
 void kept_close(struct kept *);
 /* Of NULL, no ledger, there is none: its first entry, which tells what all share; the entry of a claim. */
 const json_t *kept_first(const struct kept *);

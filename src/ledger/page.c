@@ -10,8 +10,8 @@
 
 #include "analysis/share.h"
 #include "base/file.h"
+#include "base/markup.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "ledger/arms.h"
 #include "ledger/kept.h"
 #include "ledger/tell.h"
@@ -28,22 +28,11 @@ struct sheet {
 
 /* --- text ------------------------------------------------------------------------------------------------ */
 
-static void add_text(struct buffer *b, const char *text)
-{
-  for (; *text; text++) switch (*text) {
-    case '<': buffer_add(b, "&lt;"); break;
-    case '>': buffer_add(b, "&gt;"); break;
-    case '&': buffer_add(b, "&amp;"); break;
-    case '"': buffer_add(b, "&quot;"); break;
-    default: buffer_add(b, "%c", *text);
-    }
-}
-
 /* <tag>text</tag>; the tag may carry attributes. */
 static void add_element(struct buffer *b, const char *tag, const char *text)
 {
   buffer_add(b, "<%s>", tag);
-  add_text(b, text);
+  markup_add(b, "%s", text);
   buffer_add(b, "</%.*s>", (int)strcspn(tag, " "), tag);
 }
 
@@ -54,32 +43,33 @@ static void name_ledgers(struct sheet *s)
                              kept_text(kept_first(s->other), "settings")};
   for (int k = 0; k < 2; k++) kept_name(settings[k], s->name[k]);
   for (int k = 0, same = s->other && !strcmp(s->name[0], s->name[1]); k < 2 && same; k++)
-    if (*settings[k]) snprintf(s->name[k], sizeof s->name[k], "%.63s", settings[k]);
+    if (*settings[k]) text_fill(s->name[k], sizeof s->name[k], settings[k]);
 }
 
-/* A word that a shell takes as it is. */
-static void add_word(struct buffer *b, const char *word)
-{
-  int plain =
-    strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=+,-%") == strlen(word);
-  buffer_add(b, plain ? " " : " '");
-  add_text(b, word);
-  buffer_add(b, plain ? "" : "'");
-}
-
-/* Lines of a configuration, "key = value", or words "key=value", as words. */
-static void add_words(struct buffer *b, const char *settings)
+/* Lines of a configuration, "key = value", or words "key=value", as words for a shell, each behind a blank. */
+static void add_words(struct buffer *line, const char *settings)
 {
   struct buffer word = {0};
   for (const char *at = settings;; at++) {
     int is_end = !*at || *at == '\n' || (*at == ' ' && at[1] != '=' && (at == settings || at[-1] != '='));
     if (is_end && word.length) {
-      add_word(b, word.text);
+      buffer_add(line, " ");
+      shell_add(line, word.text);
       word.length = 0;
     } else if (!is_end && *at != ' ')
       buffer_add(&word, "%c", *at);
     if (!*at) break;
   }
+  memory_free(word.text);
+}
+
+/* Of a shell's line, an option. */
+static void add_setting(struct buffer *line, const char *name, const char *value)
+{
+  struct buffer word = {0};
+  buffer_add(&word, "%s%s", name, value);
+  buffer_add(line, " ");
+  shell_add(line, word.text);
   memory_free(word.text);
 }
 
@@ -105,8 +95,8 @@ static int differ(const json_t *a, const json_t *b) { return b && kept_verdict(a
 static void add_kinds(struct sheet *s, int i)
 {
   const json_t *own = own_of(s, i), *other = other_of(s, i);
-  buffer_add(&s->b, "c k%d", (int)kept_verdict(own));
-  if (differ(own, other)) buffer_add(&s->b, " k%d kd", (int)kept_verdict(other));
+  markup_add(&s->b, "c k%d", (int)kept_verdict(own));
+  if (differ(own, other)) markup_add(&s->b, " k%d kd", (int)kept_verdict(other));
 }
 
 static int count_kind(const struct sheet *s, int verdict)
@@ -122,9 +112,9 @@ static int count_kind(const struct sheet *s, int verdict)
 
 static void add_choice(struct sheet *s, const char *id, const char *name, int count, int first)
 {
-  buffer_add(&s->b,
-             "<input type=\"radio\" name=\"show\" id=\"show-%s\"%s/><label for=\"show-%s\">%s %d</label>\n",
-             id, first ? " checked=\"checked\"" : "", id, name, count);
+  markup_add(&s->b, "<input type=\"radio\" name=\"show\" id=\"show-%s\"", id);
+  if (first) markup_add(&s->b, " checked=\"checked\"");
+  markup_add(&s->b, "/><label for=\"show-%s\">%s %d</label>\n", id, name, count);
 }
 
 /* Buttons that show the claims of one verdict, by style alone: they stand beside what they hide. */
@@ -141,7 +131,7 @@ static void add_rules(struct sheet *s)
 static void add_filter(struct sheet *s)
 {
   char id[12];
-  buffer_add(&s->b, "<span class=\"filter\">Show:</span>\n");
+  markup_add(&s->b, "<span class=\"filter\">Show:</span>\n");
   add_choice(s, "all", "all", s->ledger->entries, 1);
   for (int v = 0; v < (int)VERDICTS; v++) {
     snprintf(id, sizeof id, "%d", v);
@@ -158,43 +148,44 @@ static void add_cell(struct sheet *s, const struct claim *c, const json_t *x, in
   struct buffer *b = &s->b;
   struct interval e = kept_interval(x, "effect");
   char effect[128];
-  buffer_add(b, "<td class=\"n\">");
+  markup_add(b, "<td class=\"n\">");
   if (s->other && x) add_element(b, "span class=\"of\"", s->name[second]);
   if (x) add_verdict(b, kept_verdict(x));
   if (x && e.n) {
     int has_runs = json_array_size(json_object_get(x, "arms")) > 0; /* what a README tells has none */
-    buffer_add(b, "<br/>");
-    if (has_runs) buffer_add(b, "<a href=\"#%s-%s\">", c->id, second ? "other" : "runs");
-    buffer_add(b, "%s%s%s, n\302\240=\302\240%d", c->contrast == CONTRAST_RATIO ? "\303\227\302\240" : "",
-               tell_interval(&e, effect), has_runs ? "</a>" : "", e.n);
+    markup_add(b, "<br/>");
+    if (has_runs) markup_add(b, "<a href=\"#%s-%s\">", c->id, second ? "other" : "runs");
+    markup_add(b, "%s%s", c->contrast == CONTRAST_RATIO ? "\303\227\302\240" : "", tell_interval(&e, effect));
+    if (has_runs) markup_add(b, "</a>");
+    markup_add(b, ", n\302\240=\302\240%d", e.n);
   }
-  buffer_add(b, "</td>");
+  markup_add(b, "</td>");
 }
 
 static void add_table(struct sheet *s)
 {
   struct buffer *b = &s->b;
   char what[128];
-  buffer_add(b, "<table class=\"all\"><thead><tr><th>claim</th><th></th>");
+  markup_add(b, "<table class=\"all\"><thead><tr><th>claim</th><th></th>");
   for (int k = 0; k <= (s->other != NULL); k++)
     add_element(b, "th", s->other ? s->name[k] : "verdict, effect");
-  buffer_add(b, "</tr></thead><tbody>\n");
+  markup_add(b, "</tr></thead><tbody>\n");
   for (int i = 0; i < s->ledger->entries; i++) {
     const struct claim *c = s->ledger->entry[i].claim;
-    buffer_add(b, "<tr class=\"");
+    markup_add(b, "<tr class=\"");
     add_kinds(s, i);
-    buffer_add(b, "\"><td><a href=\"#%s\">%s</a></td><td>", c->id, c->id);
-    add_text(b, c->sentence);
+    markup_add(b, "\"><td><a href=\"#%s\">%s</a></td><td>", c->id, c->id);
+    markup_add(b, "%s", c->sentence);
     if (claim_compared(c)) {
-      buffer_add(b, " ");
+      markup_add(b, " ");
       add_element(b, "span class=\"what\"", contrast_text(c, what, sizeof what));
     }
-    buffer_add(b, "</td>");
+    markup_add(b, "</td>");
     add_cell(s, c, own_of(s, i), 0);
     if (s->other) add_cell(s, c, other_of(s, i), 1);
-    buffer_add(b, "</tr>\n");
+    markup_add(b, "</tr>\n");
   }
-  buffer_add(b, "</tbody></table>\n");
+  markup_add(b, "</tbody></table>\n");
 }
 
 /* --- a claim ----------------------------------------------------------------------------------------------- */
@@ -203,21 +194,24 @@ static void add_table(struct sheet *s)
 static void add_command(struct buffer *b, const json_t *x, const json_t *arm, const char *rate)
 {
   const char *start = kept_text(x, "start");
+  struct buffer line = {0};
   if (*start) {
-    buffer_add(b, "maxlogit run");
-    add_words(b, start);
-    add_words(b, kept_text(arm, "start"));
-    add_words(b, kept_text(x, "settings"));
-    buffer_add(b, " train.seed=S record.path=first-S.h5\n");
+    buffer_add(&line, "maxlogit run");
+    add_words(&line, start);
+    add_words(&line, kept_text(arm, "start"));
+    add_words(&line, kept_text(x, "settings"));
+    buffer_add(&line, " train.seed=S record.path=first-S.h5\n");
   }
-  buffer_add(b, "maxlogit run");
-  add_words(b, kept_text(x, "regime"));
-  add_words(b, kept_text(arm, "set"));
-  add_words(b, kept_text(x, "settings"));
-  if (*rate) buffer_add(b, " train.lr=%s", rate);
-  if (*start) buffer_add(b, " train.init_from=first-S.h5");
-  add_words(b, strchr(ledger_records, '\n') + 1);
-  buffer_add(b, " train.seed=S");
+  buffer_add(&line, "maxlogit run");
+  add_words(&line, kept_text(x, "regime"));
+  add_words(&line, kept_text(arm, "set"));
+  add_words(&line, kept_text(x, "settings"));
+  if (*rate) add_setting(&line, "train.lr=", rate);
+  if (*start) buffer_add(&line, " train.init_from=first-S.h5");
+  add_words(&line, strchr(ledger_records, '\n') + 1);
+  buffer_add(&line, " train.seed=S");
+  markup_add(b, "%s", line.text);
+  memory_free(line.text);
 }
 
 /* The runs' ids; behind them, to be opened, each one's seed and value, and the command that makes it again. */
@@ -225,22 +219,22 @@ static void add_runs(struct buffer *b, const json_t *x, const json_t *arm, const
 {
   const json_t *runs = json_object_get(arm, "runs");
   char number[32];
-  buffer_add(b, "<details><summary class=\"ids\">");
+  markup_add(b, "<details><summary class=\"ids\">");
   for (size_t i = 0; i < json_array_size(runs); i++) {
     const json_t *run = json_array_get(runs, i);
-    buffer_add(b, "%s%s%s", i ? " " : "", kept_text(run, "id"),
+    markup_add(b, "%s%s%s", i ? " " : "", kept_text(run, "id"),
                strcmp(kept_text(run, "state"), "diverged") ? "" : " (diverged)");
   }
-  buffer_add(b, "</summary><pre>");
+  markup_add(b, "</summary><pre>");
   add_command(b, x, arm, rate);
-  buffer_add(b, "</pre><ul class=\"ids\">");
+  markup_add(b, "</pre><ul class=\"ids\">");
   for (size_t i = 0; i < json_array_size(runs); i++) {
     const json_t *run = json_array_get(runs, i);
-    buffer_add(b, "<li>%s S=%.0f: %s</li>", kept_text(run, "id"), kept_number(run, "seed"),
+    markup_add(b, "<li>%s S=%.0f: %s</li>", kept_text(run, "id"), kept_number(run, "seed"),
                json_is_null(json_object_get(run, "value")) ? kept_text(run, "state")
                                                            : tell_number(kept_number(run, "value"), number));
   }
-  buffer_add(b, "</ul></details>");
+  markup_add(b, "</ul></details>");
 }
 
 static void add_arms(struct buffer *b, const struct claim *c, const json_t *x)
@@ -248,40 +242,44 @@ static void add_arms(struct buffer *b, const struct claim *c, const json_t *x)
   const json_t *arms = json_object_get(x, "arms"),
                *rates = json_object_get(json_object_get(x, "rates"), "best");
   char mean[128];
-  buffer_add(
+  markup_add(
     b, "<table><thead><tr><th>arm</th><th>set</th><th>n</th><th>median [95 %%]</th></tr></thead><tbody>\n");
   for (size_t a = 0; a < json_array_size(arms); a++) {
     const json_t *arm = json_array_get(arms, a);
     const char *rate = a < 2 ? kept_text(json_array_get(rates, a), "train.lr") : "",
                *set = kept_text(arm, "set");
     struct interval m = kept_interval(arm, "mean");
-    buffer_add(b, "<tr>");
+    markup_add(b, "<tr>");
     add_element(b, "td", kept_text(arm, "name"));
-    buffer_add(b, "<td>");
+    markup_add(b, "<td>");
     add_element(b, "code", *set ? set : "the regime");
-    if (*rate) buffer_add(b, "; tuned: train.lr=%s", rate);
+    if (*rate) markup_add(b, "; tuned: train.lr=%s", rate);
     if (*kept_text(arm, "start")) {
-      buffer_add(b, "; from ");
+      markup_add(b, "; from ");
       add_element(b, "code", kept_text(arm, "start"));
     }
     if (strcmp(kept_text(arm, "metric"), c->metric) != 0) {
-      buffer_add(b, "; ");
+      markup_add(b, "; ");
       add_element(b, "code", kept_text(arm, "metric"));
     }
-    buffer_add(b, "</td><td class=\"n\">%d</td><td class=\"n\">%s</td></tr>\n<tr><td colspan=\"4\">", m.n,
+    markup_add(b, "</td><td class=\"n\">%d</td><td class=\"n\">%s</td></tr>\n<tr><td colspan=\"4\">", m.n,
                tell_interval(&m, mean));
     add_runs(b, x, arm, rate);
-    buffer_add(b, "</td></tr>\n");
+    markup_add(b, "</td></tr>\n");
   }
-  buffer_add(b, "</tbody></table>\n");
+  markup_add(b, "</tbody></table>\n");
 }
 
 static void add_again(struct buffer *b, const char *id, const json_t *x)
 {
-  buffer_add(b, "<code>maxlogit claims%s%s --level %s", *id ? " " : "", id,
-             *kept_text(x, "ran") ? kept_text(x, "ran") : "full");
-  add_words(b, kept_text(x, "settings"));
-  buffer_add(b, "</code>");
+  struct buffer line = {0};
+  buffer_add(&line, "maxlogit claims");
+  if (*id) add_setting(&line, "", id);
+  buffer_add(&line, " --level");
+  add_setting(&line, "", *kept_text(x, "ran") ? kept_text(x, "ran") : "full");
+  add_words(&line, kept_text(x, "settings"));
+  markup_add(b, "<code>%s</code>", line.text);
+  memory_free(line.text);
 }
 
 static void add_found(struct buffer *b, const struct claim *c, const json_t *x)
@@ -290,52 +288,43 @@ static void add_found(struct buffer *b, const struct claim *c, const json_t *x)
   struct interval e = kept_interval(x, "effect");
   int diverged = (int)kept_number(x, "seeds_diverged"), out = (int)kept_number(x, "seeds_left_out");
   const char *former = kept_text(json_object_get(x, "changed_after_the_fact"), "verdict");
-  buffer_add(b, "<b>%s</b> over %d %s; p after Holm %s, by the false discovery rate %s.",
+  markup_add(b, "<b>%s</b> over %d %s; p after Holm %s, by the false discovery rate %s.",
              tell_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs of equal seed" : "seeds",
              tell_number(kept_number(x, "p_holm"), number[0]),
              tell_number(kept_number(x, "p_fdr"), number[1]));
-  if (*kept_text(x, "would_change_by")) {
-    buffer_add(b, " It would change by ");
-    add_text(b, kept_text(x, "would_change_by"));
-    buffer_add(b, ".");
-  }
+  if (*kept_text(x, "would_change_by"))
+    markup_add(b, " It would change by %s.", kept_text(x, "would_change_by"));
   if (*kept_text(x, "same_comparison_as"))
-    buffer_add(b, " The comparison is that of %s, and counts once.", kept_text(x, "same_comparison_as"));
-  if (*former) {
-    buffer_add(b, " Changed after the fact; before: ");
-    add_text(b, former);
-    buffer_add(b, ".");
-  }
+    markup_add(b, " The comparison is that of %s, and counts once.", kept_text(x, "same_comparison_as"));
+  if (*former) markup_add(b, " Changed after the fact; before: %s.", former);
   if (diverged)
-    buffer_add(b, " %d seed%s left out because a run diverged.", diverged, diverged == 1 ? " is" : "s are");
-  if (out) buffer_add(b, " %d seed%s left out for want of a value.", out, out == 1 ? " is" : "s are");
+    markup_add(b, " %d seed%s left out because a run diverged.", diverged, diverged == 1 ? " is" : "s are");
+  if (out) markup_add(b, " %d seed%s left out for want of a value.", out, out == 1 ? " is" : "s are");
 }
 
 static void add_reason(struct buffer *b, const json_t *x)
 {
-  const char *reason = kept_text(x, "reason");
-  buffer_add(b, "%c", toupper((unsigned char)*reason));
-  if (*reason) add_text(b, reason + 1);
-  buffer_add(b, ".");
+  char *reason = memory_text(kept_text(x, "reason"));
+  *reason = (char)toupper((unsigned char)*reason);
+  markup_add(b, "%s.", reason);
+  memory_free(reason);
 }
 
 /* What the other ledger found, and by which runs. */
 static void add_other(struct sheet *s, const struct entry *e, const json_t *x)
 {
   struct buffer *b = &s->b;
-  buffer_add(b, "<h3 id=\"%s-other\">", e->claim->id);
-  add_text(b, s->name[1]);
-  buffer_add(b, ": ");
+  markup_add(b, "<h3 id=\"%s-other\">%s: ", e->claim->id, s->name[1]);
   add_verdict(b, kept_verdict(x));
-  buffer_add(b, "</h3>\n<p>");
+  markup_add(b, "</h3>\n<p>");
   add_reason(b, x);
-  buffer_add(b, " Found: ");
+  markup_add(b, " Found: ");
   add_found(b, e->claim, x);
   if (strcmp(kept_text(x, "registered"), e->registered) != 0)
-    buffer_add(b, " <b>It was registered otherwise there (%s).</b>", kept_text(x, "registered"));
-  buffer_add(b, " Again: ");
+    markup_add(b, " <b>It was registered otherwise there (%s).</b>", kept_text(x, "registered"));
+  markup_add(b, " Again: ");
   add_again(b, e->claim->id, x);
-  buffer_add(b, "</p>\n");
+  markup_add(b, "</p>\n");
   add_arms(b, e->claim, x);
 }
 
@@ -343,30 +332,25 @@ static void add_numbers(struct sheet *s, const struct entry *e, const json_t *x)
 {
   const struct claim *c = e->claim;
   struct buffer *b = &s->b;
-  buffer_add(b, "<p id=\"%s-runs\">Predicted, at equal %s: ", c->id, equal_name(c->equal));
-  add_text(b, kept_text(x, "predicted"));
-  buffer_add(b, ". Found: ");
+  markup_add(b, "<p id=\"%s-runs\">Predicted, at equal %s: %s. Found: ", c->id, equal_name(c->equal),
+             kept_text(x, "predicted"));
   add_found(b, c, x);
-  buffer_add(b, "</p>\n");
-  if (c->refute) {
-    buffer_add(b, "<p class=\"soft\">It would be refuted by ");
-    add_text(b, c->refute);
-    buffer_add(b, ".</p>\n");
-  }
+  markup_add(b, "</p>\n");
+  if (c->refute) markup_add(b, "<p class=\"soft\">It would be refuted by %s.</p>\n", c->refute);
   add_arms(b, c, x);
   add_element(b, "pre", c->regime);
   if (c->start) {
-    buffer_add(b, "<p>starting from the end, by equal seed, of</p>");
+    markup_add(b, "<p>starting from the end, by equal seed, of</p>");
     add_element(b, "pre", c->start);
   }
-  buffer_add(b, "<p class=\"soft\">Metric <code>");
-  add_text(b, c->metric);
-  buffer_add(b, "</code>. Registered %s. Seeds of the verdict: %d to %d. Seen while the regime was chosen: ",
-             e->registered, LEDGER_SEED, LEDGER_SEED + e->arm[0].runs - 1);
-  add_text(b, c->explored ? c->explored : "none.");
-  buffer_add(b, " Again: ");
+  markup_add(
+    b,
+    "<p class=\"soft\">Metric <code>%s</code>. Registered %s. Seeds of the verdict: %d to %d. Seen while "
+    "the regime was chosen: %s Again: ",
+    c->metric, e->registered, LEDGER_SEED, LEDGER_SEED + e->arm[0].runs - 1,
+    c->explored ? c->explored : "none.");
   add_again(b, c->id, x);
-  buffer_add(b, "</p>\n");
+  markup_add(b, "</p>\n");
 }
 
 static int add_section(struct sheet *s, int i, const char *scripts, struct error *error)
@@ -378,22 +362,21 @@ static int add_section(struct sheet *s, int i, const char *scripts, struct error
   char *svg = NULL;
   int status = claim_compared(c) ? claim_figure(e, scripts, c->id, &svg, error) : STATUS_OK;
   if (status) return status;
-  buffer_add(b, "<section id=\"%s\" class=\"", c->id);
+  markup_add(b, "<section id=\"%s\" class=\"", c->id);
   add_kinds(s, i);
-  buffer_add(b, "\"><h2>%s ", c->id);
+  markup_add(b, "\"><h2>%s ", c->id);
   add_verdict(b, kept_verdict(x));
-  buffer_add(b, "</h2>\n");
+  markup_add(b, "</h2>\n");
   add_element(b, "p", c->sentence);
-  buffer_add(b, "<p class=\"soft\">");
-  add_text(b, c->source);
-  buffer_add(b, " \302\267 experiments/%s</p>\n<p>", e->question);
+  markup_add(b, "<p class=\"soft\">%s \302\267 experiments/%s</p>\n<p>", c->source, e->question);
   add_reason(b, x);
-  buffer_add(b, "</p>\n");
-  if (svg) buffer_add(b, "<div class=\"figure\">%s</div>\n", svg);
+  markup_add(b, "</p>\n");
+  if (svg)
+    buffer_add(b, "<div class=\"figure\">%s</div>\n", svg); /* gnuplot's markup, which escapes texts itself */
   memory_free(svg);
   if (claim_compared(c)) add_numbers(s, e, x);
   if (claim_compared(c) && other && json_array_size(json_object_get(other, "arms"))) add_other(s, e, other);
-  buffer_add(b, "</section>\n");
+  markup_add(b, "</section>\n");
   return STATUS_OK;
 }
 
@@ -410,34 +393,26 @@ static void add_provenance(struct sheet *s)
   provenance_get(&p);
   strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime(&now));
   for (int i = 0; i < l->entries; i++) seconds += entry_seconds(l, i);
-  buffer_add(b, "<section><h2>What made it</h2><p>%s; HDF5 %s, GSL %s, ",
-             provenance_stamp(stamp, sizeof stamp), p.hdf5, p.gsl);
-  add_text(b, p.openblas);
-  buffer_add(b, "; ");
-  add_text(b, p.compiler);
-  buffer_add(b, "; on ");
-  add_text(b, p.cpu);
-  buffer_add(b, ". The runs took %.0f minutes of one core. Written %s. They lie in <code>", seconds / 60,
-             date);
-  add_text(b, l->folder ? l->folder : "-");
-  buffer_add(b, "/ID.h5</code>.</p>\n<p>All of it again: ");
+  markup_add(
+    b,
+    "<section><h2>What made it</h2><p>%s; HDF5 %s, GSL %s, %s; %s; on %s. The runs took %.0f minutes of one "
+    "core. Written %s. They lie in <code>%s/ID.h5</code>.</p>\n<p>All of it again: ",
+    provenance_stamp(stamp, sizeof stamp), p.hdf5, p.gsl, p.openblas, p.compiler, p.cpu, seconds / 60, date,
+    l->folder ? l->folder : "-");
   if (l->entries) add_again(b, "", own_of(s, 0));
-  buffer_add(b, ", and this page with <code>--report DIR%s", s->other ? " --beside" : "");
-  if (s->other) add_word(b, s->other->path);
-  buffer_add(b, "</code></p>\n");
+  struct buffer option = {0};
+  buffer_add(&option, "--report DIR%s", s->other ? " --beside" : "");
+  if (s->other) add_setting(&option, "", s->other->path);
+  markup_add(b, ", and this page with <code>%s</code></p>\n", option.text);
+  memory_free(option.text);
   const json_t *first = kept_first(s->other);
   if (first) {
-    buffer_add(b, "<p>");
-    add_text(b, s->name[1]);
-    buffer_add(b, ": ");
-    add_text(b, kept_text(first, "made_by"));
-    buffer_add(b, "; from <code>");
-    add_text(b, s->other->path);
-    buffer_add(b, "</code>; again: ");
+    markup_add(b, "<p>%s: %s; from <code>%s</code>; again: ", s->name[1], kept_text(first, "made_by"),
+               s->other->path);
     add_again(b, "", first);
-    buffer_add(b, "</p>");
+    markup_add(b, "</p>");
   }
-  buffer_add(b, "</section>\n");
+  markup_add(b, "</section>\n");
 }
 
 static int add_style(struct buffer *b, const char *name, struct error *error)
@@ -453,23 +428,26 @@ static int add_style(struct buffer *b, const char *name, struct error *error)
 static int add_head(struct sheet *s, struct error *error)
 {
   struct buffer *b = &s->b;
-  buffer_add(
+  markup_add(
     b,
     "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\"><head><meta "
     "charset=\"utf-8\"/>"
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+    "img-src data:; "
+    "base-uri 'none'; form-action 'none'\"/>"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/><title>maxlogit: the ledger of "
     "claims</title><style>");
   int status = add_style(b, "style.css", error);
   if (!status) status = add_style(b, "ledger.css", error);
   add_rules(s);
-  buffer_add(b, "</style></head><body>\n<h1>What the literature says about max logits, on one small "
+  markup_add(b, "</style></head><body>\n<h1>What the literature says about max logits, on one small "
                 "machine</h1>\n");
   return status;
 }
 
 static void add_preface(struct sheet *s)
 {
-  buffer_add(
+  markup_add(
     &s->b,
     "<p class=\"soft\">Each claim had its regime, its measure and the smallest effect that matters "
     "written down "
@@ -481,13 +459,10 @@ static void add_preface(struct sheet *s)
     "of two layers: <i>refuted here</i> says nothing of large models, and <i>holds</i> little.",
     LEDGER_SEED, stage_seeds[0], stage_seeds[1], stage_seeds[2], stage_seeds[3], s->ledger->stages,
     100 * LEDGER_ERROR, s->ledger->family);
-  buffer_add(&s->b, s->other ? " Two ledgers: " : " Trained on: ");
-  add_text(&s->b, s->name[0]);
-  if (s->other) {
-    buffer_add(&s->b, " and ");
-    add_text(&s->b, s->name[1]);
-  }
-  buffer_add(&s->b, ".</p>\n");
+  if (s->other)
+    markup_add(&s->b, " Two ledgers: %s and %s.</p>\n", s->name[0], s->name[1]);
+  else
+    markup_add(&s->b, " Trained on: %s.</p>\n", s->name[0]);
 }
 
 int page_write(const struct ledger *l, const struct kept *beside, const char *folder, const char *scripts,
@@ -499,11 +474,11 @@ int page_write(const struct ledger *l, const struct kept *beside, const char *fo
   int status = add_head(&s, error);
   if (!status) add_preface(&s);
   if (!status) add_filter(&s);
-  buffer_add(&s.b, "<div>\n");
+  markup_add(&s.b, "<div>\n");
   if (!status) add_table(&s);
   for (int i = 0; i < l->entries && !status; i++) status = add_section(&s, i, scripts, error);
   if (!status) add_provenance(&s);
-  buffer_add(&s.b, "</div></body></html>\n");
+  markup_add(&s.b, "</div></body></html>\n");
   buffer_add(&path, "%s/index.html", folder);
   if (!status) status = file_make_folders(path.text, error);
   if (!status) status = file_write(path.text, s.b.text, s.b.length, error);

@@ -81,6 +81,7 @@ json_t *told_read(const char *path)
   size_t length;
   struct error ignored = {0};
   if (file_read(path, &text, &length, &ignored)) return NULL;
+  text_clean(text, length + 1, "\n"); /* jansson takes no text that is not UTF-8 */
   char *block = between(text, told_open, told_close),
        *level = block ? between(block, "(`--level ", "; rule ") : NULL,
        *made_by = block ? between(block, "Made by ", ".\n") : NULL;

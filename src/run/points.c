@@ -124,6 +124,7 @@ static double work_of(const struct config *c)
 static int plan_point(struct planning *g, struct sweep_point *p, int *is_new, struct error *e)
 {
   config_point_label(p->config, p->index, p->label, sizeof p->label);
+  text_clean(p->label, sizeof p->label, "");
   struct config *c = sweep_config_of(p, NULL, e);
   int status = c ? plan_check(g->plan, c, p->id, e) : e->status;
   if (status && *p->label) error_prefix(e, "point %ld (%s)", p->index + 1, p->label);

@@ -6,12 +6,7 @@
 
 static const char place[] = "/notes";
 
-static char *keep(const char *text)
-{
-  char *kept = memory_text(text);
-  text_clean(kept, strlen(kept) + 1, "\n\t");
-  return kept;
-}
+static char *keep(const char *text) { return text_cleaned(text, "\n\t"); }
 
 void notes_add(struct notes *n, const char *date, const char *text)
 {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/markup.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -104,10 +105,13 @@ static int check_format(struct run_file *r, struct error *e)
 
 static int load(struct run_file *r, struct error *e)
 {
-  char advice[4200];
+  struct buffer advice = {0};
   if (r->h) return STATUS_OK;
-  snprintf(advice, sizeof advice, "; `maxlogit note --accept-edit %s` takes a run as it is now", r->path);
-  int status = h5_load_or(&r->h, r->path, advice, e);
+  buffer_add(&advice, "; `maxlogit note --accept-edit ");
+  shell_add(&advice, r->path);
+  buffer_add(&advice, "` takes a run as it is now");
+  int status = h5_load_or(&r->h, r->path, advice.text, e);
+  memory_free(advice.text);
   return status ? status : check_format(r, e);
 }
 

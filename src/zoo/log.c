@@ -10,14 +10,16 @@
 struct log_column *log_put(struct log *l, const char *name, double step, double value)
 {
   struct log_column *c = NULL;
+  char clean[1024]; /* it becomes the name of a series, and is printed */
+  text_fill(clean, sizeof clean, name);
   for (int i = 0; i < l->columns && !c; i++) { /* they come in the same order again and again */
     int k = (l->last + 1 + i) % l->columns;
-    if (!strcmp(l->column[k].name, name)) c = &l->column[l->last = k];
+    if (!strcmp(l->column[k].name, clean)) c = &l->column[l->last = k];
   }
   if (!c) {
     l->column = memory_grow(l->column, (size_t)l->columns, (size_t)l->columns + 1, sizeof *l->column);
     c = &l->column[l->columns++];
-    c->name = memory_text(name);
+    c->name = memory_text(clean);
   }
   if (c->count == c->room) {
     long room = 2 * c->room + 64;

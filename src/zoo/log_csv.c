@@ -88,7 +88,7 @@ static int header(struct csv *c, const char *line, struct error *e)
   if (c->step < 0)
     return error_set(e, STATUS_USAGE, "%s:%ld: no column of steps%s%s; --step NAME says which it is", c->path,
                      c->line, c->log->step ? " called " : "", c->log->step ? c->log->step : "");
-  snprintf(c->log->step_found, sizeof c->log->step_found, "%s", c->name[c->step]);
+  text_fill(c->log->step_found, sizeof c->log->step_found, c->name[c->step]);
   return STATUS_OK;
 }
 
@@ -133,7 +133,7 @@ static int row(struct csv *c, char *line, struct error *e)
                        c->field[i]);
     }
     struct log_column *column = log_put(c->log, full_name(c, i, room), step, x);
-    if (!*column->unit) snprintf(column->unit, sizeof column->unit, "%s", unit_of(c, column->name));
+    if (!*column->unit) text_fill(column->unit, sizeof column->unit, unit_of(c, column->name));
   }
   return STATUS_OK;
 }

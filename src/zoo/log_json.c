@@ -67,7 +67,7 @@ static void find_step(struct log *l, const json_t *object, const char *before, d
       strncat(name, "/", sizeof name - strlen(name) - 1);
       find_step(l, value, name, step);
     } else if (*step < 0 && log_is_step(l, name) && (*step = log_step(text_of(value, room))) >= 0)
-      snprintf(l->step_found, sizeof l->step_found, "%s", name);
+      text_fill(l->step_found, sizeof l->step_found, name);
   }
 }
 

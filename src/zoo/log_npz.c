@@ -136,7 +136,7 @@ int log_npz(struct log *l, const char *path, struct error *e)
   }
   if (!status && !steps && l->step)
     status = error_set(e, STATUS_USAGE, "%s: no array [steps] called %s", path, l->step);
-  if (!status) snprintf(l->step_found, sizeof l->step_found, "%s", steps ? steps->name : "(rows, from 0 on)");
+  if (!status) text_fill(l->step_found, sizeof l->step_found, steps ? steps->name : "(rows, from 0 on)");
   for (zip_int64_t i = 0; i < count && !status; i++)
     if (&array[i] != steps) status = put_array(l, &array[i], steps, path, e);
   for (zip_int64_t i = 0; i < count; i++) memory_free(array[i].bytes);

@@ -36,9 +36,7 @@ enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
 const char *safetensors_label(const char *name, char out[256])
 {
-  snprintf(out, 256, "%s", name);
-  for (char *c = out; *c; c++)
-    if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+  text_fill(out, 256, name);
   return out;
 }
 

@@ -35,7 +35,7 @@ check(made.returncode == 0 and made.stdout.strip() == page + "/index.html", "rep
 index = told(open(page + "/data/index.js").read(), "index")
 shown = json.loads(maxlogit("show", runs, "--json").stdout)
 check(len(index["runs"]) == len(shown) == 4, f"{len(index['runs'])} runs in the page")
-number = {s["name"]: i for i, s in enumerate(index["series"])}
+number = {s["name"]: s["file"] for s in index["series"]}
 for run in index["runs"]:
     one = [s for s in shown if s["id"] == run["id"]][0]
     check(run["state"] == one["state"] and run["step"] == one["steps"], f"{run['id']}: {run['state']} {run['step']}")
@@ -56,7 +56,7 @@ for run in index["runs"]:
 long = told(open(page + "/data/index.js").read(), "index") and maxlogit("report", folder + "/long", "-o", folder + "/longpage")
 check(long.returncode == 0, "report long: " + long.stderr)
 index_long = told(open(folder + "/longpage/data/index.js").read(), "index")
-place = [s["name"] for s in index_long["series"]].index("grad_norm")
+place = [s["file"] for s in index_long["series"] if s["name"] == "grad_norm"][0]
 curve = list(told(open(f"{folder}/longpage/data/{place}.max.js").read(), f"{place}.max").values())[0]
 rows = rows_of(folder + "/long", "grad_norm")
 check(len(rows) > 600 and 150 < len(curve["s"]) <= 512, f"{len(curve['s'])} points of {len(rows)}")

@@ -34,6 +34,8 @@ INDEX = {
              run("i", "adam", 1, "finished", 40, path="other/i.h5", loss=2.5e7)],
 }
 
+for number, series in enumerate(INDEX["series"]): series["file"] = number
+
 def curve(r, s):
     n = 1 if r == 7 else 2 if r == 6 else len(STEPS)
     out = {"w": 1, "s": STEPS[:n], "m": [value(r, s, i) for i in range(n)]}

@@ -20,6 +20,7 @@
 #include "base/elementary.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/markup.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/option.h"
@@ -588,6 +589,48 @@ START_TEST(texts_are_cleaned)
 }
 END_TEST
 
+/* A text in markup, in a shell's line, in a cell. */
+START_TEST(texts_are_quoted)
+{
+  static const struct {
+    const char *text, *markup, *word, *csv, *tsv;
+  } known[] = {
+    {"loss", "loss", "loss", "loss", "loss"},
+    {"", "", "''", "", ""},
+    {"a b,c\"d", "a b,c&quot;d", "'a b,c\"d'", "\"a b,c\"\"d\"", "a b,c\"d"},
+    {"</b><i a='1'>&", "&lt;/b&gt;&lt;i a=&#39;1&#39;&gt;&amp;", "'</b><i a='\\''1'\\''>&'", "</b><i a='1'>&",
+     "</b><i a='1'>&"},
+    {"x'; rm y; '", "x&#39;; rm y; &#39;", "'x'\\''; rm y; '\\'''", "x'; rm y; '", "x'; rm y; '"},
+    {"`x` $(y)", "`x` $(y)", "'`x` $(y)'", "`x` $(y)", "`x` $(y)"},
+    {"a\nb\tc\033\302\233\303", "a\nb?c??",
+     "'a?b?c?"
+     "?'",
+     "\"a\nb?c??\"", "a?b?c??"},
+    {"=1+1", "=1+1", "=1+1", "'=1+1", "'=1+1"},
+    {"@SUM(A1,2)", "@SUM(A1,2)", "'@SUM(A1,2)'", "\"'@SUM(A1,2)\"", "'@SUM(A1,2)"},
+    {"-x", "-x", "-x", "'-x", "'-x"},
+    {"-1.5e3", "-1.5e3", "-1.5e3", "-1.5e3", "-1.5e3"},
+    {"+inf", "+inf", "+inf", "+inf", "+inf"},
+    {"%s%n", "%s%n", "%s%n", "%s%n", "%s%n"},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    struct buffer markup = {0}, wanted = {0}, word = {0}, csv = {0}, tsv = {0};
+    const char *text = known[i].text;
+    markup_add(&markup, "<a b=\"%s\">%d %ld %.2f %g %%%s</a>", text, -3, 4294967296L, 1.5, 0.25, text);
+    buffer_add(&wanted, "<a b=\"%s\">-3 4294967296 1.50 0.25 %%%s</a>", known[i].markup, known[i].markup);
+    ck_assert_str_eq(markup.text, wanted.text);
+    shell_add(&word, text);
+    ck_assert_str_eq(word.text, known[i].word);
+    cell_add(&csv, text, ',');
+    ck_assert_str_eq(csv.text, known[i].csv);
+    cell_add(&tsv, text, '\t');
+    ck_assert_str_eq(tsv.text, known[i].tsv);
+    memory_free(markup.text), memory_free(wanted.text);
+    memory_free(word.text), memory_free(csv.text), memory_free(tsv.text);
+  }
+}
+END_TEST
+
 /* Words around numbers, and their order. */
 START_TEST(small_words)
 {
@@ -723,7 +766,8 @@ START_TEST(errors_at_their_edges)
   }
   struct error e = {0};
   char all[256] = "", seen[256] = "", wanted[520];
-  for (int c = 1; c < 256; c++) all[c - 1] = (char)c, seen[c - 1] = (char)(c < 0x20 && c != '\n' ? '?' : c);
+  for (int c = 1; c < 256; c++) /* bytes above 0x7f are no letters in this order */
+    all[c - 1] = (char)c, seen[c - 1] = (char)(c == '\n' ? ' ' : c < 0x20 || c >= 0x7f ? '?' : c);
   error_set(&e, STATUS_FAIL, "%s", all);
   ck_assert(!strcmp(e.text, seen)); /* neither of which is fit to be printed */
   error_prefix(&e, "%s", all);
@@ -802,6 +846,7 @@ static void requires(const void *context)
 /* What is said to people: a line each, whose it is, whether it is a warning; who takes it first decides. */
 START_TEST(messages_are_lines)
 {
+  struct error e = {0};
   char told[20000];
   ck_assert_int_eq(heard_of_child(say_things, "a\x1b[2Jb\tc", told, sizeof told), 0);
   ck_assert_str_eq(told, "maxlogit: a?[2Jb?c 1\nmaxlogit: warning: a?[2Jb?c 2\n[stop 3]"
@@ -811,6 +856,16 @@ START_TEST(messages_are_lines)
     ck_assert_uint_eq(strlen(told), length < 4085 ? 10 + (size_t)length + 1 : 4096);
     ck_assert(told[strlen(told) - 1] == '\n' && !strncmp(told, "maxlogit: xxx", 13));
   }
+  ck_assert_int_eq(heard_of_child(say_things,
+                                  "\302\233"
+                                  "1m\233\177\nmaxlogit: b\342\200\256\n",
+                                  told, sizeof told),
+                   0);
+  ck_assert_str_eq(
+    told, "maxlogit: ?1m?? maxlogit: b?  1\nmaxlogit: warning: ?1m?? maxlogit: b?  2\n[stop 3]"
+          "maxlogit: warning: pass ?1m?? maxlogit: b?\n[warning: pass ?1m?? maxlogit: b?]maxlogit: stop\n");
+  error_set(&e, STATUS_FAIL, "one of\n  a\nb\n c\n  d\n\n");
+  ck_assert_str_eq(e.text, "one of\n  a b  c\n  d"); /* lines that go on are indented */
   setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
   ck_assert_int_eq(heard_of_child(requires, &(int){1}, told, sizeof told), 0);
   ck_assert_int_eq(heard_of_child(requires, &(int){2}, told, sizeof told), -SIGABRT);
@@ -2048,6 +2103,7 @@ int main(void)
   tcase_add_test(values, buffers_grow);
   tcase_add_test(values, ends_of_names);
   tcase_add_test(values, texts_are_cleaned);
+  tcase_add_test(values, texts_are_quoted);
   tcase_add_test(values, small_words);
   tcase_add_test(values, numbers_keep_nan);
   tcase_add_test(values, clock_goes_forward);

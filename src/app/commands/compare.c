@@ -83,12 +83,14 @@ static int count_starts(const struct options *r, const struct line *l, enum star
 
 static void print_interval(const char *what, const char *name, const struct interval *i, const char *about)
 {
+  char short_name[61];
+  text_fill(short_name, sizeof short_name, name);
   if (i->n == 0)
-    printf("  %-12s %-24.60s -  n=0%s\n", what, name, about);
+    printf("  %-12s %-24s -  n=0%s\n", what, short_name, about);
   else if (isnan(i->lo))
-    printf("  %-12s %-24.60s %.5g  n=%d%s\n", what, name, i->mean, i->n, about);
+    printf("  %-12s %-24s %.5g  n=%d%s\n", what, short_name, i->mean, i->n, about);
   else
-    printf("  %-12s %-24.60s %.5g [%.5g, %.5g]  n=%d%s\n", what, name, i->mean, i->lo, i->hi, i->n, about);
+    printf("  %-12s %-24s %.5g [%.5g, %.5g]  n=%d%s\n", what, short_name, i->mean, i->lo, i->hi, i->n, about);
 }
 
 static void print_left_out(const struct options *r, const struct line *l)
@@ -130,7 +132,7 @@ static void print_left_out(const struct options *r, const struct line *l)
   for (int i = l->first; i < l->first + l->count; i++) {
     const struct pair *p = &r->pair[i];
     if (!p->a || !p->b)
-      printf("  no partner   %s: %s (seed %ld)\n", p->a ? "A" : "B", (p->a ? p->a : p->b)->path,
+      printf("  no partner   %s: %s (seed %ld)\n", p->a ? "A" : "B", (p->a ? p->a : p->b)->shown,
              (p->a ? p->a : p->b)->seed);
   }
 }

@@ -29,7 +29,9 @@ enum { BAND_ARITHMETIC, BAND_GEOMETRIC };
 static const char *const means[] = {"arithmetic", "geometric", NULL};
 
 static const struct command_option options[] = {
-  CHOICE(format, 0, formats, "columns", "Columns are for gnuplot and awk"),
+  CHOICE(format, 0, formats, "columns",
+         "Columns are for gnuplot and awk; in the others a text that a spreadsheet would compute, as =1+1, "
+         "has an apostrophe before it"),
   WHOLE(layer, 0, "L", "-1", 0, INT_MAX, "Only this layer, from 0"),
   WHOLE(head, 0, "H", "-1", 0, INT_MAX, "Only this head of each layer, from 0"),
   CHOICE(reduce, 0, reductions, NULL, "One column: the largest or the mean of each step"),
@@ -143,9 +145,9 @@ static void write_long(FILE *f, const struct table *t, enum table_format format,
     for (int c = 0; c < t->columns; c++) {
       if (is_missing(t->value[row * t->columns + c])) continue;
       fputs(table_number(t->step[row], step), f);
-      if (extra) fprintf(f, "%c%s", separator, extra);
-      fprintf(f, "%c%s%c%s\n", separator, t->column[c].name, separator,
-              table_number(t->value[row * t->columns + c], value));
+      if (extra) fputc(separator, f), table_write_text(f, format, extra);
+      fputc(separator, f), table_write_text(f, format, t->column[c].name);
+      fprintf(f, "%c%s\n", separator, table_number(t->value[row * t->columns + c], value));
     }
 }
 
@@ -274,7 +276,7 @@ static void list_series(const struct runset *set)
 {
   for (int i = 0; i < set->runs; i++) {
     struct run *run = set->list[i];
-    if (set->runs > 1) printf("%s# %s\n", i ? "\n" : "", run->path);
+    if (set->runs > 1) printf("%s# %s\n", i ? "\n" : "", run->shown);
     run_series_names(run->file, print_series_name, run->file);
     run_derived_names(run->file, print_series_name, run->file);
     run_rest(run->file);
@@ -297,7 +299,7 @@ static int export_safetensors(const char *path, const char *folder, long overwri
   if (status)
     error_prefix(error, "%s", path);
   else
-    printf("%s\n", folder);
+    text_print_line(folder);
   return status;
 }
 

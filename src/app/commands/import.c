@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "app/command.h"
+#include "base/markup.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -86,8 +87,8 @@ static struct target *target_of(struct import *m, const struct log_place *p)
   m->target = memory_grow(m->target, (size_t)m->targets, (size_t)m->targets + 1, sizeof *m->target);
   struct target *t = &m->target[m->targets++];
   *t = (struct target){.axes = !!p->axis[0] + !!p->axis[1], .axis = {p->axis[0], p->axis[1]}};
-  snprintf(t->name, sizeof t->name, "%s", name);
-  snprintf(t->pattern, sizeof t->pattern, "%s", p->pattern);
+  text_fill(t->name, sizeof t->name, name);
+  text_fill(t->pattern, sizeof t->pattern, p->pattern);
   return t;
 }
 
@@ -235,7 +236,7 @@ static void find_unit(const struct options *r, struct target *t)
                                                                                       : "1";
   for (int i = 0; i < r->unit.count; i++)
     if (has_unit(r->unit.word[i], t)) unit = strchr(r->unit.word[i], '=') + 1;
-  if (unit) snprintf(t->unit, sizeof t->unit, "%s", unit);
+  if (unit) text_fill(t->unit, sizeof t->unit, unit);
 }
 
 static int make_targets(struct import *m, const struct options *r, struct error *e)
@@ -252,7 +253,7 @@ static int make_targets(struct import *m, const struct options *r, struct error 
                        m->log.column[i].name, p.series);
     t->source = memory_grow(t->source, (size_t)t->sources, (size_t)t->sources + 1, sizeof *t->source);
     t->source[t->sources++] = (struct source){&m->log.column[i], {p.at[0], p.at[1]}, 0};
-    if (!*t->unit) snprintf(t->unit, sizeof t->unit, "%s", m->log.column[i].unit);
+    if (!*t->unit) text_fill(t->unit, sizeof t->unit, m->log.column[i].unit);
   }
   for (int i = 0; i < m->map.rules; i++)
     if (!m->map.rule[i].used) {
@@ -311,7 +312,9 @@ static int add_setting(void *context, const char *key, const char *value)
     m->setting = memory_grow(m->setting, (size_t)i, (size_t)i + 1, sizeof *m->setting);
     m->setting[m->settings++].key = arena_text(m->texts, name);
   }
-  m->setting[i].value = arena_text(m->texts, value);
+  char *clean = text_cleaned(value, "");
+  m->setting[i].value = arena_text(m->texts, clean);
+  memory_free(clean);
   return 0;
 }
 
@@ -357,7 +360,10 @@ static void print_map(const struct import *m)
     for (const char *c = t->pattern; *c; c++) buffer_add(&rules, strchr(",\\", *c) ? "\\%c" : "%c", *c);
   }
   for (long i = 0; i < m->settings; i++) printf("%s = %s\n", m->setting[i].key, m->setting[i].value);
-  printf("--map '%s'\n", rules.text);
+  struct buffer word = {0};
+  shell_add(&word, rules.text ? rules.text : "");
+  printf("--map %s\n", word.text);
+  memory_free(word.text);
   memory_free(rules.text);
 }
 
@@ -481,7 +487,7 @@ static int import(void *request, struct error *e)
     print_map(&m);
   else if (!status && !(status = write_run(&m, r, path, e))) {
     print_map(&m);
-    printf("%s\n", path);
+    text_print_line(path);
   }
   if (!status && m.log.skipped)
     message("%ld line%s without a step: left out", m.log.skipped, text_s(m.log.skipped));

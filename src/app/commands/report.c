@@ -10,10 +10,14 @@
 struct options {
   struct chosen chosen;
   const char *output;
+  long bare;
 };
 
 static const struct command_option options[] = {
   TEXT(output, 'o', "DIR", "report", "Folder for the page"),
+  FLAG(
+    bare, 0,
+    "For strangers: without folders, dates and what chose the runs; file names, parameters and numbers stay"),
   NO_OPTION,
 };
 
@@ -40,13 +44,16 @@ static int write_file(void *context, const char *name)
 static int report(void *request, struct error *e)
 {
   struct options *r = request;
-  struct runs_page *page = runs_page_new(chosen_runs(&r->chosen), 0);
+  struct runs_page *page = runs_page_new(chosen_runs(&r->chosen), r->bare ? RUNS_PAGE_BARE : RUNS_PAGE_WHOLE);
   struct writing w = {page, r->output, e};
   int status = runs_page_look(page, e);
   if (!status) runs_page_all(page);
   if (!status) status = runs_page_names(page, write_file, &w);
   if (!status) {
-    printf("%s/index.html\n", r->output);
+    struct buffer index = {0};
+    buffer_add(&index, "%s/index.html", r->output);
+    text_print_line(index.text);
+    memory_free(index.text);
     status = runs_page_damage(page);
   }
   runs_page_free(page);

@@ -30,7 +30,10 @@ static int configure(struct config *c, const struct request *r, struct error *e)
 static int print_entry(void *context, const struct config_entry *x)
 {
   (void)context;
-  if (x->used) printf("%-28s = %-24s # %s\n", x->key, x->value, x->origin);
+  char *value = text_cleaned(x->value, ""), *origin = text_cleaned(x->origin, "");
+  if (x->used) printf("%-28s = %-24s # %s\n", x->key, value, origin);
+  memory_free(value);
+  memory_free(origin);
   return 0;
 }
 

@@ -81,7 +81,7 @@ static void print_run(const struct run *run, const struct summary *s, int width)
   if (!isnan(s->lr)) snprintf(lr, sizeof lr, "%.4g", s->lr);
   printf("%-*s %-12s %-8s %4ld %-9s %6ld %7s %7s  %-14s %-14s %6.0f %7.1f  %s\n", width, run->kind,
          stack_of(run), lr, run->seed, run_state(run->file), s->steps, loss, val, peak, final,
-         s->number[CLIPS], run_wall_seconds(run->file), text_file_name(run->path));
+         s->number[CLIPS], run_wall_seconds(run->file), text_file_name(run->shown));
 }
 
 static void print_runs(const struct runset *set, const struct summary *summaries)
@@ -99,7 +99,7 @@ static void print_notes(const struct runset *set, const struct summary *summarie
   for (int i = 0; i < set->runs; i++) {
     const struct notes *n = &summaries[set->list[i] - set->run].notes;
     char before[300];
-    snprintf(before, sizeof before, "note  %s  ", text_file_name(set->list[i]->path));
+    snprintf(before, sizeof before, "note  %s  ", text_file_name(set->list[i]->shown));
     for (int k = 0; k < n->count; k++) summary_note(before, &n->note[k]);
   }
 }
@@ -321,7 +321,10 @@ static const struct command_option options[] = {
    .argument = "METRIC,...",
    .tell = add_metrics},
   CHOICE(mean, 0, means, NULL, "Of a group's metrics (default arithmetic)"),
-  FLAG(csv, 0, "The metrics as comma separated values (--of; else loss,val,peak,last,clips)"),
+  FLAG(csv, 0,
+       "The metrics as comma separated values (--of; else loss,val,peak,last,clips); a text that a "
+       "spreadsheet would "
+       "compute, as =1+1, has an apostrophe before it"),
   FLAG(json, 0, "The same " JSON_HELP),
   NO_OPTION,
 };
@@ -346,7 +349,7 @@ static int print_each(const struct options *r, const struct runset *set, struct 
   int status = STATUS_OK;
   for (int i = 0; i < set->runs && !status; i++) {
     const struct run *run = set->list[i];
-    if (set->runs > 1) printf("%s# %s\n", i ? "\n" : "", run->path);
+    if (set->runs > 1) printf("%s# %s\n", i ? "\n" : "", run->shown);
     if (r->form == FORM_PARAMETERS)
       run_parameters(run->file, print_parameter, NULL);
     else

@@ -120,7 +120,9 @@ static void text_bounds(struct buffer *b, const struct checkpoint_spectra *s)
 
 static void text_start(struct buffer *b, int width, const struct subject *s, int first)
 {
-  buffer_add(b, "%s# %s, ", first ? "" : "\n", s->path);
+  char *path = text_cleaned(s->path, "");
+  buffer_add(b, "%s# %s, ", first ? "" : "\n", path);
+  memory_free(path);
   if (s->own)
     buffer_add(b, "after %ld update%s\n", s->step, text_s(s->step));
   else if (s->has_heads)

@@ -21,6 +21,7 @@ struct watch {
   double interval;
   const char *run_path;
   char resolved[4096];
+  char *shown; /* the path as it is printed */
   struct live_rows live;
   int terminal;
 };
@@ -56,7 +57,7 @@ static void draw(const struct watch *w)
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_row = 24, size.ws_col = 80;
   int rows = (size.ws_row - 3) / 2, utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
   if (w->live.rows > 0) {
-    buffer_add(&b, "%s  ", w->run_path);
+    buffer_add(&b, "%s  ", w->shown);
     add_row_text(&b, w, w->live.rows - 1);
     buffer_add(&b, "\n");
     struct chart chart = {"loss (nat per token)",
@@ -73,7 +74,7 @@ static void draw(const struct watch *w)
     chart.log_scale = 1;
     chart_draw(&b, &chart);
   } else
-    buffer_add(&b, "%s: no step yet\n", w->run_path);
+    buffer_add(&b, "%s: no step yet\n", w->shown);
   printf("\033[H\033[J%s", b.text);
   fflush(stdout);
   memory_free(b.text);
@@ -134,9 +135,11 @@ static int watch(void *request, struct error *error)
   setlocale(LC_CTYPE, "");
   w->terminal = isatty(STDOUT_FILENO);
   w->run_path = file_resolve(w->request.words.word[0], w->resolved);
+  w->shown = text_cleaned(w->run_path, "");
   live_begin(&w->live, w->run_path);
   int status = follow(w, error);
   live_end(&w->live);
+  memory_free(w->shown);
   return status;
 }
 

@@ -54,7 +54,7 @@ static int make_axes(struct map *m, struct error *error)
                          MOST_VALUES);
     for (int k = 0; k < a->count; k++) {
       char room[RUN_VALUE];
-      snprintf(a->text[k], sizeof a->text[k], "%.31s", run_value(a->run[k], a->key, room));
+      text_fill(a->text[k], sizeof a->text[k], run_value(a->run[k], a->key, room));
     }
   }
   return STATUS_OK;
@@ -115,7 +115,7 @@ static void put_axis(FILE *f, const char *name, const struct axis *a)
   char label[32];
   for (int i = 0; i < a->count; i++) text[i] = a->text[i];
   snprintf(label, sizeof label, "%s_value", name);
-  gnuplot_texts(f, label, text, a->count);
+  gnuplot_tics(f, label, text, a->count);
   snprintf(label, sizeof label, "%s_name", name);
   gnuplot_text(f, label, a->key);
   snprintf(label, sizeof label, "%s_values", name);

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Texts of other people's run files in figures: gnuplot takes none of them for a command, a format or markup, and no title is
+# lost or written otherwise.
+srcdir=${srcdir:-$(dirname "$0")/../..}
+. "$srcdir/tests/small_runs.sh"
+python=$(python_with "h5py, xxhash") && [ "$python" ] || { echo "figures.sh: skipped, no Python with h5py and xxhash here"; exit 77; }
+command -v gnuplot > /dev/null || { echo "figures.sh: skipped, no gnuplot here"; exit 77; }
+texts="$(realpath "${top_srcdir:-$srcdir}")/tests/hostile/texts.py"
+MAXLOGIT_PLOTS=$(realpath "${top_srcdir:-$srcdir}")/plots
+export MAXLOGIT_PLOTS
+small_run honest preset=muonclip qk_clip.tau=5 train.lr=0.05
+cd "$dir" || exit 99
+mkdir hostile
+"$python" "$texts" runs honest.h5 hostile || { fail "no hostile runs"; finish; }
+for file in hostile/*.h5; do
+  number=$(basename "$file" .h5)
+  rm -rf drawn
+  for words in --figure=loss "--x arm --y train.seed --of loss"; do
+    # shellcheck disable=SC2086 # words
+    "$program" plot "$file" honest.h5 --by arm $words --format=svg -o drawn > out 2>&1 || fail "plot $words of text $number: $(cat out)"
+  done
+  "$python" -c 'import sys, xml.dom.minidom
+for name in sys.argv[1:]: xml.dom.minidom.parse(name)' drawn/*.svg || fail "text $number: a figure is no XML"
+  "$python" "$texts" look drawn/*.svg out > look || fail "text $number: $(cat look)"
+  case $number in [0-4] | 17 | 19) continue ;; esac # texts that are cleaned
+  "$python" "$texts" title drawn/loss.svg "$number" arm= > look || fail "$(cat look)"
+  "$python" "$texts" title drawn/map.svg "$number" "" > look || fail "$(cat look)"
+done
+[ ! -e pwned ] || fail "a text was run"
+finish
