@@ -4,17 +4,21 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
 
-enum { CONNECTIONS = 64, REQUEST_BYTES = 16384, SILENCE = 5, PATIENCE = 8 }; /* seconds */
+enum { CONNECTIONS = 64, SPARE = 16, REQUEST_BYTES = 16384, SILENCE = 5, PATIENCE = 8 }; /* seconds */
 
 struct guest {   /* a connection */
   int fd, asked; /* asked: its request is there, and being answered */
+  int known;     /* it has shown the token */
   double since;
 };
 struct http {
@@ -31,12 +35,27 @@ const char *http_token(const struct http *h) { return h->token; }
 
 /* --- connections ---------------------------------------------------------------------------------------- */
 
+/* Where few places are left, the oldest connection that has not shown the token gives its own: strangers who say
+   nothing cannot lock the owner out. */
+static void make_place(struct http *h)
+{
+  const struct guest *oldest = NULL;
+  int guests = 0;
+  for (int i = 0; i < CONNECTIONS; i++) {
+    const struct guest *g = h->guest[i];
+    guests += g != NULL;
+    if (g && !g->asked && !g->known && (!oldest || g->since < oldest->since)) oldest = g;
+  }
+  if (oldest && guests > CONNECTIONS - SPARE) shutdown(oldest->fd, SHUT_RDWR);
+}
+
 static void on_connection(void *context, struct MHD_Connection *c, void **guest,
                           enum MHD_ConnectionNotificationCode what)
 {
   struct http *h = context;
   struct guest *g = *guest;
   pthread_mutex_lock(&h->mutex);
+  if (what == MHD_CONNECTION_NOTIFY_STARTED) make_place(h);
   for (int i = 0; i < CONNECTIONS; i++) {
     if (what == MHD_CONNECTION_NOTIFY_STARTED ? h->guest[i] != NULL : h->guest[i] != g) continue;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
@@ -53,12 +72,12 @@ static void on_connection(void *context, struct MHD_Connection *c, void **guest,
   pthread_mutex_unlock(&h->mutex);
 }
 
-static void mark(struct http *h, struct MHD_Connection *c, int asked)
+static void mark(struct http *h, struct MHD_Connection *c, int asked, int known)
 {
   const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
   struct guest *g = info ? info->socket_context : NULL;
   pthread_mutex_lock(&h->mutex);
-  if (g) g->asked = asked, g->since = clock_seconds();
+  if (g) g->asked = asked, g->known |= known, g->since = clock_seconds();
   pthread_mutex_unlock(&h->mutex);
 }
 
@@ -66,7 +85,7 @@ static void on_completed(void *context, struct MHD_Connection *c, void **request
                          enum MHD_RequestTerminationCode how)
 {
   (void)request, (void)how;
-  mark(context, c, 0);
+  mark(context, c, 0, 0);
 }
 
 /* The library ends connections that are silent; one that sends a byte now and then is not. */
@@ -129,6 +148,19 @@ static const char *behind_token(const struct http *h, const char *url)
   return differ || *url != '/' || url[1 + length] != '/' ? NULL : url + length + 2;
 }
 
+/* Is the Host a numeric address, localhost or this machine's name? A page of another name that leads here is not. */
+static int is_our_host(struct MHD_Connection *c)
+{
+  const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+  char name[256], own[256] = "";
+  struct in_addr address;
+  if (!host) return 1; /* HTTP 1.0, which no browser speaks */
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(host, ":"), host);
+  gethostname(own, sizeof own - 1);
+  return !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, &address) == 1 ||
+         (*own && !strcasecmp(name, own));
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_size, void **state)
@@ -139,8 +171,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
   const char *type = NULL;
   size_t length = 0;
   (void)version, (void)upload, (void)upload_size, (void)state;
-  mark(h, c, 1);
-  const char *name = behind_token(h, url);
+  const char *name = is_our_host(c) ? behind_token(h, url) : NULL;
+  mark(h, c, 1, name != NULL);
   if (!name) return refuse(c, MHD_HTTP_FORBIDDEN, "maxlogit serve: open the address that it has printed\n");
   if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
     return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "read only\n");

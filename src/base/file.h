@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include "base/error.h"
 
-/* Whole-file replacement: write PATH.XXXXXXXX.tmp (X: random), then file_publish syncs it, renames it over `path` and
-   syncs the folder. A reader sees the old file or the new one, never a mixture. If several write one path, the last one
-   counts; each holds a lock on its temporary file until that is renamed. The next write removes files of killed writers.
-   The new file keeps mode, owner and extended attributes of the one that it replaces. */
+/* Whole-file replacement: write PATH.XXXXXXXX.tmp (X: random), then file_publish syncs it, renames it over `path`
+   and syncs the folder. A reader sees the old file or the new one, never a mixture. If several write one path, the
+   last one counts; each holds a lock on its temporary file until that is renamed. The next write removes files of
+   killed writers. The new file keeps mode, owner and extended attributes of the one that it replaces. */
 int file_publish(const char *temporary, const char *path, struct error *);         /* removes it on failure */
 int file_write(const char *path, const void *data, size_t length, struct error *); /* both steps */
 struct lock;
@@ -23,8 +23,8 @@ int file_remove(const char *path);                               /* a missing fi
 int file_make_folders(const char *path, struct error *);         /* the folders above `path` */
 int file_is_folder(const char *path);
 int file_is_link(const char *path); /* a symbolic one */
-/* A path that a user has given, once, at the entry: a symbolic link is replaced by what it leads to, so that files beside
-   that are found and the link stays. Others are returned as they are; `out` may hold the result. */
+/* Resolves a path that a user has given, once, at the entry: a symbolic link is replaced by its target, so that files
+   beside the target are found and the link stays. Other paths are returned as they are; `out` may hold the result. */
 const char *file_resolve(const char *path, char out[4096]);
 /* A descriptor to read a regular file by; of /dev/stdin, /dev/fd/N and /proc/self/fd/N whatever that is. -1: the file
    cannot be opened, or is a folder, a pipe, a socket or a device, which may never end: STATUS_USAGE. Never waits. */

@@ -157,6 +157,10 @@ wrong = ("0" if token[0] != "0" else "1") + token[1:]
 for path in ("/", "", "/index.html", f"/{token}", f"/{token[:-1]}/", f"/{wrong}/", f"/{wrong}/data/index.js", f"//{token}/", f"/?{token}/", f"/{token[:-1]}0{'1' if token[-1] == '0' else ''}/runs.js"):
     status, text, _ = ask(path or "/", raw=None)
     check(status == 403 and "canvas" not in text and token not in text, f"{path}: {status}")
+# nor by another name of this machine, which a page of a stranger may have been given (DNS rebinding)
+for host, wanted in (("localhost", 200), (f"127.0.0.1:{port}", 200), ("LOCALHOST:9", 200), ("evil.example", 403), ("127.0.0.1.evil.example", 403), ("", 403)):
+    status, text, _ = ask("", raw=f"GET /{token}/runs.css HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+    check(status == wanted, f"Host {host!r}: {status}")
 # no path leaves what there is
 for path in ("../index.html", "../../etc/passwd", "data/../../runs", "%2e%2e/%2e%2e/etc/passwd", "..%2f..%2fetc%2fpasswd", "/etc/passwd",
              "data/../runs.js", "data//index.js", "data/", "data", "runs.js/", "runs.js%00", "data/0.max.js/x", "data/00.max.js", "data/-1.max.js",
@@ -164,22 +168,24 @@ for path in ("../index.html", "../../etc/passwd", "data/../../runs", "%2e%2e/%2e
              os.path.basename(live["runs"][0]["path"]), "%252e%252e/etc/passwd", "page/runs.js"):
     status, text, _ = ask(f"/{token}/{path}")
     check(status in (404, 403) and "root:" not in text, f"{path}: {status} {text[:40]!r}")
-    status, text, _ = ask("", raw=f"GET /{token}/{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    status, text, _ = ask("", raw=f"GET /{token}/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
     check(status in (400, 403, 404), f"raw {path}: {status}")
-check(ask("", raw=f"GET /{token}/../{token}/../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n".encode())[0] == 404, "dots in a raw path")
+check(ask("", raw=f"GET /{token}/../{token}/../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())[0] == 404, "dots in a raw path")
 # only reads
 for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "XYZZY"):
     check(ask(f"/{token}/runs.js", method)[0] in (405, 501, 400), f"{method}: {ask(f'/{token}/runs.js', method)[0]}")
 # huge and broken
-huge = b"GET /" + token.encode() + b"/?" + b"a" * 100000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+huge = b"GET /" + token.encode() + b"/?" + b"a" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
 check(ask("", raw=huge)[0] in (0, 413, 414, 431, 400), f"a long line: {ask('', raw=huge)[0]}")
 huge = b"GET /" + token.encode() + b"/ HTTP/1.1\r\n" + b"".join(b"X-%d: %s\r\n" % (i, b"y" * 200) for i in range(2000)) + b"\r\n"
 check(ask("", raw=huge)[0] in (0, 413, 431, 400), f"many headers: {ask('', raw=huge)[0]}")
-body = b"POST /" + token.encode() + b"/ HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n" + b"z" * 4096
+body = b"POST /" + token.encode() + b"/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n" + b"z" * 4096
 check(ask("", raw=body)[0] in (405, 413, 400, 0), f"a large body: {ask('', raw=body)[0]}")
 for raw in (b"\0\1\2\3\r\n\r\n", b"GET\r\n\r\n", b"GET /\r\n\r\n", b"\r\n" * 50):
     ask("", raw=raw)
-many = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]  # more than it takes
+many = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]  # more than it takes, all silent
+begun = time.monotonic()
+check(ask(f"/{token}/runs.css")[0] == 200 and time.monotonic() - begun < 2, f"beside silent connections: {time.monotonic() - begun:.1f} s")
 for s in many: s.close()
 for _ in range(100):  # until it has seen that they are gone
     answer = ask(f"/{token}/runs.css")[0]
