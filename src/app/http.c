@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-enum { CONNECTIONS = 64, SPARE = 16, REQUEST_BYTES = 16384, SILENCE = 5, PATIENCE = 8 }; /* seconds */
+enum { CONNECTIONS = 512, CROWD = 48, REQUEST_BYTES = 16384, SILENCE = 5, PATIENCE = 8 }; /* seconds */
 
 struct guest {   /* a connection */
   int fd, asked; /* asked: its request is there, and being answered */
@@ -35,7 +35,7 @@ const char *http_token(const struct http *h) { return h->token; }
 
 /* --- connections ---------------------------------------------------------------------------------------- */
 
-/* Where few places are left, the oldest connection that has not shown the token gives its own: strangers who say
+/* Of a crowd the oldest connection that has not shown the token has to leave: strangers who say
    nothing cannot lock the owner out. */
 static void make_place(struct http *h)
 {
@@ -46,7 +46,7 @@ static void make_place(struct http *h)
     guests += g != NULL;
     if (g && !g->asked && !g->known && (!oldest || g->since < oldest->since)) oldest = g;
   }
-  if (oldest && guests > CONNECTIONS - SPARE) shutdown(oldest->fd, SHUT_RDWR);
+  if (oldest && guests > CROWD) shutdown(oldest->fd, SHUT_RDWR);
 }
 
 static void on_connection(void *context, struct MHD_Connection *c, void **guest,

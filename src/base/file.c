@@ -141,20 +141,27 @@ int lock_was_taken(const struct lock *lock, struct error *e)
   return error_set(e, STATUS_FAIL, "%s was removed: another process has taken this run over", lock->path);
 }
 
-/* The new file replaces one that is there: with its mode, owner and extended attributes, as far as this user may. */
+/* The new file replaces one that is there: with its mode, owner and extended attributes. Where its owner or group cannot
+   be kept, their rights go: the new file lets nobody in whom the old one kept out. */
 static void keep_attributes(int fd, const char *path)
 {
+  enum { LONGEST = 1 << 16 }; /* of a list and of a value, on Linux */
   struct stat old, new;
-  char names[4096], value[4096];
   if (lstat(path, &old) || !S_ISREG(old.st_mode) || fstat(fd, &new)) return;
-  int owned = (old.st_uid == new.st_uid &&old.st_gid == new.st_gid) || !fchown(fd, old.st_uid, old.st_gid);
-  ssize_t length = llistxattr(path, names, sizeof names);
+  mode_t mode = old.st_mode & 07777;
+  int same_group = old.st_gid == new.st_gid || !fchown(fd, (uid_t)-1, old.st_gid);
+  int same_owner = old.st_uid == new.st_uid || !fchown(fd, old.st_uid, (gid_t)-1);
+  if (!same_group) mode &= (mode_t)~02070;
+  if (!same_owner) mode &= (mode_t)~04002;
+  char *names = memory_new(LONGEST, 2), *value = names + LONGEST;
+  ssize_t length = same_group && same_owner ? llistxattr(path, names, LONGEST) : 0;
   for (ssize_t at = 0; at < length; at += (ssize_t)strlen(names + at) + 1) {
-    ssize_t size = lgetxattr(path, names + at, value, sizeof value);
+    ssize_t size = lgetxattr(path, names + at, value, LONGEST);
     if (size >= 0 && fsetxattr(fd, names + at, value, (size_t)size, 0))
       continue; /* not one that can be set here */
   }
-  fchmod(fd, old.st_mode & (owned ? 07777 : 0777));
+  memory_free(names);
+  fchmod(fd, mode);
 }
 
 /* file_publish of what is open as fd, which stays open: a lock on it lasts until the file has its name. */
@@ -179,7 +186,7 @@ static int publish(int fd, const char *temporary, const char *path, const struct
 
 int file_publish(const char *temporary, const char *path, struct error *e)
 {
-  int fd = open(temporary, O_RDONLY | O_CLOEXEC);
+  int fd = open(temporary, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return fail(e, "sync", temporary);
   int status = publish(fd, temporary, path, NULL, e);
   close(fd);
@@ -257,6 +264,9 @@ int file_write_held(const char *path, const void *data, size_t length, const str
   char temporary[4096];
   struct stat old;
   if (!temporary_name(temporary, path)) return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
+  if (!stat(path, &old) && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
+    return error_set(e, STATUS_FAIL, "cannot write %s: it is a device or a pipe, which a file would replace",
+                     path);
   int replaces = !lstat(path, &old) && S_ISREG(old.st_mode);
   int fd = open_temporary(temporary, path, replaces ? old.st_mode & 0600 : 0666), status;
   if (fd < 0) return fail(e, "write", path);
@@ -290,7 +300,9 @@ int file_is_link(const char *path)
 
 const char *file_resolve(const char *path, char out[4096])
 {
-  return file_is_link(path) && realpath(path, out) ? out : path;
+  struct stat info;
+  int own = !lstat(path, &info) && S_ISLNK(info.st_mode) && (info.st_uid == geteuid() || !info.st_uid);
+  return own && realpath(path, out) ? out : path;
 }
 
 int file_is_folder(const char *path)

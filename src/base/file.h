@@ -23,8 +23,9 @@ int file_remove(const char *path);                               /* a missing fi
 int file_make_folders(const char *path, struct error *);         /* the folders above `path` */
 int file_is_folder(const char *path);
 int file_is_link(const char *path); /* a symbolic one */
-/* Resolves a path that a user has given, once, at the entry: a symbolic link is replaced by its target, so that files
-   beside the target are found and the link stays. Other paths are returned as they are; `out` may hold the result. */
+/* Resolves a path that a user has given, once, at the entry: a symbolic link of this user or of root is replaced by
+   its target, so that files beside the target are found and the link stays. Other paths are returned as they are; `out`
+   may hold the result. */
 const char *file_resolve(const char *path, char out[4096]);
 /* A descriptor to read a regular file by; of /dev/stdin, /dev/fd/N and /proc/self/fd/N whatever that is. -1: the file
    cannot be opened, or is a folder, a pipe, a socket or a device, which may never end: STATUS_USAGE. Never waits. */
