@@ -19,7 +19,7 @@ extensions = ["myst_parser"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 html_theme = "alabaster"
-html_theme_options = {"page_width": "72em", "fixed_sidebar": True, "description": "MaxLogit explosion, simulated"}
+html_theme_options = {"page_width": "84em", "fixed_sidebar": True, "description": "MaxLogit explosion, simulated"}
 html_show_sourcelink, html_copy_source, html_show_copyright = False, False, False
 
 def mathml(block):  # formulas without a network: browsers render MathML
