@@ -18,8 +18,9 @@ shorter README.md 200
 shorter CONTRIBUTING.md 80
 
 python3 doc/html.py --sources "$build/maxlogit" "$src" "$dir/html" || fail "the generated parts of the manual"
-for python in $PYTHON python3 /usr/bin/python3; do
+for python in ${PYTHON:-python3} python3 /usr/bin/python3; do
   "$python" -c 'import sphinx, myst_parser' 2>/dev/null || continue
+  # shellcheck disable=SC2015 # fail never fails
   "$python" doc/html.py "$build/maxlogit" "$src" "$dir/html" >"$dir/log" 2>&1 && [ -s "$dir/html/searchindex.js" ] &&
     ! grep -q WARNING "$dir/log" || fail "make manual: $(cat "$dir/log")"
   break
