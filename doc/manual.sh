@@ -1,5 +1,6 @@
 #!/bin/sh
-# manual.sh PROGRAM TEMPLATE: the manual page, its commands and keys as the program itself explains them
+# manual.sh PROGRAM TEMPLATE CHAPTER.md ...: the manual page, its commands and keys as the program itself explains them,
+# and chapters of the manual
 program=$1
 export COLUMNS=2000
 
@@ -11,7 +12,7 @@ text='
     n = split(escape(s), word, " ")
     for (i = 1; i <= n; i++) {
       now = now (now == "" ? "" : " ") word[i]
-      if (i == n || word[i] ~ /[a-z)][.;]$/ || length(now) + length(word[i + 1]) > 76) { line(now); now = "" }
+      if (i == n || word[i] ~ /[A-Za-z0-9)%][.;]$/ || length(now) + length(word[i + 1]) > 76) { line(now); now = "" }
     }
   }
   function close_list() { if (in_list) print ".El"; in_list = 0 }
@@ -69,27 +70,48 @@ keys() {
     END { close_list() }'
 }
 
-# page FILE.md: headings, paragraphs, lists and blocks between ``` as sections of the manual
+# page FILE.md: headings, paragraphs, lists, tables and blocks between ``` as sections of the manual
 page() {
   awk "$text"'
-    /^```/ { print block ? ".Ed" : ".Bd -literal -offset indent"; block = !block; next }
-    block { line(escape($0)); next }
-    /^# / { close_list(); print ".Sh " toupper(substr($0, 3)); fresh = 1; next }
-    /^## / { close_list(); print ".Ss " substr($0, 4); fresh = 1; next }
-    /^- / {
-      if (!in_list) { print ".Bl -tag -width Ds"; in_list = 1 }
-      at = index($0, ": "); print ".It Pa " escape(substr($0, 3, at - 3)); text(substr($0, at + 2)); next
+    function plain(s) { gsub(/<!--.*-->|`/, "", s); while (match(s, /\[[^][]*\]\([^)]*\)/)) s = substr(s, 1, RSTART - 1) \
+      label(substr(s, RSTART, RLENGTH)) substr(s, RSTART + RLENGTH); gsub(/\*/, "", s); return s }
+    function label(s) { sub(/^\[/, "", s); sub(/\]\(.*/, "", s); return s }
+    function open_list() { if (!in_list) { print ".Bl -tag -width Ds"; in_list = 1 } }
+    function item(head, rest) { open_list(); print ".It Pa " escape(plain(head)); text(plain(rest)) }
+    function flush(   at) { # a paragraph or an item, whose lines are joined
+      if (pending == "") return
+      if (pending ~ /^- /) {
+        at = index(pending, ": ")
+        if (at) item(substr(pending, 3, at - 3), substr(pending, at + 2)); else item("-", substr(pending, 3))
+      } else { close_list(); if (!fresh) print ".Pp"; text(plain(pending)) }
+      pending = ""; fresh = 0
     }
-    /^$/ { close_list(); next }
-    { if (!fresh) print ".Pp"; fresh = 0; text($0) }
-    END { close_list() }' "$1"
+    function row(s,   n, part, i, rest) {
+      n = split(s, part, / *\| */)
+      for (i = 3; i < n; i++) rest = rest (rest == "" ? "" : "; ") part[i]
+      item(part[2], rest)
+    }
+    /^<!--/ { next }
+    /^```/ { flush(); if (!block) close_list(); print block ? ".Ed" : ".Bd -literal -offset indent"; block = !block; fresh = 0; next }
+    block { line(escape($0)); next }
+    /^# / { flush(); close_list(); print ".Sh " toupper(substr($0, 3)); fresh = 1; next }
+    /^##+ / { flush(); close_list(); sub(/^#+ /, ""); print ".Ss " plain($0); fresh = 1; next }
+    /^\|[-|]*\|$/ { next }
+    /^\|/ { flush(); if (in_table) row($0); in_table = 1; next }
+    { in_table = 0 }
+    /^$/ { flush(); close_list(); next }
+    /^- / { flush() }
+    { sub(/^ +/, ""); pending = pending (pending == "" ? "" : " ") $0 }
+    END { flush(); close_list() }' "$1"
 }
 
+template=$2
+shift 2
 while IFS= read -r line; do
   case $line in
-    @PAGES@) for f in "$(dirname "$2")"/files.md "$(dirname "$2")"/cluster.md "$(dirname "$2")"/page.md "$(dirname "$2")"/import.md; do page "$f"; done ;;
+    @PAGES@) for f in "$@"; do page "$f"; done ;;
     @COMMANDS@) commands ;;
     @KEYS@) keys ;;
     *) printf '%s\n' "$line" ;;
   esac
-done <"$2"
+done <"$template"

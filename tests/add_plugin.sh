@@ -1,5 +1,5 @@
 #!/bin/bash
-# README's examples of a new optimiser and a new observable: one file and one row each in a copy of the sources. They must
+# The developer guide's examples of a new optimizer and a new observable: one file and one row each in a copy of the sources. They must
 # be listed, explained, trained with and recorded, and resumable. The copy is built --without-mpi, which is told, and computes
 # what the program here does.
 set -e
@@ -12,7 +12,7 @@ list=src/training/optimizers/list.am
 
 for part in $(cd "$src" && ls); do
   case $part in
-    src | cuda | plots | tests | doc | experiments | notebooks-c | page | python | *.am | *.ac | *.in | README.md | LICENSE | CITATION.cff | bootstrap)
+    src | cuda | plots | tests | doc | experiments | notebooks-c | page | python | *.am | *.ac | *.in | README.md | CONTRIBUTING.md | CHANGELOG.md | LICENSE | CITATION.cff | bootstrap)
       cp -r "$src/$part" "$to/" ;;
   esac
 done
@@ -24,8 +24,8 @@ cd "$to"
 observable=src/observe/observables/output.c
 for f in "$file" $observable; do
   awk -v file="$f" 'index($0, "<!-- " file " -->") { found = 1 } /^```/ && inside { exit }
-    inside { print } /^```c/ && found { inside = 1 }' README.md >"$f"
-  [ "$(wc -l <"$f")" -gt 20 ] || { echo "README.md has no example for $f"; exit 1; }
+    inside { print } /^```c/ && found { inside = 1 }' doc/developer.md >"$f"
+  [ "$(wc -l <"$f")" -gt 20 ] || { echo "doc/developer.md has no example for $f"; exit 1; }
 done
 sed -i "s,^observables = .*,&\n\t$observable \\\\," src/observe/observables/list.am
 sed -i "s,^optimizers = .*,&\n\t$file \\\\," "$list"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installed into a folder: every part is there, the program runs, and a stranger's program drives a run
-# through the library, found by pkg-config; README's example records through the shared one, killed once.
+# through the library, found by pkg-config; the manual's example records through the shared one, killed once.
 set -e
 : "${CC:=cc}" "${MAKE:=make}" "${top_builddir:=.}"
 to=$(mktemp -d)
@@ -44,10 +44,10 @@ $CC $flags -Wall -Werror -o "$to/driver" "$to/driver.c" $found
 "$to/driver" | tee "$to/said"
 grep -q '^3 steps, loss [0-9]' "$to/said"
 
-# README's own program
+# the program of doc/library.md
 awk '/<!-- record.c -->/ { found = 1 } /^```/ && inside { exit } inside { print } /^```c/ && found { inside = 1 }' \
-  "${top_srcdir:-.}/README.md" >"$to/mine.c"
-[ "$(wc -l <"$to/mine.c")" -gt 20 ] || { echo "README.md has no example of a recording"; exit 1; }
+  "${top_srcdir:-.}/doc/library.md" >"$to/mine.c"
+[ "$(wc -l <"$to/mine.c")" -gt 20 ] || { echo "doc/library.md has no example of a recording"; exit 1; }
 found=$(PKG_CONFIG_PATH="$at/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}" \
   pkg-config --define-variable=prefix="$at" --cflags --libs maxlogit)
 # shellcheck disable=SC2086 # lists of flags

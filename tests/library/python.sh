@@ -29,7 +29,7 @@ try: import setuptools.command.bdist_wheel
 except ImportError: import wheel.bdist_wheel
 import pip'
 if [ "$name" = python ] && "$found" -c "$can_install" 2>/dev/null; then
-  mkdir "$dir/from" && cp -R "$src/python/pyproject.toml" "$src/python/setup.py" "$src/python/src" "$dir/from" && chmod -R u+w "$dir/from" &&
+  mkdir "$dir/from" && cp -R "$src/python/README.md" "$src/python/pyproject.toml" "$src/python/setup.py" "$src/python/src" "$dir/from" && chmod -R u+w "$dir/from" &&
     "$found" -m pip install -q --no-index --no-deps --no-build-isolation --target "$dir/there" "$dir/from" >"$dir/said" 2>&1 || cat "$dir/said"
   (cd "$dir" && unset MAXLOGIT_LIBRARY && PYTHONPATH=$dir/there "$found" -c '
 import maxlogit, os

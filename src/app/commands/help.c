@@ -247,7 +247,8 @@ static void overview(void)
   }
   printf("\nStart with `maxlogit run`: it trains the default toy stack in a few seconds.\n"
          "`maxlogit help TOPIC` explains a command, a key (train.lr), a section (train), a plug-in (muon),\n"
-         "a claim of the literature (C-17), or every key there is (config).\n");
+         "a claim of the literature (C-17), or every key there is (config).\n"
+         "The manual: doc/index.md in the sources (`make manual` renders HTML), or `man maxlogit`.\n");
 }
 
 static int help(void *request, struct error *e)
