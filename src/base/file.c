@@ -141,8 +141,8 @@ int lock_was_taken(const struct lock *lock, struct error *e)
   return error_set(e, STATUS_FAIL, "%s was removed: another process has taken this run over", lock->path);
 }
 
-/* The new file replaces one that is there: with its mode, owner and extended attributes. Where its owner or group cannot
-   be kept, their rights go: the new file lets nobody in whom the old one kept out. */
+/* The new file replaces one that is there: with its mode, owner and extended attributes. Where its owner or group
+   cannot be kept, their rights go: the new file lets nobody in whom the old one kept out. */
 static void keep_attributes(int fd, const char *path)
 {
   enum { LONGEST = 1 << 16 }; /* of a list and of a value, on Linux */
