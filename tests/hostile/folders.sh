@@ -60,6 +60,15 @@ pipe report pipes -o page
 pipe export pipes/p.h5 loss; pipe note pipes/p.h5; pipe note pipes/p.h5 text; pipe watch pipes/p.h5; pipe resume pipes/p.h5
 pipe import pipes/p.csv -o z.h5; pipe import pipes/p.jsonl -o z.h5; pipe run pipes/p.conf; pipe sweep pipes/p.conf; pipe spectra pipes/p.safetensors
 
+# what waits ends with a signal, at once
+for signal in TERM INT; do
+  for command in "serve y.h5" "import /dev/stdin -o z.h5"; do
+    # shellcheck disable=SC2086 # words
+    tail -f /dev/null | timeout -k 5 -s $signal 1 "$program" $command > out 2> err; status=$?
+    test $status -ne 137 || fail "$command: SIG$signal does not end it"
+  done
+done
+
 # programs that are started run nothing of the current folder, and none of the user's settings changes a figure
 mkdir here && cd here || exit 99
 echo 'open("RAN", "w")' | tee json.py sitecustomize.py tensorboard.py > /dev/null
