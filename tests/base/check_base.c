@@ -1534,7 +1534,7 @@ START_TEST(paths_that_are_wrong)
     e = (struct error){0};
     ck_assert_int_eq(file_write(long_path, "x", 1, &e), i + 13 < 4096 ? STATUS_FAIL : STATUS_USAGE);
     ck_assert_msg(i + 13 < 4096 ? !strncmp(e.text, "cannot write aaa", 16)
-                               : strlen(e.text) == 60 + strlen("...: path too long"),
+                                : strlen(e.text) == 60 + strlen("...: path too long"),
                   "%d: %.200s", i, e.text);
     long_path[i] = 'a';
   }
