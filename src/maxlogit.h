@@ -1,6 +1,6 @@
 /* maxlogit.h - the library's public header */
-#ifndef MAXLOGIT_H
-#define MAXLOGIT_H
+#ifndef MAXLOGIT_MAXLOGIT_H
+#define MAXLOGIT_MAXLOGIT_H
 #ifdef __cplusplus
 extern "C" {
 #endif

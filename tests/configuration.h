@@ -1,6 +1,6 @@
 /* configuration.h - a finished configuration of a test's words */
-#ifndef MAXLOGIT_TEST_CONFIGURATION_H
-#define MAXLOGIT_TEST_CONFIGURATION_H
+#ifndef MAXLOGIT_TESTS_CONFIGURATION_H
+#define MAXLOGIT_TESTS_CONFIGURATION_H
 #include <check.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* folder.h - a folder for a test's files, and to be in it */
-#ifndef MAXLOGIT_TEST_FOLDER_H
-#define MAXLOGIT_TEST_FOLDER_H
+#ifndef MAXLOGIT_TESTS_FOLDER_H
+#define MAXLOGIT_TESTS_FOLDER_H
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

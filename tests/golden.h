@@ -1,6 +1,6 @@
 /* golden.h - a text against one that is kept: numbers may differ in their last digits */
-#ifndef MAXLOGIT_TEST_GOLDEN_H
-#define MAXLOGIT_TEST_GOLDEN_H
+#ifndef MAXLOGIT_TESTS_GOLDEN_H
+#define MAXLOGIT_TESTS_GOLDEN_H
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* gpu_here.h - cuda_look in a process of its own: who has looked at a GPU and forks leaves the child without it. Where
    the CPU is to stand in for the GPU it does, or the test fails: it is skipped only where that was not built. */
-#ifndef MAXLOGIT_GPU_HERE_H
-#define MAXLOGIT_GPU_HERE_H
+#ifndef MAXLOGIT_TESTS_GPU_HERE_H
+#define MAXLOGIT_TESTS_GPU_HERE_H
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

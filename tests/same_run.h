@@ -1,8 +1,8 @@
 /* same_run.h - are two runs the same, bit for bit?
    Compared: every dataset of /series and /batches, the clip, spike and nonfinite events, and every tensor of the
    newest checkpoints. Not compared: what depends on clock, machine or interruptions (/timing, /code, dates). */
-#ifndef MAXLOGIT_SAME_RUN_H
-#define MAXLOGIT_SAME_RUN_H
+#ifndef MAXLOGIT_TESTS_SAME_RUN_H
+#define MAXLOGIT_TESTS_SAME_RUN_H
 #include <stdio.h>
 #include <string.h>
 #include "base/memory.h"

@@ -15,6 +15,11 @@ awk '
   /(TODO|FIXME)/ { complain("an unfinished note") }
   END { print files " files"; exit bad || files < 20 }
 ' $(find src tests notebooks-c -name '*.[ch]' ! -name build.h 2>/dev/null) || exit 1
+# an include guard is the file's path: two headers of one name must not hide each other
+for f in $(find src tests cuda notebooks-c -name '*.h' ! -name build.h); do
+  guard=MAXLOGIT_$(echo "$f" | sed 's,^src/,,; s,^library/,,; s,^maxlogit/,,' | tr 'a-z./-' 'A-Z___')
+  grep -qx "#ifndef $guard" "$f" || { echo "$f: its include guard should be $guard"; exit 1; }
+done
 case $(clang-format --version 2>/dev/null) in
   *version\ 14.*) find src tests notebooks-c -name '*.[ch]' ! -name build.h -exec clang-format --dry-run -Werror {} + ;;
   *) echo "clang-format 14 is not installed: the layout of the code is not checked" ;;

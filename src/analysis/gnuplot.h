@@ -1,6 +1,6 @@
 /* gnuplot.h - talking to gnuplot: variables in its language, the plot scripts, running it */
-#ifndef MAXLOGIT_GNUPLOT_H
-#define MAXLOGIT_GNUPLOT_H
+#ifndef MAXLOGIT_ANALYSIS_GNUPLOT_H
+#define MAXLOGIT_ANALYSIS_GNUPLOT_H
 #include <stdio.h>
 #include "base/error.h"
 

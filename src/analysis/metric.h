@@ -11,8 +11,8 @@
                 slope            of the logarithm of each row's largest value over that of the step: y ~ step^slope
                 above=X, below=X the first step with such a value: a time that is censored where there is none
    A short name stands for a whole metric: metric_names. */
-#ifndef MAXLOGIT_METRIC_H
-#define MAXLOGIT_METRIC_H
+#ifndef MAXLOGIT_ANALYSIS_METRIC_H
+#define MAXLOGIT_ANALYSIS_METRIC_H
 #include "analysis/runset.h"
 
 enum window { WINDOW_ROWS, WINDOW_SHARE, WINDOW_STEPS };

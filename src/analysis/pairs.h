@@ -1,8 +1,8 @@
 /* pairs.h - two sets of runs compared: pairs of equal seed, their difference, and how sure it is
    Runs of equal shape, data and seed start from the same weights and see the same batches, so that what
    differs between two of them is what was done to them. */
-#ifndef MAXLOGIT_PAIRS_H
-#define MAXLOGIT_PAIRS_H
+#ifndef MAXLOGIT_ANALYSIS_PAIRS_H
+#define MAXLOGIT_ANALYSIS_PAIRS_H
 #include "analysis/metric.h"
 
 /* Did the two start alike? Equal first losses tell it, else equal norms of all tensors that both have before

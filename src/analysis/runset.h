@@ -1,6 +1,6 @@
 /* runset.h - several run files, chosen and grouped: runs that differ only in their seed are one group */
-#ifndef MAXLOGIT_RUNSET_H
-#define MAXLOGIT_RUNSET_H
+#ifndef MAXLOGIT_ANALYSIS_RUNSET_H
+#define MAXLOGIT_ANALYSIS_RUNSET_H
 #include "analysis/table.h"
 
 struct run {

@@ -1,6 +1,6 @@
 /* runset_parts.h - the inside of sets of runs, for the files that they are made of */
-#ifndef MAXLOGIT_RUNSET_PARTS_H
-#define MAXLOGIT_RUNSET_PARTS_H
+#ifndef MAXLOGIT_ANALYSIS_RUNSET_PARTS_H
+#define MAXLOGIT_ANALYSIS_RUNSET_PARTS_H
 #include "analysis/runset.h"
 #include "base/text.h"
 

@@ -1,6 +1,6 @@
 /* share.h - where the files are that come with the program: plot scripts, the page */
-#ifndef MAXLOGIT_SHARE_H
-#define MAXLOGIT_SHARE_H
+#ifndef MAXLOGIT_ANALYSIS_SHARE_H
+#define MAXLOGIT_ANALYSIS_SHARE_H
 #include <stddef.h>
 #include "base/error.h"
 

@@ -1,7 +1,7 @@
 /* statistics.h - what is said of several numbers: means, medians, slopes, tests, and how far they may be off
    A NaN among the values makes what comes out of them NaN, unless said otherwise. */
-#ifndef MAXLOGIT_STATISTICS_H
-#define MAXLOGIT_STATISTICS_H
+#ifndef MAXLOGIT_ANALYSIS_STATISTICS_H
+#define MAXLOGIT_ANALYSIS_STATISTICS_H
 #include <stdint.h>
 
 /* 95 % interval of the mean by Student's t with n-1 degrees of freedom; n < 2 gives NaN edges.

@@ -1,7 +1,7 @@
 /* table.h - columns over steps: joined, reduced, averaged over seeds, thinned, written
    What `export` prints and what the figures are drawn from is the same table. */
-#ifndef MAXLOGIT_TABLE_H
-#define MAXLOGIT_TABLE_H
+#ifndef MAXLOGIT_ANALYSIS_TABLE_H
+#define MAXLOGIT_ANALYSIS_TABLE_H
 #include <stdio.h>
 #include "analysis/statistics.h"
 #include "storage/recorder.h"

@@ -1,6 +1,6 @@
 /* arms.h - two arms as words of a command: two folders or files, or runs and two conditions */
-#ifndef MAXLOGIT_ARMS_H
-#define MAXLOGIT_ARMS_H
+#ifndef MAXLOGIT_APP_ARMS_H
+#define MAXLOGIT_APP_ARMS_H
 #include "app/selection.h"
 
 /* The runs of A and B, and what they are called. STATUS_USAGE: the words are no two arms. Whatever is returned, sets

@@ -1,6 +1,6 @@
 /* bench.h - what every bench has: stacks, runs of them, and the time of each operation of a step */
-#ifndef MAXLOGIT_BENCH_H
-#define MAXLOGIT_BENCH_H
+#ifndef MAXLOGIT_APP_BENCH_H
+#define MAXLOGIT_APP_BENCH_H
 #include <jansson.h>
 #include "analysis/statistics.h"
 #include "numerics/cuda_plugin.h"

@@ -1,6 +1,6 @@
 /* chart.h - a curve drawn with characters */
-#ifndef MAXLOGIT_CHART_H
-#define MAXLOGIT_CHART_H
+#ifndef MAXLOGIT_APP_CHART_H
+#define MAXLOGIT_APP_CHART_H
 #include "base/text.h"
 
 /* One curve y over x, in a frame of columns x rows characters, title line included; braille dots where

@@ -1,7 +1,7 @@
 /* command.h - one file and one row per subcommand, in it one row per option: the parser, --help, the manual and the
    completion of shells all come from them */
-#ifndef MAXLOGIT_COMMAND_H
-#define MAXLOGIT_COMMAND_H
+#ifndef MAXLOGIT_APP_COMMAND_H
+#define MAXLOGIT_APP_COMMAND_H
 #include <limits.h>
 #include "base/option.h"
 #include "base/text.h"

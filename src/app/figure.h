@@ -1,6 +1,6 @@
 /* figure.h - one file and one row a figure: figures/NAME.c gives the numbers, plots/NAME.gp draws them */
-#ifndef MAXLOGIT_FIGURE_H
-#define MAXLOGIT_FIGURE_H
+#ifndef MAXLOGIT_APP_FIGURE_H
+#define MAXLOGIT_APP_FIGURE_H
 #include "analysis/gnuplot.h"
 #include "analysis/metric.h"
 #include "analysis/runset.h"

@@ -1,7 +1,7 @@
 /* http.h - a small read-only server of files that are made when they are asked for: by libmicrohttpd, where ./configure
    has found it */
-#ifndef MAXLOGIT_HTTP_H
-#define MAXLOGIT_HTTP_H
+#ifndef MAXLOGIT_APP_HTTP_H
+#define MAXLOGIT_APP_HTTP_H
 #include <stddef.h>
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* measures.h - metrics of runs and of groups as a table, CSV or JSON: show --of */
-#ifndef MAXLOGIT_MEASURES_H
-#define MAXLOGIT_MEASURES_H
+#ifndef MAXLOGIT_APP_MEASURES_H
+#define MAXLOGIT_APP_MEASURES_H
 #include "analysis/metric.h"
 
 enum measures_form { MEASURES_TEXT, MEASURES_CSV, MEASURES_JSON };

@@ -1,6 +1,6 @@
 /* report.h - a run as people see it: a line at the start, progress, a summary; used by run and resume */
-#ifndef MAXLOGIT_REPORT_H
-#define MAXLOGIT_REPORT_H
+#ifndef MAXLOGIT_APP_REPORT_H
+#define MAXLOGIT_APP_REPORT_H
 #include "run/drive.h"
 
 /* Runs of this command are on all ranks that a launcher has started. */

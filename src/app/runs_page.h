@@ -3,8 +3,8 @@
    data/N.max.js, N.min.js, N.mean.js: series N of index.js, a number a step, of every run; data/N.heads.js: its largest
    values by head, layer or tensor; data/events.js. Scripts that call take(), so that the page opens from a disk, too.
    Series are thinned by steps, to mean, smallest and largest of an interval: peaks stay. */
-#ifndef MAXLOGIT_RUNS_PAGE_H
-#define MAXLOGIT_RUNS_PAGE_H
+#ifndef MAXLOGIT_APP_RUNS_PAGE_H
+#define MAXLOGIT_APP_RUNS_PAGE_H
 #include "analysis/runset.h"
 #include "base/text.h"
 

@@ -1,6 +1,6 @@
 /* selection.h - the words and options by which every command chooses runs: RUN.h5 ... --where --by --sort --last */
-#ifndef MAXLOGIT_SELECTION_H
-#define MAXLOGIT_SELECTION_H
+#ifndef MAXLOGIT_APP_SELECTION_H
+#define MAXLOGIT_APP_SELECTION_H
 #include "analysis/runset.h"
 #include "app/command.h"
 

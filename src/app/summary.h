@@ -1,6 +1,6 @@
 /* summary.h - what the lines of `show` and the table of `sweep` tell of a run, and how they write it */
-#ifndef MAXLOGIT_SUMMARY_H
-#define MAXLOGIT_SUMMARY_H
+#ifndef MAXLOGIT_APP_SUMMARY_H
+#define MAXLOGIT_APP_SUMMARY_H
 #include "storage/notes.h"
 
 /* A max logit and where it was seen; layer -1: there is none. */

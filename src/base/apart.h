@@ -2,8 +2,8 @@
    The limit of processor time is `seconds`, by the clock ten times that; the limit of memory is `bytes` beyond those
    held now (0, and under sanitizers: none). The child's messages are dropped, and it holds none of the parent's
    files. */
-#ifndef MAXLOGIT_APART_H
-#define MAXLOGIT_APART_H
+#ifndef MAXLOGIT_BASE_APART_H
+#define MAXLOGIT_BASE_APART_H
 #include <stddef.h>
 #include <sys/types.h>
 #include "base/error.h"

@@ -1,6 +1,6 @@
 /* clock.h - time; nothing that reaches /series may come from here */
-#ifndef MAXLOGIT_CLOCK_H
-#define MAXLOGIT_CLOCK_H
+#ifndef MAXLOGIT_BASE_CLOCK_H
+#define MAXLOGIT_BASE_CLOCK_H
 double clock_seconds(void);       /* monotonic */
 void clock_iso8601(char out[32]); /* UTC now, "2026-11-21T01:23:45Z" */
 #endif

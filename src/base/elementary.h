@@ -2,8 +2,8 @@
    A step, and what is drawn before the first one, calls these in place of the C library's, whose last bit depends on
    the library's version and on the processor it finds. Sums, products, quotients and roots alone, each rounded once,
    as IEEE 754 has it. In double; errors in units of the last place. */
-#ifndef MAXLOGIT_ELEMENTARY_H
-#define MAXLOGIT_ELEMENTARY_H
+#ifndef MAXLOGIT_BASE_ELEMENTARY_H
+#define MAXLOGIT_BASE_ELEMENTARY_H
 
 double same_exp(double x); /* 1.1 units; 0 from -746 on, infinite above 709.8 */
 double same_log(double x); /* 1 unit; NaN of x < 0, -infinity of 0 */

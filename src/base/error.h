@@ -1,6 +1,6 @@
 /* error.h - errors as values that travel up, and messages for people */
-#ifndef MAXLOGIT_ERROR_H
-#define MAXLOGIT_ERROR_H
+#ifndef MAXLOGIT_BASE_ERROR_H
+#define MAXLOGIT_BASE_ERROR_H
 
 /* Exit statuses of the program; functions that can fail return one of these. */
 enum status {

@@ -4,8 +4,8 @@
    kill, eio: that call; enospc: that call and all later ones; full: all writes from there on, not what opens,
    locks or renames; short: the first write from there on takes only half of its bytes; fsync: the first sync
    from there on fails. */
-#ifndef MAXLOGIT_FILE_H
-#define MAXLOGIT_FILE_H
+#ifndef MAXLOGIT_BASE_FILE_H
+#define MAXLOGIT_BASE_FILE_H
 #include <stddef.h>
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* markup.h - texts on their way into HTML, and words on their way into a shell */
-#ifndef MAXLOGIT_MARKUP_H
-#define MAXLOGIT_MARKUP_H
+#ifndef MAXLOGIT_BASE_MARKUP_H
+#define MAXLOGIT_BASE_MARKUP_H
 #include "base/text.h"
 
 /* Append markup. The format is markup and stands as it is; each text behind it (%s) is cleaned (text_clean,

@@ -1,6 +1,6 @@
 /* memory.h - allocation with one place for failure, and arenas */
-#ifndef MAXLOGIT_MEMORY_H
-#define MAXLOGIT_MEMORY_H
+#ifndef MAXLOGIT_BASE_MEMORY_H
+#define MAXLOGIT_BASE_MEMORY_H
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* number.h - arithmetic of single numbers that keeps NaN */
-#ifndef MAXLOGIT_NUMBER_H
-#define MAXLOGIT_NUMBER_H
+#ifndef MAXLOGIT_BASE_NUMBER_H
+#define MAXLOGIT_BASE_NUMBER_H
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

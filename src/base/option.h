@@ -1,7 +1,7 @@
 /* option.h - one row per option: parsing, help, range errors, HDF5 attributes, sweep axes and the run
    id all come from it */
-#ifndef MAXLOGIT_OPTION_H
-#define MAXLOGIT_OPTION_H
+#ifndef MAXLOGIT_BASE_OPTION_H
+#define MAXLOGIT_BASE_OPTION_H
 #include <stddef.h>
 #include "base/error.h"
 

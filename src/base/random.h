@@ -1,8 +1,8 @@
 /* random.h - counter-based random numbers: Philox4x32-10 (Salmon et al., SC 2011)
    A draw is a pure function of (seed, stream, step, index): resume needs no state, and any thread or
    device draws the same numbers. */
-#ifndef MAXLOGIT_RANDOM_H
-#define MAXLOGIT_RANDOM_H
+#ifndef MAXLOGIT_BASE_RANDOM_H
+#define MAXLOGIT_BASE_RANDOM_H
 #include <stdint.h>
 
 /* Who draws. Append only: the numbers are part of a run's identity. */

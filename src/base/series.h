@@ -1,6 +1,6 @@
 /* series.h - what is recorded, said once: name, unit, shape, meaning */
-#ifndef MAXLOGIT_SERIES_H
-#define MAXLOGIT_SERIES_H
+#ifndef MAXLOGIT_BASE_SERIES_H
+#define MAXLOGIT_BASE_SERIES_H
 
 enum series_shape {
   PER_STEP,   /* [step]               stored as float64 */

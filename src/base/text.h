@@ -1,6 +1,6 @@
 /* text.h - small things with strings */
-#ifndef MAXLOGIT_TEXT_H
-#define MAXLOGIT_TEXT_H
+#ifndef MAXLOGIT_BASE_TEXT_H
+#define MAXLOGIT_BASE_TEXT_H
 #include <stddef.h>
 
 /* A growing string; zero-initialise, free with memory_free(b.text). */

@@ -1,8 +1,8 @@
 /* thread.h - a pool of threads over fixed pieces of work
    Bits never depend on the number of threads: what a piece is follows from shapes alone, every piece
    writes its own output, and partial sums are added in the order of the pieces. */
-#ifndef MAXLOGIT_THREAD_H
-#define MAXLOGIT_THREAD_H
+#ifndef MAXLOGIT_BASE_THREAD_H
+#define MAXLOGIT_BASE_THREAD_H
 
 /* Cores that this process may run on: at least 1. */
 int thread_cores(void);

@@ -1,6 +1,6 @@
 /* told.h - an error as a caller of the library is told */
-#ifndef MAXLOGIT_TOLD_H
-#define MAXLOGIT_TOLD_H
+#ifndef MAXLOGIT_BASE_TOLD_H
+#define MAXLOGIT_BASE_TOLD_H
 #include <stdio.h>
 #include "base/error.h"
 #include "maxlogit/error.h"

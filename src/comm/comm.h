@@ -2,8 +2,8 @@
    Ranks call alike: what one does with the others, all of a group do, in the same order. A rank that does not answer
    within comm_patience ends the run on all of them, with one message (exit 1). Without a launcher there is one rank,
    and MPI is never asked; with one, the module maxlogit_mpi.so is opened, as that of a GPU is. */
-#ifndef MAXLOGIT_COMM_H
-#define MAXLOGIT_COMM_H
+#ifndef MAXLOGIT_COMM_COMM_H
+#define MAXLOGIT_COMM_COMM_H
 #include <stddef.h>
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* config.h - the configuration: defaults < file < command line, every value with where it came from */
-#ifndef MAXLOGIT_CONFIG_H
-#define MAXLOGIT_CONFIG_H
+#ifndef MAXLOGIT_CONFIG_CONFIG_H
+#define MAXLOGIT_CONFIG_CONFIG_H
 #include <stdint.h>
 #include "base/error.h"
 #include "base/option.h"

@@ -1,6 +1,6 @@
 /* plugin.h - what all kinds of plug-ins have in common, in one table */
-#ifndef MAXLOGIT_PLUGIN_H
-#define MAXLOGIT_PLUGIN_H
+#ifndef MAXLOGIT_CONFIG_PLUGIN_H
+#define MAXLOGIT_CONFIG_PLUGIN_H
 #include <stddef.h>
 #include "base/option.h"
 

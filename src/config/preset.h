@@ -1,6 +1,6 @@
 /* preset.h - presets are rows: a name for a few settings, with where they come from */
-#ifndef MAXLOGIT_PRESET_H
-#define MAXLOGIT_PRESET_H
+#ifndef MAXLOGIT_CONFIG_PRESET_H
+#define MAXLOGIT_CONFIG_PRESET_H
 
 /* What a preset that is a small twin of a model made of one of its choices. */
 struct preset_fact {

@@ -2,8 +2,8 @@
    An arm of a claim with `start` goes on from other runs, one for each seed, which lie in a folder of their own beside
    the arm's (train.init_from finds them there by their seeds). They are run before what starts from them is planned:
    its id depends on their weights. */
-#ifndef MAXLOGIT_ARMS_H
-#define MAXLOGIT_ARMS_H
+#ifndef MAXLOGIT_LEDGER_ARMS_H
+#define MAXLOGIT_LEDGER_ARMS_H
 #include "ledger/ledger.h"
 
 /* What every run of the ledger records, so that claims can share it: a run's id does not tell what was recorded. Its

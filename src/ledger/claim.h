@@ -1,8 +1,8 @@
 /* claim.h - one row of the ledger: a sentence of the literature, and what would settle it here
    A claim is one file, experiments/NN-question/claim_ID.c, and one row of experiments/list.am. It states, and
    computes nothing. */
-#ifndef MAXLOGIT_CLAIM_H
-#define MAXLOGIT_CLAIM_H
+#ifndef MAXLOGIT_LEDGER_CLAIM_H
+#define MAXLOGIT_LEDGER_CLAIM_H
 #include "analysis/pairs.h"
 
 /* What the source says of the effect, which is B - A or B / A of the first two arms, or of the only arm against

@@ -1,6 +1,6 @@
 /* judging.h - what came of a stage's runs is judged, claim by claim and all together */
-#ifndef MAXLOGIT_JUDGING_H
-#define MAXLOGIT_JUDGING_H
+#ifndef MAXLOGIT_LEDGER_JUDGING_H
+#define MAXLOGIT_LEDGER_JUDGING_H
 #include "ledger/ledger.h"
 
 /* Those of the claim, then those beside the best rates. */

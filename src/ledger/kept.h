@@ -1,6 +1,6 @@
 /* kept.h - a ledger as its file, claims.json, has it: this one's of before, or another that is told beside it */
-#ifndef MAXLOGIT_KEPT_H
-#define MAXLOGIT_KEPT_H
+#ifndef MAXLOGIT_LEDGER_KEPT_H
+#define MAXLOGIT_LEDGER_KEPT_H
 #include <jansson.h>
 #include "ledger/ledger.h"
 

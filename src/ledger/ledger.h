@@ -1,8 +1,8 @@
 /* ledger.h - claims settled: what is missing is run, in stages, and what came of it is judged
    Runs are points of one sweep, in one folder: two claims that ask for the same run share its file, a ledger that was
    stopped goes on where it was, and nothing but the files is remembered. */
-#ifndef MAXLOGIT_LEDGER_H
-#define MAXLOGIT_LEDGER_H
+#ifndef MAXLOGIT_LEDGER_LEDGER_H
+#define MAXLOGIT_LEDGER_LEDGER_H
 #include "ledger/claim.h"
 #include "base/text.h"
 #include "ledger/stages.h"

@@ -1,6 +1,6 @@
 /* page.h - the report: one self-contained page, FOLDER/index.html, for a screen of any width and for paper */
-#ifndef MAXLOGIT_PAGE_H
-#define MAXLOGIT_PAGE_H
+#ifndef MAXLOGIT_LEDGER_PAGE_H
+#define MAXLOGIT_LEDGER_PAGE_H
 #include "ledger/kept.h"
 
 /* Well-formed XML without a script; figures by gnuplot stand in it as SVG. `beside`: another ledger, whose

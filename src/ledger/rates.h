@@ -2,8 +2,8 @@
    They are kept in experiments/rates.def, which `maxlogit claims --rates` writes, each under the hash of what its claim
    registers. Chosen on seeds of their own (tuning.h), they are known before a verdict's runs, and choosing them again
    is nearly half of a ledger's work. A claim that was changed since, other settings and other numerics are tuned. */
-#ifndef MAXLOGIT_RATES_H
-#define MAXLOGIT_RATES_H
+#ifndef MAXLOGIT_LEDGER_RATES_H
+#define MAXLOGIT_LEDGER_RATES_H
 #include "ledger/ledger.h"
 
 /* Fill in those of an entry's arms. 0: not all of them are known, and nothing is filled in. */

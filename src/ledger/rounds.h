@@ -1,6 +1,6 @@
 /* rounds.h - runs of many configurations, computed as one sweep */
-#ifndef MAXLOGIT_ROUNDS_H
-#define MAXLOGIT_ROUNDS_H
+#ifndef MAXLOGIT_LEDGER_ROUNDS_H
+#define MAXLOGIT_LEDGER_ROUNDS_H
 #include "run/sweep.h"
 
 struct round {

@@ -9,8 +9,8 @@
    one-sided error is 2.6 % over all looks. At the three seeds of the first nothing is said but of identities, nor of
    fewer than six pairs ever. A difference that matters is denied by the same interval, which then lies within the
    margin (two one-sided tests: D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). */
-#ifndef MAXLOGIT_STAGES_H
-#define MAXLOGIT_STAGES_H
+#ifndef MAXLOGIT_LEDGER_STAGES_H
+#define MAXLOGIT_LEDGER_STAGES_H
 #include "ledger/claim.h"
 
 /* Seeds below 1001 are for looking for a regime, those to 1100 were spent on trying the ledger itself; verdicts rest on

@@ -1,6 +1,6 @@
 /* standing.h - which verdicts of another ledger stand with this one's settings, another width say, and which flip */
-#ifndef MAXLOGIT_STANDING_H
-#define MAXLOGIT_STANDING_H
+#ifndef MAXLOGIT_LEDGER_STANDING_H
+#define MAXLOGIT_LEDGER_STANDING_H
 #include "ledger/kept.h"
 
 /* A table in FOLDER/README.md, and one in that of every experiment with a claim here, with its arms: between marks that

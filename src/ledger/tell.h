@@ -1,6 +1,6 @@
 /* tell.h - what came of claims, as a table, as JSON, as the README of an experiment */
-#ifndef MAXLOGIT_TELL_H
-#define MAXLOGIT_TELL_H
+#ifndef MAXLOGIT_LEDGER_TELL_H
+#define MAXLOGIT_LEDGER_TELL_H
 #include <jansson.h>
 #include "base/text.h"
 #include "ledger/kept.h"

@@ -1,6 +1,6 @@
 /* told.h - a ledger as a README tells it: its verdicts outlive its runs, which are in no repository */
-#ifndef MAXLOGIT_TOLD_H
-#define MAXLOGIT_TOLD_H
+#ifndef MAXLOGIT_LEDGER_TOLD_H
+#define MAXLOGIT_LEDGER_TOLD_H
 #include <jansson.h>
 #include "base/error.h"
 

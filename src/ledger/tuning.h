@@ -3,8 +3,8 @@
    until the best of every arm is not at an end. Seeds that choose are not those that a comparison is made on: the best
    of many looks better than it is on the seeds that chose it. Runs are points of one sweep in one folder, so that what
    was stopped goes on, and nothing but the files is remembered. */
-#ifndef MAXLOGIT_TUNING_H
-#define MAXLOGIT_TUNING_H
+#ifndef MAXLOGIT_LEDGER_TUNING_H
+#define MAXLOGIT_LEDGER_TUNING_H
 #include "analysis/metric.h"
 #include "run/sweep.h"
 

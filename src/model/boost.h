@@ -1,6 +1,6 @@
 /* boost.h - heads whose logits start larger than drawn: the seed of an explosion, put where it is wanted */
-#ifndef MAXLOGIT_BOOST_H
-#define MAXLOGIT_BOOST_H
+#ifndef MAXLOGIT_MODEL_BOOST_H
+#define MAXLOGIT_MODEL_BOOST_H
 #include "model/model.h"
 
 /* `list`: LAYER:HEAD:FACTOR joined by +, * for all; may be empty. Logits of the head start FACTOR^2 times as

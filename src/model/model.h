@@ -1,6 +1,6 @@
 /* model.h - the decoder stack: pre-norm blocks of attention and a feed-forward block, RMSNorm, RoPE */
-#ifndef MAXLOGIT_MODEL_H
-#define MAXLOGIT_MODEL_H
+#ifndef MAXLOGIT_MODEL_MODEL_H
+#define MAXLOGIT_MODEL_MODEL_H
 #include "base/option.h"
 #include "base/series.h"
 #include "model/params.h"

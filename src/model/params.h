@@ -1,8 +1,8 @@
 /* params.h - the named tensors of a model, in one block of memory, with their gradients in another
    Matrices that are declared one after another with the same number of columns lie one after another, so
    that w_q | w_k | w_v can be used as one [H*Dh+2*G*Dh, D] matrix; so do biases, as one longer row. */
-#ifndef MAXLOGIT_PARAMS_H
-#define MAXLOGIT_PARAMS_H
+#ifndef MAXLOGIT_MODEL_PARAMS_H
+#define MAXLOGIT_MODEL_PARAMS_H
 #include <stdint.h>
 #include "base/memory.h"
 #include "numerics/shards.h"

@@ -1,8 +1,8 @@
 /* zigzag.h - a sequence cut over ranks so that under a causal mask all have the same work: into twice as many chunks as
    there are ranks, of which rank r has number r and the r-th from the end (the order of TransformerEngine's and
    Megatron's context parallelism: head and tail) */
-#ifndef MAXLOGIT_ZIGZAG_H
-#define MAXLOGIT_ZIGZAG_H
+#ifndef MAXLOGIT_MODEL_ZIGZAG_H
+#define MAXLOGIT_MODEL_ZIGZAG_H
 
 struct zigzag {
   long length; /* of the whole sequence: a multiple of 2 ranks, or one rank */

@@ -1,8 +1,8 @@
 /* cuda_plugin.h - the GPU's part of the program: a plug-in, opened where device = cuda is wanted
    The program needs no library of CUDA's to start, and says what is missing where there is no GPU. The plug-in
    maxlogit_cuda.so lies beside the program, or where it was installed; MAXLOGIT_CUDA=FILE names another one. */
-#ifndef MAXLOGIT_CUDA_PLUGIN_H
-#define MAXLOGIT_CUDA_PLUGIN_H
+#ifndef MAXLOGIT_NUMERICS_CUDA_PLUGIN_H
+#define MAXLOGIT_NUMERICS_CUDA_PLUGIN_H
 #include <string.h>
 #include "numerics/device.h"
 

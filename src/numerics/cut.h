@@ -1,6 +1,6 @@
 /* cut.h - one block of memory, cut into tensors */
-#ifndef MAXLOGIT_CUT_H
-#define MAXLOGIT_CUT_H
+#ifndef MAXLOGIT_NUMERICS_CUT_H
+#define MAXLOGIT_NUMERICS_CUT_H
 #include "numerics/tensor.h"
 
 /* The next rows x cols numbers of the block; *at moves on. */

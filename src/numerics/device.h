@@ -1,6 +1,6 @@
 /* device.h - where numbers live and who computes them */
-#ifndef MAXLOGIT_DEVICE_H
-#define MAXLOGIT_DEVICE_H
+#ifndef MAXLOGIT_NUMERICS_DEVICE_H
+#define MAXLOGIT_NUMERICS_DEVICE_H
 #include <stddef.h>
 #include "numerics/ops.h"
 

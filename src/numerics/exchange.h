@@ -1,7 +1,7 @@
 /* exchange.h - what the host tells the programs of a step, and what they report: one upload, one download
    Nothing else crosses between host and device while a run goes on. */
-#ifndef MAXLOGIT_EXCHANGE_H
-#define MAXLOGIT_EXCHANGE_H
+#ifndef MAXLOGIT_NUMERICS_EXCHANGE_H
+#define MAXLOGIT_NUMERICS_EXCHANGE_H
 #include "numerics/program.h"
 
 /* --- numbers: from the host -------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* fusion.h - calls that go row by row over the same rows: a piece of rows runs through all of them while it is near,
    and threads meet once for all of them instead of once a call */
-#ifndef MAXLOGIT_FUSION_H
-#define MAXLOGIT_FUSION_H
+#ifndef MAXLOGIT_NUMERICS_FUSION_H
+#define MAXLOGIT_NUMERICS_FUSION_H
 #include "numerics/device.h"
 #include "numerics/levels.h"
 

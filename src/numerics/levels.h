@@ -1,6 +1,6 @@
 /* levels.h - which calls of a program may run at the same time: known from the memory that they read and write */
-#ifndef MAXLOGIT_LEVELS_H
-#define MAXLOGIT_LEVELS_H
+#ifndef MAXLOGIT_NUMERICS_LEVELS_H
+#define MAXLOGIT_NUMERICS_LEVELS_H
 #include "numerics/tensor.h"
 
 /* One tensor of a call. by_rows: each row for that row of the results (fusion.h). */

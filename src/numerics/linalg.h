@@ -1,7 +1,7 @@
 /* linalg.h - spectra of small matrices for the record, on the host (svd.h: inside a step)
    By the Gram matrix several at a time, the same bits on every processor; whole singular values through LAPACKE. */
-#ifndef MAXLOGIT_LINALG_H
-#define MAXLOGIT_LINALG_H
+#ifndef MAXLOGIT_NUMERICS_LINALG_H
+#define MAXLOGIT_NUMERICS_LINALG_H
 #include <stddef.h>
 #include "base/error.h"
 #include "numerics/real.h"

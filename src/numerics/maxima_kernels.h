@@ -1,7 +1,7 @@
 /* maxima_kernels.h - the largest and smallest products of a head's queries and keys
    The same bits at every level but base (cpu/cpu.h). */
-#ifndef MAXLOGIT_MAXIMA_KERNELS_H
-#define MAXLOGIT_MAXIMA_KERNELS_H
+#ifndef MAXLOGIT_NUMERICS_MAXIMA_KERNELS_H
+#define MAXLOGIT_NUMERICS_MAXIMA_KERNELS_H
 
 enum maxima_number { MAXIMA_FLOAT32, MAXIMA_FLOAT16, MAXIMA_BFLOAT16 };
 

@@ -1,6 +1,6 @@
 /* number_format.h - rounding to narrow floating-point formats, to emulate arithmetic in low precision */
-#ifndef MAXLOGIT_NUMBER_FORMAT_H
-#define MAXLOGIT_NUMBER_FORMAT_H
+#ifndef MAXLOGIT_NUMERICS_NUMBER_FORMAT_H
+#define MAXLOGIT_NUMERICS_NUMBER_FORMAT_H
 
 /* FORMAT_F32 stands for the calculation's own precision: nothing is rounded. */
 enum number_format { FORMAT_F32, FORMAT_BF16, FORMAT_FP16, FORMAT_FP8_E4M3, FORMAT_COUNT };

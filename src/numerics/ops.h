@@ -1,6 +1,6 @@
 /* ops.h - the table of operations, and the checked front through which a model is recorded */
-#ifndef MAXLOGIT_OPS_H
-#define MAXLOGIT_OPS_H
+#ifndef MAXLOGIT_NUMERICS_OPS_H
+#define MAXLOGIT_NUMERICS_OPS_H
 #include <stddef.h>
 #include "base/error.h"
 #include "base/thread.h"

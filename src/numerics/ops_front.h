@@ -1,6 +1,6 @@
 /* ops_front.h - what the checked front's functions share: shapes, and where gradients may be written */
-#ifndef MAXLOGIT_OPS_FRONT_H
-#define MAXLOGIT_OPS_FRONT_H
+#ifndef MAXLOGIT_NUMERICS_OPS_FRONT_H
+#define MAXLOGIT_NUMERICS_OPS_FRONT_H
 #include "numerics/program.h"
 
 #define SHAPES(condition, a, b) \

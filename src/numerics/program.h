@@ -2,8 +2,8 @@
    The model is written once, forward only, through op_* (ops.h). Recording yields a static list of calls;
    program_backward appends the reverse; program_plan gives every temporary its place in one block. A step
    is then program_run: a loop over calls, no allocation. What varies between steps is an input tensor. */
-#ifndef MAXLOGIT_PROGRAM_H
-#define MAXLOGIT_PROGRAM_H
+#ifndef MAXLOGIT_NUMERICS_PROGRAM_H
+#define MAXLOGIT_NUMERICS_PROGRAM_H
 #include "numerics/device.h"
 
 struct program;

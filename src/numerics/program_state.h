@@ -1,6 +1,6 @@
 /* program_state.h - the inside of a program: recorded by program.c, planned by plan.c, replayed by replay.c */
-#ifndef MAXLOGIT_PROGRAM_STATE_H
-#define MAXLOGIT_PROGRAM_STATE_H
+#ifndef MAXLOGIT_NUMERICS_PROGRAM_STATE_H
+#define MAXLOGIT_NUMERICS_PROGRAM_STATE_H
 #include "base/memory.h"
 #include "numerics/fusion.h"
 #include "numerics/program.h"

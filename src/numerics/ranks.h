@@ -1,8 +1,8 @@
 /* ranks.h - operations between the ranks of a run, recorded in its programs like any other
    All ranks of a group record the same calls of these, and make them in the order of recording: they are never made
    beside others. A device that has no ranks on an axis records nothing. */
-#ifndef MAXLOGIT_RANKS_H
-#define MAXLOGIT_RANKS_H
+#ifndef MAXLOGIT_NUMERICS_RANKS_H
+#define MAXLOGIT_NUMERICS_RANKS_H
 #include "comm/comm.h"
 #include "numerics/program.h"
 

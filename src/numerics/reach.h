@@ -1,6 +1,6 @@
 /* reach.h - how far A x + c reaches over all inputs x that a norm makes: what bounds on logits are made of */
-#ifndef MAXLOGIT_REACH_H
-#define MAXLOGIT_REACH_H
+#ifndef MAXLOGIT_NUMERICS_REACH_H
+#define MAXLOGIT_NUMERICS_REACH_H
 #include "numerics/linalg.h"
 
 /* Rows of a weight, and the norm before them. */

@@ -1,6 +1,6 @@
 /* real.h - the library is compiled twice: float to run, double (-DMAXLOGIT_DOUBLE) to check gradients */
-#ifndef MAXLOGIT_REAL_H
-#define MAXLOGIT_REAL_H
+#ifndef MAXLOGIT_NUMERICS_REAL_H
+#define MAXLOGIT_NUMERICS_REAL_H
 #ifdef MAXLOGIT_DOUBLE
 typedef double real;
 #define REAL_NAME "float64"

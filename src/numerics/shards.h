@@ -3,8 +3,8 @@
    same, at which there is no memory: tensors of it can be cut and told apart as if there were. A program that reads
    such a tensor gathers it first; one that adds to its gradient adds up in a temporary, which is summed to the owners:
    see program_unit. */
-#ifndef MAXLOGIT_SHARDS_H
-#define MAXLOGIT_SHARDS_H
+#ifndef MAXLOGIT_NUMERICS_SHARDS_H
+#define MAXLOGIT_NUMERICS_SHARDS_H
 #include "comm/comm.h"
 #include "numerics/device.h"
 

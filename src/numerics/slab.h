@@ -1,8 +1,8 @@
 /* slab.h - many runs on one device: the memory of each is one block, a slab, all of one layout, at one stride
    A run takes its memory piece by piece in the order in which it is built; runs of equal structure ask for the same
    pieces, so that what lies at an address of run 0 lies r * stride further for run r. */
-#ifndef MAXLOGIT_SLAB_H
-#define MAXLOGIT_SLAB_H
+#ifndef MAXLOGIT_NUMERICS_SLAB_H
+#define MAXLOGIT_NUMERICS_SLAB_H
 #include "numerics/device.h"
 
 /* Does a device of this kind compute the runs of all slabs by one replay (program_run_together)? Otherwise threads of

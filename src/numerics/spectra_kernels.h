@@ -1,8 +1,8 @@
 /* spectra_kernels.h - what spectra of small matrices are made of, in double
    The same bits at every level but base (cpu/cpu.h). Rows are `stride` apart, a multiple of SPECTRA_LANES, zeros behind
    their last number. */
-#ifndef MAXLOGIT_SPECTRA_KERNELS_H
-#define MAXLOGIT_SPECTRA_KERNELS_H
+#ifndef MAXLOGIT_NUMERICS_SPECTRA_KERNELS_H
+#define MAXLOGIT_NUMERICS_SPECTRA_KERNELS_H
 #include "numerics/linalg.h"
 
 /* Of rows of n numbers. */

@@ -1,6 +1,6 @@
 /* sums.h - sums over ranks, at once or under way beside other calls; and gradients that are summed so */
-#ifndef MAXLOGIT_SUMS_H
-#define MAXLOGIT_SUMS_H
+#ifndef MAXLOGIT_NUMERICS_SUMS_H
+#define MAXLOGIT_NUMERICS_SUMS_H
 #include "numerics/shards.h"
 
 /* y [n] becomes its sum over the ranks, by the balanced tree of their order; work [n], or [ranks * n] where they are no

@@ -1,8 +1,8 @@
 /* tensor.h - a matrix on a device: `rows` rows of `cols` numbers, `ld` apart
    Activations are [B*T, features]; weights [out, in]; vectors are one row. A view of some columns (the
    q part of a joint q,k,v result) is the same struct with a larger ld. */
-#ifndef MAXLOGIT_TENSOR_H
-#define MAXLOGIT_TENSOR_H
+#ifndef MAXLOGIT_NUMERICS_TENSOR_H
+#define MAXLOGIT_NUMERICS_TENSOR_H
 #include "numerics/real.h"
 
 enum tensor_type { TENSOR_REAL, TENSOR_INT }; /* real, int32_t */

@@ -1,6 +1,6 @@
 /* host_spectra.h - decompositions on the host for a row of the spectra, on all threads of the run's device */
-#ifndef MAXLOGIT_HOST_SPECTRA_H
-#define MAXLOGIT_HOST_SPECTRA_H
+#ifndef MAXLOGIT_OBSERVE_HOST_SPECTRA_H
+#define MAXLOGIT_OBSERVE_HOST_SPECTRA_H
 #include "numerics/linalg.h"
 #include "observe/observable.h"
 

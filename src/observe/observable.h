@@ -1,6 +1,6 @@
 /* observable.h - what is recorded of a run: one file observables/NAME.c and one row of list.am each */
-#ifndef MAXLOGIT_OBSERVABLE_H
-#define MAXLOGIT_OBSERVABLE_H
+#ifndef MAXLOGIT_OBSERVE_OBSERVABLE_H
+#define MAXLOGIT_OBSERVE_OBSERVABLE_H
 #include "base/series.h"
 #include "model/model.h"
 #include "observe/options.h"

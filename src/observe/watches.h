@@ -1,6 +1,6 @@
 /* watches.h - the observables of one run: what is wanted of each axis, and its rows */
-#ifndef MAXLOGIT_WATCHES_H
-#define MAXLOGIT_WATCHES_H
+#ifndef MAXLOGIT_OBSERVE_WATCHES_H
+#define MAXLOGIT_OBSERVE_WATCHES_H
 #include "observe/observable.h"
 
 /* Declares what is wanted, with the model's optimisers there and before its programs are recorded: those that are

@@ -1,6 +1,6 @@
 /* batches.h - one batch on the host: drawn from the data, given to a program in parts */
-#ifndef MAXLOGIT_BATCHES_H
-#define MAXLOGIT_BATCHES_H
+#ifndef MAXLOGIT_RUN_BATCHES_H
+#define MAXLOGIT_RUN_BATCHES_H
 #include "base/memory.h"
 #include "model/model.h"
 #include "training/data.h"

@@ -1,7 +1,7 @@
 /* bits.h - a run's numbers as one number, the same on every processor with a fused multiply-add (README: the same
    bits), and a word where the processor has none */
-#ifndef MAXLOGIT_BITS_H
-#define MAXLOGIT_BITS_H
+#ifndef MAXLOGIT_RUN_BITS_H
+#define MAXLOGIT_RUN_BITS_H
 #include "run/drive.h"
 
 enum { BITS_TEXT = 17 };

@@ -1,8 +1,8 @@
 /* claim.h - the points of a sweep among ranks: what each tells of its own in the file of their lock, ID.point
    Others tell progress by it, hear what failed, and take a point whose holder has been silent for comm.timeout. Where
    there is no farm nothing is told. */
-#ifndef MAXLOGIT_CLAIM_H
-#define MAXLOGIT_CLAIM_H
+#ifndef MAXLOGIT_RUN_CLAIM_H
+#define MAXLOGIT_RUN_CLAIM_H
 #include "base/file.h"
 #include "run/sweep.h"
 

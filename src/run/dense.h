@@ -2,8 +2,8 @@
    On from the step whose report has a head above the level (a NaN is above all), until no head has been above it for
    `around` steps: events `dense` and `dense_end`. A step's probe and spectra come before its report, so that theirs are
    dense from the step after. */
-#ifndef MAXLOGIT_DENSE_H
-#define MAXLOGIT_DENSE_H
+#ifndef MAXLOGIT_RUN_DENSE_H
+#define MAXLOGIT_RUN_DENSE_H
 #include "run/health.h"
 #include "config/config.h"
 

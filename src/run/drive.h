@@ -1,6 +1,6 @@
 /* drive.h - steps until a run is done or told to stop: signals, time limit, progress */
-#ifndef MAXLOGIT_DRIVE_H
-#define MAXLOGIT_DRIVE_H
+#ifndef MAXLOGIT_RUN_DRIVE_H
+#define MAXLOGIT_RUN_DRIVE_H
 #include "run/trainer.h"
 
 /* Catch SIGINT, SIGTERM and SIGUSR1: the step in hand is finished, a checkpoint written, STATUS_STOPPED

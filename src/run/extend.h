@@ -2,8 +2,8 @@
    never short
    Only under a constant schedule, where no step depends on how many are to come, and from the checkpoint of the
    shorter one's end. The shorter run stays what it is. */
-#ifndef MAXLOGIT_EXTEND_H
-#define MAXLOGIT_EXTEND_H
+#ifndef MAXLOGIT_RUN_EXTEND_H
+#define MAXLOGIT_RUN_EXTEND_H
 #include "config/config.h"
 
 struct shorter; /* the finished runs of a folder; they are looked for when first asked for */

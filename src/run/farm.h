@@ -1,8 +1,8 @@
 /* farm.h - ranks that a launcher has started, at the points of one sweep, in groups of comm.ranks: who they are
    All see one folder, and who holds the lock of a point computes it (claim.h), as sweeps on several machines do:
    nothing is handed out. Without a launcher there is no farm. */
-#ifndef MAXLOGIT_FARM_H
-#define MAXLOGIT_FARM_H
+#ifndef MAXLOGIT_RUN_FARM_H
+#define MAXLOGIT_RUN_FARM_H
 #include <stdint.h>
 #include "comm/comm.h"
 #include "config/config.h"

@@ -2,8 +2,8 @@
    The leaves lie in the order of the batch; as long as a number of them is even it is halved, the odd rest is a
    binary counter: so the part of a rank, of a power of two of them, is a subtree, and a batch has the same bits on
    any number of ranks. Joined are gradients (sums) and what passes add up in the report. */
-#ifndef MAXLOGIT_FOLD_H
-#define MAXLOGIT_FOLD_H
+#ifndef MAXLOGIT_RUN_FOLD_H
+#define MAXLOGIT_RUN_FOLD_H
 #include "model/model.h"
 
 enum { FOLD_LEVELS = 24 }; /* 2^20 micro-batches, and one more for the odd rest */

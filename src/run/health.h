@@ -1,6 +1,6 @@
 /* health.h - what a step's numbers say of the run: not finite, a spike, the peak; told as events */
-#ifndef MAXLOGIT_HEALTH_H
-#define MAXLOGIT_HEALTH_H
+#ifndef MAXLOGIT_RUN_HEALTH_H
+#define MAXLOGIT_RUN_HEALTH_H
 #include "run/outcome.h"
 #include "run/trainer.h"
 #include "storage/recorder.h"

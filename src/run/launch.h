@@ -1,6 +1,6 @@
 /* launch.h - runs of equal structure computed together on one device: a slab, files, events and an end for each */
-#ifndef MAXLOGIT_LAUNCH_H
-#define MAXLOGIT_LAUNCH_H
+#ifndef MAXLOGIT_RUN_LAUNCH_H
+#define MAXLOGIT_RUN_LAUNCH_H
 #include "run/trainer.h"
 
 struct launch_run {

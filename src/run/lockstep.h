@@ -1,8 +1,8 @@
 /* lockstep.h - runs of one structure that go together: what is done for one is done for all
    On a device that computes the runs of a launch itself a program is replayed once for all. One run alone is a
    lockstep, too: a step has one form. */
-#ifndef MAXLOGIT_LOCKSTEP_H
-#define MAXLOGIT_LOCKSTEP_H
+#ifndef MAXLOGIT_RUN_LOCKSTEP_H
+#define MAXLOGIT_RUN_LOCKSTEP_H
 #include "base/thread.h"
 #include "run/state.h"
 

@@ -1,6 +1,6 @@
 /* meet.h - the ranks of a run: who they are, what each has of the work, that they are alike before the first step */
-#ifndef MAXLOGIT_MEET_H
-#define MAXLOGIT_MEET_H
+#ifndef MAXLOGIT_RUN_MEET_H
+#define MAXLOGIT_RUN_MEET_H
 #include "run/state.h"
 
 /* Of a run that is being built; beside others on one device it has one. */

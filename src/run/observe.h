@@ -1,6 +1,6 @@
 /* observe.h - rows of the record: what a run's observables have read goes to its recorder */
-#ifndef MAXLOGIT_OBSERVE_H
-#define MAXLOGIT_OBSERVE_H
+#ifndef MAXLOGIT_RUN_OBSERVE_H
+#define MAXLOGIT_RUN_OBSERVE_H
 #include "observe/watches.h"
 #include "storage/recorder.h"
 

@@ -1,6 +1,6 @@
 /* origin.h - what a run file tells of the run that is to go on */
-#ifndef MAXLOGIT_ORIGIN_H
-#define MAXLOGIT_ORIGIN_H
+#ifndef MAXLOGIT_RUN_ORIGIN_H
+#define MAXLOGIT_RUN_ORIGIN_H
 #include "config/config.h"
 #include "storage/checkpoint.h"
 

@@ -1,6 +1,6 @@
 /* outcome.h - what a run steers by of the step's passes, as its report tells it */
-#ifndef MAXLOGIT_OUTCOME_H
-#define MAXLOGIT_OUTCOME_H
+#ifndef MAXLOGIT_RUN_OUTCOME_H
+#define MAXLOGIT_RUN_OUTCOME_H
 #include "base/memory.h"
 #include "model/model.h"
 

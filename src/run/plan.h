@@ -1,6 +1,6 @@
 /* plan.h - is a configuration sound, and what is its run's id? For many points of a sweep at little cost. */
-#ifndef MAXLOGIT_PLAN_H
-#define MAXLOGIT_PLAN_H
+#ifndef MAXLOGIT_RUN_PLAN_H
+#define MAXLOGIT_RUN_PLAN_H
 #include "config/config.h"
 
 struct plan;

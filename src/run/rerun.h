@@ -1,6 +1,6 @@
 /* rerun.h - a run repeated with more recorded, and whether it was the same */
-#ifndef MAXLOGIT_RERUN_H
-#define MAXLOGIT_RERUN_H
+#ifndef MAXLOGIT_RUN_RERUN_H
+#define MAXLOGIT_RUN_RERUN_H
 #include "run/trainer.h"
 
 /* Where a run of `path` is repeated into: `output`, or where that is NULL a file beside it, which is to take its

@@ -1,6 +1,6 @@
 /* start.h - weights that come from another run */
-#ifndef MAXLOGIT_START_H
-#define MAXLOGIT_START_H
+#ifndef MAXLOGIT_RUN_START_H
+#define MAXLOGIT_RUN_START_H
 #include "model/model.h"
 #include "storage/checkpoint.h"
 

@@ -1,6 +1,6 @@
 /* state.h - the inside of a trainer, for the files that it is made of */
-#ifndef MAXLOGIT_STATE_H
-#define MAXLOGIT_STATE_H
+#ifndef MAXLOGIT_RUN_STATE_H
+#define MAXLOGIT_RUN_STATE_H
 #include "run/batches.h"
 #include "run/dense.h"
 #include "run/fold.h"

@@ -1,6 +1,6 @@
 /* sweep.h - the product of lists, run by worker processes of one run or a few, resumable */
-#ifndef MAXLOGIT_SWEEP_H
-#define MAXLOGIT_SWEEP_H
+#ifndef MAXLOGIT_RUN_SWEEP_H
+#define MAXLOGIT_RUN_SWEEP_H
 #include <stdint.h>
 #include <sys/types.h>
 #include "config/config.h"

@@ -1,6 +1,6 @@
 /* sweep_parts.h - what a sweep's files share; each calls only those before it: points.c, claim.c, worker.c, sweep.c */
-#ifndef MAXLOGIT_SWEEP_PARTS_H
-#define MAXLOGIT_SWEEP_PARTS_H
+#ifndef MAXLOGIT_RUN_SWEEP_PARTS_H
+#define MAXLOGIT_RUN_SWEEP_PARTS_H
 #include "run/sweep.h"
 
 enum { TICK_MS = 100 };

@@ -1,6 +1,6 @@
 /* trainer.h - a run: init, step, done. Notebooks, tests and other programs drive these directly. */
-#ifndef MAXLOGIT_TRAINER_H
-#define MAXLOGIT_TRAINER_H
+#ifndef MAXLOGIT_RUN_TRAINER_H
+#define MAXLOGIT_RUN_TRAINER_H
 #include "model/model.h"
 #include "comm/comm.h"
 #include "config/config.h"

@@ -2,8 +2,8 @@
    RUN.ckpt/step-%08ld.h5: /params/<name>, /state/<rule>/<name>, the step, the configuration text, the rows since the
    last snapshot as a run file has them (storage/tables.h), and an XXH3 checksum over everything. Written beside,
    synced, renamed; then older ones are removed as checkpoint.keep says. */
-#ifndef MAXLOGIT_CHECKPOINT_H
-#define MAXLOGIT_CHECKPOINT_H
+#ifndef MAXLOGIT_STORAGE_CHECKPOINT_H
+#define MAXLOGIT_STORAGE_CHECKPOINT_H
 #include <stddef.h>
 #include "base/error.h"
 

@@ -5,8 +5,8 @@
    never parsed.
    Not every build of the library knows threads (Debian's does), and its high-level part never does: from h5_new or
    h5_load to h5_save or h5_free no other thread can have a file open, and waits. All of it belongs on one thread. */
-#ifndef MAXLOGIT_H5_H
-#define MAXLOGIT_H5_H
+#ifndef MAXLOGIT_STORAGE_H5_H
+#define MAXLOGIT_STORAGE_H5_H
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"

@@ -1,8 +1,8 @@
 /* h5_gate.h - is this HDF5 file one that may be read?
    A seal protects a file against damage, not against its author. Before a file is read, its groups, links and datasets
    are checked: nothing outside the file is followed, and no size exceeds what the file can hold. */
-#ifndef MAXLOGIT_H5_GATE_H
-#define MAXLOGIT_H5_GATE_H
+#ifndef MAXLOGIT_STORAGE_H5_GATE_H
+#define MAXLOGIT_STORAGE_H5_GATE_H
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"

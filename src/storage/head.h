@@ -1,6 +1,6 @@
 /* head.h - what a run file tells in its head (storage/seal.h): read from the finished file */
-#ifndef MAXLOGIT_HEAD_H
-#define MAXLOGIT_HEAD_H
+#ifndef MAXLOGIT_STORAGE_HEAD_H
+#define MAXLOGIT_STORAGE_HEAD_H
 #include "storage/h5.h"
 
 /* Its texts; memory_free. */

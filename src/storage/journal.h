@@ -4,8 +4,8 @@
    content. Each is one write. What a kill left of the last one is not read. A snapshot lets it begin anew;
    one that was killed before that is no harm, for rows have their numbers: those that the file has are passed
    over. */
-#ifndef MAXLOGIT_JOURNAL_H
-#define MAXLOGIT_JOURNAL_H
+#ifndef MAXLOGIT_STORAGE_JOURNAL_H
+#define MAXLOGIT_STORAGE_JOURNAL_H
 #include "storage/notes.h"
 #include "storage/rows.h"
 

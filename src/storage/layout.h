@@ -1,6 +1,6 @@
 /* layout.h - what writer and reader of a run file agree on */
-#ifndef MAXLOGIT_LAYOUT_H
-#define MAXLOGIT_LAYOUT_H
+#ifndef MAXLOGIT_STORAGE_LAYOUT_H
+#define MAXLOGIT_STORAGE_LAYOUT_H
 #include "storage/h5.h"
 
 #define RUN_FORMAT "maxlogit run"

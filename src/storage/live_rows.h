@@ -1,6 +1,6 @@
 /* live_rows.h - RUN.live.tsv as somebody else reads it while it grows */
-#ifndef MAXLOGIT_LIVE_ROWS_H
-#define MAXLOGIT_LIVE_ROWS_H
+#ifndef MAXLOGIT_STORAGE_LIVE_ROWS_H
+#define MAXLOGIT_STORAGE_LIVE_ROWS_H
 #include <sys/types.h>
 #include "base/error.h"
 

@@ -1,7 +1,7 @@
 /* notes.h - remarks in a run file: a table /notes of date and text, and the only ways to change a file that is written
    A change builds the whole file anew in memory, under a new seal, and takes the old one's place by one rename. */
-#ifndef MAXLOGIT_NOTES_H
-#define MAXLOGIT_NOTES_H
+#ifndef MAXLOGIT_STORAGE_NOTES_H
+#define MAXLOGIT_STORAGE_NOTES_H
 #include "storage/h5.h"
 #include "storage/recorder.h"
 

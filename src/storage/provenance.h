@@ -1,6 +1,6 @@
 /* provenance.h - which program on which machine: what /code of a run file says */
-#ifndef MAXLOGIT_PROVENANCE_H
-#define MAXLOGIT_PROVENANCE_H
+#ifndef MAXLOGIT_STORAGE_PROVENANCE_H
+#define MAXLOGIT_STORAGE_PROVENANCE_H
 #include <stddef.h>
 
 struct provenance {

@@ -1,7 +1,7 @@
 /* recorder.h - the run file: rows in memory, whole snapshots beside and renamed, live rows between
    Layout: design 3.5. A recorder owns RUN.h5, RUN.live.tsv and the lock. */
-#ifndef MAXLOGIT_RECORDER_H
-#define MAXLOGIT_RECORDER_H
+#ifndef MAXLOGIT_STORAGE_RECORDER_H
+#define MAXLOGIT_STORAGE_RECORDER_H
 #include "base/series.h"
 #include "config/config.h"
 

@@ -1,6 +1,6 @@
 /* recorder_state.h - the inside of a recorder, for the files that it is made of */
-#ifndef MAXLOGIT_RECORDER_STATE_H
-#define MAXLOGIT_RECORDER_STATE_H
+#ifndef MAXLOGIT_STORAGE_RECORDER_STATE_H
+#define MAXLOGIT_STORAGE_RECORDER_STATE_H
 #include "base/file.h"
 #include "base/memory.h"
 #include "storage/layout.h"

@@ -1,8 +1,8 @@
 /* rows.h - the record in memory: tables of columns that grow by blocks
    A row costs its bytes and nothing else: blocks are never moved, so a long run pays memory of
    rows x bytes, and one allocation per block_rows rows. */
-#ifndef MAXLOGIT_ROWS_H
-#define MAXLOGIT_ROWS_H
+#ifndef MAXLOGIT_STORAGE_ROWS_H
+#define MAXLOGIT_STORAGE_ROWS_H
 #include "base/series.h"
 #include "storage/h5.h"
 

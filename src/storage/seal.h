@@ -3,8 +3,8 @@
    kilobytes what a run is, so that thousands of files are listed without loading them: texts, key and value
    in turn, each with its NUL, then one line with their length and digest. HDF5 ignores both, as does every
    reader built on it. */
-#ifndef MAXLOGIT_SEAL_H
-#define MAXLOGIT_SEAL_H
+#ifndef MAXLOGIT_STORAGE_SEAL_H
+#define MAXLOGIT_STORAGE_SEAL_H
 #include <stddef.h>
 
 #define SEAL_START "maxlogit seal 1 xxh3-128 "

@@ -2,8 +2,8 @@
    A dataset a column, labelled by the step axis of its table; /events is one dataset of records. A run file has all
    rows, a checkpoint those since the last snapshot, the ring in /aside, and in /first_row how many rows of each table
    are before its own. */
-#ifndef MAXLOGIT_TABLES_H
-#define MAXLOGIT_TABLES_H
+#ifndef MAXLOGIT_STORAGE_TABLES_H
+#define MAXLOGIT_STORAGE_TABLES_H
 #include "storage/rows.h"
 
 /* The columns that every table has, where they are not there yet. */

@@ -1,7 +1,7 @@
 /* texts.h - texts in a file: one, or a table of them, each column as wide as its longest, so that they carry
    checksums */
-#ifndef MAXLOGIT_TEXTS_H
-#define MAXLOGIT_TEXTS_H
+#ifndef MAXLOGIT_STORAGE_TEXTS_H
+#define MAXLOGIT_STORAGE_TEXTS_H
 #include "storage/h5.h"
 
 enum { TEXT_FIELDS = 6 }; /* at most */

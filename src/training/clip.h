@@ -2,8 +2,8 @@
    A new clip is one file: a hook that gives the tensor that grows to model_watch, and an after_step that records
    the factors (operation clip_factor: limit / x where x > limit) and the weights that take them;
    stabilizers/max_output_clip.c is the pattern. */
-#ifndef MAXLOGIT_CLIP_H
-#define MAXLOGIT_CLIP_H
+#ifndef MAXLOGIT_TRAINING_CLIP_H
+#define MAXLOGIT_TRAINING_CLIP_H
 #include "model/model.h"
 
 /* Record: multiply the rows of factor i, and of its bias, by scale[i], scale [1,count]; with `momentum` the optimiser's

@@ -1,7 +1,7 @@
 /* data.h - where tokens come from: one file and one row per source
    A batch is a pure function of (seed, split, step): nothing to save, nothing to lose. */
-#ifndef MAXLOGIT_DATA_H
-#define MAXLOGIT_DATA_H
+#ifndef MAXLOGIT_TRAINING_DATA_H
+#define MAXLOGIT_TRAINING_DATA_H
 #include <stdint.h>
 #include "base/error.h"
 #include "base/option.h"

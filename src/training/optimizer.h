@@ -2,8 +2,8 @@
    An optimiser turns gradients into directions; the shared code then does the decoupled update
    w <- w (1 - lr weight_decay) - lr direction, so that every recording and every counterfactual sees the
    same quantity whatever the optimiser. All of it is recorded once, as programs of the update. */
-#ifndef MAXLOGIT_OPTIMIZER_H
-#define MAXLOGIT_OPTIMIZER_H
+#ifndef MAXLOGIT_TRAINING_OPTIMIZER_H
+#define MAXLOGIT_TRAINING_OPTIMIZER_H
 #include "comm/comm.h"
 #include "model/model.h"
 

@@ -1,6 +1,6 @@
 /* schedule.h - learning-rate schedules: one file and one row each */
-#ifndef MAXLOGIT_SCHEDULE_H
-#define MAXLOGIT_SCHEDULE_H
+#ifndef MAXLOGIT_TRAINING_SCHEDULE_H
+#define MAXLOGIT_TRAINING_SCHEDULE_H
 #include "base/option.h"
 
 struct schedule {

@@ -1,6 +1,6 @@
 /* spectral.h - singular pairs of weights, and which weights make the logits: for optimisers and stabilisers */
-#ifndef MAXLOGIT_SPECTRAL_H
-#define MAXLOGIT_SPECTRAL_H
+#ifndef MAXLOGIT_TRAINING_SPECTRAL_H
+#define MAXLOGIT_TRAINING_SPECTRAL_H
 #include "model/model.h"
 
 /* w = u diag(sigma) v^T in double, on the host: w [rows, cols], u [rows, n], sigma [n], v [cols, n], n the

@@ -1,8 +1,8 @@
 /* sphere.h - for stabilisers that hold the size of weights: a step has a size of its own, and what it does to the
    weight's size is taken back
    Blocks are matrices (struct qk_block, spectral.h); all is recorded into the update's second half. */
-#ifndef MAXLOGIT_SPHERE_H
-#define MAXLOGIT_SPHERE_H
+#ifndef MAXLOGIT_TRAINING_SPHERE_H
+#define MAXLOGIT_TRAINING_SPHERE_H
 #include "training/spectral.h"
 
 enum { SPHERE_MATRICES, SPHERE_QK };

@@ -1,6 +1,6 @@
 /* updates_parts.h - what the files of a model's updates share: rules.c and matching.c, which updates.c calls */
-#ifndef MAXLOGIT_UPDATES_PARTS_H
-#define MAXLOGIT_UPDATES_PARTS_H
+#ifndef MAXLOGIT_TRAINING_UPDATES_PARTS_H
+#define MAXLOGIT_TRAINING_UPDATES_PARTS_H
 #include "base/memory.h"
 #include "numerics/shards.h"
 #include "training/optimizer.h"

@@ -1,8 +1,8 @@
 /* architecture.h - which tensors of a checkpoint of others make the queries and keys of a head: the families
    A family is one row of families.c. It is recognised by model_type in config.json (or one level down, in
    text_config), else by the tensors' names. */
-#ifndef MAXLOGIT_ARCHITECTURE_H
-#define MAXLOGIT_ARCHITECTURE_H
+#ifndef MAXLOGIT_ZOO_ARCHITECTURE_H
+#define MAXLOGIT_ZOO_ARCHITECTURE_H
 #include "zoo/weights.h"
 
 /* Before a projection (of its input) or after it (of queries, keys). */

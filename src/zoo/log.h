@@ -1,6 +1,6 @@
 /* log.h - what other programs have logged: columns of numbers over steps, and what series they are */
-#ifndef MAXLOGIT_LOG_H
-#define MAXLOGIT_LOG_H
+#ifndef MAXLOGIT_ZOO_LOG_H
+#define MAXLOGIT_ZOO_LOG_H
 #include <stdio.h>
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* own_run.h - a checkpoint of this program as the readers of other checkpoints see one */
-#ifndef MAXLOGIT_OWN_RUN_H
-#define MAXLOGIT_OWN_RUN_H
+#ifndef MAXLOGIT_ZOO_OWN_RUN_H
+#define MAXLOGIT_ZOO_OWN_RUN_H
 #include "storage/checkpoint.h"
 #include "zoo/architecture.h"
 

@@ -2,8 +2,8 @@
    Format (huggingface/safetensors): a length N of 8 bytes, N bytes of JSON
      {"name": {"dtype": "BF16", "shape": [a, b], "data_offsets": [begin, end]}, ..., "__metadata__": {...}}
    and the data, row-major, little-endian, which the tensors fill without a hole or an overlap. */
-#ifndef MAXLOGIT_SAFETENSORS_H
-#define MAXLOGIT_SAFETENSORS_H
+#ifndef MAXLOGIT_ZOO_SAFETENSORS_H
+#define MAXLOGIT_ZOO_SAFETENSORS_H
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"

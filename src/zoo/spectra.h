@@ -1,7 +1,7 @@
 /* spectra.h - spectra of a checkpoint: every matrix, every head's part in the logits, and what bounds them
    One matrix or one layer's heads are in memory at a time. The same bits for any number of threads. */
-#ifndef MAXLOGIT_ANALYSIS_SPECTRA_H
-#define MAXLOGIT_ANALYSIS_SPECTRA_H
+#ifndef MAXLOGIT_ZOO_SPECTRA_H
+#define MAXLOGIT_ZOO_SPECTRA_H
 #include "base/thread.h"
 #include "numerics/linalg.h"
 #include "zoo/architecture.h"

@@ -1,7 +1,7 @@
 /* weights.h - the tensors of a checkpoint by name, whatever they lie in: one file of safetensors, the shards of a
    folder by their index, or memory; and rows of them as numbers */
-#ifndef MAXLOGIT_WEIGHTS_H
-#define MAXLOGIT_WEIGHTS_H
+#ifndef MAXLOGIT_ZOO_WEIGHTS_H
+#define MAXLOGIT_ZOO_WEIGHTS_H
 #include <jansson.h>
 #include "zoo/safetensors.h"
 

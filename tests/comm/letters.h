@@ -1,8 +1,8 @@
 /* letters.h - ranks without MPI: the module is one of ours, whose messages lie in memory that all ranks share, and
    which fails as it is told. Each rank is a process of its own, of the test's own program, with a launcher's
    environment; what each has said, on both outputs, and how it has ended is heard. */
-#ifndef MAXLOGIT_TEST_LETTERS_H
-#define MAXLOGIT_TEST_LETTERS_H
+#ifndef MAXLOGIT_TESTS_COMM_LETTERS_H
+#define MAXLOGIT_TESTS_COMM_LETTERS_H
 #include <check.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
    bits are not those of the project's own kernels. It stops where cuBLAS would misbehave: without a stream, or
    without work space given after the stream was set (cublasSetStream takes it away), and where leading dimensions are
    too small. MAXLOGIT_CUDA_ON_HOST=no-blas: a machine without it. */
-#ifndef CUBLAS_ON_HOST_H
-#define CUBLAS_ON_HOST_H
+#ifndef MAXLOGIT_TESTS_CUDA_CUBLAS_ON_HOST_H
+#define MAXLOGIT_TESTS_CUDA_CUBLAS_ON_HOST_H
 #include <dlfcn.h> /* whose functions are replaced below */
 
 #define CUDA_LIBRARIES "/usr/local/cuda/lib64"

@@ -1,6 +1,6 @@
 /* cuda_device.h - the kernels of a GPU on the CPU, for tests */
-#ifndef CUDA_DEVICE_H
-#define CUDA_DEVICE_H
+#ifndef MAXLOGIT_TESTS_CUDA_CUDA_DEVICE_H
+#define MAXLOGIT_TESTS_CUDA_CUDA_DEVICE_H
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -7,8 +7,8 @@
    every access outside an array. One kernel at a time, from one thread. Of PTX only the product of tensor cores. Not
    here: half, cooperative groups, __activemask, threads that spin for each other. g++ 12 does not fill __shared__
    arrays of function templates. */
-#ifndef CUDA_ON_HOST_H
-#define CUDA_ON_HOST_H
+#ifndef MAXLOGIT_TESTS_CUDA_CUDA_ON_HOST_H
+#define MAXLOGIT_TESTS_CUDA_CUDA_ON_HOST_H
 #include <algorithm>
 #include <cmath>
 #include <stdint.h>

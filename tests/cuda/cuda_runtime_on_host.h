@@ -12,8 +12,8 @@
    bytes; MAXLOGIT_CUDA_ON_HOST_OTHERS: those of them that other programs hold;
    MAXLOGIT_CUDA_ON_HOST_LARGEST: those of the largest piece that is to be had. What is pinned on the host is
    inaccessible to kernels, which would have to reach it by way of the bus. */
-#ifndef CUDA_RUNTIME_ON_HOST_H
-#define CUDA_RUNTIME_ON_HOST_H
+#ifndef MAXLOGIT_TESTS_CUDA_CUDA_RUNTIME_ON_HOST_H
+#define MAXLOGIT_TESTS_CUDA_CUDA_RUNTIME_ON_HOST_H
 #include "cuda_on_host.h"
 #include <deque>
 #include <functional>

@@ -1,7 +1,7 @@
 /* reseal.h - a mutator for files whose checksums an author can make anew
    Without it a fuzzer would only find that a changed file is refused. */
-#ifndef MAXLOGIT_FUZZ_RESEAL_H
-#define MAXLOGIT_FUZZ_RESEAL_H
+#ifndef MAXLOGIT_TESTS_FUZZ_RESEAL_H
+#define MAXLOGIT_TESTS_FUZZ_RESEAL_H
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

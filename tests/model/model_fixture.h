@@ -1,6 +1,6 @@
 /* model_fixture.h - a small model with random tokens, for the tests of models and stabilisers */
-#ifndef MAXLOGIT_MODEL_FIXTURE_H
-#define MAXLOGIT_MODEL_FIXTURE_H
+#ifndef MAXLOGIT_TESTS_MODEL_MODEL_FIXTURE_H
+#define MAXLOGIT_TESTS_MODEL_MODEL_FIXTURE_H
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>

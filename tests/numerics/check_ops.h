@@ -1,7 +1,7 @@
 /* check_ops.h - tests of operations: cases, which check_ops.c compares on every device with their definitions, and
    what tests by identity share */
-#ifndef CHECK_OPS_H
-#define CHECK_OPS_H
+#ifndef MAXLOGIT_TESTS_NUMERICS_CHECK_OPS_H
+#define MAXLOGIT_TESTS_NUMERICS_CHECK_OPS_H
 #include "base/memory.h"
 #include "numerics/device.h"
 #include "numerics/number_format.h"

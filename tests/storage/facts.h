@@ -1,8 +1,8 @@
 /* facts.h - all that an HDF5 file tells, as a sorted list of facts: a key and its bytes
    Read by the HDF5 library alone, with nothing of ours between. A fact is what an object is, its type, its room, how it
    is stored, an attribute, a scale of a dimension, all rows of a dataset; of a table each field of each row. */
-#ifndef MAXLOGIT_FACTS_H
-#define MAXLOGIT_FACTS_H
+#ifndef MAXLOGIT_TESTS_STORAGE_FACTS_H
+#define MAXLOGIT_TESTS_STORAGE_FACTS_H
 #include <fnmatch.h>
 #include <hdf5.h>
 #include <hdf5_hl.h>

@@ -2,8 +2,8 @@
    The logits are scale q_i . k_j over the pairs that a mask of ranges allows: what enters the softmax, before any cap.
    Tile by tile: never [queries, keys] in memory. Sums are in float32. The caller's thread alone computes; several may,
    at once. */
-#ifndef MAXLOGIT_LIBRARY_ATTENTION_H
-#define MAXLOGIT_LIBRARY_ATTENTION_H
+#ifndef MAXLOGIT_ATTENTION_H
+#define MAXLOGIT_ATTENTION_H
 #include "maxlogit/error.h"
 #ifdef __cplusplus
 extern "C" {

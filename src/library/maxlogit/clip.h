@@ -3,8 +3,8 @@
    Alg. 1): where S > tau, gamma = tau / S, and the head's rows of the query and key weights (and of their biases)
    shrink so that its logits do by gamma. S <= tau gives 1, so does an S that is not finite. The same bits on every
    processor, those of `maxlogit run`. */
-#ifndef MAXLOGIT_LIBRARY_CLIP_H
-#define MAXLOGIT_LIBRARY_CLIP_H
+#ifndef MAXLOGIT_CLIP_H
+#define MAXLOGIT_CLIP_H
 #include "maxlogit/error.h"
 #ifdef __cplusplus
 extern "C" {

@@ -1,8 +1,8 @@
 /* error.h - how functions of libmaxlogit fail: a status is returned, a message lies in the caller's struct
    Nothing is printed, nothing is kept between calls, and a NULL in the place of the struct is allowed. Two
    things end the process, as they do in the program: no memory left, and an error of this library's own. */
-#ifndef MAXLOGIT_LIBRARY_ERROR_H
-#define MAXLOGIT_LIBRARY_ERROR_H
+#ifndef MAXLOGIT_ERROR_H
+#define MAXLOGIT_ERROR_H
 
 #if defined __GNUC__
 #define MAXLOGIT_API __attribute__((visibility("default")))

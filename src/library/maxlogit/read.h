@@ -3,8 +3,8 @@
    written: a file is replaced as a whole, and an opened run is what it was when it was opened. A file that
    another program has changed is refused (its checksum no longer fits). Several threads may each have a run
    open; a handle belongs to one thread at a time. Texts belong to the handle, and live until it is closed. */
-#ifndef MAXLOGIT_LIBRARY_READ_H
-#define MAXLOGIT_LIBRARY_READ_H
+#ifndef MAXLOGIT_READ_H
+#define MAXLOGIT_READ_H
 #include <stddef.h>
 #include "maxlogit/error.h"
 #ifdef __cplusplus

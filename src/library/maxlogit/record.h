@@ -19,8 +19,8 @@
 
    A handle belongs to one thread at a time; other threads may have others. Of one file there is one writer: a
    second one gets MAXLOGIT_FAIL. */
-#ifndef MAXLOGIT_LIBRARY_RECORD_H
-#define MAXLOGIT_LIBRARY_RECORD_H
+#ifndef MAXLOGIT_RECORD_H
+#define MAXLOGIT_RECORD_H
 #include <stddef.h>
 #include "maxlogit/error.h"
 #ifdef __cplusplus

@@ -4,8 +4,8 @@
    inside; the last digits are those of the LAPACK that is there. Something that is not finite gives NaN in every
    number. MAXLOGIT_USAGE: a size that cannot be; MAXLOGIT_FAIL: LAPACK did not converge. Any number of threads may
    call at once. */
-#ifndef MAXLOGIT_LIBRARY_SPECTRA_H
-#define MAXLOGIT_LIBRARY_SPECTRA_H
+#ifndef MAXLOGIT_SPECTRA_H
+#define MAXLOGIT_SPECTRA_H
 #include "maxlogit/error.h"
 #ifdef __cplusplus
 extern "C" {

@@ -1,6 +1,6 @@
 /* swiglu.h - the dense feed-forward block, for kinds that have it in some of their layers */
-#ifndef MAXLOGIT_SWIGLU_H
-#define MAXLOGIT_SWIGLU_H
+#ifndef MAXLOGIT_MODEL_FFN_SWIGLU_H
+#define MAXLOGIT_MODEL_FFN_SWIGLU_H
 #include "model/model.h"
 
 void swiglu_declare(struct model *, int layer);

@@ -1,6 +1,6 @@
 /* attention.h - what both kinds of attention have on the CPU: caps, and what their heads saw */
-#ifndef MAXLOGIT_CPU_ATTENTION_H
-#define MAXLOGIT_CPU_ATTENTION_H
+#ifndef MAXLOGIT_NUMERICS_CPU_ATTENTION_H
+#define MAXLOGIT_NUMERICS_CPU_ATTENTION_H
 #include <math.h>
 #include "numerics/cpu/cpu.h"
 

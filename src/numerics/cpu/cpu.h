@@ -3,8 +3,8 @@
    or base; cpu/cpu.c picks a table at run time. All but base give the same bits, on any number of threads, whatever
    the compiler: nothing is contracted but what says so (fused), sums are made in a fixed number of parts, a
    product's sum over k alone. Base is for processors without a fused multiply-add and rounds twice. */
-#ifndef MAXLOGIT_OPS_CPU_H
-#define MAXLOGIT_OPS_CPU_H
+#ifndef MAXLOGIT_NUMERICS_CPU_CPU_H
+#define MAXLOGIT_NUMERICS_CPU_CPU_H
 #include <stdint.h>
 #include <string.h>
 #include "numerics/device.h"

@@ -1,6 +1,6 @@
 /* attention.h - scores on their way into weights, and what a row sees: for both kinds of attention */
-#ifndef MAXLOGIT_REF_ATTENTION_H
-#define MAXLOGIT_REF_ATTENTION_H
+#ifndef MAXLOGIT_NUMERICS_REF_ATTENTION_H
+#define MAXLOGIT_NUMERICS_REF_ATTENTION_H
 #include <math.h>
 #include "base/elementary.h"
 #include "numerics/ref/ref.h"

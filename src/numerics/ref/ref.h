@@ -1,6 +1,6 @@
 /* ref.h - the definitions of all operations, for their table; each lies in the file that ops.def names */
-#ifndef MAXLOGIT_OPS_REF_H
-#define MAXLOGIT_OPS_REF_H
+#ifndef MAXLOGIT_NUMERICS_REF_REF_H
+#define MAXLOGIT_NUMERICS_REF_REF_H
 #include "numerics/device.h"
 
 #define OP(name, what, fields) void ref_##name(struct device *, const struct name##_args *);

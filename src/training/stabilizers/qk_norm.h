@@ -1,8 +1,8 @@
 /* qk_norm.h - what qk_norm and qk_norm_partial share: RMSNorm of every head of some of the parts
    Gains are attn.q_gain and attn.k_gain [Dh], or, where content and rotary parts are apart, attn.qc_gain and
    attn.kc_gain [Dn], attn.qr_gain and attn.kr_gain [Dr]; all heads share them. */
-#ifndef MAXLOGIT_QK_NORM_H
-#define MAXLOGIT_QK_NORM_H
+#ifndef MAXLOGIT_TRAINING_STABILIZERS_QK_NORM_H
+#define MAXLOGIT_TRAINING_STABILIZERS_QK_NORM_H
 #include "model/model.h"
 
 enum { ALL_ROLES = ~0u };
