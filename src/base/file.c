@@ -284,6 +284,9 @@ int file_copy(const char *from, const char *to, struct error *e)
 {
   char *text = NULL;
   size_t length = 0;
+  if (file_is_link(from))
+    return error_set(e, STATUS_FAIL, "cannot copy %s: it is a symbolic link, which may lead to any file",
+                     from);
   int status = file_read(from, &text, &length, e);
   if (!status) status = file_write(to, text, length, e);
   memory_free(text);

@@ -18,7 +18,7 @@ int file_write(const char *path, const void *data, size_t length, struct error *
 struct lock;
 /* The same for who holds a lock (may be NULL): nothing is renamed, STATUS_FAIL, where it was taken away meanwhile. */
 int file_write_held(const char *path, const void *data, size_t length, const struct lock *, struct error *);
-int file_copy(const char *from, const char *to, struct error *); /* both in memory */
+int file_copy(const char *from, const char *to, struct error *); /* all of it in memory; no link */
 int file_remove(const char *path);                               /* a missing file is no error */
 int file_make_folders(const char *path, struct error *);         /* the folders above `path` */
 int file_is_folder(const char *path);

@@ -127,7 +127,8 @@ static void take_from(struct sweep_point *p, const char *path)
 /* Without making the file. */
 static int is_free(const char *path)
 {
-  int fd = open(path, O_RDONLY | O_CLOEXEC), has = fd < 0 || !flock(fd, LOCK_SH | LOCK_NB);
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC),
+      has = fd < 0 || !flock(fd, LOCK_SH | LOCK_NB);
   if (fd >= 0) close(fd);
   return has;
 }

@@ -744,7 +744,8 @@ void *h5_read_all(struct h5 *h, const char *path, const struct h5_shape *s, int6
   void *data = NULL;
   h5_id id = h5_find(h, path);
   *rows = 0;
-  if (h5_get_shape(h, id, &found) && found.kind == s->kind && found.rank == 1) {
+  int fits = h5_get_shape(h, id, &found) && found.kind == s->kind && found.rank == 1;
+  if (fits && memory_bytes(found.dims, 1, h5_row_bytes(s), (size_t)(memory_there_is() / 8), &(size_t){0})) {
     data = memory_new((size_t)found.dims[0] + 1, h5_row_bytes(s));
     *rows = found.dims[0];
     if (!h5_read(h, id, s, 0, *rows, data)) {

@@ -97,7 +97,7 @@ int live_news(struct live_rows *w, long *from, struct error *error)
    only tried after a silence, since trying could disturb a writer that starts at that very moment. */
 int live_is_over(const struct live_rows *w)
 {
-  int lock = open(w->lock_path, O_RDONLY | O_CLOEXEC), over = 1;
+  int lock = open(w->lock_path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC), over = 1;
   if (lock < 0) return 1;
   if (clock_seconds() - w->last_news < 3)
     over = 0;

@@ -146,7 +146,8 @@ long run_rows(const struct run_file *, const char *series); /* 0: none, or no su
 int run_read(const struct run_file *, const char *name, struct run_series *, struct error *);
 /* The same of a recorded one without its numbers. */
 int run_describe(const struct run_file *, const char *name, struct run_series *, struct error *);
-int run_has_unread(const struct run_file *); /* has a series been found that cannot be read? */
+int run_has_unread(
+  const struct run_file *); /* has a series, or the events, been found that cannot be read? */
 void run_series_free(struct run_series *);
 /* What the places of an axis are called: [*count] texts of *room bytes each, for memory_free; NULL: nothing says. */
 char *run_axis_names(const struct run_file *, const char *axis, long *count, size_t *room);

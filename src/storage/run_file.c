@@ -29,6 +29,7 @@ struct run_file {
   long *rows;
   char *unread; /* 1: of no use, and reported */
   int names;
+  int no_events; /* they cannot be read */
 };
 
 /* --- the head ------------------------------------------------------------------------------------------ */
@@ -403,6 +404,11 @@ static int read_numbers(struct run_file *r, h5_id id, const struct h5_shape *fou
   snprintf(path, sizeof path, "/series/%s", label);
   h5_id axis = h5_find(r->h, path);
   int ok = h5_get_shape(r->h, axis, &steps) && steps.rank == 1 && steps.dims[0] == s->rows;
+  if (!ok || !memory_bytes(found->dims, found->rank, sizeof *s->value, (size_t)(memory_there_is() / 4),
+                           &(size_t){0})) {
+    h5_done(r->h, axis);
+    return 0;
+  }
   s->step = memory_new((size_t)s->rows + 1, sizeof *s->step);
   s->value = memory_new((size_t)s->rows * (size_t)s->width + 1, sizeof *s->value);
   ok = ok && h5_read(r->h, axis, &step, 0, s->rows, s->step) && are_steps(s->step, s->rows) &&
@@ -423,7 +429,10 @@ static int report_unread(struct run_file *r, const char *name, struct run_series
   return error_set(e, STATUS_FAIL, "%s: the series %s cannot be read", r->path, name);
 }
 
-int run_has_unread(const struct run_file *r) { return r->names && memchr(r->unread, 1, (size_t)r->names); }
+int run_has_unread(const struct run_file *r)
+{
+  return r->no_events || (r->names && memchr(r->unread, 1, (size_t)r->names));
+}
 
 static int read_recorded(const struct run_file *file, const char *name, int values, struct run_series *s,
                          struct error *e)
@@ -506,6 +515,8 @@ int run_events(const struct run_file *file, struct run_event **out, long *count,
   if (load(r, e)) return e ? e->status : STATUS_FAIL;
   struct event_record *record = h5_read_all(r->h, "/events", &event_shape, &rows);
   *count = (long)rows;
+  if (!record && !e && !r->no_events) warning("%s: the events cannot be read", r->path);
+  r->no_events = !record;
   if (!record) return error_set(e, STATUS_FAIL, "%s: the events cannot be read", r->path);
   *out = memory_new((size_t)*count + 1, sizeof **out);
   for (long i = 0; i < *count; i++) {

@@ -40,7 +40,9 @@ const char *head_find(const char *last, size_t size, size_t *length, size_t *siz
   const char *line = last + size - BEHIND;
   if (memcmp(line, HEAD_START, sizeof HEAD_START - 1)) return NULL;
   char wanted[HEAD_LINE + 1];
-  *length = strtoul(line + HEAD_LINE - 1 - HEAD_LENGTH, NULL, 10);
+  const char *digits = line + HEAD_LINE - 1 - HEAD_LENGTH;
+  if (strspn(digits, "0123456789") != HEAD_LENGTH) return NULL;
+  *length = strtoul(digits, NULL, 10);
   *size_wanted = *length + BEHIND;
   if (size < *size_wanted) return NULL;
   const char *head = line - *length;

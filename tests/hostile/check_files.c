@@ -524,6 +524,20 @@ START_TEST(tensors_of_another_shape_are_refused)
 }
 END_TEST
 
+/* The length of a head has ten digits, no sign. */
+START_TEST(head_of_negative_length)
+{
+  struct error e = {0};
+  struct run_file *f = NULL;
+  char bytes[400] = "\211HDF\r\n\032\n", *at = bytes + 200;
+  memset(bytes + 8, 'x', 192);
+  at += snprintf(at, HEAD_LINE + 1, HEAD_START "%016d -%09d\n", 0, 1);
+  write_sealed("bad.h5", bytes, (size_t)(at - bytes), NULL, 0);
+  ck_assert_int_ne(run_peek(&f, "bad.h5", &e), STATUS_OK);
+  call_commands(1);
+}
+END_TEST
+
 START_TEST(metadata_without_checksums_are_refused)
 {
   struct error e = {0};
@@ -672,6 +686,7 @@ int main(void)
   tcase_add_loop_test(t, commands_end_on_them, 0, 8);
   tcase_add_test(t, commands_end_on_a_step_beyond_all);
   tcase_add_loop_test(t, tensors_of_another_shape_are_refused, 0, 3);
+  tcase_add_test(t, head_of_negative_length);
   tcase_add_test(t, metadata_without_checksums_are_refused);
   tcase_add_test(t, columns_of_a_journal_have_an_extent);
   tcase_add_test(t, mutants_do_no_harm);

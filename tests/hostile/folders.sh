@@ -60,6 +60,17 @@ pipe report pipes -o page
 pipe export pipes/p.h5 loss; pipe note pipes/p.h5; pipe note pipes/p.h5 text; pipe watch pipes/p.h5; pipe resume pipes/p.h5
 pipe import pipes/p.csv -o z.h5; pipe import pipes/p.jsonl -o z.h5; pipe run pipes/p.conf; pipe sweep pipes/p.conf; pipe spectra pipes/p.safetensors
 
+# a lock that is a pipe is not waited for either
+cp y.live.tsv pipes/; mkfifo pipes/y.lock
+timeout 20 "$program" watch pipes/y.h5 > out 2> err < /dev/null; status=$?
+test $status -ne 124 || fail "watch waits for a lock that is a pipe"
+
+# what lies beside a stranger's run may be a link to a file of ours, which is not copied
+mkdir theirs; cp real/run.h5 theirs/; cp -r real/run.ckpt theirs/; (umask 077; echo secret > home/secret); ln -s ../home/secret theirs/run.live.tsv
+"$program" rerun --quiet --from 6 theirs/run.h5 > out 2> err && fail "rerun beside a link"
+grep -q 'symbolic link' err || fail "rerun beside a link: $(cat err)"
+test "$(grep -rl secret theirs)" = '' || test "$(grep -rl secret theirs)" = theirs/run.live.tsv || fail "a secret was copied: $(grep -rl secret theirs)"
+
 # what waits ends with a signal, at once
 for signal in TERM INT; do
   for command in "serve y.h5" "import /dev/stdin -o z.h5"; do

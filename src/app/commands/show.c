@@ -39,10 +39,9 @@ struct summary {
 
 static int summarise(const struct run *run, struct summary *out, struct error *error)
 {
-  struct run_event *events;
-  long count;
-  int status = run_events(run->file, &events, &count, error);
-  if (status) return status;
+  struct run_event *events = NULL;
+  long count = 0;
+  run_events(run->file, &events, &count, NULL); /* the other runs are shown all the same */
   *out = (struct summary){.lr = run_number(run, "train.lr", NAN), .steps = run_last_step(run->file)};
   out->has_loss = summary_last(run->file, "loss", &out->number[LOSS]);
   out->has_val = summary_last(run->file, "val_loss", &out->number[VAL]);
@@ -50,7 +49,7 @@ static int summarise(const struct run *run, struct summary *out, struct error *e
   memory_free(events);
   summary_places(run->file, &out->peak, &out->last);
   out->number[PEAK] = out->peak.value, out->number[LAST] = out->last.value;
-  status = run_notes(run->file, &out->notes, error);
+  int status = run_notes(run->file, &out->notes, error);
   run_rest(run->file);
   return status;
 }
