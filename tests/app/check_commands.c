@@ -147,7 +147,7 @@ static void teardown(void) { folder_remove(folder); }
 static const char *output(int status, const char *arguments)
 {
   static char text[65536];
-  char command[10240], program[512];
+  char command[10240], program[4096];
   const char *given = getenv("MAXLOGIT");
   ck_assert_ptr_nonnull(realpath(given ? given : "./maxlogit", program));
   snprintf(command, sizeof command, "cd %s && %s %s 2>&1", folder, program, arguments);

@@ -307,7 +307,8 @@ START_TEST(what_ranks_say)
   play(3, "error of all", "", NULL);
   told(3, (int[]){1, 1, 1}, "", "maxlogit: so it is\n");
   play(3, "errors that differ", "", NULL);
-  told(3, (int[]){75, 75, 75}, "", "maxlogit: rank 1 on %s: 1\nlines\nrank 2 on %s: 2\nlines\n", host, host);
+  told(3, (int[]){75, 75, 75}, "", "maxlogit: rank 1 on %s: 1 lines\nmaxlogit: rank 2 on %s: 2 lines\n", host,
+       host);
   play(2, "stopped", "", NULL);
   told(2, (int[]){75, 75}, "", "%s", "");
   play(3, "agreed before", "", NULL);

@@ -290,7 +290,7 @@ START_TEST(unreadable_files)
     const char *message;
   } known[] = {
     {"none", NULL, 0, "cannot read none: No such file or directory"},
-    {".", NULL, 0, "cannot read .: Is a directory"},
+    {".", NULL, 0, "cannot read .: a folder; a file is wanted"},
     {"zero", "train.lr = 1\n\0", 14, "zero: not a configuration: there is a zero byte in it"},
     {"run.h5", "\x89HDF\r\n\x1a\n", 8,
      "run.h5: an HDF5 file, not a configuration; to continue a run: maxlogit resume run.h5"},
