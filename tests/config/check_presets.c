@@ -10,6 +10,7 @@
 #include "run/drive.h"
 #include "run/launch.h"
 #include "../same_run.h"
+#include "../spoiled.h"
 #include "config/preset.h"
 
 enum { STEPS = 7, KEPT = 4 };
@@ -97,6 +98,7 @@ START_TEST(trains_resumes_and_shares_a_launch)
   trainer_abandon(t);
   config_free(broken);
   ck_assert_msg(!trainer_resume(&t, path_of(path, "parts"), NULL, 0, &e), "%s", e.text);
+  ck_assert_int_eq(spoiled_loads, 1);
   ck_assert_int_eq(trainer_step_count(t), KEPT);
   ck_assert_msg(!drive(t, 0, NULL, NULL, &e), "%s", e.text);
   same(preset, "one", "parts");
