@@ -1,7 +1,7 @@
 /* spoiled.h - what a checkpoint restores is NaN before it is loaded: a tensor that is not restored cannot pass for one
    that happens to begin with the right values. The program is linked with --wrap=trainer_load (tests/list.am). */
-#ifndef MAXLOGIT_TEST_SPOILED_H
-#define MAXLOGIT_TEST_SPOILED_H
+#ifndef MAXLOGIT_TESTS_SPOILED_H
+#define MAXLOGIT_TESTS_SPOILED_H
 #include <math.h>
 #include "base/memory.h"
 #include "run/state.h"
