@@ -306,7 +306,10 @@ int tell_block(const struct block *block, const char *folder, const char *questi
   char *old = NULL;
   size_t length;
   buffer_add(&path, "%s%s%s/README.md", folder, question ? "/" : "", question ? question : "");
-  int status = access(path.text, F_OK) ? STATUS_OK : file_read(path.text, &old, &length, error);
+  int status = file_is_link(path.text)
+                 ? error_set(error, STATUS_FAIL, "%s is a symbolic link; remove it", path.text)
+               : access(path.text, F_OK) ? STATUS_OK
+                                         : file_read(path.text, &old, &length, error);
   if (!status) {
     put_block(&text, old, question ? question : "0-experiments", block);
     status = file_make_folders(path.text, error);

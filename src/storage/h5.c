@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/apart.h"
@@ -482,20 +481,22 @@ static int read_objects(void *bytes, size_t size, struct error *e)
   return status;
 }
 
-/* In the worker. */
+/* In the worker. The bytes are its own: those of a mapping could change between the digest and the library's look. */
 static void examine(int fd, void *reply)
 {
   struct examination *x = reply;
   struct stat info;
-  void *bytes =
-    fstat(fd, &info) ? MAP_FAILED : mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (bytes == MAP_FAILED) {
-    error_set(&x->error, STATUS_FAIL, "%s", strerror(errno));
-    return;
+  size_t size = fstat(fd, &info) ? 0 : (size_t)info.st_size, got = 0;
+  char *bytes = malloc(size + 1);
+  for (ssize_t n = 1; bytes && got < size && n > 0; got += n > 0 ? (size_t)n : 0)
+    n = pread(fd, bytes + got, size - got, (off_t)got);
+  if (!bytes || got < size)
+    error_set(&x->error, STATUS_FAIL, "it cannot be read into memory");
+  else {
+    seal_make(bytes, size, x->seal);
+    x->error.status = read_objects(bytes, size, &x->error);
   }
-  seal_make(bytes, (size_t)info.st_size, x->seal);
-  x->error.status = read_objects(bytes, (size_t)info.st_size, &x->error);
-  munmap(bytes, (size_t)info.st_size);
+  free(bytes);
 }
 
 /* The seals of files that have been examined: most files are loaded several times. */
@@ -528,12 +529,12 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
   if (is_good(seal)) return STATUS_OK;
   int fd = file_open(path, e);
   if (fd < 0) return STATUS_USAGE;
-  int ended = worker_ask(&worker, fd, (unsigned)(size >> 22) + 4, size + EXAMINE_BYTES, &x, sizeof x);
+  int ended = worker_ask(&worker, fd, (unsigned)(size >> 22) + 4, 2 * size + EXAMINE_BYTES, &x, sizeof x);
   close(fd);
   if (!ended)
     return error_set(e, STATUS_FAIL, "%s cannot be read: the HDF5 library crashes, or does not end, on it",
                      path);
-  if (memcmp(x.seal, seal, SEAL_BYTES))
+  if (!x.error.status && memcmp(x.seal, seal, SEAL_BYTES))
     return error_set(e, STATUS_FAIL, "%s cannot be read: it changes meanwhile", path);
   if (x.error.status) return error_set(e, x.error.status, "%s cannot be read: %s", path, x.error.text);
   remember(seal);

@@ -28,6 +28,9 @@ grep -q 'shared/x.lock: it is a symbolic link' err || fail "a lock that is a lin
 link index.html.tmp "$program" report y.h5 -o shared
 link index.html "$program" report y.h5 -o shared
 test -f shared/index.html && test ! -L shared/index.html || fail "the page takes the place of the link"
+rm -rf shared; mkdir shared home/data; echo precious > home/data/index.js; ln -s ../home/data shared/data
+"$program" report y.h5 -o shared > out 2> err && fail "a page's folder that is a link"
+grep -q 'symbolic link' err && test "$(cat home/data/index.js)" = precious || fail "a page's folder that is a link: $(cat err)"
 if command -v gnuplot > /dev/null; then link loss.svg "$program" plot y.h5 -o shared --figure=loss; fi
 
 # hard links: a second name of a file of ours

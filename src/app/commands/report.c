@@ -34,6 +34,10 @@ static int write_file(void *context, const char *name)
   const char *type;
   size_t length;
   int status = runs_page_file(w->page, name, NULL, NULL, &text, &length, &type, w->error);
+  snprintf(path, sizeof path, "%s/%.*s", w->folder, (int)strcspn(name, "/"), name);
+  if (!status && strchr(name, '/') &&
+      file_is_link(path)) /* others may have laid it: the rest of `path` is ours */
+    status = error_set(w->error, STATUS_FAIL, "cannot write into %s: it is a symbolic link; remove it", path);
   snprintf(path, sizeof path, "%s/%s", w->folder, name);
   if (!status) status = file_make_folders(path, w->error);
   if (!status) status = file_write(path, text, length, w->error);
