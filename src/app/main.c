@@ -32,6 +32,16 @@ static void close_output(void)
   }
 }
 
+/* A mapped file that another process shortens ends the command with a message. */
+static void on_short_file(int number)
+{
+  static const char text[] = "maxlogit: a file was shortened while it was read\n";
+  (void)number;
+  ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+  (void)written;
+  _exit(STATUS_FAIL);
+}
+
 /* A standard stream that is closed stays useless: a file of a run, opened in its place, would get what is printed. Past
    a limit of size writing fails, and that is told, instead of the signal's silent end. */
 static void guard_files(void)
@@ -39,6 +49,7 @@ static void guard_files(void)
   for (int fd = 0; fd <= STDERR_FILENO; fd++)
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd) _exit(STATUS_FAIL);
   signal(SIGXFSZ, SIG_IGN);
+  signal(SIGBUS, on_short_file);
 }
 
 static int print_version(void)
