@@ -1,3 +1,6 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "storage/h5.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/apart.h"
@@ -527,15 +531,21 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
   char seal[SEAL_BYTES + 1];
   seal_make(bytes, size, seal);
   if (is_good(seal)) return STATUS_OK;
-  int fd = file_open(path, e);
-  if (fd < 0) return STATUS_USAGE;
+  int fd = memfd_create("maxlogit", MFD_CLOEXEC); /* the same bytes, whatever becomes of the file meanwhile */
+  size_t sent = 0;
+  for (ssize_t n = 1; fd >= 0 && sent < size && n > 0; sent += n > 0 ? (size_t)n : 0)
+    n = write(fd, bytes + sent, size - sent);
+  if (sent < size) {
+    if (fd >= 0) close(fd);
+    return error_set(e, STATUS_FAIL, "%s cannot be read: no file in memory: %s", path, strerror(errno));
+  }
   int ended = worker_ask(&worker, fd, (unsigned)(size >> 22) + 4, 2 * size + EXAMINE_BYTES, &x, sizeof x);
   close(fd);
   if (!ended)
     return error_set(e, STATUS_FAIL, "%s cannot be read: the HDF5 library crashes, or does not end, on it",
                      path);
   if (!x.error.status && memcmp(x.seal, seal, SEAL_BYTES))
-    return error_set(e, STATUS_FAIL, "%s cannot be read: it changes meanwhile", path);
+    return error_set(e, STATUS_FAIL, "%s cannot be read: other bytes were examined", path);
   if (x.error.status) return error_set(e, x.error.status, "%s cannot be read: %s", path, x.error.text);
   remember(seal);
   return STATUS_OK;

@@ -84,7 +84,7 @@ looks=0 had=0
 until test -e "$root/a.h5"; do kill -0 $writer 2> /dev/null || break; sleep 0.01; done
 while kill -0 $writer 2> /dev/null; do
   # a reader opens the file twice (h5.c: examine_apart); where another one is there by then it reports that, and no more
-  "$program" show "$root/a.h5" > "$dir/shown" 2>&1 || grep -q 'it changes meanwhile$' "$dir/shown" || fail "a reader: $(cat "$dir/shown")"
+  "$program" show "$root/a.h5" > "$dir/shown" 2>&1 || fail "a reader: $(cat "$dir/shown")"
   kept=0
   for checkpoint in "$root"/a.ckpt/step-????????.h5; do test ! -e "$checkpoint" || kept=1; done
   test $kept -ge $had || fail "a reader: no checkpoint is left"
