@@ -425,14 +425,12 @@ static uint64_t stated_end(const char *bytes, size_t size)
   return end;
 }
 
-static const char signature[8] = "\211HDF\r\n\032\n";
-
 int h5_is_file(const char *path)
 {
-  char begin[sizeof signature];
+  char begin[H5_SIGNATURE];
   int fd = file_open(path, NULL);
   int is =
-    fd >= 0 && read(fd, begin, sizeof begin) == sizeof begin && !memcmp(begin, signature, sizeof begin);
+    fd >= 0 && read(fd, begin, sizeof begin) == sizeof begin && !memcmp(begin, h5_signature, sizeof begin);
   if (fd >= 0) close(fd);
   return is;
 }
@@ -445,7 +443,7 @@ static int judge(const char *path, const char *bytes, size_t size, const char *a
   if (seal == SEAL_WRONG)
     return error_set(e, STATUS_FAIL,
                      "%s is damaged, or was edited: its content does not match its checksum%s", path, advice);
-  if (size < sizeof signature || memcmp(bytes, signature, sizeof signature))
+  if (size < H5_SIGNATURE || memcmp(bytes, h5_signature, H5_SIGNATURE))
     return error_set(e, STATUS_USAGE, "%s is not an HDF5 file", path);
   if (size < stated_end(bytes, size))
     return error_set(e, STATUS_FAIL, "%s is cut short: %zu bytes of at least %llu", path, size,
@@ -470,37 +468,24 @@ static hid_t open_image(struct h5 *h, size_t size, int changing)
   return file;
 }
 
-struct examination {
-  struct error error;
-  char seal[SEAL_BYTES + 1]; /* of the bytes that were read */
-};
-
-static int read_objects(void *bytes, size_t size, struct error *e)
-{
-  struct h5 h = {.text = bytes};
-  if ((h.file = open_image(&h, size, 0)) < 0)
-    return error_set(e, STATUS_FAIL, "it is damaged, or not an HDF5 file");
-  int status = h5_gate_objects(h.file, size, e);
-  if (H5Fclose(h.file) < 0 && !status) status = error_set(e, STATUS_FAIL, "it cannot be closed");
-  return status;
-}
-
-/* In the worker. The bytes are its own: those of a mapping could change between the digest and the library's look. */
+/* In the worker: `reply` is a struct error. */
 static void examine(int fd, void *reply)
 {
-  struct examination *x = reply;
+  struct error *e = reply;
   struct stat info;
-  size_t size = fstat(fd, &info) ? 0 : (size_t)info.st_size, got = 0;
-  char *bytes = malloc(size + 1);
-  for (ssize_t n = 1; bytes && got < size && n > 0; got += n > 0 ? (size_t)n : 0)
-    n = pread(fd, bytes + got, size - got, (off_t)got);
-  if (!bytes || got < size)
-    error_set(&x->error, STATUS_FAIL, "it cannot be read into memory");
-  else {
-    seal_make(bytes, size, x->seal);
-    x->error.status = read_objects(bytes, size, &x->error);
+  struct h5 h = {.text = MAP_FAILED};
+  if (!fstat(fd, &info)) h.text = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (h.text == MAP_FAILED) {
+    error_set(e, STATUS_FAIL, "%s", strerror(errno));
+    return;
   }
-  free(bytes);
+  if ((h.file = open_image(&h, (size_t)info.st_size, 0)) < 0)
+    error_set(e, STATUS_FAIL, "it is damaged, or not an HDF5 file");
+  else {
+    h5_gate_objects(h.file, (size_t)info.st_size, e);
+    if (H5Fclose(h.file) < 0) error_set(e, STATUS_FAIL, "it cannot be closed");
+  }
+  munmap(h.text, (size_t)info.st_size);
 }
 
 /* The seals of files that have been examined: most files are loaded several times. */
@@ -527,7 +512,7 @@ static void remember(const char *seal)
 static int examine_apart(const char *path, const char *bytes, size_t size, struct error *e)
 {
   static struct worker worker = {.work = examine};
-  struct examination x = {.seal = ""};
+  struct error found = {0};
   char seal[SEAL_BYTES + 1];
   seal_make(bytes, size, seal);
   if (is_good(seal)) return STATUS_OK;
@@ -539,14 +524,11 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
     if (fd >= 0) close(fd);
     return error_set(e, STATUS_FAIL, "%s cannot be read: no file in memory: %s", path, strerror(errno));
   }
-  int ended = worker_ask(&worker, fd, (unsigned)(size >> 22) + 4, 2 * size + EXAMINE_BYTES, &x, sizeof x);
+  int examined =
+    worker_ask(&worker, fd, (unsigned)(size >> 22) + 4, size + EXAMINE_BYTES, &found, sizeof found);
   close(fd);
-  if (!ended)
-    return error_set(e, STATUS_FAIL, "%s cannot be read: the HDF5 library crashes, or does not end, on it",
-                     path);
-  if (!x.error.status && memcmp(x.seal, seal, SEAL_BYTES))
-    return error_set(e, STATUS_FAIL, "%s cannot be read: other bytes were examined", path);
-  if (x.error.status) return error_set(e, x.error.status, "%s cannot be read: %s", path, x.error.text);
+  if (!examined) error_set(&found, STATUS_FAIL, "the HDF5 library crashes, or does not end, on it");
+  if (found.status) return error_set(e, found.status, "%s cannot be read: %s", path, found.text);
   remember(seal);
   return STATUS_OK;
 }
@@ -735,9 +717,8 @@ int h5_get_label(struct h5 *h, h5_id id, int dim, char *out, size_t room)
   hid_t a = attribute(id, "DIMENSION_LABELS", H5T_STRING, rank);
   if (a < 0) return 0;
   hid_t type = H5Aget_type(a);
-  if (H5Tis_variable_str(type) > 0 && H5Aread(a, type, label) >= 0 && label[dim] && *label[dim]) {
+  if (H5Tis_variable_str(type) > 0 && H5Aread(a, type, label) >= 0 && label[dim])
     ok = text_fill(out, room, label[dim]) > 0;
-  }
   for (int i = 0; i < rank; i++) H5free_memory(label[i]);
   H5Tclose(type);
   H5Aclose(a);

@@ -13,6 +13,8 @@ enum {
   MOST_RANK = 32, /* H5S_MAX_RANK */
 };
 
+const char h5_signature[H5_SIGNATURE + 1] = "\211HDF\r\n\032\n";
+
 /* --- the header ---------------------------------------------------------------------------------------- */
 
 static uint64_t number_at(const unsigned char *b)
@@ -26,9 +28,8 @@ static uint64_t number_at(const unsigned char *b)
    format specification, version 3, section II.A). */
 int h5_gate_header(const char *path, const char *bytes, size_t size, struct error *e)
 {
-  static const char signature[8] = "\211HDF\r\n\032\n";
   const unsigned char *b = (const unsigned char *)bytes;
-  if (size < sizeof signature || memcmp(bytes, signature, sizeof signature))
+  if (size < H5_SIGNATURE || memcmp(bytes, h5_signature, H5_SIGNATURE))
     return error_set(e, STATUS_USAGE, "%s is not an HDF5 file", path);
   int fits = size >= 48 && (b[8] == 2 || b[8] == 3) && b[9] == 8 && b[10] == 8;
   if (fits && !number_at(b + 12) && number_at(b + 20) == UINT64_MAX) return STATUS_OK;

@@ -7,6 +7,9 @@
 #include <stdint.h>
 #include "base/error.h"
 
+enum { H5_SIGNATURE = 8 };
+extern const char h5_signature[H5_SIGNATURE + 1]; /* the first bytes of every HDF5 file */
+
 /* Checks the header before the library sees it: superblock version 2 or 3 (metadata have checksums) at offset 0,
    without extension. STATUS_USAGE otherwise. */
 int h5_gate_header(const char *path, const char *bytes, size_t size, struct error *);
