@@ -35,8 +35,7 @@ const char *http_token(const struct http *h) { return h->token; }
 
 /* --- connections ---------------------------------------------------------------------------------------- */
 
-/* Of a crowd the oldest connection that has not shown the token has to leave: strangers who say
-   nothing cannot lock the owner out. */
+/* Above CROWD connections the oldest one without the token is closed: silent connections cannot lock the owner out. */
 static void make_place(struct http *h)
 {
   const struct guest *oldest = NULL;

@@ -141,8 +141,8 @@ int lock_was_taken(const struct lock *lock, struct error *e)
   return error_set(e, STATUS_FAIL, "%s was removed: another process has taken this run over", lock->path);
 }
 
-/* The new file replaces one that is there: with its mode, owner and extended attributes. Where its owner or group
-   cannot be kept, their rights go: the new file lets nobody in whom the old one kept out. */
+/* The new file replaces one that is there: with its mode, owner and extended attributes. If its owner or group
+   cannot be kept, the new file loses the rights of that owner or group, so that no other user gains access. */
 static void keep_attributes(int fd, const char *path)
 {
   enum { LONGEST = 1 << 16 }; /* of a list and of a value, on Linux */
@@ -193,7 +193,7 @@ int file_publish(const char *temporary, const char *path, struct error *e)
   return status;
 }
 
-/* A file on its way to `path` is called PATH.XXXXXXXX.tmp: nobody else can lay a link there before. */
+/* The temporary file of `path` is PATH.XXXXXXXX.tmp: other users cannot guess the name and put a link there. */
 enum { RANDOM_DIGITS = 8, TEMPORARY_END = RANDOM_DIGITS + 5 };
 
 static int temporary_name(char out[4096], const char *path)
@@ -265,7 +265,7 @@ int file_write_held(const char *path, const void *data, size_t length, const str
   struct stat old;
   if (!temporary_name(temporary, path)) return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
   if (!stat(path, &old) && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
-    return error_set(e, STATUS_FAIL, "cannot write %s: it is a device or a pipe, which a file would replace",
+    return error_set(e, STATUS_FAIL, "cannot write %s: it must be a regular file, got a device or a pipe",
                      path);
   int replaces = !lstat(path, &old) && S_ISREG(old.st_mode);
   int fd = open_temporary(temporary, path, replaces ? old.st_mode & 0600 : 0666), status;
@@ -438,7 +438,7 @@ static int open_own(const char *path, int flags, const char *what, struct stat *
       return fd;
     error_set(e, STATUS_FAIL, "cannot %s %s: it is %s; remove it", what, path,
               !S_ISREG(info->st_mode) ? "not a regular file"
-              : info->st_nlink > 1    ? "a file with another name, too"
+              : info->st_nlink > 1    ? "a file with more than one hard link"
                                       : "another user's file");
   }
   if (fd >= 0) close(fd);

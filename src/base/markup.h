@@ -9,7 +9,7 @@
 void markup_add(struct buffer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Append a word as a POSIX shell reads it back: as it is where it has only letters of the list, else in
-   single quotes. A control character, which nobody sees before running the line, becomes '?'. */
+   single quotes. A control character, which is invisible in the line, becomes '?'. */
 void shell_add(struct buffer *, const char *word);
 
 /* Append a cell of a table in CSV (separator ','), TSV ('\t') or columns (' '), cleaned. In CSV (RFC 4180) a

@@ -78,7 +78,7 @@ int h5_is_file(const char *path);
 int h5_load(struct h5 **, const char *path, struct error *);
 /* The same; `advice` follows what is said of a seal that is missing or does not fit. */
 int h5_load_or(struct h5 **, const char *path, const char *advice, struct error *);
-/* Whatever its seal says. */
+/* Without a check of its seal. */
 int h5_load_unsealed(struct h5 **, const char *path, struct error *);
 void h5_free(struct h5 *);
 const char *h5_get_head(const struct h5 *, size_t *length); /* NULL: it has none */
