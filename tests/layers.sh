@@ -41,7 +41,7 @@ outside=$(grep -rnE '#include "[a-z]+/([a-z]+_)?(state|parts)\.h"' src experimen
 
 lists=$(find src tests plots experiments -name list.am)
 named=$(sed 's/#.*//' $lists | grep -oE '(src|tests|plots|experiments)/[A-Za-z0-9_/.-]+\.(c|cpp|h|def|sh|gp)' | sort -u)
-for source in $(find src experiments -name '*.c'); do
+for source in $(find src experiments -name '*.[ch]' ! -name build.h); do
   echo "$named" | grep -qxF "$source" || complain "$source is in no list.am"
 done
 for source in $named; do
