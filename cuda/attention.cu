@@ -14,7 +14,7 @@ enum { SIDE = 64, LOOK_THREADS = 256 };
 /* QUIET: forward without maxima and entropy, to measure what they cost */
 enum way { FORWARD, QUIET, TO_Q, TO_K, TO_V };
 
-struct attention {
+struct cuda_attention {
   view q, k, v, o, do_, ml, stats, to; /* to: the gradient that is made */
   ints start, end;                     /* end: without data where every row sees up to itself */
   view_of<double> entropy;             /* [heads, tiles * batch] */
@@ -28,13 +28,13 @@ struct attention {
 };
 
 /* Some rows of a tensor, from column `at` on; beyond the last is nothing. */
-struct rows {
+struct cuda_rows {
   const float *data;
   int ld, count;
 };
-static __device__ inline struct rows rows_of(const view &t, long first, long count, long at)
+static __device__ inline struct cuda_rows rows_of(const view &t, long first, long count, long at)
 {
-  struct rows r = {t.row(first) + at, (int)t.ld, (int)(count < SIDE ? count : (long)SIDE)};
+  struct cuda_rows r = {t.row(first) + at, (int)t.ld, (int)(count < SIDE ? count : (long)SIDE)};
   return r;
 }
 
@@ -55,11 +55,11 @@ template <int EACH> struct by_units {
     Y_LD = 16 * EACH + 4
   };
   float *xs, *ys, *ws, *zs; /* zs [CHUNK, Y_LD] */
-  struct rows own[2];
+  struct cuda_rows own[2];
   enum device_math math;
 
   static size_t bytes(int, int, int) { return sizeof(float) * (2 * CHUNK * LD + SIDE * LD + CHUNK * Y_LD); }
-  __device__ __forceinline__ by_units(float *shared, const struct attention &x, int)
+  __device__ __forceinline__ by_units(float *shared, const struct cuda_attention &x, int)
   {
     xs = shared, ys = xs + CHUNK * LD, ws = ys + CHUNK * LD, zs = ws + SIDE * LD;
     math = x.math;
@@ -72,12 +72,12 @@ template <int EACH> struct by_units {
     const int by = EACH < 4 ? EACH : 4;
     return c / by * 16 * by + (int)(threadIdx.x % 16) * by + c % by;
   }
-  __device__ __forceinline__ void keep(int side, struct rows x, int) { own[side] = x; }
+  __device__ __forceinline__ void keep(int side, struct cuda_rows x, int) { own[side] = x; }
 
   /* s[i][j] = sum over depth of x[row(i)] y[column(j)], in its order */
-  __device__ __forceinline__ void scores(float s[ROWS][COLS], int side, struct rows y, int depth)
+  __device__ __forceinline__ void scores(float s[ROWS][COLS], int side, struct cuda_rows y, int depth)
   {
-    const struct rows x = own[side];
+    const struct cuda_rows x = own[side];
     const int warp = threadIdx.x / 32, part = threadIdx.x / 8 % 4, d = threadIdx.x % 8, up = row(0),
               across = column(0);
     for (int i = 0; i < ROWS; i++)
@@ -104,7 +104,7 @@ template <int EACH> struct by_units {
   }
 
   /* sum[i][c] += sum over the rows j of y, in their order, of w[row(i)][j] y[j][sum_column(c)] */
-  __device__ __forceinline__ void gather(float sum[ROWS][SUMS], const float w[ROWS][COLS], struct rows y,
+  __device__ __forceinline__ void gather(float sum[ROWS][SUMS], const float w[ROWS][COLS], struct cuda_rows y,
                                          int width)
   {
     const int up = row(0);
@@ -167,7 +167,7 @@ template <int EACH, int PER> struct by_cores {
     other = tile(dim) > other ? tile(dim) : other;
     return sizeof(unsigned) * (size_t)(tile(dim) + both + (both > other ? both : other));
   }
-  __device__ __forceinline__ by_cores(float *shared, const struct attention &x, int way)
+  __device__ __forceinline__ by_cores(float *shared, const struct cuda_attention &x, int way)
   {
     own[0] = (unsigned *)shared;
     own[1] = own[0] + tile(x.dim);
@@ -176,12 +176,12 @@ template <int EACH, int PER> struct by_cores {
   static __device__ int row(int i) { return threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4 + 8 * i; }
   static __device__ int column(int j) { return j / 2 * 8 + (int)(threadIdx.x % 4) * 2 + j % 2; }
   static __device__ int sum_column(int c) { return column(c); }
-  static __device__ float at(const struct rows &x, int r, int c, int columns)
+  static __device__ float at(const struct cuda_rows &x, int r, int c, int columns)
   {
     return r < x.count && c < columns ? x.data[r * x.ld + c] : 0;
   }
   /* 8 words of 16 rows at a time */
-  static __device__ void along_columns(unsigned *to, const struct rows &x, int depth)
+  static __device__ void along_columns(unsigned *to, const struct cuda_rows &x, int depth)
   {
     const int n = words(depth), ld = n + 4;
     for (int w = threadIdx.x % 8; w < n; w += 8) {
@@ -192,12 +192,12 @@ template <int EACH, int PER> struct by_cores {
       }
     }
   }
-  __device__ __forceinline__ void keep(int side, struct rows x, int depth)
+  __device__ __forceinline__ void keep(int side, struct cuda_rows x, int depth)
   {
     along_columns(own[side], x, depth);
   }
 
-  __device__ __forceinline__ void scores(float s[ROWS][COLS], int side, struct rows y, int depth)
+  __device__ __forceinline__ void scores(float s[ROWS][COLS], int side, struct cuda_rows y, int depth)
   {
     const int ld = words(depth) + 4, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const unsigned *x = own[side] + row(0) * ld + t, *z = other + g * ld + t;
@@ -216,7 +216,7 @@ template <int EACH, int PER> struct by_cores {
     }
   }
 
-  __device__ __forceinline__ void gather(float sum[ROWS][SUMS], const float w[ROWS][COLS], struct rows y,
+  __device__ __forceinline__ void gather(float sum[ROWS][SUMS], const float w[ROWS][COLS], struct cuda_rows y,
                                          int width)
   {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -289,7 +289,7 @@ static __device__ __forceinline__ float advance(struct running *r, float f[BY::C
 }
 
 /* Does any of the SIDE queries from t0 on see one of the SIDE keys from u0 on? The same for all lanes. */
-static __device__ inline int meet(const struct attention &x, long n0, long t0, long u0)
+static __device__ inline int meet(const struct cuda_attention &x, long n0, long t0, long u0)
 {
   int any = 0;
   for (int by = 0; by < SIDE; by += 32) {
@@ -307,7 +307,8 @@ struct query {
   float m, by, through;
   int first, end;
 };
-static __device__ inline struct query query_of(const struct attention &x, int way, long n0, long t, long h)
+static __device__ inline struct query query_of(const struct cuda_attention &x, int way, long n0, long t,
+                                               long h)
 {
   struct query q = {0, 0, 0, INT_MAX, 0};
   if (t >= x.length) return q;
@@ -321,7 +322,7 @@ static __device__ inline struct query query_of(const struct attention &x, int wa
 
 template <int WAY, class BY>
 static __global__ void __launch_bounds__(BY::THREADS, 1)
-  attention_kernel(struct guarded guard, struct attention x)
+  attention_kernel(struct guarded guard, struct cuda_attention x)
 {
   DYNAMIC_SHARED(struct query, queries); /* [SIDE], where the block has keys; then what `by` wants */
   if (guard.off()) return;
@@ -354,9 +355,9 @@ static __global__ void __launch_bounds__(BY::THREADS, 1)
       const long left = x.length - u0; /* of the other side */
       float s[BY::ROWS][BY::COLS];
       unsigned seen[BY::ROWS];
-      const struct rows y =
+      const struct cuda_rows y =
         by_key ? rows_of(x.q, n0 + u0, left, h * dim) : rows_of(x.k, n0 + u0, left, g * dim);
-      const struct rows z =
+      const struct cuda_rows z =
         by_key ? rows_of(x.do_, n0 + u0, left, h * value_dim) : rows_of(x.v, n0 + u0, left, g * value_dim);
       /* those before are no longer read: a barrier of `gather` is behind all */
       if (by_key && threadIdx.x < SIDE) queries[threadIdx.x] = query_of(x, WAY, n0, u0 + threadIdx.x, h);
@@ -454,7 +455,8 @@ struct stats_end {
   }
 };
 
-template <int WAY, class BY> static void launch_attention(const struct queue &q, const struct attention &x)
+template <int WAY, class BY>
+static void launch_attention(const struct queue &q, const struct cuda_attention &x)
 {
   size_t bytes = SIDE * sizeof(struct query) + BY::bytes(WAY, x.dim, x.value_dim);
   long sides = WAY == TO_K || WAY == TO_V ? x.groups : x.heads;
@@ -468,7 +470,7 @@ enum { SHARED_BYTES = (99 << 10) - SIDE * sizeof(struct query) };
 
 /* 0: the heads are too wide for it. */
 template <int WAY, int PER>
-static int launch_on_cores(const struct queue &q, const struct attention &x, long width)
+static int launch_on_cores(const struct queue &q, const struct cuda_attention &x, long width)
 {
   if (width > 128 || by_cores<8, PER>::bytes(WAY, x.dim, x.value_dim) > (size_t)SHARED_BYTES) return 0;
   if (width <= 32)
@@ -481,7 +483,7 @@ static int launch_on_cores(const struct queue &q, const struct attention &x, lon
 }
 
 /* A thread's columns of what a tile makes: heads are 8 to 256 wide. */
-template <int WAY> static void choose_width(const struct queue &q, const struct attention &x, long width)
+template <int WAY> static void choose_width(const struct queue &q, const struct cuda_attention &x, long width)
 {
   REQUIRE(width <= 256);
   if (x.math == MATH_TF32 && launch_on_cores<WAY, 1>(q, x, width)) return;
@@ -499,9 +501,9 @@ template <int WAY> static void choose_width(const struct queue &q, const struct 
 }
 
 /* What both ways have in common. */
-template <class A> static struct attention describe(struct device *device, const A *a)
+template <class A> static struct cuda_attention describe(struct device *device, const A *a)
 {
-  struct attention x = {};
+  struct cuda_attention x = {};
   x.q = VIEW(a->q), x.k = VIEW(a->k), x.v = VIEW(a->v), x.o = VIEW(a->o), x.ml = VIEW(a->ml);
   x.start = INTS_VIEW(a->start), x.end = INTS_VIEW(a->end);
   x.batch = a->batch, x.heads = a->heads, x.groups = a->groups, x.length = a->q->rows / a->batch;
@@ -516,7 +518,7 @@ template <class A> static struct attention describe(struct device *device, const
 SCRATCH(attention_forward, 8 * x->heads * x->batch * ceil_div(x->q->rows / x->batch, SIDE))
 static void attention_forward(struct device *device, const struct attention_forward_args *a)
 {
-  struct attention x = describe(device, a);
+  struct cuda_attention x = describe(device, a);
   x.stats = VIEW(a->stats);
   x.entropy = scratch<double>(device, x.heads * x.batch * x.tiles);
   each(device, x.heads, 3, stats_begin{x.stats});
@@ -584,12 +586,12 @@ static void attention_merge(struct device *device, const struct attention_merge_
 /* The same without what it tells of scores: stats stays as it is. */
 static void attention_bare(struct device *device, const struct attention_forward_args *a)
 {
-  struct attention x = describe(device, a);
+  struct cuda_attention x = describe(device, a);
   choose_width<QUIET>(queue_of(device), x, x.value_dim);
 }
 
 struct through_row {
-  struct attention x;
+  struct cuda_attention x;
   __device__ void operator()(long i) const
   {
     long n = i / x.heads, h = i - n * x.heads;
@@ -606,7 +608,7 @@ struct through_row {
 SCRATCH(attention_backward, 4 * x->q->rows * x->heads)
 static void attention_backward(struct device *device, const struct attention_backward_args *a)
 {
-  struct attention x = describe(device, a);
+  struct cuda_attention x = describe(device, a);
   struct queue q = queue_of(device);
   x.do_ = VIEW(a->do_);
   x.through = scratch<float>(device, a->q->rows * a->heads);
@@ -622,7 +624,7 @@ static void attention_backward(struct device *device, const struct attention_bac
 /* --- decoding: a block has one new position of one head ------------------------------------------------------------ */
 
 struct cached {
-  struct attention x; /* q, o, ml, stats; k and v are the whole cache */
+  struct cuda_attention x; /* q, o, ml, stats; k and v are the whole cache */
   view factors, weights;
   ints slot;
   int scaled;
@@ -635,7 +637,7 @@ struct cached {
 static __global__ void cached_kernel(struct guarded guard, struct cached c)
 {
   if (guard.off()) return;
-  const struct attention &x = c.x;
+  const struct cuda_attention &x = c.x;
   long n = blockIdx.x / x.heads, h = blockIdx.x - n * x.heads, g = h * x.groups / x.heads;
   long first = x.start.base()[n], last = c.slot.base()[n], row0 = n / c.news * x.length;
   const float *q = x.q.row(n) + h * x.dim;
@@ -737,7 +739,7 @@ static __device__ inline double dot(const float *a, const float *b, int n)
 
 /* "look [H,5] over all batch rows and allowed pairs: share with s > level; number of pairs; |q|, |k| and their cosine at
    the first of the pairs with the largest s, or where s is NaN": a block a head, in double, as it is defined */
-static __global__ void look_kernel(struct guarded guard, struct attention x, view look, double scale,
+static __global__ void look_kernel(struct guarded guard, struct cuda_attention x, view look, double scale,
                                    view level)
 {
   __shared__ double best_s[LOOK_THREADS];
@@ -778,7 +780,7 @@ static __global__ void look_kernel(struct guarded guard, struct attention x, vie
 static void attention_look(struct device *device, const struct attention_look_args *a)
 {
   struct queue q = queue_of(device);
-  struct attention x = {};
+  struct cuda_attention x = {};
   x.q = VIEW(a->q), x.k = VIEW(a->k), x.start = INTS_VIEW(a->start), x.end = INTS_VIEW(a->end);
   x.batch = a->batch, x.heads = a->heads, x.groups = a->groups, x.length = a->q->rows / a->batch;
   x.dim = (int)(a->q->cols / a->heads);

@@ -11,7 +11,7 @@
 set -eu
 source=$(cd "$(dirname "$0")/.." && pwd)
 out=${1:-maxlogit-gpu.tar.xz} plugin=${PLUGIN:-maxlogit_cuda.so}
-tests='tests/numerics/check_ops tests/run/check_gpu tests/run/check_launch tests/run/check_golden tests/run/check_trainer'
+tests='tests/numerics/check_ops tests/run/check_gpu tests/run/check_batched_run tests/run/check_golden tests/run/check_trainer'
 for file in maxlogit "$plugin" $tests; do
   [ -f "$file" ] || { echo "bundle.sh: $file is missing: make maxlogit cuda $tests" >&2; exit 2; }
 done

@@ -74,8 +74,9 @@ struct gate_back_each {
 /* "dx = dy s; dg = s (1 - s) sum dy x over the gate's columns" */
 static void gate_backward(struct device *device, const struct gate_backward_args *x)
 {
-  each(device, x->g->rows, x->g->cols,
-       gate_back_each{VIEW(x->dx), VIEW(x->dg), VIEW(x->dy), VIEW(x->x), VIEW(x->g), x->x->cols / x->g->cols});
+  each(
+    device, x->g->rows, x->g->cols,
+    gate_back_each{VIEW(x->dx), VIEW(x->dg), VIEW(x->dy), VIEW(x->x), VIEW(x->g), x->x->cols / x->g->cols});
 }
 
 /* How many keys a row sees. */
@@ -92,9 +93,9 @@ struct keys_of {
   }
 };
 #define KEYS_OF(x) \
-  keys_of{INTS_VIEW((x)->start), INTS_VIEW((x)->end), INTS_VIEW((x)->slot), (x)->x->rows / (x)->batch}
+  keys_of { INTS_VIEW((x)->start), INTS_VIEW((x)->end), INTS_VIEW((x)->slot), (x)->x->rows / (x)->batch }
 
-struct by_keys_each {
+struct ssmax_scale_each {
   view y, x, s;
   struct keys_of keys;
   long dim;
@@ -106,10 +107,10 @@ struct by_keys_each {
   }
 };
 /* "y = x s[h] ln n" */
-static void by_keys(struct device *device, const struct by_keys_args *x)
+static void ssmax_scale(struct device *device, const struct ssmax_scale_args *x)
 {
   each(device, x->x->rows, x->x->cols,
-       by_keys_each{VIEW(x->y), VIEW(x->x), VIEW(x->s), KEYS_OF(x), x->x->cols / x->s->cols, 0});
+       ssmax_scale_each{VIEW(x->y), VIEW(x->x), VIEW(x->s), KEYS_OF(x), x->x->cols / x->s->cols, 0});
 }
 
 struct keys_term {
@@ -124,22 +125,22 @@ struct keys_term {
   }
 };
 /* "dx [+]= dy s[h] ln n; ds[h] += sum dy x ln n" */
-SCRATCH(by_keys_backward, 8 * column_parts_of(x->x->rows, x->s->cols))
-static void by_keys_backward(struct device *device, const struct by_keys_backward_args *x)
+SCRATCH(ssmax_scale_backward, 8 * column_parts_of(x->x->rows, x->s->cols))
+static void ssmax_scale_backward(struct device *device, const struct ssmax_scale_backward_args *x)
 {
   const long dim = x->x->cols / x->s->cols;
   const struct keys_of keys = KEYS_OF(x);
   sum_columns(device, x->x->rows, x->s->cols, keys_term{VIEW(x->dy), VIEW(x->x), keys, dim},
               put_column{VIEW(x->ds), 1});
   each(device, x->x->rows, x->x->cols,
-       by_keys_each{VIEW(x->dx), VIEW(x->dy), VIEW(x->s), keys, dim, x->add != 0});
+       ssmax_scale_each{VIEW(x->dx), VIEW(x->dy), VIEW(x->s), keys, dim, x->add != 0});
 }
 
 extern "C" void ops_cuda_cures(struct ops *ops)
 {
   ops->sink = sink, ops->sink_backward = sink_backward;
   ops->gate = gate, ops->gate_backward = gate_backward;
-  ops->by_keys = by_keys, ops->by_keys_backward = by_keys_backward;
+  ops->ssmax_scale = ssmax_scale, ops->ssmax_scale_backward = ssmax_scale_backward;
   ops->scratch[OP_sink_backward] = sink_backward_scratch;
-  ops->scratch[OP_by_keys_backward] = by_keys_backward_scratch;
+  ops->scratch[OP_ssmax_scale_backward] = ssmax_scale_backward_scratch;
 }

@@ -26,7 +26,7 @@ enum {
 };
 
 /* Part of what is uploaded or fetched. */
-struct piece {
+struct cuda_piece {
   char *to;
   const char *from;
   size_t bytes;
@@ -34,7 +34,7 @@ struct piece {
 
 /* As many as one launch moves: they go to the device as its arguments, so that no block waits for the host's memory. */
 struct pieces {
-  struct piece piece[MOVE_PIECES];
+  struct cuda_piece piece[MOVE_PIECES];
 };
 
 /* A stretch of the device's memory. */
@@ -44,10 +44,10 @@ struct stretch {
 
 /* Pieces that travel together. */
 struct lot {
-  char *host, *device;  /* [LOT_BYTES], pinned; on the device */
-  struct piece *pieces; /* [LOT_PIECES] */
-  char **to;            /* [LOT_PIECES], fetched: where they go in the end */
-  struct stretch *goal; /* [LOT_PIECES], of `count` pieces: where they go on the device, in order */
+  char *host, *device;       /* [LOT_BYTES], pinned; on the device */
+  struct cuda_piece *pieces; /* [LOT_PIECES] */
+  char **to;                 /* [LOT_PIECES], fetched: where they go in the end */
+  struct stretch *goal;      /* [LOT_PIECES], of `count` pieces: where they go on the device, in order */
   int count, busy;
   size_t used;
   cudaEvent_t ready, done;
@@ -111,7 +111,7 @@ static void await_all(struct cuda *c)
 
 static __global__ void move_kernel(struct pieces pieces)
 {
-  const struct piece &p = pieces.piece[blockIdx.x];
+  const struct cuda_piece &p = pieces.piece[blockIdx.x];
   unsigned *to = (unsigned *)p.to;
   const unsigned *from = (const unsigned *)p.from;
   for (size_t i = threadIdx.x; i < p.bytes / 4; i += blockDim.x) to[i] = from[i];
@@ -131,7 +131,7 @@ static void lot_open(struct lot *l)
 {
   CHECK(cudaMallocHost((void **)&l->host, LOT_BYTES));
   CHECK(cudaMalloc((void **)&l->device, LOT_BYTES));
-  l->pieces = (struct piece *)calloc(LOT_PIECES, sizeof *l->pieces);
+  l->pieces = (struct cuda_piece *)calloc(LOT_PIECES, sizeof *l->pieces);
   l->to = (char **)calloc(LOT_PIECES, sizeof *l->to);
   l->goal = (struct stretch *)calloc(LOT_PIECES, sizeof *l->goal);
   REQUIRE(l->pieces && l->to && l->goal);
@@ -432,7 +432,7 @@ static long longest_path(cudaGraph_t graph, size_t count)
   return longest;
 }
 
-struct kept {
+struct cuda_kept {
   cudaGraphExec_t graph;
   long nodes, path;
 };
@@ -440,7 +440,7 @@ struct kept {
 static void *cuda_end(struct device *device)
 {
   struct cuda *c = cuda_of(device);
-  struct kept *kept = (struct kept *)calloc(1, sizeof *kept);
+  struct cuda_kept *kept = (struct cuda_kept *)calloc(1, sizeof *kept);
   cudaGraph_t graph;
   size_t nodes = 0;
   REQUIRE(kept);
@@ -457,7 +457,7 @@ static void *cuda_end(struct device *device)
 static void cuda_replay(struct device *device, void *of)
 {
   struct cuda *c = cuda_of(device);
-  const struct kept *kept = (const struct kept *)of;
+  const struct cuda_kept *kept = (const struct cuda_kept *)of;
   cuda_enter(device);
   device->nodes += kept->nodes, device->path += kept->path;
   CHECK(cudaGraphLaunch(kept->graph, c->compute));
@@ -465,7 +465,7 @@ static void cuda_replay(struct device *device, void *of)
 
 static void cuda_forget(struct device *device, void *of)
 {
-  struct kept *kept = (struct kept *)of;
+  struct cuda_kept *kept = (struct cuda_kept *)of;
   CHECK(cudaStreamSynchronize(cuda_of(device)->compute));
   CHECK(cudaGraphExecDestroy(kept->graph));
   free(kept);

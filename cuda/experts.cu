@@ -27,7 +27,7 @@ template <class Z> static __device__ inline long next_of(const Z &z, long from, 
 }
 
 /* What is chosen from in row n: z of an expert, the sum of a group, and whether it is kept. */
-struct selection {
+struct cuda_selection {
   view score, bias;
   long n, groups, kept, chosen;
   int biased;
@@ -37,7 +37,7 @@ struct selection {
   }
 };
 struct group_sum {
-  const struct selection &z;
+  const struct cuda_selection &z;
   long size;
   __device__ double operator()(long g) const
   {
@@ -53,7 +53,7 @@ struct group_sums {
   __device__ double operator()(long g) const { return sum[g]; }
 };
 struct kept_selection {
-  const struct selection &z;
+  const struct cuda_selection &z;
   const double *sum;
   long size, last; /* group; the last that is kept */
   __device__ double operator()(long e) const
@@ -62,7 +62,7 @@ struct kept_selection {
     return sum && comes_before(sum[last], last, sum[g], g) ? -(double)INFINITY : z(e);
   }
 };
-static __device__ inline kept_selection keep_groups(const struct selection &z, double *sum)
+static __device__ inline kept_selection keep_groups(const struct cuda_selection &z, double *sum)
 {
   long size = z.score.cols / z.groups, last = -1;
   kept_selection all = {z, NULL, size, 0};
@@ -78,7 +78,7 @@ static __device__ inline kept_selection keep_groups(const struct selection &z, d
 /* --- routing -------------------------------------------------------------------------------------------------- */
 
 struct route_each {
-  view score, gate, told, logits, bias, by;
+  view score, gate, stats, logits, bias, by;
   ints chosen;
   view_of<double> room; /* [N, groups] */
   int softmax;
@@ -98,13 +98,13 @@ struct route_each {
     long experts = score.cols, count = gate.cols, at = -1;
     double sum = TINY_SUM, all = TINY_SUM, entropy = 0, moved = 0, *sums = room.row(n);
     scores(n);
-    for (long e = 0; e < experts; e++) told.at(n, e) = 0, all += (double)score.at(n, e);
-    struct selection z = {score, bias, n, groups, kept, count, bias.data != NULL};
+    for (long e = 0; e < experts; e++) stats.at(n, e) = 0, all += (double)score.at(n, e);
+    struct cuda_selection z = {score, bias, n, groups, kept, count, bias.data != NULL};
     kept_selection from = keep_groups(z, sums);
     for (long k = 0; k < count; k++) {
       at = next_of(from, 0, experts, at);
       chosen.at(n, k) = (int)at;
-      told.at(n, at) = 1;
+      stats.at(n, at) = 1;
       sum += (double)score.at(n, at);
     }
     for (long k = 0; k < count; k++)
@@ -117,10 +117,10 @@ struct route_each {
       z.biased = 0, at = -1;
       kept_selection plain = keep_groups(z, sums);
       for (long k = 0; k < count; k++)
-        if (told.at(n, at = next_of(plain, 0, experts, at)) == 0) moved = 1;
+        if (stats.at(n, at = next_of(plain, 0, experts, at)) == 0) moved = 1;
     }
-    told.at(n, experts) = (float)entropy;
-    told.at(n, experts + 1) = (float)moved;
+    stats.at(n, experts) = (float)entropy;
+    stats.at(n, experts + 1) = (float)moved;
   }
 };
 /* "chosen int [N,K]: the K largest z, in their order; gate [N,K] = scale score of the chosen / (sum of these + 1e-20)" */
@@ -130,7 +130,7 @@ static void route(struct device *device, const struct route_args *x)
   view_of<double> room = scratch<double>(device, x->score->rows * x->groups);
   room.rows = x->score->rows, room.cols = room.ld = x->groups;
   each(device, 1, x->score->rows,
-       route_each{VIEW(x->score), VIEW(x->gate), VIEW(x->told), VIEW(x->logits), VIEW(x->bias),
+       route_each{VIEW(x->score), VIEW(x->gate), VIEW(x->stats), VIEW(x->logits), VIEW(x->bias),
                   VIEW(x->scale), INTS_VIEW(x->chosen), room, x->softmax != 0, x->groups, x->kept});
 }
 
@@ -220,7 +220,7 @@ struct spread_each {
   }
 };
 /* "y[p,:] = gate[c] x[c/K,:] with c = order[p]" */
-static void spread_rows(struct device *device, const struct spread_rows_args *x)
+static void dispatch_tokens(struct device *device, const struct dispatch_tokens_args *x)
 {
   each(device, x->y->rows, x->y->cols,
        spread_each{VIEW(x->y), VIEW(x->x), VIEW(x->gate), INTS_VIEW(x->order), x->y->rows / x->x->rows});
@@ -239,7 +239,7 @@ struct gather_each {
   }
 };
 /* "y [N,D] [+]= sum_k gate[n,k] x[place[n,k],:], in the order of k" */
-static void gather_rows(struct device *device, const struct gather_rows_args *x)
+static void combine_tokens(struct device *device, const struct combine_tokens_args *x)
 {
   each(device, x->y->rows, x->y->cols,
        gather_each{VIEW(x->y), VIEW(x->x), VIEW(x->gate), INTS_VIEW(x->place), x->add != 0});
@@ -440,8 +440,8 @@ extern "C" void ops_cuda_experts(struct ops *ops)
   ops->route = route;
   ops->route_backward = route_backward;
   ops->sort_choices = sort_choices;
-  ops->spread_rows = spread_rows;
-  ops->gather_rows = gather_rows;
+  ops->dispatch_tokens = dispatch_tokens;
+  ops->combine_tokens = combine_tokens;
   ops->dot_rows = dot_rows;
   ops->expert_matmul = expert_matmul;
   ops->expert_outer = expert_outer;

@@ -49,7 +49,7 @@ bench() { # TIMES as long as SECONDS_EACH, options
 }
 
 check() {
-  for test in tests/numerics/check_ops tests/run/check_gpu tests/run/check_launch tests/run/check_golden tests/run/check_trainer; do
+  for test in tests/numerics/check_ops tests/run/check_gpu tests/run/check_batched_run tests/run/check_golden tests/run/check_trainer; do
     [ -x $test ] || [ -n "${MAXLOGIT_BUNDLE:-}" ] || make -s -j "$(nproc)" $test >/dev/null 2>&1
   done
   top_srcdir=$source top_builddir=. sh "$source/tests/gpu.sh" quick

@@ -7,7 +7,7 @@
 #include "cuda/tensor_core.h"
 
 /* c [m,n] = alpha op(a) op(b) + what `add` and `beta` say, `batch` of them, so many numbers apart */
-struct product {
+struct tiled_product {
   view a, b, c, d;
   long m, n, k;
   int ta, tb, add;       /* add: to what c holds; d, if it is there, is added instead */
@@ -52,16 +52,16 @@ template <int SIZE, int PART> static __device__ inline int spread(int thread, in
 
 /* Number l of a tile that this thread brings. Neighbours in memory by neighbouring threads; where those are along k,
    a warp has eight of k in four rows: whole sectors of memory, and 32 banks. */
-struct place {
+struct cuda_place {
   int row, k;
 };
 template <int SIZE, int DEPTH, int THREADS>
-static __device__ inline struct place brought(int l, int along_rows)
+static __device__ inline struct cuda_place brought(int l, int along_rows)
 {
   int i = l * THREADS + (int)threadIdx.x;
   int block = i / 32, wide = DEPTH / 8;
-  struct place along = {i % SIZE, i / SIZE},
-               across = {block / wide * 4 + i / 8 % 4, block % wide * 8 + i % 8};
+  struct cuda_place along = {i % SIZE, i / SIZE},
+                    across = {block / wide * 4 + i / 8 % 4, block % wide * 8 + i % 8};
   return along_rows ? along : across;
 }
 
@@ -72,7 +72,7 @@ static __device__ inline float part_of(const float *x, long ld, int turned, long
 }
 
 /* What becomes of sum number (i, j). */
-static __device__ inline void finish(const struct product &p, float *c, const float *a, long i, long j,
+static __device__ inline void finish(const struct tiled_product &p, float *c, const float *a, long i, long j,
                                      float sum)
 {
   if (i >= p.m || j >= p.n || (p.symmetric && j > i)) return;
@@ -99,7 +99,7 @@ struct share {
   const float *a, *b;
   float *c;
 };
-template <class T> static __device__ inline struct share share_of(const struct product &p)
+template <class T> static __device__ inline struct share share_of(const struct tiled_product &p)
 {
   long across = (p.n + T::COLS - 1) / T::COLS;
   return {blockIdx.x / across * T::ROWS, blockIdx.x % across * T::COLS, p.a.base() + blockIdx.y * p.next_a,
@@ -107,7 +107,8 @@ template <class T> static __device__ inline struct share share_of(const struct p
 }
 
 template <class T>
-static __global__ void __launch_bounds__(T::THREADS, 1) product_kernel(struct guarded guard, struct product p)
+static __global__ void __launch_bounds__(T::THREADS, 1)
+  product_kernel(struct guarded guard, struct tiled_product p)
 {
   DYNAMIC_SHARED(float, shared);
   if (guard.off()) return;
@@ -121,24 +122,24 @@ static __global__ void __launch_bounds__(T::THREADS, 1) product_kernel(struct gu
   auto fetch = [&](long k0) {
     UNROLL
     for (int l = 0; l < T::A_LOADS; l++) {
-      struct place at = brought<T::ROWS, T::DEPTH, T::THREADS>(l, p.ta);
+      struct cuda_place at = brought<T::ROWS, T::DEPTH, T::THREADS>(l, p.ta);
       from_a[l] = part_of(own.a, p.a.ld, p.ta, row + at.row, p.m, k0 + at.k, p.k);
     }
     UNROLL
     for (int l = 0; l < T::B_LOADS; l++) {
-      struct place at = brought<T::COLS, T::DEPTH, T::THREADS>(l, !p.tb);
+      struct cuda_place at = brought<T::COLS, T::DEPTH, T::THREADS>(l, !p.tb);
       from_b[l] = part_of(own.b, p.b.ld, !p.tb, col + at.row, p.n, k0 + at.k, p.k);
     }
   };
   auto store = [&](float *as, float *bs) {
     UNROLL
     for (int l = 0; l < T::A_LOADS; l++) {
-      struct place at = brought<T::ROWS, T::DEPTH, T::THREADS>(l, p.ta);
+      struct cuda_place at = brought<T::ROWS, T::DEPTH, T::THREADS>(l, p.ta);
       as[at.k * T::A_LD + at.row] = from_a[l];
     }
     UNROLL
     for (int l = 0; l < T::B_LOADS; l++) {
-      struct place at = brought<T::COLS, T::DEPTH, T::THREADS>(l, !p.tb);
+      struct cuda_place at = brought<T::COLS, T::DEPTH, T::THREADS>(l, !p.tb);
       bs[at.k * T::B_LD + at.row] = from_b[l];
     }
   };
@@ -214,17 +215,17 @@ typedef core_tile<64, 64, 2, 2, 2> middle_core_tile;
 typedef core_tile<128, 128, 2, 4, 1> large_core_tile;
 
 /* Word l of a tile that this thread brings: a warp has 8 neighbours in memory by 4, in 32 banks. */
-template <class T> static __device__ inline struct place brought_word(int l, int along_rows)
+template <class T> static __device__ inline struct cuda_place brought_word(int l, int along_rows)
 {
   int i = l * T::THREADS + (int)threadIdx.x, block = i / 32, near = i % 8, far = i / 8 % 4;
-  struct place along = {block / (T::WORDS / 4) * 8 + near, block % (T::WORDS / 4) * 4 + far},
-               across = {block / (T::WORDS / 8) * 4 + far, block % (T::WORDS / 8) * 8 + near};
+  struct cuda_place along = {block / (T::WORDS / 4) * 8 + near, block % (T::WORDS / 4) * 4 + far},
+                    across = {block / (T::WORDS / 8) * 4 + far, block % (T::WORDS / 8) * 8 + near};
   return along_rows ? along : across;
 }
 
 template <class T, int PER>
 static __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
-  core_product_kernel(struct guarded guard, struct product p)
+  core_product_kernel(struct guarded guard, struct tiled_product p)
 {
   DYNAMIC_SHARED(unsigned, shared);
   if (guard.off()) return;
@@ -238,14 +239,14 @@ static __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
   auto fetch = [&](long k0) {
     UNROLL
     for (int l = 0; l < T::A_LOADS; l++) {
-      struct place at = brought_word<T>(l, p.ta);
+      struct cuda_place at = brought_word<T>(l, p.ta);
       UNROLL
       for (int i = 0; i < PER; i++)
         from_a[l][i] = part_of(own.a, p.a.ld, p.ta, row + at.row, p.m, k0 + at.k * PER + i, p.k);
     }
     UNROLL
     for (int l = 0; l < T::B_LOADS; l++) {
-      struct place at = brought_word<T>(l, !p.tb);
+      struct cuda_place at = brought_word<T>(l, !p.tb);
       UNROLL
       for (int i = 0; i < PER; i++)
         from_b[l][i] = part_of(own.b, p.b.ld, !p.tb, col + at.row, p.n, k0 + at.k * PER + i, p.k);
@@ -254,12 +255,12 @@ static __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
   auto store = [&](unsigned *to) {
     UNROLL
     for (int l = 0; l < T::A_LOADS; l++) {
-      struct place at = brought_word<T>(l, p.ta);
+      struct cuda_place at = brought_word<T>(l, p.ta);
       to[at.row * T::LD + at.k] = word_of<PER>(from_a[l][0], from_a[l][PER - 1]);
     }
     UNROLL
     for (int l = 0; l < T::B_LOADS; l++) {
-      struct place at = brought_word<T>(l, !p.tb);
+      struct cuda_place at = brought_word<T>(l, !p.tb);
       to[(T::ROWS + at.row) * T::LD + at.k] = word_of<PER>(from_b[l][0], from_b[l][PER - 1]);
     }
   };
@@ -299,17 +300,17 @@ static __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
 
 /* --- which tile --------------------------------------------------------------------------------------------------- */
 
-template <class T> static dim3 grid_of(const struct queue &q, const struct product &p)
+template <class T> static dim3 grid_of(const struct queue &q, const struct tiled_product &p)
 {
   return dim3((unsigned)(ceil_div(p.m, T::ROWS) * ceil_div(p.n, T::COLS)), (unsigned)p.batch, q.runs);
 }
 
-template <class T> static void launch_product(const struct queue &q, const struct product &p)
+template <class T> static void launch_product(const struct queue &q, const struct tiled_product &p)
 {
   LAUNCH(product_kernel<T>, grid_of<T>(q, p), T::THREADS, T::BYTES, q.stream, q.guard, p);
 }
 
-template <class T> static void launch_core_product(const struct queue &q, const struct product &p)
+template <class T> static void launch_core_product(const struct queue &q, const struct tiled_product &p)
 {
   if (q.device->math == MATH_BF16)
     LAUNCH((core_product_kernel<T, 2>), grid_of<T>(q, p), T::THREADS, T::BYTES, q.stream, q.guard, p);
@@ -318,7 +319,8 @@ template <class T> static void launch_core_product(const struct queue &q, const 
 }
 
 /* UNITS: of fused multiply-adds */
-template <class UNITS, class CORES> static void launch_tile(const struct queue &q, const struct product &p)
+template <class UNITS, class CORES>
+static void launch_tile(const struct queue &q, const struct tiled_product &p)
 {
   if (p.full || q.device->math == MATH_FP32)
     launch_product<UNITS>(q, p);
@@ -330,12 +332,12 @@ template <class UNITS, class CORES> static void launch_tile(const struct queue &
 #define TILES_THAT_FILL 128 /* about as many as a GPU has multiprocessors */
 #endif
 
-static long tiles_of(const struct product *p, long size)
+static long tiles_of(const struct tiled_product *p, long size)
 {
   return ceil_div(p->m, size) * ceil_div(p->n, size) * p->batch;
 }
 
-static void multiply_by(const struct queue &q, const struct product &p)
+static void multiply_by(const struct queue &q, const struct tiled_product &p)
 {
   if (tiles_of(&p, large_tile::ROWS) >= TILES_THAT_FILL)
     launch_tile<large_tile, large_core_tile>(q, p);
@@ -358,7 +360,7 @@ static const struct cuda_blas *library_for(const struct device *device, long m, 
   return (double)m * (double)n * (double)k >= WORTH_A_LIBRARY ? blas : NULL;
 }
 
-static int by_library(struct device *device, const struct product *p, const struct matmul_args *x)
+static int by_library(struct device *device, const struct tiled_product *p, const struct matmul_args *x)
 {
   const struct cuda_blas *blas = library_for(device, p->m, p->n, p->k);
   const enum device_math math = p->full ? MATH_FP32 : device->math;
@@ -401,7 +403,7 @@ static size_t matmul_scratch(const struct device *device, const void *args)
 }
 static void matmul(struct device *device, const struct matmul_args *x)
 {
-  struct product p = {};
+  struct tiled_product p = {};
   p.a = VIEW(x->a), p.b = VIEW(x->b), p.c = VIEW(x->c), p.d = VIEW(x->d);
   p.m = x->c->rows, p.n = x->c->cols, p.k = x->ta ? x->a->rows : x->a->cols;
   p.ta = x->ta != 0, p.tb = x->tb != 0, p.add = x->add != 0, p.alpha = (float)x->alpha, p.batch = 1;
@@ -412,7 +414,7 @@ static void matmul(struct device *device, const struct matmul_args *x)
 /* "c [m,m] = alpha a a^T + beta a or, ta=1, alpha a^T a; beta only where a [m,m] is symmetric; c exactly symmetric" */
 static void gram(struct device *device, const struct gram_args *x)
 {
-  struct product p = {};
+  struct tiled_product p = {};
   p.a = p.b = VIEW(x->a), p.c = VIEW(x->c);
   p.m = p.n = x->c->rows, p.k = x->ta ? x->a->rows : x->a->cols, p.symmetric = 1, p.batch = 1;
   p.ta = x->ta != 0, p.tb = !x->ta;
@@ -423,7 +425,7 @@ static void gram(struct device *device, const struct gram_args *x)
 /* "c [m,m] = a b where that is symmetric" */
 static void symmetric_product(struct device *device, const struct symmetric_product_args *x)
 {
-  struct product p = {};
+  struct tiled_product p = {};
   p.a = VIEW(x->a), p.b = VIEW(x->b), p.c = VIEW(x->c);
   p.m = p.n = p.k = x->c->rows, p.symmetric = 1, p.batch = 1, p.alpha = 1;
   multiply_by(queue_of(device), p);
@@ -464,7 +466,7 @@ static void heads_product(struct device *device, const struct heads_product_args
    matrices are a block each, and all one launch. Of larger ones all places (as many as work has lanes) in all runs are one
    launch a product. */
 
-struct schulz {
+struct cuda_schulz {
   view x, work, by;
   ints place;
   long first, rows, cols, m, n; /* of the places: the first of these lanes; m <= n */
@@ -474,7 +476,7 @@ struct schulz {
 };
 
 /* By what X is multiplied first; an infinite norm would hide finite entries: NaN shows them. */
-static __device__ inline double schulz_factor(const struct schulz &s, double squares)
+static __device__ inline double schulz_factor(const struct cuda_schulz &s, double squares)
 {
   const float size = (float)sqrt(squares);
   const double divisor = s.norm_scale * (double)size + s.eps;
@@ -482,7 +484,7 @@ static __device__ inline double schulz_factor(const struct schulz &s, double squ
 }
 
 struct schulz_begin {
-  struct schulz s;
+  struct cuda_schulz s;
   __device__ void operator()(long i) const
   {
     const float *from = s.matrix(i);
@@ -498,7 +500,7 @@ struct schulz_begin {
 };
 
 struct schulz_end {
-  struct schulz s;
+  struct cuda_schulz s;
   int turn; /* where X lies */
   __device__ void operator()(long i, long j) const
   {
@@ -578,7 +580,7 @@ struct schulz_steps {
 };
 
 static __global__ void __launch_bounds__(WORKERS, 1)
-  schulz_kernel(struct guarded guard, struct schulz s, view coefficients, struct schulz_steps plan)
+  schulz_kernel(struct guarded guard, struct cuda_schulz s, view coefficients, struct schulz_steps plan)
 {
   DYNAMIC_SHARED(float, x);
   if (guard.off()) return;
@@ -647,7 +649,7 @@ static __global__ void __launch_bounds__(WORKERS, 1)
 }
 
 /* 0: it has no room there, or is for tensor cores. */
-static int schulz_in_a_block(const struct queue &q, const struct schulz &s, const view &coefficients,
+static int schulz_in_a_block(const struct queue &q, const struct cuda_schulz &s, const view &coefficients,
                              long places, const struct newton_schulz_args *x)
 {
   const size_t bytes = schulz_bytes(s.m, s.n, x->first > 1 || x->then > 1);
@@ -669,10 +671,10 @@ static view in_lane(const view &work, long offset, long rows, long cols)
 }
 
 /* The batch's c = a b^T or, b_turned=0, a b */
-static void multiply_lanes(const struct queue &q, const struct schulz &s, const view &c, const view &a,
+static void multiply_lanes(const struct queue &q, const struct cuda_schulz &s, const view &c, const view &a,
                            const view &b, int b_turned, int symmetric, const float *diagonal, long batch)
 {
-  struct product p = {};
+  struct tiled_product p = {};
   p.a = a, p.b = b, p.c = c, p.m = c.rows, p.n = c.cols, p.k = a.cols;
   p.tb = b_turned, p.symmetric = symmetric, p.diagonal = diagonal, p.alpha = 1, p.batch = batch;
   p.next_a = p.next_b = p.next_c = s.work.ld;
@@ -681,7 +683,7 @@ static void multiply_lanes(const struct queue &q, const struct schulz &s, const 
 
 static void newton_schulz(struct device *device, const struct newton_schulz_args *x)
 {
-  struct schulz s = {};
+  struct cuda_schulz s = {};
   s.x = VIEW(x->x), s.work = VIEW(x->work), s.by = VIEW(x->by), s.place = INTS_VIEW(x->place);
   s.rows = x->rows, s.cols = x->cols, s.m = x->rows < x->cols ? x->rows : x->cols;
   s.n = x->rows < x->cols ? x->cols : x->rows;

@@ -10,13 +10,13 @@ struct one_nan_each {
   }
 };
 /* "y = the largest of y over the ranks" */
-static void all_max(struct device *device, const struct all_max_args *x)
+static void all_reduce_max(struct device *device, const struct all_reduce_max_args *x)
 {
   each(device, 1, x->y->rows * x->y->cols, one_nan_each{VIEW(x->y)});
 }
 
 /* "y = the sum of y over the ranks" */
-static void all_sum(struct device *, const struct all_sum_args *) {}
+static void all_reduce_sum(struct device *, const struct all_reduce_sum_args *) {}
 
 struct carried_each {
   view y, x;
@@ -27,9 +27,12 @@ static void carry(struct device *device, struct tensor *y, struct tensor *x)
   each(device, 1, y->rows * y->cols, carried_each{VIEW(y), VIEW(x)});
 }
 /* "y = x of the rank before this one in the ring" */
-static void pass_on(struct device *device, const struct pass_on_args *x) { carry(device, x->y, x->x); }
+static void ring_shift(struct device *device, const struct ring_shift_args *x) { carry(device, x->y, x->x); }
 /* "y = x of the rank whose number has that bit turned" */
-static void trade(struct device *device, const struct trade_args *x) { carry(device, x->y, x->x); }
+static void pairwise_exchange(struct device *device, const struct pairwise_exchange_args *x)
+{
+  carry(device, x->y, x->x);
+}
 
 struct gathered_each {
   view y, x;
@@ -37,7 +40,7 @@ struct gathered_each {
   __device__ void operator()(long, long i) const { y.element(i) = x.element(from + i); }
 };
 /* "y = the numbers from `from` on of a row" */
-static void gather_parts(struct device *device, const struct gather_parts_args *x)
+static void all_gather(struct device *device, const struct all_gather_args *x)
 {
   each(device, 1, x->y->cols, gathered_each{VIEW(x->y), VIEW(x->x), x->from});
 }
@@ -48,7 +51,7 @@ struct scattered_each {
   __device__ void operator()(long, long i) const { y.element(from + i) = x.element(i); }
 };
 /* "of y those from `from` on = x" */
-static void scatter_sum(struct device *device, const struct scatter_sum_args *x)
+static void reduce_scatter(struct device *device, const struct reduce_scatter_args *x)
 {
   each(device, 1, x->x->cols, scattered_each{VIEW(x->y), VIEW(x->x), x->from});
 }
@@ -84,11 +87,11 @@ static void merge(struct device *device, const struct merge_args *x)
 
 extern "C" void ops_cuda_ranks(struct ops *ops)
 {
-  ops->all_sum = all_sum;
-  ops->all_max = all_max;
-  ops->pass_on = pass_on;
-  ops->trade = trade;
-  ops->gather_parts = gather_parts;
-  ops->scatter_sum = scatter_sum;
+  ops->all_reduce_sum = all_reduce_sum;
+  ops->all_reduce_max = all_reduce_max;
+  ops->ring_shift = ring_shift;
+  ops->pairwise_exchange = pairwise_exchange;
+  ops->all_gather = all_gather;
+  ops->reduce_scatter = reduce_scatter;
   ops->merge = merge;
 }

@@ -21,7 +21,7 @@
 ELEMENTWISE(multiply, to *from)                         /* "y *= x" */
 ELEMENTWISE(divide, from == 0 ? 1 : to / from)          /* "y /= x; 1 where x is 0" */
 ELEMENTWISE(sign, from > 0 ? 1 : from < 0 ? -1 : from)  /* "a NaN stays one; y may be x" */
-ELEMENTWISE(larger, max_nan(to, from))                  /* "y = max(y, x), NaN if either is" */
+ELEMENTWISE(maximum, max_nan(to, from))                 /* "y = max(y, x), NaN if either is" */
 ELEMENTWISE(one_unless_finite, isfinite(from) ? to : 1) /* "y = 1 where x is not finite" */
 
 struct power_each {
@@ -60,7 +60,7 @@ struct above_each {
   }
 };
 /* "y = 1 where x > limit, else 0" */
-static void above(struct device *device, const struct above_args *x)
+static void greater_than(struct device *device, const struct greater_than_args *x)
 {
   each(device, 1, x->y->rows * x->y->cols, above_each{VIEW(x->y), VIEW(x->x), VIEW(x->limit)});
 }
@@ -88,7 +88,7 @@ struct take_each {
   }
 };
 /* "y[i] = x[index[i]], or 1 where index[i] < 0; y and x as vectors" */
-static void take(struct device *device, const struct take_args *x)
+static void gather(struct device *device, const struct gather_args *x)
 {
   each(device, 1, x->y->rows * x->y->cols, take_each{VIEW(x->y), VIEW(x->x), INTS_VIEW(x->index)});
 }
@@ -129,12 +129,12 @@ struct see_each {
   }
 };
 /* "columns 0 to 2 the larger (NaN if either is), column 3 += share stats" */
-static void see(struct device *device, const struct see_args *x)
+static void accumulate_stats(struct device *device, const struct accumulate_stats_args *x)
 {
   each(device, 1, x->seen->rows, see_each{VIEW(x->seen), VIEW(x->stats), x->share});
 }
 
-struct see_pairs_each {
+struct accumulate_pairs_each {
   view seen, look, stats, largest;
   __device__ void operator()(long, long n) const
   {
@@ -149,10 +149,10 @@ struct see_pairs_each {
 };
 /* "shares times their pairs are added, and pairs, and the rest is look's where stats[:,0] is above largest[:,0], the
    largest so far, or the first NaN" */
-static void see_pairs(struct device *device, const struct see_pairs_args *x)
+static void accumulate_pairs(struct device *device, const struct accumulate_pairs_args *x)
 {
   each(device, 1, x->seen->rows,
-       see_pairs_each{VIEW(x->seen), VIEW(x->look), VIEW(x->stats), VIEW(x->largest)});
+       accumulate_pairs_each{VIEW(x->seen), VIEW(x->look), VIEW(x->stats), VIEW(x->largest)});
 }
 
 extern "C" void ops_cuda_small(struct ops *ops)
@@ -161,13 +161,13 @@ extern "C" void ops_cuda_small(struct ops *ops)
   ops->divide = divide;
   ops->power = power;
   ops->sign = sign;
-  ops->larger = larger;
+  ops->maximum = maximum;
   ops->clip_factor = clip_factor;
-  ops->above = above;
+  ops->greater_than = greater_than;
   ops->one_unless_finite = one_unless_finite;
   ops->all_finite = all_finite;
-  ops->take = take;
+  ops->gather = gather;
   ops->reduce = reduce;
-  ops->see = see;
-  ops->see_pairs = see_pairs;
+  ops->accumulate_stats = accumulate_stats;
+  ops->accumulate_pairs = accumulate_pairs;
 }

@@ -1,11 +1,11 @@
 /* update.cu - what optimisers do to long rows of numbers; definitions: ref/update.c */
 #include "cuda/kernels.h"
 
-/* "m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; direction = (m/c1) / (sqrt(v/c2) + eps), of m and v as stored. A v
-   beyond the range is infinite, now and later, and its direction NaN: 0 would hide it." Coefficients are made of the
+/* "m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; update = (m/c1) / (sqrt(v/c2) + eps), of m and v as stored. A v
+   beyond the range is infinite, now and later, and its update NaN: 0 would hide it." Coefficients are made of the
    numbers once, by each thread. */
 struct adam_each {
-  view direction, m, v, g, b1, b2, c1, c2, eps;
+  view update, m, v, g, b1, b2, c1, c2, eps;
   __device__ void operator()(long n, long j) const
   {
     double keep1 = number(b1), keep2 = number(b2);
@@ -14,31 +14,31 @@ struct adam_each {
     m.at(n, j) = first;
     v.at(n, j) = second;
     float root = sqrtf(second) * (float)(1 / sqrt(number(c2))) + (float)number(eps);
-    direction.at(n, j) = first / root * (float)(1 / number(c1)) + (second - second); /* inf - inf is NaN */
+    update.at(n, j) = first / root * (float)(1 / number(c1)) + (second - second); /* inf - inf is NaN */
   }
 };
 static void adam(struct device *device, const struct adam_args *x)
 {
   each(device, x->g->rows, x->g->cols,
-       adam_each{VIEW(x->direction), VIEW(x->m), VIEW(x->v), VIEW(x->g), VIEW(x->b1), VIEW(x->b2),
-                 VIEW(x->c1), VIEW(x->c2), VIEW(x->eps)});
+       adam_each{VIEW(x->update), VIEW(x->m), VIEW(x->v), VIEW(x->g), VIEW(x->b1), VIEW(x->b2), VIEW(x->c1),
+                 VIEW(x->c2), VIEW(x->eps)});
 }
 
 struct momentum_each {
-  view direction, m, g, mu;
+  view update, m, g, mu;
   int nesterov;
   __device__ void operator()(long n, long j) const
   {
     float keep = (float)number(mu), gradient = g.at(n, j), now = keep * m.at(n, j) + gradient;
     m.at(n, j) = now;
-    direction.at(n, j) = nesterov ? gradient + keep * now : now;
+    update.at(n, j) = nesterov ? gradient + keep * now : now;
   }
 };
-/* "m = mu m + g; direction = m, or g + mu m where nesterov=1" */
+/* "m = mu m + g; update = m, or g + mu m where nesterov=1" */
 static void momentum(struct device *device, const struct momentum_args *x)
 {
   each(device, x->g->rows, x->g->cols,
-       momentum_each{VIEW(x->direction), VIEW(x->m), VIEW(x->g), VIEW(x->mu), x->nesterov != 0});
+       momentum_each{VIEW(x->update), VIEW(x->m), VIEW(x->g), VIEW(x->mu), x->nesterov != 0});
 }
 
 extern "C" void ops_cuda_update(struct ops *ops)

@@ -186,19 +186,18 @@ static void each_segment(struct device *device, const struct tensor *segment, co
 }
 
 struct apply_each {
-  view w, direction, keep, rate;
+  view w, update, keep, rate;
   __device__ void operator()(long i, long j) const
   {
     float *to = w.base() + j;
-    *to =
-      (float)((double)*to * (double)keep.element(i) - (double)rate.element(i) * (double)direction.base()[j]);
+    *to = (float)((double)*to * (double)keep.element(i) - (double)rate.element(i) * (double)update.base()[j]);
   }
 };
-/* "w = w keep[i] - rate[i] direction on segment i" */
+/* "w = w keep[i] - rate[i] update on segment i" */
 static void apply_segments(struct device *device, const struct apply_segments_args *x)
 {
   each_segment(device, x->segment, x->w,
-               apply_each{VIEW(x->w), VIEW(x->direction), VIEW(x->keep), VIEW(x->rate)});
+               apply_each{VIEW(x->w), VIEW(x->update), VIEW(x->keep), VIEW(x->rate)});
 }
 
 struct scale_segment_each {

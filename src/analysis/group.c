@@ -14,7 +14,7 @@
 
 static int compare_keys(const void *a, const void *b)
 {
-  return strcmp(((const struct key *)a)->name, ((const struct key *)b)->name);
+  return strcmp(((const struct sort_key *)a)->name, ((const struct sort_key *)b)->name);
 }
 
 static int add_key(void *context, const struct config_entry *x)
@@ -23,7 +23,7 @@ static int add_key(void *context, const struct config_entry *x)
   if (strcmp(x->key, "train.seed") == 0 || strcmp(x->key, "preset") == 0) return 0;
   if (x->row->flags & (OPTION_FREE | OPTION_CONTENT)) return 0;
   keys->key = memory_grow(keys->key, keys->count, keys->count + 1, sizeof *keys->key);
-  struct key *key = &keys->key[keys->count++];
+  struct sort_key *key = &keys->key[keys->count++];
   snprintf(key->name, sizeof key->name, "%s", x->key);
   snprintf(key->standard, sizeof key->standard, "%s", x->value);
   return 0;
@@ -87,20 +87,20 @@ void runset_share_names(struct runset *set)
 
 /* --- labels -------------------------------------------------------------------------------------------- */
 
-const char *group_value(const struct run_group *group, const struct key *key)
+const char *group_value(const struct run_group *group, const struct sort_key *key)
 {
   const char *value = run_parameter(group->run->file, key->name);
   return value ? value : key->standard;
 }
 
-static int has_value(const struct run_group *group, const struct key *key)
+static int has_value(const struct run_group *group, const struct sort_key *key)
 {
   const char *value = group_value(group, key);
   return *value && strcmp(value, "none") != 0;
 }
 
 /* Do groups [first, end), those of a kind, differ in it? */
-static int differ(const struct run_group *first, const struct run_group *end, const struct key *key)
+static int differ(const struct run_group *first, const struct run_group *end, const struct sort_key *key)
 {
   const char *value = group_value(first, key);
   for (const struct run_group *group = first + 1; group < end; group++)
@@ -137,7 +137,7 @@ static void label_groups(struct runset *set, struct keys *keys)
     struct run_group *group = &set->group[g];
     group->kind_length = snprintf(group->label, sizeof group->label, "%s", group->run->kind);
     for (size_t k = 0; k < keys->count; k++) {
-      const struct key *key = &keys->key[k];
+      const struct sort_key *key = &keys->key[k];
       size_t length = strlen(group->label);
       if (said[(size_t)g * keys->count + k])
         snprintf(group->label + length, sizeof group->label - length, " %s=%s",

@@ -180,7 +180,7 @@ static int tell_damage(struct opening *o, int status, struct error *error)
 
 /* --- order --------------------------------------------------------------------------------------------- */
 
-struct order {
+struct runset_order {
   char key[96];
   int downwards;
 };
@@ -188,13 +188,13 @@ struct order {
 static int compare_by_order(const void *a, const void *b, void *context)
 {
   const struct run *x = *(struct run *const *)a, *y = *(struct run *const *)b;
-  const struct order *o = context;
+  const struct runset_order *o = context;
   int order = run_order(x, y, o->key);
   if (o->downwards) order = -order;
   return order ? order : (x > y) - (x < y); /* else as they stand */
 }
 
-static int read_order(struct order *o, const struct selection *selection, struct error *error)
+static int read_order(struct runset_order *o, const struct selection *selection, struct error *error)
 {
   const char *sort = selection->sort ? selection->sort : "date";
   struct key_list keys = {0};
@@ -207,7 +207,7 @@ static int read_order(struct order *o, const struct selection *selection, struct
   return status;
 }
 
-static void list_runs(struct runset *set, const struct order *o)
+static void list_runs(struct runset *set, const struct runset_order *o)
 {
   memory_free(set->list);
   set->list = memory_new((size_t)set->runs + 1, sizeof *set->list);
@@ -215,7 +215,7 @@ static void list_runs(struct runset *set, const struct order *o)
   if (o) qsort_r(set->list, (size_t)set->runs, sizeof *set->list, compare_by_order, (void *)(uintptr_t)o);
 }
 
-static void keep_last(struct runset *set, long last, const struct order *o)
+static void keep_last(struct runset *set, long last, const struct runset_order *o)
 {
   list_runs(set, o);
   struct run *kept = memory_new((size_t)set->runs + 1, sizeof *kept);
@@ -253,7 +253,7 @@ int runset_select(struct runset *set, const struct selection *selection, unsigne
 {
   struct keys keys;
   struct key_list by = {0};
-  struct order order = {0};
+  struct runset_order order = {0};
   struct opening o = {.set = set, .keys = &keys, .flags = flags};
   *set = (struct runset){0};
   keys_init(&keys);

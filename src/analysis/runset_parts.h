@@ -6,12 +6,12 @@
 
 /* A key that tells groups apart. Not so the seed, the preset's name (its settings are stored too), keys that
    cannot change the numbers, and names of sources whose content counts. */
-struct key {
+struct sort_key {
   char name[96], standard[64];
   int clashes; /* among the differences of this set another key has the same last part */
 };
 struct keys {
-  struct key *key;
+  struct sort_key *key;
   size_t count;
 };
 
@@ -21,7 +21,7 @@ char *run_identity(const struct run *, const struct keys *);
 /* The same settings have one name, whether a preset or its keys were given. */
 void runset_share_names(struct runset *);
 void runset_group(struct runset *, struct keys *, const struct key_list *by); /* by: may be empty */
-const char *group_value(const struct run_group *, const struct key *);
+const char *group_value(const struct run_group *, const struct sort_key *);
 /* kind.c */
 void run_name_kind(struct run *);
 /* run.c */

@@ -28,10 +28,10 @@ static int select_arm(struct runset *set, const char **name, const struct select
   return status ? error_prefix(error, "%s", i ? "B" : "A") : STATUS_OK;
 }
 
-int arms_select(struct runset set[2], const char *name[2], struct chosen *chosen, struct error *error)
+int arms_select(struct runset set[2], const char *name[2], struct selected_runs *chosen, struct error *error)
 {
   struct words conditions = words_take(&chosen->request.words, is_condition);
-  const struct selection *all = chosen_runs(chosen);
+  const struct selection *all = selected_runs_open(chosen);
   int status = STATUS_OK;
   if (conditions.count > 2)
     status =

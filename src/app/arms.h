@@ -5,5 +5,5 @@
 
 /* The runs of A and B, and what they are called. STATUS_USAGE: the words are no two arms. Whatever is returned, sets
    that were empty are for runset_close. */
-int arms_select(struct runset set[2], const char *name[2], struct chosen *, struct error *);
+int arms_select(struct runset set[2], const char *name[2], struct selected_runs *, struct error *);
 #endif

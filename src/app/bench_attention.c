@@ -10,7 +10,7 @@
 
 enum { MOST_ROUNDS = 200, FEWEST_ROUNDS = 5, MOST_CALLS = 1000, INPUTS = 4, OUTPUTS = 6 };
 
-static const struct shape {
+static const struct attention_shape {
   long batch, length, heads, size;
 } shapes[] = {{8, 64, 4, 16}, {4, 4096, 16, 64}, {4, 4096, 16, 128}}, tiny_shape = {1, 4, 1, 8};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -22,7 +22,7 @@ struct lone_layer {
   union op_args forward, backward;
 };
 
-static void layer_open(struct lone_layer *l, struct device *device, const struct shape *s)
+static void layer_open(struct lone_layer *l, struct device *device, const struct attention_shape *s)
 {
   const long rows = s->batch * s->length, cols = s->heads * s->size;
   const struct attention_score score = {
@@ -119,8 +119,8 @@ static double compare(struct lone_layer *l, enum op op, const struct ops *a, con
   return least;
 }
 
-static void put(const struct shape *s, const char *math, double forward, double backward, double limit,
-                const struct median *maxima, json_t *rows)
+static void put(const struct attention_shape *s, const char *math, double forward, double backward,
+                double limit, const struct median *maxima, json_t *rows)
 {
   if (rows)
     json_array_append_new(rows, json_pack("{s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o}", "batch",
@@ -153,7 +153,7 @@ int bench_attention(struct device *device, const struct cuda_limits *limits, int
       "attention alone, TFLOP/s and share of the limit: forward, backward; cost of maxima and entropy in "
       "the forward pass (95 %%)\n");
   for (int i = 0; !status && i < (tiny ? 1 : SHAPES); i++) {
-    const struct shape *s = tiny ? &tiny_shape : &shapes[i];
+    const struct attention_shape *s = tiny ? &tiny_shape : &shapes[i];
     struct lone_layer l;
     layer_open(&l, device, s);
     for (int math = MATH_FP32; !status && math <= MATH_BF16; math++) {

@@ -10,19 +10,19 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "numerics/cuda_plugin.h"
-#include "run/launch.h"
+#include "run/batched_run.h"
 
 enum { WARM_UP = 8, TRIAL = 12, FEWEST = 20, MOST_STEPS = 100000 };
 static const int together[] = {1, 8, 64, 128, 256};
 
 /* What is measured: runs of a stack with some keys more. */
-struct setting {
+struct bench_setting {
   const struct bench_stack *stack;
   const char *keys[2];
   int runs, records;
 };
 
-static struct config *configured(const struct bench *b, const struct setting *s, int run, long steps,
+static struct config *configured(const struct bench *b, const struct bench_setting *s, int run, long steps,
                                  struct error *e)
 {
   char told[2][48];
@@ -40,25 +40,25 @@ struct pace {
 
 /* The clock when WARM_UP steps had been told, and when all but the last: the device is as far behind at both, and at
    the last come its validation and its files; and what the host had waited until then. */
-struct watch {
+struct stopwatch {
   const struct cuda_plugin *plugin;
   double from, to, waited_from, waited_to;
 };
 
 static void after_step(void *context, int run, const struct trainer *t)
 {
-  struct watch *w = context;
+  struct stopwatch *w = context;
   if (run) return;
   const double now = clock_seconds(), waited = w->plugin->waited(trainer_device(t));
   if (trainer_step_count(t) == WARM_UP) w->from = now, w->waited_from = waited;
   if (trainer_step_count(t) == trainer_steps(t) - 1) w->to = now, w->waited_to = waited;
 }
 
-static int time_steps(const struct bench *b, const struct setting *s, long steps, struct pace *pace,
+static int time_steps(const struct bench *b, const struct bench_setting *s, long steps, struct pace *pace,
                       struct error *e)
 {
-  struct launch_run *run = memory_new((size_t)s->runs, sizeof *run);
-  struct watch w = {.plugin = cuda_plugin(e)};
+  struct batched_run *run = memory_new((size_t)s->runs, sizeof *run);
+  struct stopwatch w = {.plugin = cuda_plugin(e)};
   int status = w.plugin ? STATUS_OK : e->status;
   for (int i = 0; !status && i < s->runs; i++) {
     run[i].flags = s->records ? 0 : TRAINER_NO_RECORD;
@@ -66,7 +66,8 @@ static int time_steps(const struct bench *b, const struct setting *s, long steps
     if (!run[i].config) status = e->status;
   }
   if (!status)
-    launch_drive(run, s->runs, thread_cores(), &(struct launch_ears){.step = after_step, .context = &w});
+    batched_run_drive(run, s->runs, thread_cores(),
+                      &(struct batched_run_hooks){.step = after_step, .context = &w});
   for (int i = 0; i < s->runs; i++) {
     if (!status && run[i].status) *e = run[i].error, status = run[i].status;
     config_free(run[i].config);
@@ -78,7 +79,7 @@ static int time_steps(const struct bench *b, const struct setting *s, long steps
   return status;
 }
 
-static int measure(const struct bench *b, const struct setting *s, struct pace *pace, struct error *e)
+static int measure(const struct bench *b, const struct bench_setting *s, struct pace *pace, struct error *e)
 {
   int status = time_steps(b, s, TRIAL, pace, e);
   if (status || TRIAL * pace->seconds >= b->seconds) return status;
@@ -92,7 +93,7 @@ struct alone {
   long waits, nodes, path; /* of a step: launches, and of these as many as wait one for another */
 };
 
-static int look_alone(const struct bench *b, const struct setting *s, struct alone *a, struct error *e)
+static int look_alone(const struct bench *b, const struct bench_setting *s, struct alone *a, struct error *e)
 {
   struct trainer *t = NULL;
   struct config *c = configured(b, s, 0, 1000000, e);
@@ -127,7 +128,7 @@ struct output {
   json_t *rows, *operations, *costs, *attention;
 };
 
-static void put_row(const struct output *o, const struct setting *s, const struct alone *a,
+static void put_row(const struct output *o, const struct bench_setting *s, const struct alone *a,
                     const struct pace *pace)
 {
   double seconds = pace->seconds, rate = bench_sum(a->operations.work) * s->runs / seconds,
@@ -146,7 +147,7 @@ static void put_row(const struct output *o, const struct setting *s, const struc
       fflush(stdout);
 }
 
-static void put_operations(const struct output *o, const struct setting *s, const struct alone *a)
+static void put_operations(const struct output *o, const struct bench_setting *s, const struct alone *a)
 {
   const struct bench_operations *x = &a->operations;
   double all = bench_sum(x->seconds);
@@ -174,7 +175,7 @@ static int bench_stack(const struct output *o, const struct bench_stack *stack, 
 {
   char math[32];
   snprintf(math, sizeof math, "device.math=%s", stack->math);
-  struct setting s = {.stack = stack, .keys = {"optimizer=muon", math}, .runs = 1};
+  struct bench_setting s = {.stack = stack, .keys = {"optimizer=muon", math}, .runs = 1};
   struct alone a;
   int status = look_alone(o->bench, &s, &a, e);
   for (size_t i = 0; !status && i < sizeof together / sizeof *together; i++) {
@@ -211,7 +212,8 @@ static void put_cost(const struct output *o, const char *what, int runs, const s
 /* What recording and every stabiliser cost, on the toy stack. */
 static int bench_costs(const struct output *o, int runs, struct error *e)
 {
-  struct setting plain = {.stack = &bench_stacks[0], .keys = {"optimizer=muon"}, .runs = runs}, s = plain;
+  struct bench_setting plain = {.stack = &bench_stacks[0], .keys = {"optimizer=muon"}, .runs = runs},
+                       s = plain;
   struct pace without, with;
   if (measure(o->bench, &plain, &without, e)) return e->status;
   s.records = 1;

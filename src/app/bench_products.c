@@ -43,7 +43,7 @@ void bench_limit(struct limit *l)
 }
 
 /* c [m,n] = a b, or a^T b (tn: gradients of weights), or a b^T (nt: forward), as the stacks' steps have them. */
-static const struct shape {
+static const struct product_shape {
   const char *stack, *what;
   int m, n, k, ta, tb;
 } shapes[] = {
@@ -67,7 +67,7 @@ static const struct shape {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes, LARGEST = 2048 * 1536 };
 
-static double time_product(struct device *device, const struct shape *s, float *const x[3], int blas,
+static double time_product(struct device *device, const struct product_shape *s, float *const x[3], int blas,
                            int repeat)
 {
   struct tensor a = s->ta ? tensor_of(x[0], s->k, s->m) : tensor_of(x[0], s->m, s->k);
@@ -157,7 +157,7 @@ int bench_products(const struct bench *b, struct error *e)
            ops_cpu_level(), device_blas_core(), "stack", "product", "m", "n", "k", "ours", "OpenBLAS",
            "ratio");
   for (int i = 0; i < SHAPES; i++) {
-    const struct shape *s = &shapes[i];
+    const struct product_shape *s = &shapes[i];
     if (b->stack && strcmp(b->stack, s->stack) != 0) continue;
     double best[2] = {INFINITY, INFINITY}, flops = 2.0 * s->m * s->n * s->k;
     for (int round = 0; round < 7; round++)

@@ -26,7 +26,7 @@ struct both {
   struct trainer *ranked, *alone; /* alone: on rank 0 */
 };
 
-struct measured {
+struct rank_times {
   struct median ratio, seconds; /* one rank's step by a ranked one; a ranked one */
   double sent, least, messages; /* bytes a step of the rank that sends most; share of the step in messages */
 };
@@ -35,10 +35,11 @@ static int both_open(struct both *x, const struct bench *b, const struct bench_s
                      const char *optimizer, struct comm *all, struct error *e)
 {
   char name[64], batch[64], parts[64], context[64];
-  const int leaves = way == CONTEXT ? 1 : 2 * all->ranks;
+  const int micro_batches = way == CONTEXT ? 1 : 2 * all->ranks;
   snprintf(name, sizeof name, "optimizer=%s", optimizer);
-  snprintf(batch, sizeof batch, "train.batch=%d", (7 / leaves + 1) * leaves); /* 8, or a little more */
-  snprintf(parts, sizeof parts, "train.micro_batches=%d", leaves);
+  snprintf(batch, sizeof batch, "train.batch=%d",
+           (7 / micro_batches + 1) * micro_batches); /* 8, or a little more */
+  snprintf(parts, sizeof parts, "train.micro_batches=%d", micro_batches);
   snprintf(context, sizeof context, "comm.context=%d", way == CONTEXT ? all->ranks : 1);
   const char *keys[] = {name, "device.threads=1", batch, parts, context, ways[way].shard, NULL};
   *x = (struct both){0};
@@ -66,7 +67,7 @@ static double ranked_step(struct both *x, struct error *e)
 {
   int stops = 0;
   double began = clock_seconds();
-  if (!trainer_meet(x->ranked, &stops, e)) trainer_step(x->ranked, e);
+  if (!trainer_barrier(x->ranked, &stops, e)) trainer_step(x->ranked, e);
   return clock_seconds() - began;
 }
 
@@ -87,15 +88,15 @@ static double least_of(const struct both *x, enum way way, int ranks)
   const struct model_options *o = &m->options;
   const struct train_options *t = config_section(x->config[0], "train");
   double others = ranks - 1, least = 2 * others / ranks * (double)m->params.total;
-  if (way == WEIGHTS) least *= 1.5 * (double)trainer_part(x->ranked, 0).leaves;
+  if (way == WEIGHTS) least *= 1.5 * (double)trainer_part(x->ranked, 0).micro_batches;
   if (way == CONTEXT)
     least += 3 * others * (double)(o->layers * t->batch * (o->context / ranks)) *
              (double)(2 * o->heads * o->head_dim);
   return least * sizeof(real);
 }
 
-static int measure(const struct bench *b, struct both *x, enum way way, struct comm *all, struct measured *r,
-                   struct error *e)
+static int measure(const struct bench *b, struct both *x, enum way way, struct comm *all,
+                   struct rank_times *r, struct error *e)
 {
   double ratio[MAX_ROUNDS], seconds[MAX_ROUNDS], end = clock_seconds() + b->seconds;
   unsigned more = 1;
@@ -115,7 +116,7 @@ static int measure(const struct bench *b, struct both *x, enum way way, struct c
   struct bench_operations o = {0};
   if (!e->status) bench_step(x->ranked, &o, e);
   if (!comm_agree(all, NULL, e)) {
-    *r = (struct measured){median_of(ratio, n), median_of(seconds, n), 0, least_of(x, way, all->ranks), 0};
+    *r = (struct rank_times){median_of(ratio, n), median_of(seconds, n), 0, least_of(x, way, all->ranks), 0};
     comm_gather(all, &own, sent, sizeof own);
     for (int i = 0; i < all->ranks; i++) r->sent = fmax(r->sent, sent[i]);
     for (int op = 0; op < OP_COUNT; op++)
@@ -125,7 +126,7 @@ static int measure(const struct bench *b, struct both *x, enum way way, struct c
   return e->status;
 }
 
-static void print(const struct measured *r, const char *what, int ranks)
+static void print(const struct rank_times *r, const char *what, int ranks)
 {
   printf("%s, %d ranks: %.2f steps/s, %.2f times one rank's   (95 %%: %.2f to %.2f)\n", what, ranks,
          1 / r->seconds.middle, r->ratio.middle, r->ratio.low, r->ratio.high);
@@ -135,7 +136,7 @@ static void print(const struct measured *r, const char *what, int ranks)
   fflush(stdout);
 }
 
-static json_t *object_of(const struct measured *r, const char *stack, const char *optimizer, enum way way)
+static json_t *object_of(const struct rank_times *r, const char *stack, const char *optimizer, enum way way)
 {
   return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "stack", stack, "optimizer", optimizer,
                    "divided", ways[way].name, "step_seconds", bench_ratio(&r->seconds), "times_one_rank",
@@ -151,7 +152,7 @@ int bench_ranks(const struct bench *b, struct comm *all, struct error *e)
     const char *optimizer = i / WAYS % 2 ? "muon" : "adam";
     const enum way way = (enum way)(i % WAYS);
     struct both x;
-    struct measured r;
+    struct rank_times r;
     char what[128];
     if (b->stack ? strcmp(b->stack, stack->name) != 0 : i >= 2 * WAYS * (BENCH_ON_CPU - 1)) continue;
     snprintf(what, sizeof what, "%s, %s, %s", stack->name, optimizer, ways[way].name);

@@ -81,7 +81,7 @@ static int same_weights(struct engine *x, struct engine *y, struct error *e)
 
 /* --- one stack under one optimiser ---------------------------------------------------------------------- */
 
-struct result {
+struct step_times {
   const char *stack, *optimizer;
   double seconds, flops, tokens;
   struct bench_operations operations; /* of a step, each at its least */
@@ -96,7 +96,7 @@ struct result {
 };
 
 /* Allocations and waits of one step, and the time of every operation. */
-static int look_at_step(const struct bench *b, struct engine *g, struct result *r, struct error *e)
+static int look_at_step(const struct bench *b, struct engine *g, struct step_times *r, struct error *e)
 {
   const struct device *d = trainer_device(g->trainer);
   size_t allocations = memory_calls();
@@ -118,7 +118,7 @@ static int look_at_step(const struct bench *b, struct engine *g, struct result *
 }
 
 static int measure(const struct bench *b, struct engine *one, struct engine *two, struct engine *record,
-                   struct engine *spectra, struct result *r, struct error *e)
+                   struct engine *spectra, struct step_times *r, struct error *e)
 {
   struct contrast c;
   struct engine bare = *one;
@@ -143,7 +143,7 @@ static int measure(const struct bench *b, struct engine *one, struct engine *two
 }
 
 static int bench_one(const struct bench *b, const struct bench_stack *stack, const char *optimizer,
-                     struct result *r, struct error *e)
+                     struct step_times *r, struct error *e)
 {
   char name[64];
   snprintf(name, sizeof name, "optimizer=%s", optimizer);
@@ -152,13 +152,13 @@ static int bench_one(const struct bench *b, const struct bench_stack *stack, con
                                  {name, "device.threads=1"},
                                  {name, "device.threads=1", "record.spectra_every=1"}};
   const struct median none = {NAN, NAN, NAN};
-  *r = (struct result){.stack = stack->name,
-                       .optimizer = optimizer,
-                       .maxima = none,
-                       .record = none,
-                       .spectra = none,
-                       .against = none,
-                       .limit = r->limit};
+  *r = (struct step_times){.stack = stack->name,
+                           .optimizer = optimizer,
+                           .maxima = none,
+                           .record = none,
+                           .spectra = none,
+                           .against = none,
+                           .limit = r->limit};
   struct engine all[4] = {0};
   /* what recording costs steps of seconds is measured where that stack is asked for */
   const int engines = b->stack || stack < &bench_stacks[BENCH_ON_CPU - 1] ? 4 : 2;
@@ -181,7 +181,7 @@ static int bench_one(const struct bench *b, const struct bench_stack *stack, con
   return status;
 }
 
-static void print_result(const struct result *r)
+static void print_result(const struct step_times *r)
 {
   const struct bench_operations *o = &r->operations;
   double total = bench_sum(o->seconds), gflops = r->flops / r->seconds * 1e-9;
@@ -207,7 +207,7 @@ static void print_result(const struct result *r)
   fflush(stdout);
 }
 
-static json_t *json_result(const struct result *r)
+static json_t *json_result(const struct step_times *r)
 {
   const struct bench_operations *o = &r->operations;
   double gflops = r->flops / r->seconds * 1e-9;
@@ -236,7 +236,7 @@ static int is_chosen(const struct bench *b, int stack)
 
 static int bench_stacks_alone(const struct bench *b, json_t *out, struct error *e)
 {
-  struct result r = {0};
+  struct step_times r = {0};
   for (int s = 0; s < BENCH_ON_CPU; s++)
     for (int o = 0; o < 2 && is_chosen(b, s); o++) {
       if (bench_one(b, &bench_stacks[s], o ? "muon" : "adam", &r, e)) return e->status;

@@ -56,7 +56,7 @@ void command_option_name(const struct command_option *o, char out[OPTION_NAME])
 /* --- one command line ----------------------------------------------------------------------------------- */
 
 enum { LONG = 256 }; /* what getopt_long returns for the first of the options; letters are below */
-struct line {
+struct command_line {
   const struct command *command;
   const struct command_option *option[MOST_OPTIONS];
   int options;
@@ -67,9 +67,9 @@ struct line {
 
 static int takes_none(const struct command_option *o) { return o->row.type == OPTION_BOOL; }
 
-static void prepare(struct line *l, const struct command *c)
+static void prepare(struct command_line *l, const struct command *c)
 {
-  *l = (struct line){.command = c, .letters = ":"};
+  *l = (struct command_line){.command = c, .letters = ":"};
   l->options = command_options(c, l->option);
   char *letter = l->letters + 1;
   for (int i = 0; i < l->options; i++) {
@@ -87,7 +87,7 @@ static void prepare(struct line *l, const struct command *c)
 }
 
 /* Which option getopt_long means. */
-static int place_of(const struct line *l, int code)
+static int place_of(const struct command_line *l, int code)
 {
   if (code >= LONG) return code - LONG;
   for (int i = 0; code && i < l->options; i++)
@@ -100,7 +100,7 @@ static struct words *words_at(const struct option_row *row, void *request)
   return (struct words *)((char *)request + row->offset);
 }
 
-static void set_defaults(const struct line *l, void *request, int argc)
+static void set_defaults(const struct command_line *l, void *request, int argc)
 {
   for (int i = 0; i < l->options; i++) {
     struct option_row row = l->option[i]->row;
@@ -122,7 +122,7 @@ static int is_choice(const struct option_row *row, const char *text, struct erro
   return option_parse(&one, &any, text, e);
 }
 
-static int take(const struct line *l, int i, void *request, char *text, struct error *e)
+static int take_value(const struct command_line *l, int i, void *request, char *text, struct error *e)
 {
   const struct option_row *row = &l->option[i]->row;
   int status = STATUS_OK;
@@ -140,7 +140,7 @@ static int take(const struct line *l, int i, void *request, char *text, struct e
 }
 
 /* A long option is none, or several: as getopt_long it may be cut where only one begins so. */
-static int no_option(const struct line *l, const char *word, struct error *e)
+static int no_option(const struct command_line *l, const char *word, struct error *e)
 {
   const char *names[MOST_OPTIONS], *near;
   size_t length = strcspn(word + 2, "=");
@@ -154,7 +154,7 @@ static int no_option(const struct line *l, const char *word, struct error *e)
 }
 
 /* What getopt_long does not take: optopt is the option where there is one, `word` where it stands. */
-static int refuse(const struct line *l, int code, const char *word, struct error *e)
+static int refuse(const struct command_line *l, int code, const char *word, struct error *e)
 {
   int i = place_of(l, optopt);
   const char *command = l->command->name;
@@ -188,7 +188,7 @@ static int take_words(const struct command *c, struct request *r, char **word, i
 
 void *command_parse(const struct command *c, int argc, char **argv, struct error *e)
 {
-  struct line l;
+  struct command_line l;
   struct request *r = memory_new(1, c->size);
   prepare(&l, c);
   set_defaults(&l, r, argc);
@@ -202,7 +202,7 @@ void *command_parse(const struct command *c, int argc, char **argv, struct error
     else if (i < 0)
       refuse(&l, code, argv[optind - 1], e);
     else
-      take(&l, i, r, optarg, e);
+      take_value(&l, i, r, optarg, e);
     if (r->help || r->usage || r->version) return r;
   }
   if (!e->status) take_words(c, r, argv + optind, argc - optind, e);

@@ -11,7 +11,7 @@
 #include "run/bits.h"
 #include "run/outcome.h"
 
-struct watched { /* what the summary tells */
+struct run_report { /* what the summary tells */
   struct progress progress;
   int quiet, seen; /* seen: a step at least */
   struct peak peak;
@@ -29,7 +29,7 @@ struct watched { /* what the summary tells */
 
 static void tick(void *context, const struct trainer *t)
 {
-  struct watched *w = context;
+  struct run_report *w = context;
   const struct model_options *m = config_section(trainer_config(t), "model");
   const real *s = trainer_max_logit(t);
   long at = outcome_largest(s, model_blocks(m) * m->heads);
@@ -44,20 +44,20 @@ static void tick(void *context, const struct trainer *t)
   if (!w->quiet) progress_tick(&w->progress, t);
 }
 
-static void begin(struct watched *w, struct trainer *t, int quiet)
+static void begin(struct run_report *w, struct trainer *t, int quiet)
 {
   const struct model_options *m = config_section(trainer_config(t), "model");
   const struct top_options *top = config_section(trainer_config(t), "");
   const struct train_options *train = config_section(trainer_config(t), "train");
-  *w = (struct watched){.quiet = quiet,
-                        .peak = trainer_peak(t),
-                        .loss = NAN,
-                        .val_loss = NAN,
-                        .began = clock_seconds(),
-                        .floor = trainer_loss_floor(t),
-                        .heads = m->heads,
-                        .state = trainer_state(t),
-                        .steps = trainer_step_count(t)};
+  *w = (struct run_report){.quiet = quiet,
+                           .peak = trainer_peak(t),
+                           .loss = NAN,
+                           .val_loss = NAN,
+                           .began = clock_seconds(),
+                           .floor = trainer_loss_floor(t),
+                           .heads = m->heads,
+                           .state = trainer_state(t),
+                           .steps = trainer_step_count(t)};
   w->ranks = trainer_ranks(t, NULL);
   w->part = trainer_part(t, 0);
   w->numbers = (double)trainer_model(t)->params.total;
@@ -75,7 +75,7 @@ static void begin(struct watched *w, struct trainer *t, int quiet)
 /* Over the wire must go, of sums over R ranks that all are to have, 2 (R-1)/R of them from each (Patarasuk and Yuan
    2009); the rest is what passes have seen, and validation. Of weights that are shared out, for each micro-batch, they
    go twice, and their gradients once: (R-1)/R each (ZeRO, arXiv 1910.02054 sec. 7.2.2). */
-static void print_wire(const struct watched *w)
+static void print_wire(const struct run_report *w)
 {
   double least = 2 * (w->ranks - 1.0) / w->ranks * w->numbers * sizeof(real);
   double steps = (double)(w->steps - w->progress.first_step);
@@ -84,18 +84,18 @@ static void print_wire(const struct watched *w)
     printf("  ranks      %d, by %ld along the context; each sent %.4g kB a step; gradients want %.4g of them "
            "at least\n",
            w->ranks, w->part.ranks, sent / 1e3, least / 1e3);
-  else if (w->ranks > 1 && steps > 0 && w->part.next_leaf > 1)
+  else if (w->ranks > 1 && steps > 0 && w->part.micro_stride > 1)
     printf(
       "  ranks      %d; each sent %.4g kB a step, %.3f times its share of weights, twice, and gradients, of "
       "%ld micro-batch%s\n",
-      w->ranks, sent / 1e3, sent / (1.5 * least * (double)w->part.leaves), w->part.leaves,
-      w->part.leaves == 1 ? "" : "es");
+      w->ranks, sent / 1e3, sent / (1.5 * least * (double)w->part.micro_batches), w->part.micro_batches,
+      w->part.micro_batches == 1 ? "" : "es");
   else if (w->ranks > 1 && steps > 0)
     printf("  ranks      %d; each sent %.4g kB a step, %.3f times the least for the gradients\n", w->ranks,
            sent / 1e3, sent / least);
 }
 
-static void summary(struct watched *w, int status)
+static void summary(struct run_report *w, int status)
 {
   double seconds = clock_seconds() - w->began;
   progress_end(&w->progress);
@@ -135,11 +135,11 @@ int report_drive(struct trainer *t, int quiet, struct error *e)
 {
   int rank;
   trainer_ranks(t, &rank);
-  struct watched w;
+  struct run_report w;
   const struct train_options *train = config_section(trainer_config(t), "train");
   bits_warn(((const struct top_options *)config_section(trainer_config(t), ""))->device);
   int stops = 0;
-  if (trainer_meet(t, &stops, e)) {
+  if (trainer_barrier(t, &stops, e)) {
     trainer_abandon(t);
     return e->status;
   }

@@ -22,7 +22,7 @@ enum part { PART_MAX, PART_MIN, PART_MEAN, PART_HEADS, PARTS };
 static const char *const part_names[PARTS] = {"max", "min", "mean", "heads"};
 
 /* What is known of a run. It stays while its files do. */
-struct seen {
+struct page_series {
   char *path;
   char key[17];
   uint64_t stamp; /* of the run file and the live rows */
@@ -43,7 +43,7 @@ struct runs_page {
   const struct selection *selection;
   int live, bare;
   struct runset set;
-  struct seen *seen; /* [set.runs] in the set's order */
+  struct page_series *seen; /* [set.runs] in the set's order */
   int runs;
   struct about *series; /* those that are gone stay, so that numbers do */
   int names;
@@ -56,7 +56,7 @@ struct runs_page *runs_page_new(const struct selection *selection, enum runs_pag
   return p;
 }
 
-static void seen_clear(struct seen *s)
+static void seen_clear(struct page_series *s)
 {
   for (int i = 0; i < s->parts; i++) memory_free(s->part[i]);
   memory_free(s->part);
@@ -64,7 +64,7 @@ static void seen_clear(struct seen *s)
   s->part = NULL, s->events = NULL, s->parts = 0;
 }
 
-static void seen_free(struct seen *s)
+static void seen_free(struct page_series *s)
 {
   seen_clear(s);
   if (s->has_live) live_end(&s->live);
@@ -96,14 +96,14 @@ static void add_number(struct buffer *b, const char *before, double x)
     buffer_add(b, "%s%s", before, isnan(x) ? "NaN" : x > 0 ? "Infinity" : "-Infinity");
 }
 
-static long last_step_of(const struct seen *s, const struct run *run)
+static long last_step_of(const struct page_series *s, const struct run *run)
 {
   long last = run_last_step(run->file);
   if (s->has_live && s->live.rows) last = whole_step(s->live.value[LIVE_STEP][s->live.rows - 1]) + 1;
   return last;
 }
 
-static long total_of(const struct seen *s, const struct run *run)
+static long total_of(const struct page_series *s, const struct run *run)
 {
   long last = last_step_of(s, run), planned = whole_step(run_number(run, "train.steps", 0));
   return planned > last ? planned : last;
@@ -117,7 +117,7 @@ static long width_of(long steps, long bins)
   return width;
 }
 
-static long bin_of(const struct seen *s, const struct run *run, long bins)
+static long bin_of(const struct page_series *s, const struct run *run, long bins)
 {
   return width_of(total_of(s, run), bins);
 }
@@ -183,7 +183,7 @@ struct window {
 static long window_width(const struct window *w) { return width_of(w->last - w->first + 1, CURVE_BINS); }
 
 /* Of a window, whole intervals that have a step in it; NULL: of all steps. */
-static char *tell_curve(const struct seen *s, const struct run *run, const struct run_series *x,
+static char *tell_curve(const struct page_series *s, const struct run *run, const struct run_series *x,
                         enum part part, const struct window *window)
 {
   struct table t;
@@ -206,7 +206,7 @@ static char *tell_curve(const struct seen *s, const struct run *run, const struc
 }
 
 /* {w, s, n: names, v: a list a name, of the largest of each interval} */
-static char *tell_heads(const struct seen *s, const struct run *run, const struct run_series *x)
+static char *tell_heads(const struct page_series *s, const struct run *run, const struct run_series *x)
 {
   struct buffer out = {0};
   long width = bin_of(s, run, HEAD_BINS), bins = 0, *first = memory_new((size_t)x->rows + 1, sizeof *first);
@@ -241,7 +241,7 @@ static char *tell_heads(const struct seen *s, const struct run *run, const struc
 }
 
 /* [[step, kind, how many, layer, head, value], ...]: of a kind and an interval one, the largest. */
-static char *tell_events(const struct seen *s, const struct run *run)
+static char *tell_events(const struct page_series *s, const struct run *run)
 {
   enum { KINDS = 64 };
   struct run_event *event;
@@ -290,7 +290,7 @@ static char *tell_events(const struct seen *s, const struct run *run)
 }
 
 /* Where a part is kept. */
-static char **slot_of(const struct runs_page *p, struct seen *s, int series, enum part part)
+static char **slot_of(const struct runs_page *p, struct page_series *s, int series, enum part part)
 {
   if (s->parts < p->names * PARTS) {
     s->part = memory_grow(s->part, (size_t)s->parts, (size_t)(p->names * PARTS), sizeof *s->part);
@@ -300,8 +300,8 @@ static char **slot_of(const struct runs_page *p, struct seen *s, int series, enu
 }
 
 /* NULL: the run has no such series. For memory_free. */
-static char *make_part(const struct runs_page *p, const struct seen *s, const struct run *run, int series,
-                       enum part part, const struct window *window)
+static char *make_part(const struct runs_page *p, const struct page_series *s, const struct run *run,
+                       int series, enum part part, const struct window *window)
 {
   struct run_series x;
   if (run_rows(run->file, p->series[series].name) + (s->has_live ? s->live.rows : 0) == 0 ||
@@ -313,8 +313,8 @@ static char *make_part(const struct runs_page *p, const struct seen *s, const st
 }
 
 /* Made where it is not yet. */
-static const char *part_of(const struct runs_page *p, struct seen *s, const struct run *run, int series,
-                           enum part part)
+static const char *part_of(const struct runs_page *p, struct page_series *s, const struct run *run,
+                           int series, enum part part)
 {
   char **text = slot_of(p, s, series, part);
   if (!*text) *text = make_part(p, s, run, series, part, NULL);
@@ -347,7 +347,7 @@ static double seconds_of(const char *iso8601)
 }
 
 /* The numbers of the table, and with them what is drawn first; run_rest is the caller's. */
-static void summarise(const struct runs_page *p, struct seen *s, const struct run *run)
+static void summarise(const struct runs_page *p, struct page_series *s, const struct run *run)
 {
   struct run_series logits = {.rows = 0};
   summary_last(run->file, "loss", &s->loss);
@@ -400,7 +400,7 @@ static int take_name(void *context, const char *name)
   return 0;
 }
 
-static void look_at(struct runs_page *p, struct seen *s, const struct run *run)
+static void look_at(struct runs_page *p, struct page_series *s, const struct run *run)
 {
   struct adding a = {p, run};
   long from;
@@ -419,14 +419,14 @@ static void look_at(struct runs_page *p, struct seen *s, const struct run *run)
 }
 
 /* What is known before a run is read. */
-static void wait_for(struct seen *s)
+static void wait_for(struct page_series *s)
 {
   s->waits = 1;
   s->loss = s->val = NAN;
   s->peak = s->last = (struct place){NAN, NAN, -1, -1};
 }
 
-static int is_written(const struct seen *s, const struct run *run)
+static int is_written(const struct page_series *s, const struct run *run)
 {
   return s->has_live && is_running(run) && !live_is_over(&s->live);
 }
@@ -436,7 +436,7 @@ int runs_page_read(struct runs_page *p)
   int i = 0, left = 0;
   while (i < p->runs && !p->seen[i].waits) i++;
   if (i == p->runs) return 0;
-  struct seen *s = &p->seen[i];
+  struct page_series *s = &p->seen[i];
   s->stamp = stamp_of(s->path);
   look_at(p, s, &p->set.run[i]);
   s->is_written = is_written(s, &p->set.run[i]);
@@ -445,7 +445,7 @@ int runs_page_read(struct runs_page *p)
   return left;
 }
 
-static struct seen *seen_before(struct seen *seen, int runs, const char *path)
+static struct page_series *seen_before(struct page_series *seen, int runs, const char *path)
 {
   for (int i = 0; i < runs; i++)
     if (seen[i].path && !strcmp(seen[i].path, path)) return &seen[i];
@@ -457,13 +457,13 @@ int runs_page_look(struct runs_page *p, struct error *error)
   struct runset set;
   int status = runset_select(&set, p->selection, 0, error);
   if (status) return status;
-  struct seen *seen = memory_new((size_t)set.runs + 1, sizeof *seen);
+  struct page_series *seen = memory_new((size_t)set.runs + 1, sizeof *seen);
   for (int i = 0; i < set.runs; i++) {
-    struct seen *old = seen_before(p->seen, p->runs, set.run[i].path), *s = &seen[i];
+    struct page_series *old = seen_before(p->seen, p->runs, set.run[i].path), *s = &seen[i];
     uint64_t stamp = stamp_of(set.run[i].path);
     if (old) {
       *s = *old;
-      *old = (struct seen){0};
+      *old = (struct page_series){0};
     } else {
       s->path = memory_text(set.run[i].path);
       snprintf(s->key, sizeof s->key, "%016" PRIx64,
@@ -502,7 +502,7 @@ static json_t *place_json(const struct place *p)
 }
 
 /* Seconds until the planned end; NaN: not known. */
-static double time_left(const struct seen *s, const struct run *run)
+static double time_left(const struct page_series *s, const struct run *run)
 {
   long done = run_last_step(run->file), now = last_step_of(s, run);
   double a_step = done > 0 ? run_wall_seconds(run->file) / (double)done : NAN;
@@ -547,7 +547,7 @@ static int take_common(void *context, const char *key, const char *value)
 static json_t *run_json(const struct runs_page *p, int r, const char *group, json_t *common)
 {
   const struct run *run = &p->set.run[r];
-  const struct seen *s = &p->seen[r];
+  const struct page_series *s = &p->seen[r];
   char stamp[17];
   struct own own = {p, json_object(), common};
   double left = time_left(s, run), tau = run_threshold(run);
@@ -646,7 +646,7 @@ static char *tell_numbers(struct runs_page *p, int series, enum part part, const
   else
     buffer_add(&out, "take(\"%d.%s\",{", series, part_names[part]);
   for (int r = 0; r < p->runs; r++) {
-    struct seen *s = &p->seen[r];
+    struct page_series *s = &p->seen[r];
     if (s->waits || !is_wanted(runs, s->key)) continue;
     if (series < 0 && !s->events) s->events = tell_events(s, &p->set.run[r]);
     char *fine = window ? make_part(p, s, &p->set.run[r], series, part, window) : NULL;

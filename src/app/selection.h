@@ -5,7 +5,7 @@
 #include "app/command.h"
 
 /* What the request of such a command begins with. */
-struct chosen {
+struct selected_runs {
   struct request request;
   struct words where;
   struct selection selection;
@@ -15,5 +15,5 @@ extern const struct command_option selection_options[]; /* the command's `shared
   "A folder stands for all run files in it. A file of several that cannot be read is named and left out; " \
   "the exit status is then 1."
 /* The selection that was asked for, whose runs are the words that are left. */
-const struct selection *chosen_runs(struct chosen *);
+const struct selection *selected_runs_open(struct selected_runs *);
 #endif

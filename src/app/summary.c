@@ -7,7 +7,7 @@
 #include "analysis/table.h"
 #include "base/number.h"
 
-static void see(struct place *p, const struct run_series *s, long row, long i)
+static void update_place(struct place *p, const struct run_series *s, long row, long i)
 {
   double x = s->value[row * s->width + i];
   if (is_missing(x) || (p->layer >= 0 && (isnan(p->value) || x <= p->value))) return;
@@ -20,8 +20,8 @@ void summary_places_of(const struct run_series *s, struct place *peak, struct pl
   if (!s->rows) return;
   long end = s->rows - 1;
   for (long row = 0; row < s->rows; row++)
-    for (long i = 0; i < s->width; i++) see(peak, s, row, i);
-  for (long i = 0; i < s->width; i++) see(last, s, end, i);
+    for (long i = 0; i < s->width; i++) update_place(peak, s, row, i);
+  for (long i = 0; i < s->width; i++) update_place(last, s, end, i);
   peak->value = without_nan_sign(peak->value), last->value = without_nan_sign(last->value);
 }
 

@@ -177,7 +177,7 @@ int run_apart(int (*work)(void *context, struct error *), void *context, const c
 
 /* --- a worker ------------------------------------------------------------------------------------------- */
 
-struct request {
+struct apart_request {
   size_t bytes, reply;
   unsigned seconds;
 };
@@ -188,7 +188,7 @@ union attachment {
   char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-static int send_file(int to, const struct request *r, int fd)
+static int send_file(int to, const struct apart_request *r, int fd)
 {
   union attachment a = {{0}};
   struct iovec part = {(void *)(uintptr_t)r, sizeof *r};
@@ -202,7 +202,7 @@ static int send_file(int to, const struct request *r, int fd)
   return n == (ssize_t)sizeof *r;
 }
 
-static int receive_file(int from, struct request *r)
+static int receive_file(int from, struct apart_request *r)
 {
   union attachment a = {{0}};
   struct iovec part = {r, sizeof *r};
@@ -218,7 +218,7 @@ static void serve(void (*work)(int, void *))
   static char reply[WORKER_REPLY];
   struct pollfd channel = {.fd = CHANNEL, .events = POLLIN};
   while (poll(&channel, 1, IDLE_MS) > 0) {
-    struct request r;
+    struct apart_request r;
     int fd = receive_file(CHANNEL, &r);
     if (fd < 0) break;
     memset(reply, 0, r.reply);
@@ -260,7 +260,7 @@ static void stop(struct worker *w)
 /* A worker that has ended for want of work is found out by asking it: the second one is new. */
 int worker_ask(struct worker *w, int fd, unsigned seconds, size_t bytes, void *reply, size_t size)
 {
-  struct request r = {bytes, size, seconds};
+  struct apart_request r = {bytes, size, seconds};
   REQUIRE(size <= WORKER_REPLY);
   for (int is_new = 0; !is_new;) {
     if (w->owner != getpid()) stop(w); /* forked: the worker is the parent's */

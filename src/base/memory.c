@@ -147,21 +147,21 @@ size_t memory_calls(void) { return atomic_load(&calls); }
 
 /* --- arenas ------------------------------------------------------------------------------------------- */
 
-struct block {
-  struct block *next;
+struct memory_block {
+  struct memory_block *next;
   size_t used, room;
 };
 struct arena {
-  struct block *first;
+  struct memory_block *first;
 };
 
-static const size_t header = (sizeof(struct block) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+static const size_t header = (sizeof(struct memory_block) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 
 struct arena *arena_new(void) { return memory_new(1, sizeof(struct arena)); }
 
-static struct block *block_new(struct arena *arena, size_t room)
+static struct memory_block *block_new(struct arena *arena, size_t room)
 {
-  struct block *block = memory_new(header + room, 1);
+  struct memory_block *block = memory_new(header + room, 1);
   block->room = room;
   block->next = arena->first;
   return arena->first = block;
@@ -173,7 +173,7 @@ void *arena_get(struct arena *arena, size_t count, size_t size)
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - 2 * ALIGNMENT)
     out_of_memory(count, size);
   bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  struct block *block = arena->first;
+  struct memory_block *block = arena->first;
   if (!block || block->room - block->used < bytes)
     block = block_new(arena, bytes > ARENA_BLOCK ? bytes : ARENA_BLOCK);
   void *piece = (char *)block + header + block->used;
@@ -204,7 +204,7 @@ char *arena_format(struct arena *arena, const char *format, ...)
 void arena_free(struct arena *arena)
 {
   if (!arena) return;
-  for (struct block *block = arena->first, *next; block; block = next) {
+  for (struct memory_block *block = arena->first, *next; block; block = next) {
     next = block->next;
     memory_free(block);
   }

@@ -18,7 +18,7 @@
 typedef void piece_fn(void *context, long piece, int worker);
 
 /* What threads write, and what others wait for, each on a line of its own. */
-struct member {
+struct pool_member {
   _Alignas(64) _Atomic uint64_t ticket; /* number of the job << 32 | pieces of its share not yet taken */
   _Alignas(64) atomic_long finished;    /* pieces that it has run, of all jobs */
   _Alignas(64) struct pool *pool;
@@ -37,12 +37,12 @@ struct pool {
   long ordered;    /* pieces of all jobs */
   double patience; /* seconds to spin before sleeping */
   int threads;
-  struct member *members; /* [threads]; 0 is the caller */
+  struct pool_member *members; /* [threads]; 0 is the caller */
   pthread_mutex_t lock;
   pthread_cond_t wake, finished;
 };
 
-static _Thread_local const struct member *self; /* set while inside a piece */
+static _Thread_local const struct pool_member *self; /* set while inside a piece */
 
 static void relax(void)
 {
@@ -54,7 +54,7 @@ static void relax(void)
 }
 
 /* Spin until ready(member) or until patience ends; was it ready? */
-static int spin(const struct member *m, int (*ready)(const struct member *))
+static int spin(const struct pool_member *m, int (*ready)(const struct pool_member *))
 {
   if (ready(m)) return 1;
   double end = m->pool->patience > 0 ? clock_seconds() + m->pool->patience : 0;
@@ -67,9 +67,9 @@ static int spin(const struct member *m, int (*ready)(const struct member *))
   return 0;
 }
 
-static int work_or_stop(const struct member *m) { return m->pool->job != m->seen || m->pool->stop; }
+static int work_or_stop(const struct pool_member *m) { return m->pool->job != m->seen || m->pool->stop; }
 
-static int all_finished(const struct member *m)
+static int all_finished(const struct pool_member *m)
 {
   const struct pool *p = m->pool;
   long finished = 0;
@@ -86,7 +86,7 @@ static long share_at(const struct pool *p, long pieces, int thread)
 /* Take pieces of a share until none is left; how many. */
 static long take_share(struct pool *p, int of, int worker)
 {
-  struct member *owner = &p->members[of];
+  struct pool_member *owner = &p->members[of];
   long taken = 0;
   for (uint64_t ticket = owner->ticket; (uint32_t)ticket > 0; ticket = owner->ticket) {
     piece_fn *fn = atomic_load_explicit(&p->fn, memory_order_relaxed);
@@ -100,7 +100,7 @@ static long take_share(struct pool *p, int of, int worker)
 }
 
 /* Its own share, then what others have left. */
-static void take_part(struct pool *p, struct member *m)
+static void take_part(struct pool *p, struct pool_member *m)
 {
   long taken = 0;
   self = m;
@@ -117,7 +117,7 @@ static void take_part(struct pool *p, struct member *m)
 
 static void *work(void *argument)
 {
-  struct member *m = argument;
+  struct pool_member *m = argument;
   struct pool *p = m->pool;
   while (!p->stop) {
     if (!spin(m, work_or_stop)) {
@@ -149,10 +149,10 @@ struct pool *pool_new(int threads)
   pthread_mutex_init(&p->lock, NULL);
   pthread_cond_init(&p->wake, NULL);
   pthread_cond_init(&p->finished, NULL);
-  for (int i = 0; i < threads; i++) p->members[i] = (struct member){.pool = p, .worker = i};
+  for (int i = 0; i < threads; i++) p->members[i] = (struct pool_member){.pool = p, .worker = i};
   /* a system that gives fewer threads gives the same numbers, later */
   for (p->threads = 1; p->threads < threads; p->threads++) {
-    struct member *m = &p->members[p->threads];
+    struct pool_member *m = &p->members[p->threads];
     if (pthread_create(&m->thread, NULL, work, m) != 0) break;
   }
   return p;
@@ -182,7 +182,7 @@ int pool_threads(const struct pool *p) { return p->threads; }
 
 void parallel_for(struct pool *p, long pieces, piece_fn *fn, void *context)
 {
-  const struct member *outer = self; /* of another pool: then this one is of one thread */
+  const struct pool_member *outer = self; /* of another pool: then this one is of one thread */
   int inside = outer && outer->pool == p;
   REQUIRE(!outer || inside || p->threads == 1);
   if (outer || p->threads == 1 || pieces <= 1) {
@@ -214,7 +214,7 @@ void parallel_for(struct pool *p, long pieces, piece_fn *fn, void *context)
 
 /* --- threads of their own ---------------------------------------------------------------------------------- */
 
-struct task {
+struct pool_task {
   void (*fn)(void *context, int thread);
   void *context;
   int thread, started;
@@ -223,15 +223,15 @@ struct task {
 
 static void *run_task(void *argument)
 {
-  struct task *x = argument;
+  struct pool_task *x = argument;
   x->fn(x->context, x->thread);
   return NULL;
 }
 
 void threads_run(int count, void (*fn)(void *context, int thread), void *context)
 {
-  struct task *task = memory_new((size_t)count, sizeof *task);
-  for (int i = 0; i < count; i++) task[i] = (struct task){.fn = fn, .context = context, .thread = i};
+  struct pool_task *task = memory_new((size_t)count, sizeof *task);
+  for (int i = 0; i < count; i++) task[i] = (struct pool_task){.fn = fn, .context = context, .thread = i};
   for (int i = 1; i < count; i++)
     task[i].started = !pthread_create(&task[i].handle, NULL, run_task, &task[i]);
   for (int i = 0; i < count; i++)

@@ -17,7 +17,7 @@
 enum { SAID = 4096 }; /* bytes of lines that are kept */
 
 /* What all know of each. */
-struct place {
+struct rank_place {
   char host[64];
   uint64_t cores; /* a hash of those that it may run on */
 };
@@ -25,7 +25,7 @@ struct place {
 static struct {
   struct comm comm;                 /* ranks 0: not opened */
   const struct comm_module *module; /* NULL: one rank */
-  struct place *place;
+  struct rank_place *place;
   char library[256];
   unsigned parts; /* a bit for each group that is open; bit 0: all */
   double patience, sent;
@@ -158,9 +158,9 @@ void comm_tell(void)
   memory_free(all);
 }
 
-static struct place place_here(void)
+static struct rank_place place_here(void)
 {
-  struct place own = {.cores = 14695981039346656037u};
+  struct rank_place own = {.cores = 14695981039346656037u};
   cpu_set_t set;
   name_here(own.host, sizeof own.host);
   CPU_ZERO(&set);
@@ -206,7 +206,7 @@ struct comm *comm_world(struct error *e)
   world.place = memory_new((size_t)ranks, sizeof *world.place);
   world.comm.of_all = memory_new((size_t)ranks, sizeof *world.comm.of_all);
   for (int i = 0; i < ranks; i++) world.comm.of_all[i] = i;
-  struct place own = place_here();
+  struct rank_place own = place_here();
   comm_gather(&world.comm, &own, world.place, sizeof own);
   /* what results go to is rank 0's, and so are lines of messages */
   if (c.rank && !freopen("/dev/null", "w", stdout)) fclose(stdout);

@@ -12,11 +12,11 @@
 /* A group: some of those of one communicator, told apart by tags, since making a communicator waits for all of its
    ranks without a limit. Of its tags some are channels, others calls: who is there (CALL), all are to stop (STOP).
    MPI promises tags to 32767. */
-struct group {
+struct mpi_group {
   MPI_Comm comm;
   int *member; /* [ranks] in the communicator */
   int rank, ranks, tag;
-  struct group *called;
+  struct mpi_group *called;
   double looked; /* when this rank last looked whether somebody calls */
 };
 enum { TAGS = 1024, CALL = 1022, STOP = 1023 };
@@ -47,12 +47,12 @@ static void library(char *out, size_t room)
   snprintf(out, room, "%s", text);
 }
 
-static struct group *group_of(MPI_Comm comm, int ranks, int number)
+static struct mpi_group *group_of(MPI_Comm comm, int ranks, int number)
 {
-  struct group *own = malloc(sizeof *own);
+  struct mpi_group *own = malloc(sizeof *own);
   int *member = malloc((size_t)ranks * sizeof *member);
   if (!own || !member) MPI_Abort(MPI_COMM_WORLD, 1);
-  *own = (struct group){
+  *own = (struct mpi_group){
     .comm = comm, .member = member, .ranks = ranks, .tag = number * TAGS, .called = own, .looked = now()};
   return own;
 }
@@ -70,7 +70,7 @@ static void *open_world(int *rank, int *ranks, char *why, size_t room)
   if (there) MPI_Comm_dup(MPI_COMM_WORLD, &comm);             /* its tags are others' */
   MPI_Comm_rank(comm, rank);
   MPI_Comm_size(comm, ranks);
-  struct group *all = group_of(comm, *ranks, 0);
+  struct mpi_group *all = group_of(comm, *ranks, 0);
   all->rank = *rank;
   for (int i = 0; i < *ranks; i++) all->member[i] = i;
   return all;
@@ -78,8 +78,8 @@ static void *open_world(int *rank, int *ranks, char *why, size_t room)
 
 static void *split(void *handle, const int *member, int members, int number, int own_call)
 {
-  const struct group *all = handle;
-  struct group *part = group_of(all->comm, members, number);
+  const struct mpi_group *all = handle;
+  struct mpi_group *part = group_of(all->comm, members, number);
   for (int i = 0; i < members; i++) {
     part->member[i] = all->member[member[i]];
     if (member[i] == all->rank) part->rank = i;
@@ -90,7 +90,7 @@ static void *split(void *handle, const int *member, int members, int number, int
 
 static void drop(void *handle)
 {
-  struct group *own = handle;
+  struct mpi_group *own = handle;
   free(own->member);
   free(own);
 }
@@ -99,14 +99,14 @@ static void drop(void *handle)
 
 /* Whoever has waited too long calls all, and all that wait, or have waited, call back: each then knows the same. Ranks
    that compute are silent, too: the limit must be longer than a step. */
-static int is_there(const struct group *g, int what, MPI_Status *from)
+static int is_there(const struct mpi_group *g, int what, MPI_Status *from)
 {
   int there = 0;
   return !MPI_Iprobe(MPI_ANY_SOURCE, g->tag + what, g->comm, &there, from) && there;
 }
 
 /* Does somebody call? What has come long ago may take MPI several looks to see. */
-static int is_called(struct group *g, double now)
+static int is_called(struct mpi_group *g, double now)
 {
   int calls = 0;
   for (int look = 0; look < 10 && !calls; look++) calls = is_there(g, CALL, MPI_STATUS_IGNORE);
@@ -115,7 +115,7 @@ static int is_called(struct group *g, double now)
 }
 
 /* A word to all others, who take it when they look. */
-static void call(const struct group *g, int what)
+static void call(const struct mpi_group *g, int what)
 {
   static const int word;
   for (int i = 0; i < g->ranks; i++) {
@@ -126,25 +126,25 @@ static void call(const struct group *g, int what)
 }
 
 /* Takes one that is there; who has sent it. */
-static int take(const struct group *g, int what, const MPI_Status *from)
+static int receive_message(const struct mpi_group *g, int what, const MPI_Status *from)
 {
   int word;
   MPI_Recv(&word, 1, MPI_INT, from->MPI_SOURCE, g->tag + what, g->comm, MPI_STATUS_IGNORE);
   return from->MPI_SOURCE;
 }
 
-static void stop(void *handle) { call(((struct group *)handle)->called, STOP); }
+static void stop(void *handle) { call(((struct mpi_group *)handle)->called, STOP); }
 
 static int is_stopped(void *handle)
 {
-  const struct group *g = ((struct group *)handle)->called;
+  const struct mpi_group *g = ((struct mpi_group *)handle)->called;
   MPI_Status from;
   int any = 0;
-  for (; is_there(g, STOP, &from); any = 1) take(g, STOP, &from);
+  for (; is_there(g, STOP, &from); any = 1) receive_message(g, STOP, &from);
   return any;
 }
 
-static enum transfer_end roll_call(const struct group *g, double seconds, int *lost)
+static enum transfer_end roll_call(const struct mpi_group *g, double seconds, int *lost)
 {
   const int rank = g->rank, ranks = g->ranks;
   int silent = ranks - 1;
@@ -154,7 +154,7 @@ static enum transfer_end roll_call(const struct group *g, double seconds, int *l
   for (double end = now() + seconds; silent && now() < end; doze(1e-3)) {
     MPI_Status from;
     while (is_there(g, CALL, &from)) {
-      const int who = take(g, CALL, &from);
+      const int who = receive_message(g, CALL, &from);
       for (int i = 0; i < ranks; i++)
         if (g->member[i] == who && !answered[i]) answered[i] = 1, silent--;
     }
@@ -182,7 +182,7 @@ static int pieces_of(const struct parcel *p, int count)
   return n;
 }
 
-static int start(const struct parcel *p, int count, int sends, const struct group *g, int channel,
+static int start(const struct parcel *p, int count, int sends, const struct mpi_group *g, int channel,
                  MPI_Request *request)
 {
   int n = 0;
@@ -212,7 +212,7 @@ static int test_all(MPI_Request *request, int n, int *failed)
 
 /* At first awake: what is awaited comes soon. Others may want the core. A rank that finds all done answers a call, too:
    it may have waited for this one, which goes on to compute. */
-static enum transfer_end wait_for(struct group *called, MPI_Request *request, int n, double seconds,
+static enum transfer_end wait_for(struct mpi_group *called, MPI_Request *request, int n, double seconds,
                                   int *lost)
 {
   double began = now();
@@ -237,7 +237,7 @@ static enum transfer_end wait_for(struct group *called, MPI_Request *request, in
 }
 
 struct requests {
-  const struct group *own;
+  const struct mpi_group *own;
   int count;
   MPI_Request request[];
 };
@@ -245,7 +245,7 @@ struct requests {
 static void *begin(void *handle, int channel, const struct parcel *out, int outs, const struct parcel *in,
                    int ins)
 {
-  const struct group *own = handle;
+  const struct mpi_group *own = handle;
   int n = pieces_of(out, outs) + pieces_of(in, ins);
   struct requests *t = malloc(sizeof *t + (size_t)n * sizeof *t->request);
   if (!t) MPI_Abort(MPI_COMM_WORLD, 1);

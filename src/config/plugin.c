@@ -14,8 +14,8 @@ enum { MOST = 256 };
 static struct plugin table[MOST];
 static size_t count;
 
-static void add(const char *kind, const char *name, const char *help, const struct option_row *options,
-                size_t size)
+static void add_plugin(const char *kind, const char *name, const char *help, const struct option_row *options,
+                       size_t size)
 {
   REQUIRE(count < MOST - 1);
   table[count++] = (struct plugin){kind, name, help, options, options ? size : 0};
@@ -25,21 +25,21 @@ const struct plugin *plugin_table(void)
 {
   if (count) return table;
   for (const struct attention *const *p = attentions; *p; p++)
-    add("attention", (*p)->name, (*p)->help, NULL, 0);
+    add_plugin("attention", (*p)->name, (*p)->help, NULL, 0);
   for (const struct ffn *const *p = ffns; *p; p++)
-    add("ffn", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
+    add_plugin("ffn", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
   for (const struct stabilizer *const *p = stabilizers; *p; p++)
-    add("stabilizer", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
+    add_plugin("stabilizer", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
   for (const struct optimizer *const *p = optimizers; *p; p++)
-    add("optimizer", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
+    add_plugin("optimizer", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
   for (const struct schedule *const *p = schedules; *p; p++)
-    add("schedule", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
+    add_plugin("schedule", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
   for (const struct data_source *const *p = data_sources; *p; p++)
-    add("data", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
-  add("observable", "default", "all but those that are recorded by name only", NULL, 0);
+    add_plugin("data", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
+  add_plugin("observable", "default", "all but those that are recorded by name only", NULL, 0);
   for (const struct observable *const *p = observables; *p; p++)
-    add("observable", (*p)->name, (*p)->help, NULL, 0);
-  for (const struct preset *p = presets; p->name; p++) add("preset", p->name, p->help, NULL, 0);
+    add_plugin("observable", (*p)->name, (*p)->help, NULL, 0);
+  for (const struct preset *p = presets; p->name; p++) add_plugin("preset", p->name, p->help, NULL, 0);
   return table;
 }
 

@@ -201,7 +201,7 @@ int config_assigned(const struct config *c, const char *assignment, struct confi
 
 /* --- files ---------------------------------------------------------------------------------------------- */
 
-struct reading {
+struct config_reading {
   struct config *config;
   const char *name;
   int line;
@@ -211,7 +211,7 @@ struct reading {
   struct error *error;
 };
 
-static int bad_line(struct reading *r, const char *what, const char *detail)
+static int bad_line(struct config_reading *r, const char *what, const char *detail)
 {
   return error_set(r->error, STATUS_USAGE, "%s:%d: %s%s", r->name, r->line, what, detail);
 }
@@ -240,7 +240,7 @@ static char *trim(char *text)
 }
 
 /* [arm NAME] */
-static int read_arm(struct reading *r, const char *name)
+static int read_arm(struct config_reading *r, const char *name)
 {
   struct config *c = r->config;
   size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+");
@@ -259,7 +259,7 @@ static int read_arm(struct reading *r, const char *name)
   return STATUS_OK;
 }
 
-static int read_section(struct reading *r, char *line)
+static int read_section(struct config_reading *r, char *line)
 {
   char *end = strchr(line, ']');
   if (!end || end[1]) return bad_line(r, "a section is written [name]", "");
@@ -287,7 +287,7 @@ static int read_section(struct reading *r, char *line)
   return STATUS_USAGE;
 }
 
-static int read_setting(struct reading *r, char *line, int first_line)
+static int read_setting(struct config_reading *r, char *line, int first_line)
 {
   char *equals = strchr(line, '=');
   if (!equals || equals == line) return bad_line(r, "neither 'key = value' nor [section]", "");
@@ -312,7 +312,7 @@ static int read_setting(struct reading *r, char *line, int first_line)
 }
 
 /* The next line without comment and outer blanks, in memory to free; NULL at the end. */
-static char *next_line(struct reading *r, const char **at)
+static char *next_line(struct config_reading *r, const char **at)
 {
   if (!**at) return NULL;
   size_t length = strcspn(*at, "\n");
@@ -327,7 +327,7 @@ static char *next_line(struct reading *r, const char **at)
 }
 
 /* A line with those it goes on in, joined by blanks. */
-static char *next_lines(struct reading *r, const char **at)
+static char *next_lines(struct config_reading *r, const char **at)
 {
   char *line = next_line(r, at);
   for (size_t n; line && (n = strlen(line)) > 0 && line[n - 1] == '\\';) {
@@ -344,7 +344,7 @@ static char *next_lines(struct reading *r, const char **at)
 
 int config_read(struct config *c, const char *text, const char *name, struct error *e)
 {
-  struct reading r = {.config = c, .name = name, .error = e};
+  struct config_reading r = {.config = c, .name = name, .error = e};
   r.line_of = memory_new((size_t)c->key_count, sizeof *r.line_of);
   r.in_arm = memory_new((size_t)c->key_count, sizeof *r.in_arm);
   if (!strncmp(text, "\xef\xbb\xbf", 3)) text += 3;

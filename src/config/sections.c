@@ -97,7 +97,7 @@ static const struct option_row comm_rows[] = {
   CHOICE_ROW(
     struct comm_options, shard, "none", shard_kinds,
     "what ranks have but a part of: nothing; the optimisers' states, of which each rank then makes its "
-    "part of the directions; or weights, gradients, directions and states, a layer's weights being "
+    "part of the updates; or weights, gradients, updates and states, a layer's weights being "
     "gathered where they are used",
     OPTION_FREE | OPTION_NUMBER),
   REAL_ROW(struct comm_options, timeout, "600", 1, 1e6, "s",

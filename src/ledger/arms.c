@@ -5,7 +5,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
-#include "ledger/rounds.h"
+#include "ledger/run_batch.h"
 
 const char ledger_records[] = "sweep.dir = runs/claims\n"
                               "record.probe_every = 10\n"
@@ -13,7 +13,7 @@ const char ledger_records[] = "sweep.dir = runs/claims\n"
                               "record.pairs = 1\n"
                               "record.bound = 1\n";
 
-struct setting {
+struct arm_setting {
   struct config *config;
   const char *origin;
   struct error *error;
@@ -21,7 +21,7 @@ struct setting {
 
 static int assign(void *context, const char *word)
 {
-  struct setting *s = context;
+  struct arm_setting *s = context;
   char key[128];
   size_t length = strcspn(word, "=");
   if (!*word) return STATUS_OK;
@@ -35,7 +35,7 @@ static int assign(void *context, const char *word)
 static int read_settings(const struct ledger *l, const struct claim *claim, const char *arm,
                          const char *regime, const char *set, struct config *c, struct error *error)
 {
-  struct setting s = {c, arm, error};
+  struct arm_setting s = {c, arm, error};
   int status = config_read(c, ledger_records, "ledger", error);
   if (!status) status = config_read(c, regime, claim->id, error);
   if (!status && set) status = text_split(set, ' ', assign, &s);
@@ -127,20 +127,20 @@ static int wanted(const struct starts *s, const struct entry *x)
   return s->tuned ? claim_compared(c) : claim_arms(c);
 }
 
-static int plan_starts(void *context, struct round *r, int again, struct error *error)
+static int plan_starts(void *context, struct run_batch *r, int again, struct error *error)
 {
   const struct starts *s = context;
   struct ledger *l = s->ledger;
   int status = STATUS_OK;
   char *folder = NULL; /* the ledger's own is another */
-  *r = (struct round){0};
+  *r = (struct run_batch){0};
   for (int i = 0; i < l->entries; i++)
     for (int a = 0; a < wanted(s, &l->entry[i]) && !status; a++) {
       struct sweep one = {0};
       struct config *c = config_new();
-      round_keep(r, c);
+      run_batch_own(r, c);
       status = plan_start(l, l->entry[i].claim, a, s->first, s->seeds, c, &one, error);
-      if (!status) round_join(r, &one, &folder);
+      if (!status) run_batch_join(r, &one, &folder);
     }
   memory_free(folder);
   if (l->jobs) r->sweep.jobs = l->jobs;
@@ -152,12 +152,12 @@ static int plan_starts(void *context, struct round *r, int again, struct error *
 int starts_run(struct ledger *l, int first, int seeds, int tuned, int *failed, struct error *error)
 {
   struct starts s = {l, first, seeds, tuned};
-  struct round r;
+  struct run_batch r;
   int any = 0, done;
   for (int i = 0; i < l->entries; i++) any |= wanted(&s, &l->entry[i]);
   if (!any) return STATUS_OK;
-  int status = round_run(&r, plan_starts, &s, error);
-  round_free(&r);
+  int status = run_batch_run(&r, plan_starts, &s, error);
+  run_batch_free(&r);
   if (status == STATUS_FAIL && !*error->text) *failed = 1, status = STATUS_OK;
   for (int i = 0; i < l->entries && tuned; i++) {
     struct entry *x = &l->entry[i];

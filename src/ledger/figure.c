@@ -11,7 +11,7 @@
 
 enum { BINS = 120 };
 
-static void see(struct extent *e, double value, int log)
+static void extend(struct extent *e, double value, int log)
 {
   if (!log || value > 0) extent_see(e, value);
 }
@@ -23,8 +23,8 @@ static void see_interval(struct extent *s, double low, double high, int log)
   if (isnan(low) || isnan(high)) return;
   const struct extent seen = *s;
   double reach = log ? fmax(seen.high / seen.low, 2) : seen.high - seen.low;
-  see(s, log ? fmax(low, seen.low / reach) : fmax(low, seen.low - reach), log);
-  see(s, log ? fmin(high, seen.high * reach) : fmin(high, seen.high + reach), log);
+  extend(s, log ? fmax(low, seen.low / reach) : fmax(low, seen.low - reach), log);
+  extend(s, log ? fmin(high, seen.high * reach) : fmin(high, seen.high + reach), log);
 }
 
 static int is_drawn(const struct entry_run *run) { return run->fate == SWEEP_FINISHED; }
@@ -81,9 +81,9 @@ static int put_curves(FILE *f, const struct entry *x, int log, int *curves, stru
     status = arm_band(x, a, log, &band, error);
     for (long r = 0; r < band.rows && !status; r++) {
       double *v = &band.value[r * band.columns];
-      see(&span, v[1], log);
-      see(&bands, v[2], log);
-      see(&bands, v[3], log);
+      extend(&span, v[1], log);
+      extend(&bands, v[2], log);
+      extend(&bands, v[3], log);
       if (isnan(v[2])) v[2] = v[3] = v[1];
       if (!isnan(v[1]))
         first_step = fmin(first_step, band.step[r]), last_step = fmax(last_step, band.step[r]);
@@ -122,7 +122,7 @@ static void put_values(FILE *f, const struct entry *x, int log)
       const struct measured *v = &arm->run[i].value;
       if (!is_drawn(&arm->run[i]) || !v->has || !isfinite(v->value) || (log && v->value <= 0)) continue;
       fprintf(f, "%d %s\n", a + 1, table_number(v->value, text));
-      see(&span, v->value, log);
+      extend(&span, v->value, log);
       n++;
     }
     if (!n) fprintf(f, "%d NaN\n", a + 1);
@@ -133,10 +133,10 @@ static void put_values(FILE *f, const struct entry *x, int log)
   for (int a = 0; a < arms; a++) {
     struct extent arm = values;
     see_interval(&arm, mean[1][a], mean[2][a], log);
-    see(&span, arm.low, log);
-    see(&span, arm.high, log);
+    extend(&span, arm.low, log);
+    extend(&span, arm.high, log);
   }
-  if (claim_compared(x->claim) == 1) see(&span, x->claim->level, log);
+  if (claim_compared(x->claim) == 1) extend(&span, x->claim->level, log);
   gnuplot_numbers(f, "mean", mean[0], arms);
   gnuplot_numbers(f, "mean_low", mean[1], arms);
   gnuplot_numbers(f, "mean_high", mean[2], arms);

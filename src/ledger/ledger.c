@@ -7,9 +7,9 @@
 #include "base/text.h"
 #include "ledger/arms.h"
 #include "ledger/judging.h"
-#include "ledger/rates.h"
-#include "ledger/registered.h"
-#include "ledger/rounds.h"
+#include "ledger/tuned_rates.h"
+#include "ledger/registry_hash.h"
+#include "ledger/run_batch.h"
 
 /* --- choosing ------------------------------------------------------------------------------------------- */
 
@@ -39,7 +39,7 @@ static void entry_init(struct entry *x, const struct claim_row *row)
                       .holm = NAN,
                       .fdr = NAN,
                       .judgement = {VERDICT_OPEN, 0, {0, NAN, NAN, NAN}, NAN, NAN, 0}};
-  registered_hash(row->claim, x->registered);
+  registry_hash(row->claim, x->registered);
   for (int a = 0; a < CLAIM_ARMS; a++) x->arm[a].mean = (struct interval){0, NAN, NAN, NAN};
 }
 
@@ -120,13 +120,13 @@ static void keep_seeds(struct entry_arm *arm, int seeds)
 }
 
 static int plan_arm(struct ledger *l, struct entry *x, int a, const char *rate, struct entry_arm *out,
-                    int seeds, struct round *p, struct error *error)
+                    int seeds, struct run_batch *p, struct error *error)
 {
   const struct claim_arm *arm = &x->claim->arm[a];
   struct sweep s = {0};
   struct config *c = config_new();
   int status, can_start;
-  round_keep(p, c);
+  run_batch_own(p, c);
   status = starts_are_done(l, x->claim, a, LEDGER_SEED, seeds, &can_start, error);
   if (!status) status = arm_config(l, x->claim, a, rate, c, error);
   if (!status && !can_start) {
@@ -137,11 +137,11 @@ static int plan_arm(struct ledger *l, struct entry *x, int a, const char *rate, 
   if (!status) status = sweep_plan(&s, c, "claims", 1, 1, error);
   if (status) return error_prefix(error, "%s, %s", x->claim->id, arm->name);
   keep_runs(out, &s);
-  round_join(p, &s, &l->folder);
+  run_batch_join(p, &s, &l->folder);
   return STATUS_OK;
 }
 
-static int plan_entry(struct ledger *l, struct entry *x, int seeds, struct round *p, struct error *error)
+static int plan_entry(struct ledger *l, struct entry *x, int seeds, struct run_batch *p, struct error *error)
 {
   int status = STATUS_OK;
   forget_runs(x);
@@ -154,10 +154,10 @@ static int plan_entry(struct ledger *l, struct entry *x, int seeds, struct round
 }
 
 /* The runs of all claims that are not settled. What only shows a trend has one stage. */
-static int plan_stage(struct ledger *l, int stage, struct round *p, struct error *error)
+static int plan_stage(struct ledger *l, int stage, struct run_batch *p, struct error *error)
 {
   int status = STATUS_OK;
-  *p = (struct round){0};
+  *p = (struct run_batch){0};
   for (int i = 0; i < l->entries && !status; i++)
     if (!l->entry[i].judgement.settled) status = plan_entry(l, &l->entry[i], stage_seeds[stage], p, error);
   if (l->jobs) p->sweep.jobs = l->jobs;
@@ -166,10 +166,10 @@ static int plan_stage(struct ledger *l, int stage, struct round *p, struct error
 
 int ledger_plan(struct ledger *l, int stage, struct error *error)
 {
-  struct round p;
-  for (int i = 0; i < l->entries; i++) rates_recall(l, &l->entry[i]);
+  struct run_batch p;
+  for (int i = 0; i < l->entries; i++) tuned_rates_load(l, &l->entry[i]);
   int status = plan_stage(l, stage, &p, error);
-  round_free(&p);
+  run_batch_free(&p);
   return status;
 }
 
@@ -247,10 +247,10 @@ static int tune_rates(struct ledger *l, struct error *error)
 
 int ledger_choose(struct ledger *l, int *failed, struct error *error)
 {
-  for (int i = 0; i < l->entries && !l->choose; i++) rates_recall(l, &l->entry[i]);
+  for (int i = 0; i < l->entries && !l->choose; i++) tuned_rates_load(l, &l->entry[i]);
   int status = starts_run(l, TUNING_SEED, TUNING_SEEDS, 1, failed, error);
   if (!status) status = tune_rates(l, error);
-  if (!status) rates_compare(l);
+  if (!status) tuned_rates_compare(l);
   return status;
 }
 
@@ -268,7 +268,7 @@ struct stage {
   int number;
 };
 
-static int plan_runs(void *context, struct round *p, int again, struct error *error)
+static int plan_runs(void *context, struct run_batch *p, int again, struct error *error)
 {
   struct stage *at = context;
   struct ledger *l = at->ledger;
@@ -282,14 +282,14 @@ int ledger_run(struct ledger *l, struct error *error)
 {
   int failed = 0, status = ledger_choose(l, &failed, error);
   for (int stage = 0; stage < l->stages && is_open(l) && !status; stage++) {
-    struct round p;
+    struct run_batch p;
     status = starts_run(l, LEDGER_SEED, stage_seeds[stage], 0, &failed, error);
     if (status) break;
-    status = round_run(&p, plan_runs, &(struct stage){l, stage}, error);
+    status = run_batch_run(&p, plan_runs, &(struct stage){l, stage}, error);
     if (status == STATUS_FAIL && !*error->text)
       failed = 1, status = STATUS_OK; /* some runs: their claims say so */
     if (!status) status = judge_stage(l, stage, &p.sweep, error);
-    round_free(&p);
+    run_batch_free(&p);
   }
   judge_family(l);
   return status ? status : failed ? STATUS_FAIL : STATUS_OK;

@@ -13,16 +13,16 @@
 #include "base/markup.h"
 #include "base/memory.h"
 #include "ledger/arms.h"
-#include "ledger/kept.h"
-#include "ledger/tell.h"
+#include "ledger/other_ledger.h"
+#include "ledger/print.h"
 #include "storage/provenance.h"
 
 /* One page of one ledger or two, each as its file has it. */
 struct sheet {
   const struct ledger *ledger;
-  json_t *own;              /* its entries, in their order */
-  const struct kept *other; /* another ledger, or NULL */
-  char name[2][64];         /* of what each was trained on */
+  json_t *own;                      /* its entries, in their order */
+  const struct other_ledger *other; /* another ledger, or NULL */
+  char name[2][64];                 /* of what each was trained on */
   struct buffer b;
 };
 
@@ -39,9 +39,9 @@ static void add_element(struct buffer *b, const char *tag, const char *text)
 /* Where that does not tell two of them apart, by all that their runs were given. */
 static void name_ledgers(struct sheet *s)
 {
-  const char *settings[2] = {kept_text(json_array_get(s->own, 0), "settings"),
-                             kept_text(kept_first(s->other), "settings")};
-  for (int k = 0; k < 2; k++) kept_name(settings[k], s->name[k]);
+  const char *settings[2] = {entry_text(json_array_get(s->own, 0), "settings"),
+                             entry_text(other_ledger_first(s->other), "settings")};
+  for (int k = 0; k < 2; k++) training_text_name(settings[k], s->name[k]);
   for (int k = 0, same = s->other && !strcmp(s->name[0], s->name[1]); k < 2 && same; k++)
     if (*settings[k]) text_fill(s->name[k], sizeof s->name[k], settings[k]);
 }
@@ -86,17 +86,17 @@ static const json_t *own_of(const struct sheet *s, int i) { return json_array_ge
 
 static const json_t *other_of(const struct sheet *s, int i)
 {
-  return kept_claim(s->other, s->ledger->entry[i].claim->id);
+  return other_ledger_claim(s->other, s->ledger->entry[i].claim->id);
 }
 
-static int differ(const json_t *a, const json_t *b) { return b && kept_verdict(a) != kept_verdict(b); }
+static int differ(const json_t *a, const json_t *b) { return b && entry_verdict(a) != entry_verdict(b); }
 
 /* What the filter goes by: k0 and so on, the verdicts of either ledger, and kd where they differ. */
 static void add_kinds(struct sheet *s, int i)
 {
   const json_t *own = own_of(s, i), *other = other_of(s, i);
-  markup_add(&s->b, "c k%d", (int)kept_verdict(own));
-  if (differ(own, other)) markup_add(&s->b, " k%d kd", (int)kept_verdict(other));
+  markup_add(&s->b, "c k%d", (int)entry_verdict(own));
+  if (differ(own, other)) markup_add(&s->b, " k%d kd", (int)entry_verdict(other));
 }
 
 static int count_kind(const struct sheet *s, int verdict)
@@ -105,7 +105,7 @@ static int count_kind(const struct sheet *s, int verdict)
   for (int i = 0; i < s->ledger->entries; i++) {
     const json_t *own = own_of(s, i), *other = other_of(s, i);
     n += verdict < 0 ? differ(own, other)
-                     : (int)kept_verdict(own) == verdict || (other && (int)kept_verdict(other) == verdict);
+                     : (int)entry_verdict(own) == verdict || (other && (int)entry_verdict(other) == verdict);
   }
   return n;
 }
@@ -146,16 +146,17 @@ static void add_filter(struct sheet *s)
 static void add_cell(struct sheet *s, const struct claim *c, const json_t *x, int second)
 {
   struct buffer *b = &s->b;
-  struct interval e = kept_interval(x, "effect");
+  struct interval e = entry_interval(x, "effect");
   char effect[128];
   markup_add(b, "<td class=\"n\">");
   if (s->other && x) add_element(b, "span class=\"of\"", s->name[second]);
-  if (x) add_verdict(b, kept_verdict(x));
+  if (x) add_verdict(b, entry_verdict(x));
   if (x && e.n) {
     int has_runs = json_array_size(json_object_get(x, "arms")) > 0; /* what a README tells has none */
     markup_add(b, "<br/>");
     if (has_runs) markup_add(b, "<a href=\"#%s-%s\">", c->id, second ? "other" : "runs");
-    markup_add(b, "%s%s", c->contrast == CONTRAST_RATIO ? "\303\227\302\240" : "", tell_interval(&e, effect));
+    markup_add(b, "%s%s", c->contrast == CONTRAST_RATIO ? "\303\227\302\240" : "",
+               print_interval(&e, effect));
     if (has_runs) markup_add(b, "</a>");
     markup_add(b, ", n\302\240=\302\240%d", e.n);
   }
@@ -193,19 +194,19 @@ static void add_table(struct sheet *s)
 /* The command of one run of an arm, of the seed S; where it starts from another run, that one's as well. */
 static void add_command(struct buffer *b, const json_t *x, const json_t *arm, const char *rate)
 {
-  const char *start = kept_text(x, "start");
+  const char *start = entry_text(x, "start");
   struct buffer line = {0};
   if (*start) {
     buffer_add(&line, "maxlogit run");
     add_words(&line, start);
-    add_words(&line, kept_text(arm, "start"));
-    add_words(&line, kept_text(x, "settings"));
+    add_words(&line, entry_text(arm, "start"));
+    add_words(&line, entry_text(x, "settings"));
     buffer_add(&line, " train.seed=S record.path=first-S.h5\n");
   }
   buffer_add(&line, "maxlogit run");
-  add_words(&line, kept_text(x, "regime"));
-  add_words(&line, kept_text(arm, "set"));
-  add_words(&line, kept_text(x, "settings"));
+  add_words(&line, entry_text(x, "regime"));
+  add_words(&line, entry_text(arm, "set"));
+  add_words(&line, entry_text(x, "settings"));
   if (*rate) add_setting(&line, "train.lr=", rate);
   if (*start) buffer_add(&line, " train.init_from=first-S.h5");
   add_words(&line, strchr(ledger_records, '\n') + 1);
@@ -222,17 +223,18 @@ static void add_runs(struct buffer *b, const json_t *x, const json_t *arm, const
   markup_add(b, "<details><summary class=\"ids\">");
   for (size_t i = 0; i < json_array_size(runs); i++) {
     const json_t *run = json_array_get(runs, i);
-    markup_add(b, "%s%s%s", i ? " " : "", kept_text(run, "id"),
-               strcmp(kept_text(run, "state"), "diverged") ? "" : " (diverged)");
+    markup_add(b, "%s%s%s", i ? " " : "", entry_text(run, "id"),
+               strcmp(entry_text(run, "state"), "diverged") ? "" : " (diverged)");
   }
   markup_add(b, "</summary><pre>");
   add_command(b, x, arm, rate);
   markup_add(b, "</pre><ul class=\"ids\">");
   for (size_t i = 0; i < json_array_size(runs); i++) {
     const json_t *run = json_array_get(runs, i);
-    markup_add(b, "<li>%s S=%.0f: %s</li>", kept_text(run, "id"), kept_number(run, "seed"),
-               json_is_null(json_object_get(run, "value")) ? kept_text(run, "state")
-                                                           : tell_number(kept_number(run, "value"), number));
+    markup_add(b, "<li>%s S=%.0f: %s</li>", entry_text(run, "id"), entry_number(run, "seed"),
+               json_is_null(json_object_get(run, "value"))
+                 ? entry_text(run, "state")
+                 : print_short_number(entry_number(run, "value"), number));
   }
   markup_add(b, "</ul></details>");
 }
@@ -246,24 +248,24 @@ static void add_arms(struct buffer *b, const struct claim *c, const json_t *x)
     b, "<table><thead><tr><th>arm</th><th>set</th><th>n</th><th>median [95 %%]</th></tr></thead><tbody>\n");
   for (size_t a = 0; a < json_array_size(arms); a++) {
     const json_t *arm = json_array_get(arms, a);
-    const char *rate = a < 2 ? kept_text(json_array_get(rates, a), "train.lr") : "",
-               *set = kept_text(arm, "set");
-    struct interval m = kept_interval(arm, "mean");
+    const char *rate = a < 2 ? entry_text(json_array_get(rates, a), "train.lr") : "",
+               *set = entry_text(arm, "set");
+    struct interval m = entry_interval(arm, "mean");
     markup_add(b, "<tr>");
-    add_element(b, "td", kept_text(arm, "name"));
+    add_element(b, "td", entry_text(arm, "name"));
     markup_add(b, "<td>");
     add_element(b, "code", *set ? set : "the regime");
     if (*rate) markup_add(b, "; tuned: train.lr=%s", rate);
-    if (*kept_text(arm, "start")) {
+    if (*entry_text(arm, "start")) {
       markup_add(b, "; from ");
-      add_element(b, "code", kept_text(arm, "start"));
+      add_element(b, "code", entry_text(arm, "start"));
     }
-    if (strcmp(kept_text(arm, "metric"), c->metric) != 0) {
+    if (strcmp(entry_text(arm, "metric"), c->metric) != 0) {
       markup_add(b, "; ");
-      add_element(b, "code", kept_text(arm, "metric"));
+      add_element(b, "code", entry_text(arm, "metric"));
     }
     markup_add(b, "</td><td class=\"n\">%d</td><td class=\"n\">%s</td></tr>\n<tr><td colspan=\"4\">", m.n,
-               tell_interval(&m, mean));
+               print_interval(&m, mean));
     add_runs(b, x, arm, rate);
     markup_add(b, "</td></tr>\n");
   }
@@ -276,8 +278,8 @@ static void add_again(struct buffer *b, const char *id, const json_t *x)
   buffer_add(&line, "maxlogit claims");
   if (*id) add_setting(&line, "", id);
   buffer_add(&line, " --level");
-  add_setting(&line, "", *kept_text(x, "ran") ? kept_text(x, "ran") : "full");
-  add_words(&line, kept_text(x, "settings"));
+  add_setting(&line, "", *entry_text(x, "ran") ? entry_text(x, "ran") : "full");
+  add_words(&line, entry_text(x, "settings"));
   markup_add(b, "<code>%s</code>", line.text);
   memory_free(line.text);
 }
@@ -285,17 +287,17 @@ static void add_again(struct buffer *b, const char *id, const json_t *x)
 static void add_found(struct buffer *b, const struct claim *c, const json_t *x)
 {
   char effect[128], number[2][32];
-  struct interval e = kept_interval(x, "effect");
-  int diverged = (int)kept_number(x, "seeds_diverged"), out = (int)kept_number(x, "seeds_left_out");
-  const char *former = kept_text(json_object_get(x, "changed_after_the_fact"), "verdict");
+  struct interval e = entry_interval(x, "effect");
+  int diverged = (int)entry_number(x, "seeds_diverged"), out = (int)entry_number(x, "seeds_left_out");
+  const char *former = entry_text(json_object_get(x, "changed_after_the_fact"), "verdict");
   markup_add(b, "<b>%s</b> over %d %s; p after Holm %s, by the false discovery rate %s.",
-             tell_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs of equal seed" : "seeds",
-             tell_number(kept_number(x, "p_holm"), number[0]),
-             tell_number(kept_number(x, "p_fdr"), number[1]));
-  if (*kept_text(x, "would_change_by"))
-    markup_add(b, " It would change by %s.", kept_text(x, "would_change_by"));
-  if (*kept_text(x, "same_comparison_as"))
-    markup_add(b, " The comparison is that of %s, and counts once.", kept_text(x, "same_comparison_as"));
+             print_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs of equal seed" : "seeds",
+             print_short_number(entry_number(x, "p_holm"), number[0]),
+             print_short_number(entry_number(x, "p_fdr"), number[1]));
+  if (*entry_text(x, "would_change_by"))
+    markup_add(b, " It would change by %s.", entry_text(x, "would_change_by"));
+  if (*entry_text(x, "same_comparison_as"))
+    markup_add(b, " The comparison is that of %s, and counts once.", entry_text(x, "same_comparison_as"));
   if (*former) markup_add(b, " Changed after the fact; before: %s.", former);
   if (diverged)
     markup_add(b, " %d seed%s left out because a run diverged.", diverged, diverged == 1 ? " is" : "s are");
@@ -304,7 +306,7 @@ static void add_found(struct buffer *b, const struct claim *c, const json_t *x)
 
 static void add_reason(struct buffer *b, const json_t *x)
 {
-  char *reason = memory_text(kept_text(x, "reason"));
+  char *reason = memory_text(entry_text(x, "reason"));
   *reason = (char)toupper((unsigned char)*reason);
   markup_add(b, "%s.", reason);
   memory_free(reason);
@@ -315,13 +317,13 @@ static void add_other(struct sheet *s, const struct entry *e, const json_t *x)
 {
   struct buffer *b = &s->b;
   markup_add(b, "<h3 id=\"%s-other\">%s: ", e->claim->id, s->name[1]);
-  add_verdict(b, kept_verdict(x));
+  add_verdict(b, entry_verdict(x));
   markup_add(b, "</h3>\n<p>");
   add_reason(b, x);
   markup_add(b, " Found: ");
   add_found(b, e->claim, x);
-  if (strcmp(kept_text(x, "registered"), e->registered) != 0)
-    markup_add(b, " <b>It was registered otherwise there (%s).</b>", kept_text(x, "registered"));
+  if (strcmp(entry_text(x, "registered"), e->registered) != 0)
+    markup_add(b, " <b>It was registered otherwise there (%s).</b>", entry_text(x, "registered"));
   markup_add(b, " Again: ");
   add_again(b, e->claim->id, x);
   markup_add(b, "</p>\n");
@@ -333,7 +335,7 @@ static void add_numbers(struct sheet *s, const struct entry *e, const json_t *x)
   const struct claim *c = e->claim;
   struct buffer *b = &s->b;
   markup_add(b, "<p id=\"%s-runs\">Predicted, at equal %s: %s. Found: ", c->id, equal_name(c->equal),
-             kept_text(x, "predicted"));
+             entry_text(x, "predicted"));
   add_found(b, c, x);
   markup_add(b, "</p>\n");
   if (c->refute) markup_add(b, "<p class=\"soft\">It would be refuted by %s.</p>\n", c->refute);
@@ -365,7 +367,7 @@ static int add_section(struct sheet *s, int i, const char *scripts, struct error
   markup_add(b, "<section id=\"%s\" class=\"", c->id);
   add_kinds(s, i);
   markup_add(b, "\"><h2>%s ", c->id);
-  add_verdict(b, kept_verdict(x));
+  add_verdict(b, entry_verdict(x));
   markup_add(b, "</h2>\n");
   add_element(b, "p", c->sentence);
   markup_add(b, "<p class=\"soft\">%s \302\267 experiments/%s</p>\n<p>", c->source, e->question);
@@ -405,9 +407,9 @@ static void add_provenance(struct sheet *s)
   if (s->other) add_setting(&option, "", s->other->path);
   markup_add(b, ", and this page with <code>%s</code></p>\n", option.text);
   memory_free(option.text);
-  const json_t *first = kept_first(s->other);
+  const json_t *first = other_ledger_first(s->other);
   if (first) {
-    markup_add(b, "<p>%s: %s; from <code>%s</code>; again: ", s->name[1], kept_text(first, "made_by"),
+    markup_add(b, "<p>%s: %s; from <code>%s</code>; again: ", s->name[1], entry_text(first, "made_by"),
                s->other->path);
     add_again(b, "", first);
     markup_add(b, "</p>");
@@ -465,10 +467,10 @@ static void add_preface(struct sheet *s)
     markup_add(&s->b, " Trained on: %s.</p>\n", s->name[0]);
 }
 
-int page_write(const struct ledger *l, const struct kept *beside, const char *folder, const char *scripts,
-               struct error *error)
+int page_write(const struct ledger *l, const struct other_ledger *beside, const char *folder,
+               const char *scripts, struct error *error)
 {
-  struct sheet s = {.ledger = l, .own = tell_json(l), .other = beside};
+  struct sheet s = {.ledger = l, .own = ledger_json(l), .other = beside};
   struct buffer path = {0};
   name_ledgers(&s);
   int status = add_head(&s, error);

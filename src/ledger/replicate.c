@@ -4,16 +4,16 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "ledger/keep.h"
+#include "ledger/ledger_file.h"
 
-struct words {
+struct replicate_words {
   const char **word;
   int count;
 };
 
 static int add_word(void *context, const char *word)
 {
-  struct words *w = context;
+  struct replicate_words *w = context;
   if (!*word) return STATUS_OK;
   w->word = memory_grow(w->word, (size_t)w->count, (size_t)w->count + 1, sizeof *w->word);
   w->word[w->count++] = memory_text(word);
@@ -31,7 +31,7 @@ static void keep_replica(struct entry *x, const struct entry *other, const char 
 int ledger_replicate(struct ledger *l, const struct claim_row *rows, const char *settings, int run,
                      struct error *error)
 {
-  struct words w = {NULL, 0};
+  struct replicate_words w = {NULL, 0};
   struct ledger other;
   char **id = memory_new((size_t)l->entries + 1, sizeof *id);
   int ids = 0, own;
@@ -52,7 +52,7 @@ int ledger_replicate(struct ledger *l, const struct claim_row *rows, const char 
     other.assignment = w.word, other.assignments = w.count;
     status = run ? ledger_run(&other, error) : ledger_plan(&other, 0, error);
     if (!status && run) ledger_recall(&other);
-    if (!status && run) status = ledger_keep(&other, error);
+    if (!status && run) status = ledger_save(&other, error);
     for (int i = 0, k = 0; i < l->entries && !status && run; i++)
       if (k < other.entries && l->entry[i].claim == other.entry[k].claim)
         keep_replica(&l->entry[i], &other.entry[k++], settings);

@@ -122,14 +122,14 @@ static void judge_not_more(struct judgement *j, const struct sample *s, double m
   j->verdict = denied[j->verdict];
 }
 
-static int larger(int a, int b) { return a > b ? a : b; }
+static int max_int(int a, int b) { return a > b ? a : b; }
 
 static void judge_same(struct judgement *j, const struct sample *s, double matters)
 {
   const struct interval *e = &j->effect;
   double away = fabs(fabs(e->mean) - matters);
   if (e->lo > -matters && e->hi < matters) {
-    settle(j, s, VERDICT_HOLDS, larger(not_above(s, -matters), not_below(s, matters)), 1);
+    settle(j, s, VERDICT_HOLDS, max_int(not_above(s, -matters), not_below(s, matters)), 1);
   } else if (e->lo > matters || e->hi < -matters) {
     settle(j, s, VERDICT_REFUTED, e->lo > 0 ? not_above(s, matters) : not_below(s, -matters), 1);
   } else if (e->lo > 0 || e->hi < 0) {

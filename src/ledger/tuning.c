@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "ledger/rounds.h"
+#include "ledger/run_batch.h"
 #include "storage/recorder.h"
 
 enum { ROUND_STEPS = 2, RESAMPLES = 2000 };
@@ -130,13 +130,13 @@ void tuning_free(struct tuning *t)
 
 /* --- a round of runs ------------------------------------------------------------------------------------ */
 
-static int plan_point(struct tuning *t, const struct tuning_arm *a, struct tuning_point *p, struct round *r,
-                      struct error *error)
+static int plan_point(struct tuning *t, const struct tuning_arm *a, struct tuning_point *p,
+                      struct run_batch *r, struct error *error)
 {
   struct sweep s = {0};
   char seeds[64];
   struct config *c = config_point(a->config, 0);
-  round_keep(r, c);
+  run_batch_own(r, c);
   int status = STATUS_OK;
   for (int k = 0; k < t->keys && !status; k++) status = config_set(c, t->key[k], p->text[k], "tuning", error);
   snprintf(seeds, sizeof seeds, "train.seed=%d:%ld:lin:%ld", TUNING_SEED, TUNING_SEED + t->seeds - 1,
@@ -150,7 +150,7 @@ static int plan_point(struct tuning *t, const struct tuning_arm *a, struct tunin
     p->run[i] = (struct tuning_run){.seed = TUNING_SEED + i, .path = memory_text(s.points[i].path)};
     snprintf(p->run[i].id, sizeof p->run[i].id, "%s", s.points[i].id);
   }
-  round_join(r, &s, &t->folder);
+  run_batch_join(r, &s, &t->folder);
   return STATUS_OK;
 }
 
@@ -189,11 +189,11 @@ static void hear_fates(struct tuning_point *p, long seeds, const struct sweep *s
       if (!strcmp(s->points[k].id, p->run[i].id)) p->run[i].fate = s->points[k].fate;
 }
 
-static int plan_round(void *context, struct round *r, int again, struct error *error)
+static int plan_round(void *context, struct run_batch *r, int again, struct error *error)
 {
   struct tuning *t = context;
   int status = STATUS_OK;
-  *r = (struct round){0};
+  *r = (struct run_batch){0};
   for (int i = 0; i < t->arms && !status; i++) {
     struct tuning_arm *a = &t->arm[i];
     if (a->end != TUNING_OPEN) continue;
@@ -386,12 +386,12 @@ int tuning_run(struct tuning *t, struct error *error)
 {
   int open = 1, status = metric_read(&t->metric, t->of ? t->of : TUNING_METRIC, error);
   while (open && !status) {
-    struct round r;
+    struct run_batch r;
     for (int i = 0; i < t->arms; i++)
       if (t->arm[i].end == TUNING_OPEN) fill_grid(t, &t->arm[i]);
-    status = round_run(&r, plan_round, t, error);
+    status = run_batch_run(&r, plan_round, t, error);
     if (!status) status = read_round(t, &r.sweep, &open, error);
-    round_free(&r);
+    run_batch_free(&r);
   }
   for (int i = 0; i < t->arms && !status; i++) conclude(t, &t->arm[i]);
   return status;

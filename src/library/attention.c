@@ -6,13 +6,13 @@
 #include <string.h>
 #include "base/elementary.h"
 #include "base/memory.h"
-#include "base/told.h"
+#include "base/error_export.h"
 #include "numerics/maxima_kernels.h"
 
 enum { TILE = 64 };
 
 /* Of a tile's queries: the softmax so far, as sums relative to the largest logit. */
-struct row {
+struct softmax_row {
   double most, sum, weighted; /* sum e^(s - most); sum (s - most) e^(s - most) */
 };
 
@@ -23,7 +23,7 @@ struct work {
   float *k;        /* [size, TILE]: lanes are keys */
   float s[TILE];   /* a query's logits */
   int has_entropy; /* is asked for */
-  struct row row[TILE];
+  struct softmax_row row[TILE];
   long *first, *end; /* [queries], of the batch that is looked at: the keys that each sees */
   float *room;       /* the kernel's */
 };
@@ -104,9 +104,9 @@ static void score(struct work *w, long i)
 }
 
 /* NaN is above all. */
-static float larger(float a, float b) { return isnan(a) || a >= b ? a : b; }
+static float max_or_nan(float a, float b) { return isnan(a) || a >= b ? a : b; }
 
-static void take_entropy(struct row *r, const float *s, long count)
+static void take_entropy(struct softmax_row *r, const float *s, long count)
 {
   double most = r->most;
   for (long j = 0; j < count; j++)
@@ -124,13 +124,13 @@ static void take_entropy(struct row *r, const float *s, long count)
   }
 }
 
-struct maxima {
+struct running_maxima {
   float max, max_abs;
   double entropy;
   long queries; /* that see a key */
 };
 
-static void take_tile(struct work *w, long i0, long queries, long j0, long keys, struct maxima *m)
+static void take_tile(struct work *w, long i0, long queries, long j0, long keys, struct running_maxima *m)
 {
   for (long i = 0; i < queries; i++) {
     const long first = w->first[i0 + i] > j0 ? w->first[i0 + i] - j0 : 0;
@@ -138,8 +138,8 @@ static void take_tile(struct work *w, long i0, long queries, long j0, long keys,
     if (first >= end) continue;
     score(w, i);
     for (long j = first; j < end; j++) {
-      m->max = larger(m->max, w->s[j]);
-      m->max_abs = larger(m->max_abs, fabsf(w->s[j]));
+      m->max = max_or_nan(m->max, w->s[j]);
+      m->max_abs = max_or_nan(m->max_abs, fabsf(w->s[j]));
     }
     if (w->has_entropy) take_entropy(&w->row[i], w->s + first, end - first);
   }
@@ -157,21 +157,21 @@ static void range_of_tile(const struct work *w, long i0, long queries, long *fir
   }
 }
 
-static void take_head(struct work *w, long b, long h, struct maxima *m)
+static void take_head(struct work *w, long b, long h, struct running_maxima *m)
 {
   const struct maxlogit_attention *a = w->a;
   for (long i0 = 0; i0 < a->queries; i0 += TILE) {
     long queries = a->queries - i0 < TILE ? a->queries - i0 : TILE, first, end;
     range_of_tile(w, i0, queries, &first, &end);
     read_queries(w, b, h, i0, queries);
-    for (long i = 0; i < TILE; i++) w->row[i] = (struct row){-INFINITY, 0, 0};
+    for (long i = 0; i < TILE; i++) w->row[i] = (struct softmax_row){-INFINITY, 0, 0};
     for (long j0 = first; j0 < end; j0 += TILE) {
       long keys = end - j0 < TILE ? end - j0 : TILE;
       read_keys(w, b, h * a->kv_heads / a->heads, j0, keys);
       take_tile(w, i0, queries, j0, keys, m);
     }
     for (long i = 0; i < queries && w->has_entropy; i++) {
-      const struct row *r = &w->row[i];
+      const struct softmax_row *r = &w->row[i];
       if (r->sum == 0) continue; /* -sum w ln w, w = e^(s - most) / sum */
       m->entropy += same_log(r->sum) - r->weighted / r->sum;
       m->queries++;
@@ -186,7 +186,7 @@ static const void *row_at(const void *x, long i, enum maxlogit_number number)
   return (const char *)x + (size_t)i * (number == MAXLOGIT_FLOAT32 ? sizeof(float) : sizeof(uint16_t));
 }
 
-static int take_maxima(struct work *w, long b, long h, struct maxima *m)
+static int take_maxima(struct work *w, long b, long h, struct running_maxima *m)
 {
   const struct maxlogit_attention *a = w->a;
   const long g = h * a->kv_heads / a->heads;
@@ -205,8 +205,8 @@ static int take_maxima(struct work *w, long b, long h, struct maxima *m)
   if (!cpu_maxima()(&x, &most, &least)) return 0;
   if (most < least) return 1; /* no pair */
   most *= w->scale, least *= w->scale;
-  m->max = larger(m->max, larger(most, least));
-  m->max_abs = larger(m->max_abs, larger(fabsf(most), fabsf(least)));
+  m->max = max_or_nan(m->max, max_or_nan(most, least));
+  m->max_abs = max_or_nan(m->max_abs, max_or_nan(fabsf(most), fabsf(least)));
   return 1;
 }
 
@@ -228,13 +228,13 @@ int maxlogit_attention_maxima(const struct maxlogit_attention *attention, float 
   struct error e = {0};
   struct maxlogit_attention a = *attention;
   int status = check(&a, &e);
-  if (status) return told(error, status, &e);
+  if (status) return error_export(error, status, &e);
   if (!a.q_stride[0] && !a.q_stride[1] && !a.q_stride[2])
     a.q_stride[2] = a.size, a.q_stride[1] = a.queries * a.size, a.q_stride[0] = a.heads * a.q_stride[1];
   if (!a.k_stride[0] && !a.k_stride[1] && !a.k_stride[2])
     a.k_stride[2] = a.size, a.k_stride[1] = a.keys * a.size, a.k_stride[0] = a.kv_heads * a.k_stride[1];
   struct work *w = memory_new(1, sizeof *w);
-  struct maxima *m = memory_new((size_t)a.heads, sizeof *m);
+  struct running_maxima *m = memory_new((size_t)a.heads, sizeof *m);
   w->a = &a;
   w->scale = (float)(a.scale != 0 ? a.scale : 1 / sqrt((double)a.size));
   w->has_entropy = entropy != NULL;
@@ -243,7 +243,7 @@ int maxlogit_attention_maxima(const struct maxlogit_attention *attention, float 
   w->first = memory_new((size_t)a.queries, sizeof *w->first);
   w->end = memory_new((size_t)a.queries, sizeof *w->end);
   w->room = memory_new((size_t)maxima_room(a.size), sizeof *w->room);
-  for (long h = 0; h < a.heads; h++) m[h] = (struct maxima){.max = -INFINITY};
+  for (long h = 0; h < a.heads; h++) m[h] = (struct running_maxima){.max = -INFINITY};
   for (long b = 0; b < a.batch; b++) {
     for (long i = 0; i < a.queries; i++) range_of(&a, b, i, &w->first[i], &w->end[i]);
     for (long h = 0; h < a.heads; h++)
@@ -261,5 +261,5 @@ int maxlogit_attention_maxima(const struct maxlogit_attention *attention, float 
   memory_free(w->q);
   memory_free(w->k);
   memory_free(w);
-  return told(error, STATUS_OK, &e);
+  return error_export(error, STATUS_OK, &e);
 }

@@ -2,7 +2,7 @@
 #include "maxlogit/clip.h"
 #include <math.h>
 #include "base/elementary.h"
-#include "base/told.h"
+#include "base/error_export.h"
 
 static int check(const struct maxlogit_clip *c, long heads, long kv_heads, struct error *e)
 {
@@ -59,7 +59,7 @@ int maxlogit_clip_factors(const struct maxlogit_clip *c, const float *max_logit,
 {
   struct error e = {0};
   int status = check(c, heads, kv_heads, &e), grouped = kv_heads < heads;
-  if (status) return told(error, status, &e);
+  if (status) return error_export(error, status, &e);
   for (long g = 0, each = heads / kv_heads; g < kv_heads; g++) {
     float low = lowest(c, max_logit, heads, g * each, (g + 1) * each);
     k[g] = grouped && c->gqa == MAXLOGIT_GQA_Q_ONLY ? 1 : power(low, 1 - c->alpha);
@@ -72,7 +72,7 @@ int maxlogit_clip_factors(const struct maxlogit_clip *c, const float *max_logit,
       gamma[h] = exact ? (finite ? own : grouped ? k[g] : 1) : product(q[h], k[g]);
     }
   }
-  return told(error, STATUS_OK, &e);
+  return error_export(error, STATUS_OK, &e);
 }
 
 int maxlogit_clip_factors_mla(const struct maxlogit_clip *c, const float *max_logit, long heads, float *q,
@@ -81,7 +81,7 @@ int maxlogit_clip_factors_mla(const struct maxlogit_clip *c, const float *max_lo
 {
   struct error e = {0};
   int status = check(c, heads, heads, &e);
-  if (status) return told(error, status, &e);
+  if (status) return error_export(error, status, &e);
   double all = 1; /* reduced in double, rounded once */
   for (long h = 0; h < heads; h++) {
     float own = gamma_of(c, max_logit, heads, h);
@@ -94,5 +94,5 @@ int maxlogit_clip_factors_mla(const struct maxlogit_clip *c, const float *max_lo
   *k_rope = c->mla == MAXLOGIT_MLA_EXACT     ? 1
             : c->mla == MAXLOGIT_MLA_KR_HEAD ? (float)all
                                              : power(lowest(c, max_logit, heads, 0, heads), 1 - c->alpha);
-  return told(error, STATUS_OK, &e);
+  return error_export(error, STATUS_OK, &e);
 }

@@ -4,18 +4,18 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/memory.h"
-#include "base/told.h"
+#include "base/error_export.h"
 #include "storage/notes.h"
 #include "storage/recorder.h"
 
-struct names {
+struct series_names {
   const char **key, **value; /* value NULL: of series */
   long count;
 };
 
 struct maxlogit_run {
   struct run_file *file;
-  struct names settings, series;
+  struct series_names settings, series;
   struct notes notes;
   struct { /* of the axis that was asked for last */
     char axis[64], *names;
@@ -24,7 +24,7 @@ struct maxlogit_run {
   } places;
 };
 
-static void add(struct names *n, const char *key, const char *value)
+static void add_series_name(struct series_names *n, const char *key, const char *value)
 {
   n->key = memory_grow(n->key, (size_t)n->count, (size_t)n->count + 1, sizeof *n->key);
   n->value = memory_grow(n->value, (size_t)n->count, (size_t)n->count + 1, sizeof *n->value);
@@ -34,13 +34,13 @@ static void add(struct names *n, const char *key, const char *value)
 
 static int add_setting(void *names, const char *key, const char *value)
 {
-  add(names, key, value);
+  add_series_name(names, key, value);
   return 0;
 }
 
 static int add_series(void *names, const char *name)
 {
-  add(names, name, NULL);
+  add_series_name(names, name, NULL);
   return 0;
 }
 
@@ -50,7 +50,7 @@ int maxlogit_run_open(struct maxlogit_run **out, const char *path, struct maxlog
   struct run_file *file = NULL;
   *out = NULL;
   int status = run_open(&file, path, &e);
-  if (status) return told(error, status, &e);
+  if (status) return error_export(error, status, &e);
   struct maxlogit_run *run = memory_new(1, sizeof *run);
   run->file = file;
   run_parameters(file, add_setting, &run->settings);
@@ -63,7 +63,7 @@ int maxlogit_run_open(struct maxlogit_run **out, const char *path, struct maxlog
     maxlogit_run_close(run);
     *out = NULL;
   }
-  return told(error, status, &e);
+  return error_export(error, status, &e);
 }
 
 void maxlogit_run_close(struct maxlogit_run *run)
@@ -117,7 +117,7 @@ int maxlogit_run_read(const struct maxlogit_run *run, const char *name, struct m
   *out = (struct maxlogit_values){.rows = 0};
   int status = run_read(run->file, name, &s, &e);
   run_rest(run->file);
-  if (status) return told(error, status, &e);
+  if (status) return error_export(error, status, &e);
   snprintf(out->name, sizeof out->name, "%s", s.name);
   snprintf(out->unit, sizeof out->unit, "%s", s.unit);
   snprintf(out->long_name, sizeof out->long_name, "%s", s.long_name);
@@ -133,7 +133,7 @@ int maxlogit_run_read(const struct maxlogit_run *run, const char *name, struct m
   out->value = s.value;
   s.step = s.value = NULL;
   run_series_free(&s);
-  return told(error, STATUS_OK, &e);
+  return error_export(error, STATUS_OK, &e);
 }
 
 void maxlogit_values_free(struct maxlogit_values *values)
@@ -167,7 +167,7 @@ int maxlogit_run_events(const struct maxlogit_run *run, struct maxlogit_event **
   *count = 0;
   int status = run_events(run->file, &events, count, &e);
   run_rest(run->file);
-  if (status) return told(error, status, &e);
+  if (status) return error_export(error, status, &e);
   *out = memory_new((size_t)*count + 1, sizeof **out);
   for (long i = 0; i < *count; i++) {
     struct maxlogit_event *to = &(*out)[i];
@@ -176,7 +176,7 @@ int maxlogit_run_events(const struct maxlogit_run *run, struct maxlogit_event **
     snprintf(to->kind, sizeof to->kind, "%s", events[i].kind);
   }
   memory_free(events);
-  return told(error, STATUS_OK, &e);
+  return error_export(error, STATUS_OK, &e);
 }
 
 void maxlogit_events_free(struct maxlogit_event *events) { memory_free(events); }

@@ -2,7 +2,7 @@
 #include "maxlogit/spectra.h"
 #include <math.h>
 #include "base/memory.h"
-#include "base/told.h"
+#include "base/error_export.h"
 #include "numerics/linalg.h"
 #include "numerics/reach.h"
 
@@ -25,7 +25,7 @@ int maxlogit_head_spectra(const float *w, long heads, long size, long cols, stru
 {
   struct error e = {0};
   int status = check(heads, heads, size, cols, &e);
-  if (status) return told(error, status, &e);
+  if (status) return error_export(error, status, &e);
   struct spectra *work = spectra_new(size, cols);
   for (long h = 0; h < heads && !status; h++) {
     struct spectrum s;
@@ -33,7 +33,7 @@ int maxlogit_head_spectra(const float *w, long heads, long size, long cols, stru
     if (!status) out[h] = public_of(&s);
   }
   spectra_free(work);
-  return told(error, status, &e);
+  return error_export(error, status, &e);
 }
 
 int maxlogit_spectrum_of(const float *w, long rows, long cols, struct maxlogit_spectrum *out,
@@ -47,11 +47,11 @@ int maxlogit_singular_values(const float *w, long rows, long cols, double *sigma
 {
   struct error e = {0};
   int status = check(1, 1, rows, cols, &e);
-  if (status) return told(error, status, &e);
+  if (status) return error_export(error, status, &e);
   struct spectra *work = spectra_new(rows, cols);
   status = singular_values(work, w, rows, cols, cols, sigma, NULL, NULL, &e);
   spectra_free(work);
-  return told(error, status, &e);
+  return error_export(error, status, &e);
 }
 
 int maxlogit_form_spectra(const float *w_q, long heads, const float *w_k, long kv_heads, long size, long cols,
@@ -59,7 +59,7 @@ int maxlogit_form_spectra(const float *w_q, long heads, const float *w_k, long k
 {
   struct error e = {0};
   int status = check(heads, kv_heads, size, cols, &e);
-  if (status) return told(error, status, &e);
+  if (status) return error_export(error, status, &e);
   struct spectra *work = spectra_new(size, cols);
   for (long h = 0; h < heads && !status; h++) {
     struct spectrum s;
@@ -68,7 +68,7 @@ int maxlogit_form_spectra(const float *w_q, long heads, const float *w_k, long k
     if (!status) out[h] = public_of(&s);
   }
   spectra_free(work);
-  return told(error, status, &e);
+  return error_export(error, status, &e);
 }
 
 /* How far `count` blocks of rows reach over what the norm makes. */
@@ -99,7 +99,7 @@ int maxlogit_form_bounds(const float *w_q, long heads, const float *w_k, long kv
 {
   struct error e = {0};
   int status = check(heads, kv_heads, size, cols, &e);
-  if (status) return told(error, status, &e);
+  if (status) return error_export(error, status, &e);
   struct spectra *work = spectra_new(size, cols);
   double *ones = memory_new((size_t)cols, sizeof *ones), *keys = memory_new((size_t)kv_heads, sizeof *keys);
   for (long i = 0; i < cols; i++) ones[i] = 1;
@@ -109,5 +109,5 @@ int maxlogit_form_bounds(const float *w_q, long heads, const float *w_k, long kv
   memory_free(ones);
   memory_free(keys);
   spectra_free(work);
-  return told(error, status, &e);
+  return error_export(error, status, &e);
 }

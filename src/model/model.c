@@ -207,13 +207,13 @@ static struct tally new_tally(struct model *m, enum passes passes)
 {
   report_seen_by(m->report, passes);
   long blocks = model_blocks(&m->options), heads = blocks * m->options.heads;
-  long watched = m->stabilizer_count * blocks;
+  long tracked_max = m->stabilizer_count * blocks;
   struct tally s = {.loss = report_add(m->report, 1, 2, 0, "loss"),
                     .stats = report_add(m->report, heads, 4, -INFINITY, "attention statistics"),
-                    .watched = report_add(m->report, watched + 1, 1, 0, "watched")};
+                    .tracked_max = report_add(m->report, tracked_max + 1, 1, 0, "watched")};
   report_column(m->report, s.stats, 1, 0, MERGE_MAX); /* of absolute values */
   report_column(m->report, s.stats, 3, 0, MERGE_SUM);
-  report_column(m->report, s.watched, 0, 0, MERGE_MAX); /* of absolute values */
+  report_column(m->report, s.tracked_max, 0, 0, MERGE_MAX); /* of absolute values */
   if (m->experts) {
     s.routes = report_add(m->report, blocks, m->experts + 4, 0, "routes");
     report_column(m->report, s.routes, m->experts + 3, 0, MERGE_MAX);
@@ -244,7 +244,7 @@ static void make_context(struct model *m, int i)
   const struct tally *seen = c->wants_probe ? &m->probe : &m->step;
   c->max_logit = part(m, seen->stats, 0, seen->stats->rows, 0);
   c->max_abs_logit = part(m, seen->stats, 0, seen->stats->rows, 1);
-  c->watched = part(m, seen->watched, i * model_blocks(&m->options), model_blocks(&m->options), 0);
+  c->tracked_max = part(m, seen->tracked_max, i * model_blocks(&m->options), model_blocks(&m->options), 0);
 }
 
 static double rate_of(const void *context, const struct step_scalars *now)
@@ -312,7 +312,7 @@ void model_begin(struct model *m)
     struct program *p = program_new(m->device);
     s->begin(&m->context[i], p);
     program_plan(p);
-    numbers_tell(m->numbers, &(struct step_scalars){0});
+    scalars_upload(m->numbers, &(struct step_scalars){0});
     for (int k = 0; k < (s->begin_times ? s->begin_times : 1); k++) program_run(p);
     program_free(p);
   }

@@ -189,21 +189,22 @@ struct flow {
   double share; /* at every point: of a batch that the program sees, see struct layer_inputs */
 };
 /* Told while a program is recorded: it may leave calls there. */
-struct watcher {
-  void (*tap)(struct watcher *, struct program *, enum point, int layer, const struct flow *);
+struct tap {
+  void (*tap)(struct tap *, struct program *, enum point, int layer, const struct flow *);
 };
 
 /* What passes over batches add up, all micro-batches together, for the run itself: in the report. */
 struct tally {
-  struct tensor *loss;    /* [1,2]: cross-entropy | z term */
-  struct tensor *stats;   /* [L*H,4]: see attention_forward; maxima (NaN if one is), entropy averaged */
-  struct tensor *watched; /* [S*L,1]: largest |x| of what was given to model_watch, by stabiliser and layer */
+  struct tensor *loss;  /* [1,2]: cross-entropy | z term */
+  struct tensor *stats; /* [L*H,4]: see attention_forward; maxima (NaN if one is), entropy averaged */
+  struct tensor
+    *tracked_max; /* [S*L,1]: largest |x| of what was given to model_track_max, by stabiliser and layer */
   /* Where there are routers, else NULL. [L,E+4]: choices of each expert | sum over tokens of the entropy of
      scores | number of tokens whose choice the bias changed | loss of balance | largest |logit|; and the biases
      [L,E] of the choices */
   struct tensor *routes, *biases;
-  struct tensor *ahead;    /* [K,2]: of every module as `loss`; NULL where there are none */
-  struct watcher *watcher; /* of the programs that are recorded into it; may be NULL */
+  struct tensor *ahead; /* [K,2]: of every module as `loss`; NULL where there are none */
+  struct tap *tap_hook; /* of the programs that are recorded into it; may be NULL */
 };
 
 /* --- stabilisers (training/stabilizers/NAME.c, one file and one row) ---------------------------------- */
@@ -217,9 +218,9 @@ struct stabilizer_context {
   struct tensor **series;  /* series[i]: where emits[i] goes, [1, length]; NaN until a step writes it */
   struct numbers *numbers; /* for numbers of its own: thresholds, ... */
   struct tensor *max_logit,
-    *max_abs_logit;       /* [L*H,1], signed and absolute, before any cap, of this step's pass */
-  struct tensor *watched; /* [L,1]: max |x| of the tensors given to model_watch */
-  int wants_probe;        /* set by init: the maxima are of the fixed probe batch instead */
+    *max_abs_logit;           /* [L*H,1], signed and absolute, before any cap, of this step's pass */
+  struct tensor *tracked_max; /* [L,1]: max |x| of the tensors given to model_track_max */
+  int wants_probe;            /* set by init: the maxima are of the fixed probe batch instead */
 };
 
 /* Rows of a parameter that have a learning rate of their own: see on_update. */
@@ -269,7 +270,7 @@ enum {
   STABILIZER_NORMS_PARTS = 16,    /* norms queries or keys themselves, with gains by role: one at most */
   STABILIZER_WEIGHS = 32,         /* changes how scores become weights: one at most */
   STABILIZER_SCALES_QUERIES = 64, /* multiplies queries: in vain before one that norms them */
-  STABILIZER_WHOLE = 128          /* writes whole matrices, or their directions, or looks at all in one row */
+  STABILIZER_WHOLE = 128          /* writes whole matrices, or their updates, or looks at all in one row */
 };
 extern const struct stabilizer *const stabilizers[];
 const struct stabilizer *stabilizer_find(const char *name);
@@ -305,10 +306,10 @@ struct model {
   void *ffn_state;
   /* of the program that is being recorded: */
   const struct tally *into;
-  double share;             /* of a batch that it sees */
-  struct tensor *stats_at;  /* [H,4], of its layer */
-  struct tensor *watched;   /* [S*L,1] */
-  struct tensor *routes_at; /* [1,E+4], for `forward` to write: its layer's row of the tally's routes */
+  double share;               /* of a batch that it sees */
+  struct tensor *stats_at;    /* [H,4], of its layer */
+  struct tensor *tracked_max; /* [S*L,1] */
+  struct tensor *routes_at;   /* [1,E+4], for `forward` to write: its layer's row of the tally's routes */
   struct numbers *numbers;
   struct tensor *lr;                /* the step's learning rate, [1] */
   struct tensor *norm_eps, *z_loss; /* [1] */
@@ -359,10 +360,10 @@ struct model_program {
   } * ahead;
   struct tensor **stats; /* [layers] of [H,4]: see attention_forward; rows of all_stats */
   struct tensor *all_stats;
-  struct tensor *watched; /* [stabilisers*layers,1], by model_watch; 0 where nothing is watched */
-  struct tensor *routes;  /* [L,E+4]: see struct tally; NULL where there are no routers */
-  struct tensor *slot;    /* of a decoder: [N,1]; otherwise NULL */
-  long cached;            /* of a decoder: numbers kept a position, all layers together */
+  struct tensor *tracked_max; /* [stabilisers*layers,1], by model_track_max; 0 where nothing is watched */
+  struct tensor *routes;      /* [L,E+4]: see struct tally; NULL where there are no routers */
+  struct tensor *slot;        /* of a decoder: [N,1]; otherwise NULL */
+  long cached;                /* of a decoder: numbers kept a position, all layers together */
 };
 /* context may exceed options.context (evaluation at longer lengths); where the device has ranks along it, each has its
    part, a multiple of 2 rows. What the program sees goes into `into` (may be
@@ -388,8 +389,8 @@ void model_on_qk(struct model *, struct program *, int layer, const struct layer
                  int parts);
 void model_on_score(struct model *, int layer, struct attention_spec *);
 /* ... x [N, H*D] times s[h] ln n, n how many keys the row sees in this layer, s [1,H] ... */
-struct tensor *model_by_keys(struct model *, struct program *, int layer, const struct layer_inputs *,
-                             struct tensor *x, struct tensor *s);
+struct tensor *model_ssmax_scale(struct model *, struct program *, int layer, const struct layer_inputs *,
+                                 struct tensor *x, struct tensor *s);
 /* ... let queries meet keys: op_attention, or, decoding, the same over the cache ... */
 struct tensor *model_attend(struct model *, struct program *, int layer, const struct layer_inputs *,
                             struct tensor *q, struct tensor *k, struct tensor *v,
@@ -411,7 +412,7 @@ struct tensor *model_weight(struct model *, struct program *, struct param *firs
 void model_tap(struct model *, struct program *, enum point, int layer, const struct flow *);
 
 /* For stabilisers, in one of their hooks: record max |x| as the layer's `watched` number; once a layer. */
-void model_watch(struct stabilizer_context *, struct program *, int layer, struct tensor *x);
+void model_track_max(struct stabilizer_context *, struct program *, int layer, struct tensor *x);
 /* ... its first series, by head, is what its parameter `name` [1,H] is in every layer. */
 void model_tell_heads(struct stabilizer_context *, struct program *, const char *name);
 

@@ -203,7 +203,7 @@ void params_copy(const struct params *params, const struct tensor *row, real *ho
     params->device->download(params->device, host, row->data, (size_t)params->total * sizeof *host);
 }
 
-struct drawing {
+struct param_draw {
   struct draw draw;
   real *out;
   long size;
@@ -213,7 +213,7 @@ struct drawing {
 static void draw_piece(void *context, long piece, int worker)
 {
   (void)worker;
-  const struct drawing *d = context;
+  const struct param_draw *d = context;
   long end = (piece + 1) * DRAW_PIECE < d->size ? (piece + 1) * DRAW_PIECE : d->size;
   for (long i = piece * DRAW_PIECE; i < end; i++)
     d->out[i] = (real)(d->scale * draw_normal(d->draw, (uint64_t)i));
@@ -230,7 +230,7 @@ void params_draw(struct params *params, uint64_t seed)
       for (long j = 0; j < size; j++) values[j] = (real)p->init_scale;
     } else {
       double fan_in = p->init == INIT_FAN_IN ? (double)p->value.cols : 1;
-      struct drawing d = {{seed, STREAM_INIT, drawn++}, values, size, p->init_scale / sqrt(fan_in)};
+      struct param_draw d = {{seed, STREAM_INIT, drawn++}, values, size, p->init_scale / sqrt(fan_in)};
       parallel_for(params->device->pool, (size + DRAW_PIECE - 1) / DRAW_PIECE, draw_piece, &d);
     }
     params_write(params, p, values);

@@ -27,7 +27,7 @@ struct param {
   long head_rows;            /* rows of one head's block of a projection to heads (w_q, w_k, w_v); else 0 */
   long block_rows;           /* of matrices one below the other (experts): rows of one; else 0 */
   struct tensor value, grad; /* [rows, cols]; gains [1, n]; ld = cols */
-  struct tensor direction;   /* once it has an optimiser: what that wants to subtract, per unit rate */
+  struct tensor update;      /* once it has an optimiser: what that wants to subtract, per unit rate */
   enum param_init init;
   double init_scale; /* FAN_IN: times 1/sqrt(cols); NORMAL: standard deviation; CONSTANT: value */
 };
@@ -46,7 +46,7 @@ struct params {
   long total;            /* numbers that train, and gaps, which are 0, in a row: after params_allocate */
   real *base;            /* its address in memory, or in none: where the first parameter's value begins */
   struct tensor values, grads; /* [1, total], or what this rank has of them */
-  struct tensor directions;    /* likewise, with optimisers */
+  struct tensor update_values; /* likewise, with optimisers */
   struct moments *moments;     /* [moment_count] likewise: those that are this rank's */
   int moment_count;
   struct arena *arena; /* of the struct params and spans */

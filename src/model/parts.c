@@ -50,15 +50,15 @@ void model_tell_heads(struct stabilizer_context *c, struct program *program, con
                  .x = &model_param(c->model, l, name)->value);
 }
 
-void model_watch(struct stabilizer_context *c, struct program *program, int layer, struct tensor *x)
+void model_track_max(struct stabilizer_context *c, struct program *program, int layer, struct tensor *x)
 {
   long place = (c - c->model->context) * model_blocks(&c->model->options) + layer;
-  PROGRAM_CALL(program, max_abs, .y = program_rows(program, c->model->watched, place, 1), .x = x);
+  PROGRAM_CALL(program, max_abs, .y = program_rows(program, c->model->tracked_max, place, 1), .x = x);
 }
 
 void model_tap(struct model *m, struct program *program, enum point point, int layer, const struct flow *flow)
 {
-  struct watcher *w = m->into ? m->into->watcher : NULL;
+  struct tap *w = m->into ? m->into->tap_hook : NULL;
   if (!w) return;
   struct flow told = *flow;
   told.share = m->share;
@@ -91,11 +91,11 @@ static struct tensor *first_seen(const struct model *m, const struct layer_input
   return model_has_window(&m->options, layer) ? in->window : in->start;
 }
 
-struct tensor *model_by_keys(struct model *m, struct program *program, int layer,
-                             const struct layer_inputs *in, struct tensor *x, struct tensor *s)
+struct tensor *model_ssmax_scale(struct model *m, struct program *program, int layer,
+                                 const struct layer_inputs *in, struct tensor *x, struct tensor *s)
 {
-  return op_by_keys(program, x, s, first_seen(m, in, layer), in->end,
-                    in->decoding ? in->decoding->slot : NULL, in->batch);
+  return op_ssmax_scale(program, x, s, first_seen(m, in, layer), in->end,
+                        in->decoding ? in->decoding->slot : NULL, in->batch);
 }
 
 /* What is tapped behind attention, but for what a stage has. */

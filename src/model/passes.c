@@ -198,12 +198,12 @@ static struct tensor *begin_program(struct model *m, struct model_program *mp, l
     program_temporary(mp->program, model_blocks(&m->options) * m->options.heads, 4, "attention statistics");
   program_keep(mp->program, mp->all_stats);
   if (model_hears_output(m)) {
-    mp->watched =
+    mp->tracked_max =
       program_temporary(mp->program, m->stabilizer_count * model_blocks(&m->options), 1, "watched");
-    program_keep(mp->program, mp->watched);
-    PROGRAM_CALL(mp->program, fill, .y = mp->watched, .value = 0);
+    program_keep(mp->program, mp->tracked_max);
+    PROGRAM_CALL(mp->program, fill, .y = mp->tracked_max, .value = 0);
   }
-  m->watched = mp->watched;
+  m->tracked_max = mp->tracked_max;
   if (m->experts) {
     mp->routes = program_temporary(mp->program, model_blocks(&m->options), m->experts + 4, "routes");
     program_keep(mp->program, mp->routes);
@@ -234,7 +234,7 @@ static void see_routes(struct model *m, struct model_program *mp, const struct t
   long sums = m->experts + 3;
   PROGRAM_CALL(p, axpby, .y = program_view(p, into->routes, 0, sums),
                .x = program_view(p, mp->routes, 0, sums), .alpha = 1, .beta = 1);
-  PROGRAM_CALL(p, larger, .y = program_view(p, into->routes, sums, 1),
+  PROGRAM_CALL(p, maximum, .y = program_view(p, into->routes, sums, 1),
                .x = program_view(p, mp->routes, sums, 1));
   for (int l = 0; l < model_blocks(&m->options); l++) {
     struct router r = model_router(m, l);
@@ -243,13 +243,14 @@ static void see_routes(struct model *m, struct model_program *mp, const struct t
 }
 
 /* Take what the program has seen into what its batch has. */
-static void see(struct model *m, struct model_program *mp, const struct tally *into)
+static void accumulate_tally(struct model *m, struct model_program *mp, const struct tally *into)
 {
   struct program *p = mp->program;
-  long watched = m->stabilizer_count * model_blocks(&m->options);
-  PROGRAM_CALL(p, see, .seen = into->stats, .stats = mp->all_stats, .share = m->share);
+  long tracked_max = m->stabilizer_count * model_blocks(&m->options);
+  PROGRAM_CALL(p, accumulate_stats, .seen = into->stats, .stats = mp->all_stats, .share = m->share);
   PROGRAM_CALL(p, axpby, .y = into->loss, .x = mp->loss, .alpha = 1, .beta = 1);
-  if (mp->watched) PROGRAM_CALL(p, larger, .y = program_rows(p, into->watched, 0, watched), .x = mp->watched);
+  if (mp->tracked_max)
+    PROGRAM_CALL(p, maximum, .y = program_rows(p, into->tracked_max, 0, tracked_max), .x = mp->tracked_max);
   if (mp->routes) see_routes(m, mp, into);
   for (int k = 0; mp->ahead && k < m->options.mtp; k++)
     PROGRAM_CALL(p, axpby, .y = program_rows(p, into->ahead, k, 1), .x = mp->ahead[k].loss, .alpha = 1,
@@ -265,7 +266,7 @@ void model_program_init(struct model *m, struct model_program *mp, long batch, l
   m->into = into;
   m->share = 1 / (double)(parts * cut.ranks);
   struct tensor *rope_table = begin_program(m, mp, batch, cut, context, NULL, parts);
-  if (into) see(m, mp, into);
+  if (into) accumulate_tally(m, mp, into);
   m->into = NULL;
   end_program(m, mp, rope_table, backward);
 }

@@ -53,9 +53,9 @@ struct device {
      computes runs as an axis of its grid replays the program of run 0 with that offset. 1 and 0 when a run is alone. */
   int runs;
   size_t stride;
-  size_t given;      /* bytes of device_get so far, places rounded up */
-  char *slab;        /* of a run's device (slab.h): its memory, ... */
-  size_t slab_bytes; /* ... and how much of it */
+  size_t given;           /* bytes of device_get so far, places rounded up */
+  char *run_arena;        /* of a run's device (slab.h): its memory, ... */
+  size_t run_arena_bytes; /* ... and how much of it */
   /* A device that computes while the host goes on: its queue, and the guard of the call being made, which its kernels
      read (NULL: always). Where there is no queue the guard is read before a call. */
   void *stream;

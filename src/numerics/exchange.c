@@ -66,7 +66,7 @@ struct tensor *numbers_varying(struct numbers *n, number_of *of, const void *con
   return add_number(n, (struct number){.of = of, .context = own});
 }
 
-void numbers_tell(struct numbers *n, const struct step_scalars *now)
+void scalars_upload(struct numbers *n, const struct step_scalars *now)
 {
   n->now = *now;
   for (int i = 0; i < n->count; i++) {
@@ -268,7 +268,7 @@ static void record_across(struct report *r, struct program *program, enum passes
     for (int bit = 0; kind && 1 << bit < ranks; bit++) {
       struct tensor *other = program_temporary(program, 1, p->used, "the other's part"),
                     *own = used(program, p);
-      PROGRAM_CALL(program, trade, .y = other, .x = own, .bit = bit, .axis = axis);
+      PROGRAM_CALL(program, pairwise_exchange, .y = other, .x = own, .bit = bit, .axis = axis);
       if (rank >> bit & 1) {
         PROGRAM_CALL(program, merge, .y = own, .x = other, .kind = kind);
       } else {

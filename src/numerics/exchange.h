@@ -22,7 +22,7 @@ struct tensor *numbers_constant(struct numbers *, double value);
 typedef double number_of(const void *context, const struct step_scalars *);
 struct tensor *numbers_varying(struct numbers *, number_of *, const void *context, size_t size);
 /* This step's values to the device. Before the programs run that take them. */
-void numbers_tell(struct numbers *, const struct step_scalars *);
+void scalars_upload(struct numbers *, const struct step_scalars *);
 const struct step_scalars *numbers_scalars(const struct numbers *); /* the last one told */
 
 /* --- the report: from the device ----------------------------------------------------------------------------- */

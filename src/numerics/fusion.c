@@ -145,7 +145,7 @@ size_t fusion_scratch(const struct device *device, const struct link *call, int 
   return bytes;
 }
 
-struct job {
+struct fusion_job {
   struct device *device;
   const struct link *call;
   int count;
@@ -157,7 +157,7 @@ struct job {
 static void share(void *context, long part, int worker)
 {
   (void)worker;
-  const struct job *j = context;
+  const struct fusion_job *j = context;
   const int i = j->sharing[part / j->parts];
   const struct link *call = &j->call[i];
   j->device->ops.share[call->op](j->device, call->args, j->shared[i], part % j->parts, j->parts);
@@ -184,7 +184,7 @@ static union op_args cut(const struct link *call, long row, long rows, struct te
 
 static void run_piece(void *context, long piece, int worker)
 {
-  const struct job *j = context;
+  const struct fusion_job *j = context;
   struct device *device = device_worker(j->device, worker);
   const long row = piece * j->piece, left = j->rows - row;
   for (int i = 0; i < j->count; i++) {
@@ -197,7 +197,7 @@ static void run_piece(void *context, long piece, int worker)
 
 void fusion_run(struct device *device, const struct link *call, int count, long piece)
 {
-  struct job j = {.device = device, .call = call, .count = count, .piece = piece};
+  struct fusion_job j = {.device = device, .call = call, .count = count, .piece = piece};
   j.rows = tensor_at(call->args, 0)->rows;
   j.parts = pool_threads(device->pool);
   char *room = device_scratch(device, fusion_scratch(device, call, count));

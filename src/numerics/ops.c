@@ -48,8 +48,8 @@ const struct op_field *op_fields(enum op op, int *count)
 
 int op_is_between_ranks(enum op op)
 {
-  return op == OP_all_sum || op == OP_all_max || op == OP_pass_on || op == OP_trade ||
-         op == OP_gather_parts || op == OP_scatter_sum;
+  return op == OP_all_reduce_sum || op == OP_all_reduce_max || op == OP_ring_shift ||
+         op == OP_pairwise_exchange || op == OP_all_gather || op == OP_reduce_scatter;
 }
 
 /* Pairs (query, key) under the causal mask, whatever the ranges say, all heads, times the two products of size Dqk

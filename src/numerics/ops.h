@@ -174,9 +174,9 @@ void op_attention_again(struct program *, struct tensor *o, struct tensor *q, st
                         const struct attention_spec *);
 /* x sigmoid(g), a column of g [N,G] for as many of x */
 struct tensor *op_gate(struct program *, struct tensor *x, struct tensor *g);
-/* x s[h] ln n, of each of s's heads; n: keys that a row sees, see by_keys; end and slot may be NULL */
-struct tensor *op_by_keys(struct program *, struct tensor *x, struct tensor *s, struct tensor *start,
-                          struct tensor *end, struct tensor *slot, long batch);
+/* x s[h] ln n, of each of s's heads; n: keys that a row sees, see ssmax_scale; end and slot may be NULL */
+struct tensor *op_ssmax_scale(struct program *, struct tensor *x, struct tensor *s, struct tensor *start,
+                              struct tensor *end, struct tensor *slot, long batch);
 /* Decoding (forward only): where the positions so far are; see attention_cached. `factors` may be NULL. */
 struct attention_cache {
   struct tensor *keys, *values, *factors, *slot;
@@ -196,8 +196,8 @@ struct routing_spec {
   struct tensor *bias, *scale;        /* [1,E], may be NULL; [1] */
 };
 struct routing {
-  struct tensor *score, *gate, *chosen, *told; /* [N,E] [N,K] int [N,K] [N,E+2] */
-  struct tensor *first, *order, *place;        /* int [1,E+1] [1,NK] [N,K] */
+  struct tensor *score, *gate, *chosen, *stats; /* [N,E] [N,K] int [N,K] [N,E+2] */
+  struct tensor *first, *order, *place;         /* int [1,E+1] [1,NK] [N,K] */
 };
 struct routing op_route(struct program *, struct tensor *logits, const struct routing_spec *);
 /* a row for every choice, by expert: [NK,D] of x [N,D] */

@@ -53,33 +53,33 @@ struct tensor *op_gate(struct program *p, struct tensor *x, struct tensor *g)
 
 /* --- a factor by the number of keys ------------------------------------------------------------------------ */
 
-struct by_keys_step {
+struct ssmax_scale_step {
   struct tensor *y, *x, *s, *start, *end, *slot;
   long batch;
 };
 
-static void by_keys_step(struct program *p, const void *context)
+static void ssmax_scale_step(struct program *p, const void *context)
 {
-  const struct by_keys_step *s = context;
+  const struct ssmax_scale_step *s = context;
   struct tensor *dy = program_grad_of(p, s->y);
   if (!dy) return;
   long add;
   struct tensor *dx = grad_or_unused(p, s->x, &add);
-  CALL(p, by_keys_backward, .dx = dx, .ds = grad_to_add(p, s->s), .dy = dy, .x = s->x, .s = s->s,
+  CALL(p, ssmax_scale_backward, .dx = dx, .ds = grad_to_add(p, s->s), .dy = dy, .x = s->x, .s = s->s,
        .start = s->start, .end = s->end, .slot = s->slot, .batch = s->batch, .add = add);
 }
 
-struct tensor *op_by_keys(struct program *p, struct tensor *x, struct tensor *s, struct tensor *start,
-                          struct tensor *end, struct tensor *slot, long batch)
+struct tensor *op_ssmax_scale(struct program *p, struct tensor *x, struct tensor *s, struct tensor *start,
+                              struct tensor *end, struct tensor *slot, long batch)
 {
   REQUIRE(x->cols % s->cols == 0 && x->rows % batch == 0 && program_wants_grad(s));
   SHAPES(is_vector(s, s->cols), x, s);
   SHAPES(is_vector(start, x->rows) && start->type == TENSOR_INT, x, start);
   struct tensor *y = program_temporary(p, x->rows, x->cols, "scaled by keys");
-  CALL(p, by_keys, .y = y, .x = x, .s = s, .start = start, .end = end, .slot = slot, .batch = batch);
+  CALL(p, ssmax_scale, .y = y, .x = x, .s = s, .start = start, .end = end, .slot = slot, .batch = batch);
   program_flows(p, y, x);
   program_flows(p, y, s);
-  ON_BACKWARD(p, by_keys_step, y, x, s, start, end, slot, batch);
+  ON_BACKWARD(p, ssmax_scale_step, y, x, s, start, end, slot, batch);
   return y;
 }
 

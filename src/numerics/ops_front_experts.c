@@ -35,7 +35,7 @@ struct routing op_route(struct program *p, struct tensor *logits, const struct r
                       program_temporary_ints(p, 1, experts + 1, "begins of experts"),
                       program_temporary_ints(p, 1, n * chosen, "choices by expert"),
                       program_temporary_ints(p, n, chosen, "places of choices")};
-  CALL(p, route, .score = r.score, .gate = r.gate, .chosen = r.chosen, .told = r.told, .logits = logits,
+  CALL(p, route, .score = r.score, .gate = r.gate, .chosen = r.chosen, .stats = r.stats, .logits = logits,
        .bias = spec->bias, .scale = spec->scale, .softmax = spec->softmax, .groups = spec->groups,
        .kept = spec->kept);
   CALL(p, sort_choices, .first = r.first, .order = r.order, .place = r.place, .chosen = r.chosen);
@@ -57,14 +57,14 @@ static void spread_step(struct program *p, const void *context)
   if (!dy || !program_wants_grad(s->x)) return;
   long add;
   struct tensor *dx = program_grad(p, s->x, &add);
-  CALL(p, gather_rows, .y = dx, .x = dy, .place = s->place, .add = add);
+  CALL(p, combine_tokens, .y = dx, .x = dy, .place = s->place, .add = add);
 }
 
 struct tensor *op_spread(struct program *p, struct tensor *x, const struct routing *r)
 {
   SHAPES(r->place->rows == x->rows, x, r->place);
   struct tensor *y = program_temporary(p, x->rows * r->place->cols, x->cols, "rows by expert");
-  CALL(p, spread_rows, .y = y, .x = x, .order = r->order);
+  CALL(p, dispatch_tokens, .y = y, .x = x, .order = r->order);
   program_flows(p, y, x);
   ON_BACKWARD(p, spread_step, y, x, r->place);
   return y;
@@ -123,7 +123,7 @@ static void combine_step(struct program *p, const void *context)
   if (!dy) return;
   if (program_wants_grad(s->x)) {
     struct overwrite dx = grad_to_overwrite(p, s->x);
-    CALL(p, spread_rows, .y = dx.to, .x = dy, .gate = s->r.gate, .order = s->r.order);
+    CALL(p, dispatch_tokens, .y = dx.to, .x = dy, .gate = s->r.gate, .order = s->r.order);
     settle(p, dx);
   }
   if (program_wants_grad(s->r.gate)) {
@@ -141,7 +141,7 @@ struct tensor *op_combine(struct program *p, struct tensor *x, const struct rout
   SHAPES(residual->rows == r->place->rows && residual->cols == x->cols, x, residual);
   struct tensor *y = program_temporary(p, residual->rows, x->cols, "combined");
   CALL(p, copy, .y = y, .x = residual);
-  CALL(p, gather_rows, .y = y, .x = x, .gate = r->gate, .place = r->place, .add = 1);
+  CALL(p, combine_tokens, .y = y, .x = x, .gate = r->gate, .place = r->place, .add = 1);
   program_flows(p, y, x);
   program_flows(p, y, r->gate);
   program_flows(p, y, residual);

@@ -25,7 +25,7 @@ struct ring_step {
 /* What has come home, to what was made here. */
 static void add_home(struct program *p, struct tensor *x, struct tensor *here, struct tensor *from)
 {
-  struct tensor *home = op_pass_on(p, from, RANKS_CONTEXT);
+  struct tensor *home = op_ring_shift(p, from, RANKS_CONTEXT);
   struct overwrite grad = grad_to_overwrite(p, x);
   CALL(p, copy, .y = grad.to, .x = here);
   CALL(p, axpby, .y = grad.to, .x = home, .alpha = 1, .beta = 1);
@@ -43,8 +43,8 @@ static void ring_step(struct program *p, const void *context)
     struct tensor *own[3] = {program_temporary(p, s->q->rows, s->q->cols, "gradient of a stage"),
                              program_temporary(p, k->rows, k->cols, "gradient of keys"),
                              program_temporary(p, v->rows, v->cols, "gradient of values")};
-    if (i) k = op_pass_on(p, k, RANKS_CONTEXT), v = op_pass_on(p, v, RANKS_CONTEXT);
-    for (int j = 1; i > 1 && j < 3; j++) away[j] = op_pass_on(p, away[j], RANKS_CONTEXT);
+    if (i) k = op_ring_shift(p, k, RANKS_CONTEXT), v = op_ring_shift(p, v, RANKS_CONTEXT);
+    for (int j = 1; i > 1 && j < 3; j++) away[j] = op_ring_shift(p, away[j], RANKS_CONTEXT);
     CALL(p, attention_backward, .dq = own[0], .dk = own[1], .dv = own[2], .do_ = do_, .o = s->o, .q = s->q,
          .k = k, .v = v, .ml = s->ml, .start = s->stage[i].start, .end = s->stage[i].end, .score = s->score);
     for (int j = 0; j < 3; j++) {
@@ -80,7 +80,7 @@ struct tensor *op_attention_ring(struct program *p, struct tensor *q, struct ten
     o[at] = program_temporary(p, q->rows, score->heads * (v->cols / score->groups), "attention");
     ml[at] = program_temporary(p, q->rows, 3 * score->heads, "softmax");
     own[at] = at ? program_temporary(p, score->heads, 4, "statistics of a stage") : statistics_of(p, spec);
-    if (at) keys = op_pass_on(p, keys, RANKS_CONTEXT), values = op_pass_on(p, values, RANKS_CONTEXT);
+    if (at) keys = op_ring_shift(p, keys, RANKS_CONTEXT), values = op_ring_shift(p, values, RANKS_CONTEXT);
     CALL(p, attention_forward, .o = o[at], .ml = ml[at], .stats = own[at], .q = q, .k = keys, .v = values,
          .start = stage[i].start, .end = stage[i].end, .score = *score);
     if (seen) seen(context, i, q, keys, values, own[at]);

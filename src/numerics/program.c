@@ -238,7 +238,7 @@ static struct tensor *gathered(struct program *p, int g)
   if (x->unit < 0) x->unit = p->unit;
   x->values = group_new(p, g, "gathered");
   p->guard = NULL; /* what is here may be read by calls without a guard */
-  PROGRAM_CALL(p, gather_parts, .y = x->values, .x = s->held[SHARD_VALUES], .from = s->group[g]);
+  PROGRAM_CALL(p, all_gather, .y = x->values, .x = s->held[SHARD_VALUES], .from = s->group[g]);
   p->guard = guard;
   return x->values;
 }
@@ -286,7 +286,7 @@ static void send_sums(struct program *p, int unit)
   for (int g = 0; p->whole && g < s->groups; g++) {
     struct whole *x = &p->whole[g];
     if (!x->grads || x->sent || x->unit < unit) continue;
-    PROGRAM_CALL(p, scatter_sum, .y = s->held[SHARD_GRADS], .x = x->grads, .from = s->group[g]);
+    PROGRAM_CALL(p, reduce_scatter, .y = s->held[SHARD_GRADS], .x = x->grads, .from = s->group[g]);
     x->sent = 1;
   }
 }

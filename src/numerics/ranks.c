@@ -76,7 +76,7 @@ static real *work_of(struct device *d, real *copy, long n, long work)
 
 static long sum_work(const struct comm *c, long n) { return is_power(c->ranks) ? n : n * c->ranks; }
 
-static void ranked_all_sum(struct device *d, const struct all_sum_args *x)
+static void ranked_all_reduce_sum(struct device *d, const struct all_reduce_sum_args *x)
 {
   const struct comm *c = d->ranks[x->axis];
   long n = numbers(x->y), work = sum_work(c, n);
@@ -85,7 +85,7 @@ static void ranked_all_sum(struct device *d, const struct all_sum_args *x)
   give_back(d, x->y, y);
 }
 
-static void ranked_all_max(struct device *d, const struct all_max_args *x)
+static void ranked_all_reduce_max(struct device *d, const struct all_reduce_max_args *x)
 {
   long n = numbers(x->y);
   real *y = borrow(d, x->y, 2 * n);
@@ -104,29 +104,29 @@ static void carry(struct device *d, int to, int from, enum rank_axis axis, const
   memory_free(send);
 }
 
-static void ranked_pass_on(struct device *d, const struct pass_on_args *x)
+static void ranked_ring_shift(struct device *d, const struct ring_shift_args *x)
 {
   const struct comm *c = d->ranks[x->axis];
   carry(d, (c->rank + 1) % c->ranks, (c->rank + c->ranks - 1) % c->ranks, (enum rank_axis)x->axis, x->x,
         x->y);
 }
 
-static void ranked_trade(struct device *d, const struct trade_args *x)
+static void ranked_pairwise_exchange(struct device *d, const struct pairwise_exchange_args *x)
 {
   int partner = d->ranks[x->axis]->rank ^ (int)(1 << x->bit);
   carry(d, partner, partner, (enum rank_axis)x->axis, x->x, x->y);
 }
 
-static size_t all_sum_scratch(const struct device *d, const void *args)
+static size_t all_reduce_sum_scratch(const struct device *d, const void *args)
 {
-  const struct all_sum_args *x = args;
+  const struct all_reduce_sum_args *x = args;
   return d->ranks[x->axis] ? (size_t)sum_work(d->ranks[x->axis], numbers(x->y)) * sizeof(real) : 0;
 }
 
-static size_t all_max_scratch(const struct device *d, const void *args)
+static size_t all_reduce_max_scratch(const struct device *d, const void *args)
 {
   (void)d;
-  return 2 * bytes_of(((const struct all_max_args *)args)->y);
+  return 2 * bytes_of(((const struct all_reduce_max_args *)args)->y);
 }
 
 /* --- who records them --------------------------------------------------------------------------------------------- */
@@ -135,10 +135,11 @@ void device_set_ranks(struct device *d, enum rank_axis axis, const struct comm *
 {
   if (c->ranks == 1) return;
   d->ranks[axis] = c;
-  d->ops.all_sum = ranked_all_sum, d->ops.all_max = ranked_all_max;
-  d->ops.pass_on = ranked_pass_on, d->ops.trade = ranked_trade;
+  d->ops.all_reduce_sum = ranked_all_reduce_sum, d->ops.all_reduce_max = ranked_all_reduce_max;
+  d->ops.ring_shift = ranked_ring_shift, d->ops.pairwise_exchange = ranked_pairwise_exchange;
   if (d->stream) return; /* by memory of the host */
-  d->ops.scratch[OP_all_sum] = all_sum_scratch, d->ops.scratch[OP_all_max] = all_max_scratch;
+  d->ops.scratch[OP_all_reduce_sum] = all_reduce_sum_scratch,
+  d->ops.scratch[OP_all_reduce_max] = all_reduce_max_scratch;
 }
 
 int device_ranks(const struct device *d, enum rank_axis axis)
@@ -156,20 +157,20 @@ static int alone(const struct program *p, const struct tensor *t, enum rank_axis
   return !program_device(p)->ranks[axis];
 }
 
-void op_all_sum(struct program *p, struct tensor *y, enum rank_axis axis)
+void op_all_reduce_sum(struct program *p, struct tensor *y, enum rank_axis axis)
 {
-  if (!alone(p, y, axis)) PROGRAM_CALL(p, all_sum, .y = y, .axis = axis);
+  if (!alone(p, y, axis)) PROGRAM_CALL(p, all_reduce_sum, .y = y, .axis = axis);
 }
 
-void op_all_max(struct program *p, struct tensor *y, enum rank_axis axis)
+void op_all_reduce_max(struct program *p, struct tensor *y, enum rank_axis axis)
 {
-  if (!alone(p, y, axis)) PROGRAM_CALL(p, all_max, .y = y, .axis = axis);
+  if (!alone(p, y, axis)) PROGRAM_CALL(p, all_reduce_max, .y = y, .axis = axis);
 }
 
-struct tensor *op_pass_on(struct program *p, struct tensor *x, enum rank_axis axis)
+struct tensor *op_ring_shift(struct program *p, struct tensor *x, enum rank_axis axis)
 {
   if (alone(p, x, axis)) return x;
   struct tensor *y = program_temporary(p, x->rows, x->cols, x->name);
-  PROGRAM_CALL(p, pass_on, .y = y, .x = x, .axis = axis);
+  PROGRAM_CALL(p, ring_shift, .y = y, .x = x, .axis = axis);
   return y;
 }

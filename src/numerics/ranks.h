@@ -13,8 +13,8 @@ int device_ranks(const struct device *, enum rank_axis);
 int device_rank(const struct device *, enum rank_axis);
 
 /* Record: y [rows, cols], without gaps, becomes the sum, or the largest, over the ranks of the axis. */
-void op_all_sum(struct program *, struct tensor *y, enum rank_axis);
-void op_all_max(struct program *, struct tensor *y, enum rank_axis);
+void op_all_reduce_sum(struct program *, struct tensor *y, enum rank_axis);
+void op_all_reduce_max(struct program *, struct tensor *y, enum rank_axis);
 /* x of the rank before this one; a temporary. With one rank x itself. */
-struct tensor *op_pass_on(struct program *, struct tensor *x, enum rank_axis);
+struct tensor *op_ring_shift(struct program *, struct tensor *x, enum rank_axis);
 #endif

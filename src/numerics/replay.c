@@ -109,7 +109,7 @@ void program_run(struct program *p) { run_all(&p, 1); }
 void program_run_together(struct program *const *p, int count)
 {
   struct device *first = p[0]->device;
-  ptrdiff_t apart = p[count - 1]->device->slab - first->slab;
+  ptrdiff_t apart = p[count - 1]->device->run_arena - first->run_arena;
   REQUIRE(count == 1 || (p[0]->kept && apart > 0));
   if (count > 1) first->runs = (int)(apart / (ptrdiff_t)first->stride) + 1;
   run_all(p, count);

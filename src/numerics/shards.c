@@ -177,30 +177,30 @@ void shards_to_first(const struct shards *s, const real *own, real *whole)
 
 /* --- the operations ----------------------------------------------------------------------------------------------- */
 
-static void shared_gather_parts(struct device *d, const struct gather_parts_args *x)
+static void shared_all_gather(struct device *d, const struct all_gather_args *x)
 {
   shards_take(d->shards, x->from, x->y->cols, REALS(x->x), REALS(x->y));
   shards_gather(d->shards, x->from, x->y->cols, REALS(x->y));
 }
 
-static void shared_scatter_sum(struct device *d, const struct scatter_sum_args *x)
+static void shared_reduce_scatter(struct device *d, const struct reduce_scatter_args *x)
 {
   const long n = x->x->cols;
   sum_parts(d->shards, x->from, n, REALS(x->x), device_scratch(d, (size_t)n * sizeof(real)));
   shards_put(d->shards, x->from, n, REALS(x->y), REALS(x->x));
 }
 
-static size_t scatter_sum_scratch(const struct device *d, const void *args)
+static size_t reduce_scatter_scratch(const struct device *d, const void *args)
 {
   (void)d;
-  return (size_t)((const struct scatter_sum_args *)args)->x->cols * sizeof(real);
+  return (size_t)((const struct reduce_scatter_args *)args)->x->cols * sizeof(real);
 }
 
 void device_set_shards(struct device *d, struct shards *s)
 {
   REQUIRE(!d->stream);
   d->shards = s;
-  d->ops.gather_parts = shared_gather_parts;
-  d->ops.scatter_sum = shared_scatter_sum;
-  d->ops.scratch[OP_scatter_sum] = scatter_sum_scratch;
+  d->ops.all_gather = shared_all_gather;
+  d->ops.reduce_scatter = shared_reduce_scatter;
+  d->ops.scratch[OP_reduce_scatter] = reduce_scatter_scratch;
 }

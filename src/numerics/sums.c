@@ -10,7 +10,7 @@
 
 enum { FEW = 1024 }; /* numbers that are not worth two messages a round */
 
-static void add(real *y, const real *x, long n)
+static void add_double(real *y, const real *x, long n)
 {
   for (long i = 0; i < n; i++) y[i] = y[i] + x[i];
 }
@@ -47,7 +47,7 @@ static void exchange_to_add(struct sum *s, long from, long end, long to, long ad
 static void go_on(struct sum *s)
 {
   const int ranks = s->comm->ranks;
-  add(s->to, s->work, s->adds);
+  add_double(s->to, s->work, s->adds);
   s->adds = 0;
   if (s->n <= FEW) {
     if (s->distance < ranks) exchange_to_add(s, 0, s->n, 0, s->n);
@@ -96,7 +96,7 @@ static void sum_of_all(const struct comm *c, real *y, long n, real *all)
 {
   comm_gather(c, y, all, (size_t)n * sizeof *y);
   for (int width = 1; width < c->ranks; width *= 2)
-    for (int r = 0; r + width < c->ranks; r += 2 * width) add(all + r * n, all + (r + width) * n, n);
+    for (int r = 0; r + width < c->ranks; r += 2 * width) add_double(all + r * n, all + (r + width) * n, n);
   memcpy(y, all, (size_t)n * sizeof *y);
 }
 

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 
-void host_spectra_init(struct host_spectra *s, const struct watch *w)
+void host_spectra_init(struct host_spectra *s, const struct observer *w)
 {
   const struct params *ps = &w->model->params;
   struct pool *pool = w->model->device->pool;
@@ -25,30 +25,32 @@ void host_spectra_free(struct host_spectra *s)
   for (int i = 0; i < s->workers; i++) spectra_free(s->work[i]);
 }
 
-struct each {
-  const struct watch *watch;
-  int (*one)(const struct watch *, long i, int worker, struct error *);
+struct host_spectra_job {
+  const struct observer *observer;
+  int (*one)(const struct observer *, long i, int worker, struct error *);
   struct error error;
   int failed;
 };
 
 static void run_one(void *context, long piece, int worker)
 {
-  struct each *each = context;
+  struct host_spectra_job *each = context;
   struct error e = {0};
-  if (each->one(each->watch, piece, worker, &e) && !__atomic_exchange_n(&each->failed, 1, __ATOMIC_ACQ_REL))
+  if (each->one(each->observer, piece, worker, &e) &&
+      !__atomic_exchange_n(&each->failed, 1, __ATOMIC_ACQ_REL))
     each->error = e;
 }
 
-int host_spectra_each(const struct watch *w, long count,
-                      int (*one)(const struct watch *, long i, int worker, struct error *), struct error *e)
+int host_spectra_each(const struct observer *w, long count,
+                      int (*one)(const struct observer *, long i, int worker, struct error *),
+                      struct error *e)
 {
-  struct each each = {.watch = w, .one = one};
+  struct host_spectra_job each = {.observer = w, .one = one};
   parallel_for(w->model->device->pool, count, run_one, &each);
   return each.failed ? error_set(e, each.error.status, "%s", each.error.text) : STATUS_OK;
 }
 
-const real *in_copy(const struct watch *w, const real *copy, const struct tensor *t)
+const real *in_copy(const struct observer *w, const real *copy, const struct tensor *t)
 {
   return copy + (REALS(t) - w->model->params.base);
 }

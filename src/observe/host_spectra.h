@@ -10,11 +10,12 @@ struct host_spectra {
   long longer, shorter; /* most of the matrices' sides */
 };
 /* For every matrix of the model. */
-void host_spectra_init(struct host_spectra *, const struct watch *);
+void host_spectra_init(struct host_spectra *, const struct observer *);
 void host_spectra_free(struct host_spectra *);
 /* one(watch, i, worker) for every i < count; the first error, when all have been tried. */
-int host_spectra_each(const struct watch *, long count,
-                      int (*one)(const struct watch *, long i, int worker, struct error *), struct error *);
+int host_spectra_each(const struct observer *, long count,
+                      int (*one)(const struct observer *, long i, int worker, struct error *),
+                      struct error *);
 /* Where a tensor of the parameters stands in a copy of them all. */
-const real *in_copy(const struct watch *, const real *copy, const struct tensor *);
+const real *in_copy(const struct observer *, const real *copy, const struct tensor *);
 #endif

@@ -18,7 +18,7 @@ static const double look_seconds = 0.5;
 
 /* --- marks ------------------------------------------------------------------------------------------------------ */
 
-struct mark {
+struct point_mark {
   uint64_t farm;   /* whose: what another says does not bind this one */
   uint64_t holder; /* which of its processes */
   int kills;       /* workers that were killed at it */
@@ -28,13 +28,13 @@ struct mark {
 };
 
 /* 0: there is no file. What cannot be read is of another farm, or none. */
-static int read_mark(const char *path, struct mark *m)
+static int read_mark(const char *path, struct point_mark *m)
 {
   char *text;
   size_t length;
   int at = 0;
   struct error ignored = {0};
-  *m = (struct mark){.fate = SWEEP_RUNNING};
+  *m = (struct point_mark){.fate = SWEEP_RUNNING};
   if (access(path, F_OK) || file_read(path, &text, &length, &ignored)) return 0;
   if (sscanf(text, "%" SCNx64 " %" SCNx64 " %d %d %ld %n", &m->farm, &m->holder, &m->kills, &m->fate,
              &m->step, &at) != 5 ||
@@ -45,7 +45,7 @@ static int read_mark(const char *path, struct mark *m)
   return 1;
 }
 
-static void write_mark(struct lock *lock, const struct mark *m)
+static void write_mark(struct lock *lock, const struct point_mark *m)
 {
   char text[700];
   snprintf(text, sizeof text, "%016" PRIx64 " %016" PRIx64 " %d %d %ld %s\n", farm_id(), farm_self(),
@@ -53,13 +53,13 @@ static void write_mark(struct lock *lock, const struct mark *m)
   lock_write(lock, text);
 }
 
-static int is_ours(const struct mark *m) { return m->farm == farm_id(); }
+static int is_ours(const struct point_mark *m) { return m->farm == farm_id(); }
 
 void claim_mark(struct lock *lock, const struct sweep_point *p, enum sweep_fate fate, long step,
                 const char *reason)
 {
   char path[4096];
-  struct mark m;
+  struct point_mark m;
   if (!farm_is_open() || !lock) return;
   run_sibling(path, p->path, ".point");
   if (!read_mark(path, &m) || !is_ours(&m)) m.kills = 0;
@@ -72,7 +72,7 @@ void claim_mark(struct lock *lock, const struct sweep_point *p, enum sweep_fate 
 int claim_ended(const struct sweep_point *p, enum sweep_fate *fate, char reason[512])
 {
   char path[4096];
-  struct mark m;
+  struct point_mark m;
   run_sibling(path, p->path, ".point");
   if (!farm_is_open() || !read_mark(path, &m) || !is_ours(&m) || m.fate == SWEEP_RUNNING) return 0;
   *fate = (enum sweep_fate)m.fate;
@@ -91,7 +91,7 @@ void claim_release(struct lock *lock, const struct sweep_point *p)
 void claim_bury(struct sweep_point *p, int signal, const char *reason)
 {
   char path[4096];
-  struct mark m;
+  struct point_mark m;
   struct error ignored = {0};
   run_sibling(path, p->path, ".point");
   struct lock *lock = lock_take(path, &ignored);
@@ -136,7 +136,7 @@ static int is_free(const char *path)
 void claim_look(struct sweep_point *p)
 {
   char path[4096];
-  struct mark m;
+  struct point_mark m;
   double now = clock_seconds();
   run_sibling(path, p->path, ".point");
   p->elsewhere = 0;

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "run/lockstep.h"
+#include "run/batched.h"
 
 /* Positions [c, c + block) of each sequence; `from` [batch, context], NULL: their numbers. */
 static void feed(struct trainer *t, const struct model_program *d, struct tensor *input, const int *from,
@@ -39,7 +39,7 @@ static void decode_part(struct trainer *t, struct model_program *d, long part, r
 
 static void look_at_part(struct trainer *t, long part, real *losses)
 {
-  lockstep_run_part(ALONE(t), NULL, PART_LOOK, part);
+  batched_run_micro(ALONE(t), NULL, PART_LOOK, part);
   trainer_token_losses(t, &t->look_program, losses);
 }
 
@@ -101,5 +101,5 @@ void trainer_decode_end(struct trainer *t)
   struct decode_result r;
   if (!t->decoder.program) return;
   decode(t, &t->decoder, &r);
-  watches_decoded(t->watches, (struct decoded){r.difference, r.rounding});
+  observers_set_decoded(t->observers, (struct decode_check){r.difference, r.rounding});
 }

@@ -60,7 +60,7 @@ int drive(struct trainer *t, double max_time, drive_tick *tick, void *context, s
 {
   double began = clock_seconds();
   for (;;) {
-    int stops = !drive_goes_on(t, max_time, began), status = trainer_meet(t, &stops, e);
+    int stops = !drive_goes_on(t, max_time, began), status = trainer_barrier(t, &stops, e);
     if (!status && stops) break;
     if (!status) status = trainer_step(t, e);
     if (status) {

@@ -45,14 +45,14 @@ int farm_join(const struct comm_options *o, struct error *e)
               "comm.ranks = %ld: %d ranks cannot be cut into such groups, of which each has a run at a "
               "time",
               o->ranks, farm.all->ranks);
-  if (farm_meet(e)) return e->status; /* or some would wait for a group that will not come about */
+  if (farm_barrier(e)) return e->status; /* or some would wait for a group that will not come about */
   farm.group = comm_split(farm.all, farm.all->rank / size, 1);
   farm.group->is_apart = farm.all->rank >= size; /* the first tells: it cannot be done without */
   if (size > 1) trainer_use_ranks(farm.group);
   return STATUS_OK;
 }
 
-int farm_meet(struct error *e) { return farm_is_open() ? comm_agree(farm.all, NULL, e) : e->status; }
+int farm_barrier(struct error *e) { return farm_is_open() ? comm_agree(farm.all, NULL, e) : e->status; }
 
 int farm_stops(void)
 {

@@ -18,7 +18,7 @@ int farm_join(const struct comm_options *, struct error *);
 struct comm *farm_group(void);
 int farm_groups(void); /* how many such there are */
 /* All ranks begin a sweep: an error of one is all ranks'. */
-int farm_meet(struct error *);
+int farm_barrier(struct error *);
 /* Has this rank been told to stop, or any other? */
 int farm_stops(void);
 

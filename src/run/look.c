@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "run/lockstep.h"
+#include "run/batched.h"
 
 void trainer_token_losses(struct trainer *t, const struct model_program *p, real *out)
 {
@@ -72,22 +72,22 @@ struct sums {
 };
 
 /* A leaf is a micro-batch of each of the batches. */
-static void validate(const struct lockstep *c, lockstep_choice *chosen, const struct sums *s)
+static void validate(const struct batched *c, batched_choice *chosen, const struct sums *s)
 {
   struct trainer *t = c->run[0];
-  lockstep_replay(c, PART_FOLD_LOOK + FOLD_FRESH);
-  for (long m = 0; m < t->leaves; m++) {
+  batched_replay(c, PART_REDUCE_LOOK + REDUCE_CLEAR);
+  for (long m = 0; m < t->micro_batches; m++) {
     for (long b = 0; b < t->train->val_batches; b++) {
-      lockstep_draw(c, chosen, DATA_VAL, (uint64_t)b);
-      lockstep_run_part(c, chosen, PART_LOOK, m);
+      batched_draw(c, chosen, DATA_VAL, (uint64_t)b);
+      batched_run_micro(c, chosen, PART_LOOK, m);
       if (s->position) add_positions(t, &t->look_program, m, s->position, s->count);
       if (s->hits) add_agreements(t, &t->look_program, m, s->hits, s->pairs);
     }
-    lockstep_fold(c, PART_LOOK, m);
+    batched_reduce(c, PART_LOOK, m);
   }
 }
 
-void trainer_run_validation(const struct lockstep *c, lockstep_choice *chosen)
+void trainer_run_validation(const struct batched *c, batched_choice *chosen)
 {
   validate(c, chosen, &(struct sums){0});
 }

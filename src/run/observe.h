@@ -1,18 +1,18 @@
 /* observe.h - rows of the record: what a run's observables have read goes to its recorder */
 #ifndef MAXLOGIT_RUN_OBSERVE_H
 #define MAXLOGIT_RUN_OBSERVE_H
-#include "observe/watches.h"
+#include "observe/observers.h"
 #include "storage/recorder.h"
 
-struct observer;
+struct row_writer;
 /* Declares every series that is wanted with the recorder. */
-struct observer *observer_new(struct watches *, struct recorder *);
-void observer_free(struct observer *);
+struct row_writer *row_writer_new(struct observers *, struct recorder *);
+void row_writer_free(struct row_writer *);
 
-/* One row of an axis, from the report that was read last (watches_read). */
-int observer_row(struct observer *, enum series_axis, const struct step_scalars *, double batches,
-                 int directions, struct error *);
+/* One row of an axis, from the report that was read last (observers_read). */
+int row_writer_put(struct row_writer *, enum series_axis, const struct step_scalars *, double batches,
+                   int with_update, struct error *);
 /* The same of the step's axis: recorded, or put aside (recorder_aside) until `first_step` is past it. */
 enum { OBSERVE_RECORDED = -1 };
-void observer_step(struct observer *, const struct step_scalars *, long first_step);
+void row_writer_put_step(struct row_writer *, const struct step_scalars *, long first_step);
 #endif

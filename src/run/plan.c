@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "numerics/slab.h"
-#include "run/meet.h"
+#include "numerics/run_arena.h"
+#include "run/dist.h"
 #include "run/trainer.h"
 
 struct known { /* a structure that has been checked */
@@ -79,12 +79,12 @@ static int build(struct config *c, struct known *k, struct error *e)
 }
 
 /* What a process of its own has found out. */
-struct finding {
+struct plan_finding {
   struct known known;
   struct error error;
 };
 
-static int read_finding(int fd, struct finding *f)
+static int read_finding(int fd, struct plan_finding *f)
 {
   size_t have = 0;
   ssize_t n;
@@ -96,7 +96,7 @@ static int read_finding(int fd, struct finding *f)
 
 static _Noreturn void find_out(struct config *c, int fd)
 {
-  struct finding f = {0};
+  struct plan_finding f = {0};
   build(c, &f.known, &f.error);
   for (size_t done = 0; done < sizeof f;) {
     ssize_t n = write(fd, (char *)&f + done, sizeof f - done);
@@ -109,7 +109,7 @@ static _Noreturn void find_out(struct config *c, int fd)
 /* In another process: this one is going to start workers, and who has looked at a GPU cannot (slab.h). */
 static int build_apart(struct config *c, struct known *k, struct error *e)
 {
-  struct finding f;
+  struct plan_finding f;
   int ends[2], ended;
   if (pipe(ends)) return error_set(e, STATUS_FAIL, "cannot open a pipe: %s", strerror(errno));
   fflush(NULL);
@@ -130,8 +130,8 @@ static int learn(struct plan *plan, uint64_t key, struct config *c, struct error
 {
   const struct top_options *top = config_section(c, "");
   struct known k = {0};
-  int status =
-    slabs_in_one_call(top->device) && meet_ranks(0)->ranks == 1 ? build_apart(c, &k, e) : build(c, &k, e);
+  int status = run_arenas_in_one_call(top->device) && dist_ranks(0)->ranks == 1 ? build_apart(c, &k, e)
+                                                                                : build(c, &k, e);
   if (status) return status;
   k.key = key;
   plan->known = memory_grow(plan->known, plan->count, plan->count + 1, sizeof *plan->known);

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/model.h"
-#include "numerics/slab.h"
+#include "numerics/run_arena.h"
 #include "run/extend.h"
 #include "run/farm.h"
 #include "run/plan.h"
@@ -188,8 +188,8 @@ int sweep_plan(struct sweep *s, const struct config *config, const char *name, l
     buffer_add(&folder, "%s%s", *o->dir ? o->dir : "runs/", *o->dir ? "" : name);
     const char *device = ((const struct top_options *)config_section(first, ""))->device;
     s->jobs = o->jobs;
-    s->one_launch = slabs_in_one_call(device);
-    s->together = o->together ? o->together : slabs_pay(device);
+    s->one_launch = run_arenas_in_one_call(device);
+    s->together = o->together ? o->together : run_arenas_default(device);
     s->threads = ((const struct device_options *)config_section(first, "device"))->threads;
     struct planning planning = {.sweep = s, .plan = plan_new(), .folder = folder.text};
     planning.shorter = shorter_new(folder.text);

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "run/meet.h"
+#include "run/dist.h"
 #include "storage/layout.h"
 #include "storage/recorder.h"
 
@@ -70,7 +70,7 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
   }
   if (!status && output) status = config_set(c, "record.path", output, "rerun", e);
   if (!status) status = check_cut(path, e);
-  if (!status && !meet_ranks(0)->rank && file_remove(record_path))
+  if (!status && !dist_ranks(0)->rank && file_remove(record_path))
     status = error_set(e, STATUS_FAIL, "cannot remove %s", record_path);
   if (!status) status = config_finish(c, e);
   if (!status)

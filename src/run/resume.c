@@ -5,8 +5,8 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "run/lockstep.h"
-#include "run/meet.h"
+#include "run/batched.h"
+#include "run/dist.h"
 
 /* Only keys that cannot change the past: free ones, train.steps upwards under a constant schedule, and where
    train.init_from lies now (its content is compared where it is still needed). */
@@ -180,7 +180,7 @@ int trainer_repeat(struct trainer **out, struct config *c, const char *path, con
                        path, from, origin.last_step);
   if (!status) status = checkpoint_before(path, from, &state, e);
   if (!status) status = origin_owns(path, origin.id, &state, e);
-  if (!status && !meet_ranks(0)->rank) status = recorder_copy(path, into, e);
+  if (!status && !dist_ranks(0)->rank) status = recorder_copy(path, into, e);
   if (status) {
     checkpoint_free(&state);
     return status;

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "run/meet.h"
+#include "run/dist.h"
 #include "run/state.h"
 
 double trainer_wall(const struct trainer *t) { return t->earlier_wall + clock_seconds() - t->started; }
@@ -89,7 +89,7 @@ int trainer_save(struct trainer *t, struct error *e)
                          .peak = t->health.peak.value,
                          .peak_step = t->health.peak.step,
                          .peak_at = t->health.peak.at};
-  if (!recorder_keeps(t->recorder) && !meet_shards(t)) return STATUS_OK;
+  if (!recorder_keeps(t->recorder) && !dist_shards(t)) return STATUS_OK;
   if (recorder_holds(t->recorder, e)) return e->status;
   list_tensors(t, &l);
   fetch(t, &l);

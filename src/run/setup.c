@@ -8,12 +8,12 @@
 #include "model/boost.h"
 #include "numerics/ranks.h"
 #include "numerics/sums.h"
-#include "run/meet.h"
+#include "run/dist.h"
 #include "run/start.h"
 #include "run/state.h"
 #include "training/optimizer.h"
 
-struct chosen {
+struct stabilizer_list {
   struct trainer *t;
   const struct stabilizer *member[MAX_STABILIZERS];
   const void *options[MAX_STABILIZERS];
@@ -23,7 +23,7 @@ struct chosen {
 
 static int push_stabilizer(void *context, const char *name)
 {
-  struct chosen *s = context;
+  struct stabilizer_list *s = context;
   if (s->count == MAX_STABILIZERS)
     return error_set(s->error, STATUS_USAGE, "stabilizers: more than %d", MAX_STABILIZERS);
   s->member[s->count] = stabilizer_find(name);
@@ -70,7 +70,7 @@ static int init_weights(struct trainer *t, struct error *e)
 
 static int init_model(struct trainer *t, struct model_options *m, struct error *e)
 {
-  struct chosen chosen = {.t = t, .error = e};
+  struct stabilizer_list chosen = {.t = t, .error = e};
   if (text_split(t->top->stabilizers, '+', push_stabilizer, &chosen)) return e->status;
   int status = model_init(&t->model, m, t->device, chosen.member, chosen.options, chosen.count, e);
   if (status) return status;
@@ -85,7 +85,7 @@ static int init_model(struct trainer *t, struct model_options *m, struct error *
 const char *const memory_part_names[MEMORY_PARTS] = {
   [MEMORY_DATA] = "the data",
   [MEMORY_MODEL] = "weights, gradients and the report",
-  [MEMORY_UPDATES] = "the optimisers' states and directions",
+  [MEMORY_UPDATES] = "the optimisers' states and updates",
   [MEMORY_RECORD] = "what is recorded",
   [MEMORY_PASSES] = "the passes over a micro-batch",
 };
@@ -129,8 +129,8 @@ static void record_beginnings(struct trainer *t)
   t->begin = program_new(t->device);
   report_record_clear(m->report, t->begin);
   PROGRAM_CALL(t->begin, fill, .y = &m->params.grads, .value = 0);
-  t->fold = fold_new(m, PASSES_STEP, t->leaves);
-  t->fold_look = fold_new(m, PASSES_LOOK, t->leaves);
+  t->step_reduce = grad_reduce_new(m, PASSES_STEP, t->micro_batches);
+  t->look_reduce = grad_reduce_new(m, PASSES_LOOK, t->micro_batches);
   t->keep_val = program_new(t->device);
   PROGRAM_CALL(t->keep_val, copy, .y = m->val.loss, .x = m->probe.loss);
   if (m->val.ahead) PROGRAM_CALL(t->keep_val, copy, .y = m->val.ahead, .x = m->probe.ahead);
@@ -153,7 +153,7 @@ static int init_decoder(struct trainer *t, struct error *e)
 {
   const struct model_program *p = &t->look_program;
   const enum decode_form form = t->model.attention->absorbs ? DECODE_ABSORBED : DECODE_MATERIALISED;
-  if (!watches_has(t->watches, "decode") || t->comm->ranks > 1) return STATUS_OK;
+  if (!observers_have(t->observers, "decode") || t->comm->ranks > 1) return STATUS_OK;
   const int status = model_decoder_init(&t->model, &t->decoder, p->batch, 1, p->context, form, e);
   return status ? error_prefix(e, "record.observe = decode") : STATUS_OK;
 }
@@ -166,9 +166,9 @@ static int init_training(struct trainer *t, struct error *e)
                              .decay_independent = o->decay,
                              .seed = (uint64_t)o->seed,
                              .grad_clip = o->grad_clip,
-                             .ranks = meet_shards(t) == SHARD_STATES ? t->comm : NULL,
+                             .ranks = dist_shards(t) == SHARD_STATES ? t->comm : NULL,
                              .stops = o->on_nonfinite != ON_NONFINITE_CONTINUE};
-  if (meet_check_parts(t, e)) return e->status;
+  if (dist_check_parts(t, e)) return e->status;
   t->updates = updates_new(&t->model, t->top->optimizer, config_section(t->config, "override"), &rule,
                            plugin_options, t->config, e);
   if (!t->updates) return e->status;
@@ -178,14 +178,14 @@ static int init_training(struct trainer *t, struct error *e)
   if (o->batch % o->micro_batches)
     return error_set(e, STATUS_USAGE, "train.micro_batches = %ld does not divide train.batch = %ld",
                      o->micro_batches, o->batch);
-  if (meet_divide(t, e)) return e->status;
+  if (dist_divide(t, e)) return e->status;
   long rows = o->batch / o->micro_batches, context = t->model.options.context;
   mark_memory(t, MEMORY_UPDATES);
   if (t->shards) { /* whose size follows from optimisers */
     const size_t held = (size_t)(SHARD_ROWS * t->shards->own) * sizeof(real);
     t->memory[MEMORY_UPDATES] -= held, t->memory[MEMORY_MODEL] += held;
   }
-  t->watches = watches_new(&t->model, t->updates, &t->record);
+  t->observers = observers_new(&t->model, t->updates, &t->record);
   mark_memory(t, MEMORY_RECORD);
   model_program_init(&t->model, &t->step_program, rows, context, 1, &t->model.step, o->micro_batches);
   model_program_init(&t->model, &t->look_program, rows, context, 0, &t->model.probe, o->micro_batches);
@@ -214,7 +214,7 @@ int trainer_build(struct trainer *t, int keeps, struct error *e)
   t->unmarked = memory_held();
   t->arena = arena_new();
   t->top = config_section(t->config, "");
-  t->comm = meet_ranks(t->shares_device);
+  t->comm = dist_ranks(t->shares_device);
   t->train = config_section(t->config, "train");
   t->record = *(const struct record_options *)config_section(t->config, "record");
   if (!keeps) t->record.spectra_every = t->record.probe_every = t->record.batches = 0, t->record.dense = 0;
@@ -225,16 +225,16 @@ int trainer_build(struct trainer *t, int keeps, struct error *e)
   int status = init_data(t, m, e);
   mark_memory(t, MEMORY_DATA);
   if (!status) status = model_resolve(m, t->data.vocab, e);
-  int threads = meet_threads(t, (int)device->threads);
-  if (!status) status = meet_split(t, e);
+  int threads = dist_threads(t, (int)device->threads);
+  if (!status) status = dist_split(t, e);
   if (!status && !t->device) status = device_open(&t->device, t->top->device, threads, e);
   for (int axis = 0; !status && axis < RANK_AXES; axis++)
     if (t->part[axis]) device_set_ranks(t->device, (enum rank_axis)axis, t->part[axis]);
   if (!status && t->context == 1) device_set_ranks(t->device, RANKS_BATCH, t->comm);
-  if (!status) status = meet_check_shards(t, e);
-  if (!status && meet_shards(t) == SHARD_WEIGHTS)
+  if (!status) status = dist_check_shards(t, e);
+  if (!status && dist_shards(t) == SHARD_WEIGHTS)
     device_set_shards(t->device, t->shards = shards_new(t->comm));
-  else if (!status && meet_sums_early(t))
+  else if (!status && dist_reduces_early(t))
     device_set_early(t->device, t->early = shards_new(NULL));
   if (!status) status = device_set_math(t->device, (enum device_math)device->math, e);
   if (!status) status = init_model(t, m, e);
@@ -247,7 +247,7 @@ int trainer_build(struct trainer *t, int keeps, struct error *e)
   if (!status) status = init_weights(t, e);
   if (status) return status;
   config_id(t->config, t->data.content, t->start_content, t->id);
-  status = meet_before(t, e);
+  status = dist_verify(t, e);
   if (status) return status;
   t->started = t->checkpointed_at = clock_seconds();
   return STATUS_OK;
@@ -275,22 +275,22 @@ void trainer_facts(struct trainer *t, struct run_facts *f)
 void trainer_observe(struct trainer *t)
 {
   t->health.recorder = t->recorder;
-  t->observer = observer_new(t->watches, t->recorder);
+  t->row_writer = row_writer_new(t->observers, t->recorder);
 }
 
 void trainer_release(struct trainer *t)
 {
   if (!t) return;
-  observer_free(t->observer);
-  watches_free(t->watches);
+  row_writer_free(t->row_writer);
+  observers_free(t->observers);
   recorder_free(t->recorder);
   model_program_free(&t->step_program);
   model_program_free(&t->look_program);
   model_program_free(&t->decoder);
   if (t->updates) updates_free(t->updates);
   program_free(t->begin);
-  fold_free(t->fold);
-  fold_free(t->fold_look);
+  grad_reduce_free(t->step_reduce);
+  grad_reduce_free(t->look_reduce);
   program_free(t->keep_val);
   if (t->token_loss) tensor_free(t->device, t->token_loss);
   if (t->model.device) model_free(&t->model);
@@ -313,13 +313,13 @@ struct program *trainer_program(const struct trainer *t, enum part part)
   case PART_KEEP_VAL: return t->keep_val;
   case PART_STEP: return t->step_program.program;
   case PART_LOOK: return t->look_program.program;
-  case PART_DIRECTIONS: return updates_directions(t->updates);
+  case PART_UPDATES: return updates_program(t->updates);
   case PART_APPLY: return updates_apply(t->updates);
   default: break;
   }
-  REQUIRE(part >= PART_FOLD && part < PARTS);
-  return part < PART_FOLD_LOOK ? fold_program(t->fold, (int)(part - PART_FOLD))
-                               : fold_program(t->fold_look, (int)(part - PART_FOLD_LOOK));
+  REQUIRE(part >= PART_REDUCE && part < PARTS);
+  return part < PART_REDUCE_LOOK ? grad_reduce_program(t->step_reduce, (int)(part - PART_REDUCE))
+                                 : grad_reduce_program(t->look_reduce, (int)(part - PART_REDUCE_LOOK));
 }
 
 const char *trainer_difference(const struct trainer *a, const struct trainer *b)
@@ -328,7 +328,7 @@ const char *trainer_difference(const struct trainer *a, const struct trainer *b)
   for (enum part part = 0; part < PARTS && !difference; part++)
     if (trainer_program(a, part))
       difference = program_difference(trainer_program(a, part), trainer_program(b, part),
-                                      b->device->slab - a->device->slab);
+                                      b->device->run_arena - a->device->run_arena);
   return difference;
 }
 
@@ -388,7 +388,7 @@ static int init(struct trainer **out, struct device *device, struct config *c, c
       t->recorder = recorder_null(&f);
   }
   int stops = 0;
-  if (t->comm && t->comm->ranks > 1) status = meet_between(t, &stops, e); /* before they save together */
+  if (t->comm && t->comm->ranks > 1) status = dist_barrier(t, &stops, e); /* before they save together */
   if (!status) {
     trainer_observe(t);
     status = recorder_snapshot(t->recorder, "running", 0, 0, 0, e);

@@ -72,8 +72,8 @@ int start_check(const struct model *m, const struct checkpoint *c, const char *p
   return STATUS_OK;
 }
 
-static int take(struct model *m, const char *path, const uint64_t *expected, uint64_t *content,
-                struct error *e)
+static int load_weights(struct model *m, const char *path, const uint64_t *expected, uint64_t *content,
+                        struct error *e)
 {
   struct checkpoint c = {0};
   int status = start_state(path, &c, e);
@@ -99,7 +99,7 @@ int start_from(struct model *m, const char *from, long seed, const uint64_t *exp
   *content = 0;
   if (!*from) return STATUS_OK;
   int is_folder = file_is_folder(from), status = is_folder ? find_seed(from, seed, &path, e) : STATUS_OK;
-  if (!status) status = take(m, is_folder ? path.text : from, expected, content, e);
+  if (!status) status = load_weights(m, is_folder ? path.text : from, expected, content, e);
   memory_free(path.text);
   return status;
 }

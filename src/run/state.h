@@ -3,7 +3,7 @@
 #define MAXLOGIT_RUN_STATE_H
 #include "run/batches.h"
 #include "run/dense.h"
-#include "run/fold.h"
+#include "run/grad_reduce.h"
 #include "run/health.h"
 #include "run/observe.h"
 #include "run/origin.h"
@@ -25,11 +25,11 @@ enum part {
   PART_KEEP_VAL,
   PART_STEP,
   PART_LOOK,
-  PART_DIRECTIONS,
+  PART_UPDATES,
   PART_APPLY,
-  PART_FOLD, /* and so on: enum fold_part of the step's passes */
-  PART_FOLD_LOOK = PART_FOLD + FOLD_PARTS,
-  PARTS = PART_FOLD_LOOK + FOLD_PARTS
+  PART_REDUCE, /* and so on: enum grad_reduce_part of the step's passes */
+  PART_REDUCE_LOOK = PART_REDUCE + REDUCE_PARTS,
+  PARTS = PART_REDUCE_LOOK + REDUCE_PARTS
 };
 
 struct trainer {
@@ -47,8 +47,9 @@ struct trainer {
     *part[RANK_AXES];    /* those along an axis, this one among them; NULL where all are along the batch */
   long context;          /* ranks along the context; 0, until it is built: as configured */
   struct shards *shards; /* of its parameters; NULL: each rank has all */
-  struct shards *early;  /* see meet_sums_early; NULL: at the end of a step's passes */
-  long leaves, first_leaf, next_leaf; /* micro-batches of a batch that are this rank's: every next_leaf-th */
+  struct shards *early;  /* see dist_reduces_early; NULL: at the end of a step's passes */
+  long micro_batches, first_micro,
+    micro_stride; /* micro-batches of a batch that are this rank's: every micro_stride-th */
 
   struct device *device;
   int shares_device; /* it is the caller's */
@@ -61,14 +62,14 @@ struct trainer {
   struct model_program step_program, look_program; /* with and without backward */
   struct model_program decoder;                    /* token by token, where its end is decoded */
   struct program *begin;                           /* what a step begins with */
-  struct fold *fold, *fold_look;
+  struct grad_reduce *step_reduce, *look_reduce;
   struct program *keep_val; /* a sum of losses, from the probe's place to the validation's */
   struct host_batch host;
 
   char id[16], path[4096];
   struct recorder *recorder;
-  struct watches *watches;
-  struct observer *observer;
+  struct observers *observers;
+  struct row_writer *row_writer;
 
   struct outcome outcome;
   struct health health;
@@ -98,10 +99,10 @@ void trainer_observe(struct trainer *);
 void trainer_release(struct trainer *);
 struct program *trainer_program(const struct trainer *, enum part);
 
-struct lockstep;
+struct batched;
 /* look.c: all validation batches of those that are chosen (NULL: all); their losses add up in the place of the
    probe's. */
-void trainer_run_validation(const struct lockstep *, int (*chosen)(const struct trainer *));
+void trainer_run_validation(const struct batched *, int (*chosen)(const struct trainer *));
 /* Those sums into the report, which is read: waits. Returns the mean loss. */
 double trainer_validated(struct trainer *);
 double trainer_reported_val(const struct trainer *); /* that mean, of the report that was read last */
@@ -120,7 +121,7 @@ int trainer_load(struct trainer *, const struct checkpoint *, struct error *);
 
 /* trainer.c: a step of each; those that have none to do are put out of the lockstep before it. What fails is in the
    run's `error`. */
-void trainer_step_all(struct lockstep *);
+void trainer_step_all(struct batched *);
 /* The last look of those that are at their end, at the state after the last update. */
-void trainer_finish_all(const struct lockstep *);
+void trainer_finish_all(const struct batched *);
 #endif

@@ -79,7 +79,7 @@ void sweep_launches(const struct sweep *s, long *launch)
 
 /* --- the workers ------------------------------------------------------------------------------------------ */
 
-struct worker {
+struct sweep_worker {
   pid_t pid;
   long *point, count; /* its points */
   int notes, text;
@@ -102,7 +102,7 @@ static int open_pipe(int ends[2], struct error *e)
 /* The point whose launch is to begin next; s->count: none. */
 static long next_first(struct sweep *s) { return farm_is_open() ? claim_longest(s) : next_waiting(s, 0); }
 
-static int start(struct sweep *s, struct worker *w, long first, struct error *e)
+static int start(struct sweep *s, struct sweep_worker *w, long first, struct error *e)
 {
   int notes[2], text[2];
   w->count = farm_is_open() ? claim_launch(s, first, w->point) : next_launch(s, first, NULL, w->point);
@@ -131,16 +131,16 @@ static int start(struct sweep *s, struct worker *w, long first, struct error *e)
   return error_set(e, STATUS_FAIL, "cannot start a process: %s", strerror(errno));
 }
 
-static void hear_notes(struct sweep *s, struct worker *w)
+static void hear_notes(struct sweep *s, struct sweep_worker *w)
 {
-  struct note note;
+  struct sweep_note note;
   while (read(w->notes, &note, sizeof note) == (ssize_t)sizeof note) {
     sweep_hear(s, &note);
     w->heard = clock_seconds();
   }
 }
 
-static void hear_text(struct sweep *s, struct worker *w)
+static void hear_text(struct sweep *s, struct sweep_worker *w)
 {
   char piece[4096], *end;
   ssize_t n;
@@ -154,7 +154,7 @@ static void hear_text(struct sweep *s, struct worker *w)
 }
 
 /* The worker is gone: its last words, and what became of its points. */
-static void bury(struct sweep *s, struct worker *w, int status)
+static void bury(struct sweep *s, struct sweep_worker *w, int status)
 {
   hear_notes(s, w);
   hear_text(s, w);
@@ -173,10 +173,10 @@ static void bury(struct sweep *s, struct worker *w, int status)
   close(w->notes);
   close(w->text);
   memory_free(w->line.text);
-  *w = (struct worker){.point = w->point};
+  *w = (struct sweep_worker){.point = w->point};
 }
 
-static void reap(struct sweep *s, struct worker *workers, long count)
+static void reap(struct sweep *s, struct sweep_worker *workers, long count)
 {
   for (long i = 0; i < count; i++) {
     int status, stuck = farm_is_open() && clock_seconds() - workers[i].heard >= farm_patience();
@@ -187,13 +187,13 @@ static void reap(struct sweep *s, struct worker *workers, long count)
 }
 
 /* Sleep until a worker says something or a tick has passed. */
-static void listen_to(struct sweep *s, struct worker *workers, long count, struct pollfd *ears)
+static void listen_to(struct sweep *s, struct sweep_worker *workers, long count, struct pollfd *hooks)
 {
   for (long i = 0; i < count; i++) {
-    ears[2 * i] = (struct pollfd){.fd = workers[i].pid ? workers[i].notes : -1, .events = POLLIN};
-    ears[2 * i + 1] = (struct pollfd){.fd = workers[i].pid ? workers[i].text : -1, .events = POLLIN};
+    hooks[2 * i] = (struct pollfd){.fd = workers[i].pid ? workers[i].notes : -1, .events = POLLIN};
+    hooks[2 * i + 1] = (struct pollfd){.fd = workers[i].pid ? workers[i].text : -1, .events = POLLIN};
   }
-  poll(ears, (nfds_t)(2 * count), TICK_MS);
+  poll(hooks, (nfds_t)(2 * count), TICK_MS);
   for (long i = 0; i < count; i++)
     if (workers[i].pid) {
       hear_notes(s, &workers[i]);
@@ -204,7 +204,7 @@ static void listen_to(struct sweep *s, struct worker *workers, long count, struc
 }
 
 /* Keep the workers busy until the points are used up; returns the number still at work. */
-static long keep_busy(struct sweep *s, struct worker *workers, long count, struct error *e)
+static long keep_busy(struct sweep *s, struct sweep_worker *workers, long count, struct error *e)
 {
   long busy = 0;
   for (long i = 0; i < count; i++) {
@@ -243,20 +243,20 @@ int sweep_run(struct sweep *s, struct error *e)
 {
   long first = next_waiting(s, 0);
   if (first < s->count) prepare_folder(s->points[first].path, e);
-  if (farm_meet(e)) return e->status;
+  if (farm_barrier(e)) return e->status;
   sweep_share(s);
   if (farm_group() && farm_group()->ranks > 1) {
     sweep_work_together(s);
     return outcome(s, e);
   }
   long count = s->jobs < s->count ? s->jobs : s->count, most = s->together;
-  struct worker *workers = memory_new((size_t)count, sizeof *workers);
+  struct sweep_worker *workers = memory_new((size_t)count, sizeof *workers);
   long *points = memory_new((size_t)(count * most), sizeof *points);
   for (long i = 0; i < count; i++) workers[i].point = points + i * most;
-  struct pollfd *ears = memory_new(2 * (size_t)count, sizeof *ears);
+  struct pollfd *hooks = memory_new(2 * (size_t)count, sizeof *hooks);
   drive_catch_signals();
   for (int told = 0; keep_busy(s, workers, count, e) || (claim_look_around(s) && !farm_stops());) {
-    listen_to(s, workers, count, ears);
+    listen_to(s, workers, count, hooks);
     if (farm_is_open() && e->status) drive_stop(); /* no rank leaves the others at work */
     int stop = farm_stops();                       /* asked once: a signal may come at any time */
     for (long i = 0; i < count && stop && !told; i++)
@@ -264,7 +264,7 @@ int sweep_run(struct sweep *s, struct error *e)
     told = stop;
     reap(s, workers, count);
   }
-  memory_free(ears);
+  memory_free(hooks);
   memory_free(points);
   memory_free(workers);
   return outcome(s, e);

@@ -16,14 +16,14 @@ int sweep_is_done(const struct sweep_point *, enum sweep_fate *, const struct co
                   char lacks[256]);
 
 /* What a worker tells of a point: small enough to be written and read whole. */
-struct note {
+struct sweep_note {
   long point;
   enum sweep_fate fate;
   long step;
   char reason[512];
 };
 /* What it tells is heard; and told on, where that is the end of the point. */
-void sweep_hear(struct sweep *, const struct note *);
+void sweep_hear(struct sweep *, const struct sweep_note *);
 /* All points, one after another, by the ranks of this process's group together (run/farm.h). */
 void sweep_work_together(struct sweep *);
 /* The worker of a launch, these points; its notes go to `fd`. It ends with its parent. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "run/lockstep.h"
-#include "run/meet.h"
+#include "run/batched.h"
+#include "run/dist.h"
 
 /* --- one step ---------------------------------------------------------------------------------------------- */
 
@@ -31,7 +31,7 @@ static int probe_wanted(const struct trainer *t)
   return probe_due(t);
 }
 
-static int any(const struct lockstep *c, lockstep_choice *chosen)
+static int any(const struct batched *c, batched_choice *chosen)
 {
   for (int i = 0; i < c->count; i++)
     if (chosen(c->run[i])) return 1;
@@ -40,16 +40,16 @@ static int any(const struct lockstep *c, lockstep_choice *chosen)
 
 /* What is looked at beside the training batch, with the weights before this step's update. The probe comes last: its
    maxima may be wanted by stabilisers. */
-static void look_around(const struct lockstep *c)
+static void look_around(const struct batched *c)
 {
   if (any(c, val_due)) {
     trainer_run_validation(c, val_due);
-    lockstep_replay(c, PART_KEEP_VAL);
+    batched_replay(c, PART_KEEP_VAL);
   }
   if (any(c, probe_wanted)) {
-    lockstep_draw(c, probe_wanted, DATA_PROBE, 0);
-    lockstep_replay(c, PART_FOLD_LOOK + FOLD_FRESH);
-    lockstep_run_pass(c, probe_wanted, PART_LOOK);
+    batched_draw(c, probe_wanted, DATA_PROBE, 0);
+    batched_replay(c, PART_REDUCE_LOOK + REDUCE_CLEAR);
+    batched_run_pass(c, probe_wanted, PART_LOOK);
   }
 }
 
@@ -64,24 +64,24 @@ static struct step_scalars scalars_of(const struct trainer *t)
 /* Rows of what was looked at. */
 static void observe_looks(struct trainer *t, const struct flight *f)
 {
-  if (f->probed) observer_row(t->observer, AXIS_PROBE, &f->now, 1, 0, NULL);
+  if (f->probed) row_writer_put(t->row_writer, AXIS_PROBE, &f->now, 1, 0, NULL);
   if (!due(t->train->val_every, t->reading)) return;
   t->val_loss = trainer_reported_val(t);
-  observer_row(t->observer, AXIS_VAL, &f->now, (double)t->train->val_batches, 0, NULL);
+  row_writer_put(t->row_writer, AXIS_VAL, &f->now, (double)t->train->val_batches, 0, NULL);
 }
 
 /* A solver that does not converge leaves NaN in the row: an event, not the end of a run. */
-static void emit_spectra(struct trainer *t, int directions)
+static void emit_spectra(struct trainer *t, int with_update)
 {
   struct error e = {0};
   if (!t->record.spectra_every) return;
   if (t->comm->rank) {
-    watches_lend(t->watches, directions);
+    observers_lend(t->observers, with_update);
     return;
   }
   t->reading = t->done;
   struct step_scalars now = scalars_of(t);
-  if (observer_row(t->observer, AXIS_SPECTRA, &now, 1, directions, &e))
+  if (row_writer_put(t->row_writer, AXIS_SPECTRA, &now, 1, with_update, &e))
     health_event(&t->health, "nonconverged", -1, -1, NAN);
 }
 
@@ -94,13 +94,13 @@ static void emit_update(struct trainer *t, const void *context)
 
 /* The spectra's row is of the weights before the update and of the update to come; a step that is not finite has
    none. */
-static void look_at_updates(const struct lockstep *c)
+static void look_at_updates(const struct batched *c)
 {
   for (int i = 0; i < c->count; i++)
     if (spectra_due(c->run[i])) report_ask(c->run[i]->model.report);
   for (int i = 0; i < c->count; i++)
     if (spectra_due(c->run[i])) report_receive(c->run[i]->model.report);
-  lockstep_each(c, spectra_due, emit_update, NULL);
+  batched_each(c, spectra_due, emit_update, NULL);
 }
 
 static int is_finished(const struct trainer *t)
@@ -111,14 +111,14 @@ static int is_finished(const struct trainer *t)
 static void emit_end(struct trainer *t, const void *context)
 {
   (void)context;
-  observer_row(t->observer, AXIS_VAL, &(struct step_scalars){.step = t->done}, (double)t->train->val_batches,
-               0, NULL);
+  row_writer_put(t->row_writer, AXIS_VAL, &(struct step_scalars){.step = t->done},
+                 (double)t->train->val_batches, 0, NULL);
   emit_spectra(t, 0);
 }
 
 /* The last look comes after the last checkpoint, so that a run which is extended on resume has only the rows of the
    longer run. */
-void trainer_finish_all(const struct lockstep *c)
+void trainer_finish_all(const struct batched *c)
 {
   if (!any(c, is_finished)) return;
   trainer_run_validation(c, is_finished);
@@ -127,7 +127,7 @@ void trainer_finish_all(const struct lockstep *c)
       c->run[i]->val_loss = trainer_validated(c->run[i]);
       trainer_decode_end(c->run[i]);
     }
-  lockstep_each(c, is_finished, emit_end, NULL);
+  batched_each(c, is_finished, emit_end, NULL);
 }
 
 static int time_is_up(const struct trainer *t)
@@ -148,7 +148,7 @@ static struct flight *next_flight(struct trainer *t)
   return &t->flight[(t->oldest + t->flying) % (AHEAD_MOST + 1)];
 }
 
-static void take_off(struct trainer *t)
+static void submit_step(struct trainer *t)
 {
   struct flight *f = next_flight(t);
   const struct batch *b = &t->host.batch;
@@ -172,7 +172,8 @@ static void emit_step(struct trainer *t, const struct flight *f)
     recorder_recall(t->recorder, t->reading - t->dense.around);
   wanted |= dense_on(&t->dense);
   long first = dense_first(&t->dense, t->reading);
-  if (wanted || first <= t->reading) observer_step(t->observer, &f->now, wanted ? OBSERVE_RECORDED : first);
+  if (wanted || first <= t->reading)
+    row_writer_put_step(t->row_writer, &f->now, wanted ? OBSERVE_RECORDED : first);
 }
 
 /* Events and rows from the step's report. */
@@ -194,7 +195,7 @@ static void read_step(struct trainer *t, const struct flight *f)
 }
 
 /* The oldest step that is under way. Those after a step that is not finite have changed nothing: they never were. */
-static int land_oldest(struct trainer *t, struct error *e)
+static int retire_oldest(struct trainer *t, struct error *e)
 {
   const struct flight *f = &t->flight[t->oldest];
   t->reading = f->now.step;
@@ -217,7 +218,7 @@ static int land_oldest(struct trainer *t, struct error *e)
 static int settle(struct trainer *t, int most, struct error *e)
 {
   int status = STATUS_OK;
-  while (!status && t->flying > most) status = land_oldest(t, e);
+  while (!status && t->flying > most) status = retire_oldest(t, e);
   return status;
 }
 
@@ -231,26 +232,26 @@ int trainer_checkpoint(struct trainer *t, struct error *e)
 
 /* --- one step -------------------------------------------------------------------------------------------------- */
 
-static void tell_step(const struct lockstep *c)
+static void issue_step(const struct batched *c)
 {
   double began = clock_seconds();
   for (int i = 0; i < c->count; i++) {
     struct flight *f = next_flight(c->run[i]);
     f->now = scalars_of(c->run[i]), f->began = began, f->probed = probe_due(c->run[i]);
   }
-  lockstep_replay(c, PART_BEGIN);
+  batched_replay(c, PART_BEGIN);
   look_around(c);
-  lockstep_draw(c, NULL, DATA_TRAIN, 0);
-  lockstep_run_pass(c, NULL, PART_STEP);
+  batched_draw(c, NULL, DATA_TRAIN, 0);
+  batched_run_pass(c, NULL, PART_STEP);
   for (int i = 0; i < c->count; i++) {
     struct trainer *t = c->run[i];
-    if (spectra_due(t)) watches_before_update(t->watches);
-    numbers_tell(t->model.numbers, &next_flight(t)->now);
+    if (spectra_due(t)) observers_before_update(t->observers);
+    scalars_upload(t->model.numbers, &next_flight(t)->now);
   }
-  lockstep_replay(c, PART_DIRECTIONS);
+  batched_replay(c, PART_UPDATES);
   look_at_updates(c);
-  lockstep_replay(c, PART_APPLY);
-  for (int i = 0; i < c->count; i++) take_off(c->run[i]);
+  batched_replay(c, PART_APPLY);
+  for (int i = 0; i < c->count; i++) submit_step(c->run[i]);
 }
 
 /* With record.dense every step is waited for, so that what is recorded of the next does not hang on how late a report
@@ -260,30 +261,30 @@ static int flights_left(const struct trainer *t)
   return t->halts || dense_wanted(&t->dense) ? 0 : t->device->ahead;
 }
 
-static void land(struct trainer *t, const void *context)
+static void retire_step(struct trainer *t, const void *context)
 {
   (void)context;
   int status = settle(t, flights_left(t), &t->error), stops = 0;
   if (t->halts && t->comm->ranks > 1)
-    status = meet_between(t, &stops, &t->error); /* before they save together */
+    status = dist_barrier(t, &stops, &t->error); /* before they save together */
   if (!status && !t->diverged && t->halts) trainer_save(t, &t->error);
 }
 
-static void land_before(struct trainer *t, const void *context)
+static void retire_before(struct trainer *t, const void *context)
 {
   (void)context;
   settle(t, 0, &t->error);
 }
 
 /* What looks at weights, or keeps them, first waits for all that was told before: a divergence must be known. */
-static void settle_before_spectra(const struct lockstep *c)
+static void settle_before_spectra(const struct batched *c)
 {
   for (int i = 0; i < c->count; i++)
     if (spectra_due(c->run[i])) report_reach(c->run[i]->model.report, 0);
-  lockstep_each(c, spectra_due, land_before, NULL);
+  batched_each(c, spectra_due, retire_before, NULL);
 }
 
-static void keep_those_that_go_on(struct lockstep *c)
+static void keep_those_that_go_on(struct batched *c)
 {
   int n = 0;
   for (int i = 0; i < c->count; i++)
@@ -292,28 +293,28 @@ static void keep_those_that_go_on(struct lockstep *c)
 }
 
 /* The last look is all ranks', or, where the files of one have failed, nobody's. */
-static void meet_at_the_end(const struct lockstep *c)
+static void barrier_at_the_end(const struct batched *c)
 {
   struct trainer *t = c->run[0];
   int stops = 0;
-  if (t->comm->ranks > 1 && t->done == t->train->steps) meet_between(t, &stops, &t->error);
+  if (t->comm->ranks > 1 && t->done == t->train->steps) dist_barrier(t, &stops, &t->error);
 }
 
 /* This thread waits for the device; then every run's rows and files are made at the same time. */
-void trainer_step_all(struct lockstep *c)
+void trainer_step_all(struct batched *c)
 {
   for (int i = 0; i < c->count; i++) c->run[i]->error.status = STATUS_OK;
   settle_before_spectra(c);
   keep_those_that_go_on(c);
   if (!c->count) return;
-  tell_step(c);
+  issue_step(c);
   for (int i = 0; i < c->count; i++) {
     struct trainer *t = c->run[i];
     t->halts = t->done == t->train->steps || checkpoint_due(t);
     report_reach(t->model.report, flights_left(t));
   }
-  lockstep_each(c, NULL, land, NULL);
-  meet_at_the_end(c);
+  batched_each(c, NULL, retire_step, NULL);
+  barrier_at_the_end(c);
   trainer_finish_all(c);
 }
 
@@ -333,7 +334,7 @@ const char *trainer_state(const struct trainer *t)
 int trainer_done(struct trainer *t, struct error *e)
 {
   int status = settle(t, 0, e), due = t->checkpointed != t->done || !t->done, stops = 0;
-  if (t->comm->ranks > 1) status = meet_between(t, &stops, e);
+  if (t->comm->ranks > 1) status = dist_barrier(t, &stops, e);
   /* A run file that says "finished" has its last checkpoint; a diverged step is not to be done again. */
   if (!status && due && !t->diverged) status = trainer_save(t, e);
   if (!status) status = recorder_snapshot(t->recorder, trainer_state(t), t->done, trainer_wall(t), 1, e);
@@ -344,10 +345,10 @@ int trainer_done(struct trainer *t, struct error *e)
 
 void trainer_abandon(struct trainer *t) { trainer_release(t); }
 
-int trainer_meet(struct trainer *t, int *stops, struct error *e)
+int trainer_barrier(struct trainer *t, int *stops, struct error *e)
 {
   t->saves = time_is_up(t);
-  return meet_between(t, stops, e);
+  return dist_barrier(t, stops, e);
 }
 
 int trainer_ranks(const struct trainer *t, int *rank)

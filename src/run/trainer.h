@@ -17,7 +17,7 @@ int trainer_init_into(struct trainer **, struct config *, const char *path, stru
 /* Continue RUN.h5; `changes` are key=value texts that cannot change the past. */
 int trainer_resume(struct trainer **, const char *run_path, const char *const *changes, int count,
                    struct error *);
-/* The same on a device that the caller has opened and closes: a run's slab (numerics/slab.h). */
+/* The same on a device that the caller has opened and closes: a run's slab (numerics/run_arena.h). */
 int trainer_init_on(struct trainer **, struct device *, struct config *, unsigned flags, struct error *);
 int trainer_resume_on(struct trainer **, struct device *, const char *run_path, struct error *);
 /* The run of `path` once more, into another file, from its newest checkpoint of at most `from` updates on: what was
@@ -40,12 +40,12 @@ int trainer_step(struct trainer *, struct error *);
 void trainer_use_ranks(struct comm *);
 /* The ranks of the run meet between two steps: an error of one is all ranks'. `stops`: this one is to stop; on return,
    whether any is. */
-int trainer_meet(struct trainer *, int *stops, struct error *);
+int trainer_barrier(struct trainer *, int *stops, struct error *);
 int trainer_ranks(const struct trainer *, int *rank); /* how many, and which of them this is (may be NULL) */
-/* What a rank has: micro-batches of each batch, every next_leaf-th, and two pieces [from, to) of each sequence, one
+/* What a rank has: micro-batches of each batch, every micro_stride-th, and two pieces [from, to) of each sequence, one
    after the other where the context is not cut. */
 struct rank_part {
-  long first_leaf, next_leaf, leaves, ranks, from[2], to[2]; /* ranks: along the context */
+  long first_micro, micro_stride, micro_batches, ranks, from[2], to[2]; /* ranks: along the context */
 };
 struct rank_part trainer_part(const struct trainer *, int rank);
 /* Wait for the reports of all steps so far. */

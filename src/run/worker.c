@@ -15,7 +15,7 @@
 #include "run/extend.h"
 #include "run/claim.h"
 #include "run/farm.h"
-#include "run/launch.h"
+#include "run/batched_run.h"
 #include "run/sweep_parts.h"
 #include "storage/checkpoint.h"
 #include "storage/layout.h"
@@ -24,13 +24,13 @@ struct sweep_launch {
   struct sweep *sweep;
   int fd; /* takes the notes; -1: they are heard here */
   const long *point;
-  struct lock **lock;     /* by point */
-  struct launch_run *run; /* those that are computed, and of each: */
-  long *point_of;         /* which of the points it is */
-  double *told;           /* when its progress was last told */
+  struct lock **lock;      /* by point */
+  struct batched_run *run; /* those that are computed, and of each: */
+  long *point_of;          /* which of the points it is */
+  double *told;            /* when its progress was last told */
 };
 
-void sweep_hear(struct sweep *s, const struct note *note)
+void sweep_hear(struct sweep *s, const struct sweep_note *note)
 {
   struct sweep_point *p = &s->points[note->point];
   int was_over = p->fate > SWEEP_RUNNING;
@@ -46,10 +46,11 @@ static struct sweep_point *launched(const struct sweep_launch *c, long at)
   return &c->sweep->points[c->point[at]];
 }
 
-static void tell(const struct sweep_launch *c, long at, enum sweep_fate fate, long step, const char *reason)
+static void report_point(const struct sweep_launch *c, long at, enum sweep_fate fate, long step,
+                         const char *reason)
 {
   const struct sweep_point *p = launched(c, at);
-  struct note note = {.point = c->point[at], .fate = fate, .step = step};
+  struct sweep_note note = {.point = c->point[at], .fate = fate, .step = step};
   struct error ignored = {0};
   snprintf(note.reason, sizeof note.reason, "%.511s", reason);
   if (c->lock[at] && lock_was_taken(c->lock[at], &ignored)) /* this one was taken for lost */
@@ -70,12 +71,12 @@ static void tell_progress(void *context, int run, const struct trainer *t)
   double now = clock_seconds();
   if (now - c->told[run] < TICK_MS * 1e-3) return;
   c->told[run] = now;
-  tell(c, c->point_of[run], SWEEP_RUNNING, trainer_step_count(t), "");
+  report_point(c, c->point_of[run], SWEEP_RUNNING, trainer_step_count(t), "");
   if (c->fd < 0 && c->sweep->look) c->sweep->look(c->sweep->context, c->sweep, -1);
 }
 
 /* Its lock; another's, or none to be had: 0, which is told. */
-static int take(struct sweep_launch *c, long at)
+static int take_point(struct sweep_launch *c, long at)
 {
   struct sweep_point *p = launched(c, at);
   struct error e = {0};
@@ -83,42 +84,43 @@ static int take(struct sweep_launch *c, long at)
   run_sibling(lock_path, p->path, ".point");
   errno = 0;
   if (!file_make_folders(p->path, &e)) c->lock[at] = lock_take(lock_path, &e);
-  if (!c->lock[at]) tell(c, at, errno == EWOULDBLOCK ? SWEEP_ELSEWHERE : SWEEP_FAILED, p->steps, e.text);
+  if (!c->lock[at])
+    report_point(c, at, errno == EWOULDBLOCK ? SWEEP_ELSEWHERE : SWEEP_FAILED, p->steps, e.text);
   return c->lock[at] != NULL;
 }
 
 /* The run of a point whose lock has been taken; 0 where there is nothing to do, which is told. */
-static int enlist(struct sweep_launch *c, long at, struct launch_run *run)
+static int enlist(struct sweep_launch *c, long at, struct batched_run *run)
 {
   struct sweep_point *p = launched(c, at);
   struct error e = {0};
   enum sweep_fate fate;
   char reason[512];
   if (claim_ended(p, &fate, reason)) {
-    tell(c, at, fate, 0, reason);
+    report_point(c, at, fate, 0, reason);
     return 0;
   }
-  tell(c, at, SWEEP_RUNNING, 0, "");
+  report_point(c, at, SWEEP_RUNNING, 0, "");
   struct config *config = sweep_config_of(p, p->path, &e);
   if (!config) {
-    tell(c, at, SWEEP_FAILED, 0, e.text);
+    report_point(c, at, SWEEP_FAILED, 0, e.text);
     return 0;
   }
   const struct record_options *record = config_section(config, "record");
   double max_time = ((const struct train_options *)config_section(config, "train"))->max_time;
   int extends = *p->from && !sweep_is_begun(p);
   if (extends && extend_run(p->from, p->path, config, &e)) {
-    tell(c, at, SWEEP_FAILED, 0, e.text);
+    report_point(c, at, SWEEP_FAILED, 0, e.text);
     config_free(config);
     return 0;
   }
   int is_over = !record->overwrite && sweep_is_done(p, &fate, NULL, NULL);
-  if (is_over) tell(c, at, fate, p->steps, fate == SWEEP_FAILED ? NONFINITE_FAILS : "");
+  if (is_over) report_point(c, at, fate, p->steps, fate == SWEEP_FAILED ? NONFINITE_FAILS : "");
   if (is_over || (!record->overwrite && !access(p->path, F_OK))) {
     config_free(config);
     config = NULL;
   }
-  *run = (struct launch_run){.config = config, .path = p->path, .max_time = max_time};
+  *run = (struct batched_run){.config = config, .path = p->path, .max_time = max_time};
   return !is_over;
 }
 
@@ -133,7 +135,7 @@ static void drop_checkpoints(const struct sweep_point *p, struct error *e)
 static void tell_end(void *context, int number)
 {
   const struct sweep_launch *c = context;
-  struct launch_run *run = &c->run[number];
+  struct batched_run *run = &c->run[number];
   const struct sweep_point *p = launched(c, c->point_of[number]);
   enum sweep_fate fate = SWEEP_FAILED;
   if (run->status == STATUS_STOPPED)
@@ -143,7 +145,7 @@ static void tell_end(void *context, int number)
   else if (run->status == STATUS_OK && !sweep_is_done(p, &fate, NULL, NULL))
     fate = SWEEP_FAILED;
   if (p->drops && (fate == SWEEP_FINISHED || fate == SWEEP_DIVERGED)) drop_checkpoints(p, &run->error);
-  tell(c, c->point_of[number], fate, p->steps, run->error.text);
+  report_point(c, c->point_of[number], fate, p->steps, run->error.text);
 }
 
 _Noreturn void sweep_work(struct sweep *s, const long *point, long count, int fd, pid_t parent)
@@ -162,19 +164,19 @@ _Noreturn void sweep_work(struct sweep *s, const long *point, long count, int fd
      else, and who has not leaves them. */
   for (long i = 0; i < count; i++)
     if (i && !c.lock[0] && farm_is_open())
-      tell(&c, i, SWEEP_WAITING, 0, "");
+      report_point(&c, i, SWEEP_WAITING, 0, "");
     else
-      take(&c, i);
+      take_point(&c, i);
   for (long i = 0; i < count; i++)
     if (c.lock[i] && enlist(&c, i, &c.run[runs])) c.point_of[runs++] = i;
-  launch_drive(c.run, runs, (int)s->threads, &(struct launch_ears){tell_progress, tell_end, &c});
+  batched_run_drive(c.run, runs, (int)s->threads, &(struct batched_run_hooks){tell_progress, tell_end, &c});
   _exit(STATUS_OK); /* without the parent's buffers and exit handlers */
 }
 
 /* --- a run by the ranks of a group ------------------------------------------------------------------------------ */
 
 /* What the first of a group says to the others. */
-struct order {
+struct work_order {
   enum { WAIT, END, TRAIN } what;
   int goes_on; /* from its file */
   long point;
@@ -188,10 +190,10 @@ static void tick(void *context, const struct trainer *t)
 }
 
 /* The first of the group holds the lock. What ends one of them, wherever it is, ends this run on all, and it alone. */
-static void train(struct sweep_launch *c, const struct order *o)
+static void train(struct sweep_launch *c, const struct work_order *o)
 {
   struct sweep_point *p = launched(c, 0);
-  struct launch_run *run = c->run;
+  struct batched_run *run = c->run;
   struct trainer *t = NULL;
   struct config *config = sweep_config_of(p, p->path, &run->error);
   if (!config)
@@ -208,28 +210,28 @@ static void train(struct sweep_launch *c, const struct order *o)
   config_free(config);
 }
 
-static struct order next_order(struct sweep *s, struct sweep_launch *c, long *point)
+static struct work_order next_order(struct sweep *s, struct sweep_launch *c, long *point)
 {
   while (!farm_stops() && (*point = claim_longest(s)) < s->count) {
-    int goes = take(c, 0) && enlist(c, 0, c->run), fresh = c->run->config != NULL;
+    int goes = take_point(c, 0) && enlist(c, 0, c->run), fresh = c->run->config != NULL;
     config_free(c->run->config);
-    if (goes) return (struct order){TRAIN, !fresh, *point};
+    if (goes) return (struct work_order){TRAIN, !fresh, *point};
   }
   int goes_on = claim_look_around(s) && !farm_stops();
-  return (struct order){goes_on ? WAIT : END, 0, 0};
+  return (struct work_order){goes_on ? WAIT : END, 0, 0};
 }
 
 void sweep_work_together(struct sweep *s)
 {
   struct comm *group = farm_group();
-  struct order *said = memory_new((size_t)group->ranks, sizeof *said), own;
+  struct work_order *said = memory_new((size_t)group->ranks, sizeof *said), own;
   for (;;) {
     struct lock *lock = NULL;
     long point = 0, point_of = 0;
     double told = 0;
-    struct launch_run run = {0};
+    struct batched_run run = {0};
     struct sweep_launch c = {s, -1, &point, &lock, &run, &point_of, &told};
-    own = group->rank ? (struct order){0} : next_order(s, &c, &point);
+    own = group->rank ? (struct work_order){0} : next_order(s, &c, &point);
     comm_gather(group, &own, said, sizeof own);
     farm_stops(); /* a signal to any rank is told to all */
     if (said->what == END) break;

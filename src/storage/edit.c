@@ -91,14 +91,14 @@ int notes_carry(const char *from, const char *to, struct error *e)
 
 /* --- edited files --------------------------------------------------------------------------------------- */
 
-struct reading {
+struct edit_reading {
   const struct run_file *run;
   struct error *error;
 };
 
 static int read_series(void *context, const char *name)
 {
-  struct reading *c = context;
+  struct edit_reading *c = context;
   struct run_series s;
   int status = run_read(c->run, name, &s, c->error);
   if (!status) run_series_free(&s);
@@ -112,7 +112,7 @@ static int read_everything(const char *path, struct run_file **run, struct error
   struct run_event *events = NULL;
   long count;
   int status = run_open_unsealed(run, path, e);
-  if (!status) status = run_series_names(*run, read_series, &(struct reading){*run, e});
+  if (!status) status = run_series_names(*run, read_series, &(struct edit_reading){*run, e});
   if (!status) status = run_events(*run, &events, &count, e);
   if (!status && (!run_parameter(*run, "train.steps") || !*run_id(*run) || !*run_state(*run)))
     status = error_set(e, STATUS_FAIL, "%s: its parameters, id or state are gone", path);

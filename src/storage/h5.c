@@ -750,7 +750,7 @@ void *h5_read_all(struct h5 *h, const char *path, const struct h5_shape *s, int6
   return data;
 }
 
-struct walk {
+struct h5_walk {
   struct h5 *h;
   int (*each)(void *, const char *path, h5_id);
   void *context;
@@ -759,7 +759,7 @@ struct walk {
 
 static herr_t walk_into(hid_t group, const char *name, const H5L_info_t *info, void *context);
 
-static int walk_from(struct walk *w)
+static int walk_from(struct h5_walk *w)
 {
   h5_id id = h5_find(w->h, w->path);
   int stop = H5Iget_type(id) == H5I_GROUP ? H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, NULL, walk_into, w)
@@ -771,7 +771,7 @@ static int walk_from(struct walk *w)
 static herr_t walk_into(hid_t group, const char *name, const H5L_info_t *info, void *context)
 {
   (void)group, (void)info;
-  struct walk *w = context;
+  struct h5_walk *w = context;
   size_t length = strlen(w->path), room = sizeof w->path - length;
   const char *between = !strcmp(w->path, "/") ? "" : "/";
   int fits =
@@ -783,7 +783,7 @@ static herr_t walk_into(hid_t group, const char *name, const H5L_info_t *info, v
 
 int h5_walk(struct h5 *h, const char *path, int (*each)(void *, const char *path, h5_id), void *context)
 {
-  struct walk w = {.h = h, .each = each, .context = context};
+  struct h5_walk w = {.h = h, .each = each, .context = context};
   snprintf(w.path, sizeof w.path, "%s", path);
   return walk_from(&w);
 }

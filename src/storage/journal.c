@@ -18,7 +18,7 @@ struct journal {
 };
 
 /* A piece begins with these. */
-struct mark {
+struct journal_mark {
   uint64_t length, digest; /* of what follows */
 };
 
@@ -44,7 +44,7 @@ void journal_close(struct journal *j)
 
 /* --- making pieces ------------------------------------------------------------------------------------- */
 
-static void add(struct journal *j, const void *data, size_t size)
+static void journal_add(struct journal *j, const void *data, size_t size)
 {
   if (j->length + size > j->room) {
     size_t room = 2 * (j->length + size) + 256;
@@ -55,31 +55,31 @@ static void add(struct journal *j, const void *data, size_t size)
   j->length += size;
 }
 
-static void add_number(struct journal *j, int64_t number) { add(j, &number, sizeof number); }
+static void add_number(struct journal *j, int64_t number) { journal_add(j, &number, sizeof number); }
 
 /* With its NUL; of NULL as if it were empty. */
 static void add_text(struct journal *j, const char *text)
 {
-  add(j, text ? text : "", text ? strlen(text) + 1 : 1);
+  journal_add(j, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
 static void begin(struct journal *j, int64_t kind)
 {
-  static const struct mark later;
+  static const struct journal_mark later;
   j->length = 0;
-  add(j, &later, sizeof later);
+  journal_add(j, &later, sizeof later);
   add_number(j, kind);
 }
 
 static int end(struct journal *j, struct error *e)
 {
-  struct mark mark = {.length = j->length - sizeof mark};
+  struct journal_mark mark = {.length = j->length - sizeof mark};
   mark.digest = XXH3_64bits(j->bytes + sizeof mark, mark.length);
   memcpy(j->bytes, &mark, sizeof mark);
   return append_write(j->file, j->bytes, j->length, e);
 }
 
-int journal_column(struct journal *j, int table, const struct column *c, struct error *e)
+int journal_column(struct journal *j, int table, const struct row_column *c, struct error *e)
 {
   begin(j, PIECE_COLUMN);
   add_number(j, table);
@@ -104,13 +104,13 @@ int journal_start(struct journal *j, const struct rows *rows, struct error *e)
   return status;
 }
 
-int journal_row(struct journal *j, int table, const struct table *t, struct error *e)
+int journal_row(struct journal *j, int table, const struct row_table *t, struct error *e)
 {
   int64_t row = t->rows - 1;
   begin(j, PIECE_ROW);
   add_number(j, table);
   add_number(j, row);
-  for (int i = 0; i < t->columns; i++) add(j, column_row(&t->column[i], row), t->column[i].row_bytes);
+  for (int i = 0; i < t->columns; i++) journal_add(j, column_row(&t->column[i], row), t->column[i].row_bytes);
   return end(j, e);
 }
 
@@ -133,14 +133,14 @@ int journal_note(struct journal *j, const struct notes *n, struct error *e)
 /* --- reading ------------------------------------------------------------------------------------------- */
 
 /* The columns of the journal by their order, as places in the tables. */
-struct order {
+struct journal_order {
   int *column;
   int count, room;
 };
 
 struct replay {
   const char *at, *end; /* the rest of a piece */
-  struct order order[TABLE_COUNT];
+  struct journal_order order[TABLE_COUNT];
   size_t row_bytes[TABLE_COUNT], most; /* of new columns; what they may have together */
   struct rows *rows;
   struct notes *notes;
@@ -186,10 +186,10 @@ static int replay_column(struct replay *x)
   for (int i = 0; i < 4; i++) text[i] = take_text(x);
   for (int i = 1; i < 4; i++) label[i] = take_text(x);
   if (!is_table(table) || rank < 1 || rank > 4 || !*text[0]) return 0;
-  struct table *t = &x->rows->table[table];
+  struct row_table *t = &x->rows->table[table];
   struct h5_shape shape = {.kind = (enum h5_kind)kind, .rank = (int)rank};
   for (int i = 1; i < rank; i++) shape.dims[i] = dims[i];
-  struct column *c = table_find(t, text[0]);
+  struct row_column *c = table_find(t, text[0]);
   if (!c && !column_fits(x, table, &shape)) return 0;
   if (!c) {
     c = table_add(t, text[0], &shape);
@@ -200,7 +200,7 @@ static int replay_column(struct replay *x)
   } else if (c->shape.kind != shape.kind || c->shape.rank != shape.rank ||
              (kind < KIND_TEXT && c->row_bytes != h5_row_bytes(&shape)))
     return 0;
-  struct order *o = &x->order[table];
+  struct journal_order *o = &x->order[table];
   if (o->count == o->room) {
     o->column = memory_grow(o->column, (size_t)o->room, (size_t)o->room + 64, sizeof *o->column);
     o->room += 64;
@@ -214,14 +214,14 @@ static int replay_row(struct replay *x)
 {
   int64_t table = take_number(x), row = take_number(x);
   if (!is_table(table) || row < 0) return 0;
-  struct table *t = &x->rows->table[table];
-  const struct order *o = &x->order[table];
+  struct row_table *t = &x->rows->table[table];
+  const struct journal_order *o = &x->order[table];
   size_t bytes = 0;
   for (int i = 0; i < o->count; i++) bytes += t->column[o->column[i]].row_bytes;
   if (row > t->rows || !o->count || bytes != (size_t)(x->end - x->at)) return 0;
   if (row < t->rows) return 1;
   for (int i = 0; i < o->count; i++) {
-    struct column *c = &t->column[o->column[i]];
+    struct row_column *c = &t->column[o->column[i]];
     memcpy(table_row(t, c), x->at, c->row_bytes);
     x->at += c->row_bytes;
   }
@@ -251,7 +251,7 @@ static int replay_piece(struct replay *x)
 /* The length of the whole piece that begins at `text`, of which `rest` bytes are there; 0: none does. */
 static size_t whole_piece(const char *text, size_t rest)
 {
-  struct mark mark;
+  struct journal_mark mark;
   if (rest < sizeof mark) return 0;
   memcpy(&mark, text, sizeof mark);
   if (!mark.length || mark.length > rest - sizeof mark) return 0;
@@ -261,7 +261,7 @@ static size_t whole_piece(const char *text, size_t rest)
 /* What a kill left of the last piece has none behind it. */
 static int piece_follows(const char *text, size_t rest)
 {
-  struct mark mark = {0};
+  struct journal_mark mark = {0};
   for (size_t hashed = 0, most = 16 * rest; rest && !whole_piece(text, rest); text++, rest--) {
     if (rest >= sizeof mark) memcpy(&mark, text, sizeof mark);
     if (mark.length <= rest && (hashed += mark.length) > most)
@@ -283,7 +283,7 @@ int journal_replay(const char *path, const char *id, struct rows *rows, struct n
   at = strlen(head) < length ? strlen(head) : length;
   fits = !memcmp(text, head, at);
   while (fits && (piece = whole_piece(text + at, length - at))) {
-    x.at = text + at + sizeof(struct mark);
+    x.at = text + at + sizeof(struct journal_mark);
     x.end = text + at + piece;
     at += piece;
     fits = replay_piece(&x);

@@ -16,9 +16,9 @@ void journal_close(struct journal *);
 
 /* Empty, but for the columns of all tables. */
 int journal_start(struct journal *, const struct rows *, struct error *);
-int journal_column(struct journal *, int table, const struct column *, struct error *);
+int journal_column(struct journal *, int table, const struct row_column *, struct error *);
 /* The last complete row of a table, which has the columns that were told. */
-int journal_row(struct journal *, int table, const struct table *, struct error *);
+int journal_row(struct journal *, int table, const struct row_table *, struct error *);
 /* Rows from `step` on are forgotten. */
 int journal_back(struct journal *, int64_t step, struct error *);
 int journal_note(struct journal *, const struct notes *, struct error *); /* the last one */

@@ -32,7 +32,7 @@ int recorder_open_live(struct recorder *r, struct error *e)
 /* The live rows up to the last step that is kept; half a line at the end goes too. */
 int recorder_cut_live(struct recorder *r, struct error *e)
 {
-  const struct table *t = &r->rows.table[AXIS_STEP];
+  const struct row_table *t = &r->rows.table[AXIS_STEP];
   int64_t last = -1;
   char *text = NULL;
   size_t length = 0, keep = 0;
@@ -64,8 +64,8 @@ int recorder_copy(const char *from, const char *to, struct error *e)
 
 double recorder_last(const struct recorder *r, const char *name, enum series_axis axis)
 {
-  const struct table *t = &r->rows.table[axis];
-  const struct column *c = t->rows ? table_find(t, name) : NULL;
+  const struct row_table *t = &r->rows.table[axis];
+  const struct row_column *c = t->rows ? table_find(t, name) : NULL;
   double value = NAN;
   if (c && c->row_bytes == sizeof value) memcpy(&value, column_row(c, t->rows - 1), sizeof value);
   return value;
@@ -74,8 +74,8 @@ double recorder_last(const struct recorder *r, const char *name, enum series_axi
 /* The largest value of the last row and where it is; a NaN is larger than any number. */
 static double largest(const struct recorder *r, const char *name, long *place_of_it)
 {
-  const struct table *t = &r->rows.table[AXIS_STEP];
-  const struct column *c = table_find(t, name);
+  const struct row_table *t = &r->rows.table[AXIS_STEP];
+  const struct row_column *c = table_find(t, name);
   *place_of_it = -1;
   if (!c || c->shape.kind != KIND_F32) return NAN;
   const float *row = column_row(c, t->rows - 1);
@@ -87,7 +87,7 @@ static double largest(const struct recorder *r, const char *name, long *place_of
 
 int recorder_live(struct recorder *r, struct error *e)
 {
-  const struct table *t = &r->rows.table[AXIS_STEP];
+  const struct row_table *t = &r->rows.table[AXIS_STEP];
   char line[512];
   int64_t step;
   long where;
@@ -102,7 +102,7 @@ int recorder_live(struct recorder *r, struct error *e)
     n += snprintf(line + n, sizeof line - (size_t)n, "\t%.9g",
                   recorder_last(r, live_columns[i].name, live_columns[i].axis));
   double max = largest(r, "attn/max_logit", &where);
-  const struct column *c = where < 0 ? NULL : table_find(t, "attn/max_logit");
+  const struct row_column *c = where < 0 ? NULL : table_find(t, "attn/max_logit");
   long heads = c && c->shape.rank == 3 ? (long)c->shape.dims[2] : 1;
   n += snprintf(line + n, sizeof line - (size_t)n, "\t%.9g\t%ld\t%ld\n", max, where < 0 ? -1 : where / heads,
                 where < 0 ? -1 : where % heads);

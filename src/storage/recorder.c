@@ -158,7 +158,7 @@ struct recorder *recorder_null(const struct run_facts *facts)
   r->arena = arena_new();
   copy_facts(r, facts);
   tables_start(&r->rows);
-  struct table *events = &r->rows.table[TABLE_EVENTS];
+  struct row_table *events = &r->rows.table[TABLE_EVENTS];
   table_row(events, &events->column[0]); /* its memory now: later nothing is allocated */
   table_cut(events, 0);
   return r;
@@ -186,19 +186,19 @@ void recorder_free(struct recorder *r)
 
 /* --- rows ---------------------------------------------------------------------------------------------- */
 
-static int handle(enum series_axis axis, const struct table *t, const struct column *c)
+static int handle(enum series_axis axis, const struct row_table *t, const struct row_column *c)
 {
   return (int)axis << 16 | (int)(c - t->column);
 }
 
-static struct table *table_of(struct recorder *r, int series)
+static struct row_table *table_of(struct recorder *r, int series)
 {
   REQUIRE(series >= 0 && series >> 16 < AXIS_COUNT &&
           (series & 0xffff) < r->rows.table[series >> 16].columns);
   return &r->rows.table[series >> 16];
 }
 
-static struct column *column_of(struct recorder *r, int series)
+static struct row_column *column_of(struct recorder *r, int series)
 {
   return &table_of(r, series)->column[series & 0xffff];
 }
@@ -216,10 +216,11 @@ static struct h5_shape shape_of(const struct recorder *r, enum series_shape shap
 }
 
 /* The column of a series, new where there is none; its labels are the caller's. */
-static struct column *declare(struct recorder *r, struct table *t, struct h5_shape shape, const char *name,
-                              const char *unit, const char *long_name, const char *definition)
+static struct row_column *declare(struct recorder *r, struct row_table *t, struct h5_shape shape,
+                                  const char *name, const char *unit, const char *long_name,
+                                  const char *definition)
 {
-  struct column *c = table_find(t, name);
+  struct row_column *c = table_find(t, name);
   if (c && (c->shape.kind != shape.kind || c->row_bytes != h5_row_bytes(&shape))) {
     error_set(&r->problem, STATUS_FAIL, "%s: the series %s has another shape in the file", r->path, name);
     shape = c->shape;
@@ -233,8 +234,8 @@ static struct column *declare(struct recorder *r, struct table *t, struct h5_sha
 
 int recorder_series(struct recorder *r, const struct series *s)
 {
-  struct table *t = &r->rows.table[s->axis];
-  struct column *c = declare(r, t, shape_of(r, s->shape), s->name, s->unit, s->long_name, s->definition);
+  struct row_table *t = &r->rows.table[s->axis];
+  struct row_column *c = declare(r, t, shape_of(r, s->shape), s->name, s->unit, s->long_name, s->definition);
   c->label[1] = s->shape == PER_TENSOR ? "tensor" : "layer";
   c->label[2] = s->shape == PER_EXPERT ? "expert" : "head";
   return handle(s->axis, t, c);
@@ -242,10 +243,10 @@ int recorder_series(struct recorder *r, const struct series *s)
 
 int recorder_free_series(struct recorder *r, const struct free_series *s)
 {
-  struct table *t = &r->rows.table[s->axis];
+  struct row_table *t = &r->rows.table[s->axis];
   struct h5_shape shape = {.kind = s->axes ? KIND_F32 : KIND_F64, .rank = s->axes + 1};
   for (int i = 0; i < s->axes; i++) shape.dims[i + 1] = s->size[i];
-  struct column *c = declare(r, t, shape, s->name, s->unit, s->long_name, s->definition);
+  struct row_column *c = declare(r, t, shape, s->name, s->unit, s->long_name, s->definition);
   for (int i = 0; i < s->axes; i++) c->label[i + 1] = own(r, s->axis_name[i]);
   return handle(s->axis, t, c);
 }
@@ -266,7 +267,7 @@ void recorder_name_axis(struct recorder *r, const char *axis, long size, const c
 
 void recorder_put(struct recorder *r, int series, const float *values)
 {
-  struct column *c = column_of(r, series);
+  struct row_column *c = column_of(r, series);
   if (c->shape.kind == KIND_F64)
     recorder_put_number(r, series, (double)values[0]);
   else
@@ -275,12 +276,12 @@ void recorder_put(struct recorder *r, int series, const float *values)
 
 void recorder_put_number(struct recorder *r, int series, double value)
 {
-  struct column *c = column_of(r, series);
+  struct row_column *c = column_of(r, series);
   REQUIRE(c->row_bytes == sizeof value);
   memcpy(table_row(table_of(r, series), c), &value, sizeof value);
 }
 
-static void end(const struct recorder *r, struct table *t)
+static void end(const struct recorder *r, struct row_table *t)
 {
   if (r->is_null)
     table_cut(t, t->rows);
@@ -290,7 +291,7 @@ static void end(const struct recorder *r, struct table *t)
 
 static void end_row(struct recorder *r, int table, int64_t step)
 {
-  struct table *t = &r->rows.table[table];
+  struct row_table *t = &r->rows.table[table];
   memcpy(table_row(t, &t->column[0]), &step, sizeof step);
   end(r, t);
 }
@@ -299,7 +300,7 @@ void recorder_row(struct recorder *r, enum series_axis axis, long step) { end_ro
 
 void recorder_aside(struct recorder *r, long step, long first_step)
 {
-  struct table *t = &r->rows.table[AXIS_STEP];
+  struct row_table *t = &r->rows.table[AXIS_STEP];
   int64_t number = step;
   memcpy(table_row(t, &t->column[0]), &number, sizeof number);
   if (r->is_null)
@@ -312,14 +313,14 @@ void recorder_recall(struct recorder *r, long first_step) { rows_recall(&r->rows
 
 void recorder_event(struct recorder *r, long step, const char *kind, int layer, int head, double value)
 {
-  struct table *t = &r->rows.table[TABLE_EVENTS];
+  struct row_table *t = &r->rows.table[TABLE_EVENTS];
   struct event_record event = {.step = step, .layer = layer, .head = head, .value = value};
   snprintf(event.kind, sizeof event.kind, "%s", kind);
   memcpy(table_row(t, &t->column[0]), &event, sizeof event);
   end(r, t);
 }
 
-static void start_batches(struct table *t, int has_mask, int has_document, long batch, long context)
+static void start_batches(struct row_table *t, int has_mask, int has_document, long batch, long context)
 {
   struct h5_shape tokens = {.kind = KIND_I32, .rank = 3, .dims = {0, batch, context + 1}};
   struct h5_shape mask = {.kind = KIND_F32, .rank = 3, .dims = {0, batch, context}};
@@ -330,7 +331,7 @@ static void start_batches(struct table *t, int has_mask, int has_document, long 
   if (has_document) table_add(t, "document", &document);
 }
 
-static void describe_batches(struct table *t)
+static void describe_batches(struct row_table *t)
 {
   static const struct {
     const char *name, *long_name, *definition, *last_dimension;
@@ -345,7 +346,7 @@ static void describe_batches(struct table *t)
      "target"},
   };
   for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
-    struct column *c = table_find(t, text[i].name);
+    struct row_column *c = table_find(t, text[i].name);
     if (!c) continue;
     c->unit = "1";
     c->long_name = text[i].long_name;
@@ -358,7 +359,7 @@ static void describe_batches(struct table *t)
 void recorder_batch(struct recorder *r, long step, const int *tokens, const float *mask, const int *document,
                     long batch, long context)
 {
-  struct table *t = &r->rows.table[TABLE_BATCHES];
+  struct row_table *t = &r->rows.table[TABLE_BATCHES];
   if (!t->columns) start_batches(t, mask != NULL, document != NULL, batch, context);
   if (!t->column[0].unit) describe_batches(t);
   const struct {
@@ -366,7 +367,7 @@ void recorder_batch(struct recorder *r, long step, const int *tokens, const floa
     const void *data;
   } parts[] = {{"tokens", tokens}, {"mask", mask}, {"document", document}};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    struct column *c = parts[i].data ? table_find(t, parts[i].name) : NULL;
+    struct row_column *c = parts[i].data ? table_find(t, parts[i].name) : NULL;
     REQUIRE(c || !parts[i].data);
     if (c) memcpy(table_row(t, c), parts[i].data, c->row_bytes);
   }
@@ -375,15 +376,15 @@ void recorder_batch(struct recorder *r, long step, const int *tokens, const floa
 
 void recorder_timing(struct recorder *r, long step, double seconds)
 {
-  struct table *t = &r->rows.table[TABLE_TIMING];
+  struct row_table *t = &r->rows.table[TABLE_TIMING];
   memcpy(table_row(t, table_find(t, "seconds")), &seconds, sizeof seconds);
   end_row(r, TABLE_TIMING, step);
 }
 
 double recorder_seconds(const struct recorder *r)
 {
-  const struct table *t = &r->rows.table[TABLE_TIMING];
-  const struct column *c = table_find(t, "seconds");
+  const struct row_table *t = &r->rows.table[TABLE_TIMING];
+  const struct row_column *c = table_find(t, "seconds");
   double sum = 0, seconds;
   for (int64_t row = 0; c && row < t->rows; row++) {
     memcpy(&seconds, column_row(c, row), sizeof seconds);

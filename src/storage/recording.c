@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 #include "base/clock.h"
-#include "base/told.h"
+#include "base/error_export.h"
 #include "maxlogit/record.h"
 #include "storage/journal.h"
 #include "storage/recorder_state.h"
@@ -158,7 +158,7 @@ static int go_on(struct maxlogit_recorder *m, const char *path, const struct max
 /* --- the file -------------------------------------------------------------------------------------------- */
 
 /* The step of a table's last row; -1: it has none. */
-static int64_t last_of(const struct table *t)
+static int64_t last_of(const struct row_table *t)
 {
   int64_t step = -1;
   if (t->rows) memcpy(&step, column_row(&t->column[0], t->rows - 1), sizeof step);
@@ -194,7 +194,7 @@ static long size_of_axis(const struct recorder *r, const char *axis)
     if (!strcmp(r->axis[i].axis, axis)) return r->axis[i].size;
   for (int t = 0; t < AXIS_COUNT; t++)
     for (int c = 1; c < r->rows.table[t].columns; c++) {
-      const struct column *column = &r->rows.table[t].column[c];
+      const struct row_column *column = &r->rows.table[t].column[c];
       for (int dim = 1; dim < column->shape.rank; dim++)
         if (column->label[dim] && !strcmp(column->label[dim], axis)) return (long)column->shape.dims[dim];
     }
@@ -208,7 +208,7 @@ static const char *axis_in_place(const struct recorder *r, const char *name)
     if (is_of_axis(name, r->axis[i].axis)) return r->axis[i].axis;
   for (int t = 0; t < AXIS_COUNT; t++)
     for (int c = 1; c < r->rows.table[t].columns; c++) {
-      const struct column *column = &r->rows.table[t].column[c];
+      const struct row_column *column = &r->rows.table[t].column[c];
       for (int dim = 1; dim < column->shape.rank; dim++)
         if (column->label[dim] && is_of_axis(name, column->label[dim])) return column->label[dim];
     }
@@ -263,7 +263,7 @@ int maxlogit_record_open(struct maxlogit_recorder **out, const char *path,
   *out = NULL;
   int status = check_settings(o, &e);
   if (!status && strlen(path) > 4000) status = error_set(&e, STATUS_USAGE, "%.60s...: path too long", path);
-  if (status) return told(error, status, &e);
+  if (status) return error_export(error, status, &e);
   struct maxlogit_recorder *m = memory_new(1, sizeof *m);
   run_sibling(m->journal_path, path, ".journal");
   m->opened = m->row_at = clock_seconds();
@@ -278,7 +278,7 @@ int maxlogit_record_open(struct maxlogit_recorder **out, const char *path,
     maxlogit_record_discard(m);
   else
     *out = m;
-  return told(error, status, &e);
+  return error_export(error, status, &e);
 }
 
 long maxlogit_record_last_step(const struct maxlogit_recorder *m)
@@ -289,7 +289,7 @@ long maxlogit_record_last_step(const struct maxlogit_recorder *m)
 int maxlogit_record_snapshot(struct maxlogit_recorder *m, struct maxlogit_error *error)
 {
   struct error e = {0};
-  return told(error, m->journal ? write_file(m, "running", 0, &e) : STATUS_OK, &e);
+  return error_export(error, m->journal ? write_file(m, "running", 0, &e) : STATUS_OK, &e);
 }
 
 void maxlogit_record_discard(struct maxlogit_recorder *m)
@@ -311,7 +311,7 @@ int maxlogit_record_close(struct maxlogit_recorder *m, const char *state, struct
   if (!status && m->journal && file_remove(m->journal_path))
     status = error_set(&e, STATUS_FAIL, "cannot remove %s", m->journal_path);
   maxlogit_record_discard(m);
-  return told(error, status, &e);
+  return error_export(error, status, &e);
 }
 
 /* --- series ---------------------------------------------------------------------------------------------- */
@@ -325,7 +325,7 @@ static int check_place(const struct recorder *r, const struct maxlogit_series *s
       return error_set(e, STATUS_USAGE, "series '%s': %s is an axis", s->name, taken[i]);
   for (int t = 0; t < AXIS_COUNT; t++)
     for (int c = 1; c < r->rows.table[t].columns; c++) {
-      const struct column *other = &r->rows.table[t].column[c];
+      const struct row_column *other = &r->rows.table[t].column[c];
       if (!strcmp(other->name, s->name) && t != (int)s->rows)
         return error_set(e, STATUS_USAGE, "series '%s' is there with other rows", s->name);
       if (is_below(s->name, other->name) || is_below(other->name, s->name))
@@ -377,7 +377,7 @@ static int check_series(const struct recorder *r, const struct maxlogit_series *
 /* One that is there keeps what it is. */
 static int check_same(const struct recorder *r, const struct maxlogit_series *s, struct error *e)
 {
-  const struct column *c = table_find(&r->rows.table[s->rows], s->name);
+  const struct row_column *c = table_find(&r->rows.table[s->rows], s->name);
   int same = !c || c->shape.rank == s->axes + 1;
   for (int i = 0; c && same && i < s->axes; i++)
     same = c->label[i + 1] && !strcmp(c->label[i + 1], s->axis_name[i]) && c->shape.dims[i + 1] == s->size[i];
@@ -391,7 +391,7 @@ int maxlogit_record_series(struct maxlogit_recorder *m, const struct maxlogit_se
   *number = -1;
   int status = check_series(m->r, s, &e);
   if (!status) status = check_same(m->r, s, &e);
-  if (status) return told(error, status, &e);
+  if (status) return error_export(error, status, &e);
   struct free_series series = {.name = s->name,
                                .axis = (enum series_axis)s->rows,
                                .axes = s->axes,
@@ -404,7 +404,7 @@ int maxlogit_record_series(struct maxlogit_recorder *m, const struct maxlogit_se
   if (is_new && journal_of(m))
     status =
       kept(m, journal_column(m->journal, (int)s->rows, table_find(&m->r->rows.table[s->rows], s->name), &e));
-  return told(error, status, &e);
+  return error_export(error, status, &e);
 }
 
 int maxlogit_record_axis(struct maxlogit_recorder *m, const char *axis, long size, const char *const *names,
@@ -415,7 +415,7 @@ int maxlogit_record_axis(struct maxlogit_recorder *m, const char *axis, long siz
   for (long i = 0; i < size && !status; i++)
     if (!names[i]) status = error_set(&e, STATUS_USAGE, "axis '%s': place %ld has no name", axis, i);
   if (!status) recorder_name_axis(m->r, axis, size, names);
-  return told(error, status, &e);
+  return error_export(error, status, &e);
 }
 
 /* --- rows ------------------------------------------------------------------------------------------------ */
@@ -433,12 +433,12 @@ int maxlogit_record_put(struct maxlogit_recorder *m, int number, const double *v
 {
   struct error e = {0};
   int status = check_number(m->r, number, &e);
-  if (status) return told(error, status, &e);
-  struct table *t = &m->r->rows.table[number >> 16];
-  struct column *c = &t->column[number & 0xffff];
+  if (status) return error_export(error, status, &e);
+  struct row_table *t = &m->r->rows.table[number >> 16];
+  struct row_column *c = &t->column[number & 0xffff];
   size_t wanted = c->row_bytes / h5_kind_size(c->shape.kind);
   if (count != wanted)
-    return told(
+    return error_export(
       error, error_set(&e, STATUS_USAGE, "series '%s' has %zu values a row, not %zu", c->name, wanted, count),
       &e);
   float *f = table_row(t, c);
@@ -446,7 +446,7 @@ int maxlogit_record_put(struct maxlogit_recorder *m, int number, const double *v
     memcpy(f, values, sizeof *values);
   else
     for (size_t i = 0; i < count; i++) f[i] = (float)values[i];
-  return told(error, STATUS_OK, &e);
+  return error_export(error, STATUS_OK, &e);
 }
 
 /* Rows that are being built stay, behind the rows that are left. */
@@ -456,7 +456,7 @@ static void go_back(struct rows *rows, int64_t step)
   for (int t = 0; t < AXIS_COUNT; t++) at[t] = rows->table[t].building ? rows->table[t].rows : -1;
   rows_go_back(rows, step);
   for (int t = 0; t < AXIS_COUNT; t++) {
-    struct table *table = &rows->table[t];
+    struct row_table *table = &rows->table[t];
     for (int c = 0; at[t] >= 0 && c < table->columns; c++)
       memmove(column_space(&table->column[c], table->rows), column_row(&table->column[c], at[t]),
               table->column[c].row_bytes);
@@ -487,7 +487,7 @@ static int write_row(struct maxlogit_recorder *m, int table, struct error *e)
 static int check_order(const struct recorder *r, long step, struct error *e)
 {
   for (int t = 0; t < AXIS_COUNT; t++) {
-    const struct table *table = &r->rows.table[t];
+    const struct row_table *table = &r->rows.table[t];
     if (table->building && last_of(table) >= step)
       return error_set(e, STATUS_USAGE, "a row of step %ld after one of step %" PRId64 ": steps grow", step,
                        last_of(table));
@@ -520,7 +520,7 @@ int maxlogit_record_row(struct maxlogit_recorder *m, long step, struct maxlogit_
   int status = settle(m, step, &e);
   if (!status) status = check_order(m->r, step, &e);
   if (!status) status = end_rows(m, step, &e);
-  return told(error, status, &e);
+  return error_export(error, status, &e);
 }
 
 int maxlogit_record_event(struct maxlogit_recorder *m, long step, const char *kind, int layer, int head,
@@ -531,9 +531,9 @@ int maxlogit_record_event(struct maxlogit_recorder *m, long step, const char *ki
   if (!status && strlen(kind) >= sizeof((struct event_record *)0)->kind)
     status = error_set(&e, STATUS_USAGE, "kind of event '%s' is longer than 23 bytes", kind);
   if (!status) status = settle(m, step, &e);
-  if (status) return told(error, status, &e);
+  if (status) return error_export(error, status, &e);
   recorder_event(m->r, step, kind, layer, head, value);
-  return told(error, write_row(m, TABLE_EVENTS, &e), &e);
+  return error_export(error, write_row(m, TABLE_EVENTS, &e), &e);
 }
 
 int maxlogit_record_note(struct maxlogit_recorder *m, const char *text, struct maxlogit_error *error)
@@ -541,9 +541,10 @@ int maxlogit_record_note(struct maxlogit_recorder *m, const char *text, struct m
   struct error e = {0};
   char now[32];
   if (!*text || strlen(text) > NOTE_BYTES)
-    return told(error, error_set(&e, STATUS_USAGE, "a note of %zu bytes; 1 to %d", strlen(text), NOTE_BYTES),
-                &e);
+    return error_export(
+      error, error_set(&e, STATUS_USAGE, "a note of %zu bytes; 1 to %d", strlen(text), NOTE_BYTES), &e);
   clock_iso8601(now);
   notes_add(&m->r->notes, now, text);
-  return told(error, journal_of(m) ? kept(m, journal_note(m->journal, &m->r->notes, &e)) : STATUS_OK, &e);
+  return error_export(error, journal_of(m) ? kept(m, journal_note(m->journal, &m->r->notes, &e)) : STATUS_OK,
+                      &e);
 }

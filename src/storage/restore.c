@@ -66,7 +66,7 @@ int recorder_repeat(struct recorder **out, const char *path, const struct config
 
 static int has_event(const struct recorder *r, const char *kind, int64_t step)
 {
-  const struct table *t = &r->rows.table[TABLE_EVENTS];
+  const struct row_table *t = &r->rows.table[TABLE_EVENTS];
   struct event_record event;
   for (int64_t row = t->rows; row-- > 0;) {
     memcpy(&event, column_row(&t->column[0], row), sizeof event);
@@ -83,7 +83,7 @@ static int row_is_due(const struct recorder *r, int64_t step, int64_t every)
 
 int recorder_forget(struct recorder *r, long step, long every, long first_step, struct error *e)
 {
-  const struct table *t = &r->rows.table[AXIS_STEP];
+  const struct row_table *t = &r->rows.table[AXIS_STEP];
   int64_t last[2] = {-1, -1}; /* the last steps that have rows */
   for (int64_t i = 0; i < 2 && i < t->rows; i++)
     memcpy(&last[i], column_row(&t->column[0], t->rows - 1 - i), sizeof *last);

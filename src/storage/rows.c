@@ -7,7 +7,7 @@
 
 enum { BLOCK_BYTES = 256 << 10, BLOCK_ROWS = 1024 };
 
-static void free_table(struct table *table)
+static void free_table(struct row_table *table)
 {
   for (int c = 0; c < table->columns; c++) {
     for (int64_t b = 0; b < table->column[c].blocks; b++) memory_free(table->column[c].block[b]);
@@ -32,14 +32,14 @@ const char *rows_own(struct rows *r, const char *text)
   return own;
 }
 
-struct column *table_find(const struct table *t, const char *name)
+struct row_column *table_find(const struct row_table *t, const char *name)
 {
   for (int c = 0; c < t->columns; c++)
     if (!strcmp(t->column[c].name, name)) return &t->column[c];
   return NULL;
 }
 
-void *column_space(struct column *c, int64_t row)
+void *column_space(struct row_column *c, int64_t row)
 {
   int64_t b = row / c->block_rows;
   if (b >= c->room) {
@@ -50,12 +50,12 @@ void *column_space(struct column *c, int64_t row)
   return c->block[b] + (size_t)(row % c->block_rows) * c->row_bytes;
 }
 
-const void *column_row(const struct column *c, int64_t row)
+const void *column_row(const struct row_column *c, int64_t row)
 {
   return c->block[row / c->block_rows] + (size_t)(row % c->block_rows) * c->row_bytes;
 }
 
-static void fill(struct column *c, int64_t row)
+static void fill(struct row_column *c, int64_t row)
 {
   void *out = column_space(c, row);
   memset(out, 0, c->row_bytes);
@@ -67,10 +67,10 @@ static void fill(struct column *c, int64_t row)
     for (size_t i = 0; i < c->row_bytes / sizeof *d; i++) d[i] = missing_value();
 }
 
-struct column *table_add(struct table *t, const char *name, const struct h5_shape *shape)
+struct row_column *table_add(struct row_table *t, const char *name, const struct h5_shape *shape)
 {
   t->column = memory_grow(t->column, (size_t)t->columns, (size_t)t->columns + 1, sizeof *t->column);
-  struct column *c = &t->column[t->columns++];
+  struct row_column *c = &t->column[t->columns++];
   snprintf(c->name, sizeof c->name, "%s", name);
   c->shape = *shape;
   c->row_bytes = h5_row_bytes(shape);
@@ -80,7 +80,7 @@ struct column *table_add(struct table *t, const char *name, const struct h5_shap
   return c;
 }
 
-void *table_row(struct table *t, struct column *c)
+void *table_row(struct row_table *t, struct row_column *c)
 {
   if (!t->building)
     for (int i = 0; i < t->columns; i++) fill(&t->column[i], t->rows);
@@ -88,13 +88,13 @@ void *table_row(struct table *t, struct column *c)
   return column_space(c, t->rows);
 }
 
-void table_end(struct table *t)
+void table_end(struct row_table *t)
 {
   t->rows++;
   t->building = 0;
 }
 
-void table_cut(struct table *t, int64_t rows)
+void table_cut(struct row_table *t, int64_t rows)
 {
   if (t->rows > rows) t->rows = rows;
   if (t->saved > t->rows) t->saved = t->rows;
@@ -118,7 +118,7 @@ void rows_saved(struct rows *r)
 
 /* --- the ring ------------------------------------------------------------------------------------------- */
 
-static int64_t step_at(const struct table *t, int64_t row)
+static int64_t step_at(const struct row_table *t, int64_t row)
 {
   int64_t step;
   memcpy(&step, column_row(&t->column[0], row), sizeof step);
@@ -126,17 +126,17 @@ static int64_t step_at(const struct table *t, int64_t row)
 }
 
 /* Move a row to another place of this table, or of another one that has its columns. */
-static void copy_row(struct table *to, int64_t at, const struct table *from, int64_t row)
+static void copy_row(struct row_table *to, int64_t at, const struct row_table *from, int64_t row)
 {
   for (int i = 0; i < from->columns; i++) {
-    struct column *c = table_find(to, from->column[i].name);
+    struct row_column *c = table_find(to, from->column[i].name);
     if (c) memcpy(column_space(c, at), column_row(&from->column[i], row), c->row_bytes);
   }
 }
 
 static void put_aside(struct rows *r, int64_t of, int64_t first_step)
 {
-  struct table *t = &r->table[AXIS_STEP], *ring = &r->table[TABLE_RING];
+  struct row_table *t = &r->table[AXIS_STEP], *ring = &r->table[TABLE_RING];
   int64_t old = 0;
   for (int i = 0; i < t->columns; i++)
     if (!table_find(ring, t->column[i].name)) table_add(ring, t->column[i].name, &t->column[i].shape);
@@ -149,14 +149,14 @@ static void put_aside(struct rows *r, int64_t of, int64_t first_step)
 
 void rows_aside(struct rows *r, int64_t first_step)
 {
-  struct table *t = &r->table[AXIS_STEP];
+  struct row_table *t = &r->table[AXIS_STEP];
   put_aside(r, t->rows, first_step);
   t->building = 0;
 }
 
 void rows_recall(struct rows *r, int64_t first_step)
 {
-  struct table *t = &r->table[AXIS_STEP], *ring = &r->table[TABLE_RING];
+  struct row_table *t = &r->table[AXIS_STEP], *ring = &r->table[TABLE_RING];
   for (int64_t i = 0; i < ring->rows; i++) {
     int64_t step = step_at(ring, i), at = t->rows;
     while (at && step_at(t, at - 1) > step) at--;
@@ -173,7 +173,7 @@ void rows_recall(struct rows *r, int64_t first_step)
 
 void rows_cut_steps(struct rows *r, int64_t step)
 {
-  struct table *t = &r->table[AXIS_STEP];
+  struct row_table *t = &r->table[AXIS_STEP];
   int64_t rows = t->rows;
   while (rows && step_at(t, rows - 1) >= step) rows--;
   table_cut(t, rows);
@@ -181,7 +181,7 @@ void rows_cut_steps(struct rows *r, int64_t step)
 
 void rows_forget(struct rows *r, int64_t first_step)
 {
-  struct table *t = &r->table[AXIS_STEP];
+  struct row_table *t = &r->table[AXIS_STEP];
   if (first_step <= step_at(t, t->rows - 1)) put_aside(r, t->rows - 1, first_step);
   table_cut(t, t->rows - 1);
 }
@@ -189,7 +189,7 @@ void rows_forget(struct rows *r, int64_t first_step)
 void rows_go_back(struct rows *r, int64_t step)
 {
   for (int i = 0; i < TABLE_COUNT; i++) {
-    struct table *t = &r->table[i];
+    struct row_table *t = &r->table[i];
     int64_t rows = 0;
     if (!t->columns || t->column[0].row_bytes < sizeof step) continue; /* a record begins with its step */
     while (rows < t->rows && step_at(t, rows) < step) rows++;
@@ -200,9 +200,9 @@ void rows_go_back(struct rows *r, int64_t step)
 /* --- rows of a checkpoint -------------------------------------------------------------------------------- */
 
 /* The column that another continues: there already, or new where the table has no rows. */
-static struct column *match(struct rows *r, struct table *t, const struct column *other)
+static struct row_column *match(struct rows *r, struct row_table *t, const struct row_column *other)
 {
-  struct column *c = table_find(t, other->name);
+  struct row_column *c = table_find(t, other->name);
   if (c) return c->shape.kind == other->shape.kind && c->row_bytes == other->row_bytes ? c : NULL;
   if (t->rows) return NULL;
   c = table_add(t, other->name, &other->shape);
@@ -215,7 +215,7 @@ static struct column *match(struct rows *r, struct table *t, const struct column
 
 /* A checkpoint's rows count: what the file has of their steps may be of a life before a kill. So may rows before them
    that were recalled into the step axis: these stay, and are not recalled twice. */
-static void make_way(struct table *t, const struct table *from, int has_ring)
+static void make_way(struct row_table *t, const struct row_table *from, int has_ring)
 {
   int64_t rows = has_ring ? t->rows : from->saved;
   while (has_ring && from->rows && rows > from->saved && step_at(t, rows - 1) >= step_at(from, 0)) rows--;
@@ -223,15 +223,15 @@ static void make_way(struct table *t, const struct table *from, int has_ring)
   t->saved = t->rows;
 }
 
-static int append(struct rows *r, int table, const struct table *from)
+static int append(struct rows *r, int table, const struct row_table *from)
 {
-  struct table *t = &r->table[table];
+  struct row_table *t = &r->table[table];
   int has_ring = table == AXIS_STEP;
   if (t->rows + has_ring < from->saved) return 0; /* one may be forgotten: rows_forget */
   if (t->columns > from->columns && from->rows) return 0;
   make_way(t, from, has_ring);
   for (int i = 0; i < from->columns; i++) {
-    struct column *c = match(r, t, &from->column[i]);
+    struct row_column *c = match(r, t, &from->column[i]);
     if (!c) return 0;
     for (int64_t row = 0; row < from->rows; row++)
       memcpy(column_space(c, t->rows + row), column_row(&from->column[i], row), c->row_bytes);

@@ -17,7 +17,7 @@ enum {
   TABLES
 };
 
-struct column {
+struct row_column {
   char name[96];
   struct h5_shape shape; /* dims[1..] are those of a row */
   size_t row_bytes;
@@ -27,8 +27,8 @@ struct column {
   const char *label[4];                      /* of dimensions 1.., where known */
 };
 
-struct table {
-  struct column *column;
+struct row_table {
+  struct row_column *column;
   int columns;
   int64_t rows;  /* complete ones */
   int64_t saved; /* of them, rows that the run file on disk has; read from a checkpoint: rows before these */
@@ -36,18 +36,18 @@ struct table {
 };
 
 struct rows {
-  struct table table[TABLES];
+  struct row_table table[TABLES];
   struct arena *texts; /* of columns; NULL: none yet */
 };
 
 void rows_free(struct rows *);
 const char *rows_own(struct rows *, const char *text); /* a clean copy that lives as long; of NULL: NULL */
-struct column *table_find(const struct table *, const char *name); /* NULL if there is none */
+struct row_column *table_find(const struct row_table *, const char *name); /* NULL if there is none */
 /* A new column; rows that are there already get the fill: NaN in numbers with a point, else 0. */
-struct column *table_add(struct table *, const char *name, const struct h5_shape *);
+struct row_column *table_add(struct row_table *, const char *name, const struct h5_shape *);
 /* The row being built, started with the fill where it was not; table_end completes it. */
-void *table_row(struct table *, struct column *);
-void table_end(struct table *);
+void *table_row(struct row_table *, struct row_column *);
+void table_end(struct row_table *);
 /* The row of the step axis that is being built goes into the ring, of which those from `first_step` on are kept. */
 void rows_aside(struct rows *, int64_t first_step);
 /* The ring's rows from `first_step` on go to their places among the recorded ones; the ring is empty then. */
@@ -60,10 +60,10 @@ void rows_forget(struct rows *, int64_t first_step);
 /* Rows and events of all tables from `step` on are. */
 void rows_go_back(struct rows *, int64_t step);
 /* A complete row. */
-const void *column_row(const struct column *, int64_t row);
+const void *column_row(const struct row_column *, int64_t row);
 /* Memory for rows that are read from elsewhere, block by block. */
-void *column_space(struct column *, int64_t row);
-void table_cut(struct table *, int64_t rows);
+void *column_space(struct row_column *, int64_t row);
+void table_cut(struct row_table *, int64_t rows);
 
 size_t rows_bytes(const struct rows *, int only_unsaved);
 void rows_saved(struct rows *);

@@ -14,7 +14,7 @@
 #include "storage/recorder.h"
 #include "storage/seal.h"
 
-struct pair {
+struct name_pair {
   const char *key, *value;
 };
 
@@ -23,7 +23,7 @@ struct run_file {
   struct h5 *h; /* NULL while it is not wanted */
   char *head;   /* its texts are those of the pairs, cleaned */
   size_t head_size;
-  struct pair *pair, *sorted; /* all; by key */
+  struct name_pair *pair, *sorted; /* all; by key */
   size_t pairs;
   char (*name)[SERIES_NAME]; /* of the series */
   long *rows;
@@ -36,13 +36,13 @@ struct run_file {
 
 static int compare_pairs(const void *a, const void *b)
 {
-  return strcmp(((const struct pair *)a)->key, ((const struct pair *)b)->key);
+  return strcmp(((const struct name_pair *)a)->key, ((const struct name_pair *)b)->key);
 }
 
 static const char *value_of(const struct run_file *r, const char *key)
 {
-  const struct pair wanted = {key, NULL},
-                    *found = bsearch(&wanted, r->sorted, r->pairs, sizeof wanted, compare_pairs);
+  const struct name_pair wanted = {key, NULL},
+                         *found = bsearch(&wanted, r->sorted, r->pairs, sizeof wanted, compare_pairs);
   return found ? found->value : NULL;
 }
 
@@ -65,7 +65,7 @@ static void take_head(struct run_file *r)
   r->rows = memory_new(r->pairs + 1, sizeof *r->rows);
   r->unread = memory_new(r->pairs + 1, 1);
   for (size_t i = 0; i < r->pairs && at < end; i++) {
-    struct pair *p = &r->pair[i];
+    struct name_pair *p = &r->pair[i];
     p->key = at;
     p->value = at + strlen(at) + 1;
     at = p->value + strlen(p->value) + 1;
@@ -331,14 +331,14 @@ int run_derived_names(const struct run_file *r, int (*each)(void *, const char *
   return stop;
 }
 
-struct names {
+struct run_names {
   const char **all;
   size_t count;
 };
 
 static int take_name(void *context, const char *name)
 {
-  struct names *n = context;
+  struct run_names *n = context;
   n->all = memory_grow(n->all, n->count, n->count + 1, sizeof *n->all);
   n->all[n->count++] = name;
   return 0;
@@ -346,7 +346,7 @@ static int take_name(void *context, const char *name)
 
 static int no_such_series(const struct run_file *r, const char *name, struct error *e)
 {
-  struct names names = {0};
+  struct run_names names = {0};
   run_series_names(r, take_name, &names);
   run_derived_names(r, take_name, &names);
   const char *near = text_nearest(name, names.all, names.count);

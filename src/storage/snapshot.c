@@ -160,7 +160,7 @@ static void write_free_scales(const struct recorder *r, struct h5 *h)
   char path[256];
   for (int t = 0; t < AXIS_COUNT; t++)
     for (int c = 1; c < r->rows.table[t].columns; c++) {
-      const struct column *column = &r->rows.table[t].column[c];
+      const struct row_column *column = &r->rows.table[t].column[c];
       for (int dim = 1; dim < column->shape.rank && column->label[dim]; dim++) {
         snprintf(path, sizeof path, "/series/%.64s", column->label[dim]);
         h5_id id = h5_find(h, path);
@@ -181,7 +181,7 @@ static void write_scales(const struct recorder *r, struct h5 *h)
                 "tensor");
   write_axis_names(r, h);
   write_free_scales(r, h);
-  const struct column *tokens = table_find(&r->rows.table[TABLE_BATCHES], "tokens");
+  const struct row_column *tokens = table_find(&r->rows.table[TABLE_BATCHES], "tokens");
   if (!tokens) return;
   write_range(h, "/batches/sequence", "sequence", "row of the batch", tokens->shape.dims[1]);
   write_range(h, "/batches/token", "token", "position of a token", tokens->shape.dims[2]);

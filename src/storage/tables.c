@@ -25,7 +25,7 @@ void tables_start(struct rows *rows)
 {
   static const struct h5_shape step = {.kind = KIND_I64, .rank = 1}, seconds = {.kind = KIND_F64, .rank = 1};
   for (int t = 0; t < TABLE_COUNT; t++) {
-    struct table *table = &rows->table[t];
+    struct row_table *table = &rows->table[t];
     if (t != TABLE_BATCHES && !table->columns) /* batches: when the first one shows its shape */
       table_add(table, places[t].step, t == TABLE_EVENTS ? &event_shape : &step);
   }
@@ -33,8 +33,8 @@ void tables_start(struct rows *rows)
     rows->table[t].column[0].unit = "1";
     rows->table[t].column[0].long_name = "training step";
   }
-  struct table *timing = &rows->table[TABLE_TIMING];
-  struct column *c = table_find(timing, "seconds");
+  struct row_table *timing = &rows->table[TABLE_TIMING];
+  struct row_column *c = table_find(timing, "seconds");
   if (!c) c = table_add(timing, "seconds", &seconds);
   c->unit = "s";
   c->long_name = "time of the step";
@@ -44,12 +44,12 @@ void tables_start(struct rows *rows)
 /* --- writing ------------------------------------------------------------------------------------------- */
 
 /* A part has the rows that no run file has, to be read once: it does not grow, and has no scales. */
-struct writing {
+struct table_writing {
   struct h5 *h;
   int is_part, compress;
 };
 
-static void write_dimensions(const struct writing *w, h5_id id, int table, const struct column *c,
+static void write_dimensions(const struct table_writing *w, h5_id id, int table, const struct row_column *c,
                              h5_id steps)
 {
   char path[256];
@@ -62,7 +62,7 @@ static void write_dimensions(const struct writing *w, h5_id id, int table, const
 }
 
 /* Its rows from `first` on, and its attributes. */
-static h5_id write_column(const struct writing *w, int table, const struct column *c, int64_t first,
+static h5_id write_column(const struct table_writing *w, int table, const struct row_column *c, int64_t first,
                           int64_t rows)
 {
   char path[256];
@@ -84,7 +84,7 @@ static h5_id write_column(const struct writing *w, int table, const struct colum
 }
 
 /* The step itself comes first and becomes the scale. */
-static void write_table(const struct writing *w, int table, const struct table *t, int64_t first)
+static void write_table(const struct table_writing *w, int table, const struct row_table *t, int64_t first)
 {
   h5_id steps = -1;
   for (int i = 0; i < t->columns; i++) {
@@ -100,17 +100,17 @@ static void write_table(const struct writing *w, int table, const struct table *
 
 void tables_write(struct h5 *h, const struct rows *r, int compress)
 {
-  struct writing w = {h, 0, compress};
+  struct table_writing w = {h, 0, compress};
   for (int t = 0; t < TABLE_COUNT; t++) write_table(&w, t, &r->table[t], 0);
 }
 
 void tables_write_unsaved(struct h5 *h, const struct rows *r)
 {
-  struct writing w = {.h = h, .is_part = 1};
+  struct table_writing w = {.h = h, .is_part = 1};
   char path[256];
   h5_id first = h5_group(h, first_row);
   for (int t = 0; t < TABLES; t++) {
-    const struct table *table = &r->table[t];
+    const struct row_table *table = &r->table[t];
     h5_put_int(h, first, path_of(path, t, places[t].step), table->saved);
     if (table->rows > table->saved) write_table(&w, t, table, table->saved);
   }
@@ -136,22 +136,22 @@ static const char *text_of(struct rows *r, struct h5 *h, h5_id id, const char *n
   return rows_own(r, h5_get_text(h, id, name, text, sizeof text) ? text : NULL);
 }
 
-struct reading {
+struct table_reading {
   struct h5 *h;
   struct rows *rows;
   struct error *error;
 };
 
 /* The first column of a table, its steps, says how many rows there are. */
-static int read_column(struct reading *x, int table, const char *path, h5_id id)
+static int read_column(struct table_reading *x, int table, const char *path, h5_id id)
 {
-  struct table *t = &x->rows->table[table];
+  struct row_table *t = &x->rows->table[table];
   struct h5_shape shape;
   int ok = h5_get_shape(x->h, id, &shape) && fits(&shape, table, t->columns) &&
            (!t->columns || shape.dims[0] == t->rows);
   int64_t rows = shape.dims[0];
   if (shape.kind == KIND_RECORD) shape = event_shape;
-  struct column *c = ok ? table_add(t, path + strlen(places[table].folder) + 1, &shape) : NULL;
+  struct row_column *c = ok ? table_add(t, path + strlen(places[table].folder) + 1, &shape) : NULL;
   for (int dim = 1; c && dim < shape.rank; dim++) {
     char label[64] = "";
     h5_get_label(x->h, id, dim, label, sizeof label);
@@ -172,7 +172,7 @@ static int read_column(struct reading *x, int table, const char *path, h5_id id)
 /* A dataset belongs to the table whose step axis labels its first dimension; scales have no label. */
 static int place_dataset(void *context, const char *path, h5_id id)
 {
-  struct reading *x = context;
+  struct table_reading *x = context;
   char label[64];
   int status = STATUS_OK;
   if (!h5_get_label(x->h, id, 0, label, sizeof label)) return status;
@@ -187,7 +187,7 @@ static int place_dataset(void *context, const char *path, h5_id id)
 
 int tables_read(struct h5 *h, struct rows *rows, struct error *e)
 {
-  struct reading x = {h, rows, e};
+  struct table_reading x = {h, rows, e};
   char path[256];
   int status = STATUS_OK;
   h5_id first = h5_find(h, first_row);

@@ -17,7 +17,7 @@ static void scale_moments(struct program *p, const struct moments *x, const int 
   }
   if (!count) return;
   struct tensor *factor = program_temporary(p, 1, count, "factors");
-  PROGRAM_CALL(p, take, .y = factor, .x = scale, .index = program_ints(p, 1, count, from, "factors"));
+  PROGRAM_CALL(p, gather, .y = factor, .x = scale, .index = program_ints(p, 1, count, from, "factors"));
   PROGRAM_CALL(p, scale_segments, .x = x->row, .segment = program_ints(p, count, 2, own, "rows"),
                .factor = factor);
 }
@@ -41,7 +41,7 @@ void clip_record(struct stabilizer_context *c, struct program *p, const struct l
   for (int i = 0; i < here; i++) of[i] = owner[of[i]];
   if (here) {
     struct tensor *factor = program_temporary(p, 1, here, "clip factors");
-    PROGRAM_CALL(p, take, .y = factor, .x = scale, .index = program_ints(p, 1, here, of, "clipped"));
+    PROGRAM_CALL(p, gather, .y = factor, .x = scale, .index = program_ints(p, 1, here, of, "clipped"));
     PROGRAM_CALL(p, scale_segments, .x = &all->values, .segment = program_ints(p, here, 2, own, "clipped"),
                  .factor = factor);
   }

@@ -1,5 +1,5 @@
 /* clip.h - "clip where it is unstable" (kexue.fm/archives/11126): a statistic, and the weights that make it
-   A new clip is one file: a hook that gives the tensor that grows to model_watch, and an after_step that records
+   A new clip is one file: a hook that gives the tensor that grows to model_track_max, and an after_step that records
    the factors (operation clip_factor: limit / x where x > limit) and the weights that take them;
    stabilizers/max_output_clip.c is the pattern. */
 #ifndef MAXLOGIT_TRAINING_CLIP_H

@@ -1,9 +1,9 @@
-/* matching.c - directions of hidden matrices scaled to one size, whatever the optimiser (override.match) */
+/* matching.c - updates of hidden matrices scaled to one size, whatever the optimiser (override.match) */
 #include <math.h>
 #include "training/spectral.h"
 #include "training/updates_parts.h"
 
-/* Scale a direction to a spectral norm of rms sqrt(max(rows, cols)), as of a matrix of equal singular values. */
+/* Scale a update to a spectral norm of rms sqrt(max(rows, cols)), as of a matrix of equal singular values. */
 static void match_block(double rms, struct device *device, struct tensor d)
 {
   struct svd s;
@@ -21,7 +21,7 @@ static void match_one(void *context, struct device *device, long i)
   long rows = param_block_rows(p);
   if (p->kind != PARAM_MATRIX || !u->rules[i].optimizer->record) return;
   for (long row = 0; row < p->value.rows; row += rows)
-    match_block(u->match_rms, device, tensor_rows(&u->params[i]->direction, row, rows));
+    match_block(u->match_rms, device, tensor_rows(&u->params[i]->update, row, rows));
 }
 
 static void match_spectral(struct device *device, void *context)

@@ -1,6 +1,6 @@
 /* optimizer.h - one file and one row per optimiser
-   An optimiser turns gradients into directions; the shared code then does the decoupled update
-   w <- w (1 - lr weight_decay) - lr direction, so that every recording and every counterfactual sees the
+   An optimiser turns gradients into updates; the shared code then does the decoupled update
+   w <- w (1 - lr weight_decay) - lr update, so that every recording and every counterfactual sees the
    same quantity whatever the optimiser. All of it is recorded once, as programs of the update. */
 #ifndef MAXLOGIT_TRAINING_OPTIMIZER_H
 #define MAXLOGIT_TRAINING_OPTIMIZER_H
@@ -14,7 +14,7 @@ enum { MAX_STATES = 4 };
 struct update {
   struct tensor *grad;              /* [1,n] */
   struct tensor *state[MAX_STATES]; /* [1,n], in the order of state_names; 0 at the start */
-  struct tensor *direction;         /* out, [1,n] */
+  struct tensor *update;            /* out, [1,n] */
   struct param *const *param;       /* the tensors, ... */
   const long *place;                /* ... and where in the row each begins */
   int count;
@@ -32,7 +32,7 @@ struct optimizer {
   int elementwise;
   /* Does it take this tensor? If not, the tensor goes to `adam`. NULL: takes all. */
   int (*takes)(const struct param *);
-  /* Record the calls from gradient to direction, states included. Numbers that options give, or that vary from step
+  /* Record the calls from gradient to update, states included. Numbers that options give, or that vary from step
      to step, are numbers_constant and numbers_varying. NULL: its tensors are left alone, decay included. */
   void (*record)(const void *options, struct program *, struct numbers *, const struct update *);
 };
@@ -90,8 +90,8 @@ void newton_schulz_record(struct program *, struct tensor *x, const long *place,
 struct adam_numbers {
   double beta1, beta2, eps;
 };
-/* Record Adam's direction of u's gradients, with the moments m and v, all [1,n]. */
-void adam_record(struct program *, struct numbers *, const struct update *u, struct tensor *direction,
+/* Record Adam's update of u's gradients, with the moments m and v, all [1,n]. */
+void adam_record(struct program *, struct numbers *, const struct update *u, struct tensor *update,
                  struct tensor *m, struct tensor *v, const struct adam_numbers *);
 
 /* --- the set of updates of a model ---------------------------------------------------------------------- */
@@ -119,8 +119,8 @@ struct update_rule { /* settings of training that the update needs */
 };
 
 struct updates;
-/* Record the update half of a step: gradient norm, finite test, gradient clip, directions, the stabilisers' hooks, and
-   the decoupled update with their factors: w <- w keep - rate direction, keep = 1 - rate weight_decay (independent:
+/* Record the update half of a step: gradient norm, finite test, gradient clip, updates, the stabilisers' hooks, and
+   the decoupled update with their factors: w <- w keep - rate update, keep = 1 - rate weight_decay (independent:
    1 - share weight_decay: Loshchilov and Hutter, arXiv 1711.05101, Alg. 2;
    Wortsman et al., arXiv 2309.14322), rate = lr times its factors.
    options_of(context, name): the option struct of an optimiser by name. */
@@ -128,8 +128,8 @@ struct updates *updates_new(struct model *, const char *optimizer, const struct 
                             const struct update_rule *, const void *(*options_of)(void *, const char *),
                             void *context, struct error *);
 void updates_free(struct updates *);
-/* The programs of the two halves, for a caller that looks at the directions in between; numbers_tell before. */
-struct program *updates_directions(const struct updates *);
+/* The programs of the two halves, for a caller that looks at the updates in between; scalars_upload before. */
+struct program *updates_program(const struct updates *);
 struct program *updates_apply(const struct updates *);
 /* Numbers [1] of the report: the gradient's norm before the clip; 1, or 0 where the step changed nothing. */
 const struct tensor *updates_grad_norm(const struct updates *);

@@ -1,8 +1,8 @@
 /* sharing.c - states of optimisers, or weights and all that goes with them, shared out among ranks
    What goes element by element is cut into equal pieces anywhere, in the midst of a head, too; what takes whole
    matrices has each on one rank, by cost, which sees its gradient whole (as in Moonlight, arXiv 2502.16982 alg. 1).
-   A rank makes the directions of its own. Where only states are shared out they are then collected; weights are with
-   their directions (ZeRO, arXiv 1910.02054 sec. 5). The bits are those of one rank that has all. */
+   A rank makes the updates of its own. Where only states are shared out they are then collected; weights are with
+   their updates (ZeRO, arXiv 1910.02054 sec. 5). The bits are those of one rank that has all. */
 #include <math.h>
 #include <string.h>
 #include "comm/comm.h"
@@ -67,7 +67,7 @@ void sharing_divide(struct updates *u, int first, int count)
   memory_free(owner);
 }
 
-/* --- directions ------------------------------------------------------------------------------------------------ */
+/* --- updates ------------------------------------------------------------------------------------------------ */
 
 /* Memory that the host cannot reach is carried by it. */
 void sharing_collect(struct device *d, void *context)

@@ -55,7 +55,7 @@ void exact_polar_factor(struct device *device, struct tensor *x, double scale)
   put_back(device, x, host);
 }
 
-struct each {
+struct spectral_job {
   struct device *device;
   void (*one)(void *context, struct device *, long i);
   void *context;
@@ -64,14 +64,14 @@ struct each {
 static void each_piece(void *context, long piece, int worker)
 {
   (void)worker;
-  const struct each *e = context;
+  const struct spectral_job *e = context;
   e->one(e->context, e->device, piece);
 }
 
 void host_each(struct device *device, long count, void (*one)(void *context, struct device *, long i),
                void *context)
 {
-  parallel_for(device->pool, count, each_piece, &(struct each){device, one, context});
+  parallel_for(device->pool, count, each_piece, &(struct spectral_job){device, one, context});
 }
 
 void svd_free(struct svd *s)

@@ -45,10 +45,10 @@ static struct tensor *segments(struct program *p, const struct qk_block *block, 
 void sphere_size_directions(struct stabilizer_context *c, struct program *p, const struct qk_block *block,
                             int count, struct tensor *size)
 {
-  struct tensor *all = &c->model->params.directions;
+  struct tensor *all = &c->model->params.update_values;
   struct tensor *own = segments(p, block, count);
-  struct tensor *norm = program_temporary(p, 1, count, "norms of directions"),
-                *factor = program_temporary(p, 1, count, "factors of directions");
+  struct tensor *norm = program_temporary(p, 1, count, "norms of updates"),
+                *factor = program_temporary(p, 1, count, "factors of updates");
   PROGRAM_CALL(p, norm_segments, .y = norm, .x = all, .segment = own);
   PROGRAM_CALL(p, copy, .y = factor, .x = size);
   PROGRAM_CALL(p, divide, .y = factor, .x = norm);

@@ -12,7 +12,7 @@ extern const char *const sphere_tensors[], *const sphere_scopes[]; /* choices of
 /* What is held: all hidden matrices, or the factors of logits; whole, or every head's rows where a weight has some.
    From the model's arena. */
 struct qk_block *sphere_blocks(struct model *, long tensors, long scope, int *count);
-/* Record: direction of block i gets the Frobenius norm size[i]; one of zeros stays. size [1, count] */
+/* Record: update of block i gets the Frobenius norm size[i]; one of zeros stays. size [1, count] */
 void sphere_size_directions(struct stabilizer_context *, struct program *, const struct qk_block *, int count,
                             struct tensor *size);
 /* Record the blocks' Frobenius norms, y [1, count]. */

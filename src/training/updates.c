@@ -1,4 +1,4 @@
-/* updates.c - the update half of a step: directions, as optimisers record them, and the decoupled update they share */
+/* updates.c - the update half of a step: updates, as optimisers record them, and the decoupled update they share */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,19 +19,19 @@ static struct tensor *view(struct updates *u, void *data, long cols, const char 
 static void make_directions(struct updates *u)
 {
   struct params *all = &u->model->params;
-  u->all = tensor_new(u->model->device, TENSOR_REAL, 1, all->values.cols, "directions");
-  all->directions = *u->all;
+  u->all = tensor_new(u->model->device, TENSOR_REAL, 1, all->values.cols, "updates");
+  all->update_values = *u->all;
   for (int i = 0; i < u->count; i++) {
     struct param *p = u->params[i];
-    p->direction = tensor_of(all->shards ? NULL : REALS(u->all) + p->place, p->value.rows, p->value.cols);
-    p->direction.name = p->name;
+    p->update = tensor_of(all->shards ? NULL : REALS(u->all) + p->place, p->value.rows, p->value.cols);
+    p->update.name = p->name;
   }
 }
 
 /* What of a parameter lies in a row: numbers [*begin, *end) of the parameter; 0: nothing. */
 static int overlap(const struct param *p, const struct update *row, long *begin, long *end)
 {
-  long to = row->from + row->direction->cols;
+  long to = row->from + row->update->cols;
   *begin = row->from > p->place ? row->from - p->place : 0;
   *end = (to < end_of(p) ? to : end_of(p)) - p->place;
   return *begin < *end;
@@ -71,7 +71,7 @@ static void make_row(struct updates *u, int first, int count, long from, long n,
   long *place = arena_get(u->arena, (size_t)count, sizeof *place);
   for (int i = 0; i < count; i++) place[i] = u->params[first + i]->place - from;
   *row = (struct update){.grad = view(u, REALS(&all->grads) + at, n, "gradients"),
-                         .direction = view(u, REALS(u->all) + at, n, "directions"),
+                         .update = view(u, REALS(u->all) + at, n, "updates"),
                          .param = u->params + first,
                          .place = place,
                          .count = count,
@@ -170,7 +170,7 @@ static void make_blocks(struct updates *u)
   }
 }
 
-/* --- recording: gradient to direction ------------------------------------------------------------------- */
+/* --- recording: gradient to update ------------------------------------------------------------------- */
 
 /* finite: 1 as long as every step has been finite. */
 static void record_health(struct updates *u, struct program *p)
@@ -197,8 +197,8 @@ static void record_clip(struct updates *u, struct program *p)
   PROGRAM_CALL(p, scale, .y = &u->model->params.grads, .by = factor, .alpha = 1);
 }
 
-static struct program *record_directions(struct updates *u, const void *(*options_of)(void *, const char *),
-                                         void *context)
+static struct program *record_updates(struct updates *u, const void *(*options_of)(void *, const char *),
+                                      void *context)
 {
   struct model *m = u->model;
   struct program *p = program_new(m->device);
@@ -217,7 +217,7 @@ static struct program *record_directions(struct updates *u, const void *(*option
   return p;
 }
 
-/* --- recording: direction to weight --------------------------------------------------------------------- */
+/* --- recording: update to weight --------------------------------------------------------------------- */
 
 static double share_of(const void *context, const struct step_scalars *now)
 {
@@ -258,7 +258,7 @@ static int cut_blocks(struct updates *u, struct program *p, int **segment, int n
   struct tensor **number[] = {keep, rate};
   for (int i = 0; i < 2; i++) {
     struct tensor *here = program_temporary(p, 1, count, (*number[i])->name);
-    PROGRAM_CALL(p, take, .y = here, .x = *number[i], .index = of);
+    PROGRAM_CALL(p, gather, .y = here, .x = *number[i], .index = of);
     *number[i] = here;
   }
   return count;
@@ -286,7 +286,7 @@ static void record_weights(struct updates *u, struct program *p)
   int count = n;
   if (m->params.shards) count = cut_blocks(u, p, &segment, n, &keep, &rate);
   if (count)
-    PROGRAM_CALL(p, apply_segments, .w = &m->params.values, .direction = u->all,
+    PROGRAM_CALL(p, apply_segments, .w = &m->params.values, .update = u->all,
                  .segment = program_ints(p, count, 2, segment, "blocks"), .keep = keep, .rate = rate);
 }
 
@@ -329,7 +329,7 @@ struct updates *updates_new(struct model *model, const char *optimizer,
   u->reported_finite = report_add(model->report, 1, 1, 1, "finite");
   real one = 1;
   model->device->upload(model->device, u->finite->data, &one, sizeof one);
-  u->directions = record_directions(u, options_of, context);
+  u->compute = record_updates(u, options_of, context);
   u->apply = record_apply(u);
   return u;
 }
@@ -338,7 +338,7 @@ void updates_free(struct updates *u)
 {
   if (!u) return;
   struct device *device = u->model->device;
-  program_free(u->directions);
+  program_free(u->compute);
   program_free(u->apply);
   for (int i = 0; i < u->memory_count; i++) tensor_free(device, u->memory[i]);
   if (u->owns_shards) shards_free(device, u->shards);
@@ -349,7 +349,7 @@ void updates_free(struct updates *u)
 
 /* --- looking in --------------------------------------------------------------------------------------- */
 
-struct program *updates_directions(const struct updates *u) { return u->directions; }
+struct program *updates_program(const struct updates *u) { return u->compute; }
 struct program *updates_apply(const struct updates *u) { return u->apply; }
 const struct tensor *updates_grad_norm(const struct updates *u) { return u->grad_norm; }
 const struct tensor *updates_finite(const struct updates *u) { return u->reported_finite; }

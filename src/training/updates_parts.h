@@ -19,10 +19,10 @@ struct updates {
   struct param **params; /* [count] those that train, in the order of memory */
   struct rule *rules;    /* [count] */
   int count;
-  struct shards *shards; /* who makes which directions; NULL: each rank all */
+  struct shards *shards; /* who makes which updates; NULL: each rank all */
   int owns_shards;       /* weights are whole: only states are shared out */
   long *used;            /* of every rank, numbers that lie with it so far */
-  struct tensor *all;    /* [1,n] directions, as params.values lies */
+  struct tensor *all;    /* [1,n] updates, as params.values lies */
   struct update *rows;   /* what optimisers record */
   int row_count;
   struct update_block *blocks; /* rows of parameters that have factors of their own */
@@ -38,7 +38,7 @@ struct updates {
   struct tensor **memory; /* of the rows' states */
   int memory_count;
   struct tensor *finite, *reported_finite, *grad_norm; /* [1] */
-  struct program *directions, *apply;
+  struct program *compute, *apply;
   struct arena *arena;
 };
 
@@ -46,10 +46,10 @@ struct updates {
 int updates_decide(struct updates *, const char *optimizer, const struct override_options *, struct error *);
 /* sharing.c: the pieces of a run of parameters, which one optimiser takes. */
 void sharing_divide(struct updates *, int first, int count);
-/* Steps of the host. Of states: all ranks have all directions. Of weights: the norm of all gradients. */
+/* Steps of the host. Of states: all ranks have all updates. Of weights: the norm of all gradients. */
 host_step sharing_collect, sharing_norm;
 /* host: each rank's part in place, the rest 0, becomes the whole. */
 void sharing_join(const struct updates *, void *host, size_t bytes);
-/* Record: directions of hidden matrices to the size that they have in common (override.match). */
+/* Record: updates of hidden matrices to the size that they have in common (override.match). */
 void updates_match(struct updates *, struct program *);
 #endif

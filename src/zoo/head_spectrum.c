@@ -105,7 +105,7 @@ static long partner(const struct logit_part *part, long i)
   return i < n / 2 ? i + n / 2 : i - n / 2;
 }
 
-static double larger(double a, double b) { return isnan(a) || a > b ? a : b; }
+static double larger_of(double a, double b) { return isnan(a) || a > b ? a : b; }
 
 /* max over pairs of max|gain_q| max|gain_k|, and the pair's first dimension */
 static double largest_pair(const struct head_work *w, const struct logit_part *part, long *at)
@@ -114,7 +114,7 @@ static double largest_pair(const struct head_work *w, const struct logit_part *p
   for (long i = 0; i < part->q.rows; i++) {
     long j = partner(part, i);
     double both =
-      larger(fabs(w->gain_q[i]), fabs(w->gain_q[j])) * larger(fabs(w->gain_k[i]), fabs(w->gain_k[j]));
+      larger_of(fabs(w->gain_q[i]), fabs(w->gain_q[j])) * larger_of(fabs(w->gain_k[i]), fabs(w->gain_k[j]));
     if (!(both <= most) && !isnan(most)) {
       most = both;
       *at = i;
@@ -127,7 +127,7 @@ static double largest_pair(const struct head_work *w, const struct logit_part *p
 static double normed_length(const struct norm *n, const double *gain, long rows)
 {
   double most = 0;
-  for (long i = 0; i < rows; i++) most = larger(fabs(gain[i]), most);
+  for (long i = 0; i < rows; i++) most = larger_of(fabs(gain[i]), most);
   return sqrt((double)n->size) * most;
 }
 

@@ -14,14 +14,14 @@
 
 /* --- rules ------------------------------------------------------------------------------------------- */
 
-static const struct axis {
+static const struct log_axis {
   char letter;
   const char *name;
 } axes[] = {{'l', "layer"}, {'h', "head"}, {'e', "expert"}, {0, NULL}};
 
 static const char *axis_name(char letter)
 {
-  for (const struct axis *a = axes; a->letter; a++)
+  for (const struct log_axis *a = axes; a->letter; a++)
     if (a->letter == letter) return a->name;
   return NULL;
 }
@@ -63,7 +63,7 @@ static int read_rule(struct log_map *m, const char *text, struct error *e)
         text);
     r.letters[n] = *at, r.letters[n + 1] = 0;
   }
-  for (const struct axis *a = axes; a->letter; a++)
+  for (const struct log_axis *a = axes; a->letter; a++)
     if (places_of(equals, a->letter) && !strchr(r.letters, a->letter) && strcmp(r.series, "-"))
       return error_set(e, STATUS_USAGE, "--map '%.200s': {%c} is in the pattern alone; %s[%c]=...", text,
                        a->letter, r.series, a->letter);

@@ -9,14 +9,14 @@ typedef int each_value(void *, const char *key, const char *value);
 
 /* Anchors may go in circles, and ten lines of them may stand for more than any memory holds. */
 enum { MOST_DEPTH = 32, MOST_NODES = 10000 };
-struct walk {
+struct yaml_walk {
   yaml_document_t *document;
   each_value *each;
   void *context;
   int nodes, too_many;
 };
 
-static int walk(struct walk *w, int node, const char *before, int depth)
+static int walk(struct yaml_walk *w, int node, const char *before, int depth)
 {
   const yaml_node_t *n = yaml_document_get_node(w->document, node);
   char key[256];
@@ -61,7 +61,7 @@ int log_yaml(const char *path, each_value *each, void *context, struct error *e)
     if (!root || root->type != YAML_MAPPING_NODE)
       status = error_set(e, STATUS_USAGE, "%s: no keys with values", path);
     else {
-      struct walk w = {&document, each, context, 0, 0};
+      struct yaml_walk w = {&document, each, context, 0, 0};
       status = walk(&w, 1, "", 0);
       if (w.too_many)
         status = error_set(e, STATUS_USAGE, "%s: values deeper than %d, or more than %d", path, MOST_DEPTH,

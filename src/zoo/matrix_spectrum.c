@@ -28,7 +28,7 @@ static double *column_of(const struct gram *g, long column)
 }
 
 /* A block of the matrix: `length` numbers of each of the n rows or columns that the Gram matrix is of. */
-struct block {
+struct matrix_block {
   struct gram *gram;
   const double *x; /* by_rows: [length, n]; else [n, length] */
   long length;
@@ -40,7 +40,7 @@ static long tiles_of(long n) { return (n + TILE - 1) / TILE; }
 /* Tile `piece` of the lower triangle, counted along its rows. */
 static void add_tile(void *context, long piece, int worker)
 {
-  const struct block *b = context;
+  const struct matrix_block *b = context;
   double tile[TILE * TILE];
   long i = 0, n = b->gram->n;
   (void)worker;
@@ -56,7 +56,7 @@ static void add_tile(void *context, long piece, int worker)
   }
 }
 
-static void add_block(struct block *b, struct pool *pool)
+static void add_block(struct matrix_block *b, struct pool *pool)
 {
   long tiles = tiles_of(b->gram->n), pieces = tiles * (tiles + 1) / 2;
   if (pool)
@@ -72,7 +72,7 @@ static void fill(struct gram *g, const struct weight *w, long row, long rows, st
   long step = BLOCK_AREA / g->n > 0 ? BLOCK_AREA / g->n : 1;
   double *x = memory_new((size_t)step * (size_t)g->n, sizeof *x);
   for (long at = 0; at < along; at += step) {
-    struct block b = {g, x, along - at < step ? along - at : step, (int)by_rows};
+    struct matrix_block b = {g, x, along - at < step ? along - at : step, (int)by_rows};
     for (long r = 0; r < (by_rows ? b.length : rows); r++)
       weight_read(w, row + r + (by_rows ? at : 0), by_rows ? 0 : at, by_rows ? cols : b.length,
                   x + r * (by_rows ? cols : b.length));

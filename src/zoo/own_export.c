@@ -16,7 +16,7 @@
 #include "model/model.h"
 #include "config/config.h"
 
-struct writing {
+struct export_writing {
   const struct own_run *own;
   const struct model_options *options;
   struct arena *arena;
@@ -30,7 +30,7 @@ struct writing {
 
 /* --- tensors ------------------------------------------------------------------------------------------- */
 
-static const struct weight *take(struct writing *w, const char *name)
+static const struct weight *find_weight(struct export_writing *w, const char *name)
 {
   const struct weights *weights = own_run_weights(w->own);
   const struct weight *found = weights_find(weights, name);
@@ -38,7 +38,7 @@ static const struct weight *take(struct writing *w, const char *name)
   return found;
 }
 
-static float *add(struct writing *w, const char *name, long rows, long cols)
+static float *add_tensor(struct export_writing *w, const char *name, long rows, long cols)
 {
   if (w->count == w->room) {
     size_t room = 2 * w->room + 64;
@@ -70,10 +70,11 @@ static void copy_rows(const struct weight *in, long from, long rows, float *out,
 }
 
 /* One tensor under another name; a vector where `vector`. One that is not there is left out. */
-static void rename_one(struct writing *w, const char *from, const char *to, int vector)
+static void rename_one(struct export_writing *w, const char *from, const char *to, int vector)
 {
-  const struct weight *in = take(w, from);
-  if (in) copy_rows(in, 0, (long)in->rows, add(w, to, vector ? 0 : (long)in->rows, (long)in->cols), 0, 0);
+  const struct weight *in = find_weight(w, from);
+  if (in)
+    copy_rows(in, 0, (long)in->rows, add_tensor(w, to, vector ? 0 : (long)in->rows, (long)in->cols), 0, 0);
 }
 
 struct renaming {
@@ -81,7 +82,7 @@ struct renaming {
   int vector;
 };
 
-static void rename_all(struct writing *w, long layer, const struct renaming *list)
+static void rename_all(struct export_writing *w, long layer, const struct renaming *list)
 {
   char from[160], to[160];
   for (; list->from; list++) {
@@ -91,24 +92,24 @@ static void rename_all(struct writing *w, long layer, const struct renaming *lis
   }
 }
 
-static const struct weight *part(struct writing *w, long layer, const char *name)
+static const struct weight *part(struct export_writing *w, long layer, const char *name)
 {
   char text[160];
   snprintf(text, sizeof text, "blocks.%ld.attn.%s", layer, name);
-  const struct weight *found = take(w, text);
+  const struct weight *found = find_weight(w, text);
   REQUIRE(found);
   return found;
 }
 
-static float *add_part(struct writing *w, long layer, const char *name, long rows, long cols)
+static float *add_part(struct export_writing *w, long layer, const char *name, long rows, long cols)
 {
   char text[160];
   snprintf(text, sizeof text, "model.layers.%ld.self_attn.%s.weight", layer, name);
-  return add(w, text, rows, cols);
+  return add_tensor(w, text, rows, cols);
 }
 
 /* Of every head content and rotary rows, keys and values; behind the latent's rows the rotary key's. */
-static void put_latent(struct writing *w, long layer)
+static void put_latent(struct export_writing *w, long layer)
 {
   const struct model_options *o = w->options;
   long h = o->heads, dn = o->head_dim, dr = o->rope_dim, dv = o->value_dim;
@@ -128,7 +129,7 @@ static void put_latent(struct writing *w, long layer)
   copy_rows(kr, 0, dr, a, o->kv_rank, 1);
 }
 
-static void put_tensors(struct writing *w)
+static void put_tensors(struct export_writing *w)
 {
   static const struct renaming shared[] = {
     {"attn.norm", "input_layernorm.weight", 1},
@@ -164,7 +165,7 @@ static void put_tensors(struct writing *w)
 
 /* --- config.json --------------------------------------------------------------------------------------- */
 
-static json_t *config_of(const struct writing *w)
+static json_t *config_of(const struct export_writing *w)
 {
   const struct model_options *o = w->options;
   const char *type = w->mla      ? "deepseek_v3"
@@ -205,7 +206,7 @@ static json_t *config_of(const struct writing *w)
 /* A stabiliser that changes what the model computes, other than by tensors that have a place. */
 static int is_foreign(void *context, const char *name)
 {
-  struct writing *w = context;
+  struct export_writing *w = context;
   const struct stabilizer *s = stabilizer_find(name);
   if (!s || (!s->on_qk && !s->on_score && !s->on_weight && !s->on_heads) || !strcmp(name, "qk_norm"))
     return 0;
@@ -216,7 +217,7 @@ static int is_foreign(void *context, const char *name)
     name, w->mla ? "DeepSeek-V3" : "Llama");
 }
 
-static int check_options(struct writing *w)
+static int check_options(struct export_writing *w)
 {
   const struct top_options *top = config_section(own_run_config(w->own), "");
   const struct model_options *o = w->options;
@@ -228,7 +229,7 @@ static int check_options(struct writing *w)
   return text_split(top->stabilizers, '+', is_foreign, w);
 }
 
-static int check_complete(const struct writing *w)
+static int check_complete(const struct export_writing *w)
 {
   const struct weights *weights = own_run_weights(w->own);
   for (size_t i = 0; i < weights_count(weights); i++)
@@ -239,7 +240,7 @@ static int check_complete(const struct writing *w)
 }
 
 /* q_gain of more numbers than a head has: a norm over all heads, which neither family has. */
-static int check_gains(struct writing *w)
+static int check_gains(struct export_writing *w)
 {
   const struct weight *gain = weights_find(own_run_weights(w->own), "blocks.0.attn.q_gain");
   w->normed = gain != NULL;
@@ -248,7 +249,7 @@ static int check_gains(struct writing *w)
                    "qk_norm.kind: a norm over all heads has no place in the naming of Qwen3; allowed: rms");
 }
 
-static int check_absent(struct writing *w, const char *folder)
+static int check_absent(struct export_writing *w, const char *folder)
 {
   static const char *const names[] = {"model.safetensors", "config.json"};
   for (int i = 0; i < 2; i++) {
@@ -260,7 +261,7 @@ static int check_absent(struct writing *w, const char *folder)
   return STATUS_OK;
 }
 
-static int write_files(struct writing *w, const char *folder)
+static int write_files(struct export_writing *w, const char *folder)
 {
   char path[4096];
   json_t *config = config_of(w);
@@ -281,7 +282,8 @@ static int write_files(struct writing *w, const char *folder)
 
 int own_run_export(const struct own_run *own, const char *folder, int overwrite, struct error *e)
 {
-  struct writing w = {.own = own, .options = &own_run_model(own)->options, .arena = arena_new(), .error = e};
+  struct export_writing w = {
+    .own = own, .options = &own_run_model(own)->options, .arena = arena_new(), .error = e};
   if (strlen(folder) > 4000) return error_set(e, STATUS_USAGE, "%.60s...: path too long", folder);
   w.mla = w.options->rope_dim > 0;
   w.taken = memory_new(weights_count(own_run_weights(own)) + 1, sizeof *w.taken);

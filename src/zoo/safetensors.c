@@ -42,17 +42,17 @@ const char *safetensors_label(const char *name, char out[256])
 
 /* --- the header ---------------------------------------------------------------------------------------- */
 
-struct reading {
+struct header_reading {
   struct safetensors *file;
   const unsigned char *data;
   uint64_t data_size;
   struct error *error;
 };
 
-static int wrong(const struct reading *r, const char *name, const char *format, ...)
+static int wrong(const struct header_reading *r, const char *name, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
 
-static int wrong(const struct reading *r, const char *name, const char *format, ...)
+static int wrong(const struct header_reading *r, const char *name, const char *format, ...)
 {
   char text[512], label[256];
   va_list arguments;
@@ -64,7 +64,7 @@ static int wrong(const struct reading *r, const char *name, const char *format, 
                    text);
 }
 
-static int read_dtype(const struct reading *r, const json_t *value, struct safetensor *t, int *bits)
+static int read_dtype(const struct header_reading *r, const json_t *value, struct safetensor *t, int *bits)
 {
   const char *name = json_string_value(value);
   struct buffer known = {0};
@@ -85,7 +85,7 @@ static int read_dtype(const struct reading *r, const json_t *value, struct safet
   return STATUS_USAGE;
 }
 
-static int read_shape(const struct reading *r, const json_t *shape, struct safetensor *t)
+static int read_shape(const struct header_reading *r, const json_t *shape, struct safetensor *t)
 {
   if (!json_is_array(shape)) return wrong(r, t->name, "shape is not a list; allowed: [rows, columns, ...]");
   if (json_array_size(shape) > SAFETENSORS_RANK)
@@ -105,7 +105,7 @@ static int read_shape(const struct reading *r, const json_t *shape, struct safet
   return STATUS_OK;
 }
 
-static int read_offsets(const struct reading *r, const json_t *offsets, struct safetensor *t, int bits)
+static int read_offsets(const struct header_reading *r, const json_t *offsets, struct safetensor *t, int bits)
 {
   const json_t *ends[2] = {json_array_get(offsets, 0), json_array_get(offsets, 1)};
   int64_t need;
@@ -129,7 +129,7 @@ static int read_offsets(const struct reading *r, const json_t *offsets, struct s
   return STATUS_OK;
 }
 
-static int read_tensor(const struct reading *r, const char *name, const json_t *value)
+static int read_tensor(const struct header_reading *r, const char *name, const json_t *value)
 {
   struct safetensor *t = &r->file->tensor[r->file->count++];
   int bits = 0;
@@ -142,7 +142,7 @@ static int read_tensor(const struct reading *r, const char *name, const json_t *
   return status;
 }
 
-static int check_metadata(const struct reading *r, json_t *value)
+static int check_metadata(const struct header_reading *r, json_t *value)
 {
   const char *key;
   json_t *text;
@@ -162,7 +162,7 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* The tensors, sorted by place, fill the data: no hole, no overlap. */
-static int check_places(const struct reading *r)
+static int check_places(const struct header_reading *r)
 {
   struct safetensors *file = r->file;
   uint64_t reached = 0;
@@ -184,7 +184,7 @@ static int check_places(const struct reading *r)
   return STATUS_OK;
 }
 
-static int read_header(const struct reading *r, const char *text, size_t length)
+static int read_header(const struct header_reading *r, const char *text, size_t length)
 {
   json_error_t problem;
   if (length == 0 || text[0] != '{')
@@ -241,7 +241,7 @@ static int open_mapped(struct safetensors *file, struct error *e)
   const unsigned char *bytes = file->map;
   uint64_t length = 0, after = file->map_size - LENGTH_BYTES;
   for (int i = LENGTH_BYTES - 1; i >= 0; i--) length = length << 8 | bytes[i];
-  struct reading r = {.file = file, .error = e};
+  struct header_reading r = {.file = file, .error = e};
   if (length > MOST_HEADER)
     return wrong(&r, NULL, "a header of %" PRIu64 " bytes; allowed: at most %d (no safetensors file?)",
                  length, MOST_HEADER);

@@ -14,19 +14,19 @@
 /* Matrices up to here are worked on side by side; larger ones one at a time, all threads on it. */
 enum { SMALL_SIDE = 1024, TOGETHER = 64 };
 
-struct job { /* one matrix */
+struct head_job { /* one matrix */
   const struct weight *weight;
   long row, rows, place; /* place: its line */
   struct spectrum result;
 };
 
-struct batch {
-  struct job *job;
+struct head_batch {
+  struct head_job *job;
   struct error error[TOGETHER];
 };
 
 struct jobs {
-  struct job *job;
+  struct head_job *job;
   long count, room;
   json_t *lines; /* name of a line: its place */
 };
@@ -73,7 +73,7 @@ static void add_job(struct jobs *jobs, const struct weight *w, long row, long ro
     jobs->job = memory_grow(jobs->job, (size_t)jobs->room, (size_t)room, sizeof *jobs->job);
     jobs->room = room;
   }
-  jobs->job[jobs->count++] = (struct job){.weight = w, .row = row, .rows = rows, .place = place};
+  jobs->job[jobs->count++] = (struct head_job){.weight = w, .row = row, .rows = rows, .place = place};
 }
 
 static int list_matrices(struct checkpoint_spectra *s, struct jobs *jobs, const struct weights *weights,
@@ -100,12 +100,15 @@ static int list_matrices(struct checkpoint_spectra *s, struct jobs *jobs, const 
 
 /* --- matrices ------------------------------------------------------------------------------------------ */
 
-static int is_small(const struct job *j) { return j->rows <= SMALL_SIDE || j->weight->cols <= SMALL_SIDE; }
+static int is_small(const struct head_job *j)
+{
+  return j->rows <= SMALL_SIDE || j->weight->cols <= SMALL_SIDE;
+}
 
 static void work_matrix(void *context, long piece, int worker)
 {
-  struct batch *b = context;
-  struct job *j = &b->job[piece];
+  struct head_batch *b = context;
+  struct head_job *j = &b->job[piece];
   (void)worker;
   matrix_spectrum(j->weight, j->row, j->rows, MATRIX_CHOSEN, NULL, &j->result, &b->error[piece]);
 }
@@ -116,7 +119,7 @@ struct ticking {
   double from, to;
 };
 
-static void tell(const struct ticking *t, double done)
+static void report_progress(const struct ticking *t, double done)
 {
   if (t->tick) t->tick(t->context, t->from + (t->to - t->from) * done);
 }
@@ -124,12 +127,12 @@ static void tell(const struct ticking *t, double done)
 static int work_matrices(struct jobs *jobs, struct pool *pool, const struct ticking *t, struct error *e)
 {
   double area = 0, done = 0;
-  struct batch *b = memory_new(1, sizeof *b);
+  struct head_batch *b = memory_new(1, sizeof *b);
   int status = STATUS_OK;
   for (long i = 0; i < jobs->count; i++)
     area += (double)jobs->job[i].rows * (double)jobs->job[i].weight->cols;
   for (long i = 0, n = 1; i < jobs->count && !status; i += n) {
-    struct job *first = b->job = &jobs->job[i];
+    struct head_job *first = b->job = &jobs->job[i];
     n = 1;
     if (is_small(first)) {
       while (n < TOGETHER && i + n < jobs->count && is_small(first + n)) n++;
@@ -142,7 +145,7 @@ static int work_matrices(struct jobs *jobs, struct pool *pool, const struct tick
         status = error_set(e, b->error[k].status, "%s: %s", first[k].weight->tensor.name, b->error[k].text);
       done += (double)first[k].rows * (double)first[k].weight->cols;
     }
-    tell(t, done / area);
+    report_progress(t, done / area);
   }
   memory_free(b);
   return status;
@@ -150,7 +153,7 @@ static int work_matrices(struct jobs *jobs, struct pool *pool, const struct tick
 
 enum { FIELDS = sizeof(struct spectrum) / sizeof(double) };
 
-static void put_quantiles(struct matrix_spectrum *m, const struct job *const *job, double *x)
+static void put_quantiles(struct matrix_spectrum *m, const struct head_job *const *job, double *x)
 {
   for (int f = 0; f < FIELDS; f++) {
     int broken = 0;
@@ -169,7 +172,7 @@ static void put_quantiles(struct matrix_spectrum *m, const struct job *const *jo
 static void sum_up(struct checkpoint_spectra *s, const struct jobs *jobs)
 {
   long *start = memory_new((size_t)s->matrices + 2, sizeof *start), most = 1;
-  const struct job **of = memory_new((size_t)jobs->count + 1, sizeof *of);
+  const struct head_job **of = memory_new((size_t)jobs->count + 1, sizeof *of);
   for (long i = 0; i < jobs->count; i++) s->matrix[jobs->job[i].place].count++;
   for (long i = 0; i < s->matrices; i++) {
     start[i + 1] = start[i] + s->matrix[i].count;
@@ -242,7 +245,7 @@ static int work_heads(struct checkpoint_spectra *s, const struct architecture *a
     for (long h = 0; h < s->heads && !status; h++)
       if (job.error[h].status)
         status = error_set(e, job.error[h].status, "layer %ld, head %ld: %s", l, h, job.error[h].text);
-    tell(t, (double)(l + 1) / (double)s->layers);
+    report_progress(t, (double)(l + 1) / (double)s->layers);
   }
   for (int w = 0; w < threads; w++) head_work_free(job.work[w]);
   memory_free(job.work);

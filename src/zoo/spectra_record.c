@@ -9,13 +9,13 @@
 #include "base/memory.h"
 #include "storage/recorder.h"
 
-struct writing {
+struct spectra_writing {
   struct recorder *recorder;
   const struct checkpoint_spectra *spectra;
   float *values; /* as many as the widest series has */
 };
 
-static void put(struct writing *w, const char *name, enum series_shape shape, const char *long_name,
+static void put(struct spectra_writing *w, const char *name, enum series_shape shape, const char *long_name,
                 const char *definition)
 {
   struct series s = {name, shape, AXIS_SPECTRA, "1", long_name, definition, EVENT_NONE};
@@ -33,7 +33,7 @@ static const char *end_of(const char *name)
   return length > NAME_WIDTH ? name + length - NAME_WIDTH : name;
 }
 
-static void put_matrices(struct writing *w)
+static void put_matrices(struct spectra_writing *w)
 {
   static const struct {
     const char *group, *what;
@@ -68,7 +68,7 @@ static const struct spectrum *object_of(const struct head_spectrum *h, int part,
   return object == 0 ? &h->part[part].q : object == 1 ? &h->part[part].k : &h->part[part].form;
 }
 
-static void put_heads(struct writing *w)
+static void put_heads(struct spectra_writing *w)
 {
   static const struct {
     const char *group, *what;
@@ -98,7 +98,7 @@ static void put_heads(struct writing *w)
     }
 }
 
-static void put_bounds(struct writing *w)
+static void put_bounds(struct spectra_writing *w)
 {
   const struct checkpoint_spectra *s = w->spectra;
   long heads = s->layers * s->heads;
@@ -165,7 +165,7 @@ int checkpoint_spectra_record(const struct checkpoint_spectra *s, const char *pa
                             .tensor_names = names,
                             .loss_floor = NAN,
                             .data_content = hash};
-  struct writing w = {.spectra = s};
+  struct spectra_writing w = {.spectra = s};
   int status = recorder_create(&w.recorder, path, 0, NULL, &facts, e);
   if (!status) {
     w.values = memory_new(widest + 1, sizeof *w.values);

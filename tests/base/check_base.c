@@ -26,7 +26,7 @@
 #include "base/option.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "base/told.h"
+#include "base/error_export.h"
 #include "../folder.h"
 
 /* --- child processes ------------------------------------------------------------------------------------ */
@@ -792,17 +792,17 @@ START_TEST(errors_at_their_edges)
 END_TEST
 
 /* An error as a caller of the library is told: nothing where nothing was, to whoever wants to hear it. */
-START_TEST(told_to_callers)
+START_TEST(errors_of_callers)
 {
   struct error e = {.status = STATUS_USAGE, .text = "why"};
   struct maxlogit_error to = {.status = 9, .text = "old"};
-  ck_assert_int_eq(told(&to, STATUS_FAIL, &e), STATUS_FAIL);
+  ck_assert_int_eq(error_export(&to, STATUS_FAIL, &e), STATUS_FAIL);
   ck_assert_int_eq(to.status, STATUS_FAIL);
   ck_assert_str_eq(to.text, "why");
-  ck_assert_int_eq(told(&to, STATUS_OK, &e), STATUS_OK);
+  ck_assert_int_eq(error_export(&to, STATUS_OK, &e), STATUS_OK);
   ck_assert(to.status == 0 && !*to.text);
-  ck_assert_int_eq(told(NULL, STATUS_USAGE, &e), STATUS_USAGE);
-  ck_assert_int_eq(told(NULL, STATUS_OK, &e), STATUS_OK);
+  ck_assert_int_eq(error_export(NULL, STATUS_USAGE, &e), STATUS_USAGE);
+  ck_assert_int_eq(error_export(NULL, STATUS_OK, &e), STATUS_OK);
 }
 END_TEST
 
@@ -2109,7 +2109,7 @@ int main(void)
   tcase_add_test(values, clock_goes_forward);
   tcase_add_test(values, first_error_counts);
   tcase_add_test(values, errors_at_their_edges);
-  tcase_add_test(values, told_to_callers);
+  tcase_add_test(values, errors_of_callers);
   tcase_add_test(values, messages_are_lines);
   tcase_add_test(values, options_parse);
   tcase_add_test(values, options_allowed);

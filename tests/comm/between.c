@@ -56,7 +56,7 @@ static void run(struct device *d, void (*record)(struct program *, struct tensor
   program_free(p);
 }
 
-static void sum(struct program *p, struct tensor *y) { op_all_sum(p, y, RANKS_BATCH); }
+static void sum(struct program *p, struct tensor *y) { op_all_reduce_sum(p, y, RANKS_BATCH); }
 /* In parts that are under way together, beside other calls. */
 static void sum_parts(struct program *p, struct tensor *y, int parts)
 {
@@ -78,10 +78,10 @@ static void sum_in_parts(struct program *p, struct tensor *y) { sum_parts(p, y, 
 /* More than there are channels. */
 static void sum_in_many_parts(struct program *p, struct tensor *y) { sum_parts(p, y, COMM_CHANNELS + 3); }
 
-static void largest(struct program *p, struct tensor *y) { op_all_max(p, y, RANKS_BATCH); }
+static void largest(struct program *p, struct tensor *y) { op_all_reduce_max(p, y, RANKS_BATCH); }
 static void ring(struct program *p, struct tensor *y)
 {
-  PROGRAM_CALL(p, copy, .y = y, .x = op_pass_on(p, op_pass_on(p, y, RANKS_BATCH), RANKS_BATCH));
+  PROGRAM_CALL(p, copy, .y = y, .x = op_ring_shift(p, op_ring_shift(p, y, RANKS_BATCH), RANKS_BATCH));
 }
 
 /* Each rank a part of the leaves; where they do not fall to all alike, one leaf each. */
@@ -169,8 +169,8 @@ static void check_shards(struct device *d, long n)
   for (long i = 0; i < count; i++) REALS(x)[i] = value(all->rank, i);
   for (long i = 0; i < s->own; i++) REALS(s->held[SHARD_GRADS])[i] = -1;
   struct program *p = program_new(d);
-  PROGRAM_CALL(p, scatter_sum, .y = s->held[SHARD_GRADS], .x = x, .from = from);
-  PROGRAM_CALL(p, gather_parts, .y = y, .x = s->held[SHARD_GRADS], .from = from);
+  PROGRAM_CALL(p, reduce_scatter, .y = s->held[SHARD_GRADS], .x = x, .from = from);
+  PROGRAM_CALL(p, all_gather, .y = y, .x = s->held[SHARD_GRADS], .from = from);
   program_plan(p);
   program_run(p);
   tree(want, count, 0, all->ranks);

@@ -132,11 +132,12 @@ static void make(struct device *d, const struct setup *s, struct zigzag cut, str
   program_run(p);
   d->download(d, m->of[O], o->data, (size_t)(o->rows * o->cols) * sizeof(real));
   d->download(d, m->stats, stats->data, 4 * (size_t)heads * sizeof(real));
-  struct tensor *leaves[] = {q, k, v};
+  struct tensor *micro_batches[] = {q, k, v};
   for (int i = 0; i < 3; i++) {
-    d->download(d, m->grad[i], leaves[i]->grad->data, (size_t)(leaves[i]->rows * m->width[i]) * sizeof(real));
-    tensor_free(d, leaves[i]->grad);
-    tensor_free(d, leaves[i]);
+    d->download(d, m->grad[i], micro_batches[i]->grad->data,
+                (size_t)(micro_batches[i]->rows * m->width[i]) * sizeof(real));
+    tensor_free(d, micro_batches[i]->grad);
+    tensor_free(d, micro_batches[i]);
   }
   program_free(p);
   memory_free(stage);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "../folder.h"
 #include "run/drive.h"
-#include "run/launch.h"
+#include "run/batched_run.h"
 #include "../same_run.h"
 #include "../spoiled.h"
 #include "config/preset.h"
@@ -103,9 +103,9 @@ START_TEST(trains_resumes_and_shares_a_launch)
   ck_assert_msg(!drive(t, 0, NULL, NULL, &e), "%s", e.text);
   same(preset, "one", "parts");
 
-  struct launch_run run[2] = {{.config = config_of(preset, "first", "1")},
-                              {.config = config_of(preset, "second", "2")}};
-  launch_drive(run, 2, 2, NULL);
+  struct batched_run run[2] = {{.config = config_of(preset, "first", "1")},
+                               {.config = config_of(preset, "second", "2")}};
+  batched_run_drive(run, 2, 2, NULL);
   for (int i = 0; i < 2; i++) {
     ck_assert_msg(!run[i].status, "%s", run[i].error.text);
     config_free(run[i].config);

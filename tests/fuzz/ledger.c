@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "fuzz.h"
-#include "ledger/kept.h"
+#include "ledger/other_ledger.h"
 
 static char path[2][64];
 
@@ -34,20 +34,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   static const char *const keys[] = {"id", "title", "settings", "verdict", "metric", "registered", "date"};
   static int file = -1;
-  struct kept k;
+  struct other_ledger k;
   struct error e = {0};
   if (!size) return 0;
   if (file < 0) file = make_links();
   if (ftruncate(file, 0) || pwrite(file, data + 1, size - 1, 0) != (ssize_t)size - 1) return 0;
-  if (!kept_open(&k, path[data[0] % 2], &e))
+  if (!other_ledger_open(&k, path[data[0] % 2], &e))
     for (size_t i = 0; i < json_array_size(k.all); i++) {
       const json_t *entry = json_array_get(k.all, i);
-      for (size_t n = 0; n < sizeof keys / sizeof *keys; n++) REQUIRE(kept_text(entry, keys[n]));
-      REQUIRE(kept_verdict(entry) <= VERDICT_OPEN);
-      kept_claim(&k, kept_text(entry, "id"));
-      kept_interval(entry, "effect");
-      kept_number(entry, "p");
+      for (size_t n = 0; n < sizeof keys / sizeof *keys; n++) REQUIRE(entry_text(entry, keys[n]));
+      REQUIRE(entry_verdict(entry) <= VERDICT_OPEN);
+      other_ledger_claim(&k, entry_text(entry, "id"));
+      entry_interval(entry, "effect");
+      entry_number(entry, "p");
     }
-  kept_close(&k);
+  other_ledger_close(&k);
   return 0;
 }

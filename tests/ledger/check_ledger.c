@@ -12,11 +12,11 @@
 #include "base/memory.h"
 #include "../folder.h"
 #include "ledger/judging.h"
-#include "ledger/keep.h"
+#include "ledger/ledger_file.h"
 #include "ledger/ledger.h"
 #include "ledger/page.h"
-#include "ledger/standing.h"
-#include "ledger/tell.h"
+#include "ledger/replication.h"
+#include "ledger/print.h"
 #include "config/config.h"
 
 /* --- verdicts ------------------------------------------------------------------------------------------- */
@@ -721,7 +721,7 @@ static void check_readme(const struct ledger *l, const char *folder)
   char path[64], want[256], *text;
   size_t length;
   struct error e = {0};
-  ck_assert_msg(tell_readmes(l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(print_readmes(l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
   snprintf(path, sizeof path, "%s/0-test/README.md", folder);
   ck_assert(!file_read(path, &text, &length, &e));
   for (int i = 0; i < l->entries; i++) {
@@ -1009,7 +1009,7 @@ START_TEST(tuned_arms)
   what_is_recorded(folder);
   char *text, want[96];
   size_t length;
-  ck_assert_msg(tell_readmes(&l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(print_readmes(&l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
   snprintf(where, sizeof where, "%s/0-test/README.md", folder);
   ck_assert(!file_read(where, &text, &length, &e));
   snprintf(want, sizeof want, "| B | `adam.beta2=0.94`, tuned: train.lr=%s | 6 | ", l.entry[0].rates.best[1]);
@@ -1128,7 +1128,7 @@ START_TEST(two_phases)
   ck_assert_str_eq(from[0], from[2]);
   ck_assert_str_ne(from[0], from[1]);
   ck_assert(l.entry[2].rates.end[0] == TUNING_BRACKETED && l.entry[2].judgement.effect.n == 6);
-  ck_assert_msg(tell_readmes(&l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(print_readmes(&l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
   snprintf(where, sizeof where, "%s/0-test/README.md", folder);
   path = where;
   ck_assert(!file_read(path, &text, &length, &e));
@@ -1211,7 +1211,7 @@ START_TEST(all_verdicts_make_a_table)
   for (int ids = 1; ids >= 0; ids--) { /* of one claim there is none */
     ck_assert_int_eq(ledger_open(&l, claim_rows, one, ids, &e), STATUS_OK);
     ck_assert_msg(ledger_plan(&l, 0, &e) == STATUS_OK, "%s", e.text);
-    ck_assert_msg(tell_readmes(&l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
+    ck_assert_msg(print_readmes(&l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
     ck_assert_int_eq(overview_rows(folder), ids ? -1 : all);
     ledger_close(&l);
   }
@@ -1280,10 +1280,10 @@ START_TEST(what_is_kept_is_recalled)
                                          {"data=bytes data.path=texts/b.txt model.width=32", "b.txt"}};
   char folder[FOLDER_PATH], name[64];
   struct ledger l;
-  struct kept k;
+  struct other_ledger k;
   struct error e = {0};
   for (int i = 0; i < 4; i++) {
-    kept_name(names[i][0], name);
+    training_text_name(names[i][0], name);
     ck_assert_str_eq(name, names[i][1]);
   }
   folder_make(folder);
@@ -1296,11 +1296,12 @@ START_TEST(what_is_kept_is_recalled)
     if (i % 5 == 1) effect->lo = -INFINITY; /* of a ratio 0 */
     l.entry[i].stage = i % 2;
   }
-  ck_assert_msg(ledger_keep(&l, &e) == STATUS_OK, "%s", e.text);
-  ck_assert_msg(kept_open(&k, folder, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(ledger_save(&l, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(other_ledger_open(&k, folder, &e) == STATUS_OK, "%s", e.text);
   for (int i = 0; i < l.entries; i++) {
     struct entry *x = &l.entry[i];
-    struct interval found = kept_interval(kept_claim(&k, x->claim->id), "effect"), was = entry_effect(x);
+    struct interval found = entry_interval(other_ledger_claim(&k, x->claim->id), "effect"),
+                    was = entry_effect(x);
     if (claim_compared(x->claim) && was.n > 1)
       ck_assert_msg(found.n == was.n && (found.lo == was.lo || close_to(found.lo, was.lo)) &&
                       (found.hi == was.hi || close_to(found.hi, was.hi)),
@@ -1308,7 +1309,7 @@ START_TEST(what_is_kept_is_recalled)
                     was.lo, was.hi);
     snprintf(x->registered, sizeof x->registered, "another");
   }
-  kept_close(&k);
+  other_ledger_close(&k);
   ledger_recall(&l);
   for (int i = 0; i < l.entries; i++)
     ck_assert_msg(!*l.entry[i].former.registered == !l.entry[i].stage, "%s: %s", l.entry[i].claim->id,
@@ -1347,32 +1348,32 @@ START_TEST(readmes_are_read_again)
   static const char *const here[] = {"model.width=32", "model.heads=2"}, *const there[] = {"model.width=128"};
   char folder[FOLDER_PATH], path[64], *text;
   struct ledger l;
-  struct kept k;
+  struct other_ledger k;
   struct error e = {0};
   size_t length;
   int rows = 0;
   folder_make(folder);
   snprintf(path, sizeof path, "%s/README.md", folder);
-  ck_assert(kept_open(&k, path, &e) == STATUS_USAGE); /* there is none */
-  kept_close(&k);
+  ck_assert(other_ledger_open(&k, path, &e) == STATUS_USAGE); /* there is none */
+  other_ledger_close(&k);
   e = (struct error){0};
   ck_assert_int_eq(ledger_open(&l, claim_rows, NULL, 0, &e), STATUS_OK);
   l.assignment = here, l.assignments = 2;
   ck_assert_msg(ledger_plan(&l, 0, &e) == STATUS_OK, "%s", e.text);
   pretend(&l);
-  ck_assert_msg(tell_readmes(&l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
-  ck_assert_msg(kept_open(&k, path, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(print_readmes(&l, NULL, folder, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(other_ledger_open(&k, path, &e) == STATUS_OK, "%s", e.text);
   ck_assert_int_eq(json_array_size(k.all), l.entries);
   for (int i = 0; i < l.entries; i++) {
     const struct entry *x = &l.entry[i];
-    const json_t *one = kept_claim(&k, x->claim->id);
-    struct interval found = kept_interval(one, "effect"), was = entry_effect(x);
-    ck_assert_str_eq(kept_text(one, "settings"), "model.width=32 model.heads=2");
-    ck_assert_msg(!strncmp(kept_text(one, "made_by"), "maxlogit ", 9), "%s", kept_text(one, "made_by"));
-    ck_assert_str_eq(kept_text(one, "verdict"), verdict_name(x->judgement.verdict));
+    const json_t *one = other_ledger_claim(&k, x->claim->id);
+    struct interval found = entry_interval(one, "effect"), was = entry_effect(x);
+    ck_assert_str_eq(entry_text(one, "settings"), "model.width=32 model.heads=2");
+    ck_assert_msg(!strncmp(entry_text(one, "made_by"), "maxlogit ", 9), "%s", entry_text(one, "made_by"));
+    ck_assert_str_eq(entry_text(one, "verdict"), verdict_name(x->judgement.verdict));
     if (!claim_compared(x->claim)) continue;
     rows += !x->claim->scale;
-    ck_assert_str_eq(kept_text(one, "registered"), x->registered);
+    ck_assert_str_eq(entry_text(one, "registered"), x->registered);
     ck_assert_msg(found.n == was.n && close_to(found.mean, was.mean) && close_to(found.lo, was.lo) &&
                     close_to(found.hi, was.hi),
                   "%s: %d %g [%g, %g]", x->claim->id, found.n, found.mean, found.lo, found.hi);
@@ -1383,10 +1384,10 @@ START_TEST(readmes_are_read_again)
   l.entry[0].judgement.verdict = VERDICT_REFUTED;
   snprintf(l.entry[1].registered, sizeof l.entry[1].registered, "another");
   for (int again = 0; again < 2; again++)
-    ck_assert_msg(standing_tell(&l, &k, folder, &e) == STATUS_OK, "%s", e.text);
+    ck_assert_msg(replication_print(&l, &k, folder, &e) == STATUS_OK, "%s", e.text);
   ck_assert_int_eq(overview_rows(folder), l.entries + rows);
-  kept_close(&k); /* what stands elsewhere is not of the ledger */
-  ck_assert_msg(kept_open(&k, path, &e) == STATUS_OK, "%s", e.text);
+  other_ledger_close(&k); /* what stands elsewhere is not of the ledger */
+  ck_assert_msg(other_ledger_open(&k, path, &e) == STATUS_OK, "%s", e.text);
   ck_assert_int_eq(json_array_size(k.all), l.entries);
   ck_assert(!file_read(path, &text, &length, &e));
   const char *block = strstr(text, "<!-- claims with model.width=128: ");
@@ -1399,7 +1400,7 @@ START_TEST(readmes_are_read_again)
   for (int i = 0; i < 5; i++)
     ck_assert_msg(strstr(block, want[i]) != NULL, "no %s in %.4000s", want[i], block);
   memory_free(text);
-  kept_close(&k);
+  other_ledger_close(&k);
   ledger_close(&l);
   folder_remove(folder);
 }

@@ -15,12 +15,12 @@
 #include "../folder.h"
 #include "../golden.h"
 #include "ledger/arms.h"
-#include "ledger/keep.h"
+#include "ledger/ledger_file.h"
 #include "ledger/ledger.h"
 #include "ledger/page.h"
-#include "ledger/rates.h"
-#include "ledger/standing.h"
-#include "ledger/tell.h"
+#include "ledger/tuned_rates.h"
+#include "ledger/replication.h"
+#include "ledger/print.h"
 #include "storage/recorder.h"
 
 #define TINY \
@@ -452,7 +452,7 @@ static void add_printed(struct buffer *b, const char *what, void (*print)(const 
 
 static void add_json(struct buffer *b, const struct ledger *l)
 {
-  json_t *all = tell_json(l);
+  json_t *all = ledger_json(l);
   buffer_add(b, "== json\n");
   for (size_t i = 0; i < json_array_size(all); i++) {
     json_t *one = json_array_get(all, i);
@@ -506,7 +506,7 @@ static struct ledger settled(char *const *id, int ids, const char *const *assign
 }
 
 /* As many entries as there are claims, so that they have an overview. */
-static void tell_all(const struct ledger *l, const struct kept *beside)
+static void tell_all(const struct ledger *l, const struct other_ledger *beside)
 {
   struct ledger many = *l;
   struct error e = {0};
@@ -515,9 +515,9 @@ static void tell_all(const struct ledger *l, const struct kept *beside)
   many.entries = all > l->entries ? all : l->entries;
   many.entry = memory_new((size_t)many.entries, sizeof *many.entry);
   for (int i = 0; i < many.entries; i++) many.entry[i] = l->entry[i % l->entries];
-  ck_assert_msg(!tell_readmes(l, beside, folder, &e) && !access(folder, F_OK), "%s", e.text);
-  ck_assert_msg(!tell_readmes(&many, beside, folder, &e), "%s", e.text);
-  ck_assert_msg(!tell_readmes(l, beside, folder, &e), "%s", e.text); /* once each, in place of those */
+  ck_assert_msg(!print_readmes(l, beside, folder, &e) && !access(folder, F_OK), "%s", e.text);
+  ck_assert_msg(!print_readmes(&many, beside, folder, &e), "%s", e.text);
+  ck_assert_msg(!print_readmes(l, beside, folder, &e), "%s", e.text); /* once each, in place of those */
   memory_free(many.entry);
 }
 
@@ -555,7 +555,7 @@ static const char script[] =
   "$values\n"
   "if (has_curves) { print curve_low, curve_high, last_step\nprint $curves }\nprint '</svg>'\n";
 
-static void add_pages(struct buffer *b, const struct ledger *l, const struct kept *beside)
+static void add_pages(struct buffer *b, const struct ledger *l, const struct other_ledger *beside)
 {
   char path[64];
   struct error e = {0};
@@ -602,7 +602,7 @@ START_TEST(what_is_told)
     "tuned-falls", NULL};
   char where[64], *sound[MADE];
   struct buffer b = {0};
-  struct kept quickly, beside;
+  struct other_ledger quickly, beside;
   struct error e = {0};
   int sounds = 0;
   snprintf(where, sizeof where, "sweep.dir=%s/runs", folder);
@@ -613,19 +613,19 @@ START_TEST(what_is_told)
                 quick = settled(sound, sounds, here, 1, 2, STATUS_OK);
   struct ledger other = some(elsewhere, wide, 2, 2, STATUS_OK),
                 twice = some(elsewhere, here, 1, 2, STATUS_OK);
-  add_printed(&b, "full", tell_table, &full);
-  add_printed(&b, "quick", tell_table, &quick);
-  add_printed(&b, "rates", rates_tell, &quick);
+  add_printed(&b, "full", print_table, &full);
+  add_printed(&b, "quick", print_table, &quick);
+  add_printed(&b, "rates", tuned_rates_print, &quick);
   ck_assert_msg(!ledger_replicate(&twice, rows, "model.ffn_width=24", 1, &e), "%s", e.text);
-  ck_assert_msg(!ledger_keep(&quick, &e) && !kept_open(&quickly, quick.folder, &e), "%s", e.text);
+  ck_assert_msg(!ledger_save(&quick, &e) && !other_ledger_open(&quickly, quick.folder, &e), "%s", e.text);
   change_after_the_fact(&quick);
   change_after_the_fact(&other);
-  add_printed(&b, "replicated", tell_table, &twice);
+  add_printed(&b, "replicated", print_table, &twice);
   add_json(&b, &twice);
   add_json(&b, &quick);
-  ck_assert_msg(!ledger_keep(&other, &e) && !kept_open(&beside, other.folder, &e), "%s", e.text);
+  ck_assert_msg(!ledger_save(&other, &e) && !other_ledger_open(&beside, other.folder, &e), "%s", e.text);
   tell_all(&quick, &beside);
-  ck_assert_msg(!standing_tell(&other, &quickly, folder, &e), "%s", e.text);
+  ck_assert_msg(!replication_print(&other, &quickly, folder, &e), "%s", e.text);
   add_file(&b, "README.md", 0);
   add_file(&b, "07-a-first-question/README.md", 0);
   add_file(&b, "12-another/README.md", 1);
@@ -638,8 +638,8 @@ START_TEST(what_is_told)
     ledger_close(&page);
   }
   memory_free(b.text);
-  kept_close(&quickly);
-  kept_close(&beside);
+  other_ledger_close(&quickly);
+  other_ledger_close(&beside);
   ledger_close(&full);
   ledger_close(&quick);
   ledger_close(&other);

@@ -554,7 +554,7 @@ END_TEST
 START_TEST(keys_of_other_masks)
 {
   static const struct {
-    const char *settings, *told;
+    const char *settings, *stats;
   } wrong[] = {{"window=3", "model.window: 3, but model.mask = causal"},
                {"mask=prefix window_every=2", "model.window_every: 2, but model.mask = prefix"},
                {"mask=full prefix=2", "model.prefix: 2, but model.mask = full"}};
@@ -562,7 +562,7 @@ START_TEST(keys_of_other_masks)
     struct error e = {0};
     ck_assert(!small("mha", wrong[i].settings, "none", &e));
     ck_assert_int_eq(e.status, STATUS_USAGE);
-    ck_assert_msg(strstr(e.text, wrong[i].told), "%s", e.text);
+    ck_assert_msg(strstr(e.text, wrong[i].stats), "%s", e.text);
   }
   struct fixture *f = small_or_fail("mha", "mask=window", "none");
   ck_assert_int_eq(f->model.options.window, 4); /* of 7 */

@@ -234,7 +234,7 @@ static inline void fixture_run(struct fixture *f, int i, fixture_hook *hook, con
   struct program *p = program_new(f->device);
   hook(&f->model.context[i], p);
   program_plan(p);
-  numbers_tell(f->model.numbers, now);
+  scalars_upload(f->model.numbers, now);
   program_run(p);
   program_free(p);
   report_read(f->model.report);

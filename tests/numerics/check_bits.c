@@ -17,7 +17,7 @@ enum { MOST = 256, LINE = 1024, WORDS = 64, PARTS = 8 };
 static const char table[] = "tests/bits.txt", form[] = "%-16s  %s  %s\n";
 
 /* A row's settings are the words of the row "all" and its own; other lines of the table are kept. */
-static struct row {
+static struct bits_row {
   char line[LINE], name[24], bits[BITS_TEXT], settings[LINE];
 } lines[MOST];
 static int rows[MOST], count, line_count, all = -1;
@@ -26,7 +26,7 @@ static void read_table(void)
 {
   FILE *f = fopen(table, "r");
   REQUIRE(f);
-  for (struct row *x = lines; line_count < MOST && fgets(x->line, LINE, f); x = &lines[++line_count]) {
+  for (struct bits_row *x = lines; line_count < MOST && fgets(x->line, LINE, f); x = &lines[++line_count]) {
     REQUIRE(strlen(x->line) + 1 < LINE);
     if (*x->line == '#' || sscanf(x->line, "%23s %16s %1023[^\n]", x->name, x->bits, x->settings) != 3)
       continue;
@@ -46,7 +46,7 @@ static int split(char *text, const char *word[], int n)
   return n;
 }
 
-static int bits_here(const struct row *x, const char *level, int threads, char bits[BITS_TEXT],
+static int bits_here(const struct bits_row *x, const char *level, int threads, char bits[BITS_TEXT],
                      struct error *e)
 {
   char common[LINE], own[LINE], device[32];
@@ -67,7 +67,7 @@ START_TEST(as_in_the_table)
   const int own = !strcmp(level, "base"), threads = _i / PARTS % 2 ? 1 : 3;
   int wrong = 0;
   for (int i = _i % PARTS; i < count; i += own ? 4 * PARTS : PARTS) {
-    const struct row *x = &lines[rows[i]];
+    const struct bits_row *x = &lines[rows[i]];
     char bits[BITS_TEXT], wanted[BITS_TEXT];
     struct error e = {0};
     memcpy(wanted, x->bits, BITS_TEXT);
@@ -170,7 +170,7 @@ static int renew(void)
   FILE *f = fopen("tests/bits.txt.new", "w");
   REQUIRE(f);
   for (int i = 0, k = 0; i < line_count; i++) {
-    struct row *x = &lines[i];
+    struct bits_row *x = &lines[i];
     struct error e = {0};
     if (k < count && rows[k] == i) {
       k++;

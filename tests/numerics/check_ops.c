@@ -230,11 +230,11 @@ static void run_on(struct device *device, enum op op, struct made *m, int slot, 
   for (int i = 0; i < m->items; i++) bytes += (m->item[i].bytes + APART - 1) / APART * APART;
   size_t scratch = runs > 1 ? op_scratch_bytes(device, op, &m->args) : 0;
   bytes += (scratch + APART - 1) / APART * APART;
-  char *slab = device->get(device, (size_t)runs * bytes), *at = slab + NUMBERS;
+  char *run_arena = device->get(device, (size_t)runs * bytes), *at = run_arena + NUMBERS;
   device->stride = runs > 1 ? bytes : 0;
-  struct tensor guard = tensor_of(slab, 1, 1);
+  struct tensor guard = tensor_of(run_arena, 1, 1);
   for (int r = 0; r < runs; r++)
-    device->upload(device, in_run(device, slab, r), &(real){r > 0}, sizeof(real));
+    device->upload(device, in_run(device, run_arena, r), &(real){r > 0}, sizeof(real));
   for (int i = 0; i < m->items; i++) {
     struct guarded *g = &m->item[i];
     g->result[slot] = memory_new(1, g->bytes);
@@ -273,7 +273,7 @@ static void run_on(struct device *device, enum op op, struct made *m, int slot, 
     if (runs == 1) device->put_back(device, place[i]);
     g->t.data = host[i];
   }
-  device->put_back(device, slab);
+  device->put_back(device, run_arena);
 }
 
 static int is_output(enum op op, const struct made *m, const struct tensor *t)

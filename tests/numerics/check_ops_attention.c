@@ -339,17 +339,17 @@ static int make_gate_backward(struct made *m, int i, union op_args *args)
 }
 
 /* What rows see as in attention; every third variant's rows are new positions, each of a sequence. */
-static int make_by_keys(struct made *m, int i, union op_args *args)
+static int make_ssmax_scale(struct made *m, int i, union op_args *args)
 {
   if (i >= ATTENTIONS) return 0;
   const long length = attentions_of[i].length, n = attentions_of[i].batch * length,
              heads = attentions_of[i].heads, cols = heads * attentions_of[i].dim;
-  struct by_keys_args *a = &args->by_keys;
-  *a = (struct by_keys_args){.y = out(m, n, cols, 0),
-                             .x = in(m, n, cols),
-                             .s = vector(m, heads),
-                             .start = starts(m, n, length, attentions_of[i].document),
-                             .batch = i % 3 ? attentions_of[i].batch : n};
+  struct ssmax_scale_args *a = &args->ssmax_scale;
+  *a = (struct ssmax_scale_args){.y = out(m, n, cols, 0),
+                                 .x = in(m, n, cols),
+                                 .s = vector(m, heads),
+                                 .start = starts(m, n, length, attentions_of[i].document),
+                                 .batch = i % 3 ? attentions_of[i].batch : n};
   if (i % 3)
     put_ranges(m, i, a->start, &a->end);
   else
@@ -357,21 +357,21 @@ static int make_by_keys(struct made *m, int i, union op_args *args)
   return 1;
 }
 
-static int make_by_keys_backward(struct made *m, int i, union op_args *args)
+static int make_ssmax_scale_backward(struct made *m, int i, union op_args *args)
 {
   union op_args forward;
-  if (!make_by_keys(m, i / 2, &forward)) return 0;
-  const struct by_keys_args *f = &forward.by_keys;
-  args->by_keys_backward = (struct by_keys_backward_args){.dx = out(m, f->x->rows, f->x->cols, i % 2),
-                                                          .ds = vector(m, f->s->cols),
-                                                          .dy = in(m, f->x->rows, f->x->cols),
-                                                          .x = f->x,
-                                                          .s = f->s,
-                                                          .start = f->start,
-                                                          .end = f->end,
-                                                          .slot = f->slot,
-                                                          .batch = f->batch,
-                                                          .add = i % 2};
+  if (!make_ssmax_scale(m, i / 2, &forward)) return 0;
+  const struct ssmax_scale_args *f = &forward.ssmax_scale;
+  args->ssmax_scale_backward = (struct ssmax_scale_backward_args){.dx = out(m, f->x->rows, f->x->cols, i % 2),
+                                                                  .ds = vector(m, f->s->cols),
+                                                                  .dy = in(m, f->x->rows, f->x->cols),
+                                                                  .x = f->x,
+                                                                  .s = f->s,
+                                                                  .start = f->start,
+                                                                  .end = f->end,
+                                                                  .slot = f->slot,
+                                                                  .batch = f->batch,
+                                                                  .add = i % 2};
   return 1;
 }
 
@@ -850,8 +850,8 @@ static const struct operation_case cases[] = {CASE(attention_forward),
                                               CASE(sink_backward),
                                               CASE(gate),
                                               CASE(gate_backward),
-                                              CASE(by_keys),
-                                              CASE(by_keys_backward)};
+                                              CASE(ssmax_scale),
+                                              CASE(ssmax_scale_backward)};
 
 static void add_identities(TCase *identities)
 {

@@ -23,7 +23,7 @@ static int make_route(struct made *m, int i, union op_args *args)
   args->route = (struct route_args){.score = out(m, s[0], s[1], 0),
                                     .gate = out(m, s[0], s[2], 0),
                                     .chosen = out_ints(m, s[0], s[2]),
-                                    .told = out(m, s[0], s[1] + 2, 0),
+                                    .stats = out(m, s[0], s[1] + 2, 0),
                                     .logits = in(m, s[0], s[1]),
                                     .bias = i & 2 ? vector(m, s[1]) : NULL,
                                     .scale = number(m, i / 4 % 2, 2.5),
@@ -86,26 +86,26 @@ static const long spreads[][3] = {{1, 1, 1},   {1, 3, 7},  {3, 2, 5},     {9, 4,
                                   {33, 8, 16}, {70, 2, 3}, {2, 2, 17000}, {5, 1, 300}};
 enum { SPREADS = sizeof spreads / sizeof *spreads };
 
-static int make_spread_rows(struct made *m, int i, union op_args *args)
+static int make_dispatch_tokens(struct made *m, int i, union op_args *args)
 {
   if (i >= 2 * SPREADS) return 0;
   const long *s = spreads[i / 2];
-  args->spread_rows = (struct spread_rows_args){.y = out(m, s[0] * s[1], s[2], 0),
-                                                .x = in(m, s[0], s[2]),
-                                                .gate = i % 2 ? in(m, s[0], s[1]) : NULL,
-                                                .order = permutation(m, 1, s[0] * s[1])};
+  args->dispatch_tokens = (struct dispatch_tokens_args){.y = out(m, s[0] * s[1], s[2], 0),
+                                                        .x = in(m, s[0], s[2]),
+                                                        .gate = i % 2 ? in(m, s[0], s[1]) : NULL,
+                                                        .order = permutation(m, 1, s[0] * s[1])};
   return 1;
 }
 
-static int make_gather_rows(struct made *m, int i, union op_args *args)
+static int make_combine_tokens(struct made *m, int i, union op_args *args)
 {
   if (i >= 4 * SPREADS) return 0;
   const long *s = spreads[i / 4];
-  args->gather_rows = (struct gather_rows_args){.y = out(m, s[0], s[2], i & 1),
-                                                .x = in(m, s[0] * s[1], s[2]),
-                                                .gate = i & 2 ? in(m, s[0], s[1]) : NULL,
-                                                .place = permutation(m, s[0], s[1]),
-                                                .add = i & 1};
+  args->combine_tokens = (struct combine_tokens_args){.y = out(m, s[0], s[2], i & 1),
+                                                      .x = in(m, s[0] * s[1], s[2]),
+                                                      .gate = i & 2 ? in(m, s[0], s[1]) : NULL,
+                                                      .place = permutation(m, s[0], s[1]),
+                                                      .add = i & 1};
   return 1;
 }
 
@@ -221,7 +221,7 @@ START_TEST(a_choice_by_hand)
                 *b = tensor_new(host, TENSOR_REAL, 1, 12, "b");
   struct tensor *score = tensor_new(host, TENSOR_REAL, 1, 12, "score"),
                 *g = tensor_new(host, TENSOR_REAL, 1, 4, "gate");
-  struct tensor *told = tensor_new(host, TENSOR_REAL, 1, 14, "told"),
+  struct tensor *stats = tensor_new(host, TENSOR_REAL, 1, 14, "told"),
                 *at = tensor_new(host, TENSOR_INT, 1, 4, "at");
   struct tensor *by = tensor_new(host, TENSOR_REAL, 1, 1, "by"),
                 *dg = tensor_new(host, TENSOR_REAL, 1, 4, "dg");
@@ -229,24 +229,24 @@ START_TEST(a_choice_by_hand)
   for (int i = 0; i < 12; i++) REALS(x)[i] = (real)logit[i], REALS(b)[i] = (real)bias[i];
   for (int i = 0; i < 4; i++) REALS(dg)[i] = (real)dgate[i];
   *REALS(by) = (real)2.5;
-  union op_args a = {.route = {score, g, at, told, x, b, by, 0, 3, 2}};
+  union op_args a = {.route = {score, g, at, stats, x, b, by, 0, 3, 2}};
   op_run(device, OP_route, &a);
   for (int k = 0; k < 4; k++) ck_assert_int_eq(INTS(at)[k], chosen[k]);
   near(g, gate, 1e-6);
-  for (int e = 0; e < 12; e++) ck_assert_double_eq(REALS(told)[e], e == 11 || e == 8 || e == 5 || e == 4);
-  ck_assert_double_eq(REALS(told)[13], 1);
+  for (int e = 0; e < 12; e++) ck_assert_double_eq(REALS(stats)[e], e == 11 || e == 8 || e == 5 || e == 4);
+  ck_assert_double_eq(REALS(stats)[13], 1);
   union op_args back = {.route_backward = {d, dg, NULL, score, at, by, 0}};
   op_run(device, OP_route_backward, &back);
   near(d, dlogit, 1e-6);
   a.route.bias = NULL;
   op_run(device, OP_route, &a);
   for (int k = 0; k < 4; k++) ck_assert_int_eq(INTS(at)[k], alone[k]);
-  ck_assert_double_eq(REALS(told)[13], 0);
+  ck_assert_double_eq(REALS(stats)[13], 0);
   for (int e = 0; e < 12; e++) REALS(x)[e] = 0; /* all equal: the first of the first groups, entropy ln 12 */
   op_run(device, OP_route, &a);
   for (int k = 0; k < 4; k++) ck_assert_int_eq(INTS(at)[k], k);
-  ck_assert_double_eq_tol(REALS(told)[12], log(12), 1e-6);
-  struct tensor *all[] = {x, b, score, g, told, at, by, dg, d};
+  ck_assert_double_eq_tol(REALS(stats)[12], log(12), 1e-6);
+  struct tensor *all[] = {x, b, score, g, stats, at, by, dg, d};
   for (int i = 0; i < 9; i++) tensor_free(host, all[i]);
   device_close(device), device_close(host);
 }
@@ -275,9 +275,11 @@ START_TEST(a_balance_by_hand)
 }
 END_TEST
 
-static const struct operation_case cases[] = {
-  CASE(route),    CASE(route_backward), CASE(sort_choices), CASE(spread_rows),  CASE(gather_rows),
-  CASE(dot_rows), CASE(expert_matmul),  CASE(expert_outer), CASE(balance_loss), CASE(balance_loss_backward)};
+static const struct operation_case cases[] = {CASE(route),          CASE(route_backward),
+                                              CASE(sort_choices),   CASE(dispatch_tokens),
+                                              CASE(combine_tokens), CASE(dot_rows),
+                                              CASE(expert_matmul),  CASE(expert_outer),
+                                              CASE(balance_loss),   CASE(balance_loss_backward)};
 
 static void add_identities(TCase *identities)
 {

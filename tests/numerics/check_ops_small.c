@@ -44,10 +44,10 @@ static int make_sign(struct made *m, int i, union op_args *args)
   return 1;
 }
 
-static int make_larger(struct made *m, int i, union op_args *args)
+static int make_maximum(struct made *m, int i, union op_args *args)
 {
   if (i >= SIZES) return 0;
-  args->larger = (struct larger_args){.y = in(m, sizes[i][0], sizes[i][1]), .x = turned(m, sizes[i], i)};
+  args->maximum = (struct maximum_args){.y = in(m, sizes[i][0], sizes[i][1]), .x = turned(m, sizes[i], i)};
   return 1;
 }
 
@@ -60,12 +60,12 @@ static int make_clip_factor(struct made *m, int i, union op_args *args)
   return 1;
 }
 
-static int make_above(struct made *m, int i, union op_args *args)
+static int make_greater_than(struct made *m, int i, union op_args *args)
 {
   if (i >= SIZES) return 0;
-  args->above = (struct above_args){.y = turned_out(m, sizes[i], i),
-                                    .x = in(m, sizes[i][0], sizes[i][1]),
-                                    .limit = number(m, i % 3 != 0, 0.4)};
+  args->greater_than = (struct greater_than_args){.y = turned_out(m, sizes[i], i),
+                                                  .x = in(m, sizes[i][0], sizes[i][1]),
+                                                  .limit = number(m, i % 3 != 0, 0.4)};
   return 1;
 }
 
@@ -84,13 +84,13 @@ static int make_all_finite(struct made *m, int i, union op_args *args)
   return 1;
 }
 
-static int make_take(struct made *m, int i, union op_args *args)
+static int make_gather(struct made *m, int i, union op_args *args)
 {
   if (i >= SIZES) return 0;
   const long *s = sizes[i];
-  args->take =
-    (struct take_args){.y = turned_out(m, s, i), .x = in(m, 3, 5), .index = integers(m, s[0] * s[1], 16)};
-  for (long j = 0; j < s[0] * s[1]; j++) INTS(args->take.index)[j]--; /* -1: none */
+  args->gather =
+    (struct gather_args){.y = turned_out(m, s, i), .x = in(m, 3, 5), .index = integers(m, s[0] * s[1], 16)};
+  for (long j = 0; j < s[0] * s[1]; j++) INTS(args->gather.index)[j]--; /* -1: none */
   return 1;
 }
 
@@ -112,22 +112,22 @@ static int make_reduce(struct made *m, int i, union op_args *args)
   return 1;
 }
 
-static int make_see(struct made *m, int i, union op_args *args)
+static int make_accumulate_stats(struct made *m, int i, union op_args *args)
 {
   if (i >= 10) return 0;
-  args->see =
-    (struct see_args){.seen = in(m, 3 * i + 1, 4), .stats = in(m, 3 * i + 1, 4), .share = i % 2 ? 1 : 0.25};
+  args->accumulate_stats = (struct accumulate_stats_args){
+    .seen = in(m, 3 * i + 1, 4), .stats = in(m, 3 * i + 1, 4), .share = i % 2 ? 1 : 0.25};
   return 1;
 }
 
-static int make_see_pairs(struct made *m, int i, union op_args *args)
+static int make_accumulate_pairs(struct made *m, int i, union op_args *args)
 {
   if (i >= 10) return 0;
-  struct see_pairs_args *a = &args->see_pairs;
-  *a = (struct see_pairs_args){.seen = in(m, 3 * i + 1, 5),
-                               .look = in(m, 3 * i + 1, 5),
-                               .stats = in(m, 3 * i + 1, 4),
-                               .largest = in(m, 3 * i + 1, 4)};
+  struct accumulate_pairs_args *a = &args->accumulate_pairs;
+  *a = (struct accumulate_pairs_args){.seen = in(m, 3 * i + 1, 5),
+                                      .look = in(m, 3 * i + 1, 5),
+                                      .stats = in(m, 3 * i + 1, 4),
+                                      .largest = in(m, 3 * i + 1, 4)};
   for (long n = 0; n < 3 * i + 1; n++) { /* numbers of pairs, some 0 */
     REALS(a->seen)[n * a->seen->ld + 1] = (real)(n % 3 * 7);
     REALS(a->look)[n * a->look->ld + 1] = (real)(n % 4 * 5);
@@ -150,9 +150,9 @@ START_TEST(small_operations_by_hand)
     {OP_multiply, {6, 8, 0, NAN, NAN, INFINITY, -INFINITY, 0}},
     {OP_divide, {2 / 3., 0.5, 1, NAN, NAN, 0, 0, 1}},
     {OP_sign, {1, -1, 0, NAN, 1, 1, -1, 0}},
-    {OP_larger, {3, -2, 0, NAN, NAN, INFINITY, 4, 9}},
+    {OP_maximum, {3, -2, 0, NAN, NAN, INFINITY, 4, 9}},
     {OP_clip_factor, {0.5 / 3, 1, 1, 1, 0.5 / 7, 1, 1, 1}},
-    {OP_above, {1, 0, 0, 0, 1, 1, 0, 0}},
+    {OP_greater_than, {1, 0, 0, 0, 1, 1, 0, 0}},
     {OP_one_unless_finite, {2, -2, 0, 1, NAN, 1, 1, 9}},
   };
   static const double half = 0.5, roots[N] = {1.4142135623730951, NAN, 0, 2.23606797749979, NAN, 1, 2, 3};
@@ -161,7 +161,7 @@ START_TEST(small_operations_by_hand)
   for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
     union op_args args = {.clip_factor = {.y = y, .x = x}}; /* y and x come first in all of them */
     if (c[i].op == OP_clip_factor) args.clip_factor.limit = limit;
-    if (c[i].op == OP_above) args.above.limit = limit;
+    if (c[i].op == OP_greater_than) args.greater_than.limit = limit;
     for (int j = 0; j < N; j++) REALS(y)[j] = (real)before[j];
     op_run(device, c[i].op, &args);
     ck_row(y, c[i].y, op_name(c[i].op));
@@ -210,7 +210,7 @@ START_TEST(reductions_by_hand)
            &(union op_args){.reduce = {.y = y, .x = x, .member = &members, .first = &firsts, .kind = kind}});
     ck_row(y, expected[kind], "reduce");
   }
-  op_run(device, OP_take, &(union op_args){.take = {.y = z, .x = x, .index = &index}});
+  op_run(device, OP_gather, &(union op_args){.gather = {.y = z, .x = x, .index = &index}});
   ck_row(z, taken, "take");
   tensor_free(device, x), tensor_free(device, y), tensor_free(device, z);
   device_close(device);
@@ -240,23 +240,24 @@ START_TEST(seen_by_hand)
     struct tensor *now = row(device, HEADS_SEEN * 4, stats[batch][0]);
     struct tensor *look = row(device, HEADS_SEEN * 5, looks[batch][0]);
     *now = tensor_of(now->data, HEADS_SEEN, 4), *look = tensor_of(look->data, HEADS_SEEN, 5);
-    op_run(device, OP_see_pairs,
-           &(union op_args){.see_pairs = {.seen = pairs, .look = look, .stats = now, .largest = all}});
-    op_run(device, OP_see, &(union op_args){.see = {.seen = all, .stats = now, .share = 0.5}});
+    op_run(device, OP_accumulate_pairs,
+           &(union op_args){.accumulate_pairs = {.seen = pairs, .look = look, .stats = now, .largest = all}});
+    op_run(device, OP_accumulate_stats,
+           &(union op_args){.accumulate_stats = {.seen = all, .stats = now, .share = 0.5}});
     tensor_free(device, now), tensor_free(device, look);
   }
   ck_row(all, seen_stats[0], "see");
-  ck_row(pairs, seen_looks[0], "see_pairs");
+  ck_row(pairs, seen_looks[0], "accumulate_pairs");
   tensor_free(device, all), tensor_free(device, pairs);
   device_close(device);
 }
 END_TEST
 
 static const struct operation_case cases[] = {
-  CASE(multiply),   CASE(divide),      CASE(power),  CASE(sign),
-  CASE(larger),     CASE(clip_factor), CASE(above),  CASE(one_unless_finite),
-  CASE(all_finite), CASE(take),        CASE(reduce), CASE(see),
-  CASE(see_pairs)};
+  CASE(multiply),        CASE(divide),      CASE(power),        CASE(sign),
+  CASE(maximum),         CASE(clip_factor), CASE(greater_than), CASE(one_unless_finite),
+  CASE(all_finite),      CASE(gather),      CASE(reduce),       CASE(accumulate_stats),
+  CASE(accumulate_pairs)};
 
 static void add_identities(TCase *identities)
 {

@@ -6,7 +6,7 @@ static int make_adam(struct made *m, int i, union op_args *args)
   if (i >= 2 * SIZES) return 0;
   const long *s = sizes[i / 2];
   int given = i % 2 == 0;
-  args->adam = (struct adam_args){.direction = out(m, s[0], s[1], 0),
+  args->adam = (struct adam_args){.update = out(m, s[0], s[1], 0),
                                   .m = in(m, s[0], s[1]),
                                   .v = positive(m, in(m, s[0], s[1])),
                                   .g = in(m, s[0], s[1]),
@@ -22,7 +22,7 @@ static int make_momentum(struct made *m, int i, union op_args *args)
 {
   if (i >= 4 * SIZES) return 0;
   const long *s = sizes[i / 4];
-  args->momentum = (struct momentum_args){.direction = out(m, s[0], s[1], 0),
+  args->momentum = (struct momentum_args){.update = out(m, s[0], s[1], 0),
                                           .m = in(m, s[0], s[1]),
                                           .g = in(m, s[0], s[1]),
                                           .mu = number(m, i / 2 % 2, 0.9),
@@ -38,7 +38,7 @@ START_TEST(adam_at_the_edges)
 {
   enum { N = 19 };
   static const struct edge {
-    double g, m, v, b2, c1, c2, direction;
+    double g, m, v, b2, c1, c2, update;
   } c[] = {
     {2 * SQUARE_OVERFLOWS, 0, 0, 0.95, 0.1, 0.05, 1},
     {-2 * SQUARE_OVERFLOWS, 0, 0, 0.95, 0.1, 0.05, -1},
@@ -64,7 +64,7 @@ START_TEST(adam_at_the_edges)
     op_run(device, OP_adam, &(union op_args){.adam = args});
     for (int j = 0; j < N; j++) {
       double got = REALS(t[0])[j];
-      ck_assert_msg(same_or_near(got, c[i].direction), "case %d: %g, not %g", (int)i, got, c[i].direction);
+      ck_assert_msg(same_or_near(got, c[i].update), "case %d: %g, not %g", (int)i, got, c[i].update);
     }
   }
   for (int k = 0; k < 4; k++) tensor_free(device, t[k]);

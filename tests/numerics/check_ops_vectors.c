@@ -100,7 +100,7 @@ static int make_apply_segments(struct made *m, int i, union op_args *args)
   struct tensor *segment = segments(m, i, &total);
   if (!segment) return 0;
   args->apply_segments = (struct apply_segments_args){.w = vector(m, total),
-                                                      .direction = vector(m, total),
+                                                      .update = vector(m, total),
                                                       .segment = segment,
                                                       .keep = vector(m, segment->rows),
                                                       .rate = vector(m, segment->rows)};

@@ -265,10 +265,10 @@ static struct tensor *gated(struct scene *s, long gates)
 static struct tensor *build_gate(struct scene *s) { return gated(s, 8); }
 static struct tensor *build_gate_heads(struct scene *s) { return gated(s, 2); }
 
-static struct tensor *build_by_keys(struct scene *s)
+static struct tensor *build_ssmax_scale(struct scene *s)
 {
   struct tensor *x = source(s, 8),
-                *y = op_by_keys(s->program, x, param(s, 1, 2), s->start, NULL, NULL, BATCH);
+                *y = op_ssmax_scale(s->program, x, param(s, 1, 2), s->start, NULL, NULL, BATCH);
   return op_linear(s->program, y, param(s, 8, 8), NULL, x);
 }
 
@@ -321,7 +321,7 @@ static const struct {
   {"pointwise under a cap", build_pointwise_cap, 1},
   {"gate", build_gate, 0},
   {"gate by head", build_gate_heads, 0},
-  {"by keys", build_by_keys, 0},
+  {"by keys", build_ssmax_scale, 0},
   {"same qkv", build_same_qkv, 0},
   {"computed", build_computed, 0},
 };
@@ -329,22 +329,21 @@ enum { CASES = sizeof cases / sizeof *cases };
 
 /* --- gradients ----------------------------------------- */
 
-static void move(struct tensor *t, const struct tensor *start, const struct tensor *direction, double h)
+static void move(struct tensor *t, const struct tensor *start, const struct tensor *update, double h)
 {
-  for (long i = 0; i < t->rows * t->cols; i++)
-    REALS(t)[i] = (real)(REALS(start)[i] + h * REALS(direction)[i]);
+  for (long i = 0; i < t->rows * t->cols; i++) REALS(t)[i] = (real)(REALS(start)[i] + h * REALS(update)[i]);
 }
 
 /* (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12 h: its error is h^4 f'''''/30 */
 static double slope(struct scene *s, struct tensor *t, const struct tensor *start,
-                    const struct tensor *direction, double h)
+                    const struct tensor *update, double h)
 {
   double f[5];
   for (int i = -2; i <= 2; i++) {
-    move(t, start, direction, i * h);
+    move(t, start, update, i * h);
     f[i + 2] = run(s);
   }
-  move(t, start, direction, 0);
+  move(t, start, update, 0);
   return (8 * (f[3] - f[1]) - (f[4] - f[0])) / (12 * h);
 }
 
@@ -356,17 +355,17 @@ START_TEST(gradient_is_the_slope)
   for (int i = 0; i < s.params; i++) {
     struct tensor *t = s.param[i];
     struct tensor *start = tensor_new(s.device, TENSOR_REAL, t->rows, t->cols, "start");
-    struct tensor *direction = tensor_new(s.device, TENSOR_REAL, t->rows, t->cols, "direction");
-    fill_normal(direction, 100 + (uint64_t)i, 1);
-    move(start, t, direction, 0);
+    struct tensor *update = tensor_new(s.device, TENSOR_REAL, t->rows, t->cols, "direction");
+    fill_normal(update, 100 + (uint64_t)i, 1);
+    move(start, t, update, 0);
     run(&s);
     double claimed = 0;
-    for (long j = 0; j < t->rows * t->cols; j++) claimed += (double)REALS(t->grad)[j] * REALS(direction)[j];
-    double measured = slope(&s, t, start, direction, cases[_i].kinks ? 1e-6 : 2e-4);
+    for (long j = 0; j < t->rows * t->cols; j++) claimed += (double)REALS(t->grad)[j] * REALS(update)[j];
+    double measured = slope(&s, t, start, update, cases[_i].kinks ? 1e-6 : 2e-4);
     ck_assert_msg(fabs(claimed - measured) <= 1e-7 * fabs(measured),
                   "%s, parameter %d: gradient %.12g, slope %.12g", cases[_i].name, i, claimed, measured);
     tensor_free(s.device, start);
-    tensor_free(s.device, direction);
+    tensor_free(s.device, update);
   }
   end(&s);
 }
@@ -674,30 +673,31 @@ static int sent_count;
     (void)d; \
     sent[sent_count++ % 2] = x->y; \
   }
-SPY(all_sum)
-SPY(all_max)
-SPY(pass_on)
-SPY(trade)
-SPY(gather_parts)
-SPY(scatter_sum)
+SPY(all_reduce_sum)
+SPY(all_reduce_max)
+SPY(ring_shift)
+SPY(pairwise_exchange)
+SPY(all_gather)
+SPY(reduce_scatter)
 #undef SPY
 
 static void send_one(struct program *p, int kind, struct tensor *y, struct tensor *x)
 {
-  if (kind == 0) PROGRAM_CALL(p, all_sum, .y = y);
-  if (kind == 1) PROGRAM_CALL(p, all_max, .y = y);
-  if (kind == 2) PROGRAM_CALL(p, pass_on, .y = y, .x = x);
-  if (kind == 3) PROGRAM_CALL(p, trade, .y = y, .x = x);
-  if (kind == 4) PROGRAM_CALL(p, gather_parts, .y = y, .x = x);
-  if (kind == 5) PROGRAM_CALL(p, scatter_sum, .y = y, .x = x);
+  if (kind == 0) PROGRAM_CALL(p, all_reduce_sum, .y = y);
+  if (kind == 1) PROGRAM_CALL(p, all_reduce_max, .y = y);
+  if (kind == 2) PROGRAM_CALL(p, ring_shift, .y = y, .x = x);
+  if (kind == 3) PROGRAM_CALL(p, pairwise_exchange, .y = y, .x = x);
+  if (kind == 4) PROGRAM_CALL(p, all_gather, .y = y, .x = x);
+  if (kind == 5) PROGRAM_CALL(p, reduce_scatter, .y = y, .x = x);
 }
 
 START_TEST(messages_keep_their_order)
 {
   struct device *device = open_kind(1);
-  device->ops.all_sum = spy_all_sum, device->ops.all_max = spy_all_max, device->ops.pass_on = spy_pass_on;
-  device->ops.trade = spy_trade, device->ops.gather_parts = spy_gather_parts;
-  device->ops.scatter_sum = spy_scatter_sum;
+  device->ops.all_reduce_sum = spy_all_reduce_sum, device->ops.all_reduce_max = spy_all_reduce_max,
+  device->ops.ring_shift = spy_ring_shift;
+  device->ops.pairwise_exchange = spy_pairwise_exchange, device->ops.all_gather = spy_all_gather;
+  device->ops.reduce_scatter = spy_reduce_scatter;
   struct tensor *t[4];
   for (int i = 0; i < 4; i++) t[i] = row(device, 2, (double[]){1, 2});
   struct program *p = program_new(device);
@@ -826,7 +826,7 @@ START_TEST(numbers_and_report)
   for (long i = 0; i < 3 * 16000; i++) ck_assert((double)report_of(r, far)[i] == (i % 16000 == 2 ? -5 : 5));
   for (int i = 0; i < 6; i++) ck_assert((double)report_of(r, b)[i] == (i % 3 == 1 ? -INFINITY : -1));
   for (int step = 0; step < 4; step++) {
-    numbers_tell(n, &(struct step_scalars){step, 0.5, 0.25});
+    scalars_upload(n, &(struct step_scalars){step, 0.5, 0.25});
     ck_assert_int_eq(numbers_scalars(n)->step, step);
     put(device, guard, 0, step == 1);
     if (step == 3) program_run(clear);

@@ -3,17 +3,17 @@
 #include "../model/model_fixture.h"
 #include "numerics/linalg.h"
 #include "observe/observable.h"
-#include "observe/watches.h"
+#include "observe/observers.h"
 #include "training/optimizer.h"
 
 /* One observable alone, and what passed its point in layer `layer`. */
 struct spy {
-  struct watcher watcher; /* first */
-  struct watch watch;
+  struct tap tap_hook; /* first */
+  struct observer watch;
   int layer;
   struct tensor *q, *k, *v, *stream;
   struct attention_spec spec;
-  struct row row[16];
+  struct series_row row[16];
 };
 
 static struct tensor *kept(struct program *p, struct tensor *x)
@@ -24,7 +24,7 @@ static struct tensor *kept(struct program *p, struct tensor *x)
   return y;
 }
 
-static void spy_tap(struct watcher *w, struct program *p, enum point point, int layer, const struct flow *f)
+static void spy_tap(struct tap *w, struct program *p, enum point point, int layer, const struct flow *f)
 {
   struct spy *s = (struct spy *)w;
   s->watch.observable->tap(&s->watch, p, point, layer, f);
@@ -40,7 +40,7 @@ static void spy_open(struct spy *s, struct fixture *f, const char *name, enum se
   static const struct record_options none = {.level = 0.1};
   const struct observable *o = observable_find(name);
   ck_assert_ptr_nonnull(o);
-  *s = (struct spy){.watcher = {spy_tap},
+  *s = (struct spy){.tap_hook = {spy_tap},
                     .watch = {o, axis, &f->model, NULL, &none, &f->model.step, f->model.params.arena, NULL},
                     .layer = layer};
   s->watch.state = arena_get(f->model.params.arena, 1, o->state_size + 1);
@@ -50,7 +50,7 @@ static void spy_open(struct spy *s, struct fixture *f, const char *name, enum se
     s->row[i].width = model_series_size(&f->model, all[i].shape);
     s->row[i].value = arena_get(f->model.params.arena, (size_t)s->row[i].width, sizeof(float));
   }
-  f->model.step.watcher = &s->watcher;
+  f->model.step.tap_hook = &s->tap_hook;
   struct program *clear = program_new(f->device);
   report_record_clear(f->model.report, clear);
   program_plan(clear);
@@ -60,7 +60,7 @@ static void spy_open(struct spy *s, struct fixture *f, const char *name, enum se
 
 static void spy_read(struct spy *s, struct fixture *f)
 {
-  struct reading r = {.batches = 1, .read = f->model.report, .row = s->row};
+  struct observation r = {.batches = 1, .read = f->model.report, .row = s->row};
   report_read(f->model.report);
   ck_assert_int_eq(s->watch.observable->read(&s->watch, &r, NULL), STATUS_OK);
 }
@@ -137,7 +137,7 @@ static struct fixture *watched_with(int kind, int shape, const char *stack)
   fixture_shake(f, 0.3);
   return f;
 }
-static struct fixture *watched(int kind, int shape) { return watched_with(kind, shape, ""); }
+static struct fixture *tracked_max(int kind, int shape) { return watched_with(kind, shape, ""); }
 
 /* Score of a head's sink in the layer that is watched. */
 static double sink_of(struct fixture *f, const struct spy *s, long head)
@@ -202,7 +202,7 @@ START_TEST(outliers_are_moments_of_what_flows)
 {
   for (int shape = 0; shape < 3; shape++)
     for (int layer = 0; layer < 2; layer++) {
-      struct fixture *f = watched(_i, shape);
+      struct fixture *f = tracked_max(_i, shape);
       struct spy s;
       spy_open(&s, f, "outliers", AXIS_STEP, layer);
       struct model_program mp = watched_pass(f);
@@ -218,7 +218,7 @@ END_TEST
 
 /* w_q^T w_k of a head in a copy of all parameters, [width, width]. */
 static void form_of(struct fixture *f, const real *values, int layer, int head, double by,
-                    const real *directions, double *out)
+                    const real *update_values, double *out)
 {
   struct logit_block x[MAX_LOGIT_BLOCKS], *q = NULL, *k = NULL;
   int n = f->model.attention->logit_blocks(&f->model, layer, head, x);
@@ -234,8 +234,8 @@ static void form_of(struct fixture *f, const real *values, int layer, int head, 
       for (long j = 0; j < width; j++) {
         long a = REALS(&q->weight->value) - REALS(&f->model.params.values) + (q->row + r) * width + i;
         long b = REALS(&k->weight->value) - REALS(&f->model.params.values) + (k->row + r) * width + j;
-        out[i * width + j] +=
-          ((double)values[a] - by * (double)directions[a]) * ((double)values[b] - by * (double)directions[b]);
+        out[i * width + j] += ((double)values[a] - by * (double)update_values[a]) *
+                              ((double)values[b] - by * (double)update_values[b]);
       }
 }
 
@@ -254,34 +254,35 @@ static double largest_of(const double *form, long width)
 START_TEST(drive_is_the_derivative_of_the_leading_value)
 {
   const double rate = 0.25, by = 1e-3;
-  struct fixture *f = watched(0, _i);
+  struct fixture *f = tracked_max(0, _i);
   struct spy s;
   spy_open(&s, f, "drive", AXIS_SPECTRA, 0);
   long all = f->model.params.values.cols, width = f->model.options.width;
   real *values = fixture_copy(f, &f->model.params.values),
-       *directions = memory_new((size_t)all, sizeof *directions);
+       *update_values = memory_new((size_t)all, sizeof *update_values);
   for (long i = 0; i < all; i++)
-    directions[i] = (real)draw_normal((struct draw){9, STREAM_TEST, 0}, (uint64_t)i);
-  struct reading r = {.now = {.rate = rate}, .weights = values, .directions = directions, .row = s.row};
+    update_values[i] = (real)draw_normal((struct draw){9, STREAM_TEST, 0}, (uint64_t)i);
+  struct observation r = {
+    .now = {.rate = rate}, .weights = values, .update_values = update_values, .row = s.row};
   ck_assert_int_eq(s.watch.observable->read(&s.watch, &r, NULL), STATUS_OK);
   double *form[3];
   for (int i = 0; i < 3; i++) form[i] = memory_new((size_t)(width * width), sizeof **form);
   for (int h = 0; h < 8; h++) {
     double square = 0, gain;
-    for (int i = 0; i < 2; i++) form_of(f, values, h / 4, h % 4, i ? -by : by, directions, form[i]);
+    for (int i = 0; i < 2; i++) form_of(f, values, h / 4, h % 4, i ? -by : by, update_values, form[i]);
     for (long i = 0; i < width * width; i++) square += pow((form[0][i] - form[1][i]) / (2 * by), 2);
     gain = rate * (largest_of(form[0], width) - largest_of(form[1], width)) / (2 * by);
     ck_assert_double_eq_tol((double)s.row[1].value[h], rate * sqrt(square), 1e-4 * rate * sqrt(square));
     ck_assert_double_eq_tol((double)s.row[0].value[h], gain, 2e-3 * rate * sqrt(square));
     ck_assert_double_eq_tol((double)s.row[2].value[h], gain / (rate * sqrt(square)), 2e-3);
   }
-  r.directions = NULL; /* nothing follows the last update */
+  r.update_values = NULL; /* nothing follows the last update */
   s.row[0].value[0] = NAN;
   ck_assert_int_eq(s.watch.observable->read(&s.watch, &r, NULL), STATUS_OK);
   ck_assert(isnan(s.row[0].value[0]));
   for (int i = 0; i < 3; i++) memory_free(form[i]);
   s.watch.observable->free(&s.watch);
-  memory_free(values), memory_free(directions);
+  memory_free(values), memory_free(update_values);
   fixture_close(f);
 }
 END_TEST
@@ -297,7 +298,7 @@ START_TEST(the_order_of_micro_batches_does_not_matter)
     const struct series *all = observable_series(*o);
     if (!(*o)->tap || all->axis != AXIS_STEP) continue;
     for (int order = 0; order < 3; order++) {
-      struct fixture *f = watched(1, _i);
+      struct fixture *f = tracked_max(1, _i);
       struct spy s;
       spy_open(&s, f, (*o)->name, AXIS_STEP, 1);
       struct model_program mp = watched_passes(f, halves[order]);
@@ -323,21 +324,21 @@ END_TEST
 /* What is chosen: its series and no others; what is not chosen leaves no call in a program, and no room. */
 static void chosen(const char *names, long *series, int *calls)
 {
-  struct fixture *f = watched(0, 0);
+  struct fixture *f = tracked_max(0, 0);
   struct record_options record = {.observe = names, .spectra_every = 1};
-  struct watches *w = watches_new(&f->model, NULL, &record);
+  struct observers *w = observers_new(&f->model, NULL, &record);
   struct model_program mp;
-  watches_recorded(w, series);
+  observers_recorded(w, series);
   model_program_init(&f->model, &mp, BATCH, CONTEXT, 0, &f->model.step, 1);
   *calls = program_calls(mp.program);
   model_program_free(&mp);
-  watches_free(w);
+  observers_free(w);
   fixture_close(f);
 }
 
 START_TEST(only_what_is_chosen_costs)
 {
-  struct fixture *f = watched(0, 0);
+  struct fixture *f = tracked_max(0, 0);
   struct model_program mp;
   model_program_init(&f->model, &mp, BATCH, CONTEXT, 0, &f->model.step, 1);
   int bare = program_calls(mp.program), calls;
@@ -388,11 +389,11 @@ START_TEST(what_stabilisers_emit_is_recorded)
   struct error e = {0};
   struct updates *u = updates_new(&f->model, "none", &(struct override_options){"", "", "", 0, 0},
                                   &(struct update_rule){.seed = 1}, no_options, NULL, &e);
-  struct watches *w = watches_new(&f->model, u, &(struct record_options){.observe = "default"});
+  struct observers *w = observers_new(&f->model, u, &(struct record_options){.observe = "default"});
   fixture_run(f, 1, emit_all, &(struct step_scalars){0, 1, 1});
-  ck_assert_int_eq(watches_read(w, AXIS_STEP, &(struct step_scalars){0, 1, 1}, 1, 0, &e), STATUS_OK);
+  ck_assert_int_eq(observers_read(w, AXIS_STEP, &(struct step_scalars){0, 1, 1}, 1, 0, &e), STATUS_OK);
   long count, met = 0;
-  const struct recorded *all = watches_recorded(w, &count);
+  const struct recorded *all = observers_recorded(w, &count);
   for (long i = 0; i < count; i++) {
     const struct series *s = all[i].series;
     if (s < of_every_shape || s >= of_every_shape + 4) continue;
@@ -404,7 +405,7 @@ START_TEST(what_stabilisers_emit_is_recorded)
     met++;
   }
   ck_assert_int_eq(met, 4);
-  watches_free(w);
+  observers_free(w);
   updates_free(u);
   fixture_close(f);
 }

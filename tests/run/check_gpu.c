@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "../gpu_here.h"
-#include "numerics/slab.h"
+#include "numerics/run_arena.h"
 #include "run/drive.h"
 #include "../folder.h"
 #include "../configuration.h"
@@ -334,24 +334,24 @@ START_TEST(given_up_on_the_way)
 {
   struct config *c[2];
   struct trainer *t[2];
-  struct slabs *slabs;
+  struct run_arenas *run_arenas;
   struct error e = {0};
   size_t bytes;
   for (int i = 0; i < 2; i++)
     c[i] = configured("cuda", i ? "stays" : "given-up", "optimizer=adam train.steps=50");
-  ck_assert_msg(!trainer_bytes(c[0], 1, &bytes, &e) && !slabs_open(&slabs, "cuda", 2, bytes, 1, &e), "%s",
-                e.text);
+  ck_assert_msg(!trainer_bytes(c[0], 1, &bytes, &e) && !run_arenas_open(&run_arenas, "cuda", 2, bytes, 1, &e),
+                "%s", e.text);
   for (int i = 0; i < 2; i++)
-    ck_assert_msg(!trainer_init_on(&t[i], slabs_device(slabs, i), c[i], 0, &e), "%s", e.text);
+    ck_assert_msg(!trainer_init_on(&t[i], run_arenas_device(run_arenas, i), c[i], 0, &e), "%s", e.text);
   for (int step = 0; step < 2; step++)
     for (int i = 0; i < 2; i++) ck_assert_msg(!trainer_step(t[i], &e), "%s", e.text);
-  const long waits = slabs_device(slabs, 0)->waits;
+  const long waits = run_arenas_device(run_arenas, 0)->waits;
   trainer_abandon(t[0]);
-  ck_assert_int_eq(slabs_device(slabs, 0)->waits, waits + 1);
+  ck_assert_int_eq(run_arenas_device(run_arenas, 0)->waits, waits + 1);
   ck_assert_msg(!trainer_settle(t[1], &e), "%s", e.text);
   ck_assert(trainer_loss(t[1]) > 0);
   trainer_abandon(t[1]);
-  slabs_close(slabs);
+  run_arenas_close(run_arenas);
   for (int i = 0; i < 2; i++) config_free(c[i]);
 }
 END_TEST

@@ -26,7 +26,7 @@
 #include "run/claim.h"
 #include "run/drive.h"
 #include "run/farm.h"
-#include "run/fold.h"
+#include "run/grad_reduce.h"
 #include "run/rerun.h"
 #include "run/state.h"
 #include "run/sweep_parts.h"
@@ -285,7 +285,7 @@ END_TEST
 
 /* What stands in each place, in words: "(0+1)". */
 struct words {
-  char now[600], kept[FOLD_LEVELS][600];
+  char now[600], kept[REDUCE_LEVELS][600];
   int across;
 };
 
@@ -293,15 +293,15 @@ static void replay(void *context, int part)
 {
   struct words *w = context;
   char joined[1300];
-  if (part == FOLD_FRESH) {
+  if (part == REDUCE_CLEAR) {
     *w->now = 0;
-  } else if (part == FOLD_ACROSS) {
+  } else if (part == REDUCE_RANKS) {
     w->across++;
-  } else if (part < FOLD_JOIN) {
-    ck_assert(!*w->kept[part - FOLD_KEEP]); /* nothing that is still wanted is lost */
-    memcpy(w->kept[part - FOLD_KEEP], w->now, sizeof w->now);
+  } else if (part < REDUCE_JOIN) {
+    ck_assert(!*w->kept[part - REDUCE_KEEP]); /* nothing that is still wanted is lost */
+    memcpy(w->kept[part - REDUCE_KEEP], w->now, sizeof w->now);
   } else {
-    char *left = w->kept[part - FOLD_JOIN];
+    char *left = w->kept[part - REDUCE_JOIN];
     ck_assert(*left && *w->now);
     snprintf(joined, sizeof joined, "(%s+%s)", left, w->now);
     ck_assert_uint_lt(strlen(joined), sizeof w->now);
@@ -329,22 +329,24 @@ static void tree_of(struct buffer *b, long from, long count)
 
 START_TEST(one_balanced_tree)
 {
-  static const enum fold_ranks ranks[] = {FOLD_ALONE, FOLD_RANKS_LAST, FOLD_RANKS_FIRST};
-  for (long leaves = 1; leaves <= 48; leaves++)
+  static const enum grad_reduce_ranks ranks[] = {REDUCE_ONE_RANK, REDUCE_RANKS_LAST, REDUCE_RANKS_FIRST};
+  for (long micro_batches = 1; micro_batches <= 48; micro_batches++)
     for (int k = 0; k < 3; k++) {
       struct words w = {{0}, {{0}}, 0};
       struct buffer wanted = {0};
-      for (long i = 0; i < leaves; i++) {
-        ck_assert_msg(!*w.now, "leaf %ld of %ld finds '%s'", i, leaves,
+      for (long i = 0; i < micro_batches; i++) {
+        ck_assert_msg(!*w.now, "leaf %ld of %ld finds '%s'", i, micro_batches,
                       w.now); /* between two leaves all is empty */
         snprintf(w.now, sizeof w.now, "%ld", i);
-        fold_leaf(leaves, ranks[k], i, replay, &w);
-        const long met = ranks[k] == FOLD_ALONE ? 0 : ranks[k] == FOLD_RANKS_LAST ? i + 1 == leaves : i + 1;
+        grad_reduce_add(micro_batches, ranks[k], i, replay, &w);
+        const long met = ranks[k] == REDUCE_ONE_RANK     ? 0
+                         : ranks[k] == REDUCE_RANKS_LAST ? i + 1 == micro_batches
+                                                         : i + 1;
         ck_assert_int_eq(w.across, met);
       }
-      tree_of(&wanted, 0, leaves);
+      tree_of(&wanted, 0, micro_batches);
       ck_assert_str_eq(w.now, wanted.text);
-      for (int level = 0; level < FOLD_LEVELS; level++) ck_assert(!*w.kept[level]);
+      for (int level = 0; level < REDUCE_LEVELS; level++) ck_assert(!*w.kept[level]);
       memory_free(wanted.text);
     }
 }
@@ -913,7 +915,7 @@ START_TEST(notes_of_workers)
   struct sweep_point points[3] = {0};
   struct sweep s = {.points = points, .count = 3, .look = look};
   static const struct {
-    struct note note;
+    struct sweep_note note;
     long looks;
   } known[] = {{{1, SWEEP_RUNNING, 5, ""}, 0},   {{1, SWEEP_RUNNING, 9, ""}, 0},
                {{1, SWEEP_FINISHED, 12, ""}, 1}, {{1, SWEEP_FINISHED, 12, ""}, 1},
@@ -928,7 +930,7 @@ START_TEST(notes_of_workers)
   }
   ck_assert_str_eq(points[2].reason, "why");
   s.look = NULL;
-  sweep_hear(&s, &(struct note){1, SWEEP_STOPPED, 1, ""});
+  sweep_hear(&s, &(struct sweep_note){1, SWEEP_STOPPED, 1, ""});
 }
 END_TEST
 

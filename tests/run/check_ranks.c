@@ -50,8 +50,8 @@ static int shares(struct error *e)
     must(ranks == all->ranks && rank == all->rank && trainer_ranks(t, NULL) == ranks, "who it is", rank);
     for (int i = 0; i < ranks && !rank; i++) {
       const struct rank_part p = trainer_part(t, i);
-      printf("%ld+%ldx%ld %ld-%ld,%ld-%ld/%ld\n", p.first_leaf, p.leaves, p.next_leaf, p.from[0], p.to[0],
-             p.from[1], p.to[1], p.ranks);
+      printf("%ld+%ldx%ld %ld-%ld,%ld-%ld/%ld\n", p.first_micro, p.micro_batches, p.micro_stride, p.from[0],
+             p.to[0], p.from[1], p.to[1], p.ranks);
     }
     trainer_abandon(t);
   }
@@ -66,7 +66,7 @@ static int steps(struct error *e)
   struct config *c;
   int status = built(&t, &c, e), stops = 0;
   while (!status && trainer_more(t)) {
-    status = trainer_meet(t, &stops, e);
+    status = trainer_barrier(t, &stops, e);
     if (!status) status = trainer_step(t, e);
     const double own[4] = {trainer_loss(t), trainer_grad_norm(t), (double)trainer_max_logit(t)[1],
                            trainer_val_loss(t)};
@@ -89,7 +89,7 @@ static int finish(struct trainer *t, const char *event, struct error *e)
   long count = 0;
   int status = STATUS_OK, stops = 0;
   while (!status && trainer_more(t)) {
-    status = trainer_meet(t, &stops, e);
+    status = trainer_barrier(t, &stops, e);
     if (!status) status = trainer_step(t, e);
   }
   if (!status) status = trainer_done(t, e);
@@ -138,13 +138,13 @@ static int meetings(struct error *e)
   struct trainer *t;
   struct config *c;
   int status = built(&t, &c, e), stops = 0;
-  must(!status && !trainer_meet(t, &stops, e) && !stops, "a meeting", stops);
+  must(!status && !trainer_barrier(t, &stops, e) && !stops, "a meeting", stops);
   stops = all->rank == all->ranks - 1;
-  must(!trainer_meet(t, &stops, e) && stops, "a stop", stops);
+  must(!trainer_barrier(t, &stops, e) && stops, "a stop", stops);
   stops = 0;
-  must(!trainer_meet(t, &stops, e) && !stops, "no stop", stops);
+  must(!trainer_barrier(t, &stops, e) && !stops, "no stop", stops);
   if (all->rank == 1) error_set(e, STATUS_USAGE, "not so");
-  must(trainer_meet(t, &stops, e) == STATUS_USAGE, "an error", 0);
+  must(trainer_barrier(t, &stops, e) == STATUS_USAGE, "an error", 0);
   trainer_abandon(t);
   config_free(c);
   return STATUS_OK;
@@ -175,7 +175,7 @@ static int farm(struct error *e)
     must(farm_patience() == 7, "patience", 0);
   }
   drive_catch_signals();
-  must(!farm_meet(e) && !farm_stops(), "nobody stops", 0);
+  must(!farm_barrier(e) && !farm_stops(), "nobody stops", 0);
   comm_gather(all, &id, self_of, sizeof id);
   if (all->rank == 1) raise(SIGTERM);
   if (all->rank == 1) must(farm_stops(), "a signal", 0);
@@ -334,16 +334,17 @@ static void perform(int ranks, const char *part, const char *words)
 START_TEST(what_each_rank_has)
 {
   static const struct {
-    int ranks, context, leaves, weights;
+    int ranks, context, micro_batches, weights;
   } known[] = {{2, 1, 4, 0}, {4, 1, 4, 0}, {2, 1, 2, 0}, {2, 2, 3, 0},
                {4, 2, 4, 0}, {4, 4, 1, 0}, {2, 1, 4, 1}, {4, 1, 4, 1}};
   for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
     const int ranks = known[k].ranks, cut = known[k].context, groups = ranks / cut, piece = 8 / (2 * cut);
     char words[200], wanted[500] = "";
     snprintf(words, sizeof words, "train.batch=12 train.micro_batches=%d comm.context=%d comm.shard=%s",
-             known[k].leaves, cut, known[k].weights ? "weights" : "none");
+             known[k].micro_batches, cut, known[k].weights ? "weights" : "none");
     for (int i = 0; i < ranks; i++) {
-      const int own = known[k].leaves / groups, first = known[k].weights ? i : i / cut * own, at = i % cut;
+      const int own = known[k].micro_batches / groups, first = known[k].weights ? i : i / cut * own,
+                at = i % cut;
       snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "%d+%dx%d %d-%d,%d-%d/%d\n", first,
                own, known[k].weights ? ranks : 1, at * piece, (at + 1) * piece, (2 * cut - 1 - at) * piece,
                (2 * cut - at) * piece, cut);

@@ -20,14 +20,14 @@
 enum { MAX_CASES = 64, MAX_ROWS = 2048, MAX_WIDTH = 64 };
 static const double MARGIN = 8;
 
-struct row { /* a line of a golden file */
+struct golden_row { /* a line of a golden file */
   char series[96];
   long step, width;
   double off, value[MAX_WIDTH];
   int seen;
 };
 struct golden {
-  struct row *row;
+  struct golden_row *row;
   long rows;
   struct run_event event[MAX_ROWS];
   double event_off[MAX_ROWS];
@@ -98,7 +98,7 @@ static void read_event(struct golden *g, char *line)
 
 static void read_row(struct golden *g, char *line)
 {
-  struct row *x = &g->row[g->rows++];
+  struct golden_row *x = &g->row[g->rows++];
   ck_assert_int_le(g->rows, MAX_ROWS);
   snprintf(x->series, sizeof x->series, "%s", strtok(line, "\t\n"));
   x->step = atol(strtok(NULL, "\t\n"));
@@ -161,7 +161,7 @@ static int near(double ours, double theirs, double off, double largest, int narr
   return fabs(ours - theirs) <= tolerance;
 }
 
-static void compare_row(const struct run_series *s, long row, struct row *x)
+static void compare_row(const struct run_series *s, long row, struct golden_row *x)
 {
   double largest = size_of(x->series);
   ck_assert_int_eq(x->width, s->width);
@@ -175,7 +175,7 @@ static void compare_row(const struct run_series *s, long row, struct row *x)
   x->seen = 1;
 }
 
-static struct row *find_row(struct golden *g, const char *series, long step)
+static struct golden_row *find_row(struct golden *g, const char *series, long step)
 {
   for (long i = 0; i < g->rows; i++)
     if (g->row[i].step == step && !g->row[i].seen && !strcmp(g->row[i].series, series)) return &g->row[i];
@@ -190,19 +190,19 @@ static int all_nan(const struct run_series *s, long row)
   return 1;
 }
 
-struct reading {
+struct observation {
   struct golden *golden;
   struct run_file *file;
 };
 
 static int compare_series(void *context, const char *name)
 {
-  struct reading *r = context;
+  struct observation *r = context;
   struct run_series s;
   struct error e = {0};
   ck_assert_msg(!run_read(r->file, name, &s, &e), "%s", e.text);
   for (long i = 0; i < s.rows; i++) {
-    struct row *x = find_row(r->golden, name, (long)s.step[i]);
+    struct golden_row *x = find_row(r->golden, name, (long)s.step[i]);
     ck_assert_msg(x || all_nan(&s, i), "%s, step %g: PyTorch has no such row", name, s.step[i]);
     if (x) compare_row(&s, i, x);
   }
@@ -239,7 +239,7 @@ static void compare_events(const struct golden *g, const struct run_file *file)
 START_TEST(series)
 {
   struct golden *g = memory_new(1, sizeof *g);
-  struct reading r = {.golden = g};
+  struct observation r = {.golden = g};
   struct error e = {0};
   g->row = memory_new(MAX_ROWS + 1, sizeof *g->row);
   on_device = _i < case_count ? "device=cpu" : "device=isolated"; /* what is observed of both */

@@ -655,7 +655,7 @@ END_TEST
 /* A step's row: recorded, or put aside where one of the last ten may be wanted later. */
 static void see_step(struct rows *r, int64_t step, int recorded)
 {
-  struct table *t = &r->table[AXIS_STEP];
+  struct row_table *t = &r->table[AXIS_STEP];
   float value = (float)step / 2;
   memcpy(table_row(t, table_find(t, "step")), &step, sizeof step);
   memcpy(table_row(t, table_find(t, "value")), &value, sizeof value);
@@ -684,7 +684,7 @@ static void carry(const struct rows *from, struct rows *to)
 
 static void expect_steps(const struct rows *r, const int64_t *step, int64_t count)
 {
-  const struct table *t = &r->table[AXIS_STEP];
+  const struct row_table *t = &r->table[AXIS_STEP];
   ck_assert_int_eq(t->rows, count);
   for (int64_t i = 0; i < count; i++) {
     int64_t found;
@@ -771,8 +771,8 @@ END_TEST
 static void add_row(struct rows *r, int64_t step)
 {
   struct h5_shape heads = {.kind = KIND_F32, .rank = 3, .dims = {0, LAYERS, HEADS}};
-  struct table *t = &r->table[AXIS_STEP], *events = &r->table[TABLE_EVENTS];
-  struct column *c = table_find(t, "attn/max_logit");
+  struct row_table *t = &r->table[AXIS_STEP], *events = &r->table[TABLE_EVENTS];
+  struct row_column *c = table_find(t, "attn/max_logit");
   if (!c) c = table_add(t, "attn/max_logit", &heads);
   struct event_record event = {.step = step, .kind = "clip", .head = 2, .value = 0.5};
   for (int aside = 0; aside < 2; aside++) {
@@ -872,11 +872,11 @@ END_TEST
 static void compare_rows(const struct rows *a, const struct rows *b)
 {
   for (int t = 0; t < TABLES; t++) {
-    const struct table *x = &a->table[t], *y = &b->table[t];
+    const struct row_table *x = &a->table[t], *y = &b->table[t];
     int64_t first = x->rows - y->rows;
     ck_assert(x->saved == y->saved && (first == 0 || first == x->saved));
     for (int i = 0; y->rows && i < x->columns; i++) {
-      const struct column *c = table_find(y, x->column[i].name);
+      const struct row_column *c = table_find(y, x->column[i].name);
       ck_assert(c && c->shape.kind == x->column[i].shape.kind && c->row_bytes == x->column[i].row_bytes);
       for (int64_t row = 0; row < y->rows; row++)
         ck_assert_mem_eq(column_row(&x->column[i], first + row), column_row(c, row), c->row_bytes);

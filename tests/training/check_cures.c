@@ -231,7 +231,7 @@ static double rate(struct fixture *f, const char *name, long head)
   fixture_put(f, factor, (const real[]){3, 2});
   f->stack[0]->on_update(&f->model.context[0], program, block, 2, factor);
   program_plan(program);
-  numbers_tell(f->model.numbers, &(struct step_scalars){0, 0.1, 1});
+  scalars_upload(f->model.numbers, &(struct step_scalars){0, 0.1, 1});
   program_run(program);
   ck_assert_double_eq(fixture_at(f, factor, 0), 3);
   double result = fixture_at(f, factor, 1) / 2;
@@ -407,9 +407,9 @@ START_TEST(clip_of_outputs)
   program_run(mp.program);
   double top = largest(f, added[0]), gamma = 2 / top;
   ck_assert_double_gt(top, 4);
-  for (int l = 0; l < 2; l++) ck_assert_double_eq(fixture_at(f, mp.watched, l), largest(f, added[l]));
-  fixture_put_at(f, f->model.step.watched, 0, top);
-  fixture_put_at(f, f->model.step.watched, 1, 2); /* the second exactly at tau */
+  for (int l = 0; l < 2; l++) ck_assert_double_eq(fixture_at(f, mp.tracked_max, l), largest(f, added[l]));
+  fixture_put_at(f, f->model.step.tracked_max, 0, top);
+  fixture_put_at(f, f->model.step.tracked_max, 1, 2); /* the second exactly at tau */
   real *before = fixture_copy(f, added[0]), *values = fixture_copy(f, &f->model.params.values);
   after_step(f, 0, 0.1);
   ck_assert_int_eq(fixture_events(f, 0, EVENT_CLIP), 1);
@@ -419,7 +419,7 @@ START_TEST(clip_of_outputs)
   ck_assert_double_eq_tol((double)factors[0], gamma, REAL_EPS);
   ck_assert(factors[1] == 1);
   program_run(mp.program);
-  ck_assert_double_eq_tol(fixture_at(f, mp.watched, 0), 2, 200 * REAL_EPS);
+  ck_assert_double_eq_tol(fixture_at(f, mp.tracked_max, 0), 2, 200 * REAL_EPS);
   real *now = fixture_copy(f, added[0]);
   for (long i = 0; i < added[0]->rows * added[0]->cols; i++)
     ck_assert_double_eq_tol((double)now[i], gamma * (double)before[i], 200 * REAL_EPS);
@@ -441,8 +441,8 @@ START_TEST(no_clip_of_outputs_that_are_not_finite)
 {
   struct fixture *f = fixture_open(output_shapes[1], "max_output_clip tau=2", NULL);
   real *values = fixture_copy(f, &f->model.params.values);
-  fixture_put_at(f, f->model.step.watched, 0, NAN);
-  fixture_put_at(f, f->model.step.watched, 1, INFINITY);
+  fixture_put_at(f, f->model.step.tracked_max, 0, NAN);
+  fixture_put_at(f, f->model.step.tracked_max, 1, INFINITY);
   after_step(f, 0, 0.1);
   ck_values(f, values);
   ck_assert_int_eq(fixture_events(f, 0, EVENT_NONFINITE), 2);
@@ -618,8 +618,8 @@ static struct stepper *stepper_new(struct fixture *f)
 
 static void take_step(struct fixture *f, struct stepper *s, long step, double rate)
 {
-  numbers_tell(f->model.numbers, &(struct step_scalars){step, rate, 1});
-  program_run(updates_directions(s->updates));
+  scalars_upload(f->model.numbers, &(struct step_scalars){step, rate, 1});
+  program_run(updates_program(s->updates));
   program_run(updates_apply(s->updates));
   report_read(f->model.report);
 }
@@ -868,10 +868,10 @@ START_TEST(steepest_along_spheres)
     step_on_draws(f, s, 6, 0);
     for (int i = 0; i < count; i++) {
       struct tensor g = tensor_rows(&block[i].weight->grad, block[i].row, block[i].rows);
-      struct tensor d = tensor_rows(&block[i].weight->direction, block[i].row, block[i].rows);
-      real *gradient = fixture_copy(f, &g), *direction = fixture_copy(f, &d);
-      between += check_tangent(gradient, direction, &w[i]);
-      memory_free(gradient), memory_free(direction);
+      struct tensor d = tensor_rows(&block[i].weight->update, block[i].row, block[i].rows);
+      real *gradient = fixture_copy(f, &g), *update = fixture_copy(f, &d);
+      between += check_tangent(gradient, update, &w[i]);
+      memory_free(gradient), memory_free(update);
       svd_free(&w[i]);
     }
     for (int l = 0; l < 2; l++) {
@@ -904,9 +904,9 @@ START_TEST(tangent_of_nothing)
   fixture_put(f, &gate->grad, g);
   take_step(f, s, 0, .1);
   for (int i = 0; i < 6; i++) {
-    ck_assert_double_eq_tol(fixture_at(f, &q->direction, i), polar[i] * sqrt(29 / 2.), 8 * REAL_EPS);
-    ck_assert_double_eq(fixture_at(f, &k->direction, i), 0);
-    ck_assert(isnan(fixture_at(f, &up->direction, i)) && isnan(fixture_at(f, &gate->direction, i)));
+    ck_assert_double_eq_tol(fixture_at(f, &q->update, i), polar[i] * sqrt(29 / 2.), 8 * REAL_EPS);
+    ck_assert_double_eq(fixture_at(f, &k->update, i), 0);
+    ck_assert(isnan(fixture_at(f, &up->update, i)) && isnan(fixture_at(f, &gate->update, i)));
   }
   for (int i = 0; i < 3; i++) {
     ck_assert_double_eq((double)fixture_series(f, 0, i)[0], 0);

@@ -117,12 +117,12 @@ static void open_bench(struct bench *b, const char *optimizer, const char *setti
 
 static void directions_at(struct bench *b, long step, double rate, double share)
 {
-  numbers_tell(b->model.numbers, &(struct step_scalars){step, rate, share});
-  program_run(updates_directions(b->updates));
+  scalars_upload(b->model.numbers, &(struct step_scalars){step, rate, share});
+  program_run(updates_program(b->updates));
 }
 
 /* At full rate: decay that does not follow the rate is whole. */
-static void directions(struct bench *b, long step) { directions_at(b, step, 0, 1); }
+static void update_values(struct bench *b, long step) { directions_at(b, step, 0, 1); }
 
 static void one_step(struct bench *b, long step, double rate, double share)
 {
@@ -205,7 +205,7 @@ static struct param *param(struct bench *b, const char *name)
   return p;
 }
 
-static const struct tensor *direction_of(const struct param *p) { return &p->direction; }
+static const struct tensor *direction_of(const struct param *p) { return &p->update; }
 
 /* --- every optimiser ------------------------------------------------------------------------------------ */
 static int moves(const struct optimizer *o) { return o->record != NULL; }
@@ -438,7 +438,7 @@ START_TEST(adam_begins_with_the_sign)
     struct bench b;
     open_bench_on(kinds[_i], &b, "adam", settings[k], 1);
     draw(&b, &b.model.params.grads, 0, 1);
-    directions(&b, 0);
+    update_values(&b, 0);
     const struct tensor *d = direction_of(param(&b, "blocks.0.attn.w_q"));
     real *got = copy_of(&b, d), *g = copy_of(&b, &param(&b, "blocks.0.attn.w_q")->grad);
     for (long j = 0; j < d->rows * d->cols; j++) {
@@ -482,7 +482,7 @@ START_TEST(adam_noise)
     struct param *p = param(&b, "blocks.0.ffn.w_gate");
     for (int step = 0; step < 400; step++) {
       draw(&b, &p->grad, (uint64_t)step, 1);
-      directions(&b, step);
+      update_values(&b, step);
       if (step >= 200) sum += pow(rms_of(&b, direction_of(p)), 2) / 200;
     }
     ck_assert_double_eq_tol(sqrt(sum), noise[k].rms, 0.003);
@@ -828,7 +828,7 @@ START_TEST(muon_directions)
   struct bench *both[] = {&exact, &near};
   for (int k = 0; k < 2; k++) {
     draw(both[k], &both[k]->model.params.grads, 0, 1);
-    directions(both[k], 0);
+    update_values(both[k], 0);
   }
   int matrices = 0;
   for (int i = 0; i < exact.model.params.count; i++) {
@@ -870,7 +870,7 @@ START_TEST(muon_takes_the_sets_steps)
     struct bench *all[] = {&own, &told, &keller};
     for (int k = 0; k < 3; k++) {
       draw(all[k], &all[k]->model.params.grads, 0, 1);
-      directions(all[k], 0);
+      update_values(all[k], 0);
     }
     const char *name = "blocks.1.ffn.w_up";
     const struct tensor *d = direction_of(param(&own, name));
@@ -927,7 +927,7 @@ START_TEST(muon_momentum)
         m[j] = 0.5 * m[j] + REALS(&p->grad)[j];
         REALS(&input)[j] = (real)(nesterov ? REALS(&p->grad)[j] + 0.5 * m[j] : m[j]);
       }
-      directions(&b, step);
+      update_values(&b, step);
     }
     ck_assert(!polar_factor(REALS(&input), input.rows, input.cols, input.ld, REALS(&input), input.ld, NULL));
     double scale = 0.2 * sqrt(fmax((double)input.rows, (double)input.cols));
@@ -954,7 +954,7 @@ START_TEST(muon_scales)
     struct bench b;
     open_bench(&b, "muon", rule[r].settings, 1);
     draw(&b, &b.model.params.grads, 0, 1);
-    directions(&b, 0);
+    update_values(&b, 0);
     const char *const names[] = {"blocks.0.ffn.w_up", "blocks.0.ffn.w_down", "blocks.0.attn.w_q"};
     for (int i = 0; i < 3; i++) {
       const struct tensor *d = direction_of(param(&b, names[i]));
@@ -995,7 +995,7 @@ START_TEST(muon_by_expert)
       m = updates_state(b.updates, i, name, sizeof name);
       op_run(b.device, OP_fill, &(union op_args){.fill = {.y = m}});
     }
-    directions(&b, 0);
+    update_values(&b, 0);
     const struct tensor *d = direction_of(p);
     for (long k = 0; k < 6; k++) {
       struct tensor block = tensor_rows(d, k * 32, 32);
@@ -1030,7 +1030,7 @@ START_TEST(muon_per_head)
   struct bench *all[] = {&whole, &qk, &qkv};
   for (int k = 0; k < 3; k++) {
     draw(all[k], &all[k]->model.params.grads, 0, 1);
-    directions(all[k], 0);
+    update_values(all[k], 0);
   }
   static const struct {
     const char *name;
@@ -1045,14 +1045,14 @@ START_TEST(muon_per_head)
       struct param *p = param(all[k], expected[i].name);
       long rows = expected[i].split[k] ? 12 : p->value.rows, cols = p->value.cols;
       real *by_hand = copy_of(all[k], &p->grad);
-      const real *direction = direction_of(p)->data;
+      const real *update = direction_of(p)->data;
       for (long row = 0; row < p->value.rows; row += rows) {
         struct tensor x = tensor_of(by_hand + row * cols, rows, cols);
         schulz(all[k]->device, &x, &ns_sets[NS_KELLER], 5, 1e-7);
       }
       double scale = 0.2 * sqrt(fmax((double)rows, (double)cols));
       for (long j = 0; j < p->value.rows * cols; j++)
-        ck_assert_double_eq_tol(direction[j], scale * by_hand[j], 1e-4);
+        ck_assert_double_eq_tol(update[j], scale * by_hand[j], 1e-4);
       memory_free(by_hand);
     }
   for (int k = 0; k < 3; k++) close_bench(all[k]);
@@ -1078,7 +1078,7 @@ START_TEST(muon_on_the_gram_matrix)
       for (int j = 0; j < b[k].model.params.count; j++)
         if (b[k].model.params.list[j]->kind != PARAM_STATE)
           draw(&b[k], &b[k].model.params.list[j]->grad, (uint64_t)j, 1);
-      directions(&b[k], 0);
+      update_values(&b[k], 0);
     }
     for (int j = 0; j < b[0].model.params.count; j++) {
       struct param *p = b[0].model.params.list[j];
@@ -1110,7 +1110,7 @@ static void two_steps(const char *kind, struct bench *b, const char *optimizer, 
   open_bench_on(kind, b, optimizer, settings, 2);
   for (long step = 0; step < 2; step++) {
     draw(b, &b->model.params.grads, (uint64_t)step, 0.3);
-    directions(b, step);
+    update_values(b, step);
   }
 }
 
@@ -1172,7 +1172,7 @@ START_TEST(spliced_of_nothing)
   struct bench b;
   open_bench_on(kinds[_i], &b, "spliced", "spliced.vectors=muon spliced.spectrum=adam spliced.rms=0.2", 1);
   draw(&b, &b.model.params.grads, 0, 0);
-  directions(&b, 0);
+  update_values(&b, 0);
   const struct tensor *d = direction_of(param(&b, spliced_names[0]));
   real *x = copy_of(&b, d);
   for (long j = 0; j < d->rows * d->cols; j++) ck_assert(x[j] == 0);
@@ -1207,7 +1207,7 @@ START_TEST(spliced_by_chance)
   struct bench *both[] = {&b, &whole};
   for (int k = 0; k < 2; k++) {
     draw(both[k], &both[k]->model.params.grads, 1, 1);
-    directions(both[k], 0);
+    update_values(both[k], 0);
   }
   real *first = copy_of(&b, direction_of(params_find(&b.model.params, "blocks.0.attn.w_q")));
   real *second = copy_of(&b, direction_of(params_find(&b.model.params, "blocks.1.attn.w_q")));
@@ -1271,7 +1271,7 @@ START_TEST(spliced_of_low_rank)
   open_bench_on(kinds[_i], &b, "spliced", "spliced.vectors=muon spliced.spectrum=muon spliced.rms=0", 1);
   struct param *p = param(&b, "blocks.0.ffn.w_up");
   for (long j = 0; j < p->grad.cols; j++) put_one(&b, &p->grad, 3 * p->grad.ld + j, (double)(j + 1));
-  directions(&b, 0);
+  update_values(&b, 0);
   const struct tensor *d = direction_of(p);
   real *x = copy_of(&b, d);
   double row = 0, all = 0;
@@ -1309,7 +1309,7 @@ START_TEST(spliced_at_random)
   real *other = copy_of(&one, direction_of(param(&one, "blocks.1.attn.w_q")));
   long size = d->rows * d->cols;
   ck_assert_double_lt(fabs(cosine(before, other, size)), 0.2); /* about 1/sqrt(1536) where independent */
-  directions(&one, 2);
+  update_values(&one, 2);
   real *now = copy_of(&one, d);
   ck_assert_double_lt(fabs(cosine(before, now, size)), 0.2);
   memory_free(before), memory_free(other), memory_free(now);
@@ -1328,8 +1328,8 @@ START_TEST(matched)
       open_bench_on(kinds[_i], &plain, optimizers[i]->name, "", 2);
       draw(&b, &b.model.params.grads, 0, 0.1);
       draw(&plain, &plain.model.params.grads, 0, 0.1);
-      directions(&b, 0);
-      directions(&plain, 0);
+      update_values(&b, 0);
+      update_values(&plain, 0);
       for (int k = 0; k < b.model.params.count; k++) {
         const struct tensor *d = direction_of(b.model.params.list[k]);
         if (b.model.params.list[k]->kind != PARAM_MATRIX) { /* left as it is */
@@ -1361,7 +1361,7 @@ START_TEST(nothing_moves_without_a_gradient)
       struct override_options o = {"", "", "", match, 0.3};
       ck_assert(!try_open_on(kinds[_i], &b, optimizers[i]->name, "", 2, &o, &standard_rule, NULL, &e));
       for (long step = 0; step < 2; step++) {
-        directions(&b, step);
+        update_values(&b, step);
         for (int k = 0; k < b.model.params.count; k++) {
           const struct param *p = b.model.params.list[k];
           if (p->kind == PARAM_STATE) continue;
@@ -1406,12 +1406,11 @@ START_TEST(overrides)
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
     struct param *p = param(&b, expected[i].name);
     ck_assert_msg(!strcmp(updates_optimizer_of(b.updates, p), expected[i].optimizer), "%s", expected[i].name);
-    const real *direction = direction_of(p)->data, *value = p->value.data;
+    const real *update = direction_of(p)->data, *value = p->value.data;
     const real *old = start + (REALS(&p->value) - REALS(&b.model.params.values));
     double rate = 0.125 * expected[i].lr, keep = 1 - rate * 0.5 * expected[i].decay;
     for (long j = 0; j < p->value.rows * p->value.cols; j++)
-      ck_assert_msg(fabs(value[j] - (old[j] * keep - rate * direction[j])) <=
-                      4 * REAL_EPS * (fabs(old[j]) + 1),
+      ck_assert_msg(fabs(value[j] - (old[j] * keep - rate * update[j])) <= 4 * REAL_EPS * (fabs(old[j]) + 1),
                     "%s", p->name);
   }
   memory_free(start);
@@ -1564,11 +1563,11 @@ START_TEST(clip_of_gradients)
     double norm = 0;
     for (long i = 0; i < b.model.params.grads.cols; i++) norm += (double)g[i] * g[i];
     norm = sqrt(norm);
-    directions(&b, 0);
+    update_values(&b, 0);
     ck_assert_double_eq_tol(reported(&b, updates_grad_norm(b.updates)), norm, 1e-6 * norm);
     const struct tensor *d = direction_of(param(&b, "blocks.0.attn.w_q"));
     real *got = copy_of(&b, d);
-    long at = REALS(d) - REALS(&b.model.params.directions);
+    long at = REALS(d) - REALS(&b.model.params.update_values);
     for (long j = 0; j < d->rows * d->cols; j++) {
       double expected = clips ? g[at + j] * 0.5 / norm : (double)g[at + j];
       ck_assert(clips ? fabs(got[j] - expected) <= 8 * REAL_EPS * fabs(expected) : got[j] == g[at + j]);

@@ -8,12 +8,12 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "ledger/keep.h"
-#include "ledger/kept.h"
+#include "ledger/ledger_file.h"
+#include "ledger/other_ledger.h"
 #include "ledger/page.h"
-#include "ledger/rates.h"
-#include "ledger/standing.h"
-#include "ledger/tell.h"
+#include "ledger/tuned_rates.h"
+#include "ledger/replication.h"
+#include "ledger/print.h"
 #include "run/drive.h"
 #include "run/farm.h"
 
@@ -131,7 +131,7 @@ static void print_list(const struct ledger *l)
 }
 
 /* What is wanted from outside, before anything is run. */
-static int open_beside(const struct options *a, struct kept *k, struct error *error)
+static int open_beside(const struct options *a, struct other_ledger *k, struct error *error)
 {
   if (a->replicas && !a->beside)
     return error_set(error, STATUS_USAGE, "claims --replicas: of which ledger? --beside is wanted");
@@ -139,15 +139,15 @@ static int open_beside(const struct options *a, struct kept *k, struct error *er
   if (!a->report && !a->readme && !a->replicas)
     return error_set(error, STATUS_USAGE,
                      "claims --beside: for --report, --readme or --replicas, and none is there");
-  return kept_open(k, a->beside, error) ? error_prefix(error, "claims --beside") : STATUS_OK;
+  return other_ledger_open(k, a->beside, error) ? error_prefix(error, "claims --beside") : STATUS_OK;
 }
 
-static int write_pages(const struct ledger *l, const struct options *a, const struct kept *beside,
+static int write_pages(const struct ledger *l, const struct options *a, const struct other_ledger *beside,
                        const char *scripts, struct error *error)
 {
   if (a->report && page_write(l, beside, a->report, scripts, error)) return error->status;
-  if (a->readme && tell_readmes(l, beside, a->readme, error)) return error->status;
-  return a->replicas ? standing_tell(l, beside, a->replicas, error) : STATUS_OK;
+  if (a->readme && print_readmes(l, beside, a->readme, error)) return error->status;
+  return a->replicas ? replication_print(l, beside, a->replicas, error) : STATUS_OK;
 }
 
 static void hear(struct ledger *l, const struct options *a)
@@ -157,7 +157,7 @@ static void hear(struct ledger *l, const struct options *a)
   if (!a->quiet && farm_tells()) l->begin = begin, l->start = start, l->tune = tune;
 }
 
-static int told(int status)
+static int print_failure(int status)
 {
   if (status == STATUS_STOPPED) message("stopped; the same command goes on");
   return status;
@@ -166,13 +166,13 @@ static int told(int status)
 static int choose(struct ledger *l, const struct options *a, struct error *error)
 {
   hear(l, a);
-  int failed = 0, status = told(ledger_choose(l, &failed, error));
-  if (!status && farm_tells()) rates_tell(l);
+  int failed = 0, status = print_failure(ledger_choose(l, &failed, error));
+  if (!status && farm_tells()) tuned_rates_print(l);
   return status ? status : failed ? STATUS_FAIL : STATUS_OK;
 }
 
-static int settle(struct ledger *l, const struct options *a, const struct kept *beside, const char *scripts,
-                  struct error *error)
+static int settle(struct ledger *l, const struct options *a, const struct other_ledger *beside,
+                  const char *scripts, struct error *error)
 {
   hear(l, a);
   int status = STATUS_OK;
@@ -181,14 +181,14 @@ static int settle(struct ledger *l, const struct options *a, const struct kept *
   if (!status) status = ledger_run(l, error);
   for (int i = 0; i < a->replicate.count && !status; i++)
     status = ledger_replicate(l, claim_rows, a->replicate.word[i], 1, error);
-  if (told(status) == STATUS_STOPPED || *error->text) return status;
+  if (print_failure(status) == STATUS_STOPPED || *error->text) return status;
   ledger_recall(l);
   if (a->json)
-    json_print(tell_json(l));
+    json_print(ledger_json(l));
   else
-    tell_table(l);
+    print_table(l);
   if (!farm_tells()) return status;
-  if (ledger_keep(l, error)) return error->status;
+  if (ledger_save(l, error)) return error->status;
   return write_pages(l, a, beside, scripts, error) ? error->status : status;
 }
 
@@ -206,18 +206,18 @@ static int claims(void *request, struct error *e)
   if (!status && r->list) {
     status = ledger_plan(&l, l.stages - 1, e);
     if (!status && r->json)
-      json_print(tell_json(&l));
+      json_print(ledger_json(&l));
     else if (!status)
       print_list(&l);
   } else if (!status && r->rates) {
     status = choose(&l, r, e);
   } else if (!status) {
     char scripts[4096] = "";
-    struct kept beside = {0};
+    struct other_ledger beside = {0};
     status = open_beside(r, &beside, e);
     if (!status && r->report) status = gnuplot_scripts(NULL, scripts, e);
     if (!status) status = settle(&l, r, r->beside ? &beside : NULL, scripts, e);
-    kept_close(&beside);
+    other_ledger_close(&beside);
   }
   ledger_close(&l);
   return status;

@@ -11,12 +11,12 @@
 #include "base/text.h"
 
 /* One metric, over the pairs [first, first + count) that have the same values of --by. */
-struct line {
+struct compare_line {
   int metric, first, count;
   struct comparison c;
 };
 struct options {
-  struct chosen chosen;
+  struct selected_runs chosen;
   const char *of;
   long json, ratio;
   double margin;
@@ -28,7 +28,7 @@ struct options {
   int metrics;
   struct pair *pair;
   int pairs;
-  struct line *line;
+  struct compare_line *line;
   int lines, tests; /* those of them that have a p */
 };
 
@@ -56,8 +56,8 @@ static void compare_lines(struct options *r)
         whole += r->pair[end].a && r->pair[end].b;
       if (!whole) continue;
       r->line[r->lines++] =
-        (struct line){k, first, end - first,
-                      pairs_compare(&r->pair[first], end - first, &a, &b, k, r->contrast, r->margin)};
+        (struct compare_line){k, first, end - first,
+                              pairs_compare(&r->pair[first], end - first, &a, &b, k, r->contrast, r->margin)};
     }
   correct(r);
 }
@@ -71,7 +71,7 @@ static const char *verdict(const struct options *r, const struct comparison *c)
   return "undecided";
 }
 
-static int count_starts(const struct options *r, const struct line *l, enum start start)
+static int count_starts(const struct options *r, const struct compare_line *l, enum start start)
 {
   int n = 0;
   for (int i = l->first; i < l->first + l->count; i++)
@@ -93,7 +93,7 @@ static void print_interval(const char *what, const char *name, const struct inte
     printf("  %-12s %-24s %.5g [%.5g, %.5g]  n=%d%s\n", what, short_name, i->mean, i->lo, i->hi, i->n, about);
 }
 
-static void print_left_out(const struct options *r, const struct line *l)
+static void print_left_out(const struct options *r, const struct compare_line *l)
 {
   const struct pair *shaped = NULL;
   int same = 0;
@@ -137,7 +137,7 @@ static void print_left_out(const struct options *r, const struct line *l)
   }
 }
 
-static void print_line(const struct options *r, const struct line *l)
+static void print_line(const struct options *r, const struct compare_line *l)
 {
   const struct comparison *c = &l->c;
   const struct metric *m = &r->metric[l->metric];
@@ -169,7 +169,7 @@ static void print_line(const struct options *r, const struct line *l)
 
 static json_t *number_json(double x) { return json_known(!isnan(x), x); }
 
-static json_t *line_json(const struct options *r, const struct line *l)
+static json_t *line_json(const struct options *r, const struct compare_line *l)
 {
   const struct comparison *c = &l->c;
   json_t *pairs = json_array(), *alone = json_array();

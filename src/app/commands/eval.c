@@ -86,7 +86,7 @@ static int configure(const struct options *a, double multiple, struct config **o
 }
 
 /* One context: its mean loss, and by position. */
-struct result {
+struct eval_result {
   double multiple, loss, tail;
   long context, modules;
   double *position;
@@ -94,7 +94,7 @@ struct result {
   struct decode_result decoded;
 };
 
-static void evaluate_positions(struct trainer *t, struct result *r)
+static void evaluate_positions(struct trainer *t, struct eval_result *r)
 {
   r->position = memory_new((size_t)r->context, sizeof *r->position);
   r->loss = trainer_evaluate(t, r->position, r->agreement);
@@ -134,7 +134,7 @@ static void compare_data(const struct options *a, const struct trainer *t)
   run_close(run);
 }
 
-static int evaluate(const struct options *a, struct result *r, struct error *e)
+static int evaluate(const struct options *a, struct eval_result *r, struct error *e)
 {
   struct config *c = NULL;
   struct trainer *t = NULL;
@@ -160,7 +160,7 @@ static int evaluate(const struct options *a, struct result *r, struct error *e)
   return status;
 }
 
-static json_t *json_result(const struct result *r)
+static json_t *json_result(const struct eval_result *r)
 {
   json_t *positions = json_array(), *modules = json_array();
   for (long i = 0; i < r->context; i++) json_array_append_new(positions, json_number(r->position[i]));
@@ -172,7 +172,7 @@ static json_t *json_result(const struct result *r)
                    json_number(r->tail), "loss_by_position", positions, "modules", modules);
 }
 
-static json_t *json_decoded(const struct options *a, const struct result *r)
+static json_t *json_decoded(const struct options *a, const struct eval_result *r)
 {
   const struct decode_result *d = &r->decoded;
   return json_pack("{s:I, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "context", (json_int_t)r->context, "decode",
@@ -182,7 +182,7 @@ static json_t *json_decoded(const struct options *a, const struct result *r)
                    json_number(d->rounding));
 }
 
-static void print_decoded(const struct options *a, const struct result *r, int first)
+static void print_decoded(const struct options *a, const struct eval_result *r, int first)
 {
   const struct decode_result *d = &r->decoded;
   if (first)
@@ -195,7 +195,7 @@ static void print_decoded(const struct options *a, const struct result *r, int f
          d->difference / d->rounding);
 }
 
-static void print(const struct options *a, const struct result *r, int first)
+static void print(const struct options *a, const struct eval_result *r, int first)
 {
   if (a->decode >= 0) {
     print_decoded(a, r, first);
@@ -233,7 +233,7 @@ static int eval(void *request, struct error *e)
   int status = STATUS_OK;
   json_t *all = json_array();
   for (int i = 0; !status && i < a->contexts; i++) {
-    struct result r = {.multiple = a->multiple[i]};
+    struct eval_result r = {.multiple = a->multiple[i]};
     status = evaluate(a, &r, e);
     if (!status && a->json)
       json_array_append_new(all, decode ? json_decoded(a, &r) : json_result(&r));

@@ -15,7 +15,7 @@
 #include "storage/layout.h"
 
 struct options {
-  struct chosen chosen;
+  struct selected_runs chosen;
   struct words series;
   long format, layer, head, every, bins, reduce, band, long_, list,
     overwrite; /* -1: not given, of choices too */
@@ -74,7 +74,7 @@ static int is_series(const char *word, int count) { return !is_run_path(word, co
 static int check_options(struct options *r, struct error *e)
 {
   r->series = words_take(&r->chosen.request.words, is_series);
-  const int runs = chosen_runs(&r->chosen)->paths;
+  const int runs = selected_runs_open(&r->chosen)->paths;
   if (!runs) return error_set(e, STATUS_USAGE, "export: no run file given");
   if (r->overwrite && !r->safetensors)
     return error_set(e, STATUS_USAGE, "export --overwrite: of --safetensors alone");

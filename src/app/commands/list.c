@@ -119,7 +119,7 @@ static int list(void *request, struct error *e)
   return STATUS_OK;
 }
 
-static void tell(struct buffer *b)
+static void print_list(struct buffer *b)
 {
   buffer_add(b, "KIND: ");
   add_kinds(b);
@@ -131,7 +131,7 @@ const struct command command_list = {
   .arguments = "[KIND]",
   .help = "what there is to choose from",
   .about = "List what there is of a kind, or of all. `maxlogit help NAME` explains one of them.",
-  .tell = tell,
+  .tell = print_list,
   OPTIONS,
   .most = 1,
   .once = "one kind at a time",

@@ -11,7 +11,7 @@
 #include "base/text.h"
 
 struct options {
-  struct chosen chosen;
+  struct selected_runs chosen;
   const char *x, *y; /* a metric over a parameter, instead of the figures of the registry */
   const char *of;    /* with x: y is a parameter too; with diff: the series */
   const char *output, *scripts;
@@ -222,7 +222,8 @@ static int draw_set(struct options *r, struct error *error)
       message("plot: val, the last validation loss, over %s; --y METRIC draws another", r->x);
   }
   if (!status)
-    status = runset_select(&set, chosen_runs(&r->chosen), RUNSET_RECORDED | (r->x ? RUNSET_ONCE : 0), error);
+    status =
+      runset_select(&set, selected_runs_open(&r->chosen), RUNSET_RECORDED | (r->x ? RUNSET_ONCE : 0), error);
   if (!status) {
     r->request = (struct figure_request){
       .set = &set, .x = r->x, .y = r->of ? r->y : NULL, .by = kinds, .metric = &r->metric};

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 
 struct options {
-  struct chosen chosen;
+  struct selected_runs chosen;
   const char *output;
   long bare;
 };
@@ -21,7 +21,7 @@ static const struct command_option options[] = {
   NO_OPTION,
 };
 
-struct writing {
+struct report_writing {
   struct runs_page *page;
   const char *folder;
   struct error *error;
@@ -29,7 +29,7 @@ struct writing {
 
 static int write_file(void *context, const char *name)
 {
-  const struct writing *w = context;
+  const struct report_writing *w = context;
   char path[4200], *text = NULL;
   const char *type;
   size_t length;
@@ -48,8 +48,9 @@ static int write_file(void *context, const char *name)
 static int report(void *request, struct error *e)
 {
   struct options *r = request;
-  struct runs_page *page = runs_page_new(chosen_runs(&r->chosen), r->bare ? RUNS_PAGE_BARE : RUNS_PAGE_WHOLE);
-  struct writing w = {page, r->output, e};
+  struct runs_page *page =
+    runs_page_new(selected_runs_open(&r->chosen), r->bare ? RUNS_PAGE_BARE : RUNS_PAGE_WHOLE);
+  struct report_writing w = {page, r->output, e};
   int status = runs_page_look(page, e);
   if (!status) runs_page_all(page);
   if (!status) status = runs_page_names(page, write_file, &w);

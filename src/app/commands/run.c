@@ -57,9 +57,9 @@ static void print_ranks(const struct trainer *t)
   const int ranks = trainer_ranks(t, NULL);
   for (int i = 0; ranks > 1 && i < ranks && i < MOST; i++) {
     const struct rank_part p = trainer_part(t, i);
-    printf("# rank %d: micro-batches %ld to %ld", i, p.first_leaf,
-           p.first_leaf + (p.leaves - 1) * p.next_leaf);
-    if (p.next_leaf > 1) printf(", each %ld-th", p.next_leaf);
+    printf("# rank %d: micro-batches %ld to %ld", i, p.first_micro,
+           p.first_micro + (p.micro_batches - 1) * p.micro_stride);
+    if (p.micro_stride > 1) printf(", each %ld-th", p.micro_stride);
     printf("; positions %ld to ", p.from[0]);
     if (p.to[0] != p.from[1]) printf("%ld and %ld to ", p.to[0] - 1, p.from[1]);
     printf("%ld of each sequence\n", p.to[1] - 1);

@@ -12,7 +12,7 @@
 #include "run/drive.h"
 
 struct options {
-  struct chosen chosen;
+  struct selected_runs chosen;
   const char *address;
   long port;
 };
@@ -72,8 +72,8 @@ static void read_on(struct serving *s)
 static int serve(void *request, struct error *e)
 {
   struct options *r = request;
-  struct serving s = {0, PTHREAD_MUTEX_INITIALIZER, runs_page_new(chosen_runs(&r->chosen), RUNS_PAGE_LIVE), 0,
-                      0};
+  struct serving s = {0, PTHREAD_MUTEX_INITIALIZER,
+                      runs_page_new(selected_runs_open(&r->chosen), RUNS_PAGE_LIVE), 0, 0};
   struct http *http;
   int port = (int)r->port;
   drive_catch_signals();

@@ -13,7 +13,7 @@
 
 enum form { FORM_RUNS, FORM_GROUPS, FORM_PARAMETERS, FORM_EVENTS };
 struct options {
-  struct chosen chosen;
+  struct selected_runs chosen;
   const char *of;
   long group, parameters, events, json, csv, mean; /* mean: enum measures_mean, or -1 */
   enum form form;
@@ -402,7 +402,7 @@ static int show(void *request, struct error *error)
   struct runset set;
   if (check_options(r, error)) return error->status;
   unsigned flags = r->form == FORM_GROUPS ? RUNSET_RECORDED | RUNSET_ONCE : 0;
-  int status = runset_select(&set, chosen_runs(&r->chosen), flags, error);
+  int status = runset_select(&set, selected_runs_open(&r->chosen), flags, error);
   if (status) return status;
   status = show_set(r, &set, error);
   if (!status) status = runset_damage(&set);

@@ -113,13 +113,13 @@ static void say(void *context, const struct sweep *s, long point, long count, co
 /* --- results -------------------------------------------------------------------------------------------- */
 
 /* The columns of one run as `show` has them. */
-struct result {
+struct sweep_result {
   char val_loss[32], peak[32], last[32], wall[32];
 };
 
-static struct result read_result(const char *path)
+static struct sweep_result read_result(const char *path)
 {
-  struct result r = {"-", "-", "-", "-"};
+  struct sweep_result r = {"-", "-", "-", "-"};
   struct run_file *run = NULL;
   struct place peak, last;
   struct error e = {0};
@@ -143,7 +143,7 @@ static void print_table(const struct sweep *s)
          "wall s");
   for (long i = 0; i < s->count; i++) {
     const struct sweep_point *p = &s->points[i];
-    struct result r = read_result(p->path);
+    struct sweep_result r = read_result(p->path);
     printf("%-12s  %-9s  %8s  %10s  %10s  %8s  %s\n", p->id, sweep_fate_name(p->fate), r.val_loss, r.peak,
            r.last, r.wall, p->label);
   }

@@ -35,7 +35,7 @@ static const struct command_option options[] = {
 
 /* --- arms of a file ------------------------------------------------------------------------------------- */
 
-struct plan {
+struct tune_plan {
   struct config *config;
   long *seed; /* that the file itself has */
   int seeds;
@@ -50,7 +50,7 @@ static int find_seed(void *context, const struct config_entry *x)
   return 1;
 }
 
-static int is_known(const struct plan *p, long seed)
+static int is_known(const struct tune_plan *p, long seed)
 {
   for (int i = 0; i < p->seeds; i++)
     if (p->seed[i] == seed) return 1;
@@ -58,7 +58,7 @@ static int is_known(const struct plan *p, long seed)
 }
 
 /* The seeds of the file's points: those that will be compared on. */
-static int keep_seeds(struct plan *p, const struct options *r, struct error *e)
+static int keep_seeds(struct tune_plan *p, const struct options *r, struct error *e)
 {
   int status = STATUS_OK;
   for (long i = 0; i < config_points(p->config) && !status; i++) {
@@ -108,7 +108,7 @@ static int has_axis(const char *label, const char *key)
   return 0;
 }
 
-static int add_arms(struct plan *p, struct error *e)
+static int add_arms(struct tune_plan *p, struct error *e)
 {
   struct tuning *t = &p->tuning;
   int status = config_set(p->config, "train.seed", "1", "tune", e);
@@ -130,14 +130,14 @@ static int add_arms(struct plan *p, struct error *e)
 
 static int add_key(void *context, const char *key)
 {
-  struct plan *p = context;
+  struct tune_plan *p = context;
   struct tuning *t = &p->tuning;
   if (t->keys == TUNING_KEYS || !*key) return STATUS_USAGE;
   t->key[t->keys++] = key;
   return STATUS_OK;
 }
 
-static int read_keys(struct plan *p, const char *over, char room[2][128], struct error *e)
+static int read_keys(struct tune_plan *p, const char *over, char room[2][128], struct error *e)
 {
   size_t first = strcspn(over, ",");
   const char *second = over[first] ? over + first + 1 : NULL;
@@ -149,7 +149,7 @@ static int read_keys(struct plan *p, const char *over, char room[2][128], struct
   return STATUS_OK;
 }
 
-static int read_file(struct plan *p, const struct options *r, struct error *e)
+static int read_file(struct tune_plan *p, const struct options *r, struct error *e)
 {
   const char *file = r->request.words.word[0];
   struct buffer name = {0};
@@ -261,7 +261,7 @@ static void print_json(const struct tuning *t, const char *file)
 
 /* --- the settings, for sweep ---------------------------------------------------------------------------- */
 
-struct writing {
+struct tune_writing {
   struct buffer *out;
   const struct tuning *tuning;
   int presets; /* first the preset, then what was given beside it */
@@ -269,7 +269,7 @@ struct writing {
 
 static int add_setting(void *context, const struct config_entry *x)
 {
-  struct writing *w = context;
+  struct tune_writing *w = context;
   static const char *const left_out[] = {"train.seed", "arm", "sweep.dir", "device.threads", NULL};
   /* what was given stands there even where it is the default: the preset may say something else */
   if (!strcmp(x->origin, "default") || !x->used || !strncmp(x->origin, "preset", 6) ||
@@ -287,7 +287,7 @@ static int add_setting(void *context, const struct config_entry *x)
 
 static int add_arm(struct buffer *b, const struct tuning *t, const struct tuning_arm *a, struct error *e)
 {
-  struct writing w = {b, t, 1};
+  struct tune_writing w = {b, t, 1};
   struct config *c = config_point(a->config, 0);
   int status = config_finish(c, e);
   buffer_add(b, "\n[arm %s]\n", a->name);
@@ -301,7 +301,7 @@ static int add_arm(struct buffer *b, const struct tuning *t, const struct tuning
   return status;
 }
 
-static int write_settings(const struct plan *p, const char *path, struct error *e)
+static int write_settings(const struct tune_plan *p, const char *path, struct error *e)
 {
   const struct tuning *t = &p->tuning;
   struct buffer b = {0};
@@ -360,7 +360,7 @@ static int is_found(const struct tuning *t)
   return 1;
 }
 
-static int tell(const struct plan *p, const struct options *r, struct error *e)
+static int print_choice(const struct tune_plan *p, const struct options *r, struct error *e)
 {
   const struct tuning *t = &p->tuning;
   struct buffer path = {0};
@@ -390,7 +390,7 @@ static int tune(void *request, struct error *e)
 {
   const struct options *r = request;
   char key[2][128];
-  struct plan p = {.config = config_new()};
+  struct tune_plan p = {.config = config_new()};
   struct tuning *t = &p.tuning;
   drive_catch_signals();
   *t = (struct tuning){.of = r->by,
@@ -407,7 +407,7 @@ static int tune(void *request, struct error *e)
   if (!status) status = add_arms(&p, e);
   if (!status) status = tuning_run(t, e);
   if (status == STATUS_STOPPED) message("stopped; the same command goes on");
-  if (!status) status = tell(&p, r, e);
+  if (!status) status = print_choice(&p, r, e);
   tuning_free(t);
   memory_free(p.seed);
   memory_free(p.name);

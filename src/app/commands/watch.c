@@ -16,7 +16,7 @@
 #include "storage/live_rows.h"
 #include "storage/recorder.h"
 
-struct watch {
+struct live_view {
   struct request request;
   double interval;
   const char *run_path;
@@ -28,7 +28,7 @@ struct watch {
 
 /* --- drawing ------------------------------------------------------------------------------------------- */
 
-static void add_row_text(struct buffer *b, const struct watch *w, long row)
+static void add_row_text(struct buffer *b, const struct live_view *w, long row)
 {
   buffer_add(b, "step %.0f  loss %.4f", w->live.value[LIVE_STEP][row], w->live.value[LIVE_LOSS][row]);
   if (!isnan(w->live.value[LIVE_VAL_LOSS][row]))
@@ -38,7 +38,7 @@ static void add_row_text(struct buffer *b, const struct watch *w, long row)
     buffer_add(b, " (L%.0fH%.0f)", w->live.value[LIVE_LAYER][row], w->live.value[LIVE_HEAD][row]);
 }
 
-static void print_lines(const struct watch *w, long from)
+static void print_lines(const struct live_view *w, long from)
 {
   struct buffer b = {0};
   for (long row = from; row < w->live.rows; row++) {
@@ -50,7 +50,7 @@ static void print_lines(const struct watch *w, long from)
   memory_free(b.text);
 }
 
-static void draw(const struct watch *w)
+static void draw(const struct live_view *w)
 {
   struct winsize size = {.ws_row = 24, .ws_col = 80};
   struct buffer b = {0};
@@ -80,7 +80,7 @@ static void draw(const struct watch *w)
   memory_free(b.text);
 }
 
-static void print_end(const struct watch *w)
+static void print_end(const struct live_view *w)
 {
   struct run_file *run;
   if (run_open(&run, w->run_path, NULL) != STATUS_OK) {
@@ -95,7 +95,7 @@ static void print_end(const struct watch *w)
   run_close(run);
 }
 
-static int follow(struct watch *w, struct error *error)
+static int follow(struct live_view *w, struct error *error)
 {
   if (access(w->live.path, R_OK) != 0 && access(w->run_path, R_OK) != 0)
     return error_set(error, STATUS_USAGE, "%s: no such run, nor %s", w->run_path, w->live.path);
@@ -124,14 +124,14 @@ static int follow(struct watch *w, struct error *error)
 /* --- command line -------------------------------------------------------------------------------------- */
 
 static const struct command_option options[] = {
-  {.row = REAL_ROW(struct watch, interval, "0.5", 0.01, 3600, "s", "Seconds between looks for news", 0),
+  {.row = REAL_ROW(struct live_view, interval, "0.5", 0.01, 3600, "s", "Seconds between looks for news", 0),
    .letter = 'n',
    .argument = "SECONDS"},
   NO_OPTION};
 
 static int watch(void *request, struct error *error)
 {
-  struct watch *w = request;
+  struct live_view *w = request;
   setlocale(LC_CTYPE, "");
   w->terminal = isatty(STDOUT_FILENO);
   w->run_path = file_resolve(w->request.words.word[0], w->resolved);
@@ -150,7 +150,7 @@ const struct command command_watch = {
   .about = "Follow a run that is being written: curves on a terminal, plain lines elsewhere. Ends when the "
            "run ends.",
   .options = options,
-  .size = sizeof(struct watch),
+  .size = sizeof(struct live_view),
   ONE_RUN,
   .run = watch,
 };

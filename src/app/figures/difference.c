@@ -15,7 +15,7 @@ struct curve {
   struct table band;
 };
 
-struct drawing {
+struct difference_figure {
   const struct figure_arms *what;
   const char *by;
   struct pair *pair;
@@ -50,7 +50,7 @@ static int pair_table(const struct figure_arms *d, const struct pair *p, struct 
   return status;
 }
 
-static int make_curve(const struct drawing *d, struct curve *c, struct error *error)
+static int make_curve(const struct difference_figure *d, struct curve *c, struct error *error)
 {
   struct table *runs = memory_new((size_t)c->count + 1, sizeof *runs);
   int status = STATUS_OK;
@@ -70,7 +70,7 @@ static int make_curve(const struct drawing *d, struct curve *c, struct error *er
   return status;
 }
 
-static int make_curves(struct drawing *d, struct error *error)
+static int make_curves(struct difference_figure *d, struct error *error)
 {
   int status = STATUS_OK;
   for (int first = 0, end; first < d->pairs && !status; first = end) {
@@ -92,10 +92,10 @@ static int make_curves(struct drawing *d, struct error *error)
   return status;
 }
 
-static double scale_of(const struct drawing *d, double x) { return d->what->ratio ? log(x) : x; }
+static double scale_of(const struct difference_figure *d, double x) { return d->what->ratio ? log(x) : x; }
 
 /* The means set the axis, and their intervals as far as they are no wider than that: of few pairs they may be. */
-static void find_range(const struct drawing *d, struct extent *e)
+static void find_range(const struct difference_figure *d, struct extent *e)
 {
   struct extent mean = {NAN, NAN, 0};
   for (int c = 0; c < d->curves; c++)
@@ -114,7 +114,7 @@ static void find_range(const struct drawing *d, struct extent *e)
     }
 }
 
-static void put_curves(FILE *f, struct drawing *d)
+static void put_curves(FILE *f, struct difference_figure *d)
 {
   struct gnuplot_group group[FIGURE_GROUPS];
   double last[FIGURE_GROUPS];
@@ -165,7 +165,7 @@ static void put_unit(FILE *f, const struct figure_arms *what)
 static int difference_data(FILE *f, const struct figure_request *r, struct error *error)
 {
   const struct figure_arms *what = r->arms;
-  struct drawing *d = memory_new(1, sizeof *d);
+  struct difference_figure *d = memory_new(1, sizeof *d);
   struct buffer heading = {0};
   d->what = what;
   d->by = r->by;

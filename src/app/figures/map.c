@@ -12,7 +12,7 @@
 
 enum { PANELS = 8, MOST_VALUES = 40 };
 
-struct axis {
+struct map_axis {
   const char *key;
   const struct run *run[MOST_VALUES]; /* one that has the value, in their order */
   char text[MOST_VALUES][RUN_VALUE];
@@ -23,7 +23,7 @@ struct map {
   const struct runset *set;
   struct metric *metric;
   struct measured *value; /* [runs] */
-  struct axis x, y;
+  struct map_axis x, y;
   struct runset panels; /* a group each: the runs of all groups that differ in x and y alone */
   int *panel_of;        /* [groups] */
   int is_log;
@@ -31,7 +31,7 @@ struct map {
 };
 
 /* Where a run's value stands on the axis; it is put there where it is new, -1 where there is no room. */
-static int place_on(struct axis *a, const struct run *run)
+static int place_on(struct map_axis *a, const struct run *run)
 {
   int at = 0;
   while (at < a->count && run_order(a->run[at], run, a->key) < 0) at++;
@@ -45,9 +45,9 @@ static int place_on(struct axis *a, const struct run *run)
 
 static int make_axes(struct map *m, struct error *error)
 {
-  struct axis *axes[] = {&m->x, &m->y};
+  struct map_axis *axes[] = {&m->x, &m->y};
   for (int i = 0; i < 2; i++) {
-    struct axis *a = axes[i];
+    struct map_axis *a = axes[i];
     for (int g = 0; g < m->set->groups; g++)
       if (place_on(a, m->set->group[g].run) < 0)
         return error_set(error, STATUS_USAGE, "%s has more than %d values: choose with --where", a->key,
@@ -109,7 +109,7 @@ static void put_panel(FILE *f, struct map *m, int panel)
   }
 }
 
-static void put_axis(FILE *f, const char *name, const struct axis *a)
+static void put_axis(FILE *f, const char *name, const struct map_axis *a)
 {
   const char *text[MOST_VALUES];
   char label[32];

@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-struct drawing {
+struct parameter_figure {
   const struct runset *set;
   const char *x;
   struct metric *metric;
@@ -28,7 +28,7 @@ struct drawing {
   int crosses;
 };
 
-static double x_of(const struct drawing *d, const struct run_group *group)
+static double x_of(const struct parameter_figure *d, const struct run_group *group)
 {
   char room[RUN_VALUE], *end;
   const char *text = run_value(group->run, d->x, room);
@@ -43,7 +43,7 @@ static int compare_by_x(const void *a, const void *b, void *context)
   return (left > right) - (left < right);
 }
 
-static int make_curves(struct drawing *d, const char *by, struct error *error)
+static int make_curves(struct parameter_figure *d, const char *by, struct error *error)
 {
   struct key_list keys;
   if (key_list_read(&keys, "--by", by, error)) return error->status;
@@ -63,7 +63,7 @@ static int make_curves(struct drawing *d, const char *by, struct error *error)
   return STATUS_OK;
 }
 
-static int counts(const struct drawing *d, const struct run *run)
+static int counts(const struct parameter_figure *d, const struct run *run)
 {
   return metric_counts(d->metric, run, &d->value[run - d->set->run]);
 }
@@ -71,7 +71,7 @@ static int counts(const struct drawing *d, const struct run *run)
 static double sign_and_spread(const struct extent *e) { return e->low > 0 ? e->high / e->low : 0; }
 
 /* Axes: logarithmic where all is positive and spreads far. */
-static int find_ranges(struct drawing *d, struct error *error)
+static int find_ranges(struct parameter_figure *d, struct error *error)
 {
   d->x_range = d->y_range = (struct extent){NAN, NAN, 0};
   for (int g = 0; g < d->set->groups; g++) {
@@ -96,7 +96,7 @@ static int find_ranges(struct drawing *d, struct error *error)
   return STATUS_OK;
 }
 
-static void put_curve(FILE *f, struct drawing *d, int c)
+static void put_curve(FILE *f, struct parameter_figure *d, int c)
 {
   if (c) fputs("\n\n", f);
   fprintf(f, "# x n mean lo hi diverged\n");
@@ -123,7 +123,7 @@ static void put_curve(FILE *f, struct drawing *d, int c)
   }
 }
 
-static void put_runs(FILE *f, struct drawing *d, int c)
+static void put_runs(FILE *f, struct parameter_figure *d, int c)
 {
   if (c) fputs("\n\n", f);
   for (int g = d->first[c]; g < d->first[c + 1]; g++) {
@@ -138,7 +138,7 @@ static void put_runs(FILE *f, struct drawing *d, int c)
   }
 }
 
-static void put_all(FILE *f, struct drawing *d)
+static void put_all(FILE *f, struct parameter_figure *d)
 {
   struct buffer heading = {0};
   buffer_add(&heading, "%s against %s", d->metric->name, d->x);
@@ -169,7 +169,7 @@ static void put_all(FILE *f, struct drawing *d)
 static int parameter_data(FILE *f, const struct figure_request *r, struct error *error)
 {
   const struct runset *set = r->set;
-  struct drawing d = {.set = set, .x = r->x, .metric = r->metric};
+  struct parameter_figure d = {.set = set, .x = r->x, .metric = r->metric};
   int status = metrics_of(r->metric, 1, set, &d.value, error);
   if (status) return status;
   status = make_curves(&d, r->by, error);

@@ -12,7 +12,7 @@
 
 enum { ROOM = 3 }; /* points on either side of the best that set the axis */
 
-struct drawing {
+struct tuning_figure {
   const struct tuning *tuning;
   double *best_x, *best_y; /* [keys, arms] */
   double *cross_x, *cross_g, *cross_k;
@@ -34,7 +34,7 @@ static int is_beside(const struct tuning_arm *a, const struct tuning_point *p, i
 }
 
 /* x score, is it beside the best; a line without a score is a gap. */
-static void put_curve(FILE *f, struct drawing *d, int key, int g)
+static void put_curve(FILE *f, struct tuning_figure *d, int key, int g)
 {
   const struct tuning *t = d->tuning;
   const struct tuning_arm *a = &t->arm[g];
@@ -71,7 +71,7 @@ static void put_runs(FILE *f, const struct tuning *t, int key, int g)
   fputs("\n\n", f);
 }
 
-static void put_best(struct drawing *d)
+static void put_best(struct tuning_figure *d)
 {
   const struct tuning *t = d->tuning;
   for (int k = 0; k < t->keys; k++)
@@ -100,7 +100,7 @@ static int tuning_data(FILE *f, const struct figure_request *r, struct error *er
   if (t->arms > FIGURE_GROUPS)
     return error_set(error, STATUS_USAGE, "%d arms; a figure takes %d", t->arms, FIGURE_GROUPS);
   double *room = memory_new(2 * (size_t)all + 6 * (size_t)points + 1, sizeof *room);
-  struct drawing d = {.tuning = t, .best_x = room, .best_y = room + all, .cross_x = room + 2 * all};
+  struct tuning_figure d = {.tuning = t, .best_x = room, .best_y = room + all, .cross_x = room + 2 * all};
   d.cross_g = d.cross_x + 2 * points, d.cross_k = d.cross_g + 2 * points;
   for (int k = 0; k < TUNING_KEYS; k++) d.x[k] = (struct extent){NAN, NAN, 0};
   d.y = (struct extent){NAN, NAN, 0};

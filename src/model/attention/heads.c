@@ -19,11 +19,11 @@ int heads_resolve(struct model_options *o, struct error *e)
 }
 
 /* One after another in memory; biases NULL without model.bias. */
-struct weights {
+struct heads_weights {
   struct param *w_q, *w_k, *w_v, *b_q, *b_k, *b_v;
 };
 
-static const struct weights *weights_of(const struct model *m, int layer)
+static const struct heads_weights *weights_of(const struct model *m, int layer)
 {
   return m->layer[layer].attention;
 }
@@ -33,7 +33,7 @@ void heads_declare(struct model *m, int layer)
   const struct model_options *o = &m->options;
   long d = o->width, dh = o->head_dim, q = o->heads * dh, kv = o->kv_heads * dh;
   struct layer *b = &m->layer[layer];
-  struct weights *w = b->attention = arena_get(m->params.arena, 1, sizeof *w);
+  struct heads_weights *w = b->attention = arena_get(m->params.arena, 1, sizeof *w);
   w->w_q = model_add_matrix(m, layer, q, d, dh, "attn.w_q");
   w->w_k = model_add_matrix(m, layer, kv, d, dh, "attn.w_k");
   w->w_v = model_add_matrix(m, layer, kv, d, dh, "attn.w_v");
@@ -57,7 +57,7 @@ struct tensor *heads_forward(struct model *m, struct program *program, int layer
 {
   const struct model_options *o = &m->options;
   long dh = o->head_dim, nq = o->heads * dh, nkv = o->kv_heads * dh;
-  const struct weights *w = weights_of(m, layer);
+  const struct heads_weights *w = weights_of(m, layer);
   struct tensor *b_qkv = o->bias ? params_span(&m->params, w->b_q, 3) : NULL;
   struct tensor *w_qkv = model_weight(m, program, w->w_q, 3);
   struct tensor *qkv = op_linear(program, x, w_qkv, b_qkv, NULL); /* [N, H*Dh | G*Dh | G*Dh] */
@@ -79,7 +79,7 @@ int heads_logit_blocks(const struct model *m, int layer, int head, struct logit_
 {
   const struct model_options *o = &m->options;
   long dh = o->head_dim, group = head * o->kv_heads / o->heads;
-  const struct weights *w = weights_of(m, layer);
+  const struct heads_weights *w = weights_of(m, layer);
   struct param *gain = m->layer[layer].attn_norm;
   out[0] = (struct logit_block){ROLE_Q_HEAD, w->w_q, w->b_q, head * dh, dh, gain};
   out[1] = (struct logit_block){key_role(o), w->w_k, w->b_k, group * dh, dh, gain};

@@ -32,13 +32,13 @@ static int resolve(struct model_options *o, struct error *e)
   return STATUS_OK;
 }
 
-struct weights {
+struct mla_weights {
   struct param *w_dq, *q_norm; /* NULL without a query latent */
   struct param *w_qc, *w_qr;   /* one after the other in memory */
   struct param *w_dkv, *kv_norm, *w_kc, *w_kr, *w_v;
 };
 
-static const struct weights *weights_of(const struct model *m, int layer)
+static const struct mla_weights *weights_of(const struct model *m, int layer)
 {
   return m->layer[layer].attention;
 }
@@ -48,7 +48,7 @@ static void declare(struct model *m, int layer)
   const struct model_options *o = &m->options;
   long d = o->width, h = o->heads, from = o->q_rank ? o->q_rank : d;
   struct layer *b = &m->layer[layer];
-  struct weights *w = b->attention = arena_get(m->params.arena, 1, sizeof *w);
+  struct mla_weights *w = b->attention = arena_get(m->params.arena, 1, sizeof *w);
   if (o->q_rank) {
     w->w_dq = model_add_matrix(m, layer, o->q_rank, d, 0, "attn.w_dq");
     w->q_norm = model_add_gain(m, layer, o->q_rank, 1, "attn.q_norm");
@@ -84,7 +84,7 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
 {
   const struct model_options *o = &m->options;
   long h = o->heads, dn = o->head_dim, dr = o->rope_dim;
-  const struct weights *w = weights_of(m, layer);
+  const struct mla_weights *w = weights_of(m, layer);
   struct tensor *cq = o->q_rank ? latent(m, program, x, w->w_dq, w->q_norm) : x;
   struct tensor *ckv = latent(m, program, x, w->w_dkv, w->kv_norm);
   struct tensor *q = project(m, program, cq, w->w_qc, 2); /* [N, H*Dn | H*Dr] */
@@ -121,7 +121,7 @@ static struct tensor *forward(struct model *m, struct program *program, int laye
 static int logit_blocks(const struct model *m, int layer, int head, struct logit_block out[MAX_LOGIT_BLOCKS])
 {
   long dn = m->options.head_dim, dr = m->options.rope_dim;
-  const struct weights *w = weights_of(m, layer);
+  const struct mla_weights *w = weights_of(m, layer);
   struct param *x = m->layer[layer].attn_norm, *cq = w->q_norm ? w->q_norm : x;
   out[0] = (struct logit_block){ROLE_Q_HEAD, w->w_qc, NULL, head * dn, dn, cq};
   out[1] = (struct logit_block){ROLE_K_HEAD, w->w_kc, NULL, head * dn, dn, w->kv_norm};

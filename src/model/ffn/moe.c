@@ -79,7 +79,7 @@ static int resolve(struct model_options *model, void *options, struct error *e)
 }
 
 /* Each pair of gate and up one after the other in memory. */
-struct weights {
+struct moe_weights {
   struct param *w_router, *bias, *w_gate, *w_up, *w_down;
   struct param *shared_gate, *shared_up, *shared_down; /* NULL where nothing is shared */
 };
@@ -115,7 +115,7 @@ static void declare(struct model *m, int layer)
     swiglu_declare(m, layer);
     return;
   }
-  struct weights *w = m->layer[layer].ffn = arena_get(m->params.arena, 1, sizeof *w);
+  struct moe_weights *w = m->layer[layer].ffn = arena_get(m->params.arena, 1, sizeof *w);
   w->w_router = model_add_matrix(m, layer, o->experts, d, 0, "ffn.w_router");
   w->bias = params_add(&m->params, PARAM_STATE, layer, 1, o->experts, INIT_CONSTANT, 0,
                        "blocks.%d.ffn.router_bias", layer);
@@ -143,19 +143,19 @@ static struct router router_of(const struct model *m, int layer)
   if (is_dense(m, layer)) return (struct router){0};
   return (struct router){.experts = o->experts,
                          .active = o->active,
-                         .bias = ((const struct weights *)m->layer[layer].ffn)->bias,
+                         .bias = ((const struct moe_weights *)m->layer[layer].ffn)->bias,
                          .has_bias = has_bias(o),
                          .has_loss = has_loss(o)};
 }
 
 /* What the record wants of the router: its row of the program's `routes`. */
-static void tell(struct model *m, struct program *p, const struct layer_inputs *in, struct tensor *logits,
-                 const struct routing *r)
+static void record_route_stats(struct model *m, struct program *p, const struct layer_inputs *in,
+                               struct tensor *logits, const struct routing *r)
 {
   const struct moe_options *o = options_of(m);
   const struct moe_state *s = m->ffn_state;
   struct tensor *loss = program_view(p, m->routes_at, o->experts + 2, 1);
-  PROGRAM_CALL(p, sum_rows, .y = program_view(p, m->routes_at, 0, o->experts + 2), .x = r->told);
+  PROGRAM_CALL(p, sum_rows, .y = program_view(p, m->routes_at, 0, o->experts + 2), .x = r->stats);
   if (has_loss(o) && !in->decoding)
     PROGRAM_CALL(p, copy, .y = loss, .x = op_balance(p, r, in->batch, s->alpha, in->share));
   else
@@ -168,7 +168,7 @@ static struct tensor *forward(struct model *m, struct program *p, int layer, con
 {
   const struct moe_options *o = options_of(m);
   const struct moe_state *s = m->ffn_state;
-  const struct weights *w = m->layer[layer].ffn;
+  const struct moe_weights *w = m->layer[layer].ffn;
   if (is_dense(m, layer)) {
     if (m->routes_at) PROGRAM_CALL(p, fill, .y = m->routes_at, .value = 0); /* NULL: all are dense */
     return swiglu_forward(m, p, layer, in, x, residual);
@@ -181,7 +181,7 @@ static struct tensor *forward(struct model *m, struct program *p, int layer, con
                               .scale = s->scale};
   struct tensor *logits = op_linear_full(p, x, model_weight(m, p, w->w_router, 1));
   struct routing r = op_route(p, logits, &spec);
-  tell(m, p, in, logits, &r);
+  record_route_stats(m, p, in, logits, &r);
   model_tap(m, p, POINT_ROUTES, layer, &(struct flow){.x = logits});
   struct tensor *up[] = {model_weight(m, p, w->w_gate, 1), model_weight(m, p, w->w_up, 1)};
   struct tensor *down = model_weight(m, p, w->w_down, 1);
@@ -209,7 +209,7 @@ static void move_bias(struct model *m, struct program *p, int layer, struct tens
 {
   const struct moe_options *o = options_of(m);
   const struct moe_state *s = m->ffn_state;
-  const struct weights *w = m->layer[layer].ffn;
+  const struct moe_weights *w = m->layer[layer].ffn;
   double by = 1 / (double)o->experts, size = 1;
   struct tensor *load = program_view(p, program_rows(p, m->step.routes, layer, 1), 0, o->experts);
   struct tensor *error = program_temporary(p, 1, o->experts, "error of loads");

@@ -31,7 +31,7 @@ enum {
 };
 
 /* One head of one sequence, and a worker's memory for it. Padded widths are whole vectors. */
-struct head {
+struct attention_head {
   long length, dim, value_dim, padded_dim, padded_value;
   const int *start, *end; /* [length]; end: NULL where every row sees up to itself */
   long cap;
@@ -51,7 +51,7 @@ struct head {
 /* LONG_BACKWARD: more than ROWS rows add to a key. */
 enum pass { FORWARD, BACKWARD, LONG_BACKWARD };
 
-static long head_floats(const struct head *h, enum pass pass)
+static long head_floats(const struct attention_head *h, enum pass pass)
 {
   long panels = round_up(h->length, ALIGN), width = h->padded_dim + h->padded_value;
   const long wider = h->padded_dim > h->padded_value ? h->padded_dim : h->padded_value;
@@ -61,7 +61,7 @@ static long head_floats(const struct head *h, enum pass pass)
   return strip + panels * (width + more[pass]);
 }
 
-static void head_place(struct head *h, enum pass pass, float *memory)
+static void head_place(struct attention_head *h, enum pass pass, float *memory)
 {
   long panels = round_up(h->length, ALIGN);
 #define TAKE(pointer, count) h->pointer = memory, memory += (count)
@@ -219,15 +219,19 @@ INLINE void scatter(int rows, int vecs, const float *weight, long from, long to,
 }
 
 /* What up to EIGHT rows see, row r keys [lo[r], hi[r]): some of them [low, high), all [from, to). */
-struct seen {
+struct visible_keys {
   long low, high, from, to, lo[EIGHT], hi[EIGHT];
 };
 
-INLINE int sees(const struct seen *seen, int r, long j) { return seen->lo[r] <= j && j < seen->hi[r]; }
+INLINE int sees(const struct visible_keys *seen, int r, long j)
+{
+  return seen->lo[r] <= j && j < seen->hi[r];
+}
 
 /* gather and scatter of such a strip; keys [from, to) are within one chunk */
-INLINE void gather_seen(int rows, int vecs, const float *weight, long from, long to, const struct seen *seen,
-                        const float *m, long ld, const float *keep, float *sum)
+INLINE void gather_seen(int rows, int vecs, const float *weight, long from, long to,
+                        const struct visible_keys *seen, const float *m, long ld, const float *keep,
+                        float *sum)
 {
   vec s[STRIP][VECS];
   UNROLL
@@ -255,8 +259,8 @@ INLINE void gather_seen(int rows, int vecs, const float *weight, long from, long
     add_kept(s[r][v], to_sum, lost);
   }
 }
-INLINE void scatter_seen(int rows, int vecs, const float *weight, long from, long to, const struct seen *seen,
-                         float *m, long ld, const float *a)
+INLINE void scatter_seen(int rows, int vecs, const float *weight, long from, long to,
+                         const struct visible_keys *seen, float *m, long ld, const float *a)
 {
   vec x[STRIP][VECS];
   UNROLL
@@ -301,8 +305,9 @@ INLINE void scatter_columns(int rows, const float *weight, long from, long to, l
   if (c < ld) scatter(rows, 1, weight, from, to, diagonal, m + c, ld, a + c);
 }
 /* Chunks begin at multiples of CHUNK, so that a row's sums do not depend on which rows it is in a strip with. */
-INLINE void gather_columns_seen(int rows, const float *weight, long from, long to, const struct seen *seen,
-                                const float *m, long ld, const float *keep, float *sum)
+INLINE void gather_columns_seen(int rows, const float *weight, long from, long to,
+                                const struct visible_keys *seen, const float *m, long ld, const float *keep,
+                                float *sum)
 {
   for (long end; from < to; from = end, keep = all_ones) {
     end = min_long((from / CHUNK + 1) * CHUNK, to);
@@ -312,8 +317,8 @@ INLINE void gather_columns_seen(int rows, const float *weight, long from, long t
     if (c < ld) gather_seen(rows, 1, weight, from, end, seen, m + c, ld, keep, sum + c);
   }
 }
-INLINE void scatter_columns_seen(int rows, const float *weight, long from, long to, const struct seen *seen,
-                                 float *m, long ld, const float *a)
+INLINE void scatter_columns_seen(int rows, const float *weight, long from, long to,
+                                 const struct visible_keys *seen, float *m, long ld, const float *a)
 {
   long c = 0;
   for (; c + COLS <= ld; c += COLS) scatter_seen(rows, VECS, weight, from, to, seen, m + c, ld, a + c);
@@ -331,13 +336,13 @@ INLINE void scatter_columns_seen(int rows, const float *weight, long from, long 
   { \
     scatter_columns(rows, weight, from, to, diagonal, m, ld, a); \
   } \
-  APART gather_seen_##name(const float *weight, long from, long to, const struct seen *seen, const float *m, \
-                           long ld, const float *keep, float *sum) \
+  APART gather_seen_##name(const float *weight, long from, long to, const struct visible_keys *seen, \
+                           const float *m, long ld, const float *keep, float *sum) \
   { \
     gather_columns_seen(rows, weight, from, to, seen, m, ld, keep, sum); \
   } \
-  APART scatter_seen_##name(const float *weight, long from, long to, const struct seen *seen, float *m, \
-                            long ld, const float *a) \
+  APART scatter_seen_##name(const float *weight, long from, long to, const struct visible_keys *seen, \
+                            float *m, long ld, const float *a) \
   { \
     scatter_columns_seen(rows, weight, from, to, seen, m, ld, a); \
   }
@@ -352,7 +357,7 @@ BOTH(one, 1)
   ((rows) == STRIP ? scatter_seen_strip(__VA_ARGS__) : scatter_seen_one(__VA_ARGS__))
 
 /* Before a strip whose rows see `keys` keys: one chunk is not added to anything, unless ranges are `any`. */
-INLINE void begin_sums(const struct head *h, int any, long keys, long ld)
+INLINE void begin_sums(const struct attention_head *h, int any, long keys, long ld)
 {
   if (any)
     memset(h->sum, 0, (size_t)(2 * STRIP * ld) * sizeof *h->sum);
@@ -371,9 +376,9 @@ INLINE vec times_slope(vec p, vec power, vec s, long cap, float value)
   return p;
 }
 
-static long end_of(const struct head *h, long t) { return h->end ? h->end[t] : t + 1; }
+static long end_of(const struct attention_head *h, long t) { return h->end ? h->end[t] : t + 1; }
 
-static int row_has_nan(const struct head *h, long t, const float *q)
+static int row_has_nan(const struct attention_head *h, long t, const float *q)
 {
   for (long j = h->start[t]; j < end_of(h, t); j++) {
     const float *k = h->keys + j / COLS * COLS * h->dim + j % COLS;
@@ -385,9 +390,9 @@ static int row_has_nan(const struct head *h, long t, const float *q)
 }
 
 /* One tile of scores on its way into the softmax: maxima, cap, and -infinity where a pair is not allowed. */
-INLINE void enter(int rows, int vecs, int measured, int cut, long cap, const struct head *h, long t,
-                  const struct seen *any, long j, vec s[STRIP][VECS], float *score, vec high[STRIP][SPLIT],
-                  vec *top, vec *bottom)
+INLINE void enter(int rows, int vecs, int measured, int cut, long cap, const struct attention_head *h, long t,
+                  const struct visible_keys *any, long j, vec s[STRIP][VECS], float *score,
+                  vec high[STRIP][SPLIT], vec *top, vec *bottom)
 {
   const vec nothing = ALL(-INFINITY);
   UNROLL
@@ -420,9 +425,9 @@ struct sight {
 /* Queries [t, t+rows), which all see from the same key on up to themselves, or, given `any`, what it says:
    o [rows, ldo], ml [rows, ldm], entropies [rows, ldm], or NULL. Of more than STRIP rows, which see at most CHUNK keys,
    each strip has scores and sums of its own; what follows from them is made of all rows at once. */
-INLINE void forward_strips(int rows, int measured, long cap, const struct head *h, long t,
-                           const struct seen *any, float *o, long ldo, float *ml, long ldm, float *entropies,
-                           struct sight *x)
+INLINE void forward_strips(int rows, int measured, long cap, const struct attention_head *h, long t,
+                           const struct visible_keys *any, float *o, long ldo, float *ml, long ldm,
+                           float *entropies, struct sight *x)
 {
   const int size = rows < STRIP ? rows : STRIP, strips = rows / size, all = strips > 1 ? LANES : STRIP;
   const long first = any ? any->low : h->start[t], end = any ? any->high : t + rows;
@@ -529,9 +534,9 @@ INLINE void forward_strips(int rows, int measured, long cap, const struct head *
 }
 
 /* of rows [t, t+rows) */
-static void look_at_rows(const struct head *h, long t, long rows, struct seen *s)
+static void look_at_rows(const struct attention_head *h, long t, long rows, struct visible_keys *s)
 {
-  *s = (struct seen){.low = h->length, .to = h->length};
+  *s = (struct visible_keys){.low = h->length, .to = h->length};
   for (long r = 0; r < rows; r++) {
     const long lo = h->start[t + r], hi = end_of(h, t + r);
     s->low = min_long(s->low, lo);
@@ -544,7 +549,7 @@ static void look_at_rows(const struct head *h, long t, long rows, struct seen *s
 }
 
 /* Do rows [t, t+rows) all see from the same key on up to themselves? */
-static int is_plain(const struct head *h, long t, long rows)
+static int is_plain(const struct attention_head *h, long t, long rows)
 {
   for (long r = 0; r < rows; r++)
     if (h->start[t + r] != h->start[t] || end_of(h, t + r) != t + r + 1) return 0;
@@ -554,7 +559,8 @@ static int is_plain(const struct head *h, long t, long rows)
 /* Rows of a strip that begins at t: all of it where its rows see almost the same keys, else one. *any: `seen`, or NULL
    where they see from the same key on up to themselves. Which of the two, changes bits, and is decided for EIGHT rows,
    whatever STRIP is. */
-static long strip_rows(const struct head *h, long t, struct seen *seen, const struct seen **any)
+static long strip_rows(const struct attention_head *h, long t, struct visible_keys *seen,
+                       const struct visible_keys **any)
 {
   const long eight = t / EIGHT * EIGHT;
   const int whole = t % STRIP == 0;
@@ -582,13 +588,13 @@ static void no_keys(float *to, long n)
 }
 
 /* Do whole strips from t on fill a vector, and see but a chunk? */
-static int fills_vector(const struct head *h, long t)
+static int fills_vector(const struct attention_head *h, long t)
 {
   return (int)LANES > STRIP && t % LANES == 0 && t + LANES <= h->length && t + LANES - h->start[t] <= CHUNK &&
          is_plain(h, t, LANES);
 }
 
-struct forward_job {
+struct attention_forward_job {
   const struct attention_forward_args *x;
   float *memory;
   long floats;           /* of one worker */
@@ -608,22 +614,23 @@ struct forward_job {
   } while (0)
 
 /* What follows from shapes alone. */
-static struct head head_sizes(const struct tensor *q, const struct tensor *v,
-                              const struct attention_score *score)
+static struct attention_head head_sizes(const struct tensor *q, const struct tensor *v,
+                                        const struct attention_score *score)
 {
-  struct head h = {.length = q->rows / score->batch,
-                   .dim = q->cols / score->heads,
-                   .value_dim = v->cols / score->groups,
-                   .cap = score->cap};
+  struct attention_head h = {.length = q->rows / score->batch,
+                             .dim = q->cols / score->heads,
+                             .value_dim = v->cols / score->groups,
+                             .cap = score->cap};
   h.padded_dim = round_up(h.dim, PARTS);
   h.padded_value = round_up(h.value_dim, PARTS);
   return h;
 }
 
-static struct head head_of(const struct tensor *q, const struct tensor *v, const struct tensor *start,
-                           const struct tensor *end, const struct attention_score *score, long sequence)
+static struct attention_head head_of(const struct tensor *q, const struct tensor *v,
+                                     const struct tensor *start, const struct tensor *end,
+                                     const struct attention_score *score, long sequence)
 {
-  struct head h = head_sizes(q, v, score);
+  struct attention_head h = head_sizes(q, v, score);
   h.cap_value = (float)number(score->cap_value);
   h.start = INTS(start) + sequence * h.length;
   h.end = end ? INTS(end) + sequence * h.length : NULL;
@@ -640,8 +647,8 @@ static float *entropies_of(const struct attention_forward_args *x, long row, lon
 /* One strip of query rows of head `number`, or one row; n: where the sequence begins. cap is h->cap, as an argument so
    that code without one is compiled apart. */
 INLINE void forward_rows(int rows, int measured, long cap, const struct attention_forward_args *x,
-                         const struct head *h, long number, long n, long t, const struct seen *any,
-                         struct sight *m)
+                         const struct attention_head *h, long number, long n, long t,
+                         const struct visible_keys *any, struct sight *m)
 {
   const long group = number * x->groups / x->heads, q = number * h->dim, o = number * h->value_dim;
   SOON(x->o, n + t, rows, o, h->value_dim, 1);
@@ -657,8 +664,9 @@ INLINE void forward_rows(int rows, int measured, long cap, const struct attentio
 
 /* All but whole strips of rows that see up to themselves, without a cap. A function of its own: compiled once. */
 static __attribute__((noinline)) void forward_other_rows(long rows, const struct attention_forward_args *x,
-                                                         const struct head *h, long number, long n, long t,
-                                                         const struct seen *any, struct sight *m)
+                                                         const struct attention_head *h, long number, long n,
+                                                         long t, const struct visible_keys *any,
+                                                         struct sight *m)
 {
   if (any && rows == 1)
     forward_rows(1, 1, h->cap, x, h, number, n, t, any, m);
@@ -670,19 +678,19 @@ static __attribute__((noinline)) void forward_other_rows(long rows, const struct
     forward_rows(STRIP, 1, h->cap, x, h, number, n, t, NULL, m);
 }
 
-INLINE void forward_head(int measured, const struct forward_job *job, long piece, int worker)
+INLINE void forward_head(int measured, const struct attention_forward_job *job, long piece, int worker)
 {
   const struct attention_forward_args *x = job->x;
   const long sequence = piece / x->heads, number = piece % x->heads, group = number * x->groups / x->heads;
-  struct head h = HEAD(x, sequence);
+  struct attention_head h = HEAD(x, sequence);
   head_place(&h, FORWARD, job->memory + worker * job->floats);
   const long n = sequence * h.length;
   pack_panels(AT(x->k, n, group * h.dim), x->k->ld, h.length, h.dim, h.keys);
   widen_rows(AT(x->v, n, group * h.value_dim), x->v->ld, h.length, h.value_dim, 1, h.value_rows,
              h.padded_value);
   struct sight m = {.top = ALL(-INFINITY), .bottom = ALL(INFINITY), .capped = ALL(-INFINITY)};
-  struct seen seen;
-  const struct seen *any;
+  struct visible_keys seen;
+  const struct visible_keys *any;
   for (long t = 0, rows; t < h.length; t += rows) {
     rows = strip_rows(&h, t, &seen, &any);
     if (!any && rows == STRIP && !h.cap && fills_vector(&h, t)) rows = LANES;
@@ -707,14 +715,14 @@ INLINE void forward_head(int measured, const struct forward_job *job, long piece
 static void forward_measured(void *job, long piece, int worker) { forward_head(1, job, piece, worker); }
 static void forward_only(void *job, long piece, int worker) { forward_head(0, job, piece, worker); }
 
-static struct forward_job forward_job_of(const struct attention_forward_args *x)
+static struct attention_forward_job forward_job_of(const struct attention_forward_args *x)
 {
-  struct head h = head_sizes(x->q, x->v, &x->score);
-  return (struct forward_job){.x = x, .floats = round_up(head_floats(&h, FORWARD), LANES)};
+  struct attention_head h = head_sizes(x->q, x->v, &x->score);
+  return (struct attention_forward_job){.x = x, .floats = round_up(head_floats(&h, FORWARD), LANES)};
 }
 
 /* A worker's place each, then what every head of every sequence saw. */
-static size_t forward_work(const struct device *device, const struct forward_job *job)
+static size_t forward_work(const struct device *device, const struct attention_forward_job *job)
 {
   return (size_t)(job->floats * pool_threads(device->pool)) * sizeof(float);
 }
@@ -723,14 +731,14 @@ static size_t forward_scratch(const struct device *device, const void *args)
 {
   const struct attention_forward_args *x = args;
   if (x->scores_format) return ops_ref.scratch[OP_attention_forward](device, x);
-  struct forward_job job = forward_job_of(x);
+  struct attention_forward_job job = forward_job_of(x);
   return forward_work(device, &job) + (size_t)(x->batch * x->heads) * sizeof *job.maxima;
 }
 
 static void forward(struct device *device, const struct attention_forward_args *x, int measured)
 {
   const long pieces = x->batch * x->heads;
-  struct forward_job job = forward_job_of(x);
+  struct attention_forward_job job = forward_job_of(x);
   const size_t work = forward_work(device, &job);
   job.memory = device_scratch(device, work + (size_t)pieces * sizeof *job.maxima);
   job.maxima = (void *)((char *)job.memory + work);
@@ -765,7 +773,7 @@ struct strip_in {
 };
 
 /* p and ds of a strip's rows and one panel of keys */
-INLINE void backward_tile(int rows, int vecs, long cap, const struct head *h, long j,
+INLINE void backward_tile(int rows, int vecs, long cap, const struct attention_head *h, long j,
                           const float through[STRIP], const float shift[STRIP], const float part[STRIP],
                           float *p, float *ds)
 {
@@ -786,8 +794,8 @@ INLINE void backward_tile(int rows, int vecs, long cap, const struct head *h, lo
     VEC(ds + r * STRIDE + v * LANES) = VEC(slope + r * STRIDE + v * LANES) * (s[r][v] - through[r]);
 }
 
-INLINE void backward_strip(int rows, long cap, const struct head *h, long t, const struct seen *any,
-                           const struct strip_in *in)
+INLINE void backward_strip(int rows, long cap, const struct attention_head *h, long t,
+                           const struct visible_keys *any, const struct strip_in *in)
 {
   const long first = any ? any->low : h->start[t], end = any ? any->high : t + rows;
   float through[LANES], shift[STRIP], part[STRIP];
@@ -831,7 +839,7 @@ INLINE void backward_strip(int rows, long cap, const struct head *h, long t, con
   narrow_rows(h->sum, h->padded_dim, rows, h->dim, in->scale, in->dq, in->ldq);
 }
 
-struct backward_job {
+struct attention_backward_job {
   const struct attention_backward_args *x;
   float *memory;
   long floats;
@@ -848,7 +856,7 @@ static void move_sum(float *from, long n, double *to)
 }
 
 /* dk and dv of the latest rows, which see keys [from, to), go to those of the rows before. */
-static void move_sums(const struct head *h, long from, long to)
+static void move_sums(const struct attention_head *h, long from, long to)
 {
   const long k = from * h->padded_dim, v = from * h->padded_value;
   move_sum(h->dk + k, (to - from) * h->padded_dim, h->dk_before + k);
@@ -856,8 +864,9 @@ static void move_sums(const struct head *h, long from, long to)
 }
 
 /* As forward_rows. */
-INLINE void backward_rows(int rows, long cap, const struct attention_backward_args *x, const struct head *h,
-                          long number, long n, long t, const struct seen *any)
+INLINE void backward_rows(int rows, long cap, const struct attention_backward_args *x,
+                          const struct attention_head *h, long number, long n, long t,
+                          const struct visible_keys *any)
 {
   const long group = number * x->groups / x->heads, q = number * h->dim, o = number * h->value_dim;
   const struct strip_in in = {
@@ -889,10 +898,10 @@ INLINE void backward_rows(int rows, long cap, const struct attention_backward_ar
 /* One group of heads of one sequence, so that dk and dv gather over its heads in order. */
 static void backward_group(void *context, long piece, int worker)
 {
-  const struct backward_job *job = context;
+  const struct attention_backward_job *job = context;
   const struct attention_backward_args *x = job->x;
   const long sequence = piece / x->groups, group = piece % x->groups, shared = x->heads / x->groups;
-  struct head h = HEAD(x, sequence);
+  struct attention_head h = HEAD(x, sequence);
   head_place(&h, job->pass, job->memory + worker * job->floats);
   const long n = sequence * h.length, keys = h.length * h.padded_dim, values = h.length * h.padded_value;
   const float *k = AT(x->k, n, group * h.dim), *v = AT(x->v, n, group * h.value_dim);
@@ -904,8 +913,8 @@ static void backward_group(void *context, long piece, int worker)
   if (h.dk_before) memset(h.dk_before, 0, (size_t)keys * sizeof *h.dk_before);
   if (h.dv_before) memset(h.dv_before, 0, (size_t)values * sizeof *h.dv_before);
   long added = 0, from = h.length, to = 0; /* rows since sums were moved, and the keys that they see */
-  struct seen seen;
-  const struct seen *any;
+  struct visible_keys seen;
+  const struct visible_keys *any;
   for (long number = group * shared; number < (group + 1) * shared; number++)
     for (long t = 0, rows; t < h.length; t += rows) {
       rows = strip_rows(&h, t, &seen, &any);
@@ -934,11 +943,11 @@ static void backward_group(void *context, long piece, int worker)
   narrow_rows(h.dv, h.padded_value, h.length, h.value_dim, 1, AT(x->dv, n, group * h.value_dim), x->dv->ld);
 }
 
-static struct backward_job backward_job_of(const struct attention_backward_args *x)
+static struct attention_backward_job backward_job_of(const struct attention_backward_args *x)
 {
-  struct head h = head_sizes(x->q, x->v, &x->score);
-  struct backward_job job = {.x = x,
-                             .pass = h.length * (x->heads / x->groups) > ROWS ? LONG_BACKWARD : BACKWARD};
+  struct attention_head h = head_sizes(x->q, x->v, &x->score);
+  struct attention_backward_job job = {
+    .x = x, .pass = h.length * (x->heads / x->groups) > ROWS ? LONG_BACKWARD : BACKWARD};
   job.floats = round_up(head_floats(&h, job.pass), LANES);
   return job;
 }
@@ -956,7 +965,7 @@ static void attention_backward(struct device *device, const struct attention_bac
     ops_ref.attention_backward(device, x);
     return;
   }
-  struct backward_job job = backward_job_of(x);
+  struct attention_backward_job job = backward_job_of(x);
   job.memory = device_scratch(device, backward_scratch(device, x));
   parallel_for(device->pool, x->batch * x->groups, backward_group, &job);
 }

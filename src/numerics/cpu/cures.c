@@ -7,7 +7,7 @@
 
 enum { ROWS = 32 };
 
-struct piece {
+struct row_piece {
   const void *args;
   void (*row)(const void *args, long n, double *sum); /* `sum` [heads]: of its piece */
   long rows, heads;
@@ -19,7 +19,7 @@ static long pieces_of(long rows) { return (rows + ROWS - 1) / ROWS; }
 static void rows_of_piece(void *context, long piece, int worker)
 {
   (void)worker;
-  const struct piece *p = context;
+  const struct row_piece *p = context;
   double *sum = p->sums ? p->sums + piece * p->heads : NULL;
   for (long h = 0; sum && h < p->heads; h++) sum[h] = 0;
   for (long n = piece * ROWS; n < min_long((piece + 1) * ROWS, p->rows); n++) p->row(p->args, n, sum);
@@ -28,7 +28,7 @@ static void rows_of_piece(void *context, long piece, int worker)
 static void each_row(struct device *device, long rows, const void *args,
                      void (*row)(const void *, long, double *))
 {
-  struct piece p = {.args = args, .row = row, .rows = rows};
+  struct row_piece p = {.args = args, .row = row, .rows = rows};
   parallel_for(device->pool, pieces_of(rows), rows_of_piece, &p);
 }
 
@@ -36,7 +36,7 @@ static void each_row(struct device *device, long rows, const void *args,
 static void each_row_summing(struct device *device, long rows, const void *args,
                              void (*row)(const void *, long, double *), struct tensor *to)
 {
-  struct piece p = {.args = args, .row = row, .rows = rows, .heads = to->cols};
+  struct row_piece p = {.args = args, .row = row, .rows = rows, .heads = to->cols};
   const long pieces = pieces_of(rows);
   p.sums = device_scratch(device, (size_t)(pieces * p.heads) * sizeof *p.sums);
   parallel_for(device->pool, pieces, rows_of_piece, &p);
@@ -168,23 +168,23 @@ static double log_keys(long n, long length, const struct tensor *start, const st
   return same_log((double)(keys > 1 ? keys : 1));
 }
 
-static void by_keys_row(const void *args, long n, double *sum)
+static void ssmax_scale_row(const void *args, long n, double *sum)
 {
   (void)sum;
-  const struct by_keys_args *x = args;
+  const struct ssmax_scale_args *x = args;
   const long heads = x->s->cols, dim = x->x->cols / heads;
   const double log_n = log_keys(n, x->x->rows / x->batch, x->start, x->end, x->slot);
   for (long h = 0; h < heads; h++)
     times(AT(x->x, n, h * dim), (float)((double)*AT(x->s, 0, h) * log_n), AT(x->y, n, h * dim), dim);
 }
-static void by_keys(struct device *device, const struct by_keys_args *x)
+static void ssmax_scale(struct device *device, const struct ssmax_scale_args *x)
 {
-  each_row(device, x->x->rows, x, by_keys_row);
+  each_row(device, x->x->rows, x, ssmax_scale_row);
 }
 
-static void by_keys_backward_row(const void *args, long n, double *sum)
+static void ssmax_scale_backward_row(const void *args, long n, double *sum)
 {
-  const struct by_keys_backward_args *x = args;
+  const struct ssmax_scale_backward_args *x = args;
   const long heads = x->s->cols, dim = x->x->cols / heads;
   const double log_n = log_keys(n, x->x->rows / x->batch, x->start, x->end, x->slot);
   for (long h = 0; h < heads; h++) {
@@ -197,17 +197,17 @@ static void by_keys_backward_row(const void *args, long n, double *sum)
     }
   }
 }
-SUMS_SCRATCH(by_keys_backward, x, s)
-static void by_keys_backward(struct device *device, const struct by_keys_backward_args *x)
+SUMS_SCRATCH(ssmax_scale_backward, x, s)
+static void ssmax_scale_backward(struct device *device, const struct ssmax_scale_backward_args *x)
 {
-  each_row_summing(device, x->x->rows, x, by_keys_backward_row, x->ds);
+  each_row_summing(device, x->x->rows, x, ssmax_scale_backward_row, x->ds);
 }
 
 void EXPORT(ops_cpu_cures)(struct ops *ops)
 {
   ops->scratch[OP_sink_backward] = sink_backward_scratch;
-  ops->scratch[OP_by_keys_backward] = by_keys_backward_scratch;
+  ops->scratch[OP_ssmax_scale_backward] = ssmax_scale_backward_scratch;
   ops->sink = sink, ops->sink_backward = sink_backward;
   ops->gate = gate, ops->gate_backward = gate_backward;
-  ops->by_keys = by_keys, ops->by_keys_backward = by_keys_backward;
+  ops->ssmax_scale = ssmax_scale, ops->ssmax_scale_backward = ssmax_scale_backward;
 }

@@ -8,7 +8,7 @@
 enum { CHUNK = 128 };
 
 /* One head of one sequence, and a worker's memory for it. */
-struct head {
+struct pointwise_head {
   long length, padded, dim, value_dim; /* padded: length in whole parts */
   const int *start, *end;              /* [length]; end: NULL where every row sees up to itself */
   long cap;
@@ -18,25 +18,26 @@ struct head {
   float *dk, *dv;       /* backward: [length, dim], [length, value_dim] */
 };
 
-static long head_floats(const struct head *h, int backward)
+static long head_floats(const struct pointwise_head *h, int backward)
 {
   const long width = h->dim + h->value_dim;
   return round_up(width * h->padded + h->dim + 2 * h->padded + (backward ? width * h->length : 0), PARTS);
 }
 
-static struct head head_of(const struct tensor *q, const struct tensor *v, const struct attention_score *x)
+static struct pointwise_head head_of(const struct tensor *q, const struct tensor *v,
+                                     const struct attention_score *x)
 {
-  struct head h = {.length = q->rows / x->batch,
-                   .dim = q->cols / x->heads,
-                   .value_dim = v->cols / x->groups,
-                   .cap = x->cap,
-                   .scale = (float)x->scale};
+  struct pointwise_head h = {.length = q->rows / x->batch,
+                             .dim = q->cols / x->heads,
+                             .value_dim = v->cols / x->groups,
+                             .cap = x->cap,
+                             .scale = (float)x->scale};
   h.padded = round_up(h.length, PARTS);
   return h;
 }
 
-static void begin(struct head *h, long sequence, const struct tensor *start, const struct tensor *end,
-                  const struct attention_score *x, float *memory)
+static void begin(struct pointwise_head *h, long sequence, const struct tensor *start,
+                  const struct tensor *end, const struct attention_score *x, float *memory)
 {
   h->start = INTS(start) + sequence * h->length;
   h->end = end ? INTS(end) + sequence * h->length : NULL;
@@ -58,7 +59,7 @@ static void transpose(const float *from, long ld, long count, long width, float 
   }
 }
 
-static long end_of(const struct head *h, long t) { return h->end ? h->end[t] : t + 1; }
+static long end_of(const struct pointwise_head *h, long t) { return h->end ? h->end[t] : t + 1; }
 
 /* a . column of keys or values, of a vector's lanes */
 INLINE vec products(const float *a, const float *columns, long width, long padded)
@@ -85,7 +86,7 @@ INLINE ivec lanes_from(long j)
 }
 
 /* Weights, times n, of row t, and what is measured of them; h->q is made. The entropy's sums are over the heaviest. */
-static void weigh_row(const struct head *h, long t, struct maxima *m)
+static void weigh_row(const struct pointwise_head *h, long t, struct maxima *m)
 {
   const long first = h->start[t], end = end_of(h, t);
   vec high = ALL(-INFINITY), low = ALL(INFINITY), most = ALL(-INFINITY), largest = {0}, any = {0},
@@ -136,14 +137,14 @@ static void gather(const float *w, long first, long end, const float *m, long ld
   }
 }
 
-static void scale_query(const struct head *h, const float *q)
+static void scale_query(const struct pointwise_head *h, const float *q)
 {
   for (long c = 0; c < h->dim; c++) h->q[c] = h->scale * q[c];
 }
 
 /* --- forward ------------------------------------------------------------------------------------------- */
 
-struct forward_job {
+struct pointwise_forward_job {
   const struct pointwise_forward_args *x;
   float *memory;
   struct maxima *maxima; /* of every head of every sequence */
@@ -152,10 +153,10 @@ struct forward_job {
 
 static void forward_head(void *context, long piece, int worker)
 {
-  const struct forward_job *job = context;
+  const struct pointwise_forward_job *job = context;
   const struct pointwise_forward_args *x = job->x;
   const long sequence = piece / x->heads, number = piece % x->heads, group = number * x->groups / x->heads;
-  struct head h = head_of(x->q, x->v, &x->score);
+  struct pointwise_head h = head_of(x->q, x->v, &x->score);
   begin(&h, sequence, x->start, x->end, &x->score, job->memory + worker * job->floats);
   const long n = sequence * h.length;
   transpose(AT(x->k, n, group * h.dim), x->k->ld, h.length, h.dim, h.keys, h.padded);
@@ -170,13 +171,13 @@ static void forward_head(void *context, long piece, int worker)
   job->maxima[piece] = m;
 }
 
-static struct forward_job forward_job_of(const struct pointwise_forward_args *x)
+static struct pointwise_forward_job forward_job_of(const struct pointwise_forward_args *x)
 {
-  struct head h = head_of(x->q, x->v, &x->score);
-  return (struct forward_job){.x = x, .floats = head_floats(&h, 0)};
+  struct pointwise_head h = head_of(x->q, x->v, &x->score);
+  return (struct pointwise_forward_job){.x = x, .floats = head_floats(&h, 0)};
 }
 
-static size_t forward_work(const struct device *device, const struct forward_job *job)
+static size_t forward_work(const struct device *device, const struct pointwise_forward_job *job)
 {
   return (size_t)(job->floats * pool_threads(device->pool)) * sizeof(float);
 }
@@ -185,7 +186,7 @@ static size_t forward_scratch(const struct device *device, const void *args)
 {
   const struct pointwise_forward_args *x = args;
   if (x->scores_format) return ops_ref.scratch[OP_pointwise_forward](device, x);
-  struct forward_job job = forward_job_of(x);
+  struct pointwise_forward_job job = forward_job_of(x);
   return forward_work(device, &job) + (size_t)(x->batch * x->heads) * sizeof *job.maxima;
 }
 
@@ -196,7 +197,7 @@ static void pointwise_forward(struct device *device, const struct pointwise_forw
     ops_ref.pointwise_forward(device, x);
     return;
   }
-  struct forward_job job = forward_job_of(x);
+  struct pointwise_forward_job job = forward_job_of(x);
   job.memory = device_scratch(device, forward_scratch(device, x));
   job.maxima = (void *)((char *)job.memory + forward_work(device, &job));
   parallel_for(device->pool, x->batch * x->heads, forward_head, &job);
@@ -205,7 +206,7 @@ static void pointwise_forward(struct device *device, const struct pointwise_forw
 
 /* --- backward ------------------------------------------------------------------------------------------ */
 
-struct backward_job {
+struct pointwise_backward_job {
   const struct pointwise_backward_args *x;
   float *memory;
   long floats;
@@ -220,7 +221,8 @@ static void scatter(const float *w, long first, long end, const float *a, long w
           width - c);
 }
 
-static void backward_row(const struct head *h, long t, const float *k, long ldk, const float *do_, float *dq)
+static void backward_row(const struct pointwise_head *h, long t, const float *k, long ldk, const float *do_,
+                         float *dq)
 {
   const long first = h->start[t], end = end_of(h, t);
   const float share = end > first ? (float)(1 / (double)(end - first)) : 0;
@@ -239,10 +241,10 @@ static void backward_row(const struct head *h, long t, const float *k, long ldk,
 /* One group of heads of one sequence, so that dk and dv gather over its heads in order. */
 static void backward_group(void *context, long piece, int worker)
 {
-  const struct backward_job *job = context;
+  const struct pointwise_backward_job *job = context;
   const struct pointwise_backward_args *x = job->x;
   const long sequence = piece / x->groups, group = piece % x->groups, shared = x->heads / x->groups;
-  struct head h = head_of(x->q, x->v, &x->score);
+  struct pointwise_head h = head_of(x->q, x->v, &x->score);
   begin(&h, sequence, x->start, x->end, &x->score, job->memory + worker * job->floats);
   const long n = sequence * h.length;
   const float *k = AT(x->k, n, group * h.dim), *v = AT(x->v, n, group * h.value_dim);
@@ -267,7 +269,7 @@ static size_t backward_scratch(const struct device *device, const void *args)
 {
   const struct pointwise_backward_args *x = args;
   if (x->scores_format) return ops_ref.scratch[OP_pointwise_backward](device, x);
-  struct head h = head_of(x->q, x->v, &x->score);
+  struct pointwise_head h = head_of(x->q, x->v, &x->score);
   return (size_t)(head_floats(&h, 1) * pool_threads(device->pool)) * sizeof(float);
 }
 
@@ -277,8 +279,8 @@ static void pointwise_backward(struct device *device, const struct pointwise_bac
     ops_ref.pointwise_backward(device, x);
     return;
   }
-  struct head h = head_of(x->q, x->v, &x->score);
-  struct backward_job job = {.x = x, .floats = head_floats(&h, 1)};
+  struct pointwise_head h = head_of(x->q, x->v, &x->score);
+  struct pointwise_backward_job job = {.x = x, .floats = head_floats(&h, 1)};
   job.memory = device_scratch(device, backward_scratch(device, x));
   parallel_for(device->pool, x->batch * x->groups, backward_group, &job);
 }

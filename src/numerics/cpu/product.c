@@ -101,7 +101,7 @@ static void pack_left(const struct product *g, long i0, long rows, long p0, long
 }
 
 /* Where a tile reads and writes: k terms from p0 on, rows from i0 and columns from j0 on. */
-struct place {
+struct tile_place {
   long p0, k, i0, j0;
   const float *a, *b, *ahead;
   int narrow; /* are the sums of the first strip's last line not needed? */
@@ -139,8 +139,8 @@ INLINE void step(int rows, int cols, const float *a, long a_row, const float *b,
 }
 
 /* rows x cols sums; where cols end within a register, a line of SQUARE costs half of it */
-INLINE void add_products(int rows, int cols, const struct place *at, long a_row, long a_step, long b_step,
-                         wide s[MR][2])
+INLINE void add_products(int rows, int cols, const struct tile_place *at, long a_row, long a_step,
+                         long b_step, wide s[MR][2])
 {
   const float *a = at->a, *b = at->b, *ahead = at->ahead;
   line last[MR] = {{0}};
@@ -165,7 +165,7 @@ INLINE wide finish(float alpha, wide sum, float beta, const float *d)
 
 /* rows x (halves*WIDTH) sums in registers, if narrow none of the last line; then c = alpha sum + beta d (+ c after
    the first block of k) */
-INLINE void tile(int rows, int halves, int narrow, const struct product *g, const struct place *at,
+INLINE void tile(int rows, int halves, int narrow, const struct product *g, const struct tile_place *at,
                  long a_row, long a_step, long b_step)
 {
   float *c = g->c + at->i0 * g->ldc + at->j0;
@@ -205,8 +205,8 @@ INLINE void tile(int rows, int halves, int narrow, const struct product *g, cons
 
 /* All strips of a block and one panel of columns, next_a apart in the left factor: in one function, since what
    comes before and after a tile of short k is noticed. */
-INLINE void strips(long rows, int halves, const struct product *g, struct place *at, long a_row, long a_step,
-                   long next_a, long b_step)
+INLINE void strips(long rows, int halves, const struct product *g, struct tile_place *at, long a_row,
+                   long a_step, long next_a, long b_step)
 {
   int narrow = at->narrow; /* here, for whole strips alone: in tile() it would be read from memory */
   const long share = rows >= MR ? NR * at->k / (rows / MR) : 0;
@@ -226,7 +226,7 @@ INLINE void strips(long rows, int halves, const struct product *g, struct place 
 #undef CASE
   }
 }
-INLINE void strips_with(long rows, int halves, const struct product *g, struct place *at)
+INLINE void strips_with(long rows, int halves, const struct product *g, struct tile_place *at)
 {
   const long b_step = g->pack_b ? NR : g->b_step;
   if (g->pack_a)
@@ -237,8 +237,14 @@ INLINE void strips_with(long rows, int halves, const struct product *g, struct p
     strips(rows, halves, g, at, 1, g->a_step, MR, b_step);
 }
 /* A place of their own: one that the caller sees would be written after every strip. */
-static void strips_full(long rows, const struct product *g, struct place at) { strips_with(rows, 2, g, &at); }
-static void strips_half(long rows, const struct product *g, struct place at) { strips_with(rows, 1, g, &at); }
+static void strips_full(long rows, const struct product *g, struct tile_place at)
+{
+  strips_with(rows, 2, g, &at);
+}
+static void strips_half(long rows, const struct product *g, struct tile_place at)
+{
+  strips_with(rows, 1, g, &at);
+}
 
 /* One piece: a block of rows times a block of columns, over a slice of k. */
 static void multiply_block(void *context, long piece, int worker)
@@ -251,7 +257,7 @@ static void multiply_block(void *context, long piece, int worker)
   float *left = g->left + worker * round_up(g->block_rows, MR) * KC;
   const long packed = g->to - g->from;
   for (long p0 = g->from; p0 < g->to; p0 += KC) {
-    struct place at = {.p0 = p0, .k = min_long(KC, g->to - p0)};
+    struct tile_place at = {.p0 = p0, .k = min_long(KC, g->to - p0)};
     if (g->pack_a) pack_left(g, i0, rows, p0, at.k, left);
     for (at.j0 = from; at.j0 < to; at.j0 += NR) {
       at.b = g->pack_b ? g->right + at.j0 * packed + (p0 - g->from) * NR : g->b + at.j0 + p0 * g->b_step;

@@ -28,7 +28,7 @@ static double dot(double factor, const float *a, const float *b, long n)
 /* --- pieces -------------------------------------------------------------------------------------------- */
 /* `some` does columns [from, from+n) of one row, all of them unless the walk is flat; `part` is where its
    piece's sums go. */
-struct walk {
+struct row_walk {
   void (*some)(const void *args, long row, long from, long n, double *part);
   const void *args;
   int flat; /* one block, cut anywhere */
@@ -41,7 +41,7 @@ struct walk {
 static void walk_piece(void *context, long piece, int worker)
 {
   (void)worker;
-  const struct walk *w = context;
+  const struct row_walk *w = context;
   double *part = w->parts ? w->parts + piece * w->sums : NULL;
   for (int i = 0; part && i < w->sums; i++) part[i] = 0;
   if (w->flat) {
@@ -52,7 +52,7 @@ static void walk_piece(void *context, long piece, int worker)
   for (; row < end; row++) w->some(w->args, row, 0, w->cols, part);
 }
 
-static long walk_pieces(struct walk *w)
+static long walk_pieces(struct row_walk *w)
 {
   if (w->flat) return (w->cols + PIECE - 1) / PIECE;
   w->rows_each = w->cols < PIECE ? PIECE / w->cols : 1;
@@ -60,23 +60,23 @@ static long walk_pieces(struct walk *w)
 }
 
 /* For an operation on rows: t's, and those of others like it. */
-static struct walk walk_rows(const struct tensor *t, const void *args,
-                             void (*some)(const void *, long, long, long, double *))
+static struct row_walk walk_rows(const struct tensor *t, const void *args,
+                                 void (*some)(const void *, long, long, long, double *))
 {
-  return (struct walk){.some = some, .args = args, .rows = t->rows, .cols = t->cols};
+  return (struct row_walk){.some = some, .args = args, .rows = t->rows, .cols = t->cols};
 }
 
 /* For an operation on elements: one long row where all its tensors are one block each. */
-static struct walk walk_over(const struct tensor *t, int block, const void *args,
-                             void (*some)(const void *, long, long, long, double *))
+static struct row_walk walk_over(const struct tensor *t, int block, const void *args,
+                                 void (*some)(const void *, long, long, long, double *))
 {
-  struct walk w = walk_rows(t, args, some);
+  struct row_walk w = walk_rows(t, args, some);
   if (block) w.flat = 1, w.rows = 1, w.cols = t->rows * t->cols;
   return w;
 }
 static int is_block(const struct tensor *t) { return t->ld == t->cols || t->rows == 1; }
 
-static void walk(struct device *device, struct walk w)
+static void walk(struct device *device, struct row_walk w)
 {
   long pieces = walk_pieces(&w);
   parallel_for(device->pool, pieces, walk_piece, &w);
@@ -95,7 +95,7 @@ static size_t parts_room(const struct tensor *t, int sums)
   }
 
 /* The same with `sums` numbers from every piece, left in w->parts. */
-static long walk_to_parts(struct device *device, struct walk *w, int sums)
+static long walk_to_parts(struct device *device, struct row_walk *w, int sums)
 {
   long pieces = walk_pieces(w);
   w->sums = sums;
@@ -105,7 +105,7 @@ static long walk_to_parts(struct device *device, struct walk *w, int sums)
 }
 
 /* ... and added in order. */
-static void walk_summing(struct device *device, struct walk w, int sums, double *total)
+static void walk_summing(struct device *device, struct row_walk w, int sums, double *total)
 {
   long pieces = walk_to_parts(device, &w, sums);
   for (int i = 0; i < sums; i++) total[i] = 0;
@@ -220,7 +220,7 @@ SOME(some_sizes)
 PARTS_SCRATCH(max_abs, x, 1)
 static void max_abs(struct device *device, const struct max_abs_args *x)
 {
-  struct walk w = walk_over(x->x, is_block(x->x), x, some_sizes);
+  struct row_walk w = walk_over(x->x, is_block(x->x), x, some_sizes);
   long pieces = walk_to_parts(device, &w, 1);
   double top = 0;
   for (long p = 0; p < pieces; p++) top = max_keeping_nan(top, w.parts[p]);
@@ -535,7 +535,7 @@ static void embed_backward(struct device *device, const struct embed_backward_ar
 SOME(some_spread)
 {
   (void)part;
-  const struct spread_rows_args *x = args;
+  const struct dispatch_tokens_args *x = args;
   const long choice = INTS(x->order)[row], chosen = x->y->rows / x->x->rows;
   const float *in = AT(x->x, choice / chosen, from);
   float *y = AT(x->y, row, from);
@@ -546,7 +546,7 @@ SOME(some_spread)
   const float gate = *AT(x->gate, choice / chosen, choice % chosen);
   EACH(j, n) put(y + j, gate * get(in + j, n - j), n - j);
 }
-static void spread_rows(struct device *device, const struct spread_rows_args *x)
+static void dispatch_tokens(struct device *device, const struct dispatch_tokens_args *x)
 {
   walk(device, walk_rows(x->y, x, some_spread));
 }
@@ -554,7 +554,7 @@ static void spread_rows(struct device *device, const struct spread_rows_args *x)
 SOME(some_gather)
 {
   (void)part;
-  const struct gather_rows_args *x = args;
+  const struct combine_tokens_args *x = args;
   float *y = AT(x->y, row, from);
   EACH(j, n) {
     vec sum = x->add ? get(y + j, n - j) : ALL(0.0f);
@@ -565,7 +565,7 @@ SOME(some_gather)
     put(y + j, sum, n - j);
   }
 }
-static void gather_rows(struct device *device, const struct gather_rows_args *x)
+static void combine_tokens(struct device *device, const struct combine_tokens_args *x)
 {
   walk(device, walk_rows(x->y, x, some_gather));
 }
@@ -817,7 +817,7 @@ static void maxima_and_sums(const struct tensor *logits, const struct tensor *ml
 static void cross_entropy_rows(void *context, long piece, int worker)
 {
   (void)worker;
-  const struct walk *w = context;
+  const struct row_walk *w = context;
   const struct cross_entropy_args *x = w->args;
   double loss = 0, square = 0;
   for (long row = piece * w->rows_each, end = min_long(row + w->rows_each, w->rows), ready = row; row < end;
@@ -841,7 +841,7 @@ PARTS_SCRATCH(cross_entropy, logits, 2)
 static void cross_entropy(struct device *device, const struct cross_entropy_args *x)
 {
   double total[2], z = number(x->z);
-  struct walk w = walk_rows(x->logits, x, NULL);
+  struct row_walk w = walk_rows(x->logits, x, NULL);
   w.piece = cross_entropy_rows;
   walk_summing(device, w, 2, total);
   *AT(x->loss, 0, 0) = (float)total[0];
@@ -888,7 +888,7 @@ void EXPORT(ops_cpu_rows)(struct ops *ops)
   SET(add_bias), SET(sum_rows), SET(scale_columns), SET(scale_columns_backward), SET(round_to);
   SET(join_heads), SET(join_heads_backward), SET(reparam), SET(reparam_backward);
   SET(swiglu_forward), SET(swiglu_backward), SET(rope), SET(cross_entropy), SET(cross_entropy_backward);
-  SET(spread_rows), SET(gather_rows), SET(dot_rows);
+  SET(dispatch_tokens), SET(combine_tokens), SET(dot_rows);
 #undef SET
   ops->transpose = transpose_all;
 }

@@ -5,7 +5,7 @@
 
 /* --- elements of several rows of equal length ------------------------------------------------------------- */
 
-struct span {
+struct update_span {
   void (*some)(const void *args, long from, long n);
   const void *args;
   long n;
@@ -14,7 +14,7 @@ struct span {
 static void span_piece(void *context, long piece, int worker)
 {
   (void)worker;
-  const struct span *s = context;
+  const struct update_span *s = context;
   s->some(s->args, piece * PIECE, min_long(PIECE, s->n - piece * PIECE));
 }
 
@@ -22,7 +22,7 @@ static void span_piece(void *context, long piece, int worker)
 static void span(struct device *device, const struct tensor *y, const void *args,
                  void (*some)(const void *, long, long))
 {
-  struct span s = {some, args, y->rows * y->cols};
+  struct update_span s = {some, args, y->rows * y->cols};
   parallel_for(device->pool, (s.n + PIECE - 1) / PIECE, span_piece, &s);
 }
 
@@ -38,29 +38,29 @@ static void some_adam(const void *args, long from, long n)
   const float r1 = (float)(1 - number(x->b1)), r2 = (float)(1 - number(x->b2));
   const float c1 = (float)(1 / number(x->c1)), c2 = (float)(1 / sqrt(number(x->c2))),
               eps = (float)number(x->eps);
-  float *to = REALS(x->direction) + from, *m = REALS(x->m) + from, *v = REALS(x->v) + from;
+  float *to = REALS(x->update) + from, *m = REALS(x->m) + from, *v = REALS(x->v) + from;
   const float *gradient = REALS(x->g) + from;
   EACH(j, n) {
     vec g = get(gradient + j, n - j);
     vec first = fused(ALL(b1), get(m + j, n - j), r1 * g), second = fused(r2 * g, g, b2 * get(v + j, n - j));
     put(m + j, first, n - j);
     put(v + j, second, n - j);
-    /* the order is that of no overflow on the way; an infinite v makes the direction NaN */
+    /* the order is that of no overflow on the way; an infinite v makes the update NaN */
     put(to + j, fused(first / fused(vec_sqrt(second), ALL(c2), ALL(eps)), ALL(c1), second - second), n - j);
   }
 }
 static void adam(struct device *device, const struct adam_args *x)
 {
-  if (is_block(x->direction) && is_block(x->m) && is_block(x->v) && is_block(x->g)) {
-    span(device, x->direction, x, some_adam);
+  if (is_block(x->update) && is_block(x->m) && is_block(x->v) && is_block(x->g)) {
+    span(device, x->update, x, some_adam);
     return;
   }
   for (long r = 0; r < x->g->rows; r++) {
-    struct tensor direction = row_of(x->direction, r), m = row_of(x->m, r), v = row_of(x->v, r);
+    struct tensor update = row_of(x->update, r), m = row_of(x->m, r), v = row_of(x->v, r);
     struct tensor g = row_of(x->g, r);
     struct adam_args row = *x;
-    row.direction = &direction, row.m = &m, row.v = &v, row.g = &g;
-    span(device, &direction, &row, some_adam);
+    row.update = &update, row.m = &m, row.v = &v, row.g = &g;
+    span(device, &update, &row, some_adam);
   }
 }
 
@@ -68,7 +68,7 @@ static void some_momentum(const void *args, long from, long n)
 {
   const struct momentum_args *x = args;
   const float mu = (float)number(x->mu), ahead = x->nesterov ? mu : 1, *gradient = REALS(x->g) + from;
-  float *to = REALS(x->direction) + from, *m = REALS(x->m) + from;
+  float *to = REALS(x->update) + from, *m = REALS(x->m) + from;
   EACH(j, n) {
     vec g = get(gradient + j, n - j), now = fused(ALL(mu), get(m + j, n - j), g);
     put(m + j, now, n - j);
@@ -77,15 +77,15 @@ static void some_momentum(const void *args, long from, long n)
 }
 static void momentum(struct device *device, const struct momentum_args *x)
 {
-  if (is_block(x->direction) && is_block(x->m) && is_block(x->g)) {
-    span(device, x->direction, x, some_momentum);
+  if (is_block(x->update) && is_block(x->m) && is_block(x->g)) {
+    span(device, x->update, x, some_momentum);
     return;
   }
   for (long r = 0; r < x->g->rows; r++) {
-    struct tensor direction = row_of(x->direction, r), m = row_of(x->m, r), g = row_of(x->g, r);
+    struct tensor update = row_of(x->update, r), m = row_of(x->m, r), g = row_of(x->g, r);
     struct momentum_args row = *x;
-    row.direction = &direction, row.m = &m, row.g = &g;
-    span(device, &direction, &row, some_momentum);
+    row.update = &update, row.m = &m, row.g = &g;
+    span(device, &update, &row, some_momentum);
   }
 }
 
@@ -127,9 +127,9 @@ static void some_apply(const void *args, long segment, long from, long n, double
   (void)part;
   const struct apply_segments_args *x = args;
   const float keep = REALS(x->keep)[segment], rate = REALS(x->rate)[segment];
-  const float *direction = REALS(x->direction) + from;
+  const float *update = REALS(x->update) + from;
   float *w = REALS(x->w) + from;
-  EACH(j, n) put(w + j, fused(ALL(-rate), get(direction + j, n - j), keep * get(w + j, n - j)), n - j);
+  EACH(j, n) put(w + j, fused(ALL(-rate), get(update + j, n - j), keep * get(w + j, n - j)), n - j);
 }
 static void apply_segments(struct device *device, const struct apply_segments_args *x)
 {

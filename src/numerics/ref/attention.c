@@ -9,8 +9,8 @@
 
 /* p holds the scores of what the row sees. With f_j = f(r(s_j)), m = max f, p_j = exp(f_j - m), l = sum p:
    o = sum p v / l, and the entropy of p/l is ln l - sum (p/l) (f - m); the row's own is that to which 0 adds 0. */
-static void weigh(const struct row *r, double *p, const struct tensor *v, const struct attention_score *x,
-                  real *o, real *ml, real *entropy, double stats[4])
+static void weigh(const struct score_row *r, double *p, const struct tensor *v,
+                  const struct attention_score *x, real *o, real *ml, real *entropy, double stats[4])
 {
   double m = -INFINITY, l = 0, mean = 0, told = 0;
   const long seen = r->end - r->first;
@@ -60,7 +60,7 @@ void ref_attend(struct device *device, const struct attention_forward_args *x, w
   for (long h = 0; h < x->heads; h++) {
     double stats[4] = {-INFINITY, 0, -INFINITY, 0};
     for (long n = 0; n < x->q->rows; n++) {
-      struct row r = row_of(x->q, x->v, x->start, x->end, &x->score, n, h);
+      struct score_row r = row_of(x->q, x->v, x->start, x->end, &x->score, n, h);
       for (long j = r.first; j < r.end; j++)
         p[j - r.first] = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), r.dim);
       weighed(&r, p, x->v, &x->score, &AT(x->o, n, h * r.value_dim), x->ml ? &AT(x->ml, n, 2 * h) : NULL,
@@ -141,9 +141,9 @@ static void attend_head(void *context, long h, int worker)
   double *p = job->rows + worker * cache_length(x), stats[4] = {-INFINITY, 0, -INFINITY, 0};
   for (long n = 0; n < x->q->rows; n++) {
     const long begin = cache_begin(x, n);
-    struct row r = {.first = begin + INTS(x->start)[n],
-                    .end = begin + INTS(x->slot)[n] + 1,
-                    .value_dim = x->values->cols / x->groups};
+    struct score_row r = {.first = begin + INTS(x->start)[n],
+                          .end = begin + INTS(x->slot)[n] + 1,
+                          .value_dim = x->values->cols / x->groups};
     r.value = g * r.value_dim;
     for (long j = r.first; j < r.end; j++) {
       const real *q = &AT(x->q, n, h * dim), *k = &AT(x->keys, j, g * dim);
@@ -180,8 +180,8 @@ void ref_attention_cached(struct device *device, const struct attention_cached_a
 }
 
 /* p_j = exp(f_j - m) / l; ds_j = f'(s_j) p_j (do.v_j - do.o) */
-static void slope(const struct attention_backward_args *x, const struct row *r, long n, long h, double *s,
-                  double *w)
+static void slope(const struct attention_backward_args *x, const struct score_row *r, long n, long h,
+                  double *s, double *w)
 {
   const real *do_ = &AT(x->do_, n, h * r->value_dim), *ml = &AT(x->ml, n, 2 * h);
   const double through = dot(do_, &AT(x->o, n, h * r->value_dim), r->value_dim), limit = number(x->cap_value);
@@ -205,7 +205,7 @@ size_t backward_scratch(const struct device *device, const void *args)
 static void backward_row(const struct attention_backward_args *x, slope_row *sloped, long n, long h,
                          double *dk, double *dv)
 {
-  struct row r = row_of(x->q, x->v, x->start, x->end, &x->score, n, h);
+  struct score_row r = row_of(x->q, x->v, x->start, x->end, &x->score, n, h);
   const long length = x->q->rows / x->batch, from = n - n % length;
   const real *q = &AT(x->q, n, r.query), *do_ = &AT(x->do_, n, h * r.value_dim);
   double *dq = dk + length * r.dim, *s = dv + length * r.value_dim, *w = s + length;
@@ -257,7 +257,7 @@ static void look_at_head(void *context, long h, int worker)
   long dim = x->q->cols / x->heads;
   (void)worker;
   for (long n = 0; n < x->q->rows; n++) {
-    struct row r = row_of(x->q, x->k, x->start, x->end, &x->score, n, h);
+    struct score_row r = row_of(x->q, x->k, x->start, x->end, &x->score, n, h);
     for (long j = r.first; j < r.end; j++, pairs++) {
       double s = x->scale * dot(&AT(x->q, n, r.query), &AT(x->k, j, r.key), dim);
       above += isnan(s) ? s : s > level;

@@ -29,19 +29,20 @@ static inline double cap_slope(double s, long cap, double value)
 }
 
 /* What one row of one head sees: keys [first, end), each a row of k and v. */
-struct row {
+struct score_row {
   long first, end, dim, value_dim, query, key, value; /* columns where the head's q, k, v begin */
 };
 
-static inline struct row row_of(const struct tensor *q, const struct tensor *v, const struct tensor *start,
-                                const struct tensor *end, const struct attention_score *x, long n, long h)
+static inline struct score_row row_of(const struct tensor *q, const struct tensor *v,
+                                      const struct tensor *start, const struct tensor *end,
+                                      const struct attention_score *x, long n, long h)
 {
   long length = q->rows / x->batch, begin = n / length * length, groups = x->groups, heads = x->heads,
        g = h * groups / heads;
-  struct row r = {.first = begin + INTS(start)[n],
-                  .end = end ? begin + INTS(end)[n] : n + 1,
-                  .dim = q->cols / heads,
-                  .value_dim = v->cols / groups};
+  struct score_row r = {.first = begin + INTS(start)[n],
+                        .end = end ? begin + INTS(end)[n] : n + 1,
+                        .dim = q->cols / heads,
+                        .value_dim = v->cols / groups};
   r.query = h * r.dim;
   r.key = g * r.dim;
   r.value = g * r.value_dim;
@@ -50,11 +51,11 @@ static inline struct row row_of(const struct tensor *q, const struct tensor *v, 
 
 /* How a row's scores p become weights, and these its output o and what the head's stats get of it. ml (m, l) and
    entropy, which may be NULL, are of a softmax alone. */
-typedef void weigh_row(const struct row *, double *p, const struct tensor *v, const struct attention_score *,
-                       real *o, real *ml, real *entropy, double stats[4]);
+typedef void weigh_row(const struct score_row *, double *p, const struct tensor *v,
+                       const struct attention_score *, real *o, real *ml, real *entropy, double stats[4]);
 /* Of a row's scores s, rounded as they were: its weights w again, and in s the gradient of each score. */
-typedef void slope_row(const struct attention_backward_args *, const struct row *, long n, long h, double *s,
-                       double *w);
+typedef void slope_row(const struct attention_backward_args *, const struct score_row *, long n, long h,
+                       double *s, double *w);
 
 /* All of each operation but what a row does; without a softmax there is no ml, nor, in reverse, o. */
 void ref_attend(struct device *, const struct attention_forward_args *, weigh_row *);

@@ -71,7 +71,7 @@ static double log_keys(long n, long length, const struct tensor *start, const st
   return same_log((double)(keys > 1 ? keys : 1));
 }
 
-void ref_by_keys(struct device *device, const struct by_keys_args *x)
+void ref_ssmax_scale(struct device *device, const struct ssmax_scale_args *x)
 {
   (void)device;
   const long heads = x->s->cols, dim = x->x->cols / heads, length = x->x->rows / x->batch;
@@ -82,7 +82,7 @@ void ref_by_keys(struct device *device, const struct by_keys_args *x)
   }
 }
 
-void ref_by_keys_backward(struct device *device, const struct by_keys_backward_args *x)
+void ref_ssmax_scale_backward(struct device *device, const struct ssmax_scale_backward_args *x)
 {
   (void)device;
   const long heads = x->s->cols, dim = x->x->cols / heads, length = x->x->rows / x->batch;

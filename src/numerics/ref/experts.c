@@ -9,7 +9,7 @@ static const double TINY = 1e-20; /* keeps a sum of scores that have all vanishe
 
 enum { ROWS = 32 }; /* of a piece of work */
 
-struct rows {
+struct expert_rows {
   const void *args;
   void (*row)(const void *args, long n, double *room);
   long count, width; /* numbers of room a worker has */
@@ -18,7 +18,7 @@ struct rows {
 
 static void some_rows(void *context, long piece, int worker)
 {
-  const struct rows *r = context;
+  const struct expert_rows *r = context;
   long end = (piece + 1) * ROWS < r->count ? (piece + 1) * ROWS : r->count;
   for (long n = piece * ROWS; n < end; n++) r->row(r->args, n, r->room + worker * r->width);
 }
@@ -31,7 +31,7 @@ static size_t rows_scratch(const struct device *device, long width)
 static void each_row(struct device *device, long count, long width, const void *args,
                      void (*row)(const void *, long, double *))
 {
-  struct rows r = {args, row, count, width, device_scratch(device, rows_scratch(device, width))};
+  struct expert_rows r = {args, row, count, width, device_scratch(device, rows_scratch(device, width))};
   parallel_for(device->pool, (count + ROWS - 1) / ROWS, some_rows, &r);
 }
 
@@ -97,14 +97,14 @@ static void route_row(const void *args, long n, double *z)
          scale = number(x->scale);
   scores(x, n);
   for (long e = 0; e < experts; e++) {
-    AT(x->told, n, e) = 0;
+    AT(x->stats, n, e) = 0;
     all += (double)AT(x->score, n, e);
   }
   selection(x, n, x->bias != NULL, z, sum_of_group);
   for (long k = 0; k < chosen; k++) {
     at = next_of(z, 0, experts, at);
     INTS(x->chosen)[n * x->chosen->ld + k] = (int)at;
-    AT(x->told, n, at) = 1;
+    AT(x->stats, n, at) = 1;
     sum += (double)AT(x->score, n, at);
   }
   for (long k = 0; k < chosen; k++) {
@@ -118,9 +118,9 @@ static void route_row(const void *args, long n, double *z)
   at = -1;
   if (x->bias) selection(x, n, 0, z, sum_of_group);
   for (long k = 0; x->bias && k < chosen; k++)
-    if (AT(x->told, n, at = next_of(z, 0, experts, at)) == 0) moved = 1;
-  AT(x->told, n, experts) = (real)entropy;
-  AT(x->told, n, experts + 1) = (real)moved;
+    if (AT(x->stats, n, at = next_of(z, 0, experts, at)) == 0) moved = 1;
+  AT(x->stats, n, experts) = (real)entropy;
+  AT(x->stats, n, experts + 1) = (real)moved;
 }
 
 size_t route_scratch(const struct device *device, const void *args)
@@ -187,7 +187,7 @@ void ref_sort_choices(struct device *device, const struct sort_choices_args *x)
 
 /* --- rows of tokens to rows of choices, and back --------------------------------------------------------- */
 
-void ref_spread_rows(struct device *device, const struct spread_rows_args *x)
+void ref_dispatch_tokens(struct device *device, const struct dispatch_tokens_args *x)
 {
   (void)device;
   long chosen = x->y->rows / x->x->rows;
@@ -198,7 +198,7 @@ void ref_spread_rows(struct device *device, const struct spread_rows_args *x)
   }
 }
 
-void ref_gather_rows(struct device *device, const struct gather_rows_args *x)
+void ref_combine_tokens(struct device *device, const struct combine_tokens_args *x)
 {
   (void)device;
   for (long n = 0; n < x->y->rows; n++)

@@ -7,8 +7,8 @@
 static double relu(double x) { return isnan(x) || x > 0 ? x : 0; }
 
 /* p holds the scores of what the row sees, and then their weights. */
-static void weigh(const struct row *r, double *p, const struct tensor *v, const struct attention_score *x,
-                  real *o, real *ml, real *entropy, double stats[4])
+static void weigh(const struct score_row *r, double *p, const struct tensor *v,
+                  const struct attention_score *x, real *o, real *ml, real *entropy, double stats[4])
 {
   (void)ml, (void)entropy;
   double top = 0, sum = 0, mean = 0; /* sums over the largest weight: the entropy of one key alone is 0 */
@@ -89,8 +89,8 @@ void ref_pointwise_cached(struct device *device, const struct pointwise_cached_a
 }
 
 /* ds_j = 2 relu(f) f' do.v_j / n */
-static void slope(const struct attention_backward_args *x, const struct row *r, long n, long h, double *s,
-                  double *w)
+static void slope(const struct attention_backward_args *x, const struct score_row *r, long n, long h,
+                  double *s, double *w)
 {
   const real *do_ = &AT(x->do_, n, h * r->value_dim);
   const double limit = number(x->cap_value), keys = (double)(r->end - r->first);

@@ -94,7 +94,7 @@ static struct flat lay_out(const struct newton_schulz_args *a, real *at)
   return f;
 }
 
-struct schulz {
+struct ref_schulz {
   struct device *device;
   const struct newton_schulz_args *args;
 };
@@ -116,7 +116,7 @@ static void swap(struct tensor *a, struct tensor *b)
 }
 
 /* h = c r r + b r + a, with the numbers of a step */
-static void polynomial(const struct schulz *job, struct device *device, const struct flat *f, long step,
+static void polynomial(const struct ref_schulz *job, struct device *device, const struct flat *f, long step,
                        struct tensor *h)
 {
   const struct tensor *all = job->args->coefficients;
@@ -128,7 +128,7 @@ static void polynomial(const struct schulz *job, struct device *device, const st
 }
 
 /* `steps` from `step` on, and one product with X. */
-static void steps_on_gram(const struct schulz *job, struct device *device, struct flat *f, long step,
+static void steps_on_gram(const struct ref_schulz *job, struct device *device, struct flat *f, long step,
                           long steps)
 {
   const struct ops *ops = &device->ops;
@@ -150,7 +150,7 @@ static void steps_on_gram(const struct schulz *job, struct device *device, struc
 
 static void orthogonalise(void *context, long piece, int worker)
 {
-  const struct schulz *job = context;
+  const struct ref_schulz *job = context;
   const struct newton_schulz_args *a = job->args;
   struct device *device = job->device;
   int lane = 0;
@@ -205,7 +205,7 @@ size_t newton_schulz_scratch(const struct device *device, const void *args)
 
 void ref_newton_schulz(struct device *device, const struct newton_schulz_args *x)
 {
-  struct schulz job = {device, x};
+  struct ref_schulz job = {device, x};
   long places = x->place->rows * x->place->cols;
   if (x->work->rows >= pool_threads(device->pool) || places == 1) {
     parallel_for(device->pool, places, orthogonalise, &job);

@@ -4,9 +4,9 @@
 #include "base/number.h"
 #include "numerics/ref/ref.h"
 
-void ref_all_sum(struct device *device, const struct all_sum_args *x) { (void)device, (void)x; }
+void ref_all_reduce_sum(struct device *device, const struct all_reduce_sum_args *x) { (void)device, (void)x; }
 
-void ref_all_max(struct device *device, const struct all_max_args *x)
+void ref_all_reduce_max(struct device *device, const struct all_reduce_max_args *x)
 {
   (void)device;
   for (long i = 0; i < x->y->rows * x->y->cols; i++)
@@ -18,16 +18,22 @@ static void copy(const struct tensor *y, const struct tensor *x)
   memmove(y->data, x->data, (size_t)(y->rows * y->cols) * sizeof(real));
 }
 
-void ref_pass_on(struct device *device, const struct pass_on_args *x) { (void)device, copy(x->y, x->x); }
-void ref_trade(struct device *device, const struct trade_args *x) { (void)device, copy(x->y, x->x); }
+void ref_ring_shift(struct device *device, const struct ring_shift_args *x)
+{
+  (void)device, copy(x->y, x->x);
+}
+void ref_pairwise_exchange(struct device *device, const struct pairwise_exchange_args *x)
+{
+  (void)device, copy(x->y, x->x);
+}
 
-void ref_gather_parts(struct device *device, const struct gather_parts_args *x)
+void ref_all_gather(struct device *device, const struct all_gather_args *x)
 {
   (void)device;
   memcpy(x->y->data, REALS(x->x) + x->from, (size_t)x->y->cols * sizeof(real));
 }
 
-void ref_scatter_sum(struct device *device, const struct scatter_sum_args *x)
+void ref_reduce_scatter(struct device *device, const struct reduce_scatter_args *x)
 {
   (void)device;
   memcpy(REALS(x->y) + x->from, x->x->data, (size_t)x->x->cols * sizeof(real));

@@ -30,7 +30,7 @@ void ref_sign(struct device *device, const struct sign_args *x)
 {
   EACH(x->y, x->x, from > 0 ? 1 : from < 0 ? -1 : from) }
 
-void ref_larger(struct device *device, const struct larger_args *x)
+void ref_maximum(struct device *device, const struct maximum_args *x)
 {
   EACH(x->y, x->x, max_keeping_nan(to, from)) }
 
@@ -39,7 +39,7 @@ void ref_clip_factor(struct device *device, const struct clip_factor_args *x)
   double limit = number(x->limit);
   EACH(x->y, x->x, isfinite(from) && from > limit ? limit / from : 1) }
 
-void ref_above(struct device *device, const struct above_args *x)
+void ref_greater_than(struct device *device, const struct greater_than_args *x)
 {
   double limit = number(x->limit);
   EACH(x->y, x->x, from > limit ? 1 : 0) }
@@ -55,7 +55,7 @@ void ref_all_finite(struct device *device, const struct all_finite_args *x)
     if (!isfinite(*element(x->x, i))) AT(x->y, 0, 0) = 0;
 }
 
-void ref_take(struct device *device, const struct take_args *x)
+void ref_gather(struct device *device, const struct gather_args *x)
 {
   (void)device;
   for (long i = 0; i < x->y->rows * x->y->cols; i++) {
@@ -87,7 +87,7 @@ void ref_reduce(struct device *device, const struct reduce_args *x)
   }
 }
 
-void ref_see(struct device *device, const struct see_args *x)
+void ref_accumulate_stats(struct device *device, const struct accumulate_stats_args *x)
 {
   (void)device;
   for (long n = 0; n < x->seen->rows; n++) {
@@ -97,7 +97,7 @@ void ref_see(struct device *device, const struct see_args *x)
   }
 }
 
-void ref_see_pairs(struct device *device, const struct see_pairs_args *x)
+void ref_accumulate_pairs(struct device *device, const struct accumulate_pairs_args *x)
 {
   (void)device;
   for (long n = 0; n < x->seen->rows; n++) {

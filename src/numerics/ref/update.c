@@ -14,7 +14,7 @@ void ref_adam(struct device *device, const struct adam_args *x)
       double g = (double)AT(x->g, n, j);
       double m = AT(x->m, n, j) = (real)(b1 * (double)AT(x->m, n, j) + (1 - b1) * g);
       double v = AT(x->v, n, j) = (real)(b2 * (double)AT(x->v, n, j) + (1 - b2) * g * g);
-      AT(x->direction, n, j) = (real)(isinf(v) ? NAN : m / (sqrt(v) / sqrt(c2) + eps) / c1);
+      AT(x->update, n, j) = (real)(isinf(v) ? NAN : m / (sqrt(v) / sqrt(c2) + eps) / c1);
     }
 }
 
@@ -26,6 +26,6 @@ void ref_momentum(struct device *device, const struct momentum_args *x)
     for (long j = 0; j < x->g->cols; j++) {
       double g = (double)AT(x->g, n, j), m = mu * (double)AT(x->m, n, j) + g;
       AT(x->m, n, j) = (real)m;
-      AT(x->direction, n, j) = (real)(x->nesterov ? g + mu * m : m);
+      AT(x->update, n, j) = (real)(x->nesterov ? g + mu * m : m);
     }
 }

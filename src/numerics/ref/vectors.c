@@ -102,24 +102,24 @@ void ref_normalise(struct device *device, const struct normalise_args *x)
 
 /* --- segments --------------------------------------------------------------------------------------------- */
 
-struct piece {
+struct ref_segment {
   long place, length;
 };
 
-static struct piece piece_at(const struct tensor *segment, long i)
+static struct ref_segment piece_at(const struct tensor *segment, long i)
 {
-  return (struct piece){INTS(segment)[2 * i], INTS(segment)[2 * i + 1]};
+  return (struct ref_segment){INTS(segment)[2 * i], INTS(segment)[2 * i + 1]};
 }
 
 void ref_apply_segments(struct device *device, const struct apply_segments_args *x)
 {
   (void)device;
   for (long i = 0; i < x->segment->rows; i++) {
-    struct piece p = piece_at(x->segment, i);
+    struct ref_segment p = piece_at(x->segment, i);
     double keep = (double)*element(x->keep, i), rate = (double)*element(x->rate, i);
     real *w = REALS(x->w) + p.place;
-    const real *direction = REALS(x->direction) + p.place;
-    for (long j = 0; j < p.length; j++) w[j] = (real)((double)w[j] * keep - rate * (double)direction[j]);
+    const real *update = REALS(x->update) + p.place;
+    for (long j = 0; j < p.length; j++) w[j] = (real)((double)w[j] * keep - rate * (double)update[j]);
   }
 }
 
@@ -127,7 +127,7 @@ void ref_scale_segments(struct device *device, const struct scale_segments_args 
 {
   (void)device;
   for (long i = 0; i < x->segment->rows; i++) {
-    struct piece p = piece_at(x->segment, i);
+    struct ref_segment p = piece_at(x->segment, i);
     double factor = (double)*element(x->factor, i);
     for (long j = 0; j < p.length && factor != 1; j++)
       REALS(x->x)[p.place + j] = (real)(factor * (double)REALS(x->x)[p.place + j]);
@@ -138,7 +138,7 @@ void ref_norm_segments(struct device *device, const struct norm_segments_args *x
 {
   (void)device;
   for (long i = 0; i < x->segment->rows; i++) {
-    struct piece p = piece_at(x->segment, i);
+    struct ref_segment p = piece_at(x->segment, i);
     struct tensor own = tensor_of(REALS(x->x) + p.place, 1, p.length);
     *element(x->y, i) = (real)norm_of(&own);
   }

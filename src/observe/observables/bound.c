@@ -32,13 +32,13 @@ struct bound {
   const real *weights; /* the row's */
 };
 
-static int wanted(const struct watch *w, int i)
+static int wanted(const struct observer *w, int i)
 {
   (void)i;
   return w->record->bound != 0;
 }
 
-static void make_room(const struct watch *w, struct bound_room *room)
+static void make_room(const struct observer *w, struct bound_room *room)
 {
   struct logit_block f[MAX_LOGIT_BLOCKS];
   long rows = 0, cols = 0;
@@ -66,7 +66,7 @@ static double scale_of(struct model *m)
   return spec.score.scale;
 }
 
-static void declare(struct watch *w)
+static void declare(struct observer *w)
 {
   struct bound *s = w->state;
   const struct model *m = w->model;
@@ -80,9 +80,9 @@ static void declare(struct watch *w)
       s->seen = arena_get(w->arena, (size_t)m->params.total, sizeof *s->seen);
 }
 
-static void release(struct watch *w) { host_spectra_free(&((struct bound *)w->state)->room); }
+static void release(struct observer *w) { host_spectra_free(&((struct bound *)w->state)->room); }
 
-static void tap(struct watch *w, struct program *p, enum point point, int layer, const struct flow *flow)
+static void tap(struct observer *w, struct program *p, enum point point, int layer, const struct flow *flow)
 {
   const struct bound *s = w->state;
   const struct params *all = &w->model->params;
@@ -91,7 +91,7 @@ static void tap(struct watch *w, struct program *p, enum point point, int layer,
 }
 
 /* RMSNorm makes no x longer than sqrt(D). */
-static int block_reach(const struct watch *w, const struct logit_block *f, int worker, double *out,
+static int block_reach(const struct observer *w, const struct logit_block *f, int worker, double *out,
                        struct error *e)
 {
   const struct bound *s = w->state;
@@ -115,7 +115,7 @@ static int block_reach(const struct watch *w, const struct logit_block *f, int w
 }
 
 /* |s| <= scale sum over parts of |q| |k| (Su, kexue.fm/archives/11126). */
-static int one(const struct watch *w, long i, int worker, struct error *e)
+static int one(const struct observer *w, long i, int worker, struct error *e)
 {
   const struct bound *s = w->state;
   const struct model *m = w->model;
@@ -130,11 +130,11 @@ static int one(const struct watch *w, long i, int worker, struct error *e)
   return STATUS_OK;
 }
 
-static int read(struct watch *w, struct reading *rows, struct error *e)
+static int read(struct observer *w, struct observation *rows, struct error *e)
 {
   struct bound *s = w->state;
   const struct tensor *stats = w->tally->stats;
-  if (!rows->directions) return STATUS_OK;
+  if (!rows->update_values) return STATUS_OK;
   s->weights = s->seen ? s->seen : rows->weights;
   int status = host_spectra_each(w, stats->rows, one, e);
   for (long i = 0; i < stats->rows; i++)

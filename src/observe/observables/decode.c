@@ -15,19 +15,19 @@ static const struct series series[] = {
   {0}};
 
 /* What sees later tokens is not decoded one by one. */
-static int wanted(const struct watch *w, int i)
+static int wanted(const struct observer *w, int i)
 {
   const long mask = w->model->options.mask;
   (void)i;
   return mask == MASK_CAUSAL || mask == MASK_WINDOW;
 }
 
-static int read(struct watch *w, struct reading *r, struct error *e)
+static int read(struct observer *w, struct observation *r, struct error *e)
 {
   (void)w, (void)e;
   if (!r->decoded) return STATUS_OK;
-  reading_put_number(r, DIFFERENCE, r->decoded->difference);
-  reading_put_number(r, ROUNDINGS, r->decoded->difference / r->decoded->rounding);
+  observation_put_number(r, DIFFERENCE, r->decoded->difference);
+  observation_put_number(r, ROUNDINGS, r->decoded->difference / r->decoded->rounding);
   return STATUS_OK;
 }
 

@@ -1,5 +1,5 @@
 /* drive.c - what the step's update adds to the leading singular value of each head's bilinear form
-   With M = w_q^T w_k = sum sigma u v^T and the update's directions D (weights lose rate D), M changes to first order by
+   With M = w_q^T w_k = sum sigma u v^T and the updates D (weights lose rate D), M changes to first order by
    dM = -rate (D_q^T w_k + w_q^T D_k), and sigma_1 by u1^T dM v1: the norm of dM times its alignment. */
 #include <math.h>
 
@@ -21,18 +21,18 @@ static const struct series series[] = {
   {0}};
 
 /* The head's rows of queries and keys, both [rows, width]. */
-struct head {
+struct drive_head {
   struct logit_block q, k;
 };
 
 struct drive {
   struct host_spectra room;
-  struct head *head; /* [L*H]; weight NULL where the two have no form */
-  double **work;     /* [workers] */
-  struct reading *reading;
+  struct drive_head *head; /* [L*H]; weight NULL where the two have no form */
+  double **work;           /* [workers] */
+  struct observation *reading;
 };
 
-static void find_head(const struct model *m, int layer, int head, struct head *out)
+static void find_head(const struct model *m, int layer, int head, struct drive_head *out)
 {
   struct logit_block all[MAX_LOGIT_BLOCKS];
   int n = m->attention->logit_blocks(m, layer, head, all);
@@ -44,7 +44,7 @@ static void find_head(const struct model *m, int layer, int head, struct head *o
     out->q.weight = out->k.weight = NULL;
 }
 
-static void declare(struct watch *w)
+static void declare(struct observer *w)
 {
   struct drive *s = w->state;
   const struct model *m = w->model;
@@ -57,7 +57,7 @@ static void declare(struct watch *w)
     s->work[i] = arena_get(w->arena, 2 * (size_t)s->room.longer, sizeof(double)); /* u1 | v1 */
 }
 
-static void release(struct watch *w) { host_spectra_free(&((struct drive *)w->state)->room); }
+static void release(struct observer *w) { host_spectra_free(&((struct drive *)w->state)->room); }
 
 static double dot(const real *x, const real *y, long n)
 {
@@ -85,16 +85,16 @@ static double square_of(const real *p, const real *b, const real *a, const real 
   return sum;
 }
 
-static int one(const struct watch *w, long i, int worker, struct error *e)
+static int one(const struct observer *w, long i, int worker, struct error *e)
 {
   const struct drive *s = w->state;
-  struct reading *r = s->reading;
-  const struct head *h = &s->head[i];
+  struct observation *r = s->reading;
+  const struct drive_head *h = &s->head[i];
   if (!h->q.weight) return STATUS_OK;
   const struct tensor *q = &h->q.weight->value, *k = &h->k.weight->value;
   long d = q->cols, rows = h->q.rows, from_q = h->q.row * q->ld, from_k = h->k.row * k->ld;
   const real *wq = in_copy(w, r->weights, q) + from_q, *wk = in_copy(w, r->weights, k) + from_k;
-  const real *dq = in_copy(w, r->directions, q) + from_q, *dk = in_copy(w, r->directions, k) + from_k;
+  const real *dq = in_copy(w, r->update_values, q) + from_q, *dk = in_copy(w, r->update_values, k) + from_k;
   double *u = s->work[worker], *v = u + d, sigma, gain = 0;
   if (leading_of_form(s->room.work[worker], wq, q->ld, wk, k->ld, rows, d, &sigma, u, v, e))
     return error_prefix(e, "drive of a head"), e->status;
@@ -109,11 +109,11 @@ static int one(const struct watch *w, long i, int worker, struct error *e)
   return STATUS_OK;
 }
 
-static int read(struct watch *w, struct reading *r, struct error *e)
+static int read(struct observer *w, struct observation *r, struct error *e)
 {
   struct drive *s = w->state;
   s->reading = r;
-  return r->directions ? host_spectra_each(w, w->tally->stats->rows, one, e) : STATUS_OK;
+  return r->update_values ? host_spectra_each(w, w->tally->stats->rows, one, e) : STATUS_OK;
 }
 
 const struct observable observable_drive = {

@@ -21,7 +21,7 @@ static const struct series series[] = {
                      "as attn/max_abs_logit, on the probe batch"},
   {0}};
 
-static int wanted(const struct watch *w, int i)
+static int wanted(const struct observer *w, int i)
 {
   struct attention_spec spec = {0};
   if (i != MAX_LOGIT_CAPPED) return 1;
@@ -29,12 +29,13 @@ static int wanted(const struct watch *w, int i)
   return spec.score.cap != 0;
 }
 
-static int read(struct watch *w, struct reading *rows, struct error *e)
+static int read(struct observer *w, struct observation *rows, struct error *e)
 {
   const real *stats = report_of(rows->read, w->tally->stats);
   (void)e;
-  for (int i = 0; i < COLUMNS && w->axis == AXIS_STEP; i++) reading_put(rows, i, stats + i, COLUMNS);
-  for (int i = 0; i < 2 && w->axis == AXIS_PROBE; i++) reading_put(rows, PROBE_MAX + i, stats + i, COLUMNS);
+  for (int i = 0; i < COLUMNS && w->axis == AXIS_STEP; i++) observation_put(rows, i, stats + i, COLUMNS);
+  for (int i = 0; i < 2 && w->axis == AXIS_PROBE; i++)
+    observation_put(rows, PROBE_MAX + i, stats + i, COLUMNS);
   return STATUS_OK;
 }
 

@@ -14,14 +14,18 @@ static const struct series series[] = {
                   "mean cross-entropy on one fixed batch, the same for every seed, before the update"},
   {0}};
 
-static int read(struct watch *w, struct reading *rows, struct error *e)
+static int read(struct observer *w, struct observation *rows, struct error *e)
 {
   double loss = (double)report_of(rows->read, w->tally->loss)[0] / rows->batches;
   (void)e;
-  reading_put_number(rows, w->axis == AXIS_VAL ? VAL_LOSS : w->axis == AXIS_PROBE ? PROBE_LOSS : LOSS, loss);
+  observation_put_number(rows,
+                         w->axis == AXIS_VAL     ? VAL_LOSS
+                         : w->axis == AXIS_PROBE ? PROBE_LOSS
+                                                 : LOSS,
+                         loss);
   if (w->axis != AXIS_STEP) return STATUS_OK;
-  reading_put_number(rows, LR, rows->now.rate);
-  reading_put_number(rows, GRAD_NORM, (double)report_of(rows->read, updates_grad_norm(w->updates))[0]);
+  observation_put_number(rows, LR, rows->now.rate);
+  observation_put_number(rows, GRAD_NORM, (double)report_of(rows->read, updates_grad_norm(w->updates))[0]);
   return STATUS_OK;
 }
 

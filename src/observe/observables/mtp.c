@@ -10,13 +10,13 @@ static const struct series series[] = {
                 "as mtp/loss, on the batches of val_loss"},
   {0}};
 
-static int wanted(const struct watch *w, int i)
+static int wanted(const struct observer *w, int i)
 {
   (void)i;
   return w->model->options.mtp > 0;
 }
 
-static int read(struct watch *w, struct reading *rows, struct error *e)
+static int read(struct observer *w, struct observation *rows, struct error *e)
 {
   const struct model_options *o = &w->model->options;
   const real *ahead = report_of(rows->read, w->tally->ahead);

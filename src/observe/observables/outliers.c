@@ -30,7 +30,7 @@ struct outliers {
   struct tensor *seen; /* [L,THINGS*NUMBERS]: largest | mean x^2 | mean x^4 */
 };
 
-static void declare(struct watch *w)
+static void declare(struct observer *w)
 {
   struct outliers *s = w->state;
   s->seen = report_add(w->model->report, model_blocks(&w->model->options), THINGS * NUMBERS, 0, "outliers");
@@ -48,7 +48,8 @@ static void add_squares(struct program *p, struct tensor *y, struct tensor *x, d
   PROGRAM_CALL(p, axpby, .y = y, .x = square, .alpha = by, .beta = 1);
 }
 
-static void take(struct watch *w, struct program *p, int layer, int thing, struct tensor *from, double share)
+static void record_share(struct observer *w, struct program *p, int layer, int thing, struct tensor *from,
+                         double share)
 {
   const struct outliers *s = w->state;
   struct tensor *row = program_rows(p, s->seen, layer, 1), *largest = program_temporary(p, 1, 1, "largest"),
@@ -57,29 +58,29 @@ static void take(struct watch *w, struct program *p, int layer, int thing, struc
   double by = share / ((double)x->rows * (double)x->cols);
   PROGRAM_CALL(p, copy, .y = x, .x = from); /* which may be columns of more */
   PROGRAM_CALL(p, max_abs, .y = largest, .x = x);
-  PROGRAM_CALL(p, larger, .y = program_view(p, row, thing * NUMBERS + MAX_ABS, 1), .x = largest);
+  PROGRAM_CALL(p, maximum, .y = program_view(p, row, thing * NUMBERS + MAX_ABS, 1), .x = largest);
   add_squares(p, program_view(p, row, thing * NUMBERS + RMS, 1), x, by);
   PROGRAM_CALL(p, copy, .y = square, .x = x);
   PROGRAM_CALL(p, multiply, .y = square, .x = x);
   add_squares(p, program_view(p, row, thing * NUMBERS + KURTOSIS, 1), square, by);
 }
 
-static void tap(struct watch *w, struct program *p, enum point point, int layer, const struct flow *f)
+static void tap(struct observer *w, struct program *p, enum point point, int layer, const struct flow *f)
 {
-  if (point == POINT_STREAM) take(w, p, layer, STREAM, f->x, f->share);
+  if (point == POINT_STREAM) record_share(w, p, layer, STREAM, f->x, f->share);
   if (point != POINT_SCORES || f->stage) return; /* keys of other ranks are theirs to tell */
-  take(w, p, layer, QUERIES, f->q, f->share);
-  take(w, p, layer, KEYS, f->k, f->share);
+  record_share(w, p, layer, QUERIES, f->q, f->share);
+  record_share(w, p, layer, KEYS, f->k, f->share);
 }
 
-static int read(struct watch *w, struct reading *r, struct error *e)
+static int read(struct observer *w, struct observation *r, struct error *e)
 {
   const struct outliers *s = w->state;
   const real *seen = report_of(r->read, s->seen);
   (void)e;
   for (long l = 0; l < s->seen->rows; l++)
     for (int t = 0; t < THINGS; t++, seen += NUMBERS) {
-      struct row *row = &r->row[t * NUMBERS];
+      struct series_row *row = &r->row[t * NUMBERS];
       double square = (double)seen[RMS];
       row[MAX_ABS].value[l] = (float)seen[MAX_ABS];
       row[RMS].value[l] = (float)sqrt(square);

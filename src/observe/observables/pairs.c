@@ -28,12 +28,12 @@ struct pairs {
   struct tensor *level; /* [1] */
 };
 
-static int wanted(const struct watch *w, int i)
+static int wanted(const struct observer *w, int i)
 {
   return i == SHARE_ABOVE ? w->record->level > 0 : w->record->pairs != 0;
 }
 
-static void declare(struct watch *w)
+static void declare(struct observer *w)
 {
   struct pairs *s = w->state;
   if (w->axis == AXIS_PROBE && !w->record->probe_every) return;
@@ -43,7 +43,7 @@ static void declare(struct watch *w)
   s->level = numbers_constant(w->model->numbers, w->record->level);
 }
 
-static void tap(struct watch *w, struct program *p, enum point point, int layer, const struct flow *f)
+static void tap(struct observer *w, struct program *p, enum point point, int layer, const struct flow *f)
 {
   const struct pairs *s = w->state;
   long heads = w->model->options.heads;
@@ -53,23 +53,23 @@ static void tap(struct watch *w, struct program *p, enum point point, int layer,
                .level = s->level, .score = f->spec->score);
   struct tensor *seen = program_rows(p, s->seen, layer * heads, heads),
                 *largest = program_view(p, seen, LARGEST, 1);
-  PROGRAM_CALL(p, see_pairs, .seen = program_view(p, seen, 0, COLUMNS), .look = look, .stats = f->stats,
-               .largest = largest);
-  PROGRAM_CALL(p, larger, .y = largest, .x = program_view(p, f->stats, 0, 1));
+  PROGRAM_CALL(p, accumulate_pairs, .seen = program_view(p, seen, 0, COLUMNS), .look = look,
+               .stats = f->stats, .largest = largest);
+  PROGRAM_CALL(p, maximum, .y = largest, .x = program_view(p, f->stats, 0, 1));
 }
 
-static int read(struct watch *w, struct reading *rows, struct error *e)
+static int read(struct observer *w, struct observation *rows, struct error *e)
 {
   const struct pairs *s = w->state;
   (void)e;
   if (!s->seen) return STATUS_OK;
   const real *seen = report_of(rows->read, s->seen);
-  struct row *share = &rows->row[SHARE_ABOVE];
+  struct series_row *share = &rows->row[SHARE_ABOVE];
   for (long i = 0; i < share->width; i++) {
     double pairs = (double)seen[i * SEEN + PAIRS];
     share->value[i] = pairs > 0 ? (float)((double)seen[i * SEEN + SHARE] / pairs) : 0;
   }
-  for (int i = 0; i < 3; i++) reading_put(rows, PROBE_Q_NORM + i, seen + OF_LARGEST + i, SEEN);
+  for (int i = 0; i < 3; i++) observation_put(rows, PROBE_Q_NORM + i, seen + OF_LARGEST + i, SEEN);
   return STATUS_OK;
 }
 

@@ -22,21 +22,21 @@ static const struct series series[] = {
                "the loss of balance by sequence, moe.aux included; not part of loss"},
   {0}};
 
-static int wanted(const struct watch *w, int i)
+static int wanted(const struct observer *w, int i)
 {
   struct router any = {0};
   for (int l = 0; l < model_blocks(&w->model->options) && !any.experts; l++) any = model_router(w->model, l);
   return i == BIAS || i == MOVED ? any.has_bias : i == BALANCE ? any.has_loss : any.experts > 0;
 }
 
-static void put(struct reading *rows, int i, long place, double value)
+static void put(struct observation *rows, int i, long place, double value)
 {
   if (rows->row[i].width) rows->row[i].value[place] = (float)value;
 }
 
 /* One row of the tally's routes: E counts | entropy | moved | loss | largest. A token chooses so many experts that the
    counts sum to as many a token. */
-static void read_layer(const struct model *m, struct reading *rows, int layer, const real *row,
+static void read_layer(const struct model *m, struct observation *rows, int layer, const real *row,
                        const real *bias)
 {
   struct router r = model_router(m, layer);
@@ -57,7 +57,7 @@ static void read_layer(const struct model *m, struct reading *rows, int layer, c
   put(rows, LARGEST, layer, (double)row[m->experts + 3]);
 }
 
-static int read(struct watch *w, struct reading *rows, struct error *e)
+static int read(struct observer *w, struct observation *rows, struct error *e)
 {
   const struct tally *t = w->tally;
   (void)e;

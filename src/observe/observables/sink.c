@@ -26,7 +26,7 @@ struct sink {
   struct tensor *first;    /* [N,1]: 1 where a document begins */
 };
 
-static void declare(struct watch *w)
+static void declare(struct observer *w)
 {
   struct sink *s = w->state;
   const struct model_options *o = &w->model->options;
@@ -47,7 +47,7 @@ static struct tensor *firsts(const struct sink *s, struct program *p, const stru
   PROGRAM_CALL(p, embed_forward, .y = start, .tokens = f->document, .w = table);
   PROGRAM_CALL(p, embed_forward, .y = at, .tokens = f->position, .w = table);
   PROGRAM_CALL(p, axpby, .y = start, .x = at, .alpha = -1, .beta = 1);
-  PROGRAM_CALL(p, above, .y = first, .x = start, .limit = s->edge);
+  PROGRAM_CALL(p, greater_than, .y = first, .x = start, .limit = s->edge);
   return first;
 }
 
@@ -58,7 +58,7 @@ static struct tensor *join(struct program *p, struct tensor *a, struct tensor *b
   return y;
 }
 
-static void tap(struct watch *w, struct program *p, enum point point, int layer, const struct flow *f)
+static void tap(struct observer *w, struct program *p, enum point point, int layer, const struct flow *f)
 {
   struct sink *s = w->state;
   if (point != POINT_SCORES) return;
@@ -81,12 +81,12 @@ static void tap(struct watch *w, struct program *p, enum point point, int layer,
                .beta = 1);
 }
 
-static int read(struct watch *w, struct reading *r, struct error *e)
+static int read(struct observer *w, struct observation *r, struct error *e)
 {
   const struct sink *s = w->state;
   const real *seen = report_of(r->read, s->seen);
   (void)e;
-  reading_put(r, MASS, seen + FIRST, COLUMNS);
+  observation_put(r, MASS, seen + FIRST, COLUMNS);
   for (long i = 0; i < r->row[VALUE_SHARE].width; i++, seen += COLUMNS)
     r->row[VALUE_SHARE].value[i] = (float)((double)seen[FIRST_NORM] / (double)seen[NORM]);
   return STATUS_OK;

@@ -56,14 +56,14 @@ static const struct series *make(void)
   return all;
 }
 
-static int wanted(const struct watch *w, int i)
+static int wanted(const struct observer *w, int i)
 {
   return i == ALIGNMENT || objects[i / SPECTRUM_FIELDS].shape != PER_EXPERT || w->model->experts > 0;
 }
 
 /* --- the matrices --------------------------------------------------------------------------------------- */
 
-struct job { /* one matrix whose spectrum is wanted */
+struct spectrum_job { /* one matrix whose spectrum is wanted */
   enum object object;
   struct param *param, *other; /* HEAD_FORM: w_q and w_k */
   long row, rows, other_row;
@@ -71,14 +71,14 @@ struct job { /* one matrix whose spectrum is wanted */
 };
 
 struct spectra_state {
-  struct job *job;
+  struct spectrum_job *job;
   long jobs;
   struct host_spectra room;
-  double **leading;     /* [workers] of [SPECTRA_LANES / 2] of rows + columns: weights' leading pairs */
-  struct reading *rows; /* being made */
+  double **leading;         /* [workers] of [SPECTRA_LANES / 2] of rows + columns: weights' leading pairs */
+  struct observation *rows; /* being made */
 };
 
-static void add_job(struct spectra_state *s, struct job job) { s->job[s->jobs++] = job; }
+static void add_job(struct spectra_state *s, struct spectrum_job job) { s->job[s->jobs++] = job; }
 
 /* Every expert's matrices by themselves. */
 static void add_experts(struct spectra_state *s, const struct model *m, int layer)
@@ -92,8 +92,8 @@ static void add_experts(struct spectra_state *s, const struct model *m, int laye
   for (int i = 0; i < 3 && model_router(m, layer).experts; i++) {
     struct param *p = model_param(m, layer, stacks[i].name);
     for (long e = 0; e * p->block_rows < p->value.rows; e++)
-      add_job(s, (struct job){stacks[i].object, p, NULL, e * p->block_rows, p->block_rows, 0,
-                              layer * m->experts + e});
+      add_job(s, (struct spectrum_job){stacks[i].object, p, NULL, e * p->block_rows, p->block_rows, 0,
+                                       layer * m->experts + e});
   }
 }
 
@@ -108,13 +108,13 @@ static void add_head(struct spectra_state *s, const struct model *m, int layer, 
     if (all[i].role == ROLE_K_HEAD || all[i].role == ROLE_K_GROUP) k = &all[i];
   }
   if (!q || !k) return;
-  add_job(s, (struct job){HEAD_Q, q->weight, NULL, q->row, q->rows, 0, at});
-  add_job(s, (struct job){HEAD_K, k->weight, NULL, k->row, k->rows, 0, at});
+  add_job(s, (struct spectrum_job){HEAD_Q, q->weight, NULL, q->row, q->rows, 0, at});
+  add_job(s, (struct spectrum_job){HEAD_K, k->weight, NULL, k->row, k->rows, 0, at});
   if (q->weight->value.cols == k->weight->value.cols)
-    add_job(s, (struct job){HEAD_FORM, q->weight, k->weight, q->row, q->rows, k->row, at});
+    add_job(s, (struct spectrum_job){HEAD_FORM, q->weight, k->weight, q->row, q->rows, k->row, at});
 }
 
-static void declare(struct watch *w)
+static void declare(struct observer *w)
 {
   struct model *m = w->model;
   struct spectra_state *s = w->state;
@@ -125,7 +125,7 @@ static void declare(struct watch *w)
   for (int i = 0; i < ps->count; i++)
     if (param_is_matrix(ps->list[i]))
       for (enum object o = WEIGHT; o <= UPDATE; place += o++ == UPDATE) /* the two share the weight's pair */
-        add_job(s, (struct job){o, ps->list[i], NULL, 0, ps->list[i]->value.rows, 0, place});
+        add_job(s, (struct spectrum_job){o, ps->list[i], NULL, 0, ps->list[i]->value.rows, 0, place});
   for (int l = 0; l < blocks; l++)
     for (int h = 0; h < heads; h++) add_head(s, m, l, h);
   for (int l = 0; l < blocks; l++) add_experts(s, m, l);
@@ -136,35 +136,35 @@ static void declare(struct watch *w)
       arena_get(w->arena, SPECTRA_LANES / 2 * (size_t)(s->room.longer + s->room.shorter), sizeof(double));
 }
 
-static void release(struct watch *w) { host_spectra_free(&((struct spectra_state *)w->state)->room); }
+static void release(struct observer *w) { host_spectra_free(&((struct spectra_state *)w->state)->room); }
 
 /* --- rows ----------------------------------------------------------------------------------------------- */
 
-static void store(struct reading *rows, enum object object, long place, const struct spectrum *x)
+static void store(struct observation *rows, enum object object, long place, const struct spectrum *x)
 {
   for (int i = 0; i < SPECTRUM_FIELDS; i++)
     rows->row[object * SPECTRUM_FIELDS + i].value[place] = (float)spectrum_number(x, i);
 }
 
-/* u^T (-direction) v: the update is subtracted. */
-static double align(const struct tensor *direction, const real *values, const double *u, const double *v)
+/* u^T (-update) v: the update is subtracted. */
+static double align(const struct tensor *update, const real *values, const double *u, const double *v)
 {
   double sum = 0;
-  for (long i = 0; i < direction->rows; i++) {
-    const real *row = values + i * direction->ld;
+  for (long i = 0; i < update->rows; i++) {
+    const real *row = values + i * update->ld;
     double dot = 0;
-    for (long j = 0; j < direction->cols; j++) dot += (double)row[j] * v[j];
+    for (long j = 0; j < update->cols; j++) dot += (double)row[j] * v[j];
     sum -= u[i] * dot;
   }
   return sum;
 }
 
 /* What is to be done for a job; 0: nothing, there was no update. */
-static int prepare(const struct watch *w, const struct job *j, struct spectra_job *out)
+static int prepare(const struct observer *w, const struct spectrum_job *j, struct spectra_job *out)
 {
-  const struct reading *rows = ((const struct spectra_state *)w->state)->rows;
+  const struct observation *rows = ((const struct spectra_state *)w->state)->rows;
   const struct tensor *t = &j->param->value;
-  const real *from = j->object == UPDATE ? rows->directions : rows->weights;
+  const real *from = j->object == UPDATE ? rows->update_values : rows->weights;
   if (!from) return 0;
   *out = (struct spectra_job){
     .w = in_copy(w, from, t) + j->row * t->ld, .rows = j->rows, .cols = t->cols, .ld = t->ld};
@@ -176,16 +176,16 @@ static int prepare(const struct watch *w, const struct job *j, struct spectra_jo
 }
 
 /* The spectra of a few matrices: a weight and its update are among the same ones. */
-static int some(const struct watch *w, long i, int worker, struct error *e)
+static int some(const struct observer *w, long i, int worker, struct error *e)
 {
   const struct spectra_state *s = w->state;
-  const struct job *job = &s->job[i * SPECTRA_LANES], *of[SPECTRA_LANES];
+  const struct spectrum_job *job = &s->job[i * SPECTRA_LANES], *of[SPECTRA_LANES];
   struct spectra_job work[SPECTRA_LANES];
   double *leading = s->leading[worker];
   long left = s->jobs - i * SPECTRA_LANES, count = 0;
   for (long k = 0; k < left && k < SPECTRA_LANES; k++) {
     if (!prepare(w, &job[k], &work[count])) continue;
-    if (job[k].object == WEIGHT && s->rows->directions) {
+    if (job[k].object == WEIGHT && s->rows->update_values) {
       work[count].u1 = leading, work[count].v1 = leading + job[k].rows;
       leading += job[k].rows + work[count].cols;
     }
@@ -202,7 +202,7 @@ static int some(const struct watch *w, long i, int worker, struct error *e)
   return STATUS_OK;
 }
 
-static int read(struct watch *w, struct reading *rows, struct error *e)
+static int read(struct observer *w, struct observation *rows, struct error *e)
 {
   struct spectra_state *s = w->state;
   s->rows = rows;

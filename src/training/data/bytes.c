@@ -16,14 +16,14 @@ struct text {
 };
 
 /* --- reading ------------------------------------------------------------------------------------------ */
-struct reading {
+struct text_reading {
   struct text *text;
   struct error *error;
 };
 
 static int read_part(void *context, const char *path)
 {
-  struct reading *r = context;
+  struct text_reading *r = context;
   char *bytes;
   size_t length;
   if (file_read(path, &bytes, &length, r->error)) {
@@ -49,7 +49,7 @@ static int read_all(struct text *text, const char *path, struct error *e)
     return error_set(e, STATUS_USAGE,
                      "data.path: no file given; data=bytes reads any file, as in "
                      "data.path=book.txt (data=markov needs none)");
-  int status = text_split(path, '+', read_part, &(struct reading){text, e});
+  int status = text_split(path, '+', read_part, &(struct text_reading){text, e});
   if (!status && !text->length) return error_set(e, STATUS_USAGE, "data.path: %s: the text is empty", path);
   return status;
 }

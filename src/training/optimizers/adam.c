@@ -1,5 +1,5 @@
 /* adam.c - Adam with decoupled decay (arXiv 1412.6980 alg. 1, arXiv 1711.05101 alg. 2)
-   m <- b1 m + (1-b1) g;  v <- b2 v + (1-b2) g^2;  direction = m/(1-b1^t) / (sqrt(v/(1-b2^t)) + eps) */
+   m <- b1 m + (1-b1) g;  v <- b2 v + (1-b2) g^2;  update = m/(1-b1^t) / (sqrt(v/(1-b2^t)) + eps) */
 #include "base/elementary.h"
 #include "training/optimizer.h"
 
@@ -18,18 +18,18 @@ static double correction(const void *beta, const struct step_scalars *now)
   return 1 - same_pow((double)(real) * (const double *)beta, (double)now->step + 1);
 }
 
-void adam_record(struct program *p, struct numbers *n, const struct update *u, struct tensor *direction,
+void adam_record(struct program *p, struct numbers *n, const struct update *u, struct tensor *update,
                  struct tensor *m, struct tensor *v, const struct adam_numbers *o)
 {
   PROGRAM_CALL(
-    p, adam, .direction = direction, .m = m, .v = v, .g = u->grad, .b1 = numbers_constant(n, o->beta1),
+    p, adam, .update = update, .m = m, .v = v, .g = u->grad, .b1 = numbers_constant(n, o->beta1),
     .b2 = numbers_constant(n, o->beta2), .c1 = numbers_varying(n, correction, &o->beta1, sizeof o->beta1),
     .c2 = numbers_varying(n, correction, &o->beta2, sizeof o->beta2), .eps = numbers_constant(n, o->eps));
 }
 
 static void record(const void *options, struct program *p, struct numbers *n, const struct update *u)
 {
-  adam_record(p, n, u, u->direction, u->state[0], u->state[1], options);
+  adam_record(p, n, u, u->update, u->state[0], u->state[1], options);
 }
 
 const struct optimizer optimizer_adam = {

@@ -1,5 +1,5 @@
 /* muon.c - orthogonalised momentum for the hidden matrices (arXiv 2502.16982 sec. 2, after Keller Jordan)
-   M <- momentum M + G;  direction = scale * orthogonalise(G + momentum M, or M without nesterov),
+   M <- momentum M + G;  update = scale * orthogonalise(G + momentum M, or M without nesterov),
    scale = rms sqrt(max(rows, cols)), which makes the update's RMS `rms` whatever the shape.
    With per_head, every head's block of rows is a matrix of its own (GLM-5, arXiv 2602.15763, Muon Split); every
    expert's always is. */
@@ -143,7 +143,7 @@ static void record_lengths(struct program *p, struct tensor *x, const struct blo
 static void record(const void *options, struct program *p, struct numbers *n, const struct update *u)
 {
   const struct muon_options *o = options;
-  PROGRAM_CALL(p, momentum, .direction = u->direction, .m = u->state[0], .g = u->grad,
+  PROGRAM_CALL(p, momentum, .update = u->update, .m = u->state[0], .g = u->grad,
                .mu = numbers_constant(n, o->momentum), .nesterov = o->nesterov);
   struct tensor *rms = o->scale == SCALE_MOONLIGHT ? numbers_constant(n, o->rms) : NULL;
   for (int i = 0; i < u->count; i++) {
@@ -154,12 +154,12 @@ static void record(const void *options, struct program *p, struct numbers *n, co
     gather(o, u, b.rows, b.cols, b.place);
     double scale = scale_of(o, (double)b.rows, (double)b.cols);
     if (o->coefficients == NS_NONE) {
-      record_lengths(p, u->direction, &b, rms, scale);
+      record_lengths(p, u->update, &b, rms, scale);
     } else if (o->coefficients == NS_SVD) {
-      struct polar job = {u->direction, b, rms ? scale * o->rms : scale};
+      struct polar job = {u->update, b, rms ? scale * o->rms : scale};
       program_host(p, polar_step, &job, sizeof job);
     } else {
-      newton_schulz_record(p, u->direction, b.place, b.count, b.rows, b.cols, &ns_sets[o->coefficients],
+      newton_schulz_record(p, u->update, b.place, b.count, b.rows, b.cols, &ns_sets[o->coefficients],
                            (enum ns_iteration)o->iteration, o->ns_steps, 1e-7, rms, scale);
     }
   }

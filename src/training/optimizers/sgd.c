@@ -1,5 +1,5 @@
 /* sgd.c - gradient descent with heavy-ball or Nesterov momentum
-   m <- momentum m + g;  direction = m, or g + momentum m with nesterov (Sutskever et al. 2013) */
+   m <- momentum m + g;  update = m, or g + momentum m with nesterov (Sutskever et al. 2013) */
 #include "training/optimizer.h"
 
 struct sgd_options {
@@ -16,7 +16,7 @@ static const char *const states[] = {"m", NULL};
 static void record(const void *options, struct program *p, struct numbers *n, const struct update *u)
 {
   const struct sgd_options *o = options;
-  PROGRAM_CALL(p, momentum, .direction = u->direction, .m = u->state[0], .g = u->grad,
+  PROGRAM_CALL(p, momentum, .update = u->update, .m = u->state[0], .g = u->grad,
                .mu = numbers_constant(n, o->momentum), .nesterov = o->nesterov);
 }
 

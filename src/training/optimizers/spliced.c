@@ -52,22 +52,22 @@ static const struct option_row rows[] = {
 
 static const char *const states[] = {"momentum", "m", "v", NULL};
 
-struct job {
+struct splice_job {
   struct spliced_options options;
   struct numbers *numbers;
   struct update update;
-  struct tensor *adam; /* Adam's directions, as update.direction lies */
+  struct tensor *adam; /* Adam's updates, as update.update lies */
 };
 
 /* A matrix has its own numbers whatever row of tensors it lies in. */
-static void draw_gaussian(const struct job *job, const struct param *p, long size, real *out)
+static void draw_gaussian(const struct splice_job *job, const struct param *p, long size, real *out)
 {
   struct draw draw = {job->update.seed, STREAM_OPTIMIZER, (uint64_t)numbers_scalars(job->numbers)->step};
   for (long i = 0; i < size; i++) out[i] = (real)draw_normal(draw, (uint64_t)p->order << 32 | (uint64_t)i);
 }
 
 /* The power of this step. */
-static double power_of(const struct job *job)
+static double power_of(const struct splice_job *job)
 {
   const struct spliced_options *o = &job->options;
   double share = o->power_steps ? (double)numbers_scalars(job->numbers)->step / (double)o->power_steps : 0;
@@ -76,7 +76,7 @@ static double power_of(const struct job *job)
 
 /* Singular values for the vectors of `from`. Where `from` has no rank left (below what rounding makes of 0), a
    flat spectrum has none. */
-static void set_spectrum(const struct job *job, const struct svd *adam, struct svd *from)
+static void set_spectrum(const struct splice_job *job, const struct svd *adam, struct svd *from)
 {
   const struct spliced_options *o = &job->options;
   const double largest = from->sigma[0], power = o->spectrum == BY_POWER ? power_of(job) : 0;
@@ -95,10 +95,10 @@ static void set_spectrum(const struct job *job, const struct svd *adam, struct s
 
 static void splice(void *context, struct device *device, long piece)
 {
-  const struct job *job = context;
+  const struct splice_job *job = context;
   const struct update *u = &job->update;
   const struct tensor *w = &u->param[piece]->value;
-  struct tensor x = tensor_of(REALS(u->direction) + u->place[piece], w->rows, w->cols);
+  struct tensor x = tensor_of(REALS(u->update) + u->place[piece], w->rows, w->cols);
   struct tensor y = tensor_of(REALS(job->adam) + u->place[piece], w->rows, w->cols);
   struct svd muon, adam = {0}, chance = {0};
   int status = svd_of(&muon, device, &x);
@@ -126,19 +126,19 @@ static void splice(void *context, struct device *device, long piece)
 
 static void splice_all(struct device *device, void *context)
 {
-  struct job *job = context;
+  struct splice_job *job = context;
   host_each(device, job->update.count, splice, job);
 }
 
 static void record(const void *options, struct program *p, struct numbers *n, const struct update *u)
 {
   const struct spliced_options *o = options;
-  struct tensor *adam = program_temporary(p, 1, u->direction->cols, "adam's direction");
-  PROGRAM_CALL(p, momentum, .direction = u->direction, .m = u->state[0], .g = u->grad,
+  struct tensor *adam = program_temporary(p, 1, u->update->cols, "adam's direction");
+  PROGRAM_CALL(p, momentum, .update = u->update, .m = u->state[0], .g = u->grad,
                .mu = numbers_constant(n, o->momentum), .nesterov = o->nesterov);
   adam_record(p, n, u, adam, u->state[1], u->state[2], &(struct adam_numbers){o->beta1, o->beta2, o->eps});
   program_keep(p, adam);
-  program_host(p, splice_all, &(struct job){*o, n, *u, adam}, sizeof(struct job));
+  program_host(p, splice_all, &(struct splice_job){*o, n, *u, adam}, sizeof(struct splice_job));
 }
 
 static int takes(const struct param *p) { return p->kind == PARAM_MATRIX; }

@@ -48,9 +48,9 @@ static void after_step(struct stabilizer_context *c, struct program *p)
     f[l] =
       (struct logit_block){.role = ROLE_OUTPUT, .weight = b->w_o, .bias = b->b_o, .rows = b->w_o->value.rows};
   }
-  PROGRAM_CALL(p, take, .y = c->series[MAX_OUTPUT], .x = c->watched, /* a column becomes a row */
+  PROGRAM_CALL(p, gather, .y = c->series[MAX_OUTPUT], .x = c->tracked_max, /* a column becomes a row */
                .index = program_ints(p, 1, layers, all, "layers"));
-  PROGRAM_CALL(p, clip_factor, .y = c->series[GAMMA], .x = c->watched,
+  PROGRAM_CALL(p, clip_factor, .y = c->series[GAMMA], .x = c->tracked_max,
                .limit = numbers_constant(c->numbers, o->tau));
   clip_record(c, p, f, layers, c->series[GAMMA], 0);
 }
@@ -62,6 +62,6 @@ const struct stabilizer stabilizer_max_output_clip = {
   .options_size = sizeof(struct max_output_clip),
   .emits = emits,
   .init = init,
-  .on_output = model_watch,
+  .on_output = model_track_max,
   .after_step = after_step,
 };

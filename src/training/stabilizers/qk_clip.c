@@ -267,7 +267,7 @@ static void clip(struct stabilizer_context *c, struct program *p)
     struct tensor *by_head = count ? weight_factor(c, p, &g, role) : NULL;
     if (!by_head) continue;
     struct tensor *scale = program_temporary(p, 1, count, "clip factors");
-    PROGRAM_CALL(p, take, .y = scale, .x = by_head, .index = program_ints(p, 1, count, head, "heads"));
+    PROGRAM_CALL(p, gather, .y = scale, .x = by_head, .index = program_ints(p, 1, count, head, "heads"));
     clip_record(c, p, f, count, scale, o->momentum == SCALE);
   }
   record_logit_scale(c, p, &g);

@@ -28,18 +28,18 @@ static const struct series emits[] = {
   {0}};
 
 /* One block of rows, once however many heads use it. */
-struct entry {
+struct quack_entry {
   struct logit_block factor;
   int layer;
 };
 struct quack_state {
-  struct entry *entry;
+  struct quack_entry *entry;
   int count;
   struct tensor *rate; /* [1, count]: of this step */
 };
 
 /* Blocks of one layer, into `out` from `count` on; returns how many there are then. */
-static int add_layer(const struct model *m, int layer, struct entry *out, int count)
+static int add_layer(const struct model *m, int layer, struct quack_entry *out, int count)
 {
   struct logit_block f[MAX_LOGIT_BLOCKS];
   for (int h = 0, first = count; h < m->options.heads; h++)
@@ -47,7 +47,7 @@ static int add_layer(const struct model *m, int layer, struct entry *out, int co
       int known = 0;
       for (int j = first; j < count; j++)
         known |= out[j].factor.weight == f[i].weight && out[j].factor.row == f[i].row;
-      if (!known) out[count++] = (struct entry){.factor = f[i], .layer = layer};
+      if (!known) out[count++] = (struct quack_entry){.factor = f[i], .layer = layer};
     }
   return count;
 }
@@ -56,7 +56,7 @@ static int add_layer(const struct model *m, int layer, struct entry *out, int co
 static void declare(struct stabilizer_context *c, int layer)
 {
   struct model *m = c->model;
-  struct entry *scratch = memory_new((size_t)(m->options.heads * MAX_LOGIT_BLOCKS), sizeof *scratch);
+  struct quack_entry *scratch = memory_new((size_t)(m->options.heads * MAX_LOGIT_BLOCKS), sizeof *scratch);
   int count = add_layer(m, layer, scratch, 0);
   params_add(&m->params, PARAM_STATE, layer, 1, count, INIT_CONSTANT, 0, "blocks.%d.quack.start", layer);
   memory_free(scratch);
@@ -137,7 +137,7 @@ static struct tensor *record_norms(struct stabilizer_context *c, struct program 
 static void multiply_at(struct program *p, struct tensor *y, struct tensor *x, const int *index)
 {
   struct tensor *own = program_temporary(p, 1, y->cols, "taken");
-  PROGRAM_CALL(p, take, .y = own, .x = x, .index = program_ints(p, 1, y->cols, index, "index"));
+  PROGRAM_CALL(p, gather, .y = own, .x = x, .index = program_ints(p, 1, y->cols, index, "index"));
   PROGRAM_CALL(p, multiply, .y = y, .x = own);
 }
 
@@ -154,7 +154,7 @@ static struct tensor *record_partner(struct stabilizer_context *c, struct progra
   struct logit_block f[MAX_LOGIT_BLOCKS];
   struct tensor *norm = record_norms(c, p, dq, dkv);
   for (int i = 0; i < s->count; i++) {
-    const struct entry *e = &s->entry[i];
+    const struct quack_entry *e = &s->entry[i];
     for (int h = 0; h < heads; h++)
       for (int k = 0, n = m->attention->logit_blocks(m, e->layer, h, f); k < n; k++)
         if (f[k].weight == e->factor.weight && f[k].row == e->factor.row)
@@ -195,8 +195,8 @@ static void before_update(struct stabilizer_context *c, struct program *p)
     query[i] = entry_of_role(s, f, count, ROLE_Q_HEAD, ROLE_Q_HEAD);
     key[i] = entry_of_role(s, f, count, ROLE_K_HEAD, ROLE_K_GROUP);
   }
-  PROGRAM_CALL(p, take, .y = c->series[0], .x = s->rate, .index = program_ints(p, 1, n, query, "queries"));
-  PROGRAM_CALL(p, take, .y = c->series[1], .x = s->rate, .index = program_ints(p, 1, n, key, "keys"));
+  PROGRAM_CALL(p, gather, .y = c->series[0], .x = s->rate, .index = program_ints(p, 1, n, query, "queries"));
+  PROGRAM_CALL(p, gather, .y = c->series[1], .x = s->rate, .index = program_ints(p, 1, n, key, "keys"));
 }
 
 static void on_update(struct stabilizer_context *c, struct program *p, const struct update_block *block,

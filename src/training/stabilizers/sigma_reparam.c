@@ -19,11 +19,11 @@ static const struct option_row rows[] = {
   CHOICE_ROW(struct sigma_reparam, weights, "all", kinds, "every hidden matrix, or queries and keys", 0),
   END_ROW};
 
-struct pair {
+struct singular_pair {
   struct param *weight, *gain, *u, *v;
 };
 struct sigma_state {
-  struct pair *pair;
+  struct singular_pair *pair;
   int count;
 };
 
@@ -68,7 +68,7 @@ static int init(struct stabilizer_context *c, struct error *e)
     struct param *p = params->list[i], *gain = companion(params, p, "sigma_gain");
     if (gain)
       s->pair[s->count++] =
-        (struct pair){p, gain, companion(params, p, "sigma_u"), companion(params, p, "sigma_v")};
+        (struct singular_pair){p, gain, companion(params, p, "sigma_u"), companion(params, p, "sigma_v")};
   }
   return STATUS_OK;
 }

@@ -143,7 +143,7 @@ static void record_block(struct program *p, const struct qk_block *b, struct ten
   struct tensor *above = program_temporary(p, 1, 1, "above the bound");
   program_guard(p, NULL); /* what a guard is made of is computed in any case */
   PROGRAM_CALL(p, norm, .y = norm, .x = w);
-  PROGRAM_CALL(p, above, .y = above, .x = norm, .limit = numbers[0]);
+  PROGRAM_CALL(p, greater_than, .y = above, .x = norm, .limit = numbers[0]);
   PROGRAM_CALL(p, multiply, .y = above, .x = due);
   program_guard(p, above);
   clip_by_msign(p, w, numbers[1], numbers[2]);

@@ -59,11 +59,11 @@ static void project(const struct svd *x, const struct svd *w, double *a, double 
    its terms are geometric series. */
 enum { LOWEST = -80, HIGHEST = 40, NODES = HIGHEST - LOWEST + 1, HALVINGS = 60 };
 static const double spacing = 0.22063560015265157; /* 2/pi log sqrt 2 */
-struct slope {
+struct tangent_slope {
   double weight[NODES], b[NODES], p[NODES];
 };
 
-static void slope_init(struct slope *h, const struct svd *m, const double *a, const double *b)
+static void slope_init(struct tangent_slope *h, const struct svd *m, const double *a, const double *b)
 {
   double beside_u = m->rows > m->n, beside_v = m->cols > m->n; /* the pair's share where M has no vectors */
   for (long k = 0; k < m->n; k++) {
@@ -84,7 +84,7 @@ static void slope_init(struct slope *h, const struct svd *m, const double *a, co
   h->weight[0] /= 1 - sqrt(0.5), h->weight[NODES - 1] /= 1 - sqrt(0.5);
 }
 
-static double slope_at(const struct slope *h, double lambda)
+static double slope_at(const struct tangent_slope *h, double lambda)
 {
   double sum = 0;
   for (int i = 0; i < NODES; i++) {
@@ -94,7 +94,7 @@ static double slope_at(const struct slope *h, double lambda)
   return sum;
 }
 
-static double root_of(const struct slope *h, double low, double high)
+static double root_of(const struct tangent_slope *h, double low, double high)
 {
   for (int i = 0; i < HALVINGS; i++) {
     const double middle = (low + high) / 2;
@@ -136,7 +136,7 @@ static int turn(struct svd *x, real *d, const struct svd *w, double told[TOLD])
   const double size = status ? 0 : scale_to(x, 1);
   if (size > 0) {
     double lambda = 0, nuclear = 0;
-    struct slope h;
+    struct tangent_slope h;
     project(x, w, a, b);
     slope_init(&h, x, a, b);
     for (long k = 0; k < x->n; k++) nuclear += x->sigma[k];
@@ -156,16 +156,16 @@ static int turn(struct svd *x, real *d, const struct svd *w, double told[TOLD])
   return status;
 }
 
-struct job {
+struct tangent_job {
   const struct stabilizer_context *context;
   struct tensor *told[TOLD]; /* [1, count] */
 };
 
 static void turn_block(void *context, struct device *device, long i)
 {
-  const struct job *job = context;
+  const struct tangent_job *job = context;
   const struct qk_block *block = &((const struct tangent_state *)job->context->state)->block[i];
-  struct tensor d = tensor_rows(&block->weight->direction, block->row, block->rows),
+  struct tensor d = tensor_rows(&block->weight->update, block->row, block->rows),
                 value = tensor_rows(&block->weight->value, block->row, block->rows);
   struct svd w, x = {0};
   double told[TOLD] = {0};
@@ -190,7 +190,7 @@ static void turn_block(void *context, struct device *device, long i)
 
 static void turn_all(struct device *device, void *context)
 {
-  struct job *job = context;
+  struct tangent_job *job = context;
   host_each(device, ((const struct tangent_state *)job->context->state)->count, turn_block, job);
 }
 
@@ -210,7 +210,7 @@ static void on_update(struct stabilizer_context *c, struct program *p, const str
 {
   (void)block, (void)blocks, (void)factor;
   const struct tangent_state *s = c->state;
-  struct job job = {.context = c};
+  struct tangent_job job = {.context = c};
   for (int k = 0; k < TOLD; k++) {
     job.told[k] = program_temporary(p, 1, s->count, emits[k].name);
     PROGRAM_CALL(p, fill, .y = job.told[k], .value = 0);

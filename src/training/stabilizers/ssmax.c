@@ -29,7 +29,8 @@ static void on_qk(struct stabilizer_context *c, struct program *program, int lay
 {
   struct tensor *s = &model_param(c->model, layer, "attn.ssmax")->value;
   for (int i = 0; i < parts; i++)
-    if (role_is_query(part[i].role)) part[i].x = model_by_keys(c->model, program, layer, in, part[i].x, s);
+    if (role_is_query(part[i].role))
+      part[i].x = model_ssmax_scale(c->model, program, layer, in, part[i].x, s);
 }
 
 static void after_step(struct stabilizer_context *c, struct program *p)

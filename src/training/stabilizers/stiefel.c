@@ -1,6 +1,6 @@
 /* stiefel.c - all singular values of a weight stay 1, and a step goes along that manifold
    (Manifold Muon: J. Bernstein, "Modular manifolds", Thinking Machines 2025; with steps=0 SPEL, arXiv 2601.21487)
-   With G the optimiser's direction over its Frobenius norm, W [out, in] with out >= in (else all of it transposed):
+   With G the optimiser's update over its Frobenius norm, W [out, in] with out >= in (else all of it transposed):
      L = -1/4 (W^T G + G^T W);   `steps` times: A = msign(G + 2 W L), H = W^T A + A^T W, L -= alpha (1 - s/steps) H
      W <- msign(W - lr A);       steps=0: A = msign(G)
    The ascent finds the A of spectral norm 1 that lies in the tangent space and goes down steepest; dividing by |G|
@@ -19,7 +19,7 @@ static const struct option_row rows[] = {
   CHOICE_ROW(struct stiefel, scope, "head", sphere_scopes,
              "every head's rows in projections to queries, keys and values, or whole tensors", 0),
   INT_ROW(struct stiefel, steps, "20", 0, 1000, "1",
-          "dual ascent towards the tangent space; 0: none, the step is msign of the direction (SPEL)", 0),
+          "dual ascent towards the tangent space; 0: none, the step is msign of the update (SPEL)", 0),
   REAL_ROW(struct stiefel, alpha, "0.1", 0, 1e3, "1", "rate of the ascent", 0), END_ROW};
 
 static const struct series emits[] = {
@@ -61,24 +61,24 @@ static int is_first(const struct stiefel_state *s, int i)
 }
 
 /* Those of one shape; x and v are theirs, one below the other. */
-struct group {
+struct stiefel_group {
   int count, *member; /* numbers of blocks */
   long rows, cols, n; /* n: the shorter side */
   struct tensor *x, *v, *multiplier, *h;
 };
 
-static struct group group_of(struct program *p, const struct stiefel_state *s, int first)
+static struct stiefel_group group_of(struct program *p, const struct stiefel_state *s, int first)
 {
-  struct group g = {.member = program_memory(p, (size_t)s->count, sizeof *g.member),
-                    .rows = s->block[first].rows,
-                    .cols = s->block[first].weight->value.cols};
+  struct stiefel_group g = {.member = program_memory(p, (size_t)s->count, sizeof *g.member),
+                            .rows = s->block[first].rows,
+                            .cols = s->block[first].weight->value.cols};
   g.n = g.rows < g.cols ? g.rows : g.cols;
   for (int i = first; i < s->count; i++)
     if (same_shape(&s->block[i], &s->block[first])) g.member[g.count++] = i;
   return g;
 }
 
-static void msign(struct program *p, const struct group *g, struct tensor *x, const long *place)
+static void msign(struct program *p, const struct stiefel_group *g, struct tensor *x, const long *place)
 {
   newton_schulz_record(p, x, place, g->count, g->rows, g->cols, &ns_sets[NS_POLAR_EXPRESS], NS_AUTO,
                        MSIGN_STEPS, 1e-30, NULL, 1);
@@ -90,7 +90,7 @@ static void retract(struct stabilizer_context *c, struct program *p)
   const struct stiefel_state *s = c->state;
   for (int first = 0; first < s->count; first++) {
     if (!is_first(s, first)) continue;
-    struct group g = group_of(p, s, first);
+    struct stiefel_group g = group_of(p, s, first);
     long *place = program_memory(p, (size_t)g.count, sizeof *place);
     for (int i = 0, segment[2]; i < g.count; i++) {
       const struct qk_block *b = &s->block[g.member[i]];
@@ -103,7 +103,7 @@ static void retract(struct stabilizer_context *c, struct program *p)
 
 /* --- the ascent ---------------------------------------------------------------------------------------------- */
 
-static struct tensor *part(struct program *p, const struct group *g, struct tensor *t, int i)
+static struct tensor *part(struct program *p, const struct stiefel_group *g, struct tensor *t, int i)
 {
   long height = t->rows / g->count;
   return program_rows(p, t, i * height, height);
@@ -125,7 +125,8 @@ static void add_symmetric(struct program *p, struct tensor *y, struct tensor *w,
 }
 
 /* Record x = msign(G + 2 W L) for all of a group; v holds the G. */
-static void step_of(struct stabilizer_context *c, struct program *p, const struct group *g, const long *place)
+static void step_of(struct stabilizer_context *c, struct program *p, const struct stiefel_group *g,
+                    const long *place)
 {
   PROGRAM_CALL(p, copy, .y = g->x, .x = g->v);
   for (int i = 0; i < g->count; i++) {
@@ -137,8 +138,9 @@ static void step_of(struct stabilizer_context *c, struct program *p, const struc
   msign(p, g, g->x, place);
 }
 
-/* Record the group's steps, from the directions and into them; off[block] is how far each is off the tangent space. */
-static void ascend(struct stabilizer_context *c, struct program *p, struct group *g, struct tensor *off)
+/* Record the group's steps, from the updates and into them; off[block] is how far each is off the tangent space. */
+static void ascend(struct stabilizer_context *c, struct program *p, struct stiefel_group *g,
+                   struct tensor *off)
 {
   const struct stiefel *o = c->options;
   const struct stiefel_state *s = c->state;
@@ -146,14 +148,14 @@ static void ascend(struct stabilizer_context *c, struct program *p, struct group
                 *size = program_temporary(p, 1, g->count, "sizes");
   long *place = program_memory(p, (size_t)g->count, sizeof *place);
   g->x = program_temporary(p, g->count * g->rows, g->cols, "steps along the manifold");
-  g->v = program_temporary(p, g->count * g->rows, g->cols, "directions, of length 1");
+  g->v = program_temporary(p, g->count * g->rows, g->cols, "updates, of length 1");
   g->multiplier = program_temporary(p, g->count * g->n, g->n, "multipliers");
   g->h = program_temporary(p, g->count * g->n, g->n, "off the tangent space");
   for (int i = 0; i < g->count; i++) {
     const struct qk_block *b = &s->block[g->member[i]];
-    struct tensor *direction = &b->weight->direction, *v = part(p, g, g->v, i);
+    struct tensor *update = &b->weight->update, *v = part(p, g, g->v, i);
     place[i] = i * g->rows * g->cols;
-    PROGRAM_CALL(p, copy, .y = v, .x = program_rows(p, direction, b->row, b->rows));
+    PROGRAM_CALL(p, copy, .y = v, .x = program_rows(p, update, b->row, b->rows));
     PROGRAM_CALL(p, normalise, .y = v, .size = program_view(p, size, i, 1));
     add_symmetric(p, part(p, g, g->multiplier, i), weight_of(c, p, g->member[i]), v, o->steps ? -0.25 : 0, 0);
   }
@@ -171,7 +173,7 @@ static void ascend(struct stabilizer_context *c, struct program *p, struct group
     struct tensor *x = part(p, g, g->x, i), *h = part(p, g, g->h, i);
     add_symmetric(p, h, weight_of(c, p, g->member[i]), x, 1 / (double)g->n, 0);
     PROGRAM_CALL(p, norm, .y = program_view(p, off, g->member[i], 1), .x = h);
-    PROGRAM_CALL(p, copy, .y = program_rows(p, &b->weight->direction, b->row, b->rows), .x = x);
+    PROGRAM_CALL(p, copy, .y = program_rows(p, &b->weight->update, b->row, b->rows), .x = x);
   }
 }
 
@@ -183,7 +185,7 @@ static void on_update(struct stabilizer_context *c, struct program *p, const str
   struct tensor *off = program_temporary(p, 1, s->count, "off the tangent space, by block");
   for (int first = 0; first < s->count; first++) {
     if (!is_first(s, first)) continue;
-    struct group g = group_of(p, s, first);
+    struct stiefel_group g = group_of(p, s, first);
     ascend(c, p, &g, off);
   }
   qk_reduce_layers(c->model, p, s->block, s->count, REDUCE_MAX, off, c->series[0]);

@@ -1,4 +1,4 @@
-#include "numerics/slab.h"
+#include "numerics/run_arena.h"
 #include <limits.h>
 #include <string.h>
 #include "base/memory.h"
@@ -9,52 +9,53 @@ enum {
   PAGE = 4096
 }; /* slabs begin on pages of their own: threads that compute different runs share no line */
 
-struct slabs {
+struct run_arenas {
   struct device *whole;
   char *memory;
   struct device **run;
   int runs;
 };
 
-static void *slab_get(struct device *device, size_t bytes)
+static void *run_arena_get(struct device *device, size_t bytes)
 {
   size_t from = device->given; /* device_get counts this piece afterwards */
-  if (from + bytes > device->slab_bytes)
-    BUG("a run wants %zu bytes more than the %zu of its slab", from + bytes - device->slab_bytes,
-        device->slab_bytes);
-  return device->slab + from;
+  if (from + bytes > device->run_arena_bytes)
+    BUG("a run wants %zu bytes more than the %zu of its slab", from + bytes - device->run_arena_bytes,
+        device->run_arena_bytes);
+  return device->run_arena + from;
 }
 
 /* What a run has given back is not used again: its layout stays that of the others. */
-static void slab_put_back(struct device *device, void *memory) { (void)device, (void)memory; }
+static void run_arena_put_back(struct device *device, void *memory) { (void)device, (void)memory; }
 
-static struct device *device_of_run(const struct slabs *s, int run, size_t bytes, int threads)
+static struct device *device_of_run(const struct run_arenas *s, int run, size_t bytes, int threads)
 {
   struct device *device = memory_new(1, sizeof *device);
   *device = *s->whole;
   device->pool = pool_new(threads);
   device->workers = memory_new((size_t)pool_threads(device->pool), sizeof *device->workers);
-  device->slab = s->memory + (size_t)run * s->whole->stride;
-  device->slab_bytes = bytes;
+  device->run_arena = s->memory + (size_t)run * s->whole->stride;
+  device->run_arena_bytes = bytes;
   device->given = 0;
   device->runs = 1; /* what is called on a run's own device is for that run */
   device->waits = 0;
   device->scratch = NULL;
   device->scratch_bytes = 0;
-  device->get = slab_get;
-  device->put_back = slab_put_back;
+  device->get = run_arena_get;
+  device->put_back = run_arena_put_back;
   device->close = NULL;
   return device;
 }
 
-int slabs_open(struct slabs **out, const char *kind, int runs, size_t bytes, int threads, struct error *e)
+int run_arenas_open(struct run_arenas **out, const char *kind, int runs, size_t bytes, int threads,
+                    struct error *e)
 {
   *out = NULL;
   REQUIRE(runs >= 1 && threads >= 1);
   struct device *whole;
   int status = device_open(&whole, kind, 1, e);
   if (status) return status;
-  struct slabs *s = memory_new(1, sizeof *s);
+  struct run_arenas *s = memory_new(1, sizeof *s);
   s->whole = whole;
   s->runs = runs;
   whole->runs = runs;
@@ -71,7 +72,7 @@ int slabs_open(struct slabs **out, const char *kind, int runs, size_t bytes, int
   return STATUS_OK;
 }
 
-void slabs_close(struct slabs *s)
+void run_arenas_close(struct run_arenas *s)
 {
   if (!s) return;
   for (int i = 0; i < s->runs; i++) device_close(s->run[i]);
@@ -81,23 +82,23 @@ void slabs_close(struct slabs *s)
   memory_free(s);
 }
 
-struct device *slabs_device(struct slabs *s, int run)
+struct device *run_arenas_device(struct run_arenas *s, int run)
 {
   REQUIRE(run >= 0 && run < s->runs);
   return s->run[run];
 }
 
-int slabs_in_one_call(const char *kind) { return !strcmp(kind, "cuda"); }
+int run_arenas_in_one_call(const char *kind) { return !strcmp(kind, "cuda"); }
 
 /* On a GPU: about as many as it has multiprocessors, for a call of a small run has work for one or two of them. */
-int slabs_pay(const char *kind) { return slabs_in_one_call(kind) ? 128 : 1; }
+int run_arenas_default(const char *kind) { return run_arenas_in_one_call(kind) ? 128 : 1; }
 
-int slabs_most(const char *kind, size_t bytes, struct error *e)
+int run_arenas_limit(const char *kind, size_t bytes, struct error *e)
 {
   static const double share = 0.9,
                       own = 100 << 20; /* what is told the device, the library's work space; and the rest */
   struct gpu gpu;
-  if (!slabs_in_one_call(kind)) return INT_MAX;
+  if (!run_arenas_in_one_call(kind)) return INT_MAX;
   cuda_look(&gpu);
   double most = share * (gpu.free_gigabytes * 1e9 - own) / (double)(bytes + PAGE);
   error_set(e, STATUS_FAIL, "%.1f MiB a run, and %.0f of the GPU's %.0f MiB are free", (double)bytes / 0x1p20,

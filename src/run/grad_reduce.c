@@ -1,20 +1,20 @@
-#include "run/fold.h"
+#include "run/grad_reduce.h"
 #include "base/memory.h"
 #include "numerics/ranks.h"
 #include "numerics/sums.h"
 
-struct fold {
+struct grad_reduce {
   struct model *model;
   enum passes passes;
-  struct program *program[FOLD_PARTS];
-  struct tensor *grads[FOLD_LEVELS], **kept[FOLD_LEVELS]; /* of a level; NULL: not needed */
+  struct program *program[REDUCE_PARTS];
+  struct tensor *grads[REDUCE_LEVELS], **kept[REDUCE_LEVELS]; /* of a level; NULL: not needed */
 };
 
 /* The odd number that is left of it by halving. */
-static long odd_part(long leaves)
+static long odd_part(long micro_batches)
 {
-  while (leaves % 2 == 0) leaves /= 2;
-  return leaves;
+  while (micro_batches % 2 == 0) micro_batches /= 2;
+  return micro_batches;
 }
 
 static int bits_of(long n)
@@ -27,7 +27,7 @@ static int bits_of(long n)
 /* --- the order of joining ------------------------------------------------------------------------------------- */
 
 struct steps {
-  void (*replay)(void *context, int fold_part);
+  void (*replay)(void *context, int grad_reduce_part);
   void *context;
 };
 
@@ -35,31 +35,31 @@ struct steps {
 static int count_up(const struct steps *s, int level, long i, long count)
 {
   int k = 0;
-  for (; i + 1 < count && i >> k & 1; k++) s->replay(s->context, FOLD_JOIN + level + k);
+  for (; i + 1 < count && i >> k & 1; k++) s->replay(s->context, REDUCE_JOIN + level + k);
   if (i + 1 < count) {
-    s->replay(s->context, FOLD_KEEP + level + k);
-    s->replay(s->context, FOLD_FRESH);
+    s->replay(s->context, REDUCE_KEEP + level + k);
+    s->replay(s->context, REDUCE_CLEAR);
     return 0;
   }
   for (; i >> k; k++)
-    if (i >> k & 1) s->replay(s->context, FOLD_JOIN + level + k);
+    if (i >> k & 1) s->replay(s->context, REDUCE_JOIN + level + k);
   return 1;
 }
 
-void fold_leaf(long leaves, enum fold_ranks ranks, long i, void (*replay)(void *context, int fold_part),
-               void *context)
+void grad_reduce_add(long micro_batches, enum grad_reduce_ranks ranks, long i,
+                     void (*replay)(void *context, int grad_reduce_part), void *context)
 {
   const struct steps s = {replay, context};
-  long odd = odd_part(leaves);
-  if (ranks == FOLD_RANKS_FIRST) replay(context, FOLD_ACROSS);
-  if (count_up(&s, 0, i % odd, odd) && count_up(&s, bits_of(odd - 1), i / odd, leaves / odd) &&
-      ranks == FOLD_RANKS_LAST)
-    replay(context, FOLD_ACROSS);
+  long odd = odd_part(micro_batches);
+  if (ranks == REDUCE_RANKS_FIRST) replay(context, REDUCE_RANKS);
+  if (count_up(&s, 0, i % odd, odd) && count_up(&s, bits_of(odd - 1), i / odd, micro_batches / odd) &&
+      ranks == REDUCE_RANKS_LAST)
+    replay(context, REDUCE_RANKS);
 }
 
 /* --- the programs ----------------------------------------------------------------------------------------------- */
 
-static void record_keep(struct fold *f, int level)
+static void record_keep(struct grad_reduce *f, int level)
 {
   struct model *m = f->model;
   struct program *keep = program_new(m->device), *join = program_new(m->device);
@@ -74,11 +74,11 @@ static void record_keep(struct fold *f, int level)
   }
   program_plan(keep);
   program_plan(join);
-  f->program[FOLD_KEEP + level] = keep;
-  f->program[FOLD_JOIN + level] = join;
+  f->program[REDUCE_KEEP + level] = keep;
+  f->program[REDUCE_JOIN + level] = join;
 }
 
-static struct program *record_fresh(const struct fold *f)
+static struct program *record_fresh(const struct grad_reduce *f)
 {
   struct program *p = program_new(f->model->device);
   report_record_fresh(f->model->report, p, f->passes);
@@ -87,7 +87,7 @@ static struct program *record_fresh(const struct fold *f)
   return p;
 }
 
-static struct program *record_across(const struct fold *f)
+static struct program *record_across(const struct grad_reduce *f)
 {
   struct program *p = program_new(f->model->device);
   report_record_across(f->model->report, p, f->passes);
@@ -95,38 +95,41 @@ static struct program *record_across(const struct fold *f)
     if (f->model->device->early)
       program_host(p, sums_end, &(char){0}, 1);
     else
-      op_all_sum(p, &f->model->params.grads, RANKS_BATCH);
-    op_all_sum(p, &f->model->params.grads, RANKS_CONTEXT);
+      op_all_reduce_sum(p, &f->model->params.grads, RANKS_BATCH);
+    op_all_reduce_sum(p, &f->model->params.grads, RANKS_CONTEXT);
   }
   program_plan(p);
   return p;
 }
 
-struct fold *fold_new(struct model *m, enum passes passes, long leaves)
+struct grad_reduce *grad_reduce_new(struct model *m, enum passes passes, long micro_batches)
 {
-  struct fold *f = memory_new(1, sizeof *f);
-  *f = (struct fold){.model = m, .passes = passes};
-  f->program[FOLD_FRESH] = record_fresh(f);
+  struct grad_reduce *f = memory_new(1, sizeof *f);
+  *f = (struct grad_reduce){.model = m, .passes = passes};
+  f->program[REDUCE_CLEAR] = record_fresh(f);
   if (device_ranks(m->device, RANKS_BATCH) * device_ranks(m->device, RANKS_CONTEXT) > 1)
-    f->program[FOLD_ACROSS] = record_across(f);
-  long odd = odd_part(leaves);
-  int levels = bits_of(odd - 1) + bits_of(leaves / odd - 1);
-  REQUIRE(levels <= FOLD_LEVELS);
+    f->program[REDUCE_RANKS] = record_across(f);
+  long odd = odd_part(micro_batches);
+  int levels = bits_of(odd - 1) + bits_of(micro_batches / odd - 1);
+  REQUIRE(levels <= REDUCE_LEVELS);
   for (int level = 0; level < levels; level++) record_keep(f, level);
   return f;
 }
 
-void fold_free(struct fold *f)
+void grad_reduce_free(struct grad_reduce *f)
 {
   if (!f) return;
   struct device *device = f->model->device;
-  for (int i = 0; i < FOLD_PARTS; i++)
+  for (int i = 0; i < REDUCE_PARTS; i++)
     if (f->program[i]) program_free(f->program[i]);
-  for (int level = 0; level < FOLD_LEVELS; level++) {
+  for (int level = 0; level < REDUCE_LEVELS; level++) {
     if (f->kept[level]) report_kept_free(f->model->report, f->kept[level]);
     tensor_free(device, f->grads[level]);
   }
   memory_free(f);
 }
 
-struct program *fold_program(const struct fold *f, int fold_part) { return f->program[fold_part]; }
+struct program *grad_reduce_program(const struct grad_reduce *f, int grad_reduce_part)
+{
+  return f->program[grad_reduce_part];
+}

@@ -1,4 +1,4 @@
-#include "observe/watches.h"
+#include "observe/observers.h"
 
 #include <math.h>
 #include <string.h>
@@ -6,29 +6,29 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-struct axis {
-  struct watcher watcher; /* first: what is tapped is told to it */
-  struct watch *watch;    /* [count] */
-  struct row **row;       /* of each watch: by its observable's series */
+struct axis_observers {
+  struct tap tap_hook;       /* first: what is tapped is told to it */
+  struct observer *observer; /* [count] */
+  struct series_row **row;   /* of each watch: by its observable's series */
   int count;
 };
 
 /* What a stabiliser has put into the report. */
 struct emitted {
   const struct tensor *from;
-  struct row row;
+  struct series_row row;
 };
 
-struct watches {
+struct observers {
   struct model *model;
   struct arena *arena;
-  struct axis axis[AXIS_COUNT];
+  struct axis_observers axis[AXIS_COUNT];
   struct emitted *emitted;
   struct recorded *recorded;
   long emitted_count, recorded_count;
-  real *weights, *directions; /* copies of all; NULL where there is nothing on the axis of spectra */
+  real *weights, *update_values; /* copies of all; NULL where there is nothing on the axis of spectra */
   struct updates *updates;
-  struct decoded decoded;
+  struct decode_check decoded;
   int has_decoded;
 };
 
@@ -44,7 +44,7 @@ static int is_chosen(const struct observable *o, const char *names)
   return text_split(names, '+', is_named, (void *)(uintptr_t)o->name);
 }
 
-const char *watches_whole(const char *names)
+const char *observers_whole(const char *names)
 {
   for (const struct observable *const *o = observables; *o; o++)
     if ((*o)->flags & OBSERVABLE_WHOLE && is_chosen(*o, names)) return (*o)->name;
@@ -58,44 +58,44 @@ static long series_count(const struct series *s)
   return n;
 }
 
-static struct row new_row(struct watches *w, const struct series *s)
+static struct series_row new_row(struct observers *w, const struct series *s)
 {
-  struct row row = {.width = model_series_size(w->model, s->shape)};
+  struct series_row row = {.width = model_series_size(w->model, s->shape)};
   if (s->shape != PER_STEP) row.value = arena_get(w->arena, (size_t)row.width + 1, sizeof *row.value);
   return row;
 }
 
-static void add_recorded(struct watches *w, const struct series *s, const struct row *row)
+static void add_recorded(struct observers *w, const struct series *s, const struct series_row *row)
 {
   w->recorded[w->recorded_count++] = (struct recorded){s, row};
 }
 
-static void add_watch(struct watches *w, const struct observable *o, enum series_axis axis,
+static void add_watch(struct observers *w, const struct observable *o, enum series_axis axis,
                       const struct tally *tally, const struct record_options *record)
 {
-  struct axis *a = &w->axis[axis];
-  struct watch *watch = &a->watch[a->count];
+  struct axis_observers *a = &w->axis[axis];
+  struct observer *observer = &a->observer[a->count];
   const struct series *series = observable_series(o);
-  struct row *row = arena_get(w->arena, (size_t)series_count(series), sizeof *row);
+  struct series_row *row = arena_get(w->arena, (size_t)series_count(series), sizeof *row);
   int any = 0;
-  *watch = (struct watch){o, axis, w->model, w->updates, record, tally, w->arena, NULL};
+  *observer = (struct observer){o, axis, w->model, w->updates, record, tally, w->arena, NULL};
   for (int i = 0; series[i].name; i++) {
-    if (series[i].axis != axis || (o->wanted && !o->wanted(watch, i))) continue;
+    if (series[i].axis != axis || (o->wanted && !o->wanted(observer, i))) continue;
     row[i] = new_row(w, &series[i]);
     add_recorded(w, &series[i], &row[i]);
     any = 1;
   }
   if (!any) return;
   a->row[a->count++] = row;
-  watch->state = arena_get(w->arena, 1, o->state_size + 1);
+  observer->state = arena_get(w->arena, 1, o->state_size + 1);
   report_seen_by(w->model->report, axis == AXIS_STEP    ? PASSES_STEP
                                    : axis == AXIS_PROBE ? PASSES_LOOK
                                                         : PASSES_NONE);
-  if (o->declare) o->declare(watch);
+  if (o->declare) o->declare(observer);
   report_seen_by(w->model->report, PASSES_NONE);
 }
 
-static void add_emitted(struct watches *w, const struct series *s, const struct tensor *from)
+static void add_emitted(struct observers *w, const struct series *s, const struct tensor *from)
 {
   struct emitted *e = &w->emitted[w->emitted_count++];
   *e = (struct emitted){from, new_row(w, s)};
@@ -104,26 +104,26 @@ static void add_emitted(struct watches *w, const struct series *s, const struct 
 
 /* --- points --------------------------------------------------------------------------------------------- */
 
-static void tap(struct watcher *watcher, struct program *p, enum point point, int layer,
-                const struct flow *flow)
+static void tap(struct tap *tap_hook, struct program *p, enum point point, int layer, const struct flow *flow)
 {
-  struct axis *a = (struct axis *)watcher;
+  struct axis_observers *a = (struct axis_observers *)tap_hook;
   for (int i = 0; i < a->count; i++)
-    if (a->watch[i].observable->tap) a->watch[i].observable->tap(&a->watch[i], p, point, layer, flow);
+    if (a->observer[i].observable->tap)
+      a->observer[i].observable->tap(&a->observer[i], p, point, layer, flow);
 }
 
-void watches_before_update(struct watches *w)
+void observers_before_update(struct observers *w)
 {
-  tap(&w->axis[AXIS_SPECTRA].watcher, NULL, POINT_BEFORE_UPDATE, -1, NULL);
+  tap(&w->axis[AXIS_SPECTRA].tap_hook, NULL, POINT_BEFORE_UPDATE, -1, NULL);
 }
 
 /* --- all of a run --------------------------------------------------------------------------------------- */
 
-struct watches *watches_new(struct model *m, struct updates *u, const struct record_options *record)
+struct observers *observers_new(struct model *m, struct updates *u, const struct record_options *record)
 {
   struct arena *arena = arena_new();
-  struct watches *w = arena_get(arena, 1, sizeof *w);
-  *w = (struct watches){.model = m, .updates = u, .arena = arena};
+  struct observers *w = arena_get(arena, 1, sizeof *w);
+  *w = (struct observers){.model = m, .updates = u, .arena = arena};
   struct tally *tally[AXIS_COUNT] = {
     [AXIS_STEP] = &m->step, [AXIS_SPECTRA] = &m->step, [AXIS_VAL] = &m->val, [AXIS_PROBE] = &m->probe};
   long observables_count = 0, most = 0, emitted = 0;
@@ -133,9 +133,9 @@ struct watches *watches_new(struct model *m, struct updates *u, const struct rec
   w->recorded = arena_get(arena, (size_t)(most + emitted) + 1, sizeof *w->recorded);
   w->emitted = arena_get(arena, (size_t)emitted + 1, sizeof *w->emitted);
   for (enum series_axis axis = 0; axis < AXIS_COUNT; axis++) {
-    struct axis *a = &w->axis[axis];
-    a->watcher.tap = tap;
-    a->watch = arena_get(arena, (size_t)observables_count + 1, sizeof *a->watch);
+    struct axis_observers *a = &w->axis[axis];
+    a->tap_hook.tap = tap;
+    a->observer = arena_get(arena, (size_t)observables_count + 1, sizeof *a->observer);
     a->row = arena_get(arena, (size_t)observables_count + 1, sizeof *a->row);
     if (axis == AXIS_SPECTRA && !record->spectra_every) continue;
     for (const struct observable *const *o = observables; *o; o++)
@@ -144,99 +144,99 @@ struct watches *watches_new(struct model *m, struct updates *u, const struct rec
   for (int s = 0; s < m->stabilizer_count; s++)
     for (long i = 0; i < series_count(m->stabilizer[s]->emits); i++)
       add_emitted(w, &m->stabilizer[s]->emits[i], m->context[s].series[i]);
-  m->step.watcher = &w->axis[AXIS_STEP].watcher;
-  m->probe.watcher = &w->axis[AXIS_PROBE].watcher;
+  m->step.tap_hook = &w->axis[AXIS_STEP].tap_hook;
+  m->probe.tap_hook = &w->axis[AXIS_PROBE].tap_hook;
   if (!w->axis[AXIS_SPECTRA].count) return w;
   if (m->params.shards && m->params.shards->comm->rank) return w; /* rank 0 alone looks */
   w->weights = arena_get(arena, (size_t)m->params.total, sizeof *w->weights);
-  w->directions = arena_get(arena, (size_t)m->params.total, sizeof *w->directions);
+  w->update_values = arena_get(arena, (size_t)m->params.total, sizeof *w->update_values);
   return w;
 }
 
-int watches_has(const struct watches *w, const char *name)
+int observers_have(const struct observers *w, const char *name)
 {
-  for (const struct axis *a = w->axis; a < w->axis + AXIS_COUNT; a++)
+  for (const struct axis_observers *a = w->axis; a < w->axis + AXIS_COUNT; a++)
     for (int i = 0; i < a->count; i++)
-      if (!strcmp(a->watch[i].observable->name, name)) return 1;
+      if (!strcmp(a->observer[i].observable->name, name)) return 1;
   return 0;
 }
 
-void watches_decoded(struct watches *w, struct decoded decoded)
+void observers_set_decoded(struct observers *w, struct decode_check decoded)
 {
   w->decoded = decoded;
   w->has_decoded = 1;
 }
 
-void watches_free(struct watches *w)
+void observers_free(struct observers *w)
 {
   if (!w) return;
-  for (struct axis *a = w->axis; a < w->axis + AXIS_COUNT; a++)
+  for (struct axis_observers *a = w->axis; a < w->axis + AXIS_COUNT; a++)
     for (int i = 0; i < a->count; i++)
-      if (a->watch[i].observable->free) a->watch[i].observable->free(&a->watch[i]);
+      if (a->observer[i].observable->free) a->observer[i].observable->free(&a->observer[i]);
   arena_free(w->arena);
 }
 
 /* --- rows ----------------------------------------------------------------------------------------------- */
 
-const struct recorded *watches_recorded(const struct watches *w, long *count)
+const struct recorded *observers_recorded(const struct observers *w, long *count)
 {
   *count = w->recorded_count;
   return w->recorded;
 }
 
-void reading_put(struct reading *rows, int i, const real *values, long stride)
+void observation_put(struct observation *rows, int i, const real *values, long stride)
 {
-  struct row *row = &rows->row[i];
+  struct series_row *row = &rows->row[i];
   for (long k = 0; k < row->width; k++) row->value[k] = (float)values[k * stride];
 }
 
-void reading_put_number(struct reading *rows, int i, double value) { rows->row[i].number = value; }
+void observation_put_number(struct observation *rows, int i, double value) { rows->row[i].number = value; }
 
-static void clear(struct row *row)
+static void clear(struct series_row *row)
 {
   row->number = NAN;
   for (long k = 0; row->value && k < row->width; k++) row->value[k] = NAN;
 }
 
-static void copy_weights(const struct watches *w, int directions)
+static void copy_weights(const struct observers *w, int with_update)
 {
   const struct params *all = &w->model->params;
   params_copy(all, &all->values, w->weights);
-  if (directions) params_copy(all, &all->directions, w->directions);
+  if (with_update) params_copy(all, &all->update_values, w->update_values);
 }
 
-void watches_lend(const struct watches *w, int directions)
+void observers_lend(const struct observers *w, int with_update)
 {
-  if (w->model->params.shards && w->axis[AXIS_SPECTRA].count) copy_weights(w, directions);
+  if (w->model->params.shards && w->axis[AXIS_SPECTRA].count) copy_weights(w, with_update);
 }
 
-int watches_read(struct watches *w, enum series_axis axis, const struct step_scalars *now, double batches,
-                 int directions, struct error *e)
+int observers_read(struct observers *w, enum series_axis axis, const struct step_scalars *now, double batches,
+                   int with_update, struct error *e)
 {
-  struct axis *a = &w->axis[axis];
-  struct reading rows = {.now = *now, .batches = batches, .read = w->model->report};
+  struct axis_observers *a = &w->axis[axis];
+  struct observation rows = {.now = *now, .batches = batches, .read = w->model->report};
   if (w->has_decoded) rows.decoded = &w->decoded;
   int status = STATUS_OK;
   if (axis == AXIS_SPECTRA && a->count) {
-    copy_weights(w, directions);
+    copy_weights(w, with_update);
     rows.weights = w->weights;
-    rows.directions = directions ? w->directions : NULL;
+    rows.update_values = with_update ? w->update_values : NULL;
   }
   for (int i = 0; i < a->count; i++) {
-    const struct watch *watch = &a->watch[i];
+    const struct observer *observer = &a->observer[i];
     struct error own = {0};
     rows.row = a->row[i];
-    for (long k = 0; k < series_count(observable_series(watch->observable)); k++) clear(&rows.row[k]);
-    if (watch->observable->read(&a->watch[i], &rows, &own) && !status)
+    for (long k = 0; k < series_count(observable_series(observer->observable)); k++) clear(&rows.row[k]);
+    if (observer->observable->read(&a->observer[i], &rows, &own) && !status)
       status = error_set(e, own.status, "%s", own.text);
   }
   for (long i = 0; axis == AXIS_STEP && i < w->emitted_count; i++) {
     const real *value = report_of(rows.read, w->emitted[i].from);
     rows.row = &w->emitted[i].row;
     if (rows.row->value)
-      reading_put(&rows, 0, value, 1);
+      observation_put(&rows, 0, value, 1);
     else
-      reading_put_number(&rows, 0, (double)*value);
+      observation_put_number(&rows, 0, (double)*value);
   }
   return status;
 }

@@ -1,5 +1,5 @@
-/* check_launch.c - runs computed together have the bits, the files and the ends that they have alone: on the CPU, where
-   threads take whole runs, and on a GPU, which computes a step of all at once (or with the CPU in its place, see
+/* check_batched_run.c - runs computed together have the bits, files and ends that they have alone: on the CPU,
+   where threads take whole runs, and on a GPU, which computes a step of all at once (or with the CPU in its place, see
    cuda_runtime_on_host.h) */
 #include <check.h>
 #include <math.h>
@@ -13,9 +13,9 @@
 #include "base/thread.h"
 #include "../folder.h"
 #include "../gpu_here.h"
-#include "numerics/slab.h"
+#include "numerics/run_arena.h"
 #include "run/drive.h"
-#include "run/launch.h"
+#include "run/batched_run.h"
 #include "../same_run.h"
 #include "training/optimizer.h"
 #include "training/schedule.h"
@@ -104,9 +104,9 @@ static void path_of(char path[256], const char *folder, int point)
 static void compute(const char *device, const char *folder, int from, int count, int threads,
                     void (*step)(void *, int, const struct trainer *))
 {
-  struct launch_run run[POINTS] = {{0}};
+  struct batched_run run[POINTS] = {{0}};
   for (int i = 0; i < count; i++) run[i].config = config_of(device, from + i, folder);
-  launch_drive(run, count, threads, &(struct launch_ears){.step = step});
+  batched_run_drive(run, count, threads, &(struct batched_run_hooks){.step = step});
   for (int i = 0; i < count; i++) {
     ck_assert_msg(run[i].status == STATUS_OK || step, "point %d: %s", from + i, run[i].error.text);
     config_free(run[i].config);
@@ -115,7 +115,7 @@ static void compute(const char *device, const char *folder, int from, int count,
 
 static void go_on(const char *folder, const int *point, int count, int threads)
 {
-  struct launch_run run[POINTS] = {{0}};
+  struct batched_run run[POINTS] = {{0}};
   char path[POINTS][256];
   for (int i = 0; i < count; i++) {
     path_of(path[i], folder, point[i]);
@@ -124,7 +124,7 @@ static void go_on(const char *folder, const int *point, int count, int threads)
     else
       run[i].path = path[i];
   }
-  launch_drive(run, count, threads, NULL);
+  batched_run_drive(run, count, threads, NULL);
   for (int i = 0; i < count; i++) {
     ck_assert_msg(!run[i].status, "point %d: %s", point[i], run[i].error.text);
     config_free(run[i].config);
@@ -269,20 +269,20 @@ START_TEST(host_steps_in_company)
   static const char *const settings[] = {"preset=muon", "muon.coefficients=svd", "stabilizers=spectral_clip",
                                          "spectral_clip.method=svd", NULL};
   static const char *const folder[] = {"alone", "together"};
-  struct launch_run run[3] = {{0}};
+  struct batched_run run[3] = {{0}};
   if (!choose(CUDA)) return;
   make_folder();
   for (int k = 0; k < 2; k++) {
     for (int i = 0; i < 3; i++) {
-      run[i] = (struct launch_run){.config = config_of("cuda", i, folder[k])};
+      run[i] = (struct batched_run){.config = config_of("cuda", i, folder[k])};
       assign(run[i].config, settings);
       struct error e = {0};
       ck_assert_msg(!config_set(run[i].config, "train.steps", "3", "test", &e) &&
                       !config_finish(run[i].config, &e),
                     "%s", e.text);
-      if (!k) launch_drive(&run[i], 1, 1, NULL);
+      if (!k) batched_run_drive(&run[i], 1, 1, NULL);
     }
-    if (k) launch_drive(run, 3, 2, NULL);
+    if (k) batched_run_drive(run, 3, 2, NULL);
     for (int i = 0; i < 3; i++) {
       ck_assert_msg(!run[i].status, "%s", run[i].error.text);
       config_free(run[i].config);
@@ -294,14 +294,14 @@ START_TEST(host_steps_in_company)
 END_TEST
 
 /* Drives them and returns what was said: one line. */
-static void said_of_launch(struct launch_run *run, int runs, char said[1024])
+static void said_of_launch(struct batched_run *run, int runs, char said[1024])
 {
   char path[256];
   snprintf(path, sizeof path, "%s/said", dir);
   FILE *file = fopen(path, "w+");
   const int err = dup(STDERR_FILENO);
   ck_assert(file && err >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
-  launch_drive(run, runs, 1, NULL);
+  batched_run_drive(run, runs, 1, NULL);
   dup2(err, STDERR_FILENO);
   close(err);
   rewind(file);
@@ -326,7 +326,7 @@ START_TEST(as_many_as_fit)
   if (!choose(CUDA) || !strstr(getenv("MAXLOGIT_CUDA"), "on_host")) return;
   make_folder();
   for (int in_pieces = 0; in_pieces < 2; in_pieces++) {
-    struct launch_run run[RUNS] = {{0}};
+    struct batched_run run[RUNS] = {{0}};
     for (int i = 0; i < RUNS; i++) {
       run[i].config = config_of("cuda", points_that_fit[i], in_pieces ? "pieces" : "fit");
       assign(run[i].config, settings);
@@ -338,9 +338,9 @@ START_TEST(as_many_as_fit)
       setenv("MAXLOGIT_CUDA_ON_HOST_MEMORY", text, 1);
       snprintf(text, sizeof text, "%d", HELD);
       setenv("MAXLOGIT_CUDA_ON_HOST_OTHERS", text, 1);
-      ck_assert_int_eq(slabs_most("cuda", bytes, &needs), FIT);
-      ck_assert_int_eq(slabs_most("cuda", 10 * bytes, &needs), 0);
-      ck_assert_int_gt(slabs_most("cpu", bytes, &needs), 1000000);
+      ck_assert_int_eq(run_arenas_limit("cuda", bytes, &needs), FIT);
+      ck_assert_int_eq(run_arenas_limit("cuda", 10 * bytes, &needs), 0);
+      ck_assert_int_gt(run_arenas_limit("cpu", bytes, &needs), 1000000);
     } else {
       setenv("MAXLOGIT_CUDA_ON_HOST", "no-blas", 1);
       snprintf(text, sizeof text, "%zu", bytes + bytes / 2);
@@ -363,7 +363,7 @@ END_TEST
 START_TEST(another_program_is_refused)
 {
   static const char *const settings[] = {"record.pairs=1", "train.steps=1", NULL};
-  struct launch_run run[2] = {{.flags = TRAINER_NO_RECORD}, {.flags = 0}}; /* the first looks at no pairs */
+  struct batched_run run[2] = {{.flags = TRAINER_NO_RECORD}, {.flags = 0}}; /* the first looks at no pairs */
   if (!choose(CUDA)) return;
   make_folder();
   for (int i = 0; i < 2; i++) {
@@ -372,7 +372,7 @@ START_TEST(another_program_is_refused)
     assign(run[i].config, settings);
     ck_assert(!config_finish(run[i].config, &e));
   }
-  launch_drive(run, 2, 1, NULL);
+  batched_run_drive(run, 2, 1, NULL);
   ck_assert_int_eq(run[0].status, STATUS_OK);
   ck_assert_int_eq(run[1].status, STATUS_FAIL);
   ck_assert_msg(strstr(run[1].error.text, "1.h5: not the program"), "%s", run[1].error.text);
@@ -389,7 +389,7 @@ START_TEST(an_end_is_its_own)
   if (!choose(_i)) return;
   make_folder();
   compute_alone(place->device, "alone", 3);
-  struct launch_run run[6] = {{0}};
+  struct batched_run run[6] = {{0}};
   char path[256], none[256];
   path_of(path, "alone", 2);
   path_of(none, "none", 0);
@@ -400,7 +400,7 @@ START_TEST(an_end_is_its_own)
   run[4].config = config_of(place->device, short_one, "short");
   run[4].max_time = 1e-9;
   run[5].config = config_of(place->device, 2, "new");
-  launch_drive(run, 6, 2, NULL);
+  batched_run_drive(run, 6, 2, NULL);
   ck_assert_int_eq(run[0].status, STATUS_USAGE);
   ck_assert_msg(strstr(run[0].error.text, "exists"), "%s", run[0].error.text);
   for (int i = 1; i < 6; i += i == 2 ? 3 : 1) ck_assert_msg(!run[i].status, "%s", run[i].error.text);
@@ -418,7 +418,7 @@ END_TEST
 enum { ENDS = 8 };
 
 struct seen_ends {
-  const struct launch_run *run;
+  const struct batched_run *run;
   int status[ENDS], times[ENDS];
   char text[ENDS][400];
 };
@@ -448,7 +448,7 @@ START_TEST(why_each_has_failed)
 {
   static const int point[ENDS] = {0, 1, 2, -1, 4, 5, 6, 7};
   static const char *const late[] = {"checkpoint.every=0", NULL};
-  struct launch_run run[ENDS] = {{0}};
+  struct batched_run run[ENDS] = {{0}};
   struct seen_ends ends = {.run = run};
   char path[ENDS][256], command[2000];
   if (!choose(_i)) return;
@@ -466,7 +466,8 @@ START_TEST(why_each_has_failed)
   snprintf(command, sizeof command,
            "cd %s && mkdir -p new && cd new && echo x | tee 3.h5 >5.h5 && mkdir 7.h5", dir);
   ck_assert_int_eq(system(command), 0);
-  launch_drive(run, ENDS, 2, &(struct launch_ears){.step = block, .end = see_end, .context = &ends});
+  batched_run_drive(run, ENDS, 2,
+                    &(struct batched_run_hooks){.step = block, .end = see_end, .context = &ends});
   static const struct {
     int status;
     const char *says;
@@ -507,10 +508,10 @@ START_TEST(no_device_for_any)
   choose(CPU);
   setenv("MAXLOGIT_CUDA", "/none/maxlogit_cuda.so", 1);
   for (int count = 1; count <= 3; count += 2) {
-    struct launch_run run[3] = {{0}};
+    struct batched_run run[3] = {{0}};
     struct seen_ends ends = {.run = run};
     for (int i = 0; i < count; i++) run[i].config = config_of("cuda", i, "none");
-    launch_drive(run, count, 2, &(struct launch_ears){.end = see_end, .context = &ends});
+    batched_run_drive(run, count, 2, &(struct batched_run_hooks){.end = see_end, .context = &ends});
     for (int i = 0; i < count; i++) {
       ck_assert(ends.times[i] == 1 && ends.status[i] == STATUS_USAGE && run[i].status == STATUS_USAGE);
       ck_assert_msg(strstr(run[i].error.text, "/none/maxlogit_cuda.so"), "%s", run[i].error.text);
@@ -545,7 +546,7 @@ START_TEST(steps_in_company_do_not_wait)
 {
   static const char *const settings[] = {"train.val_every=0", "record.spectra_every=0",
                                          "record.probe_every=0", "checkpoint.every=0", NULL};
-  struct launch_run run[STEADY_RUNS] = {{0}};
+  struct batched_run run[STEADY_RUNS] = {{0}};
   struct steady s;
   if (!choose(CUDA)) return;
   make_folder();
@@ -555,7 +556,7 @@ START_TEST(steps_in_company_do_not_wait)
     assign(run[i].config, settings);
     ck_assert(!config_finish(run[i].config, &e));
   }
-  launch_drive(run, STEADY_RUNS, 2, &(struct launch_ears){.step = look_at_waits, .context = &s});
+  batched_run_drive(run, STEADY_RUNS, 2, &(struct batched_run_hooks){.step = look_at_waits, .context = &s});
   for (int i = 0; i < STEADY_RUNS; i++) {
     ck_assert_msg(!run[i].status, "%s", run[i].error.text);
     ck_assert_int_eq(s.waits[i][0], s.waits[i][1]);
@@ -646,15 +647,15 @@ static void compare_programs(struct varying *v, const char *key, const char *val
 {
   struct config *c[2] = {small(v->settings), small(v->settings)};
   struct trainer *t[2] = {NULL, NULL};
-  struct slabs *slabs;
+  struct run_arenas *run_arenas;
   struct error e = {0};
   size_t bytes;
   ck_assert_msg(!config_set(c[1], key, value, "test", &e) && !config_finish(c[1], &e), "%s", e.text);
   ck_assert(!trainer_bytes(c[0], 1, &bytes, &e));
-  ck_assert(!slabs_open(&slabs, "cpu", 2, bytes, 1, &e));
+  ck_assert(!run_arenas_open(&run_arenas, "cpu", 2, bytes, 1, &e));
   int failed = 0;
   for (int i = 0; i < 2 && !failed; i++)
-    failed = trainer_init_on(&t[i], slabs_device(slabs, i), c[i], TRAINER_NO_RECORD, &e);
+    failed = trainer_init_on(&t[i], run_arenas_device(run_arenas, i), c[i], TRAINER_NO_RECORD, &e);
   v->tried++;
   v->refused += failed;
   if (!failed) {
@@ -667,7 +668,7 @@ static void compare_programs(struct varying *v, const char *key, const char *val
     if (t[i]) trainer_abandon(t[i]);
     config_free(c[i]);
   }
-  slabs_close(slabs);
+  run_arenas_close(run_arenas);
 }
 
 static int vary(void *context, const struct config_entry *x)

@@ -176,7 +176,7 @@ void config_quote(struct buffer *b, const char *value)
     buffer_add(b, "%s", value);
 }
 
-struct writing {
+struct config_writing {
   struct buffer out;
   size_t section;
   char name[64];
@@ -184,7 +184,7 @@ struct writing {
 
 static int write_entry(void *context, const struct config_entry *x)
 {
-  struct writing *w = context;
+  struct config_writing *w = context;
   const char *dot = strchr(x->key, '.');
   size_t length = dot ? (size_t)(dot - x->key) : 0;
   if (!x->used) return 0;
@@ -203,7 +203,7 @@ static int write_entry(void *context, const struct config_entry *x)
 
 char *config_text(const struct config *c)
 {
-  struct writing w = {0};
+  struct config_writing w = {0};
   config_each(c, write_entry, &w);
   return w.out.text;
 }

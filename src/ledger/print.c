@@ -1,4 +1,4 @@
-#include "ledger/tell.h"
+#include "ledger/print.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -10,11 +10,11 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "ledger/kept.h"
-#include "ledger/told.h"
+#include "ledger/other_ledger.h"
+#include "ledger/readme.h"
 #include "storage/provenance.h"
 
-const char *tell_number(double x, char out[32])
+const char *print_short_number(double x, char out[32])
 {
   double size = fabs(x);
   if (isnan(x))
@@ -26,14 +26,14 @@ const char *tell_number(double x, char out[32])
   return out;
 }
 
-const char *tell_interval(const struct interval *i, char out[128])
+const char *print_interval(const struct interval *i, char out[128])
 {
   char number[3][32];
   if (isnan(i->lo))
-    snprintf(out, 128, "%s", tell_number(i->mean, number[0]));
+    snprintf(out, 128, "%s", print_short_number(i->mean, number[0]));
   else
-    snprintf(out, 128, "%s [%s, %s]", tell_number(i->mean, number[0]), tell_number(i->lo, number[1]),
-             tell_number(i->hi, number[2]));
+    snprintf(out, 128, "%s [%s, %s]", print_short_number(i->mean, number[0]),
+             print_short_number(i->lo, number[1]), print_short_number(i->hi, number[2]));
   return out;
 }
 
@@ -47,7 +47,7 @@ static void add_verdict(struct buffer *b, const struct entry *x)
   if (*x->former.verdict) buffer_add(b, " (changed after the fact; was: %s)", x->former.verdict);
 }
 
-void tell_table(const struct ledger *l)
+void print_table(const struct ledger *l)
 {
   printf("%-7s %-20s %-6s %-30s %3s %8s %8s  %s\n", "claim", "verdict", "equal", "effect", "n", "Holm", "FDR",
          "predicted");
@@ -61,13 +61,13 @@ void tell_table(const struct ledger *l)
     else
       snprintf(text, sizeof text, "%.60s", x->claim->withdrawn ? x->claim->withdrawn : x->claim->scale);
     printf("%-7s %-20s %-6s %-30s %3s %8s %8s  %s%s%s\n", x->claim->id, verdict_name(x->judgement.verdict),
-           equal_name(x->claim->equal), e.n ? tell_interval(&e, effect) : effect, number[2],
-           tell_number(x->holm, number[0]), tell_number(x->fdr, number[1]), text,
+           equal_name(x->claim->equal), e.n ? print_interval(&e, effect) : effect, number[2],
+           print_short_number(x->holm, number[0]), print_short_number(x->fdr, number[1]), text,
            *x->failed ? "; failed: " : "", x->failed);
     if (x->same_as) printf("%8s the comparison of %s: counted once\n", "", x->same_as->id);
     if (*x->former.verdict)
       printf("%8s changed after the fact; before: %s, %s\n", "", x->former.verdict,
-             tell_interval(&x->former.effect, effect));
+             print_interval(&x->former.effect, effect));
     entry_change(x, change);
     if (*change) printf("%8s would change by %s\n", "", change);
   }
@@ -194,7 +194,7 @@ static json_t *entry_json(const struct ledger *l, const struct entry *x)
   return out;
 }
 
-json_t *tell_json(const struct ledger *l)
+json_t *ledger_json(const struct ledger *l)
 {
   json_t *all = json_array();
   for (int i = 0; i < l->entries; i++) json_array_append_new(all, entry_json(l, &l->entry[i]));
@@ -210,7 +210,7 @@ static void add_runs(struct buffer *b, const struct entry_arm *arm)
                arm->run[i].fate == SWEEP_DIVERGED ? "(diverged)" : "");
 }
 
-void tell_arms(struct buffer *b, const struct entry *x)
+void print_arms(struct buffer *b, const struct entry *x)
 {
   char mean[128];
   buffer_add(b, "| arm | set | n | median [95 %%] | runs |\n|---|---|---|---|---|\n");
@@ -222,27 +222,27 @@ void tell_arms(struct buffer *b, const struct entry *x)
                x->claim->arm[a].set ? x->claim->arm[a].set : "the regime", *rate ? ", tuned: train.lr=" : "",
                rate);
     if (start) buffer_add(b, ", from `%s`", start);
-    buffer_add(b, " | %d | %s | ", arm->mean.n, tell_interval(&arm->mean, mean));
+    buffer_add(b, " | %d | %s | ", arm->mean.n, print_interval(&arm->mean, mean));
     add_runs(b, arm);
     buffer_add(b, " |\n");
   }
 }
 
 /* What another ledger found of the same claim. */
-static void add_other(struct buffer *b, const struct kept *beside, const struct entry *x)
+static void add_other(struct buffer *b, const struct other_ledger *beside, const struct entry *x)
 {
-  const json_t *other = kept_claim(beside, x->claim->id);
+  const json_t *other = other_ledger_claim(beside, x->claim->id);
   if (!other) return;
   char effect[128];
-  struct interval e = kept_interval(other, "effect");
-  buffer_add(b, "- On %s: %s", beside->name, kept_text(other, "verdict"));
-  if (e.n) buffer_add(b, "; %s over %d", tell_interval(&e, effect), e.n);
-  if (strcmp(kept_text(other, "registered"), x->registered) != 0)
-    buffer_add(b, "; registered otherwise there (%s)", kept_text(other, "registered"));
+  struct interval e = entry_interval(other, "effect");
+  buffer_add(b, "- On %s: %s", beside->name, entry_text(other, "verdict"));
+  if (e.n) buffer_add(b, "; %s over %d", print_interval(&e, effect), e.n);
+  if (strcmp(entry_text(other, "registered"), x->registered) != 0)
+    buffer_add(b, "; registered otherwise there (%s)", entry_text(other, "registered"));
   buffer_add(b, ".\n");
 }
 
-static void add_entry(struct buffer *b, const struct entry *x, const struct kept *beside)
+static void add_entry(struct buffer *b, const struct entry *x, const struct other_ledger *beside)
 {
   const struct claim *c = x->claim;
   char text[512], predicted[256], effect[128], number[2][32];
@@ -257,14 +257,14 @@ static void add_entry(struct buffer *b, const struct entry *x, const struct kept
              prediction_text(c, predicted, sizeof predicted));
   if (c->refute) buffer_add(b, "- Refuted by: %s\n", c->refute);
   buffer_add(b, "- Found: %s over %d %s; p after Holm %s, by the false discovery rate %s.\n",
-             tell_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs" : "seeds",
-             tell_number(x->holm, number[0]), tell_number(x->fdr, number[1]));
+             print_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs" : "seeds",
+             print_short_number(x->holm, number[0]), print_short_number(x->fdr, number[1]));
   add_other(b, beside, x);
   entry_change(x, text);
   if (*text) buffer_add(b, "- Would change by: %s.\n", text);
   if (*x->former.verdict)
     buffer_add(b, "- Changed after the fact. Before (%s): %s, %s.\n", x->former.registered, x->former.verdict,
-               tell_interval(&x->former.effect, effect));
+               print_interval(&x->former.effect, effect));
   if (x->diverged || x->left_out)
     buffer_add(b, "- Left out: %d seed%s with a run that diverged, %d without a value.\n", x->diverged,
                text_s(x->diverged), x->left_out);
@@ -278,12 +278,13 @@ static void add_entry(struct buffer *b, const struct entry *x, const struct kept
              x->registered, LEDGER_SEED, LEDGER_SEED + x->arm[0].runs - 1,
              c->explored ? c->explored : "none.", c->id, c->regime);
   if (c->start) buffer_add(b, "starting from the end, by equal seed, of\n\n```ini\n%s```\n\n", c->start);
-  tell_arms(b, x);
+  print_arms(b, x);
   buffer_add(b, "\n");
 }
 
 /* The text of a README with a new block: in place of the old one, or at the end. */
-static void put_block(struct buffer *out, const char *old, const char *question, const struct block *block)
+static void put_block(struct buffer *out, const char *old, const char *question,
+                      const struct readme_block *block)
 {
   char *from = old ? strstr(old, block->open) : NULL, *to = from ? strstr(from, block->close) : NULL;
   if (!old) {
@@ -300,7 +301,8 @@ static void put_block(struct buffer *out, const char *old, const char *question,
              to ? to + strlen(block->close) : "");
 }
 
-int tell_block(const struct block *block, const char *folder, const char *question, struct error *error)
+int print_block(const struct readme_block *block, const char *folder, const char *question,
+                struct error *error)
 {
   struct buffer text = {0}, path = {0};
   char *old = NULL;
@@ -321,7 +323,7 @@ int tell_block(const struct block *block, const char *folder, const char *questi
   return status;
 }
 
-static void add_level(struct buffer *b, const struct ledger *l, const struct kept *beside)
+static void add_level(struct buffer *b, const struct ledger *l, const struct other_ledger *beside)
 {
   char stamp[256];
   struct buffer settings = {0};
@@ -334,19 +336,20 @@ static void add_level(struct buffer *b, const struct ledger *l, const struct kep
              settings.text, LEDGER_RULE, 100 * LEDGER_ERROR, provenance_stamp(stamp, sizeof stamp));
   if (beside)
     buffer_add(b, "Beside it, on %s (`%s`): made by %s.\n\n", beside->name,
-               kept_text(kept_first(beside), "settings"), kept_text(kept_first(beside), "made_by"));
+               entry_text(other_ledger_first(beside), "settings"),
+               entry_text(other_ledger_first(beside), "made_by"));
   memory_free(settings.text);
 }
 
-static int tell_readme(const struct ledger *l, const struct kept *beside, const char *folder,
+static int tell_readme(const struct ledger *l, const struct other_ledger *beside, const char *folder,
                        const char *question, struct error *error)
 {
-  struct block block = {told_open, told_close, {0}};
+  struct readme_block block = {readme_open_mark, readme_close_mark, {0}};
   buffer_add(&block.text, "\n## Claims\n\n");
   add_level(&block.text, l, beside);
   for (int i = 0; i < l->entries; i++)
     if (!strcmp(l->entry[i].question, question)) add_entry(&block.text, &l->entry[i], beside);
-  int status = tell_block(&block, folder, question, error);
+  int status = print_block(&block, folder, question, error);
   memory_free(block.text.text);
   return status;
 }
@@ -355,16 +358,16 @@ static int tell_readme(const struct ledger *l, const struct kept *beside, const 
 static void add_cells(struct buffer *b, const json_t *other)
 {
   char effect[128] = "", n[32] = "";
-  struct interval e = kept_interval(other, "effect");
-  if (e.n) tell_interval(&e, effect), snprintf(n, sizeof n, "%d", e.n);
-  buffer_add(b, " %s | %s | %s |", kept_text(other, "verdict"), effect, n);
+  struct interval e = entry_interval(other, "effect");
+  if (e.n) print_interval(&e, effect), snprintf(n, sizeof n, "%d", e.n);
+  buffer_add(b, " %s | %s | %s |", entry_text(other, "verdict"), effect, n);
 }
 
 /* FOLDER/README.md: all verdicts in one table. */
-static int tell_overview(const struct ledger *l, const struct kept *beside, const char *folder,
+static int tell_overview(const struct ledger *l, const struct other_ledger *beside, const char *folder,
                          struct error *error)
 {
-  struct block block = {told_open, told_close, {0}};
+  struct readme_block block = {readme_open_mark, readme_close_mark, {0}};
   struct buffer *b = &block.text;
   char effect[128], what[128], number[2][32];
   buffer_add(b, "\n## Verdicts\n\n");
@@ -380,20 +383,22 @@ static int tell_overview(const struct ledger *l, const struct kept *beside, cons
     add_verdict(b, x);
     if (claim_compared(x->claim))
       buffer_add(b, " | %s | %s: %s | %d | %s | %s | %s |", equal_name(x->claim->equal),
-                 contrast_text(x->claim, what, sizeof what), tell_interval(&e, effect), e.n,
-                 tell_number(x->holm, number[0]), tell_number(x->fdr, number[1]), x->registered);
+                 contrast_text(x->claim, what, sizeof what), print_interval(&e, effect), e.n,
+                 print_short_number(x->holm, number[0]), print_short_number(x->fdr, number[1]),
+                 x->registered);
     else
       buffer_add(b, " | | | | | | |");
-    if (beside) add_cells(b, kept_claim(beside, x->claim->id));
+    if (beside) add_cells(b, other_ledger_claim(beside, x->claim->id));
     buffer_add(b, "\n");
   }
   buffer_add(b, "\n");
-  int status = tell_block(&block, folder, NULL, error);
+  int status = print_block(&block, folder, NULL, error);
   memory_free(b->text);
   return status;
 }
 
-int tell_readmes(const struct ledger *l, const struct kept *beside, const char *folder, struct error *error)
+int print_readmes(const struct ledger *l, const struct other_ledger *beside, const char *folder,
+                  struct error *error)
 {
   int status = STATUS_OK, all = 0;
   for (int i = 0; i < l->entries && !status; i++) {

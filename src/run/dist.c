@@ -1,11 +1,11 @@
-#include "run/meet.h"
+#include "run/dist.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/thread.h"
-#include "observe/watches.h"
+#include "observe/observers.h"
 #include "storage/provenance.h"
 #include "training/optimizer.h"
 
@@ -13,13 +13,13 @@ static struct comm *of_runs;
 
 void trainer_use_ranks(struct comm *c) { of_runs = c; }
 
-struct comm *meet_ranks(int beside_others)
+struct comm *dist_ranks(int beside_others)
 {
   static struct comm one = {.ranks = 1};
   return of_runs && !beside_others ? of_runs : &one;
 }
 
-int meet_threads(const struct trainer *t, int threads)
+int dist_threads(const struct trainer *t, int threads)
 {
   if (threads || t->comm->ranks == 1) return threads;
   int share = thread_cores() / comm_neighbours();
@@ -64,7 +64,7 @@ static int check_contexts(const struct trainer *t, struct error *e)
   return e->status;
 }
 
-int meet_split(struct trainer *t, struct error *e)
+int dist_split(struct trainer *t, struct error *e)
 {
   const struct comm_options *o = config_section(t->config, "comm");
   comm_patience(o->timeout);
@@ -79,22 +79,22 @@ int meet_split(struct trainer *t, struct error *e)
   return STATUS_OK;
 }
 
-long meet_shards(const struct trainer *t)
+long dist_shards(const struct trainer *t)
 {
   return t->comm->ranks > 1 ? ((const struct comm_options *)config_section(t->config, "comm"))->shard
                             : SHARD_NONE;
 }
 
-int meet_sums_early(const struct trainer *t)
+int dist_reduces_early(const struct trainer *t)
 {
-  return t->comm->ranks > 1 && t->context == 1 && meet_shards(t) != SHARD_WEIGHTS && !t->device->stream &&
+  return t->comm->ranks > 1 && t->context == 1 && dist_shards(t) != SHARD_WEIGHTS && !t->device->stream &&
          !t->device->enter && t->train->micro_batches == t->comm->ranks;
 }
 
-int meet_check_shards(const struct trainer *t, struct error *e)
+int dist_check_shards(const struct trainer *t, struct error *e)
 {
   const struct override_options *override = config_section(t->config, "override");
-  if (meet_shards(t) != SHARD_WEIGHTS) return STATUS_OK;
+  if (dist_shards(t) != SHARD_WEIGHTS) return STATUS_OK;
   if (t->context > 1)
     return error_set(e, STATUS_USAGE, "comm.shard = weights with comm.context = %ld; allowed: one of the two",
                      t->context);
@@ -108,7 +108,7 @@ int meet_check_shards(const struct trainer *t, struct error *e)
                      t->train->micro_batches);
   if (override->match != MATCH_LR)
     return error_set(e, STATUS_USAGE,
-                     "comm.shard = weights with override.match: whole directions are on no rank; allowed: "
+                     "comm.shard = weights with override.match: whole updates are on no rank; allowed: "
                      "override.match = lr");
   return STATUS_OK;
 }
@@ -126,9 +126,9 @@ static int check_whole(const struct trainer *t, struct error *e)
   return STATUS_OK;
 }
 
-int meet_check_parts(const struct trainer *t, struct error *e)
+int dist_check_parts(const struct trainer *t, struct error *e)
 {
-  const char *whole = watches_whole(t->record.observe);
+  const char *whole = observers_whole(t->record.observe);
   if (check_whole(t, e) || t->context == 1) return e->status;
   if (whole)
     return error_set(e, STATUS_USAGE,
@@ -152,7 +152,7 @@ int meet_check_parts(const struct trainer *t, struct error *e)
   return STATUS_OK;
 }
 
-int meet_divide(struct trainer *t, struct error *e)
+int dist_divide(struct trainer *t, struct error *e)
 {
   const struct comm_options *o = config_section(t->config, "comm");
   int ranks = t->comm->ranks;
@@ -169,10 +169,10 @@ int meet_divide(struct trainer *t, struct error *e)
       "%d ranks cannot divide train.micro_batches = %ld: allowed is a power of two of ranks that divides "
       "it, so that the sums over micro-batches are one balanced tree on any of them",
       ranks, t->train->micro_batches);
-  t->leaves = t->train->micro_batches / ranks;
-  t->first_leaf = t->comm->rank / t->context * t->leaves;
-  t->next_leaf = 1;
-  if (t->shards) t->first_leaf = t->comm->rank, t->next_leaf = ranks;
+  t->micro_batches = t->train->micro_batches / ranks;
+  t->first_micro = t->comm->rank / t->context * t->micro_batches;
+  t->micro_stride = 1;
+  if (t->shards) t->first_micro = t->comm->rank, t->micro_stride = ranks;
   return STATUS_OK;
 }
 
@@ -181,9 +181,9 @@ struct rank_part trainer_part(const struct trainer *t, int rank)
   const struct zigzag cut = {t->host.context, (int)(rank % t->context), (int)t->context};
   const long rows = zigzag_rows(&cut), half = rows / 2;
   const long head = zigzag_position(&cut, 0), tail = zigzag_position(&cut, rows - half);
-  return (struct rank_part){t->shards ? rank : rank / t->context * t->leaves,
-                            t->next_leaf,
-                            t->leaves,
+  return (struct rank_part){t->shards ? rank : rank / t->context * t->micro_batches,
+                            t->micro_stride,
+                            t->micro_batches,
                             t->context,
                             {head, tail},
                             {head + rows - half, tail + half}};
@@ -199,7 +199,7 @@ struct facts {
 static struct facts facts_of(const struct trainer *t)
 {
   struct provenance p;
-  struct facts f = {.data = t->data.content, .steps = t->train->steps, .shards = meet_shards(t)};
+  struct facts f = {.data = t->data.content, .steps = t->train->steps, .shards = dist_shards(t)};
   provenance_get(&p);
   snprintf(f.program, sizeof f.program, "%.40s, revision %.60s%s, numerics %d", p.version, p.revision,
            p.dirty > 0 ? " (changed)" : "", NUMERICS_VERSION);
@@ -218,8 +218,8 @@ static void tell_as(int status, const struct trainer *t, struct error *e, int ra
             comm_host(t->comm, 0), here);
 }
 
-static void tell(const struct trainer *t, struct error *e, int rank, const char *what, const char *there,
-                 const char *here)
+static void describe_difference(const struct trainer *t, struct error *e, int rank, const char *what,
+                                const char *there, const char *here)
 {
   tell_as(STATUS_FAIL, t, e, rank, what, there, here);
 }
@@ -237,17 +237,17 @@ static void compare_steps(const struct trainer *t, struct error *e, int rank, lo
 static void compare(const struct trainer *t, struct error *e, int rank, const struct facts *a,
                     const struct facts *b)
 {
-  if (strcmp(a->program, b->program)) tell(t, e, rank, "the program", a->program, b->program);
+  if (strcmp(a->program, b->program)) describe_difference(t, e, rank, "the program", a->program, b->program);
   if (strcmp(a->kernels, b->kernels))
-    tell(t, e, rank, "kernels with products that are", a->kernels, b->kernels);
-  if (strcmp(a->device, b->device)) tell(t, e, rank, "the device", a->device, b->device);
-  if (a->data != b->data) tell(t, e, rank, "data of", "another content", "its own");
+    describe_difference(t, e, rank, "kernels with products that are", a->kernels, b->kernels);
+  if (strcmp(a->device, b->device)) describe_difference(t, e, rank, "the device", a->device, b->device);
+  if (a->data != b->data) describe_difference(t, e, rank, "data of", "another content", "its own");
   compare_steps(t, e, rank, a->steps, b->steps);
-  if (strcmp(a->id, b->id)) tell(t, e, rank, "the configuration of the run", a->id, b->id);
-  if (a->shards != b->shards) tell(t, e, rank, "another", "comm.shard", "its own");
+  if (strcmp(a->id, b->id)) describe_difference(t, e, rank, "the configuration of the run", a->id, b->id);
+  if (a->shards != b->shards) describe_difference(t, e, rank, "another", "comm.shard", "its own");
 }
 
-int meet_before(struct trainer *t, struct error *e)
+int dist_verify(struct trainer *t, struct error *e)
 {
   if (t->comm->ranks == 1) return STATUS_OK;
   if (comm_agree(t->comm, NULL, e)) return e->status;
@@ -258,7 +258,7 @@ int meet_before(struct trainer *t, struct error *e)
   return e->status;
 }
 
-int meet_between(struct trainer *t, int *stops, struct error *e)
+int dist_barrier(struct trainer *t, int *stops, struct error *e)
 {
   enum { STOPS = 1, SAVES = 2 };
   unsigned flags = (*stops ? STOPS : 0) | (t->saves && !t->comm->rank ? SAVES : 0);

@@ -1,4 +1,4 @@
-#include "ledger/told.h"
+#include "ledger/readme.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-const char told_open[] = "<!-- claims: written by `maxlogit claims --readme` -->\n";
-const char told_close[] = "<!-- end of claims -->\n";
+const char readme_open_mark[] = "<!-- claims: written by `maxlogit claims --readme` -->\n";
+const char readme_close_mark[] = "<!-- end of claims -->\n";
 
 enum cell { LINK, SENTENCE, VERDICT, EQUAL, EFFECT, PAIRS, HOLM, FDR, REGISTERED, CELLS };
 
@@ -53,14 +53,14 @@ static json_t *effect_of(const char *text, const char *pairs)
   return out;
 }
 
-struct reading {
+struct readme_reading {
   json_t *all;
   const char *settings, *made_by;
 };
 
 static int read_row(void *context, const char *line)
 {
-  struct reading *r = context;
+  struct readme_reading *r = context;
   char *cell[CELLS], *copy = memory_text(line), *id;
   if (!strncmp(line, "| [", 3) && cut(copy, cell) == CELLS && (id = between(cell[LINK], "[", "]")) != NULL) {
     char *note = strstr(cell[VERDICT], " ("); /* "holds (counted as C-22)" */
@@ -75,18 +75,18 @@ static int read_row(void *context, const char *line)
   return STATUS_OK;
 }
 
-json_t *told_read(const char *path)
+json_t *readme_read(const char *path)
 {
   char *text = NULL;
   size_t length;
   struct error ignored = {0};
   if (file_read(path, &text, &length, &ignored)) return NULL;
   text_clean(text, length + 1, "\n"); /* jansson takes no text that is not UTF-8 */
-  char *block = between(text, told_open, told_close),
+  char *block = between(text, readme_open_mark, readme_close_mark),
        *level = block ? between(block, "(`--level ", "; rule ") : NULL,
        *made_by = block ? between(block, "Made by ", ".\n") : NULL;
   const char *settings = level ? strstr(level, "`), ") : NULL;
-  struct reading r = {json_array(), settings ? settings + 4 : "", made_by ? made_by : ""};
+  struct readme_reading r = {json_array(), settings ? settings + 4 : "", made_by ? made_by : ""};
   if (block) text_split(block, '\n', read_row, &r);
   memory_free(text);
   memory_free(block);

@@ -1,4 +1,4 @@
-#include "ledger/keep.h"
+#include "ledger/ledger_file.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -8,8 +8,8 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "ledger/kept.h"
-#include "ledger/tell.h"
+#include "ledger/other_ledger.h"
+#include "ledger/print.h"
 
 static char *path_of(const struct ledger *l)
 {
@@ -24,7 +24,7 @@ static json_t *load(const struct ledger *l)
   char *path = path_of(l);
   json_t *all = NULL;
   if (!access(path, F_OK)) {
-    all = kept_read(path);
+    all = other_ledger_read(path);
     if (!json_is_array(all)) {
       warning("%s is no ledger: what was found before is not known", path);
       json_decref(all);
@@ -37,15 +37,15 @@ static json_t *load(const struct ledger *l)
 
 static int is_of(const json_t *old, const char *id, const char *settings)
 {
-  return !strcmp(kept_text(old, "id"), id) && !strcmp(kept_text(old, "settings"), settings);
+  return !strcmp(entry_text(old, "id"), id) && !strcmp(entry_text(old, "settings"), settings);
 }
 
 static void keep_former(struct former *f, const json_t *from)
 {
-  text_fill(f->registered, sizeof f->registered, kept_text(from, "registered"));
-  text_fill(f->verdict, sizeof f->verdict, kept_text(from, "verdict"));
-  text_fill(f->made_by, sizeof f->made_by, kept_text(from, "made_by"));
-  f->effect = kept_interval(from, "effect");
+  text_fill(f->registered, sizeof f->registered, entry_text(from, "registered"));
+  text_fill(f->verdict, sizeof f->verdict, entry_text(from, "verdict"));
+  text_fill(f->made_by, sizeof f->made_by, entry_text(from, "made_by"));
+  f->effect = entry_interval(from, "effect");
 }
 
 /* The first verdict that was changed stays the one that is told, however often the claim is changed. */
@@ -55,7 +55,7 @@ static void recall(struct entry *x, const json_t *old)
   if (json_is_object(changed))
     keep_former(&x->former, changed);
   else if (json_integer_value(json_object_get(old, "stages")) &&
-           strcmp(kept_text(old, "registered"), x->registered) != 0)
+           strcmp(entry_text(old, "registered"), x->registered) != 0)
     keep_former(&x->former, old);
 }
 
@@ -75,14 +75,14 @@ void ledger_recall(struct ledger *l)
 static int is_in(const json_t *all, const json_t *one)
 {
   for (size_t k = 0; k < json_array_size(all); k++)
-    if (is_of(json_array_get(all, k), kept_text(one, "id"), kept_text(one, "settings"))) return 1;
+    if (is_of(json_array_get(all, k), entry_text(one, "id"), entry_text(one, "settings"))) return 1;
   return 0;
 }
 
-int ledger_keep(const struct ledger *l, struct error *error)
+int ledger_save(const struct ledger *l, struct error *error)
 {
   if (!l->folder) return STATUS_OK;
-  json_t *now = tell_json(l), *old = load(l);
+  json_t *now = ledger_json(l), *old = load(l);
   for (size_t k = 0; k < json_array_size(old); k++)
     if (!is_in(now, json_array_get(old, k))) json_array_append(now, json_array_get(old, k));
   char *text = json_dumps(now, JSON_INDENT(1) | JSON_REAL_PRECISION(15)), *path = path_of(l);

@@ -1,4 +1,4 @@
-#include "ledger/registered.h"
+#include "ledger/registry_hash.h"
 
 #include <xxhash.h>
 
@@ -7,7 +7,7 @@
 #include "ledger/stages.h"
 #include "ledger/tuning.h"
 
-void registered_hash(const struct claim *c, char out[16])
+void registry_hash(const struct claim *c, char out[16])
 {
   struct buffer b = {0};
   buffer_add(&b, "rule %d\nseeds %d from %d\n", LEDGER_RULE, stage_seeds[STAGES - 1], LEDGER_SEED);

@@ -1,51 +1,51 @@
-#include "ledger/standing.h"
+#include "ledger/replication.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "ledger/tell.h"
+#include "ledger/print.h"
 #include "storage/provenance.h"
 
 /* What all blocks of one call share. */
 struct standing {
   const struct ledger *ledger;
-  const struct kept *of;
+  const struct other_ledger *of;
   char *settings;
 };
 
 static const json_t *other_of(const struct standing *s, const struct entry *x)
 {
-  return kept_claim(s->of, x->claim->id);
+  return other_ledger_claim(s->of, x->claim->id);
 }
 
 static const char *word_of(const struct standing *s, const struct entry *x)
 {
   const json_t *other = other_of(s, x);
   if (!other) return "";
-  if (strcmp(kept_text(other, "registered"), x->registered) != 0) return "registered otherwise";
-  return claim_standing(x->claim, &(struct finding){kept_verdict(other), kept_interval(other, "effect")},
+  if (strcmp(entry_text(other, "registered"), x->registered) != 0) return "registered otherwise";
+  return claim_standing(x->claim, &(struct finding){entry_verdict(other), entry_interval(other, "effect")},
                         &(struct finding){x->judgement.verdict, entry_effect(x)});
 }
 
 static void add_effect(struct buffer *b, const struct interval *e)
 {
   char text[128];
-  buffer_add(b, e->n ? " %s | %d |" : " | |", tell_interval(e, text), e->n);
+  buffer_add(b, e->n ? " %s | %d |" : " | |", print_interval(e, text), e->n);
 }
 
 static void add_row(struct buffer *b, const struct standing *s, const struct entry *x, int is_overview)
 {
   const json_t *other = other_of(s, x);
   const struct entry_rates *r = &x->rates;
-  struct interval here = entry_effect(x), there = kept_interval(other, "effect");
+  struct interval here = entry_effect(x), there = entry_interval(other, "effect");
   if (is_overview)
     buffer_add(b, "| [%s](%s) |", x->claim->id, x->question);
   else
     buffer_add(b, "| %s |", x->claim->id);
   buffer_add(b, " %s | %s", x->claim->sentence, equal_name(x->claim->equal));
   if (*r->best[0] && *r->best[1]) buffer_add(b, ": %s, %s", r->best[0], r->best[1]);
-  buffer_add(b, " | %s |", kept_text(other, "verdict"));
+  buffer_add(b, " | %s |", entry_text(other, "verdict"));
   add_effect(b, &there);
   buffer_add(b, " %s |", verdict_name(x->judgement.verdict));
   add_effect(b, &here);
@@ -84,7 +84,7 @@ static void add_head(struct buffer *b, const struct standing *s)
     "verdict stands, or flips where this is the other answer, or is open where either is, or its size. Made "
     "by %s; of `%s`: made by %s. Again:\n\n```sh\nmaxlogit claims",
     s->settings, stage_seeds[l->stages - 1], provenance_stamp(stamp, sizeof stamp), s->of->name,
-    kept_text(kept_first(s->of), "made_by"));
+    entry_text(other_ledger_first(s->of), "made_by"));
   for (int i = 0; i < l->entries; i++) buffer_add(b, " %s", l->entry[i].claim->id);
   buffer_add(b, " --level %s %s --beside %s --replicas DIR\n```\n\n", l->stages == STAGES ? "full" : "quick",
              s->settings, s->of->path);
@@ -110,17 +110,18 @@ static int tell_one(const struct standing *s, const char *folder, const char *qu
     if (!is_told(&l->entry[i], question)) continue;
     entry_reason(&l->entry[i], reason);
     buffer_add(&b, "\n%s here: %s.\n\n", l->entry[i].claim->id, reason);
-    tell_arms(&b, &l->entry[i]);
+    print_arms(&b, &l->entry[i]);
   }
   buffer_add(&b, "\n");
-  int status = tell_block(&(struct block){open.text, close.text, b}, folder, question, error);
+  int status = print_block(&(struct readme_block){open.text, close.text, b}, folder, question, error);
   memory_free(open.text);
   memory_free(close.text);
   memory_free(b.text);
   return status;
 }
 
-int standing_tell(const struct ledger *l, const struct kept *of, const char *folder, struct error *error)
+int replication_print(const struct ledger *l, const struct other_ledger *of, const char *folder,
+                      struct error *error)
 {
   struct buffer settings = {0};
   ledger_settings(l, &settings);

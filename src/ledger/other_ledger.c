@@ -1,4 +1,4 @@
-#include "ledger/kept.h"
+#include "ledger/other_ledger.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "ledger/told.h"
+#include "ledger/readme.h"
 
 /* Every text of a ledger that somebody else may have written, cleaned; settings have several lines. */
 static void clean_texts(json_t *x)
@@ -35,49 +35,53 @@ static json_t *read_json(const char *path)
   return all;
 }
 
-json_t *kept_read(const char *path)
+json_t *other_ledger_read(const char *path)
 {
-  json_t *all = text_ends_with(path, ".md") ? told_read(path) : read_json(path);
+  json_t *all = text_ends_with(path, ".md") ? readme_read(path) : read_json(path);
   clean_texts(all);
   return all;
 }
 
-int kept_open(struct kept *k, const char *name, struct error *error)
+int other_ledger_open(struct other_ledger *k, const char *name, struct error *error)
 {
   struct buffer b = {0};
   buffer_add(&b, file_is_folder(name) ? "%s/claims.json" : "%s", name);
-  *k = (struct kept){.path = b.text, .all = kept_read(b.text)};
-  kept_name(kept_text(kept_first(k), "settings"), k->name);
-  if (json_is_array(k->all) && json_is_string(json_object_get(kept_first(k), "verdict"))) return STATUS_OK;
+  *k = (struct other_ledger){.path = b.text, .all = other_ledger_read(b.text)};
+  training_text_name(entry_text(other_ledger_first(k), "settings"), k->name);
+  if (json_is_array(k->all) && json_is_string(json_object_get(other_ledger_first(k), "verdict")))
+    return STATUS_OK;
   return error_set(
     error, STATUS_USAGE,
     "%s is no ledger: claims.json beside a ledger's runs, or a README.md with its verdicts, is wanted",
     k->path);
 }
 
-void kept_close(struct kept *k)
+void other_ledger_close(struct other_ledger *k)
 {
   json_decref(k->all);
   memory_free(k->path);
 }
 
-const json_t *kept_first(const struct kept *k) { return k ? json_array_get(k->all, 0) : NULL; }
+const json_t *other_ledger_first(const struct other_ledger *k)
+{
+  return k ? json_array_get(k->all, 0) : NULL;
+}
 
-const json_t *kept_claim(const struct kept *k, const char *id)
+const json_t *other_ledger_claim(const struct other_ledger *k, const char *id)
 {
   for (size_t i = 0; k && i < json_array_size(k->all); i++)
-    if (!strcmp(kept_text(json_array_get(k->all, i), "id"), id)) return json_array_get(k->all, i);
+    if (!strcmp(entry_text(json_array_get(k->all, i), "id"), id)) return json_array_get(k->all, i);
   return NULL;
 }
 
-const char *kept_text(const json_t *entry, const char *key)
+const char *entry_text(const json_t *entry, const char *key)
 {
   const char *text = json_string_value(json_object_get(entry, key));
   return text ? text : "";
 }
 
 /* What is not finite is a text in JSON. */
-double kept_number(const json_t *entry, const char *key)
+double entry_number(const json_t *entry, const char *key)
 {
   const json_t *x = json_object_get(entry, key);
   return json_is_number(x)   ? json_number_value(x)
@@ -85,21 +89,21 @@ double kept_number(const json_t *entry, const char *key)
                              : NAN;
 }
 
-struct interval kept_interval(const json_t *entry, const char *key)
+struct interval entry_interval(const json_t *entry, const char *key)
 {
   const json_t *i = json_object_get(entry, key);
-  return (struct interval){(int)json_integer_value(json_object_get(i, "n")), kept_number(i, "mean"),
-                           kept_number(i, "lo"), kept_number(i, "hi")};
+  return (struct interval){(int)json_integer_value(json_object_get(i, "n")), entry_number(i, "mean"),
+                           entry_number(i, "lo"), entry_number(i, "hi")};
 }
 
-enum verdict kept_verdict(const json_t *entry)
+enum verdict entry_verdict(const json_t *entry)
 {
   enum verdict v = 0;
-  while (v < VERDICT_OPEN && strcmp(verdict_name(v), kept_text(entry, "verdict")) != 0) v++;
+  while (v < VERDICT_OPEN && strcmp(verdict_name(v), entry_text(entry, "verdict")) != 0) v++;
   return v;
 }
 
-void kept_name(const char *settings, char out[64])
+void training_text_name(const char *settings, char out[64])
 {
   const char *path = strstr(settings, "data.path=");
   char *copy = path ? memory_text(path + strlen("data.path=")) : NULL;

@@ -1,4 +1,4 @@
-#include "ledger/rates.h"
+#include "ledger/tuned_rates.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "config/config.h"
 
-struct chosen {
+struct tuned_rate {
   const char *registered, *best, *beside[2]; /* beside: "" where there is none */
   int arm;
   enum tuning_end end;
@@ -14,7 +14,7 @@ struct chosen {
 
 #define NUMERICS(version)
 #define RATE(id, registered, arm, below, best, above, end) {registered, best, {below, above}, arm, end},
-static const struct chosen kept[] = {
+static const struct tuned_rate kept[] = {
 #include "../experiments/rates.def"
   {0}};
 #undef NUMERICS
@@ -26,9 +26,9 @@ enum {
 #include "../experiments/rates.def"
 };
 
-static const struct chosen *find(const struct entry *x, int arm)
+static const struct tuned_rate *find(const struct entry *x, int arm)
 {
-  for (const struct chosen *k = kept; k->registered; k++)
+  for (const struct tuned_rate *k = kept; k->registered; k++)
     if (!strcmp(k->registered, x->registered) && k->arm == arm) return k;
   return NULL;
 }
@@ -44,12 +44,12 @@ static int is_known(const struct ledger *l, const struct entry *x)
   return known;
 }
 
-int rates_recall(const struct ledger *l, struct entry *x)
+int tuned_rates_load(const struct ledger *l, struct entry *x)
 {
   struct entry_rates *r = &x->rates;
   if (!is_known(l, x)) return 0;
   for (int a = 0; a < claim_compared(x->claim); a++) {
-    const struct chosen *k = find(x, a);
+    const struct tuned_rate *k = find(x, a);
     snprintf(r->best[a], sizeof *r->best, "%s", k->best);
     for (int side = 0; side < 2; side++)
       snprintf(r->beside[2 * a + side], sizeof *r->beside, "%s", k->beside[side]);
@@ -58,13 +58,13 @@ int rates_recall(const struct ledger *l, struct entry *x)
   return r->kept = 1;
 }
 
-void rates_compare(const struct ledger *l)
+void tuned_rates_compare(const struct ledger *l)
 {
   for (int i = 0; i < l->entries; i++) {
     const struct entry *x = &l->entry[i];
     if (!is_known(l, x)) continue;
     for (int a = 0; a < claim_compared(x->claim); a++) {
-      const struct chosen *k = find(x, a);
+      const struct tuned_rate *k = find(x, a);
       if (*x->rates.best[a] && strcmp(k->best, x->rates.best[a]) != 0)
         message("%s, %s: the best rate here is %s, %s was chosen before (experiments/rates.def)",
                 x->claim->id, x->claim->arm[a].name, x->rates.best[a], k->best);
@@ -83,7 +83,7 @@ static const char *name_of(enum tuning_end end)
   return name[end];
 }
 
-void rates_tell(const struct ledger *l)
+void tuned_rates_print(const struct ledger *l)
 {
   printf("/* Best rates of the ledger's tuned arms, with those beside them: maxlogit claims --rates */\n"
          "NUMERICS(%d)\n",

@@ -1,6 +1,6 @@
-/* told.h - an error as a caller of the library is told */
-#ifndef MAXLOGIT_BASE_TOLD_H
-#define MAXLOGIT_BASE_TOLD_H
+/* error_export.h - an error as a caller of the library is told */
+#ifndef MAXLOGIT_BASE_ERROR_EXPORT_H
+#define MAXLOGIT_BASE_ERROR_EXPORT_H
 #include <stdio.h>
 #include "base/error.h"
 #include "maxlogit/error.h"
@@ -8,7 +8,7 @@
 _Static_assert((int)STATUS_FAIL == MAXLOGIT_FAIL && (int)STATUS_USAGE == MAXLOGIT_USAGE, "one status");
 
 /* Returns the status; the message goes where the caller wants it. */
-static inline int told(struct maxlogit_error *to, int status, const struct error *e)
+static inline int error_export(struct maxlogit_error *to, int status, const struct error *e)
 {
   if (to) to->status = status;
   if (to) snprintf(to->text, sizeof to->text, "%s", status ? e->text : "");

@@ -1,4 +1,4 @@
-#include "ledger/rounds.h"
+#include "ledger/run_batch.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -6,13 +6,13 @@
 #include "base/memory.h"
 #include "run/drive.h"
 
-void round_keep(struct round *r, struct config *config)
+void run_batch_own(struct run_batch *r, struct config *config)
 {
   r->config = memory_grow(r->config, r->configs, r->configs + 1, sizeof *r->config);
   r->config[r->configs++] = config;
 }
 
-void round_join(struct round *r, struct sweep *s, char **folder)
+void run_batch_join(struct run_batch *r, struct sweep *s, char **folder)
 {
   if (!*folder && s->count) {
     *folder = memory_text(s->points->path);
@@ -21,12 +21,12 @@ void round_join(struct round *r, struct sweep *s, char **folder)
   sweep_join(&r->sweep, s);
 }
 
-void round_free(struct round *r)
+void run_batch_free(struct run_batch *r)
 {
   sweep_free(&r->sweep);
   for (size_t i = 0; i < r->configs; i++) config_free(r->config[i]);
   memory_free(r->config);
-  *r = (struct round){0};
+  *r = (struct run_batch){0};
 }
 
 static long count_elsewhere(const struct sweep *s)
@@ -36,8 +36,9 @@ static long count_elsewhere(const struct sweep *s)
   return n;
 }
 
-int round_run(struct round *r, int (*plan)(void *context, struct round *, int again, struct error *),
-              void *context, struct error *error)
+int run_batch_run(struct run_batch *r,
+                  int (*plan)(void *context, struct run_batch *, int again, struct error *), void *context,
+                  struct error *error)
 {
   for (int again = 0;; again = 1) {
     int status = plan(context, r, again, error);
@@ -49,6 +50,6 @@ int round_run(struct round *r, int (*plan)(void *context, struct round *, int ag
               elsewhere == 1 ? " is" : "s are");
     for (int i = 0; i < 10 && !drive_stopping(); i++) usleep(100000);
     if (drive_stopping()) return STATUS_STOPPED;
-    round_free(r);
+    run_batch_free(r);
   }
 }

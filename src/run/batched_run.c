@@ -1,4 +1,4 @@
-#include "run/launch.h"
+#include "run/batched_run.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -6,16 +6,16 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "numerics/slab.h"
-#include "run/lockstep.h"
+#include "numerics/run_arena.h"
+#include "run/batched.h"
 #include "run/drive.h"
 
 /* A run keeps its thread this long before another has its turn: long against a step's own memory, short against a
    run. */
 static const double turn_seconds = 0.02;
 
-struct member {
-  struct launch_run *run;
+struct batch_member {
+  struct batched_run *run;
   int number;              /* of the run among all */
   struct config *read;     /* from the run file, where it goes on */
   struct trainer *trainer; /* NULL: over */
@@ -23,12 +23,12 @@ struct member {
   int over;                /* it is to end now */
 };
 
-struct launch {
+struct member_queue {
   pthread_mutex_t lock; /* of members, and for the ears */
-  struct member *member;
+  struct batch_member *member;
   int members;
   double began;
-  const struct launch_ears *ears;
+  const struct batched_run_hooks *hooks;
 };
 
 /* --- taking turns -------------------------------------------------------------------------------------------- */
@@ -36,12 +36,12 @@ struct launch {
 static long steps_left(const struct trainer *t) { return trainer_steps(t) - trainer_step_count(t); }
 
 /* The run that has most to do and nobody at it. */
-static struct member *take_turn(struct launch *l)
+static struct batch_member *take_turn(struct member_queue *l)
 {
-  struct member *best = NULL;
+  struct batch_member *best = NULL;
   pthread_mutex_lock(&l->lock);
   for (int i = 0; i < l->members; i++) {
-    struct member *s = &l->member[i];
+    struct batch_member *s = &l->member[i];
     if (!s->busy && s->trainer && (!best || steps_left(s->trainer) > steps_left(best->trainer))) best = s;
   }
   if (best) best->busy = 1;
@@ -49,56 +49,56 @@ static struct member *take_turn(struct launch *l)
   return best;
 }
 
-static void end_turn(struct launch *l, struct member *s)
+static void end_turn(struct member_queue *l, struct batch_member *s)
 {
   pthread_mutex_lock(&l->lock);
   s->busy = 0;
   pthread_mutex_unlock(&l->lock);
 }
 
-static void tell_step(struct launch *l, const struct member *s)
+static void call_step_hook(struct member_queue *l, const struct batch_member *s)
 {
-  if (!l->ears->step) return;
+  if (!l->hooks->step) return;
   pthread_mutex_lock(&l->lock);
-  l->ears->step(l->ears->context, s->number, s->trainer);
+  l->hooks->step(l->hooks->context, s->number, s->trainer);
   pthread_mutex_unlock(&l->lock);
 }
 
-static void tell_end(struct launch *l, const struct member *s)
+static void call_end_hook(struct member_queue *l, const struct batch_member *s)
 {
-  if (!l->ears->end) return;
+  if (!l->hooks->end) return;
   pthread_mutex_lock(&l->lock);
-  l->ears->end(l->ears->context, s->number);
+  l->hooks->end(l->hooks->context, s->number);
   pthread_mutex_unlock(&l->lock);
 }
 
-static int goes_on(const struct launch *l, const struct member *s)
+static int goes_on(const struct member_queue *l, const struct batch_member *s)
 {
   return drive_goes_on(s->trainer, s->run->max_time, l->began);
 }
 
-static void end(struct launch *l, struct member *s)
+static void end(struct member_queue *l, struct batch_member *s)
 {
   s->run->status = drive_end(s->trainer, NULL, NULL, &s->run->error);
   s->trainer = NULL;
-  tell_end(l, s);
+  call_end_hook(l, s);
 }
 
 /* What came of its step. */
-static void after_step(struct launch *l, struct member *s, const struct error *e)
+static void after_step(struct member_queue *l, struct batch_member *s, const struct error *e)
 {
   if (!e->status) {
-    tell_step(l, s);
+    call_step_hook(l, s);
     return;
   }
   s->run->status = e->status;
   s->run->error = *e;
   trainer_abandon(s->trainer);
   s->trainer = NULL;
-  tell_end(l, s);
+  call_end_hook(l, s);
 }
 
-static void advance(struct launch *l, struct member *s)
+static void advance(struct member_queue *l, struct batch_member *s)
 {
   double until = clock_seconds() + turn_seconds;
   do {
@@ -114,28 +114,28 @@ static void advance(struct launch *l, struct member *s)
 /* A thread that finds no free run has nothing more to do: runs only become fewer. */
 static void drive_members(void *context, int thread)
 {
-  struct launch *l = context;
+  struct member_queue *l = context;
   (void)thread;
-  for (struct member *s; (s = take_turn(l)); end_turn(l, s)) advance(l, s);
+  for (struct batch_member *s; (s = take_turn(l)); end_turn(l, s)) advance(l, s);
 }
 
 /* --- all at once, on a device that computes the runs itself ------------------------------------------------------ */
 
 static void end_if_over(void *context, long member, int worker)
 {
-  struct launch *l = context;
-  struct member *s = &l->member[member];
+  struct member_queue *l = context;
+  struct batch_member *s = &l->member[member];
   (void)worker;
   if (s->over) end(l, s);
   s->over = 0;
 }
 
 /* Those that are over end, at the same time: a member that is left is computed along, and nobody looks. */
-static void gather(struct launch *l, struct lockstep *c)
+static void gather_batch(struct member_queue *l, struct batched *c)
 {
   struct device *device = NULL;
   for (int i = 0; i < l->members; i++) {
-    struct member *s = &l->member[i];
+    struct batch_member *s = &l->member[i];
     s->over = s->trainer && !goes_on(l, s);
     if (s->over) device = trainer_device(s->trainer);
   }
@@ -150,12 +150,12 @@ static void gather(struct launch *l, struct lockstep *c)
 }
 
 /* The threads draw batches and make rows and files; this one tells the device. */
-static void drive_together(struct launch *l, int threads)
+static void drive_together(struct member_queue *l, int threads)
 {
   size_t n = (size_t)l->members;
-  struct lockstep c = {memory_new(n, sizeof *c.run), memory_new(n, sizeof *c.program), 0,
-                       n > 1 ? pool_new(threads) : NULL};
-  for (gather(l, &c); c.count; gather(l, &c)) {
+  struct batched c = {memory_new(n, sizeof *c.run), memory_new(n, sizeof *c.program), 0,
+                      n > 1 ? pool_new(threads) : NULL};
+  for (gather_batch(l, &c); c.count; gather_batch(l, &c)) {
     trainer_step_all(&c);
     for (int i = 0; i < l->members; i++)
       if (l->member[i].trainer) after_step(l, &l->member[i], &l->member[i].trainer->error);
@@ -167,16 +167,19 @@ static void drive_together(struct launch *l, int threads)
 
 /* --- a launch ------------------------------------------------------------------------------------------------ */
 
-static struct config *config_of(const struct member *s) { return s->run->config ? s->run->config : s->read; }
+static struct config *config_of(const struct batch_member *s)
+{
+  return s->run->config ? s->run->config : s->read;
+}
 
-static const char *kind_of(const struct member *s)
+static const char *kind_of(const struct batch_member *s)
 {
   return ((const struct top_options *)config_section(config_of(s), ""))->device;
 }
 
-static void sit_down(struct member *s, struct device *device)
+static void sit_down(struct batch_member *s, struct device *device)
 {
-  struct launch_run *run = s->run;
+  struct batched_run *run = s->run;
   if (run->config)
     run->status = trainer_init_on(&s->trainer, device, run->config, run->flags, &run->error);
   else
@@ -184,7 +187,7 @@ static void sit_down(struct member *s, struct device *device)
 }
 
 /* What is replayed for all must be what each has recorded. */
-static void compare_programs(struct member *s, const struct member *first)
+static void compare_programs(struct batch_member *s, const struct batch_member *first)
 {
   const char *difference = trainer_difference(first->trainer, s->trainer);
   if (!difference) return;
@@ -195,18 +198,18 @@ static void compare_programs(struct member *s, const struct member *first)
 }
 
 /* On `alone`, or on slabs. */
-static void launch_on(struct device *alone, struct slabs *slabs, struct member *member, int members,
-                      int threads, const struct launch_ears *ears)
+static void drive_on(struct device *alone, struct run_arenas *run_arenas, struct batch_member *member,
+                     int members, int threads, const struct batched_run_hooks *hooks)
 {
-  struct launch l = {.member = member, .members = members, .ears = ears};
-  int computes_runs = slabs_in_one_call(kind_of(member));
-  const struct member *first = NULL;
+  struct member_queue l = {.member = member, .members = members, .hooks = hooks};
+  int computes_runs = run_arenas_in_one_call(kind_of(member));
+  const struct batch_member *first = NULL;
   pthread_mutex_init(&l.lock, NULL);
   for (int i = 0; i < members; i++) {
-    sit_down(&member[i], alone ? alone : slabs_device(slabs, i));
+    sit_down(&member[i], alone ? alone : run_arenas_device(run_arenas, i));
     if (!first && member[i].trainer) first = &member[i];
     if (computes_runs && member[i].trainer) compare_programs(&member[i], first);
-    if (member[i].run->status) tell_end(&l, &member[i]);
+    if (member[i].run->status) call_end_hook(&l, &member[i]);
   }
   l.began = clock_seconds();
   if (computes_runs)
@@ -216,98 +219,99 @@ static void launch_on(struct device *alone, struct slabs *slabs, struct member *
   pthread_mutex_destroy(&l.lock);
 }
 
-static void fail_all(struct member *member, int members, const struct launch_ears *ears,
+static void fail_all(struct batch_member *member, int members, const struct batched_run_hooks *hooks,
                      const struct error *e)
 {
   for (int i = 0; i < members; i++) {
     member[i].run->status = e->status;
     member[i].run->error = *e;
-    if (ears->end) ears->end(ears->context, member[i].number);
+    if (hooks->end) hooks->end(hooks->context, member[i].number);
   }
 }
 
 /* Slabs for as many of these runs as the device holds: said, where that is not all. */
-static struct slabs *slabs_for(const char *kind, int *runs, size_t bytes, int each, struct error *e)
+static struct run_arenas *slabs_for(const char *kind, int *runs, size_t bytes, int each, struct error *e)
 {
-  struct slabs *slabs = NULL;
+  struct run_arenas *run_arenas = NULL;
   struct error needs = {0};
-  int most = slabs_most(kind, bytes, &needs), n = *runs < most ? *runs : most, status = STATUS_OK;
-  while (n > 0 && (status = slabs_open(&slabs, kind, n, bytes, each, e)) == STATUS_FAIL) n /= 2;
-  if (slabs && n < *runs)
+  int most = run_arenas_limit(kind, bytes, &needs), n = *runs < most ? *runs : most, status = STATUS_OK;
+  while (n > 0 && (status = run_arenas_open(&run_arenas, kind, n, bytes, each, e)) == STATUS_FAIL) n /= 2;
+  if (run_arenas && n < *runs)
     message("device = %s: out of memory for %d runs at once (%s): %d at a time, as sweep.together = %d would "
             "have it",
             kind, *runs, needs.text, n, n);
-  if (!slabs && (!n || status == STATUS_FAIL))
+  if (!run_arenas && (!n || status == STATUS_FAIL))
     error_set(e, STATUS_FAIL, "device = %s: out of memory for a single run: %s", kind, needs.text);
-  *runs = slabs ? n : *runs;
-  return slabs;
+  *runs = run_arenas ? n : *runs;
+  return run_arenas;
 }
 
 /* As many at a time as there is memory for. */
-static void launch_in_turn(struct member *member, int members, size_t bytes, int each, int threads,
-                           const struct launch_ears *ears)
+static void drive_in_turns(struct batch_member *member, int members, size_t bytes, int each, int threads,
+                           const struct batched_run_hooks *hooks)
 {
   int at_once = members;
   for (int from = 0, n; from < members; from += n) {
     struct error e = {0};
     n = members - from < at_once ? members - from : at_once;
-    struct slabs *slabs = slabs_for(kind_of(member), &n, bytes, each, &e);
+    struct run_arenas *run_arenas = slabs_for(kind_of(member), &n, bytes, each, &e);
     at_once = n;
-    if (slabs)
-      launch_on(NULL, slabs, member + from, n, threads, ears);
+    if (run_arenas)
+      drive_on(NULL, run_arenas, member + from, n, threads, hooks);
     else
-      fail_all(member + from, n, ears, &e);
-    slabs_close(slabs);
+      fail_all(member + from, n, hooks, &e);
+    run_arenas_close(run_arenas);
   }
 }
 
 /* Runs of one structure: a device for one alone, else slabs as large as a run that is built to measure it. */
-static void launch(struct member *member, int members, int threads, const struct launch_ears *ears)
+static void drive_same(struct batch_member *member, int members, int threads,
+                       const struct batched_run_hooks *hooks)
 {
   const char *kind = kind_of(member);
   struct error e = {0};
   if (members == 1) {
     struct device *device;
     if (device_open(&device, kind, threads, &e)) {
-      fail_all(member, 1, ears, &e);
+      fail_all(member, 1, hooks, &e);
       return;
     }
-    launch_on(device, NULL, member, 1, threads, ears);
+    drive_on(device, NULL, member, 1, threads, hooks);
     device_close(device);
     return;
   }
   size_t bytes = 0;
-  int each = !slabs_in_one_call(kind) && threads > members ? threads / members : 1;
+  int each = !run_arenas_in_one_call(kind) && threads > members ? threads / members : 1;
   int status = trainer_bytes(config_of(member), each, &bytes, &e);
   if (status)
-    fail_all(member, members, ears, &e);
+    fail_all(member, members, hooks, &e);
   else
-    launch_in_turn(member, members, bytes, each, threads, ears);
+    drive_in_turns(member, members, bytes, each, threads, hooks);
 }
 
-void launch_drive(struct launch_run *run, int count, int threads, const struct launch_ears *ears)
+void batched_run_drive(struct batched_run *run, int count, int threads, const struct batched_run_hooks *hooks)
 {
-  static const struct launch_ears nobody = {0};
-  struct member *all = memory_new((size_t)count, sizeof *all);
-  struct member *together = memory_new((size_t)count, sizeof *together);
+  static const struct batched_run_hooks nobody = {0};
+  struct batch_member *all = memory_new((size_t)count, sizeof *all);
+  struct batch_member *together = memory_new((size_t)count, sizeof *together);
   uint64_t *structure = memory_new((size_t)count, sizeof *structure);
   REQUIRE(threads >= 1);
-  if (!ears) ears = &nobody;
+  if (!hooks) hooks = &nobody;
   for (int i = 0; i < count; i++) {
-    struct member *s = &all[i];
-    *s = (struct member){.run = &run[i], .number = i};
+    struct batch_member *s = &all[i];
+    *s = (struct batch_member){.run = &run[i], .number = i};
     run[i].status = run[i].config ? STATUS_OK : trainer_config_of(run[i].path, &s->read, NULL, &run[i].error);
     if (!run[i].status)
       structure[i] = config_structure(config_of(s));
-    else if (ears->end)
-      ears->end(ears->context, i);
+    else if (hooks->end)
+      hooks->end(hooks->context, i);
     if (run[i].status) s->run = NULL;
   }
   for (int i = 0; i < count; i++) {
     int n = 0;
     for (int k = i; all[i].run && k < count; k++)
       if (all[k].run && structure[k] == structure[i]) together[n++] = all[k];
-    if (n) launch(together, n, threads, ears);
+    if (n) drive_same(together, n, threads, hooks);
     for (int k = 0; k < n; k++) all[together[k].number].run = NULL;
   }
   for (int i = 0; i < count; i++) config_free(all[i].read);

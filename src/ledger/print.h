@@ -1,0 +1,29 @@
+/* print.h - what came of claims, as a table, as JSON, as the README of an experiment */
+#ifndef MAXLOGIT_LEDGER_PRINT_H
+#define MAXLOGIT_LEDGER_PRINT_H
+#include <jansson.h>
+#include "base/text.h"
+#include "ledger/other_ledger.h"
+
+/* A number with four digits and without an exponent where that is short; "-" where it is NaN. */
+const char *print_short_number(double, char out[32]);
+/* "2.9 [1.8, 4.6]" */
+const char *print_interval(const struct interval *, char out[128]);
+/* One line a claim: id, verdict, effect, n, detectable, prediction. On standard output. */
+void print_table(const struct ledger *);
+/* An array with all that is known of every claim; for json_print or json_decref. */
+json_t *ledger_json(const struct ledger *);
+/* FOLDER/NN-question/README.md for every experiment with a claim here: what stands between two marks in it is replaced,
+   a README that has none gets them at its end, and where there is no README one is made. `beside`: another
+   ledger, whose verdicts stand beside; or NULL. */
+int print_readmes(const struct ledger *, const struct other_ledger *beside, const char *folder,
+                  struct error *);
+/* What stands between two marks in FOLDER/NN-question/README.md, or in FOLDER/README.md: see print_readmes. */
+struct readme_block {
+  const char *open, *close;
+  struct buffer text;
+};
+int print_block(const struct readme_block *, const char *folder, const char *question, struct error *);
+/* A table of a claim's arms, with their rates, medians and runs. */
+void print_arms(struct buffer *, const struct entry *);
+#endif

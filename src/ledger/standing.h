@@ -1,9 +1,0 @@
-/* standing.h - which verdicts of another ledger stand with this one's settings, another width say, and which flip */
-#ifndef MAXLOGIT_LEDGER_STANDING_H
-#define MAXLOGIT_LEDGER_STANDING_H
-#include "ledger/kept.h"
-
-/* A table in FOLDER/README.md, and one in that of every experiment with a claim here, with its arms: between marks that
-   name the settings, so that other blocks stay as they are. */
-int standing_tell(const struct ledger *, const struct kept *of, const char *folder, struct error *);
-#endif
