@@ -1,4 +1,4 @@
-/* observable.h - what is recorded of a run: one file observables/NAME.c and one row of list.am each */
+/* observable.h - an observable records series of a run; each is one file observables/NAME.c and one row of list.am */
 #ifndef MAXLOGIT_OBSERVE_OBSERVABLE_H
 #define MAXLOGIT_OBSERVE_OBSERVABLE_H
 #include "base/series.h"
@@ -6,59 +6,59 @@
 #include "observe/options.h"
 #include "training/optimizer.h"
 
-/* One observable on one axis of the record: each axis has its own batches. */
+/* One observable on one axis of the record. Each axis has its own batches. */
 struct observer {
   const struct observable *observable;
   enum series_axis axis;
   struct model *model;
   struct updates *updates;
   const struct record_options *record;
-  const struct tally *tally; /* of the axis's passes; of the spectra, the step's */
-  struct arena *arena;       /* lives as long as the watch */
+  const struct tally *tally; /* of the axis's passes; for AXIS_SPECTRA, the step's */
+  struct arena *arena;       /* lives as long as the observer */
   void *state;               /* state_size bytes, zeroed */
 };
 
-/* The same tokens by themselves: the largest absolute difference of a loss when they come through a cache, and when
-   every weight is off by one rounding. */
+/* Decoding through a cache against the training form: the largest absolute difference between losses of a token, and for
+   comparison the largest difference if every weight is changed by one rounding. */
 struct decode_check {
   double difference, rounding;
 };
 
-/* The rows of one observable that are being made, and of what step. */
+/* The rows that an observable computes for one step. */
 struct series_row;
 struct observation {
   struct step_scalars now;   /* the step's learning rate */
-  double batches;            /* that the tally has added up */
-  const struct report *read; /* read last: see report_of */
-  /* AXIS_SPECTRA: the weights before the step's update and its updates (NULL: no update follows) on the host, as
-     params.values lies */
+  double batches;            /* number of batches in the tally */
+  const struct report *read; /* the latest, see report_of */
+  /* AXIS_SPECTRA: weights before the step's update, and the update (NULL: none follows), on the host, in the layout of
+     params.values */
   const real *weights, *update_values;
-  const struct decode_check *decoded; /* of these weights; NULL: they were not */
-  /* by the observable's series */
+  const struct decode_check *decoded; /* of these weights; NULL: not computed */
+  /* one per series of the observable */
   struct series_row *row;
 };
 struct series_row {
-  long width;    /* 0: not wanted on this axis */
+  long width;    /* 0: not recorded on this axis */
   float *value;  /* [width] */
-  double number; /* of a PER_STEP series, which has no value */
+  double number; /* of a PER_STEP series, which has no `value` */
 };
-/* Give the row of series i: width values, one every `stride`. */
+/* Store the row of series i: width values, `stride` apart. */
 void observation_put(struct observation *, int i, const real *values, long stride);
 void observation_put_number(struct observation *, int i, double value);
 
 struct observable {
   const char *name, *help;
   unsigned flags; /* OBSERVABLE_DEFAULT, ... */
-  /* ends with name NULL; one that makes its rows has `make` instead */
+  /* ends with name NULL; an observable whose series depend on options has `make` instead */
   const struct series *series;
   const struct series *(*make)(void);
   size_t state_size;
-  /* Is series i wanted, given the model and the record's options? NULL: all are. No series, no watch. */
+  /* Is series i recorded with this model and these options? NULL: all are. Without series there is no observer. */
   int (*wanted)(const struct observer *, int i);
-  /* Room in the report, other memory; may be NULL. What its taps add up lies in the report, which knows how the parts
-     of a batch are joined (report_add, report_column). */
+  /* Reserve columns of the report and other memory; may be NULL. Sums of the taps are in the report, which defines how
+     micro-batches are reduced (report_add, report_column). */
   void (*declare)(struct observer *);
-  /* A point of the programs whose passes the axis shows; may be NULL. */
+  /* Record operations at a point of the axis's programs; may be NULL. */
   void (*tap)(struct observer *, struct program *, enum point, int layer, const struct flow *);
   int (*read)(struct observer *, struct observation *, struct error *);
   void (*free)(struct observer *); /* may be NULL */
@@ -66,7 +66,7 @@ struct observable {
 enum {
   OBSERVABLE_DEFAULT = 1,
   OBSERVABLE_ALWAYS = 2, /* commands need it */
-  OBSERVABLE_WHOLE = 4   /* wants whole sequences: not where the context is cut over ranks */
+  OBSERVABLE_WHOLE = 4   /* needs whole sequences: not available with context parallelism */
 };
 extern const struct observable *const observables[]; /* NULL-terminated, generated registry */
 const struct observable *observable_find(const char *name);

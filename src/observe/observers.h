@@ -1,34 +1,34 @@
-/* observers.h - the observables of one run: what is wanted of each axis, and its rows */
+/* observers.h - the observables of one run, by axis of the record, and their rows */
 #ifndef MAXLOGIT_OBSERVE_OBSERVERS_H
 #define MAXLOGIT_OBSERVE_OBSERVERS_H
 #include "observe/observable.h"
 
-/* Declares what is wanted, with the model's optimisers there and before its programs are recorded: those that are
-   recorded into the model's tallies are watched from now on. */
+/* Declare the selected observables. Call it after the optimizers exist and before the model's programs are recorded:
+   programs that are recorded into the model's tallies later include the observers' operations. */
 struct observers;
 struct observers *observers_new(struct model *, struct updates *, const struct record_options *);
 void observers_free(struct observers *);
-/* The name of one of those chosen that wants whole sequences; NULL: there is none. */
+/* The name of a selected observable that needs whole sequences; NULL if there is none. */
 const char *observers_whole(const char *names);
-/* POINT_BEFORE_UPDATE: the batch has been seen, its weights are there still. */
+/* Run the taps of POINT_BEFORE_UPDATE: the passes are done, the weights are not updated yet. */
 void observers_before_update(struct observers *);
 
-/* Where weights are shared out, of ranks that record nothing: their part of what rank 0 reads on AXIS_SPECTRA. */
+/* With sharded weights, ranks other than 0 send their shards of what rank 0 reads on AXIS_SPECTRA. Collective. */
 void observers_lend(const struct observers *, int with_update);
 
-/* Is it watched? */
+/* Is this observable selected? */
 int observers_have(const struct observers *, const char *observable);
-/* For the rows that are made from now on. */
+/* Set the result of the decode check for later rows. */
 void observers_set_decoded(struct observers *, struct decode_check);
 
-/* Every series that is wanted, of observables and of the model's stabilisers; its row is that which was read last. */
+/* Every recorded series, of observables and of the model's stabilizers, with its latest row. */
 struct recorded {
   const struct series *series;
   const struct series_row *row;
 };
 const struct recorded *observers_recorded(const struct observers *, long *count);
-/* Make the rows of one axis, from the report that was read last; the tally has added up so many batches. `updates`:
-   an update is about to be applied (AXIS_SPECTRA). Where one fails the others have their rows still. */
+/* Compute the rows of one axis from the latest report. `batches`: number of batches in the tally. `with_update`: an update
+   is about to be applied (AXIS_SPECTRA). If one observable fails, the rows of the others are still computed. */
 int observers_read(struct observers *, enum series_axis, const struct step_scalars *, double batches,
                    int with_update, struct error *);
 #endif
