@@ -18,8 +18,8 @@ struct observer {
   void *state;               /* state_size bytes, zeroed */
 };
 
-/* Decoding through a cache against the training form: the largest absolute difference between losses of a token, and for
-   comparison the largest difference if every weight is changed by one rounding. */
+/* Decoding through a cache against the training form: the largest absolute difference between losses of a token,
+   and for comparison the largest difference if every weight is changed by one rounding. */
 struct decode_check {
   double difference, rounding;
 };
@@ -30,8 +30,8 @@ struct observation {
   struct step_scalars now;   /* the step's learning rate */
   double batches;            /* number of batches in the tally */
   const struct report *read; /* the latest, see report_of */
-  /* AXIS_SPECTRA: weights before the step's update, and the update (NULL: none follows), on the host, in the layout of
-     params.values */
+  /* AXIS_SPECTRA: weights before the step's update, and the update (NULL: none follows), on the host, in the layout
+     of params.values */
   const real *weights, *update_values;
   const struct decode_check *decoded; /* of these weights; NULL: not computed */
   /* one per series of the observable */
@@ -55,8 +55,8 @@ struct observable {
   size_t state_size;
   /* Is series i recorded with this model and these options? NULL: all are. Without series there is no observer. */
   int (*wanted)(const struct observer *, int i);
-  /* Reserve columns of the report and other memory; may be NULL. Sums of the taps are in the report, which defines how
-     micro-batches are reduced (report_add, report_column). */
+  /* Reserve columns of the report and other memory; may be NULL. Sums of the taps are in the report, which defines
+     how micro-batches are reduced (report_add, report_column). */
   void (*declare)(struct observer *);
   /* Record operations at a point of the axis's programs; may be NULL. */
   void (*tap)(struct observer *, struct program *, enum point, int layer, const struct flow *);

@@ -27,8 +27,9 @@ struct recorded {
   const struct series_row *row;
 };
 const struct recorded *observers_recorded(const struct observers *, long *count);
-/* Compute the rows of one axis from the latest report. `batches`: number of batches in the tally. `with_update`: an update
-   is about to be applied (AXIS_SPECTRA). If one observable fails, the rows of the others are still computed. */
+/* Compute the rows of one axis from the latest report. `batches`: number of batches in the tally. `with_update`: an
+   update is about to be applied (AXIS_SPECTRA). If one observable fails, the rows of the others are still computed.
+   */
 int observers_read(struct observers *, enum series_axis, const struct step_scalars *, double batches,
                    int with_update, struct error *);
 #endif

@@ -22,7 +22,7 @@ void batched_replay(const struct batched *, enum part);
 /* The host's work for each run, in parallel if there is a pool. */
 typedef void batched_work(struct trainer *, const void *context);
 void batched_each(const struct batched *, batched_choice *, batched_work *, const void *context);
-/* Draw the batches. Training batches depend on the run's seed and step; validation and probe batches only on `index`. */
+/* Draw the batches. Training batches depend on the run's seed and step, validation and probe batches on `index`. */
 void batched_draw(const struct batched *, batched_choice *, enum data_split, uint64_t index);
 /* Run micro-batch i of this rank through PART_STEP or PART_LOOK. */
 void batched_run_micro(const struct batched *, batched_choice *, enum part, long i);

@@ -1,4 +1,5 @@
-/* dist.h - the ranks of one run: their groups, the share of each, and the check that they agree before the first step */
+/* dist.h - the ranks of one run: their groups, the share of each, and the check that they agree before the first
+   step */
 #ifndef MAXLOGIT_RUN_DIST_H
 #define MAXLOGIT_RUN_DIST_H
 #include "run/state.h"

@@ -7,8 +7,9 @@
 #include "model/model.h"
 
 enum { REDUCE_LEVELS = 24 }; /* 2^20 micro-batches, and one more for the odd rest */
-/* The programs of one kind of pass. CLEAR: set the sums to zero between two micro-batches. RANKS: reduce over the ranks.
-   KEEP + level: store a partial sum of this level. JOIN + level: add the stored partial sum of this level. */
+/* The programs of one kind of pass. CLEAR: set the sums to zero between two micro-batches. RANKS: reduce over the
+   ranks. KEEP + level: store a partial sum of this level. JOIN + level: add the stored partial sum of this level.
+   */
 enum grad_reduce_part {
   REDUCE_CLEAR,
   REDUCE_RANKS,
@@ -23,9 +24,9 @@ struct grad_reduce *grad_reduce_new(struct model *, enum passes, long micro_batc
 void grad_reduce_free(struct grad_reduce *);
 /* The program of a part; NULL if that part is not needed. */
 struct program *grad_reduce_program(const struct grad_reduce *, int grad_reduce_part);
-/* When ranks are reduced. LAST: each rank has neighboring micro-batches, and ranks are reduced after the last of them.
-   FIRST: the i-th micro-batches of all ranks are neighbors, and ranks are reduced after each; then only one gradient
-   exists at a time. */
+/* When ranks are reduced. LAST: each rank has neighboring micro-batches, and ranks are reduced after the last of
+   them. FIRST: the i-th micro-batches of all ranks are neighbors, and ranks are reduced after each; then only one
+   gradient exists at a time. */
 enum grad_reduce_ranks { REDUCE_ONE_RANK, REDUCE_RANKS_LAST, REDUCE_RANKS_FIRST };
 /* Micro-batch i is done: replay the parts that are due. */
 void grad_reduce_add(long micro_batches, enum grad_reduce_ranks, long i,
