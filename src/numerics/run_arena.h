@@ -5,14 +5,14 @@
 #define MAXLOGIT_NUMERICS_RUN_ARENA_H
 #include "numerics/device.h"
 
-/* 1 if a device of this kind computes all runs with one replay (program_run_together); 0 if host threads take whole runs.
-   Does not open the device: a CUDA context does not survive fork, so a parent process must not create one. */
+/* 1 if a device of this kind computes all runs with one replay (program_run_together); 0 if host threads take whole
+   runs. Does not open the device: a CUDA context does not survive fork, so a parent process must not create one. */
 int run_arenas_in_one_call(const char *kind);
 
 struct run_arenas;
 /* Open a device of this kind and allocate `runs` arenas of `bytes` each (the size of one such run that was built alone
-   with the same number of threads). Calls of a run use `threads` threads. Runs may be computed concurrently, each by one
-   host thread at a time. STATUS_FAIL if the device cannot allocate the memory. */
+   with the same number of threads). Calls of a run use `threads` threads. Runs may be computed concurrently, each by
+   one host thread at a time. STATUS_FAIL if the device cannot allocate the memory. */
 int run_arenas_open(struct run_arenas **, const char *kind, int runs, size_t bytes, int threads,
                     struct error *);
 /* Default number of runs per batch on a device of this kind. 1 on the host, where one process per run is as fast. */

@@ -8,8 +8,7 @@
 
 enum { REDUCE_LEVELS = 24 }; /* 2^20 micro-batches, and one more for the odd rest */
 /* The programs of one kind of pass. CLEAR: set the sums to zero between two micro-batches. RANKS: reduce over the
-   ranks. KEEP + level: store a partial sum of this level. JOIN + level: add the stored partial sum of this level.
-   */
+   ranks. KEEP + level: store a partial sum of this level. JOIN + level: add the stored partial sum of this level. */
 enum grad_reduce_part {
   REDUCE_CLEAR,
   REDUCE_RANKS,
