@@ -4,7 +4,6 @@
 # measure of a certain cluster's TCP (against a model of cost: experiments/19-scaling-by-simulation). Left to check-long; skipped, saying so, where there
 # is no SimGrid. What is computed takes no time there: the time is that of messages alone.
 cd "${top_builddir:-.}" || exit 99
-[ -n "$MAXLOGIT_TEST_LONG" ] || { echo "simulated.sh: skipped: MAXLOGIT_TEST_LONG is not set (make check-long)"; exit 77; }
 command -v smpirun >/dev/null || { echo "simulated.sh: skipped: no smpirun (package libsimgrid-dev)"; exit 77; }
 . "${top_srcdir:-.}/tests/small_runs.sh"
 program=$PWD/maxlogit

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 #include "../folder.h"
+#include "../long.h"
 #include "unchecked.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -617,8 +618,6 @@ static void read_all(const char *path)
   rows_free(&rows);
   h5_free(h);
 }
-
-static long number(long quick, long thorough) { return getenv("MAXLOGIT_TEST_LONG") ? thorough : quick; }
 
 /* A third of what they hit are names that HDF5 begins its metadata with, and what follows these. */
 static size_t place(const char *body, size_t size, uint32_t word)

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "../folder.h"
+#include "../long.h"
 #include "ledger/judging.h"
 #include "ledger/ledger_file.h"
 #include "ledger/ledger.h"
@@ -306,7 +307,8 @@ START_TEST(errors_by_counting)
 }
 END_TEST
 
-enum { TRIALS = 8000, MOST_PAIRS = 24 };
+enum { MOST_PAIRS = 24 };
+static long trials(void) { return number(800, 8000); }
 
 /* Pairs as runs give them; each draws one effect, whose median is found from many. */
 static struct effect normal_pair(gsl_rng *r)
@@ -390,7 +392,7 @@ struct misses {
 static void count(struct misses *m, const struct interval *i, double truth, int *below, int *above)
 {
   int is_below = i->hi<truth, is_above = i->lo> truth;
-  m->below += is_below / (double)TRIALS, m->above += is_above / (double)TRIALS;
+  m->below += is_below / (double)trials(), m->above += is_above / (double)trials();
   *below |= is_below, *above |= is_above;
 }
 static double worse(struct misses m) { return 100 * fmax(m.below, m.above); }
@@ -413,8 +415,8 @@ static void look_at(const struct family *f, gsl_rng *r, double median, double me
     count(&rule[stage], &j.effect, median, &below[0], &above[0]);
     count(&student[stage], &t, mean, &below[1], &above[1]);
   }
-  rule[STAGES].below += below[0] / (double)TRIALS, rule[STAGES].above += above[0] / (double)TRIALS;
-  student[STAGES].below += below[1] / (double)TRIALS, student[STAGES].above += above[1] / (double)TRIALS;
+  rule[STAGES].below += below[0] / (double)trials(), rule[STAGES].above += above[0] / (double)trials();
+  student[STAGES].below += below[1] / (double)trials(), student[STAGES].above += above[1] / (double)trials();
 }
 
 /* Of the bootstrap with bias and acceleration, at the level of one of four looks: takes minutes. */
@@ -433,24 +435,24 @@ static double bootstrap_misses(const struct family *f, gsl_rng *r, double mean, 
 START_TEST(coverage)
 {
   gsl_rng *r = gsl_rng_alloc(gsl_rng_mt19937);
-  const double most = 100 * (LEDGER_ERROR + 3 * sqrt(LEDGER_ERROR * (1 - LEDGER_ERROR) / TRIALS));
-  int is_long = getenv("MAXLOGIT_TEST_LONG") != NULL, student_fails = 0;
+  const double most = 100 * (LEDGER_ERROR + 3 * sqrt(LEDGER_ERROR * (1 - LEDGER_ERROR) / (double)trials()));
+  int student_fails = 0;
   gsl_rng_set(r, 20261124);
   printf("one-sided misses [%%], the worse side\n%-20s  order statistics, median   Student's t, "
          "mean%s\n%-20s %6s %5s %5s "
          "%5s   %5s %5s %5s %5s %5s%s\n",
-         "", is_long ? "                  BCa, mean" : "", "pairs", "6", "12", "24", "all", "3", "6", "12",
-         "24", "all", is_long ? "      12    24" : "");
+         "", is_long() ? "                  BCa, mean" : "", "pairs", "6", "12", "24", "all", "3", "6", "12",
+         "24", "all", is_long() ? "      12    24" : "");
   for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
     const struct family *f = &families[i];
     struct misses rule[STAGES + 1] = {{0}}, student[STAGES + 1] = {{0}};
     double median, mean;
     find_truth(f, r, &median, &mean);
-    for (int trial = 0; trial < TRIALS; trial++) look_at(f, r, median, mean, rule, student);
+    for (int trial = 0; trial < trials(); trial++) look_at(f, r, median, mean, rule, student);
     printf("%-20s %6.2f %5.2f %5.2f %5.2f   %5.1f %5.1f %5.1f %5.1f %5.1f", f->name, worse(rule[1]),
            worse(rule[2]), worse(rule[3]), worse(rule[STAGES]), worse(student[0]), worse(student[1]),
            worse(student[2]), worse(student[3]), worse(student[STAGES]));
-    if (is_long && !f->truth)
+    if (is_long() && !f->truth)
       printf("   %5.1f %5.1f", bootstrap_misses(f, r, mean, 12), bootstrap_misses(f, r, mean, 24));
     printf("\n");
     ck_assert_msg(worse(rule[STAGES]) <= most, "%s: %.2f %% of verdicts may be wrong", f->name,
@@ -470,7 +472,7 @@ static double share(double mean, enum prediction what, double matters, enum verd
   double found = 0;
   gsl_rng_set(random, 20250712);
   *seeds = 0;
-  for (int trial = 0; trial < TRIALS; trial++) {
+  for (int trial = 0; trial < trials(); trial++) {
     struct judgement j = {0};
     int n = 0, stage = 0;
     do {
@@ -478,10 +480,10 @@ static double share(double mean, enum prediction what, double matters, enum verd
       j = judge(effect, n, what, matters, stage, stage + 1 == STAGES);
     } while (++stage < STAGES && !j.settled);
     found += j.verdict == verdict;
-    *seeds += (double)n / TRIALS;
+    *seeds += (double)n / (double)trials();
   }
   gsl_rng_free(random);
-  return found / TRIALS;
+  return found / (double)trials();
 }
 
 /* Of whole verdicts: at the very edge of what matters either answer is an error. */
@@ -1448,7 +1450,7 @@ int main(void)
 {
   Suite *s = suite_create("ledger");
   TCase *c = tcase_create("ledger");
-  tcase_set_timeout(c, getenv("MAXLOGIT_TEST_LONG") ? 3600 : 240);
+  tcase_set_timeout(c, (double)number(240, 3600));
   tcase_add_test(c, every_verdict);
   tcase_add_test(c, every_judgement);
   tcase_add_test(c, what_settles_nothing);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../long.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "numerics/device.h"
@@ -284,7 +285,7 @@ END_TEST
 
 enum { LONG_DIM = 4, ROUNDINGS = 48 };
 
-static long long_context(void) { return getenv("MAXLOGIT_TEST_LONG") ? 65536 : 8192; }
+static long long_context(void) { return number(8192, 65536); }
 
 static struct device *opened(const char *kind, const char *level)
 {
@@ -391,7 +392,7 @@ START_TEST(attention_over_a_long_context)
     long_attend(&x, opened("cpu", level), long_context());
     for (size_t k = 0; k < sizeof result / sizeof *result; k++) {
       double off = roundings(x.t[result[k].tensor], exact.t[result[k].tensor]);
-      if (getenv("MAXLOGIT_TEST_LONG")) printf("%s %s: %.3g roundings\n", level, result[k].name, off);
+      if (is_long()) printf("%s %s: %.3g roundings\n", level, result[k].name, off);
       ck_assert_msg(off <= ROUNDINGS, "%s: %s is off by %.3g roundings", level, result[k].name, off);
     }
     long_free(&x);
@@ -464,7 +465,7 @@ int main(void)
   tcase_add_loop_test(c, overflowing_scores, 0, 2);
   suite_add_tcase(s, c);
   c = tcase_create("long contexts");
-  tcase_set_timeout(c, getenv("MAXLOGIT_TEST_LONG") ? 3600 : 120);
+  tcase_set_timeout(c, (double)number(120, 3600));
   tcase_add_test(c, attention_over_a_long_context);
   tcase_add_test(c, gradients_over_many_positions);
   suite_add_tcase(s, c);

@@ -180,7 +180,7 @@ static void check_ends(void)
 static int have_gpu(void)
 {
   struct gpu gpu = gpu_here();
-  if (*gpu.lacks) printf("skipped on device = cuda: %s\n", gpu.lacks);
+  if (*gpu.lacks) printf("skipped on device = cuda (make check-cuda): %s\n", gpu.lacks);
   return !*gpu.lacks;
 }
 
@@ -323,7 +323,7 @@ START_TEST(as_many_as_fit)
   char text[32], said[1024];
   size_t bytes;
   struct error e = {0}, needs = {0};
-  if (!choose(CUDA) || !strstr(getenv("MAXLOGIT_CUDA"), "on_host")) return;
+  if (!choose(CUDA) || !gpu_is_twin()) return;
   make_folder();
   for (int in_pieces = 0; in_pieces < 2; in_pieces++) {
     struct batched_run run[RUNS] = {{0}};
@@ -751,7 +751,7 @@ END_TEST
 
 int main(void)
 {
-  setenv("MAXLOGIT_CUDA", "tests/maxlogit_cuda_on_host.so", 0);
+  gpu_twin();
   Suite *suite = suite_create("launch");
   static const char *const names[PLACES] = {"on the CPU", "on a GPU"};
   for (int i = 0; i < PLACES; i++) {

@@ -121,7 +121,7 @@ int main(void)
   Suite *s = suite_create("golden");
   TCase *k = tcase_create("PyTorch");
   chosen = getenv("MAXLOGIT_TEST_DEVICE");
-  setenv("MAXLOGIT_CUDA", "tests/maxlogit_cuda_on_host.so", 0);
+  gpu_twin();
   tcase_set_timeout(k, chosen ? 300 : 60);
   tcase_add_loop_test(k, golden, 0, (sizeof(real) == sizeof(float) && !chosen ? PLACES : 1) * case_count);
   suite_add_tcase(s, k);

@@ -496,8 +496,8 @@ int main(void)
     const char *name;
     void (*setup)(void);
   } ways[] = {{"lazy, last block first", lazy}, {"others first, blocks mixed", others}, {"eager", eager}};
-  setenv("MAXLOGIT_CUDA", "tests/maxlogit_cuda_on_host.so", 0);
-  int on_host = strstr(getenv("MAXLOGIT_CUDA"), "on_host") != NULL;
+  gpu_twin();
+  int on_host = gpu_is_twin();
   struct gpu gpu = gpu_here();
   if (*gpu.lacks) {
     printf("skipped: %s\n", gpu.lacks);

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 #include "../configuration.h"
 #include "../folder.h"
+#include "../long.h"
 #include "../spoiled.h"
 #include "model/model.h"
 #include "training/optimizer.h"
@@ -131,8 +132,6 @@ static void check_both(const char *settings)
   snprintf(from, sizeof from, "%s train.seed=2 train.init_from=%s/source.h5", settings, dir);
   ck_assert_msg(check_settings(from), "%s was rejected", from);
 }
-
-static int is_long(void) { return getenv("MAXLOGIT_TEST_LONG") != NULL; }
 
 /* On the next variant of attention that takes it, in `make check-long` on all. Returns how many did. */
 static int check_choice(const char *plugin, const char *choice)

@@ -243,7 +243,7 @@ END_TEST
 
 int main(void)
 {
-  setenv("MAXLOGIT_CUDA", "tests/maxlogit_cuda_on_host.so", 0);
+  gpu_twin();
   Suite *suite = suite_create("sweep");
   TCase *k = tcase_create("plan");
   tcase_set_timeout(k, 300);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "../long.h"
 #include "../same_run.h"
 
 /* Clips, spectra, validation, probes and stored batches, in a few milliseconds a step. */
@@ -29,7 +30,7 @@ static const char *const settings[] = {
 enum { SETTINGS = sizeof settings / sizeof *settings, MOST = SETTINGS + 16 };
 
 static char program[4096], folder[] = "check_crash.XXXXXX";
-static int is_long, failures;
+static int failures;
 static struct draw chance;
 static uint64_t drawn;
 
@@ -163,7 +164,7 @@ static void make_reference(void)
 /* P1: kill -9 at any instant, also of the resume. */
 static void random_kills(void)
 {
-  long trials = is_long ? 2000 : 10, kills = 0;
+  long trials = number(3, 2000), kills = 0;
   for (long t = 0; t < trials; t++) {
     char what[64];
     snprintf(what, sizeof what, "random kill, trial %ld", t);
@@ -182,7 +183,7 @@ static void random_kills(void)
 /* P1, P2: a fault at the k-th call that reaches the disk, for every k until one run goes through. */
 static void every_fault(const char *kind, int wanted)
 {
-  long step = is_long || !strcmp(kind, "kill") ? 1 : 23, hits = 0, k = 1;
+  long step = number(strcmp(kind, "kill") ? 67 : 3, 1), hits = 0, k = 1;
   for (;; k += step) {
     char fault[64];
     snprintf(fault, sizeof fault, "io:%ld:%s", k, kind);
@@ -205,7 +206,7 @@ static void every_fault(const char *kind, int wanted)
 /* P3: a damaged checkpoint is not believed: the one before serves, or none and it is said. */
 static void damage(void)
 {
-  long trials = is_long ? 500 : 10;
+  long trials = number(3, 500);
   for (long t = 0; t < trials; t++) {
     char path[4096], what[64];
     struct stat now;
@@ -264,7 +265,7 @@ static void full_disk(void)
 /* P5: the k-th allocation fails. */
 static void no_memory(void)
 {
-  long k = 1, tried = 0, stride = is_long ? 1 : 151, status;
+  long k = 1, tried = 0, stride = number(451, 1), status;
   for (;; k += stride) {
     char fault[64];
     snprintf(fault, sizeof fault, "memory:%ld", k);
@@ -274,7 +275,7 @@ static void no_memory(void)
     tried++;
     if (status != STATUS_FAIL || !strstr(last_log(), "memory"))
       wrong("%s: exit %ld: %s", fault, status, last_log());
-    if (is_long ? k % 20 == 0 : tried % 5 == 0) recover("x.h5", fault);
+    if ((is_long() ? k % 20 : tried % 5) == 0) recover("x.h5", fault);
   }
   printf("P5 %ld failing allocations of %ld\n", tried, k);
 }
@@ -283,11 +284,11 @@ static void no_memory(void)
 static void threads(void)
 {
   int n = 0;
-  for (int t = 1; t <= (is_long ? 8 : 4); t++) {
+  for (int t = 1; t <= number(3, 8); t++) {
     char option[64];
     snprintf(option, sizeof option, "device.threads=%d", t);
     const char *const extra[] = {option, NULL};
-    for (int repeat = 0; repeat < (is_long ? 20 : 1); repeat++, n++) {
+    for (int repeat = 0; repeat < number(1, 20); repeat++, n++) {
       clear();
       if (run("run", "x.h5", (struct how){.extra = extra})) wrong("%s: %s", option, last_log());
       struct error e = {0};
@@ -304,7 +305,7 @@ static void threads(void)
       if (same_run("ref.h5", "x.h5", 0, NULL, stderr)) wrong("%s: not the same run", option);
     }
   }
-  printf("P7 %d runs on 1 to %d threads\n", n, is_long ? 8 : 4);
+  printf("P7 %d runs on 1 to %ld threads\n", n, number(3, 8));
 }
 
 /* P8: resumed from every checkpoint of a run that kept them all; and killed and resumed until it is done. */
@@ -338,7 +339,7 @@ static void chain(void)
    how to go on. */
 static void stops(void)
 {
-  long stride = is_long ? 1 : 23, stopped = 0;
+  long stride = number(45, 1), stopped = 0;
   for (long k = 1;; k += stride) {
     char fault[64];
     snprintf(fault, sizeof fault, "io:%ld:%s", k, k % 2 ? "int" : "term");
@@ -359,7 +360,7 @@ static void stops(void)
    the last step it changes nothing; else it is a stop. How many fall where is the machine's business. */
 static void outside_signals(void)
 {
-  long trials = is_long ? 100 : 4, stopped = 0;
+  long trials = number(3, 100), stopped = 0;
   for (long t = 0; t < trials; t++) {
     int sent = t % 2 ? SIGTERM : SIGINT;
     clear();
@@ -416,7 +417,6 @@ int main(void)
     {"kill", 128 + SIGKILL}, {"eio", STATUS_FAIL}, {"enospc", STATUS_FAIL},
     {"fsync", STATUS_FAIL},  {"short", 0},
   };
-  is_long = getenv("MAXLOGIT_TEST_LONG") != NULL;
   chance = (struct draw){seed ? (uint64_t)atoll(seed) : 1, STREAM_TEST, 0};
   if (!realpath("maxlogit", program) || !mkdtemp(folder) || chdir(folder)) {
     perror("check_crash");

@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "numerics/real.h"
+#include "../long.h"
 #include "../same_run.h"
 #include "storage/checkpoint.h"
 #include "storage/h5.h"
@@ -25,7 +26,6 @@
 #include "storage/tables.h"
 
 /* How much to do: `make check-long` asks for more. */
-static long number(long quick, long thorough) { return getenv("MAXLOGIT_TEST_LONG") ? thorough : quick; }
 
 /* --- a made-up run whose every number follows from its step -------------------------------------------- */
 
