@@ -618,11 +618,11 @@ static void is_recalled(const struct entry *x, const struct known_rate *k)
   ck_assert_int_eq(r->end[k->arm] == TUNING_AT_LIMIT, !*k->below || !*k->above);
 }
 
-static struct ledger planned(const char *const *assignment, int assignments)
+static struct ledger planned(char *const *ids, int count, const char *const *assignment, int assignments)
 {
   struct ledger l;
   struct error e = {0};
-  ck_assert_int_eq(ledger_open(&l, claim_rows, NULL, 0, &e), STATUS_OK);
+  ck_assert_int_eq(ledger_open(&l, claim_rows, ids, count, &e), STATUS_OK);
   l.assignment = assignment, l.assignments = assignments;
   ck_assert_msg(ledger_plan(&l, 0, &e) == STATUS_OK, "%s", e.text);
   return l;
@@ -633,7 +633,9 @@ START_TEST(rates_are_kept)
 {
   struct error e = {0};
   int arms = 0;
-  struct ledger l = planned((const char *const[]){"sweep.dir=elsewhere"}, 1);
+  char one[16], *const tuned_one[] = {one};
+  snprintf(one, sizeof one, "%s", known_rates[0].id);
+  struct ledger l = planned(NULL, 0, (const char *const[]){"sweep.dir=elsewhere"}, 1);
   for (int i = 0; i < l.entries; i++) {
     const struct claim *c = l.entry[i].claim;
     int tuned = c->equal == EQUAL_TUNED && !c->withdrawn;
@@ -650,11 +652,11 @@ START_TEST(rates_are_kept)
   }
   ck_assert(arms > 0 && KNOWN_RATES == arms);
   ledger_close(&l);
-  l = planned((const char *const[]){"sweep.dir=elsewhere", "model.ffn_width=32"}, 2);
+  l = planned(tuned_one, 1, (const char *const[]){"sweep.dir=elsewhere", "model.ffn_width=32"}, 2);
   for (int i = 0; i < l.entries; i++) ck_assert(!l.entry[i].rates.kept && !*l.entry[i].rates.best[0]);
   ledger_close(&l);
   /* a claim that was changed */
-  ck_assert_int_eq(ledger_open(&l, claim_rows, NULL, 0, &e), STATUS_OK);
+  ck_assert_int_eq(ledger_open(&l, claim_rows, tuned_one, 1, &e), STATUS_OK);
   for (int i = 0; i < l.entries; i++) l.entry[i].registered[0] ^= 1;
   ck_assert_msg(ledger_plan(&l, 0, &e) == STATUS_OK, "%s", e.text);
   for (int i = 0; i < l.entries; i++) ck_assert(!l.entry[i].rates.kept && !*l.entry[i].rates.best[0]);
