@@ -6,10 +6,7 @@ command -v python3 >/dev/null 2>&1 || { echo "python3 is not installed"; exit 77
 src=$(cd "${top_srcdir:-.}" && pwd)
 build=$(cd "${top_builddir:-.}" && pwd)
 export top_srcdir="$src" top_builddir="$build"
-dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
-trap 'rm -rf "$dir"' EXIT
-failures=0
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+. "${top_srcdir:-.}/tests/small_runs.sh"
 cd "$src" || exit 99
 
 # shorter FILE LINES
@@ -55,4 +52,4 @@ if [ -n "$MAXLOGIT_TEST_LONG" ] && command -v bible >/dev/null 2>&1; then
 else
   echo "README's table of the demonstration: compared with MAXLOGIT_TEST_LONG=1 where bible-kjv is installed"
 fi
-exit $((failures > 0))
+finish

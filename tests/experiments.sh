@@ -2,14 +2,10 @@
 # Every experiment's one command on runs of a few steps: it ends, its table has a row for each question without a
 # missing number, its figures are drawn, and nothing beside the script changes.
 srcdir=${srcdir:-$(dirname "$0")/..}
-program=$(cd "$(dirname "${MAXLOGIT:-./maxlogit}")" && pwd)/$(basename "${MAXLOGIT:-./maxlogit}")
 for tool in jq gnuplot; do
   command -v $tool > /dev/null || { echo "$tool is not installed: experiments not tested"; exit 77; }
 done
-dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
-trap 'rm -rf "$dir"' EXIT
-failures=0
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+. "${top_srcdir:-.}/tests/small_runs.sh"
 
 cp -R "$srcdir/experiments" "$srcdir/plots" "$srcdir/README.md" "$dir/"
 chmod -R u+w "$dir"
@@ -81,5 +77,4 @@ cmp -s 02-over-clipping/over-clipping.png experiments/02-over-clipping/over-clip
 
 experiments/02-over-clipping/run.sh nowhere.txt > out 2> err; status=$?
 test $status -eq 2 || fail "no text: exit $status"
-test $failures -eq 0 && echo ok
-exit $((failures > 0))
+finish

@@ -1,10 +1,7 @@
 #!/bin/sh
 # notebooks: every one is in the list that builds and tests them; pages and .ipynb have text, code, output and figures
 srcdir=${srcdir:-$(dirname "$0")/..}
-dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
-trap 'rm -rf "$dir"' EXIT
-failures=0
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+. "${top_srcdir:-.}/tests/small_runs.sh"
 for source in "$srcdir"/notebooks-c/*.c; do
   name=notebooks-c/$(basename "$source" .c)
   grep -q "$name\\( \\|\$\\)" "$srcdir/tests/list.am" || fail "$name is not in tests/list.am"
@@ -82,5 +79,4 @@ sed 's/return 0/return 3/' "$dir/small.c" > "$dir/fails.c"
 pages "$dir/fails.c"; test $? -ne 0 && grep -q 'exit status 3' "$dir/err" && test ! -e "$dir/out/fails.html" || fail "a notebook that fails: $(cat "$dir/err")"
 sed 's/twice(4)/thrice(4)/' "$dir/small.c" > "$dir/broken.c"
 pages "$dir/broken.c"; test $? -ne 0 && grep -q 'broken.c:17\|does not build' "$dir/err" || fail "one that does not build: $(cat "$dir/err")"
-test "$failures" -eq 0 && echo "ok"
-exit $((failures > 0))
+finish

@@ -1,10 +1,7 @@
 #!/bin/sh
 # list and help say the same of every plug-in, whatever it is called by
-program=${MAXLOGIT:-./maxlogit}
-dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
-trap 'rm -rf "$dir"' EXIT
-failures=0 count=0
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+. "${top_srcdir:-.}/tests/small_runs.sh"
+count=0
 
 "$program" list --json > "$dir/all.json" || fail "list --json: exit $?"
 for kind in attention ffn stabilizer optimizer schedule data preset command claim operation; do
@@ -40,5 +37,4 @@ done
 "$program" help train | grep -q '^  train.lr = 0.01 ' || fail "help train"
 "$program" help c-29 | grep -c 'measured: .*w_vo\|measured: .*w_\[vo\]\|measured: .*w_\[qk\]' | grep -qx 2 || fail "help c-29: the arms' own metrics"
 "$program" help C-05 | grep -q '^  needs scale a model of' || fail "help C-05: why it is not settled here"
-[ "$failures" -eq 0 ] && echo ok
-exit $((failures > 0))
+finish

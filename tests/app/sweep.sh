@@ -1,12 +1,8 @@
 #!/bin/sh
 # sweep: every point once, whatever is killed and whoever else is at it; the same bits in the end.
 # SWEEP_KILLS: how often a sweep is killed and started again (3).
-program=$(realpath "${MAXLOGIT:-./maxlogit}")
-dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
-trap 'rm -rf "$dir"' EXIT
+. "${top_srcdir:-.}/tests/small_runs.sh"
 cd "$dir" || exit 99
-failures=0
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 
 cat > s.conf <<'CONF'
 preset = adam, muonclip
@@ -245,5 +241,4 @@ for folder in file file/below; do
   [ $? -eq 1 ] && [ "$(grep -c "folder $folder: Not a directory" err)" = 1 ] && ! grep -q failed out err ||
     fail "runs in $folder: $(cat out err)"
 done
-[ "$failures" -eq 0 ] && echo ok
-exit $((failures > 0))
+finish

@@ -1,12 +1,8 @@
 #!/bin/sh
 # maxlogit tune: brackets, grows, chooses; what diverges, is flat, at a limit, maximised or NaN; a kill; what it leaves for sweep
-program=$(realpath "${MAXLOGIT:-./maxlogit}")
 plots=$(realpath "${top_srcdir:-.}/plots")
-dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
-trap 'rm -rf "$dir"' EXIT
+. "${top_srcdir:-.}/tests/small_runs.sh"
 cd "$dir" || exit 99
-failures=0
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 command -v jq > /dev/null || { echo "tune.sh: skipped, no jq here"; exit 77; }
 
 cat > tiny.conf << END
@@ -130,5 +126,4 @@ wrong "out of range (allowed: 1 to 100)" --seeds 0
 wrong "the window is" --by val_loss:x
 "$program" plot runs/tune-tiny --figure tuning > out 2>&1; test $? = 2 && grep -q 'it is drawn by maxlogit tune' out || fail "plot: $(cat out)"
 
-test "$failures" -eq 0 && echo ok
-exit $((failures > 0))
+finish

@@ -1,12 +1,7 @@
 #!/bin/sh
 # watch, on live files made here: columns by their names, whole lines only, a file that a resume cut, a writer that
 # was killed. Its life beside a real run is in show.sh.
-program=${MAXLOGIT:-./maxlogit}
-dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
-trap 'rm -rf "$dir"' EXIT
-failures=0
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
-finish() { test "$failures" -eq 0 && echo "ok"; exit $((failures > 0)); }
+. "${top_srcdir:-.}/tests/small_runs.sh"
 
 header='step\tloss\tval_loss\tlr\tgrad_norm\tmax_logit\tlayer\thead\n'
 row() { printf '%s\t2.5\tnan\t0.01\t1\t7.5\t1\t2\n' "$1"; }

@@ -1,10 +1,6 @@
 #!/bin/sh
 # maxlogit claims: a ledger of tiny runs: verdicts, shared runs, stages, a kill and going on, JSON, READMEs, wrong input
-program=${MAXLOGIT:-./maxlogit}
-dir=$(mktemp -d "${TMPDIR:-/tmp}/maxlogit-test.XXXXXX") || exit 99
-trap 'rm -rf "$dir"' EXIT
-failures=0
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+. "${top_srcdir:-.}/tests/small_runs.sh"
 
 tiny="model.width=16 model.heads=2 model.context=16 train.batch=4 train.steps=30 train.warmup=5 record.probe_every=1 record.spectra_every=0"
 # shellcheck disable=SC2086 # a list of settings
@@ -294,5 +290,4 @@ wrong 'claims --beside: .*/new/claims.json is no ledger' C-18 --report "$dir/wro
 wrong 'claims --beside: README.md is no ledger' C-18 --report "$dir/wrong" --beside README.md
 wrong "claims --jobs: '0' is out of range (allowed: 1 to 1024)" -j 0 C-18
 
-test "$failures" -eq 0 && echo ok
-exit $((failures > 0))
+finish
