@@ -1,6 +1,8 @@
 /* file.c - the calls that reach the disk */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "base/file.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -45,11 +47,11 @@ static enum fault fault_now(enum call call)
   return !strcmp(kind, "short") ? FAULT_SHORT : FAULT_ERROR;
 }
 
-static int call_open(const char *path, int flags, mode_t mode)
+static int call_open(int folder, const char *name, int flags, mode_t mode)
 {
   if (flags & O_CREAT && fault_now(CALL_OPEN)) return -1;
   int fd;
-  do fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+  do fd = openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW, mode);
   while (fd < 0 && errno == EINTR);
   return fd;
 }
@@ -70,9 +72,9 @@ static int call_fsync(int fd)
   return fsync(fd);
 }
 
-static int call_rename(const char *from, const char *to)
+static int call_rename(int from_folder, const char *from, int to_folder, const char *to)
 {
-  return fault_now(CALL_RENAME) ? -1 : rename(from, to);
+  return fault_now(CALL_RENAME) ? -1 : renameat(from_folder, from, to_folder, to);
 }
 
 static int call_cut(int fd, size_t length) { return fault_now(CALL_CUT) ? -1 : ftruncate(fd, (off_t)length); }
@@ -82,8 +84,6 @@ int file_fault_point(struct error *e)
   if (fault_now(CALL_OTHER) == FAULT_ERROR) return error_set(e, STATUS_FAIL, "%s", strerror(errno));
   return STATUS_OK;
 }
-
-/* --- whole files --------------------------------------------------------------------------------------- */
 
 static int fail(struct error *e, const char *what, const char *path)
 {
@@ -101,10 +101,23 @@ static int write_all(int fd, const char *data, size_t length)
   return 0;
 }
 
-/* A file system that cannot sync folders says EINVAL. */
-static int sync_folder(const char *path)
+/* --- folders ------------------------------------------------------------------------------------------- */
+
+/* A folder that others can write to may become a link at any moment. So a path is walked once, from open folder to open
+   folder; then files are opened, renamed and removed by their names in the folder that was reached. */
+
+enum { MOST_LINKS = 40, PATH_ROOM = 8192 };
+
+static const char *name_in(const char *path)
 {
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* A file system that cannot sync folders says EINVAL. */
+static int sync_folder(int folder)
+{
+  int fd = openat(folder, ".", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
   if (fd < 0) return -1;
   int result = call_fsync(fd), reason = errno;
   close(fd);
@@ -112,145 +125,326 @@ static int sync_folder(const char *path)
   return result && reason == EINVAL ? 0 : result;
 }
 
-/* The folder that holds `path`, in memory to free. */
-static char *folder_of(const char *path)
+static int is_own_link(const struct stat *info)
 {
-  const char *slash = strrchr(path, '/');
-  if (!slash) return memory_text(".");
-  char *folder = memory_text(path);
-  folder[slash == path ? 1 : slash - path] = 0;
+  return S_ISLNK(info->st_mode) && (info->st_uid == geteuid() || !info->st_uid);
+}
+
+/* Another user's link leads to whatever that user likes, unless only the folder's owner can put it there. */
+static int is_trusted_link(const struct stat *info, int folder)
+{
+  struct stat holder;
+  if (!S_ISLNK(info->st_mode) || is_own_link(info)) return S_ISLNK(info->st_mode);
+  return !fstat(folder, &holder) && holder.st_uid == info->st_uid && !(holder.st_mode & 022);
+}
+
+/* Where the link leads that is open as fd; "": not known. */
+static const char *read_link(int fd, char target[4096])
+{
+  ssize_t length = readlinkat(fd, "", target, 4095);
+  target[length > 0 ? length : 0] = 0;
+  return target;
+}
+
+/* One folder further; -1 with errno. `target` is not empty where a link is there that may be followed. */
+static int step_into(int folder, const char *name, int how, int is_last, char target[4096])
+{
+  const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  struct stat info;
+  int fd = openat(folder, name, flags);
+  *target = 0;
+  if (fd < 0 && errno == ENOENT && how & FOLDER_MAKE) {
+    if (mkdirat(folder, name, 0777) ? errno != EEXIST : sync_folder(folder)) return -1;
+    fd = openat(folder, name, flags);
+  }
+  if (fd >= 0 || (errno != EACCES && errno != ENOTDIR && errno != ELOOP)) return fd;
+  fd = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC); /* a link, or a folder that cannot be listed */
+  if (fd < 0 || fstat(fd, &info) || S_ISDIR(info.st_mode)) return fd;
+  if (!(is_last && how & FOLDER_REAL) && is_trusted_link(&info, folder)) read_link(fd, target);
+  close(fd);
+  errno = S_ISLNK(info.st_mode) ? ELOOP : ENOTDIR;
+  return -1;
+}
+
+/* Opens the folder whose path is the first *length bytes of `path`. -1 with errno; *length then ends behind the folder
+   that could not be reached. */
+static int walk(const char *path, size_t *length, int how)
+{
+  char rest[PATH_ROOM], name[PATH_ROOM], target[4096];
+  const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  int at = open(*path == '/' ? "/" : ".", flags), links = 0;
+  if (at < 0 || snprintf(rest, sizeof rest, "%.*s", (int)*length, path) >= PATH_ROOM) {
+    if (at >= 0) close(at), errno = ENAMETOOLONG;
+    return -1;
+  }
+  for (const char *from = rest + strspn(rest, "/"), *behind; at >= 0 && *from; from = behind) {
+    size_t size = strcspn(from, "/"), begin = 0;
+    behind = from + size + strspn(from + size, "/");
+    if (!links) *length = (size_t)(from - rest) + size;
+    snprintf(name, sizeof name, "%.*s", (int)size, from);
+    int next = step_into(at, name, how, !*behind, target), reason = errno;
+    if (*target && links++ < MOST_LINKS && (begin = strlen(target)) + strlen(behind) + 2 < PATH_ROOM) {
+      memmove(rest + begin + 1, behind, strlen(behind) + 1);
+      memcpy(rest, target, begin), rest[begin] = '/';
+      behind = rest + strspn(rest, "/");
+      next = *target == '/' ? open("/", flags) : fcntl(at, F_DUPFD_CLOEXEC, 0);
+    }
+    close(at);
+    at = next;
+    errno = reason;
+  }
+  return at;
+}
+
+/* The folder that holds `path`, where `what` is to be done. -1, with an error and errno. */
+static int folder_of(const char *path, const char *what, struct error *e)
+{
+  size_t length = (size_t)(name_in(path) - path);
+  int folder = walk(path, &length, 0), reason = errno;
+  if (folder >= 0) return folder;
+  if (reason == ELOOP)
+    error_set(
+      e, STATUS_FAIL,
+      "cannot %s %s: %.*s is a symbolic link that another user may have laid; name the folder behind it",
+      what, path, (int)length, path);
+  else
+    fail(e, what, path);
+  errno = reason;
+  return -1;
+}
+
+static int open_folder(const char *path, size_t length, int how, struct error *e)
+{
+  if (how & FOLDER_MAKE && !strncmp(path, "~/", 2)) { /* whoever removes that folder may remove another one */
+    error_set(e, STATUS_USAGE, "%s: the shell has left ~ as it is, which would be a folder; write $HOME",
+              path);
+    return -1;
+  }
+  int folder = walk(path, &length, how), reason = errno;
+  if (folder < 0 && reason == ELOOP)
+    error_set(e, STATUS_FAIL, "%.*s is a symbolic link, and may lead to a folder of yours; remove it",
+              (int)length, path);
+  else if (folder < 0)
+    error_set(e, STATUS_FAIL, "cannot %s the folder %.*s: %s", how & FOLDER_MAKE ? "make" : "open",
+              (int)length, path, strerror(reason));
+  errno = reason;
   return folder;
 }
+
+int folder_open(const char *path, int how, struct error *e)
+{
+  return open_folder(path, strlen(path), how, e);
+}
+
+int file_make_folders(const char *path, struct error *e)
+{
+  int fd = open_folder(path, (size_t)(name_in(path) - path), FOLDER_MAKE, e);
+  if (fd < 0) return e && e->status ? e->status : STATUS_FAIL;
+  close(fd);
+  return STATUS_OK;
+}
+
+int file_remove_in(int folder, const char *name)
+{
+  return unlinkat(folder, name, 0) && errno != ENOENT ? STATUS_FAIL : STATUS_OK;
+}
+
+static int remove_any(const char *path, int flags)
+{
+  size_t length = (size_t)(name_in(path) - path);
+  int folder = walk(path, &length, 0);
+  if (folder < 0) return errno == ENOENT ? STATUS_OK : STATUS_FAIL;
+  int status = unlinkat(folder, name_in(path), flags) && errno != ENOENT ? STATUS_FAIL : STATUS_OK;
+  close(folder);
+  return status;
+}
+
+int file_remove(const char *path) { return remove_any(path, 0); }
+int file_remove_folder(const char *path) { return remove_any(path, AT_REMOVEDIR); }
+
+int file_is_folder(const char *path)
+{
+  struct stat info;
+  return !stat(path, &info) && S_ISDIR(info.st_mode);
+}
+
+const char *file_resolve(const char *path, char out[4096])
+{
+  char longer[8192], target[4096];
+  const char *found = path;
+  for (int links = 0; links < MOST_LINKS; links++) {
+    struct stat info;
+    int fd = open(found, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int is_link = fd >= 0 && !fstat(fd, &info) && is_own_link(&info) && *read_link(fd, target);
+    if (fd >= 0) close(fd);
+    if (!is_link) break;
+    int before = *target == '/' ? 0 : (int)(name_in(found) - found);
+    if (snprintf(longer, sizeof longer, "%.*s%s", before, found, target) >= 4096) return path;
+    found = strcpy(out, longer);
+  }
+  return access(found, F_OK) ? path : found; /* the text behind a link of /proc is no path */
+}
+
+/* --- whole files --------------------------------------------------------------------------------------- */
 
 struct lock {
   int fd;
   char *path;
 };
 
-/* Does `path` still name the file that is open as fd? Who held a lock on it may have renamed or removed it. */
-static int is_same_file(int fd, const char *path)
+/* Is this the file that is open as fd? Another process may have renamed or removed that one. */
+static int is_same_file(int fd, int folder, const char *name)
 {
   struct stat open_file, named;
-  return !fstat(fd, &open_file) && !stat(path, &named) && open_file.st_ino == named.st_ino &&
-         open_file.st_dev == named.st_dev;
+  return !fstat(fd, &open_file) && !fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) &&
+         open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
 }
 
 int lock_was_taken(const struct lock *lock, struct error *e)
 {
-  if (is_same_file(lock->fd, lock->path)) return STATUS_OK;
+  if (is_same_file(lock->fd, AT_FDCWD, lock->path)) return STATUS_OK;
   return error_set(e, STATUS_FAIL, "%s was removed: another process has taken this run over", lock->path);
 }
 
 /* The new file replaces one that is there: with its mode, owner and extended attributes. If its owner or group
    cannot be kept, the new file loses the rights of that owner or group, so that no other user gains access. */
-static void keep_attributes(int fd, const char *path)
+static void keep_attributes(int fd, int folder, const char *name)
 {
   enum { LONGEST = 1 << 16 }; /* of a list and of a value, on Linux */
   struct stat old, new;
-  if (lstat(path, &old) || !S_ISREG(old.st_mode) || fstat(fd, &new)) return;
+  if (fstatat(folder, name, &old, AT_SYMLINK_NOFOLLOW) || !S_ISREG(old.st_mode) || fstat(fd, &new)) return;
   mode_t mode = old.st_mode & 07777;
   int same_group = old.st_gid == new.st_gid || !fchown(fd, (uid_t)-1, old.st_gid);
   int same_owner = old.st_uid == new.st_uid || !fchown(fd, old.st_uid, (gid_t)-1);
   if (!same_group) mode &= (mode_t)~02070;
   if (!same_owner) mode &= (mode_t)~04002;
   char *names = memory_new(LONGEST, 2), *value = names + LONGEST;
-  ssize_t length = same_group && same_owner ? llistxattr(path, names, LONGEST) : 0;
+  int from = call_open(folder, name, O_RDONLY | O_NONBLOCK, 0);
+  ssize_t length = from >= 0 && same_group && same_owner ? flistxattr(from, names, LONGEST) : 0;
   for (ssize_t at = 0; at < length; at += (ssize_t)strlen(names + at) + 1) {
-    ssize_t size = lgetxattr(path, names + at, value, LONGEST);
+    ssize_t size = fgetxattr(from, names + at, value, LONGEST);
     if (size >= 0 && fsetxattr(fd, names + at, value, (size_t)size, 0))
       continue; /* not one that can be set here */
   }
+  if (from >= 0) close(from);
   memory_free(names);
   fchmod(fd, mode);
 }
 
+/* A file on its way to its name; both folders are open. */
+struct passage {
+  int from_folder, to_folder;
+  const char *from, *to, *path; /* path: of `to`, for messages */
+};
+
 /* file_publish of what is open as fd, which stays open: a lock on it lasts until the file has its name. */
-static int publish(int fd, const char *temporary, const char *path, const struct lock *held, struct error *e)
+static int publish(int fd, const struct passage *p, const struct lock *held, struct error *e)
 {
-  char *folder = folder_of(path);
   int status = STATUS_OK;
-  keep_attributes(fd, path);
+  keep_attributes(fd, p->to_folder, p->to);
   if (call_fsync(fd))
-    status = fail(e, "sync", path);
+    status = fail(e, "sync", p->path);
   else if (held && lock_was_taken(held, e)) /* now: to sync may have taken long */
     status = e->status;
-  else if (call_rename(temporary, path))
-    status = fail(e, "write", path);
+  else if (call_rename(p->from_folder, p->from, p->to_folder, p->to))
+    status = fail(e, "write", p->path);
   if (status)
-    unlink(temporary);
-  else if (sync_folder(folder))
-    status = fail(e, "sync folder", folder);
-  memory_free(folder);
+    unlinkat(p->from_folder, p->from, 0);
+  else if (sync_folder(p->to_folder)) {
+    int length = (int)(name_in(p->path) - p->path);
+    status = error_set(e, STATUS_FAIL, "cannot sync folder %.*s: %s", length > 1 ? length - 1 : 1,
+                       length ? p->path : ".", strerror(errno));
+  }
   return status;
 }
 
 int file_publish(const char *temporary, const char *path, struct error *e)
 {
-  int fd = open(temporary, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return fail(e, "sync", temporary);
-  int status = publish(fd, temporary, path, NULL, e);
-  close(fd);
+  struct passage p = {.from = name_in(temporary), .to = name_in(path), .path = path};
+  if ((p.from_folder = folder_of(temporary, "sync", e)) < 0) return STATUS_FAIL;
+  p.to_folder = folder_of(path, "write", e);
+  int fd = call_open(p.from_folder, p.from, O_RDONLY | O_NONBLOCK, 0);
+  int status = p.to_folder < 0 ? STATUS_FAIL : fd < 0 ? fail(e, "sync", temporary) : publish(fd, &p, NULL, e);
+  if (p.to_folder < 0) unlinkat(p.from_folder, p.from, 0);
+  if (fd >= 0) close(fd);
+  if (p.to_folder >= 0) close(p.to_folder);
+  close(p.from_folder);
   return status;
 }
 
-/* The temporary file of `path` is PATH.XXXXXXXX.tmp: other users cannot guess the name and put a link there. */
-enum { RANDOM_DIGITS = 8, TEMPORARY_END = RANDOM_DIGITS + 5 };
+/* The temporary file of `path` is PATH.XXXXXXXX.tmp: of the first SLOTS numbers one, so that a killed writer's file is
+   found again; where all of these are in use, a random one. */
+enum { SLOTS = 4, TEMPORARY_END = 13, NAME_ROOM = 4096 };
 
-static int temporary_name(char out[4096], const char *path)
+static void temporary_name(char out[NAME_ROOM], const char *name, int number)
 {
-  uint32_t word;
-  if (getrandom(&word, sizeof word, 0) != (ssize_t)sizeof word) word = (uint32_t)(getpid() + clock());
-  return snprintf(out, 4096, "%s.%08x.tmp", path, (unsigned)word) < 4096;
+  uint32_t word = (uint32_t)number;
+  if (number >= SLOTS && getrandom(&word, sizeof word, 0) != (ssize_t)sizeof word)
+    word = (uint32_t)(getpid() + clock());
+  snprintf(out, NAME_ROOM, "%.4000s.%08x.tmp", name, (unsigned)word);
 }
 
-/* Is this the name of a file on its way to one called `base`? */
-static int is_temporary(const char *name, const char *base)
+/* A killed writer's file: regular, of this user, and not locked. Its writer holds a lock on a file that is in use. */
+static void remove_left(int folder, const char *name)
 {
-  size_t length = strlen(base), digits;
-  if (strncmp(name, base, length) || strlen(name) != length + TEMPORARY_END || name[length] != '.') return 0;
-  digits = strspn(name + length + 1, "0123456789abcdef");
-  return digits == RANDOM_DIGITS && !strcmp(name + length + 1 + digits, ".tmp");
+  struct stat info;
+  int fd = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return;
+  if (!fstat(fd, &info) && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+      !flock(fd, LOCK_EX | LOCK_NB) &&
+      is_same_file(fd, folder, name)) /* it may have got its name meanwhile */
+    unlinkat(folder, name, 0);
+  close(fd);
 }
 
-/* A new file. Its writer holds a lock on it; until that is taken, another may remove it as a killed writer's. */
-static int open_temporary(char name[4096], const char *path, mode_t mode)
+/* A new file. Until its lock is taken, another writer may remove it as a killed writer's. */
+static int open_temporary(char name[NAME_ROOM], int folder, const char *to, mode_t mode)
 {
   for (int tries = 0; tries < 100; tries++) {
-    temporary_name(name, path);
-    int fd = call_open(name, O_WRONLY | O_CREAT | O_EXCL, mode);
+    temporary_name(name, to, tries);
+    int fd = call_open(folder, name, O_WRONLY | O_CREAT | O_EXCL, mode);
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) return -1;
     int failed;
     do failed = flock(fd, LOCK_EX); /* another may look for a moment whether it is a killed writer's */
     while (failed && errno == EINTR);
-    if (is_same_file(fd, name)) return fd; /* where locks cannot be had, all go on */
+    if (is_same_file(fd, folder, name)) return fd; /* where locks cannot be had, all go on */
     close(fd);
   }
   return -1;
 }
 
-/* Files of killed writers: regular, of this user, and not locked. */
-static void remove_left(const char *path)
+/* file_write_held, into a folder that is open. */
+static int write_in(int folder, const char *path, const void *data, size_t length, const struct lock *held,
+                    struct error *e)
 {
-  char *folder = folder_of(path);
-  const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-  DIR *d = opendir(folder);
-  for (struct dirent *entry; d && (entry = readdir(d));) {
-    struct stat info;
-    if (!is_temporary(entry->d_name, base)) continue;
-    if (fstatat(dirfd(d), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) || !S_ISREG(info.st_mode)) continue;
-    int fd = info.st_uid == geteuid()
-               ? openat(dirfd(d), entry->d_name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-               : -1;
-    if (fd < 0) continue;
-    struct stat again; /* it may have got its name meanwhile */
-    if (!flock(fd, LOCK_EX | LOCK_NB) && !fstatat(dirfd(d), entry->d_name, &again, AT_SYMLINK_NOFOLLOW) &&
-        again.st_ino == info.st_ino && again.st_dev == info.st_dev)
-      unlinkat(dirfd(d), entry->d_name, 0);
-    close(fd);
+  char temporary[NAME_ROOM], left[NAME_ROOM];
+  const char *name = name_in(path);
+  struct stat old;
+  if (strlen(path) + TEMPORARY_END >= 4096)
+    return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
+  if (!fstatat(folder, name, &old, 0) && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
+    return error_set(e, STATUS_FAIL, "cannot write %s: it must be a regular file, got a device or a pipe",
+                     path);
+  int replaces = !fstatat(folder, name, &old, AT_SYMLINK_NOFOLLOW) && S_ISREG(old.st_mode), status;
+  int fd = open_temporary(temporary, folder, name, replaces ? old.st_mode & 0600 : 0666);
+  if (fd < 0) return fail(e, "write", path);
+  if (write_all(fd, data, length)) {
+    status = fail(e, "write", path);
+    unlinkat(folder, temporary, 0);
+  } else
+    status = publish(fd, &(struct passage){folder, folder, temporary, name, path}, held, e);
+  close(fd); /* all of it has been synced: nothing is left to fail */
+  for (int i = 0; i < SLOTS; i++) {
+    temporary_name(left, name, i);
+    remove_left(folder, left);
   }
-  if (d) closedir(d);
-  memory_free(folder);
+  return status;
+}
+
+int file_write_in(int folder, const char *path, const void *data, size_t length, struct error *e)
+{
+  return write_in(folder, path, data, length, NULL, e);
 }
 
 int file_write(const char *path, const void *data, size_t length, struct error *e)
@@ -261,75 +455,12 @@ int file_write(const char *path, const void *data, size_t length, struct error *
 int file_write_held(const char *path, const void *data, size_t length, const struct lock *held,
                     struct error *e)
 {
-  char temporary[4096];
-  struct stat old;
-  if (!temporary_name(temporary, path)) return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
-  if (!stat(path, &old) && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
-    return error_set(e, STATUS_FAIL, "cannot write %s: it must be a regular file, got a device or a pipe",
-                     path);
-  int replaces = !lstat(path, &old) && S_ISREG(old.st_mode);
-  int fd = open_temporary(temporary, path, replaces ? old.st_mode & 0600 : 0666), status;
-  if (fd < 0) return fail(e, "write", path);
-  if (write_all(fd, data, length)) {
-    status = fail(e, "write", path);
-    unlink(temporary);
-  } else
-    status = publish(fd, temporary, path, held, e);
-  close(fd); /* all of it has been synced: nothing is left to fail */
-  remove_left(path);
-  return status;
-}
-
-int file_copy(const char *from, const char *to, struct error *e)
-{
-  char *text = NULL;
-  size_t length = 0;
-  if (file_is_link(from))
-    return error_set(e, STATUS_FAIL, "cannot copy %s: it is a symbolic link, which may lead to any file",
-                     from);
-  int status = file_read(from, &text, &length, e);
-  if (!status) status = file_write(to, text, length, e);
-  memory_free(text);
-  return status;
-}
-
-int file_remove(const char *path) { return unlink(path) && errno != ENOENT ? STATUS_FAIL : STATUS_OK; }
-
-int file_is_link(const char *path)
-{
-  struct stat info;
-  return !lstat(path, &info) && S_ISLNK(info.st_mode);
-}
-
-const char *file_resolve(const char *path, char out[4096])
-{
-  struct stat info;
-  int own = !lstat(path, &info) && S_ISLNK(info.st_mode) && (info.st_uid == geteuid() || !info.st_uid);
-  return own && realpath(path, out) ? out : path;
-}
-
-int file_is_folder(const char *path)
-{
-  struct stat info;
-  return !stat(path, &info) && S_ISDIR(info.st_mode);
-}
-
-int file_make_folders(const char *path, struct error *e)
-{
-  if (!strncmp(path, "~/", 2)) /* whoever removes that folder may remove another one */
-    return error_set(e, STATUS_USAGE,
-                     "%s: the shell has left ~ as it is, which would be a folder; write $HOME", path);
-  char *folder = folder_of(path);
-  int status = STATUS_OK;
-  for (char *c = folder + 1; !status; c++) {
-    char old = *c;
-    if (old && old != '/') continue;
-    *c = 0;
-    if (mkdir(folder, 0777) && errno != EEXIST) status = fail(e, "make the folder", folder);
-    *c = old;
-    if (!old) break;
-  }
-  memory_free(folder);
+  if (strlen(path) + TEMPORARY_END >= 4096)
+    return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
+  int folder = folder_of(path, "write", e);
+  if (folder < 0) return STATUS_FAIL;
+  int status = write_in(folder, path, data, length, held, e);
+  close(folder);
   return status;
 }
 
@@ -339,13 +470,18 @@ static int is_descriptor(const char *path)
   return !strcmp(path, "/dev/stdin") || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14);
 }
 
-int file_open(const char *path, struct error *e)
+static int open_to_read(int folder, const char *name, int flags, const char *path, struct error *e)
 {
   struct stat info;
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  int fd = openat(folder, name, flags | O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0 || fstat(fd, &info)) {
-    error_set(e, STATUS_USAGE, "cannot read %s: %s", path, strerror(errno));
+    int reason = errno;
+    if (reason == ELOOP && flags & O_NOFOLLOW)
+      error_set(e, STATUS_FAIL, "cannot read %s: it is a symbolic link, which may lead to any file", path);
+    else
+      error_set(e, STATUS_USAGE, "cannot read %s: %s", path, strerror(reason));
     if (fd >= 0) close(fd);
+    errno = reason;
     return -1;
   }
   const char *found = S_ISDIR(info.st_mode)                          ? "a folder"
@@ -361,9 +497,11 @@ int file_open(const char *path, struct error *e)
   return -1;
 }
 
-int file_read(const char *path, char **text, size_t *length, struct error *e)
+int file_open(const char *path, struct error *e) { return open_to_read(AT_FDCWD, path, 0, path, e); }
+
+/* All that can be read from fd, which is closed. */
+static int read_whole(int fd, const char *path, char **text, size_t *length, struct error *e)
 {
-  int fd = file_open(path, e);
   if (fd < 0) return STATUS_USAGE;
   struct stat info = {0};
   size_t room = fstat(fd, &info) == 0 && info.st_size > 0 ? (size_t)info.st_size + 2 : 65536, used = 0;
@@ -388,6 +526,31 @@ int file_read(const char *path, char **text, size_t *length, struct error *e)
   *text = data;
   if (length) *length = used;
   return STATUS_OK;
+}
+
+int file_read(const char *path, char **text, size_t *length, struct error *e)
+{
+  return read_whole(file_open(path, e), path, text, length, e);
+}
+
+int file_read_real(const char *path, char **text, size_t *length, struct error *e)
+{
+  int folder = folder_of(path, "read", e);
+  if (folder < 0) return STATUS_FAIL;
+  int fd = open_to_read(folder, name_in(path), O_NOFOLLOW, path, e), reason = errno;
+  close(folder);
+  errno = reason;
+  return read_whole(fd, path, text, length, e);
+}
+
+int file_copy(const char *from, const char *to, struct error *e)
+{
+  char *text = NULL;
+  size_t length = 0;
+  int status = file_read_real(from, &text, &length, e);
+  if (!status) status = file_write(to, text, length, e);
+  memory_free(text);
+  return status;
 }
 
 char *file_read_end(const char *path, size_t most, size_t *length)
@@ -423,16 +586,18 @@ struct append {
 static int open_own(const char *path, int flags, const char *what, struct stat *info, struct error *e)
 {
   struct stat folder_info;
-  int fd = call_open(path, flags | O_NONBLOCK, 0666);
+  int folder = folder_of(path, what, e), known = folder >= 0 && !fstat(folder, &folder_info);
+  if (folder < 0) return -1;
+  int fd = call_open(folder, name_in(path), flags | O_NONBLOCK, 0666), reason = errno;
+  close(folder);
+  errno = reason;
   if (fd < 0 && errno == ELOOP)
     error_set(e, STATUS_FAIL,
               "cannot %s %s: it is a symbolic link, and may lead to a file of yours; remove it", what, path);
   else if (fd < 0 || fstat(fd, info))
     fail(e, what, path);
   else {
-    char *folder = folder_of(path);
-    int known = !stat(folder, &folder_info), own = info->st_uid == geteuid();
-    memory_free(folder);
+    int own = info->st_uid == geteuid();
     if (S_ISREG(info->st_mode) && info->st_nlink <= 1 &&
         (own || (known && info->st_uid == folder_info.st_uid)))
       return fd;
@@ -503,7 +668,7 @@ struct lock *lock_take(const char *path, struct error *e)
       errno = reason;
       return NULL;
     }
-    if (is_same_file(fd, path)) {
+    if (is_same_file(fd, AT_FDCWD, path)) {
       struct lock *lock = memory_new(1, sizeof *lock);
       lock->fd = fd;
       lock->path = memory_text(path);
@@ -522,7 +687,10 @@ void lock_write(struct lock *lock, const char *text)
 void lock_release(struct lock *lock, const char *path)
 {
   if (!lock) return;
-  if (path && is_same_file(lock->fd, path)) unlink(path);
+  size_t length = path ? (size_t)(name_in(path) - path) : 0;
+  int folder = path ? walk(path, &length, 0) : -1;
+  if (folder >= 0 && is_same_file(lock->fd, folder, name_in(path))) unlinkat(folder, name_in(path), 0);
+  if (folder >= 0) close(folder);
   close(lock->fd);
   memory_free(lock->path);
   memory_free(lock);

@@ -9,10 +9,12 @@
 #include <stddef.h>
 #include "base/error.h"
 
-/* Whole-file replacement: write PATH.XXXXXXXX.tmp (X: random), then file_publish syncs it, renames it over `path`
-   and syncs the folder. A reader sees the old file or the new one, never a mixture. If several write one path, the
-   last one counts; each holds a lock on its temporary file until that is renamed. The next write removes files of
-   killed writers. The new file keeps mode, owner and extended attributes of the one that it replaces. */
+/* Whole-file replacement: write PATH.XXXXXXXX.tmp, then file_publish syncs it, renames it over `path` and syncs the
+   folder. A reader sees the old file or the new one, never a mixture. If several write one path, the last one counts;
+   each holds a lock on its temporary file until that is renamed. The next write removes files of killed writers. The
+   new file keeps mode, owner and extended attributes of the one that it replaces. Here and in all that writes, removes
+   or locks, a link in place of a folder of `path` is followed only if it is this user's, root's, or in a folder that
+   nobody but its owner can write to. */
 int file_publish(const char *temporary, const char *path, struct error *);         /* removes it on failure */
 int file_write(const char *path, const void *data, size_t length, struct error *); /* both steps */
 struct lock;
@@ -22,7 +24,17 @@ int file_copy(const char *from, const char *to, struct error *); /* all of it in
 int file_remove(const char *path);                               /* a missing file is no error */
 int file_make_folders(const char *path, struct error *);         /* the folders above `path` */
 int file_is_folder(const char *path);
-int file_is_link(const char *path); /* a symbolic one */
+
+/* A folder that is open stays the same one, whatever becomes of its path. FOLDER_MAKE makes it and those above it,
+   durably; FOLDER_REAL refuses a link in its own place: others can foresee its name. Returns a descriptor to close, or
+   -1 with errno. */
+enum { FOLDER_MAKE = 1, FOLDER_REAL = 2 };
+int folder_open(const char *path, int how, struct error *);
+int file_remove_folder(const char *path); /* an empty one; STATUS_FAIL: it is not, or cannot be removed */
+/* In such a folder; of `path` the last name counts, the rest is for messages. */
+int file_write_in(int folder, const char *path, const void *data, size_t length, struct error *);
+int file_remove_in(int folder, const char *name);
+
 /* Resolves a path that a user has given, once, at the entry: a symbolic link of this user or of root is replaced by
    its target, so that files beside the target are found and the link stays. Other paths are returned as they are; `out`
    may hold the result. */
@@ -31,6 +43,8 @@ const char *file_resolve(const char *path, char out[4096]);
    cannot be opened, or is a folder, a pipe, a socket or a device, which may never end: STATUS_USAGE. Never waits. */
 int file_open(const char *path, struct error *);
 int file_read(const char *path, char **text, size_t *length, struct error *); /* NUL added */
+/* The same for a name that others can foresee: a link in its place is refused. Sets errno on failure. */
+int file_read_real(const char *path, char **text, size_t *length, struct error *);
 
 /* The last `most` bytes of a file, or all of it; NULL where it cannot be read. For memory_free. */
 char *file_read_end(const char *path, size_t most, size_t *length);

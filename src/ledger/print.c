@@ -1,10 +1,10 @@
 #include "ledger/print.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analysis/json.h"
 #include "base/file.h"
@@ -308,10 +308,9 @@ int print_block(const struct readme_block *block, const char *folder, const char
   char *old = NULL;
   size_t length;
   buffer_add(&path, "%s%s%s/README.md", folder, question ? "/" : "", question ? question : "");
-  int status = file_is_link(path.text)
-                 ? error_set(error, STATUS_FAIL, "%s is a symbolic link; remove it", path.text)
-               : access(path.text, F_OK) ? STATUS_OK
-                                         : file_read(path.text, &old, &length, error);
+  struct error missing = {0};
+  int status = file_read_real(path.text, &old, &length, &missing);
+  status = status && errno != ENOENT ? error_set(error, status, "%s", missing.text) : STATUS_OK;
   if (!status) {
     put_block(&text, old, question ? question : "0-experiments", block);
     status = file_make_folders(path.text, error);

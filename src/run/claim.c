@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "run/farm.h"
 #include "run/sweep_parts.h"
 #include "storage/layout.h"
@@ -35,12 +37,14 @@ static int read_mark(const char *path, struct point_mark *m)
   int at = 0;
   struct error ignored = {0};
   *m = (struct point_mark){.fate = SWEEP_RUNNING};
-  if (access(path, F_OK) || file_read(path, &text, &length, &ignored)) return 0;
-  if (sscanf(text, "%" SCNx64 " %" SCNx64 " %d %d %ld %n", &m->farm, &m->holder, &m->kills, &m->fate,
-             &m->step, &at) != 5 ||
-      !at)
-    m->farm = 0;
-  snprintf(m->reason, sizeof m->reason, "%.*s", (int)strcspn(text + at, "\n"), text + at);
+  if (file_read_real(path, &text, &length, &ignored)) return 0;
+  int known = sscanf(text, "%" SCNx64 " %" SCNx64 " %d %d %ld %n", &m->farm, &m->holder, &m->kills, &m->fate,
+                     &m->step, &at) == 5;
+  known = known && at && m->kills >= 0 && m->step >= 0 && m->fate > SWEEP_WAITING &&
+          m->fate <= SWEEP_FAILED && m->fate != SWEEP_ELSEWHERE;
+  if (!known) *m = (struct point_mark){.fate = SWEEP_RUNNING};
+  text[at + strcspn(text + at, "\n")] = 0;
+  text_fill(m->reason, sizeof m->reason, known ? text + at : "");
   memory_free(text);
   return 1;
 }
@@ -117,8 +121,8 @@ static void take_from(struct sweep_point *p, const char *path)
 {
   char lock[4096];
   run_sibling(lock, p->path, ".lock");
-  unlink(lock); /* before the point can be taken */
-  unlink(path);
+  file_remove(lock); /* before the point can be taken */
+  file_remove(path);
   p->fate = SWEEP_WAITING;
   message("%s %s: its process has not been heard of for %g s (comm.timeout); it is taken up again", p->id,
           p->label, farm_patience());

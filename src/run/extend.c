@@ -112,16 +112,14 @@ int extend_run(const char *from, const char *path, const struct config *c, struc
   struct run_file *r = NULL;
   struct trainer *t = NULL;
   struct buffer change[3] = {{0}};
-  char ours[4096], theirs[4096];
+  long step;
   const char *changes[3], *arm = ((const struct top_options *)config_section(c, ""))->arm;
   int status = run_peek(&r, from, e), count = 2 + (*arm != 0);
   if (status) return status;
-  checkpoint_path(theirs, from, run_last_step(r));
-  checkpoint_path(ours, path, run_last_step(r));
+  step = run_last_step(r);
   run_close(r);
   status = checkpoint_remove_all(path, e);
-  if (!status) status = file_make_folders(ours, e);
-  if (!status) status = file_copy(theirs, ours, e);
+  if (!status) status = checkpoint_copy(from, path, step, e);
   if (!status) status = recorder_copy(from, path, e);
   buffer_add(&change[0], "train.steps=%ld",
              ((const struct train_options *)config_section(c, "train"))->steps);

@@ -127,9 +127,7 @@ static int enlist(struct sweep_launch *c, long at, struct batched_run *run)
 /* What its checkpoints were for is over. */
 static void drop_checkpoints(const struct sweep_point *p, struct error *e)
 {
-  char folder[4096];
-  run_sibling(folder, p->path, ".ckpt");
-  if (!checkpoint_remove_all(p->path, e)) rmdir(folder);
+  checkpoint_remove_folder(p->path, e);
 }
 
 static void tell_end(void *context, int number)

@@ -1,11 +1,13 @@
 #include "storage/checkpoint.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -20,13 +22,13 @@
 static const char config_place[] = "/parameters/config";
 static const enum h5_kind real_kind = sizeof(real) == sizeof(float) ? KIND_F32 : KIND_F64;
 
-/* The folder's name is foreseeable: a link there would lead to files that are written and removed. */
-static int folder_of(char out[4096], const char *run_path, struct error *e)
+/* Its descriptor, or -1 with errno. Its name is foreseeable: a link there would lead to files that are written and
+   removed. */
+static int folder_of(const char *run_path, int how, struct error *e)
 {
-  run_sibling(out, run_path, ".ckpt");
-  if (!file_is_link(out)) return STATUS_OK;
-  return error_set(e, STATUS_FAIL,
-                   "%s is a symbolic link; a run's checkpoints must lie in a folder beside it", out);
+  char path[4096];
+  run_sibling(path, run_path, ".ckpt");
+  return folder_open(path, how | FOLDER_REAL, e);
 }
 
 void checkpoint_path(char out[4096], const char *run_path, long step)
@@ -55,43 +57,87 @@ static int newer_first(const void *a, const void *b)
   return (x < y) - (x > y);
 }
 
-/* Steps of the checkpoints that are there, newest first; memory_free. No folder: none. STATUS_FAIL where the folder is
-   there but cannot be read. */
-static int list_steps(const char *run_path, long **out, size_t *count, struct error *e)
+/* Steps of the checkpoints that are there, newest first; memory_free. STATUS_FAIL where the folder cannot be read. */
+static int list_in(int folder, const char *run_path, long **out, size_t *count, struct error *e)
 {
-  char folder[4096];
   long *steps = NULL;
   *count = 0;
   *out = NULL;
-  if (folder_of(folder, run_path, e)) return STATUS_FAIL;
-  DIR *d = opendir(folder);
-  if (!d && errno != ENOENT) return error_set(e, STATUS_FAIL, "%s: %s", folder, strerror(errno));
-  for (struct dirent *entry; d && (entry = readdir(d));)
+  int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *d = fd < 0 ? NULL : fdopendir(fd);
+  if (!d) return error_set(e, STATUS_FAIL, "checkpoints of %s: %s", run_path, strerror(errno));
+  for (struct dirent *entry; (entry = readdir(d));)
     if (step_of(entry->d_name) >= 0) {
       steps = memory_grow(steps, *count, *count + 1, sizeof *steps);
       steps[(*count)++] = step_of(entry->d_name);
     }
-  if (d) closedir(d);
+  closedir(d);
   if (*count) qsort(steps, *count, sizeof *steps, newer_first);
   *out = steps;
   return STATUS_OK;
 }
 
-static int remove_from(const char *run_path, size_t keep, struct error *e)
+/* The same; no folder: none. */
+static int list_steps(const char *run_path, long **out, size_t *count, struct error *e)
+{
+  struct error problem = {0};
+  int folder = folder_of(run_path, 0, &problem);
+  *count = 0;
+  *out = NULL;
+  if (folder < 0) return errno == ENOENT ? STATUS_OK : error_set(e, STATUS_FAIL, "%s", problem.text);
+  int status = list_in(folder, run_path, out, count, e);
+  close(folder);
+  return status;
+}
+
+static int remove_from(int folder, const char *run_path, size_t keep, struct error *e)
 {
   size_t count;
   long *steps;
-  int status = list_steps(run_path, &steps, &count, e);
+  int status = list_in(folder, run_path, &steps, &count, e);
   for (size_t i = keep; i < count && !status; i++) {
     char path[4096];
     checkpoint_path(path, run_path, steps[i]);
-    if (file_remove(path)) status = error_set(e, STATUS_FAIL, "cannot remove %s", path);
+    if (file_remove_in(folder, text_file_name(path)))
+      status = error_set(e, STATUS_FAIL, "cannot remove %s", path);
   }
   memory_free(steps);
   return status;
 }
 
-int checkpoint_remove_all(const char *run_path, struct error *e) { return remove_from(run_path, 0, e); }
+int checkpoint_remove_all(const char *run_path, struct error *e)
+{
+  struct error problem = {0};
+  int folder = folder_of(run_path, 0, &problem);
+  if (folder < 0) return errno == ENOENT ? STATUS_OK : error_set(e, STATUS_FAIL, "%s", problem.text);
+  int status = remove_from(folder, run_path, 0, e);
+  close(folder);
+  return status;
+}
+
+int checkpoint_remove_folder(const char *run_path, struct error *e)
+{
+  char path[4096];
+  int status = checkpoint_remove_all(run_path, e);
+  run_sibling(path, run_path, ".ckpt");
+  file_remove_folder(path); /* unless something else is in it */
+  return status;
+}
+
+int checkpoint_copy(const char *from_run, const char *run_path, long step, struct error *e)
+{
+  char from[4096], to[4096], *bytes = NULL;
+  size_t length = 0;
+  checkpoint_path(from, from_run, step);
+  checkpoint_path(to, run_path, step);
+  int folder = folder_of(run_path, FOLDER_MAKE, e);
+  if (folder < 0) return STATUS_FAIL;
+  int status = file_read_real(from, &bytes, &length, e);
+  if (!status) status = file_write_in(folder, to, bytes, length, e);
+  memory_free(bytes);
+  close(folder);
+  return status;
+}
 
 /* --- writing ------------------------------------------------------------------------------------------- */
 
@@ -124,9 +170,9 @@ static void put_head(struct h5 *h, const struct checkpoint *c)
 int checkpoint_write(const char *run_path, const struct checkpoint *c, long keep, struct error *e)
 {
   char path[4096];
-  if (folder_of(path, run_path, e)) return STATUS_FAIL;
   checkpoint_path(path, run_path, c->step);
-  if (file_make_folders(path, e)) return e->status;
+  int folder = folder_of(run_path, FOLDER_MAKE, e);
+  if (folder < 0) return STATUS_FAIL;
   static const struct rows none;
   struct h5 *h = h5_new();
   put_head(h, c);
@@ -135,8 +181,10 @@ int checkpoint_write(const char *run_path, const struct checkpoint *c, long keep
   h5_done(h, h5_group(h, "/params"));
   h5_done(h, h5_group(h, "/state"));
   for (int i = 0; i < c->count; i++) put_tensor(h, &c->tensors[i]);
-  int status = h5_save(h, path, e);
-  return status || !keep ? status : remove_from(run_path, (size_t)keep, e);
+  int status = h5_save_in(h, folder, path, e);
+  if (!status && keep) status = remove_from(folder, run_path, (size_t)keep, e);
+  close(folder);
+  return status;
 }
 
 /* --- reading ------------------------------------------------------------------------------------------- */

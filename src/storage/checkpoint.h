@@ -39,6 +39,9 @@ int checkpoint_latest(const char *run_path, struct checkpoint *, struct error *)
 /* The newest whole one of at most `step` updates. STATUS_USAGE if none. */
 int checkpoint_before(const char *run_path, long step, struct checkpoint *, struct error *);
 int checkpoint_remove_all(const char *run_path, struct error *);
+int checkpoint_remove_folder(const char *run_path,
+                             struct error *); /* and the folder, where nothing else is in it */
+int checkpoint_copy(const char *from_run, const char *to_run, long step, struct error *);
 /* The tensor "group/name" (group NULL: just `name`); NULL if there is none. */
 const struct checkpoint_tensor *checkpoint_find(const struct checkpoint *, const char *group,
                                                 const char *name);

@@ -244,7 +244,8 @@ void h5_put_head(struct h5 *h, const void *head, size_t size)
 
 int h5_save(struct h5 *h, const char *path, struct error *e) { return h5_save_held(h, path, NULL, e); }
 
-int h5_save_held(struct h5 *h, const char *path, const struct lock *held, struct error *e)
+/* In `folder` (-1: that of the path). */
+static int save(struct h5 *h, int folder, const char *path, const struct lock *held, struct error *e)
 {
   size_t size = finish(h), behind = h->head_size + HEAD_LINE + SEAL_BYTES + 1;
   h->outside = 1; /* the disk may take its time */
@@ -260,11 +261,22 @@ int h5_save_held(struct h5 *h, const char *path, const struct lock *held, struct
       size += HEAD_LINE;
     }
     seal_make(room, size, (char *)room + size);
-    status = file_write_held(path, room, size + SEAL_BYTES, held, e);
+    status = folder < 0 ? file_write_held(path, room, size + SEAL_BYTES, held, e)
+                        : file_write_in(folder, path, room, size + SEAL_BYTES, e);
   } else
     error_set(e, status, "cannot write %s: %s", path, h->problem.status ? h->problem.text : "out of memory");
   h5_free(h);
   return status;
+}
+
+int h5_save_held(struct h5 *h, const char *path, const struct lock *held, struct error *e)
+{
+  return save(h, -1, path, held, e);
+}
+
+int h5_save_in(struct h5 *h, int folder, const char *path, struct error *e)
+{
+  return save(h, folder, path, NULL, e);
 }
 
 h5_id h5_group(struct h5 *h, const char *path)

@@ -43,6 +43,7 @@ struct h5 *h5_new(void);
 int h5_save(struct h5 *, const char *path, struct error *);
 struct lock;
 int h5_save_held(struct h5 *, const char *path, const struct lock *, struct error *); /* by file_write_held */
+int h5_save_in(struct h5 *, int folder, const char *path, struct error *);            /* by file_write_in */
 
 /* The file's head (storage/seal.h): its texts. */
 void h5_put_head(struct h5 *, const void *head, size_t size);

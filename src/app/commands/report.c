@@ -1,6 +1,7 @@
 /* report.c - the page of a set of runs, in a folder */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "app/command.h"
 #include "app/runs_page.h"
 #include "app/selection.h"
@@ -30,17 +31,16 @@ struct report_writing {
 static int write_file(void *context, const char *name)
 {
   const struct report_writing *w = context;
-  char path[4200], *text = NULL;
-  const char *type;
+  char path[4200], folder[4200], *text = NULL;
+  const char *type, *slash = strchr(name, '/');
   size_t length;
   int status = runs_page_file(w->page, name, NULL, NULL, &text, &length, &type, w->error);
-  snprintf(path, sizeof path, "%s/%.*s", w->folder, (int)strcspn(name, "/"), name);
-  if (!status && strchr(name, '/') &&
-      file_is_link(path)) /* others may have laid it: the rest of `path` is ours */
-    status = error_set(w->error, STATUS_FAIL, "cannot write into %s: it is a symbolic link; remove it", path);
+  if (status) return status;
   snprintf(path, sizeof path, "%s/%s", w->folder, name);
-  if (!status) status = file_make_folders(path, w->error);
-  if (!status) status = file_write(path, text, length, w->error);
+  snprintf(folder, sizeof folder, "%s/%.*s", w->folder, slash ? (int)(slash - name) : 0, name);
+  int fd = folder_open(folder, slash ? FOLDER_MAKE | FOLDER_REAL : FOLDER_MAKE, w->error);
+  status = fd < 0 ? w->error->status : file_write_in(fd, path, text, length, w->error);
+  if (fd >= 0) close(fd);
   memory_free(text);
   return status;
 }

@@ -34,12 +34,10 @@ static const struct command_option options[] = {
 /* What the run left beside the file that takes the place of the first. */
 static int take_place(const char *again, const char *path, struct error *e)
 {
-  char live[4096], old_live[4096], folder[4096];
+  char live[4096], old_live[4096];
   run_sibling(live, again, ".live.tsv");
   run_sibling(old_live, path, ".live.tsv");
-  run_sibling(folder, again, ".ckpt");
-  int status = checkpoint_remove_all(again, e);
-  rmdir(folder); /* empty now */
+  int status = checkpoint_remove_folder(again, e);
   if (!status) status = file_publish(again, path, e);
   if (!status && !access(live, F_OK)) status = file_publish(live, old_live, e);
   return status;
