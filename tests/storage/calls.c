@@ -1,7 +1,9 @@
 /* calls.c - a library to preload: each call of a program that makes, writes, syncs, renames, removes or locks a file
    below $CALLS_ROOT and succeeds is a line of $CALLS_LOG, in the order of the calls:
      THREAD PROCESS PARENT CALL PATH [OTHER PATH]
-   CALLS_DELAY=MS:CALL:CALL...: before each of these calls the program waits for so many milliseconds. */
+   CALLS_DELAY=MS:CALL:CALL...: before each of these calls the program waits for so many milliseconds.
+   CALLS_SWAP=N:FOLDER:TARGET: before call N that names a file the folder becomes a symbolic link to TARGET, another user's where this one
+   is root; it is FOLDER.was then. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +44,26 @@ static int is_below_root(const char *path)
   return root && *path && !strncmp(path, root, strlen(root));
 }
 
+static void swap(const char *call)
+{
+  static int calls;
+  const char *spec = getenv("CALLS_SWAP");
+  char folder[PATH_MAX], was[PATH_MAX + 4], target[PATH_MAX];
+  int number = 0;
+  if (strcmp(call, "open") && strcmp(call, "rename") && strcmp(call, "remove")) return;
+  if (!spec || sscanf(spec, "%d:%4000[^:]:%4000s", &number, folder, target) != 3 || ++calls != number) return;
+  snprintf(was, sizeof was, "%s.was", folder);
+  if (syscall(SYS_renameat2, AT_FDCWD, folder, AT_FDCWD, was, 0)) {
+    calls--; /* it is not there yet: before a later call */
+    return;
+  }
+  if (symlink(target, folder)) abort();
+  if (!geteuid() && lchown(folder, 65534, 65534)) abort();
+}
+
 static void delay(const char *call, const char *path)
 {
+  if (is_below_root(path)) swap(call);
   const char *all = getenv("CALLS_DELAY"), *at = all ? strstr(all, call) : NULL;
   const char end = at ? at[strlen(call)] : 1;
   if (!is_below_root(path) || !at || at == all || at[-1] != ':' || (end && end != ':')) return;
